@@ -1,0 +1,145 @@
+# Tide - make, make demo, make test, make soak, make bench, make install.
+#
+# Everything built goes to $(B). SANITIZE=address,undefined or thread makes a
+# build of its own beside it. DEPS=dir is searched before the system and apt is
+# then not called. Lists of files are never kept by hand.
+
+B ?= build
+SANITIZE ?=
+DEPS ?=
+PREFIX ?= /usr/local
+PYTHON ?= python3
+ABI := 1
+
+ifneq ($(SANITIZE),)
+comma := ,
+override B := $(B)/$(subst $(comma),-,$(SANITIZE))
+endif
+
+CC := gcc
+ifneq ($(origin TD_CC),undefined)
+CC := $(TD_CC)
+endif
+OPT ?= -O2 -g
+WARN := -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Werror
+CFLAGS_ALL := -std=c17 -D_GNU_SOURCE $(OPT) -fPIC -pthread -ffp-contract=off \
+  -fvisibility=hidden -fno-math-errno -I. -I$(B) $(WARN) \
+  $(if $(DEPS),-I$(DEPS)/include) $(CFLAGS)
+LDFLAGS_ALL := -pthread $(if $(DEPS),-L$(DEPS)/lib -Wl$(comma)-rpath$(comma)$(DEPS)/lib) $(LDFLAGS)
+ifneq ($(SANITIZE),)
+CFLAGS_ALL += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer \
+  -fno-sanitize-recover=undefined
+LDFLAGS_ALL += -fsanitize=$(SANITIZE)
+endif
+LUA_CFLAGS := -I/usr/include/lua5.4
+LIBS := -lprotobuf-c -lsodium -lz -lm -ldl
+
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.PHONY: all demo test soak bench install clean deps check doc
+
+all: $(B)/libtide.so $(B)/tide.so $(B)/tide
+
+# ---- sources ---------------------------------------------------------------
+
+ENGINE_SRC := $(wildcard engine/*/*.c)
+KERNEL_SRC := $(wildcard kernels/*.c)
+PROTO_SRC := $(wildcard engine/graph/*.proto)
+BIND_SRC := $(wildcard lua/bind*.c)
+HOST_SRC := lua/host.c
+REPL_SRC := $(wildcard repl/*.c)
+LUA_LIB := $(sort $(wildcard lua/tide/*.lua lua/tide/*/*.lua))
+
+# A kernel file ending in _avx2.c or _avx512.c is compiled for that processor.
+ISA_avx2 := -mavx2 -mfma -mf16c
+ISA_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c
+isa_flags = $(if $(findstring _avx512,$(1)),$(ISA_avx512),$(if $(findstring _avx2,$(1)),$(ISA_avx2)))
+
+PROTO_C := $(PROTO_SRC:%.proto=$(B)/%.pb-c.c)
+PROTO_H := $(PROTO_C:.c=.h)
+LIB_OBJ := $(ENGINE_SRC:%.c=$(B)/%.o) $(KERNEL_SRC:%.c=$(B)/%.o) \
+  $(PROTO_C:.c=.o) $(B)/registry.o
+
+# ---- generated -------------------------------------------------------------
+
+# Written only when the list of modules changed, so that removing a file works.
+$(B)/registry.c: FORCE
+	@mkdir -p $(B)
+	@sed -n 's/^TD_MODULE(\([a-z0-9_]*\).*/\1/p' $(KERNEL_SRC) /dev/null | sort > $@.list
+	@{ echo '#include "engine/graph/op.h"'; \
+	  sed 's/.*/extern const td_module td_module_&;/' $@.list; \
+	  echo 'const td_module *const td_modules[] = {'; \
+	  sed 's/.*/  \&td_module_&,/' $@.list; echo '  0};'; } > $@.new
+	@cmp -s $@.new $@ || cp $@.new $@
+
+# The Lua library, embedded: one array of bytes a file.
+$(B)/lua_library.c: $(LUA_LIB) lua/embed.lua
+	@mkdir -p $(B)
+	lua5.4 lua/embed.lua $(LUA_LIB) > $@.new && mv $@.new $@
+
+$(B)/%.pb-c.c $(B)/%.pb-c.h &: %.proto
+	@mkdir -p $(@D)
+	protoc-c --proto_path=. --c_out=$(B) $<
+
+# ---- compiling -------------------------------------------------------------
+
+$(B)/engine/%.o: engine/%.c $(B)/.flags | $(PROTO_H)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+$(B)/kernels/%.o: kernels/%.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(call isa_flags,$*) -MMD -MP -c -o $@ $<
+$(B)/lua/%.o: lua/%.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(LUA_CFLAGS) -MMD -MP -c -o $@ $<
+$(B)/repl/%.o: repl/%.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(LUA_CFLAGS) -MMD -MP -c -o $@ $<
+$(B)/%.pb-c.o: $(B)/%.pb-c.c
+	$(CC) $(filter-out $(WARN),$(CFLAGS_ALL)) -MMD -MP -c -o $@ $<
+$(B)/registry.o: $(B)/registry.c
+	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+$(B)/lua_library.o: $(B)/lua_library.c
+	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# A change of flags rebuilds everything.
+$(B)/.flags: FORCE
+	@mkdir -p $(B)
+	@echo '$(CC) $(CFLAGS_ALL)' | cmp -s - $@ || echo '$(CC) $(CFLAGS_ALL)' > $@
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+
+# ---- linking ---------------------------------------------------------------
+
+$(B)/libtide.so.$(ABI): $(LIB_OBJ)
+	$(CC) -shared -Wl,-soname,libtide.so.$(ABI) -Wl,-z,nodelete \
+	  -o $@ $(LIB_OBJ) $(LDFLAGS_ALL) $(LIBS)
+$(B)/libtide.so: $(B)/libtide.so.$(ABI)
+	ln -sf libtide.so.$(ABI) $@
+
+RPATH := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
+$(B)/tide.so: $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so
+	$(CC) -shared -Wl,-z,nodelete -o $@ $(filter %.o,$^) -L$(B) -ltide \
+	  $(RPATH) $(LDFLAGS_ALL) $(LIBS) -lzip -lcurl -ljansson
+$(B)/tide: $(REPL_SRC:%.c=$(B)/%.o) $(HOST_SRC:%.c=$(B)/%.o) \
+  $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so
+	$(CC) -o $@ $(filter %.o,$^) -L$(B) -ltide -llua5.4 -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' \
+	  $(LDFLAGS_ALL) $(LIBS) -lzip -lcurl -ljansson
+
+# ---- tests -----------------------------------------------------------------
+
+# C tests mirror the tree: tests/engine/base/map.c -> $(B)/tests/engine/base/map
+CTEST_SRC := $(wildcard tests/engine/*/*.c tests/kernels/*.c)
+CTESTS := $(CTEST_SRC:%.c=$(B)/%)
+$(B)/tests/%: tests/%.c $(LIB_OBJ) $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(LDFLAGS_ALL) $(LIBS) -lcmocka
+ctests: $(CTESTS)
+.PHONY: ctests
+.SECONDARY:
+
+clean:
+	rm -rf build
+
+FORCE:
+.PHONY: FORCE

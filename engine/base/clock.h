@@ -1,0 +1,27 @@
+/* clock.h - monotonic time, and a seam for tests.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_CLOCK_H
+#define TD_CLOCK_H
+
+#include "engine/base/base.h"
+
+TD_BEGIN
+
+/* Nanoseconds of a monotonic clock. */
+int64_t td_clock_now(void);
+/* Microseconds since 1970, for traces and event files. */
+int64_t td_clock_wall_us(void);
+
+/* Calls fire(arg) once on the timer thread when td_clock_now() >= at_ns, unless
+ * cancelled first. Returns an id > 0, or 0 when there is no memory. */
+uint64_t td_timer_start(int64_t at_ns, void (*fire)(void *arg), void *arg);
+/* After it returns, fire is not running and will not run. Must not be called
+ * from fire itself or with a lock held that fire takes. */
+void td_timer_cancel(uint64_t id);
+
+/* Replaces the source of td_clock_now; NULL restores it. Tests only. */
+void td_clock_set(int64_t (*now)(void));
+
+TD_END
+#endif

@@ -1,0 +1,30 @@
+/* file.h - whole files and appending, with a seam for tests.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_FILE_H
+#define TD_FILE_H
+
+#include "engine/base/status.h"
+
+TD_BEGIN
+
+/* Reads a whole file of at most `limit` bytes. Caller owns *bytes (td_free),
+ * which carries one NUL beyond *len. */
+td_status *td_file_read(const char *path, size_t limit, char **bytes,
+                        size_t *len) TD_MUST_USE;
+/* Writes beside, syncs, renames: a reader sees the old file or the new. */
+td_status *td_file_write(const char *path, const void *bytes, size_t len)
+    TD_MUST_USE;
+bool td_file_exists(const char *path);
+/* mkdir -p */
+td_status *td_file_mkdirs(const char *path) TD_MUST_USE;
+/* gunzips `in`; refuses more than `limit` bytes. Caller owns *out. */
+td_status *td_file_gunzip(const void *in, size_t len, size_t limit, char **out,
+                          size_t *out_len) TD_MUST_USE;
+
+/* Makes the n-th file operation from now fail with UNAVAILABLE; 0 ends it. */
+void td_file_fail(int64_t nth, bool for_ever);
+int64_t td_file_calls(void);
+
+TD_END
+#endif

@@ -1,0 +1,67 @@
+/* buffer.h - counted memory that tensors look into.
+ *
+ * A buffer comes from an allocator (device/alloc), or is foreign memory with a
+ * release callback (mmap, message frames, a caller's array). `stamp` changes
+ * with every in-place write, so that packed weights know they are stale.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_BUFFER_H
+#define TD_BUFFER_H
+
+#include "engine/base/status.h"
+
+TD_BEGIN
+
+/* Where bytes live. Host code may touch bytes only where `host` is true. */
+typedef struct td_allocator td_allocator;
+struct td_allocator {
+  const char *name;
+  bool host;
+  /* 64-byte aligned, not cleared; NULL when there is none. */
+  void *(*alloc)(td_allocator *a, size_t bytes);
+  void (*free)(td_allocator *a, void *p, size_t bytes);
+  /* (optional) why the last alloc on this thread said no: adds to the error. */
+  td_status *(*refusal)(td_allocator *a, size_t bytes);
+};
+
+/* Plain aligned host memory through td_mem; always there. */
+td_allocator *td_allocator_host(void);
+
+typedef struct td_buffer {
+  int32_t refs;            /* atomic (__atomic builtins) */
+  bool readonly;           /* never written in place (constants, feeds) */
+  size_t size;             /* usable bytes */
+  void *data;
+  td_allocator *allocator; /* space it lives in; never NULL */
+  void (*release)(void *arg, void *data, size_t size); /* foreign, or NULL */
+  void *arg;
+  uint64_t stamp;          /* content stamp; atomic, unique per write */
+} td_buffer;
+
+td_status *td_buffer_new(td_allocator *a, size_t size, td_buffer **out)
+    TD_MUST_USE;
+/* Wraps host memory; `release` runs once when the last holder lets go. On
+ * error the memory stays the caller's. */
+td_status *td_buffer_wrap(void *data, size_t size,
+                          void (*release)(void *arg, void *data, size_t size),
+                          void *arg, td_buffer **out) TD_MUST_USE;
+
+void td_buffer_free(td_buffer *b); /* the last release ends here */
+
+static inline td_buffer *td_buffer_retain(td_buffer *b) {
+  if (b) __atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
+  return b;
+}
+static inline void td_buffer_release(td_buffer *b) {
+  if (b && __atomic_fetch_sub(&b->refs, 1, __ATOMIC_ACQ_REL) == 1)
+    td_buffer_free(b);
+}
+/* Held by the caller alone and writable. */
+static inline bool td_buffer_sole(const td_buffer *b) {
+  return b && !b->readonly && __atomic_load_n(&b->refs, __ATOMIC_ACQUIRE) == 1;
+}
+/* Notes an in-place write. */
+void td_buffer_touch(td_buffer *b);
+
+TD_END
+#endif

@@ -1,0 +1,46 @@
+/* shape.h - sizes of a tensor, known or partly known.
+ *
+ * rank -1 is an unknown rank, a size of -1 an unknown size. Values always have
+ * known shapes. Rank is at most TD_MAX_RANK.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_SHAPE_H
+#define TD_SHAPE_H
+
+#include "engine/base/status.h"
+#include "engine/base/str.h"
+
+TD_BEGIN
+
+enum { TD_MAX_RANK = 8 };
+
+typedef struct td_shape {
+  int64_t dim[TD_MAX_RANK];
+  int32_t rank;
+} td_shape;
+
+/* td_shape_of(2, (int64_t[]){3, 4}); rank -1: unknown. rank must be <= 8. */
+td_shape td_shape_of(int rank, const int64_t *dims);
+td_shape td_shape_scalar(void);
+td_shape td_shape_vector(int64_t n);
+td_shape td_shape_matrix(int64_t rows, int64_t cols);
+td_shape td_shape_unknown(void);
+
+bool td_shape_known(const td_shape *s); /* rank and every size */
+/* Number of elements; -1 when not known or over INT64_MAX. */
+int64_t td_shape_count(const td_shape *s);
+bool td_shape_equal(const td_shape *a, const td_shape *b); /* as written */
+/* Could both describe one value? */
+bool td_shape_compatible(const td_shape *a, const td_shape *b);
+/* What both say together; false when they contradict. */
+bool td_shape_merge(const td_shape *a, const td_shape *b, td_shape *out);
+/* NumPy's rule, unknown sizes allowed; false when they do not broadcast. */
+bool td_shape_broadcast(const td_shape *a, const td_shape *b, td_shape *out);
+/* "{3, -1}", "{}", "?" for unknown rank. Appends. */
+void td_shape_print(const td_shape *s, td_str *out);
+/* The same into a buffer of td_shape_text size; for messages. */
+typedef struct td_shape_text { char text[192]; } td_shape_text;
+const char *td_shape_str(const td_shape *s, td_shape_text *buf);
+
+TD_END
+#endif
