@@ -1,0 +1,125 @@
+/* mem.c - the one door to malloc, and arenas.
+ *
+ * Every allocation passes the seam first. Sizes beyond PTRDIFF_MAX are refused
+ * here, since no object may be that large.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/fault.h"
+
+static td_fault seam;
+
+bool td_mem_try(void) {
+  return td_fault_try(&seam);
+}
+int64_t td_mem_calls(void) {
+  return td_fault_calls(&seam);
+}
+
+void td_mem_fail(int64_t nth, bool for_ever) {
+  td_fault_arm(&seam, nth, for_ever);
+}
+
+void *td_alloc(size_t size) {
+  if (!td_mem_try() || size > PTRDIFF_MAX) return NULL;
+  return malloc(size ? size : 1);
+}
+
+void *td_alloc_zero(size_t n, size_t size) {
+  size_t bytes;
+  if (!td_mem_try() || !td_mul(n, size, &bytes) || bytes > PTRDIFF_MAX)
+    return NULL;
+  return calloc(bytes ? bytes : 1, 1);
+}
+
+void *td_realloc(void *p, size_t size) {
+  if (!td_mem_try() || size > PTRDIFF_MAX) return NULL;
+  return realloc(p, size ? size : 1);
+}
+
+void *td_alloc_aligned(size_t align, size_t size) {
+  void *p = NULL;
+  if (!td_mem_try() || size > PTRDIFF_MAX) return NULL;
+  if (align < sizeof(void *)) align = sizeof(void *);
+  return posix_memalign(&p, align, size ? size : 1) ? NULL : p;
+}
+
+void td_free(void *p) {
+  free(p);
+}
+
+/* ---- arena ---------------------------------------------------------------
+ *
+ * Blocks double from 4 KiB to 1 MiB. A piece over a quarter of the next block
+ * gets one of its own behind the newest, whose rest stays in use. Blocks come
+ * cleared, so that pieces are. */
+
+typedef struct td_arena_block {
+  struct td_arena_block *next;
+  size_t pad; /* keeps what follows 16-byte aligned */
+} td_arena_block;
+
+enum { ALIGN = 16, MIN_BLOCK = 4096, MAX_BLOCK = 1 << 20 };
+
+static char *bytes_of(td_arena_block *b) {
+  return (char *)(b + 1);
+}
+
+void td_arena_init(td_arena *a) {
+  *a = (td_arena){0};
+}
+
+void td_arena_deinit(td_arena *a) {
+  for (td_arena_block *b = a->blocks, *next; b; b = next) {
+    next = b->next;
+    td_free(b);
+  }
+  *a = (td_arena){0};
+}
+
+static td_arena_block *new_block(size_t size) {
+  size_t bytes;
+  if (!td_add(sizeof(td_arena_block), size, &bytes)) return NULL;
+  return td_alloc_zero(1, bytes);
+}
+
+static void *alloc_alone(td_arena *a, size_t size) {
+  td_arena_block *b = new_block(size);
+  if (!b) return NULL;
+  b->next = a->blocks->next;
+  a->blocks->next = b;
+  return bytes_of(b);
+}
+
+void *td_arena_alloc(td_arena *a, size_t size) {
+  if (!td_add(size ? size : 1, ALIGN - 1, &size)) return NULL;
+  size &= ~(size_t)(ALIGN - 1);
+  if (size > a->size - a->used) {
+    size_t next = a->size ? a->size * 2 : MIN_BLOCK;
+    if (next > MAX_BLOCK) next = MAX_BLOCK;
+    if (a->blocks && size > next / 4) return alloc_alone(a, size);
+    if (next < size) next = size;
+    td_arena_block *b = new_block(next);
+    if (!b) return NULL;
+    b->next = a->blocks;
+    *a = (td_arena){.blocks = b, .size = next};
+  }
+  char *p = bytes_of(a->blocks) + a->used;
+  a->used += size;
+  return p;
+}
+
+char *td_arena_strn(td_arena *a, const char *s, size_t len) {
+  size_t bytes;
+  char *p = td_add(len, 1, &bytes) ? td_arena_alloc(a, bytes) : NULL;
+  if (p && len) memcpy(p, s, len);
+  return p; /* the arena is cleared: the NUL is there */
+}
+
+char *td_arena_str(td_arena *a, const char *s) {
+  return td_arena_strn(a, s, strlen(s));
+}
