@@ -30,17 +30,23 @@ td_allocator *td_allocator_host(void);
 typedef struct td_buffer {
   int32_t refs;            /* atomic (__atomic builtins) */
   bool readonly;           /* never written in place (constants, feeds) */
+  bool inlined;            /* header and contents are one block */
+  bool foreign;            /* wrapped: the memory is not the allocator's */
   size_t size;             /* usable bytes */
   void *data;
   td_allocator *allocator; /* space it lives in; never NULL */
-  void (*release)(void *arg, void *data, size_t size); /* foreign, or NULL */
+  /* Runs once at the end, or NULL: frees foreign memory; in our own, lets go
+   * of what the contents point to. */
+  void (*release)(void *arg, void *data, size_t size);
   void *arg;
   uint64_t stamp;          /* content stamp; atomic, unique per write */
 } td_buffer;
 
+/* Contents are not cleared. `a` NULL: host. A small one on the host is a single
+ * block. */
 td_status *td_buffer_new(td_allocator *a, size_t size, td_buffer **out)
     TD_MUST_USE;
-/* Wraps host memory; `release` runs once when the last holder lets go. On
+/* Wraps host memory; `release` (may be NULL) runs once when the last holder lets go. On
  * error the memory stays the caller's. */
 td_status *td_buffer_wrap(void *data, size_t size,
                           void (*release)(void *arg, void *data, size_t size),

@@ -19,7 +19,8 @@ typedef struct td_shape {
   int32_t rank;
 } td_shape;
 
-/* td_shape_of(2, (int64_t[]){3, 4}); rank -1: unknown. rank must be <= 8. */
+/* td_shape_of(2, (int64_t[]){3, 4}); rank -1: unknown. rank must be <= 8 (else
+ * the result is of unknown rank); any size below 0 is unknown. */
 td_shape td_shape_of(int rank, const int64_t *dims);
 td_shape td_shape_scalar(void);
 td_shape td_shape_vector(int64_t n);
@@ -27,7 +28,8 @@ td_shape td_shape_matrix(int64_t rows, int64_t cols);
 td_shape td_shape_unknown(void);
 
 bool td_shape_known(const td_shape *s); /* rank and every size */
-/* Number of elements; -1 when not known or over INT64_MAX. */
+/* Number of elements; -1 when not known or when the product of the sizes that
+ * are not 0 is over INT64_MAX (so that strides always fit). */
 int64_t td_shape_count(const td_shape *s);
 bool td_shape_equal(const td_shape *a, const td_shape *b); /* as written */
 /* Could both describe one value? */

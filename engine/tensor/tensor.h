@@ -70,7 +70,9 @@ td_status *td_tensor_copy(const td_tensor *t, td_tensor *out) TD_MUST_USE;
 /* Same dtype, shape and bytes (NaNs by bits; strings by text). Host only. */
 bool td_tensor_same(const td_tensor *a, const td_tensor *b);
 
-/* Element i of a host tensor of plain real dtype, widened. */
+/* Element i of a host tensor of plain dtype, widened; of a complex one the real
+ * part (writing clears the other). Floats that an integer dtype cannot hold are
+ * clamped, NaN is 0; integers wrap. */
 double td_tensor_get_f(const td_tensor *t, int64_t i);
 int64_t td_tensor_get_i(const td_tensor *t, int64_t i);
 void td_tensor_set_f(td_tensor *t, int64_t i, double v); /* rounds */
@@ -82,10 +84,14 @@ const char *td_tensor_str(const td_tensor *t, int64_t i, size_t *len);
 td_status *td_tensor_strings(const td_shape *shape, const char *const *at,
                              const size_t *len, td_tensor *out) TD_MUST_USE;
 /* The same in two steps: allocates the block for `total` bytes of text; the
- * caller fills text and the offsets through the pointers. */
+ * caller fills `text` and offsets 1 to count; offsets[0], where the text
+ * begins, and the last one are set. */
 td_status *td_tensor_strings_new(const td_shape *shape, size_t total,
                                  td_tensor *out, uint64_t **offsets,
                                  char **text) TD_MUST_USE;
+/* Are the offsets of a block from outside ascending and within its buffer?
+ * DATA_LOSS if not; nothing else of this header may see it before. */
+td_status *td_tensor_strings_check(const td_tensor *t) TD_MUST_USE;
 
 /* Counted things that resource and variant tensors hold. */
 typedef struct td_object {
