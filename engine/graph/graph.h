@@ -21,10 +21,10 @@ typedef struct td_edge {
   int32_t port;
 } td_edge;
 
-typedef struct td_out {
+typedef struct td_result {
   td_dtype dtype;
   td_shape shape;
-} td_out;
+} td_result;
 
 /* An attribute beyond the signature: "_class" and other annotations. */
 typedef struct td_note {
@@ -49,7 +49,7 @@ struct td_node {
   int32_t n_out;
   td_edge *in;     /* a Merge's missing back edge has node NULL */
   td_node **control;
-  td_out *out;
+  td_result *out;
   td_attr *attr;   /* op->n_attr of them, defaults filled in */
   td_note *note;
   int32_t n_note;

@@ -1,0 +1,191 @@
+/* kernel.h - the code of an op on a device, and what it may call.
+ *
+ * A kernel is looked up once, when a program is compiled, by (op, device type,
+ * dtypes). It sees its inputs, makes its outputs, and returns a status; names,
+ * lines and devices are added by the caller. State (a random stream, packed
+ * weights) belongs to (session, node): made before the first run, read-only
+ * afterwards or with a lock of its own.
+ *
+ *   static td_status *relu_f32(td_kernel_ctx *c) {
+ *     td_tensor *y;
+ *     TD_TRY(td_out_like(c, 0, 0, &y));   // may reuse the input's memory
+ *     ...
+ *     return NULL;
+ *   }
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_KERNEL_H
+#define TD_KERNEL_H
+
+#include "engine/device/device.h"
+#include "engine/device/resource.h"
+#include "engine/device/step.h"
+#include "engine/graph/graph.h"
+
+TD_BEGIN
+
+typedef struct td_kernel td_kernel;
+typedef struct td_states td_states;
+
+/* What `make` may look at. */
+typedef struct td_kernel_info {
+  const td_node *node;
+  td_device *device;
+} td_kernel_info;
+
+typedef struct td_kernel_def {
+  const char *op;
+  const char *device; /* "CPU", "CUDA" */
+  const char *types;  /* "T=float|double, Tidx=int32"; NULL: any */
+  td_status *(*run)(td_kernel_ctx *c);
+  /* Asynchronous instead of `run`: calls td_kernel_done(c, status) exactly
+   * once, perhaps inside, only enqueues otherwise. `cancel` is then required:
+   * called at most once, on any thread, while the kernel waits; makes the
+   * kernel finish promptly. */
+  void (*start)(td_kernel_ctx *c);
+  void (*cancel)(td_kernel_ctx *c);
+  td_status *(*make)(const td_kernel_info *info, void **state);
+  void (*drop)(void *state);
+  /* Resource inputs by name whose locks are held while `run` runs. Several are
+   * taken in order of address; a wait parks the work, not the thread. */
+  const char *shared, *exclusive;
+  unsigned flags; /* TD_KERNEL_* */
+} td_kernel_def;
+
+enum {
+  TD_KERNEL_DEAD = 1 << 0, /* runs with dead inputs too (Send, Recv) */
+};
+
+struct td_kernel {
+  const td_kernel_def *def;
+  const td_node *node;   /* borrowed: the program's graph holds it */
+  td_device *device;     /* borrowed: the program holds it */
+  void *state;           /* of (session, node); borrowed */
+  const bool *in_host, *out_host; /* operand lives in host memory */
+  bool plain;            /* run, no locks, on the calling thread */
+  int8_t n_locks;        /* resource inputs to lock ... */
+  int8_t lock_in[8];     /* ... their input indices */
+  bool lock_exclusive[8];
+};
+
+struct td_kernel_ctx {
+  const td_kernel *kernel;
+  td_step *step;
+  td_tensor *in;    /* n_in of them; a kernel may take one that it alone holds */
+  td_tensor *out;   /* n_out of them, TD_INVALID until set */
+  int32_t n_in, n_out;
+  uint64_t frame;   /* hash of the frame path, 0 in the root */
+  int64_t iteration;
+  bool dead;        /* some input is dead (TD_KERNEL_DEAD only) */
+  bool out_dead;    /* set by the kernel: its outputs are dead */
+  void (*done)(td_kernel_ctx *c, td_status *s); /* the executor's */
+  void *owner;      /* the executor's */
+  void *work;       /* an asynchronous kernel's own, while it runs */
+  struct td_kernel_wait *wait; /* kernel.c's: locks being waited for */
+};
+
+/* ---- inside kernels ---- */
+
+static inline const td_tensor *td_in(const td_kernel_ctx *c, int i) {
+  return &c->in[i];
+}
+static inline const td_node *td_ctx_node(const td_kernel_ctx *c) {
+  return c->kernel->node;
+}
+/* Makes output i, uninitialised, dtype as the node says. */
+td_status *td_out(td_kernel_ctx *c, int i, const td_shape *shape,
+                  td_tensor **out) TD_MUST_USE;
+/* Output i with the shape of input `in`, in its memory when the kernel alone
+ * holds it and the element sizes agree. */
+td_status *td_out_like(td_kernel_ctx *c, int i, int in, td_tensor **out)
+    TD_MUST_USE;
+/* The same for any shape, trying inputs a, then b (-1: none) whose count and
+ * element size fit. */
+td_status *td_out_forward(td_kernel_ctx *c, int i, const td_shape *shape, int a,
+                          int b, td_tensor **out) TD_MUST_USE;
+/* Output i is (a share of) `t`. */
+void td_out_set(td_kernel_ctx *c, int i, const td_tensor *t);
+/* Working memory of the kernel's device; end it with td_tensor_release. */
+td_status *td_temp(td_kernel_ctx *c, td_dtype dtype, const td_shape *shape,
+                   td_tensor *out) TD_MUST_USE;
+/* td_parallel_for with the session's threads, stopping when the step is. */
+void td_for(const td_kernel_ctx *c, int64_t n, int64_t grain,
+            void (*fn)(void *arg, int64_t begin, int64_t end), void *arg);
+static inline bool td_stopped(const td_kernel_ctx *c) {
+  return td_cancelled(c->step->stop);
+}
+/* An asynchronous kernel is over. Takes ownership of `s`. */
+static inline void td_kernel_done(td_kernel_ctx *c, td_status *s) {
+  c->done(c, s);
+}
+
+/* Variables: input i is a resource; the row names it in shared or exclusive. */
+td_status *td_var(td_kernel_ctx *c, int i, td_variable **out) TD_MUST_USE;
+/* A share of the value (a copy by slices in sparse mode). FAILED_PRECONDITION
+ * when not initialised, naming the variable and the remedy. */
+td_status *td_var_read(td_kernel_ctx *c, td_variable *v, td_tensor *out)
+    TD_MUST_USE;
+/* Initialised and of dtype: a borrowed look at the value, no share taken. */
+td_status *td_var_peek(td_kernel_ctx *c, td_variable *v,
+                       const td_tensor **out) TD_MUST_USE;
+/* The value to be written in place: a fresh copy first when others share the
+ * buffer (counted). Touches the content stamp. Exclusive lock. */
+td_status *td_var_write(td_kernel_ctx *c, td_variable *v, td_tensor **out)
+    TD_MUST_USE;
+/* The same without keeping the old contents: all of it will be written. */
+td_status *td_var_overwrite(td_kernel_ctx *c, td_variable *v,
+                            const td_shape *shape, td_tensor **out)
+    TD_MUST_USE;
+/* Replaces the value: shares `t` (which must not be written by others later),
+ * or copies it when somebody else may write it. Exclusive lock. */
+td_status *td_var_assign(td_kernel_ctx *c, td_variable *v, const td_tensor *t)
+    TD_MUST_USE;
+
+/* ---- around kernels ---- */
+
+/* The row for this node on this device; NOT_FOUND lists what there is. */
+td_status *td_kernel_find(const td_node *n, const char *device_type,
+                          const td_kernel_def **out) TD_MUST_USE;
+/* Is there one? For placement. */
+bool td_kernel_exists(const td_node *n, const char *device_type);
+/* Does operand (result) i live in host memory on `d`? True on host devices,
+ * for strings, resources, variants, and what the op's row lists. */
+bool td_kernel_in_host(const td_node *n, const td_device *d, int i);
+bool td_kernel_out_host(const td_node *n, const td_device *d, int i);
+
+/* Fills *k for a node; `state` comes from td_states (below). */
+td_status *td_kernel_init(td_kernel *k, const td_node *n, td_device *d,
+                          td_states *states) TD_MUST_USE;
+void td_kernel_deinit(td_kernel *k);
+/* Runs any kernel: takes its locks, goes to the device, calls c->done. */
+void td_kernel_start(td_kernel_ctx *c);
+/* Asks a started, unfinished kernel to finish (lock waits included). */
+void td_kernel_cancel(td_kernel_ctx *c);
+
+/* State of kernels by (device, node name), owned by a session. */
+td_status *td_states_new(td_states **out) TD_MUST_USE;
+void td_states_free(td_states *s);
+
+/* Computes a stateless node now, on the CPU device `d`, from host tensors
+ * (n->n_in of them); out: n->n_out tensors, the caller's. For folding and for
+ * values in Lua. `stop` may be NULL. */
+td_status *td_kernel_eval(const td_node *n, td_device *d, int threads,
+                          const td_tensor *in, td_tensor *out,
+                          const int *stop) TD_MUST_USE;
+/* The same for an op and tensors without a graph: infers, checks, computes.
+ * `groups`: tensors in each input argument (op->n_in of them). Caller owns
+ * out[0 .. *n_out), at most `cap`. */
+td_status *td_eval(const td_op *op, td_device *d, int threads,
+                   const td_tensor *in, const int *groups, const td_note *attrs,
+                   int n_attrs, td_tensor *out, int cap, int *n_out,
+                   const int *stop) TD_MUST_USE;
+
+/* Rows of the registry and of loaded libraries; checked when first used: an
+ * asynchronous kernel without cancel is refused. */
+td_status *td_kernel_check(void) TD_MUST_USE;
+/* dtypes that `device_type` has a kernel for, as bits, for attribute `attr`. */
+uint32_t td_kernel_types(const td_op *op, const char *device_type,
+                         const char *attr);
+
+TD_END
+#endif

@@ -1,0 +1,50 @@
+/* rendezvous.h - where a sent tensor meets its receiver.
+ *
+ * One table per step. Edges are numbered by the planner; a value's key is
+ * (edge, frame, iteration). In the root frame an edge is a slot of an array:
+ * one exchange, no hash. Whoever comes second does the work of both.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_RENDEZVOUS_H
+#define TD_RENDEZVOUS_H
+
+#include "engine/tensor/tensor.h"
+
+TD_BEGIN
+
+typedef struct td_rendezvous td_rendezvous;
+
+typedef struct td_key {
+  int32_t edge;
+  uint64_t frame;    /* hash of the frame path, 0 in the root */
+  int64_t iteration;
+} td_key;
+
+/* A receiver, embedded in its owner; alive until `got` has run. `got` runs once
+ * on the sender's thread, the receiver's, or the aborter's. It owns `value`
+ * (invalid when dead or failed) and `s`. */
+typedef struct td_receiver {
+  void (*got)(struct td_receiver *r, td_tensor value, bool dead, td_status *s);
+  struct td_receiver *next; /* the table's */
+  td_key key;               /* the table's */
+} td_receiver;
+
+td_status *td_rendezvous_new(int32_t edges, td_rendezvous **out) TD_MUST_USE;
+td_rendezvous *td_rendezvous_retain(td_rendezvous *r);
+void td_rendezvous_release(td_rendezvous *r);
+/* Makes it new again for the next step of the same program: every slot must
+ * have been met; drops what was not received. Not while in use. */
+void td_rendezvous_reset(td_rendezvous *r);
+
+/* Takes ownership of *value (invalid when dead). A key is sent once. */
+td_status *td_rendezvous_send(td_rendezvous *r, td_key key, td_tensor *value,
+                              bool dead) TD_MUST_USE;
+void td_rendezvous_receive(td_rendezvous *r, td_key key, td_receiver *who);
+/* Everyone waiting, now and later, gets (a retained) `s`. */
+void td_rendezvous_abort(td_rendezvous *r, td_status *s);
+/* For why(): edges with a waiting receiver. Calls visit(arg, key). */
+void td_rendezvous_waiting(td_rendezvous *r,
+                           void (*visit)(void *arg, td_key key), void *arg);
+
+TD_END
+#endif

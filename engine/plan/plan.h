@@ -1,0 +1,95 @@
+/* plan.h - from a graph, feeds and fetches to one graph per device.
+ *
+ * Passes, in order: prune, fold, cse, gate (readers of a variable before its
+ * update), place, partition, schedule. Each works on a copy that the plan owns
+ * and can be switched off by name where the result does not need it (prune,
+ * place and partition always run). With TIDE_DUMP=dir every pass writes the
+ * graph after it and what it changed and why.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_PLAN_H
+#define TD_PLAN_H
+
+#include "engine/device/kernel.h"
+#include "engine/graph/frames.h"
+
+TD_BEGIN
+
+enum {
+  TD_PASS_FOLD = 1 << 0,
+  TD_PASS_CSE = 1 << 1,
+  TD_PASS_GATE = 1 << 2,
+  TD_PASS_SCHEDULE = 1 << 3,
+  TD_PASS_ALL = 15,
+};
+/* "fold" to its bit, 0 when there is no such pass. */
+unsigned td_pass_parse(const char *name);
+
+/* ---- placement of the whole graph, kept as it grows (place.c) ----
+ *
+ * Stateful nodes and both ends of every resource edge form colocation groups
+ * (with _class "loc:@x"), whose device never changes again in this session. */
+typedef struct td_placer td_placer;
+
+typedef struct td_placer_options {
+  td_device *const *devices; /* borrowed; [0] is the default */
+  int n_devices;
+  bool soft; /* an impossible wish falls back to a device that can */
+} td_placer_options;
+
+td_status *td_placer_new(const td_placer_options *o, td_placer **out)
+    TD_MUST_USE;
+void td_placer_free(td_placer *p);
+/* Places the nodes added since last time; sets node->placed in `g` itself (the
+ * caller holds its lock). Errors name node, wish, and devices; nodes placed
+ * before stay. */
+td_status *td_placer_extend(td_placer *p, td_graph *g) TD_MUST_USE;
+/* "MatMul (y) -> CPU:0: colocated with W" a line for every node. */
+void td_placer_explain(const td_placer *p, const td_graph *g, td_str *out);
+
+/* ---- a plan ---- */
+
+typedef struct td_plan_request {
+  td_graph *graph;      /* the user's; locked only while it is copied */
+  const td_edge *feeds; /* _Arg i gives feed i */
+  int n_feeds;
+  const td_edge *fetches; /* _Retval i takes fetch i */
+  int n_fetches;
+  td_node *const *targets;
+  int n_targets;
+  td_placer *placer;
+  td_device *const *devices;
+  int n_devices;
+  unsigned passes;  /* TD_PASS_* that run */
+  bool verify;      /* td_graph_verify between passes */
+  bool roundtrip;   /* each part goes through GraphDef bytes */
+  bool partial;     /* feeds and fetches are _Recv and _Send of the client, so
+                       that they may come one by one */
+  const char *dump; /* directory, or NULL */
+} td_plan_request;
+
+typedef struct td_part {
+  td_graph *graph;   /* with _Arg, _Retval, _Send, _Recv; nodes in order */
+  td_device *device; /* retained */
+} td_part;
+
+typedef struct td_plan {
+  td_part *parts;
+  int n_parts;
+  int32_t n_edges;   /* rendezvous edges; partial: feeds are edges 0 ..
+                        n_feeds-1, fetches n_feeds .. n_feeds+n_fetches-1 */
+  char **edge_names; /* "edge_3_x" by edge, for why() */
+  int64_t folded, merged, pruned; /* nodes, for traces and tests */
+} td_plan;
+
+/* Errors: a fetch that needs a placeholder which is not fed (names the fetch
+ * and the shortest path), an edge of another graph, a fetch of a fed edge is
+ * the feed itself (allowed). */
+td_status *td_plan_new(const td_plan_request *r, td_plan **out) TD_MUST_USE;
+void td_plan_free(td_plan *p);
+
+/* Attributes the partition puts on _Send/_Recv beyond TensorFlow's:
+ * _edge (int). */
+
+TD_END
+#endif
