@@ -92,34 +92,20 @@ static float round_to_odd(double v) {
   return r.f;
 }
 
-/* The range that dtype holds, both ends exact in a double or rounded inwards.
- */
-static bool integer_range(td_dtype dtype, double *lo, double *hi) {
-  switch (dtype) {
-  case TD_INT8:
-  case TD_QINT8:
-    return *lo = INT8_MIN, *hi = INT8_MAX, true;
-  case TD_UINT8:
-  case TD_QUINT8:
-    return *lo = 0, *hi = UINT8_MAX, true;
-  case TD_INT16:
-  case TD_QINT16:
-    return *lo = INT16_MIN, *hi = INT16_MAX, true;
-  case TD_UINT16:
-  case TD_QUINT16:
-    return *lo = 0, *hi = UINT16_MAX, true;
-  case TD_INT32:
-  case TD_QINT32:
-    return *lo = INT32_MIN, *hi = INT32_MAX, true;
-  case TD_UINT32:
-    return *lo = 0, *hi = UINT32_MAX, true;
-  default:
-    return false;
-  }
+static bool is_unsigned(td_dtype t) {
+  return t == TD_UINT8 || t == TD_UINT16 || t == TD_UINT32 || t == TD_QUINT8 ||
+         t == TD_QUINT16;
+}
+
+/* To what an integer dtype of at most 32 bits holds. */
+static double clamp_narrow(td_dtype dtype, double v) {
+  bool from_zero = is_unsigned(dtype);
+  double end = ldexp(1, (int)(8 * td_dtype_size(dtype)) - !from_zero);
+  double lo = from_zero ? 0 : -end;
+  return v < lo ? lo : v > end - 1 ? end - 1 : v;
 }
 
 void td_tensor_set_f(td_tensor *t, int64_t i, double v) {
-  double lo, hi;
   switch (t->dtype) {
   case TD_FLOAT32:
     ((float *)t->data)[i] = (float)v;
@@ -149,12 +135,12 @@ void td_tensor_set_f(td_tensor *t, int64_t i, double v) {
                                : v > 0     ? (uint64_t)v
                                            : 0;
     return;
+  case TD_INT64:
+    ((int64_t *)t->data)[i] = clamp_i64(v);
+    return;
   default:
-    break;
+    td_tensor_set_i(t, i, clamp_i64(clamp_narrow(t->dtype, v)));
   }
-  if (integer_range(t->dtype, &lo, &hi) && !isnan(v))
-    v = v < lo ? lo : v > hi ? hi : v;
-  td_tensor_set_i(t, i, clamp_i64(v));
 }
 
 void td_tensor_set_i(td_tensor *t, int64_t i, int64_t v) {
@@ -198,34 +184,34 @@ void td_tensor_set_i(td_tensor *t, int64_t i, int64_t v) {
 
 /* ---- printing ------------------------------------------------------------ */
 
-/* The shortest of `least`..`most` digits that reads back as the same value. */
-static void print_float(double v, bool single, int least, int most,
-                        td_str *out) {
-  char text[40];
-  for (int digits = least; digits <= most; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, v);
-    if (isnan(v)) strcpy(text, "nan"); /* its sign tells nothing */
-    double back = single ? (double)strtof(text, NULL) : strtod(text, NULL);
-    if (back == v) break;
-  }
-  td_str_add(out, text);
-}
-
-static void print_real(td_dtype dtype, double v, td_str *out) {
+/* Does `text` read back as `v` in this dtype? */
+static bool reads_back(td_dtype dtype, const char *text, double v) {
   switch (dtype) {
-  case TD_BFLOAT16:
-    print_float(v, true, 3, 4, out);
-    break;
   case TD_FLOAT16:
-    print_float(v, true, 4, 5, out);
-    break;
+    return td_float_to_half(strtof(text, NULL)) == td_float_to_half((float)v);
+  case TD_BFLOAT16:
+    return td_float_to_bfloat16(strtof(text, NULL)) ==
+           td_float_to_bfloat16((float)v);
   case TD_FLOAT64:
   case TD_COMPLEX128:
-    print_float(v, false, 15, 17, out);
-    break;
+    return strtod(text, NULL) == v;
   default:
-    print_float(v, true, 6, 9, out);
+    return (double)strtof(text, NULL) == v;
   }
+}
+
+/* With as few digits as tell the value from its neighbours. */
+static void print_real(td_dtype dtype, double v, td_str *out) {
+  bool wide = dtype == TD_FLOAT64 || dtype == TD_COMPLEX128;
+  bool half = dtype == TD_FLOAT16 || dtype == TD_BFLOAT16;
+  int least = wide ? 15 : half && v != trunc(v) ? 3 : 6;
+  int most = wide ? 17 : half ? 6 : 9;
+  char text[40] = "nan"; /* whose sign tells nothing */
+  for (int digits = least; !isnan(v) && digits <= most; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, v);
+    if (reads_back(dtype, text, v)) break;
+  }
+  td_str_add(out, text);
 }
 
 static void print_complex(const td_tensor *t, int64_t i, td_str *out) {
