@@ -8,7 +8,8 @@
  *
  * Determinism: td_parallel_for cuts [0, n) into pieces of `grain` (the last
  * shorter); pieces never depend on the number of threads. Whoever waits for a
- * loop runs pieces of that loop only, never other work.
+ * loop runs pieces of that loop only, never other work. A helper's pieces run
+ * with the caller's flush-to-zero mode.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_POOL_H
@@ -24,7 +25,7 @@ typedef struct td_task {
   struct td_task *next; /* the pool's */
 } td_task;
 
-/* How many threads this process may keep busy, >= 1. */
+/* How many threads this process may keep busy, >= 1: td_cpu_count(). */
 int td_pool_size(void);
 
 /* Queues `task`; runs it on a worker. Never fails, never runs it here: when
@@ -46,7 +47,9 @@ void td_pool_each(void (*fn)(void *arg), void *arg);
 
 /* Counters since start, for tests and `doctor`: tasks handed over, times a
  * sleeping worker was woken. */
-typedef struct td_pool_stats { int64_t tasks, wakeups; } td_pool_stats;
+typedef struct td_pool_stats {
+  int64_t tasks, wakeups;
+} td_pool_stats;
 td_pool_stats td_pool_read_stats(void);
 
 TD_END
