@@ -22,7 +22,8 @@ td_status *td_device_name_parse(const char *text, td_device_name *out)
     TD_MUST_USE;
 void td_device_name_print(const td_device_name *d, td_str *out);
 /* `inner` fills what `outer` leaves open and wins where both speak: nested
- * td.device scopes. */
+ * td.device scopes. A type in `inner` other than that in `outer` drops the
+ * index too: CPU:* within GPU:1 is any CPU. */
 void td_device_name_merge(const td_device_name *outer,
                           const td_device_name *inner, td_device_name *out);
 /* Does the full name `d` satisfy `want`? */
