@@ -164,7 +164,7 @@ static td_status *resolve(const char *path, char real[PATH_MAX], mode_t *mode) {
   *mode = 0; /* a new file: 0666 less the umask */
   TD_TRY(enter("stat", path));
   if (stat(path, &st)) {
-    if (errno != ENOENT) return sys_error("write", path, errno);
+    if (errno != ENOENT || !*path) return sys_error("write", path, errno);
     if (strlen(path) >= PATH_MAX) return sys_error("write", path, ENAMETOOLONG);
     strcpy(real, path);
     return NULL;
@@ -191,72 +191,74 @@ static td_status *write_all(int fd, const char *path, const char *p,
   return NULL;
 }
 
-static td_status *sync_fd(int fd, const char *path) {
-  TD_TRY(enter("sync", path));
-  return fsync(fd) ? sys_error("sync", path, errno) : NULL;
-}
-
-static td_status *sync_parent(const char *path) {
+static void parent_of(const char *path, char dir[PATH_MAX]) {
   const char *slash = strrchr(path, '/');
-  char dir[PATH_MAX];
   size_t n = slash ? (size_t)(slash - path) : 1;
   memcpy(dir, slash ? path : ".", n);
   if (n == 0) dir[n++] = '/';
   dir[n] = '\0';
-  TD_TRY(enter("open", dir));
-  int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return sys_error("open", dir, errno);
-  td_status *s = sync_fd(fd, dir);
-  close(fd);
-  return s;
 }
 
-/* A fresh file beside `real`. Names carry process and count; one left behind
- * by a crash is stepped over. */
-static td_status *open_beside(const char *real, td_str *tmp, int *fd) {
+/* Some file systems cannot sync a directory and say EINVAL. */
+static td_status *sync_dir(const char *dir) {
+  TD_TRY(enter("sync", dir));
+  int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return sys_error("open", dir, errno);
+  int err = fsync(fd) ? errno : 0;
+  close(fd);
+  return err && err != EINVAL ? sys_error("sync", dir, err) : NULL;
+}
+
+/* A fresh file in `dir`. Names carry process and count; one left behind by a
+ * crash is stepped over. */
+static td_status *open_beside(const char *real, const char *dir, td_str *tmp,
+                              int *fd) {
   static unsigned count;
   for (int tries = 0; tries < 100; tries++) {
     unsigned n = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
     td_str_clear(tmp);
-    td_str_addf(tmp, "%s.tmp.%d.%u", real, (int)getpid(), n);
+    td_str_addf(tmp, "%s/.tide-%d-%u", dir, (int)getpid(), n);
     if (tmp->failed) return td_oom();
-    TD_TRY(enter("create", tmp->at));
+    TD_TRY(enter("write", real));
     *fd = open(tmp->at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (*fd >= 0) return NULL;
     if (errno != EEXIST) break;
   }
-  return sys_error("create", tmp->at, errno);
+  return sys_error("write", real, errno);
 }
 
-static td_status *fill(int fd, const char *tmp, mode_t mode, const void *bytes,
+/* Fills the file beside `real`, synced and closed. */
+static td_status *fill(int fd, const char *real, mode_t mode, const void *bytes,
                        size_t len) {
-  td_status *s = write_all(fd, tmp, bytes, len);
+  td_status *s = write_all(fd, real, bytes, len);
   if (td_ok(s) && mode && fchmod(fd, mode))
-    s = sys_error("set the mode of", tmp, errno);
-  if (td_ok(s)) s = sync_fd(fd, tmp);
-  if (close(fd) && td_ok(s)) s = sys_error("close", tmp, errno);
+    s = sys_error("set the mode of", real, errno);
+  if (td_ok(s)) s = enter("sync", real);
+  if (td_ok(s) && fsync(fd)) s = sys_error("sync", real, errno);
+  if (close(fd) && td_ok(s)) s = sys_error("write", real, errno);
   return s;
 }
 
 static td_status *take_name(const char *tmp, const char *real) {
-  TD_TRY(enter("rename", tmp));
-  return rename(tmp, real) ? sys_error("rename", tmp, errno) : NULL;
+  TD_TRY(enter("replace", real));
+  return rename(tmp, real) ? sys_error("replace", real, errno) : NULL;
 }
 
 td_status *td_file_write(const char *path, const void *bytes, size_t len) {
-  char real[PATH_MAX];
+  char real[PATH_MAX], dir[PATH_MAX];
   mode_t mode;
   int fd = -1;
   td_str tmp = {0};
   TD_TRY(resolve(path, real, &mode));
-  td_status *s = open_beside(real, &tmp, &fd);
+  parent_of(real, dir);
+  td_status *s = open_beside(real, dir, &tmp, &fd);
   if (td_ok(s)) {
-    s = fill(fd, tmp.at, mode, bytes, len);
+    s = fill(fd, real, mode, bytes, len);
     if (td_ok(s)) s = take_name(tmp.at, real);
     if (!td_ok(s)) unlink(tmp.at);
   }
   td_str_deinit(&tmp);
-  return td_ok(s) ? sync_parent(real) : s;
+  return td_ok(s) ? sync_dir(dir) : s;
 }
 
 bool td_file_exists(const char *path) {

@@ -44,6 +44,7 @@ void *td_realloc(void *p, size_t size) {
 void *td_alloc_aligned(size_t align, size_t size) {
   void *p = NULL;
   if (!td_mem_try() || size > PTRDIFF_MAX) return NULL;
+  if (align & (align - 1)) return NULL; /* no power of two */
   if (align < sizeof(void *)) align = sizeof(void *);
   return posix_memalign(&p, align, size ? size : 1) ? NULL : p;
 }
