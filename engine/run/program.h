@@ -8,7 +8,7 @@
 #define TD_PROGRAM_H
 
 #include "engine/device/kernel.h"
-#include "engine/graph/frames.h"
+#include "engine/run/crew.h"
 
 TD_BEGIN
 
@@ -27,15 +27,13 @@ int64_t td_program_cost(const td_program *p);
 
 typedef struct td_run td_run; /* one program in one step */
 
-/* Starts `p`. `step` and what it points to stay valid until `over` has run,
- * once, on any thread (perhaps before td_run_start returns), with the first
- * cause of failure (its to own) after every kernel has finished. An error fires
- * step->cancel and aborts step->rendezvous. `workers` counts, over all programs
- * of the step, threads that may still join it (shared, atomic). With `inline_ok`
- * the caller's thread works too. */
-td_status *td_run_start(td_program *p, td_step *step, int32_t *workers,
-                        bool inline_ok, void (*over)(void *arg, td_status *s),
-                        void *arg) TD_MUST_USE;
+/* Starts `p` and posts its first nodes to `crew` without hiring. `step` and
+ * what it points to stay valid until `over` has run, once, on any thread, with
+ * the first cause of failure (its to own) after every kernel has finished. An
+ * error fires step->cancel and aborts step->rendezvous. */
+td_status *td_run_start(td_program *p, td_step *step, td_crew *crew,
+                        void (*over)(void *arg, td_status *s), void *arg)
+    TD_MUST_USE;
 /* The running ones of a program, for why(): which nodes wait, for which input.
  * Appends lines. */
 void td_program_why(td_program *p, td_str *out);

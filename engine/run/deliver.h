@@ -1,0 +1,93 @@
+/* deliver.h - one value arrives at one node: both executors' inner step.
+ *
+ * `shared` is a constant at each call: plain arithmetic where one thread (or a
+ * lock) owns the run, atomics elsewhere.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_DELIVER_H
+#define TD_DELIVER_H
+
+#include "engine/base/plant.h"
+#include "engine/run/program_impl.h"
+
+static inline void td_ready_push(td_iter *it, const td_xnode *n, bool dead,
+                                 td_chain *ready) {
+  td_ready *r = &it->ready[n->local];
+  r->dead = dead;
+  td_chain_push(ready, r);
+}
+
+/* One input of an ordinary node arrived. */
+static inline void td_arrive(td_iter *it, const td_xnode *n, bool dead,
+                             bool shared, td_chain *ready) {
+  uint64_t *state = &it->state[n->local], now;
+  if (n->initial != 1) {
+    if (shared) {
+      if (dead) __atomic_fetch_or(state, TD_STATE_DEAD, __ATOMIC_RELAXED);
+      now = __atomic_sub_fetch(state, 1, __ATOMIC_ACQ_REL);
+    } else {
+      if (dead) *state |= TD_STATE_DEAD;
+      now = *state -= 1;
+    }
+    if ((now & TD_STATE_COUNT) != 0) return;
+    dead = (now & TD_STATE_DEAD) != 0;
+  }
+  td_ready_push(it, n, dead, ready);
+}
+
+/* Ready once all control inputs came and a live value, or every value dead. */
+static inline bool td_merge_ready(uint64_t s) {
+  return (s & TD_STATE_COUNT) == 0 &&
+         ((s & TD_STATE_LIVE) || (s & TD_STATE_DATA) == 0);
+}
+
+/* An input of a Merge arrived. `whole`: a dead Enter, which ends the wait for
+ * every other value. */
+static inline void td_arrive_merge(td_iter *it, const td_xnode *n, bool control,
+                                   bool dead, bool whole, bool shared,
+                                   td_chain *ready) {
+  uint64_t *state = &it->state[n->local];
+  uint64_t old = __atomic_load_n(state, __ATOMIC_ACQUIRE), now;
+  do {
+    uint64_t take = control ? 1 : whole ? old & TD_STATE_DATA
+                                        : TD_STATE_DATA_ONE;
+    now = old - take;
+    if (!control && !dead) now |= TD_STATE_LIVE;
+    if (td_merge_ready(now)) now |= TD_STATE_FIRED;
+  } while (shared ? !__atomic_compare_exchange_n(state, &old, now, false,
+                                                 __ATOMIC_ACQ_REL,
+                                                 __ATOMIC_ACQUIRE)
+                  : (*state = now, false));
+  bool again = (old & TD_STATE_FIRED) && !TD_PLANT(3);
+  if ((now & TD_STATE_FIRED) && !again)
+    td_ready_push(it, n, !(now & TD_STATE_LIVE), ready);
+}
+
+/* Puts a value into its slot; a Merge that has one drops further ones. */
+static inline void td_fill(td_iter *it, const td_xnode *n, td_target to,
+                           td_tensor *t, bool last) {
+  if (n->kind == TD_KIND_MERGE &&
+      (__atomic_load_n(&it->state[n->local], __ATOMIC_ACQUIRE) &
+       TD_STATE_LIVE)) {
+    if (last) td_tensor_release(t);
+  } else {
+    td_slot_set(&it->slot[to.slot], t);
+    if (!last && !TD_PLANT(6)) td_buffer_retain(t->buffer);
+  }
+  if (last) t->buffer = NULL;
+}
+
+/* Delivers one output over one edge; `t` is moved when `last`. */
+static inline void td_deliver(const td_program *p, td_iter *it, td_target to,
+                              td_tensor *t, bool dead, bool last, bool shared,
+                              td_chain *ready) {
+  const td_xnode *n = &p->node[to.node];
+  bool control = to.slot < 0;
+  if (!control && !dead) td_fill(it, n, to, t, last);
+  if (TD_UNLIKELY(n->kind == TD_KIND_MERGE))
+    td_arrive_merge(it, n, control, dead, false, shared, ready);
+  else
+    td_arrive(it, n, dead && !(control && TD_PLANT(2)), shared, ready);
+}
+
+#endif

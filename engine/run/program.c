@@ -1,0 +1,278 @@
+/* program.c - compiles one part of a plan to flat arrays.
+ *
+ * Frames are read off the part itself (an Enter leads into one, an Exit out),
+ * so that a part which arrived as bytes needs nothing beside it. Edges of a
+ * node are grouped by port and laid out in order of urgency, the most urgent
+ * last, because ready nodes are taken last in, first out.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/mem.h"
+#include "engine/run/program_impl.h"
+
+/* ---- frames ---- */
+
+/* The static frame a node's outputs are in. */
+static int32_t frame_of_outputs(const td_xnode *n, const td_xframe *f) {
+  if (n->kind == TD_KIND_ENTER) return n->child;
+  if (n->kind == TD_KIND_EXIT) return f[n->frame].parent;
+  return n->frame;
+}
+
+static td_status *frame_enter(td_program *p, td_xnode *n, const td_node *from) {
+  const char *name = td_node_string(from, "frame_name");
+  int64_t parallel = td_node_int(from, "parallel_iterations");
+  if (parallel < 1 || parallel > 1000000)
+    return td_node_blame(td_error(TD_INVALID_ARGUMENT,
+                                  "parallel_iterations must be in [1, "
+                                  "1000000], not %lld",
+                                  (long long)parallel),
+                         from);
+  n->constant = td_node_bool(from, "is_constant");
+  for (int32_t i = 1; i < p->n_frames; i++)
+    if (p->frame[i].parent == n->frame && !strcmp(p->frame[i].name, name)) {
+      p->frame[i].enters++;
+      n->child = i;
+      return NULL;
+    }
+  td_xframe *f = &p->frame[p->n_frames];
+  f->name = name;
+  f->parent = n->frame;
+  f->ordinal = p->frame[n->frame].children++;
+  f->enters = 1;
+  f->parallel = (int32_t)parallel;
+  n->child = p->n_frames++;
+  return NULL;
+}
+
+/* Gives node `i`, whose inputs are done, its frame. */
+static td_status *frame_node(td_program *p, int32_t i) {
+  const td_node *from = td_graph_node(p->graph, i);
+  td_xnode *n = &p->node[i];
+  int32_t frame = 0;
+  for (int k = 0; k < from->n_in + from->n_control; k++) {
+    const td_node *in =
+        k < from->n_in ? from->in[k].node : from->control[k - from->n_in];
+    if (in->op->kind == TD_KIND_NEXT) continue; /* a back edge */
+    int32_t f = frame_of_outputs(&p->node[in->id], p->frame);
+    if (f < 0)
+      return td_node_blame(
+          td_error(TD_INVALID_ARGUMENT, "Exit outside of any loop"), in);
+    if (k > 0 && f != frame && frame != 0)
+      return td_node_blame(
+          td_error(TD_INVALID_ARGUMENT,
+                   "inputs come from two frames, \"%s\" and \"%s\"",
+                   p->frame[frame].name, p->frame[f].name),
+          from);
+    if (f != 0) frame = f;
+  }
+  n->frame = frame;
+  n->child = -1;
+  if (n->kind == TD_KIND_ENTER) return frame_enter(p, n, from);
+  return NULL;
+}
+
+/* ---- nodes ---- */
+
+static uint64_t initial_state(const td_node *from) {
+  if (from->op->kind != TD_KIND_MERGE)
+    return (uint64_t)from->n_in + (uint64_t)from->n_control;
+  return (uint64_t)from->n_control +
+         (uint64_t)from->n_in * TD_STATE_DATA_ONE;
+}
+
+static td_status *compile_node(td_program *p, int32_t i) {
+  const td_node *from = td_graph_node(p->graph, i);
+  td_xnode *n = &p->node[i];
+  n->kind = from->op->kind;
+  n->n_in = from->n_in;
+  n->n_out = from->n_out;
+  TD_TRY(frame_node(p, i));
+  if (n->kind == TD_KIND_MERGE && from->n_in > 0xfffff)
+    return td_node_blame(
+        td_error(TD_INVALID_ARGUMENT, "a Merge of %d inputs", from->n_in),
+        from);
+  TD_TRY(td_kernel_init(&n->kernel, from, p->device, p->states));
+  n->runs_dead = n->kernel.def && (n->kernel.def->flags & TD_KERNEL_DEAD);
+  n->initial = initial_state(from);
+  td_xframe *f = &p->frame[n->frame];
+  n->local = f->nodes++;
+  n->in = f->slots;
+  f->slots += n->n_in;
+  n->flight = n->kernel.plain ? -1 : f->flights++;
+  if (!n->kernel.plain) p->plain = false;
+  return NULL;
+}
+
+static td_status *compile_frames(td_program *p) {
+  for (int32_t k = 0; k < p->n_frames; k++) {
+    td_xframe *f = &p->frame[k];
+    f->members = td_alloc_zero((size_t)f->nodes + 1, sizeof *f->members);
+    f->initial = td_alloc_zero((size_t)f->nodes + 1, sizeof *f->initial);
+    if (!f->members || !f->initial) return td_oom();
+    f->size = sizeof(td_iter) + (size_t)f->nodes * sizeof(uint64_t) +
+              (size_t)f->slots * sizeof(td_tensor) +
+              (size_t)f->nodes * sizeof(td_ready) +
+              (size_t)f->flights * sizeof(td_flight) +
+              (size_t)f->children * sizeof(td_instance *);
+  }
+  for (int32_t i = 0; i < p->n_nodes; i++) {
+    td_xnode *n = &p->node[i];
+    p->frame[n->frame].members[n->local] = i;
+    p->frame[n->frame].initial[n->local] = n->initial;
+  }
+  return NULL;
+}
+
+/* ---- edges ---- */
+
+/* Index into begin[] of the group an input edge belongs to. */
+static int32_t group_of(const td_program *p, const td_node *from, int port) {
+  const td_xnode *n = &p->node[from->id];
+  return n->targets + (port < 0 ? n->n_out : port);
+}
+
+/* Parts are in schedule order: walking backwards puts the most urgent last. */
+static void fill_targets(td_program *p, int32_t *fill) {
+  for (int32_t i = p->n_nodes - 1; i >= 0; i--) {
+    const td_node *to = td_graph_node(p->graph, i);
+    for (int k = 0; k < to->n_in; k++)
+      p->target[fill[group_of(p, to->in[k].node, to->in[k].port)]++] =
+          (td_target){i, p->node[i].in + k};
+    for (int k = 0; k < to->n_control; k++)
+      p->target[fill[group_of(p, to->control[k], -1)]++] = (td_target){i, -1};
+  }
+}
+
+static td_status *compile_edges(td_program *p) {
+  int32_t groups = 0, edges = 0;
+  for (int32_t i = 0; i < p->n_nodes; i++) {
+    p->node[i].targets = groups;
+    groups += p->node[i].n_out + 1;
+  }
+  p->begin = td_alloc_zero((size_t)groups + 1, sizeof *p->begin);
+  int32_t *fill = td_alloc_zero((size_t)groups + 1, sizeof *fill);
+  if (!p->begin || !fill) {
+    td_free(fill);
+    return td_oom();
+  }
+  for (int32_t i = 0; i < p->n_nodes; i++) {
+    const td_node *to = td_graph_node(p->graph, i);
+    for (int k = 0; k < to->n_in; k++)
+      p->begin[group_of(p, to->in[k].node, to->in[k].port) + 1]++;
+    for (int k = 0; k < to->n_control; k++)
+      p->begin[group_of(p, to->control[k], -1) + 1]++;
+    edges += to->n_in + to->n_control;
+  }
+  for (int32_t g = 0; g < groups; g++) p->begin[g + 1] += p->begin[g];
+  memcpy(fill, p->begin, ((size_t)groups + 1) * sizeof *fill);
+  p->target = td_alloc_zero((size_t)edges + 1, sizeof *p->target);
+  if (p->target) fill_targets(p, fill);
+  td_free(fill);
+  return p->target ? NULL : td_oom();
+}
+
+static td_status *compile_sources(td_program *p) {
+  p->source = td_alloc_zero((size_t)p->n_nodes + 1, sizeof *p->source);
+  if (!p->source) return td_oom();
+  for (int32_t i = 0; i < p->n_nodes; i++)
+    if (p->node[i].initial == 0) p->source[p->n_sources++] = i;
+  return NULL;
+}
+
+/* ---- the whole ---- */
+
+static int32_t count_enters(const td_graph *g) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < td_graph_size(g); i++)
+    n += td_graph_node(g, i)->op->kind == TD_KIND_ENTER;
+  return n;
+}
+
+/* Parts come in order; one that does not is refused, not followed. */
+static td_status *check_order(const td_graph *g) {
+  for (int32_t i = 0; i < td_graph_size(g); i++) {
+    const td_node *n = td_graph_node(g, i);
+    for (int k = 0; k < n->n_in; k++) {
+      const td_node *in = n->in[k].node;
+      bool back = in && n->op->kind == TD_KIND_MERGE &&
+                  in->op->kind == TD_KIND_NEXT;
+      if (!in || (in->id >= i && !back))
+        return td_node_blame(
+            td_error(TD_INTERNAL, "the part is not in topological order"), n);
+    }
+    for (int k = 0; k < n->n_control; k++)
+      if (n->control[k]->id >= i)
+        return td_node_blame(
+            td_error(TD_INTERNAL, "the part is not in topological order"), n);
+  }
+  return NULL;
+}
+
+static td_status *compile(td_program *p) {
+  p->n_nodes = td_graph_size(p->graph);
+  TD_TRY(check_order(p->graph));
+  p->node = td_alloc_zero((size_t)p->n_nodes + 1, sizeof *p->node);
+  p->frame =
+      td_alloc_zero((size_t)count_enters(p->graph) + 1, sizeof *p->frame);
+  if (!p->node || !p->frame) return td_oom();
+  p->n_frames = 1;
+  p->frame[0].name = "";
+  p->frame[0].parent = -1;
+  p->plain = true;
+  for (int32_t i = 0; i < p->n_nodes; i++) TD_TRY(compile_node(p, i));
+  TD_TRY(compile_frames(p));
+  TD_TRY(compile_edges(p));
+  return compile_sources(p);
+}
+
+td_status *td_program_new(td_graph *graph, td_device *device,
+                          td_states *states, td_program **out) {
+  td_program *p = td_alloc_zero(1, sizeof *p);
+  if (!p) return td_oom();
+  p->refs = 1;
+  p->graph = td_graph_retain(graph);
+  p->device = td_device_retain(device);
+  p->states = states;
+  pthread_mutex_init(&p->lock, NULL);
+  td_status *s = compile(p);
+  if (!td_ok(s)) {
+    td_program_release(p);
+    return s;
+  }
+  *out = p;
+  return NULL;
+}
+
+td_program *td_program_retain(td_program *p) {
+  __atomic_fetch_add(&p->refs, 1, __ATOMIC_RELAXED);
+  return p;
+}
+
+void td_program_release(td_program *p) {
+  if (!p || __atomic_fetch_sub(&p->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
+  td_program_drop_idle(p);
+  for (int32_t i = 0; p->node && i < p->n_nodes; i++)
+    td_kernel_deinit(&p->node[i].kernel);
+  for (int32_t k = 0; p->frame && k < p->n_frames; k++) {
+    td_free(p->frame[k].members);
+    td_free(p->frame[k].initial);
+  }
+  td_free(p->node);
+  td_free(p->frame);
+  td_free(p->begin);
+  td_free(p->target);
+  td_free(p->source);
+  td_graph_release(p->graph);
+  td_device_release(p->device);
+  pthread_mutex_destroy(&p->lock);
+  td_free(p);
+}
+
+int32_t td_program_nodes(const td_program *p) { return p->n_nodes; }
+
+int64_t td_program_cost(const td_program *p) {
+  return __atomic_load_n(&p->cost, __ATOMIC_RELAXED);
+}
