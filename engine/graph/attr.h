@@ -78,6 +78,15 @@ td_attr td_attr_types(const td_dtype *v, int n);
 td_attr td_attr_shapes(const td_shape *v, int n);
 td_attr td_attr_strings(const td_bytes *v, int n);
 
+/* The value of a single attribute; 0, false, "", TD_INVALID or NULL when `a` is
+ * NULL or of another kind. */
+int64_t td_attr_as_int(const td_attr *a);
+bool td_attr_as_bool(const td_attr *a);
+float td_attr_as_float(const td_attr *a);
+const char *td_attr_as_string(const td_attr *a);
+td_dtype td_attr_as_type(const td_attr *a);
+const td_shape *td_attr_as_shape(const td_attr *a);
+
 /* A copy whose memory is the arena's; tensors are retained, and released by
  * td_attr_drop. */
 td_status *td_attr_copy(td_arena *arena, const td_attr *from, td_attr *to)

@@ -1,8 +1,10 @@
 /* graph.h - nodes, edges, and how they are added.
  *
  * A graph only grows. A node never changes once added, except that a Merge gets
- * its back edge later and the planner, on graphs of its own, rewires. Readers
- * take td_graph_lock; the td_node pointers stay valid while the graph lives.
+ * its back edge later and the planner, on graphs of its own, rewires. Functions
+ * that add to a graph take its lock themselves; those that read do not: the one
+ * thread that builds needs none, every other reader holds td_graph_lock. The
+ * td_node pointers stay valid while the graph lives.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_GRAPH_H

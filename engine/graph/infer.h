@@ -33,14 +33,16 @@ int td_infer_inputs(const td_infer *c); /* tensors, lists flattened */
 int td_infer_outputs(const td_infer *c);
 td_dtype td_infer_in_type(const td_infer *c, int i);
 td_dtype td_infer_out_type(const td_infer *c, int i);
+/* NULL (and TD_INVALID above) for the back edge that a Merge still lacks. */
 const td_shape *td_infer_in(const td_infer *c, int i);
 void td_infer_out(td_infer *c, int i, td_shape shape);
 
 /* The whole value of input i when it is a constant; NULL when not known.
  * Borrowed; valid during the call. */
 const td_tensor *td_infer_const(td_infer *c, int i);
-/* Input i as a small vector, in part; false when nothing is known or the input
- * is no int32/int64 scalar or vector of <= TD_SMALL_MAX. */
+/* Input i as a small vector, in part: its length may be all that is known.
+ * False when nothing is known or the input is no int32/int64 scalar or vector
+ * of <= TD_SMALL_MAX. */
 bool td_infer_small(td_infer *c, int i, td_small *v);
 /* Input i, a vector of sizes, as a shape: -1 where a size is not known, unknown
  * rank where not even the length is. Error on a negative size other than -1 or
@@ -48,7 +50,7 @@ bool td_infer_small(td_infer *c, int i, td_small *v);
 td_status *td_infer_shape_from(td_infer *c, int i, td_shape *out) TD_MUST_USE;
 
 /* Attributes; checked against the signature before, so they cannot fail. An
- * absent one gives 0, false, "", TD_INVALID, NULL. */
+ * absent one gives 0, false, "", TD_INVALID, NULL. Annotations ("_x") too. */
 const struct td_attr *td_infer_attr(const td_infer *c, const char *name);
 int64_t td_infer_int(const td_infer *c, const char *name);
 bool td_infer_bool(const td_infer *c, const char *name);

@@ -1,0 +1,336 @@
+/* graph_edit.c - changing what is there.
+ *
+ * First the few changes a growing graph allows (a Merge's back edge, a control
+ * edge, a narrower shape), each under the lock. Then what planners do to graphs
+ * of their own, which nobody else sees and nothing locks: copying, rewiring,
+ * removing. Memory of what is dropped goes with the graph; tensors go at once.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "engine/graph/device_name.h"
+#include "engine/graph/graph_impl.h"
+#include "engine/graph/infer_impl.h"
+
+/* ---- a growing graph ----------------------------------------------------- */
+
+static td_status *check_open(const td_graph *g) {
+  return g->finalized ? td_error(TD_FAILED_PRECONDITION,
+                                 "the graph is final and cannot change")
+                      : NULL;
+}
+
+/* Is every value of shape `in` one of shape `out`? */
+static bool shape_allows(const td_shape *out, const td_shape *in) {
+  if (out->rank < 0) return true;
+  if (out->rank != in->rank) return false;
+  for (int i = 0; i < out->rank; i++)
+    if (out->dim[i] >= 0 && out->dim[i] != in->dim[i]) return false;
+  return true;
+}
+
+static td_status *check_back_edge(const td_node *merge, int i, td_edge from) {
+  td_shape_text a, b;
+  const char *name = merge->name;
+  if (merge->op->kind != TD_KIND_MERGE || i < 0 || i >= merge->n_in ||
+      merge->in[i].node)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "\"%s\" (%s) has no open input %d for a back edge", name,
+                    merge->op->type, i);
+  if (!from.node || from.node->op->kind != TD_KIND_NEXT ||
+      from.node->graph != merge->graph || from.port != 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "the back edge of \"%s\" must come from a NextIteration of "
+                    "the same graph, not \"%s\"",
+                    name, from.node ? from.node->name : "");
+  if (td_edge_dtype(from) != merge->out[0].dtype)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "loop variable \"%s\" is %s, but comes back as %s", name,
+                    td_dtype_name(merge->out[0].dtype),
+                    td_dtype_name(td_edge_dtype(from)));
+  if (!shape_allows(&merge->out[0].shape, td_edge_shape(from)))
+    return td_error(TD_INVALID_ARGUMENT,
+                    "loop variable \"%s\" has shape %s, but comes back with "
+                    "%s: give a shape_invariants entry that allows both",
+                    name, td_shape_str(&merge->out[0].shape, &a),
+                    td_shape_str(td_edge_shape(from), &b));
+  return NULL;
+}
+
+td_status *td_graph_back_edge(td_node *merge, int i, td_edge from) {
+  td_graph *g = merge->graph;
+  td_graph_lock(g);
+  td_status *s = check_open(g);
+  if (td_ok(s)) s = check_back_edge(merge, i, from);
+  if (td_ok(s)) {
+    merge->in[i] = from;
+    td_graph_touch(g);
+  }
+  td_graph_unlock(g);
+  return td_node_blame(s, merge);
+}
+
+static td_status *push_control(td_node *node, td_node *before) {
+  size_t n = (size_t)node->n_control;
+  for (size_t i = 0; i < n; i++)
+    if (node->control[i] == before) return NULL;
+  td_node **more = td_arena_alloc(&node->graph->arena, (n + 1) * sizeof *more);
+  if (!more) return td_oom();
+  if (n) memcpy(more, node->control, n * sizeof *more);
+  more[n] = before;
+  node->control = more;
+  node->n_control++;
+  td_graph_touch(node->graph);
+  return NULL;
+}
+
+td_status *td_graph_add_control(td_node *node, td_node *before) {
+  td_graph *g = node->graph;
+  if (before->graph != g || before == node)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "no control edge from \"%s\" to \"%s\": %s", before->name,
+                    node->name,
+                    before == node ? "they are one" : "of two graphs");
+  td_graph_lock(g);
+  td_status *s = check_open(g);
+  if (td_ok(s)) s = push_control(node, before);
+  td_graph_unlock(g);
+  return s;
+}
+
+td_status *td_node_set_shape(td_node *n, int port, const td_shape *shape) {
+  td_shape_text a, b;
+  td_status *s = NULL;
+  if (port < 0 || port >= n->n_out)
+    return td_error(TD_INVALID_ARGUMENT, "\"%s\" has no output %d", n->name,
+                    port);
+  td_graph_lock(n->graph);
+  td_shape *now = &n->out[port].shape;
+  if (td_shape_merge(now, shape, now))
+    td_graph_touch(n->graph);
+  else
+    s = td_error(TD_INVALID_ARGUMENT, "\"%s:%d\" has shape %s, which is not %s",
+                 n->name, port, td_shape_str(now, &a), td_shape_str(shape, &b));
+  td_graph_unlock(n->graph);
+  return td_node_blame(s, n);
+}
+
+/* ---- copying ------------------------------------------------------------- */
+
+/* All but edges, into memory of `g`; not yet adopted. */
+static td_status *copy_node(td_graph *g, const td_node *n, const char *name,
+                            int n_control, td_node **out) {
+  td_node_size size = {.in = n->n_in,
+                       .control = n_control,
+                       .out = n->n_out,
+                       .attr = n->op->n_attr,
+                       .note = n->n_note,
+                       .name = strlen(name)};
+  td_node *copy = td_node_alloc(g, &size, name);
+  if (!copy) return td_oom();
+  if (n->n_out) memcpy(copy->out, n->out, (size_t)n->n_out * sizeof *copy->out);
+  copy->flow = n->flow;
+  copy->frame = n->frame;
+  copy->may_die = n->may_die;
+  copy->placed = n->placed;
+  copy->order = n->order;
+  copy->device = td_graph_keep(g, &g->device, n->device);
+  copy->origin = td_graph_keep(g, &g->origin, n->origin);
+  if (!copy->device || !copy->origin) return td_oom();
+  TD_TRY(td_node_copy_attrs(g, n, copy));
+  *out = copy;
+  return NULL;
+}
+
+static td_status *copy_flows(const td_graph *from, td_graph *to) {
+  for (size_t i = 1; i < from->flows.len; i++) {
+    int32_t id;
+    const td_flow *f = from->flows.at[i];
+    TD_TRY(td_graph_flow(to, f->parent, f->kind, f->name, &id));
+  }
+  return NULL;
+}
+
+static td_status *copy_functions(const td_graph *from, td_graph *to) {
+  if (!td_vec_reserve(&to->functions, from->functions.len)) return td_oom();
+  for (size_t i = 0; i < from->functions.len; i++) {
+    const td_function *f = &from->functions.at[i];
+    td_function copy = {td_arena_str(&to->arena, f->name), f->def};
+    copy.def.at = td_arena_strn(&to->arena, f->def.at, f->def.len);
+    if (!copy.name || !copy.def.at) return td_oom();
+    to->functions.at[to->functions.len++] = copy;
+  }
+  return NULL;
+}
+
+static td_status *lost_input(const td_node *n, const td_node *lost) {
+  return td_error(TD_INTERNAL, "copying \"%s\" without its input \"%s\"",
+                  n->name, lost->name);
+}
+
+/* Edges of n's copy; map[id] is the copy of a node, NULL when dropped. */
+static td_status *copy_edges(const td_node *n, td_node *copy,
+                             td_node *const *map) {
+  for (int i = 0; i < n->n_in; i++) {
+    td_edge e = n->in[i];
+    if (e.node && !map[e.node->id]) return lost_input(n, e.node);
+    copy->in[i] = (td_edge){e.node ? map[e.node->id] : NULL, e.port};
+  }
+  for (int i = 0; i < n->n_control; i++) {
+    copy->control[i] = map[n->control[i]->id];
+    if (!copy->control[i]) return lost_input(n, n->control[i]);
+  }
+  return NULL;
+}
+
+static td_status *copy_nodes(const td_graph *g, const bool *keep, td_node **map,
+                             td_graph *to) {
+  size_t n = 0;
+  for (size_t i = 0; i < g->nodes.len; i++) n += !keep || keep[i];
+  TD_TRY(td_graph_reserve(to, n));
+  for (size_t i = 0; i < g->nodes.len; i++) {
+    const td_node *node = g->nodes.at[i];
+    if (keep && !keep[i]) continue;
+    TD_TRY(copy_node(to, node, node->name, node->n_control, &map[i]));
+    td_graph_adopt(to, map[i]);
+  }
+  for (size_t i = 0; i < g->nodes.len; i++)
+    if (map[i]) TD_TRY(copy_edges(g->nodes.at[i], map[i], map));
+  return NULL;
+}
+
+td_status *td_graph_copy(td_graph *g, const bool *keep, td_graph **out) {
+  td_graph *to;
+  *out = NULL;
+  TD_TRY(td_graph_new(&to));
+  td_graph_lock(g);
+  td_node **map = td_alloc_zero(g->nodes.len, sizeof *map);
+  td_status *s = map ? copy_nodes(g, keep, map, to) : td_oom();
+  if (td_ok(s)) s = copy_flows(g, to);
+  if (td_ok(s)) s = copy_functions(g, to);
+  to->has_seed = g->has_seed;
+  to->seed = g->seed;
+  td_graph_unlock(g);
+  td_free(map);
+  if (td_ok(s))
+    *out = to;
+  else
+    td_graph_release(to);
+  return s;
+}
+
+td_status *td_graph_clone_node(td_graph *g, const td_node *n, const char *name,
+                               const td_edge *in, td_node *const *control,
+                               int n_control, td_node **out) {
+  td_node *copy;
+  *out = NULL;
+  TD_TRY(td_names_check(name, true));
+  if (td_graph_find(g, name))
+    return td_error(TD_ALREADY_EXISTS, "a node \"%s\" exists already", name);
+  TD_TRY(td_graph_reserve(g, 1));
+  TD_TRY(copy_node(g, n, name, n_control, &copy));
+  if (n->n_in) memcpy(copy->in, in, (size_t)n->n_in * sizeof *in);
+  if (n_control)
+    memcpy(copy->control, control, (size_t)n_control * sizeof *control);
+  if (!td_graph_flow_at(g, copy->flow)) copy->flow = 0;
+  td_graph_adopt(g, copy);
+  *out = copy;
+  return NULL;
+}
+
+/* ---- rewiring ------------------------------------------------------------ */
+
+void td_graph_replace(td_graph *g, td_edge from, td_edge to) {
+  for (size_t k = 0; k < g->nodes.len; k++) {
+    td_node *n = g->nodes.at[k];
+    for (int i = 0; i < n->n_in; i++)
+      if (n->in[i].node == from.node && n->in[i].port == from.port)
+        n->in[i] = to;
+  }
+  td_graph_touch(g);
+}
+
+void td_node_set_in(td_node *n, int i, td_edge e) {
+  n->in[i] = e;
+  td_graph_touch(n->graph);
+}
+
+void td_node_drop_control(td_node *n, int i) {
+  size_t behind = (size_t)(n->n_control - i - 1);
+  memmove(&n->control[i], &n->control[i + 1], behind * sizeof *n->control);
+  n->n_control--;
+  td_graph_touch(n->graph);
+}
+
+void td_graph_remove(td_graph *g, const bool *drop) {
+  size_t kept = 0, all = g->nodes.len;
+  td_names_clear_nodes(&g->names);
+  for (size_t i = 0; i < all; i++) {
+    td_node *n = g->nodes.at[i];
+    if (drop[i]) {
+      td_node_drop_attrs(n);
+      continue;
+    }
+    n->id = (int32_t)kept;
+    g->nodes.at[kept++] = n;
+    td_names_add(&g->names, n->name, strlen(n->name), n);
+  }
+  g->nodes.len = kept;
+  td_graph_touch(g);
+}
+
+td_status *td_node_set_device(td_node *n, const char *device) {
+  td_device_name parsed;
+  if (device[0]) TD_TRY(td_device_name_parse(device, &parsed));
+  const char *kept = td_graph_keep(n->graph, &n->graph->device, device);
+  if (!kept) return td_oom();
+  n->device = kept;
+  td_graph_touch(n->graph);
+  return NULL;
+}
+
+/* Replaces a note of that name, or adds one. */
+td_status *td_node_set_note(td_node *n, const char *name, td_attr value) {
+  td_arena *arena = &n->graph->arena;
+  size_t count = (size_t)n->n_note, at = 0;
+  while (at < count && strcmp(n->note[at].name, name) != 0) at++;
+  td_note *notes = n->note, fresh = {0};
+  if (at == count) {
+    notes = td_arena_alloc(arena, (count + 1) * sizeof *notes);
+    if (!notes) return td_oom();
+    if (count) memcpy(notes, n->note, count * sizeof *notes);
+  }
+  fresh.name = td_arena_str(arena, name);
+  if (!fresh.name) return td_oom();
+  TD_TRY(td_attr_copy(arena, &value, &fresh.value));
+  if (at < count) td_attr_drop(&notes[at].value);
+  notes[at] = fresh;
+  n->note = notes;
+  n->n_note = (int32_t)(at == count ? count + 1 : count);
+  td_graph_touch(n->graph);
+  return NULL;
+}
+
+/* What set_shape added is kept where it still fits. */
+td_status *td_node_infer(td_node *n) {
+  td_arena scratch;
+  td_arena_init(&scratch);
+  td_result *out =
+      td_arena_alloc(&scratch, (size_t)n->n_out * sizeof(td_result));
+  if (!out) return td_oom();
+  for (int i = 0; i < n->n_out; i++) out[i] = n->out[i];
+  td_infer c = {.op = n->op,
+                .attr = n->attr,
+                .note = n->note,
+                .n_note = n->n_note,
+                .in = n->in,
+                .n_in = n->n_in,
+                .out = out,
+                .n_out = n->n_out};
+  td_status *s = td_infer_run(&c);
+  for (int i = 0; i < n->n_out && td_ok(s); i++)
+    if (!td_shape_merge(&n->out[i].shape, &out[i].shape, &n->out[i].shape))
+      n->out[i].shape = out[i].shape;
+  td_arena_deinit(&scratch);
+  return td_node_blame(s, n);
+}

@@ -1,0 +1,57 @@
+/* graph_impl.h - what a td_graph is. Inside engine/graph only.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_GRAPH_IMPL_H
+#define TD_GRAPH_IMPL_H
+
+#include <pthread.h>
+
+#include "engine/base/vec.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/graph_name.h"
+
+/* A function's definition (function.c). Name and bytes are the arena's. */
+typedef struct td_function {
+  const char *name;
+  td_bytes def;
+} td_function;
+
+struct td_graph {
+  int32_t refs;          /* atomic */
+  pthread_mutex_t mutex; /* protects all below but `version` */
+  uint64_t version;      /* atomic; written under the mutex */
+  bool finalized;
+  bool has_seed;
+  int64_t seed;
+  td_arena arena; /* nodes and all they point to, until the graph goes */
+  TD_VEC(td_node *) nodes;
+  TD_VEC(td_flow *) flows;       /* [0] is the root */
+  TD_VEC(td_function) functions; /* sorted by name */
+  td_names names;
+  td_str scratch;              /* for names being tried */
+  const char *device, *origin; /* the last ones kept: often wanted again */
+};
+
+/* How many of each a new node has; the name's bytes follow. */
+typedef struct td_node_size {
+  int32_t in, control, out, attr, note;
+  size_t name; /* its length */
+} td_node_size;
+
+/* A cleared node with its arrays in one piece of the arena; not yet in the
+ * graph. NULL when there is no memory. */
+td_node *td_node_alloc(td_graph *g, const td_node_size *size, const char *name);
+/* Room for so many nodes: td_graph_adopt then cannot fail. */
+td_status *td_graph_reserve(td_graph *g, size_t more) TD_MUST_USE;
+/* Gives a node its id and makes its name known. */
+void td_graph_adopt(td_graph *g, td_node *n);
+/* A string of the arena that lives as long as the graph; *last is tried first.
+ * NULL when there is no memory. */
+const char *td_graph_keep(td_graph *g, const char **last, const char *s);
+/* Copies attributes and notes of `from`; on error none is held. */
+td_status *td_node_copy_attrs(td_graph *g, const td_node *from,
+                              td_node *to) TD_MUST_USE;
+void td_node_drop_attrs(td_node *n); /* lets go of tensors */
+void td_graph_touch(td_graph *g);    /* one more change */
+
+#endif
