@@ -10,7 +10,7 @@ enum { OPEN, ONCE, FOR_EVER };
 
 static unsigned shard_of_thread(void) {
   static unsigned threads;
-  static _Thread_local unsigned mine; /* shard + 1 */
+  static TD_THREAD_LOCAL unsigned mine; /* shard + 1 */
   if (TD_UNLIKELY(mine == 0))
     mine =
         __atomic_fetch_add(&threads, 1, __ATOMIC_RELAXED) % TD_FAULT_SHARDS + 1;

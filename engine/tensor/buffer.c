@@ -18,7 +18,7 @@ _Static_assert(sizeof(td_buffer) <= LINE, "the header fits one line");
 
 enum { STAMPS = 1 << 16 };
 static uint64_t stamp_source; /* atomic: the next range not yet handed out */
-static _Thread_local uint64_t stamp_next; /* in this thread's range */
+static TD_THREAD_LOCAL uint64_t stamp_next; /* in this thread's range */
 
 /* Never the same twice in this process; a thread takes them by ranges, so that
  * writing small tensors on many threads shares no cache line. */
