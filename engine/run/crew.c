@@ -73,6 +73,10 @@ void td_crew_release(td_crew *c) {
 
 void td_crew_reset(td_crew *c) { c->first = c->last = NULL; }
 
+bool td_crew_alone(const td_crew *c) {
+  return __atomic_load_n(&c->refs, __ATOMIC_ACQUIRE) == 1;
+}
+
 int td_crew_seats(const td_crew *c) { return c->seats; }
 
 /* A pool task for a free seat, or NULL. Lock held. */
@@ -101,10 +105,14 @@ void td_crew_post(td_crew *c, td_shift *s, bool hire) {
 }
 
 void td_crew_hire(td_crew *c) {
+  hired *who[MAX_SEATS + 1];
+  int n = 0;
   pthread_mutex_lock(&c->lock);
-  hired *h = c->first ? seat_locked(c) : NULL;
+  for (td_shift *s = c->first; s; s = s->link)
+    if (!(who[n] = seat_locked(c))) break;
+    else n++;
   pthread_mutex_unlock(&c->lock);
-  if (h) td_pool_submit(&h->task);
+  for (int i = 0; i < n; i++) td_pool_submit(&who[i]->task);
 }
 
 /* The next posted shift; NULL gives the seat up. */

@@ -33,6 +33,8 @@ void td_crew_release(td_crew *c);
 /* Makes a crew whose members all left ready for another step. */
 void td_crew_reset(td_crew *c);
 
+/* No pool thread holds it: it may be reset. */
+bool td_crew_alone(const td_crew *c);
 int td_crew_seats(const td_crew *c);
 /* Queues `s`. With `hire`, a free seat is filled from the pool. */
 void td_crew_post(td_crew *c, td_shift *s, bool hire);

@@ -1,0 +1,366 @@
+/* session.c - graphs bound to devices; planned signatures and their cache.
+ *
+ * Planning is one at a time (the placer grows with the graph); running is not:
+ * a step takes what it needs from the cache and holds no lock of the session.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/run/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/mem.h"
+#include "engine/run/session_impl.h"
+
+enum { CACHE_DEFAULT = 256 };
+
+/* ---- sessions ---- */
+
+/* Is `word` in the comma-separated list of an environment variable? */
+static bool env_has(const char *variable, const char *word) {
+  const char *at = getenv(variable);
+  size_t len = strlen(word);
+  while (at && *at) {
+    size_t n = strcspn(at, ",");
+    if (n == len && !memcmp(at, word, n)) return true;
+    at += n + (at[n] == ',');
+  }
+  return false;
+}
+
+static unsigned env_passes_off(void) {
+  unsigned off = 0;
+  static const char *const names[] = {"fold", "cse", "gate", "schedule"};
+  for (size_t i = 0; i < TD_COUNT(names); i++)
+    if (env_has("TIDE_OFF", names[i])) off |= td_pass_parse(names[i]);
+  return off;
+}
+
+static td_status *fill_options(td_session *s, const td_session_options *o) {
+  if (o) s->options = *o;
+  td_session_options *own = &s->options;
+  int pool = td_pool_size();
+  if (own->threads <= 0 || own->threads > pool) own->threads = pool;
+  if (own->cpu_devices <= 0) own->cpu_devices = 1;
+  if (own->cache <= 0) own->cache = CACHE_DEFAULT;
+  own->passes_off |= env_passes_off();
+  own->verify = own->verify || env_has("TIDE_TEST", "verify");
+  own->roundtrip = own->roundtrip || env_has("TIDE_TEST", "roundtrip");
+  const char *dump = own->dump ? own->dump : getenv("TIDE_DUMP");
+  own->dump = NULL;
+  if (!dump || !*dump) return NULL;
+  own->dump = s->dump = td_strdup(dump);
+  return s->dump ? NULL : td_oom();
+}
+
+static td_status *session_init(td_session *s, const td_session_options *o) {
+  TD_TRY(fill_options(s, o));
+  TD_TRY(td_runtime_devices(s->runtime, s->options.cpu_devices, &s->devices,
+                            &s->n_devices));
+  TD_TRY(td_states_new(&s->states));
+  TD_TRY(td_resources_new(&s->own));
+  td_placer_options po = {.devices = s->devices,
+                          .n_devices = s->n_devices,
+                          .soft = !s->options.hard_placement};
+  return td_placer_new(&po, &s->placer);
+}
+
+td_status *td_session_new(td_runtime *rt, td_graph *g,
+                          const td_session_options *options,
+                          td_session **out) {
+  td_session *s = td_alloc_zero(1, sizeof *s);
+  if (!s) return td_oom();
+  s->refs = 1;
+  s->runtime = td_runtime_retain(rt);
+  s->graph = td_graph_retain(g);
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_mutex_init(&s->plan_lock, NULL);
+  pthread_cond_init(&s->quiet, NULL);
+  td_map_init(&s->cache);
+  td_status *st = session_init(s, options);
+  if (!td_ok(st)) {
+    td_session_release(s);
+    return st;
+  }
+  *out = s;
+  return NULL;
+}
+
+td_session *td_session_retain(td_session *s) {
+  __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
+  return s;
+}
+
+/* Empties the cache; the signatures are released outside the lock. */
+static void drop_cache(td_session *s) {
+  pthread_mutex_lock(&s->lock);
+  td_map old = s->cache;
+  td_map_init(&s->cache);
+  pthread_mutex_unlock(&s->lock);
+  const td_map_entry *e;
+  for (size_t i = 0; td_map_next(&old, &i, &e);) td_compiled_release(e->value);
+  td_map_deinit(&old);
+}
+
+void td_session_release(td_session *s) {
+  if (!s || __atomic_fetch_sub(&s->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
+  drop_cache(s);
+  td_placer_free(s->placer);
+  td_states_free(s->states);
+  td_resources_free(s->own);
+  td_free(s->devices);
+  td_free(s->dump);
+  td_graph_release(s->graph);
+  td_runtime_release(s->runtime);
+  pthread_mutex_destroy(&s->lock);
+  pthread_mutex_destroy(&s->plan_lock);
+  pthread_cond_destroy(&s->quiet);
+  td_free(s);
+}
+
+void td_session_close(td_session *s) {
+  pthread_mutex_lock(&s->lock);
+  s->closed = true;
+  while (s->running) {
+    td_exec *e = s->running;
+    __atomic_fetch_add(&e->refs, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&s->lock);
+    td_exec_cancel(e, td_error(TD_CANCELLED, "the session was closed"));
+    td_status *ignored = td_exec_wait(e, INT64_MAX, NULL, false);
+    td_status_release(ignored);
+    td_exec_release(e);
+    pthread_mutex_lock(&s->lock);
+  }
+  pthread_mutex_unlock(&s->lock);
+  drop_cache(s);
+  td_resources_reset(s->own, NULL);
+}
+
+td_graph *td_session_graph(td_session *s) { return s->graph; }
+td_runtime *td_session_runtime(td_session *s) { return s->runtime; }
+
+/* ---- compiling ---- */
+
+void td_compiled_release(td_compiled *c) {
+  if (!c || __atomic_fetch_sub(&c->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
+  td_exec_free_idle(c);
+  for (int i = 0; i < c->n_programs; i++) td_program_release(c->programs[i]);
+  td_free(c->programs);
+  td_plan_free(c->plan);
+  td_free(c->feeds);
+  td_free(c->fetches);
+  td_free(c->key);
+  td_graph_release(c->graph);
+  pthread_mutex_destroy(&c->lock);
+  td_free(c);
+}
+
+static td_status *plan(td_session *s, const td_signature *sig, bool partial,
+                       td_plan **out) {
+  td_plan_request r = {.graph = s->graph,
+                       .feeds = sig->feeds,
+                       .n_feeds = sig->n_feeds,
+                       .fetches = sig->fetches,
+                       .n_fetches = sig->n_fetches,
+                       .targets = sig->targets,
+                       .n_targets = sig->n_targets,
+                       .placer = s->placer,
+                       .devices = s->devices,
+                       .n_devices = s->n_devices,
+                       .passes = TD_PASS_ALL & ~s->options.passes_off,
+                       .verify = s->options.verify,
+                       .roundtrip = s->options.roundtrip,
+                       .partial = partial,
+                       .dump = s->options.dump};
+  pthread_mutex_lock(&s->plan_lock);
+  td_status *st = td_plan_new(&r, out);
+  pthread_mutex_unlock(&s->plan_lock);
+  return st;
+}
+
+static td_status *copy_edges(const td_edge *from, int n, td_edge **to) {
+  *to = td_alloc_zero((size_t)n + 1, sizeof **to);
+  if (!*to) return td_oom();
+  if (n) memcpy(*to, from, (size_t)n * sizeof **to);
+  return NULL;
+}
+
+static td_status *compile_parts(td_session *s, td_compiled *c) {
+  c->programs =
+      td_alloc_zero((size_t)c->plan->n_parts + 1, sizeof *c->programs);
+  if (!c->programs) return td_oom();
+  for (int i = 0; i < c->plan->n_parts; i++) {
+    td_part *part = &c->plan->parts[i];
+    TD_TRY(td_program_new(part->graph, part->device, s->states,
+                          &c->programs[i]));
+    c->n_programs++;
+  }
+  return NULL;
+}
+
+td_status *td_session_compile(td_session *s, const td_signature *sig,
+                              bool partial, td_compiled **out) {
+  int64_t start = td_clock_now();
+  td_compiled *c = td_alloc_zero(1, sizeof *c);
+  if (!c) return td_oom();
+  c->refs = 1;
+  c->n_feeds = sig->n_feeds;
+  c->n_fetches = sig->n_fetches;
+  c->graph = td_graph_retain(s->graph);
+  pthread_mutex_init(&c->lock, NULL);
+  td_status *st = copy_edges(sig->feeds, sig->n_feeds, &c->feeds);
+  if (td_ok(st)) st = copy_edges(sig->fetches, sig->n_fetches, &c->fetches);
+  if (td_ok(st)) st = plan(s, sig, partial, &c->plan);
+  if (td_ok(st)) st = compile_parts(s, c);
+  if (!td_ok(st)) {
+    td_compiled_release(c);
+    return st;
+  }
+  __atomic_fetch_add(&s->stats.plans, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&s->stats.plan_ns, td_clock_now() - start,
+                   __ATOMIC_RELAXED);
+  *out = c;
+  return NULL;
+}
+
+/* ---- the cache ---- */
+
+typedef struct key_entry {
+  int32_t node, port;
+} key_entry;
+
+static td_status *make_key(const td_signature *sig, char **key, size_t *len) {
+  size_t n = (size_t)sig->n_feeds + (size_t)sig->n_fetches +
+             (size_t)sig->n_targets + 2;
+  key_entry *k = td_alloc_zero(n, sizeof *k);
+  if (!k) return td_oom();
+  *key = (char *)k;
+  *len = n * sizeof *k;
+  for (int i = 0; i < sig->n_feeds; i++)
+    *k++ = (key_entry){sig->feeds[i].node->id, sig->feeds[i].port};
+  *k++ = (key_entry){-1, -1};
+  for (int i = 0; i < sig->n_fetches; i++)
+    *k++ = (key_entry){sig->fetches[i].node->id, sig->fetches[i].port};
+  *k++ = (key_entry){-1, -1};
+  for (int i = 0; i < sig->n_targets; i++)
+    *k++ = (key_entry){sig->targets[i]->id, -1};
+  return NULL;
+}
+
+/* The entry used longest ago leaves; returned to be released unlocked. */
+static td_compiled *evict_locked(td_session *s) {
+  if (s->cache.count < (size_t)s->options.cache) return NULL;
+  td_compiled *oldest = NULL;
+  const td_map_entry *e;
+  for (size_t i = 0; td_map_next(&s->cache, &i, &e);) {
+    td_compiled *c = e->value;
+    if (!oldest || c->used < oldest->used) oldest = c;
+  }
+  td_map_removen(&s->cache, oldest->key, oldest->key_len);
+  s->stats.evicted++;
+  return oldest;
+}
+
+/* Puts `c` in, unless another thread was quicker: then that one is used. */
+static td_status *cache_put(td_session *s, td_compiled **c) {
+  td_compiled *mine = *c, *gone = NULL;
+  td_status *st = NULL;
+  pthread_mutex_lock(&s->lock);
+  td_compiled *other = td_map_getn(&s->cache, mine->key, mine->key_len);
+  if (other) {
+    *c = td_compiled_retain(other);
+    gone = mine;
+  } else {
+    gone = evict_locked(s);
+    mine->used = ++s->tick;
+    if (td_map_putn(&s->cache, mine->key, mine->key_len, mine))
+      td_compiled_retain(mine);
+    else
+      st = td_oom();
+  }
+  pthread_mutex_unlock(&s->lock);
+  td_compiled_release(gone);
+  if (!td_ok(st)) td_compiled_release(mine);
+  return st;
+}
+
+static td_status *check_owner(td_session *s, const td_signature *sig) {
+  for (int i = 0; i < sig->n_feeds + sig->n_fetches + sig->n_targets; i++) {
+    const td_node *n =
+        i < sig->n_feeds ? sig->feeds[i].node
+        : i < sig->n_feeds + sig->n_fetches
+            ? sig->fetches[i - sig->n_feeds].node
+            : sig->targets[i - sig->n_feeds - sig->n_fetches];
+    if (n->graph != s->graph)
+      return td_error(TD_INVALID_ARGUMENT,
+                      "\"%s\" belongs to another graph than this session",
+                      n->name);
+  }
+  return NULL;
+}
+
+td_status *td_session_lookup(td_session *s, const td_signature *sig,
+                             td_compiled **out) {
+  TD_TRY(check_owner(s, sig));
+  char *key = NULL;
+  size_t len = 0;
+  TD_TRY(make_key(sig, &key, &len));
+  pthread_mutex_lock(&s->lock);
+  td_compiled *c = td_map_getn(&s->cache, key, len);
+  if (c) {
+    c->used = ++s->tick;
+    td_compiled_retain(c);
+  }
+  pthread_mutex_unlock(&s->lock);
+  td_status *st = NULL;
+  if (!c) {
+    st = td_session_compile(s, sig, false, &c);
+    if (td_ok(st)) {
+      c->key = key;
+      c->key_len = len;
+      key = NULL;
+      st = cache_put(s, &c);
+    }
+  }
+  td_free(key);
+  if (td_ok(st)) *out = c;
+  return st;
+}
+
+/* ---- looking inside ---- */
+
+void td_session_why(td_session *s, td_str *out) {
+  pthread_mutex_lock(&s->lock);
+  for (td_exec *e = s->running; e; e = e->next) {
+    td_str_addf(out, "step %llu:\n", (unsigned long long)e->step.id);
+    for (int i = 0; i < e->compiled->n_programs; i++)
+      td_program_why(e->compiled->programs[i], out);
+  }
+  pthread_mutex_unlock(&s->lock);
+}
+
+void td_session_explain_placement(td_session *s, td_str *out) {
+  pthread_mutex_lock(&s->plan_lock);
+  td_graph_lock(s->graph);
+  td_status *st = td_placer_extend(s->placer, s->graph);
+  if (td_ok(st)) td_placer_explain(s->placer, s->graph, out);
+  else td_str_add(out, td_status_message(st));
+  td_graph_unlock(s->graph);
+  pthread_mutex_unlock(&s->plan_lock);
+  td_status_release(st);
+}
+
+void td_session_reset(td_session *s, const char *container) {
+  if (container) td_resources_reset(td_runtime_resources(s->runtime), container);
+  else td_resources_reset(s->own, NULL);
+}
+
+td_session_stats td_session_read_stats(td_session *s) {
+  td_session_stats st;
+  pthread_mutex_lock(&s->lock);
+  st = s->stats;
+  pthread_mutex_unlock(&s->lock);
+  st.steps = __atomic_load_n(&s->stats.steps, __ATOMIC_RELAXED);
+  return st;
+}
