@@ -53,6 +53,9 @@ LUA_LIB := $(sort $(wildcard lua/tide/*.lua lua/tide/*/*.lua))
 # A kernel file ending in _avx2.c or _avx512.c is compiled for that processor.
 ISA_avx2 := -mavx2 -mfma -mf16c
 ISA_avx512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c
+# Kernels are plain C loops that the compiler turns into vectors: the same text
+# for every processor. Integers wrap; float exceptions are looked at by nobody.
+KERNEL_FLAGS := $(if $(SANITIZE),,-O3) -fwrapv -fno-trapping-math
 isa_flags = $(if $(findstring _avx512,$(1)),$(ISA_avx512),$(if $(findstring _avx2,$(1)),$(ISA_avx2)))
 
 PROTO_C := $(PROTO_SRC:%.proto=$(B)/%.pb-c.c)
@@ -88,7 +91,7 @@ $(B)/engine/%.o: engine/%.c $(B)/.flags | $(PROTO_H)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 $(B)/kernels/%.o: kernels/%.c $(B)/.flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(call isa_flags,$*) -MMD -MP -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) $(KERNEL_FLAGS) $(call isa_flags,$*) -MMD -MP -c -o $@ $<
 $(B)/lua/%.o: lua/%.c $(B)/.flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(LUA_CFLAGS) -MMD -MP -c -o $@ $<
@@ -105,7 +108,8 @@ $(B)/lua_library.o: $(B)/lua_library.c
 # A change of flags rebuilds everything.
 $(B)/.flags: FORCE
 	@mkdir -p $(B)
-	@echo '$(CC) $(CFLAGS_ALL)' | cmp -s - $@ || echo '$(CC) $(CFLAGS_ALL)' > $@
+	@echo '$(CC) $(CFLAGS_ALL) $(KERNEL_FLAGS)' | cmp -s - $@ || \
+	  echo '$(CC) $(CFLAGS_ALL) $(KERNEL_FLAGS)' > $@
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
