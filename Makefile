@@ -138,6 +138,7 @@ CTESTS := $(CTEST_SRC:%.c=$(B)/%)
 $(B)/tests/%: tests/%.c $(LIB_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(LDFLAGS_ALL) $(LIBS) -lcmocka
+$(B)/tests/engine/graph/signatures: LIBS += -ljansson
 ctests: $(CTESTS)
 .PHONY: ctests
 .SECONDARY:
