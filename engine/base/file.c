@@ -169,7 +169,6 @@ static td_status *resolve(const char *path, char real[PATH_MAX], mode_t *mode) {
     strcpy(real, path);
     return NULL;
   }
-  if (S_ISDIR(st.st_mode)) return sys_error("write", path, EISDIR);
   if (!S_ISREG(st.st_mode))
     return td_error(TD_FAILED_PRECONDITION,
                     "cannot replace '%s': not a regular file", path);

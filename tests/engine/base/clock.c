@@ -87,6 +87,21 @@ static void a_cancelled_one_never_fires(void **state) {
   assert_int_equal(get(&cancelled), 0);
 }
 
+/* The id of a timer that is gone does not hit the one in its place. */
+static void ids_are_not_reused(void **state) {
+  (void)state;
+  int old = 0, n = 0;
+  for (int i = 0; i < 10; i++) {
+    uint64_t a = td_timer_start(INT64_MAX, count, &old);
+    td_timer_cancel(a);
+    uint64_t b = td_timer_start(td_clock_now() + ms, count, &n);
+    assert_true(a != b);
+    td_timer_cancel(a);
+    wait_for(&n, i + 1);
+  }
+  assert_int_equal(get(&old), 0);
+}
+
 typedef struct order {
   int *next;
   int seen;
@@ -233,6 +248,7 @@ int main(void) {
       cmocka_unit_test(the_source_can_be_replaced),
       cmocka_unit_test(fires_once_and_not_early),
       cmocka_unit_test(a_cancelled_one_never_fires),
+      cmocka_unit_test(ids_are_not_reused),
       cmocka_unit_test(fires_in_order),
       cmocka_unit_test(cancel_waits_for_the_callback),
       cmocka_unit_test(a_callback_may_start_timers),
