@@ -151,11 +151,14 @@ static void release_objects(void *arg, void *data, size_t size) {
   for (size_t i = 0; i < size / sizeof *at; i++) td_object_release(at[i]);
 }
 
-/* Holds every object of `at` once more. */
-static td_status *new_objects(td_dtype dtype, const td_shape *shape,
-                              td_object *const *at, td_tensor *out) {
+td_status *td_tensor_objects(td_dtype dtype, const td_shape *shape,
+                             td_object *const *at, td_tensor *out) {
   size_t bytes;
   td_buffer *b;
+  if (dtype != TD_RESOURCE && dtype != TD_VARIANT)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "objects are held by a resource or variant, not by %s",
+                    td_dtype_name(dtype));
   TD_TRY(check_size(dtype, shape, &bytes));
   TD_TRY(td_buffer_new(NULL, bytes, &b));
   td_object **to = b->data;
@@ -174,7 +177,7 @@ td_status *td_tensor_object(td_dtype dtype, td_object *o, td_tensor *out) {
     s = td_error(TD_INVALID_ARGUMENT,
                  "an object is held by a resource or variant, not by %s",
                  o ? td_dtype_name(dtype) : "a null pointer");
-  if (td_ok(s)) s = new_objects(dtype, &scalar, &o, out);
+  if (td_ok(s)) s = td_tensor_objects(dtype, &scalar, &o, out);
   td_object_release(o); /* owned: the tensor holds it now, or nobody */
   return s;
 }
@@ -210,7 +213,7 @@ td_status *td_tensor_copy(const td_tensor *t, td_tensor *out) {
                     t->buffer->allocator->name);
   if (t->dtype == TD_STRING) return copy_strings(t, out);
   if (!td_dtype_is_plain(t->dtype))
-    return new_objects(t->dtype, &t->shape, t->data, out);
+    return td_tensor_objects(t->dtype, &t->shape, t->data, out);
   return td_tensor_from(t->dtype, &t->shape, t->data, out);
 }
 

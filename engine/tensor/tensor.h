@@ -105,6 +105,9 @@ void td_object_release(td_object *o);
 /* Scalar of TD_RESOURCE or TD_VARIANT. Takes ownership of `o`. */
 td_status *td_tensor_object(td_dtype dtype, td_object *o, td_tensor *out)
     TD_MUST_USE;
+/* Of any shape, from as many objects; holds each of them once more. */
+td_status *td_tensor_objects(td_dtype dtype, const td_shape *shape,
+                             td_object *const *at, td_tensor *out) TD_MUST_USE;
 /* Borrowed; valid while `t` lives. NULL when `t` is no such scalar. */
 td_object *td_tensor_get_object(const td_tensor *t);
 

@@ -1,0 +1,270 @@
+/* array.c - elements and operands of the array ops.
+ *
+ * A string tensor is one block that is never changed, so that it cannot be
+ * written element by element: the ops move pointers to text, and the block is
+ * built once at the end, when its size is known.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/array.h"
+
+#include <string.h>
+
+/* Below this a copy costs less than keeping the whole source alive. */
+enum { VIEW_BYTES = 4096 };
+
+/* ---- elements ------------------------------------------------------------ */
+
+static size_t element_size(td_dtype t) {
+  return t == TD_STRING ? sizeof(td_bytes) : td_dtype_size(t);
+}
+
+td_status *td_array_in(const td_tensor *t, td_array *a) {
+  *a = (td_array){.at = t->data,
+                  .size = element_size(t->dtype),
+                  .dtype = t->dtype,
+                  .shape = t->shape};
+  if (t->dtype != TD_STRING) return NULL;
+  int64_t count = td_tensor_count(t);
+  td_bytes *text = td_alloc_zero((size_t)count, sizeof *text);
+  if (!text) return td_oom();
+  for (int64_t i = 0; i < count; i++)
+    text[i].at = td_tensor_str(t, i, &text[i].len);
+  a->own = text;
+  a->at = a->own;
+  return NULL;
+}
+
+td_status *td_array_out(td_kernel_ctx *c, int i, const td_shape *shape,
+                        td_array *a) {
+  td_dtype dtype = td_ctx_node(c)->out[i].dtype;
+  *a = (td_array){.size = element_size(dtype), .dtype = dtype, .shape = *shape};
+  if (td_dtype_is_plain(dtype)) {
+    td_tensor *t;
+    TD_TRY(td_out(c, i, shape, &t));
+    a->at = t->data;
+    return NULL;
+  }
+  int64_t count = 0;
+  TD_TRY(td_array_count(shape, &count));
+  a->own = td_alloc_zero((size_t)count, a->size);
+  if (!a->own) return td_oom();
+  a->at = a->own;
+  return NULL;
+}
+
+static td_status *build_strings(const td_array *a, td_tensor *t) {
+  const td_bytes *from = (const void *)a->at;
+  int64_t count = td_shape_count(&a->shape);
+  size_t total = 0;
+  uint64_t *offset;
+  char *text;
+  for (int64_t i = 0; i < count; i++)
+    if (!td_add(total, from[i].len, &total)) return td_oom();
+  TD_TRY(td_tensor_strings_new(&a->shape, total, t, &offset, &text));
+  for (int64_t i = 0; i < count; i++) {
+    if (from[i].len) memcpy(text, from[i].at, from[i].len);
+    text += from[i].len;
+    offset[i + 1] = offset[i] + from[i].len;
+  }
+  return NULL;
+}
+
+static td_status *build_objects(const td_array *a, td_tensor *t) {
+  td_object *const *from = (const void *)a->at;
+  int64_t count = td_shape_count(&a->shape);
+  for (int64_t i = 0; i < count; i++)
+    if (!from[i])
+      return td_error(TD_INVALID_ARGUMENT,
+                      "element %lld of a %s tensor would be left empty",
+                      (long long)i, td_dtype_name(a->dtype));
+  return td_tensor_objects(a->dtype, &a->shape, from, t);
+}
+
+td_status *td_array_done(td_kernel_ctx *c, int i, const td_array *a) {
+  td_tensor t;
+  if (!a->own) return NULL; /* written in place */
+  TD_TRY(a->dtype == TD_STRING ? build_strings(a, &t) : build_objects(a, &t));
+  td_out_set(c, i, &t);
+  td_tensor_release(&t);
+  return NULL;
+}
+
+void td_array_drop(td_array *a) {
+  td_free(a->own);
+  a->own = NULL;
+}
+
+/* ---- shared buffers ------------------------------------------------------ */
+
+td_status *td_array_share(td_kernel_ctx *c, int i, int in,
+                          const td_shape *shape) {
+  td_tensor t;
+  TD_TRY(td_tensor_reshape(td_in(c, in), shape, &t));
+  td_out_set(c, i, &t);
+  td_tensor_release(&t);
+  return NULL;
+}
+
+td_status *td_array_view(td_kernel_ctx *c, int i, int in, int64_t first,
+                         int64_t n, const td_shape *shape, bool *taken) {
+  const td_tensor *x = td_in(c, in);
+  size_t bytes = (size_t)td_shape_count(shape) * td_dtype_size(x->dtype);
+  td_tensor rows, t;
+  *taken = bytes >= VIEW_BYTES || !td_dtype_is_plain(x->dtype);
+  if (!*taken) return NULL;
+  TD_TRY(td_tensor_rows(x, first, n, &rows));
+  td_status *s = td_tensor_reshape(&rows, shape, &t);
+  td_tensor_release(&rows);
+  if (!td_ok(s)) return s;
+  td_out_set(c, i, &t);
+  td_tensor_release(&t);
+  return NULL;
+}
+
+/* ---- operands ------------------------------------------------------------ */
+
+static td_status *check_vector(const td_shape *s, const char *what) {
+  td_shape_text text;
+  if (s->rank > 1)
+    return td_error(TD_INVALID_ARGUMENT, "%s must be a vector, not of shape %s",
+                    what, td_shape_str(s, &text));
+  if (s->rank == 1 && s->dim[0] > TD_SMALL_MAX)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "%s must be a vector of at most %d elements, not %lld",
+                    what, TD_SMALL_MAX, (long long)s->dim[0]);
+  return NULL;
+}
+
+static void read_small(const td_tensor *t, td_small *v) {
+  *v = (td_small){.rank = t->shape.rank, .count = (int)td_tensor_count(t)};
+  for (int k = 0; k < v->count; k++) {
+    v->at[k] = td_tensor_get_i(t, k);
+    v->known[k] = true;
+  }
+}
+
+td_status *td_array_small(const td_tensor *t, const char *what, td_small *v) {
+  TD_TRY(check_vector(&t->shape, what));
+  read_small(t, v);
+  return NULL;
+}
+
+td_status *td_array_ask(td_infer *c, int i, const char *what, td_small *v,
+                        bool *known) {
+  const td_shape *s = td_infer_in(c, i);
+  *known = true;
+  TD_TRY(check_vector(s, what));
+  if (td_infer_small(c, i, v)) return NULL;
+  const td_tensor *t = td_infer_const(c, i); /* int8 and int16 too */
+  if (t) return td_array_small(t, what, v);
+  *known = s->rank == 0 || (s->rank == 1 && s->dim[0] >= 0);
+  if (*known)
+    *v = (td_small){.rank = s->rank, .count = s->rank ? (int)s->dim[0] : 1};
+  return NULL;
+}
+
+bool td_array_all(const td_small *v) {
+  for (int k = 0; k < v->count; k++)
+    if (!v->known[k]) return false;
+  return true;
+}
+
+td_small td_array_sizes(const td_shape *s) {
+  td_small v = {.rank = 1, .count = s->rank};
+  for (int k = 0; k < s->rank; k++) {
+    v.at[k] = s->dim[k];
+    v.known[k] = s->dim[k] >= 0;
+  }
+  return v;
+}
+
+td_status *td_array_single(const td_small *v, const char *what, int64_t *value,
+                           bool *known) {
+  if (v->count != 1)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "%s must be a scalar, not a vector of %d elements", what,
+                    v->count);
+  *value = v->at[0];
+  if (known) *known = v->known[0];
+  return NULL;
+}
+
+td_status *td_array_scalar(const td_tensor *t, const char *what,
+                           int64_t *value) {
+  td_small v;
+  TD_TRY(td_array_small(t, what, &v));
+  return td_array_single(&v, what, value, NULL);
+}
+
+td_status *td_array_axis(const td_tensor *t, int rank, const char *what,
+                         int *axis) {
+  int64_t value = 0;
+  TD_TRY(td_array_scalar(t, what, &value));
+  return td_infer_axis(value, rank, what, axis);
+}
+
+td_status *td_array_ask_axis(td_infer *c, int i, int rank, const char *what,
+                             int *axis) {
+  td_small v;
+  int64_t value = 0;
+  bool known;
+  *axis = -1;
+  TD_TRY(td_array_ask(c, i, what, &v, &known));
+  if (!known) return NULL;
+  TD_TRY(td_array_single(&v, what, &value, &known));
+  if (!known || rank < 0) return NULL;
+  return td_infer_axis(value, rank, what, axis);
+}
+
+td_status *td_array_shape(const td_tensor *t, const char *what,
+                          td_shape *shape) {
+  td_small v;
+  td_shape_text text;
+  if (t->shape.rank != 1 || t->shape.dim[0] > TD_MAX_RANK)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "%s must be a vector of at most %d sizes, not of shape %s",
+                    what, TD_MAX_RANK, td_shape_str(&t->shape, &text));
+  read_small(t, &v);
+  for (int k = 0; k < v.count; k++)
+    if (v.at[k] < 0)
+      return td_error(TD_INVALID_ARGUMENT,
+                      "%s[%d] must not be negative, is %lld", what, k,
+                      (long long)v.at[k]);
+  *shape = td_shape_of(v.count, v.at);
+  return NULL;
+}
+
+/* ---- shapes -------------------------------------------------------------- */
+
+td_shape td_array_rank(int rank) {
+  td_shape s = {.rank = rank};
+  for (int k = 0; k < rank; k++) s.dim[k] = -1;
+  return s;
+}
+
+td_status *td_array_count(const td_shape *s, int64_t *count) {
+  td_shape_text text;
+  int64_t n = td_shape_count(s);
+  if (n < 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "a result of shape %s would have more than 2^63-1 elements",
+                    td_shape_str(s, &text));
+  if (count) *count = n;
+  return NULL;
+}
+
+int64_t td_array_span(const td_shape *s, int begin, int end) {
+  int64_t n = 1;
+  for (int k = begin; k < end; k++) n *= s->dim[k];
+  return n;
+}
+
+td_status *td_array_put(td_tensor *t, int64_t i, int64_t size,
+                        const char *what) {
+  if (t->dtype == TD_INT32 && size > INT32_MAX)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "%s is %lld, which does not fit int32: ask for int64", what,
+                    (long long)size);
+  td_tensor_set_i(t, i, size);
+  return NULL;
+}

@@ -1,0 +1,342 @@
+/* shape_ops.c - shapes as values, and the same elements under another shape.
+ *
+ * Reshape, ExpandDims and Squeeze share the buffer of their input. A rule for
+ * sizes is written once, for sizes known in part: the shape function uses it
+ * with what is known, the kernel with everything, the value hook passes sizes
+ * on, so that a shape computed from shapes is known before running.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/array.h"
+
+/* ---- Shape, ShapeN, Size, Rank ------------------------------------------- */
+
+static td_status *shape_infer(td_infer *c) {
+  for (int i = 0; i < td_infer_inputs(c); i++) {
+    int rank = td_infer_in(c, i)->rank;
+    td_infer_out(c, i, rank < 0 ? td_array_rank(1) : td_shape_vector(rank));
+  }
+  return NULL;
+}
+
+static bool shape_value(td_infer *c, int out, td_small *v) {
+  const td_shape *s = td_infer_in(c, out);
+  if (s->rank < 0) return false;
+  *v = td_array_sizes(s);
+  return true;
+}
+
+static td_status *shape_run(td_kernel_ctx *c) {
+  for (int i = 0; i < c->n_in; i++) {
+    const td_shape *s = &td_in(c, i)->shape;
+    td_shape vector = td_shape_vector(s->rank);
+    td_tensor *y;
+    TD_TRY(td_out(c, i, &vector, &y));
+    for (int k = 0; k < s->rank; k++)
+      TD_TRY(td_array_put(y, k, s->dim[k], "a size of the shape"));
+  }
+  return NULL;
+}
+
+static bool size_value(td_infer *c, int out, td_small *v) {
+  (void)out;
+  int64_t n = td_shape_count(td_infer_in(c, 0));
+  *v = (td_small){.count = 1, .at = {n}, .known = {true}};
+  return n >= 0;
+}
+
+static td_status *size_run(td_kernel_ctx *c) {
+  td_shape scalar = td_shape_scalar();
+  td_tensor *y;
+  TD_TRY(td_out(c, 0, &scalar, &y));
+  return td_array_put(y, 0, td_tensor_count(td_in(c, 0)), "the size");
+}
+
+static bool rank_value(td_infer *c, int out, td_small *v) {
+  (void)out;
+  int rank = td_infer_in(c, 0)->rank;
+  *v = (td_small){.count = 1, .at = {rank}, .known = {true}};
+  return rank >= 0;
+}
+
+static td_status *rank_run(td_kernel_ctx *c) {
+  td_shape scalar = td_shape_scalar();
+  td_tensor *y;
+  TD_TRY(td_out(c, 0, &scalar, &y));
+  return td_array_put(y, 0, td_in(c, 0)->shape.rank, "the rank");
+}
+
+/* ---- Reshape ------------------------------------------------------------- */
+
+static int64_t nonzero_product(const td_shape *s) {
+  int64_t n = 1;
+  for (int k = 0; k < s->rank; k++)
+    if (s->dim[k] > 0) n *= s->dim[k];
+  return n;
+}
+
+static td_status *cannot_reshape(const td_shape *in, const td_shape *to) {
+  td_shape_text a, b;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "cannot reshape %s (%lld elements) to %s",
+                  td_shape_str(in, &a), (long long)td_shape_count(in),
+                  td_shape_str(to, &b));
+}
+
+/* Finds the one size of `out` that is open, at `hole`, from the elements of
+ * `in`. Where there are none, as TensorFlow: from the sizes that are not 0. */
+static td_status *fill_hole(const td_shape *in, int hole, td_shape *out) {
+  td_shape rest = *out;
+  rest.dim[hole] = 1;
+  int64_t have = td_shape_count(in), given = td_shape_count(&rest);
+  if (have < 0) return NULL;
+  if (given < 0 || (given == 0 && have > 0)) return cannot_reshape(in, out);
+  if (given == 0)
+    out->dim[hole] = nonzero_product(in) / nonzero_product(&rest);
+  else if (have % given != 0)
+    return cannot_reshape(in, out);
+  else
+    out->dim[hole] = have / given;
+  return NULL;
+}
+
+/* The shape that `sizes` ask for; what is not known of it is -1. */
+static td_status *reshape_to(const td_shape *in, const td_small *sizes,
+                             td_shape *out) {
+  int hole = -1, holes = 0, wild = -1;
+  if (sizes->count > TD_MAX_RANK)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "shape has %d sizes: at most %d are possible", sizes->count,
+                    TD_MAX_RANK);
+  *out = td_array_rank(sizes->count);
+  for (int k = 0; k < sizes->count; k++) {
+    int64_t size = sizes->at[k];
+    if (sizes->known[k] && size < -1)
+      return td_error(TD_INVALID_ARGUMENT,
+                      "size %d of shape must be -1 or more, is %lld", k,
+                      (long long)size);
+    if (sizes->known[k] && size == -1 && wild >= 0)
+      return td_error(TD_INVALID_ARGUMENT,
+                      "only one size of shape may be -1, not %d and %d", wild,
+                      k);
+    if (sizes->known[k] && size == -1) wild = k;
+    if (sizes->known[k] && size >= 0) {
+      out->dim[k] = size;
+    } else {
+      hole = k;
+      holes++;
+    }
+  }
+  if (holes == 1) return fill_hole(in, hole, out);
+  int64_t have = td_shape_count(in);
+  if (holes == 0 && have >= 0 && td_shape_count(out) != have)
+    return cannot_reshape(in, out);
+  return NULL;
+}
+
+static td_status *reshape_infer(td_infer *c) {
+  td_small sizes;
+  td_shape out;
+  bool known;
+  TD_TRY(td_array_ask(c, 1, "shape", &sizes, &known));
+  if (!known) return NULL;
+  TD_TRY(reshape_to(td_infer_in(c, 0), &sizes, &out));
+  td_infer_out(c, 0, out);
+  return NULL;
+}
+
+/* A vector of one becomes a scalar, and back. */
+static bool reshape_value(td_infer *c, int out, td_small *v) {
+  td_small sizes;
+  (void)out;
+  if (!td_infer_small(c, 0, v) || !td_infer_small(c, 1, &sizes)) return false;
+  if (sizes.count > 1) return false;
+  if (sizes.count == 0 && v->count != 1) return false;
+  v->rank = sizes.count;
+  return true;
+}
+
+static td_status *reshape_run(td_kernel_ctx *c) {
+  td_small sizes;
+  td_shape shape;
+  TD_TRY(td_array_small(td_in(c, 1), "shape", &sizes));
+  TD_TRY(reshape_to(&td_in(c, 0)->shape, &sizes, &shape));
+  return td_array_share(c, 0, 0, &shape);
+}
+
+/* ---- ExpandDims ---------------------------------------------------------- */
+
+static td_status *expand_to(const td_shape *in, int axis, td_shape *out) {
+  if (in->rank == TD_MAX_RANK)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "an input of rank %d has no room for another dimension",
+                    in->rank);
+  *out = td_array_rank(in->rank + 1);
+  for (int k = 0; k < in->rank; k++) out->dim[k + (k >= axis)] = in->dim[k];
+  if (axis >= 0) out->dim[axis] = 1;
+  return NULL;
+}
+
+static td_status *expand_infer(td_infer *c) {
+  const td_shape *in = td_infer_in(c, 0);
+  td_shape out;
+  int axis, rank = in->rank < 0 ? -1 : in->rank + 1;
+  TD_TRY(td_array_ask_axis(c, 1, rank, "dim", &axis));
+  if (rank < 0) return NULL;
+  TD_TRY(expand_to(in, axis, &out));
+  td_infer_out(c, 0, axis < 0 ? td_array_rank(rank) : out);
+  return NULL;
+}
+
+static bool expand_value(td_infer *c, int out, td_small *v) {
+  (void)out;
+  if (!td_infer_small(c, 0, v) || v->rank != 0) return false;
+  v->rank = 1;
+  return true;
+}
+
+static td_status *expand_run(td_kernel_ctx *c) {
+  const td_shape *in = &td_in(c, 0)->shape;
+  td_shape shape;
+  int axis;
+  TD_TRY(td_array_axis(td_in(c, 1), in->rank + 1, "dim", &axis));
+  TD_TRY(expand_to(in, axis, &shape));
+  return td_array_share(c, 0, 0, &shape);
+}
+
+/* ---- Squeeze ------------------------------------------------------------- */
+
+/* `in` is of known rank. Without axes every size of 1 goes; one that is not
+ * known leaves the rank open. */
+static td_status *squeeze_to(const td_shape *in, const td_attr *axes,
+                             td_shape *out) {
+  bool drop[TD_MAX_RANK] = {false};
+  int n = axes ? axes->len : 0;
+  for (int i = 0; i < n; i++) {
+    int axis;
+    TD_TRY(td_infer_axis(axes->is[i], in->rank, "squeeze_dims", &axis));
+    if (in->dim[axis] > 1 || in->dim[axis] == 0)
+      return td_error(TD_INVALID_ARGUMENT,
+                      "dimension %d cannot be squeezed: its size is %lld, "
+                      "not 1",
+                      axis, (long long)in->dim[axis]);
+    drop[axis] = true;
+  }
+  *out = td_shape_scalar();
+  for (int k = 0; k < in->rank; k++) {
+    if (drop[k] || (n == 0 && in->dim[k] == 1)) continue;
+    if (n == 0 && in->dim[k] < 0) {
+      *out = td_shape_unknown();
+      return NULL;
+    }
+    out->dim[out->rank++] = in->dim[k];
+  }
+  return NULL;
+}
+
+static td_status *squeeze_infer(td_infer *c) {
+  const td_shape *in = td_infer_in(c, 0);
+  td_shape out;
+  if (in->rank < 0) return NULL;
+  TD_TRY(squeeze_to(in, td_infer_attr(c, "squeeze_dims"), &out));
+  td_infer_out(c, 0, out);
+  return NULL;
+}
+
+static bool squeeze_value(td_infer *c, int out, td_small *v) {
+  (void)out;
+  if (!td_infer_small(c, 0, v) || v->count != 1) return false;
+  v->rank = 0;
+  return true;
+}
+
+static td_status *squeeze_run(td_kernel_ctx *c) {
+  td_shape shape;
+  TD_TRY(squeeze_to(&td_in(c, 0)->shape,
+                    td_node_attr(td_ctx_node(c), "squeeze_dims"), &shape));
+  return td_array_share(c, 0, 0, &shape);
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+static const td_op_def ops[] = {
+    {.type = "Shape",
+     .sig = "input: T -> output: out_type; "
+            "T: type; out_type: {int32, int64} = int32",
+     .shape = shape_infer,
+     .value = shape_value,
+     .doc = "The sizes of the input's dimensions, as a vector.",
+     .flags = TD_NO_GRADIENT | TD_CHEAP,
+     .host = "output",
+     .example = "td.shape(td.tensor{{1, 2, 3}, {4, 5, 6}})  --> 2 3",
+     .section = "Array"},
+    {.type = "ShapeN",
+     .sig = "input: N*T -> output: N*out_type; "
+            "N: int >= 1; T: type; out_type: {int32, int64} = int32",
+     .shape = shape_infer,
+     .value = shape_value,
+     .doc = "The shape of each of several inputs.",
+     .flags = TD_NO_GRADIENT | TD_CHEAP,
+     .host = "output",
+     .section = "Array"},
+    {.type = "Size",
+     .sig = "input: T -> output: out_type; "
+            "T: type; out_type: {int32, int64} = int32",
+     .shape = td_shape_scalars,
+     .value = size_value,
+     .doc = "The number of elements of the input.",
+     .flags = TD_NO_GRADIENT | TD_CHEAP,
+     .host = "output",
+     .example = "td.size(td.tensor{{1, 2, 3}, {4, 5, 6}})  --> 6",
+     .section = "Array"},
+    {.type = "Rank",
+     .sig = "input: T -> output: int32; T: type",
+     .shape = td_shape_scalars,
+     .value = rank_value,
+     .doc = "The number of dimensions of the input.",
+     .flags = TD_NO_GRADIENT | TD_CHEAP,
+     .host = "output",
+     .example = "td.rank(td.tensor{{1, 2, 3}, {4, 5, 6}})  --> 2",
+     .section = "Array"},
+    {.type = "Reshape",
+     .sig = "tensor: T, shape: Tshape -> output: T; "
+            "T: type; Tshape: {int32, int64} = int32",
+     .shape = reshape_infer,
+     .value = reshape_value,
+     .doc = "The same elements in another shape; one size may be -1: as "
+            "many as are left.",
+     .flags = TD_CHEAP,
+     .host = "shape",
+     .example = "td.reshape(td.tensor{1, 2, 3, 4}, {2, -1})  --> 1 2; 3 4",
+     .section = "Array"},
+    {.type = "ExpandDims",
+     .sig = "input: T, dim: Tdim -> output: T; "
+            "T: type; Tdim: {int32, int64} = int32",
+     .shape = expand_infer,
+     .value = expand_value,
+     .doc = "Inserts a dimension of size 1 before dimension dim.",
+     .flags = TD_CHEAP,
+     .host = "dim",
+     .section = "Array"},
+    {.type = "Squeeze",
+     .sig = "input: T -> output: T; "
+            "T: type; squeeze_dims: list(int) >= 0 = {}",
+     .shape = squeeze_infer,
+     .value = squeeze_value,
+     .doc = "Drops dimensions of size 1: all, or those of squeeze_dims.",
+     .flags = TD_CHEAP,
+     .section = "Array"},
+    {0},
+};
+
+static const td_kernel_def kernels[] = {
+    {.op = "Shape", .device = "CPU", .run = shape_run},
+    {.op = "ShapeN", .device = "CPU", .run = shape_run},
+    {.op = "Size", .device = "CPU", .run = size_run},
+    {.op = "Rank", .device = "CPU", .run = rank_run},
+    {.op = "Reshape", .device = "CPU", .run = reshape_run},
+    {.op = "ExpandDims", .device = "CPU", .run = expand_run},
+    {.op = "Squeeze", .device = "CPU", .run = squeeze_run},
+    {0},
+};
+
+TD_MODULE(shape_ops, ops, kernels)
