@@ -7,10 +7,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
+#include "kernels/cpu.h"
 
 #include <math.h>
-
-enum { GRAIN = 32768 };
 
 /* ---- Range --------------------------------------------------------------- */
 
@@ -186,7 +185,7 @@ static td_status *range_run(td_kernel_ctx *c) {
   TD_TRY(range_count(&r.b, &n));
   td_shape shape = td_shape_vector(n);
   TD_TRY(td_out(c, 0, &shape, &r.y));
-  td_for(c, n, GRAIN,
+  td_for(c, n, TD_GRAIN,
          td_dtype_is_float(r.b.dtype) ? range_fill_float : range_fill, &r);
   return NULL;
 }
@@ -242,7 +241,7 @@ static td_status *linspace_run(td_kernel_ctx *c) {
   TD_TRY(check_num(l.n));
   td_shape shape = td_shape_vector(l.n);
   TD_TRY(td_out(c, 0, &shape, &l.y));
-  td_for(c, l.n, GRAIN, linspace_fill, &l);
+  td_for(c, l.n, TD_GRAIN, linspace_fill, &l);
   return NULL;
 }
 
