@@ -200,15 +200,19 @@ static const char *wanted_name(const td_build *b) {
   return b->op->type + (b->op->type[0] == '_');
 }
 
-static td_status *find_name(const td_build *b, const char **out) {
-  td_graph *g = b->graph;
+/* *reserved is the entry of an exact name that waits for its node. */
+static td_status *find_name(const td_build *b, const char **out,
+                            td_name **reserved) {
+  td_names *names = &b->graph->names;
   const char *wanted = wanted_name(b);
+  *reserved = NULL;
   TD_TRY(td_names_check(wanted, b->exact_name));
   if (!b->exact_name) {
-    *out = td_names_free_one(&g->names, wanted, strlen(wanted), &g->scratch);
+    *out = td_names_free_one(names, wanted, strlen(wanted), &b->graph->scratch);
     return *out ? NULL : td_oom();
   }
-  if (td_graph_find(g, wanted))
+  *reserved = td_names_find(names, wanted, strlen(wanted));
+  if (*reserved && (*reserved)->node)
     return td_error(TD_ALREADY_EXISTS, "a node \"%s\" exists already", wanted);
   *out = wanted;
   return NULL;
@@ -251,6 +255,7 @@ static td_status *fill_node(const td_call *c, td_node *n) {
 static td_status *add_node(td_call *c, td_build *b, td_node **out) {
   td_graph *g = b->graph;
   const char *name;
+  td_name *reserved;
   if (g->finalized)
     return td_error(TD_FAILED_PRECONDITION,
                     "%s: the graph is final, no node may be added",
@@ -260,8 +265,8 @@ static td_status *add_node(td_call *c, td_build *b, td_node **out) {
                     b->flow);
   TD_TRY(drop_doubled_controls(c, b));
   TD_TRY(infer_call(c));
-  TD_TRY(find_name(b, &name));
-  TD_TRY(td_graph_reserve(g, 1));
+  TD_TRY(td_graph_reserve(g, 1)); /* before: it moves the names */
+  TD_TRY(find_name(b, &name, &reserved));
   td_node_size size = {.in = b->n_in,
                        .control = b->n_control,
                        .out = c->n_out,
@@ -271,7 +276,7 @@ static td_status *add_node(td_call *c, td_build *b, td_node **out) {
   td_node *n = td_node_alloc(g, &size, name);
   if (!n) return td_oom();
   TD_TRY(fill_node(c, n));
-  td_graph_adopt(g, n);
+  td_graph_adopt(g, n, reserved);
   *out = n;
   return NULL;
 }

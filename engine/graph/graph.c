@@ -154,16 +154,14 @@ td_status *td_graph_reserve(td_graph *g, size_t more) {
              : td_oom();
 }
 
-void td_graph_adopt(td_graph *g, td_node *n) {
+void td_graph_adopt(td_graph *g, td_node *n, td_name *name) {
   n->graph = g;
   n->id = (int32_t)g->nodes.len;
   g->nodes.at[g->nodes.len++] = n;
-  size_t len = strlen(n->name);
-  td_name *reserved = td_names_find(&g->names, n->name, len);
-  if (reserved)
-    reserved->node = n;
+  if (name)
+    name->node = n;
   else
-    td_names_add(&g->names, n->name, len, n);
+    td_names_add(&g->names, n->name, strlen(n->name), n);
   td_graph_touch(g);
 }
 

@@ -192,7 +192,7 @@ static td_status *copy_nodes(const td_graph *g, const bool *keep, td_node **map,
     const td_node *node = g->nodes.at[i];
     if (keep && !keep[i]) continue;
     TD_TRY(copy_node(to, node, node->name, node->n_control, &map[i]));
-    td_graph_adopt(to, map[i]);
+    td_graph_adopt(to, map[i], NULL);
   }
   for (size_t i = 0; i < g->nodes.len; i++)
     if (map[i]) TD_TRY(copy_edges(g->nodes.at[i], map[i], map));
@@ -225,15 +225,16 @@ td_status *td_graph_clone_node(td_graph *g, const td_node *n, const char *name,
   td_node *copy;
   *out = NULL;
   TD_TRY(td_names_check(name, true));
-  if (td_graph_find(g, name))
-    return td_error(TD_ALREADY_EXISTS, "a node \"%s\" exists already", name);
   TD_TRY(td_graph_reserve(g, 1));
+  td_name *taken = td_names_find(&g->names, name, strlen(name));
+  if (taken && taken->node)
+    return td_error(TD_ALREADY_EXISTS, "a node \"%s\" exists already", name);
   TD_TRY(copy_node(g, n, name, n_control, &copy));
   if (n->n_in) memcpy(copy->in, in, (size_t)n->n_in * sizeof *in);
   if (n_control)
     memcpy(copy->control, control, (size_t)n_control * sizeof *control);
   if (!td_graph_flow_at(g, copy->flow)) copy->flow = 0;
-  td_graph_adopt(g, copy);
+  td_graph_adopt(g, copy, taken);
   *out = copy;
   return NULL;
 }

@@ -43,8 +43,9 @@ typedef struct td_node_size {
 td_node *td_node_alloc(td_graph *g, const td_node_size *size, const char *name);
 /* Room for so many nodes: td_graph_adopt then cannot fail. */
 td_status *td_graph_reserve(td_graph *g, size_t more) TD_MUST_USE;
-/* Gives a node its id and makes its name known. */
-void td_graph_adopt(td_graph *g, td_node *n);
+/* Gives a node its id and makes its name known; `name` is its entry when it
+ * was reserved, else NULL. */
+void td_graph_adopt(td_graph *g, td_node *n, td_name *name);
 /* A string of the arena that lives as long as the graph; *last is tried first.
  * NULL when there is no memory. */
 const char *td_graph_keep(td_graph *g, const char **last, const char *s);

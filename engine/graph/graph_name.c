@@ -15,12 +15,14 @@ void td_names_deinit(td_names *t) {
   *t = (td_names){0};
 }
 
-static void fill_slots(td_names *t) {
-  for (uint32_t i = 0; i < t->len; i++) {
-    uint32_t s = t->at[i].hash & (t->nslots - 1);
-    while (t->slots[s]) s = (s + 1) & (t->nslots - 1);
-    t->slots[s] = i + 1;
-  }
+static uint32_t hash_of(const char *text, size_t len) {
+  return (uint32_t)td_hash(text, len, 0);
+}
+
+static void put(td_names *t, uint32_t hash, uint32_t index) {
+  uint32_t s = hash & (t->nslots - 1);
+  while (t->slots[s].index) s = (s + 1) & (t->nslots - 1);
+  t->slots[s] = (td_name_slot){hash, index};
 }
 
 bool td_names_reserve(td_names *t, size_t more) {
@@ -29,59 +31,52 @@ bool td_names_reserve(td_names *t, size_t more) {
   if (more > INT32_MAX / 2 || need > INT32_MAX / 2) return false;
   size_t cap = t->cap ? 2 * (size_t)t->cap : 64;
   while (cap < need) cap *= 2;
-  uint32_t *slots = td_alloc_zero(2 * cap, sizeof *slots);
+  td_name_slot *slots = td_alloc_zero(2 * cap, sizeof *slots);
   if (!slots) return false;
   td_name *at = td_realloc(t->at, cap * sizeof *at);
   if (!at) {
     td_free(slots);
     return false;
   }
-  td_free(t->slots);
+  td_names old = *t;
   *t = (td_names){.at = at,
-                  .len = t->len,
+                  .len = old.len,
                   .cap = (uint32_t)cap,
                   .slots = slots,
                   .nslots = (uint32_t)(2 * cap)};
-  fill_slots(t);
+  for (uint32_t i = 0; i < old.nslots; i++)
+    if (old.slots[i].index) put(t, old.slots[i].hash, old.slots[i].index);
+  td_free(old.slots);
   return true;
 }
 
-static td_name *find(const td_names *t, const char *text, size_t len,
-                     uint32_t hash) {
+td_name *td_names_find(const td_names *t, const char *text, size_t len) {
   if (t->nslots == 0) return NULL;
-  uint32_t s = hash & (t->nslots - 1);
-  for (; t->slots[s]; s = (s + 1) & (t->nslots - 1)) {
-    td_name *n = &t->at[t->slots[s] - 1];
-    if (n->hash == hash && n->len == len && memcmp(n->text, text, len) == 0)
-      return n;
+  uint32_t hash = hash_of(text, len), s = hash & (t->nslots - 1);
+  for (; t->slots[s].index; s = (s + 1) & (t->nslots - 1)) {
+    if (t->slots[s].hash != hash) continue;
+    td_name *n = &t->at[t->slots[s].index - 1];
+    if (n->len == len && memcmp(n->text, text, len) == 0) return n;
   }
   return NULL;
 }
 
-td_name *td_names_find(const td_names *t, const char *text, size_t len) {
-  return find(t, text, len, (uint32_t)td_hash(text, len, 0));
-}
-
 void td_names_add(td_names *t, const char *text, size_t len,
                   struct td_node *node) {
-  uint32_t hash = (uint32_t)td_hash(text, len, 0);
-  uint32_t s = hash & (t->nslots - 1);
-  while (t->slots[s]) s = (s + 1) & (t->nslots - 1);
-  t->at[t->len++] = (td_name){.text = text,
-                              .len = (uint32_t)len,
-                              .hash = hash,
-                              .next = 1,
-                              .node = node};
-  t->slots[s] = t->len;
+  t->at[t->len++] =
+      (td_name){.text = text, .len = (uint32_t)len, .next = 1, .node = node};
+  put(t, hash_of(text, len), t->len);
 }
 
 void td_names_clear_nodes(td_names *t) {
   uint32_t kept = 0;
-  for (uint32_t i = 0; i < t->len; i++)
-    if (!t->at[i].node) t->at[kept++] = t->at[i];
-  t->len = kept;
   if (t->slots) memset(t->slots, 0, t->nslots * sizeof *t->slots);
-  fill_slots(t);
+  for (uint32_t i = 0; i < t->len; i++) {
+    if (t->at[i].node) continue;
+    t->at[kept++] = t->at[i];
+    put(t, hash_of(t->at[i].text, t->at[i].len), kept);
+  }
+  t->len = kept;
 }
 
 const char *td_names_free_one(td_names *t, const char *wanted, size_t len,

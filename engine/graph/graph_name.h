@@ -18,16 +18,21 @@ struct td_node;
 typedef struct td_name {
   const char *text; /* the arena's */
   uint32_t len;
-  uint32_t hash;
   uint32_t next;        /* x_<next> is the first worth a try */
   struct td_node *node; /* NULL: reserved */
 } td_name;
 
+/* With the hash beside it, so that a probe rarely touches the name. */
+typedef struct td_name_slot {
+  uint32_t hash;
+  uint32_t index; /* in `at` + 1, 0 is empty */
+} td_name_slot;
+
 typedef struct td_names {
   td_name *at; /* in order of arrival */
   uint32_t len, cap;
-  uint32_t *slots; /* index in `at` + 1, 0 is empty */
-  uint32_t nslots; /* power of two, more than 1.5 * cap */
+  td_name_slot *slots;
+  uint32_t nslots; /* power of two, 2 * cap */
 } td_names;
 
 void td_names_deinit(td_names *t);
