@@ -14,7 +14,8 @@ int64_t td_clock_now(void);
 int64_t td_clock_wall_us(void);
 
 /* Calls fire(arg) once on the timer thread when td_clock_now() >= at_ns, unless
- * cancelled first. Returns an id > 0, or 0 when there is no memory. */
+ * cancelled first. Returns an id > 0, or 0 when there is no memory or thread.
+ * A forked child has none of its parent's timers. */
 uint64_t td_timer_start(int64_t at_ns, void (*fire)(void *arg), void *arg);
 /* After it returns, fire is not running and will not run. Must not be called
  * from fire itself or with a lock held that fire takes. */

@@ -12,7 +12,8 @@ TD_BEGIN
  * which carries one NUL beyond *len. */
 td_status *td_file_read(const char *path, size_t limit, char **bytes,
                         size_t *len) TD_MUST_USE;
-/* Writes beside, syncs, renames: a reader sees the old file or the new. */
+/* Writes beside, syncs, renames: a reader sees the old file or the new. Follows
+ * a link, keeps the mode, refuses what is no regular file. */
 td_status *td_file_write(const char *path, const void *bytes, size_t len)
     TD_MUST_USE;
 bool td_file_exists(const char *path);

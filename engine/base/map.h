@@ -37,9 +37,11 @@ bool td_map_putn(td_map *m, const void *key, size_t len, void *value)
 void *td_map_remove(td_map *m, const char *key); /* the value or NULL */
 void *td_map_removen(td_map *m, const void *key, size_t len);
 
+/* The same value on every machine and in every version. */
 uint64_t td_hash(const void *bytes, size_t len, uint64_t seed);
 
-/* for (size_t i = 0; td_map_next(m, &i, &e);) ... */
+/* for (size_t i = 0; td_map_next(m, &i, &e);) ... A walk may remove entries and
+ * replace values, but not add. */
 bool td_map_next(const td_map *m, size_t *i, const td_map_entry **entry);
 
 TD_END

@@ -42,7 +42,8 @@ void td_parallel_for(int threads, int64_t n, int64_t grain,
 /* True on a thread of the pool. */
 bool td_pool_inside(void);
 
-/* Runs fn(arg) once on every pool thread (warm-up of libraries). Waits. */
+/* Runs fn(arg) once on every pool thread (warm-up of libraries). Waits. Not to
+ * be called from fn. */
 void td_pool_each(void (*fn)(void *arg), void *arg);
 
 /* Counters since start, for tests and `doctor`: tasks handed over, times a
