@@ -1,0 +1,30 @@
+/* npy.h - NumPy's .npy files.
+ *
+ * Reads versions 1 to 3, either byte order, C or Fortran order; writes version
+ * 1, little-endian, C order. Numbers and bool only: bfloat16, quantized types,
+ * strings, objects and records are refused with what to do instead. No byte of
+ * a file is trusted.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_NPY_H
+#define TD_NPY_H
+
+#include "engine/tensor/tensor.h"
+
+TD_BEGIN
+
+/* The array in `path`, a file of at most `limit` bytes, in host memory. */
+td_status *td_npy_read(const char *path, size_t limit, td_tensor *out)
+    TD_MUST_USE;
+/* Replaces `path` at once or not at all. `t` is on the host. */
+td_status *td_npy_write(const char *path, const td_tensor *t) TD_MUST_USE;
+
+/* The same from and to memory. `from` names the source in messages. */
+td_status *td_npy_decode(const void *bytes, size_t len, const char *from,
+                         td_tensor *out) TD_MUST_USE;
+/* Caller owns *bytes (td_free). */
+td_status *td_npy_encode(const td_tensor *t, char **bytes, size_t *len)
+    TD_MUST_USE;
+
+TD_END
+#endif

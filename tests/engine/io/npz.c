@@ -1,0 +1,222 @@
+/* npz.c - .npz archives: written, read, damaged.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/file.h"
+#include "engine/base/mem.h"
+#include "engine/io/npz.h"
+
+enum { LIMIT = 1 << 22 };
+static const char *const names[] = {"weights", "dir/bias", "\xc3\xa9tape"};
+static char dir[] = "/tmp/tide-npz-XXXXXX";
+static char path[64];
+
+static int make_dir(void **state) {
+  (void)state;
+  if (!mkdtemp(dir)) return -1;
+  snprintf(path, sizeof path, "%s/a.npz", dir);
+  return 0;
+}
+
+static int remove_dir(void **state) {
+  (void)state;
+  unlink(path);
+  return rmdir(dir);
+}
+
+static void refused(td_status *s, td_code code, const char *part) {
+  assert_int_equal(td_status_code(s), code);
+  assert_non_null(strstr(td_status_message(s), part));
+  td_status_release(s);
+}
+
+static void make_arrays(td_tensor out[3]) {
+  td_shape shape = td_shape_matrix(100, 50);
+  assert_null(td_tensor_new(NULL, TD_FLOAT32, &shape, &out[0]));
+  for (int i = 0; i < 5000; i++) td_tensor_set_f(&out[0], i, i % 7);
+  assert_null(td_tensor_scalar_i(TD_INT64, -3, &out[1]));
+  shape = td_shape_vector(0);
+  assert_null(td_tensor_new(NULL, TD_BOOL, &shape, &out[2]));
+}
+
+static void release_arrays(td_tensor t[3]) {
+  for (int i = 0; i < 3; i++) td_tensor_release(&t[i]);
+}
+
+static void test_round(void **state) {
+  td_tensor t[3];
+  size_t size[2];
+  (void)state;
+  make_arrays(t);
+  for (int deflate = 0; deflate < 2; deflate++) {
+    td_npz *z;
+    char *bytes[2];
+    for (int k = 0; k < 2; k++) { /* same arrays, same bytes */
+      assert_null(td_npz_write(path, 3, names, t, deflate));
+      assert_null(td_file_read(path, LIMIT, &bytes[k], &size[deflate]));
+    }
+    assert_memory_equal(bytes[0], bytes[1], size[deflate]);
+    td_free(bytes[0]);
+    td_free(bytes[1]);
+    assert_null(td_npz_open(path, LIMIT, &z));
+    assert_int_equal(td_npz_count(z), 3);
+    for (int i = 2; i >= 0; i--) {
+      td_tensor back;
+      assert_string_equal(td_npz_name(z, (size_t)i), names[i]);
+      assert_null(td_npz_read(z, names[i], &back));
+      assert_true(td_tensor_same(&t[i], &back));
+      td_tensor_release(&back);
+    }
+    td_npz_close(z);
+  }
+  assert_true(size[0] > 20000 && size[1] < 2000);
+  release_arrays(t);
+}
+
+static void test_empty(void **state) {
+  td_npz *z;
+  td_tensor t;
+  (void)state;
+  assert_null(td_npz_write(path, 0, NULL, NULL, false));
+  assert_null(td_npz_open(path, LIMIT, &z));
+  assert_int_equal(td_npz_count(z), 0);
+  refused(td_npz_read(z, "x", &t), TD_NOT_FOUND, "no array 'x'");
+  td_npz_close(z);
+  td_npz_close(NULL);
+}
+
+static void test_refused(void **state) {
+  td_tensor t[3], one;
+  td_npz *z;
+  char longest[600];
+  const char *twice[] = {"a", "a"}, *empty[] = {""}, *too_long[] = {longest};
+  (void)state;
+  memset(longest, 'n', sizeof longest - 1);
+  longest[sizeof longest - 1] = 0;
+  make_arrays(t);
+  refused(td_npz_write(path, 2, twice, t, false), TD_INVALID_ARGUMENT, "'a'");
+  refused(td_npz_write(path, 1, empty, t, false), TD_INVALID_ARGUMENT, "name");
+  refused(td_npz_write(path, 1, too_long, t, false), TD_INVALID_ARGUMENT,
+          "500");
+  td_dtype was = t[1].dtype;
+  t[1].dtype = TD_QINT32;
+  refused(td_npz_write(path, 3, names, t, false), TD_INVALID_ARGUMENT,
+          "qint32");
+  t[1].dtype = was;
+  assert_null(td_npz_write(path, 3, names, t, true));
+  refused(td_npz_open(path, 100, &z), TD_RESOURCE_EXHAUSTED, "100 bytes");
+  assert_null(td_npz_open(path, 10000, &z));
+  refused(td_npz_read(z, "weights", &one), TD_RESOURCE_EXHAUSTED,
+          "20128 bytes; 10000 are allowed");
+  assert_null(td_npz_read(z, "dir/bias", &one));
+  td_tensor_release(&one);
+  refused(td_npz_read(z, "wieghts", &one), TD_NOT_FOUND,
+          "it has: weights, dir/bias");
+  td_npz_close(z);
+  release_arrays(t);
+}
+
+/* Reads all arrays of an archive in memory; true when nothing was wrong. */
+static bool readable(const char *bytes, size_t len) {
+  td_npz *z;
+  assert_null(td_file_write(path, bytes, len));
+  td_status *s = td_npz_open(path, LIMIT, &z);
+  if (s) {
+    td_status_release(s);
+    return false;
+  }
+  bool ok = true;
+  for (size_t i = 0; i < td_npz_count(z); i++) {
+    td_tensor t = {0};
+    s = td_npz_read(z, td_npz_name(z, i), &t);
+    ok = ok && td_ok(s);
+    td_status_release(s);
+    td_tensor_release(&t);
+  }
+  td_npz_close(z);
+  return ok;
+}
+
+/* Damage is noticed: a changed byte of the packed data never goes through. */
+static void test_damage(void **state) {
+  td_tensor t[3];
+  char *bytes;
+  size_t len;
+  (void)state;
+  make_arrays(t);
+  assert_null(td_npz_write(path, 1, names, t, true));
+  assert_null(td_file_read(path, LIMIT, &bytes, &len));
+  size_t directory = len - 22 - 46 - strlen("weights.npy");
+  for (size_t i = 0; i < len; i += i < 200 || i > directory ? 1 : 3) {
+    bool packed = i >= 30 + strlen("weights.npy") && i < directory;
+    bytes[i] ^= 0x41;
+    bool ok = readable(bytes, len);
+    bytes[i] ^= 0x41;
+    if (packed) assert_false(ok);
+    if (i % 8 == 0) assert_false(readable(bytes, i));
+  }
+  assert_true(readable(bytes, len));
+  td_free(bytes);
+  release_arrays(t);
+}
+
+/* A size that the packed bytes cannot unpack to. */
+static void test_false_size(void **state) {
+  td_tensor t[3], one;
+  td_npz *z;
+  char *bytes;
+  size_t len;
+  (void)state;
+  make_arrays(t);
+  assert_null(td_npz_write(path, 1, names, t, true));
+  assert_null(td_file_read(path, LIMIT, &bytes, &len));
+  size_t directory = len - 22 - 46 - strlen("weights.npy");
+  memcpy(bytes + 22, "\0\0\0\x10", 4); /* in the entry's own header ... */
+  memcpy(bytes + directory + 24, "\0\0\0\x10", 4); /* ... and the directory */
+  assert_null(td_file_write(path, bytes, len));
+  assert_null(td_npz_open(path, SIZE_MAX, &z));
+  refused(td_npz_read(z, "weights", &one), TD_DATA_LOSS, "cannot be true");
+  td_npz_close(z);
+  td_free(bytes);
+  release_arrays(t);
+}
+
+static void test_faults(void **state) {
+  td_tensor t[3];
+  (void)state;
+  make_arrays(t);
+  for (int files = 0; files < 2; files++)
+    for (int64_t n = 1;; n++) {
+      td_tensor one = {0};
+      td_npz *z = NULL;
+      files ? td_file_fail(n, false) : td_mem_fail(n, false);
+      td_status *s = td_npz_write(path, 3, names, t, true);
+      if (td_ok(s)) s = td_npz_open(path, LIMIT, &z);
+      if (td_ok(s)) s = td_npz_read(z, "weights", &one);
+      files ? td_file_fail(0, false) : td_mem_fail(0, false);
+      td_npz_close(z);
+      td_tensor_release(&one);
+      if (td_ok(s)) break;
+      refused(s, files ? TD_UNAVAILABLE : TD_RESOURCE_EXHAUSTED, "");
+    }
+  release_arrays(t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_round),   cmocka_unit_test(test_empty),
+      cmocka_unit_test(test_refused), cmocka_unit_test(test_damage),
+      cmocka_unit_test(test_faults),  cmocka_unit_test(test_false_size),
+  };
+  return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
