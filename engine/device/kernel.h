@@ -39,9 +39,11 @@ typedef struct td_kernel_def {
   const char *types;  /* "T=float|double, Tidx=int32"; NULL: any */
   td_status *(*run)(td_kernel_ctx *c);
   /* Asynchronous instead of `run`: calls td_kernel_done(c, status) exactly
-   * once, perhaps inside, only enqueues otherwise. `cancel` is then required:
-   * called at most once, on any thread, while the kernel waits; makes the
-   * kernel finish promptly. */
+   * once, perhaps inside, only enqueues otherwise. Called on the thread that
+   * made the node ready; tensors in device memory are not mapped. `cancel` is
+   * then required: called at most once, on any thread, once `start` has been
+   * entered; makes the kernel finish promptly. It may come before `start` has
+   * enqueued (which then looks at td_stopped) or after `done`. */
   void (*start)(td_kernel_ctx *c);
   void (*cancel)(td_kernel_ctx *c);
   td_status *(*make)(const td_kernel_info *info, void **state);
@@ -54,15 +56,24 @@ typedef struct td_kernel_def {
 
 enum {
   TD_KERNEL_DEAD = 1 << 0, /* runs with dead inputs too (Send, Recv) */
+  /* Looks at no contents in device memory: `run` is called on the thread that
+   * made the node ready, on every device. */
+  TD_KERNEL_INLINE = 1 << 1,
+  /* The state is the program's own, not of (session, node): it follows from
+   * attributes that planning may change (constants, edges). */
+  TD_KERNEL_OWN = 1 << 2,
 };
 
 struct td_kernel {
   const td_kernel_def *def;
   const td_node *node;   /* borrowed: the program's graph holds it */
   td_device *device;     /* borrowed: the program holds it */
-  void *state;           /* of (session, node); borrowed */
+  void *state;           /* what `make` made; borrowed unless owns_state */
   const bool *in_host, *out_host; /* operand lives in host memory */
   bool plain;            /* run, no locks, on the calling thread */
+  bool launched;         /* `run` goes through device->launch */
+  bool whole;            /* writes in place: its td_for never stops half way */
+  bool owns_state, owns_hosts;
   int8_t n_locks;        /* resource inputs to lock ... */
   int8_t lock_in[8];     /* ... their input indices */
   bool lock_exclusive[8];
@@ -81,7 +92,7 @@ struct td_kernel_ctx {
   void (*done)(td_kernel_ctx *c, td_status *s); /* the executor's */
   void *owner;      /* the executor's */
   void *work;       /* an asynchronous kernel's own, while it runs */
-  struct td_kernel_wait *wait; /* kernel.c's: locks being waited for */
+  struct td_kernel_wait *wait; /* kernel_start.c's; NULL before the start */
 };
 
 /* ---- inside kernels ---- */
@@ -105,10 +116,14 @@ td_status *td_out_forward(td_kernel_ctx *c, int i, const td_shape *shape, int a,
                           int b, td_tensor **out) TD_MUST_USE;
 /* Output i is (a share of) `t`. */
 void td_out_set(td_kernel_ctx *c, int i, const td_tensor *t);
+/* Output i is input `in`, moved where the kernel alone holds it: the input is
+ * then gone. */
+void td_out_pass(td_kernel_ctx *c, int i, int in);
 /* Working memory of the kernel's device; end it with td_tensor_release. */
 td_status *td_temp(td_kernel_ctx *c, td_dtype dtype, const td_shape *shape,
                    td_tensor *out) TD_MUST_USE;
-/* td_parallel_for with the session's threads, stopping when the step is. */
+/* td_parallel_for with the session's threads, stopping when the step is
+ * (unless the kernel holds an exclusive lock: an update is never cut short). */
 void td_for(const td_kernel_ctx *c, int64_t n, int64_t grain,
             void (*fn)(void *arg, int64_t begin, int64_t end), void *arg);
 static inline bool td_stopped(const td_kernel_ctx *c) {
@@ -119,7 +134,8 @@ static inline void td_kernel_done(td_kernel_ctx *c, td_status *s) {
   c->done(c, s);
 }
 
-/* Variables: input i is a resource; the row names it in shared or exclusive. */
+/* Variables (variable.c): input i is a resource; the row names it in shared or
+ * exclusive. Pointers given out are valid while the lock is held. */
 td_status *td_var(td_kernel_ctx *c, int i, td_variable **out) TD_MUST_USE;
 /* A share of the value (a copy by slices in sparse mode). FAILED_PRECONDITION
  * when not initialised, naming the variable and the remedy. */
@@ -143,7 +159,8 @@ td_status *td_var_assign(td_kernel_ctx *c, td_variable *v, const td_tensor *t)
 
 /* ---- around kernels ---- */
 
-/* The row for this node on this device; NOT_FOUND lists what there is. */
+/* The row for this node among the kernels of `device_type` (td_device.kernels);
+ * NOT_FOUND lists what there is. */
 td_status *td_kernel_find(const td_node *n, const char *device_type,
                           const td_kernel_def **out) TD_MUST_USE;
 /* Is there one? For placement. */
@@ -153,18 +170,26 @@ bool td_kernel_exists(const td_node *n, const char *device_type);
 bool td_kernel_in_host(const td_node *n, const td_device *d, int i);
 bool td_kernel_out_host(const td_node *n, const td_device *d, int i);
 
-/* Fills *k for a node; `state` comes from td_states (below). */
+/* Fills *k for a node. `states` NULL: its state ends with it. */
 td_status *td_kernel_init(td_kernel *k, const td_node *n, td_device *d,
                           td_states *states) TD_MUST_USE;
 void td_kernel_deinit(td_kernel *k);
 /* Runs any kernel: takes its locks, goes to the device, calls c->done. */
 void td_kernel_start(td_kernel_ctx *c);
-/* Asks a started, unfinished kernel to finish (lock waits included). */
+/* Runs a `plain` kernel here and now and returns its status; no c->done. Also
+ * what `launch` does on the device. Flush-to-zero is set meanwhile. */
+td_status *td_kernel_run(td_kernel_ctx *c) TD_MUST_USE;
+/* Asks a started, unfinished kernel to finish (lock waits included). `c` must
+ * stay valid meanwhile; its `done` may be called inside. */
 void td_kernel_cancel(td_kernel_ctx *c);
 
 /* State of kernels by (device, node name), owned by a session. */
 td_status *td_states_new(td_states **out) TD_MUST_USE;
 void td_states_free(td_states *s);
+/* Finds or makes the state of a node's kernel. Borrowed; valid while `s` lives.
+ * `make` must not be NULL. */
+td_status *td_states_get(td_states *s, const td_kernel_info *info,
+                         const td_kernel_def *def, void **out) TD_MUST_USE;
 
 /* Computes a stateless node now, on the CPU device `d`, from host tensors
  * (n->n_in of them); out: n->n_out tensors, the caller's. For folding and for
@@ -180,9 +205,11 @@ td_status *td_eval(const td_op *op, td_device *d, int threads,
                    int n_attrs, td_tensor *out, int cap, int *n_out,
                    const int *stop) TD_MUST_USE;
 
-/* Rows of the registry and of loaded libraries; checked when first used: an
- * asynchronous kernel without cancel is refused. */
+/* Rows of the registry are checked when first used: an asynchronous kernel
+ * without cancel is refused. NULL, or what is wrong with the first bad row. */
 td_status *td_kernel_check(void) TD_MUST_USE;
+/* Adds the kernels of a library's module, after td_op_register; all or none. */
+td_status *td_kernel_register(const td_module *m) TD_MUST_USE;
 /* dtypes that `device_type` has a kernel for, as bits, for attribute `attr`. */
 uint32_t td_kernel_types(const td_op *op, const char *device_type,
                          const char *attr);

@@ -26,7 +26,11 @@ typedef struct td_resource {
   const char *container;
   int32_t gone;       /* atomic: its container was reset */
   td_lock lock;       /* protects the content */
+  struct td_resource *next; /* the table's */
 } td_resource;
+
+/* Frees what td_resources_get gave it; for the `free` of a resource. */
+void td_resource_deinit(td_resource *r);
 
 td_status *td_resources_new(td_resources **out) TD_MUST_USE;
 void td_resources_free(td_resources *m); /* lets go of everything */
@@ -60,7 +64,9 @@ typedef struct td_variable {
   td_dtype dtype;
   td_shape shape;   /* declared; unknown sizes allowed */
   td_tensor value;  /* lock: base.lock. Invalid until initialised */
-  bool sparse;      /* lock: base.lock. Rows are touched in place: reads copy */
+  td_tensor seen;   /* lock: base.lock. `value` where kernels of a device that
+                       maps its memory see it; holds no count */
+  bool sparse;      /* atomic. Rows are touched in place: reads copy */
 } td_variable;
 
 td_status *td_variable_new(td_dtype dtype, const td_shape *shape,

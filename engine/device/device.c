@@ -1,0 +1,114 @@
+/* device.c - counting devices, and tensors between memories.
+ *
+ * A transfer goes between a device's own memory and the host's. What lives in
+ * host memory anyway (strings, handles) is never moved, and what is there
+ * already is shared.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+
+#include "engine/base/mem.h"
+#include "engine/base/random.h"
+#include "engine/device/device_impl.h"
+
+/* ---- life ---------------------------------------------------------------- */
+
+td_status *td_device_describe(td_device *d, const char *place, const char *type,
+                              int index) {
+  td_str name;
+  td_str_init(&name);
+  td_str_addf(&name, "%s/device:%s:%d", place, type, index);
+  td_status *s = td_device_name_parse(td_str_c(&name), &d->parsed);
+  d->refs = 1;
+  d->type = type;
+  d->kernels = "CPU";
+  d->index = index;
+  d->incarnation = td_random_entropy();
+  d->name = td_str_take(&name);
+  if (!d->name) {
+    td_status_release(s);
+    return td_oom();
+  }
+  return s;
+}
+
+void td_device_forget(td_device *d) {
+  td_free((void *)d->name);
+  d->name = NULL;
+}
+
+td_device *td_device_retain(td_device *d) {
+  if (d) __atomic_fetch_add(&d->refs, 1, __ATOMIC_RELAXED);
+  return d;
+}
+
+void td_device_release(td_device *d) {
+  if (d && __atomic_sub_fetch(&d->refs, 1, __ATOMIC_ACQ_REL) == 0) d->free(d);
+}
+
+/* ---- transfers ----------------------------------------------------------- */
+
+static bool is_there(const td_tensor *t, const td_allocator *memory) {
+  const td_allocator *now = t->buffer->allocator;
+  return now == memory || (now->host && memory->host) ||
+         !td_dtype_is_plain(t->dtype);
+}
+
+/* Can `d` reach the memory the tensor is in? */
+static td_status *check_reach(const td_device *d, const td_tensor *from) {
+  const td_allocator *a = from->buffer->allocator;
+  if (d->copy && (a->host || a == d->memory)) return NULL;
+  return td_error(TD_INTERNAL,
+                  "%s cannot copy a tensor out of the memory of %s: its own "
+                  "device has to",
+                  d->name, a->name);
+}
+
+void td_device_transfer(td_device *d, const td_tensor *from,
+                        td_allocator *to_memory, td_tensor *to,
+                        td_copied copied, void *arg) {
+  *to = (td_tensor){0};
+  if (!td_tensor_valid(from) || is_there(from, to_memory)) {
+    td_tensor_retain(from, to);
+    copied(arg, NULL);
+    return;
+  }
+  td_status *s = check_reach(d, from);
+  if (td_ok(s)) s = td_tensor_new(to_memory, from->dtype, &from->shape, to);
+  if (td_ok(s))
+    d->copy(d, from, to, copied, arg);
+  else
+    copied(arg, s);
+}
+
+/* ---- waiting ------------------------------------------------------------- */
+
+typedef struct arrival {
+  pthread_mutex_t mutex;
+  pthread_cond_t cond;
+  bool over;         /* under the mutex */
+  td_status *status; /* under the mutex */
+} arrival;
+
+static void arrived(void *arg, td_status *s) {
+  arrival *a = arg;
+  pthread_mutex_lock(&a->mutex);
+  a->status = s;
+  a->over = true;
+  pthread_cond_signal(&a->cond);
+  pthread_mutex_unlock(&a->mutex);
+}
+
+td_status *td_device_transfer_wait(td_device *d, const td_tensor *from,
+                                   td_allocator *to_memory, td_tensor *to) {
+  arrival a = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+               .cond = PTHREAD_COND_INITIALIZER};
+  td_device_transfer(d, from, to_memory, to, arrived, &a);
+  pthread_mutex_lock(&a.mutex);
+  while (!a.over) pthread_cond_wait(&a.cond, &a.mutex);
+  pthread_mutex_unlock(&a.mutex);
+  pthread_mutex_destroy(&a.mutex);
+  pthread_cond_destroy(&a.cond);
+  if (!td_ok(a.status)) td_tensor_release(to);
+  return a.status;
+}

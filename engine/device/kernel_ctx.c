@@ -1,0 +1,98 @@
+/* kernel_ctx.c - what a kernel asks while it runs: outputs, memory, threads.
+ *
+ * A kernel that a device runs in its own address space must get pointers it can
+ * follow, while a tensor at rest carries the device's. Whatever is made here
+ * for such a kernel is mapped at once; the device takes the mapping off the
+ * inputs and outputs when the kernel is over.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/kernel.h"
+
+#include "engine/base/pool.h"
+
+/* ---- making -------------------------------------------------------------- */
+
+static td_allocator *memory_of(const td_kernel *k, bool host) {
+  return host ? k->device->host : k->device->memory;
+}
+
+static td_status *make(const td_kernel *k, bool host, td_dtype dtype,
+                       const td_shape *shape, td_tensor *out) {
+  TD_TRY(td_tensor_new(memory_of(k, host), dtype, shape, out));
+  if (TD_UNLIKELY(k->launched && !host && k->device->map))
+    out->data = k->device->map(k->device, out->data);
+  return NULL;
+}
+
+td_status *td_out(td_kernel_ctx *c, int i, const td_shape *shape,
+                  td_tensor **out) {
+  const td_kernel *k = c->kernel;
+  TD_TRY(make(k, k->out_host[i], k->node->out[i].dtype, shape, &c->out[i]));
+  *out = &c->out[i];
+  return NULL;
+}
+
+td_status *td_temp(td_kernel_ctx *c, td_dtype dtype, const td_shape *shape,
+                   td_tensor *out) {
+  return make(c->kernel, td_device_on_host(c->kernel->device), dtype, shape,
+              out);
+}
+
+/* ---- reusing ------------------------------------------------------------- */
+
+/* May output i, of `count` elements, be written over input `in`? A view of a
+ * small part of its buffer is left alone: it would keep the whole alive. */
+static bool may_reuse(const td_kernel_ctx *c, int i, int in, int64_t count) {
+  const td_kernel *k = c->kernel;
+  const td_tensor *t = &c->in[in];
+  if (!td_buffer_sole(t->buffer) || !td_dtype_is_plain(t->dtype)) return false;
+  size_t size = td_dtype_size(t->dtype);
+  return size == td_dtype_size(k->node->out[i].dtype) &&
+         td_tensor_count(t) == count && k->in_host[in] == k->out_host[i] &&
+         t->buffer->size / 2 <= (size_t)count * size;
+}
+
+/* The input stays readable: whoever runs the kernel lets go of it later. */
+static void reuse(td_kernel_ctx *c, int i, int in, const td_shape *shape) {
+  td_tensor_retain(&c->in[in], &c->out[i]);
+  c->out[i].shape = *shape;
+  c->out[i].dtype = c->kernel->node->out[i].dtype;
+  td_buffer_touch(c->out[i].buffer);
+}
+
+td_status *td_out_forward(td_kernel_ctx *c, int i, const td_shape *shape, int a,
+                          int b, td_tensor **out) {
+  int64_t count = td_shape_count(shape);
+  int in = -1;
+  if (b >= 0 && may_reuse(c, i, b, count)) in = b;
+  if (a >= 0 && may_reuse(c, i, a, count)) in = a;
+  if (in < 0 || !td_dtype_is_plain(c->kernel->node->out[i].dtype))
+    return td_out(c, i, shape, out);
+  reuse(c, i, in, shape);
+  *out = &c->out[i];
+  return NULL;
+}
+
+td_status *td_out_like(td_kernel_ctx *c, int i, int in, td_tensor **out) {
+  return td_out_forward(c, i, &c->in[in].shape, in, -1, out);
+}
+
+void td_out_set(td_kernel_ctx *c, int i, const td_tensor *t) {
+  td_tensor_retain(t, &c->out[i]);
+}
+
+void td_out_pass(td_kernel_ctx *c, int i, int in) {
+  c->out[i] = c->in[in];
+  if (td_buffer_sole(c->in[in].buffer))
+    c->in[in] = (td_tensor){.dtype = TD_INVALID};
+  else
+    td_buffer_retain(c->out[i].buffer);
+}
+
+/* ---- threads ------------------------------------------------------------- */
+
+void td_for(const td_kernel_ctx *c, int64_t n, int64_t grain,
+            void (*fn)(void *arg, int64_t begin, int64_t end), void *arg) {
+  td_parallel_for(c->step->threads, n, grain, fn, arg,
+                  c->kernel->whole ? NULL : c->step->stop);
+}

@@ -1,0 +1,205 @@
+/* resource.c - containers: names to things that outlive a step.
+ *
+ * One table of (container, name). Making a resource and letting go of one may
+ * run any code, so both happen without the lock: of two that were made at once
+ * the first stays, and what is removed is collected in a list first.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/resource.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "engine/base/map.h"
+#include "engine/base/mem.h"
+#include "engine/base/str.h"
+#include "engine/base/vec.h"
+
+struct td_resources {
+  pthread_mutex_t mutex;
+  td_map entries;      /* under the mutex; key_of -> td_resource, retained */
+  uint64_t generation; /* atomic */
+};
+
+td_status *td_resources_new(td_resources **out) {
+  td_resources *m = td_alloc_zero(1, sizeof *m);
+  if (!m) return td_oom();
+  pthread_mutex_init(&m->mutex, NULL);
+  td_map_init(&m->entries);
+  *out = m;
+  return NULL;
+}
+
+void td_resources_free(td_resources *m) {
+  if (!m) return;
+  td_resources_reset(m, NULL);
+  td_map_deinit(&m->entries);
+  pthread_mutex_destroy(&m->mutex);
+  td_free(m);
+}
+
+void td_resource_deinit(td_resource *r) {
+  td_free((void *)r->name);
+  td_free((void *)r->container);
+  r->name = r->container = NULL;
+}
+
+/* ---- finding and making -------------------------------------------------- */
+
+static td_status *key_of(const char *container, const char *name, td_str *key) {
+  td_str_init(key);
+  td_str_addn(key, container, strlen(container) + 1);
+  td_str_add(key, name);
+  if (!key->failed) return NULL;
+  td_str_deinit(key);
+  return td_oom();
+}
+
+/* Retained, or NULL. Under the mutex. */
+static td_resource *lookup(td_resources *m, const td_str *key) {
+  td_resource *r = td_map_getn(&m->entries, key->at, key->len);
+  if (r) td_object_retain(&r->object);
+  return r;
+}
+
+static td_status *make_named(const char *container, const char *name,
+                             td_resource_make make, void *arg,
+                             td_resource **out) {
+  td_resource *r = NULL;
+  TD_TRY(make(arg, &r));
+  r->name = td_strdup(name);
+  r->container = td_strdup(container);
+  if (!r->name || !r->container) {
+    td_object_release(&r->object);
+    return td_oom();
+  }
+  *out = r;
+  return NULL;
+}
+
+/* Lists `fresh` (takes ownership) unless another came first; *out is the one
+ * that counts, retained. */
+static td_status *list_new(td_resources *m, const td_str *key,
+                           td_resource *fresh, td_resource **out) {
+  td_status *s = NULL;
+  pthread_mutex_lock(&m->mutex);
+  td_resource *r = lookup(m, key);
+  if (!r && td_map_putn(&m->entries, key->at, key->len, fresh)) {
+    td_object_retain(&fresh->object);
+    r = fresh;
+    fresh = NULL;
+  }
+  pthread_mutex_unlock(&m->mutex);
+  if (!r) s = td_oom();
+  if (fresh) td_object_release(&fresh->object);
+  *out = r;
+  return s;
+}
+
+static td_status *check_type(const td_resource *r, const char *type) {
+  if (r->object.type == type || strcmp(r->object.type, type) == 0) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "\"%s\" in container \"%s\" is a %s, not a %s", r->name,
+                  r->container, r->object.type, type);
+}
+
+static td_status *absent(const char *container, const char *type,
+                         const char *name) {
+  return td_error(TD_NOT_FOUND, "there is no %s \"%s\" in container \"%s\"",
+                  type, name, container);
+}
+
+td_status *td_resources_get(td_resources *m, const char *container,
+                            const char *type, const char *name,
+                            td_resource_make make, void *arg,
+                            td_resource **out) {
+  td_str key;
+  td_status *s = NULL;
+  TD_TRY(key_of(container, name, &key));
+  pthread_mutex_lock(&m->mutex);
+  td_resource *r = lookup(m, &key);
+  pthread_mutex_unlock(&m->mutex);
+  if (!r && !make) s = absent(container, type, name);
+  if (!r && make) {
+    td_resource *fresh = NULL;
+    s = make_named(container, name, make, arg, &fresh);
+    if (td_ok(s)) s = list_new(m, &key, fresh, &r);
+  }
+  td_str_deinit(&key);
+  if (td_ok(s)) s = check_type(r, type);
+  if (td_ok(s))
+    *out = r;
+  else if (r)
+    td_object_release(&r->object);
+  return s;
+}
+
+/* ---- removing ------------------------------------------------------------ */
+
+static void let_go(td_resource *r) {
+  __atomic_store_n(&r->gone, 1, __ATOMIC_RELEASE);
+  td_object_release(&r->object);
+}
+
+static void count_removal(td_resources *m) {
+  __atomic_fetch_add(&m->generation, 1, __ATOMIC_ACQ_REL);
+}
+
+td_status *td_resources_remove(td_resources *m, const char *container,
+                               const char *name) {
+  td_str key;
+  TD_TRY(key_of(container, name, &key));
+  pthread_mutex_lock(&m->mutex);
+  td_resource *r = td_map_removen(&m->entries, key.at, key.len);
+  if (r) count_removal(m);
+  pthread_mutex_unlock(&m->mutex);
+  td_str_deinit(&key);
+  if (!r) return absent(container, "resource", name);
+  let_go(r);
+  return NULL;
+}
+
+void td_resources_reset(td_resources *m, const char *container) {
+  td_resource *list = NULL, *next;
+  const td_map_entry *e;
+  pthread_mutex_lock(&m->mutex);
+  for (size_t i = 0; td_map_next(&m->entries, &i, &e);) {
+    td_resource *r = e->value;
+    if (container && strcmp(r->container, container) != 0) continue;
+    td_map_removen(&m->entries, e->key, e->len);
+    r->next = list;
+    list = r;
+  }
+  if (list) count_removal(m);
+  pthread_mutex_unlock(&m->mutex);
+  for (td_resource *r = list; r; r = next) {
+    next = r->next;
+    let_go(r);
+  }
+}
+
+uint64_t td_resources_generation(const td_resources *m) {
+  return __atomic_load_n(&m->generation, __ATOMIC_ACQUIRE);
+}
+
+/* ---- listing ------------------------------------------------------------- */
+
+void td_resources_list(td_resources *m, const char *container,
+                       void (*visit)(void *arg, const td_resource *r),
+                       void *arg) {
+  TD_VEC(td_resource *) found = {0};
+  const td_map_entry *e;
+  pthread_mutex_lock(&m->mutex);
+  for (size_t i = 0; td_map_next(&m->entries, &i, &e);) {
+    td_resource *r = e->value;
+    if (strcmp(r->container, container) != 0) continue;
+    if (!td_vec_push(&found, r)) break;
+    td_object_retain(&r->object);
+  }
+  pthread_mutex_unlock(&m->mutex);
+  for (size_t i = 0; i < found.len; i++) {
+    visit(arg, found.at[i]);
+    td_object_release(&found.at[i]->object);
+  }
+  td_vec_free(&found);
+}

@@ -1,0 +1,231 @@
+/* variable.c - a tensor that outlives its steps, and how kernels touch it.
+ *
+ * A read shares the buffer and an update writes in place where nobody else
+ * holds it, into a fresh copy otherwise: a reader never sees a torn value, and
+ * the order "readers, then the update" copies nothing. In sparse mode, where
+ * rows of large tables are touched, a read copies instead and takes no share,
+ * so that updates always find the buffer theirs.
+ *
+ * The value at rest carries the device's pointer. A device that maps its memory
+ * gets `seen`, kept beside it by whoever sets the value.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "engine/base/mem.h"
+#include "engine/device/kernel.h"
+
+enum { SLICE = 1 << 20 }; /* bytes a thread copies at a time */
+
+static td_variable_stats stats; /* atomic */
+
+td_variable_stats td_variable_read_stats(void) {
+  return (td_variable_stats){.copied_on_write = __atomic_load_n(
+                                 &stats.copied_on_write, __ATOMIC_RELAXED),
+                             .copied_on_read = __atomic_load_n(
+                                 &stats.copied_on_read, __ATOMIC_RELAXED)};
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void variable_free(td_object *o) {
+  td_variable *v = (td_variable *)o;
+  td_tensor_release(&v->value);
+  td_resource_deinit(&v->base);
+  td_free(v);
+}
+
+td_status *td_variable_new(td_dtype dtype, const td_shape *shape,
+                           td_variable **out) {
+  td_variable *v = td_alloc_zero(1, sizeof *v);
+  if (!v) return td_oom();
+  v->base.object =
+      (td_object){.refs = 1, .type = TD_VARIABLE, .free = variable_free};
+  v->dtype = dtype;
+  v->shape = *shape;
+  *out = v;
+  return NULL;
+}
+
+static const char *name_of(const td_variable *v) {
+  return v->base.name ? v->base.name : "(without a name)";
+}
+
+/* ---- the device's pointers and the kernel's ------------------------------ */
+
+static bool is_mapped(const td_kernel_ctx *c, const td_tensor *t) {
+  return c->kernel->launched && c->kernel->device->map && !td_tensor_on_host(t);
+}
+
+static char *map(const td_kernel_ctx *c, void *p) {
+  td_device *d = c->kernel->device;
+  return d->map(d, p);
+}
+
+/* A kernel's tensor with the pointer it has at rest. */
+static td_tensor at_rest(const td_kernel_ctx *c, const td_tensor *t) {
+  td_tensor r = *t;
+  if (is_mapped(c, t))
+    r.data =
+        (char *)t->buffer->data + (map(c, t->data) - map(c, t->buffer->data));
+  return r;
+}
+
+static td_tensor *view(const td_kernel_ctx *c, td_variable *v) {
+  return is_mapped(c, &v->value) ? &v->seen : &v->value;
+}
+
+/* Takes ownership of `t`, a tensor at rest. */
+static void set_value(const td_kernel_ctx *c, td_variable *v, td_tensor t) {
+  td_tensor old = v->value;
+  v->value = v->seen = t;
+  if (is_mapped(c, &t)) v->seen.data = map(c, t.data);
+  td_tensor_release(&old);
+}
+
+static td_status *make(const td_kernel_ctx *c, const td_variable *v,
+                       const td_shape *shape, td_tensor *out) {
+  return td_tensor_new(c->kernel->device->memory, v->dtype, shape, out);
+}
+
+/* ---- copying ------------------------------------------------------------- */
+
+typedef struct copy_job {
+  const char *from;
+  char *to;
+} copy_job;
+
+static void copy_slice(void *arg, int64_t begin, int64_t end) {
+  const copy_job *job = arg;
+  memcpy(job->to + begin, job->from + begin, (size_t)(end - begin));
+}
+
+/* Both as the kernel sees them. */
+static void copy_contents(const td_kernel_ctx *c, const td_tensor *from,
+                          td_tensor *to) {
+  copy_job job = {from->data, to->data};
+  td_for(c, (int64_t)td_tensor_bytes(from), SLICE, copy_slice, &job);
+}
+
+static void count_bytes(int64_t *counter, const td_tensor *t) {
+  __atomic_fetch_add(counter, (int64_t)td_tensor_bytes(t), __ATOMIC_RELAXED);
+}
+
+/* ---- looking ------------------------------------------------------------- */
+
+td_status *td_var(td_kernel_ctx *c, int i, td_variable **out) {
+  const td_tensor *t = td_in(c, i);
+  td_object *o = t->dtype == TD_RESOURCE ? td_tensor_get_object(t) : NULL;
+  if (!o || strcmp(o->type, TD_VARIABLE) != 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "input %d must be the handle of a variable, not %s%s", i,
+                    o ? "of a " : td_dtype_name(t->dtype), o ? o->type : "");
+  td_variable *v = (td_variable *)o;
+  if ((c->kernel->node->op->flags & TD_SPARSE) &&
+      !__atomic_load_n(&v->sparse, __ATOMIC_RELAXED))
+    __atomic_store_n(&v->sparse, true, __ATOMIC_RELAXED);
+  *out = v;
+  return NULL;
+}
+
+static td_status *check_ready(const td_variable *v) {
+  if (TD_LIKELY(td_tensor_valid(&v->value))) return NULL;
+  return td_error(TD_FAILED_PRECONDITION,
+                  "variable %s is not initialised: run sess:init() or its "
+                  "initializer first",
+                  name_of(v));
+}
+
+td_status *td_var_peek(td_kernel_ctx *c, td_variable *v,
+                       const td_tensor **out) {
+  TD_TRY(check_ready(v));
+  *out = view(c, v);
+  return NULL;
+}
+
+td_status *td_var_read(td_kernel_ctx *c, td_variable *v, td_tensor *out) {
+  TD_TRY(check_ready(v));
+  td_tensor *now = view(c, v);
+  if (!__atomic_load_n(&v->sparse, __ATOMIC_RELAXED) ||
+      !td_dtype_is_plain(v->dtype)) {
+    td_tensor_retain(now, out);
+    return NULL;
+  }
+  TD_TRY(make(c, v, &now->shape, out));
+  if (is_mapped(c, out)) out->data = map(c, out->data);
+  copy_contents(c, now, out);
+  count_bytes(&stats.copied_on_read, now);
+  return NULL;
+}
+
+/* ---- changing ------------------------------------------------------------ */
+
+static td_status *check_shape(const td_variable *v, const td_shape *shape) {
+  td_shape_text have, want;
+  if (td_shape_compatible(&v->shape, shape)) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "variable %s has shape %s and cannot hold a value of shape "
+                  "%s",
+                  name_of(v), td_shape_str(&v->shape, &want),
+                  td_shape_str(shape, &have));
+}
+
+td_status *td_var_write(td_kernel_ctx *c, td_variable *v, td_tensor **out) {
+  TD_TRY(check_ready(v));
+  if (TD_LIKELY(td_buffer_sole(v->value.buffer))) {
+    td_buffer_touch(v->value.buffer);
+  } else {
+    td_tensor fresh, now = *view(c, v);
+    TD_TRY(make(c, v, &now.shape, &fresh));
+    td_tensor seen = fresh;
+    if (is_mapped(c, &fresh)) seen.data = map(c, fresh.data);
+    copy_contents(c, &now, &seen);
+    count_bytes(&stats.copied_on_write, &now);
+    set_value(c, v, fresh);
+  }
+  *out = view(c, v);
+  return NULL;
+}
+
+td_status *td_var_overwrite(td_kernel_ctx *c, td_variable *v,
+                            const td_shape *shape, td_tensor **out) {
+  TD_TRY(check_shape(v, shape));
+  if (td_tensor_valid(&v->value) && td_buffer_sole(v->value.buffer) &&
+      td_shape_equal(&v->value.shape, shape)) {
+    td_buffer_touch(v->value.buffer);
+  } else {
+    td_tensor fresh;
+    TD_TRY(make(c, v, shape, &fresh));
+    set_value(c, v, fresh);
+  }
+  *out = view(c, v);
+  return NULL;
+}
+
+/* May the variable hold the very buffer of `t`? Not one that will never be its
+ * own to write (constants, foreign memory that its owner may change), nor one
+ * that would keep much more memory alive. */
+static bool may_share(const td_kernel_ctx *c, const td_tensor *t) {
+  const td_buffer *b = t->buffer;
+  if (!td_dtype_is_plain(t->dtype)) return true; /* never written in place */
+  return !b->readonly && !b->foreign &&
+         td_tensor_on_host(t) == td_device_on_host(c->kernel->device) &&
+         b->size / 2 <= td_tensor_bytes(t);
+}
+
+td_status *td_var_assign(td_kernel_ctx *c, td_variable *v, const td_tensor *t) {
+  if (t->dtype != v->dtype)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "variable %s holds %s and cannot be given %s", name_of(v),
+                    td_dtype_name(v->dtype), td_dtype_name(t->dtype));
+  TD_TRY(check_shape(v, &t->shape));
+  if (may_share(c, t)) {
+    td_buffer_retain(t->buffer);
+    set_value(c, v, at_rest(c, t));
+    return NULL;
+  }
+  td_tensor *to;
+  TD_TRY(td_var_overwrite(c, v, &t->shape, &to));
+  copy_contents(c, t, to);
+  return NULL;
+}
