@@ -23,12 +23,16 @@
 
 enum { SLOTS = 256, DRIFT = 64 << 10, BATCH_BYTES = 32 << 10 };
 
-/* The one place that knows how this was built. */
+/* The one place that knows how this was built; gcc and clang say it each in
+ * their way. */
 #if defined(__SANITIZE_ADDRESS__)
-enum { CACHING_AS_BUILT = -1 };
+#define ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#define ADDRESS_SANITIZER __has_feature(address_sanitizer)
 #else
-enum { CACHING_AS_BUILT = 1 };
+#define ADDRESS_SANITIZER 0
 #endif
+enum { CACHING_AS_BUILT = ADDRESS_SANITIZER ? -1 : 1 };
 
 typedef struct thread_caches {
   td_alloc_cache *at[SLOTS]; /* by heap->slot */
