@@ -106,15 +106,20 @@ td_status *td_array_share(td_kernel_ctx *c, int i, int in,
 }
 
 td_status *td_array_view(td_kernel_ctx *c, int i, int in, int64_t first,
-                         int64_t n, const td_shape *shape, bool *taken) {
+                         const td_shape *shape, bool *taken) {
   const td_tensor *x = td_in(c, in);
-  size_t bytes = (size_t)td_shape_count(shape) * td_dtype_size(x->dtype);
-  td_tensor rows, t;
-  *taken = bytes >= VIEW_BYTES || !td_dtype_is_plain(x->dtype);
+  td_shape flat = td_shape_vector(td_tensor_count(x));
+  int64_t n = td_shape_count(shape);
+  td_tensor all, some, t;
+  *taken = !td_dtype_is_plain(x->dtype) ||
+           n >= VIEW_BYTES / (int64_t)td_dtype_size(x->dtype);
   if (!*taken) return NULL;
-  TD_TRY(td_tensor_rows(x, first, n, &rows));
-  td_status *s = td_tensor_reshape(&rows, shape, &t);
-  td_tensor_release(&rows);
+  TD_TRY(td_tensor_reshape(x, &flat, &all));
+  td_status *s = td_tensor_rows(&all, first, n, &some);
+  td_tensor_release(&all);
+  if (!td_ok(s)) return s;
+  s = td_tensor_reshape(&some, shape, &t);
+  td_tensor_release(&some);
   if (!td_ok(s)) return s;
   td_out_set(c, i, &t);
   td_tensor_release(&t);

@@ -12,6 +12,8 @@
 
 #include "engine/device/kernel.h"
 
+TD_BEGIN
+
 /* ---- elements ---- */
 
 typedef struct td_array {
@@ -37,11 +39,11 @@ void td_array_drop(td_array *a); /* a zeroed one too */
 /* Output i is input `in` in another shape: shares its buffer. */
 td_status *td_array_share(td_kernel_ctx *c, int i, int in,
                           const td_shape *shape) TD_MUST_USE;
-/* Output i is n rows of input `in`, in `shape`, when sharing the buffer is
- * better than copying: strings, objects and all but a few bytes. */
+/* Output i is the elements of input `in` from `first` on, in `shape`, when
+ * sharing the buffer is better than copying: strings, objects and all but a few
+ * bytes. */
 td_status *td_array_view(td_kernel_ctx *c, int i, int in, int64_t first,
-                         int64_t n, const td_shape *shape,
-                         bool *taken) TD_MUST_USE;
+                         const td_shape *shape, bool *taken) TD_MUST_USE;
 
 /* ---- operands ---- */
 
@@ -85,4 +87,5 @@ int64_t td_array_span(const td_shape *s, int begin, int end);
 td_status *td_array_put(td_tensor *t, int64_t i, int64_t size,
                         const char *what) TD_MUST_USE;
 
+TD_END
 #endif

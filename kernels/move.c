@@ -371,10 +371,9 @@ td_status *td_move_kernel(td_kernel_ctx *c, int in, int out,
   td_array x = {0}, y = {0};
   td_status *s = td_array_in(td_in(c, in), &x);
   if (td_ok(s)) s = td_array_out(c, out, shape, &y);
-  if (td_ok(s)) {
+  if (td_ok(s) && !moves_nothing(m))
     td_move_run(c, m, x.size, x.at + first * (int64_t)x.size, y.at);
-    s = td_array_done(c, out, &y);
-  }
+  if (td_ok(s)) s = td_array_done(c, out, &y);
   td_array_drop(&x);
   td_array_drop(&y);
   return s;

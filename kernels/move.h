@@ -12,6 +12,8 @@
 
 #include "kernels/array.h"
 
+TD_BEGIN
+
 enum { TD_MOVE_LOOPS = 2 * TD_MAX_RANK };
 
 typedef struct td_move {
@@ -39,4 +41,5 @@ td_status *td_move_kernel(td_kernel_ctx *c, int in, int out,
                           const td_shape *shape, const td_move *m,
                           int64_t first) TD_MUST_USE;
 
+TD_END
 #endif
