@@ -135,7 +135,7 @@ typedef struct td_build {
 /* `op` by registered type; `name` NULL: the op's type. */
 void td_build_init(td_build *b, td_graph *g, const char *op, const char *name);
 void td_build_op(td_build *b, td_graph *g, const td_op *op, const char *name);
-void td_build_in(td_build *b, td_edge edge);
+void td_build_in(td_build *b, td_edge edge); /* or a list of one */
 /* One list argument (N*T, list(type)). */
 void td_build_list(td_build *b, const td_edge *edges, int n);
 /* All inputs flattened, as in GraphDef: list lengths then follow from
@@ -144,7 +144,7 @@ void td_build_list(td_build *b, const td_edge *edges, int n);
 void td_build_flat(td_build *b, const td_edge *edges, int n);
 void td_build_control(td_build *b, td_node *node);
 /* Copied only by td_build_node. Names outside the signature must start with
- * "_". */
+ * "_". An int is taken for a float, an empty list for one of any kind. */
 void td_build_attr(td_build *b, const char *name, td_attr value);
 /* Deduces types and numbers, fills defaults, checks everything, infers shapes.
  * Ends `b` in any case. Borrowed result; valid while the graph lives. */

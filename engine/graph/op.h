@@ -14,7 +14,9 @@
  * with kind int, float, bool, string, type, shape, tensor, func, list(kind), a
  * set of dtypes {float, double} or of strings {"SAME", "VALID"}. Names of
  * dtypes as in GraphDef (half, float, double). A shape is {2, -1} or ? (unknown
- * rank). Ops whose name begins with "_" are the engine's own.
+ * rank), a list {1, 2}, a tensor uint8{255, 0}; lists of a set are list({..}).
+ * Ops whose name begins with "_" are the engine's own. Arguments of dtype
+ * string, resource and variant are in host memory without being named there.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_OP_H
@@ -132,7 +134,8 @@ int td_op_count(void);
 const td_op *td_op_at(int i); /* sorted by type */
 /* The registered type nearest to a misspelt one, or NULL. */
 const char *td_op_nearest(const char *type);
-/* NULL, or why the registry could not be read (bad signature, two rows). */
+/* NULL, or why the registry could not be read (bad signature, two rows). Bad
+ * rows are left out of it. */
 td_status *td_op_check(void) TD_MUST_USE;
 /* Adds a library's module (td_library_load); checks names and signatures. */
 td_status *td_op_register(const td_module *m) TD_MUST_USE;
