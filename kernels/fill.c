@@ -128,6 +128,10 @@ static td_status *one_hot_axis(int64_t given, int rank, int *axis) {
     return td_error(TD_INVALID_ARGUMENT,
                     "indices of rank %d have no room for another dimension",
                     rank);
+  if (given < -1)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "axis must be -1 or in [0, %d], is %lld", rank,
+                    (long long)given);
   return td_infer_axis(given, rank + 1, "axis", axis);
 }
 
