@@ -1,0 +1,612 @@
+/* bind_tensor.c - values: literals in, numbers and text out.
+ *
+ * Lua's collector does not see tensor memory, so the binding counts the bytes
+ * that values hold and runs a full collection when those made since the last
+ * one outgrow what was alive after it.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/mem.h"
+#include "lua/bind.h"
+
+enum { DEBT_FREE = 64 << 20 }; /* bytes made without looking */
+
+/* ---- making ---- */
+
+static void pay_debt(lua_State *L, td_lua_state *st, size_t bytes) {
+  size_t allowed = st->held_after > DEBT_FREE ? st->held_after : DEBT_FREE;
+  st->debt += bytes;
+  if (st->debt <= allowed) return;
+  lua_gc(L, LUA_GCCOLLECT);
+  st->debt = 0;
+  st->held_after = st->held;
+}
+
+void td_lua_push_tensor(lua_State *L, td_tensor *t) {
+  td_lua_state *st = td_lua_get(L);
+  td_lua_tensor *u = lua_newuserdatauv(L, sizeof *u, 0);
+  u->t = *t;
+  u->counted = td_tensor_bytes(t);
+  *t = (td_tensor){0};
+  luaL_setmetatable(L, TD_LUA_TENSOR);
+  st->held += u->counted;
+  pay_debt(L, st, u->counted);
+}
+
+td_tensor *td_lua_to_value(lua_State *L, int i) {
+  td_lua_tensor *u = luaL_testudata(L, i, TD_LUA_TENSOR);
+  return u ? &u->t : NULL;
+}
+
+static int tensor_gc(lua_State *L) {
+  td_lua_tensor *u = lua_touserdata(L, 1);
+  td_lua_get(L)->held -= u->counted;
+  u->counted = 0;
+  td_tensor_release(&u->t);
+  return 0;
+}
+
+/* ---- literals ---- */
+
+/* What a nested table holds. */
+typedef struct scan {
+  td_shape shape;
+  bool any_float, any_int, any_bool, any_string;
+  size_t text; /* bytes of strings */
+} scan;
+
+static td_status *scan_leaf(lua_State *L, int i, scan *s) {
+  switch (lua_type(L, i)) {
+  case LUA_TNUMBER:
+    if (lua_isinteger(L, i)) s->any_int = true;
+    else s->any_float = true;
+    return NULL;
+  case LUA_TBOOLEAN: s->any_bool = true; return NULL;
+  case LUA_TSTRING:
+    s->any_string = true;
+    s->text += lua_rawlen(L, i);
+    return NULL;
+  default:
+    return td_error(TD_INVALID_ARGUMENT,
+                    "a tensor is made of numbers, booleans or strings, not %s",
+                    luaL_typename(L, i));
+  }
+}
+
+/* Holes show as keys beyond the length or nil inside it. */
+static td_status *check_list(lua_State *L, int i, int64_t n) {
+  int64_t keys = 0;
+  for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1)) keys++;
+  if (keys == n) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "the list has a hole or a named key: %lld entries, length "
+                  "%lld; nil cannot be an element",
+                  (long long)keys, (long long)n);
+}
+
+static td_status *scan_table(lua_State *L, int i, int depth, scan *s) {
+  if (!lua_checkstack(L, 8)) return td_oom();
+  if (!lua_istable(L, i)) {
+    if (depth != s->shape.rank && s->shape.rank >= 0)
+      return td_error(TD_INVALID_ARGUMENT,
+                      "ragged table: a %s where depth %d has tables",
+                      luaL_typename(L, i), depth);
+    s->shape.rank = depth;
+    return scan_leaf(L, i, s);
+  }
+  int64_t n = (int64_t)lua_rawlen(L, i);
+  if (depth >= TD_MAX_RANK)
+    return td_error(TD_INVALID_ARGUMENT, "tables nest deeper than %d",
+                    TD_MAX_RANK);
+  if (s->shape.rank == depth)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "ragged table: a table where depth %d has numbers", depth);
+  if (s->shape.dim[depth] < 0) s->shape.dim[depth] = n;
+  if (s->shape.dim[depth] != n)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "ragged table: %lld elements where an earlier row has %lld",
+                    (long long)n, (long long)s->shape.dim[depth]);
+  TD_TRY(check_list(L, i, n));
+  if (n == 0 && s->shape.rank < 0) s->shape.rank = depth + 1;
+  for (int64_t k = 1; k <= n; k++) {
+    lua_rawgeti(L, i, k);
+    td_status *st = scan_table(L, lua_gettop(L), depth + 1, s);
+    lua_pop(L, 1);
+    TD_TRY(st);
+  }
+  return NULL;
+}
+
+static td_status *scan_literal(lua_State *L, int i, scan *s) {
+  *s = (scan){0};
+  s->shape.rank = -1;
+  for (int k = 0; k < TD_MAX_RANK; k++) s->shape.dim[k] = -1;
+  td_status *st = scan_table(L, lua_absindex(L, i), 0, s);
+  int kinds = (s->any_float || s->any_int) + s->any_bool + s->any_string;
+  if (td_ok(st) && kinds > 1)
+    st = td_error(TD_INVALID_ARGUMENT,
+                  "numbers, booleans and strings do not mix in one tensor");
+  return st;
+}
+
+static td_dtype natural(const scan *s) {
+  return s->any_string ? TD_STRING
+         : s->any_bool ? TD_BOOL
+         : s->any_int && !s->any_float ? TD_INT32
+                                       : TD_FLOAT32;
+}
+
+td_dtype td_lua_literal_dtype(lua_State *L, int i) {
+  scan s;
+  td_status *st = scan_literal(L, i, &s);
+  td_dtype t = td_ok(st) ? natural(&s) : TD_INVALID;
+  td_status_release(st);
+  return t;
+}
+
+/* The range of an integer dtype. */
+static void limits(td_dtype t, int64_t *low, uint64_t *high) {
+  int bits = (int)td_dtype_size(t) * 8;
+  bool is_unsigned = t == TD_UINT8 || t == TD_UINT16 || t == TD_UINT32 ||
+                     t == TD_UINT64 || t == TD_QUINT8 || t == TD_QUINT16;
+  *low = is_unsigned ? 0 : -(INT64_C(1) << (bits - 1));
+  if (bits == 64) *low = is_unsigned ? 0 : INT64_MIN;
+  *high = is_unsigned ? (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1)
+                      : (UINT64_C(1) << (bits - 1)) - 1;
+}
+
+static td_status *put_integer(lua_State *L, int i, td_tensor *t, int64_t at) {
+  lua_Number f = lua_tonumber(L, i);
+  if (!lua_isinteger(L, i) && floor(f) != f)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "%.14g is not whole, but the tensor is %s; use td.cast",
+                    f, td_dtype_name(t->dtype));
+  int64_t low, v;
+  uint64_t high;
+  limits(t->dtype, &low, &high);
+  if (lua_isinteger(L, i)) v = lua_tointeger(L, i);
+  else if (f >= -9223372036854775808.0 && f < 9223372036854775808.0)
+    v = (int64_t)f;
+  else return td_error(TD_INVALID_ARGUMENT, "%.14g does not fit %s", f,
+                       td_dtype_name(t->dtype));
+  if (v < low || (v > 0 && (uint64_t)v > high))
+    return td_error(TD_INVALID_ARGUMENT, "%lld does not fit %s", (long long)v,
+                    td_dtype_name(t->dtype));
+  td_tensor_set_i(t, at, v);
+  return NULL;
+}
+
+static td_status *put_leaf(lua_State *L, int i, td_tensor *t, int64_t at) {
+  if (t->dtype == TD_BOOL) {
+    if (!lua_isboolean(L, i))
+      return td_error(TD_INVALID_ARGUMENT, "expected a boolean, given %s",
+                      luaL_typename(L, i));
+    ((bool *)t->data)[at] = lua_toboolean(L, i);
+    return NULL;
+  }
+  if (lua_type(L, i) != LUA_TNUMBER)
+    return td_error(TD_INVALID_ARGUMENT, "expected a number for %s, given %s",
+                    td_dtype_name(t->dtype), luaL_typename(L, i));
+  double f = lua_tonumber(L, i);
+  switch (t->dtype) {
+  case TD_FLOAT32: ((float *)t->data)[at] = (float)f; return NULL;
+  case TD_FLOAT64: ((double *)t->data)[at] = f; return NULL;
+  case TD_FLOAT16:
+  case TD_BFLOAT16: td_tensor_set_f(t, at, f); return NULL;
+  case TD_COMPLEX64:
+    ((float *)t->data)[2 * at] = (float)f;
+    ((float *)t->data)[2 * at + 1] = 0;
+    return NULL;
+  case TD_COMPLEX128:
+    ((double *)t->data)[2 * at] = f;
+    ((double *)t->data)[2 * at + 1] = 0;
+    return NULL;
+  default: return put_integer(L, i, t, at);
+  }
+}
+
+static td_status *put_all(lua_State *L, int i, td_tensor *t, int depth,
+                          int64_t *at) {
+  if (depth == t->shape.rank) return put_leaf(L, i, t, (*at)++);
+  for (int64_t k = 1; k <= t->shape.dim[depth]; k++) {
+    lua_rawgeti(L, i, k);
+    td_status *st = put_all(L, lua_gettop(L), t, depth + 1, at);
+    lua_pop(L, 1);
+    TD_TRY(st);
+  }
+  return NULL;
+}
+
+static void put_strings(lua_State *L, int i, const td_shape *shape, int depth,
+                        uint64_t *offsets, char *text, int64_t *at,
+                        uint64_t base) {
+  if (depth == shape->rank) {
+    size_t len;
+    const char *s = lua_tolstring(L, i, &len);
+    uint64_t from = offsets[*at];
+    memcpy(text + (from - base), s, len);
+    offsets[++*at] = from + len;
+    return;
+  }
+  for (int64_t k = 1; k <= shape->dim[depth]; k++) {
+    lua_rawgeti(L, i, k);
+    put_strings(L, lua_gettop(L), shape, depth + 1, offsets, text, at, base);
+    lua_pop(L, 1);
+  }
+}
+
+static td_status *make_strings(lua_State *L, int i, const scan *s,
+                               td_tensor *out) {
+  uint64_t *offsets;
+  char *text;
+  TD_TRY(td_tensor_strings_new(&s->shape, s->text, out, &offsets, &text));
+  int64_t at = 0;
+  uint64_t base = (uint64_t)(text - (char *)out->buffer->data);
+  offsets[0] = base;
+  put_strings(L, i, &s->shape, 0, offsets, text, &at, base);
+  return NULL;
+}
+
+td_status *td_lua_literal(lua_State *L, int i, td_dtype want, td_tensor *out) {
+  scan s;
+  i = lua_absindex(L, i);
+  *out = (td_tensor){0};
+  TD_TRY(scan_literal(L, i, &s));
+  if (want == TD_INVALID) want = natural(&s);
+  if ((want == TD_STRING) != s.any_string &&
+      td_shape_count(&s.shape) > 0)
+    return td_error(TD_INVALID_ARGUMENT, "expected %s, given %s",
+                    td_dtype_name(want), s.any_string ? "a string" : "numbers");
+  if (want == TD_STRING) return make_strings(L, i, &s, out);
+  if (!td_dtype_is_plain(want))
+    return td_error(TD_INVALID_ARGUMENT, "a literal cannot be %s",
+                    td_dtype_name(want));
+  TD_TRY(td_tensor_new(NULL, want, &s.shape, out));
+  int64_t at = 0;
+  td_status *st = put_all(L, i, out, 0, &at);
+  if (!td_ok(st)) td_tensor_release(out);
+  return st;
+}
+
+td_status *td_lua_as_tensor(lua_State *L, int i, td_dtype want,
+                            td_tensor *out) {
+  const td_tensor *v = td_lua_to_value(L, i);
+  if (!v) return td_lua_literal(L, i, want, out);
+  if (want != TD_INVALID && v->dtype != want)
+    return td_error(TD_INVALID_ARGUMENT, "expected %s, given %s; use td.cast",
+                    td_dtype_name(want), td_dtype_name(v->dtype));
+  td_tensor_retain(v, out);
+  return NULL;
+}
+
+/* ---- shapes and dtypes ---- */
+
+static const char shape_meta_key = 0;
+
+/* core.set_shape_meta(metatable): what shape lists carry. */
+static int set_shape_meta(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &shape_meta_key);
+  return 0;
+}
+
+void td_lua_push_shape(lua_State *L, const td_shape *s) {
+  if (s->rank < 0) {
+    lua_pushnil(L);
+    return;
+  }
+  lua_createtable(L, s->rank, 0);
+  for (int i = 0; i < s->rank; i++) {
+    lua_pushinteger(L, s->dim[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &shape_meta_key) == LUA_TTABLE)
+    lua_setmetatable(L, -2);
+  else
+    lua_pop(L, 1);
+}
+
+td_status *td_lua_to_shape(lua_State *L, int i, td_shape *out) {
+  i = lua_absindex(L, i);
+  if (lua_isnoneornil(L, i)) {
+    *out = td_shape_unknown();
+    return NULL;
+  }
+  if (!lua_istable(L, i))
+    return td_error(TD_INVALID_ARGUMENT,
+                    "a shape is a list of sizes such as {2, -1}, not %s",
+                    luaL_typename(L, i));
+  int64_t n = (int64_t)lua_rawlen(L, i);
+  if (n > TD_MAX_RANK)
+    return td_error(TD_INVALID_ARGUMENT, "rank %lld is over %d", (long long)n,
+                    TD_MAX_RANK);
+  *out = td_shape_of((int)n, (int64_t[TD_MAX_RANK]){0});
+  for (int64_t k = 0; k < n; k++) {
+    lua_rawgeti(L, i, k + 1);
+    int is_int;
+    int64_t v = lua_tointegerx(L, -1, &is_int);
+    lua_pop(L, 1);
+    if (!is_int || v < -1)
+      return td_error(TD_INVALID_ARGUMENT,
+                      "size %lld of a shape must be a whole number >= -1",
+                      (long long)k + 1);
+    out->dim[k] = v;
+  }
+  return NULL;
+}
+
+td_status *td_lua_to_dtype(lua_State *L, int i, td_dtype *out) {
+  size_t len = 0;
+  const char *name = lua_type(L, i) == LUA_TSTRING ? lua_tolstring(L, i, &len)
+                                                   : NULL;
+  *out = name ? td_dtype_parse(name, len) : TD_INVALID;
+  if (*out != TD_INVALID) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "a dtype is a string such as \"float32\", not %s",
+                  name ? name : luaL_typename(L, i));
+}
+
+/* ---- reading ---- */
+
+static void push_element(lua_State *L, const td_tensor *t, int64_t i) {
+  size_t len;
+  const char *s;
+  switch (t->dtype) {
+  case TD_STRING:
+    s = td_tensor_str(t, i, &len);
+    lua_pushlstring(L, s, len);
+    break;
+  case TD_BOOL: lua_pushboolean(L, ((const bool *)t->data)[i]); break;
+  case TD_COMPLEX64:
+  case TD_COMPLEX128:
+    lua_createtable(L, 2, 0);
+    for (int k = 0; k < 2; k++) {
+      lua_pushnumber(L, t->dtype == TD_COMPLEX64
+                            ? ((const float *)t->data)[2 * i + k]
+                            : ((const double *)t->data)[2 * i + k]);
+      lua_rawseti(L, -2, k + 1);
+    }
+    break;
+  default:
+    if (td_dtype_is_float(t->dtype)) lua_pushnumber(L, td_tensor_get_f(t, i));
+    else lua_pushinteger(L, td_tensor_get_i(t, i));
+  }
+}
+
+static bool has_elements(const td_tensor *t) {
+  return t->dtype != TD_RESOURCE && t->dtype != TD_VARIANT;
+}
+
+void td_lua_push_result(lua_State *L, td_tensor *t, bool as_value) {
+  if (as_value || t->shape.rank != 0 || !has_elements(t)) {
+    td_lua_push_tensor(L, t);
+    return;
+  }
+  if (t->dtype == TD_STRING) { /* may raise: held by Lua meanwhile */
+    td_lua_push_tensor(L, t);
+    push_element(L, td_lua_to_value(L, -1), 0);
+    lua_remove(L, -2);
+    return;
+  }
+  td_tensor own = *t;
+  push_element(L, &own, 0);
+  td_tensor_release(t);
+}
+
+static td_tensor *check_value(lua_State *L, int i) {
+  td_lua_tensor *u = luaL_checkudata(L, i, TD_LUA_TENSOR);
+  if (!has_elements(&u->t))
+    td_lua_error(L, TD_INVALID_ARGUMENT, "a %s has no elements to read",
+                 td_dtype_name(u->t.dtype));
+  return &u->t;
+}
+
+static int tensor_item(lua_State *L) {
+  const td_tensor *t = check_value(L, 1);
+  if (td_tensor_count(t) != 1) {
+    td_shape_text text;
+    return td_lua_error(L, TD_INVALID_ARGUMENT,
+                        "item() reads a tensor of one element; this one has "
+                        "shape %s",
+                        td_shape_str(&t->shape, &text));
+  }
+  push_element(L, t, 0);
+  return 1;
+}
+
+static void push_table(lua_State *L, const td_tensor *t, int depth,
+                       int64_t *at) {
+  luaL_checkstack(L, 4, "tensor:table");
+  if (depth == t->shape.rank) {
+    push_element(L, t, (*at)++);
+    return;
+  }
+  int64_t n = t->shape.dim[depth];
+  lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
+  for (int64_t k = 1; k <= n; k++) {
+    push_table(L, t, depth + 1, at);
+    lua_rawseti(L, -2, k);
+  }
+}
+
+static int tensor_table(lua_State *L) {
+  int64_t at = 0;
+  push_table(L, check_value(L, 1), 0, &at);
+  return 1;
+}
+
+static int tensor_bytes(lua_State *L) {
+  const td_tensor *t = check_value(L, 1);
+  if (t->dtype == TD_STRING)
+    return td_lua_error(L, TD_INVALID_ARGUMENT,
+                        "bytes() is for numbers; use item() or table()");
+  lua_pushlstring(L, t->data, td_tensor_bytes(t));
+  return 1;
+}
+
+/* Iterator step of rows(): value, index -> index + 1, row. */
+static int next_row(lua_State *L) {
+  const td_tensor *t = check_value(L, 1);
+  int64_t i = luaL_checkinteger(L, 2) + 1;
+  if (i >= t->shape.dim[0]) return 0;
+  td_tensor row, flat;
+  td_lua_check(L, td_tensor_rows(t, i, 1, &row));
+  td_shape shape = td_shape_of(t->shape.rank - 1, t->shape.dim + 1);
+  td_status *s = td_tensor_reshape(&row, &shape, &flat);
+  td_tensor_release(&row);
+  td_lua_check(L, s);
+  lua_pushinteger(L, i);
+  td_lua_push_result(L, &flat, false);
+  return 2;
+}
+
+static int tensor_rows(lua_State *L) {
+  const td_tensor *t = check_value(L, 1);
+  if (t->shape.rank == 0)
+    return td_lua_error(L, TD_INVALID_ARGUMENT, "a scalar has no rows");
+  lua_pushcfunction(L, next_row);
+  lua_pushvalue(L, 1);
+  lua_pushinteger(L, -1);
+  return 3;
+}
+
+static int tensor_tostring(lua_State *L) {
+  td_lua_tensor *u = luaL_checkudata(L, 1, TD_LUA_TENSOR);
+  td_str s;
+  td_str_init(&s);
+  td_tensor_print(&u->t, 1000, &s);
+  lua_pushlstring(L, td_str_c(&s), s.len);
+  td_str_deinit(&s);
+  return 1;
+}
+
+static int tensor_index(lua_State *L) {
+  td_lua_tensor *u = lua_touserdata(L, 1);
+  static const char *const fields[] = {"shape", "dtype", "size", "rank", "item",
+                                       "table", "bytes", "rows",  NULL};
+  const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "1:";
+  if (!td_lua_identifier(key)) {
+    lua_pushliteral(L, "[]");
+    if (td_lua_method(L, TD_LUA_TENSOR, -1)) {
+      lua_pushvalue(L, 1);
+      lua_pushvalue(L, 2);
+      lua_call(L, 2, 1);
+      return 1;
+    }
+    return td_lua_error(L, TD_INVALID_ARGUMENT, "a value cannot be indexed");
+  }
+  if (!strcmp(key, "shape")) td_lua_push_shape(L, &u->t.shape);
+  else if (!strcmp(key, "dtype")) lua_pushstring(L, td_dtype_name(u->t.dtype));
+  else if (!strcmp(key, "size")) lua_pushinteger(L, td_tensor_count(&u->t));
+  else if (!strcmp(key, "rank")) lua_pushinteger(L, u->t.shape.rank);
+  else if (lua_pushvalue(L, 2), lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
+    return 1;
+  else if (!td_lua_method(L, TD_LUA_TENSOR, 2))
+    return td_lua_no_field(L, TD_LUA_TENSOR, key, fields);
+  return 1;
+}
+
+static int tensor_newindex(lua_State *L) {
+  return td_lua_error(L, TD_INVALID_ARGUMENT,
+                      "a tensor never changes; for rows of a variable use "
+                      "W[\"0:2\"]:assign(t)");
+}
+
+/* ---- functions of core ---- */
+
+/* core.tensor(data [, dtype [, shape]]) */
+static int core_tensor(lua_State *L) {
+  td_dtype want = TD_INVALID;
+  td_tensor t, r;
+  if (!lua_isnoneornil(L, 2)) td_lua_check(L, td_lua_to_dtype(L, 2, &want));
+  td_lua_check(L, td_lua_as_tensor(L, 1, want, &t));
+  td_lua_push_tensor(L, &t);
+  if (lua_isnoneornil(L, 3)) return 1;
+  td_shape shape;
+  td_lua_check(L, td_lua_to_shape(L, 3, &shape));
+  td_lua_check(L, td_tensor_reshape(td_lua_to_value(L, -1), &shape, &r));
+  td_lua_push_tensor(L, &r);
+  return 1;
+}
+
+/* core.from_bytes(bytes, dtype, shape) */
+static int core_from_bytes(lua_State *L) {
+  size_t len;
+  const char *bytes = luaL_checklstring(L, 1, &len);
+  td_dtype dtype;
+  td_shape shape;
+  td_tensor t;
+  td_lua_check(L, td_lua_to_dtype(L, 2, &dtype));
+  td_lua_check(L, td_lua_to_shape(L, 3, &shape));
+  int64_t count = td_shape_count(&shape);
+  size_t want = 0;
+  if (!td_dtype_is_plain(dtype) || count < 0 ||
+      !td_mul((size_t)count, td_dtype_size(dtype), &want) || want != len)
+    return td_lua_error(L, TD_INVALID_ARGUMENT,
+                        "%zu bytes do not make that shape of %s", len,
+                        td_dtype_name(dtype));
+  td_lua_check(L, td_tensor_from(dtype, &shape, bytes, &t));
+  td_lua_push_tensor(L, &t);
+  return 1;
+}
+
+/* core.to_lua(value): rank 0 as a Lua value. */
+static int core_to_lua(lua_State *L) {
+  td_lua_tensor *u = luaL_checkudata(L, 1, TD_LUA_TENSOR);
+  if (u->t.shape.rank != 0 || !has_elements(&u->t)) lua_settop(L, 1);
+  else push_element(L, &u->t, 0);
+  return 1;
+}
+
+static int core_same(lua_State *L) {
+  td_lua_tensor *a = luaL_checkudata(L, 1, TD_LUA_TENSOR);
+  td_lua_tensor *b = luaL_checkudata(L, 2, TD_LUA_TENSOR);
+  lua_pushboolean(L, td_tensor_same(&a->t, &b->t));
+  return 1;
+}
+
+/* core.kind(x): "tensor", "edge", "op", "graph", "session", ... or nil. */
+static int core_kind(lua_State *L) {
+  static const char *const types[] = {TD_LUA_TENSOR, TD_LUA_EDGE, TD_LUA_OP,
+                                      TD_LUA_GRAPH, TD_LUA_SESSION};
+  for (size_t i = 0; lua_isuserdata(L, 1) && i < TD_COUNT(types); i++)
+    if (luaL_testudata(L, 1, types[i])) {
+      lua_pushstring(L, types[i] + 5);
+      return 1;
+    }
+  lua_pushnil(L);
+  return 1;
+}
+
+/* core.held(): bytes of tensors that Lua values keep alive. */
+static int core_held(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)td_lua_get(L)->held);
+  return 1;
+}
+
+void td_lua_open_tensor(lua_State *L) {
+  static const luaL_Reg functions[] = {
+      {"tensor", core_tensor},     {"from_bytes", core_from_bytes},
+      {"to_lua", core_to_lua},     {"same", core_same},
+      {"kind", core_kind},         {"held", core_held},
+      {"set_shape_meta", set_shape_meta}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"item", tensor_item},
+                                     {"table", tensor_table},
+                                     {"bytes", tensor_bytes},
+                                     {"rows", tensor_rows},
+                                     {NULL, NULL}};
+  static const luaL_Reg meta[] = {{"__gc", tensor_gc},
+                                  {"__tostring", tensor_tostring},
+                                  {"__newindex", tensor_newindex},
+                                  {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
+  luaL_newmetatable(L, TD_LUA_TENSOR);
+  luaL_setfuncs(L, meta, 0);
+  luaL_newlib(L, methods);
+  lua_pushcclosure(L, tensor_index, 1);
+  lua_setfield(L, -2, "__index");
+  lua_pop(L, 1);
+}
