@@ -124,11 +124,11 @@ $(B)/libtide.so: $(B)/libtide.so.$(ABI)
 RPATH := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
 $(B)/tide.so: $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so
 	$(CC) -shared -Wl,-z,nodelete -o $@ $(filter %.o,$^) -L$(B) -ltide \
-	  $(RPATH) $(LDFLAGS_ALL) $(LIBS) -lzip -lcurl -ljansson
+	  $(RPATH) $(LDFLAGS_ALL) $(LIBS)
 $(B)/tide: $(REPL_SRC:%.c=$(B)/%.o) $(HOST_SRC:%.c=$(B)/%.o) \
   $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so
 	$(CC) -o $@ $(filter %.o,$^) -L$(B) -ltide -llua5.4 -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' \
-	  $(LDFLAGS_ALL) $(LIBS) -lzip -lcurl -ljansson
+	  $(LDFLAGS_ALL) $(LIBS)
 
 # ---- tests -----------------------------------------------------------------
 

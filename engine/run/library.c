@@ -37,8 +37,10 @@ td_status *td_library_load(const char *path, const td_library **out) {
     return td_error(TD_INVALID_ARGUMENT,
                     "%s is no op library: it exports no td_library", path);
   TD_TRY(check(l, path));
-  for (const td_module *const *m = l->modules; *m; m++)
+  for (const td_module *const *m = l->modules; *m; m++) {
     TD_TRY(td_op_register(*m));
+    TD_TRY(td_kernel_register(*m));
+  }
   *out = l;
   return NULL;
 }

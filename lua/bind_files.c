@@ -1,0 +1,297 @@
+/* bind_files.c - files, arrays on disk, downloads, the console.
+ *
+ * libcurl is opened when something is downloaded, not linked: it would cost a
+ * third of the start.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <dlfcn.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/cpu.h"
+#include "engine/base/file.h"
+#include "engine/base/mem.h"
+#include "engine/base/random.h"
+#include "engine/io/npy.h"
+#include "engine/io/npz.h"
+#include "lua/bind.h"
+
+static const size_t array_limit = (size_t)1 << 40;
+
+/* ---- files ---- */
+
+/* core.read_file(path [, limit]) -> bytes */
+static int read_file(lua_State *L) {
+  char *bytes;
+  size_t len, limit = (size_t)luaL_optinteger(L, 2, (lua_Integer)1 << 34);
+  td_lua_check(L, td_file_read(luaL_checkstring(L, 1), limit, &bytes, &len));
+  lua_pushlstring(L, bytes, len);
+  td_free(bytes);
+  return 1;
+}
+
+static int write_file(lua_State *L) {
+  size_t len;
+  const char *bytes = luaL_checklstring(L, 2, &len);
+  td_lua_check(L, td_file_write(luaL_checkstring(L, 1), bytes, len));
+  return 0;
+}
+
+static int file_exists(lua_State *L) {
+  lua_pushboolean(L, td_file_exists(luaL_checkstring(L, 1)));
+  return 1;
+}
+
+static int file_mkdirs(lua_State *L) {
+  td_lua_check(L, td_file_mkdirs(luaL_checkstring(L, 1)));
+  return 0;
+}
+
+/* core.gunzip(bytes [, limit]) -> bytes */
+static int gunzip(lua_State *L) {
+  size_t len, out_len;
+  const char *in = luaL_checklstring(L, 1, &len);
+  char *out;
+  size_t limit = (size_t)luaL_optinteger(L, 2, (lua_Integer)1 << 32);
+  td_lua_check(L, td_file_gunzip(in, len, limit, &out, &out_len));
+  lua_pushlstring(L, out, out_len);
+  td_free(out);
+  return 1;
+}
+
+/* ---- arrays on disk ---- */
+
+static int load_npy(lua_State *L) {
+  td_tensor t;
+  td_lua_check(L, td_npy_read(luaL_checkstring(L, 1), array_limit, &t));
+  td_lua_push_tensor(L, &t);
+  return 1;
+}
+
+static td_tensor *check_value(lua_State *L, int i) {
+  luaL_checkudata(L, i, TD_LUA_TENSOR);
+  return td_lua_to_value(L, i);
+}
+
+static int save_npy(lua_State *L) {
+  td_lua_check(L, td_npy_write(luaL_checkstring(L, 1), check_value(L, 2)));
+  return 0;
+}
+
+/* core.load_npz(path) -> {name = value} */
+static int load_npz(lua_State *L) {
+  td_npz *z;
+  td_status *s = NULL;
+  td_lua_check(L, td_npz_open(luaL_checkstring(L, 1), array_limit, &z));
+  lua_newtable(L);
+  size_t n = td_npz_count(z);
+  for (size_t i = 0; td_ok(s) && i < n; i++) {
+    td_tensor t;
+    s = td_npz_read(z, td_npz_name(z, i), &t);
+    if (!td_ok(s)) break;
+    td_lua_push_tensor(L, &t);
+    lua_setfield(L, -2, td_npz_name(z, i));
+  }
+  td_npz_close(z);
+  td_lua_check(L, s);
+  return 1;
+}
+
+/* core.save_npz(path, {names}, {values} [, deflate]) */
+static int save_npz(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  luaL_checktype(L, 3, LUA_TTABLE);
+  size_t n = (size_t)luaL_len(L, 2);
+  bool deflate = lua_toboolean(L, 4);
+  const char **names = td_lua_block(L, n, sizeof *names);
+  td_tensor *arrays = td_lua_block(L, n, sizeof *arrays);
+  luaL_checkstack(L, 8, "npz");
+  for (size_t i = 0; i < n; i++) {
+    lua_rawgeti(L, 2, (lua_Integer)i + 1);
+    names[i] = luaL_checkstring(L, -1);
+    lua_rawgeti(L, 3, (lua_Integer)i + 1);
+    arrays[i] = *check_value(L, -1);
+    lua_pop(L, 2);
+  }
+  td_lua_check(L, td_npz_write(path, n, names, arrays, deflate));
+  return 0;
+}
+
+/* ---- digests and downloads ---- */
+
+static void hex(const unsigned char *bytes, size_t n, char *out) {
+  for (size_t i = 0; i < n; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static int sha256(lua_State *L) {
+  size_t len;
+  const char *s = luaL_checklstring(L, 1, &len);
+  unsigned char digest[crypto_hash_sha256_BYTES];
+  char text[2 * sizeof digest + 1];
+  crypto_hash_sha256(digest, (const unsigned char *)s, len);
+  hex(digest, sizeof digest, text);
+  lua_pushstring(L, text);
+  return 1;
+}
+
+/* What a download needs of libcurl. */
+typedef struct curl {
+  void *(*init)(void);
+  int (*setopt)(void *h, int option, ...);
+  int (*perform)(void *h);
+  void (*cleanup)(void *h);
+  const char *(*strerror)(int code);
+} curl;
+
+enum {
+  CURL_URL = 10002, CURL_WRITEDATA = 10001, CURL_WRITEFUNCTION = 20011,
+  CURL_FOLLOWLOCATION = 52, CURL_FAILONERROR = 45, CURL_CONNECTTIMEOUT = 78,
+  CURL_NOSIGNAL = 99, CURL_LOW_SPEED_LIMIT = 19, CURL_LOW_SPEED_TIME = 20,
+};
+
+static td_status *open_curl(curl *c) {
+  void *lib = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+  if (!lib)
+    return td_error(TD_UNIMPLEMENTED,
+                    "downloads need libcurl (package libcurl4): %s", dlerror());
+  *(void **)&c->init = dlsym(lib, "curl_easy_init");
+  *(void **)&c->setopt = dlsym(lib, "curl_easy_setopt");
+  *(void **)&c->perform = dlsym(lib, "curl_easy_perform");
+  *(void **)&c->cleanup = dlsym(lib, "curl_easy_cleanup");
+  *(void **)&c->strerror = dlsym(lib, "curl_easy_strerror");
+  if (c->init && c->setopt && c->perform && c->cleanup && c->strerror)
+    return NULL;
+  return td_error(TD_INTERNAL, "libcurl lacks a function");
+}
+
+typedef struct body {
+  td_str text;
+  size_t limit;
+} body;
+
+static size_t receive(char *at, size_t size, size_t n, void *arg) {
+  body *b = arg;
+  size_t len = size * n;
+  if (len > b->limit - b->text.len) return 0;
+  td_str_addn(&b->text, at, len);
+  return b->text.failed ? 0 : len;
+}
+
+static td_status *fetch(const char *url, body *b) {
+  curl c = {0};
+  TD_TRY(open_curl(&c));
+  void *h = c.init();
+  if (!h) return td_oom();
+  c.setopt(h, CURL_URL, url);
+  c.setopt(h, CURL_WRITEDATA, b);
+  c.setopt(h, CURL_WRITEFUNCTION, receive);
+  c.setopt(h, CURL_FOLLOWLOCATION, 1L);
+  c.setopt(h, CURL_FAILONERROR, 1L);
+  c.setopt(h, CURL_CONNECTTIMEOUT, 10L);
+  c.setopt(h, CURL_LOW_SPEED_LIMIT, 100L);
+  c.setopt(h, CURL_LOW_SPEED_TIME, 20L);
+  c.setopt(h, CURL_NOSIGNAL, 1L);
+  int rc = c.perform(h);
+  td_status *s = NULL;
+  if (rc != 0)
+    s = td_error(TD_UNAVAILABLE, "cannot download %s: %s", url,
+                 b->text.len >= b->limit ? "it is too large" : c.strerror(rc));
+  c.cleanup(h);
+  return s;
+}
+
+/* core.download(url, limit) -> bytes. The caller checks and stores them. */
+static int download(lua_State *L) {
+  td_lua_state *st = td_lua_get(L);
+  body b = {.limit = (size_t)luaL_optinteger(L, 2, 1 << 28)};
+  const char *url = luaL_checkstring(L, 1);
+  td_str_init(&b.text);
+  td_lua_unlock(st);
+  td_status *s = fetch(url, &b);
+  td_lua_lock(st);
+  if (td_ok(s)) lua_pushlstring(L, td_str_c(&b.text), b.text.len);
+  td_str_deinit(&b.text);
+  td_lua_check(L, s);
+  return 1;
+}
+
+/* ---- the console and the machine ---- */
+
+static int is_terminal(lua_State *L) {
+  lua_pushboolean(L, isatty((int)luaL_checkinteger(L, 1)));
+  return 1;
+}
+
+/* core.width(): columns of the terminal, 80 when there is none. */
+static int width(lua_State *L) {
+  struct winsize w;
+  int cols = ioctl(2, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+  lua_pushinteger(L, cols > 0 ? cols : 80);
+  return 1;
+}
+
+/* core.clock(): seconds of a monotonic clock. */
+static int clock_now(lua_State *L) {
+  lua_pushnumber(L, (double)td_clock_now() * 1e-9);
+  return 1;
+}
+
+static int random_bits(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)td_random_entropy());
+  return 1;
+}
+
+/* core.library_load(path) -> the library's gradients as Lua text, or nil */
+static int library_load(lua_State *L) {
+  const td_library *l;
+  td_lua_check(L, td_library_load(luaL_checkstring(L, 1), &l));
+  lua_pushstring(L, l->gradients);
+  lua_pushstring(L, l->name);
+  return 2;
+}
+
+/* core.devices(cpu_devices): names of the devices a session would see. */
+static int devices(lua_State *L) {
+  td_device **d;
+  int n;
+  td_lua_check(L, td_runtime_devices(td_lua_get(L)->runtime,
+                                     (int)luaL_optinteger(L, 1, 1), &d, &n));
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    lua_pushstring(L, d[i]->name);
+    lua_rawseti(L, -2, i + 1);
+  }
+  td_free(d);
+  return 1;
+}
+
+static int machine(lua_State *L) {
+  lua_createtable(L, 0, 3);
+  lua_pushinteger(L, td_pool_size());
+  lua_setfield(L, -2, "threads");
+  lua_pushstring(L, td_isa_name(td_cpu_isa()));
+  lua_setfield(L, -2, "isa");
+  lua_pushstring(L, td_isa_name(td_cpu_best()));
+  lua_setfield(L, -2, "best_isa");
+  return 1;
+}
+
+void td_lua_open_files(lua_State *L) {
+  static const luaL_Reg functions[] = {
+      {"read_file", read_file},   {"write_file", write_file},
+      {"exists", file_exists},    {"mkdirs", file_mkdirs},
+      {"gunzip", gunzip},         {"load_npy", load_npy},
+      {"save_npy", save_npy},     {"load_npz", load_npz},
+      {"save_npz", save_npz},     {"sha256", sha256},
+      {"download", download},     {"isatty", is_terminal},
+      {"width", width},           {"clock", clock_now},
+      {"random_bits", random_bits}, {"library_load", library_load},
+      {"devices", devices},       {"machine", machine},
+      {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
+}

@@ -1,0 +1,152 @@
+/* bind_info.c - the op registry as Lua records, for help and `tide ops`.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "lua/bind.h"
+
+static void set_string(lua_State *L, const char *key, const char *s) {
+  lua_pushstring(L, s ? s : "");
+  lua_setfield(L, -2, key);
+}
+
+static void push_types(lua_State *L, uint32_t bits) {
+  lua_newtable(L);
+  int n = 0;
+  for (int t = 1; t < TD_DTYPES; t++)
+    if (bits >> t & 1) {
+      lua_pushstring(L, td_dtype_name((td_dtype)t));
+      lua_rawseti(L, -2, ++n);
+    }
+}
+
+/* "float32", "T", "N*T" or "list(T)". */
+static void push_type(lua_State *L, const td_op *op, const td_arg *a) {
+  const char *t = a->type != TD_INVALID ? td_dtype_name(a->type)
+                                        : op->attr[a->type_attr].name;
+  if (a->number_attr >= 0)
+    lua_pushfstring(L, "%s*%s", op->attr[a->number_attr].name, t);
+  else
+    lua_pushstring(L, t);
+}
+
+static void push_args(lua_State *L, const td_op *op, const td_arg *args,
+                      int n) {
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    lua_createtable(L, 0, 3);
+    set_string(L, "name", args[i].name);
+    push_type(L, op, &args[i]);
+    lua_setfield(L, -2, "type");
+    lua_pushboolean(L, args[i].number_attr >= 0 || args[i].type_list);
+    lua_setfield(L, -2, "list");
+    lua_rawseti(L, -2, i + 1);
+  }
+}
+
+static void push_attr_def(lua_State *L, const td_attr_def *a) {
+  lua_createtable(L, 0, 6);
+  set_string(L, "name", a->name);
+  set_string(L, "type", td_attr_kind_name(a->kind, a->is_list));
+  lua_pushboolean(L, a->deduced);
+  lua_setfield(L, -2, "deduced");
+  if (a->has_default) {
+    td_str s;
+    td_str_init(&s);
+    td_attr_print(&a->value, &s);
+    lua_pushlstring(L, td_str_c(&s), s.len);
+    td_str_deinit(&s);
+    lua_setfield(L, -2, "default");
+  }
+  if (a->has_minimum) {
+    lua_pushinteger(L, a->minimum);
+    lua_setfield(L, -2, "minimum");
+  }
+  if (a->types) {
+    push_types(L, a->types);
+    lua_setfield(L, -2, "allowed");
+  }
+  if (a->strings) {
+    lua_newtable(L);
+    for (int i = 0; a->strings[i]; i++) {
+      lua_pushstring(L, a->strings[i]);
+      lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "allowed");
+  }
+}
+
+/* dtypes with a CPU kernel, for the op's first type attribute. */
+static void push_kernels(lua_State *L, const td_op *op) {
+  const char *attr = NULL;
+  for (int i = 0; i < op->n_attr && !attr; i++)
+    if (op->attr[i].kind == TD_ATTR_TYPE) attr = op->attr[i].name;
+  push_types(L, attr ? td_kernel_types(op, "CPU", attr) : 0);
+}
+
+static void push_op(lua_State *L, const td_op *op) {
+  td_str s;
+  lua_createtable(L, 0, 14);
+  set_string(L, "name", op->type);
+  set_string(L, "lua", op->lua);
+  set_string(L, "section", op->def->section);
+  set_string(L, "doc", op->def->doc);
+  set_string(L, "example", op->def->example);
+  push_args(L, op, op->in, op->n_in);
+  lua_setfield(L, -2, "inputs");
+  push_args(L, op, op->out, op->n_out);
+  lua_setfield(L, -2, "outputs");
+  lua_createtable(L, op->n_attr, 0);
+  for (int i = 0; i < op->n_attr; i++) {
+    push_attr_def(L, &op->attr[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "attrs");
+  push_kernels(L, op);
+  lua_setfield(L, -2, "dtypes");
+  lua_pushboolean(L, (op->flags & TD_STATEFUL) != 0);
+  lua_setfield(L, -2, "stateful");
+  lua_pushboolean(L, (op->flags & TD_NO_GRADIENT) != 0);
+  lua_setfield(L, -2, "no_gradient");
+  td_str_init(&s);
+  td_op_print(op, &s);
+  lua_pushlstring(L, td_str_c(&s), s.len);
+  td_str_deinit(&s);
+  lua_setfield(L, -2, "signature");
+}
+
+/* core.op_info(type or Lua name): its record, or nil. */
+static int op_info(lua_State *L) {
+  const char *name = luaL_checkstring(L, 1);
+  const td_op *op = td_op_find(name);
+  if (!op) op = td_op_find_lua(name);
+  if (op) push_op(L, op);
+  else lua_pushnil(L);
+  return 1;
+}
+
+/* core.op_type(lua name): TensorFlow's type, or nil. Quick. */
+static int op_type(lua_State *L) {
+  const td_op *op = td_op_find_lua(luaL_checkstring(L, 1));
+  lua_pushstring(L, op ? op->type : NULL);
+  return 1;
+}
+
+/* core.op_names(): every type, sorted. */
+static int op_names(lua_State *L) {
+  int n = td_op_count();
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    lua_pushstring(L, td_op_at(i)->type);
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+void td_lua_open_info(lua_State *L) {
+  static const luaL_Reg functions[] = {{"op_info", op_info},
+                                       {"op_type", op_type},
+                                       {"op_names", op_names},
+                                       {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
+}

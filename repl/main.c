@@ -1,0 +1,211 @@
+/* main.c - the `tide` command.
+ *
+ * tide FILE.lua [args] runs a script, -e a string, -i a prompt, a subcommand
+ * whatever tide.cli has by that name. Exit codes: 0 success, 1 an error in the
+ * script, 2 wrong usage, 130 interrupted.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/base/mem.h"
+#include "lua/host.h"
+
+#ifndef TIDE_VERSION
+#define TIDE_VERSION "0.1"
+#endif
+
+enum { EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+
+static td_host *host; /* for the signal handler */
+static volatile sig_atomic_t interrupts;
+
+static const char usage[] =
+    "usage: tide [options] [FILE.lua [args]]\n"
+    "\n"
+    "  FILE.lua [args]   run a script; - reads standard input\n"
+    "  -e CODE [args]    run CODE\n"
+    "  -i                a prompt (after FILE or CODE, when given)\n"
+    "  ops [NAME|--json] the ops there are\n"
+    "  -v, --version     print the version\n"
+    "  -h, --help        print this\n"
+    "\n"
+    "Without arguments: a prompt on a terminal, else standard input is run.\n";
+
+/* ---- Ctrl-C ---- */
+
+static void on_signal(int number) {
+  (void)number;
+  interrupts++;
+  if (host && td_host_busy(host)) {
+    td_host_interrupt(host);
+    if (interrupts > 3) _exit(EXIT_INTERRUPTED); /* it does not listen */
+  }
+}
+
+static void listen_to_signals(void) {
+  struct sigaction a;
+  memset(&a, 0, sizeof a);
+  a.sa_handler = on_signal;
+  sigaction(SIGINT, &a, NULL); /* no SA_RESTART: a read at the prompt ends */
+}
+
+/* ---- running ---- */
+
+/* Prints what went wrong; the exit code. */
+static int report(td_host_outcome o, td_str *text) {
+  if (o == TD_HOST_OK) return 0;
+  if (o == TD_HOST_INTERRUPTED) {
+    fflush(stdout);
+    fprintf(stderr, "interrupted\n");
+    return EXIT_INTERRUPTED;
+  }
+  fflush(stdout);
+  fprintf(stderr, "tide: %s\n", td_str_c(text));
+  return EXIT_ERROR;
+}
+
+/* One line without its newline; false at the end of input. An interrupt gives
+ * an empty line. */
+static bool read_line(const char *prompt, td_str *line, bool *cancelled) {
+  *cancelled = false;
+  fputs(prompt, stdout);
+  fflush(stdout);
+  for (;;) {
+    char c;
+    ssize_t n = read(0, &c, 1);
+    if (n < 0) {
+      interrupts = 0;
+      *cancelled = true;
+      td_str_clear(line);
+      putchar('\n');
+      return true;
+    }
+    if (n == 0) return line->len > 0;
+    if (c == '\n') return true;
+    td_str_addc(line, c);
+  }
+}
+
+static void evaluate(td_str *chunk, td_str *text, bool *more) {
+  td_str_clear(text);
+  interrupts = 0;
+  td_host_outcome o = td_host_eval(host, td_str_c(chunk), "=stdin", text);
+  *more = o == TD_HOST_INCOMPLETE;
+  if (*more) return;
+  td_str_clear(chunk);
+  fflush(stderr);
+  if (o == TD_HOST_INTERRUPTED) puts("interrupted");
+  else if (text->len) puts(td_str_c(text));
+  fflush(stdout);
+}
+
+/* Plain line input; what is typed is evaluated once it is complete. */
+static int prompt(void) {
+  td_str chunk, line, text;
+  bool more = false, cancelled;
+  td_str_init(&chunk);
+  td_str_init(&line);
+  td_str_init(&text);
+  for (;;) {
+    td_str_clear(&line);
+    if (!read_line(more ? ">> " : "> ", &line, &cancelled)) break;
+    if (cancelled) {
+      td_str_clear(&chunk);
+      more = false;
+      continue;
+    }
+    if (chunk.len) td_str_addc(&chunk, '\n');
+    td_str_addn(&chunk, td_str_c(&line), line.len);
+    if (chunk.len) evaluate(&chunk, &text, &more);
+  }
+  putchar('\n');
+  td_str_deinit(&chunk);
+  td_str_deinit(&line);
+  td_str_deinit(&text);
+  return 0;
+}
+
+/* What the command line asks for. */
+typedef struct request {
+  const char *code, *file;
+  bool interactive;
+  int rest; /* index of the first argument of the script */
+} request;
+
+static int wrong(const char *what, const char *which) {
+  fprintf(stderr, "tide: %s%s\n\n%s", what, which, usage);
+  return EXIT_USAGE;
+}
+
+/* 0, or the exit code (plus 1) to leave with at once. */
+static int parse(int argc, char **argv, request *r) {
+  int i = 1;
+  for (; i < argc && argv[i][0] == '-' && argv[i][1]; i++) {
+    const char *a = argv[i];
+    if (!strcmp(a, "-h") || !strcmp(a, "--help")) {
+      fputs(usage, stdout);
+      return 1;
+    }
+    if (!strcmp(a, "-v") || !strcmp(a, "--version")) {
+      puts("tide " TIDE_VERSION);
+      return 1;
+    }
+    if (!strcmp(a, "-i")) {
+      r->interactive = true;
+    } else if (!strcmp(a, "-e")) {
+      if (++i == argc) return 1 + wrong("-e needs code", "");
+      r->code = argv[i];
+    } else {
+      return 1 + wrong("unknown option ", a);
+    }
+  }
+  if (!r->code && i < argc) r->file = argv[i++];
+  r->rest = i;
+  return 0;
+}
+
+static int run(const request *r, int argc, char **argv, td_str *text) {
+  td_host_outcome o = TD_HOST_OK;
+  int code = -1;
+  const char *name = r->file ? r->file : r->code ? "-e" : "-";
+  td_host_args(host, name, argc - r->rest, argv + r->rest);
+  if (r->file && !strchr(r->file, '.') && !strchr(r->file, '/') &&
+      strcmp(r->file, "-")) {
+    o = td_host_command(host, r->file, argc - r->rest, argv + r->rest, &code,
+                        text);
+    if (o != TD_HOST_OK) return report(o, text);
+    if (code >= 0) return code;
+  }
+  if (r->code) o = td_host_string(host, r->code, "=-e", text);
+  else if (r->file) o = td_host_file(host, r->file, text);
+  else if (!r->interactive && !isatty(0)) o = td_host_file(host, "-", text);
+  code = report(o, text);
+  if (r->interactive || (!r->code && !r->file && isatty(0))) return prompt();
+  return code;
+}
+
+int main(int argc, char **argv) {
+  request r = {0};
+  int leave = parse(argc, argv, &r);
+  if (leave) return leave - 1;
+  char *why;
+  host = td_host_new(&why);
+  if (!host) {
+    fprintf(stderr, "tide: %s\n", why ? why : "out of memory");
+    td_free(why);
+    return EXIT_ERROR;
+  }
+  listen_to_signals();
+  td_str text;
+  td_str_init(&text);
+  int code = run(&r, argc, argv, &text);
+  td_str_deinit(&text);
+  td_host *gone = host;
+  host = NULL;
+  td_host_free(gone);
+  return code;
+}
