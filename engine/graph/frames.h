@@ -1,10 +1,16 @@
 /* frames.h - the static reading of control flow.
  *
- * Every node belongs to one frame (a loop body) or to the root; Enter leads in,
- * Exit out, NextIteration goes to a Merge of the same frame. The check runs on
- * the whole graph before partition, so that a loop that could never end (a
- * missing Enter, a Merge without back edge, inputs from two frames) is an error
- * with the cycle in it, not a hang.
+ * Every node belongs to one frame (a loop body) or to the root: the one its
+ * inputs are in, where it runs. So an Enter belongs to the frame it leaves and
+ * an Exit to the loop it ends; what they give is in the frame beyond. A
+ * NextIteration goes to a Merge of its own frame. The check runs on the whole
+ * graph before partition, so that a loop that could never end (a missing
+ * Enter, a Merge without back edge, inputs from two frames) is an error with
+ * the cycle in it, not a hang.
+ *
+ * may_die of a node: in some run what it gives is dead. Of a Switch: both of
+ * its outputs are; each of them may die in any case. An Exit is seen from
+ * outside its loop. False is a proof, true may be caution.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_FRAMES_H
@@ -21,15 +27,17 @@ typedef struct td_frame {
   int32_t enters;     /* Enter nodes leading in */
   int32_t parallel;   /* parallel_iterations */
   td_node *cond;      /* its LoopCond, or NULL */
+  td_node *enter;     /* the first of its Enters; NULL for the root */
 } td_frame;
 
 typedef struct td_frames {
   td_frame *at; /* [0] is the root */
   int32_t count;
+  int32_t *beyond; /* by node id: the frame its outputs are in */
 } td_frames;
 
-/* Sets frame and may_die of every node. Caller ends *out with
- * td_frames_free. The graph must not change meanwhile. */
+/* Sets frame and may_die of every node (none on error). Caller ends *out with
+ * td_frames_free; it borrows from `g`, which must not change meanwhile. */
 td_status *td_frames_check(td_graph *g, td_frames *out) TD_MUST_USE;
 void td_frames_free(td_frames *f);
 
