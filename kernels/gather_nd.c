@@ -1,0 +1,223 @@
+/* gather_nd.c - GatherNd, ScatterNd: slices by index vectors.
+ *
+ * The last dimension of indices, of k elements, names a slice of the first k
+ * dimensions; it is turned into the number of a row of what is left.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/rows.h"
+
+#include <string.h>
+
+/* ---- shapes -------------------------------------------------------------- */
+
+static td_status *bad_depth(const td_shape *indices, const td_shape *of) {
+  td_shape_text a, b;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "indices must be of rank 1 or more, its last dimension at "
+                  "most %d for a tensor of shape %s, not of shape %s",
+                  of->rank, td_shape_str(of, &a), td_shape_str(indices, &b));
+}
+
+/* indices[:-1] + of[k:]; unknown rank while k is not known. */
+static td_status *slices_shape(const td_shape *indices, const td_shape *of,
+                               td_shape *out) {
+  *out = td_shape_unknown();
+  if (indices->rank == 0) return bad_depth(indices, of);
+  if (indices->rank < 0 || of->rank < 0) return NULL;
+  int last = indices->rank - 1;
+  int64_t k = indices->dim[last];
+  if (k > of->rank) return bad_depth(indices, of);
+  if (k < 0) return NULL;
+  int rank = last + of->rank - (int)k;
+  if (rank > TD_MAX_RANK)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "%d dimensions are asked for: at most %d are possible",
+                    rank, TD_MAX_RANK);
+  *out = td_array_rank(rank);
+  for (int i = 0; i < last; i++) out->dim[i] = indices->dim[i];
+  for (int i = (int)k; i < of->rank; i++) out->dim[last + i - k] = of->dim[i];
+  return NULL;
+}
+
+static td_status *check_policy(const char *policy, bool *ignore) {
+  static const char *const known[] = {"", "DEFAULT", "ERROR", "IGNORE"};
+  for (size_t i = 0; i < TD_COUNT(known); i++)
+    if (strcmp(policy, known[i]) == 0) {
+      *ignore = i == 3;
+      return NULL;
+    }
+  return td_error(TD_INVALID_ARGUMENT,
+                  "bad_indices_policy must be DEFAULT, ERROR or IGNORE, not "
+                  "\"%s\"",
+                  policy);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+static td_status *bad_index(const td_tensor *indices, int64_t row, int64_t k,
+                            const td_shape *of) {
+  td_shape_text shape;
+  td_str text;
+  td_str_init(&text);
+  for (int64_t i = 0; i < k; i++)
+    td_str_addf(&text, "%s%lld", i ? ", " : "",
+                (long long)td_tensor_get_i(indices, row * k + i));
+  td_status *s =
+      td_error(TD_INVALID_ARGUMENT,
+               "indices[%lld] = {%s} is not in a tensor of shape %s",
+               (long long)row, td_str_c(&text), td_shape_str(of, &shape));
+  td_str_deinit(&text);
+  return s;
+}
+
+/* The numbers of the rows that `indices` name in a tensor of shape `of`; -1 for
+ * those out of range, if they are to be ignored. Caller owns *rows. */
+static td_status *name_rows(const td_tensor *indices, const td_shape *of,
+                            bool ignore, int64_t **rows, int64_t *n) {
+  int last = indices->shape.rank - 1;
+  int64_t k = indices->shape.dim[last];
+  td_status *s = NULL;
+  *n = td_array_span(&indices->shape, 0, last);
+  *rows = td_alloc_zero((size_t)*n, sizeof **rows);
+  if (!*rows) return td_oom();
+  for (int64_t i = 0; i < *n && td_ok(s); i++) {
+    int64_t row = 0;
+    for (int64_t j = 0; j < k; j++) {
+      int64_t at = td_tensor_get_i(indices, i * k + j);
+      if (at < 0 || at >= of->dim[j]) {
+        row = -1;
+        break;
+      }
+      row = row * of->dim[j] + at;
+    }
+    if (row < 0 && !ignore) s = bad_index(indices, i, k, of);
+    (*rows)[i] = row;
+  }
+  if (!td_ok(s)) td_free(*rows);
+  return s;
+}
+
+/* ---- GatherNd ------------------------------------------------------------ */
+
+static td_status *gather_infer(td_infer *c) {
+  td_shape out;
+  bool ignore = false;
+  TD_TRY(check_policy(td_infer_string(c, "bad_indices_policy"), &ignore));
+  TD_TRY(slices_shape(td_infer_in(c, 1), td_infer_in(c, 0), &out));
+  td_infer_out(c, 0, out);
+  return NULL;
+}
+
+static td_status *gather_rows(td_kernel_ctx *c, const int64_t *rows, int64_t n,
+                              const td_shape *shape) {
+  td_array x = {0}, y = {0};
+  td_status *s = td_array_in(td_in(c, 0), &x);
+  if (td_ok(s)) s = td_array_out(c, 0, shape, &y);
+  int64_t count = td_ok(s) ? td_shape_count(shape) : 0;
+  if (count > 0)
+    td_rows_copy(c, x.at, rows, n, (size_t)(count / n) * x.size, y.at);
+  if (td_ok(s)) s = td_array_done(c, 0, &y);
+  td_array_drop(&x);
+  td_array_drop(&y);
+  return s;
+}
+
+static td_status *gather_run(td_kernel_ctx *c) {
+  const td_tensor *params = td_in(c, 0), *indices = td_in(c, 1);
+  td_shape out;
+  bool ignore = false;
+  int64_t *rows, n;
+  TD_TRY(check_policy(td_node_string(td_ctx_node(c), "bad_indices_policy"),
+                      &ignore));
+  TD_TRY(slices_shape(&indices->shape, &params->shape, &out));
+  int last = indices->shape.rank - 1;
+  if (td_tensor_count(params) == 0 &&
+      td_array_span(&indices->shape, 0, last) > 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "params is empty: no slice of it can be asked for");
+  TD_TRY(name_rows(indices, &params->shape, ignore, &rows, &n));
+  td_status *s = gather_rows(c, rows, n, &out);
+  td_free(rows);
+  return s;
+}
+
+/* ---- ScatterNd ----------------------------------------------------------- */
+
+static td_status *bad_updates(const td_shape *updates, const td_shape *want) {
+  td_shape_text a, b;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "updates must be of shape %s (the indices' but the last "
+                  "dimension, then the rest of shape), not %s",
+                  td_shape_str(want, &a), td_shape_str(updates, &b));
+}
+
+static td_status *scatter_infer(td_infer *c) {
+  td_shape shape, want;
+  bool ignore = false;
+  TD_TRY(check_policy(td_infer_string(c, "bad_indices_policy"), &ignore));
+  TD_TRY(td_infer_rank(c, 2, 1, "shape", NULL));
+  TD_TRY(td_infer_shape_from(c, 2, &shape));
+  TD_TRY(slices_shape(td_infer_in(c, 0), &shape, &want));
+  if (!td_shape_compatible(td_infer_in(c, 1), &want))
+    return bad_updates(td_infer_in(c, 1), &want);
+  td_infer_out(c, 0, shape);
+  return NULL;
+}
+
+static td_status *scatter_run(td_kernel_ctx *c) {
+  const td_tensor *indices = td_in(c, 0), *updates = td_in(c, 1);
+  td_shape shape, want;
+  bool ignore = false;
+  int64_t *rows, n, count = 0;
+  TD_TRY(check_policy(td_node_string(td_ctx_node(c), "bad_indices_policy"),
+                      &ignore));
+  TD_TRY(td_array_shape(td_in(c, 2), "shape", &shape));
+  TD_TRY(td_array_count(&shape, &count));
+  TD_TRY(slices_shape(&indices->shape, &shape, &want));
+  if (!td_shape_equal(&updates->shape, &want))
+    return bad_updates(&updates->shape, &want);
+  if (count == 0 && td_tensor_count(updates) > 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "there are updates for an output without elements");
+  TD_TRY(name_rows(indices, &shape, ignore, &rows, &n));
+  int64_t k = indices->shape.dim[indices->shape.rank - 1];
+  td_status *s = td_rows_sum(
+      c, 1, rows, n, td_array_span(&shape, (int)k, shape.rank), 0, &shape);
+  td_free(rows);
+  return s;
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+static const td_op_def ops[] = {
+    {.type = "GatherNd",
+     .sig = "params: Tparams, indices: Tindices -> output: Tparams; "
+            "Tparams: type; Tindices: {int16, int32, int64}; "
+            "bad_indices_policy: string = \"\"",
+     .shape = gather_infer,
+     .doc = "The slices of params named by the vectors along the last "
+            "dimension of indices.",
+     .section = "Array"},
+    {.type = "ScatterNd",
+     .sig = "indices: Tindices, updates: T, shape: Tindices -> output: T; "
+            "T: type; Tindices: {int16, int32, int64}; "
+            "bad_indices_policy: string = \"\"",
+     .shape = scatter_infer,
+     .doc = "Zeros with updates added to the slices that the vectors along "
+            "the last dimension of indices name.",
+     .host = "shape",
+     .section = "Array"},
+    {0},
+};
+
+static const td_kernel_def kernels[] = {
+    {.op = "GatherNd", .device = "CPU", .run = gather_run},
+    {.op = "ScatterNd",
+     .device = "CPU",
+     .types = "T=bool|half|bfloat16|float|double|int8|uint8|int16|uint16|"
+              "int32|uint32|int64|uint64|complex64|complex128",
+     .run = scatter_run},
+    {0},
+};
+
+TD_MODULE(gather_nd, ops, kernels)
