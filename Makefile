@@ -143,6 +143,51 @@ ctests: $(CTESTS)
 .PHONY: ctests
 .SECONDARY:
 
+# Everything that tests run: plain, with address and undefined sanitizers, with
+# the thread sanitizer.
+THREAD_TESTS := $(wildcard tests/engine/device/*.c tests/engine/run/*.c) \
+  tests/engine/base/pool.c tests/engine/base/clock.c \
+  tests/engine/base/status.c tests/engine/tensor/buffer.c
+test-build:
+	$(MAKE) all ctests
+	$(MAKE) SANITIZE=address,undefined ctests
+	$(MAKE) SANITIZE=thread thread-ctests
+thread-ctests: $(THREAD_TESTS:%.c=$(B)/%)
+.PHONY: test-build thread-ctests
+
+setup:
+	@$(if $(DEPS),:,.ci/setup)
+setup-build:
+	@$(if $(DEPS),:,.ci/setup build)
+.PHONY: setup setup-build
+
+test: setup
+	$(MAKE) test-build
+	tests/run.py --build $(B)
+soak: setup
+	$(MAKE) test-build
+	tests/run.py --build $(B) --soak
+demo: setup-build
+	$(MAKE) all
+	$(B)/tide tutorials/mnist_mlp.lua
+bench: setup
+	$(MAKE) all
+	$(PYTHON) tests/bench/run.py --build $(B) --rows "$(ROWS)" \
+	  --peers "$(PEERS)"
+
+# ---- installing ------------------------------------------------------------
+
+LUA_CPATH := $(DESTDIR)$(PREFIX)/lib/lua/5.4
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(LUA_CPATH)
+	install $(B)/tide $(DESTDIR)$(PREFIX)/bin/tide
+	install $(B)/libtide.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/
+	ln -sf libtide.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/libtide.so
+	install $(B)/tide.so $(LUA_CPATH)/tide.so
+	for f in engine/*/*.h kernels/*.h; do case $$f in *_impl.h) ;; \
+	  *) install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/tide/$$f ;; \
+	  esac; done
+
 clean:
 	rm -rf build
 

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Runs every test and counts: the last line is "N passed, N failed, N skipped".
+
+A part is a list of commands. A command's own counts are read from its output
+(cmocka's summary, or a last line in the form above); one that prints none
+counts as a single test by its exit code. Skips must be listed in skips.txt.
+
+usage: run.py [--build DIR] [--soak] [PART ...]
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PLAIN = re.compile(r"^(?:\S+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
+CMOCKA = re.compile(r"^\[\s+(PASSED|FAILED|SKIPPED)\s+\] (\d+) test")
+SKIP = re.compile(r"^(?:\[\s+SKIPPED\s+\] |skip: )([A-Za-z_]\S*)")
+
+
+class Count:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def __str__(self):
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def count_output(text, code):
+    """Counts and names of skips from one command's output."""
+    count, names, plain = Count(), [], None
+    for line in text.splitlines():
+        line = line.strip()
+        if m := PLAIN.match(line):
+            plain = m
+        elif m := CMOCKA.match(line):
+            n = int(m[2])
+            if m[1] == "PASSED":
+                count.passed += n
+            elif m[1] == "FAILED":
+                count.failed += n
+            else:
+                count.skipped += n
+        elif m := SKIP.match(line):
+            names.append(m[1].rstrip(":"))
+    if plain:
+        count.passed, count.failed = int(plain[1]), int(plain[2])
+        count.skipped = int(plain[3] or 0)
+    if count.passed + count.failed + count.skipped == 0:
+        count.passed, count.failed = (1, 0) if code == 0 else (0, 1)
+    if code != 0 and count.failed == 0:
+        count.failed = 1
+    return count, names
+
+
+def allowed_skips():
+    with open(os.path.join(ROOT, "tests/skips.txt"), encoding="utf-8") as f:
+        lines = [line.split("#")[0].strip() for line in f]
+    return [re.compile(line) for line in lines if line]
+
+
+def run_command(command, env, timeout, allowed):
+    full = dict(os.environ, **env)
+    try:
+        r = subprocess.run(command, cwd=ROOT, env=full, timeout=timeout,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, errors="replace", check=False)
+        text, code = r.stdout, r.returncode
+    except subprocess.TimeoutExpired as e:
+        text = (e.stdout or b"").decode(errors="replace") + f"\ntimed out after {timeout} s"
+        code = 124
+    count, names = count_output(text, code)
+    bad = [n for n in names if not any(a.fullmatch(n) for a in allowed)]
+    if bad:
+        count.failed += len(bad)
+        text += "\nskipped without being listed in tests/skips.txt: " + ", ".join(bad)
+    if count.failed:
+        print(f"--- {' '.join(command)} (exit {code})\n{text}\n---", flush=True)
+    return count
+
+
+def c_tests(build, only=""):
+    base = os.path.join(build, "tests")
+    found = []
+    for folder, _, files in os.walk(os.path.join(ROOT, "tests")):
+        rel = os.path.relpath(folder, os.path.join(ROOT, "tests"))
+        if not re.match(r"(engine/\w+|kernels)$", rel):
+            continue
+        for f in sorted(files):
+            path = os.path.join(rel, f[:-2])
+            if f.endswith(".c") and os.path.exists(os.path.join(ROOT, base, path)):
+                if re.search(only, path):
+                    found.append([os.path.join(base, path)])
+    return sorted(found)
+
+
+# What is run under ThreadSanitizer too.
+THREADED = r"base/(pool|clock|status)$|device/|run/|tensor/buffer$"
+
+
+def parts(build, soak):
+    tide = os.path.join(build, "tide")
+    asan = {"ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1"}
+    tsan = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
+    scale = {"TIDE_SOAK": "1"} if soak else {}
+    shell = sorted(f for f in os.listdir(os.path.join(ROOT, "tests/shell")))
+    return {
+        "c": (c_tests(build), scale),
+        "c-address": (c_tests(build + "/address-undefined"), {**asan, **scale}),
+        "c-thread": (c_tests(build + "/thread", THREADED), {**tsan, **scale}),
+        "lua": ([[tide, "tests/lua/run.lua"]], scale),
+        "shell": ([["tests/shell/" + f, build] for f in shell], scale),
+    }
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--build", default="build")
+    p.add_argument("--soak", action="store_true")
+    p.add_argument("part", nargs="*")
+    args = p.parse_args()
+    allowed, total = allowed_skips(), Count()
+    timeout = 3 * 3600 if args.soak else 900
+    for name, (commands, env) in parts(args.build, args.soak).items():
+        if args.part and name not in args.part:
+            continue
+        start, count = time.time(), Count()
+        if not commands:
+            print(f"{name}: nothing was found to run")
+            count.failed = 1
+        for c in commands:
+            count.add(run_command(c, env, timeout, allowed))
+        total.add(count)
+        print(f"{name:12} {time.time() - start:7.1f} s  {count}", flush=True)
+    print(total)
+    return 1 if total.failed or not total.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
