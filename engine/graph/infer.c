@@ -36,6 +36,10 @@ void td_infer_out(td_infer *c, int i, td_shape shape) {
   c->out[i].shape = shape;
 }
 
+const td_op *td_infer_op(const td_infer *c) {
+  return c->op;
+}
+
 const td_attr *td_infer_attr(const td_infer *c, const char *name) {
   return td_attr_find(c->op, c->attr, c->note, c->n_note, name);
 }
@@ -77,6 +81,31 @@ static td_edge source_of(td_edge e) {
     e = e.node->in[e.port];
   }
   return e;
+}
+
+/* A handle is the same thing on both sides of these. */
+static bool passes_handles(td_op_kind kind) {
+  return kind == TD_KIND_IDENTITY || kind == TD_KIND_ENTER ||
+         kind == TD_KIND_EXIT || kind == TD_KIND_SWITCH;
+}
+
+bool td_infer_handle(const td_infer *c, int i, td_dtype *dtype,
+                     td_shape *shape) {
+  td_edge e = c->in[i];
+  for (int k = 0; k < MAX_PASSED && e.node; k++) {
+    int32_t in = e.node->op->kind == TD_KIND_IDENTITY ? e.port : 0;
+    if (!passes_handles(e.node->op->kind) || in >= e.node->n_in) break;
+    e = e.node->in[in];
+  }
+  if (!e.node || td_edge_dtype(e) != TD_RESOURCE) return false;
+  const td_attr *type = td_node_attr(e.node, "dtype");
+  const td_attr *size = td_node_attr(e.node, "shape");
+  if (!type || type->kind != TD_ATTR_TYPE || !size || size->is_list ||
+      size->kind != TD_ATTR_SHAPE)
+    return false;
+  *dtype = type->type;
+  *shape = *size->shape;
+  return true;
 }
 
 static const td_tensor *const_of(td_edge source) {

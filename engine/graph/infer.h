@@ -37,6 +37,13 @@ td_dtype td_infer_out_type(const td_infer *c, int i);
 const td_shape *td_infer_in(const td_infer *c, int i);
 void td_infer_out(td_infer *c, int i, td_shape shape);
 
+/* What the node that made the resource of input i says it holds (its attributes
+ * dtype and shape); false when there is no saying. */
+bool td_infer_handle(const td_infer *c, int i, td_dtype *dtype,
+                     td_shape *shape);
+/* The op, for rules that many share. Never NULL. */
+const struct td_op *td_infer_op(const td_infer *c);
+
 /* The whole value of input i when it is a constant; NULL when not known.
  * Borrowed; valid during the call. */
 const td_tensor *td_infer_const(td_infer *c, int i);

@@ -1,0 +1,240 @@
+/* matmul.c - products of matrices: MatMul, BatchMatMul.
+ *
+ * Shapes and operands are read here; the products are gemm.c's. The axes before
+ * the last two count products; in BatchMatMulV2 they broadcast.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/array.h"
+#include "kernels/cpu.h"
+#include "kernels/gemm.h"
+
+/* ---- shapes -------------------------------------------------------------- */
+
+/* Do the axes before the last two have to be equal, or may they broadcast? */
+typedef enum batches { NO_BATCH, EQUAL_BATCH, BROADCAST_BATCH } batches;
+
+static td_status *check_operand(const td_shape *s, const char *what,
+                                batches how) {
+  td_shape_text text;
+  if (s->rank < 0 || (how == NO_BATCH ? s->rank == 2 : s->rank >= 2))
+    return NULL;
+  return td_error(TD_INVALID_ARGUMENT, "%s must be of rank 2%s, not %s", what,
+                  how == NO_BATCH ? "" : " or more", td_shape_str(s, &text));
+}
+
+static td_shape front_of(const td_shape *s) {
+  td_shape f = *s;
+  f.rank = s->rank - 2;
+  return f;
+}
+
+static td_status *join_batches(const td_shape *a, const td_shape *b,
+                               batches how, td_shape *out) {
+  td_shape_text at, bt;
+  td_shape x = front_of(a), y = front_of(b);
+  if (how == BROADCAST_BATCH ? td_shape_broadcast(&x, &y, out)
+                             : td_shape_merge(&x, &y, out))
+    return NULL;
+  return td_error(
+      TD_INVALID_ARGUMENT, "the axes of %s and %s before the last two %s",
+      td_shape_str(a, &at), td_shape_str(b, &bt),
+      how == BROADCAST_BATCH ? "do not broadcast" : "must be equal");
+}
+
+/* Both ranks are known. */
+static td_status *product_shape(const td_shape *a, const td_shape *b,
+                                bool trans_a, bool trans_b, batches how,
+                                td_shape *out) {
+  td_shape_text at, bt;
+  int ra = a->rank, rb = b->rank;
+  int64_t inner_a = a->dim[ra - (trans_a ? 2 : 1)];
+  int64_t inner_b = b->dim[rb - (trans_b ? 1 : 2)];
+  if (inner_a >= 0 && inner_b >= 0 && inner_a != inner_b)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "cannot multiply %s%s by %s%s: %lld columns, %lld rows",
+                    td_shape_str(a, &at), trans_a ? " transposed" : "",
+                    td_shape_str(b, &bt), trans_b ? " transposed" : "",
+                    (long long)inner_a, (long long)inner_b);
+  TD_TRY(join_batches(a, b, how, out));
+  out->rank += 2;
+  out->dim[out->rank - 2] = a->dim[ra - (trans_a ? 1 : 2)];
+  out->dim[out->rank - 1] = b->dim[rb - (trans_b ? 2 : 1)];
+  return NULL;
+}
+
+static td_status *infer(td_infer *c, const char *const names[2], bool trans_a,
+                        bool trans_b, batches how) {
+  const td_shape *a = td_infer_in(c, 0), *b = td_infer_in(c, 1);
+  td_shape two = td_array_rank(2), out;
+  TD_TRY(check_operand(a, names[0], how));
+  TD_TRY(check_operand(b, names[1], how));
+  if (how == NO_BATCH && a->rank < 0) a = &two;
+  if (how == NO_BATCH && b->rank < 0) b = &two;
+  if (a->rank < 0 || b->rank < 0) return NULL;
+  TD_TRY(product_shape(a, b, trans_a, trans_b, how, &out));
+  td_infer_out(c, 0, out);
+  return NULL;
+}
+
+static const char *const ab[] = {"a", "b"}, *const xy[] = {"x", "y"};
+
+static td_status *matmul_infer(td_infer *c) {
+  return infer(c, ab, td_infer_bool(c, "transpose_a"),
+               td_infer_bool(c, "transpose_b"), NO_BATCH);
+}
+
+static td_status *batch_infer(td_infer *c) {
+  return infer(c, xy, td_infer_bool(c, "adj_x"), td_infer_bool(c, "adj_y"),
+               EQUAL_BATCH);
+}
+
+static td_status *batch_v2_infer(td_infer *c) {
+  return infer(c, xy, td_infer_bool(c, "adj_x"), td_infer_bool(c, "adj_y"),
+               BROADCAST_BATCH);
+}
+
+/* ---- running ------------------------------------------------------------- */
+
+/* Where in `s` the product at `index` of the result's batch axes begins. */
+static int64_t place_of(const td_shape *s, const td_shape *out, int64_t index) {
+  int64_t at = 0, step = s->dim[s->rank - 2] * s->dim[s->rank - 1];
+  for (int k = s->rank - 3, j = out->rank - 3; j >= 0; k--, j--) {
+    int64_t i = index % out->dim[j];
+    index /= out->dim[j];
+    if (k < 0) continue;
+    if (s->dim[k] > 1) at += i * step;
+    step *= s->dim[k];
+  }
+  return at;
+}
+
+/* Fills an int64 tensor with {a, b, c} for each product. */
+static td_status *place_all(td_kernel_ctx *c, const td_shape *out,
+                            int64_t count, td_tensor *t) {
+  const td_shape *a = &td_in(c, 0)->shape, *b = &td_in(c, 1)->shape;
+  td_shape shape = td_shape_matrix(count, 3);
+  TD_TRY(td_temp(c, TD_INT64, &shape, t));
+  int64_t *at = t->data;
+  for (int64_t i = 0; i < count; i++, at += 3) {
+    at[0] = place_of(a, out, i);
+    at[1] = place_of(b, out, i);
+    at[2] = place_of(out, out, i);
+  }
+  return NULL;
+}
+
+static td_status *multiply(td_kernel_ctx *c, td_gemm *g, td_tensor *y) {
+  const td_tensor *a = td_in(c, 0), *b = td_in(c, 1);
+  if (td_is_half(y->dtype)) return td_gemm_half(c, g, a, b, y);
+  g->dtype = y->dtype;
+  g->a = a->data;
+  g->b = b->data;
+  g->c = y->data;
+  return td_gemm_run(c, g);
+}
+
+static td_status *run(td_kernel_ctx *c, const char *const names[2],
+                      bool trans_a, bool trans_b, bool conj, batches how) {
+  const td_shape *a = &td_in(c, 0)->shape, *b = &td_in(c, 1)->shape;
+  td_tensor places = {.dtype = TD_INVALID}, *y;
+  td_shape out;
+  TD_TRY(check_operand(a, names[0], how));
+  TD_TRY(check_operand(b, names[1], how));
+  TD_TRY(product_shape(a, b, trans_a, trans_b, how, &out));
+  TD_TRY(td_array_count(&out, NULL));
+  TD_TRY(td_out(c, 0, &out, &y));
+  td_gemm g = {.m = out.dim[out.rank - 2],
+               .n = out.dim[out.rank - 1],
+               .k = a->dim[a->rank - (trans_a ? 2 : 1)],
+               .lda = a->dim[a->rank - 1],
+               .ldb = b->dim[b->rank - 1],
+               .ldc = out.dim[out.rank - 1],
+               .trans_a = trans_a,
+               .trans_b = trans_b,
+               .conj_a = conj && trans_a,
+               .conj_b = conj && trans_b,
+               .batch = td_array_span(&out, 0, out.rank - 2)};
+  if (td_tensor_count(y) == 0) return NULL;
+  if (g.batch > 1) {
+    TD_TRY(place_all(c, &out, g.batch, &places));
+    g.offsets = places.data;
+  }
+  td_status *s = multiply(c, &g, y);
+  td_tensor_release(&places);
+  return s;
+}
+
+static td_status *matmul_run(td_kernel_ctx *c) {
+  const td_node *n = td_ctx_node(c);
+  return run(c, ab, td_node_bool(n, "transpose_a"),
+             td_node_bool(n, "transpose_b"), false, NO_BATCH);
+}
+
+/* adj: transposed and conjugated. */
+static td_status *batch_with(td_kernel_ctx *c, batches how) {
+  const td_node *n = td_ctx_node(c);
+  bool complex = td_dtype_is_complex(n->out[0].dtype);
+  return run(c, xy, td_node_bool(n, "adj_x"), td_node_bool(n, "adj_y"), complex,
+             how);
+}
+
+static td_status *batch_run(td_kernel_ctx *c) {
+  return batch_with(c, EQUAL_BATCH);
+}
+
+static td_status *batch_v2_run(td_kernel_ctx *c) {
+  return batch_with(c, BROADCAST_BATCH);
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+#define TYPES "T=half|bfloat16|float|double|int32|int64|complex64|complex128"
+
+static const td_op_def ops[] = {
+    {.type = "MatMul",
+     .sig = "a: T, b: T -> product: T; "
+            "transpose_a: bool = false; transpose_b: bool = false; "
+            "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, "
+            "uint32, uint64, complex64, complex128}; "
+            "grad_a: bool = false; grad_b: bool = false",
+     .shape = matmul_infer,
+     .doc = "The product of two matrices, either transposed first.",
+     .lua = "matmul",
+     .example = "td.matmul(td.tensor{{1, 2}}, td.tensor{{3}, {4}})  --> 11",
+     .section = "Matrix / linear algebra"},
+    {.type = "BatchMatMul",
+     .sig = "x: T, y: T -> output: T; "
+            "T: {bfloat16, half, float, double, int32, int64, complex64, "
+            "complex128}; "
+            "adj_x: bool = false; adj_y: bool = false; "
+            "grad_x: bool = false; grad_y: bool = false",
+     .shape = batch_infer,
+     .doc = "Products of the matrices in the last two axes, either transposed "
+            "and conjugated first.",
+     .lua = "",
+     .section = "Matrix / linear algebra"},
+    {.type = "BatchMatMulV2",
+     .sig = "x: T, y: T -> output: T; "
+            "T: {bfloat16, half, float, double, int16, int32, int64, uint8, "
+            "uint16, uint32, uint64, complex64, complex128}; "
+            "adj_x: bool = false; adj_y: bool = false; "
+            "grad_x: bool = false; grad_y: bool = false",
+     .shape = batch_v2_infer,
+     .doc = "Products of the matrices in the last two axes, either transposed "
+            "and conjugated first; the axes before broadcast.",
+     .lua = "batch_matmul",
+     .section = "Matrix / linear algebra"},
+    {0},
+};
+
+static const td_kernel_def kernels[] = {
+    {.op = "MatMul", .device = "CPU", .types = TYPES, .run = matmul_run},
+    {.op = "BatchMatMul", .device = "CPU", .types = TYPES, .run = batch_run},
+    {.op = "BatchMatMulV2",
+     .device = "CPU",
+     .types = TYPES "|int16",
+     .run = batch_v2_run},
+    {0},
+};
+
+TD_MODULE(matmul, ops, kernels)

@@ -1,0 +1,26 @@
+/* row_updates.h - indices of rows of a table, and updates of those rows.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_ROW_UPDATES_H
+#define TD_ROW_UPDATES_H
+
+#include "engine/device/kernel.h"
+
+/* Every index of `indices` (int32 or int64) is in [0, rows); INVALID_ARGUMENT
+ * names the first that is not. */
+td_status *td_row_updates_check(const td_tensor *indices,
+                                int64_t rows) TD_MUST_USE;
+
+static inline int64_t td_row_updates_index(const td_tensor *indices,
+                                           int64_t i) {
+  return indices->dtype == TD_INT32 ? ((const int32_t *)indices->data)[i]
+                                    : ((const int64_t *)indices->data)[i];
+}
+
+/* Calls fn(arg, i, row) for every index, in parallel; those of one row in their
+ * order, on one thread. `each`: elements that a call works on. */
+typedef void (*td_row_update)(void *arg, int64_t i, int64_t row);
+void td_row_updates_run(const td_kernel_ctx *c, const td_tensor *indices,
+                        int64_t each, td_row_update fn, void *arg);
+
+#endif
