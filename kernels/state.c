@@ -306,7 +306,7 @@ static const td_op_def ops[] = {
      .sig = "-> resource: resource; "
             "container: string = \"\"; shared_name: string = \"\"; "
             "debug_name: string = \"\"; dtype: type; shape: shape; "
-            "allowed_devices: list(string) = []",
+            "allowed_devices: list(string) = {}",
      .shape = td_shape_scalars,
      .doc = "A handle of the variable of that name, made when there is none.",
      .lua = "",

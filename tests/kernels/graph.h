@@ -1,0 +1,222 @@
+/* graph.h - a small graph run node by node, for tests of kernels with state.
+ *
+ * Nodes keep their kernels' state from run to run, as in a session; kernels
+ * start with their locks, as in a step. A value is computed anew each time it
+ * is asked for, by computing its inputs first.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_TEST_GRAPH_H
+#define TD_TEST_GRAPH_H
+
+#include <pthread.h>
+#include <string.h>
+
+#include "engine/device/kernel.h"
+
+#define OK(expr)                                                               \
+  do {                                                                         \
+    td_status *ok_ = (expr);                                                   \
+    if (ok_) fail_msg("%s: %s", #expr, td_status_message(ok_));                \
+  } while (0)
+
+/* An error of that code whose message has `part` in it. */
+#define FAILS(expr, code, part)                                                \
+  do {                                                                         \
+    td_status *fails_ = (expr);                                                \
+    if (!fails_) fail_msg("%s: no error, wanted \"%s\"", #expr, part);         \
+    if (!strstr(td_status_message(fails_), part))                              \
+      fail_msg("%s: \"%s\" lacks \"%s\"", #expr, td_status_message(fails_),    \
+               part);                                                          \
+    assert_int_equal(td_status_code(fails_), code);                            \
+    td_status_release(fails_);                                                 \
+  } while (0)
+
+enum { WORLD_NODES = 64, WORLD_INPUTS = 16 };
+
+typedef struct world {
+  td_graph *graph;
+  td_device *device;
+  td_states *states;
+  td_resources *own, *named;
+  td_cancel *cancel;
+  td_step step;
+  td_tensor fed[WORLD_NODES]; /* by node; of placeholders */
+} world;
+
+static inline void world_init(world *w, int threads) {
+  *w = (world){0};
+  OK(td_graph_new(&w->graph));
+  OK(td_device_cpu_new("/job:localhost/replica:0/task:0", 0, 0, &w->device));
+  OK(td_states_new(&w->states));
+  OK(td_resources_new(&w->own));
+  OK(td_resources_new(&w->named));
+  OK(td_cancel_new(&w->cancel));
+  w->step = (td_step){.cancel = w->cancel,
+                      .stop = td_cancel_flag(w->cancel),
+                      .resources = w->named,
+                      .own = w->own,
+                      .threads = threads};
+}
+
+static inline void world_deinit(world *w) {
+  for (int i = 0; i < WORLD_NODES; i++) td_tensor_release(&w->fed[i]);
+  td_states_free(w->states);
+  td_resources_free(w->own);
+  td_resources_free(w->named);
+  td_cancel_release(w->cancel);
+  td_graph_release(w->graph);
+  td_device_release(w->device);
+}
+
+/* ---- building ------------------------------------------------------------ */
+
+/* A node of `n_in` inputs and the attributes given. */
+static inline td_status *world_try(world *w, const char *op, const td_edge *in,
+                                   int n_in, const td_note *attrs, int n_attrs,
+                                   td_edge *out) {
+  td_build b;
+  td_build_init(&b, w->graph, op, NULL);
+  for (int i = 0; i < n_in; i++) td_build_in(&b, in[i]);
+  for (int i = 0; i < n_attrs; i++)
+    td_build_attr(&b, attrs[i].name, attrs[i].value);
+  *out = (td_edge){NULL, 0};
+  return td_build_node(&b, &out->node);
+}
+
+static inline td_edge world_node(world *w, const char *op, const td_edge *in,
+                                 int n_in, const td_note *attrs, int n_attrs) {
+  td_edge e;
+  OK(world_try(w, op, in, n_in, attrs, n_attrs, &e));
+  return e;
+}
+
+/* A placeholder that gives `t`, which it takes. Nothing of its shape is known
+ * when the graph is built. */
+static inline td_edge world_feed(world *w, td_tensor t) {
+  td_shape any = td_shape_unknown();
+  td_note attrs[] = {{"dtype", td_attr_type(t.dtype)},
+                     {"shape", td_attr_shape(&any)}};
+  td_edge e = world_node(w, "Placeholder", NULL, 0, attrs, 2);
+  assert_true(e.node->id < WORLD_NODES);
+  w->fed[e.node->id] = t;
+  return e;
+}
+
+static inline void world_refeed(world *w, td_edge e, td_tensor t) {
+  td_tensor_release(&w->fed[e.node->id]);
+  w->fed[e.node->id] = t;
+}
+
+static inline td_edge world_variable(world *w, const char *name, td_dtype dtype,
+                                     td_shape shape) {
+  td_note attrs[] = {{"dtype", td_attr_type(dtype)},
+                     {"shape", td_attr_shape(&shape)},
+                     {"shared_name", td_attr_string(name)}};
+  return world_node(w, "VarHandleOp", NULL, 0, attrs, 3);
+}
+
+/* ---- running ------------------------------------------------------------- */
+
+typedef struct world_wait {
+  pthread_mutex_t mutex;
+  pthread_cond_t cond;
+  bool over;
+  td_status *status;
+} world_wait;
+
+static inline void world_done(td_kernel_ctx *c, td_status *s) {
+  world_wait *wait = c->owner;
+  pthread_mutex_lock(&wait->mutex);
+  wait->over = true;
+  wait->status = s;
+  pthread_cond_signal(&wait->cond);
+  pthread_mutex_unlock(&wait->mutex);
+}
+
+/* Runs kernel `k` on the inputs given, and waits. */
+static inline td_status *world_start(world *w, const td_kernel *k,
+                                     td_tensor *in, td_tensor *out) {
+  world_wait wait = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+                     .cond = PTHREAD_COND_INITIALIZER};
+  td_kernel_ctx c = {.kernel = k,
+                     .step = &w->step,
+                     .in = in,
+                     .out = out,
+                     .n_in = k->node->n_in,
+                     .n_out = k->node->n_out,
+                     .done = world_done,
+                     .owner = &wait};
+  td_kernel_start(&c);
+  pthread_mutex_lock(&wait.mutex);
+  while (!wait.over) pthread_cond_wait(&wait.cond, &wait.mutex);
+  pthread_mutex_unlock(&wait.mutex);
+  return wait.status;
+}
+
+/* Output 0 of a node (nothing where it has none); the caller's. */
+static inline td_status *world_run(world *w, td_edge e, td_tensor *out) {
+  td_node *n = e.node;
+  td_tensor in[WORLD_INPUTS] = {{.dtype = TD_INVALID}};
+  td_kernel k;
+  *out = (td_tensor){.dtype = TD_INVALID};
+  if (n->id < WORLD_NODES && td_tensor_valid(&w->fed[n->id])) {
+    td_tensor_retain(&w->fed[n->id], out);
+    return NULL;
+  }
+  td_status *s = td_kernel_init(&k, n, w->device, w->states);
+  for (int i = 0; td_ok(s) && i < n->n_in; i++)
+    s = world_run(w, n->in[i], &in[i]);
+  if (td_ok(s)) s = world_start(w, &k, in, out);
+  for (int i = 0; i < n->n_in; i++) td_tensor_release(&in[i]);
+  if (!td_ok(s)) td_tensor_release(out);
+  td_kernel_deinit(&k);
+  return s;
+}
+
+/* Runs a node for what it does. */
+static inline td_status *world_do(world *w, td_edge e) {
+  td_tensor t;
+  TD_TRY(world_run(w, e, &t));
+  td_tensor_release(&t);
+  return NULL;
+}
+
+/* ---- tensors ------------------------------------------------------------- */
+
+static inline td_tensor tensor_f(td_dtype dtype, td_shape shape,
+                                 const double *v) {
+  td_tensor t;
+  OK(td_tensor_new(NULL, dtype, &shape, &t));
+  for (int64_t i = 0; i < td_tensor_count(&t); i++)
+    td_tensor_set_f(&t, i, v[i]);
+  return t;
+}
+
+static inline td_tensor scalar_f(td_dtype dtype, double v) {
+  td_tensor t;
+  OK(td_tensor_scalar_f(dtype, v, &t));
+  return t;
+}
+
+static inline td_tensor ints(int n, const int32_t *v) {
+  td_tensor t;
+  td_shape shape = td_shape_vector(n);
+  OK(td_tensor_from(TD_INT32, &shape, v, &t));
+  return t;
+}
+
+/* Elements of the value of `e`, within `error` of those wanted. */
+static inline void world_expect(world *w, td_edge e, int n, const double *want,
+                                double error) {
+  td_tensor t;
+  OK(world_run(w, e, &t));
+  assert_int_equal(td_tensor_count(&t), n);
+  for (int i = 0; i < n; i++) {
+    double got = td_tensor_get_f(&t, i), off = got - want[i];
+    if (!(off <= error && off >= -error))
+      fail_msg("element %d is %.9g, not %.9g", i, got, want[i]);
+  }
+  td_tensor_release(&t);
+}
+
+#endif
