@@ -181,6 +181,9 @@ static inline td_dtype td_edge_dtype(td_edge e) {
 static inline const td_shape *td_edge_shape(td_edge e) {
   return &e.node->out[e.port].shape;
 }
+/* What is known of an int32/int64 scalar or short vector before running: whole
+ * when it is constant, else in part. False when nothing is. */
+bool td_edge_small(td_edge e, td_small *v);
 /* Where an error happened: adds op, node, origin. `s` may be NULL. */
 td_status *td_node_blame(td_status *s, const td_node *n) TD_MUST_USE;
 

@@ -175,6 +175,12 @@ bool td_infer_small(td_infer *c, int i, td_small *v) {
          small_from_shape(td_edge_shape(c->in[i]), v);
 }
 
+bool td_edge_small(td_edge e, td_small *v) {
+  int budget = MAX_HOOKS;
+  td_infer c = {.in = &e, .n_in = 1, .budget = &budget};
+  return td_infer_small(&c, 0, v);
+}
+
 static td_status *shape_from_small(const td_small *v, td_shape *out) {
   td_shape shape = {.rank = v->count};
   if (v->count > TD_MAX_RANK)

@@ -1,0 +1,300 @@
+/* loops.c - control loops, put into the working copy before it is cut.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/plan/loops.h"
+
+#include <stdio.h>
+
+/* ---- settling ------------------------------------------------------------ */
+
+/* A Merge must see its Enter and its NextIteration themselves: a dead Enter
+ * ends the loop at once, and a value kept over the end of an iteration is no
+ * message. One that serves Merges on two devices is doubled. */
+static td_status *bring(td_pass *p, td_node *merge, int i, bool *claimed) {
+  td_node *from = merge->in[i].node, *twin;
+  char name[48];
+  if (!claimed[from->id]) {
+    claimed[from->id] = true;
+    from->placed = merge->placed;
+  }
+  if (from->placed == merge->placed) return NULL;
+  snprintf(name, sizeof name, "_twin_%d_%d", (int)merge->id, i);
+  TD_TRY(td_graph_clone_node(p->graph, from, name, from->in, from->control,
+                             from->n_control, &twin));
+  twin->placed = merge->placed;
+  td_node_set_in(merge, i, (td_edge){twin, merge->in[i].port});
+  return NULL;
+}
+
+static td_status *bring_all(td_pass *p, int32_t n, bool *claimed) {
+  for (int32_t id = 0; id < n; id++) {
+    td_node *m = td_graph_node(p->graph, id);
+    if (m->op->kind != TD_KIND_MERGE) continue;
+    for (int i = 0; i < m->n_in; i++) {
+      td_op_kind kind = m->in[i].node->op->kind;
+      if (kind == TD_KIND_ENTER || kind == TD_KIND_NEXT)
+        TD_TRY(bring(p, m, i, claimed));
+    }
+  }
+  return NULL;
+}
+
+enum { NOWHERE = -1, SEVERAL = -2 };
+
+static void note_user(int32_t *where, const td_node *n, const td_node *user) {
+  int32_t *at = &where[n->id];
+  if (*at == NOWHERE) *at = user->placed;
+  if (*at != user->placed) *at = SEVERAL;
+}
+
+/* Any other Enter goes to the device of all its users: a constant then crosses
+ * once, not in each iteration. */
+static void move_enters(td_pass *p, const bool *claimed, int32_t *where) {
+  int32_t n = td_graph_size(p->graph);
+  for (int32_t id = 0; id < n; id++) where[id] = NOWHERE;
+  for (int32_t id = 0; id < n; id++) {
+    const td_node *user = td_graph_node(p->graph, id);
+    for (int i = 0; i < user->n_in; i++)
+      note_user(where, user->in[i].node, user);
+    for (int i = 0; i < user->n_control; i++)
+      note_user(where, user->control[i], user);
+  }
+  for (int32_t id = 0; id < n; id++) {
+    td_node *e = td_graph_node(p->graph, id);
+    if (e->op->kind == TD_KIND_ENTER && !claimed[id] && where[id] >= 0)
+      e->placed = where[id];
+  }
+}
+
+/* An Exit is dead in all iterations but one: what crosses is what leaves. */
+static void move_exits(td_pass *p) {
+  for (int32_t id = 0; id < td_graph_size(p->graph); id++) {
+    td_node *e = td_graph_node(p->graph, id);
+    if (e->op->kind == TD_KIND_EXIT) e->placed = e->in[0].node->placed;
+  }
+}
+
+td_status *td_loops_settle(td_pass *p) {
+  if (p->n_frames < 2) return NULL;
+  int32_t n = td_graph_size(p->graph);
+  size_t room = 2 * (size_t)n + 1; /* each Merge may double its inputs */
+  bool *claimed = NULL;
+  int32_t *where = NULL;
+  for (int32_t id = 0; id < n; id++)
+    room += (size_t)td_graph_node(p->graph, id)->n_in;
+  claimed = td_alloc_zero(room, sizeof *claimed);
+  where = td_alloc_zero(room, sizeof *where);
+  td_status *s = claimed && where ? bring_all(p, n, claimed) : td_oom();
+  if (td_ok(s)) {
+    for (int32_t id = n; id < td_graph_size(p->graph); id++) claimed[id] = true;
+    move_exits(p);
+    move_enters(p, claimed, where);
+  }
+  td_free(claimed);
+  td_free(where);
+  return s;
+}
+
+/* ---- who takes part ------------------------------------------------------ */
+
+/* By frame and device, as in td_loops. */
+enum { HERE = 1, RECEIVES = 2, NEEDED = 4 };
+
+typedef struct survey {
+  td_pass *p;
+  td_loops *loops;
+  uint8_t *at;
+  td_node **cond; /* by frame: its LoopCond, or NULL */
+} survey;
+
+static uint8_t *part_at(const survey *v, int32_t frame, int32_t device) {
+  return &v->at[(size_t)frame * (size_t)v->loops->n_devices + (size_t)device];
+}
+
+static void note_edge(const survey *v, const td_node *from, const td_node *to) {
+  if (from->placed == to->placed) return;
+  *part_at(v, to->frame, from->placed) |= HERE;
+  *part_at(v, to->frame, to->placed) |= HERE | RECEIVES;
+}
+
+static void look(const survey *v) {
+  for (int32_t id = 0; id < td_graph_size(v->p->graph); id++) {
+    td_node *n = td_graph_node(v->p->graph, id);
+    *part_at(v, n->frame, n->placed) |= HERE;
+    if (n->op->kind == TD_KIND_COND) v->cond[n->frame] = n;
+    for (int i = 0; i < n->n_in; i++) note_edge(v, n->in[i].node, n);
+    for (int i = 0; i < n->n_control; i++) note_edge(v, n->control[i], n);
+  }
+}
+
+static int devices_in(const survey *v, int32_t frame) {
+  int n = 0;
+  for (int32_t d = 0; d < v->loops->n_devices; d++)
+    n += (*part_at(v, frame, d) & HERE) != 0;
+  return n;
+}
+
+/* The LoopCond's device turns by itself, unless it has only parts of the loop
+ * that receive. Inner loops come after outer ones in the list. */
+static void decide(const survey *v) {
+  for (int32_t f = v->loops->n_frames; f-- > 1;) {
+    bool several = devices_in(v, f) > 1;
+    for (int32_t d = 0; d < v->loops->n_devices; d++) {
+      uint8_t *at = part_at(v, f, d);
+      bool owner = v->cond[f] && v->cond[f]->placed == d;
+      if (several && (*at & HERE) && (!owner || (*at & RECEIVES)))
+        *at |= NEEDED;
+      if (*at & NEEDED) *part_at(v, v->p->frames[f].parent, d) |= HERE | NEEDED;
+    }
+  }
+}
+
+/* ---- building ------------------------------------------------------------ */
+
+typedef struct loop {
+  const survey *v;
+  int32_t frame, device;
+  td_node *enter, *merge, *cond, *go, *next;
+} loop;
+
+/* Begins "_cloop_<frame>_<device>/<op>". */
+static void start(td_build *b, const loop *l, const char *op, char name[64]) {
+  snprintf(name, 64, "_cloop_%d_%d/%s", (int)l->frame, (int)l->device, op);
+  td_build_init(b, l->v->p->graph, op, name);
+  b->exact_name = true;
+}
+
+static td_status *finish(td_build *b, const loop *l, int32_t frame,
+                         td_node **out) {
+  TD_TRY(td_build_node(b, out));
+  (*out)->placed = l->device;
+  (*out)->frame = frame;
+  return NULL;
+}
+
+static td_status *add_const(const loop *l, td_edge *out) {
+  char name[64];
+  td_tensor zero;
+  td_node *n;
+  snprintf(name, sizeof name, "_cloop_%d_%d/Const", (int)l->frame,
+           (int)l->device);
+  TD_TRY(td_tensor_scalar_f(TD_FLOAT32, 0, &zero));
+  td_status *s = td_pass_const(l->v->p->graph, name, &zero, l->device, &n);
+  td_tensor_release(&zero);
+  if (td_ok(s)) *out = (td_edge){n, 0};
+  return s;
+}
+
+static td_status *add_enter(loop *l) {
+  const td_frame *f = &l->v->p->frames[l->frame];
+  td_build b;
+  char name[64];
+  td_edge from = {td_loops_trigger(l->v->loops, f->parent, l->device), 0};
+  if (!from.node) TD_TRY(add_const(l, &from));
+  start(&b, l, "Enter", name);
+  td_build_in(&b, from);
+  td_build_attr(&b, "frame_name", td_attr_string(f->name));
+  td_build_attr(&b, "parallel_iterations", td_attr_int(f->parallel));
+  return finish(&b, l, f->parent, &l->enter);
+}
+
+static td_status *add_merge(loop *l) {
+  td_build b;
+  char name[64];
+  start(&b, l, "Merge", name);
+  td_build_list(&b, (td_edge[]){{l->enter, 0}, {NULL, 0}}, 2);
+  return finish(&b, l, l->frame, &l->merge);
+}
+
+/* Those of this device that asked the far LoopCond ask the near one. */
+static void take_over(const loop *l, td_node *far) {
+  const td_graph *g = l->v->p->graph;
+  for (int32_t id = 0; id < td_graph_size(g); id++) {
+    td_node *n = td_graph_node(g, id);
+    if (n->placed != l->device || n == l->cond) continue;
+    for (int i = 0; i < n->n_in; i++)
+      if (n->in[i].node == far) td_node_set_in(n, i, (td_edge){l->cond, 0});
+    for (int i = 0; i < n->n_control; i++)
+      if (n->control[i] == far) n->control[i] = l->cond;
+  }
+}
+
+static td_status *add_cond(loop *l, td_node *far) {
+  td_build b;
+  char name[64];
+  l->cond = far;
+  if (far->placed == l->device) return NULL;
+  start(&b, l, "LoopCond", name);
+  td_build_in(&b, (td_edge){far, 0});
+  TD_TRY(finish(&b, l, l->frame, &l->cond));
+  l->cond->may_die = far->may_die;
+  take_over(l, far);
+  return NULL;
+}
+
+static td_status *add_turn(loop *l) {
+  td_build b;
+  char name[64];
+  start(&b, l, "Switch", name);
+  td_build_in(&b, (td_edge){l->merge, 0});
+  td_build_in(&b, (td_edge){l->cond, 0});
+  TD_TRY(finish(&b, l, l->frame, &l->go));
+  l->go->may_die = l->cond->may_die;
+  start(&b, l, "NextIteration", name);
+  td_build_in(&b, (td_edge){l->go, 1});
+  TD_TRY(finish(&b, l, l->frame, &l->next));
+  l->next->may_die = true;
+  return td_graph_back_edge(l->merge, 1, (td_edge){l->next, 0});
+}
+
+static td_status *add_loop(const survey *v, int32_t frame, int32_t device,
+                           td_node **trigger) {
+  loop l = {.v = v, .frame = frame, .device = device};
+  TD_TRY(add_enter(&l));
+  *trigger = l.enter;
+  if (!v->cond[frame]) return NULL; /* a frame that does not turn */
+  TD_TRY(add_merge(&l));
+  *trigger = l.merge;
+  TD_TRY(add_cond(&l, v->cond[frame]));
+  td_pass_log(v->p, "control loop for frame \"%s\" on device %d",
+              v->p->frames[frame].name, (int)device);
+  return add_turn(&l);
+}
+
+static td_status *add_loops(const survey *v) {
+  size_t n = (size_t)v->loops->n_devices;
+  for (int32_t f = 1; f < v->loops->n_frames; f++)
+    for (int32_t d = 0; d < v->loops->n_devices; d++)
+      if (*part_at(v, f, d) & NEEDED)
+        TD_TRY(
+            add_loop(v, f, d, &v->loops->trigger[(size_t)f * n + (size_t)d]));
+  return NULL;
+}
+
+td_status *td_loops_add(td_pass *p, td_loops *out) {
+  *out = (td_loops){.n_frames = p->n_frames,
+                    .n_devices = p->request->n_devices,
+                    .first = td_graph_size(p->graph)};
+  size_t cells;
+  if (p->n_frames < 2 || out->n_devices < 2) return NULL;
+  if (!td_mul((size_t)p->n_frames, (size_t)out->n_devices, &cells))
+    return td_oom();
+  survey v = {.p = p, .loops = out};
+  v.at = td_alloc_zero(cells, sizeof *v.at);
+  v.cond = td_alloc_zero((size_t)p->n_frames, sizeof *v.cond);
+  out->trigger = td_alloc_zero(cells, sizeof(td_node *));
+  td_status *s = v.at && v.cond && out->trigger ? NULL : td_oom();
+  if (td_ok(s)) {
+    look(&v);
+    decide(&v);
+    s = add_loops(&v);
+  }
+  td_free(v.at);
+  td_free(v.cond);
+  return s;
+}
+
+void td_loops_deinit(td_loops *l) {
+  td_free(l->trigger);
+  l->trigger = NULL;
+}

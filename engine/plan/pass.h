@@ -1,0 +1,94 @@
+/* pass.h - what the passes of the planner share. Inside engine/plan only.
+ *
+ * A plan is made on a graph of its own, the working copy, which every pass
+ * leaves valid. Nodes that must not go, whatever else becomes of the graph, are
+ * its roots: fetches, targets, and all that has a state. That a stateful node
+ * stays although nobody needs its result any more keeps runs with and without
+ * the exact passes alike: its queue, stream or variable moves on all the same.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_PASS_H
+#define TD_PASS_H
+
+#include "engine/base/vec.h"
+#include "engine/plan/plan.h"
+
+typedef struct td_pass {
+  const td_plan_request *request;
+  td_plan *plan;          /* being made */
+  td_graph *graph;        /* the working copy; owned */
+  const td_frames *whole; /* of the user's graph, while it is locked; NULL when
+                             it fails the check as a whole */
+  td_frame *frames; /* [0] the root; node->frame counts them. Owned, its names
+                       and nodes are that graph's */
+  int32_t n_frames;
+  int32_t client;       /* index of the device where feeds enter and fetches
+                           leave: host code can touch its memory */
+  td_node **targets;    /* nodes of the working copy; owned */
+  td_str *log;          /* what the pass changed and why; NULL: nobody asked */
+  int32_t dumped;       /* graphs written so far */
+  TD_VEC(char *) edges; /* names of the rendezvous edges; owned */
+} td_pass;
+
+/* The passes, in order. */
+td_status *td_prune(td_pass *p) TD_MUST_USE; /* under the user graph's lock */
+td_status *td_fold(td_pass *p) TD_MUST_USE;
+td_status *td_cse(td_pass *p) TD_MUST_USE;
+td_status *td_gate(td_pass *p) TD_MUST_USE;
+td_status *td_partition(td_pass *p) TD_MUST_USE;
+/* Fills node->order of a part; what it costs does not depend on other parts. */
+td_status *td_schedule(td_graph *g) TD_MUST_USE;
+
+/* Drops what no root needs any more (prune.c). */
+td_status *td_prune_sweep(td_pass *p) TD_MUST_USE;
+/* By node id: must it stay? Caller owns *out (td_free). */
+td_status *td_pass_roots(const td_pass *p, bool **out) TD_MUST_USE;
+/* A line for the dump. Costs nothing when nobody asked. */
+void td_pass_log(td_pass *p, const char *fmt, ...) TD_PRINTF(2, 3);
+/* A Const of the working copy, in the root, for device `placed`. */
+td_status *td_pass_const(td_graph *g, const char *name, const td_tensor *value,
+                         int32_t placed, td_node **out) TD_MUST_USE;
+
+/* ---- the placer's side for plan.c (place.c) ---- */
+
+/* As td_placer_extend, but a node that cannot be placed is no error: only
+ * those who need it fail, with td_placer_why_not. */
+td_status *td_placer_grow(td_placer *p, td_graph *g) TD_MUST_USE;
+td_status *td_placer_why_not(const td_placer *p, const td_node *n) TD_MUST_USE;
+/* The frames of the whole graph, checked once a version. *out is NULL when the
+ * graph as a whole fails the check (a loop half built). Borrowed; valid until
+ * the next call. */
+td_status *td_placer_frames(td_placer *p, td_graph *g,
+                            const td_frames **out) TD_MUST_USE;
+
+/* ---- who uses a node (uses.c) ---- */
+
+typedef struct td_use {
+  int32_t node; /* id of the consumer */
+  int32_t in;   /* which of its inputs, -1: a control input */
+} td_use;
+
+/* The uses of node `id` are at[begin[id]] to at[begin[id + 1] - 1]. */
+typedef struct td_uses {
+  int32_t *begin;
+  td_use *at;
+} td_uses;
+
+td_status *td_uses_init(const td_graph *g, td_uses *out) TD_MUST_USE;
+void td_uses_deinit(td_uses *u);
+
+/* ---- dumps (dump.c) ---- */
+
+/* Begins the log of a pass; nothing without request->dump. */
+td_status *td_dump_begin(td_pass *p) TD_MUST_USE;
+/* Writes graph and log, and empties the log. */
+td_status *td_dump_graph(td_pass *p, const char *pass,
+                         const td_graph *g) TD_MUST_USE;
+void td_dump_end(td_pass *p);
+
+/* Can what output `port` gives be dead? */
+static inline bool td_edge_may_die(td_edge e) {
+  return e.node->may_die || e.node->op->kind == TD_KIND_SWITCH;
+}
+
+#endif

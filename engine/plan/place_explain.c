@@ -1,0 +1,220 @@
+/* place_explain.c - why a node is where it is, or nowhere.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "engine/plan/place.h"
+
+/* ---- names --------------------------------------------------------------- */
+
+/* Are all devices of one task, so that type and number tell them apart? */
+static bool one_task(const td_placer *p) {
+  const td_device_name *a = &p->devices[0]->parsed;
+  for (int i = 1; i < p->n_devices; i++) {
+    const td_device_name *b = &p->devices[i]->parsed;
+    if (strcmp(a->job, b->job) != 0 || a->task != b->task ||
+        a->replica != b->replica)
+      return false;
+  }
+  return true;
+}
+
+static void add_device(const td_placer *p, int32_t device, td_str *out) {
+  const td_device *d = p->devices[device];
+  if (one_task(p))
+    td_str_addf(out, "%s:%d", d->type, (int)d->index);
+  else
+    td_str_add(out, d->name);
+}
+
+static void add_devices(const td_placer *p, td_str *out) {
+  enum { SHOWN = 16 };
+  for (int i = 0; i < p->n_devices && i < SHOWN; i++) {
+    if (i) td_str_add(out, ", ");
+    add_device(p, i, out);
+  }
+  if (p->n_devices > SHOWN) td_str_add(out, ", ...");
+}
+
+/* MatMul "y" (train.lua:3) */
+static void add_node(const td_node *n, td_str *out) {
+  td_str_addf(out, "%s \"%s\"", n->op->type, n->name);
+  if (n->origin[0]) td_str_addf(out, " (%s)", n->origin);
+}
+
+static void add_wish(const td_placer *p, int32_t wish, td_str *out) {
+  td_str_add(out, "asks for \"");
+  td_device_name_print(&p->wishes.at[wish], out);
+  td_str_addc(out, '"');
+}
+
+static void add_kinds(const td_placer *p, uint32_t kinds, td_str *out) {
+  const char *comma = "";
+  for (int k = 0; k < p->n_kinds; k++) {
+    if (!(kinds >> k & 1)) continue;
+    td_str_addf(out, "%s%s", comma, p->kinds[k]);
+    comma = ", ";
+  }
+}
+
+/* ---- errors -------------------------------------------------------------- */
+
+static td_status *error_from(td_str *text, const td_node *n) {
+  td_status *s = text->failed
+                     ? td_oom()
+                     : td_error(TD_INVALID_ARGUMENT, "%s", td_str_c(text));
+  td_str_deinit(text);
+  return td_node_blame(s, n);
+}
+
+/* What the side holds to: its device, its wish, or where it has kernels. */
+static void add_side(const td_placer *p, const td_bid *side, bool kinds,
+                     td_str *out) {
+  if (kinds && side->device < 0) {
+    td_str_add(out, "has kernels for ");
+    add_kinds(p, side->kinds, out);
+    td_str_add(out, " only");
+  } else if (side->device >= 0) {
+    td_str_add(out, "is on ");
+    add_device(p, side->device, out);
+    td_str_add(out, " for good");
+  } else if (side->wish >= 0) {
+    add_wish(p, side->wish, out);
+  } else {
+    td_str_add(out, "has no wish");
+  }
+}
+
+td_status *td_place_conflict(const td_placer *p, const td_graph *g,
+                             const td_node *n, const td_bid *a,
+                             const td_bid *b) {
+  bool kinds = (a->kinds & b->kinds) == 0 ||
+               (b->device >= 0 && !(a->kinds >> p->kind_of[b->device] & 1)) ||
+               (a->device >= 0 && !(b->kinds >> p->kind_of[a->device] & 1));
+  td_str text = {0};
+  if (a->node == n->id) {
+    td_str_add(&text, "it ");
+  } else {
+    td_str_add(&text, "it must be with ");
+    add_node(td_graph_node(g, a->node), &text);
+    td_str_add(&text, ", which ");
+  }
+  add_side(p, a, kinds, &text);
+  td_str_add(&text, ", and must be with ");
+  add_node(td_graph_node(g, b->node), &text);
+  td_str_add(&text, ", which ");
+  add_side(p, b, kinds, &text);
+  td_str_add(&text, "; what shares a resource shares a device");
+  return error_from(&text, n);
+}
+
+/* No kernel anywhere: the registry knows best what there is. */
+static td_status *no_kernel(const td_placer *p, const td_node *n) {
+  const td_kernel_def *def;
+  td_status *s = td_kernel_find(n, p->kinds[0], &def);
+  if (td_ok(s)) s = td_error(TD_NOT_FOUND, "no device has a kernel for it");
+  return td_node_blame(s, n);
+}
+
+td_status *td_place_none(const td_placer *p, const td_graph *g,
+                         const td_node *n) {
+  const td_place *e = &p->at.at[n->id];
+  td_str text = {0};
+  if (e->kinds == 0) return no_kernel(p, n);
+  bool exists = false;
+  for (int i = 0; i < p->n_devices && e->wish >= 0; i++)
+    exists |=
+        td_device_name_matches(&p->wishes.at[e->wish], &p->devices[i]->parsed);
+  const td_node *who = td_graph_node(g, e->wisher);
+  if (who != n) {
+    td_str_add(&text, "it must be with ");
+    add_node(who, &text);
+    td_str_add(&text, ", which ");
+  } else {
+    td_str_add(&text, "it ");
+  }
+  if (e->wish >= 0) add_wish(p, e->wish, &text);
+  if (exists) {
+    td_str_add(&text, ", where there is no kernel; there are kernels for ");
+    add_kinds(p, e->kinds, &text);
+  } else {
+    td_str_add(&text, ", and there is no such device");
+  }
+  td_str_add(&text, "; devices: ");
+  add_devices(p, &text);
+  return error_from(&text, n);
+}
+
+/* ---- explaining ---------------------------------------------------------- */
+
+static void add_asked(const td_placer *p, const td_graph *g, int32_t id,
+                      td_str *out) {
+  const td_place *e = &p->at.at[id];
+  if (e->wisher != id) {
+    add_node(td_graph_node(g, e->wisher), out);
+    td_str_addc(out, ' ');
+  }
+  add_wish(p, e->wish, out);
+}
+
+/* A member's own wish may have given way. */
+static void add_group(const td_placer *p, const td_graph *g, int32_t id,
+                      int32_t first, td_str *out) {
+  int32_t wish = p->at.at[id].wish, device = p->at.at[first].device;
+  td_str_addf(out, "colocated with %s", td_graph_node(g, first)->name);
+  if (wish < 0 || device < 0 ||
+      td_device_name_matches(&p->wishes.at[wish], &p->devices[device]->parsed))
+    return;
+  td_str_add(out, ", though it ");
+  add_wish(p, wish, out);
+}
+
+static void add_reason(const td_placer *p, const td_graph *g, int32_t id,
+                       td_str *out) {
+  const td_place *e = &p->at.at[id];
+  switch (e->why) {
+  case TD_PLACE_DEFAULT:
+    td_str_add(out, "the default device");
+    break;
+  case TD_PLACE_ASKED:
+    add_asked(p, g, id, out);
+    break;
+  case TD_PLACE_INPUT:
+    td_str_addf(out, "with its input %s", td_graph_node(g, e->with)->name);
+    break;
+  case TD_PLACE_CONSUMER:
+    td_str_addf(out, "with its consumer %s", td_graph_node(g, e->with)->name);
+    break;
+  case TD_PLACE_ABLE:
+    td_str_add(out, "the first device with a kernel for it");
+    break;
+  case TD_PLACE_SOFT:
+    add_asked(p, g, id, out);
+    td_str_add(out, ", which cannot be had");
+    break;
+  default:
+    break;
+  }
+}
+
+void td_placer_explain(const td_placer *p, const td_graph *g, td_str *out) {
+  for (int32_t id = 0; id < p->n && id < td_graph_size(g); id++) {
+    const td_node *n = td_graph_node(g, id);
+    int32_t first = td_place_first(p, id);
+    const td_place *group = &p->at.at[first];
+    td_str_addf(out, "%s (%s) -> ", n->op->type, n->name);
+    if (group->device < 0) {
+      const char *why =
+          group->error < 0 ? "" : td_status_message(p->errors.at[group->error]);
+      td_str_addf(out, "nowhere: %s\n", why);
+      continue;
+    }
+    add_device(p, group->device, out);
+    td_str_add(out, ": ");
+    if (first != id)
+      add_group(p, g, id, first, out);
+    else
+      add_reason(p, g, id, out);
+    td_str_addc(out, '\n');
+  }
+}

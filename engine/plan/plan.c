@@ -1,0 +1,191 @@
+/* plan.c - from a request to one graph per device.
+ *
+ * Only the first step looks at the user's graph, under its lock: new nodes are
+ * placed, control flow is checked, what is needed is copied. Everything after
+ * works on the copy. A mistake in a part of the user's graph that this request
+ * does not need (an impossible device, a loop half built) does not stop it.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/plan/plan.h"
+
+#include <string.h>
+
+#include "engine/plan/pass.h"
+
+/* ---- passes -------------------------------------------------------------- */
+
+static const struct {
+  const char *name;
+  unsigned bit; /* 0: always runs */
+  td_status *(*run)(td_pass *p);
+} passes[] = {
+    {"fold", TD_PASS_FOLD, td_fold},
+    {"cse", TD_PASS_CSE, td_cse},
+    {"gate", TD_PASS_GATE, td_gate},
+    {"schedule", TD_PASS_SCHEDULE, NULL}, /* runs on the parts */
+};
+
+unsigned td_pass_parse(const char *name) {
+  for (size_t i = 0; i < TD_COUNT(passes); i++)
+    if (strcmp(passes[i].name, name) == 0) return passes[i].bit;
+  return 0;
+}
+
+void td_pass_log(td_pass *p, const char *fmt, ...) {
+  if (!p->log) return;
+  va_list args;
+  va_start(args, fmt);
+  td_str_addv(p->log, fmt, args);
+  va_end(args);
+  td_str_addc(p->log, '\n');
+}
+
+td_status *td_pass_roots(const td_pass *p, bool **out) {
+  int32_t n = td_graph_size(p->graph);
+  bool *root = td_alloc_zero((size_t)n + 1, sizeof *root);
+  if (!root) return td_oom();
+  for (int32_t id = 0; id < n; id++) {
+    const td_node *node = td_graph_node(p->graph, id);
+    root[id] =
+        node->op->kind == TD_KIND_RETVAL || (node->op->flags & TD_STATEFUL);
+  }
+  for (int i = 0; i < p->request->n_targets; i++)
+    root[p->targets[i]->id] = true;
+  *out = root;
+  return NULL;
+}
+
+td_status *td_pass_const(td_graph *g, const char *name, const td_tensor *value,
+                         int32_t placed, td_node **out) {
+  td_build b;
+  td_build_init(&b, g, "Const", name);
+  b.exact_name = true;
+  td_build_attr(&b, "value", td_attr_tensor(value));
+  td_build_attr(&b, "dtype", td_attr_type(value->dtype));
+  TD_TRY(td_build_node(&b, out));
+  (*out)->placed = placed;
+  return NULL;
+}
+
+/* After a pass: the dump, and the check that nothing was broken. */
+static td_status *look_at(td_pass *p, const char *pass, const td_graph *g) {
+  TD_TRY(td_dump_graph(p, pass, g));
+  td_status *s = p->request->verify ? td_graph_verify(g) : NULL;
+  if (td_ok(s) || td_status_code(s) == TD_RESOURCE_EXHAUSTED) return s;
+  td_status *where =
+      td_error(TD_INTERNAL, "the graph is broken after pass %s: %s", pass,
+               td_status_message(s));
+  td_status_release(s);
+  return where;
+}
+
+/* ---- the user's graph ---------------------------------------------------- */
+
+static td_status *keep_frames(td_pass *p, const td_frames *all) {
+  size_t n = (size_t)all->count;
+  p->frames = td_alloc_zero(n, sizeof *p->frames);
+  if (!p->frames) return td_oom();
+  memcpy(p->frames, all->at, n * sizeof *p->frames);
+  p->n_frames = all->count;
+  return NULL;
+}
+
+static td_status *take_copy(td_pass *p) {
+  const td_plan_request *r = p->request;
+  td_graph_lock(r->graph);
+  td_status *s = td_placer_grow(r->placer, r->graph);
+  if (td_ok(s)) s = td_placer_frames(r->placer, r->graph, &p->whole);
+  if (td_ok(s) && p->whole) s = keep_frames(p, p->whole);
+  if (td_ok(s)) s = td_prune(p);
+  p->whole = NULL;
+  td_graph_unlock(r->graph);
+  if (td_ok(s) && !p->frames) { /* the mistake may be elsewhere */
+    td_frames mine;
+    s = td_frames_check(p->graph, &mine);
+    if (td_ok(s)) s = keep_frames(p, &mine);
+    td_frames_free(&mine);
+  }
+  return s;
+}
+
+/* ---- the parts ----------------------------------------------------------- */
+
+/* Frames are numbered anew in each part; deadness is carried by notes of the
+ * _Recvs. A part without control flow has neither. */
+static td_status *settle_frames(td_graph *g) {
+  bool flow = false;
+  for (int32_t id = 0; id < td_graph_size(g) && !flow; id++) {
+    const td_node *n = td_graph_node(g, id);
+    flow = n->op->kind == TD_KIND_SWITCH || n->op->kind == TD_KIND_ENTER ||
+           td_node_bool(n, "_may_die");
+  }
+  if (!flow) return NULL;
+  td_frames frames;
+  TD_TRY(td_frames_check(g, &frames));
+  td_frames_free(&frames);
+  return NULL;
+}
+
+static td_status *finish_part(td_pass *p, td_part *part) {
+  const td_plan_request *r = p->request;
+  TD_TRY(settle_frames(part->graph));
+  for (int32_t id = 0; id < td_graph_size(part->graph); id++)
+    td_graph_node(part->graph, id)->order = id;
+  if (r->passes & TD_PASS_SCHEDULE) TD_TRY(td_schedule(part->graph));
+  return look_at(p, "part", part->graph);
+}
+
+/* ---- the plan ------------------------------------------------------------ */
+
+static td_status *run_passes(td_pass *p) {
+  td_plan *plan = p->plan;
+  TD_TRY(td_dump_begin(p));
+  TD_TRY(take_copy(p));
+  TD_TRY(look_at(p, "prune", p->graph));
+  for (size_t i = 0; i < TD_COUNT(passes); i++) {
+    if (!passes[i].run || !(p->request->passes & passes[i].bit)) continue;
+    TD_TRY(passes[i].run(p));
+    TD_TRY(look_at(p, passes[i].name, p->graph));
+  }
+  TD_TRY(td_partition(p));
+  for (int i = 0; i < plan->n_parts; i++)
+    TD_TRY(finish_part(p, &plan->parts[i]));
+  return NULL;
+}
+
+static int32_t client_of(const td_plan_request *r) {
+  for (int i = 0; i < r->n_devices; i++)
+    if (td_device_on_host(r->devices[i])) return i;
+  return 0;
+}
+
+td_status *td_plan_new(const td_plan_request *r, td_plan **out) {
+  td_pass p = {.request = r, .client = client_of(r)};
+  *out = NULL;
+  p.plan = td_alloc_zero(1, sizeof *p.plan);
+  if (!p.plan) return td_oom();
+  td_status *s = run_passes(&p);
+  p.plan->edge_names = p.edges.at;
+  p.plan->n_edges = (int32_t)p.edges.len;
+  td_graph_release(p.graph);
+  td_free(p.frames);
+  td_free(p.targets);
+  td_dump_end(&p);
+  if (td_ok(s))
+    *out = p.plan;
+  else
+    td_plan_free(p.plan);
+  return s;
+}
+
+void td_plan_free(td_plan *p) {
+  if (!p) return;
+  for (int i = 0; i < p->n_parts; i++) {
+    td_graph_release(p->parts[i].graph);
+    td_device_release(p->parts[i].device);
+  }
+  for (int32_t i = 0; i < p->n_edges; i++) td_free(p->edge_names[i]);
+  td_free(p->edge_names);
+  td_free(p->parts);
+  td_free(p);
+}

@@ -1,0 +1,429 @@
+/* prune.c - the part of the user's graph that fetches and targets need.
+ *
+ * A walk against the edges, from fetches and targets, that stops where an edge
+ * is fed; then a copy, in the order of the user's graph, with an _Arg for each
+ * fed edge in use and a _Retval for each fetch (in a partial run: a _Recv from
+ * the client and a _Send to it). A loop's nodes reach one another through its
+ * back edges, so that a loop is copied whole or not at all. The walk is breadth
+ * first: the path in an error is a shortest one.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "engine/plan/link.h"
+
+/* Values of `via`; ROOT - i is fetch i, then come the targets. */
+enum { UNSEEN = -1, ROOT = -2 };
+/* Values of `where`. */
+enum { NOWHERE = -1, SEVERAL = -2 };
+
+typedef struct prune {
+  td_pass *p;
+  const td_plan_request *r;
+  int32_t n;        /* nodes of the user's graph */
+  int32_t *fed;     /* by node id: its first feed + 1, 0: none */
+  int32_t *fed_too; /* by feed: the next feed of that node + 1 */
+  bool *used;       /* by feed: somebody needs it */
+  int32_t *via;     /* by node id: the node that needs it */
+  int32_t *queue;   /* nodes seen, in order */
+  int32_t seen;
+  td_node **copy; /* by node id */
+  td_node **arg;  /* by feed: its _Arg or _Recv */
+  int32_t *where; /* by feed: the device of those who use it */
+  TD_VEC(td_edge) in;
+  TD_VEC(td_node *) control;
+} prune;
+
+static void prune_deinit(prune *t) {
+  td_free(t->fed);
+  td_free(t->fed_too);
+  td_free(t->used);
+  td_free(t->via);
+  td_free(t->queue);
+  td_free(t->copy);
+  td_free(t->arg);
+  td_free(t->where);
+  td_vec_free(&t->in);
+  td_vec_free(&t->control);
+}
+
+static td_status *prune_init(prune *t, td_pass *p) {
+  const td_plan_request *r = p->request;
+  size_t n = (size_t)td_graph_size(r->graph), feeds = (size_t)r->n_feeds;
+  *t = (prune){.p = p, .r = r, .n = (int32_t)n};
+  t->fed = td_alloc_zero(n + 1, sizeof *t->fed);
+  t->fed_too = td_alloc_zero(feeds + 1, sizeof *t->fed_too);
+  t->used = td_alloc_zero(feeds + 1, sizeof *t->used);
+  t->via = td_alloc_zero(n + 1, sizeof *t->via);
+  t->queue = td_alloc_zero(n + 1, sizeof *t->queue);
+  t->copy = td_alloc_zero(n + 1, sizeof *t->copy);
+  t->arg = td_alloc_zero(feeds + 1, sizeof *t->arg);
+  t->where = td_alloc_zero(feeds + 1, sizeof *t->where);
+  if (!t->fed || !t->fed_too || !t->used || !t->via || !t->queue || !t->copy ||
+      !t->arg || !t->where)
+    return td_oom();
+  for (size_t i = 0; i < n; i++) t->via[i] = UNSEEN;
+  for (size_t i = 0; i < feeds; i++) t->where[i] = NOWHERE;
+  return NULL;
+}
+
+/* ---- what was asked for -------------------------------------------------- */
+
+static td_status *check_edge(const prune *t, td_edge e, const char *what,
+                             int i) {
+  if (!e.node || e.node->graph != t->r->graph)
+    return td_error(TD_INVALID_ARGUMENT, "%s %d is of another graph", what, i);
+  if (e.port < 0 || e.port >= e.node->n_out)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "%s %d is output %d of \"%s\", a %s with %d", what, i,
+                    e.port, e.node->name, e.node->op->type, e.node->n_out);
+  return NULL;
+}
+
+/* A value inside a loop is there many times, or never: it can neither be given
+ * nor taken. */
+static td_status *check_outside(const prune *t, td_edge e, bool feed) {
+  const td_frames *all = t->p->whole;
+  if (!all || all->beyond[e.node->id] == 0) return NULL;
+  return td_node_blame(
+      td_error(TD_INVALID_ARGUMENT,
+               "\"%s:%d\" is inside the loop \"%s\" and cannot be %s: it has a "
+               "value in each iteration; %s",
+               e.node->name, e.port, all->at[all->beyond[e.node->id]].name,
+               feed ? "fed" : "fetched",
+               feed ? "feed what enters the loop"
+                    : "fetch what leaves the loop"),
+      e.node);
+}
+
+static int32_t feed_of(const prune *t, td_edge e) {
+  for (int32_t f = t->fed[e.node->id]; f; f = t->fed_too[f - 1])
+    if (t->r->feeds[f - 1].port == e.port) return f - 1;
+  return -1;
+}
+
+static td_status *take_feeds(prune *t) {
+  for (int i = 0; i < t->r->n_feeds; i++) {
+    td_edge e = t->r->feeds[i];
+    TD_TRY(check_edge(t, e, "feed", i));
+    TD_TRY(check_outside(t, e, true));
+    if (feed_of(t, e) >= 0)
+      return td_error(TD_INVALID_ARGUMENT, "\"%s:%d\" is fed twice",
+                      e.node->name, e.port);
+    t->fed_too[i] = t->fed[e.node->id];
+    t->fed[e.node->id] = i + 1;
+  }
+  return NULL;
+}
+
+/* ---- a placeholder that is not fed --------------------------------------- */
+
+static void add_node(td_str *text, const td_node *n) {
+  td_str_add(text, n->name);
+  if (n->origin[0]) td_str_addf(text, " (%s)", n->origin);
+}
+
+/* "loss <- sub <- x"; a long way is cut in the middle. */
+static td_status *add_path(const prune *t, const td_node *x, td_str *text) {
+  enum { ENDS = 6 };
+  TD_VEC(int32_t) way = {0};
+  bool room = true;
+  for (int32_t id = x->id; id >= 0 && room; id = t->via[id])
+    room = td_vec_push(&way, id);
+  for (size_t i = way.len; room && i-- > 0;) {
+    if (i >= ENDS && i < way.len - ENDS) {
+      td_str_addf(text, " <- ... %zu more", way.len - 2 * ENDS);
+      i = ENDS;
+      continue;
+    }
+    if (i + 1 < way.len) td_str_add(text, " <- ");
+    add_node(text, td_graph_node(t->r->graph, way.at[i]));
+  }
+  td_vec_free(&way);
+  return room && !text->failed ? NULL : td_oom();
+}
+
+static td_status *not_fed(const prune *t, const td_node *x) {
+  td_str text = {0};
+  td_shape_text shape;
+  int32_t root = x->id;
+  while (root >= 0) root = t->via[root];
+  int i = ROOT - root;
+  td_str_add(&text, i < t->r->n_fetches ? "fetch \"" : "target \"");
+  if (i < t->r->n_fetches)
+    td_str_addf(&text, "%s:%d", t->r->fetches[i].node->name,
+                t->r->fetches[i].port);
+  else
+    td_str_add(&text, t->r->targets[i - t->r->n_fetches]->name);
+  td_str_addf(
+      &text,
+      "\" needs placeholder \"%s\" (%s %s), which is not fed; path: ", x->name,
+      td_dtype_name(x->out[0].dtype), td_shape_str(&x->out[0].shape, &shape));
+  td_status *s = add_path(t, x, &text);
+  if (td_ok(s)) s = td_error(TD_INVALID_ARGUMENT, "%s", td_str_c(&text));
+  td_str_deinit(&text);
+  return td_node_blame(s, x);
+}
+
+/* ---- the walk ------------------------------------------------------------ */
+
+static void want(prune *t, const td_node *n, int32_t via) {
+  if (t->via[n->id] != UNSEEN) return;
+  t->via[n->id] = via;
+  t->queue[t->seen++] = n->id;
+}
+
+/* True when a feed stands for the edge. */
+static bool take_fed(prune *t, td_edge e) {
+  int32_t f = feed_of(t, e);
+  if (f >= 0) t->used[f] = true;
+  return f >= 0;
+}
+
+/* "After placeholder x" means after it was fed. */
+static bool fed_control(const prune *t, const td_node *before) {
+  return before->op->kind == TD_KIND_PLACEHOLDER && t->fed[before->id];
+}
+
+static td_status *want_roots(prune *t) {
+  const td_plan_request *r = t->r;
+  for (int i = 0; i < r->n_fetches; i++) {
+    TD_TRY(check_edge(t, r->fetches[i], "fetch", i));
+    TD_TRY(check_outside(t, r->fetches[i], false));
+    if (!take_fed(t, r->fetches[i])) want(t, r->fetches[i].node, ROOT - i);
+  }
+  for (int i = 0; i < r->n_targets; i++) {
+    if (!r->targets[i] || r->targets[i]->graph != r->graph)
+      return td_error(TD_INVALID_ARGUMENT, "target %d is of another graph", i);
+    want(t, r->targets[i], ROOT - r->n_fetches - i);
+  }
+  return NULL;
+}
+
+static td_status *walk(prune *t) {
+  TD_TRY(want_roots(t));
+  for (int32_t k = 0; k < t->seen; k++) {
+    const td_node *n = td_graph_node(t->r->graph, t->queue[k]);
+    if (n->op->kind == TD_KIND_PLACEHOLDER) return not_fed(t, n);
+    if (n->placed < 0) return td_placer_why_not(t->r->placer, n);
+    for (int i = 0; i < n->n_in; i++)
+      if (n->in[i].node && !take_fed(t, n->in[i]))
+        want(t, n->in[i].node, n->id);
+    for (int i = 0; i < n->n_control; i++) {
+      if (fed_control(t, n->control[i]))
+        t->used[t->fed[n->control[i]->id] - 1] = true;
+      else
+        want(t, n->control[i], n->id);
+    }
+  }
+  t->p->plan->pruned = t->n - t->seen;
+  return NULL;
+}
+
+/* ---- the copy ------------------------------------------------------------ */
+
+static td_link client_link(const prune *t, td_edge value, int32_t placed) {
+  const td_device *d = t->r->devices[placed];
+  return (td_link){.from = d, .to = d, .client = true, .value = value};
+}
+
+/* An _Arg or, with `input`, a _Retval for edge `e` of the user's graph. Ends
+ * `name`. */
+static td_status *add_end(prune *t, const char *op, td_str *name, td_edge e,
+                          const td_edge *input, int index, td_node **out) {
+  td_build b;
+  td_build_init(&b, t->p->graph, op, td_str_c(name));
+  b.exact_name = true;
+  b.origin = e.node->origin;
+  if (input) td_build_in(&b, *input);
+  td_build_attr(&b, "T", td_attr_type(td_edge_dtype(e)));
+  td_build_attr(&b, "index", td_attr_int(index));
+  td_status *s = NULL;
+  if (name->failed) {
+    td_build_drop(&b);
+    s = td_oom();
+  } else {
+    s = td_build_node(&b, out);
+  }
+  td_str_deinit(name);
+  return s;
+}
+
+static td_status *add_arg(prune *t, int i) {
+  td_edge e = t->r->feeds[i];
+  td_str name = {0};
+  if (t->r->partial) {
+    td_link l = client_link(t, e, t->p->client);
+    l.edge = i;
+    return td_link_recv(t->p, t->p->graph, &l, NULL, &t->arg[i]);
+  }
+  td_str_addf(&name, "_arg_%s_%d", e.node->name, e.port);
+  return add_end(t, "_Arg", &name, e, NULL, i, &t->arg[i]);
+}
+
+static td_status *add_args(prune *t) {
+  for (int i = 0; i < t->r->n_feeds; i++) {
+    if (t->r->partial) {
+      int32_t edge;
+      TD_TRY(td_link_number(t->p, t->r->feeds[i].node->name, &edge));
+    }
+    if (!t->used[i]) continue;
+    TD_TRY(add_arg(t, i));
+    t->arg[i]->out[0].shape = *td_edge_shape(t->r->feeds[i]);
+    t->arg[i]->placed = t->p->client;
+  }
+  return NULL;
+}
+
+static void note_user(prune *t, int32_t feed, int32_t placed) {
+  if (t->where[feed] == NOWHERE) t->where[feed] = placed;
+  if (t->where[feed] != placed) t->where[feed] = SEVERAL;
+}
+
+/* An edge of the user's graph in the copy; node NULL while its node, further
+ * down a back edge, is still to come. */
+static td_edge copied(prune *t, td_edge e, int32_t placed) {
+  int32_t f = e.node ? feed_of(t, e) : -1;
+  if (f < 0) return (td_edge){e.node ? t->copy[e.node->id] : NULL, e.port};
+  note_user(t, f, placed);
+  return (td_edge){t->arg[f], 0};
+}
+
+static td_node *copied_control(prune *t, const td_node *before) {
+  if (fed_control(t, before)) return t->arg[t->fed[before->id] - 1];
+  return t->copy[before->id];
+}
+
+static td_status *copy_node(prune *t, const td_node *n) {
+  t->in.len = t->control.len = 0;
+  for (int i = 0; i < n->n_in; i++)
+    if (!td_vec_push(&t->in, copied(t, n->in[i], n->placed))) return td_oom();
+  for (int i = 0; i < n->n_control; i++) {
+    td_node *before = copied_control(t, n->control[i]);
+    if (before && !td_vec_push(&t->control, before)) return td_oom();
+  }
+  return td_graph_clone_node(t->p->graph, n, n->name, t->in.at, t->control.at,
+                             (int)t->control.len, &t->copy[n->id]);
+}
+
+/* What came later in the user's graph than those who use it. */
+static td_status *late_inputs(prune *t, const td_node *n) {
+  td_node *c = t->copy[n->id];
+  for (int i = 0; i < n->n_in; i++)
+    if (n->in[i].node && !c->in[i].node)
+      td_node_set_in(c, i, copied(t, n->in[i], n->placed));
+  for (int i = 0; i < n->n_control && c->n_control < n->n_control; i++)
+    if (n->control[i]->id > n->id)
+      TD_TRY(td_graph_add_control(c, copied_control(t, n->control[i])));
+  return NULL;
+}
+
+static td_status *copy_nodes(prune *t) {
+  for (int32_t id = 0; id < t->n; id++)
+    if (t->via[id] != UNSEEN)
+      TD_TRY(copy_node(t, td_graph_node(t->r->graph, id)));
+  for (int32_t id = 0; id < t->n; id++)
+    if (t->via[id] != UNSEEN)
+      TD_TRY(late_inputs(t, td_graph_node(t->r->graph, id)));
+  return NULL;
+}
+
+/* ---- where values leave -------------------------------------------------- */
+
+/* _Arg and _Retval keep host memory on any device, so that a feed that one
+ * device takes, and any fetch, needs no other. The client of a partial run
+ * knows one device only; a handle never leaves that of its resource. */
+static int32_t end_place(const prune *t, td_edge e, int32_t device) {
+  if (td_edge_dtype(e) == TD_RESOURCE && e.node->placed >= 0)
+    return e.node->placed;
+  return device >= 0 && !t->r->partial ? device : t->p->client;
+}
+
+static td_status *add_retval(prune *t, int i, td_edge from, td_node **out) {
+  td_edge e = t->r->fetches[i];
+  td_str name = {0};
+  if (t->r->partial) {
+    td_link l = client_link(t, from, t->p->client);
+    l.may_die = td_edge_may_die(from);
+    TD_TRY(td_link_number(t->p, e.node->name, &l.edge));
+    return td_link_send(t->p, t->p->graph, &l, from, out);
+  }
+  td_str_addf(&name, "_retval_%s_%d_%d", e.node->name, e.port, i);
+  return add_end(t, "_Retval", &name, e, &from, i, out);
+}
+
+static td_status *add_retvals(prune *t) {
+  for (int i = 0; i < t->r->n_fetches; i++) {
+    td_edge e = t->r->fetches[i];
+    int32_t f = feed_of(t, e);
+    td_edge from = f < 0 ? (td_edge){t->copy[e.node->id], e.port}
+                         : (td_edge){t->arg[f], 0};
+    td_node *n;
+    TD_TRY(add_retval(t, i, from, &n));
+    n->placed = end_place(t, e, f < 0 ? from.node->placed : NOWHERE);
+    n->may_die = td_edge_may_die(from);
+    if (f >= 0) note_user(t, f, n->placed);
+  }
+  return NULL;
+}
+
+static td_status *finish(prune *t) {
+  for (int i = 0; i < t->r->n_feeds; i++)
+    if (t->arg[i])
+      t->arg[i]->placed = end_place(t, t->r->feeds[i], t->where[i]);
+  t->p->targets =
+      td_alloc_zero((size_t)t->r->n_targets + 1, sizeof *t->p->targets);
+  if (!t->p->targets) return td_oom();
+  for (int i = 0; i < t->r->n_targets; i++)
+    t->p->targets[i] = t->copy[t->r->targets[i]->id];
+  td_pass_log(t->p, "kept %d of %d nodes", t->seen, t->n);
+  return NULL;
+}
+
+td_status *td_prune(td_pass *p) {
+  prune t;
+  td_status *s = prune_init(&t, p);
+  if (td_ok(s)) s = td_graph_new(&p->graph);
+  if (td_ok(s)) s = take_feeds(&t);
+  if (td_ok(s)) s = walk(&t);
+  if (td_ok(s)) s = add_args(&t);
+  if (td_ok(s)) s = copy_nodes(&t);
+  if (td_ok(s)) s = add_retvals(&t);
+  if (td_ok(s)) s = finish(&t);
+  prune_deinit(&t);
+  return s;
+}
+
+/* ---- sweeping ------------------------------------------------------------ */
+
+/* Marks in `keep` all that the nodes already marked need. */
+static td_status *mark_needed(const td_graph *g, bool *keep) {
+  int32_t n = td_graph_size(g), len = 0;
+  int32_t *stack = td_alloc_zero((size_t)n + 1, sizeof *stack);
+  if (!stack) return td_oom();
+  for (int32_t id = 0; id < n; id++)
+    if (keep[id]) stack[len++] = id;
+  while (len > 0) {
+    const td_node *node = td_graph_node(g, stack[--len]);
+    for (int i = 0; i < node->n_in + node->n_control; i++) {
+      const td_node *from =
+          i < node->n_in ? node->in[i].node : node->control[i - node->n_in];
+      if (!from || keep[from->id]) continue;
+      keep[from->id] = true;
+      stack[len++] = from->id;
+    }
+  }
+  td_free(stack);
+  return NULL;
+}
+
+td_status *td_prune_sweep(td_pass *p) {
+  bool *flags;
+  TD_TRY(td_pass_roots(p, &flags));
+  td_status *s = mark_needed(p->graph, flags);
+  int32_t n = td_graph_size(p->graph);
+  for (int32_t id = 0; td_ok(s) && id < n; id++) flags[id] = !flags[id];
+  if (td_ok(s)) td_graph_remove(p->graph, flags);
+  td_free(flags);
+  return s;
+}
