@@ -107,7 +107,8 @@ THREADED = r"base/(pool|clock|status)$|device/|run/|tensor/buffer$"
 
 def parts(build, soak):
     tide = os.path.join(build, "tide")
-    asan = {"ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1",
+    asan = {"ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1:"
+                            "quarantine_size_mb=8",
             "UBSAN_OPTIONS": "print_stacktrace=1"}
     tsan = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
     scale = {"TIDE_SOAK": "1"} if soak else {}

@@ -234,11 +234,13 @@ static td_status *run_switch(const td_xnode *n, td_tensor *in, td_tensor *out) {
   return NULL;
 }
 
+/* The index is made only where somebody reads it. */
 static td_status *run_merge(const td_xnode *n, td_tensor *in, td_tensor *out) {
   for (int i = 0; i < n->n_in; i++)
     if (in[i].buffer) {
       out[0] = in[i];
       in[i].buffer = NULL;
+      if (!n->index_read) return NULL;
       return td_tensor_scalar_i(TD_INT32, i, &out[1]);
     }
   return td_error(TD_INTERNAL, "a Merge without a live input");

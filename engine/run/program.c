@@ -141,6 +141,8 @@ static void fill_targets(td_program *p, int32_t *fill) {
     for (int k = 0; k < to->n_in; k++)
       p->target[fill[group_of(p, to->in[k].node, to->in[k].port)]++] =
           (td_target){i, p->node[i].in + k};
+    for (int k = 0; k < to->n_in; k++)
+      if (to->in[k].port == 1) p->node[to->in[k].node->id].index_read = true;
     for (int k = 0; k < to->n_control; k++)
       p->target[fill[group_of(p, to->control[k], -1)]++] = (td_target){i, -1};
   }

@@ -34,6 +34,7 @@ typedef struct td_xnode {
   td_op_kind kind;
   bool runs_dead;      /* TD_KERNEL_DEAD */
   bool constant;       /* Enter with is_constant */
+  bool index_read;     /* Merge: somebody reads output 1 */
   int32_t n_in, n_out;
   int32_t in;          /* first slot, within its frame */
   int32_t local;       /* index within its frame */
