@@ -205,6 +205,38 @@ static inline td_tensor ints(int n, const int32_t *v) {
   return t;
 }
 
+/* Steele, Lea and Flood's splitmix64. */
+static inline uint64_t draw(uint64_t *state) {
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
+/* In [-1, 1); of complex numbers both parts. */
+static inline td_tensor random_f(td_dtype dtype, td_shape shape,
+                                 uint64_t seed) {
+  td_tensor t;
+  OK(td_tensor_new(NULL, dtype, &shape, &t));
+  td_tensor parts = t;
+  int64_t n = td_tensor_count(&t);
+  if (dtype == TD_COMPLEX64) parts.dtype = TD_FLOAT32, n *= 2;
+  if (dtype == TD_COMPLEX128) parts.dtype = TD_FLOAT64, n *= 2;
+  for (int64_t i = 0; i < n; i++)
+    td_tensor_set_f(&parts, i, (double)(draw(&seed) >> 40) / (1 << 23) - 1);
+  return t;
+}
+
+/* In [0, below). */
+static inline td_tensor random_i(td_dtype dtype, td_shape shape, uint64_t seed,
+                                 int64_t below) {
+  td_tensor t;
+  OK(td_tensor_new(NULL, dtype, &shape, &t));
+  for (int64_t i = 0; i < td_tensor_count(&t); i++)
+    td_tensor_set_i(&t, i, (int64_t)(draw(&seed) % (uint64_t)below));
+  return t;
+}
+
 /* Elements of the value of `e`, within `error` of those wanted. */
 static inline void world_expect(world *w, td_edge e, int n, const double *want,
                                 double error) {
