@@ -1,0 +1,286 @@
+/* random.c - the random ops: whose turn of which stream a kernel draws.
+ *
+ * As in TensorFlow, a kernel owns a stream that goes on from step to step: a
+ * run reserves its part under a lock, 256 blocks for every element, and fills
+ * it on any number of threads. In a loop iterations run in any order; there the
+ * stream is one of its own for each (step, frame, iteration), derived from the
+ * seeds. Steps count from the first that came here, so that a program begun
+ * again draws the same numbers.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/random.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "kernels/cpu.h"
+#include "kernels/rows.h"
+
+enum {
+  RESERVED = 256, /* blocks for each element */
+  REMEMBERED = 16 /* steps that may be inside loops at once */
+};
+
+typedef struct stream {
+  pthread_mutex_t mutex;
+  td_philox start; /* of the stream; never changes */
+  td_philox next;  /* mutex: where the next run begins */
+  int64_t steps;   /* mutex: steps that met this kernel inside a loop */
+  uint64_t step[REMEMBERED]; /* mutex: their ids + 1, at their number modulo */
+  int64_t number[REMEMBERED];
+} stream;
+
+/* ---- streams ------------------------------------------------------------- */
+
+static td_status *stream_make(const td_kernel_info *info, void **state) {
+  uint64_t seed = (uint64_t)td_node_int(info->node, "seed");
+  uint64_t seed2 = (uint64_t)td_node_int(info->node, "seed2");
+  stream *s = td_alloc_zero(1, sizeof *s);
+  if (!s) return td_oom();
+  if (seed == 0 && seed2 == 0) {
+    seed = td_random_entropy();
+    seed2 = td_random_entropy();
+  }
+  td_philox_init(&s->start, seed, seed2);
+  s->next = s->start;
+  pthread_mutex_init(&s->mutex, NULL);
+  *state = s;
+  return NULL;
+}
+
+static void stream_drop(void *state) {
+  stream *s = state;
+  pthread_mutex_destroy(&s->mutex);
+  td_free(s);
+}
+
+/* The number of a step among those that met this kernel. */
+static int64_t number_of(stream *s, uint64_t id) {
+  for (int i = 0; i < REMEMBERED; i++)
+    if (s->step[i] == id + 1) return s->number[i];
+  int64_t n = s->steps++;
+  s->step[n % REMEMBERED] = id + 1;
+  s->number[n % REMEMBERED] = n;
+  return n;
+}
+
+/* The output of one block becomes the key and the upper counter of a stream. */
+static td_philox derive(const td_philox *from, uint64_t low, uint64_t high) {
+  td_philox p = *from;
+  uint32_t words[4];
+  p.counter[0] ^= (uint32_t)low;
+  p.counter[1] ^= (uint32_t)(low >> 32);
+  p.counter[2] ^= (uint32_t)high;
+  p.counter[3] ^= (uint32_t)(high >> 32);
+  td_philox_next(&p, words);
+  return (td_philox){.key = {words[0], words[1]},
+                     .counter = {0, 0, words[2], words[3]}};
+}
+
+/* Where this run of the kernel draws; `blocks` are reserved. */
+static td_philox reserve(td_kernel_ctx *c, uint64_t blocks) {
+  stream *s = c->kernel->state;
+  td_philox p;
+  int64_t number = 0;
+  pthread_mutex_lock(&s->mutex);
+  if (c->frame != 0) {
+    number = number_of(s, c->step->id);
+  } else {
+    p = s->next;
+    td_philox_skip(&s->next, blocks);
+  }
+  pthread_mutex_unlock(&s->mutex);
+  if (c->frame == 0) return p;
+  p = derive(&s->start, c->frame, (uint64_t)number);
+  return derive(&p, (uint64_t)c->iteration, 0);
+}
+
+/* ---- numbers ------------------------------------------------------------- */
+
+static void draw(td_kernel_ctx *c, td_random_draw *d, td_tensor *y) {
+  int64_t each = td_random_group(y->dtype);
+  bool costly = d->kind == TD_RANDOM_NORMAL || d->kind == TD_RANDOM_TRUNCATED;
+  d->dtype = y->dtype;
+  d->count = td_tensor_count(y);
+  d->to = y->data;
+  d->isa = td_cpu_isa();
+  if (d->count == 0) return;
+  d->base = reserve(c, (uint64_t)d->count * RESERVED);
+  td_for(c, (d->count + each - 1) / each,
+         (costly ? TD_GRAIN_COSTLY : TD_GRAIN) / each, td_random_fill, d);
+}
+
+static td_status *draw_run(td_kernel_ctx *c, td_random_kind kind) {
+  td_random_draw d = {.kind = kind};
+  td_shape shape;
+  td_tensor *y;
+  TD_TRY(td_array_shape(td_in(c, 0), "shape", &shape));
+  TD_TRY(td_out(c, 0, &shape, &y));
+  draw(c, &d, y);
+  return NULL;
+}
+
+static td_status *uniform_run(td_kernel_ctx *c) {
+  return draw_run(c, TD_RANDOM_UNIFORM);
+}
+static td_status *normal_run(td_kernel_ctx *c) {
+  return draw_run(c, TD_RANDOM_NORMAL);
+}
+static td_status *truncated_run(td_kernel_ctx *c) {
+  return draw_run(c, TD_RANDOM_TRUNCATED);
+}
+
+static td_status *draw_infer(td_infer *c) {
+  td_shape shape;
+  TD_TRY(td_infer_rank(c, 0, 1, "shape", NULL));
+  TD_TRY(td_infer_shape_from(c, 0, &shape));
+  td_infer_out(c, 0, shape);
+  return NULL;
+}
+
+static td_status *integer_infer(td_infer *c) {
+  TD_TRY(td_infer_rank(c, 1, 0, "minval", NULL));
+  TD_TRY(td_infer_rank(c, 2, 0, "maxval", NULL));
+  return draw_infer(c);
+}
+
+static td_status *integer_run(td_kernel_ctx *c) {
+  td_random_draw d = {.kind = TD_RANDOM_INTEGER};
+  td_shape shape;
+  td_tensor *y;
+  TD_TRY(td_array_shape(td_in(c, 0), "shape", &shape));
+  if (td_in(c, 1)->shape.rank != 0 || td_in(c, 2)->shape.rank != 0)
+    return td_error(TD_INVALID_ARGUMENT, "minval and maxval must be scalars");
+  int64_t low = td_tensor_get_i(td_in(c, 1), 0);
+  int64_t high = td_tensor_get_i(td_in(c, 2), 0);
+  TD_TRY(td_out(c, 0, &shape, &y));
+  if (td_tensor_count(y) == 0) return NULL;
+  if (low >= high)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "minval must be below maxval: they are %lld and %lld",
+                    (long long)low, (long long)high);
+  d.low = (uint64_t)low;
+  d.range = (uint64_t)high - (uint64_t)low;
+  draw(c, &d, y);
+  return NULL;
+}
+
+/* ---- RandomShuffle ------------------------------------------------------- */
+
+/* Words of a stream, one by one. */
+typedef struct words {
+  td_philox p;
+  uint32_t block[4];
+  int used;
+} words;
+
+static uint32_t next_word(words *w) {
+  if (w->used == 4) {
+    td_philox_next(&w->p, w->block);
+    w->used = 0;
+  }
+  return w->block[w->used++];
+}
+
+/* Row i changes places with one of those from i on. */
+static void shuffle(words *w, int64_t *rows, int64_t n) {
+  for (int64_t i = 0; i < n; i++) rows[i] = i;
+  for (int64_t i = 0; i < n - 1; i++) {
+    int64_t other = i + next_word(w) % (uint32_t)(n - i), row = rows[i];
+    rows[i] = rows[other];
+    rows[other] = row;
+  }
+}
+
+static td_status *put_rows(td_kernel_ctx *c, const int64_t *rows, int64_t n) {
+  const td_shape *shape = &td_in(c, 0)->shape;
+  td_array x = {0}, y = {0};
+  td_status *s = td_array_in(td_in(c, 0), &x);
+  if (td_ok(s)) s = td_array_out(c, 0, shape, &y);
+  if (td_ok(s)) {
+    size_t row = (size_t)td_array_span(shape, 1, shape->rank) * x.size;
+    td_rows_copy(c, x.at, rows, n, row, y.at);
+    s = td_array_done(c, 0, &y);
+  }
+  td_array_drop(&x);
+  td_array_drop(&y);
+  return s;
+}
+
+static td_status *shuffle_run(td_kernel_ctx *c) {
+  const td_tensor *x = td_in(c, 0);
+  int64_t n = x->shape.rank > 0 ? x->shape.dim[0] : 1;
+  if (td_tensor_count(x) <= 1 || n <= 1)
+    return td_array_share(c, 0, 0, &x->shape);
+  if (n > UINT32_MAX)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "%lld rows are more than can be shuffled, 2^32-1",
+                    (long long)n);
+  int64_t *rows = td_alloc((size_t)n * sizeof *rows);
+  if (!rows) return td_oom();
+  words w = {.p = reserve(c, (uint64_t)(n + 2) / 4), .used = 4};
+  shuffle(&w, rows, n);
+  td_status *s = put_rows(c, rows, n);
+  td_free(rows);
+  return s;
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+static const td_op_def ops[] = {
+    {.type = "RandomUniform",
+     .sig = "shape: T -> output: dtype; seed: int = 0; seed2: int = 0; "
+            "dtype: {half, bfloat16, float, double}; T: {int32, int64}",
+     .shape = draw_infer,
+     .doc = "Numbers evenly spread over [0, 1).",
+     .flags = TD_STATEFUL | TD_NO_GRADIENT,
+     .host = "shape",
+     .section = "Random"},
+    {.type = "RandomStandardNormal",
+     .sig = "shape: T -> output: dtype; seed: int = 0; seed2: int = 0; "
+            "dtype: {half, bfloat16, float, double}; T: {int32, int64}",
+     .shape = draw_infer,
+     .doc = "Normally distributed numbers, of mean 0 and deviation 1.",
+     .flags = TD_STATEFUL | TD_NO_GRADIENT,
+     .host = "shape",
+     .section = "Random"},
+    {.type = "TruncatedNormal",
+     .sig = "shape: T -> output: dtype; seed: int = 0; seed2: int = 0; "
+            "dtype: {half, bfloat16, float, double}; T: {int32, int64}",
+     .shape = draw_infer,
+     .doc = "Normally distributed numbers, those further than 2 from 0 drawn "
+            "again.",
+     .flags = TD_STATEFUL | TD_NO_GRADIENT,
+     .host = "shape",
+     .section = "Random"},
+    {.type = "RandomUniformInt",
+     .sig = "shape: T, minval: Tout, maxval: Tout -> output: Tout; "
+            "seed: int = 0; seed2: int = 0; Tout: {int32, int64}; "
+            "T: {int32, int64}",
+     .shape = integer_infer,
+     .doc = "Integers evenly spread over [minval, maxval).",
+     .lua = "",
+     .flags = TD_STATEFUL | TD_NO_GRADIENT,
+     .host = "shape, minval, maxval",
+     .section = "Random"},
+    {.type = "RandomShuffle",
+     .sig = "value: T -> output: T; seed: int = 0; seed2: int = 0; T: type",
+     .shape = td_shape_same,
+     .doc = "The rows of value in random order.",
+     .flags = TD_STATEFUL,
+     .section = "Random"},
+    {0},
+};
+
+#define STREAM .device = "CPU", .make = stream_make, .drop = stream_drop
+
+static const td_kernel_def kernels[] = {
+    {.op = "RandomUniform", STREAM, .run = uniform_run},
+    {.op = "RandomStandardNormal", STREAM, .run = normal_run},
+    {.op = "TruncatedNormal", STREAM, .run = truncated_run},
+    {.op = "RandomUniformInt", STREAM, .run = integer_run},
+    {.op = "RandomShuffle", STREAM, .run = shuffle_run},
+    {0},
+};
+
+TD_MODULE(random, ops, kernels)

@@ -1,0 +1,53 @@
+/* random.h - TensorFlow's random distributions over Philox.
+ *
+ * Elements come in groups: four, or two of 8 bytes. Group g of a draw depends
+ * on the stream and g only, so that any part can be computed on any thread:
+ * uniform and normal groups use one block of the stream each, number g; a
+ * truncated normal group, which may need any number, has 64 for each of its
+ * elements and begins at g * 64 * elements.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_KERNELS_RANDOM_H
+#define TD_KERNELS_RANDOM_H
+
+#include "engine/base/cpu.h"
+#include "engine/base/random.h"
+#include "engine/tensor/dtype.h"
+
+TD_BEGIN
+
+typedef enum td_random_kind {
+  TD_RANDOM_UNIFORM,   /* [0, 1) */
+  TD_RANDOM_NORMAL,    /* mean 0, deviation 1 */
+  TD_RANDOM_TRUNCATED, /* the same, drawn again until within (-2, 2) */
+  TD_RANDOM_INTEGER,   /* low + a number below range */
+} td_random_kind;
+
+typedef struct td_random_draw {
+  td_random_kind kind;
+  td_dtype dtype;
+  td_philox base; /* where the stream stands */
+  int64_t count;  /* elements */
+  void *to;
+  uint64_t low, range; /* of integers */
+  td_isa isa;
+} td_random_draw;
+
+/* Elements in a group. */
+int td_random_group(td_dtype dtype);
+/* Fills groups [begin, end) of the draw `arg`; the last may be cut short. */
+void td_random_fill(void *arg, int64_t begin, int64_t end);
+
+/* The loops, by instruction set; same bits from each. */
+typedef struct td_random_table {
+  /* The four words of blocks 0, stride, 2 stride, ... of a stream. */
+  void (*bits)(const td_philox *p, int64_t blocks, uint64_t stride,
+               uint32_t *words);
+  /* Two words each become two normal floats. */
+  void (*normal)(int64_t pairs, const uint32_t *words, float *to);
+} td_random_table;
+
+extern const td_random_table td_random_scalar, td_random_avx2, td_random_avx512;
+
+TD_END
+#endif
