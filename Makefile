@@ -103,7 +103,7 @@ $(B)/%.pb-c.o: $(B)/%.pb-c.c
 $(B)/registry.o: $(B)/registry.c
 	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 $(B)/lua_library.o: $(B)/lua_library.c
-	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) $(LUA_CFLAGS) -MMD -MP -c -o $@ $<
 
 # A change of flags rebuilds everything.
 $(B)/.flags: FORCE
