@@ -6,8 +6,6 @@
  * that no kernel writes into one.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "engine/base/mem.h"
 #include "engine/device/kernel.h"
 
@@ -45,7 +43,7 @@ static td_status *run(const td_kernel *k, int threads, const td_tensor *in,
                      .n_out = n->n_out,
                      .done = never};
   for (int i = 0; i < n->n_in; i++) td_tensor_retain(&in[i], &held[i]);
-  memset(out, 0, (size_t)n->n_out * sizeof *out);
+  for (int i = 0; i < n->n_out; i++) out[i] = (td_tensor){0};
   td_status *s = td_kernel_run(&c);
   if (td_ok(s) && td_stopped(&c))
     s = td_error(TD_CANCELLED, "the computation was cancelled");

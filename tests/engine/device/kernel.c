@@ -1,0 +1,596 @@
+/* kernel.c - the registry, and a kernel's way through locks and cancels.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tests/engine/device/fixture.h"
+
+#include <sched.h>
+#include <time.h>
+#include <xmmintrin.h>
+
+static td_device *cpu;
+
+static td_graph *fresh_graph(void) {
+  td_graph *g;
+  assert_ok(td_graph_new(&g));
+  return g;
+}
+
+static void nap(void) {
+  nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+}
+
+/* ---- the registry -------------------------------------------------------- */
+
+static void test_registry_is_sound(void **state) {
+  (void)state;
+  assert_ok(td_op_check());
+  assert_ok(td_kernel_check());
+}
+
+static td_node *types_node(td_graph *g, td_dtype t, td_dtype ti, td_dtype u) {
+  td_build b;
+  td_node *n;
+  td_build_init(&b, g, "TestTypes", NULL);
+  td_build_in(&b, placeholder(g, t));
+  td_build_in(&b, placeholder(g, ti));
+  td_build_attr(&b, "U", td_attr_types(&u, 1));
+  assert_ok(td_build_node(&b, &n));
+  return n;
+}
+
+static void test_rows_by_dtype(void **state) {
+  static const struct {
+    td_dtype t, ti, u;
+    const char *device;
+    int row; /* in fixture_kernels from the first TestTypes, -1: none */
+  } rows[] = {
+      {TD_FLOAT32, TD_INT32, TD_BOOL, "CPU", 0},
+      {TD_FLOAT64, TD_INT64, TD_BOOL, "CPU", 0},
+      {TD_INT32, TD_INT64, TD_BOOL, "CPU", 1},
+      {TD_INT32, TD_INT32, TD_BOOL, "CPU", -1},
+      {TD_STRING, TD_INT32, TD_BOOL, "CPU", -1},
+      {TD_STRING, TD_INT32, TD_FLOAT16, "CUDA", 2},
+      {TD_STRING, TD_INT32, TD_FLOAT32, "CUDA", -1},
+      {TD_FLOAT32, TD_INT32, TD_FLOAT16, "TEST", -1},
+  };
+  const td_kernel_def *first = fixture_kernels;
+  while (strcmp(first->op, "TestTypes") != 0) first++;
+  td_graph *g = fresh_graph();
+  (void)state;
+  for (size_t i = 0; i < TD_COUNT(rows); i++) {
+    const td_kernel_def *got = NULL;
+    td_node *n = types_node(g, rows[i].t, rows[i].ti, rows[i].u);
+    td_status *s = td_kernel_find(n, rows[i].device, &got);
+    assert_int_equal(td_kernel_exists(n, rows[i].device), rows[i].row >= 0);
+    if (rows[i].row < 0) {
+      check_error(s, TD_NOT_FOUND, "there are: T=float|double");
+      continue;
+    }
+    assert_ok(s);
+    assert_ptr_equal(got, first + rows[i].row);
+  }
+  td_graph_release(g);
+}
+
+static void test_message_names_what_was_given(void **state) {
+  const td_kernel_def *def;
+  td_graph *g = fresh_graph();
+  td_node *n = types_node(g, TD_STRING, TD_INT64, TD_BOOL);
+  (void)state;
+  check_error(td_kernel_find(n, "CPU", &def), TD_NOT_FOUND,
+              "no CPU kernel for op TestTypes with T=string, Ti=int64; there "
+              "are: T=float|double; T=int32, Ti=int64; U=half on CUDA");
+  td_graph_release(g);
+}
+
+static void test_types_of_an_op(void **state) {
+  static const struct {
+    const char *attr, *device;
+    uint32_t want;
+  } rows[] = {
+      {"T", "CPU", 1u << TD_FLOAT32 | 1u << TD_FLOAT64 | 1u << TD_INT32},
+      {"Ti", "CPU", 1u << TD_INT32 | 1u << TD_INT64},
+      {"U", "CUDA", 1u << TD_FLOAT16},
+      {"T", "CUDA", (1u << TD_DTYPES) - 2},
+      {"T", "TEST", 0},
+      {"none", "CPU", 0},
+  };
+  const td_op *op = td_op_find("TestTypes");
+  (void)state;
+  for (size_t i = 0; i < TD_COUNT(rows); i++)
+    assert_int_equal(td_kernel_types(op, rows[i].device, rows[i].attr),
+                     rows[i].want);
+}
+
+/* A library's rows are refused whole, whatever is wrong with one. */
+static void test_bad_rows(void **state) {
+  static const struct {
+    td_kernel_def row;
+    const char *part;
+  } rows[] = {
+      {{.op = "NoSuchOp", CPU, .run = never_run}, "no registered op"},
+      {{.op = "TestTypes", .run = never_run}, "no device"},
+      {{.op = "TestTypes", CPU}, "run or start"},
+      {{.op = "TestTypes", CPU, .start = wait_start}, "cannot be cancelled"},
+      {{.op = "TestTypes", CPU, .run = never_run, .start = wait_start},
+       "run or start"},
+      {{.op = "TestTypes", CPU, .run = never_run, .types = "T"}, "without"},
+      {{.op = "TestTypes", CPU, .run = never_run, .types = "X=float"},
+       "no type attribute"},
+      {{.op = "TestTypes", CPU, .run = never_run, .types = "T=flaot"},
+       "unknown dtype"},
+      {{.op = "TestTypes", CPU, .run = never_run, .types = "T="}, "no dtype"},
+      {{.op = "TestTypes", CPU, .run = never_run, .exclusive = "x"},
+       "no resource input"},
+      {{.op = "TestTypes", CPU, .run = never_run, .shared = "y"},
+       "no resource input"},
+  };
+  td_graph *g = fresh_graph();
+  td_node *n = types_node(g, TD_BOOL, TD_INT32, TD_BOOL);
+  (void)state;
+  for (size_t i = 0; i < TD_COUNT(rows); i++) {
+    td_kernel_def kernels[] = {
+        {.op = "TestTypes", CPU, .run = never_run}, rows[i].row, {0}};
+    td_module m = {"bad", NULL, kernels};
+    check_error(td_kernel_register(&m), TD_INTERNAL, rows[i].part);
+    assert_false(td_kernel_exists(n, "CPU"));
+  }
+  td_graph_release(g);
+}
+
+/* ---- state --------------------------------------------------------------- */
+
+static int32_t run_count(td_states *keep, const td_node *n) {
+  td_step step = step_new();
+  flight f;
+  assert_ok(flight_init(&f, n, cpu, keep, &step, NULL));
+  td_kernel_start(&f.ctx);
+  assert_ok(flight_wait(&f));
+  int32_t v = *(const int32_t *)f.out[0].data;
+  flight_end(&f);
+  step_end(&step);
+  return v;
+}
+
+static void test_state_belongs_to_session_and_node(void **state) {
+  td_graph *g = fresh_graph();
+  td_build b;
+  td_node *n[2];
+  td_states *keep[2];
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    td_build_init(&b, g, "TestCount", NULL);
+    assert_ok(td_build_node(&b, &n[i]));
+    assert_ok(td_states_new(&keep[i]));
+  }
+  assert_int_equal(run_count(keep[0], n[0]), 1);
+  assert_int_equal(run_count(keep[0], n[0]), 2);
+  assert_int_equal(run_count(keep[0], n[1]), 1);
+  assert_int_equal(run_count(keep[1], n[0]), 1);
+  assert_int_equal(run_count(NULL, n[0]), 1);
+  assert_int_equal(run_count(NULL, n[0]), 1);
+  assert_int_equal(states, 3);
+  td_states_free(keep[0]);
+  td_states_free(keep[1]);
+  assert_int_equal(states, 0);
+  td_graph_release(g);
+}
+
+/* ---- outputs ------------------------------------------------------------- */
+
+static void test_forwarding(void **state) {
+  td_graph *g = fresh_graph();
+  td_node *n = NODE(g, "TestDouble", TD_FLOAT32);
+  td_step step = step_new();
+  (void)state;
+  /* 0: alone; 1: shared; 2: read-only; 3: a small view of a large buffer */
+  for (int how = 0; how < 4; how++) {
+    td_tensor x = how == 3 ? FLOATS(1, 2, 3, 4, 5, 6, 7, 8) : FLOATS(1, 2, 3);
+    if (how == 3) {
+      td_tensor view;
+      assert_ok(td_tensor_rows(&x, 0, 2, &view));
+      td_tensor_release(&x);
+      x = view;
+    }
+    x.buffer->readonly = how == 2;
+    flight f;
+    td_tensor none = {0};
+    assert_ok(flight_init(&f, n, cpu, NULL, &step, &none));
+    f.in[0] = x;
+    if (how == 1) td_buffer_retain(x.buffer);
+    uint64_t stamp = x.buffer->stamp;
+    td_kernel_start(&f.ctx);
+    assert_ok(flight_wait(&f));
+    assert_int_equal(f.out[0].buffer == x.buffer, how == 0);
+    assert_int_equal(x.buffer->stamp != stamp, how == 0);
+    assert_true(td_tensor_get_f(&f.out[0], 1) == 4);
+    assert_true(how == 0 || td_tensor_get_f(&x, 1) == 2);
+    if (how == 1) td_buffer_release(x.buffer);
+    flight_end(&f);
+  }
+  step_end(&step);
+  td_graph_release(g);
+}
+
+static void test_pass_moves_or_shares(void **state) {
+  td_graph *g = fresh_graph();
+  td_node *n = NODE(g, "Identity", TD_FLOAT32);
+  td_step step = step_new();
+  (void)state;
+  for (int alone = 0; alone < 2; alone++) {
+    td_tensor x = FLOATS(1, 2), none = {0};
+    flight f;
+    assert_ok(flight_init(&f, n, cpu, NULL, &step, &none));
+    f.in[0] = x;
+    if (!alone) td_buffer_retain(x.buffer);
+    td_kernel_start(&f.ctx);
+    assert_ok(flight_wait(&f));
+    assert_ptr_equal(f.out[0].buffer, x.buffer);
+    assert_int_equal(td_tensor_valid(&f.in[0]), !alone);
+    assert_int_equal(x.buffer->refs, alone ? 1 : 3);
+    flight_end(&f);
+    if (!alone) td_buffer_release(x.buffer);
+  }
+  step_end(&step);
+  td_graph_release(g);
+}
+
+static unsigned flush_seen;
+
+static td_status *flush_run(td_kernel_ctx *c) {
+  (void)c;
+  flush_seen = _mm_getcsr();
+  return NULL;
+}
+
+/* Flush-to-zero and denormals-are-zero hold inside a kernel, and only there. */
+static void test_flush_to_zero(void **state) {
+  td_kernel_def def = {.op = "NoOp", CPU, .run = flush_run};
+  td_kernel k = {.def = &def, .device = cpu, .plain = true};
+  td_kernel_ctx c = {.kernel = &k};
+  unsigned was = _mm_getcsr();
+  (void)state;
+  assert_ok(td_kernel_run(&c));
+  assert_int_equal(flush_seen & 0x8040, 0x8040);
+  assert_int_equal(_mm_getcsr() & 0x8040, was & 0x8040);
+}
+
+/* ---- locks --------------------------------------------------------------- */
+
+static td_variable *ready_variable(float v) {
+  td_variable *var;
+  td_shape one = td_shape_vector(1);
+  assert_ok(td_variable_new(TD_FLOAT32, &one, &var));
+  var->base.name = td_strdup("W");
+  var->value = FLOATS(v);
+  return var;
+}
+
+static float value_of(td_variable *v) {
+  return (float)td_tensor_get_f(&v->value, 0);
+}
+
+static void drop_variable(td_variable *v) {
+  assert_int_equal(v->base.lock.state, 0);
+  td_object_release(&v->base.object);
+}
+
+static void test_parks_until_the_lock_is_free(void **state) {
+  td_graph *g = fresh_graph();
+  td_node *n = NODE(g, "TestUpdate", TD_RESOURCE, TD_FLOAT32);
+  td_variable *v = ready_variable(1);
+  td_tensor in[] = {handle_of(v), FLOATS(2)};
+  td_step step = step_new();
+  flight f;
+  (void)state;
+  assert_ok(flight_init(&f, n, cpu, NULL, &step, in));
+  assert_false(f.kernel.plain);
+  assert_true(f.kernel.whole);
+  assert_true(td_lock_try(&v->base.lock, false));
+  td_kernel_start(&f.ctx); /* returns: it parks the work, not the thread */
+  nap();
+  assert_false(flight_over(&f));
+  assert_true(value_of(v) == 1);
+  td_lock_release(&v->base.lock, false);
+  assert_ok(flight_wait(&f));
+  assert_true(value_of(v) == 3);
+  flight_end(&f);
+  td_tensor_release(&in[0]);
+  td_tensor_release(&in[1]);
+  step_end(&step);
+  drop_variable(v);
+  td_graph_release(g);
+}
+
+static void test_cancel_while_parked(void **state) {
+  td_graph *g = fresh_graph();
+  td_node *n = NODE(g, "TestUpdate", TD_RESOURCE, TD_FLOAT32);
+  td_variable *v = ready_variable(1);
+  td_tensor in[] = {handle_of(v), FLOATS(2)};
+  (void)state;
+  for (int early = 0; early < 2; early++) { /* before or after the start */
+    td_step step = step_new();
+    flight f;
+    assert_ok(flight_init(&f, n, cpu, NULL, &step, in));
+    assert_true(td_lock_try(&v->base.lock, true));
+    if (early) td_kernel_cancel(&f.ctx);
+    td_kernel_start(&f.ctx);
+    if (!early) td_kernel_cancel(&f.ctx);
+    td_kernel_cancel(&f.ctx); /* twice is once */
+    check_error(flight_wait(&f), TD_CANCELLED, "cancelled");
+    assert_int_equal(f.dones, 1);
+    flight_end(&f);
+    td_lock_release(&v->base.lock, true);
+    step_end(&step);
+  }
+  assert_true(value_of(v) == 1);
+  td_tensor_release(&in[0]);
+  td_tensor_release(&in[1]);
+  drop_variable(v);
+  td_graph_release(g);
+}
+
+/* An update of a stopped step does not begin. */
+static void test_stopped_before_it_begins(void **state) {
+  td_graph *g = fresh_graph();
+  td_node *n = NODE(g, "TestUpdate", TD_RESOURCE, TD_FLOAT32);
+  td_variable *v = ready_variable(1);
+  td_tensor in[] = {handle_of(v), FLOATS(2)};
+  td_step step = step_new();
+  (void)state;
+  td_cancel_fire(step.cancel, NULL);
+  check_error(run_node(n, cpu, &step, in, NULL), TD_CANCELLED, "cancelled");
+  assert_true(value_of(v) == 1);
+  td_tensor_release(&in[0]);
+  td_tensor_release(&in[1]);
+  step_end(&step);
+  drop_variable(v);
+  td_graph_release(g);
+}
+
+static void test_locks_what_is_no_handle(void **state) {
+  td_graph *g = fresh_graph();
+  td_node *n = NODE(g, "TestUpdate", TD_RESOURCE, TD_FLOAT32);
+  td_tensor in[] = {FLOATS(1), FLOATS(2)};
+  td_step step = step_new();
+  (void)state;
+  check_error(run_node(n, cpu, &step, in, NULL), TD_INVALID_ARGUMENT,
+              "var must be the handle of a resource, not float32 {1}");
+  td_tensor_release(&in[0]);
+  td_tensor_release(&in[1]);
+  step_end(&step);
+  td_graph_release(g);
+}
+
+/* ---- many at once -------------------------------------------------------- */
+
+enum { THREADS = 4, UPDATES = 5000 };
+
+typedef struct worker {
+  td_node *node;
+  td_tensor in[2];
+  bool cancels; /* every so many runs */
+  int64_t ran;
+} worker;
+
+static void *run_updates(void *arg) {
+  worker *w = arg;
+  td_step step = step_new();
+  for (int i = 0; i < UPDATES; i++) {
+    flight f;
+    assert_ok(flight_init(&f, w->node, cpu, NULL, &step, w->in));
+    if (w->cancels && i % 3 == 0) td_kernel_cancel(&f.ctx);
+    td_kernel_start(&f.ctx);
+    if (w->cancels && i % 3 == 1) {
+      /* The executor keeps a context while a cancel looks at it: so does the
+       * flight. */
+      td_kernel_cancel(&f.ctx);
+    }
+    td_status *s = flight_wait(&f);
+    if (td_ok(s)) w->ran++;
+    assert_true(td_ok(s) || w->cancels);
+    td_status_release(s);
+    assert_int_equal(f.dones, 1);
+    flight_end(&f);
+  }
+  step_end(&step);
+  return NULL;
+}
+
+/* a += b and b += a, the same locks in both orders, by address no deadlock. */
+static void run_joins(bool cancels) {
+  td_graph *g = fresh_graph();
+  td_node *n = NODE(g, "TestJoin", TD_RESOURCE, TD_RESOURCE);
+  td_variable *v[2] = {ready_variable(0), ready_variable(0)};
+  worker workers[THREADS];
+  pthread_t threads[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    workers[i] = (worker){.node = n, .cancels = cancels};
+    workers[i].in[0] = handle_of(v[i % 2]);
+    workers[i].in[1] = handle_of(v[(i + i / 2 + 1) % 2]);
+    assert_int_equal(
+        pthread_create(&threads[i], NULL, run_updates, &workers[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], NULL);
+    td_tensor_release(&workers[i].in[0]);
+    td_tensor_release(&workers[i].in[1]);
+  }
+  drop_variable(v[0]);
+  drop_variable(v[1]);
+  td_graph_release(g);
+}
+
+static void test_two_locks_no_deadlock(void **state) {
+  (void)state;
+  run_joins(false);
+}
+
+static void test_two_locks_and_cancels(void **state) {
+  (void)state;
+  run_joins(true);
+}
+
+static void test_no_update_is_lost(void **state) {
+  td_graph *g = fresh_graph();
+  td_node *n = NODE(g, "TestUpdate", TD_RESOURCE, TD_FLOAT32);
+  td_variable *v = ready_variable(0);
+  worker workers[THREADS];
+  pthread_t threads[THREADS];
+  (void)state;
+  for (int i = 0; i < THREADS; i++) {
+    workers[i] = (worker){.node = n, .in = {handle_of(v), FLOATS(1)}};
+    assert_int_equal(
+        pthread_create(&threads[i], NULL, run_updates, &workers[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(threads[i], NULL);
+    assert_int_equal(workers[i].ran, UPDATES);
+    td_tensor_release(&workers[i].in[0]);
+    td_tensor_release(&workers[i].in[1]);
+  }
+  assert_true(value_of(v) == THREADS * UPDATES);
+  drop_variable(v);
+  td_graph_release(g);
+}
+
+/* ---- asynchronous -------------------------------------------------------- */
+
+static td_node *wait_node(td_graph *g) {
+  td_build b;
+  td_node *n;
+  td_build_init(&b, g, "TestWait", NULL);
+  assert_ok(td_build_node(&b, &n));
+  return n;
+}
+
+static void test_asynchronous(void **state) {
+  static const struct {
+    bool before, after; /* cancels */
+    td_code want;
+  } rows[] = {
+      {false, false, TD_OK},
+      {true, false, TD_CANCELLED},
+      {false, true, TD_CANCELLED},
+      {true, true, TD_CANCELLED},
+  };
+  td_graph *g = fresh_graph();
+  td_node *n = wait_node(g);
+  (void)state;
+  for (size_t i = 0; i < TD_COUNT(rows); i++) {
+    td_step step = step_new();
+    flight f;
+    assert_ok(flight_init(&f, n, cpu, NULL, &step, NULL));
+    if (rows[i].before) td_kernel_cancel(&f.ctx);
+    td_kernel_start(&f.ctx);
+    assert_int_equal(flight_over(&f), rows[i].before);
+    if (rows[i].after) td_kernel_cancel(&f.ctx);
+    if (!rows[i].before && !rows[i].after) wait_end(NULL);
+    td_status *s = flight_wait(&f);
+    assert_int_equal(td_status_code(s), rows[i].want);
+    td_status_release(s);
+    assert_int_equal(f.dones, 1);
+    flight_end(&f);
+    step_end(&step);
+  }
+  td_graph_release(g);
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* Everything that allocates between a node and its result, n-th call failed. */
+static td_status *once_through(td_graph *g, const td_tensor *handle) {
+  td_states *keep = NULL;
+  td_step step = {.threads = 1};
+  td_tensor x = {0};
+  flight f = {.over = false};
+  td_status *s = td_states_new(&keep);
+  if (td_ok(s)) s = td_cancel_new(&step.cancel);
+  if (td_ok(s)) step.stop = td_cancel_flag(step.cancel);
+  if (td_ok(s)) s = td_tensor_scalar_f(TD_FLOAT32, 1, &x);
+  td_tensor in[] = {*handle, x};
+  if (td_ok(s))
+    s = flight_init(&f, td_graph_find(g, "TestUpdate"), cpu, keep, &step, in);
+  if (td_ok(s)) {
+    td_kernel_start(&f.ctx);
+    s = flight_wait(&f);
+  }
+  flight_end(&f);
+  if (td_ok(s))
+    s = flight_init(&f, td_graph_find(g, "TestCount"), cpu, keep, &step, NULL);
+  if (td_ok(s)) {
+    td_kernel_start(&f.ctx);
+    s = flight_wait(&f);
+  }
+  flight_end(&f);
+  td_tensor_release(&x);
+  td_cancel_release(step.cancel);
+  td_states_free(keep);
+  return s;
+}
+
+static void test_without_memory(void **state) {
+  td_graph *g = fresh_graph();
+  td_build b;
+  td_node *n;
+  td_variable *v = ready_variable(1);
+  td_tensor handle = handle_of(v), reader;
+  (void)state;
+  NODE(g, "TestUpdate", TD_RESOURCE, TD_FLOAT32);
+  td_build_init(&b, g, "TestCount", NULL);
+  assert_ok(td_build_node(&b, &n));
+  int64_t failed = 0;
+  for (int64_t nth = 1;; nth++) {
+    td_tensor_retain(&v->value, &reader); /* so that the write copies */
+    td_mem_fail(nth, false);
+    td_status *s = once_through(g, &handle);
+    td_mem_fail(0, false);
+    td_tensor_release(&reader);
+    assert_int_equal(v->base.lock.state, 0);
+    if (td_ok(s)) break;
+    check_error(s, TD_RESOURCE_EXHAUSTED, "");
+    failed++;
+  }
+  print_message("%lld allocations failed\n", (long long)failed);
+  assert_true(failed > 5);
+  assert_int_equal(states, 0);
+  td_tensor_release(&handle);
+  drop_variable(v);
+  td_graph_release(g);
+}
+
+static int begin(void **state) {
+  register_fixture(state);
+  assert_ok(td_device_cpu_new(PLACE, 0, 0, &cpu));
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  td_device_release(cpu);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_registry_is_sound),
+      cmocka_unit_test(test_rows_by_dtype),
+      cmocka_unit_test(test_message_names_what_was_given),
+      cmocka_unit_test(test_types_of_an_op),
+      cmocka_unit_test(test_bad_rows),
+      cmocka_unit_test(test_state_belongs_to_session_and_node),
+      cmocka_unit_test(test_forwarding),
+      cmocka_unit_test(test_pass_moves_or_shares),
+      cmocka_unit_test(test_flush_to_zero),
+      cmocka_unit_test(test_parks_until_the_lock_is_free),
+      cmocka_unit_test(test_cancel_while_parked),
+      cmocka_unit_test(test_stopped_before_it_begins),
+      cmocka_unit_test(test_locks_what_is_no_handle),
+      cmocka_unit_test(test_two_locks_no_deadlock),
+      cmocka_unit_test(test_two_locks_and_cancels),
+      cmocka_unit_test(test_no_update_is_lost),
+      cmocka_unit_test(test_asynchronous),
+      cmocka_unit_test(test_without_memory),
+  };
+  return cmocka_run_group_tests(tests, begin, end);
+}
