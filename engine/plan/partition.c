@@ -1,10 +1,11 @@
 /* partition.c - one graph per device.
  *
- * Nodes are copied, inputs first, each into the graph of its device. An edge
- * between two devices, or between device memory and host memory of one, becomes
- * a link, once for each source, destination and kind of memory. A control edge
- * crosses as an empty tensor that its source lets go: a dead source makes it
- * dead, and with it the Identity that stands for the source.
+ * Nodes are copied, inputs first and else the urgent ones, each into the graph
+ * of its device. An edge between two devices, or between device memory and host
+ * memory of one, becomes a link, once for each source, destination and kind of
+ * memory. A control edge crosses as an empty tensor that its source lets go: a
+ * dead source makes it dead, and with it the Identity that stands for the
+ * source.
  *
  * A _Recv runs where its consumer runs. In the root it starts with the step; in
  * a loop something must start it in each iteration: the device's control loop,
@@ -234,7 +235,10 @@ static td_status *cut_up(cut *c) {
   TD_TRY(td_tensor_new(NULL, TD_FLOAT32, &empty, &c->signal));
   TD_TRY(add_parts(c));
   TD_TRY(td_graph_order(c->p->graph, &order));
-  td_status *s = copy_nodes(c, order);
+  td_status *s = NULL;
+  if (c->p->request->passes & TD_PASS_SCHEDULE)
+    s = td_schedule(c->p->graph, order);
+  if (td_ok(s)) s = copy_nodes(c, order);
   td_free(order);
   if (td_ok(s)) close_loops(c);
   return s;

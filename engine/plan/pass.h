@@ -36,8 +36,8 @@ td_status *td_fold(td_pass *p) TD_MUST_USE;
 td_status *td_cse(td_pass *p) TD_MUST_USE;
 td_status *td_gate(td_pass *p) TD_MUST_USE;
 td_status *td_partition(td_pass *p) TD_MUST_USE;
-/* Fills node->order of a part; what it costs does not depend on other parts. */
-td_status *td_schedule(td_graph *g) TD_MUST_USE;
+/* Rearranges `order` (inputs first) by urgency, inputs still first. */
+td_status *td_schedule(const td_graph *g, int32_t *order) TD_MUST_USE;
 
 /* Drops what no root needs any more (prune.c). */
 td_status *td_prune_sweep(td_pass *p) TD_MUST_USE;

@@ -22,7 +22,7 @@ static const struct {
     {"fold", TD_PASS_FOLD, td_fold},
     {"cse", TD_PASS_CSE, td_cse},
     {"gate", TD_PASS_GATE, td_gate},
-    {"schedule", TD_PASS_SCHEDULE, NULL}, /* runs on the parts */
+    {"schedule", TD_PASS_SCHEDULE, NULL}, /* in partition */
 };
 
 unsigned td_pass_parse(const char *name) {
@@ -127,11 +127,9 @@ static td_status *settle_frames(td_graph *g) {
 }
 
 static td_status *finish_part(td_pass *p, td_part *part) {
-  const td_plan_request *r = p->request;
   TD_TRY(settle_frames(part->graph));
   for (int32_t id = 0; id < td_graph_size(part->graph); id++)
     td_graph_node(part->graph, id)->order = id;
-  if (r->passes & TD_PASS_SCHEDULE) TD_TRY(td_schedule(part->graph));
   return look_at(p, "part", part->graph);
 }
 

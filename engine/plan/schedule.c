@@ -1,9 +1,10 @@
 /* schedule.c - which of two ready nodes goes first.
  *
  * The one with the longer way still to go: the weights of the nodes on the
- * longest path from it to a sink, added. Weights are guessed from the sizes of
- * outputs; a _Send counts for more, since another device waits behind it. As
- * every weight is positive, sorting by the way to go puts inputs first, too.
+ * longest path from it to a sink, added, across all devices. Weights are
+ * guessed from the sizes of outputs; a hand-over to another device has one as
+ * well. As every weight is positive, sorting by the way to go puts inputs
+ * first, too: the parts get their nodes in this order.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 /* In units of one kilobyte made. A size not known counts as a small batch; a
  * hand-over between devices as 64 KB. */
-enum { UNIT = 1024, UNKNOWN = 32, SEND = 64, MAX_WEIGHT = 1 << 30 };
+enum { UNIT = 1024, UNKNOWN = 32, CROSSING = 64, MAX_WEIGHT = 1 << 30 };
 
 typedef struct rank {
   int64_t way; /* to go */
@@ -28,12 +29,14 @@ static int64_t weight(const td_node *n) {
       size *= (double)(s->dim[k] < 0 ? UNKNOWN : s->dim[k]);
     bytes += size;
   }
-  double units = 1 + bytes / UNIT + (n->op->kind == TD_KIND_SEND ? SEND : 0);
+  double units = 1 + bytes / UNIT;
   return units < MAX_WEIGHT ? (int64_t)units : MAX_WEIGHT;
 }
 
-static void pass_on(rank *ranks, const td_node *to, int64_t way) {
-  if (to && ranks[to->id].way < way) ranks[to->id].way = way;
+static void pass_on(rank *ranks, const td_node *from, const td_node *to) {
+  int64_t way = ranks[to->id].way;
+  if (from->placed != to->placed) way += CROSSING;
+  if (ranks[from->id].way < way) ranks[from->id].way = way;
 }
 
 /* Against the order of nodes. `way` holds, until the node's turn, the longest
@@ -41,11 +44,11 @@ static void pass_on(rank *ranks, const td_node *to, int64_t way) {
 static void measure(const td_graph *g, const int32_t *order, rank *ranks) {
   for (int32_t k = td_graph_size(g); k-- > 0;) {
     const td_node *n = td_graph_node(g, order[k]);
-    int64_t way = ranks[n->id].way += weight(n);
+    ranks[n->id].way += weight(n);
     for (int i = 0; i < n->n_in; i++)
-      if (!n->in[i].node || n->in[i].node->op->kind != TD_KIND_NEXT)
-        pass_on(ranks, n->in[i].node, way);
-    for (int i = 0; i < n->n_control; i++) pass_on(ranks, n->control[i], way);
+      if (n->in[i].node->op->kind != TD_KIND_NEXT)
+        pass_on(ranks, n->in[i].node, n);
+    for (int i = 0; i < n->n_control; i++) pass_on(ranks, n->control[i], n);
   }
 }
 
@@ -55,18 +58,14 @@ static int compare(const void *a, const void *b) {
   return x->id < y->id ? -1 : x->id > y->id;
 }
 
-td_status *td_schedule(td_graph *g) {
-  int32_t *order = NULL, n = td_graph_size(g);
+td_status *td_schedule(const td_graph *g, int32_t *order) {
+  int32_t n = td_graph_size(g);
   rank *ranks = td_alloc_zero((size_t)n + 1, sizeof *ranks);
   if (!ranks) return td_oom();
-  td_status *s = td_graph_order(g, &order);
-  if (td_ok(s)) {
-    for (int32_t id = 0; id < n; id++) ranks[id].id = id;
-    measure(g, order, ranks);
-    qsort(ranks, (size_t)n, sizeof *ranks, compare);
-    for (int32_t k = 0; k < n; k++) td_graph_node(g, ranks[k].id)->order = k;
-  }
-  td_free(order);
+  for (int32_t id = 0; id < n; id++) ranks[id].id = id;
+  measure(g, order, ranks);
+  qsort(ranks, (size_t)n, sizeof *ranks, compare);
+  for (int32_t k = 0; k < n; k++) order[k] = ranks[k].id;
   td_free(ranks);
-  return s;
+  return NULL;
 }
