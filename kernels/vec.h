@@ -296,10 +296,16 @@ static inline double td_vec_exp2(double x) {
   return td_vec_double(td_vec_bits64(p) + (td_vec_bits64(z) << 52));
 }
 
+/* The same as c ? a : b; of many in a row the compiler would make branches. */
+static inline float td_vec_pick(bool c, float a, float b) {
+  uint32_t mask = 0u - (uint32_t)c;
+  return td_vec_float((td_vec_bits(a) & mask) | (td_vec_bits(b) & ~mask));
+}
+
 /* As C's pow: x < 0 needs a whole y; pow(x, 0) = pow(1, y) = 1. */
 static inline float td_vec_pow(float x, float y) {
-  double a = fabsf(x);
-  double l = td_vec_log2(a);
+  float big = fabsf(y);
+  double a = fabsf(x), l = td_vec_log2(a);
   l = a == 0 ? -INFINITY : l;
   l = a < INFINITY ? l : INFINITY;
   double t = (double)y * l;
@@ -307,15 +313,17 @@ static inline float td_vec_pow(float x, float y) {
   t = t < -200 ? -200.0 : t;
   t = t > 200 ? 200.0 : t;
   float r = (float)td_vec_exp2(t);
-  float whole = (fabsf(y) + 8388608.0f) - 8388608.0f; /* to nearest even */
-  bool integral = fabsf(y) >= 8388608.0f || whole == fabsf(y);
-  float pair = (fabsf(y) * 0.5f + 8388608.0f) - 8388608.0f;
-  bool odd = integral && fabsf(y) < 16777216.0f && 2.0f * pair != fabsf(y);
-  bool minus = td_vec_bits(x) >> 31;
-  r = minus && odd ? -r : r;
-  r = x < 0.0f && x > -INFINITY && !integral ? NAN : r;
-  r = x != x || y != y ? x + y : r;
-  return y == 0.0f || x == 1.0f ? 1.0f : r;
+  /* adding 2^23 rounds to a whole number; from there on all are whole, and
+   * from 2^24 on even */
+  float whole = (big + 8388608.0f) - 8388608.0f;
+  float pairs = (big * 0.5f + 8388608.0f) - 8388608.0f;
+  bool integral = (big >= 8388608.0f) | (whole == big);
+  bool odd = integral & (big < 16777216.0f) & (2.0f * pairs != big);
+  uint32_t sign = odd ? td_vec_bits(x) & 0x80000000u : 0;
+  r = td_vec_float(td_vec_bits(r) ^ sign);
+  bool undefined = (x < 0.0f) & (x > -INFINITY) & !integral;
+  r = td_vec_pick(undefined | (x != x) | (y != y), NAN, r);
+  return td_vec_pick((y == 0.0f) | (x == 1.0f), 1.0f, r);
 }
 
 #endif
