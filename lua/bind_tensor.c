@@ -521,6 +521,7 @@ static int tensor_newindex(lua_State *L) {
 static int core_tensor(lua_State *L) {
   td_dtype want = TD_INVALID;
   td_tensor t, r;
+  lua_settop(L, 3);
   if (!lua_isnoneornil(L, 2)) td_lua_check(L, td_lua_to_dtype(L, 2, &want));
   td_lua_check(L, td_lua_as_tensor(L, 1, want, &t));
   td_lua_push_tensor(L, &t);
