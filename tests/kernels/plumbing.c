@@ -1,0 +1,152 @@
+/* plumbing.c - placeholders, run-time shapes, and NaNs found in every dtype.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tests/engine/device/fixture.h"
+
+#include <math.h>
+
+static td_device *cpu;
+
+static td_status *eval(const char *op, const td_tensor *in,
+                       const td_note *attrs, int n_attrs, td_tensor *out) {
+  static const int one[] = {1};
+  int n_out;
+  return td_eval(td_op_find(op), cpu, 2, in, one, attrs, n_attrs, out, 1,
+                 &n_out, NULL);
+}
+
+/* ---- CheckNumerics ------------------------------------------------------- */
+
+static void test_check_numerics(void **state) {
+  enum { MANY = 200000 }; /* several pieces */
+  static const td_dtype types[] = {TD_FLOAT16, TD_BFLOAT16, TD_FLOAT32,
+                                   TD_FLOAT64};
+  static const struct {
+    double first, last;
+    const char *part; /* NULL: good */
+  } rows[] = {
+      {1, 2, NULL},
+      {-1, 0, NULL},
+      {NAN, 1, "msg : Tensor had NaN values"},
+      {1, -NAN, "msg : Tensor had NaN values"},
+      {INFINITY, 1, "msg : Tensor had Inf values"},
+      {1, -INFINITY, "msg : Tensor had Inf values"},
+      {NAN, INFINITY, "msg : Tensor had Inf and NaN values"},
+  };
+  td_note attrs[] = {{"message", td_attr_string("msg")}};
+  td_shape shape = td_shape_vector(MANY);
+  (void)state;
+  for (size_t k = 0; k < TD_COUNT(types); k++) {
+    for (size_t i = 0; i < TD_COUNT(rows); i++) {
+      td_tensor x, y;
+      assert_ok(td_tensor_new(NULL, types[k], &shape, &x));
+      memset(x.data, 0, td_tensor_bytes(&x));
+      td_tensor_set_f(&x, 0, rows[i].first);
+      td_tensor_set_f(&x, MANY - 1, rows[i].last);
+      td_status *s = eval("CheckNumerics", &x, attrs, 1, &y);
+      if (rows[i].part) {
+        check_error(s, TD_INVALID_ARGUMENT, rows[i].part);
+      } else {
+        assert_ok(s);
+        assert_true(td_tensor_same(&x, &y));
+        td_tensor_release(&y);
+      }
+      td_tensor_release(&x);
+    }
+  }
+}
+
+static void test_nothing_to_check(void **state) {
+  td_note attrs[] = {{"message", td_attr_string("msg")}};
+  td_tensor x = floats(0, NULL), y;
+  (void)state;
+  assert_ok(eval("CheckNumerics", &x, attrs, 1, &y));
+  assert_int_equal(td_tensor_count(&y), 0);
+  td_tensor_release(&x);
+  td_tensor_release(&y);
+}
+
+/* ---- placeholders -------------------------------------------------------- */
+
+static void test_placeholder_was_not_fed(void **state) {
+  td_graph *g;
+  td_build b;
+  td_node *n;
+  td_step step = step_new();
+  td_shape shape = td_shape_matrix(-1, 784);
+  td_tensor out;
+  (void)state;
+  assert_ok(td_graph_new(&g));
+  td_build_init(&b, g, "Placeholder", "x");
+  td_build_attr(&b, "dtype", td_attr_type(TD_FLOAT32));
+  td_build_attr(&b, "shape", td_attr_shape(&shape));
+  assert_ok(td_build_node(&b, &n));
+  check_error(run_node(n, cpu, &step, NULL, &out), TD_INVALID_ARGUMENT,
+              "you must feed placeholder x (float32 {-1, 784})");
+  step_end(&step);
+  td_graph_release(g);
+}
+
+static void test_default(void **state) {
+  td_shape any = td_shape_vector(-1), three = td_shape_vector(3);
+  td_note good[] = {{"shape", td_attr_shape(&any)}};
+  td_note bad[] = {{"shape", td_attr_shape(&three)}};
+  td_tensor x = FLOATS(1, 2), y;
+  (void)state;
+  assert_ok(eval("PlaceholderWithDefault", &x, good, 1, &y));
+  assert_true(td_tensor_same(&x, &y));
+  td_tensor_release(&y);
+  check_error(eval("PlaceholderWithDefault", &x, bad, 1, &y),
+              TD_INVALID_ARGUMENT,
+              "a default of shape {2} for a placeholder of shape {3}");
+  td_tensor_release(&x);
+}
+
+/* ---- shapes at run time -------------------------------------------------- */
+
+static void test_ensure_shape(void **state) {
+  td_graph *g;
+  td_build b;
+  td_node *n;
+  td_step step = step_new();
+  td_shape want = td_shape_vector(3);
+  td_tensor good = FLOATS(1, 2, 3), bad = FLOATS(1, 2), out;
+  (void)state;
+  assert_ok(td_graph_new(&g));
+  td_build_init(&b, g, "EnsureShape", NULL);
+  td_build_in(&b, placeholder(g, TD_FLOAT32)); /* of unknown shape */
+  td_build_attr(&b, "shape", td_attr_shape(&want));
+  assert_ok(td_build_node(&b, &n));
+  assert_int_equal(n->out[0].shape.dim[0], 3);
+  assert_ok(run_node(n, cpu, &step, &good, &out));
+  td_tensor_release(&out);
+  check_error(run_node(n, cpu, &step, &bad, &out), TD_INVALID_ARGUMENT,
+              "must be of shape {3}, not {2}");
+  td_tensor_release(&good);
+  td_tensor_release(&bad);
+  step_end(&step);
+  td_graph_release(g);
+}
+
+static int begin(void **state) {
+  (void)state;
+  assert_ok(td_device_cpu_new(PLACE, 0, 0, &cpu));
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  td_device_release(cpu);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_check_numerics),
+      cmocka_unit_test(test_nothing_to_check),
+      cmocka_unit_test(test_placeholder_was_not_fed),
+      cmocka_unit_test(test_default),
+      cmocka_unit_test(test_ensure_shape),
+  };
+  return cmocka_run_group_tests(tests, begin, end);
+}
