@@ -5,93 +5,89 @@
 
 #include <stdio.h>
 
+#include "engine/base/map.h"
+
 /* ---- settling ------------------------------------------------------------ */
 
-/* A Merge must see its Enter and its NextIteration themselves: a dead Enter
- * ends the loop at once, and a value kept over the end of an iteration is no
- * message. One that serves Merges on two devices is doubled. */
-static td_status *bring(td_pass *p, td_node *merge, int i, bool *claimed) {
-  td_node *from = merge->in[i].node, *twin;
+/* What of one node there is on another device. */
+typedef struct twin_key {
+  int32_t node, device;
+} twin_key;
+
+typedef struct settling {
+  td_graph *g;
+  int32_t n;     /* nodes before any twin was added */
+  bool *settled; /* by node id */
+  td_map twins;  /* twin_key to the twin */
+} settling;
+
+static td_status *add_twin(settling *t, td_node *of, int32_t device,
+                           td_node **out) {
+  twin_key key = {of->id, device};
   char name[48];
-  if (!claimed[from->id]) {
-    claimed[from->id] = true;
-    from->placed = merge->placed;
+  snprintf(name, sizeof name, "_twin_%d_%d", (int)of->id, (int)device);
+  TD_TRY(td_graph_clone_node(t->g, of, name, of->in, of->control, of->n_control,
+                             out));
+  (*out)->placed = device;
+  return td_map_putn(&t->twins, &key, sizeof key, *out) ? NULL : td_oom();
+}
+
+/* `n`, brought to a device: the first who asks has it moved, others elsewhere
+ * get twins. */
+static td_status *beside(settling *t, td_node *n, int32_t device,
+                         td_node **out) {
+  twin_key key = {n->id, device};
+  if (!t->settled[n->id]) n->placed = device;
+  t->settled[n->id] = true;
+  *out = n;
+  if (n->placed == device) return NULL;
+  *out = td_map_getn(&t->twins, &key, sizeof key);
+  return *out ? NULL : add_twin(t, n, device, out);
+}
+
+static bool comes_along(const settling *t, const td_node *n) {
+  return n->id < t->n &&
+         (n->op->kind == TD_KIND_ENTER || n->op->kind == TD_KIND_NEXT);
+}
+
+static td_status *settle_inputs(settling *t, td_node *user) {
+  td_node *near;
+  if (user->op->kind == TD_KIND_EXIT) return NULL; /* goes itself */
+  for (int i = 0; i < user->n_in; i++) {
+    if (!comes_along(t, user->in[i].node)) continue;
+    TD_TRY(beside(t, user->in[i].node, user->placed, &near));
+    td_node_set_in(user, i, (td_edge){near, user->in[i].port});
   }
-  if (from->placed == merge->placed) return NULL;
-  snprintf(name, sizeof name, "_twin_%d_%d", (int)merge->id, i);
-  TD_TRY(td_graph_clone_node(p->graph, from, name, from->in, from->control,
-                             from->n_control, &twin));
-  twin->placed = merge->placed;
-  td_node_set_in(merge, i, (td_edge){twin, merge->in[i].port});
+  for (int i = 0; i < user->n_control; i++) {
+    if (!comes_along(t, user->control[i])) continue;
+    TD_TRY(beside(t, user->control[i], user->placed, &near));
+    user->control[i] = near;
+  }
   return NULL;
 }
 
-static td_status *bring_all(td_pass *p, int32_t n, bool *claimed) {
-  for (int32_t id = 0; id < n; id++) {
-    td_node *m = td_graph_node(p->graph, id);
-    if (m->op->kind != TD_KIND_MERGE) continue;
-    for (int i = 0; i < m->n_in; i++) {
-      td_op_kind kind = m->in[i].node->op->kind;
-      if (kind == TD_KIND_ENTER || kind == TD_KIND_NEXT)
-        TD_TRY(bring(p, m, i, claimed));
-    }
+/* Backwards, so that an Enter of an inner loop has its place before the Enter
+ * of the outer one that it takes; then the twins. */
+static td_status *settle_all(settling *t) {
+  for (int32_t id = t->n; id-- > 0;)
+    TD_TRY(settle_inputs(t, td_graph_node(t->g, id)));
+  for (int32_t id = t->n; id < td_graph_size(t->g); id++)
+    TD_TRY(settle_inputs(t, td_graph_node(t->g, id)));
+  for (int32_t id = 0; id < t->n; id++) {
+    td_node *n = td_graph_node(t->g, id);
+    if (n->op->kind == TD_KIND_EXIT) n->placed = n->in[0].node->placed;
   }
   return NULL;
-}
-
-enum { NOWHERE = -1, SEVERAL = -2 };
-
-static void note_user(int32_t *where, const td_node *n, const td_node *user) {
-  int32_t *at = &where[n->id];
-  if (*at == NOWHERE) *at = user->placed;
-  if (*at != user->placed) *at = SEVERAL;
-}
-
-/* Any other Enter goes to the device of all its users: a constant then crosses
- * once, not in each iteration. */
-static void move_enters(td_pass *p, const bool *claimed, int32_t *where) {
-  int32_t n = td_graph_size(p->graph);
-  for (int32_t id = 0; id < n; id++) where[id] = NOWHERE;
-  for (int32_t id = 0; id < n; id++) {
-    const td_node *user = td_graph_node(p->graph, id);
-    for (int i = 0; i < user->n_in; i++)
-      note_user(where, user->in[i].node, user);
-    for (int i = 0; i < user->n_control; i++)
-      note_user(where, user->control[i], user);
-  }
-  for (int32_t id = 0; id < n; id++) {
-    td_node *e = td_graph_node(p->graph, id);
-    if (e->op->kind == TD_KIND_ENTER && !claimed[id] && where[id] >= 0)
-      e->placed = where[id];
-  }
-}
-
-/* An Exit is dead in all iterations but one: what crosses is what leaves. */
-static void move_exits(td_pass *p) {
-  for (int32_t id = 0; id < td_graph_size(p->graph); id++) {
-    td_node *e = td_graph_node(p->graph, id);
-    if (e->op->kind == TD_KIND_EXIT) e->placed = e->in[0].node->placed;
-  }
 }
 
 td_status *td_loops_settle(td_pass *p) {
   if (p->n_frames < 2) return NULL;
-  int32_t n = td_graph_size(p->graph);
-  size_t room = 2 * (size_t)n + 1; /* each Merge may double its inputs */
-  bool *claimed = NULL;
-  int32_t *where = NULL;
-  for (int32_t id = 0; id < n; id++)
-    room += (size_t)td_graph_node(p->graph, id)->n_in;
-  claimed = td_alloc_zero(room, sizeof *claimed);
-  where = td_alloc_zero(room, sizeof *where);
-  td_status *s = claimed && where ? bring_all(p, n, claimed) : td_oom();
-  if (td_ok(s)) {
-    for (int32_t id = n; id < td_graph_size(p->graph); id++) claimed[id] = true;
-    move_exits(p);
-    move_enters(p, claimed, where);
-  }
-  td_free(claimed);
-  td_free(where);
+  settling t = {.g = p->graph, .n = td_graph_size(p->graph)};
+  td_map_init(&t.twins);
+  t.settled = td_alloc_zero((size_t)t.n + 1, sizeof *t.settled);
+  td_status *s = t.settled ? settle_all(&t) : td_oom();
+  td_free(t.settled);
+  td_map_deinit(&t.twins);
   return s;
 }
 

@@ -23,8 +23,12 @@ typedef struct td_loops {
   int32_t first;     /* nodes of the working copy from here on are loops' */
 } td_loops;
 
-/* Moves what may not be away from its other half: Enters and NextIterations go
- * to their Merge, Exits to their input. */
+/* Moves what belongs beside its other half. A Merge must see its Enter and its
+ * NextIteration themselves: a dead Enter ends the loop at once, and what is
+ * kept over the end of an iteration is no message. Other Enters go to who uses
+ * them, so that a loop's constant crosses once and not in each iteration; who
+ * is used on several devices is doubled. An Exit, dead in all iterations but
+ * one, goes to its input. */
 td_status *td_loops_settle(td_pass *p) TD_MUST_USE;
 /* Adds the control loops to the working copy. End *out with td_loops_deinit in
  * any case. */

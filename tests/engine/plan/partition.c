@@ -410,6 +410,15 @@ static void test_constant_enter(void **state) {
   assert_int_equal(p->n_edges, 2); /* k and x */
   assert_int_equal(count(part(p, "CPU", 0), "Enter"), 0);
   td_plan_free(p);
+  /* Used on both devices: k crosses as before, and the new value. */
+  add(&w, "here", "PlanNeg", "constant @c0");
+  add(&w, "there", "PlanNeg", "here ^loop/switch @c1");
+  OK(plan(&w, "x", "loop/exit ^there", &p));
+  check_links(p);
+  check_parts(p);
+  for (int32_t e = 0; e < p->n_edges; e++)
+    assert_null(strstr(p->edge_names[e], "constant"));
+  td_plan_free(p);
   free_world(&w);
 }
 
