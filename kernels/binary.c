@@ -10,8 +10,6 @@
 #define BINARY_TABLE td_binary_scalar
 #include "kernels/binary_loops.h"
 
-#include "kernels/cpu.h"
-
 enum { BLOCK = TD_HALF_BLOCK };
 
 /* ---- loops --------------------------------------------------------------- */
@@ -210,9 +208,10 @@ static td_status *compute(td_kernel_ctx *c, job *j, const td_shape *shape,
   return NULL;
 }
 
-static td_status *run(td_kernel_ctx *c, int op) {
+td_status *td_binary_run(td_kernel_ctx *c, int op, const td_shape *xs,
+                         const td_shape *ys) {
   const td_tensor *x = td_in(c, 0), *y = td_in(c, 1);
-  const td_shape *shapes[] = {&x->shape, &y->shape};
+  const td_shape *shapes[] = {xs, ys};
   size_t size = td_dtype_size(x->dtype);
   job j = {.op = op,
            .dtype = x->dtype,
@@ -220,9 +219,8 @@ static td_status *run(td_kernel_ctx *c, int op) {
            .size = {size, size},
            .in = {x->data, y->data}};
   bool text = x->dtype == TD_STRING;
-  td_shape shape = x->shape;
-  if (!text && td_shape_equal(&x->shape, &y->shape))
-    return compute(c, &j, &shape, true);
+  td_shape shape = *xs;
+  if (!text && td_shape_equal(xs, ys)) return compute(c, &j, &shape, true);
   td_status *s = td_broadcast_plan(&j.plan, 2, shapes, &shape);
   if (!td_ok(s)) {
     const td_attr *strict =
@@ -233,6 +231,10 @@ static td_status *run(td_kernel_ctx *c, int op) {
   }
   return text ? run_strings(c, op, &j.plan, &shape)
               : compute(c, &j, &shape, false);
+}
+
+static td_status *run(td_kernel_ctx *c, int op) {
+  return td_binary_run(c, op, &td_in(c, 0)->shape, &td_in(c, 1)->shape);
 }
 
 /* The gradient ops do not broadcast. */

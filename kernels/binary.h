@@ -4,9 +4,7 @@
 #ifndef TD_BINARY_H
 #define TD_BINARY_H
 
-#include "engine/base/cpu.h"
-#include "engine/tensor/tensor.h"
-#include "kernels/broadcast.h"
+#include "kernels/cpu.h"
 
 TD_BEGIN
 
@@ -34,6 +32,11 @@ td_binary_loop td_binary_find(int op, td_dtype t, td_isa isa);
  * y when their elements are of one size. */
 void td_binary_apply(int op, td_dtype t, td_isa isa, int64_t n, const void *x,
                      const void *y, void *z);
+
+/* Output 0 from inputs 0 and 1 of a kernel, seen as of shapes x and y: what
+ * every op of binary.def runs, and others that are one with a twist. */
+td_status *td_binary_run(td_kernel_ctx *c, int op, const td_shape *x,
+                         const td_shape *y) TD_MUST_USE;
 
 /* Strings, broadcasting by `plan`: x followed by y, and whether they are equal
  * (`want`) into bools. */

@@ -1,0 +1,292 @@
+/* argmax.c - where along an axis the largest or smallest element stands.
+ *
+ * Ties go to the lowest index. A NaN is never chosen, unless there is nothing
+ * else: then it is index 0, as in TensorFlow. Halves are compared as floats.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cpu.h"
+#include "kernels/element.h"
+#include "kernels/vec.h"
+
+enum {
+  STRIP = 256, /* columns searched at once */
+  RUN = 1024,  /* elements of a run searched at once */
+};
+
+/* ---- loops ---------------------------------------------------------------
+ *
+ * A strip: best[i] and at[i] take in row `row`, x[0 .. width), where it is
+ * better. A run: *best and *at take in n elements whose first is `row`; the
+ * best of them is found first, then where it stands. */
+typedef void (*strip_loop)(void *best, int64_t *at, const void *x,
+                           int64_t width, int64_t row);
+typedef void (*run_loop)(void *best, int64_t *at, const void *x, int64_t n,
+                         int64_t row);
+
+#define LOOPS(kind, name, better)                                              \
+  static void name##_strip_##kind(void *best, int64_t *at, const void *from,   \
+                                  int64_t width, int64_t row) {                \
+    td_##kind *b = best;                                                       \
+    const td_##kind *x = from;                                                 \
+    TD_VEC_LOOP                                                                \
+    for (int64_t i = 0; i < width; i++) {                                      \
+      bool wins = x[i] better b[i];                                            \
+      b[i] = wins ? x[i] : b[i];                                               \
+      at[i] = wins ? row : at[i];                                              \
+    }                                                                          \
+  }                                                                            \
+  static void name##_run_##kind(void *best, int64_t *at, const void *from,     \
+                                int64_t n, int64_t row) {                      \
+    const td_##kind *x = from;                                                 \
+    td_##kind was = *(td_##kind *)best, lane[16], b = was;                     \
+    int64_t i = 0;                                                             \
+    for (int k = 0; k < 16; k++) lane[k] = was;                                \
+    for (; i + 16 <= n; i += 16)                                               \
+      for (int k = 0; k < 16; k++)                                             \
+        lane[k] = x[i + k] better lane[k] ? x[i + k] : lane[k];                \
+    for (int k = 0; k < 16; k++) b = lane[k] better b ? lane[k] : b;           \
+    for (; i < n; i++) b = x[i] better b ? x[i] : b;                           \
+    if (!(b better was)) return;                                               \
+    for (i = 0; x[i] != b; i++) continue;                                      \
+    *(td_##kind *)best = b;                                                    \
+    *at = row + i;                                                             \
+  }
+EACH_REALS(LOOPS, max, >)
+EACH_REALS(LOOPS, min, <)
+
+typedef struct loops {
+  strip_loop strip;
+  run_loop run;
+} loops;
+
+#define ENTRY(kind, name)                                                      \
+  [TD_KIND_##kind] = {name##_strip_##kind, name##_run_##kind},
+static const loops max_loops[TD_DTYPES] = {EACH_REALS(ENTRY, max)};
+static const loops min_loops[TD_DTYPES] = {EACH_REALS(ENTRY, min)};
+
+/* ---- one search ---------------------------------------------------------- */
+
+typedef struct job {
+  bool least;
+  td_dtype dtype, run_dtype; /* run_dtype: float for halves, uint8 for bool */
+  loops loop;
+  size_t size;
+  int64_t n, inner; /* along the axis; elements behind it */
+  const char *x;
+  char *out;
+  td_dtype out_dtype;
+} job;
+
+/* The element itself starts: nothing beats it but something better. A NaN
+ * gives way to whatever is beyond the worst number. */
+#define START(kind, ...)                                                       \
+  case TD_KIND_##kind:                                                         \
+    for (int64_t i = 0; i < width; i++) {                                      \
+      td_##kind v = ((const td_##kind *)x)[i];                                 \
+      ((td_##kind *)best)[i] = v == v ? v : (td_##kind)worst;                  \
+    }                                                                          \
+    break;
+
+static void start(const job *j, void *best, int64_t *at, const void *x,
+                  int64_t width) {
+  double worst = j->least ? INFINITY : -INFINITY;
+  memset(at, 0, (size_t)width * sizeof *at);
+  switch ((int)j->run_dtype) {
+    EACH_FLOATS(START)
+  default:
+    memcpy(best, x, (size_t)width * td_dtype_size(j->run_dtype));
+  }
+}
+
+static const void *load(const job *j, const char *x, int64_t n, float *block) {
+  if (!td_is_half(j->dtype)) return x;
+  td_half_load(j->dtype, n, x, block);
+  return block;
+}
+
+static void store(const job *j, int64_t at, const int64_t *index, int64_t n) {
+  for (int64_t i = 0; i < n; i++) switch (j->out_dtype) {
+    case TD_INT16:
+      ((int16_t *)j->out)[at + i] = (int16_t)index[i];
+      break;
+    case TD_UINT16:
+      ((uint16_t *)j->out)[at + i] = (uint16_t)index[i];
+      break;
+    case TD_INT32:
+      ((int32_t *)j->out)[at + i] = (int32_t)index[i];
+      break;
+    default:
+      ((int64_t *)j->out)[at + i] = index[i];
+      break;
+    }
+}
+
+static void search_run(const job *j, int64_t outer) {
+  float block[RUN];
+  _Alignas(8) char best[8];
+  int64_t at;
+  const char *x = j->x + (size_t)(outer * j->n) * j->size;
+  start(j, best, &at, load(j, x, 1, block), 1);
+  for (int64_t row = 0; row < j->n; row += RUN) {
+    int64_t n = j->n - row < RUN ? j->n - row : RUN;
+    j->loop.run(best, &at, load(j, x + (size_t)row * j->size, n, block), n,
+                row);
+  }
+  store(j, outer, &at, 1);
+}
+
+static void search_strip(const job *j, int64_t outer, int64_t column) {
+  float block[STRIP];
+  _Alignas(8) char best[STRIP * 8];
+  int64_t at[STRIP];
+  int64_t width = j->inner - column < STRIP ? j->inner - column : STRIP;
+  const char *x = j->x + (size_t)(outer * j->n * j->inner + column) * j->size;
+  start(j, best, at, load(j, x, width, block), width);
+  for (int64_t row = 0; row < j->n; row++) {
+    j->loop.strip(best, at, load(j, x, width, block), width, row);
+    x += (size_t)j->inner * j->size;
+  }
+  store(j, outer * j->inner + column, at, width);
+}
+
+static void runs(void *arg, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; i++) search_run(arg, i);
+}
+
+static void strips(void *arg, int64_t begin, int64_t end) {
+  const job *j = arg;
+  int64_t n = (j->inner + STRIP - 1) / STRIP;
+  for (int64_t i = begin; i < end; i++) search_strip(j, i / n, i % n * STRIP);
+}
+
+/* ---- kernels ------------------------------------------------------------- */
+
+static td_status *find_axis(const td_tensor *x, const td_tensor *dimension,
+                            int *axis) {
+  td_shape_text text;
+  if (dimension->shape.rank != 0)
+    return td_error(TD_INVALID_ARGUMENT, "dimension must be a scalar, not %s",
+                    td_shape_str(&dimension->shape, &text));
+  return td_infer_axis(td_tensor_get_i(dimension, 0), x->shape.rank,
+                       "dimension", axis);
+}
+
+/* The largest index must fit the output's dtype. */
+static td_status *check_size(const td_shape *s, int axis, td_dtype t) {
+  td_shape_text text;
+  int64_t most = t == TD_INT16    ? INT16_MAX
+                 : t == TD_UINT16 ? UINT16_MAX
+                 : t == TD_INT32  ? INT32_MAX
+                                  : INT64_MAX;
+  if (s->dim[axis] == 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "dimension %d of %s is empty: nothing to choose from", axis,
+                    td_shape_str(s, &text));
+  if (s->dim[axis] - 1 > most)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "an index along dimension %d of %s does not fit %s", axis,
+                    td_shape_str(s, &text), td_dtype_name(t));
+  return NULL;
+}
+
+static td_status *run(td_kernel_ctx *c, bool least) {
+  const td_tensor *x = td_in(c, 0);
+  int axis;
+  td_tensor *y;
+  TD_TRY(find_axis(x, td_in(c, 1), &axis));
+  job j = {.least = least,
+           .dtype = x->dtype,
+           .size = td_dtype_size(x->dtype),
+           .out_dtype = td_ctx_node(c)->out[0].dtype,
+           .n = x->shape.dim[axis],
+           .inner = 1,
+           .x = x->data};
+  TD_TRY(check_size(&x->shape, axis, j.out_dtype));
+  int64_t outer = 1;
+  td_shape shape = {.rank = 0};
+  for (int i = 0; i < x->shape.rank; i++) {
+    if (i == axis) continue;
+    *(i < axis ? &outer : &j.inner) *= x->shape.dim[i];
+    shape.dim[shape.rank++] = x->shape.dim[i];
+  }
+  TD_TRY(td_out(c, 0, &shape, &y));
+  j.out = y->data;
+  j.run_dtype = td_is_half(j.dtype)  ? TD_FLOAT32
+                : j.dtype == TD_BOOL ? TD_UINT8
+                                     : j.dtype;
+  j.loop = (least ? min_loops : max_loops)[j.run_dtype];
+  int64_t across = (j.inner + STRIP - 1) / STRIP;
+  int64_t width = j.inner < STRIP ? j.inner : STRIP;
+  td_for(c, outer * across, td_grain_of(j.n * width),
+         j.inner == 1 ? runs : strips, &j);
+  return NULL;
+}
+
+static td_status *run_max(td_kernel_ctx *c) {
+  return run(c, false);
+}
+static td_status *run_min(td_kernel_ctx *c) {
+  return run(c, true);
+}
+
+static td_status *shape_of(td_infer *c) {
+  const td_shape *x = td_infer_in(c, 0);
+  td_small dimension;
+  int axis;
+  td_shape out = td_shape_unknown();
+  TD_TRY(td_infer_rank(c, 1, 0, "dimension", NULL));
+  if (x->rank < 0) {
+    td_infer_out(c, 0, out);
+    return NULL;
+  }
+  out.rank = x->rank ? x->rank - 1 : 0;
+  for (int i = 0; i < out.rank; i++) out.dim[i] = -1;
+  if (td_infer_small(c, 1, &dimension) && dimension.known[0]) {
+    TD_TRY(td_infer_axis(dimension.at[0], x->rank, "dimension", &axis));
+    for (int i = 0; i < out.rank; i++) out.dim[i] = x->dim[i + (i >= axis)];
+  }
+  td_infer_out(c, 0, out);
+  return NULL;
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+#define SIG(tidx, outputs)                                                     \
+  "input: T, dimension: Tidx -> output: output_type; T: {" SIG_REALS           \
+  ", qint8, quint8, qint32, qint16, quint16, bool}; Tidx: {" tidx              \
+  "} = int32; output_type: {" outputs "} = int64"
+
+static const td_op_def ops[] = {
+    {.type = "ArgMax",
+     .sig = SIG("int16, int32, int64", "int16, uint16, int32, int64"),
+     .shape = shape_of,
+     .doc = "Index of the largest element along an axis, the first of many.",
+     .lua = "argmax",
+     .host = "dimension",
+     .section = "Reductions, ranges, segments"},
+    {.type = "ArgMin",
+     .sig = SIG("int32, int64", "int32, int64"),
+     .shape = shape_of,
+     .doc = "Index of the smallest element along an axis, the first of many.",
+     .lua = "argmin",
+     .host = "dimension",
+     .section = "Reductions, ranges, segments"},
+    {0},
+};
+
+static const td_kernel_def kernels[] = {
+    {.op = "ArgMax",
+     .device = "CPU",
+     .types = TYPES_REALS "|bool",
+     .run = run_max},
+    {.op = "ArgMin",
+     .device = "CPU",
+     .types = TYPES_REALS "|bool",
+     .run = run_min},
+    {0},
+};
+
+TD_MODULE(argmax, ops, kernels)
