@@ -13,9 +13,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/plan/pass.h"
 
-/* Results over SMALL bytes are kept when their inputs were larger. Nodes that
- * read more than WORK are left for the step, which can be cancelled. */
-static const size_t SMALL = (size_t)10 << 20, WORK = (size_t)64 << 20;
+/* Results over SMALL bytes are kept when their inputs were larger. Planning
+ * cannot be cancelled, a step can: nodes that read more than LARGE, and all
+ * once WORK bytes have been read, are left to the step. */
+static const size_t SMALL = (size_t)10 << 20, LARGE = (size_t)64 << 20,
+                    WORK = (size_t)512 << 20;
 
 typedef struct fold {
   td_pass *p;
@@ -25,6 +27,7 @@ typedef struct fold {
   td_tensor **value;    /* by node id: its outputs, or NULL; owned */
   td_node ***made;      /* by node id: the Consts for them, or NULL; owned */
   TD_VEC(td_tensor) in; /* of the node at hand, borrowed */
+  size_t work;          /* bytes read so far */
 } fold;
 
 /* ---- which ones ---------------------------------------------------------- */
@@ -101,9 +104,10 @@ static size_t bytes_of(const td_tensor *at, int n) {
 /* The outputs of a node with constant inputs; NULL when it is better left. */
 static td_tensor *compute(fold *f, const td_node *n) {
   size_t taken;
-  if (!f->cpu || !take_inputs(f, n, &taken) || taken > WORK ||
-      too_large(n, taken))
+  if (!f->cpu || f->work > WORK || !take_inputs(f, n, &taken) ||
+      taken > LARGE || too_large(n, taken))
     return NULL;
+  f->work += taken;
   td_tensor *out = td_alloc_zero((size_t)n->n_out, sizeof *out);
   if (!out) return NULL;
   td_status *s = td_kernel_eval(n, f->cpu, 1, f->in.at, out, NULL);

@@ -22,9 +22,10 @@ typedef struct td_pass {
   td_frame *frames; /* [0] the root; node->frame counts them. Owned, its names
                        and nodes are that graph's */
   int32_t n_frames;
-  int32_t client;       /* index of the device where feeds enter and fetches
-                           leave: host code can touch its memory */
-  td_node **targets;    /* nodes of the working copy; owned */
+  int32_t client;    /* index of the device where feeds enter and fetches
+                        leave: host code can touch its memory */
+  td_node **targets; /* nodes of the working copy; owned */
+  int32_t n_targets;
   td_str *log;          /* what the pass changed and why; NULL: nobody asked */
   int32_t dumped;       /* graphs written so far */
   TD_VEC(char *) edges; /* names of the rendezvous edges; owned */

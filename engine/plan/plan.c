@@ -49,8 +49,7 @@ td_status *td_pass_roots(const td_pass *p, bool **out) {
     root[id] =
         node->op->kind == TD_KIND_RETVAL || (node->op->flags & TD_STATEFUL);
   }
-  for (int i = 0; i < p->request->n_targets; i++)
-    root[p->targets[i]->id] = true;
+  for (int32_t i = 0; i < p->n_targets; i++) root[p->targets[i]->id] = true;
   *out = root;
   return NULL;
 }

@@ -195,7 +195,8 @@ static td_status *want_roots(prune *t) {
   for (int i = 0; i < r->n_targets; i++) {
     if (!r->targets[i] || r->targets[i]->graph != r->graph)
       return td_error(TD_INVALID_ARGUMENT, "target %d is of another graph", i);
-    want(t, r->targets[i], ROOT - r->n_fetches - i);
+    if (!fed_control(t, r->targets[i])) /* a fed placeholder has run */
+      want(t, r->targets[i], ROOT - r->n_fetches - i);
   }
   return NULL;
 }
@@ -374,8 +375,10 @@ static td_status *finish(prune *t) {
   t->p->targets =
       td_alloc_zero((size_t)t->r->n_targets + 1, sizeof *t->p->targets);
   if (!t->p->targets) return td_oom();
-  for (int i = 0; i < t->r->n_targets; i++)
-    t->p->targets[i] = t->copy[t->r->targets[i]->id];
+  for (int i = 0; i < t->r->n_targets; i++) {
+    td_node *copy = t->copy[t->r->targets[i]->id];
+    if (copy) t->p->targets[t->p->n_targets++] = copy;
+  }
   td_pass_log(t->p, "kept %d of %d nodes", t->seen, t->n);
   return NULL;
 }

@@ -57,6 +57,8 @@ static const struct {
      "_arg_x_0=_Arg()\n"
      "sub=PlanNeg(_arg_x_0:0)\n"},
     {"x", "", ""},
+    /* A fed placeholder to be run has run. */
+    {"x", "^x", ""},
 };
 
 static void test_feeds(void **state) {
