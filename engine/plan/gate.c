@@ -155,9 +155,13 @@ static bool passes_on(const td_node *n) {
          (n->op->kind == TD_KIND_PLAIN && (n->op->flags & TD_CHEAP));
 }
 
+/* What follows an Enter is inside the loop; a fetch holds its value until the
+ * step is over, whatever waits for it. */
 static bool may_guard(const td_node *n, int32_t device) {
+  td_op_kind kind = n->op->kind;
   return n->frame == 0 && !n->may_die && n->placed == device &&
-         n->op->kind != TD_KIND_RETVAL && n->op->kind != TD_KIND_SWITCH;
+         kind != TD_KIND_RETVAL && kind != TD_KIND_SWITCH &&
+         kind != TD_KIND_ENTER;
 }
 
 /* Adds `id` or, where others carry on what it gives, those. `t->stack` holds

@@ -104,6 +104,21 @@ static void test_branch(void **state) {
   free_world(&w);
 }
 
+/* What follows an Enter is in the loop, where no update in the root can be. */
+static void test_enter(void **state) {
+  (void)state;
+  world w = new_gate();
+  td_plan *p;
+  add(&w, "r", "PlanRead", "v");
+  add_enter(&w, "enter", "loop", true, "r");
+  add(&w, "inside", "PlanNeg", "enter");
+  add(&w, "u", "PlanUpdate", "v s");
+  OK(plan(&w, "", "^inside ^u", &p));
+  assert_waits(&w, "^inside ^u", "u", "r");
+  td_plan_free(p);
+  free_world(&w);
+}
+
 /* Two variables whose updates each want to be last: one gives way, nothing
  * hangs. */
 static void test_no_cycle(void **state) {
@@ -158,9 +173,9 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cases),     cmocka_unit_test(test_branch),
-      cmocka_unit_test(test_no_cycle),  cmocka_unit_test(test_many),
-      cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_cases),    cmocka_unit_test(test_branch),
+      cmocka_unit_test(test_no_cycle), cmocka_unit_test(test_many),
+      cmocka_unit_test(test_enter),    cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, register_ops, NULL);
 }
