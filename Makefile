@@ -16,6 +16,12 @@ comma := ,
 override B := $(B)/$(subst $(comma),-,$(SANITIZE))
 endif
 
+# make PLANT=n: a build with known bug n (engine/base/plant.h), to test the tests.
+PLANT ?=
+ifneq ($(PLANT),)
+override B := $(B)/plant-$(PLANT)
+endif
+
 CC := gcc
 ifneq ($(origin TD_CC),undefined)
 CC := $(TD_CC)
@@ -30,6 +36,9 @@ ifneq ($(SANITIZE),)
 CFLAGS_ALL += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer \
   -fno-sanitize-recover=undefined
 LDFLAGS_ALL += -fsanitize=$(SANITIZE)
+endif
+ifneq ($(PLANT),)
+CFLAGS_ALL += -DTD_PLANTED=$(PLANT)
 endif
 LUA_CFLAGS := -I/usr/include/lua5.4
 LIBS := -lprotobuf-c -lsodium -lz -lm -ldl

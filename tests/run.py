@@ -112,14 +112,18 @@ def parts(build, soak):
             "UBSAN_OPTIONS": "print_stacktrace=1"}
     tsan = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
     scale = {"TIDE_SOAK": "1"} if soak else {}
-    shell = sorted(f for f in os.listdir(os.path.join(ROOT, "tests/shell")))
-    return {
+    shell = sorted(os.listdir(os.path.join(ROOT, "tests/shell")))
+    long = sorted(os.listdir(os.path.join(ROOT, "tests/soak"))) if soak else []
+    every = {
         "c": (c_tests(build), scale),
         "c-address": (c_tests(build + "/address-undefined"), {**asan, **scale}),
         "c-thread": (c_tests(build + "/thread", THREADED), {**tsan, **scale}),
         "lua": ([[tide, "tests/lua/run.lua"]], scale),
         "shell": ([["tests/shell/" + f, build] for f in shell], scale),
     }
+    if soak:
+        every["soak"] = ([["tests/soak/" + f, build] for f in long], scale)
+    return every
 
 
 def main():

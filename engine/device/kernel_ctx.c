@@ -6,6 +6,7 @@
  * inputs and outputs when the kernel is over.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/base/plant.h"
 #include "engine/device/kernel.h"
 
 #include "engine/base/pool.h"
@@ -45,7 +46,9 @@ td_status *td_temp(td_kernel_ctx *c, td_dtype dtype, const td_shape *shape,
 static bool may_reuse(const td_kernel_ctx *c, int i, int in, int64_t count) {
   const td_kernel *k = c->kernel;
   const td_tensor *t = &c->in[in];
-  if (!td_buffer_sole(t->buffer) || !td_dtype_is_plain(t->dtype)) return false;
+  bool sole = td_buffer_sole(t->buffer) ||
+              (TD_PLANT(5) && !t->buffer->readonly);
+  if (!sole || !td_dtype_is_plain(t->dtype)) return false;
   size_t size = td_dtype_size(t->dtype);
   return size == td_dtype_size(k->node->out[i].dtype) &&
          td_tensor_count(t) == count && k->in_host[in] == k->out_host[i] &&

@@ -9,6 +9,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/map.h"
+#include "engine/base/plant.h"
 #include "engine/plan/pass.h"
 
 typedef struct cse {
@@ -28,11 +29,11 @@ static bool mergeable(const td_node *n) {
   if (kind != TD_KIND_PLAIN && kind != TD_KIND_CONST &&
       kind != TD_KIND_IDENTITY)
     return false;
-  if (n->op->flags & (TD_STATEFUL | TD_UPDATES | TD_READS)) return false;
+  if (n->op->flags & (TD_STATEFUL | TD_UPDATES | TD_READS)) return TD_PLANT(9);
   for (int i = 0; i < n->n_out; i++)
     if (n->out[i].dtype == TD_RESOURCE || n->out[i].dtype == TD_VARIANT)
       return false;
-  return n->n_out > 0;
+  return n->n_out > 0 || TD_PLANT(9);
 }
 
 static bool swaps(const td_node *n) {

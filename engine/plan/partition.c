@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "engine/base/map.h"
+#include "engine/base/plant.h"
 #include "engine/plan/link.h"
 #include "engine/plan/loops.h"
 
@@ -160,6 +161,7 @@ static td_status *copy_node(cut *c, const td_node *n) {
   }
   for (int i = 0; i < n->n_control; i++) {
     td_node *before = c->copy[n->control[i]->id];
+    if (TD_PLANT(7) && n->control[i]->placed != n->placed) continue;
     if (n->control[i]->placed != n->placed)
       TD_TRY(far_node(c, (td_edge){n->control[i], -1}, false, n->placed,
                       n->frame, &before));

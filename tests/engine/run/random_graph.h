@@ -1,0 +1,489 @@
+/* random_graph.h - graphs drawn from a seed: element-wise and array ops, state,
+ * cond, while in each other, on devices drawn for each node.
+ *
+ * A context is the root, a branch or a loop body. A value of an outer context is
+ * brought in through Switch or a constant Enter, once per context, as a front
+ * end does. Shapes stay small and known; integers wrap, floats may become NaN.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TEST_RANDOM_GRAPH_H
+#define TEST_RANDOM_GRAPH_H
+
+#include <stdlib.h>
+
+#include "tests/engine/run/harness.h"
+
+enum { MOST_VALUES = 160, MOST_VARIABLES = 3, MOST_DEPTH = 3 };
+
+typedef struct context {
+  struct context *outer;
+  char kind;      /* 'r', 'c', 'w' */
+  td_edge pred;   /* of a branch, in the outer context */
+  int side;       /* port of the branch's Switches */
+  char frame[24]; /* of a loop */
+  int parallel;
+  td_node *pivot; /* control input of constants */
+  td_edge value[MOST_VALUES];
+  int n;
+  td_edge outside[MOST_VALUES], inside[MOST_VALUES]; /* captured */
+  int captured;
+} context;
+
+typedef struct drawn {
+  rig *r;
+  unsigned seed;
+  int loops, live_loops, frames;
+  int edges_in_frames, edges_across;
+  td_edge handle[MOST_VARIABLES];  /* int32 variables, in the root */
+  td_node *init[MOST_VARIABLES], *read[MOST_VARIABLES];
+  td_node *last[MOST_VARIABLES];   /* latest state op in the root */
+  int variables;
+} drawn;
+
+static inline int draw(drawn *d, int n) {
+  d->seed = d->seed * 1664525u + 1013904223u;
+  return (int)((d->seed >> 10) % (unsigned)n);
+}
+
+static inline const char *draw_device(drawn *d) {
+  static const char *const devices[] = {"/device:CPU:0", "/device:CPU:1",
+                                        "/device:TEST:0", ""};
+  return devices[draw(d, 4)];
+}
+
+/* Finishes a node in a context and remembers its first output. */
+static inline td_edge finish(drawn *d, context *c, td_build *b, bool keep) {
+  td_node *n;
+  if (b->n_in == 0 && c->pivot) td_build_control(b, c->pivot);
+  if (!b->device || !*b->device) b->device = draw_device(d);
+  OK(td_build_node(b, &n));
+  for (int i = 0; c->kind != 'r' && i < n->n_in; i++) {
+    d->edges_in_frames++;
+    if (n->in[i].node) d->edges_across += strcmp(n->in[i].node->device, n->device) != 0;
+  }
+  td_edge e = {n, 0};
+  if (keep && c->n < MOST_VALUES) c->value[c->n++] = e;
+  return e;
+}
+
+static inline td_edge op_of(drawn *d, context *c, const char *op,
+                            const td_edge *in, int n) {
+  td_build b;
+  td_build_init(&b, d->r->graph, op, NULL);
+  for (int i = 0; i < n; i++) td_build_in(&b, in[i]);
+  return finish(d, c, &b, true);
+}
+#define OP(d, c, op, ...)                                                      \
+  op_of(d, c, op, (td_edge[]){__VA_ARGS__},                                    \
+        (int)(sizeof((td_edge[]){__VA_ARGS__}) / sizeof(td_edge)))
+
+static inline td_edge list_op(drawn *d, context *c, const char *op,
+                              const td_edge *in, int n, bool keep) {
+  td_build b;
+  td_build_init(&b, d->r->graph, op, NULL);
+  td_build_list(&b, in, n);
+  return finish(d, c, &b, keep);
+}
+
+static inline td_edge constant_of(drawn *d, context *c, const td_tensor *t,
+                                  bool keep) {
+  td_build b;
+  td_build_init(&b, d->r->graph, "Const", NULL);
+  td_build_attr(&b, "dtype", td_attr_type(t->dtype));
+  td_build_attr(&b, "value", td_attr_tensor(t));
+  return finish(d, c, &b, keep);
+}
+
+static inline td_edge int_scalar(drawn *d, context *c, int v) {
+  td_tensor t;
+  OK(td_tensor_scalar_i(TD_INT32, v, &t));
+  td_edge e = constant_of(d, c, &t, false);
+  td_tensor_release(&t);
+  return e;
+}
+
+static inline td_edge int_vector(drawn *d, context *c, const int *v, int n) {
+  td_tensor t;
+  td_shape shape = td_shape_vector(n);
+  OK(td_tensor_from(TD_INT32, &shape, v, &t));
+  td_edge e = constant_of(d, c, &t, false);
+  td_tensor_release(&t);
+  return e;
+}
+
+static inline td_edge fresh_value(drawn *d, context *c, td_dtype dtype) {
+  td_tensor t;
+  if (dtype == TD_INVALID) dtype = draw(d, 3) ? TD_FLOAT32 : TD_INT32;
+  td_shape shape = td_shape_of(draw(d, 3), (int64_t[]){1 + draw(d, 3),
+                                                        1 + draw(d, 3)});
+  OK(td_tensor_new(NULL, dtype, &shape, &t));
+  for (int64_t i = 0; i < td_tensor_count(&t); i++) {
+    if (dtype == TD_INT32) td_tensor_set_i(&t, i, draw(d, 19) - 9);
+    else td_tensor_set_f(&t, i, (draw(d, 2001) - 1000) / 256.0);
+  }
+  td_edge e = constant_of(d, c, &t, true);
+  td_tensor_release(&t);
+  return e;
+}
+
+/* ---- bringing values in ---- */
+
+static inline td_edge bring(drawn *d, context *c, context *owner, td_edge e);
+
+static inline td_edge bring_one(drawn *d, context *c, td_edge e) {
+  td_build b;
+  if (c->kind == 'c') {
+    td_build_init(&b, d->r->graph, "Switch", NULL);
+    td_build_in(&b, e);
+    td_build_in(&b, c->pred);
+    return port(finish(d, c->outer, &b, false), c->side);
+  }
+  td_build_init(&b, d->r->graph, "Enter", NULL);
+  td_build_in(&b, e);
+  td_build_attr(&b, "frame_name", td_attr_string(c->frame));
+  td_build_attr(&b, "is_constant", td_attr_bool(true));
+  td_build_attr(&b, "parallel_iterations", td_attr_int(c->parallel));
+  return finish(d, c->outer, &b, false);
+}
+
+static inline td_edge bring(drawn *d, context *c, context *owner, td_edge e) {
+  if (c == owner) return e;
+  for (int i = 0; i < c->captured; i++)
+    if (c->outside[i].node == e.node && c->outside[i].port == e.port)
+      return c->inside[i];
+  td_edge in = bring_one(d, c, bring(d, c->outer, owner, e));
+  if (c->captured < MOST_VALUES) {
+    c->outside[c->captured] = e;
+    c->inside[c->captured++] = in;
+  }
+  return in;
+}
+
+/* Some value of dtype (TD_INVALID: float32 or int32), brought into `c`. */
+static inline td_edge pick(drawn *d, context *c, td_dtype dtype) {
+  for (int tries = 0; tries < 40; tries++) {
+    context *at = c;
+    while (at->outer && draw(d, 3) == 0) at = at->outer;
+    if (at->n == 0) continue;
+    td_edge e = at->value[draw(d, at->n)];
+    td_dtype t = td_edge_dtype(e);
+    if (dtype == TD_INVALID ? t == TD_FLOAT32 || t == TD_INT32 : t == dtype)
+      return bring(d, c, at, e);
+  }
+  return fresh_value(d, c, dtype);
+}
+
+static inline td_edge all_axes(drawn *d, context *c, td_edge e) {
+  int axes[TD_MAX_RANK], n = td_edge_shape(e)->rank;
+  for (int i = 0; i < n; i++) axes[i] = i;
+  return int_vector(d, c, axes, n);
+}
+
+static inline td_edge as_scalar(drawn *d, context *c, td_edge e) {
+  if (td_edge_shape(e)->rank == 0) return e;
+  return OP(d, c, draw(d, 2) ? "Max" : "Min", e, all_axes(d, c, e));
+}
+
+/* ---- plain ops ---- */
+
+static inline void draw_unary(drawn *d, context *c) {
+  static const char *const any[] = {"Neg", "Abs", "Sign", "Square"};
+  static const char *const real[] = {"Tanh",  "Sigmoid", "Exp",   "Floor",
+                                     "Round", "Relu",    "Rsqrt", "Reciprocal"};
+  td_edge e = pick(d, c, TD_INVALID);
+  if (td_edge_dtype(e) == TD_FLOAT32 && draw(d, 2)) OP(d, c, real[draw(d, 8)], e);
+  else OP(d, c, any[draw(d, 4)], e);
+}
+
+static inline void draw_binary(drawn *d, context *c) {
+  static const char *const ops[] = {"AddV2",   "Sub",     "Mul",
+                                    "Maximum", "Minimum", "SquaredDifference"};
+  td_edge a = pick(d, c, TD_INVALID), b = pick(d, c, td_edge_dtype(a));
+  td_shape both;
+  if (!td_shape_broadcast(td_edge_shape(a), td_edge_shape(b), &both))
+    b = as_scalar(d, c, b);
+  OP(d, c, ops[draw(d, 6)], a, b);
+}
+
+static inline void draw_array(drawn *d, context *c) {
+  td_edge e = pick(d, c, TD_INVALID);
+  const td_shape *s = td_edge_shape(e);
+  int n = (int)td_shape_count(s);
+  switch (draw(d, 9)) {
+  case 0: OP(d, c, "Reshape", e, int_vector(d, c, &n, 1)); break;
+  case 1: list_op(d, c, "Pack", (td_edge[]){e, e}, s->rank < 3 ? 2 : 1, true);
+    break;
+  case 2:
+    if (s->rank == 2)
+      OP(d, c, "Transpose", e, int_vector(d, c, (int[]){1, 0}, 2));
+    break;
+  case 3:
+    if (s->rank >= 1) {
+      td_build b;
+      td_build_init(&b, d->r->graph, "ConcatV2", NULL);
+      td_build_list(&b, (td_edge[]){e, e}, 2);
+      td_build_in(&b, int_scalar(d, c, s->rank - 1));
+      if (n < 64) finish(d, c, &b, true);
+      else td_build_drop(&b);
+    }
+    break;
+  case 4:
+    OP(d, c, draw(d, 2) ? "Sum" : "Mean", e, all_axes(d, c, e));
+    break;
+  case 5:
+    if (s->rank >= 1)
+      OP(d, c, "GatherV2", e, int_scalar(d, c, draw(d, (int)s->dim[0])),
+         int_scalar(d, c, 0));
+    break;
+  case 6: OP(d, c, "ExpandDims", as_scalar(d, c, e), int_scalar(d, c, 0));
+    break;
+  case 7: OP(d, c, "ZerosLike", e); break;
+  default:
+    if (s->rank == 1 && n < 16)
+      OP(d, c, "Tile", e, int_vector(d, c, (int[]){2}, 1));
+  }
+}
+
+static inline td_edge draw_pred(drawn *d, context *c) {
+  td_edge a = as_scalar(d, c, pick(d, c, TD_INVALID));
+  td_edge b = as_scalar(d, c, pick(d, c, td_edge_dtype(a)));
+  return OP(d, c, draw(d, 2) ? "Less" : "GreaterEqual", a, b);
+}
+
+static inline void draw_misc(drawn *d, context *c) {
+  td_edge a = pick(d, c, TD_INVALID);
+  td_build b;
+  switch (draw(d, 4)) {
+  case 0: OP(d, c, "Identity", a); break;
+  case 1: OP(d, c, "SelectV2", draw_pred(d, c), a, a); break;
+  case 2:
+    td_build_init(&b, d->r->graph, "Cast", NULL);
+    td_build_in(&b, td_edge_dtype(a) == TD_INT32
+                        ? a
+                        : OP(d, c, "Sign", a));
+    td_build_attr(&b, "DstT",
+                  td_attr_type(draw(d, 2) ? TD_FLOAT32 : TD_INT32));
+    finish(d, c, &b, true);
+    break;
+  default: list_op(d, c, "AddN", (td_edge[]){a, a, a}, 3, true);
+  }
+}
+
+/* ---- state ---- */
+
+static inline td_node *state_op(drawn *d, context *c, const char *op,
+                                td_edge handle, const td_edge *value,
+                                td_node *after) {
+  td_build b;
+  td_build_init(&b, d->r->graph, op, NULL);
+  td_build_in(&b, handle);
+  if (value) td_build_in(&b, *value);
+  td_build_attr(&b, "dtype", td_attr_type(TD_INT32));
+  if (after) td_build_control(&b, after);
+  return finish(d, c, &b, value == NULL).node;
+}
+
+static inline void make_variables(drawn *d, context *root) {
+  d->variables = draw(d, MOST_VARIABLES + 1);
+  for (int i = 0; i < d->variables; i++) {
+    td_build b;
+    char name[16];
+    td_shape scalar = td_shape_scalar();
+    snprintf(name, sizeof name, "v%d", i);
+    td_build_init(&b, d->r->graph, "VarHandleOp", name);
+    td_build_attr(&b, "dtype", td_attr_type(TD_INT32));
+    td_build_attr(&b, "shape", td_attr_shape(&scalar));
+    d->handle[i] = finish(d, root, &b, false);
+    td_edge start = int_scalar(d, root, i + 1);
+    d->init[i] = state_op(d, root, "AssignVariableOp", d->handle[i], &start,
+                          NULL);
+    d->read[i] =
+        state_op(d, root, "ReadVariableOp", d->handle[i], NULL, NULL);
+    d->last[i] = NULL;
+    root->n--; /* the check reads it by itself, in a run of its own */
+  }
+}
+
+/* Root: in the order drawn. Inside: additions, which commute; the caller makes
+ * what follows wait for the returned node. */
+static inline td_node *draw_state(drawn *d, context *c, context *root) {
+  if (d->variables == 0) return NULL;
+  int i = draw(d, d->variables);
+  td_edge by = as_scalar(d, c, pick(d, c, TD_INT32));
+  td_edge handle = bring(d, c, root, d->handle[i]);
+  if (c != root)
+    return state_op(d, c, "AssignAddVariableOp", handle, &by, NULL);
+  if (draw(d, 3) == 0) { /* twins: both count */
+    td_build b;
+    td_node *one = state_op(d, c, "AssignAddVariableOp", handle, &by,
+                            d->last[i]);
+    td_node *two = state_op(d, c, "AssignAddVariableOp", handle, &by,
+                            d->last[i]);
+    td_build_init(&b, d->r->graph, "NoOp", NULL);
+    td_build_control(&b, one);
+    td_build_control(&b, two);
+    d->last[i] = finish(d, c, &b, false).node;
+  } else if (draw(d, 2))
+    d->last[i] = state_op(d, c, draw(d, 2) ? "AssignAddVariableOp"
+                                           : "AssignSubVariableOp",
+                          handle, &by, d->last[i]);
+  else
+    d->last[i] =
+        state_op(d, c, "ReadVariableOp", handle, NULL, d->last[i]);
+  return d->last[i];
+}
+
+/* ---- control flow ---- */
+
+static inline void draw_ops(drawn *d, context *c, context *root, int n,
+                            int depth);
+
+/* The value with a control input, so that what uses it comes after. */
+static inline td_edge after(drawn *d, context *c, td_edge e, td_node *before) {
+  td_build b;
+  if (!before) return e;
+  td_build_init(&b, d->r->graph, "Identity", NULL);
+  td_build_in(&b, e);
+  td_build_control(&b, before);
+  return finish(d, c, &b, false);
+}
+
+/* Root state ops wait for a construct that may have updated inside. */
+static inline void fence(drawn *d, context *c, context *root, td_node *n) {
+  for (int i = 0; c == root && i < d->variables; i++) d->last[i] = n;
+}
+
+/* Its first nodes wait for what came before in the root. */
+static inline td_edge fenced(drawn *d, context *c, context *root, td_edge e) {
+  for (int i = 0; c == root && i < d->variables; i++)
+    e = after(d, c, e, d->last[i]);
+  return e;
+}
+
+static inline context *context_new(context *outer, char kind) {
+  context *c = calloc(1, sizeof *c);
+  c->outer = outer;
+  c->kind = kind;
+  return c;
+}
+
+/* One branch: some ops, then a value like `like`. */
+static inline td_edge draw_branch(drawn *d, context *c, context *root,
+                                  td_edge pred, int side, td_edge like,
+                                  int depth) {
+  context *in = context_new(c, 'c');
+  in->pred = pred;
+  in->side = side;
+  td_build b;
+  td_build_init(&b, d->r->graph, "Switch", NULL);
+  td_build_in(&b, pred);
+  td_build_in(&b, pred);
+  td_edge sw = port(finish(d, c, &b, false), side);
+  in->pivot = OP(d, in, "Identity", sw).node;
+  in->n = 0; /* the pivot is no value */
+  td_edge x = bring(d, in, c, like);
+  in->value[in->n++] = x;
+  draw_ops(d, in, root, draw(d, 4), depth + 1);
+  td_node *state = draw(d, 3) == 0 ? draw_state(d, in, root) : NULL;
+  td_edge y = as_scalar(d, in, pick(d, in, td_edge_dtype(like)));
+  td_edge z = OP(d, in, draw(d, 2) ? "AddV2" : "Mul", x, y);
+  z = after(d, in, z, state);
+  free(in);
+  return z;
+}
+
+static inline void draw_cond(drawn *d, context *c, context *root, int depth) {
+  td_edge like = pick(d, c, TD_INVALID);
+  td_edge pred = fenced(d, c, root, draw_pred(d, c));
+  td_edge no = draw_branch(d, c, root, pred, 0, like, depth);
+  td_edge yes = draw_branch(d, c, root, pred, 1, like, depth);
+  td_edge merge = list_op(d, c, "Merge", (td_edge[]){no, yes}, 2, true);
+  fence(d, c, root, merge.node);
+}
+
+static inline td_edge enter_var(drawn *d, context *c, const context *in,
+                                td_edge e) {
+  td_build b;
+  td_build_init(&b, d->r->graph, "Enter", NULL);
+  td_build_in(&b, e);
+  td_build_attr(&b, "frame_name", td_attr_string(in->frame));
+  td_build_attr(&b, "parallel_iterations", td_attr_int(in->parallel));
+  return finish(d, c, &b, false);
+}
+
+static inline td_edge merge_var(drawn *d, context *in, td_edge enter) {
+  td_build b;
+  td_build_init(&b, d->r->graph, "Merge", NULL);
+  td_build_flat(&b, (td_edge[]){enter, {NULL, 0}}, 2);
+  td_build_attr(&b, "T", td_attr_type(td_edge_dtype(enter)));
+  td_build_attr(&b, "N", td_attr_int(2));
+  return finish(d, in, &b, false);
+}
+
+static inline void draw_while(drawn *d, context *c, context *root, int depth) {
+  enum { MOST_VARS = 3 };
+  context *in = context_new(c, 'w');
+  snprintf(in->frame, sizeof in->frame, "loop%d", d->frames++);
+  in->parallel = 1 + draw(d, 4) * 3;
+  int vars = 1 + draw(d, MOST_VARS), limit = draw(d, 6) - 1;
+  td_edge start[MOST_VARS + 1], merge[MOST_VARS + 1], sw[MOST_VARS + 1];
+  start[0] = fenced(d, c, root, int_scalar(d, c, 0));
+  for (int i = 1; i <= vars; i++) start[i] = pick(d, c, TD_INVALID);
+  for (int i = 0; i <= vars; i++)
+    merge[i] = merge_var(d, in, enter_var(d, c, in, start[i]));
+  td_edge bound = enter_var(d, c, in, int_scalar(d, c, limit));
+  td_node *be = bound.node; /* a constant Enter */
+  ((td_attr *)td_node_attr(be, "is_constant"))->b = true;
+  td_edge cond = OP(d, in, "LoopCond", OP(d, in, "Less", merge[0], bound));
+  in->n = 0;
+  for (int i = 0; i <= vars; i++) {
+    td_build b;
+    td_build_init(&b, d->r->graph, "Switch", NULL);
+    td_build_in(&b, merge[i]);
+    td_build_in(&b, cond);
+    sw[i] = finish(d, in, &b, false);
+  }
+  td_edge body[MOST_VARS + 1];
+  for (int i = 0; i <= vars; i++) body[i] = OP(d, in, "Identity", port(sw[i], 1));
+  in->pivot = body[0].node;
+  draw_ops(d, in, root, draw(d, 5), depth + 1);
+  td_node *state = draw(d, 3) == 0 ? draw_state(d, in, root) : NULL;
+  for (int i = 0; i <= vars; i++) {
+    td_edge by = i == 0 ? int_scalar(d, in, 1)
+                        : as_scalar(d, in, pick(d, in, td_edge_dtype(body[i])));
+    td_edge next = OP(d, in, i == 0 || draw(d, 2) ? "AddV2" : "Maximum",
+                      body[i], by);
+    next = after(d, in, next, state);
+    td_edge back = OP(d, in, "NextIteration", next);
+    in->n--; /* it feeds the Merge and nothing else */
+    OK(td_graph_back_edge(merge[i].node, 1, back));
+  }
+  td_edge exit = {NULL, 0};
+  for (int i = 0; i <= vars; i++) {
+    td_build b;
+    td_build_init(&b, d->r->graph, "Exit", NULL);
+    td_build_in(&b, port(sw[i], 0));
+    exit = finish(d, in, &b, false);
+    if (c->n < MOST_VALUES) c->value[c->n++] = exit;
+  }
+  d->loops++;
+  d->live_loops += limit > 0;
+  fence(d, c, root, exit.node);
+  free(in);
+}
+
+static inline void draw_ops(drawn *d, context *c, context *root, int n,
+                            int depth) {
+  for (int i = 0; i < n; i++) {
+    int k = draw(d, 20);
+    if (k < 5) draw_unary(d, c);
+    else if (k < 11) draw_binary(d, c);
+    else if (k < 14) draw_array(d, c);
+    else if (k < 16) draw_misc(d, c);
+    else if (k < 17 && c == root) draw_state(d, c, root);
+    else if (depth < MOST_DEPTH && k < 19) draw_while(d, c, root, depth);
+    else if (depth < MOST_DEPTH) draw_cond(d, c, root, depth);
+  }
+}
+
+#endif

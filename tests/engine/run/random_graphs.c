@@ -1,0 +1,188 @@
+/* random_graphs.c - random graphs give the same bits however they are run.
+ *
+ * Each seed's graph runs on one thread and device without passes, then with
+ * passes, threads, two devices, the test device and parts sent through bytes.
+ * TIDE_SEEDS=n or first:n chooses how many; TIDE_SOAK runs ten thousand.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tests/engine/run/random_graph.h"
+
+#include <math.h>
+
+#include "engine/base/map.h"
+#include "engine/run/session.h"
+
+enum { MOST_FETCHES = 8 };
+
+typedef struct outcome {
+  td_code code;
+  td_tensor value[MOST_FETCHES + MOST_VARIABLES];
+  int n;
+} outcome;
+
+typedef struct setting {
+  const char *name;
+  int threads, cpus;
+  bool test, passes, roundtrip;
+} setting;
+
+static const setting settings[] = {
+    {"one device, one thread, no passes", 1, 1, false, false, false},
+    {"two threads, passes", 2, 1, false, true, false},
+    {"two devices", 1, 2, false, true, false},
+    {"two devices, two threads, no passes", 2, 2, false, false, false},
+    {"two devices, through bytes", 2, 2, false, true, true},
+    {"test device", 2, 2, true, true, false},
+    {"test device, through bytes, no passes", 1, 2, true, false, true},
+};
+
+static td_map histogram;
+static int64_t loops, live, in_frames, across;
+
+/* ---- one way of running ---- */
+
+static void run_all(td_session *s, drawn *d, const td_edge *fetch, int n,
+                    outcome *o) {
+  td_run_options options = {.timeout = 20000000000};
+  td_signature init = {.targets = d->init, .n_targets = d->variables};
+  td_signature sig = {.fetches = fetch, .n_fetches = n};
+  td_edge reads[MOST_VARIABLES];
+  for (int i = 0; i < d->variables; i++) reads[i] = (td_edge){d->read[i], 0};
+  td_signature last = {.fetches = reads, .n_fetches = d->variables};
+  memset(o, 0, sizeof *o);
+  o->n = n + d->variables;
+  td_status *st = NULL;
+  if (d->variables) st = td_session_run(s, &init, NULL, NULL, &options);
+  if (td_ok(st)) st = td_session_run(s, &sig, NULL, o->value, &options);
+  if (td_ok(st) && d->variables)
+    st = td_session_run(s, &last, NULL, o->value + n, &options);
+  o->code = td_status_code(st);
+  if (!td_ok(st)) print_message("%s\n", td_status_message(st));
+  td_status_release(st);
+}
+
+static void drop(outcome *o) {
+  for (int i = 0; i < o->n; i++) td_tensor_release(&o->value[i]);
+}
+
+/* Bits, except that any NaN equals any NaN. */
+static bool same_value(const td_tensor *a, const td_tensor *b) {
+  if (a->dtype != b->dtype || !td_shape_equal(&a->shape, &b->shape))
+    return false;
+  if (a->dtype != TD_FLOAT32) return td_tensor_same(a, b);
+  for (int64_t i = 0; i < td_tensor_count(a); i++) {
+    const float *x = a->data, *y = b->data;
+    if (memcmp(&x[i], &y[i], sizeof *x) && !(isnan(x[i]) && isnan(y[i])))
+      return false;
+  }
+  return true;
+}
+
+/* ---- one seed ---- */
+
+static int choose_fetches(drawn *d, const context *root, td_edge *fetch) {
+  int n = 0;
+  for (int i = 0; i < MOST_FETCHES && root->n; i++) {
+    td_edge e = root->value[root->n - 1 - draw(d, root->n)];
+    fetch[n++] = e;
+    for (int k = 0; k < n - 1; k++)
+      if (fetch[k].node == e.node && fetch[k].port == e.port) {
+        n--;
+        break;
+      }
+  }
+  return n;
+}
+
+static void count_ops(const drawn *d) {
+  for (int32_t i = 0; i < td_graph_size(d->r->graph); i++) {
+    const char *op = td_graph_node(d->r->graph, i)->op->type;
+    uintptr_t n = (uintptr_t)td_map_get(&histogram, op);
+    assert_true(td_map_put(&histogram, op, (void *)(n + 1)));
+  }
+  loops += d->loops;
+  live += d->live_loops;
+  in_frames += d->edges_in_frames;
+  across += d->edges_across;
+}
+
+static bool run_setting(const setting *w, drawn *d, const td_edge *fetch,
+                        int n, outcome *o) {
+  td_runtime *rt;
+  td_session *s;
+  td_runtime_options ro = {.test_devices = w->test ? 1 : 0};
+  td_session_options so = {.threads = w->threads,
+                           .cpu_devices = w->cpus,
+                           .passes_off = w->passes ? 0 : TD_PASS_ALL,
+                           .verify = true,
+                           .roundtrip = w->roundtrip};
+  OK(td_runtime_new(&ro, &rt));
+  OK(td_session_new(rt, d->r->graph, &so, &s));
+  run_all(s, d, fetch, n, o);
+  td_session_close(s);
+  td_session_release(s);
+  td_runtime_release(rt);
+  return o->code == TD_OK;
+}
+
+static bool run_seed(unsigned seed) {
+  rig r;
+  rig_init(&r);
+  drawn d = {.r = &r, .seed = seed * 2654435761u + 1};
+  context *root = context_new(NULL, 'r');
+  for (int i = 0; i < 3; i++) fresh_value(&d, root, TD_INVALID);
+  make_variables(&d, root);
+  draw_ops(&d, root, root, 6 + draw(&d, 14), 0);
+  td_edge fetch[MOST_FETCHES];
+  int n = choose_fetches(&d, root, fetch);
+  count_ops(&d);
+  outcome first, o;
+  bool good = run_setting(&settings[0], &d, fetch, n, &first);
+  for (size_t k = 1; good && k < TD_COUNT(settings); k++) {
+    good = run_setting(&settings[k], &d, fetch, n, &o);
+    for (int i = 0; good && i < o.n; i++)
+      if (!same_value(&first.value[i], &o.value[i])) {
+        good = false;
+        print_message("value %d (%s) differs\n", i,
+                      i < n ? fetch[i].node->name : "a variable");
+      }
+    if (!good) print_message("seed %u: %s\n", seed, settings[k].name);
+    drop(&o);
+  }
+  drop(&first);
+  free(root);
+  rig_deinit(&r);
+  return good;
+}
+
+static void test_seeds(void **state) {
+  (void)state;
+  int first = 0, count = getenv("TIDE_SOAK") ? 10000 : 500;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  count /= 5;
+#endif
+  const char *seeds = getenv("TIDE_SEEDS");
+  if (seeds && strchr(seeds, ':')) first = atoi(seeds);
+  if (seeds) count = atoi(strchr(seeds, ':') ? strchr(seeds, ':') + 1 : seeds);
+  td_map_init(&histogram);
+  for (int i = first; i < first + count; i++)
+    if (!run_seed((unsigned)i)) fail_msg("seed %d", i);
+  const td_map_entry *e;
+  for (size_t i = 0; td_map_next(&histogram, &i, &e);) {
+    print_message("%8zu %s\n", (size_t)e->value, e->key);
+    if (count >= 500 && (uintptr_t)e->value < 50)
+      fail_msg("%s was drawn only %zu times", e->key, (size_t)e->value);
+  }
+  print_message("%d seeds, %lld loops, %.0f %% live; %.0f %% of the edges in "
+                "frames and branches cross devices\n",
+                count, (long long)loops, 100.0 * (double)live / (double)loops,
+                100.0 * (double)across / (double)in_frames);
+  assert_true(live * 5 >= loops);
+  assert_true(across * 10 >= in_frames * 3);
+  td_map_deinit(&histogram);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
