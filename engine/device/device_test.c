@@ -25,11 +25,21 @@ enum { MAX_DELAY = 200 * 1000 }; /* ns */
 
 /* ---- memory -------------------------------------------------------------- */
 
+/* Before each block. The list is for leak checkers, which do not know a tagged
+ * pointer for one. */
+typedef struct head {
+  struct head *prev, *next;
+} head;
+
+enum { HEAD = 64 }; /* keeps the block aligned */
+
 /* Ends with the device and the last of its blocks. */
 typedef struct tagged {
   td_allocator base;
   td_allocator *under;
   int64_t holds; /* atomic: blocks, and the device */
+  pthread_mutex_t mutex;
+  head *blocks; /* under the mutex */
 } tagged;
 
 static void *tag(void *p) {
@@ -43,21 +53,34 @@ static void *untag(void *p) {
 static void drop_tagged(tagged *m) {
   if (__atomic_sub_fetch(&m->holds, 1, __ATOMIC_ACQ_REL) > 0) return;
   td_alloc_release(m->under);
+  pthread_mutex_destroy(&m->mutex);
   td_free((void *)m->base.name);
   td_free(m);
 }
 
 static void *tagged_alloc(td_allocator *a, size_t bytes) {
   tagged *m = (tagged *)a;
-  void *p = m->under->alloc(m->under, bytes);
-  if (!p) return NULL;
+  size_t with_head;
+  if (!td_add(bytes, HEAD, &with_head)) return NULL;
+  head *h = m->under->alloc(m->under, with_head);
+  if (!h) return NULL;
   __atomic_fetch_add(&m->holds, 1, __ATOMIC_RELAXED);
-  return tag(p);
+  pthread_mutex_lock(&m->mutex);
+  *h = (head){.next = m->blocks};
+  if (h->next) h->next->prev = h;
+  m->blocks = h;
+  pthread_mutex_unlock(&m->mutex);
+  return tag((char *)h + HEAD);
 }
 
 static void tagged_free(td_allocator *a, void *p, size_t bytes) {
   tagged *m = (tagged *)a;
-  m->under->free(m->under, untag(p), bytes);
+  head *h = (head *)((char *)untag(p) - HEAD);
+  pthread_mutex_lock(&m->mutex);
+  *(h->prev ? &h->prev->next : &m->blocks) = h->next;
+  if (h->next) h->next->prev = h->prev;
+  pthread_mutex_unlock(&m->mutex);
+  m->under->free(m->under, h, bytes + HEAD);
   drop_tagged(m);
 }
 
@@ -78,6 +101,7 @@ static td_status *tagged_new(const char *name, td_allocator **out) {
     td_free(m);
     return s;
   }
+  pthread_mutex_init(&m->mutex, NULL);
   m->base.alloc = tagged_alloc;
   m->base.free = tagged_free;
   m->base.refusal = tagged_refusal;
