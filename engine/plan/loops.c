@@ -100,11 +100,16 @@ typedef struct survey {
   td_pass *p;
   td_loops *loops;
   uint8_t *at;
+  td_node **near; /* the LoopCond of a control loop, or NULL */
   td_node **cond; /* by frame: its LoopCond, or NULL */
 } survey;
 
+static size_t cell(const survey *v, int32_t frame, int32_t device) {
+  return (size_t)frame * (size_t)v->loops->n_devices + (size_t)device;
+}
+
 static uint8_t *part_at(const survey *v, int32_t frame, int32_t device) {
-  return &v->at[(size_t)frame * (size_t)v->loops->n_devices + (size_t)device];
+  return &v->at[cell(v, frame, device)];
 }
 
 static void note_edge(const survey *v, const td_node *from, const td_node *to) {
@@ -202,20 +207,9 @@ static td_status *add_merge(loop *l) {
   return finish(&b, l, l->frame, &l->merge);
 }
 
-/* Those of this device that asked the far LoopCond ask the near one. */
-static void take_over(const loop *l, td_node *far) {
-  const td_graph *g = l->v->p->graph;
-  for (int32_t id = 0; id < td_graph_size(g); id++) {
-    td_node *n = td_graph_node(g, id);
-    if (n->placed != l->device || n == l->cond) continue;
-    for (int i = 0; i < n->n_in; i++)
-      if (n->in[i].node == far) td_node_set_in(n, i, (td_edge){l->cond, 0});
-    for (int i = 0; i < n->n_control; i++)
-      if (n->control[i] == far) n->control[i] = l->cond;
-  }
-}
-
-static td_status *add_cond(loop *l, td_node *far) {
+static td_status *add_cond(loop *l) {
+  const survey *v = l->v;
+  td_node *far = v->cond[l->frame];
   td_build b;
   char name[64];
   l->cond = far;
@@ -224,7 +218,7 @@ static td_status *add_cond(loop *l, td_node *far) {
   td_build_in(&b, (td_edge){far, 0});
   TD_TRY(finish(&b, l, l->frame, &l->cond));
   l->cond->may_die = far->may_die;
-  take_over(l, far);
+  v->near[cell(v, l->frame, l->device)] = l->cond;
   return NULL;
 }
 
@@ -251,20 +245,39 @@ static td_status *add_loop(const survey *v, int32_t frame, int32_t device,
   if (!v->cond[frame]) return NULL; /* a frame that does not turn */
   TD_TRY(add_merge(&l));
   *trigger = l.merge;
-  TD_TRY(add_cond(&l, v->cond[frame]));
+  TD_TRY(add_cond(&l));
   td_pass_log(v->p, "control loop for frame \"%s\" on device %d",
               v->p->frames[frame].name, (int)device);
   return add_turn(&l);
 }
 
 static td_status *add_loops(const survey *v) {
-  size_t n = (size_t)v->loops->n_devices;
   for (int32_t f = 1; f < v->loops->n_frames; f++)
     for (int32_t d = 0; d < v->loops->n_devices; d++)
       if (*part_at(v, f, d) & NEEDED)
-        TD_TRY(
-            add_loop(v, f, d, &v->loops->trigger[(size_t)f * n + (size_t)d]));
+        TD_TRY(add_loop(v, f, d, &v->loops->trigger[cell(v, f, d)]));
   return NULL;
+}
+
+/* The LoopCond that `n` should ask instead of `cond`; NULL: that one. */
+static td_node *near_cond(const survey *v, const td_node *n,
+                          const td_node *cond) {
+  if (cond->op->kind != TD_KIND_COND) return NULL;
+  td_node *near = v->near[cell(v, cond->frame, n->placed)];
+  return near == n ? NULL : near;
+}
+
+/* Those who asked a far LoopCond ask the near one. */
+static void ask_near(const survey *v) {
+  const td_graph *g = v->p->graph;
+  for (int32_t id = 0; id < td_graph_size(g); id++) {
+    td_node *n = td_graph_node(g, id), *near;
+    for (int i = 0; i < n->n_in; i++)
+      if ((near = near_cond(v, n, n->in[i].node)))
+        td_node_set_in(n, i, (td_edge){near, 0});
+    for (int i = 0; i < n->n_control; i++)
+      if ((near = near_cond(v, n, n->control[i]))) n->control[i] = near;
+  }
 }
 
 td_status *td_loops_add(td_pass *p, td_loops *out) {
@@ -277,15 +290,18 @@ td_status *td_loops_add(td_pass *p, td_loops *out) {
     return td_oom();
   survey v = {.p = p, .loops = out};
   v.at = td_alloc_zero(cells, sizeof *v.at);
+  v.near = td_alloc_zero(cells, sizeof *v.near);
   v.cond = td_alloc_zero((size_t)p->n_frames, sizeof *v.cond);
   out->trigger = td_alloc_zero(cells, sizeof(td_node *));
-  td_status *s = v.at && v.cond && out->trigger ? NULL : td_oom();
+  td_status *s = v.at && v.near && v.cond && out->trigger ? NULL : td_oom();
   if (td_ok(s)) {
     look(&v);
     decide(&v);
     s = add_loops(&v);
   }
+  if (td_ok(s)) ask_near(&v);
   td_free(v.at);
+  td_free(v.near);
   td_free(v.cond);
   return s;
 }
