@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "engine/graph/nearest.h"
+#include "engine/graph/nearest_impl.h"
 
 enum { FROM_NOWHERE = -1, FROM_CALLER = -2, FROM_DEFAULT = -3 };
 

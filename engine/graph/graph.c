@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "engine/graph/graph_impl.h"
-#include "engine/graph/nearest.h"
+#include "engine/graph/nearest_impl.h"
 
 /* ---- life ---------------------------------------------------------------- */
 

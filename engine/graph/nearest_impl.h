@@ -1,4 +1,4 @@
-/* nearest.h - the word somebody probably meant, for messages.
+/* nearest_impl.h - the word somebody probably meant, for messages.
  *
  * Inside engine/graph only: operation types, attributes and nodes are offered
  * the same way.
