@@ -124,3 +124,16 @@ char *td_arena_strn(td_arena *a, const char *s, size_t len) {
 char *td_arena_str(td_arena *a, const char *s) {
   return td_arena_strn(a, s, strlen(s));
 }
+
+/* Behind the newest block of `a`, which stays in use. */
+void td_arena_join(td_arena *a, td_arena *from) {
+  td_arena_block *last = from->blocks;
+  if (!a->blocks) {
+    *a = *from;
+  } else if (last) {
+    while (last->next) last = last->next;
+    last->next = a->blocks->next;
+    a->blocks->next = from->blocks;
+  }
+  td_arena_init(from);
+}

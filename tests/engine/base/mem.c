@@ -174,6 +174,28 @@ static void arena_without_memory(void **state) {
   td_arena_deinit(&a);
 }
 
+static void arenas_join(void **state) {
+  (void)state;
+  for (int both = 0; both < 4; both++) {
+    td_arena a, b;
+    char *of_a = NULL, *of_b = NULL;
+    td_arena_init(&a);
+    td_arena_init(&b);
+    if (both & 1) of_a = td_arena_str(&a, "of a");
+    if (both & 2) {
+      of_b = td_arena_str(&b, "of b");
+      assert_non_null(td_arena_alloc(&b, 1 << 20));
+    }
+    td_arena_join(&a, &b);
+    assert_null(b.blocks);
+    td_arena_deinit(&b);
+    assert_string_equal(td_arena_str(&a, "new"), "new");
+    if (of_a) assert_string_equal(of_a, "of a");
+    if (of_b) assert_string_equal(of_b, "of b");
+    td_arena_deinit(&a);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gives_memory),
@@ -186,6 +208,7 @@ int main(void) {
       cmocka_unit_test(arena_keeps_the_newest_block),
       cmocka_unit_test(arena_copies_strings),
       cmocka_unit_test(arena_without_memory),
+      cmocka_unit_test(arenas_join),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
