@@ -15,22 +15,13 @@ static td_status *pass(td_kernel_ctx *c) {
   return NULL;
 }
 
-/* Is every value of shape `in` one of shape `out`? */
-static bool allows(const td_shape *out, const td_shape *in) {
-  if (out->rank < 0) return true;
-  if (out->rank != in->rank) return false;
-  for (int i = 0; i < out->rank; i++)
-    if (out->dim[i] >= 0 && out->dim[i] != in->dim[i]) return false;
-  return true;
-}
-
 /* With the note "_invariant" the loop variable keeps that shape, which must
  * allow the value it begins with. */
 static td_status *enter_infer(td_infer *c) {
   const td_shape *in = td_infer_in(c, 0);
   const td_shape *invariant = td_infer_attr_shape(c, "_invariant");
   td_shape_text a, b;
-  if (invariant && !allows(invariant, in))
+  if (invariant && !td_shape_allows(invariant, in))
     return td_error(TD_INVALID_ARGUMENT,
                     "the loop variable begins with shape %s, which its "
                     "invariant %s does not allow",
@@ -69,15 +60,6 @@ static td_status *switch_run(td_kernel_ctx *c) {
 
 /* ---- Merge --------------------------------------------------------------- */
 
-/* What is true of both. */
-static td_shape widen(const td_shape *a, const td_shape *b) {
-  if (a->rank != b->rank) return td_shape_unknown();
-  td_shape shape = *a;
-  for (int i = 0; i < shape.rank; i++)
-    if (a->dim[i] != b->dim[i]) shape.dim[i] = -1;
-  return shape;
-}
-
 /* A loop's back edge comes later and must then fit: until it does, the shape is
  * that of the inputs there are. */
 static td_status *merge_infer(td_infer *c) {
@@ -86,7 +68,7 @@ static td_status *merge_infer(td_infer *c) {
   for (int i = 0; i < td_infer_inputs(c); i++) {
     const td_shape *in = td_infer_in(c, i);
     if (!in) continue;
-    shape = first ? *in : widen(&shape, in);
+    shape = first ? *in : td_shape_widen(&shape, in);
     first = false;
   }
   td_infer_out(c, 0, shape);

@@ -58,6 +58,22 @@ bool td_shape_equal(const td_shape *a, const td_shape *b) {
   return true;
 }
 
+bool td_shape_allows(const td_shape *wide, const td_shape *s) {
+  if (wide->rank < 0) return true;
+  if (wide->rank != s->rank) return false;
+  for (int i = 0; i < wide->rank; i++)
+    if (wide->dim[i] >= 0 && wide->dim[i] != s->dim[i]) return false;
+  return true;
+}
+
+td_shape td_shape_widen(const td_shape *a, const td_shape *b) {
+  if (a->rank != b->rank) return td_shape_unknown();
+  td_shape s = *a;
+  for (int i = 0; i < s.rank; i++)
+    if (a->dim[i] != b->dim[i]) s.dim[i] = -1;
+  return s;
+}
+
 bool td_shape_compatible(const td_shape *a, const td_shape *b) {
   td_shape both;
   return td_shape_merge(a, b, &both);

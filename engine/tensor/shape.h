@@ -36,6 +36,10 @@ bool td_shape_equal(const td_shape *a, const td_shape *b); /* as written */
 bool td_shape_compatible(const td_shape *a, const td_shape *b);
 /* What both say together; false when they contradict. */
 bool td_shape_merge(const td_shape *a, const td_shape *b, td_shape *out);
+/* Is every value of shape `s` one of shape `wide`? */
+bool td_shape_allows(const td_shape *wide, const td_shape *s);
+/* What is true of both: the narrowest shape that allows either. */
+td_shape td_shape_widen(const td_shape *a, const td_shape *b);
 /* NumPy's rule, unknown sizes allowed; false when they do not broadcast. */
 bool td_shape_broadcast(const td_shape *a, const td_shape *b, td_shape *out);
 /* "{3, -1}", "{}", "?" for unknown rank. Appends. */

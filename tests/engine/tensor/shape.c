@@ -143,6 +143,32 @@ static void test_broadcast(void **state) {
     check(td_shape_broadcast, &rows[i]);
 }
 
+static void test_widen(void **state) {
+  static const struct {
+    const char *a, *b, *both;
+    bool allows; /* a allows b */
+  } rows[] = {
+      {"2 3", "2 3", "2 3", true},
+      {"2 -1", "2 3", "2 -1", true},
+      {"2 3", "2 -1", "2 -1", false},
+      {"2 3", "4 3", "-1 3", false},
+      {"-1 3", "4 -1", "-1 -1", false},
+      {"2", "2 1", "?", false},
+      {"?", "2 1", "?", true},
+      {"2", "?", "?", false},
+      {"", "", "", true},
+      {"?", "?", "?", true},
+  };
+  (void)state;
+  for (size_t i = 0; i < TD_COUNT(rows); i++) {
+    td_shape a = parse(rows[i].a), b = parse(rows[i].b);
+    td_shape both = parse(rows[i].both), wide = td_shape_widen(&a, &b);
+    assert_true(td_shape_equal(&wide, &both));
+    assert_int_equal(td_shape_allows(&a, &b), rows[i].allows);
+    assert_true(td_shape_allows(&wide, &a) && td_shape_allows(&wide, &b));
+  }
+}
+
 static void test_equal(void **state) {
   static const struct {
     const char *a, *b;
@@ -188,6 +214,7 @@ int main(void) {
       cmocka_unit_test(test_count),     cmocka_unit_test(test_make),
       cmocka_unit_test(test_merge),     cmocka_unit_test(test_equal),
       cmocka_unit_test(test_broadcast), cmocka_unit_test(test_print),
+      cmocka_unit_test(test_widen),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
