@@ -1,7 +1,9 @@
 /* function.h - the library of functions that a graph carries.
  *
  * Definitions arrive with a GraphDef and leave with it; attributes of kind func
- * name them. Kept as their FunctionDef bytes, sorted by name.
+ * name them. Kept as their FunctionDef bytes, sorted by name. A body must be
+ * whole (every result given, every input there), and no function may call
+ * itself, through whatever others.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_FUNCTION_H
@@ -15,9 +17,10 @@ TD_BEGIN
  * that name; the same bytes again are no error. */
 td_status *td_function_add(td_graph *g, const char *name, const void *def,
                            size_t len) TD_MUST_USE;
-/* Borrowed bytes; NULL when absent. */
+/* Borrowed until the next function is added; NULL when absent. */
 const td_bytes *td_function_find(const td_graph *g, const char *name);
 int td_function_count(const td_graph *g);
+/* In the order of names. Borrowed; valid while `g` lives. */
 const char *td_function_name(const td_graph *g, int i);
 
 TD_END

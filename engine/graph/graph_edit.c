@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/graph/device_name.h"
+#include "engine/graph/function_impl.h"
 #include "engine/graph/graph_impl.h"
 #include "engine/graph/infer_impl.h"
 
@@ -18,15 +19,6 @@ static td_status *check_open(const td_graph *g) {
   return g->finalized ? td_error(TD_FAILED_PRECONDITION,
                                  "the graph is final and cannot change")
                       : NULL;
-}
-
-/* Is every value of shape `in` one of shape `out`? */
-static bool shape_allows(const td_shape *out, const td_shape *in) {
-  if (out->rank < 0) return true;
-  if (out->rank != in->rank) return false;
-  for (int i = 0; i < out->rank; i++)
-    if (out->dim[i] >= 0 && out->dim[i] != in->dim[i]) return false;
-  return true;
 }
 
 static td_status *check_back_edge(const td_node *merge, int i, td_edge from) {
@@ -48,7 +40,7 @@ static td_status *check_back_edge(const td_node *merge, int i, td_edge from) {
                     "loop variable \"%s\" is %s, but comes back as %s", name,
                     td_dtype_name(merge->out[0].dtype),
                     td_dtype_name(td_edge_dtype(from)));
-  if (!shape_allows(&merge->out[0].shape, td_edge_shape(from)))
+  if (!td_shape_allows(&merge->out[0].shape, td_edge_shape(from)))
     return td_error(TD_INVALID_ARGUMENT,
                     "loop variable \"%s\" has shape %s, but comes back with "
                     "%s: give a shape_invariants entry that allows both",
@@ -151,18 +143,6 @@ static td_status *copy_flows(const td_graph *from, td_graph *to) {
   return NULL;
 }
 
-static td_status *copy_functions(const td_graph *from, td_graph *to) {
-  if (!td_vec_reserve(&to->functions, from->functions.len)) return td_oom();
-  for (size_t i = 0; i < from->functions.len; i++) {
-    const td_function *f = &from->functions.at[i];
-    td_function copy = {td_arena_str(&to->arena, f->name), f->def};
-    copy.def.at = td_arena_strn(&to->arena, f->def.at, f->def.len);
-    if (!copy.name || !copy.def.at) return td_oom();
-    to->functions.at[to->functions.len++] = copy;
-  }
-  return NULL;
-}
-
 static td_status *lost_input(const td_node *n, const td_node *lost) {
   return td_error(TD_INTERNAL, "copying \"%s\" without its input \"%s\"",
                   n->name, lost->name);
@@ -207,7 +187,7 @@ td_status *td_graph_copy(td_graph *g, const bool *keep, td_graph **out) {
   td_node **map = td_alloc_zero(g->nodes.len, sizeof *map);
   td_status *s = map ? copy_nodes(g, keep, map, to) : td_oom();
   if (td_ok(s)) s = copy_flows(g, to);
-  if (td_ok(s)) s = copy_functions(g, to);
+  if (td_ok(s)) s = td_functions_copy(g, to);
   to->has_seed = g->has_seed;
   to->seed = g->seed;
   td_graph_unlock(g);

@@ -10,10 +10,13 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/graph_name.h"
 
-/* A function's definition (function.c). Name and bytes are the arena's. */
+/* A function's definition (function.c). All it points to is the arena's. */
 typedef struct td_function {
   const char *name;
-  td_bytes def;
+  td_bytes def;         /* FunctionDef */
+  const char *gradient; /* the function that is its gradient, or NULL */
+  const char **calls;   /* what its body names that may be functions; NULL ends
+                           the list */
 } td_function;
 
 struct td_graph {

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "engine/graph/function.h"
 #include "engine/graph/graph_impl.h"
 
 /* ---- a loop -------------------------------------------------------------- */
@@ -219,15 +220,15 @@ static void copies_of_a_part(void **state) {
 
 static void functions_are_copied(void **state) {
   (void)state;
+  static const char def[] = "\x0a\x03\x0a\x01"
+                            "f"; /* signature.name */
   td_graph *g = new_graph(), *copy;
-  char *name = td_arena_str(&g->arena, "f"), *def;
-  def = td_arena_strn(&g->arena, "\1\0\2", 3);
-  assert_true(td_vec_push(&g->functions, ((td_function){name, {def, 3}})));
+  OK(td_function_add(g, "f", def, sizeof def - 1));
   OK(td_graph_copy(g, NULL, &copy));
   td_graph_release(g);
-  assert_int_equal(copy->functions.len, 1);
-  assert_string_equal(copy->functions.at[0].name, "f");
-  assert_memory_equal(copy->functions.at[0].def.at, "\1\0\2", 3);
+  assert_int_equal(td_function_count(copy), 1);
+  assert_string_equal(td_function_name(copy, 0), "f");
+  assert_memory_equal(td_function_find(copy, "f")->at, def, sizeof def - 1);
   td_graph_release(copy);
 }
 

@@ -1,0 +1,260 @@
+/* graphdef_build.c - nodes of a file, built in an order that works.
+ *
+ * Depth first from the file's order, so that a file whose inputs come first
+ * keeps its order. Back edges, from a NextIteration into a Merge, are left open
+ * and closed last. A file does not say how a loop variable's shape changes: a
+ * Merge begins with its Enter's shape and is widened to what comes back, and
+ * what follows inferred again, until nothing changes.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "engine/graph/graphdef_read.h"
+
+/* ---- attributes ---------------------------------------------------------- */
+
+/* Colocation names nodes of the file: they get the prefix too. */
+static td_status *prefix_class(td_import *m, td_attr *a) {
+  static const char loc[] = "loc:@";
+  size_t skip = sizeof loc - 1, before = strlen(m->o->prefix);
+  if (!a->is_list || a->kind != TD_ATTR_STRING) return NULL;
+  for (int i = 0; i < a->len; i++) {
+    td_bytes *b = (td_bytes *)&a->ss[i];
+    if (b->len <= skip || memcmp(b->at, loc, skip) != 0) continue;
+    if (!td_names_find(&m->names, b->at + skip, b->len - skip)) continue;
+    char *text = td_arena_alloc(&m->arena, b->len + before + 2);
+    if (!text) return td_oom();
+    char *p = stpcpy(stpcpy(stpcpy(text, loc), m->o->prefix), "/");
+    memcpy(p, b->at + skip, b->len - skip);
+    *b = (td_bytes){text, b->len + before + 1};
+  }
+  return NULL;
+}
+
+/* So that a file read twice gives two loops. */
+static td_status *prefix_frame(td_import *m, td_attr *a) {
+  size_t before = strlen(m->o->prefix);
+  if (a->is_list || a->kind != TD_ATTR_STRING) return NULL;
+  char *text = td_arena_alloc(&m->arena, before + a->s.len + 2);
+  if (!text) return td_oom();
+  memcpy(stpcpy(stpcpy(text, m->o->prefix), "/"), a->s.at, a->s.len);
+  *a = td_attr_bytes(text, before + 1 + a->s.len);
+  return NULL;
+}
+
+/* What this attribute means here. */
+static td_status *adapt(td_import *m, const td_item *n, const char *key,
+                        td_attr *a) {
+  static const td_shape unknown = {.rank = -1};
+  if (m->o->prefix && strcmp(key, "_class") == 0) return prefix_class(m, a);
+  if (m->o->prefix && n->op->kind == TD_KIND_ENTER &&
+      strcmp(key, "frame_name") == 0)
+    return prefix_frame(m, a);
+  /* Before version 22 a Placeholder without shape wrote an empty one. */
+  if (m->producer < 22 && n->op->kind == TD_KIND_PLACEHOLDER &&
+      a->kind == TD_ATTR_SHAPE && !a->is_list && a->shape->rank == 0)
+    a->shape = &unknown;
+  return NULL;
+}
+
+/* A later version's attribute that says nothing. */
+static bool is_news(const td_import *m, const Td__AttrEntry *e, int known) {
+  return known < 0 && e->key[0] != '_' && m->producer > TD_GRAPHDEF_VERSION &&
+         td_graphdef_attr_unset(e->value);
+}
+
+static td_status *read_attr(td_import *m, const td_item *n,
+                            const Td__AttrEntry *e, td_build *b, td_attr *a) {
+  int known = td_op_attr(n->op, e->key);
+  *a = (td_attr){0};
+  if (is_news(m, e, known)) return NULL;
+  const td_attr_def *def = known < 0 ? NULL : &n->op->attr[known];
+  td_status *s = td_graphdef_attr_in(&m->arena, e->value, def, &m->fill, a);
+  if (td_ok(s)) s = adapt(m, n, e->key, a);
+  if (td_ok(s)) {
+    td_build_attr(b, e->key, *a);
+    return NULL;
+  }
+  td_code code = td_status_code(s);
+  td_status *where = code == TD_RESOURCE_EXHAUSTED
+                         ? s
+                         : td_error(code, "attribute %.100s: %s", e->key,
+                                    td_status_message(s));
+  if (where != s) td_status_release(s);
+  return where;
+}
+
+/* ---- one node ------------------------------------------------------------ */
+
+static bool is_back_edge(const td_import *m, const td_item *n, int i) {
+  const td_source *in = &n->in[i];
+  return n->op->kind == TD_KIND_MERGE && in->item >= 0 &&
+         m->item[in->item].op->kind == TD_KIND_NEXT;
+}
+
+static td_node *node_of(const td_import *m, const td_source *s) {
+  return s->item >= 0 ? m->item[s->item].node : td_graph_node(m->g, s->stand);
+}
+
+static td_status *give_edges(td_import *m, td_item *n, td_build *b) {
+  td_edge *in = td_arena_alloc(&m->arena, (size_t)n->n_in * sizeof *in);
+  if (!in) return td_oom();
+  for (int i = 0; i < n->n_in; i++) {
+    if (is_back_edge(m, n, i))
+      n->loop = m->loops = true;
+    else
+      in[i] = (td_edge){node_of(m, &n->in[i]), n->in[i].port};
+  }
+  td_build_flat(b, in, n->n_in);
+  for (int i = 0; i < n->n_control; i++)
+    td_build_control(b, node_of(m, &n->control[i]));
+  return NULL;
+}
+
+static td_status *build_node(td_import *m, td_item *n) {
+  size_t n_attr = n->def->n_attr;
+  td_build b;
+  td_attr *attr = td_arena_alloc(&m->arena, n_attr * sizeof *attr);
+  if (!attr) return td_oom();
+  td_build_op(&b, m->g, n->op, n->name);
+  b.device = n->def->device;
+  b.exact_name = true;
+  td_status *s = give_edges(m, n, &b);
+  for (size_t i = 0; i < n_attr && td_ok(s); i++) {
+    const Td__AttrEntry *e = n->def->attr[i];
+    if (i && strcmp(n->def->attr[i - 1]->key, e->key) == 0)
+      s = td_error(TD_INVALID_ARGUMENT, "attribute %.100s comes twice", e->key);
+    else
+      s = read_attr(m, n, e, &b, &attr[i]);
+  }
+  if (td_ok(s))
+    s = td_build_node(&b, &n->node);
+  else
+    td_build_drop(&b);
+  for (size_t i = 0; i < n_attr; i++) td_attr_drop(&attr[i]);
+  return td_import_blame(s, n);
+}
+
+/* ---- the order ----------------------------------------------------------- */
+
+enum { NEW, OPEN, BUILT };
+
+typedef struct step {
+  int32_t item;
+  int32_t next; /* its input, then control input, to look at next */
+} step;
+
+/* The item that input k of all, control inputs last, waits for; or -1. */
+static int32_t waits_for(const td_import *m, const td_item *n, int32_t k) {
+  if (k >= n->n_in) return n->control[k - n->n_in].item;
+  return is_back_edge(m, n, k) ? -1 : n->in[k].item;
+}
+
+static td_status *cycle(const td_import *m, const step *stack, int32_t depth,
+                        int32_t again) {
+  td_str t = {0};
+  int shown = 0;
+  td_str_addf(&t, "a cycle that passes no NextIteration: \"%s\"",
+              m->item[again].name);
+  for (int32_t i = depth - 1; stack[i].item != again; i--, shown++)
+    if (shown < 8) td_str_addf(&t, " <- \"%s\"", m->item[stack[i].item].name);
+  if (shown > 8) td_str_addf(&t, " <- %d more", shown - 8);
+  td_str_addf(&t, " <- \"%s\"", m->item[again].name);
+  td_status *s =
+      t.failed ? td_oom() : td_error(TD_INVALID_ARGUMENT, "%s", td_str_c(&t));
+  td_str_deinit(&t);
+  return td_import_blame(s, &m->item[again]);
+}
+
+static td_status *build_from(td_import *m, int32_t first, step *stack) {
+  int32_t depth = 0;
+  stack[depth++] = (step){first, 0};
+  m->item[first].state = OPEN;
+  while (depth > 0) {
+    step *top = &stack[depth - 1];
+    td_item *n = &m->item[top->item];
+    if (top->next == n->n_in + n->n_control) {
+      TD_TRY(build_node(m, n));
+      n->state = BUILT;
+      depth--;
+      continue;
+    }
+    int32_t before = waits_for(m, n, top->next++);
+    if (before < 0 || m->item[before].state == BUILT) continue;
+    if (m->item[before].state == OPEN) return cycle(m, stack, depth, before);
+    m->item[before].state = OPEN;
+    stack[depth++] = (step){before, 0};
+  }
+  return NULL;
+}
+
+/* ---- loops --------------------------------------------------------------- */
+
+/* Until the shapes of loop variables settle; then they are given up. */
+enum { PASSES = 8 };
+
+/* The Merge of a loop allows what comes in, and so far back. */
+static bool widen(const td_import *m, const td_item *n) {
+  td_shape *out = &n->node->out[0].shape;
+  bool changed = false;
+  for (int i = 0; i < n->n_in; i++) {
+    td_edge e = {node_of(m, &n->in[i]), n->in[i].port};
+    if (e.port >= e.node->n_out || td_shape_allows(out, td_edge_shape(e)))
+      continue;
+    *out = td_shape_widen(out, td_edge_shape(e));
+    changed = true;
+  }
+  return changed;
+}
+
+/* `give_up`: when one still changes, none says anything any more. */
+static bool widen_all(const td_import *m, bool give_up) {
+  bool changed = false;
+  for (int32_t i = 0; i < m->n_item; i++)
+    if (m->item[i].loop && widen(m, &m->item[i])) changed = true;
+  for (int32_t i = 0; i < m->n_item && changed && give_up; i++)
+    if (m->item[i].loop) m->item[i].node->out[0].shape = td_shape_unknown();
+  return changed;
+}
+
+/* Shapes anew, in the order of building; those of loops' Merges stand. */
+static td_status *infer_all(const td_import *m) {
+  for (int32_t id = m->o->n_inputs; id < td_graph_size(m->g); id++) {
+    td_node *n = td_graph_node(m->g, id);
+    bool open = false;
+    for (int i = 0; i < n->n_in; i++) open = open || !n->in[i].node;
+    if (open) continue;
+    for (int i = 0; i < n->n_out; i++) n->out[i].shape = td_shape_unknown();
+    TD_TRY(td_node_infer(n));
+  }
+  return NULL;
+}
+
+static td_status *settle_shapes(const td_import *m) {
+  for (int pass = 0; widen_all(m, pass >= PASSES); pass++) TD_TRY(infer_all(m));
+  return NULL;
+}
+
+static td_status *close_loops(const td_import *m) {
+  TD_TRY(settle_shapes(m));
+  for (int32_t i = 0; i < m->n_item; i++) {
+    const td_item *n = &m->item[i];
+    for (int k = 0; k < n->n_in && n->loop; k++) {
+      if (!is_back_edge(m, n, k)) continue;
+      td_edge from = {node_of(m, &n->in[k]), n->in[k].port};
+      TD_TRY(td_graph_back_edge(n->node, k, from));
+    }
+  }
+  return NULL;
+}
+
+td_status *td_import_build(td_import *m) {
+  td_status *s = NULL;
+  step *stack = td_alloc_zero((size_t)m->n_item, sizeof *stack);
+  if (!stack) return td_oom();
+  for (int32_t i = 0; i < m->n_item && td_ok(s); i++)
+    if (m->item[i].state == NEW) s = build_from(m, i, stack);
+  td_free(stack);
+  if (td_ok(s) && m->loops) s = close_loops(m);
+  return s;
+}
