@@ -70,6 +70,7 @@ static td_status *gather_v1_infer(td_infer *c) {
 
 static td_status *gather_v2_infer(td_infer *c) {
   int axis;
+  TD_TRY(td_infer_rank_at_least(c, 0, 1, "params"));
   TD_TRY(td_infer_rank(c, 2, 0, "axis", NULL));
   TD_TRY(td_array_ask_axis(c, 2, td_infer_in(c, 0)->rank, "axis", &axis));
   return gather_infer(c, axis, td_infer_int(c, "batch_dims"));
