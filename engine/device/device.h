@@ -58,9 +58,10 @@ void td_device_release(td_device *d);
 static inline bool td_device_on_host(const td_device *d) {
   return d->memory->host;
 }
-/* A copy of `from` in the memory `to_memory` (d->memory or d->host); calls
- * copied(arg, status) once, perhaps at once. When the tensor is there already
- * it is shared, not copied. *to is set before `copied` runs. */
+/* A copy of `from`, which is in d's memory or the host's, in `to_memory`
+ * (d->memory or d->host); calls copied(arg, status) once, perhaps at once. When
+ * the tensor is there already it is shared, not copied. *to is set before
+ * `copied` runs, and the caller's even when it failed. */
 void td_device_transfer(td_device *d, const td_tensor *from,
                         td_allocator *to_memory, td_tensor *to,
                         td_copied copied, void *arg);

@@ -82,7 +82,7 @@ struct td_kernel {
 struct td_kernel_ctx {
   const td_kernel *kernel;
   td_step *step;
-  td_tensor *in;    /* n_in of them; a kernel may take one that it alone holds */
+  td_tensor *in;    /* n_in of them; each counted: a kernel may move one out */
   td_tensor *out;   /* n_out of them, TD_INVALID until set */
   int32_t n_in, n_out;
   uint64_t frame;   /* hash of the frame path, 0 in the root */
@@ -92,7 +92,7 @@ struct td_kernel_ctx {
   void (*done)(td_kernel_ctx *c, td_status *s); /* the executor's */
   void *owner;      /* the executor's */
   void *work;       /* an asynchronous kernel's own, while it runs */
-  struct td_kernel_wait *wait; /* kernel_start.c's; NULL before the start */
+  struct td_kernel_wait *wait; /* kernel_start.c's; NULL before start */
 };
 
 /* ---- inside kernels ---- */

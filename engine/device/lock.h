@@ -13,9 +13,9 @@
 TD_BEGIN
 
 typedef struct td_lock {
-  int32_t state;           /* atomic: -1 exclusive, n shared, plus waiters bit */
-  int32_t guard;           /* a spin bit for the queue */
-  struct td_lock_waiter *first, *last;
+  int32_t state;           /* atomic: who holds it, and whether any waits */
+  int32_t guard;           /* atomic: a spin lock for the queue */
+  struct td_lock_waiter *first, *last; /* lock: guard */
 } td_lock;
 
 typedef struct td_lock_waiter {

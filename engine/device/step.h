@@ -24,8 +24,8 @@ typedef struct td_cancel_hook {
 td_status *td_cancel_new(td_cancel **out) TD_MUST_USE;
 td_cancel *td_cancel_retain(td_cancel *c);
 void td_cancel_release(td_cancel *c);
-/* Takes ownership of `cause`. Later ones are dropped, unless the first was
- * derived and this one is not. */
+/* Takes ownership of `cause` (NULL: CANCELLED). Later ones are dropped, unless
+ * the first was derived and this one is not. */
 void td_cancel_fire(td_cancel *c, td_status *cause);
 const int *td_cancel_flag(const td_cancel *c); /* non-zero once fired */
 static inline bool td_cancelled(const int *flag) {
