@@ -11,8 +11,8 @@
 
 #include "engine/graph/frames.h"
 #include "engine/graph/function_impl.h"
-#include "engine/graph/graphdef_read.h"
-#include "engine/graph/nearest.h"
+#include "engine/graph/graphdef_read_impl.h"
+#include "engine/graph/nearest_impl.h"
 
 /* ---- versions and functions ---------------------------------------------- */
 

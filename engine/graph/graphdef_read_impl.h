@@ -1,8 +1,8 @@
-/* graphdef_read.h - one GraphDef on its way into a graph.
+/* graphdef_read_impl.h - one GraphDef on its way into a graph.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TD_GRAPHDEF_READ_H
-#define TD_GRAPHDEF_READ_H
+#ifndef TD_GRAPHDEF_READ_IMPL_H
+#define TD_GRAPHDEF_READ_IMPL_H
 
 #include "engine/graph/graph_impl.h"
 #include "engine/graph/graphdef_impl.h"
