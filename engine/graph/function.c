@@ -305,7 +305,7 @@ td_status *td_functions_check(const td_function *at, size_t n) {
 
 /* ---- joining ------------------------------------------------------------- */
 
-td_status *td_functions_copy(const td_graph *from, td_graph *to) {
+td_status *td_function_copy(const td_graph *from, td_graph *to) {
   td_arena *a = &to->arena;
   if (!td_vec_reserve(&to->functions, from->functions.len)) return td_oom();
   for (size_t i = 0; i < from->functions.len; i++) {

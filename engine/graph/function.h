@@ -17,6 +17,8 @@ TD_BEGIN
  * that name; the same bytes again are no error. */
 td_status *td_function_add(td_graph *g, const char *name, const void *def,
                            size_t len) TD_MUST_USE;
+/* All functions of `from` into `to`, a graph that has none. */
+td_status *td_function_copy(const td_graph *from, td_graph *to) TD_MUST_USE;
 /* Borrowed until the next function is added; NULL when absent. */
 const td_bytes *td_function_find(const td_graph *g, const char *name);
 int td_function_count(const td_graph *g);

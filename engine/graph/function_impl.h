@@ -18,8 +18,6 @@ td_status *td_functions_set_gradient(td_graph *g, const char *name,
                                      const char *gradient) TD_MUST_USE;
 /* No function of `at` calls itself. */
 td_status *td_functions_check(const td_function *at, size_t n) TD_MUST_USE;
-/* All functions of `from` into `to`, a graph that has none. */
-td_status *td_functions_copy(const td_graph *from, td_graph *to) TD_MUST_USE;
 /* Gives `from` the functions of both, sorted, and `to` the room for them, or
  * changes nothing. td_functions_move then cannot fail. */
 td_status *td_functions_join(td_graph *to, td_graph *from) TD_MUST_USE;

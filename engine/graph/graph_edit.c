@@ -187,7 +187,7 @@ td_status *td_graph_copy(td_graph *g, const bool *keep, td_graph **out) {
   td_node **map = td_alloc_zero(g->nodes.len, sizeof *map);
   td_status *s = map ? copy_nodes(g, keep, map, to) : td_oom();
   if (td_ok(s)) s = copy_flows(g, to);
-  if (td_ok(s)) s = td_functions_copy(g, to);
+  if (td_ok(s)) s = td_function_copy(g, to);
   to->has_seed = g->has_seed;
   to->seed = g->seed;
   td_graph_unlock(g);

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/file.h"
+#include "engine/graph/graphdef.h"
 #include "engine/plan/pass.h"
 
 static const char *const names[] = {"prune", "fold", "cse", "gate", "part"};
@@ -84,12 +85,23 @@ static td_status *write_text(const td_pass *p, const char *pass,
   return s;
 }
 
+static td_status *write_bytes(const td_graph *g, const char *path) {
+  char *bytes = NULL;
+  size_t len = 0;
+  td_status *s = td_graphdef_write(g, &bytes, &len);
+  if (td_ok(s)) s = td_file_write(path, bytes, len);
+  td_free(bytes);
+  return s;
+}
+
 td_status *td_dump_graph(td_pass *p, const char *pass, const td_graph *g) {
   td_str path = {0};
   if (!p->log) return NULL;
   td_status *s = NULL;
   if (path_of(p, pass, "txt", &path))
     s = write_text(p, pass, g, td_str_c(&path));
+  if (td_ok(s) && path_of(p, pass, "pb", &path))
+    s = write_bytes(g, td_str_c(&path));
   if (td_ok(s) && path.failed) s = td_oom();
   td_str_deinit(&path);
   p->dumped++;

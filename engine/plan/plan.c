@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "engine/graph/function.h"
+#include "engine/graph/graphdef.h"
 #include "engine/plan/pass.h"
 
 /* ---- passes -------------------------------------------------------------- */
@@ -96,6 +98,7 @@ static td_status *take_copy(td_pass *p) {
   if (td_ok(s)) s = td_placer_frames(r->placer, r->graph, &p->whole);
   if (td_ok(s) && p->whole) s = keep_frames(p, p->whole);
   if (td_ok(s)) s = td_prune(p);
+  if (td_ok(s)) s = td_function_copy(r->graph, p->graph);
   p->whole = NULL;
   td_graph_unlock(r->graph);
   if (td_ok(s) && !p->frames) { /* the mistake may be elsewhere */
@@ -108,6 +111,24 @@ static td_status *take_copy(td_pass *p) {
 }
 
 /* ---- the parts ----------------------------------------------------------- */
+
+/* What a remote worker would get. */
+static td_status *through_bytes(td_graph **g) {
+  char *bytes = NULL;
+  size_t len = 0;
+  td_graph *read = NULL;
+  td_status *s = td_graphdef_write(*g, &bytes, &len);
+  if (td_ok(s)) s = td_graph_new(&read);
+  if (td_ok(s)) s = td_graphdef_read(read, bytes, len, NULL);
+  td_free(bytes);
+  if (!td_ok(s)) {
+    td_graph_release(read);
+    return s;
+  }
+  td_graph_release(*g);
+  *g = read;
+  return NULL;
+}
 
 /* Frames are numbered anew in each part; deadness is carried by notes of the
  * _Recvs. A part without control flow has neither. */
@@ -126,6 +147,9 @@ static td_status *settle_frames(td_graph *g) {
 }
 
 static td_status *finish_part(td_pass *p, td_part *part) {
+  /* Attributes name them. */
+  TD_TRY(td_function_copy(p->graph, part->graph));
+  if (p->request->roundtrip) TD_TRY(through_bytes(&part->graph));
   TD_TRY(settle_frames(part->graph));
   for (int32_t id = 0; id < td_graph_size(part->graph); id++)
     td_graph_node(part->graph, id)->order = id;

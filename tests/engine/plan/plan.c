@@ -1,0 +1,210 @@
+/* plan.c - tests of engine/plan/plan.c: the passes together, and parts as
+ * bytes.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+static void test_names_of_passes(void **state) {
+  (void)state;
+  assert_int_equal(td_pass_parse("fold"), TD_PASS_FOLD);
+  assert_int_equal(td_pass_parse("cse"), TD_PASS_CSE);
+  assert_int_equal(td_pass_parse("gate"), TD_PASS_GATE);
+  assert_int_equal(td_pass_parse("schedule"), TD_PASS_SCHEDULE);
+  assert_int_equal(td_pass_parse("prune"), 0); /* always runs */
+  assert_int_equal(td_pass_parse(""), 0);
+  assert_int_equal(TD_PASS_ALL, TD_PASS_FOLD | TD_PASS_CSE | TD_PASS_GATE |
+                                    TD_PASS_SCHEDULE);
+}
+
+/* A loop whose body is on another device, in a branch; what is folded; what is
+ * merged; a variable read and updated. */
+static world mixed(const char *devices, const char *there) {
+  world w = new_world(devices);
+  char in[64];
+  add_placeholder(&w, "x", td_shape_vector(3));
+  add_const(&w, "one", TD_FLOAT32, 1, "");
+  add(&w, "two", "PlanAdd", "one one");
+  add(&w, "less", "PlanLess", "x x");
+  add(&w, "switch", "Switch", "x less");
+  add_enter(&w, "enter", "loop", false, "switch:1");
+  attr(&w, "N", td_attr_int(2));
+  td_node *m = add(&w, "merge", "Merge", "enter ?");
+  add(&w, "again", "PlanLess", "merge merge");
+  add(&w, "cond", "LoopCond", "again");
+  add(&w, "turn", "Switch", "merge cond");
+  snprintf(in, sizeof in, "turn:1 %s", there);
+  add(&w, "body", "PlanNeg", in);
+  td_node *n = add(&w, "next", "NextIteration", "body");
+  OK(td_graph_back_edge(m, 1, (td_edge){n, 0}));
+  add(&w, "exit", "Exit", "turn");
+  attr(&w, "N", td_attr_int(2));
+  add(&w, "join", "Merge", "switch:0 exit");
+  add(&w, "y", "PlanAdd", "join two");
+  add(&w, "z", "PlanAdd", "join two");
+  add(&w, "sum", "PlanAdd", "y z");
+  add(&w, "v", "PlanVar", "");
+  add(&w, "read", "PlanRead", "v");
+  snprintf(in, sizeof in, "^sum %s", there);
+  add(&w, "far", "PlanSource", in);
+  add(&w, "use", "PlanNeg", "read");
+  add(&w, "set", "PlanUpdate", "v one");
+  return w;
+}
+
+static const char fetches[] = "sum use y ^far ^set";
+
+static void test_all_passes(void **state) {
+  (void)state;
+  world w = mixed("CC", "@c1");
+  td_plan *p;
+  w.request.passes = TD_PASS_ALL;
+  OK(plan(&w, "x", fetches, &p));
+  assert_int_equal(p->n_parts, 2);
+  assert_int_equal(p->folded, 1);
+  assert_int_equal(p->merged, 1);
+  assert_int_equal(p->pruned, 1); /* the placeholder */
+  const td_node *set = td_graph_find(p->parts[0].graph, "set");
+  assert_string_equal(set->control[0]->name, "use");
+  td_plan_free(p);
+  free_world(&w);
+}
+
+/* Planning again gives the same graphs: nothing was left in the user's. */
+static void test_repeats(void **state) {
+  (void)state;
+  world w = mixed("CC", "@c1");
+  td_str text[2] = {{0}, {0}};
+  uint64_t version = td_graph_version(w.g);
+  w.request.passes = TD_PASS_ALL;
+  for (int i = 0; i < 2; i++) {
+    td_plan *p;
+    OK(plan(&w, "x", fetches, &p));
+    print_plan(p, &text[i]);
+    td_plan_free(p);
+  }
+  assert_string_equal(td_str_c(&text[0]), td_str_c(&text[1]));
+  assert_int_equal(td_graph_version(w.g), version);
+  td_str_deinit(&text[0]);
+  td_str_deinit(&text[1]);
+  free_world(&w);
+}
+
+/* Notes and attributes that others read, besides what print_plan shows. */
+static void print_more(const td_plan *p, td_str *out) {
+  for (int i = 0; i < p->n_parts; i++)
+    for (int32_t id = 0; id < td_graph_size(p->parts[i].graph); id++) {
+      const td_node *n = td_graph_node(p->parts[i].graph, id);
+      td_str_addf(out, "%s frame %d order %d", n->name, (int)n->frame,
+                  (int)n->order);
+      if (n->may_die) td_str_add(out, " may die");
+      td_str_addf(out, " %s %d %s\n", td_node_string(n, "tensor_name"),
+                  (int)td_node_int(n, "_edge"),
+                  td_node_string(n, "frame_name"));
+    }
+}
+
+/* Whoever gets a part as bytes has all there is. */
+static void test_roundtrip(void **state) {
+  (void)state;
+  static const struct {
+    const char *devices, *there;
+  } where[] = {{"C", ""}, {"CC", "@c1"}, {"CT", "@t"}};
+  for (size_t k = 0; k < TD_COUNT(where); k++) {
+    td_str text[2] = {{0}, {0}};
+    for (int i = 0; i < 2; i++) {
+      world w = mixed(where[k].devices, where[k].there);
+      td_plan *p;
+      w.request.passes = TD_PASS_ALL;
+      w.request.roundtrip = i;
+      /* Incarnations are drawn anew. */
+      for (int d = 0; d < w.n_devices; d++) w.devices[d]->incarnation = 7;
+      OK(plan(&w, "x", fetches, &p));
+      print_plan(p, &text[i]);
+      print_more(p, &text[i]);
+      td_plan_free(p);
+      free_world(&w);
+    }
+    assert_string_equal(td_str_c(&text[0]), td_str_c(&text[1]));
+    td_str_deinit(&text[0]);
+    td_str_deinit(&text[1]);
+  }
+}
+
+static void test_empty(void **state) {
+  (void)state;
+  world w = new_world("C");
+  td_plan *p;
+  w.request.passes = TD_PASS_ALL;
+  OK(plan(&w, "", "", &p));
+  assert_int_equal(p->n_parts, 0);
+  assert_int_equal(p->n_edges, 0);
+  td_plan_free(p);
+  td_plan_free(NULL);
+  free_world(&w);
+}
+
+/* The graph may grow between plans. */
+static void test_growing(void **state) {
+  (void)state;
+  world w = new_world("C");
+  td_plan *p;
+  w.request.passes = TD_PASS_ALL;
+  add_placeholder(&w, "x", td_shape_scalar());
+  char last[16] = "x";
+  for (int i = 0; i < 8; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "n%d", i);
+    add(&w, name, "PlanNeg", last);
+    strcpy(last, name);
+    OK(plan(&w, "x", last, &p));
+    assert_int_equal(td_graph_size(p->parts[0].graph), i + 3);
+    td_plan_free(p);
+  }
+  free_world(&w);
+}
+
+/* 100,000 nodes in one chain: no walk calls itself. */
+static void test_deep(void **state) {
+  (void)state;
+  world w = new_world("CC");
+  td_plan *p;
+  w.request.passes = TD_PASS_ALL;
+  add_placeholder(&w, "x", td_shape_scalar());
+  td_edge at = edge(&w, "x");
+  for (int i = 0; i < 100000; i++) {
+    td_build b;
+    td_node *n;
+    td_build_init(&b, w.g, "PlanNeg", NULL);
+    td_build_in(&b, at);
+    if (i % 1000 == 0) b.device = "/device:CPU:1";
+    OK(td_build_node(&b, &n));
+    at = (td_edge){n, 0};
+  }
+  OK(plan(&w, "x", at.node->name, &p));
+  assert_int_equal(p->n_parts, 2);
+  td_plan_free(p);
+  free_world(&w);
+}
+
+static void test_no_memory(void **state) {
+  (void)state;
+  world w = mixed("CC", "@c1");
+  w.request.passes = TD_PASS_ALL;
+  w.request.roundtrip = true;
+  starve(&w, "x", fetches);
+  free_world(&w);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_names_of_passes),
+      cmocka_unit_test(test_all_passes),
+      cmocka_unit_test(test_repeats),
+      cmocka_unit_test(test_roundtrip),
+      cmocka_unit_test(test_empty),
+      cmocka_unit_test(test_growing),
+      cmocka_unit_test(test_deep),
+      cmocka_unit_test(test_no_memory),
+  };
+  return cmocka_run_group_tests(tests, register_ops, NULL);
+}
