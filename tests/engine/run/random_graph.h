@@ -476,8 +476,8 @@ static inline void draw_ops(drawn *d, context *c, context *root, int n,
                             int depth) {
   for (int i = 0; i < n; i++) {
     int k = draw(d, 20);
-    if (k < 5) draw_unary(d, c);
-    else if (k < 11) draw_binary(d, c);
+    if (k < 4) draw_unary(d, c);
+    else if (k < 9) draw_binary(d, c);
     else if (k < 14) draw_array(d, c);
     else if (k < 16) draw_misc(d, c);
     else if (k < 17 && c == root) draw_state(d, c, root);
