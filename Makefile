@@ -12,7 +12,6 @@ PYTHON ?= python3
 ABI := 1
 
 ifneq ($(SANITIZE),)
-comma := ,
 override B := $(B)/$(subst $(comma),-,$(SANITIZE))
 endif
 
@@ -179,10 +178,20 @@ soak: setup
 demo: setup-build
 	$(MAKE) all
 	$(B)/tide tutorials/mnist_mlp.lua
+# The peers come from PyPI into a virtual environment of their own.
+PEERS ?=
+comma := ,
+BENCH_PYTHON := $(if $(PEERS),$(B)/bench-venv/bin/python,$(PYTHON))
+PEER_PACKAGES := $(patsubst tensorflow,tensorflow-cpu,$(subst $(comma), ,$(PEERS)))
+$(B)/bench/null_run: tests/bench/null_run.c $(B)/libtide.so
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -o $@ $< -L$(B) -ltide -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
 bench: setup
-	$(MAKE) all
-	$(PYTHON) tests/bench/run.py --build $(B) --rows "$(ROWS)" \
-	  --peers "$(PEERS)"
+	$(MAKE) all $(B)/bench/null_run
+	$(if $(PEERS),test -x $(BENCH_PYTHON) || $(PYTHON) -m venv $(B)/bench-venv)
+	$(if $(PEERS),$(BENCH_PYTHON) -m pip install -q numpy $(PEER_PACKAGES))
+	tests/bench/run.py --build $(B) --rows "$(ROWS)" --peers "$(PEERS)" \
+	  --python $(BENCH_PYTHON)
 
 # ---- installing ------------------------------------------------------------
 

@@ -1,0 +1,175 @@
+-- ours.lua - Tide's side of the benchmarks: ours.lua ROW THREADS.
+--
+-- Prints "ready", then answers each line with the seconds one unit took.
+
+local td = require "tide"
+local core = require "tide.core"
+
+local row, threads = arg[1], tonumber(arg[2] or "1")
+
+local function session(options)
+  options = options or {}
+  options.threads = threads
+  return td.session(options)
+end
+
+--- Seconds per call of f, over at least 20 ms; `units` of work a call.
+local function timed(f, units)
+  local times = 1
+  while true do
+    local start = core.clock()
+    for _ = 1, times do f() end
+    local took = core.clock() - start
+    if took >= 0.02 then return took / times / units end
+    times = times * (took > 0.004 and math.ceil(0.025 / took) or 4)
+  end
+end
+
+local nodes = 10000
+
+-- Null nodes with real tensors: the same graphs as the peers'.
+local function dispatch(build)
+  local sess = session{passes_off = {"cse", "fold"}}
+  local x = td.placeholder("float32", {}, "x")
+  local last = td.group(build(x))
+  local step = sess:callable(last, {x})
+  return function() step(1.0) end, nodes
+end
+
+local function chain(x, n)
+  for _ = 1, n do x = td.identity(x) end
+  return x
+end
+
+local rows = {}
+
+function rows.dispatch_chain()
+  return dispatch(function(x) return {chain(x, nodes).op} end)
+end
+
+function rows.dispatch_independent()
+  return dispatch(function(x)
+    local list = {}
+    for i = 1, nodes do list[i] = td.identity(x).op end
+    return list
+  end)
+end
+
+function rows.dispatch_chains8()
+  return dispatch(function(x)
+    local list = {}
+    for i = 1, 8 do list[i] = chain(x, nodes // 8).op end
+    return list
+  end)
+end
+
+function rows.dispatch_layered()
+  return dispatch(function(x)
+    local layer = {}
+    for i = 1, 100 do layer[i] = x end
+    for _ = 1, 100 do
+      local above = {}
+      for i = 1, 100 do above[i] = layer[i] + layer[i % 100 + 1] end
+      layer = above
+    end
+    local list = {}
+    for i = 1, 100 do list[i] = layer[i].op end
+    return list
+  end)
+end
+
+-- 100 nodes of about 50 us among 10,000 null ones.
+function rows.dispatch_mix()
+  local sess = session{passes_off = {"cse", "fold"}}
+  local x = td.placeholder("float32", {}, "x")
+  local big = td.variable(td.value.random_uniform{20000}, "big")
+  local list = {}
+  for i = 1, 100 do
+    local y = chain(x, 100)
+    list[i] = td.tanh(big:read() + y):sum().op
+  end
+  sess:init()
+  local step = sess:callable(td.group(list), {x})
+  return function() step(1.0) end, 1
+end
+
+function rows.null_run_lua()
+  local sess = session()
+  local step = sess:callable(td.no_op(), {})
+  return function() step() end, 1
+end
+
+function rows.while_loop()
+  local sess = session()
+  local n = 10000
+  local i = td.while_loop(function(i) return td.less(i, n) end,
+    function(i) return i + 1 end, {td.constant(0)})
+  if type(i) == "table" then i = i[1] end
+  local step = sess:callable(i, {})
+  return function() step() end, n
+end
+
+function rows.mlp_step()
+  local sess = session()
+  local x = td.placeholder("float32", {100, 784}, "x")
+  local y = td.placeholder("int64", {100}, "y")
+  local W1 = td.variable(td.value.random_normal({784, 100}, {stddev = 0.05}), "W1")
+  local b1 = td.variable(td.value.zeros{100}, "b1")
+  local W2 = td.variable(td.value.random_normal({100, 10}, {stddev = 0.05}), "W2")
+  local b2 = td.variable(td.value.zeros{10}, "b2")
+  local h = td.relu(x:matmul(W1) + b1)
+  local loss = td.nn.sparse_softmax_cross_entropy(h:matmul(W2) + b2, y):mean()
+  local train = td.train.sgd(0.01):minimize(loss)
+  sess:init()
+  local step = sess:callable({loss, train}, {x, y})
+  local images = td.value.random_uniform{100, 784}
+  local labels = {}
+  for i = 1, 100 do labels[i] = i % 10 end
+  labels = td.tensor(labels, "int64")
+  return function() step(images, labels) end, 1
+end
+
+local function sgemm(n)
+  return function()
+    local sess = session{passes_off = {"fold"}}
+    local a = td.variable(td.value.random_uniform{n, n}, "a")
+    local b = td.variable(td.value.random_uniform{n, n}, "b")
+    sess:init()
+    local step = sess:callable(td.matmul(a, b).op, {})
+    return function() step() end, 1
+  end
+end
+for _, n in ipairs{64, 512, 1024, 2048} do rows["sgemm_" .. n] = sgemm(n) end
+
+function rows.graph_build()
+  return function()
+    local g = td.graph()
+    g:as_default(function()
+      local x = td.placeholder("float32", {10}, "x")
+      for _ = 1, nodes do x = x + x end
+    end)
+  end, nodes
+end
+
+function rows.first_run_36000()
+  return function()
+    local g = td.graph()
+    g:as_default(function()
+      local x = td.placeholder("float32", {}, "x")
+      local y = x
+      for _ = 1, 18000 do y = td.tanh(y + x) end
+      local sess = td.session{graph = g, threads = threads}
+      sess:run(y, {[x] = 1.0})
+      sess:close()
+    end)
+  end, 1
+end
+
+local work, units = assert(rows[row], "no such row")()
+work()
+print("ready")
+io.stdout:flush()
+for _ in io.lines() do
+  print(("%.9g"):format(timed(work, units)))
+  io.stdout:flush()
+end

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Benchmarks: ratios in one interleaved run, never absolute times.
+
+Each contestant is a process of its own that answers every line "go" on its
+standard input with the seconds one unit of work took (it repeats the work for
+at least 20 ms). A round is ours, peer, peer, ours (the order alternates),
+between two probes of the machine; a round whose probes differ by more than 15 %
+or during which others were busy is dropped and counted. The ratio is ours /
+peer: below 1 is faster. Below half of the rounds left the row is inconclusive.
+
+usage: run.py [--build DIR] [--rows "a b"] [--peers tensorflow,torch,jax]
+              [--python PYTHON] [--rounds N]
+"""
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HERE = os.path.join("tests", "bench")
+
+# row: (unit, thread counts, peers, goal of ours / best peer, or with a unit)
+ROWS = {
+    "dispatch_chain": ("s/node", [1], ["tensorflow"], 0.3),
+    "dispatch_independent": ("s/node", [1], ["tensorflow"], 0.3),
+    "dispatch_layered": ("s/node", [1], ["tensorflow"], 0.3),
+    "dispatch_chains8": ("s/node", [1], ["tensorflow"], 0.3),
+    "dispatch_mix": ("s/step", [2], ["ours:1"], 0.6),
+    "null_run_c": ("s/run", [1], [], "1e-6 s"),
+    "null_run_lua": ("s/run", [1], ["tensorflow"], 0.5),
+    "while_loop": ("s/iteration", [1], ["tensorflow"], 0.33),
+    "mlp_step": ("s/step", [1, 2], ["tensorflow", "torch", "jax"], 0.65),
+    "sgemm_64": ("s/call", [1, 2], ["tensorflow", "torch"], 1.15),
+    "sgemm_512": ("s/call", [1, 2], ["tensorflow", "torch"], 1.15),
+    "sgemm_1024": ("s/call", [1, 2], ["tensorflow", "torch"], 1.15),
+    "sgemm_2048": ("s/call", [1, 2], ["tensorflow", "torch"], 1.15),
+    "graph_build": ("s/node", [1], ["tensorflow"], "3.3e-6 s"),
+    "first_run_36000": ("s", [1], [], "0.7 s"),
+    "start": ("s", [1], [], "0.02 s"),
+    "rss": ("MB", [1], [], "15 MB"),
+    "idle": ("ticks in 10 s", [1], [], "0"),
+}
+
+
+class Contestant:
+    def __init__(self, command, threads):
+        env = dict(os.environ, OMP_NUM_THREADS=str(threads), TF_CPP_MIN_LOG_LEVEL="3",
+                   JAX_PLATFORMS="cpu", TIDE_BENCH_THREADS=str(threads))
+        cpus = sorted(os.sched_getaffinity(0))[:threads]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+            preexec_fn=lambda: os.sched_setaffinity(0, cpus))
+        self.read()  # "ready"
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("contestant ended: " + " ".join(self.process.args))
+        return line.strip()
+
+    def go(self):
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        return float(self.read())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def probe():
+    """Seconds of a fixed piece of arithmetic: a gauge of noise."""
+    start, x = time.perf_counter(), 1.0
+    for _ in range(100000):
+        x = x * 1.0000001 + 1e-9
+    return time.perf_counter() - start
+
+
+def others_busy():
+    """Seconds of processor time that everybody used, from /proc/stat."""
+    with open("/proc/stat", encoding="ascii") as f:
+        v = [int(x) for x in f.readline().split()[1:9]]
+    return (v[0] + v[1] + v[2] + v[5] + v[6] + v[7]) / os.sysconf("SC_CLK_TCK")
+
+
+def bootstrap(ratios):
+    rng = random.Random(1)
+    medians = sorted(statistics.median(rng.choices(ratios, k=len(ratios)))
+                     for _ in range(1000))
+    return medians[25], medians[974]
+
+
+def compare(ours, peer, rounds):
+    kept, dropped = [], 0
+    for c in (ours, peer):
+        c.go()
+    for i in range(rounds):
+        before = probe()
+        busy, wall = others_busy(), time.perf_counter()
+        order = [ours, peer, peer, ours] if i % 2 == 0 else [peer, ours, ours, peer]
+        times = {id(ours): 0.0, id(peer): 0.0}
+        for c in order:
+            times[id(c)] += c.go() / 2
+        wall = time.perf_counter() - wall
+        busy = others_busy() - busy
+        after = probe()
+        if abs(after / before - 1) > 0.15 or busy > 2.2 * wall + 0.1:
+            dropped += 1
+        else:
+            kept.append((times[id(ours)], times[id(peer)]))
+    return kept, dropped
+
+
+def measure_alone(row, threads, args):
+    if row in ("start", "rss", "idle"):
+        return process_row(row, args.build)
+    c = Contestant(ours_command(row, threads, args.build), threads)
+    c.go()
+    value = statistics.median(c.go() for _ in range(args.rounds))
+    c.end()
+    return value
+
+
+def process_row(row, build):
+    tide = os.path.join(ROOT, build, "tide")
+    if row == "start":
+        times = []
+        for _ in range(20):
+            start = time.perf_counter()
+            subprocess.run([tide, "-e", "print(1 + 1)"], stdout=subprocess.DEVNULL, check=True)
+            times.append(time.perf_counter() - start)
+        return statistics.median(times)
+    if row == "rss":
+        code = ('for l in io.lines("/proc/self/status") do local k = l:match("^VmRSS:%s*(%d+)") '
+                'if k then print(k) end end')
+        out = subprocess.run([tide, "-e", code], capture_output=True, text=True, check=True)
+        return int(out.stdout) / 1024
+    p = subprocess.Popen([tide, "-i"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    p.stdin.write(b'td = require "tide"; s = td.session(); print(s:run(td.zeros{2} + 1))\n')
+    p.stdin.flush()
+    time.sleep(1)
+
+    def ticks():
+        with open(f"/proc/{p.pid}/stat", encoding="ascii") as f:
+            v = f.read().split()
+        return int(v[13]) + int(v[14])
+    start = ticks()
+    time.sleep(10)
+    used = ticks() - start
+    p.kill()
+    p.wait()
+    return used
+
+
+def ours_command(row, threads, build):
+    if row == "null_run_c":
+        return [os.path.join(ROOT, build, "bench", "null_run")]
+    return [os.path.join(ROOT, build, "tide"), os.path.join(HERE, "ours.lua"), row, str(threads)]
+
+
+def run_row(row, threads, args, rows):
+    unit, _, peers, goal = ROWS[row]
+    result = {"name": row, "threads": threads, "unit": unit, "ours": None, "peer": None,
+              "peer_value": None, "ratio": None, "ratio_lo": None, "ratio_hi": None,
+              "goal": goal, "dropped": 0}
+    for peer in [p for p in peers if p.startswith("ours") or p in args.peers] or [None]:
+        r = dict(result, peer=peer)
+        if peer is None:
+            r["ours"] = measure_alone(row, threads, args)
+        else:
+            ours = Contestant(ours_command(row, threads, args.build), threads)
+            if peer.startswith("ours"):
+                one = int(peer.split(":")[1])
+                other = Contestant(ours_command(row, one, args.build), one)
+            else:
+                other = Contestant([args.python, os.path.join(HERE, peer + "_peer.py"), row,
+                                    str(threads)], threads)
+            kept, r["dropped"] = compare(ours, other, args.rounds)
+            ours.end()
+            other.end()
+            if len(kept) * 2 >= args.rounds:
+                ratios = [a / b for a, b in kept]
+                r["ours"] = statistics.median(a for a, _ in kept)
+                r["peer_value"] = statistics.median(b for _, b in kept)
+                r["ratio"] = statistics.median(ratios)
+                r["ratio_lo"], r["ratio_hi"] = bootstrap(ratios)
+        rows.append(r)
+        show(r)
+
+
+def show(r):
+    def number(x):
+        return "-" if x is None else f"{x:.3g}"
+    ratio = ("inconclusive" if r["peer"] and r["ratio"] is None else "-" if r["ratio"] is None else
+             f'{r["ratio"]:.2f} [{r["ratio_lo"]:.2f}, {r["ratio_hi"]:.2f}]')
+    print(f'{r["name"]:22} T{r["threads"]}  ours {number(r["ours"]):>9} {r["unit"]:14} '
+          f'{r["peer"] or "":12} {number(r["peer_value"]):>9}  ratio {ratio:24} '
+          f'goal {r["goal"]}  dropped {r["dropped"]}', flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--build", default="build")
+    p.add_argument("--rows", default="")
+    p.add_argument("--peers", default="")
+    p.add_argument("--python", default=sys.executable)
+    p.add_argument("--rounds", type=int, default=9)
+    args = p.parse_args()
+    args.peers = [x for x in args.peers.split(",") if x]
+    wanted = args.rows.replace(",", " ").split() or list(ROWS)
+    unknown = [r for r in wanted if r not in ROWS]
+    if unknown:
+        sys.exit("no such row: " + " ".join(unknown))
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        cpu = next((line.split(":")[1].strip() for line in f if "model name" in line), "?")
+    rows = []
+    for row in wanted:
+        for threads in ROWS[row][1]:
+            if threads <= len(os.sched_getaffinity(0)):
+                run_row(row, threads, args, rows)
+    machine = {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "date": time.strftime("%F")}
+    with open(os.path.join(ROOT, args.build, "bench.json"), "w", encoding="utf-8") as f:
+        json.dump({"machine": machine, "rows": rows}, f, indent=1)
+
+
+if __name__ == "__main__":
+    main()
