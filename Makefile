@@ -5,6 +5,7 @@
 # then not called. Lists of files are never kept by hand.
 
 B ?= build
+comma := ,
 SANITIZE ?=
 DEPS ?=
 PREFIX ?= /usr/local
@@ -180,7 +181,6 @@ demo: setup-build
 	$(B)/tide tutorials/mnist_mlp.lua
 # The peers come from PyPI into a virtual environment of their own.
 PEERS ?=
-comma := ,
 BENCH_PYTHON := $(if $(PEERS),$(B)/bench-venv/bin/python,$(PYTHON))
 PEER_PACKAGES := $(patsubst tensorflow,tensorflow-cpu,$(subst $(comma), ,$(PEERS)))
 $(B)/bench/null_run: tests/bench/null_run.c $(B)/libtide.so
