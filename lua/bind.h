@@ -57,6 +57,7 @@ typedef struct td_lua_scope {
   td_graph *graph;    /* borrowed: user value 1 holds it */
   char *prefix;       /* "layer1/conv/", or "" */
   char *device, *container;
+  char *origin;       /* of the nodes; "": the Lua line that makes them */
   int32_t flow;
   td_node *pivot;     /* control input of nodes without data inputs */
   td_node *colocate;

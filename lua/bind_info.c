@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lua/bind.h"
+#include "lua/host.h"
 
 static void set_string(lua_State *L, const char *key, const char *s) {
   lua_pushstring(L, s ? s : "");
@@ -149,4 +150,6 @@ void td_lua_open_info(lua_State *L) {
                                        {"op_names", op_names},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
+  lua_pushliteral(L, TD_VERSION);
+  lua_setfield(L, -2, "version");
 }

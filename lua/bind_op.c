@@ -17,6 +17,7 @@ typedef struct item {
   int at;         /* stack index of the Lua value */
   int arg;        /* input argument of the op it belongs to */
   bool is_edge;   /* else a value once converted */
+  bool open;      /* a Merge's back edge, still to come */
   bool literal;   /* still a number or table; dtype to be found */
   td_edge edge;
   td_dtype dtype; /* known unless literal */
@@ -32,6 +33,7 @@ typedef struct call {
   int n_attrs;
   const char *name;   /* or NULL */
   bool add;           /* core.add: a node even when it could compute */
+  bool exact;         /* the name is whole, reserved with g:unique */
 } call;
 
 static int signature_error(lua_State *L, const td_op *op, const char *fmt, ...)
@@ -117,7 +119,19 @@ static void add_item(lua_State *L, call *c, int at, int arg) {
   }
 }
 
+/* In the list of a Merge `false` stands for the back edge. */
+static bool read_open(lua_State *L, call *c, int at, int arg) {
+  if (c->op->kind != TD_KIND_MERGE || !lua_isboolean(L, at)) return false;
+  add_item(L, c, at, arg);
+  item *it = &c->items[c->n - 1];
+  it->literal = false;
+  it->open = it->is_edge = true;
+  c->groups[arg]++;
+  return true;
+}
+
 static void read_one(lua_State *L, call *c, int at, int arg) {
+  if (read_open(L, c, at, arg)) return;
   resolve_object(L, at);
   if (lua_istable(L, at) && holds_edges(L, at, 0)) pack_table(L, at);
   int type = lua_type(L, at);
@@ -167,6 +181,30 @@ static void attr_unknown(lua_State *L, const td_op *op, const char *key) {
   signature_error(L, op, "no attribute \"%s\"", key);
 }
 
+/* Annotations that the library gives as if they were attributes. */
+static const td_attr_def library_notes[] = {
+    {.name = "_invariant", .kind = TD_ATTR_SHAPE},
+    {.name = "_gradient_op_type", .kind = TD_ATTR_STRING},
+};
+
+static bool is_note(const char *key) {
+  for (size_t i = 0; i < TD_COUNT(library_notes); i++)
+    if (!strcmp(key, library_notes[i].name)) return true;
+  return false;
+}
+
+static void read_attr(lua_State *L, call *c, int at, const td_attr_def *def) {
+  luaL_checkstack(L, 4, "attributes");
+  if (lua_getfield(L, at, def->name) == LUA_TNIL) {
+    lua_pop(L, 1);
+    return;
+  }
+  td_note *note = &c->attrs[c->n_attrs++];
+  note->name = def->name;
+  td_status *s = td_lua_to_attr(L, lua_gettop(L), c->op, def, &note->value);
+  td_lua_check(L, td_status_at(s, c->op->type, NULL, NULL, NULL));
+}
+
 static void read_options(lua_State *L, call *c, int at) {
   const td_op *op = c->op;
   if (lua_type(L, at) == LUA_TSTRING) {
@@ -176,18 +214,9 @@ static void read_options(lua_State *L, call *c, int at) {
   int room = 0;
   for (lua_pushnil(L); lua_next(L, at); lua_pop(L, 1)) room++;
   c->attrs = td_lua_block(L, (size_t)room, sizeof *c->attrs);
-  for (int k = 0; k < op->n_attr; k++) {
-    luaL_checkstack(L, 4, "attributes");
-    if (lua_getfield(L, at, op->attr[k].name) == LUA_TNIL) {
-      lua_pop(L, 1);
-      continue;
-    }
-    td_note *note = &c->attrs[c->n_attrs++];
-    note->name = op->attr[k].name;
-    td_status *s =
-        td_lua_to_attr(L, lua_gettop(L), op, &op->attr[k], &note->value);
-    td_lua_check(L, td_status_at(s, op->type, NULL, NULL, NULL));
-  }
+  for (int k = 0; k < op->n_attr; k++) read_attr(L, c, at, &op->attr[k]);
+  for (size_t k = 0; k < TD_COUNT(library_notes); k++)
+    read_attr(L, c, at, &library_notes[k]);
   bool named = lua_getfield(L, at, "name") == LUA_TSTRING;
   if (named && td_op_attr(op, "name") < 0) c->name = lua_tostring(L, -1);
   if (c->n_attrs + (c->name != NULL) == room) return;
@@ -195,7 +224,7 @@ static void read_options(lua_State *L, call *c, int at) {
     if (lua_type(L, -2) != LUA_TSTRING)
       signature_error(L, op, "surplus argument in the table of attributes");
     const char *key = lua_tostring(L, -2);
-    if (strcmp(key, "name") && td_op_attr(op, key) < 0)
+    if (strcmp(key, "name") && !is_note(key) && td_op_attr(op, key) < 0)
       attr_unknown(L, op, key);
   }
 }
@@ -402,6 +431,12 @@ static td_node *finish(lua_State *L, td_build *b, const target *t,
   return n;
 }
 
+/* Where the node was made: the scope's word for it, else the Lua line. */
+static const char *origin(lua_State *L, const td_lua_scope *s, char *buf,
+                          size_t size) {
+  return s->origin[0] ? s->origin : td_lua_origin(L, buf, size);
+}
+
 static const char *scoped_name(lua_State *L, const td_lua_scope *s,
                                const char *name) {
   return s->prefix[0] ? lua_pushfstring(L, "%s%s", s->prefix, name) : name;
@@ -415,7 +450,7 @@ static td_edge constant(lua_State *L, const target *t, const td_tensor *v) {
   td_build_init(&b, t->s->graph, "Const", name);
   td_build_attr(&b, "dtype", td_attr_type(v->dtype));
   td_build_attr(&b, "value", td_attr_tensor(v));
-  b.origin = td_lua_origin(L, where, sizeof where);
+  b.origin = origin(L, t->s, where, sizeof where);
   place(L, &b, t, true);
   return (td_edge){finish(L, &b, t, "Const"), 0};
 }
@@ -433,6 +468,7 @@ static void push_edge_at(lua_State *L, void *arg, int k) {
 static void add_inputs(lua_State *L, call *c, const target *t) {
   for (int i = 0; i < c->n; i++) {
     item *it = &c->items[i];
+    if (it->open) continue;
     if (!it->is_edge)
       it->edge = constant(L, t, td_lua_to_value(L, it->at));
     else if (it->edge.node->graph != t->s->graph)
@@ -446,6 +482,11 @@ static void add_inputs(lua_State *L, call *c, const target *t) {
 
 static void give_inputs(td_build *b, const call *c, td_edge *list) {
   int k = 0;
+  if (c->op->kind == TD_KIND_MERGE) { /* an open input needs the flat form */
+    for (; k < c->n; k++) list[k] = c->items[k].edge;
+    td_build_flat(b, list, k);
+    return;
+  }
   for (int a = 0; a < c->op->n_in; a++) {
     bool is_list = c->op->in[a].number_attr >= 0 || c->op->in[a].type_list;
     int n = c->groups[a];
@@ -465,6 +506,7 @@ static void give_notes(lua_State *L, td_build *b, const target *t) {
   }
   if (!t->s->has_notes) return;
   lua_getiuservalue(L, t->scope, 6);
+  if (lua_getfield(L, -1, b->op->type) != LUA_TTABLE) return;
   int at = lua_gettop(L);
   for (lua_pushnil(L); lua_next(L, at); lua_pop(L, 1))
     if (lua_type(L, -1) == LUA_TSTRING)
@@ -479,18 +521,21 @@ static int build(lua_State *L, call *c) {
   td_edge *list = td_lua_block(L, (size_t)c->n, sizeof *list);
   add_inputs(L, c, &t);
   const char *base = c->name ? c->name : c->op->type;
-  const char *full = scoped_name(L, t.s, base);
+  const char *full = c->exact ? base : scoped_name(L, t.s, base);
+  bool seeded = td_op_attr(c->op, "seed2") >= 0;
+  if (seeded && !c->exact) /* the seed is drawn from the final name */
+    td_lua_check(L, td_graph_unique(t.s->graph, full, &full));
   td_build b;
   td_build_op(&b, t.s->graph, c->op, full);
   give_inputs(&b, c, list);
   for (int i = 0; i < c->n_attrs; i++)
     td_build_attr(&b, c->attrs[i].name, c->attrs[i].value);
-  const char *unique = full;
-  if (td_op_attr(c->op, "seed2") >= 0) add_seeds(&b, c->op, t.s->graph, unique, c);
+  b.exact_name = seeded || c->exact;
+  if (seeded) add_seeds(&b, c->op, t.s->graph, full, c);
   if (t.s->container[0] && td_op_attr(c->op, "container") >= 0 &&
       !given_attr(c, "container"))
     td_build_attr(&b, "container", td_attr_string(t.s->container));
-  b.origin = td_lua_origin(L, where, sizeof where);
+  b.origin = origin(L, t.s, where, sizeof where);
   place(L, &b, &t, c->n == 0);
   give_notes(L, &b, &t);
   td_node *n = finish(L, &b, &t, c->op->type);
@@ -550,7 +595,8 @@ static int core_op(lua_State *L) {
   return 1;
 }
 
-/* core.add(type, {inputs}, {attributes}, name): always a node. */
+/* core.add(type, {inputs}, {attributes}, name, exact): always a node. An exact
+ * name is whole and was reserved with g:unique. */
 static int core_add(lua_State *L) {
   const char *type = luaL_checkstring(L, 1);
   call c = {.op = td_op_find(type), .add = true};
@@ -558,10 +604,11 @@ static int core_add(lua_State *L) {
     return td_lua_error(L, TD_NOT_FOUND, "no op \"%s\"; did you mean \"%s\"?",
                         type, td_op_nearest(type) ? td_op_nearest(type) : "");
   luaL_checktype(L, 2, LUA_TTABLE);
-  lua_settop(L, 4);
+  lua_settop(L, 5);
   luaL_checkstack(L, 64, "core.add");
   if (lua_istable(L, 3)) read_options(L, &c, 3);
   if (!lua_isnil(L, 4)) c.name = luaL_checkstring(L, 4);
+  c.exact = c.name && lua_toboolean(L, 5);
   c.groups = td_lua_block(L, (size_t)c.op->n_in, sizeof *c.groups);
   if ((int)lua_rawlen(L, 2) != c.op->n_in)
     signature_error(L, c.op, "%d inputs given", (int)lua_rawlen(L, 2));

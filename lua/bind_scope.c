@@ -22,7 +22,8 @@ static int scope_gc(lua_State *L) {
   td_free(s->prefix);
   td_free(s->device);
   td_free(s->container);
-  s->prefix = s->device = s->container = NULL;
+  td_free(s->origin);
+  s->prefix = s->device = s->container = s->origin = NULL;
   return 0;
 }
 
@@ -81,10 +82,11 @@ static void inherit(lua_State *L, int from, int to) {
   const td_lua_scope *f = lua_touserdata(L, from);
   td_lua_scope *t = lua_touserdata(L, to);
   *t = *f;
-  t->prefix = t->device = t->container = NULL;
+  t->prefix = t->device = t->container = t->origin = NULL;
   t->prefix = copy(L, f->prefix);
   t->device = copy(L, f->device);
   t->container = copy(L, f->container);
+  t->origin = copy(L, f->origin);
 }
 
 static void set_string(lua_State *L, int opts, const char *key, char **field) {
@@ -166,7 +168,8 @@ static void set_device(lua_State *L, int opts, td_lua_scope *t) {
 }
 
 /* core.push{graph=, prefix=, device=, controls=, clear_controls=, flow=, pivot=,
- * capture=, colocate=, container=, device_fn=, notes=} -> token */
+ * capture=, colocate=, container=, device_fn=, origin=, notes={op = {k = v}}}
+ * -> token */
 static int core_push(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
@@ -193,6 +196,7 @@ static int core_push(lua_State *L) {
   }
   set_string(L, 1, "prefix", &t->prefix);
   set_string(L, 1, "container", &t->container);
+  set_string(L, 1, "origin", &t->origin);
   set_device(L, 1, t);
   set_controls(L, 1, 3, t);
   t->pivot = op_field(L, 1, "pivot", t->pivot);
@@ -261,6 +265,7 @@ static int core_set_default(lua_State *L) {
   t->prefix = copy(L, "");
   t->device = copy(L, "");
   t->container = copy(L, "");
+  t->origin = copy(L, "");
   t->graph = g;
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, -2, UV_GRAPH);

@@ -5,7 +5,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local function module_name(path)
-  local stem = path:match("^.*lua/(tide/.*)%.lua$") or error("not a module: " .. path)
+  local stem = path:match("^.*lua/(tide/.*)%.lua$")
+  assert(stem, "not a module: " .. path)
   return (stem:gsub("/init$", ""):gsub("/", "."))
 end
 

@@ -12,6 +12,8 @@
 
 #include "engine/base/str.h"
 
+#define TD_VERSION "0.1"
+
 typedef struct td_host td_host;
 
 typedef enum td_host_outcome {

@@ -14,10 +14,6 @@
 #include "engine/base/mem.h"
 #include "lua/host.h"
 
-#ifndef TIDE_VERSION
-#define TIDE_VERSION "0.1"
-#endif
-
 enum { EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 static td_host *host; /* for the signal handler */
@@ -151,7 +147,7 @@ static int parse(int argc, char **argv, request *r) {
       return 1;
     }
     if (!strcmp(a, "-v") || !strcmp(a, "--version")) {
-      puts("tide " TIDE_VERSION);
+      puts("tide " TD_VERSION);
       return 1;
     }
     if (!strcmp(a, "-i")) {

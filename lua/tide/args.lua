@@ -1,0 +1,112 @@
+--- args.lua - reading the arguments of library functions.
+--
+-- A plain table is data, structure or options; anything with a metatable is an
+-- object. Options may be a table, a name, or absent.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+
+local args = {}
+
+--- A table without a metatable?
+function args.plain(x)
+  return type(x) == "table" and getmetatable(x) == nil
+end
+
+--- A graph tensor, a value, or an object that stands for one?
+function args.is_tensor(x)
+  local kind = core.kind(x)
+  if kind then return kind == "edge" or kind == "tensor" end
+  local meta = type(x) == "table" and getmetatable(x)
+  return meta and meta.__tensor ~= nil or false
+end
+
+--- The dtype of a tensor, nil for a literal.
+function args.dtype(x)
+  return args.is_tensor(x) and x.dtype or nil
+end
+
+--- A fresh table of options from a table, a name or nil.
+function args.options(o, what)
+  if o == nil then return {} end
+  if type(o) == "string" then return {name = o} end
+  if not args.plain(o) then
+    core.error("invalid_argument", ("%s: the last argument is a table of "
+      .. "options or a name, not %s"):format(what or "options", type(o)))
+  end
+  local copy = {}
+  for k, v in pairs(o) do copy[k] = v end
+  return copy
+end
+
+--- Keys of a table as strings, sorted.
+function args.sorted_keys(t)
+  local keys = {}
+  for k in pairs(t) do keys[#keys + 1] = tostring(k) end
+  table.sort(keys)
+  return keys
+end
+
+--- Raises for an option that is not in the list `known`, offering the nearest.
+function args.check(o, known, what)
+  local allowed = {}
+  for _, name in ipairs(known) do allowed[name] = true end
+  for _, key in ipairs(args.sorted_keys(o)) do
+    if not allowed[key] then
+      local near = core.nearest(key, known)
+      local hint = near and ("; did you mean \"" .. near .. "\"?") or ""
+      core.error("invalid_argument", ("%s has no option \"%s\"%s; it takes %s")
+        :format(what, key, hint, #known > 0 and table.concat(known, ", ")
+                or "none"))
+    end
+  end
+  return o
+end
+
+--- Options read and checked in one go.
+function args.read(o, known, what)
+  return args.check(args.options(o, what), known, what)
+end
+
+--- Splits `{784, 100, minval = -1}` into its list and its named part.
+function args.split(t)
+  local list, named = {}, {}
+  for k, v in pairs(t) do
+    if math.type(k) == "integer" then list[k] = v else named[k] = v end
+  end
+  return list, named
+end
+
+--- Has a plain table named keys?
+function args.has_names(t)
+  if not args.plain(t) then return false end
+  for k in pairs(t) do
+    if type(k) == "string" then return true end
+  end
+  return false
+end
+
+--- Raises when a list has a hole or a named key.
+function args.check_list(t, what)
+  if type(t) ~= "table" then
+    core.error("invalid_argument", what .. " must be a list, not "
+      .. (core.kind(t) or type(t)))
+  end
+  local n = 0
+  for _ in pairs(t) do n = n + 1 end
+  if n ~= #t then
+    core.error("invalid_argument", what .. " has a hole or a named key")
+  end
+  return t
+end
+
+--- Raises unless `x` has the Lua type `want`.
+function args.expect(x, want, what)
+  if type(x) ~= want then
+    core.error("invalid_argument", ("%s must be a %s, not %s"):format(
+      what, want, core.kind(x) or type(x)))
+  end
+  return x
+end
+
+return args

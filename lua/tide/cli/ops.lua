@@ -1,0 +1,67 @@
+--- cli/ops.lua - `tide ops [NAME | --json]`: what there is to compute with.
+--
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local gradients = require "tide.gradients"
+local help = require "tide.help"
+
+-- One op as BUILD.md's record.
+local function record(type)
+  local info = core.op_info(type)
+  return {name = info.name, lua = info.lua, inputs = info.inputs,
+          outputs = info.outputs, attrs = info.attrs,
+          dtypes = {CPU = info.dtypes},
+          gradient = gradients.rule(type) ~= nil, section = info.section,
+          doc = info.doc}
+end
+
+local function print_json()
+  local json = require "tide.json"
+  local rows = {}
+  for i, type in ipairs(core.op_names()) do
+    rows[i] = json.encode(record(type))
+  end
+  print("[" .. table.concat(rows, ",\n") .. "]")
+end
+
+local function print_list()
+  for _, type in ipairs(core.op_names()) do
+    local info = core.op_info(type)
+    if type:sub(1, 1) ~= "_" then
+      print(("%-36s %-28s %s"):format(type, info.lua ~= "" and "td." .. info.lua
+                                      or "td.raw." .. type, info.doc))
+    end
+  end
+end
+
+local USAGE = "usage: tide ops [NAME | --json]"
+
+--- Runs the command; returns its exit code.
+return function(args)
+  if #args > 1 then
+    io.stderr:write(USAGE, "\n")
+    return 2
+  end
+  local what = args[1]
+  if not what then
+    print_list()
+  elseif what == "--json" then
+    print_json()
+  elseif what == "--help" then
+    print(USAGE)
+  elseif what:sub(1, 1) == "-" then
+    io.stderr:write(USAGE, "\n")
+    return 2
+  else
+    local text = help.op_text(what)
+    if not text then
+      local near = core.nearest(what, core.op_names())
+      io.stderr:write("no op \"", what, "\"", near and "; did you mean \""
+                      .. near .. "\"?" or "", "\n")
+      return 1
+    end
+    print(text)
+  end
+  return 0
+end

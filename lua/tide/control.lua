@@ -1,0 +1,297 @@
+--- control.lua - cond and while_loop, built of Switch, Merge and their kin.
+--
+-- Branches and bodies are Lua functions that build nodes once; values from
+-- outside are captured (flow.lua). Construction: Yu et al., "Dynamic control
+-- flow in large-scale machine learning", 2018, section 4.2.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.args"
+local flow = require "tide.flow"
+local scope = require "tide.scope"
+local shapes = require "tide.shape"
+local ops = require("tide.ops").ops
+
+local control = {}
+
+local function fail(fmt, ...)
+  core.error("invalid_argument", fmt:format(...))
+end
+
+-- x as a tensor of the current place.
+local function edge_here(x, dtype)
+  return flow.capture(flow.current(), core.edge(x, dtype))
+end
+
+-- ---- cond -----------------------------------------------------------------
+
+-- Builds one branch; port 1 of Switch is the false side, 2 the true one.
+local function build_branch(name, port, pred, switched, f)
+  local function bring(outer)
+    return (select(port, core.add("Switch", {outer, pred})))
+  end
+  local place = flow.new("c", name, bring)
+  local pivot
+  do
+    local _ <close> = core.push(flow.frame(place))
+    pivot = core.add("Identity", {switched}, nil, "pivot")
+  end
+  local _ <close> = core.push(flow.scope(place, pivot.op))
+  return {place = place, pivot = pivot, results = table.pack(f())}
+end
+
+-- Does a branch only act? Then there are no tensors among its results.
+local function acts_only(branch)
+  local ops_only = true
+  for i = 1, branch.results.n do
+    local x = branch.results[i]
+    if x ~= nil and core.kind(x) ~= "op" then ops_only = false end
+  end
+  return ops_only
+end
+
+-- The branch's pivot, after what it does.
+local function close_actions(branch)
+  local _ <close> = core.push(flow.scope(branch.place, branch.pivot.op))
+  local waits = {}
+  for i = 1, branch.results.n do waits[#waits + 1] = branch.results[i] end
+  return scope.control_dependencies(waits, function()
+    return core.add("Identity", {branch.pivot}, nil, "done")
+  end)
+end
+
+-- Result i of a branch as a tensor inside it.
+local function close_result(branch, i, dtype)
+  local x = branch.results[i]
+  if x == nil or core.kind(x) == "op" then
+    fail("cond: result %d of branch \"%s\" is %s, not a tensor", i,
+         branch.place.name, x == nil and "nil" or "an op")
+  end
+  local _ <close> = core.push(flow.scope(branch.place, branch.pivot.op))
+  return core.add("Identity", {edge_here(x, not args.is_tensor(x) and dtype
+                                         or nil)})
+end
+
+-- Both sides of result i; literals take the dtype of the other side.
+local function close_results(no, yes, i)
+  local a, b = no.results[i], yes.results[i]
+  local dtype = args.dtype(a) or args.dtype(b)
+  local f, t = close_result(no, i, dtype), close_result(yes, i, dtype)
+  if f.dtype ~= t.dtype then
+    fail("cond: result %d is %s in the true branch and %s in the false one; "
+      .. "use td.cast", i, t.dtype, f.dtype)
+  end
+  return f, t
+end
+
+local function merge_branches(no, yes)
+  local parent = flow.current()
+  local function merge(f, t)
+    local _ <close> = core.push(flow.frame(parent))
+    return (core.add("Merge", {{f, t}}))
+  end
+  if acts_only(no) and acts_only(yes) then
+    return merge(close_actions(no), close_actions(yes)).op
+  end
+  if no.results.n ~= yes.results.n then
+    fail("cond: the true branch gives %d results, the false one %d",
+         yes.results.n, no.results.n)
+  end
+  local merged = {}
+  for i = 1, no.results.n do merged[i] = merge(close_results(no, yes, i)) end
+  return table.unpack(merged)
+end
+
+--- The results of true_fn() where the boolean scalar `pred` is true, else of
+-- false_fn(). Only what the chosen branch needs is computed; what is made
+-- outside of both is computed in any case. Branches without results act only;
+-- cond then gives an op.
+function control.cond(pred, true_fn, false_fn, o)
+  args.expect(true_fn, "function", "cond: the true branch")
+  args.expect(false_fn, "function", "cond: the false branch")
+  o = args.read(o, {"name"}, "cond")
+  return scope.name_scope(o.name or "cond", function()
+    local name = core.scope().prefix
+    local p = core.add("Identity", {edge_here(pred, "bool")}, nil, "pred")
+    if p.dtype ~= "bool" then fail("cond: pred is %s, not bool", p.dtype) end
+    local off, on = core.add("Switch", {p, p})
+    local yes = build_branch(name .. "true", 2, p, on, true_fn)
+    local no = build_branch(name .. "false", 1, p, off, false_fn)
+    return merge_branches(no, yes)
+  end)
+end
+
+--- The results of the first function whose boolean scalar is true:
+-- td.case{{p1, f1}, {p2, f2}, default = f}.
+function control.case(list, o)
+  local pairs_of, named = args.split(list)
+  args.check(named, {"default", "name"}, "case")
+  o = args.read(o, {"name"}, "case")
+  args.expect(named.default, "function", "case: default")
+  local function from(i)
+    if not pairs_of[i] then return named.default() end
+    local pred, f = pairs_of[i][1], pairs_of[i][2]
+    return control.cond(pred, f, function() return from(i + 1) end)
+  end
+  return scope.name_scope(o.name or named.name or "case", function()
+    return from(1)
+  end)
+end
+
+-- ---- while_loop -----------------------------------------------------------
+
+local loop_options = {"parallel_iterations", "shape_invariants",
+                      "maximum_iterations", "swap_memory", "back_prop", "name"}
+
+-- Adds a counter in front, which stops the loop too.
+local function with_counter(cond, body, vars, most)
+  local limit = args.is_tensor(most) and most or core.tensor(most, "int32")
+  local zero = core.tensor(0, limit.dtype)
+  local function counted_cond(i, ...)
+    return ops.logical_and(ops.less(i, limit), cond(...))
+  end
+  local function counted_body(i, ...)
+    return i + 1, body(...)
+  end
+  return counted_cond, counted_body, {zero, table.unpack(vars)}
+end
+
+local function add_enters(loop, vars)
+  local enters = {}
+  local _ <close> = core.push{flow = loop.place.index, capture = false,
+                              pivot = false}
+  for i, x in ipairs(vars) do
+    enters[i] = core.add("Enter", {x}, {frame_name = loop.frame,
+      parallel_iterations = loop.parallel, _invariant = loop.invariants[i]})
+  end
+  return enters
+end
+
+-- A Merge whose second input is the back edge, still open.
+local function add_merges(loop, enters)
+  local merges = {}
+  local _ <close> = core.push(flow.frame(loop.place))
+  for i, e in ipairs(enters) do
+    merges[i] = core.add("Merge", {{e, false}}, {T = e.dtype})
+  end
+  return merges
+end
+
+local function build_cond(loop, cond, merges)
+  local _ <close> = core.push(flow.scope(loop.place, merges[1].op))
+  local pred = cond(table.unpack(merges))
+  if pred == nil then fail("while_loop: the condition gives nil") end
+  local edge = edge_here(pred)
+  if edge.dtype ~= "bool" then
+    fail("while_loop: the condition is %s, not bool", edge.dtype)
+  end
+  return core.add("LoopCond", {edge})
+end
+
+-- Where each variable goes: out of the loop, or once more into the body.
+local function add_switches(loop, merges, going)
+  local out, inside = {}, {}
+  local _ <close> = core.push(flow.frame(loop.place))
+  for i, m in ipairs(merges) do
+    local off, on = core.add("Switch", {m, going})
+    out[i], inside[i] = off, core.add("Identity", {on})
+  end
+  return out, inside
+end
+
+local function check_result(loop, i, x, merge)
+  local which = "loop variable " .. i - loop.hidden
+  if x == nil or core.kind(x) == "op" then
+    fail("while_loop: the body gives %s for %s, not a tensor",
+         x == nil and "nil" or "an op", which)
+  end
+  local edge = edge_here(x, not args.is_tensor(x) and merge.dtype or nil)
+  if edge.dtype ~= merge.dtype then
+    fail("while_loop: %s is %s, but the body gives %s; use td.cast", which,
+         merge.dtype, edge.dtype)
+  end
+  if not shapes.allows(merge.shape, edge.shape) then
+    fail("while_loop: %s begins with shape %s, but the body gives %s; allow "
+      .. "both with shape_invariants", which, shapes.text(merge.shape),
+      shapes.text(edge.shape))
+  end
+  return edge
+end
+
+local function build_body(loop, body, merges, inside)
+  local _ <close> = core.push(flow.scope(loop.place, inside[1].op))
+  local results = table.pack(body(table.unpack(inside)))
+  if results.n ~= #merges then
+    fail("while_loop: there are %d loop variables, but the body gives %d "
+      .. "results", #merges - loop.hidden, results.n - loop.hidden)
+  end
+  for i, m in ipairs(merges) do
+    local edge = check_result(loop, i, results[i], m)
+    core.set_back_edge(m.op, 1, core.add("NextIteration", {edge}))
+  end
+end
+
+local function build_loop(loop, cond, body, vars)
+  local parent = flow.current()
+  local initial = {}
+  for i, x in ipairs(vars) do initial[i] = edge_here(x) end
+  local function bring(outer)
+    return core.add("Enter", {outer}, {frame_name = loop.frame,
+      is_constant = true, parallel_iterations = loop.parallel})
+  end
+  loop.place = flow.new("w", loop.name, bring)
+  local merges = add_merges(loop, add_enters(loop, initial))
+  local going = build_cond(loop, cond, merges)
+  local out, inside = add_switches(loop, merges, going)
+  build_body(loop, body, merges, inside)
+  local exits = {}
+  local _ <close> = core.push(flow.frame(parent))
+  for i = loop.hidden + 1, #out do
+    exits[i - loop.hidden] = core.add("Exit", {out[i]})
+  end
+  return table.unpack(exits)
+end
+
+local function read_invariants(o, n, hidden)
+  local list = {}
+  local given = o.shape_invariants
+  if given == nil then return list end
+  args.check_list(given, "shape_invariants")
+  if #given ~= n then
+    fail("while_loop: %d shape_invariants for %d loop variables", #given, n)
+  end
+  for i = 1, n do list[i + hidden] = given[i] end
+  return list
+end
+
+--- Repeats `body` while `cond` is true; both are given the loop variables.
+-- @param cond function(vars...) -> boolean scalar
+-- @param body function(vars...) -> as many tensors, of the same dtypes
+-- @param vars list of initial values
+-- @param[opt] o parallel_iterations (10) that may be in flight at once;
+-- shape_invariants, a list of the shapes the variables keep (false: any);
+-- maximum_iterations; swap_memory and back_prop matter to gradients only
+-- @return the variables after the last iteration, one by one
+function control.while_loop(cond, body, vars, o)
+  args.expect(cond, "function", "while_loop: the condition")
+  args.expect(body, "function", "while_loop: the body")
+  args.check_list(vars, "while_loop: the loop variables")
+  if #vars == 0 then fail("while_loop needs at least one loop variable") end
+  o = args.read(o, loop_options, "while_loop")
+  local n, hidden = #vars, o.maximum_iterations and 1 or 0
+  return scope.name_scope(o.name or "while", function()
+    if hidden == 1 then
+      cond, body, vars = with_counter(cond, body, vars, o.maximum_iterations)
+    end
+    local here = core.scope()
+    local loop = {
+      name = here.prefix:sub(1, -2), hidden = hidden,
+      frame = here.graph:unique(here.prefix .. "frame"),
+      parallel = o.parallel_iterations or 10,
+      invariants = read_invariants(o, n, hidden),
+    }
+    return build_loop(loop, cond, body, vars)
+  end)
+end
+
+return control

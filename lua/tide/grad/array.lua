@@ -1,0 +1,285 @@
+--- grad/array.lua - gradients of ops that move elements about.
+--
+-- What a forward op moves, its gradient moves back: reshapes reshape, a concat
+-- splits, a gather scatters.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local shape = require "tide.grad.shape"
+local slices = require "tide.indexed_slices"
+local ops = require("tide.ops").ops
+
+local grad = {}
+
+-- ---- passing on -----------------------------------------------------------
+
+local function pass(_, dy) return dy end
+
+grad.Identity = pass
+grad.EnsureShape = pass
+grad.PlaceholderWithDefault = pass
+
+function grad.Print(op, dy)
+  local out = {dy}
+  for i = 2, #op.inputs do out[i] = false end
+  return table.unpack(out)
+end
+
+function grad.IdentityN(_, ...) return ... end
+
+function grad.CheckNumerics(op, dy)
+  return ops.check_numerics(dy, op.attr.message .. " (in the gradient)")
+end
+
+function grad.StopGradient() return false end
+
+function grad.PreventGradient(op)
+  core.error("invalid_argument", ("\"%s\" forbids gradients: %s"):format(
+    op.name, op.attr.message))
+end
+
+-- ---- shapes ---------------------------------------------------------------
+
+local function reshape_back(op, dy)
+  return ops.reshape(dy, shape.of(op.inputs[1]))
+end
+
+function grad.Squeeze(op, dy) return reshape_back(op, dy) end
+function grad.Reshape(op, dy) return reshape_back(op, dy), false end
+function grad.ExpandDims(op, dy) return reshape_back(op, dy), false end
+
+function grad.Transpose(op, dy)
+  local perm = shape.constant(op.inputs[2])
+  local inverse
+  if perm then
+    inverse = {}
+    for i, axis in ipairs(perm) do inverse[axis % #perm + 1] = i - 1 end
+    inverse = core.tensor(inverse, "int32")
+  else
+    inverse = ops.invert_permutation(op.inputs[2])
+  end
+  return core.op "Transpose"(dy, inverse), false
+end
+
+function grad.ReverseV2(op, dy)
+  return core.op "ReverseV2"(dy, op.inputs[2]), false
+end
+
+function grad.BroadcastTo(op, dy)
+  local x = op.inputs[1]
+  local dx = shape.unbroadcast(x, op.outputs[1], dy, false)
+  return dx, false
+end
+
+-- Element i of an axis of size d lies at i, i + d, ...: sum over the copies.
+function grad.Tile(op, dy)
+  local x, multiples = table.unpack(op.inputs)
+  if not x.rank then
+    local parts = ops.reshape(ops.transpose(ops.stack{multiples, ops.shape(x)}),
+                              {-1})
+    local axes = ops.range(0, ops.size(parts), 2)
+    return ops.sum(ops.reshape(dy, parts), axes), false
+  end
+  local counts, parts, axes = shape.constant(multiples), {}, {}
+  for i = 1, x.rank do
+    parts[2 * i - 1] = counts and counts[i] or multiples[i - 1]
+    parts[2 * i] = x:dim(i - 1)
+    axes[i] = 2 * i - 2
+  end
+  if x.rank == 0 then return dy, false end
+  return ops.sum(ops.reshape(dy, parts), axes), false
+end
+
+-- ---- parts ----------------------------------------------------------------
+
+-- Gradients of a concat's inputs: dy cut to their sizes.
+local function cut(inputs, axis, dy)
+  local at = shape.constant(axis) or axis
+  local sizes = {}
+  for i, x in ipairs(inputs) do sizes[i] = x:dim(at) end
+  return ops.split(dy, sizes, axis, {num_split = #inputs})
+end
+
+function grad.ConcatV2(op, dy)
+  local inputs = op.inputs
+  local axis = table.remove(inputs)
+  local dx = cut(inputs, axis, dy)
+  dx[#dx + 1] = false
+  return table.unpack(dx)
+end
+
+function grad.Concat(op, dy)
+  local inputs = op.inputs
+  local axis = table.remove(inputs, 1)
+  return false, table.unpack(cut(inputs, axis, dy))
+end
+
+local function all_filled(op, dys)
+  for i = 1, #op.outputs do dys[i] = shape.filled(op, i, dys[i]) end
+  return dys
+end
+
+function grad.Split(op, ...)
+  return false, ops.concat(all_filled(op, {...}), op.inputs[1])
+end
+
+function grad.SplitV(op, ...)
+  return ops.concat(all_filled(op, {...}), op.inputs[3]), false, false
+end
+
+function grad.Pack(op, dy)
+  return table.unpack(ops.unstack(dy, op.attr.axis, {num = #op.inputs}))
+end
+
+function grad.Unpack(op, ...)
+  return ops.stack(all_filled(op, {...}), op.attr.axis)
+end
+
+function grad.Slice(op, dy)
+  local x, begin = op.inputs[1], op.inputs[2]
+  local after = ops.shape(x, {out_type = begin.dtype}) - begin
+    - ops.shape(dy, {out_type = begin.dtype})
+  return ops.pad(dy, ops.stack({begin, after}, 1)), false, false
+end
+
+local masks = {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask",
+               "shrink_axis_mask"}
+
+-- The masks and index dtype of a StridedSlice or its gradient.
+local function mask_attrs(op)
+  local attrs = {}
+  for _, name in ipairs(masks) do attrs[name] = op.attr[name] end
+  return attrs
+end
+
+function grad.StridedSlice(op, dy)
+  local x, begin, finish, strides = table.unpack(op.inputs)
+  local size = ops.shape(x, {out_type = begin.dtype})
+  return core.op "StridedSliceGrad"(size, begin, finish, strides, dy,
+                                    mask_attrs(op)), false, false, false
+end
+
+function grad.StridedSliceGrad(op, g)
+  local _, begin, finish, strides = table.unpack(op.inputs)
+  return false, false, false, false,
+    core.op "StridedSlice"(g, begin, finish, strides, mask_attrs(op))
+end
+
+-- The part of dy that was not padding.
+local function unpad(op, dy)
+  local x, paddings = op.inputs[1], op.inputs[2]
+  local before = ops.reshape(ops.slice(paddings, {0, 0}, {-1, 1}), {-1})
+  return ops.slice(dy, before, ops.shape(x, {out_type = paddings.dtype}))
+end
+
+function grad.Pad(op, dy) return unpad(op, dy), false end
+
+function grad.PadV2(op, dy)
+  local dx = unpad(op, dy)
+  return dx, false, ops.sum(dy) - ops.sum(dx)
+end
+
+-- ---- filling --------------------------------------------------------------
+
+function grad.Fill(_, dy) return false, ops.sum(dy) end
+
+function grad.Diag(_, dy) return core.op "DiagPart"(dy) end
+function grad.DiagPart(_, dy) return core.op "Diag"(dy) end
+
+-- ---- gathers --------------------------------------------------------------
+
+-- values {n, ...rest} of rows `indices` of a tensor shaped like x.
+local function sparse(x, indices, dy)
+  local s, flat = x.shape, ops.reshape(indices, {-1})
+  local rest = {-1}
+  for i = 2, s and #s or 1 do rest[i] = x:dim(i - 1) end
+  if not s then
+    rest = ops.concat({core.tensor{-1}, ops.shape(x)["1:"]}, 0)
+  end
+  return slices.new(ops.reshape(dy, rest), flat, s or ops.shape(x))
+end
+
+function grad.Gather(op, dy)
+  return sparse(op.inputs[1], op.inputs[2], dy), false
+end
+
+-- Along another axis than the first: bring it to the front, sum rows, bring it
+-- back. dy is shaped outer, indices, inner.
+local function gather_axis(x, indices, axis, dy)
+  local n, m = x.rank, indices.rank
+  if not n or not m then
+    core.error("unimplemented", "the gradient of gather along axis "
+      .. axis .. " needs known ranks")
+  end
+  if axis < 0 then axis = axis + n end
+  local front, back = {}, {}
+  for i = 1, m do front[i] = axis + i - 1 end
+  for i = 0, axis - 1 do front[#front + 1] = i end
+  for i = axis + m, n + m - 2 do front[#front + 1] = i end
+  local dims = {-1}
+  for i = 0, n - 1 do
+    if i ~= axis then dims[#dims + 1] = x:dim(i) end
+  end
+  local rows = ops.reshape(ops.transpose(dy, front), dims)
+  local sums = core.op "UnsortedSegmentSum"(rows, ops.reshape(indices, {-1}),
+                                            x:dim(axis))
+  for i = 1, axis do back[i] = i end
+  back[axis + 1] = 0
+  for i = axis + 2, n do back[i] = i - 1 end
+  return ops.transpose(sums, back)
+end
+
+function grad.GatherV2(op, dy)
+  local x, indices, at = table.unpack(op.inputs)
+  local axis = shape.constant(at)
+  if axis == nil then
+    core.error("unimplemented",
+      "the gradient of gather needs an axis that is a constant")
+  end
+  if axis == 0 then return sparse(x, indices, dy), false, false end
+  return gather_axis(x, indices, axis, dy), false, false
+end
+
+function grad.GatherNd(op, dy)
+  local x, indices = table.unpack(op.inputs)
+  return core.op "ScatterNd"(indices, dy,
+    ops.shape(x, {out_type = indices.dtype})), false
+end
+
+function grad.ScatterNd(op, dy)
+  return false, core.op "GatherNd"(dy, op.inputs[1]), false
+end
+
+-- Positions of the k largest in rows laid end to end.
+function grad.TopKV2(op, dy)
+  local x, k = table.unpack(op.inputs)
+  local indices = op.outputs[2]
+  if not dy then return false, false end
+  local columns = ops.shape(x)[-1]
+  local wide = ops.reshape(indices, {-1, shape.constant(k) or k})
+  local rows = ops.range(wide:dim(0))
+  local at = wide + ops.expand_dims(rows, 1) * columns
+  local flat = core.op "UnsortedSegmentSum"(ops.reshape(dy, {-1}),
+    ops.reshape(at, {-1}), ops.size(x))
+  return ops.reshape(flat, shape.of(x)), false
+end
+
+function grad.DynamicPartition(op, ...)
+  local x, parts = table.unpack(op.inputs)
+  local n = op.attr.num_partitions
+  local order = core.op "DynamicPartition"(ops.reshape(ops.range(0,
+    ops.size(parts)), ops.shape(parts)), parts, {num_partitions = n})
+  local dx = core.op "DynamicStitch"(order, all_filled(op, {...}))
+  return ops.reshape(dx, shape.of(x)), false
+end
+
+-- Later lists win where indices repeat: only they get the gradient.
+function grad.DynamicStitch(op, dy)
+  local inputs, out = op.inputs, {}
+  local n = op.attr.N
+  for i = 1, n do out[i] = false end
+  for i = 1, n do out[n + i] = ops.gather(dy, inputs[i]) end
+  return table.unpack(out)
+end
+
+return grad

@@ -1,0 +1,304 @@
+--- grad/math.lua - gradients of element-wise ops, reductions and products.
+--
+-- grad.Op(op, dy) gives the gradients of op.inputs from dy, that of its output;
+-- x, y below are inputs, z the output. In one line each, as in the textbook.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local shape = require "tide.grad.shape"
+local ops = require("tide.ops").ops
+
+local conj, unbroadcast = shape.conj, shape.unbroadcast
+local grad = {}
+
+-- ---- one operand ----------------------------------------------------------
+
+-- f(x, dy, z) with x, z conjugated, as derivatives of holomorphic functions.
+local function unary(name, f)
+  grad[name] = function(op, dy)
+    return f(conj(op.inputs[1]), dy, op)
+  end
+end
+
+local function of_output(name, f)
+  grad[name] = function(op, dy) return f(op.outputs[1], dy) end
+end
+
+unary("Neg", function(_, dy) return -dy end)
+unary("Abs", function(x, dy) return dy * ops.sign(x) end)
+unary("Square", function(x, dy) return dy * (x * 2) end)
+unary("Log", function(x, dy) return dy / x end)
+unary("Log1p", function(x, dy) return dy / (x + 1) end)
+unary("Expm1", function(x, dy) return dy * ops.exp(x) end)
+unary("Sin", function(x, dy) return dy * ops.cos(x) end)
+unary("Cos", function(x, dy) return -dy * ops.sin(x) end)
+unary("Tan", function(x, dy) return dy / ops.square(ops.cos(x)) end)
+unary("Asin", function(x, dy) return dy / ops.sqrt(1 - x * x) end)
+unary("Acos", function(x, dy) return -dy / ops.sqrt(1 - x * x) end)
+unary("Atan", function(x, dy) return dy / (x * x + 1) end)
+unary("Sinh", function(x, dy) return dy * ops.cosh(x) end)
+unary("Cosh", function(x, dy) return dy * ops.sinh(x) end)
+unary("Asinh", function(x, dy) return dy / ops.sqrt(x * x + 1) end)
+unary("Acosh", function(x, dy) return dy / ops.sqrt(x * x - 1) end)
+unary("Atanh", function(x, dy) return dy / (1 - x * x) end)
+unary("Erf", function(x, dy)
+  return dy * (2 / math.sqrt(math.pi)) * ops.exp(-(x * x))
+end)
+unary("Erfc", function(x, dy)
+  return dy * (-2 / math.sqrt(math.pi)) * ops.exp(-(x * x))
+end)
+
+of_output("Exp", function(z, dy) return dy * conj(z) end)
+of_output("Tanh", function(z, dy) return core.op "TanhGrad"(conj(z), dy) end)
+of_output("Sigmoid", function(z, dy)
+  return core.op "SigmoidGrad"(conj(z), dy)
+end)
+of_output("Sqrt", function(z, dy) return core.op "SqrtGrad"(z, dy) end)
+of_output("Rsqrt", function(z, dy) return core.op "RsqrtGrad"(z, dy) end)
+of_output("Reciprocal", function(z, dy)
+  return core.op "ReciprocalGrad"(z, dy)
+end)
+grad.Inv = grad.Reciprocal
+
+-- Second derivatives: these ops are gradients themselves, of (z, dy).
+function grad.TanhGrad(op, g)
+  local z, dy = table.unpack(op.inputs)
+  return g * dy * (z * -2), core.op "TanhGrad"(z, g)
+end
+
+function grad.SigmoidGrad(op, g)
+  local z, dy = table.unpack(op.inputs)
+  return g * dy * (1 - z * 2), core.op "SigmoidGrad"(z, g)
+end
+
+-- dx = dy / (2 z)
+function grad.SqrtGrad(op, g)
+  local z = op.inputs[1]
+  local gz = g / z
+  return -gz * op.outputs[1], gz * 0.5
+end
+
+-- dx = -dy z^3 / 2
+function grad.RsqrtGrad(op, g)
+  local z, dy = table.unpack(op.inputs)
+  return g * dy * ops.square(z) * -1.5, core.op "RsqrtGrad"(z, g)
+end
+
+-- dx = -dy z^2
+function grad.ReciprocalGrad(op, g)
+  local z, dy = table.unpack(op.inputs)
+  return g * dy * z * -2, core.op "ReciprocalGrad"(z, g)
+end
+
+function grad.Cast(op, dy)
+  return ops.cast(dy, op.inputs[1].dtype)
+end
+
+-- ---- two operands, broadcasting -------------------------------------------
+
+-- f(x, y, dy, z) gives both gradients in the shape of the result.
+local function binary(name, f)
+  grad[name] = function(op, dy)
+    local x, y = table.unpack(op.inputs)
+    return unbroadcast(x, y, f(conj(x), conj(y), dy, op.outputs[1]))
+  end
+end
+
+binary("Add", function(_, _, dy) return dy, dy end)
+grad.AddV2 = grad.Add
+binary("Sub", function(_, _, dy) return dy, -dy end)
+binary("Mul", function(x, y, dy) return dy * y, dy * x end)
+binary("RealDiv", function(x, y, dy)
+  local dx = dy / y
+  return dx, -(dx * (x / y))
+end)
+grad.Div = grad.RealDiv
+binary("DivNoNan", function(x, y, dy)
+  local dx = ops.div_no_nan(dy, y)
+  return dx, -(dx * ops.div_no_nan(x, y))
+end)
+binary("SquaredDifference", function(x, y, dy)
+  local dx = dy * ((x - y) * 2)
+  return dx, -dx
+end)
+binary("Atan2", function(x, y, dy)
+  local g = dy / (x * x + y * y)
+  return g * y, -(g * x)
+end)
+
+-- x - floor(x / y) y, and its kin that round toward zero.
+binary("FloorMod", function(x, y, dy)
+  return dy, -(dy * ops.floordiv(x, y))
+end)
+binary("Mod", function(x, y, dy)
+  return dy, -(dy * ops.truncatediv(x, y))
+end)
+grad.TruncateMod = grad.Mod
+
+-- Where the operands are equal the first one gets the gradient.
+local function choice(first)
+  return function(x, y, dy)
+    local zero = ops.zeros_like(dy)
+    local chosen = ops[first](x, y)
+    return ops.where(chosen, dy, zero), ops.where(chosen, zero, dy)
+  end
+end
+binary("Maximum", choice "greater_equal")
+binary("Minimum", choice "less_equal")
+
+-- log(x) counts only where x > 0: elsewhere x^y has no derivative in y.
+binary("Pow", function(x, y, dy, z)
+  local positive = ops.greater(x, 0)
+  local log = ops.log(ops.where(positive, x, ops.ones_like(x)))
+  return dy * y * x ^ (y - 1), dy * z * log
+end)
+
+function grad.AddN(op, dy)
+  local out = {}
+  for i = 1, #op.inputs do out[i] = dy end
+  return table.unpack(out)
+end
+
+-- dy where the condition chose, zero elsewhere.
+function grad.Select(op, dy)
+  local c = op.inputs[1]
+  local zero = ops.zeros_like(dy)
+  local select = core.op "Select"
+  return false, select(c, dy, zero), select(c, zero, dy)
+end
+
+function grad.SelectV2(op, dy)
+  local c, x, y = table.unpack(op.inputs)
+  local zero, z = ops.zeros_like(dy), op.outputs[1]
+  local dx, dz = ops.where(c, dy, zero), ops.where(c, zero, dy)
+  return false, (unbroadcast(x, z, dx, false)), (unbroadcast(y, z, dz, false))
+end
+
+-- ---- reductions -----------------------------------------------------------
+
+-- The shape of a reduction's result with the reduced axes kept as size 1.
+local function kept_shape(op)
+  local x, axes = op.inputs[1], op.inputs[2]
+  local list = shape.axes(axes, x.rank)
+  local s = x.shape
+  if list and s then
+    local dims, reduced = {}, {}
+    for _, a in ipairs(list) do reduced[a + 1] = true end
+    for i = 1, #s do dims[i] = reduced[i] and 1 or x:dim(i - 1) end
+    return dims
+  end
+  local size = ops.shape(x)
+  local reduced = ops.floormod(ops.cast(axes, "int32") + ops.rank(x),
+                               ops.rank(x))
+  reduced = ops.reshape(reduced, {-1})
+  return core.op "DynamicStitch"({ops.range(ops.rank(x)), reduced},
+                                 {size, ops.ones_like(reduced)})
+end
+
+-- g (of the result's shape) as the reduced axes kept; the caller broadcasts.
+local function keep(op, g)
+  if op.attr.keep_dims then return g end
+  local dims = kept_shape(op)
+  return ops.reshape(g, type(dims) == "table" and #dims == 0
+                        and core.tensor({}, "int32") or dims)
+end
+
+local function spread(op, g)
+  return ops.broadcast_to(keep(op, g), shape.of(op.inputs[1]))
+end
+
+function grad.Sum(op, dy)
+  return spread(op, dy), false
+end
+
+-- How many elements went into each one of the result, in dtype.
+local function count(op, dtype)
+  local x, z = op.inputs[1], op.outputs[1]
+  if x.size and z.size and z.size > 0 then return x.size // z.size end
+  return ops.cast(ops.size(x) // ops.maximum(ops.size(z), 1), dtype)
+end
+
+function grad.Mean(op, dy)
+  return spread(op, dy) / count(op, dy.dtype), false
+end
+
+-- Equal largest (smallest) elements share the gradient.
+function grad.Max(op, dy)
+  local x = op.inputs[1]
+  local chosen = ops.cast(ops.equal(x, keep(op, op.outputs[1])), dy.dtype)
+  local n = ops.sum(chosen, op.inputs[2], {keep_dims = true})
+  return chosen / n * keep(op, dy), false
+end
+grad.Min = grad.Max
+
+-- The product of the others, whether or not zeros are among them.
+function grad.Prod(op, dy)
+  local x, axes = table.unpack(op.inputs)
+  local zero = ops.equal(x, 0)
+  local safe = ops.where(zero, ops.ones_like(x), x)
+  local product = ops.prod(safe, axes, {keep_dims = true})
+  local zeros = ops.sum(ops.cast(zero, x.dtype), axes, {keep_dims = true})
+  local none = product / safe * ops.cast(ops.equal(zeros, 0), x.dtype)
+  local one = product * ops.cast(ops.equal(zeros, 1), x.dtype)
+  local others = ops.where(zero, one + ops.zeros_like(x), none)
+  return keep(op, dy) * others, false
+end
+
+-- ---- products -------------------------------------------------------------
+
+-- z = a b with either transposed; `t` names the attribute of each.
+local function product(op, dy, f, ta, tb)
+  local a, b = conj(op.inputs[1]), conj(op.inputs[2])
+  local at, bt = op.attr[ta], op.attr[tb]
+  local function mul(x, y, xt, yt) return f(x, y, {[ta] = xt, [tb] = yt}) end
+  if not at and not bt then
+    return mul(dy, b, false, true), mul(a, dy, true, false)
+  elseif not at then
+    return mul(dy, b, false, false), mul(dy, a, true, false)
+  elseif not bt then
+    return mul(b, dy, false, true), mul(a, dy, false, false)
+  end
+  return mul(b, dy, true, true), mul(dy, a, true, true)
+end
+
+function grad.MatMul(op, dy)
+  return product(op, dy, core.op "MatMul", "transpose_a", "transpose_b")
+end
+
+function grad.BatchMatMul(op, dy)
+  return product(op, dy, core.op "BatchMatMul", "adj_x", "adj_y")
+end
+
+-- The batch axes broadcast; the matrices' own do not.
+function grad.BatchMatMulV2(op, dy)
+  local x, y = table.unpack(op.inputs)
+  local dx, dz = product(op, dy, core.op "BatchMatMulV2", "adj_x", "adj_y")
+  local sx, sy = x.shape, y.shape
+  if sx and sy and #sx == #sy and #sx == 2 then return dx, dz end
+  local rx, ry = core.op "BroadcastGradientArgs"(ops.shape(x)["0:-2"],
+                                                 ops.shape(y)["0:-2"])
+  return ops.reshape(ops.sum(dx, rx), shape.of(x)),
+         ops.reshape(ops.sum(dz, ry), shape.of(y))
+end
+
+function grad.Cumsum(op, dy)
+  local reverse = not op.attr.reverse
+  return core.op "Cumsum"(dy, op.inputs[2],
+    {exclusive = op.attr.exclusive, reverse = reverse}), false
+end
+
+function grad.SegmentSum(op, dy)
+  return ops.gather(dy, op.inputs[2]), false
+end
+
+-- Rows with a negative id were dropped.
+function grad.UnsortedSegmentSum(op, dy)
+  local ids = op.inputs[2]
+  local rows = ops.gather(dy, ops.maximum(ids, 0))
+  local kept = ops.greater_equal(ids, 0)
+  local extra = rows.rank and ids.rank and rows.rank - ids.rank
+  for _ = 1, extra or 0 do kept = ops.expand_dims(kept, -1) end
+  return rows * ops.cast(kept, rows.dtype), false, false
+end
+
+return grad

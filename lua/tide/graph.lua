@@ -1,0 +1,145 @@
+--- graph.lua - graphs: making, saving, reading, and what belongs to one.
+--
+-- State that Lua keeps for a graph (collections, variables by name, places in
+-- control flow) hangs on its handle and goes with it.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.args"
+local shapes = require "tide.shape"
+
+local graph = {}
+local methods = {}
+
+-- ---- state ----------------------------------------------------------------
+
+local states = setmetatable({}, {__mode = "k"})
+
+--- What Lua keeps for graph g (the current one without it).
+function graph.state(g)
+  g = g or core.graph()
+  local s = states[g]
+  if not s then
+    s = {collections = {}, variables = {}, flows = {}, draws = 0}
+    states[g] = s
+  end
+  return s
+end
+
+--- A new, empty graph: td.graph():as_default(function() ... end).
+function graph.graph()
+  return core.graph_new()
+end
+
+--- The graph that nodes are added to.
+function graph.get_default_graph()
+  return core.graph()
+end
+
+--- A fresh default graph; the default session is closed.
+function graph.reset()
+  require("tide.session").close_default()
+  core.set_default_graph(core.graph_new())
+end
+
+--- Seeds every random op added to the current graph from now on. Two runs of a
+-- program with the same seed draw the same numbers.
+function graph.seed(n)
+  args.expect(n, "number", "seed")
+  core.graph():set_seed(math.tointeger(n) or core.error("invalid_argument",
+                                                       "a seed is an integer"))
+  graph.state().draws = 0
+end
+
+-- ---- collections ----------------------------------------------------------
+
+--- Appends x to a collection of the current graph.
+function graph.add_to_collection(name, x)
+  local all = graph.state().collections
+  all[name] = all[name] or {}
+  table.insert(all[name], x)
+end
+
+--- A collection as a fresh list; `prefix` keeps those whose name begins so.
+function graph.get_collection(name, prefix)
+  local list = {}
+  for _, x in ipairs(graph.state().collections[name] or {}) do
+    if not prefix or x.name:sub(1, #prefix) == prefix then
+      list[#list + 1] = x
+    end
+  end
+  return list
+end
+
+-- ---- files ----------------------------------------------------------------
+
+--- Writes the graph as a binary GraphDef, which TensorFlow reads.
+function methods.save(g, path)
+  core.write_file(path, g:save_bytes())
+end
+
+local function read_inputs(inputs)
+  local names, edges = {}, {}
+  for name in pairs(inputs) do
+    args.expect(name, "string", "inputs: a name in the file")
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  for i, name in ipairs(names) do edges[i] = core.edge(inputs[name]) end
+  return names, edges
+end
+
+--- Adds the nodes of a GraphDef file to the current graph.
+-- @param path of the file
+-- @param[opt] o prefix: before every name; inputs: {["x:0"] = tensor}, which
+-- replace tensors of the file; outputs: list of names to return
+-- @return the tensors named in outputs, one by one
+function graph.import_graph(path, o)
+  o = args.read(o, {"prefix", "inputs", "outputs", "name"}, "import_graph")
+  local g = core.graph()
+  local prefix = o.prefix or o.name
+  local names, edges = read_inputs(o.inputs or {})
+  g:import_bytes(core.read_file(path), prefix, names, edges)
+  local outputs = {}
+  for i, name in ipairs(o.outputs or {}) do
+    outputs[i] = g:edge(prefix and prefix .. "/" .. name or name)
+  end
+  return table.unpack(outputs)
+end
+
+-- ---- looking --------------------------------------------------------------
+
+local function describe(op)
+  local outputs, inputs = {}, {}
+  for i, e in ipairs(op.outputs) do
+    outputs[i] = e.dtype .. " " .. shapes.text(e.shape)
+  end
+  for i, e in ipairs(op.inputs) do
+    inputs[i] = e and (e.port == 0 and e.op.name or e.name) or "?"
+  end
+  for _, before in ipairs(op.control_inputs) do
+    inputs[#inputs + 1] = "^" .. before.name
+  end
+  return ("%s  %s(%s) -> %s"):format(op.name, op.type,
+    table.concat(inputs, ", "), table.concat(outputs, ", "))
+end
+
+--- The nodes as text, one a line, at most `most` (200) of them.
+function methods.summary(g, most)
+  local lines, n = {}, g:size()
+  for i = 1, math.min(n, most or 200) do
+    lines[i] = describe(g:op(i - 1))
+  end
+  if n > #lines then lines[#lines + 1] = ("... %d more"):format(n - #lines) end
+  lines[#lines + 1] = ("%d nodes"):format(n)
+  return table.concat(lines, "\n")
+end
+
+--- Nodes are added to g inside the function, or until the scope closes.
+function methods.as_default(g, f, ...)
+  return require("tide.scope").enter({graph = g}, f, ...)
+end
+
+core.set_methods("graph", methods)
+
+return graph

@@ -1,0 +1,103 @@
+--- init.lua - the module `tide`: td.NAME, found when it is first used.
+--
+-- A name is a function of the library (its module is loaded then), an op, or
+-- an error that offers the nearest. Start must be quick: only what tensors need
+-- is loaded at once.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+
+local td = {}
+package.loaded.tide = td
+
+require "tide.errors"
+require "tide.shape"
+local namespace = require "tide.ops"
+local tensor = require "tide.tensor"
+local dtype = require "tide.dtype"
+core.set_default_graph(core.graph_new())
+require "tide.graph"
+require "tide.session"
+
+-- Names by the module that has them.
+local exports = {
+  graph = {"graph", "get_default_graph", "reset", "seed", "import_graph",
+           "add_to_collection", "get_collection"},
+  scope = {"name_scope", "device", "control_dependencies", "colocate_with",
+           "container", "group", "tuple", "no_op"},
+  variables = {"variable", "is_variable", "global_variables",
+               "trainable_variables", "variables_initializer",
+               "global_variables_initializer"},
+  variable_scope = {"variable_scope", "get_variable"},
+  session = {"session", "get_default_session"},
+  gradients = {"gradients", "register_gradient", "gradient_override_map",
+               "custom_gradient"},
+  control = {"cond", "while_loop", "case"},
+  train = {"clip_by_global_norm", "global_norm"},
+  files = {"load_npy", "save_npy", "load_npz", "save_npz"},
+  functions = {"grad", "value_and_grad"},
+  library = {"load_library"},
+  help = {"help", "devices", "config"},
+}
+
+-- Modules that are names themselves.
+local modules = {
+  train = "tide.train", data = "tide.data", flags = "tide.flags",
+  progress = "tide.progress", test = "tide.test", value = "tide.value",
+  initializers = "tide.initializers",
+}
+
+local module_of = {}
+for module, names in pairs(exports) do
+  for _, name in ipairs(names) do module_of[name] = "tide." .. module end
+end
+
+td.version = core.version
+td.raw = namespace.raw
+td.tensor = tensor.tensor
+td.is_tensor = tensor.is_tensor
+for _, name in ipairs(dtype.names) do td[name] = name end
+
+-- td.nn: the same functions under TensorFlow's place for them.
+td.nn = setmetatable({}, {__index = function(t, name)
+  local f = namespace.ops[name]
+  if not f then
+    local near = core.nearest(tostring(name), namespace.names())
+    core.error("invalid_argument", ("td.nn has no \"%s\"%s"):format(
+      tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
+  end
+  rawset(t, name, f)
+  return f
+end})
+
+local function find(name)
+  if modules[name] then return require(modules[name]) end
+  if module_of[name] then return require(module_of[name])[name] end
+  return namespace.ops[name]
+end
+
+--- All names of td, sorted: for completion and for offering the nearest.
+local function names()
+  local list = namespace.names()
+  for name in pairs(module_of) do list[#list + 1] = name end
+  for name in pairs(modules) do list[#list + 1] = name end
+  for name in pairs(td) do list[#list + 1] = name end
+  table.sort(list)
+  return list
+end
+
+setmetatable(td, {
+  __index = function(t, name)
+    local x = type(name) == "string" and find(name)
+    if x then
+      rawset(t, name, x)
+      return x
+    end
+    local near = core.nearest(tostring(name), names())
+    core.error("invalid_argument", ("td has no \"%s\"%s"):format(
+      tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
+  end,
+  __names = names,
+})
+
+return td

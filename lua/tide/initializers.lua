@@ -1,0 +1,113 @@
+--- initializers.lua - how variables begin: td.initializers.NAME(...).
+--
+-- Each gives a function (shape, dtype) -> graph tensor for get_variable.
+-- SPDX-License-Identifier: Apache-2.0
+
+local args = require "tide.args"
+local core = require "tide.core"
+local ops = require("tide.ops").ops
+
+local initializers = {}
+
+--- All zeros.
+function initializers.zeros()
+  return function(shape, dtype) return ops.zeros(shape, {dtype = dtype}) end
+end
+
+--- All ones.
+function initializers.ones()
+  return function(shape, dtype) return ops.ones(shape, {dtype = dtype}) end
+end
+
+--- Every element `value`, or `value` in the variable's shape.
+function initializers.constant(value)
+  return function(shape, dtype)
+    return ops.constant(value, {dtype = dtype, shape = shape})
+  end
+end
+
+--- The identity matrix.
+function initializers.identity()
+  return function(shape, dtype)
+    return ops.eye(shape[1], shape[2], {dtype = dtype})
+  end
+end
+
+local function random(name, known)
+  initializers[name] = function(o)
+    o = args.read(o, known, name)
+    return function(shape, dtype)
+      local given = {dtype = dtype}
+      for k, v in pairs(o) do given[k] = v end
+      return ops[name](shape, given)
+    end
+  end
+end
+
+--- random_uniform{minval = 0, maxval = 1}, random_normal{mean = 0, stddev = 1},
+-- truncated_normal alike; `seed` fixes the draw.
+random("random_uniform", {"minval", "maxval", "seed"})
+random("random_normal", {"mean", "stddev", "seed"})
+random("truncated_normal", {"mean", "stddev", "seed"})
+
+-- Inputs and outputs of one unit of a weight; {..., in, out}, as convolutions
+-- lay them out.
+local function fans(shape)
+  local n = #shape
+  if n == 0 then return 1, 1 end
+  if n == 1 then return shape[1], shape[1] end
+  local field = 1
+  for i = 1, n - 2 do field = field * shape[i] end
+  return field * shape[n - 1], field * shape[n]
+end
+
+-- Standard deviation of a normal cut at two of its own, over that before.
+local TRUNCATED = 0.87962566103423978
+
+--- Variance scale / n, where n is "fan_in", "fan_out" or "fan_avg" of the
+-- weight. distribution: "truncated_normal", "normal" or "uniform".
+function initializers.variance_scaling(o)
+  o = args.read(o, {"scale", "mode", "distribution", "seed"},
+                "variance_scaling")
+  local mode = o.mode or "fan_in"
+  local kind = o.distribution or "truncated_normal"
+  return function(shape, dtype)
+    local fan_in, fan_out = fans(shape)
+    local n = ({fan_in = fan_in, fan_out = fan_out,
+                fan_avg = (fan_in + fan_out) / 2})[mode]
+    if not n then
+      core.error("invalid_argument", "variance_scaling: mode is fan_in, "
+        .. "fan_out or fan_avg, not " .. tostring(mode))
+    end
+    local variance = (o.scale or 1.0) / math.max(1, n)
+    local given = {dtype = dtype, seed = o.seed}
+    if kind == "uniform" then
+      local limit = math.sqrt(3 * variance)
+      given.minval, given.maxval = -limit, limit
+      return ops.random_uniform(shape, given)
+    end
+    local normal = kind == "normal"
+    given.stddev = math.sqrt(variance) / (normal and 1 or TRUNCATED)
+    return ops[normal and "random_normal" or "truncated_normal"](shape, given)
+  end
+end
+
+local function scaled(name, scale, mode, distribution)
+  initializers[name] = function(o)
+    o = args.read(o, {"seed"}, name)
+    return initializers.variance_scaling{scale = scale, mode = mode,
+      distribution = distribution, seed = o.seed}
+  end
+end
+
+--- Glorot and Bengio 2010: variance 2 / (in + out).
+scaled("glorot_uniform", 1.0, "fan_avg", "uniform")
+scaled("glorot_normal", 1.0, "fan_avg", "truncated_normal")
+--- He et al. 2015: variance 2 / in.
+scaled("he_uniform", 2.0, "fan_in", "uniform")
+scaled("he_normal", 2.0, "fan_in", "truncated_normal")
+--- LeCun et al. 1998: variance 1 / in.
+scaled("lecun_uniform", 1.0, "fan_in", "uniform")
+scaled("lecun_normal", 1.0, "fan_in", "truncated_normal")
+
+return initializers

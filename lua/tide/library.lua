@@ -1,0 +1,24 @@
+--- library.lua - op libraries: ops, kernels and gradients from a file.
+--
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+
+local library = {}
+
+--- Loads an op library (tutorials/extend/op). Its ops are td.NAME and
+-- td.raw.Type from then on. Returns its name.
+function library.load_library(path)
+  local gradients, name = core.library_load(path)
+  if gradients and gradients ~= "" then
+    local chunk, problem = load(gradients, "=" .. name .. " gradients", "t")
+    if not chunk then
+      core.error("invalid_argument", ("%s: its gradients are no Lua: %s")
+        :format(path, problem))
+    end
+    chunk(require "tide")
+  end
+  return name
+end
+
+return library

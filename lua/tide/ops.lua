@@ -1,0 +1,93 @@
+--- ops.lua - every op under its Lua name.
+--
+-- A name is looked for among the functions of tide/ops/*.lua, which give some
+-- ops fixed positions and tables their meaning, then in the registry, whose
+-- functions take the signature's inputs and one table of attributes.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+
+local ops = {}
+
+-- Functions that take no tensor first: no methods of tensors.
+local not_methods = {}
+-- Names that came from the registry, with their op.
+local registered = {}
+local loaded = false
+
+local function load_all()
+  loaded = true
+  for _, name in ipairs{"array", "math", "create", "nn"} do
+    require("tide.ops." .. name)
+  end
+end
+
+local function find(t, name)
+  if not loaded then
+    load_all()
+    local f = rawget(t, name)
+    if f then return f end
+  end
+  local op = type(name) == "string" and core.op_type(name)
+  if not op then return nil end
+  local f = core.op(op)
+  rawset(t, name, f)
+  registered[name] = op
+  return f
+end
+
+setmetatable(ops, {__index = find})
+
+local namespace = {ops = ops}
+
+--- Marks functions that are no methods: `{"concat", "zeros"}`.
+function namespace.not_methods(names)
+  for _, name in ipairs(names) do not_methods[name] = true end
+end
+
+--- The function behind `x:name()`, or nil. Ops without inputs and those whose
+-- first is a list are no methods.
+function namespace.method(name)
+  local f = ops[name]
+  if f == nil or not_methods[name] then return nil end
+  if registered[name] then
+    local first = core.op_info(registered[name]).inputs[1]
+    if not first or first.list then
+      not_methods[name] = true
+      return nil
+    end
+  end
+  return f
+end
+
+--- All names, sorted: for completion and for offering the nearest.
+function namespace.names()
+  local seen, list = {}, {}
+  local function add(name)
+    if name ~= "" and not seen[name] then
+      seen[name] = true
+      list[#list + 1] = name
+    end
+  end
+  if not loaded then load_all() end
+  for name in pairs(ops) do add(name) end
+  for _, op in ipairs(core.op_names()) do add(core.op_info(op).lua) end
+  table.sort(list)
+  return list
+end
+
+--- td.raw: every op under its own type, inputs in the signature's order.
+namespace.raw = setmetatable({}, {
+  __index = function(t, name)
+    local f = type(name) == "string" and core.op(name)
+    if not f then
+      local near = core.nearest(tostring(name), core.op_names())
+      core.error("not_found", ("there is no op \"%s\"%s"):format(
+        tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
+    end
+    rawset(t, name, f)
+    return f
+  end,
+})
+
+return namespace

@@ -1,0 +1,159 @@
+--- ops/array.lua - shapes and places: fixed positions for array ops.
+--
+-- Inputs, then the fixed positions, then one table of attributes or a name.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.args"
+local namespace = require "tide.ops"
+
+local ops = namespace.ops
+local options = args.options
+
+namespace.not_methods{"concat", "stack", "meshgrid", "group", "tuple"}
+
+--- x with another dtype. Floats become integers toward zero; x itself when it
+-- has that dtype already.
+function ops.cast(x, dtype, o)
+  if args.dtype(x) == dtype then return x end
+  o = options(o, "cast")
+  o.DstT = dtype
+  return core.op "Cast"(x, o)
+end
+
+--- A list of n equal parts along `axis`, or of parts of the sizes in the list
+-- `n`. @tparam[opt=0] integer axis
+function ops.split(x, n, axis, o)
+  o = options(o, "split")
+  if math.type(n) == "integer" then
+    o.num_split = n
+    return core.op "Split"(axis or 0, x, o)
+  end
+  o.num_split = o.num_split or (type(n) == "table" and #n) or n.shape[1]
+  return core.op "SplitV"(x, n, axis or 0, o)
+end
+
+--- The tensors of a list one after the other along `axis`.
+function ops.concat(list, axis, o)
+  args.check_list(list, "concat: the first argument")
+  if #list == 1 then return ops.identity(list[1], o) end
+  return core.op "ConcatV2"(list, axis or 0, options(o, "concat"))
+end
+
+--- The tensors of a list side by side along a new axis.
+function ops.stack(list, axis, o)
+  o = options(o, "stack")
+  o.axis = axis or 0
+  return core.op "Pack"(list, o)
+end
+
+--- The slices of x along `axis`, as a list. The size must be known, or given
+-- as `num`.
+function ops.unstack(x, axis, o)
+  o = options(o, "unstack")
+  o.axis = axis or 0
+  if not o.num then
+    local shape = args.is_tensor(x) and x.shape or core.tensor(x).shape
+    local size = shape and shape[(o.axis < 0 and #shape or 0) + o.axis + 1]
+    if not size or size < 0 then
+      core.error("invalid_argument",
+        "unstack: the size of axis " .. o.axis .. " is not known; give num")
+    end
+    o.num = size
+  end
+  return core.op "Unpack"(x, o)
+end
+
+--- x without its axes of size 1, or without those listed.
+function ops.squeeze(x, axes, o)
+  o = options(o, "squeeze")
+  if math.type(axes) == "integer" then axes = {axes} end
+  o.squeeze_dims = axes
+  return core.op "Squeeze"(x, o)
+end
+
+--- Axes in the order `perm`; reversed without it.
+function ops.transpose(x, perm, o)
+  if not perm then
+    local rank = args.is_tensor(x) and x.rank or core.tensor(x).rank
+    perm = {}
+    if rank then
+      for i = 1, rank do perm[i] = rank - i end
+      if rank < 2 then return ops.identity(x, o) end
+    else
+      perm = ops.range(ops.rank(x) - 1, -1, -1)
+    end
+  end
+  return core.op "Transpose"(x, perm, options(o, "transpose"))
+end
+
+--- Row i of the result is `on` at column indices[i], `off` elsewhere.
+-- Default float32 1 and 0; option `axis` places the new axis.
+function ops.one_hot(indices, depth, on, off, o)
+  if type(on) == "table" and args.has_names(on) then on, o = nil, on end
+  o = options(o, "one_hot")
+  local dtype = o.dtype or args.dtype(on) or args.dtype(off)
+  o.dtype = nil
+  o.T = dtype or ((on == nil or math.type(on) == "float") and "float32" or nil)
+  if on == nil then on = 1 end
+  if off == nil then off = 0 end
+  return core.op "OneHot"(indices, depth, on, off, o)
+end
+
+--- Slices of `params` along `axis` at `indices`. Of a variable, rows are read
+-- without reading the whole.
+function ops.gather(params, indices, axis, o)
+  if type(axis) == "table" then axis, o = nil, axis end
+  o = options(o, "gather")
+  if type(params) == "table" and params.handle and (axis or 0) == 0 then
+    o.dtype = params.dtype
+    return core.op "ResourceGather"(params.handle, indices, o)
+  end
+  return core.op "GatherV2"(params, indices, axis or 0, o)
+end
+
+--- The k largest along the last axis: values, indices (int32).
+function ops.top_k(x, k, o)
+  return core.op "TopKV2"(x, k or 1, options(o, "top_k"))
+end
+
+--- a where c is true, b elsewhere; with c alone the indices (int64 {n, rank})
+-- of its true elements.
+function ops.where(c, a, b, o)
+  if a == nil and b == nil then
+    return core.op "Where"(c, options(o, "where"))
+  end
+  return (core.op "SelectV2" or core.op "Select")(c, a, b, options(o, "where"))
+end
+
+--- x with `paddings` {{before, after}, ...}; option constant_values.
+function ops.pad(x, paddings, o)
+  o = options(o, "pad")
+  local fill = o.constant_values
+  o.constant_values = nil
+  if fill == nil then return core.op "Pad"(x, paddings, o) end
+  return core.op "PadV2"(x, paddings, fill, o)
+end
+
+--- x with a new axis of size 1 at `axis`.
+function ops.expand_dims(x, axis, o)
+  return core.op "ExpandDims"(x, axis or 0, options(o, "expand_dims"))
+end
+
+--- x with every axis of the list reversed.
+function ops.reverse(x, axes, o)
+  if math.type(axes) == "integer" then axes = {axes} end
+  return core.op "ReverseV2"(x, axes, options(o, "reverse"))
+end
+
+--- The same elements in the order of one list of numbers.
+function ops.flatten(x, o)
+  return ops.reshape(x, {-1}, o)
+end
+
+--- A value of the placeholder's own where nothing is fed.
+function ops.placeholder_with_default(x, shape, o)
+  o = options(o, "placeholder_with_default")
+  o.shape = shape or false
+  return core.add("PlaceholderWithDefault", {x}, o, o.name)
+end

@@ -1,0 +1,84 @@
+--- ops/nn.lua - activations and losses; td.nn names what TensorFlow keeps in
+-- tf.nn.
+--
+-- Losses are per example: take their :mean().
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.args"
+local namespace = require "tide.ops"
+
+local ops = namespace.ops
+
+-- (logits, labels, o), or one table {logits =, labels =}.
+local function read_loss(logits, labels, o, what)
+  if args.plain(logits) and (logits.logits or logits.labels) then
+    o, logits, labels = logits, logits.logits, logits.labels
+  end
+  o = args.options(o, what)
+  o.logits, o.labels = nil, nil
+  if logits == nil or labels == nil then
+    core.error("invalid_argument", what .. " takes logits and labels")
+  end
+  return logits, labels, o
+end
+
+-- Rows of classes: {-1, n}, for losses whose ops take matrices.
+local function flat(x)
+  local shape = x.shape
+  local classes = shape and shape[#shape]
+  if not classes or classes < 0 then classes = x:dim(-1) end
+  return ops.reshape(x, {-1, classes})
+end
+
+--- Cross entropy of softmax(logits) against a distribution `labels`, over the
+-- last dimension.
+function ops.softmax_cross_entropy(logits, labels, o)
+  logits, labels, o = read_loss(logits, labels, o, "softmax_cross_entropy")
+  local op = core.op "SoftmaxCrossEntropyWithLogits"
+  if not args.is_tensor(logits) or not logits.rank or logits.rank == 2 then
+    return (op(logits, labels, o))
+  end
+  local loss = op(flat(logits), flat(labels), o)
+  return ops.reshape(loss, ops.shape(logits)["0:-1"])
+end
+ops.softmax_cross_entropy_with_logits = ops.softmax_cross_entropy
+
+--- The same with labels as class numbers.
+function ops.sparse_softmax_cross_entropy(logits, labels, o)
+  logits, labels, o = read_loss(logits, labels, o,
+                                "sparse_softmax_cross_entropy")
+  local op = core.op "SparseSoftmaxCrossEntropyWithLogits"
+  if not args.is_tensor(logits) or not logits.rank or logits.rank == 2 then
+    return (op(logits, labels, o))
+  end
+  local loss = op(flat(logits), ops.reshape(labels, {-1}), o)
+  return ops.reshape(loss, ops.shape(labels))
+end
+ops.sparse_softmax_cross_entropy_with_logits = ops.sparse_softmax_cross_entropy
+
+--- Cross entropy of sigmoid(logits) against probabilities `labels`, element by
+-- element: max(x, 0) - x z + log(1 + exp(-|x|)).
+function ops.sigmoid_cross_entropy(logits, labels, o)
+  logits, labels, o = read_loss(logits, labels, o, "sigmoid_cross_entropy")
+  local rest = ops.log1p(ops.exp(-ops.abs(logits)))
+  return ops.add(ops.relu(logits) - logits * labels, rest, o)
+end
+ops.sigmoid_cross_entropy_with_logits = ops.sigmoid_cross_entropy
+
+--- x / |x| along `axes`, with `epsilon` below the square.
+function ops.l2_normalize(x, axes, o)
+  o = args.read(o, {"epsilon", "name"}, "l2_normalize")
+  local square = ops.sum(ops.square(x), axes, {keep_dims = true})
+  return ops.multiply(x, ops.rsqrt(ops.maximum(square, o.epsilon or 1e-12)),
+                      o.name)
+end
+
+--- Mean and variance over `axes`.
+function ops.moments(x, axes, o)
+  o = args.read(o, {"keep_dims", "name"}, "moments")
+  local mean = ops.mean(x, axes, {keep_dims = true})
+  local variance = ops.mean(ops.squared_difference(x, ops.stop_gradient(mean)),
+                            axes, {keep_dims = o.keep_dims, name = o.name})
+  return o.keep_dims and mean or ops.mean(x, axes), variance
+end

@@ -1,0 +1,240 @@
+--- session.lua - runs graphs: sess:run, eval, callables, init.
+--
+-- The session itself is the binding's; here are the forms its calls take, and
+-- which session is the default one.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.args"
+local fetch = require "tide.fetch"
+local graph = require "tide.graph"
+local scope = require "tide.scope"
+
+local session = {}
+local methods = {}
+
+-- What td.config sets for sessions made later.
+session.defaults = {}
+
+-- ---- the default session --------------------------------------------------
+
+local latest -- the one made last that is still open
+local inner = setmetatable({}, {__mode = "k"}) -- coroutine -> as_default's
+local closed = setmetatable({}, {__mode = "k"})
+
+local registry = debug.getregistry()
+local close_raw = registry["tide.session"].__close
+
+local known = {"graph", "target", "threads", "cpu_devices", "soft_placement",
+               "passes_off", "cache", "verify", "roundtrip"}
+
+--- A session: session{graph =, threads =, cpu_devices =, soft_placement =}. It
+-- becomes the default one. Close it with :close() or by `<close>`.
+function session.session(o)
+  o = args.check(args.options(o, "session"), known, "session")
+  if o.target and o.target ~= "" then
+    core.error("unimplemented", ("session: \"%s\" is another process; sessions "
+      .. "run in this one"):format(o.target))
+  end
+  for key, value in pairs(session.defaults) do
+    if o[key] == nil then o[key] = value end
+  end
+  latest = core.session(o.graph or core.graph(), o)
+  return latest
+end
+
+--- The default session, or nil.
+function session.get_default_session()
+  local s = inner[coroutine.running()] or latest
+  if s and closed[s] then return nil end
+  return s
+end
+
+--- The default session; made for the current graph when there is none.
+function session.default()
+  return session.get_default_session() or session.session()
+end
+
+--- Closes the default session, if any.
+function session.close_default()
+  local s = session.get_default_session()
+  if s then s:close() end
+  latest = nil
+end
+
+--- Ends the session: running steps are cancelled, its variables are dropped.
+function methods:close()
+  closed[self] = true
+  if latest == self then latest = nil end
+  close_raw(self)
+end
+registry["tide.session"].__close = methods.close
+
+local guard_meta = {__close = function(guard)
+  inner[guard.thread] = guard.outer
+  core.pop(guard.token)
+end}
+
+--- self is the default session, and its graph the default graph, inside f.
+function methods:as_default(f, ...)
+  local thread = coroutine.running()
+  local guard = setmetatable({thread = thread, outer = inner[thread],
+    token = core.push{graph = self:core_graph()}}, guard_meta)
+  inner[thread] = self
+  return scope.guarded(guard, f, ...)
+end
+
+-- ---- running --------------------------------------------------------------
+
+local run_options = {"timeout", "trace", "as_values"}
+
+--- Computes what is fetched.
+-- @param fetches a tensor, op, variable or name, or tables of them
+-- @param[opt] feeds {[x] = value, ["labels"] = value}
+-- @param[opt] o timeout (seconds), trace = true, as_values = true
+-- @return results in the form of the fetches (an op gives true, a tensor of
+-- rank 0 a number), and the trace if asked for
+-- @raise deadline_exceeded, cancelled, and whatever the ops raise
+function methods:run(fetches, feeds, o)
+  local g = self:core_graph()
+  local handles, plan = fetch.read(g, fetches)
+  local edges, values = fetch.feeds(g, feeds)
+  if o ~= nil then o = args.read(o, run_options, "run") end
+  local results, trace = self:core_run(handles, edges, values, o)
+  results = fetch.rebuild(plan, results)
+  if trace then return results, trace end
+  return results
+end
+
+--- A planned step: callable({loss, train}, {x, y}) gives a function of the fed
+-- values, which returns the results one by one. The fast way.
+function methods:callable(fetches, feeds)
+  local g = self:core_graph()
+  return self:core_callable(fetch.list(g, fetches), fetch.feed_list(g, feeds))
+end
+
+--- Starts a step and returns at once: h:wait(seconds), h:done(), h:cancel().
+function methods:start(fetches, feeds, o)
+  local g = self:core_graph()
+  local edges, values = fetch.feeds(g, feeds)
+  if o ~= nil then o = args.read(o, {"timeout"}, "start") end
+  return self:core_start(fetch.list(g, fetches), edges, values, o)
+end
+
+--- Runs a step again and again on threads of its own: loop(train, {threads = 4,
+-- steps = 100}). Gives a handle as start does; h:steps() are those done.
+function methods:loop(fetches, o)
+  o = args.read(o, {"threads", "steps"}, "loop")
+  return self:core_loop(fetch.list(self:core_graph(), fetches), o.threads,
+                        o.steps)
+end
+
+-- ---- partial runs ---------------------------------------------------------
+
+local partial = {}
+partial.__index = partial
+
+--- A step in parts: all fetches and feeds that will occur, each once.
+function methods:partial_run_setup(fetches, feeds)
+  local g = self:core_graph()
+  local handles = fetch.list(g, fetches)
+  local edges = fetch.feed_list(g, feeds)
+  local p = {graph = g, fetch_at = {}, feed_at = {}}
+  local n = 0
+  for _, x in ipairs(handles) do
+    if core.kind(x) == "edge" then
+      n = n + 1
+      p.fetch_at[x] = n
+    end
+  end
+  for i, x in ipairs(edges) do p.feed_at[x] = i end
+  p.raw = self:core_partial(handles, edges)
+  return setmetatable(p, partial)
+end
+
+local function positions(at, list, what)
+  local out = {}
+  for i, x in ipairs(list) do
+    out[i] = at[x] or core.error("invalid_argument", ("partial run: %s is no "
+      .. "%s of partial_run_setup"):format(tostring(x), what))
+  end
+  return out
+end
+
+--- Goes on with the step: run(a, {[x] = 1}).
+function partial:run(fetches, feeds, o)
+  local handles, plan = fetch.read(self.graph, fetches)
+  local edges, values = fetch.feeds(self.graph, feeds)
+  if o ~= nil then o = args.read(o, {"timeout", "as_values"}, "run") end
+  local results = self.raw:core_run(positions(self.fetch_at, handles, "fetch"),
+    positions(self.feed_at, edges, "feed"), values, o)
+  return fetch.rebuild(plan, results)
+end
+
+-- ---- variables ------------------------------------------------------------
+
+-- Variables of `waiting` that `edge` reads, by walking back through the graph.
+local function reads(edge, waiting)
+  local found, seen, stack = {}, {}, {edge.op}
+  while #stack > 0 do
+    local op = table.remove(stack)
+    if not seen[op] then
+      seen[op] = true
+      if waiting[op] then found[#found + 1] = waiting[op] end
+      for _, x in ipairs(op.inputs) do
+        if x then stack[#stack + 1] = x.op end
+      end
+      for _, x in ipairs(op.control_inputs) do stack[#stack + 1] = x end
+    end
+  end
+  return found
+end
+
+-- Those of the list whose initial values read none of the list.
+local function ready(list)
+  local waiting, now, later = {}, {}, {}
+  for _, v in ipairs(list) do waiting[v.op] = v end
+  for _, v in ipairs(list) do
+    local first = reads(v.initial_value, waiting)[1]
+    table.insert(first and later or now, v)
+  end
+  return now, later
+end
+
+--- Runs the initializers of the variables (all of the graph, or a list) that
+-- have no value yet; those that an initial value reads go first.
+function methods:init(list)
+  local g = self:core_graph()
+  list = list or graph.state(g).collections.variables or {}
+  local flags, waiting = {}, {}
+  for i, v in ipairs(list) do flags[i] = v.is_initialized end
+  local have = #flags > 0 and self:run(flags) or {}
+  for i, v in ipairs(list) do
+    if not have[i] then waiting[#waiting + 1] = v end
+  end
+  while #waiting > 0 do
+    local now, later = ready(waiting)
+    if #now == 0 then
+      core.error("failed_precondition", ("the initial values of variables "
+        .. "\"%s\" and \"%s\" read each other"):format(waiting[1].name,
+        waiting[#waiting].name))
+    end
+    local ops = {}
+    for i, v in ipairs(now) do ops[i] = v.initializer end
+    self:run(ops)
+    waiting = later
+  end
+end
+
+--- Drops the contents of the containers of a list; without it the session's
+-- own.
+function methods:reset(containers)
+  if not containers then return self:core_reset() end
+  for _, name in ipairs(args.check_list(containers, "reset")) do
+    self:core_reset(name)
+  end
+end
+
+core.set_methods("session", methods)
+
+return session

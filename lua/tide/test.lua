@@ -1,0 +1,158 @@
+--- test.lua - td.test: comparing tensors, checking gradients.
+--
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.args"
+local gradients = require "tide.gradients"
+local rng = require "tide.rng"
+local ops = require("tide.ops").ops
+
+local test = {}
+
+local function fail(fmt, ...)
+  core.error("failed_precondition", fmt:format(...))
+end
+
+local function as_value(x)
+  if core.kind(x) == "tensor" then return x end
+  if core.kind(x) == "edge" or args.is_tensor(x) then
+    return core.edge(x):eval(nil, {as_values = true})
+  end
+  return core.tensor(x)
+end
+
+-- All elements in order, in one list of numbers.
+local function flatten(value)
+  local flat = core.tensor(value, nil, {value.size}):table()
+  for i, x in ipairs(flat) do
+    if x == true then flat[i] = 1 elseif x == false then flat[i] = 0 end
+  end
+  return flat
+end
+
+local function differs(x, y, o)
+  if x == y or (x ~= x and y ~= y) then return false end
+  if type(x) ~= "number" or type(y) ~= "number" then return true end
+  if x ~= x or y ~= y then return true end
+  return math.abs(x - y) > o.atol + o.rtol * math.abs(y)
+end
+
+--- Raises unless a and b have one shape and elements no further apart than
+-- atol + rtol |b| (1e-6 and 1e-5). NaN equals NaN. Returns true.
+function test.close(a, b, o)
+  o = args.read(o, {"atol", "rtol"}, "test.close")
+  o.atol, o.rtol = o.atol or 1e-6, o.rtol or 1e-5
+  a, b = as_value(a), as_value(b)
+  if a.shape ~= b.shape then
+    fail("shapes differ: %s and %s", tostring(a.shape), tostring(b.shape))
+  end
+  local x, y = flatten(a), flatten(b)
+  local wrong, first = 0, nil
+  for i = 1, #x do
+    if differs(x[i], y[i], o) then
+      wrong, first = wrong + 1, first or i
+    end
+  end
+  if wrong == 0 then return true end
+  fail("%d of %d elements differ, the first at %d: %s and %s", wrong, #x,
+       first - 1, tostring(x[first]), tostring(y[first]))
+end
+
+-- ---- gradients ------------------------------------------------------------
+
+-- The loss: y weighted by fixed random numbers, so that no element cancels
+-- another.
+local function weigh(ys, random)
+  local terms = {}
+  for i, y in ipairs(ys) do
+    local n = y.size or fail("test.gradient: result %d has no known size", i)
+    local weights = {}
+    for k = 1, n do weights[k] = random:uniform(0.5, 1.5) end
+    local w = core.tensor(weights, y.dtype, {n})
+    terms[i] = ops.sum(ops.reshape(y, {-1}) * w)
+  end
+  return ops.add_n(terms)
+end
+
+-- d loss / d xs[k][i], by central differences.
+local function numeric(loss, values, k, i, delta)
+  local value = values[k]
+  local list = flatten(value)
+  local function at(shift)
+    local moved, given = table.move(list, 1, #list, 1, {}), {}
+    moved[i] = moved[i] + shift
+    for j, v in ipairs(values) do given[j] = v end
+    given[k] = core.tensor(core.tensor(moved, value.dtype, {#list}), nil,
+                           value.shape)
+    return loss(table.unpack(given))
+  end
+  return (at(delta) - at(-delta)) / (2 * delta)
+end
+
+local function build(f, values)
+  local xs, feeds = {}, {}
+  for i, v in ipairs(values) do
+    xs[i] = ops.placeholder(v.dtype, v.shape)
+    feeds[i] = xs[i]
+  end
+  local ys = table.pack(f(table.unpack(xs)))
+  local edges = {}
+  for i = 1, ys.n do
+    if args.is_tensor(ys[i]) and ys[i].dtype:match("float") then
+      edges[#edges + 1] = core.edge(ys[i])
+    end
+  end
+  return xs, edges, feeds
+end
+
+-- Largest |a - n| / max(1, |a|, |n|) over one argument.
+local function largest_error(analytic, loss, values, k, delta)
+  local worst = 0.0
+  for i, a in ipairs(analytic) do
+    local n = numeric(loss, values, k, i, delta)
+    local scale = math.max(1, math.abs(a), math.abs(n))
+    worst = math.max(worst, math.abs(a - n) / scale)
+    if a ~= a then worst = math.huge end
+  end
+  return worst
+end
+
+--- How far the gradient of f is from central differences: the largest relative
+-- error over all elements of all arguments.
+-- @param f function(x...) -> y..., of float tensors
+-- @param x a value or literal, or a list of them
+-- @param[opt] o delta (1e-5 in float64, 1e-2 else), dtype of literals (float64)
+function test.gradient(f, x, o)
+  o = args.read(o, {"delta", "dtype", "seed"}, "test.gradient")
+  local list = type(x) == "table" and core.kind(x[1]) == "tensor" and x or {x}
+  local values = {}
+  for i, v in ipairs(list) do
+    values[i] = core.kind(v) == "tensor" and v
+                or core.tensor(v, o.dtype or "float64")
+  end
+  local graph = core.graph_new()
+  local token <close> = core.push{graph = graph}
+  local xs, ys, feeds = build(f, values)
+  local total = weigh(ys, rng.new(o.seed or 1))
+  local found = gradients.gradients({total}, xs)
+  local session <close> = core.session(graph, {})
+  local loss = session:callable({total}, feeds)
+  local worst = 0.0
+  for k, g in ipairs(found) do
+    local v = values[k]
+    local delta = o.delta or (v.dtype == "float64" and 1e-5 or 1e-2)
+    local analytic = {}
+    if g then
+      local value = session:core_run({core.edge(g)}, xs, values,
+                                     {as_values = true})[1]
+      analytic = flatten(value)
+    else
+      for i = 1, v.size do analytic[i] = 0.0 end
+    end
+    worst = math.max(worst, largest_error(analytic, loss, values, k, delta))
+  end
+  return worst, token
+end
+
+return test

@@ -1,0 +1,122 @@
+--- variable_scope.lua - variables found by name, made once.
+--
+-- get_variable names a variable after the variable scopes around it, so that a
+-- function that builds a layer can be called again with reuse and share it.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.args"
+local graph = require "tide.graph"
+local scope = require "tide.scope"
+local shapes = require "tide.shape"
+local dtypes = require "tide.dtype"
+local variables = require "tide.variables"
+
+local variable_scope = {}
+
+-- The innermost scope of each coroutine.
+local current = setmetatable({}, {__mode = "k"})
+local root = {name = "", reuse = false}
+
+local function here()
+  return current[coroutine.running()] or root
+end
+
+local guard_meta = {__close = function(guard)
+  current[guard.thread] = guard.outer
+  core.pop(guard.token)
+end}
+
+local known = {"reuse", "initializer", "dtype", "trainable"}
+
+local function enter(name, o)
+  local outer = here()
+  local full = outer.name == "" and name or outer.name .. "/" .. name
+  local record = {name = full, reuse = outer.reuse}
+  for _, key in ipairs(known) do
+    record[key] = o[key] == nil and outer[key] or o[key]
+  end
+  local thread = coroutine.running()
+  local guard = {thread = thread, outer = current[thread],
+                 token = scope.name_scope(name)}
+  current[thread] = record
+  return setmetatable(guard, guard_meta)
+end
+
+--- Variables got inside are called `name/...`.
+-- @param name
+-- @param[opt] o reuse = true: only those that exist, "auto": either;
+-- initializer, dtype, trainable: defaults for get_variable
+-- @param[optchain] f run inside; without it the scope is to be closed
+function variable_scope.variable_scope(name, o, f, ...)
+  if type(o) == "function" then
+    return variable_scope.variable_scope(name, nil, o, f, ...)
+  end
+  args.expect(name, "string", "variable_scope: the name")
+  o = args.check(args.options(o, "variable_scope"), known, "variable_scope")
+  return scope.guarded(enter(name, o), f, ...)
+end
+
+local function check_shape(v, shape, dtype)
+  if shape and not shapes.compatible(v.shape, shapes.of(shape)) then
+    core.error("invalid_argument", ("variable \"%s\" has shape %s (made at "
+      .. "%s), asked for %s"):format(v.name, shapes.text(v.shape), v.origin,
+      shapes.text(shapes.of(shape))))
+  end
+  if dtype and dtype ~= v.dtype then
+    core.error("invalid_argument", ("variable \"%s\" is %s (made at %s), asked "
+      .. "for %s"):format(v.name, v.dtype, v.origin, dtype))
+  end
+  return v
+end
+
+-- What makes the initial value: a function without arguments, or the value.
+local function initial_value(name, shape, dtype, initializer)
+  if type(initializer) ~= "function" then
+    if initializer ~= nil then return initializer end
+    local initializers = require "tide.initializers"
+    initializer = dtypes.is_float(dtype) and initializers.glorot_uniform()
+      or initializers.zeros()
+  end
+  if not shape then
+    core.error("invalid_argument", "variable \"" .. name .. "\" needs a shape")
+  end
+  return function() return initializer(shape, dtype) end
+end
+
+--- The variable of that name in the current variable scope.
+-- @param name
+-- @param shape list of sizes; may be nil where initializer is a value
+-- @param[opt] o dtype (float32), initializer (td.initializers.*, a value or a
+-- graph tensor), trainable
+function variable_scope.get_variable(name, shape, o)
+  args.expect(name, "string", "get_variable: the name")
+  o = args.check(args.options(o, "get_variable"),
+                 {"dtype", "initializer", "trainable", "collections"},
+                 "get_variable")
+  local record = here()
+  local full = record.name == "" and name or record.name .. "/" .. name
+  local found = graph.state().variables[full]
+  if found and record.reuse then return check_shape(found, shape, o.dtype) end
+  if found then
+    core.error("already_exists", ("variable \"%s\" exists already, made at %s; "
+      .. "to share it set reuse = true in variable_scope"):format(full,
+      found.origin))
+  end
+  if record.reuse == true then
+    core.error("not_found", ("there is no variable \"%s\" to reuse; make it "
+      .. "first in a scope without reuse"):format(full))
+  end
+  local dtype = o.dtype or record.dtype or "float32"
+  local initializer = o.initializer
+  if initializer == nil then initializer = record.initializer end
+  local trainable = o.trainable
+  if trainable == nil then trainable = record.trainable end
+  local v = variables.make(initial_value(full, shape, dtype, initializer), full,
+    {shape = shape, dtype = args.is_tensor(initializer) and o.dtype or dtype,
+     trainable = trainable, collections = o.collections})
+  graph.state().variables[full] = v
+  return v
+end
+
+return variable_scope
