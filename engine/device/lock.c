@@ -83,6 +83,14 @@ static td_lock_waiter *grant(td_lock *l) {
   return granted;
 }
 
+/* Was `w` granted too? Its owner, who is here, goes on by itself. */
+static bool take_out(td_lock_waiter **granted, td_lock_waiter *w) {
+  while (*granted && *granted != w) granted = &(*granted)->next;
+  if (!*granted) return false;
+  *granted = w->next;
+  return true;
+}
+
 static void run(td_lock_waiter *granted) {
   for (td_lock_waiter *w = granted, *next; w; w = next) {
     next = w->next;
@@ -111,9 +119,9 @@ bool td_lock_acquire(td_lock *l, bool exclusive, td_lock_waiter *w) {
   append(l, w);
   td_lock_waiter *granted = grant(l); /* it may have become free meanwhile */
   leave(l);
-  if (granted == w) return true; /* it was alone: the others waited for more */
+  bool held = take_out(&granted, w);
   run(granted);
-  return false;
+  return held;
 }
 
 void td_lock_release(td_lock *l, bool exclusive) {
