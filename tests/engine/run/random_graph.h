@@ -324,7 +324,7 @@ static inline td_node *draw_state(drawn *d, context *c, context *root) {
     td_build_control(&b, two);
     d->last[i] = finish(d, c, &b, false).node;
   } else if (draw(d, 2))
-    d->last[i] = state_op(d, c, draw(d, 2) ? "AssignAddVariableOp"
+    d->last[i] = state_op(d, c, draw(d, 3) == 0 ? "AssignAddVariableOp"
                                            : "AssignSubVariableOp",
                           handle, &by, d->last[i]);
   else
