@@ -9,33 +9,40 @@
 
 #include "kernels/cpu.h"
 #include "kernels/element.h"
+#include "kernels/tile.h"
 #include "kernels/vec.h"
 
 enum {
-  STRIP = 256, /* columns searched at once */
-  RUN = 1024,  /* elements of a run searched at once */
+  STRIP = 512,   /* columns searched at once */
+  RUN = 1024,    /* elements of a run searched at once */
+  FAR = 1 << 30, /* rows between which an index is kept in 32 bits */
 };
 
 /* ---- loops ---------------------------------------------------------------
  *
- * A strip: best[i] and at[i] take in row `row`, x[0 .. width), where it is
- * better. A run: *best and *at take in n elements whose first is `row`; the
- * best of them is found first, then where it stands. */
-typedef void (*strip_loop)(void *best, int64_t *at, const void *x,
-                           int64_t width, int64_t row);
+ * A strip: best[i] and at[i] take in n rows, x[i], x[i + stride], ..., the
+ * first being row `row`; a mask keeps the compiler from branching. A run: *best
+ * and *at take in n elements whose first is `row`; the best of them is found
+ * first, then where it stands. */
+typedef void (*strip_loop)(void *best, int32_t *at, const void *x,
+                           int64_t width, int64_t stride, int64_t n,
+                           int32_t row);
 typedef void (*run_loop)(void *best, int64_t *at, const void *x, int64_t n,
                          int64_t row);
 
 #define LOOPS(kind, name, better)                                              \
-  static void name##_strip_##kind(void *best, int64_t *at, const void *from,   \
-                                  int64_t width, int64_t row) {                \
+  static void name##_strip_##kind(void *best, int32_t *at, const void *from,   \
+                                  int64_t width, int64_t stride, int64_t n,    \
+                                  int32_t row) {                               \
     td_##kind *b = best;                                                       \
     const td_##kind *x = from;                                                 \
-    TD_VEC_LOOP                                                                \
-    for (int64_t i = 0; i < width; i++) {                                      \
-      bool wins = x[i] better b[i];                                            \
-      b[i] = wins ? x[i] : b[i];                                               \
-      at[i] = wins ? row : at[i];                                              \
+    for (int64_t k = 0; k < n; k++, x += stride, row++) {                      \
+      TD_VEC_LOOP                                                              \
+      for (int64_t i = 0; i < width; i++) {                                    \
+        int32_t wins = -(int32_t)(x[i] better b[i]);                           \
+        b[i] = x[i] better b[i] ? x[i] : b[i];                                 \
+        at[i] = (row & wins) | (at[i] & ~wins);                                \
+      }                                                                        \
     }                                                                          \
   }                                                                            \
   static void name##_run_##kind(void *best, int64_t *at, const void *from,     \
@@ -90,10 +97,8 @@ typedef struct job {
     }                                                                          \
     break;
 
-static void start(const job *j, void *best, int64_t *at, const void *x,
-                  int64_t width) {
+static void start(const job *j, void *best, const void *x, int64_t width) {
   double worst = j->least ? INFINITY : -INFINITY;
-  memset(at, 0, (size_t)width * sizeof *at);
   switch ((int)j->run_dtype) {
     EACH_FLOATS(START)
   default:
@@ -127,9 +132,9 @@ static void store(const job *j, int64_t at, const int64_t *index, int64_t n) {
 static void search_run(const job *j, int64_t outer) {
   float block[RUN];
   _Alignas(8) char best[8];
-  int64_t at;
+  int64_t at = 0;
   const char *x = j->x + (size_t)(outer * j->n) * j->size;
-  start(j, best, &at, load(j, x, 1, block), 1);
+  start(j, best, load(j, x, 1, block), 1);
   for (int64_t row = 0; row < j->n; row += RUN) {
     int64_t n = j->n - row < RUN ? j->n - row : RUN;
     j->loop.run(best, &at, load(j, x + (size_t)row * j->size, n, block), n,
@@ -138,18 +143,58 @@ static void search_run(const job *j, int64_t outer) {
   store(j, outer, &at, 1);
 }
 
+/* Halves are converted row by row. */
+static void take_rows(const job *j, void *best, int32_t *at, const char *x,
+                      int64_t width, int64_t n) {
+  float block[STRIP];
+  if (!td_is_half(j->dtype)) {
+    j->loop.strip(best, at, x, width, j->inner, n, 0);
+    return;
+  }
+  for (int64_t k = 0; k < n; k++, x += (size_t)j->inner * j->size)
+    j->loop.strip(best, at, load(j, x, width, block), width, width, 1,
+                  (int32_t)k);
+}
+
 static void search_strip(const job *j, int64_t outer, int64_t column) {
   float block[STRIP];
-  _Alignas(8) char best[STRIP * 8];
-  int64_t at[STRIP];
+  _Alignas(64) char best[STRIP * 8];
+  int64_t index[STRIP] = {0};
   int64_t width = j->inner - column < STRIP ? j->inner - column : STRIP;
   const char *x = j->x + (size_t)(outer * j->n * j->inner + column) * j->size;
-  start(j, best, at, load(j, x, width, block), width);
-  for (int64_t row = 0; row < j->n; row++) {
-    j->loop.strip(best, at, load(j, x, width, block), width, row);
-    x += (size_t)j->inner * j->size;
+  start(j, best, load(j, x, width, block), width);
+  for (int64_t row = 0; row < j->n; row += FAR) {
+    int32_t at[STRIP];
+    int64_t n = j->n - row < FAR ? j->n - row : FAR;
+    memset(at, 0xff, sizeof at); /* -1: none better */
+    take_rows(j, best, at, x, width, n);
+    for (int64_t i = 0; i < width; i++)
+      if (at[i] >= 0) index[i] = row + at[i];
+    x += (size_t)(n * j->inner) * j->size;
   }
-  store(j, outer * j->inner + column, at, width);
+  store(j, outer * j->inner + column, index, width);
+}
+
+/* `n` short runs, turned into columns. */
+static void search_tile(const job *j, int64_t outer, int64_t n) {
+  _Alignas(64) char tile[TD_TILE_RUNS * TD_TILE_LONGEST * 8];
+  _Alignas(64) char best[TD_TILE_RUNS * 8];
+  int32_t at[TD_TILE_RUNS] = {0};
+  int64_t index[TD_TILE_RUNS];
+  const char *x = j->x + (size_t)(outer * j->n) * j->size;
+  if (td_is_half(j->dtype))
+    td_tile_turn_half(j->dtype, x, n, j->n, (float *)tile);
+  else
+    td_tile_turn(x, n, j->n, j->size, tile);
+  start(j, best, tile, n);
+  j->loop.strip(best, at, tile, n, n, j->n, 0);
+  for (int64_t i = 0; i < n; i++) index[i] = at[i];
+  store(j, outer, index, n);
+}
+
+static void tiles(void *arg, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; i += TD_TILE_RUNS)
+    search_tile(arg, i, end - i < TD_TILE_RUNS ? end - i : TD_TILE_RUNS);
 }
 
 static void runs(void *arg, int64_t begin, int64_t end) {
@@ -192,6 +237,14 @@ static td_status *check_size(const td_shape *s, int axis, td_dtype t) {
   return NULL;
 }
 
+static void search_all(td_kernel_ctx *c, job *j, int64_t outer) {
+  int64_t across = (j->inner + STRIP - 1) / STRIP;
+  int64_t width = j->inner < STRIP ? j->inner : STRIP;
+  void (*items)(void *, int64_t, int64_t) = strips;
+  if (j->inner == 1) items = j->n <= TD_TILE_LONGEST ? tiles : runs;
+  td_for(c, outer * across, td_grain_of(j->n * width), items, j);
+}
+
 static td_status *run(td_kernel_ctx *c, bool least) {
   const td_tensor *x = td_in(c, 0);
   int axis;
@@ -218,10 +271,7 @@ static td_status *run(td_kernel_ctx *c, bool least) {
                 : j.dtype == TD_BOOL ? TD_UINT8
                                      : j.dtype;
   j.loop = (least ? min_loops : max_loops)[j.run_dtype];
-  int64_t across = (j.inner + STRIP - 1) / STRIP;
-  int64_t width = j.inner < STRIP ? j.inner : STRIP;
-  td_for(c, outer * across, td_grain_of(j.n * width),
-         j.inner == 1 ? runs : strips, &j);
+  search_all(c, &j, outer);
   return NULL;
 }
 

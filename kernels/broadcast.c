@@ -115,11 +115,18 @@ static void cursor_set(const td_broadcast *b, int64_t i, cursor *c) {
   }
 }
 
-/* Moves `n` elements on along the innermost axis, which n does not pass. */
-static void cursor_move(const td_broadcast *b, int64_t n, cursor *c) {
+/* Moves on over `rows` runs of n elements: several only when they are whole and
+ * stay within the axis next to the innermost. */
+static void cursor_move(const td_broadcast *b, int64_t n, int64_t rows,
+                        cursor *c) {
   int axis = b->rank - 1;
   c->index[axis] += n;
   for (int k = 0; k < b->n; k++) c->at[k] += n * b->step[k][axis];
+  if (rows > 1) {
+    c->index[axis - 1] += rows - 1;
+    for (int k = 0; k < b->n; k++)
+      c->at[k] += (rows - 1) * b->step[k][axis - 1];
+  }
   for (; axis > 0 && c->index[axis] == b->size[axis]; axis--) {
     c->index[axis] = 0;
     c->index[axis - 1]++;
@@ -133,6 +140,11 @@ static inline void spread(const char *from, char *to, int64_t n, size_t size) {
   char one[WIDEST];
   memcpy(one, from, size);
   for (int64_t i = 0; i < n; i++) memcpy(to + (size_t)i * size, one, size);
+}
+
+static inline void copy(const char *from, char *to, int64_t n, size_t size) {
+  for (int64_t i = 0; i < n; i++)
+    memcpy(to + (size_t)i * size, from + (size_t)i * size, size);
 }
 
 static void spread_any(const char *from, char *to, int64_t n, size_t size) {
@@ -197,29 +209,34 @@ static void walk_runs(const walk *w, int64_t begin, int64_t end) {
     int64_t n = run - c.index[b->rank - 1];
     if (n > end - begin) n = end - begin;
     run_call(w, &c, begin, n);
-    cursor_move(b, n, &c);
+    cursor_move(b, n, 1, &c);
     begin += n;
   }
 }
 
 /* Fills `to` with operand k for n results from *c on; a copy of the cursor is
- * moved, since the operands of a block are gathered one after the other. */
+ * moved, since the operands of a block are gathered one after the other. Runs
+ * along the axis next to the innermost are walked here, not by the cursor. */
 static inline void gather(const td_broadcast *b, int k, cursor c,
                           const char *from, char *to, int64_t n, size_t size) {
   int last = b->rank - 1;
+  int64_t run = b->size[last], next = b->step[k][last - 1];
   bool repeats = b->step[k][last] == 0;
   while (n > 0) {
-    int64_t run = b->size[last] - c.index[last];
-    if (run > n) run = n;
-    const char *p = from + (size_t)c.at[k] * size;
-    if (repeats)
-      spread(p, to, run, size);
-    else
-      for (int64_t i = 0; i < run; i++)
-        memcpy(to + (size_t)i * size, p + (size_t)i * size, size);
-    cursor_move(b, run, &c);
-    to += (size_t)run * size;
-    n -= run;
+    int64_t rows = b->size[last - 1] - c.index[last - 1];
+    int64_t len = run - c.index[last] < n ? run - c.index[last] : n;
+    if (len < run || n < run) rows = 1; /* the ends of the block */
+    if (rows > n / len) rows = n / len;
+    for (int64_t r = 0; r < rows; r++) {
+      const char *p = from + (size_t)(c.at[k] + r * next) * size;
+      if (repeats)
+        spread(p, to, len, size);
+      else
+        copy(p, to, len, size);
+      to += (size_t)len * size;
+    }
+    n -= rows * len;
+    cursor_move(b, len, rows, &c);
   }
 }
 
@@ -245,16 +262,30 @@ static void gather_any(const walk *w, int k, const cursor *c, int64_t n) {
   }
 }
 
+/* An operand that only the innermost axis moves looks the same in every block
+ * of whole runs: it is gathered once. */
+static bool same_each_run(const td_broadcast *b, int k) {
+  for (int axis = 0; axis < b->rank - 1; axis++)
+    if (b->step[k][axis]) return false;
+  return true;
+}
+
+/* Up to the end of a run at first, then blocks of whole runs. */
 static void walk_blocks(const walk *w, int64_t begin, int64_t end) {
   const td_broadcast *b = w->b;
+  int64_t run = b->size[b->rank - 1], most = BLOCK / run * run;
+  int64_t staged[TD_BROADCAST_MAX] = {0}; /* elements of the stage to reuse */
   while (begin < end) {
-    int64_t n = end - begin < BLOCK ? end - begin : BLOCK;
+    int64_t n = begin % run ? run - begin % run : most;
+    if (n > end - begin) n = end - begin;
     const void *p[TD_BROADCAST_MAX];
     cursor c;
     cursor_set(b, begin, &c);
     for (int k = 0; k < b->n; k++) {
       p[k] = b->dense[k] ? (const void *)element(w, k, begin) : w->stage[k];
-      if (!b->dense[k]) gather_any(w, k, &c, n);
+      if (b->dense[k] || staged[k] >= n) continue;
+      gather_any(w, k, &c, n);
+      if (begin % run == 0 && same_each_run(b, k)) staged[k] = n;
     }
     w->fn(w->arg, n, p, begin);
     begin += n;

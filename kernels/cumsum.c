@@ -10,7 +10,7 @@
 #include "kernels/element.h"
 #include "kernels/vec.h"
 
-enum { STRIP = 256 }; /* columns at once */
+enum { STRIP = 1024 }; /* columns at once */
 
 /* ---- loops --------------------------------------------------------------- */
 

@@ -29,7 +29,16 @@ typedef struct td_half_table {
 } td_half_table;
 
 const td_half_table *td_half_table_of(td_dtype t, td_isa isa);
-extern const td_half_table td_half_avx2; /* float16 */
+extern const td_half_table td_half_avx2[2]; /* float16, bfloat16 */
+
+static inline void td_half_load_bfloat16(int64_t n, const uint16_t *from,
+                                         float *to) {
+  for (int64_t i = 0; i < n; i++) to[i] = td_bfloat16_to_float(from[i]);
+}
+static inline void td_half_store_bfloat16(int64_t n, const float *from,
+                                          uint16_t *to) {
+  for (int64_t i = 0; i < n; i++) to[i] = td_float_to_bfloat16(from[i]);
+}
 
 TD_END
 #endif

@@ -216,6 +216,13 @@ static inline double td_num_softplus_f64(double x) {
   return (x > 0 || x != x ? x : 0) + log1p(exp(-fabs(x)));
 }
 
+static inline td_c128 td_num_complex(double x, double y) {
+  union {
+    double part[2];
+    td_c128 z;
+  } v = {{x, y}};
+  return v.z;
+}
 static inline td_c128 td_num_sigmoid_c128(td_c128 z) {
   return 1 / (1 + cexp(-z));
 }
@@ -223,11 +230,11 @@ static inline td_c128 td_num_sigmoid_c128(td_c128 z) {
 static inline td_c128 td_num_log1p_c128(td_c128 z) {
   double x = creal(z), y = cimag(z);
   if (!(fabs(x) + fabs(y) < 0x1p100)) return clog(1 + z);
-  return CMPLX(0.5 * log1p(x * (2 + x) + y * y), atan2(y, 1 + x));
+  return td_num_complex(0.5 * log1p(x * (2 + x) + y * y), atan2(y, 1 + x));
 }
 static inline td_c128 td_num_expm1_c128(td_c128 z) {
   double x = creal(z), y = cimag(z), half = sin(y / 2);
-  return CMPLX(expm1(x) * cos(y) - 2 * half * half, exp(x) * sin(y));
+  return td_num_complex(expm1(x) * cos(y) - 2 * half * half, exp(x) * sin(y));
 }
 static inline td_c128 td_num_sign_c128(td_c128 z) {
   return z == 0 ? 0 : z / cabs(z);

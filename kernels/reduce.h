@@ -46,14 +46,19 @@ enum {
   TD_REDUCE_LOOPS
 };
 
-/* acc[i] takes in x[i], x[i + stride], ... of n rows, for i < width. Rows are
- * taken four at a time, joined two by two: the same on every processor. */
-typedef void (*td_reduce_loop)(void *acc, const void *x, int64_t n,
-                               int64_t width, int64_t stride);
+typedef struct td_reduce_loop {
+  /* acc[i] takes in x[i], x[i + stride], ... of n rows, for i < width. Rows are
+   * taken four at a time, joined two by two: the same on every processor. */
+  void (*take)(void *acc, const void *x, int64_t n, int64_t width,
+               int64_t stride);
+  /* Folds `lanes` rows of `width`, a power of 2, into the first, by halves. */
+  void (*halve)(void *acc, int64_t lanes, int64_t width);
+} td_reduce_loop;
 typedef td_reduce_loop td_reduce_table[TD_REDUCE_LOOPS][TD_DTYPES];
 
 extern const td_reduce_table td_reduce_scalar, td_reduce_avx2, td_reduce_avx512;
 
+/* `take` is NULL when there is none. */
 td_reduce_loop td_reduce_find(int loop, td_dtype t, td_isa isa);
 
 /* ---- running ------------------------------------------------------------- */

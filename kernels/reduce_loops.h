@@ -49,6 +49,14 @@ enum { LANES = 64 }; /* the width that is known when compiling */
       name##_body_##kind(acc, x, n, LANES, stride);                            \
     else                                                                       \
       name##_body_##kind(acc, x, n, width, stride);                            \
+  }                                                                            \
+  static void name##_halve_##kind(void *to, int64_t lanes, int64_t width) {    \
+    td_##acc_kind *acc = to;                                                   \
+    for (int64_t half = lanes / 2 * width; half >= width; half /= 2) {         \
+      TD_VEC_LOOP                                                              \
+      for (int64_t i = 0; i < half; i++)                                       \
+        acc[i] = (td_##acc_kind)JOIN_##join(acc[i], acc[i + half]);            \
+    }                                                                          \
   }
 #define SAME(kind, name, load, join) LOOP(kind, name, kind, load, join)
 #define TOTAL(kind, name) LOOP(kind, name, i64, SAME, SUM)
@@ -60,12 +68,16 @@ EACH_REALS(SAME, Min, SAME, MIN)
 EACH_FLOATS(SAME, Squares, SQUARE, SUM)
 EACH_INTS(TOTAL, Total)
 
-#define ENTRY(kind, name, loop) [loop][TD_KIND_##kind] = name##_##kind,
+/* clang-format off */
+#define ENTRY(kind, name, loop) \
+  [loop][TD_KIND_##kind] = {name##_##kind, name##_halve_##kind},
 const td_reduce_table REDUCE_TABLE = {
-    EACH_NUMBERS(ENTRY, Sum, TD_REDUCE_SUM)
-        EACH_NUMBERS(ENTRY, Prod, TD_REDUCE_PROD)
-            EACH_REALS(ENTRY, Max, TD_REDUCE_MAX)
-                EACH_REALS(ENTRY, Min, TD_REDUCE_MIN)
-                    EACH_FLOATS(ENTRY, Squares, TD_REDUCE_SQUARES)
-                        EACH_INTS(ENTRY, Total, TD_REDUCE_TOTAL)};
+  EACH_NUMBERS(ENTRY, Sum, TD_REDUCE_SUM)
+  EACH_NUMBERS(ENTRY, Prod, TD_REDUCE_PROD)
+  EACH_REALS(ENTRY, Max, TD_REDUCE_MAX)
+  EACH_REALS(ENTRY, Min, TD_REDUCE_MIN)
+  EACH_FLOATS(ENTRY, Squares, TD_REDUCE_SQUARES)
+  EACH_INTS(ENTRY, Total, TD_REDUCE_TOTAL)
+};
+/* clang-format on */
 #undef ENTRY

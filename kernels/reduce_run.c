@@ -15,6 +15,7 @@
 
 #include "kernels/element.h"
 #include "kernels/reduce.h"
+#include "kernels/tile.h"
 
 enum {
   LANES = 64,      /* columns that narrow rows are widened to */
@@ -26,10 +27,10 @@ enum {
 };
 
 td_reduce_loop td_reduce_find(int loop, td_dtype t, td_isa isa) {
-  td_reduce_loop found = NULL;
+  td_reduce_loop found = {NULL, NULL};
   if (isa >= TD_AVX512) found = td_reduce_avx512[loop][t];
-  if (!found && isa >= TD_AVX2) found = td_reduce_avx2[loop][t];
-  return found ? found : td_reduce_scalar[loop][t];
+  if (!found.take && isa >= TD_AVX2) found = td_reduce_avx2[loop][t];
+  return found.take ? found : td_reduce_scalar[loop][t];
 }
 
 typedef struct job {
@@ -38,7 +39,7 @@ typedef struct job {
   td_dtype dtype; /* of x */
   td_dtype acc_dtype;
   size_t size, acc_size;
-  td_reduce_loop take; /* x, or floats of a half, into accumulators */
+  td_reduce_loop in;   /* x, or floats of a half, into accumulators */
   td_reduce_loop join; /* accumulators into accumulators */
   const char *x;
   char *acc;     /* [groups][slices][width] */
@@ -114,7 +115,8 @@ typedef struct fold {
 } fold;
 
 static void fold_next(fold *f) {
-  if (f->now == f->more) f->j->join(f->total, f->more, 1, f->width, f->width);
+  if (f->now == f->more)
+    f->j->join.take(f->total, f->more, 1, f->width, f->width);
   f->now = f->more;
   f->taken = 0;
   clear(f->j, f->width, f->more);
@@ -127,7 +129,7 @@ static void take_half(const job *j, void *acc, const char *x, int64_t n,
   for (int64_t r = 0; r < n; r += most) {
     int64_t m = n - r < most ? n - r : most;
     td_half_load(j->dtype, m * width, x, block);
-    j->take(acc, block, m, width, width);
+    j->in.take(acc, block, m, width, width);
     x += (size_t)(m * stride) * j->size;
   }
 }
@@ -142,7 +144,7 @@ static void take(fold *f, const char *x, int64_t n, int64_t width,
     if (td_is_half(j->dtype))
       take_half(j, f->now, x, m, width, stride);
     else
-      j->take(f->now, x, m, width, stride);
+      j->in.take(f->now, x, m, width, stride);
     x += (size_t)(m * stride) * j->size;
     f->taken += m;
     n -= m;
@@ -166,6 +168,7 @@ static void take_lines(fold *f, const char *x, int64_t n, int64_t width) {
 
 static int64_t offset(int64_t i, int n, const int64_t *size,
                       const int64_t *step) {
+  if (n == 1) return i * step[0];
   int64_t at = 0;
   for (int k = 0; k < n && i; k++) {
     at += i % size[k] * step[k];
@@ -186,29 +189,59 @@ static void fold_lines(const job *j, int64_t g, int64_t from, int64_t to,
   clear(j, f.width, f.total);
   int64_t base = offset(g, p->n_kept, p->kept_size, p->kept_step) + column;
   while (from < to) {
-    int64_t block = from / p->rows, row = from % p->rows;
+    int64_t block = p->blocks > 1 ? from / p->rows : 0;
+    int64_t row = from - block * p->rows;
     int64_t n = p->rows - row < to - from ? p->rows - row : to - from;
     int64_t at = offset(block, p->n_folded, p->folded_size, p->folded_step);
     at += base + row * p->width;
     take_lines(&f, j->x + (size_t)at * j->size, n, width);
     from += n;
   }
-  if (f.now == f.more) j->join(f.total, f.more, 1, f.width, f.width);
-  for (int64_t half = f.width / 2; half >= width; half /= 2)
-    j->join(f.total, f.total + (size_t)half * j->acc_size, 1, half, half);
+  if (f.now == f.more) j->join.take(f.total, f.more, 1, f.width, f.width);
+  if (j->lanes > 1) j->join.halve(f.total, j->lanes, width);
   memcpy(out, f.total, (size_t)width * j->acc_size);
 }
 
 static void items(void *arg, int64_t begin, int64_t end) {
   const job *j = arg;
   for (int64_t i = begin; i < end; i++) {
-    int64_t strip = i % j->strips, row = i / j->strips;
-    int64_t slice = row % j->slices, column = strip * j->strip;
-    int64_t from = slice * j->slice_lines, to = from + j->slice_lines;
-    int64_t width = j->plan->width - column;
+    int64_t row = j->strips > 1 ? i / j->strips : i;
+    int64_t group = j->slices > 1 ? row / j->slices : row;
+    int64_t column = (i - row * j->strips) * j->strip;
+    int64_t from = (row - group * j->slices) * j->slice_lines;
+    int64_t to = from + j->slice_lines, width = j->plan->width - column;
     size_t at = (size_t)(row * j->plan->width + column) * j->acc_size;
-    fold_lines(j, row / j->slices, from, to < j->lines ? to : j->lines, column,
+    fold_lines(j, group, from, to < j->lines ? to : j->lines, column,
                width < j->strip ? width : j->strip, j->acc + at);
+  }
+}
+
+/* ---- short runs ----------------------------------------------------------
+ *
+ * Many short runs in one piece of memory are turned into columns, a tile at a
+ * time. */
+
+static bool runs_are_short(const job *j) {
+  const td_reduce_plan *p = j->plan;
+  return p->width == 1 && p->blocks == 1 && p->rows > 0 && p->groups > 1 &&
+         p->rows <= TD_TILE_LONGEST && p->n_kept == 1 &&
+         p->kept_step[0] == p->rows;
+}
+
+static void tiles(void *arg, int64_t begin, int64_t end) {
+  const job *j = arg;
+  _Alignas(64) char tile[TD_TILE_RUNS * TD_TILE_LONGEST * WIDEST];
+  int64_t rows = j->plan->rows;
+  for (int64_t g = begin; g < end; g += TD_TILE_RUNS) {
+    int64_t n = end - g < TD_TILE_RUNS ? end - g : TD_TILE_RUNS;
+    const char *x = j->x + (size_t)(g * rows) * j->size;
+    char *acc = j->acc + (size_t)g * j->acc_size;
+    if (td_is_half(j->dtype))
+      td_tile_turn_half(j->dtype, x, n, rows, (float *)tile);
+    else
+      td_tile_turn(x, n, rows, j->size, tile);
+    clear(j, n, acc);
+    j->in.take(acc, tile, rows, n, n);
   }
 }
 
@@ -240,6 +273,11 @@ static void cut(job *j, bool may_slice) {
 }
 
 static void run_items(td_kernel_ctx *c, job *j) {
+  if (runs_are_short(j)) {
+    int64_t grain = td_grain_of(j->plan->rows);
+    td_for(c, j->plan->groups, grain, tiles, j);
+    return;
+  }
   int64_t each = j->slice_lines * j->strip;
   td_for(c, j->plan->groups * j->slices * j->strips, td_grain_of(each), items,
          j);
@@ -259,7 +297,7 @@ static void join_slices(td_kernel_ctx *c, const job *sliced, char *acc) {
   j.plan = &plan;
   j.dtype = j.acc_dtype;
   j.size = j.acc_size;
-  j.take = j.join;
+  j.in = j.join;
   j.x = sliced->acc;
   j.acc = acc;
   cut(&j, false);
@@ -351,7 +389,7 @@ static void init(job *j, int loop, td_dtype t, const void *x,
   j->acc_size = td_dtype_size(j->acc_dtype);
   bool adds = loop == TD_REDUCE_SQUARES || loop == TD_REDUCE_TOTAL;
   bool direct = loop == TD_REDUCE_TOTAL;
-  j->take = td_reduce_find(loop, direct ? t : j->acc_dtype, isa);
+  j->in = td_reduce_find(loop, direct ? t : j->acc_dtype, isa);
   j->join = td_reduce_find(adds ? TD_REDUCE_SUM : loop, j->acc_dtype, isa);
 }
 

@@ -1,13 +1,12 @@
 /* vec.h - float functions that the compiler can run on many lanes at once.
  *
  * Each is a straight line of float operations and selects: no branch, no call,
- * no table. A loop around one becomes SSE2, AVX2 or AVX-512 by
- * the flags of the file it stands in, and since every lane does the same
- * correctly rounded operations, all of them (and the tails of a loop) give the
- * same bits. Errors against the true value, in units in the last place, are
- * bounded by tests/kernels/unary.c; polynomials are minimax fits made for these
- * intervals. Results below the normal range are right when denormals are on,
- * and 0 in kernels, which run with denormals off.
+ * no table. A loop around one becomes SSE2, AVX2 or AVX-512 by the flags of the
+ * file it stands in, and since every lane does the same correctly rounded
+ * operations, all of them (and the tails of a loop) give the same bits. Errors,
+ * in units in the last place, are bounded by tests/kernels/unary.c; polynomials
+ * are minimax fits made for these intervals. Results below the normal range are
+ * right when denormals are on, and 0 in kernels, which run with denormals off.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_VEC_H
@@ -18,8 +17,10 @@
 #include "engine/base/base.h"
 
 /* Iterations do not depend on each other, even where a result overwrites its
- * own operand. */
+ * own operand. A loop that cannot become vectors (a call to libm) is no fault.
+ */
 #ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
 #define TD_VEC_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define TD_VEC_LOOP _Pragma("GCC ivdep")

@@ -153,8 +153,8 @@ static void compare(int loop, td_dtype t, td_isa isa) {
   }
   memset(a, 0, sizeof a);
   memset(b, 0, sizeof b);
-  td_reduce_find(loop, t, TD_SCALAR)(a, x, n, width, stride);
-  td_reduce_find(loop, t, isa)(b, x, n, width, stride);
+  td_reduce_find(loop, t, TD_SCALAR).take(a, x, n, width, stride);
+  td_reduce_find(loop, t, isa).take(b, x, n, width, stride);
   for (int64_t i = 0; i < width; i++) {
     if (t == TD_FLOAT32 && isnan(((float *)a)[i])) {
       assert_true(isnan(((float *)b)[i]));
@@ -174,7 +174,7 @@ static void test_agreement(void **state) {
   for (int isa = TD_AVX2; isa <= (int)td_cpu_best(); isa++)
     for (int loop = 0; loop < TD_REDUCE_LOOPS; loop++)
       for (size_t t = 0; t < TD_COUNT(types); t++)
-        for (int i = 0; td_reduce_scalar[loop][types[t]] && i < 50; i++)
+        for (int i = 0; td_reduce_scalar[loop][types[t]].take && i < 50; i++)
           compare(loop, types[t], (td_isa)isa);
 }
 
