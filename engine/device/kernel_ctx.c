@@ -46,8 +46,8 @@ td_status *td_temp(td_kernel_ctx *c, td_dtype dtype, const td_shape *shape,
 static bool may_reuse(const td_kernel_ctx *c, int i, int in, int64_t count) {
   const td_kernel *k = c->kernel;
   const td_tensor *t = &c->in[in];
-  bool sole = td_buffer_sole(t->buffer) ||
-              (TD_PLANT(5) && !t->buffer->readonly);
+  bool sole =
+      td_buffer_sole(t->buffer) || (TD_PLANT(5) && !t->buffer->readonly);
   if (!sole || !td_dtype_is_plain(t->dtype)) return false;
   size_t size = td_dtype_size(t->dtype);
   return size == td_dtype_size(k->node->out[i].dtype) &&
