@@ -93,6 +93,12 @@ void td_lua_check_step(lua_State *L, td_status *s) {
   td_lua_check(L, s);
 }
 
+/* The message alone; the library replaces it by the whole story. */
+static int error_tostring(lua_State *L) {
+  lua_getfield(L, 1, "message");
+  return 1;
+}
+
 /* core.error(code, message [, op]): raises an error object from Lua code. */
 static int core_error(lua_State *L) {
   static const char *const names[] = {
@@ -288,13 +294,15 @@ __attribute__((visibility("default"))) int luaopen_tide(lua_State *L);
 int luaopen_tide(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
   if (!st) st = make_state(L);
+  luaL_newmetatable(L, TD_LUA_ERROR);
+  lua_pushcfunction(L, error_tostring);
+  lua_setfield(L, -2, "__tostring");
+  lua_pop(L, 1);
   td_lua_check(L, td_cpu_check());
   td_lua_check(L, td_op_check());
   if (!st->runtime) td_lua_check(L, td_runtime_new(NULL, &st->runtime));
   lua_newtable(L);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &methods_key);
-  luaL_newmetatable(L, TD_LUA_ERROR);
-  lua_pop(L, 1);
   open_core(L);
   preload(L);
   for (const struct td_lua_file *f = td_lua_library; f->name; f++)
