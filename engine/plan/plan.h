@@ -1,10 +1,10 @@
 /* plan.h - from a graph, feeds and fetches to one graph per device.
  *
- * Passes, in order: prune, fold, cse, gate (readers of a variable before its
- * update), place, partition, schedule. Each works on a copy that the plan owns
- * and can be switched off by name where the result does not need it (prune,
- * place and partition always run). With TIDE_DUMP=dir every pass writes the
- * graph after it and what it changed and why.
+ * The whole graph is placed, as it grows. Then, in order: prune, fold, cse,
+ * gate (readers of a variable before its update), schedule, partition. Each
+ * works on a copy that the plan owns and can be switched off by name where the
+ * result does not need it (prune and partition always run). With TIDE_DUMP=dir
+ * every pass writes the graph after it and what it changed and why.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_PLAN_H
@@ -41,10 +41,11 @@ td_status *td_placer_new(const td_placer_options *o, td_placer **out)
     TD_MUST_USE;
 void td_placer_free(td_placer *p);
 /* Places the nodes added since last time; sets node->placed in `g` itself (the
- * caller holds its lock). Errors name node, wish, and devices; nodes placed
- * before stay. */
+ * caller holds its lock). The error is that of the first new node that cannot
+ * be placed (-1) and names node, wish, and devices; the others are placed. */
 td_status *td_placer_extend(td_placer *p, td_graph *g) TD_MUST_USE;
-/* "MatMul (y) -> CPU:0: colocated with W" a line for every node. */
+/* "MatMul (y) -> CPU:0: colocated with W" a line for every node. The caller
+ * holds the lock of `g`. */
 void td_placer_explain(const td_placer *p, const td_graph *g, td_str *out);
 
 /* ---- a plan ---- */
@@ -69,7 +70,8 @@ typedef struct td_plan_request {
 } td_plan_request;
 
 typedef struct td_part {
-  td_graph *graph;   /* with _Arg, _Retval, _Send, _Recv; nodes in order */
+  td_graph *graph;   /* with _Arg, _Retval, _Send, _Recv; inputs come first,
+                        then the urgent; node->order is the id */
   td_device *device; /* retained */
 } td_part;
 
@@ -83,13 +85,17 @@ typedef struct td_plan {
 } td_plan;
 
 /* Errors: a fetch that needs a placeholder which is not fed (names the fetch
- * and the shortest path), an edge of another graph, a fetch of a fed edge is
- * the feed itself (allowed). */
+ * and the shortest path), an edge of another graph or inside a loop, a needed
+ * node that cannot be placed or a needed loop that is none; mistakes elsewhere
+ * in the graph do not matter. A fetch of a fed edge is the feed itself. A
+ * signature that needs nothing has no parts. */
 td_status *td_plan_new(const td_plan_request *r, td_plan **out) TD_MUST_USE;
 void td_plan_free(td_plan *p);
 
-/* Attributes the partition puts on _Send/_Recv beyond TensorFlow's:
- * _edge (int). */
+/* Attributes the partition puts on _Send/_Recv beyond TensorFlow's: _edge
+ * (int); on a _Recv whose value may be dead _may_die (bool). Compiling a part
+ * needs nothing but the part: td_frames_check accepts it, as it is or read back
+ * from GraphDef bytes. */
 
 TD_END
 #endif

@@ -256,6 +256,26 @@ static void test_two_placers(void **state) {
   free_world(&v);
 }
 
+/* Parts of a device string are enough; names are full where tasks differ. */
+static void test_tasks(void **state) {
+  (void)state;
+  world w = new_world("C");
+  td_build b;
+  td_node *n;
+  OK(td_device_cpu_new("/job:ps/replica:0/task:3", 0, 0, &w.devices[1]));
+  w.n_devices = 2;
+  td_build_init(&b, w.g, "PlanSource", "a");
+  b.device = "/job:ps";
+  OK(td_build_node(&b, &n));
+  add(&w, "b", "PlanNeg", "a");
+  extend(&w);
+  assert_int_equal(n->placed, 1);
+  assert_explains(&w, "(a) -> /job:ps/replica:0/task:3/device:CPU:0: asks for "
+                      "\"/job:ps\"");
+  assert_explains(&w, "(b) -> " TASK "/device:CPU:0: the default device");
+  free_world(&w);
+}
+
 static void test_no_memory(void **state) {
   (void)state;
   world w = new_world("CC");
@@ -283,6 +303,7 @@ int main(void) {
       cmocka_unit_test(test_followers),
       cmocka_unit_test(test_incremental),
       cmocka_unit_test(test_two_placers),
+      cmocka_unit_test(test_tasks),
       cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, register_ops, NULL);

@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+#include <pthread.h>
+
 static void test_names_of_passes(void **state) {
   (void)state;
   assert_int_equal(td_pass_parse("fold"), TD_PASS_FOLD);
@@ -163,6 +165,47 @@ static void test_growing(void **state) {
   free_world(&w);
 }
 
+/* Returns the first error. */
+static void *plan_often(void *request) {
+  td_status *s = NULL;
+  for (int i = 0; i < 30 && !s; i++) {
+    td_plan *p;
+    s = td_plan_new(request, &p);
+    td_plan_free(p);
+  }
+  return s;
+}
+
+/* Two sessions plan while somebody else builds: the graph is locked only while
+ * it is read. */
+static void test_threads(void **state) {
+  (void)state;
+  world w = mixed("CC", "@c1");
+  world session[2] = {w, w};
+  asked a[2];
+  td_plan_request r[2];
+  pthread_t threads[2];
+  for (int i = 0; i < 2; i++) {
+    session[i].request.passes = TD_PASS_ALL;
+    r[i] = request(&session[i], &a[i], "x", fetches);
+  }
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, plan_often, &r[i]), 0);
+  for (int i = 0; i < 2000; i++) {
+    td_build b;
+    td_node *n;
+    td_build_init(&b, w.g, "PlanSource", NULL);
+    OK(td_build_node(&b, &n));
+  }
+  for (int i = 0; i < 2; i++) {
+    void *error;
+    pthread_join(threads[i], &error);
+    OK((td_status *)error);
+    td_placer_free(session[i].placer);
+  }
+  free_world(&w);
+}
+
 /* 100,000 nodes in one chain: no walk calls itself. */
 static void test_deep(void **state) {
   (void)state;
@@ -197,13 +240,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_names_of_passes),
-      cmocka_unit_test(test_all_passes),
-      cmocka_unit_test(test_repeats),
-      cmocka_unit_test(test_roundtrip),
-      cmocka_unit_test(test_empty),
-      cmocka_unit_test(test_growing),
-      cmocka_unit_test(test_deep),
+      cmocka_unit_test(test_names_of_passes), cmocka_unit_test(test_all_passes),
+      cmocka_unit_test(test_repeats),         cmocka_unit_test(test_roundtrip),
+      cmocka_unit_test(test_empty),           cmocka_unit_test(test_growing),
+      cmocka_unit_test(test_threads),         cmocka_unit_test(test_deep),
       cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, register_ops, NULL);
