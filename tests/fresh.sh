@@ -20,8 +20,9 @@ cleanup() {
 trap cleanup EXIT
 
 # The host's package settings: mirrors, proxies and certificates.
-mirror=$(grep -hoE 'https?://[^ ]+' /etc/apt/sources.list \
-  /etc/apt/sources.list.d/* 2>/dev/null | head -1)
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources \
+  /etc/apt/sources.list.d/*.list 2>/dev/null | grep -E '^(URIs:|deb )' |
+  grep -oE 'https?://[^ ]+' | head -1)
 debootstrap --variant=minbase --include=git,make "$suite" "$box" $mirror \
   >"$box.log" 2>&1 || { tail -20 "$box.log"; exit 1; }
 rm -rf "$box/etc/apt/sources.list" "$box/etc/apt/sources.list.d" \
