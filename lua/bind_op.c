@@ -119,7 +119,7 @@ static void add_item(lua_State *L, call *c, int at, int arg) {
   }
 }
 
-/* In the list of a Merge `false` stands for the back edge. */
+/* In the list of a Merge a last `false` stands for the back edge. */
 static bool read_open(lua_State *L, call *c, int at, int arg) {
   if (c->op->kind != TD_KIND_MERGE || !lua_isboolean(L, at)) return false;
   add_item(L, c, at, arg);
@@ -482,9 +482,10 @@ static void add_inputs(lua_State *L, call *c, const target *t) {
 
 static void give_inputs(td_build *b, const call *c, td_edge *list) {
   int k = 0;
-  if (c->op->kind == TD_KIND_MERGE) { /* an open input needs the flat form */
+  if (c->n && c->items[c->n - 1].open) { /* it needs the flat form */
     for (; k < c->n; k++) list[k] = c->items[k].edge;
     td_build_flat(b, list, k);
+    td_build_attr(b, "N", td_attr_int(k));
     return;
   }
   for (int a = 0; a < c->op->n_in; a++) {

@@ -224,6 +224,7 @@ static td_status *wrong_type(const td_call *c, int i, int attr, td_dtype want) {
     td_str_addf(&m, ": %s is %s", c->op->attr[attr].name, td_dtype_name(want));
     add_reason(c, &m, attr);
   }
+  td_str_add(&m, "; cast it first");
   return bad(c, &m);
 }
 

@@ -13,6 +13,7 @@ local slice = require "tide.slice"
 local tensor = require "tide.tensor"
 local namespace = require "tide.ops"
 
+local ops = namespace.ops
 local variables = {}
 local methods = {}
 local meta = {}
@@ -100,14 +101,25 @@ function part_meta.__tensor(self)
   return slice.take(self.variable:read(), self.key)
 end
 
+-- The rows a key names, when it names whole rows: a list of one item.
+local function rows_of(self)
+  local items = slice.parse(self.key)
+  if #items ~= 1 or items[1].kind == "new" then
+    fail("unimplemented", "only whole rows of variable \"%s\" can be assigned: "
+      .. "a slice of the first axis", self.variable.name)
+  end
+  local rows = slice.take(ops.range(self.variable:read():dim(0)), self.key)
+  return items[1].kind == "index", rows
+end
+
 --- W["0:2"]:assign(t): gives the whole value afterwards.
 function part:assign(x, o)
   o = args.read(o, {"name"}, "assign")
   local v = self.variable
-  local begin, finish, strides, masks = slice.spec(self.key)
-  masks.T = v.dtype
-  return read_after(v, core.add("ResourceStridedSliceAssign", {v.handle, begin,
-    finish, strides, operand(v, x, "assign")}, masks, o.name))
+  local one, rows = rows_of(self)
+  x = operand(v, x, "assign")
+  if one then rows, x = ops.expand_dims(rows), ops.expand_dims(x) end
+  return v:scatter_update(rows, x, o)
 end
 
 function part_meta.__index(self, key)

@@ -1,0 +1,24 @@
+-- helper.lua - what several test files say often.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+
+local helper = {}
+
+-- f(...) must raise an error whose text holds `text` (no pattern).
+function helper.raises(text, f, ...)
+  local ok, e = pcall(f, ...)
+  lu.assertFalse(ok, "no error; expected " .. text)
+  lu.assertStrContains(tostring(e), text)
+  return e
+end
+
+
+-- Equal to a table or number, within 1e-5.
+function helper.gives(want, x, what)
+  local ok, e = pcall(td.test.close, x, want, {atol = 1e-5})
+  lu.assertTrue(ok, (what and what .. ": " or "") .. tostring(e))
+end
+
+return helper
