@@ -1,88 +1,296 @@
-/* gemm.c - plain products, for every dtype; see gemm.h.
+/* gemm.c - who computes a product, and in which panels.
+ *
+ * Two tables decide, by dtype, sizes and instruction set: which way is the
+ * fastest, and how large panels are. Small products are one panel of own code,
+ * run at once: calling a library would take longer than the product. Where a
+ * library is missing or refuses, own code takes its place.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/gemm.h"
 
-#include <complex.h>
 #include <string.h>
 
+#include "kernels/blas.h"
 #include "kernels/cpu.h"
+#include "kernels/dnn.h"
+#include "kernels/gemm_tile.h"
 
-/* Rows [begin, end) of one product. */
-typedef void (*rows_fn)(const td_gemm *g, const void *a, const void *b, void *c,
-                        int64_t begin, int64_t end);
+/* ---- which way ----------------------------------------------------------- */
 
-#define SAME(x) (x)
-#define PLAIN(kind, type, conj)                                                \
-  static void rows_##kind(const td_gemm *g, const void *from_a,                \
-                          const void *from_b, void *to, int64_t begin,         \
-                          int64_t end) {                                       \
-    const type *a = from_a, *b = from_b;                                       \
-    int64_t step_a = g->trans_a ? g->lda : 1, row_a = g->trans_a ? 1 : g->lda; \
-    int64_t step_b = g->trans_b ? 1 : g->ldb, col_b = g->trans_b ? g->ldb : 1; \
-    for (int64_t i = begin; i < end; i++) {                                    \
-      type *restrict c = (type *)to + i * g->ldc;                              \
-      memset(c, 0, (size_t)g->n * sizeof *c);                                  \
-      for (int64_t p = 0; p < g->k; p++) {                                     \
-        type x = a[i * row_a + p * step_a];                                    \
-        const type *y = b + p * step_b;                                        \
-        if (g->conj_a) x = conj(x);                                            \
-        if (g->conj_b)                                                         \
-          for (int64_t j = 0; j < g->n; j++)                                   \
-            c[j] = (type)(c[j] + x * conj(y[j * col_b]));                      \
-        else if (col_b == 1)                                                   \
-          for (int64_t j = 0; j < g->n; j++) c[j] = (type)(c[j] + x * y[j]);   \
-        else                                                                   \
-          for (int64_t j = 0; j < g->n; j++)                                   \
-            c[j] = (type)(c[j] + x * y[j * col_b]);                            \
-      }                                                                        \
-    }                                                                          \
-  }
-PLAIN(f32, float, SAME)
-PLAIN(f64, double, SAME)
-PLAIN(i16, int16_t, SAME)
-PLAIN(i32, int32_t, SAME)
-PLAIN(i64, int64_t, SAME)
-PLAIN(c64, float complex, conjf)
-PLAIN(c128, double complex, conj)
+static bool has_tiles(td_dtype t) {
+  return t == TD_FLOAT32 || t == TD_FLOAT64;
+}
 
-static const rows_fn plain[TD_DTYPES] = {
-    [TD_FLOAT32] = rows_f32,    [TD_FLOAT64] = rows_f64,
-    [TD_INT16] = rows_i16,      [TD_INT32] = rows_i32,
-    [TD_INT64] = rows_i64,      [TD_COMPLEX64] = rows_c64,
-    [TD_COMPLEX128] = rows_c128};
+/* Multiply-adds, as far as they can be counted. */
+static int64_t work_of(const td_product *p) {
+  double work = (double)p->m * (double)p->n * (double)(p->k > 0 ? p->k : 1);
+  return work < 4e18 ? (int64_t)work : (int64_t)4e18;
+}
+
+/* Up to here own code is at least as fast as any call of a library. */
+enum { SMALL = 96 * 96 * 96, SMALL_COMPLEX = 16 * 16 * 16, NARROW = 16 };
+
+static td_gemm_way wanted(const td_product *p, td_isa isa) {
+  int64_t work = work_of(p);
+  bool line = p->m == 1 || p->n == 1;
+  if (p->k == 0) return TD_GEMM_LOOP;
+  if (td_dtype_is_complex(p->dtype))
+    return work <= SMALL_COMPLEX ? TD_GEMM_LOOP : TD_GEMM_BLAS;
+  if (!has_tiles(p->dtype)) return TD_GEMM_LOOP;
+  if (work <= SMALL || line) return TD_GEMM_TILE;
+  if (p->dtype == TD_FLOAT64 || isa < TD_AVX512) return TD_GEMM_BLAS;
+  return p->n < NARROW ? TD_GEMM_TILE : TD_GEMM_DNN;
+}
+
+static bool blas_takes(const td_product *p) {
+  return td_blas_ready() && td_blas_takes(p);
+}
+
+td_gemm_way td_gemm_choose(const td_product *p, td_isa isa) {
+  td_gemm_way way = wanted(p, isa);
+  if (way == TD_GEMM_DNN && !td_dnn_ready()) way = TD_GEMM_BLAS;
+  if (way == TD_GEMM_BLAS && !blas_takes(p))
+    way = has_tiles(p->dtype) ? TD_GEMM_TILE : TD_GEMM_LOOP;
+  return way;
+}
 
 /* ---- panels -------------------------------------------------------------- */
 
-typedef struct job {
-  const td_gemm *g;
-  int64_t rows;   /* of a panel */
-  int64_t panels; /* of one product */
-  size_t size;    /* bytes of an element */
-} job;
+/* How C is cut: `rows` x `cols` panels of at most m x n each. */
+typedef struct grid {
+  int64_t m, n, rows, cols;
+} grid;
 
-static void run_panels(void *arg, int64_t begin, int64_t end) {
-  const job *j = arg;
-  const td_gemm *g = j->g;
-  for (int64_t u = begin; u < end; u++) {
-    int64_t which = u / j->panels, first = u % j->panels * j->rows;
-    int64_t last = first + j->rows < g->m ? first + j->rows : g->m;
-    const int64_t *at = g->offsets ? g->offsets + 3 * which : NULL;
-    plain[g->dtype](g, (const char *)g->a + (at ? (size_t)at[0] * j->size : 0),
-                    (const char *)g->b + (at ? (size_t)at[1] * j->size : 0),
-                    (char *)g->c + (at ? (size_t)at[2] * j->size : 0), first,
-                    last);
-  }
+static int64_t divide_up(int64_t a, int64_t b) {
+  return a / b + (a % b != 0);
 }
 
-static td_status *run_plain(const td_kernel_ctx *c, const td_gemm *g) {
-  int64_t row = g->n * (g->k > 0 ? g->k : 1);
-  job j = {.g = g, .size = td_dtype_size(g->dtype)};
-  j.rows = row >= 1 << 20 ? 1 : (1 << 20) / row;
-  if (j.rows > g->m) j.rows = g->m;
-  j.panels = (g->m + j.rows - 1) / j.rows;
-  td_for(c, g->batch * j.panels, td_grain_of(j.rows * row), run_panels, &j);
+static int64_t round_up(int64_t a, int64_t to) {
+  return divide_up(a, to) * to;
+}
+
+enum {
+  PANEL_LEAST = 1 << 21,  /* multiply-adds worth a hand-off to a thread */
+  PANEL_GOOD = 1 << 23,   /* that make what is packed twice not matter */
+  PANEL_MOST = 512 << 20, /* that take some 10 ms on a slow core */
+  FEW_PANELS = 4,
+  PANELS = 16,
+  LOOP_MOST = 1 << 24, /* PANEL_MOST of plain loops */
+};
+
+/* Cuts into about `want` panels, nearly square: what is packed for a panel
+ * grows with its sides. */
+static grid cut(const td_product *p, int64_t want) {
+  grid g = {.m = p->m, .n = p->n};
+  while (g.m * g.n > 1 && divide_up(p->m, g.m) * divide_up(p->n, g.n) < want) {
+    if (g.n >= g.m && g.n > 64)
+      g.n = round_up(divide_up(g.n, 2), 32);
+    else if (g.m > 16)
+      g.m = round_up(divide_up(g.m, 2), 8);
+    else if (g.n > 64)
+      g.n = round_up(divide_up(g.n, 2), 32);
+    else
+      break;
+  }
+  g.rows = divide_up(p->m, g.m);
+  g.cols = divide_up(p->n, g.n);
+  return g;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static grid grid_of(const td_product *p, td_gemm_way way) {
+  int64_t work = work_of(p);
+  int64_t most = way == TD_GEMM_LOOP ? LOOP_MOST : PANEL_MOST;
+  int64_t want = least(work / PANEL_LEAST, FEW_PANELS);
+  int64_t good = least(work / PANEL_GOOD, PANELS), must = divide_up(work, most);
+  if (want < good) want = good;
+  return cut(p, want > must ? want : must);
+}
+
+/* ---- oneDNN's primitives ------------------------------------------------- */
+
+typedef struct dnn_key {
+  int64_t m, n, k, lda, ldb, ldc;
+  int32_t trans_a, trans_b;
+} dnn_key;
+
+static int describe_matrix(const td_dnn_api *api, td_dnn_layout *md,
+                           int64_t rows, int64_t cols, int64_t ld, bool trans) {
+  int64_t dims[2] = {rows, cols}, strides[2] = {ld, 1};
+  if (trans) strides[0] = 1, strides[1] = ld;
+  return api->memory_desc_init_by_strides(md, 2, dims, TD_DNN_FLOAT32, strides);
+}
+
+static int describe(const td_dnn_api *api, const void *key, const void *attr,
+                    void *engine, void **pd) {
+  const dnn_key *k = key;
+  td_dnn_layout a, b, c;
+  td_dnn_desc desc;
+  int failed = describe_matrix(api, &a, k->m, k->k, k->lda, k->trans_a);
+  if (!failed)
+    failed = describe_matrix(api, &b, k->k, k->n, k->ldb, k->trans_b);
+  if (!failed) failed = describe_matrix(api, &c, k->m, k->n, k->ldc, false);
+  if (!failed) failed = api->matmul_desc_init(&desc, &a, &b, NULL, &c);
+  if (!failed)
+    failed = api->primitive_desc_create(pd, &desc, attr, engine, NULL);
+  return failed;
+}
+
+static td_status *find_primitive(const td_product *p, int64_t m, int64_t n,
+                                 td_dnn_op **out) {
+  dnn_key key = {.m = m,
+                 .n = n,
+                 .k = p->k,
+                 .lda = p->lda,
+                 .ldb = p->ldb,
+                 .ldc = p->ldc,
+                 .trans_a = p->trans_a,
+                 .trans_b = p->trans_b};
+  return td_dnn_find(describe, &key, sizeof key, out);
+}
+
+/* ---- running ------------------------------------------------------------- */
+
+typedef struct job {
+  td_kernel_ctx *ctx;
+  const td_product *p;
+  td_gemm_way way;
+  td_isa isa;
+  grid grid;
+  const int64_t *offsets;
+  size_t scratch;       /* bytes of working memory for a panel */
+  td_dnn_op *dnn[2][2]; /* for panels of full and of last rows, columns */
+  td_status *failed;    /* atomic: the first error */
+} job;
+
+/* The place of panel `u` in the batch. */
+static td_product panel_of(const job *j, int64_t u) {
+  td_product p = *j->p;
+  const grid *g = &j->grid;
+  size_t size = td_dtype_size(p.dtype);
+  int64_t which = u / (g->rows * g->cols), i = u / g->cols % g->rows;
+  int64_t row = i * g->m, col = u % g->cols * g->n;
+  int64_t a = row * (p.trans_a ? 1 : p.lda);
+  int64_t b = col * (p.trans_b ? p.ldb : 1), c = row * p.ldc + col;
+  if (j->offsets) {
+    a += j->offsets[3 * which];
+    b += j->offsets[3 * which + 1];
+    c += j->offsets[3 * which + 2];
+  }
+  p.a = (const char *)p.a + (size_t)a * size;
+  p.b = (const char *)p.b + (size_t)b * size;
+  p.c = (char *)p.c + (size_t)c * size;
+  if (p.m - row < g->m)
+    p.m -= row;
+  else
+    p.m = g->m;
+  if (p.n - col < g->n)
+    p.n -= col;
+  else
+    p.n = g->n;
+  return p;
+}
+
+static td_status *run_dnn(const job *j, const td_product *p, void *scratch) {
+  const td_dnn_arg args[] = {
+      {TD_DNN_SRC, p->a}, {TD_DNN_WEIGHTS, p->b}, {TD_DNN_DST, p->c}};
+  td_dnn_op *op = j->dnn[p->m < j->grid.m][p->n < j->grid.n];
+  return td_dnn_run(op, args, 3, scratch);
+}
+
+static td_status *run_panel(const job *j, const td_product *p, void *scratch) {
+  if (j->way == TD_GEMM_DNN) return run_dnn(j, p, scratch);
+  if (j->way == TD_GEMM_BLAS)
+    td_blas_multiply(p);
+  else if (j->way == TD_GEMM_TILE)
+    td_gemm_tile_multiply(p, j->isa, scratch);
+  else
+    td_gemm_loop(p);
   return NULL;
+}
+
+static void note_failure(job *j, td_status *s) {
+  td_status *none = NULL;
+  if (!s || __atomic_compare_exchange_n(&j->failed, &none, s, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    return;
+  td_status_release(s);
+}
+
+static void run_panels(void *arg, int64_t begin, int64_t end) {
+  job *j = arg;
+  td_tensor scratch = {.dtype = TD_INVALID};
+  td_status *s = NULL;
+  if (j->scratch > 0) {
+    td_shape shape = td_shape_vector((int64_t)j->scratch);
+    s = td_temp(j->ctx, TD_UINT8, &shape, &scratch);
+  }
+  for (int64_t u = begin; u < end && td_ok(s); u++) {
+    td_product p = panel_of(j, u);
+    s = run_panel(j, &p, scratch.data);
+  }
+  note_failure(j, s);
+  td_tensor_release(&scratch);
+}
+
+static td_status *prepare_dnn(job *j) {
+  const td_product *p = j->p;
+  const grid *g = &j->grid;
+  int64_t last_m = p->m - (g->rows - 1) * g->m;
+  int64_t last_n = p->n - (g->cols - 1) * g->n;
+  for (int r = 0; r < 2; r++)
+    for (int c = 0; c < 2; c++) {
+      if ((r && last_m == g->m) || (c && last_n == g->n)) continue;
+      td_dnn_op **op = &j->dnn[r][c];
+      TD_TRY(find_primitive(p, r ? last_m : g->m, c ? last_n : g->n, op));
+      if (td_dnn_scratch(*op) > j->scratch) j->scratch = td_dnn_scratch(*op);
+    }
+  return NULL;
+}
+
+static td_status *prepare(job *j) {
+  if (j->way == TD_GEMM_DNN) return prepare_dnn(j);
+  if (j->way == TD_GEMM_TILE && td_gemm_tile_scratch(j->p))
+    j->scratch = TD_GEMM_TILE_SCRATCH;
+  return NULL;
+}
+
+/* Products too small for a hand-off go several to a piece. */
+static int64_t grain_of(const job *j) {
+  int64_t work = work_of(j->p) / (j->grid.rows * j->grid.cols);
+  if (work >= PANEL_LEAST) return 1;
+  return PANEL_LEAST / (work > 1024 ? work : 1024);
+}
+
+td_status *td_gemm_by(td_kernel_ctx *c, td_gemm_way way, const td_product *p,
+                      int64_t batch, const int64_t *offsets) {
+  job j = {.ctx = c,
+           .p = p,
+           .way = way,
+           .isa = td_cpu_isa(),
+           .grid = grid_of(p, way),
+           .offsets = offsets};
+  td_status *s = prepare(&j);
+  if (td_ok(s)) {
+    td_for(c, batch * j.grid.rows * j.grid.cols, grain_of(&j), run_panels, &j);
+    s = j.failed;
+  }
+  for (int i = 0; i < 4; i++) td_dnn_release(j.dnn[i / 2][i % 2]);
+  return s;
+}
+
+td_status *td_gemm(td_kernel_ctx *c, const td_product *p, int64_t batch,
+                   const int64_t *offsets) {
+  if (batch == 0 || p->m == 0 || p->n == 0) return NULL;
+  td_gemm_way way = td_gemm_choose(p, td_cpu_isa());
+  td_status *s = td_gemm_by(c, way, p, batch, offsets);
+  if (way != TD_GEMM_DNN || td_status_code(s) != TD_UNIMPLEMENTED) return s;
+  td_status_release(s);
+  way = blas_takes(p) ? TD_GEMM_BLAS : TD_GEMM_TILE;
+  return td_gemm_by(c, way, p, batch, offsets);
 }
 
 /* ---- float16, bfloat16 --------------------------------------------------- */
@@ -111,7 +319,8 @@ static td_status *widen(td_kernel_ctx *c, const td_tensor *t, td_tensor *out) {
   return NULL;
 }
 
-td_status *td_gemm_half(td_kernel_ctx *c, td_gemm *g, const td_tensor *a,
+td_status *td_gemm_half(td_kernel_ctx *c, td_product *p, int64_t batch,
+                        const int64_t *offsets, const td_tensor *a,
                         const td_tensor *b, td_tensor *out) {
   td_tensor wide_a = {0}, wide_b = {0}, wide_c = {0};
   convert v = {.dtype = out->dtype, .half_out = out->data};
@@ -119,20 +328,15 @@ td_status *td_gemm_half(td_kernel_ctx *c, td_gemm *g, const td_tensor *a,
   if (td_ok(s)) s = widen(c, b, &wide_b);
   if (td_ok(s)) s = td_temp(c, TD_FLOAT32, &out->shape, &wide_c);
   if (td_ok(s)) {
-    g->dtype = TD_FLOAT32;
-    g->a = wide_a.data;
-    g->b = wide_b.data;
-    g->c = v.floats = wide_c.data;
-    s = td_gemm_run(c, g);
+    p->dtype = TD_FLOAT32;
+    p->a = wide_a.data;
+    p->b = wide_b.data;
+    p->c = v.floats = wide_c.data;
+    s = td_gemm(c, p, batch, offsets);
   }
   if (td_ok(s)) td_for(c, td_tensor_count(out), TD_GRAIN, store_piece, &v);
   td_tensor_release(&wide_a);
   td_tensor_release(&wide_b);
   td_tensor_release(&wide_c);
   return s;
-}
-
-td_status *td_gemm_run(const td_kernel_ctx *c, const td_gemm *g) {
-  if (g->batch == 0 || g->m == 0 || g->n == 0) return NULL;
-  return run_plain(c, g);
 }

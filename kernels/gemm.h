@@ -1,36 +1,42 @@
 /* gemm.h - products of matrices, one or many.
  *
- * C = op(A) op(B) for row-major matrices; op transposes, and conjugates complex
- * elements. C is cut into panels by sizes and dtype alone, so that results have
- * the same bits for any number of threads; a panel takes at most some 20 ms,
- * so that a cancelled step stops soon.
+ * A product is cut into panels by its sizes, dtype and the way it is computed,
+ * never by threads, so that results have the same bits for any number of them.
+ * A panel takes 20 ms at most, so that a cancelled step stops soon.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_GEMM_H
 #define TD_GEMM_H
 
+#include "engine/base/cpu.h"
 #include "engine/device/kernel.h"
+#include "kernels/product.h"
 
-typedef struct td_gemm {
-  td_dtype dtype;
-  int64_t m, n, k; /* C is m x n, op(A) m x k, op(B) k x n */
-  const void *a, *b;
-  void *c;
-  int64_t lda, ldb, ldc; /* elements from one row to the next, as stored */
-  bool trans_a, trans_b;
-  bool conj_a, conj_b;
-  /* Many products: `batch` of them, each with its place in A, B and C. NULL:
-   * one. Offsets are in elements, batch triples {a, b, c}. */
-  int64_t batch;
-  const int64_t *offsets;
-} td_gemm;
-
-/* Computes all of C, zeros where k is 0. */
-td_status *td_gemm_run(const td_kernel_ctx *c, const td_gemm *g) TD_MUST_USE;
-
-/* The same for float16 and bfloat16 tensors, whole: computed in float, rounded
- * once. Sets dtype, a, b and c of `g`. */
-td_status *td_gemm_half(td_kernel_ctx *c, td_gemm *g, const td_tensor *a,
+/* Computes all of C, zeros where k is 0. `batch` products alike, each with its
+ * place in A, B and C: offsets in elements, triples {a, b, c}; NULL: one. Any
+ * number dtype but float16 and bfloat16. */
+td_status *td_gemm(td_kernel_ctx *c, const td_product *p, int64_t batch,
+                   const int64_t *offsets) TD_MUST_USE;
+/* The same for float16 and bfloat16, whole tensors: computed in float, rounded
+ * once. Sets dtype, a, b and c of `p`. */
+td_status *td_gemm_half(td_kernel_ctx *c, td_product *p, int64_t batch,
+                        const int64_t *offsets, const td_tensor *a,
                         const td_tensor *b, td_tensor *out) TD_MUST_USE;
+
+/* ---- for the above, and tests of it ---- */
+
+typedef enum td_gemm_way {
+  TD_GEMM_LOOP, /* plain loops: any dtype */
+  TD_GEMM_TILE, /* gemm_tile.h: float, double */
+  TD_GEMM_BLAS, /* OpenBLAS: float, double, complex */
+  TD_GEMM_DNN,  /* oneDNN: float */
+} td_gemm_way;
+
+/* The way of the table, where its library is there. */
+td_gemm_way td_gemm_choose(const td_product *p, td_isa isa);
+td_status *td_gemm_by(td_kernel_ctx *c, td_gemm_way way, const td_product *p,
+                      int64_t batch, const int64_t *offsets) TD_MUST_USE;
+/* Plain loops. */
+void td_gemm_loop(const td_product *p);
 
 #endif

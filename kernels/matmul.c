@@ -123,14 +123,15 @@ static td_status *place_all(td_kernel_ctx *c, const td_shape *out,
   return NULL;
 }
 
-static td_status *multiply(td_kernel_ctx *c, td_gemm *g, td_tensor *y) {
+static td_status *multiply(td_kernel_ctx *c, td_product *p, int64_t batch,
+                           const int64_t *offsets, td_tensor *y) {
   const td_tensor *a = td_in(c, 0), *b = td_in(c, 1);
-  if (td_is_half(y->dtype)) return td_gemm_half(c, g, a, b, y);
-  g->dtype = y->dtype;
-  g->a = a->data;
-  g->b = b->data;
-  g->c = y->data;
-  return td_gemm_run(c, g);
+  if (td_is_half(y->dtype)) return td_gemm_half(c, p, batch, offsets, a, b, y);
+  p->dtype = y->dtype;
+  p->a = a->data;
+  p->b = b->data;
+  p->c = y->data;
+  return td_gemm(c, p, batch, offsets);
 }
 
 static td_status *run(td_kernel_ctx *c, const char *const names[2],
@@ -143,23 +144,20 @@ static td_status *run(td_kernel_ctx *c, const char *const names[2],
   TD_TRY(product_shape(a, b, trans_a, trans_b, how, &out));
   TD_TRY(td_array_count(&out, NULL));
   TD_TRY(td_out(c, 0, &out, &y));
-  td_gemm g = {.m = out.dim[out.rank - 2],
-               .n = out.dim[out.rank - 1],
-               .k = a->dim[a->rank - (trans_a ? 2 : 1)],
-               .lda = a->dim[a->rank - 1],
-               .ldb = b->dim[b->rank - 1],
-               .ldc = out.dim[out.rank - 1],
-               .trans_a = trans_a,
-               .trans_b = trans_b,
-               .conj_a = conj && trans_a,
-               .conj_b = conj && trans_b,
-               .batch = td_array_span(&out, 0, out.rank - 2)};
   if (td_tensor_count(y) == 0) return NULL;
-  if (g.batch > 1) {
-    TD_TRY(place_all(c, &out, g.batch, &places));
-    g.offsets = places.data;
-  }
-  td_status *s = multiply(c, &g, y);
+  td_product p = {.m = out.dim[out.rank - 2],
+                  .n = out.dim[out.rank - 1],
+                  .k = a->dim[a->rank - (trans_a ? 2 : 1)],
+                  .lda = a->dim[a->rank - 1],
+                  .ldb = b->dim[b->rank - 1],
+                  .ldc = out.dim[out.rank - 1],
+                  .trans_a = trans_a,
+                  .trans_b = trans_b,
+                  .conj_a = conj && trans_a,
+                  .conj_b = conj && trans_b};
+  int64_t batch = td_array_span(&out, 0, out.rank - 2);
+  if (batch > 1) TD_TRY(place_all(c, &out, batch, &places));
+  td_status *s = multiply(c, &p, batch, batch > 1 ? places.data : NULL, y);
   td_tensor_release(&places);
   return s;
 }
