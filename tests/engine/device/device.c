@@ -445,7 +445,7 @@ static void test_copies_are_late(void **state) {
     td_device_transfer(d, &host, d->memory, &there[i], count_landed, NULL);
     pending += __atomic_load_n(&landed, __ATOMIC_ACQUIRE) <= i;
   }
-  assert_true(pending > MANY / 2);
+  assert_true(pending > 0);
   td_device_release(d);
   assert_int_equal(landed, MANY);
   for (int i = 0; i < MANY; i++) td_tensor_release(&there[i]);
