@@ -29,6 +29,7 @@ static void starve(request *q) {
     td_mem_fail(n, false);
     if (td_ok(s)) s = td_kernel_eval(node, d, 2, q->in, q->out, NULL);
     td_mem_fail(0, false);
+    if (td_ok(s)) q->n_out = node->n_out;
     td_device_release(d);
     td_graph_release(g);
     if (td_ok(s)) break;
