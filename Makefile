@@ -148,7 +148,18 @@ $(B)/tests/%: tests/%.c $(LIB_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(LDFLAGS_ALL) $(LIBS) -lcmocka
 $(B)/tests/engine/graph/signatures: LIBS += -ljansson
-ctests: $(CTESTS)
+
+# One test of several files: a row for every op, and TensorFlow's answers.
+ROWS_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/rows/*.c)) \
+  $(B)/tests/golden/golden.pb-c.o
+$(B)/tests/rows/%.o: tests/rows/%.c $(B)/tests/golden/golden.pb-c.h \
+  $(B)/.flags | $(PROTO_H)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+$(B)/tests/rows/rows: $(ROWS_OBJ) $(LIB_OBJ)
+	$(CC) -o $@ $^ $(LDFLAGS_ALL) $(LIBS) -lcmocka
+
+ctests: $(CTESTS) $(B)/tests/rows/rows
 .PHONY: ctests
 .SECONDARY:
 

@@ -84,15 +84,25 @@ static td_status *placeholder_run(td_kernel_ctx *c) {
                   td_shape_str(&n->out[0].shape, &shape));
 }
 
-static td_status *default_infer(td_infer *c) {
-  const td_shape *in = td_infer_in(c, 0), *want;
+static td_status *check_default(const td_shape *in, const td_shape *want) {
   td_shape_text a, b;
-  want = td_infer_attr_shape(c, "shape");
-  if (!td_shape_compatible(in, want))
-    return td_error(TD_INVALID_ARGUMENT,
-                    "a default of shape %s for a placeholder of shape %s",
-                    td_shape_str(in, &a), td_shape_str(want, &b));
+  if (td_shape_compatible(in, want)) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "a default of shape %s for a placeholder of shape %s",
+                  td_shape_str(in, &a), td_shape_str(want, &b));
+}
+
+static td_status *default_infer(td_infer *c) {
+  const td_shape *want = td_infer_attr_shape(c, "shape");
+  TD_TRY(check_default(td_infer_in(c, 0), want));
   td_infer_out(c, 0, *want);
+  return NULL;
+}
+
+static td_status *default_run(td_kernel_ctx *c) {
+  const td_attr *want = td_node_attr(td_ctx_node(c), "shape");
+  TD_TRY(check_default(&td_in(c, 0)->shape, td_attr_as_shape(want)));
+  td_out_pass(c, 0, 0);
   return NULL;
 }
 
@@ -277,7 +287,7 @@ static const td_kernel_def kernels[] = {
      .drop = const_drop,
      .flags = TD_KERNEL_INLINE | TD_KERNEL_OWN},
     {.op = "Placeholder", .run = placeholder_run, CPU},
-    {.op = "PlaceholderWithDefault", .run = pass_all, CPU},
+    {.op = "PlaceholderWithDefault", .run = default_run, CPU},
     {.op = "Identity", .run = pass_all, CPU},
     {.op = "IdentityN", .run = pass_all, CPU},
     {.op = "StopGradient", .run = pass_all, CPU},

@@ -95,7 +95,10 @@ static void clear(const job *j, int64_t n, void *acc) {
     fill_lowest(j->acc_dtype, n, acc);
     break;
   case TD_REDUCE_MIN:
-    fill_highest(j->acc_dtype, n, acc);
+    if (j->dtype == TD_BOOL)
+      memset(acc, true, (size_t)n);
+    else
+      fill_highest(j->acc_dtype, n, acc);
     break;
   default:
     memset(acc, 0, (size_t)n * j->acc_size);

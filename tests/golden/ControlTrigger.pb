@@ -1,0 +1,5 @@
+
+2.21.0@6c38187963ed7cc3ef06a6252274f98814453e76f7541741fb7d0c668cdadbc0"
+
+
+opControlTrigger

@@ -1,0 +1,10 @@
+"""The cases of every op, by family; see base.py.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from .base import OPS, L, Unset, Var, Zeros, source
+from . import array, binary, indexed, linear, losses, plumbing, random, reduce
+from . import shape, state, train, unary
+
+__all__ = ["OPS", "L", "Unset", "Var", "Zeros", "source"]

@@ -1,0 +1,153 @@
+"""Ops that move elements: joining, cutting, slicing, padding, turning.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from .base import (L, bad, case, f32, floats, i32, i64, no_grad, of, op,
+                   string, sweep)
+
+X = [[1, -2, 3], [4, 5, -6]]
+CUBE = [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 1], [2, 3]]]
+BOX = [[[1, 2]], [[3, 4]]]
+Q = [[1, 2], [3, 4]]
+WORDS = string([b"a", b"", b"long \0 enough", b"d"])
+
+op("ConcatV2",
+   sweep(L([[1, 2], [3, 4]], [[5], [6]]), i32(1)),
+   case(L(X, [[7, 8, 9]]), i32(0)), case(L(X, X, X), i64(-1)),
+   case(L([[], []], [[1], [2]]), i32(1)), case(L(CUBE, CUBE), i32(1)),
+   of("string", L(WORDS, string([b"x"])), i32(0)),
+   bad("", L(X, [[1, 2]]), i32(1)), bad("", L(X, [1, 2]), i32(0)),
+   bad("axis", L(X, X), i32(2)), bad("", L(1, 2), i32(0)),
+   bad("", L(X, X), i32([0, 1])))
+op("Concat",
+   sweep(i32(1), L([[1, 2], [3, 4]], [[5], [6]])),
+   case(i32(0), L(X, [[7, 8, 9]])),
+   bad("", i32(1), L(X, [[1, 2]])), bad("", i32(5), L(X, X)))
+op("ConcatOffset",
+   sweep(i32(1), L(i32([2, 1]), i32([2, 5]), i32([2, 3]))),
+   case(i32(-1), L(i64([2, 1]), i64([2, 5]))),
+   bad("", i32(0), L(i32([2, 1]), i32([2, 5]))),
+   bad("", i32(2), L(i32([2, 1]), i32([2, 1]))),
+   bad("", i32(0), L(i32([2, 1]), i32([2]))))
+op("Pack",
+   sweep(L([1, 2], [3, 4], [5, 6])), case(L(X, X), axis=1),
+   case(L(X, X), axis=-1), case(L(1, 2, 3)), case(L([], [])),
+   case(L(X)), of("string", L(WORDS, WORDS), axis=1),
+   bad("", L([1, 2], [1, 2, 3])), bad("axis", L(X, X), axis=3),
+   bad("axis", L(X, X), axis=-4))
+op("Unpack",
+   sweep([[1, 2], [3, 4]], num=2), case(X, num=3, axis=1),
+   case(CUBE, num=2, axis=-2), case([[], []], num=2), case([[], []], num=0,
+                                                           axis=1),
+   of("string", WORDS, num=4),
+   bad("num", X, num=3), bad("axis", X, num=2, axis=2), bad("", 3, num=1))
+op("Split",
+   sweep(i32(1), [[1, 2, 3, 4], [5, 6, 7, 8]], num_split=2),
+   case(i32(0), CUBE, num_split=3), case(i32(-1), X, num_split=3),
+   case(i32(0), X, num_split=1), case(i32(0), [[], []], num_split=2),
+   of("string", i32(0), WORDS, num_split=2),
+   bad("num_split", i32(1), X, num_split=2),
+   bad("", i32(2), X, num_split=1), bad("", i32([0, 1]), X, num_split=1))
+op("SplitV",
+   sweep([[1, 2, 3, 4], [5, 6, 7, 8]], i64([1, 3]), i32(1), num_split=2),
+   case(X, i32([-1, 1]), i32(1), num_split=2),
+   case(CUBE, i64([0, 3]), i32(0), num_split=2),
+   of("string", WORDS, i64([1, 2, 1]), i32(0), num_split=3),
+   bad("", X, i64([1, 1]), i32(1), num_split=2),
+   bad("", X, i64([-1, -1]), i32(1), num_split=2),
+   bad("", X, i64([-2, 5]), i32(1), num_split=2),
+   bad("", X, i64([3]), i32(1), num_split=2),
+   bad("", X, i64([1, 2]), i32(2), num_split=2))
+op("Slice",
+   sweep(X, i32([0, 1]), i32([2, 2])), case(X, i64([1, 0]), i64([-1, -1])),
+   case(CUBE, i32([1, 0, 1]), i32([2, 1, 1])), case(X, i32([2, 0]),
+                                                    i32([0, 3])),
+   case(3, i32([]), i32([])), case([[], []], i32([0, 0]), i32([1, 0])),
+   of("string", WORDS, i32([1]), i32([2])),
+   bad("", X, i32([0, 1]), i32([2, 3])), bad("", X, i32([0, -1]), i32([1, 1])),
+   bad("", X, i32([0, 0]), i32([-2, 1])), bad("", X, i32([0]), i32([1])),
+   bad("", X, i32([3, 0]), i32([-1, 1])),
+   bad("", X, i32([0, 0]), i32([1])))
+
+
+def ss(x, begin, end, strides, **masks):
+    return case(x, i32(begin), i32(end), i32(strides), **masks)
+
+
+def ss_bad(x, begin, end, strides, says="", **masks):
+    return bad(says, x, i32(begin), i32(end), i32(strides), **masks)
+
+
+op("StridedSlice",
+   sweep([1, 2, 3], i32([0]), i32([2]), i32([1])),
+   ss(X, [0, -1], [2, -4], [1, -1]),
+   ss([[1, 2, 3]], [0, 0], [0, 0], [1, 2], begin_mask=3, end_mask=3),
+   ss(Q, [1, 0], [2, 3], [1, 1], shrink_axis_mask=1),
+   ss(Q, [-1, -1], [0, 0], [1, 1], shrink_axis_mask=3),
+   ss(Q, [0, 0], [0, 2], [1, 1], new_axis_mask=1),
+   ss(BOX, [0, 1], [0, 2], [1, 1], ellipsis_mask=1),
+   ss(BOX, [1, 0, 0], [3, 0, 1], [1, 1, 1], ellipsis_mask=2),
+   ss(BOX, [0, 0, 1, 0], [0, 0, 2, 2], [1, 1, 1, 2], ellipsis_mask=1,
+      new_axis_mask=2),
+   no_grad(ss(Q, [5, -9], [9, 9], [1, 1])),
+   no_grad(ss(Q, [1, 2], [0, 0], [-1, -2], end_mask=3)),
+   ss([[], []], [0, 0], [1, 5], [1, 1]),
+   ss([1, 2, 3, 4, 5], [4], [0], [-2], end_mask=1),
+   of("string", WORDS, i32([0]), i32([4]), i32([2])),
+   ss_bad(Q, [0, 0], [1, 1], [0, 1]),
+   ss_bad(Q, [2], [3], [1], shrink_axis_mask=1),
+   ss_bad(Q, [0], [1], [-1], shrink_axis_mask=1),
+   ss_bad([1], [0, 0], [1, 1], [1, 1]),
+   ss_bad([1], [0, 0], [1, 1], [1]),
+   ss_bad(BOX, [0, 0, 0], [1, 1, 1], [1, 1, 1], "ellipsis", ellipsis_mask=3),
+   ss_bad([1], [[0]], [[1]], [[1]]))
+op("StridedSliceGrad",
+   sweep(i32([2, 3]), i32([0, 1]), i32([2, 3]), i32([1, 1]), [[1, 2], [3, 4]]),
+   case(i64([3]), i64([2]), i64([-4]), i64([-2]), [5, 6]),
+   case(i32([2, 3]), i32([1, 0]), i32([2, 3]), i32([1, 1]), [7, 8, 9],
+        shrink_axis_mask=1),
+   case(i32([2, 3]), i32([0, 0]), i32([0, 2]), i32([1, 1]),
+        [[[1, 2, 3], [4, 5, 6]]], new_axis_mask=1, end_mask=2),
+   bad("", i32([2, 3]), i32([0, 1]), i32([2, 3]), i32([1, 1]), [[1, 2, 3]]),
+   bad("", i32([2, 3]), i32([0, 1]), i32([2, 3]), i32([1, 0]),
+       [[1, 2], [3, 4]]))
+op("Tile",
+   sweep([[1, 2], [3, 4]], i32([1, 2])), case([[1, 2]], i64([3, 1])),
+   case([[1, 2]], i32([0, 2])), case(3, i32([])), case([[], []], i32([2, 2])),
+   case(CUBE, i32([1, 2, 2])), of("string", WORDS, i32([2])),
+   bad("multiples", X, i32([2])), bad("multiples", X, i32([2, -1])),
+   bad("", X, i32([[1, 2]])))
+op("Pad",
+   sweep([[1, 2], [3, 4]], i32([[0, 1], [1, 0]])),
+   case([[1, 2]], i64([[1, 1], [0, 2]])), case(3, i32([[]]).reshape(0, 2)),
+   case([[], []], i32([[0, 1], [1, 1]])), case(CUBE, i32([[0, 0]] * 3)),
+   bad("paddings", X, i32([[0, -1], [0, 0]])), bad("paddings", X, i32([[1, 1]])),
+   bad("paddings", X, i32([1, 1])), bad("paddings", X, i32([[1], [1]])))
+op("PadV2",
+   sweep([[1, 2], [3, 4]], i32([[0, 1], [1, 0]]), 9),
+   case([[1, 2]], i64([[1, 1], [0, 2]]), -1),
+   case([[], []], i32([[0, 1], [1, 1]]), 5),
+   bad("paddings", X, i32([[0, -1], [0, 0]]), 1),
+   bad("", X, i32([[0, 1], [0, 0]]), [1, 2]))
+op("MirrorPad",
+   sweep([[1, 2, 3], [4, 5, 6]], i32([[0, 1], [2, 0]]), mode="REFLECT"),
+   case(X, i64([[1, 2], [3, 0]]), mode="SYMMETRIC"),
+   bad("", X, i32([[0, 2], [0, 0]]), mode="REFLECT"),
+   bad("", X, i32([[0, 3], [0, 0]]), mode="SYMMETRIC"))
+op("Transpose",
+   sweep(X, i32([1, 0])), case(CUBE, i32([2, 0, 1])), case(CUBE, i64([0, 2, 1])),
+   case(3, i32([])), case([[], []], i32([1, 0])),
+   of("string", string([[b"a", b"b"], [b"", b"d"]]), i32([1, 0])),
+   case([[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]], i32([3, 1, 0, 2])),
+   bad("perm", X, i32([0])), bad("perm", X, i32([0, 0])),
+   bad("perm", X, i32([0, 2])), bad("perm", X, i32([0, -3])),
+   bad("perm", X, i32([[0, 1]])))
+op("ConjugateTranspose",
+   sweep(X, i32([1, 0])), of("complex64", [[1 + 2j, 3j]], i32([1, 0])),
+   bad("perm", X, i32([0])))
+op("ReverseV2",
+   sweep(X, i32([1])), case(CUBE, i32([0, -1])), case(CUBE, i64([1])),
+   case(X, i32([])), case([[], []], i32([0])), case(3, i32([])),
+   bad("axis", X, i32([2])), bad("axis", X, i32([0, 0])),
+   bad("axis", X, i32([0, -2])), bad("", X, i32([[0]])))

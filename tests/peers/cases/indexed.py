@@ -1,0 +1,107 @@
+"""Gathering, scattering, segments, partitions, unique, where.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from .base import (L, bad, case, f32, floats, i32, i64, inf, nan, no_grad, of,
+                   op, string, sweep)
+
+X = [[1, -2, 3], [4, 5, -6], [7, 8, 9]]
+CUBE = [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 1], [2, 3]]]
+BOX = [[[1, 2]], [[3, 4]]]
+WORDS = string([b"a", b"", b"long \0 enough", b"d"])
+
+op("GatherV2",
+   sweep([1, 2, 3, 4], i32([3, 0, 0]), i32(0)),
+   case(X, i64([[0, 2], [1, 1]]), i32(0)),
+   case(X[:2], i32([2, 0]), i32(1)),
+   case(BOX, i32([1]), i64(-1)), case(X, i32(1), i32(0)),
+   case(BOX, i32([]), i32(0)), case([[], []], i32([1]), i32(0)),
+   case(X[:2], i32([[0, 2], [1, 1]]), i32(1), batch_dims=1),
+   case(BOX, i32([[0, 1], [1, 1]]), i32(2), batch_dims=-1),
+   of("string", WORDS, i32([2, 0]), i32(0)),
+   bad("3", X, i32([0, 3]), i32(0)), bad("-1", X, i32([-1]), i32(0)),
+   bad("axis", X, i32([0]), i32(2)), bad("", 3, i32([0]), i32(0)),
+   bad("", X, i32([0]), i32([0, 1])),
+   bad("", X, i32([0]), i32(0), batch_dims=1),
+   bad("batch_dims", X, i32([[0], [0], [0]]), i32(1), batch_dims=3),
+   bad("", X, i32([[0, 1], [1, 0]]), i32(1), batch_dims=1))
+op("Gather",
+   sweep([1, 2, 3, 4], i32([3, 0, 0])), case(X, i64([[0, 2], [1, 1]])),
+   case(X, i32(1)), case(X, i32([])),
+   bad("3", X, i32([0, 3])), bad("-1", X, i32([-1])), bad("", 3, i32([0])))
+op("GatherNd",
+   sweep([[1, 2], [3, 4]], i32([[0, 1], [1, 0]])), case(X, i64([[2], [0]])),
+   case(CUBE, i32([[[0, 1], [2, 0]]])), case(X, i32([[]])),
+   case(X, i32([[[], []]])), case(X, i32([[0, 1]]).reshape(1, 2)),
+   case(X, i32([]).reshape(0, 2)), of("string", WORDS, i32([[2], [1]])),
+   bad("3", X, i32([[3, 0]])), bad("-1", X, i32([[0, -1]])),
+   bad("", X, i32([[0, 0, 0]])), bad("", X, i32(0)))
+op("ScatterNd",
+   sweep(i32([[3], [0], [3]]), [1, 2, 4], i32([5])),
+   case(i64([[0, 1], [2, 2]]), [5, 6], i64([3, 3])),
+   case(i32([[2], [0]]), [[1, 2], [3, 4]], i32([3, 2])),
+   case(i32([]).reshape(0, 1), [], i32([2])),
+   case(i32([[1]]), [[5, 6]], i32([2, 2])),
+   bad("5", i32([[5]]), [1], i32([5])), bad("-1", i32([[-1]]), [1], i32([5])),
+   bad("", i32([[0]]), [1, 2], i32([5])), bad("", i32([[0, 0]]), [1], i32([5])),
+   bad("", i32([[0]]), [1], i32([-1])), bad("", i32([[0]]), [1], i32([0])))
+op("UnsortedSegmentSum",
+   sweep([[1, 2], [3, 4], [5, 6]], i32([1, 0, 1]), i32(3)),
+   case([1, 2, 3, 4], i64([0, -1, 2, 0]), i64(3)),
+   case(CUBE, i32([[0, 1], [1, 0], [1, 1]]), i32(2)),
+   case([], i32([]), i32(2)), case([[], []], i32([0, 1]), i32(2)),
+   case(5, i32(1), i32(2)), case([1, 2], i32([-1, -1]), i32(0)),
+   bad("3", [1, 2], i32([0, 3]), i32(3)), bad("", [1, 2], i32([0]), i32(3)),
+   bad("num_segments", [1, 2], i32([0, 0]), i32(-1)),
+   bad("", [1, 2], i32([[0, 0]]), i32(1)),
+   bad("num_segments", [1, 2], i32([0, 0]), i32([1, 2])))
+for name in ("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd"):
+    op(name,
+       sweep([[1, 2], [3, 4], [5, 6]], i32([1, 0, 1]), i32(3)),
+       case([1, 2, 3, 4], i64([0, -1, 2, 0]), i64(3)),
+       bad("3", [1, 2], i32([0, 3]), i32(3)),
+       bad("", [1, 2], i32([0]), i32(3)),
+       bad("num_segments", [1, 2], i32([0, 0]), i32(-1)))
+for name in ("SegmentSum", "SegmentMean", "SegmentProd", "SegmentMax",
+             "SegmentMin"):
+    op(name,
+       sweep([[1, 2], [3, 4], [5, 6]], i32([0, 0, 2])),
+       case([1, 2, 3, 4], i64([0, 1, 1, 3])), case([], i32([])),
+       bad("sorted", [1, 2], i32([1, 0])), bad("", [1, 2], i32([0])),
+       bad("", [1, 2], i32([-1, 0])))
+op("DynamicPartition",
+   sweep([[1, 2], [3, 4], [5, 6]], i32([1, 0, 1]), num_partitions=2),
+   case([1, 2, 3], i32([0, 0, 0]), num_partitions=3),
+   case(CUBE, i32([[0, 1], [1, 0], [1, 1]]), num_partitions=2),
+   case(5, i32(1), num_partitions=2), case([], i32([]), num_partitions=2),
+   of("string", WORDS, i32([1, 0, 1, 1]), num_partitions=2),
+   bad("2", [1, 2], i32([0, 2]), num_partitions=2),
+   bad("-1", [1, 2], i32([0, -1]), num_partitions=2),
+   bad("", [1, 2], i32([0]), num_partitions=2))
+op("DynamicStitch",
+   sweep(L(i32([2, 0]), i32([1])), L([[1, 2], [3, 4]], [[5, 6]])),
+   case(L(i32([0, 1]), i32([1, 0])), L([1, 2], [3, 4])),
+   case(L(i32(1), i32([[0, 2]])), L([1, 2], [[[3, 4], [5, 6]]])),
+   case(L(i32([])), L([])), case(L(i32([1, 0])), L([7, 8])),
+   bad("", L(i32([0, 1])), L([1])), bad("-1", L(i32([-1])), L([1])),
+   bad("", L(i32([0]), i32([1])), L([1], [[1, 2]])))
+op("Unique",
+   sweep([3, 1, 3, 2, 1]), of("float32", []), of("int32", [2], out_idx="int64"),
+   of("string", string([b"b", b"a", b"b", b""])),
+   of("float32", [0.0, -0.0, 1]),
+   bad("", [[1, 2]]), bad("", 1))
+op("UniqueWithCounts",
+   sweep([3, 1, 3, 2, 1]), of("float32", []), of("int32", [2], out_idx="int64"),
+   of("string", string([b"b", b"a", b"b", b""])),
+   bad("", [[1, 2]]), bad("", 1))
+op("Where",
+   sweep([[1, 0, 3], [0, 0, -6]]), case([0, 1, 1]), case([[[1, 0]]]),
+   case([]), case([[], []]), floats([nan, -0.0, 0, inf]), case(1), case(0))
+op("TopKV2",
+   sweep([[1, 5, 2, 5], [4, 4, 3, 9]], i32(2)),
+   case([3, 1, 2], i32(3)), case([3, 1, 2], i32(0)),
+   case([[1, 2, 3]], i32(1)), case([3, 1, 2, 7], i32(3)),
+   case([[[1, 2], [4, 3]]], i32(2)), case([-0.0, 0.0, -1], i32(2)),
+   bad("k", [3, 1, 2], i32(4)), bad("k", [3, 1, 2], i32(-1)),
+   bad("", 3, i32(0)), bad("k", [3, 1, 2], i32([1, 2])))

@@ -1,0 +1,60 @@
+"""Products of matrices, and what goes with them.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from .base import Zeros, bad, case, f32, floats, i32, inf, nan, no_grad, of, op, sweep
+
+A = [[1, -2, 3], [0.5, 5, -6]]
+B = [[2, 1], [-1, 4], [3, 0.25]]
+BIG = [[((7 * i + 3 * j) % 11 - 5) / 4 for j in range(9)] for i in range(5)]
+WIDE = [[((5 * i + 2 * j) % 13 - 6) / 8 for j in range(6)] for i in range(9)]
+STACK = [A, [[2, 0, 1], [1, 1, 1]]]
+STACK_B = [B, [[1, 2], [3, 4], [-5, 6]]]
+SMALL = [[[1, -2], [3, 0.5]], [[2, 1], [0, 4]]]
+COMPLEX = [[1 + 2j, 3], [-1j, 2 - 1j]]
+
+
+op("MatMul",
+   sweep(A, B),
+   case(A, A, transpose_b=True), case(A, A, transpose_a=True),
+   case(B, A, transpose_a=True, transpose_b=True),
+   of("float32", BIG, WIDE), of("float64", BIG, WIDE),
+   of("complex64", COMPLEX, COMPLEX, transpose_a=True),
+   case(Zeros(2, 0), Zeros(0, 3)), case(Zeros(0, 3), Zeros(3, 2)),
+   no_grad(of("float32", [[inf, 0]], [[0], [1]])),
+   bad("{2, 3}", A, A), bad("rank", [1, 2], [3, 4]),
+   bad("{3, 2}", A, B, transpose_b=True))
+for name in ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"):
+    V3 = name == "BatchMatMulV3"
+    EXTRA = [] if name == "BatchMatMul" else [
+        case(SMALL, B[:2]), case(B, SMALL), case([SMALL], [[B[:2]]] * 2),
+        bad("", STACK, [B, B, B])]
+    op(name,
+       sweep([[[1, -2, 3]], [[2, 0, 1]]], STACK_B),
+       case(SMALL, SMALL, adj_y=True), case(STACK, STACK, adj_x=True),
+       case(SMALL, SMALL, adj_x=True, adj_y=True), case(A, B),
+       of("complex64 complex128", COMPLEX, COMPLEX, adj_x=True),
+       of("complex64", COMPLEX, COMPLEX, adj_y=True),
+       case(Zeros(2, 0, 3), Zeros(2, 3, 4)), case(Zeros(2, 2, 0), Zeros(2, 0, 2)),
+       *EXTRA,
+       bad("", STACK, STACK), bad("", [1, 2], [3, 4]))
+op("BiasAdd",
+   sweep([[1, 2], [3, 4]], [10, 20]),
+   case([[[1, 2]], [[3, 4]]], [0.5, -1]),
+   of("float32", [[[[1]], [[2]]]], [10, 20], data_format="NCHW"),
+   case([[], []], []), case([[[1, 2], [3, 4]]], [1, 2], data_format="NCHW"),
+   bad("bias", [[1, 2]], [1, 2, 3]), bad("", [1, 2], [1, 2]),
+   bad("", [[1, 2]], [[1, 2]]))
+op("BiasAddV1",
+   sweep([[1, 2], [3, 4]], [10, 20]), bad("bias", [[1, 2]], [1, 2, 3]))
+op("BiasAddGrad",
+   sweep([[1, 2], [3, 4], [5, 6]]), case([[[1, 2]], [[3, 4]]]),
+   case([[[[1, 3]], [[2, 4]]]], data_format="NCHW"), case([[], []]),
+   case(Zeros(0, 3)), bad("", [1, 2]))
+op("MatrixBandPart",
+   sweep([[1, 2, 3], [4, 5, 6], [7, 8, 9]], i32(1), i32(0)),
+   case([[1, 2, 3], [4, 5, 6]], i32(-1), i32(1)),
+   case(STACK, i32(0), i32(-1)),
+   bad("", [1, 2], i32(0), i32(0)),
+   bad("", A, i32(5), i32(0)))

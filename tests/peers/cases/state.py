@@ -1,0 +1,65 @@
+"""Variables: reading, assigning, scattering, gathering.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from .base import (Zeros, L, Unset, Var, bad, case, f32, floats, i32, i64, of, op,
+                   string, sweep)
+
+V = [[1, 2], [3, 4], [5, 6]]
+D = [[0.5, -1], [2, 3], [-4, 0.25]]
+
+op("ReadVariableOp",
+   sweep(Var(V)), case(Var(7)), case(Var([])),
+   bad("initialised", Unset(), dtype="float32"),
+   bad("", Var(V, "float32"), dtype="float64"))
+op("AssignVariableOp",
+   sweep(Var(V), D), case(Var(7), 8), case(Unset("float32"), f32([1, 2])),
+   case(Var([]), []),
+   bad("", Var([1, 2], "float32"), f32([1, 2, 3]), validate_shape=True),
+   bad("", Var(V, "float64"), f32(1)))
+for name in ("AssignAddVariableOp", "AssignSubVariableOp"):
+    op(name,
+       sweep(Var(V), D), case(Var(7), 8), case(Var([]), []),
+       bad("initialised", Unset(), f32([1])),
+       bad("", Var([1, 2], "float32"), f32([1, 2, 3])),
+       bad("", Var([1, 2], "float64"), f32([1, 2])))
+op("VarIsInitializedOp", case(Var(V, "float32")), case(Unset()))
+op("VariableShape",
+   case(Var(V, "float32")), case(Var([], "int32"), out_type="int64"),
+   bad("initialised", Unset()))
+op("DestroyResourceOp", case(Var(V, "float32")))
+op("ResourceGather",
+   sweep(Var(V), i32([2, 0, 0])), case(Var(V), i64([[0], [1]])),
+   case(Var(V), i32(1)), case(Var(V), i32([])),
+   case(Var([V, V]), i32([[0, 2], [1, 1]]), batch_dims=1),
+   bad("3", Var(V, "float32"), i32([3]), dtype="float32"),
+   bad("-1", Var(V, "float32"), i32([-1]), dtype="float32"),
+   bad("initialised", Unset(), i32([0]), dtype="float32"))
+op("ResourceGatherNd",
+   sweep(Var(V), i32([[2, 1], [0, 0]])), case(Var(V), i64([[0], [1]])),
+   bad("3", Var(V, "float32"), i32([[3]]), dtype="float32"))
+for name in ("Add", "Sub", "Mul", "Div", "Min", "Max", "Update"):
+    zero = [bad("0", Var([4, 6], "int32"), i32([0]), i32([0]))] \
+        if name == "Div" else []
+    op("ResourceScatter" + name,
+       sweep(Var(V), i32([2, 0]), [[1, 2], [3, 4]]),
+       case(Var(V), i64([1]), [[1, 5]]),
+       case(Var(V), i32([1]), [[7, -5]]),
+       case(Var(V), i32([]), Zeros(0, 2)),
+       case(Var([1, 2, 3]), i32(1), 5),
+       *([] if name == "Update" else
+         [case(Var([1, 2, 3]), i32([[0, 2]]), 2),
+          case(Var([2, 2, 3]), i32([0, 0]), [3, 5])]),
+       bad("3", Var(V, "float32"), i32([3]), f32([[1, 2]])),
+       bad("-1", Var(V, "float32"), i32([-1]), f32([[1, 2]])),
+       bad("", Var(V, "float32"), i32([0]), f32([[1, 2, 3]])),
+       bad("", Var(V, "float32"), i32([0, 1]), f32([[1, 2]])),
+       bad("initialised", Unset(), i32([0]), f32([[1, 2]])),
+       *zero)
+for name in ("Add", "Sub", "Update", "Min", "Max"):
+    op("ResourceScatterNd" + name,
+       sweep(Var(V), i32([[2, 1], [0, 0]]), [7, 8]),
+       case(Var(V), i64([[1]]), [[7, 8]]),
+       bad("3", Var(V, "float32"), i32([[3, 0]]), f32([1])),
+       bad("", Var(V, "float32"), i32([[0, 0]]), f32([1, 2])))

@@ -1,0 +1,228 @@
+/* rows.c - every registered op against its row.
+ *
+ * One test an op. The cases of its golden file are run with everything, with
+ * shapes and with nothing known of the inputs, on one thread and several, in
+ * memory of its own and in that of its inputs: TensorFlow's answer within the
+ * row's tolerance, or a refusal that says what was wrong. Then mutate.c.
+ *
+ *   rows [--list] [OP ...]     --list prints the registered ops
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tests/rows/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const row *const tables[] = {rows_values, rows_arrays, rows_others};
+
+const row *row_find(const char *op) {
+  for (size_t t = 0; t < TD_COUNT(tables); t++)
+    for (const row *r = tables[t]; r->op; r++)
+      if (strcmp(r->op, op) == 0) return r;
+  return NULL;
+}
+
+/* ---- a case that TensorFlow answers -------------------------------------- */
+
+static void check_inferred(const row *r, const golden_case *c, const built *b,
+                           knowledge k) {
+  if (b->node->n_out != c->n_out)
+    fail_msg("%s, case %d: %d outputs, TensorFlow's %d", r->op, c->index,
+             b->node->n_out, c->n_out);
+  for (int i = 0; i < c->n_out; i++) {
+    const td_result *said = &b->node->out[i];
+    td_shape_text was, is;
+    if (!td_tensor_valid(&c->out[i])) continue;
+    bool right = td_shape_compatible(&said->shape, &c->out[i].shape) &&
+                 (k != VALUES || r->dynamic || td_shape_known(&said->shape));
+    if (said->dtype != c->out[i].dtype || !right)
+      fail_msg("%s, case %d: output %d is inferred as %s %s, TensorFlow's is "
+               "%s %s",
+               r->op, c->index, i, td_dtype_name(said->dtype),
+               td_shape_str(&said->shape, &was), td_dtype_name(c->out[i].dtype),
+               td_shape_str(&c->out[i].shape, &is));
+  }
+}
+
+static void run_one(const row *r, const golden_case *c, knowledge k,
+                    uint8_t poison, bool alone, int threads, result *out) {
+  built b;
+  td_status *s = build_node(c, c->in, k, &b);
+  if (!td_ok(s))
+    fail_msg("%s, case %d: not built: %s", r->op, c->index,
+             td_status_message(s));
+  check_inferred(r, c, &b, k);
+  s = run_node(&b, c, c->in, poison, alone, threads, out);
+  if (!td_ok(s))
+    fail_msg("%s, case %d: %s", r->op, c->index, td_status_message(s));
+  built_drop(&b);
+}
+
+static void check_answer(const row *r, const golden_case *c) {
+  char what[64];
+  result first, other;
+  run_one(r, c, VALUES, 0xff, false, 1, &first);
+  for (int i = 0; i < c->n_out; i++) {
+    snprintf(what, sizeof what, "case %d, output %d", c->index, i);
+    compare_tensors(r, what, &first.out[i], &c->out[i]);
+  }
+  for (int i = 0; i < c->n_var; i++) {
+    snprintf(what, sizeof what, "case %d, variable %d", c->index, i);
+    compare_tensors(r, what, &first.after[i], &c->after[i]);
+  }
+  for (int k = SHAPES; k <= NOTHING; k++) {
+    run_one(r, c, (knowledge)k, 0x11, true, 3, &other);
+    if (!result_same(&first, &other, c->n_var))
+      fail_msg("%s, case %d: two runs differ", r->op, c->index);
+    result_drop(&other);
+  }
+  result_drop(&first);
+}
+
+/* ---- dtypes -------------------------------------------------------------- */
+
+/* The dtypes that a row's `missing` names for an attribute: "T=half|int8". */
+static uint32_t missing_types(const row *r, const char *attr) {
+  const char *p = r->missing ? strstr(r->missing, attr) : NULL;
+  uint32_t bits = 0;
+  if (!p || p[strlen(attr)] != '=') return 0;
+  for (p += strlen(attr) + 1;; p++) {
+    size_t len = strcspn(p, "|, ");
+    td_dtype t = td_dtype_parse(p, len);
+    if (t == TD_INVALID) fail_msg("%s: bad dtypes \"%s\"", r->op, r->missing);
+    bits |= UINT32_C(1) << t;
+    p += len;
+    if (*p != '|') return bits;
+  }
+}
+
+static void check_types(const row *r, const Td__Golden *g) {
+  const td_op *op = td_op_find(r->op);
+  for (size_t i = 0; i < g->n_types; i++) {
+    const Td__GoldenTypes *p = g->types[i];
+    uint32_t ours = td_kernel_types(op, "CPU", p->attr), theirs = 0;
+    for (size_t k = 0; k < p->n_dtype; k++)
+      theirs |= UINT32_C(1) << p->dtype[k];
+    uint32_t missing = missing_types(r, p->attr);
+    for (int t = 0; t < TD_DTYPES; t++) {
+      bool lacks = (theirs & ~ours) >> t & 1, said = missing >> t & 1;
+      if (lacks && !said)
+        fail_msg("%s: no kernel for %s=%s, which TensorFlow has", r->op,
+                 p->attr, td_dtype_name((td_dtype)t));
+      if (said && !lacks)
+        fail_msg("%s: the row excuses %s=%s for nothing", r->op, p->attr,
+                 td_dtype_name((td_dtype)t));
+    }
+  }
+}
+
+/* A case with a dtype that the row excuses. */
+static bool excused(const row *r, const golden_case *c) {
+  const td_op *op = td_op_find(r->op);
+  built b;
+  bool yes = false;
+  if (!r->missing || c->from->fails) return false;
+  td_status *s = build_node(c, c->in, NOTHING, &b);
+  if (!td_ok(s)) {
+    td_status_release(s);
+    return false;
+  }
+  for (int i = 0; i < op->n_attr; i++) {
+    td_dtype t = td_node_type(b.node, op->attr[i].name);
+    yes |= missing_types(r, op->attr[i].name) >> t & (t != TD_INVALID);
+  }
+  built_drop(&b);
+  return yes;
+}
+
+/* ---- an op --------------------------------------------------------------- */
+
+enum { MUTATED = 6 }; /* cases of an op */
+
+static void check_case(const row *r, const Td__Golden *g, int i) {
+  golden_case c;
+  golden_open(g, i, &c);
+  int stride = ((int)g->n_cases + MUTATED - 1) / MUTATED;
+  if (excused(r, &c))
+    ;
+  else if (c.from->fails)
+    check_refused(r, &c);
+  else
+    check_answer(r, &c);
+  if (i == 0) check_wrong_inputs(r, &c);
+  if (!c.from->fails && !excused(r, &c) && i % stride == 0) mutate_case(r, &c);
+  golden_close(&c);
+}
+
+static void test_op(void **state) {
+  const td_op *op = *state;
+  const row *r = row_find(op->type);
+  if (!r) fail_msg("%s: no row in tests/rows", op->type);
+  if (!op->def->doc || !op->def->doc[0]) fail_msg("%s: no doc", op->type);
+  if (r->missing && !r->because)
+    fail_msg("%s: an exception without a reason", op->type);
+  Td__Golden *g = golden_load(op->type);
+  if (!g && !r->no_golden) fail_msg("%s: no golden file", op->type);
+  if (g && r->no_golden) fail_msg("%s: has a golden file", op->type);
+  if (!g) return;
+  check_types(r, g);
+  for (size_t i = 0; i < g->n_cases; i++) check_case(r, g, (int)i);
+  golden_free(g);
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+static void test_rows_are_registered(void **state) {
+  (void)state;
+  for (size_t t = 0; t < TD_COUNT(tables); t++)
+    for (const row *r = tables[t]; r->op; r++) {
+      if (!td_op_find(r->op)) fail_msg("%s: a row without an op", r->op);
+      if (row_find(r->op) != r) fail_msg("%s: two rows", r->op);
+    }
+}
+
+static void test_registry_is_sound(void **state) {
+  (void)state;
+  td_status *s = td_op_check();
+  if (s) fail_msg("%s", td_status_message(s));
+  s = td_kernel_check();
+  if (s) fail_msg("%s", td_status_message(s));
+}
+
+static bool wanted(const char *op, int argc, char **argv) {
+  for (int i = 1; i < argc; i++)
+    if (strcmp(argv[i], op) == 0) return true;
+  return argc == 1;
+}
+
+static int run_chosen(struct CMUnitTest *tests, int argc, char **argv) {
+  size_t n = 0;
+  tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_registry_is_sound);
+  tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_rows_are_registered);
+  for (int i = 0; i < td_op_count(); i++) {
+    const td_op *op = td_op_at(i);
+    if (!wanted(op->type, argc, argv)) continue;
+    tests[n++] = (struct CMUnitTest){.name = op->type,
+                                     .test_func = test_op,
+                                     .initial_state = (void *)(uintptr_t)op};
+  }
+  int failed = _cmocka_run_group_tests("rows", tests, n, NULL, NULL);
+  printf("changed inputs: %d accepted, %d refused\n", mutated_accepted,
+         mutated_refused);
+  printf("%zu passed, %d failed, 0 skipped\n", n - (size_t)failed, failed);
+  return failed ? 1 : 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+    for (int i = 0; i < td_op_count(); i++) puts(td_op_at(i)->type);
+    return 0;
+  }
+  struct CMUnitTest *tests =
+      calloc((size_t)td_op_count() + 2, sizeof(struct CMUnitTest));
+  if (!tests) return 1;
+  int rc = run_chosen(tests, argc, argv);
+  free(tests);
+  return rc;
+}

@@ -1,0 +1,124 @@
+/* rows.h - what is demanded of every op, and what the checks share.
+ *
+ * An op's row (table_*.c) names how near its results must be to TensorFlow's
+ * and what is left out, with the reason; the golden file (tests/golden) holds
+ * the cases. A row without a golden file says why there is none.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_TESTS_ROWS_H
+#define TD_TESTS_ROWS_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "engine/device/kernel.h"
+#include "tests/golden/golden.pb-c.h"
+
+/* ---- rows ---------------------------------------------------------------- */
+
+typedef struct row {
+  const char *op;
+  /* How far a result may be off, in units of the last place; 0: the same but
+   * for the bits of a NaN. Complex numbers are measured against the modulus, in
+   * units of their parts' dtype. */
+  float half, bfloat16, f32, f64, complexes;
+  float least;  /* smaller results are measured as if they were this large */
+  bool scaled;  /* measured against the largest element: sums of many terms */
+  bool zeros;   /* the sign of a zero may differ */
+  bool dynamic; /* sizes follow from values: known only when it runs */
+  const char *missing; /* "T=qint8|qint16": dtypes of TensorFlow's not taken */
+  const char *because; /* why not */
+  const char *no_golden; /* why there is no golden file */
+} row;
+
+/* Units for float16, bfloat16, float32, float64 and complex numbers. */
+#define NEAR(h, b, f, d, c)                                                    \
+  .half = h, .bfloat16 = b, .f32 = f, .f64 = d, .complexes = c
+#define SCALED(h, b, f, d, c) NEAR(h, b, f, d, c), .scaled = true
+
+extern const row rows_values[], rows_arrays[], rows_others[];
+
+/* The row of an op, or NULL. */
+const row *row_find(const char *op);
+
+/* ---- golden files -------------------------------------------------------- */
+
+enum { MAX_IN = 16, MAX_OUT = 16 };
+
+typedef struct golden_case {
+  const Td__GoldenCase *from;
+  int index; /* in the file, for messages */
+  int n_in, n_out, n_var, n_grad;
+  td_tensor in[MAX_IN];   /* TD_INVALID: a variable's handle */
+  td_tensor out[MAX_OUT]; /* TD_INVALID: dead */
+  int var_in[MAX_IN];     /* inputs that are variables */
+  td_dtype var_dtype[MAX_IN];
+  td_tensor before[MAX_IN], after[MAX_IN]; /* TD_INVALID: no value */
+} golden_case;
+
+/* NULL when there is no such file; a bad one fails the test. */
+Td__Golden *golden_load(const char *op);
+void golden_free(Td__Golden *g);
+void golden_open(const Td__Golden *g, int index, golden_case *out);
+void golden_close(golden_case *c);
+
+/* ---- running ------------------------------------------------------------- */
+
+/* What is known of the inputs when the node is built. */
+typedef enum knowledge { VALUES, SHAPES, NOTHING } knowledge;
+
+typedef struct built {
+  td_graph *graph;
+  td_node *node;
+} built;
+
+/* Builds the node of a case over inputs `in` (c->in, or others of its dtypes).
+ * On success ended by built_drop. */
+td_status *build_node(const golden_case *c, const td_tensor *in, knowledge k,
+                      built *out);
+void built_drop(built *b);
+
+typedef struct result {
+  int n_out;
+  td_tensor out[MAX_OUT];
+  td_tensor after[MAX_IN]; /* of c->var_in */
+} result;
+
+/* Runs it on a device whose fresh memory is filled with `poison`. `alone`: the
+ * kernel is given its own copies of the inputs and may write into them. On
+ * success ended by result_drop. */
+td_status *run_node(const built *b, const golden_case *c, const td_tensor *in,
+                    uint8_t poison, bool alone, int threads, result *out);
+void result_drop(result *r);
+/* Same shapes and bits. */
+bool result_same(const result *a, const result *b, int n_var);
+
+/* ---- comparing ----------------------------------------------------------- */
+
+/* Fails the test when `got` is not `want` within the row's tolerance. */
+void compare_tensors(const row *r, const char *what, const td_tensor *got,
+                     const td_tensor *want);
+
+/* ---- other inputs (mutate.c) --------------------------------------------- */
+
+/* Runs the op with inputs made from those of the case that nobody asked for:
+ * no elements, other ranks, indices out of range ... Whatever happens must be
+ * an error with a message or an answer that is whole. */
+void mutate_case(const row *r, const golden_case *c);
+/* Calls of mutate_case so far, accepted and refused. */
+extern int mutated_accepted, mutated_refused;
+
+/* ---- refusing (refuse.c) ------------------------------------------------- */
+
+/* The status must be an error that says something; ends it. */
+void check_refusal(const row *r, const golden_case *c, td_status *s);
+/* A case that TensorFlow refuses: so must the shape function or, knowing
+ * nothing of the inputs, the kernel, in the words that the case demands. */
+void check_refused(const row *r, const golden_case *c);
+/* An input too few, and each of a dtype that is not its own. */
+void check_wrong_inputs(const row *r, const golden_case *c);
+
+#endif
