@@ -10,7 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/map.h"
 #include "engine/base/plant.h"
-#include "engine/plan/pass.h"
+#include "engine/plan/pass_impl.h"
 
 typedef struct cse {
   td_pass *p;

@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/file.h"
 #include "engine/graph/graphdef.h"
-#include "engine/plan/pass.h"
+#include "engine/plan/pass_impl.h"
 
 static const char *const names[] = {"prune", "fold", "cse", "gate", "part"};
 

@@ -11,7 +11,7 @@
  * so that only the root is folded.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/plan/pass.h"
+#include "engine/plan/pass_impl.h"
 
 /* Results over SMALL bytes are kept when their inputs were larger. Planning
  * cannot be cancelled, a step can: nodes that read more than LARGE, and all

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/plan/pass.h"
+#include "engine/plan/pass_impl.h"
 
 /* More edges than FEW go through a NoOp. Paths are looked for to BATCH updates
  * at a time, a bit each, as long as that takes no more than WORK steps in all:

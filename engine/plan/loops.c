@@ -1,7 +1,7 @@
 /* loops.c - control loops, put into the working copy before it is cut.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/plan/loops.h"
+#include "engine/plan/loops_impl.h"
 
 #include <stdio.h>
 

@@ -16,8 +16,8 @@
 
 #include "engine/base/map.h"
 #include "engine/base/plant.h"
-#include "engine/plan/link.h"
-#include "engine/plan/loops.h"
+#include "engine/plan/link_impl.h"
+#include "engine/plan/loops_impl.h"
 
 /* What a link is known by. */
 typedef struct key {

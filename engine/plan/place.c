@@ -12,7 +12,7 @@
  * go to the first device.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/plan/place.h"
+#include "engine/plan/place_impl.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "engine/plan/place.h"
+#include "engine/plan/place_impl.h"
 
 /* ---- names --------------------------------------------------------------- */
 

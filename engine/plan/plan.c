@@ -12,7 +12,7 @@
 
 #include "engine/graph/function.h"
 #include "engine/graph/graphdef.h"
-#include "engine/plan/pass.h"
+#include "engine/plan/pass_impl.h"
 
 /* ---- passes -------------------------------------------------------------- */
 

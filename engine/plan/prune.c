@@ -10,7 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "engine/plan/link.h"
+#include "engine/plan/link_impl.h"
 
 /* Values of `via`; ROOT - i is fetch i, then come the targets. */
 enum { UNSEEN = -1, ROOT = -2 };

@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "engine/plan/pass.h"
+#include "engine/plan/pass_impl.h"
 
 /* In units of one kilobyte made. A size not known counts as a small batch; a
  * hand-over between devices as 64 KB. */

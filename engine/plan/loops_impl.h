@@ -1,4 +1,4 @@
-/* loops.h - control loops: what lets a loop run on several devices.
+/* loops_impl.h - control loops: what lets a loop run on several devices.
  *
  * Only the device of the LoopCond knows when a loop is over. Every other one
  * that has a part of it gets a loop of its own that does nothing but turn:
@@ -12,10 +12,10 @@
  * one's. The last predicate is false, and the loops stop together.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TD_LOOPS_H
-#define TD_LOOPS_H
+#ifndef TD_LOOPS_IMPL_H
+#define TD_LOOPS_IMPL_H
 
-#include "engine/plan/pass.h"
+#include "engine/plan/pass_impl.h"
 
 typedef struct td_loops {
   int32_t n_frames, n_devices;

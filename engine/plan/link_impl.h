@@ -1,4 +1,4 @@
-/* link.h - a value that leaves one graph and enters another.
+/* link_impl.h - a value that leaves one graph and enters another.
  *
  * A link is one rendezvous edge: its number, its name, a _Send and a _Recv with
  * TensorFlow's attributes and the note "_edge", the number. A _Recv whose value
@@ -6,10 +6,10 @@
  * nothing of the sender's.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TD_LINK_H
-#define TD_LINK_H
+#ifndef TD_LINK_IMPL_H
+#define TD_LINK_IMPL_H
 
-#include "engine/plan/pass.h"
+#include "engine/plan/pass_impl.h"
 
 typedef struct td_link {
   int32_t edge;            /* its number, from td_link_number */

@@ -1,11 +1,11 @@
-/* place.h - what a placer knows. Inside place*.c only.
+/* place_impl.h - what a placer knows. Inside place*.c only.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TD_PLACE_H
-#define TD_PLACE_H
+#ifndef TD_PLACE_IMPL_H
+#define TD_PLACE_IMPL_H
 
 #include "engine/base/map.h"
-#include "engine/plan/pass.h"
+#include "engine/plan/pass_impl.h"
 
 typedef enum td_place_why {
   TD_PLACE_NOT, /* not placed; `error` says why */

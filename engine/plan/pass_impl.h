@@ -1,4 +1,4 @@
-/* pass.h - what the passes of the planner share. Inside engine/plan only.
+/* pass_impl.h - what the passes of the planner share. Inside engine/plan only.
  *
  * A plan is made on a graph of its own, the working copy, which every pass
  * leaves valid. Nodes that must not go, whatever else becomes of the graph, are
@@ -7,8 +7,8 @@
  * the exact passes alike: its queue, stream or variable moves on all the same.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TD_PASS_H
-#define TD_PASS_H
+#ifndef TD_PASS_IMPL_H
+#define TD_PASS_IMPL_H
 
 #include "engine/base/vec.h"
 #include "engine/plan/plan.h"
