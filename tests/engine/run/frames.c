@@ -1,0 +1,216 @@
+/* frames.c - iterations overlap; loops that cannot end are refused.
+ *
+ * Overlap is shown without a clock: in each iteration a slow half waits until
+ * the fast half of a later one has run. Were iterations one after the other,
+ * the loop could not end.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tests/engine/run/harness.h"
+
+#include "engine/run/session.h"
+
+/* ---- two ops: Fast notes its iteration, Slow waits for a later one ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int64_t fastest; /* lock: the latest iteration whose fast half ran */
+static td_kernel_ctx *waiting[64];
+static int n_waiting;
+
+enum { AHEAD = 3, ROUNDS = 20 };
+
+/* Lets go of every slow half whose time has come. Lock held. */
+static int ready_locked(td_kernel_ctx **go) {
+  int n = 0, left = 0;
+  for (int i = 0; i < n_waiting; i++) {
+    int64_t until = waiting[i]->iteration + AHEAD;
+    if (fastest >= (until < ROUNDS - 1 ? until : ROUNDS - 1))
+      go[n++] = waiting[i];
+    else
+      waiting[left++] = waiting[i];
+  }
+  n_waiting = left;
+  return n;
+}
+
+static void wake(void) {
+  td_kernel_ctx *go[64];
+  pthread_mutex_lock(&lock);
+  int n = ready_locked(go);
+  pthread_mutex_unlock(&lock);
+  for (int i = 0; i < n; i++) {
+    td_out_set(go[i], 0, td_in(go[i], 0));
+    td_kernel_done(go[i], NULL);
+  }
+}
+
+static td_status *fast(td_kernel_ctx *c) {
+  td_out_set(c, 0, td_in(c, 0));
+  pthread_mutex_lock(&lock);
+  if (c->iteration > fastest) fastest = c->iteration;
+  pthread_mutex_unlock(&lock);
+  wake();
+  return NULL;
+}
+
+static void slow(td_kernel_ctx *c) {
+  pthread_mutex_lock(&lock);
+  waiting[n_waiting++] = c;
+  pthread_mutex_unlock(&lock);
+  wake();
+}
+
+static void slow_cancel(td_kernel_ctx *c) {
+  bool mine = false;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < n_waiting; i++)
+    if (waiting[i] == c) {
+      waiting[i] = waiting[--n_waiting];
+      mine = true;
+    }
+  pthread_mutex_unlock(&lock);
+  if (mine) td_kernel_done(c, td_error(TD_CANCELLED, "cancelled"));
+}
+
+static const td_op_def ops[] = {
+    {.type = "TestFast",
+     .sig = "x: T -> y: T; T: type",
+     .shape = td_shape_same,
+     .flags = TD_STATEFUL,
+     .doc = "Notes its iteration."},
+    {.type = "TestSlow",
+     .sig = "x: T -> y: T; T: type",
+     .shape = td_shape_same,
+     .flags = TD_STATEFUL,
+     .doc = "Waits for a later iteration."},
+    {0},
+};
+static const td_kernel_def kernels[] = {
+    {.op = "TestFast", .device = "CPU", .run = fast},
+    {.op = "TestSlow", .device = "CPU", .start = slow, .cancel = slow_cancel},
+    {0},
+};
+static const td_module module = {"test_frames", ops, kernels};
+
+/* ---- overlap ---- */
+
+/* while i < ROUNDS: i = fast(i + 1), s = s + slow(i) */
+static td_edge overlapping(rig *r, int parallel) {
+  td_edge zero = make_const(r, TD_FLOAT64, 0, NULL);
+  td_edge rounds = make_const(r, TD_FLOAT64, ROUNDS, NULL);
+  td_edge n = make_enter(r, rounds, "overlap", true, parallel);
+  td_edge i = make_loop_merge(r, make_enter(r, zero, "overlap", false,
+                                            parallel));
+  td_edge s = make_loop_merge(r, make_enter(r, zero, "overlap", false,
+                                            parallel));
+  td_edge cond =
+      NODE(r, "LoopCond", NULL, NODE(r, "Less", NULL, i, n));
+  td_edge si = NODE(r, "Switch", NULL, i, cond);
+  td_edge ss = NODE(r, "Switch", NULL, s, cond);
+  td_edge body = NODE(r, "TestFast", NULL, port(si, 1));
+  td_edge one = make_const(r, TD_FLOAT64, 1, body.node);
+  td_edge more = NODE(r, "AddV2", NULL, body, one);
+  td_edge held = NODE(r, "TestSlow", NULL, body);
+  td_edge sum = NODE(r, "AddV2", NULL, port(ss, 1), held);
+  OK(td_graph_back_edge(i.node, 1, NODE(r, "NextIteration", NULL, more)));
+  OK(td_graph_back_edge(s.node, 1, NODE(r, "NextIteration", NULL, sum)));
+  NODE(r, "Exit", NULL, port(si, 0));
+  return NODE(r, "Exit", "total", port(ss, 0));
+}
+
+static td_status *run_total(rig *r, int parallel, double *total,
+                            int64_t timeout) {
+  td_session *s;
+  td_tensor out;
+  fastest = -1;
+  n_waiting = 0;
+  td_edge fetch = overlapping(r, parallel);
+  td_signature sig = {.fetches = &fetch, .n_fetches = 1};
+  td_run_options o = {.timeout = timeout};
+  OK(td_session_new(r->runtime, r->graph, NULL, &s));
+  td_status *st = td_session_run(s, &sig, NULL, &out, &o);
+  if (td_ok(st)) *total = td_tensor_get_f(&out, 0);
+  td_tensor_release(&out);
+  td_session_release(s);
+  return st;
+}
+
+static void test_overlap(void **state) {
+  (void)state;
+  rig r;
+  double total = 0;
+  rig_init(&r);
+  OK(run_total(&r, 10, &total, 60000000000));
+  assert_true(total == ROUNDS * (ROUNDS - 1) / 2.0);
+  rig_deinit(&r);
+}
+
+/* Two in flight are too few for a slow half that waits for three ahead: the
+ * limit holds. */
+static void test_limit(void **state) {
+  (void)state;
+  rig r;
+  double total = 0;
+  rig_init(&r);
+  td_status *s = run_total(&r, 2, &total, 200000000);
+  assert_int_equal(td_status_code(s), TD_DEADLINE_EXCEEDED);
+  td_status_release(s);
+  rig_deinit(&r);
+}
+
+/* ---- loops that cannot end ---- */
+
+static void test_missing_back_edge(void **state) {
+  (void)state;
+  rig r;
+  td_session *s;
+  td_tensor out;
+  rig_init(&r);
+  td_edge zero = make_const(&r, TD_FLOAT64, 0, NULL);
+  td_edge merge =
+      make_loop_merge(&r, make_enter(&r, zero, "lost", false, 10));
+  td_edge exit = NODE(&r, "Exit", NULL, merge);
+  td_signature sig = {.fetches = &exit, .n_fetches = 1};
+  OK(td_session_new(r.runtime, r.graph, NULL, &s));
+  td_status *st = td_session_run(s, &sig, NULL, &out, NULL);
+  assert_int_equal(td_status_code(st), TD_INVALID_ARGUMENT);
+  assert_non_null(strstr(td_status_message(st), "Merge"));
+  td_status_release(st);
+  td_session_release(s);
+  rig_deinit(&r);
+}
+
+static void test_two_frames(void **state) {
+  (void)state;
+  rig r;
+  td_session *s;
+  td_tensor out;
+  rig_init(&r);
+  td_edge zero = make_const(&r, TD_FLOAT64, 0, NULL);
+  td_edge in = make_enter(&r, zero, "frame", false, 10);
+  td_edge mixed = NODE(&r, "AddV2", "mixed", in, zero);
+  td_edge exit = NODE(&r, "Exit", NULL, mixed);
+  td_signature sig = {.fetches = &exit, .n_fetches = 1};
+  OK(td_session_new(r.runtime, r.graph, NULL, &s));
+  td_status *st = td_session_run(s, &sig, NULL, &out, NULL);
+  assert_int_equal(td_status_code(st), TD_INVALID_ARGUMENT);
+  assert_string_equal(td_status_node(st), "mixed");
+  td_status_release(st);
+  td_session_release(s);
+  rig_deinit(&r);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  td_status *s = td_op_register(&module);
+  if (td_ok(s)) s = td_kernel_register(&module);
+  return td_ok(s) ? 0 : -1;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_overlap), cmocka_unit_test(test_limit),
+      cmocka_unit_test(test_missing_back_edge),
+      cmocka_unit_test(test_two_frames),
+  };
+  return cmocka_run_group_tests(tests, set_up, NULL);
+}
