@@ -89,6 +89,7 @@ static const td_op_def ops[] = {
      .doc = "Sum of tensors of one shape.",
      .lua = "add_n",
      .flags = TD_COMMUTATIVE | TD_AGGREGATE,
+     .example = "td.add_n({td.tensor{1, 2}, td.tensor{3, 4}})  --> 4 6",
      .section = "Element-wise math"},
     {0},
 };

@@ -315,6 +315,7 @@ static const td_op_def ops[] = {
      .shape = shape_of,
      .doc = "Index of the largest element along an axis, the first of many.",
      .lua = "argmax",
+     .example = "td.argmax(td.tensor{{1, 3, 2}, {6, 5, 4}}, 1)  --> 1 0",
      .host = "dimension",
      .section = "Reductions, ranges, segments"},
     {.type = "ArgMin",

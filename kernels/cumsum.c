@@ -191,6 +191,7 @@ static const td_op_def ops[] = {
      .shape = shape_scan,
      .doc = "Running sum along an axis; exclusive: without the element itself; "
             "reverse: from the end.",
+     .example = "td.cumsum(td.tensor{1, 2, 3}, 0)  --> 1 3 6",
      .host = "axis",
      .section = "Reductions, ranges, segments"},
     {.type = "Cumprod",

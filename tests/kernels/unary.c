@@ -186,14 +186,22 @@ static void compare(int op, td_dtype t, td_isa isa, int n) {
   for (int i = 0; i < n; i++) assert_true(same(t, false, odd, b, i));
 }
 
-static void test_agreement(void **state) {
+static void agree(void) {
   static const td_dtype types[] = {TD_FLOAT32, TD_FLOAT64, TD_INT32, TD_INT64};
-  (void)state;
   for (int isa = TD_AVX2; isa <= (int)td_cpu_best(); isa++)
     for (int op = 0; op < TD_UNARIES; op++)
       for (size_t t = 0; t < TD_COUNT(types); t++)
         for (int n = 0; td_unary_scalar[op][types[t]] && n < 100; n++)
           compare(op, types[t], (td_isa)isa, n < 70 ? n : BLOCK);
+}
+
+/* As tests run, and as kernels do: with denormals off. */
+static void test_agreement(void **state) {
+  (void)state;
+  agree();
+  unsigned was = td_cpu_flush_on();
+  agree();
+  td_cpu_flush_restore(was);
 }
 
 /* ---- half precision ------------------------------------------------------ */
