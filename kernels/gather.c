@@ -117,46 +117,51 @@ static void report(gather *g, int64_t at) {
     ;
 }
 
-static void copy_row(const gather *g, int64_t row, char *to) {
+static void copy_text(const gather *g, int64_t row, char *to) {
+  td_bytes *text = (void *)to;
+  for (int64_t k = 0; k < g->inner; k++)
+    text[k].at = td_tensor_str(g->params, row * g->inner + k, &text[k].len);
+}
+
+/* Rows of `bytes` bytes, which may be a constant: `first` is the row of index
+ * 0, the indices are those from `at` on. Returns how many were in range. */
+static inline int64_t copy_rows(const gather *g, int64_t first, int64_t at,
+                                int64_t n, size_t bytes, char *to) {
+  const char *from = (const char *)g->params->data + (size_t)first * bytes;
+  bool text = g->params->dtype == TD_STRING;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t index = index_at(g->indices, at + i);
+    if (TD_UNLIKELY(index < 0 || index >= g->along)) return i;
+    if (text)
+      copy_text(g, first + index, to + (size_t)i * bytes);
+    else
+      memcpy(to + (size_t)i * bytes, from + (size_t)index * bytes, bytes);
+  }
+  return n;
+}
+
+static int64_t copy_some(const gather *g, int64_t first, int64_t at, int64_t n,
+                         char *to) {
   size_t bytes = (size_t)g->inner * g->size;
-  if (g->params->dtype == TD_STRING) {
-    td_bytes *text = (void *)to;
-    for (int64_t k = 0; k < g->inner; k++)
-      text[k].at = td_tensor_str(g->params, row * g->inner + k, &text[k].len);
-    return;
-  }
-  const char *from = (const char *)g->params->data + (size_t)row * bytes;
-  switch (bytes) {
-  case 4:
-    memcpy(to, from, 4);
-    break;
-  case 8:
-    memcpy(to, from, 8);
-    break;
-  default:
-    memcpy(to, from, bytes);
-    break;
-  }
+  if (bytes == 4) return copy_rows(g, first, at, n, 4, to);
+  if (bytes == 8) return copy_rows(g, first, at, n, 8, to);
+  return copy_rows(g, first, at, n, bytes, to);
 }
 
 /* Rows [begin, end) of the result, of batch * outer * each. */
 static void gather_rows(void *arg, int64_t begin, int64_t end) {
   gather *g = arg;
-  int64_t plane = begin / g->each, j = begin % g->each;
-  char *to = g->to + (size_t)begin * (size_t)g->inner * g->size;
-  for (int64_t row = begin; row < end; row++) {
+  while (begin < end) {
+    int64_t plane = begin / g->each, j = begin % g->each;
+    int64_t n = g->each - j < end - begin ? g->each - j : end - begin;
     int64_t at = plane / g->outer * g->each + j;
-    int64_t index = index_at(g->indices, at);
-    if (TD_UNLIKELY(index < 0 || index >= g->along)) {
-      report(g, at);
+    char *to = g->to + (size_t)begin * (size_t)g->inner * g->size;
+    int64_t good = copy_some(g, plane * g->along, at, n, to);
+    if (good < n) {
+      report(g, at + good);
       return;
     }
-    copy_row(g, plane * g->along + index, to);
-    to += (size_t)g->inner * g->size;
-    if (++j == g->each) {
-      j = 0;
-      plane++;
-    }
+    begin += n;
   }
 }
 
