@@ -38,7 +38,7 @@ local function has_none(type)
   return none[type]
 end
 
---- The rule of an op type, or nil; for help and tests.
+--- The rule of an op type: a function, false for none on purpose, or nil.
 function gradients.rule(type)
   if not rules then load_rules() end
   return rules[type]
@@ -78,7 +78,7 @@ local function rule_of(op)
       name, op.name)
   end
   local rule = gradients.rule(op.type)
-  if rule or has_none(op.type) then return rule end
+  if rule ~= nil or has_none(op.type) then return rule end
   fail("not_found", "no gradient is defined for op %s (node \"%s\", made at "
     .. "%s); give one with td.register_gradient, or stop there with "
     .. "td.stop_gradient", op.type, op.name, op.origin)

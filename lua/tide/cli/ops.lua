@@ -12,8 +12,8 @@ local function record(type)
   return {name = info.name, lua = info.lua, inputs = info.inputs,
           outputs = info.outputs, attrs = info.attrs,
           dtypes = {CPU = info.dtypes},
-          gradient = gradients.rule(type) ~= nil, section = info.section,
-          doc = info.doc}
+          gradient = gradients.rule(type) and true or false,
+          section = info.section, doc = info.doc}
 end
 
 local function print_json()

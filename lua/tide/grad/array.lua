@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local shape = require "tide.grad.shape"
+local shapes = require "tide.shape"
 local slices = require "tide.indexed_slices"
 local ops = require("tide.ops").ops
 
@@ -30,8 +31,6 @@ function grad.IdentityN(_, ...) return ... end
 function grad.CheckNumerics(op, dy)
   return ops.check_numerics(dy, op.attr.message .. " (in the gradient)")
 end
-
-function grad.StopGradient() return false end
 
 function grad.PreventGradient(op)
   core.error("invalid_argument", ("\"%s\" forbids gradients: %s"):format(
@@ -191,12 +190,14 @@ function grad.DiagPart(_, dy) return core.op "Diag"(dy) end
 -- values {n, ...rest} of rows `indices` of a tensor shaped like x.
 local function sparse(x, indices, dy)
   local s, flat = x.shape, ops.reshape(indices, {-1})
-  local rest = {-1}
-  for i = 2, s and #s or 1 do rest[i] = x:dim(i - 1) end
-  if not s then
-    rest = ops.concat({core.tensor{-1}, ops.shape(x)["1:"]}, 0)
+  if shapes.known(s) then
+    local rest = {-1}
+    table.move(s, 2, #s, 2, rest)
+    return slices.new(ops.reshape(dy, rest), flat, s)
   end
-  return slices.new(ops.reshape(dy, rest), flat, s or ops.shape(x))
+  local size = ops.shape(x)
+  local rest = ops.concat({core.tensor{-1}, size["1:"]}, 0)
+  return slices.new(ops.reshape(dy, rest), flat, size)
 end
 
 function grad.Gather(op, dy)
@@ -206,27 +207,21 @@ end
 -- Along another axis than the first: bring it to the front, sum rows, bring it
 -- back. dy is shaped outer, indices, inner.
 local function gather_axis(x, indices, axis, dy)
-  local n, m = x.rank, indices.rank
-  if not n or not m then
-    core.error("unimplemented", "the gradient of gather along axis "
-      .. axis .. " needs known ranks")
-  end
-  if axis < 0 then axis = axis + n end
-  local front, back = {}, {}
-  for i = 1, m do front[i] = axis + i - 1 end
-  for i = 0, axis - 1 do front[#front + 1] = i end
-  for i = axis + m, n + m - 2 do front[#front + 1] = i end
-  local dims = {-1}
-  for i = 0, n - 1 do
-    if i ~= axis then dims[#dims + 1] = x:dim(i) end
-  end
+  local n, m = ops.rank(x), ops.rank(indices)
+  if axis < 0 then axis = n + axis end
+  local size = ops.shape(x)
+  local front = ops.concat({ops.range(axis, m + axis), ops.range(0, axis),
+                            ops.range(m + axis, n + m - 1)}, 0)
+  local dims = ops.concat({core.tensor{-1}, size[{{0, axis}}],
+                           size[{{axis + 1, false}}]}, 0)
+  local back = ops.concat({ops.range(1, axis + 1), core.tensor{0},
+                           ops.range(axis + 1, n)}, 0)
   local rows = ops.reshape(ops.transpose(dy, front), dims)
   local sums = core.op "UnsortedSegmentSum"(rows, ops.reshape(indices, {-1}),
-                                            x:dim(axis))
-  for i = 1, axis do back[i] = i end
-  back[axis + 1] = 0
-  for i = axis + 2, n do back[i] = i - 1 end
-  return ops.transpose(sums, back)
+                                            size[axis])
+  local dx = ops.transpose(sums, back)
+  if x.shape then core.set_shape(dx, x.shape) end
+  return dx
 end
 
 function grad.GatherV2(op, dy)
@@ -251,17 +246,23 @@ function grad.ScatterNd(op, dy)
 end
 
 -- Positions of the k largest in rows laid end to end.
-function grad.TopKV2(op, dy)
-  local x, k = table.unpack(op.inputs)
-  local indices = op.outputs[2]
-  if not dy then return false, false end
+local function top_k(x, k, indices, dy)
   local columns = ops.shape(x)[-1]
-  local wide = ops.reshape(indices, {-1, shape.constant(k) or k})
+  local wide = ops.reshape(indices, {-1, k})
   local rows = ops.range(wide:dim(0))
   local at = wide + ops.expand_dims(rows, 1) * columns
   local flat = core.op "UnsortedSegmentSum"(ops.reshape(dy, {-1}),
     ops.reshape(at, {-1}), ops.size(x))
-  return ops.reshape(flat, shape.of(x)), false
+  return ops.reshape(flat, shape.of(x))
+end
+
+function grad.TopKV2(op, dy)
+  local x, k = table.unpack(op.inputs)
+  return top_k(x, shape.constant(k) or k, op.outputs[2], dy), false
+end
+
+function grad.TopK(op, dy)
+  return top_k(op.inputs[1], op.attr.k, op.outputs[2], dy)
 end
 
 function grad.DynamicPartition(op, ...)

@@ -287,18 +287,28 @@ function grad.Cumsum(op, dy)
     {exclusive = op.attr.exclusive, reverse = reverse}), false
 end
 
-function grad.SegmentSum(op, dy)
-  return ops.gather(dy, op.inputs[2]), false
+function grad.Cumprod(op, dy)
+  local x, axis = table.unpack(op.inputs)
+  local exclusive, reverse = op.attr.exclusive, op.attr.reverse
+  local sum = core.op "Cumsum"(op.outputs[1] * dy, axis,
+    {exclusive = exclusive, reverse = not reverse})
+  return sum / x, false
 end
 
 -- Rows with a negative id were dropped.
 function grad.UnsortedSegmentSum(op, dy)
   local ids = op.inputs[2]
   local rows = ops.gather(dy, ops.maximum(ids, 0))
-  local kept = ops.greater_equal(ids, 0)
-  local extra = rows.rank and ids.rank and rows.rank - ids.rank
-  for _ = 1, extra or 0 do kept = ops.expand_dims(kept, -1) end
+  local inner = ops.shape(rows)[{{ops.rank(ids), false}}]
+  local kept = ops.reshape(ops.greater_equal(ids, 0),
+    ops.concat({ops.shape(ids), ops.ones_like(inner)}, 0))
   return rows * ops.cast(kept, rows.dtype), false, false
+end
+
+-- Flat almost everywhere, or made of no floats: nothing is learnt through them.
+for _, name in ipairs{"Sign", "Floor", "Ceil", "Round", "Rint", "FloorDiv",
+                      "TruncateDiv", "Range", "LinSpace"} do
+  grad[name] = false
 end
 
 return grad

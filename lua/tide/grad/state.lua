@@ -5,6 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local shapes = require "tide.shape"
 local slices = require "tide.indexed_slices"
 local ops = require("tide.ops").ops
 
@@ -18,7 +19,8 @@ local function variable_shape(handle)
   while op.type == "Enter" or op.type == "Switch" or op.type == "Identity" do
     op = op.inputs[1].op
   end
-  return op.attr.shape or core.op "VariableShape"(handle)
+  local shape = op.attr.shape
+  return shapes.known(shape) and shape or core.op "VariableShape"(handle)
 end
 
 function grad.ResourceGather(op, dy)

@@ -1,0 +1,419 @@
+-- gradients.lua - every rule against central differences in float64, and the
+-- walk that applies them.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+local core = require "tide.core"
+local rules = require "tide.gradients"
+local helper = require "helper"
+
+local raises, gives = helper.raises, helper.gives
+local tests = {}
+
+local function f64(list) return td.tensor(list, "float64") end
+
+-- Operands: away from kinks; signed, positive, in (-1, 1), matrices.
+local S = f64{{0.7, -1.3, 2.1}, {-0.4, 1.6, -2.2}}
+local P = f64{{0.7, 1.3, 2.1}, {0.4, 1.6, 2.2}}
+local U = f64{{0.7, -0.3, 0.1}, {-0.4, 0.6, -0.2}}
+local ROW, COLUMN = f64{0.5, 1.5, -2.5}, f64{{1.25}, {0.75}}
+local SQUARE = f64{{0.7, -1.3, 0.2}, {2.1, 1.1, -0.6}, {0.3, 0.9, 1.7}}
+local CUBE = td.tensor({0.1, -0.2, 0.3, 0.4, -0.5, 0.6, 0.7, 0.8, -0.9, 1.0,
+                        1.1, -1.2}, "float64", {2, 2, 3})
+
+local raw = td.raw
+
+local function unary(name, x)
+  return {name, function(a) return raw[name](a) end, {x}}
+end
+
+-- Second derivatives: the gradient of op `name`, as a function of x and dy.
+local function second(name, x)
+  return {name .. "Grad", function(a, dy)
+    return td.gradients(raw[name](a), a, {grad_ys = dy})
+  end, {x, x}}
+end
+
+-- op whose rule is meant, function, arguments
+local rows = {
+  unary("Neg", S), unary("Abs", S), unary("Square", S), unary("Log", P),
+  unary("Log1p", P), unary("Exp", S), unary("Expm1", S), unary("Sin", S),
+  unary("Cos", S), unary("Tan", U), unary("Asin", U), unary("Acos", U),
+  unary("Atan", S), unary("Sinh", S), unary("Cosh", S), unary("Tanh", S),
+  unary("Sigmoid", S), unary("Erf", S), unary("Sqrt", P), unary("Rsqrt", P),
+  unary("Reciprocal", S), unary("Inv", S), unary("Relu", S), unary("Relu6", S),
+  unary("Elu", S), unary("Softplus", S), unary("Softsign", S),
+  unary("Identity", S), unary("Softmax", S), unary("LogSoftmax", S),
+  unary("L2Loss", S), unary("DiagPart", SQUARE), unary("Diag", ROW),
+  unary("EnsureShape", S), unary("Squeeze", td.tensor({1.0, 2.0}, "float64",
+                                                      {1, 2, 1})),
+  second("Tanh", S), second("Sigmoid", S), second("Sqrt", P),
+  second("Rsqrt", P), second("Reciprocal", S), second("Relu", S),
+  second("Relu6", S), second("Elu", S), second("Softplus", S),
+  second("Softsign", S),
+
+  {"AddV2", function(a, b) return a + b end, {S, ROW}},
+  {"Add", function(a, b) return raw.Add(a, b) end, {S, COLUMN}},
+  {"Sub", function(a, b) return a - b end, {COLUMN, S}},
+  {"Mul", function(a, b) return a * b end, {S, ROW}},
+  {"RealDiv", function(a, b) return a / b end, {S, ROW}},
+  {"Div", function(a, b) return raw.Div(a, b) end, {ROW, P}},
+  {"DivNoNan", function(a, b) return td.div_no_nan(a, b) end, {S, ROW}},
+  {"Pow", function(a, b) return a ^ b end, {P, ROW}},
+  {"SquaredDifference", td.squared_difference, {S, COLUMN}},
+  {"Maximum", td.maximum, {S, ROW}},
+  {"Minimum", td.minimum, {S, COLUMN}},
+  {"Atan2", td.atan2, {S, P}},
+  {"FloorMod", function(a, b) return a % b end, {S, ROW}},
+  {"Mod", function(a, b) return raw.Mod(a, b) end, {S, ROW}},
+  {"AddN", function(a, b) return td.add_n{a, b, a} end, {S, P}},
+  {"Select", function(a, b) return raw.Select(td.greater(a, 0), a * 2, b) end,
+   {S, P}},
+  {"SelectV2", function(a, b) return td.where(td.greater(a, 0), a * 2, b) end,
+   {S, P}},
+  {"Cast", function(a)
+    return a:cast("float32"):cast("float64") * 1.5
+  end, {S}, 1e-2},
+  {"Print", function(a) return td.print(a, "", {first_n = 0}) end, {S}},
+  {"CheckNumerics", function(a) return td.check_numerics(a) end, {S}},
+  {"PlaceholderWithDefault", function(a)
+    return td.placeholder_with_default(a, {2, 3})
+  end, {S}},
+  {"IdentityN", function(a, b) return table.unpack(raw.IdentityN{a, b}) end,
+   {S, P}},
+
+  {"Sum", function(a) return a:sum(0) end, {S}},
+  {"Sum", function(a) return a:sum{-1, keep_dims = true} end, {CUBE}},
+  {"Mean", function(a) return a:mean{0, 2} end, {CUBE}},
+  {"Max", function(a) return a:max(1) end, {S}},
+  {"Min", function(a) return a:min() end, {S}},
+  {"Prod", function(a) return a:prod(0) end, {S}},
+  {"Prod", function(a) return a:prod(1) end,
+   {f64{{0, 2, 3}, {0, 0, 1}, {1, 2, 3}}}},
+  {"Cumsum", function(a) return raw.Cumsum(a, 1, {exclusive = true}) end, {S}},
+  {"Cumsum", function(a) return raw.Cumsum(a, 0, {reverse = true}) end, {S}},
+  {"Cumprod", function(a) return raw.Cumprod(a, 1) end, {S}},
+  {"Cumprod", function(a)
+    return raw.Cumprod(a, 1, {exclusive = true, reverse = true})
+  end, {S}},
+  {"UnsortedSegmentSum", function(a)
+    return raw.UnsortedSegmentSum(a, {2, -1, 2}, 4)
+  end, {SQUARE}},
+
+  {"MatMul", function(a, b) return a:matmul(b) end, {S, SQUARE}},
+  {"MatMul", function(a, b) return a:matmul(b, {transpose_a = true}) end,
+   {S, S}},
+  {"MatMul", function(a, b) return a:matmul(b, {transpose_b = true}) end,
+   {S, S}},
+  {"MatMul", function(a, b)
+    return a:matmul(b, {transpose_a = true, transpose_b = true})
+  end, {S, SQUARE["0:3, 0:2"]}},
+  {"BatchMatMul", function(a, b)
+    return raw.BatchMatMul(a, b, {adj_y = true})
+  end, {CUBE, CUBE}},
+  {"BatchMatMulV2", function(a, b) return a:matmul(b) end, {CUBE, SQUARE}},
+  {"BatchMatMulV2", function(a, b)
+    return a:matmul(b, {transpose_a = true})
+  end, {CUBE, CUBE}},
+
+  {"Reshape", function(a) return a:reshape{3, -1} end, {S}},
+  {"ExpandDims", function(a) return a:expand_dims(1) end, {S}},
+  {"Transpose", function(a) return a:transpose{2, 0, 1} end, {CUBE}},
+  {"ReverseV2", function(a) return a:reverse{1} end, {S}},
+  {"BroadcastTo", function(a) return td.broadcast_to(a, {4, 2, 3}) end,
+   {COLUMN}},
+  {"Tile", function(a) return td.tile(a, {2, 3}) end, {S}},
+  {"ConcatV2", function(a, b) return td.concat({a, b}, -1) end, {S, COLUMN}},
+  {"Concat", function(a, b) return raw.Concat(0, {a, b}) end, {S, SQUARE}},
+  {"Split", function(a) return (a:split(3, 1))[2] end, {S}},
+  {"SplitV", function(a)
+    local p = a:split({1, 2}, 1)
+    return p[1], p[2]
+  end, {S}},
+  {"Pack", function(a, b) return td.stack({a, b}, 1) end, {S, P}},
+  {"Unpack", function(a) return (a:unstack(1))[3] end, {S}},
+  {"Slice", function(a) return td.slice(a, {0, 1}, {-1, 2}) end, {S}},
+  {"StridedSlice", function(a) return a["new, ::-1, 0:2"] end, {S}},
+  {"StridedSlice", function(a) return a[1] end, {S}},
+  {"StridedSliceGrad", function(a, dy)
+    return td.gradients(a["1, ::2"], a, {grad_ys = dy})
+  end, {S, f64{1.0, 2.0}}},
+  {"Pad", function(a) return a:pad{{1, 0}, {0, 2}} end, {S}},
+  {"PadV2", function(a, c)
+    return a:pad({{1, 0}, {0, 2}}, {constant_values = c})
+  end, {S, f64(0.5)}},
+  {"Fill", function(a) return td.fill({2, 2}, a) end, {f64(1.5)}},
+  {"Gather", function(a) return raw.Gather(a, {{1, 0}, {1, 1}}) end, {S}},
+  {"GatherV2", function(a) return a:gather({1, 0, 1}) end, {S}},
+  {"GatherV2", function(a) return a:gather({{2, 0}, {2, 1}}, 1) end, {S}},
+  {"GatherV2", function(a) return a:gather({1, 1}, 2) end, {CUBE}},
+  {"GatherNd", function(a) return td.gather_nd(a, {{0, 1}, {0, 1}, {1, 2}}) end,
+   {S}},
+  {"ScatterNd", function(a) return td.scatter_nd({{1}, {3}}, a, {4, 3}) end,
+   {S}},
+  {"TopKV2", function(a) return (a:top_k(2)) end, {S}},
+  {"TopK", function(a) return (raw.TopK(a, {k = 2})) end, {S}},
+  {"DynamicPartition", function(a)
+    local p = raw.DynamicPartition(a, {1, 0, 1}, {num_partitions = 2})
+    return p[1]:set_shape{1, 3}, p[2]:set_shape{2, 3}
+  end, {SQUARE}},
+  {"DynamicStitch", function(a, b)
+    return raw.DynamicStitch({{0, 2}, {3, 1}}, {a, b})
+  end, {S, P}},
+
+  {"SoftmaxCrossEntropyWithLogits", td.nn.softmax_cross_entropy,
+   {S, f64{{0.2, 0.3, 0.5}, {0.1, 0.0, 0.9}}}},
+  {"SparseSoftmaxCrossEntropyWithLogits", function(a)
+    return td.nn.sparse_softmax_cross_entropy(a, {2, 0})
+  end, {S}},
+  {"SoftmaxCrossEntropyWithLogits", function(a)
+    local _, b = raw.SoftmaxCrossEntropyWithLogits(a, P)
+    return b
+  end, {S}},
+  {"SparseSoftmaxCrossEntropyWithLogits", function(a)
+    local _, b = raw.SparseSoftmaxCrossEntropyWithLogits(a, {2, 0})
+    return b
+  end, {S}},
+  {"BiasAdd", function(a, b) return td.bias_add(a, b) end, {S, ROW}},
+  {"BiasAddGrad", function(a, dy)
+    local b = td.constant({0, 0, 0}, "float64")
+    return td.gradients(td.bias_add(a, b), b, {grad_ys = dy})
+  end, {S, P}},
+}
+
+for _, row in ipairs(rows) do
+  if row[1] == "EnsureShape" then
+    row[2] = function(a) return raw.EnsureShape(a, {shape = {2, 3}}) end
+  end
+end
+
+-- Functions that ask for more than the rank, or the rank.
+local need_sizes = {DynamicPartition = true, Unpack = true}
+local need_rank = {BatchMatMulV2 = true, BiasAddGrad = true, Transpose = true}
+
+local function check(row, known)
+  local coarse = row[4] ~= nil
+  local worst = td.test.gradient(row[2], row[3],
+                                 {delta = row[4], known = known})
+  lu.assertTrue(worst < (coarse and 1e-3 or 1e-6),
+                ("%s, known %s: %g"):format(row[1], known, worst))
+end
+
+-- One test a row: tests.Name, tests.Name_2 ...
+local seen = {}
+for _, row in ipairs(rows) do
+  local n = (seen[row[1]] or 0) + 1
+  seen[row[1]] = n
+  tests["rule_" .. row[1] .. (n > 1 and "_" .. n or "")] = function()
+    check(row, "all")
+    if need_sizes[row[1]] then return end
+    check(row, "rank")
+    if not need_rank[row[1]] then check(row, "nothing") end
+  end
+end
+
+-- Ops that TensorFlow gives no gradient either, and those tested below.
+local without = {Bitcast = true, RandomShuffle = true, Unique = true,
+                 UniqueWithCounts = true}
+local elsewhere = {ReadVariableOp = true, ResourceGather = true, Enter = true,
+                   Switch = true, Exit = true, Merge = true,
+                   NextIteration = true, PreventGradient = true}
+
+local function gives_floats(info)
+  for _, out in ipairs(info.outputs) do
+    local t = out.type:gsub("^%w+%*", "")
+    for _, a in ipairs(info.attrs) do
+      if a.name == t and a.type:find("type") then
+        for _, d in ipairs(a.allowed or {"float32"}) do
+          if d == "float32" then return true end
+        end
+      end
+    end
+    if t == "float32" then return true end
+  end
+  return false
+end
+
+function tests.every_op_has_a_rule()
+  for _, type in ipairs(core.op_names()) do
+    local info, rule = core.op_info(type), rules.rule(type)
+    local needs = gives_floats(info) and #info.inputs > 0
+                  and type:sub(1, 1) ~= "_"
+    if needs and rule == nil and not info.no_gradient then
+      lu.assertTrue(without[type] or false, type .. " has no gradient rule")
+    end
+    if rule then
+      lu.assertTrue(seen[type] ~= nil or elsewhere[type] or false,
+                    type .. ": its rule is not tested")
+    end
+  end
+end
+
+-- ---- the walk ---------------------------------------------------------------
+
+function tests.forms()
+  local x, z = td.constant(3.0), td.constant(2.0)
+  local y = x * x * z
+  gives(12, td.gradients(y, x))
+  local d = td.gradients(y, {x, z})
+  gives(12, d[1])
+  gives(9, d[2])
+  gives(13, td.gradients({y, x}, {x})[1])
+  gives(24, td.gradients(y, x, {grad_ys = 2.0}))
+  gives(1, td.gradients(y, y))
+  lu.assertFalse(td.gradients(y, td.constant(1.0)))
+  lu.assertFalse(td.gradients(td.stop_gradient(y), x))
+end
+
+function tests.stop_gradients()
+  local x = td.constant(3.0)
+  local a = x * x
+  local y = a * x
+  gives(27, td.gradients(y, x))
+  gives(9, td.gradients(y, x, {stop_gradients = {a}}))
+  lu.assertFalse(td.gradients(a * 2, x, {stop_gradients = {a}}))
+end
+
+function tests.shared_and_intermediate()
+  local x = td.constant(2.0)
+  local a = x * 3
+  local y = a * a + a + x
+  local d = td.gradients(y, {x, a})
+  gives(40, d[1])
+  gives(13, d[2])
+  gives(6, td.gradients(td.gradients(x ^ 3, x), x) / 2)
+end
+
+function tests.integers_carry_none()
+  local x = td.constant{1.5, 2.5}
+  lu.assertFalse(td.gradients(x:cast("int32"):cast("float32"), x))
+  lu.assertFalse(td.gradients(td.floor(x), x))
+  raises("only floats", td.gradients, td.constant(1), td.constant(2))
+end
+
+function tests.no_rule()
+  local x = td.constant{1.5, 2.5}
+  local e = raises("no gradient is defined for op RandomShuffle", td.gradients,
+                   td.random_shuffle(x), x)
+  lu.assertEquals(e.code, "not_found")
+  lu.assertStrContains(e.message, "gradients.lua:")
+  local y = td.raw.PreventGradient(x, {message = "no"})
+  raises("forbids", td.gradients, y, x)
+end
+
+function tests.refused()
+  local x = td.constant(1.0)
+  raises("not a value", td.gradients, x, td.tensor(1.0))
+  raises("grad_ys", td.gradients, {x, x}, {x}, {grad_ys = {1.0}})
+  raises("shape", td.gradients, x, {x}, {grad_ys = {td.constant{1.0, 2.0}}})
+  raises("no option", td.gradients, x, {x}, {grad_y = 1})
+end
+
+function tests.variables()
+  local v = td.variable({1.0, 2.0}, "v")
+  local y = (v * v):sum() + v:read():sum()
+  local s = td.session()
+  s:init()
+  gives({3, 5}, s:run(td.gradients(y, v)))
+end
+
+function tests.sparse()
+  local v = td.variable(td.value.ones{5, 2}, "v")
+  local w = td.constant{{1.0, 2.0}, {3.0, 4.0}, {5.0, 6.0}}
+  local y = (v:gather{4, 0, 4} * w):sum()
+  local d = td.gradients(y, v)
+  lu.assertEquals({d.values.dtype, d.indices.dtype}, {"float32", "int32"})
+  lu.assertTrue(d.dense_shape == {5, 2})
+  local s = td.session()
+  s:init()
+  local r = s:run(d)
+  lu.assertEquals(r.indices:table(), {4, 0, 4})
+  local dense = {{3, 4}, {0, 0}, {0, 0}, {0, 0}, {6, 8}}
+  gives(dense, s:run(d:dense()))
+  gives({{6, 8}, {0, 0}, {0, 0}, {0, 0}, {12, 16}}, s:run(d * 2))
+  lu.assertEquals(s:run(d:unique()).indices:table(), {4, 0})
+  local both = td.gradients(y + v:gather({1}):sum(), v)
+  lu.assertEquals(s:run(both).indices:table(), {1, 4, 0, 4})
+  local mixed = td.gradients(y + v:sum(), v)
+  gives({{4, 5}, {1, 1}, {1, 1}, {1, 1}, {7, 9}}, s:run(mixed))
+end
+
+function tests.registered()
+  td.register_gradient("TestTwice", function(_, dy) return dy * 2 end)
+  raises("already", td.register_gradient, "TestTwice", print)
+  raises("already", td.register_gradient, "MatMul", print)
+  local x = td.constant(3.0)
+  local y = td.gradient_override_map({Square = "TestTwice"}, function()
+    return td.square(x)
+  end)
+  gives(9, y)
+  gives(2, td.gradients(y, x))
+  gives(6, td.gradients(td.square(x), x))
+  raises("no op", td.gradient_override_map, {Squore = "TestTwice"})
+  td.register_gradient("TestWrong", function(_, dy) return dy, dy end)
+  raises("2 results for the 1 inputs", function()
+    return td.gradients(td.gradient_override_map({Square = "TestWrong"},
+                                                 td.square, x), x)
+  end)
+end
+
+function tests.custom()
+  local clipped = td.custom_gradient(function(x) return x * x end,
+    function(dy, x) return td.minimum(dy * x * 2, 1.0) end)
+  local x = td.constant(3.0)
+  gives(9, clipped(x))
+  gives(1, td.gradients(clipped(x), x))
+  local two = td.custom_gradient(function(a, b) return a + b, a * b end,
+    function(da, db, a, b) return da * 10 + a * 0, db * 100 + b * 0 end)
+  local p, q = two(x, td.constant(5.0))
+  gives(15, q)
+  gives(10, td.gradients(p + q, x))
+end
+
+function tests.control_flow_comes_later()
+  local x = td.constant(2.0)
+  local loop = td.while_loop(function(v) return v:less(100) end,
+                             function(v) return v * x end, {x})
+  local e = raises("the gradient of while_loop comes later", td.gradients, loop,
+                   x)
+  lu.assertEquals(e.code, "unimplemented")
+  local c = td.cond(x:less(1), function() return x * 2 end,
+                    function() return x * 3 end)
+  raises("the gradient of cond comes later", td.gradients, c, x)
+  lu.assertFalse(td.gradients(loop, td.constant(1.0)))
+end
+
+function tests.inside_a_branch_and_a_loop()
+  local v = td.variable(3.0, "v")
+  local x = td.constant(2.0)
+  local c = td.cond(x:less(5), function()
+    return td.gradients(x * x * v, x)
+  end, function() return 0.0 end)
+  local _, total = td.while_loop(function(i) return i:less(3) end,
+    function(i, t) return i + 1, t + td.gradients(v * v * x, v) end, {0, 0.0})
+  local s = td.session()
+  s:init()
+  lu.assertEquals(s:run{c, total}, {12.0, 36.0})
+end
+
+function tests.functions_of_values()
+  gives(6, td.grad(function(x) return x * x end)(3.0))
+  local f = td.value_and_grad(function(x, y) return (x * y):sum() end)
+  local y, dx, dy = f(td.tensor{1.0, 2.0}, td.tensor{3.0, 4.0})
+  gives(11, y)
+  gives({3, 4}, dx)
+  gives({1, 2}, dy)
+  local traced = 0
+  local g = td.grad(function(x)
+    traced = traced + 1
+    return x ^ 3
+  end)
+  gives({3, 12}, g(td.tensor{1.0, 2.0}))
+  gives({27, 48}, g(td.tensor{3.0, 4.0}))
+  gives(3, g(1.0))
+  lu.assertEquals(traced, 2)
+  raises("takes values", td.grad(td.square), td.constant(1.0))
+end
+
+return tests

@@ -1,0 +1,200 @@
+-- session.lua - runs: structures, feeds, callables, handles, defaults.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+local helper = require "helper"
+
+local raises, gives = helper.raises, helper.gives
+local tests = {}
+
+local function model()
+  local x = td.placeholder("float32", {-1}, "x")
+  local y = td.placeholder("float32", {}, "y")
+  return x, y, td.multiply(x, y, "z"), td.sum(x, nil, "s")
+end
+
+function tests.structures()
+  local x, y, z, s = model()
+  local sess <close> = td.session()
+  local feeds = {[x] = {1, 2}, [y] = 3}
+  lu.assertEquals(sess:run(s, feeds), 3.0)
+  gives({3, 6}, sess:run(z, feeds))
+  lu.assertEquals(sess:run({s, y}, feeds), {3.0, 3.0})
+  lu.assertEquals(sess:run({a = s, b = {s, c = y}}, feeds),
+                  {a = 3.0, b = {3.0, c = 3.0}})
+  lu.assertEquals(sess:run({s.op, td.no_op()}, feeds), {true, true})
+  lu.assertEquals(sess:run({"s", "s:0", "^s", "y"}, feeds),
+                  {3.0, 3.0, true, 3.0})
+  lu.assertEquals(sess:run({}, feeds), {})
+  lu.assertEquals(sess:run({s, s}, feeds), {3.0, 3.0})
+  local value = sess:run(s, feeds, {as_values = true})
+  lu.assertEquals({value.rank, value:item()}, {0, 3.0})
+  lu.assertEquals(sess:run(td.constant(true)), true)
+  lu.assertEquals(sess:run(td.constant "text"), "text")
+end
+
+function tests.feeds()
+  local x, y, z, s = model()
+  local sess <close> = td.session()
+  gives({2, 4}, sess:run(z, {x = {1, 2}, ["y:0"] = 2}))
+  gives({2, 4}, sess:run(z, {[x] = td.tensor{1.0, 2.0}, [y] = 2}))
+  gives({9}, sess:run(z + 0, {[z] = {9}}))
+  lu.assertEquals(sess:run(x:dim(0), {[x] = {}}), 0)
+  raises("fed twice", sess.run, sess, s, {[x] = {1}, ["x:0"] = {2}})
+  raises("write {[x] = value}", sess.run, sess, s, {{1}})
+  raises("to feed the tensor in variable q write [q] =", sess.run, sess, s,
+         {q = {1}})
+  raises("expects float32 {}, given float32 {2}", sess.run, sess, z,
+         {[x] = {1}, [y] = {1, 2}})
+  raises("float32", sess.run, sess, s, {[x] = td.tensor{1}})
+  raises("graph tensor", sess.run, sess, s, {[x] = td.constant{1.0}})
+  raises("x", sess.run, sess, s)
+  raises("not number", sess.run, sess, s, 3)
+end
+
+function tests.refused()
+  local x = td.placeholder("float32", {}, "x")
+  local sess <close> = td.session()
+  raises("no node \"nope\"", sess.run, sess, "nope")
+  raises("did you mean \"x\"", sess.run, sess, "xx")
+  raises("no gradient", sess.run, sess, {false})
+  raises("[2].a is number", sess.run, sess, {x, {a = 1}}, {x = 1})
+  raises("hole", sess.run, sess, {x, nil, x}, {x = 1})
+  raises("nothing to fetch", sess.run, sess)
+  raises("timeout", sess.run, sess, x, {x = 1}, {timout = 1})
+  raises("timeout", sess.run, sess, x, {x = 1}, {timeout = -1})
+  raises("another graph", sess.run, sess,
+         td.graph():as_default(td.constant, 1))
+  raises("did you mean \"threads\"", td.session, {thread = 2})
+  raises("another process", td.session, {target = "tcp://somewhere"})
+  raises("did you mean \"callable\"", function() return sess.calable end)
+end
+
+function tests.callable()
+  local x, y, z, s = model()
+  local sess <close> = td.session()
+  local f = sess:callable({s, z, s.op}, {x, y})
+  local a, b, c = f({1, 2}, 3)
+  lu.assertEquals({a, c}, {3.0, true})
+  gives({3, 6}, b)
+  lu.assertEquals(sess:callable(s, x)({5}), 5.0)
+  raises("takes 2 values, 1 given", f, {1})
+  raises("flat", sess.callable, sess, {{s}}, {x})
+  raises("fed twice", sess.callable, sess, {s}, {x, x})
+end
+
+function tests.start_and_loop()
+  local x, _, _, s = model()
+  local v = td.variable(0, "v")
+  local up = v:assign_add(1).op
+  local sess <close> = td.session()
+  sess:init()
+  local h = sess:start({s, s.op}, {[x] = {1, 2}})
+  local a, b = h:wait()
+  lu.assertEquals({a, b, h:done()}, {3.0, true, true})
+  local loop = sess:loop(up, {threads = 2, steps = 100})
+  loop:wait()
+  lu.assertEquals({loop:steps(), sess:run(v)}, {100, 100})
+  local endless = sess:loop(up)
+  endless:cancel()
+  pcall(endless.wait, endless, 30)
+  lu.assertTrue(endless:done())
+end
+
+function tests.timeout()
+  local i = td.while_loop(function(i) return i:greater_equal(0) end,
+                          function(i) return i * 1 end, {1})
+  local sess <close> = td.session()
+  local e = raises("", sess.run, sess, i, nil, {timeout = 0.05})
+  lu.assertEquals(e.code, "deadline_exceeded")
+  lu.assertEquals(sess:run(td.constant(1)), 1)
+end
+
+function tests.partial()
+  local a = td.placeholder("float32", {}, "a")
+  local b = td.placeholder("float32", {}, "b")
+  local x, y = a + 1, a * b
+  local sess <close> = td.session()
+  local p = sess:partial_run_setup({x, y}, {a, b})
+  lu.assertEquals(p:run(x, {[a] = 2}), 3.0)
+  lu.assertEquals(p:run({y = y}, {b = 5}), {y = 10.0})
+  local q = sess:partial_run_setup({x, y}, {a, b})
+  raises("", q.run, q, y, {[a] = 2})
+  raises("no fetch of", q.run, q, a + 1)
+end
+
+function tests.trace()
+  local x, _, _, s = model()
+  local sess <close> = td.session()
+  local r, trace = sess:run(s, {[x] = {1}}, {trace = true})
+  lu.assertEquals(r, 1.0)
+  lu.assertTrue(#trace.events > 0)
+  lu.assertStrContains(trace.totals, "Sum")
+  lu.assertStrContains(trace.chrome, "traceEvents")
+end
+
+function tests.default_session()
+  lu.assertNil(td.get_default_session())
+  local x = td.constant(2)
+  lu.assertEquals(x:eval(), 2)
+  local first = td.get_default_session()
+  lu.assertNotNil(first)
+  local s = td.session()
+  lu.assertTrue(td.get_default_session() == s)
+  first:as_default(function()
+    lu.assertTrue(td.get_default_session() == first)
+  end)
+  lu.assertTrue(td.no_op():run())
+  s:close()
+  raises("closed", s.run, s, x)
+  lu.assertEquals((x + 1):eval(), 3)
+end
+
+function tests.as_default_brings_its_graph()
+  local g = td.graph()
+  local s = td.session{graph = g}
+  local x = s:as_default(function()
+    return td.constant(4):eval()
+  end)
+  lu.assertEquals({x, g:size()}, {4, 1})
+end
+
+function tests.devices_and_threads()
+  local s = td.session{cpu_devices = 2, threads = 2}
+  local x = td.device("/cpu:1", td.constant, 3)
+  lu.assertEquals(s:run(x + 1), 4)
+  lu.assertStrContains(s:explain_placement(), "CPU:1")
+  lu.assertEquals(#td.devices(), 1)
+  td.config{cpu_devices = 2}
+  lu.assertEquals(#td.devices(), 2)
+  td.config{cpu_devices = 1}
+end
+
+function tests.sessions_have_their_own_variables()
+  local v = td.variable(1, "v")
+  local a, b = td.session(), td.session()
+  a:init()
+  b:init()
+  a:run(v:assign(5))
+  lu.assertEquals({a:run(v), b:run(v)}, {5, 1})
+  a:reset()
+  raises("v", a.run, a, v)
+  lu.assertEquals(b:run(v), 1)
+end
+
+function tests.the_graph_grows()
+  local x = td.constant(1)
+  local s <close> = td.session()
+  lu.assertEquals(s:run(x), 1)
+  lu.assertEquals(s:run(x + 1), 2)
+end
+
+function tests.stats_and_why()
+  local s <close> = td.session()
+  s:run(td.constant(1))
+  lu.assertEquals(s:stats().steps, 1)
+  lu.assertEquals(s:why(), "")
+end
+
+return tests

@@ -1,0 +1,154 @@
+-- tools.lua - flags, progress, errors, help, comparison, JSON.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+local helper = require "helper"
+
+local raises = helper.raises
+local tests = {}
+
+local defaults = {lr = 1e-3, epochs = 5, data = "", shuffle = true,
+                  batch_size = 10}
+
+function tests.flags()
+  local rows = {
+    {{}, "epochs", 5}, {{"--epochs", "7"}, "epochs", 7},
+    {{"--epochs=7"}, "epochs", 7}, {{"--lr", "1"}, "lr", 1.0},
+    {{"--lr=1e-5"}, "lr", 1e-5}, {{"--data", "x y"}, "data", "x y"},
+    {{"--data="}, "data", ""}, {{"--shuffle"}, "shuffle", true},
+    {{"--no-shuffle"}, "shuffle", false}, {{"--shuffle=no"}, "shuffle", false},
+    {{"--batch-size", "3"}, "batch_size", 3}, {{"a", "b"}, 2, "b"},
+    {{"--data", "--lr"}, "data", "--lr"},
+  }
+  for i, row in ipairs(rows) do
+    local got = td.flags(defaults, row[1])[row[2]]
+    lu.assertEquals(got, row[3], "row " .. i)
+    lu.assertEquals(math.type(got), math.type(row[3]), "row " .. i)
+  end
+end
+
+function tests.flags_refused()
+  local rows = {
+    {{"--epoch", "3"}, "did you mean --epochs?"},
+    {{"--epochs", "x"}, "is an integer, given \"x\""},
+    {{"--epochs", "1.5"}, "is an integer"}, {{"--lr", "fast"}, "is a float"},
+    {{"--epochs"}, "needs a value"}, {{"--shuffle=maybe"}, "is a boolean"},
+    {{"--no-lr"}, "no flag --no_lr"},
+  }
+  for _, row in ipairs(rows) do raises(row[2], td.flags, defaults, row[1]) end
+  raises("default", td.flags, {x = {}}, {})
+end
+
+function tests.progress()
+  local seen = 0
+  for i in td.progress(3) do seen = seen + i end
+  lu.assertEquals(seen, 6)
+  local list = {}
+  for batch in td.progress(td.data.of{x = {1, 2, 3}}:batches(2),
+                           {title = "t"}) do
+    list[#list + 1] = batch.x:table()
+  end
+  lu.assertEquals(list, {{1, 2}, {3}})
+  raises("a number or an iterator", td.progress, {})
+end
+
+function tests.errors()
+  local ok, e = pcall(td.matmul, td.tensor{{1.0}}, td.tensor{{1.0}, {2.0}})
+  lu.assertFalse(ok)
+  lu.assertEquals({e.code, e.op}, {"invalid_argument", "MatMul"})
+  lu.assertStrContains(tostring(e), "MatMul")
+  lu.assertStrContains("failed: " .. e, "failed: ")
+  local x = td.constant(1.0, "x")
+  local _, f = pcall(function() return td.matmul(x, x) end)
+  lu.assertStrContains(tostring(f), "tools.lua:")
+  lu.assertStrContains(f.where, "tools.lua:")
+  local _, g = pcall(function() return td.session():run(td.check_numerics(
+    td.log(x * -1), "bad", {name = "check"})) end)
+  lu.assertEquals({g.node, g.op}, {"check", "CheckNumerics"})
+end
+
+function tests.assert_and_print()
+  local x = td.placeholder("float32", {}, "x")
+  local sure = td.assert(x:greater(0), {x})
+  local y = td.control_dependencies({sure}, function() return x * 2 end)
+  local s = td.session()
+  lu.assertEquals(s:run(y, {x = 2}), 4.0)
+  local e = raises("", s.run, s, y, {x = -2})
+  lu.assertEquals(e.code, "invalid_argument")
+  lu.assertEquals(s:run(td.print(x, "x is", {first_n = 0}), {x = 3}), 3.0)
+end
+
+function tests.close()
+  lu.assertTrue(td.test.close({1.0, 2.0}, td.tensor{1.0, 2.0 + 1e-7}))
+  lu.assertTrue(td.test.close({0 / 0, 1 / 0}, {0 / 0, 1 / 0}))
+  raises("1 of 2 elements differ, the first at 1", td.test.close, {1.0, 2.0},
+         {1.0, 2.1})
+  raises("shapes differ: {2} and {1}", td.test.close, {1, 2}, {1})
+  raises("differ", td.test.close, {0 / 0}, {1.0})
+  raises("differ", td.test.close, {1 / 0}, {-1 / 0})
+  td.test.close({1.0}, {1.1}, {rtol = 0.2})
+end
+
+function tests.gradient_check_finds_mistakes()
+  local wrong = td.custom_gradient(function(x) return x * x end,
+                                   function(dy, x) return dy * x end)
+  lu.assertTrue(td.test.gradient(wrong, {1.0, 2.0}) > 0.1)
+  lu.assertTrue(td.test.gradient(td.square, {1.0, 2.0}) < 1e-8)
+end
+
+function tests.help()
+  local help = require "tide.help"
+  local text = help.op_text("matmul")
+  lu.assertStrContains(text, "td.matmul")
+  lu.assertStrContains(text, "transpose_a")
+  lu.assertEquals(help.op_text("MatMul"), text)
+  raises("did you mean \"matmul\"", td.help, "matmull")
+end
+
+function tests.names()
+  lu.assertEquals(type(td.version), "string")
+  lu.assertTrue(td.nn.relu == td.relu)
+  raises("td has no \"sesion\"; did you mean \"session\"?",
+         function() return td.sesion end)
+  local names = getmetatable(td).__names()
+  local all = {}
+  for _, name in ipairs(names) do all[name] = true end
+  for _, name in ipairs{"matmul", "session", "train", "float32", "cond"} do
+    lu.assertTrue(all[name], name)
+  end
+end
+
+-- Every name that td promises leads to something.
+function tests.every_name_loads()
+  for _, name in ipairs(getmetatable(td).__names()) do
+    lu.assertNotNil(td[name], name)
+  end
+end
+
+function tests.json()
+  local encode = require("tide.json").encode
+  local rows = {
+    {{1, 2.5, true, "a"}, '[1, 2.5, true, "a"]'}, {{}, "[]"},
+    {{b = 1, a = {x = {}}}, '{"a": {"x": []}, "b": 1}'},
+    {'q"\\\n\1', '"q\\"\\\\\\n\\u0001"'}, {0 / 0, "null"},
+  }
+  for _, row in ipairs(rows) do lu.assertEquals(encode(row[1]), row[2]) end
+end
+
+function tests.examples_of_ops_run()
+  local core = require "tide.core"
+  for _, type in ipairs(core.op_names()) do
+    local example = core.op_info(type).example
+    if example ~= "" then
+      local code = example:gsub("%s*%-%->.*$", "")
+      local chunk = load("local td = require 'tide'; return " .. code)
+        or load("local td = require 'tide'; " .. code)
+      lu.assertNotNil(chunk, type .. ": " .. example)
+      local ok, e = pcall(chunk)
+      lu.assertTrue(ok, type .. ": " .. example .. ": " .. tostring(e))
+    end
+  end
+end
+
+return tests
