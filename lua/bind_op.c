@@ -515,6 +515,17 @@ static void give_notes(lua_State *L, td_build *b, const target *t) {
                     td_attr_string(lua_tostring(L, -1)));
 }
 
+/* Nothing but loop constants as inputs: only the pivot says whether the body
+ * runs at all. */
+static bool needs_pivot(const call *c) {
+  for (int i = 0; i < c->n; i++) {
+    const td_node *in = c->items[i].edge.node;
+    if (in->op->kind != TD_KIND_ENTER || !td_node_bool(in, "is_constant"))
+      return false;
+  }
+  return true;
+}
+
 static int build(lua_State *L, call *c) {
   char where[300];
   luaL_checkstack(L, 32, "building a node");
@@ -537,7 +548,7 @@ static int build(lua_State *L, call *c) {
       !given_attr(c, "container"))
     td_build_attr(&b, "container", td_attr_string(t.s->container));
   b.origin = origin(L, t.s, where, sizeof where);
-  place(L, &b, &t, c->n == 0);
+  place(L, &b, &t, needs_pivot(c));
   give_notes(L, &b, &t);
   td_node *n = finish(L, &b, &t, c->op->type);
   if (n->n_out == 0 && c->op->n_out == 0) {

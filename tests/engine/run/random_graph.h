@@ -284,7 +284,7 @@ static inline td_node *state_op(drawn *d, context *c, const char *op,
 }
 
 static inline void make_variables(drawn *d, context *root) {
-  d->variables = draw(d, MOST_VARIABLES + 1);
+  d->variables = 1 + draw(d, MOST_VARIABLES);
   for (int i = 0; i < d->variables; i++) {
     td_build b;
     char name[16];
@@ -324,7 +324,7 @@ static inline td_node *draw_state(drawn *d, context *c, context *root) {
     td_build_control(&b, two);
     d->last[i] = finish(d, c, &b, false).node;
   } else if (draw(d, 2))
-    d->last[i] = state_op(d, c, draw(d, 3) == 0 ? "AssignAddVariableOp"
+    d->last[i] = state_op(d, c, draw(d, 4) == 0 ? "AssignAddVariableOp"
                                            : "AssignSubVariableOp",
                           handle, &by, d->last[i]);
   else
@@ -478,8 +478,8 @@ static inline void draw_ops(drawn *d, context *c, context *root, int n,
     int k = draw(d, 20);
     if (k < 4) draw_unary(d, c);
     else if (k < 9) draw_binary(d, c);
-    else if (k < 14) draw_array(d, c);
-    else if (k < 16) draw_misc(d, c);
+    else if (k < 13) draw_array(d, c);
+    else if (k < 15) draw_misc(d, c);
     else if (k < 17 && c == root) draw_state(d, c, root);
     else if (depth < MOST_DEPTH && k < 19) draw_while(d, c, root, depth);
     else if (depth < MOST_DEPTH) draw_cond(d, c, root, depth);
