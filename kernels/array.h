@@ -54,26 +54,25 @@ td_status *td_array_small(const td_tensor *t, const char *what,
  * false when not even their number is. */
 td_status *td_array_ask(td_infer *c, int i, const char *what, td_small *v,
                         bool *known) TD_MUST_USE;
-/* Is every integer known? */
-bool td_array_all(const td_small *v);
-/* n integers that are known in full, as the sizes of a shape. */
+bool td_array_all(const td_small *v); /* every integer is known */
+/* The sizes of a shape of known rank, known where they are. */
 td_small td_array_sizes(const td_shape *s);
 
-/* The integer of a scalar or of a vector of one; *known (may be NULL) as it
- * says itself. */
+/* The integer of a scalar or of a vector of one; known (may be NULL) as it is
+ * in `v`. */
 td_status *td_array_single(const td_small *v, const char *what, int64_t *value,
                            bool *known) TD_MUST_USE;
 td_status *td_array_scalar(const td_tensor *t, const char *what,
                            int64_t *value) TD_MUST_USE;
+/* The same as an axis in [0, rank), given from -rank on. */
 td_status *td_array_axis(const td_tensor *t, int rank, const char *what,
                          int *axis) TD_MUST_USE;
+/* In a shape function: -1 while the axis or the rank (-1) is not known. */
+td_status *td_array_ask_axis(td_infer *c, int i, int rank, const char *what,
+                             int *axis) TD_MUST_USE;
 /* A vector of sizes, none negative, as a shape. */
 td_status *td_array_shape(const td_tensor *t, const char *what,
                           td_shape *shape) TD_MUST_USE;
-/* In a shape function: *axis is -1 while the axis or the rank (-1) is not
- * known. */
-td_status *td_array_ask_axis(td_infer *c, int i, int rank, const char *what,
-                             int *axis) TD_MUST_USE;
 
 /* ---- shapes ---- */
 
@@ -83,7 +82,7 @@ td_shape td_array_rank(int rank); /* of that rank, sizes unknown */
 td_status *td_array_count(const td_shape *s, int64_t *count) TD_MUST_USE;
 /* Elements of the axes [begin, end) of a known shape. */
 int64_t td_array_span(const td_shape *s, int begin, int end);
-/* A size as an int32 or int64 output takes it. */
+/* Element i of an integer output; an error when int32 cannot hold it. */
 td_status *td_array_put(td_tensor *t, int64_t i, int64_t size,
                         const char *what) TD_MUST_USE;
 

@@ -206,7 +206,7 @@ static const td_op_def ops[] = {
      .doc = "The input repeated along dimensions of size 1, or new ones, to "
             "a shape.",
      .host = "shape",
-     .example = "td.broadcast_to(td.tensor{1, 2}, {2, 2})  --> 1 2; 1 2",
+     .example = "td.broadcast_to(td.tensor{1, 2}, {2, 2})  --> {2, 2} 1 2 1 2",
      .section = "Array"},
     {0},
 };

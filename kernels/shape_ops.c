@@ -306,7 +306,8 @@ static const td_op_def ops[] = {
             "many as are left.",
      .flags = TD_CHEAP,
      .host = "shape",
-     .example = "td.reshape(td.tensor{1, 2, 3, 4}, {2, -1})  --> 1 2; 3 4",
+     .example =
+         "td.reshape(td.tensor{1, 2, 3, 4}, {2, -1})  --> {2, 2} 1 2 3 4",
      .section = "Array"},
     {.type = "ExpandDims",
      .sig = "input: T, dim: Tdim -> output: T; "

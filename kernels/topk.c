@@ -261,7 +261,8 @@ static const td_op_def ops[] = {
      .sig = "predictions: float, targets: T -> precision: bool; k: int; "
             "T: {int32, int64} = int32",
      .shape = in_top_infer,
-     .doc = "The same with k as an attribute; the older form.",
+     .doc = "Is the prediction for the target class among the k largest of "
+            "its row? k is an attribute; the older form.",
      .lua = "",
      .flags = TD_NO_GRADIENT,
      .section = "Neural-network building blocks"},
@@ -280,7 +281,8 @@ static const td_op_def ops[] = {
      .sig = "input: T -> values: T, indices: int32; k: int >= 0; "
             "sorted: bool = true; " TOP_TYPES,
      .shape = top_infer,
-     .doc = "The same with k as an attribute; the older form.",
+     .doc = "The k largest elements of each row and their indices; k is an "
+            "attribute; the older form.",
      .lua = "",
      .section = "Neural-network building blocks"},
     {0},

@@ -267,7 +267,8 @@ static const td_op_def ops[] = {
             "T: {half, bfloat16, float, double}; "
             "Tlabels: {int32, int64} = int64",
      .shape = sparse_infer,
-     .doc = "The same for labels that name one class for each row.",
+     .doc = "The cross entropy of each row's class with softmax(features), "
+            "and its gradient.",
      .lua = "",
      .section = "Neural-network building blocks"},
     {0},
