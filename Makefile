@@ -159,7 +159,15 @@ $(B)/tests/rows/%.o: tests/rows/%.c $(B)/tests/golden/golden.pb-c.h \
 $(B)/tests/rows/rows: $(ROWS_OBJ) $(LIB_OBJ)
 	$(CC) -o $@ $^ $(LDFLAGS_ALL) $(LIBS) -lcmocka
 
-ctests: $(CTESTS) $(B)/tests/rows/rows
+# The console core, with the interpreter in it.
+HOST_OBJ := $(HOST_SRC:%.c=$(B)/%.o) $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o
+$(B)/tests/host/%: tests/host/%.c $(LIB_OBJ) $(HOST_OBJ) $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(HOST_OBJ) \
+	  $(LDFLAGS_ALL) $(LIBS) -lcmocka -llua5.4
+HOST_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/host/*.c))
+
+ctests: $(CTESTS) $(HOST_TESTS) $(B)/tests/rows/rows
 .PHONY: ctests
 .SECONDARY:
 

@@ -52,14 +52,14 @@ static void begin(td_host *h) {
   h->depth = 1;
 }
 
-static td_host_outcome end(td_host *h, int rc) {
+/* True when it was interrupted. */
+static bool end(td_host *h) {
+  bool was = h->interrupted;
   h->depth = 0;
   lua_sethook(h->L, NULL, 0, 0);
-  bool was = h->interrupted;
   h->interrupted = 0;
   __atomic_store_n(&h->state->interrupt, 0, __ATOMIC_RELEASE);
-  if (rc == LUA_OK) return TD_HOST_OK;
-  return was ? TD_HOST_INTERRUPTED : TD_HOST_ERROR;
+  return was;
 }
 
 static td_host *host_of(lua_State *L) {
@@ -182,15 +182,30 @@ static int open_all(lua_State *L) {
   return 0;
 }
 
+/* Lua's memory comes through the door that tests can close. */
+static void *allocate(void *arg, void *p, size_t old, size_t size) {
+  (void)arg;
+  (void)old;
+  if (size) return td_realloc(p, size);
+  td_free(p);
+  return NULL;
+}
+
+static int panic(lua_State *L) {
+  (void)L;
+  return 0; /* every call is protected: this cannot happen */
+}
+
 td_host *td_host_new(char **why) {
   td_host *h = td_alloc_zero(1, sizeof *h);
   *why = NULL;
-  if (h) h->L = luaL_newstate();
+  if (h) h->L = lua_newstate(allocate, NULL);
   if (!h || !h->L) {
     td_free(h);
     *why = td_strdup("out of memory");
     return NULL;
   }
+  lua_atpanic(h->L, panic);
   lua_gc(h->L, LUA_GCGEN, 0, 0);
   lua_pushcfunction(h->L, open_all);
   lua_pushlightuserdata(h->L, h);
@@ -207,51 +222,85 @@ void td_host_free(td_host *h) {
   td_free(h);
 }
 
-void td_host_args(td_host *h, const char *name, int argc, char **argv) {
-  lua_State *L = h->L;
-  lua_createtable(L, argc, 1);
-  lua_pushstring(L, name);
-  lua_rawseti(L, -2, 0);
-  for (int i = 0; i < argc; i++) {
-    lua_pushstring(L, argv[i]);
-    lua_rawseti(L, -2, i + 1);
-  }
-  lua_setglobal(L, "arg");
-}
+/* ---- running ----
+ *
+ * Any call into Lua may raise for want of memory, so a request runs inside one
+ * protected call; on a failure outside of it only strings that exist are read.
+ */
 
-/* ---- running ---- */
+typedef struct job {
+  const char *code, *name, *path;
+  int argc;
+  char **argv;
+  td_str *text;            /* what it prints, or its error */
+  td_host_outcome outcome;
+  int result;              /* of a command */
+} job;
 
 /* Error objects of Tide read by themselves; others get a traceback. */
 static int on_error(lua_State *L) {
   if (luaL_testudata(L, 1, TD_LUA_ERROR)) return 1;
-  if (lua_type(L, 1) == LUA_TSTRING) {
+  if (lua_type(L, 1) == LUA_TSTRING)
     luaL_traceback(L, L, lua_tostring(L, 1), 1);
-    return 1;
-  }
-  lua_settop(L, 1);
   return 1;
 }
 
-static void take_message(lua_State *L, td_str *text) {
+static void add_message(lua_State *L, td_str *text) {
   size_t len;
   const char *s = luaL_tolstring(L, -1, &len);
   td_str_addn(text, s, len);
-  lua_pop(L, 2);
 }
 
-/* Calls the function on top with the script's arguments. */
-static td_host_outcome call(td_host *h, int nargs, int nresults,
-                            td_str *text) {
-  lua_State *L = h->L;
+/* Calls the function below its arguments; an error goes to the job's text. */
+static bool call(lua_State *L, job *j, int nargs, int nresults) {
   int base = lua_gettop(L) - nargs;
   lua_pushcfunction(L, on_error);
   lua_insert(L, base);
-  begin(h);
   int rc = lua_pcall(L, nargs, nresults, base);
-  td_host_outcome o = end(h, rc);
   lua_remove(L, base);
-  if (rc != LUA_OK) take_message(L, text);
-  return o;
+  if (rc == LUA_OK) return true;
+  add_message(L, j->text);
+  j->outcome = TD_HOST_ERROR;
+  return false;
+}
+
+static td_host_outcome run(td_host *h, lua_CFunction body, job *j) {
+  lua_State *L = h->L;
+  j->outcome = TD_HOST_OK;
+  begin(h);
+  lua_pushcfunction(L, body);
+  lua_pushlightuserdata(L, j);
+  if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
+    bool text = lua_type(L, -1) == LUA_TSTRING;
+    td_str_add(j->text, text ? lua_tostring(L, -1) : "an error of no text");
+    j->outcome = TD_HOST_ERROR;
+    lua_pop(L, 1);
+  }
+  bool was = end(h);
+  return was && j->outcome == TD_HOST_ERROR ? TD_HOST_INTERRUPTED : j->outcome;
+}
+
+/* ---- scripts ---- */
+
+static int set_args(lua_State *L) {
+  const job *j = lua_touserdata(L, 1);
+  lua_createtable(L, j->argc, 1);
+  lua_pushstring(L, j->name);
+  lua_rawseti(L, -2, 0);
+  for (int i = 0; i < j->argc; i++) {
+    lua_pushstring(L, j->argv[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setglobal(L, "arg");
+  return 0;
+}
+
+void td_host_args(td_host *h, const char *name, int argc, char **argv) {
+  td_str text;
+  td_str_init(&text);
+  job j = {.name = name, .argc = argc, .argv = argv, .text = &text};
+  run(h, set_args, &j);
+  td_str_deinit(&text);
 }
 
 static int push_arguments(lua_State *L) {
@@ -267,23 +316,32 @@ static int push_arguments(lua_State *L) {
   return n;
 }
 
-td_host_outcome td_host_file(td_host *h, const char *path, td_str *text) {
-  bool in = !strcmp(path, "-");
-  if (luaL_loadfile(h->L, in ? NULL : path) != LUA_OK) {
-    take_message(h->L, text);
-    return TD_HOST_ERROR;
+static int run_script(lua_State *L) {
+  job *j = lua_touserdata(L, 1);
+  bool in = j->path && !strcmp(j->path, "-");
+  int rc = j->path ? luaL_loadfile(L, in ? NULL : j->path)
+                   : luaL_loadbuffer(L, j->code, strlen(j->code), j->name);
+  if (rc != LUA_OK) {
+    add_message(L, j->text);
+    j->outcome = TD_HOST_ERROR;
+    return 0;
   }
-  return call(h, push_arguments(h->L), 0, text);
+  call(L, j, push_arguments(L), 0);
+  return 0;
+}
+
+td_host_outcome td_host_file(td_host *h, const char *path, td_str *text) {
+  job j = {.path = path, .text = text};
+  return run(h, run_script, &j);
 }
 
 td_host_outcome td_host_string(td_host *h, const char *code, const char *name,
                                td_str *text) {
-  if (luaL_loadbuffer(h->L, code, strlen(code), name) != LUA_OK) {
-    take_message(h->L, text);
-    return TD_HOST_ERROR;
-  }
-  return call(h, push_arguments(h->L), 0, text);
+  job j = {.code = code, .name = name, .text = text};
+  return run(h, run_script, &j);
 }
+
+/* ---- what a person typed ---- */
 
 /* Does the syntax error say that the chunk ended too early? */
 static bool wants_more(lua_State *L) {
@@ -293,76 +351,77 @@ static bool wants_more(lua_State *L) {
   return s && len >= eof && !strcmp(s + len - eof, "<eof>");
 }
 
-static int load_typed(lua_State *L, const char *code, const char *name) {
-  lua_pushfstring(L, "return %s", code);
+/* As an expression first, then as a chunk. */
+static int load_typed(lua_State *L, const job *j) {
+  lua_pushfstring(L, "return %s", j->code);
   size_t len;
   const char *expression = lua_tolstring(L, -1, &len);
-  if (luaL_loadbuffer(L, expression, len, name) == LUA_OK) {
-    lua_remove(L, -2);
-    return LUA_OK;
-  }
+  if (luaL_loadbuffer(L, expression, len, j->name) == LUA_OK) return LUA_OK;
   lua_pop(L, 2);
-  return luaL_loadbuffer(L, code, strlen(code), name);
+  return luaL_loadbuffer(L, j->code, strlen(j->code), j->name);
 }
 
 static int show(lua_State *L) {
   int n = lua_gettop(L) - 1;
   td_str *text = lua_touserdata(L, 1);
   for (int i = 0; i < n; i++) {
-    size_t len;
-    const char *s = luaL_tolstring(L, i + 2, &len);
     if (i > 0) td_str_addc(text, '\t');
-    td_str_addn(text, s, len);
-    lua_pop(L, 1);
+    lua_pushvalue(L, i + 2);
+    add_message(L, text);
+    lua_settop(L, n + 1);
   }
+  return 0;
+}
+
+static int run_typed(lua_State *L) {
+  job *j = lua_touserdata(L, 1);
+  if (load_typed(L, j) != LUA_OK) {
+    bool more = wants_more(L);
+    j->outcome = more ? TD_HOST_INCOMPLETE : TD_HOST_ERROR;
+    if (!more) add_message(L, j->text);
+    return 0;
+  }
+  lua_replace(L, 1);
+  lua_settop(L, 1);
+  if (!call(L, j, 0, LUA_MULTRET) || lua_gettop(L) == 0) return 0;
+  lua_pushcfunction(L, show);
+  lua_insert(L, 1);
+  lua_pushlightuserdata(L, j->text);
+  lua_insert(L, 2);
+  call(L, j, lua_gettop(L) - 1, 0);
   return 0;
 }
 
 td_host_outcome td_host_eval(td_host *h, const char *code, const char *name,
                              td_str *text) {
-  lua_State *L = h->L;
-  int top = lua_gettop(L);
-  if (load_typed(L, code, name) != LUA_OK) {
-    bool more = wants_more(L);
-    if (more) lua_pop(L, 1);
-    else take_message(L, text);
-    return more ? TD_HOST_INCOMPLETE : TD_HOST_ERROR;
+  job j = {.code = code, .name = name, .text = text};
+  return run(h, run_typed, &j);
+}
+
+/* ---- subcommands ---- */
+
+static int run_command(lua_State *L) {
+  job *j = lua_touserdata(L, 1);
+  j->result = -1;
+  lua_getfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+  lua_pushfstring(L, "tide.cli.%s", j->name);
+  if (lua_gettable(L, -2) == LUA_TNIL) return 0;
+  lua_getglobal(L, "require");
+  lua_pushfstring(L, "tide.cli.%s", j->name);
+  if (!call(L, j, 1, 1)) return 0;
+  lua_createtable(L, j->argc, 0);
+  for (int i = 0; i < j->argc; i++) {
+    lua_pushstring(L, j->argv[i]);
+    lua_rawseti(L, -2, i + 1);
   }
-  td_host_outcome o = call(h, 0, LUA_MULTRET, text);
-  int n = lua_gettop(L) - top;
-  if (o == TD_HOST_OK && n > 0) {
-    lua_pushcfunction(L, show);
-    lua_insert(L, top + 1);
-    lua_pushlightuserdata(L, text);
-    lua_insert(L, top + 2);
-    o = call(h, n + 1, 0, text);
-  }
-  lua_settop(L, top);
-  return o;
+  if (call(L, j, 1, 1)) j->result = (int)luaL_optinteger(L, -1, 0);
+  return 0;
 }
 
 td_host_outcome td_host_command(td_host *h, const char *name, int argc,
                                 char **argv, int *code, td_str *text) {
-  lua_State *L = h->L;
-  int top = lua_gettop(L);
-  *code = -1;
-  lua_getfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-  lua_pushfstring(L, "tide.cli.%s", name);
-  bool known = lua_gettable(L, -2) != LUA_TNIL;
-  lua_settop(L, top);
-  if (!known) return TD_HOST_OK;
-  lua_getglobal(L, "require");
-  lua_pushfstring(L, "tide.cli.%s", name);
-  td_host_outcome o = call(h, 1, 1, text);
-  if (o == TD_HOST_OK) {
-    lua_createtable(L, argc, 0);
-    for (int i = 0; i < argc; i++) {
-      lua_pushstring(L, argv[i]);
-      lua_rawseti(L, -2, i + 1);
-    }
-    o = call(h, 1, 1, text);
-    if (o == TD_HOST_OK) *code = (int)luaL_optinteger(L, -1, 0);
-  }
-  lua_settop(L, top);
+  job j = {.name = name, .argc = argc, .argv = argv, .text = text};
+  td_host_outcome o = run(h, run_command, &j);
+  *code = j.result;
   return o;
 }

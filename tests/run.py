@@ -91,7 +91,7 @@ def c_tests(build, only=""):
     found = []
     for folder, _, files in os.walk(os.path.join(ROOT, "tests")):
         rel = os.path.relpath(folder, os.path.join(ROOT, "tests"))
-        if not re.match(r"(engine/\w+|kernels|rows)$", rel):
+        if not re.match(r"(engine/\w+|kernels|host|rows)$", rel):
             continue
         for f in sorted(files):
             path = os.path.join(rel, f[:-2])
