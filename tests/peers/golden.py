@@ -418,6 +418,9 @@ def run_case(run, want_grad, out):
             got = g.outputs(sess)
             for t, y in zip(g.op.outputs, got):
                 out.output.append(bytes_of(y, t.dtype))
+            if "seed2" in run.case.attrs:
+                for t, y in zip(g.op.outputs, g.outputs(sess)):
+                    out.again.append(bytes_of(y, t.dtype))
             for v in out.variable:
                 v.after = bytes_of(g.after(sess, v.input), g.vars[v.input][1])
             if want_grad:
@@ -431,7 +434,7 @@ def run_bad(run, out):
         pass
     else:
         print(f"TensorFlow takes the bad case: {describe(run)}")
-    del out.output[:]
+    del out.output[:], out.again[:]
     for v in out.variable:
         v.after = b""
     out.fails = True
@@ -524,7 +527,7 @@ def same(a, b):
     for x, y in zip(a.cases, b.cases):
         if x.graph != y.graph or x.input != y.input or x.fails != y.fails or x.says != y.says:
             return False
-        pairs = [(x.output, y.output), (x.grad, y.grad),
+        pairs = [(x.output, y.output), (x.grad, y.grad), (x.again, y.again),
                  ([v.after for v in x.variable], [v.after for v in y.variable])]
         if not all(len(p) == len(q) and all(map(near, p, q))
                    for p, q in pairs):

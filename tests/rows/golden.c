@@ -51,6 +51,8 @@ void golden_open(const Td__Golden *g, int index, golden_case *c) {
   c->n_grad = count_of(p->n_grad, MAX_IN);
   for (int i = 0; i < c->n_in; i++) c->in[i] = tensor_of(p->input[i]);
   for (int i = 0; i < c->n_out; i++) c->out[i] = tensor_of(p->output[i]);
+  for (size_t i = 0; i < p->n_again && i < MAX_OUT; i++)
+    c->again[i] = tensor_of(p->again[i]);
   for (int i = 0; i < c->n_var; i++) {
     const Td__GoldenVariable *v = p->variable[i];
     c->var_in[i] = v->input;
@@ -62,7 +64,10 @@ void golden_open(const Td__Golden *g, int index, golden_case *c) {
 
 void golden_close(golden_case *c) {
   for (int i = 0; i < c->n_in; i++) td_tensor_release(&c->in[i]);
-  for (int i = 0; i < c->n_out; i++) td_tensor_release(&c->out[i]);
+  for (int i = 0; i < MAX_OUT; i++) {
+    td_tensor_release(&c->out[i]);
+    td_tensor_release(&c->again[i]);
+  }
   for (int i = 0; i < c->n_var; i++) {
     td_tensor_release(&c->before[i]);
     td_tensor_release(&c->after[i]);

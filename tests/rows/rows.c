@@ -3,7 +3,7 @@
  * One test an op. The cases of its golden file are run with everything, with
  * shapes and with nothing known of the inputs, on one thread and several, in
  * memory of its own and in that of its inputs: TensorFlow's answer within the
- * row's tolerance, or a refusal that says what was wrong. Then mutate.c.
+ * row's tolerance, or a refusal that says what was wrong. Then mutate*.c.
  *
  *   rows [--list] [OP ...]     --list prints the registered ops
  *
@@ -66,6 +66,8 @@ static void check_answer(const row *r, const golden_case *c) {
   for (int i = 0; i < c->n_out; i++) {
     snprintf(what, sizeof what, "case %d, output %d", c->index, i);
     compare_tensors(r, what, &first.out[i], &c->out[i]);
+    snprintf(what, sizeof what, "case %d, output %d again", c->index, i);
+    compare_tensors(r, what, &first.again[i], &c->again[i]);
   }
   for (int i = 0; i < c->n_var; i++) {
     snprintf(what, sizeof what, "case %d, variable %d", c->index, i);
@@ -151,7 +153,11 @@ static void check_case(const row *r, const Td__Golden *g, int i) {
   else
     check_answer(r, &c);
   if (i == 0) check_wrong_inputs(r, &c);
-  if (!c.from->fails && !excused(r, &c) && i % stride == 0) mutate_case(r, &c);
+  if (!c.from->fails && !excused(r, &c) && i % stride == 0) {
+    mutate_inputs(r, &c);
+    mutate_variables(r, &c);
+    mutate_attrs(r, &c);
+  }
   golden_close(&c);
 }
 
@@ -208,8 +214,8 @@ static int run_chosen(struct CMUnitTest *tests, int argc, char **argv) {
                                      .initial_state = (void *)(uintptr_t)op};
   }
   int failed = _cmocka_run_group_tests("rows", tests, n, NULL, NULL);
-  printf("changed inputs: %d accepted, %d refused\n", mutated_accepted,
-         mutated_refused);
+  printf("changed inputs and attributes: %d accepted, %d refused\n",
+         changed_accepted, changed_refused);
   printf("%zu passed, %d failed, 0 skipped\n", n - (size_t)failed, failed);
   return failed ? 1 : 0;
 }

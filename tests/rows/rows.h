@@ -52,9 +52,10 @@ typedef struct golden_case {
   const Td__GoldenCase *from;
   int index; /* in the file, for messages */
   int n_in, n_out, n_var, n_grad;
-  td_tensor in[MAX_IN];   /* TD_INVALID: a variable's handle */
-  td_tensor out[MAX_OUT]; /* TD_INVALID: dead */
-  int var_in[MAX_IN];     /* inputs that are variables */
+  td_tensor in[MAX_IN];     /* TD_INVALID: a variable's handle */
+  td_tensor out[MAX_OUT];   /* TD_INVALID: dead */
+  td_tensor again[MAX_OUT]; /* of a second run; TD_INVALID: not known */
+  int var_in[MAX_IN];       /* inputs that are variables */
   td_dtype var_dtype[MAX_IN];
   td_tensor before[MAX_IN], after[MAX_IN]; /* TD_INVALID: no value */
 } golden_case;
@@ -79,12 +80,16 @@ typedef struct built {
  * On success ended by built_drop. */
 td_status *build_node(const golden_case *c, const td_tensor *in, knowledge k,
                       built *out);
+/* The same with one attribute changed; NULL: none. */
+td_status *build_changed(const golden_case *c, const td_tensor *in, knowledge k,
+                         const td_note *change, built *out);
 void built_drop(built *b);
 
 typedef struct result {
   int n_out;
   td_tensor out[MAX_OUT];
-  td_tensor after[MAX_IN]; /* of c->var_in */
+  td_tensor again[MAX_OUT]; /* of a second run, where c->again has one */
+  td_tensor after[MAX_IN];  /* of c->var_in */
 } result;
 
 /* Runs it on a device whose fresh memory is filled with `poison`. `alone`: the
@@ -102,14 +107,24 @@ bool result_same(const result *a, const result *b, int n_var);
 void compare_tensors(const row *r, const char *what, const td_tensor *got,
                      const td_tensor *want);
 
-/* ---- other inputs (mutate.c) --------------------------------------------- */
+/* ---- what nobody asked for ----------------------------------------------- */
 
-/* Runs the op with inputs made from those of the case that nobody asked for:
- * no elements, other ranks, indices out of range ... Whatever happens must be
- * an error with a message or an answer that is whole. */
-void mutate_case(const row *r, const golden_case *c);
-/* Calls of mutate_case so far, accepted and refused. */
-extern int mutated_accepted, mutated_refused;
+/* Builds and runs the op of a case with other inputs or another attribute, and
+ * twice if it is accepted. Whatever happens must be an error with a message or
+ * an answer that is whole. */
+void try_changed(const row *r, const golden_case *c, const td_tensor *in,
+                 knowledge k, const td_note *change);
+/* Calls of try_changed so far. */
+extern int changed_accepted, changed_refused;
+
+/* Inputs without elements, of other ranks, out of range ... (mutate.c) */
+void mutate_inputs(const row *r, const golden_case *c);
+/* Variables of other shapes and dtypes (mutate_attr.c). */
+void mutate_variables(const row *r, const golden_case *c);
+/* Other attributes (mutate_attr.c). */
+void mutate_attrs(const row *r, const golden_case *c);
+/* Elements of `from`, again and again, in another shape. The caller's. */
+td_tensor refill(const td_tensor *from, td_shape shape);
 
 /* ---- refusing (refuse.c) ------------------------------------------------- */
 
