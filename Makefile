@@ -180,6 +180,7 @@ test-build:
 	$(MAKE) all ctests
 	$(MAKE) SANITIZE=address,undefined ctests
 	$(MAKE) SANITIZE=thread thread-ctests
+	$(MAKE) fuzz-build
 thread-ctests: $(THREAD_TESTS:%.c=$(B)/%)
 .PHONY: test-build thread-ctests
 
@@ -211,6 +212,24 @@ bench: setup
 	$(if $(PEERS),$(BENCH_PYTHON) -m pip install -q numpy $(PEER_PACKAGES))
 	tests/bench/run.py --build $(B) --rows "$(ROWS)" --peers "$(PEERS)" \
 	  --python $(BENCH_PYTHON)
+
+# ---- fuzzing ---------------------------------------------------------------
+
+# tests/fuzz/graphdef.c -> $(B)/fuzz/graphdef: clang's libFuzzer, on a library
+# built for it. make fuzz runs each target for FUZZ seconds, from its corpus.
+FUZZ ?= 20
+FUZZ_SRC := $(wildcard tests/fuzz/*.c)
+FUZZ_SANITIZE := fuzzer-no-link,address,undefined
+FUZZ_B := $(B)/$(subst $(comma),-,$(FUZZ_SANITIZE))
+$(B)/fuzz/%: FORCE
+	@mkdir -p $(@D)
+	$(MAKE) TD_CC=clang SANITIZE=$(FUZZ_SANITIZE) CFLAGS=-Wno-pass-failed \
+	  LDFLAGS=-fsanitize=fuzzer $(FUZZ_B)/tests/fuzz/$*
+	cp -p $(FUZZ_B)/tests/fuzz/$* $@
+fuzz-build: $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
+fuzz: fuzz-build
+	tests/run.py --build $(B) --fuzz $(FUZZ) fuzz
+.PHONY: fuzz fuzz-build
 
 # ---- installing ------------------------------------------------------------
 

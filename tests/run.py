@@ -5,7 +5,7 @@ A part is a list of commands. A command's own counts are read from its output
 (cmocka's summary, or a last line in the form above); one that prints none
 counts as a single test by its exit code. Skips must be listed in skips.txt.
 
-usage: run.py [--build DIR] [--soak] [PART ...]
+usage: run.py [--build DIR] [--soak] [--fuzz SECONDS] [PART ...]
 """
 import argparse
 import os
@@ -101,11 +101,27 @@ def c_tests(build, only=""):
     return sorted(found)
 
 
+def fuzz_targets(build, seconds):
+    """From the corpus in the tree and what earlier runs found, kept aside."""
+    found = []
+    for f in sorted(os.listdir(os.path.join(ROOT, "tests/fuzz"))):
+        name, end = os.path.splitext(f)
+        if end != ".c":
+            continue
+        kept = os.path.join(build, "fuzz/found", name)
+        os.makedirs(os.path.join(ROOT, kept), exist_ok=True)
+        found.append([os.path.join(build, "fuzz", name),
+                      f"-max_total_time={seconds}", "-rss_limit_mb=4096",
+                      "-verbosity=0", f"-artifact_prefix={build}/fuzz/{name}-",
+                      kept, f"tests/fuzz/corpus/{name}"])
+    return found
+
+
 # What is run under ThreadSanitizer too.
 THREADED = r"base/(pool|clock|status)$|device/|run/|tensor/buffer$"
 
 
-def parts(build, soak):
+def parts(build, soak, fuzz):
     tide = os.path.join(build, "tide")
     asan = {"ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1:"
                             "quarantine_size_mb=8",
@@ -119,6 +135,7 @@ def parts(build, soak):
         "c-address": (c_tests(build + "/address-undefined"), {**asan, **scale}),
         "c-thread": (c_tests(build + "/thread", THREADED), {**tsan, **scale}),
         "lua": ([[tide, "tests/lua/run.lua"]], scale),
+        "fuzz": (fuzz_targets(build, fuzz), {}),
         "shell": ([["tests/shell/" + f, build] for f in shell], scale),
     }
     if soak:
@@ -130,11 +147,12 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--build", default="build")
     p.add_argument("--soak", action="store_true")
+    p.add_argument("--fuzz", type=int, default=20)
     p.add_argument("part", nargs="*")
     args = p.parse_args()
     allowed, total = allowed_skips(), Count()
     timeout = 3 * 3600 if args.soak else 900
-    for name, (commands, env) in parts(args.build, args.soak).items():
+    for name, (commands, env) in parts(args.build, args.soak, args.fuzz).items():
         if args.part and name not in args.part:
             continue
         start, count = time.time(), Count()

@@ -3,7 +3,9 @@
  * The messages are laid out in an arena, borrowing names and contents from the
  * graph, and packed in one go: nodes in their order, attributes by name,
  * functions by name. Nothing depends on addresses, time or hash order, so equal
- * graphs give equal bytes.
+ * graphs give equal bytes. An attribute that is its default is left out, as
+ * TensorFlow allows: a version that does not know it yet reads the graph all
+ * the same.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graph/graphdef.h"
@@ -73,8 +75,11 @@ static td_status *attrs_out(td_arena *arena, const td_node *n, Td__NodeDef *p) {
   size_t count = (size_t)n->op->n_attr + (size_t)n->n_note;
   p->attr = td_arena_alloc(arena, count * sizeof *p->attr);
   if (!p->attr) return td_oom();
-  for (int i = 0; i < n->op->n_attr; i++)
-    TD_TRY(attr_out(arena, n->op->attr[i].name, &n->attr[i], p));
+  for (int i = 0; i < n->op->n_attr; i++) {
+    const td_attr_def *def = &n->op->attr[i];
+    if (def->has_default && td_attr_equal(&def->value, &n->attr[i])) continue;
+    TD_TRY(attr_out(arena, def->name, &n->attr[i], p));
+  }
   for (int i = 0; i < n->n_note; i++)
     TD_TRY(attr_out(arena, n->note[i].name, &n->note[i].value, p));
   td_graphdef_attr_sort(p->attr, p->n_attr);

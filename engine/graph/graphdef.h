@@ -1,7 +1,7 @@
 /* graphdef.h - graphs as TensorFlow's GraphDef bytes.
  *
  * Written bytes are reproducible: fields by number, attributes by name, lists
- * packed. Reading trusts nothing: depth, counts and sizes are scanned before
+ * packed, defaults left out. Reading trusts nothing: depth, counts and sizes are scanned before
  * protobuf-c unpacks (it has no limits of its own).
  *
  * SPDX-License-Identifier: Apache-2.0 */

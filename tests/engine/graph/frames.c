@@ -216,6 +216,17 @@ static const struct {
               "ys:0\n" END("") "d: Any x\n",
      "b n ym ys p q yn yx",
      "m w, c w, s w, b w, n w, x w, ym w, ys w, p w, q w, yn w, yx w"},
+    {"a variable fed from one that may be lost",
+     "a: Any\n" LOOP(
+         "", "a",
+         "w") "ye: Enter a frame_name=w\nym: Merge ye @\nys: Switch ym c\n"
+              "p: Any b\nq: Switch ys:1 p\nyn: Next q:1\nym <- yn\n"
+              "ze: Enter a frame_name=w\nzm: Merge ze @\nzs: Switch zm c\n"
+              "zy: Any zs:1 ym\nzn: Next zy\nzm <- zn\nzx: Exit zs:0\n" END(
+                  "") "d: Any x\n",
+     "b n m s c x d ym ys p q yn zm zs zy zn zx",
+     "m w, c w, s w, b w, n w, x w, ym w, ys w, p w, q w, yn w, zm w, zs w, "
+     "zy w, zn w, zx w"},
     {"a frame that does not turn",
      "a: Any\ne: Enter a frame_name=w\nb: Id e\nx: Exit b\nd: Any x\n", "",
      "b w, x w"},

@@ -117,6 +117,7 @@ static const struct { const char *text, *part; } bad[] = {
   {"f(a) r=a | a Relu a", "are called \"a\""},
   {"f(a) r=a | n Relu a; n Relu a", "are called \"n\""},
   {"f(a) r=a r=a", "are called \"r\""},
+  {"f(a) r=a s=a | n NoOp ^m", "input \"^m\""},
   {"f(a) r=b", "no argument or node for input \"b\""},
   {"f(a) r=a | n Relu b", "no argument or node for input \"b\""},
   {"f(a) r=a | n Relu m", "no argument or node for input \"m\""},

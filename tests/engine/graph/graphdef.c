@@ -160,6 +160,27 @@ static void add_notes(td_build *b, const td_tensor *t, const td_shape *shapes) {
   td_build_attr(b, "_none", td_attr_strings(NULL, 0));
 }
 
+static void test_defaults(void **state) {
+  (void)state;
+  static const char want[] = "\x0a\x0e\x0a\x01x\x12\x09TestAttrs"
+                             "\x22\x03\x08\x86\x01";
+  td_graph *g = new_graph();
+  td_build b;
+  td_str m = {0};
+  td_build_init(&b, g, "TestAttrs", "x");
+  td_build_attr(&b, "i", td_attr_int(2)); /* what it is anyway */
+  add(&b);
+  write_graph(g, &m);
+  assert_int_equal(m.len, sizeof want - 1);
+  assert_memory_equal(m.at, want, m.len);
+  td_graph *h = round_trip(g);
+  assert_same(g, h);
+  assert_int_equal(td_node_int(td_graph_node(h, 0), "i"), 2);
+  td_str_deinit(&m);
+  td_graph_release(g);
+  td_graph_release(h);
+}
+
 static void test_attrs(void **state) {
   (void)state;
   td_graph *g = new_graph();
@@ -351,10 +372,11 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bytes),         cmocka_unit_test(test_empty),
-      cmocka_unit_test(test_attrs),         cmocka_unit_test(test_edges),
-      cmocka_unit_test(test_loop),          cmocka_unit_test(test_late_control),
-      cmocka_unit_test(test_two_gigabytes), cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_bytes),        cmocka_unit_test(test_empty),
+      cmocka_unit_test(test_attrs),        cmocka_unit_test(test_defaults),
+      cmocka_unit_test(test_edges),        cmocka_unit_test(test_loop),
+      cmocka_unit_test(test_late_control), cmocka_unit_test(test_two_gigabytes),
+      cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, register_ops, NULL);
 }

@@ -48,9 +48,8 @@ static const struct {
     {"x Placeholder dtype=t1 shape=S\nversions 22", "x", "x", "{}"},
     {X "y Relu x T=t1 _any=i5 _other=Cb\n", "x y", NULL, NULL},
     /* a later version's attributes, which nobody has set */
-    {X "y MatMul x z grad_a=b0 grad_b=b0 other=s more=e\n"
-       "z Placeholder dtype=t1 shape=S3,4\nversions 1395\n",
-     "x z y", "y", "{2, 4}"},
+    {X "y Relu x new=b0 other=s more=e n=i0 f=f0\nversions 1395\n", "x y", "y",
+     "{2, 3}"},
 };
 
 static void assert_order(const td_graph *g, const char *want) {
@@ -174,6 +173,16 @@ static const struct {
     {X "y Relu x T=t1 beta=f0\n", "y", TD_INVALID_ARGUMENT, "beta"},
     {X "y Relu x T=t1 beta=f1\nversions 999\n", "y", TD_INVALID_ARGUMENT,
      "beta"},
+    {X "y Relu x new=b1\nversions 999\n", "y", TD_INVALID_ARGUMENT, "new"},
+    {X "y Relu x new=t0\nversions 999\n", "y", TD_INVALID_ARGUMENT, "new"},
+    {X "y Relu x new=-\nversions 999\n", "y", TD_INVALID_ARGUMENT,
+     "attribute new: no value"},
+    {X "y Relu x T=t1 _a=M\n", "y", TD_INVALID_ARGUMENT,
+     "attribute _a: a list of several kinds"},
+    {X "y Relu x T=t1 _a=Ff\n", "y", TD_INVALID_ARGUMENT,
+     "attribute _a: attribute \"a\" of function \"f\" comes twice"},
+    {X "y Relu x T=t1 _a=Pq\n", "y", TD_INVALID_ARGUMENT,
+     "attribute _a: placeholder \"q\" outside a function's body"},
     {"x Placeholder shape=S\n", "x", TD_INVALID_ARGUMENT, "dtype"},
     {"x Placeholder dtype=t1 shape=S-2\n", "x", TD_INVALID_ARGUMENT,
      "attribute shape: a shape with a size of -2"},
@@ -222,6 +231,29 @@ static void test_bad(void **state) {
     assert_null(td_graph_find(g, "x"));
     td_graph_release(g);
   }
+}
+
+/* More control inputs than are compared one by one. */
+static void test_many_controls(void **state) {
+  (void)state;
+  td_graph *g = new_graph();
+  td_str t = {0}, user = {0};
+  td_str_add(&user, "u NoOp");
+  for (int i = 0; i < 40; i++) {
+    td_str_addf(&t, "n%d NoOp\n", i);
+    td_str_addf(&user, " ^n%d", i);
+  }
+  size_t len = t.len;
+  td_str_addf(&t, "%s ^n3\n", td_str_c(&user));
+  FAILS(read_text(g, td_str_c(&t), NULL), TD_INVALID_ARGUMENT,
+        "\"^n3\" comes twice");
+  t.at[t.len = len] = '\0';
+  td_str_add(&t, td_str_c(&user));
+  OK(read_text(g, td_str_c(&t), NULL));
+  assert_int_equal(td_graph_find(g, "u")->n_control, 40);
+  td_str_deinit(&t);
+  td_str_deinit(&user);
+  td_graph_release(g);
 }
 
 static void test_bad_consumers(void **state) {
@@ -415,6 +447,7 @@ int main(void) {
       cmocka_unit_test(test_loop_shapes),
       cmocka_unit_test(test_many_loop_shapes),
       cmocka_unit_test(test_bad),
+      cmocka_unit_test(test_many_controls),
       cmocka_unit_test(test_bad_consumers),
       cmocka_unit_test(test_target),
       cmocka_unit_test(test_prefix),

@@ -175,6 +175,13 @@ static void test_two_forms(void **state) {
   FAILS(td_tensorproto_read(td_str_c(&m), m.len, LIMIT, &t),
         TD_INVALID_ARGUMENT, "tensor_content and int_val");
   td_str_deinit(&m);
+  td_str shape = wire_shape("2");
+  wire_int(&shape, 3, 1);
+  wire_int(&m, 1, TD_FLOAT32);
+  wire_message(&m, 2, &shape);
+  FAILS(td_tensorproto_read(td_str_c(&m), m.len, LIMIT, &t),
+        TD_INVALID_ARGUMENT, "a shape of unknown rank has 1 sizes");
+  td_str_deinit(&m);
   FAILS(td_tensorproto_read("\x0a", 1, LIMIT, &t), TD_INVALID_ARGUMENT,
         "not a readable TensorProto");
 }
@@ -226,6 +233,11 @@ static void test_unwritable(void **state) {
   FAILS(td_tensorproto_write(&t, &at, &len), TD_INVALID_ARGUMENT,
         "resource tensor has no form");
   td_tensor_release(&t);
+  td_allocator far = {.name = "TEST:0"};
+  td_buffer buffer = {.refs = 1, .allocator = &far};
+  t = (td_tensor){.dtype = TD_FLOAT32, .buffer = &buffer};
+  FAILS(td_tensorproto_write(&t, &at, &len), TD_INVALID_ARGUMENT,
+        "memory of TEST:0 must be copied first");
 }
 
 static td_status *round_trip(void *arg) {

@@ -50,7 +50,9 @@ static inline td_str wire_shape(const char *text) {
   if (*text == '?') wire_int(&m, 3, 1);
   while (*text && *text != '?') {
     char *end;
-    wire_int(&dim, 1, strtoll(text, &end, 10));
+    int64_t size = strtoll(text, &end, 10);
+    if (end == text) break;
+    wire_int(&dim, 1, size);
     wire_message(&m, 2, &dim);
     text = end + (*end == ',');
   }
@@ -59,9 +61,11 @@ static inline td_str wire_shape(const char *text) {
 
 /* AttrValue: "t1" type, "i-5" int, "f1.5" float, "b1" bool, "stext" string,
  * "S2,3" shape, "e" an empty list, "T3,5" a list of types, "Cloc:@x" a list of
- * one string, "V1" scalar tensor of dtype 1, "-" nothing. */
+ * one string, "M" a list of a number and a string, "V1" scalar tensor of dtype
+ * 1, "Fname" a function with attribute "a" twice, "Pname" placeholder, "-"
+ * nothing. */
 static inline td_str wire_value(const char *text) {
-  td_str m = {0}, inner = {0}, deep;
+  td_str m = {0}, inner = {0}, deep = {0};
   const char *v = text + 1;
   switch (text[0]) {
   case 't':
@@ -87,13 +91,34 @@ static inline td_str wire_value(const char *text) {
     wire_message(&m, 1, &inner);
     break;
   case 'T':
-    for (char *end; *v; v = end + (*end == ','))
-      wire_int(&inner, 6, strtoll(v, &end, 10));
+    for (char *end; *v; v = end + (*end == ',')) {
+      int64_t type = strtoll(v, &end, 10);
+      if (end == v) break;
+      wire_int(&inner, 6, type);
+    }
     wire_message(&m, 1, &inner);
     break;
   case 'C':
     wire_text(&inner, 2, v);
     wire_message(&m, 1, &inner);
+    break;
+  case 'M':
+    wire_int(&inner, 3, 1);
+    wire_text(&inner, 2, "x");
+    wire_message(&m, 1, &inner);
+    break;
+  case 'F':
+    wire_text(&inner, 1, v);
+    for (int i = 0; i < 2; i++) {
+      td_str one = wire_value("i1");
+      wire_text(&deep, 1, "a");
+      wire_message(&deep, 2, &one);
+      wire_message(&inner, 2, &deep);
+    }
+    wire_message(&m, 10, &inner);
+    break;
+  case 'P':
+    wire_text(&m, 9, v);
     break;
   case 'V':
     wire_int(&inner, 1, atoll(v));
