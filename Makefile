@@ -175,7 +175,8 @@ ctests: $(CTESTS) $(HOST_TESTS) $(B)/tests/rows/rows
 # the thread sanitizer.
 THREAD_TESTS := $(wildcard tests/engine/device/*.c tests/engine/run/*.c) \
   tests/engine/base/pool.c tests/engine/base/clock.c \
-  tests/engine/base/status.c tests/engine/tensor/buffer.c
+  tests/engine/base/status.c tests/engine/tensor/buffer.c \
+  tests/kernels/state.c tests/kernels/doors.c
 test-build:
 	$(MAKE) all ctests
 	$(MAKE) SANITIZE=address,undefined ctests

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "kernels/binary.h"
 #include "kernels/blas.h"
 #include "kernels/cpu.h"
 #include "kernels/dnn.h"
@@ -101,13 +102,17 @@ static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-static grid grid_of(const td_product *p, td_gemm_way way) {
+static int64_t panels_wanted(const td_product *p, td_gemm_way way) {
   int64_t work = work_of(p);
   int64_t most = way == TD_GEMM_LOOP ? LOOP_MOST : PANEL_MOST;
   int64_t want = least(work / PANEL_LEAST, FEW_PANELS);
   int64_t good = least(work / PANEL_GOOD, PANELS), must = divide_up(work, most);
   if (want < good) want = good;
-  return cut(p, want > must ? want : must);
+  return want > must ? want : must;
+}
+
+static grid grid_of(const td_product *p, td_gemm_way way) {
+  return cut(p, panels_wanted(p, way));
 }
 
 /* ---- oneDNN's primitives ------------------------------------------------- */
@@ -265,8 +270,9 @@ static int64_t grain_of(const job *j) {
   return PANEL_LEAST / (work > 1024 ? work : 1024);
 }
 
-td_status *td_gemm_by(td_kernel_ctx *c, td_gemm_way way, const td_product *p,
-                      int64_t batch, const int64_t *offsets) {
+static td_status *run_products(td_kernel_ctx *c, td_gemm_way way,
+                               const td_product *p, int64_t batch,
+                               const int64_t *offsets) {
   job j = {.ctx = c,
            .p = p,
            .way = way,
@@ -280,6 +286,93 @@ td_status *td_gemm_by(td_kernel_ctx *c, td_gemm_way way, const td_product *p,
   }
   for (int i = 0; i < 4; i++) td_dnn_release(j.dnn[i / 2][i % 2]);
   return s;
+}
+
+/* ---- long products ------------------------------------------------------- */
+
+/* A small C has too few panels for a long k. Then k is cut too: each chunk is a
+ * product of its own, and these are added in order. */
+enum { CHUNK_LEAST = 1024 };
+
+static int64_t chunk_of(const td_product *p, td_gemm_way way) {
+  grid g = grid_of(p, way);
+  int64_t want = panels_wanted(p, way), have = g.rows * g.cols;
+  if (have >= want) return p->k;
+  int64_t chunk = round_up(divide_up(p->k, divide_up(want, have)), 256);
+  return chunk > CHUNK_LEAST ? chunk : CHUNK_LEAST;
+}
+
+typedef struct sum_job {
+  td_dtype dtype;
+  td_isa isa;
+  const char *parts; /* `count` of them, n elements each */
+  int64_t n, count;
+  char *sum;
+  size_t size; /* bytes of an element */
+} sum_job;
+
+static void sum_piece(void *arg, int64_t begin, int64_t end) {
+  const sum_job *j = arg;
+  char *to = j->sum + (size_t)begin * j->size;
+  const char *from = j->parts + (size_t)begin * j->size;
+  memcpy(to, from, (size_t)(end - begin) * j->size);
+  for (int64_t i = 1; i < j->count; i++)
+    td_binary_apply(TD_BINARY_AddV2, j->dtype, j->isa, end - begin, to,
+                    from + (size_t)(i * j->n) * j->size, to);
+}
+
+/* The products of `count` chunks of k, one after the other in `parts`. */
+static td_status *multiply_chunks(td_kernel_ctx *c, td_gemm_way way,
+                                  const td_product *p, int64_t chunk,
+                                  int64_t count, td_tensor *parts) {
+  td_product part = *p;
+  td_tensor places;
+  td_shape shape = td_shape_matrix(count, 3);
+  int64_t step_a = p->trans_a ? p->lda : 1, step_b = p->trans_b ? 1 : p->ldb;
+  TD_TRY(td_temp(c, TD_INT64, &shape, &places));
+  int64_t *at = places.data;
+  for (int64_t i = 0; i < count; i++) {
+    at[3 * i] = i * chunk * step_a;
+    at[3 * i + 1] = i * chunk * step_b;
+    at[3 * i + 2] = i * p->m * p->n;
+  }
+  part.c = parts->data;
+  part.ldc = p->n;
+  part.k = chunk;
+  td_status *s = run_products(c, way, &part, count - 1, at);
+  part.k = p->k - (count - 1) * chunk;
+  if (td_ok(s)) s = run_products(c, way, &part, 1, at + 3 * (count - 1));
+  td_tensor_release(&places);
+  return s;
+}
+
+/* C must be dense. */
+static td_status *run_chunks(td_kernel_ctx *c, td_gemm_way way,
+                             const td_product *p, int64_t chunk) {
+  int64_t count = divide_up(p->k, chunk);
+  td_shape shape = td_shape_of(3, (int64_t[]){count, p->m, p->n});
+  td_tensor parts;
+  TD_TRY(td_temp(c, p->dtype, &shape, &parts));
+  td_status *s = multiply_chunks(c, way, p, chunk, count, &parts);
+  sum_job j = {.dtype = p->dtype,
+               .isa = td_cpu_isa(),
+               .parts = parts.data,
+               .n = p->m * p->n,
+               .count = count,
+               .sum = p->c,
+               .size = td_dtype_size(p->dtype)};
+  if (td_ok(s)) td_for(c, j.n, td_grain_of(count), sum_piece, &j);
+  td_tensor_release(&parts);
+  return s;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+td_status *td_gemm_by(td_kernel_ctx *c, td_gemm_way way, const td_product *p,
+                      int64_t batch, const int64_t *offsets) {
+  int64_t chunk = batch == 1 && p->ldc == p->n ? chunk_of(p, way) : p->k;
+  if (chunk < p->k) return run_chunks(c, way, p, chunk);
+  return run_products(c, way, p, batch, offsets);
 }
 
 td_status *td_gemm(td_kernel_ctx *c, const td_product *p, int64_t batch,
