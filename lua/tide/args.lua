@@ -36,6 +36,7 @@ function args.options(o, what)
   end
   local copy = {}
   for k, v in pairs(o) do copy[k] = v end
+  if o.name ~= nil then args.expect(o.name, "string", "name") end
   return copy
 end
 
@@ -100,13 +101,23 @@ function args.check_list(t, what)
   return t
 end
 
---- Raises unless `x` has the Lua type `want`.
+--- Raises unless `x` has the Lua type `want`, or is an "integer".
 function args.expect(x, want, what)
-  if type(x) ~= want then
-    core.error("invalid_argument", ("%s must be a %s, not %s"):format(
-      what, want, core.kind(x) or type(x)))
+  if type(x) ~= want and not (want == "integer" and math.type(x) == want) then
+    local given = core.kind(x) or type(x)
+    if type(x) == "number" then given = tostring(x) end
+    core.error("invalid_argument", ("%s must be %s %s, not %s"):format(what,
+      want == "integer" and "an" or "a", want, given))
   end
   return x
+end
+
+--- Raises for an option of another type: `types` is {timeout = "number"}.
+function args.expect_all(o, types)
+  for _, key in ipairs(args.sorted_keys(types)) do
+    if o[key] ~= nil then args.expect(o[key], types[key], key) end
+  end
+  return o
 end
 
 return args

@@ -58,8 +58,8 @@ end
 function help.config(o)
   local args = require "tide.args"
   local session = require "tide.session"
-  o = args.read(o, {"threads", "cpu_devices", "soft_placement", "passes_off",
-                    "cache"}, "config")
+  o = args.expect_all(args.read(o, {"threads", "cpu_devices", "soft_placement",
+    "passes_off", "cache"}, "config"), session.types)
   for k, v in pairs(o) do session.defaults[k] = v end
   local out = {machine = core.machine()}
   for k, v in pairs(session.defaults) do out[k] = v end

@@ -6,10 +6,14 @@ local core = require "tide.core"
 
 local library = {}
 
+local loaded = {} -- by name
+
 --- Loads an op library (tutorials/extend/op). Its ops are td.NAME and
--- td.raw.Type from then on. Returns its name.
+-- td.raw.Type from then on. Returns its name; loading it again does nothing.
 function library.load_library(path)
   local gradients, name = core.library_load(path)
+  if loaded[name] then return name end
+  loaded[name] = true
   if gradients and gradients ~= "" then
     local chunk, problem = load(gradients, "=" .. name .. " gradients", "t")
     if not chunk then

@@ -15,10 +15,28 @@ local not_methods = {}
 local registered = {}
 local loaded = false
 
+-- f, refusing more arguments than it has.
+local function strict(name, f)
+  local info = debug.getinfo(f, "u")
+  if info.isvararg then return f end
+  local most = info.nparams
+  return function(...)
+    local given = select("#", ...)
+    if given > most then
+      core.error("invalid_argument", ("%s takes %d arguments and options at "
+        .. "most, given %d"):format(name, most - 1, given))
+    end
+    return f(...)
+  end
+end
+
 local function load_all()
   loaded = true
   for _, name in ipairs{"array", "math", "create", "nn"} do
     require("tide.ops." .. name)
+  end
+  for name, f in pairs(ops) do
+    if not registered[name] then rawset(ops, name, strict(name, f)) end
   end
 end
 

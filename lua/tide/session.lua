@@ -27,11 +27,15 @@ local close_raw = registry["tide.session"].__close
 
 local known = {"graph", "target", "threads", "cpu_devices", "soft_placement",
                "passes_off", "cache", "verify", "roundtrip"}
+local types = {target = "string", threads = "integer", cpu_devices = "integer",
+               soft_placement = "boolean", passes_off = "table",
+               cache = "integer", verify = "boolean", roundtrip = "boolean"}
+session.types = types
 
 --- A session: session{graph =, threads =, cpu_devices =, soft_placement =}. It
 -- becomes the default one. Close it with :close() or by `<close>`.
 function session.session(o)
-  o = args.check(args.options(o, "session"), known, "session")
+  o = args.expect_all(args.read(o, known, "session"), types)
   if o.target and o.target ~= "" then
     core.error("unimplemented", ("session: \"%s\" is another process; sessions "
       .. "run in this one"):format(o.target))
@@ -86,7 +90,14 @@ end
 
 -- ---- running --------------------------------------------------------------
 
-local run_options = {"timeout", "trace", "as_values"}
+local run_types = {timeout = "number", trace = "boolean",
+                   as_values = "boolean"}
+
+-- Options of a run, those of the list `allowed`; nil without any.
+local function read_options(o, allowed, what)
+  if o == nil then return nil end
+  return args.expect_all(args.read(o, allowed, what), run_types)
+end
 
 --- Computes what is fetched.
 -- @param fetches a tensor, op, variable or name, or tables of them
@@ -99,7 +110,7 @@ function methods:run(fetches, feeds, o)
   local g = self:core_graph()
   local handles, plan = fetch.read(g, fetches)
   local edges, values = fetch.feeds(g, feeds)
-  if o ~= nil then o = args.read(o, run_options, "run") end
+  o = read_options(o, {"timeout", "trace", "as_values"}, "run")
   local results, trace = self:core_run(handles, edges, values, o)
   results = fetch.rebuild(plan, results)
   if trace then return results, trace end
@@ -117,14 +128,15 @@ end
 function methods:start(fetches, feeds, o)
   local g = self:core_graph()
   local edges, values = fetch.feeds(g, feeds)
-  if o ~= nil then o = args.read(o, {"timeout"}, "start") end
+  o = read_options(o, {"timeout"}, "start")
   return self:core_start(fetch.list(g, fetches), edges, values, o)
 end
 
 --- Runs a step again and again on threads of its own: loop(train, {threads = 4,
 -- steps = 100}). Gives a handle as start does; h:steps() are those done.
 function methods:loop(fetches, o)
-  o = args.read(o, {"threads", "steps"}, "loop")
+  o = args.expect_all(args.read(o, {"threads", "steps"}, "loop"),
+                      {threads = "integer", steps = "integer"})
   return self:core_loop(fetch.list(self:core_graph(), fetches), o.threads,
                         o.steps)
 end
@@ -165,7 +177,7 @@ end
 function partial:run(fetches, feeds, o)
   local handles, plan = fetch.read(self.graph, fetches)
   local edges, values = fetch.feeds(self.graph, feeds)
-  if o ~= nil then o = args.read(o, {"timeout", "as_values"}, "run") end
+  o = read_options(o, {"timeout", "as_values"}, "run")
   local results = self.raw:core_run(positions(self.fetch_at, handles, "fetch"),
     positions(self.feed_at, edges, "feed"), values, o)
   return fetch.rebuild(plan, results)

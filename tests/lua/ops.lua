@@ -176,6 +176,9 @@ function tests.misuse()
   raises("a list", td.concat, A(), 0)
   raises("no field or method", function() return A():concat() end)
   raises("a shape is a list", td.zeros, "2")
+  raises("must be known", td.zeros, {-1, 2})
+  raises("cast takes 2 arguments", td.cast, A(), "int32", nil, 1)
+  raises("name must be a string, not 3", td.zeros, {2, name = 3})
 end
 
 function tests.raw()

@@ -55,6 +55,19 @@ function tests.scopes_belong_to_coroutines()
   lu.assertEquals(co(), "n")
 end
 
+function tests.branches_may_yield()
+  local build = coroutine.wrap(function()
+    return td.cond(true, function()
+      coroutine.yield()
+      return td.constant(5, "inside")
+    end, function() return 0 end)
+  end)
+  build()
+  lu.assertEquals({name(), td.constant(1).op.flow}, {"n", 0})
+  local y = build()
+  lu.assertEquals(y:eval(), 5)
+end
+
 function tests.device()
   local x = td.device("/cpu:1", function() return td.constant(1) end)
   lu.assertStrContains(x.device, "CPU:1")

@@ -64,6 +64,9 @@ function tests.refused()
   raises("nothing to fetch", sess.run, sess)
   raises("timeout", sess.run, sess, x, {x = 1}, {timout = 1})
   raises("timeout", sess.run, sess, x, {x = 1}, {timeout = -1})
+  raises("timeout must be a number", sess.run, sess, x, {x = 1},
+         {timeout = "a"})
+  raises("threads must be an integer, not 1.5", td.session, {threads = 1.5})
   raises("another graph", sess.run, sess,
          td.graph():as_default(td.constant, 1))
   raises("did you mean \"threads\"", td.session, {thread = 2})

@@ -175,6 +175,21 @@ function tests.a_step_reads_before_it_writes()
   lu.assertEquals(s:run(v), 0.0)
 end
 
+function tests.training_inside_a_loop()
+  each(function(name, optimizer, formula)
+    local v = td.variable(1.0, "v")
+    local opt = optimizer(0.1)
+    local n = td.while_loop(function(i) return i:less(3) end, function(i)
+      local step = opt:minimize(v * 2)
+      return td.control_dependencies({step}, function() return i + 1 end)
+    end, {0}, {parallel_iterations = 1})
+    local s = td.session()
+    s:init()
+    lu.assertEquals(s:run(n), 3)
+    lu.assertAlmostEquals(s:run(v), formula(1, 2, 3), 1e-5, name)
+  end)
+end
+
 function tests.refused()
   local sgd = td.train.sgd(0.1)
   raises("no variable to train", sgd.minimize, sgd, td.constant(1.0))

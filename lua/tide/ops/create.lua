@@ -32,6 +32,10 @@ local function as_dims(shape, what)
   end
   for _, size in ipairs(shape) do
     if args.is_tensor(size) then return shape end
+    if math.type(size) == "integer" and size < 0 then
+      core.error("invalid_argument", ("%s: the sizes must be known, given %d")
+        :format(what, size))
+    end
   end
   return core.tensor(shape, "int32")
 end
