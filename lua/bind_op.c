@@ -364,12 +364,10 @@ static td_edge capture(lua_State *L, int scope, int graph, td_edge e) {
 }
 
 /* TensorFlow's seeds: see DESIGN, "Kernels". */
-static void add_seeds(td_build *b, const td_op *op, td_graph *g,
-                      const char *full_name, const call *c) {
-  if (td_op_attr(op, "seed") < 0 || td_op_attr(op, "seed2") < 0) return;
-  const td_attr *own = given_attr(c, "seed"), *own2 = given_attr(c, "seed2");
+static void add_seeds(td_build *b, td_graph *g, const char *full_name,
+                      const call *c) {
+  const td_attr *own = given_attr(c, "seed");
   int64_t seed;
-  if (own2) return; /* both given: raw */
   if (td_graph_seed(g, &seed)) {
     int64_t op_seed =
         own ? own->i
@@ -540,10 +538,13 @@ static int build(lua_State *L, call *c) {
   td_build b;
   td_build_op(&b, t.s->graph, c->op, full);
   give_inputs(&b, c, list);
+  /* An op's own seed is TensorFlow's op seed; both attributes given are raw. */
+  bool own_seeds = seeded && !given_attr(c, "seed2");
   for (int i = 0; i < c->n_attrs; i++)
-    td_build_attr(&b, c->attrs[i].name, c->attrs[i].value);
+    if (!own_seeds || strcmp(c->attrs[i].name, "seed"))
+      td_build_attr(&b, c->attrs[i].name, c->attrs[i].value);
   b.exact_name = seeded || c->exact;
-  if (seeded) add_seeds(&b, c->op, t.s->graph, full, c);
+  if (own_seeds) add_seeds(&b, t.s->graph, full, c);
   if (t.s->container[0] && td_op_attr(c->op, "container") >= 0 &&
       !given_attr(c, "container"))
     td_build_attr(&b, "container", td_attr_string(t.s->container));
