@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "engine/base/mem.h"
 #include "engine/device/kernel.h"
 
 #define OK(expr)                                                               \
@@ -179,6 +180,21 @@ static inline td_status *world_do(world *w, td_edge e) {
   TD_TRY(world_run(w, e, &t));
   td_tensor_release(&t);
   return NULL;
+}
+
+/* Runs a node with the first allocation failing, then the second, and so on
+ * until it succeeds; each failure must be told as one. */
+static inline void world_starve(world *w, td_edge e) {
+  for (int64_t n = 1; n < 1000; n++) {
+    td_mem_fail(n, false);
+    td_status *s = world_do(w, e);
+    td_mem_fail(0, false);
+    if (!s) return;
+    if (td_status_code(s) != TD_RESOURCE_EXHAUSTED)
+      fail_msg("allocation %d: %s", (int)n, td_status_message(s));
+    td_status_release(s);
+  }
+  fail_msg("it never succeeds");
 }
 
 /* ---- tensors ------------------------------------------------------------- */

@@ -387,6 +387,24 @@ static void test_errors(void **state) {
                "must be equal");
 }
 
+static void test_no_memory(void **state) {
+  (void)state;
+  static const td_dtype dtypes[] = {TD_FLOAT32, TD_FLOAT64, TD_FLOAT16};
+  world w;
+  world_init(&w, 2);
+  for (size_t i = 0; i < TD_COUNT(dtypes); i++) {
+    td_shape many = td_shape_of(3, (int64_t[]){3, 120, 120});
+    td_edge in[] = {world_feed(&w, random_f(dtypes[i], many, 1)),
+                    world_feed(&w, random_f(dtypes[i], many, 2))};
+    world_starve(&w, world_node(&w, "BatchMatMul", in, 2, NULL, 0));
+    td_edge thin[] = {
+        world_feed(&w, random_f(dtypes[i], td_shape_matrix(2, 1500000), 1)),
+        world_feed(&w, random_f(dtypes[i], td_shape_matrix(1500000, 2), 2))};
+    world_starve(&w, world_node(&w, "MatMul", thin, 2, NULL, 0));
+  }
+  world_deinit(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_ways),
@@ -397,6 +415,7 @@ int main(void) {
       cmocka_unit_test(test_matmul),
       cmocka_unit_test(test_batches),
       cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,6 +153,28 @@ static void test_errors(void **state) {
   world_deinit(&w);
 }
 
+static void test_no_memory(void **state) {
+  (void)state;
+  world w;
+  td_tensor held;
+  world_init(&w, 1);
+  td_edge h =
+      variable(&w, "v", tensor_f(TD_FLOAT32, td_shape_matrix(3, 2), start));
+  td_edge text = variable(&w, "t", words(3, (const char *[]){"a", "bb", ""}));
+  OK(world_run(&w, reading(&w, h, TD_FLOAT32), &held));
+  world_starve(&w, scatter(&w, "ResourceScatterAdd", h, ints(1, (int[]){1}),
+                           scalar_f(TD_FLOAT32, 1)));
+  world_starve(&w, gather(&w, h, ints(1, (int[]){1}), TD_FLOAT32, 0));
+  world_starve(&w,
+               scatter(&w, "ResourceScatterUpdate", text, ints(1, (int[]){1}),
+                       words(1, (const char *[]){"c"})));
+  world_starve(&w, gather(&w, text, ints(1, (int[]){1}), TD_STRING, 0));
+  world_expect(&w, reading(&w, h, TD_FLOAT32), 6, (double[]){1, 2, 4, 5, 5, 6},
+               0);
+  td_tensor_release(&held);
+  world_deinit(&w);
+}
+
 /* ---- the same bits for any number of threads ----------------------------- */
 
 enum { TABLE = 1000, WIDTH = 65, TOUCHED = 5000 };
@@ -234,10 +256,10 @@ static void test_large_table(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_scatter),     cmocka_unit_test(test_scatter_scalar),
-      cmocka_unit_test(test_strings),     cmocka_unit_test(test_gather),
-      cmocka_unit_test(test_errors),      cmocka_unit_test(test_threads),
-      cmocka_unit_test(test_large_table),
+      cmocka_unit_test(test_scatter), cmocka_unit_test(test_scatter_scalar),
+      cmocka_unit_test(test_strings), cmocka_unit_test(test_gather),
+      cmocka_unit_test(test_errors),  cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_threads), cmocka_unit_test(test_large_table),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

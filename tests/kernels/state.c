@@ -176,6 +176,27 @@ static void test_copies(void **state) {
   world_deinit(&w);
 }
 
+static void test_no_memory(void **state) {
+  (void)state;
+  world w;
+  world_init(&w, 1);
+  td_shape two = td_shape_vector(2);
+  td_edge h = world_variable(&w, "v", TD_FLOAT32, two);
+  td_edge read = reading(&w, h, TD_FLOAT32);
+  td_tensor held;
+  world_starve(&w, h);
+  world_starve(&w, writing(&w, "AssignVariableOp", h,
+                           tensor_f(TD_FLOAT32, two, (double[]){1, 2})));
+  td_edge add = writing(&w, "AssignAddVariableOp", h,
+                        tensor_f(TD_FLOAT32, two, (double[]){1, 1}));
+  OK(world_run(&w, read, &held)); /* so that the update must copy */
+  world_starve(&w, add);
+  world_expect(&w, read, 2, (double[]){2, 3}, 0);
+  world_starve(&w, world_node(&w, "VariableShape", &h, 1, NULL, 0));
+  td_tensor_release(&held);
+  world_deinit(&w);
+}
+
 /* ---- many threads -------------------------------------------------------- */
 
 enum { ADDERS = 4, ROUNDS = 100000 };
@@ -237,6 +258,7 @@ int main(void) {
       cmocka_unit_test(test_errors),
       cmocka_unit_test(test_validate_shape),
       cmocka_unit_test(test_copies),
+      cmocka_unit_test(test_no_memory),
       cmocka_unit_test(test_no_update_is_lost),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

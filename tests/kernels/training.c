@@ -398,6 +398,31 @@ static void test_errors(void **state) {
                    "grad must be of shape {2, 2}");
 }
 
+/* An update that fails for want of memory has changed nothing. */
+static void test_no_memory(void **state) {
+  (void)state;
+  enum { N = 50 };
+  bench b;
+  td_tensor old[3], now[3];
+  td_tensor grad = random_f(TD_FLOAT32, td_shape_vector(N), 1), g;
+  td_tensor_retain(&grad, &g);
+  bench_init(&b, &specs[4], TD_FLOAT32, td_shape_vector(N), 1, false, grad,
+             (td_tensor){.dtype = TD_INVALID});
+  look(&b, TD_FLOAT32, old); /* the variables share what was assigned */
+  world_starve(&b.w, b.apply);
+  look(&b, TD_FLOAT32, now);
+  for (int i = 0; i < N; i++) {
+    number x[3] = {at(&old[0], i), at(&old[1], i), at(&old[2], i)};
+    specs[4].formula(x, at(&g, i), specs[4].scalars, false);
+    for (int k = 0; k < 3; k++)
+      expect_near(at(&now[k], i), x[k], TD_FLOAT32, "Adam");
+  }
+  release(old, 3);
+  release(now, 3);
+  td_tensor_release(&g);
+  world_deinit(&b.w);
+}
+
 static void test_one_variable_twice(void **state) {
   (void)state;
   world w;
@@ -434,6 +459,7 @@ int main(void) {
       cmocka_unit_test(test_instruction_sets),
       cmocka_unit_test(test_threads),
       cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_no_memory),
       cmocka_unit_test(test_one_variable_twice),
       cmocka_unit_test(test_gradient_is_variable),
   };
