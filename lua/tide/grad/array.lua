@@ -73,15 +73,15 @@ end
 -- Element i of an axis of size d lies at i, i + d, ...: sum over the copies.
 function grad.Tile(op, dy)
   local x, multiples = table.unpack(op.inputs)
-  if not x.rank then
-    local parts = ops.reshape(ops.transpose(ops.stack{multiples, ops.shape(x)}),
-                              {-1})
-    local axes = ops.range(0, ops.size(parts), 2)
-    return ops.sum(ops.reshape(dy, parts), axes), false
-  end
   local counts, parts, axes = shape.constant(multiples), {}, {}
+  if not x.rank or not counts then
+    local size = ops.shape(x, {out_type = multiples.dtype})
+    parts = ops.reshape(ops.transpose(ops.stack{multiples, size}), {-1})
+    return ops.sum(ops.reshape(dy, parts), ops.range(0, ops.size(parts), 2)),
+           false
+  end
   for i = 1, x.rank do
-    parts[2 * i - 1] = counts and counts[i] or multiples[i - 1]
+    parts[2 * i - 1] = counts[i]
     parts[2 * i] = x:dim(i - 1)
     axes[i] = 2 * i - 2
   end
@@ -204,21 +204,43 @@ function grad.Gather(op, dy)
   return sparse(op.inputs[1], op.inputs[2], dy), false
 end
 
--- Along another axis than the first: bring it to the front, sum rows, bring it
--- back. dy is shaped outer, indices, inner.
-local function gather_axis(x, indices, axis, dy)
-  local n, m = ops.rank(x), ops.rank(indices)
+-- The numbers of slices when every batch has its own: index i of batch b is
+-- b * count + i.
+local function batch_ids(indices, batch, groups, count)
+  local size = ops.shape(indices)
+  local first = ops.range(groups) * count
+  local dims = ops.concat({size[{{0, batch}}],
+                           ops.ones_like(size[{{batch, false}}])}, 0)
+  return indices + ops.cast(ops.reshape(first, dims), indices.dtype)
+end
+
+-- Along another axis than the first, or by batches: bring the axis to the front
+-- of its batch, sum the slices of each number, bring it back. dy is shaped
+-- batch, outer, indices, inner.
+local function gather_axis(x, indices, axis, batch, dy)
+  local n, m, size = ops.rank(x), ops.rank(indices), ops.shape(x)
   if axis < 0 then axis = n + axis end
-  local size = ops.shape(x)
-  local front = ops.concat({ops.range(axis, m + axis), ops.range(0, axis),
-                            ops.range(m + axis, n + m - 1)}, 0)
-  local dims = ops.concat({core.tensor{-1}, size[{{0, axis}}],
-                           size[{{axis + 1, false}}]}, 0)
-  local back = ops.concat({ops.range(1, axis + 1), core.tensor{0},
-                           ops.range(axis + 1, n)}, 0)
-  local rows = ops.reshape(ops.transpose(dy, front), dims)
-  local sums = core.op "UnsortedSegmentSum"(rows, ops.reshape(indices, {-1}),
-                                            size[axis])
+  local ids, groups, many = indices, 1, batch ~= 0
+  if many then
+    if batch < 0 then batch = m + batch end
+    groups = ops.prod(size[{{0, batch}}], 0)
+    ids = batch_ids(indices, batch, groups, size[axis])
+  end
+  local i = m - batch
+  local batches, outer, inner = ops.range(0, batch), size[{{batch, axis}}],
+    size[{{axis + 1, false}}]
+  local front = ops.concat({batches, ops.range(axis, axis + i),
+    ops.range(batch, axis), ops.range(axis + i, n + i - 1)}, 0)
+  local rows = ops.reshape(ops.transpose(dy, front),
+    ops.concat({core.tensor{-1}, outer, inner}, 0))
+  local sums = core.op "UnsortedSegmentSum"(rows, ops.reshape(ids, {-1}),
+    many and groups * size[axis] or size[axis])
+  local back = ops.concat({batches, ops.range(batch + 1, axis + 1),
+    ops.stack{batch}, ops.range(axis + 1, n)}, 0)
+  if many then
+    sums = ops.reshape(sums, ops.concat({size[{{0, batch}}],
+      ops.stack{size[axis]}, outer, inner}, 0))
+  end
   local dx = ops.transpose(sums, back)
   if x.shape then core.set_shape(dx, x.shape) end
   return dx
@@ -226,13 +248,13 @@ end
 
 function grad.GatherV2(op, dy)
   local x, indices, at = table.unpack(op.inputs)
-  local axis = shape.constant(at)
+  local axis, batch = shape.constant(at), op.attr.batch_dims
   if axis == nil then
     core.error("unimplemented",
       "the gradient of gather needs an axis that is a constant")
   end
   if axis == 0 then return sparse(x, indices, dy), false, false end
-  return gather_axis(x, indices, axis, dy), false, false
+  return gather_axis(x, indices, axis, batch, dy), false, false
 end
 
 function grad.GatherNd(op, dy)

@@ -111,9 +111,8 @@ end
 function grad.BiasAddGrad(op, g)
   local dy = op.inputs[1]
   if op.attr.data_format == "NCHW" then
-    local shape = {1, g:dim(0)}
-    for i = 3, dy.rank do shape[i] = 1 end
-    g = ops.reshape(g, shape)
+    local inner = ops.ones_like(ops.shape(dy)["2:"])
+    g = ops.reshape(g, ops.concat({core.tensor{1, -1}, inner}, 0))
   end
   return ops.broadcast_to(g, ops.shape(dy))
 end

@@ -24,6 +24,10 @@ local function variable_shape(handle)
 end
 
 function grad.ResourceGather(op, dy)
+  if op.attr.batch_dims ~= 0 then
+    core.error("unimplemented",
+      "the gradient of gather from a variable needs batch_dims to be 0")
+  end
   local handle, indices = table.unpack(op.inputs)
   local shape = variable_shape(handle)
   local rest = {-1}
