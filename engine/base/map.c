@@ -47,7 +47,7 @@ uint64_t td_hash(const void *bytes, size_t len, uint64_t seed) {
   return stir(h ^ k0 ^ len);
 }
 
-static uint64_t secret(void) {
+uint64_t td_hash_secret(void) {
   static uint64_t seed; /* atomic; 0: not drawn yet */
   uint64_t s = __atomic_load_n(&seed, __ATOMIC_RELAXED);
   if (TD_LIKELY(s)) return s;
@@ -85,7 +85,7 @@ static td_map_entry *find(const td_map *m, const void *key, size_t len,
 
 void *td_map_getn(const td_map *m, const void *key, size_t len) {
   if (!m->count) return NULL;
-  td_map_entry *e = find(m, key, len, td_hash(key, len, secret()));
+  td_map_entry *e = find(m, key, len, td_hash(key, len, td_hash_secret()));
   return e ? e->value : NULL;
 }
 
@@ -129,7 +129,7 @@ static bool rebuild(td_map *m) {
 }
 
 bool td_map_putn(td_map *m, const void *key, size_t len, void *value) {
-  uint64_t hash = td_hash(key, len, secret());
+  uint64_t hash = td_hash(key, len, td_hash_secret());
   td_map_entry *e = find(m, key, len, hash);
   if (e) {
     e->value = value;
@@ -157,7 +157,7 @@ bool td_map_put(td_map *m, const char *key, void *value) {
 
 void *td_map_removen(td_map *m, const void *key, size_t len) {
   if (!m->count) return NULL;
-  td_map_entry *e = find(m, key, len, td_hash(key, len, secret()));
+  td_map_entry *e = find(m, key, len, td_hash(key, len, td_hash_secret()));
   if (!e) return NULL;
   void *value = e->value;
   td_free(e->key);

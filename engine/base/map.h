@@ -39,6 +39,9 @@ void *td_map_removen(td_map *m, const void *key, size_t len);
 
 /* The same value on every machine and in every version. */
 uint64_t td_hash(const void *bytes, size_t len, uint64_t seed);
+/* A seed of this process for tables of names that come from files, so that
+ * nobody can make them collide. Nothing that is seen may depend on it. */
+uint64_t td_hash_secret(void);
 
 /* for (size_t i = 0; td_map_next(m, &i, &e);) ... A walk may remove entries and
  * replace values, but not add. */

@@ -16,7 +16,7 @@ void td_names_deinit(td_names *t) {
 }
 
 static uint32_t hash_of(const char *text, size_t len) {
-  return (uint32_t)td_hash(text, len, 0);
+  return (uint32_t)td_hash(text, len, td_hash_secret());
 }
 
 static void put(td_names *t, uint32_t hash, uint32_t index) {

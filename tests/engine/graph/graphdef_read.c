@@ -2,6 +2,7 @@
  * left out, from other versions, and wrong in every way.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
 #include <stdio.h>
 
 #include "wire.h"
@@ -368,6 +369,47 @@ static void test_bad_inputs(void **state) {
   td_graph_release(other);
 }
 
+/* ---- threads ------------------------------------------------------------- */
+
+typedef struct reader {
+  pthread_t thread;
+  td_graph *g;
+  int number;
+} reader;
+
+enum { READERS = 4, READS = 25 };
+
+/* Files by prefixes of its own, of which every second fails, and nodes. */
+static void *read_many(void *arg) {
+  reader *r = arg;
+  for (int i = 0; i < READS; i++) {
+    char prefix[16];
+    td_build b;
+    td_node *n;
+    snprintf(prefix, sizeof prefix, "t%d_%d", r->number, i);
+    td_graphdef_options o = {.prefix = prefix};
+    OK(read_text(r->g, X P LOOP "y Relu x2 T=t1\n", &o));
+    td_status_release(read_text(r->g, X P LOOP, &o));
+    td_build_init(&b, r->g, "NoOp", "n");
+    OK(td_build_node(&b, &n));
+  }
+  return NULL;
+}
+
+static void test_threads(void **state) {
+  (void)state;
+  td_graph *g = new_graph();
+  reader r[READERS];
+  for (int i = 0; i < READERS; i++) {
+    r[i] = (reader){.g = g, .number = i};
+    assert_int_equal(pthread_create(&r[i].thread, NULL, read_many, &r[i]), 0);
+  }
+  for (int i = 0; i < READERS; i++) pthread_join(r[i].thread, NULL);
+  assert_int_equal(td_graph_size(g), READERS * READS * 12);
+  OK(td_graph_verify(g));
+  td_graph_release(g);
+}
+
 /* ---- size, memory -------------------------------------------------------- */
 
 /* Nodes in the worst order, each input after its user. */
@@ -453,6 +495,7 @@ int main(void) {
       cmocka_unit_test(test_prefix),
       cmocka_unit_test(test_inputs),
       cmocka_unit_test(test_bad_inputs),
+      cmocka_unit_test(test_threads),
       cmocka_unit_test(test_backwards),
       cmocka_unit_test(test_fill),
       cmocka_unit_test(test_no_memory),
