@@ -6,6 +6,15 @@ local core = require "tide.core"
 
 local help = {}
 
+-- Names of the library for ops that the registry knows by another.
+local aliases = {
+  sum = "Sum", mean = "Mean", prod = "Prod", max = "Max", min = "Min",
+  all = "All", any = "Any", truediv = "RealDiv", divide = "RealDiv",
+  mod = "FloorMod", random_normal = "RandomStandardNormal",
+  softmax_cross_entropy = "SoftmaxCrossEntropyWithLogits",
+  sparse_softmax_cross_entropy = "SparseSoftmaxCrossEntropyWithLogits",
+}
+
 local function attribute(a)
   local text = "  " .. a.name .. ": " .. a.type
   if a.allowed then
@@ -18,7 +27,7 @@ end
 
 --- The text about an op, by its Lua name or type; nil when there is none.
 function help.op_text(name)
-  local info = core.op_info(name)
+  local info = core.op_info(aliases[name] or name)
   if not info then return nil end
   local lines = {info.signature, "", info.doc}
   if info.lua ~= "" then table.insert(lines, 2, "td." .. info.lua) end

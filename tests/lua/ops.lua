@@ -58,6 +58,12 @@ local rows = {
   {{{3, 4}, {1, 2}}, function(x) return x:reverse(0) end},
   {{{2, 2}, {3, 3}}, function(x) return x:clip_by_value(2, 3) end},
   {4.44019, function(x) return x:logsumexp() end},
+  {{{1, 2}, {4, 6}}, function(x) return x:cumsum() end},
+  {{{2, 0}, {4, 0}}, function(x)
+    return x:cumsum(1, {exclusive = true, reverse = true})
+  end},
+  {{{1, 2}, {3, 4}}, function(x) return x:ensure_shape{-1, 2} end},
+  {{{0, 1}, {0, 1}}, function(x) return td.mod(x - 1, 2) end},
   {{1.3132617, 3.3132617}, function(x)
     return td.nn.sparse_softmax_cross_entropy(x, {0, 0}) * td.tensor{1.0, 1.0}
            + td.tensor{0.0, 2.0}

@@ -103,6 +103,7 @@ function tests.help()
   lu.assertStrContains(text, "td.matmul")
   lu.assertStrContains(text, "transpose_a")
   lu.assertEquals(help.op_text("MatMul"), text)
+  lu.assertEquals(help.op_text("sum"), help.op_text("Sum"))
   raises("did you mean \"matmul\"", td.help, "matmull")
 end
 
@@ -136,17 +137,22 @@ function tests.json()
   for _, row in ipairs(rows) do lu.assertEquals(encode(row[1]), row[2]) end
 end
 
-function tests.examples_of_ops_run()
+-- The numbers in a text, without the dtype in front.
+local function digits(text)
+  local list = {}
+  for n in text:gsub("^%a+%d+", ""):gmatch("[-%w.]+") do list[#list + 1] = n end
+  return table.concat(list, " ")
+end
+
+function tests.examples_of_ops_hold()
   local core = require "tide.core"
   for _, type in ipairs(core.op_names()) do
     local example = core.op_info(type).example
-    if example ~= "" then
-      local code = example:gsub("%s*%-%->.*$", "")
-      local chunk = load("local td = require 'tide'; return " .. code)
-        or load("local td = require 'tide'; " .. code)
-      lu.assertNotNil(chunk, type .. ": " .. example)
-      local ok, e = pcall(chunk)
-      lu.assertTrue(ok, type .. ": " .. example .. ": " .. tostring(e))
+    local code, want = example:match("^(.-)%s*%-%->%s*(.*)$")
+    if code then
+      local value = load("local td = require 'tide'; return " .. code)()
+      local got = digits(tostring(value))
+      lu.assertEquals(got:sub(-#digits(want)), digits(want), example)
     end
   end
 end

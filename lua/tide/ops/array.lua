@@ -146,7 +146,23 @@ function ops.reverse(x, axes, o)
   return core.op "ReverseV2"(x, axes, options(o, "reverse"))
 end
 
---- The same elements in the order of one list of numbers.
+--- The same bits read as another dtype.
+function ops.bitcast(x, dtype, o)
+  if type(dtype) == "table" then dtype, o = dtype.type, dtype end
+  o = options(o, "bitcast")
+  o.type = dtype
+  return core.op "Bitcast"(x, o)
+end
+
+--- x; the step fails unless its shape is `shape` (-1: any size).
+function ops.ensure_shape(x, shape, o)
+  if args.has_names(shape) then shape, o = shape.shape, shape end
+  o = options(o, "ensure_shape")
+  o.shape = shape or false
+  return core.op "EnsureShape"(x, o)
+end
+
+--- The elements in order along one axis.
 function ops.flatten(x, o)
   return ops.reshape(x, {-1}, o)
 end

@@ -83,6 +83,17 @@ end
 ops.argmax = arg_reduction "ArgMax"
 ops.argmin = arg_reduction "ArgMin"
 
+-- Sums or products of all elements so far along `axis` (0); options exclusive,
+-- reverse.
+local function cumulative(op)
+  return function(x, axis, o)
+    if type(axis) == "table" then axis, o = nil, axis end
+    return core.op(op)(x, axis or 0, options(o, op))
+  end
+end
+ops.cumsum = cumulative "Cumsum"
+ops.cumprod = cumulative "Cumprod"
+
 -- ---- products -------------------------------------------------------------
 
 --- The matrix product; of tensors of rank 3 and up, of each pair of matrices.
@@ -131,6 +142,9 @@ function ops.truediv(a, b, o)
   return core.op "RealDiv"(a, b, o)
 end
 ops.divide = ops.truediv
+
+--- The remainder of floordiv; has the sign of b.
+function ops.mod(a, b, o) return ops.floormod(a, b, o) end
 
 --- True where one of a and b is, but not both.
 function ops.logical_xor(a, b, o)
