@@ -1,8 +1,9 @@
 /* graphdef.h - graphs as TensorFlow's GraphDef bytes.
  *
  * Written bytes are reproducible: fields by number, attributes by name, lists
- * packed, defaults left out. Reading trusts nothing: depth, counts and sizes are scanned before
- * protobuf-c unpacks (it has no limits of its own).
+ * packed, defaults left out. Reading trusts nothing: depth, counts and sizes
+ * are scanned before protobuf-c unpacks (it has no limits of its own), every
+ * node is checked as one that is built, loops as by td_frames_check.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_GRAPHDEF_H
@@ -12,8 +13,8 @@
 
 TD_BEGIN
 
-/* Caller owns *bytes (td_free). Fails beyond 2 GiB, naming the largest
- * constants. */
+/* Caller owns *bytes (td_free), and holds the lock where others may change `g`.
+ * Fails beyond 2 GiB, naming the largest constants. */
 td_status *td_graphdef_write(const td_graph *g, char **bytes, size_t *len)
     TD_MUST_USE;
 
@@ -24,7 +25,8 @@ typedef struct td_graphdef_options {
   int n_inputs;
 } td_graphdef_options;
 
-/* Adds the nodes to `g`, all or none. `options` may be NULL. */
+/* Adds the nodes to `g`, all or none, in the file's order where inputs come
+ * first there. Takes the lock itself. `options` may be NULL. */
 td_status *td_graphdef_read(td_graph *g, const void *bytes, size_t len,
                             const td_graphdef_options *options) TD_MUST_USE;
 
