@@ -15,14 +15,12 @@ local function compute(name, f, ...)
   outer.draws = outer.draws + 1
   local g = core.graph_new()
   if seed then g:set_seed(seed) end
-  local token <close> = core.push{graph = g,
-                                  prefix = name .. outer.draws .. "/"}
+  local _ <close> = core.push{graph = g, prefix = name .. outer.draws .. "/"}
   local handles = table.pack(f(...))
   local fetches = {}
   for i = 1, handles.n do fetches[i] = core.edge(handles[i]) end
   local s <close> = core.session(g, {})
-  local results = s:core_run(fetches, {}, {}, {as_values = true})
-  return results, token
+  return s:core_run(fetches, {}, {}, {as_values = true})
 end
 
 return setmetatable({}, {__index = function(t, name)
@@ -32,7 +30,7 @@ return setmetatable({}, {__index = function(t, name)
       tostring(name)))
   end
   local function now(...)
-    return table.unpack((compute(name, f, ...)))
+    return table.unpack(compute(name, f, ...))
   end
   rawset(t, name, now)
   return now
