@@ -151,8 +151,9 @@ static void limits(td_dtype t, int64_t *low, uint64_t *high) {
   int bits = (int)td_dtype_size(t) * 8;
   bool is_unsigned = t == TD_UINT8 || t == TD_UINT16 || t == TD_UINT32 ||
                      t == TD_UINT64 || t == TD_QUINT8 || t == TD_QUINT16;
-  *low = is_unsigned ? 0 : -(INT64_C(1) << (bits - 1));
-  if (bits == 64) *low = is_unsigned ? 0 : INT64_MIN;
+  *low = is_unsigned  ? 0
+         : bits == 64 ? INT64_MIN
+                      : -(INT64_C(1) << (bits - 1));
   *high = is_unsigned ? (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1)
                       : (UINT64_C(1) << (bits - 1)) - 1;
 }
