@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/rows/rows.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,35 @@ static void run_one(const row *r, const golden_case *c, knowledge k,
   built_drop(&b);
 }
 
+/* Long vectors of the same elements, over and over, give the same results over
+ * and over: vector loops and what they leave at the end agree. */
+static void check_long(const row *r, const golden_case *c,
+                       const result *small) {
+  enum { LONG = 1031 };
+  td_tensor in[MAX_IN], want;
+  result big;
+  built b;
+  if (!r->each || !td_tensor_count(&c->in[0])) return;
+  for (int i = 0; i < c->n_in; i++)
+    if (!td_shape_equal(&c->in[0].shape, &c->in[i].shape) ||
+        c->in[i].dtype == TD_STRING)
+      return;
+  td_shape shape = td_shape_vector(LONG);
+  for (int i = 0; i < c->n_in; i++) in[i] = refill(&c->in[i], shape);
+  td_status *s = build_node(c, in, SHAPES, &b);
+  if (td_ok(s)) s = run_node(&b, c, in, 0xff, true, 1, &big);
+  if (!td_ok(s))
+    fail_msg("%s, case %d: %s", r->op, c->index, td_status_message(s));
+  want = refill(&small->out[0], shape);
+  if (!td_tensor_same(&want, &big.out[0]))
+    fail_msg("%s, case %d: %d elements give other results than few", r->op,
+             c->index, LONG);
+  td_tensor_release(&want);
+  for (int i = 0; i < c->n_in; i++) td_tensor_release(&in[i]);
+  result_drop(&big);
+  built_drop(&b);
+}
+
 static void check_answer(const row *r, const golden_case *c) {
   char what[64];
   result first, other;
@@ -79,6 +109,7 @@ static void check_answer(const row *r, const golden_case *c) {
       fail_msg("%s, case %d: two runs differ", r->op, c->index);
     result_drop(&other);
   }
+  check_long(r, c, &first);
   result_drop(&first);
 }
 
@@ -188,6 +219,20 @@ static void test_rows_are_registered(void **state) {
     }
 }
 
+static void test_golden_files_have_ops(void **state) {
+  (void)state;
+  DIR *d = opendir("tests/golden");
+  if (!d) fail_msg("tests/golden: not found; run from the top of the tree");
+  for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+    size_t len = strlen(e->d_name);
+    char op[256];
+    if (len < 4 || strcmp(e->d_name + len - 3, ".pb") != 0) continue;
+    snprintf(op, sizeof op, "%.*s", (int)len - 3, e->d_name);
+    if (!td_op_find(op)) fail_msg("%s: a golden file without an op", op);
+  }
+  closedir(d);
+}
+
 static void test_registry_is_sound(void **state) {
   (void)state;
   td_status *s = td_op_check();
@@ -206,6 +251,7 @@ static int run_chosen(struct CMUnitTest *tests, int argc, char **argv) {
   size_t n = 0;
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_registry_is_sound);
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_rows_are_registered);
+  tests[n++] = (struct CMUnitTest)cmocka_unit_test(test_golden_files_have_ops);
   for (int i = 0; i < td_op_count(); i++) {
     const td_op *op = td_op_at(i);
     if (!wanted(op->type, argc, argv)) continue;
@@ -226,7 +272,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   struct CMUnitTest *tests =
-      calloc((size_t)td_op_count() + 2, sizeof(struct CMUnitTest));
+      calloc((size_t)td_op_count() + 3, sizeof(struct CMUnitTest));
   if (!tests) return 1;
   int rc = run_chosen(tests, argc, argv);
   free(tests);

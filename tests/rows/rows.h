@@ -28,6 +28,7 @@ typedef struct row {
   float least;  /* smaller results are measured as if they were this large */
   bool scaled;  /* measured against the largest element: sums of many terms */
   bool zeros;   /* the sign of a zero may differ */
+  bool each;    /* element i of a result follows from elements i */
   bool dynamic; /* sizes follow from values: known only when it runs */
   const char *missing; /* "T=qint8|qint16": dtypes of TensorFlow's not taken */
   const char *because; /* why not */
@@ -69,7 +70,7 @@ void golden_close(golden_case *c);
 /* ---- running ------------------------------------------------------------- */
 
 /* What is known of the inputs when the node is built. */
-typedef enum knowledge { VALUES, SHAPES, NOTHING } knowledge;
+typedef enum knowledge { VALUES, SHAPES, RANKS, NOTHING } knowledge;
 
 typedef struct built {
   td_graph *graph;

@@ -89,6 +89,7 @@ static td_edge source(const golden_case *c, int i, const td_tensor *x,
   td_build b;
   if (k != NOTHING && td_tensor_valid(var ? before : x))
     shape = var ? before->shape : x->shape;
+  for (int d = 0; k == RANKS && d < shape.rank; d++) shape.dim[d] = -1;
   if (var && k != NOTHING)
     handle(&b, g, *var, &shape);
   else if (var || k != VALUES)

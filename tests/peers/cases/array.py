@@ -3,8 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (L, bad, case, f32, floats, i32, i64, no_grad, of, op,
-                   string, sweep)
+from .base import L, bad, case, i32, i64, no_grad, of, op, string, sweep
 
 X = [[1, -2, 3], [4, 5, -6]]
 CUBE = [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 1], [2, 3]]]
@@ -122,7 +121,8 @@ op("Pad",
    sweep([[1, 2], [3, 4]], i32([[0, 1], [1, 0]])),
    case([[1, 2]], i64([[1, 1], [0, 2]])), case(3, i32([[]]).reshape(0, 2)),
    case([[], []], i32([[0, 1], [1, 1]])), case(CUBE, i32([[0, 0]] * 3)),
-   bad("paddings", X, i32([[0, -1], [0, 0]])), bad("paddings", X, i32([[1, 1]])),
+   bad("paddings", X, i32([[0, -1], [0, 0]])),
+   bad("paddings", X, i32([[1, 1]])),
    bad("paddings", X, i32([1, 1])), bad("paddings", X, i32([[1], [1]])))
 op("PadV2",
    sweep([[1, 2], [3, 4]], i32([[0, 1], [1, 0]]), 9),
@@ -136,7 +136,8 @@ op("MirrorPad",
    bad("", X, i32([[0, 2], [0, 0]]), mode="REFLECT"),
    bad("", X, i32([[0, 3], [0, 0]]), mode="SYMMETRIC"))
 op("Transpose",
-   sweep(X, i32([1, 0])), case(CUBE, i32([2, 0, 1])), case(CUBE, i64([0, 2, 1])),
+   sweep(X, i32([1, 0])), case(CUBE, i32([2, 0, 1])),
+   case(CUBE, i64([0, 2, 1])),
    case(3, i32([])), case([[], []], i32([1, 0])),
    of("string", string([[b"a", b"b"], [b"", b"d"]]), i32([1, 0])),
    case([[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]], i32([3, 1, 0, 2])),

@@ -3,15 +3,14 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (L, bad, boolean, case, floats, inf, nan, no_grad, of, op,
-                   string, sweep)
+from .base import (L, bad, case, floats, inf, nan, no_grad, of, op, string,
+                   sweep)
 
 X = [[-2.5, -1, 0.25], [3, 0.5, 7]]
 Y = [[2, -3, 0.5], [-1, 4, 1.5]]
 POSITIVE = [[2.5, 1, 0.25], [3, 0.5, 7]]
 EDGE_X = [nan, 1, inf, -inf, inf, 0.0, -0.0, 1, -1, 0, 5]
 EDGE_Y = [1, nan, inf, inf, -inf, -0.0, 0.0, 0, 0, 0, inf]
-INTS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64"
 
 
 def shapes(says="broadcast"):
@@ -106,7 +105,7 @@ for name in ("LeftShift", "RightShift"):
 ONE = [[-0.75, -0.5, 0.25], [0.5, 0.125, 0.875]]
 
 
-def slope(name, first=ONE, second=Y, edges=True, types=None):
+def slope(name, first=ONE, second=Y, edges=True):
     op(name,
        sweep(first, second),
        *([no_grad(floats([1, nan, 2, -3, 0.5], [nan, 1, 0.0, -0.0, 6]))]

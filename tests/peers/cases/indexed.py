@@ -3,8 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (L, bad, case, f32, floats, i32, i64, inf, nan, no_grad, of,
-                   op, string, sweep)
+from .base import (L, bad, case, floats, i32, i64, inf, nan, of, op, string,
+                   sweep)
 
 X = [[1, -2, 3], [4, 5, -6], [7, 8, 9]]
 CUBE = [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 1], [2, 3]]]

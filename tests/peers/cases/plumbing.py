@@ -4,8 +4,8 @@ alone.
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (L, bad, boolean, case, f32, f64, floats, i32, i64, nan, of,
-                   op, string, sweep, u8)
+from .base import (L, bad, boolean, case, f32, f64, i32, i64, of, op, string,
+                   sweep, u8)
 
 X = [[1, -2, 3], [4, 5, -6]]
 

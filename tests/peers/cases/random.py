@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import L, bad, case, f32, floats, i32, i64, of, op, string, sweep
+from .base import bad, case, f32, i32, i64, of, op, string
 
 SEEDS = {"seed": 87654321, "seed2": 42}
 FLOATS = ("float16", "bfloat16", "float32", "float64")

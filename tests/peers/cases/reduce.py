@@ -3,8 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (L, bad, case, floats, i32, i64, inf, nan, no_grad, of, op,
-                   sweep)
+from .base import bad, case, floats, i32, i64, inf, nan, no_grad, of, op, sweep
 
 X = [[1, -2, 3], [0.5, 5, -6]]
 CUBE = [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 1], [2, 3]]]

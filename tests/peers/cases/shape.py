@@ -3,8 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (Zeros, L, bad, boolean, case, f32, f64, floats, i32, i64, no_grad,
-                   of, op, string, sweep)
+from .base import L, bad, case, f32, floats, i32, i64, of, op, string, sweep
 
 X = [[1, -2, 3], [4, 5, -6]]
 CUBE = [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 1], [2, 3]]]

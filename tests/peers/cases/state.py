@@ -3,8 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (Zeros, L, Unset, Var, bad, case, f32, floats, i32, i64, of, op,
-                   string, sweep)
+from .base import Unset, Var, Zeros, bad, case, f32, i32, i64, op, sweep
 
 V = [[1, 2], [3, 4], [5, 6]]
 D = [[0.5, -1], [2, 3], [-4, 0.25]]

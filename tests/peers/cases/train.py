@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import Zeros, Unset, Var, bad, case, f32, floats, i32, i64, of, op, sweep
+from .base import Unset, Var, Zeros, bad, case, f32, i32, i64, op, sweep
 
 W = [[1, 2], [3, -4], [0.5, 6]]
 S = [[0.25, 0.5], [1, 2], [0.125, 4]]

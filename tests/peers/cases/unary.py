@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import bad, boolean, case, floats, inf, nan, no_grad, of, op, sweep
+from .base import bad, case, floats, inf, nan, no_grad, of, op, sweep
 
 SMALL = [[-2.5, -1, -0.25], [0, 0.5, 3]]
 EDGES = [nan, inf, -inf, -0.0, 0.0, 1e-4, -1e-4, 88, -88, 20, -20]
@@ -73,9 +73,9 @@ unary("Lgamma", [[0.25, 1, 2], [3, 100, 7.5]], [nan, inf, 0, 0.5, 1e-4, 60])
 unary("Digamma", [[0.25, 1, 2], [3, 100, 7.5]], [nan, inf, 0.5, 60])
 unary("Floor")
 unary("Ceil")
-unary("IsNan", more=[])
-unary("IsInf", more=[])
-unary("IsFinite", more=[])
+unary("IsNan")
+unary("IsInf")
+unary("IsFinite")
 unary("Relu", edges=[nan, inf, -inf, -0.0, 0, 1e-4])
 unary("Relu6", edges=[nan, inf, -inf, -0.0, 6, 5.5, 7])
 unary("Elu", edges=EDGES)
