@@ -172,12 +172,14 @@ static td_status *open_curl(curl *c) {
 typedef struct body {
   td_str text;
   size_t limit;
+  bool full; /* more came than the limit allows */
 } body;
 
 static size_t receive(char *at, size_t size, size_t n, void *arg) {
   body *b = arg;
   size_t len = size * n;
-  if (len > b->limit - b->text.len) return 0;
+  b->full = len > b->limit - b->text.len;
+  if (b->full) return 0;
   td_str_addn(&b->text, at, len);
   return b->text.failed ? 0 : len;
 }
@@ -200,7 +202,7 @@ static td_status *fetch(const char *url, body *b) {
   td_status *s = NULL;
   if (rc != 0)
     s = td_error(TD_UNAVAILABLE, "cannot download %s: %s", url,
-                 b->text.len >= b->limit ? "it is too large" : c.strerror(rc));
+                 b->full ? "it is too large" : c.strerror(rc));
   c.cleanup(h);
   return s;
 }
