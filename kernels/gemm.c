@@ -74,24 +74,27 @@ enum {
   PANEL_LEAST = 1 << 21,  /* multiply-adds worth a hand-off to a thread */
   PANEL_GOOD = 1 << 23,   /* that make what is packed twice not matter */
   PANEL_MOST = 512 << 20, /* that take some 10 ms on a slow core */
+  LOOP_MOST = 1 << 24,    /* the same of plain loops */
+  /* Of a product that is not very large: OpenBLAS packs the more, the more
+   * there are. */
   FEW_PANELS = 4,
-  PANELS = 16,
-  LOOP_MOST = 1 << 24, /* PANEL_MOST of plain loops */
+  DNN_PANELS = 8,
 };
+
+/* A panel with both sides at most these is not cut. */
+enum { LEAST_M = 64, LEAST_N = 128 };
 
 /* Cuts into about `want` panels, nearly square: what is packed for a panel
  * grows with its sides. */
 static grid cut(const td_product *p, int64_t want) {
-  grid g = {.m = p->m, .n = p->n};
-  while (g.m * g.n > 1 && divide_up(p->m, g.m) * divide_up(p->n, g.n) < want) {
-    if (g.n >= g.m && g.n > 64)
-      g.n = round_up(divide_up(g.n, 2), 32);
-    else if (g.m > 16)
-      g.m = round_up(divide_up(g.m, 2), 8);
-    else if (g.n > 64)
-      g.n = round_up(divide_up(g.n, 2), 32);
+  grid g = {.m = p->m, .n = p->n, .rows = 1, .cols = 1};
+  while (g.rows * g.cols < want) {
+    bool wide = g.n > LEAST_N, tall = g.m > LEAST_M;
+    if (!wide && !tall) break;
+    if (wide && (g.n >= g.m || !tall))
+      g.n = round_up(divide_up(p->n, ++g.cols), 16);
     else
-      break;
+      g.m = round_up(divide_up(p->m, ++g.rows), 8);
   }
   g.rows = divide_up(p->m, g.m);
   g.cols = divide_up(p->n, g.n);
@@ -106,7 +109,8 @@ static int64_t panels_wanted(const td_product *p, td_gemm_way way) {
   int64_t work = work_of(p);
   int64_t most = way == TD_GEMM_LOOP ? LOOP_MOST : PANEL_MOST;
   int64_t want = least(work / PANEL_LEAST, FEW_PANELS);
-  int64_t good = least(work / PANEL_GOOD, PANELS), must = divide_up(work, most);
+  int64_t many = way == TD_GEMM_DNN ? DNN_PANELS : FEW_PANELS;
+  int64_t good = least(work / PANEL_GOOD, many), must = divide_up(work, most);
   if (want < good) want = good;
   return want > must ? want : must;
 }
@@ -290,13 +294,16 @@ static td_status *run_products(td_kernel_ctx *c, td_gemm_way way,
 
 /* ---- long products ------------------------------------------------------- */
 
-/* A small C has too few panels for a long k. Then k is cut too: each chunk is a
- * product of its own, and these are added in order. */
-enum { CHUNK_LEAST = 1024 };
+/* A small C has too few panels for a long k, and narrow ones read all of it
+ * again. Then k is cut instead: each chunk is a product of its own, and these
+ * are added in order. */
+enum { CHUNK_LEAST = 1024, LONG = 4 };
 
 static int64_t chunk_of(const td_product *p, td_gemm_way way) {
   grid g = grid_of(p, way);
   int64_t want = panels_wanted(p, way), have = g.rows * g.cols;
+  int64_t side = p->m > p->n ? p->m : p->n;
+  if (p->k / LONG >= side) have = 1;
   if (have >= want) return p->k;
   int64_t chunk = round_up(divide_up(p->k, divide_up(want, have)), 256);
   return chunk > CHUNK_LEAST ? chunk : CHUNK_LEAST;

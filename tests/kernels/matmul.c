@@ -32,6 +32,7 @@ static double tolerance(td_dtype t, int64_t k) {
                 : t == TD_BFLOAT16                    ? 0x1p-7
                 : td_dtype_is_integer(t)              ? 0
                                                       : 0x1p-23;
+  if (td_dtype_is_complex(t)) k *= 4; /* products for each */
   return unit * (4 + (double)k);
 }
 
