@@ -12,12 +12,14 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/cpu.h"
 #include "engine/base/map.h"
 #include "engine/base/mem.h"
+#include "engine/base/pool.h"
 
 enum { MAX_KEPT = 256 };
 /* dnnl_types.h */
@@ -342,6 +344,16 @@ static void give_set(td_dnn_op *op, run_set *s) {
   pthread_mutex_unlock(&op->mutex);
 }
 
+/* The library's generated code keeps data where the stack pointer points: a
+ * signal handled on such a stack overwrites it (seen: a corrupted heap). Threads
+ * of the pool block signals anyway. */
+static bool block_signals(sigset_t *was) {
+  sigset_t all;
+  if (td_pool_inside()) return false;
+  sigfillset(&all);
+  return pthread_sigmask(SIG_BLOCK, &all, was) == 0;
+}
+
 td_status *td_dnn_run(td_dnn_op *op, const td_dnn_arg *args, int n,
                       void *scratch) {
   run_set *s = take_set(op);
@@ -352,10 +364,13 @@ td_status *td_dnn_run(td_dnn_op *op, const td_dnn_arg *args, int n,
     failed = dnn.memory_set_data_handle(s->args[i].memory,
                                         (void *)(uintptr_t)args[i].data);
   if (!failed) failed = dnn.memory_set_data_handle(s->args[n].memory, scratch);
+  sigset_t signals;
+  bool blocked = block_signals(&signals);
   int was = single_thread();
   if (!failed)
     failed = dnn.primitive_execute(op->primitive, s->stream, s->n, s->args);
   multi_thread(was);
+  if (blocked) pthread_sigmask(SIG_SETMASK, &signals, NULL);
   give_set(op, s);
   if (!failed) return NULL;
   return td_error(TD_INTERNAL, "oneDNN failed with status %d", failed);
