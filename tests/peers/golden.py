@@ -466,7 +466,20 @@ def reason(e):
     return lines[ends[0] - 1] if ends and ends[0] else lines[0]
 
 
-def make(message, op, cases, verbose):
+def fill_row(row, out):
+    """GoldenRow from what op() was told."""
+    names = ("half", "bfloat16", "float32", "float64", "complexes")
+    for name, units in zip(names, row.near, strict=True):
+        setattr(out, name, units)
+    for name in ("least", "scaled", "zeros", "each", "dynamic", "because"):
+        setattr(out, name, getattr(row, name))
+    for attr, types in row.missing.items():
+        numbers = [tf.as_dtype(t).as_datatype_enum for t in types.split()]
+        out.missing.add(attr=attr, dtype=numbers)
+
+
+def make(message, op, verbose):
+    row = OPS[op]
     op_def = op_def_registry.get(op)
     if op_def is None:
         sys.exit(f"{op}: not in this TensorFlow")
@@ -475,7 +488,8 @@ def make(message, op, cases, verbose):
     for n in types.names:
         numbers = sorted(t.as_datatype_enum for t in types.sets[n])
         golden.types.add(attr=n, dtype=numbers)
-    for case in cases:
+    fill_row(row, golden.row)
+    for case in row.cases:
         pinned = {n: tf.as_dtype(v) for n, v in case.attrs.items()
                   if n in types.names}
         for binding in types.bindings(case, pinned):
@@ -537,7 +551,7 @@ def asked(case):
 
 
 def same(a, b):
-    if len(a.cases) != len(b.cases) or a.types != b.types:
+    if len(a.cases) != len(b.cases) or a.types != b.types or a.row != b.row:
         return False
     return all(asked(x) == asked(y) and all(map(near, tensors(x), tensors(y)))
                for x, y in zip(a.cases, b.cases))
@@ -567,7 +581,7 @@ def main():
     wrong = 0
     ops = args.ops or registered(args.build)
     for op in ops:
-        golden = make(message, op, OPS[op], args.verbose)
+        golden = make(message, op, args.verbose)
         path = GOLDEN / f"{op}.pb"
         data = golden.SerializeToString(deterministic=True)
         if len(data) > MAX_BYTES:

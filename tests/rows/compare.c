@@ -27,11 +27,11 @@ static precision precision_of(td_dtype t) {
 }
 
 static double units_of(const row *r, td_dtype t) {
-  if (t == TD_FLOAT16) return r->half;
-  if (t == TD_BFLOAT16) return r->bfloat16;
-  if (td_dtype_is_complex(t)) return r->complexes;
-  if (t == TD_FLOAT64) return r->f64;
-  return r->f32;
+  if (t == TD_FLOAT16) return r->say->half;
+  if (t == TD_BFLOAT16) return r->say->bfloat16;
+  if (td_dtype_is_complex(t)) return r->say->complexes;
+  if (t == TD_FLOAT64) return r->say->float64;
+  return r->say->float32;
 }
 
 /* Element i as real and imaginary part. */
@@ -73,7 +73,7 @@ static double unit_at(precision p, double size) {
 static bool near(const row *r, double got, double want, double allowed) {
   if (isnan(want) || isnan(got)) return isnan(want) && isnan(got);
   if (isinf(want) || isinf(got)) return got == want;
-  if (allowed == 0 && !r->zeros && !signbit(got) != !signbit(want))
+  if (allowed == 0 && !r->say->zeros && !signbit(got) != !signbit(want))
     return false;
   return fabs(got - want) <= allowed;
 }
@@ -93,12 +93,13 @@ static void compare_floats(const row *r, const char *what, const td_tensor *got,
                            const td_tensor *want) {
   precision p = precision_of(want->dtype);
   double units = units_of(r, want->dtype), scale = 0;
-  if (r->scaled) scale = largest(want);
+  if (r->say->scaled) scale = largest(want);
   for (int64_t i = 0; i < td_tensor_count(want); i++) {
     double g[2], w[2];
     parts(got, i, g);
     parts(want, i, w);
-    double unit = unit_at(p, fmax(r->least, r->scaled ? scale : size_of(w)));
+    double unit =
+        unit_at(p, fmax(r->say->least, r->say->scaled ? scale : size_of(w)));
     if (near(r, g[0], w[0], units * unit) && near(r, g[1], w[1], units * unit))
       continue;
     double off[2] = {g[0] - w[0], g[1] - w[1]};

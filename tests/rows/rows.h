@@ -1,8 +1,8 @@
 /* rows.h - what is demanded of every op, and what the checks share.
  *
- * An op's row (table_*.c) names how near its results must be to TensorFlow's
- * and what is left out, with the reason; the golden file (tests/golden) holds
- * the cases. A row without a golden file says why there is none.
+ * An op's row is its golden file (tests/golden): cases with TensorFlow's
+ * answers, how near results must be, what is left out and why. The few ops
+ * without one are listed in rows.c with the reason.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_TESTS_ROWS_H
@@ -17,35 +17,13 @@
 #include "engine/device/kernel.h"
 #include "tests/golden/golden.pb-c.h"
 
-/* ---- rows ---------------------------------------------------------------- */
+/* ---- golden files -------------------------------------------------------- */
 
+/* An op under test; `say` is its GoldenRow. */
 typedef struct row {
   const char *op;
-  /* How far a result may be off, in units of the last place; 0: the same but
-   * for the bits of a NaN. Complex numbers are measured against the modulus, in
-   * units of their parts' dtype. */
-  float half, bfloat16, f32, f64, complexes;
-  float least;  /* smaller results are measured as if they were this large */
-  bool scaled;  /* measured against the largest element: sums of many terms */
-  bool zeros;   /* the sign of a zero may differ */
-  bool each;    /* element i of a result follows from elements i */
-  bool dynamic; /* sizes follow from values: known only when it runs */
-  const char *missing; /* "T=qint8|qint16": dtypes of TensorFlow's not taken */
-  const char *because; /* why not */
-  const char *no_golden; /* why there is no golden file */
+  const Td__GoldenRow *say;
 } row;
-
-/* Units for float16, bfloat16, float32, float64 and complex numbers. */
-#define NEAR(h, b, f, d, c)                                                    \
-  .half = h, .bfloat16 = b, .f32 = f, .f64 = d, .complexes = c
-#define SCALED(h, b, f, d, c) NEAR(h, b, f, d, c), .scaled = true
-
-extern const row rows_values[], rows_arrays[], rows_others[];
-
-/* The row of an op, or NULL. */
-const row *row_find(const char *op);
-
-/* ---- golden files -------------------------------------------------------- */
 
 enum { MAX_IN = 16, MAX_OUT = 16 };
 

@@ -18,6 +18,12 @@ OPS = {}
 
 nan, inf = float("nan"), float("inf")
 
+# How far results may be apart: units in the last place of float16, bfloat16,
+# float32, float64, and of the modulus of complex numbers.
+EXACT = (0, 0, 0, 0, 0)
+MODULUS = (0, 0, 0, 0, 4)
+CLOSE = (1, 1, 2, 2, 4)
+
 
 class Case:
     """One set of inputs and attributes."""
@@ -98,13 +104,28 @@ def bad(says, *inputs, **attrs):
     return c
 
 
-def op(name, *cases):
-    OPS[name] = cases
+class Row:
+    """The cases of an op, and how near to TensorFlow its results must be."""
+
+    def __init__(self, cases, near, scaled=False, least=0, zeros=False,
+                 each=False, dynamic=False, missing=None, because=""):
+        self.cases, self.near = cases, near
+        self.scaled, self.least, self.zeros = scaled, least, zeros
+        self.each, self.dynamic = each, dynamic
+        self.missing, self.because = missing or {}, because
+
+
+def op(name, *cases, near=EXACT, **row):
+    """One op. What else can be said of it is in golden.proto, GoldenRow:
+    near, least, scaled, zeros, each, dynamic, missing={"T": "string"},
+    because=why they are missing."""
+    OPS[name] = Row(cases, near, **row)
 
 
 def source(name):
     """What the cases of an op are, for the hash in its file."""
-    return repr([vars(c) for c in OPS[name]])
+    row = dict(vars(OPS[name]), cases=[vars(c) for c in OPS[name].cases])
+    return repr(row)
 
 
 def i32(x):

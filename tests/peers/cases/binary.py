@@ -3,8 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (L, bad, case, floats, inf, nan, no_grad, of, op, string,
-                   sweep)
+from .base import (CLOSE, L, MODULUS, bad, case, floats, inf, nan, no_grad, of,
+                   op, string, sweep)
 
 X = [[-2.5, -1, 0.25], [3, 0.5, 7]]
 Y = [[2, -3, 0.5], [-1, 4, 1.5]]
@@ -30,12 +30,13 @@ def shapes(says="broadcast"):
 WHOLES = [[2, -3, 1.5], [-1, 4, 1.5]]
 
 
-def binary(name, x=X, y=Y, edges=True, more=()):
+def binary(name, x=X, y=Y, edges=True, more=(), **row):
     op(name,
        sweep(x, y),
        *([no_grad(floats(EDGE_X, EDGE_Y))] if edges else []),
        *shapes(),
-       *more)
+       *more,
+       each=True, **row)
 
 
 binary("Add", more=[of("string", string([b"a", b"\0b"]), string(b"c"))])
@@ -43,11 +44,14 @@ binary("AddV2", more=[of("int8", [127], [1]),
                       of("string", string([b"a", b""]), string([[b"c"]]))])
 binary("Sub", more=[of("uint8", [1], [2])])
 binary("Mul", more=[of("int32", [2**30], [4]),
-                    of("complex64", [1 + 2j, 3j], [2 - 1j, 4])])
+                    of("complex64", [1 + 2j, 3j], [2 - 1j, 4])],
+       near=MODULUS)
 binary("Div", y=WHOLES, more=[of("int32", [7, -7, 7, -7], [2, 2, -2, -2]),
                     of("complex64", [1 + 2j, 3j], [2 - 1j, 4]),
-                    bad("zero", [1, 2], [1, 0], T="int32")])
-binary("RealDiv", more=[of("complex64", [1 + 2j, 3j], [2 - 1j, 4])])
+                    bad("zero", [1, 2], [1, 0], T="int32")],
+       near=MODULUS)
+binary("RealDiv", more=[of("complex64", [1 + 2j, 3j], [2 - 1j, 4])],
+       near=MODULUS)
 WHOLE = of("int8 int32 int64", [7, -7, 7, -7, 6, -6], [2, 2, -2, -2, -3, 3])
 PARTS = floats([7, -7, 7, -7, 5.5, -5.5], [2, 2, -2, -2, -1.5, 1.5])
 binary("FloorDiv", y=WHOLES, more=[no_grad(WHOLE), PARTS,
@@ -62,72 +66,93 @@ binary("Mod", y=WHOLES, more=[no_grad(WHOLE), PARTS,
 binary("TruncateMod", y=WHOLES, more=[no_grad(WHOLE), PARTS,
                             bad("zero", [1, 2], [1, 0], T="int64")])
 TIES = case([1, 2, -0.0], [1, 3, 0.0])
-binary("Maximum", more=[TIES])
-binary("Minimum", more=[TIES])
+binary("Maximum", more=[TIES],
+       zeros=True)
+binary("Minimum", more=[TIES],
+       zeros=True)
 binary("Pow", POSITIVE, [[2, 3, 0.5], [1, 4, 1.5]], edges=False, more=[
     no_grad(floats([nan, 1, 2, 0, 0, -2, -2, inf, -8, 4],
                    [0, nan, inf, 0, 1, 2, 3, -1, 0.5, -0.5])),
     of("int32 int64", [0, -2, 3, 10], [0, 3, 4, 9]),
     case([0, -1, 2], [2, 2, 0]),
-    bad("negative", [2, 3], [1, -1], T="int32")])
-binary("SquaredDifference", more=[of("complex64", [1 + 2j], [3 - 1j])])
-binary("DivNoNan", more=[of("complex64", [1 + 2j, 3j], [2 - 1j, 0])])
+    bad("negative", [2, 3], [1, -1], T="int32")],
+       near=CLOSE)
+binary("SquaredDifference", more=[of("complex64", [1 + 2j], [3 - 1j])],
+       near=MODULUS)
+binary("DivNoNan", more=[of("complex64", [1 + 2j, 3j], [2 - 1j, 0])],
+       near=MODULUS)
 binary("Xdivy", more=[case([0, 0, 2], [0, nan, 4])])
 binary("Xlogy", POSITIVE, [[2, 3, 0.5], [1, 4, 1.5]],
        more=[case([0, 0, 2], [0, nan, 4])])
-binary("Atan2")
+binary("Atan2",
+       near=CLOSE)
 for name in ("Equal", "NotEqual"):
     op(name,
        sweep([[1, 2], [3, 0]], [[1, 5], [0, 0]]),
        no_grad(floats(EDGE_X, EDGE_Y)),
        of("string", string([b"a", b"", b"a\0b"]), string([b"a", b"b", b"a\0"])),
        of("float32", [1, 2], [1, 2, 3], incompatible_shape_error=False),
-       *shapes())
+       *shapes(),
+       each=True)
 for name in ("Less", "LessEqual", "Greater", "GreaterEqual"):
     binary(name, [[1, 2], [3, 0]], [[1, 5], [0, 0]],
            more=[of("uint64", [2.0**63, 1], [1, 2.0**63])])
 for name in ("LogicalAnd", "LogicalOr"):
     op(name, case([0, 0, 1, 1], [0, 1, 0, 1]), case([[0], [1]], [1, 0]),
-       case([], 1), bad("broadcast", [1, 0], [1, 0, 1]))
+       case([], 1), bad("broadcast", [1, 0], [1, 0, 1]),
+       each=True)
 for name in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
     op(name, sweep([0, 5, 12, 127], [3, 6, 10, 85]),
        of("int8", [-128, -1], [-1, 5]), of("int32", [[1], [2]], [3, 4]),
        of("int64", [], 1),
-       bad("broadcast", [1, 2], [1, 2, 3], T="int32"))
+       bad("broadcast", [1, 2], [1, 2, 3], T="int32"),
+       each=True)
 for name in ("LeftShift", "RightShift"):
     op(name, sweep([1, 5, 12, 127], [3, 1, 0, 2]),
        of("int8 int32 int64", [-128, -1, 100], [1, 3, 2]),
        of("int32", [[1], [2]], [3, 4]), of("int64", [], 1),
-       bad("broadcast", [1, 2], [1, 2, 3], T="int32"))
+       bad("broadcast", [1, 2], [1, 2, 3], T="int32"),
+       each=True)
 
 # ---- gradients of element-wise ops: no broadcasting ----
 
 ONE = [[-0.75, -0.5, 0.25], [0.5, 0.125, 0.875]]
 
 
-def slope(name, first=ONE, second=Y, edges=True):
+def slope(name, first=ONE, second=Y, edges=True, **row):
     op(name,
        sweep(first, second),
        *([no_grad(floats([1, nan, 2, -3, 0.5], [nan, 1, 0.0, -0.0, 6]))]
          if edges else []),
        case([[], []], [[], []]),
        case(0.5, 2),
-       bad("shape", [1, 2], [1, 2, 3]))
+       bad("shape", [1, 2], [1, 2, 3]),
+       each=True, **row)
 
 
-slope("SigmoidGrad")
-slope("TanhGrad")
-slope("SqrtGrad", POSITIVE)
-slope("RsqrtGrad", POSITIVE)
-slope("ReciprocalGrad")
+slope("SigmoidGrad",
+      near=CLOSE)
+slope("TanhGrad",
+      near=CLOSE)
+slope("SqrtGrad", POSITIVE,
+      near=CLOSE)
+slope("RsqrtGrad", POSITIVE,
+      near=CLOSE)
+slope("ReciprocalGrad",
+      near=CLOSE)
 slope("InvGrad")
-slope("ReluGrad", X, Y)
-slope("Relu6Grad", X, [[2, -3, 0], [6, 7, 5.5]])
+slope("ReluGrad", X, Y,
+      zeros=True)
+slope("Relu6Grad", X, [[2, -3, 0], [6, 7, 5.5]],
+      zeros=True)
 slope("LeakyReluGrad", X, Y)
-slope("EluGrad", X, ONE)
+slope("EluGrad", X, ONE,
+      near=CLOSE)
 slope("SeluGrad", X, ONE)
-slope("SoftplusGrad", X, Y)
-slope("SoftsignGrad", X, Y)
+slope("SoftplusGrad", X, Y,
+      near=CLOSE)
+slope("SoftsignGrad", X, Y,
+      near=CLOSE)
 
 # ---- three operands, and many ----
 
@@ -139,13 +164,15 @@ op("Select",
    case([], [], []),
    of("string", [1, 0], string([b"a", b"b"]), string([b"c", b"d"])),
    bad("shape", [1, 0], [1, 2], [1, 2, 3]),
-   bad("shape", [1, 0, 1], [1, 2], [3, 4]))
+   bad("shape", [1, 0, 1], [1, 2], [3, 4]),
+   each=True)
 op("SelectV2",
    sweep([[1, 0], [0, 1]], [[1, 2], [3, 4]], [[5, 6], [7, 8]]),
    case(True, [1, 2], [[3], [4]]),
    case([[1], [0]], [1, 2, 3], 0),
    case([], [], 1),
-   bad("broadcast", [1, 0], [1, 2], [1, 2, 3]))
+   bad("broadcast", [1, 0], [1, 2], [1, 2, 3]),
+   each=True)
 op("ClipByValue",
    sweep([[-2.5, 1, 3], [0, 5, 9]], 0, 4),
    case([1, 5, 3], [2, 2, 2], [4, 4, 4]),
@@ -156,7 +183,8 @@ op("AddN",
    case(L([[1.5]])),
    case(L([], [])),
    case(L(1, 2, 3, 4, 5, 6, 7, 8, 9)),
-   bad("shape", L([1, 2], [1, 2, 3])))
+   bad("shape", L([1, 2], [1, 2, 3])),
+   each=True)
 op("Complex",
    of("float32", [1, 2], [3, -4]),
    of("float64", [[1], [2]], [3, -4], Tout="complex128"),
@@ -184,4 +212,5 @@ op("Cast",
    of("complex128", [1 + 2j], DstT="complex64"),
    of("bool", [1, 0], DstT="int32"),
    of("bool", [[], []], DstT="float16"),
-   of("int32", 7, DstT="int32"))
+   of("int32", 7, DstT="int32"),
+   each=True)

@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import Zeros, bad, case, i32, inf, no_grad, of, op, sweep
+from .base import CLOSE, Zeros, bad, case, i32, inf, no_grad, of, op, sweep
 
 A = [[1, -2, 3], [0.5, 5, -6]]
 B = [[2, 1], [-1, 4], [3, 0.25]]
@@ -24,7 +24,8 @@ op("MatMul",
    case(Zeros(2, 0), Zeros(0, 3)), case(Zeros(0, 3), Zeros(3, 2)),
    no_grad(of("float32", [[inf, 0]], [[0], [1]])),
    bad("{2, 3}", A, A), bad("rank", [1, 2], [3, 4]),
-   bad("{3, 2}", A, B, transpose_b=True))
+   bad("{3, 2}", A, B, transpose_b=True),
+   near=CLOSE, scaled=True)
 for name in ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"):
     V3 = name == "BatchMatMulV3"
     EXTRA = [] if name == "BatchMatMul" else [
@@ -39,20 +40,23 @@ for name in ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"):
        case(Zeros(2, 0, 3), Zeros(2, 3, 4)),
        case(Zeros(2, 2, 0), Zeros(2, 0, 2)),
        *EXTRA,
-       bad("", STACK, STACK), bad("", [1, 2], [3, 4]))
+       bad("", STACK, STACK), bad("", [1, 2], [3, 4]),
+       near=CLOSE, scaled=True)
 op("BiasAdd",
    sweep([[1, 2], [3, 4]], [10, 20]),
    case([[[1, 2]], [[3, 4]]], [0.5, -1]),
    of("float32", [[[[1]], [[2]]]], [10, 20], data_format="NCHW"),
    case([[], []], []), case([[[1, 2], [3, 4]]], [1, 2], data_format="NCHW"),
    bad("bias", [[1, 2]], [1, 2, 3]), bad("", [1, 2], [1, 2]),
-   bad("", [[1, 2]], [[1, 2]]))
+   bad("", [[1, 2]], [[1, 2]]),
+   near=CLOSE, scaled=True)
 op("BiasAddV1",
    sweep([[1, 2], [3, 4]], [10, 20]), bad("bias", [[1, 2]], [1, 2, 3]))
 op("BiasAddGrad",
    sweep([[1, 2], [3, 4], [5, 6]]), case([[[1, 2]], [[3, 4]]]),
    case([[[[1, 3]], [[2, 4]]]], data_format="NCHW"), case([[], []]),
-   case(Zeros(0, 3)), bad("", [1, 2]))
+   case(Zeros(0, 3)), bad("", [1, 2]),
+   near=CLOSE, scaled=True)
 op("MatrixBandPart",
    sweep([[1, 2, 3], [4, 5, 6], [7, 8, 9]], i32(1), i32(0)),
    case([[1, 2, 3], [4, 5, 6]], i32(-1), i32(1)),

@@ -33,7 +33,8 @@ op("IdentityN",
    case(L(f32(X), i64([1]), string([b"a"]))), case(L(f64([]))))
 op("PlaceholderWithDefault",
    sweep(X, shape=[2, 3]), case(X, shape=[None, 3]), case(X, shape=None),
-   bad("", X, shape=[3, 3]))
+   bad("", X, shape=[3, 3]),
+   dynamic=True)
 op("Print",
    sweep(X, L(f32([1, 2]))), case(X, L(), message="x"),
    case([[], []], L(i32(7), string([b"a"])), first_n=0))

@@ -54,7 +54,8 @@ op("BroadcastGradientArgs",
    sweep([2, 1, 3], [4, 1]), case(i32([]), i32([2, 3])),
    case(i64([0, 1]), i64([5])), case(i32([2, 3]), i32([2, 3])),
    case(i32([1, 1]), i32([1])), case(i32([5, 1]), i32([1, 5])),
-   bad("broadcast", i32([2, 3]), i32([3, 3])))
+   bad("broadcast", i32([2, 3]), i32([3, 3])),
+   dynamic=True)
 op("Range",
    sweep(1, 9, 3), case(i32(5), i32(0), i32(-2)), case(i64(3), i64(3), i64(1)),
    floats(0, 1, 0.25), of("float32 float64", 0, 1, 0.1),
@@ -65,7 +66,8 @@ op("Range",
 op("LinSpace",
    sweep(1, 3, i32(5)), case(-2, 7, i64(4)), case(1, 9, i32(1)),
    case(3, -3, i32(2)), floats(0, 1, i32(7)),
-   bad("num", f32(1), f32(2), i32(0)), bad("", f32([1]), f32(2), i32(3)))
+   bad("num", f32(1), f32(2), i32(0)), bad("", f32([1]), f32(2), i32(3)),
+   near=(1, 1, 1, 1, 4))
 op("OneHot",
    sweep([0, 2, 1], i32(3), 1, 0), case(i32([0, -1, 3]), i32(3), 5, -1),
    case(i64([[0, 1], [2, 0]]), i32(3), 1, 0, axis=0),

@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import Unset, Var, Zeros, bad, case, f32, i32, i64, op, sweep
+from .base import CLOSE, Unset, Var, Zeros, bad, case, f32, i32, i64, op, sweep
 
 W = [[1, 2], [3, -4], [0.5, 6]]
 S = [[0.25, 0.5], [1, 2], [0.125, 4]]
@@ -13,7 +13,8 @@ ROWS = [[0.5, -1], [2, 3]]
 BAD = f32([[1, 2, 3]])
 
 
-def update(name, variables, scalars, flags=(), sparse=False):
+def update(name, variables, scalars, flags=(), sparse=False,
+           near=CLOSE):
     """`variables`: values of the variables after the first; `scalars`: the
     hyper-parameters, "g" among them stands for the gradient."""
     def args(grad, wrap=lambda v: v):
@@ -34,7 +35,7 @@ def update(name, variables, scalars, flags=(), sparse=False):
        sweep(Var(W), *vs, *args(G)),
        *[case(Var(W), *vs, *args(G), **{f: True}) for f in flags],
        case(Var([]), *[Var([]) for _ in vs], *args([])),
-       *wrong)
+       *wrong, near=near)
     if not sparse:
         return
     n = scalars.index("g") + 1
@@ -51,7 +52,8 @@ def update(name, variables, scalars, flags=(), sparse=False):
        bad("-1", Var(W, "float32"), *fs, *rows(ROWS, i32([-1, 0]), f32)),
        bad("", Var(W, "float32"), *fs, *rows(ROWS, i32([0]), f32)),
        bad("", Var(W, "float32"), *fs, *rows(BAD, i32([0]), f32)),
-       bad("initialised", Unset(), *fs, *rows(ROWS, i32([1, 0]), f32)))
+       bad("initialised", Unset(), *fs, *rows(ROWS, i32([1, 0]), f32)),
+       near=near)
 
 
 update("GradientDescent", [], [0.5, "g"])
@@ -59,7 +61,7 @@ update("Momentum", [M], [0.5, "g", 0.875], ["use_nesterov"], True)
 update("KerasMomentum", [M], [0.5, "g", 0.875], ["use_nesterov"], True)
 update("Adagrad", [S], [0.5, "g"], (), True)
 update("AdagradV2", [S], [0.5, 0.125, "g"], (), True)
-update("Adadelta", [S, M], [0.5, 0.875, 0.25, "g"], (), True)
+update("Adadelta", [S, M], [0.5, 0.875, 0.25, "g"], (), True, (2, 2, 2, 2, 4))
 update("Adam", [M, S], [0.5, 0.25, 0.125, 0.875, 0.75, 0.0625, "g"],
        ["use_nesterov"])
 update("RMSProp", [S, M], [0.5, 0.875, 0.25, 0.125, "g"], (), True)

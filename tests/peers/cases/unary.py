@@ -3,71 +3,95 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import bad, case, floats, inf, nan, no_grad, of, op, sweep
+from .base import (CLOSE, MODULUS, bad, case, floats, inf, nan, no_grad, of,
+                   op, sweep)
 
 SMALL = [[-2.5, -1, -0.25], [0, 0.5, 3]]
 EDGES = [nan, inf, -inf, -0.0, 0.0, 1e-4, -1e-4, 88, -88, 20, -20]
 COMPLEX = [[1 + 2j, -3 + 0.5j], [-0.25 - 1j, 0.75j]]
 
 
-def unary(name, base=SMALL, edges=EDGES, more=()):
+def unary(name, base=SMALL, edges=EDGES, more=(), **row):
     """Every dtype, the ends of the range, no elements, a scalar."""
     op(name,
        sweep(base),
        *([no_grad(floats(edges))] if edges else []),
        case([[], []]),
        case(0.5),
-       *more)
+       *more,
+       each=True, **row)
 
 
 unary("Abs", more=[of("int8", [-128, 127]), of("int32", [-2**31, 2**31 - 1])])
 unary("Neg", more=[of("int8", [-128, 127]), of("complex64", COMPLEX)])
-unary("Sign", more=[of("complex64 complex128", [0, 3 + 4j, -1j])])
+unary("Sign", more=[of("complex64 complex128", [0, 3 + 4j, -1j])],
+      near=MODULUS)
 unary("Reciprocal", [[-2.5, -1, -0.25], [4, 0.5, 3]],
-      more=[of("complex64", COMPLEX)])
-unary("Inv", [[-2.5, -1, -0.25], [4, 0.5, 3]])
-unary("Square", more=[of("int32", [70000, -3]), of("complex64", COMPLEX)])
+      more=[of("complex64", COMPLEX)],
+      near=(0, 0, 1, 0, 4))
+unary("Inv", [[-2.5, -1, -0.25], [4, 0.5, 3]],
+      near=(0, 0, 1, 0, 4))
+unary("Square", more=[of("int32", [70000, -3]), of("complex64", COMPLEX)],
+      near=MODULUS)
 # Of integers TensorFlow 2.21 makes zeros.
 op("Round",
    floats([[-2.5, -1.5, -0.5, 0.5], [1.5, 2.5, 2.4, -2.6]]),
-   no_grad(floats(EDGES)), case([[], []]), case(0.5))
+   no_grad(floats(EDGES)), case([[], []]), case(0.5),
+   each=True)
 unary("Rint", [[-2.5, -1.5, -0.5, 0.5], [1.5, 2.5, 2.4, -2.6]])
 unary("Sqrt", [[0.25, 1, 2], [3, 100, 7.5]], [nan, inf, -1, -0.0, 0, 1e-4, 6e4],
-      more=[of("complex64 complex128", COMPLEX)])
+      more=[of("complex64 complex128", COMPLEX)],
+      near=MODULUS)
 unary("Rsqrt", [[0.25, 1, 2], [3, 100, 7.5]], [nan, inf, -1, 0, 1e-4, 6e4],
-      more=[of("complex64 complex128", COMPLEX)])
+      more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
 unary("Exp", edges=EDGES + [11, -17, 700],
-      more=[of("complex64 complex128", COMPLEX)])
+      more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
 unary("Expm1", edges=EDGES + [11, -17],
-      more=[of("complex64 complex128", COMPLEX)])
+      more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
 unary("Log", [[0.25, 1, 2], [3, 100, 7.5]], [nan, inf, -1, -0.0, 0, 1e-4, 6e4],
-      more=[of("complex64 complex128", COMPLEX)])
+      more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
 unary("Log1p", [[-0.75, -0.5, 0], [3, 100, 7.5]],
       [nan, inf, -1, -2, -0.0, 0, 1e-4, -1e-4, 6e4],
-      more=[of("complex64 complex128", COMPLEX)])
+      more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
 ANGLES = [nan, inf, -inf, -0.0, 1e-4, 1.5707964, 3.1415927, -100, 1e4]
-unary("Sin", edges=ANGLES, more=[of("complex64 complex128", COMPLEX)])
-unary("Cos", edges=ANGLES, more=[of("complex64 complex128", COMPLEX)])
+unary("Sin", edges=ANGLES, more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
+unary("Cos", edges=ANGLES, more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
 unary("Tan", edges=[nan, inf, -inf, -0.0, 1e-4, 1.5, 3.1415927, -100],
-      more=[of("complex64 complex128", COMPLEX)])
+      more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
 UNIT = [[-0.75, -0.5, 0], [0.25, 0.875, 0.5]]
 unary("Asin", UNIT, [nan, inf, 1, -1, 1.5, -0.0, 1e-4],
-      [of("complex64 complex128", COMPLEX)])
+      [of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
 unary("Acos", UNIT, [nan, inf, 1, -1, 1.5, -0.0, 1e-4],
-      [of("complex64 complex128", COMPLEX)])
-unary("Atan", more=[of("complex64 complex128", [[1 + 2j, -3 + 0.5j]])])
-unary("Sinh", edges=EDGES + [11], more=[of("complex64 complex128", COMPLEX)])
-unary("Cosh", edges=EDGES + [11], more=[of("complex64 complex128", COMPLEX)])
+      [of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
+unary("Atan", more=[of("complex64 complex128", [[1 + 2j, -3 + 0.5j]])],
+      near=CLOSE)
+unary("Sinh", edges=EDGES + [11], more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
+unary("Cosh", edges=EDGES + [11], more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
 unary("Asinh", more=[of("complex64 complex128", COMPLEX)])
 unary("Acosh", [[1, 1.5, 2], [3, 100, 7.5]], [nan, inf, 1, 0.5, 6e4])
 unary("Atanh", UNIT, [nan, inf, 1, -1, 1.5, -0.0, 1e-4])
 unary("Tanh", edges=EDGES + [9.5, 0.3],
-      more=[of("complex64 complex128", COMPLEX)])
+      more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
 unary("Sigmoid", edges=EDGES + [-11, -104],
-      more=[of("complex64 complex128", COMPLEX)])
+      more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
 # Of infinity TensorFlow's double is NaN.
 unary("Erf", edges=[nan, -0.0, 1e-4, 0.84, 1.25, 2.9, 4, -5.5, 20],
-      more=[of("float32", [inf, -inf])])
+      more=[of("float32", [inf, -inf])],
+      near=CLOSE)
 unary("Erfc", edges=EDGES + [0.84, 1.25, 2.9, 4, -5.5])
 unary("Lgamma", [[0.25, 1, 2], [3, 100, 7.5]], [nan, inf, 0, 0.5, 1e-4, 60])
 unary("Digamma", [[0.25, 1, 2], [3, 100, 7.5]], [nan, inf, 0.5, 60])
@@ -76,12 +100,17 @@ unary("Ceil")
 unary("IsNan")
 unary("IsInf")
 unary("IsFinite")
-unary("Relu", edges=[nan, inf, -inf, -0.0, 0, 1e-4])
-unary("Relu6", edges=[nan, inf, -inf, -0.0, 6, 5.5, 7])
-unary("Elu", edges=EDGES)
+unary("Relu", edges=[nan, inf, -inf, -0.0, 0, 1e-4],
+      zeros=True)
+unary("Relu6", edges=[nan, inf, -inf, -0.0, 6, 5.5, 7],
+      zeros=True)
+unary("Elu", edges=EDGES,
+      near=CLOSE, least=1)
 unary("Selu", edges=EDGES)
-unary("Softplus", edges=[nan, inf, -inf, -0.0, 1e-4, 30, -30, 13.9, -14, 4])
-unary("Softsign", edges=[nan, -0.0, 1e-4, 100, -100])
+unary("Softplus", edges=[nan, inf, -inf, -0.0, 1e-4, 30, -30, 13.9, -14, 4],
+      near=(1, 4, 8, 8, 0))
+unary("Softsign", edges=[nan, -0.0, 1e-4, 100, -100],
+      near=CLOSE)
 
 op("LeakyRelu",
    sweep([[-2.5, -1, -0.25], [0, 0.5, 3]]),
@@ -89,8 +118,10 @@ op("LeakyRelu",
    case([-1, 2], alpha=1.5),
    case([[], []]))
 op("Invert", sweep([0, 1, 5, 120]), of("int8", [-128, 127, -1]),
-   of("int32", [[], []]), of("int64", 7))
-op("LogicalNot", sweep([[0, 1], [1, 0]]), case(1), case([[], []]))
+   of("int32", [[], []]), of("int64", 7),
+   each=True)
+op("LogicalNot", sweep([[0, 1], [1, 0]]), case(1), case([[], []]),
+   each=True)
 op("Real", of("complex64 complex128", COMPLEX), of("complex64", [[], []]),
    of("complex128", 1 + 2j))
 op("Imag", of("complex64 complex128", COMPLEX), of("complex64", [[], []]),
