@@ -241,9 +241,8 @@ install: all
 	install $(B)/libtide.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/
 	ln -sf libtide.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/libtide.so
 	install $(B)/tide.so $(LUA_CPATH)/tide.so
-	for f in engine/*/*.h kernels/*.h; do case $$f in *_impl.h) ;; \
-	  *) install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/tide/$$f ;; \
-	  esac; done
+	for f in engine/base/base.h $$(grep -l '^TD_BEGIN' engine/*/*.h); do \
+	  install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/tide/$$f; done
 
 clean:
 	rm -rf build

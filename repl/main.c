@@ -106,6 +106,7 @@ static int prompt(void) {
   td_str_init(&chunk);
   td_str_init(&line);
   td_str_init(&text);
+  td_host_string(host, "td = td or require 'tide'", "=prompt", &text);
   for (;;) {
     td_str_clear(&line);
     if (!read_line(more ? ">> " : "> ", &line, &cancelled)) break;
