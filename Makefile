@@ -10,6 +10,7 @@ SANITIZE ?=
 DEPS ?=
 PREFIX ?= /usr/local
 PYTHON ?= python3
+JOBS ?= $(shell nproc 2>/dev/null || echo 1)
 ABI := 1
 
 ifneq ($(SANITIZE),)
@@ -178,7 +179,7 @@ THREAD_TESTS := $(wildcard tests/engine/device/*.c tests/engine/run/*.c) \
   tests/engine/base/status.c tests/engine/tensor/buffer.c \
   tests/kernels/state.c tests/kernels/doors.c
 test-build:
-	$(MAKE) all ctests
+	$(MAKE) -j$(JOBS) all ctests
 	$(MAKE) SANITIZE=address,undefined ctests
 	$(MAKE) SANITIZE=thread thread-ctests
 	$(MAKE) fuzz-build
@@ -192,13 +193,13 @@ setup-build:
 .PHONY: setup setup-build
 
 test: setup
-	$(MAKE) test-build
+	$(MAKE) -j$(JOBS) test-build
 	tests/run.py --build $(B)
 soak: setup
-	$(MAKE) test-build
+	$(MAKE) -j$(JOBS) test-build
 	tests/run.py --build $(B) --soak
 demo: setup-build
-	$(MAKE) all
+	$(MAKE) -j$(JOBS) all
 	$(B)/tide tutorials/mnist_mlp.lua
 # The peers come from PyPI into a virtual environment of their own.
 PEERS ?=
@@ -208,7 +209,7 @@ $(B)/bench/null_run: tests/bench/null_run.c $(B)/libtide.so
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -o $@ $< -L$(B) -ltide -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
 bench: setup
-	$(MAKE) all $(B)/bench/null_run
+	$(MAKE) -j$(JOBS) all $(B)/bench/null_run
 	$(if $(PEERS),test -x $(BENCH_PYTHON) || $(PYTHON) -m venv $(B)/bench-venv)
 	$(if $(PEERS),$(BENCH_PYTHON) -m pip install -q numpy $(PEER_PACKAGES))
 	tests/bench/run.py --build $(B) --rows "$(ROWS)" --peers "$(PEERS)" \
