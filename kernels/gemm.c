@@ -105,9 +105,18 @@ static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+/* How much longer a multiply-add takes than one of float. */
+static int64_t cost_of(td_dtype t) {
+  return t == TD_FLOAT64      ? 2
+         : t == TD_COMPLEX64  ? 4
+         : t == TD_COMPLEX128 ? 8
+                              : 1;
+}
+
 static int64_t panels_wanted(const td_product *p, td_gemm_way way) {
   int64_t work = work_of(p);
-  int64_t most = way == TD_GEMM_LOOP ? LOOP_MOST : PANEL_MOST;
+  int64_t most =
+      (way == TD_GEMM_LOOP ? LOOP_MOST : PANEL_MOST) / cost_of(p->dtype);
   int64_t want = least(work / PANEL_LEAST, FEW_PANELS);
   int64_t many = way == TD_GEMM_DNN ? DNN_PANELS : FEW_PANELS;
   int64_t good = least(work / PANEL_GOOD, many), must = divide_up(work, most);

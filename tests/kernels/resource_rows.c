@@ -254,12 +254,38 @@ static void test_large_table(void **state) {
   world_deinit(&w);
 }
 
+/* A value that was read is held, and stays as it was; the scatter copies
+ * nothing for it. */
+static void test_reader_held(void **state) {
+  (void)state;
+  enum { ROWS = 1 << 16, EACH = 64 };
+  world w;
+  td_tensor held, before;
+  world_init(&w, 2);
+  td_shape shape = td_shape_matrix(ROWS, EACH);
+  td_edge h = variable(&w, "table", random_f(TD_FLOAT32, shape, 1));
+  td_edge add = scatter(&w, "ResourceScatterAdd", h,
+                        random_i(TD_INT32, td_shape_vector(32), 5, ROWS),
+                        scalar_f(TD_FLOAT32, 1));
+  OK(world_do(&w, add)); /* from here on it is a table of rows */
+  OK(world_run(&w, reading(&w, h, TD_FLOAT32), &held));
+  OK(td_tensor_copy(&held, &before));
+  int64_t copied = bytes_copied();
+  OK(world_do(&w, add));
+  assert_true(bytes_copied() - copied < 1 << 20);
+  assert_true(td_tensor_same(&held, &before));
+  td_tensor_release(&held);
+  td_tensor_release(&before);
+  world_deinit(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_scatter), cmocka_unit_test(test_scatter_scalar),
-      cmocka_unit_test(test_strings), cmocka_unit_test(test_gather),
-      cmocka_unit_test(test_errors),  cmocka_unit_test(test_no_memory),
-      cmocka_unit_test(test_threads), cmocka_unit_test(test_large_table),
+      cmocka_unit_test(test_scatter),     cmocka_unit_test(test_scatter_scalar),
+      cmocka_unit_test(test_strings),     cmocka_unit_test(test_gather),
+      cmocka_unit_test(test_errors),      cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_threads),     cmocka_unit_test(test_large_table),
+      cmocka_unit_test(test_reader_held),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
