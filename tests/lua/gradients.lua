@@ -64,6 +64,7 @@ local rows = {
   {"SquaredDifference", td.squared_difference, {S, COLUMN}},
   {"Maximum", td.maximum, {S, ROW}},
   {"Minimum", td.minimum, {S, COLUMN}},
+  {"Xdivy", function(a, b) return td.xdivy(a, b) end, {S, ROW}},
   {"Atan2", td.atan2, {S, P}},
   {"FloorMod", function(a, b) return a % b end, {S, ROW}},
   {"Mod", function(a, b) return raw.Mod(a, b) end, {S, ROW}},

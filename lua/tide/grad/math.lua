@@ -121,6 +121,11 @@ binary("SquaredDifference", function(x, y, dy)
   local dx = dy * ((x - y) * 2)
   return dx, -dx
 end)
+binary("Xdivy", function(x, y, dy)
+  local some = x:not_equal(0):cast(dy.dtype)
+  return dy * ops.xdivy(some, y), dy * ops.xdivy(-x, y * y)
+end)
+
 binary("Atan2", function(x, y, dy)
   local g = dy / (x * x + y * y)
   return g * y, -(g * x)
