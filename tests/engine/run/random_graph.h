@@ -27,6 +27,8 @@ typedef struct context {
   int n;
   td_edge outside[MOST_VALUES], inside[MOST_VALUES]; /* captured */
   int captured;
+  td_node *inner[16]; /* constructs inside: may update, so are waited for */
+  int n_inner;
 } context;
 
 typedef struct drawn {
@@ -348,8 +350,15 @@ static inline td_edge after(drawn *d, context *c, td_edge e, td_node *before) {
   return finish(d, c, &b, false);
 }
 
-/* Root state ops wait for a construct that may have updated inside. */
+/* The value once every construct of the context is over. */
+static inline td_edge after_inner(drawn *d, context *c, td_edge e) {
+  for (int i = 0; i < c->n_inner; i++) e = after(d, c, e, c->inner[i]);
+  return e;
+}
+
+/* What comes later waits for a construct that may have updated inside. */
 static inline void fence(drawn *d, context *c, context *root, td_node *n) {
+  if (c != root && c->n_inner < 16) c->inner[c->n_inner++] = n;
   for (int i = 0; c == root && i < d->variables; i++) d->last[i] = n;
 }
 
@@ -387,7 +396,7 @@ static inline td_edge draw_branch(drawn *d, context *c, context *root,
   td_node *state = draw(d, 3) == 0 ? draw_state(d, in, root) : NULL;
   td_edge y = as_scalar(d, in, pick(d, in, td_edge_dtype(like)));
   td_edge z = OP(d, in, draw(d, 2) ? "AddV2" : "Mul", x, y);
-  z = after(d, in, z, state);
+  z = after_inner(d, in, after(d, in, z, state));
   free(in);
   return z;
 }
@@ -453,7 +462,7 @@ static inline void draw_while(drawn *d, context *c, context *root, int depth) {
                         : as_scalar(d, in, pick(d, in, td_edge_dtype(body[i])));
     td_edge next = OP(d, in, i == 0 || draw(d, 2) ? "AddV2" : "Maximum",
                       body[i], by);
-    next = after(d, in, next, state);
+    next = after_inner(d, in, after(d, in, next, state));
     td_edge back = OP(d, in, "NextIteration", next);
     in->n--; /* it feeds the Merge and nothing else */
     OK(td_graph_back_edge(merge[i].node, 1, back));

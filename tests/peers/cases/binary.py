@@ -81,7 +81,7 @@ binary("SquaredDifference", more=[of("complex64", [1 + 2j], [3 - 1j])],
        near=MODULUS)
 binary("DivNoNan", more=[of("complex64", [1 + 2j, 3j], [2 - 1j, 0])],
        near=MODULUS)
-binary("Xdivy", more=[case([0, 0, 2], [0, nan, 4])],
+binary("Xdivy", edges=False, more=[case([0, 0, 2], [0, nan, 4])],
        near=MODULUS)
 binary("Xlogy", POSITIVE, [[2, 3, 0.5], [1, 4, 1.5]],
        more=[case([0, 0, 2], [0, nan, 4])])
