@@ -282,6 +282,8 @@ static inline td_node *state_op(drawn *d, context *c, const char *op,
   if (value) td_build_in(&b, *value);
   td_build_attr(&b, "dtype", td_attr_type(TD_INT32));
   if (after) td_build_control(&b, after);
+  /* Inputs may all be loop constants: only in rounds that run the body. */
+  if (c->pivot) td_build_control(&b, c->pivot);
   return finish(d, c, &b, value == NULL).node;
 }
 
