@@ -20,8 +20,12 @@ td_lua_state *td_lua_get(lua_State *L) {
   return st;
 }
 
-void td_lua_lock(td_lua_state *st) { pthread_mutex_lock(&st->lock); }
-void td_lua_unlock(td_lua_state *st) { pthread_mutex_unlock(&st->lock); }
+void td_lua_lock(td_lua_state *st) {
+  pthread_mutex_lock(&st->lock);
+}
+void td_lua_unlock(td_lua_state *st) {
+  pthread_mutex_unlock(&st->lock);
+}
 
 void *td_lua_block(lua_State *L, size_t n, size_t size) {
   size_t bytes = 0;
@@ -101,11 +105,24 @@ static int error_tostring(lua_State *L) {
 
 /* core.error(code, message [, op]): raises an error object from Lua code. */
 static int core_error(lua_State *L) {
-  static const char *const names[] = {
-      "ok", "cancelled", "unknown", "invalid_argument", "deadline_exceeded",
-      "not_found", "already_exists", "permission_denied", "resource_exhausted",
-      "failed_precondition", "aborted", "out_of_range", "unimplemented",
-      "internal", "unavailable", "data_loss", "unauthenticated", NULL};
+  static const char *const names[] = {"ok",
+                                      "cancelled",
+                                      "unknown",
+                                      "invalid_argument",
+                                      "deadline_exceeded",
+                                      "not_found",
+                                      "already_exists",
+                                      "permission_denied",
+                                      "resource_exhausted",
+                                      "failed_precondition",
+                                      "aborted",
+                                      "out_of_range",
+                                      "unimplemented",
+                                      "internal",
+                                      "unavailable",
+                                      "data_loss",
+                                      "unauthenticated",
+                                      NULL};
   int code = luaL_checkoption(L, 1, "invalid_argument", names);
   td_status *s = td_error((td_code)code, "%s", luaL_checkstring(L, 2));
   s = td_status_at(s, luaL_optstring(L, 3, NULL), NULL, NULL, NULL);

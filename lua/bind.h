@@ -30,9 +30,9 @@ typedef struct td_lua_state {
   int interrupt;        /* atomic: set by Ctrl-C, read by running steps */
   lua_State *scope_of;  /* the coroutine whose scope `scope` caches */
   struct td_lua_scope *scope;
-  size_t held;          /* tensor bytes that Lua values keep alive */
-  size_t debt;          /* of them made since the last full collection */
-  size_t held_after;    /* held just after it */
+  size_t held;       /* tensor bytes that Lua values keep alive */
+  size_t debt;       /* of them made since the last full collection */
+  size_t held_after; /* held just after it */
 } td_lua_state;
 
 /* A value: what `td.tensor` gives. */
@@ -54,12 +54,12 @@ typedef struct td_lua_edge {
 /* Where nodes are built. Immutable; user values: 1 graph, 2 controls (list of
  * ops), 3 capture, 4 device_fn, 5 outer scope, 6 notes. */
 typedef struct td_lua_scope {
-  td_graph *graph;    /* borrowed: user value 1 holds it */
-  char *prefix;       /* "layer1/conv/", or "" */
+  td_graph *graph; /* borrowed: user value 1 holds it */
+  char *prefix;    /* "layer1/conv/", or "" */
   char *device, *container;
-  char *origin;       /* of the nodes; "": the Lua line that makes them */
+  char *origin; /* of the nodes; "": the Lua line that makes them */
   int32_t flow;
-  td_node *pivot;     /* control input of nodes without data inputs */
+  td_node *pivot; /* control input of nodes without data inputs */
   td_node *colocate;
   int n_controls;
   bool captures, has_device_fn, has_notes;
@@ -98,11 +98,11 @@ void td_lua_push_tensor(lua_State *L, td_tensor *t);
 td_tensor *td_lua_to_value(lua_State *L, int i); /* or NULL */
 /* A Lua literal (number, boolean, string, nested table of them) as a host
  * tensor. `want` TD_INVALID: by API rule 5. Never raises. */
-td_status *td_lua_literal(lua_State *L, int i, td_dtype want, td_tensor *out)
-    TD_MUST_USE;
+td_status *td_lua_literal(lua_State *L, int i, td_dtype want,
+                          td_tensor *out) TD_MUST_USE;
 /* Literal, value: a retained tensor of dtype `want`; values must agree. */
-td_status *td_lua_as_tensor(lua_State *L, int i, td_dtype want, td_tensor *out)
-    TD_MUST_USE;
+td_status *td_lua_as_tensor(lua_State *L, int i, td_dtype want,
+                            td_tensor *out) TD_MUST_USE;
 /* The dtype rule 5 gives a literal; TD_INVALID when it is none. */
 td_dtype td_lua_literal_dtype(lua_State *L, int i);
 /* Rank 0: number, boolean or string; else the value. Takes ownership. */
@@ -152,7 +152,7 @@ void td_lua_open_files(lua_State *L);
 void td_lua_open_info(lua_State *L);
 
 extern const struct td_lua_file {
-  const char *name; /* "tide.ops" */
+  const char *name;  /* "tide.ops" */
   const char *chunk; /* "=[tide] ops.lua" */
   const char *text;
   size_t len;

@@ -42,7 +42,8 @@ static td_status *one(lua_State *L, int i, const td_op *op,
     if (lua_type(L, i) != LUA_TSTRING) return mismatch(L, i, op, def);
     a->s.at = lua_tolstring(L, i, &a->s.len);
     return NULL;
-  case TD_ATTR_TYPE: return td_lua_to_dtype(L, i, &a->type);
+  case TD_ATTR_TYPE:
+    return td_lua_to_dtype(L, i, &a->type);
   case TD_ATTR_SHAPE: {
     td_shape *s = td_lua_block(L, 1, sizeof *s);
     bool unknown = lua_isboolean(L, i) && !lua_toboolean(L, i);
@@ -68,21 +69,37 @@ static td_status *one(lua_State *L, int i, const td_op *op,
     a->func = f;
     return NULL;
   }
-  default: return mismatch(L, i, op, def);
+  default:
+    return mismatch(L, i, op, def);
   }
 }
 
 /* Where element k of a list attribute goes. */
 static void store(td_attr *list, void *block, int k, const td_attr *v) {
   switch (list->kind) {
-  case TD_ATTR_INT: ((int64_t *)block)[k] = v->i; break;
-  case TD_ATTR_FLOAT: ((float *)block)[k] = v->f; break;
-  case TD_ATTR_BOOL: ((bool *)block)[k] = v->b; break;
-  case TD_ATTR_STRING: ((td_bytes *)block)[k] = v->s; break;
-  case TD_ATTR_TYPE: ((td_dtype *)block)[k] = v->type; break;
-  case TD_ATTR_SHAPE: ((td_shape *)block)[k] = *v->shape; break;
-  case TD_ATTR_TENSOR: ((td_tensor *)block)[k] = *v->tensor; break;
-  default: ((td_func_attr *)block)[k] = *v->func;
+  case TD_ATTR_INT:
+    ((int64_t *)block)[k] = v->i;
+    break;
+  case TD_ATTR_FLOAT:
+    ((float *)block)[k] = v->f;
+    break;
+  case TD_ATTR_BOOL:
+    ((bool *)block)[k] = v->b;
+    break;
+  case TD_ATTR_STRING:
+    ((td_bytes *)block)[k] = v->s;
+    break;
+  case TD_ATTR_TYPE:
+    ((td_dtype *)block)[k] = v->type;
+    break;
+  case TD_ATTR_SHAPE:
+    ((td_shape *)block)[k] = *v->shape;
+    break;
+  case TD_ATTR_TENSOR:
+    ((td_tensor *)block)[k] = *v->tensor;
+    break;
+  default:
+    ((td_func_attr *)block)[k] = *v->func;
   }
 }
 

@@ -149,9 +149,15 @@ typedef struct curl {
 } curl;
 
 enum {
-  CURL_URL = 10002, CURL_WRITEDATA = 10001, CURL_WRITEFUNCTION = 20011,
-  CURL_FOLLOWLOCATION = 52, CURL_FAILONERROR = 45, CURL_CONNECTTIMEOUT = 78,
-  CURL_NOSIGNAL = 99, CURL_LOW_SPEED_LIMIT = 19, CURL_LOW_SPEED_TIME = 20,
+  CURL_URL = 10002,
+  CURL_WRITEDATA = 10001,
+  CURL_WRITEFUNCTION = 20011,
+  CURL_FOLLOWLOCATION = 52,
+  CURL_FAILONERROR = 45,
+  CURL_CONNECTTIMEOUT = 78,
+  CURL_NOSIGNAL = 99,
+  CURL_LOW_SPEED_LIMIT = 19,
+  CURL_LOW_SPEED_TIME = 20,
 };
 
 static td_status *open_curl(curl *c) {
@@ -284,16 +290,24 @@ static int machine(lua_State *L) {
 }
 
 void td_lua_open_files(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"read_file", read_file},   {"write_file", write_file},
-      {"exists", file_exists},    {"mkdirs", file_mkdirs},
-      {"gunzip", gunzip},         {"load_npy", load_npy},
-      {"save_npy", save_npy},     {"load_npz", load_npz},
-      {"save_npz", save_npz},     {"sha256", sha256},
-      {"download", download},     {"isatty", is_terminal},
-      {"width", width},           {"clock", clock_now},
-      {"random_bits", random_bits}, {"library_load", library_load},
-      {"devices", devices},       {"machine", machine},
-      {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"read_file", read_file},
+                                       {"write_file", write_file},
+                                       {"exists", file_exists},
+                                       {"mkdirs", file_mkdirs},
+                                       {"gunzip", gunzip},
+                                       {"load_npy", load_npy},
+                                       {"save_npy", save_npy},
+                                       {"load_npz", load_npz},
+                                       {"save_npz", save_npz},
+                                       {"sha256", sha256},
+                                       {"download", download},
+                                       {"isatty", is_terminal},
+                                       {"width", width},
+                                       {"clock", clock_now},
+                                       {"random_bits", random_bits},
+                                       {"library_load", library_load},
+                                       {"devices", devices},
+                                       {"machine", machine},
+                                       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

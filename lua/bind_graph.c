@@ -67,17 +67,29 @@ td_lua_edge *td_lua_to_op(lua_State *L, int i) {
 }
 
 /* Pushes the graph of the handle at `i`. */
-static void push_graph_of(lua_State *L, int i) { lua_getiuservalue(L, i, 1); }
+static void push_graph_of(lua_State *L, int i) {
+  lua_getiuservalue(L, i, 1);
+}
 
 /* ---- attributes, read ---- */
 
 static void push_list(lua_State *L, const td_attr *a, int i) {
   switch (a->kind) {
-  case TD_ATTR_INT: lua_pushinteger(L, a->is[i]); break;
-  case TD_ATTR_FLOAT: lua_pushnumber(L, a->fs[i]); break;
-  case TD_ATTR_BOOL: lua_pushboolean(L, a->bs[i]); break;
-  case TD_ATTR_STRING: lua_pushlstring(L, a->ss[i].at, a->ss[i].len); break;
-  case TD_ATTR_TYPE: lua_pushstring(L, td_dtype_name(a->types[i])); break;
+  case TD_ATTR_INT:
+    lua_pushinteger(L, a->is[i]);
+    break;
+  case TD_ATTR_FLOAT:
+    lua_pushnumber(L, a->fs[i]);
+    break;
+  case TD_ATTR_BOOL:
+    lua_pushboolean(L, a->bs[i]);
+    break;
+  case TD_ATTR_STRING:
+    lua_pushlstring(L, a->ss[i].at, a->ss[i].len);
+    break;
+  case TD_ATTR_TYPE:
+    lua_pushstring(L, td_dtype_name(a->types[i]));
+    break;
   case TD_ATTR_SHAPE:
     td_lua_push_shape(L, &a->shapes[i]);
     if (lua_isnil(L, -1)) {
@@ -85,7 +97,8 @@ static void push_list(lua_State *L, const td_attr *a, int i) {
       lua_pushboolean(L, false);
     }
     break;
-  default: lua_pushboolean(L, false);
+  default:
+    lua_pushboolean(L, false);
   }
 }
 
@@ -100,19 +113,34 @@ void td_lua_push_attr(lua_State *L, const td_attr *a) {
     return;
   }
   switch (a->kind) {
-  case TD_ATTR_INT: lua_pushinteger(L, a->i); break;
-  case TD_ATTR_FLOAT: lua_pushnumber(L, a->f); break;
-  case TD_ATTR_BOOL: lua_pushboolean(L, a->b); break;
+  case TD_ATTR_INT:
+    lua_pushinteger(L, a->i);
+    break;
+  case TD_ATTR_FLOAT:
+    lua_pushnumber(L, a->f);
+    break;
+  case TD_ATTR_BOOL:
+    lua_pushboolean(L, a->b);
+    break;
   case TD_ATTR_STRING:
-  case TD_ATTR_PLACEHOLDER: lua_pushlstring(L, a->s.at, a->s.len); break;
-  case TD_ATTR_TYPE: lua_pushstring(L, td_dtype_name(a->type)); break;
-  case TD_ATTR_SHAPE: td_lua_push_shape(L, a->shape); break;
+  case TD_ATTR_PLACEHOLDER:
+    lua_pushlstring(L, a->s.at, a->s.len);
+    break;
+  case TD_ATTR_TYPE:
+    lua_pushstring(L, td_dtype_name(a->type));
+    break;
+  case TD_ATTR_SHAPE:
+    td_lua_push_shape(L, a->shape);
+    break;
   case TD_ATTR_TENSOR:
     td_tensor_retain(a->tensor, &t);
     td_lua_push_tensor(L, &t);
     break;
-  case TD_ATTR_FUNC: lua_pushstring(L, a->func->name); break;
-  default: lua_pushnil(L);
+  case TD_ATTR_FUNC:
+    lua_pushstring(L, a->func->name);
+    break;
+  default:
+    lua_pushnil(L);
   }
 }
 
@@ -130,26 +158,34 @@ static int index_slice(lua_State *L, const char *type) {
 
 static int edge_index(lua_State *L) {
   td_lua_edge *e = lua_touserdata(L, 1);
-  static const char *const fields[] = {"name",  "dtype",  "shape", "op",
+  static const char *const fields[] = {"name",  "dtype",  "shape",  "op",
                                        "graph", "origin", "device", "rank",
                                        "size",  "port",   NULL};
   const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "1:";
   if (!td_lua_identifier(key)) return index_slice(L, TD_LUA_EDGE);
   const td_result *out = &e->node->out[e->port];
-  if (!strcmp(key, "dtype")) lua_pushstring(L, td_dtype_name(out->dtype));
-  else if (!strcmp(key, "shape")) td_lua_push_shape(L, &out->shape);
+  if (!strcmp(key, "dtype"))
+    lua_pushstring(L, td_dtype_name(out->dtype));
+  else if (!strcmp(key, "shape"))
+    td_lua_push_shape(L, &out->shape);
   else if (!strcmp(key, "op"))
     push_graph_of(L, 1), td_lua_push_edge(L, -1, e->node, -1);
   else if (!strcmp(key, "name"))
     lua_pushfstring(L, "%s:%d", e->node->name, (int)e->port);
-  else if (!strcmp(key, "graph")) push_graph_of(L, 1);
-  else if (!strcmp(key, "origin")) lua_pushstring(L, e->node->origin);
-  else if (!strcmp(key, "device")) lua_pushstring(L, e->node->device);
-  else if (!strcmp(key, "port")) lua_pushinteger(L, e->port);
+  else if (!strcmp(key, "graph"))
+    push_graph_of(L, 1);
+  else if (!strcmp(key, "origin"))
+    lua_pushstring(L, e->node->origin);
+  else if (!strcmp(key, "device"))
+    lua_pushstring(L, e->node->device);
+  else if (!strcmp(key, "port"))
+    lua_pushinteger(L, e->port);
   else if (!strcmp(key, "rank") || !strcmp(key, "size")) {
     int64_t v = key[0] == 'r' ? out->shape.rank : td_shape_count(&out->shape);
-    if (v < 0) lua_pushnil(L);
-    else lua_pushinteger(L, v);
+    if (v < 0)
+      lua_pushnil(L);
+    else
+      lua_pushinteger(L, v);
   } else if (!td_lua_method(L, TD_LUA_EDGE, 2))
     return td_lua_no_field(L, TD_LUA_EDGE, key, fields);
   return 1;
@@ -177,8 +213,10 @@ static void push_op_inputs(lua_State *L, const td_node *n) {
   int graph = lua_gettop(L);
   lua_createtable(L, n->n_in, 0);
   for (int i = 0; i < n->n_in; i++) {
-    if (n->in[i].node) td_lua_push_edge(L, graph, n->in[i].node, n->in[i].port);
-    else lua_pushboolean(L, false);
+    if (n->in[i].node)
+      td_lua_push_edge(L, graph, n->in[i].node, n->in[i].port);
+    else
+      lua_pushboolean(L, false);
     lua_rawseti(L, -2, i + 1);
   }
 }
@@ -222,17 +260,28 @@ static int op_index(lua_State *L) {
       "type",  "name",   "inputs", "outputs", "attr", "control_inputs",
       "graph", "origin", "device", "id",      "flow", NULL};
   const char *key = luaL_tolstring(L, 2, NULL);
-  if (!strcmp(key, "type")) lua_pushstring(L, n->op->type);
-  else if (!strcmp(key, "name")) lua_pushstring(L, n->name);
-  else if (!strcmp(key, "inputs")) push_op_inputs(L, n);
-  else if (!strcmp(key, "outputs")) push_op_outputs(L, n);
-  else if (!strcmp(key, "attr")) push_op_attrs(L, n);
-  else if (!strcmp(key, "control_inputs")) push_op_controls(L, n);
-  else if (!strcmp(key, "graph")) push_graph_of(L, 1);
-  else if (!strcmp(key, "origin")) lua_pushstring(L, n->origin);
-  else if (!strcmp(key, "device")) lua_pushstring(L, n->device);
-  else if (!strcmp(key, "id")) lua_pushinteger(L, n->id);
-  else if (!strcmp(key, "flow")) lua_pushinteger(L, n->flow);
+  if (!strcmp(key, "type"))
+    lua_pushstring(L, n->op->type);
+  else if (!strcmp(key, "name"))
+    lua_pushstring(L, n->name);
+  else if (!strcmp(key, "inputs"))
+    push_op_inputs(L, n);
+  else if (!strcmp(key, "outputs"))
+    push_op_outputs(L, n);
+  else if (!strcmp(key, "attr"))
+    push_op_attrs(L, n);
+  else if (!strcmp(key, "control_inputs"))
+    push_op_controls(L, n);
+  else if (!strcmp(key, "graph"))
+    push_graph_of(L, 1);
+  else if (!strcmp(key, "origin"))
+    lua_pushstring(L, n->origin);
+  else if (!strcmp(key, "device"))
+    lua_pushstring(L, n->device);
+  else if (!strcmp(key, "id"))
+    lua_pushinteger(L, n->id);
+  else if (!strcmp(key, "flow"))
+    lua_pushinteger(L, n->flow);
   else if (!td_lua_method(L, TD_LUA_OP, 2))
     return td_lua_no_field(L, TD_LUA_OP, key, fields);
   return 1;
@@ -348,15 +397,17 @@ static int graph_set_seed(lua_State *L) {
 
 static int graph_get_seed(lua_State *L) {
   int64_t seed;
-  if (td_graph_seed(td_lua_to_graph(L, 1), &seed)) lua_pushinteger(L, seed);
-  else lua_pushnil(L);
+  if (td_graph_seed(td_lua_to_graph(L, 1), &seed))
+    lua_pushinteger(L, seed);
+  else
+    lua_pushnil(L);
   return 1;
 }
 
 static int graph_unique(lua_State *L) {
   const char *name;
-  td_lua_check(L, td_graph_unique(td_lua_to_graph(L, 1),
-                                  luaL_checkstring(L, 2), &name));
+  td_lua_check(
+      L, td_graph_unique(td_lua_to_graph(L, 1), luaL_checkstring(L, 2), &name));
   lua_pushstring(L, name);
   return 1;
 }
@@ -374,8 +425,10 @@ static int graph_flow(lua_State *L) {
 
 static int graph_find(lua_State *L) {
   td_node *n = td_graph_find(td_lua_to_graph(L, 1), luaL_checkstring(L, 2));
-  if (n) td_lua_push_edge(L, 1, n, -1);
-  else lua_pushnil(L);
+  if (n)
+    td_lua_push_edge(L, 1, n, -1);
+  else
+    lua_pushnil(L);
   return 1;
 }
 
@@ -393,8 +446,7 @@ static int graph_index(lua_State *L) {
     return 1;
   }
   td_node *n = td_graph_find(td_lua_to_graph(L, 1), key);
-  if (!n || n->n_out == 0)
-    return td_lua_no_field(L, TD_LUA_GRAPH, key, NULL);
+  if (!n || n->n_out == 0) return td_lua_no_field(L, TD_LUA_GRAPH, key, NULL);
   td_lua_push_edge(L, 1, n, 0);
   return 1;
 }
@@ -405,8 +457,7 @@ static int graph_index(lua_State *L) {
 static int core_back_edge(lua_State *L) {
   td_lua_edge *merge = luaL_checkudata(L, 1, TD_LUA_OP);
   td_lua_edge *from = luaL_checkudata(L, 3, TD_LUA_EDGE);
-  td_lua_check(L, td_graph_back_edge(merge->node,
-                                     (int)luaL_checkinteger(L, 2),
+  td_lua_check(L, td_graph_back_edge(merge->node, (int)luaL_checkinteger(L, 2),
                                      (td_edge){from->node, from->port}));
   return 0;
 }
@@ -433,20 +484,23 @@ static int core_set_device(lua_State *L) {
 }
 
 void td_lua_open_graph(lua_State *L) {
-  static const luaL_Reg functions[] = {{"graph_new", graph_new},
-                                       {"set_back_edge", core_back_edge},
-                                       {"add_control", core_add_control},
-                                       {"set_shape", core_set_shape},
-                                       {"set_device", core_set_device},
-                                       {NULL, NULL}};
-  static const luaL_Reg methods[] = {
-      {"edge", graph_edge},         {"op", graph_op},
-      {"ops", graph_ops},           {"size", graph_size},
-      {"save_bytes", graph_save},   {"import_bytes", graph_import},
-      {"finalize", graph_finalize}, {"set_seed", graph_set_seed},
-      {"get_seed", graph_get_seed}, {"unique", graph_unique},
-      {"flow", graph_flow},         {"find", graph_find},
-      {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"graph_new", graph_new},          {"set_back_edge", core_back_edge},
+      {"add_control", core_add_control}, {"set_shape", core_set_shape},
+      {"set_device", core_set_device},   {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"edge", graph_edge},
+                                     {"op", graph_op},
+                                     {"ops", graph_ops},
+                                     {"size", graph_size},
+                                     {"save_bytes", graph_save},
+                                     {"import_bytes", graph_import},
+                                     {"finalize", graph_finalize},
+                                     {"set_seed", graph_set_seed},
+                                     {"get_seed", graph_get_seed},
+                                     {"unique", graph_unique},
+                                     {"flow", graph_flow},
+                                     {"find", graph_find},
+                                     {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   luaL_newmetatable(L, TD_LUA_GRAPH);
   lua_pushcfunction(L, graph_gc);
@@ -463,9 +517,8 @@ void td_lua_open_graph(lua_State *L) {
   luaL_newmetatable(L, TD_LUA_EDGE);
   luaL_setfuncs(L, edge, 0);
   lua_pop(L, 1);
-  static const luaL_Reg op[] = {{"__index", op_index},
-                                {"__tostring", op_tostring},
-                                {NULL, NULL}};
+  static const luaL_Reg op[] = {
+      {"__index", op_index}, {"__tostring", op_tostring}, {NULL, NULL}};
   luaL_newmetatable(L, TD_LUA_OP);
   luaL_setfuncs(L, op, 0);
   lua_pop(L, 1);

@@ -121,8 +121,10 @@ static int op_info(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   const td_op *op = td_op_find(name);
   if (!op) op = td_op_find_lua(name);
-  if (op) push_op(L, op);
-  else lua_pushnil(L);
+  if (op)
+    push_op(L, op);
+  else
+    lua_pushnil(L);
   return 1;
 }
 

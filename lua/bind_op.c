@@ -14,11 +14,11 @@
 
 /* One tensor argument, list elements each their own. */
 typedef struct item {
-  int at;         /* stack index of the Lua value */
-  int arg;        /* input argument of the op it belongs to */
-  bool is_edge;   /* else a value once converted */
-  bool open;      /* a Merge's back edge, still to come */
-  bool literal;   /* still a number or table; dtype to be found */
+  int at;       /* stack index of the Lua value */
+  int arg;      /* input argument of the op it belongs to */
+  bool is_edge; /* else a value once converted */
+  bool open;    /* a Merge's back edge, still to come */
+  bool literal; /* still a number or table; dtype to be found */
   td_edge edge;
   td_dtype dtype; /* known unless literal */
 } item;
@@ -28,12 +28,12 @@ typedef struct call {
   const td_op *op;
   item *items;
   int n, cap;
-  int *groups;        /* items by input argument */
+  int *groups; /* items by input argument */
   td_note *attrs;
   int n_attrs;
-  const char *name;   /* or NULL */
-  bool add;           /* core.add: a node even when it could compute */
-  bool exact;         /* the name is whole, reserved with g:unique */
+  const char *name; /* or NULL */
+  bool add;         /* core.add: a node even when it could compute */
+  bool exact;       /* the name is whole, reserved with g:unique */
 } call;
 
 static int signature_error(lua_State *L, const td_op *op, const char *fmt, ...)
@@ -74,7 +74,8 @@ static bool holds_edges(lua_State *L, int i, int depth) {
   bool found = false;
   for (size_t k = 1; k <= n && !found; k++) {
     lua_rawgeti(L, i, (lua_Integer)k);
-    if (td_lua_to_edge(L, -1)) found = true;
+    if (td_lua_to_edge(L, -1))
+      found = true;
     else if (luaL_getmetafield(L, -1, "__tensor") != LUA_TNIL) {
       lua_pop(L, 1);
       found = true;
@@ -277,9 +278,8 @@ static void convert_literals(lua_State *L, call *c) {
     td_dtype want = dtype_of_arg(L, c, it->arg);
     td_status *s = td_lua_literal(L, it->at, want, &t);
     if (!td_ok(s)) {
-      td_status *full = td_error(
-          td_status_code(s), "input \"%s\": %s", c->op->in[it->arg].name,
-          td_status_message(s));
+      td_status *full = td_error(td_status_code(s), "input \"%s\": %s",
+                                 c->op->in[it->arg].name, td_status_message(s));
       td_status_release(s);
       td_lua_check(L, td_status_at(full, c->op->type, NULL, NULL, NULL));
     }
@@ -490,8 +490,10 @@ static void give_inputs(td_build *b, const call *c, td_edge *list) {
     bool is_list = c->op->in[a].number_attr >= 0 || c->op->in[a].type_list;
     int n = c->groups[a];
     for (int i = 0; i < n; i++) list[i] = c->items[k + i].edge;
-    if (is_list) td_build_list(b, list, n);
-    else if (n) td_build_in(b, list[0]);
+    if (is_list)
+      td_build_list(b, list, n);
+    else if (n)
+      td_build_in(b, list[0]);
     k += n;
   }
 }
@@ -573,8 +575,9 @@ static int op_call(lua_State *L) {
   int given = lua_gettop(L);
   luaL_checkstack(L, 64, "op call");
   if (given > op->n_in + 1)
-    signature_error(L, op, "%d arguments, but %s takes %d and one table of "
-                           "attributes",
+    signature_error(L, op,
+                    "%d arguments, but %s takes %d and one table of "
+                    "attributes",
                     given, op->type, op->n_in);
   if (given < op->n_in)
     signature_error(L, op, "input \"%s\" is missing", op->in[given].name);

@@ -11,7 +11,14 @@
 #include "engine/base/mem.h"
 #include "lua/bind.h"
 
-enum { UV_GRAPH = 1, UV_CONTROLS, UV_CAPTURE, UV_DEVICE_FN, UV_OUTER, UV_NOTES };
+enum {
+  UV_GRAPH = 1,
+  UV_CONTROLS,
+  UV_CAPTURE,
+  UV_DEVICE_FN,
+  UV_OUTER,
+  UV_NOTES
+};
 enum { USER_VALUES = 6 };
 
 static const char scopes_key = 0; /* registry: weak table coroutine -> scope */
@@ -55,7 +62,9 @@ static void make_current(lua_State *L) {
   cache(L, lua_touserdata(L, -1));
 }
 
-td_lua_scope *td_lua_scope_push(lua_State *L) { return push_current(L); }
+td_lua_scope *td_lua_scope_push(lua_State *L) {
+  return push_current(L);
+}
 
 td_lua_scope *td_lua_scope_get(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
@@ -102,7 +111,8 @@ static td_node *op_field(lua_State *L, int opts, const char *key,
                          td_node *otherwise) {
   int type = lua_getfield(L, opts, key);
   td_node *n = otherwise;
-  if (type == LUA_TBOOLEAN) n = NULL; /* false: none */
+  if (type == LUA_TBOOLEAN)
+    n = NULL; /* false: none */
   else if (type != LUA_TNIL)
     n = ((td_lua_edge *)luaL_checkudata(L, -1, TD_LUA_OP))->node;
   lua_pop(L, 1);
@@ -167,8 +177,9 @@ static void set_device(lua_State *L, int opts, td_lua_scope *t) {
   lua_pop(L, 1);
 }
 
-/* core.push{graph=, prefix=, device=, controls=, clear_controls=, flow=, pivot=,
- * capture=, colocate=, container=, device_fn=, origin=, notes={op = {k = v}}}
+/* core.push{graph=, prefix=, device=, controls=, clear_controls=, flow=,
+ * pivot=, capture=, colocate=, container=, device_fn=, origin=, notes={op = {k
+ * = v}}}
  * -> token */
 static int core_push(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);

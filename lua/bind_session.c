@@ -22,9 +22,9 @@ typedef struct lua_session {
 /* A compiled signature and what its results look like. */
 typedef struct lua_callable {
   td_callable *c;
-  td_dtype *dtypes;           /* of the feeds */
+  td_dtype *dtypes; /* of the feeds */
   int n_feeds, n_fetches, n_results;
-  int8_t *is_op;              /* result i is an op: true */
+  int8_t *is_op; /* result i is an op: true */
 } lua_callable;
 
 typedef struct lua_handle {
@@ -60,8 +60,10 @@ static void read_fetches(lua_State *L, int i, lists *l) {
       td_lua_error(L, TD_INVALID_ARGUMENT,
                    "fetch %d must be a graph tensor or an op, not %s", k + 1,
                    luaL_typename(L, -1));
-    if (e) l->fetches[l->n_fetches++] = (td_edge){e->node, e->port};
-    else l->targets[l->n_targets++] = op->node;
+    if (e)
+      l->fetches[l->n_fetches++] = (td_edge){e->node, e->port};
+    else
+      l->targets[l->n_targets++] = op->node;
     l->is_op[k] = op != NULL;
     lua_pop(L, 1);
   }
@@ -112,9 +114,8 @@ static const td_tensor *feed_value(lua_State *L, int i, td_edge e) {
   td_tensor t;
   td_status *s = td_lua_literal(L, i, td_edge_dtype(e), &t);
   if (!td_ok(s)) {
-    td_status *full =
-        td_error(td_status_code(s), "feed \"%s:%d\": %s", e.node->name,
-                 (int)e.port, td_status_message(s));
+    td_status *full = td_error(td_status_code(s), "feed \"%s:%d\": %s",
+                               e.node->name, (int)e.port, td_status_message(s));
     td_status_release(s);
     td_lua_check(L, td_node_blame(full, e.node));
   }
@@ -129,8 +130,10 @@ static int push_results(lua_State *L, td_tensor *fetches, const int8_t *is_op,
   int at = 0;
   luaL_checkstack(L, n + 8, "results");
   for (int k = 0; k < n; k++) {
-    if (is_op[k]) lua_pushboolean(L, 1);
-    else td_lua_push_result(L, &fetches[at++], as_values);
+    if (is_op[k])
+      lua_pushboolean(L, 1);
+    else
+      td_lua_push_result(L, &fetches[at++], as_values);
   }
   return n;
 }
@@ -167,8 +170,7 @@ static td_run_options run_options(lua_State *L, int i, bool *as_values,
 
 static td_session *to_session(lua_State *L, int i) {
   lua_session *u = luaL_checkudata(L, i, TD_LUA_SESSION);
-  if (!u->s)
-    td_lua_error(L, TD_FAILED_PRECONDITION, "the session is closed");
+  if (!u->s) td_lua_error(L, TD_FAILED_PRECONDITION, "the session is closed");
   return u->s;
 }
 
@@ -303,8 +305,10 @@ static int session_run(lua_State *L) {
   lua_createtable(L, l.n_results, 0);
   int list = lua_gettop(L);
   for (int k = 0, at = 0; k < l.n_results; k++) {
-    if (l.is_op[k]) lua_pushboolean(L, 1);
-    else td_lua_push_result(L, &out[at++], as_values);
+    if (l.is_op[k])
+      lua_pushboolean(L, 1);
+    else
+      td_lua_push_result(L, &out[at++], as_values);
     lua_rawseti(L, list, k + 1);
   }
   if (!traced) return 1;
@@ -355,15 +359,15 @@ static int call_callable(lua_State *L) {
   if (given != c->n_feeds) wrong_count(L, c, given);
   td_tensor few_in[8], few_out[8], *in = few_in, *out = few_out;
   if (c->n_feeds > 8) in = td_lua_block(L, (size_t)c->n_feeds, sizeof *in);
-  if (c->n_fetches > 8) out = td_lua_block(L, (size_t)c->n_fetches, sizeof *out);
+  if (c->n_fetches > 8)
+    out = td_lua_block(L, (size_t)c->n_fetches, sizeof *out);
   if (c->n_feeds) {
     lua_getiuservalue(L, lua_upvalueindex(1), 2);
     const td_edge *edges = lua_touserdata(L, -1);
     read_arguments(L, c, in, edges);
   }
-  td_run_options o = {.interrupt = &st->interrupt,
-                      .print = print_out,
-                      .print_arg = stderr};
+  td_run_options o = {
+      .interrupt = &st->interrupt, .print = print_out, .print_arg = stderr};
   td_lua_unlock(st);
   td_status *s = td_callable_run(c->c, in, out, &o);
   td_lua_lock(st);
@@ -390,7 +394,8 @@ static lua_callable *push_callable(lua_State *L, lists *l) {
   if (l->n_results) memcpy(c->is_op, l->is_op, (size_t)l->n_results);
   lua_setiuservalue(L, at, 3);
   c->dtypes = td_lua_block(L, (size_t)l->n_feeds, sizeof *c->dtypes);
-  for (int k = 0; k < l->n_feeds; k++) c->dtypes[k] = td_edge_dtype(l->feeds[k]);
+  for (int k = 0; k < l->n_feeds; k++)
+    c->dtypes[k] = td_edge_dtype(l->feeds[k]);
   lua_setiuservalue(L, at, 4);
   td_signature sig = signature(l);
   td_lua_check(L, td_callable_new(s, &sig, &c->c));
@@ -472,7 +477,8 @@ static int handle_wait(lua_State *L) {
   lua_handle *h = to_handle(L);
   td_lua_state *st = td_lua_get(L);
   double seconds = luaL_optnumber(L, 2, -1);
-  int64_t timeout = seconds < 0 || seconds > 1e9 ? -1 : (int64_t)(seconds * 1e9);
+  int64_t timeout =
+      seconds < 0 || seconds > 1e9 ? -1 : (int64_t)(seconds * 1e9);
   lua_getiuservalue(L, 1, 1);
   lua_callable *c = lua_touserdata(L, -1);
   td_tensor *out = td_lua_block(L, (size_t)c->n_fetches, sizeof *out);

@@ -60,10 +60,14 @@ typedef struct scan {
 static td_status *scan_leaf(lua_State *L, int i, scan *s) {
   switch (lua_type(L, i)) {
   case LUA_TNUMBER:
-    if (lua_isinteger(L, i)) s->any_int = true;
-    else s->any_float = true;
+    if (lua_isinteger(L, i))
+      s->any_int = true;
+    else
+      s->any_float = true;
     return NULL;
-  case LUA_TBOOLEAN: s->any_bool = true; return NULL;
+  case LUA_TBOOLEAN:
+    s->any_bool = true;
+    return NULL;
   case LUA_TSTRING:
     s->any_string = true;
     s->text += lua_rawlen(L, i);
@@ -132,8 +136,8 @@ static td_status *scan_literal(lua_State *L, int i, scan *s) {
 }
 
 static td_dtype natural(const scan *s) {
-  return s->any_string ? TD_STRING
-         : s->any_bool ? TD_BOOL
+  return s->any_string                 ? TD_STRING
+         : s->any_bool                 ? TD_BOOL
          : s->any_int && !s->any_float ? TD_INT32
                                        : TD_FLOAT32;
 }
@@ -151,9 +155,7 @@ static void limits(td_dtype t, int64_t *low, uint64_t *high) {
   int bits = (int)td_dtype_size(t) * 8;
   bool is_unsigned = t == TD_UINT8 || t == TD_UINT16 || t == TD_UINT32 ||
                      t == TD_UINT64 || t == TD_QUINT8 || t == TD_QUINT16;
-  *low = is_unsigned  ? 0
-         : bits == 64 ? INT64_MIN
-                      : -(INT64_C(1) << (bits - 1));
+  *low = is_unsigned ? 0 : bits == 64 ? INT64_MIN : -(INT64_C(1) << (bits - 1));
   *high = is_unsigned ? (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1)
                       : (UINT64_C(1) << (bits - 1)) - 1;
 }
@@ -162,16 +164,18 @@ static td_status *put_integer(lua_State *L, int i, td_tensor *t, int64_t at) {
   lua_Number f = lua_tonumber(L, i);
   if (!lua_isinteger(L, i) && floor(f) != f)
     return td_error(TD_INVALID_ARGUMENT,
-                    "%.14g is not whole, but the tensor is %s; use td.cast",
-                    f, td_dtype_name(t->dtype));
+                    "%.14g is not whole, but the tensor is %s; use td.cast", f,
+                    td_dtype_name(t->dtype));
   int64_t low, v;
   uint64_t high;
   limits(t->dtype, &low, &high);
-  if (lua_isinteger(L, i)) v = lua_tointeger(L, i);
+  if (lua_isinteger(L, i))
+    v = lua_tointeger(L, i);
   else if (f >= -9223372036854775808.0 && f < 9223372036854775808.0)
     v = (int64_t)f;
-  else return td_error(TD_INVALID_ARGUMENT, "%.14g does not fit %s", f,
-                       td_dtype_name(t->dtype));
+  else
+    return td_error(TD_INVALID_ARGUMENT, "%.14g does not fit %s", f,
+                    td_dtype_name(t->dtype));
   if (v < low || (v > 0 && (uint64_t)v > high))
     return td_error(TD_INVALID_ARGUMENT, "%lld does not fit %s", (long long)v,
                     td_dtype_name(t->dtype));
@@ -192,10 +196,16 @@ static td_status *put_leaf(lua_State *L, int i, td_tensor *t, int64_t at) {
                     td_dtype_name(t->dtype), luaL_typename(L, i));
   double f = lua_tonumber(L, i);
   switch (t->dtype) {
-  case TD_FLOAT32: ((float *)t->data)[at] = (float)f; return NULL;
-  case TD_FLOAT64: ((double *)t->data)[at] = f; return NULL;
+  case TD_FLOAT32:
+    ((float *)t->data)[at] = (float)f;
+    return NULL;
+  case TD_FLOAT64:
+    ((double *)t->data)[at] = f;
+    return NULL;
   case TD_FLOAT16:
-  case TD_BFLOAT16: td_tensor_set_f(t, at, f); return NULL;
+  case TD_BFLOAT16:
+    td_tensor_set_f(t, at, f);
+    return NULL;
   case TD_COMPLEX64:
     ((float *)t->data)[2 * at] = (float)f;
     ((float *)t->data)[2 * at + 1] = 0;
@@ -204,7 +214,8 @@ static td_status *put_leaf(lua_State *L, int i, td_tensor *t, int64_t at) {
     ((double *)t->data)[2 * at] = f;
     ((double *)t->data)[2 * at + 1] = 0;
     return NULL;
-  default: return put_integer(L, i, t, at);
+  default:
+    return put_integer(L, i, t, at);
   }
 }
 
@@ -256,8 +267,7 @@ td_status *td_lua_literal(lua_State *L, int i, td_dtype want, td_tensor *out) {
   *out = (td_tensor){0};
   TD_TRY(scan_literal(L, i, &s));
   if (want == TD_INVALID) want = natural(&s);
-  if ((want == TD_STRING) != s.any_string &&
-      td_shape_count(&s.shape) > 0)
+  if ((want == TD_STRING) != s.any_string && td_shape_count(&s.shape) > 0)
     return td_error(TD_INVALID_ARGUMENT, "expected %s, given %s",
                     td_dtype_name(want), s.any_string ? "a string" : "numbers");
   if (want == TD_STRING) return make_strings(L, i, &s, out);
@@ -341,8 +351,8 @@ td_status *td_lua_to_shape(lua_State *L, int i, td_shape *out) {
 
 td_status *td_lua_to_dtype(lua_State *L, int i, td_dtype *out) {
   size_t len = 0;
-  const char *name = lua_type(L, i) == LUA_TSTRING ? lua_tolstring(L, i, &len)
-                                                   : NULL;
+  const char *name =
+      lua_type(L, i) == LUA_TSTRING ? lua_tolstring(L, i, &len) : NULL;
   *out = name ? td_dtype_parse(name, len) : TD_INVALID;
   if (*out != TD_INVALID) return NULL;
   return td_error(TD_INVALID_ARGUMENT,
@@ -360,7 +370,9 @@ static void push_element(lua_State *L, const td_tensor *t, int64_t i) {
     s = td_tensor_str(t, i, &len);
     lua_pushlstring(L, s, len);
     break;
-  case TD_BOOL: lua_pushboolean(L, ((const bool *)t->data)[i]); break;
+  case TD_BOOL:
+    lua_pushboolean(L, ((const bool *)t->data)[i]);
+    break;
   case TD_COMPLEX64:
   case TD_COMPLEX128:
     lua_createtable(L, 2, 0);
@@ -372,8 +384,10 @@ static void push_element(lua_State *L, const td_tensor *t, int64_t i) {
     }
     break;
   default:
-    if (td_dtype_is_float(t->dtype)) lua_pushnumber(L, td_tensor_get_f(t, i));
-    else lua_pushinteger(L, td_tensor_get_i(t, i));
+    if (td_dtype_is_float(t->dtype))
+      lua_pushnumber(L, td_tensor_get_f(t, i));
+    else
+      lua_pushinteger(L, td_tensor_get_i(t, i));
   }
 }
 
@@ -487,7 +501,7 @@ static int tensor_tostring(lua_State *L) {
 static int tensor_index(lua_State *L) {
   td_lua_tensor *u = lua_touserdata(L, 1);
   static const char *const fields[] = {"shape", "dtype", "size", "rank", "item",
-                                       "table", "bytes", "rows",  NULL};
+                                       "table", "bytes", "rows", NULL};
   const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "1:";
   if (!td_lua_identifier(key)) {
     lua_pushliteral(L, "[]");
@@ -499,10 +513,14 @@ static int tensor_index(lua_State *L) {
     }
     return td_lua_error(L, TD_INVALID_ARGUMENT, "a value cannot be indexed");
   }
-  if (!strcmp(key, "shape")) td_lua_push_shape(L, &u->t.shape);
-  else if (!strcmp(key, "dtype")) lua_pushstring(L, td_dtype_name(u->t.dtype));
-  else if (!strcmp(key, "size")) lua_pushinteger(L, td_tensor_count(&u->t));
-  else if (!strcmp(key, "rank")) lua_pushinteger(L, u->t.shape.rank);
+  if (!strcmp(key, "shape"))
+    td_lua_push_shape(L, &u->t.shape);
+  else if (!strcmp(key, "dtype"))
+    lua_pushstring(L, td_dtype_name(u->t.dtype));
+  else if (!strcmp(key, "size"))
+    lua_pushinteger(L, td_tensor_count(&u->t));
+  else if (!strcmp(key, "rank"))
+    lua_pushinteger(L, u->t.shape.rank);
   else if (lua_pushvalue(L, 2), lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
     return 1;
   else if (!td_lua_method(L, TD_LUA_TENSOR, 2))
@@ -558,8 +576,10 @@ static int core_from_bytes(lua_State *L) {
 /* core.to_lua(value): rank 0 as a Lua value. */
 static int core_to_lua(lua_State *L) {
   td_lua_tensor *u = luaL_checkudata(L, 1, TD_LUA_TENSOR);
-  if (u->t.shape.rank != 0 || !has_elements(&u->t)) lua_settop(L, 1);
-  else push_element(L, &u->t, 0);
+  if (u->t.shape.rank != 0 || !has_elements(&u->t))
+    lua_settop(L, 1);
+  else
+    push_element(L, &u->t, 0);
   return 1;
 }
 
@@ -590,11 +610,14 @@ static int core_held(lua_State *L) {
 }
 
 void td_lua_open_tensor(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"tensor", core_tensor},     {"from_bytes", core_from_bytes},
-      {"to_lua", core_to_lua},     {"same", core_same},
-      {"kind", core_kind},         {"held", core_held},
-      {"set_shape_meta", set_shape_meta}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"tensor", core_tensor},
+                                       {"from_bytes", core_from_bytes},
+                                       {"to_lua", core_to_lua},
+                                       {"same", core_same},
+                                       {"kind", core_kind},
+                                       {"held", core_held},
+                                       {"set_shape_meta", set_shape_meta},
+                                       {NULL, NULL}};
   static const luaL_Reg methods[] = {{"item", tensor_item},
                                      {"table", tensor_table},
                                      {"bytes", tensor_bytes},

@@ -43,7 +43,9 @@ void td_host_interrupt(td_host *h) {
                 LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
 }
 
-bool td_host_busy(const td_host *h) { return h->depth > 0; }
+bool td_host_busy(const td_host *h) {
+  return h->depth > 0;
+}
 
 static void begin(td_host *h) {
   h->interrupted = 0;
@@ -105,7 +107,8 @@ static int resume(lua_State *L, lua_State *co, int n) {
 }
 
 static bool resumable(lua_State *L, lua_State *co) {
-  if (co == L || (lua_status(co) == LUA_OK && lua_gettop(co) == 0)) return false;
+  if (co == L || (lua_status(co) == LUA_OK && lua_gettop(co) == 0))
+    return false;
   if (lua_status(co) == LUA_YIELD) return true;
   lua_Debug ar;
   return lua_status(co) == LUA_OK && !lua_getstack(co, 0, &ar);
@@ -232,9 +235,9 @@ typedef struct job {
   const char *code, *name, *path;
   int argc;
   char **argv;
-  td_str *text;            /* what it prints, or its error */
+  td_str *text; /* what it prints, or its error */
   td_host_outcome outcome;
-  int result;              /* of a command */
+  int result; /* of a command */
 } job;
 
 /* Error objects of Tide read by themselves; others get a traceback. */

@@ -94,8 +94,10 @@ static void evaluate(td_str *chunk, td_str *text, bool *more) {
   if (*more) return;
   td_str_clear(chunk);
   fflush(stderr);
-  if (o == TD_HOST_INTERRUPTED) puts("interrupted");
-  else if (text->len) puts(td_str_c(text));
+  if (o == TD_HOST_INTERRUPTED)
+    puts("interrupted");
+  else if (text->len)
+    puts(td_str_c(text));
   fflush(stdout);
 }
 
@@ -177,9 +179,12 @@ static int run(const request *r, int argc, char **argv, td_str *text) {
     if (o != TD_HOST_OK) return report(o, text);
     if (code >= 0) return code;
   }
-  if (r->code) o = td_host_string(host, r->code, "=-e", text);
-  else if (r->file) o = td_host_file(host, r->file, text);
-  else if (!r->interactive && !isatty(0)) o = td_host_file(host, "-", text);
+  if (r->code)
+    o = td_host_string(host, r->code, "=-e", text);
+  else if (r->file)
+    o = td_host_file(host, r->file, text);
+  else if (!r->interactive && !isatty(0))
+    o = td_host_file(host, "-", text);
   code = report(o, text);
   if (r->interactive || (!r->code && !r->file && isatty(0))) return prompt();
   return code;

@@ -18,16 +18,17 @@ struct td_callable {
 static td_status *run_compiled(td_session *s, td_compiled *c,
                                const td_tensor *feeds, td_tensor *fetches,
                                const td_run_options *o) {
-  for (int i = 0; fetches && i < c->n_fetches; i++)
-    fetches[i] = (td_tensor){0};
+  for (int i = 0; fetches && i < c->n_fetches; i++) fetches[i] = (td_tensor){0};
   static const td_tensor none;
   td_exec *e;
   TD_TRY(td_exec_new(s, c, feeds ? feeds : &none, o, &e));
   int64_t start = td_clock_now();
   int64_t until = o && o->timeout > 0 ? start + o->timeout : INT64_MAX;
   td_exec_start(e, false);
-  if (td_exec_short(e)) td_crew_work(e->crew, start + CALLER_BUDGET_NS);
-  else td_crew_hire(e->crew);
+  if (td_exec_short(e))
+    td_crew_work(e->crew, start + CALLER_BUDGET_NS);
+  else
+    td_crew_hire(e->crew);
   td_status *st = td_exec_wait(e, until, o ? o->interrupt : NULL, true);
   if (td_ok(st)) st = td_exec_results(e, fetches);
   td_exec_release(e);
@@ -87,18 +88,18 @@ td_status *td_callable_run(td_callable *c, const td_tensor *feeds,
 
 struct td_handle {
   int32_t refs;
-  td_exec *exec;          /* a single step; NULL for a loop */
-  bool taken;             /* its results were handed out */
-  td_callable *callable;  /* a loop */
+  td_exec *exec;         /* a single step; NULL for a loop */
+  bool taken;            /* its results were handed out */
+  td_callable *callable; /* a loop */
   int threads;
-  int32_t active;         /* atomic: loop threads not over */
-  int32_t stop;           /* atomic: the loop's interrupt */
-  int64_t left;           /* atomic: steps still to begin; < 0: no limit */
+  int32_t active; /* atomic: loop threads not over */
+  int32_t stop;   /* atomic: the loop's interrupt */
+  int64_t left;   /* atomic: steps still to begin; < 0: no limit */
   bool endless;
-  int64_t steps;          /* atomic: finished */
+  int64_t steps; /* atomic: finished */
   pthread_mutex_t lock;
-  pthread_cond_t wake;    /* lock: lock. active became 0 */
-  td_status *status;      /* lock: lock */
+  pthread_cond_t wake; /* lock: lock. active became 0 */
+  td_status *status;   /* lock: lock */
 };
 
 static td_status *handle_new(td_handle **out) {
@@ -158,8 +159,10 @@ static void *loop_thread(void *arg) {
              (td_status_code(st) == TD_CANCELLED && td_cancelled(&h->stop));
   if (!td_ok(st)) __atomic_store_n(&h->stop, 1, __ATOMIC_RELEASE);
   pthread_mutex_lock(&h->lock);
-  if (end) td_status_release(st);
-  else h->status = td_status_first(h->status, st);
+  if (end)
+    td_status_release(st);
+  else
+    h->status = td_status_first(h->status, st);
   if (__atomic_sub_fetch(&h->active, 1, __ATOMIC_ACQ_REL) == 0)
     pthread_cond_broadcast(&h->wake);
   pthread_mutex_unlock(&h->lock);
@@ -174,8 +177,8 @@ td_status *td_callable_loop(td_callable *c, int threads, int64_t steps,
                     "a loop takes no feeds; this signature has %d",
                     c->compiled->n_feeds);
   if (threads < 1 || threads > 256)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "a loop has 1 to 256 threads, not %d", threads);
+    return td_error(TD_INVALID_ARGUMENT, "a loop has 1 to 256 threads, not %d",
+                    threads);
   td_handle *h;
   TD_TRY(handle_new(&h));
   h->callable = td_callable_retain(c);
@@ -218,8 +221,10 @@ int64_t td_handle_steps(td_handle *h) {
 }
 
 void td_handle_cancel(td_handle *h) {
-  if (h->exec) td_exec_cancel(h->exec, td_error(TD_CANCELLED, "cancelled"));
-  else __atomic_store_n(&h->stop, 1, __ATOMIC_RELEASE);
+  if (h->exec)
+    td_exec_cancel(h->exec, td_error(TD_CANCELLED, "cancelled"));
+  else
+    __atomic_store_n(&h->stop, 1, __ATOMIC_RELEASE);
 }
 
 /* Waits for the threads of a loop, 20 ms at a time. */

@@ -17,9 +17,9 @@
 enum { MAX_SEATS = 64 };
 
 typedef struct hired {
-  td_task task;   /* first: the pool hands it back */
+  td_task task; /* first: the pool hands it back */
   td_crew *crew;
-  bool busy;      /* lock: crew->lock. Submitted or working */
+  bool busy; /* lock: crew->lock. Submitted or working */
 } hired;
 
 struct td_crew {
@@ -36,7 +36,9 @@ struct td_crew {
 /* When the member on this thread must hand over. */
 static _Thread_local int64_t member_until = INT64_MAX;
 
-int64_t td_crew_until(void) { return member_until; }
+int64_t td_crew_until(void) {
+  return member_until;
+}
 
 static void hired_work(td_task *task);
 
@@ -71,13 +73,17 @@ void td_crew_release(td_crew *c) {
   if (gone) gone(arg);
 }
 
-void td_crew_reset(td_crew *c) { c->first = c->last = NULL; }
+void td_crew_reset(td_crew *c) {
+  c->first = c->last = NULL;
+}
 
 bool td_crew_alone(const td_crew *c) {
   return __atomic_load_n(&c->refs, __ATOMIC_ACQUIRE) == 1;
 }
 
-int td_crew_seats(const td_crew *c) { return c->seats; }
+int td_crew_seats(const td_crew *c) {
+  return c->seats;
+}
 
 /* A pool task for a free seat, or NULL. Lock held. */
 static hired *seat_locked(td_crew *c) {
@@ -96,8 +102,10 @@ void td_crew_post(td_crew *c, td_shift *s, bool hire) {
   hired *h = NULL;
   s->link = NULL;
   pthread_mutex_lock(&c->lock);
-  if (c->last) c->last->link = s;
-  else c->first = s;
+  if (c->last)
+    c->last->link = s;
+  else
+    c->first = s;
   c->last = s;
   if (hire) h = seat_locked(c);
   pthread_mutex_unlock(&c->lock);
@@ -109,8 +117,10 @@ void td_crew_hire(td_crew *c) {
   int n = 0;
   pthread_mutex_lock(&c->lock);
   for (td_shift *s = c->first; s; s = s->link)
-    if (!(who[n] = seat_locked(c))) break;
-    else n++;
+    if (!(who[n] = seat_locked(c)))
+      break;
+    else
+      n++;
   pthread_mutex_unlock(&c->lock);
   for (int i = 0; i < n; i++) td_pool_submit(&who[i]->task);
 }

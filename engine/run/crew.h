@@ -1,11 +1,11 @@
 /* crew.h - the threads that work on one step.
  *
- * A step has one crew of at most `seats` threads, over all its programs. Work is
- * a chain of ready nodes of one run. Whoever is about to run an expensive node
- * posts the rest of what it holds; a free seat (a pool thread) takes it, or the
- * poster finds it again afterwards. The caller of a step is a member with a
- * time budget: what does not fit goes to the pool, so that it can listen to
- * Ctrl-C and deadlines.
+ * A step has one crew of at most `seats` threads, over all its programs. Work
+ * is a chain of ready nodes of one run. Whoever is about to run an expensive
+ * node posts the rest of what it holds; a free seat (a pool thread) takes it,
+ * or the poster finds it again afterwards. The caller of a step is a member
+ * with a time budget: what does not fit goes to the pool, so that it can listen
+ * to Ctrl-C and deadlines.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_CREW_H
@@ -18,7 +18,8 @@ TD_BEGIN
 
 typedef struct td_crew td_crew;
 
-/* A chain of work. `work` runs it on a member's thread; `link` is the crew's. */
+/* A chain of work. `work` runs it on a member's thread; `link` is the crew's.
+ */
 typedef struct td_shift {
   void (*work)(struct td_shift *s, td_crew *crew);
   struct td_shift *link;
@@ -43,7 +44,8 @@ void td_crew_hire(td_crew *c);
 /* The calling thread takes a seat (if one is free) and works until nothing is
  * posted, or td_clock_now() passes `until`. */
 void td_crew_work(td_crew *c, int64_t until);
-/* For the calling member: when it must hand over; INT64_MAX for pool threads. */
+/* For the calling member: when it must hand over; INT64_MAX for pool threads.
+ */
 int64_t td_crew_until(void);
 
 TD_END

@@ -49,8 +49,9 @@ static inline void td_arrive_merge(td_iter *it, const td_xnode *n, bool control,
   uint64_t *state = &it->state[n->local];
   uint64_t old = __atomic_load_n(state, __ATOMIC_ACQUIRE), now;
   do {
-    uint64_t take = control ? 1 : whole ? old & TD_STATE_DATA
-                                        : TD_STATE_DATA_ONE;
+    uint64_t take = control ? 1
+                    : whole ? old & TD_STATE_DATA
+                            : TD_STATE_DATA_ONE;
     now = old - take;
     if (!control && !dead) now |= TD_STATE_LIVE;
     if (td_merge_ready(now)) now |= TD_STATE_FIRED;

@@ -80,9 +80,8 @@ static td_status *check_feed(const td_compiled *c, int i, const td_tensor *t) {
       td_shape_compatible(&t->shape, td_edge_shape(e)))
     return NULL;
   return td_node_blame(
-      td_error(TD_INVALID_ARGUMENT,
-               "feed \"%s:%d\" expects %s %s, given %s %s", e.node->name,
-               e.port, td_dtype_name(td_edge_dtype(e)),
+      td_error(TD_INVALID_ARGUMENT, "feed \"%s:%d\" expects %s %s, given %s %s",
+               e.node->name, e.port, td_dtype_name(td_edge_dtype(e)),
                td_shape_str(td_edge_shape(e), &want), td_dtype_name(t->dtype),
                td_shape_str(&t->shape, &given)),
       e.node);
@@ -161,8 +160,7 @@ td_status *td_exec_new(td_session *s, td_compiled *c, const td_tensor *feeds,
 /* ---- ending ---- */
 
 static void release_values(td_exec *e) {
-  for (int i = 0; i < e->compiled->n_feeds; i++)
-    td_tensor_release(&e->args[i]);
+  for (int i = 0; i < e->compiled->n_feeds; i++) td_tensor_release(&e->args[i]);
   for (int i = 0; i < e->compiled->n_fetches; i++)
     td_tensor_release(&e->rets[i]);
 }
@@ -171,8 +169,10 @@ static void release_values(td_exec *e) {
 static void exec_unlist(td_exec *e) {
   td_session *s = e->session;
   pthread_mutex_lock(&s->lock);
-  if (e->prev) e->prev->next = e->next;
-  else s->running = e->next;
+  if (e->prev)
+    e->prev->next = e->next;
+  else
+    s->running = e->next;
   if (e->next) e->next->prev = e->prev;
   if (!s->running) pthread_cond_broadcast(&s->quiet);
   pthread_mutex_unlock(&s->lock);
@@ -297,7 +297,8 @@ static void sleep_until(td_exec *e, int64_t until) {
   pthread_mutex_lock(&e->lock);
   e->waiters++;
   while (!e->finished) {
-    if (until == INT64_MAX) pthread_cond_wait(&e->wake, &e->lock);
+    if (until == INT64_MAX)
+      pthread_cond_wait(&e->wake, &e->lock);
     else if (pthread_cond_timedwait(&e->wake, &e->lock, &at) == ETIMEDOUT)
       break;
   }
@@ -321,8 +322,7 @@ td_status *td_exec_wait(td_exec *e, int64_t until, const int *interrupt,
   bool cancelled = false;
   while (!td_exec_over(e)) {
     int64_t now = td_clock_now();
-    td_status *why =
-        cancelled ? NULL : stop_waiting(e, now, until, interrupt);
+    td_status *why = cancelled ? NULL : stop_waiting(e, now, until, interrupt);
     if (why && !cancels) return why;
     if (why) td_exec_cancel(e, why);
     cancelled = cancelled || why;
@@ -338,8 +338,10 @@ td_status *td_exec_results(td_exec *e, td_tensor *fetches) {
   td_status *s = td_status_retain(e->status);
   if (td_ok(s)) s = check_fetches(e);
   for (int i = 0; i < e->compiled->n_fetches; i++) {
-    if (fetches && td_ok(s)) fetches[i] = e->rets[i];
-    else td_tensor_release(&e->rets[i]);
+    if (fetches && td_ok(s))
+      fetches[i] = e->rets[i];
+    else
+      td_tensor_release(&e->rets[i]);
     if (fetches && !td_ok(s)) fetches[i] = (td_tensor){0};
     e->rets[i] = (td_tensor){0};
   }

@@ -134,8 +134,10 @@ static void list_running(td_run *run) {
 static void run_keep(td_run *run) {
   td_program *p = run->program;
   pthread_mutex_lock(&p->lock);
-  if (run->prev) run->prev->next = run->next;
-  else p->running = run->next;
+  if (run->prev)
+    run->prev->next = run->next;
+  else
+    p->running = run->next;
   if (run->next) run->next->prev = run->prev;
   run->next = p->idle;
   p->idle = run;
@@ -223,9 +225,9 @@ void td_propagate_flat(td_run *run, td_iter *it, int32_t node, td_tensor *out,
 static td_status *run_switch(const td_xnode *n, td_tensor *in, td_tensor *out) {
   if (in[1].shape.rank != 0 || in[1].dtype != TD_BOOL) {
     td_shape_text text;
-    return td_error(TD_INVALID_ARGUMENT,
-                    "the predicate must be a bool scalar, not %s %s",
-                    td_dtype_name(in[1].dtype), td_shape_str(&in[1].shape, &text));
+    return td_error(
+        TD_INVALID_ARGUMENT, "the predicate must be a bool scalar, not %s %s",
+        td_dtype_name(in[1].dtype), td_shape_str(&in[1].shape, &text));
   }
   int port = *(const bool *)in[1].data ? 1 : 0;
   out[port] = in[0];
@@ -251,7 +253,8 @@ static inline bool run_native(const td_xnode *n, td_tensor *in, td_tensor *out,
                               td_status **s) {
   switch (n->kind) {
   case TD_KIND_NOOP:
-  case TD_KIND_TRIGGER: return true;
+  case TD_KIND_TRIGGER:
+    return true;
   case TD_KIND_ENTER:
   case TD_KIND_EXIT:
   case TD_KIND_NEXT:
@@ -265,9 +268,14 @@ static inline bool run_native(const td_xnode *n, td_tensor *in, td_tensor *out,
       in[i].buffer = NULL;
     }
     return true;
-  case TD_KIND_SWITCH: *s = run_switch(n, in, out); return true;
-  case TD_KIND_MERGE: *s = run_merge(n, in, out); return true;
-  default: return false;
+  case TD_KIND_SWITCH:
+    *s = run_switch(n, in, out);
+    return true;
+  case TD_KIND_MERGE:
+    *s = run_merge(n, in, out);
+    return true;
+  default:
+    return false;
   }
 }
 
@@ -379,8 +387,8 @@ static void flight_land(td_flight *f, td_status *s, td_chain *ready) {
     propagate(run, r->iter, r->node, out, dead, ready);
   } else {
     release_all(out, n->n_out);
-    bool echo = td_cancelled(run->step->stop) &&
-                td_status_code(s) == TD_CANCELLED;
+    bool echo =
+        td_cancelled(run->step->stop) && td_status_code(s) == TD_CANCELLED;
     if (echo) {
       td_status_release(s);
       run_note_cancel(run);
@@ -404,8 +412,10 @@ static void flight_done(td_kernel_ctx *c, td_status *s) {
     pthread_mutex_unlock(&run->flights_lock);
     return;
   }
-  if (f->prev) f->prev->next = f->next;
-  else run->flights = f->next;
+  if (f->prev)
+    f->prev->next = f->next;
+  else
+    run->flights = f->next;
   if (f->next) f->next->prev = f->prev;
   pthread_mutex_unlock(&run->flights_lock);
   /* Inside start the starter hands on; afterwards this thread does. */

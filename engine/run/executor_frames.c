@@ -35,13 +35,13 @@ struct td_instance {
   td_run *run;
   td_iter *parent;
   int32_t frame;
-  int32_t enters;          /* still to come */
+  int32_t enters; /* still to come */
   int32_t in_flight;
   uint64_t path;
   td_iter *oldest, *newest;
   TD_VEC(kept) invariants;
-  TD_VEC(kept) deferred;   /* NextIteration values past the newest */
-  TD_VEC(int32_t) exits;   /* dead Exits of the newest iteration */
+  TD_VEC(kept) deferred;    /* NextIteration values past the newest */
+  TD_VEC(int32_t) exits;    /* dead Exits of the newest iteration */
   td_instance *prev, *next; /* run->instances, or the spare list */
 };
 
@@ -95,12 +95,13 @@ static uint64_t path_of(const td_iter *parent, const char *name) {
   return h ? h : 1; /* 0 is the root */
 }
 
-static td_instance *instance_make(td_run *run, td_iter *parent,
-                                  int32_t frame) {
+static td_instance *instance_make(td_run *run, td_iter *parent, int32_t frame) {
   const td_xframe *f = &run->program->frame[frame];
   td_instance *inst = run->spare_instances;
-  if (inst) run->spare_instances = inst->next;
-  else inst = td_alloc_zero(1, sizeof *inst);
+  if (inst)
+    run->spare_instances = inst->next;
+  else
+    inst = td_alloc_zero(1, sizeof *inst);
   if (!inst) return NULL;
   inst->oldest = inst->newest = td_iter_make(run, frame);
   if (!inst->oldest) {
@@ -133,8 +134,10 @@ static void kept_drop(kept *k, size_t n) {
 
 static void instance_unlink(td_instance *inst) {
   td_run *run = inst->run;
-  if (inst->prev) inst->prev->next = inst->next;
-  else run->instances = inst->next;
+  if (inst->prev)
+    inst->prev->next = inst->next;
+  else
+    run->instances = inst->next;
   if (inst->next) inst->next->prev = inst->prev;
   kept_drop(inst->invariants.at, inst->invariants.len);
   kept_drop(inst->deferred.at, inst->deferred.len);
@@ -263,7 +266,8 @@ static void next(td_run *run, td_iter *it, int32_t node, td_tensor *out,
 static void leave(td_run *run, td_iter *it, int32_t node, td_tensor *out,
                   bool dead, td_chain *ready) {
   td_instance *inst = it->instance;
-  if (!dead) hand_on(run, inst->parent, node, out, false, ready);
+  if (!dead)
+    hand_on(run, inst->parent, node, out, false, ready);
   else if (it == inst->newest && !td_vec_push(&inst->exits, node))
     fail_later(run, td_oom());
 }
@@ -277,11 +281,14 @@ void td_propagate_frames(td_run *run, td_iter *it, int32_t node, td_tensor *out,
   case TD_KIND_ENTER:
     entered = enter(run, it, n, node, out, dead, ready);
     break;
-  case TD_KIND_EXIT: leave(run, it, node, out, dead, ready); break;
+  case TD_KIND_EXIT:
+    leave(run, it, node, out, dead, ready);
+    break;
   case TD_KIND_NEXT:
     if (!dead) next(run, it, node, out, ready);
     break;
-  default: hand_on(run, it, node, out, dead, ready);
+  default:
+    hand_on(run, it, node, out, dead, ready);
   }
   it->busy--;
   /* While an inner instance lives, `it` does; when it ends, so may `it`. */

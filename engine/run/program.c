@@ -79,8 +79,7 @@ static td_status *frame_node(td_program *p, int32_t i) {
 static uint64_t initial_state(const td_node *from) {
   if (from->op->kind != TD_KIND_MERGE)
     return (uint64_t)from->n_in + (uint64_t)from->n_control;
-  return (uint64_t)from->n_control +
-         (uint64_t)from->n_in * TD_STATE_DATA_ONE;
+  return (uint64_t)from->n_control + (uint64_t)from->n_in * TD_STATE_DATA_ONE;
 }
 
 static td_status *compile_node(td_program *p, int32_t i) {
@@ -199,8 +198,8 @@ static td_status *check_order(const td_graph *g) {
     const td_node *n = td_graph_node(g, i);
     for (int k = 0; k < n->n_in; k++) {
       const td_node *in = n->in[k].node;
-      bool back = in && n->op->kind == TD_KIND_MERGE &&
-                  in->op->kind == TD_KIND_NEXT;
+      bool back =
+          in && n->op->kind == TD_KIND_MERGE && in->op->kind == TD_KIND_NEXT;
       if (!in || (in->id >= i && !back))
         return td_node_blame(
             td_error(TD_INTERNAL, "the part is not in topological order"), n);
@@ -230,8 +229,8 @@ static td_status *compile(td_program *p) {
   return compile_sources(p);
 }
 
-td_status *td_program_new(td_graph *graph, td_device *device,
-                          td_states *states, td_program **out) {
+td_status *td_program_new(td_graph *graph, td_device *device, td_states *states,
+                          td_program **out) {
   td_program *p = td_alloc_zero(1, sizeof *p);
   if (!p) return td_oom();
   p->refs = 1;
@@ -273,7 +272,9 @@ void td_program_release(td_program *p) {
   td_free(p);
 }
 
-int32_t td_program_nodes(const td_program *p) { return p->n_nodes; }
+int32_t td_program_nodes(const td_program *p) {
+  return p->n_nodes;
+}
 
 int64_t td_program_cost(const td_program *p) {
   return __atomic_load_n(&p->cost, __ATOMIC_RELAXED);

@@ -15,8 +15,8 @@ TD_BEGIN
 typedef struct td_program td_program;
 
 /* Retains graph and device. `states`: the session's. Caller owns the result. */
-td_status *td_program_new(td_graph *graph, td_device *device,
-                          td_states *states, td_program **out) TD_MUST_USE;
+td_status *td_program_new(td_graph *graph, td_device *device, td_states *states,
+                          td_program **out) TD_MUST_USE;
 td_program *td_program_retain(td_program *p);
 void td_program_release(td_program *p);
 int32_t td_program_nodes(const td_program *p);
@@ -32,8 +32,8 @@ typedef struct td_run td_run; /* one program in one step */
  * the first cause of failure (its to own) after every kernel has finished. An
  * error fires step->cancel and aborts step->rendezvous. */
 td_status *td_run_start(td_program *p, td_step *step, td_crew *crew,
-                        void (*over)(void *arg, td_status *s), void *arg)
-    TD_MUST_USE;
+                        void (*over)(void *arg, td_status *s),
+                        void *arg) TD_MUST_USE;
 /* The running ones of a program, for why(): which nodes wait, for which input.
  * Appends lines. */
 void td_program_why(td_program *p, td_str *out);

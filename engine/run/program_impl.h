@@ -15,12 +15,12 @@
 /* A state word. Ordinary node: inputs still to come, and whether one was dead.
  * Merge: control inputs to come, data inputs to come, whether a live one came.
  */
-#define TD_STATE_COUNT 0xffffffffull        /* ordinary: all; Merge: control */
-#define TD_STATE_DATA_ONE (1ull << 32)      /* Merge: one data input */
+#define TD_STATE_COUNT 0xffffffffull   /* ordinary: all; Merge: control */
+#define TD_STATE_DATA_ONE (1ull << 32) /* Merge: one data input */
 #define TD_STATE_DATA (0xfffffull << 32)
-#define TD_STATE_FIRED (1ull << 61)         /* Merge: it became ready */
-#define TD_STATE_LIVE (1ull << 62)          /* Merge: a live value arrived */
-#define TD_STATE_DEAD (1ull << 63)          /* an input was dead */
+#define TD_STATE_FIRED (1ull << 61) /* Merge: it became ready */
+#define TD_STATE_LIVE (1ull << 62)  /* Merge: a live value arrived */
+#define TD_STATE_DEAD (1ull << 63)  /* an input was dead */
 
 enum { TD_COST_DEAR = 20000 }; /* ns: worth handing other work to a thread */
 
@@ -32,32 +32,32 @@ typedef struct td_target {
 typedef struct td_xnode {
   td_kernel kernel;
   td_op_kind kind;
-  bool runs_dead;      /* TD_KERNEL_DEAD */
-  bool constant;       /* Enter with is_constant */
-  bool index_read;     /* Merge: somebody reads output 1 */
+  bool runs_dead;  /* TD_KERNEL_DEAD */
+  bool constant;   /* Enter with is_constant */
+  bool index_read; /* Merge: somebody reads output 1 */
   int32_t n_in, n_out;
-  int32_t in;          /* first slot, within its frame */
-  int32_t local;       /* index within its frame */
-  int32_t frame;       /* static frame it runs in */
-  int32_t child;       /* Enter: the static frame it leads to */
-  int32_t flight;      /* index of its td_flight within the frame, or -1 */
-  int32_t targets;     /* program->begin[targets + port] .. [+ port + 1];
-                          the group after the last port is control */
-  uint64_t initial;    /* its state word */
-  int32_t cost;        /* ns, atomic, a decaying average; 0 unknown */
+  int32_t in;       /* first slot, within its frame */
+  int32_t local;    /* index within its frame */
+  int32_t frame;    /* static frame it runs in */
+  int32_t child;    /* Enter: the static frame it leads to */
+  int32_t flight;   /* index of its td_flight within the frame, or -1 */
+  int32_t targets;  /* program->begin[targets + port] .. [+ port + 1];
+                       the group after the last port is control */
+  uint64_t initial; /* its state word */
+  int32_t cost;     /* ns, atomic, a decaying average; 0 unknown */
 } td_xnode;
 
 typedef struct td_xframe {
-  const char *name;    /* frame_name; "" for the root */
-  int32_t parent;      /* -1 for the root */
-  int32_t ordinal;     /* index among the parent's children */
+  const char *name; /* frame_name; "" for the root */
+  int32_t parent;   /* -1 for the root */
+  int32_t ordinal;  /* index among the parent's children */
   int32_t children;
   int32_t nodes, slots, flights;
   int32_t enters;
   int32_t parallel;
-  int32_t *members;    /* program indices by local index */
-  uint64_t *initial;   /* state words by local index */
-  size_t size;         /* bytes of one td_iter with its arrays */
+  int32_t *members;  /* program indices by local index */
+  uint64_t *initial; /* state words by local index */
+  size_t size;       /* bytes of one td_iter with its arrays */
 } td_xframe;
 
 struct td_program {
@@ -67,18 +67,18 @@ struct td_program {
   td_states *states;
   td_xnode *node;
   int32_t n_nodes;
-  int32_t *begin;      /* see td_xnode.targets */
+  int32_t *begin; /* see td_xnode.targets */
   td_target *target;
-  td_xframe *frame;    /* [0] is the root */
+  td_xframe *frame; /* [0] is the root */
   int32_t n_frames;
-  int32_t *source;     /* nodes ready at once, in the root frame */
+  int32_t *source; /* nodes ready at once, in the root frame */
   int32_t n_sources;
-  bool plain;          /* every kernel runs on the thread that made it ready */
-  int64_t cost;        /* ns of a whole run, atomic, a decaying average */
-  int64_t runs;        /* atomic, started so far */
+  bool plain;   /* every kernel runs on the thread that made it ready */
+  int64_t cost; /* ns of a whole run, atomic, a decaying average */
+  int64_t runs; /* atomic, started so far */
   pthread_mutex_t lock;
-  td_run *idle;        /* lock: lock. Finished runs, kept for the next */
-  td_run *running;     /* lock: lock. For why() */
+  td_run *idle;    /* lock: lock. Finished runs, kept for the next */
+  td_run *running; /* lock: lock. For why() */
 };
 
 /* ---- one run ---- */
@@ -99,10 +99,10 @@ typedef struct td_flight {
   td_kernel_ctx ctx;
   td_ready *ready;
   struct td_flight *prev, *next; /* lock: run->flights_lock. In flight */
-  int32_t phase;      /* atomic: see executor.c */
-  int32_t holds;      /* lock: run->flights_lock. A cancel looks at it */
-  bool finished;      /* lock: run->flights_lock. done came during a hold */
-  td_status *status;  /* what done brought, while finished */
+  int32_t phase;                 /* atomic: see executor.c */
+  int32_t holds;     /* lock: run->flights_lock. A cancel looks at it */
+  bool finished;     /* lock: run->flights_lock. done came during a hold */
+  td_status *status; /* what done brought, while finished */
   int64_t start;
 } td_flight;
 
@@ -112,16 +112,16 @@ struct td_iter {
   td_instance *instance; /* NULL in the root */
   int32_t frame;         /* static index */
   int64_t number;
-  uint64_t path;         /* hash of the frame path: in rendezvous keys */
+  uint64_t path; /* hash of the frame path: in rendezvous keys */
   uint64_t *state;
   td_tensor *slot;
   td_ready *ready;
   td_flight *flight;
-  td_instance **child;   /* by the child's ordinal; NULL: not entered */
-  int32_t busy;          /* nodes ready, running or in flight here */
-  int32_t inner;         /* child instances alive */
-  td_iter *next;         /* free list */
-  td_iter *later;        /* the next iteration in flight */
+  td_instance **child; /* by the child's ordinal; NULL: not entered */
+  int32_t busy;        /* nodes ready, running or in flight here */
+  int32_t inner;       /* child instances alive */
+  td_iter *next;       /* free list */
+  td_iter *later;      /* the next iteration in flight */
 };
 
 /* A chain of ready nodes. */
@@ -142,17 +142,19 @@ struct td_run {
   td_crew *crew;
   void (*over)(void *arg, td_status *s);
   void *arg;
-  bool shared;        /* several threads may touch it */
-  bool measure;       /* takes times this run */
-  int32_t live;       /* atomic: shifts, members and flights that hold it */
-  int32_t failed;     /* atomic: stop handing out nodes */
-  td_status *status;  /* lock: flights_lock. The first cause */
+  bool shared;       /* several threads may touch it */
+  bool measure;      /* takes times this run */
+  int32_t live;      /* atomic: shifts, members and flights that hold it */
+  int32_t failed;    /* atomic: stop handing out nodes */
+  td_status *status; /* lock: flights_lock. The first cause */
   int64_t started;
   td_iter *root;
-  struct td_free_iters { td_iter *first; } *spare; /* by static frame */
+  struct td_free_iters {
+    td_iter *first;
+  } * spare; /* by static frame */
   td_instance *spare_instances;
-  td_status *fault;   /* lock: frames_lock. A failure found under the lock */
-  td_instance *instances;        /* alive, for why() and cleaning up */
+  td_status *fault; /* lock: frames_lock. A failure found under the lock */
+  td_instance *instances;         /* alive, for why() and cleaning up */
   pthread_spinlock_t frames_lock; /* guards every iteration and instance of a
                                      run that has frames */
   pthread_mutex_t flights_lock;
@@ -160,7 +162,7 @@ struct td_run {
   td_cancel_hook hook;
   td_posted first;       /* the chain it starts with */
   td_shift cancel_shift; /* see flights_cancel */
-  td_run *prev, *next; /* program->running or ->idle */
+  td_run *prev, *next;   /* program->running or ->idle */
 };
 
 static inline void td_chain_push(td_chain *c, td_ready *r) {

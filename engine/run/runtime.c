@@ -40,8 +40,7 @@ static td_status *runtime_init(td_runtime *rt, const td_runtime_options *o) {
   TD_TRY(td_resources_new(&rt->resources));
   int tests = test_devices(o);
   for (int i = 0; i < tests; i++) {
-    TD_TRY(td_device_test_new(rt->place, i, td_random_entropy(),
-                              &rt->test[i]));
+    TD_TRY(td_device_test_new(rt->place, i, td_random_entropy(), &rt->test[i]));
     rt->n_tests++;
   }
   return NULL;
@@ -109,7 +108,9 @@ td_status *td_runtime_devices(td_runtime *rt, int cpus, td_device ***out,
   return NULL;
 }
 
-td_resources *td_runtime_resources(td_runtime *rt) { return rt->resources; }
+td_resources *td_runtime_resources(td_runtime *rt) {
+  return rt->resources;
+}
 
 uint64_t td_runtime_next_step(td_runtime *rt) {
   return __atomic_add_fetch(&rt->step, 1, __ATOMIC_RELAXED);

@@ -19,8 +19,8 @@ typedef struct td_runtime_options {
   int test_devices;    /* how many /device:TEST:k exist (TIDE_TEST_DEVICES) */
 } td_runtime_options;
 
-td_status *td_runtime_new(const td_runtime_options *o, td_runtime **out)
-    TD_MUST_USE;
+td_status *td_runtime_new(const td_runtime_options *o,
+                          td_runtime **out) TD_MUST_USE;
 td_runtime *td_runtime_retain(td_runtime *rt);
 void td_runtime_release(td_runtime *rt);
 
@@ -37,16 +37,16 @@ uint64_t td_runtime_next_step(td_runtime *rt);
  * td_library): checks ABI and struct sizes, registers ops and kernels. The
  * gradients (Lua text, may be NULL) are borrowed for ever. */
 typedef struct td_library {
-  uint32_t abi;              /* TD_ABI */
+  uint32_t abi;                               /* TD_ABI */
   uint32_t op_size, kernel_size, module_size; /* sizeof the row structs */
   const char *name;
   const td_module *const *modules; /* NULL-terminated */
-  const char *gradients;     /* Lua: registers gradients; may be NULL */
-  const void *registry;      /* &td_modules: a second copy is refused */
+  const char *gradients;           /* Lua: registers gradients; may be NULL */
+  const void *registry;            /* &td_modules: a second copy is refused */
 } td_library;
 enum { TD_ABI = 1 };
-td_status *td_library_load(const char *path, const td_library **out)
-    TD_MUST_USE;
+td_status *td_library_load(const char *path,
+                           const td_library **out) TD_MUST_USE;
 
 TD_END
 #endif

@@ -67,8 +67,7 @@ static td_status *session_init(td_session *s, const td_session_options *o) {
 }
 
 td_status *td_session_new(td_runtime *rt, td_graph *g,
-                          const td_session_options *options,
-                          td_session **out) {
+                          const td_session_options *options, td_session **out) {
   td_session *s = td_alloc_zero(1, sizeof *s);
   if (!s) return td_oom();
   s->refs = 1;
@@ -137,8 +136,12 @@ void td_session_close(td_session *s) {
   td_resources_reset(s->own, NULL);
 }
 
-td_graph *td_session_graph(td_session *s) { return s->graph; }
-td_runtime *td_session_runtime(td_session *s) { return s->runtime; }
+td_graph *td_session_graph(td_session *s) {
+  return s->graph;
+}
+td_runtime *td_session_runtime(td_session *s) {
+  return s->runtime;
+}
 
 /* ---- compiling ---- */
 
@@ -192,8 +195,8 @@ static td_status *compile_parts(td_session *s, td_compiled *c) {
   if (!c->programs) return td_oom();
   for (int i = 0; i < c->plan->n_parts; i++) {
     td_part *part = &c->plan->parts[i];
-    TD_TRY(td_program_new(part->graph, part->device, s->states,
-                          &c->programs[i]));
+    TD_TRY(
+        td_program_new(part->graph, part->device, s->states, &c->programs[i]));
     c->n_programs++;
   }
   return NULL;
@@ -218,8 +221,7 @@ td_status *td_session_compile(td_session *s, const td_signature *sig,
     return st;
   }
   __atomic_fetch_add(&s->stats.plans, 1, __ATOMIC_RELAXED);
-  __atomic_store_n(&s->stats.plan_ns, td_clock_now() - start,
-                   __ATOMIC_RELAXED);
+  __atomic_store_n(&s->stats.plan_ns, td_clock_now() - start, __ATOMIC_RELAXED);
   *out = c;
   return NULL;
 }
@@ -287,11 +289,10 @@ static td_status *cache_put(td_session *s, td_compiled **c) {
 
 static td_status *check_owner(td_session *s, const td_signature *sig) {
   for (int i = 0; i < sig->n_feeds + sig->n_fetches + sig->n_targets; i++) {
-    const td_node *n =
-        i < sig->n_feeds ? sig->feeds[i].node
-        : i < sig->n_feeds + sig->n_fetches
-            ? sig->fetches[i - sig->n_feeds].node
-            : sig->targets[i - sig->n_feeds - sig->n_fetches];
+    const td_node *n = i < sig->n_feeds ? sig->feeds[i].node
+                       : i < sig->n_feeds + sig->n_fetches
+                           ? sig->fetches[i - sig->n_feeds].node
+                           : sig->targets[i - sig->n_feeds - sig->n_fetches];
     if (n->graph != s->graph)
       return td_error(TD_INVALID_ARGUMENT,
                       "\"%s\" belongs to another graph than this session",
@@ -344,16 +345,20 @@ void td_session_explain_placement(td_session *s, td_str *out) {
   pthread_mutex_lock(&s->plan_lock);
   td_graph_lock(s->graph);
   td_status *st = td_placer_extend(s->placer, s->graph);
-  if (td_ok(st)) td_placer_explain(s->placer, s->graph, out);
-  else td_str_add(out, td_status_message(st));
+  if (td_ok(st))
+    td_placer_explain(s->placer, s->graph, out);
+  else
+    td_str_add(out, td_status_message(st));
   td_graph_unlock(s->graph);
   pthread_mutex_unlock(&s->plan_lock);
   td_status_release(st);
 }
 
 void td_session_reset(td_session *s, const char *container) {
-  if (container) td_resources_reset(td_runtime_resources(s->runtime), container);
-  else td_resources_reset(s->own, NULL);
+  if (container)
+    td_resources_reset(td_runtime_resources(s->runtime), container);
+  else
+    td_resources_reset(s->own, NULL);
 }
 
 td_session_stats td_session_read_stats(td_session *s) {

@@ -18,14 +18,14 @@ TD_BEGIN
 typedef struct td_session td_session;
 
 typedef struct td_session_options {
-  int threads;          /* 0: all of the pool */
-  int cpu_devices;      /* 0: 1 */
-  bool hard_placement;  /* impossible device wishes are errors */
-  unsigned passes_off;  /* TD_PASS_* not to run */
-  bool verify;          /* check graphs between passes */
-  bool roundtrip;       /* parts go through GraphDef bytes (TIDE_TEST) */
-  int cache;            /* signatures kept, 0: 256 */
-  const char *dump;     /* NULL: $TIDE_DUMP */
+  int threads;         /* 0: all of the pool */
+  int cpu_devices;     /* 0: 1 */
+  bool hard_placement; /* impossible device wishes are errors */
+  unsigned passes_off; /* TD_PASS_* not to run */
+  bool verify;         /* check graphs between passes */
+  bool roundtrip;      /* parts go through GraphDef bytes (TIDE_TEST) */
+  int cache;           /* signatures kept, 0: 256 */
+  const char *dump;    /* NULL: $TIDE_DUMP */
 } td_session_options;
 
 /* `options` may be NULL. Retains runtime and graph. */
@@ -76,24 +76,25 @@ void td_callable_release(td_callable *c);
 /* How many feeds and fetches it has. */
 void td_callable_arity(const td_callable *c, int *feeds, int *fetches);
 td_status *td_callable_run(td_callable *c, const td_tensor *feeds,
-                           td_tensor *fetches, const td_run_options *options)
-    TD_MUST_USE;
+                           td_tensor *fetches,
+                           const td_run_options *options) TD_MUST_USE;
 
 /* ---- without waiting ---- */
 
 typedef struct td_handle td_handle;
 /* Feeds are retained. options->interrupt is not looked at. */
 td_status *td_callable_start(td_callable *c, const td_tensor *feeds,
-                             const td_run_options *options, td_handle **out)
-    TD_MUST_USE;
+                             const td_run_options *options,
+                             td_handle **out) TD_MUST_USE;
 /* `threads` C threads run `c` (no feeds, fetches dropped) `steps` times in all
  * (-1: until cancelled or an error; OUT_OF_RANGE ends it as success). */
 td_status *td_callable_loop(td_callable *c, int threads, int64_t steps,
                             td_handle **out) TD_MUST_USE;
 bool td_handle_done(td_handle *h);
-/* Waits at most timeout ns (-1: for ever); DEADLINE_EXCEEDED when it is not over
- * (the step goes on). fetches (may be NULL): as td_session_run; only the first
- * wait gets them. `interrupt` as above, ends the wait only, may be NULL. */
+/* Waits at most timeout ns (-1: for ever); DEADLINE_EXCEEDED when it is not
+ * over (the step goes on). fetches (may be NULL): as td_session_run; only the
+ * first wait gets them. `interrupt` as above, ends the wait only, may be NULL.
+ */
 td_status *td_handle_wait(td_handle *h, int64_t timeout, td_tensor *fetches,
                           const int *interrupt) TD_MUST_USE;
 void td_handle_cancel(td_handle *h);
@@ -111,8 +112,8 @@ td_status *td_partial_new(td_session *s, const td_signature *sig,
 td_status *td_partial_run(td_partial *p, const int *feed_index,
                           const td_tensor *feeds, int n_feeds,
                           const int *fetch_index, td_tensor *fetches,
-                          int n_fetches, const td_run_options *options)
-    TD_MUST_USE;
+                          int n_fetches,
+                          const td_run_options *options) TD_MUST_USE;
 void td_partial_release(td_partial *p); /* cancels what is left */
 
 /* ---- looking inside ---- */

@@ -23,12 +23,12 @@ typedef struct td_compiled {
   int n_programs;
   td_edge *feeds, *fetches; /* copies of the signature */
   int n_feeds, n_fetches;
-  td_graph *graph;          /* retained: the edges point into it */
-  char *key;                /* the signature's bytes, in the cache */
+  td_graph *graph; /* retained: the edges point into it */
+  char *key;       /* the signature's bytes, in the cache */
   size_t key_len;
-  uint64_t used;            /* session->tick of the last use */
+  uint64_t used; /* session->tick of the last use */
   pthread_mutex_t lock;
-  td_exec *idle;            /* lock: lock. Finished steps */
+  td_exec *idle; /* lock: lock. Finished steps */
 } td_compiled;
 
 struct td_session {
@@ -44,35 +44,35 @@ struct td_session {
   pthread_mutex_t plan_lock; /* one plan at a time; guards placer */
   td_placer *placer;
   pthread_mutex_t lock;
-  td_map cache;              /* lock: lock. key -> td_compiled */
-  uint64_t tick;             /* lock: lock */
-  td_exec *running;          /* lock: lock */
-  pthread_cond_t quiet;      /* lock: lock. running became empty */
-  bool closed;               /* lock: lock */
-  td_session_stats stats;    /* atomic fields */
+  td_map cache;           /* lock: lock. key -> td_compiled */
+  uint64_t tick;          /* lock: lock */
+  td_exec *running;       /* lock: lock */
+  pthread_cond_t quiet;   /* lock: lock. running became empty */
+  bool closed;            /* lock: lock */
+  td_session_stats stats; /* atomic fields */
 };
 
 /* One step. Held by whoever waits for it, by each running program and by the
  * crew. */
 struct td_exec {
   int32_t refs;
-  td_session *session;     /* retained while running */
-  td_compiled *compiled;   /* retained while running */
+  td_session *session;   /* retained while running */
+  td_compiled *compiled; /* retained while running */
   td_step step;
   td_crew *crew;
   td_rendezvous *rendezvous;
   td_tensor *args, *rets;
   bool *rets_dead;
-  int32_t remaining;       /* atomic: programs not over */
-  int32_t finished;        /* atomic: status and rets are final; futex */
-  td_status *status;       /* lock: lock, until finished */
+  int32_t remaining; /* atomic: programs not over */
+  int32_t finished;  /* atomic: status and rets are final; futex */
+  td_status *status; /* lock: lock, until finished */
   pthread_mutex_t lock;
-  pthread_cond_t wake;     /* lock: lock */
-  int32_t waiters;         /* lock: lock */
-  td_cancel_hook abort;    /* aborts the rendezvous */
+  pthread_cond_t wake;  /* lock: lock */
+  int32_t waiters;      /* lock: lock */
+  td_cancel_hook abort; /* aborts the rendezvous */
   uint64_t timer;
   int64_t timeout;
-  td_exec *prev, *next;    /* session->running, or compiled->idle */
+  td_exec *prev, *next; /* session->running, or compiled->idle */
 };
 
 /* session.c */
@@ -93,7 +93,8 @@ td_status *td_exec_new(td_session *s, td_compiled *c, const td_tensor *feeds,
 /* Starts its programs; nothing runs yet unless `hire`. */
 void td_exec_start(td_exec *e, bool hire);
 /* Works and waits until over, `until` (ns) passes or *interrupt: the last two
- * cancel the step when `cancels`, else return DEADLINE_EXCEEDED or CANCELLED. */
+ * cancel the step when `cancels`, else return DEADLINE_EXCEEDED or CANCELLED.
+ */
 td_status *td_exec_wait(td_exec *e, int64_t until, const int *interrupt,
                         bool cancels) TD_MUST_USE;
 bool td_exec_over(const td_exec *e);

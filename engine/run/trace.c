@@ -152,8 +152,7 @@ void td_trace_totals(td_trace *t, td_str *out) {
   if (list) qsort(list, n, sizeof *list, by_time);
   for (size_t i = 0; list && i < n; i++)
     td_str_addf(out, "%-32s %8lld calls %10.3f ms %5.1f %% %10.2f MB\n",
-                list[i].op, (long long)list[i].calls,
-                (double)list[i].ns * 1e-6,
+                list[i].op, (long long)list[i].calls, (double)list[i].ns * 1e-6,
                 all ? 100.0 * (double)list[i].ns / (double)all : 0.0,
                 (double)list[i].bytes * 1e-6);
   td_map_deinit(&index);

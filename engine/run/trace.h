@@ -15,11 +15,11 @@ typedef struct td_trace td_trace;
 
 typedef struct td_trace_event {
   const char *node, *op, *device; /* owned by the trace */
-  int64_t ready, start, end; /* ns of td_clock_now */
+  int64_t ready, start, end;      /* ns of td_clock_now */
   int32_t thread;
   uint64_t frame;
   int64_t iteration;
-  int64_t bytes;             /* made as outputs */
+  int64_t bytes; /* made as outputs */
 } td_trace_event;
 
 td_status *td_trace_new(td_trace **out) TD_MUST_USE;

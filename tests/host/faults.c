@@ -23,7 +23,8 @@ static const char *const lines[] = {
     "y = td.tanh(x * 2.0):sum(); dx = td.gradients(y, {x})[1] end)",
     "g = td.graph(); r = g:as_default(function() local W = td.variable({1.0}, "
     "'W'); local l = (W * W):sum(); local t = td.train.sgd(0.1):minimize(l); "
-    "local s <close> = td.session{graph = g}; s:init(); return s:run({l, t})[1] "
+    "local s <close> = td.session{graph = g}; s:init(); return s:run({l, "
+    "t})[1] "
     "end)",
 };
 

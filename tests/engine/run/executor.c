@@ -22,7 +22,9 @@ static double ret_f(rig *r, int i) {
 
 /* ---- straight graphs ---- */
 
-static void sum_is_seven(rig *r) { assert_true(ret_f(r, 0) == 7.0); }
+static void sum_is_seven(rig *r) {
+  assert_true(ret_f(r, 0) == 7.0);
+}
 
 static void test_sum(void **state) {
   (void)state;
@@ -37,7 +39,9 @@ static void test_sum(void **state) {
   rig_deinit(&r);
 }
 
-static void fan_is_right(rig *r) { assert_true(ret_f(r, 0) == 2000.0); }
+static void fan_is_right(rig *r) {
+  assert_true(ret_f(r, 0) == 2000.0);
+}
 
 /* One value with a thousand readers, gathered again. */
 static void test_fan(void **state) {
@@ -116,7 +120,9 @@ static loop make_count(rig *r, td_edge start, td_edge limit, const char *frame,
 }
 
 static double want;
-static void counted(rig *r) { assert_true(ret_f(r, 0) == want); }
+static void counted(rig *r) {
+  assert_true(ret_f(r, 0) == want);
+}
 
 static void count_to(double n, int parallel) {
   rig r;
@@ -157,8 +163,7 @@ static void test_dead_loop(void **state) {
   td_edge sw = NODE(&r, "Switch", NULL, zero, pred);
   td_edge start = NODE(&r, "Identity", NULL, port(sw, 1));
   loop l = make_count(&r, start, limit, "dead", 10);
-  td_edge merge =
-      make_list(&r, "Merge", (td_edge[]){port(sw, 0), l.exit}, 2);
+  td_edge merge = make_list(&r, "Merge", (td_edge[]){port(sw, 0), l.exit}, 2);
   make_ret(&r, l.exit, 0);
   make_ret(&r, merge, 1);
   td_program *p = rig_compile(&r);

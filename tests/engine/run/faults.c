@@ -1,4 +1,5 @@
-/* faults.c - no memory at the n-th allocation, everywhere from a node to a step.
+/* faults.c - no memory at the n-th allocation, everywhere from a node to a
+ * step.
  *
  * Each case runs until it succeeds with the n-th allocation failing once, then
  * for ever: only out-of-memory errors, nothing leaked (under AddressSanitizer),

@@ -98,12 +98,11 @@ static td_edge overlapping(rig *r, int parallel) {
   td_edge zero = make_const(r, TD_FLOAT64, 0, NULL);
   td_edge rounds = make_const(r, TD_FLOAT64, ROUNDS, NULL);
   td_edge n = make_enter(r, rounds, "overlap", true, parallel);
-  td_edge i = make_loop_merge(r, make_enter(r, zero, "overlap", false,
-                                            parallel));
-  td_edge s = make_loop_merge(r, make_enter(r, zero, "overlap", false,
-                                            parallel));
-  td_edge cond =
-      NODE(r, "LoopCond", NULL, NODE(r, "Less", NULL, i, n));
+  td_edge i =
+      make_loop_merge(r, make_enter(r, zero, "overlap", false, parallel));
+  td_edge s =
+      make_loop_merge(r, make_enter(r, zero, "overlap", false, parallel));
+  td_edge cond = NODE(r, "LoopCond", NULL, NODE(r, "Less", NULL, i, n));
   td_edge si = NODE(r, "Switch", NULL, i, cond);
   td_edge ss = NODE(r, "Switch", NULL, s, cond);
   td_edge body = NODE(r, "TestFast", NULL, port(si, 1));
@@ -166,8 +165,7 @@ static void test_missing_back_edge(void **state) {
   td_tensor out;
   rig_init(&r);
   td_edge zero = make_const(&r, TD_FLOAT64, 0, NULL);
-  td_edge merge =
-      make_loop_merge(&r, make_enter(&r, zero, "lost", false, 10));
+  td_edge merge = make_loop_merge(&r, make_enter(&r, zero, "lost", false, 10));
   td_edge exit = NODE(&r, "Exit", NULL, merge);
   td_signature sig = {.fetches = &exit, .n_fetches = 1};
   OK(td_session_new(r.runtime, r.graph, NULL, &s));
@@ -208,7 +206,8 @@ static int set_up(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_overlap), cmocka_unit_test(test_limit),
+      cmocka_unit_test(test_overlap),
+      cmocka_unit_test(test_limit),
       cmocka_unit_test(test_missing_back_edge),
       cmocka_unit_test(test_two_frames),
   };

@@ -21,7 +21,8 @@
 #define OK(expr)                                                               \
   do {                                                                         \
     td_status *ok_ = (expr);                                                   \
-    if (ok_) fail_msg("%s:%d: %s", __FILE__, __LINE__, td_status_message(ok_));\
+    if (ok_)                                                                   \
+      fail_msg("%s:%d: %s", __FILE__, __LINE__, td_status_message(ok_));       \
   } while (0)
 
 enum { MOST_RETS = 8 };
@@ -90,8 +91,10 @@ static inline void rig_run(rig *r, td_program *p, int seats, bool here) {
   step.rets = r->rets;
   step.rets_dead = r->dead;
   OK(td_run_start(p, &step, crew, rig_over, r));
-  if (here) td_crew_work(crew, td_clock_now() + 1000000);
-  else td_crew_hire(crew);
+  if (here)
+    td_crew_work(crew, td_clock_now() + 1000000);
+  else
+    td_crew_hire(crew);
   pthread_mutex_lock(&r->lock);
   while (!r->over) pthread_cond_wait(&r->wake, &r->lock);
   pthread_mutex_unlock(&r->lock);
@@ -145,7 +148,9 @@ static inline void make_ret(rig *r, td_edge from, int index) {
   OK(td_build_node(&b, &node));
 }
 
-static inline td_edge port(td_edge e, int p) { return (td_edge){e.node, p}; }
+static inline td_edge port(td_edge e, int p) {
+  return (td_edge){e.node, p};
+}
 
 static inline td_edge make_enter(rig *r, td_edge in, const char *frame,
                                  bool constant, int parallel) {

@@ -1,9 +1,10 @@
 /* random_graph.h - graphs drawn from a seed: element-wise and array ops, state,
  * cond, while in each other, on devices drawn for each node.
  *
- * A context is the root, a branch or a loop body. A value of an outer context is
- * brought in through Switch or a constant Enter, once per context, as a front
- * end does. Shapes stay small and known; integers wrap, floats may become NaN.
+ * A context is the root, a branch or a loop body. A value of an outer context
+ * is brought in through Switch or a constant Enter, once per context, as a
+ * front end does. Shapes stay small and known; integers wrap, floats may become
+ * NaN.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEST_RANDOM_GRAPH_H
@@ -36,9 +37,9 @@ typedef struct drawn {
   unsigned seed;
   int loops, live_loops, frames;
   int edges_in_frames, edges_across;
-  td_edge handle[MOST_VARIABLES];  /* int32 variables, in the root */
+  td_edge handle[MOST_VARIABLES]; /* int32 variables, in the root */
   td_node *init[MOST_VARIABLES], *read[MOST_VARIABLES];
-  td_node *last[MOST_VARIABLES];   /* latest state op in the root */
+  td_node *last[MOST_VARIABLES]; /* latest state op in the root */
   int variables;
 } drawn;
 
@@ -61,7 +62,8 @@ static inline td_edge finish(drawn *d, context *c, td_build *b, bool keep) {
   OK(td_build_node(b, &n));
   for (int i = 0; c->kind != 'r' && i < n->n_in; i++) {
     d->edges_in_frames++;
-    if (n->in[i].node) d->edges_across += strcmp(n->in[i].node->device, n->device) != 0;
+    if (n->in[i].node)
+      d->edges_across += strcmp(n->in[i].node->device, n->device) != 0;
   }
   td_edge e = {n, 0};
   if (keep && c->n < MOST_VALUES) c->value[c->n++] = e;
@@ -116,12 +118,14 @@ static inline td_edge int_vector(drawn *d, context *c, const int *v, int n) {
 static inline td_edge fresh_value(drawn *d, context *c, td_dtype dtype) {
   td_tensor t;
   if (dtype == TD_INVALID) dtype = draw(d, 3) ? TD_FLOAT32 : TD_INT32;
-  td_shape shape = td_shape_of(draw(d, 3), (int64_t[]){1 + draw(d, 3),
-                                                        1 + draw(d, 3)});
+  td_shape shape =
+      td_shape_of(draw(d, 3), (int64_t[]){1 + draw(d, 3), 1 + draw(d, 3)});
   OK(td_tensor_new(NULL, dtype, &shape, &t));
   for (int64_t i = 0; i < td_tensor_count(&t); i++) {
-    if (dtype == TD_INT32) td_tensor_set_i(&t, i, draw(d, 19) - 9);
-    else td_tensor_set_f(&t, i, (draw(d, 2001) - 1000) / 256.0);
+    if (dtype == TD_INT32)
+      td_tensor_set_i(&t, i, draw(d, 19) - 9);
+    else
+      td_tensor_set_f(&t, i, (draw(d, 2001) - 1000) / 256.0);
   }
   td_edge e = constant_of(d, c, &t, true);
   td_tensor_release(&t);
@@ -193,8 +197,10 @@ static inline void draw_unary(drawn *d, context *c) {
   static const char *const real[] = {"Tanh",  "Sigmoid", "Exp",   "Floor",
                                      "Round", "Relu",    "Rsqrt", "Reciprocal"};
   td_edge e = pick(d, c, TD_INVALID);
-  if (td_edge_dtype(e) == TD_FLOAT32 && draw(d, 2)) OP(d, c, real[draw(d, 8)], e);
-  else OP(d, c, any[draw(d, 4)], e);
+  if (td_edge_dtype(e) == TD_FLOAT32 && draw(d, 2))
+    OP(d, c, real[draw(d, 8)], e);
+  else
+    OP(d, c, any[draw(d, 4)], e);
 }
 
 static inline void draw_binary(drawn *d, context *c) {
@@ -212,8 +218,11 @@ static inline void draw_array(drawn *d, context *c) {
   const td_shape *s = td_edge_shape(e);
   int n = (int)td_shape_count(s);
   switch (draw(d, 9)) {
-  case 0: OP(d, c, "Reshape", e, int_vector(d, c, &n, 1)); break;
-  case 1: list_op(d, c, "Pack", (td_edge[]){e, e}, s->rank < 3 ? 2 : 1, true);
+  case 0:
+    OP(d, c, "Reshape", e, int_vector(d, c, &n, 1));
+    break;
+  case 1:
+    list_op(d, c, "Pack", (td_edge[]){e, e}, s->rank < 3 ? 2 : 1, true);
     break;
   case 2:
     if (s->rank == 2)
@@ -225,8 +234,10 @@ static inline void draw_array(drawn *d, context *c) {
       td_build_init(&b, d->r->graph, "ConcatV2", NULL);
       td_build_list(&b, (td_edge[]){e, e}, 2);
       td_build_in(&b, int_scalar(d, c, s->rank - 1));
-      if (n < 64) finish(d, c, &b, true);
-      else td_build_drop(&b);
+      if (n < 64)
+        finish(d, c, &b, true);
+      else
+        td_build_drop(&b);
     }
     break;
   case 4:
@@ -237,9 +248,12 @@ static inline void draw_array(drawn *d, context *c) {
       OP(d, c, "GatherV2", e, int_scalar(d, c, draw(d, (int)s->dim[0])),
          int_scalar(d, c, 0));
     break;
-  case 6: OP(d, c, "ExpandDims", as_scalar(d, c, e), int_scalar(d, c, 0));
+  case 6:
+    OP(d, c, "ExpandDims", as_scalar(d, c, e), int_scalar(d, c, 0));
     break;
-  case 7: OP(d, c, "ZerosLike", e); break;
+  case 7:
+    OP(d, c, "ZerosLike", e);
+    break;
   default:
     if (s->rank == 1 && n < 16)
       OP(d, c, "Tile", e, int_vector(d, c, (int[]){2}, 1));
@@ -256,18 +270,20 @@ static inline void draw_misc(drawn *d, context *c) {
   td_edge a = pick(d, c, TD_INVALID);
   td_build b;
   switch (draw(d, 4)) {
-  case 0: OP(d, c, "Identity", a); break;
-  case 1: OP(d, c, "SelectV2", draw_pred(d, c), a, a); break;
+  case 0:
+    OP(d, c, "Identity", a);
+    break;
+  case 1:
+    OP(d, c, "SelectV2", draw_pred(d, c), a, a);
+    break;
   case 2:
     td_build_init(&b, d->r->graph, "Cast", NULL);
-    td_build_in(&b, td_edge_dtype(a) == TD_INT32
-                        ? a
-                        : OP(d, c, "Sign", a));
-    td_build_attr(&b, "DstT",
-                  td_attr_type(draw(d, 2) ? TD_FLOAT32 : TD_INT32));
+    td_build_in(&b, td_edge_dtype(a) == TD_INT32 ? a : OP(d, c, "Sign", a));
+    td_build_attr(&b, "DstT", td_attr_type(draw(d, 2) ? TD_FLOAT32 : TD_INT32));
     finish(d, c, &b, true);
     break;
-  default: list_op(d, c, "AddN", (td_edge[]){a, a, a}, 3, true);
+  default:
+    list_op(d, c, "AddN", (td_edge[]){a, a, a}, 3, true);
   }
 }
 
@@ -299,10 +315,9 @@ static inline void make_variables(drawn *d, context *root) {
     td_build_attr(&b, "shape", td_attr_shape(&scalar));
     d->handle[i] = finish(d, root, &b, false);
     td_edge start = int_scalar(d, root, i + 1);
-    d->init[i] = state_op(d, root, "AssignVariableOp", d->handle[i], &start,
-                          NULL);
-    d->read[i] =
-        state_op(d, root, "ReadVariableOp", d->handle[i], NULL, NULL);
+    d->init[i] =
+        state_op(d, root, "AssignVariableOp", d->handle[i], &start, NULL);
+    d->read[i] = state_op(d, root, "ReadVariableOp", d->handle[i], NULL, NULL);
     d->last[i] = NULL;
     root->n--; /* the check reads it by itself, in a run of its own */
   }
@@ -319,21 +334,20 @@ static inline td_node *draw_state(drawn *d, context *c, context *root) {
     return state_op(d, c, "AssignAddVariableOp", handle, &by, NULL);
   if (draw(d, 3) == 0) { /* twins: both count */
     td_build b;
-    td_node *one = state_op(d, c, "AssignAddVariableOp", handle, &by,
-                            d->last[i]);
-    td_node *two = state_op(d, c, "AssignAddVariableOp", handle, &by,
-                            d->last[i]);
+    td_node *one =
+        state_op(d, c, "AssignAddVariableOp", handle, &by, d->last[i]);
+    td_node *two =
+        state_op(d, c, "AssignAddVariableOp", handle, &by, d->last[i]);
     td_build_init(&b, d->r->graph, "NoOp", NULL);
     td_build_control(&b, one);
     td_build_control(&b, two);
     d->last[i] = finish(d, c, &b, false).node;
   } else if (draw(d, 2))
-    d->last[i] = state_op(d, c, draw(d, 4) == 0 ? "AssignAddVariableOp"
-                                           : "AssignSubVariableOp",
-                          handle, &by, d->last[i]);
+    d->last[i] = state_op(
+        d, c, draw(d, 4) == 0 ? "AssignAddVariableOp" : "AssignSubVariableOp",
+        handle, &by, d->last[i]);
   else
-    d->last[i] =
-        state_op(d, c, "ReadVariableOp", handle, NULL, d->last[i]);
+    d->last[i] = state_op(d, c, "ReadVariableOp", handle, NULL, d->last[i]);
   return d->last[i];
 }
 
@@ -455,15 +469,16 @@ static inline void draw_while(drawn *d, context *c, context *root, int depth) {
     sw[i] = finish(d, in, &b, false);
   }
   td_edge body[MOST_VARS + 1];
-  for (int i = 0; i <= vars; i++) body[i] = OP(d, in, "Identity", port(sw[i], 1));
+  for (int i = 0; i <= vars; i++)
+    body[i] = OP(d, in, "Identity", port(sw[i], 1));
   in->pivot = body[0].node;
   draw_ops(d, in, root, draw(d, 5), depth + 1);
   td_node *state = draw(d, 3) == 0 ? draw_state(d, in, root) : NULL;
   for (int i = 0; i <= vars; i++) {
     td_edge by = i == 0 ? int_scalar(d, in, 1)
                         : as_scalar(d, in, pick(d, in, td_edge_dtype(body[i])));
-    td_edge next = OP(d, in, i == 0 || draw(d, 2) ? "AddV2" : "Maximum",
-                      body[i], by);
+    td_edge next =
+        OP(d, in, i == 0 || draw(d, 2) ? "AddV2" : "Maximum", body[i], by);
     next = after_inner(d, in, after(d, in, next, state));
     td_edge back = OP(d, in, "NextIteration", next);
     in->n--; /* it feeds the Merge and nothing else */
@@ -487,13 +502,20 @@ static inline void draw_ops(drawn *d, context *c, context *root, int n,
                             int depth) {
   for (int i = 0; i < n; i++) {
     int k = draw(d, 20);
-    if (k < 4) draw_unary(d, c);
-    else if (k < 9) draw_binary(d, c);
-    else if (k < 13) draw_array(d, c);
-    else if (k < 15) draw_misc(d, c);
-    else if (k < 17 && c == root) draw_state(d, c, root);
-    else if (depth < MOST_DEPTH && k < 19) draw_while(d, c, root, depth);
-    else if (depth < MOST_DEPTH) draw_cond(d, c, root, depth);
+    if (k < 4)
+      draw_unary(d, c);
+    else if (k < 9)
+      draw_binary(d, c);
+    else if (k < 13)
+      draw_array(d, c);
+    else if (k < 15)
+      draw_misc(d, c);
+    else if (k < 17 && c == root)
+      draw_state(d, c, root);
+    else if (depth < MOST_DEPTH && k < 19)
+      draw_while(d, c, root, depth);
+    else if (depth < MOST_DEPTH)
+      draw_cond(d, c, root, depth);
   }
 }
 

@@ -106,8 +106,8 @@ static void count_ops(const drawn *d) {
   across += d->edges_across;
 }
 
-static bool run_setting(const setting *w, drawn *d, const td_edge *fetch,
-                        int n, outcome *o) {
+static bool run_setting(const setting *w, drawn *d, const td_edge *fetch, int n,
+                        outcome *o) {
   td_runtime *rt;
   td_session *s;
   td_runtime_options ro = {.test_devices = w->test ? 1 : 0};

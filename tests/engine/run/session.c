@@ -368,9 +368,9 @@ static void test_two_runtimes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_feed_any_edge), cmocka_unit_test(test_wrong_feed),
-      cmocka_unit_test(test_dead_fetch),    cmocka_unit_test(test_grow),
-      cmocka_unit_test(test_deadline),      cmocka_unit_test(test_handle),
+      cmocka_unit_test(test_feed_any_edge),  cmocka_unit_test(test_wrong_feed),
+      cmocka_unit_test(test_dead_fetch),     cmocka_unit_test(test_grow),
+      cmocka_unit_test(test_deadline),       cmocka_unit_test(test_handle),
       cmocka_unit_test(test_no_lost_update), cmocka_unit_test(test_partial),
       cmocka_unit_test(test_two_runtimes),
   };

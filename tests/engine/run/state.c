@@ -55,9 +55,9 @@ static void model_init(model *m) {
   td_attr f32 = td_attr_type(TD_FLOAT32);
   td_edge zeros = vector(r, 0), ones = vector(r, 1);
   td_edge minus = make_const(r, TD_FLOAT32, -1, NULL);
-  m->init = make_op(r, "AssignVariableOp", (td_edge[]){m->v, zeros}, 2,
-                    "dtype", f32)
-                .node;
+  m->init =
+      make_op(r, "AssignVariableOp", (td_edge[]){m->v, zeros}, 2, "dtype", f32)
+          .node;
   m->read = make_op(r, "ReadVariableOp", &m->v, 1, "dtype", f32);
   td_edge again = make_op(r, "ReadVariableOp", &m->v, 1, "dtype", f32);
   td_edge flat = NODE(r, "Mul", NULL, again, zeros);
@@ -81,10 +81,10 @@ static void test_training_copies_nothing(void **state) {
   model m;
   model_init(&m);
   td_edge fetch = make_op(&m.r, "Identity", &m.read, 1, NULL, (td_attr){0});
-  td_edge sum = NODE(&m.r, "Max", NULL, fetch,
-                     make_const(&m.r, TD_INT32, 0, NULL));
-  td_signature sig = {.fetches = &sum, .n_fetches = 1,
-                      .targets = &m.step, .n_targets = 1};
+  td_edge sum =
+      NODE(&m.r, "Max", NULL, fetch, make_const(&m.r, TD_INT32, 0, NULL));
+  td_signature sig = {
+      .fetches = &sum, .n_fetches = 1, .targets = &m.step, .n_targets = 1};
   td_tensor out;
   td_variable_stats before = td_variable_read_stats();
   for (int i = 0; i < 100; i++) {
