@@ -35,6 +35,55 @@ void *td_lua_block(lua_State *L, size_t n, size_t size) {
   return p;
 }
 
+/* ---- pushing what C holds: what may raise runs protected ---- */
+
+typedef struct object_call {
+  const char *type;
+  size_t size;
+  int uservalues;
+} object_call;
+
+static int make_object(lua_State *L) {
+  const object_call *c = lua_touserdata(L, 1);
+  void *p = lua_newuserdatauv(L, c->size, c->uservalues);
+  memset(p, 0, c->size);
+  luaL_setmetatable(L, c->type);
+  return 1;
+}
+
+bool td_lua_try_object(lua_State *L, const char *type, size_t size,
+                       int uservalues) {
+  object_call c = {type, size, uservalues};
+  lua_pushcfunction(L, make_object);
+  lua_pushlightuserdata(L, &c);
+  return lua_pcall(L, 1, 1, 0) == LUA_OK;
+}
+
+static int make_string(lua_State *L) {
+  const td_bytes *b = lua_touserdata(L, 1);
+  lua_pushlstring(L, b->at, b->len);
+  return 1;
+}
+
+static bool try_string(lua_State *L, const char *at, size_t len) {
+  td_bytes b = {at, len};
+  lua_pushcfunction(L, make_string);
+  lua_pushlightuserdata(L, &b);
+  return lua_pcall(L, 1, 1, 0) == LUA_OK;
+}
+
+void td_lua_push_str(lua_State *L, td_str *s) {
+  bool ok = try_string(L, td_str_c(s), s->len);
+  td_str_deinit(s);
+  if (!ok) lua_error(L);
+}
+
+void td_lua_push_bytes(lua_State *L, char *bytes, size_t len) {
+  bool ok = try_string(L, bytes, len);
+  td_free(bytes);
+  if (!ok) lua_error(L);
+}
+
 /* ---- errors ---- */
 
 static void set_text(lua_State *L, const char *field, const char *text) {

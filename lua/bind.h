@@ -74,6 +74,14 @@ int td_lua_error(lua_State *L, td_code code, const char *fmt, ...)
     TD_PRINTF(3, 4);
 /* Pushes the error object of `s`; takes ownership. */
 void td_lua_push_error(lua_State *L, td_status *s);
+/* Pushes a string of bytes and ends `s` or frees `bytes` in any case: raises
+ * only once nothing is held. */
+void td_lua_push_str(lua_State *L, td_str *s);
+void td_lua_push_bytes(lua_State *L, char *bytes, size_t len);
+/* A userdata of class `type`, cleared, with `uservalues`; false leaves the error
+ * message on the stack instead. */
+bool td_lua_try_object(lua_State *L, const char *type, size_t size,
+                       int uservalues);
 /* A cleared block of memory on the Lua stack. */
 void *td_lua_block(lua_State *L, size_t n, size_t size);
 void td_lua_unlock(td_lua_state *st);
@@ -93,9 +101,14 @@ void td_lua_check_step(lua_State *L, td_status *s);
 
 /* ---- bind_tensor.c ---- */
 
-/* Takes ownership of *t. */
+/* Take ownership of *t. `try` leaves the error on the stack and returns false;
+ * `push` raises it. */
+bool td_lua_try_tensor(lua_State *L, td_tensor *t);
 void td_lua_push_tensor(lua_State *L, td_tensor *t);
 td_tensor *td_lua_to_value(lua_State *L, int i); /* or NULL */
+/* Room for n tensors on the Lua stack, invalid; what is still valid when it is
+ * collected is released. */
+td_tensor *td_lua_tensors(lua_State *L, size_t n);
 /* A Lua literal (number, boolean, string, nested table of them) as a host
  * tensor. `want` TD_INVALID: by API rule 5. Never raises. */
 td_status *td_lua_literal(lua_State *L, int i, td_dtype want,
@@ -106,6 +119,7 @@ td_status *td_lua_as_tensor(lua_State *L, int i, td_dtype want,
 /* The dtype rule 5 gives a literal; TD_INVALID when it is none. */
 td_dtype td_lua_literal_dtype(lua_State *L, int i);
 /* Rank 0: number, boolean or string; else the value. Takes ownership. */
+bool td_lua_try_result(lua_State *L, td_tensor *t, bool as_value);
 void td_lua_push_result(lua_State *L, td_tensor *t, bool as_value);
 void td_lua_push_shape(lua_State *L, const td_shape *s);
 /* A list of sizes, nil (unknown rank), a shape. */

@@ -29,8 +29,7 @@ static int read_file(lua_State *L) {
   char *bytes;
   size_t len, limit = (size_t)luaL_optinteger(L, 2, (lua_Integer)1 << 34);
   td_lua_check(L, td_file_read(luaL_checkstring(L, 1), limit, &bytes, &len));
-  lua_pushlstring(L, bytes, len);
-  td_free(bytes);
+  td_lua_push_bytes(L, bytes, len);
   return 1;
 }
 
@@ -58,8 +57,7 @@ static int gunzip(lua_State *L) {
   char *out;
   size_t limit = (size_t)luaL_optinteger(L, 2, (lua_Integer)1 << 32);
   td_lua_check(L, td_file_gunzip(in, len, limit, &out, &out_len));
-  lua_pushlstring(L, out, out_len);
-  td_free(out);
+  td_lua_push_bytes(L, out, out_len);
   return 1;
 }
 

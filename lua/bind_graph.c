@@ -15,9 +15,12 @@
 /* ---- handles ---- */
 
 void td_lua_push_graph(lua_State *L, td_graph *g) {
-  td_lua_graph *u = lua_newuserdatauv(L, sizeof *u, 1);
+  if (!td_lua_try_object(L, TD_LUA_GRAPH, sizeof(td_lua_graph), 1)) {
+    td_graph_release(g);
+    lua_error(L);
+  }
+  td_lua_graph *u = lua_touserdata(L, -1);
   u->g = g;
-  luaL_setmetatable(L, TD_LUA_GRAPH);
   lua_newtable(L);
   lua_createtable(L, 0, 1);
   lua_pushliteral(L, "v");
@@ -353,8 +356,7 @@ static int graph_save(lua_State *L) {
   char *bytes;
   size_t len;
   td_lua_check(L, td_graphdef_write(td_lua_to_graph(L, 1), &bytes, &len));
-  lua_pushlstring(L, bytes, len);
-  td_free(bytes);
+  td_lua_push_bytes(L, bytes, len);
   return 1;
 }
 

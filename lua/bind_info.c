@@ -55,8 +55,7 @@ static void push_attr_def(lua_State *L, const td_attr_def *a) {
     td_str s;
     td_str_init(&s);
     td_attr_print(&a->value, &s);
-    lua_pushlstring(L, td_str_c(&s), s.len);
-    td_str_deinit(&s);
+    td_lua_push_str(L, &s);
     lua_setfield(L, -2, "default");
   }
   if (a->has_minimum) {
@@ -111,8 +110,7 @@ static void push_op(lua_State *L, const td_op *op) {
   lua_setfield(L, -2, "no_gradient");
   td_str_init(&s);
   td_op_print(op, &s);
-  lua_pushlstring(L, td_str_c(&s), s.len);
-  td_str_deinit(&s);
+  td_lua_push_str(L, &s);
   lua_setfield(L, -2, "signature");
 }
 

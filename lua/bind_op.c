@@ -337,7 +337,7 @@ static int eval(lua_State *L, call *c) {
     if (c->op->out[a].number_attr >= 0 || c->op->out[a].type_list) many = MOST;
   td_lua_check(L, td_runtime_cpu(st->runtime, 0, &cpu));
   td_tensor *in = td_lua_block(L, (size_t)c->n, sizeof *in);
-  td_tensor *out = td_lua_block(L, (size_t)many, sizeof *out);
+  td_tensor *out = td_lua_tensors(L, (size_t)many);
   for (int i = 0; i < c->n; i++) in[i] = *td_lua_to_value(L, c->items[i].at);
   td_lua_unlock(st);
   td_status *s = td_eval(c->op, cpu, td_pool_size(), in, c->groups, c->attrs,

@@ -130,10 +130,13 @@ static int push_results(lua_State *L, td_tensor *fetches, const int8_t *is_op,
   int at = 0;
   luaL_checkstack(L, n + 8, "results");
   for (int k = 0; k < n; k++) {
-    if (is_op[k])
+    if (is_op[k]) {
       lua_pushboolean(L, 1);
-    else
-      td_lua_push_result(L, &fetches[at++], as_values);
+    } else if (!td_lua_try_result(L, &fetches[at++], as_values)) {
+      while (++k < n)
+        if (!is_op[k]) td_tensor_release(&fetches[at++]);
+      lua_error(L);
+    }
   }
   return n;
 }
@@ -240,7 +243,8 @@ static int core_session(lua_State *L) {
 }
 
 /* A finished trace as {events = list, totals = text, chrome = text}. */
-static void push_trace(lua_State *L, td_trace *t) {
+static int make_trace_table(lua_State *L) {
+  td_trace *t = lua_touserdata(L, 1);
   int64_t n;
   td_str s;
   lua_createtable(L, 0, 3);
@@ -269,13 +273,22 @@ static void push_trace(lua_State *L, td_trace *t) {
   lua_setfield(L, -2, "events");
   td_str_init(&s);
   td_trace_totals(t, &s);
-  lua_pushlstring(L, td_str_c(&s), s.len);
+  td_lua_push_str(L, &s);
   lua_setfield(L, -2, "totals");
-  td_str_clear(&s);
+  td_str_init(&s);
   td_trace_chrome(t, &s);
-  lua_pushlstring(L, td_str_c(&s), s.len);
+  td_lua_push_str(L, &s);
   lua_setfield(L, -2, "chrome");
-  td_str_deinit(&s);
+  return 1;
+}
+
+/* Takes ownership of `t`. */
+static void push_trace(lua_State *L, td_trace *t) {
+  lua_pushcfunction(L, make_trace_table);
+  lua_pushlightuserdata(L, t);
+  int rc = lua_pcall(L, 1, 1, 0);
+  td_trace_release(t);
+  if (rc != LUA_OK) lua_error(L);
 }
 
 /* s:run(fetches, feed edges, feed values, options) -> list [, trace] */
@@ -289,7 +302,7 @@ static int session_run(lua_State *L) {
   read_fetches(L, 2, &l);
   read_feeds(L, 3, &l);
   td_tensor *in = td_lua_block(L, (size_t)l.n_feeds, sizeof *in);
-  td_tensor *out = td_lua_block(L, (size_t)l.n_fetches, sizeof *out);
+  td_tensor *out = td_lua_tensors(L, (size_t)l.n_fetches);
   luaL_checkstack(L, l.n_feeds + 16, "feeds");
   for (int k = 0; k < l.n_feeds; k++) {
     lua_rawgeti(L, 4, k + 1);
@@ -302,6 +315,7 @@ static int session_run(lua_State *L) {
   td_lua_lock(st);
   if (!td_ok(e)) td_trace_release(o.trace);
   td_lua_check_step(L, e);
+  if (traced) push_trace(L, o.trace);
   lua_createtable(L, l.n_results, 0);
   int list = lua_gettop(L);
   for (int k = 0, at = 0; k < l.n_results; k++) {
@@ -312,8 +326,7 @@ static int session_run(lua_State *L) {
     lua_rawseti(L, list, k + 1);
   }
   if (!traced) return 1;
-  push_trace(L, o.trace);
-  td_trace_release(o.trace);
+  lua_pushvalue(L, list - 1);
   return 2;
 }
 
@@ -360,7 +373,7 @@ static int call_callable(lua_State *L) {
   td_tensor few_in[8], few_out[8], *in = few_in, *out = few_out;
   if (c->n_feeds > 8) in = td_lua_block(L, (size_t)c->n_feeds, sizeof *in);
   if (c->n_fetches > 8)
-    out = td_lua_block(L, (size_t)c->n_fetches, sizeof *out);
+    out = td_lua_tensors(L, (size_t)c->n_fetches);
   if (c->n_feeds) {
     lua_getiuservalue(L, lua_upvalueindex(1), 2);
     const td_edge *edges = lua_touserdata(L, -1);
@@ -481,7 +494,7 @@ static int handle_wait(lua_State *L) {
       seconds < 0 || seconds > 1e9 ? -1 : (int64_t)(seconds * 1e9);
   lua_getiuservalue(L, 1, 1);
   lua_callable *c = lua_touserdata(L, -1);
-  td_tensor *out = td_lua_block(L, (size_t)c->n_fetches, sizeof *out);
+  td_tensor *out = td_lua_tensors(L, (size_t)c->n_fetches);
   td_lua_unlock(st);
   td_status *s = td_handle_wait(h->h, timeout, out, &st->interrupt);
   td_lua_lock(st);
@@ -549,7 +562,7 @@ static int partial_run(lua_State *L) {
   int *fetch = td_lua_block(L, (size_t)n_fetch, sizeof *fetch);
   int *feed = td_lua_block(L, (size_t)n_feed, sizeof *feed);
   td_tensor *in = td_lua_block(L, (size_t)n_feed, sizeof *in);
-  td_tensor *out = td_lua_block(L, (size_t)n_fetch, sizeof *out);
+  td_tensor *out = td_lua_tensors(L, (size_t)n_fetch);
   lua_getiuservalue(L, 1, 1);
   const td_edge *edges = lua_touserdata(L, -1);
   luaL_checkstack(L, n_feed + 16, "feeds");
@@ -584,8 +597,7 @@ static int partial_run(lua_State *L) {
 /* ---- looking inside ---- */
 
 static int push_text(lua_State *L, td_str *s) {
-  lua_pushlstring(L, td_str_c(s), s->len);
-  td_str_deinit(s);
+  td_lua_push_str(L, s);
   return 1;
 }
 

@@ -24,15 +24,40 @@ static void pay_debt(lua_State *L, td_lua_state *st, size_t bytes) {
   st->held_after = st->held;
 }
 
-void td_lua_push_tensor(lua_State *L, td_tensor *t) {
+bool td_lua_try_tensor(lua_State *L, td_tensor *t) {
   td_lua_state *st = td_lua_get(L);
-  td_lua_tensor *u = lua_newuserdatauv(L, sizeof *u, 0);
+  if (!td_lua_try_object(L, TD_LUA_TENSOR, sizeof(td_lua_tensor), 0)) {
+    td_tensor_release(t);
+    return false;
+  }
+  td_lua_tensor *u = lua_touserdata(L, -1);
   u->t = *t;
   u->counted = td_tensor_bytes(t);
   *t = (td_tensor){0};
-  luaL_setmetatable(L, TD_LUA_TENSOR);
   st->held += u->counted;
   pay_debt(L, st, u->counted);
+  return true;
+}
+
+void td_lua_push_tensor(lua_State *L, td_tensor *t) {
+  if (!td_lua_try_tensor(L, t)) lua_error(L);
+}
+
+/* ---- results on their way: let go by the collector when an error comes ---- */
+
+#define TENSORS "tide.tensors"
+
+static int tensors_gc(lua_State *L) {
+  td_tensor *t = lua_touserdata(L, 1);
+  size_t n = lua_rawlen(L, 1) / sizeof *t;
+  for (size_t i = 0; i < n; i++) td_tensor_release(&t[i]);
+  return 0;
+}
+
+td_tensor *td_lua_tensors(lua_State *L, size_t n) {
+  td_tensor *t = td_lua_block(L, n, sizeof *t);
+  luaL_setmetatable(L, TENSORS);
+  return t;
 }
 
 td_tensor *td_lua_to_value(lua_State *L, int i) {
@@ -395,20 +420,28 @@ static bool has_elements(const td_tensor *t) {
   return t->dtype != TD_RESOURCE && t->dtype != TD_VARIANT;
 }
 
-void td_lua_push_result(lua_State *L, td_tensor *t, bool as_value) {
-  if (as_value || t->shape.rank != 0 || !has_elements(t)) {
-    td_lua_push_tensor(L, t);
-    return;
+/* Pushes the element of a scalar value that is on top, in its place. */
+static int read_scalar(lua_State *L) {
+  push_element(L, td_lua_to_value(L, 1), 0);
+  return 1;
+}
+
+bool td_lua_try_result(lua_State *L, td_tensor *t, bool as_value) {
+  if (as_value || t->shape.rank != 0 || !has_elements(t))
+    return td_lua_try_tensor(L, t);
+  if (t->dtype == TD_STRING || td_dtype_is_complex(t->dtype)) {
+    if (!td_lua_try_tensor(L, t)) return false;
+    lua_pushcfunction(L, read_scalar);
+    lua_insert(L, -2);
+    return lua_pcall(L, 1, 1, 0) == LUA_OK;
   }
-  if (t->dtype == TD_STRING) { /* may raise: held by Lua meanwhile */
-    td_lua_push_tensor(L, t);
-    push_element(L, td_lua_to_value(L, -1), 0);
-    lua_remove(L, -2);
-    return;
-  }
-  td_tensor own = *t;
-  push_element(L, &own, 0);
+  push_element(L, t, 0); /* a number or boolean: cannot raise */
   td_tensor_release(t);
+  return true;
+}
+
+void td_lua_push_result(lua_State *L, td_tensor *t, bool as_value) {
+  if (!td_lua_try_result(L, t, as_value)) lua_error(L);
 }
 
 static td_tensor *check_value(lua_State *L, int i) {
@@ -493,8 +526,7 @@ static int tensor_tostring(lua_State *L) {
   td_str s;
   td_str_init(&s);
   td_tensor_print(&u->t, 1000, &s);
-  lua_pushlstring(L, td_str_c(&s), s.len);
-  td_str_deinit(&s);
+  td_lua_push_str(L, &s);
   return 1;
 }
 
@@ -628,6 +660,10 @@ void td_lua_open_tensor(lua_State *L) {
                                   {"__newindex", tensor_newindex},
                                   {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
+  luaL_newmetatable(L, TENSORS);
+  lua_pushcfunction(L, tensors_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_pop(L, 1);
   luaL_newmetatable(L, TD_LUA_TENSOR);
   luaL_setfuncs(L, meta, 0);
   luaL_newlib(L, methods);
