@@ -31,6 +31,8 @@ static inline void td_arrive(td_iter *it, const td_xnode *n, bool dead,
     }
     if ((now & TD_STATE_COUNT) != 0) return;
     dead = (now & TD_STATE_DEAD) != 0;
+  } else {
+    *state = 0; /* for why() */
   }
   td_ready_push(it, n, dead, ready);
 }

@@ -54,10 +54,22 @@ static inline const char *draw_device(drawn *d) {
   return devices[draw(d, 4)];
 }
 
+/* Nothing but loop constants as inputs: only the pivot says whether the body
+ * runs at all. */
+static inline bool only_constants(const td_build *b) {
+  for (int i = 0; i < b->n_in; i++) {
+    const td_node *in = b->in[i].node;
+    if (!in || in->op->kind != TD_KIND_ENTER ||
+        !td_node_bool(in, "is_constant"))
+      return false;
+  }
+  return true;
+}
+
 /* Finishes a node in a context and remembers its first output. */
 static inline td_edge finish(drawn *d, context *c, td_build *b, bool keep) {
   td_node *n;
-  if (b->n_in == 0 && c->pivot) td_build_control(b, c->pivot);
+  if (c->pivot && only_constants(b)) td_build_control(b, c->pivot);
   if (!b->device || !*b->device) b->device = draw_device(d);
   OK(td_build_node(b, &n));
   for (int i = 0; c->kind != 'r' && i < n->n_in; i++) {
@@ -298,8 +310,6 @@ static inline td_node *state_op(drawn *d, context *c, const char *op,
   if (value) td_build_in(&b, *value);
   td_build_attr(&b, "dtype", td_attr_type(TD_INT32));
   if (after) td_build_control(&b, after);
-  /* Inputs may all be loop constants: only in rounds that run the body. */
-  if (c->pivot) td_build_control(&b, c->pivot);
   return finish(d, c, &b, value == NULL).node;
 }
 
