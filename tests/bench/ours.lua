@@ -82,7 +82,7 @@ end
 function rows.dispatch_mix()
   local sess = session{passes_off = {"cse", "fold"}}
   local x = td.placeholder("float32", {}, "x")
-  local big = td.variable(td.value.random_uniform{20000}, "big")
+  local big = td.variable(td.value.random_uniform{100000}, "big")
   local list = {}
   for i = 1, 100 do
     local y = chain(x, 100)
