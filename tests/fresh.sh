@@ -12,6 +12,7 @@ user=
 goals=${*:-demo test}
 suite=${SUITE:-bookworm}
 box=$(mktemp -d /var/tmp/tide-fresh.XXXXXX)
+chmod 755 "$box" # the user must pass its root
 
 cleanup() {
   umount -l "$box/proc" "$box/dev/pts" "$box/dev" 2>/dev/null || true
