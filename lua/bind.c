@@ -154,25 +154,12 @@ static int error_tostring(lua_State *L) {
 
 /* core.error(code, message [, op]): raises an error object from Lua code. */
 static int core_error(lua_State *L) {
-  static const char *const names[] = {"ok",
-                                      "cancelled",
-                                      "unknown",
-                                      "invalid_argument",
-                                      "deadline_exceeded",
-                                      "not_found",
-                                      "already_exists",
-                                      "permission_denied",
-                                      "resource_exhausted",
-                                      "failed_precondition",
-                                      "aborted",
-                                      "out_of_range",
-                                      "unimplemented",
-                                      "internal",
-                                      "unavailable",
-                                      "data_loss",
-                                      "unauthenticated",
-                                      NULL};
-  int code = luaL_checkoption(L, 1, "invalid_argument", names);
+  const char *name = luaL_checkstring(L, 1);
+  int code = TD_CANCELLED;
+  while (code < TD_UNAUTHENTICATED && strcmp(name, td_code_name((td_code)code)))
+    code++;
+  luaL_argcheck(L, !strcmp(name, td_code_name((td_code)code)), 1,
+                "no such code");
   td_status *s = td_error((td_code)code, "%s", luaL_checkstring(L, 2));
   s = td_status_at(s, luaL_optstring(L, 3, NULL), NULL, NULL, NULL);
   td_lua_check(L, s);
