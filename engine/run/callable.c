@@ -5,8 +5,6 @@
 #include "engine/base/mem.h"
 #include "engine/run/session_impl.h"
 
-enum { CALLER_BUDGET_NS = 1000000 };
-
 struct td_callable {
   int32_t refs;
   td_session *session;
@@ -26,7 +24,7 @@ static td_status *run_compiled(td_session *s, td_compiled *c,
   int64_t until = o && o->timeout > 0 ? start + o->timeout : INT64_MAX;
   td_exec_start(e, false);
   if (td_exec_short(e))
-    td_crew_work(e->crew, start + CALLER_BUDGET_NS);
+    td_crew_work(e->crew, start + TD_CALLER_BUDGET);
   else
     td_crew_hire(e->crew);
   td_status *st = td_exec_wait(e, until, o ? o->interrupt : NULL, true);

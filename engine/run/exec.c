@@ -16,7 +16,6 @@
 #include "engine/run/session_impl.h"
 
 enum {
-  CALLER_BUDGET = 1000000, /* ns: longer steps are the pool's */
   LISTEN_EVERY = 20000000, /* ns: between looks at an interrupt */
 };
 
@@ -266,7 +265,7 @@ bool td_exec_short(const td_exec *e) {
     if (c == 0) return false;
     cost += c;
   }
-  return cost < CALLER_BUDGET;
+  return cost < TD_CALLER_BUDGET;
 }
 
 void td_exec_start(td_exec *e, bool hire) {

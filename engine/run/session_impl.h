@@ -16,6 +16,8 @@
 
 typedef struct td_exec td_exec;
 
+enum { TD_CALLER_BUDGET = 1000000 }; /* ns: longer steps are the pool's */
+
 typedef struct td_compiled {
   int32_t refs;
   td_plan *plan;
