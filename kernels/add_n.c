@@ -81,6 +81,29 @@ static td_status *run(td_kernel_ctx *c) {
   return NULL;
 }
 
+static td_status *accumulate_infer(td_infer *c) {
+  const td_shape *said = td_infer_attr_shape(c, "shape");
+  td_shape_text a, b;
+  td_shape shape = *said;
+  for (int i = 0; i < td_infer_inputs(c); i++)
+    if (!td_shape_merge(&shape, td_infer_in(c, i), &shape))
+      return td_error(
+          TD_INVALID_ARGUMENT, "inputs must be of shape %s: input %d is of %s",
+          td_shape_str(said, &a), i, td_shape_str(td_infer_in(c, i), &b));
+  td_infer_out(c, 0, shape);
+  return NULL;
+}
+
+static td_status *accumulate_run(td_kernel_ctx *c) {
+  const td_shape *said = td_node_attr(td_ctx_node(c), "shape")->shape;
+  td_shape_text a, b;
+  if (!td_shape_compatible(said, &c->in[0].shape))
+    return td_error(TD_INVALID_ARGUMENT,
+                    "inputs must be of shape %s: input 0 is of %s",
+                    td_shape_str(said, &a), td_shape_str(&c->in[0].shape, &b));
+  return run(c);
+}
+
 static const td_op_def ops[] = {
     {.type = "AddN",
      .sig = "inputs: N*T -> sum: T; N: int >= 1; T: {" SIG_NUMBERS
@@ -91,11 +114,23 @@ static const td_op_def ops[] = {
      .flags = TD_COMMUTATIVE | TD_AGGREGATE,
      .example = "td.add_n({td.tensor{1, 2}, td.tensor{3, 4}})  --> 4 6",
      .section = "Element-wise math"},
+    {.type = "AccumulateNV2",
+     .sig = "inputs: N*T -> sum: T; N: int >= 1; T: {" SIG_NUMBERS
+            ", qint8, quint8, qint32, qint16, quint16}; shape: shape",
+     .shape = accumulate_infer,
+     .doc = "Sum of tensors of one shape.",
+     .lua = "",
+     .flags = TD_COMMUTATIVE | TD_AGGREGATE,
+     .section = "Element-wise math"},
     {0},
 };
 
 static const td_kernel_def kernels[] = {
     {.op = "AddN", .device = "CPU", .types = TYPES_NUMBERS, .run = run},
+    {.op = "AccumulateNV2",
+     .device = "CPU",
+     .types = TYPES_NUMBERS,
+     .run = accumulate_run},
     {0},
 };
 

@@ -16,6 +16,10 @@ enum { BLOCK = TD_HALF_BLOCK };
 
 #define GIVES_MATH 0
 #define GIVES_ANGLE 0
+#define GIVES_NEXT 0
+#define GIVES_GAMMA 0
+#define GIVES_SAMPLE 0
+#define GIVES_ZETA 0
 #define GIVES_BITS 0
 #define GIVES_GRAD 0
 #define GIVES_SLOPE 0
@@ -249,6 +253,10 @@ static td_status *run_same(td_kernel_ctx *c, int op) {
 
 #define RUN_MATH run
 #define RUN_ANGLE run
+#define RUN_NEXT run
+#define RUN_GAMMA run
+#define RUN_SAMPLE run
+#define RUN_ZETA run
 #define RUN_BITS run
 #define RUN_TEST run
 #define RUN_EQUAL run
@@ -322,6 +330,12 @@ static bool value_of(td_infer *c, int op, td_small *v) {
 #define FORM_MATH(allowed) "x: T, y: T -> z: T; T: {" allowed "}"
 #define FORM_BITS(allowed) FORM_MATH(allowed)
 #define FORM_ANGLE(allowed) "y: T, x: T -> z: T; T: {" allowed "}"
+#define FORM_NEXT(allowed)                                                     \
+  "x1: T, x2: T -> output: T; T: {" allowed "} = float"
+#define FORM_GAMMA(allowed) "a: T, x: T -> z: T; T: {" allowed "}"
+#define FORM_SAMPLE(allowed)                                                   \
+  "alpha: T, sample: T -> output: T; T: {" allowed "}"
+#define FORM_ZETA(allowed) "x: T, q: T -> z: T; T: {" allowed "}"
 #define FORM_TEST(allowed) "x: T, y: T -> z: bool; T: {" allowed "}"
 #define FORM_EQUAL(allowed)                                                    \
   "x: T, y: T -> z: bool; T: type; incompatible_shape_error: bool = true"
@@ -335,6 +349,10 @@ static bool value_of(td_infer *c, int op, td_small *v) {
 #define SHAPE_MATH td_shape_broadcasting
 #define SHAPE_BITS td_shape_broadcasting
 #define SHAPE_ANGLE td_shape_broadcasting
+#define SHAPE_NEXT td_shape_broadcasting
+#define SHAPE_GAMMA td_shape_broadcasting
+#define SHAPE_SAMPLE td_shape_broadcasting
+#define SHAPE_ZETA td_shape_broadcasting
 #define SHAPE_TEST td_shape_broadcasting
 #define SHAPE_LOGIC td_shape_broadcasting
 #define SHAPE_EQUAL shape_equal
@@ -344,6 +362,10 @@ static bool value_of(td_infer *c, int op, td_small *v) {
 
 #define SECTION_MATH "Element-wise math"
 #define SECTION_ANGLE SECTION_MATH
+#define SECTION_NEXT SECTION_BITS
+#define SECTION_GAMMA SECTION_BITS
+#define SECTION_SAMPLE SECTION_BITS
+#define SECTION_ZETA SECTION_BITS
 #define SECTION_TEST SECTION_MATH
 #define SECTION_EQUAL SECTION_MATH
 #define SECTION_LOGIC SECTION_MATH

@@ -6,10 +6,15 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/binary.h"
 #include "kernels/num.h"
+#include "kernels/special.h"
 
 /* The type of a result, by form and kind of the operands. */
 #define OUT_MATH(kind) td_##kind
 #define OUT_ANGLE(kind) td_##kind
+#define OUT_NEXT(kind) td_##kind
+#define OUT_GAMMA(kind) td_##kind
+#define OUT_SAMPLE(kind) td_##kind
+#define OUT_ZETA(kind) td_##kind
 #define OUT_BITS(kind) td_##kind
 #define OUT_GRAD(kind) td_##kind
 #define OUT_SLOPE(kind) td_##kind

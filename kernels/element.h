@@ -84,6 +84,7 @@ enum {
   EACH_BOOLS(M, __VA_ARGS__)
 
 #define SIG_FLOATS "bfloat16, half, float, double"
+#define SIG_LONG_FLOATS "float, double"
 #define SIG_COMPLEX ", complex64, complex128"
 #define SIG_INTS "int8, int16, int32, int64, uint8, uint16, uint32, uint64"
 #define SIG_FLOATS_C SIG_FLOATS SIG_COMPLEX

@@ -29,6 +29,11 @@
 #define TD_NUM_REAL(x, f) _Generic((x), TD_NUM_F(f), TD_NUM_S(f), TD_NUM_U(f))
 #define TD_NUM_INT(x, f) _Generic((x), TD_NUM_S(f), TD_NUM_U(f))
 
+/* Slopes of selu: at 0 from above, and what it falls to far below. Klambauer et
+ * al. (2017), equation 14. */
+#define TD_NUM_SELU_HIGH 1.0507009873554804934193349852946
+#define TD_NUM_SELU_LOW 1.7580993408473768599402175208123
+
 /* NaN comes through from either side. */
 #define td_num_max(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
 #define td_num_min(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
@@ -44,6 +49,9 @@
 #define td_num_asin(x) TD_NUM_FLOAT_C(x, asinf, asin, casinf, casin)
 #define td_num_acos(x) TD_NUM_FLOAT_C(x, acosf, acos, cacosf, cacos)
 #define td_num_atan(x) TD_NUM_FLOAT_C(x, atanf, atan, catanf, catan)
+#define td_num_asinh(x) TD_NUM_FLOAT_C(x, asinhf, asinh, casinhf, casinh)
+#define td_num_acosh(x) TD_NUM_FLOAT_C(x, acoshf, acosh, cacoshf, cacosh)
+#define td_num_atanh(x) TD_NUM_FLOAT_C(x, atanhf, atanh, catanhf, catanh)
 #define td_num_sqrt(x) TD_NUM_FLOAT_C(x, sqrtf, sqrt, csqrtf, csqrt)
 #define td_num_sigmoid(x) TD_NUM_FLOAT_C(x, td_vec_sigmoid, \
   td_num_sigmoid_f64, td_num_sigmoid_c64, td_num_sigmoid_c128)
@@ -56,9 +64,17 @@
 #define td_num_rint(x) TD_NUM_FLOAT(x, rintf, rint)
 #define td_num_trunc(x) TD_NUM_FLOAT(x, truncf, trunc)
 #define td_num_erf(x) TD_NUM_FLOAT(x, td_vec_erf, erf)
+#define td_num_erfc(x) TD_NUM_FLOAT(x, erfcf, erfc)
 #define td_num_elu(x) TD_NUM_FLOAT(x, td_vec_elu, td_num_elu_f64)
+#define td_num_selu(x) ((x) > 0 ? (T)TD_NUM_SELU_HIGH * (x) : \
+  (T)TD_NUM_SELU_LOW * td_num_expm1(x))
 #define td_num_softplus(x) TD_NUM_FLOAT(x, td_vec_softplus, td_num_softplus_f64)
 #define td_num_atan2(x, y) _Generic((x), td_f32: atan2f, td_f64: atan2)(x, y)
+#define td_num_next(x, y) \
+  _Generic((x), td_f32: nextafterf, td_f64: nextafter)(x, y)
+/* How many bits are set; of a short integer, of its own width. */
+#define td_num_bits(x) \
+  __builtin_popcountll((uint64_t)(x) & UINT64_MAX >> (64 - 8 * sizeof(x)))
 
 /* |x|; the lowest integer stays what it is. */
 #define td_num_abs(x) \

@@ -17,6 +17,7 @@ enum { BLOCK = TD_HALF_BLOCK };
 
 #define GIVES_MATH 0
 #define GIVES_BITS 0
+#define GIVES_COUNT 0
 #define GIVES_ACTIVATION 0
 #define GIVES_TEST 1
 #define GIVES_LOGIC 1
@@ -106,12 +107,14 @@ static td_status *run(td_kernel_ctx *c, int op) {
 /* Names of operand and result, and where help lists the op. */
 #define FORM_MATH(allowed) "x: T -> y: T; T: {" allowed "}"
 #define FORM_BITS(allowed) FORM_MATH(allowed)
+#define FORM_COUNT(allowed) "x: T -> y: uint8; T: {" allowed "}"
 #define FORM_ACTIVATION(allowed)                                               \
   "features: T -> activations: T; T: {" allowed "}"
 #define FORM_TEST(allowed) "x: T -> y: bool; T: {" allowed "}"
 #define FORM_LOGIC(allowed) "x: bool -> y: bool"
 #define SECTION_MATH "Element-wise math"
 #define SECTION_BITS "Beyond"
+#define SECTION_COUNT SECTION_BITS
 #define SECTION_ACTIVATION "Neural-network building blocks"
 #define SECTION_TEST SECTION_MATH
 #define SECTION_LOGIC SECTION_MATH

@@ -5,11 +5,13 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/num.h"
+#include "kernels/special.h"
 #include "kernels/unary.h"
 
 /* The type of a result, by form and kind of the operand. */
 #define OUT_MATH(kind) td_##kind
 #define OUT_BITS(kind) td_##kind
+#define OUT_COUNT(kind) td_u8
 #define OUT_ACTIVATION(kind) td_##kind
 #define OUT_TEST(kind) td_b8
 #define OUT_LOGIC(kind) td_b8

@@ -43,6 +43,10 @@ local rows = {
   unary("Atan", S), unary("Sinh", S), unary("Cosh", S), unary("Tanh", S),
   unary("Sigmoid", S), unary("Erf", S), unary("Sqrt", P), unary("Rsqrt", P),
   unary("Reciprocal", S), unary("Inv", S), unary("Relu", S), unary("Relu6", S),
+  unary("Asinh", S), unary("Acosh", P + 1), unary("Atanh", U), unary("Erfc", S),
+  unary("Erfinv", U), unary("Ndtri", P / 3), unary("Lgamma", P),
+  unary("Digamma", P), unary("BesselI0e", S), unary("BesselI1e", S),
+  unary("Selu", S), unary("LeakyRelu", S),
   unary("Elu", S), unary("Softplus", S), unary("Softsign", S),
   unary("Identity", S), unary("Softmax", S), unary("LogSoftmax", S),
   unary("L2Loss", S), unary("DiagPart", SQUARE), unary("Diag", ROW),
@@ -51,7 +55,8 @@ local rows = {
   second("Tanh", S), second("Sigmoid", S), second("Sqrt", P),
   second("Rsqrt", P), second("Reciprocal", S), second("Relu", S),
   second("Relu6", S), second("Elu", S), second("Softplus", S),
-  second("Softsign", S),
+  second("Softsign", S), second("Inv", S), second("Selu", S),
+  second("LeakyRelu", S),
 
   {"AddV2", function(a, b) return a + b end, {S, ROW}},
   {"Add", function(a, b) return raw.Add(a, b) end, {S, COLUMN}},
@@ -65,6 +70,32 @@ local rows = {
   {"Maximum", td.maximum, {S, ROW}},
   {"Minimum", td.minimum, {S, COLUMN}},
   {"Xdivy", function(a, b) return td.xdivy(a, b) end, {S, ROW}},
+  {"Xlogy", td.xlogy, {S, P["0"]}},
+  {"Xlog1py", td.xlog1py, {S, U}},
+  {"MulNoNan", td.multiply_no_nan, {S, ROW}},
+  {"NextAfter", td.nextafter, {S, P}},
+  {"TruncateMod", td.truncatemod, {S, ROW}},
+  {"Igamma", td.igamma, {P, P["0"] + 0.5}},
+  {"Igammac", td.igammac, {P, P["0"] + 0.5}},
+  {"Zeta", function(q) return td.zeta(f64(2.5), q) end, {P}},
+  {"Polygamma", function(x) return td.polygamma(f64{1, 2, 0}, x) end, {P}},
+  {"Betainc", function(x) return td.betainc(f64(1.5), P, x) end, {P / 3}},
+  {"ClipByValue", raw.ClipByValue, {S, f64(-1.0), P + 0.1}},
+  {"AccumulateNV2", function(a, b)
+    return raw.AccumulateNV2({a, b, a}, {shape = {2, 3}})
+  end, {S, P}},
+  {"Complex", function(a, b) return td.real(td.complex(a, b) ^ 2) end,
+   {S, ROW}},
+  {"Pow", function(a, b)
+    return td.real(td.complex(a, b) ^ td.complex(b, a))
+  end, {P, P + 0.5}},
+  {"Real", function(a, b) return td.real(1 / td.complex(a, b)) end, {S, P}},
+  {"Imag", function(a, b) return td.imag(1 / td.complex(a, b)) end, {S, P}},
+  {"Conj", function(a, b)
+    return td.imag(td.exp(td.conj(td.complex(a, b))))
+  end, {S, P}},
+  {"ComplexAbs", function(a, b) return td.abs(td.complex(a, b)) end, {S, P}},
+  {"Angle", function(a, b) return td.angle(td.complex(a, b)) end, {S, P}},
   {"Atan2", td.atan2, {S, P}},
   {"FloorMod", function(a, b) return a % b end, {S, ROW}},
   {"Mod", function(a, b) return raw.Mod(a, b) end, {S, ROW}},
@@ -215,8 +246,8 @@ for _, row in ipairs(rows) do
 end
 
 -- Ops that TensorFlow gives no gradient either, and those tested below.
-local without = {Bitcast = true, RandomShuffle = true, Unique = true,
-                 UniqueWithCounts = true}
+local without = {Bitcast = true, IgammaGradA = true, RandomGammaGrad = true,
+                 RandomShuffle = true, Unique = true, UniqueWithCounts = true}
 local elsewhere = {ReadVariableOp = true, ResourceGather = true, Enter = true,
                    Switch = true, Exit = true, Merge = true,
                    NextIteration = true, PreventGradient = true}

@@ -5,6 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local dtypes = require "tide.dtype"
 local shape = require "tide.grad.shape"
 local ops = require("tide.ops").ops
 
@@ -47,7 +48,28 @@ end)
 unary("Erfc", function(x, dy)
   return dy * (-2 / math.sqrt(math.pi)) * ops.exp(-(x * x))
 end)
+unary("Lgamma", function(x, dy) return dy * ops.digamma(x) end)
+unary("Digamma", function(x, dy)
+  return dy * ops.polygamma(ops.ones_like(x), x)
+end)
+unary("BesselI0e", function(x, dy, op)
+  return dy * (ops.bessel_i1e(x) - ops.sign(x) * op.outputs[1])
+end)
+-- At 0 the derivative is 1/2.
+unary("BesselI1e", function(x, dy, op)
+  local zero = ops.equal(x, 0)
+  local safe = ops.where(zero, ops.ones_like(x), x)
+  local slope = ops.bessel_i0e(safe)
+    - op.outputs[1] * (ops.sign(safe) + 1 / safe)
+  return dy * ops.where(zero, ops.ones_like(x) * 0.5, slope)
+end)
 
+of_output("Erfinv", function(z, dy)
+  return dy * (math.sqrt(math.pi) / 2) * ops.exp(z * z)
+end)
+of_output("Ndtri", function(z, dy)
+  return dy * math.sqrt(2 * math.pi) * ops.exp(z * z * 0.5)
+end)
 of_output("Exp", function(z, dy) return dy * conj(z) end)
 of_output("Tanh", function(z, dy) return core.op "TanhGrad"(conj(z), dy) end)
 of_output("Sigmoid", function(z, dy)
@@ -89,6 +111,33 @@ function grad.ReciprocalGrad(op, g)
   local z, dy = table.unpack(op.inputs)
   return g * dy * z * -2, core.op "ReciprocalGrad"(z, g)
 end
+grad.InvGrad = grad.ReciprocalGrad
+
+-- ---- complex numbers -------------------------------------------------------
+
+local function complex(real, imag)
+  return ops.complex(real or ops.zeros_like(imag),
+                     imag or ops.zeros_like(real))
+end
+
+function grad.Real(_, dy) return complex(dy) end
+function grad.Imag(_, dy) return complex(nil, dy) end
+function grad.Conj(_, dy) return ops.conj(dy) end
+
+function grad.ComplexAbs(op, dy)
+  return complex(ops.div_no_nan(dy, op.outputs[1])) * op.inputs[1]
+end
+
+-- The angle falls by Im(dz / z): what is left of dy is -dy / (Im z + i Re z).
+function grad.Angle(op, dy)
+  local z = op.inputs[1]
+  return -complex(dy) / ops.complex(ops.imag(z), ops.real(z))
+end
+
+function grad.Complex(op, dy)
+  local x, y = table.unpack(op.inputs)
+  return shape.unbroadcast(x, y, ops.real(dy), ops.imag(dy))
+end
 
 function grad.Cast(op, dy)
   return ops.cast(dy, op.inputs[1].dtype)
@@ -126,6 +175,50 @@ binary("Xdivy", function(x, y, dy)
   return dy * ops.xdivy(some, y), dy * ops.xdivy(-x, y * y)
 end)
 
+binary("Xlogy", function(x, y, dy)
+  local some = x:not_equal(0):cast(dy.dtype)
+  return dy * ops.xlogy(some, y), dy * ops.xdivy(x, y)
+end)
+binary("Xlog1py", function(x, y, dy)
+  local some = x:not_equal(0):cast(dy.dtype)
+  return dy * ops.xlog1py(some, y), dy * ops.xdivy(x, y + 1)
+end)
+binary("MulNoNan", function(x, y, dy)
+  return ops.multiply_no_nan(dy, y), ops.multiply_no_nan(x, dy)
+end)
+binary("NextAfter", function(_, _, dy) return dy, ops.zeros_like(dy) end)
+
+-- x^(a - 1) exp(-x) / gamma(a)
+local function gamma_density(a, x)
+  return ops.exp(ops.xlogy(a - 1, x) - x - ops.lgamma(a))
+end
+binary("Igamma", function(a, x, dy)
+  return dy * core.op "IgammaGradA"(a, x), dy * gamma_density(a, x)
+end)
+binary("Igammac", function(a, x, dy)
+  return -dy * core.op "IgammaGradA"(a, x), -dy * gamma_density(a, x)
+end)
+
+-- Orders and exponents have no derivative, as in TensorFlow.
+local function in_second(name, f)
+  grad[name] = function(op, dy)
+    local x, y = table.unpack(op.inputs)
+    local _, g = unbroadcast(x, y, false, dy * f(x, y))
+    return false, g
+  end
+end
+in_second("Zeta", function(x, q) return -x * ops.zeta(x + 1, q) end)
+in_second("Polygamma", function(a, x) return ops.polygamma(a + 1, x) end)
+
+-- The same of the first two parameters of the beta distribution.
+function grad.Betainc(op, dy)
+  local a, b, x = table.unpack(op.inputs)
+  local beta = ops.lgamma(a) + ops.lgamma(b) - ops.lgamma(a + b)
+  local density = ops.exp(ops.xlogy(a - 1, x) + ops.xlog1py(b - 1, -x) - beta)
+  local g = unbroadcast(x, op.outputs[1], dy * density, false)
+  return false, false, g
+end
+
 binary("Atan2", function(x, y, dy)
   local g = dy / (x * x + y * y)
   return g * y, -(g * x)
@@ -151,9 +244,12 @@ end
 binary("Maximum", choice "greater_equal")
 binary("Minimum", choice "less_equal")
 
--- log(x) counts only where x > 0: elsewhere x^y has no derivative in y.
+-- log(x) counts only where x > 0: elsewhere x^y has no derivative in y. Of
+-- complex numbers 0 alone has no logarithm.
 binary("Pow", function(x, y, dy, z)
-  local positive = ops.greater(x, 0)
+  local holomorphic = dtypes.is_complex(x.dtype)
+  if holomorphic then z = ops.conj(z) end
+  local positive = (holomorphic and ops.not_equal or ops.greater)(x, 0)
   local log = ops.log(ops.where(positive, x, ops.ones_like(x)))
   return dy * y * x ^ (y - 1), dy * z * log
 end)
@@ -162,6 +258,21 @@ function grad.AddN(op, dy)
   local out = {}
   for i = 1, #op.inputs do out[i] = dy end
   return table.unpack(out)
+end
+
+grad.AccumulateNV2 = grad.AddN
+
+-- Where an element was brought to a bound, the bound gets the gradient.
+function grad.ClipByValue(op, dy)
+  local x, low, high = table.unpack(op.inputs)
+  local zero = ops.zeros_like(dy)
+  local below, above = ops.less(x, low), ops.greater(x, high)
+  local function gather(to, chosen)
+    local g = unbroadcast(to, op.outputs[1], ops.where(chosen, dy, zero), false)
+    return g
+  end
+  return ops.where(ops.logical_or(below, above), zero, dy),
+         gather(low, below), gather(high, above)
 end
 
 -- dy where the condition chose, zero elsewhere.

@@ -21,8 +21,13 @@ end
 by_op("Relu", "output")
 by_op("Relu6", "output")
 by_op("Elu", "output")
+by_op("Selu", "output")
 by_op("Softplus", "input")
 by_op("Softsign", "input")
+
+function grad.LeakyRelu(op, dy)
+  return core.op "LeakyReluGrad"(dy, op.inputs[1], {alpha = op.attr.alpha})
+end
 
 -- These are steps of y: constant almost everywhere.
 function grad.ReluGrad(op, g)
@@ -31,6 +36,18 @@ end
 
 function grad.Relu6Grad(op, g)
   return core.op "Relu6Grad"(g, op.inputs[2]), false
+end
+
+function grad.LeakyReluGrad(op, g)
+  return core.op "LeakyReluGrad"(g, op.inputs[2], {alpha = op.attr.alpha}),
+         false
+end
+
+-- dx = dy (y + 1.7581) where y < 0.
+function grad.SeluGrad(op, g)
+  local dy, y = table.unpack(op.inputs)
+  local slope = ops.cast(ops.less(y, 0), y.dtype)
+  return core.op "SeluGrad"(g, y), g * dy * slope
 end
 
 -- dx = dy (y + 1) where y < 0.

@@ -125,6 +125,47 @@ function ops.clip_by_norm(x, norm, o)
   return ops.multiply(x, norm / ops.maximum(length, norm), o)
 end
 
+-- ---- complex numbers -------------------------------------------------------
+
+local parts = {complex64 = "float32", complex128 = "float64"}
+local wholes = {float32 = "complex64", float64 = "complex128"}
+
+--- real + i imag; both float32 or float64.
+function ops.complex(real, imag, o)
+  o = options(o, "complex")
+  o.Tout = o.Tout or wholes[args.dtype(real) or args.dtype(imag)]
+  return core.op "Complex"(real, imag, o)
+end
+
+-- The op on complex numbers, `f` on reals.
+local function part(name, op, f)
+  ops[name] = function(x, o)
+    local to = parts[args.dtype(x)]
+    if not to then return f(x, o) end
+    o = options(o, name)
+    o.Tout = to
+    return core.op(op)(x, o)
+  end
+end
+
+--- Real parts; of reals, x itself.
+part("real", "Real", function(x, o) return ops.identity(x, o) end)
+--- Imaginary parts; of reals, zeros.
+part("imag", "Imag", function(x, o) return ops.zeros_like(x, o) end)
+--- Absolute values, of complex numbers too.
+part("abs", "ComplexAbs", core.op "Abs")
+--- Angles in (-pi, pi]; of reals 0 or pi.
+part("angle", "Angle", function(x, o)
+  return ops.multiply(ops.cast(ops.less(x, 0), args.dtype(x) or "float32"),
+                      math.pi, o)
+end)
+
+--- The complex conjugate; of reals, x itself.
+function ops.conj(x, o)
+  if not parts[args.dtype(x)] then return ops.identity(x, o) end
+  return core.op "Conj"(x, options(o, "conj"))
+end
+
 -- ---- quotients and logic --------------------------------------------------
 
 -- Casts integers to the dtype their quotient has.

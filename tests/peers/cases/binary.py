@@ -3,8 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (CLOSE, L, MODULUS, bad, case, floats, inf, nan, no_grad, of,
-                   op, string, sweep)
+from .base import (CLOSE, L, MODULUS, bad, case, f32, f64, floats, i32, inf,
+                   nan, no_grad, of, op, string, sweep)
 
 X = [[-2.5, -1, 0.25], [3, 0.5, 7]]
 Y = [[2, -3, 0.5], [-1, 4, 1.5]]
@@ -84,7 +84,36 @@ binary("DivNoNan", more=[of("complex64", [1 + 2j, 3j], [2 - 1j, 0])],
 binary("Xdivy", edges=False, more=[case([0, 0, 2], [0, nan, 4])],
        near=MODULUS)
 binary("Xlogy", POSITIVE, [[2, 3, 0.5], [1, 4, 1.5]],
-       more=[case([0, 0, 2], [0, nan, 4])])
+       more=[case([0, 0, 2], [0, nan, 4])],
+       near=CLOSE)
+binary("Xlog1py", POSITIVE, [[2, 3, 0.5], [1, 4, 1.5]], edges=False,
+       more=[case([0, 0, 2], [-1, nan, 4])],
+       near=CLOSE)
+binary("MulNoNan", more=[case([nan, inf, 2], [0, 0, 4])],
+       near=MODULUS)
+binary("NextAfter", edges=False,
+       more=[floats([nan, 1, 1, 2], [1, nan, inf, 2])])
+# TensorFlow's floats are rougher than ours, which come from doubles.
+ROUGH = (1, 1, 256, 256, 0)
+SHAPE = [[0.5, 2, 7], [1, 3.5, 0.25]]
+for name in ("Igamma", "Igammac"):
+    binary(name, SHAPE, [[0.25, 2, 4], [6, 3.5, 9]], edges=False, more=[
+        no_grad(floats([nan, 1, 0, -1, 2, 2, 1, 30],
+                       [1, nan, 1, 1, 0, -1, inf, 25]))],
+           near=ROUGH)
+binary("IgammaGradA", SHAPE, [[0.25, 2, 4], [6, 3.5, 9]], edges=False,
+       near=ROUGH)
+binary("RandomGammaGrad", SHAPE, [[0.25, 2, 4], [6, 3.5, 9]], edges=False,
+       near=ROUGH)
+binary("Zeta", [[2, 3, 1.5], [10, 4, 2]], [[1, 2, 0.5], [3, 20, 7.5]],
+       edges=False,
+       more=[floats([1, 0.5, 2, 3, 2, 3, 2.5, 2], [2, 2, -1, -1, -1.5, -1.5,
+                                                   -0.5, 0])],
+       near=ROUGH)
+binary("Polygamma", [[0, 1, 2], [3, 1, 0]], [[1, 2, 0.5], [3, 20, 7.5]],
+       edges=False,
+       more=[floats([0.5, -1, 1, 2], [2, 2, -0.5, -1.5])],
+       near=ROUGH)
 binary("Atan2",
        near=CLOSE)
 for name in ("Equal", "NotEqual"):
@@ -141,15 +170,19 @@ slope("RsqrtGrad", POSITIVE,
       near=CLOSE)
 slope("ReciprocalGrad",
       near=CLOSE)
-slope("InvGrad")
+slope("InvGrad",
+      near=CLOSE)
 slope("ReluGrad", X, Y,
       zeros=True)
 slope("Relu6Grad", X, [[2, -3, 0], [6, 7, 5.5]],
       zeros=True)
-slope("LeakyReluGrad", X, Y)
+# TensorFlow's alpha is of the dtype: ours is a float.
+slope("LeakyReluGrad", X, Y,
+      near=(1, 1, 0, 0, 0))
 slope("EluGrad", X, ONE,
       near=CLOSE)
-slope("SeluGrad", X, ONE)
+slope("SeluGrad", X, ONE,
+      near=CLOSE)
 slope("SoftplusGrad", X, Y,
       near=CLOSE)
 slope("SoftsignGrad", X, Y,
@@ -178,7 +211,34 @@ op("ClipByValue",
    sweep([[-2.5, 1, 3], [0, 5, 9]], 0, 4),
    case([1, 5, 3], [2, 2, 2], [4, 4, 4]),
    case([], 0, 1),
-   bad("shape", [1, 5, 3], [2, 2], 4))
+   case([1, 5, 3], 2, [4, 4, 0]), case([1, 5, 3], 4, 2), no_grad(floats([nan, 1], 0, 5)),
+   bad("shape", [1, 5, 3], [2, 2], 4),
+   missing={"T": "complex64 complex128"}, because="they have no order")
+op("Betainc",
+   sweep([[0.5, 2], [3, 4]], [[1, 3], [0.25, 7]], [[0.25, 0.5], [0.75, 1]]),
+   case(2, [1, 3.5], [0.5, 0]), case([[], []], 1, 2),
+   floats([nan, -1, 1, 1, 2], [1, 1, 0, 1, 3], [0.5, 0.5, 0.5, 2, 1]),
+   bad("shape", [1, 2], [1, 2, 3], 0.5),
+   near=ROUGH)
+op("ApproximateEqual",
+   sweep([1, 2, 3], [1.5, 2.25, 3], tolerance=0.5), case([1, 1], [1 + 1e-6, 2]),
+   floats([nan, inf], [nan, inf]), case([[], []], [[], []]),
+   bad("shape", [1, 2], [1]))
+op("Bucketize",
+   sweep([[1, 5, 2], [-3, 9, 5]], boundaries=[2, 5]),
+   case([1, 2], boundaries=[]), floats([nan, inf, -inf], boundaries=[0]),
+   case([[], []], boundaries=[1]),
+   bad("sorted", [1, 2], boundaries=[2, 1]))
+for name in ("LowerBound", "UpperBound"):
+    op(name,
+       sweep([[1, 3, 3, 7], [0, 2, 4, 6]], [[3, 0, 8], [2, 5, 6]]),
+       case([[]], [[1, 2]]), case([[1, 2]], [[]]),
+       case([[1, 3]], [[2]], out_type="int64"),
+       bad("row", [[1, 2]], [[1], [2]]), bad("", [1, 2], [1]))
+op("AccumulateNV2",
+   case(L(f64([1, 2]), f64([3, 4]), f64([5, -6])), shape=[2]),
+   case(L(f32([[1.5]])), shape=[1, 1]), case(L(i32(3), i32(4)), shape=[]),
+   bad("shape", L(f32([1, 2]), f32([1, 2, 3])), shape=[2]))
 op("AddN",
    sweep(L([1, 2], [3, 4], [5, -6])),
    case(L([[1.5]])),

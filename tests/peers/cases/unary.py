@@ -79,9 +79,14 @@ unary("Sinh", edges=EDGES + [11], more=[of("complex64 complex128", COMPLEX)],
       near=CLOSE)
 unary("Cosh", edges=EDGES + [11], more=[of("complex64 complex128", COMPLEX)],
       near=CLOSE)
-unary("Asinh", more=[of("complex64 complex128", COMPLEX)])
-unary("Acosh", [[1, 1.5, 2], [3, 100, 7.5]], [nan, inf, 1, 0.5, 6e4])
-unary("Atanh", UNIT, [nan, inf, 1, -1, 1.5, -0.0, 1e-4])
+unary("Asinh", more=[of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
+unary("Acosh", [[1, 1.5, 2], [3, 100, 7.5]], [nan, inf, 1, 0.5, 6e4],
+      [of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
+unary("Atanh", UNIT, [nan, inf, 1, -1, 1.5, -0.0, 1e-4],
+      [of("complex64 complex128", COMPLEX)],
+      near=CLOSE)
 unary("Tanh", edges=EDGES + [9.5, 0.3],
       more=[of("complex64 complex128", COMPLEX)],
       near=CLOSE)
@@ -92,9 +97,24 @@ unary("Sigmoid", edges=EDGES + [-11, -104],
 unary("Erf", edges=[nan, -0.0, 1e-4, 0.84, 1.25, 2.9, 4, -5.5, 20],
       more=[of("float32", [inf, -inf])],
       near=CLOSE)
-unary("Erfc", edges=EDGES + [0.84, 1.25, 2.9, 4, -5.5])
-unary("Lgamma", [[0.25, 1, 2], [3, 100, 7.5]], [nan, inf, 0, 0.5, 1e-4, 60])
-unary("Digamma", [[0.25, 1, 2], [3, 100, 7.5]], [nan, inf, 0.5, 60])
+unary("Erfc", edges=EDGES + [0.84, 1.25, 2.9, 4, -5.5],
+      near=(1, 1, 2, 4, 4))
+# Of these TensorFlow's floats are rougher than ours, which are exact.
+unary("Erfinv", UNIT, [nan, 1, -1, 1.5, -0.0, 0.01, 0.999],
+      near=(1, 1, 64, 64, 0))
+unary("Ndtri", [[0.75, 0.5, 0.01], [0.25, 0.875, 0.999]],
+      [nan, 1, 0, 1.5, -0.5, 1e-4],
+      near=(1, 1, 64, 64, 0))
+unary("BesselI0e", edges=[nan, -0.0, 1e-4, 19, 21, 100, -100],
+      near=(1, 1, 4, 8, 0))
+unary("BesselI1e", edges=[nan, 0.0, 1e-4, 19, 21, 100, -100],
+      near=(1, 1, 4, 8, 0))
+unary("Lgamma", [[0.25, 1, 2], [3, 100, 7.5]],
+      [nan, inf, 0, 0.5, 1e-4, 60, -0.5, -2, -3.25],
+      near=(1, 1, 4, 4, 0))
+unary("Digamma", [[0.25, 1, 2], [3, 100, 7.5]],
+      [nan, inf, 0.5, 60, -0.5, -2, -3.25, 0],
+      near=(1, 1, 64, 64, 0))
 unary("Floor")
 unary("Ceil")
 unary("IsNan")
@@ -106,7 +126,8 @@ unary("Relu6", edges=[nan, inf, -inf, -0.0, 6, 5.5, 7],
       zeros=True)
 unary("Elu", edges=EDGES,
       near=CLOSE, least=1)
-unary("Selu", edges=EDGES)
+unary("Selu", edges=EDGES,
+      near=CLOSE, least=1)
 unary("Softplus", edges=[nan, inf, -inf, -0.0, 1e-4, 30, -30, 13.9, -14, 4],
       near=(1, 4, 8, 8, 0))
 unary("Softsign", edges=[nan, -0.0, 1e-4, 100, -100],
@@ -120,17 +141,22 @@ op("LeakyRelu",
 op("Invert", sweep([0, 1, 5, 120]), of("int8", [-128, 127, -1]),
    of("int32", [[], []]), of("int64", 7),
    each=True)
+op("PopulationCount", sweep([0, 1, 5, 127]), of("int8 int16", [-128, -1]),
+   of("int64", [-1, 2**40 + 1]), of("uint64", [[], []]), of("uint8", 7),
+   each=True)
 op("LogicalNot", sweep([[0, 1], [1, 0]]), case(1), case([[], []]),
    each=True)
 op("Real", of("complex64 complex128", COMPLEX), of("complex64", [[], []]),
-   of("complex128", 1 + 2j))
+   of("complex128", 1 + 2j, Tout="float64"))
 op("Imag", of("complex64 complex128", COMPLEX), of("complex64", [[], []]),
-   of("complex128", 1 + 2j))
+   of("complex128", 1 + 2j, Tout="float64"))
 op("Conj", of("complex64 complex128", COMPLEX), of("complex64", [[], []]))
 op("ComplexAbs", of("complex64", COMPLEX),
-   of("complex128", COMPLEX, Tout="float64"), of("complex64", [[], []]))
+   of("complex128", COMPLEX, Tout="float64"), of("complex64", [[], []]),
+   near=CLOSE)
 op("Angle", of("complex64", COMPLEX),
-   of("complex128", COMPLEX, Tout="float64"), of("complex64", [[], []]))
+   of("complex128", COMPLEX, Tout="float64"), of("complex64", [[], []]),
+   near=CLOSE)
 op("CheckNumerics",
    floats([[-2.5, -1], [0, 3]], message="why"),
    case([[], []], message="none"),
