@@ -8,6 +8,7 @@
 local core = require "tide.core"
 local args = require "tide.args"
 local flow = require "tide.flow"
+local loop = require "tide.loop"
 local scope = require "tide.scope"
 local shapes = require "tide.shape"
 local ops = require("tide.ops").ops
@@ -36,8 +37,9 @@ local function build_branch(name, port, pred, switched, f)
     local _ <close> = core.push(flow.frame(place))
     pivot = core.add("Identity", {switched}, nil, "pivot")
   end
+  place.pivot = pivot.op
   local _ <close> = core.push(flow.scope(place, pivot.op))
-  return {place = place, pivot = pivot, results = table.pack(f())}
+  return {place = place, pivot = pivot, results = table.pack(f()), edges = {}}
 end
 
 -- Does a branch only act? Then there are no tensors among its results.
@@ -84,22 +86,36 @@ local function close_results(no, yes, i)
   return f, t
 end
 
+-- Result i of both branches, wherever it comes from.
+local function merge(no, yes, f, t)
+  local _ <close> = core.push(flow.frame(no.place.parent))
+  table.insert(no.edges, f)
+  table.insert(yes.edges, t)
+  return (core.add("Merge", {{f, t}}))
+end
+
 local function merge_branches(no, yes)
-  local parent = flow.current()
-  local function merge(f, t)
-    local _ <close> = core.push(flow.frame(parent))
-    return (core.add("Merge", {{f, t}}))
-  end
   if acts_only(no) and acts_only(yes) then
-    return merge(close_actions(no), close_actions(yes)).op
+    return {}, merge(no, yes, close_actions(no), close_actions(yes)).op
   end
   if no.results.n ~= yes.results.n then
     fail("cond: the true branch gives %d results, the false one %d",
          yes.results.n, no.results.n)
   end
   local merged = {}
-  for i = 1, no.results.n do merged[i] = merge(close_results(no, yes, i)) end
-  return table.unpack(merged)
+  for i = 1, no.results.n do
+    merged[i] = merge(no, yes, close_results(no, yes, i))
+  end
+  return merged
+end
+
+-- What gradients need to know of a cond.
+local function declare(name, pred, no, yes, merged)
+  local made = {}
+  for i, y in ipairs(merged) do made[i] = y.op end
+  if #made == 0 then return end
+  flow.declare({kind = "cond", name = name, id = made[1].id, pred = pred,
+                no = no, yes = yes, outputs = merged}, made)
 end
 
 --- The results of true_fn() where the boolean scalar `pred` is true, else of
@@ -117,7 +133,10 @@ function control.cond(pred, true_fn, false_fn, o)
     local off, on = core.add("Switch", {p, p})
     local yes = build_branch(name .. "true", 2, p, on, true_fn)
     local no = build_branch(name .. "false", 1, p, off, false_fn)
-    return merge_branches(no, yes)
+    local merged, op = merge_branches(no, yes)
+    if op then return op end
+    declare(name:sub(1, -2), p, no, yes, merged)
+    return table.unpack(merged)
   end)
 end
 
@@ -156,98 +175,60 @@ local function with_counter(cond, body, vars, most)
   return counted_cond, counted_body, {zero, table.unpack(vars)}
 end
 
-local function add_enters(loop, vars)
-  local enters = {}
-  local _ <close> = core.push{flow = loop.place.index, capture = false,
-                              pivot = false}
-  for i, x in ipairs(vars) do
-    enters[i] = core.add("Enter", {x}, {frame_name = loop.frame,
-      parallel_iterations = loop.parallel, _invariant = loop.invariants[i]})
-  end
-  return enters
-end
-
--- A Merge whose second input is the back edge, still open.
-local function add_merges(loop, enters)
+-- The condition, a boolean scalar made of the variables.
+local function build_cond(l, cond)
   local merges = {}
-  local _ <close> = core.push(flow.frame(loop.place))
-  for i, e in ipairs(enters) do
-    merges[i] = core.add("Merge", {{e, false}}, {T = e.dtype})
-  end
-  return merges
-end
-
-local function build_cond(loop, cond, merges)
-  local _ <close> = core.push(flow.scope(loop.place, merges[1].op))
+  for i, var in ipairs(l.vars) do merges[i] = var.merge end
+  local _ <close> = core.push(flow.scope(l.place, merges[1].op))
   local pred = cond(table.unpack(merges))
   if pred == nil then fail("while_loop: the condition gives nil") end
   local edge = edge_here(pred)
   if edge.dtype ~= "bool" then
     fail("while_loop: the condition is %s, not bool", edge.dtype)
   end
-  return core.add("LoopCond", {edge})
+  return edge
 end
 
--- Where each variable goes: out of the loop, or once more into the body.
-local function add_switches(loop, merges, going)
-  local out, inside = {}, {}
-  local _ <close> = core.push(flow.frame(loop.place))
-  for i, m in ipairs(merges) do
-    local off, on = core.add("Switch", {m, going})
-    out[i], inside[i] = off, core.add("Identity", {on})
-  end
-  return out, inside
-end
-
-local function check_result(loop, i, x, merge)
-  local which = "loop variable " .. i - loop.hidden
+local function check_result(l, i, x, var)
+  local which = "loop variable " .. i - l.hidden
   if x == nil or core.kind(x) == "op" then
     fail("while_loop: the body gives %s for %s, not a tensor",
          x == nil and "nil" or "an op", which)
   end
-  local edge = edge_here(x, not args.is_tensor(x) and merge.dtype or nil)
-  if edge.dtype ~= merge.dtype then
+  local edge = edge_here(x, not args.is_tensor(x) and var.merge.dtype or nil)
+  if edge.dtype ~= var.merge.dtype then
     fail("while_loop: %s is %s, but the body gives %s; use td.cast", which,
-         merge.dtype, edge.dtype)
+         var.merge.dtype, edge.dtype)
   end
-  if not shapes.allows(merge.shape, edge.shape) then
+  if not shapes.allows(var.merge.shape, edge.shape) then
     fail("while_loop: %s begins with shape %s, but the body gives %s; allow "
-      .. "both with shape_invariants", which, shapes.text(merge.shape),
+      .. "both with shape_invariants", which, shapes.text(var.merge.shape),
       shapes.text(edge.shape))
   end
   return edge
 end
 
-local function build_body(loop, body, merges, inside)
-  local _ <close> = core.push(flow.scope(loop.place, inside[1].op))
+local function build_body(l, body)
+  local inside = {}
+  for i, var in ipairs(l.vars) do inside[i] = loop.split(l, var) end
+  local _ <close> = core.push(flow.scope(l.place, l.place.pivot))
   local results = table.pack(body(table.unpack(inside)))
-  if results.n ~= #merges then
+  if results.n ~= #l.vars then
     fail("while_loop: there are %d loop variables, but the body gives %d "
-      .. "results", #merges - loop.hidden, results.n - loop.hidden)
+      .. "results", #l.vars - l.hidden, results.n - l.hidden)
   end
-  for i, m in ipairs(merges) do
-    local edge = check_result(loop, i, results[i], m)
-    core.set_back_edge(m.op, 1, core.add("NextIteration", {edge}))
+  for i, var in ipairs(l.vars) do
+    loop.close(l, var, check_result(l, i, results[i], var))
   end
 end
 
-local function build_loop(loop, cond, body, vars)
-  local parent = flow.current()
-  local initial = {}
-  for i, x in ipairs(vars) do initial[i] = edge_here(x) end
-  local function bring(outer)
-    return core.add("Enter", {outer}, {frame_name = loop.frame,
-      is_constant = true, parallel_iterations = loop.parallel})
-  end
-  loop.place = flow.new("w", loop.name, bring)
-  local merges = add_merges(loop, add_enters(loop, initial))
-  local going = build_cond(loop, cond, merges)
-  local out, inside = add_switches(loop, merges, going)
-  build_body(loop, body, merges, inside)
+local function build_loop(l, cond, body, vars, invariants)
+  for i, x in ipairs(vars) do loop.enter(l, edge_here(x), invariants[i]) end
+  loop.go_on(l, build_cond(l, cond))
+  build_body(l, body)
   local exits = {}
-  local _ <close> = core.push(flow.frame(parent))
-  for i = loop.hidden + 1, #out do
-    exits[i - loop.hidden] = core.add("Exit", {out[i]})
+  for i = l.hidden + 1, #vars do
+    exits[i - l.hidden] = loop.exit(l, l.vars[i])
   end
   return table.unpack(exits)
 end
@@ -283,14 +264,11 @@ function control.while_loop(cond, body, vars, o)
     if hidden == 1 then
       cond, body, vars = with_counter(cond, body, vars, o.maximum_iterations)
     end
-    local here = core.scope()
-    local loop = {
-      name = here.prefix:sub(1, -2), hidden = hidden,
-      frame = here.graph:unique(here.prefix .. "frame"),
-      parallel = o.parallel_iterations or 10,
-      invariants = read_invariants(o, n, hidden),
-    }
-    return build_loop(loop, cond, body, vars)
+    local l = loop.new(core.scope().prefix:sub(1, -2), {
+      parallel = o.parallel_iterations or 10, swap = o.swap_memory,
+      backward = o.back_prop ~= false})
+    l.hidden = hidden
+    return build_loop(l, cond, body, vars, read_invariants(o, n, hidden))
   end)
 end
 

@@ -4,6 +4,10 @@
 -- of all). A tensor of an outer place used in an inner one passes through a
 -- Switch or an Enter, made once per place: `capture` below, which the binding
 -- calls whenever an input comes from another place.
+--
+-- A place may mirror another: gradients of what was built in a branch or loop
+-- are built in a branch or loop of their own, and a tensor of the first that
+-- is used in the second is recalled (grad/saved.lua).
 -- Source: facts of TensorFlow's control_flow_ops; Yu et al. 2018, section 4.
 -- SPDX-License-Identifier: Apache-2.0
 
@@ -27,12 +31,16 @@ end
 -- @param kind "c" for a branch, "w" for a loop
 -- @param name for messages
 -- @param bring function(edge) -> edge: brings a tensor of the parent inside
+-- @return a record: `pivot`, set by who opens it, is the op that runs before
+-- all that has no input; `brought` lists {outer =, inside =}, `outer_of` gives
+-- the first by the second
 function flow.new(kind, name, bring)
   local parent, scope = flow.current()
   local g = scope.graph
   local index = g:flow(scope.flow, kind, name)
   local place = {index = index, parent = parent, kind = kind, name = name,
-                 bring = bring, seen = {}, graph = g}
+                 bring = bring, seen = {}, brought = {}, outer_of = {},
+                 graph = g}
   graph.state(g).flows[index] = place
   function place.capture(edge) return flow.capture(place, edge) end
   return place
@@ -48,19 +56,29 @@ local function refuse(edge, target)
     inner.name, target.name, inner.kind == "w" and "while_loop" or "cond"))
 end
 
+-- Makes the Switch or Enter, once for each tensor of the parent.
+local function bring_inside(place, outer)
+  if place.seen[outer] then return place.seen[outer] end
+  local _ <close> = core.push(flow.frame(place))
+  local inside = place.bring(outer)
+  table.insert(place.brought, {outer = outer, inside = inside})
+  place.outer_of[inside] = outer
+  place.seen[outer] = inside
+  return inside
+end
+
 -- From the outermost place inwards, so that each has its own Switch or Enter.
 -- A tensor of a place that does not hold `target` is found nowhere.
 local function bring(place, edge, target)
-  if edge.op.flow == index_of(place) then return edge end
+  local at = edge.op.flow
+  if at == index_of(place) then return edge end
   if not place then refuse(edge, target) end
-  local inside = place.seen[edge]
-  if inside then return inside end
-  local outer = bring(place.parent, edge, target)
-  local _ <close> = core.push{flow = place.index, capture = false,
-                              pivot = false, clear_controls = true}
-  inside = place.bring(outer)
-  place.seen[edge] = inside
-  return inside
+  if not place.seen[edge] then
+    local mirrors = place.mirror and place.mirror.index == at
+    place.seen[edge] = mirrors and place.recall(edge)
+      or bring_inside(place, bring(place.parent, edge, target))
+  end
+  return place.seen[edge]
 end
 
 --- `edge` as a tensor of `place`; nil is the graph outside of all.
@@ -80,6 +98,38 @@ end
 function flow.frame(place)
   return {flow = index_of(place), capture = false, pivot = false,
           clear_controls = true}
+end
+
+--- Does `place`, or one around it, hold what was built at op?
+function flow.holds(place, op)
+  while place and place.index ~= op.flow do place = place.parent end
+  return index_of(place) == op.flow
+end
+
+--- f(edge), built where the gradient of edge is built: here if edge can be
+-- brought here, else in the place that this one mirrors. What f gives is then
+-- recalled instead of edge: for what needs less of edge than its contents.
+function flow.at(edge, f)
+  local here = flow.current()
+  if core.kind(edge) ~= "edge" or flow.holds(here, edge.op) then
+    return f(edge)
+  end
+  local place = flow.of(edge.op)
+  local _ <close> = core.push(flow.scope(place, place.pivot))
+  return f(edge)
+end
+
+--- The construct (record of a cond or while_loop) that op is a result of, or
+-- nil.
+function flow.construct(op)
+  return graph.state(op.graph).constructs[op]
+end
+
+--- Declares `ops` the results of a construct.
+function flow.declare(construct, ops)
+  for _, op in ipairs(ops) do
+    graph.state(op.graph).constructs[op] = construct
+  end
 end
 
 -- Is there a loop between the current place and op's?

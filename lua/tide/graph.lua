@@ -20,7 +20,8 @@ function graph.state(g)
   g = g or core.graph()
   local s = states[g]
   if not s then
-    s = {collections = {}, variables = {}, flows = {}, draws = 0}
+    s = {collections = {}, variables = {}, flows = {},
+         constructs = {}, draws = 0}
     states[g] = s
   end
   return s

@@ -403,19 +403,6 @@ function tests.custom()
   gives(10, td.gradients(p + q, x))
 end
 
-function tests.control_flow_comes_later()
-  local x = td.constant(2.0)
-  local loop = td.while_loop(function(v) return v:less(100) end,
-                             function(v) return v * x end, {x})
-  local e = raises("the gradient of while_loop comes later", td.gradients, loop,
-                   x)
-  lu.assertEquals(e.code, "unimplemented")
-  local c = td.cond(x:less(1), function() return x * 2 end,
-                    function() return x * 3 end)
-  raises("the gradient of cond comes later", td.gradients, c, x)
-  lu.assertFalse(td.gradients(loop, td.constant(1.0)))
-end
-
 function tests.inside_a_branch_and_a_loop()
   local v = td.variable(3.0, "v")
   local x = td.constant(2.0)

@@ -75,7 +75,7 @@ function grad.Tile(op, dy)
   local x, multiples = table.unpack(op.inputs)
   local counts, parts, axes = shape.constant(multiples), {}, {}
   if not x.rank or not counts then
-    local size = ops.shape(x, {out_type = multiples.dtype})
+    local size = shape.sizes(x, {out_type = multiples.dtype})
     parts = ops.reshape(ops.transpose(ops.stack{multiples, size}), {-1})
     return ops.sum(ops.reshape(dy, parts), ops.range(0, ops.size(parts), 2)),
            false
@@ -136,7 +136,7 @@ end
 
 function grad.Slice(op, dy)
   local x, begin = op.inputs[1], op.inputs[2]
-  local after = ops.shape(x, {out_type = begin.dtype}) - begin
+  local after = shape.sizes(x, {out_type = begin.dtype}) - begin
     - ops.shape(dy, {out_type = begin.dtype})
   return ops.pad(dy, ops.stack({begin, after}, 1)), false, false
 end
@@ -153,7 +153,7 @@ end
 
 function grad.StridedSlice(op, dy)
   local x, begin, finish, strides = table.unpack(op.inputs)
-  local size = ops.shape(x, {out_type = begin.dtype})
+  local size = shape.sizes(x, {out_type = begin.dtype})
   return core.op "StridedSliceGrad"(size, begin, finish, strides, dy,
                                     mask_attrs(op)), false, false, false
 end
@@ -168,7 +168,7 @@ end
 local function unpad(op, dy)
   local x, paddings = op.inputs[1], op.inputs[2]
   local before = ops.reshape(ops.slice(paddings, {0, 0}, {-1, 1}), {-1})
-  return ops.slice(dy, before, ops.shape(x, {out_type = paddings.dtype}))
+  return ops.slice(dy, before, shape.sizes(x, {out_type = paddings.dtype}))
 end
 
 function grad.Pad(op, dy) return unpad(op, dy), false end
@@ -195,7 +195,7 @@ local function sparse(x, indices, dy)
     table.move(s, 2, #s, 2, rest)
     return slices.new(ops.reshape(dy, rest), flat, s)
   end
-  local size = ops.shape(x)
+  local size = shape.sizes(x)
   local rest = ops.concat({core.tensor{-1}, size["1:"]}, 0)
   return slices.new(ops.reshape(dy, rest), flat, size)
 end
@@ -207,7 +207,7 @@ end
 -- The numbers of slices when every batch has its own: index i of batch b is
 -- b * count + i.
 local function batch_ids(indices, batch, groups, count)
-  local size = ops.shape(indices)
+  local size = shape.sizes(indices)
   local first = ops.range(groups) * count
   local dims = ops.concat({size[{{0, batch}}],
                            ops.ones_like(size[{{batch, false}}])}, 0)
@@ -218,7 +218,8 @@ end
 -- of its batch, sum the slices of each number, bring it back. dy is shaped
 -- batch, outer, indices, inner.
 local function gather_axis(x, indices, axis, batch, dy)
-  local n, m, size = ops.rank(x), ops.rank(indices), ops.shape(x)
+  local n, m, size = shape.rank(x), shape.rank(indices),
+    shape.sizes(x)
   if axis < 0 then axis = n + axis end
   local ids, groups, many = indices, 1, batch ~= 0
   if many then
@@ -260,7 +261,7 @@ end
 function grad.GatherNd(op, dy)
   local x, indices = table.unpack(op.inputs)
   return core.op "ScatterNd"(indices, dy,
-    ops.shape(x, {out_type = indices.dtype})), false
+    shape.sizes(x, {out_type = indices.dtype})), false
 end
 
 function grad.ScatterNd(op, dy)
@@ -269,12 +270,12 @@ end
 
 -- Positions of the k largest in rows laid end to end.
 local function top_k(x, k, indices, dy)
-  local columns = ops.shape(x)[-1]
+  local columns = shape.sizes(x)[-1]
   local wide = ops.reshape(indices, {-1, k})
   local rows = ops.range(wide:dim(0))
   local at = wide + ops.expand_dims(rows, 1) * columns
   local flat = core.op "UnsortedSegmentSum"(ops.reshape(dy, {-1}),
-    ops.reshape(at, {-1}), ops.size(x))
+    ops.reshape(at, {-1}), shape.size(x))
   return ops.reshape(flat, shape.of(x))
 end
 
@@ -291,7 +292,7 @@ function grad.DynamicPartition(op, ...)
   local x, parts = table.unpack(op.inputs)
   local n = op.attr.num_partitions
   local order = core.op "DynamicPartition"(ops.reshape(ops.range(0,
-    ops.size(parts)), ops.shape(parts)), parts, {num_partitions = n})
+    shape.size(parts)), shape.sizes(parts)), parts, {num_partitions = n})
   local dx = core.op "DynamicStitch"(order, all_filled(op, {...}))
   return ops.reshape(dx, shape.of(x)), false
 end

@@ -303,11 +303,10 @@ local function kept_shape(op)
     for i = 1, #s do dims[i] = reduced[i] and 1 or x:dim(i - 1) end
     return dims
   end
-  local size = ops.shape(x)
-  local reduced = ops.floormod(ops.cast(axes, "int32") + ops.rank(x),
-                               ops.rank(x))
+  local size, rank = shape.sizes(x), shape.rank(x)
+  local reduced = ops.floormod(ops.cast(axes, "int32") + rank, rank)
   reduced = ops.reshape(reduced, {-1})
-  return core.op "DynamicStitch"({ops.range(ops.rank(x)), reduced},
+  return core.op "DynamicStitch"({ops.range(rank), reduced},
                                  {size, ops.ones_like(reduced)})
 end
 
@@ -331,7 +330,7 @@ end
 local function count(op, dtype)
   local x, z = op.inputs[1], op.outputs[1]
   if x.size and z.size and z.size > 0 then return x.size // z.size end
-  return ops.cast(ops.size(x) // ops.maximum(ops.size(z), 1), dtype)
+  return ops.cast(shape.size(x) // ops.maximum(shape.size(z), 1), dtype)
 end
 
 function grad.Mean(op, dy)
@@ -391,8 +390,8 @@ function grad.BatchMatMulV2(op, dy)
   local dx, dz = product(op, dy, core.op "BatchMatMulV2", "adj_x", "adj_y")
   local sx, sy = x.shape, y.shape
   if sx and sy and #sx == #sy and #sx == 2 then return dx, dz end
-  local rx, ry = core.op "BroadcastGradientArgs"(ops.shape(x)["0:-2"],
-                                                 ops.shape(y)["0:-2"])
+  local rx, ry = core.op "BroadcastGradientArgs"(shape.sizes(x)["0:-2"],
+                                                 shape.sizes(y)["0:-2"])
   return ops.reshape(ops.sum(dx, rx), shape.of(x)),
          ops.reshape(ops.sum(dz, ry), shape.of(y))
 end
@@ -415,9 +414,9 @@ end
 function grad.UnsortedSegmentSum(op, dy)
   local ids = op.inputs[2]
   local rows = ops.gather(dy, ops.maximum(ids, 0))
-  local inner = ops.shape(rows)[{{ops.rank(ids), false}}]
+  local inner = ops.shape(rows)[{{shape.rank(ids), false}}]
   local kept = ops.reshape(ops.greater_equal(ids, 0),
-    ops.concat({ops.shape(ids), ops.ones_like(inner)}, 0))
+    ops.concat({shape.sizes(ids), ops.ones_like(inner)}, 0))
   return rows * ops.cast(kept, rows.dtype), false, false
 end
 

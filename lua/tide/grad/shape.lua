@@ -4,17 +4,57 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local flow = require "tide.flow"
 local dtypes = require "tide.dtype"
 local shapes = require "tide.shape"
 local ops = require("tide.ops").ops
 
 local shape = {}
 
+--- The sizes of x as a tensor. Where gradients of a loop are built, the sizes
+-- are saved, not x.
+function shape.sizes(x, o)
+  return flow.at(x, function() return ops.shape(x, o) end)
+end
+
+--- The number of elements of x, and of its axes, in the same manner.
+function shape.size(x)
+  return flow.at(x, function() return ops.size(x) end)
+end
+function shape.rank(x)
+  return flow.at(x, function() return ops.rank(x) end)
+end
+
 --- The shape of x: a list where all of it is known, else a tensor.
 function shape.of(x)
   local s = x.shape
-  if not shapes.known(s) then return ops.shape(x) end
+  if not shapes.known(s) then return shape.sizes(x) end
   return core.tensor({table.unpack(s)}, "int32")
+end
+
+-- The op that made the variable behind a handle.
+local function variable_op(handle)
+  local op = handle.op
+  while op.type == "Enter" or op.type == "Switch" or op.type == "Identity" do
+    op = op.inputs[1].op
+  end
+  return op
+end
+
+--- The shape of the variable behind a handle: known, or read when needed.
+function shape.of_variable(handle)
+  local s = variable_op(handle).attr.shape
+  return shapes.known(s) and s or core.op "VariableShape"(handle)
+end
+
+--- Zeros like x; like the variable behind it when x is a handle.
+function shape.zeros(x)
+  if x.dtype == "resource" then
+    return ops.zeros(shape.of_variable(x), {dtype = variable_op(x).attr.dtype})
+  end
+  local s = x.shape
+  return ops.zeros(shapes.known(s) and {table.unpack(s)} or shape.sizes(x),
+                   {dtype = x.dtype})
 end
 
 --- x in the shape of `like`.
@@ -79,7 +119,8 @@ function shape.unbroadcast(x, y, dx, dy)
     if sx == sy and shapes.known(sx) then return dx, dy end
   end
   if not ax or not ay or not (dx or dy).shape then
-    local rx, ry = core.op "BroadcastGradientArgs"(ops.shape(x), ops.shape(y))
+    local rx, ry = core.op "BroadcastGradientArgs"(shape.sizes(x),
+                                                   shape.sizes(y))
     ax, ay = rx, ry
   end
   return dx and reduce(dx, ax, x), dy and reduce(dy, ay, y)
@@ -92,7 +133,7 @@ end
 
 --- dy, or zeros like output i where there is no gradient.
 function shape.filled(op, i, dy)
-  return dy or ops.zeros_like(op.outputs[i])
+  return dy or shape.zeros(op.outputs[i])
 end
 
 return shape

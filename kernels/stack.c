@@ -1,0 +1,213 @@
+/* stack.c - stacks: what a loop puts aside for its gradient.
+ *
+ * A stack belongs to its handle: every tensor that holds the handle counts, and
+ * when the step lets go of the last one the stack goes with what is still on
+ * it, whether the step went well or not. Elements are shares, never copies; who
+ * pops one holds it alone if nobody else kept it. Nothing looks at contents, so
+ * all runs on the thread that made it ready, on every device.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <string.h>
+
+#include "engine/base/mem.h"
+#include "engine/base/vec.h"
+#include "engine/device/kernel.h"
+
+static const char type_name[] = "stack";
+
+typedef struct stack {
+  td_object object; /* first: a stack is a td_object */
+  const char *name; /* owned; for messages */
+  td_dtype dtype;
+  int64_t most; /* elements, -1: any number */
+  pthread_mutex_t mutex;
+  TD_VEC(td_tensor) elements; /* under the mutex */
+  bool closed;                /* under the mutex */
+} stack;
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void drop_elements(stack *s) {
+  for (size_t i = 0; i < s->elements.len; i++)
+    td_tensor_release(&s->elements.at[i]);
+  td_vec_free(&s->elements);
+}
+
+static void stack_free(td_object *o) {
+  stack *s = (stack *)o;
+  drop_elements(s);
+  pthread_mutex_destroy(&s->mutex);
+  td_free((void *)s->name);
+  td_free(s);
+}
+
+static td_status *new_stack(const td_node *n, int64_t most, stack **out) {
+  const char *name = td_node_string(n, "stack_name");
+  stack *s = td_alloc_zero(1, sizeof *s);
+  if (!s) return td_oom();
+  s->object = (td_object){.refs = 1, .type = type_name, .free = stack_free};
+  s->dtype = td_node_type(n, "elem_type");
+  s->most = most < 0 ? -1 : most;
+  pthread_mutex_init(&s->mutex, NULL);
+  s->name = td_strdup(name[0] ? name : n->name);
+  if (!s->name) {
+    td_object_release(&s->object);
+    return td_oom();
+  }
+  *out = s;
+  return NULL;
+}
+
+static td_status *make_run(td_kernel_ctx *c) {
+  const td_tensor *most = td_in(c, 0);
+  td_shape_text text;
+  td_tensor handle;
+  stack *s = NULL;
+  if (most->shape.rank != 0)
+    return td_error(TD_INVALID_ARGUMENT, "max_size must be a scalar, not of %s",
+                    td_shape_str(&most->shape, &text));
+  TD_TRY(new_stack(td_ctx_node(c), *(const int32_t *)most->data, &s));
+  TD_TRY(td_tensor_object(TD_RESOURCE, &s->object, &handle));
+  c->out[0] = handle;
+  return NULL;
+}
+
+/* ---- elements ------------------------------------------------------------ */
+
+static td_status *find(td_kernel_ctx *c, stack **out) {
+  const td_tensor *t = td_in(c, 0);
+  td_object *o = td_tensor_get_object(t);
+  if (!o || strcmp(o->type, type_name) != 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "handle must be that of a stack, not of %s%s",
+                    o ? "a " : "several things", o ? o->type : "");
+  *out = (stack *)o;
+  return NULL;
+}
+
+static td_status *check_open(const stack *s) {
+  if (TD_LIKELY(!s->closed)) return NULL;
+  return td_error(TD_INVALID_ARGUMENT, "stack %s was closed before", s->name);
+}
+
+static td_status *put(stack *s, const td_tensor *t) {
+  TD_TRY(check_open(s));
+  if (s->most >= 0 && s->elements.len >= (size_t)s->most)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "stack %s is full: its max_size is %lld", s->name,
+                    (long long)s->most);
+  if (!td_vec_push(&s->elements, *t)) return td_oom();
+  td_buffer_retain(t->buffer);
+  return NULL;
+}
+
+static td_status *take(stack *s, td_tensor *out) {
+  TD_TRY(check_open(s));
+  if (s->elements.len == 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "stack %s is empty: it was popped more often than pushed",
+                    s->name);
+  *out = s->elements.at[--s->elements.len];
+  return NULL;
+}
+
+static td_status *push_run(td_kernel_ctx *c) {
+  const td_tensor *t = td_in(c, 1);
+  stack *s = NULL;
+  TD_TRY(find(c, &s));
+  if (t->dtype != s->dtype)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "stack %s holds %s and cannot be given %s", s->name,
+                    td_dtype_name(s->dtype), td_dtype_name(t->dtype));
+  pthread_mutex_lock(&s->mutex);
+  td_status *st = put(s, t);
+  pthread_mutex_unlock(&s->mutex);
+  TD_TRY(st);
+  td_out_pass(c, 0, 1);
+  return NULL;
+}
+
+static td_status *pop_run(td_kernel_ctx *c) {
+  td_dtype want = td_ctx_node(c)->out[0].dtype;
+  stack *s = NULL;
+  TD_TRY(find(c, &s));
+  if (want != s->dtype)
+    return td_error(TD_INVALID_ARGUMENT, "stack %s holds %s and cannot give %s",
+                    s->name, td_dtype_name(s->dtype), td_dtype_name(want));
+  pthread_mutex_lock(&s->mutex);
+  td_status *st = take(s, &c->out[0]);
+  pthread_mutex_unlock(&s->mutex);
+  return st;
+}
+
+static td_status *close_run(td_kernel_ctx *c) {
+  stack *s = NULL;
+  TD_TRY(find(c, &s));
+  pthread_mutex_lock(&s->mutex);
+  drop_elements(s);
+  s->closed = true;
+  pthread_mutex_unlock(&s->mutex);
+  return NULL;
+}
+
+/* ---- shapes -------------------------------------------------------------- */
+
+static td_status *make_infer(td_infer *c) {
+  TD_TRY(td_infer_rank(c, 0, 0, "max_size", NULL));
+  return td_shape_scalars(c);
+}
+
+static td_status *push_infer(td_infer *c) {
+  td_infer_out(c, 0, *td_infer_in(c, 1));
+  return NULL;
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+#define SECTION                                                                \
+  .section = "Data flow: queues, stacks, arrays, accumulators", .lua = ""
+
+static const td_op_def ops[] = {
+    {.type = "StackV2",
+     .sig = "max_size: int32 -> handle: resource; "
+            "elem_type: type; stack_name: string = \"\"",
+     .shape = make_infer,
+     .doc = "A stack of at most max_size tensors (-1: any number), for one "
+            "step.",
+     .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
+     .host = "max_size",
+     SECTION},
+    {.type = "StackPushV2",
+     .sig = "handle: resource, elem: T -> output: T; "
+            "T: type; swap_memory: bool = false",
+     .shape = push_infer,
+     .doc = "Puts elem on a stack, and passes it on.",
+     .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
+     SECTION},
+    {.type = "StackPopV2",
+     .sig = "handle: resource -> elem: elem_type; elem_type: type",
+     .shape = td_shape_any,
+     .doc = "Takes the topmost tensor off a stack.",
+     .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
+     SECTION},
+    {.type = "StackCloseV2",
+     .sig = "handle: resource ->",
+     .shape = td_shape_none,
+     .doc = "Lets go of all that is on a stack, and of the stack.",
+     .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
+     SECTION},
+    {0},
+};
+
+#define CPU .device = "CPU", .flags = TD_KERNEL_INLINE
+
+static const td_kernel_def kernels[] = {
+    {.op = "StackV2", .run = make_run, CPU},
+    {.op = "StackPushV2", .run = push_run, CPU},
+    {.op = "StackPopV2", .run = pop_run, CPU},
+    {.op = "StackCloseV2", .run = close_run, CPU},
+    {0},
+};
+
+TD_MODULE(stack, ops, kernels)

@@ -1,0 +1,251 @@
+--- grad/loop.lua - the gradient of while_loop: a loop that counts back.
+--
+-- Its variables are the number of iterations left, the gradients of the loop's
+-- variables, and a sum for each tensor that was brought in from outside. Its
+-- body is the gradient of the loop's body: a walk from what the body gave back
+-- to what it was given.
+-- Source: Yu et al., "Dynamic control flow in large-scale machine learning",
+-- 2018, section 5.1.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local dtypes = require "tide.dtype"
+local flow = require "tide.flow"
+local loop = require "tide.loop"
+local saved = require "tide.grad.saved"
+local shape = require "tide.grad.shape"
+local shapes = require "tide.shape"
+local slices = require "tide.indexed_slices"
+local walk = require "tide.walk"
+local ops = require("tide.ops").ops
+
+local grad = {}
+
+-- ---- what depends on what -------------------------------------------------
+
+--- The tensors that the loop takes.
+function grad.inputs(l)
+  local list = {}
+  for i, var in ipairs(l.vars) do list[i] = var.initial end
+  for _, b in ipairs(l.place.brought) do list[#list + 1] = b.outer end
+  return list
+end
+
+-- o of a walk inside the loop.
+local function inside(l, o)
+  local within = {}
+  for _, b in ipairs(l.place.brought) do within[b.inside] = true end
+  return {stop = o.stop, within = within}
+end
+
+local function results_of(l)
+  local list = {}
+  for i, var in ipairs(l.vars) do list[i] = var.result end
+  return list
+end
+
+-- The set of Merges whose variables depend on what `depends` says of the
+-- tensors outside: at first, or after some iterations.
+local function dependent(l, depends, o)
+  local given, grown = {}, true
+  for _, var in ipairs(l.vars) do
+    given[var.merge] = depends(var.initial) or nil
+  end
+  for _, b in ipairs(l.place.brought) do
+    given[b.inside] = depends(b.outer) or nil
+  end
+  o = inside(l, o)
+  local rows = walk.ancestors(results_of(l), o)
+  while grown do
+    grown = false
+    local now = walk.dependence(rows, given, o)
+    for _, var in ipairs(l.vars) do
+      if not given[var.merge] and now(var.result) then
+        given[var.merge], grown = true, true
+      end
+    end
+  end
+  return given
+end
+
+--- Those of the loop's results that depend on what `depends` says.
+function grad.depends(l, depends, o)
+  local given, list = dependent(l, depends, o), {}
+  for _, var in ipairs(l.vars) do
+    if var.exit and given[var.merge] then list[#list + 1] = var.exit end
+  end
+  return list
+end
+
+-- The variables whose gradient is not zero for sure: those with a gradient
+-- from outside, and what they are made of.
+local function reaching(l, dys, o)
+  local reached, grown = {}, true
+  for _, var in ipairs(l.vars) do
+    reached[var] = var.exit and dys[var.exit] and true
+  end
+  o = inside(l, o)
+  while grown do
+    grown = false
+    local ys = {}
+    for _, var in ipairs(l.vars) do
+      if reached[var] then ys[#ys + 1] = var.result end
+    end
+    local _, ended = walk.ancestors(ys, o)
+    for _, var in ipairs(l.vars) do
+      if not reached[var] and ended[var.merge] then
+        reached[var], grown = true, true
+      end
+    end
+  end
+  return reached
+end
+
+-- ---- the loop that counts back --------------------------------------------
+
+local function fail(fmt, ...)
+  core.error("unimplemented", fmt:format(...))
+end
+
+local function check(l)
+  if l.forward then
+    fail("the gradient of a gradient of the loop \"%s\": only one derivative "
+      .. "goes through a loop; take the first inside of the body",
+      l.forward.name)
+  end
+  local place = flow.current()
+  while place and not place.mirror and place ~= l.parent do
+    if place.kind == "w" then
+      fail("the gradient of the loop \"%s\" is asked for inside the loop "
+        .. "\"%s\", which would need its iterations again and again; take it "
+        .. "outside", l.name, place.name)
+    end
+    place = place.parent
+  end
+end
+
+-- A loop with as many iterations as l, in the current place, that counts back.
+local function count_back(l)
+  local total = loop.counter(l).exit
+  total = flow.capture(flow.current(), total)
+  local back = loop.new(core.scope().prefix .. "back",
+                        {parallel = l.parallel, swap = l.swap})
+  local place = back.place
+  back.forward, place.mirror, place.back = l, l.place, back
+  function place.recall(edge) return saved.recall_in_loop(back, edge) end
+  local left = loop.enter(back, total)
+  do
+    local _ <close> = core.push(flow.scope(place, left.merge.op))
+    loop.go_on(back, left.merge:greater(0))
+  end
+  loop.split(back, left)
+  local _ <close> = core.push(flow.scope(place, place.pivot))
+  loop.close(back, left, left.inside - 1)
+  back.counter = left
+  return back
+end
+
+-- x, which is known to have the shape `s` or one that it allows.
+local function shaped(x, s)
+  if not s or shapes.allows(s, x.shape) then return x end
+  return ops.identity(x):set_shape(s)
+end
+
+local function dense(g)
+  return slices.is(g) and g:dense() or g
+end
+
+-- A variable of the gradient loop, of the shape of `merge`.
+local function enter(back, initial, merge)
+  local var = loop.enter(back, shaped(dense(initial), merge.shape),
+                         merge.shape or false)
+  loop.split(back, var)
+  return var
+end
+
+-- A tensor of the loop's place, whatever it was.
+local function close(back, var, result, s)
+  result = flow.capture(back.place, shaped(dense(result), s))
+  loop.close(back, var, result)
+end
+
+-- ---- its variables --------------------------------------------------------
+
+-- Variables that carry gradients: {var =, back =}.
+local function carry(l, back, dys, which)
+  local list = {}
+  for _, var in ipairs(l.vars) do
+    if which(var) then
+      local dy = var.exit and dys[var.exit] or shape.zeros(var.exit
+                                                           or var.initial)
+      list[#list + 1] = {var = var, back = enter(back, dy, var.merge)}
+    end
+  end
+  return list
+end
+
+-- The walk through the body: gradients of the variables carried, then of the
+-- tensors in `brought`.
+local function through_body(l, carried, brought, o)
+  local ys, dys, xs = {}, {}, {}
+  for i, c in ipairs(carried) do
+    ys[i], dys[i], xs[i] = c.var.result, c.back.inside, c.var.merge
+  end
+  for _, b in ipairs(brought) do xs[#xs + 1] = b.inside end
+  return walk.back(ys, dys, xs, inside(l, o))
+end
+
+-- The sum over all iterations of g, the gradient of b.
+local function accumulate(back, b, g)
+  local zero = shape.zeros(b.outer)
+  local var = loop.enter(back, zero, zero.shape or false)
+  loop.split(back, var)
+  local _ <close> = core.push(flow.scope(back.place, back.place.pivot))
+  close(back, var, var.inside + dense(g), zero.shape)
+  return loop.exit(back, var)
+end
+
+--- Gradients of what the loop takes.
+-- @param l the loop
+-- @param dys gradients of its exits
+-- @param wanted does anybody ask for the gradient of this tensor?
+-- @param o of the walk
+-- @return list of {of = tensor, is = its gradient}
+function grad.gradient(l, dys, wanted, o)
+  local parts = {}
+  check(l)
+  if not l.backward then return parts end
+  local depends, reached = dependent(l, wanted, o), reaching(l, dys, o)
+  local brought = {}
+  for _, b in ipairs(l.place.brought) do
+    if wanted(b.outer) then brought[#brought + 1] = b end
+  end
+  local back = count_back(l)
+  local carried = carry(l, back, dys, function(var)
+    return reached[var] and depends[var.merge]
+      and dtypes.differentiable(var.merge.dtype)
+  end)
+  local found
+  do
+    local _ <close> = core.push(flow.scope(back.place, back.place.pivot))
+    found = through_body(l, carried, brought, o)
+    for i, c in ipairs(carried) do
+      close(back, c.back, found[i] or shape.zeros(c.var.inside),
+            c.var.merge.shape)
+    end
+  end
+  for _, c in ipairs(carried) do
+    if wanted(c.var.initial) then
+      parts[#parts + 1] = {of = c.var.initial, is = loop.exit(back, c.back)}
+    end
+  end
+  for i, b in ipairs(brought) do
+    local g = found[#carried + i]
+    if g then
+      parts[#parts + 1] = {of = b.outer, is = accumulate(back, b, g)}
+    end
+  end
+  return parts
+end
+
+return grad

@@ -1,0 +1,110 @@
+--- grad/saved.lua - what gradients need of the iterations that were.
+--
+-- The gradient of a loop is a loop that counts back. What the rules ask of an
+-- iteration was pushed on a stack by the loop itself, one stack a tensor, and
+-- is popped in the opposite order. The pushes of an iteration come before its
+-- counter counts on, and so do the pops: the counters keep both in order, and
+-- the number of iterations leaves the loop when all is pushed. Neither
+-- constants nor what is the same in every iteration are pushed. A stack lives
+-- where the loop does: that of an inner loop is a new one in each iteration of
+-- the outer, and its handle is pushed on a stack outside.
+-- Source: Yu et al. 2018, section 5.1.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local flow = require "tide.flow"
+local loop = require "tide.loop"
+
+local saved = {}
+
+-- ---- stacks ---------------------------------------------------------------
+
+-- The handle of a new stack for `edge`, beside the loop.
+local function new_stack(l, edge)
+  local s = loop.scope_of(l.parent)
+  s.colocate = edge.op
+  local _ <close> = core.push(s)
+  return (core.add("StackV2", {core.tensor(-1)}, {elem_type = edge.dtype}))
+end
+
+local function push(l, place, stack, edge)
+  local counter = loop.counter(l)
+  local s = loop.scope_of(place)
+  s.controls = {counter.result.op} -- after the iteration before this one
+  local _ <close> = core.push(s)
+  local op = core.add("StackPushV2", {stack, edge},
+                      {swap_memory = l.swap}).op
+  loop.before_next(l, op)
+end
+
+local function pop(back, place, stack, edge)
+  local s = loop.scope_of(place)
+  s.controls = {place.pivot}
+  local _ <close> = core.push(s)
+  local popped = core.add("StackPopV2", {stack}, {elem_type = edge.dtype})
+  core.set_shape(popped, edge.shape)
+  loop.before_next(back, popped.op)
+  return popped
+end
+
+-- The value that `edge`, in `from`, had in the iteration that `place` is in.
+local function save(back, from, place, edge)
+  local l = back.forward
+  local stack = new_stack(l, edge)
+  push(l, from, stack, edge)
+  return pop(back, place, stack, edge)
+end
+
+-- ---- recalling ------------------------------------------------------------
+
+local function copy_constant(place, edge)
+  local _ <close> = core.push(loop.scope_of(place))
+  return core.add("Const", {}, {value = edge.op.attr.value,
+                                dtype = edge.dtype})
+end
+
+-- What the Identity passes on.
+local function behind(edge)
+  while edge.op.type == "Identity" and edge.op.inputs[1].op.flow == edge.op.flow
+    do
+    edge = edge.op.inputs[1]
+  end
+  return edge
+end
+
+-- What need not be saved: nil when there is no way around it.
+local function without_saving(place, edge)
+  local outer = place.mirror.outer_of[edge]
+  if outer then return flow.capture(place, outer) end
+  if edge.op.type == "Const" then return copy_constant(place, edge) end
+  local source = behind(edge)
+  if source ~= edge then return flow.capture(place, source) end
+end
+
+--- For the place of a gradient loop: `edge` is inside the loop it mirrors.
+function saved.recall_in_loop(back, edge)
+  local place, l = back.place, back.forward
+  local var = l.of[edge]
+  if not var then
+    return without_saving(place, edge) or save(back, l.place, place, edge)
+  end
+  if edge ~= var.inside then return flow.capture(place, var.inside) end
+  return save(back, l.place, place, edge)
+end
+
+-- The gradient loop around a place, nil when there is none.
+local function loop_around(place)
+  while place and not place.back do place = place.parent end
+  return place and place.back
+end
+
+--- For a branch of a gradient: `edge` is inside the branch it mirrors. Outside
+-- of loops it is alive whenever the gradient's branch is.
+function saved.recall_in_branch(place, edge)
+  local back = loop_around(place)
+  if not back then return edge end
+  return without_saving(place, edge)
+    or save(back, place.mirror, place, edge)
+end
+
+return saved
