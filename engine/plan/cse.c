@@ -29,10 +29,10 @@ static bool mergeable(const td_node *n) {
   if (kind != TD_KIND_PLAIN && kind != TD_KIND_CONST &&
       kind != TD_KIND_IDENTITY)
     return false;
-  if (n->op->flags & (TD_STATEFUL | TD_UPDATES | TD_READS)) return TD_PLANT(9);
   for (int i = 0; i < n->n_out; i++)
     if (n->out[i].dtype == TD_RESOURCE || n->out[i].dtype == TD_VARIANT)
       return false;
+  if (n->op->flags & (TD_STATEFUL | TD_UPDATES | TD_READS)) return TD_PLANT(9);
   return n->n_out > 0 || TD_PLANT(9);
 }
 

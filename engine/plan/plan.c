@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "engine/base/plant.h"
 #include "engine/graph/function.h"
 #include "engine/graph/graphdef.h"
 #include "engine/plan/pass_impl.h"
@@ -48,8 +49,8 @@ td_status *td_pass_roots(const td_pass *p, bool **out) {
   if (!root) return td_oom();
   for (int32_t id = 0; id < n; id++) {
     const td_node *node = td_graph_node(p->graph, id);
-    root[id] =
-        node->op->kind == TD_KIND_RETVAL || (node->op->flags & TD_STATEFUL);
+    root[id] = node->op->kind == TD_KIND_RETVAL ||
+               ((node->op->flags & TD_STATEFUL) && !TD_PLANT(9));
   }
   for (int32_t i = 0; i < p->n_targets; i++) root[p->targets[i]->id] = true;
   *out = root;

@@ -4,7 +4,8 @@
  * A context is the root, a branch or a loop body. A value of an outer context
  * is brought in through Switch or a constant Enter, once per context, as a
  * front end does. Shapes stay small and known; integers wrap, floats may become
- * NaN.
+ * NaN. What draws stands in a statement of its own: the compiler orders
+ * arguments as it likes, and a seed must be the same graph everywhere.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEST_RANDOM_GRAPH_H
@@ -130,8 +131,10 @@ static inline td_edge int_vector(drawn *d, context *c, const int *v, int n) {
 static inline td_edge fresh_value(drawn *d, context *c, td_dtype dtype) {
   td_tensor t;
   if (dtype == TD_INVALID) dtype = draw(d, 3) ? TD_FLOAT32 : TD_INT32;
-  td_shape shape =
-      td_shape_of(draw(d, 3), (int64_t[]){1 + draw(d, 3), 1 + draw(d, 3)});
+  int rank = draw(d, 3);
+  int64_t dims[2];
+  for (int i = 0; i < 2; i++) dims[i] = 1 + draw(d, 3);
+  td_shape shape = td_shape_of(rank, dims);
   OK(td_tensor_new(NULL, dtype, &shape, &t));
   for (int64_t i = 0; i < td_tensor_count(&t); i++) {
     if (dtype == TD_INT32)
@@ -169,7 +172,8 @@ static inline td_edge bring(drawn *d, context *c, context *owner, td_edge e) {
   for (int i = 0; i < c->captured; i++)
     if (c->outside[i].node == e.node && c->outside[i].port == e.port)
       return c->inside[i];
-  td_edge in = bring_one(d, c, bring(d, c->outer, owner, e));
+  td_edge at = bring(d, c->outer, owner, e);
+  td_edge in = bring_one(d, c, at);
   if (c->captured < MOST_VALUES) {
     c->outside[c->captured] = e;
     c->inside[c->captured++] = in;
@@ -199,7 +203,14 @@ static inline td_edge all_axes(drawn *d, context *c, td_edge e) {
 
 static inline td_edge as_scalar(drawn *d, context *c, td_edge e) {
   if (td_edge_shape(e)->rank == 0) return e;
-  return OP(d, c, draw(d, 2) ? "Max" : "Min", e, all_axes(d, c, e));
+  const char *op = draw(d, 2) ? "Max" : "Min";
+  td_edge axes = all_axes(d, c, e);
+  return OP(d, c, op, e, axes);
+}
+
+static inline td_edge pick_scalar(drawn *d, context *c, td_dtype dtype) {
+  td_edge e = pick(d, c, dtype);
+  return as_scalar(d, c, e);
 }
 
 /* ---- plain ops ---- */
@@ -209,10 +220,9 @@ static inline void draw_unary(drawn *d, context *c) {
   static const char *const real[] = {"Tanh",  "Sigmoid", "Exp",   "Floor",
                                      "Round", "Relu",    "Rsqrt", "Reciprocal"};
   td_edge e = pick(d, c, TD_INVALID);
-  if (td_edge_dtype(e) == TD_FLOAT32 && draw(d, 2))
-    OP(d, c, real[draw(d, 8)], e);
-  else
-    OP(d, c, any[draw(d, 4)], e);
+  bool is_real = td_edge_dtype(e) == TD_FLOAT32 && draw(d, 2);
+  const char *op = is_real ? real[draw(d, 8)] : any[draw(d, 4)];
+  OP(d, c, op, e);
 }
 
 static inline void draw_binary(drawn *d, context *c) {
@@ -222,77 +232,104 @@ static inline void draw_binary(drawn *d, context *c) {
   td_shape both;
   if (!td_shape_broadcast(td_edge_shape(a), td_edge_shape(b), &both))
     b = as_scalar(d, c, b);
-  OP(d, c, ops[draw(d, 6)], a, b);
+  const char *op = ops[draw(d, 6)];
+  OP(d, c, op, a, b);
+}
+
+/* Two of `e` behind each other. */
+static inline void draw_concat(drawn *d, context *c, td_edge e) {
+  const td_shape *s = td_edge_shape(e);
+  if (s->rank == 0 || td_shape_count(s) >= 64) return;
+  td_edge axis = int_scalar(d, c, s->rank - 1);
+  td_build b;
+  td_build_init(&b, d->r->graph, "ConcatV2", NULL);
+  td_build_list(&b, (td_edge[]){e, e}, 2);
+  td_build_in(&b, axis);
+  finish(d, c, &b, true);
+}
+
+static inline void draw_gather(drawn *d, context *c, td_edge e) {
+  int row = draw(d, (int)td_edge_shape(e)->dim[0]);
+  td_edge index = int_scalar(d, c, row);
+  td_edge axis = int_scalar(d, c, 0);
+  OP(d, c, "GatherV2", e, index, axis);
+}
+
+/* An array op with its second argument, a constant. */
+static inline void with_ints(drawn *d, context *c, const char *op, td_edge e,
+                             const int *v, int n) {
+  td_edge ints = int_vector(d, c, v, n);
+  OP(d, c, op, e, ints);
 }
 
 static inline void draw_array(drawn *d, context *c) {
-  td_edge e = pick(d, c, TD_INVALID);
+  td_edge e = pick(d, c, TD_INVALID), second;
   const td_shape *s = td_edge_shape(e);
   int n = (int)td_shape_count(s);
+  const char *op;
   switch (draw(d, 9)) {
   case 0:
-    OP(d, c, "Reshape", e, int_vector(d, c, &n, 1));
+    with_ints(d, c, "Reshape", e, &n, 1);
     break;
   case 1:
     list_op(d, c, "Pack", (td_edge[]){e, e}, s->rank < 3 ? 2 : 1, true);
     break;
   case 2:
-    if (s->rank == 2)
-      OP(d, c, "Transpose", e, int_vector(d, c, (int[]){1, 0}, 2));
+    if (s->rank == 2) with_ints(d, c, "Transpose", e, (int[]){1, 0}, 2);
     break;
   case 3:
-    if (s->rank >= 1) {
-      td_build b;
-      td_build_init(&b, d->r->graph, "ConcatV2", NULL);
-      td_build_list(&b, (td_edge[]){e, e}, 2);
-      td_build_in(&b, int_scalar(d, c, s->rank - 1));
-      if (n < 64)
-        finish(d, c, &b, true);
-      else
-        td_build_drop(&b);
-    }
+    draw_concat(d, c, e);
     break;
   case 4:
-    OP(d, c, draw(d, 2) ? "Sum" : "Mean", e, all_axes(d, c, e));
+    op = draw(d, 2) ? "Sum" : "Mean";
+    second = all_axes(d, c, e);
+    OP(d, c, op, e, second);
     break;
   case 5:
-    if (s->rank >= 1)
-      OP(d, c, "GatherV2", e, int_scalar(d, c, draw(d, (int)s->dim[0])),
-         int_scalar(d, c, 0));
+    if (s->rank >= 1) draw_gather(d, c, e);
     break;
   case 6:
-    OP(d, c, "ExpandDims", as_scalar(d, c, e), int_scalar(d, c, 0));
+    e = as_scalar(d, c, e);
+    second = int_scalar(d, c, 0);
+    OP(d, c, "ExpandDims", e, second);
     break;
   case 7:
     OP(d, c, "ZerosLike", e);
     break;
   default:
-    if (s->rank == 1 && n < 16)
-      OP(d, c, "Tile", e, int_vector(d, c, (int[]){2}, 1));
+    if (s->rank == 1 && n < 16) with_ints(d, c, "Tile", e, (int[]){2}, 1);
   }
 }
 
 static inline td_edge draw_pred(drawn *d, context *c) {
-  td_edge a = as_scalar(d, c, pick(d, c, TD_INVALID));
-  td_edge b = as_scalar(d, c, pick(d, c, td_edge_dtype(a)));
-  return OP(d, c, draw(d, 2) ? "Less" : "GreaterEqual", a, b);
+  td_edge a = pick_scalar(d, c, TD_INVALID);
+  td_edge b = pick_scalar(d, c, td_edge_dtype(a));
+  const char *op = draw(d, 2) ? "Less" : "GreaterEqual";
+  return OP(d, c, op, a, b);
+}
+
+static inline void draw_cast(drawn *d, context *c, td_edge a) {
+  if (td_edge_dtype(a) != TD_INT32) a = OP(d, c, "Sign", a);
+  td_dtype to = draw(d, 2) ? TD_FLOAT32 : TD_INT32;
+  td_build b;
+  td_build_init(&b, d->r->graph, "Cast", NULL);
+  td_build_in(&b, a);
+  td_build_attr(&b, "DstT", td_attr_type(to));
+  finish(d, c, &b, true);
 }
 
 static inline void draw_misc(drawn *d, context *c) {
-  td_edge a = pick(d, c, TD_INVALID);
-  td_build b;
+  td_edge a = pick(d, c, TD_INVALID), pred;
   switch (draw(d, 4)) {
   case 0:
     OP(d, c, "Identity", a);
     break;
   case 1:
-    OP(d, c, "SelectV2", draw_pred(d, c), a, a);
+    pred = draw_pred(d, c);
+    OP(d, c, "SelectV2", pred, a, a);
     break;
   case 2:
-    td_build_init(&b, d->r->graph, "Cast", NULL);
-    td_build_in(&b, td_edge_dtype(a) == TD_INT32 ? a : OP(d, c, "Sign", a));
-    td_build_attr(&b, "DstT", td_attr_type(draw(d, 2) ? TD_FLOAT32 : TD_INT32));
-    finish(d, c, &b, true);
+    draw_cast(d, c, a);
     break;
   default:
     list_op(d, c, "AddN", (td_edge[]){a, a, a}, 3, true);
@@ -338,7 +375,7 @@ static inline void make_variables(drawn *d, context *root) {
 static inline td_node *draw_state(drawn *d, context *c, context *root) {
   if (d->variables == 0) return NULL;
   int i = draw(d, d->variables);
-  td_edge by = as_scalar(d, c, pick(d, c, TD_INT32));
+  td_edge by = pick_scalar(d, c, TD_INT32);
   td_edge handle = bring(d, c, root, d->handle[i]);
   if (c != root)
     return state_op(d, c, "AssignAddVariableOp", handle, &by, NULL);
@@ -352,11 +389,11 @@ static inline td_node *draw_state(drawn *d, context *c, context *root) {
     td_build_control(&b, one);
     td_build_control(&b, two);
     d->last[i] = finish(d, c, &b, false).node;
-  } else if (draw(d, 2))
-    d->last[i] = state_op(
-        d, c, draw(d, 4) == 0 ? "AssignAddVariableOp" : "AssignSubVariableOp",
-        handle, &by, d->last[i]);
-  else
+  } else if (draw(d, 2)) {
+    bool add = draw(d, 4) == 0;
+    const char *op = add ? "AssignAddVariableOp" : "AssignSubVariableOp";
+    d->last[i] = state_op(d, c, op, handle, &by, d->last[i]);
+  } else
     d->last[i] = state_op(d, c, "ReadVariableOp", handle, NULL, d->last[i]);
   return d->last[i];
 }
@@ -418,18 +455,22 @@ static inline td_edge draw_branch(drawn *d, context *c, context *root,
   in->n = 0; /* the pivot is no value */
   td_edge x = bring(d, in, c, like);
   in->value[in->n++] = x;
-  draw_ops(d, in, root, draw(d, 4), depth + 1);
+  int ops = draw(d, 4);
+  draw_ops(d, in, root, ops, depth + 1);
   td_node *state = draw(d, 3) == 0 ? draw_state(d, in, root) : NULL;
-  td_edge y = as_scalar(d, in, pick(d, in, td_edge_dtype(like)));
-  td_edge z = OP(d, in, draw(d, 2) ? "AddV2" : "Mul", x, y);
-  z = after_inner(d, in, after(d, in, z, state));
+  td_edge y = pick_scalar(d, in, td_edge_dtype(like));
+  const char *op = draw(d, 2) ? "AddV2" : "Mul";
+  td_edge z = OP(d, in, op, x, y);
+  z = after(d, in, z, state);
+  z = after_inner(d, in, z);
   free(in);
   return z;
 }
 
 static inline void draw_cond(drawn *d, context *c, context *root, int depth) {
   td_edge like = pick(d, c, TD_INVALID);
-  td_edge pred = fenced(d, c, root, draw_pred(d, c));
+  td_edge pred = draw_pred(d, c);
+  pred = fenced(d, c, root, pred);
   td_edge no = draw_branch(d, c, root, pred, 0, like, depth);
   td_edge yes = draw_branch(d, c, root, pred, 1, like, depth);
   td_edge merge = list_op(d, c, "Merge", (td_edge[]){no, yes}, 2, true);
@@ -455,6 +496,26 @@ static inline td_edge merge_var(drawn *d, context *in, td_edge enter) {
   return finish(d, in, &b, false);
 }
 
+/* What the i-th loop variable becomes: the counter one more, others as drawn;
+ * what is inside is over by then. */
+static inline void draw_next(drawn *d, context *in, int i, td_edge body,
+                             td_edge merge, td_node *state) {
+  const char *op = "AddV2";
+  td_edge by;
+  if (i == 0)
+    by = int_scalar(d, in, 1);
+  else {
+    by = pick_scalar(d, in, td_edge_dtype(body));
+    if (draw(d, 2)) op = "Maximum";
+  }
+  td_edge next = OP(d, in, op, body, by);
+  next = after(d, in, next, state);
+  next = after_inner(d, in, next);
+  td_edge back = OP(d, in, "NextIteration", next);
+  in->n--; /* it feeds the Merge and nothing else */
+  OK(td_graph_back_edge(merge.node, 1, back));
+}
+
 static inline void draw_while(drawn *d, context *c, context *root, int depth) {
   enum { MOST_VARS = 3 };
   context *in = context_new(c, 'w');
@@ -462,14 +523,19 @@ static inline void draw_while(drawn *d, context *c, context *root, int depth) {
   in->parallel = 1 + draw(d, 4) * 3;
   int vars = 1 + draw(d, MOST_VARS), limit = draw(d, 6) - 1;
   td_edge start[MOST_VARS + 1], merge[MOST_VARS + 1], sw[MOST_VARS + 1];
-  start[0] = fenced(d, c, root, int_scalar(d, c, 0));
+  td_edge zero = int_scalar(d, c, 0);
+  start[0] = fenced(d, c, root, zero);
   for (int i = 1; i <= vars; i++) start[i] = pick(d, c, TD_INVALID);
-  for (int i = 0; i <= vars; i++)
-    merge[i] = merge_var(d, in, enter_var(d, c, in, start[i]));
-  td_edge bound = enter_var(d, c, in, int_scalar(d, c, limit));
+  for (int i = 0; i <= vars; i++) {
+    td_edge enter = enter_var(d, c, in, start[i]);
+    merge[i] = merge_var(d, in, enter);
+  }
+  td_edge bound = int_scalar(d, c, limit);
+  bound = enter_var(d, c, in, bound);
   td_node *be = bound.node; /* a constant Enter */
   ((td_attr *)td_node_attr(be, "is_constant"))->b = true;
-  td_edge cond = OP(d, in, "LoopCond", OP(d, in, "Less", merge[0], bound));
+  td_edge less = OP(d, in, "Less", merge[0], bound);
+  td_edge cond = OP(d, in, "LoopCond", less);
   in->n = 0;
   for (int i = 0; i <= vars; i++) {
     td_build b;
@@ -482,18 +548,10 @@ static inline void draw_while(drawn *d, context *c, context *root, int depth) {
   for (int i = 0; i <= vars; i++)
     body[i] = OP(d, in, "Identity", port(sw[i], 1));
   in->pivot = body[0].node;
-  draw_ops(d, in, root, draw(d, 5), depth + 1);
+  int ops = draw(d, 5);
+  draw_ops(d, in, root, ops, depth + 1);
   td_node *state = draw(d, 3) == 0 ? draw_state(d, in, root) : NULL;
-  for (int i = 0; i <= vars; i++) {
-    td_edge by = i == 0 ? int_scalar(d, in, 1)
-                        : as_scalar(d, in, pick(d, in, td_edge_dtype(body[i])));
-    td_edge next =
-        OP(d, in, i == 0 || draw(d, 2) ? "AddV2" : "Maximum", body[i], by);
-    next = after_inner(d, in, after(d, in, next, state));
-    td_edge back = OP(d, in, "NextIteration", next);
-    in->n--; /* it feeds the Merge and nothing else */
-    OK(td_graph_back_edge(merge[i].node, 1, back));
-  }
+  for (int i = 0; i <= vars; i++) draw_next(d, in, i, body[i], merge[i], state);
   td_edge exit = {NULL, 0};
   for (int i = 0; i <= vars; i++) {
     td_build b;

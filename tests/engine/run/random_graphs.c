@@ -8,6 +8,8 @@
 #include "tests/engine/run/random_graph.h"
 
 #include <math.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include "engine/base/map.h"
 #include "engine/run/session.h"
@@ -36,6 +38,7 @@ static const setting settings[] = {
     {"test device, through bytes, no passes", 1, 2, true, false, true},
 };
 
+static volatile sig_atomic_t current = -1; /* the seed being run */
 static td_map histogram;
 static int64_t loops, live, in_frames, across;
 
@@ -45,7 +48,12 @@ static void run_all(td_session *s, drawn *d, const td_edge *fetch, int n,
                     outcome *o) {
   td_run_options options = {.timeout = 20000000000};
   td_signature init = {.targets = d->init, .n_targets = d->variables};
-  td_signature sig = {.fetches = fetch, .n_fetches = n};
+  td_node *over[MOST_VARIABLES];
+  int n_over = 0;
+  for (int i = 0; i < d->variables; i++)
+    if (d->last[i]) over[n_over++] = d->last[i];
+  td_signature sig = {
+      .fetches = fetch, .n_fetches = n, .targets = over, .n_targets = n_over};
   td_edge reads[MOST_VARIABLES];
   for (int i = 0; i < d->variables; i++) reads[i] = (td_edge){d->read[i], 0};
   td_signature last = {.fetches = reads, .n_fetches = d->variables};
@@ -83,9 +91,10 @@ static bool same_value(const td_tensor *a, const td_tensor *b) {
 static int choose_fetches(drawn *d, const context *root, td_edge *fetch) {
   int n = 0;
   for (int i = 0; i < MOST_FETCHES && root->n; i++) {
-    td_edge e = root->value[root->n - 1 - draw(d, root->n)];
+    int k = draw(d, root->n);
+    td_edge e = root->value[root->n - 1 - k];
     fetch[n++] = e;
-    for (int k = 0; k < n - 1; k++)
+    for (k = 0; k < n - 1; k++)
       if (fetch[k].node == e.node && fetch[k].port == e.port) {
         n--;
         break;
@@ -132,7 +141,8 @@ static bool run_seed(unsigned seed) {
   context *root = context_new(NULL, 'r');
   for (int i = 0; i < 3; i++) fresh_value(&d, root, TD_INVALID);
   make_variables(&d, root);
-  draw_ops(&d, root, root, 6 + draw(&d, 14), 0);
+  int ops = 6 + draw(&d, 14);
+  draw_ops(&d, root, root, ops, 0);
   td_edge fetch[MOST_FETCHES];
   int n = choose_fetches(&d, root, fetch);
   count_ops(&d);
@@ -155,6 +165,18 @@ static bool run_seed(unsigned seed) {
   return good;
 }
 
+/* A seed that crashes is named too, on whatever thread. */
+static void on_crash(int sig) {
+  (void)sig;
+  dprintf(STDERR_FILENO, "crashed at seed %d\n", (int)current);
+}
+
+static int name_seed(void **state) {
+  (void)state;
+  if (current >= 0) print_message("failed at seed %d\n", (int)current);
+  return 0;
+}
+
 static void test_seeds(void **state) {
   (void)state;
   int first = 0, count = getenv("TIDE_SOAK") ? 10000 : 500;
@@ -164,9 +186,16 @@ static void test_seeds(void **state) {
   const char *seeds = getenv("TIDE_SEEDS");
   if (seeds && strchr(seeds, ':')) first = atoi(seeds);
   if (seeds) count = atoi(strchr(seeds, ':') ? strchr(seeds, ':') + 1 : seeds);
+  struct sigaction crash = {.sa_handler = on_crash, .sa_flags = SA_RESETHAND};
+  sigaction(SIGSEGV, &crash, NULL);
+  sigaction(SIGBUS, &crash, NULL);
+  sigaction(SIGABRT, &crash, NULL);
   td_map_init(&histogram);
-  for (int i = first; i < first + count; i++)
+  for (int i = first; i < first + count; i++) {
+    current = i;
     if (!run_seed((unsigned)i)) fail_msg("seed %d", i);
+  }
+  current = -1;
   const td_map_entry *e;
   for (size_t i = 0; td_map_next(&histogram, &i, &e);) {
     print_message("%8zu %s\n", (size_t)e->value, e->key);
@@ -183,6 +212,7 @@ static void test_seeds(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_teardown(test_seeds, name_seed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
