@@ -38,6 +38,7 @@ local exports = {
   functions = {"grad", "value_and_grad"},
   library = {"load_library"},
   help = {"help", "devices", "config"},
+  places = {"nn", "linalg"},
 }
 
 -- Modules that are names themselves.
@@ -57,18 +58,6 @@ td.raw = namespace.raw
 td.tensor = tensor.tensor
 td.is_tensor = tensor.is_tensor
 for _, name in ipairs(dtype.names) do td[name] = name end
-
--- td.nn: the same functions under TensorFlow's place for them.
-td.nn = setmetatable({}, {__index = function(t, name)
-  local f = namespace.ops[name]
-  if not f then
-    local near = core.nearest(tostring(name), namespace.names())
-    core.error("invalid_argument", ("td.nn has no \"%s\"%s"):format(
-      tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
-  end
-  rawset(t, name, f)
-  return f
-end})
 
 local function find(name)
   if modules[name] then return require(modules[name]) end

@@ -19,7 +19,8 @@ local none = {} -- by op type: is its gradient none, on purpose?
 
 local function load_rules()
   known = {}
-  for _, name in ipairs{"math", "array", "nn", "state", "control"} do
+  for _, name in ipairs{"math", "array", "linalg", "nn", "state",
+                       "control"} do
     for op, rule in pairs(require("tide.grad." .. name)) do known[op] = rule end
   end
 end

@@ -21,6 +21,9 @@ local ROW, COLUMN = f64{0.5, 1.5, -2.5}, f64{{1.25}, {0.75}}
 local SQUARE = f64{{0.7, -1.3, 0.2}, {2.1, 1.1, -0.6}, {0.3, 0.9, 1.7}}
 local CUBE = td.tensor({0.1, -0.2, 0.3, 0.4, -0.5, 0.6, 0.7, 0.8, -0.9, 1.0,
                         1.1, -1.2}, "float64", {2, 2, 3})
+local STACK = f64{{{0.7, -1.3}, {2.1, 1.1}}, {{0.3, 0.9}, {-1.7, 0.4}}}
+local STACK_3 = td.stack{SQUARE, SQUARE + 1}
+local TALL = f64{{0.7, -1.3}, {2.1, 1.1}, {0.3, 0.9}}
 
 local raw = td.raw
 
@@ -149,6 +152,53 @@ local rows = {
     return a:matmul(b, {transpose_a = true})
   end, {CUBE, CUBE}},
 
+  unary("MatrixInverse", SQUARE),
+  {"MatrixInverse", function(a)
+    return raw.MatrixInverse(a, {adjoint = true})
+  end, {STACK}},
+  unary("MatrixDeterminant", SQUARE), unary("MatrixDeterminant", STACK),
+  {"LogMatrixDeterminant", function(a)
+    local _, log = raw.LogMatrixDeterminant(a)
+    return log
+  end, {STACK}},
+  {"MatrixSolve", function(a, b) return td.matrix_solve(a, b) end,
+   {SQUARE, SQUARE}},
+  {"MatrixSolve", function(a, b)
+    return td.matrix_solve(a, b, {adjoint = true})
+  end, {STACK, CUBE}},
+  {"MatrixTriangularSolve", td.matrix_triangular_solve, {SQUARE, SQUARE}},
+  {"MatrixTriangularSolve", function(a, b)
+    return td.matrix_triangular_solve(a, b, {lower = false, adjoint = true})
+  end, {SQUARE, STACK_3}},
+  {"Cholesky", function(a)
+    return td.cholesky(td.raw.BatchMatMulV2(a, a, {adj_y = true}))
+  end, {STACK}},
+  {"Qr", function(a) return raw.Qr(a) end, {SQUARE}},
+  {"Qr", function(a) return raw.Qr(a) end, {CUBE}},
+  {"Qr", function(a) return raw.Qr(a) end, {TALL}},
+  {"Svd", function(a) return raw.Svd(a) end, {SQUARE}},
+  {"Svd", function(a) return raw.Svd(a) end, {CUBE}},
+  {"Svd", function(a) return raw.Svd(a) end, {TALL}},
+  {"Svd", function(a) return (raw.Svd(a, {compute_uv = false})) end, {CUBE}},
+  {"SelfAdjointEigV2", function(a) return raw.SelfAdjointEigV2(a) end,
+   {SQUARE}},
+  {"SelfAdjointEigV2", function(a)
+    return (raw.SelfAdjointEigV2(a, {compute_v = false}))
+  end, {STACK}},
+  unary("MatrixDiag", S), unary("MatrixDiagPart", CUBE),
+  {"MatrixSetDiag", raw.MatrixSetDiag, {S, f64{0.5, 1.5}}},
+  {"MatrixDiagV3", function(a) return td.matrix_diag(a, {k = {-1, 0}}) end,
+   {S}},
+  {"MatrixDiagPartV3", function(a)
+    return td.matrix_diag_part(a, {k = {-1, 1}, align = "LEFT_RIGHT"})
+  end, {CUBE}},
+  {"MatrixSetDiagV3", function(a, d)
+    return td.matrix_set_diag(a, d, {k = 1})
+  end, {S, f64{0.5, 1.5}}},
+  {"MatrixBandPart", function(a) return td.matrix_band_part(a, 0, 1) end,
+   {CUBE}},
+  {"Cross", td.cross, {S, P}},
+
   {"Reshape", function(a) return a:reshape{3, -1} end, {S}},
   {"ExpandDims", function(a) return a:expand_dims(1) end, {S}},
   {"Transpose", function(a) return a:transpose{2, 0, 1} end, {CUBE}},
@@ -246,8 +296,9 @@ for _, row in ipairs(rows) do
 end
 
 -- Ops that TensorFlow gives no gradient either, and those tested below.
-local without = {Bitcast = true, IgammaGradA = true, RandomGammaGrad = true,
-                 RandomShuffle = true, Unique = true, UniqueWithCounts = true}
+local without = {Bitcast = true, IgammaGradA = true, Lu = true,
+                 RandomGammaGrad = true, RandomShuffle = true, Unique = true,
+                 UniqueWithCounts = true}
 local elsewhere = {ReadVariableOp = true, ResourceGather = true, Enter = true,
                    Switch = true, Exit = true, Merge = true,
                    NextIteration = true, PreventGradient = true}

@@ -387,13 +387,8 @@ end
 -- The batch axes broadcast; the matrices' own do not.
 function grad.BatchMatMulV2(op, dy)
   local x, y = table.unpack(op.inputs)
-  local dx, dz = product(op, dy, core.op "BatchMatMulV2", "adj_x", "adj_y")
-  local sx, sy = x.shape, y.shape
-  if sx and sy and #sx == #sy and #sx == 2 then return dx, dz end
-  local rx, ry = core.op "BroadcastGradientArgs"(shape.sizes(x)["0:-2"],
-                                                 shape.sizes(y)["0:-2"])
-  return ops.reshape(ops.sum(dx, rx), shape.of(x)),
-         ops.reshape(ops.sum(dz, ry), shape.of(y))
+  return shape.unbatch(x, y, product(op, dy, core.op "BatchMatMulV2", "adj_x",
+                                     "adj_y"))
 end
 
 function grad.Cumsum(op, dy)

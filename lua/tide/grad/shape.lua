@@ -126,6 +126,16 @@ function shape.unbroadcast(x, y, dx, dy)
   return dx and reduce(dx, ax, x), dy and reduce(dy, ay, y)
 end
 
+--- The same for matrices in the last two axes: only the axes before broadcast.
+function shape.unbatch(x, y, dx, dy)
+  local sx, sy = x.shape, y.shape
+  if sx and sy and #sx == #sy and #sx == 2 then return dx, dy end
+  local rx, ry = core.op "BroadcastGradientArgs"(shape.sizes(x)["0:-2"],
+                                                 shape.sizes(y)["0:-2"])
+  return ops.reshape(ops.sum(dx, rx), shape.of(x)),
+         ops.reshape(ops.sum(dy, ry), shape.of(y))
+end
+
 --- The complex conjugate; reals are their own.
 function shape.conj(x)
   return dtypes.is_complex(x.dtype) and ops.conj(x) or x

@@ -4,7 +4,8 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 from .base import OPS, L, Unset, Var, Zeros, source
-from . import array, binary, indexed, linear, losses, plumbing, random, reduce
+from . import array, binary, indexed, linalg, linear, losses, plumbing, random
+from . import reduce
 from . import shape, state, train, unary
 
 __all__ = ["OPS", "L", "Unset", "Var", "Zeros", "source"]

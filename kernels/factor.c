@@ -1,0 +1,170 @@
+/* factor.c - Cholesky and Qr.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "kernels/element.h"
+#include "kernels/linalg.h"
+
+typedef struct job {
+  const td_tensor *in;
+  td_tensor *out, *second;
+  int64_t q_cols;            /* of Q: m, or the smaller size */
+  int64_t lwork;             /* elements */
+  size_t a, q, tau, scratch; /* places in the working memory */
+} job;
+
+/* ---- Cholesky ------------------------------------------------------------ */
+
+static int cholesky_one(const td_linalg *l, int64_t i, void *work) {
+  const job *j = l->arg;
+  char *a = (char *)work + j->a;
+  int n = (int)l->m, info = 0;
+  td_linalg_load(l, j->in, i, n, n, false, a);
+  l->call->potrf("L", &n, a, &n, &info, 1);
+  if (info != 0) return TD_LINALG_FAILED;
+  for (int k = 1; k < n; k++) /* above the diagonal */
+    memset(a + (size_t)k * (size_t)n * l->size, 0, (size_t)k * l->size);
+  td_linalg_store(l, a, n, n, n, false, j->out, i);
+  return 0;
+}
+
+static td_status *cholesky_run(td_kernel_ctx *c) {
+  job j = {.in = td_in(c, 0)};
+  const td_shape *s = &j.in->shape;
+  TD_TRY(td_linalg_squares(s, "input"));
+  TD_TRY(td_out(c, 0, s, &j.out));
+  if (td_tensor_count(j.out) == 0) return NULL;
+  td_linalg l = {.one = cholesky_one,
+                 .from = j.in->dtype,
+                 .count = td_linalg_count(s),
+                 .m = s->dim[s->rank - 1],
+                 .n = s->dim[s->rank - 1],
+                 .fault = "is not positive definite",
+                 .arg = &j};
+  TD_TRY(td_linalg_begin(&l));
+  if (!td_linalg_room(&l, l.m * l.n, l.size, &j.a))
+    return td_linalg_too_large(&l);
+  return td_linalg_run(c, &l);
+}
+
+/* ---- Qr ------------------------------------------------------------------ */
+
+static void clear_below(const td_linalg *l, char *a, int64_t rows) {
+  for (int64_t k = 0; k < l->n && k < rows; k++)
+    memset(a + (size_t)(k * l->m + k + 1) * l->size, 0,
+           (size_t)(rows - k - 1) * l->size);
+}
+
+static int qr_one(const td_linalg *l, int64_t i, void *work) {
+  const job *j = l->arg;
+  char *at = work, *a = at + j->a, *q = at + j->q, *tau = at + j->tau;
+  int m = (int)l->m, n = (int)l->n, cols = (int)j->q_cols, info = 0;
+  int least = m < n ? m : n, lwork = (int)j->lwork, ld = td_linalg_ld(m);
+  td_linalg_load(l, j->in, i, m, n, false, a);
+  l->call->geqrf(&m, &n, a, &ld, tau, at + j->scratch, &lwork, &info);
+  if (info != 0) return info;
+  memset(q, 0, (size_t)m * (size_t)cols * l->size);
+  memcpy(q, a, (size_t)m * (size_t)least * l->size);
+  clear_below(l, a, cols);
+  td_linalg_store(l, a, cols, n, m, false, j->second, i);
+  l->call->orgqr(&m, &cols, &least, q, &ld, tau, at + j->scratch, &lwork,
+                 &info);
+  if (info == 0) td_linalg_store(l, q, m, cols, m, false, j->out, i);
+  return info;
+}
+
+/* {m, q_cols} and {q_cols, n}; unknown sizes are -1. */
+static void qr_shapes(const td_shape *s, bool full, td_shape *q, td_shape *r) {
+  int64_t m = s->dim[s->rank - 2], n = s->dim[s->rank - 1];
+  int64_t least = m < 0 || n < 0 ? -1 : m < n ? m : n;
+  if (m == 0 || n == 0) least = 0;
+  int64_t cols = full ? m : least;
+  *q = td_linalg_shape(s, 2, (int64_t[]){m, cols});
+  *r = td_linalg_shape(s, 2, (int64_t[]){cols, n});
+}
+
+static td_status *qr_infer(td_infer *c) {
+  const td_shape *s = td_infer_in(c, 0);
+  td_shape q, r;
+  TD_TRY(td_linalg_matrices(s, "input"));
+  if (s->rank < 0) return NULL;
+  qr_shapes(s, td_infer_bool(c, "full_matrices"), &q, &r);
+  td_infer_out(c, 0, q);
+  td_infer_out(c, 1, r);
+  return NULL;
+}
+
+/* Room for everything, after asking how much the routines like to have. */
+static td_status *qr_plan(td_linalg *l, job *j) {
+  int m = (int)l->m, n = (int)l->n, cols = (int)j->q_cols, ask = -1, info = 0;
+  int least = m < n ? m : n, ld = td_linalg_ld(m);
+  td_c128 answer = 0;
+  l->call->geqrf(&m, &n, NULL, &ld, NULL, &answer, &ask, &info);
+  j->lwork = td_linalg_asked(l, &answer);
+  l->call->orgqr(&m, &cols, &least, NULL, &ld, NULL, &answer, &ask, &info);
+  if (td_linalg_asked(l, &answer) > j->lwork)
+    j->lwork = td_linalg_asked(l, &answer);
+  if (!td_linalg_room(l, l->m * l->n, l->size, &j->a) ||
+      !td_linalg_room(l, l->m * j->q_cols, l->size, &j->q) ||
+      !td_linalg_room(l, l->m, l->size, &j->tau) ||
+      !td_linalg_room(l, j->lwork, l->size, &j->scratch))
+    return td_linalg_too_large(l);
+  return NULL;
+}
+
+static td_status *qr_run(td_kernel_ctx *c) {
+  job j = {.in = td_in(c, 0)};
+  const td_shape *s = &j.in->shape;
+  td_shape q, r;
+  TD_TRY(td_linalg_matrices(s, "input"));
+  qr_shapes(s, td_node_bool(td_ctx_node(c), "full_matrices"), &q, &r);
+  TD_TRY(td_array_count(&q, NULL));
+  TD_TRY(td_array_count(&r, NULL));
+  TD_TRY(td_out(c, 0, &q, &j.out));
+  TD_TRY(td_out(c, 1, &r, &j.second));
+  if (td_tensor_count(j.out) + td_tensor_count(j.second) == 0) return NULL;
+  j.q_cols = q.dim[q.rank - 1];
+  td_linalg l = {.one = qr_one,
+                 .from = j.in->dtype,
+                 .count = td_linalg_count(s),
+                 .m = s->dim[s->rank - 2],
+                 .n = s->dim[s->rank - 1],
+                 .k = j.q_cols,
+                 .fault = "cannot be factored",
+                 .arg = &j};
+  TD_TRY(td_linalg_begin(&l));
+  TD_TRY(qr_plan(&l, &j));
+  return td_linalg_run(c, &l);
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+#define TYPES "T=float|double|complex64|complex128"
+
+static const td_op_def ops[] = {
+    {.type = "Cholesky",
+     .sig = "input: T -> output: T; "
+            "T: {double, float, half, complex64, complex128}",
+     .shape = td_linalg_infer_square,
+     .doc = "The lower triangle L with L L^H equal to each positive definite "
+            "matrix, whose upper triangle is not looked at.",
+     .example = "td.cholesky{{4.0, 2.0}, {2.0, 10.0}}[1]  --> 1 3",
+     .section = "Matrix / linear algebra"},
+    {.type = "Qr",
+     .sig = "input: T -> q: T, r: T; full_matrices: bool = false; "
+            "T: {double, float, half, complex64, complex128}",
+     .shape = qr_infer,
+     .doc = "Each matrix as q with orthogonal columns times an upper triangle "
+            "r.",
+     .section = "Matrix / linear algebra"},
+    {0},
+};
+
+static const td_kernel_def kernels[] = {
+    {.op = "Cholesky", .device = "CPU", .types = TYPES, .run = cholesky_run},
+    {.op = "Qr", .device = "CPU", .types = TYPES "|half", .run = qr_run},
+    {0},
+};
+
+TD_MODULE(factor, ops, kernels)

@@ -1,0 +1,264 @@
+/* svd.c - singular values and eigenvalues: Svd, SelfAdjointEigV2.
+ *
+ * Vectors are determined but for their sign (complex ones: their phase), which
+ * is LAPACK's. Without them their outputs have no elements.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "kernels/element.h"
+#include "kernels/linalg.h"
+
+typedef struct job {
+  const td_tensor *in;
+  td_tensor *values, *left, *right; /* right: of Svd alone */
+  bool vectors;
+  int u_cols, v_rows;                    /* columns of U, rows of V^H */
+  int lwork, lrwork, liwork;             /* elements of each */
+  size_t a, s, u, v, work, rwork, iwork; /* places in the working memory */
+} job;
+
+static const char *const endless =
+    "gives no answer: it holds NaN or infinity, or does not converge";
+
+/* ---- Svd ----------------------------------------------------------------- */
+
+static int decompose(const td_linalg *l, const job *j, char *at, int lwork) {
+  int m = (int)l->m, n = (int)l->n, info = 0;
+  int ld = td_linalg_ld(m), ldv = td_linalg_ld(j->v_rows);
+  const char *how = !j->vectors                        ? "N"
+                    : j->u_cols == m && j->v_rows == n ? "A"
+                                                       : "S";
+  if (l->call->gesdd)
+    l->call->gesdd(how, &m, &n, at + j->a, &ld, at + j->s, at + j->u, &ld,
+                   at + j->v, &ldv, at + j->work, &lwork,
+                   (int *)(at + j->iwork), &info, 1);
+  else
+    l->call->gesdd_complex(how, &m, &n, at + j->a, &ld, at + j->s, at + j->u,
+                           &ld, at + j->v, &ldv, at + j->work, &lwork,
+                           at + j->rwork, (int *)(at + j->iwork), &info, 1);
+  return info;
+}
+
+static int svd_one(const td_linalg *l, int64_t i, void *work) {
+  const job *j = l->arg;
+  char *at = work;
+  int64_t m = l->m, n = l->n, least = m < n ? m : n;
+  td_linalg_load(l, j->in, i, m, n, false, at + j->a);
+  if (least > 0) {
+    if (decompose(l, j, at, j->lwork) != 0) return TD_LINALG_FAILED;
+    td_linalg_store_real(l, at + j->s, least, j->values, i);
+  } else {
+    td_linalg_identity(l, m, j->u_cols, at + j->u);
+    td_linalg_identity(l, j->v_rows, n, at + j->v);
+  }
+  if (!j->vectors) return 0;
+  td_linalg_store(l, at + j->u, m, j->u_cols, m, false, j->left, i);
+  td_linalg_store(l, at + j->v, j->v_rows, n, j->v_rows, true, j->right, i);
+  return 0;
+}
+
+/* Of complex matrices; LAPACK's formula. */
+static int64_t real_room(int64_t m, int64_t n, bool vectors) {
+  int64_t least = m < n ? m : n, most = m < n ? n : m;
+  int64_t square = 5 * least * least + 5 * least;
+  int64_t mixed = 2 * most * least + 2 * least * least + least;
+  if (!vectors) return 7 * least;
+  return square > mixed ? square : mixed;
+}
+
+/* As many elements as the routine, asked with nothing but sizes, wants. */
+static td_status *svd_plan(td_linalg *l, job *j) {
+  td_c128 answer = 0;
+  job ask = *j;
+  int64_t least = l->m < l->n ? l->m : l->n;
+  TD_TRY(td_linalg_begin(l));
+  ask.a = ask.s = ask.u = ask.v = ask.work = ask.rwork = ask.iwork = 0;
+  if (least > 0) decompose(l, &ask, (char *)&answer, -1);
+  int64_t lwork = td_linalg_asked(l, &answer);
+  if (lwork > INT32_MAX || !td_linalg_room(l, l->m * l->n, l->size, &j->a) ||
+      !td_linalg_room(l, least, sizeof(double), &j->s) ||
+      !td_linalg_room(l, l->m * j->u_cols, l->size, &j->u) ||
+      !td_linalg_room(l, l->n * j->v_rows, l->size, &j->v) ||
+      !td_linalg_room(l, lwork, l->size, &j->work) ||
+      !td_linalg_room(l, 8 * least, sizeof(int), &j->iwork) ||
+      !td_linalg_room(l, real_room(l->m, l->n, j->vectors), sizeof(double),
+                      &j->rwork))
+    return td_linalg_too_large(l);
+  j->lwork = (int)lwork;
+  return NULL;
+}
+
+typedef struct svd_shapes {
+  td_shape s, u, v;
+} svd_shapes;
+
+/* Unknown sizes are -1. */
+static svd_shapes shapes_of(const td_shape *x, bool vectors, bool full) {
+  int64_t m = x->dim[x->rank - 2], n = x->dim[x->rank - 1];
+  int64_t least = m < 0 || n < 0 ? -1 : m < n ? m : n;
+  if (m == 0 || n == 0) least = 0;
+  td_shape none = td_shape_vector(0);
+  svd_shapes out = {td_linalg_shape(x, 1, &least), none, none};
+  if (vectors) {
+    out.u = td_linalg_shape(x, 2, (int64_t[]){m, full ? m : least});
+    out.v = td_linalg_shape(x, 2, (int64_t[]){n, full ? n : least});
+  }
+  return out;
+}
+
+static td_status *svd_infer(td_infer *c) {
+  const td_shape *x = td_infer_in(c, 0);
+  TD_TRY(td_linalg_matrices(x, "input"));
+  if (x->rank < 0) return NULL;
+  svd_shapes all = shapes_of(x, td_infer_bool(c, "compute_uv"),
+                             td_infer_bool(c, "full_matrices"));
+  td_infer_out(c, 0, all.s);
+  td_infer_out(c, 1, all.u);
+  td_infer_out(c, 2, all.v);
+  return NULL;
+}
+
+static td_status *svd_run(td_kernel_ctx *c) {
+  const td_node *n = td_ctx_node(c);
+  job j = {.in = td_in(c, 0), .vectors = td_node_bool(n, "compute_uv")};
+  const td_shape *x = &j.in->shape;
+  TD_TRY(td_linalg_matrices(x, "input"));
+  svd_shapes all = shapes_of(x, j.vectors, td_node_bool(n, "full_matrices"));
+  TD_TRY(td_array_count(&all.u, NULL));
+  TD_TRY(td_array_count(&all.v, NULL));
+  TD_TRY(td_out(c, 0, &all.s, &j.values));
+  TD_TRY(td_out(c, 1, &all.u, &j.left));
+  TD_TRY(td_out(c, 2, &all.v, &j.right));
+  if (td_tensor_count(j.values) + td_tensor_count(j.left) +
+          td_tensor_count(j.right) ==
+      0)
+    return NULL;
+  td_linalg l = {.one = svd_one,
+                 .from = j.in->dtype,
+                 .count = td_linalg_count(x),
+                 .m = x->dim[x->rank - 2],
+                 .n = x->dim[x->rank - 1],
+                 .fault = endless,
+                 .arg = &j};
+  if (j.vectors && td_tensor_count(j.left))
+    j.u_cols = (int)all.u.dim[x->rank - 1];
+  if (j.vectors && td_tensor_count(j.right))
+    j.v_rows = (int)all.v.dim[x->rank - 1];
+  TD_TRY(svd_plan(&l, &j));
+  return td_linalg_run(c, &l);
+}
+
+/* ---- SelfAdjointEigV2 ---------------------------------------------------- */
+
+static int solve(const td_linalg *l, const job *j, char *at, int lwork) {
+  int n = (int)l->m, info = 0, lrwork = j->lrwork, liwork = j->liwork;
+  const char *how = j->vectors ? "V" : "N";
+  int *iwork = (int *)(at + j->iwork);
+  if (l->call->syevd)
+    l->call->syevd(how, "L", &n, at + j->a, &n, at + j->s, at + j->work, &lwork,
+                   iwork, &liwork, &info, 1, 1);
+  else
+    l->call->heevd(how, "L", &n, at + j->a, &n, at + j->s, at + j->work, &lwork,
+                   at + j->rwork, &lrwork, iwork, &liwork, &info, 1, 1);
+  return info;
+}
+
+static int eigen_one(const td_linalg *l, int64_t i, void *work) {
+  const job *j = l->arg;
+  char *at = work;
+  int64_t n = l->m;
+  td_linalg_load(l, j->in, i, n, n, false, at + j->a);
+  if (solve(l, j, at, j->lwork) != 0) return TD_LINALG_FAILED;
+  td_linalg_store_real(l, at + j->s, n, j->values, i);
+  if (j->vectors) td_linalg_store(l, at + j->a, n, n, n, false, j->left, i);
+  return 0;
+}
+
+/* What syevd and heevd need at least, and a block more of the first. */
+static td_status *eigen_plan(td_linalg *l, job *j) {
+  int64_t n = l->m, blocks = 64 * (n + 1);
+  TD_TRY(td_linalg_begin(l));
+  int64_t lwork = 1 + 6 * n + 2 * n * n + blocks;
+  int64_t lrwork = 1 + 5 * n + 2 * n * n, liwork = 3 + 5 * n;
+  if (lwork > INT32_MAX || lrwork > INT32_MAX ||
+      !td_linalg_room(l, n * n, l->size, &j->a) ||
+      !td_linalg_room(l, n, sizeof(double), &j->s) ||
+      !td_linalg_room(l, lwork, l->size, &j->work) ||
+      !td_linalg_room(l, lrwork, sizeof(double), &j->rwork) ||
+      !td_linalg_room(l, liwork, sizeof(int), &j->iwork))
+    return td_linalg_too_large(l);
+  j->lwork = (int)lwork;
+  j->lrwork = (int)lrwork;
+  j->liwork = (int)liwork;
+  return NULL;
+}
+
+static td_status *eigen_infer(td_infer *c) {
+  td_shape s = *td_infer_in(c, 0);
+  TD_TRY(td_linalg_infer_square(c));
+  if (!td_infer_bool(c, "compute_v")) td_infer_out(c, 1, td_shape_vector(0));
+  if (s.rank < 2) return NULL;
+  if (s.dim[s.rank - 2] < 0) s.dim[s.rank - 2] = s.dim[s.rank - 1];
+  s.rank -= 1;
+  td_infer_out(c, 0, s);
+  return NULL;
+}
+
+static td_status *eigen_run(td_kernel_ctx *c) {
+  job j = {.in = td_in(c, 0),
+           .vectors = td_node_bool(td_ctx_node(c), "compute_v")};
+  const td_shape *x = &j.in->shape;
+  td_shape values = *x, none = td_shape_vector(0);
+  TD_TRY(td_linalg_squares(x, "input"));
+  values.rank -= 1;
+  TD_TRY(td_out(c, 0, &values, &j.values));
+  TD_TRY(td_out(c, 1, j.vectors ? x : &none, &j.left));
+  if (td_tensor_count(j.values) == 0) return NULL;
+  td_linalg l = {.one = eigen_one,
+                 .from = j.in->dtype,
+                 .count = td_linalg_count(x),
+                 .m = x->dim[x->rank - 1],
+                 .n = x->dim[x->rank - 1],
+                 .fault = endless,
+                 .arg = &j};
+  TD_TRY(eigen_plan(&l, &j));
+  return td_linalg_run(c, &l);
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+#define TYPES "T=float|double|complex64|complex128"
+
+static const td_op_def ops[] = {
+    {.type = "Svd",
+     .sig = "input: T -> s: T, u: T, v: T; compute_uv: bool = true; "
+            "full_matrices: bool = false; "
+            "T: {double, float, half, complex64, complex128}",
+     .shape = svd_infer,
+     .doc = "The singular values of each matrix, largest first, and vectors: "
+            "input is u diag(s) v^H.",
+     .example = "(td.svd{{3.0, 0.0}, {0.0, 4.0}})  --> 4 3",
+     .section = "Matrix / linear algebra"},
+    {.type = "SelfAdjointEigV2",
+     .sig = "input: T -> e: T, v: T; compute_v: bool = true; "
+            "T: {double, float, half, complex64, complex128}",
+     .shape = eigen_infer,
+     .doc = "The eigenvalues of each symmetric (Hermitian) matrix, smallest "
+            "first, and its eigenvectors as columns; the upper triangle is not "
+            "looked at.",
+     .lua = "self_adjoint_eig",
+     .section = "Matrix / linear algebra"},
+    {0},
+};
+
+static const td_kernel_def kernels[] = {
+    {.op = "Svd", .device = "CPU", .types = TYPES, .run = svd_run},
+    {.op = "SelfAdjointEigV2",
+     .device = "CPU",
+     .types = TYPES,
+     .run = eigen_run},
+    {0},
+};
+
+TD_MODULE(svd, ops, kernels)

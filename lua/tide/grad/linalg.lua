@@ -1,0 +1,252 @@
+--- grad/linalg.lua - gradients of linear algebra, of matrices in the last two
+-- axes.
+--
+-- What holds of one matrix holds of each in a batch. F below is what divides
+-- by the differences of eigenvalues: equal ones give 0 there, not infinity.
+-- Sources: Giles, "Collected matrix derivative results for forward and reverse
+-- mode algorithmic differentiation", 2008; Townsend, "Differentiating the
+-- singular value decomposition", 2016; Walter and Lehmann, "On evaluating
+-- higher-order derivatives of the QR decomposition", 2010.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local shape = require "tide.grad.shape"
+local ops = require("tide.ops").ops
+
+local conj = shape.conj
+local grad = {}
+
+-- ---- matrices -------------------------------------------------------------
+
+-- x y, either conjugated and transposed.
+local function mul(x, y, adjoint_x, adjoint_y)
+  return core.op "BatchMatMulV2"(x, y, {adj_x = adjoint_x, adj_y = adjoint_y})
+end
+
+-- The conjugated transpose.
+local function adjoint(x)
+  local perm
+  if x.rank then
+    perm = {}
+    for i = 1, x.rank - 2 do perm[i] = i - 1 end
+    perm[#perm + 1], perm[#perm + 2] = x.rank - 1, x.rank - 2
+  else
+    local rank = ops.rank(x)
+    perm = ops.concat({ops.range(rank - 2), ops.stack{rank - 1, rank - 2}}, 0)
+  end
+  return conj(core.op "Transpose"(x, perm))
+end
+
+local function diag(x) return core.op "MatrixDiag"(x) end
+local function diag_part(x) return core.op "MatrixDiagPart"(x) end
+local function set_diag(x, d) return core.op "MatrixSetDiag"(x, d) end
+
+local function lower(x) return ops.matrix_band_part(x, -1, 0) end
+
+-- The triangle of a symmetric matrix that stands for all of it.
+local function folded(x)
+  local both = lower(x + adjoint(x))
+  return set_diag(both, diag_part(both) * 0.5)
+end
+
+-- 1 / (e[j] - e[i]), 0 where they are equal.
+local function differences(e)
+  local d = ops.expand_dims(e, -2) - ops.expand_dims(e, -1)
+  return ops.div_no_nan(ops.ones_like(d), d)
+end
+
+-- x of a number for each matrix, as matrices of one.
+local function each(x)
+  return ops.expand_dims(ops.expand_dims(x, -1), -1)
+end
+
+-- ---- equations ------------------------------------------------------------
+
+function grad.MatrixInverse(op, dy)
+  local y, turned = op.outputs[1], op.attr.adjoint
+  return -mul(y, mul(dy, y, turned, not turned), not turned, false)
+end
+
+-- The gradient of the matrix in op(A) X = B from that of B.
+local function of_matrix(op, db)
+  local x = op.outputs[1]
+  if op.attr.adjoint then return -mul(x, db, false, true) end
+  return -mul(db, x, false, true)
+end
+
+function grad.MatrixSolve(op, dy)
+  local db = ops.matrix_solve(op.inputs[1], dy,
+                              {adjoint = not op.attr.adjoint})
+  return of_matrix(op, db), db
+end
+
+function grad.MatrixTriangularSolve(op, dy)
+  local a, b = table.unpack(op.inputs)
+  local is_lower = op.attr.lower
+  local db = ops.matrix_triangular_solve(a, dy,
+    {lower = is_lower, adjoint = not op.attr.adjoint})
+  local da = ops.matrix_band_part(of_matrix(op, db), is_lower and -1 or 0,
+                                  is_lower and 0 or -1)
+  return shape.unbatch(a, b, da, db)
+end
+
+-- ---- determinants ---------------------------------------------------------
+
+local function inverse_adjoint(x)
+  return ops.matrix_inverse(x, {adjoint = true})
+end
+
+function grad.MatrixDeterminant(op, dy)
+  return each(dy * conj(op.outputs[1])) * inverse_adjoint(op.inputs[1])
+end
+
+function grad.LogMatrixDeterminant(op, _, dlog)
+  if not dlog then return false end
+  return each(dlog) * inverse_adjoint(op.inputs[1])
+end
+
+-- ---- factors --------------------------------------------------------------
+
+-- L^-H m L^-1
+local function between(l, m)
+  local function solve(x)
+    return ops.matrix_triangular_solve(l, x, {adjoint = true})
+  end
+  return adjoint(solve(adjoint(solve(m))))
+end
+
+function grad.Cholesky(op, dl)
+  local l = op.outputs[1]
+  local m = mul(l, dl, true)
+  m = lower(set_diag(m, diag_part(m) * 0.5))
+  local da = between(l, m)
+  return (da + adjoint(da)) * 0.5
+end
+
+-- x R^-H, R an upper triangle.
+local function over(x, r)
+  return adjoint(ops.matrix_triangular_solve(r, adjoint(x), {lower = false}))
+end
+
+-- Of A = Q R with a square R.
+local function qr_square(q, r, dq, dr)
+  local in_q, in_r = mul(q, dq, true), mul(r, dr, false, true)
+  local skew = lower(in_q - adjoint(in_q) + in_r - adjoint(in_r))
+  local da = mul(q, dr + over(skew, r)) + over(dq - mul(q, in_q), r)
+  if not q.dtype:find "complex" then return da end
+  -- The diagonal of R is real, whatever the phases in Q.
+  local d = diag_part(in_r - adjoint(in_q))
+  local turn = diag(d - ops.cast(ops.real(d), q.dtype))
+  return da + over(mul(q, turn, false, true), r)
+end
+
+-- A wider than high is (X | Y), R then (U | V) with X = Q U and V = Q^H Y.
+function grad.Qr(op, dq, dr)
+  local a, q, r = op.inputs[1], op.outputs[1], op.outputs[2]
+  dq, dr = shape.filled(op, 1, dq), shape.filled(op, 2, dr)
+  local rows, cols = a:dim(-2), a:dim(-1)
+  local known = math.type(rows) and math.type(cols)
+  if op.attr.full_matrices and not (known and rows <= cols) then
+    core.error("unimplemented", "the gradient of Qr with full_matrices needs a "
+      .. "matrix that is known to have no more rows than columns")
+  end
+  if known and rows >= cols then return qr_square(q, r, dq, dr) end
+  local size = known and rows or ops.minimum(rows, cols)
+  local function left(x) return x[{"...", ":", {false, size}}] end
+  local function right(x) return x[{"...", ":", {size, false}}] end
+  local y, dv = right(a), right(dr)
+  local dx = qr_square(q, left(r), dq + mul(y, dv, false, true), left(dr))
+  return ops.concat({dx, mul(q, dv)}, -1)
+end
+
+-- ---- eigenvalues and singular values --------------------------------------
+
+function grad.SelfAdjointEigV2(op, de, dv)
+  local e, v = table.unpack(op.outputs)
+  if not op.attr.compute_v then
+    e, v = ops.self_adjoint_eig(op.inputs[1])
+  end
+  local inner = diag(de or ops.zeros_like(e))
+  if dv and op.attr.compute_v then
+    inner = inner + differences(e) * mul(v, dv, true)
+  end
+  return folded(mul(v, mul(inner, v, false, true)))
+end
+
+-- What lies outside the columns of u: x - u u^H x.
+local function beside(u, x) return x - mul(u, mul(u, x, true)) end
+
+local function only_values(op, ds)
+  local _, u, v = ops.svd(op.inputs[1])
+  return mul(u, mul(diag(ds), v, false, true))
+end
+
+function grad.Svd(op, ds, du, dv)
+  if not op.attr.compute_uv then return only_values(op, ds) end
+  if op.attr.full_matrices then
+    core.error("unimplemented", "Svd with full_matrices has no gradient: the "
+      .. "vectors that it adds are any that fit")
+  end
+  local s, u, v = table.unpack(op.outputs)
+  ds, du, dv = shape.filled(op, 1, ds), shape.filled(op, 2, du),
+               shape.filled(op, 3, dv)
+  local inverse = diag(ops.div_no_nan(ops.ones_like(s), s))
+  local f, full = differences(s * s), diag(s)
+  local fu, in_v = f * mul(u, du, true), mul(v, dv, true)
+  local fv = f * in_v
+  local inner = diag(ds) + mul(fu + adjoint(fu), full)
+                + mul(full, fv + adjoint(fv))
+  if s.dtype:find "complex" then -- u and v turn together
+    local phase = diag(diag_part(in_v))
+    inner = inner + mul(inverse, adjoint(phase) - phase) * 0.5
+  end
+  return mul(mul(u, inner) + mul(beside(u, du), inverse), v, false, true)
+         + mul(mul(u, inverse), beside(v, dv), false, true)
+end
+
+-- ---- diagonals ------------------------------------------------------------
+
+function grad.MatrixDiag(_, dy) return diag_part(dy) end
+
+function grad.MatrixDiagPart(op, dy)
+  return set_diag(ops.zeros_like(op.inputs[1]), dy)
+end
+
+function grad.MatrixSetDiag(op, dy)
+  return set_diag(dy, ops.zeros_like(op.inputs[2])), diag_part(dy)
+end
+
+-- Diagonals k of x.
+local function band_of(op, x, k)
+  return core.op "MatrixDiagPartV3"(x, k, core.tensor(0, x.dtype),
+                                    {align = op.attr.align})
+end
+
+local function with_band(op, x, d, k)
+  return core.op "MatrixSetDiagV3"(x, d, k, {align = op.attr.align})
+end
+
+function grad.MatrixDiagV3(op, dy)
+  return band_of(op, dy, op.inputs[2]), false, false, false, false
+end
+
+function grad.MatrixDiagPartV3(op, dy)
+  local x, k = table.unpack(op.inputs)
+  return with_band(op, ops.zeros_like(x), dy, k), false, false
+end
+
+function grad.MatrixSetDiagV3(op, dy)
+  local _, d, k = table.unpack(op.inputs)
+  return with_band(op, dy, ops.zeros_like(d), k), band_of(op, dy, k), false
+end
+
+function grad.MatrixBandPart(op, dy)
+  return ops.matrix_band_part(dy, op.inputs[2], op.inputs[3]), false, false
+end
+
+function grad.Cross(op, dy)
+  local a, b = table.unpack(op.inputs)
+  return ops.cross(b, dy), ops.cross(dy, a)
+end
+
+return grad

@@ -1,0 +1,45 @@
+--- places.lua - td.nn, td.linalg, ...: ops where TensorFlow keeps them.
+--
+-- A place has every function of td under its own name, and some under shorter
+-- ones: td.linalg.inv is td.matrix_inverse.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local namespace = require "tide.ops"
+
+-- By place: the short names.
+local short = {
+  nn = {},
+  linalg = {
+    inv = "matrix_inverse", det = "matrix_determinant",
+    slogdet = "log_matrix_determinant", solve = "matrix_solve",
+    triangular_solve = "matrix_triangular_solve", eigh = "self_adjoint_eig",
+    diag = "matrix_diag", diag_part = "matrix_diag_part",
+    set_diag = "matrix_set_diag", band_part = "matrix_band_part",
+  },
+}
+
+local places = {}
+
+-- All names of a place, for offering the nearest.
+local function names(place)
+  local list = namespace.names()
+  for name in pairs(short[place]) do list[#list + 1] = name end
+  table.sort(list)
+  return list
+end
+
+for place, known in pairs(short) do
+  places[place] = setmetatable({}, {__index = function(t, name)
+    local f = namespace.ops[known[name] or name]
+    if not f then
+      local near = core.nearest(tostring(name), names(place))
+      core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(place,
+        tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
+    end
+    rawset(t, name, f)
+    return f
+  end})
+end
+
+return places

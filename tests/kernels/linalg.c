@@ -1,0 +1,119 @@
+/* linalg.c - batches of matrices through LAPACK: the same bits from any number
+ * of threads, residuals, the first bad matrix named, no memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "tests/kernels/graph.h"
+
+enum { COUNT = 23, N = 40 };
+
+/* Symmetric and positive definite: every op takes them. */
+static td_tensor matrices(td_dtype dtype) {
+  td_tensor t = random_f(dtype, td_shape_of(3, (int64_t[]){COUNT, N, N}), 7);
+  for (int64_t i = 0; i < COUNT; i++)
+    for (int64_t r = 0; r < N; r++)
+      for (int64_t k = 0; k <= r; k++) {
+        int64_t at = (i * N + r) * N + k, other = (i * N + k) * N + r;
+        double v = td_tensor_get_f(&t, at);
+        td_tensor_set_f(&t, at, r == k ? v + 2 * N : v);
+        td_tensor_set_f(&t, other, r == k ? v + 2 * N : v);
+      }
+  return t;
+}
+
+static td_tensor run_on(int threads, const char *op, const td_tensor *x) {
+  world w;
+  td_tensor y, share;
+  world_init(&w, threads);
+  td_tensor_retain(x, &share);
+  td_edge in = world_feed(&w, share);
+  td_edge e = world_node(&w, op, &in, 1, NULL, 0);
+  OK(world_run(&w, e, &y));
+  world_deinit(&w);
+  return y;
+}
+
+static void test_threads_do_not_matter(void **state) {
+  static const char *const ops[] = {
+      "MatrixInverse", "MatrixDeterminant", "Cholesky", "Qr",
+      "Svd",           "SelfAdjointEigV2",  "Lu"};
+  static const td_dtype types[] = {TD_FLOAT32, TD_FLOAT64, TD_COMPLEX64,
+                                   TD_COMPLEX128};
+  (void)state;
+  for (size_t k = 0; k < TD_COUNT(types); k++) {
+    td_tensor x = matrices(types[k]);
+    for (size_t i = 0; i < TD_COUNT(ops); i++) {
+      if (strcmp(ops[i], "MatrixDeterminant") == 0 &&
+          td_dtype_size(types[k]) < 16 && types[k] != TD_FLOAT64)
+        continue; /* a float cannot hold it */
+      td_tensor one = run_on(1, ops[i], &x), many = run_on(4, ops[i], &x);
+      if (!td_tensor_same(&one, &many))
+        fail_msg("%s of %s: threads change its bits", ops[i],
+                 td_dtype_name(types[k]));
+      td_tensor_release(&one);
+      td_tensor_release(&many);
+    }
+    td_tensor_release(&x);
+  }
+}
+
+static void test_inverse_times_matrix(void **state) {
+  (void)state;
+  td_tensor x = matrices(TD_FLOAT64), y = run_on(2, "MatrixInverse", &x);
+  const double *a = x.data, *b = y.data;
+  for (int64_t i = 0; i < COUNT; i++, a += N * N, b += N * N)
+    for (int64_t r = 0; r < N; r++)
+      for (int64_t k = 0; k < N; k++) {
+        double sum = 0;
+        for (int64_t j = 0; j < N; j++) sum += a[r * N + j] * b[j * N + k];
+        assert_float_equal(sum, r == k, 1e-12);
+      }
+  td_tensor_release(&x);
+  td_tensor_release(&y);
+}
+
+static void test_first_bad_matrix_is_named(void **state) {
+  (void)state;
+  td_tensor x = matrices(TD_FLOAT32), y;
+  world w;
+  for (int64_t bad = COUNT - 1; bad >= 4; bad -= 3)
+    memset((float *)x.data + bad * N * N, 0, N * N * sizeof(float));
+  world_init(&w, 4);
+  td_edge in = world_feed(&w, x);
+  td_edge e = world_node(&w, "MatrixInverse", &in, 1, NULL, 0);
+  td_status *s = world_run(&w, e, &y);
+  assert_int_equal(td_status_code(s), TD_INVALID_ARGUMENT);
+  assert_non_null(strstr(td_status_message(s), "matrix 4 of 23"));
+  td_status_release(s);
+  world_deinit(&w);
+}
+
+static void test_no_memory(void **state) {
+  static const char *const ops[] = {
+      "MatrixInverse", "Lu", "Cholesky", "Qr", "Svd", "SelfAdjointEigV2"};
+  (void)state;
+  for (size_t i = 0; i < TD_COUNT(ops); i++) {
+    world w;
+    world_init(&w, 2);
+    td_edge in = world_feed(&w, matrices(TD_FLOAT64));
+    world_starve(&w, world_node(&w, ops[i], &in, 1, NULL, 0));
+    world_deinit(&w);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_threads_do_not_matter),
+      cmocka_unit_test(test_inverse_times_matrix),
+      cmocka_unit_test(test_first_bad_matrix_is_named),
+      cmocka_unit_test(test_no_memory),
+  };
+  return cmocka_run_group_tests_name("linalg", tests, NULL, NULL);
+}

@@ -1,0 +1,109 @@
+-- linalg.lua - linear algebra beyond the rows of its ops: names, properties,
+-- what is refused.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+local helper = require "helper"
+
+local raises, gives = helper.raises, helper.gives
+local tests = {}
+
+local A = td.tensor({{4, 1, -2}, {1, 3, 0.5}, {-1, 2, 5}}, "float64")
+local I = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}
+
+local function random(shape, dtype)
+  return td.value.random_normal(shape, {dtype = dtype, seed = 5})
+end
+
+function tests.names_of_tensorflow()
+  for short, long in pairs{inv = "matrix_inverse", det = "matrix_determinant",
+                           solve = "matrix_solve", eigh = "self_adjoint_eig",
+                           cholesky = "cholesky", matmul = "matmul"} do
+    lu.assertEquals(td.linalg[short], td[long])
+  end
+  raises("did you mean \"inv\"", function() return td.linalg.inw end)
+  gives(I, td.linalg.inv(A):matmul(A))
+  gives(I, A:matrix_inverse():matmul(A))
+end
+
+function tests.large_ones_hold()
+  for _, dtype in ipairs{"float32", "float64"} do
+    local a = random({3, 70, 70}, dtype) + td.value.eye(70, {dtype = dtype}) * 9
+    local at = a:matrix_transpose()
+    local near = {atol = dtype == "float32" and 2e-3 or 1e-11}
+    local eye = td.zeros_like(a) + td.value.eye(70, {dtype = dtype})
+    td.test.close(td.matrix_inverse(a):matmul(a), eye, near)
+    td.test.close(a:matmul(td.matrix_solve(a, at)), at, near)
+    local q, r = td.qr(a)
+    td.test.close(q:matmul(r), a, near)
+    td.test.close(q:matmul(q, {transpose_a = true}), eye, near)
+    local s, u, v = td.svd(a)
+    td.test.close((u * s:expand_dims(-2)):matmul(v, {transpose_b = true}), a,
+                  near)
+    local e, w = td.self_adjoint_eig(a + at)
+    td.test.close((w * e:expand_dims(-2)):matmul(w, {transpose_b = true}),
+                  a + at, near)
+    local p = a:matmul(at)
+    local l = td.cholesky(p)
+    td.test.close(l:matmul(l, {transpose_b = true}), p,
+                  {rtol = 1e-4, atol = near.atol})
+    td.test.close(td.linalg.cholesky_solve(l, at), td.matrix_solve(p, at),
+                  {rtol = 1e-2, atol = near.atol})
+    td.test.close(td.linalg.logdet(p),
+                  select(2, td.linalg.slogdet(p)), {rtol = 1e-4})
+  end
+end
+
+function tests.without_vectors_there_are_none()
+  local s, u, v = td.svd(A, {compute_uv = false})
+  gives((td.svd(A)):table(), s)
+  lu.assertTrue(u.shape == {0} and v.shape == {0})
+  local e, w = td.self_adjoint_eig(A, {compute_v = false})
+  gives((td.self_adjoint_eig(A)):table(), e)
+  lu.assertTrue(w.shape == {0})
+end
+
+function tests.missing_directions_are_filled()
+  local q = td.qr(td.value.zeros({3, 0}), {full_matrices = true})
+  gives(I, q)
+  local _, u = td.svd(td.value.zeros({3, 0}), {full_matrices = true})
+  gives(I, u)
+end
+
+function tests.diagonals()
+  gives({{0, 1, 0}, {0, 0, 2}, {0, 0, 0}}, td.matrix_diag({1.0, 2.0}, {k = 1}))
+  gives({{0, 1, 2}, {4, 5, 0}}, td.matrix_diag_part(
+    {{4.0, 1.0, 0.0}, {0.0, 5.0, 2.0}, {0.0, 0.0, 0.0}},
+    {k = {0, 1}})[":, 0:3"] * {{0.0, 1.0, 1.0}, {1.0, 1.0, 1.0}})
+  gives({{9, 2}, {3, 9}}, td.matrix_set_diag({{1.0, 2.0}, {3.0, 4.0}},
+                                             {9.0, 9.0}))
+  gives(12, td.linalg.trace(A))
+  gives({{1, 3}, {2, 4}}, td.matrix_transpose{{1.0, 2.0}, {3.0, 4.0}})
+end
+
+function tests.lengths()
+  local x = td.tensor{{3.0, -4.0}, {0.0, 5.0}}
+  gives(td.sqrt(50.0):item(), td.norm(x))
+  gives({5, 5}, td.norm(x, 1))
+  gives({7, 5}, td.norm(x, 1, {ord = 1}))
+  gives({3, 5}, td.norm(x, 0, {ord = "inf"}))
+  raises("ord", td.norm, x, 0, {ord = 3})
+end
+
+function tests.refused()
+  raises("is not invertible", td.matrix_inverse, {{1.0, 2.0}, {2.0, 4.0}})
+  raises("matrix 1 of 2 is not positive definite", td.cholesky,
+         {{{1.0}}, {{-1.0}}})
+  raises("needs a matrix", function()
+    local a = td.constant(A["0:3, 0:2"])
+    local q = td.qr(a, {full_matrices = true})
+    return td.gradients(q, a)
+  end)
+  raises("num_cols must be -1 or more", td.matrix_diag, {1.0},
+         {num_cols = -2})
+  raises("diagonal must have 2 diagonals", td.matrix_diag, {1.0, 2.0},
+         {k = {0, 1}})
+end
+
+return tests
