@@ -97,7 +97,7 @@ struct td_handle {
   int64_t steps; /* atomic: finished */
   pthread_mutex_t lock;
   pthread_cond_t wake; /* lock: lock. active became 0 */
-  td_status *status;   /* lock: lock */
+  td_status *status;   /* lock: lock. Of a loop */
 };
 
 static td_status *handle_new(td_handle **out) {
@@ -219,10 +219,18 @@ int64_t td_handle_steps(td_handle *h) {
 }
 
 void td_handle_cancel(td_handle *h) {
-  if (h->exec)
-    td_exec_cancel(h->exec, td_error(TD_CANCELLED, "cancelled"));
+  td_status *why = td_error(TD_CANCELLED, "cancelled");
+  if (h->exec) {
+    td_exec_cancel(h->exec, why);
+    return;
+  }
+  pthread_mutex_lock(&h->lock);
+  if (h->active > 0)
+    h->status = td_status_first(h->status, why);
   else
-    __atomic_store_n(&h->stop, 1, __ATOMIC_RELEASE);
+    td_status_release(why);
+  pthread_mutex_unlock(&h->lock);
+  __atomic_store_n(&h->stop, 1, __ATOMIC_RELEASE);
 }
 
 /* Waits for the threads of a loop, 20 ms at a time. */

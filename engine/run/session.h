@@ -87,7 +87,8 @@ td_status *td_callable_start(td_callable *c, const td_tensor *feeds,
                              const td_run_options *options,
                              td_handle **out) TD_MUST_USE;
 /* `threads` C threads run `c` (no feeds, fetches dropped) `steps` times in all
- * (-1: until cancelled or an error; OUT_OF_RANGE ends it as success). */
+ * (-1: until cancelled or an error, which td_handle_wait returns; OUT_OF_RANGE
+ * ends it as success). */
 td_status *td_callable_loop(td_callable *c, int threads, int64_t steps,
                             td_handle **out) TD_MUST_USE;
 bool td_handle_done(td_handle *h);

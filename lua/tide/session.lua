@@ -133,7 +133,8 @@ function methods:start(fetches, feeds, o)
 end
 
 --- Runs a step again and again on threads of its own: loop(train, {threads = 4,
--- steps = 100}). Gives a handle as start does; h:steps() are those done.
+-- steps = 100}). Gives a handle as start does; h:steps() are those done. wait
+-- raises the cancelled error after h:cancel(); out_of_range ends a loop well.
 function methods:loop(fetches, o)
   o = args.expect_all(args.read(o, {"threads", "steps"}, "loop"),
                       {threads = "integer", steps = "integer"})

@@ -101,7 +101,7 @@ function tests.start_and_loop()
   lu.assertEquals({loop:steps(), sess:run(v)}, {100, 100})
   local endless = sess:loop(up)
   endless:cancel()
-  pcall(endless.wait, endless, 30)
+  raises("cancelled", endless.wait, endless, 30)
   lu.assertTrue(endless:done())
 end
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/clock.h"
@@ -24,6 +25,21 @@
     if (ok_)                                                                   \
       fail_msg("%s:%d: %s", __FILE__, __LINE__, td_status_message(ok_));       \
   } while (0)
+
+/* make soak: the full counts. */
+static inline bool soaked(void) {
+  return getenv("TIDE_SOAK") != NULL;
+}
+
+/* How often: `few` times in make test, `many` in make soak; under a sanitizer,
+ * which is five to ten times slower, a fifth of that. */
+static inline int rounds(int few, int many) {
+  int n = soaked() ? many : few;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  n = (n + 4) / 5;
+#endif
+  return n;
+}
 
 enum { MOST_RETS = 8 };
 
@@ -187,6 +203,23 @@ static inline td_edge make_loop_merge(rig *r, td_edge enter) {
   td_build_attr(&b, "N", td_attr_int(2));
   OK(td_build_node(&b, &node));
   return (td_edge){node, 0};
+}
+
+/* while true */
+static inline td_edge make_endless(rig *r) {
+  td_edge zero = make_const(r, TD_FLOAT64, 0, NULL);
+  td_edge enter = make_enter(r, zero, "endless", false, 10);
+  td_edge merge = make_loop_merge(r, enter);
+  td_edge yes = make_const(r, TD_BOOL, 1, merge.node);
+  td_edge cond = NODE(r, "LoopCond", NULL, yes);
+  td_edge sw = NODE(r, "Switch", NULL, merge, cond);
+  td_edge exit = NODE(r, "Exit", "endless_exit", port(sw, 0));
+  td_edge body = NODE(r, "Identity", "endless_body", port(sw, 1));
+  td_edge one = make_const(r, TD_FLOAT64, 1, body.node);
+  td_edge next = NODE(r, "AddV2", "endless_add", body, one);
+  td_edge back = NODE(r, "NextIteration", NULL, next);
+  OK(td_graph_back_edge(merge.node, 1, back));
+  return exit;
 }
 
 /* The part in topological order, compiled. */

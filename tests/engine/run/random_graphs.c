@@ -179,10 +179,7 @@ static int name_seed(void **state) {
 
 static void test_seeds(void **state) {
   (void)state;
-  int first = 0, count = getenv("TIDE_SOAK") ? 10000 : 500;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  count /= 5;
-#endif
+  int first = 0, count = rounds(500, 10000);
   const char *seeds = getenv("TIDE_SEEDS");
   if (seeds && strchr(seeds, ':')) first = atoi(seeds);
   if (seeds) count = atoi(strchr(seeds, ':') ? strchr(seeds, ':') + 1 : seeds);

@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/engine/run/harness.h"
 
-#include <stdlib.h>
-
 #include "engine/run/session.h"
 
 /* A rig with a session on one or two CPU devices. */
@@ -131,72 +129,13 @@ static void test_grow(void **state) {
   bench_deinit(&b);
 }
 
-/* ---- deadlines, cancels, closing ---- */
-
-/* while true, on the given number of devices. */
-static td_edge endless(rig *r) {
-  td_edge zero = make_const(r, TD_FLOAT64, 0, NULL);
-  td_edge enter = make_enter(r, zero, "endless", false, 10);
-  td_edge merge = make_loop_merge(r, enter);
-  td_edge yes = make_const(r, TD_BOOL, 1, merge.node);
-  td_edge cond = NODE(r, "LoopCond", NULL, yes);
-  td_edge sw = NODE(r, "Switch", NULL, merge, cond);
-  td_edge exit = NODE(r, "Exit", "endless_exit", port(sw, 0));
-  td_edge body = NODE(r, "Identity", NULL, port(sw, 1));
-  td_edge one = make_const(r, TD_FLOAT64, 1, body.node);
-  td_edge next = NODE(r, "AddV2", "endless_add", body, one);
-  td_edge back = NODE(r, "NextIteration", NULL, next);
-  OK(td_graph_back_edge(merge.node, 1, back));
-  return exit;
-}
-
-static int64_t latest;
-
-static void stop_at_random(bench *b, td_edge never, unsigned *seed) {
-  double v;
-  td_run_options o = {.timeout = 100000 + rand_r(seed) % 3000000};
-  int64_t start = td_clock_now();
-  td_status *s = run1(b, (td_edge){NULL, 0}, 0, never, &v, &o);
-  int64_t late = td_clock_now() - start - o.timeout;
-  if (late > latest) latest = late;
-  assert_int_equal(td_status_code(s), TD_DEADLINE_EXCEEDED);
-  td_status_release(s);
-}
-
-static void deadlines(int cpus) {
-  bench b;
-  bench_init(&b, cpus);
-  td_edge never = endless(&b.r);
-  td_edge a = make_const(&b.r, TD_FLOAT64, 1, NULL);
-  if (cpus == 2) {
-    td_node *add = td_graph_find(b.r.graph, "endless_add");
-    OK(td_node_set_device(add, "/device:CPU:1"));
-  }
-  td_edge sum = NODE(&b.r, "AddV2", NULL, a, a);
-  unsigned seed = 1;
-  int rounds = getenv("TIDE_SOAK") ? 5000 : 75;
-  for (int i = 0; i < rounds; i++) {
-    double v = 0;
-    stop_at_random(&b, never, &seed);
-    OK(run1(&b, (td_edge){NULL, 0}, 0, sum, &v, NULL));
-    assert_true(v == 2);
-  }
-  print_message("%d deadlines on %d devices, at most %.1f ms late\n", rounds,
-                cpus, (double)latest * 1e-6);
-  bench_deinit(&b);
-}
-
-static void test_deadline(void **state) {
-  (void)state;
-  deadlines(1);
-  deadlines(2);
-}
+/* ---- handles ---- */
 
 static void test_handle(void **state) {
   (void)state;
   bench b;
   bench_init(&b, 1);
-  td_edge never = endless(&b.r);
+  td_edge never = make_endless(&b.r);
   td_signature sig = {.fetches = &never, .n_fetches = 1};
   td_callable *c;
   td_handle *h;
@@ -368,10 +307,13 @@ static void test_two_runtimes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_feed_any_edge),  cmocka_unit_test(test_wrong_feed),
-      cmocka_unit_test(test_dead_fetch),     cmocka_unit_test(test_grow),
-      cmocka_unit_test(test_deadline),       cmocka_unit_test(test_handle),
-      cmocka_unit_test(test_no_lost_update), cmocka_unit_test(test_partial),
+      cmocka_unit_test(test_feed_any_edge),
+      cmocka_unit_test(test_wrong_feed),
+      cmocka_unit_test(test_dead_fetch),
+      cmocka_unit_test(test_grow),
+      cmocka_unit_test(test_handle),
+      cmocka_unit_test(test_no_lost_update),
+      cmocka_unit_test(test_partial),
       cmocka_unit_test(test_two_runtimes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
