@@ -30,7 +30,8 @@ endif
 OPT ?= -O2 -g
 WARN := -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Werror
 CFLAGS_ALL := -std=c17 -D_GNU_SOURCE $(OPT) -fPIC -pthread -ffp-contract=off \
-  -fvisibility=hidden -fno-math-errno -I. -I$(B) $(WARN) \
+  -fvisibility=hidden -fno-semantic-interposition -fno-math-errno \
+  -I. -I$(B) $(WARN) \
   $(if $(DEPS),-I$(DEPS)/include) $(CFLAGS)
 LDFLAGS_ALL := -pthread $(if $(DEPS),-L$(DEPS)/lib -Wl$(comma)-rpath$(comma)$(DEPS)/lib) $(LDFLAGS)
 ifneq ($(SANITIZE),)
@@ -126,14 +127,14 @@ $(B)/.flags: FORCE
 # ---- linking ---------------------------------------------------------------
 
 $(B)/libtide.so.$(ABI): $(LIB_OBJ)
-	$(CC) -shared -Wl,-soname,libtide.so.$(ABI) -Wl,-z,nodelete \
+	$(CC) -shared -Wl,-soname,libtide.so.$(ABI) -Wl,-z,nodelete,-Bsymbolic-functions \
 	  -o $@ $(LIB_OBJ) $(LDFLAGS_ALL) $(LIBS)
 $(B)/libtide.so: $(B)/libtide.so.$(ABI)
 	ln -sf libtide.so.$(ABI) $@
 
 RPATH := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
 $(B)/tide.so: $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so
-	$(CC) -shared -Wl,-z,nodelete -o $@ $(filter %.o,$^) -L$(B) -ltide \
+	$(CC) -shared -Wl,-z,nodelete,-Bsymbolic-functions -o $@ $(filter %.o,$^) -L$(B) -ltide \
 	  $(RPATH) $(LDFLAGS_ALL) $(LIBS)
 $(B)/tide: $(REPL_SRC:%.c=$(B)/%.o) $(HOST_SRC:%.c=$(B)/%.o) \
   $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so

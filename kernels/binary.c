@@ -127,10 +127,13 @@ static void find_negative(void *arg, int64_t begin, int64_t end) {
   if (found) __atomic_store_n(&s->found, 1, __ATOMIC_RELAXED);
 }
 
+static inline bool must_check(int op, td_dtype t) {
+  return checks[op] != ANY && td_dtype_is_integer(t);
+}
+
 static td_status *check_second(const td_kernel_ctx *c, int op) {
   const td_tensor *y = td_in(c, 1);
   search s = {y->dtype, checks[op], y->data, 0};
-  if (s.check == ANY || !td_dtype_is_integer(s.dtype)) return NULL;
   td_for(c, td_tensor_count(y), TD_GRAIN,
          s.check == NONZERO ? find_zero : find_negative, &s);
   if (!s.found) return NULL;
@@ -150,7 +153,7 @@ typedef struct job {
   size_t size[2], out_size; /* bytes of an element */
   const void *in[2];
   char *out;
-  td_broadcast plan; /* unused for equal shapes */
+  const td_broadcast *plan; /* NULL for equal shapes */
 } job;
 
 static void block(void *arg, int64_t n, const void *const *in, int64_t at) {
@@ -161,7 +164,7 @@ static void block(void *arg, int64_t n, const void *const *in, int64_t at) {
 
 static void piece(void *arg, int64_t begin, int64_t end) {
   const job *j = arg;
-  td_broadcast_run(&j->plan, j->in, j->size, begin, end, block, arg);
+  td_broadcast_run(j->plan, j->in, j->size, begin, end, block, arg);
 }
 
 static void piece_same(void *arg, int64_t begin, int64_t end) {
@@ -200,41 +203,59 @@ static td_status *run_strings(td_kernel_ctx *c, int op, const td_broadcast *b,
   return NULL;
 }
 
-static td_status *compute(td_kernel_ctx *c, job *j, const td_shape *shape,
-                          bool same) {
+static td_status *compute(td_kernel_ctx *c, job *j, const td_shape *shape) {
   td_tensor *z;
   int64_t n = td_shape_count(shape);
-  if (n > 0) TD_TRY(check_second(c, j->op));
+  if (n > 0 && must_check(j->op, j->dtype)) TD_TRY(check_second(c, j->op));
   TD_TRY(td_out_forward(c, 0, shape, 0, 1, &z));
   j->out = z->data;
   j->out_size = td_dtype_size(z->dtype);
-  td_for(c, n, grain_for(j->op, j->dtype), same ? piece_same : piece, j);
+  td_for(c, n, grain_for(j->op, j->dtype), j->plan ? piece : piece_same, j);
   return NULL;
+}
+
+/* A few elements, as many on both sides: nothing is set up. */
+static td_status *run_few(td_kernel_ctx *c, int op, const td_shape *shape,
+                          int64_t n) {
+  const td_tensor *x = td_in(c, 0), *y = td_in(c, 1);
+  td_tensor *z;
+  TD_TRY(td_out_forward(c, 0, shape, 0, 1, &z));
+  td_binary_apply(op, x->dtype, td_cpu_isa(), n, x->data, y->data, z->data);
+  return NULL;
+}
+
+static td_status *run_broadcast(td_kernel_ctx *c, job *j, const td_shape *xs,
+                                const td_shape *ys) {
+  const td_shape *shapes[] = {xs, ys};
+  td_broadcast plan;
+  td_shape shape;
+  td_status *s = td_broadcast_plan(&plan, 2, shapes, &shape);
+  if (!td_ok(s)) {
+    const td_attr *strict =
+        td_node_attr(td_ctx_node(c), "incompatible_shape_error");
+    if (!strict || strict->b) return s;
+    td_status_release(s);
+    return incomparable(c, j->op);
+  }
+  if (j->dtype == TD_STRING) return run_strings(c, j->op, &plan, &shape);
+  j->plan = &plan;
+  return compute(c, j, &shape);
 }
 
 td_status *td_binary_run(td_kernel_ctx *c, int op, const td_shape *xs,
                          const td_shape *ys) {
   const td_tensor *x = td_in(c, 0), *y = td_in(c, 1);
-  const td_shape *shapes[] = {xs, ys};
+  bool same = x->dtype != TD_STRING && td_shape_equal(xs, ys);
+  int64_t n = same ? td_shape_count(xs) : 0;
+  if (TD_LIKELY(n > 0 && n <= BLOCK && !must_check(op, x->dtype)))
+    return run_few(c, op, xs, n);
   size_t size = td_dtype_size(x->dtype);
   job j = {.op = op,
            .dtype = x->dtype,
            .isa = td_cpu_isa(),
            .size = {size, size},
            .in = {x->data, y->data}};
-  bool text = x->dtype == TD_STRING;
-  td_shape shape = *xs;
-  if (!text && td_shape_equal(xs, ys)) return compute(c, &j, &shape, true);
-  td_status *s = td_broadcast_plan(&j.plan, 2, shapes, &shape);
-  if (!td_ok(s)) {
-    const td_attr *strict =
-        td_node_attr(td_ctx_node(c), "incompatible_shape_error");
-    if (!strict || strict->b) return s;
-    td_status_release(s);
-    return incomparable(c, op);
-  }
-  return text ? run_strings(c, op, &j.plan, &shape)
-              : compute(c, &j, &shape, false);
+  return same ? compute(c, &j, xs) : run_broadcast(c, &j, xs, ys);
 }
 
 static td_status *run(td_kernel_ctx *c, int op) {

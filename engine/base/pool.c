@@ -428,9 +428,13 @@ void td_parallel_for(int threads, int64_t n, int64_t grain,
                      void *arg, const int *stop) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
+  if (n <= grain) { /* most loops of small graphs: one piece */
+    if (!is_stopped(stop)) fn(arg, 0, n);
+    return;
+  }
   loop l = {.n = n, .grain = grain, .fn = fn, .arg = arg, .stop = stop};
   l.pieces = n / grain + (n % grain != 0);
-  if (threads <= 1 || l.pieces == 1) {
+  if (threads <= 1) {
     run_alone(&l);
     return;
   }

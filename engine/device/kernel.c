@@ -58,7 +58,7 @@ static td_status *add_lock(td_kernel *k, int input, bool exclusive) {
                     "inputs",
                     (int)MAX_LOCKS, INT8_MAX + 1);
   k->lock_in[k->n_locks] = (int8_t)input;
-  k->lock_exclusive[k->n_locks++] = exclusive;
+  k->lock_exclusive |= (uint8_t)(exclusive << k->n_locks++);
   if (exclusive) k->whole = true;
   return NULL;
 }
@@ -105,6 +105,8 @@ static td_status *init_state(td_kernel *k, td_states *states) {
 td_status *td_kernel_init(td_kernel *k, const td_node *n, td_device *d,
                           td_states *states) {
   *k = (td_kernel){.node = n, .device = d};
+  for (int i = 0; i < n->n_out && i < (int)TD_COUNT(k->out_type); i++)
+    k->out_type[i] = (uint8_t)n->out[i].dtype;
   td_status *s = td_kernel_find(n, d->kernels, &k->def);
   if (td_ok(s)) s = init_hosts(k);
   if (td_ok(s)) s = init_locks(k);

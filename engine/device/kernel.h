@@ -66,32 +66,34 @@ enum {
 
 struct td_kernel {
   const td_kernel_def *def;
-  const td_node *node;   /* borrowed: the program's graph holds it */
-  td_device *device;     /* borrowed: the program holds it */
-  void *state;           /* what `make` made; borrowed unless owns_state */
+  const td_node *node; /* borrowed: the program's graph holds it */
+  td_device *device;   /* borrowed: the program holds it */
+  void *state;         /* what `make` made; borrowed unless owns_state */
   const bool *in_host, *out_host; /* operand lives in host memory */
-  bool plain;            /* run, no locks, on the calling thread */
-  bool launched;         /* `run` goes through device->launch */
-  bool whole;            /* writes in place: its td_for never stops half way */
+  uint8_t out_type[4]; /* dtypes of the first outputs: see td_kernel_type */
+  bool plain;          /* run, no locks, on the calling thread */
+  bool launched;       /* `run` goes through device->launch */
+  bool whole;          /* writes in place: its td_for never stops half way */
   bool owns_state, owns_hosts;
-  int8_t n_locks;        /* resource inputs to lock ... */
-  int8_t lock_in[8];     /* ... their input indices */
-  bool lock_exclusive[8];
+  int8_t n_locks;         /* resource inputs to lock ... */
+  int8_t lock_in[8];      /* ... their input indices */
+  uint8_t lock_exclusive; /* a bit for each of them */
 };
 
 struct td_kernel_ctx {
   const td_kernel *kernel;
   td_step *step;
-  td_tensor *in;    /* n_in of them; each counted: a kernel may move one out */
-  td_tensor *out;   /* n_out of them, TD_INVALID until set */
+  td_tensor *in;  /* n_in of them; each counted: a kernel may move one out,
+                     which leaves it without a buffer */
+  td_tensor *out; /* n_out of them, TD_INVALID until set */
   int32_t n_in, n_out;
-  uint64_t frame;   /* hash of the frame path, 0 in the root */
+  uint64_t frame; /* hash of the frame path, 0 in the root */
   int64_t iteration;
-  bool dead;        /* some input is dead (TD_KERNEL_DEAD only) */
-  bool out_dead;    /* set by the kernel: its outputs are dead */
+  bool dead;     /* some input is dead (TD_KERNEL_DEAD only) */
+  bool out_dead; /* set by the kernel: its outputs are dead */
   void (*done)(td_kernel_ctx *c, td_status *s); /* the executor's */
-  void *owner;      /* the executor's */
-  void *work;       /* an asynchronous kernel's own, while it runs */
+  void *owner;                                  /* the executor's */
+  void *work;                  /* an asynchronous kernel's own, while it runs */
   struct td_kernel_wait *wait; /* kernel_start.c's; NULL before start */
 };
 
@@ -107,9 +109,10 @@ static inline const td_node *td_ctx_node(const td_kernel_ctx *c) {
 td_status *td_out(td_kernel_ctx *c, int i, const td_shape *shape,
                   td_tensor **out) TD_MUST_USE;
 /* Output i with the shape of input `in`, in its memory when the kernel alone
- * holds it and the element sizes agree. */
-td_status *td_out_like(td_kernel_ctx *c, int i, int in, td_tensor **out)
-    TD_MUST_USE;
+ * holds it and the element sizes agree. The input's shape and data stay
+ * readable; its buffer is then the output's. */
+td_status *td_out_like(td_kernel_ctx *c, int i, int in,
+                       td_tensor **out) TD_MUST_USE;
 /* The same for any shape, trying inputs a, then b (-1: none) whose count and
  * element size fit. */
 td_status *td_out_forward(td_kernel_ctx *c, int i, const td_shape *shape, int a,
@@ -139,25 +142,29 @@ static inline void td_kernel_done(td_kernel_ctx *c, td_status *s) {
 td_status *td_var(td_kernel_ctx *c, int i, td_variable **out) TD_MUST_USE;
 /* A share of the value (a copy by slices in sparse mode). FAILED_PRECONDITION
  * when not initialised, naming the variable and the remedy. */
-td_status *td_var_read(td_kernel_ctx *c, td_variable *v, td_tensor *out)
-    TD_MUST_USE;
+td_status *td_var_read(td_kernel_ctx *c, td_variable *v,
+                       td_tensor *out) TD_MUST_USE;
 /* Initialised and of dtype: a borrowed look at the value, no share taken. */
 td_status *td_var_peek(td_kernel_ctx *c, td_variable *v,
                        const td_tensor **out) TD_MUST_USE;
 /* The value to be written in place: a fresh copy first when others share the
  * buffer (counted). Touches the content stamp. Exclusive lock. */
-td_status *td_var_write(td_kernel_ctx *c, td_variable *v, td_tensor **out)
-    TD_MUST_USE;
+td_status *td_var_write(td_kernel_ctx *c, td_variable *v,
+                        td_tensor **out) TD_MUST_USE;
 /* The same without keeping the old contents: all of it will be written. */
 td_status *td_var_overwrite(td_kernel_ctx *c, td_variable *v,
-                            const td_shape *shape, td_tensor **out)
-    TD_MUST_USE;
+                            const td_shape *shape, td_tensor **out) TD_MUST_USE;
 /* Replaces the value: shares `t` (which must not be written by others later),
  * or copies it when somebody else may write it. Exclusive lock. */
-td_status *td_var_assign(td_kernel_ctx *c, td_variable *v, const td_tensor *t)
-    TD_MUST_USE;
+td_status *td_var_assign(td_kernel_ctx *c, td_variable *v,
+                         const td_tensor *t) TD_MUST_USE;
 
 /* ---- around kernels ---- */
+
+/* dtype of output i, from the kernel's own memory where it can be. */
+static inline td_dtype td_kernel_type(const td_kernel *k, int i) {
+  return i < 4 ? (td_dtype)k->out_type[i] : k->node->out[i].dtype;
+}
 
 /* The row for this node among the kernels of `device_type` (td_device.kernels);
  * NOT_FOUND lists what there is. */

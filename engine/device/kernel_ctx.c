@@ -28,7 +28,7 @@ static td_status *make(const td_kernel *k, bool host, td_dtype dtype,
 td_status *td_out(td_kernel_ctx *c, int i, const td_shape *shape,
                   td_tensor **out) {
   const td_kernel *k = c->kernel;
-  TD_TRY(make(k, k->out_host[i], k->node->out[i].dtype, shape, &c->out[i]));
+  TD_TRY(make(k, k->out_host[i], td_kernel_type(k, i), shape, &c->out[i]));
   *out = &c->out[i];
   return NULL;
 }
@@ -46,30 +46,34 @@ td_status *td_temp(td_kernel_ctx *c, td_dtype dtype, const td_shape *shape,
 static bool may_reuse(const td_kernel_ctx *c, int i, int in, int64_t count) {
   const td_kernel *k = c->kernel;
   const td_tensor *t = &c->in[in];
-  bool sole =
-      td_buffer_sole(t->buffer) || (TD_PLANT(5) && !t->buffer->readonly);
-  if (!sole || !td_dtype_is_plain(t->dtype)) return false;
+  bool sole = td_buffer_sole(t->buffer) ||
+              (TD_PLANT(5) && t->buffer && !t->buffer->readonly);
   size_t size = td_dtype_size(t->dtype);
-  return size == td_dtype_size(k->node->out[i].dtype) &&
-         td_tensor_count(t) == count && k->in_host[in] == k->out_host[i] &&
+  return sole && td_dtype_is_plain(t->dtype) &&
+         size == td_dtype_size(td_kernel_type(k, i)) &&
+         k->in_host[in] == k->out_host[i] &&
+         td_shape_count(&t->shape) == count &&
          t->buffer->size / 2 <= (size_t)count * size;
 }
 
-/* The input stays readable: whoever runs the kernel lets go of it later. */
+/* The buffer moves; the input stays readable through its data pointer. */
 static void reuse(td_kernel_ctx *c, int i, int in, const td_shape *shape) {
-  td_tensor_retain(&c->in[in], &c->out[i]);
-  c->out[i].shape = *shape;
-  c->out[i].dtype = c->kernel->node->out[i].dtype;
-  td_buffer_touch(c->out[i].buffer);
+  td_tensor *out = &c->out[i];
+  out->buffer = c->in[in].buffer;
+  out->data = c->in[in].data;
+  out->dtype = td_kernel_type(c->kernel, i);
+  td_shape_set(&out->shape, shape);
+  c->in[in].buffer = NULL;
+  td_buffer_touch(out->buffer);
 }
 
 td_status *td_out_forward(td_kernel_ctx *c, int i, const td_shape *shape, int a,
                           int b, td_tensor **out) {
   int64_t count = td_shape_count(shape);
-  int in = -1;
-  if (b >= 0 && may_reuse(c, i, b, count)) in = b;
-  if (a >= 0 && may_reuse(c, i, a, count)) in = a;
-  if (in < 0 || !td_dtype_is_plain(c->kernel->node->out[i].dtype))
+  int in = a >= 0 && may_reuse(c, i, a, count)   ? a
+           : b >= 0 && may_reuse(c, i, b, count) ? b
+                                                 : -1;
+  if (in < 0 || !td_dtype_is_plain(td_kernel_type(c->kernel, i)))
     return td_out(c, i, shape, out);
   reuse(c, i, in, shape);
   *out = &c->out[i];

@@ -143,7 +143,7 @@ static td_status *collect(const td_kernel_ctx *c, locks *l) {
     const td_tensor *t = td_in(c, k->lock_in[i]);
     td_object *o = t->dtype == TD_RESOURCE ? td_tensor_get_object(t) : NULL;
     if (!o) return no_handle(c, k->lock_in[i]);
-    insert(l, (td_resource *)o, k->lock_exclusive[i]);
+    insert(l, (td_resource *)o, k->lock_exclusive >> i & 1);
   }
   return NULL;
 }

@@ -10,18 +10,20 @@
 #include "engine/base/plant.h"
 #include "engine/run/program_impl.h"
 
-static inline void td_ready_push(td_iter *it, const td_xnode *n, bool dead,
+static inline void td_ready_push(td_iter *it, td_target to, bool dead,
                                  td_chain *ready) {
-  td_ready *r = &it->ready[n->local];
+  td_ready *r = &it->ready[to.local];
   r->dead = dead;
   td_chain_push(ready, r);
 }
 
 /* One input of an ordinary node arrived. */
-static inline void td_arrive(td_iter *it, const td_xnode *n, bool dead,
-                             bool shared, td_chain *ready) {
-  uint64_t *state = &it->state[n->local], now;
-  if (n->initial != 1) {
+static inline void td_arrive(td_iter *it, td_target to, bool dead, bool shared,
+                             td_chain *ready) {
+  uint64_t *state = &it->state[to.local], now;
+  if (to.lone) {
+    *state = 0; /* for why() */
+  } else {
     if (shared) {
       if (dead) __atomic_fetch_or(state, TD_STATE_DEAD, __ATOMIC_RELAXED);
       now = __atomic_sub_fetch(state, 1, __ATOMIC_ACQ_REL);
@@ -31,10 +33,8 @@ static inline void td_arrive(td_iter *it, const td_xnode *n, bool dead,
     }
     if ((now & TD_STATE_COUNT) != 0) return;
     dead = (now & TD_STATE_DEAD) != 0;
-  } else {
-    *state = 0; /* for why() */
   }
-  td_ready_push(it, n, dead, ready);
+  td_ready_push(it, to, dead, ready);
 }
 
 /* Ready once all control inputs came and a live value, or every value dead. */
@@ -45,10 +45,10 @@ static inline bool td_merge_ready(uint64_t s) {
 
 /* An input of a Merge arrived. `whole`: a dead Enter, which ends the wait for
  * every other value. */
-static inline void td_arrive_merge(td_iter *it, const td_xnode *n, bool control,
-                                   bool dead, bool whole, bool shared,
-                                   td_chain *ready) {
-  uint64_t *state = &it->state[n->local];
+static inline void td_arrive_merge(td_iter *it, td_target to, bool dead,
+                                   bool whole, bool shared, td_chain *ready) {
+  bool control = to.slot < 0;
+  uint64_t *state = &it->state[to.local];
   uint64_t old = __atomic_load_n(state, __ATOMIC_ACQUIRE), now;
   do {
     uint64_t take = control ? 1
@@ -63,34 +63,31 @@ static inline void td_arrive_merge(td_iter *it, const td_xnode *n, bool control,
                   : (*state = now, false));
   bool again = (old & TD_STATE_FIRED) && !TD_PLANT(3);
   if ((now & TD_STATE_FIRED) && !again)
-    td_ready_push(it, n, !(now & TD_STATE_LIVE), ready);
+    td_ready_push(it, to, !(now & TD_STATE_LIVE), ready);
 }
 
 /* Puts a value into its slot; a Merge that has one drops further ones. */
-static inline void td_fill(td_iter *it, const td_xnode *n, td_target to,
-                           td_tensor *t, bool last) {
-  if (n->kind == TD_KIND_MERGE &&
-      (__atomic_load_n(&it->state[n->local], __ATOMIC_ACQUIRE) &
-       TD_STATE_LIVE)) {
+static inline void td_fill(td_iter *it, td_target to, td_tensor *t, bool last) {
+  if (to.merge && (__atomic_load_n(&it->state[to.local], __ATOMIC_ACQUIRE) &
+                   TD_STATE_LIVE)) {
     if (last) td_tensor_release(t);
   } else {
-    td_slot_set(&it->slot[to.slot], t);
+    td_tensor_set(&it->slot[to.slot], t);
     if (!last && !TD_PLANT(6)) td_buffer_retain(t->buffer);
   }
   if (last) t->buffer = NULL;
 }
 
 /* Delivers one output over one edge; `t` is moved when `last`. */
-static inline void td_deliver(const td_program *p, td_iter *it, td_target to,
-                              td_tensor *t, bool dead, bool last, bool shared,
+static inline void td_deliver(td_iter *it, td_target to, td_tensor *t,
+                              bool dead, bool last, bool shared,
                               td_chain *ready) {
-  const td_xnode *n = &p->node[to.node];
   bool control = to.slot < 0;
-  if (!control && !dead) td_fill(it, n, to, t, last);
-  if (TD_UNLIKELY(n->kind == TD_KIND_MERGE))
-    td_arrive_merge(it, n, control, dead, false, shared, ready);
+  if (!control && !dead) td_fill(it, to, t, last);
+  if (TD_UNLIKELY(to.merge))
+    td_arrive_merge(it, to, dead, false, shared, ready);
   else
-    td_arrive(it, n, dead && !(control && TD_PLANT(2)), shared, ready);
+    td_arrive(it, to, dead && !(control && TD_PLANT(2)), shared, ready);
 }
 
 #endif

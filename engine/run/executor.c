@@ -33,8 +33,9 @@ td_iter *td_iter_make(td_run *run, int32_t frame) {
   if (it) {
     run->spare[frame].first = it->next;
   } else {
-    it = td_alloc_zero(1, f->size);
+    it = td_alloc_aligned(TD_LINE, f->size);
     if (!it) return NULL;
+    memset(it, 0, f->size);
     char *at = (char *)(it + 1);
     it->slot = (td_tensor *)at;
     at += (size_t)f->slots * sizeof(td_tensor);
@@ -61,11 +62,13 @@ td_iter *td_iter_make(td_run *run, int32_t frame) {
   return it;
 }
 
-/* Lets go of values nobody took and keeps the memory. */
+/* Lets go of values nobody took and keeps the memory. There are none when every
+ * node ran. */
 void td_iter_clear(td_iter *it) {
   const td_xframe *f = &it->run->program->frame[it->frame];
-  for (int32_t i = 0; i < f->slots; i++)
-    if (it->slot[i].buffer) td_tensor_release(&it->slot[i]);
+  if (it->run->failed || it->instance)
+    for (int32_t i = 0; i < f->slots; i++)
+      if (it->slot[i].buffer) td_tensor_release(&it->slot[i]);
   it->next = it->run->spare[it->frame].first;
   it->run->spare[it->frame].first = it;
 }
@@ -203,21 +206,31 @@ static void run_note_cancel(td_run *run) {
 
 /* ---- propagation without frames ---- */
 
-void td_propagate_flat(td_run *run, td_iter *it, int32_t node, td_tensor *out,
-                       bool dead, td_chain *ready) {
-  const td_program *p = run->program;
-  const td_xnode *n = &p->node[node];
+static inline void propagate_flat(const td_program *p, td_iter *it,
+                                  const td_xnode *n, td_tensor *out, bool dead,
+                                  bool shared, td_chain *ready) {
   const int32_t *begin = &p->begin[n->targets];
-  for (int32_t k = begin[n->n_out]; k < begin[n->n_out + 1]; k++)
-    td_deliver(p, it, p->target[k], NULL, dead, false, run->shared, ready);
+  const td_target *to = p->target + begin[n->n_out],
+                  *end = p->target + begin[n->n_out + 1];
+  for (; to < end; to++) td_deliver(it, *to, NULL, dead, false, shared, ready);
   for (int32_t port = 0; port < n->n_out; port++) {
     td_tensor *t = &out[port];
     bool none = dead || t->dtype == TD_INVALID;
-    for (int32_t k = begin[port]; k < begin[port + 1]; k++)
-      td_deliver(p, it, p->target[k], t, none, k + 1 == begin[port + 1],
-                 run->shared, ready);
+    to = p->target + begin[port];
+    end = p->target + begin[port + 1];
+    for (; to < end; to++)
+      td_deliver(it, *to, t, none, to + 1 == end, shared, ready);
     if (!none && t->buffer) td_tensor_release(t);
   }
+}
+
+void td_propagate_flat(td_run *run, td_iter *it, int32_t node, td_tensor *out,
+                       bool dead, td_chain *ready) {
+  const td_program *p = run->program;
+  if (run->shared)
+    propagate_flat(p, it, &p->node[node], out, dead, true, ready);
+  else
+    propagate_flat(p, it, &p->node[node], out, dead, false, ready);
 }
 
 /* ---- nodes the executor knows itself ---- */
@@ -505,7 +518,10 @@ static void process_plain(td_run *run, td_ready *r, const td_xnode *n,
   td_status *s = NULL;
   bool dead = false, timed = run->measure || run->step->trace;
   int64_t start = timed ? td_clock_now() : 0;
-  for (int i = 0; i < n->n_out; i++) out[i] = (td_tensor){0};
+  for (int i = 0; i < n->n_out; i++) {
+    out[i].dtype = TD_INVALID;
+    out[i].buffer = NULL;
+  }
   if (!run_native(n, in, out, &s)) {
     td_kernel_ctx c;
     fill_ctx(&c, run, it, n, out, r->dead);

@@ -66,7 +66,7 @@ static void hand_on(td_run *run, td_iter *to, int32_t node, td_tensor *out,
   const int32_t *begin = &p->begin[n->targets];
   for (int32_t k = begin[n->n_out]; k < begin[n->n_out + 1]; k++) {
     td_ready *before = ready->first;
-    td_deliver(p, to, p->target[k], NULL, dead, false, false, ready);
+    td_deliver(to, p->target[k], NULL, dead, false, false, ready);
     to->busy += ready->first != before;
   }
   for (int32_t port = 0; port < n->n_out; port++) {
@@ -74,12 +74,11 @@ static void hand_on(td_run *run, td_iter *to, int32_t node, td_tensor *out,
     bool none = dead || t->dtype == TD_INVALID;
     for (int32_t k = begin[port]; k < begin[port + 1]; k++) {
       td_ready *before = ready->first;
-      const td_xnode *at = &p->node[p->target[k].node];
-      if (none && n->kind == TD_KIND_ENTER && at->kind == TD_KIND_MERGE)
-        td_arrive_merge(to, at, false, true, true, false, ready);
+      if (none && n->kind == TD_KIND_ENTER && p->target[k].merge)
+        td_arrive_merge(to, p->target[k], true, true, false, ready);
       else
-        td_deliver(p, to, p->target[k], t, none, k + 1 == begin[port + 1],
-                   false, ready);
+        td_deliver(to, p->target[k], t, none, k + 1 == begin[port + 1], false,
+                   ready);
       to->busy += ready->first != before;
     }
     if (!none && t->buffer) td_tensor_release(t);

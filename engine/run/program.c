@@ -85,7 +85,7 @@ static uint64_t initial_state(const td_node *from) {
 static td_status *compile_node(td_program *p, int32_t i) {
   const td_node *from = td_graph_node(p->graph, i);
   td_xnode *n = &p->node[i];
-  n->kind = from->op->kind;
+  n->kind = (uint8_t)from->op->kind;
   n->n_in = from->n_in;
   n->n_out = from->n_out;
   TD_TRY(frame_node(p, i));
@@ -133,17 +133,25 @@ static int32_t group_of(const td_program *p, const td_node *from, int port) {
   return n->targets + (port < 0 ? n->n_out : port);
 }
 
+static td_target target_of(const td_xnode *n, int32_t slot) {
+  return (td_target){.local = (uint32_t)n->local,
+                     .merge = n->kind == TD_KIND_MERGE,
+                     .lone = n->initial == 1 && n->kind != TD_KIND_MERGE,
+                     .slot = slot};
+}
+
 /* Parts are in schedule order: walking backwards puts the most urgent last. */
 static void fill_targets(td_program *p, int32_t *fill) {
   for (int32_t i = p->n_nodes - 1; i >= 0; i--) {
     const td_node *to = td_graph_node(p->graph, i);
     for (int k = 0; k < to->n_in; k++)
       p->target[fill[group_of(p, to->in[k].node, to->in[k].port)]++] =
-          (td_target){i, p->node[i].in + k};
+          target_of(&p->node[i], p->node[i].in + k);
     for (int k = 0; k < to->n_in; k++)
       if (to->in[k].port == 1) p->node[to->in[k].node->id].index_read = true;
     for (int k = 0; k < to->n_control; k++)
-      p->target[fill[group_of(p, to->control[k], -1)]++] = (td_target){i, -1};
+      p->target[fill[group_of(p, to->control[k], -1)]++] =
+          target_of(&p->node[i], -1);
   }
 }
 
@@ -215,7 +223,9 @@ static td_status *check_order(const td_graph *g) {
 static td_status *compile(td_program *p) {
   p->n_nodes = td_graph_size(p->graph);
   TD_TRY(check_order(p->graph));
-  p->node = td_alloc_zero((size_t)p->n_nodes + 1, sizeof *p->node);
+  p->node =
+      td_alloc_aligned(TD_LINE, (size_t)(p->n_nodes + 1) * sizeof *p->node);
+  if (p->node) memset(p->node, 0, (size_t)(p->n_nodes + 1) * sizeof *p->node);
   p->frame =
       td_alloc_zero((size_t)count_enters(p->graph) + 1, sizeof *p->frame);
   if (!p->node || !p->frame) return td_oom();

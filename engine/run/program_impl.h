@@ -22,16 +22,21 @@
 #define TD_STATE_LIVE (1ull << 62)  /* Merge: a live value arrived */
 #define TD_STATE_DEAD (1ull << 63)  /* an input was dead */
 
+enum { TD_LINE = 64 };         /* bytes of a cache line */
 enum { TD_COST_DEAR = 20000 }; /* ns: worth handing other work to a thread */
 
+/* Where an edge leads, with all that delivering over it must know: a value is
+ * handed on without a look at the node itself. */
 typedef struct td_target {
-  int32_t node; /* program index */
-  int32_t slot; /* in the frame of that node; -1: control */
+  uint32_t local : 30; /* the node's index within its frame */
+  uint32_t merge : 1;  /* it is a Merge */
+  uint32_t lone : 1;   /* nothing else comes to it: no count is kept */
+  int32_t slot;        /* in the frame of that node; -1: control */
 } td_target;
 
 typedef struct td_xnode {
   td_kernel kernel;
-  td_op_kind kind;
+  uint8_t kind;    /* td_op_kind */
   bool runs_dead;  /* TD_KERNEL_DEAD */
   bool constant;   /* Enter with is_constant */
   bool index_read; /* Merge: somebody reads output 1 */
@@ -45,7 +50,8 @@ typedef struct td_xnode {
                        the group after the last port is control */
   uint64_t initial; /* its state word */
   int32_t cost;     /* ns, atomic, a decaying average; 0 unknown */
-} td_xnode;
+} __attribute__((aligned(TD_LINE))) td_xnode;
+_Static_assert(sizeof(td_xnode) == 2 * TD_LINE, "a node run is two lines");
 
 typedef struct td_xframe {
   const char *name; /* frame_name; "" for the root */
@@ -122,7 +128,7 @@ struct td_iter {
   int32_t inner;       /* child instances alive */
   td_iter *next;       /* free list */
   td_iter *later;      /* the next iteration in flight */
-};
+} __attribute__((aligned(TD_LINE))); /* and so are the slots behind it */
 
 /* A chain of ready nodes. */
 typedef struct td_chain {
@@ -168,20 +174,6 @@ struct td_run {
 static inline void td_chain_push(td_chain *c, td_ready *r) {
   r->next = c->first;
   c->first = r;
-}
-
-/* Moves a value into an empty slot. */
-static inline void td_slot_set(td_tensor *slot, const td_tensor *t) {
-  slot->buffer = t->buffer;
-  slot->data = t->data;
-  slot->dtype = t->dtype;
-  slot->shape.rank = t->shape.rank;
-  if (TD_LIKELY(t->shape.rank <= 2)) {
-    slot->shape.dim[0] = t->shape.dim[0];
-    slot->shape.dim[1] = t->shape.dim[1];
-  } else {
-    slot->shape = t->shape;
-  }
 }
 
 /* executor.c */

@@ -1,75 +1,59 @@
 /* dtype.c - the table of element types and the half-precision conversions.
  *
- * Everything that is known about a type is one row; the predicates read it.
+ * Everything that is known about a type is one row.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/tensor/dtype.h"
 
 #include <string.h>
 
-enum { FLOAT = 1, INTEGER = 2, COMPLEX = 4, PLAIN = 8 };
-
 typedef struct dtype_row {
   const char *name; /* ours and NumPy's */
   const char *sig;  /* TensorFlow's in signatures and GraphDef */
-  uint8_t size;     /* bytes of one element */
-  uint8_t kind;     /* of the above */
 } dtype_row;
 
-/* clang-format off */
-static const dtype_row rows[TD_DTYPES] = {
-  [TD_INVALID] = {"invalid", "invalid", 0, 0},
-  [TD_FLOAT32] = {"float32", "float", 4, FLOAT | PLAIN},
-  [TD_FLOAT64] = {"float64", "double", 8, FLOAT | PLAIN},
-  [TD_INT32] = {"int32", "int32", 4, INTEGER | PLAIN},
-  [TD_UINT8] = {"uint8", "uint8", 1, INTEGER | PLAIN},
-  [TD_INT16] = {"int16", "int16", 2, INTEGER | PLAIN},
-  [TD_INT8] = {"int8", "int8", 1, INTEGER | PLAIN},
-  [TD_STRING] = {"string", "string", 8, 0},
-  [TD_COMPLEX64] = {"complex64", "complex64", 8, COMPLEX | PLAIN},
-  [TD_INT64] = {"int64", "int64", 8, INTEGER | PLAIN},
-  [TD_BOOL] = {"bool", "bool", 1, PLAIN},
-  [TD_QINT8] = {"qint8", "qint8", 1, PLAIN},
-  [TD_QUINT8] = {"quint8", "quint8", 1, PLAIN},
-  [TD_QINT32] = {"qint32", "qint32", 4, PLAIN},
-  [TD_BFLOAT16] = {"bfloat16", "bfloat16", 2, FLOAT | PLAIN},
-  [TD_QINT16] = {"qint16", "qint16", 2, PLAIN},
-  [TD_QUINT16] = {"quint16", "quint16", 2, PLAIN},
-  [TD_UINT16] = {"uint16", "uint16", 2, INTEGER | PLAIN},
-  [TD_COMPLEX128] = {"complex128", "complex128", 16, COMPLEX | PLAIN},
-  [TD_FLOAT16] = {"float16", "half", 2, FLOAT | PLAIN},
-  [TD_RESOURCE] = {"resource", "resource", 8, 0},
-  [TD_VARIANT] = {"variant", "variant", 8, 0},
-  [TD_UINT32] = {"uint32", "uint32", 4, INTEGER | PLAIN},
-  [TD_UINT64] = {"uint64", "uint64", 8, INTEGER | PLAIN},
-};
-/* clang-format on */
+/* type, name, TensorFlow's spelling, bytes of an element */
+#define EACH_TYPE(ROW)                                                         \
+  ROW(TD_INVALID, "invalid", "invalid", 0)                                     \
+  ROW(TD_FLOAT32, "float32", "float", 4)                                       \
+  ROW(TD_FLOAT64, "float64", "double", 8)                                      \
+  ROW(TD_INT32, "int32", "int32", 4)                                           \
+  ROW(TD_UINT8, "uint8", "uint8", 1)                                           \
+  ROW(TD_INT16, "int16", "int16", 2)                                           \
+  ROW(TD_INT8, "int8", "int8", 1)                                              \
+  ROW(TD_STRING, "string", "string", 8)                                        \
+  ROW(TD_COMPLEX64, "complex64", "complex64", 8)                               \
+  ROW(TD_INT64, "int64", "int64", 8)                                           \
+  ROW(TD_BOOL, "bool", "bool", 1)                                              \
+  ROW(TD_QINT8, "qint8", "qint8", 1)                                           \
+  ROW(TD_QUINT8, "quint8", "quint8", 1)                                        \
+  ROW(TD_QINT32, "qint32", "qint32", 4)                                        \
+  ROW(TD_BFLOAT16, "bfloat16", "bfloat16", 2)                                  \
+  ROW(TD_QINT16, "qint16", "qint16", 2)                                        \
+  ROW(TD_QUINT16, "quint16", "quint16", 2)                                     \
+  ROW(TD_UINT16, "uint16", "uint16", 2)                                        \
+  ROW(TD_COMPLEX128, "complex128", "complex128", 16)                           \
+  ROW(TD_FLOAT16, "float16", "half", 2)                                        \
+  ROW(TD_RESOURCE, "resource", "resource", 8)                                  \
+  ROW(TD_VARIANT, "variant", "variant", 8)                                     \
+  ROW(TD_UINT32, "uint32", "uint32", 4)                                        \
+  ROW(TD_UINT64, "uint64", "uint64", 8)
+
+#define NAMES(type, name, sig, size) [type] = {name, sig},
+#define SIZE(type, name, sig, size) [type] = size,
+static const dtype_row rows[TD_DTYPES] = {EACH_TYPE(NAMES)};
+const uint8_t td_dtype_sizes[TD_DTYPES] = {EACH_TYPE(SIZE)};
 
 /* A number that is no type reads as TD_INVALID. */
 static const dtype_row *row_of(td_dtype t) {
   return &rows[(unsigned)t < TD_DTYPES ? (unsigned)t : TD_INVALID];
 }
 
-size_t td_dtype_size(td_dtype t) {
-  return row_of(t)->size;
-}
 const char *td_dtype_name(td_dtype t) {
   return row_of(t)->name;
 }
 const char *td_dtype_sig_name(td_dtype t) {
   return row_of(t)->sig;
-}
-bool td_dtype_is_float(td_dtype t) {
-  return row_of(t)->kind & FLOAT;
-}
-bool td_dtype_is_integer(td_dtype t) {
-  return row_of(t)->kind & INTEGER;
-}
-bool td_dtype_is_complex(td_dtype t) {
-  return row_of(t)->kind & COMPLEX;
-}
-bool td_dtype_is_plain(td_dtype t) {
-  return row_of(t)->kind & PLAIN;
 }
 
 static bool spells(const char *word, const char *name, size_t len) {

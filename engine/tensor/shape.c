@@ -37,7 +37,7 @@ bool td_shape_known(const td_shape *s) {
   return s->rank >= 0;
 }
 
-int64_t td_shape_count(const td_shape *s) {
+int64_t td_shape_product(const td_shape *s) {
   int64_t product = 1;
   bool empty = false;
   if (s->rank < 0 || s->rank > TD_MAX_RANK) return -1;

@@ -19,6 +19,18 @@ typedef struct td_shape {
   int32_t rank;
 } td_shape;
 
+/* *to = *from; sizes beyond the rank are not touched: most shapes are short. */
+static inline void td_shape_set(td_shape *to, const td_shape *from) {
+  to->rank = from->rank;
+  if (from->rank == 0) return;
+  if (TD_LIKELY(from->rank <= 2)) {
+    to->dim[0] = from->dim[0];
+    to->dim[1] = from->dim[1];
+  } else {
+    *to = *from;
+  }
+}
+
 /* td_shape_of(2, (int64_t[]){3, 4}); rank -1: unknown. rank must be <= 8 (else
  * the result is of unknown rank); any size below 0 is unknown. */
 td_shape td_shape_of(int rank, const int64_t *dims);
@@ -30,7 +42,10 @@ td_shape td_shape_unknown(void);
 bool td_shape_known(const td_shape *s); /* rank and every size */
 /* Number of elements; -1 when not known or when the product of the sizes that
  * are not 0 is over INT64_MAX (so that strides always fit). */
-int64_t td_shape_count(const td_shape *s);
+int64_t td_shape_product(const td_shape *s);
+static inline int64_t td_shape_count(const td_shape *s) {
+  return s->rank == 0 ? 1 : td_shape_product(s);
+}
 bool td_shape_equal(const td_shape *a, const td_shape *b); /* as written */
 /* Could both describe one value? */
 bool td_shape_compatible(const td_shape *a, const td_shape *b);
@@ -45,7 +60,9 @@ bool td_shape_broadcast(const td_shape *a, const td_shape *b, td_shape *out);
 /* "{3, -1}", "{}", "?" for unknown rank. Appends. */
 void td_shape_print(const td_shape *s, td_str *out);
 /* The same into a buffer of td_shape_text size; for messages. */
-typedef struct td_shape_text { char text[192]; } td_shape_text;
+typedef struct td_shape_text {
+  char text[192];
+} td_shape_text;
 const char *td_shape_str(const td_shape *s, td_shape_text *buf);
 
 TD_END

@@ -29,17 +29,24 @@ typedef struct td_tensor {
 
 /* Uninitialised contents from `a` (NULL: host). Overflow and rank checked.
  * Plain dtypes only. */
-td_status *td_tensor_new(td_allocator *a, td_dtype dtype,
-                         const td_shape *shape, td_tensor *out) TD_MUST_USE;
+td_status *td_tensor_new(td_allocator *a, td_dtype dtype, const td_shape *shape,
+                         td_tensor *out) TD_MUST_USE;
 /* Host tensor holding a copy of `bytes`. */
 td_status *td_tensor_from(td_dtype dtype, const td_shape *shape,
                           const void *bytes, td_tensor *out) TD_MUST_USE;
 /* A scalar of a plain dtype from a double / int64 (range not checked). */
-td_status *td_tensor_scalar_f(td_dtype dtype, double v, td_tensor *out)
-    TD_MUST_USE;
-td_status *td_tensor_scalar_i(td_dtype dtype, int64_t v, td_tensor *out)
-    TD_MUST_USE;
+td_status *td_tensor_scalar_f(td_dtype dtype, double v,
+                              td_tensor *out) TD_MUST_USE;
+td_status *td_tensor_scalar_i(td_dtype dtype, int64_t v,
+                              td_tensor *out) TD_MUST_USE;
 
+/* *to = *from, which is not retained. */
+static inline void td_tensor_set(td_tensor *to, const td_tensor *from) {
+  to->buffer = from->buffer;
+  to->data = from->data;
+  to->dtype = from->dtype;
+  td_shape_set(&to->shape, &from->shape);
+}
 static inline void td_tensor_retain(const td_tensor *t, td_tensor *out) {
   *out = *t;
   td_buffer_retain(t->buffer);
@@ -95,16 +102,16 @@ td_status *td_tensor_strings_check(const td_tensor *t) TD_MUST_USE;
 
 /* Counted things that resource and variant tensors hold. */
 typedef struct td_object {
-  int32_t refs;      /* atomic */
-  const char *type;  /* "variable", "queue", ...: a static string */
+  int32_t refs;     /* atomic */
+  const char *type; /* "variable", "queue", ...: a static string */
   void (*free)(struct td_object *o);
 } td_object;
 
 td_object *td_object_retain(td_object *o);
 void td_object_release(td_object *o);
 /* Scalar of TD_RESOURCE or TD_VARIANT. Takes ownership of `o`. */
-td_status *td_tensor_object(td_dtype dtype, td_object *o, td_tensor *out)
-    TD_MUST_USE;
+td_status *td_tensor_object(td_dtype dtype, td_object *o,
+                            td_tensor *out) TD_MUST_USE;
 /* Of any shape, from as many objects; holds each of them once more. */
 td_status *td_tensor_objects(td_dtype dtype, const td_shape *shape,
                              td_object *const *at, td_tensor *out) TD_MUST_USE;
