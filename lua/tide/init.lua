@@ -38,7 +38,7 @@ local exports = {
   functions = {"grad", "value_and_grad"},
   library = {"load_library"},
   help = {"help", "devices", "config"},
-  places = {"nn", "linalg"},
+  places = {"nn", "linalg", "strings"},
 }
 
 -- Modules that are names themselves.

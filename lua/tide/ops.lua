@@ -32,7 +32,7 @@ end
 
 local function load_all()
   loaded = true
-  for _, name in ipairs{"array", "math", "linalg", "create", "nn"} do
+  for _, name in ipairs{"array", "math", "linalg", "strings", "create", "nn"} do
     require("tide.ops." .. name)
   end
   for name, f in pairs(ops) do

@@ -17,6 +17,12 @@ local short = {
     diag = "matrix_diag", diag_part = "matrix_diag_part",
     set_diag = "matrix_set_diag", band_part = "matrix_band_part",
   },
+  strings = {
+    join = "string_join", split = "string_split", length = "string_length",
+    lower = "string_lower", upper = "string_upper", strip = "string_strip",
+    to_number = "string_to_number", to_hash_bucket = "string_to_hash_bucket",
+    to_hash_bucket_fast = "string_to_hash_bucket_fast",
+  },
 }
 
 local places = {}

@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0
 
 from .base import OPS, L, Unset, Var, Zeros, source
 from . import array, binary, indexed, linalg, linear, losses, plumbing, random
-from . import reduce
-from . import shape, state, train, unary
+from . import reduce, shape, state, strings, train, unary
 
 __all__ = ["OPS", "L", "Unset", "Var", "Zeros", "source"]

@@ -1,0 +1,56 @@
+-- strings.lua - strings beyond the rows of their ops: names, positions,
+-- defaults.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+local helper = require "helper"
+
+local raises = helper.raises
+local tests = {}
+
+local function is(want, x) lu.assertEquals(x:table(), want) end
+
+function tests.names_of_tensorflow()
+  lu.assertEquals(td.strings.length, td.string_length)
+  lu.assertEquals(td.strings.join({"a", "b"}, {separator = "+"}):item(), "a+b")
+  is({"moon", "9"}, td.strings.lower(td.tensor{"MOON", "9"}))
+  is({2, 3}, td.strings.length(td.tensor{"ab", "cde"}))
+  raises("did you mean \"upper\"", function() return td.strings.uper end)
+end
+
+function tests.numbers()
+  is({1.5, -2}, td.string_to_number(td.tensor{"1.5", "-2"}))
+  is({7}, td.string_to_number(td.tensor{"7"}, "int64"))
+  is({"1", "2"}, td.as_string(td.tensor{1, 2}))
+  is({"1.50"}, td.as_string(td.tensor{1.5}, {precision = 2}))
+  is({{1, 2}, {3, 4}}, td.decode_raw(td.tensor{"\1\2", "\3\4"}, "uint8"))
+  raises("\"x\", is no float32", td.string_to_number, td.tensor{"x"})
+end
+
+function tests.split()
+  local indices, values, shape = td.string_split(td.tensor{"a b", "c"})
+  is({{0, 0}, {0, 1}, {1, 0}}, indices)
+  is({"a", "b", "c"}, values)
+  is({2, 2}, shape)
+  local _, parts = td.string_split(td.tensor{"a,b,c"}, ",", {maxsplit = 1})
+  is({"a", "b,c"}, parts)
+end
+
+function tests.reduce_join()
+  local x = td.tensor{{"a", "b"}, {"c", "d"}}
+  lu.assertEquals(td.reduce_join(x):item(), "abcd")
+  is({"a-b", "c-d"}, td.reduce_join(x, 1, {separator = "-"}))
+  is({{"ac", "bd"}}, td.reduce_join(x, {0}, {keep_dims = true}))
+end
+
+function tests.graphs()
+  local x = td.placeholder("string", {-1})
+  local y = td.strings.to_hash_bucket_fast(x, {num_buckets = 1000})
+  local s = td.session()
+  local a = s:run(y, {[x] = {"moon", "tide", "moon"}}):table()
+  lu.assertEquals(a[1], a[3])
+  lu.assertTrue(a[1] ~= a[2])
+end
+
+return tests
