@@ -125,6 +125,10 @@ void td_out_pass(td_kernel_ctx *c, int i, int in);
 /* Working memory of the kernel's device; end it with td_tensor_release. */
 td_status *td_temp(td_kernel_ctx *c, td_dtype dtype, const td_shape *shape,
                    td_tensor *out) TD_MUST_USE;
+/* What a kernel keeps beyond its run, and finds again: one of its tensors with
+ * the pointer it has at rest, and the other way round. The same count. */
+td_tensor td_ctx_at_rest(const td_kernel_ctx *c, const td_tensor *t);
+td_tensor td_ctx_seen(const td_kernel_ctx *c, const td_tensor *t);
 /* td_parallel_for with the session's threads, stopping when the step is
  * (unless the kernel holds an exclusive lock: an update is never cut short). */
 void td_for(const td_kernel_ctx *c, int64_t n, int64_t grain,

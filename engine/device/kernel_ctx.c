@@ -96,6 +96,29 @@ void td_out_pass(td_kernel_ctx *c, int i, int in) {
     td_buffer_retain(c->out[i].buffer);
 }
 
+/* ---- keeping ------------------------------------------------------------- */
+
+static bool is_mapped(const td_kernel_ctx *c, const td_tensor *t) {
+  return TD_UNLIKELY(c->kernel->launched && c->kernel->device->map) &&
+         !td_tensor_on_host(t);
+}
+
+td_tensor td_ctx_at_rest(const td_kernel_ctx *c, const td_tensor *t) {
+  td_device *d = c->kernel->device;
+  td_tensor r = *t;
+  if (is_mapped(c, t))
+    r.data = (char *)t->buffer->data +
+             ((char *)d->map(d, t->data) - (char *)d->map(d, t->buffer->data));
+  return r;
+}
+
+td_tensor td_ctx_seen(const td_kernel_ctx *c, const td_tensor *t) {
+  td_device *d = c->kernel->device;
+  td_tensor r = *t;
+  if (is_mapped(c, t)) r.data = d->map(d, t->data);
+  return r;
+}
+
 /* ---- threads ------------------------------------------------------------- */
 
 void td_for(const td_kernel_ctx *c, int64_t n, int64_t grain,

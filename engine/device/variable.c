@@ -57,20 +57,6 @@ static bool is_mapped(const td_kernel_ctx *c, const td_tensor *t) {
   return c->kernel->launched && c->kernel->device->map && !td_tensor_on_host(t);
 }
 
-static char *map(const td_kernel_ctx *c, void *p) {
-  td_device *d = c->kernel->device;
-  return d->map(d, p);
-}
-
-/* A kernel's tensor with the pointer it has at rest. */
-static td_tensor at_rest(const td_kernel_ctx *c, const td_tensor *t) {
-  td_tensor r = *t;
-  if (is_mapped(c, t))
-    r.data =
-        (char *)t->buffer->data + (map(c, t->data) - map(c, t->buffer->data));
-  return r;
-}
-
 static td_tensor *view(const td_kernel_ctx *c, td_variable *v) {
   return is_mapped(c, &v->value) ? &v->seen : &v->value;
 }
@@ -78,8 +64,8 @@ static td_tensor *view(const td_kernel_ctx *c, td_variable *v) {
 /* Takes ownership of `t`, a tensor at rest. */
 static void set_value(const td_kernel_ctx *c, td_variable *v, td_tensor t) {
   td_tensor old = v->value;
-  v->value = v->seen = t;
-  if (is_mapped(c, &t)) v->seen.data = map(c, t.data);
+  v->value = t;
+  v->seen = td_ctx_seen(c, &t);
   td_tensor_release(&old);
 }
 
@@ -152,7 +138,7 @@ td_status *td_var_read(td_kernel_ctx *c, td_variable *v, td_tensor *out) {
     return NULL;
   }
   TD_TRY(make(c, v, &now->shape, out));
-  if (is_mapped(c, out)) out->data = map(c, out->data);
+  *out = td_ctx_seen(c, out);
   copy_contents(c, now, out);
   count_bytes(&stats.copied_on_read, now);
   return NULL;
@@ -177,8 +163,7 @@ td_status *td_var_write(td_kernel_ctx *c, td_variable *v, td_tensor **out) {
   } else {
     td_tensor fresh, now = *view(c, v);
     TD_TRY(make(c, v, &now.shape, &fresh));
-    td_tensor seen = fresh;
-    if (is_mapped(c, &fresh)) seen.data = map(c, fresh.data);
+    td_tensor seen = td_ctx_seen(c, &fresh);
     copy_contents(c, &now, &seen);
     count_bytes(&stats.copied_on_write, &now);
     set_value(c, v, fresh);
@@ -221,7 +206,7 @@ td_status *td_var_assign(td_kernel_ctx *c, td_variable *v, const td_tensor *t) {
   TD_TRY(check_shape(v, &t->shape));
   if (may_share(c, t)) {
     td_buffer_retain(t->buffer);
-    set_value(c, v, at_rest(c, t));
+    set_value(c, v, td_ctx_at_rest(c, t));
     return NULL;
   }
   td_tensor *to;

@@ -11,6 +11,7 @@ local flow = require "tide.flow"
 local loop = require "tide.loop"
 local scope = require "tide.scope"
 local shapes = require "tide.shape"
+local tensor_array = require "tide.tensor_array"
 local ops = require("tide.ops").ops
 
 local control = {}
@@ -22,6 +23,22 @@ end
 -- x as a tensor of the current place.
 local function edge_here(x, dtype)
   return flow.capture(flow.current(), core.edge(x, dtype))
+end
+
+-- A tensor array goes by its flow; `same` is the array it must be, if any.
+local function flow_of(x, same, what)
+  if not tensor_array.is(x) then return x end
+  if not same or same.handle ~= x.handle then
+    fail("%s is tensor array \"%s\", which is not the one expected there: "
+      .. "make it outside, and give what its :write gave", what,
+      x.handle.op.name)
+  end
+  return x.flow
+end
+
+-- A flow as the tensor array it belongs to, if any.
+local function array_of(edge, array)
+  return array and tensor_array.behind(array, edge) or edge
 end
 
 -- ---- cond -----------------------------------------------------------------
@@ -63,8 +80,8 @@ local function close_actions(branch)
 end
 
 -- Result i of a branch as a tensor inside it.
-local function close_result(branch, i, dtype)
-  local x = branch.results[i]
+local function close_result(branch, i, dtype, array)
+  local x = flow_of(branch.results[i], array, "cond: result " .. i)
   if x == nil or core.kind(x) == "op" then
     fail("cond: result %d of branch \"%s\" is %s, not a tensor", i,
          branch.place.name, x == nil and "nil" or "an op")
@@ -77,8 +94,10 @@ end
 -- Both sides of result i; literals take the dtype of the other side.
 local function close_results(no, yes, i)
   local a, b = no.results[i], yes.results[i]
+  local array = tensor_array.is(b) and b
   local dtype = args.dtype(a) or args.dtype(b)
-  local f, t = close_result(no, i, dtype), close_result(yes, i, dtype)
+  local f = close_result(no, i, dtype, array)
+  local t = close_result(yes, i, dtype, array)
   if f.dtype ~= t.dtype then
     fail("cond: result %d is %s in the true branch and %s in the false one; "
       .. "use td.cast", i, t.dtype, f.dtype)
@@ -115,7 +134,7 @@ local function declare(name, pred, no, yes, merged)
   for i, y in ipairs(merged) do made[i] = y.op end
   if #made == 0 then return end
   flow.declare({kind = "cond", name = name, id = made[1].id, pred = pred,
-                no = no, yes = yes, outputs = merged}, made)
+                no = no, yes = yes, outputs = {table.unpack(merged)}}, made)
 end
 
 --- The results of true_fn() where the boolean scalar `pred` is true, else of
@@ -136,6 +155,10 @@ function control.cond(pred, true_fn, false_fn, o)
     local merged, op = merge_branches(no, yes)
     if op then return op end
     declare(name:sub(1, -2), p, no, yes, merged)
+    for i, y in ipairs(merged) do
+      local x = yes.results[i]
+      merged[i] = array_of(y, tensor_array.is(x) and x)
+    end
     return table.unpack(merged)
   end)
 end
@@ -178,8 +201,10 @@ end
 -- The condition, a boolean scalar made of the variables.
 local function build_cond(l, cond)
   local merges = {}
-  for i, var in ipairs(l.vars) do merges[i] = var.merge end
-  local _ <close> = core.push(flow.scope(l.place, merges[1].op))
+  for i, var in ipairs(l.vars) do
+    merges[i] = array_of(var.merge, l.arrays[i])
+  end
+  local _ <close> = core.push(flow.scope(l.place, l.vars[1].merge.op))
   local pred = cond(table.unpack(merges))
   if pred == nil then fail("while_loop: the condition gives nil") end
   local edge = edge_here(pred)
@@ -191,6 +216,7 @@ end
 
 local function check_result(l, i, x, var)
   local which = "loop variable " .. i - l.hidden
+  x = flow_of(x, l.arrays[i], "while_loop: what the body gives for " .. which)
   if x == nil or core.kind(x) == "op" then
     fail("while_loop: the body gives %s for %s, not a tensor",
          x == nil and "nil" or "an op", which)
@@ -210,7 +236,9 @@ end
 
 local function build_body(l, body)
   local inside = {}
-  for i, var in ipairs(l.vars) do inside[i] = loop.split(l, var) end
+  for i, var in ipairs(l.vars) do
+    inside[i] = array_of(loop.split(l, var), l.arrays[i])
+  end
   local _ <close> = core.push(flow.scope(l.place, l.place.pivot))
   local results = table.pack(body(table.unpack(inside)))
   if results.n ~= #l.vars then
@@ -223,12 +251,16 @@ local function build_body(l, body)
 end
 
 local function build_loop(l, cond, body, vars, invariants)
-  for i, x in ipairs(vars) do loop.enter(l, edge_here(x), invariants[i]) end
+  l.arrays = {}
+  for i, x in ipairs(vars) do
+    l.arrays[i] = tensor_array.is(x) and x
+    loop.enter(l, edge_here(flow_of(x, x)), invariants[i])
+  end
   loop.go_on(l, build_cond(l, cond))
   build_body(l, body)
   local exits = {}
   for i = l.hidden + 1, #vars do
-    exits[i - l.hidden] = loop.exit(l, l.vars[i])
+    exits[i - l.hidden] = array_of(loop.exit(l, l.vars[i]), l.arrays[i])
   end
   return table.unpack(exits)
 end
@@ -248,7 +280,7 @@ end
 --- Repeats `body` while `cond` is true; both are given the loop variables.
 -- @param cond function(vars...) -> boolean scalar
 -- @param body function(vars...) -> as many tensors, of the same dtypes
--- @param vars list of initial values
+-- @param vars list of initial values; a tensor array is one
 -- @param[opt] o parallel_iterations (10) that may be in flight at once;
 -- shape_invariants, a list of the shapes the variables keep (false: any);
 -- maximum_iterations; swap_memory and back_prop matter to gradients only

@@ -100,6 +100,14 @@ function flow.frame(place)
           clear_controls = true}
 end
 
+--- What core.push takes to build in a place, or outside of all with nil, when
+-- one is elsewhere: no wishes of the current scope apply.
+function flow.scope_of(place)
+  local s = place and flow.scope(place, place.pivot) or flow.frame(nil)
+  s.device, s.device_fn, s.colocate = false, false, false
+  return s
+end
+
 --- Does `place`, or one around it, hold what was built at op?
 function flow.holds(place, op)
   while place and place.index ~= op.flow do place = place.parent end

@@ -30,7 +30,8 @@ end
 
 -- Variables stand for their handles: reads and gathers pass gradients on.
 local function as_edge(x, what)
-  if type(x) == "table" and rawget(x, "handle") then return x.handle end
+  if type(x) == "table" and rawget(x, "handle")
+     and not rawget(x, "flow") then return x.handle end
   if core.kind(x) == "edge" then return x end
   if args.is_tensor(x) and core.kind(x) ~= "tensor" then return core.edge(x) end
   fail("invalid_argument", "gradients: %s must be a graph tensor or variable, "
@@ -73,6 +74,13 @@ local function first_gradients(ys, grad_ys)
   return dys
 end
 
+-- Until it is closed, rules.source is the name of this call of gradients.
+local function name_source()
+  local outer = rules.source
+  rules.source = core.scope().prefix
+  return setmetatable({}, {__close = function() rules.source = outer end})
+end
+
 -- A gradient is taken with respect to what can be seen from here.
 local function check_places(xs)
   local place = flow.current()
@@ -109,6 +117,7 @@ function gradients.gradients(ys, xs, o)
   local place = flow.current()
   for i, y in ipairs(y_list) do y_list[i] = flow.capture(place, y) end
   return scope.name_scope(o.name or "gradients", function()
+    local _ <close> = name_source()
     local out = walk.back(y_list, first_gradients(y_list, grad_ys), x_list,
                           {stop = stop, within = {}})
     if args.plain(xs) then return out end

@@ -33,6 +33,8 @@ local exports = {
   gradients = {"gradients", "register_gradient", "gradient_override_map",
                "custom_gradient"},
   control = {"cond", "while_loop", "case"},
+  functional = {"map_fn", "foldl", "foldr", "scan"},
+  tensor_array = {"tensor_array"},
   train = {"clip_by_global_norm", "global_norm"},
   files = {"load_npy", "save_npy", "load_npz", "save_npz"},
   functions = {"grad", "value_and_grad"},

@@ -93,24 +93,16 @@ end
 
 -- ---- counting -------------------------------------------------------------
 
--- The scope of a place, whatever the current one is.
-local function scope_of(place)
-  local s = place and flow.scope(place, place.pivot) or flow.frame(nil)
-  s.device, s.device_fn, s.colocate = false, false, false
-  return s
-end
-loop.scope_of = scope_of
-
 --- The variable that counts the iterations of a loop from 0, added when it is
 -- first asked for; its `exit` is their number.
 function loop.counter(l)
   if l.counter then return l.counter end
-  local _ <close> = core.push(scope_of(l.parent))
+  local _ <close> = core.push(flow.scope_of(l.parent))
   local zero = core.add("Const", {}, {value = core.tensor(0), dtype = "int32"})
   l.counter = loop.enter(l, zero)
   local inside = loop.split(l, l.counter)
   do
-    local _ <close> = core.push(scope_of(l.place))
+    local _ <close> = core.push(flow.scope_of(l.place))
     loop.close(l, l.counter, inside + 1)
   end
   loop.exit(l, l.counter)

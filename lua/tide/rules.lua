@@ -8,7 +8,9 @@ local core = require "tide.core"
 local args = require "tide.args"
 local scope = require "tide.scope"
 
-local rules = {}
+local rules = {
+  source = "gradients", -- the name of the gradients being built
+}
 
 local function fail(code, fmt, ...)
   core.error(code, fmt:format(...))
@@ -19,8 +21,8 @@ local none = {} -- by op type: is its gradient none, on purpose?
 
 local function load_rules()
   known = {}
-  for _, name in ipairs{"math", "array", "linalg", "nn", "state",
-                       "control"} do
+  for _, name in ipairs{"math", "array", "linalg", "nn", "state", "control",
+                       "tensor_array"} do
     for op, rule in pairs(require("tide.grad." .. name)) do known[op] = rule end
   end
 end

@@ -109,6 +109,21 @@ function rows.while_loop()
   return function() step() end, n
 end
 
+-- Forward and backward through a thousand small products.
+function rows.while_grad()
+  local sess = session()
+  local n = 1000
+  local x = td.placeholder("float32", {8, 64}, "x")
+  local w = td.placeholder("float32", {64, 64}, "w")
+  local _, h = td.while_loop(function(i) return td.less(i, n) end,
+    function(i, h) return i + 1, h:matmul(w) end, {td.constant(0), x})
+  local d = td.gradients(h, {x, w})
+  local step = sess:callable({h, d[1], d[2]}, {x, w})
+  local a = td.value.ones{8, 64}
+  local b = td.value.eye(64) * 0.99
+  return function() step(a, b) end, n
+end
+
 function rows.mlp_step()
   local sess = session()
   local x = td.placeholder("float32", {100, 784}, "x")

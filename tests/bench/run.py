@@ -33,6 +33,7 @@ ROWS = {
     "null_run_c": ("s/run", [1], [], "1e-6 s"),
     "null_run_lua": ("s/run", [1], ["tensorflow"], 0.5),
     "while_loop": ("s/iteration", [1], ["tensorflow"], 0.33),
+    "while_grad": ("s/iteration", [1, 2], ["tensorflow"], 0.6),
     "mlp_step": ("s/step", [1, 2], ["tensorflow", "torch", "jax"], 0.65),
     "sgemm_64": ("s/call", [1, 2], ["tensorflow", "torch"], 1.15),
     "sgemm_512": ("s/call", [1, 2], ["tensorflow", "torch"], 1.15),

@@ -47,6 +47,20 @@ def while_loop():
     return step, n
 
 
+def while_grad():
+    n = 1000
+    x = tf.placeholder(tf.float32, [8, 64])
+    w = tf.placeholder(tf.float32, [64, 64])
+    _, h = tf.while_loop(lambda i, h: tf.less(i, n),
+                         lambda i, h: [i + 1, tf.matmul(h, w)],
+                         [tf.constant(0), x])
+    step = session().make_callable([h, *tf.gradients(h, [x, w])],
+                                   feed_list=[x, w])
+    a = np.ones([8, 64], np.float32)
+    b = (np.eye(64) * 0.99).astype(np.float32)
+    return lambda: step(a, b), n
+
+
 def mlp_step():
     x = tf.placeholder(tf.float32, [100, 784])
     y = tf.placeholder(tf.int64, [100])
@@ -90,6 +104,7 @@ ROWS = {
     "dispatch_layered": lambda: dispatch(layered),
     "null_run_lua": lambda: (session().make_callable(tf.no_op()), 1),
     "while_loop": while_loop,
+    "while_grad": while_grad,
     "mlp_step": mlp_step,
     "graph_build": graph_build,
 }

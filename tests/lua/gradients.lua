@@ -302,6 +302,10 @@ local without = {Bitcast = true, IgammaGradA = true, Lu = true,
 local elsewhere = {ReadVariableOp = true, ResourceGather = true, Enter = true,
                    Switch = true, Exit = true, Merge = true,
                    NextIteration = true, PreventGradient = true}
+for _, name in ipairs{"Read", "Write", "Gather", "Scatter", "Concat",
+                      "Split"} do
+  elsewhere["TensorArray" .. name .. "V3"] = true -- arrays.lua
+end
 
 local function gives_floats(info)
   for _, out in ipairs(info.outputs) do

@@ -21,6 +21,9 @@ static const char executors[] =
 
 static const char stacks[] = "a stack lives for a step: tests/lua/loops.lua";
 
+static const char arrays[] =
+    "an array lives for a step: tests/lua/arrays.lua";
+
 static const struct {
   const char *op, *because;
 } no_golden[] = {
@@ -34,6 +37,17 @@ static const struct {
     {"StackPopV2", stacks},
     {"StackPushV2", stacks},
     {"StackV2", stacks},
+    {"TensorArrayCloseV3", arrays},
+    {"TensorArrayConcatV3", arrays},
+    {"TensorArrayGatherV3", arrays},
+    {"TensorArrayGradV3", arrays},
+    {"TensorArrayGradWithShape", arrays},
+    {"TensorArrayReadV3", arrays},
+    {"TensorArrayScatterV3", arrays},
+    {"TensorArraySizeV3", arrays},
+    {"TensorArraySplitV3", arrays},
+    {"TensorArrayV3", arrays},
+    {"TensorArrayWriteV3", arrays},
     {"TopK", "TensorFlow 2.21 has no kernel that fits the op"},
     {"VarHandleOp", "every case with a variable runs it"},
     {"_Arg", executors},

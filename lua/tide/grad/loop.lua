@@ -16,6 +16,7 @@ local saved = require "tide.grad.saved"
 local shape = require "tide.grad.shape"
 local shapes = require "tide.shape"
 local slices = require "tide.indexed_slices"
+local tensor_array = require "tide.tensor_array"
 local walk = require "tide.walk"
 local ops = require("tide.ops").ops
 
@@ -205,6 +206,35 @@ local function accumulate(back, b, g)
   return loop.exit(back, var)
 end
 
+-- The tensors that x was in all iterations, one after the other along the first
+-- axis, in the order of the forward loop.
+local function collect(back, x, each)
+  local array = tensor_array.tensor_array(x.dtype, back.counter.initial, {
+    element_shape = each, infer_shape = false, name = "rows"})
+  local var = loop.enter(back, array.flow)
+  loop.split(back, var)
+  do
+    local _ <close> = core.push(flow.scope(back.place, back.place.pivot))
+    local written = tensor_array.behind(array, var.inside)
+      :write(back.counter.result, x)
+    loop.close(back, var, flow.capture(back.place, written.flow))
+  end
+  return (tensor_array.behind(array, loop.exit(back, var)):concat())
+end
+
+-- The same for rows of a tensor whose size is known.
+local function accumulate_rows(back, g)
+  local each = {-1}
+  table.move(g.dense_shape, 2, #g.dense_shape, 2, each)
+  return slices.new(collect(back, g.values, each),
+                    collect(back, g.indices, {-1}), g.dense_shape)
+end
+
+local function stays_sparse(g)
+  return slices.is(g) and not core.kind(g.dense_shape)
+    and shapes.known(g.dense_shape)
+end
+
 --- Gradients of what the loop takes.
 -- @param l the loop
 -- @param dys gradients of its exits
@@ -242,7 +272,8 @@ function grad.gradient(l, dys, wanted, o)
   for i, b in ipairs(brought) do
     local g = found[#carried + i]
     if g then
-      parts[#parts + 1] = {of = b.outer, is = accumulate(back, b, g)}
+      parts[#parts + 1] = {of = b.outer, is = stays_sparse(g)
+        and accumulate_rows(back, g) or accumulate(back, b, g)}
     end
   end
   return parts

@@ -4,8 +4,9 @@
 -- iteration was pushed on a stack by the loop itself, one stack a tensor, and
 -- is popped in the opposite order. The pushes of an iteration come before its
 -- counter counts on, and so do the pops: the counters keep both in order, and
--- the number of iterations leaves the loop when all is pushed. Neither
--- constants nor what is the same in every iteration are pushed. A stack lives
+-- the number of iterations leaves the loop when all is pushed. Constants, what
+-- is the same in every iteration, and a variable that counts by one are not
+-- pushed. A stack lives
 -- where the loop does: that of an inner loop is a new one in each iteration of
 -- the outer, and its handle is pushed on a stack outside.
 -- Source: Yu et al. 2018, section 5.1.
@@ -21,7 +22,7 @@ local saved = {}
 
 -- The handle of a new stack for `edge`, beside the loop.
 local function new_stack(l, edge)
-  local s = loop.scope_of(l.parent)
+  local s = flow.scope_of(l.parent)
   s.colocate = edge.op
   local _ <close> = core.push(s)
   return (core.add("StackV2", {core.tensor(-1)}, {elem_type = edge.dtype}))
@@ -29,7 +30,7 @@ end
 
 local function push(l, place, stack, edge)
   local counter = loop.counter(l)
-  local s = loop.scope_of(place)
+  local s = flow.scope_of(place)
   s.controls = {counter.result.op} -- after the iteration before this one
   local _ <close> = core.push(s)
   local op = core.add("StackPushV2", {stack, edge},
@@ -38,7 +39,7 @@ local function push(l, place, stack, edge)
 end
 
 local function pop(back, place, stack, edge)
-  local s = loop.scope_of(place)
+  local s = flow.scope_of(place)
   s.controls = {place.pivot}
   local _ <close> = core.push(s)
   local popped = core.add("StackPopV2", {stack}, {elem_type = edge.dtype})
@@ -58,7 +59,7 @@ end
 -- ---- recalling ------------------------------------------------------------
 
 local function copy_constant(place, edge)
-  local _ <close> = core.push(loop.scope_of(place))
+  local _ <close> = core.push(flow.scope_of(place))
   return core.add("Const", {}, {value = edge.op.attr.value,
                                 dtype = edge.dtype})
 end
@@ -81,6 +82,29 @@ local function without_saving(place, edge)
   if source ~= edge then return flow.capture(place, source) end
 end
 
+local function is_one(x)
+  if x.op.type ~= "Const" then return false end
+  local v = x.op.attr.value
+  return v.rank == 0 and v:item() == 1
+end
+
+-- Does the variable of a loop grow by one each time?
+local function counts(var)
+  local op = var.result.op
+  if op.type ~= "AddV2" or var.inside.dtype ~= "int32" then return false end
+  local x, y = table.unpack(op.inputs)
+  return x == var.inside and is_one(y) or y == var.inside and is_one(x)
+end
+
+-- A variable that counts, from the number of iterations that are left.
+local function count(back, var)
+  local place, done = back.place, back.counter.result
+  local first = var.initial.op
+  if first.type == "Const" and first.attr.value:item() == 0 then return done end
+  local _ <close> = core.push(flow.scope_of(place))
+  return flow.capture(place, var.initial) + done
+end
+
 --- For the place of a gradient loop: `edge` is inside the loop it mirrors.
 function saved.recall_in_loop(back, edge)
   local place, l = back.place, back.forward
@@ -89,6 +113,7 @@ function saved.recall_in_loop(back, edge)
     return without_saving(place, edge) or save(back, l.place, place, edge)
   end
   if edge ~= var.inside then return flow.capture(place, var.inside) end
+  if counts(var) then return count(back, var) end
   return save(back, l.place, place, edge)
 end
 
