@@ -71,7 +71,7 @@ static int64_t round_up(int64_t a, int64_t to) {
 }
 
 enum {
-  PANEL_LEAST = 1 << 21,  /* multiply-adds worth a hand-off to a thread */
+  PANEL_LEAST = 1 << 20,  /* multiply-adds worth a hand-off to a thread */
   PANEL_GOOD = 1 << 23,   /* that make what is packed twice not matter */
   PANEL_MOST = 512 << 20, /* that take some 10 ms on a slow core */
   LOOP_MOST = 1 << 24,    /* the same of plain loops */
@@ -82,7 +82,7 @@ enum {
 };
 
 /* A panel with both sides at most these is not cut. */
-enum { LEAST_M = 64, LEAST_N = 128 };
+enum { LEAST_M = 48, LEAST_N = 128 };
 
 /* Cuts into about `want` panels, nearly square: what is packed for a panel
  * grows with its sides. */

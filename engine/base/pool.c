@@ -111,12 +111,20 @@ typedef struct wakeups {
   worker *at[2];
 } wakeups;
 
+/* Helpers that open loops can use: a thread more than processors would take one
+ * from a thread that works, and the loop gets done without it. */
+static int helpers_wanted(void) {
+  int busy = pool.started - pool.searching - pool.sleeping + (self ? 0 : 1);
+  int spare = td_pool_size() - busy;
+  return pool.room < spare ? pool.room : spare > 0 ? spare : 0;
+}
+
 /* Takes up to two sleepers while there is more work than searchers, and counts
  * them as searching from now on. */
 static wakeups call_up(void) {
   wakeups w = {{NULL, NULL}};
   for (int i = 0; i < 2 && pool.asleep; i++) {
-    if (pool.searching >= pool.queued + pool.room) break;
+    if (pool.searching >= pool.queued + helpers_wanted()) break;
     w.at[i] = rouse();
   }
   return w;
