@@ -49,9 +49,10 @@ typedef struct td_alloc_span {
 
 /* The first page of 2 MiB at an address that is a multiple of 2 MiB. */
 typedef struct td_alloc_chunk {
-  struct td_alloc_chunk *next, *prev;  /* in heap->chunks */
-  int n_free;                          /* free pages */
-  uint8_t owner[TD_ALLOC_PAGES];       /* first page of its span; 0: free */
+  struct td_alloc_chunk *next, *prev; /* in heap->chunks */
+  int n_free;                         /* free pages */
+  int n_present;                 /* the first pages: the system gave them */
+  uint8_t owner[TD_ALLOC_PAGES]; /* first page of its span; 0: free */
   td_alloc_span spans[TD_ALLOC_PAGES]; /* by first page */
 } td_alloc_chunk;
 
@@ -164,6 +165,8 @@ void td_alloc_maps_each(td_alloc_heap *h,
 /* From and to the system, counted; kept memory goes first when the limit or
  * the system says no. */
 void *td_alloc_system_take(td_alloc_heap *h, size_t size);
+/* Has the pages of fresh memory made now, not each at its first touch. */
+void td_alloc_system_touch(void *p, size_t size);
 void td_alloc_system_give(td_alloc_heap *h, void *p, size_t size);
 /* Both trims, large blocks first. */
 void td_alloc_heap_trim(td_alloc_heap *h, size_t keep);

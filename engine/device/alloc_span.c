@@ -4,12 +4,16 @@
  * neighbouring pages: blocks of one small class, or one medium block. The book
  * of a block is found by masking its address. Free medium spans wait in a list
  * by length and melt back into their chunks only when a chunk would otherwise
- * be mapped, so that a repeated step finds what it left.
+ * be mapped, so that a repeated step finds what it left. Pages are asked of the
+ * system some at a time and ahead of use: what a step needs differs a little
+ * from run to run, and this would be a page fault each time.
  *
  * Everything here runs under the heap's lock.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/alloc_heap.h"
+
+enum { AHEAD = 16 /* pages: 256 KiB */ };
 
 _Static_assert(sizeof(td_alloc_chunk) <= TD_ALLOC_PAGE, "the book is a page");
 _Static_assert(TD_ALLOC_PAGES <= 256, "a page's number fits a byte");
@@ -77,8 +81,19 @@ static unsigned find_pages(const td_alloc_chunk *c, unsigned n) {
   return 0;
 }
 
+/* The first `n` pages, and some more, are there. */
+static void make_present(td_alloc_chunk *c, int n) {
+  if (n <= c->n_present) return;
+  int up = (n + AHEAD - 1) / AHEAD * AHEAD;
+  if (up > TD_ALLOC_PAGES) up = TD_ALLOC_PAGES;
+  td_alloc_system_touch((char *)c + (size_t)c->n_present * TD_ALLOC_PAGE,
+                        (size_t)(up - c->n_present) * TD_ALLOC_PAGE);
+  c->n_present = up;
+}
+
 static td_alloc_span *claim(td_alloc_chunk *c, unsigned first, unsigned n) {
   td_alloc_span *s = &c->spans[first];
+  make_present(c, (int)(first + n));
   for (unsigned i = 0; i < n; i++) c->owner[first + i] = (uint8_t)first;
   c->n_free -= (int)n;
   *s = (td_alloc_span){.page = (uint8_t)first, .pages = (uint8_t)n};
