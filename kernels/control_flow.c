@@ -15,13 +15,14 @@ static td_status *pass(td_kernel_ctx *c) {
   return NULL;
 }
 
-/* With the note "_invariant" the loop variable keeps that shape, which must
- * allow the value it begins with. */
+/* With the note "_invariant" the loop variable keeps that shape. What it begins
+ * with may be known less well here than where the loop was built: it must not
+ * contradict. */
 static td_status *enter_infer(td_infer *c) {
   const td_shape *in = td_infer_in(c, 0);
   const td_shape *invariant = td_infer_attr_shape(c, "_invariant");
   td_shape_text a, b;
-  if (invariant && !td_shape_allows(invariant, in))
+  if (invariant && !td_shape_compatible(invariant, in))
     return td_error(TD_INVALID_ARGUMENT,
                     "the loop variable begins with shape %s, which its "
                     "invariant %s does not allow",

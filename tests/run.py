@@ -138,6 +138,8 @@ def parts(build, soak, fuzz):
         "c-address": (c_tests(build + "/address-undefined"), {**asan, **scale}),
         "c-thread": (c_tests(build + "/thread", THREADED), {**tsan, **scale}),
         "lua": ([[tide, "tests/lua/run.lua"]], scale),
+        "lua-device": ([[tide, "tests/lua/run.lua", "devices"]],
+                       {"TIDE_TEST_DEVICES": "1", **scale}),
         "fuzz": (fuzz_targets(build, fuzz), {}),
         "shell": ([["tests/shell/" + f, build] for f in shell], scale),
     }

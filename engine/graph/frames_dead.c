@@ -178,10 +178,23 @@ static bool merge_pair(dead *d, const td_node *n, int32_t *of, int *len) {
   return false;
 }
 
+/* The atom of a _Recv in a set, if there is one. */
+static bool find_recv(const dead *d, int32_t number, atom *out) {
+  set s;
+  load(d, number, &s);
+  for (int i = 0; i < s.len; i++) {
+    *out = s.at[i];
+    if (atom_node(d, *out)->op->kind == TD_KIND_RECV) return true;
+  }
+  return false;
+}
+
 /* "one of them" for `len` sets; what they share and an atom of `n`'s own when
- * it is no set. */
+ * it is no set. A _Recv in one of them may bring what the others say: its atom
+ * stays. */
 static int32_t merge_sets(dead *d, const td_node *n, int32_t *of, int len) {
   split s;
+  atom recv;
   if (len == 0) return 0;
   while (len > 1 && len <= MERGED && merge_pair(d, n, of, &len)) continue;
   int32_t all = of[0];
@@ -189,7 +202,13 @@ static int32_t merge_sets(dead *d, const td_node *n, int32_t *of, int len) {
     split_sets(d, all, of[i], &s);
     all = number_of(d, n, &s.common);
   }
-  return len == 1 ? all : join_atom(d, n, all, opaque(n));
+  if (len == 1) return all;
+  for (int i = 0; i < len; i++)
+    if (find_recv(d, of[i], &recv)) {
+      all = join_atom(d, n, all, recv);
+      break;
+    }
+  return join_atom(d, n, all, opaque(n));
 }
 
 /* ---- nodes --------------------------------------------------------------- */
@@ -249,16 +268,19 @@ static td_status *check_side(const dead *d, const td_node *n, int32_t live,
            : ", else it would leave the loop in every iteration");
 }
 
-/* Seen from beyond the loop: atoms of the loop are gone. */
+/* Seen from beyond the loop: atoms of the loop are gone. But a _Recv in it may
+ * bring the side of an outer LoopCond: one stays. */
 static int32_t live_exit(dead *d, const td_node *n, int32_t live) {
   int32_t frame = d->w->frame[n->id];
   const td_node *cond = d->w->frames->at[frame].cond;
   set s, kept = {.len = 0};
-  bool unknown = false;
+  bool unknown = false, recv = false;
   load(d, live, &s);
   for (int i = 0; i < s.len; i++) {
     const td_node *of = atom_node(d, s.at[i]);
-    if (d->w->frames->beyond[of->id] != frame)
+    bool first = of->op->kind == TD_KIND_RECV && !recv;
+    recv = recv || first;
+    if (d->w->frames->beyond[of->id] != frame || first)
       kept.at[kept.len++] = s.at[i];
     else if (of != cond)
       unknown = true;

@@ -250,12 +250,20 @@ local function build_body(l, body)
   end
 end
 
+local function enter(l, i, x, invariant)
+  l.arrays[i] = tensor_array.is(x) and x
+  local edge = edge_here(flow_of(x, x))
+  if invariant and not shapes.allows(invariant, edge.shape) then
+    fail("while_loop: loop variable %d begins with shape %s, which its "
+      .. "invariant %s does not allow", i - l.hidden, shapes.text(edge.shape),
+      shapes.text(invariant))
+  end
+  loop.enter(l, edge, invariant)
+end
+
 local function build_loop(l, cond, body, vars, invariants)
   l.arrays = {}
-  for i, x in ipairs(vars) do
-    l.arrays[i] = tensor_array.is(x) and x
-    loop.enter(l, edge_here(flow_of(x, x)), invariants[i])
-  end
+  for i, x in ipairs(vars) do enter(l, i, x, invariants[i]) end
   loop.go_on(l, build_cond(l, cond))
   build_body(l, body)
   local exits = {}

@@ -5,14 +5,10 @@
 local lu = require "luaunit"
 local td = require "tide"
 local helper = require "helper"
+local rows = require "shared.loop_rows"
 
 local raises, gives = helper.raises, helper.gives
 local tests = {}
-
-local function f64(list) return td.tensor(list, "float64") end
-
-local X = f64{{1.0, 2.0}, {3.0, -0.5}, {-1.0, 0.25}}
-local W = f64{{0.5, 0.25}, {-0.125, 0.75}}
 
 local function run(x, feeds) return td.session():run(x, feeds) end
 
@@ -194,69 +190,7 @@ end
 
 -- ---- gradients --------------------------------------------------------------
 
-local function product(a, w) return a:expand_dims(0):matmul(w):squeeze{0} end
-
-local rows = {
-  {"read_and_write", function(x)
-    local ta = td.tensor_array(x.dtype, 2, {clear_after_read = false})
-    ta = ta:write(0, x * x):write(1, td.sin(x))
-    return ta:read(0) * ta:read(1) + ta:read(0)
-  end, {X}},
-  {"gather_and_scatter", function(x)
-    local ta = td.tensor_array(x.dtype, 3, {clear_after_read = false})
-    ta = ta:unstack(x * x)
-    return ta:gather{2, 0} * ta:gather{0, 1}, ta:stack()
-  end, {X}},
-  {"unused_elements", function(x)
-    return td.tensor_array(x.dtype, 3):unstack(x * x):read(1)
-  end, {X}},
-  {"split_and_concat", function(x)
-    local ta = td.tensor_array(x.dtype, 2, {infer_shape = false,
-                                            clear_after_read = false})
-    ta = ta:split(x * x, {1, 2})
-    return ta:concat() * x, ta:read(1)
-  end, {X}},
-  {"map_fn", function(x, w)
-    return td.map_fn(function(v) return td.tanh(product(v, w)) end, x)
-  end, {X, W}},
-  {"map_fn_in_map_fn", function(x, w)
-    return td.map_fn(function(v)
-      return td.map_fn(function(u) return td.sin(u * v) * w:sum() end, v)
-    end, x)
-  end, {X, W}},
-  {"map_fn_with_cond", function(x)
-    return td.map_fn(function(v)
-      return td.cond(v:sum():less(2), function() return v * v end,
-                     function() return td.sin(v) end)
-    end, x)
-  end, {X}},
-  {"foldl", function(x, w)
-    return td.foldl(function(a, v) return td.tanh(product(a, w) + v) end, x)
-  end, {X, W}},
-  {"foldr", function(x, w)
-    return td.foldr(function(a, v) return td.tanh(product(a, w) * v) end, x,
-                    w[0])
-  end, {X, W}},
-  {"scan", function(x, w)
-    return td.scan(function(a, v) return td.tanh(product(a, w) + v) end, x)
-  end, {X, W}},
-  {"scan_reverse", function(x, w)
-    local s = td.scan(function(a, v)
-      return {h = td.tanh(product(a.h, w) + v), c = a.c * v}
-    end, x, {h = w[0], c = w[1]}, {reverse = true})
-    return s.h, s.c
-  end, {X, W}},
-  {"scan_in_while", function(x, w)
-    local _, y = td.while_loop(function(i) return i:less(2) end, function(i, y)
-      return i + 1, td.scan(function(a, v)
-        return td.tanh(product(a, w) + v)
-      end, y)
-    end, {0, x})
-    return y
-  end, {X, W}},
-}
-
-for _, row in ipairs(rows) do
+for _, row in ipairs(rows.arrays) do
   tests["gradient_" .. row[1]] = function()
     for _, known in ipairs{"all", "rank"} do
       local worst = td.test.gradient(row[2], row[3], {known = known})

@@ -1,0 +1,82 @@
+-- devices.lua - loops and their gradients, the nodes on devices drawn for each:
+-- the same bits as on one.
+--
+-- On two CPU devices; with TIDE_TEST_DEVICES=1 in the environment on the test
+-- device too. Each part goes through GraphDef's bytes as well.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+local core = require "tide.core"
+local rng = require "tide.rng"
+local rows = require "shared.loop_rows"
+local slices = require "tide.indexed_slices"
+
+local tests = {}
+
+local function has_test_device()
+  for _, d in ipairs(td.devices()) do
+    if d:find "TEST:0" then return true end
+  end
+  return false
+end
+
+local places = {"/CPU:0", "/CPU:1"}
+if has_test_device() then places[3] = "/device:TEST:0" end
+
+-- What holds a resource stays with it.
+local function holds_resource(op)
+  for _, list in ipairs{op.inputs, op.outputs} do
+    for _, x in ipairs(list) do
+      if x and x.dtype == "resource" then return true end
+    end
+  end
+  return false
+end
+
+-- A device for each op, drawn.
+local function scatter(seed)
+  local random = rng.new(seed)
+  return function(op)
+    local place = places[1 + math.floor(random:uniform(0, 1) * #places)]
+    return not holds_resource(op) and place or nil
+  end
+end
+
+-- Values and gradients of a row, as a list.
+local function outcome(row, device, o)
+  local g, xs, fetches = core.graph_new(), {}, {}
+  local _ <close> = core.push{graph = g}
+  td.device(device, function()
+    for i, v in ipairs(row[3]) do xs[i] = td.placeholder(v.dtype, v.shape) end
+    local ys = {row[2](table.unpack(xs))}
+    table.move(ys, 1, #ys, 1, fetches)
+    for _, d in ipairs(td.gradients(ys, xs)) do
+      if d then fetches[#fetches + 1] = slices.is(d) and d:dense() or d end
+    end
+  end)
+  local session <close> = core.session(g, o)
+  return session:core_run(fetches, xs, row[3], {as_values = true})
+end
+
+local function check(row)
+  local want = outcome(row, nil, {cpu_devices = 1})
+  local function same(seed, o)
+    local got = outcome(row, scatter(seed), o)
+    for i, v in ipairs(want) do
+      lu.assertTrue(core.same(v, got[i]), ("seed %d, result %d: %s, not %s")
+        :format(seed, i, tostring(got[i]), tostring(v)))
+    end
+  end
+  for seed = 1, os.getenv "TIDE_SOAK" and 50 or 2 do same(seed, {cpu_devices = 2}) end
+  same(3, {cpu_devices = 2, roundtrip = true})
+  same(4, {cpu_devices = 2, threads = 1})
+end
+
+for _, list in ipairs{rows.loops, rows.arrays} do
+  for _, row in ipairs(list) do
+    tests["same_bits_" .. row[1]] = function() check(row) end
+  end
+end
+
+return tests
