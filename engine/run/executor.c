@@ -224,15 +224,6 @@ static inline void propagate_flat(const td_program *p, td_iter *it,
   }
 }
 
-void td_propagate_flat(td_run *run, td_iter *it, int32_t node, td_tensor *out,
-                       bool dead, td_chain *ready) {
-  const td_program *p = run->program;
-  if (run->shared)
-    propagate_flat(p, it, &p->node[node], out, dead, true, ready);
-  else
-    propagate_flat(p, it, &p->node[node], out, dead, false, ready);
-}
-
 /* ---- nodes the executor knows itself ---- */
 
 static td_status *run_switch(const td_xnode *n, td_tensor *in, td_tensor *out) {
@@ -361,12 +352,15 @@ static void note_time(td_run *run, td_iter *it, const td_xnode *n,
   if (run->step->trace) trace_node(run, it, n, start, end, out);
 }
 
-static void propagate(td_run *run, td_iter *it, int32_t node, td_tensor *out,
-                      bool dead, td_chain *ready) {
-  if (run->program->n_frames > 1)
+static inline void propagate(td_run *run, td_iter *it, int32_t node,
+                             td_tensor *out, bool dead, td_chain *ready) {
+  const td_program *p = run->program;
+  if (p->n_frames > 1)
     td_propagate_frames(run, it, node, out, dead, ready);
+  else if (run->shared)
+    propagate_flat(p, it, &p->node[node], out, dead, true, ready);
   else
-    td_propagate_flat(run, it, node, out, dead, ready);
+    propagate_flat(p, it, &p->node[node], out, dead, false, ready);
 }
 
 /* ---- kernels in flight ---- */

@@ -182,9 +182,8 @@ td_iter *td_iter_make(td_run *run, int32_t frame);
 void td_iter_clear(td_iter *it);
 void td_run_fail(td_run *run, td_status *s, const td_xnode *n);
 
-/* Hand outputs on (out[] is consumed) and push what became ready. */
-void td_propagate_flat(td_run *run, td_iter *it, int32_t node, td_tensor *out,
-                       bool dead, td_chain *ready);
+/* executor_frames.c: hands outputs on (out[] is consumed) and push what became
+ * ready. */
 void td_propagate_frames(td_run *run, td_iter *it, int32_t node, td_tensor *out,
                          bool dead, td_chain *ready);
 /* executor_frames.c: ends every instance of a run; frees the kept ones. */
