@@ -198,7 +198,7 @@ test: setup
 	tests/run.py --build $(B)
 soak: setup
 	$(MAKE) -j$(JOBS) test-build
-	tests/run.py --build $(B) --soak
+	tests/run.py --build $(B) --soak --fuzz 300
 demo: setup-build
 	$(MAKE) -j$(JOBS) all
 	$(B)/tide tutorials/mnist_mlp.lua

@@ -4,6 +4,8 @@
 A part is a list of commands. A command's own counts are read from its output
 (cmocka's summary, or a last line in the form above); one that prints none
 counts as a single test by its exit code. Skips must be listed in skips.txt.
+With --soak everything runs at full counts, and what each command says is kept
+in DIR/soak.log, for the figures in it.
 
 usage: run.py [--build DIR] [--soak] [--fuzz SECONDS] [PART ...]
 """
@@ -66,8 +68,8 @@ def allowed_skips():
     return [re.compile(line) for line in lines if line]
 
 
-def run_command(command, env, timeout, allowed):
-    full = dict(os.environ, **env)
+def run_command(command, env, timeout, allowed, log):
+    full, start = dict(os.environ, **env), time.time()
     try:
         r = subprocess.run(command, cwd=ROOT, env=full, timeout=timeout,
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -81,6 +83,9 @@ def run_command(command, env, timeout, allowed):
     if bad:
         count.failed += len(bad)
         text += "\nskipped without being listed in tests/skips.txt: " + ", ".join(bad)
+    if log:
+        log.write(f"--- {' '.join(command)} ({time.time() - start:.1f} s)\n{text}\n")
+        log.flush()
     if count.failed:
         print(f"--- {' '.join(command)} (exit {code})\n{text}\n---", flush=True)
     return count
@@ -132,7 +137,8 @@ def parts(build, soak, fuzz):
     tsan = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
     scale = {"TIDE_SOAK": "1"} if soak else {}
     shell = sorted(os.listdir(os.path.join(ROOT, "tests/shell")))
-    long = sorted(os.listdir(os.path.join(ROOT, "tests/soak"))) if soak else []
+    # Lua files there are what the commands run.
+    long = sorted(f for f in os.listdir(os.path.join(ROOT, "tests/soak")) if "." not in f)
     every = {
         "c": (c_tests(build), scale),
         "c-address": (c_tests(build + "/address-undefined"), {**asan, **scale}),
@@ -157,6 +163,9 @@ def main():
     args = p.parse_args()
     allowed, total = allowed_skips(), Count()
     timeout = 3 * 3600 if args.soak else 900
+    log = None
+    if args.soak:
+        log = open(os.path.join(args.build, "soak.log"), "w", encoding="utf-8")
     for name, (commands, env) in parts(args.build, args.soak, args.fuzz).items():
         if args.part and name not in args.part:
             continue
@@ -165,7 +174,7 @@ def main():
             print(f"{name}: nothing was found to run")
             count.failed = 1
         for c in commands:
-            count.add(run_command(c, env, timeout, allowed))
+            count.add(run_command(c, env, timeout, allowed, log))
         total.add(count)
         print(f"{name:12} {time.time() - start:7.1f} s  {count}", flush=True)
     print(total)

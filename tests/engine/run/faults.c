@@ -99,7 +99,7 @@ static td_status *try_all(int cpus) {
 }
 
 static void fail_each(int cpus, bool for_ever) {
-  int every = getenv("TIDE_SOAK") ? 1 : 7, n = 1;
+  int every = soaked() ? 1 : 7, n = 1;
   td_status *warm = try_all(cpus); /* what is made once per process */
   assert_null(warm);
   for (;; n += every) {
