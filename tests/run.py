@@ -124,7 +124,7 @@ def fuzz_targets(build, seconds):
 
 # What is run under ThreadSanitizer too.
 THREADED = (r"base/(pool|clock|status)$|device/|run/|tensor/buffer$|"
-            r"kernels/(state|doors)$")
+            r"kernels/(state|doors|step_array)$")
 
 
 def parts(build, soak, fuzz):

@@ -5,7 +5,6 @@
 local lu = require "luaunit"
 local td = require "tide"
 local helper = require "helper"
-local rows = require "shared.loop_rows"
 
 local raises, gives = helper.raises, helper.gives
 local tests = {}
@@ -190,14 +189,6 @@ end
 
 -- ---- gradients --------------------------------------------------------------
 
-for _, row in ipairs(rows.arrays) do
-  tests["gradient_" .. row[1]] = function()
-    for _, known in ipairs{"all", "rank"} do
-      local worst = td.test.gradient(row[2], row[3], {known = known})
-      lu.assertTrue(worst < 1e-6, ("known %s: %g"):format(known, worst))
-    end
-  end
-end
 
 function tests.two_gradients_do_not_mix()
   local x = td.constant{1.0, 2.0}

@@ -10,7 +10,6 @@ local td = require "tide"
 local core = require "tide.core"
 local rng = require "tide.rng"
 local rows = require "shared.loop_rows"
-local slices = require "tide.indexed_slices"
 
 local tests = {}
 
@@ -45,18 +44,12 @@ end
 
 -- Values and gradients of a row, as a list.
 local function outcome(row, device, o)
-  local g, xs, fetches = core.graph_new(), {}, {}
+  local g = core.graph_new()
   local _ <close> = core.push{graph = g}
-  td.device(device, function()
-    for i, v in ipairs(row[3]) do xs[i] = td.placeholder(v.dtype, v.shape) end
-    local ys = {row[2](table.unpack(xs))}
-    table.move(ys, 1, #ys, 1, fetches)
-    for _, d in ipairs(td.gradients(ys, xs)) do
-      if d then fetches[#fetches + 1] = slices.is(d) and d:dense() or d end
-    end
-  end)
+  local ys, ds, xs = td.device(device, rows.build, row)
+  table.move(ds, 1, #ds, #ys + 1, ys)
   local session <close> = core.session(g, o)
-  return session:core_run(fetches, xs, row[3], {as_values = true})
+  return session:core_run(ys, xs, row[3], {as_values = true})
 end
 
 local function check(row)
@@ -68,7 +61,9 @@ local function check(row)
         :format(seed, i, tostring(got[i]), tostring(v)))
     end
   end
-  for seed = 1, os.getenv "TIDE_SOAK" and 50 or 2 do same(seed, {cpu_devices = 2}) end
+  for seed = 1, os.getenv "TIDE_SOAK" and 50 or 2 do
+    same(seed, {cpu_devices = 2})
+  end
   same(3, {cpu_devices = 2, roundtrip = true})
   same(4, {cpu_devices = 2, threads = 1})
 end

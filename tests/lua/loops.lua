@@ -1,5 +1,5 @@
--- loops.lua - gradients through cond and while_loop against central differences
--- in float64.
+-- loops.lua - gradients through cond, while_loop, tensor arrays and loops over
+-- slices, in float64: TensorFlow's to 1e-12, central differences to 1e-6.
 -- SPDX-License-Identifier: Apache-2.0
 
 local lu = require "luaunit"
@@ -11,14 +11,40 @@ local raises, gives = helper.raises, helper.gives
 local times = rows.times
 local tests = {}
 
-for _, row in ipairs(rows.loops) do
-  tests["gradient_" .. row[1]] = function()
-    for _, known in ipairs{"all", "nothing"} do
-      local worst = td.test.gradient(row[2], row[3], {known = known})
-      lu.assertTrue(worst < 1e-6, ("known %s: %g"):format(known, worst))
+-- ---- every row --------------------------------------------------------------
+
+local golden = dofile "tests/golden/loops.lua"
+
+-- Within 1e-12 of TensorFlow's, relative to 1.
+local function check_golden(name, got, want)
+  for i, v in ipairs(want) do
+    local ok, e = pcall(td.test.close, got[i], td.tensor(v, "float64"),
+                        {rtol = 1e-12, atol = 1e-12})
+    lu.assertTrue(ok, ("%s, %d: %s"):format(name, i, tostring(e)))
+  end
+end
+
+for knowing, list in pairs{nothing = rows.loops, rank = rows.arrays} do
+  for _, row in ipairs(list) do
+    tests["tensorflow_" .. row[1]] = function()
+      local ys, ds, xs = rows.build(row)
+      table.move(ds, 1, #ds, #ys + 1, ys)
+      local got = td.session():core_run(ys, xs, row[3], {as_values = true})
+      local want = golden[row[1]]
+      check_golden("value", got, want.values)
+      check_golden("gradient", {table.unpack(got, #want.values + 1)},
+                   want.gradients)
+    end
+    tests["numeric_" .. row[1]] = function()
+      for _, known in ipairs{"all", knowing} do
+        local worst = td.test.gradient(row[2], row[3], {known = known})
+        lu.assertTrue(worst < 1e-6, ("known %s: %g"):format(known, worst))
+      end
     end
   end
 end
+
+
 
 -- ---- who has a gradient -----------------------------------------------------
 

@@ -6,6 +6,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local td = require "tide"
+local slices = require "tide.indexed_slices"
 
 local function f64(list) return td.tensor(list, "float64") end
 
@@ -182,4 +183,17 @@ local arrays = {
   end, {X, W}},
 }
 
-return {loops = loops, arrays = arrays, times = times}
+-- A row's values and the gradients of their sum, as nodes of the current graph,
+-- with what is fed. Where there is no gradient there are zeros.
+local function build(row)
+  local xs, ds = {}, {}
+  for i, v in ipairs(row[3]) do xs[i] = td.placeholder(v.dtype, v.shape) end
+  local ys = {row[2](table.unpack(xs))}
+  for i, d in ipairs(td.gradients(ys, xs)) do
+    if not d then d = td.zeros_like(xs[i]) end
+    ds[i] = slices.is(d) and d:dense() or d
+  end
+  return ys, ds, xs
+end
+
+return {loops = loops, arrays = arrays, times = times, build = build}
