@@ -16,10 +16,7 @@
 #include "kernels/cpu.h"
 #include "kernels/rows.h"
 
-enum {
-  RESERVED = 256, /* blocks for each element */
-  REMEMBERED = 16 /* steps that may be inside loops at once */
-};
+enum { REMEMBERED = 16 }; /* steps that may be inside loops at once */
 
 typedef struct stream {
   pthread_mutex_t mutex;
@@ -32,7 +29,7 @@ typedef struct stream {
 
 /* ---- streams ------------------------------------------------------------- */
 
-static td_status *stream_make(const td_kernel_info *info, void **state) {
+td_status *td_random_make(const td_kernel_info *info, void **state) {
   uint64_t seed = (uint64_t)td_node_int(info->node, "seed");
   uint64_t seed2 = (uint64_t)td_node_int(info->node, "seed2");
   stream *s = td_alloc_zero(1, sizeof *s);
@@ -48,7 +45,7 @@ static td_status *stream_make(const td_kernel_info *info, void **state) {
   return NULL;
 }
 
-static void stream_drop(void *state) {
+void td_random_drop(void *state) {
   stream *s = state;
   pthread_mutex_destroy(&s->mutex);
   td_free(s);
@@ -77,8 +74,7 @@ static td_philox derive(const td_philox *from, uint64_t low, uint64_t high) {
                      .counter = {0, 0, words[2], words[3]}};
 }
 
-/* Where this run of the kernel draws; `blocks` are reserved. */
-static td_philox reserve(td_kernel_ctx *c, uint64_t blocks) {
+td_philox td_random_reserve(td_kernel_ctx *c, uint64_t blocks) {
   stream *s = c->kernel->state;
   td_philox p;
   int64_t number = 0;
@@ -97,17 +93,22 @@ static td_philox reserve(td_kernel_ctx *c, uint64_t blocks) {
 
 /* ---- numbers ------------------------------------------------------------- */
 
-static void draw(td_kernel_ctx *c, td_random_draw *d, td_tensor *y) {
+void td_random_run(td_kernel_ctx *c, td_random_draw *d, td_tensor *y) {
   int64_t each = td_random_group(y->dtype);
   bool costly = d->kind == TD_RANDOM_NORMAL || d->kind == TD_RANDOM_TRUNCATED;
   d->dtype = y->dtype;
   d->count = td_tensor_count(y);
   d->to = y->data;
   d->isa = td_cpu_isa();
-  if (d->count == 0) return;
-  d->base = reserve(c, (uint64_t)d->count * RESERVED);
   td_for(c, (d->count + each - 1) / each,
          (costly ? TD_GRAIN_COSTLY : TD_GRAIN) / each, td_random_fill, d);
+}
+
+static void draw(td_kernel_ctx *c, td_random_draw *d, td_tensor *y) {
+  uint64_t count = (uint64_t)td_tensor_count(y);
+  if (count == 0) return;
+  d->base = td_random_reserve(c, count * TD_RANDOM_RESERVED);
+  td_random_run(c, d, y);
 }
 
 static td_status *draw_run(td_kernel_ctx *c, td_random_kind kind) {
@@ -130,7 +131,7 @@ static td_status *truncated_run(td_kernel_ctx *c) {
   return draw_run(c, TD_RANDOM_TRUNCATED);
 }
 
-static td_status *draw_infer(td_infer *c) {
+td_status *td_random_infer(td_infer *c) {
   td_shape shape;
   TD_TRY(td_infer_rank(c, 0, 1, "shape", NULL));
   TD_TRY(td_infer_shape_from(c, 0, &shape));
@@ -141,7 +142,22 @@ static td_status *draw_infer(td_infer *c) {
 static td_status *integer_infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 1, 0, "minval", NULL));
   TD_TRY(td_infer_rank(c, 2, 0, "maxval", NULL));
-  return draw_infer(c);
+  return td_random_infer(c);
+}
+
+td_status *td_random_range(const td_kernel_ctx *c, int i, bool any,
+                           td_random_draw *d) {
+  const td_tensor *min = td_in(c, i), *max = td_in(c, i + 1);
+  if (min->shape.rank != 0 || max->shape.rank != 0)
+    return td_error(TD_INVALID_ARGUMENT, "minval and maxval must be scalars");
+  int64_t low = td_tensor_get_i(min, 0), high = td_tensor_get_i(max, 0);
+  if (any && low >= high)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "minval must be below maxval: they are %lld and %lld",
+                    (long long)low, (long long)high);
+  d->low = (uint64_t)low;
+  d->range = (uint64_t)high - (uint64_t)low;
+  return NULL;
 }
 
 static td_status *integer_run(td_kernel_ctx *c) {
@@ -149,18 +165,8 @@ static td_status *integer_run(td_kernel_ctx *c) {
   td_shape shape;
   td_tensor *y;
   TD_TRY(td_array_shape(td_in(c, 0), "shape", &shape));
-  if (td_in(c, 1)->shape.rank != 0 || td_in(c, 2)->shape.rank != 0)
-    return td_error(TD_INVALID_ARGUMENT, "minval and maxval must be scalars");
-  int64_t low = td_tensor_get_i(td_in(c, 1), 0);
-  int64_t high = td_tensor_get_i(td_in(c, 2), 0);
   TD_TRY(td_out(c, 0, &shape, &y));
-  if (td_tensor_count(y) == 0) return NULL;
-  if (low >= high)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "minval must be below maxval: they are %lld and %lld",
-                    (long long)low, (long long)high);
-  d.low = (uint64_t)low;
-  d.range = (uint64_t)high - (uint64_t)low;
+  TD_TRY(td_random_range(c, 1, td_tensor_count(y) > 0, &d));
   draw(c, &d, y);
   return NULL;
 }
@@ -218,7 +224,7 @@ static td_status *shuffle_run(td_kernel_ctx *c) {
                     (long long)n);
   int64_t *rows = td_alloc((size_t)n * sizeof *rows);
   if (!rows) return td_oom();
-  words w = {.p = reserve(c, (uint64_t)(n + 2) / 4), .used = 4};
+  words w = {.p = td_random_reserve(c, (uint64_t)(n + 2) / 4), .used = 4};
   shuffle(&w, rows, n);
   td_status *s = put_rows(c, rows, n);
   td_free(rows);
@@ -231,7 +237,7 @@ static const td_op_def ops[] = {
     {.type = "RandomUniform",
      .sig = "shape: T -> output: dtype; seed: int = 0; seed2: int = 0; "
             "dtype: {half, bfloat16, float, double}; T: {int32, int64}",
-     .shape = draw_infer,
+     .shape = td_random_infer,
      .doc = "Numbers evenly spread over [0, 1).",
      .flags = TD_STATEFUL | TD_NO_GRADIENT,
      .host = "shape",
@@ -239,7 +245,7 @@ static const td_op_def ops[] = {
     {.type = "RandomStandardNormal",
      .sig = "shape: T -> output: dtype; seed: int = 0; seed2: int = 0; "
             "dtype: {half, bfloat16, float, double}; T: {int32, int64}",
-     .shape = draw_infer,
+     .shape = td_random_infer,
      .doc = "Normally distributed numbers, of mean 0 and deviation 1.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT,
      .host = "shape",
@@ -247,7 +253,7 @@ static const td_op_def ops[] = {
     {.type = "TruncatedNormal",
      .sig = "shape: T -> output: dtype; seed: int = 0; seed2: int = 0; "
             "dtype: {half, bfloat16, float, double}; T: {int32, int64}",
-     .shape = draw_infer,
+     .shape = td_random_infer,
      .doc = "Normally distributed numbers, those further than 2 from 0 drawn "
             "again.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT,
@@ -272,7 +278,7 @@ static const td_op_def ops[] = {
     {0},
 };
 
-#define STREAM .device = "CPU", .make = stream_make, .drop = stream_drop
+#define STREAM .device = "CPU", TD_RANDOM_STREAM
 
 static const td_kernel_def kernels[] = {
     {.op = "RandomUniform", STREAM, .run = uniform_run},

@@ -12,7 +12,7 @@
 
 #include "engine/base/cpu.h"
 #include "engine/base/random.h"
-#include "engine/tensor/dtype.h"
+#include "engine/device/kernel.h"
 
 TD_BEGIN
 
@@ -37,6 +37,33 @@ typedef struct td_random_draw {
 int td_random_group(td_dtype dtype);
 /* Fills groups [begin, end) of the draw `arg`; the last may be cut short. */
 void td_random_fill(void *arg, int64_t begin, int64_t end);
+
+/* Fills all of `y` on the threads of the kernel; d->kind, d->base and the range
+ * of integers are set. */
+void td_random_run(td_kernel_ctx *c, td_random_draw *d, td_tensor *y);
+/* The range from inputs `i` and i + 1: scalars, minval below maxval unless
+ * nothing is to be drawn. */
+td_status *td_random_range(const td_kernel_ctx *c, int i, bool any,
+                           td_random_draw *d) TD_MUST_USE;
+
+/* In [0, 1), from two words; two normal ones from four. */
+double td_random_double(const uint32_t *words);
+void td_random_normals(const uint32_t *words, double *to);
+
+/* ---- streams that go on (random.c) --------------------------------------- */
+
+/* A kernel's state, from its attributes seed and seed2. */
+td_status *td_random_make(const td_kernel_info *info, void **state) TD_MUST_USE;
+void td_random_drop(void *state);
+/* Where this run of the kernel draws; `blocks` are its own. */
+td_philox td_random_reserve(td_kernel_ctx *c, uint64_t blocks);
+#define TD_RANDOM_STREAM .make = td_random_make, .drop = td_random_drop
+
+/* Blocks reserved for every element of a result, as in TensorFlow. */
+enum { TD_RANDOM_RESERVED = 256 };
+
+/* Output 0 of the shape in input 0: the shape function of most. */
+td_status *td_random_infer(td_infer *c) TD_MUST_USE;
 
 /* The loops, by instruction set; same bits from each. */
 typedef struct td_random_table {

@@ -41,16 +41,16 @@ static void uniform_floats(td_dtype t, const uint32_t *words, float *to) {
     to[i] = (float)(int32_t)(words[i] & mask) * scale;
 }
 
-static double uniform_double(const uint32_t *words) {
+double td_random_double(const uint32_t *words) {
   uint64_t high = words[0] & 0xfffff;
   return td_vec_double(UINT64_C(0x3ff) << 52 | high << 32 | words[1]) - 1.0;
 }
 
 /* ---- normal -------------------------------------------------------------- */
 
-static void normal_doubles(const uint32_t *words, double *to) {
-  double u = uniform_double(words);
-  double angle = 6.283185307179586 * uniform_double(words + 2);
+void td_random_normals(const uint32_t *words, double *to) {
+  double u = td_random_double(words);
+  double angle = 6.283185307179586 * td_random_double(words + 2);
   double r = sqrt(-2.0 * log(u < 1.0e-7 ? 1.0e-7 : u));
   to[0] = sin(angle) * r;
   to[1] = cos(angle) * r;
@@ -100,7 +100,7 @@ static void truncated_doubles(const td_random_draw *d, int64_t first,
       uint32_t words[4];
       double x[2];
       td_philox_next(&g.p, words);
-      normal_doubles(words, x);
+      td_random_normals(words, x);
       for (int i = 0; i < 2 && g.have < 2; i++)
         if (in_range(x[i])) to[2 * b + g.have++] = x[i];
     }
@@ -135,10 +135,10 @@ static void store_doubles(const td_random_draw *d, int64_t first,
     truncated_doubles(d, first, blocks, x);
   else if (d->kind == TD_RANDOM_NORMAL)
     for (int64_t b = 0; b < blocks; b++)
-      normal_doubles(words + 4 * b, x + 2 * b);
+      td_random_normals(words + 4 * b, x + 2 * b);
   else
     for (int64_t i = 0; i < 2 * blocks; i++)
-      x[i] = uniform_double(words + 2 * i);
+      x[i] = td_random_double(words + 2 * i);
   memcpy(to, x, (size_t)n * sizeof *x);
 }
 

@@ -40,7 +40,7 @@ local exports = {
   functions = {"grad", "value_and_grad"},
   library = {"load_library"},
   help = {"help", "devices", "config"},
-  places = {"nn", "linalg", "strings"},
+  places = {"nn", "linalg", "random", "strings"},
 }
 
 -- Modules that are names themselves.

@@ -30,9 +30,11 @@ local function strict(name, f)
   end
 end
 
+local modules = {"array", "math", "linalg", "strings", "create", "random", "nn"}
+
 local function load_all()
   loaded = true
-  for _, name in ipairs{"array", "math", "linalg", "strings", "create", "nn"} do
+  for _, name in ipairs(modules) do
     require("tide.ops." .. name)
   end
   for name, f in pairs(ops) do

@@ -17,6 +17,14 @@ local short = {
     diag = "matrix_diag", diag_part = "matrix_diag_part",
     set_diag = "matrix_set_diag", band_part = "matrix_band_part",
   },
+  random = {
+    uniform = "random_uniform", normal = "random_normal",
+    gamma = "random_gamma", poisson = "random_poisson",
+    shuffle = "random_shuffle", categorical = "multinomial",
+    stateless_uniform = "stateless_random_uniform",
+    stateless_normal = "stateless_random_normal",
+    stateless_categorical = "stateless_multinomial",
+  },
   strings = {
     join = "string_join", split = "string_split", length = "string_length",
     lower = "string_lower", upper = "string_upper", strip = "string_strip",

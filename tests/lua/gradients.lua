@@ -299,9 +299,10 @@ end
 local without = {Bitcast = true, IgammaGradA = true, Lu = true,
                  RandomGammaGrad = true, RandomShuffle = true, Unique = true,
                  UniqueWithCounts = true}
-local elsewhere = {ReadVariableOp = true, ResourceGather = true, Enter = true,
-                   Switch = true, Exit = true, Merge = true,
-                   NextIteration = true, PreventGradient = true}
+local elsewhere = {RandomGamma = true, ReadVariableOp = true,
+                   ResourceGather = true, Enter = true, Switch = true,
+                   Exit = true, Merge = true, NextIteration = true,
+                   PreventGradient = true}
 for _, name in ipairs{"Read", "Write", "Gather", "Scatter", "Concat",
                       "Split"} do
   elsewhere["TensorArray" .. name .. "V3"] = true -- arrays.lua

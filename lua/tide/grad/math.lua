@@ -415,6 +415,14 @@ function grad.UnsortedSegmentSum(op, dy)
   return rows * ops.cast(kept, rows.dtype), false, false
 end
 
+-- How a sample moves with alpha while its chance stays; the axes of the alphas
+-- come last.
+function grad.RandomGamma(op, dy)
+  local size, alpha = table.unpack(op.inputs)
+  local slope = core.op "RandomGammaGrad"(alpha, op.outputs[1])
+  return false, ops.sum(dy * slope, ops.range(ops.size(size)))
+end
+
 -- Flat almost everywhere, or made of no floats: nothing is learnt through them.
 for _, name in ipairs{"Sign", "Floor", "Ceil", "Round", "Rint", "FloorDiv",
                       "TruncateDiv", "Range", "LinSpace"} do

@@ -175,3 +175,5 @@ function ops.placeholder(dtype, shape, o)
   return core.add("Placeholder", {}, {dtype = dtype, shape = shape or false},
                   o.name)
 end
+
+return {as_dims = as_dims, options = options}

@@ -1,0 +1,133 @@
+/* random_stateless.c - random numbers that are a function of their seed.
+ *
+ * The two halves of the seed are scrambled by one block of Philox, whose output
+ * is the key and the upper counter of the stream. The numbers are those of the
+ * ops with state at the start of that stream.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/random_stateless.h"
+
+#include "kernels/array.h"
+
+/* ---- seeds --------------------------------------------------------------- */
+
+td_status *td_random_ask_seed(td_infer *c, int i) {
+  td_shape seed, two = td_shape_vector(2);
+  td_shape_text text;
+  TD_TRY(td_infer_rank(c, i, 1, "seed", &seed));
+  if (td_shape_merge(&seed, &two, &seed)) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "seed must be two numbers, not of shape "
+                  "%s",
+                  td_shape_str(&seed, &text));
+}
+
+td_status *td_random_seeded(const td_tensor *seed, td_philox *p) {
+  td_shape_text text;
+  uint32_t mix[4];
+  if (seed->shape.rank != 1 || seed->shape.dim[0] != 2)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "seed must be two numbers, not of shape %s",
+                    td_shape_str(&seed->shape, &text));
+  uint64_t low = (uint64_t)td_tensor_get_i(seed, 0);
+  uint64_t high = (uint64_t)td_tensor_get_i(seed, 1);
+  *p = (td_philox){.key = {0x3ec8f720, 0x02461e29},
+                   .counter = {(uint32_t)low, (uint32_t)(low >> 32),
+                               (uint32_t)high, (uint32_t)(high >> 32)}};
+  td_philox_next(p, mix);
+  *p = (td_philox){.key = {mix[0], mix[1]}, .counter = {0, 0, mix[2], mix[3]}};
+  return NULL;
+}
+
+/* ---- running ------------------------------------------------------------- */
+
+static td_status *infer(td_infer *c) {
+  TD_TRY(td_random_ask_seed(c, 1));
+  return td_random_infer(c);
+}
+
+static td_status *integer_infer(td_infer *c) {
+  TD_TRY(td_infer_rank(c, 2, 0, "minval", NULL));
+  TD_TRY(td_infer_rank(c, 3, 0, "maxval", NULL));
+  return infer(c);
+}
+
+static td_status *run(td_kernel_ctx *c, td_random_kind kind) {
+  td_random_draw d = {.kind = kind};
+  td_shape shape;
+  td_tensor *y;
+  TD_TRY(td_random_seeded(td_in(c, 1), &d.base));
+  TD_TRY(td_array_shape(td_in(c, 0), "shape", &shape));
+  TD_TRY(td_out(c, 0, &shape, &y));
+  bool any = td_tensor_count(y) > 0;
+  if (kind == TD_RANDOM_INTEGER) TD_TRY(td_random_range(c, 2, any, &d));
+  if (any) td_random_run(c, &d, y);
+  return NULL;
+}
+
+static td_status *uniform_run(td_kernel_ctx *c) {
+  return run(c, TD_RANDOM_UNIFORM);
+}
+static td_status *normal_run(td_kernel_ctx *c) {
+  return run(c, TD_RANDOM_NORMAL);
+}
+static td_status *truncated_run(td_kernel_ctx *c) {
+  return run(c, TD_RANDOM_TRUNCATED);
+}
+static td_status *integer_run(td_kernel_ctx *c) {
+  return run(c, TD_RANDOM_INTEGER);
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+#define SIG                                                                    \
+  "shape: T, seed: Tseed -> output: dtype; "                                   \
+  "dtype: {half, bfloat16, float, double} = float; "                           \
+  "T: {int32, int64} = int32; Tseed: {int32, int64} = int64"
+
+static const td_op_def ops[] = {
+    {.type = "StatelessRandomUniform",
+     .sig = SIG,
+     .shape = infer,
+     .doc = "Numbers evenly spread over [0, 1), the same for the same seed.",
+     .flags = TD_NO_GRADIENT,
+     .host = "shape, seed",
+     .section = "Beyond"},
+    {.type = "StatelessRandomNormal",
+     .sig = SIG,
+     .shape = infer,
+     .doc = "Normally distributed numbers, of mean 0 and deviation 1, the same "
+            "for the same seed.",
+     .flags = TD_NO_GRADIENT,
+     .host = "shape, seed",
+     .section = "Beyond"},
+    {.type = "StatelessTruncatedNormal",
+     .sig = SIG,
+     .shape = infer,
+     .doc = "Normally distributed numbers, those further than 2 from 0 drawn "
+            "again, the same for the same seed.",
+     .flags = TD_NO_GRADIENT,
+     .host = "shape, seed",
+     .section = "Beyond"},
+    {.type = "StatelessRandomUniformInt",
+     .sig = "shape: T, seed: Tseed, minval: dtype, maxval: dtype -> "
+            "output: dtype; dtype: {int32, int64}; T: {int32, int64}; "
+            "Tseed: {int32, int64} = int64",
+     .shape = integer_infer,
+     .doc = "Integers evenly spread over [minval, maxval), the same for the "
+            "same seed.",
+     .lua = "",
+     .host = "shape, seed, minval, maxval",
+     .section = "Beyond"},
+    {0},
+};
+
+static const td_kernel_def kernels[] = {
+    {.op = "StatelessRandomUniform", .device = "CPU", .run = uniform_run},
+    {.op = "StatelessRandomNormal", .device = "CPU", .run = normal_run},
+    {.op = "StatelessTruncatedNormal", .device = "CPU", .run = truncated_run},
+    {.op = "StatelessRandomUniformInt", .device = "CPU", .run = integer_run},
+    {0},
+};
+
+TD_MODULE(random_stateless, ops, kernels)

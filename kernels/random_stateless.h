@@ -1,0 +1,17 @@
+/* random_stateless.h - the stream that a seed of two numbers stands for.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_RANDOM_STATELESS_H
+#define TD_RANDOM_STATELESS_H
+
+#include "kernels/random.h"
+
+TD_BEGIN
+
+/* Input i is a seed, in a shape function. */
+td_status *td_random_ask_seed(td_infer *c, int i) TD_MUST_USE;
+/* The start of its stream. */
+td_status *td_random_seeded(const td_tensor *seed, td_philox *p) TD_MUST_USE;
+
+TD_END
+#endif
