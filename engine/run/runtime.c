@@ -1,5 +1,10 @@
 /* runtime.c - devices made on demand, named containers, step numbers.
  *
+ * While it is used, a timer looks every few seconds whether the CPU devices
+ * still hand out memory. Once they did not, what they keep for later goes back
+ * to the system and the timer rests until the next step: an idle prompt holds
+ * what its values need and wakes for nothing.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/run/runtime.h"
 
@@ -7,11 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/random.h"
 #include "engine/base/str.h"
+#include "engine/device/alloc.h"
 
 enum { MAX_CPUS = 64, MAX_TESTS = 8 };
+#define REST INT64_C(5000000000) /* ns between looks */
 
 struct td_runtime {
   int32_t refs;
@@ -22,7 +30,11 @@ struct td_runtime {
   td_device *test[MAX_TESTS];
   int n_tests;
   td_resources *resources;
-  uint64_t step; /* atomic */
+  uint64_t step;         /* atomic */
+  bool watched;          /* atomic: a look is to come */
+  bool closing;          /* lock: lock */
+  uint64_t timer, fired; /* lock: lock. The next look, the one before */
+  int64_t seen;          /* lock: lock. Blocks given out and back by then */
 };
 
 static int test_devices(const td_runtime_options *o) {
@@ -60,6 +72,57 @@ td_status *td_runtime_new(const td_runtime_options *o, td_runtime **out) {
   return NULL;
 }
 
+/* ---- rest ---- */
+
+static int64_t count_blocks(td_runtime *rt) {
+  int64_t n = 0;
+  for (int i = 0; i < MAX_CPUS; i++) {
+    if (!rt->cpu[i]) continue;
+    td_alloc_stats s = td_alloc_read_stats(rt->cpu[i]->memory);
+    n += s.allocs + s.frees;
+  }
+  return n;
+}
+
+static void look(void *arg);
+
+/* The runtime's lock is held. */
+static void look_later(td_runtime *rt) {
+  rt->timer = td_timer_start(td_clock_now() + REST, look, rt);
+  __atomic_store_n(&rt->watched, rt->timer != 0, __ATOMIC_RELAXED);
+}
+
+static void look(void *arg) {
+  td_runtime *rt = arg;
+  pthread_mutex_lock(&rt->lock);
+  int64_t n = count_blocks(rt);
+  bool rests = n == rt->seen;
+  rt->seen = n;
+  rt->fired = rt->timer;
+  __atomic_store_n(&rt->watched, false, __ATOMIC_RELAXED);
+  if (!rests && !rt->closing) look_later(rt);
+  for (int i = 0; rests && i < MAX_CPUS; i++)
+    if (rt->cpu[i]) td_alloc_trim(rt->cpu[i]->memory, 0);
+  pthread_mutex_unlock(&rt->lock);
+}
+
+static void watch(td_runtime *rt) {
+  if (TD_LIKELY(__atomic_load_n(&rt->watched, __ATOMIC_RELAXED))) return;
+  pthread_mutex_lock(&rt->lock);
+  if (!rt->watched) look_later(rt);
+  pthread_mutex_unlock(&rt->lock);
+}
+
+static void stop_looking(td_runtime *rt) {
+  pthread_mutex_lock(&rt->lock);
+  rt->closing = true;
+  pthread_mutex_unlock(&rt->lock);
+  td_timer_cancel(rt->timer);
+  td_timer_cancel(rt->fired); /* it may be just leaving */
+}
+
+/* ---- life ---- */
+
 td_runtime *td_runtime_retain(td_runtime *rt) {
   __atomic_fetch_add(&rt->refs, 1, __ATOMIC_RELAXED);
   return rt;
@@ -67,6 +130,7 @@ td_runtime *td_runtime_retain(td_runtime *rt) {
 
 void td_runtime_release(td_runtime *rt) {
   if (!rt || __atomic_fetch_sub(&rt->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
+  stop_looking(rt);
   td_resources_free(rt->resources);
   for (int i = 0; i < MAX_CPUS; i++) td_device_release(rt->cpu[i]);
   for (int i = 0; i < rt->n_tests; i++) td_device_release(rt->test[i]);
@@ -81,6 +145,7 @@ td_status *td_runtime_cpu(td_runtime *rt, int k, td_device **out) {
                     MAX_CPUS - 1);
   td_status *s = NULL;
   pthread_mutex_lock(&rt->lock);
+  if (!rt->watched) look_later(rt);
   if (!rt->cpu[k])
     s = td_device_cpu_new(rt->place, k, rt->memory_limit, &rt->cpu[k]);
   *out = rt->cpu[k];
@@ -113,5 +178,6 @@ td_resources *td_runtime_resources(td_runtime *rt) {
 }
 
 uint64_t td_runtime_next_step(td_runtime *rt) {
+  watch(rt);
   return __atomic_add_fetch(&rt->step, 1, __ATOMIC_RELAXED);
 }

@@ -1,0 +1,86 @@
+/* runtime.c - what a runtime does by itself: an idle one gives memory back.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tests/engine/run/harness.h"
+
+#include <time.h>
+
+#include "engine/device/alloc.h"
+
+enum { SIZE = 64 << 20 };
+
+static int64_t ahead; /* atomic: how far the clock was put forward */
+
+static int64_t put_forward(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec +
+         __atomic_load_n(&ahead, __ATOMIC_RELAXED);
+}
+
+static size_t held(const td_device *d) {
+  return td_alloc_read_stats(d->memory).held;
+}
+
+/* Waits at most ten seconds until the device holds little. */
+static bool lets_go(const td_device *d) {
+  struct timespec t = {.tv_nsec = 10000000};
+  for (int i = 0; i < 1000 && held(d) >= SIZE; i++) {
+    __atomic_fetch_add(&ahead, 100000000, __ATOMIC_RELAXED);
+    nanosleep(&t, NULL);
+  }
+  return held(d) < SIZE;
+}
+
+static void use_much(td_device *d) {
+  td_tensor t;
+  td_shape shape = td_shape_vector(SIZE);
+  OK(td_tensor_new(d->memory, TD_UINT8, &shape, &t));
+  memset(t.data, 1, SIZE);
+  td_tensor_release(&t);
+}
+
+static void test_rest(void **state) {
+  (void)state;
+  td_runtime *rt;
+  td_device *cpu;
+  td_clock_set(put_forward);
+  OK(td_runtime_new(NULL, &rt));
+  OK(td_runtime_cpu(rt, 0, &cpu));
+  for (int i = 0; i < 3; i++) {
+    use_much(cpu);
+    td_runtime_next_step(rt);      /* wakes the watch */
+#if !defined(__SANITIZE_ADDRESS__) /* keeps nothing anyway */
+    assert_true(held(cpu) >= SIZE);
+#endif
+    assert_true(lets_go(cpu));
+  }
+  td_runtime_release(rt);
+  td_clock_set(NULL);
+}
+
+/* A runtime that ends while it is looked after. */
+static void test_release(void **state) {
+  (void)state;
+  td_clock_set(put_forward);
+  for (int i = 0; i < 200; i++) {
+    td_runtime *rt;
+    OK(td_runtime_new(NULL, &rt));
+    td_runtime_next_step(rt);
+    __atomic_fetch_add(&ahead, i % 2 * INT64_C(5000000000), __ATOMIC_RELAXED);
+    if (i % 20 == 1) {
+      struct timespec t = {.tv_nsec = 1500000};
+      nanosleep(&t, NULL);
+    }
+    td_runtime_release(rt);
+  }
+  td_clock_set(NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_rest),
+      cmocka_unit_test(test_release),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
