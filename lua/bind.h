@@ -78,8 +78,8 @@ void td_lua_push_error(lua_State *L, td_status *s);
  * only once nothing is held. */
 void td_lua_push_str(lua_State *L, td_str *s);
 void td_lua_push_bytes(lua_State *L, char *bytes, size_t len);
-/* A userdata of class `type`, cleared, with `uservalues`; false leaves the error
- * message on the stack instead. */
+/* A userdata of class `type`, cleared, with `uservalues`; false leaves the
+ * error message on the stack instead. */
 bool td_lua_try_object(lua_State *L, const char *type, size_t size,
                        int uservalues);
 /* A cleared block of memory on the Lua stack. */
@@ -106,6 +106,8 @@ void td_lua_check_step(lua_State *L, td_status *s);
 bool td_lua_try_tensor(lua_State *L, td_tensor *t);
 void td_lua_push_tensor(lua_State *L, td_tensor *t);
 td_tensor *td_lua_to_value(lua_State *L, int i); /* or NULL */
+/* For messages: "tensor", "graph tensor", "op", else Lua's name of the type. */
+const char *td_lua_what(lua_State *L, int i);
 /* Room for n tensors on the Lua stack, invalid; what is still valid when it is
  * collected is released. */
 td_tensor *td_lua_tensors(lua_State *L, size_t n);

@@ -141,8 +141,7 @@ static void read_one(lua_State *L, call *c, int at, int arg) {
                 td_lua_to_edge(L, at) || td_lua_to_value(L, at);
   if (!usable)
     signature_error(L, c->op, "input \"%s\" must be a tensor, not %s",
-                    c->op->in[arg].name,
-                    td_lua_to_op(L, at) ? "an op" : luaL_typename(L, at));
+                    c->op->in[arg].name, td_lua_what(L, at));
   add_item(L, c, at, arg);
   c->groups[arg]++;
 }
@@ -150,7 +149,7 @@ static void read_one(lua_State *L, call *c, int at, int arg) {
 static void read_list(lua_State *L, call *c, int at, int arg) {
   if (!lua_istable(L, at))
     signature_error(L, c->op, "input \"%s\" is a list of tensors, not %s",
-                    c->op->in[arg].name, luaL_typename(L, at));
+                    c->op->in[arg].name, td_lua_what(L, at));
   size_t n = lua_rawlen(L, at);
   size_t keys = 0;
   for (lua_pushnil(L); lua_next(L, at); lua_pop(L, 1)) keys++;
@@ -584,7 +583,7 @@ static int op_call(lua_State *L) {
   if (given > op->n_in && !lua_isnil(L, given)) {
     if (!is_options(L, given))
       signature_error(L, op, "surplus argument %d (%s)", given,
-                      luaL_typename(L, given));
+                      td_lua_what(L, given));
     lua_settop(L, given);
     read_options(L, &c, given);
   }

@@ -43,7 +43,8 @@ void td_lua_push_tensor(lua_State *L, td_tensor *t) {
   if (!td_lua_try_tensor(L, t)) lua_error(L);
 }
 
-/* ---- results on their way: let go by the collector when an error comes ---- */
+/* ---- results on their way: let go by the collector when an error comes ----
+ */
 
 #define TENSORS "tide.tensors"
 
@@ -79,10 +80,29 @@ static int tensor_gc(lua_State *L) {
 typedef struct scan {
   td_shape shape;
   bool any_float, any_int, any_bool, any_string;
-  size_t text; /* bytes of strings */
+  size_t text;             /* bytes of strings */
+  int64_t at[TD_MAX_RANK]; /* the index on the way to what is being read */
 } scan;
 
-static td_status *scan_leaf(lua_State *L, int i, scan *s) {
+/* The error about what stands at depth `depth`: "at [2][1]: ragged table". */
+static td_status *refuse(const scan *s, int depth, const char *fmt, ...)
+    TD_PRINTF(3, 4);
+static td_status *refuse(const scan *s, int depth, const char *fmt, ...) {
+  td_str text;
+  va_list args;
+  td_str_init(&text);
+  for (int k = 0; k < depth; k++)
+    td_str_addf(&text, "%s[%lld]", k ? "" : "at ", (long long)s->at[k]);
+  if (depth) td_str_add(&text, ": ");
+  va_start(args, fmt);
+  td_str_addv(&text, fmt, args);
+  va_end(args);
+  td_status *st = td_error(TD_INVALID_ARGUMENT, "%s", td_str_c(&text));
+  td_str_deinit(&text);
+  return st;
+}
+
+static td_status *scan_leaf(lua_State *L, int i, int depth, scan *s) {
   switch (lua_type(L, i)) {
   case LUA_TNUMBER:
     if (lua_isinteger(L, i))
@@ -98,48 +118,48 @@ static td_status *scan_leaf(lua_State *L, int i, scan *s) {
     s->text += lua_rawlen(L, i);
     return NULL;
   default:
-    return td_error(TD_INVALID_ARGUMENT,
-                    "a tensor is made of numbers, booleans or strings, not %s",
-                    luaL_typename(L, i));
+    return refuse(s, depth,
+                  "a tensor is made of numbers, booleans or strings, not %s",
+                  luaL_typename(L, i));
   }
 }
 
 /* Holes show as keys beyond the length or nil inside it. */
-static td_status *check_list(lua_State *L, int i, int64_t n) {
+static td_status *check_list(lua_State *L, int i, int64_t n, int depth,
+                             const scan *s) {
   int64_t keys = 0;
   for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1)) keys++;
   if (keys == n) return NULL;
-  return td_error(TD_INVALID_ARGUMENT,
-                  "the list has a hole or a named key: %lld entries, length "
-                  "%lld; nil cannot be an element",
-                  (long long)keys, (long long)n);
+  return refuse(s, depth,
+                "the list has a hole or a named key: %lld entries, length "
+                "%lld; nil cannot be an element",
+                (long long)keys, (long long)n);
 }
 
 static td_status *scan_table(lua_State *L, int i, int depth, scan *s) {
   if (!lua_checkstack(L, 8)) return td_oom();
   if (!lua_istable(L, i)) {
     if (depth != s->shape.rank && s->shape.rank >= 0)
-      return td_error(TD_INVALID_ARGUMENT,
-                      "ragged table: a %s where depth %d has tables",
-                      luaL_typename(L, i), depth);
+      return refuse(s, depth, "ragged table: a %s where others are tables",
+                    luaL_typename(L, i));
     s->shape.rank = depth;
-    return scan_leaf(L, i, s);
+    return scan_leaf(L, i, depth, s);
   }
   int64_t n = (int64_t)lua_rawlen(L, i);
+  TD_TRY(check_list(L, i, n, depth, s));
   if (depth >= TD_MAX_RANK)
     return td_error(TD_INVALID_ARGUMENT, "tables nest deeper than %d",
                     TD_MAX_RANK);
   if (s->shape.rank == depth)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "ragged table: a table where depth %d has numbers", depth);
+    return refuse(s, depth, "ragged table: a table where others are none");
   if (s->shape.dim[depth] < 0) s->shape.dim[depth] = n;
   if (s->shape.dim[depth] != n)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "ragged table: %lld elements where an earlier row has %lld",
-                    (long long)n, (long long)s->shape.dim[depth]);
-  TD_TRY(check_list(L, i, n));
+    return refuse(s, depth,
+                  "ragged table: %lld elements where an earlier row has %lld",
+                  (long long)n, (long long)s->shape.dim[depth]);
   if (n == 0 && s->shape.rank < 0) s->shape.rank = depth + 1;
   for (int64_t k = 1; k <= n; k++) {
+    s->at[depth] = k;
     lua_rawgeti(L, i, k);
     td_status *st = scan_table(L, lua_gettop(L), depth + 1, s);
     lua_pop(L, 1);
@@ -623,16 +643,23 @@ static int core_same(lua_State *L) {
 }
 
 /* core.kind(x): "tensor", "edge", "op", "graph", "session", ... or nil. */
-static int core_kind(lua_State *L) {
+static const char *kind_of(lua_State *L, int i) {
   static const char *const types[] = {TD_LUA_TENSOR, TD_LUA_EDGE, TD_LUA_OP,
                                       TD_LUA_GRAPH, TD_LUA_SESSION};
-  for (size_t i = 0; lua_isuserdata(L, 1) && i < TD_COUNT(types); i++)
-    if (luaL_testudata(L, 1, types[i])) {
-      lua_pushstring(L, types[i] + 5);
-      return 1;
-    }
-  lua_pushnil(L);
+  for (size_t k = 0; lua_isuserdata(L, i) && k < TD_COUNT(types); k++)
+    if (luaL_testudata(L, i, types[k])) return types[k] + 5;
+  return NULL;
+}
+
+static int core_kind(lua_State *L) {
+  lua_pushstring(L, kind_of(L, 1));
   return 1;
+}
+
+const char *td_lua_what(lua_State *L, int i) {
+  const char *kind = kind_of(L, i);
+  if (!kind) return luaL_typename(L, i);
+  return strcmp(kind, "edge") ? kind : "graph tensor";
 }
 
 /* core.held(): bytes of tensors that Lua values keep alive. */

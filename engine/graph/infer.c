@@ -283,6 +283,12 @@ td_status *td_shape_same_all(td_infer *c) {
   return NULL;
 }
 
+/* Could x and y be matrices to be multiplied? */
+static bool chain(const td_shape *x, const td_shape *y) {
+  return x->rank >= 2 && y->rank >= 2 &&
+         x->dim[x->rank - 1] == y->dim[y->rank - 2];
+}
+
 td_status *td_shape_broadcasting(td_infer *c) {
   td_shape shape;
   td_shape_text a, b;
@@ -290,8 +296,9 @@ td_status *td_shape_broadcasting(td_infer *c) {
   if (!td_shape_broadcast(x, y, &shape))
     return td_error(TD_INVALID_ARGUMENT,
                     "shapes %s and %s do not broadcast: from the last, sizes "
-                    "must be equal or 1",
-                    td_shape_str(x, &a), td_shape_str(y, &b));
+                    "must be equal or 1%s",
+                    td_shape_str(x, &a), td_shape_str(y, &b),
+                    chain(x, y) ? "; the matrix product is x:matmul(y)" : "");
   set_all(c, shape);
   return NULL;
 }

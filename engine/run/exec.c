@@ -249,11 +249,25 @@ void td_exec_cancel(td_exec *e, td_status *cause) {
   td_cancel_fire(e->step.cancel, cause);
 }
 
+/* The error of a step that takes too long, with the nodes that wait. */
+static td_status *late(const td_exec *e) {
+  enum { MOST = 1000 };
+  td_str why;
+  td_str_init(&why);
+  for (int i = 0; i < e->compiled->n_programs; i++)
+    td_program_why(e->compiled->programs[i], &why);
+  int n = why.len < MOST ? (int)why.len : MOST;
+  td_status *s =
+      td_error(TD_DEADLINE_EXCEEDED, "the step did not end within %.3f s%s%.*s",
+               (double)e->timeout * 1e-9, n ? "; waiting:\n" : "",
+               n && n < MOST ? n - 1 : n, td_str_c(&why));
+  td_str_deinit(&why);
+  return s;
+}
+
 static void on_timer(void *arg) {
   td_exec *e = arg;
-  td_exec_cancel(e, td_error(TD_DEADLINE_EXCEEDED,
-                             "the step did not end within %.3f s",
-                             (double)e->timeout * 1e-9));
+  td_exec_cancel(e, late(e));
 }
 
 /* ---- running ---- */
@@ -310,10 +324,7 @@ static td_status *stop_waiting(const td_exec *e, int64_t now, int64_t until,
                                const int *interrupt) {
   if (interrupt && td_cancelled(interrupt))
     return td_error(TD_CANCELLED, "interrupted");
-  if (now >= until)
-    return td_error(TD_DEADLINE_EXCEEDED, "the step did not end within %.3f s",
-                    (double)e->timeout * 1e-9);
-  return NULL;
+  return now >= until ? late(e) : NULL;
 }
 
 td_status *td_exec_wait(td_exec *e, int64_t until, const int *interrupt,

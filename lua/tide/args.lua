@@ -26,13 +26,19 @@ function args.dtype(x)
   return args.is_tensor(x) and x.dtype or nil
 end
 
+--- What x is, for messages: "graph tensor", "tensor", "table".
+function args.what(x)
+  local kind = core.kind(x)
+  return kind == "edge" and "graph tensor" or kind or type(x)
+end
+
 --- A fresh table of options from a table, a name or nil.
 function args.options(o, what)
   if o == nil then return {} end
   if type(o) == "string" then return {name = o} end
   if not args.plain(o) then
     core.error("invalid_argument", ("%s: the last argument is a table of "
-      .. "options or a name, not %s"):format(what or "options", type(o)))
+      .. "options or a name, not %s"):format(what or "options", args.what(o)))
   end
   local copy = {}
   for k, v in pairs(o) do copy[k] = v end
@@ -91,7 +97,7 @@ end
 function args.check_list(t, what)
   if type(t) ~= "table" then
     core.error("invalid_argument", what .. " must be a list, not "
-      .. (core.kind(t) or type(t)))
+      .. args.what(t))
   end
   local n = 0
   for _ in pairs(t) do n = n + 1 end
@@ -104,7 +110,7 @@ end
 --- Raises unless `x` has the Lua type `want`, or is an "integer".
 function args.expect(x, want, what)
   if type(x) ~= want and not (want == "integer" and math.type(x) == want) then
-    local given = core.kind(x) or type(x)
+    local given = args.what(x)
     if type(x) == "number" then given = tostring(x) end
     core.error("invalid_argument", ("%s must be %s %s, not %s"):format(what,
       want == "integer" and "an" or "a", want, given))

@@ -136,6 +136,10 @@ function methods.summary(g, most)
   return table.concat(lines, "\n")
 end
 
+debug.getregistry()["tide.graph"].__tostring = function(g)
+  return ("Graph of %d nodes"):format(g:size())
+end
+
 --- Nodes are added to g inside the function, or until the scope closes.
 function methods.as_default(g, f, ...)
   return require("tide.scope").enter({graph = g}, f, ...)

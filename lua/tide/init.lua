@@ -40,7 +40,7 @@ local exports = {
   functions = {"grad", "value_and_grad"},
   library = {"load_library"},
   help = {"help", "devices", "config"},
-  places = {"nn", "linalg", "random", "strings"},
+  places = {"nn", "math", "image", "random", "losses", "linalg", "strings"},
 }
 
 -- Modules that are names themselves.

@@ -1,7 +1,7 @@
 --- places.lua - td.nn, td.linalg, ...: ops where TensorFlow keeps them.
 --
--- A place has every function of td under its own name, and some under shorter
--- ones: td.linalg.inv is td.matrix_inverse.
+-- A place has every op of td under its own name, and some under shorter ones:
+-- td.linalg.inv is td.matrix_inverse.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
@@ -9,7 +9,7 @@ local namespace = require "tide.ops"
 
 -- By place: the short names.
 local short = {
-  nn = {},
+  nn = {}, math = {}, image = {}, losses = {},
   linalg = {
     inv = "matrix_inverse", det = "matrix_determinant",
     slogdet = "log_matrix_determinant", solve = "matrix_solve",

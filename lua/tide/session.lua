@@ -74,6 +74,11 @@ function methods:close()
 end
 registry["tide.session"].__close = methods.close
 
+registry["tide.session"].__tostring = function(self)
+  if closed[self] then return "Session (closed)" end
+  return ("Session of a %s"):format(tostring(self:core_graph()):lower())
+end
+
 local guard_meta = {__close = function(guard)
   inner[guard.thread] = guard.outer
   core.pop(guard.token)
@@ -93,6 +98,16 @@ end
 local run_types = {timeout = "number", trace = "boolean",
                    as_values = "boolean"}
 
+-- The session's graph. A method called with a dot gets something else.
+local function graph_of(self, what)
+  if core.kind(self) ~= "session" then
+    core.error("invalid_argument", ("%s is called with a colon: sess:%s(...); "
+      .. "given %s in place of the session"):format(what, what,
+      args.what(self)))
+  end
+  return self:core_graph()
+end
+
 -- Options of a run, those of the list `allowed`; nil without any.
 local function read_options(o, allowed, what)
   if o == nil then return nil end
@@ -107,7 +122,7 @@ end
 -- rank 0 a number), and the trace if asked for
 -- @raise deadline_exceeded, cancelled, and whatever the ops raise
 function methods:run(fetches, feeds, o)
-  local g = self:core_graph()
+  local g = graph_of(self, "run")
   local handles, plan = fetch.read(g, fetches)
   local edges, values = fetch.feeds(g, feeds)
   o = read_options(o, {"timeout", "trace", "as_values"}, "run")
@@ -120,13 +135,13 @@ end
 --- A planned step: callable({loss, train}, {x, y}) gives a function of the fed
 -- values, which returns the results one by one. The fast way.
 function methods:callable(fetches, feeds)
-  local g = self:core_graph()
+  local g = graph_of(self, "callable")
   return self:core_callable(fetch.list(g, fetches), fetch.feed_list(g, feeds))
 end
 
 --- Starts a step and returns at once: h:wait(seconds), h:done(), h:cancel().
 function methods:start(fetches, feeds, o)
-  local g = self:core_graph()
+  local g = graph_of(self, "start")
   local edges, values = fetch.feeds(g, feeds)
   o = read_options(o, {"timeout"}, "start")
   return self:core_start(fetch.list(g, fetches), edges, values, o)
@@ -149,7 +164,7 @@ partial.__index = partial
 
 --- A step in parts: all fetches and feeds that will occur, each once.
 function methods:partial_run_setup(fetches, feeds)
-  local g = self:core_graph()
+  local g = graph_of(self, "partial_run_setup")
   local handles = fetch.list(g, fetches)
   local edges = fetch.feed_list(g, feeds)
   local p = {graph = g, fetch_at = {}, feed_at = {}}
@@ -217,7 +232,7 @@ end
 --- Runs the initializers of the variables (all of the graph, or a list) that
 -- have no value yet; those that an initial value reads go first.
 function methods:init(list)
-  local g = self:core_graph()
+  local g = graph_of(self, "init")
   list = list or graph.state(g).collections.variables or {}
   local flags, waiting = {}, {}
   for i, v in ipairs(list) do flags[i] = v.is_initialized end

@@ -67,6 +67,10 @@ methods["[]"] = function(x, key)
 end
 
 local function missing(name)
+  if rawget(ops, name) then
+    core.error("invalid_argument", ("no field or method \"%s\" on a tensor; "
+      .. "it is a function, td.%s"):format(name, name))
+  end
   local known = table.move(fields, 1, #fields, 1, {})
   local all = namespace.names()
   table.move(all, 1, #all, #known + 1, known)

@@ -6,7 +6,9 @@
 
 local core = require "tide.core"
 local graph = require "tide.graph"
-local ops = require("tide.ops").ops
+local namespace = require "tide.ops"
+
+local ops = namespace.ops
 
 -- Builds f(...) in a graph of its own and computes it.
 local function compute(name, f, ...)
@@ -26,8 +28,9 @@ end
 return setmetatable({}, {__index = function(t, name)
   local f = ops[name]
   if not f then
-    core.error("invalid_argument", ("td.value has no \"%s\""):format(
-      tostring(name)))
+    local near = core.nearest(tostring(name), namespace.names())
+    core.error("invalid_argument", ("td.value has no \"%s\"%s"):format(
+      tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
   end
   local function now(...)
     return table.unpack(compute(name, f, ...))
