@@ -201,7 +201,7 @@ function tests.back_to_lua()
   local seen = {}
   for i, row in t:rows() do seen[i] = row:table() end
   lu.assertEquals(seen, {[0] = {1, 2}, [1] = {3, 4}})
-  raises("t:rows()", function() for _ in ipairs(t) do seen = nil end end)
+  raises("t:rows()", function() for i in ipairs(t) do seen[i] = i end end)
 end
 
 -- ---- truth ----------------------------------------------------------------
