@@ -25,8 +25,6 @@ typedef struct hired {
 struct td_crew {
   int32_t refs;
   int seats;
-  void (*gone)(void *arg);
-  void *arg;
   pthread_mutex_t lock;
   td_shift *first, *last; /* lock: lock */
   int taken;              /* lock: lock. Seats in use */
@@ -42,14 +40,11 @@ int64_t td_crew_until(void) {
 
 static void hired_work(td_task *task);
 
-td_status *td_crew_new(int seats, void (*gone)(void *arg), void *arg,
-                       td_crew **out) {
+td_status *td_crew_new(int seats, td_crew **out) {
   td_crew *c = td_alloc_zero(1, sizeof *c);
   if (!c) return td_oom();
   c->refs = 1;
   c->seats = seats < 1 ? 1 : seats > MAX_SEATS ? MAX_SEATS : seats;
-  c->gone = gone;
-  c->arg = arg;
   pthread_mutex_init(&c->lock, NULL);
   for (int i = 0; i < c->seats; i++) {
     c->hired[i].task.run = hired_work;
@@ -66,11 +61,8 @@ td_crew *td_crew_retain(td_crew *c) {
 
 void td_crew_release(td_crew *c) {
   if (!c || __atomic_fetch_sub(&c->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
-  void (*gone)(void *) = c->gone;
-  void *arg = c->arg;
   pthread_mutex_destroy(&c->lock);
   td_free(c);
-  if (gone) gone(arg);
 }
 
 void td_crew_reset(td_crew *c) {

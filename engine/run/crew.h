@@ -25,10 +25,8 @@ typedef struct td_shift {
   struct td_shift *link;
 } td_shift;
 
-/* `gone` runs once no pool thread can touch the crew any more and the owner
- * has let go (td_crew_release). */
-td_status *td_crew_new(int seats, void (*gone)(void *arg), void *arg,
-                       td_crew **out) TD_MUST_USE;
+/* Caller owns the result. */
+td_status *td_crew_new(int seats, td_crew **out) TD_MUST_USE;
 td_crew *td_crew_retain(td_crew *c);
 void td_crew_release(td_crew *c);
 /* Makes a crew whose members all left ready for another step. */

@@ -47,7 +47,7 @@ static td_status *exec_fresh(const td_compiled *c, int seats, td_exec **out) {
   e->rets_dead = td_alloc_zero((size_t)c->n_fetches + 1, sizeof(bool));
   if (!e->args || !e->rets || !e->rets_dead) s = td_oom();
   if (td_ok(s)) s = td_rendezvous_new(c->plan->n_edges, &e->rendezvous);
-  if (td_ok(s)) s = td_crew_new(seats, NULL, NULL, &e->crew);
+  if (td_ok(s)) s = td_crew_new(seats, &e->crew);
   if (!td_ok(s)) {
     exec_free(e);
     return s;

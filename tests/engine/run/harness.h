@@ -101,7 +101,7 @@ static inline void rig_run(rig *r, td_program *p, int seats, bool here) {
   td_step step = {.id = 1, .threads = seats, .own = r->own};
   OK(td_cancel_new(&step.cancel));
   OK(td_rendezvous_new(8, &step.rendezvous));
-  OK(td_crew_new(seats, NULL, NULL, &crew));
+  OK(td_crew_new(seats, &crew));
   step.stop = td_cancel_flag(step.cancel);
   step.resources = td_runtime_resources(r->runtime);
   step.rets = r->rets;

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/engine/run/harness.h"
 
+#include <sched.h>
+
 #include "engine/run/session.h"
 
 /* A rig with a session on one or two CPU devices. */
@@ -170,6 +172,46 @@ static void test_handle(void **state) {
   bench_deinit(&b);
 }
 
+/* Waits for what nobody sends. */
+static td_edge make_recv(rig *r) {
+  td_build b;
+  td_node *n;
+  td_build_init(&b, r->graph, "_Recv", NULL);
+  td_build_attr(&b, "tensor_type", td_attr_type(TD_FLOAT64));
+  td_build_attr(&b, "tensor_name", td_attr_string("nothing"));
+  td_build_attr(&b, "send_device", td_attr_string("/device:CPU:1"));
+  td_build_attr(&b, "send_device_incarnation", td_attr_int(0));
+  td_build_attr(&b, "recv_device", td_attr_string("/device:CPU:0"));
+  td_build_attr(&b, "_edge", td_attr_int(0));
+  OK(td_build_node(&b, &n));
+  return (td_edge){n, 0};
+}
+
+/* The handle was let go: the step's deadline ends it and is the last to know
+ * it. Later deadlines still work. */
+static void test_deadline_alone(void **state) {
+  (void)state;
+  bench b;
+  bench_init(&b, 1);
+  td_edge never = make_recv(&b.r), loop = make_endless(&b.r);
+  td_signature sig = {.fetches = &never, .n_fetches = 1};
+  td_run_options o = {.timeout = 5000000};
+  for (int i = 0; i < 3; i++) {
+    td_callable *c;
+    td_handle *h;
+    double v;
+    OK(td_callable_new(b.s, &sig, &c));
+    OK(td_callable_start(c, NULL, &o, &h));
+    td_handle_release(h);
+    td_callable_release(c);
+    while (td_session_read_stats(b.s).steps < 2 * i + 1) sched_yield();
+    td_status *s = run1(&b, (td_edge){NULL, 0}, 0, loop, &v, &o);
+    assert_int_equal(td_status_code(s), TD_DEADLINE_EXCEEDED);
+    td_status_release(s);
+  }
+  bench_deinit(&b);
+}
+
 /* ---- state ---- */
 
 static td_edge variable(rig *r, const char *name) {
@@ -312,6 +354,7 @@ int main(void) {
       cmocka_unit_test(test_dead_fetch),
       cmocka_unit_test(test_grow),
       cmocka_unit_test(test_handle),
+      cmocka_unit_test(test_deadline_alone),
       cmocka_unit_test(test_no_lost_update),
       cmocka_unit_test(test_partial),
       cmocka_unit_test(test_two_runtimes),
