@@ -16,6 +16,7 @@
 #include "engine/base/file.h"
 #include "engine/base/mem.h"
 #include "engine/base/random.h"
+#include "engine/device/alloc.h"
 #include "engine/io/npy.h"
 #include "engine/io/npz.h"
 #include "lua/bind.h"
@@ -287,6 +288,17 @@ static int machine(lua_State *L) {
   return 1;
 }
 
+/* core.memory(): bytes of /CPU:0 in use, and the most since the last call. */
+static int memory(lua_State *L) {
+  td_device *cpu;
+  td_lua_check(L, td_runtime_cpu(td_lua_get(L)->runtime, 0, &cpu));
+  td_alloc_stats st = td_alloc_read_stats(cpu->memory);
+  td_alloc_reset_peak(cpu->memory);
+  lua_pushinteger(L, (lua_Integer)st.in_use);
+  lua_pushinteger(L, (lua_Integer)st.peak);
+  return 2;
+}
+
 void td_lua_open_files(lua_State *L) {
   static const luaL_Reg functions[] = {{"read_file", read_file},
                                        {"write_file", write_file},
@@ -306,6 +318,7 @@ void td_lua_open_files(lua_State *L) {
                                        {"library_load", library_load},
                                        {"devices", devices},
                                        {"machine", machine},
+                                       {"memory", memory},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

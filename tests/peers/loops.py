@@ -247,6 +247,54 @@ def scan_in_while(x, w):
         lambda a, v: tf.tanh(product(a, w) + v), y), x)
 
 
+# ---- gradients that are rows -------------------------------------------------
+# (rows_zero_times is missing: TensorFlow fails.)
+
+HALF = np.array([0.5, 0.5])
+
+
+def turn(x, i):
+    return tf.gather(x, i % 3)
+
+
+@row(X)
+def rows_in_while(x):
+    return times(4, lambda i, a: tf.sin(a + turn(x, i)), tf.constant(HALF))
+
+
+@row(X)
+def rows_in_cond(x):
+    return tf.cond(tf.reduce_sum(x) < 0, lambda: tf.gather(x, [0]),
+                   lambda: tf.expand_dims(
+                       tf.reduce_sum(tf.gather(x, [2, 1]), 0), 0))
+
+
+@row(X)
+def rows_in_cond_in_while(x):
+    return times(4, lambda i, a: tf.cond(
+        even(i), lambda: tf.sin(a + turn(x, i)), lambda: a * a),
+        tf.constant(HALF))
+
+
+@row(X)
+def rows_and_all(x):
+    return times(4, lambda i, a: tf.cond(
+        even(i), lambda: tf.sin(a + turn(x, i)),
+        lambda: a * tf.reduce_sum(x)), tf.constant(HALF))
+
+
+@row(X)
+def rows_in_while_in_while(x):
+    return times(2, lambda i, a: times(
+        3, lambda j, b: tf.sin(b * turn(x, i + j)), a), tf.constant(HALF))
+
+
+@row(X)
+def rows_of_a_variable(x):
+    return times(3, lambda _, a: tf.gather(tf.concat(
+        [tf.gather(a, [0, 1, 1]), a[0:1]], 0), [0, 1, 3]) * 0.5, x)
+
+
 # ---- the file ----------------------------------------------------------------
 
 def outcome(f, args):

@@ -183,6 +183,48 @@ local arrays = {
   end, {X, W}},
 }
 
+-- Gradients of gathers are rows.
+local function turn(x, i) return x:gather(i % 3) end
+local HALF = f64{0.5, 0.5}
+
+local sparse = {
+  {"rows_in_while", function(x)
+    return (times(4, function(i, a) return td.sin(a + turn(x, i)) end, {HALF}))
+  end, {X}},
+  {"rows_zero_times", function(x)
+    return times(0, function(i, a) return td.sin(a + turn(x, i)) end, {HALF})
+      * x:sum()
+  end, {X}},
+  {"rows_in_cond", function(x)
+    return td.cond(x:sum():less(0), function() return x:gather{0} end,
+                   function() return x:gather{2, 1}:sum(0):expand_dims(0) end)
+  end, {X}},
+  {"rows_in_cond_in_while", function(x)
+    return (times(4, function(i, a)
+      return td.cond(even(i), function() return td.sin(a + turn(x, i)) end,
+                     function() return a * a end)
+    end, {HALF}))
+  end, {X}},
+  {"rows_and_all", function(x)
+    return (times(4, function(i, a)
+      return td.cond(even(i), function() return td.sin(a + turn(x, i)) end,
+                     function() return a * x:sum() end)
+    end, {HALF}))
+  end, {X}},
+  {"rows_in_while_in_while", function(x)
+    return (times(2, function(i, a)
+      return (times(3, function(j, b) return td.sin(b * turn(x, i + j)) end,
+                    {a}))
+    end, {HALF}))
+  end, {X}},
+  {"rows_of_a_variable", function(x)
+    return (times(3, function(_, a)
+      return td.concat({a:gather{0, 1, 1}, a["0:1"]}, 0):gather{0, 1, 3} * 0.5
+    end, {x}))
+  end, {X}},
+}
+table.move(sparse, 1, #sparse, #arrays + 1, arrays)
+
 -- A row's values and the gradients of their sum, as nodes of the current graph,
 -- with what is fed. Where there is no gradient there are zeros.
 local function build(row)
