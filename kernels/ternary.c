@@ -22,7 +22,10 @@ typedef void (*ternary_loop)(int64_t n, const void *const *in, void *to);
       out[i] = (td_##kind)(expression);                                        \
     }                                                                          \
   }
-EACH_REALS(LOOP, clip, td_num_max(td_num_min(x, z), y))
+/* A bound that is NaN bounds nothing. */
+#define BELOW(x, high) ((high) < (x) ? (high) : (x))
+#define ABOVE(x, low) ((x) < (low) ? (low) : (x))
+EACH_REALS(LOOP, clip, ABOVE(BELOW(x, z), y))
 EACH_LONG_FLOATS(LOOP, betainc, td_special_betainc(x, y, z))
 
 #define ENTRY(kind, name) [TD_KIND_##kind] = name##_##kind,

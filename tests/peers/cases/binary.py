@@ -152,7 +152,8 @@ ONE = [[-0.75, -0.5, 0.25], [0.5, 0.125, 0.875]]
 def slope(name, first=ONE, second=Y, edges=True, **row):
     op(name,
        sweep(first, second),
-       *([no_grad(floats([1, nan, 2, -3, 0.5], [nan, 1, 0.0, -0.0, 6]))]
+       *([no_grad(floats([1, nan, 2, -3, 0.5], [nan, 1, 0.0, -0.0, 6])),
+          no_grad(floats([nan, nan, inf, -inf], [-1, 7, -1, 7]))]
          if edges else []),
        case([[], []], [[], []]),
        case(0.5, 2),
@@ -172,10 +173,8 @@ slope("ReciprocalGrad",
       near=CLOSE)
 slope("InvGrad",
       near=CLOSE)
-slope("ReluGrad", X, Y,
-      zeros=True)
-slope("Relu6Grad", X, [[2, -3, 0], [6, 7, 5.5]],
-      zeros=True)
+slope("ReluGrad", X, Y)
+slope("Relu6Grad", X, [[2, -3, 0], [6, 7, 5.5]])
 # TensorFlow's alpha is of the dtype: ours is a float.
 slope("LeakyReluGrad", X, Y,
       near=(1, 1, 0, 0, 0))
@@ -212,6 +211,7 @@ op("ClipByValue",
    case([1, 5, 3], [2, 2, 2], [4, 4, 4]),
    case([], 0, 1),
    case([1, 5, 3], 2, [4, 4, 0]), case([1, 5, 3], 4, 2), no_grad(floats([nan, 1], 0, 5)),
+   no_grad(floats([-1, 1, 7], [nan, 2, 0], [3, nan, nan])),
    bad("shape", [1, 5, 3], [2, 2], 4),
    missing={"T": "complex64 complex128"}, because="they have no order")
 op("Betainc",
