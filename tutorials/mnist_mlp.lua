@@ -1,4 +1,4 @@
--- mnist_mlp.lua - a digit classifier in three steps: build a graph, add what
+--- mnist_mlp.lua - a digit classifier in three steps: build a graph, add what
 -- trains it, run it. The program of figure 1 in "TensorFlow: a system for
 -- large-scale machine learning" (OSDI 2016).
 --
@@ -10,7 +10,7 @@ local td = require "tide"
 
 local flags = td.flags{
   units = 128, optimizer = "adam", lr = 1e-3, epochs = 5, batch = 100,
-  seed = 1, data = "",
+  seed = 1, data = "", smoke = false,
 }
 td.seed(flags.seed)
 
@@ -40,7 +40,8 @@ local optimizer = optimizers[flags.optimizer]
 local train = optimizer(flags.lr):minimize(loss)
 
 -- 3. Run it.
-local digits = td.data.mnist{dir = flags.data}
+local digits = flags.smoke and td.data.digits{train = 1000, test = 100}
+  or td.data.mnist{dir = flags.data}
 local sess <close> = td.session()
 sess:init()
 local step = sess:callable({loss, train}, {x, y})

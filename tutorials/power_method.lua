@@ -1,4 +1,4 @@
--- power_method.lua - the largest eigenvalue of a matrix by repeated
+--- power_method.lua - the largest eigenvalue of a matrix by repeated
 -- multiplication: a loop that runs inside the graph.
 -- SPDX-License-Identifier: Apache-2.0
 

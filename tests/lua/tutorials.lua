@@ -1,0 +1,94 @@
+-- tutorials.lua - the tutorials run, and end where they say.
+--
+-- Each is run in smoke mode where it has one; those that take a moment are run
+-- whole as well, and under TIDE_SOAK all of them.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+
+local tests = {}
+local soak = os.getenv "TIDE_SOAK" ~= nil
+
+local function read(path)
+  local file <close> = assert(io.open(path))
+  return file:read "a"
+end
+
+-- What the tutorial prints, given its arguments.
+local function output_of(name, ...)
+  td.reset()
+  local lines = {}
+  local env = setmetatable({print = function(...)
+    local words = table.pack(...)
+    for i = 1, words.n do words[i] = tostring(words[i]) end
+    lines[#lines + 1] = table.concat(words, "\t")
+  end}, {__index = _G})
+  local path = "tutorials/" .. name .. ".lua"
+  local outer = rawget(_G, "arg")
+  rawset(_G, "arg", {[0] = path, ...})
+  local ok, e = pcall(assert(loadfile(path, "t", env)))
+  rawset(_G, "arg", outer)
+  lu.assertTrue(ok, name .. ": " .. tostring(e))
+  return table.concat(lines, "\n")
+end
+
+-- Name, what its output must hold when run whole; slow: only under TIDE_SOAK.
+local rows = {
+  {"figure1", "10\t"},
+  {"osdi_figure1", "2."},
+  {"power_method", "eigenvalue 4.7321"},
+  {"quadratic", "step 40: f = 0.000000"},
+  {"linear_regression", "formula:  float32 {3} 2.98"},
+  {"kmeans", "moved 0.0000"},
+  {"user_optimizer", "float32 {2} 1 1"},
+  {"rnn_while", "the sand keeps no step of the moon. the moon", slow = true},
+  {"mnist_mlp", "test_accuracy: 0.9", slow = true},
+}
+
+for _, row in ipairs(rows) do
+  local name, want = row[1], row[2]
+  tests[name] = function()
+    if read("tutorials/" .. name .. ".lua"):find("smoke = false", 1, true) then
+      lu.assertTrue(#output_of(name, "--smoke") > 0)
+    end
+    if not row.slow or soak then
+      lu.assertStrContains(output_of(name), want)
+    end
+  end
+end
+
+function tests.all_are_listed()
+  local known = {}
+  for _, row in ipairs(rows) do known[row[1]] = true end
+  local pipe <close> = assert(io.popen "ls tutorials/*.lua")
+  for path in pipe:lines() do
+    local name = path:match "([%w_]+)%.lua$"
+    lu.assertTrue(known[name], name .. " has no row")
+    local text = read(path)
+    lu.assertStrContains(text, "--- " .. name .. ".lua - ")
+  end
+end
+
+-- Lines that are code; at most 80 columns each.
+local function lines_of_code(name, without)
+  local n = 0
+  for line in read("tutorials/" .. name .. ".lua"):gmatch "[^\n]+" do
+    lu.assertTrue(#line <= 80, line)
+    local code = line:match "^%s*(.-)%s*$"
+    if code ~= "" and not code:find "^%-%-" and not code:find(without, 1, true)
+    then
+      n = n + 1
+    end
+  end
+  return n
+end
+
+-- As long as in Python: the figure of the white paper, with its gradients but
+-- without the initializer it leaves out, and that of OSDI, without the import.
+function tests.the_papers_programs_are_no_longer_than_in_python()
+  lu.assertEquals(lines_of_code("figure1", ":init()"), 12)
+  lu.assertEquals(lines_of_code("osdi_figure1", "require"), 15)
+end
+
+return tests
