@@ -198,6 +198,19 @@ local rows = {
   {"MatrixBandPart", function(a) return td.matrix_band_part(a, 0, 1) end,
    {CUBE}},
   {"Cross", td.cross, {S, P}},
+  {"Einsum", function(a, b) return td.einsum("ij,kj->ki", a, b) end, {S, P}},
+  {"Einsum", function(a, b) return td.einsum("ij,j->", a, b) end, {S, ROW}},
+  {"Einsum", function(a) return td.einsum("ii->", a) end, {SQUARE}},
+  {"Einsum", function(a) return td.einsum("ij->jji", a) end, {S}},
+  {"Einsum", function(a, b) return td.einsum("abc,k->ck", a, b) end,
+   {CUBE, ROW}},
+  {"Einsum", function(a, b)
+    return td.einsum("...ij,jk...->ki...", a, b)
+  end, {STACK, f64{{{0.5, 1.5}, {-1, 2}}, {{2, 1}, {0.3, 0.7}}}}},
+  {"Einsum", function(a, b) return td.einsum("a...,...b->ab...", a, b) end,
+   {COLUMN, CUBE}},
+  {"Einsum", function(a, b) return td.einsum("ij,...jk->...ik", a, b) end,
+   {S, STACK_3}},
 
   {"Reshape", function(a) return a:reshape{3, -1} end, {S}},
   {"ExpandDims", function(a) return a:expand_dims(1) end, {S}},

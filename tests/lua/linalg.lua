@@ -82,6 +82,25 @@ function tests.diagonals()
   gives({{1, 3}, {2, 4}}, td.matrix_transpose{{1.0, 2.0}, {3.0, 4.0}})
 end
 
+function tests.sums()
+  local x, y = td.tensor{{1.0, 2.0}, {3.0, 4.0}}, td.tensor{{0.5, 1.0}, {2, 0}}
+  gives(x:matmul(y), td.einsum("ij,jk->ik", x, y))
+  gives(x:matmul(y), td.einsum(" ij, jk", {x, y}))
+  gives(x:matmul(y):matmul(x), td.einsum("ij,jk,kl->il", x, y, x))
+  gives((x * y * x):sum(), td.einsum("ij,ij,ij->", x, y, x))
+  gives(x:transpose(), td.einsum("ij->ji", x))
+  gives({1, 4}, td.einsum("ii->i", x))
+  gives({{{1, 0}, {0, 2}}, {{3, 0}, {0, 4}}}, td.einsum("ij->ijj", x))
+  gives(td.stack{x:matmul(y), y:matmul(y)},
+        td.einsum("...ij,jk->...ik", td.stack{x, y}, y))
+  lu.assertEquals(td.einsum("ij->ji", td.constant(x), {name = "turn"}).op.name,
+                  "turn")
+  raises("has 2 operands, given 1", td.einsum, "ij,jk->ik", x)
+  raises("in the result alone", td.einsum, "ij->ik", x)
+  raises("subscript \"j\" is of size 2, and of size 3", td.einsum,
+         "ij,jk->ik", x, {{1.0}, {2.0}, {3.0}})
+end
+
 function tests.lengths()
   local x = td.tensor{{3.0, -4.0}, {0.0, 5.0}}
   gives(td.sqrt(50.0):item(), td.norm(x))

@@ -55,6 +55,12 @@ local function differences(e)
   return ops.div_no_nan(ops.ones_like(d), d)
 end
 
+-- A size of x: a number where it is known.
+local function size(x, axis)
+  local known = x.shape and x:dim(axis)
+  return math.type(known) and known or shape.sizes(x)[axis]
+end
+
 -- x of a number for each matrix, as matrices of one.
 local function each(x)
   return ops.expand_dims(ops.expand_dims(x, -1), -1)
@@ -144,16 +150,16 @@ end
 function grad.Qr(op, dq, dr)
   local a, q, r = op.inputs[1], op.outputs[1], op.outputs[2]
   dq, dr = shape.filled(op, 1, dq), shape.filled(op, 2, dr)
-  local rows, cols = a:dim(-2), a:dim(-1)
+  local rows, cols = size(a, -2), size(a, -1)
   local known = math.type(rows) and math.type(cols)
   if op.attr.full_matrices and not (known and rows <= cols) then
     core.error("unimplemented", "the gradient of Qr with full_matrices needs a "
       .. "matrix that is known to have no more rows than columns")
   end
   if known and rows >= cols then return qr_square(q, r, dq, dr) end
-  local size = known and rows or ops.minimum(rows, cols)
-  local function left(x) return x[{"...", ":", {false, size}}] end
-  local function right(x) return x[{"...", ":", {size, false}}] end
+  local least = known and rows or ops.minimum(rows, cols)
+  local function left(x) return x[{"...", ":", {false, least}}] end
+  local function right(x) return x[{"...", ":", {least, false}}] end
   local y, dv = right(a), right(dr)
   local dx = qr_square(q, left(r), dq + mul(y, dv, false, true), left(dr))
   return ops.concat({dx, mul(q, dv)}, -1)
@@ -204,16 +210,89 @@ function grad.Svd(op, ds, du, dv)
          + mul(mul(u, inverse), beside(v, dv), false, true)
 end
 
+-- ---- Einsum ---------------------------------------------------------------
+
+local function einsum(equation, list)
+  return core.op "Einsum"(list, {equation = equation})
+end
+
+-- The subscripts of an operand, each once: those in `there`, and the others.
+local function subscripts(own, there)
+  local kept, alone, seen = "", "", {}
+  for c in own:gmatch "%w" do
+    if not seen[c] then
+      seen[c] = true
+      local wanted = there:find(c, 1, true)
+      kept, alone = kept .. (wanted and c or ""), alone .. (wanted and "" or c)
+    end
+  end
+  return kept, alone
+end
+
+-- Ones of the sizes that the subscripts in `alone` have in x.
+local function ones_along(x, own, alone)
+  local before, after = own:match "^(%w*)%.*(%w*)$"
+  local sizes = {}
+  for c in alone:gmatch "%w" do
+    local at, back = before:find(c, 1, true), after:find(c, 1, true)
+    sizes[#sizes + 1] = size(x, at and at - 1 or back - 1 - #after)
+  end
+  return ops.ones(sizes, {dtype = x.dtype})
+end
+
+-- g, whose first axes are those of "..." in the result, in the sizes that they
+-- have in x; `n` axes follow in g, `before` are in front of them in x.
+local function undo_dots(g, x, before, after, n)
+  local own = shape.sizes(x)[{{before, after > 0 and -after or false}}]
+  local all = ops.shape(g)
+  local front = all[{{false, n > 0 and -n or false}}]
+  local axes = core.op "BroadcastGradientArgs"(own, front)
+  local back = all[{{ops.rank(g) - n, false}}]
+  return ops.reshape(ops.sum(g, axes), ops.concat({own, back}, 0))
+end
+
+-- The gradient of operand i: the same sum with dy in its place. What the
+-- operand alone summed over is the same for each element there.
+local function of_operand(op, dy, parts, to, i)
+  local x, own, other = op.inputs[i], parts[i], parts[3 - i]
+  local dots = to:find("...", 1, true) and "..." or ""
+  local kept, alone = subscripts(own, (other or "") .. to)
+  local g = other
+    and einsum(to .. "," .. other .. "->" .. dots .. kept,
+               {dy, conj(op.inputs[3 - i])})
+    or einsum(to .. "->" .. dots .. kept, {dy})
+  local before, after = own:match "^(%w*)%.%.%.(%w*)$"
+  if dots ~= "" and not before then
+    g, dots = ops.sum(g, ops.range(ops.rank(g) - #kept)), ""
+  elseif dots ~= "" and other and other:find("...", 1, true) then
+    g = undo_dots(g, x, #before, #after, #kept)
+  end
+  if dots == "" then own = own:gsub("%.", "") end
+  if alone ~= "" then
+    return einsum(dots .. kept .. "," .. alone .. "->" .. own,
+                  {g, ones_along(x, parts[i], alone)})
+  end
+  return own == dots .. kept and g or einsum(dots .. kept .. "->" .. own, {g})
+end
+
+function grad.Einsum(op, dy)
+  local from, to = op.attr.equation:match "^(.*)%->(.*)$"
+  local parts, out = {}, {}
+  for part in (from .. ","):gmatch "([^,]*)," do parts[#parts + 1] = part end
+  for i = 1, #parts do out[i] = of_operand(op, dy, parts, to, i) end
+  return table.unpack(out)
+end
+
 -- ---- diagonals ------------------------------------------------------------
 
 function grad.MatrixDiag(_, dy) return diag_part(dy) end
 
 function grad.MatrixDiagPart(op, dy)
-  return set_diag(ops.zeros_like(op.inputs[1]), dy)
+  return set_diag(shape.zeros(op.inputs[1]), dy)
 end
 
 function grad.MatrixSetDiag(op, dy)
-  return set_diag(dy, ops.zeros_like(op.inputs[2])), diag_part(dy)
+  return set_diag(dy, shape.zeros(op.inputs[2])), diag_part(dy)
 end
 
 -- Diagonals k of x.
@@ -232,12 +311,12 @@ end
 
 function grad.MatrixDiagPartV3(op, dy)
   local x, k = table.unpack(op.inputs)
-  return with_band(op, ops.zeros_like(x), dy, k), false, false
+  return with_band(op, shape.zeros(x), dy, k), false, false
 end
 
 function grad.MatrixSetDiagV3(op, dy)
   local _, d, k = table.unpack(op.inputs)
-  return with_band(op, dy, ops.zeros_like(d), k), band_of(op, dy, k), false
+  return with_band(op, dy, shape.zeros(d), k), band_of(op, dy, k), false
 end
 
 function grad.MatrixBandPart(op, dy)

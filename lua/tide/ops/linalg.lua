@@ -9,6 +9,8 @@ local namespace = require "tide.ops"
 
 local ops = namespace.ops
 
+namespace.not_methods{"einsum"}
+
 -- Takes `keys` out of the options: values, and whether any is there.
 local function taken(o, keys)
   local out, any = {}, o.align ~= nil
@@ -105,4 +107,64 @@ end
 function ops.logdet(x, o)
   local d = ops.log(ops.matrix_diag_part(ops.cholesky(x)))
   return ops.multiply(ops.sum(d, -1), 2, o)
+end
+
+-- ---- Einstein's sums ------------------------------------------------------
+
+-- Subscripts that occur once, sorted, after any "...": the result's when the
+-- equation names none.
+local function implied(from)
+  local count, once = {}, {}
+  for c in from:gmatch "%w" do count[c] = (count[c] or 0) + 1 end
+  for c, n in pairs(count) do if n == 1 then once[#once + 1] = c end end
+  table.sort(once)
+  return (from:find("...", 1, true) and "..." or "") .. table.concat(once)
+end
+
+-- What the first two operands keep: all that the rest or the result needs.
+local function between(parts, to)
+  local later, kept, seen = to, "", {}
+  for i = 3, #parts do later = later .. "," .. parts[i] end
+  for c in (parts[1] .. parts[2]):gmatch "%w" do
+    if not seen[c] and later:find(c, 1, true) then kept = kept .. c end
+    seen[c] = true
+  end
+  local dots = (parts[1] .. parts[2]):find("...", 1, true)
+  return (dots and "..." or "") .. kept
+end
+
+local function fold(parts, to, list, o)
+  while #parts > 2 do
+    local kept = between(parts, to)
+    list[2] = core.op "Einsum"({list[1], list[2]}, {equation = parts[1] .. ","
+      .. parts[2] .. "->" .. kept})
+    parts[2] = kept
+    table.remove(parts, 1)
+    table.remove(list, 1)
+  end
+  o.equation = table.concat(parts, ",") .. "->" .. to
+  return core.op "Einsum"(list, o)
+end
+
+--- Products summed over every subscript that the result lacks:
+-- `einsum("ij,jk->ik", a, b)`. Without "->" the result has the subscripts that
+-- occur once. Any number of operands, from left to right.
+function ops.einsum(equation, ...)
+  args.expect(equation, "string", "einsum: the equation")
+  local list, o, parts = {...}, nil, {}
+  local from, to = equation:gsub("%s", ""):match "^(.-)%->(.*)$"
+  if not from then
+    from = equation:gsub("%s", "")
+    to = implied(from)
+  end
+  for part in (from .. ","):gmatch "([^,]*)," do parts[#parts + 1] = part end
+  if #list == #parts + 1 or (#list == 2 and #parts ~= 2) then
+    o = table.remove(list)
+  end
+  if #list == 1 and #parts ~= 1 and args.plain(list[1]) then list = list[1] end
+  if #list ~= #parts then
+    core.error("invalid_argument", ("einsum: \"%s\" has %d operands, given %d")
+      :format(equation, #parts, #list))
+  end
+  return fold(parts, to, {table.unpack(list)}, args.options(o, "einsum"))
 end

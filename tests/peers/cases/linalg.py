@@ -6,7 +6,7 @@ cases are some where TensorFlow and LAPACK choose the same.
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import Zeros, bad, case, i32, nan, no_grad, of, op, sweep
+from .base import Zeros, bad, case, i32, i64, nan, no_grad, of, op, sweep
 
 A = [[4, 1, -2], [1, 3, 0.5], [-1, 2, 5]]
 B = [[1, 2], [3, -4], [0.5, 6]]
@@ -134,6 +134,12 @@ op("MatrixSetDiagV3",
    case([M, M], [[7], [8]], i32([-2])),
    bad("diagonal", M, [1, 2], i32(0)), bad("k", M, [1], i32(7)),
    bad("diagonal", M, [[1, 2, 3]], i32([0, 1])))
+op("MatrixBandPart",
+   sweep([[1, 2, 3], [4, 5, 6], [7, 8, 9]], i32(1), i32(0)),
+   case([[1, 2, 3], [4, 5, 6]], i32(-1), i32(1)),
+   case([M, M], i32(0), i32(-1)), case(M, i64(-1), i64(-1)),
+   case(Zeros(0, 3), i32(0), i32(0)),
+   bad("rank", [1, 2], i32(0), i32(0)), bad("num_lower", M, i32(5), i32(0)))
 
 V, W = [[1, 2, 3], [4, -5, 6]], [[7, 8, 10], [2, 0, -1]]
 op("Cross",

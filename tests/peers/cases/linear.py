@@ -3,7 +3,9 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import CLOSE, Zeros, bad, case, i32, inf, no_grad, of, op, sweep
+import numpy as np
+
+from .base import CLOSE, L, Zeros, bad, case, inf, no_grad, of, op, sweep
 
 A = [[1, -2, 3], [0.5, 5, -6]]
 B = [[2, 1], [-1, 4], [3, 0.25]]
@@ -57,9 +59,32 @@ op("BiasAddGrad",
    case([[[[1, 3]], [[2, 4]]]], data_format="NCHW"), case([[], []]),
    case(Zeros(0, 3)), bad("", [1, 2]),
    near=CLOSE, scaled=True)
-op("MatrixBandPart",
-   sweep([[1, 2, 3], [4, 5, 6], [7, 8, 9]], i32(1), i32(0)),
-   case([[1, 2, 3], [4, 5, 6]], i32(-1), i32(1)),
-   case(STACK, i32(0), i32(-1)),
-   bad("", [1, 2], i32(0), i32(0)),
-   bad("", A, i32(5), i32(0)))
+
+
+def sums(equation, *inputs, types=None):
+    f = of if types else case
+    first = [types] if types else []
+    return f(*first, L(*inputs), equation=equation)
+
+
+Q = [[1, 2, -1], [3, 0.5, 4]]
+R = [[1, 0.25], [-2, 1], [3, 5]]
+T3 = [[[1, 2], [3, 4]], [[5, -6], [7, 8]]]
+S = [[2, 1], [-1, 3]]
+op("Einsum",
+   sums("ij,jk->ik", Q, R, types="float16 bfloat16 float32 float64"),
+   *[sums("ij,j->i", np.array([[1, 2]], t), np.array([2, -1], t))
+     for t in ("int32", "int64", "complex64", "complex128")],
+   sums("ij->ji", Q), sums("ij->j", Q), sums("ii->", S), sums("i->ii", [1, 2]),
+   sums("i,j->ij", [1, 2], [3, 4]), sums("ij,k->ki", Q, [1, 2]),
+   sums("ij,ij->j", S, S), sums("bij,kj->ibk", T3, S),
+   sums("...ij,...jk->...ik", [T3], T3), sums("...i,...->...i", T3, [[1, 2]]),
+   sums("i...->...i", T3), sums("iij,jk->ik", T3, S), sums("->", 3),
+   sums("ij,jk->ik", Zeros(2, 0), Zeros(0, 3)), sums("ij->i", Zeros(2, 0)),
+   bad("rank", L([1, 2], S), equation="ij,jk->ik"),
+   bad("size", L(Q, S), equation="ij,jk->ik"),
+   bad("lacks", L(Q, R), equation="ij,jk"),
+   bad("fewer", L(Q, R), equation="ij->ij"),
+   bad("broadcast", L(Q, S), equation="...,...->..."),
+   bad("lacks", L(Q), equation="...->"),
+   near=(2, 2, 4, 4, 8), scaled=True)
