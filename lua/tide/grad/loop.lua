@@ -125,6 +125,19 @@ local function check(l)
   end
 end
 
+-- The runs of an inner loop push and pop one after the other: each begins to
+-- count when the outer loop has counted.
+local function order_runs(back)
+  local outer = saved.loop_around(back.parent)
+  if not outer then return end
+  local counter = back.forward.counter
+  if not counter.ordered then
+    core.add_control(counter.initial.op, loop.counter(outer.forward).result.op)
+    counter.ordered = true
+  end
+  loop.before_next(outer, loop.exit(back, back.counter).op)
+end
+
 -- A loop with as many iterations as l, in the current place, that counts back.
 local function count_back(l)
   local total = loop.counter(l).exit
@@ -143,6 +156,7 @@ local function count_back(l)
   local _ <close> = core.push(flow.scope(place, place.pivot))
   loop.close(back, left, left.inside - 1)
   back.counter = left
+  order_runs(back)
   return back
 end
 

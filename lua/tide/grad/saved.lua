@@ -6,9 +6,8 @@
 -- counter counts on, and so do the pops: the counters keep both in order, and
 -- the number of iterations leaves the loop when all is pushed. Constants, what
 -- is the same in every iteration, and a variable that counts by one are not
--- pushed. A stack lives
--- where the loop does: that of an inner loop is a new one in each iteration of
--- the outer, and its handle is pushed on a stack outside.
+-- pushed. The stack of an inner loop lasts over all iterations of the outer: the
+-- runs of the inner loop follow each other, forward and back.
 -- Source: Yu et al. 2018, section 5.1.
 -- SPDX-License-Identifier: Apache-2.0
 
@@ -20,9 +19,25 @@ local saved = {}
 
 -- ---- stacks ---------------------------------------------------------------
 
--- The handle of a new stack for `edge`, beside the loop.
-local function new_stack(l, edge)
-  local s = flow.scope_of(l.parent)
+-- The gradient loop around a place, nil when there is none.
+local function loop_around(place)
+  while place and not place.back do place = place.parent end
+  return place and place.back
+end
+saved.loop_around = loop_around
+
+-- Outside of all loops that the gradient goes through.
+local function place_of_stack(back)
+  local place, mirror = back.forward.parent, back.parent
+  while mirror and mirror.mirror == place do
+    place, mirror = place.parent, mirror.parent
+  end
+  return place
+end
+
+-- The handle of a new stack for `edge`.
+local function new_stack(back, edge)
+  local s = flow.scope_of(place_of_stack(back))
   s.colocate = edge.op
   local _ <close> = core.push(s)
   return (core.add("StackV2", {core.tensor(-1)}, {elem_type = edge.dtype}))
@@ -50,9 +65,8 @@ end
 
 -- The value that `edge`, in `from`, had in the iteration that `place` is in.
 local function save(back, from, place, edge)
-  local l = back.forward
-  local stack = new_stack(l, edge)
-  push(l, from, stack, edge)
+  local stack = new_stack(back, edge)
+  push(back.forward, from, stack, edge)
   return pop(back, place, stack, edge)
 end
 
@@ -115,12 +129,6 @@ function saved.recall_in_loop(back, edge)
   if edge ~= var.inside then return flow.capture(place, var.inside) end
   if counts(var) then return count(back, var) end
   return save(back, l.place, place, edge)
-end
-
--- The gradient loop around a place, nil when there is none.
-local function loop_around(place)
-  while place and not place.back do place = place.parent end
-  return place and place.back
 end
 
 --- For a branch of a gradient: `edge` is inside the branch it mirrors. Outside
