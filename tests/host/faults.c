@@ -67,8 +67,8 @@ static void each_allocation(const char *line, bool for_ever) {
     td_str_deinit(&text);
     if (!reached) break;
   }
-  print_message("N = %d allocations, every %dth failed %s: %d refusals\n", n,
-                every, for_ever ? "and all after it" : "once", refused);
+  print_message("N = %d allocations, in steps of %d failed %s: %d refusals\n",
+                n, every, for_ever ? "and all after it" : "once", refused);
   td_host_free(h);
 }
 

@@ -113,8 +113,8 @@ static void fail_each(int cpus, bool for_ever) {
     td_status_release(s);
     if (!reached) break;
   }
-  print_message("%d devices: N = %d allocations, every %dth failed %s\n", cpus,
-                n, every, for_ever ? "and all after it" : "once");
+  print_message("%d devices: N = %d allocations, in steps of %d failed %s\n",
+                cpus, n, every, for_ever ? "and all after it" : "once");
 }
 
 static void test_once(void **state) {
