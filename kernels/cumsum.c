@@ -1,4 +1,4 @@
-/* cumsum.c - running sums and products along an axis.
+/* cumsum.c - running sums, products and log-sums of exp along an axis.
  *
  * A strip of columns keeps its running values beside it while the rows pass.
  * Halves run in float and are rounded where they are stored.
@@ -8,7 +8,7 @@
 
 #include "kernels/cpu.h"
 #include "kernels/element.h"
-#include "kernels/vec.h"
+#include "kernels/num.h"
 
 enum { STRIP = 1024 }; /* columns at once */
 
@@ -19,30 +19,38 @@ enum { STRIP = 1024 }; /* columns at once */
 typedef void (*scan_loop)(void *running, const void *x, void *y, int64_t width,
                           bool exclusive);
 
-#define LOOP(kind, name, op)                                                   \
+/* log(exp(x) + exp(y)), from the larger one and how much the other adds. */
+static inline double log_sum_exp(double x, double y) {
+  double high = td_num_max(x, y), low = td_num_min(x, y);
+  if (low == -INFINITY || high == INFINITY) return high;
+  return high + log1p(exp(low - high));
+}
+
+#define JOIN_SUM(x, y) ((x) + (y))
+#define JOIN_PRODUCT(x, y) ((x) * (y))
+#define JOIN_LOGSUMEXP(x, y) log_sum_exp(x, y)
+
+#define LOOP(kind, name, join)                                                 \
   static void name##_##kind(void *running, const void *x, void *y,             \
                             int64_t width, bool exclusive) {                   \
     td_##kind *r = running, *to = y;                                           \
     const td_##kind *from = x;                                                 \
     TD_VEC_LOOP                                                                \
     for (int64_t i = 0; i < width; i++) {                                      \
-      td_##kind was = r[i], now = (td_##kind)(was op from[i]);                 \
+      td_##kind was = r[i], now = (td_##kind)JOIN_##join(was, from[i]);        \
       r[i] = now;                                                              \
       to[i] = exclusive ? was : now;                                           \
     }                                                                          \
   }
-EACH_NUMBERS(LOOP, sum, +)
-EACH_NUMBERS(LOOP, product, *)
-
-#define ENTRY(kind, name) [TD_KIND_##kind] = name##_##kind,
-static const scan_loop sums[TD_DTYPES] = {EACH_NUMBERS(ENTRY, sum)};
-static const scan_loop products[TD_DTYPES] = {EACH_NUMBERS(ENTRY, product)};
+EACH_NUMBERS(LOOP, sum, SUM)
+EACH_NUMBERS(LOOP, product, PRODUCT)
+EACH_FLOATS(LOOP, logsumexp, LOGSUMEXP)
 
 /* One column, kept in a register. */
 typedef void (*line_loop)(const void *x, void *y, int64_t n, bool exclusive,
                           bool reverse);
 
-#define LINE(kind, name, op, first)                                            \
+#define LINE(kind, name, join, first)                                          \
   static void name##_line_##kind(const void *x, void *y, int64_t n,            \
                                  bool exclusive, bool reverse) {               \
     const td_##kind *from = x;                                                 \
@@ -50,22 +58,35 @@ typedef void (*line_loop)(const void *x, void *y, int64_t n, bool exclusive,
     for (int64_t k = 0; k < n; k++) {                                          \
       int64_t i = reverse ? n - 1 - k : k;                                     \
       td_##kind was = now;                                                     \
-      now = (td_##kind)(was op from[i]);                                       \
+      now = (td_##kind)JOIN_##join(was, from[i]);                              \
       to[i] = exclusive ? was : now;                                           \
     }                                                                          \
   }
-EACH_NUMBERS(LINE, sum, +, 0)
-EACH_NUMBERS(LINE, product, *, 1)
+EACH_NUMBERS(LINE, sum, SUM, 0)
+EACH_NUMBERS(LINE, product, PRODUCT, 1)
+EACH_FLOATS(LINE, logsumexp, LOGSUMEXP, -INFINITY)
+
+typedef enum scan_op { SUM, PRODUCT, LOGSUMEXP, SCANS } scan_op;
+
+#define ENTRY(kind, name) [TD_KIND_##kind] = name##_##kind,
+static const scan_loop scans[SCANS][TD_DTYPES] = {
+    [SUM] = {EACH_NUMBERS(ENTRY, sum)},
+    [PRODUCT] = {EACH_NUMBERS(ENTRY, product)},
+    [LOGSUMEXP] = {EACH_FLOATS(ENTRY, logsumexp)},
+};
 
 #define LINE_ENTRY(kind, name) [TD_KIND_##kind] = name##_line_##kind,
-static const line_loop sum_lines[TD_DTYPES] = {EACH_NUMBERS(LINE_ENTRY, sum)};
-static const line_loop product_lines[TD_DTYPES] = {
-    EACH_NUMBERS(LINE_ENTRY, product)};
+static const line_loop line_scans[SCANS][TD_DTYPES] = {
+    [SUM] = {EACH_NUMBERS(LINE_ENTRY, sum)},
+    [PRODUCT] = {EACH_NUMBERS(LINE_ENTRY, product)},
+    [LOGSUMEXP] = {EACH_FLOATS(LINE_ENTRY, logsumexp)},
+};
 
 /* ---- one scan ------------------------------------------------------------ */
 
 typedef struct job {
-  bool product, exclusive, reverse;
+  scan_op op;
+  bool exclusive, reverse;
   td_dtype dtype, run_dtype; /* run_dtype: float for halves */
   size_t size;
   int64_t n, inner; /* along the axis; elements behind it */
@@ -75,10 +96,12 @@ typedef struct job {
 
 #define FILL(kind, ...)                                                        \
   case TD_KIND_##kind:                                                         \
-    for (int i = 0; i < STRIP; i++) ((td_##kind *)running)[i] = value;         \
+    for (int i = 0; i < STRIP; i++)                                            \
+      ((td_##kind *)running)[i] = (td_##kind)value;                            \
     break;
 
-static void start(td_dtype t, int value, void *running) {
+static void start(td_dtype t, scan_op op, void *running) {
+  const float value = op == SUM ? 0 : op == PRODUCT ? 1 : -INFINITY;
   switch ((int)t) { EACH_NUMBERS(FILL) }
 }
 
@@ -93,8 +116,8 @@ static void scan_half_row(const job *j, scan_loop loop, float *running,
 static void scan_strip(const job *j, int64_t outer, int64_t column) {
   _Alignas(64) char running[STRIP * 16];
   int64_t width = j->inner - column < STRIP ? j->inner - column : STRIP;
-  scan_loop loop = (j->product ? products : sums)[j->run_dtype];
-  start(j->run_dtype, j->product, running);
+  scan_loop loop = scans[j->op][j->run_dtype];
+  start(j->run_dtype, j->op, running);
   for (int64_t k = 0; k < j->n; k++) {
     int64_t row = j->reverse ? j->n - 1 - k : k;
     int64_t at = (outer * j->n + row) * j->inner + column;
@@ -114,7 +137,7 @@ static void strips(void *arg, int64_t begin, int64_t end) {
 
 static void lines(void *arg, int64_t begin, int64_t end) {
   const job *j = arg;
-  line_loop loop = (j->product ? product_lines : sum_lines)[j->dtype];
+  line_loop loop = line_scans[j->op][j->dtype];
   for (int64_t i = begin; i < end; i++) {
     size_t skip = (size_t)(i * j->n) * j->size;
     loop(j->x + skip, j->y + skip, j->n, j->exclusive, j->reverse);
@@ -131,13 +154,13 @@ static td_status *find_axis(const td_tensor *x, const td_tensor *a, int *axis) {
   return td_infer_axis(td_tensor_get_i(a, 0), x->shape.rank, "axis", axis);
 }
 
-static td_status *run(td_kernel_ctx *c, bool product) {
+static td_status *run(td_kernel_ctx *c, scan_op op) {
   const td_tensor *x = td_in(c, 0);
   const td_node *n = td_ctx_node(c);
   int axis;
   td_tensor *y;
   TD_TRY(find_axis(x, td_in(c, 1), &axis));
-  job j = {.product = product,
+  job j = {.op = op,
            .exclusive = td_node_bool(n, "exclusive"),
            .reverse = td_node_bool(n, "reverse"),
            .dtype = x->dtype,
@@ -162,10 +185,13 @@ static td_status *run(td_kernel_ctx *c, bool product) {
 }
 
 static td_status *run_sum(td_kernel_ctx *c) {
-  return run(c, false);
+  return run(c, SUM);
 }
 static td_status *run_product(td_kernel_ctx *c) {
-  return run(c, true);
+  return run(c, PRODUCT);
+}
+static td_status *run_logsumexp(td_kernel_ctx *c) {
+  return run(c, LOGSUMEXP);
 }
 
 static td_status *shape_scan(td_infer *c) {
@@ -180,10 +206,10 @@ static td_status *shape_scan(td_infer *c) {
 
 /* ---- rows ---------------------------------------------------------------- */
 
-#define SIG                                                                    \
+#define SIG_OF(allowed)                                                        \
   "x: T, axis: Tidx -> out: T; exclusive: bool = false; "                      \
-  "reverse: bool = false; T: {" SIG_NUMBERS                                    \
-  ", qint8, quint8, qint32, qint16, quint16}; Tidx: {int32, int64} = int32"
+  "reverse: bool = false; T: {" allowed "}; Tidx: {int32, int64} = int32"
+#define SIG SIG_OF(SIG_NUMBERS ", qint8, quint8, qint32, qint16, quint16")
 
 static const td_op_def ops[] = {
     {.type = "Cumsum",
@@ -201,6 +227,13 @@ static const td_op_def ops[] = {
             "Cumsum.",
      .host = "axis",
      .section = "Reductions, ranges, segments"},
+    {.type = "CumulativeLogsumexp",
+     .sig = SIG_OF(SIG_FLOATS),
+     .shape = shape_scan,
+     .doc = "Running log of the sum of exp along an axis; exclusive and "
+            "reverse as in Cumsum.",
+     .host = "axis",
+     .section = "Beyond"},
     {0},
 };
 
@@ -210,6 +243,10 @@ static const td_kernel_def kernels[] = {
      .device = "CPU",
      .types = TYPES_NUMBERS,
      .run = run_product},
+    {.op = "CumulativeLogsumexp",
+     .device = "CPU",
+     .types = TYPES_FLOATS,
+     .run = run_logsumexp},
     {0},
 };
 

@@ -4,6 +4,7 @@
  * dimensions; it is turned into the number of a row of what is left.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/row_folds.h"
 #include "kernels/rows.h"
 
 #include <string.h>
@@ -181,8 +182,9 @@ static td_status *scatter_run(td_kernel_ctx *c) {
                     "there are updates for an output without elements");
   TD_TRY(name_rows(indices, &shape, ignore, &rows, &n));
   int64_t k = indices->shape.dim[indices->shape.rank - 1];
-  td_status *s = td_rows_sum(
-      c, 1, rows, n, td_array_span(&shape, (int)k, shape.rank), 0, &shape);
+  td_row_fold f = {
+      .n = n, .each = td_array_span(&shape, (int)k, shape.rank), .to = rows};
+  td_status *s = td_row_fold_run(c, 1, &f, &shape);
   td_free(rows);
   return s;
 }

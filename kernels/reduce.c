@@ -113,6 +113,10 @@ static td_status *run_min(td_kernel_ctx *c) {
   return run(c, TD_REDUCE_MIN, TD_REDUCE_KEEP);
 }
 
+static td_status *run_norm(td_kernel_ctx *c) {
+  return run(c, TD_REDUCE_SQUARES, TD_REDUCE_ROOT);
+}
+
 static td_status *run_l2_loss(td_kernel_ctx *c) {
   const td_tensor *x = td_in(c, 0);
   bool folded[TD_MAX_RANK];
@@ -134,9 +138,9 @@ static td_status *run_l2_loss(td_kernel_ctx *c) {
   "input: bool, reduction_indices: Tidx -> output: bool; "                     \
   "keep_dims: bool = false; Tidx: {int32, int64} = int32"
 #define SIG_ORDERED SIG_REALS ", qint8, quint8, qint32, qint16, quint16"
-#define REDUCES                                                                \
-  .shape = shape_reduce, .host = "reduction_indices",                          \
-  .section = "Reductions, ranges, segments"
+#define REDUCES_IN(part)                                                       \
+  .shape = shape_reduce, .host = "reduction_indices", .section = part
+#define REDUCES REDUCES_IN("Reductions, ranges, segments")
 
 static const td_op_def ops[] = {
     {.type = "Sum",
@@ -178,6 +182,13 @@ static const td_op_def ops[] = {
      .doc = "True where some element along axes is.",
      .lua = "reduce_any",
      REDUCES},
+    {.type = "EuclideanNorm",
+     .sig = SIG(SIG_ORDERED SIG_COMPLEX),
+     .doc = "Square root of the sum of the squares along axes; of integers, "
+            "rounded toward 0.",
+     .lua = "reduce_euclidean_norm",
+     .example = "td.reduce_euclidean_norm(td.tensor{3.0, 4.0}, {0})  --> 5",
+     REDUCES_IN("Beyond")},
     {.type = "L2Loss",
      .sig = "t: T -> output: T; T: {half, bfloat16, float, double}",
      .shape = td_shape_scalars,
@@ -195,6 +206,10 @@ static const td_kernel_def kernels[] = {
     {.op = "Min", .device = "CPU", .types = TYPES_REALS, .run = run_min},
     {.op = "All", .device = "CPU", .run = run_min},
     {.op = "Any", .device = "CPU", .run = run_max},
+    {.op = "EuclideanNorm",
+     .device = "CPU",
+     .types = TYPES_NUMBERS,
+     .run = run_norm},
     {.op = "L2Loss", .device = "CPU", .run = run_l2_loss},
     {0},
 };

@@ -41,7 +41,7 @@ enum {
   TD_REDUCE_PROD,
   TD_REDUCE_MAX, /* NaN comes through */
   TD_REDUCE_MIN,
-  TD_REDUCE_SQUARES, /* sum of squares, floats */
+  TD_REDUCE_SQUARES, /* sum of squares; of a complex number's two parts */
   TD_REDUCE_TOTAL,   /* sum in 64 bits, integers */
   TD_REDUCE_LOOPS
 };
@@ -68,6 +68,7 @@ typedef enum td_reduce_end {
   TD_REDUCE_KEEP,
   TD_REDUCE_MEAN, /* divided by the number of elements folded */
   TD_REDUCE_HALVE,
+  TD_REDUCE_ROOT, /* of squares; of integers, rounded toward 0 */
 } td_reduce_end;
 
 /* Folds x by `plan` into y, which has plan->groups * plan->width elements of

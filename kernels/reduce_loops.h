@@ -16,7 +16,7 @@ enum { LANES = 64 }; /* the width that is known when compiling */
 #define JOIN_MAX(a, b) td_num_max(a, b)
 #define JOIN_MIN(a, b) td_num_min(a, b)
 #define LOAD_SAME(x) (x)
-#define LOAD_SQUARE(x) ((x) * (x))
+#define LOAD_SQUARE(x) ((A)((x) * (x)))
 
 #define LOOP(kind, name, acc_kind, load, join)                                 \
   static inline __attribute__((always_inline)) void name##_body_##kind(        \
@@ -65,7 +65,7 @@ EACH_NUMBERS(SAME, Sum, SAME, SUM)
 EACH_NUMBERS(SAME, Prod, SAME, PROD)
 EACH_REALS(SAME, Max, SAME, MAX)
 EACH_REALS(SAME, Min, SAME, MIN)
-EACH_FLOATS(SAME, Squares, SQUARE, SUM)
+EACH_REALS(SAME, Squares, SQUARE, SUM)
 EACH_INTS(TOTAL, Total)
 
 /* clang-format off */
@@ -76,7 +76,7 @@ const td_reduce_table REDUCE_TABLE = {
   EACH_NUMBERS(ENTRY, Prod, TD_REDUCE_PROD)
   EACH_REALS(ENTRY, Max, TD_REDUCE_MAX)
   EACH_REALS(ENTRY, Min, TD_REDUCE_MIN)
-  EACH_FLOATS(ENTRY, Squares, TD_REDUCE_SQUARES)
+  EACH_REALS(ENTRY, Squares, TD_REDUCE_SQUARES)
   EACH_INTS(ENTRY, Total, TD_REDUCE_TOTAL)
 };
 /* clang-format on */

@@ -356,6 +356,33 @@ static void integer_means(td_dtype t, int64_t n, int64_t divisor,
   }
 }
 
+/* A sum of integers that wrapped below 0 has no root: 0. */
+#define ROOT(kind, ...)                                                        \
+  case TD_KIND_##kind:                                                         \
+    for (int64_t i = 0; i < n; i++) {                                          \
+      double v = (double)((td_##kind *)acc)[i];                                \
+      ((td_##kind *)acc)[i] = (td_##kind)(v < 0 ? 0 : sqrt(v));                \
+    }                                                                          \
+    break;
+
+static void roots(td_dtype t, int64_t n, void *acc) {
+  switch ((int)t) { EACH_REALS(ROOT) }
+}
+
+/* Squares of real and imaginary parts, side by side. */
+#define JOIN_PARTS(kind)                                                       \
+  for (int64_t i = 0; i < n; i += 2) {                                         \
+    ((td_##kind *)acc)[i] += ((td_##kind *)acc)[i + 1];                        \
+    ((td_##kind *)acc)[i + 1] = 0;                                             \
+  }
+
+static void join_parts(td_dtype part, int64_t n, void *acc) {
+  if (part == TD_FLOAT64)
+    JOIN_PARTS(f64)
+  else
+    JOIN_PARTS(f32)
+}
+
 static void finish(const job *j, td_reduce_end end, int64_t n, char *acc,
                    td_dtype t, void *y) {
   if (j->loop == TD_REDUCE_TOTAL) {
@@ -364,6 +391,7 @@ static void finish(const job *j, td_reduce_end end, int64_t n, char *acc,
   }
   if (end == TD_REDUCE_MEAN) scale(j->acc_dtype, n, j->lines, acc);
   if (end == TD_REDUCE_HALVE) scale(j->acc_dtype, n, 2, acc);
+  if (end == TD_REDUCE_ROOT) roots(j->acc_dtype, n, acc);
   if (td_is_half(t)) td_half_store(t, n, (const float *)acc, y);
 }
 
@@ -405,7 +433,8 @@ td_status *td_reduce_run(td_kernel_ctx *c, int loop, td_reduce_end end,
   job j;
   if (!p.groups || !p.width) return NULL;
   if (end == TD_REDUCE_MEAN && td_dtype_is_integer(t)) loop = TD_REDUCE_TOTAL;
-  if (td_dtype_is_complex(t) && loop == TD_REDUCE_SUM) split_complex(&p, &t);
+  bool adds = loop == TD_REDUCE_SUM || loop == TD_REDUCE_SQUARES;
+  if (td_dtype_is_complex(t) && adds) split_complex(&p, &t);
   init(&j, loop, t, x->data, &p);
   int64_t n = p.groups * p.width;
   bool convert = j.acc_size != j.size || loop == TD_REDUCE_TOTAL;
@@ -413,6 +442,8 @@ td_status *td_reduce_run(td_kernel_ctx *c, int loop, td_reduce_end end,
   if (convert) TD_TRY(td_temp(c, j.acc_dtype, &shape, &temp));
   char *acc = convert ? temp.data : y->data;
   td_status *s = fold_all(c, &j, acc);
+  if (td_ok(s) && td_dtype_is_complex(x->dtype) && loop == TD_REDUCE_SQUARES)
+    join_parts(t, n, acc);
   if (td_ok(s)) finish(&j, end, n, acc, t, y->data);
   td_tensor_release(&temp);
   return s;

@@ -1,4 +1,4 @@
-/* rows.h - rows of elements by number: copied, or summed where they meet.
+/* rows.h - rows of elements by number, copied.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_ROWS_H
@@ -12,14 +12,6 @@ TD_BEGIN
  * Rows have `bytes` bytes. */
 void td_rows_copy(const td_kernel_ctx *c, const void *from, const int64_t *rows,
                   int64_t n, size_t bytes, void *to);
-
-/* Output `out`, of `shape`, seen as rows of `each` elements: zeros, and row i
- * of input `in` added to row rows[i], in the order of i; -1 is left out. Bools
- * are or-ed; half and bfloat16 are summed in float and rounded once. The rows
- * must be in range. */
-td_status *td_rows_sum(td_kernel_ctx *c, int in, const int64_t *rows, int64_t n,
-                       int64_t each, int out,
-                       const td_shape *shape) TD_MUST_USE;
 
 TD_END
 #endif

@@ -1,9 +1,10 @@
-/* segment.c - UnsortedSegmentSum.
+/* segment.c - rows folded by segments: SegmentSum and its kin, whose ids are
+ * sorted, and the unsorted ones, which know how many segments there are.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/rows.h"
+#include "kernels/row_folds.h"
 
-/* ---- shapes -------------------------------------------------------------- */
+/* ---- unsorted: shapes ---------------------------------------------------- */
 
 static td_status *not_prefix(const td_shape *data, const td_shape *ids) {
   td_shape_text a, b;
@@ -40,7 +41,7 @@ static td_status *check_segments(int64_t segments) {
                   (long long)segments);
 }
 
-static td_status *segment_infer(td_infer *c) {
+static td_status *unsorted_infer(td_infer *c) {
   td_small v;
   td_shape out;
   TD_TRY(td_infer_rank(c, 2, 0, "num_segments", NULL));
@@ -52,7 +53,7 @@ static td_status *segment_infer(td_infer *c) {
   return NULL;
 }
 
-/* ---- the sum ------------------------------------------------------------- */
+/* ---- unsorted ------------------------------------------------------------ */
 
 /* Caller owns *rows. */
 static td_status *read_ids(const td_tensor *ids, int64_t segments,
@@ -74,7 +75,7 @@ static td_status *read_ids(const td_tensor *ids, int64_t segments,
   return NULL;
 }
 
-static td_status *segment_run(td_kernel_ctx *c) {
+static td_status *unsorted_run(td_kernel_ctx *c, td_row_fold_op op) {
   const td_tensor *data = td_in(c, 0), *ids = td_in(c, 1);
   int64_t segments = 0, *rows;
   td_shape out;
@@ -83,36 +84,209 @@ static td_status *segment_run(td_kernel_ctx *c) {
   TD_TRY(segments_to(&data->shape, &ids->shape, segments, &out));
   TD_TRY(td_array_count(&out, NULL));
   TD_TRY(read_ids(ids, segments, &rows));
-  int64_t each = td_array_span(&data->shape, ids->shape.rank, data->shape.rank);
-  td_status *s = td_rows_sum(c, 0, rows, td_tensor_count(ids), each, 0, &out);
+  td_row_fold f = {
+      .op = op,
+      .n = td_tensor_count(ids),
+      .each = td_array_span(&data->shape, ids->shape.rank, data->shape.rank),
+      .to = rows};
+  td_status *s = td_row_fold_run(c, 0, &f, &out);
   td_free(rows);
   return s;
 }
 
+static td_status *unsorted_sum(td_kernel_ctx *c) {
+  return unsorted_run(c, TD_ROW_FOLD_SUM);
+}
+static td_status *unsorted_prod(td_kernel_ctx *c) {
+  return unsorted_run(c, TD_ROW_FOLD_PROD);
+}
+static td_status *unsorted_max(td_kernel_ctx *c) {
+  return unsorted_run(c, TD_ROW_FOLD_MAX);
+}
+static td_status *unsorted_min(td_kernel_ctx *c) {
+  return unsorted_run(c, TD_ROW_FOLD_MIN);
+}
+
+/* ---- sorted -------------------------------------------------------------- */
+
+static td_status *check_sorted_shapes(const td_shape *data,
+                                      const td_shape *ids) {
+  td_shape_text a, b;
+  bool fit = data->rank != 0 && (ids->rank < 0 || ids->rank == 1) &&
+             (data->rank < 0 || ids->rank < 0 || data->dim[0] < 0 ||
+              ids->dim[0] < 0 || data->dim[0] == ids->dim[0]);
+  if (fit) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "segment_ids must be a vector with an id for each row of "
+                  "data, of shape %s, not of shape %s",
+                  td_shape_str(data, &a), td_shape_str(ids, &b));
+}
+
+static td_status *sorted_infer(td_infer *c) {
+  td_shape out = *td_infer_in(c, 0);
+  TD_TRY(check_sorted_shapes(&out, td_infer_in(c, 1)));
+  if (out.rank > 0) out.dim[0] = -1;
+  td_infer_out(c, 0, out);
+  return NULL;
+}
+
+static td_status *bad_order(int64_t i, int64_t id, int64_t before) {
+  if (id < 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "segment_ids[%lld] is %lld: ids must not be negative",
+                    (long long)i, (long long)id);
+  return td_error(TD_INVALID_ARGUMENT,
+                  "segment_ids must be sorted: number %lld is %lld, the one "
+                  "before it %lld",
+                  (long long)i, (long long)id, (long long)before);
+}
+
+/* The ids as rows, and how many segments they make. Caller owns *rows. */
+static td_status *read_sorted(const td_tensor *ids, int64_t **rows,
+                              int64_t *segments) {
+  int64_t n = td_tensor_count(ids), before = 0;
+  td_status *s = NULL;
+  *rows = td_alloc_zero((size_t)n, sizeof **rows);
+  if (!*rows) return td_oom();
+  for (int64_t i = 0; i < n && td_ok(s); i++) {
+    int64_t id = td_tensor_get_i(ids, i);
+    if (id < before) s = bad_order(i, id, before);
+    (*rows)[i] = before = id;
+  }
+  if (td_ok(s) && n > 0 && before == INT64_MAX)
+    s = td_error(TD_INVALID_ARGUMENT, "an id of 2^63-1 is too large");
+  *segments = n > 0 ? before + 1 : 0;
+  if (!td_ok(s)) td_free(*rows);
+  return s;
+}
+
+/* How many rows each segment has, at least 1. Caller owns *counts. */
+static td_status *count_rows(const int64_t *rows, int64_t n, int64_t segments,
+                             double **counts) {
+  *counts = td_alloc_zero((size_t)segments, sizeof **counts);
+  if (!*counts) return td_oom();
+  for (int64_t i = 0; i < n; i++) (*counts)[rows[i]]++;
+  for (int64_t k = 0; k < segments; k++)
+    if ((*counts)[k] == 0) (*counts)[k] = 1;
+  return NULL;
+}
+
+static td_status *sorted_run(td_kernel_ctx *c, td_row_fold_op op, bool mean) {
+  const td_tensor *data = td_in(c, 0), *ids = td_in(c, 1);
+  int64_t *rows, segments = 0, n = td_tensor_count(ids);
+  double *counts = NULL;
+  td_shape out = data->shape;
+  TD_TRY(check_sorted_shapes(&out, &ids->shape));
+  TD_TRY(read_sorted(ids, &rows, &segments));
+  out.dim[0] = segments;
+  td_status *s = td_array_count(&out, NULL);
+  if (td_ok(s) && mean) s = count_rows(rows, n, segments, &counts);
+  if (td_ok(s)) {
+    td_row_fold f = {.op = op,
+                     .n = n,
+                     .each = td_array_span(&out, 1, out.rank),
+                     .to = rows,
+                     .over = counts,
+                     .zero = true};
+    s = td_row_fold_run(c, 0, &f, &out);
+  }
+  td_free(rows);
+  td_free(counts);
+  return s;
+}
+
+static td_status *sorted_sum(td_kernel_ctx *c) {
+  return sorted_run(c, TD_ROW_FOLD_SUM, false);
+}
+static td_status *sorted_mean(td_kernel_ctx *c) {
+  return sorted_run(c, TD_ROW_FOLD_SUM, true);
+}
+static td_status *sorted_prod(td_kernel_ctx *c) {
+  return sorted_run(c, TD_ROW_FOLD_PROD, false);
+}
+static td_status *sorted_max(td_kernel_ctx *c) {
+  return sorted_run(c, TD_ROW_FOLD_MAX, false);
+}
+static td_status *sorted_min(td_kernel_ctx *c) {
+  return sorted_run(c, TD_ROW_FOLD_MIN, false);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
+#define REAL                                                                   \
+  "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "  \
+  "uint32, uint64"
+#define NUMBER                                                                 \
+  REAL ", complex64, complex128, qint8, quint8, qint32, qint16, quint16"
+#define REALS                                                                  \
+  "T=half|bfloat16|float|double|int8|uint8|int16|uint16|int32|uint32|int64|"   \
+  "uint64"
+#define NUMBERS REALS "|complex64|complex128"
+
+#define UNSORTED(name, allowed, ids, text, part)                               \
+  {                                                                            \
+    .type = name,                                                              \
+    .sig = "data: T, segment_ids: Tindices, num_segments: Tnumsegments -> "    \
+           "output: T; T: {" allowed "}; Tindices: {" ids "}; "                \
+           "Tnumsegments: {int32, int64} = int32",                             \
+    .shape = unsorted_infer, .doc = text, .host = "num_segments",              \
+    .section = part                                                            \
+  }
+#define SORTED(name, allowed, text)                                            \
+  {                                                                            \
+    .type = name,                                                              \
+    .sig = "data: T, segment_ids: Tindices -> output: T; T: {" allowed "}; "   \
+           "Tindices: {int32, int64}",                                         \
+    .shape = sorted_infer, .doc = text,                                        \
+    .section = "Reductions, ranges, segments"                                  \
+  }
+#define KERNEL(name, dtypes, fn)                                               \
+  { .op = name, .device = "CPU", .types = dtypes, .run = fn }
+
 static const td_op_def ops[] = {
-    {.type = "UnsortedSegmentSum",
-     .sig = "data: T, segment_ids: Tindices, num_segments: Tnumsegments -> "
-            "output: T; T: {float, double, int32, uint8, int16, int8, "
-            "complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
-            "quint16, uint16, complex128, half, uint32, uint64}; "
-            "Tindices: {int16, int32, int64}; "
-            "Tnumsegments: {int32, int64} = int32",
-     .shape = segment_infer,
-     .doc = "Row i is the sum of the rows of data whose segment id is i; rows "
-            "with a negative id are left out.",
-     .host = "num_segments",
-     .section = "Reductions, ranges, segments"},
+    UNSORTED("UnsortedSegmentSum", NUMBER, "int16, int32, int64",
+             "Row i is the sum of the rows of data whose segment id is i; rows "
+             "with a negative id are left out.",
+             "Reductions, ranges, segments"),
+    UNSORTED("UnsortedSegmentProd", NUMBER, "int32, int64",
+             "Row i is the product of the rows of data whose segment id is i.",
+             "Beyond"),
+    UNSORTED("UnsortedSegmentMax", REAL, "int32, int64",
+             "Row i is the maximum of the rows of data whose segment id is i; "
+             "of none, the least number.",
+             "Reductions, ranges, segments"),
+    UNSORTED("UnsortedSegmentMin", REAL, "int32, int64",
+             "Row i is the minimum of the rows of data whose segment id is i; "
+             "of none, the greatest number.",
+             "Beyond"),
+    SORTED("SegmentSum", NUMBER,
+           "Row i is the sum of the rows of data whose segment id, all of them "
+           "sorted, is i; of none, 0."),
+    SORTED("SegmentMean", NUMBER,
+           "Row i is the mean of the rows of data whose segment id, all of "
+           "them sorted, is i; of none, 0."),
+    SORTED("SegmentProd", NUMBER,
+           "Row i is the product of the rows of data whose segment id, all of "
+           "them sorted, is i; of none, 1."),
+    SORTED("SegmentMax", REAL,
+           "Row i is the maximum of the rows of data whose segment id, all of "
+           "them sorted, is i; of none, 0."),
+    SORTED("SegmentMin", REAL,
+           "Row i is the minimum of the rows of data whose segment id, all of "
+           "them sorted, is i; of none, 0."),
     {0},
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "UnsortedSegmentSum",
-     .device = "CPU",
-     .types = "T=half|bfloat16|float|double|int8|uint8|int16|uint16|int32|"
-              "uint32|int64|uint64|complex64|complex128",
-     .run = segment_run},
+    KERNEL("UnsortedSegmentSum", NUMBERS, unsorted_sum),
+    KERNEL("UnsortedSegmentProd", NUMBERS, unsorted_prod),
+    KERNEL("UnsortedSegmentMax", REALS, unsorted_max),
+    KERNEL("UnsortedSegmentMin", REALS, unsorted_min),
+    KERNEL("SegmentSum", NUMBERS, sorted_sum),
+    KERNEL("SegmentMean", NUMBERS, sorted_mean),
+    KERNEL("SegmentProd", NUMBERS, sorted_prod),
+    KERNEL("SegmentMax", REALS, sorted_max),
+    KERNEL("SegmentMin", REALS, sorted_min),
     {0},
 };
 

@@ -132,6 +132,62 @@ local rows = {
   {"Cumprod", function(a)
     return raw.Cumprod(a, 1, {exclusive = true, reverse = true})
   end, {S}},
+  {"EuclideanNorm", function(a) return td.reduce_euclidean_norm(a, {1}) end,
+   {S}},
+  {"CumulativeLogsumexp", function(a)
+    return raw.CumulativeLogsumexp(a, 1, {exclusive = true})["0:2, 1:"]
+  end, {S}},
+  {"CumulativeLogsumexp", function(a)
+    return raw.CumulativeLogsumexp(a, 0, {reverse = true}) * S
+  end, {S}},
+  {"SegmentSum", function(a) return td.segment_sum(a, {0, 2, 2}) end,
+   {SQUARE}},
+  {"SegmentMean", function(a) return td.segment_mean(a, {0, 2, 2}) end,
+   {SQUARE}},
+  {"SegmentProd", function(a) return td.segment_prod(a, {0, 2, 2}) end,
+   {SQUARE}},
+  {"SegmentProd", function(a) return td.segment_prod(a, {0, 1, 1, 2, 2, 2}) end,
+   {f64{2, 0, 3, 0, 0, 4}}},
+  {"SegmentMax", function(a) return td.segment_max(a, {0, 2, 2}) end,
+   {SQUARE}},
+  {"SegmentMin", function(a) return td.segment_min(a, {0, 2, 2}) end,
+   {SQUARE}},
+  {"UnsortedSegmentMax", function(a)
+    return td.unsorted_segment_max(a, {2, -1, 2}, 4)["2"]
+  end, {SQUARE}},
+  {"UnsortedSegmentMin", function(a)
+    return td.unsorted_segment_min(a, {2, -1, 2}, 4)["2"]
+  end, {SQUARE}},
+  {"UnsortedSegmentProd", function(a)
+    return td.unsorted_segment_prod(a, {2, -1, 2}, 4)
+  end, {SQUARE}},
+  {"SparseSegmentSum", function(a)
+    return td.sparse_segment_sum(a, {2, 0, 2}, {0, 1, 1})
+  end, {SQUARE}},
+  {"SparseSegmentMean", function(a)
+    return td.sparse_segment_mean(a, {2, 0, 2}, {0, 1, 1})
+  end, {SQUARE}},
+  {"SparseSegmentSqrtN", function(a)
+    return td.sparse_segment_sqrt_n(a, {2, 0, 2}, {0, 1, 1})
+  end, {SQUARE}},
+  {"SparseSegmentSumWithNumSegments", function(a)
+    return raw.SparseSegmentSumWithNumSegments(a, {2, 0, 2}, {0, 1, 1}, 4)
+  end, {SQUARE}},
+  {"SparseSegmentMeanWithNumSegments", function(a)
+    return raw.SparseSegmentMeanWithNumSegments(a, {2, 0, 2}, {0, 1, 1}, 4)
+  end, {SQUARE}},
+  {"SparseSegmentSqrtNWithNumSegments", function(a)
+    return raw.SparseSegmentSqrtNWithNumSegments(a, {2, 0, 2}, {0, 1, 1}, 4)
+  end, {SQUARE}},
+  {"SparseSegmentSumGrad", function(a)
+    return raw.SparseSegmentSumGrad(a, {2, 0, 2}, {0, 1, 1}, 4)
+  end, {SQUARE}},
+  {"SparseSegmentMeanGrad", function(a)
+    return raw.SparseSegmentMeanGrad(a, {2, 0, 2}, {0, 1, 1}, 4)
+  end, {SQUARE}},
+  {"SparseSegmentSqrtNGrad", function(a)
+    return raw.SparseSegmentSqrtNGrad(a, {2, 0, 2}, {0, 1, 1}, 4)
+  end, {SQUARE}},
   {"UnsortedSegmentSum", function(a)
     return raw.UnsortedSegmentSum(a, {2, -1, 2}, 4)
   end, {SQUARE}},
@@ -309,9 +365,9 @@ for _, row in ipairs(rows) do
 end
 
 -- Ops that TensorFlow gives no gradient either, and those tested below.
-local without = {Bitcast = true, IgammaGradA = true, Lu = true,
-                 RandomGammaGrad = true, RandomShuffle = true, Unique = true,
-                 UniqueWithCounts = true}
+local without = {Bincount = true, Bitcast = true, DenseBincount = true,
+                 IgammaGradA = true, Lu = true, RandomGammaGrad = true,
+                 RandomShuffle = true, Unique = true, UniqueWithCounts = true}
 local elsewhere = {RandomGamma = true, ReadVariableOp = true,
                    ResourceGather = true, Enter = true, Switch = true,
                    Exit = true, Merge = true, NextIteration = true,

@@ -337,6 +337,10 @@ function grad.Mean(op, dy)
   return spread(op, dy) / count(op, dy.dtype), false
 end
 
+function grad.EuclideanNorm(op, dy)
+  return op.inputs[1] * keep(op, dy / op.outputs[1]), false
+end
+
 -- Equal largest (smallest) elements share the gradient.
 function grad.Max(op, dy)
   local x = op.inputs[1]
@@ -405,14 +409,19 @@ function grad.Cumprod(op, dy)
   return sum / x, false
 end
 
--- Rows with a negative id were dropped.
-function grad.UnsortedSegmentSum(op, dy)
-  local ids = op.inputs[2]
-  local rows = ops.gather(dy, ops.maximum(ids, 0))
-  local inner = ops.shape(rows)[{{shape.rank(ids), false}}]
-  local kept = ops.reshape(ops.greater_equal(ids, 0),
-    ops.concat({shape.sizes(ids), ops.ones_like(inner)}, 0))
-  return rows * ops.cast(kept, rows.dtype), false, false
+-- log(exp(x1) + ..): the gradient of exp(x - z), summed from the other end in
+-- logarithms, those of its negative part apart.
+function grad.CumulativeLogsumexp(op, dy)
+  local x, axis = table.unpack(op.inputs)
+  local z, none = op.outputs[1], ops.ones_like(dy) * -math.huge
+  local options = {exclusive = op.attr.exclusive, reverse = not op.attr.reverse}
+  local function part(g)
+    local some = ops.greater(g, 0)
+    local log = ops.where(some, ops.log(ops.where(some, g, ops.ones_like(g)))
+                          - z, none)
+    return ops.exp(core.op "CumulativeLogsumexp"(log, axis, options) + x)
+  end
+  return part(dy) - part(-dy), false
 end
 
 -- How a sample moves with alpha while its chance stays; the axes of the alphas

@@ -3,8 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (L, bad, case, floats, i32, i64, inf, nan, of, op, string,
-                   sweep)
+from .base import (CLOSE, L, bad, case, floats, i32, i64, inf, nan, of, op,
+                   string, sweep)
 
 X = [[1, -2, 3], [4, 5, -6], [7, 8, 9]]
 CUBE = [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 1], [2, 3]]]
@@ -61,6 +61,10 @@ for name in ("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd"):
     op(name,
        sweep([[1, 2], [3, 4], [5, 6]], i32([1, 0, 1]), i32(3)),
        case([1, 2, 3, 4], i64([0, -1, 2, 0]), i64(3)),
+       case(CUBE, i32([[0, 1], [1, 0], [1, 1]]), i32(2)),
+       case([2, 2, 0, 3], i32([0, 0, 1, 1]), i32(2)),
+       case([], i32([]), i32(2)),
+       floats([inf, 1, -3, 2], i32([0, 0, 1, 1]), i32(2)),
        bad("3", [1, 2], i32([0, 3]), i32(3)),
        bad("", [1, 2], i32([0]), i32(3)),
        bad("num_segments", [1, 2], i32([0, 0]), i32(-1)))
@@ -69,8 +73,37 @@ for name in ("SegmentSum", "SegmentMean", "SegmentProd", "SegmentMax",
     op(name,
        sweep([[1, 2], [3, 4], [5, 6]], i32([0, 0, 2])),
        case([1, 2, 3, 4], i64([0, 1, 1, 3])), case([], i32([])),
+       case([2, 2, 0, 3], i32([0, 0, 1, 1])), case(CUBE, i32([0, 1, 1])),
        bad("sorted", [1, 2], i32([1, 0])), bad("", [1, 2], i32([0])),
-       bad("", [1, 2], i32([-1, 0])))
+       bad("", [1, 2], i32([-1, 0])),
+       near=CLOSE, dynamic=True)
+# Where there are no indices TensorFlow's gradients are whatever was in memory.
+for name in ("Sum", "Mean", "SqrtN"):
+    op("SparseSegment" + name,
+       sweep([[1, 2], [3, 4], [5, 6]], i32([2, 0, 2]), i32([0, 0, 2])),
+       case([1, 2, 3], i64([0, 1]), i64([1, 1])),
+       case(CUBE, i32([1, 1, 0]), i32([0, 1, 1])), case(X, i32([]), i32([])),
+       bad("3", X, i32([0, 3]), i32([0, 0])),
+       bad("-1", X, i32([-1, 2]), i32([0, 0])),
+       bad("sorted", X, i32([0, 1]), i32([1, 0])),
+       bad("size", X, i32([0, 1]), i32([0])), bad("rank", 1, i32([0]), i32([0])),
+       near=CLOSE, dynamic=True)
+    op("SparseSegment" + name + "WithNumSegments",
+       sweep([[1, 2], [3, 4], [5, 6]], i32([2, 0, 2]), i32([0, 0, 2]), i32(4)),
+       case([1, 2, 3], i64([0, 1]), i64([1, 1]), i64(2)),
+       case(X, i32([]), i32([]), i32(2)),
+       bad("3", X, i32([0, 3]), i32([0, 0]), i32(1)),
+       bad("segment_ids", X, i32([0, 1]), i32([0, 1]), i32(1)),
+       bad("sorted", X, i32([0, 1]), i32([1, 0]), i32(2)),
+       bad("num_segments", X, i32([0, 1]), i32([0, 1]), i32(-1)),
+       near=CLOSE)
+    op("SparseSegment" + name + "Grad",
+       sweep([[1, 2], [3, 4], [5, 6]], i32([2, 0, 2]), i32([0, 0, 2]), i32(4)),
+       case([1, 2], i64([0, 1]), i64([1, 1]), i32(3)),
+       bad("3", X, i32([0, 3]), i32([0, 0]), i32(3)),
+       bad("segment_ids", X, i32([0, 1]), i32([0, 3]), i32(3)),
+       bad("output_dim0", X, i32([0, 1]), i32([0, 0]), i32(-1)),
+       near=CLOSE)
 op("DynamicPartition",
    sweep([[1, 2], [3, 4], [5, 6]], i32([1, 0, 1]), num_partitions=2),
    case([1, 2, 3], i32([0, 0, 0]), num_partitions=3),
