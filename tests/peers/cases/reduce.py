@@ -3,8 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (CLOSE, Zeros, bad, case, floats, i32, i64, inf, nan, no_grad,
-                   of, op, sweep)
+from .base import (CLOSE, bad, case, floats, i32, i64, inf, nan, no_grad, of,
+                   op, sweep)
 
 X = [[1, -2, 3], [0.5, 5, -6]]
 CUBE = [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 1], [2, 3]]]
@@ -116,7 +116,3 @@ op("HistogramFixedWidth",
    case([], [0, 1], i32(3)),
    bad("nbins", [1], [0, 5], i32(0)), bad("increasing", [1], [5, 5], i32(2)),
    bad("value_range", [1], [5], i32(2)))
-op("Cross",
-   sweep([[1, -2, 3]], [[4, 5, -6]]),
-   case([[[1, 0, 0]]], [[[0, 1, 0]]]), case(Zeros(0, 3), Zeros(0, 3)),
-   bad("3", [1, 2], [3, 4]), bad("shape", [1, 2, 3], [[3, 4, 5]]))
