@@ -283,7 +283,7 @@ static inline bool run_native(const td_xnode *n, td_tensor *in, td_tensor *out,
   }
 }
 
-static void release_all(td_tensor *t, int n) {
+static inline void release_all(td_tensor *t, int n) {
   for (int i = 0; i < n; i++)
     if (t[i].buffer) td_tensor_release(&t[i]);
 }
@@ -505,8 +505,8 @@ static void process_dead(td_run *run, td_ready *r, const td_xnode *n,
   propagate(run, r->iter, r->node, NULL, true, ready);
 }
 
-static void process_plain(td_run *run, td_ready *r, const td_xnode *n,
-                          td_tensor *out, td_chain *ready) {
+static inline void process_plain(td_run *run, td_ready *r, const td_xnode *n,
+                                 td_tensor *out, td_chain *ready) {
   td_iter *it = r->iter;
   td_tensor *in = it->slot + n->in;
   td_status *s = NULL;
@@ -539,18 +539,17 @@ static void process(td_run *run, td_ready *r, td_chain *ready) {
     process_dead(run, r, n, ready);
   } else if (n->flight >= 0) {
     flight_start(run, r, n, ready);
-  } else if (TD_LIKELY(n->n_out <= FEW_OUTPUTS)) {
-    td_tensor out[FEW_OUTPUTS];
-    process_plain(run, r, n, out, ready);
   } else {
-    td_tensor *out = td_alloc((size_t)n->n_out * sizeof *out);
-    if (!out) {
+    td_tensor few[FEW_OUTPUTS], *out = few;
+    if (TD_UNLIKELY(n->n_out > FEW_OUTPUTS))
+      out = td_alloc((size_t)n->n_out * sizeof *out);
+    if (TD_LIKELY(out)) {
+      process_plain(run, r, n, out, ready);
+    } else {
       release_all(r->iter->slot + n->in, n->n_in);
       td_run_fail(run, td_oom(), n);
-      return;
     }
-    process_plain(run, r, n, out, ready);
-    td_free(out);
+    if (TD_UNLIKELY(out != few)) td_free(out);
   }
 }
 
