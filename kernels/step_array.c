@@ -388,7 +388,7 @@ static td_status *make_twin(td_step_array *a, const char *source,
                              .dtype = a->dtype,
                              .each = td_shape_unknown(),
                              .grows = true,
-                             .clears = true,
+                             .clears = !a->sums,
                              .sums = true};
   td_step_array *t = NULL;
   TD_TRY(td_step_array_new(&spec, (int64_t)a->at.len, &t));

@@ -67,6 +67,14 @@ local function bring_inside(place, outer)
   return inside
 end
 
+-- Does `place` mirror the one numbered `at`? The branch of a second gradient
+-- mirrors two.
+local function mirrors(place, at)
+  local m = place.mirror
+  while m and m.index ~= at do m = place.kind == "c" and m.mirror end
+  return m
+end
+
 -- From the outermost place inwards, so that each has its own Switch or Enter.
 -- A tensor of a place that does not hold `target` is found nowhere.
 local function bring(place, edge, target)
@@ -74,8 +82,7 @@ local function bring(place, edge, target)
   if at == index_of(place) then return edge end
   if not place then refuse(edge, target) end
   if not place.seen[edge] then
-    local mirrors = place.mirror and place.mirror.index == at
-    place.seen[edge] = mirrors and place.recall(edge)
+    place.seen[edge] = mirrors(place, at) and place.recall(edge)
       or bring_inside(place, bring(place.parent, edge, target))
   end
   return place.seen[edge]

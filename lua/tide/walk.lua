@@ -102,8 +102,8 @@ end
 
 -- ---- sums -----------------------------------------------------------------
 
--- The sum of a list of contributions; sparse as long as all of them are.
-local function sum(list)
+--- The sum of a list of contributions; sparse as long as all of them are.
+function walk.sum(list)
   if #list == 1 then return list[1] end
   local sparse, dense = {}, {}
   for _, g in ipairs(list) do
@@ -118,7 +118,7 @@ end
 local function total(pending, edge)
   local list = pending[edge]
   if not list then return false end
-  if #list > 1 then pending[edge] = {sum(list)} end
+  if #list > 1 then pending[edge] = {walk.sum(list)} end
   return pending[edge][1]
 end
 
@@ -188,7 +188,8 @@ end
 local function step_construct(construct, pending, wanted, o)
   local dys, any = {}, false
   for _, y in ipairs(construct.outputs) do
-    dys[y] = total(pending, y) or nil
+    -- Handles of stacks do not add up.
+    dys[y] = y.dtype == "resource" and pending[y] or total(pending, y) or nil
     any = any or dys[y]
   end
   if not any then return end

@@ -5,6 +5,7 @@
 local lu = require "luaunit"
 local td = require "tide"
 local core = require "tide.core"
+local slices = require "tide.indexed_slices"
 local helper = require "helper"
 local rows = require "shared.loop_rows"
 
@@ -49,6 +50,51 @@ for knowing, list in pairs{nothing = rows.loops, rank = rows.arrays} do
 end
 
 
+
+-- ---- second derivatives -----------------------------------------------------
+
+-- Rows with a loop or a cond inside of a loop.
+local nested = {cond_in_while = true, cond_in_while_by_value = true,
+                while_in_while = true, while_in_cond_in_while = true,
+                three_deep = true, map_fn_in_map_fn = true,
+                scan_in_while = true, rows_in_cond_in_while = true,
+                rows_and_all = true, rows_in_while_in_while = true}
+
+-- The gradients of a row as a function that has gradients.
+local function gradients_of(row)
+  return function(...)
+    local out = {}
+    for _, d in ipairs(td.gradients({row[2](...)}, {...})) do
+      if d then out[#out + 1] = slices.is(d) and d:dense() or d end
+    end
+    return table.unpack(out)
+  end
+end
+
+for _, list in ipairs{rows.loops, rows.arrays} do
+  for _, row in ipairs(list) do
+    tests["second_" .. row[1]] = function()
+      local f = gradients_of(row)
+      if nested[row[1]] then
+        local e = raises("goes through plain loops only", td.test.gradient, f,
+                         row[3])
+        lu.assertEquals(e.code, "unimplemented")
+      else
+        local worst = td.test.gradient(f, row[3])
+        lu.assertTrue(worst < 1e-6, ("%g"):format(worst))
+      end
+    end
+  end
+end
+
+function tests.second_of_powers()
+  local x = td.constant(2.0, {dtype = "float64"})
+  local y = times(4, function(_, v) return v * x end, {x})
+  local d = td.gradients(y, x)
+  gives(80, d)
+  gives(160, td.gradients(d, x))
+  raises("through loop \"while\"", td.gradients, td.gradients(d, x), x)
+end
 
 -- ---- who has a gradient -----------------------------------------------------
 
@@ -142,8 +188,6 @@ function tests.refused()
     return inside
   end, {x})
   raises("is inside the loop", td.gradients, y, inside)
-  raises("only one derivative goes through a loop", td.gradients,
-         td.gradients(y, x), x)
   raises("again and again", times, 3, function()
     return td.gradients(y, x)
   end, {x})

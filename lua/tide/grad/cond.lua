@@ -21,18 +21,29 @@ local function each_branch(c, f)
   f(c.yes, 2)
 end
 
+-- What was brought into a branch, {outer =, inside =}. The branch of a gradient
+-- goes on in the one it mirrors.
+local function brought_into(branch)
+  local list, place = {}, branch.place
+  while place do
+    table.move(place.brought, 1, #place.brought, #list + 1, list)
+    place = place.mirror
+  end
+  return list
+end
+
 --- The tensors that the cond takes.
 function grad.inputs(c)
   local list = {}
   each_branch(c, function(branch)
-    for _, b in ipairs(branch.place.brought) do list[#list + 1] = b.outer end
+    for _, b in ipairs(brought_into(branch)) do list[#list + 1] = b.outer end
   end)
   return list
 end
 
 local function inside(branch, o)
   local within = {}
-  for _, b in ipairs(branch.place.brought) do within[b.inside] = true end
+  for _, b in ipairs(brought_into(branch)) do within[b.inside] = true end
   return {stop = o.stop, within = within}
 end
 
@@ -41,7 +52,7 @@ function grad.depends(c, depends, o)
   local hit, list = {}, {}
   each_branch(c, function(branch)
     local given = {}
-    for _, b in ipairs(branch.place.brought) do
+    for _, b in ipairs(brought_into(branch)) do
       given[b.inside] = depends(b.outer) or nil
     end
     local within = inside(branch, o)
@@ -83,23 +94,31 @@ local function through_branch(c, branch, place, dys, wanted, o)
     end
   end
   local brought = {}
-  for _, b in ipairs(branch.place.brought) do
+  for _, b in ipairs(brought_into(branch)) do
     if wanted(b.outer) then
       brought[#brought + 1] = b
       xs[#xs + 1] = b.inside
     end
   end
   for i, g in ipairs(walk.back(ys, gs, xs, inside(branch, o))) do
-    found[brought[i].outer] = g or nil
+    local x = brought[i].outer
+    found[x] = g and found[x] and walk.sum{found[x], g} or g or found[x]
   end
   return found
 end
 
 -- ---- both sides together --------------------------------------------------
 
-local function merge(no, yes)
+-- A result of `made`, the cond that is being built.
+local function merge(made, no, yes)
   local _ <close> = core.push(flow.frame((flow.current())))
-  return (core.add("Merge", {{no, yes}}))
+  local y = core.add("Merge", {{no, yes}})
+  table.insert(made.no.edges, no)
+  table.insert(made.yes.edges, yes)
+  table.insert(made.outputs, y)
+  made.id = made.id or y.op.id
+  flow.declare(made, {y.op})
+  return y
 end
 
 -- f() as a tensor of the branch.
@@ -122,22 +141,22 @@ local function rows(place, g, like)
   return values, indices
 end
 
-local function merge_sparse(places, _, no, yes)
+local function merge_sparse(made, _, no, yes)
   local like = no or yes
-  local values_no, at_no = rows(places.no, no, like)
-  local values_yes, at_yes = rows(places.yes, yes, like)
-  return slices.new(merge(values_no, values_yes), merge(at_no, at_yes),
-                    like.dense_shape)
+  local values_no, at_no = rows(made.no.place, no, like)
+  local values_yes, at_yes = rows(made.yes.place, yes, like)
+  return slices.new(merge(made, values_no, values_yes),
+                    merge(made, at_no, at_yes), like.dense_shape)
 end
 
-local function merge_dense(places, x, no, yes)
-  local function side(place, g)
-    return in_branch(place, function()
+local function merge_dense(made, x, no, yes)
+  local function side(branch, g)
+    return in_branch(branch.place, function()
       if not g then return shape.zeros(x) end
       return slices.is(g) and g:dense() or g
     end)
   end
-  return merge(side(places.no, no), side(places.yes, yes))
+  return merge(made, side(made.no, no), side(made.yes, yes))
 end
 
 -- Both give rows of a tensor whose size is known, or one does and the other
@@ -149,14 +168,14 @@ local function stays_sparse(no, yes)
   return shapes.known((no or yes).dense_shape)
 end
 
-local function merge_parts(c, places, found_no, found_yes)
+local function merge_parts(c, made, found_no, found_yes)
   local parts, done = {}, {}
   for _, x in ipairs(grad.inputs(c)) do
     local no, yes = found_no[x], found_yes[x]
     if (no or yes) and not done[x] then
       done[x] = true
       local together = stays_sparse(no, yes) and merge_sparse or merge_dense
-      parts[#parts + 1] = {of = x, is = together(places, x, no, yes)}
+      parts[#parts + 1] = {of = x, is = together(made, x, no, yes)}
     end
   end
   return parts
@@ -165,11 +184,12 @@ end
 --- Gradients of what the cond takes: see grad/loop.lua.
 function grad.gradient(c, dys, wanted, o)
   local pred = flow.capture(flow.current(), c.pred)
-  local places = {no = open_branch(c.no, 1, pred),
-                  yes = open_branch(c.yes, 2, pred)}
-  local found_no = through_branch(c, c.no, places.no, dys, wanted, o)
-  local found_yes = through_branch(c, c.yes, places.yes, dys, wanted, o)
-  return merge_parts(c, places, found_no, found_yes)
+  local made = {kind = "cond", name = c.name, pred = pred, outputs = {},
+                no = {place = open_branch(c.no, 1, pred), edges = {}},
+                yes = {place = open_branch(c.yes, 2, pred), edges = {}}}
+  local found_no = through_branch(c, c.no, made.no.place, dys, wanted, o)
+  local found_yes = through_branch(c, c.yes, made.yes.place, dys, wanted, o)
+  return merge_parts(c, made, found_no, found_yes)
 end
 
 return grad

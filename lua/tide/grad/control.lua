@@ -7,6 +7,7 @@
 
 local core = require "tide.core"
 local flow = require "tide.flow"
+local saved = require "tide.grad.saved"
 local shape = require "tide.grad.shape"
 
 local grad = {}
@@ -32,6 +33,11 @@ function grad.Switch(op, dno, dyes)
     dno, dyes = dno or no, dyes or yes
   end
   return core.add("Merge", {{dno, dyes}}), false
+end
+
+-- In a gradient loop: the handle stands for what was pushed.
+function grad.StackPopV2(op, dp)
+  return saved.push_gradient(op, dp)
 end
 
 grad.Exit, grad.NextIteration, grad.Merge = refuse, refuse, refuse

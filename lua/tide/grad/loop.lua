@@ -39,14 +39,19 @@ local function inside(l, o)
   return {stop = o.stop, within = within}
 end
 
-local function results_of(l)
+-- All that a walk through the body may begin with.
+local function ends(l)
   local list = {}
   for i, var in ipairs(l.vars) do list[i] = var.result end
+  for _, link in ipairs(l.links) do
+    if link.place == l.place then list[#list + 1] = link.edge end
+  end
   return list
 end
 
 -- The set of Merges whose variables depend on what `depends` says of the
--- tensors outside: at first, or after some iterations.
+-- tensors outside: at first, or after some iterations; and whether a tensor of
+-- the body does, as a function.
 local function dependent(l, depends, o)
   local given, grown = {}, true
   for _, var in ipairs(l.vars) do
@@ -56,24 +61,30 @@ local function dependent(l, depends, o)
     given[b.inside] = depends(b.outer) or nil
   end
   o = inside(l, o)
-  local rows = walk.ancestors(results_of(l), o)
+  local rows, now = walk.ancestors(ends(l), o), nil
   while grown do
     grown = false
-    local now = walk.dependence(rows, given, o)
+    now = walk.dependence(rows, given, o)
     for _, var in ipairs(l.vars) do
       if not given[var.merge] and now(var.result) then
         given[var.merge], grown = true, true
       end
     end
   end
-  return given
+  return given, now
 end
 
 --- Those of the loop's results that depend on what `depends` says.
 function grad.depends(l, depends, o)
-  local given, list = dependent(l, depends, o), {}
+  local given, now = dependent(l, depends, o)
+  local list = {}
   for _, var in ipairs(l.vars) do
     if var.exit and given[var.merge] then list[#list + 1] = var.exit end
+  end
+  for _, link in ipairs(l.links) do -- of what is deeper inside: who knows
+    if link.place ~= l.place and next(given) or now(link.edge) then
+      list[#list + 1] = link.stack
+    end
   end
   return list
 end
@@ -89,6 +100,9 @@ local function reaching(l, dys, o)
   while grown do
     grown = false
     local ys = {}
+    for _, link in ipairs(l.links) do
+      if dys[link.stack] then ys[#ys + 1] = link.edge end
+    end
     for _, var in ipairs(l.vars) do
       if reached[var] then ys[#ys + 1] = var.result end
     end
@@ -109,11 +123,8 @@ local function fail(fmt, ...)
 end
 
 local function check(l)
-  if l.forward then
-    fail("the gradient of a gradient of the loop \"%s\": only one derivative "
-      .. "goes through a loop; take the first inside of the body",
-      l.forward.name)
-  end
+  local inner = l.forward and (l.forward.forward or saved.loop_around(l.parent))
+  if inner then saved.refuse(l) end
   local place = flow.current()
   while place and not place.mirror and place ~= l.parent do
     if place.kind == "w" then
@@ -138,12 +149,18 @@ local function order_runs(back)
   loop.before_next(outer, loop.exit(back, back.counter).op)
 end
 
+-- How many iterations a loop had, when it is over. The loop of a gradient knows
+-- before, and counts down to 0.
+local function iterations(l)
+  if not l.forward then return loop.counter(l).exit end
+  return l.counter.initial + loop.exit(l, l.counter)
+end
+
 -- A loop with as many iterations as l, in the current place, that counts back.
 local function count_back(l)
-  local total = loop.counter(l).exit
-  total = flow.capture(flow.current(), total)
+  local total = flow.capture(flow.current(), iterations(l))
   local back = loop.new(core.scope().prefix .. "back",
-                        {parallel = l.parallel, swap = l.swap})
+                        {parallel = l.parallel, swap = l.swap, backward = true})
   local place = back.place
   back.forward, place.mirror, place.back = l, l.place, back
   function place.recall(edge) return saved.recall_in_loop(back, edge) end
@@ -201,10 +218,16 @@ end
 
 -- The walk through the body: gradients of the variables carried, then of the
 -- tensors in `brought`.
-local function through_body(l, carried, brought, o)
+local function through_body(l, back, carried, brought, outer_dys, o)
   local ys, dys, xs = {}, {}, {}
   for i, c in ipairs(carried) do
     ys[i], dys[i], xs[i] = c.var.result, c.back.inside, c.var.merge
+  end
+  for _, link in ipairs(l.links) do
+    for _, stack in ipairs(outer_dys[link.stack] or {}) do
+      ys[#ys + 1] = link.edge
+      dys[#ys] = saved.pop_gradient(back, link, stack)
+    end
   end
   for _, b in ipairs(brought) do xs[#xs + 1] = b.inside end
   return walk.back(ys, dys, xs, inside(l, o))
@@ -249,6 +272,21 @@ local function stays_sparse(g)
     and shapes.known(g.dense_shape)
 end
 
+-- A stack that is full when the loop is over.
+local function filled(back, stack)
+  local _ <close> = core.push(flow.scope_of(back.parent))
+  local after = back.counter.exit or loop.exit(back, back.counter)
+  local _ <close> = core.push{controls = {after.op}}
+  return core.add("Identity", {stack})
+end
+
+-- The gradient of b that the loop gives, when it is g in each iteration.
+local function over_all(back, b, g)
+  if b.outer.op.type == "StackV2" then return filled(back, g) end
+  if stays_sparse(g) then return accumulate_rows(back, g) end
+  return accumulate(back, b, g)
+end
+
 --- Gradients of what the loop takes.
 -- @param l the loop
 -- @param dys gradients of its exits
@@ -272,7 +310,7 @@ function grad.gradient(l, dys, wanted, o)
   local found
   do
     local _ <close> = core.push(flow.scope(back.place, back.place.pivot))
-    found = through_body(l, carried, brought, o)
+    found = through_body(l, back, carried, brought, dys, o)
     for i, c in ipairs(carried) do
       close(back, c.back, found[i] or shape.zeros(c.var.inside),
             c.var.merge.shape)
@@ -285,10 +323,7 @@ function grad.gradient(l, dys, wanted, o)
   end
   for i, b in ipairs(brought) do
     local g = found[#carried + i]
-    if g then
-      parts[#parts + 1] = {of = b.outer, is = stays_sparse(g)
-        and accumulate_rows(back, g) or accumulate(back, b, g)}
-    end
+    if g then parts[#parts + 1] = {of = b.outer, is = over_all(back, b, g)} end
   end
   return parts
 end

@@ -6,7 +6,7 @@
 -- counter counts on, and so do the pops: the counters keep both in order, and
 -- the number of iterations leaves the loop when all is pushed. Constants, what
 -- is the same in every iteration, and a variable that counts by one are not
--- pushed. The stack of an inner loop lasts over all iterations of the outer: the
+-- pushed. The stack of an inner loop lasts over all runs of that loop: the
 -- runs of the inner loop follow each other, forward and back.
 -- Source: Yu et al. 2018, section 5.1.
 -- SPDX-License-Identifier: Apache-2.0
@@ -29,10 +29,12 @@ saved.loop_around = loop_around
 -- Outside of all loops that the gradient goes through.
 local function place_of_stack(back)
   local place, mirror = back.forward.parent, back.parent
+  local found = place
   while mirror and mirror.mirror == place do
+    if place.kind == "w" then found = place.parent end
     place, mirror = place.parent, mirror.parent
   end
-  return place
+  return found
 end
 
 -- The handle of a new stack for `edge`.
@@ -65,9 +67,48 @@ end
 
 -- The value that `edge`, in `from`, had in the iteration that `place` is in.
 local function save(back, from, place, edge)
+  local l = back.forward
   local stack = new_stack(back, edge)
-  push(back.forward, from, stack, edge)
+  push(l, from, stack, edge)
+  table.insert(l.links, {stack = stack, edge = edge, place = from})
+  table.insert(l.outputs, stack)
+  flow.declare(l, {stack.op})
   return pop(back, place, stack, edge)
+end
+
+-- ---- derivatives of derivatives -------------------------------------------
+--
+-- A value that a gradient loop popped has a gradient itself. The loop that is
+-- the gradient of the gradient counts forward again; it pushes them, in the
+-- order in which a second gradient of the first loop pops them.
+
+local function refuse(l)
+  while l.forward do l = l.forward end
+  core.error("unimplemented", ("the second derivative through loop \"%s\": it "
+    .. "goes through plain loops only, none with another loop or a cond "
+    .. "inside, and no third goes through; take the first derivative in the "
+    .. "body"):format(l.name))
+end
+saved.refuse = refuse
+
+--- Puts dp, the gradient of what was popped, aside: the handle of a new stack.
+function saved.push_gradient(op, dp)
+  local place = flow.current()
+  local back = loop_around(place)
+  local l = back and back.forward.forward
+  if not l or l.forward or place ~= back.place or loop_around(back.parent) then
+    refuse(back and back.forward or {name = op.name})
+  end
+  local stack = new_stack(back, dp)
+  push(back, place, stack, flow.capture(place, dp))
+  return stack
+end
+
+--- What push_gradient put aside for link.edge; `back` is the gradient of its
+-- loop.
+function saved.pop_gradient(back, link, stack)
+  if link.place ~= back.forward.place then refuse(back.forward) end
+  return pop(back, back.place, stack, link.edge)
 end
 
 -- ---- recalling ------------------------------------------------------------

@@ -22,6 +22,11 @@ local function like(x, source)
   return x
 end
 
+-- The twin of a twin: second derivatives.
+function grad.TensorArrayGradV3(_, _, dflow)
+  return false, dflow
+end
+
 function grad.TensorArrayReadV3(op, dy)
   local handle, index, flow = table.unpack(op.inputs)
   local array, from = twin(handle, flow)
