@@ -372,9 +372,10 @@ local elsewhere = {RandomGamma = true, ReadVariableOp = true,
                    ResourceGather = true, Enter = true, Switch = true,
                    Exit = true, Merge = true, NextIteration = true,
                    PreventGradient = true}
-for _, name in ipairs{"Read", "Write", "Gather", "Scatter", "Concat",
-                      "Split"} do
-  elsewhere["TensorArray" .. name .. "V3"] = true -- arrays.lua
+elsewhere.StackPopV2 = true -- loops.lua
+for _, name in ipairs{"Read", "Write", "Gather", "Scatter", "Concat", "Split",
+                      "Grad"} do
+  elsewhere["TensorArray" .. name .. "V3"] = true -- loops.lua
 end
 
 local function gives_floats(info)
