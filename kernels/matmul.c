@@ -1,7 +1,8 @@
 /* matmul.c - products of matrices: MatMul, BatchMatMul.
  *
  * Shapes and operands are read here; the products are gemm.c's. The axes before
- * the last two count products; in BatchMatMulV2 they broadcast.
+ * the last two count products; from BatchMatMulV2 on they broadcast. In V3
+ * small integers may be multiplied in a wider dtype.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
@@ -184,9 +185,39 @@ static td_status *batch_v2_run(td_kernel_ctx *c) {
   return batch_with(c, BROADCAST_BATCH);
 }
 
+/* Input i in the dtype of the result. */
+static td_status *widen(td_kernel_ctx *c, int i) {
+  td_tensor *x = &c->in[i], wide;
+  td_dtype to = td_ctx_node(c)->out[0].dtype;
+  if (x->dtype == to) return NULL;
+  TD_TRY(td_temp(c, to, &x->shape, &wide));
+  int64_t n = td_tensor_count(x);
+  for (int64_t k = 0; k < n; k++)
+    td_tensor_set_i(&wide, k, td_tensor_get_i(x, k));
+  td_tensor_release(x);
+  *x = wide;
+  return NULL;
+}
+
+static td_status *batch_v3_run(td_kernel_ctx *c) {
+  TD_TRY(widen(c, 0));
+  TD_TRY(widen(c, 1));
+  return batch_with(c, BROADCAST_BATCH);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define TYPES "T=half|bfloat16|float|double|int32|int64|complex64|complex128"
+
+#define SMALL                                                                  \
+  "{bfloat16, half, float, double, uint8, int8, int16, int32, int64, "         \
+  "complex64, complex128}"
+#define V3(which)                                                              \
+  {                                                                            \
+    .op = "BatchMatMulV3", .device = "CPU", .types = which,                    \
+    .run = batch_v3_run                                                        \
+  }
+#define V3_SAME(t) V3("Ta=" t ", Tb=" t ", Tout=" t)
 
 static const td_op_def ops[] = {
     {.type = "MatMul",
@@ -222,6 +253,17 @@ static const td_op_def ops[] = {
             "and conjugated first; the axes before broadcast.",
      .lua = "batch_matmul",
      .section = "Matrix / linear algebra"},
+    {.type = "BatchMatMulV3",
+     .sig = "x: Ta, y: Tb -> output: Tout; Ta: " SMALL "; Tb: " SMALL "; "
+            "Tout: {bfloat16, half, float, double, int16, int32, int64, "
+            "complex64, complex128}; "
+            "adj_x: bool = false; adj_y: bool = false; "
+            "grad_x: bool = false; grad_y: bool = false",
+     .shape = batch_v2_infer,
+     .doc = "The products of BatchMatMulV2; small integers are multiplied in "
+            "int32 or bfloat16.",
+     .lua = "",
+     .section = "Beyond"},
     {0},
 };
 
@@ -232,6 +274,18 @@ static const td_kernel_def kernels[] = {
      .device = "CPU",
      .types = TYPES "|int16",
      .run = batch_v2_run},
+    V3_SAME("half"),
+    V3_SAME("bfloat16"),
+    V3_SAME("float"),
+    V3_SAME("double"),
+    V3_SAME("int16"),
+    V3_SAME("int32"),
+    V3_SAME("int64"),
+    V3_SAME("complex64"),
+    V3_SAME("complex128"),
+    V3("Ta=int8|uint8, Tb=int8|uint8, Tout=int32"),
+    V3("Ta=int8|uint8, Tb=bfloat16, Tout=bfloat16"),
+    V3("Ta=bfloat16, Tb=int8|uint8, Tout=bfloat16"),
     {0},
 };
 

@@ -208,6 +208,9 @@ local rows = {
     return a:matmul(b, {transpose_a = true})
   end, {CUBE, CUBE}},
 
+  {"BatchMatMulV3", function(a, b)
+    return raw.BatchMatMulV3(a, b, {Tout = "float64"})
+  end, {STACK, CUBE}},
   unary("MatrixInverse", SQUARE),
   {"MatrixInverse", function(a)
     return raw.MatrixInverse(a, {adjoint = true})

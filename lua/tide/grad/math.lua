@@ -395,6 +395,14 @@ function grad.BatchMatMulV2(op, dy)
                                      "adj_y"))
 end
 
+-- Where one operand is of integers, the other has no gradient either: its
+-- products would be of yet another dtype.
+function grad.BatchMatMulV3(op, dy)
+  local x, y = table.unpack(op.inputs)
+  if x.dtype ~= y.dtype then return false, false end
+  return grad.BatchMatMulV2(op, dy)
+end
+
 function grad.Cumsum(op, dy)
   local reverse = not op.attr.reverse
   return core.op "Cumsum"(dy, op.inputs[2],

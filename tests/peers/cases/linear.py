@@ -5,7 +5,8 @@ SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
 
-from .base import CLOSE, L, Zeros, bad, case, inf, no_grad, of, op, sweep
+from .base import (CLOSE, L, Zeros, bad, case, f64, inf, no_grad, of, op,
+                   sweep)
 
 A = [[1, -2, 3], [0.5, 5, -6]]
 B = [[2, 1], [-1, 4], [3, 0.25]]
@@ -28,8 +29,7 @@ op("MatMul",
    bad("{2, 3}", A, A), bad("rank", [1, 2], [3, 4]),
    bad("{3, 2}", A, B, transpose_b=True),
    near=CLOSE, scaled=True)
-for name in ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"):
-    V3 = name == "BatchMatMulV3"
+for name in ("BatchMatMul", "BatchMatMulV2"):
     EXTRA = [] if name == "BatchMatMul" else [
         case(SMALL, B[:2]), case(B, SMALL), case([SMALL], [[B[:2]]] * 2),
         bad("", STACK, [B, B, B])]
@@ -44,6 +44,27 @@ for name in ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"):
        *EXTRA,
        bad("", STACK, STACK), bad("", [1, 2], [3, 4]),
        near=CLOSE, scaled=True)
+NAMES = ("float32", "float64", "int16", "int32", "int64", "complex64",
+         "complex128")
+SHORT = [[3, -2, 1], [100, 4, -100]]
+
+
+def both(ta, tb, to, x=SHORT, y=SHORT, **attrs):
+    x, y = np.array(x).astype(ta), np.array(y).astype(tb)
+    return case(x, y, Ta=ta, Tb=tb, Tout=to, **attrs)
+
+
+op("BatchMatMulV3",
+   *[both(t, t, t, adj_y=True) for t in NAMES],
+   *[both(t, u, "int32", adj_x=True) for t in ("int8", "uint8")
+     for u in ("int8", "uint8")],
+   both("float64", "float64", "float64", STACK, B),
+   both("float64", "float64", "float64", B, SMALL),
+   both("float64", "float64", "float64", SMALL, [SMALL, SMALL], adj_x=True),
+   bad("", f64(STACK), f64([B, B, B]), Tout="float64"),
+   bad("", f64(STACK), f64(STACK), Tout="float64"),
+   bad("", f64([1, 2]), f64([3, 4]), Tout="float64"),
+   near=CLOSE, scaled=True)
 op("BiasAdd",
    sweep([[1, 2], [3, 4]], [10, 20]),
    case([[[1, 2]], [[3, 4]]], [0.5, -1]),
