@@ -27,6 +27,7 @@ static void *routine(char letter, const char *name, bool *all) {
 static void take(td_lapack *t, char letter, bool *all) {
   bool complex = letter == 'c' || letter == 'z';
   *all = true;
+  *(void **)&t->gemm = routine(letter, "gemm", all);
   *(void **)&t->getrf = routine(letter, "getrf", all);
   *(void **)&t->getrs = routine(letter, "getrs", all);
   *(void **)&t->potrf = routine(letter, "potrf", all);
@@ -36,10 +37,13 @@ static void take(td_lapack *t, char letter, bool *all) {
   *(void **)&t->orgqr = routine(letter, complex ? "ungqr" : "orgqr", all);
   void *svd = routine(letter, "gesdd", all);
   void *eigen = routine(letter, complex ? "heevd" : "syevd", all);
+  void *least = routine(letter, "gelsy", all);
   if (complex) {
+    *(void **)&t->gelsy_complex = least;
     *(void **)&t->gesdd_complex = svd;
     *(void **)&t->heevd = eigen;
   } else {
+    *(void **)&t->gelsy = least;
     *(void **)&t->gesdd = svd;
     *(void **)&t->syevd = eigen;
   }

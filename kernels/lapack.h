@@ -16,6 +16,11 @@
 TD_BEGIN
 
 typedef struct td_lapack {
+  /* C = alpha op(A) op(B) + beta C */
+  void (*gemm)(const char *op_a, const char *op_b, const int *m, const int *n,
+               const int *k, const void *alpha, const void *a, const int *lda,
+               const void *b, const int *ldb, const void *beta, void *c,
+               const int *ldc, size_t, size_t);
   /* A = P L U */
   void (*getrf)(const int *m, const int *n, void *a, const int *lda, int *pivot,
                 int *info);
@@ -58,6 +63,15 @@ typedef struct td_lapack {
                 const int *lda, void *e, void *work, const int *lwork,
                 void *rwork, const int *lrwork, int *iwork, const int *liwork,
                 int *info, size_t, size_t);
+  /* The shortest X with the least |A X - B|, singular A too */
+  void (*gelsy)(const int *m, const int *n, const int *columns, void *a,
+                const int *lda, void *b, const int *ldb, int *pivot,
+                const void *least, int *rank, void *work, const int *lwork,
+                int *info);
+  void (*gelsy_complex)(const int *m, const int *n, const int *columns, void *a,
+                        const int *lda, void *b, const int *ldb, int *pivot,
+                        const void *least, int *rank, void *work,
+                        const int *lwork, void *rwork, int *info);
 } td_lapack;
 
 /* The routines of float, double, complex64 or complex128; NULL when the library

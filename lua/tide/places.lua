@@ -13,6 +13,7 @@ local short = {
   linalg = {
     inv = "matrix_inverse", det = "matrix_determinant",
     slogdet = "log_matrix_determinant", solve = "matrix_solve",
+    lstsq = "matrix_solve_ls",
     triangular_solve = "matrix_triangular_solve", eigh = "self_adjoint_eig",
     diag = "matrix_diag", diag_part = "matrix_diag_part",
     set_diag = "matrix_set_diag", band_part = "matrix_band_part",

@@ -229,6 +229,12 @@ local rows = {
   {"MatrixTriangularSolve", function(a, b)
     return td.matrix_triangular_solve(a, b, {lower = false, adjoint = true})
   end, {SQUARE, STACK_3}},
+  {"MatrixSolveLs", function(a, b)
+    return raw.MatrixSolveLs(a, b, td.tensor(0.5, "float64"))
+  end, {TALL, TALL}},
+  {"MatrixSolveLs", function(a, b)
+    return raw.MatrixSolveLs(a, b, td.tensor(0.0, "float64"))
+  end, {S, f64{{1.0, -2.0}, {0.5, 3.0}}}},
   {"Cholesky", function(a)
     return td.cholesky(td.raw.BatchMatMulV2(a, a, {adj_y = true}))
   end, {STACK}},
@@ -343,8 +349,10 @@ for _, row in ipairs(rows) do
 end
 
 -- Functions that ask for more than the rank, or the rank.
-local need_sizes = {DynamicPartition = true, Unpack = true}
-local need_rank = {BatchMatMulV2 = true, BiasAddGrad = true, Transpose = true}
+local need_sizes = {DynamicPartition = true, MatrixSolveLs = true,
+                    Unpack = true}
+local need_rank = {BatchMatMulV2 = true, BatchMatMulV3 = true,
+                   BiasAddGrad = true, Transpose = true}
 
 local function check(row, known)
   local coarse = row[4] ~= nil

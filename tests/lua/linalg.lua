@@ -82,6 +82,23 @@ function tests.diagonals()
   gives({{1, 3}, {2, 4}}, td.matrix_transpose{{1.0, 2.0}, {3.0, 4.0}})
 end
 
+function tests.least_squares()
+  local a = td.tensor{{1.0, 0.0}, {1.0, 1.0}, {1.0, 2.0}}
+  local b = td.tensor{{1.0}, {3.0}, {5.0}}
+  gives({{1}, {2}}, td.linalg.lstsq(a, b))
+  gives({{1}, {2}}, td.matrix_solve_ls(a, b, {fast = false}))
+  raises("deficient rank", td.matrix_solve_ls, {{0.0}}, {{1.0}})
+  gives({{0}}, td.matrix_solve_ls({{0.0}}, {{1.0}}, {fast = false}))
+end
+
+function tests.small_integers_widen()
+  local x = td.tensor({{100, 100}}, "int8")
+  gives({{20000}}, td.raw.BatchMatMulV3(x, x, {adj_y = true, Tout = "int32"}))
+  local y = td.raw.BatchMatMulV3(x, td.tensor({{0.5}, {0.25}}, "bfloat16"),
+                                 {Tout = "bfloat16"})
+  gives({{75}}, y:cast "float32")
+end
+
 function tests.sums()
   local x, y = td.tensor{{1.0, 2.0}, {3.0, 4.0}}, td.tensor{{0.5, 1.0}, {2, 0}}
   gives(x:matmul(y), td.einsum("ij,jk->ik", x, y))

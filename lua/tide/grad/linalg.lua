@@ -96,6 +96,32 @@ function grad.MatrixTriangularSolve(op, dy)
   return shape.unbatch(a, b, da, db)
 end
 
+-- X of (a + l I) X = b, a positive.
+local function regular(a, l, b)
+  local diagonal = diag_part(a) + ops.cast(l, a.dtype)
+  return ops.cholesky_solve(ops.cholesky(set_diag(a, diagonal)), b)
+end
+
+-- X = (A^H A + l I)^-1 A^H B, or, the same, A^H (A A^H + l I)^-1 B.
+function grad.MatrixSolveLs(op, dx)
+  local a, b, l = table.unpack(op.inputs)
+  local x, rows, cols = op.outputs[1], size(a, -2), size(a, -1)
+  if not (op.attr.fast and math.type(rows) and math.type(cols)) then
+    core.error("unimplemented", "the gradient of MatrixSolveLs needs fast and "
+      .. "a matrix of known sizes")
+  end
+  if rows >= cols then
+    local z = regular(mul(a, a, true), l, dx)
+    local both = mul(x, z, false, true)
+    return mul(b, z, false, true) - mul(a, both + adjoint(both)), mul(a, z),
+           false
+  end
+  local square = mul(a, a, false, true)
+  local db, w = regular(square, l, mul(a, dx)), regular(square, l, b)
+  return mul(w, dx, false, true) - mul(db, x, false, true)
+         - mul(w, mul(db, a, true)), db, false
+end
+
 -- ---- determinants ---------------------------------------------------------
 
 local function inverse_adjoint(x)

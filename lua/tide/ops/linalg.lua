@@ -103,6 +103,16 @@ function ops.cholesky_solve(l, b, o)
   return ops.matrix_triangular_solve(l, half, o)
 end
 
+--- X with the least squares of A X - B and, times the option l2_regularizer
+-- (0), of X. Option fast (true): through the Cholesky factor of A^H A.
+function ops.matrix_solve_ls(a, b, o)
+  o = args.options(o, "matrix_solve_ls")
+  local l = o.l2_regularizer or 0
+  o.l2_regularizer = nil
+  if not args.is_tensor(l) then l = core.tensor(l, "float64") end
+  return core.op "MatrixSolveLs"(a, b, l, o)
+end
+
 --- log(det(A)) of each positive definite matrix.
 function ops.logdet(x, o)
   local d = ops.log(ops.matrix_diag_part(ops.cholesky(x)))

@@ -6,8 +6,8 @@ cases are some where TensorFlow and LAPACK choose the same.
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (Zeros, bad, case, floats, i32, i64, inf, nan, no_grad, of, op,
-                   sweep)
+from .base import (Zeros, bad, case, f64, floats, i32, i64, inf, nan, no_grad,
+                   of, op, sweep)
 
 A = [[4, 1, -2], [1, 3, 0.5], [-1, 2, 5]]
 B = [[1, 2], [3, -4], [0.5, 6]]
@@ -47,6 +47,21 @@ op("MatrixTriangularSolve",
    bad("rows", A, [[1], [2]]), bad("square", TALL, B),
    bad("broadcast", PAIR, [[[1], [2]]] * 3),
    **NEAR)
+TWO = [[1, 2], [3, -4], [0.5, 6]]
+op("MatrixSolveLs",
+   *[no_grad(of(t, TALL, TWO, f64(0.5))) for t in
+     ("float32", "float64", "complex64", "complex128")],
+   *[no_grad(case(a, b, f64(r), fast=f)) for f in (True, False)
+     for a, b, r in ((TALL, TWO, 0), (WIDE, TWO[:2], 0),
+                     ([WIDE, WIDE], [[[1], [2]], [[3], [4]]], 0.25))],
+   no_grad(of("complex128", COMPLEX, COMPLEX, f64(0), fast=False)),
+   no_grad(case([[1, 2], [2, 4]], [[1], [2]], f64(0), fast=False)),
+   no_grad(case(Zeros(0, 2), Zeros(0, 1), f64(0))),
+   no_grad(case(TALL, Zeros(3, 0), f64(0))),
+   bad("deficient", [[0, 0], [0, 0]], [[1], [2]], f64(0)),
+   bad("rows", TALL, [[1], [2]], f64(0)),
+   bad("l2_regularizer", TALL, TWO, f64(-1)),
+   near=(8, 8, 64, 64, 64), scaled=True)
 op("MatrixDeterminant",
    sweep(A), case(PAIR), case(SINGULAR), of(BOTH, COMPLEX),
    case([[-2.5]]), case(Zeros(0, 0)), case(Zeros(2, 0, 0)),
