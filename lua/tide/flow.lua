@@ -51,9 +51,10 @@ local function index_of(place) return place and place.index or 0 end
 local function refuse(edge, target)
   local inner = flow.of(edge.op)
   local from = inner.kind == "w" and "the loop" or "a branch"
-  core.error("invalid_argument", ("\"%s\" belongs to %s \"%s\" and cannot be "
-    .. "used in \"%s\": only results of %s leave it"):format(edge.name, from,
-    inner.name, target.name, inner.kind == "w" and "while_loop" or "cond"))
+  core.error("invalid_argument", ("\"%s\" (made at %s) belongs to %s \"%s\" "
+    .. "and cannot be used in \"%s\": only results of %s leave it, so give it "
+    .. "as one more"):format(edge.name, edge.origin, from, inner.name,
+    target.name, inner.kind == "w" and "while_loop" or "cond"))
 end
 
 -- Makes the Switch or Enter, once for each tensor of the parent.

@@ -11,6 +11,7 @@ local core = require "tide.core"
 local args = require "tide.args"
 local dtypes = require "tide.dtype"
 local flow = require "tide.flow"
+local flows = require "tide.grad.flows"
 local rules = require "tide.rules"
 local shapes = require "tide.shape"
 local slices = require "tide.indexed_slices"
@@ -111,7 +112,9 @@ function walk.sum(list)
   end
   if #dense == 0 then return slices.concat(sparse) end
   if #sparse > 0 then dense[#dense + 1] = slices.concat(sparse):dense() end
-  return #dense == 1 and dense[1] or core.op "AddN"(dense)
+  if #dense == 1 then return dense[1] end
+  flows.order(dense)
+  return core.op "AddN"(dense)
 end
 
 -- What has come together for a tensor: false when nothing has.

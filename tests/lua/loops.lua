@@ -56,8 +56,9 @@ end
 -- Rows with a loop or a cond inside of a loop.
 local nested = {cond_in_while = true, cond_in_while_by_value = true,
                 while_in_while = true, while_in_cond_in_while = true,
-                three_deep = true, map_fn_in_map_fn = true,
-                scan_in_while = true, rows_in_cond_in_while = true,
+                three_deep = true, one_element_many_times = true,
+                map_fn_in_map_fn = true, scan_in_while = true,
+                rows_in_cond_in_while = true,
                 rows_and_all = true, rows_in_while_in_while = true}
 
 -- The gradients of a row as a function that has gradients.

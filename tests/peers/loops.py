@@ -246,6 +246,18 @@ def scan_reverse(x, w):
 
 
 @row(X, W)
+def one_element_many_times(x, w):
+    ta = array(x, 3, clear_after_read=False).unstack(tf.sin(x))
+
+    def body(i, a):
+        inner = times(3, lambda _, b: tf.sin(
+            b * ta.read(1) + ta.read(0) * ta.read(1)), a)
+        return tf.cond(even(i), lambda: inner * ta.read(1),
+                       lambda: inner - ta.read(0))
+    return times(7, body, w[0])
+
+
+@row(X, W)
 def scan_in_while(x, w):
     return times(2, lambda _, y: tf.scan(
         lambda a, v: tf.tanh(product(a, w) + v), y), x)

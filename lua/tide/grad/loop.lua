@@ -11,6 +11,7 @@
 local core = require "tide.core"
 local dtypes = require "tide.dtype"
 local flow = require "tide.flow"
+local flows = require "tide.grad.flows"
 local loop = require "tide.loop"
 local saved = require "tide.grad.saved"
 local shape = require "tide.grad.shape"
@@ -239,6 +240,10 @@ local function accumulate(back, b, g)
   local var = loop.enter(back, zero, zero.shape or false)
   loop.split(back, var)
   local _ <close> = core.push(flow.scope(back.place, back.place.pivot))
+  if flows.is(g) then
+    var.orders = true
+    flows.after(g, var.inside.op)
+  end
   close(back, var, var.inside + dense(g), zero.shape)
   return loop.exit(back, var)
 end

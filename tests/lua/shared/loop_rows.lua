@@ -173,6 +173,17 @@ local arrays = {
     end, x, {h = w[0], c = w[1]}, {reverse = true})
     return s.h, s.c
   end, {X, W}},
+  {"one_element_many_times", function(x, w)
+    local ta = td.tensor_array(x.dtype, 3, {clear_after_read = false})
+    ta = ta:unstack(td.sin(x))
+    return (times(7, function(i, a)
+      local inner = times(3, function(_, b)
+        return td.sin(b * ta:read(1) + ta:read(0) * ta:read(1))
+      end, {a})
+      return td.cond(even(i), function() return inner * ta:read(1) end,
+                     function() return inner - ta:read(0) end)
+    end, {w[0]}, {parallel_iterations = 32}))
+  end, {X, W}},
   {"scan_in_while", function(x, w)
     local _, y = td.while_loop(function(i) return i:less(2) end, function(i, y)
       return i + 1, td.scan(function(a, v)
