@@ -69,9 +69,16 @@ function indexed_slices.concat(list)
                             list[1].dense_shape)
 end
 
+-- The shape where it is known while the graph is built, else nil.
+local function constant_shape(self)
+  local shape = rawget(self, "dense_shape")
+  return not core.kind(shape) and shape or nil
+end
+
 function meta.__index(self, key)
   if methods[key] then return methods[key] end
   if key == "dtype" then return rawget(self, "values").dtype end
+  if key == "shape" then return constant_shape(self) end
   if type(key) ~= "string" or not key:match("^[%a_][%w_]*$") then
     return methods.dense(self)[key]
   end

@@ -39,9 +39,10 @@ function loop.new(name, o)
 end
 
 --- A loop variable: its Enter, and its Merge with the back edge still open.
--- @param initial a tensor of the place that the loop is in
+-- @param initial a tensor of the place that the loop is in, or one around it
 -- @param[opt] invariant the shape that it keeps; false: any
 function loop.enter(l, initial, invariant)
+  initial = flow.capture(l.parent, initial)
   local enter
   do
     local _ <close> = core.push{flow = l.place.index, capture = false,

@@ -1,76 +1,70 @@
--- devices.lua - loops and their gradients, the nodes on devices drawn for each:
--- the same bits as on one.
---
--- On two CPU devices; with TIDE_TEST_DEVICES=1 in the environment on the test
--- device too. Each part goes through GraphDef's bytes as well.
+-- devices.lua - loops and their gradients, programs drawn by chance: wherever
+-- their nodes run, the same bits.
 -- SPDX-License-Identifier: Apache-2.0
 
 local lu = require "luaunit"
 local td = require "tide"
-local core = require "tide.core"
-local rng = require "tide.rng"
+local slices = require "tide.indexed_slices"
+local random_program = require "shared.random_program"
 local rows = require "shared.loop_rows"
+local scattered = require "shared.scattered"
 
 local tests = {}
+local soak = os.getenv "TIDE_SOAK"
 
-local function has_test_device()
-  for _, d in ipairs(td.devices()) do
-    if d:find "TEST:0" then return true end
-  end
-  return false
-end
-
-local places = {"/CPU:0", "/CPU:1"}
-if has_test_device() then places[3] = "/device:TEST:0" end
-
--- What holds a resource stays with it.
-local function holds_resource(op)
-  for _, list in ipairs{op.inputs, op.outputs} do
-    for _, x in ipairs(list) do
-      if x and x.dtype == "resource" then return true end
-    end
-  end
-  return false
-end
-
--- A device for each op, drawn.
-local function scatter(seed)
-  local random = rng.new(seed)
-  return function(op)
-    local place = places[1 + math.floor(random:uniform(0, 1) * #places)]
-    return not holds_resource(op) and place or nil
-  end
-end
-
--- Values and gradients of a row, as a list.
-local function outcome(row, device, o)
-  local g = core.graph_new()
-  local _ <close> = core.push{graph = g}
-  local ys, ds, xs = td.device(device, rows.build, row)
-  table.move(ds, 1, #ds, #ys + 1, ys)
-  local session <close> = core.session(g, o)
-  return session:core_run(ys, xs, row[3], {as_values = true})
-end
-
-local function check(row)
-  local want = outcome(row, nil, {cpu_devices = 1})
-  local function same(seed, o)
-    local got = outcome(row, scatter(seed), o)
-    for i, v in ipairs(want) do
-      lu.assertTrue(core.same(v, got[i]), ("seed %d, result %d: %s, not %s")
-        :format(seed, i, tostring(got[i]), tostring(v)))
-    end
-  end
-  for seed = 1, os.getenv "TIDE_SOAK" and 50 or 2 do
-    same(seed, {cpu_devices = 2})
-  end
-  same(3, {cpu_devices = 2, roundtrip = true})
-  same(4, {cpu_devices = 2, threads = 1})
+local function check_row(row)
+  scattered.check(function()
+    local ys, ds, xs = rows.build(row)
+    table.move(ds, 1, #ds, #ys + 1, ys)
+    return ys, xs, row[3]
+  end, soak and 50 or 2)
 end
 
 for _, list in ipairs{rows.loops, rows.arrays} do
   for _, row in ipairs(list) do
-    tests["same_bits_" .. row[1]] = function() check(row) end
+    tests["same_bits_" .. row[1]] = function() check_row(row) end
+  end
+end
+
+-- ---- programs drawn by chance ---------------------------------------------
+
+local X = td.tensor({{0.5, -0.25, 1.0}, {0.125, -1.0, 0.75}}, "float64")
+local values = {X, X * 0.5, X + 0.25}
+
+-- The value of a program and its gradients.
+local function build(program)
+  local xs = {}
+  for i = 1, 3 do xs[i] = td.placeholder("float64", {2, 3}) end
+  local ys = {program(table.unpack(xs))}
+  for _, dx in ipairs(td.gradients(ys[1], xs)) do
+    if dx then ys[#ys + 1] = slices.is(dx) and dx:dense() or dx end
+  end
+  return ys, xs, values
+end
+
+-- One derivative of a derivative that has no gradient says so.
+local function refused(program)
+  local ok, e = pcall(build, program)
+  td.reset()
+  if ok then return false end
+  lu.assertEquals(e.code, "unimplemented", tostring(e))
+  return true
+end
+
+function tests.same_bits_of_random_programs()
+  local many, out = soak and 1000 or 40, 0
+  for seed = 1, many do
+    local program = random_program.new(seed)
+    if refused(program) then
+      out = out + 1
+    else
+      scattered.check(function() return build(program) end, 1)
+    end
+  end
+  lu.assertTrue(out * 20 <= many, out .. " programs have no gradient")
+  for _, name in ipairs(random_program.names) do
+    local times = random_program.drawn[name] or 0
+    lu.assertTrue(times * 2 >= many, name .. " was drawn " .. times .. " times")
   end
 end
 

@@ -1,0 +1,69 @@
+-- scattered.lua - the same graph on devices drawn for each node: the same bits.
+--
+-- On two CPU devices; with TIDE_TEST_DEVICES=1 in the environment on the test
+-- device too. Each part goes through GraphDef's bytes as well.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+local core = require "tide.core"
+local rng = require "tide.rng"
+
+local scattered = {}
+
+local function has_test_device()
+  for _, d in ipairs(td.devices()) do
+    if d:find "TEST:0" then return true end
+  end
+  return false
+end
+
+local places = {"/CPU:0", "/CPU:1"}
+if has_test_device() then places[3] = "/device:TEST:0" end
+
+-- What holds a resource stays with it.
+local function holds_resource(op)
+  for _, list in ipairs{op.inputs, op.outputs} do
+    for _, x in ipairs(list) do
+      if x and x.dtype == "resource" then return true end
+    end
+  end
+  return false
+end
+
+-- A device for each op, drawn.
+local function scatter(seed)
+  local random = rng.new(seed)
+  return function(op)
+    local place = places[1 + math.floor(random:uniform(0, 1) * #places)]
+    return not holds_resource(op) and place or nil
+  end
+end
+
+-- What build(device) gives: a list of results, of feeds and of their values.
+local function outcome(build, device, o)
+  local g = core.graph_new()
+  local _ <close> = core.push{graph = g}
+  local ys, xs, values = td.device(device, build)
+  local session <close> = core.session(g, o)
+  return session:core_run(ys, xs, values, {as_values = true})
+end
+
+--- Runs what `build` builds on one device, and on several in `times` ways.
+-- @param build function: builds it in the current graph; gives lists of
+-- results, of what is fed, of the values
+function scattered.check(build, times)
+  local want = outcome(build, nil, {cpu_devices = 1})
+  local function same(seed, o)
+    local got = outcome(build, scatter(seed), o)
+    for i, v in ipairs(want) do
+      lu.assertTrue(core.same(v, got[i]), ("seed %d, result %d: %s, not %s")
+        :format(seed, i, tostring(got[i]), tostring(v)))
+    end
+  end
+  for seed = 1, times do same(seed, {cpu_devices = 2}) end
+  same(3, {cpu_devices = 2, roundtrip = true})
+  same(4, {cpu_devices = 2, threads = 1})
+end
+
+return scattered
