@@ -462,6 +462,19 @@ static void push_edge_at(lua_State *L, void *arg, int k) {
   td_lua_push_edge(L, r->graph, r->node, k);
 }
 
+/* Outside of all control flow a tensor from inside comes by Exit or Merge
+ * only. */
+static void check_outside(lua_State *L, const td_op *op, td_edge e) {
+  const td_flow *f = td_graph_flow_at(e.node->graph, e.node->flow);
+  if (op->kind >= TD_KIND_SWITCH && op->kind <= TD_KIND_COND) return;
+  td_lua_error(L, TD_INVALID_ARGUMENT,
+               "\"%s:%d\" (made at %s) belongs to %s \"%s\" and cannot be used "
+               "outside: only results of %s leave it, so give it as one more",
+               e.node->name, (int)e.port, e.node->origin,
+               f->kind == 'w' ? "the loop" : "a branch", f->name,
+               f->kind == 'w' ? "while_loop" : "cond");
+}
+
 static void add_inputs(lua_State *L, call *c, const target *t) {
   for (int i = 0; i < c->n; i++) {
     item *it = &c->items[i];
@@ -474,6 +487,8 @@ static void add_inputs(lua_State *L, call *c, const target *t) {
                    it->edge.node->name, (int)it->edge.port);
     else if (t->s->captures && it->edge.node->flow != t->s->flow)
       it->edge = capture(L, t->scope, t->graph, it->edge);
+    else if (!t->s->flow && it->edge.node->flow)
+      check_outside(L, c->op, it->edge);
   }
 }
 

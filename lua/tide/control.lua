@@ -223,13 +223,13 @@ local function check_result(l, i, x, var)
   end
   local edge = edge_here(x, not args.is_tensor(x) and var.merge.dtype or nil)
   if edge.dtype ~= var.merge.dtype then
-    fail("while_loop: %s is %s, but the body gives %s; use td.cast", which,
-         var.merge.dtype, edge.dtype)
+    fail("while_loop: %s is %s, but the body gives %s (made at %s); use "
+      .. "td.cast", which, var.merge.dtype, edge.dtype, edge.origin)
   end
   if not shapes.allows(var.merge.shape, edge.shape) then
-    fail("while_loop: %s begins with shape %s, but the body gives %s; allow "
-      .. "both with shape_invariants", which, shapes.text(var.merge.shape),
-      shapes.text(edge.shape))
+    fail("while_loop: %s begins with shape %s, but the body gives %s (made at "
+      .. "%s); allow both with shape_invariants", which,
+      shapes.text(var.merge.shape), shapes.text(edge.shape), edge.origin)
   end
   return edge
 end

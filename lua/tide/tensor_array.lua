@@ -163,6 +163,12 @@ function methods:close()
   return core.add("TensorArrayCloseV3", {self.handle})
 end
 
+--- Only tensors come out of a step.
+function meta.__fetch(self)
+  fail("the tensor array \"%s\" cannot be fetched; fetch its :stack(), "
+    .. ":concat() or an element", self.handle.op.name)
+end
+
 function meta.__tostring(self)
   return ("TensorArray \"%s\" %s, elements %s"):format(self.handle.op.name,
     self.dtype, shapes.text(self.known.each))

@@ -73,6 +73,7 @@ end
 
 function tests.wrong()
   local ta = td.tensor_array("float32", 2)
+  raises("fetch its :stack()", run, ta)
   raises("outside tensor array", run, ta:read(2))
   raises("holds float32, given int32", ta.write, ta, 0, td.constant(1))
   raises("have shape {2}, but one of shape {3}", function()

@@ -222,8 +222,8 @@ function tests.while_refused()
   raises("at least one loop variable", td.while_loop, less, same, {})
   raises("2 loop variables, but the body gives 1", td.while_loop, less,
          function(i) return i end, {0, 0})
-  raises("loop variable 2 is float32, but the body gives int32", td.while_loop,
-         less, function(i) return i + 1, i end, {0, 0.0})
+  raises("loop variable 2 is float32, but the body gives int32 (made at",
+         td.while_loop, less, function(i) return i + 1, i end, {0, 0.0})
   raises("loop variable 1 begins with shape {1}, but the body gives {2}",
          td.while_loop, function() return true end,
          function(x) return td.concat({x, x}, 0) end, {td.ones{1}})
@@ -246,6 +246,7 @@ function tests.bodies_stay_inside()
   end, {0})
   raises("belongs to the loop", td.cond, true, function() return leaked end,
          function() return 0 end)
+  raises("so give it as one more", function() return leaked * 2 end)
 end
 
 function tests.scopes_after_an_error()
