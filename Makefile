@@ -86,10 +86,15 @@ $(B)/registry.c: FORCE
 	  sed 's/.*/  \&td_module_&,/' $@.list; echo '  0};'; } > $@.new
 	@cmp -s $@.new $@ || cp $@.new $@
 
-# The Lua library, embedded: one array of bytes a file.
-$(B)/lua_library.c: $(LUA_LIB) lua/embed.lua
+# The Lua library, embedded: one array of bytes a file. Its doc comments are one
+# module more, for help.
+DOCS := $(B)/lua/tide/docs.lua
+$(DOCS): $(LUA_LIB) lua/doc.lua
+	@mkdir -p $(@D)
+	lua5.4 lua/doc.lua $(LUA_LIB) > $@.new && mv $@.new $@
+$(B)/lua_library.c: $(LUA_LIB) $(DOCS) lua/embed.lua
 	@mkdir -p $(B)
-	lua5.4 lua/embed.lua $(LUA_LIB) > $@.new && mv $@.new $@
+	lua5.4 lua/embed.lua $(LUA_LIB) $(DOCS) > $@.new && mv $@.new $@
 
 $(B)/%.pb-c.c $(B)/%.pb-c.h &: %.proto
 	@mkdir -p $(@D)

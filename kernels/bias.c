@@ -104,6 +104,7 @@ static const td_op_def ops[] = {
      .shape = shape_add,
      .doc = "value + bias, one element of bias for each channel.",
      .lua = "bias_add",
+     .example = "td.bias_add({{1, 2}, {3, 4}}, {10, 20})  --> 11 22 13 24",
      .section = "Neural-network building blocks"},
     {.type = "BiasAddGrad",
      .sig = "out_backprop: T -> output: T" ATTRS,

@@ -226,6 +226,7 @@ static const td_op_def ops[] = {
      .doc = "How often each of 0 .. size - 1 occurs in arr, or the sums of the "
             "weights beside them; larger numbers are left out.",
      .host = "size",
+     .example = "td.bincount({0, 2, 2}, 3, {1, 1, 1})  --> 1 0 2",
      .section = "Reductions, ranges, segments"},
     {.type = "DenseBincount",
      .sig = "input: Tidx, size: Tidx, weights: T -> output: T; "

@@ -233,6 +233,7 @@ static const td_op_def ops[] = {
      .doc = "Running log of the sum of exp along an axis; exclusive and "
             "reverse as in Cumsum.",
      .host = "axis",
+     .example = "td.cumulative_logsumexp({0.0, 0.0}, 0)  --> 0 0.6931472",
      .section = "Beyond"},
     {0},
 };

@@ -207,6 +207,7 @@ static const td_op_def ops[] = {
      .shape = infer,
      .doc = "The sign of each square matrix's determinant, and the logarithm "
             "of its size.",
+     .example = "td.log_matrix_determinant{{2.0, 0.0}, {0.0, -0.5}}  --> -1",
      .section = "Beyond"},
     {.type = "Lu",
      .sig = "input: T -> lu: T, p: output_idx_type; "
@@ -216,6 +217,7 @@ static const td_op_def ops[] = {
      .doc = "Each square matrix, its rows in the order p, as the product of a "
             "lower triangle with ones on its diagonal and an upper one, both "
             "in lu.",
+     .example = "td.lu{{4.0, 2.0}, {2.0, 3.0}}  --> {2, 2} 4 2 0.5 2",
      .section = "Beyond"},
     {0},
 };

@@ -203,6 +203,8 @@ static const td_op_def ops[] = {
      .shape = partition_infer,
      .doc = "The rows of data dealt out to num_partitions outputs, each to "
             "the one its number in partitions names.",
+     .example = "td.dynamic_partition({5, 6, 7}, {0, 1, 0}, {num_partitions = "
+                "2})[1]  --> 5 7",
      .section = "Data flow: queues, stacks, arrays, accumulators"},
     {.type = "DynamicStitch",
      .sig = "indices: N*int32, data: N*T -> merged: T; N: int >= 1; T: type",
@@ -210,6 +212,7 @@ static const td_op_def ops[] = {
      .doc = "Rows put together: row indices[m][i] is row i of data[m]; of "
             "several the last.",
      .host = "indices",
+     .example = "td.dynamic_stitch({{0, 2}, {1}}, {{5, 7}, {6}})  --> 5 6 7",
      .section = "Data flow: queues, stacks, arrays, accumulators"},
     {0},
 };

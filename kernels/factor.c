@@ -157,6 +157,7 @@ static const td_op_def ops[] = {
      .shape = qr_infer,
      .doc = "Each matrix as q with orthogonal columns times an upper triangle "
             "r.",
+     .example = "td.qr{{1.0, 0.0}, {0.0, 1.0}}.shape  --> {2, 2}",
      .section = "Matrix / linear algebra"},
     {0},
 };

@@ -199,6 +199,7 @@ static const td_op_def ops[] = {
      .shape = gather_infer,
      .doc = "The slices of params named by the vectors along the last "
             "dimension of indices.",
+     .example = "td.gather_nd({{1, 2}, {3, 4}}, {{0, 1}, {1, 0}})  --> 2 3",
      .section = "Array"},
     {.type = "ScatterNd",
      .sig = "indices: Tindices, updates: T, shape: Tindices -> output: T; "
@@ -208,6 +209,7 @@ static const td_op_def ops[] = {
      .doc = "Zeros with updates added to the slices that the vectors along "
             "the last dimension of indices name.",
      .host = "shape",
+     .example = "td.scatter_nd({{2}, {0}}, {5, 6}, {3})  --> 6 0 5",
      .section = "Array"},
     {0},
 };

@@ -252,6 +252,7 @@ static const td_op_def ops[] = {
      .doc = "Products of the matrices in the last two axes, either transposed "
             "and conjugated first; the axes before broadcast.",
      .lua = "batch_matmul",
+     .example = "td.batch_matmul({{{1, 2}}}, {{{3}, {4}}})  --> 11",
      .section = "Matrix / linear algebra"},
     {.type = "BatchMatMulV3",
      .sig = "x: Ta, y: Tb -> output: Tout; Ta: " SMALL "; Tb: " SMALL "; "

@@ -172,6 +172,7 @@ static const td_op_def ops[] = {
             "their probabilities.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT,
      .host = "num_samples",
+     .example = "td.multinomial({{0.0, 0.0}}, 5).shape  --> {1, 5}",
      .section = "Random"},
     {.type = "StatelessMultinomial",
      .sig = "logits: T, num_samples: int32, seed: Tseed -> "
@@ -182,6 +183,8 @@ static const td_op_def ops[] = {
             "seed.",
      .flags = TD_NO_GRADIENT,
      .host = "num_samples, seed",
+     .example =
+         "td.stateless_multinomial({{0.0, 0.0}}, 5, {1, 2}).shape  --> {1, 5}",
      .section = "Beyond"},
     {0},
 };

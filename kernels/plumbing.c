@@ -242,6 +242,7 @@ static const td_op_def ops[] = {
      .doc = "The inputs, each as it is.",
      .kind = TD_KIND_IDENTITY,
      .flags = TD_CHEAP,
+     .example = "td.identity_n({{1, 2}, {3}})[1]  --> 1 2",
      SECTION},
     {.type = "StopGradient",
      .sig = "input: T -> output: T; T: type",

@@ -249,6 +249,8 @@ static const td_op_def ops[] = {
      .doc = "Normally distributed numbers, of mean 0 and deviation 1.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT,
      .host = "shape",
+     .example = "td.random_standard_normal({2, 3}, {dtype = "
+                "\"float32\"}).shape  --> {2, 3}",
      .section = "Random"},
     {.type = "TruncatedNormal",
      .sig = "shape: T -> output: dtype; seed: int = 0; seed2: int = 0; "
@@ -274,6 +276,7 @@ static const td_op_def ops[] = {
      .shape = td_shape_same,
      .doc = "The rows of value in random order.",
      .flags = TD_STATEFUL,
+     .example = "td.random_shuffle({1, 2, 3}).shape  --> {3}",
      .section = "Random"},
     {0},
 };

@@ -277,6 +277,7 @@ static const td_op_def ops[] = {
      .doc = "The shape of each of several inputs.",
      .flags = TD_NO_GRADIENT | TD_CHEAP,
      .host = "output",
+     .example = "td.shape_n({{{1, 2}}, {3}})[1]  --> 1 2",
      .section = "Array"},
     {.type = "Size",
      .sig = "input: T -> output: out_type; "

@@ -216,6 +216,8 @@ static const td_op_def ops[] = {
      .shape = triangular_infer,
      .doc = "X of matrix X = rhs, for each triangular matrix or its "
             "conjugated transpose; the other triangle is not looked at.",
+     .example = "td.matrix_triangular_solve({{2.0, 0.0}, {1.0, 1.0}}, {{2.0}, "
+                "{3.0}})  --> 1 2",
      .section = "Matrix / linear algebra"},
     {0},
 };

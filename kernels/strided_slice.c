@@ -370,6 +370,7 @@ static const td_op_def ops[] = {
             "dimension; bits of the masks leave bounds open, stand for the "
             "dimensions not named, add a dimension or take an index.",
      .host = "begin, end, strides",
+     .example = "td.strided_slice({1, 2, 3, 4}, {1}, {4}, {2})  --> 2 4",
      .section = "Array"},
     {.type = "StridedSliceGrad",
      .sig = "shape: Index, begin: Index, end: Index, strides: Index, dy: T -> "

@@ -178,6 +178,8 @@ static const td_op_def ops[] = {
      .doc = "A number below num_buckets for each string, from FarmHash; not "
             "safe against strings made to collide.",
      .lua = "string_to_hash_bucket_fast",
+     .example = "td.string_to_hash_bucket_fast(\"a\", {num_buckets = "
+                "10}).dtype  --> int64",
      .section = "Strings"},
     {.type = "StringToHashBucket",
      .sig = "string_tensor: string -> output: int64; num_buckets: int >= 1",
@@ -185,6 +187,8 @@ static const td_op_def ops[] = {
      .doc = "A number below num_buckets for each string, from an old hash; "
             "StringToHashBucketFast is better.",
      .lua = "string_to_hash_bucket",
+     .example =
+         "td.string_to_hash_bucket(\"a\", {num_buckets = 10}).dtype  --> int64",
      .section = "Strings"},
     {0},
 };

@@ -248,6 +248,7 @@ static const td_op_def ops[] = {
             "first, and its eigenvectors as columns; the upper triangle is not "
             "looked at.",
      .lua = "self_adjoint_eig",
+     .example = "td.self_adjoint_eig{{2.0, 0.0}, {0.0, 1.0}}  --> 1 2",
      .section = "Matrix / linear algebra"},
     {0},
 };

@@ -256,6 +256,7 @@ static const td_op_def ops[] = {
      .lua = "in_top_k",
      .flags = TD_NO_GRADIENT,
      .host = "k",
+     .example = "td.in_top_k({{0.1, 0.7, 0.2}}, {1}, 1)  --> true",
      .section = "Beyond"},
     {.type = "InTopK",
      .sig = "predictions: float, targets: T -> precision: bool; k: int; "

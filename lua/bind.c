@@ -287,11 +287,12 @@ static td_lua_state *make_state(lua_State *L) {
   return st;
 }
 
-/* Runs one embedded module with (name, core); TIDE_LUA=dir reads files. */
+/* Runs one embedded module with (name, core); TIDE_LUA=dir reads files, but for
+ * what the build has made. */
 static int load_module(lua_State *L) {
   const struct td_lua_file *f = lua_touserdata(L, lua_upvalueindex(1));
   const char *dir = getenv("TIDE_LUA");
-  if (dir && *dir) {
+  if (dir && *dir && strcmp(f->name, "tide.docs")) {
     lua_pushfstring(L, "%s/%s", dir, f->chunk + strlen("=[tide] "));
     size_t len;
     char *text;

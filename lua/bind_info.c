@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "engine/graph/infer.h"
 #include "lua/bind.h"
 #include "lua/host.h"
 
@@ -84,9 +85,28 @@ static void push_kernels(lua_State *L, const td_op *op) {
   push_types(L, attr ? td_kernel_types(op, "CPU", attr) : 0);
 }
 
+/* What the shape function does, in words, where several ops share it. */
+static const char *shape_rule(const td_op *op) {
+  static const struct {
+    td_shape_fn fn;
+    const char *rule;
+  } rules[] = {
+      {td_shape_none, "no results"},
+      {td_shape_same, "that of the first input"},
+      {td_shape_same_all, "that of the inputs, which agree"},
+      {td_shape_broadcasting, "the inputs broadcast as in NumPy"},
+      {td_shape_any, "known when the step runs"},
+      {td_shape_scalars, "a scalar"},
+  };
+  for (size_t i = 0; i < TD_COUNT(rules); i++)
+    if (op->def->shape == rules[i].fn) return rules[i].rule;
+  return "";
+}
+
 static void push_op(lua_State *L, const td_op *op) {
   td_str s;
-  lua_createtable(L, 0, 14);
+  lua_createtable(L, 0, 15);
+  set_string(L, "shape", shape_rule(op));
   set_string(L, "name", op->type);
   set_string(L, "lua", op->lua);
   set_string(L, "section", op->def->section);

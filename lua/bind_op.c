@@ -283,10 +283,10 @@ static void convert_literals(lua_State *L, call *c) {
       td_lua_check(L, td_status_at(full, c->op->type, NULL, NULL, NULL));
     }
     it->dtype = t.dtype;
+    it->literal = false; /* the other literals follow its dtype */
     td_lua_push_tensor(L, &t);
     lua_replace(L, it->at);
   }
-  for (int i = 0; i < c->n; i++) c->items[i].literal = false;
 }
 
 /* ---- computing at once ---- */
@@ -534,7 +534,8 @@ static void give_notes(lua_State *L, td_build *b, const target *t) {
 static bool needs_pivot(const call *c) {
   for (int i = 0; i < c->n; i++) {
     const td_node *in = c->items[i].edge.node;
-    if (in->op->kind != TD_KIND_ENTER || !td_node_bool(in, "is_constant"))
+    if (!in || in->op->kind != TD_KIND_ENTER ||
+        !td_node_bool(in, "is_constant"))
       return false;
   }
   return true;

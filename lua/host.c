@@ -354,9 +354,24 @@ static bool wants_more(lua_State *L) {
   return s && len >= eof && !strcmp(s + len - eof, "<eof>");
 }
 
+/* "?matmul" asks for help; false when it is Lua. Pushes what to evaluate. */
+static bool push_question(lua_State *L, const char *code) {
+  code += strspn(code, " \t");
+  if (*code != '?') return false;
+  code++;
+  code += strspn(code, " \t");
+  size_t n = strcspn(code, "'\\\n");
+  while (n > 0 && strchr(" \t\r", code[n - 1])) n--;
+  lua_pushlstring(L, code, n);
+  lua_pushfstring(L,
+                  n ? "require('tide').help('%s')" : "require('tide').help()",
+                  lua_tostring(L, -1));
+  return true;
+}
+
 /* As an expression first, then as a chunk. */
 static int load_typed(lua_State *L, const job *j) {
-  lua_pushfstring(L, "return %s", j->code);
+  if (!push_question(L, j->code)) lua_pushfstring(L, "return %s", j->code);
   size_t len;
   const char *expression = lua_tolstring(L, -1, &len);
   if (luaL_loadbuffer(L, expression, len, j->name) == LUA_OK) return LUA_OK;

@@ -36,7 +36,7 @@ td_host_outcome td_host_file(td_host *h, const char *path, td_str *text);
 td_host_outcome td_host_string(td_host *h, const char *code, const char *name,
                                td_str *text);
 /* Evaluates what a person typed: an expression's values are printed into
- * `text`; a chunk that wants more lines is INCOMPLETE. */
+ * `text`; ?NAME prints help; a chunk that wants more lines is INCOMPLETE. */
 td_host_outcome td_host_eval(td_host *h, const char *code, const char *name,
                              td_str *text);
 /* Runs subcommand tide.cli.<name> with the arguments; its result is the exit

@@ -21,6 +21,11 @@ function args.is_tensor(x)
   return meta and meta.__tensor ~= nil or false
 end
 
+--- x, as a value if it is a literal: what has operators and methods.
+function args.tensor(x)
+  return args.is_tensor(x) and x or core.op "Identity"(x)
+end
+
 --- The dtype of a tensor, nil for a literal.
 function args.dtype(x)
   return args.is_tensor(x) and x.dtype or nil

@@ -16,6 +16,16 @@ local slices = require "tide.indexed_slices"
 local walk = require "tide.walk"
 local ops = require("tide.ops").ops
 
+--- Declares the gradient of an op type, or of a name that gradient_override_map
+-- uses.
+-- @param type "MyOp"
+-- @param rule function(op, dy, ...) -> one gradient for each of op.inputs, or
+-- false; dy are the gradients of op.outputs, false where there is none
+-- @function gradients.register_gradient(type, rule)
+
+--- Inside f, ops of type A get the gradient registered as B: {A = "B"}.
+-- @function gradients.gradient_override_map(map, f, ...)
+
 local gradients = {
   rule = rules.get,
   register_gradient = rules.register,

@@ -72,6 +72,38 @@ function graph.get_collection(name, prefix)
   return list
 end
 
+-- ---- nodes ----------------------------------------------------------------
+
+--- The number of nodes.
+-- @function methods:size()
+
+--- The node of that name, or the i-th one counted from 0.
+-- @function methods:op(name)
+
+--- All nodes, in the order in which they were added.
+-- @function methods:ops()
+
+--- The graph tensor "name:port"; g["name:0"] is the same.
+-- @function methods:edge(name)
+
+--- The node of that name, or nil.
+-- @function methods:find(name)
+
+--- A name not taken yet: `name`, or with a number behind it.
+-- @function methods:unique(name)
+
+--- What td.seed does, for this graph.
+-- @function methods:set_seed(n)
+
+--- The graph's seed, or nil.
+-- @function methods:get_seed()
+
+--- The graph as the bytes of a GraphDef.
+-- @function methods:save_bytes()
+
+--- From now on no node can be added.
+-- @function methods:finalize()
+
 -- ---- files ----------------------------------------------------------------
 
 --- Writes the graph as a binary GraphDef, which TensorFlow reads.

@@ -6,14 +6,7 @@ local core = require "tide.core"
 
 local help = {}
 
--- Names of the library for ops that the registry knows by another.
-local aliases = {
-  sum = "Sum", mean = "Mean", prod = "Prod", max = "Max", min = "Min",
-  all = "All", any = "Any", truediv = "RealDiv", divide = "RealDiv",
-  mod = "FloorMod", random_normal = "RandomStandardNormal",
-  softmax_cross_entropy = "SoftmaxCrossEntropyWithLogits",
-  sparse_softmax_cross_entropy = "SparseSoftmaxCrossEntropyWithLogits",
-}
+-- ---- one entry as text ----------------------------------------------------
 
 local function attribute(a)
   local text = "  " .. a.name .. ": " .. a.type
@@ -25,36 +18,90 @@ local function attribute(a)
   return text .. (a.deduced and "   (from the inputs)" or "")
 end
 
---- The text about an op, by its Lua name or type; nil when there is none.
-function help.op_text(name)
-  local info = core.op_info(aliases[name] or name)
-  if not info then return nil end
-  local lines = {info.signature, "", info.doc}
-  if info.lua ~= "" then table.insert(lines, 2, "td." .. info.lua) end
+-- td.matmul(a, b, {transpose_a = false, name =}): how an op is called.
+local function call_of(info)
+  local words, options = {}, {}
+  for i, x in ipairs(info.inputs) do words[i] = x.name end
+  for _, a in ipairs(info.attrs) do
+    if not a.deduced then
+      options[#options + 1] = a.name .. " ="
+        .. (a.default and " " .. a.default or "")
+    end
+  end
+  options[#options + 1] = "name ="
+  words[#words + 1] = "{" .. table.concat(options, ", ") .. "}"
+  return "(" .. table.concat(words, ", ") .. ")"
+end
+
+local function add_op(lines, info, reference)
+  local function add(...) lines[#lines + 1] = table.concat{...} end
+  add("")
+  add("op ", info.signature)
   if #info.attrs > 0 then
-    lines[#lines + 1] = "\nattributes:"
-    for _, a in ipairs(info.attrs) do lines[#lines + 1] = attribute(a) end
+    add("attributes:")
+    for _, a in ipairs(info.attrs) do add(attribute(a)) end
   end
-  if #info.dtypes > 0 then
-    lines[#lines + 1] = "\nCPU: " .. table.concat(info.dtypes, ", ")
+  for _, device in ipairs{"CPU"} do
+    if #info.dtypes > 0 then
+      add(device, ": ", table.concat(info.dtypes, ", "))
+    end
   end
-  if info.example ~= "" then lines[#lines + 1] = "\n" .. info.example end
+  if info.shape ~= "" then add("shape: ", info.shape) end
+  add("gradient: ", reference.has_gradient(info) and "yes" or "none")
+end
+
+-- @param, @return and @raise as they read best in plain text.
+local function plain(text)
+  text = text:gsub("@param%[?%w*%]? (%S+)", "  %1:")
+  text = text:gsub("@tparam%[?[^%]%s]*%]? %S+ (%S+)", "  %1:")
+  return (text:gsub("@return", "  gives:"):gsub("@raise", "  raises:"))
+end
+
+--- The text about a name of tide.reference; nil when there is none.
+function help.text(name)
+  local reference = require "tide.reference"
+  local entry = reference.entry(name)
+  if not entry then return nil end
+  local call = entry.kind == "op" and call_of(entry.op) or entry.call
+  local lines = {entry.name .. call, "  " .. plain(entry.text):gsub("\n",
+                                                                  "\n  ")}
+  if entry.also then
+    lines[#lines + 1] = "  The same as " .. entry.also .. "."
+  end
+  if entry.op then add_op(lines, entry.op, reference) end
+  local example = reference.example(entry)
+  if example ~= "" then
+    lines[#lines + 1] = "\n> " .. example:gsub("\n", "\n> ")
+  end
   return table.concat(lines, "\n")
 end
 
---- Prints what is known of an op: help "matmul", help "MatMul".
+-- What is most like `name`.
+local function nearest(name)
+  local reference = require "tide.reference"
+  local all = reference.names()
+  local types = core.op_names()
+  return core.nearest(name, table.move(types, 1, #types, #all + 1, all))
+end
+
+--- Prints what is known of a name: an op, a function, a method, an error code.
+-- At the prompt `?matmul` is the same.
+-- @usage td.help "matmul"
 function help.help(name)
-  if type(name) ~= "string" then
-    print('td.help "matmul" describes an op; tide ops lists them')
+  if name == nil then
+    print('td.help "matmul" or ?matmul tells about an op, a function, a method '
+      .. '("sess:run")\nor an error code; tide ops lists the ops')
     return
   end
-  local text = help.op_text(name)
+  require("tide.args").expect(name, "string", "help: the name")
+  local text = help.text(name)
   if text then return print(text) end
-  local names = require("tide.ops").names()
-  local near = core.nearest(name, names)
+  local near = nearest(name)
   core.error("not_found", ("no help on \"%s\"%s"):format(name, near
     and "; did you mean \"" .. near .. "\"?" or ""))
 end
+
+-- ---- the machine -----------------------------------------------------------
 
 --- Names of the devices a session sees.
 function help.devices()

@@ -13,7 +13,7 @@ package.loaded.tide = td
 require "tide.errors"
 require "tide.shape"
 local namespace = require "tide.ops"
-local tensor = require "tide.tensor"
+require "tide.tensor"
 local dtype = require "tide.dtype"
 core.set_default_graph(core.graph_new())
 require "tide.graph"
@@ -21,6 +21,8 @@ require "tide.session"
 
 -- Names by the module that has them.
 local exports = {
+  tensor = {"tensor", "is_tensor"},
+  ops = {"raw"},
   graph = {"graph", "get_default_graph", "reset", "seed", "import_graph",
            "add_to_collection", "get_collection"},
   scope = {"name_scope", "device", "control_dependencies", "colocate_with",
@@ -55,10 +57,8 @@ for module, names in pairs(exports) do
   for _, name in ipairs(names) do module_of[name] = "tide." .. module end
 end
 
+--- The version of Tide, a string.
 td.version = core.version
-td.raw = namespace.raw
-td.tensor = tensor.tensor
-td.is_tensor = tensor.is_tensor
 for _, name in ipairs(dtype.names) do td[name] = name end
 
 local function find(name)
@@ -88,7 +88,7 @@ setmetatable(td, {
     core.error("invalid_argument", ("td has no \"%s\"%s"):format(
       tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
   end,
-  __names = names,
+  __names = names, __modules = modules, __module_of = module_of,
 })
 
 return td

@@ -44,10 +44,14 @@ local function random(name, known)
   end
 end
 
---- random_uniform{minval = 0, maxval = 1}, random_normal{mean = 0, stddev = 1},
--- truncated_normal alike; `seed` fixes the draw.
+--- Uniform over [minval, maxval) = [0, 1); `seed` fixes the draw.
+-- @function initializers.random_uniform(o)
 random("random_uniform", {"minval", "maxval", "seed"})
+--- Normal with `mean` = 0 and `stddev` = 1; `seed` fixes the draw.
+-- @function initializers.random_normal(o)
 random("random_normal", {"mean", "stddev", "seed"})
+--- The same, drawn again beyond two standard deviations.
+-- @function initializers.truncated_normal(o)
 random("truncated_normal", {"mean", "stddev", "seed"})
 
 -- Inputs and outputs of one unit of a weight; {..., in, out}, as convolutions
@@ -101,12 +105,18 @@ local function scaled(name, scale, mode, distribution)
 end
 
 --- Glorot and Bengio 2010: variance 2 / (in + out).
+-- @function initializers.glorot_uniform(o)
+-- @function initializers.glorot_normal(o)
 scaled("glorot_uniform", 1.0, "fan_avg", "uniform")
 scaled("glorot_normal", 1.0, "fan_avg", "truncated_normal")
 --- He et al. 2015: variance 2 / in.
+-- @function initializers.he_uniform(o)
+-- @function initializers.he_normal(o)
 scaled("he_uniform", 2.0, "fan_in", "uniform")
 scaled("he_normal", 2.0, "fan_in", "truncated_normal")
 --- LeCun et al. 1998: variance 1 / in.
+-- @function initializers.lecun_uniform(o)
+-- @function initializers.lecun_normal(o)
 scaled("lecun_uniform", 1.0, "fan_in", "uniform")
 scaled("lecun_normal", 1.0, "fan_in", "truncated_normal")
 

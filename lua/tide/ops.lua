@@ -97,6 +97,8 @@ function namespace.names()
 end
 
 --- td.raw: every op under its own type, inputs in the signature's order.
+-- @function ops.raw
+-- @usage td.raw.Add({1}, {2})  --> 3
 namespace.raw = setmetatable({}, {
   __index = function(t, name)
     local f = type(name) == "string" and core.op(name)

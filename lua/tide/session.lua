@@ -157,6 +157,31 @@ function methods:loop(fetches, o)
                         o.steps)
 end
 
+--- Waits until the step is over, for `seconds` at most; gives its results one
+-- by one, and raises what it raises.
+-- @function handle:wait(seconds)
+
+--- Is the step over?
+-- @function handle:done()
+
+--- Stops the step: wait raises the cancelled error.
+-- @function handle:cancel()
+
+--- How many steps a loop has done.
+-- @function handle:steps()
+
+-- ---- what is going on -----------------------------------------------------
+
+--- Which nodes of the running steps wait, and for what; "" when nothing runs.
+-- @function methods:why()
+
+--- Where each node runs and why: its device was asked for, it is colocated with
+-- a variable, it is the default.
+-- @function methods:explain_placement()
+
+--- Counters: steps, and what the cache of planned steps did.
+-- @function methods:stats()
+
 -- ---- partial runs ---------------------------------------------------------
 
 local partial = {}

@@ -22,6 +22,21 @@ local fields = {"shape", "dtype", "size", "rank", "item", "table", "bytes",
 
 local methods = {}
 
+--- The number, boolean or string of a value of rank 0.
+-- @function methods:item()
+-- @usage td.tensor(5):item()  --> 5
+
+--- A value as nested Lua tables.
+-- @function methods:table()
+-- @usage td.tensor{{1, 2}, {3, 4}}:table()[2][1]  --> 3
+
+--- The bytes of a value, row by row, as a string.
+-- @function methods:bytes()
+-- @usage #td.tensor{1, 2}:bytes()  --> 8
+
+--- Walks the rows of a value: for i, row in t:rows() do; i counts from 0.
+-- @function methods:rows()
+
 --- The size of an axis, counted from 0, negative from the end: a number when it
 -- is known, else a graph scalar.
 function methods.dim(x, axis)
@@ -152,6 +167,7 @@ core.set_methods("op", op_methods)
 -- @param data numbers, booleans or strings, in nested tables; or a value
 -- @param[opt] dtype by default int32 for integers, float32 for floats
 -- @param[opt] shape the same elements in another shape
+-- @usage td.tensor({1, 2, 3, 4}, "float64", {2, 2})  --> {2, 2} 1 2 3 4
 function tensor.tensor(data, dtype, shape)
   return core.tensor(data, dtype, shape)
 end

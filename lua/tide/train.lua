@@ -169,7 +169,7 @@ end
 
 -- ---- slots ----------------------------------------------------------------
 
--- Slots a subclass names in `slot_names`; made outside the update's scopes, so
+--- Slots a subclass names in `slot_names`; made outside the update's scopes, so
 -- that they are called <variable>/<name>.
 function optimizer:prepare(list)
   for _, row in ipairs(list) do
@@ -179,6 +179,7 @@ function optimizer:prepare(list)
   end
 end
 
+--- What a subclass adds after all updates: a list of ops.
 function optimizer.finish(_, _) return {} end
 
 -- A variable of the optimizer's own.

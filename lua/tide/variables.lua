@@ -74,14 +74,24 @@ local function updater(what, op)
   end
 end
 
---- W:assign(t), W:assign_add(t), W:assign_sub(t): give the value afterwards.
+--- Sets the variable to x, adds x to it, subtracts x from it: gives the value
+-- afterwards.
+-- @function methods:assign(x, o)
+-- @function methods:assign_add(x, o)
+-- @function methods:assign_sub(x, o)
 updater("assign", "AssignVariableOp")
 updater("assign_add", "AssignAddVariableOp")
 updater("assign_sub", "AssignSubVariableOp")
 
---- W:scatter_add(i, t): row i[k] of W changes by row k of t; duplicates add up.
--- scatter_sub, scatter_update, scatter_mul, scatter_div, scatter_min and
--- scatter_max alike. They give the value afterwards.
+--- Row indices[k] changes by row k of x; what occurs twice acts twice. Gives
+-- the value afterwards.
+-- @function methods:scatter_add(indices, x, o)
+-- @function methods:scatter_sub(indices, x, o)
+-- @function methods:scatter_update(indices, x, o)
+-- @function methods:scatter_mul(indices, x, o)
+-- @function methods:scatter_div(indices, x, o)
+-- @function methods:scatter_min(indices, x, o)
+-- @function methods:scatter_max(indices, x, o)
 for _, what in ipairs{"Add", "Sub", "Update", "Mul", "Div", "Min", "Max"} do
   local op = "ResourceScatter" .. what
   local name = "scatter_" .. what:lower()

@@ -91,6 +91,15 @@ function tests.dtype_constants()
   lu.assertEquals(td.tensor({1}, td.int64).dtype, "int64")
 end
 
+-- Literals alone: one of them that is a float makes floats of all.
+function tests.together()
+  lu.assertEquals(td.add({1.0}, 2).dtype, "float32")
+  lu.assertEquals(td.add(2, {1.0}).dtype, "float32")
+  lu.assertEquals(td.add({1}, 2).dtype, "int32")
+  lu.assertTrue(td.less({-1.0}, 0):table()[1])
+  lu.assertEquals({td.truediv(1, 4):item(), td.mean{1, 2}:item()}, {0.25, 1.5})
+end
+
 function tests.printing()
   lu.assertStrContains(tostring(td.tensor{1, 2}), "int32 {2}")
   lu.assertEquals(tostring(td.placeholder("float32", {-1, 2}, "p")),

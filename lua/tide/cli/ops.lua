@@ -54,7 +54,7 @@ return function(args)
     io.stderr:write(USAGE, "\n")
     return 2
   else
-    local text = help.op_text(what)
+    local text = help.text(what)
     if not text then
       local near = core.nearest(what, core.op_names())
       io.stderr:write("no op \"", what, "\"", near and "; did you mean \""

@@ -14,6 +14,7 @@ namespace.not_methods{"concat", "stack", "meshgrid", "group", "tuple"}
 
 --- x with another dtype. Floats become integers toward zero; x itself when it
 -- has that dtype already.
+-- @usage td.cast({1.5, -2.5}, "int32")  --> 1 -2
 function ops.cast(x, dtype, o)
   if args.dtype(x) == dtype then return x end
   o = options(o, "cast")
@@ -23,6 +24,7 @@ end
 
 --- A list of n equal parts along `axis`, or of parts of the sizes in the list
 -- `n`. @tparam[opt=0] integer axis
+-- @usage td.split({1, 2, 3, 4}, 2, 0)[2]  --> 3 4
 function ops.split(x, n, axis, o)
   o = options(o, "split")
   if math.type(n) == "integer" then
@@ -34,6 +36,7 @@ function ops.split(x, n, axis, o)
 end
 
 --- The tensors of a list one after the other along `axis`.
+-- @usage td.concat({{1, 2}, {3}}, 0)  --> 1 2 3
 function ops.concat(list, axis, o)
   args.check_list(list, "concat: the first argument")
   if #list == 1 then return ops.identity(list[1], o) end
@@ -41,6 +44,7 @@ function ops.concat(list, axis, o)
 end
 
 --- The tensors of a list side by side along a new axis.
+-- @usage td.stack({{1, 2}, {3, 4}}, 1)  --> {2, 2} 1 3 2 4
 function ops.stack(list, axis, o)
   o = options(o, "stack")
   o.axis = axis or 0
@@ -49,6 +53,7 @@ end
 
 --- The slices of x along `axis`, as a list. The size must be known, or given
 -- as `num`.
+-- @usage td.unstack({{1, 2}, {3, 4}}, 1)[2]  --> 2 4
 function ops.unstack(x, axis, o)
   o = options(o, "unstack")
   o.axis = axis or 0
@@ -65,6 +70,7 @@ function ops.unstack(x, axis, o)
 end
 
 --- x without its axes of size 1, or without those listed.
+-- @usage td.squeeze({{5, 6}}, {0})  --> 5 6
 function ops.squeeze(x, axes, o)
   o = options(o, "squeeze")
   if math.type(axes) == "integer" then axes = {axes} end
@@ -73,6 +79,7 @@ function ops.squeeze(x, axes, o)
 end
 
 --- Axes in the order `perm`; reversed without it.
+-- @usage td.transpose{{1, 2}, {3, 4}}  --> {2, 2} 1 3 2 4
 function ops.transpose(x, perm, o)
   if not perm then
     local rank = args.is_tensor(x) and x.rank or core.tensor(x).rank
@@ -89,6 +96,7 @@ end
 
 --- Row i of the result is `on` at column indices[i], `off` elsewhere.
 -- Default float32 1 and 0; option `axis` places the new axis.
+-- @usage td.one_hot({1}, 3, 5, 9)  --> {1, 3} 9 5 9
 function ops.one_hot(indices, depth, on, off, o)
   if type(on) == "table" and args.has_names(on) then on, o = nil, on end
   o = options(o, "one_hot")
@@ -102,6 +110,7 @@ end
 
 --- Slices of `params` along `axis` at `indices`. Of a variable, rows are read
 -- without reading the whole.
+-- @usage td.gather({10, 20, 30}, {2, 0}, 0)  --> 30 10
 function ops.gather(params, indices, axis, o)
   if type(axis) == "table" then axis, o = nil, axis end
   o = options(o, "gather")
@@ -113,12 +122,14 @@ function ops.gather(params, indices, axis, o)
 end
 
 --- The k largest along the last axis: values, indices (int32).
+-- @usage td.top_k({1, 3, 2}, 2)  --> 3 2
 function ops.top_k(x, k, o)
   return core.op "TopKV2"(x, k or 1, options(o, "top_k"))
 end
 
 --- a where c is true, b elsewhere; with c alone the indices (int64 {n, rank})
 -- of its true elements.
+-- @usage td.where({true, false}, {1, 2}, {3, 4})  --> 1 4
 function ops.where(c, a, b, o)
   if a == nil and b == nil then
     return core.op "Where"(c, options(o, "where"))
@@ -127,6 +138,7 @@ function ops.where(c, a, b, o)
 end
 
 --- x with `paddings` {{before, after}, ...}; option constant_values.
+-- @usage td.pad({1, 2}, {{1, 2}})  --> 0 1 2 0 0
 function ops.pad(x, paddings, o)
   o = options(o, "pad")
   local fill = o.constant_values
@@ -136,17 +148,20 @@ function ops.pad(x, paddings, o)
 end
 
 --- x with a new axis of size 1 at `axis`.
+-- @usage td.expand_dims({1, 2}, 0)  --> {1, 2} 1 2
 function ops.expand_dims(x, axis, o)
   return core.op "ExpandDims"(x, axis or 0, options(o, "expand_dims"))
 end
 
 --- x with every axis of the list reversed.
+-- @usage td.reverse({1, 2, 3}, {0})  --> 3 2 1
 function ops.reverse(x, axes, o)
   if math.type(axes) == "integer" then axes = {axes} end
   return core.op "ReverseV2"(x, axes, options(o, "reverse"))
 end
 
 --- The same bits read as another dtype.
+-- @usage td.bitcast(1.0, "int32")  --> 1065353216
 function ops.bitcast(x, dtype, o)
   if type(dtype) == "table" then dtype, o = dtype.type, dtype end
   o = options(o, "bitcast")
@@ -163,11 +178,13 @@ function ops.ensure_shape(x, shape, o)
 end
 
 --- The elements in order along one axis.
+-- @usage td.flatten{{1, 2}, {3, 4}}  --> {4} 1 2 3 4
 function ops.flatten(x, o)
   return ops.reshape(x, {-1}, o)
 end
 
 --- A value of the placeholder's own where nothing is fed.
+-- @usage td.placeholder_with_default(3, {}):eval()  --> 3
 function ops.placeholder_with_default(x, shape, o)
   o = options(o, "placeholder_with_default")
   o.shape = shape or false

@@ -59,18 +59,24 @@ local function zero_of(t)
   return 0
 end
 
---- zeros(shape, {dtype = "float32"})
+--- Zeros of that shape; zeros{2, 3, dtype = "int64"} too. Option dtype
+-- (float32).
+-- @function ops.zeros(shape, o)
+-- @usage td.value.zeros{2}  --> 0 0
 creator("zeros", {}, function(dims, o, t)
   return core.add("Fill", {dims, zero_of(t)}, {T = t}, o.name or "zeros")
 end)
 
---- ones(shape, {dtype = "float32"})
+--- Ones of that shape. Option dtype (float32).
+-- @function ops.ones(shape, o)
+-- @usage td.value.ones{2}  --> 1 1
 creator("ones", {}, function(dims, o, t)
   local one = t == "bool" or 1
   return core.add("Fill", {dims, one}, {T = t}, o.name or "ones")
 end)
 
 --- A tensor of that shape, every element `value`.
+-- @usage td.value.fill({2}, 7)  --> 7 7
 function ops.fill(shape, value, o)
   o = args.check(options(o, "fill"), {"dtype", "name"}, "fill")
   return core.add("Fill", {as_dims(shape, "fill"), value}, {T = o.dtype},
@@ -78,6 +84,7 @@ function ops.fill(shape, value, o)
 end
 
 --- The n by m identity matrix (m = n); eye(n, {dtype = "float32"}).
+-- @usage td.value.eye(2)  --> {2, 2} 1 0 0 1
 function ops.eye(n, m, o)
   if type(n) == "table" and args.plain(n) then
     local list, named = args.split(n)
@@ -98,6 +105,7 @@ local function trailing(list)
 end
 
 --- range(limit), range(start, limit), range(start, limit, delta).
+-- @usage td.value.range(1, 7, 2)  --> 1 3 5
 function ops.range(...)
   local list = table.pack(...)
   local o = args.check(options(trailing(list), "range"), {"dtype", "name"},
@@ -108,6 +116,7 @@ function ops.range(...)
 end
 
 --- `num` numbers from start to stop, both included.
+-- @usage td.value.linspace(0.0, 1.0, 3)  --> 0 0.5 1
 function ops.linspace(start, stop, num, o)
   o = args.check(options(o, "linspace"), {"dtype", "name"}, "linspace")
   return core.add("LinSpace", {start, stop, num}, {T = o.dtype or "float32"},
@@ -123,7 +132,10 @@ local function affine(x, scale, offset, name)
   return x
 end
 
---- Uniform over [minval, maxval) = [0, 1); integers need maxval.
+--- Uniform over [minval, maxval) = [0, 1); integers need maxval. Options dtype,
+-- seed.
+-- @function ops.random_uniform(shape, o)
+-- @usage td.random_uniform{784, 100, minval = -1}.shape  --> {784, 100}
 creator("random_uniform", {"minval", "maxval", "seed"}, function(dims, o, t)
   local low, high = o.minval or 0, o.maxval
   if dtypes.is_integer(t) then
@@ -150,12 +162,17 @@ local function normal(what, op)
   end)
 end
 
---- Normal with `mean` = 0 and `stddev` = 1.
+--- Normal with `mean` = 0 and `stddev` = 1. Options dtype, seed.
+-- @function ops.random_normal(shape, o)
+-- @usage td.random_normal{2, 3}.shape  --> {2, 3}
 normal("random_normal", "RandomStandardNormal")
 --- The same, drawn again beyond two standard deviations.
+-- @function ops.truncated_normal(shape, o)
+-- @usage td.truncated_normal{2, stddev = 0.1}.dtype  --> float32
 normal("truncated_normal", "TruncatedNormal")
 
 --- A constant: constant(value, {dtype =, shape =}).
+-- @usage td.constant({1, 2}, {dtype = "float64"}).dtype  --> float64
 function ops.constant(value, o)
   o = args.check(options(o, "constant"), {"dtype", "shape", "name"}, "constant")
   local t = core.tensor(value, o.dtype)
@@ -169,6 +186,7 @@ end
 
 --- A tensor that is fed: placeholder(dtype, shape, name). -1 is an unknown
 -- size, no shape an unknown rank.
+-- @usage td.placeholder("float32", {-1, 784}, "x").shape  --> {-1, 784}
 function ops.placeholder(dtype, shape, o)
   if type(shape) == "string" then shape, o = nil, shape end
   o = args.read(o, {"name"}, "placeholder")

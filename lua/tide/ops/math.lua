@@ -46,8 +46,38 @@ local function reduction(op)
   end
 end
 
---- Reductions over `axes` (all without it; negative ones count from the end);
--- keep_dims leaves them with size 1.
+--- The sum over `axes` (all without it; negative ones count from the end);
+-- option keep_dims leaves them with size 1. prod, max, min, all, any alike.
+-- @function ops.sum(x, axes, o)
+-- @function ops.reduce_sum(x, axes, o)
+-- @usage td.sum({{1, 2}, {3, 4}}, {1})  --> 3 7
+
+--- The product over `axes`, as sum.
+-- @function ops.prod(x, axes, o)
+-- @function ops.reduce_prod(x, axes, o)
+-- @usage td.prod{2, 3, 4}  --> 24
+
+--- The largest element over `axes`, as sum.
+-- @function ops.max(x, axes, o)
+-- @function ops.reduce_max(x, axes, o)
+-- @usage td.max({{1, 5}, {3, 4}}, 1)  --> 5 4
+
+--- The smallest element over `axes`, as sum.
+-- @function ops.min(x, axes, o)
+-- @function ops.reduce_min(x, axes, o)
+-- @usage td.min({{1, 5}, {3, 4}}, 1)  --> 1 3
+
+--- The logical and over `axes`, as sum.
+-- @function ops.all(x, axes, o)
+-- @function ops.reduce_all(x, axes, o)
+-- @usage td.all{true, false}  --> false
+
+--- The logical or over `axes`, as sum.
+-- @function ops.any(x, axes, o)
+-- @function ops.reduce_any(x, axes, o)
+-- @usage td.any{true, false}  --> true
+
+-- Reductions share their way to read `axes`.
 for name, op in pairs{sum = "Sum", prod = "Prod", max = "Max", min = "Min",
                       all = "All", any = "Any"} do
   ops[name] = reduction(op)
@@ -55,14 +85,21 @@ for name, op in pairs{sum = "Sum", prod = "Prod", max = "Max", min = "Min",
 end
 
 --- The mean; of integers a true quotient.
+-- @function ops.mean(x, axes, o)
+-- @function ops.reduce_mean(x, axes, o)
+-- @usage td.mean{1, 2}  --> 1.5
 function ops.mean(x, axes, o)
   axes, o = read_axes(x, axes, o)
+  x = args.tensor(x)
   local to = dtype.quotient[args.dtype(x)]
   return core.op "Mean"(to and ops.cast(x, to) or x, axes, o)
 end
 ops.reduce_mean = ops.mean
 
 --- log(sum(exp(x))), without overflow.
+-- @function ops.logsumexp(x, axes, o)
+-- @function ops.reduce_logsumexp(x, axes, o)
+-- @usage td.logsumexp{1000.0, 1000.0}  --> 1000.6931
 function ops.logsumexp(x, axes, o)
   axes, o = read_axes(x, axes, o)
   local top = ops.stop_gradient(ops.max(x, axes, {keep_dims = true}))
@@ -74,6 +111,14 @@ end
 ops.reduce_logsumexp = ops.logsumexp
 
 --- The index (int64) of the largest element along `axis`; the first of equals.
+-- @function ops.argmax(x, axis, o)
+-- @usage td.argmax({{1, 3, 2}, {6, 5, 4}}, 1)  --> 1 0
+
+--- The index (int64) of the smallest element along `axis`; the first of equals.
+-- @function ops.argmin(x, axis, o)
+-- @usage td.argmin({4, 2, 3}, 0)  --> 1
+
+-- The argument of an extreme.
 local function arg_reduction(op)
   return function(x, axis, o)
     if type(axis) == "table" then axis, o = nil, axis end
@@ -83,8 +128,16 @@ end
 ops.argmax = arg_reduction "ArgMax"
 ops.argmin = arg_reduction "ArgMin"
 
--- Sums or products of all elements so far along `axis` (0); options exclusive,
+--- The sums of all elements so far along `axis` (0). Options exclusive,
 -- reverse.
+-- @function ops.cumsum(x, axis, o)
+-- @usage td.cumsum({1, 2, 3}, 0)  --> 1 3 6
+
+--- The products of all elements so far along `axis` (0). Options as cumsum.
+-- @function ops.cumprod(x, axis, o)
+-- @usage td.cumprod({1, 2, 3}, 0, {reverse = true})  --> 6 6 3
+
+-- Sums or products so far.
 local function cumulative(op)
   return function(x, axis, o)
     if type(axis) == "table" then axis, o = nil, axis end
@@ -98,6 +151,7 @@ ops.cumprod = cumulative "Cumprod"
 
 --- The matrix product; of tensors of rank 3 and up, of each pair of matrices.
 -- Options transpose_a, transpose_b.
+-- @usage td.matmul({{1, 2}}, {{3}, {4}})  --> 11
 function ops.matmul(a, b, o)
   o = options(o, "matmul")
   local ra = args.is_tensor(a) and a.rank or nil
@@ -109,17 +163,20 @@ function ops.matmul(a, b, o)
 end
 
 --- The sum of a list of tensors of one shape.
+-- @usage td.add_n{{1, 2}, {3, 4}}  --> 4 6
 function ops.add_n(list, o)
   if #list == 1 then return ops.identity(list[1], o) end
   return core.op "AddN"(list, options(o, "add_n"))
 end
 
 --- x with its elements brought into low .. high.
+-- @usage td.clip_by_value({-5.0, 0.5, 5.0}, -1, 1)  --> -1 0.5 1
 function ops.clip_by_value(x, low, high, o)
   return ops.minimum(ops.maximum(x, low), high, o)
 end
 
 --- x scaled so that its length is at most `norm`.
+-- @usage td.clip_by_norm({3.0, 4.0}, 1)  --> 0.6 0.8
 function ops.clip_by_norm(x, norm, o)
   local length = ops.sqrt(ops.sum(ops.square(x)))
   return ops.multiply(x, norm / ops.maximum(length, norm), o)
@@ -131,6 +188,7 @@ local parts = {complex64 = "float32", complex128 = "float64"}
 local wholes = {float32 = "complex64", float64 = "complex128"}
 
 --- real + i imag; both float32 or float64.
+-- @usage td.abs(td.complex({3.0}, {4.0}))  --> 5
 function ops.complex(real, imag, o)
   o = options(o, "complex")
   o.Tout = o.Tout or wholes[args.dtype(real) or args.dtype(imag)]
@@ -149,18 +207,27 @@ local function part(name, op, f)
 end
 
 --- Real parts; of reals, x itself.
+-- @function ops.real(x, o)
+-- @usage td.real(td.complex({3.0}, {4.0}))  --> 3
 part("real", "Real", function(x, o) return ops.identity(x, o) end)
 --- Imaginary parts; of reals, zeros.
+-- @function ops.imag(x, o)
+-- @usage td.imag(td.complex({3.0}, {4.0}))  --> 4
 part("imag", "Imag", function(x, o) return ops.zeros_like(x, o) end)
 --- Absolute values, of complex numbers too.
+-- @function ops.abs(x, o)
+-- @usage td.abs{-1, 2}  --> 1 2
 part("abs", "ComplexAbs", core.op "Abs")
 --- Angles in (-pi, pi]; of reals 0 or pi.
+-- @function ops.angle(x, o)
+-- @usage td.angle{-1.0, 1.0}  --> 3.1415927 0
 part("angle", "Angle", function(x, o)
   return ops.multiply(ops.cast(ops.less(x, 0), args.dtype(x) or "float32"),
                       math.pi, o)
 end)
 
 --- The complex conjugate; of reals, x itself.
+-- @usage td.imag(td.conj(td.complex({3.0}, {4.0})))  --> -4
 function ops.conj(x, o)
   if not parts[args.dtype(x)] then return ops.identity(x, o) end
   return core.op "Conj"(x, options(o, "conj"))
@@ -174,7 +241,13 @@ local function to_quotient(x, t)
 end
 
 --- The true quotient: integers give floats.
+-- @function ops.truediv(a, b, o)
+-- @function ops.divide(a, b, o)
+-- @usage td.truediv({1, 2}, 4)  --> 0.25 0.5
 function ops.truediv(a, b, o)
+  if not args.is_tensor(a) and not args.is_tensor(b) then
+    a, b = args.tensor(a), args.tensor(b)
+  end
   local ta, tb = args.dtype(a), args.dtype(b)
   local to = dtype.quotient[ta or tb]
   if to and (ta == tb or not ta or not tb) then
@@ -185,9 +258,11 @@ end
 ops.divide = ops.truediv
 
 --- The remainder of floordiv; has the sign of b.
+-- @usage td.mod({7, -7}, 4)  --> 3 1
 function ops.mod(a, b, o) return ops.floormod(a, b, o) end
 
 --- True where one of a and b is, but not both.
+-- @usage td.logical_xor({true, true}, {true, false})  --> false true
 function ops.logical_xor(a, b, o)
   return ops.not_equal(a, b, o)
 end
@@ -225,6 +300,7 @@ end
 
 --- x, printed on stderr after `message` each time it is computed. Options data
 -- (a list of tensors to print instead), first_n, summarize.
+-- @usage td.print(td.constant(5), "five").op.type  --> Print
 function ops.print(x, message, o)
   o = options(o, "print")
   local data = o.data or {x}
@@ -234,12 +310,14 @@ function ops.print(x, message, o)
 end
 
 --- An op that fails with the tensors of `data` unless c is true.
+-- @usage td.assert(td.constant(true), {5}).type  --> Assert
 function ops.assert(c, data, o)
   if args.is_tensor(data) or type(data) ~= "table" then data = {data} end
   return core.add("Assert", {c, data}, options(o, "assert"))
 end
 
 --- x; the step fails with `message` when it holds NaN or infinity.
+-- @usage td.check_numerics({1.0}, "a bad step")  --> 1
 function ops.check_numerics(x, message, o)
   o = options(o, "check_numerics")
   o.message = message or o.message or "not a finite number"

@@ -20,7 +20,7 @@ local function read_loss(logits, labels, o, what)
   if logits == nil or labels == nil then
     core.error("invalid_argument", what .. " takes logits and labels")
   end
-  return logits, labels, o
+  return args.tensor(logits), args.tensor(labels), o
 end
 
 -- Rows of classes: {-1, n}, for losses whose ops take matrices.
@@ -33,10 +33,13 @@ end
 
 --- Cross entropy of softmax(logits) against a distribution `labels`, over the
 -- last dimension.
+-- @function ops.softmax_cross_entropy(logits, labels, o)
+-- @function ops.softmax_cross_entropy_with_logits(logits, labels, o)
+-- @usage td.softmax_cross_entropy({{0.0, 0.0}}, {{1.0, 0.0}})  --> 0.6931472
 function ops.softmax_cross_entropy(logits, labels, o)
   logits, labels, o = read_loss(logits, labels, o, "softmax_cross_entropy")
   local op = core.op "SoftmaxCrossEntropyWithLogits"
-  if not args.is_tensor(logits) or not logits.rank or logits.rank == 2 then
+  if not logits.rank or logits.rank == 2 then
     return (op(logits, labels, o))
   end
   local loss = op(flat(logits), flat(labels), o)
@@ -45,11 +48,14 @@ end
 ops.softmax_cross_entropy_with_logits = ops.softmax_cross_entropy
 
 --- The same with labels as class numbers.
+-- @function ops.sparse_softmax_cross_entropy(logits, labels, o)
+-- @function ops.sparse_softmax_cross_entropy_with_logits(logits, labels, o)
+-- @usage td.sparse_softmax_cross_entropy({{0.0, 0.0}}, {1})  --> 0.6931472
 function ops.sparse_softmax_cross_entropy(logits, labels, o)
   logits, labels, o = read_loss(logits, labels, o,
                                 "sparse_softmax_cross_entropy")
   local op = core.op "SparseSoftmaxCrossEntropyWithLogits"
-  if not args.is_tensor(logits) or not logits.rank or logits.rank == 2 then
+  if not logits.rank or logits.rank == 2 then
     return (op(logits, labels, o))
   end
   local loss = op(flat(logits), ops.reshape(labels, {-1}), o)
@@ -59,6 +65,9 @@ ops.sparse_softmax_cross_entropy_with_logits = ops.sparse_softmax_cross_entropy
 
 --- Cross entropy of sigmoid(logits) against probabilities `labels`, element by
 -- element: max(x, 0) - x z + log(1 + exp(-|x|)).
+-- @function ops.sigmoid_cross_entropy(logits, labels, o)
+-- @function ops.sigmoid_cross_entropy_with_logits(logits, labels, o)
+-- @usage td.sigmoid_cross_entropy({0.0}, {1.0})  --> 0.6931472
 function ops.sigmoid_cross_entropy(logits, labels, o)
   logits, labels, o = read_loss(logits, labels, o, "sigmoid_cross_entropy")
   local rest = ops.log1p(ops.exp(-ops.abs(logits)))
@@ -67,6 +76,7 @@ end
 ops.sigmoid_cross_entropy_with_logits = ops.sigmoid_cross_entropy
 
 --- x / |x| along `axes`, with `epsilon` below the square.
+-- @usage td.l2_normalize({3.0, 4.0}, {0})  --> 0.6 0.8
 function ops.l2_normalize(x, axes, o)
   o = args.read(o, {"epsilon", "name"}, "l2_normalize")
   local square = ops.sum(ops.square(x), axes, {keep_dims = true})

@@ -92,8 +92,12 @@ local function normal(what, op)
 end
 
 --- Normal with `mean` = 0 and `stddev` = 1, a function of `seed` {a, b}.
+-- @function ops.stateless_random_normal(shape, seed, o)
+-- @usage td.stateless_random_normal({2, 3}, {1, 2}).shape  --> {2, 3}
 ops.stateless_random_normal =
   normal("stateless_random_normal", "StatelessRandomNormal")
 --- The same, drawn again beyond two standard deviations.
+-- @function ops.stateless_truncated_normal(shape, seed, o)
+-- @usage td.stateless_truncated_normal({2}, {1, 2}).shape  --> {2}
 ops.stateless_truncated_normal =
   normal("stateless_truncated_normal", "StatelessTruncatedNormal")

@@ -13,6 +13,7 @@ namespace.not_methods{"string_join"}
 --- The numbers in the bytes of each string, along a new last axis.
 -- @param dtype "uint8" or another number dtype
 -- @param[opt] o little_endian (true)
+-- @usage td.decode_raw("ab", "uint8")  --> 97 98
 function ops.decode_raw(bytes, dtype, o)
   o = args.options(o, "decode_raw")
   o.out_type = dtype or o.out_type
@@ -21,6 +22,7 @@ end
 
 --- The number that each string is.
 -- @param[opt="float32"] dtype of the result
+-- @usage td.string_to_number{"1.5", "2"}  --> 1.5 2
 function ops.string_to_number(x, dtype, o)
   if args.plain(dtype) then dtype, o = nil, dtype end
   o = args.options(o, "string_to_number")
@@ -36,6 +38,7 @@ function ops.string_split(x, sep, o)
 end
 
 --- The strings along `axes` (all), joined. Options separator, keep_dims.
+-- @usage td.reduce_join({{"a", "b"}, {"c", "d"}}, {1})  --> ab cd
 function ops.reduce_join(x, axes, o)
   if args.has_names(axes) and o == nil then axes, o = nil, axes end
   o = args.options(o, "reduce_join")

@@ -1,0 +1,181 @@
+-- help.lua - every public name is documented, every example holds.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+local core = require "tide.core"
+local help = require "tide.help"
+local reference = require "tide.reference"
+local helper = require "helper"
+
+local raises = helper.raises
+local tests = {}
+
+-- ---- what there is --------------------------------------------------------
+
+local function is_documented(name)
+  local entry = reference.entry(name)
+  return entry and entry.text ~= "" or false
+end
+
+function tests.every_public_name_is_documented()
+  local missing = {}
+  local function check(name)
+    if not is_documented(name) then missing[#missing + 1] = name end
+  end
+  for _, name in ipairs(reference.names()) do check(name) end
+  for name in pairs(getmetatable(td).__modules) do
+    local module = td[name]
+    for key, x in pairs(type(module) == "table" and module or {}) do
+      if type(x) == "function" and type(key) == "string"
+         and not key:find "^_" and name ~= "value" then
+        check(name .. "." .. key)
+      end
+    end
+  end
+  table.sort(missing)
+  lu.assertEquals(missing, {})
+end
+
+-- The methods that the binding gives to its objects.
+function tests.every_method_of_the_binding_is_documented()
+  local registry = debug.getregistry()
+  for kind, prefix in pairs{tensor = "x:", graph = "g:", session = "sess:"} do
+    local _, methods = debug.getupvalue(registry["tide." .. kind].__index, 1)
+    for name in pairs(methods) do
+      if not name:find "^core_" and name ~= "import_bytes" and name ~= "flow"
+      then
+        lu.assertTrue(is_documented(prefix .. name), prefix .. name)
+      end
+    end
+  end
+  for name in pairs(registry["tide.handle"].__index) do
+    lu.assertTrue(is_documented("h:" .. name), "h:" .. name)
+  end
+end
+
+function tests.every_op_is_documented()
+  for _, type in ipairs(core.op_names()) do
+    lu.assertTrue(#core.op_info(type).doc > 0, type)
+  end
+end
+
+-- Those without a result to show: what they do is beyond one line.
+local without_example = {
+  no_op = true, parameterized_truncated_normal = true,
+  stateless_random_uniform = true,
+}
+
+function tests.every_op_under_a_name_has_an_example()
+  for _, name in ipairs(reference.names()) do
+    local entry = reference.entry(name)
+    if entry.op and not without_example[name] then
+      lu.assertTrue(reference.example(entry) ~= "", name)
+    end
+  end
+end
+
+-- ---- examples -------------------------------------------------------------
+
+-- The words of a text, without the dtype in front.
+local function words(text)
+  local list = {}
+  for word in text:gsub("^%a+%d* ", ""):gmatch "[-%w.]+" do
+    list[#list + 1] = word
+  end
+  return list
+end
+
+local function same(a, b)
+  local x, y = tonumber(a), tonumber(b)
+  if not x or not y then return a == b end
+  return math.abs(x - y) <= 1e-5 * math.max(1, math.abs(y))
+end
+
+-- Does `got` end with the words of `want`?
+local function ends_with(got, want)
+  got, want = words(got), words(want)
+  for i = 0, #want - 1 do
+    local word = got[#got - i]
+    if not word or not same(word, want[#want - i]) then return false end
+  end
+  return true
+end
+
+local function shown(x)
+  if core.kind(x) == "edge" then x = x:eval(nil, {as_values = true}) end
+  if type(x) ~= "table" or getmetatable(x) then return tostring(x) end
+  local parts = {}
+  for i, part in ipairs(x) do parts[i] = shown(part) end
+  return table.concat(parts, " ")
+end
+
+function tests.examples_hold()
+  local count = 0
+  local function check(example)
+    local code, want = example:match "^(.-)%s*%-%->%s*(.*)$"
+    if not code then return end
+    td.reset()
+    td.seed(1)
+    local got = shown(reference.run(code))
+    lu.assertTrue(ends_with(got, want), example .. " gives " .. got)
+    count = count + 1
+  end
+  for _, name in ipairs(reference.names()) do
+    check(reference.example(reference.entry(name)))
+  end
+  for _, type in ipairs(core.op_names()) do
+    check(reference.example(reference.entry("raw." .. type)))
+  end
+  lu.assertTrue(count > 200)
+end
+
+-- ---- asking ---------------------------------------------------------------
+
+-- Name, what the answer holds.
+local answers = {
+  {"matmul", "td.matmul(a, b, o)"}, {"matmul", "op MatMul(a: T, b: T)"},
+  {"matmul", "transpose_a: bool = false"}, {"matmul", "gradient: yes"},
+  {"matmul", "CPU: float32"}, {"matmul", "> td.matmul("},
+  {"MatMul", "td.raw.MatMul(a, b, {transpose_a = false"},
+  {"td.sqrt", "shape: that of the first input"},
+  {"add", "broadcast as in NumPy"}, {"argmax", "gradient: none"},
+  {"sess:run", "deadline_exceeded"}, {"run", "Computes what is fetched"},
+  {"train.adam", "beta1 (0.9)"}, {"td.train", "optimizers"},
+  {"x:item", "rank 0"}, {"reduce_mean", "true quotient"},
+  {"float32", "A dtype is a string"}, {"out_of_range", "the end of the data"},
+  {"W:scatter_add", "occurs twice"}, {"nn", "td.linalg.inv"},
+}
+
+function tests.answers()
+  for _, row in ipairs(answers) do
+    local text = help.text(row[1])
+    lu.assertStrContains(text or "nothing on " .. row[1], row[2])
+  end
+  lu.assertNil(help.text "nothing of that name")
+end
+
+function tests.misspelt_names_get_the_nearest()
+  raises("no help on \"matmull\"; did you mean \"matmul\"?", td.help, "matmull")
+  raises("did you mean \"sess:run\"?", td.help, "sess:ran")
+  raises("did you mean \"MatMul\"?", td.help, "MatMull")
+  raises("help: the name must be a string", td.help, 3)
+end
+
+local function output(command)
+  local pipe <close> = assert(io.popen(command .. " 2>&1"))
+  return (pipe:read "a")
+end
+
+function tests.at_the_prompt()
+  local binary = "build/tide"
+  if not io.open(binary) then return end
+  local text = output("printf '?matmul\\n ? sess:run \\n?matmull\\n1 + 1\\n' | "
+                      .. binary .. " -i")
+  lu.assertStrContains(text, "td.matmul(a, b, o)")
+  lu.assertStrContains(text, "Computes what is fetched")
+  lu.assertStrContains(text, "did you mean \"matmul\"?")
+  lu.assertStrContains(text, "> 2")
+end
+
+return tests
