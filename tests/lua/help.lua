@@ -34,7 +34,7 @@ function tests.every_public_name_is_documented()
     end
   end
   table.sort(missing)
-  lu.assertEquals(missing, {})
+  lu.assertEquals(missing, {}, "names without a `---` comment")
 end
 
 -- The methods that the binding gives to its objects.
@@ -70,7 +70,9 @@ function tests.every_op_under_a_name_has_an_example()
   for _, name in ipairs(reference.names()) do
     local entry = reference.entry(name)
     if entry.op and not without_example[name] then
-      lu.assertTrue(reference.example(entry) ~= "", name)
+      lu.assertTrue(reference.example(entry) ~= "", name .. " has no example; "
+        .. "give its comment a line `@usage code  --> result`, or its row "
+        .. ".example")
     end
   end
 end

@@ -105,6 +105,7 @@ end
 
 --- X with the least squares of A X - B and, times the option l2_regularizer
 -- (0), of X. Option fast (true): through the Cholesky factor of A^H A.
+-- @usage td.matrix_solve_ls({{1.0}, {1.0}}, {{1.0}, {3.0}})  --> 2
 function ops.matrix_solve_ls(a, b, o)
   o = args.options(o, "matrix_solve_ls")
   local l = o.l2_regularizer or 0
