@@ -22,6 +22,7 @@
 #define TD_LUA_SCOPE "tide.scope"
 #define TD_LUA_SESSION "tide.session"
 #define TD_LUA_ERROR "tide.error"
+#define TD_LUA_FOREIGN "tide.foreign" /* see core.set_foreign */
 
 /* One per group of coroutines; a userdata in the registry. */
 typedef struct td_lua_state {
@@ -156,13 +157,14 @@ void td_lua_open_scope(lua_State *L);
 td_status *td_lua_to_attr(lua_State *L, int i, const td_op *op,
                           const td_attr_def *def, td_attr *out) TD_MUST_USE;
 
-/* ---- bind_op.c, bind_session.c, bind_files.c, bind_info.c ---- */
+/* ---- bind_op.c, bind_func.c, bind_session.c, bind_files.c, bind_info.c ---- */
 
 /* An edge of the current graph for whatever is at `i` (edge, value, literal of
  * dtype `want`, table to pack, object with __tensor). Pushes nothing; may
  * raise. The result is held by its graph. */
 td_edge td_lua_edge_of(lua_State *L, int i, td_dtype want);
 void td_lua_open_op(lua_State *L);
+void td_lua_open_func(lua_State *L);
 void td_lua_open_session(lua_State *L);
 void td_lua_open_files(lua_State *L);
 void td_lua_open_info(lua_State *L);

@@ -185,6 +185,8 @@ static void attr_unknown(lua_State *L, const td_op *op, const char *key) {
 static const td_attr_def library_notes[] = {
     {.name = "_invariant", .kind = TD_ATTR_SHAPE},
     {.name = "_gradient_op_type", .kind = TD_ATTR_STRING},
+    {.name = "_handle_dtype", .kind = TD_ATTR_TYPE},
+    {.name = "_handle_shape", .kind = TD_ATTR_SHAPE},
 };
 
 static bool is_note(const char *key) {
@@ -362,6 +364,21 @@ static td_edge capture(lua_State *L, int scope, int graph, td_edge e) {
   return e;
 }
 
+/* A tensor of another graph, at `at`: a function that is traced takes it for a
+ * further argument. */
+static bool foreign(lua_State *L, int graph, int at, td_edge *e) {
+  int top = lua_gettop(L);
+  if (lua_getfield(L, LUA_REGISTRYINDEX, TD_LUA_FOREIGN) == LUA_TFUNCTION) {
+    lua_pushvalue(L, graph);
+    lua_pushvalue(L, at);
+    lua_call(L, 2, 1);
+    td_lua_edge *in = td_lua_to_edge(L, -1);
+    if (in) *e = (td_edge){in->node, in->port}; /* its graph holds it */
+  }
+  lua_settop(L, top);
+  return e->node->graph == td_lua_to_graph(L, graph);
+}
+
 /* TensorFlow's seeds: see DESIGN, "Kernels". */
 static void add_seeds(td_build *b, td_graph *g, const char *full_name,
                       const call *c) {
@@ -481,11 +498,12 @@ static void add_inputs(lua_State *L, call *c, const target *t) {
     if (it->open) continue;
     if (!it->is_edge)
       it->edge = constant(L, t, td_lua_to_value(L, it->at));
-    else if (it->edge.node->graph != t->s->graph)
+    else if (it->edge.node->graph != t->s->graph &&
+             !foreign(L, t->graph, it->at, &it->edge))
       td_lua_error(L, TD_INVALID_ARGUMENT,
                    "\"%s:%d\" belongs to another graph than the current one",
                    it->edge.node->name, (int)it->edge.port);
-    else if (t->s->captures && it->edge.node->flow != t->s->flow)
+    if (it->is_edge && t->s->captures && it->edge.node->flow != t->s->flow)
       it->edge = capture(L, t->scope, t->graph, it->edge);
     else if (!t->s->flow && it->edge.node->flow)
       check_outside(L, c->op, it->edge);
@@ -664,7 +682,9 @@ td_edge td_lua_edge_of(lua_State *L, int i, td_dtype want) {
   td_lua_edge *e = td_lua_to_edge(L, at);
   td_edge out;
   if (e) {
+    target g = push_target(L);
     out = (td_edge){e->node, e->port};
+    if (out.node->graph != g.s->graph) foreign(L, g.graph, at, &out);
   } else {
     td_tensor t;
     td_lua_check(L, td_lua_as_tensor(L, at, want, &t));

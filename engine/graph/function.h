@@ -1,9 +1,11 @@
 /* function.h - the library of functions that a graph carries.
  *
- * Definitions arrive with a GraphDef and leave with it; attributes of kind func
- * name them. Kept as their FunctionDef bytes, sorted by name. A body must be
- * whole (every result given, every input there), and no function may call
- * itself, through whatever others.
+ * Definitions arrive with a GraphDef and leave with it, or are made from the
+ * nodes of another graph; attributes of kind func name them. Kept as their
+ * FunctionDef bytes, sorted by name. A body must be whole (every result given,
+ * every input there), and no function may call itself, through whatever others.
+ * A call is a PartitionedCall or StatefulPartitionedCall; it runs as the nodes
+ * of the body, which the planner puts in its place.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_FUNCTION_H
@@ -24,6 +26,44 @@ const td_bytes *td_function_find(const td_graph *g, const char *name);
 int td_function_count(const td_graph *g);
 /* In the order of names. Borrowed; valid while `g` lives. */
 const char *td_function_name(const td_graph *g, int i);
+
+/* ---- made from nodes (function_make.c) ---- */
+
+typedef struct td_function_spec {
+  const char *name;
+  const td_edge *args; /* where the body begins: what makes them is left out */
+  const char *const *arg_names; /* n_args of them, unlike any node's */
+  int n_args;
+  const td_edge *results;
+  int n_results;
+  td_node *const *controls; /* nodes that run with every call */
+  int n_controls;
+} td_function_spec;
+
+/* Adds the function whose body are the nodes of `body` that results and
+ * controls need, and the functions these call. The caller holds the lock of
+ * `body`, another graph than `g`. */
+td_status *td_function_make(const td_graph *body, const td_function_spec *spec,
+                            td_graph *g) TD_MUST_USE;
+
+/* ---- put in place of a call (function_body.c) ---- */
+
+typedef struct td_function_body {
+  td_edge *results; /* by output of the call */
+  int n_results;
+  td_node **controls; /* nodes that end before the call does, beside results */
+  int n_controls;
+  int32_t begin; /* the body is the nodes of `g` from here on */
+} td_function_body;
+
+/* Adds the body that `call`, a node of `g`, stands for, named under it, with
+ * `args` for its inputs. Calls inside stay calls. Caller ends *out. */
+td_status *td_function_expand(td_graph *g, const td_node *call,
+                              const td_edge *args,
+                              td_function_body *out) TD_MUST_USE;
+void td_function_body_deinit(td_function_body *b);
+/* Narrows the shapes that `call` gives to those its body does. */
+td_status *td_function_infer(td_node *call) TD_MUST_USE;
 
 TD_END
 #endif

@@ -71,7 +71,8 @@ static td_status *attr_out(td_arena *arena, const char *name, const td_attr *a,
   return td_graphdef_attr_out(arena, a, &e->value);
 }
 
-static td_status *attrs_out(td_arena *arena, const td_node *n, Td__NodeDef *p) {
+td_status *td_graphdef_attrs_out(td_arena *arena, const td_node *n,
+                                 Td__NodeDef *p) {
   size_t count = (size_t)n->op->n_attr + (size_t)n->n_note;
   p->attr = td_arena_alloc(arena, count * sizeof *p->attr);
   if (!p->attr) return td_oom();
@@ -92,7 +93,7 @@ static td_status *node_out(td_arena *arena, const td_node *n, Td__NodeDef *p) {
   p->op = (char *)n->op->type;
   p->device = (char *)n->device;
   TD_TRY(inputs_out(arena, n, p));
-  return attrs_out(arena, n, p);
+  return td_graphdef_attrs_out(arena, n, p);
 }
 
 static td_status *nodes_out(td_arena *arena, const td_graph *g,

@@ -54,6 +54,10 @@ td_status *td_graphdef_attr_out(td_arena *arena, const td_attr *a,
 /* False, 0, "", an empty list: what a newer version's attribute is when nobody
  * has set it. */
 bool td_graphdef_attr_unset(const Td__AttrValue *p);
+/* The attributes of `n` that are not their defaults, then its notes, sorted
+ * (graphdef.c). */
+td_status *td_graphdef_attrs_out(td_arena *arena, const td_node *n,
+                                 Td__NodeDef *p) TD_MUST_USE;
 /* Sorts by key. */
 void td_graphdef_attr_sort(Td__AttrEntry **at, size_t n);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/graph/frames.h"
+#include "engine/graph/function_body_impl.h"
 #include "engine/graph/function_impl.h"
 #include "engine/graph/graphdef_read_impl.h"
 #include "engine/graph/nearest_impl.h"
@@ -134,16 +135,19 @@ static td_status *name_item(td_import *m, td_item *n) {
   return NULL;
 }
 
-static td_status *find_op(const td_import *m, td_item *n) {
+static td_status *find_op(td_import *m, td_item *n) {
   const char *type = n->def->op;
   n->op = td_op_find(type);
   if (n->op) return NULL;
   if (td_op_count() == 0) TD_TRY(td_op_check());
-  if (td_function_find(m->g, type))
-    return td_error(TD_UNIMPLEMENTED,
-                    "the node calls function \"%.100s\": functions are kept, "
-                    "but cannot be run",
-                    type);
+  const td_bytes *f = td_function_find(m->functions, type);
+  if (f) {
+    Td__NodeDef *call;
+    TD_TRY(td_function_as_call(&m->arena, f, n->def, &call));
+    n->def = call;
+    n->op = td_op_find(call->op);
+    if (n->op) return NULL;
+  }
   const char *near = td_op_nearest(type);
   return td_error(TD_NOT_FOUND, "no op \"%.100s\"%s%s%s", type,
                   near ? " (did you mean \"" : "", near ? near : "",
@@ -324,11 +328,7 @@ static td_status *check_frames(const td_import *m) {
   return NULL;
 }
 
-static td_status *import(td_import *m, const void *bytes, size_t len) {
-  Td__GraphDef *def;
-  TD_TRY(td_graphdef_unpack(&td__graph_def__descriptor, &m->arena, bytes, len,
-                            &def));
-  m->def = def;
+static td_status *import(td_import *m) {
   TD_TRY(check_versions(m));
   TD_TRY(read_library(m));
   TD_TRY(add_stands(m));
@@ -342,18 +342,42 @@ static td_status *import(td_import *m, const void *bytes, size_t len) {
   return s;
 }
 
+/* `bytes` NULL: the message is there already. */
+static td_status *run(td_import *m, const void *bytes, size_t len) {
+  Td__GraphDef *def = NULL;
+  TD_TRY(td_graph_new(&m->g));
+  if (!m->functions) m->functions = m->g;
+  td_arena_init(&m->arena);
+  td_status *s = NULL;
+  if (!m->def) {
+    s = td_graphdef_unpack(&td__graph_def__descriptor, &m->arena, bytes, len,
+                           &def);
+    m->def = def;
+  }
+  if (td_ok(s)) s = import(m);
+  td_names_deinit(&m->names);
+  td_names_deinit(&m->mapped);
+  td_arena_deinit(&m->arena);
+  td_graph_release(m->g);
+  return s;
+}
+
+td_status *td_graphdef_add(td_graph *g, const Td__GraphDef *def,
+                           const td_graphdef_options *options,
+                           const td_graph *functions) {
+  td_import m = {.to = g,
+                 .o = options,
+                 .def = def,
+                 .functions = functions,
+                 .fill = TD_GRAPHDEF_FILL};
+  return run(&m, NULL, 0);
+}
+
 td_status *td_graphdef_read(td_graph *g, const void *bytes, size_t len,
                             const td_graphdef_options *options) {
   static const td_graphdef_options none;
   td_graphdef_options o = options ? *options : none;
   td_import m = {.to = g, .o = &o, .fill = TD_GRAPHDEF_FILL};
   if (o.prefix && !*o.prefix) o.prefix = NULL;
-  TD_TRY(td_graph_new(&m.g));
-  td_arena_init(&m.arena);
-  td_status *s = import(&m, bytes, len);
-  td_names_deinit(&m.names);
-  td_names_deinit(&m.mapped);
-  td_arena_deinit(&m.arena);
-  td_graph_release(m.g);
-  return s;
+  return run(&m, bytes, len);
 }

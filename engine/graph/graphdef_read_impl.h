@@ -31,6 +31,7 @@ typedef struct td_import {
   td_graph *g;                  /* where it is built: stand-ins first */
   const td_graphdef_options *o; /* never NULL */
   const Td__GraphDef *def;
+  const td_graph *functions; /* has those that nodes call by name */
   int32_t producer;
   td_arena arena;  /* the message, and what is made of it */
   td_names names;  /* of the file's nodes, in their order */

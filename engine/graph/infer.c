@@ -98,8 +98,12 @@ bool td_infer_handle(const td_infer *c, int i, td_dtype *dtype,
     e = e.node->in[in];
   }
   if (!e.node || td_edge_dtype(e) != TD_RESOURCE) return false;
-  const td_attr *type = td_node_attr(e.node, "dtype");
-  const td_attr *size = td_node_attr(e.node, "shape");
+  /* The attributes of a stand-in are its own; notes say what it stands for. */
+  bool stands = e.node->op->kind == TD_KIND_PLACEHOLDER;
+  const td_attr *type =
+      td_node_attr(e.node, stands ? "_handle_dtype" : "dtype");
+  const td_attr *size =
+      td_node_attr(e.node, stands ? "_handle_shape" : "shape");
   if (!type || type->kind != TD_ATTR_TYPE || !size || size->is_list ||
       size->kind != TD_ATTR_SHAPE)
     return false;

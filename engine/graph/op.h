@@ -45,6 +45,7 @@ typedef enum td_op_kind {
   TD_KIND_RETVAL,
   TD_KIND_NOOP,
   TD_KIND_IDENTITY, /* passes its inputs on unchanged */
+  TD_KIND_CALL,     /* stands for a function's body until it is planned */
 } td_op_kind;
 
 enum {

@@ -33,6 +33,9 @@ typedef struct td_pass {
 
 /* The passes, in order. */
 td_status *td_prune(td_pass *p) TD_MUST_USE; /* under the user graph's lock */
+/* Puts bodies in place of calls, under that lock too; *any: there were some,
+ * and frames are to be found anew. */
+td_status *td_inline(td_pass *p, bool *any) TD_MUST_USE;
 td_status *td_fold(td_pass *p) TD_MUST_USE;
 td_status *td_cse(td_pass *p) TD_MUST_USE;
 td_status *td_gate(td_pass *p) TD_MUST_USE;
@@ -55,6 +58,10 @@ td_status *td_pass_const(td_graph *g, const char *name, const td_tensor *value,
 /* As td_placer_extend, but a node that cannot be placed is no error: only
  * those who need it fail, with td_placer_why_not. */
 td_status *td_placer_grow(td_placer *p, td_graph *g) TD_MUST_USE;
+/* Places `n`, a node of a graph of the planner's that came out of a function:
+ * with what it must be with, where it wishes, with its call on device `with`,
+ * or where there is a kernel. */
+td_status *td_placer_put(td_placer *p, td_node *n, int32_t with) TD_MUST_USE;
 td_status *td_placer_why_not(const td_placer *p, const td_node *n) TD_MUST_USE;
 /* The frames of the whole graph, checked once a version. *out is NULL when the
  * graph as a whole fails the check (a loop half built). Borrowed; valid until

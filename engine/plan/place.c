@@ -240,8 +240,9 @@ static td_status *partner(const td_graph *g, const td_node *n, int i,
   static const char prefix[] = "loc:@";
   const td_attr *a = td_node_attr(n, "_class");
   *out = NULL;
-  if (i < n->n_in) {
-    if (n->in[i].node && td_edge_dtype(n->in[i]) == TD_RESOURCE)
+  if (i < n->n_in) { /* a call is nowhere; its body may be in many places */
+    if (n->in[i].node && td_edge_dtype(n->in[i]) == TD_RESOURCE &&
+        n->op->kind != TD_KIND_CALL)
       *out = n->in[i].node;
     return NULL;
   }
@@ -438,6 +439,45 @@ td_status *td_placer_extend(td_placer *p, td_graph *g) {
     if (td_graph_node(g, id)->placed < 0)
       return td_placer_why_not(p, td_graph_node(g, id));
   return NULL;
+}
+
+/* ---- out of functions ---------------------------------------------------- */
+
+static bool has_kernel(const td_placer *p, uint32_t kinds, int32_t device) {
+  return device >= 0 && (kinds >> p->kind_of[device] & 1);
+}
+
+static td_status *put_as_wished(td_placer *p, td_node *n, uint32_t kinds) {
+  int32_t wish;
+  TD_TRY(read_wish(p, n->device, &wish));
+  n->placed = choose(p, &p->wishes.at[wish], kinds);
+  if (n->placed < 0 && p->soft)
+    n->placed = choose_soft(p, p->wishes.at[wish], kinds);
+  if (n->placed >= 0) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "no device \"%s\" that has a kernel for it, inside a "
+                  "function",
+                  n->device);
+}
+
+static td_status *put(td_placer *p, td_node *n, int32_t with) {
+  uint32_t kinds = kinds_of(p, n);
+  for (int i = 0; i < partners(n); i++) {
+    td_node *other;
+    TD_TRY(partner(n->graph, n, i, &other));
+    if (!other || !has_kernel(p, kinds, other->placed)) continue;
+    n->placed = other->placed;
+    return NULL;
+  }
+  if (n->device[0]) return put_as_wished(p, n, kinds);
+  n->placed = has_kernel(p, kinds, with) ? with : choose(p, NULL, kinds);
+  if (n->placed >= 0) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "no device has a kernel for it, inside a function");
+}
+
+td_status *td_placer_put(td_placer *p, td_node *n, int32_t with) {
+  return td_node_blame(put(p, n, with), n);
 }
 
 /* ---- frames -------------------------------------------------------------- */

@@ -92,6 +92,17 @@ static td_status *keep_frames(td_pass *p, const td_frames *all) {
   return NULL;
 }
 
+/* Bodies of functions bring frames of their own. */
+static td_status *take_bodies(td_pass *p) {
+  bool any;
+  TD_TRY(td_inline(p, &any));
+  if (any) {
+    td_free(p->frames);
+    p->frames = NULL;
+  }
+  return NULL;
+}
+
 static td_status *take_copy(td_pass *p) {
   const td_plan_request *r = p->request;
   td_graph_lock(r->graph);
@@ -100,6 +111,7 @@ static td_status *take_copy(td_pass *p) {
   if (td_ok(s) && p->whole) s = keep_frames(p, p->whole);
   if (td_ok(s)) s = td_prune(p);
   if (td_ok(s)) s = td_function_copy(r->graph, p->graph);
+  if (td_ok(s)) s = take_bodies(p);
   p->whole = NULL;
   td_graph_unlock(r->graph);
   if (td_ok(s) && !p->frames) { /* the mistake may be elsewhere */

@@ -1,9 +1,10 @@
 /* plan.h - from a graph, feeds and fetches to one graph per device.
  *
- * The whole graph is placed, as it grows. Then, in order: prune, fold, cse,
- * gate (readers of a variable before its update), schedule, partition. Each
- * works on a copy that the plan owns and can be switched off by name where the
- * result does not need it (prune and partition always run). With TIDE_DUMP=dir
+ * The whole graph is placed, as it grows. Then, in order: prune, inline (bodies
+ * of functions for their calls), fold, cse, gate (readers of a variable before
+ * its update), schedule, partition. Each works on a copy that the plan owns and
+ * can be switched off by name where the result does not need it (prune, inline
+ * and partition always run). With TIDE_DUMP=dir
  * every pass writes the graph after it and what it changed and why.
  *
  * SPDX-License-Identifier: Apache-2.0 */

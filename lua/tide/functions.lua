@@ -1,7 +1,8 @@
 --- functions.lua - derivatives of Lua functions of values.
 --
 -- The function is traced into a graph of its own, once for each combination of
--- dtypes and shapes; after that a call is one step.
+-- dtypes and shapes; after that a call is one step. The combinations used last
+-- are kept.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
@@ -10,6 +11,8 @@ local gradients = require "tide.gradients"
 local ops = require("tide.ops").ops
 
 local functions = {}
+
+local KEPT = 32 -- combinations for each function
 
 local function as_values(what, ...)
   local values = {}
@@ -49,7 +52,22 @@ local function trace(what, f, values)
   end
   local s = core.session(g, {})
   s:init()
-  return function(...) return s:core_run(fetches, xs, {...}) end
+  return {session = s, fetches = fetches, xs = xs}
+end
+
+-- The step for `key`, now the first of the list `steps`; the one that was used
+-- longest ago gives way.
+local function step_for(steps, key, make)
+  local at = 1
+  while steps[at] and steps[at].key ~= key do at = at + 1 end
+  local step = table.remove(steps, at)
+  if not step then
+    step = make()
+    step.key = key
+  end
+  table.insert(steps, 1, step)
+  if #steps > KEPT then table.remove(steps).session:close() end
+  return step
 end
 
 local function differentiate(what, f)
@@ -57,9 +75,10 @@ local function differentiate(what, f)
   local steps = {}
   return function(...)
     local values = as_values(what, ...)
-    local key = signature(values)
-    steps[key] = steps[key] or trace(what, f, values)
-    return steps[key](table.unpack(values))
+    local step = step_for(steps, signature(values), function()
+      return trace(what, f, values)
+    end)
+    return step.session:core_run(step.fetches, step.xs, values)
   end
 end
 

@@ -39,6 +39,7 @@ local exports = {
   tensor_array = {"tensor_array"},
   train = {"clip_by_global_norm", "global_norm"},
   files = {"load_npy", "save_npy", "load_npz", "save_npz"},
+  func = {"func"},
   functions = {"grad", "value_and_grad"},
   library = {"load_library"},
   help = {"help", "devices", "config"},

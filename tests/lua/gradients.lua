@@ -384,6 +384,8 @@ local elsewhere = {RandomGamma = true, ReadVariableOp = true,
                    Exit = true, Merge = true, NextIteration = true,
                    PreventGradient = true}
 elsewhere.StackPopV2 = true -- loops.lua
+elsewhere.PartitionedCall = true -- func.lua
+elsewhere.StatefulPartitionedCall = true
 for _, name in ipairs{"Read", "Write", "Gather", "Scatter", "Concat", "Split",
                       "Grad"} do
   elsewhere["TensorArray" .. name .. "V3"] = true -- loops.lua
@@ -570,6 +572,20 @@ function tests.functions_of_values()
   gives(3, g(1.0))
   lu.assertEquals(traced, 2)
   raises("takes values", td.grad(td.square), td.constant(1.0))
+end
+
+-- Forty shapes; the first must be traced anew, the last is kept.
+function tests.traces_are_bounded()
+  local traced = 0
+  local d = td.grad(function(x)
+    traced = traced + 1
+    return td.sum(x * x)
+  end)
+  for n = 1, 40 do d(td.value.ones{n}) end
+  d(td.value.ones{40})
+  lu.assertEquals(traced, 40)
+  gives({2}, d(td.value.ones{1}))
+  lu.assertEquals(traced, 41)
 end
 
 return tests

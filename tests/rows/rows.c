@@ -21,8 +21,10 @@ static const char executors[] =
 
 static const char stacks[] = "a stack lives for a step: tests/lua/loops.lua";
 
-static const char arrays[] =
-    "an array lives for a step: tests/lua/arrays.lua";
+static const char arrays[] = "an array lives for a step: tests/lua/arrays.lua";
+
+static const char functions[] =
+    "its function's body runs in its place: tests/lua/func.lua";
 
 static const struct {
   const char *op, *because;
@@ -32,11 +34,13 @@ static const struct {
     {"LoopCond", executors},
     {"Merge", executors},
     {"NextIteration", executors},
+    {"PartitionedCall", functions},
     {"Placeholder", "a value is fed in its place"},
     {"StackCloseV2", stacks},
     {"StackPopV2", stacks},
     {"StackPushV2", stacks},
     {"StackV2", stacks},
+    {"StatefulPartitionedCall", functions},
     {"TensorArrayCloseV3", arrays},
     {"TensorArrayConcatV3", arrays},
     {"TensorArrayGatherV3", arrays},

@@ -32,25 +32,30 @@ function shape.of(x)
   return core.tensor({table.unpack(s)}, "int32")
 end
 
--- The op that made the variable behind a handle.
-local function variable_op(handle)
+--- What is known of the variable behind a handle: its dtype and shape, nil for
+-- one that came from elsewhere.
+function shape.variable(handle)
   local op = handle.op
   while op.type == "Enter" or op.type == "Switch" or op.type == "Identity" do
     op = op.inputs[1].op
   end
-  return op
+  local attr = op.attr
+  if op.type == "Placeholder" then -- of a function that is traced
+    return attr._handle_dtype, attr._handle_shape
+  end
+  return attr.dtype, attr.shape
 end
 
 --- The shape of the variable behind a handle: known, or read when needed.
 function shape.of_variable(handle)
-  local s = variable_op(handle).attr.shape
+  local _, s = shape.variable(handle)
   return shapes.known(s) and s or core.op "VariableShape"(handle)
 end
 
 --- Zeros like x; like the variable behind it when x is a handle.
 function shape.zeros(x)
   if x.dtype == "resource" then
-    return ops.zeros(shape.of_variable(x), {dtype = variable_op(x).attr.dtype})
+    return ops.zeros(shape.of_variable(x), {dtype = shape.variable(x)})
   end
   local s = x.shape
   return ops.zeros(shapes.known(s) and {table.unpack(s)} or shape.sizes(x),

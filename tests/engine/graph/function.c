@@ -269,15 +269,18 @@ static void test_bad_files(void **state) {
   td_graph_release(g);
 }
 
+/* A node whose op is a function's name becomes a call that names it. */
 static void test_calls(void **state) {
   (void)state;
   td_graph *g = new_graph();
   const char *one[] = {"my_fn()", NULL};
   td_str m = library(one, NULL);
   wire_node(&m, "x my_fn");
-  FAILS(td_graphdef_read(g, m.at, m.len, NULL), TD_UNIMPLEMENTED,
-        "the node calls function \"my_fn\"");
-  assert_int_equal(td_function_count(g), 0);
+  OK(td_graphdef_read(g, m.at, m.len, NULL));
+  assert_int_equal(td_function_count(g), 1);
+  const td_node *n = td_graph_find(g, "x");
+  assert_string_equal(n->op->type, "PartitionedCall");
+  assert_string_equal(td_node_attr(n, "f")->func->name, "my_fn");
   td_str_deinit(&m);
   td_graph_release(g);
 }

@@ -1,0 +1,222 @@
+/* inline.c - the bodies of functions in place of their calls.
+ *
+ * Runs on the copy, before everything that looks at single nodes, so that a
+ * body is folded, merged and scheduled with the rest: what a gradient computes
+ * again of a function is merged with the first time. Names do not depend on
+ * what else the step needs: a stream of random numbers inside goes on from run
+ * to run.
+ *
+ * A body in a loop or branch, or of a call that waits for others, begins with
+ * its inputs: they pass Identities, for whose control edge the nodes without
+ * inputs wait, so that none runs in another frame, too early, or where the
+ * inputs are dead. Handles go in directly: readers of a variable must be found.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph/function.h"
+#include "engine/plan/pass_impl.h"
+
+/* By node id; of a call once it is expanded. */
+typedef struct inlined {
+  td_function_body body;
+  td_node *done; /* what waits for the call waits for it; NULL: nobody does */
+} inlined;
+
+typedef struct inliner {
+  td_pass *p;
+  td_graph *g;
+  TD_VEC(inlined) at;
+  TD_VEC(td_edge) args;
+  bool *awaited; /* by node id of the copy as it was: a control input */
+  int32_t n;     /* nodes of the copy as it was */
+} inliner;
+
+static bool is_call(const td_node *n) {
+  return n->op->kind == TD_KIND_CALL;
+}
+
+/* ---- where it begins and ends -------------------------------------------- */
+
+static td_status *add_node(inliner *x, const td_node *call, const char *op,
+                           const char *end, const td_edge *in, td_node **out) {
+  td_str name = {0};
+  td_build b;
+  const char *unique = NULL;
+  td_str_addf(&name, "%s/%s", call->name, end);
+  td_status *s =
+      name.failed ? td_oom() : td_graph_unique(x->g, td_str_c(&name), &unique);
+  td_str_deinit(&name);
+  TD_TRY(s);
+  td_build_init(&b, x->g, op, unique);
+  b.exact_name = true;
+  b.origin = call->origin;
+  if (in) td_build_in(&b, *in);
+  TD_TRY(td_build_node(&b, out));
+  (*out)->placed = in ? in->node->placed : call->placed;
+  return NULL;
+}
+
+/* The edge that output of a call became. */
+static td_edge resolve(const inliner *x, td_edge e) {
+  while (e.node && is_call(e.node) && x->at.at[e.node->id].body.results)
+    e = x->at.at[e.node->id].body.results[e.port];
+  return e;
+}
+
+static bool needs_entry(const inliner *x, const td_node *call) {
+  if (call->n_in + call->n_control == 0) return false;
+  return call->id >= x->n || !x->p->whole || call->frame > 0 || call->may_die ||
+         call->n_control > 0;
+}
+
+/* x->args becomes what the body takes; *entry, where it begins, or NULL. */
+static td_status *begin(inliner *x, td_node *call, td_node **entry) {
+  bool guarded = needs_entry(x, call);
+  *entry = NULL;
+  x->args.len = 0;
+  for (int i = 0; i < call->n_in; i++)
+    if (!td_vec_push(&x->args, resolve(x, call->in[i]))) return td_oom();
+  if (!guarded) return NULL;
+  TD_TRY(add_node(x, call, "NoOp", "begin", NULL, entry));
+  for (int i = 0; i < call->n_control; i++)
+    TD_TRY(td_graph_add_control(*entry, call->control[i]));
+  for (int i = 0; i < call->n_in; i++) {
+    td_node *pass;
+    TD_TRY(add_node(x, call, "Identity", "arg", &x->args.at[i], &pass));
+    TD_TRY(td_graph_add_control(*entry, pass));
+    td_dtype t = td_edge_dtype(x->args.at[i]);
+    if (t != TD_RESOURCE && t != TD_VARIANT) x->args.at[i] = (td_edge){pass, 0};
+  }
+  return NULL;
+}
+
+/* What has a state waits too: it may only run when all inputs are there. */
+static td_status *place_body(inliner *x, const td_node *call, td_node *entry,
+                             const td_function_body *body) {
+  int32_t end = td_graph_size(x->g);
+  for (int32_t id = body->begin; id < end; id++) {
+    td_node *n = td_graph_node(x->g, id);
+    bool source = n->n_in + n->n_control == 0;
+    if (!n->origin[0]) n->origin = call->origin;
+    n->may_die = call->may_die;
+    n->frame = call->frame;
+    if (entry && (source || (n->op->flags & TD_STATEFUL)))
+      TD_TRY(td_graph_add_control(n, entry));
+    TD_TRY(td_placer_put(x->p->request->placer, n, call->placed));
+  }
+  return NULL;
+}
+
+static td_status *end(inliner *x, const td_node *call, td_node *entry,
+                      inlined *to) {
+  bool awaited = call->id >= x->n || x->awaited[call->id];
+  if (!awaited) return NULL;
+  TD_TRY(add_node(x, call, "NoOp", "end", NULL, &to->done));
+  if (entry) TD_TRY(td_graph_add_control(to->done, entry));
+  for (int i = 0; i < to->body.n_results; i++)
+    TD_TRY(td_graph_add_control(to->done, to->body.results[i].node));
+  for (int i = 0; i < to->body.n_controls; i++)
+    TD_TRY(td_graph_add_control(to->done, to->body.controls[i]));
+  return NULL;
+}
+
+static td_status *expand(inliner *x, td_node *call) {
+  td_node *entry;
+  inlined to = {0};
+  TD_TRY(begin(x, call, &entry));
+  TD_TRY(td_function_expand(x->g, call, x->args.at, &to.body));
+  td_status *s = place_body(x, call, entry, &to.body);
+  if (td_ok(s)) s = end(x, call, entry, &to);
+  size_t n = (size_t)td_graph_size(x->g);
+  if (td_ok(s) && !td_vec_reserve(&x->at, n - x->at.len)) s = td_oom();
+  if (!td_ok(s)) {
+    td_function_body_deinit(&to.body);
+    return s;
+  }
+  while (x->at.len < n) x->at.at[x->at.len++] = (inlined){0};
+  x->at.at[call->id] = to;
+  td_pass_log(x->p, "%s: %d nodes", call->name, (int)n - to.body.begin);
+  return NULL;
+}
+
+/* ---- what used the calls ------------------------------------------------- */
+
+/* Control inputs that are calls, here and inside of them. */
+static td_status *rewire_controls(inliner *x, td_node *n) {
+  for (int i = n->n_control; i-- > 0;) {
+    td_node *before = n->control[i];
+    if (!is_call(before)) continue;
+    td_node_drop_control(n, i);
+    TD_TRY(td_graph_add_control(n, x->at.at[before->id].done));
+  }
+  return NULL;
+}
+
+static td_status *rewire(inliner *x) {
+  for (int32_t id = 0; id < td_graph_size(x->g); id++) {
+    td_node *n = td_graph_node(x->g, id);
+    if (is_call(n)) continue;
+    for (int i = 0; i < n->n_in; i++)
+      if (n->in[i].node && is_call(n->in[i].node))
+        td_node_set_in(n, i, resolve(x, n->in[i]));
+    TD_TRY(rewire_controls(x, n));
+  }
+  for (int32_t i = 0; i < x->p->n_targets; i++)
+    if (is_call(x->p->targets[i]))
+      x->p->targets[i] = x->at.at[x->p->targets[i]->id].done;
+  return NULL;
+}
+
+static td_status *drop_calls(inliner *x) {
+  int32_t n = td_graph_size(x->g);
+  bool *drop = td_alloc_zero((size_t)n + 1, sizeof *drop);
+  if (!drop) return td_oom();
+  for (int32_t id = 0; id < n; id++)
+    drop[id] = is_call(td_graph_node(x->g, id));
+  td_graph_remove(x->g, drop);
+  td_free(drop);
+  return NULL;
+}
+
+/* ---- the pass ------------------------------------------------------------ */
+
+static td_status *start(inliner *x) {
+  size_t n = (size_t)x->n;
+  x->awaited = td_alloc_zero(n + 1, sizeof *x->awaited);
+  if (!x->awaited || !td_vec_reserve(&x->at, n)) return td_oom();
+  while (x->at.len < n) x->at.at[x->at.len++] = (inlined){0};
+  for (int32_t id = 0; id < x->n; id++) {
+    const td_node *node = td_graph_node(x->g, id);
+    for (int i = 0; i < node->n_control; i++)
+      x->awaited[node->control[i]->id] = true;
+  }
+  for (int32_t i = 0; i < x->p->n_targets; i++)
+    x->awaited[x->p->targets[i]->id] = true;
+  return NULL;
+}
+
+/* Calls inside come behind, and are met in their turn. */
+static td_status *inline_all(inliner *x) {
+  TD_TRY(start(x));
+  for (int32_t id = 0; id < td_graph_size(x->g); id++) {
+    td_node *n = td_graph_node(x->g, id);
+    if (is_call(n)) TD_TRY(expand(x, n));
+  }
+  TD_TRY(rewire(x));
+  TD_TRY(drop_calls(x));
+  return td_prune_sweep(x->p);
+}
+
+td_status *td_inline(td_pass *p, bool *any) {
+  inliner x = {.p = p, .g = p->graph, .n = td_graph_size(p->graph)};
+  *any = false;
+  for (int32_t id = 0; id < x.n; id++)
+    *any = *any || is_call(td_graph_node(x.g, id));
+  if (!*any) return NULL;
+  td_status *s = inline_all(&x);
+  for (size_t i = 0; i < x.at.len; i++)
+    td_function_body_deinit(&x.at.at[i].body);
+  td_vec_free(&x.at);
+  td_vec_free(&x.args);
+  td_free(x.awaited);
+  return s;
+}
