@@ -57,7 +57,7 @@ static inline bool td_dtype_in(td_dtype t, int set) {
 }
 /* Bytes of one element; string: of one offset (8); 0 for TD_INVALID. */
 static inline size_t td_dtype_size(td_dtype t) {
-  return td_dtype_sizes[(unsigned)t < TD_DTYPES ? (unsigned)t : TD_INVALID];
+  return (unsigned)t < TD_DTYPES ? td_dtype_sizes[t] : 0;
 }
 /* "float32"; "invalid" for what is none. */
 const char *td_dtype_name(td_dtype t);
