@@ -186,7 +186,7 @@ THREAD_TESTS := $(wildcard tests/engine/device/*.c tests/engine/run/*.c) \
   tests/kernels/state.c tests/kernels/doors.c
 test-build:
 	$(MAKE) -j$(JOBS) all ctests
-	$(MAKE) SANITIZE=address,undefined ctests
+	$(MAKE) SANITIZE=address,undefined ctests $(B)/address-undefined/tide
 	$(MAKE) SANITIZE=thread thread-ctests
 	$(MAKE) fuzz-build
 thread-ctests: $(THREAD_TESTS:%.c=$(B)/%)

@@ -137,8 +137,9 @@ def parts(build, soak, fuzz):
     tsan = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
     scale = {"TIDE_SOAK": "1"} if soak else {}
     shell = sorted(os.listdir(os.path.join(ROOT, "tests/shell")))
-    # Lua files there are what the commands run.
-    long = sorted(f for f in os.listdir(os.path.join(ROOT, "tests/soak")) if "." not in f)
+    # Lua files there are what the commands run; opfuzz has a short form.
+    long = ["opfuzz"] if not soak else sorted(
+        f for f in os.listdir(os.path.join(ROOT, "tests/soak")) if "." not in f)
     every = {
         "c": (c_tests(build), scale),
         "c-address": (c_tests(build + "/address-undefined"), {**asan, **scale}),
@@ -148,9 +149,8 @@ def parts(build, soak, fuzz):
                        {"TIDE_TEST_DEVICES": "1", **scale}),
         "fuzz": (fuzz_targets(build, fuzz), {}),
         "shell": ([["tests/shell/" + f, build] for f in shell], scale),
+        "soak": ([["tests/soak/" + f, build] for f in long], scale),
     }
-    if soak:
-        every["soak"] = ([["tests/soak/" + f, build] for f in long], scale)
     return every
 
 

@@ -1,142 +1,237 @@
--- opfuzz.lua - random calls of every op from Lua: opfuzz.lua CALLS SEED
+-- opfuzz.lua - random calls of every op from Lua: opfuzz.lua CALLS SEED [LOG]
 --
--- Random inputs (dtypes, shapes, empty and huge), random attributes. Whatever
--- comes back must be a value or an error object; a crash or a sanitizer's
--- finding ends the process. Prints how many were accepted, by op.
+-- Each call is drawn from the op's signature (opfuzz_args.lua) and made in one
+-- of three ways: on values, as a node whose inputs are constants, variables and
+-- fed placeholders of half-known shape, and through the library's function. A
+-- few are broken on purpose. Whatever comes back must be a value or an error
+-- object with a code; a crash or a sanitizer's finding ends the process. With
+-- LOG each call is named before it is made.
+--
+-- A call depends on (seed, op, how many of this op came before) and on the
+-- graph it falls into, not on which other ops there are.
 -- SPDX-License-Identifier: Apache-2.0
 
 local td = require "tide"
 local core = require "tide.core"
+local args = dofile(arg[0]:match("^(.*/)") .. "opfuzz_args.lua")
 
-local calls, seed = tonumber(arg[1] or "20000"), tonumber(arg[2] or "1")
-math.randomseed(seed)
-local random = math.random
+local calls, seed, log = tonumber(arg[1] or "20000"), tonumber(arg[2] or "1"), arg[3]
+local random, pick, chance = math.random, args.pick, args.chance
+local EPOCH = 100 -- calls that share a graph
 
-local dtypes = {"float32", "float32", "float32", "int32", "int32", "int64", "float64", "bool",
-  "string", "uint8", "int8", "int16", "float16", "bfloat16", "complex64", "uint16"}
-local sizes = {0, 1, 1, 2, 2, 3, 4, 5, 17}
-local integers = {-2147483648, -9, -2, -1, -1, 0, 0, 1, 1, 2, 3, 5, 100, 2147483647,
-  9223372036854775807}
-local floats = {0.0, -0.0, 1.0, -1.5, 0.5, 3.25, 1e30, -1e-30, 1 / 0, -1 / 0, 0 / 0}
+-- ---- the graph that nodes go to -------------------------------------------
 
-local function pick(list) return list[random(#list)] end
+local graph, session, token, used
+local devices = {"", "", "", "", "", "/device:CPU:1", "/device:CPU:1", "/device:TEST:0"}
 
--- A dtype the op takes for this argument, most of the time.
-local function dtype_of(info, arg, chosen)
-  local name = arg.type:match("%*(.+)$") or arg.type
-  for _, a in ipairs(info.attrs) do
-    if a.name == name then
-      if not chosen[name] then
-        chosen[name] = a.allowed and pick(a.allowed) or pick(dtypes)
-      end
-      return random(20) == 1 and pick(dtypes) or chosen[name]
+local function close()
+  if not graph then return end
+  session:close()
+  core.pop(token)
+  graph = nil
+end
+
+local function open()
+  close()
+  graph = core.graph_new()
+  token = core.push{graph = graph, device = pick(devices)}
+  session = core.session(graph, {threads = pick{1, 1, 2}, cpu_devices = 2,
+    roundtrip = chance(25), passes_off = chance(25) and {pick{"fold", "cse"}} or {}})
+  used = 0
+  if chance(50) then graph:set_seed(random(0, 99)) end
+end
+
+local function run(fetches, feeds, values)
+  return session:core_run(fetches, feeds, values, {as_values = true, timeout = 20})
+end
+
+-- ---- inputs of nodes ------------------------------------------------------
+
+local VarHandleOp, AssignVariableOp = core.op "VarHandleOp", core.op "AssignVariableOp"
+local StackV2, StackPushV2 = core.op "StackV2", core.op "StackPushV2"
+local Placeholder, Identity = core.op "Placeholder", core.op "Identity"
+
+-- A stack; one to be popped holds something.
+local function stack(c)
+  local dtype = c.type or "float32"
+  local handle = StackV2(pick{-1, 5}, {elem_type = dtype, stack_name = pick{"", "s"}})
+  if c.op ~= "StackPopV2" then return handle end
+  local push = StackPushV2(handle, args.value(dtype, c.like))
+  local _ <close> = core.push{controls = {push.op}}
+  return Identity(handle)
+end
+
+-- A variable of the call's dtype and shape, mostly.
+local function variable(c)
+  local dtype = chance(95) and c.type or pick{"float32", "int64", "string"}
+  local shape = chance(90) and c.like or args.shape()
+  local handle = VarHandleOp{dtype = dtype or "float32", shape = args.declared(shape)}
+  if chance(95) then
+    run({AssignVariableOp(handle, args.value(dtype or "float32", shape))}, {}, {})
+  end
+  if chance(5) then args.handle = run({handle}, {}, {})[1] end
+  return chance(90) and handle or Identity(handle)
+end
+
+local function fed(value, feeds)
+  local x = Placeholder{dtype = value.dtype, shape = args.declared(value.shape)}
+  feeds.edges[#feeds.edges + 1], feeds.values[#feeds.values + 1] = x, value
+  return x
+end
+
+local function few(shape)
+  local n = 1
+  for _, d in ipairs(shape) do n = n * math.max(1, math.min(d, 1000)) end
+  return n <= 40
+end
+
+-- An input as a value, as a literal or as an edge.
+local function input(c, it, feeds)
+  if it.dtype == "resource" and chance(97) then
+    return (c.op:find("^Stack") and chance(95) and stack or variable)(c)
+  end
+  local value = args.value(it.dtype, it.shape, it.list)
+  if not value then return nil end
+  if value.dtype ~= "resource" and few(it.shape) and chance(7) then return value:table() end
+  if not feeds or chance(15) then return value end
+  return fed(value, feeds)
+end
+
+local function inputs(c, feeds)
+  local list = {}
+  for i, it in ipairs(c.inputs) do
+    if it.is_list then
+      list[i] = {}
+      for k, one in ipairs(it) do list[i][k] = input(c, one, feeds) end
+    else
+      list[i] = input(c, it, feeds)
     end
   end
-  return name
+  return list
 end
 
-local function shape(like)
-  if like and random(3) > 1 then return like end
-  local s = {}
-  for i = 1, pick{0, 1, 1, 2, 2, 3, 4, 8} do s[i] = pick(sizes) end
-  local n = 1
-  for _, d in ipairs(s) do n = n * d end
-  return n > 5000 and {2, 3} or s
+-- ---- calls that are wrong ---------------------------------------------------
+
+local strange = {false, true, 1.5, -1, 1 << 40, "x", print, td, {}, {{1}, {2, 3}}, {1, "a"},
+  {a = 1}, 0 / 0, "\0", {{}}}
+
+local function odd(n)
+  local r = random(n + 3)
+  if r == n + 1 then return session end
+  if r == n + 2 then return graph end
+  if r == n + 3 then return core.op "NoOp"() end
+  return strange[r]
 end
 
-local function element(dtype)
-  if dtype == "string" then return pick{"", "a", "tide", "\0x"} end
-  if dtype == "bool" then return random(2) == 1 end
-  if dtype:find("float") or dtype:find("complex") then return pick(floats) end
-  local v = pick(integers)
-  local low, high = -128, 127
-  if dtype:find("^u") then low = 0 end
-  if dtype == "int32" then low, high = -2147483648, 2147483647 end
-  if dtype == "int64" then return v end
-  return math.max(low, math.min(high, v))
-end
+local breaks = {
+  function(list) list[#list] = nil end,
+  function(list) table.insert(list, random(#list + 1), odd(#strange)) end,
+  function(_, o) o[pick{"nope", "", "T", "N", 1, "dtype"}] = odd(#strange) end,
+  function(_, o) o.name = pick{"", "a b", "/", "_x", "a/b", "\0", 5, {}, ("n"):rep(3000), "x"} end,
+  function(list) if #list > 0 then list[random(#list)] = odd(#strange) end end,
+  function(list)
+    local i = #list > 0 and random(#list)
+    if i then list[i] = type(list[i]) == "table" and list[i][1] or {list[i]} end
+  end,
+  function(_, o, info)
+    local a = #info.attrs > 0 and pick(info.attrs)
+    if a then o[a.name] = odd(#strange) end
+  end,
+}
 
-local function value(dtype, s)
-  local n = 1
-  for _, d in ipairs(s) do n = n * d end
-  local flat = {}
-  for i = 1, n do flat[i] = element(dtype) end
-  return core.tensor(flat, dtype, s)
-end
+-- ---- one call --------------------------------------------------------------
 
-local function attribute(a)
-  if a.type == "bool" then return random(2) == 1 end
-  if a.type == "int" then return pick(integers) end
-  if a.type == "float" then return pick(floats) end
-  if a.type == "type" then return a.allowed and pick(a.allowed) or pick(dtypes) end
-  if a.type == "shape" then return shape() end
-  if a.type == "string" then return a.allowed and pick(a.allowed) or pick{"", "NHWC", "x"} end
-  if a.type == "list(int)" then return {pick(integers), pick(integers)} end
-end
-
-local names, infos, functions = core.op_names(), {}, {}
-local skip = {Print = true, Assert = true}
-local usable = {}
-for _, name in ipairs(names) do
+local names, infos, functions = {}, {}, {}
+for _, name in ipairs(core.op_names()) do
+  names[#names + 1] = name
   infos[name], functions[name] = core.op_info(name), core.op(name)
-  local plain = #infos[name].inputs > 0 and name:sub(1, 1) ~= "_" and not skip[name]
-  for _, a in ipairs(infos[name].inputs) do
-    if a.type == "resource" or a.type == "variant" then plain = false end
-  end
-  if plain then usable[#usable + 1] = name end
 end
 
-local taken, refused, strange = {}, {}, 0
-local accepted = 0
+-- Ops that wait for others or only mean something in a loop: built, not run.
+local function only_built(name)
+  return name:sub(1, 1) == "_" or name == "Enter" or name == "Exit" or name == "NextIteration"
+    or name == "LoopCond" or name == "Merge"
+end
+
+local function collect(result, edges)
+  if core.kind(result) == "edge" or core.kind(result) == "op" then
+    edges[#edges + 1] = result
+  elseif type(result) == "table" then
+    for _, r in ipairs(result) do collect(r, edges) end
+  end
+end
 
 local function call(name)
-  local info, args, chosen = infos[name], {}, {}
-  local like = shape()
-  for i, a in ipairs(info.inputs) do
-    if a.list then
-      local list, s = {}, shape(like)
-      for k = 1, random(0, 4) do list[k] = value(dtype_of(info, a, chosen), shape(s)) end
-      args[i] = list
-    else
-      args[i] = value(dtype_of(info, a, chosen), shape(like))
-    end
+  local info, feeds = infos[name], {edges = {}, values = {}}
+  local c = args.call(name, info)
+  local as_node = chance(60)
+  local list, o = inputs(c, as_node and feeds or nil), c.options
+  if chance(6) then pick(breaks)(list, o, info) end
+  local f = functions[name]
+  if info.lua ~= "" and chance(15) then
+    f = td[info.lua] or f
+    if chance(30) then table.insert(list, random(#list + 1), pick{0, 1, -1, {0}, {2, 3}, "x", 0.5}) end
   end
-  local options = {}
-  for _, a in ipairs(info.attrs) do
-    if not a.deduced and (not a.default or random(3) == 1) then
-      options[a.name] = attribute(a)
-    end
+  if name:sub(1, 1) == "_" and chance(90) then o.name = o.name or "made" end
+  list[#info.inputs + 1] = o
+  local results = table.pack(f(table.unpack(list, 1, math.max(#info.inputs + 1, #list))))
+  local edges = {}
+  collect(results, edges)
+  if #edges == 0 or only_built(name) then return end
+  if core.kind(edges[1]) == "edge" and chance(name == "Placeholder" and 90 or 2) then
+    feeds.edges[#feeds.edges + 1] = edges[1]
+    feeds.values[#feeds.values + 1] = args.value(edges[1].dtype, c.like)
   end
-  args[#args + 1] = options
-  return functions[name](table.unpack(args))
+  run(chance(30) and {pick(edges)} or edges, feeds.edges, feeds.values)
 end
 
--- Nodes that must not be computed at once are built into a graph of their own.
-for i = 1, calls do
-  if i % 2000 == 1 then td.reset() end
-  local name = usable[(i - 1) % #usable + 1]
-  local made, ok, err = pcall(pcall, call, name)
-  if not made then ok, err = false, ok end
+-- ---- counting ----------------------------------------------------------------
+
+local taken, refused, codes, bad, accepted = {}, {}, {}, 0, 0
+
+local function hash(name)
+  local h = seed
+  for i = 1, #name do h = (h * 31 + name:byte(i)) & 0x7fffffff end
+  return h
+end
+
+local function count(name, ok, err)
   if ok then
     accepted = accepted + 1
     taken[name] = (taken[name] or 0) + 1
-  else
-    refused[name] = (refused[name] or 0) + 1
-    if type(err) ~= "table" or not err.code or err.code == "internal" then
-      strange = strange + 1
-      if strange <= 20 then print("strange error of " .. name .. ": " .. tostring(err)) end
-    end
+    return
+  end
+  refused[name] = (refused[name] or 0) + 1
+  local code = type(err) == "table" and err.code or "none"
+  codes[code] = (codes[code] or 0) + 1
+  if code == "none" or code == "internal" or code == "unknown" or code == "deadline_exceeded" then
+    bad = bad + 1
+    if bad <= 20 then print(("strange error of %s: %s (%s)"):format(name, tostring(err), code)) end
   end
 end
 
-local never, always = {}, {}
-for _, name in ipairs(usable) do
-  if not taken[name] then never[#never + 1] = name end
-  if not refused[name] then always[#always + 1] = name end
+math.randomseed(seed)
+args.fill_pools()
+for i = 1, calls do
+  local name, nth = names[(i - 1) % #names + 1], (i - 1) // #names
+  math.randomseed(hash(name), nth)
+  if not graph or used >= EPOCH or only_built(name) then open() end
+  used = used + 1
+  if log then io.stderr:write(("%d %s\n"):format(i, name)) end
+  local start = os.clock()
+  local ok, err = pcall(call, name)
+  if os.clock() - start > 0.1 then
+    print(("slow: %s call %d took %.1f s"):format(name, i, os.clock() - start))
+  end
+  if log then io.stderr:write(("  %s\n"):format(ok and "ok" or tostring(err))) end
+  count(name, ok, err)
+  if only_built(name) then close() end
 end
-print(("%d calls of %d ops, %.0f %% accepted, seed %d"):format(calls, #usable,
-  100 * accepted / calls, seed))
-print("never accepted: " .. table.concat(never, " "))
-print("never refused: " .. table.concat(always, " "))
-print(("%d passed, %d failed, 0 skipped"):format(strange == 0 and 1 or 0, strange == 0 and 0 or 1))
-os.exit(strange == 0 and 0 or 1)
+close()
+
+for _, name in ipairs(names) do
+  print(("op %s %d %d"):format(name, taken[name] or 0, refused[name] or 0))
+end
+for code, n in pairs(codes) do print(("code %s %d"):format(code, n)) end
+print(("total %d %d %d"):format(calls, accepted, bad))
+if bad > 0 then os.exit(false, true) end

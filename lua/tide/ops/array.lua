@@ -22,6 +22,19 @@ function ops.cast(x, dtype, o)
   return core.op "Cast"(x, o)
 end
 
+-- How many sizes a list or vector holds.
+local function count_of(sizes)
+  local is_tensor = args.is_tensor(sizes)
+  local shape = is_tensor and sizes.shape or {}
+  local n = is_tensor and shape[1] or args.plain(sizes) and #sizes
+  if not n or n < 0 then
+    core.error("invalid_argument", "split: the second argument is the number "
+      .. "of parts or a list of their sizes; give num_split for a tensor of "
+      .. "unknown size")
+  end
+  return n
+end
+
 --- A list of n equal parts along `axis`, or of parts of the sizes in the list
 -- `n`. @tparam[opt=0] integer axis
 -- @usage td.split({1, 2, 3, 4}, 2, 0)[2]  --> 3 4
@@ -31,7 +44,7 @@ function ops.split(x, n, axis, o)
     o.num_split = n
     return core.op "Split"(axis or 0, x, o)
   end
-  o.num_split = o.num_split or (type(n) == "table" and #n) or n.shape[1]
+  o.num_split = o.num_split or count_of(n)
   return core.op "SplitV"(x, n, axis or 0, o)
 end
 
@@ -56,7 +69,7 @@ end
 -- @usage td.unstack({{1, 2}, {3, 4}}, 1)[2]  --> 2 4
 function ops.unstack(x, axis, o)
   o = options(o, "unstack")
-  o.axis = axis or 0
+  o.axis = args.expect(axis or 0, "integer", "unstack: axis")
   if not o.num then
     local shape = args.is_tensor(x) and x.shape or core.tensor(x).shape
     local size = shape and shape[(o.axis < 0 and #shape or 0) + o.axis + 1]

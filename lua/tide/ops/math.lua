@@ -165,6 +165,7 @@ end
 --- The sum of a list of tensors of one shape.
 -- @usage td.add_n{{1, 2}, {3, 4}}  --> 4 6
 function ops.add_n(list, o)
+  args.check_list(list, "add_n: the first argument")
   if #list == 1 then return ops.identity(list[1], o) end
   return core.op "AddN"(list, options(o, "add_n"))
 end

@@ -1,0 +1,455 @@
+-- opfuzz_args.lua - random arguments for any op, from its signature.
+--
+-- An argument is a dtype, a shape and, where chance would seldom be right, the
+-- integers that fit the rest of the call: `hints` has those by argument name, or
+-- by "Op.argument". Everything else is bytes out of a pool. A hint is left out
+-- now and then, so that each is wrong as well.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+
+local random = math.random
+local args = {}
+
+local sizes = {0, 1, 1, 2, 2, 3, 4, 5, 7, 17}
+local ranks = {0, 1, 1, 2, 2, 2, 3, 3, 4, 5, 8}
+local vast = {{0, 1 << 40}, {1 << 62, 0, 1 << 62}, {0, 1 << 31, 3}, {1 << 33, 0}}
+local any_dtype = {"float32", "float32", "int32", "int32", "int64", "float64", "bool", "string",
+  "uint8", "int8", "int16", "float16", "bfloat16", "complex64", "complex128", "uint16", "uint32",
+  "uint64", "qint8", "quint8", "qint16", "quint16", "qint32"}
+local width = {float32 = 4, int32 = 4, int64 = 8, float64 = 8, bool = 1, uint8 = 1, int8 = 1,
+  int16 = 2, float16 = 2, bfloat16 = 2, complex64 = 8, complex128 = 16, uint16 = 2, uint32 = 4,
+  uint64 = 8, qint8 = 1, quint8 = 1, qint16 = 2, quint16 = 2, qint32 = 4}
+local half = {float16 = true, bfloat16 = true}
+
+local function pick(list) return list[random(#list)] end
+local function chance(percent) return random(100) <= percent end
+args.pick, args.chance = pick, chance
+
+-- Of what a hint made out of a vast empty shape, only a scalar is left.
+local MOST = 200000
+
+local function count(s)
+  local n = 1.0
+  for _, d in ipairs(s) do n = n * d end
+  return n <= MOST and math.tointeger(n) or MOST + 1
+end
+
+-- ---- values --------------------------------------------------------------
+
+local small = {-2, -1, 0, 0, 1, 1, 1, 2, 2, 3, 4, 5, 9}
+local extreme = {-2147483648, -9223372036854775807 - 1, 2147483647, 9223372036854775807, -100, 255,
+  65536, -1, 0, 1, 1 << 40}
+local finite = {0.0, 1.0, -1.5, 0.5, 3.25, -0.25, 2.0, 7.0, -1e-3}
+local wild = {0.0, -0.0, 1e30, -1e-30, 1 / 0, -1 / 0, 0 / 0, 1e-40, 65504.0, 0.1}
+local words = {"", "a", "tide", "\0x", "\195\188", ("long "):rep(50)}
+local POOL = 1 << 15 -- bytes of a pool
+
+local function bytes_of(dtype, usual)
+  local w, parts = width[dtype], {}
+  local integers, floats = usual and small or extreme, usual and finite or wild
+  local code = ({float32 = "<f", float64 = "<d", complex64 = "<f", complex128 = "<d"})[dtype]
+  local bits = dtype:find("complex") and w // 2 or w
+  for i = 1, POOL // bits do
+    if dtype == "bool" then
+      parts[i] = string.char(random(0, 1))
+    elseif code then
+      parts[i] = string.pack(code, pick(floats))
+    elseif half[dtype] then
+      parts[i] = string.pack("<I2", usual and pick{0, 0x3c00, 0xbc00, 0x3f80, 0x4000}
+        or random(0, 65535))
+    else
+      parts[i] = string.pack("<I" .. w, pick(integers) & (w < 8 and (1 << 8 * w) - 1 or -1))
+    end
+  end
+  return table.concat(parts)
+end
+
+local pools = {}
+
+-- Filled before the calls, so that no call's value depends on another's.
+function args.fill_pools()
+  for _, dtype in ipairs(any_dtype) do
+    if width[dtype] then
+      pools[dtype] = {bytes_of(dtype, true), bytes_of(dtype, true), bytes_of(dtype, false)}
+    end
+  end
+end
+
+local function texts(shape)
+  local flat = {}
+  for i = 1, count(shape) do flat[i] = pick(words) end
+  return core.tensor(flat, "string", shape)
+end
+
+local function from_integers(list, dtype, shape)
+  local w = width[dtype]
+  if not dtype:find("int") then return core.tensor(list, dtype, shape) end
+  local mask, parts = w < 8 and (1 << 8 * w) - 1 or -1, {}
+  for i, v in ipairs(list) do parts[i] = string.pack("<I" .. w, v & mask) end
+  return core.from_bytes(table.concat(parts), dtype, shape)
+end
+
+--- A value of that dtype and shape; `list` are its integers, if they matter.
+function args.value(dtype, shape, list)
+  if count(shape) > MOST then shape, list = {}, nil end
+  if dtype == "resource" or dtype == "variant" then return args.handle end
+  if dtype == "string" then return texts(count(shape) > 200 and {} or shape) end
+  if list and dtype ~= "bool" then return from_integers(list, dtype, shape) end
+  local pool, want = pick(pools[dtype]), count(shape) * width[dtype]
+  if want > #pool // 2 then pool = pool:rep(2 * want // #pool + 1) end
+  local at = random(0, (#pool - want) // width[dtype]) * width[dtype]
+  return core.from_bytes(pool:sub(at + 1, at + want), dtype, shape)
+end
+
+-- ---- shapes --------------------------------------------------------------
+
+--- Any shape, of few elements mostly.
+function args.shape(low, high)
+  if chance(1) then return {random(200, 400), random(50, 100)} end
+  if chance(1) then return pick(vast) end
+  local s, n = {}, 1
+  local rank = pick(ranks)
+  if low then rank = math.max(low, math.min(high, rank)) end
+  for i = 1, rank do
+    s[i] = pick(sizes)
+    if n * s[i] > 3000 then s[i] = 1 end
+    n = n * s[i]
+  end
+  return s
+end
+
+-- Like s, but some sizes are 1 or the first are gone.
+local function narrowed(s)
+  local t = {}
+  for i = random(2) == 1 and 1 or random(#s + 1), #s do
+    t[#t + 1] = random(2) == 1 and 1 or s[i]
+  end
+  return t
+end
+
+local function other_shape(c)
+  local r = random(100)
+  if r <= 72 then return c.like end
+  if r <= 82 then return {} end
+  if r <= 92 then return narrowed(c.like) end
+  return args.shape()
+end
+
+--- A declared shape that s has: sizes unknown, the rank too, seldom another.
+function args.declared(s)
+  if chance(50) then return false end
+  if chance(8) then return args.shape() end
+  local t = {}
+  for i, d in ipairs(s) do t[i] = chance(40) and -1 or d end
+  return t
+end
+
+-- ---- hints: (call, index in its list) -> shape, integers -------------------
+
+local function tail(s, from)
+  local t = {}
+  for i = from, #s do t[#t + 1] = s[i] end
+  return t
+end
+
+local function joined(a, b)
+  local t = table.move(a, 1, #a, 1, {})
+  return table.move(b, 1, #b, #t + 1, t)
+end
+
+local function vector(list) return {#list}, list end
+
+local function many(n, low, high)
+  local list = {}
+  for i = 1, math.min(n, 10000) do list[i] = random(low, math.max(low, high)) end
+  return list
+end
+
+local function scalar(low, high)
+  return function() return {}, {random(low, high)} end
+end
+
+local function axis(c) return {}, {c.axis} end
+local function dims(c) return vector(c.like) end
+local function a_scalar() return {} end
+local function new_shape(c)
+  return vector(chance(50) and c.like or many(random(0, 4), 0, 6))
+end
+
+local function order(n)
+  local list = {}
+  for i = 1, n do table.insert(list, random(#list + 1), i - 1) end
+  return list
+end
+
+local function axes(c)
+  local list = order(#c.like)
+  for i = #list, 1, -1 do
+    if chance(50) then
+      table.remove(list, i)
+    elseif chance(30) then
+      list[i] = list[i] - #c.like
+    end
+  end
+  return vector(list)
+end
+
+local function per_dim(f)
+  return function(c)
+    local list = {}
+    for i, d in ipairs(c.like) do list[i] = f(c, d, i) end
+    return vector(list)
+  end
+end
+
+local function rows(c) return joined(c.index, tail(c.like, 2)) end
+local function row_numbers(c) return c.index, many(count(c.index), 0, (c.like[1] or 1) - 1) end
+local function nd_rows(c) return joined(c.index, tail(c.like, c.depth + 1)) end
+local function nd_numbers(c)
+  local least = math.huge
+  for i = 1, c.depth do least = math.min(least, c.like[i]) end
+  local s = joined(c.index, {c.depth})
+  return s, many(count(s), 0, least == math.huge and 0 or least - 1)
+end
+local function class_numbers(c) return {c.like[1]}, many(c.like[1], 0, c.like[2] - 1) end
+local function segments(c)
+  local s = {table.unpack(c.like, 1, math.min(#c.like, 1))}
+  return s, many(count(s), 0, (c.options.num_partitions or 4) - 1)
+end
+
+local function parts(c)
+  local left, list, n = c.like[c.at] or 0, {}, math.min(c.options.num_split or 1, 20)
+  for i = 1, n do
+    list[i] = i == n and left or random(0, left)
+    left = left - list[i]
+  end
+  return vector(list)
+end
+
+local function along_axis(c)
+  local s = table.move(c.like, 1, #c.like, 1, {})
+  if s[c.at] then s[c.at] = random(0, 4) end
+  return s
+end
+
+local function matrix(first, second)
+  return function(c)
+    local s = tail(c.like, 1)
+    local swapped = c.options[first] or c.options[second]
+    if swapped then s[#s], s[#s - 1] = s[#s - 1], s[#s] end
+    return s
+  end
+end
+local function right_matrix(first, second)
+  return function(c)
+    local s = tail(c.like, 1)
+    s[#s - 1], s[#s] = c.like[#c.like], c.columns
+    local swapped = c.options[first] or c.options[second]
+    if swapped then s[#s], s[#s - 1] = s[#s - 1], s[#s] end
+    return s
+  end
+end
+
+local function begin(c)
+  local shape, list = per_dim(function(_, d) return random(0, math.min(d, 9)) end)(c)
+  c.begin = list
+  return shape, list
+end
+
+local hints = {
+  axis = axis, dim = axis, dimension = axis, concat_dim = axis, split_dim = axis,
+  reduction_indices = axes, ["ReverseV2.axis"] = axes,
+  perm = function(c) return vector(order(#c.like)) end,
+  ["InvertPermutation.x"] = function() return vector(order(random(0, 9))) end,
+  paddings = function(c) return {#c.like, 2}, many(2 * #c.like, 0, 3) end,
+  multiples = function(c) return vector(many(#c.like, 0, 3)) end,
+  begin = begin,
+  size = per_dim(function(c, d, i)
+    return chance(20) and -1 or random(0, math.min(9, math.max(0, d - (c.begin[i] or 0))))
+  end),
+  ["end"] = per_dim(function(c, d, i)
+    return c.op == "StridedSliceGrad" and (c.begin[i] or 0) + math.max(1, d)
+      or random(-9, math.min(d, 9))
+  end),
+  strides = function(c)
+    if c.op == "StridedSliceGrad" then return vector(many(#c.like, 1, 1)) end
+    local list = many(#c.like, 1, 3)
+    if #list > 0 and chance(20) then list[random(#list)] = -1 end
+    return vector(list)
+  end,
+  ["StridedSliceGrad.shape"] = per_dim(function(_, d) return d + 10 end),
+  ["Reshape.shape"] = function(c)
+    local list = {count(c.like)}
+    if chance(60) then list = chance(50) and {-1, 1} or table.move(c.like, 1, #c.like, 1, {}) end
+    return vector(list)
+  end,
+  shape = dims, dims = new_shape, s0 = dims, s1 = dims,
+  ["RandomUniform.shape"] = new_shape, ["RandomStandardNormal.shape"] = new_shape,
+  ["TruncatedNormal.shape"] = new_shape, ["RandomUniformInt.shape"] = new_shape,
+  ["ConcatOffset.shape"] = dims,
+  minval = scalar(-3, 3), maxval = scalar(4, 9),
+  start = scalar(0, 3), limit = scalar(0, 20), delta = scalar(1, 3), stop = scalar(0, 9),
+  num = scalar(1, 9), depth = scalar(0, 6), k = scalar(0, 3), num_segments = scalar(0, 9),
+  indices = row_numbers, updates = rows,
+  ["GatherNd.indices"] = nd_numbers, ["ScatterNd.indices"] = nd_numbers,
+  ["ScatterNd.updates"] = nd_rows,
+  partitions = segments, segment_ids = segments,
+  ["DynamicStitch.indices"] = function() return {2}, many(2, 0, 5) end,
+  ["DynamicStitch.data"] = function(c) return joined({2}, tail(c.like, 2)) end,
+  size_splits = parts, ["Concat.values"] = along_axis, ["ConcatV2.values"] = along_axis,
+  ["MatMul.a"] = matrix("transpose_a"), ["MatMul.b"] = right_matrix("transpose_b"),
+  ["BatchMatMul.x"] = matrix("adj_x"), ["BatchMatMul.y"] = right_matrix("adj_y"),
+  ["BatchMatMulV2.x"] = matrix("adj_x"), ["BatchMatMulV2.y"] = right_matrix("adj_y"),
+  bias = function(c)
+    return {c.options.data_format == "NCHW" and c.like[2] or c.like[#c.like]}
+  end,
+  ["InTopK.targets"] = class_numbers, ["InTopKV2.targets"] = class_numbers,
+  ["SparseSoftmaxCrossEntropyWithLogits.labels"] = class_numbers,
+  ["DiagPart.input"] = function(c) return joined(c.like, c.like) end,
+}
+for name in ("lr rho momentum epsilon alpha beta1 beta2 beta1_power beta2_power on_value "
+  .. "off_value constant_values"):gmatch("%S+") do
+  hints[name] = a_scalar
+end
+hints["Fill.value"], hints["Assert.condition"] = a_scalar, a_scalar
+hints["LoopCond.input"], hints["Switch.pred"] = a_scalar, a_scalar
+
+-- The rank of what the op works on.
+local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4}, BiasAdd = {2, 5},
+  BiasAddGrad = {2, 5}, InTopK = {2, 2}, InTopKV2 = {2, 2}, Split = {1, 4}, SplitV = {1, 4},
+  Concat = {1, 4}, ConcatV2 = {1, 4}, ConcatOffset = {1, 4}, Unpack = {1, 4}, Diag = {1, 3},
+  DiagPart = {1, 2}, Unique = {1, 1}, UniqueWithCounts = {1, 1}, Softmax = {1, 4},
+  LogSoftmax = {1, 4}, SoftmaxCrossEntropyWithLogits = {2, 2}, TopK = {1, 4}, TopKV2 = {1, 4},
+  SparseSoftmaxCrossEntropyWithLogits = {2, 2}, Gather = {1, 4}, GatherV2 = {1, 4},
+  GatherNd = {1, 4}, ScatterNd = {1, 4}, ReverseV2 = {0, 8}}
+
+-- ---- attributes ----------------------------------------------------------
+
+local whole = {-9223372036854775807 - 1, -2, -1, 0, 0, 1, 1, 2, 2, 3, 5, 100, 2147483647,
+  2147483648, 9223372036854775807}
+
+local attr_hints = {
+  num_split = function(c)
+    local d = c.like[c.at] or 1
+    return d > 0 and pick{1, d} or 2
+  end,
+  num = function(c) return c.like[c.at] end,
+  num_partitions = function() return random(1, 5) end,
+  axis = function(c) return c.axis end,
+  k = function(c) return random(0, c.like[#c.like] or 0) end,
+  batch_dims = function() return random(0, 1) end,
+  squeeze_dims = function(c)
+    local list = {}
+    for i, d in ipairs(c.like) do if d == 1 then list[#list + 1] = i - 1 end end
+    return list
+  end,
+  shape = function(c) return args.declared(c.like) end,
+  parallel_iterations = function() return random(1, 20) end,
+  frame_name = function() return pick{"f", "g"} end,
+  bad_indices_policy = function() return pick{"", "DEFAULT", "ERROR", "IGNORE", "x"} end,
+  first_n = function() return random(-1, 1) end,
+}
+for name in ("begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask"):gmatch("%S+") do
+  attr_hints[name] = function(c) return chance(60) and 0 or random(0, (1 << #c.like) - 1) end
+end
+
+local makers = {
+  bool = function() return chance(50) end,
+  int = function() return pick(whole) end,
+  float = function() return pick(chance(50) and finite or wild) end,
+  string = function() return pick(words) end,
+  shape = function() return args.declared(args.shape()) end,
+  tensor = function(c) return args.value(c.type or pick(any_dtype), args.shape()) end,
+  type = function() return pick(any_dtype) end,
+}
+
+-- The dtypes that a type attribute should have: those with a kernel, mostly.
+local function draw_type(info, a, is_first)
+  local usable = info.dtypes
+  if is_first and #usable > 0 and chance(92) then return pick(usable) end
+  return a.allowed and chance(97) and pick(a.allowed) or pick(any_dtype)
+end
+
+local function attribute(c, a)
+  local of = a.type:match("^list%((.+)%)$")
+  local hint = attr_hints[a.name]
+  if hint and not chance(12) then return hint(c) end
+  if a.allowed and chance(90) then return pick(a.allowed) end
+  if not of then return makers[a.type] and makers[a.type](c) end
+  local list = {}
+  for i = 1, random(0, 3) do list[i] = makers[of] and makers[of](c) end
+  return list
+end
+
+local function options(c)
+  for _, a in ipairs(c.info.attrs) do
+    if a.type == "type" then
+      c.types[a.name] = draw_type(c.info, a, next(c.types) == nil)
+      c.type = c.type or c.types[a.name]
+    end
+  end
+  for _, a in ipairs(c.info.attrs) do
+    local wanted = not a.deduced and (not a.default or attr_hints[a.name] or chance(30))
+    if wanted and a.type == "type" then
+      if not a.default or c.used[a.name] == nil then c.options[a.name] = c.types[a.name] end
+    elseif wanted then
+      c.options[a.name] = attribute(c, a)
+    end
+  end
+end
+
+-- ---- calls ---------------------------------------------------------------
+
+local function dtype_of(c, arg)
+  local name = arg.type:match("%*(.+)$") or arg.type
+  if chance(1) then return pick(any_dtype) end
+  if chance(1) and args.handle then return "resource" end
+  if c.types[name] then return c.types[name] end
+  local fixed = width[name] or name == "string" or name == "resource" or name == "variant"
+  return fixed and name or pick(any_dtype) -- else a list(type)
+end
+
+local function one(c, arg, k)
+  local hint = hints[c.op .. "." .. arg.name] or hints[arg.name]
+  if hint and c.hinted then
+    local ok, shape, list = pcall(hint, c, k)
+    if ok and not chance(6) then return {dtype = dtype_of(c, arg), shape = shape, list = list} end
+  end
+  return {dtype = dtype_of(c, arg), shape = c.like_all and c.like or other_shape(c)}
+end
+
+local function lists_length(c, arg)
+  local name = arg.type:match("^(.-)%*") or arg.type
+  c.lengths[name] = c.lengths[name] or pick{0, 1, 2, 2, 2, 3, 4}
+  return chance(3) and random(0, 4) or c.lengths[name]
+end
+
+--- What an op is called with: {op, options, inputs}, an input being {dtype,
+-- shape, list} or a list of these.
+function args.call(op, info)
+  local range = rank_of[op]
+  local like = args.shape(table.unpack(range or {}))
+  local c = {op = op, info = info, like = like, types = {}, options = {}, inputs = {}, used = {},
+    lengths = {}, hinted = not chance(8), like_all = chance(50), columns = pick(sizes),
+    index = many(random(0, 2), 0, 4), depth = random(0, #like), begin = {}}
+  if op:find("SparseApply") then c.index = {random(0, 4)} end
+  c.at = random(math.max(1, #like))
+  c.axis = chance(40) and c.at - 1 - #like or c.at - 1
+  for _, arg in ipairs(info.inputs) do
+    c.used[arg.type:match("%*(.+)$") or arg.type] = true
+  end
+  options(c)
+  for i, arg in ipairs(info.inputs) do
+    if arg.list then
+      local list = {is_list = true}
+      for k = 1, lists_length(c, arg) do list[k] = one(c, arg, k) end
+      c.inputs[i] = list
+    else
+      c.inputs[i] = one(c, arg)
+    end
+  end
+  return c
+end
+
+return args
