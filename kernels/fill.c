@@ -255,6 +255,10 @@ static td_status *tile_infer(td_infer *c) {
     if (in->rank >= 0) td_infer_out(c, 0, td_array_rank(in->rank));
     return NULL;
   }
+  if (times.count > TD_MAX_RANK)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "multiples has %d elements: at most %d are possible",
+                    times.count, TD_MAX_RANK);
   td_shape full = in->rank < 0 ? td_array_rank(times.count) : *in;
   TD_TRY(tile_to(&full, &times, &out));
   td_infer_out(c, 0, out);

@@ -189,6 +189,16 @@ void td_linalg_load(const td_linalg *l, const td_tensor *t, int64_t i,
   }
 }
 
+bool td_linalg_finite(const td_linalg *l, int64_t n, const void *at) {
+  bool wide = l->real == TD_FLOAT64;
+  n *= (int64_t)(l->size / td_dtype_size(l->real)); /* complex ones: two */
+  for (int64_t i = 0; i < n; i++)
+    if (!isfinite(wide ? ((const double *)at)[i]
+                       : (double)((const float *)at)[i]))
+      return false;
+  return true;
+}
+
 void td_linalg_store(const td_linalg *l, const void *from, int64_t rows,
                      int64_t cols, int64_t ld, bool adjoint, const td_tensor *t,
                      int64_t i) {

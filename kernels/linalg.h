@@ -69,6 +69,9 @@ td_status *td_linalg_run(td_kernel_ctx *c, td_linalg *l) TD_MUST_USE;
  * transpose instead. */
 void td_linalg_load(const td_linalg *l, const td_tensor *t, int64_t i,
                     int64_t rows, int64_t cols, bool adjoint, void *to);
+/* Are n elements, as loaded, without NaN and infinity? Iterations of LAPACK's
+ * may not end on those. */
+bool td_linalg_finite(const td_linalg *l, int64_t n, const void *at);
 /* Columns (rows x cols, column j at j * ld elements) as matrix i of `t`;
  * `adjoint`: the conjugated transpose of the columns, t's being cols x rows. */
 void td_linalg_store(const td_linalg *l, const void *from, int64_t rows,

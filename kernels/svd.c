@@ -45,6 +45,7 @@ static int svd_one(const td_linalg *l, int64_t i, void *work) {
   char *at = work;
   int64_t m = l->m, n = l->n, least = m < n ? m : n;
   td_linalg_load(l, j->in, i, m, n, false, at + j->a);
+  if (!td_linalg_finite(l, m * n, at + j->a)) return TD_LINALG_FAILED;
   if (least > 0) {
     if (decompose(l, j, at, j->lwork) != 0) return TD_LINALG_FAILED;
     td_linalg_store_real(l, at + j->s, least, j->values, i);
@@ -169,6 +170,9 @@ static int eigen_one(const td_linalg *l, int64_t i, void *work) {
   char *at = work;
   int64_t n = l->m;
   td_linalg_load(l, j->in, i, n, n, false, at + j->a);
+  for (int64_t k = 0; k < n; k++) /* the lower triangle */
+    if (!td_linalg_finite(l, n - k, at + j->a + (k * n + k) * (int64_t)l->size))
+      return TD_LINALG_FAILED;
   if (solve(l, j, at, j->lwork) != 0) return TD_LINALG_FAILED;
   td_linalg_store_real(l, at + j->s, n, j->values, i);
   if (j->vectors) td_linalg_store(l, at + j->a, n, n, n, false, j->left, i);

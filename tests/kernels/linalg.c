@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "tests/kernels/graph.h"
@@ -96,6 +97,27 @@ static void test_first_bad_matrix_is_named(void **state) {
   world_deinit(&w);
 }
 
+/* LAPACK's own search would not end. */
+static void test_infinite_and_nan(void **state) {
+  static const char *const ops[] = {"Svd", "SelfAdjointEigV2"};
+  static const td_dtype types[] = {TD_FLOAT32, TD_FLOAT64, TD_COMPLEX64,
+                                   TD_COMPLEX128};
+  (void)state;
+  for (size_t k = 0; k < 2 * TD_COUNT(types); k++) {
+    td_tensor x = matrices(types[k / 2]), all[3] = {0};
+    world w;
+    td_tensor_set_f(&x, 5 * N * N + 3 * N, k % 4 < 2 ? NAN : INFINITY);
+    world_init(&w, 2);
+    td_edge in = world_feed(&w, x);
+    td_status *s =
+        world_run(&w, world_node(&w, ops[k % 2], &in, 1, NULL, 0), all);
+    assert_int_equal(td_status_code(s), TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(td_status_message(s), "matrix 5 of 23"));
+    td_status_release(s);
+    world_deinit(&w);
+  }
+}
+
 /* Fails one allocation after another until the op succeeds. */
 static void starve(const char *op) {
   td_status *s = NULL;
@@ -128,6 +150,7 @@ int main(void) {
       cmocka_unit_test(test_threads_do_not_matter),
       cmocka_unit_test(test_inverse_times_matrix),
       cmocka_unit_test(test_first_bad_matrix_is_named),
+      cmocka_unit_test(test_infinite_and_nan),
       cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests_name("linalg", tests, NULL, NULL);

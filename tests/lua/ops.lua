@@ -181,6 +181,8 @@ function tests.misuse()
   raises("cast", td.concat, {td.constant(1.0), td.constant{1}}, 0)
   raises("a list", td.concat, A(), 0)
   raises("a list", td.add_n, 3)
+  raises("at most 8", td.tile, td.placeholder("int32"),
+         {1, 1, 1, 1, 1, 1, 1, 1, 1})
   raises("number of parts", td.split, A(), 0.5)
   raises("number of parts", td.split, A(), td.placeholder("int32"))
   raises("number of parts", td.split, A(), td.tensor(2))

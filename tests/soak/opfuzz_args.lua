@@ -257,6 +257,13 @@ local function begin(c)
   return shape, list
 end
 
+local function diagonal(c)
+  local s = {table.unpack(c.like, 1, #c.like - 1)}
+  s[#s] = math.min(s[#s], c.like[#c.like])
+  return s
+end
+local function one_diagonal() return {}, {chance(70) and 0 or random(-3, 3)} end
+
 local hints = {
   axis = axis, dim = axis, dimension = axis, concat_dim = axis, split_dim = axis,
   reduction_indices = axes, ["ReverseV2.axis"] = axes,
@@ -306,6 +313,11 @@ local hints = {
   end,
   ["InTopK.targets"] = class_numbers, ["InTopKV2.targets"] = class_numbers,
   ["SparseSoftmaxCrossEntropyWithLogits.labels"] = class_numbers,
+  num_lower = scalar(-1, 4), num_upper = scalar(-1, 4), num_rows = scalar(-1, 9),
+  num_cols = scalar(-1, 9), padding_value = a_scalar,
+  ["MatrixSetDiag.diagonal"] = diagonal, ["MatrixSetDiagV3.diagonal"] = diagonal,
+  ["MatrixDiagPartV3.k"] = one_diagonal, ["MatrixSetDiagV3.k"] = one_diagonal,
+  ["MatrixDiagV3.k"] = one_diagonal,
   ["DiagPart.input"] = function(c) return joined(c.like, c.like) end,
 }
 for name in ("lr rho momentum epsilon alpha beta1 beta2 beta1_power beta2_power on_value "
@@ -322,7 +334,8 @@ local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4}, 
   DiagPart = {1, 2}, Unique = {1, 1}, UniqueWithCounts = {1, 1}, Softmax = {1, 4},
   LogSoftmax = {1, 4}, SoftmaxCrossEntropyWithLogits = {2, 2}, TopK = {1, 4}, TopKV2 = {1, 4},
   SparseSoftmaxCrossEntropyWithLogits = {2, 2}, Gather = {1, 4}, GatherV2 = {1, 4},
-  GatherNd = {1, 4}, ScatterNd = {1, 4}, ReverseV2 = {0, 8}}
+  MatrixBandPart = {2, 4}, MatrixDiagV3 = {1, 4}, MatrixDiagPartV3 = {2, 4},
+  MatrixSetDiag = {2, 4}, MatrixSetDiagV3 = {2, 4}, GatherNd = {1, 4}, ScatterNd = {1, 4}, ReverseV2 = {0, 8}}
 
 -- ---- attributes ----------------------------------------------------------
 
