@@ -114,6 +114,7 @@ static void test_infinite_and_nan(void **state) {
     assert_int_equal(td_status_code(s), TD_INVALID_ARGUMENT);
     assert_non_null(strstr(td_status_message(s), "matrix 5 of 23"));
     td_status_release(s);
+    for (int i = 0; i < 3; i++) td_tensor_release(&all[i]);
     world_deinit(&w);
   }
 }
