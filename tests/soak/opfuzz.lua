@@ -49,6 +49,7 @@ end
 
 local VarHandleOp, AssignVariableOp = core.op "VarHandleOp", core.op "AssignVariableOp"
 local StackV2, StackPushV2 = core.op "StackV2", core.op "StackPushV2"
+local TensorArrayV3, TensorArrayScatterV3 = core.op "TensorArrayV3", core.op "TensorArrayScatterV3"
 local Placeholder, Identity = core.op "Placeholder", core.op "Identity"
 
 -- A stack; one to be popped holds something.
@@ -59,6 +60,19 @@ local function stack(c)
   local push = StackPushV2(handle, args.value(dtype, c.like))
   local _ <close> = core.push{controls = {push.op}}
   return Identity(handle)
+end
+
+-- A tensor array; one to be read from holds something. The flow goes to flow_in.
+local function tensor_array(c)
+  local dtype = c.type or "float32"
+  local handle, flow = TensorArrayV3(5, {dtype = dtype, dynamic_size = chance(50),
+    clear_after_read = chance(50), element_shape = chance(30) and args.declared(c.like) or false})
+  if not c.op:find("Write") and not c.op:find("Scatter") and not c.op:find("Split") then
+    local value = args.value(dtype, {3, table.unpack(c.like)})
+    flow = TensorArrayScatterV3(handle, {0, 1, 2}, value, flow)
+  end
+  c.flow = flow
+  return handle
 end
 
 -- A variable of the call's dtype and shape, mostly.
@@ -88,8 +102,10 @@ end
 -- An input as a value, as a literal or as an edge.
 local function input(c, it, feeds)
   if it.dtype == "resource" and chance(97) then
-    return (c.op:find("^Stack") and chance(95) and stack or variable)(c)
+    local make = c.op:find("^Stack") and stack or c.op:find("^TensorArray") and tensor_array
+    return (make and chance(95) and make or variable)(c)
   end
+  if it.name == "flow_in" and c.flow and chance(95) then return c.flow end
   local value = args.value(it.dtype, it.shape, it.list)
   if not value then return nil end
   if value.dtype ~= "resource" and few(it.shape) and chance(7) then return value:table() end
@@ -166,7 +182,8 @@ local function call(name)
   local c = args.call(name, info)
   local as_node = chance(60)
   local list, o = inputs(c, as_node and feeds or nil), c.options
-  if chance(6) then pick(breaks)(list, o, info) end
+  local plain = #info.inputs + #info.attrs == 0 -- takes nothing, so refuses little
+  if chance(plain and 30 or 6) then pick(breaks)(list, o, info) end
   local f = functions[name]
   if info.lua ~= "" and chance(15) then
     f = td[info.lua] or f

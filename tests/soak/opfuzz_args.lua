@@ -130,8 +130,9 @@ end
 
 local function other_shape(c)
   local r = random(100)
-  if r <= 72 then return c.like end
-  if r <= 82 then return {} end
+  if r <= 50 then return c.like end
+  if r <= 72 then return {} end
+  if r <= 82 then return {random(0, 3)} end
   if r <= 92 then return narrowed(c.like) end
   return args.shape()
 end
@@ -205,6 +206,11 @@ end
 
 local function rows(c) return joined(c.index, tail(c.like, 2)) end
 local function row_numbers(c) return c.index, many(count(c.index), 0, (c.like[1] or 1) - 1) end
+local function sorted_rows(c)
+  local shape, list = row_numbers(c)
+  table.sort(list)
+  return shape, list
+end
 local function nd_rows(c) return joined(c.index, tail(c.like, c.depth + 1)) end
 local function nd_numbers(c)
   local least = math.huge
@@ -214,6 +220,7 @@ local function nd_numbers(c)
 end
 local function class_numbers(c) return {c.like[1]}, many(c.like[1], 0, c.like[2] - 1) end
 local function segments(c)
+  if c.op:find("^SparseSegment") then return sorted_rows(c) end
   local s = {table.unpack(c.like, 1, math.min(#c.like, 1))}
   return s, many(count(s), 0, (c.options.num_partitions or 4) - 1)
 end
@@ -271,8 +278,8 @@ local hints = {
   ["InvertPermutation.x"] = function() return vector(order(random(0, 9))) end,
   paddings = function(c) return {#c.like, 2}, many(2 * #c.like, 0, 3) end,
   multiples = function(c) return vector(many(#c.like, 0, 3)) end,
-  begin = begin,
-  size = per_dim(function(c, d, i)
+  begin = begin, size = scalar(0, 9),
+  ["Slice.size"] = per_dim(function(c, d, i)
     return chance(20) and -1 or random(0, math.min(9, math.max(0, d - (c.begin[i] or 0))))
   end),
   ["end"] = per_dim(function(c, d, i)
@@ -318,6 +325,18 @@ local hints = {
   ["MatrixSetDiag.diagonal"] = diagonal, ["MatrixSetDiagV3.diagonal"] = diagonal,
   ["MatrixDiagPartV3.k"] = one_diagonal, ["MatrixSetDiagV3.k"] = one_diagonal,
   ["MatrixDiagV3.k"] = one_diagonal,
+  num_samples = scalar(0, 5), seed = function() return {2} end,
+  ["Bincount.arr"] = function(c) return c.like, many(count(c.like), 0, 5) end,
+  value_range = function() return {2}, {random(-3, 0), random(1, 9)} end, nbins = scalar(1, 9),
+  means = scalar(-1, 1), stdevs = scalar(1, 3), minvals = scalar(-3, 0), maxvals = scalar(1, 4),
+  ["ParameterizedTruncatedNormal.shape"] = new_shape,
+  output_dim0 = function(c) return {}, {c.like[1] or 0} end, delimiter = a_scalar,
+  index = scalar(0, 3), ["TensorArrayGatherV3.indices"] = function() return {2}, many(2, 0, 2) end,
+  ["TensorArrayScatterV3.indices"] = function() return {2}, {0, 1} end,
+  ["TensorArrayScatterV3.value"] = function(c) return joined({2}, c.like) end,
+  ["TensorArraySplitV3.lengths"] = function() return {3}, {1, 0, 2} end,
+  ["TensorArraySplitV3.value"] = function(c) return joined({3}, c.like) end,
+  shape_to_prepend = new_shape,
   ["DiagPart.input"] = function(c) return joined(c.like, c.like) end,
 }
 for name in ("lr rho momentum epsilon alpha beta1 beta2 beta1_power beta2_power on_value "
@@ -335,7 +354,9 @@ local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4}, 
   LogSoftmax = {1, 4}, SoftmaxCrossEntropyWithLogits = {2, 2}, TopK = {1, 4}, TopKV2 = {1, 4},
   SparseSoftmaxCrossEntropyWithLogits = {2, 2}, Gather = {1, 4}, GatherV2 = {1, 4},
   MatrixBandPart = {2, 4}, MatrixDiagV3 = {1, 4}, MatrixDiagPartV3 = {2, 4},
-  MatrixSetDiag = {2, 4}, MatrixSetDiagV3 = {2, 4}, GatherNd = {1, 4}, ScatterNd = {1, 4}, ReverseV2 = {0, 8}}
+  MatrixSetDiag = {2, 4}, MatrixSetDiagV3 = {2, 4}, GatherNd = {1, 4},
+  Multinomial = {2, 2}, StatelessMultinomial = {2, 2}, StringSplit = {1, 1},
+  TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4}, ReverseV2 = {0, 8}}
 
 -- ---- attributes ----------------------------------------------------------
 
@@ -361,6 +382,11 @@ local attr_hints = {
   parallel_iterations = function() return random(1, 20) end,
   frame_name = function() return pick{"f", "g"} end,
   bad_indices_policy = function() return pick{"", "DEFAULT", "ERROR", "IGNORE", "x"} end,
+  equation = function(c)
+    local e = pick{"ij->ji", "ij,jk->ik", "ij,ij->", "ii->i", "...j,...j->...", "ij->"}
+    c.lengths.N = e:find(",") and 2 or 1
+    return e
+  end,
   first_n = function() return random(-1, 1) end,
 }
 for name in ("begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask"):gmatch("%S+") do
@@ -427,9 +453,12 @@ local function one(c, arg, k)
   local hint = hints[c.op .. "." .. arg.name] or hints[arg.name]
   if hint and c.hinted then
     local ok, shape, list = pcall(hint, c, k)
-    if ok and not chance(6) then return {dtype = dtype_of(c, arg), shape = shape, list = list} end
+    if ok and not chance(6) then
+      return {name = arg.name, dtype = dtype_of(c, arg), shape = shape, list = list}
+    end
   end
-  return {dtype = dtype_of(c, arg), shape = c.like_all and c.like or other_shape(c)}
+  return {name = arg.name, dtype = dtype_of(c, arg),
+    shape = c.like_all and c.like or other_shape(c)}
 end
 
 local function lists_length(c, arg)
@@ -438,7 +467,7 @@ local function lists_length(c, arg)
   return chance(3) and random(0, 4) or c.lengths[name]
 end
 
---- What an op is called with: {op, options, inputs}, an input being {dtype,
+--- What an op is called with: {op, options, inputs}, an input being {name, dtype,
 -- shape, list} or a list of these.
 function args.call(op, info)
   local range = rank_of[op]
@@ -446,7 +475,8 @@ function args.call(op, info)
   local c = {op = op, info = info, like = like, types = {}, options = {}, inputs = {}, used = {},
     lengths = {}, hinted = not chance(8), like_all = chance(50), columns = pick(sizes),
     index = many(random(0, 2), 0, 4), depth = random(0, #like), begin = {}}
-  if op:find("SparseApply") then c.index = {random(0, 4)} end
+  if op:find("^Sparse") or op:find("SparseApply") then c.index = {random(0, 4)} end
+  if op == "Einsum" then like[2] = like[1] end
   c.at = random(math.max(1, #like))
   c.axis = chance(40) and c.at - 1 - #like or c.at - 1
   for _, arg in ipairs(info.inputs) do
