@@ -160,38 +160,41 @@ static td_status *read_sorted(const td_tensor *ids, int64_t **rows,
   return s;
 }
 
-/* How many rows each segment has, at least 1. Caller owns *counts. */
-static td_status *count_rows(const int64_t *rows, int64_t n, int64_t segments,
-                             double **counts) {
-  *counts = td_alloc_zero((size_t)segments, sizeof **counts);
-  if (!*counts) return td_oom();
-  for (int64_t i = 0; i < n; i++) (*counts)[rows[i]]++;
+/* How many rows each segment has, at least 1. Caller owns the result. */
+static td_status *count_rows(td_kernel_ctx *c, const int64_t *rows, int64_t n,
+                             int64_t segments, td_tensor *counts) {
+  td_shape shape = td_shape_vector(segments);
+  TD_TRY(td_temp(c, TD_FLOAT64, &shape, counts));
+  double *v = counts->data;
+  for (int64_t k = 0; k < segments; k++) v[k] = 0;
+  for (int64_t i = 0; i < n; i++) v[rows[i]]++;
   for (int64_t k = 0; k < segments; k++)
-    if ((*counts)[k] == 0) (*counts)[k] = 1;
+    if (v[k] == 0) v[k] = 1;
   return NULL;
 }
 
 static td_status *sorted_run(td_kernel_ctx *c, td_row_fold_op op, bool mean) {
   const td_tensor *data = td_in(c, 0), *ids = td_in(c, 1);
   int64_t *rows, segments = 0, n = td_tensor_count(ids);
-  double *counts = NULL;
+  td_tensor counts = {0};
   td_shape out = data->shape;
   TD_TRY(check_sorted_shapes(&out, &ids->shape));
   TD_TRY(read_sorted(ids, &rows, &segments));
   out.dim[0] = segments;
   td_status *s = td_array_count(&out, NULL);
-  if (td_ok(s) && mean) s = count_rows(rows, n, segments, &counts);
+  if (td_ok(s) && mean && td_shape_count(&out) > 0)
+    s = count_rows(c, rows, n, segments, &counts);
   if (td_ok(s)) {
     td_row_fold f = {.op = op,
                      .n = n,
                      .each = td_array_span(&out, 1, out.rank),
                      .to = rows,
-                     .over = counts,
+                     .over = counts.data,
                      .zero = true};
     s = td_row_fold_run(c, 0, &f, &out);
   }
   td_free(rows);
-  td_free(counts);
+  td_tensor_release(&counts);
   return s;
 }
 

@@ -91,19 +91,19 @@ static td_status *read_rows(const td_tensor *t, const char *what, int64_t limit,
 }
 
 /* What each of the segments is divided by, 1 where it is empty. Caller owns
- * *over; NULL for ONE. */
-static td_status *divisors(divisor kind, const int64_t *ids, int64_t n,
-                           int64_t segments, double **over) {
-  *over = NULL;
+ * the result; without data for ONE. */
+static td_status *divisors(td_kernel_ctx *c, divisor kind, const int64_t *ids,
+                           int64_t n, int64_t segments, td_tensor *over) {
   if (kind == ONE) return NULL;
-  double *v = td_alloc_zero((size_t)segments, sizeof *v);
-  if (!v) return td_oom();
+  td_shape shape = td_shape_vector(segments);
+  TD_TRY(td_temp(c, TD_FLOAT64, &shape, over));
+  double *v = over->data;
+  for (int64_t k = 0; k < segments; k++) v[k] = 0;
   for (int64_t i = 0; i < n; i++) v[ids[i]]++;
   for (int64_t k = 0; k < segments; k++) {
     if (v[k] == 0) v[k] = 1;
     if (kind == ROOT) v[k] = sqrt(v[k]);
   }
-  *over = v;
   return NULL;
 }
 
@@ -128,7 +128,7 @@ static td_status *run(td_kernel_ctx *c, divisor kind) {
   const td_tensor *data = td_in(c, DATA);
   int64_t n = td_tensor_count(td_in(c, IDS)), segments = 0;
   int64_t *from = NULL, *to = NULL;
-  double *over = NULL;
+  td_tensor over = {0};
   td_shape out = data->shape;
   TD_TRY(check_shapes(&out, &td_in(c, INDICES)->shape, &td_in(c, IDS)->shape));
   TD_TRY(segments_of(c, &segments));
@@ -140,18 +140,19 @@ static td_status *run(td_kernel_ctx *c, divisor kind) {
   /* Sorted, they are not above the last, which tells their number. */
   int64_t limit = c->n_in > SIZE ? segments : INT64_MAX;
   if (td_ok(s)) s = read_rows(td_in(c, IDS), "segment_ids", limit, true, &to);
-  if (td_ok(s)) s = divisors(kind, to, n, segments, &over);
+  if (td_ok(s) && td_shape_count(&out) > 0)
+    s = divisors(c, kind, to, n, segments, &over);
   if (td_ok(s)) {
     td_row_fold f = {.n = n,
                      .each = td_array_span(&out, 1, out.rank),
                      .to = to,
                      .from = from,
-                     .over = over};
+                     .over = over.data};
     s = td_row_fold_run(c, DATA, &f, &out);
   }
   td_free(from);
   td_free(to);
-  td_free(over);
+  td_tensor_release(&over);
   return s;
 }
 
@@ -168,15 +169,15 @@ static td_status *run_root(td_kernel_ctx *c) {
 /* ---- gradients ----------------------------------------------------------- */
 
 /* What each item is multiplied by. Caller owns *by; NULL for ONE. */
-static td_status *weights(divisor kind, const int64_t *ids, int64_t n,
-                          int64_t segments, double **by) {
-  double *over;
-  *by = NULL;
-  TD_TRY(divisors(kind, ids, n, segments, &over));
-  if (!over) return NULL;
+static td_status *weights(td_kernel_ctx *c, divisor kind, const int64_t *ids,
+                          int64_t n, int64_t segments, double **by) {
+  td_tensor over = {0};
+  TD_TRY(divisors(c, kind, ids, n, segments, &over));
+  if (!td_tensor_valid(&over)) return NULL;
+  const double *v = over.data;
   *by = td_alloc_zero((size_t)n, sizeof **by);
-  for (int64_t i = 0; *by && i < n; i++) (*by)[i] = 1 / over[ids[i]];
-  td_free(over);
+  for (int64_t i = 0; *by && i < n; i++) (*by)[i] = 1 / v[ids[i]];
+  td_tensor_release(&over);
   return *by ? NULL : td_oom();
 }
 
@@ -194,7 +195,8 @@ static td_status *back(td_kernel_ctx *c, divisor kind) {
   if (td_ok(s))
     s = read_rows(td_in(c, IDS), "segment_ids", dy->shape.dim[0], false, &from);
   if (td_ok(s)) s = read_rows(td_in(c, INDICES), "indices", rows, false, &to);
-  if (td_ok(s)) s = weights(kind, from, n, dy->shape.dim[0], &by);
+  if (td_ok(s) && td_shape_count(&out) > 0)
+    s = weights(c, kind, from, n, dy->shape.dim[0], &by);
   if (td_ok(s)) {
     td_row_fold f = {.n = n,
                      .each = td_array_span(&out, 1, out.rank),

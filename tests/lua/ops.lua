@@ -171,6 +171,14 @@ function tests.seeds()
   lu.assertNotEquals(td.value.random_uniform{3}:table(), v1)
 end
 
+-- Working memory follows the result, of which there is none here.
+function tests.segments_of_empty_rows()
+  local none = td.tensor{{}}
+  lu.assertEquals(td.raw.SegmentMean(none, {2147483646}).shape, {2147483647, 0})
+  lu.assertEquals(td.raw.SparseSegmentMeanWithNumSegments(none, {0}, {0},
+    td.tensor(1 << 40, "int64")).shape, {1 << 40, 0})
+end
+
 function tests.misuse()
   raises("did you mean \"keep_dims\"", td.sum, A(), 0, {keep_dim = true})
   raises("did you mean \"minval\"", td.random_uniform, {2}, {minvl = 0})

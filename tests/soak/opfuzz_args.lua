@@ -13,7 +13,7 @@ local args = {}
 
 local sizes = {0, 1, 1, 2, 2, 3, 4, 5, 7, 17}
 local ranks = {0, 1, 1, 2, 2, 2, 3, 3, 4, 5, 8}
-local vast = {{0, 1 << 40}, {1 << 62, 0, 1 << 62}, {0, 1 << 31, 3}, {1 << 33, 0}}
+local vast = {{0, 1 << 40}, {1 << 62, 0, 1 << 62}, {0, 1 << 31, 3}, {1 << 33, 0}, {1 << 33, 0, 0}}
 local any_dtype = {"float32", "float32", "int32", "int32", "int64", "float64", "bool", "string",
   "uint8", "int8", "int16", "float16", "bfloat16", "complex64", "complex128", "uint16", "uint32",
   "uint64", "qint8", "quint8", "qint16", "quint16", "qint32"}
