@@ -21,7 +21,7 @@ function graph.state(g)
   local s = states[g]
   if not s then
     s = {collections = {}, variables = {}, flows = {},
-         constructs = {}, draws = 0}
+         constructs = {}, loop_variables = {}, draws = 0}
     states[g] = s
   end
   return s

@@ -15,6 +15,7 @@
 
 local core = require "tide.core"
 local flow = require "tide.flow"
+local graph = require "tide.graph"
 
 local loop = {}
 
@@ -55,6 +56,7 @@ function loop.enter(l, initial, invariant)
                merge = core.add("Merge", {{enter, false}}, {T = enter.dtype})}
   table.insert(l.vars, var)
   l.of[var.merge] = var
+  graph.state(enter.graph).loop_variables[var.merge] = true
   return var
 end
 

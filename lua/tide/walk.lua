@@ -10,8 +10,8 @@
 local core = require "tide.core"
 local args = require "tide.args"
 local dtypes = require "tide.dtype"
-local flow = require "tide.flow"
 local flows = require "tide.grad.flows"
+local graph = require "tide.graph"
 local rules = require "tide.rules"
 local shapes = require "tide.shape"
 local slices = require "tide.indexed_slices"
@@ -29,15 +29,7 @@ end
 
 -- ---- what there is to differentiate ---------------------------------------
 
--- The variables of a loop are where a walk inside of it ends.
-local function is_variable(x)
-  if x.op.type ~= "Merge" then return false end
-  local place = flow.of(x.op)
-  return place and place.loop and place.loop.of[x] ~= nil
-end
-
-local function row_of(op)
-  local construct = flow.construct(op)
+local function row_of(op, construct)
   if construct then
     return {construct = construct, id = construct.id,
             inputs = module_of(construct).inputs(construct)}
@@ -51,9 +43,11 @@ end
 -- @return the rows; the set of tensors where the walk ended
 function walk.ancestors(ys, o)
   local found, seen, ended, stack = {}, {}, {}, {}
+  local state = graph.state(ys[1] and ys[1].graph)
+  local constructs, variables = state.constructs, state.loop_variables
   local function follow(x)
     if not x or o.stop[x] or not dtypes.differentiable(x.dtype) then return end
-    if o.within[x] or is_variable(x) then
+    if o.within[x] or variables[x] then -- a walk in a loop ends at these
       ended[x] = true
     else
       stack[#stack + 1] = x.op
@@ -62,10 +56,11 @@ function walk.ancestors(ys, o)
   for _, y in ipairs(ys) do follow(y) end
   while #stack > 0 do
     local op = table.remove(stack)
-    local key = flow.construct(op) or op
+    local construct = constructs[op]
+    local key = construct or op
     if not seen[key] then
       seen[key] = true
-      local row = row_of(op)
+      local row = row_of(op, construct)
       found[#found + 1] = row
       for _, x in ipairs(row.inputs) do follow(x) end
     end
