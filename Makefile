@@ -1,4 +1,4 @@
-# Tide - make, make demo, make test, make soak, make bench, make install.
+# Tide - make, make demo, make test, make soak, make bench, make doc, make install.
 #
 # Everything built goes to $(B). SANITIZE=address,undefined or thread makes a
 # build of its own beside it. DEPS=dir is searched before the system and apt is
@@ -221,6 +221,15 @@ bench: setup
 	tests/bench/run.py --build $(B) --rows "$(ROWS)" --peers "$(PEERS)" \
 	  --python $(BENCH_PYTHON)
 
+# ---- documentation ---------------------------------------------------------
+
+# The reference as Markdown and HTML, and tide.1: from the op registry and the
+# doc comments of the Lua library.
+$(B)/doc/tide.1: $(B)/tide
+	$(B)/tide --help > $(B)/usage.txt
+	$(B)/tide doc $(@D) $(B)/usage.txt
+doc: $(B)/doc/tide.1
+
 # ---- fuzzing ---------------------------------------------------------------
 
 # tests/fuzz/graphdef.c -> $(B)/fuzz/graphdef: clang's libFuzzer, on a library
@@ -242,8 +251,9 @@ fuzz: fuzz-build
 # ---- installing ------------------------------------------------------------
 
 LUA_CPATH := $(DESTDIR)$(PREFIX)/lib/lua/5.4
-install: all
+install: all doc
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(LUA_CPATH)
+	install -D -m 644 $(B)/doc/tide.1 $(DESTDIR)$(PREFIX)/share/man/man1/tide.1
 	install $(B)/tide $(DESTDIR)$(PREFIX)/bin/tide
 	install $(B)/libtide.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/
 	ln -sf libtide.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/libtide.so

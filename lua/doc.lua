@@ -50,7 +50,10 @@ local function read_block(lines)
       into[#into + 1] = line
     end
   end
-  return table.concat(text, "\n"), names, table.concat(usage, "\n")
+  local function joined(list)
+    return (table.concat(list, "\n"):gsub("%s+$", ""))
+  end
+  return joined(text), names, joined(usage)
 end
 
 local function add(list, module, block, code)

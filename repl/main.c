@@ -26,6 +26,7 @@ static const char usage[] =
     "  -e CODE [args]    run CODE\n"
     "  -i                a prompt (after FILE or CODE, when given)\n"
     "  ops [NAME|--json] the ops there are\n"
+    "  doc DIR           write the reference into DIR\n"
     "  -v, --version     print the version\n"
     "  -h, --help        print this\n"
     "\n"

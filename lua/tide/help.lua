@@ -35,7 +35,6 @@ end
 
 local function add_op(lines, info, reference)
   local function add(...) lines[#lines + 1] = table.concat{...} end
-  add("")
   add("op ", info.signature)
   if #info.attrs > 0 then
     add("attributes:")
@@ -57,21 +56,30 @@ local function plain(text)
   return (text:gsub("@return", "  gives:"):gsub("@raise", "  raises:"))
 end
 
---- The text about a name of tide.reference; nil when there is none.
-function help.text(name)
+--- The parts of an entry of tide.reference: call, text, facts (a list of lines,
+-- about its op), example.
+function help.parts(entry)
   local reference = require "tide.reference"
-  local entry = reference.entry(name)
-  if not entry then return nil end
   local call = entry.kind == "op" and call_of(entry.op) or entry.call
-  local lines = {entry.name .. call, "  " .. plain(entry.text):gsub("\n",
-                                                                  "\n  ")}
-  if entry.also then
-    lines[#lines + 1] = "  The same as " .. entry.also .. "."
+  local text = plain(entry.text)
+  if entry.also then text = text .. "\nThe same as " .. entry.also .. "." end
+  local facts = {}
+  if entry.op then add_op(facts, entry.op, reference) end
+  return {call = entry.name .. call, text = text, facts = facts,
+          example = reference.example(entry)}
+end
+
+--- The text about a name; nil when there is none.
+function help.text(name)
+  local entry = require("tide.reference").entry(name)
+  if not entry then return nil end
+  local parts = help.parts(entry)
+  local lines = {parts.call, "  " .. parts.text:gsub("\n", "\n  ")}
+  if #parts.facts > 0 then
+    lines[#lines + 1] = "\n" .. table.concat(parts.facts, "\n")
   end
-  if entry.op then add_op(lines, entry.op, reference) end
-  local example = reference.example(entry)
-  if example ~= "" then
-    lines[#lines + 1] = "\n> " .. example:gsub("\n", "\n> ")
+  if parts.example ~= "" then
+    lines[#lines + 1] = "\n> " .. parts.example:gsub("\n", "\n> ")
   end
   return table.concat(lines, "\n")
 end

@@ -95,7 +95,7 @@ local function function_entry(name, row)
   local plain = not method and not name:find(".", 1, true)
   return {name = method and name or "td." .. name,
           kind = method and "method" or "function", call = row.call,
-          text = row.text, usage = row.usage,
+          module = row.module, text = row.text, usage = row.usage,
           op = plain and find_op(name) or nil}
 end
 
@@ -167,6 +167,22 @@ function reference.entry(name)
       return function_entry(prefix .. name, by_name[prefix .. name])
     end
   end
+end
+
+--- What a module is about: the first comment of its file, without its name.
+function reference.about(module)
+  load_docs()
+  return by_module[module] and tidy(by_module[module].text)
+end
+
+--- The subcommands of `tide` that are modules: a list of {name, text}.
+function reference.commands()
+  local list = {}
+  for _, row in ipairs(docs) do
+    local name = row.name == "" and row.module:match "^cli%.(.*)$"
+    if name then list[#list + 1] = {name = name, text = tidy(row.text)} end
+  end
+  return list
 end
 
 --- Every name that has an entry, sorted: of td, of its tables, of objects.

@@ -164,6 +164,48 @@ function tests.misspelt_names_get_the_nearest()
   raises("help: the name must be a string", td.help, 3)
 end
 
+-- ---- the whole ------------------------------------------------------------
+
+function tests.the_reference_holds_every_name()
+  local manual = require "tide.manual"
+  local sections = manual.sections "usage: tide [options]\n\n  -e CODE  runs it"
+  local seen = {}
+  for _, section in ipairs(sections) do
+    for _, row in ipairs(section.rows) do seen[row.name] = true end
+  end
+  for _, name in ipairs(reference.names()) do
+    local entry = reference.entry(name)
+    if entry.module then lu.assertTrue(seen[entry.name], name) end
+  end
+  for _, type in ipairs(core.op_names()) do
+    local info = core.op_info(type)
+    if type:sub(1, 1) ~= "_" then
+      lu.assertTrue(seen["td." .. info.lua] or seen["td.raw." .. type], type)
+    end
+  end
+  for code in pairs(require("tide.errors").codes) do
+    lu.assertTrue(seen[code], code)
+  end
+  local page = manual.html(sections)
+  lu.assertStrContains(page, '<h3 id="td.matmul">td.matmul(a, b, o)</h3>')
+  lu.assertStrContains(page, "T in {float32")
+  lu.assertNil(page:find "<[%w_]+>%s*&&")
+  local text = manual.markdown(sections)
+  lu.assertStrContains(text, "### `sess:run(fetches, feeds, o)`")
+  lu.assertStrContains(text, "```lua\ntd.concat({{1, 2}, {3}}, 0)  --> 1 2 3")
+  local man = manual.man "usage: tide\n\n  -e CODE  runs it\n"
+  lu.assertStrContains(man, ".TH TIDE 1")
+  lu.assertStrContains(man, "\\-e CODE  runs it")
+  lu.assertStrContains(man, ".B tide ops")
+end
+
+function tests.every_code_of_the_engine_is_described()
+  local file <close> = assert(io.open "engine/base/status.h")
+  for code in file:read "a":gmatch "TD_([A-Z_]+) = [1-9]" do
+    lu.assertTrue(is_documented(code:lower()), code)
+  end
+end
+
 local function output(command)
   local pipe <close> = assert(io.popen(command .. " 2>&1"))
   return (pipe:read "a")
