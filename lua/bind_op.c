@@ -231,6 +231,16 @@ static void read_options(lua_State *L, call *c, int at) {
   }
 }
 
+/* Is it what td:relu(x) gives, instead of td.relu(x)? */
+static bool is_object(lua_State *L, int at) {
+  int top = lua_gettop(L);
+  bool yes = lua_istable(L, at) &&
+             luaL_getmetafield(L, at, "__name") == LUA_TSTRING &&
+             luaL_getmetafield(L, at, "__tensor") == LUA_TNIL;
+  lua_settop(L, top);
+  return yes;
+}
+
 static bool is_options(lua_State *L, int at) {
   return lua_type(L, at) == LUA_TSTRING ||
          (lua_istable(L, at) && !luaL_getmetafield(L, at, "__tensor"));
@@ -614,6 +624,9 @@ static int op_call(lua_State *L) {
                     given, op->type, op->n_in);
   if (given < op->n_in)
     signature_error(L, op, "input \"%s\" is missing", op->in[given].name);
+  if (op->n_in && is_object(L, 1))
+    signature_error(L, op, "input \"%s\" must be a tensor, not %s",
+                    op->in[0].name, td_lua_what(L, 1));
   if (given > op->n_in && !lua_isnil(L, given)) {
     if (!is_options(L, given))
       signature_error(L, op, "surplus argument %d (%s)", given,

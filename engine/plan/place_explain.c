@@ -138,7 +138,9 @@ td_status *td_place_none(const td_placer *p, const td_graph *g,
     td_str_add(&text, ", where there is no kernel; there are kernels for ");
     add_kinds(p, e->kinds, &text);
   } else {
-    td_str_add(&text, ", and there is no such device");
+    td_str_addf(&text, ", and there is no such device; %s has kernels for ",
+                n->op->type);
+    add_kinds(p, e->kinds, &text);
   }
   td_str_add(&text, "; devices: ");
   add_devices(p, &text);

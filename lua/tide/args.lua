@@ -34,7 +34,9 @@ end
 --- What x is, for messages: "graph tensor", "tensor", "table".
 function args.what(x)
   local kind = core.kind(x)
-  return kind == "edge" and "graph tensor" or kind or type(x)
+  if kind then return kind == "edge" and "graph tensor" or kind end
+  local meta = type(x) == "table" and getmetatable(x)
+  return meta and meta.__name or type(x)
 end
 
 --- A fresh table of options from a table, a name or nil.

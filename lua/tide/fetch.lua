@@ -39,7 +39,8 @@ end
 
 local function check_graph(g, x)
   if x.graph == g then return x end
-  fail("%s belongs to another graph than the session's", tostring(x))
+  fail("%s, made at %s, belongs to another graph than the session's; run it "
+    .. "in td.session{graph = x.graph}", tostring(x), x.origin)
 end
 
 -- ---- fetches --------------------------------------------------------------

@@ -89,6 +89,7 @@ setmetatable(td, {
     core.error("invalid_argument", ("td has no \"%s\"%s"):format(
       tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
   end,
+  __name = "td itself (td.NAME is called with a dot)",
   __names = names, __modules = modules, __module_of = module_of,
 })
 

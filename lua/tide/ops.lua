@@ -7,6 +7,7 @@
 
 local core = require "tide.core"
 
+local td = package.loaded.tide
 local ops = {}
 
 -- Functions that take no tensor first: no methods of tensors.
@@ -22,6 +23,10 @@ local function strict(name, f)
   local most = info.nparams
   return function(...)
     local given = select("#", ...)
+    if rawequal((...), td) then
+      core.error("invalid_argument", ("td.%s is called with a dot, not with a "
+        .. "colon"):format(name))
+    end
     if given > most then
       core.error("invalid_argument", ("%s takes %d arguments and options at "
         .. "most, given %d"):format(name, most - 1, given))
@@ -36,9 +41,6 @@ local function load_all()
   loaded = true
   for _, name in ipairs(modules) do
     require("tide.ops." .. name)
-  end
-  for name, f in pairs(ops) do
-    if not registered[name] then rawset(ops, name, strict(name, f)) end
   end
 end
 
@@ -56,7 +58,9 @@ local function find(t, name)
   return f
 end
 
-setmetatable(ops, {__index = find})
+local function define(t, name, f) rawset(t, name, strict(name, f)) end
+
+setmetatable(ops, {__index = find, __newindex = define})
 
 local namespace = {ops = ops}
 
