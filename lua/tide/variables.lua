@@ -74,11 +74,15 @@ local function updater(what, op)
   end
 end
 
---- Sets the variable to x, adds x to it, subtracts x from it: gives the value
--- afterwards.
+--- Sets the variable to x; gives the value afterwards.
 -- @function methods:assign(x, o)
+
+--- Adds x to the variable; gives the value afterwards.
 -- @function methods:assign_add(x, o)
+
+--- Subtracts x from the variable; gives the value afterwards.
 -- @function methods:assign_sub(x, o)
+
 updater("assign", "AssignVariableOp")
 updater("assign_add", "AssignAddVariableOp")
 updater("assign_sub", "AssignSubVariableOp")

@@ -475,12 +475,69 @@ function tests.control_flow()
      maximum_iterations = 20, swap_memory = true})
   local sess = td.session()
   lu.assertEquals(sess:run({y, i, s}, {x = -2.0}), {2.0, 10, 45})
-  local twice = td.map_fn(function(v) return v * 2 end, td.constant{1, 2})
-  local sums = td.scan(function(a, v) return a + v end, td.constant{1, 2, 3})
-  gives({2, 4}, sess:run(twice))
-  gives({1, 3, 6}, sess:run(sums))
-  local array = td.tensor_array("float32", 2)
-  gives({1, 2}, sess:run(array:write(0, 1.0):write(1, 2.0):stack()))
+  local sign = td.case{{x:less(0), function() return -1 end},
+                       {x:greater(0), function() return 1 end},
+                       default = function() return 0 end}
+  lu.assertEquals(sess:run(sign, {x = -3.0}), -1)
+end
+
+function tests.loops_over_slices()
+  local sess = td.session()
+  local xs = td.constant{1, 2, 3}
+  local function minus(a, v) return a - v end
+  local rows = {
+    {td.map_fn(function(v) return v * 2 end, xs), {2, 4, 6}},
+    {td.foldl(minus, xs, 10), 4}, {td.foldr(minus, xs, 10), 4},
+    {td.foldl(minus, xs), -4}, {td.foldr(minus, xs), 0},
+    {td.scan(function(a, v) return a + v end, xs), {1, 3, 6}},
+  }
+  for i, row in ipairs(rows) do gives(row[2], sess:run(row[1]), "row " .. i) end
+end
+
+function tests.tensor_arrays()
+  local sess = td.session()
+  local array = td.tensor_array("float32", 2):write(0, 1.0):write(1, 2.0)
+  gives({1, 2}, sess:run(array:stack()))
+  gives({2, 1}, sess:run(array:gather{1, 0}))
+  lu.assertEquals(sess:run(array:read(1)), 2.0)
+  local more = td.tensor_array("int32", 3):unstack(td.constant{4, 5, 6})
+  lu.assertEquals(sess:run(more:read(2)), 6)
+  local some = td.tensor_array("int32", 2):scatter({1, 0}, td.constant{7, 8})
+  gives({8, 7}, sess:run(some:stack()))
+end
+
+function tests.gradients_of_ones_own()
+  local x = td.constant(-2.0)
+  local guided = td.gradient_override_map({Relu = "ApiGuidedRelu"}, td.relu, x)
+  td.register_gradient("ApiGuidedRelu", function(_, dy) return dy * 7.0 end)
+  lu.assertEquals(td.gradients(guided, x):eval(), 7.0)
+  raises("registered already", td.register_gradient, "ApiGuidedRelu",
+         function() end)
+  local f = td.custom_gradient(function(v) return v * v end,
+                               function(dy, v) return dy * v end)
+  lu.assertEquals(td.gradients(f(x), x):eval(), -2.0)
+  lu.assertFalse(td.gradients(td.stop_gradient(x) * 2.0, x))
+end
+
+function tests.functions()
+  local square = td.func(function(v) return v * v end, {"float32"})
+  local x = td.constant(3.0)
+  local y = square(x)
+  lu.assertEquals({y:eval(), td.gradients(y, x):eval()}, {9.0, 6.0})
+end
+
+function tests.graphs_are_files()
+  local path = os.tmpname()
+  local g = td.graph()
+  g:as_default(function()
+    td.multiply(td.placeholder("float32", {2}, "x"), 3, "y")
+  end)
+  g:save(path)
+  local y = td.import_graph(path, {prefix = "in", outputs = {"y:0"},
+    inputs = {["x:0"] = td.constant{1.0, 2.0}}})
+  os.remove(path)
+  lu.assertEquals(y.name, "in/y:0")
+  gives({3, 6}, y:eval())
 end
 
 return tests
