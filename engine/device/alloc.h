@@ -35,7 +35,8 @@ td_status *td_alloc_new(const td_alloc_options *options,
 void td_alloc_release(td_allocator *a);
 
 void td_alloc_set_limit(td_allocator *a, size_t limit);
-/* 80 % of the machine's memory or of the control group's, whichever is less. */
+/* $TIDE_MEMORY_LIMIT, else 80 % of the machine's memory or of the control
+ * group's, whichever is less. */
 size_t td_alloc_default_limit(void);
 
 /* Gives kept memory back to the system until at most `keep` bytes beyond those

@@ -1,7 +1,8 @@
 /* alloc_limit.c - how much memory there is for tensors.
  *
- * 80 % of the machine's, or of the tightest control group this process is in
- * (version 2 and 1, parents included). Files that cannot be read do not count.
+ * TIDE_MEMORY_LIMIT=bytes; else 80 % of the machine's, or of the tightest
+ * control group this process is in (version 2 and 1, parents included). Files
+ * that cannot be read do not count.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -73,6 +74,9 @@ static size_t group_memory(void) {
 }
 
 size_t td_alloc_default_limit(void) {
+  const char *env = getenv("TIDE_MEMORY_LIMIT");
+  size_t asked = env ? strtoull(env, NULL, 10) : 0;
+  if (asked > 0) return asked;
   size_t machine = machine_memory(), group = group_memory();
   return (machine < group ? machine : group) / 5 * 4;
 }

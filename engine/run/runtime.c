@@ -44,17 +44,11 @@ static int test_devices(const td_runtime_options *o) {
   return n < 0 ? 0 : n > MAX_TESTS ? MAX_TESTS : n;
 }
 
-static size_t memory_limit(const td_runtime_options *o) {
-  const char *env = getenv("TIDE_MEMORY_LIMIT");
-  if (o && o->memory_limit > 0) return o->memory_limit;
-  return env ? strtoull(env, NULL, 10) : 0;
-}
-
 static td_status *runtime_init(td_runtime *rt, const td_runtime_options *o) {
   const char *place = o && o->place ? o->place : NULL;
   rt->place = td_strdup(place ? place : "/job:localhost/replica:0/task:0");
   if (!rt->place) return td_oom();
-  rt->memory_limit = memory_limit(o);
+  rt->memory_limit = o ? o->memory_limit : 0;
   TD_TRY(td_resources_new(&rt->resources));
   int tests = test_devices(o);
   for (int i = 0; i < tests; i++) {

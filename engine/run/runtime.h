@@ -15,8 +15,7 @@ typedef struct td_runtime td_runtime;
 
 typedef struct td_runtime_options {
   const char *place;   /* NULL: "/job:localhost/replica:0/task:0" */
-  size_t memory_limit; /* bytes of tensors per device, 0: $TIDE_MEMORY_LIMIT,
-                          else 80 % of the cgroup */
+  size_t memory_limit; /* bytes of tensors per device, 0: the default */
   int test_devices;    /* how many /device:TEST:k exist (TIDE_TEST_DEVICES) */
 } td_runtime_options;
 

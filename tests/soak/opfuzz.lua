@@ -15,14 +15,16 @@ local td = require "tide"
 local core = require "tide.core"
 local args = dofile(arg[0]:match("^(.*/)") .. "opfuzz_args.lua")
 
-local calls, seed, log = tonumber(arg[1] or "20000"), tonumber(arg[2] or "1"), arg[3]
+local calls, seed, log = tonumber(arg[1] or "20000"), tonumber(arg[2] or "1"),
+  arg[3]
 local random, pick, chance = math.random, args.pick, args.chance
 local EPOCH = 100 -- calls that share a graph
 
--- ---- the graph that nodes go to -------------------------------------------
+-- ---- the graph that nodes go to --------------------------------------------
 
 local graph, session, token, used
-local devices = {"", "", "", "", "", "/device:CPU:1", "/device:CPU:1", "/device:TEST:0"}
+local devices = {"", "", "", "", "", "/device:CPU:1", "/device:CPU:1",
+  "/device:TEST:0"}
 
 local function close()
   if not graph then return end
@@ -36,38 +38,46 @@ local function open()
   graph = core.graph_new()
   token = core.push{graph = graph, device = pick(devices)}
   session = core.session(graph, {threads = pick{1, 1, 2}, cpu_devices = 2,
-    roundtrip = chance(25), passes_off = chance(25) and {pick{"fold", "cse"}} or {}})
+    roundtrip = chance(25), passes_off = chance(25) and {pick{"fold", "cse"}}
+      or {}})
   used = 0
   if chance(50) then graph:set_seed(random(0, 99)) end
 end
 
 local function run(fetches, feeds, values)
-  return session:core_run(fetches, feeds, values, {as_values = true, timeout = 20})
+  return session:core_run(fetches, feeds, values,
+    {as_values = true, timeout = 20})
 end
 
--- ---- inputs of nodes ------------------------------------------------------
+-- ---- inputs of nodes -------------------------------------------------------
 
-local VarHandleOp, AssignVariableOp = core.op "VarHandleOp", core.op "AssignVariableOp"
+local VarHandleOp, AssignVariableOp = core.op "VarHandleOp",
+  core.op "AssignVariableOp"
 local StackV2, StackPushV2 = core.op "StackV2", core.op "StackPushV2"
-local TensorArrayV3, TensorArrayScatterV3 = core.op "TensorArrayV3", core.op "TensorArrayScatterV3"
+local TensorArrayV3, TensorArrayScatterV3 = core.op "TensorArrayV3",
+  core.op "TensorArrayScatterV3"
 local Placeholder, Identity = core.op "Placeholder", core.op "Identity"
 
 -- A stack; one to be popped holds something.
 local function stack(c)
   local dtype = c.type or "float32"
-  local handle = StackV2(pick{-1, 5}, {elem_type = dtype, stack_name = pick{"", "s"}})
+  local handle = StackV2(pick{-1, 5},
+    {elem_type = dtype, stack_name = pick{"", "s"}})
   if c.op ~= "StackPopV2" then return handle end
   local push = StackPushV2(handle, args.value(dtype, c.like))
   local _ <close> = core.push{controls = {push.op}}
   return Identity(handle)
 end
 
--- A tensor array; one to be read from holds something. The flow goes to flow_in.
+-- A tensor array; one to be read from holds something. The flow goes to
+-- flow_in.
 local function tensor_array(c)
   local dtype = c.type or "float32"
-  local handle, flow = TensorArrayV3(5, {dtype = dtype, dynamic_size = chance(50),
-    clear_after_read = chance(50), element_shape = chance(30) and args.declared(c.like) or false})
-  if not c.op:find("Write") and not c.op:find("Scatter") and not c.op:find("Split") then
+  local handle, flow = TensorArrayV3(5, {dtype = dtype,
+    dynamic_size = chance(50), clear_after_read = chance(50),
+    element_shape = chance(30) and args.declared(c.like) or false})
+  if not c.op:find("Write") and not c.op:find("Scatter")
+    and not c.op:find("Split") then
     local value = args.value(dtype, {3, table.unpack(c.like)})
     flow = TensorArrayScatterV3(handle, {0, 1, 2}, value, flow)
   end
@@ -79,9 +89,11 @@ end
 local function variable(c)
   local dtype = chance(95) and c.type or pick{"float32", "int64", "string"}
   local shape = chance(90) and c.like or args.shape()
-  local handle = VarHandleOp{dtype = dtype or "float32", shape = args.declared(shape)}
+  local handle = VarHandleOp{dtype = dtype or "float32",
+    shape = args.declared(shape)}
   if chance(95) then
-    run({AssignVariableOp(handle, args.value(dtype or "float32", shape))}, {}, {})
+    run({AssignVariableOp(handle, args.value(dtype or "float32", shape))}, {},
+      {})
   end
   if chance(5) then args.handle = run({handle}, {}, {})[1] end
   return chance(90) and handle or Identity(handle)
@@ -102,13 +114,16 @@ end
 -- An input as a value, as a literal or as an edge.
 local function input(c, it, feeds)
   if it.dtype == "resource" and chance(97) then
-    local make = c.op:find("^Stack") and stack or c.op:find("^TensorArray") and tensor_array
+    local make = c.op:find("^Stack") and stack or c.op:find("^TensorArray")
+      and tensor_array
     return (make and chance(95) and make or variable)(c)
   end
   if it.name == "flow_in" and c.flow and chance(95) then return c.flow end
   local value = args.value(it.dtype, it.shape, it.list)
   if not value then return nil end
-  if value.dtype ~= "resource" and few(it.shape) and chance(7) then return value:table() end
+  if value.dtype ~= "resource" and few(it.shape) and chance(7) then
+    return value:table()
+  end
   if not feeds or chance(15) then return value end
   return fed(value, feeds)
 end
@@ -126,9 +141,23 @@ local function inputs(c, feeds)
   return list
 end
 
--- ---- calls that are wrong ---------------------------------------------------
+-- Something for calls of functions to call.
+local double = td.func(function(x) return x + x end, "float32",
+  {name = "double"})
 
-local strange = {false, true, 1.5, -1, 1 << 40, "x", print, td, {}, {{1}, {2, 3}}, {1, "a"},
+local function call_double(c, list)
+  double(1.0) -- the graph knows it now
+  c.options.f = "double"
+  if chance(70) then
+    c.options.Tout = {"float32"}
+    list[1] = {core.edge(args.value("float32", c.like))}
+  end
+end
+
+-- ---- calls that are wrong --------------------------------------------------
+
+local strange = {false, true, 1.5, -1, 1 << 40, "x", print, td, {},
+  {{1}, {2, 3}}, {1, "a"},
   {a = 1}, 0 / 0, "\0", {{}}}
 
 local function odd(n)
@@ -143,7 +172,10 @@ local breaks = {
   function(list) list[#list] = nil end,
   function(list) table.insert(list, random(#list + 1), odd(#strange)) end,
   function(_, o) o[pick{"nope", "", "T", "N", 1, "dtype"}] = odd(#strange) end,
-  function(_, o) o.name = pick{"", "a b", "/", "_x", "a/b", "\0", 5, {}, ("n"):rep(3000), "x"} end,
+  function(_, o)
+    o.name = pick{"", "a b", "/", "_x", "a/b", "\0", 5, {},
+      ("n"):rep(3000), "x"}
+  end,
   function(list) if #list > 0 then list[random(#list)] = odd(#strange) end end,
   function(list)
     local i = #list > 0 and random(#list)
@@ -165,7 +197,8 @@ end
 
 -- Ops that wait for others or only mean something in a loop: built, not run.
 local function only_built(name)
-  return name:sub(1, 1) == "_" or name == "Enter" or name == "Exit" or name == "NextIteration"
+  return name:sub(1, 1) == "_" or name == "Enter" or name == "Exit"
+    or name == "NextIteration"
     or name == "LoopCond" or name == "Merge"
 end
 
@@ -182,27 +215,34 @@ local function call(name)
   local c = args.call(name, info)
   local as_node = chance(60)
   local list, o = inputs(c, as_node and feeds or nil), c.options
-  local plain = #info.inputs + #info.attrs == 0 -- takes nothing, so refuses little
+  -- takes nothing, so refuses little
+  if name:find("PartitionedCall$") then call_double(c, list) end
+  local plain = #info.inputs + #info.attrs == 0
   if chance(plain and 30 or 6) then pick(breaks)(list, o, info) end
   local f = functions[name]
   if info.lua ~= "" and chance(15) then
     f = td[info.lua] or f
-    if chance(30) then table.insert(list, random(#list + 1), pick{0, 1, -1, {0}, {2, 3}, "x", 0.5}) end
+    if chance(30) then
+      local more = pick{0, 1, -1, {0}, {2, 3}, "x", 0.5}
+      table.insert(list, random(#list + 1), more)
+    end
   end
   if name:sub(1, 1) == "_" and chance(90) then o.name = o.name or "made" end
   list[#info.inputs + 1] = o
-  local results = table.pack(f(table.unpack(list, 1, math.max(#info.inputs + 1, #list))))
+  local results = table.pack(f(table.unpack(list, 1,
+    math.max(#info.inputs + 1, #list))))
   local edges = {}
   collect(results, edges)
   if #edges == 0 or only_built(name) then return end
-  if core.kind(edges[1]) == "edge" and chance(name == "Placeholder" and 90 or 2) then
+  if core.kind(edges[1]) == "edge"
+    and chance(name == "Placeholder" and 90 or 2) then
     feeds.edges[#feeds.edges + 1] = edges[1]
     feeds.values[#feeds.values + 1] = args.value(edges[1].dtype, c.like)
   end
   run(chance(30) and {pick(edges)} or edges, feeds.edges, feeds.values)
 end
 
--- ---- counting ----------------------------------------------------------------
+-- ---- counting --------------------------------------------------------------
 
 local taken, refused, codes, bad, accepted = {}, {}, {}, 0, 0
 
@@ -221,9 +261,12 @@ local function count(name, ok, err)
   refused[name] = (refused[name] or 0) + 1
   local code = type(err) == "table" and err.code or "none"
   codes[code] = (codes[code] or 0) + 1
-  if code == "none" or code == "internal" or code == "unknown" or code == "deadline_exceeded" then
+  if code == "none" or code == "internal" or code == "unknown"
+    or code == "deadline_exceeded" then
     bad = bad + 1
-    if bad <= 20 then print(("strange error of %s: %s (%s)"):format(name, tostring(err), code)) end
+    if bad <= 20 then
+      print(("strange error of %s: %s (%s)"):format(name, tostring(err), code))
+    end
   end
 end
 
@@ -240,7 +283,7 @@ for i = 1, calls do
   if os.clock() - start > 0.1 then
     print(("slow: %s call %d took %.1f s"):format(name, i, os.clock() - start))
   end
-  if log then io.stderr:write(("  %s\n"):format(ok and "ok" or tostring(err))) end
+  if log then io.stderr:write("  ", ok and "ok" or tostring(err), "\n") end
   count(name, ok, err)
   if only_built(name) then close() end
 end

@@ -1,9 +1,9 @@
 -- opfuzz_args.lua - random arguments for any op, from its signature.
 --
 -- An argument is a dtype, a shape and, where chance would seldom be right, the
--- integers that fit the rest of the call: `hints` has those by argument name, or
--- by "Op.argument". Everything else is bytes out of a pool. A hint is left out
--- now and then, so that each is wrong as well.
+-- integers that fit the rest of the call: `hints` has those by argument name,
+-- or by "Op.argument". Everything else is bytes out of a pool. A hint is left
+-- out now and then, so that each is wrong as well.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
@@ -13,12 +13,17 @@ local args = {}
 
 local sizes = {0, 1, 1, 2, 2, 3, 4, 5, 7, 17}
 local ranks = {0, 1, 1, 2, 2, 2, 3, 3, 4, 5, 8}
-local vast = {{0, 1 << 40}, {1 << 62, 0, 1 << 62}, {0, 1 << 31, 3}, {1 << 33, 0}, {1 << 33, 0, 0}}
-local any_dtype = {"float32", "float32", "int32", "int32", "int64", "float64", "bool", "string",
-  "uint8", "int8", "int16", "float16", "bfloat16", "complex64", "complex128", "uint16", "uint32",
+local vast = {{0, 1 << 40}, {1 << 62, 0, 1 << 62}, {0, 1 << 31, 3},
+  {1 << 33, 0}, {1 << 33, 0, 0}}
+local any_dtype = {"float32", "float32", "int32", "int32", "int64", "float64",
+  "bool", "string",
+  "uint8", "int8", "int16", "float16", "bfloat16", "complex64", "complex128",
+  "uint16", "uint32",
   "uint64", "qint8", "quint8", "qint16", "quint16", "qint32"}
-local width = {float32 = 4, int32 = 4, int64 = 8, float64 = 8, bool = 1, uint8 = 1, int8 = 1,
-  int16 = 2, float16 = 2, bfloat16 = 2, complex64 = 8, complex128 = 16, uint16 = 2, uint32 = 4,
+local width = {float32 = 4, int32 = 4, int64 = 8, float64 = 8, bool = 1,
+  uint8 = 1, int8 = 1,
+  int16 = 2, float16 = 2, bfloat16 = 2, complex64 = 8, complex128 = 16,
+  uint16 = 2, uint32 = 4,
   uint64 = 8, qint8 = 1, quint8 = 1, qint16 = 2, quint16 = 2, qint32 = 4}
 local half = {float16 = true, bfloat16 = true}
 
@@ -35,20 +40,23 @@ local function count(s)
   return n <= MOST and math.tointeger(n) or MOST + 1
 end
 
--- ---- values --------------------------------------------------------------
+-- ---- values ----------------------------------------------------------------
 
 local small = {-2, -1, 0, 0, 1, 1, 1, 2, 2, 3, 4, 5, 9}
-local extreme = {-2147483648, -9223372036854775807 - 1, 2147483647, 9223372036854775807, -100, 255,
+local extreme = {-2147483648, -9223372036854775807 - 1, 2147483647,
+  9223372036854775807, -100, 255,
   65536, -1, 0, 1, 1 << 40}
 local finite = {0.0, 1.0, -1.5, 0.5, 3.25, -0.25, 2.0, 7.0, -1e-3}
-local wild = {0.0, -0.0, 1e30, -1e-30, 1 / 0, -1 / 0, 0 / 0, 1e-40, 65504.0, 0.1}
+local wild = {0.0, -0.0, 1e30, -1e-30, 1 / 0, -1 / 0, 0 / 0, 1e-40, 65504.0,
+  0.1}
 local words = {"", "a", "tide", "\0x", "\195\188", ("long "):rep(50)}
 local POOL = 1 << 15 -- bytes of a pool
 
 local function bytes_of(dtype, usual)
   local w, parts = width[dtype], {}
   local integers, floats = usual and small or extreme, usual and finite or wild
-  local code = ({float32 = "<f", float64 = "<d", complex64 = "<f", complex128 = "<d"})[dtype]
+  local code = ({float32 = "<f", float64 = "<d", complex64 = "<f",
+    complex128 = "<d"})[dtype]
   local bits = dtype:find("complex") and w // 2 or w
   for i = 1, POOL // bits do
     if dtype == "bool" then
@@ -56,10 +64,12 @@ local function bytes_of(dtype, usual)
     elseif code then
       parts[i] = string.pack(code, pick(floats))
     elseif half[dtype] then
-      parts[i] = string.pack("<I2", usual and pick{0, 0x3c00, 0xbc00, 0x3f80, 0x4000}
+      parts[i] = string.pack("<I2", usual
+        and pick{0, 0x3c00, 0xbc00, 0x3f80, 0x4000}
         or random(0, 65535))
     else
-      parts[i] = string.pack("<I" .. w, pick(integers) & (w < 8 and (1 << 8 * w) - 1 or -1))
+      parts[i] = string.pack("<I" .. w,
+        pick(integers) & (w < 8 and (1 << 8 * w) - 1 or -1))
     end
   end
   return table.concat(parts)
@@ -71,7 +81,8 @@ local pools = {}
 function args.fill_pools()
   for _, dtype in ipairs(any_dtype) do
     if width[dtype] then
-      pools[dtype] = {bytes_of(dtype, true), bytes_of(dtype, true), bytes_of(dtype, false)}
+      pools[dtype] = {bytes_of(dtype, true), bytes_of(dtype, true),
+        bytes_of(dtype, false)}
     end
   end
 end
@@ -102,7 +113,7 @@ function args.value(dtype, shape, list)
   return core.from_bytes(pool:sub(at + 1, at + want), dtype, shape)
 end
 
--- ---- shapes --------------------------------------------------------------
+-- ---- shapes ----------------------------------------------------------------
 
 --- Any shape, of few elements mostly.
 function args.shape(low, high)
@@ -163,7 +174,8 @@ local function vector(list) return {#list}, list end
 
 local function many(n, low, high)
   local list = {}
-  for i = 1, math.min(n, 10000) do list[i] = random(low, math.max(low, high)) end
+  high = math.max(low, high)
+  for i = 1, math.min(n, 10000) do list[i] = random(low, high) end
   return list
 end
 
@@ -205,7 +217,9 @@ local function per_dim(f)
 end
 
 local function rows(c) return joined(c.index, tail(c.like, 2)) end
-local function row_numbers(c) return c.index, many(count(c.index), 0, (c.like[1] or 1) - 1) end
+local function row_numbers(c)
+  return c.index, many(count(c.index), 0, (c.like[1] or 1) - 1)
+end
 local function sorted_rows(c)
   local shape, list = row_numbers(c)
   table.sort(list)
@@ -218,7 +232,9 @@ local function nd_numbers(c)
   local s = joined(c.index, {c.depth})
   return s, many(count(s), 0, least == math.huge and 0 or least - 1)
 end
-local function class_numbers(c) return {c.like[1]}, many(c.like[1], 0, c.like[2] - 1) end
+local function class_numbers(c)
+  return {c.like[1]}, many(c.like[1], 0, c.like[2] - 1)
+end
 local function segments(c)
   if c.op:find("^SparseSegment") then return sorted_rows(c) end
   local s = {table.unpack(c.like, 1, math.min(#c.like, 1))}
@@ -226,7 +242,8 @@ local function segments(c)
 end
 
 local function parts(c)
-  local left, list, n = c.like[c.at] or 0, {}, math.min(c.options.num_split or 1, 20)
+  local left, list, n = c.like[c.at] or 0, {},
+    math.min(c.options.num_split or 1, 20)
   for i = 1, n do
     list[i] = i == n and left or random(0, left)
     left = left - list[i]
@@ -259,7 +276,8 @@ local function right_matrix(first, second)
 end
 
 local function begin(c)
-  local shape, list = per_dim(function(_, d) return random(0, math.min(d, 9)) end)(c)
+  local within = per_dim(function(_, d) return random(0, math.min(d, 9)) end)
+  local shape, list = within(c)
   c.begin = list
   return shape, list
 end
@@ -272,7 +290,8 @@ end
 local function one_diagonal() return {}, {chance(70) and 0 or random(-3, 3)} end
 
 local hints = {
-  axis = axis, dim = axis, dimension = axis, concat_dim = axis, split_dim = axis,
+  axis = axis, dim = axis, dimension = axis, concat_dim = axis,
+  split_dim = axis,
   reduction_indices = axes, ["ReverseV2.axis"] = axes,
   perm = function(c) return vector(order(#c.like)) end,
   ["InvertPermutation.x"] = function() return vector(order(random(0, 9))) end,
@@ -280,7 +299,8 @@ local hints = {
   multiples = function(c) return vector(many(#c.like, 0, 3)) end,
   begin = begin, size = scalar(0, 9),
   ["Slice.size"] = per_dim(function(c, d, i)
-    return chance(20) and -1 or random(0, math.min(9, math.max(0, d - (c.begin[i] or 0))))
+    return chance(20) and -1
+      or random(0, math.min(9, math.max(0, d - (c.begin[i] or 0))))
   end),
   ["end"] = per_dim(function(c, d, i)
     return c.op == "StridedSliceGrad" and (c.begin[i] or 0) + math.max(1, d)
@@ -295,43 +315,57 @@ local hints = {
   ["StridedSliceGrad.shape"] = per_dim(function(_, d) return d + 10 end),
   ["Reshape.shape"] = function(c)
     local list = {count(c.like)}
-    if chance(60) then list = chance(50) and {-1, 1} or table.move(c.like, 1, #c.like, 1, {}) end
+    if chance(60) then
+      list = chance(50) and {-1, 1} or table.move(c.like, 1, #c.like, 1, {})
+    end
     return vector(list)
   end,
   shape = dims, dims = new_shape, s0 = dims, s1 = dims,
-  ["RandomUniform.shape"] = new_shape, ["RandomStandardNormal.shape"] = new_shape,
+  ["RandomUniform.shape"] = new_shape,
+  ["RandomStandardNormal.shape"] = new_shape,
   ["TruncatedNormal.shape"] = new_shape, ["RandomUniformInt.shape"] = new_shape,
   ["ConcatOffset.shape"] = dims,
   minval = scalar(-3, 3), maxval = scalar(4, 9),
-  start = scalar(0, 3), limit = scalar(0, 20), delta = scalar(1, 3), stop = scalar(0, 9),
-  num = scalar(1, 9), depth = scalar(0, 6), k = scalar(0, 3), num_segments = scalar(0, 9),
+  start = scalar(0, 3), limit = scalar(0, 20), delta = scalar(1, 3),
+  stop = scalar(0, 9),
+  num = scalar(1, 9), depth = scalar(0, 6), k = scalar(0, 3),
+  num_segments = scalar(0, 9),
   indices = row_numbers, updates = rows,
   ["GatherNd.indices"] = nd_numbers, ["ScatterNd.indices"] = nd_numbers,
   ["ScatterNd.updates"] = nd_rows,
   partitions = segments, segment_ids = segments,
   ["DynamicStitch.indices"] = function() return {2}, many(2, 0, 5) end,
   ["DynamicStitch.data"] = function(c) return joined({2}, tail(c.like, 2)) end,
-  size_splits = parts, ["Concat.values"] = along_axis, ["ConcatV2.values"] = along_axis,
-  ["MatMul.a"] = matrix("transpose_a"), ["MatMul.b"] = right_matrix("transpose_b"),
-  ["BatchMatMul.x"] = matrix("adj_x"), ["BatchMatMul.y"] = right_matrix("adj_y"),
-  ["BatchMatMulV2.x"] = matrix("adj_x"), ["BatchMatMulV2.y"] = right_matrix("adj_y"),
+  size_splits = parts, ["Concat.values"] = along_axis,
+  ["ConcatV2.values"] = along_axis,
+  ["MatMul.a"] = matrix("transpose_a"),
+  ["MatMul.b"] = right_matrix("transpose_b"),
+  ["BatchMatMul.x"] = matrix("adj_x"),
+  ["BatchMatMul.y"] = right_matrix("adj_y"),
+  ["BatchMatMulV2.x"] = matrix("adj_x"),
+  ["BatchMatMulV2.y"] = right_matrix("adj_y"),
   bias = function(c)
     return {c.options.data_format == "NCHW" and c.like[2] or c.like[#c.like]}
   end,
   ["InTopK.targets"] = class_numbers, ["InTopKV2.targets"] = class_numbers,
   ["SparseSoftmaxCrossEntropyWithLogits.labels"] = class_numbers,
-  num_lower = scalar(-1, 4), num_upper = scalar(-1, 4), num_rows = scalar(-1, 9),
+  num_lower = scalar(-1, 4), num_upper = scalar(-1, 4),
+  num_rows = scalar(-1, 9),
   num_cols = scalar(-1, 9), padding_value = a_scalar,
-  ["MatrixSetDiag.diagonal"] = diagonal, ["MatrixSetDiagV3.diagonal"] = diagonal,
+  ["MatrixSetDiag.diagonal"] = diagonal,
+  ["MatrixSetDiagV3.diagonal"] = diagonal,
   ["MatrixDiagPartV3.k"] = one_diagonal, ["MatrixSetDiagV3.k"] = one_diagonal,
   ["MatrixDiagV3.k"] = one_diagonal,
   num_samples = scalar(0, 5), seed = function() return {2} end,
   ["Bincount.arr"] = function(c) return c.like, many(count(c.like), 0, 5) end,
-  value_range = function() return {2}, {random(-3, 0), random(1, 9)} end, nbins = scalar(1, 9),
-  means = scalar(-1, 1), stdevs = scalar(1, 3), minvals = scalar(-3, 0), maxvals = scalar(1, 4),
+  value_range = function() return {2}, {random(-3, 0), random(1, 9)} end,
+  nbins = scalar(1, 9),
+  means = scalar(-1, 1), stdevs = scalar(1, 3), minvals = scalar(-3, 0),
+  maxvals = scalar(1, 4),
   ["ParameterizedTruncatedNormal.shape"] = new_shape,
-  output_dim0 = function(c) return {}, {c.like[1] or 0} end, delimiter = a_scalar,
-  index = scalar(0, 3), ["TensorArrayGatherV3.indices"] = function() return {2}, many(2, 0, 2) end,
+  output_dim0 = function(c) return {}, {c.like[1] or 0} end,
+  delimiter = a_scalar, index = scalar(0, 3),
+  ["TensorArrayGatherV3.indices"] = function() return {2}, many(2, 0, 2) end,
   ["TensorArrayScatterV3.indices"] = function() return {2}, {0, 1} end,
   ["TensorArrayScatterV3.value"] = function(c) return joined({2}, c.like) end,
   ["TensorArraySplitV3.lengths"] = function() return {3}, {1, 0, 2} end,
@@ -339,28 +373,37 @@ local hints = {
   shape_to_prepend = new_shape,
   ["DiagPart.input"] = function(c) return joined(c.like, c.like) end,
 }
-for name in ("lr rho momentum epsilon alpha beta1 beta2 beta1_power beta2_power on_value "
-  .. "off_value constant_values"):gmatch("%S+") do
+local scalars = "lr rho momentum epsilon alpha beta1 beta2 beta1_power "
+  .. "beta2_power on_value off_value constant_values"
+for name in scalars:gmatch("%S+") do
   hints[name] = a_scalar
 end
 hints["Fill.value"], hints["Assert.condition"] = a_scalar, a_scalar
 hints["LoopCond.input"], hints["Switch.pred"] = a_scalar, a_scalar
 
 -- The rank of what the op works on.
-local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4}, BiasAdd = {2, 5},
-  BiasAddGrad = {2, 5}, InTopK = {2, 2}, InTopKV2 = {2, 2}, Split = {1, 4}, SplitV = {1, 4},
-  Concat = {1, 4}, ConcatV2 = {1, 4}, ConcatOffset = {1, 4}, Unpack = {1, 4}, Diag = {1, 3},
-  DiagPart = {1, 2}, Unique = {1, 1}, UniqueWithCounts = {1, 1}, Softmax = {1, 4},
-  LogSoftmax = {1, 4}, SoftmaxCrossEntropyWithLogits = {2, 2}, TopK = {1, 4}, TopKV2 = {1, 4},
-  SparseSoftmaxCrossEntropyWithLogits = {2, 2}, Gather = {1, 4}, GatherV2 = {1, 4},
+local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4},
+  BiasAdd = {2, 5},
+  BiasAddGrad = {2, 5}, InTopK = {2, 2}, InTopKV2 = {2, 2}, Split = {1, 4},
+  SplitV = {1, 4},
+  Concat = {1, 4}, ConcatV2 = {1, 4}, ConcatOffset = {1, 4}, Unpack = {1, 4},
+  Diag = {1, 3},
+  DiagPart = {1, 2}, Unique = {1, 1}, UniqueWithCounts = {1, 1},
+  Softmax = {1, 4},
+  LogSoftmax = {1, 4}, SoftmaxCrossEntropyWithLogits = {2, 2}, TopK = {1, 4},
+  TopKV2 = {1, 4},
+  SparseSoftmaxCrossEntropyWithLogits = {2, 2}, Gather = {1, 4},
+  GatherV2 = {1, 4},
   MatrixBandPart = {2, 4}, MatrixDiagV3 = {1, 4}, MatrixDiagPartV3 = {2, 4},
   MatrixSetDiag = {2, 4}, MatrixSetDiagV3 = {2, 4}, GatherNd = {1, 4},
   Multinomial = {2, 2}, StatelessMultinomial = {2, 2}, StringSplit = {1, 1},
-  TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4}, ReverseV2 = {0, 8}}
+  TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4},
+    ReverseV2 = {0, 8}}
 
--- ---- attributes ----------------------------------------------------------
+-- ---- attributes ------------------------------------------------------------
 
-local whole = {-9223372036854775807 - 1, -2, -1, 0, 0, 1, 1, 2, 2, 3, 5, 100, 2147483647,
+local whole = {-9223372036854775807 - 1, -2, -1, 0, 0, 1, 1, 2, 2, 3, 5, 100,
+  2147483647,
   2147483648, 9223372036854775807}
 
 local attr_hints = {
@@ -381,16 +424,21 @@ local attr_hints = {
   shape = function(c) return args.declared(c.like) end,
   parallel_iterations = function() return random(1, 20) end,
   frame_name = function() return pick{"f", "g"} end,
-  bad_indices_policy = function() return pick{"", "DEFAULT", "ERROR", "IGNORE", "x"} end,
+  bad_indices_policy = function()
+    return pick{"", "DEFAULT", "ERROR", "IGNORE", "x"}
+  end,
   equation = function(c)
-    local e = pick{"ij->ji", "ij,jk->ik", "ij,ij->", "ii->i", "...j,...j->...", "ij->"}
+    local e = pick{"ij->ji", "ij,jk->ik", "ij,ij->", "ii->i", "...j,...j->...",
+      "ij->"}
     c.lengths.N = e:find(",") and 2 or 1
     return e
   end,
   first_n = function() return random(-1, 1) end,
 }
-for name in ("begin_mask end_mask ellipsis_mask new_axis_mask shrink_axis_mask"):gmatch("%S+") do
-  attr_hints[name] = function(c) return chance(60) and 0 or random(0, (1 << #c.like) - 1) end
+for _, of in ipairs{"begin", "end", "ellipsis", "new_axis", "shrink_axis"} do
+  attr_hints[of .. "_mask"] = function(c)
+    return chance(60) and 0 or random(0, (1 << #c.like) - 1)
+  end
 end
 
 local makers = {
@@ -399,7 +447,9 @@ local makers = {
   float = function() return pick(chance(50) and finite or wild) end,
   string = function() return pick(words) end,
   shape = function() return args.declared(args.shape()) end,
-  tensor = function(c) return args.value(c.type or pick(any_dtype), args.shape()) end,
+  tensor = function(c)
+    return args.value(c.type or pick(any_dtype), args.shape())
+  end,
   type = function() return pick(any_dtype) end,
 }
 
@@ -429,23 +479,27 @@ local function options(c)
     end
   end
   for _, a in ipairs(c.info.attrs) do
-    local wanted = not a.deduced and (not a.default or attr_hints[a.name] or chance(30))
+    local wanted = not a.deduced
+      and (not a.default or attr_hints[a.name] or chance(30))
     if wanted and a.type == "type" then
-      if not a.default or c.used[a.name] == nil then c.options[a.name] = c.types[a.name] end
+      if not a.default or c.used[a.name] == nil then
+        c.options[a.name] = c.types[a.name]
+      end
     elseif wanted then
       c.options[a.name] = attribute(c, a)
     end
   end
 end
 
--- ---- calls ---------------------------------------------------------------
+-- ---- calls -----------------------------------------------------------------
 
 local function dtype_of(c, arg)
   local name = arg.type:match("%*(.+)$") or arg.type
   if chance(1) then return pick(any_dtype) end
   if chance(1) and args.handle then return "resource" end
   if c.types[name] then return c.types[name] end
-  local fixed = width[name] or name == "string" or name == "resource" or name == "variant"
+  local fixed = width[name] or name == "string" or name == "resource"
+    or name == "variant"
   return fixed and name or pick(any_dtype) -- else a list(type)
 end
 
@@ -454,7 +508,8 @@ local function one(c, arg, k)
   if hint and c.hinted then
     local ok, shape, list = pcall(hint, c, k)
     if ok and not chance(6) then
-      return {name = arg.name, dtype = dtype_of(c, arg), shape = shape, list = list}
+      return {name = arg.name, dtype = dtype_of(c, arg), shape = shape,
+        list = list}
     end
   end
   return {name = arg.name, dtype = dtype_of(c, arg),
@@ -467,15 +522,19 @@ local function lists_length(c, arg)
   return chance(3) and random(0, 4) or c.lengths[name]
 end
 
---- What an op is called with: {op, options, inputs}, an input being {name, dtype,
--- shape, list} or a list of these.
+--- What an op is called with: {op, options, inputs}, an input being
+-- {name, dtype, shape, list} or a list of these.
 function args.call(op, info)
   local range = rank_of[op]
   local like = args.shape(table.unpack(range or {}))
-  local c = {op = op, info = info, like = like, types = {}, options = {}, inputs = {}, used = {},
-    lengths = {}, hinted = not chance(8), like_all = chance(50), columns = pick(sizes),
+  local c = {op = op, info = info, like = like, types = {}, options = {},
+    inputs = {}, used = {},
+    lengths = {}, hinted = not chance(8), like_all = chance(50),
+    columns = pick(sizes),
     index = many(random(0, 2), 0, 4), depth = random(0, #like), begin = {}}
-  if op:find("^Sparse") or op:find("SparseApply") then c.index = {random(0, 4)} end
+  if op:find("^Sparse") or op:find("SparseApply") then
+    c.index = {random(0, 4)}
+  end
   if op == "Einsum" then like[2] = like[1] end
   c.at = random(math.max(1, #like))
   c.axis = chance(40) and c.at - 1 - #like or c.at - 1

@@ -289,6 +289,9 @@ static void test_default_limit(void **state) {
   td_allocator *a = make(0, 0);
   assert_int_equal(td_alloc_read_stats(a).limit, limit);
   td_alloc_release(a);
+  setenv("TIDE_MEMORY_LIMIT", "12345678", 1);
+  assert_int_equal(td_alloc_default_limit(), 12345678);
+  unsetenv("TIDE_MEMORY_LIMIT");
 }
 
 /* ---- reports ------------------------------------------------------------- */
