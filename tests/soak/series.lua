@@ -6,7 +6,8 @@
 local td = require "tide"
 
 local threads, devices, scatter, steps, seed =
-  tonumber(arg[1]), tonumber(arg[2]), tonumber(arg[3]), tonumber(arg[4]), tonumber(arg[5] or "1")
+  tonumber(arg[1]), tonumber(arg[2]), tonumber(arg[3]), tonumber(arg[4]),
+  tonumber(arg[5] or "1")
 
 td.seed(seed)
 
@@ -44,7 +45,8 @@ local sess <close> = td.session{threads = threads, cpu_devices = devices}
 sess:init()
 local step = sess:callable({loss, train}, {x, y})
 local n = 0
-for batch in data.train:batches(100, {epochs = 100, shuffle = true, seed = seed}) do
+local order = {epochs = 100, shuffle = true, seed = seed}
+for batch in data.train:batches(100, order) do
   print(("%a"):format(step(batch.images, batch.labels)))
   n = n + 1
   if n == steps then break end
