@@ -66,7 +66,7 @@ td_iter *td_iter_make(td_run *run, int32_t frame) {
  * node ran. */
 void td_iter_clear(td_iter *it) {
   const td_xframe *f = &it->run->program->frame[it->frame];
-  if (it->run->failed || it->instance)
+  if (it->instance || __atomic_load_n(&it->run->failed, __ATOMIC_ACQUIRE))
     for (int32_t i = 0; i < f->slots; i++)
       if (it->slot[i].buffer) td_tensor_release(&it->slot[i]);
   it->next = it->run->spare[it->frame].first;
