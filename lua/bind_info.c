@@ -128,6 +128,8 @@ static void push_op(lua_State *L, const td_op *op) {
   lua_setfield(L, -2, "stateful");
   lua_pushboolean(L, (op->flags & TD_READS) != 0);
   lua_setfield(L, -2, "reads");
+  lua_pushboolean(L, op->def->shape == td_shape_broadcasting);
+  lua_setfield(L, -2, "broadcasts");
   lua_pushboolean(L, (op->flags & TD_NO_GRADIENT) != 0);
   lua_setfield(L, -2, "no_gradient");
   td_str_init(&s);

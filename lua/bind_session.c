@@ -165,6 +165,8 @@ static td_run_options run_options(lua_State *L, int i, bool *as_values,
   *as_values = lua_toboolean(L, -1);
   lua_getfield(L, i, "trace");
   *traced = lua_toboolean(L, -1);
+  lua_getfield(L, i, "check_numerics");
+  o.check_numerics = lua_toboolean(L, -1);
   lua_pop(L, lua_gettop(L) - i);
   return o;
 }
@@ -372,8 +374,7 @@ static int call_callable(lua_State *L) {
   if (given != c->n_feeds) wrong_count(L, c, given);
   td_tensor few_in[8], few_out[8], *in = few_in, *out = few_out;
   if (c->n_feeds > 8) in = td_lua_block(L, (size_t)c->n_feeds, sizeof *in);
-  if (c->n_fetches > 8)
-    out = td_lua_tensors(L, (size_t)c->n_fetches);
+  if (c->n_fetches > 8) out = td_lua_tensors(L, (size_t)c->n_fetches);
   if (c->n_feeds) {
     lua_getiuservalue(L, lua_upvalueindex(1), 2);
     const td_edge *edges = lua_touserdata(L, -1);

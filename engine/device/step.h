@@ -58,6 +58,7 @@ typedef struct td_step {
   void (*print)(void *arg, const char *text, size_t len);
   void *print_arg;
   void *trace;                  /* run/trace, NULL when not traced */
+  bool check_numerics;          /* the first NaN or infinity is an error */
 } td_step;
 
 TD_END

@@ -125,6 +125,7 @@ static void fill_step(td_exec *e, td_session *s, const td_run_options *o) {
   step->print = o ? o->print : NULL;
   step->print_arg = o ? o->print_arg : NULL;
   step->trace = o ? o->trace : NULL;
+  step->check_numerics = o && o->check_numerics;
 }
 
 td_status *td_exec_new(td_session *s, td_compiled *c, const td_tensor *feeds,

@@ -20,6 +20,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/plant.h"
 #include "engine/run/deliver.h"
+#include "engine/run/numerics.h"
 #include "engine/run/trace.h"
 
 enum { CLOCK_EVERY = 32, FEW_OUTPUTS = 16 };
@@ -363,6 +364,31 @@ static inline void propagate(td_run *run, td_iter *it, int32_t node,
     propagate_flat(p, it, &p->node[node], out, dead, false, ready);
 }
 
+/* ---- a step that looks at what is computed ---- */
+
+/* Shares of the inputs: a kernel that holds one alone may write over it. NULL
+ * when there is no memory. */
+static td_tensor *keep_inputs(const td_xnode *n, const td_tensor *in) {
+  td_tensor *kept = td_alloc_zero((size_t)n->n_in + 1, sizeof *kept);
+  for (int i = 0; kept && i < n->n_in; i++)
+    if (in[i].buffer) td_tensor_retain(&in[i], &kept[i]);
+  return kept;
+}
+
+/* Ends `kept`, which may be NULL: then inputs are not shown. */
+static td_status *look_at(const td_iter *it, const td_xnode *n, td_tensor *kept,
+                          const td_tensor *out) {
+  td_numerics c = {.in = kept,
+                   .out = out,
+                   .n_in = kept ? n->n_in : 0,
+                   .n_out = n->n_out,
+                   .iteration = it->instance ? it->number : -1};
+  td_status *s = td_numerics_check(&c);
+  if (kept) release_all(kept, n->n_in);
+  td_free(kept);
+  return s;
+}
+
 /* ---- kernels in flight ---- */
 
 static void flight_list(td_run *run, td_flight *f) {
@@ -388,6 +414,8 @@ static void flight_land(td_flight *f, td_status *s, td_chain *ready) {
   bool dead = f->ctx.out_dead;
   release_all(f->ctx.in, f->ctx.n_in);
   if (td_ok(s) && !dead) s = check_outputs(n, out);
+  if (td_ok(s) && !dead && run->step->check_numerics)
+    s = look_at(r->iter, n, NULL, out);
   if (td_ok(s)) {
     if (run->measure || run->step->trace)
       note_time(run, r->iter, n, f->start, out);
@@ -512,6 +540,8 @@ static inline void process_plain(td_run *run, td_ready *r, const td_xnode *n,
   td_status *s = NULL;
   bool dead = false, timed = run->measure || run->step->trace;
   int64_t start = timed ? td_clock_now() : 0;
+  bool looked_at = TD_UNLIKELY(run->step->check_numerics);
+  td_tensor *kept = looked_at ? keep_inputs(n, in) : NULL;
   for (int i = 0; i < n->n_out; i++) {
     out[i].dtype = TD_INVALID;
     out[i].buffer = NULL;
@@ -524,6 +554,7 @@ static inline void process_plain(td_run *run, td_ready *r, const td_xnode *n,
     if (td_ok(s) && !dead) s = check_outputs(n, out);
   }
   release_all(in, n->n_in);
+  if (looked_at) s = td_status_first(s, look_at(it, n, kept, out));
   if (TD_UNLIKELY(!td_ok(s))) {
     release_all(out, n->n_out);
     td_run_fail(run, s, n);

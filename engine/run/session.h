@@ -52,6 +52,8 @@ typedef struct td_signature {
 typedef struct td_run_options {
   int64_t timeout;      /* ns, 0: none -> DEADLINE_EXCEEDED */
   td_trace *trace;      /* filled when not NULL */
+  bool check_numerics;  /* the first node that gives a NaN or infinity, in the
+                           order of computing, fails, and shows its inputs */
   const int *interrupt; /* (optional) the step is cancelled once non-zero; it is
                            looked at every 20 ms while the caller waits */
   /* Where Print writes; NULL: stderr. */

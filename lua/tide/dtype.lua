@@ -28,6 +28,13 @@ function dtype.is_float(t) return floats[t] or false end
 function dtype.is_complex(t) return t == "complex64" or t == "complex128" end
 function dtype.is_integer(t) return dtype.quotient[t] ~= nil end
 
+--- Bytes of one element, nil where they vary.
+function dtype.size(t)
+  if t == "bool" then return 1 end
+  local bits = t:match "%d+$"
+  return bits and bits // 8
+end
+
 --- Does a gradient flow through tensors of this dtype? Resources carry those
 -- of variables.
 function dtype.differentiable(t)

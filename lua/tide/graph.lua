@@ -6,7 +6,6 @@
 
 local core = require "tide.core"
 local args = require "tide.args"
-local shapes = require "tide.shape"
 
 local graph = {}
 local methods = {}
@@ -142,34 +141,20 @@ end
 
 -- ---- looking --------------------------------------------------------------
 
-local function describe(op)
-  local outputs, inputs = {}, {}
-  for i, e in ipairs(op.outputs) do
-    outputs[i] = e.dtype .. " " .. shapes.text(e.shape)
-  end
-  for i, e in ipairs(op.inputs) do
-    inputs[i] = e and (e.port == 0 and e.op.name or e.name) or "?"
-  end
-  for _, before in ipairs(op.control_inputs) do
-    inputs[#inputs + 1] = "^" .. before.name
-  end
-  return ("%s  %s(%s) -> %s"):format(op.name, op.type,
-    table.concat(inputs, ", "), table.concat(outputs, ", "))
+--- Variables by scope with totals, implicit broadcasts with their lines, and
+-- nodes, as text (insight/summary.lua). Options: nodes, how many to list.
+function methods.summary(g, o)
+  return require("tide.insight.summary").text(g, o)
 end
 
---- The nodes as text, one a line, at most `most` (200) of them.
-function methods.summary(g, most)
-  local lines, n = {}, g:size()
-  for i = 1, math.min(n, most or 200) do
-    lines[i] = describe(g:op(i - 1))
-  end
-  if n > #lines then lines[#lines + 1] = ("... %d more"):format(n - #lines) end
-  lines[#lines + 1] = ("%d nodes"):format(n)
-  return table.concat(lines, "\n")
+--- What turns g into h, told by names (insight/diff.lua).
+function methods.diff(g, h)
+  return require("tide.insight.diff").diff(g, h)
 end
 
-debug.getregistry()["tide.graph"].__tostring = function(g)
-  return ("Graph of %d nodes"):format(g:size())
+--- Bytes and operations of a step before it runs (insight/estimate.lua).
+function methods.estimate(g, feeds, o)
+  return require("tide.insight.estimate").estimate(g, feeds, o)
 end
 
 --- Nodes are added to g inside the function, or until the scope closes.

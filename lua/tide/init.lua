@@ -40,6 +40,7 @@ local exports = {
   train = {"clip_by_global_norm", "global_norm"},
   files = {"load_npy", "save_npy", "load_npz", "save_npz"},
   func = {"func"},
+  ["insight.compare"] = {"compare"},
   functions = {"grad", "value_and_grad"},
   library = {"load_library"},
   help = {"help", "devices", "config"},

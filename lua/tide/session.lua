@@ -96,7 +96,7 @@ end
 -- ---- running --------------------------------------------------------------
 
 local run_types = {timeout = "number", trace = "boolean",
-                   as_values = "boolean"}
+                   as_values = "boolean", check_numerics = "boolean"}
 
 -- The session's graph. A method called with a dot gets something else.
 local function graph_of(self, what)
@@ -117,7 +117,9 @@ end
 --- Computes what is fetched.
 -- @param fetches a tensor, op, variable or name, or tables of them
 -- @param[opt] feeds {[x] = value, ["labels"] = value}
--- @param[opt] o timeout (seconds), trace = true, as_values = true
+-- @param[opt] o timeout (seconds), trace = true, as_values = true;
+-- check_numerics = true: the first node to give a NaN or infinity is an error
+-- that names it, its line, its iteration in a loop, and shows its inputs
 -- @return results in the form of the fetches (an op gives true, a tensor of
 -- rank 0 a number), and the trace if asked for
 -- @raise deadline_exceeded, cancelled, and whatever the ops raise
@@ -125,7 +127,8 @@ function methods:run(fetches, feeds, o)
   local g = graph_of(self, "run")
   local handles, plan = fetch.read(g, fetches)
   local edges, values = fetch.feeds(g, feeds)
-  o = read_options(o, {"timeout", "trace", "as_values"}, "run")
+  o = read_options(o, {"timeout", "trace", "as_values", "check_numerics"},
+                   "run")
   local results, trace = self:core_run(handles, edges, values, o)
   results = fetch.rebuild(plan, results)
   if trace then return results, trace end

@@ -1,0 +1,25 @@
+/* numerics.h - stops a step where the first NaN or infinity comes from.
+ *
+ * For a step that asks for it. Every node is looked at before others see what
+ * it gives, so that the node that is named was given numbers.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_NUMERICS_H
+#define TD_NUMERICS_H
+
+#include "engine/tensor/tensor.h"
+
+TD_BEGIN
+
+typedef struct td_numerics {
+  const td_tensor *in, *out; /* host tensors; invalid ones are passed over */
+  int n_in, n_out;
+  int64_t iteration; /* of the loop, -1 outside */
+} td_numerics;
+
+/* INVALID_ARGUMENT when an output holds a NaN or infinity: how many, and what
+ * is known of the inputs. The caller adds op, node and line. */
+td_status *td_numerics_check(const td_numerics *c) TD_MUST_USE;
+
+TD_END
+#endif
