@@ -125,6 +125,9 @@ void td_out_pass(td_kernel_ctx *c, int i, int in);
 /* Working memory of the kernel's device; end it with td_tensor_release. */
 td_status *td_temp(td_kernel_ctx *c, td_dtype dtype, const td_shape *shape,
                    td_tensor *out) TD_MUST_USE;
+/* Memory made for this kernel has its node's name when a report is due of what
+ * there was no room for; small memory has none. */
+void td_kernel_owns(const td_kernel *k, const td_tensor *t);
 /* What a kernel keeps beyond its run, and finds again: one of its tensors with
  * the pointer it has at rest, and the other way round. The same count. */
 td_tensor td_ctx_at_rest(const td_kernel_ctx *c, const td_tensor *t);

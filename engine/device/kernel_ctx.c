@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/plant.h"
+#include "engine/device/alloc.h"
 #include "engine/device/kernel.h"
 
 #include "engine/base/pool.h"
@@ -17,9 +18,17 @@ static td_allocator *memory_of(const td_kernel *k, bool host) {
   return host ? k->device->host : k->device->memory;
 }
 
+void td_kernel_owns(const td_kernel *k, const td_tensor *t) {
+  enum { NAMED_FROM = 1 << 20 };
+  td_buffer *b = t->buffer;
+  if (b && b->size >= NAMED_FROM)
+    td_alloc_tag(b->allocator, b->data, b->size, k->node->name);
+}
+
 static td_status *make(const td_kernel *k, bool host, td_dtype dtype,
                        const td_shape *shape, td_tensor *out) {
   TD_TRY(td_tensor_new(memory_of(k, host), dtype, shape, out));
+  td_kernel_owns(k, out);
   if (TD_UNLIKELY(k->launched && !host && k->device->map))
     out->data = k->device->map(k->device, out->data);
   return NULL;

@@ -71,7 +71,9 @@ static void set_value(const td_kernel_ctx *c, td_variable *v, td_tensor t) {
 
 static td_status *make(const td_kernel_ctx *c, const td_variable *v,
                        const td_shape *shape, td_tensor *out) {
-  return td_tensor_new(c->kernel->device->memory, v->dtype, shape, out);
+  TD_TRY(td_tensor_new(c->kernel->device->memory, v->dtype, shape, out));
+  td_kernel_owns(c->kernel, out);
+  return NULL;
 }
 
 /* ---- copying ------------------------------------------------------------- */

@@ -256,12 +256,13 @@ rows("run", {
   end, "not_found", "no CPU kernel for op Relu with T=qint8", "there are: T=",
     HERE},
   memory = {function() -- 6.10, 9
-    local w = td.variable(td.zeros{1 << 20}, "w")
+    local w = td.variable(td.zeros({1 << 20}, "some"), "w")
     local s = td.session()
     s:init()
-    return (s:run(td.zeros{1 << 20, 1 << 10, 1 << 10}:sum() + w))
+    local many = td.zeros({1 << 20, 1 << 10, 1 << 10}, "many")
+    return (s:run(many:sum() + w))
   end, "resource_exhausted", "(4.0 TiB)", "memory limit", "are in use",
-    "the largest", "4.0 MiB", "\"zeros", HERE},
+    "the largest:", "w/Assign 4.0 MiB", "some 4.0 MiB", HERE},
   timeout = {function() -- 6.10, 10
     local i = td.while_loop(function(i) return i:greater_equal(0) end,
                             function(i) return i * 1 end, {1})
