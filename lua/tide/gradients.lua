@@ -158,9 +158,14 @@ function gradients.custom_gradient(f, g)
         local inputs = op.inputs
         for i = 1, ys.n do given[i] = given[i] or ops.zeros_like(inputs[i]) end
         table.move(inputs, ys.n + 1, #inputs, ys.n + 1, given)
-        local dx = {g(table.unpack(given))}
-        for _ = 1, ys.n do table.insert(dx, 1, false) end
-        return table.unpack(dx, 1, #inputs)
+        local dx = table.pack(g(table.unpack(given)))
+        if dx.n ~= n_in then
+          fail("invalid_argument", "custom_gradient: the gradient gives %d "
+            .. "results for %d arguments", dx.n, n_in)
+        end
+        local all_dx = {}
+        for i = 1, #inputs do all_dx[i] = i > ys.n and dx[i - ys.n] or false end
+        return table.unpack(all_dx, 1, #inputs)
       end)
     end
     local out = core.add("IdentityN", {all}, {_gradient_op_type = rule})

@@ -162,6 +162,25 @@ function tests.control_flow_inside_and_outside()
   end, S)
 end
 
+-- Rules of the user's, inside of functions and around them.
+function tests.own_rules_inside()
+  local x = td.placeholder("float32", {})
+  local clip = td.custom_gradient(function(v) return v * v end,
+                                  function(dy, v) return dy * v * 10 end)
+  local y = td.func(function(v) return clip(v) + td.stop_gradient(v) end,
+                    "float32")(x)
+  local s <close> = td.session()
+  lu.assertEquals(s:run(td.gradients(y, x), {[x] = 3}), 30.0)
+  td.register_gradient("FuncTestSeven", function(_, dy) return dy * 7 end)
+  local z = td.func(function(v)
+    return td.gradient_override_map({Square = "FuncTestSeven"}, td.square, v)
+  end, "float32")(x)
+  lu.assertEquals(s:run(td.gradients(z, x), {[x] = 3}), 7.0)
+  local two = td.custom_gradient(function(v) return v * v end,
+                                 function(dy, v) return dy, v end)
+  raises("gives 2 results for 1 arguments", td.gradients, two(x), x)
+end
+
 -- The branch not taken must not run, though its body has no inputs.
 function tests.calls_in_branches()
   local v = td.variable(0.0, "v")

@@ -149,7 +149,9 @@ function tests.check_numerics()
     .. "is float32 {3}, -4 to 2, mean -0.666667", s.run, s, last,
     {[x] = {1, -2, 0}}, on)
   lu.assertEquals({e.code, e.op, e.node}, {"invalid_argument", "Log", "Log"})
-  lu.assertEquals(e.where, y.op.origin)
+  if os.getenv "TIDE_TEST" ~= "roundtrip" then -- a file has no lines
+    lu.assertEquals(e.where, y.op.origin)
+  end
   helper.gives({0, 0, 0}, s:run(last, {[x] = {0.5, 0.5, 0.5}}, on))
   s:run(last, {[x] = {1, -2, 0}}) -- not looked at
   e = raises("holds 1 NaN", s.run, s, last, {[x] = {1, 0 / 0, 1}}, on)
