@@ -141,6 +141,8 @@ end
 -- false_fn(). Only what the chosen branch needs is computed; what is made
 -- outside of both is computed in any case. Branches without results act only;
 -- cond then gives an op.
+-- @usage local x = td.constant(-2.0)
+-- td.cond(x:less(0), function() return -x end, function() return x end)  --> 2
 function control.cond(pred, true_fn, false_fn, o)
   args.expect(true_fn, "function", "cond: the true branch")
   args.expect(false_fn, "function", "cond: the false branch")
@@ -165,6 +167,9 @@ end
 
 --- The results of the first function whose boolean scalar is true:
 -- td.case{{p1, f1}, {p2, f2}, default = f}.
+-- @usage local x = td.constant(5)
+-- td.case{{x:less(0), function() return -1 end},
+--   default = function() return 1 end}  --> 1
 function control.case(list, o)
   local pairs_of, named = args.split(list)
   args.check(named, {"default", "name"}, "case")
@@ -293,6 +298,8 @@ end
 -- shape_invariants, a list of the shapes the variables keep (false: any);
 -- maximum_iterations; swap_memory and back_prop matter to gradients only
 -- @return the variables after the last iteration, one by one
+-- @usage td.while_loop(function(i) return i:less(10) end,
+--   function(i) return i * 2 end, {1})  --> 16
 function control.while_loop(cond, body, vars, o)
   args.expect(cond, "function", "while_loop: the condition")
   args.expect(body, "function", "while_loop: the body")

@@ -168,6 +168,7 @@ end
 -- given a structure alike
 -- @param[opt] o parallel_iterations (10), swap_memory, back_prop, name
 -- @return the stacked results, in the structure that f gives
+-- @usage td.map_fn(function(x) return x * 2 end, td.constant{1, 2})  --> 2 4
 function functional.map_fn(f, xs, o)
   args.expect(f, "function", "map_fn: the function")
   o = args.read(o, options, "map_fn")
@@ -285,9 +286,11 @@ end
 -- @param xs a tensor or a structure of tensors, gone through by slices
 -- @param[opt] init the first value, a tensor or structure; without it x[0]
 -- @param[opt] o as map_fn's
+-- @usage td.foldl(td.add, td.constant{1, 2, 3})  --> 6
 functional.foldl = folding("foldl", false)
 
 --- The same from the last slice to the first.
+-- @usage td.foldr(function(a, x) return x - a end, td.constant{1, 2, 3})  --> 2
 functional.foldr = folding("foldr", true)
 
 --- All values of a fold, stacked: f(init, x[0]), f(f(init, x[0]), x[1]), ...
@@ -297,6 +300,7 @@ functional.foldr = folding("foldr", true)
 -- first result is x[0]
 -- @param[opt] o reverse: from the last slice to the first, each value at the
 -- place of its slice; and as map_fn's
+-- @usage td.scan(td.add, td.constant{1, 2, 3})  --> 1 3 6
 functional.scan = folding("scan", false)
 
 return functional

@@ -83,13 +83,15 @@ local function differentiate(what, f)
 end
 
 --- A function that gives the derivatives of the sum of f(x...), one for each
--- argument: td.grad(function(x) return x * x end)(3.0) is 6.0.
+-- argument.
+-- @usage td.grad(function(x) return x * x end)(3.0)  --> 6.0
 function functions.grad(f)
   local step = differentiate("grad", f)
   return function(...) return table.unpack(step(...), 2) end
 end
 
 --- The same with f(x...) in front.
+-- @usage td.value_and_grad(function(x) return x * x end)(3.0)  --> 9.0
 function functions.value_and_grad(f)
   local step = differentiate("value_and_grad", f)
   return function(...) return table.unpack(step(...)) end

@@ -113,6 +113,8 @@ end
 -- @return for each x a graph tensor, sparse indexed slices {values, indices,
 -- dense_shape}, or false where ys do not depend on x; a list for a list
 -- @raise not_found for an op without a gradient
+-- @usage local x = td.constant(3.0)
+-- td.gradients(x * x, x)  --> 6
 function gradients.gradients(ys, xs, o)
   o = args.read(o, {"grad_ys", "stop_gradients", "name"}, "gradients")
   local y_list, x_list = as_list(ys, "ys"), as_list(xs, "xs")
@@ -141,6 +143,9 @@ local customs = 0
 -- @param f function(x...) -> y...
 -- @param g function(dy..., x...) -> one gradient for each x
 -- @return function(x...) -> y..., which adds the nodes of f
+-- @usage local function half(dy, x) return dy * x end
+-- local f = td.custom_gradient(td.square, half)
+-- td.grad(f)(3.0)  --> 3
 function gradients.custom_gradient(f, g)
   args.expect(f, "function", "custom_gradient: f")
   args.expect(g, "function", "custom_gradient: g")

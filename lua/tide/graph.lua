@@ -27,6 +27,7 @@ function graph.state(g)
 end
 
 --- A new, empty graph: td.graph():as_default(function() ... end).
+-- @usage td.graph():as_default(td.constant, 1).graph:size()  --> 1
 function graph.graph()
   return core.graph_new()
 end
@@ -61,6 +62,8 @@ function graph.add_to_collection(name, x)
 end
 
 --- A collection as a fresh list; `prefix` keeps those whose name begins so.
+-- @usage td.add_to_collection("mine", td.constant(1, "a"))
+-- td.get_collection("mine")[1].name  --> a:0
 function graph.get_collection(name, prefix)
   local list = {}
   for _, x in ipairs(graph.state().collections[name] or {}) do

@@ -226,12 +226,18 @@ local function made_example(info, name)
   return ""
 end
 
---- Runs an example: lines, the last of which is an expression; its value.
+--- Runs an example: lines of Lua, then an expression, whose value it gives.
 function reference.run(code)
-  local before, last = code:match "^(.*\n)(.-)$"
-  local chunk = ("local td = require 'tide'\n%s\nreturn %s"):format(
-    before or "", last or code)
-  return assert(load(chunk, "=example", "t"))()
+  local lines, problem = {}, nil
+  for line in code:gmatch "[^\n]+" do lines[#lines + 1] = line end
+  for i = 1, #lines do
+    local chunk, why = load(("local td = require 'tide'\n%s\nreturn %s"):format(
+      table.concat(lines, "\n", 1, i - 1), table.concat(lines, "\n", i)),
+      "=example", "t")
+    if chunk then return chunk() end
+    problem = why
+  end
+  error(problem)
 end
 
 --- The examples of an entry: lines of Lua with `--> result`, or "".

@@ -38,6 +38,7 @@ end
 
 --- Names begin with `name/`, made unique; "" leaves all name scopes; a name
 -- ending with "/" is taken as it is, to come back to a scope.
+-- @usage td.name_scope("conv1", td.no_op, "n").name  --> conv1/n
 function scope.name_scope(name, f, ...)
   if name == nil or name == "" then
     return scope.enter({prefix = ""}, f, ...)
@@ -58,6 +59,7 @@ end
 
 --- A device for the nodes: "/CPU:1", a function of the op that gives one, or
 -- nil for no wish.
+-- @usage td.device("/cpu:1", td.no_op).device  --> /device:CPU:1
 function scope.device(spec, f, ...)
   if type(spec) == "function" then
     return scope.enter({device_fn = spec}, f, ...)
@@ -118,6 +120,7 @@ function scope.group(list, o)
 end
 
 --- The tensors of a list, each after all of them are computed; false stays.
+-- @usage td.tuple({td.constant(1), td.constant(2)})[2]  --> 2
 function scope.tuple(list, o)
   o = args.read(o, {"name", "controls"}, "tuple")
   local waits, out = {}, {}

@@ -123,6 +123,8 @@ end
 -- @return results in the form of the fetches (an op gives true, a tensor of
 -- rank 0 a number), and the trace if asked for
 -- @raise deadline_exceeded, cancelled, and whatever the ops raise
+-- @usage local x = td.placeholder("float32", {})
+-- td.session():run({double = x * 2}, {[x] = 4}).double  --> 8.0
 function methods:run(fetches, feeds, o)
   local g = graph_of(self, "run")
   local handles, plan = fetch.read(g, fetches)
@@ -137,6 +139,8 @@ end
 
 --- A planned step: callable({loss, train}, {x, y}) gives a function of the fed
 -- values, which returns the results one by one. The fast way.
+-- @usage local x = td.placeholder("float32", {})
+-- td.session():callable(x * 2, {x})(4)  --> 8.0
 function methods:callable(fetches, feeds)
   local g = graph_of(self, "callable")
   return self:core_callable(fetch.list(g, fetches), fetch.feed_list(g, feeds))
@@ -191,6 +195,9 @@ local partial = {}
 partial.__index = partial
 
 --- A step in parts: all fetches and feeds that will occur, each once.
+-- @usage local x = td.placeholder("float32", {})
+-- local y = x * 2
+-- td.session():partial_run_setup({y}, {x}):run(y, {[x] = 4})  --> 8.0
 function methods:partial_run_setup(fetches, feeds)
   local g = graph_of(self, "partial_run_setup")
   local handles = fetch.list(g, fetches)

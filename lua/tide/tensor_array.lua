@@ -40,6 +40,7 @@ local options = {"dynamic_size", "clear_after_read", "element_shape",
 -- @param[opt] o dynamic_size: writing beyond the end makes it longer;
 -- clear_after_read = false: elements can be read again; element_shape: what is
 -- known of it; infer_shape = false: the elements differ in shape
+-- @usage td.tensor_array("int32", 2):write(0, 5):write(1, 6):stack()  --> 5 6
 function tensor_array.tensor_array(dtype, size, o)
   args.expect(dtype, "string", "tensor_array: the dtype")
   o = args.read(o, options, "tensor_array")

@@ -41,6 +41,7 @@ end
 
 --- Raises unless a and b have one shape and elements no further apart than
 -- atol + rtol |b| (1e-6 and 1e-5). NaN equals NaN. Returns true.
+-- @usage td.test.close({1.0}, {1.0 + 1e-7})  --> true
 function test.close(a, b, o)
   o = args.read(o, {"atol", "rtol"}, "test.close")
   o.atol, o.rtol = o.atol or 1e-6, o.rtol or 1e-5
@@ -134,6 +135,7 @@ end
 -- @param[opt] o delta (1e-5 in float64, 1e-2 else); dtype of literals
 -- (float64); known: what f is told of the shapes of x: "all", "rank" or
 -- "nothing"
+-- @usage td.test.gradient(td.square, {1.0, 2.0}) < 1e-6  --> true
 function test.gradient(f, x, o)
   o = args.read(o, {"delta", "dtype", "seed", "known"}, "test.gradient")
   local list = type(x) == "table" and core.kind(x[1]) == "tensor" and x or {x}

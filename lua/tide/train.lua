@@ -39,6 +39,8 @@ end
 
 --- The gradients scaled so that their global norm is at most `norm`: the list,
 -- and the norm it had. Source: Pascanu et al. 2013.
+-- @usage local g = td.constant{3.0, 4.0}
+-- td.train.clip_by_global_norm({g}, 1)[1]  --> 0.6 0.8
 function train.clip_by_global_norm(list, norm)
   local had = train.global_norm(list)
   local scale = norm / ops.maximum(had, norm)
@@ -237,6 +239,12 @@ local new_sgd = class("GradientDescent", {
 })
 
 --- v <- v - lr g
+-- @usage local v = td.variable(4.0, "v")
+-- local step = td.train.sgd(0.25):minimize(v * v)
+-- local sess = td.session()
+-- sess:init()
+-- sess:run(step)
+-- sess:run(v)  --> 2.0
 function train.sgd(lr)
   return new_sgd{lr = rate(lr, "sgd")}
 end

@@ -48,6 +48,8 @@ end
 -- @param[opt] o reuse = true: only those that exist, "auto": either;
 -- initializer, dtype, trainable: defaults for get_variable
 -- @param[optchain] f run inside; without it the scope is to be closed
+-- @usage local w = td.variable_scope("layer", td.get_variable, "w", {2})
+-- w.name  --> layer/w
 function variable_scope.variable_scope(name, o, f, ...)
   if type(o) == "function" then
     return variable_scope.variable_scope(name, nil, o, f, ...)
@@ -89,6 +91,7 @@ end
 -- @param shape list of sizes; may be nil where initializer is a value
 -- @param[opt] o dtype (float32), initializer (td.initializers.*, a value or a
 -- graph tensor), trainable
+-- @usage td.get_variable("w", {3, 3}).shape  --> {3, 3}
 function variable_scope.get_variable(name, shape, o)
   args.expect(name, "string", "get_variable: the name")
   o = args.check(args.options(o, "get_variable"),

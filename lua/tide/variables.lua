@@ -264,6 +264,9 @@ local options = {"name", "dtype", "shape", "trainable", "collections",
 -- one of them
 -- @param[opt] o name; dtype; trainable (true); validate_shape = false lets the
 -- shape change; collections
+-- @usage local v = td.variable({1.0, 2.0}, "v")
+-- td.session():init()
+-- v:assign_add{1.0, 1.0}  --> 2 3
 function variables.variable(initial, o)
   o = args.read(o, options, "variable")
   local name = core.scope().prefix .. (o.name or "Variable")
