@@ -34,6 +34,17 @@ td_status *td_array_in(const td_tensor *t, td_array *a) {
   return NULL;
 }
 
+td_status *td_array_edit(const td_tensor *t, td_array *a) {
+  TD_TRY(td_array_in(t, a));
+  if (a->own) return NULL;
+  size_t bytes = (size_t)td_shape_count(&a->shape) * a->size;
+  a->own = td_alloc(bytes);
+  if (!a->own) return td_oom();
+  if (bytes) memcpy(a->own, a->at, bytes);
+  a->at = a->own;
+  return NULL;
+}
+
 td_status *td_array_out(td_kernel_ctx *c, int i, const td_shape *shape,
                         td_array *a) {
   td_dtype dtype = td_ctx_node(c)->out[i].dtype;
@@ -80,10 +91,14 @@ static td_status *build_objects(const td_array *a, td_tensor *t) {
   return td_tensor_objects(a->dtype, &a->shape, from, t);
 }
 
+td_status *td_array_make(const td_array *a, td_tensor *t) {
+  return a->dtype == TD_STRING ? build_strings(a, t) : build_objects(a, t);
+}
+
 td_status *td_array_done(td_kernel_ctx *c, int i, const td_array *a) {
   td_tensor t;
   if (!a->own) return NULL; /* written in place */
-  TD_TRY(a->dtype == TD_STRING ? build_strings(a, &t) : build_objects(a, &t));
+  TD_TRY(td_array_make(a, &t));
   td_out_set(c, i, &t);
   td_tensor_release(&t);
   return NULL;

@@ -27,6 +27,8 @@ typedef struct td_array {
 /* A tensor's elements, to be read. Borrowed; valid while `t` lives. End it with
  * td_array_drop. */
 td_status *td_array_in(const td_tensor *t, td_array *a) TD_MUST_USE;
+/* A copy of them, to be changed. */
+td_status *td_array_edit(const td_tensor *t, td_array *a) TD_MUST_USE;
 /* Elements of output i, to be written, all of them; those of strings and
  * objects begin as zero bytes. End it with td_array_drop. */
 td_status *td_array_out(td_kernel_ctx *c, int i, const td_shape *shape,
@@ -34,6 +36,8 @@ td_status *td_array_out(td_kernel_ctx *c, int i, const td_shape *shape,
 /* They are written: makes output i of them. */
 td_status *td_array_done(td_kernel_ctx *c, int i,
                          const td_array *a) TD_MUST_USE;
+/* A tensor of the elements of strings or objects. Caller owns *t. */
+td_status *td_array_make(const td_array *a, td_tensor *t) TD_MUST_USE;
 void td_array_drop(td_array *a); /* a zeroed one too */
 
 /* Output i is input `in` in another shape: shares its buffer. */

@@ -1,10 +1,11 @@
-/* gather_nd.c - GatherNd, ScatterNd: slices by index vectors.
+/* gather_nd.c - GatherNd: slices by index vectors.
  *
  * The last dimension of indices, of k elements, names a slice of the first k
  * dimensions; it is turned into the number of a row of what is left.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/row_folds.h"
+#include "kernels/gather_nd.h"
+
 #include "kernels/rows.h"
 
 #include <string.h>
@@ -19,9 +20,8 @@ static td_status *bad_depth(const td_shape *indices, const td_shape *of) {
                   of->rank, td_shape_str(of, &a), td_shape_str(indices, &b));
 }
 
-/* indices[:-1] + of[k:]; unknown rank while k is not known. */
-static td_status *slices_shape(const td_shape *indices, const td_shape *of,
-                               td_shape *out) {
+td_status *td_gather_nd_shape(const td_shape *indices, const td_shape *of,
+                              td_shape *out) {
   *out = td_shape_unknown();
   if (indices->rank == 0) return bad_depth(indices, of);
   if (indices->rank < 0 || of->rank < 0) return NULL;
@@ -40,7 +40,7 @@ static td_status *slices_shape(const td_shape *indices, const td_shape *of,
   return NULL;
 }
 
-static td_status *check_policy(const char *policy, bool *ignore) {
+td_status *td_gather_nd_policy(const char *policy, bool *ignore) {
   static const char *const known[] = {"", "DEFAULT", "ERROR", "IGNORE"};
   for (size_t i = 0; i < TD_COUNT(known); i++)
     if (strcmp(policy, known[i]) == 0) {
@@ -71,10 +71,8 @@ static td_status *bad_index(const td_tensor *indices, int64_t row, int64_t k,
   return s;
 }
 
-/* The numbers of the rows that `indices` name in a tensor of shape `of`; -1 for
- * those out of range, if they are to be ignored. Caller owns *rows. */
-static td_status *name_rows(const td_tensor *indices, const td_shape *of,
-                            bool ignore, int64_t **rows, int64_t *n) {
+td_status *td_gather_nd_rows(const td_tensor *indices, const td_shape *of,
+                             bool ignore, int64_t **rows, int64_t *n) {
   int last = indices->shape.rank - 1;
   int64_t k = indices->shape.dim[last];
   td_status *s = NULL;
@@ -103,24 +101,11 @@ static td_status *name_rows(const td_tensor *indices, const td_shape *of,
 static td_status *gather_infer(td_infer *c) {
   td_shape out;
   bool ignore = false;
-  TD_TRY(check_policy(td_infer_string(c, "bad_indices_policy"), &ignore));
-  TD_TRY(slices_shape(td_infer_in(c, 1), td_infer_in(c, 0), &out));
+  TD_TRY(
+      td_gather_nd_policy(td_infer_string(c, "bad_indices_policy"), &ignore));
+  TD_TRY(td_gather_nd_shape(td_infer_in(c, 1), td_infer_in(c, 0), &out));
   td_infer_out(c, 0, out);
   return NULL;
-}
-
-static td_status *gather_rows(td_kernel_ctx *c, const int64_t *rows, int64_t n,
-                              const td_shape *shape) {
-  td_array x = {0}, y = {0};
-  td_status *s = td_array_in(td_in(c, 0), &x);
-  if (td_ok(s)) s = td_array_out(c, 0, shape, &y);
-  int64_t count = td_ok(s) ? td_shape_count(shape) : 0;
-  if (count > 0)
-    td_rows_copy(c, x.at, rows, n, (size_t)(count / n) * x.size, y.at);
-  if (td_ok(s)) s = td_array_done(c, 0, &y);
-  td_array_drop(&x);
-  td_array_drop(&y);
-  return s;
 }
 
 static td_status *gather_run(td_kernel_ctx *c) {
@@ -128,63 +113,16 @@ static td_status *gather_run(td_kernel_ctx *c) {
   td_shape out;
   bool ignore = false;
   int64_t *rows, n;
-  TD_TRY(check_policy(td_node_string(td_ctx_node(c), "bad_indices_policy"),
-                      &ignore));
-  TD_TRY(slices_shape(&indices->shape, &params->shape, &out));
+  TD_TRY(td_gather_nd_policy(
+      td_node_string(td_ctx_node(c), "bad_indices_policy"), &ignore));
+  TD_TRY(td_gather_nd_shape(&indices->shape, &params->shape, &out));
   int last = indices->shape.rank - 1;
   if (td_tensor_count(params) == 0 &&
       td_array_span(&indices->shape, 0, last) > 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "params is empty: no slice of it can be asked for");
-  TD_TRY(name_rows(indices, &params->shape, ignore, &rows, &n));
-  td_status *s = gather_rows(c, rows, n, &out);
-  td_free(rows);
-  return s;
-}
-
-/* ---- ScatterNd ----------------------------------------------------------- */
-
-static td_status *bad_updates(const td_shape *updates, const td_shape *want) {
-  td_shape_text a, b;
-  return td_error(TD_INVALID_ARGUMENT,
-                  "updates must be of shape %s (the indices' but the last "
-                  "dimension, then the rest of shape), not %s",
-                  td_shape_str(want, &a), td_shape_str(updates, &b));
-}
-
-static td_status *scatter_infer(td_infer *c) {
-  td_shape shape, want;
-  bool ignore = false;
-  TD_TRY(check_policy(td_infer_string(c, "bad_indices_policy"), &ignore));
-  TD_TRY(td_infer_rank(c, 2, 1, "shape", NULL));
-  TD_TRY(td_infer_shape_from(c, 2, &shape));
-  TD_TRY(slices_shape(td_infer_in(c, 0), &shape, &want));
-  if (!td_shape_compatible(td_infer_in(c, 1), &want))
-    return bad_updates(td_infer_in(c, 1), &want);
-  td_infer_out(c, 0, shape);
-  return NULL;
-}
-
-static td_status *scatter_run(td_kernel_ctx *c) {
-  const td_tensor *indices = td_in(c, 0), *updates = td_in(c, 1);
-  td_shape shape, want;
-  bool ignore = false;
-  int64_t *rows, n, count = 0;
-  TD_TRY(check_policy(td_node_string(td_ctx_node(c), "bad_indices_policy"),
-                      &ignore));
-  TD_TRY(td_array_shape(td_in(c, 2), "shape", &shape));
-  TD_TRY(td_array_count(&shape, &count));
-  TD_TRY(slices_shape(&indices->shape, &shape, &want));
-  if (!td_shape_equal(&updates->shape, &want))
-    return bad_updates(&updates->shape, &want);
-  if (count == 0 && td_tensor_count(updates) > 0)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "there are updates for an output without elements");
-  TD_TRY(name_rows(indices, &shape, ignore, &rows, &n));
-  int64_t k = indices->shape.dim[indices->shape.rank - 1];
-  td_row_fold f = {
-      .n = n, .each = td_array_span(&shape, (int)k, shape.rank), .to = rows};
-  td_status *s = td_row_fold_run(c, 1, &f, &shape);
+  TD_TRY(td_gather_nd_rows(indices, &params->shape, ignore, &rows, &n));
+  td_status *s = td_rows_kernel(c, 0, rows, n, &out);
   td_free(rows);
   return s;
 }
@@ -201,26 +139,11 @@ static const td_op_def ops[] = {
             "dimension of indices.",
      .example = "td.gather_nd({{1, 2}, {3, 4}}, {{0, 1}, {1, 0}})  --> 2 3",
      .section = "Array"},
-    {.type = "ScatterNd",
-     .sig = "indices: Tindices, updates: T, shape: Tindices -> output: T; "
-            "T: type; Tindices: {int16, int32, int64}; "
-            "bad_indices_policy: string = \"\"",
-     .shape = scatter_infer,
-     .doc = "Zeros with updates added to the slices that the vectors along "
-            "the last dimension of indices name.",
-     .host = "shape",
-     .example = "td.scatter_nd({{2}, {0}}, {5, 6}, {3})  --> 6 0 5",
-     .section = "Array"},
     {0},
 };
 
 static const td_kernel_def kernels[] = {
     {.op = "GatherNd", .device = "CPU", .run = gather_run},
-    {.op = "ScatterNd",
-     .device = "CPU",
-     .types = "T=bool|half|bfloat16|float|double|int8|uint8|int16|uint16|"
-              "int32|uint32|int64|uint64|complex64|complex128",
-     .run = scatter_run},
     {0},
 };
 

@@ -245,37 +245,6 @@ static void scatter_plain(td_kernel_ctx *c, td_tensor *x, int op) {
                      &g);
 }
 
-/* Strings and objects: a new tensor of the old elements and the new ones. */
-static td_status *build(const td_array *x, td_tensor *out) {
-  int64_t n = td_shape_count(&x->shape);
-  const td_bytes *text = x->own;
-  if (x->dtype != TD_STRING)
-    return td_tensor_objects(x->dtype, &x->shape, x->own, out);
-  const char **at = td_alloc_zero((size_t)n, sizeof *at);
-  size_t *len = td_alloc_zero((size_t)n, sizeof *len);
-  td_status *s = at && len ? NULL : td_oom();
-  for (int64_t i = 0; td_ok(s) && i < n; i++) {
-    at[i] = text[i].at;
-    len[i] = text[i].len;
-  }
-  if (td_ok(s)) s = td_tensor_strings(&x->shape, at, len, out);
-  td_free(at);
-  td_free(len);
-  return s;
-}
-
-/* A copy of the elements that may be changed. */
-static td_status *elements_of(const td_tensor *t, td_array *a) {
-  TD_TRY(td_array_in(t, a));
-  if (a->own) return NULL;
-  size_t bytes = (size_t)td_shape_count(&a->shape) * a->size;
-  a->own = td_alloc(bytes);
-  if (!a->own) return td_oom();
-  if (bytes) memcpy(a->own, a->at, bytes);
-  a->at = a->own;
-  return NULL;
-}
-
 static void set_rows(td_array *x, const td_tensor *indices, const td_array *y) {
   int64_t n = td_tensor_count(indices);
   size_t each = (size_t)td_array_span(&x->shape, 1, x->shape.rank);
@@ -289,15 +258,16 @@ static void set_rows(td_array *x, const td_tensor *indices, const td_array *y) {
   }
 }
 
+/* Strings and objects: a new tensor of the old elements and the new ones. */
 static td_status *scatter_built(td_kernel_ctx *c, td_variable *v,
                                 const td_tensor *now) {
   td_array x = {0}, y = {0};
   td_tensor t = {.dtype = TD_INVALID};
-  td_status *s = elements_of(now, &x);
+  td_status *s = td_array_edit(now, &x);
   if (td_ok(s)) s = td_array_in(td_in(c, 2), &y);
   if (td_ok(s)) {
     set_rows(&x, td_in(c, 1), &y);
-    s = build(&x, &t);
+    s = td_array_make(&x, &t);
   }
   if (td_ok(s)) s = td_var_assign(c, v, &t);
   td_tensor_release(&t);

@@ -19,7 +19,7 @@
 enum {
   PIECES = 16,    /* of a fold, when it is cut */
   SHORT_ROW = 16, /* elements; below, a fold is not cut */
-  OPS = TD_ROW_FOLD_MIN + 1,
+  OPS = TD_ROW_FOLD_SET + 1,
 };
 
 /* ---- loops --------------------------------------------------------------- */
@@ -40,14 +40,13 @@ EACH_NUMBERS(LOOP, prod, y[i] * x[i])
 EACH_REALS(LOOP, max, td_num_max(y[i], x[i]))
 EACH_REALS(LOOP, min, td_num_min(y[i], x[i]))
 LOOP(b8, sum, y[i] | x[i])
-LOOP(b8, sub, y[i] & !x[i])
 LOOP(f32, weighted, y[i] + x[i] * (float)by)
 LOOP(f64, weighted, y[i] + x[i] * by)
 
 #define ENTRY(kind, name) [TD_KIND_##kind] = name##_##kind,
 static const fold_loop loops[OPS][TD_DTYPES] = {
     [TD_ROW_FOLD_SUM] = {EACH_NUMBERS(ENTRY, sum) ENTRY(b8, sum)},
-    [TD_ROW_FOLD_SUB] = {EACH_NUMBERS(ENTRY, sub) ENTRY(b8, sub)},
+    [TD_ROW_FOLD_SUB] = {EACH_NUMBERS(ENTRY, sub)},
     [TD_ROW_FOLD_PROD] = {EACH_NUMBERS(ENTRY, prod)},
     [TD_ROW_FOLD_MAX] = {EACH_REALS(ENTRY, max)},
     [TD_ROW_FOLD_MIN] = {EACH_REALS(ENTRY, min)},
@@ -58,7 +57,7 @@ static const fold_loop weighted[TD_DTYPES] = {EACH_FLOATS(ENTRY, weighted)};
 
 #define START(kind, low, high)                                                 \
   case TD_KIND_##kind: {                                                       \
-    const td_##kind v[OPS] = {0, 0, 1, low, high};                             \
+    const td_##kind v[OPS] = {0, 0, 1, low, high, 0};                          \
     memcpy(to, &v[op], sizeof *v);                                             \
     break;                                                                     \
   }
@@ -107,7 +106,11 @@ static void fold_row(const job *j, int64_t to, int64_t from, double by) {
   int64_t each = j->f->each;
   char *acc = j->acc + (size_t)(to * each) * j->folded_size;
   const char *x = j->from + (size_t)(from * each) * j->size;
-  if (!td_is_half(j->dtype)) {
+  if (j->f->op == TD_ROW_FOLD_SET) {
+    memcpy(acc, x, (size_t)each * j->size);
+    return;
+  }
+  if (j->folded == j->dtype) {
     j->loop(acc, x, each, by);
     return;
   }
@@ -124,7 +127,7 @@ static void begin_rows(const job *j, int64_t begin, int64_t end) {
   char *acc = j->acc + (size_t)at * j->folded_size;
   if (!j->base)
     td_move_fill(j->start, j->folded_size, acc, n);
-  else if (td_is_half(j->dtype))
+  else if (j->folded != j->dtype)
     td_half_load(j->dtype, n, (const uint16_t *)j->base + at,
                  (float *)(void *)acc);
   else if (j->base != j->to)
@@ -160,7 +163,7 @@ static void end_rows(const job *j, int64_t begin, int64_t end) {
     if (j->f->over && j->f->over[row] != 1)
       divide(j->folded, each, j->f->over[row], acc);
   }
-  if (td_is_half(j->dtype))
+  if (j->folded != j->dtype)
     td_half_store(j->dtype, (end - begin) * each,
                   (const float *)(void *)j->acc + at,
                   (uint16_t *)(void *)j->to + at);
@@ -211,7 +214,7 @@ static td_status *make_places(td_kernel_ctx *c, job *j, const td_shape *shape,
   TD_TRY(td_out_forward(c, 0, shape, j->f->onto ? 0 : -1, -1, &y));
   if (j->f->onto) j->base = td_in(c, 0)->data;
   j->to = j->acc = y->data;
-  if (!td_is_half(j->dtype)) return NULL;
+  if (j->folded == j->dtype) return NULL;
   TD_TRY(td_temp(c, TD_FLOAT32, shape, floats));
   j->acc = floats->data;
   return NULL;
@@ -220,7 +223,8 @@ static td_status *make_places(td_kernel_ctx *c, job *j, const td_shape *shape,
 td_status *td_row_fold_run(td_kernel_ctx *c, int in, const td_row_fold *f,
                            const td_shape *shape) {
   const td_tensor *x = td_in(c, in);
-  td_dtype folded = td_is_half(x->dtype) ? TD_FLOAT32 : x->dtype;
+  bool set = f->op == TD_ROW_FOLD_SET, widen = td_is_half(x->dtype) && !set;
+  td_dtype folded = widen ? TD_FLOAT32 : x->dtype;
   td_tensor floats = {0};
   job j = {.f = f,
            .loop = f->by ? weighted[folded] : loops[f->op][folded],
@@ -229,7 +233,7 @@ td_status *td_row_fold_run(td_kernel_ctx *c, int in, const td_row_fold *f,
            .from = x->data,
            .size = td_dtype_size(x->dtype),
            .folded_size = td_dtype_size(folded)};
-  if (!j.loop)
+  if (!j.loop && !set)
     return td_error(TD_UNIMPLEMENTED, "elements of dtype %s cannot be folded",
                     td_dtype_name(x->dtype));
   TD_TRY(make_places(c, &j, shape, &floats));

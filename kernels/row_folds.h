@@ -10,10 +10,11 @@ TD_BEGIN
 
 typedef enum td_row_fold_op {
   TD_ROW_FOLD_SUM, /* of bools: or */
-  TD_ROW_FOLD_SUB, /* from what there is; of bools: taken away */
+  TD_ROW_FOLD_SUB, /* from what there is */
   TD_ROW_FOLD_PROD,
   TD_ROW_FOLD_MAX, /* NaN comes through */
   TD_ROW_FOLD_MIN,
+  TD_ROW_FOLD_SET, /* the last one stays; any plain dtype */
 } td_row_fold_op;
 
 /* Row from[i] of an input is folded into row to[i] of the result, in the order

@@ -31,3 +31,17 @@ void td_rows_copy(const td_kernel_ctx *c, const void *from, const int64_t *rows,
   if (bytes == 0) return;
   td_for(c, n, td_grain_of((int64_t)(bytes / 4)), copy_rows, &job);
 }
+
+td_status *td_rows_kernel(td_kernel_ctx *c, int in, const int64_t *rows,
+                          int64_t n, const td_shape *shape) {
+  td_array x = {0}, y = {0};
+  td_status *s = td_array_in(td_in(c, in), &x);
+  if (td_ok(s)) s = td_array_out(c, 0, shape, &y);
+  int64_t count = td_ok(s) ? td_shape_count(shape) : 0;
+  if (count > 0)
+    td_rows_copy(c, x.at, rows, n, (size_t)(count / n) * x.size, y.at);
+  if (td_ok(s)) s = td_array_done(c, 0, &y);
+  td_array_drop(&x);
+  td_array_drop(&y);
+  return s;
+}

@@ -13,5 +13,9 @@ TD_BEGIN
 void td_rows_copy(const td_kernel_ctx *c, const void *from, const int64_t *rows,
                   int64_t n, size_t bytes, void *to);
 
+/* A whole kernel: output 0, of `shape`, is made of the n rows of input `in`. */
+td_status *td_rows_kernel(td_kernel_ctx *c, int in, const int64_t *rows,
+                          int64_t n, const td_shape *shape) TD_MUST_USE;
+
 TD_END
 #endif

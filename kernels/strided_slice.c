@@ -233,16 +233,24 @@ static td_status *ask_vectors(td_infer *c, int first, td_small v[3],
   return NULL;
 }
 
-static td_status *slice_infer(td_infer *c) {
-  const td_shape *in = td_infer_in(c, 0);
+td_status *td_strided_slice_ask(td_infer *c, const td_shape *in, int first,
+                                td_shape *out) {
   td_strided_masks masks = infer_masks(c);
   td_strided_slice slice;
   td_small v[3];
   bool known;
-  TD_TRY(ask_vectors(c, 1, v, &known));
+  *out = td_shape_unknown();
+  TD_TRY(ask_vectors(c, first, v, &known));
   if (!known || in->rank < 0) return NULL;
   TD_TRY(td_strided_slice_parse(in, &v[0], &v[1], &v[2], &masks, &slice));
-  td_infer_out(c, 0, slice.out);
+  *out = slice.out;
+  return NULL;
+}
+
+static td_status *slice_infer(td_infer *c) {
+  td_shape out;
+  TD_TRY(td_strided_slice_ask(c, td_infer_in(c, 0), 1, &out));
+  td_infer_out(c, 0, out);
   return NULL;
 }
 
@@ -270,8 +278,8 @@ static bool slice_value(td_infer *c, int out, td_small *v) {
   return true;
 }
 
-static td_status *read_slice(td_kernel_ctx *c, const td_shape *in, int first,
-                             td_strided_slice *slice) {
+td_status *td_strided_slice_read(td_kernel_ctx *c, const td_shape *in,
+                                 int first, td_strided_slice *slice) {
   td_strided_masks masks = td_strided_slice_masks(td_ctx_node(c));
   td_small v[3];
   for (int k = 0; k < 3; k++)
@@ -284,7 +292,7 @@ static td_status *slice_run(td_kernel_ctx *c) {
   td_strided_slice slice;
   td_move m = {0};
   bool taken = false;
-  TD_TRY(read_slice(c, in, 1, &slice));
+  TD_TRY(td_strided_slice_read(c, in, 1, &slice));
   int64_t count = td_shape_count(&slice.out);
   int64_t first = td_strided_slice_move(&slice, in, &m);
   bool dense = count > 0 && td_strided_slice_dense(&slice, in);
@@ -305,19 +313,25 @@ static td_status *bad_gradient(const td_shape *dy, const td_shape *want) {
 }
 
 static td_status *grad_infer(td_infer *c) {
-  td_strided_masks masks = infer_masks(c);
-  td_strided_slice slice;
-  td_shape in;
-  td_small v[3];
-  bool known;
+  td_shape in, want;
   TD_TRY(td_infer_shape_from(c, 0, &in));
   td_infer_out(c, 0, in);
-  TD_TRY(ask_vectors(c, 1, v, &known));
-  if (!known || in.rank < 0) return NULL;
-  TD_TRY(td_strided_slice_parse(&in, &v[0], &v[1], &v[2], &masks, &slice));
-  if (!td_shape_compatible(td_infer_in(c, 4), &slice.out))
-    return bad_gradient(td_infer_in(c, 4), &slice.out);
+  TD_TRY(td_strided_slice_ask(c, &in, 1, &want));
+  if (!td_shape_compatible(td_infer_in(c, 4), &want))
+    return bad_gradient(td_infer_in(c, 4), &want);
   return NULL;
+}
+
+void td_strided_slice_put(const td_kernel_ctx *c, const td_strided_slice *s,
+                          const td_shape *shape, const td_array *part,
+                          td_array *whole) {
+  td_move m = {0}, back;
+  int64_t first = td_strided_slice_move(s, shape, &m);
+  back = m;
+  memcpy(back.from, m.to, sizeof m.to);
+  memcpy(back.to, m.from, sizeof m.from);
+  td_move_run(c, &back, whole->size, part->at,
+              whole->at + first * (int64_t)whole->size);
 }
 
 /* Zeros, and dy where the slice was taken. */
@@ -325,15 +339,11 @@ static td_status *grad_write(td_kernel_ctx *c, const td_shape *shape,
                              const td_strided_slice *slice, const td_array *dy,
                              td_array *y) {
   static const char zero[16];
-  td_move all = {0}, m = {0}, back;
+  td_move all = {0};
   if (td_shape_count(shape) == 0) return td_array_done(c, 0, y);
   td_move_loop(&all, td_shape_count(shape), 0, 1);
   td_move_run(c, &all, y->size, zero, y->at);
-  int64_t first = td_strided_slice_move(slice, shape, &m);
-  back = m;
-  memcpy(back.from, m.to, sizeof m.to);
-  memcpy(back.to, m.from, sizeof m.from);
-  td_move_run(c, &back, y->size, dy->at, y->at + first * (int64_t)y->size);
+  td_strided_slice_put(c, slice, shape, dy, y);
   return td_array_done(c, 0, y);
 }
 
@@ -343,7 +353,7 @@ static td_status *grad_run(td_kernel_ctx *c) {
   td_array dy = {0}, y = {0};
   TD_TRY(td_array_shape(td_in(c, 0), "shape", &shape));
   TD_TRY(td_array_count(&shape, NULL));
-  TD_TRY(read_slice(c, &shape, 1, &slice));
+  TD_TRY(td_strided_slice_read(c, &shape, 1, &slice));
   if (!td_shape_equal(&td_in(c, 4)->shape, &slice.out))
     return bad_gradient(&td_in(c, 4)->shape, &slice.out);
   td_status *s = td_array_in(td_in(c, 4), &dy);

@@ -35,6 +35,18 @@ td_strided_masks td_strided_slice_masks(const td_node *n);
  * is taken. Returns the element of the whole it begins at. */
 int64_t td_strided_slice_move(const td_strided_slice *s, const td_shape *in,
                               td_move *m);
+/* In a shape function: what a node whose vectors are the inputs from `first` on
+ * takes of `in`; of unknown rank while that is not known. */
+td_status *td_strided_slice_ask(td_infer *c, const td_shape *in, int first,
+                                td_shape *out) TD_MUST_USE;
+/* In a kernel: the slice itself. */
+td_status *td_strided_slice_read(td_kernel_ctx *c, const td_shape *in,
+                                 int first,
+                                 td_strided_slice *slice) TD_MUST_USE;
+/* Writes `part` into a slice of `whole`, of `shape` and with elements. */
+void td_strided_slice_put(const td_kernel_ctx *c, const td_strided_slice *s,
+                          const td_shape *shape, const td_array *part,
+                          td_array *whole);
 /* Is a known slice a dense run of elements? */
 bool td_strided_slice_dense(const td_strided_slice *s, const td_shape *in);
 

@@ -121,7 +121,9 @@ typedef struct plan {
 static int update_of(const char *type) {
   static const char *const names[] = {
 #define UPDATE(name, ...) #name,
+#define REAL_UPDATE UPDATE
 #include "kernels/training.def"
+#undef REAL_UPDATE
 #undef UPDATE
   };
   const char *apply = strstr(type, "Apply");
@@ -136,8 +138,9 @@ static td_status *apply_make(const td_kernel_info *info, void **state) {
   if (!p) return td_oom();
   p->roles = roles_of(n->op);
   p->update = update_of(n->op->type);
-  p->option =
-      td_node_bool(n, "use_nesterov") || td_node_bool(n, "update_slots");
+  p->option = td_node_bool(n, "use_nesterov") ||
+              td_node_bool(n, "update_slots") ||
+              td_node_bool(n, "multiply_linear_by_lr");
   *state = p;
   return NULL;
 }
@@ -303,10 +306,13 @@ static td_status *apply_run(td_kernel_ctx *c) {
     .section = "Training"                                                      \
   }
 #define KERNEL(name, vars)                                                     \
+  KERNEL_OF(name, vars, "T=half|bfloat16|float|double|complex64|complex128")
+#define REAL_KERNEL(name, vars)                                                \
+  KERNEL_OF(name, vars, "T=half|bfloat16|float|double")
+#define KERNEL_OF(name, vars, dtypes)                                          \
   {                                                                            \
-    .op = name, .device = "CPU",                                               \
-    .types = "T=half|bfloat16|float|double|complex64|complex128",              \
-    .run = apply_run, .make = apply_make, .drop = td_free, .exclusive = vars,  \
+    .op = name, .device = "CPU", .types = dtypes, .run = apply_run,            \
+    .make = apply_make, .drop = td_free, .exclusive = vars,                    \
     .flags = TD_KERNEL_OWN                                                     \
   }
 
@@ -357,6 +363,100 @@ static const td_op_def ops[] = {
        "var: resource, accum: resource, lr: T, epsilon: T, grad: T, "
        "indices: Tindices -> ; " SPARSE_ATTRS "; update_slots: bool = true",
        TD_SPARSE, "ResourceApplyAdagradV2 for the rows that indices name."),
+    OP("ResourceApplyKerasMomentum",
+       "var: resource, accum: resource, lr: T, grad: T, momentum: T -> ; " ATTRS
+       "; use_nesterov: bool = false",
+       0, "accum = accum * momentum - lr * grad; var += accum"),
+    OP("ResourceSparseApplyKerasMomentum",
+       "var: resource, accum: resource, lr: T, grad: T, indices: Tindices,"
+       " momentum: T -> ; " SPARSE_ATTRS "; use_nesterov: bool = false",
+       TD_SPARSE, "ResourceApplyKerasMomentum for the rows that indices name."),
+    OP("ResourceApplyCenteredRMSProp",
+       "var: resource, mg: resource, ms: resource, mom: resource, lr: T, "
+       "rho: T, momentum: T, epsilon: T, grad: T -> ; " ATTRS,
+       0,
+       "mg and ms are running means of grad and grad^2; mom = momentum * "
+       "mom + lr * grad / sqrt(ms - mg^2 + epsilon); var -= mom"),
+    OP("ResourceSparseApplyCenteredRMSProp",
+       "var: resource, mg: resource, ms: resource, mom: resource, lr: T, "
+       "rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices -> "
+       "; " SPARSE_ATTRS,
+       TD_SPARSE,
+       "ResourceApplyCenteredRMSProp for the rows that indices name."),
+    OP("ResourceSparseApplyRMSProp",
+       "var: resource, ms: resource, mom: resource, lr: T, rho: T, "
+       "momentum: T, epsilon: T, grad: T, indices: Tindices -> ; " SPARSE_ATTRS,
+       TD_SPARSE, "ResourceApplyRMSProp for the rows that indices name."),
+    OP("ResourceSparseApplyAdadelta",
+       "var: resource, accum: resource, accum_update: resource, lr: T, "
+       "rho: T, epsilon: T, grad: T, indices: Tindices -> ; " SPARSE_ATTRS,
+       TD_SPARSE, "ResourceApplyAdadelta for the rows that indices name."),
+    OP("ResourceApplyAdaMax",
+       "var: resource, m: resource, v: resource, beta1_power: T, lr: T, "
+       "beta1: T, beta2: T, epsilon: T, grad: T -> ; " ATTRS,
+       0,
+       "m is a running mean of grad, v of its largest size; var -= lr / (1"
+       " - beta1_power) * m / (v + epsilon)"),
+    OP("ResourceApplyAdamWithAmsgrad",
+       "var: resource, m: resource, v: resource, vhat: resource, "
+       "beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, "
+       "epsilon: T, grad: T -> ; " ATTRS,
+       0, "ResourceApplyAdam with vhat, the largest v so far, in place of v."),
+    OP("ResourceApplyAddSign",
+       "var: resource, m: resource, lr: T, alpha: T, sign_decay: T, beta: "
+       "T, grad: T -> ; " ATTRS,
+       0,
+       "m is a running mean of grad; var -= lr * (alpha + sign_decay * "
+       "sign(grad) * sign(m)) * grad"),
+    OP("ResourceApplyPowerSign",
+       "var: resource, m: resource, lr: T, logbase: T, sign_decay: T, "
+       "beta: T, grad: T -> ; " ATTRS,
+       0,
+       "m is a running mean of grad; var -= lr * exp(logbase * sign_decay "
+       "* sign(grad) * sign(m)) * grad"),
+    OP("ResourceApplyProximalGradientDescent",
+       "var: resource, alpha: T, l1: T, l2: T, delta: T -> ; " ATTRS, 0,
+       "A step of gradient descent, then towards 0 by l1 and shorter by "
+       "l2."),
+    OP("ResourceSparseApplyProximalGradientDescent",
+       "var: resource, alpha: T, l1: T, l2: T, grad: T, indices: Tindices "
+       "-> ; " SPARSE_ATTRS,
+       TD_SPARSE,
+       "ResourceApplyProximalGradientDescent for the rows that indices "
+       "name."),
+    OP("ResourceApplyProximalAdagrad",
+       "var: resource, accum: resource, lr: T, l1: T, l2: T, grad: T -> "
+       "; " ATTRS,
+       0, "A step of Adagrad, then towards 0 by l1 and shorter by l2."),
+    OP("ResourceSparseApplyProximalAdagrad",
+       "var: resource, accum: resource, lr: T, l1: T, l2: T, grad: T, "
+       "indices: Tindices -> ; " SPARSE_ATTRS,
+       TD_SPARSE,
+       "ResourceApplyProximalAdagrad for the rows that indices name."),
+    OP("ResourceApplyFtrl",
+       "var: resource, accum: resource, linear: resource, grad: T, lr: T, "
+       "l1: T, l2: T, lr_power: T -> ; " ATTRS
+       "; multiply_linear_by_lr: bool = false",
+       0,
+       "accum += grad^2; linear sums gradients; var is what they and l1, "
+       "l2 pull it to."),
+    OP("ResourceSparseApplyFtrl",
+       "var: resource, accum: resource, linear: resource, grad: T, "
+       "indices: Tindices, lr: T, l1: T, l2: T, lr_power: T -> ; " SPARSE_ATTRS
+       "; multiply_linear_by_lr: bool = false",
+       TD_SPARSE, "ResourceApplyFtrl for the rows that indices name."),
+    OP("ResourceApplyFtrlV2",
+       "var: resource, accum: resource, linear: resource, grad: T, lr: T, "
+       "l1: T, l2: T, l2_shrinkage: T, lr_power: T -> ; " ATTRS
+       "; multiply_linear_by_lr: bool = false",
+       0,
+       "ResourceApplyFtrl with l2_shrinkage, a pull that does not enter "
+       "accum."),
+    OP("ResourceSparseApplyFtrlV2",
+       "var: resource, accum: resource, linear: resource, grad: T, "
+       "indices: Tindices, lr: T, l1: T, l2: T, l2_shrinkage: T, lr_power:"
+       " T -> ; " SPARSE_ATTRS "; multiply_linear_by_lr: bool = false",
+       TD_SPARSE, "ResourceApplyFtrlV2 for the rows that indices name."),
     {0},
 };
 
@@ -371,6 +471,24 @@ static const td_kernel_def kernels[] = {
     KERNEL("ResourceSparseApplyMomentum", "var, accum"),
     KERNEL("ResourceSparseApplyAdagrad", "var, accum"),
     KERNEL("ResourceSparseApplyAdagradV2", "var, accum"),
+    KERNEL("ResourceApplyKerasMomentum", "var, accum"),
+    KERNEL("ResourceSparseApplyKerasMomentum", "var, accum"),
+    KERNEL("ResourceApplyCenteredRMSProp", "var, mg, ms, mom"),
+    KERNEL("ResourceSparseApplyCenteredRMSProp", "var, mg, ms, mom"),
+    KERNEL("ResourceSparseApplyRMSProp", "var, ms, mom"),
+    KERNEL("ResourceSparseApplyAdadelta", "var, accum, accum_update"),
+    REAL_KERNEL("ResourceApplyAdaMax", "var, m, v"),
+    REAL_KERNEL("ResourceApplyAdamWithAmsgrad", "var, m, v, vhat"),
+    REAL_KERNEL("ResourceApplyAddSign", "var, m"),
+    REAL_KERNEL("ResourceApplyPowerSign", "var, m"),
+    REAL_KERNEL("ResourceApplyProximalGradientDescent", "var"),
+    REAL_KERNEL("ResourceSparseApplyProximalGradientDescent", "var"),
+    REAL_KERNEL("ResourceApplyProximalAdagrad", "var, accum"),
+    REAL_KERNEL("ResourceSparseApplyProximalAdagrad", "var, accum"),
+    REAL_KERNEL("ResourceApplyFtrl", "var, accum, linear"),
+    REAL_KERNEL("ResourceSparseApplyFtrl", "var, accum, linear"),
+    REAL_KERNEL("ResourceApplyFtrlV2", "var, accum, linear"),
+    REAL_KERNEL("ResourceSparseApplyFtrlV2", "var, accum, linear"),
     {0},
 };
 

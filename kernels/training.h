@@ -11,12 +11,14 @@ TD_BEGIN
 
 enum {
 #define UPDATE(name, ...) TD_TRAINING_##name,
+#define REAL_UPDATE UPDATE
 #include "kernels/training.def"
+#undef REAL_UPDATE
 #undef UPDATE
   TD_TRAININGS
 };
 
-enum { TD_TRAINING_SLOTS = 2, TD_TRAINING_SCALARS = 6 };
+enum { TD_TRAINING_SLOTS = 3, TD_TRAINING_SCALARS = 6 };
 
 /* n elements of the variable and its slots, of the gradient; the scalars are
  * of the same dtype. None overlap. */

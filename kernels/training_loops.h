@@ -11,12 +11,30 @@
 #define TAKE_0
 #define TAKE_1 T *restrict const slot_a = var[1];
 #define TAKE_2 TAKE_1 T *restrict const slot_b = var[2];
+#define TAKE_3 TAKE_2 T *restrict const slot_d = var[3];
 #define LOAD_0
 #define LOAD_1 T a = slot_a[i];
 #define LOAD_2 LOAD_1 T b = slot_b[i];
+#define LOAD_3 LOAD_2 T d = slot_d[i];
 #define KEEP_0
 #define KEEP_1 slot_a[i] = a;
 #define KEEP_2 KEEP_1 slot_b[i] = b;
+#define KEEP_3 KEEP_2 slot_d[i] = d;
+
+/* x brought `by` nearer to 0, not past it. */
+#define TD_TRAINING_SHRINK(x, by) \
+  (td_num_abs(x) > (by) ? (x) - td_num_sign(x) * (by) : 0)
+
+/* One step of Ftrl and FtrlV2. With `option` b is kept multiplied by lr. */
+#define TD_TRAINING_FTRL                                                       \
+  const T pulled = g + two * shrink * v;                                       \
+  const T sum = a + g * g;                                                     \
+  const T was = td_num_pow(a, -power); const T is = td_num_pow(sum, -power);   \
+  b += option ? pulled * lr - (is - was) * v : pulled - (is - was) / lr * v;   \
+  const T bound = option ? l1 * lr : l1;                                       \
+  const T curve = option ? is + two * l2 * lr : is / lr + two * l2;            \
+  v = td_num_abs(b) > bound ? (td_num_sign(b) * bound - b) / curve : 0;        \
+  a = sum;
 
 #define LOOP(kind, name, slots, scalars, step)                                 \
   static void name##_##kind(int64_t n, void *const *var, const void *grad,     \
@@ -40,13 +58,17 @@
 /* clang-format on */
 
 #define UPDATE(name, ...) EACH_FLOATS_C(LOOP, name, __VA_ARGS__)
+#define REAL_UPDATE(name, ...) EACH_FLOATS(LOOP, name, __VA_ARGS__)
 #include "kernels/training.def"
+#undef REAL_UPDATE
 #undef UPDATE
 
 #define ENTRY(kind, name) [TD_TRAINING_##name][TD_KIND_##kind] = name##_##kind,
 const td_training_table TRAINING_TABLE = {
 #define UPDATE(name, ...) EACH_FLOATS_C(ENTRY, name)
+#define REAL_UPDATE(name, ...) EACH_FLOATS(ENTRY, name)
 #include "kernels/training.def"
+#undef REAL_UPDATE
 #undef UPDATE
 };
 #undef ENTRY

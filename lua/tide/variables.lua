@@ -13,7 +13,6 @@ local slice = require "tide.slice"
 local tensor = require "tide.tensor"
 local namespace = require "tide.ops"
 
-local ops = namespace.ops
 local variables = {}
 local methods = {}
 local meta = {}
@@ -106,6 +105,19 @@ for _, what in ipairs{"Add", "Sub", "Update", "Mul", "Div", "Min", "Max"} do
   end
 end
 
+--- W:scatter_nd_add(i, t): the slice of W that vector i[k] names changes by
+-- slice k of t. scatter_nd_sub, scatter_nd_update, scatter_nd_min and
+-- scatter_nd_max alike. They give the value afterwards.
+for _, what in ipairs{"Add", "Sub", "Update", "Min", "Max"} do
+  local op = "ResourceScatterNd" .. what
+  local name = "scatter_nd_" .. what:lower()
+  methods[name] = function(self, indices, x, o)
+    o = args.read(o, {"name"}, name)
+    return read_after(self, core.add(op, {self.handle, indices,
+      operand(self, x, name)}, {T = self.dtype}, o.name))
+  end
+end
+
 -- ---- parts ----------------------------------------------------------------
 
 --- W["0:2"]: a slice that can be assigned to, and read as a tensor.
@@ -115,25 +127,16 @@ function part_meta.__tensor(self)
   return slice.take(self.variable:read(), self.key)
 end
 
--- The rows a key names, when it names whole rows: a list of one item.
-local function rows_of(self)
-  local items = slice.parse(self.key)
-  if #items ~= 1 or items[1].kind == "new" then
-    fail("unimplemented", "only whole rows of variable \"%s\" can be assigned: "
-      .. "a slice of the first axis", self.variable.name)
-  end
-  local rows = slice.take(ops.range(self.variable:read():dim(0)), self.key)
-  return items[1].kind == "index", rows
-end
-
---- W["0:2"]:assign(t): gives the whole value afterwards.
+--- W["0:2"]:assign(t): gives the whole value afterwards; t broadcasts to the
+-- slice, whose bounds may be graph scalars.
 function part:assign(x, o)
   o = args.read(o, {"name"}, "assign")
   local v = self.variable
-  local one, rows = rows_of(self)
-  x = operand(v, x, "assign")
-  if one then rows, x = ops.expand_dims(rows), ops.expand_dims(x) end
-  return v:scatter_update(rows, x, o)
+  local begin, finish, strides, masks = slice.spec(self.key)
+  masks.T = v.dtype
+  return read_after(v, core.add("ResourceStridedSliceAssign",
+    {v.handle, begin, finish, strides, operand(v, x, "assign")}, masks,
+    o.name))
 end
 
 function part_meta.__index(self, key)

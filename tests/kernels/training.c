@@ -302,11 +302,12 @@ static void test_sparse(void **state) {
 static void check_isa(int update, td_dtype dtype, td_isa isa, int64_t n) {
   static const float scalars[6] = {0.25f, 0.5f, 0.125f, 0.75f, 0.5f, 0.0625f};
   double wide[6];
-  td_tensor x[2][3], g = random_f(dtype, td_shape_vector(n), 9);
+  enum { VARS = 1 + TD_TRAINING_SLOTS };
+  td_tensor x[2][VARS], g = random_f(dtype, td_shape_vector(n), 9);
   for (int k = 0; k < 6; k++) wide[k] = scalars[k];
   for (int t = 0; t < 2; t++) {
-    void *var[3];
-    for (int k = 0; k < 3; k++) {
+    void *var[VARS];
+    for (int k = 0; k < VARS; k++) {
       x[t][k] = slot(dtype, td_shape_vector(n), (uint64_t)k);
       var[k] = x[t][k].data;
     }
@@ -314,7 +315,7 @@ static void check_isa(int update, td_dtype dtype, td_isa isa, int64_t n) {
         n, var, g.data,
         dtype == TD_FLOAT64 ? (const void *)wide : (const void *)scalars, true);
   }
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < VARS; k++) {
     assert_true(td_tensor_same(&x[0][k], &x[1][k]));
     td_tensor_release(&x[0][k]);
     td_tensor_release(&x[1][k]);

@@ -312,6 +312,55 @@ local rows = {
    {S}},
   {"ScatterNd", function(a) return td.scatter_nd({{1}, {3}}, a, {4, 3}) end,
    {S}},
+  {"MirrorPad", function(a)
+    return raw.MirrorPad(a, {{1, 0}, {0, 2}}, {mode = "REFLECT"})
+  end, {S}},
+  {"MirrorPadGrad", function(a)
+    return raw.MirrorPadGrad(a, {{0, 0}, {1, 0}}, {mode = "SYMMETRIC"})
+  end, {S}},
+  {"ReverseSequence", function(a)
+    return raw.ReverseSequence(a, {2, 3}, {seq_dim = 1})
+  end, {S}},
+  {"Roll", function(a) return td.roll(a, {1, -1}, {0, 1}) end, {S}},
+  {"SpaceToDepth", function(a)
+    return raw.SpaceToDepth(a, {block_size = 2})
+  end, {CUBE:reshape{1, 2, 2, 3}}},
+  {"DepthToSpace", function(a)
+    return raw.DepthToSpace(a, {block_size = 2})
+  end, {CUBE:reshape{1, 1, 3, 4}}},
+  {"SpaceToBatchND", function(a)
+    return raw.SpaceToBatchND(a, {2, 3}, {{1, 1}, {1, 2}})
+  end, {CUBE}},
+  {"BatchToSpaceND", function(a)
+    return raw.BatchToSpaceND(a, {2}, {{1, 0}})
+  end, {CUBE}},
+  {"SpaceToBatch", function(a)
+    return raw.SpaceToBatch(a, {{0, 0}, {1, 0}}, {block_size = 2})
+  end, {CUBE:reshape{1, 2, 3, 2}}},
+  {"BatchToSpace", function(a)
+    return raw.BatchToSpace(a, {{1, 0}, {0, 1}}, {block_size = 2})
+  end, {CUBE:reshape{4, 1, 3, 1}}},
+  {"TensorScatterUpdate", function(a, b)
+    return td.tensor_scatter_nd_update(a, {{1}, {0}}, b)
+  end, {SQUARE, S}},
+  {"TensorScatterAdd", function(a, b)
+    return td.tensor_scatter_nd_add(a, {{1}, {1}}, b)
+  end, {SQUARE, S}},
+  {"TensorScatterSub", function(a, b)
+    return td.tensor_scatter_nd_sub(a, {{1}, {1}}, b)
+  end, {SQUARE, S}},
+  {"TensorScatterMax", function(a, b)
+    return td.tensor_scatter_nd_max(a, {{1}, {2}}, b)
+  end, {SQUARE, S}},
+  {"TensorScatterMin", function(a, b)
+    return td.tensor_scatter_nd_min(a, {{1}, {2}}, b)
+  end, {SQUARE, S}},
+  {"ScatterNdNonAliasingAdd", function(a, b)
+    return raw.ScatterNdNonAliasingAdd(a, {{1}, {1}}, b)
+  end, {SQUARE, S}},
+  {"TensorStridedSliceUpdate", function(a, b)
+    return raw.TensorStridedSliceUpdate(a, {0, 1}, {2, 3}, {1, 1}, b)
+  end, {SQUARE, ROW["0:2"]}},
   {"TopKV2", function(a) return (a:top_k(2)) end, {S}},
   {"TopK", function(a) return (raw.TopK(a, {k = 2})) end, {S}},
   {"DynamicPartition", function(a)
@@ -380,7 +429,8 @@ local without = {Bincount = true, Bitcast = true, DenseBincount = true,
                  IgammaGradA = true, Lu = true, RandomGammaGrad = true,
                  RandomShuffle = true, Unique = true, UniqueWithCounts = true}
 local elsewhere = {RandomGamma = true, ReadVariableOp = true,
-                   ResourceGather = true, Enter = true, Switch = true,
+                   ResourceGather = true, ResourceGatherNd = true,
+                   Enter = true, Switch = true,
                    Exit = true, Merge = true, NextIteration = true,
                    PreventGradient = true}
 elsewhere.StackPopV2 = true -- loops.lua
@@ -487,6 +537,15 @@ function tests.variables()
   local s = td.session()
   s:init()
   gives({3, 5}, s:run(td.gradients(y, v)))
+end
+
+function tests.slices_of_variables()
+  local v = td.variable({{1.0, 2.0}, {3.0, 4.0}}, "v")
+  local y = td.raw.ResourceGatherNd(v.handle, {{0, 1}, {1, 0}, {0, 1}},
+                                    {dtype = "float32"})
+  local s = td.session()
+  s:init()
+  gives({{0, 5}, {2, 0}}, s:run(td.gradients((y * {1, 2, 4}):sum(), v)))
 end
 
 function tests.sparse()

@@ -68,8 +68,21 @@ function tests.slices_are_assigned()
   gives({{9, 9}, {8, 8}, {7, 7}}, s:run(v[td.constant(2)]:assign{7, 7}))
   gives({{1, 1}, {8, 8}, {2, 2}}, s:run(v["::2"]:assign{{1, 1}, {2, 2}}))
   gives({2, 2}, v[2]:eval())
-  raises("whole rows", function() return v[":, 1"]:assign{7, 7, 7} end)
+  gives({{1, 4}, {8, 5}, {2, 6}}, s:run(v[":, 1"]:assign{4, 5, 6}))
+  gives({{1, 4}, {0, 0}, {0, 0}}, s:run(v["1:"]:assign(0)))
+  local n = td.constant(1)
+  gives({{1, 4}, {0, 9}, {0, 0}}, s:run(v[{{n, n + 1}, -1}]:assign{9}))
+  raises("value must broadcast to the shape of the slice, {2, 2}, and is of "
+    .. "shape {3}", function() return v["0:2"]:assign{7, 7, 7} end)
   lu.assertTrue(v["1:"].shape == {2, 2})
+end
+
+function tests.slices_by_vectors_are_changed()
+  local v = td.variable({{1, 2}, {3, 4}}, "v")
+  local s = started()
+  gives({{1, 12}, {3, 4}}, s:run(v:scatter_nd_add({{0, 1}}, {10})))
+  gives({{1, 12}, {0, 7}}, s:run(v:scatter_nd_update({{1}}, {{0, 7}})))
+  gives({{1, 2}, {0, 7}}, s:run(v:scatter_nd_min({{0, 1}}, {2})))
 end
 
 function tests.reads_see_their_control_scope()

@@ -306,4 +306,82 @@ function grad.DynamicStitch(op, dy)
   return table.unpack(out)
 end
 
+-- ---- other orders -----------------------------------------------------------
+
+function grad.MirrorPad(op, dy)
+  return core.op "MirrorPadGrad"(dy, op.inputs[2], {mode = op.attr.mode}), false
+end
+
+function grad.MirrorPadGrad(op, g)
+  return core.op "MirrorPad"(g, op.inputs[2], {mode = op.attr.mode}), false
+end
+
+function grad.ReverseSequence(op, dy)
+  return core.op "ReverseSequence"(dy, op.inputs[2],
+    {seq_dim = op.attr.seq_dim, batch_dim = op.attr.batch_dim}), false
+end
+
+function grad.Roll(op, dy)
+  return ops.roll(dy, -op.inputs[2], op.inputs[3]), false, false
+end
+
+-- Pairs of ops that undo each other.
+for a, b in pairs{SpaceToDepth = "DepthToSpace", DepthToSpace = "SpaceToDepth"}
+do
+  grad[a] = function(op, dy)
+    return core.op(b)(dy, {block_size = op.attr.block_size,
+                           data_format = op.attr.data_format})
+  end
+end
+
+for a, b in pairs{SpaceToBatch = "BatchToSpace", BatchToSpace = "SpaceToBatch"}
+do
+  grad[a] = function(op, dy)
+    return core.op(b)(dy, op.inputs[2], {block_size = op.attr.block_size}),
+           false
+  end
+  grad[a .. "ND"] = function(op, dy)
+    return core.op(b .. "ND")(dy, op.inputs[2], op.inputs[3]), false, false
+  end
+end
+
+-- ---- parts replaced ---------------------------------------------------------
+
+function grad.TensorScatterUpdate(op, dy)
+  local indices = op.inputs[2]
+  local updates = ops.gather_nd(dy, indices)
+  return core.op "TensorScatterUpdate"(dy, indices, ops.zeros_like(updates)),
+         false, updates
+end
+
+function grad.TensorScatterAdd(op, dy)
+  return dy, false, ops.gather_nd(dy, op.inputs[2])
+end
+grad.ScatterNdNonAliasingAdd = grad.TensorScatterAdd
+
+function grad.TensorScatterSub(op, dy)
+  return dy, false, -ops.gather_nd(dy, op.inputs[2])
+end
+
+-- Equal extremes share the gradient.
+function grad.TensorScatterMax(op, dy)
+  local x, indices, updates = table.unpack(op.inputs)
+  local z = op.outputs[1]
+  local mine = ops.equal(x, z):cast(dy.dtype)
+  local theirs = ops.equal(updates, ops.gather_nd(z, indices)):cast(dy.dtype)
+  local n = core.op "TensorScatterAdd"(mine, indices, theirs)
+  local share = dy / n
+  return share * mine, false, ops.gather_nd(share, indices) * theirs
+end
+grad.TensorScatterMin = grad.TensorScatterMax
+
+function grad.TensorStridedSliceUpdate(op, dy)
+  local _, begin, finish, strides, value = table.unpack(op.inputs)
+  local attrs = mask_attrs(op)
+  local part = core.op "StridedSlice"(dy, begin, finish, strides, attrs)
+  local dx = core.op "TensorStridedSliceUpdate"(dy, begin, finish, strides,
+                                                ops.zeros_like(value), attrs)
+  return dx, false, false, false, (shape.unbroadcast(value, part, part, false))
+end
+
 return grad

@@ -30,4 +30,12 @@ function grad.ResourceGather(op, dy)
          false
 end
 
+function grad.ResourceGatherNd(op, dy)
+  local handle, indices = table.unpack(op.inputs)
+  local size = shape.of_variable(handle)
+  size = type(size) == "table" and {table.unpack(size)}
+    or ops.cast(size, indices.dtype)
+  return core.op "ScatterNd"(indices, dy, size), false
+end
+
 return grad

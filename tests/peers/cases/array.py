@@ -3,7 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import L, bad, case, i32, i64, no_grad, of, op, string, sweep
+from .base import (CLOSE, L, Zeros, bad, case, i32, i64, no_grad, of, op,
+                   string, sweep)
 
 X = [[1, -2, 3], [4, 5, -6]]
 CUBE = [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 1], [2, 3]]]
@@ -133,8 +134,78 @@ op("PadV2",
 op("MirrorPad",
    sweep([[1, 2, 3], [4, 5, 6]], i32([[0, 1], [2, 0]]), mode="REFLECT"),
    case(X, i64([[1, 2], [3, 0]]), mode="SYMMETRIC"),
+   case(X, i32([[1, 0], [0, 0]]), mode="REFLECT"),
+   case(X, i32([[0, 0], [0, 0]]), mode="REFLECT"),
+   case(CUBE, i32([[2, 1], [0, 0], [1, 1]]), mode="SYMMETRIC"),
+   case(3, i32([[]]).reshape(0, 2), mode="REFLECT"),
    bad("", X, i32([[0, 2], [0, 0]]), mode="REFLECT"),
-   bad("", X, i32([[0, 3], [0, 0]]), mode="SYMMETRIC"))
+   bad("", X, i32([[0, 3], [0, 0]]), mode="SYMMETRIC"),
+   bad("paddings", X, i32([[0, -1], [0, 0]]), mode="SYMMETRIC"),
+   bad("paddings", X, i32([[1, 1]]), mode="SYMMETRIC"))
+op("MirrorPadGrad",
+   sweep([[1, 2, 3, 4, 5], [4, 5, 6, 7, 8], [0, 1, 2, 3, 4]],
+         i32([[0, 1], [2, 0]]), mode="REFLECT"),
+   case([[1, 2, 3, 4, 5], [4, 5, 6, 7, 8]], i64([[0, 0], [1, 1]]),
+        mode="SYMMETRIC"),
+   case(X, i32([[0, 0], [0, 0]]), mode="REFLECT"),
+   bad("", X, i32([[0, 1], [0, 0]]), mode="REFLECT"),
+   bad("paddings", X, i32([[0, 0], [-1, 1]]), mode="REFLECT"),
+   near=CLOSE)
+op("ReverseSequence",
+   sweep([[1, 2, 3], [4, 5, 6]], i64([2, 3]), seq_dim=1),
+   case(CUBE, i32([2, 1]), seq_dim=0, batch_dim=1),
+   case(CUBE, i64([0, 2, 1]), seq_dim=2, batch_dim=0),
+   case([[], []], i64([0, 0]), seq_dim=1),
+   bad("4", X, i64([4, 1]), seq_dim=1), bad("", X, i64([1]), seq_dim=1),
+   bad("-1", X, i64([-1, 1]), seq_dim=1),
+   bad("seq_dim", X, i64([1, 1]), seq_dim=2),
+   bad("batch_dim", X, i64([1, 1]), seq_dim=0))
+op("Roll",
+   sweep([1, 2, 3, 4], i32(1), i32(0)),
+   case(X, i32([1, -1]), i32([0, 1])), case(X, i64(-5), i64(-1)),
+   case(X, i32([1, 2]), i32([1, 1])), case(CUBE, i32([2, 1]), i32([0, 2])),
+   case([[], []], i32(1), i32(1)),
+   bad("axis", X, i32(1), i32(2)), bad("", X, i32([1, 2]), i32([0])),
+   bad("rank", 1, i32(1), i32(0)))
+GRID = [[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]]
+for name in ("SpaceToDepth", "DepthToSpace"):
+    op(name,
+       sweep([[[[1, 2, 3, 4], [5, 6, 7, 8]], [[1, 3, 5, 7], [2, 4, 6, 8]]]],
+             block_size=2),
+       case(Zeros(1, 2, 0, 4), block_size=2),
+       of("float32", [[[list(range(9))] * 3] * 3], block_size=3),
+       bad("multiple", [[[[1, 2, 3]] * 3] * 3], block_size=2),
+       bad("rank", X, block_size=2))
+op("SpaceToBatchND",
+   sweep(GRID, i32([2, 2]), i32([[0, 0], [0, 0]])),
+   case(X, i64([3]), i64([[0, 0]])), case(X, i32([2]), i32([[1, 0]])),
+   case(CUBE, i32([2, 3]), i32([[1, 1], [0, 4]])),
+   case([[], []], i32([2]), i32([[0, 2]])), case(X, i32([]),
+                                                i32([]).reshape(0, 2)),
+   bad("multiple", X, i32([2]), i32([[0, 0]])),
+   bad("negative", X, i32([3]), i32([[-1, 1]])),
+   bad("block_shape", X, i32([0]), i32([[0, 0]])),
+   bad("paddings", X, i32([3]), i32([[0, 0], [0, 0]])),
+   bad("rank", [1, 2], i32([1, 1]), i32([[0, 0], [0, 0]])))
+FOUR = [[[[1, 2]]], [[[3, 4]]], [[[5, 6]]], [[[7, 8]]]]
+op("BatchToSpaceND",
+   sweep(FOUR, i32([2, 2]), i32([[0, 0], [0, 0]])),
+   case(X, i64([2]), i64([[0, 0]])), case(X, i32([2]), i32([[1, 2]])),
+   case(X, i32([]), i32([]).reshape(0, 2)),
+   bad("multiple", X, i32([3]), i32([[0, 0]])),
+   bad("negative", X, i32([2]), i32([[-1, 1]])),
+   bad("crops", X, i32([2]), i32([[4, 4]])),
+   bad("block_shape", X, i32([0]), i32([[0, 0]])))
+op("SpaceToBatch",
+   sweep(GRID, i32([[0, 0], [0, 0]]), block_size=2),
+   case(GRID, i64([[1, 1], [2, 0]]), block_size=2),
+   bad("multiple", GRID, i32([[0, 1], [0, 0]]), block_size=2),
+   bad("paddings", GRID, i32([[0, 0]]), block_size=2))
+op("BatchToSpace",
+   sweep(FOUR, i32([[0, 0], [0, 0]]), block_size=2),
+   case(FOUR, i64([[1, 0], [0, 1]]), block_size=2),
+   bad("multiple", GRID, i32([[0, 0], [0, 0]]), block_size=2),
+   bad("crops", FOUR, i32([[0, 0]]), block_size=2))
 op("Transpose",
    sweep(X, i32([1, 0])), case(CUBE, i32([2, 0, 1])),
    case(CUBE, i64([0, 2, 1])),

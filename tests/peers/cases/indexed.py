@@ -3,8 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (CLOSE, L, bad, case, floats, i32, i64, inf, nan, of, op,
-                   string, sweep)
+from .base import (CLOSE, L, Zeros, bad, case, floats, i32, i64, inf, nan, of,
+                   op, string, sweep)
 
 X = [[1, -2, 3], [4, 5, -6], [7, 8, 9]]
 CUBE = [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 1], [2, 3]]]
@@ -47,6 +47,19 @@ op("ScatterNd",
    bad("", i32([[0]]), [1, 2], i32([5])), bad("", i32([[0, 0]]), [1], i32([5])),
    bad("", i32([[0]]), [1], i32([-1])), bad("", i32([[0]]), [1], i32([0])),
    missing={"T": "string"}, because="there is no sum of strings")
+for name in ("TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub",
+             "TensorScatterMax", "TensorScatterMin", "ScatterNdNonAliasingAdd"):
+    op(name,
+       sweep([1, 2, 3, 4], i32([[3], [0]]), [7, 1]),
+       case(X, i64([[0, 1], [2, 2]]), [5, 9]),
+       case(X, i32([[2], [0]]), [[1, 9, 3], [3, 4, 5]]),
+       case(X, i32([]).reshape(0, 1), Zeros(0, 3)),
+       *([] if name == "TensorScatterUpdate" else
+         [case([1, 2], i32([[1], [1]]), [1, 3])]),
+       bad("5", [1, 2], i32([[5]]), [1]), bad("-1", [1, 2], i32([[-1]]), [1]),
+       bad("updates", [1, 2], i32([[0]]), [1, 2]),
+       bad("", [1, 2], i32([[0, 0]]), [1]),
+       near=CLOSE)
 op("UnsortedSegmentSum",
    sweep([[1, 2], [3, 4], [5, 6]], i32([1, 0, 1]), i32(3)),
    case([1, 2, 3, 4], i64([0, -1, 2, 0]), i64(3)),

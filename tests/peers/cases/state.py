@@ -59,8 +59,37 @@ for name in ("Add", "Sub", "Mul", "Div", "Min", "Max", "Update"):
        *zero,
        near=MODULUS if name == "Div" else EXACT)
 for name in ("Add", "Sub", "Update", "Min", "Max"):
+    # A difference of bools is not what TensorFlow makes of it.
+    bools = {"missing": {"T": "bool"}, "because": "bools have no difference"} \
+        if name == "Sub" else {}
     op("ResourceScatterNd" + name,
        sweep(Var(V), i32([[2, 1], [0, 0]]), [7, 8]),
        case(Var(V), i64([[1]]), [[7, 8]]),
+       case(Var(V), i32([[1, 1]]), [-7]),
+       case(Var(V), i32([]).reshape(0, 1), Zeros(0, 2)),
        bad("3", Var(V, "float32"), i32([[3, 0]]), f32([1])),
-       bad("", Var(V, "float32"), i32([[0, 0]]), f32([1, 2])))
+       bad("initialised", Unset(), i32([[0, 0]]), f32([1])),
+       bad("", Var(V, "float32"), i32([[0, 0]]), f32([1, 2])), **bools)
+
+
+def assign(op_name, wrap):
+    """W["..."] = t."""
+    op(op_name,
+       sweep(wrap(V), i32([0, 0]), i32([2, 1]), i32([1, 1]), [[7], [8]]),
+       case(wrap(V), i64([1]), i64([2]), i64([1]), [7, 8], shrink_axis_mask=1),
+       case(wrap(V), i32([-1]), i32([0]), i32([-2]), [[7, 8], [1, 2]],
+            end_mask=1),
+       case(wrap(V), i32([0, 0]), i32([1, 0]), i32([1, 1]), [7, 8, 9],
+            ellipsis_mask=1, shrink_axis_mask=2),
+       case(wrap(V), i32([2]), i32([1]), i32([1]), Zeros(0, 2)),
+       case(wrap(V), i32([0]), i32([2]), i32([1]), [[7, 8]]),
+       case(wrap(V), i32([1, 0]), i32([3, 1]), i32([1, 1]), 9),
+       bad("value", wrap(V, "float32"), i32([0]), i32([2]), i32([1]),
+           f32([[1, 2, 3]])),
+       bad("strides", wrap(V, "float32"), i32([0]), i32([2]), i32([0]),
+           f32([[1, 2]])))
+
+
+assign("ResourceStridedSliceAssign", Var)
+assign("TensorStridedSliceUpdate",
+       lambda v, dtype=None: f32(v) if dtype else v)

@@ -10,13 +10,15 @@ S = [[0.25, 0.5], [1, 2], [0.125, 4]]
 M = [[0.5, -0.25], [1, -2], [0.125, 3]]
 G = [[0.5, -1], [2, 3], [-4, 0.25]]
 ROWS = [[0.5, -1], [2, 3]]
+ROUGH = (64, 64, 16, 16, 16)
 BAD = f32([[1, 2, 3]])
 
 
 def update(name, variables, scalars, flags=(), sparse=False,
-           near=CLOSE):
+           near=CLOSE, rough=None):
     """`variables`: values of the variables after the first; `scalars`: the
-    hyper-parameters, "g" among them stands for the gradient."""
+    hyper-parameters, "g" among them stands for the gradient. `rough`: how
+    near rows must be where TensorFlow rounds every step of theirs."""
     def args(grad, wrap=lambda v: v):
         return [wrap(s) if not isinstance(s, str) else wrap(grad)
                 for s in scalars]
@@ -53,7 +55,7 @@ def update(name, variables, scalars, flags=(), sparse=False,
        bad("", Var(W, "float32"), *fs, *rows(ROWS, i32([0]), f32)),
        bad("", Var(W, "float32"), *fs, *rows(BAD, i32([0]), f32)),
        bad("initialised", Unset(), *fs, *rows(ROWS, i32([1, 0]), f32)),
-       near=near)
+       near=rough or near)
 
 
 update("GradientDescent", [], [0.5, "g"])
@@ -61,12 +63,21 @@ update("Momentum", [M], [0.5, "g", 0.875], ["use_nesterov"], True)
 update("KerasMomentum", [M], [0.5, "g", 0.875], ["use_nesterov"], True)
 update("Adagrad", [S], [0.5, "g"], (), True)
 update("AdagradV2", [S], [0.5, 0.125, "g"], (), True)
-update("Adadelta", [S, M], [0.5, 0.875, 0.25, "g"], (), True, (2, 2, 2, 2, 4))
+update("Adadelta", [S, M], [0.5, 0.875, 0.25, "g"], (), True, (2, 2, 2, 2, 4),
+       ROUGH)
 update("Adam", [M, S], [0.5, 0.25, 0.125, 0.875, 0.75, 0.0625, "g"],
        ["use_nesterov"])
-update("RMSProp", [S, M], [0.5, 0.875, 0.25, 0.125, "g"], (), True)
+update("RMSProp", [S, M], [0.5, 0.875, 0.25, 0.125, "g"], (), True,
+       rough=ROUGH)
 update("CenteredRMSProp", [M, S, M], [0.5, 0.875, 0.25, 20, "g"], (), True)
-update("Ftrl", [S, M], ["g", 0.5, 0.25, 0.125, -0.5], (), True)
+update("AdaMax", [M, S], [0.5, 0.25, 0.875, 0.75, 0.0625, "g"])
+update("AdamWithAmsgrad", [M, S, S],
+       [0.5, 0.25, 0.125, 0.875, 0.75, 0.0625, "g"])
+update("Ftrl", [S, M], ["g", 0.5, 0.25, 0.125, -0.5],
+       ["multiply_linear_by_lr"], True, rough=ROUGH)
+update("FtrlV2", [S, M], ["g", 0.5, 0.25, 0.125, 0.0625, -0.5],
+       ["multiply_linear_by_lr"], True, rough=ROUGH)
+update("ProximalAdagrad", [S], [0.5, 0.25, 0.125, "g"], (), True)
 update("ProximalGradientDescent", [], [0.5, 0.25, 0.125, "g"], (), True)
 update("AddSign", [M], [0.5, 1, 0.5, 0.875, "g"])
-update("PowerSign", [M], [0.5, 2, 0.5, 0.875, "g"])
+update("PowerSign", [M], [0.5, 2, 0.5, 0.875, "g"], near=ROUGH)

@@ -1,0 +1,201 @@
+/* scatter_nd.c - slices that index vectors name, added up, or changed in a copy
+ * of a tensor: ScatterNd, TensorScatter and kin.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "kernels/gather_nd.h"
+#include "kernels/row_folds.h"
+
+/* ---- ScatterNd ----------------------------------------------------------- */
+
+static td_status *bad_updates(const td_shape *updates, const td_shape *want) {
+  td_shape_text a, b;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "updates must be of shape %s (the indices' but the last "
+                  "dimension, then the rest of shape), not %s",
+                  td_shape_str(want, &a), td_shape_str(updates, &b));
+}
+
+static td_status *scatter_infer(td_infer *c) {
+  td_shape shape, want;
+  bool ignore = false;
+  TD_TRY(
+      td_gather_nd_policy(td_infer_string(c, "bad_indices_policy"), &ignore));
+  TD_TRY(td_infer_rank(c, 2, 1, "shape", NULL));
+  TD_TRY(td_infer_shape_from(c, 2, &shape));
+  TD_TRY(td_gather_nd_shape(td_infer_in(c, 0), &shape, &want));
+  if (!td_shape_compatible(td_infer_in(c, 1), &want))
+    return bad_updates(td_infer_in(c, 1), &want);
+  td_infer_out(c, 0, shape);
+  return NULL;
+}
+
+static td_status *scatter_run(td_kernel_ctx *c) {
+  const td_tensor *indices = td_in(c, 0), *updates = td_in(c, 1);
+  td_shape shape, want;
+  bool ignore = false;
+  int64_t *rows, n, count = 0;
+  TD_TRY(td_gather_nd_policy(
+      td_node_string(td_ctx_node(c), "bad_indices_policy"), &ignore));
+  TD_TRY(td_array_shape(td_in(c, 2), "shape", &shape));
+  TD_TRY(td_array_count(&shape, &count));
+  TD_TRY(td_gather_nd_shape(&indices->shape, &shape, &want));
+  if (!td_shape_equal(&updates->shape, &want))
+    return bad_updates(&updates->shape, &want);
+  if (count == 0 && td_tensor_count(updates) > 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "there are updates for an output without elements");
+  TD_TRY(td_gather_nd_rows(indices, &shape, ignore, &rows, &n));
+  int64_t k = indices->shape.dim[indices->shape.rank - 1];
+  td_row_fold f = {
+      .n = n, .each = td_array_span(&shape, (int)k, shape.rank), .to = rows};
+  td_status *s = td_row_fold_run(c, 1, &f, &shape);
+  td_free(rows);
+  return s;
+}
+
+/* ---- into a copy of a tensor --------------------------------------------- */
+
+static td_status *onto_infer(td_infer *c) {
+  const td_shape *shape = td_infer_in(c, 0);
+  td_shape want;
+  bool ignore = false;
+  TD_TRY(
+      td_gather_nd_policy(td_infer_string(c, "bad_indices_policy"), &ignore));
+  TD_TRY(td_gather_nd_shape(td_infer_in(c, 1), shape, &want));
+  if (!td_shape_compatible(td_infer_in(c, 2), &want))
+    return bad_updates(td_infer_in(c, 2), &want);
+  td_infer_out(c, 0, *shape);
+  return NULL;
+}
+
+/* Strings: pointers to text are moved. */
+static td_status *set_text(td_kernel_ctx *c, const td_row_fold *f,
+                           const td_shape *shape) {
+  td_array x = {0}, y = {0};
+  td_status *s = td_array_in(td_in(c, 2), &x);
+  if (td_ok(s)) s = td_array_edit(td_in(c, 0), &y);
+  size_t bytes = (size_t)f->each * y.size;
+  for (int64_t i = 0; td_ok(s) && i < f->n && bytes; i++)
+    if (f->to[i] >= 0)
+      memcpy(y.at + (size_t)f->to[i] * bytes, x.at + (size_t)i * bytes, bytes);
+  if (td_ok(s)) {
+    y.shape = *shape;
+    s = td_array_done(c, 0, &y);
+  }
+  td_array_drop(&x);
+  td_array_drop(&y);
+  return s;
+}
+
+static td_status *onto_run(td_kernel_ctx *c, td_row_fold_op op) {
+  const td_tensor *indices = td_in(c, 1), *updates = td_in(c, 2);
+  td_shape shape = td_in(c, 0)->shape, want;
+  bool ignore = false;
+  int64_t *rows, n;
+  TD_TRY(td_gather_nd_policy(
+      td_node_string(td_ctx_node(c), "bad_indices_policy"), &ignore));
+  TD_TRY(td_gather_nd_shape(&indices->shape, &shape, &want));
+  if (!td_shape_equal(&updates->shape, &want))
+    return bad_updates(&updates->shape, &want);
+  TD_TRY(td_gather_nd_rows(indices, &shape, ignore, &rows, &n));
+  int64_t k = indices->shape.dim[indices->shape.rank - 1];
+  td_row_fold f = {.op = op,
+                   .n = n,
+                   .each = td_array_span(&shape, (int)k, shape.rank),
+                   .to = rows,
+                   .onto = true};
+  td_status *s = updates->dtype == TD_STRING
+                     ? set_text(c, &f, &shape)
+                     : td_row_fold_run(c, 2, &f, &shape);
+  td_free(rows);
+  return s;
+}
+
+static td_status *onto_set(td_kernel_ctx *c) {
+  return onto_run(c, TD_ROW_FOLD_SET);
+}
+static td_status *onto_add(td_kernel_ctx *c) {
+  return onto_run(c, TD_ROW_FOLD_SUM);
+}
+static td_status *onto_sub(td_kernel_ctx *c) {
+  return onto_run(c, TD_ROW_FOLD_SUB);
+}
+static td_status *onto_max(td_kernel_ctx *c) {
+  return onto_run(c, TD_ROW_FOLD_MAX);
+}
+static td_status *onto_min(td_kernel_ctx *c) {
+  return onto_run(c, TD_ROW_FOLD_MIN);
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+#define REALS                                                                  \
+  "half|bfloat16|float|double|int8|uint8|int16|uint16|int32|uint32|int64|"     \
+  "uint64"
+#define NUMBERS REALS "|complex64|complex128"
+#define POLICY "; bad_indices_policy: string = \"\""
+#define ONTO(name, input, dtypes, indices_types, lua_name, text)               \
+  {                                                                            \
+    .type = name,                                                              \
+    .sig = input ": T, indices: Tindices, updates: T -> output: T; "           \
+                 "T: " dtypes "; Tindices: {" indices_types "}" POLICY,        \
+    .shape = onto_infer, .doc = text, .lua = lua_name, .section = "Beyond"     \
+  }
+#define KERNEL(name, dtypes, fn)                                               \
+  { .op = name, .device = "CPU", .types = "T=" dtypes, .run = fn }
+
+static const td_op_def ops[] = {
+    {.type = "ScatterNd",
+     .sig = "indices: Tindices, updates: T, shape: Tindices -> output: T; "
+            "T: type; Tindices: {int16, int32, int64}" POLICY,
+     .shape = scatter_infer,
+     .doc = "Zeros with updates added to the slices that the vectors along "
+            "the last dimension of indices name.",
+     .host = "shape",
+     .example = "td.scatter_nd({{2}, {0}}, {5, 6}, {3})  --> 6 0 5",
+     .section = "Array"},
+    ONTO("ScatterNdNonAliasingAdd", "input",
+         "{float, double, int32, uint8, int16, int8, complex64, int64, qint8, "
+         "quint8, qint32, bfloat16, qint16, quint16, uint16, complex128, half, "
+         "uint32, uint64, bool}",
+         "int32, int64", "",
+         "A copy of input with updates added to the slices that indices "
+         "name."),
+    ONTO("TensorScatterUpdate", "tensor", "type", "int16, int32, int64, uint16",
+         "tensor_scatter_nd_update",
+         "A copy of tensor with updates in place of the slices that indices "
+         "name."),
+    ONTO("TensorScatterAdd", "tensor", "type", "int32, int64",
+         "tensor_scatter_nd_add",
+         "A copy of tensor with updates added to the slices that indices "
+         "name."),
+    ONTO("TensorScatterSub", "tensor", "type", "int32, int64",
+         "tensor_scatter_nd_sub",
+         "A copy of tensor with updates subtracted from the slices that "
+         "indices name."),
+    ONTO("TensorScatterMax", "tensor", "type", "int32, int64",
+         "tensor_scatter_nd_max",
+         "A copy of tensor with the larger of updates and the slices that "
+         "indices name."),
+    ONTO("TensorScatterMin", "tensor", "type", "int32, int64",
+         "tensor_scatter_nd_min",
+         "A copy of tensor with the smaller of updates and the slices that "
+         "indices name."),
+    {0},
+};
+
+static const td_kernel_def kernels[] = {
+    KERNEL("ScatterNd", "bool|" NUMBERS, scatter_run),
+    KERNEL("ScatterNdNonAliasingAdd", "bool|" NUMBERS, onto_add),
+    KERNEL("TensorScatterUpdate",
+           "bool|string|qint8|quint8|qint16|quint16|qint32|" NUMBERS, onto_set),
+    KERNEL("TensorScatterAdd", NUMBERS, onto_add),
+    KERNEL("TensorScatterSub", NUMBERS, onto_sub),
+    KERNEL("TensorScatterMax", REALS, onto_max),
+    KERNEL("TensorScatterMin", REALS, onto_min),
+    {0},
+};
+
+TD_MODULE(scatter_nd, ops, kernels)

@@ -1,0 +1,191 @@
+/* strided_assign.c - W["1:3"] = t: ResourceStridedSliceAssign, and the same in
+ * a copy of a tensor.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/strided_slice.h"
+
+#include <string.h>
+
+enum { WHOLE, BEGIN, VALUE = 4 }; /* inputs */
+
+static td_status *check_value(const td_shape *value, const td_shape *want) {
+  td_shape all;
+  td_shape_text a, b;
+  if (td_shape_broadcast(value, want, &all) && td_shape_compatible(&all, want))
+    return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "value must broadcast to the shape of the slice, %s, and is "
+                  "of shape %s",
+                  td_shape_str(want, &a), td_shape_str(value, &b));
+}
+
+static td_status *check_infer(td_infer *c, const td_shape *whole) {
+  td_shape want;
+  TD_TRY(td_strided_slice_ask(c, whole, BEGIN, &want));
+  return check_value(td_infer_in(c, VALUE), &want);
+}
+
+/* Repeats the value until it has the shape of the slice. */
+static td_status *spread(const td_kernel_ctx *c, const td_shape *to,
+                         td_array *x) {
+  int64_t from[TD_MAX_RANK], steps[TD_MAX_RANK], count = td_shape_count(to);
+  int missing = to->rank - x->shape.rank;
+  td_move m = {0};
+  td_move_steps(&x->shape, from);
+  td_move_steps(to, steps);
+  for (int k = 0; k < to->rank; k++) {
+    bool own = k >= missing && x->shape.dim[k - missing] != 1;
+    td_move_loop(&m, to->dim[k], own ? from[k - missing] : 0, steps[k]);
+  }
+  char *all = td_alloc_zero((size_t)count, x->size);
+  if (!all) return td_oom();
+  td_move_run(c, &m, x->size, x->at, all);
+  td_array_drop(x);
+  x->own = x->at = all;
+  return NULL;
+}
+
+/* What is assigned, as many elements as the slice has. */
+static td_status *take_value(const td_kernel_ctx *c,
+                             const td_strided_slice *slice, td_array *x) {
+  TD_TRY(td_array_in(td_in(c, VALUE), x));
+  if (td_shape_equal(&x->shape, &slice->out)) return NULL;
+  return spread(c, &slice->out, x);
+}
+
+/* Strings and objects: a new tensor of the old elements and the new ones. */
+static td_status *make_changed(const td_kernel_ctx *c, const td_tensor *now,
+                               const td_strided_slice *slice, td_tensor *out) {
+  td_array x = {0}, y = {0};
+  td_status *s = take_value(c, slice, &x);
+  if (td_ok(s)) s = td_array_edit(now, &y);
+  if (td_ok(s)) td_strided_slice_put(c, slice, &now->shape, &x, &y);
+  if (td_ok(s)) s = td_array_make(&y, out);
+  td_array_drop(&x);
+  td_array_drop(&y);
+  return s;
+}
+
+static td_status *write_plain(const td_kernel_ctx *c,
+                              const td_strided_slice *slice, td_tensor *t) {
+  td_array x = {0}, y = {0};
+  td_status *s = take_value(c, slice, &x);
+  if (td_ok(s)) s = td_array_in(t, &y);
+  if (td_ok(s)) td_strided_slice_put(c, slice, &t->shape, &x, &y);
+  td_array_drop(&x);
+  td_array_drop(&y);
+  return s;
+}
+
+/* ---- variables ----------------------------------------------------------- */
+
+static td_status *assign_infer(td_infer *c) {
+  td_dtype dtype;
+  td_shape whole;
+  if (!td_infer_handle(c, WHOLE, &dtype, &whole)) return NULL;
+  if (dtype != td_infer_type(c, "T"))
+    return td_error(TD_INVALID_ARGUMENT,
+                    "the variable holds %s and cannot be changed by %s",
+                    td_dtype_name(dtype), td_dtype_name(td_infer_type(c, "T")));
+  return check_infer(c, &whole);
+}
+
+static td_status *assign_run(td_kernel_ctx *c) {
+  const td_tensor *value = td_in(c, VALUE), *now;
+  td_variable *v;
+  td_strided_slice slice;
+  td_tensor *x, t;
+  TD_TRY(td_var(c, WHOLE, &v));
+  TD_TRY(td_var_peek(c, v, &now));
+  if (now->dtype != value->dtype)
+    return td_error(
+        TD_INVALID_ARGUMENT, "variable %s holds %s and cannot be changed by %s",
+        v->base.name, td_dtype_name(now->dtype), td_dtype_name(value->dtype));
+  TD_TRY(td_strided_slice_read(c, &now->shape, BEGIN, &slice));
+  TD_TRY(check_value(&value->shape, &slice.out));
+  if (td_shape_count(&slice.out) == 0) return NULL;
+  if (td_dtype_is_plain(now->dtype)) {
+    TD_TRY(td_var_write(c, v, &x));
+    return write_plain(c, &slice, x);
+  }
+  TD_TRY(make_changed(c, now, &slice, &t));
+  td_status *s = td_var_assign(c, v, &t);
+  td_tensor_release(&t);
+  return s;
+}
+
+/* ---- tensors ------------------------------------------------------------- */
+
+static td_status *update_infer(td_infer *c) {
+  TD_TRY(check_infer(c, td_infer_in(c, WHOLE)));
+  return td_shape_same(c);
+}
+
+/* The slice is written into x's own memory where nobody else has it. */
+static td_status *update_plain(td_kernel_ctx *c,
+                               const td_strided_slice *slice) {
+  const td_tensor *x = td_in(c, WHOLE);
+  const void *from = x->data;
+  td_shape shape = x->shape;
+  td_tensor *y;
+  TD_TRY(td_out_forward(c, 0, &shape, WHOLE, -1, &y));
+  size_t bytes = (size_t)td_tensor_count(y) * td_dtype_size(y->dtype);
+  if (y->data != from) memcpy(y->data, from, bytes);
+  return write_plain(c, slice, y);
+}
+
+static td_status *update_run(td_kernel_ctx *c) {
+  const td_tensor *x = td_in(c, WHOLE), *value = td_in(c, VALUE);
+  td_strided_slice slice;
+  td_tensor t;
+  TD_TRY(td_strided_slice_read(c, &x->shape, BEGIN, &slice));
+  TD_TRY(check_value(&value->shape, &slice.out));
+  if (td_shape_count(&slice.out) == 0) {
+    td_out_pass(c, 0, WHOLE);
+    return NULL;
+  }
+  if (td_dtype_is_plain(x->dtype)) return update_plain(c, &slice);
+  TD_TRY(make_changed(c, x, &slice, &t));
+  td_out_set(c, 0, &t);
+  td_tensor_release(&t);
+  return NULL;
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+#define SLICE "begin: Index, end: Index, strides: Index, value: T -> "
+#define ATTRS                                                                  \
+  "T: type; Index: {int32, int64}; begin_mask: int = 0; end_mask: int = 0; "   \
+  "ellipsis_mask: int = 0; new_axis_mask: int = 0; shrink_axis_mask: int = 0"
+
+static const td_op_def ops[] = {
+    {.type = "ResourceStridedSliceAssign",
+     .sig = "ref: resource, " SLICE "; " ATTRS,
+     .shape = assign_infer,
+     .doc = "Gives the slice of a variable that StridedSlice would take new "
+            "values.",
+     .lua = "",
+     .flags = TD_STATEFUL | TD_UPDATES | TD_SPARSE,
+     .host = "begin, end, strides",
+     .section = "Beyond"},
+    {.type = "TensorStridedSliceUpdate",
+     .sig = "input: T, " SLICE "output: T; " ATTRS,
+     .shape = update_infer,
+     .doc = "A copy of input with value in place of the slice that "
+            "StridedSlice would take.",
+     .lua = "",
+     .host = "begin, end, strides",
+     .section = "Beyond"},
+    {0},
+};
+
+static const td_kernel_def kernels[] = {
+    {.op = "ResourceStridedSliceAssign",
+     .device = "CPU",
+     .run = assign_run,
+     .exclusive = "ref"},
+    {.op = "TensorStridedSliceUpdate", .device = "CPU", .run = update_run},
+    {0},
+};
+
+TD_MODULE(strided_assign, ops, kernels)
