@@ -174,6 +174,8 @@ static const td_op_def ops[] = {
      .doc = "Borders that mirror the inside; SYMMETRIC repeats the outermost "
             "element, REFLECT does not.",
      .host = "paddings",
+     .example = "td.mirror_pad({1, 2, 3}, {{1, 1}}, {mode = 'REFLECT'})"
+                "  --> 2 1 2 3 2",
      .section = "Array"},
     {.type = "MirrorPadGrad",
      .sig = SIG,

@@ -150,6 +150,8 @@ static const td_op_def ops[] = {
      .doc = "The first seq_lengths[b] elements along seq_dim in the opposite "
             "order, for every b of batch_dim.",
      .host = "seq_lengths",
+     .example = "td.reverse_sequence({{1, 2, 3}}, {2}, {seq_dim = 1})"
+                "  --> 2 1 3",
      .section = "Array"},
     {.type = "Roll",
      .sig = "input: T, shift: Tshift, axis: Taxis -> output: T; T: type; "

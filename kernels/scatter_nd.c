@@ -136,12 +136,13 @@ static td_status *onto_min(td_kernel_ctx *c) {
   "uint64"
 #define NUMBERS REALS "|complex64|complex128"
 #define POLICY "; bad_indices_policy: string = \"\""
-#define ONTO(name, input, dtypes, indices_types, lua_name, text)               \
+#define ONTO(name, input, dtypes, indices_types, lua_name, text, line)         \
   {                                                                            \
     .type = name,                                                              \
     .sig = input ": T, indices: Tindices, updates: T -> output: T; "           \
                  "T: " dtypes "; Tindices: {" indices_types "}" POLICY,        \
-    .shape = onto_infer, .doc = text, .lua = lua_name, .section = "Beyond"     \
+    .shape = onto_infer, .doc = text, .lua = lua_name, .example = line,        \
+    .section = "Beyond"                                                        \
   }
 #define KERNEL(name, dtypes, fn)                                               \
   { .op = name, .device = "CPU", .types = "T=" dtypes, .run = fn }
@@ -162,27 +163,33 @@ static const td_op_def ops[] = {
          "uint32, uint64, bool}",
          "int32, int64", "",
          "A copy of input with updates added to the slices that indices "
-         "name."),
+         "name.",
+         NULL),
     ONTO("TensorScatterUpdate", "tensor", "type", "int16, int32, int64, uint16",
          "tensor_scatter_nd_update",
          "A copy of tensor with updates in place of the slices that indices "
-         "name."),
+         "name.",
+         "td.tensor_scatter_nd_update({1, 2, 3}, {{1}}, {9})  --> 1 9 3"),
     ONTO("TensorScatterAdd", "tensor", "type", "int32, int64",
          "tensor_scatter_nd_add",
          "A copy of tensor with updates added to the slices that indices "
-         "name."),
+         "name.",
+         "td.tensor_scatter_nd_add({1, 2, 3}, {{1}}, {9})  --> 1 11 3"),
     ONTO("TensorScatterSub", "tensor", "type", "int32, int64",
          "tensor_scatter_nd_sub",
          "A copy of tensor with updates subtracted from the slices that "
-         "indices name."),
+         "indices name.",
+         "td.tensor_scatter_nd_sub({1, 2, 3}, {{1}}, {9})  --> 1 -7 3"),
     ONTO("TensorScatterMax", "tensor", "type", "int32, int64",
          "tensor_scatter_nd_max",
          "A copy of tensor with the larger of updates and the slices that "
-         "indices name."),
+         "indices name.",
+         "td.tensor_scatter_nd_max({1, 2, 3}, {{1}}, {9})  --> 1 9 3"),
     ONTO("TensorScatterMin", "tensor", "type", "int32, int64",
          "tensor_scatter_nd_min",
          "A copy of tensor with the smaller of updates and the slices that "
-         "indices name."),
+         "indices name.",
+         "td.tensor_scatter_nd_min({1, 2, 3}, {{1}}, {9})  --> 1 2 3"),
     {0},
 };
 

@@ -247,6 +247,8 @@ static const td_op_def ops[] = {
             "of a block on, as batches of their own.",
      .lua = "space_to_batch_nd",
      .host = "block_shape, paddings",
+     .example = "td.space_to_batch_nd({{1, 2, 3, 4}}, {2}, {{0, 0}})"
+                "  --> 1 3 2 4",
      .section = "Array"},
     {.type = "BatchToSpaceND",
      .sig = ND_SIG("crops", "Tcrops"),
@@ -255,6 +257,8 @@ static const td_op_def ops[] = {
             "SpaceToBatchND; crops are cut off.",
      .lua = "batch_to_space_nd",
      .host = "block_shape, crops",
+     .example = "td.batch_to_space_nd({{1, 3}, {2, 4}}, {2}, {{0, 0}})"
+                "  --> 1 2 3 4",
      .section = "Array"},
     {.type = "SpaceToBatch",
      .sig = "input: T, paddings: Tpaddings -> output: T; T: type; "
@@ -263,6 +267,9 @@ static const td_op_def ops[] = {
      .doc = "SpaceToBatchND for squares of block_size places.",
      .lua = "space_to_batch",
      .host = "paddings",
+     .example = "td.space_to_batch(td.value.ones{1, 2, 2, 1}, {{0, 0}, {0, "
+                "0}}, {block_size = 2})"
+                "  --> 1 1 1 1",
      .section = "Array"},
     {.type = "BatchToSpace",
      .sig = "input: T, crops: Tidx -> output: T; T: type; block_size: int >= "
@@ -271,6 +278,9 @@ static const td_op_def ops[] = {
      .doc = "BatchToSpaceND for squares of block_size places.",
      .lua = "batch_to_space",
      .host = "crops",
+     .example = "td.batch_to_space(td.value.ones{4, 1, 1, 1}, {{0, 0}, {0, "
+                "0}}, {block_size = 2})"
+                "  --> 1 1 1 1",
      .section = "Array"},
     {0},
 };

@@ -140,11 +140,16 @@ static const td_op_def ops[] = {
      .sig = SIG,
      .shape = depth_infer,
      .doc = "Squares of block_size places become the channels of one place.",
+     .example =
+         "td.space_to_depth({{{{1}, {2}}, {{3}, {4}}}}, {block_size = 2})"
+         "  --> 1 2 3 4",
      .section = "Array"},
     {.type = "DepthToSpace",
      .sig = SIG,
      .shape = space_infer,
      .doc = "Channels of one place become squares of block_size places.",
+     .example = "td.depth_to_space({{{{1, 2, 3, 4}}}}, {block_size = 2})"
+                "  --> 1 2 3 4",
      .section = "Array"},
     {0},
 };
