@@ -11,6 +11,7 @@
 
 #include "engine/graph/function_body_impl.h"
 #include "engine/graph/function_impl.h"
+#include "engine/graph/infer_impl.h"
 
 /* Functions that call others twice, these too, and so on, grow without end. */
 enum { MAX_NODES = 1 << 22 };
@@ -385,6 +386,8 @@ void td_function_body_deinit(td_function_body *b) {
 static td_status *stand_for(td_graph *g, td_edge from, td_edge *out) {
   td_build b;
   td_node *n;
+  td_edge source = td_infer_handle_source(from);
+  if (td_edge_dtype(from) == TD_RESOURCE && source.node) from = source;
   if (from.node->n_in == 0 && from.node->n_out == 1) {
     const char *name;
     TD_TRY(td_graph_unique(g, "arg", &name));

@@ -13,6 +13,7 @@
 #include "engine/graph/function_body_impl.h"
 #include "engine/graph/function_impl.h"
 #include "engine/graph/graphdef_read_impl.h"
+#include "engine/graph/infer_impl.h"
 #include "engine/graph/nearest_impl.h"
 
 /* ---- versions and functions ---------------------------------------------- */
@@ -51,6 +52,15 @@ static const td_op_def stand_def = {
     .type = "(input)", .sig = "", .shape = td_shape_any, .lua = ""};
 static const td_op stand_op = {.def = &stand_def, .type = "(input)", .lua = ""};
 
+/* The node whose attributes say what edge `e` is: a constant, what made a
+ * handle; or NULL. */
+static const td_node *teller(td_edge e) {
+  if (e.node->op->kind == TD_KIND_CONST) return e.node;
+  if (td_edge_dtype(e) != TD_RESOURCE) return NULL;
+  const td_node *n = td_infer_handle_source(e).node;
+  return n && n->n_in == 0 ? n : NULL;
+}
+
 /* What the nodes of the file may know of edge `e`: dtype, shape, and the value
  * of a constant. */
 static td_status *add_stand(td_import *m, int i) {
@@ -62,16 +72,16 @@ static td_status *add_stand(td_import *m, int i) {
     return td_error(TD_INVALID_ARGUMENT,
                     "input \"%.200s\" must be replaced by %s of the graph",
                     m->o->names[i], data ? "a tensor" : "a node");
-  bool constant = data && e.node->op->kind == TD_KIND_CONST;
+  const td_node *told = data ? teller(e) : NULL;
   snprintf(name, sizeof name, "^%d", i); /* no name of a file's */
   td_node_size size = {.out = data,
-                       .attr = constant ? e.node->op->n_attr : 0,
-                       .note = constant ? e.node->n_note : 0,
+                       .attr = told ? told->op->n_attr : 0,
+                       .note = told ? told->n_note : 0,
                        .name = strlen(name)};
   td_node *n = td_node_alloc(m->g, &size, name);
   if (!n) return td_oom();
-  if (constant)
-    TD_TRY(td_node_copy_attrs(m->g, e.node, n));
+  if (told)
+    TD_TRY(td_node_copy_attrs(m->g, told, n));
   else
     n->op = &stand_op;
   if (data) n->out[0] = e.node->out[e.port];

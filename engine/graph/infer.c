@@ -89,14 +89,18 @@ static bool passes_handles(td_op_kind kind) {
          kind == TD_KIND_EXIT || kind == TD_KIND_SWITCH;
 }
 
-bool td_infer_handle(const td_infer *c, int i, td_dtype *dtype,
-                     td_shape *shape) {
-  td_edge e = c->in[i];
+td_edge td_infer_handle_source(td_edge e) {
   for (int k = 0; k < MAX_PASSED && e.node; k++) {
     int32_t in = e.node->op->kind == TD_KIND_IDENTITY ? e.port : 0;
     if (!passes_handles(e.node->op->kind) || in >= e.node->n_in) break;
     e = e.node->in[in];
   }
+  return e;
+}
+
+bool td_infer_handle(const td_infer *c, int i, td_dtype *dtype,
+                     td_shape *shape) {
+  td_edge e = td_infer_handle_source(c->in[i]);
   if (!e.node || td_edge_dtype(e) != TD_RESOURCE) return false;
   /* The attributes of a stand-in are its own; notes say what it stands for. */
   bool stands = e.node->op->kind == TD_KIND_PLACEHOLDER;

@@ -29,5 +29,8 @@ const td_attr *td_attr_find(const td_op *op, const td_attr *attr,
 td_status *td_infer_run(td_infer *c) TD_MUST_USE;
 /* The Const's value that an edge carries, through Identity, or NULL. */
 const td_tensor *td_infer_edge_const(td_edge e);
+/* What made the handle `e`, which Enters, Switches and Identities pass on; node
+ * NULL where that is still to come. */
+td_edge td_infer_handle_source(td_edge e);
 
 #endif

@@ -254,6 +254,44 @@ function tests.sparse_gradients_stay_sparse()
   gives({{0, 0}, {1, 1}, {0.5, 0.5}}, s:run(td.gather(W, {3, 4, 5})))
 end
 
+-- A cell as a function, in a loop, in a scan, and the loop inside of another:
+-- the same bits as without.
+function tests.a_recurrent_net()
+  local W = td.variable(td.value.random_normal({6, 4}, {seed = 3}), "W")
+  local b = td.variable(td.value.zeros{4}, "b")
+  local xs = td.constant(td.value.random_normal({5, 3, 2}, {seed = 4}))
+  local function cell(x, h)
+    return td.tanh(td.concat({x, h}, 1):matmul(W) + b)
+  end
+  local called = td.func(cell, {"float32", "float32"})
+  local function loop(c)
+    local _, h = td.while_loop(function(i) return i:less(5) end,
+      function(i, h) return i + 1, c(xs[i], h) end, {0, td.zeros{3, 4}})
+    return td.sum(h * h)
+  end
+  local function scan(c)
+    return td.sum(td.scan(function(h, x) return c(x, h) end, xs,
+                          td.zeros{3, 4}))
+  end
+  local whole = td.func(function() return loop(called) end, {})
+  local losses = {loop(cell), loop(called), whole(), scan(cell), scan(called)}
+  local fetches = {}
+  for i, loss in ipairs(losses) do
+    fetches[i] = {loss, td.gradients(loss, {W, b})}
+  end
+  for _, o in ipairs{{}, {cpu_devices = 2}, {roundtrip = true}} do
+    local s <close> = td.session(o)
+    s:init()
+    local r = s:run(fetches, nil, {as_values = true})
+    for i, like in ipairs{1, 1, 1, 4, 4} do
+      lu.assertTrue(core.same(r[i][1], r[like][1]))
+      for k = 1, 2 do
+        lu.assertTrue(core.same(r[i][2][k], r[like][2][k]))
+      end
+    end
+  end
+end
+
 -- ---- elsewhere ------------------------------------------------------------
 
 function tests.files()
