@@ -271,6 +271,8 @@ end
 -- for each argument (unknown)
 -- @return function(tensor...) -> tensor...; without results, the op of the call
 -- @raise invalid_argument for a variable made inside
+-- @usage local f = td.func(function(x) return x * x + 1 end, "float32")
+-- f(td.constant(3.0))  --> 10
 function func.func(f, types, o)
   args.expect(f, "function", "func: the function")
   o = args.read(o, {"name", "shapes"}, "func")

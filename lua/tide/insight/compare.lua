@@ -229,14 +229,17 @@ function meta.__tostring(r)
 end
 
 --- Where two runs part.
--- @param a, b each a graph (run in a session of its own, variables
--- initialised), a session, or values: {["x:0"] = value} or the path of an npz
--- file; at least one with a graph
+-- @param a a graph (run in a session of its own, variables initialised), a
+-- session, or values: {["x:0"] = value} or the path of an npz file
+-- @param b another; at least one of the two has a graph
 -- @param[opt] o feeds {[x or "x:0"] = value}; map: how a name of a is called in
 -- b, a table or function; slack: what bounds are multiplied by (1); dump: path
 -- of an npz file to write a's values to
 -- @return {rows = {{name =, op =, origin =, error =, bound =, bad =}, ...} in
 -- the graph's order, bad = how many, first = the first bad row or nil}
+-- @usage td.tanh(td.placeholder("float32", {2}, "x"))
+-- local other = td.session{cpu_devices = 2}
+-- td.compare(td.session(), other, {feeds = {x = {1, 2}}}).bad  --> 0
 function compare.compare(a, b, o)
   o = args.read(o, {"feeds", "map", "slack", "dump"}, "compare")
   local sa, sb = open_side(a, "the first"), open_side(b, "the second")
