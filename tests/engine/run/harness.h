@@ -26,6 +26,12 @@
       fail_msg("%s:%d: %s", __FILE__, __LINE__, td_status_message(ok_));       \
   } while (0)
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = true };
+#else
+enum { SANITIZED = false };
+#endif
+
 /* make soak: the full counts. */
 static inline bool soaked(void) {
   return getenv("TIDE_SOAK") != NULL;
@@ -35,10 +41,7 @@ static inline bool soaked(void) {
  * which is five to ten times slower, a fifth of that. */
 static inline int rounds(int few, int many) {
   int n = soaked() ? many : few;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  n = (n + 4) / 5;
-#endif
-  return n;
+  return SANITIZED ? (n + 4) / 5 : n;
 }
 
 enum { MOST_RETS = 8 };
