@@ -144,6 +144,10 @@ end
 
 -- ---- looking --------------------------------------------------------------
 
+debug.getregistry()["tide.graph"].__tostring = function(g)
+  return ("Graph of %d nodes"):format(g:size())
+end
+
 --- Variables by scope with totals, implicit broadcasts with their lines, and
 -- nodes, as text (insight/summary.lua). Options: nodes, how many to list.
 function methods.summary(g, o)
