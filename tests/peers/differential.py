@@ -43,10 +43,18 @@ ALLOWED = {
     "Qr": "the columns of Q and the rows of R have any sign",
     "TopKV2": "where NaN comes among numbers",
     "Bitcast": "the last bit of what was rounded",
+    "CumulativeLogsumexp": "NaN stays NaN; TensorFlow reads it as -inf",
+    "SegmentMin": "NaN stays NaN; TensorFlow loses it to what comes later",
+    "SegmentMax": "as SegmentMin",
+    "UnsortedSegmentMin": "as SegmentMin",
+    "UnsortedSegmentMax": "as SegmentMin",
 }
 
-# (op, input): fed a constant, because TensorFlow's gradient leaves it out.
-CONSTANT = {("PadV2", 2)}
+# (op, input): fed a constant, because TensorFlow's gradient leaves it out, or is
+# uninitialised memory where there are no indices.
+CONSTANT = {("PadV2", 2), ("SparseSegmentSumWithNumSegments", 0),
+            ("SparseSegmentMeanWithNumSegments", 0),
+            ("SparseSegmentSqrtNWithNumSegments", 0)}
 
 # Not drawn: nothing to compare, or not for a graph of values.
 LEFT_OUT = {
