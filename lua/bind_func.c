@@ -92,11 +92,12 @@ static td_status *open_body(const td_node *call, td_graph *g, td_edge *args,
                             td_edge *results) {
   td_function_body body;
   td_node *copy;
+  size_t fill = TD_FUNCTION_FILL;
   TD_TRY(td_function_copy(call->graph, g));
   for (int i = 0; i < call->n_in; i++)
     TD_TRY(placeholder(g, call->in[i], &args[i]));
   TD_TRY(td_graph_clone_node(g, call, call->name, args, NULL, 0, &copy));
-  TD_TRY(td_function_expand(g, copy, args, &body));
+  TD_TRY(td_function_expand(g, copy, args, &fill, &body));
   for (int i = 0; i < body.n_results; i++) results[i] = body.results[i];
   td_function_body_deinit(&body);
   return NULL;

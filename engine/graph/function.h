@@ -56,10 +56,15 @@ typedef struct td_function_body {
   int32_t begin; /* the body is the nodes of `g` from here on */
 } td_function_body;
 
+/* What constants of bodies may grow to by repeated values, in bytes: a file of
+ * a few may call a function very often. */
+enum { TD_FUNCTION_FILL = 1 << 30 };
+
 /* Adds the body that `call`, a node of `g`, stands for, named under it, with
- * `args` for its inputs. Calls inside stay calls. Caller ends *out. */
+ * `args` for its inputs. Calls inside stay calls. `fill` (from TD_FUNCTION_FILL
+ * on) is lessened by what repeated values took. Caller ends *out. */
 td_status *td_function_expand(td_graph *g, const td_node *call,
-                              const td_edge *args,
+                              const td_edge *args, size_t *fill,
                               td_function_body *out) TD_MUST_USE;
 void td_function_body_deinit(td_function_body *b);
 /* Narrows the shapes that `call` gives to those its body does. */

@@ -14,12 +14,13 @@
 #include "engine/graph/infer_impl.h"
 
 /* Functions that call others twice, these too, and so on, grow without end. */
-enum { MAX_NODES = 1 << 22 };
+enum { MAX_NODES = 1 << 20 };
 
 typedef struct expansion {
   td_graph *g;
   const td_node *call;
   const td_edge *args; /* by input of the call */
+  size_t *fill;        /* what repeated values may still grow to */
   td_arena arena;
   const Td__FunctionDef *def;
   Td__AttrEntry **attr; /* of the call: what placeholders stand for */
@@ -288,7 +289,7 @@ static td_status *add_nodes(expansion *x) {
     return td_error(TD_RESOURCE_EXHAUSTED,
                     "with function \"%.100s\" the graph has more than %d nodes",
                     x->def->signature->name, MAX_NODES);
-  return td_graphdef_add(x->g, &def, &o, x->g);
+  return td_graphdef_add(x->g, &def, &o, x->g, x->fill);
 }
 
 /* The node of the graph that node `name` of the body became. */
@@ -362,8 +363,9 @@ static td_status *expand(expansion *x, td_function_body *out) {
 }
 
 td_status *td_function_expand(td_graph *g, const td_node *call,
-                              const td_edge *args, td_function_body *out) {
-  expansion x = {.g = g, .call = call, .args = args};
+                              const td_edge *args, size_t *fill,
+                              td_function_body *out) {
+  expansion x = {.g = g, .call = call, .args = args, .fill = fill};
   *out = (td_function_body){0};
   td_arena_init(&x.arena);
   td_status *s = expand(&x, out);
@@ -406,10 +408,11 @@ static td_status *infer_in(td_graph *g, td_node *call, td_edge *args) {
   td_function_body body;
   td_node *copy;
   td_status *s = NULL;
+  size_t fill = TD_FUNCTION_FILL;
   for (int i = 0; i < call->n_in; i++)
     TD_TRY(stand_for(g, call->in[i], &args[i]));
   TD_TRY(td_graph_clone_node(g, call, call->name, args, NULL, 0, &copy));
-  TD_TRY(td_function_expand(g, copy, args, &body));
+  TD_TRY(td_function_expand(g, copy, args, &fill, &body));
   for (int i = 0; i < body.n_results && td_ok(s); i++)
     s = td_node_set_shape(call, i, td_edge_shape(body.results[i]));
   td_function_body_deinit(&body);

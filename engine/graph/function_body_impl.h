@@ -27,9 +27,10 @@ td_status *td_function_as_call(td_arena *arena, const td_bytes *f,
                                Td__NodeDef **out) TD_MUST_USE;
 
 /* Adds the nodes of a message that needs no scan; functions that nodes call by
- * name are those of `functions`. As td_graphdef_read otherwise. */
+ * name are those of `functions`. *fill: what repeated values may still grow to;
+ * lessened. As td_graphdef_read otherwise. */
 td_status *td_graphdef_add(td_graph *g, const Td__GraphDef *def,
                            const td_graphdef_options *options,
-                           const td_graph *functions) TD_MUST_USE;
+                           const td_graph *functions, size_t *fill) TD_MUST_USE;
 
 #endif

@@ -374,13 +374,12 @@ static td_status *run(td_import *m, const void *bytes, size_t len) {
 
 td_status *td_graphdef_add(td_graph *g, const Td__GraphDef *def,
                            const td_graphdef_options *options,
-                           const td_graph *functions) {
-  td_import m = {.to = g,
-                 .o = options,
-                 .def = def,
-                 .functions = functions,
-                 .fill = TD_GRAPHDEF_FILL};
-  return run(&m, NULL, 0);
+                           const td_graph *functions, size_t *fill) {
+  td_import m = {
+      .to = g, .o = options, .def = def, .functions = functions, .fill = *fill};
+  td_status *s = run(&m, NULL, 0);
+  *fill = m.fill;
+  return s;
 }
 
 td_status *td_graphdef_read(td_graph *g, const void *bytes, size_t len,

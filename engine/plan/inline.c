@@ -28,6 +28,7 @@ typedef struct inliner {
   TD_VEC(td_edge) args;
   bool *awaited; /* by node id of the copy as it was: a control input */
   int32_t n;     /* nodes of the copy as it was */
+  size_t fill;   /* bytes that constants of bodies may still grow to */
 } inliner;
 
 static bool is_call(const td_node *n) {
@@ -123,7 +124,7 @@ static td_status *expand(inliner *x, td_node *call) {
   td_node *entry;
   inlined to = {0};
   TD_TRY(begin(x, call, &entry));
-  TD_TRY(td_function_expand(x->g, call, x->args.at, &to.body));
+  TD_TRY(td_function_expand(x->g, call, x->args.at, &x->fill, &to.body));
   td_status *s = place_body(x, call, entry, &to.body);
   if (td_ok(s)) s = end(x, call, entry, &to);
   size_t n = (size_t)td_graph_size(x->g);
@@ -207,7 +208,10 @@ static td_status *inline_all(inliner *x) {
 }
 
 td_status *td_inline(td_pass *p, bool *any) {
-  inliner x = {.p = p, .g = p->graph, .n = td_graph_size(p->graph)};
+  inliner x = {.p = p,
+               .g = p->graph,
+               .n = td_graph_size(p->graph),
+               .fill = TD_FUNCTION_FILL};
   *any = false;
   for (int32_t id = 0; id < x.n; id++)
     *any = *any || is_call(td_graph_node(x.g, id));

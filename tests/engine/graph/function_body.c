@@ -6,6 +6,8 @@
 #include "engine/graph/function.h"
 #include "ops.h"
 
+static size_t fill = TD_FUNCTION_FILL;
+
 typedef struct world {
   td_graph *body, *g;
   td_edge x, y; /* arguments of the body */
@@ -87,7 +89,7 @@ static td_status *whole(void *arg) {
   if (td_ok(s)) s = call_of(w, "f", 2, 3, &call);
   if (td_ok(s)) s = td_function_infer(call);
   td_edge args[] = {w->a, w->b};
-  if (td_ok(s)) s = td_function_expand(w->g, call, args, &body);
+  if (td_ok(s)) s = td_function_expand(w->g, call, args, &fill, &body);
   td_function_body_deinit(&body);
   close_world(w);
   return s;
@@ -105,7 +107,7 @@ static void test_whole(void **state) {
   assert_shape((td_edge){call, 0}, "?"); /* TestIdentityN does not say */
   assert_shape((td_edge){call, 2}, "{3}");
   td_edge args[] = {w.a, w.b};
-  OK(td_function_expand(w.g, call, args, &body));
+  OK(td_function_expand(w.g, call, args, &fill, &body));
   assert_int_equal(body.begin, 3);
   assert_int_equal(td_graph_size(w.g), 6);
   const td_node *both = td_graph_find(w.g, "call/both");
@@ -152,7 +154,7 @@ static void test_cut(void **state) {
                         .n_results = 1};
   OK(td_function_make(w.body, &f, w.g));
   OK(call_of(&w, "f", 1, 1, &call));
-  OK(td_function_expand(w.g, call, &w.a, &body));
+  OK(td_function_expand(w.g, call, &w.a, &fill, &body));
   assert_int_equal(td_graph_size(w.g), 4);
   assert_int_equal(body.results[0].node->n_control, 0);
   td_function_body_deinit(&body);
@@ -185,7 +187,7 @@ static void test_wrong_calls(void **state) {
     OK(make(&w, "f"));
     OK(call_of(&w, rows[i].f, rows[i].in, rows[i].out, &call));
     td_edge args[] = {w.a, w.b, w.a};
-    FAILS(td_function_expand(w.g, call, args, &body), rows[i].code,
+    FAILS(td_function_expand(w.g, call, args, &fill, &body), rows[i].code,
           rows[i].part);
     close_world(&w);
   }
