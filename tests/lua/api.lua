@@ -431,6 +431,20 @@ function tests.handles_have_fields()
   raises("no node \"z\"", g.op, g, "z")
 end
 
+function tests.graphs_tell_about_themselves()
+  local x = td.placeholder("float32", {-1, 2}, "x")
+  local W = td.variable(td.zeros{2}, "W")
+  local y = (x * W):sum()
+  local g = td.get_default_graph()
+  lu.assertStrContains(g:summary(), "W")
+  lu.assertNotNil(g:estimate{[x] = {{1.0, 2.0}}})
+  lu.assertNotNil(g:diff(g))
+  local sess = td.session()
+  sess:init()
+  raises("log", sess.run, sess, td.log(y - 1.0, "log"), {x = {{1.0, 2.0}}},
+         {check_numerics = true})
+end
+
 function tests.collections_and_prefixes()
   local d = td.variable(1.0, "D/w")
   td.variable(1.0, "G/w")
