@@ -111,6 +111,8 @@ static td_status *handle_run(td_kernel_ctx *c) {
     td_tensor_retain(&t, &kept);
     remember(h, home, generation, kept);
   }
+  if (n->n_note > 0 && td_node_bool(n, "_rows")) /* see plan/prune.c */
+    td_variable_by_rows((td_variable *)td_tensor_get_object(&t));
   td_out_set(c, 0, &t);
   td_tensor_release(&t);
   return NULL;

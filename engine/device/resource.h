@@ -71,6 +71,8 @@ typedef struct td_variable {
 
 td_status *td_variable_new(td_dtype dtype, const td_shape *shape,
                            td_variable **out) TD_MUST_USE;
+/* From now on its rows are worked on in place: sparse. */
+void td_variable_by_rows(td_variable *v);
 
 /* Process-wide counters for tests: bytes copied because a value to be written
  * in place was shared, and by reads of sparse variables. */

@@ -99,6 +99,11 @@ static void count_bytes(int64_t *counter, const td_tensor *t) {
   __atomic_fetch_add(counter, (int64_t)td_tensor_bytes(t), __ATOMIC_RELAXED);
 }
 
+void td_variable_by_rows(td_variable *v) {
+  if (!__atomic_load_n(&v->sparse, __ATOMIC_RELAXED))
+    __atomic_store_n(&v->sparse, true, __ATOMIC_RELAXED);
+}
+
 /* ---- looking ------------------------------------------------------------- */
 
 td_status *td_var(td_kernel_ctx *c, int i, td_variable **out) {
@@ -109,9 +114,7 @@ td_status *td_var(td_kernel_ctx *c, int i, td_variable **out) {
                     "input %d must be the handle of a variable, not %s%s", i,
                     o ? "of a " : td_dtype_name(t->dtype), o ? o->type : "");
   td_variable *v = (td_variable *)o;
-  if ((c->kernel->node->op->flags & TD_SPARSE) &&
-      !__atomic_load_n(&v->sparse, __ATOMIC_RELAXED))
-    __atomic_store_n(&v->sparse, true, __ATOMIC_RELAXED);
+  if (c->kernel->node->op->flags & TD_SPARSE) td_variable_by_rows(v);
   *out = v;
   return NULL;
 }

@@ -329,6 +329,22 @@ static td_status *copy_nodes(prune *t) {
   return NULL;
 }
 
+/* Tells the handles of variables whose rows some op of the user's graph works
+ * on, whether or not it runs this time: who reads such a variable first must
+ * not take a share that the op would have to leave alone. */
+static td_status *note_rows(prune *t) {
+  for (int32_t id = 0; id < t->n; id++) {
+    const td_node *n = td_graph_node(t->r->graph, id);
+    if (!(n->op->flags & TD_SPARSE)) continue;
+    for (int i = 0; i < n->n_in; i++) {
+      td_node *from = n->in[i].node, *c = from ? t->copy[from->id] : NULL;
+      if (c && td_edge_dtype(n->in[i]) == TD_RESOURCE)
+        TD_TRY(td_node_set_note(c, "_rows", td_attr_bool(true)));
+    }
+  }
+  return NULL;
+}
+
 /* ---- where values leave -------------------------------------------------- */
 
 /* _Arg and _Retval keep host memory on any device, so that a feed that one
@@ -391,6 +407,7 @@ td_status *td_prune(td_pass *p) {
   if (td_ok(s)) s = walk(&t);
   if (td_ok(s)) s = add_args(&t);
   if (td_ok(s)) s = copy_nodes(&t);
+  if (td_ok(s)) s = note_rows(&t);
   if (td_ok(s)) s = add_retvals(&t);
   if (td_ok(s)) s = finish(&t);
   prune_deinit(&t);
