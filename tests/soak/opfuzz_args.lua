@@ -289,7 +289,24 @@ local function diagonal(c)
 end
 local function one_diagonal() return {}, {chance(70) and 0 or random(-3, 3)} end
 
+-- Squares of pixels: sizes that a block of any size divides.
+local function blocks(c)
+  local b = c.options.block_size
+  b = b and b >= 1 and b < 4 and b or 2
+  return {b * b, b * random(1, 2), b * random(1, 2), b * b}
+end
+local function no_margin() return {2, 2}, {0, 0, 0, 0} end
+
 local hints = {
+  ["SpaceToDepth.input"] = blocks, ["DepthToSpace.input"] = blocks,
+  ["SpaceToBatch.input"] = blocks, ["BatchToSpace.input"] = blocks,
+  ["SpaceToBatchND.input"] = blocks, ["BatchToSpaceND.input"] = blocks,
+  ["SpaceToBatch.paddings"] = no_margin, crops = no_margin,
+  ["SpaceToBatchND.paddings"] = no_margin,
+  block_shape = function() return {2}, {2, chance(50) and 1 or 2} end,
+  seq_lengths = function(c)
+    return {c.like[1]}, many(c.like[1], 0, c.like[2])
+  end,
   axis = axis, dim = axis, dimension = axis, concat_dim = axis,
   split_dim = axis,
   reduction_indices = axes, ["ReverseV2.axis"] = axes,
@@ -378,6 +395,19 @@ local scalars = "lr rho momentum epsilon alpha beta1 beta2 beta1_power "
 for name in scalars:gmatch("%S+") do
   hints[name] = a_scalar
 end
+for name, hint in pairs{lr_power = scalar(-1, 0), l1 = scalar(0, 1),
+                        l2 = scalar(0, 1), l2_shrinkage = scalar(0, 1)} do
+  hints[name] = hint
+end
+for _, op in ipairs{"Ftrl.lr", "FtrlV2.lr", "ProximalAdagrad.lr",
+                    "ProximalGradientDescent.alpha"} do
+  hints["ResourceSparseApply" .. op] = scalar(1, 2)
+end
+for _, how in ipairs{"Update", "Add", "Sub", "Min", "Max"} do
+  for _, op in ipairs{"TensorScatter" .. how, "ResourceScatterNd" .. how} do
+    hints[op .. ".indices"], hints[op .. ".updates"] = nd_numbers, nd_rows
+  end
+end
 hints["Fill.value"], hints["Assert.condition"] = a_scalar, a_scalar
 hints["LoopCond.input"], hints["Switch.pred"] = a_scalar, a_scalar
 
@@ -397,7 +427,9 @@ local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4},
   MatrixBandPart = {2, 4}, MatrixDiagV3 = {1, 4}, MatrixDiagPartV3 = {2, 4},
   MatrixSetDiag = {2, 4}, MatrixSetDiagV3 = {2, 4}, GatherNd = {1, 4},
   Multinomial = {2, 2}, StatelessMultinomial = {2, 2}, StringSplit = {1, 1},
-  TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4},
+  SpaceToDepth = {4, 4}, DepthToSpace = {4, 4}, SpaceToBatch = {4, 4},
+  BatchToSpace = {4, 4}, SpaceToBatchND = {4, 4}, BatchToSpaceND = {4, 4},
+  ReverseSequence = {2, 4}, TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4},
     ReverseV2 = {0, 8}}
 
 -- ---- attributes ------------------------------------------------------------
@@ -433,6 +465,8 @@ local attr_hints = {
     c.lengths.N = e:find(",") and 2 or 1
     return e
   end,
+  block_size = function() return random(2, 3) end,
+  seq_dim = function() return 1 end, batch_dim = function() return 0 end,
   first_n = function() return random(-1, 1) end,
 }
 for _, of in ipairs{"begin", "end", "ellipsis", "new_axis", "shrink_axis"} do

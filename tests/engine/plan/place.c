@@ -51,7 +51,8 @@ static void test_wishes(void **state) {
 static const struct {
   const char *op, *inputs, *soft, *error;
 } impossible[] = {
-    {"PlanNeg", "a @t", "CPU:0", "no such device; devices: CPU:0, CPU:1"},
+    {"PlanNeg", "a @t", "CPU:0",
+     "no such device; PlanNeg has kernels for CPU; devices: CPU:0, CPU:1"},
     {"PlanMatMul", "a a @f", "CPU:0",
      "asks for \"/device:FAKE:0\", where there is no kernel"},
     {"PlanNowhere", "a", NULL, "PlanNowhere"},
