@@ -429,7 +429,8 @@ local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4},
   Multinomial = {2, 2}, StatelessMultinomial = {2, 2}, StringSplit = {1, 1},
   SpaceToDepth = {4, 4}, DepthToSpace = {4, 4}, SpaceToBatch = {4, 4},
   BatchToSpace = {4, 4}, SpaceToBatchND = {4, 4}, BatchToSpaceND = {4, 4},
-  ReverseSequence = {2, 4}, TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4},
+  ReverseSequence = {2, 4},
+  TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4},
     ReverseV2 = {0, 8}}
 
 -- ---- attributes ------------------------------------------------------------
