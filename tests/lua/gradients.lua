@@ -427,7 +427,9 @@ end
 -- Ops that TensorFlow gives no gradient either, and those tested below.
 local without = {Bincount = true, Bitcast = true, DenseBincount = true,
                  IgammaGradA = true, Lu = true, RandomGammaGrad = true,
-                 RandomShuffle = true, Unique = true, UniqueWithCounts = true}
+                 RandomShuffle = true, ListDiff = true, Unique = true,
+                 UniqueV2 = true, UniqueWithCounts = true,
+                 UniqueWithCountsV2 = true}
 local elsewhere = {RandomGamma = true, ReadVariableOp = true,
                    ResourceGather = true, ResourceGatherNd = true,
                    Enter = true, Switch = true,

@@ -146,6 +146,20 @@ op("UniqueWithCounts",
    of("string", string([b"b", b"a", b"b", b""])),
    bad("", [[1, 2]]), bad("", 1),
    dynamic=True)
+for name in ("UniqueV2", "UniqueWithCountsV2"):
+    op(name,
+       sweep([[3, 1, 3], [2, 2, 2], [3, 1, 3]], i64([0])),
+       case([[3, 1, 3], [2, 2, 2]], i32([1])), case([3, 1, 3], i64([])),
+       case(CUBE, i64([-1])), case([[], []], i64([0])),
+       of("string", string([[b"b", b"a"], [b"b", b"a"]]), i64([0])),
+       bad("axis", X, i64([2])), bad("axis", X, i64([0, 1])),
+       bad("", X, i64([])),
+       dynamic=True)
+op("ListDiff",
+   sweep([3, 1, 3, 2, 1, 5], [1, 2]), case([1, 2], []), case([], [1]),
+   case([1, 1], [1], out_idx="int64"), floats([nan, 1, 2], [nan, 1]),
+   bad("x", [[1]], [1]), bad("y", [1], 1),
+   dynamic=True)
 op("Where",
    sweep([[1, 0, 3], [0, 0, -6]]), case([0, 1, 1]), case([[[1, 0]]]),
    case([]), case([[], []]), floats([nan, -0.0, 0, inf]), case(1), case(0),
