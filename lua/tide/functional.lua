@@ -13,60 +13,15 @@ local flow = require "tide.flow"
 local loop = require "tide.loop"
 local scope = require "tide.scope"
 local shapes = require "tide.shape"
+local structure = require "tide.structure"
 local tensor_array = require "tide.tensor_array"
 local ops = require("tide.ops").ops
 
 local functional = {}
+local flatten, pack = structure.flatten, structure.pack
 
 local function fail(fmt, ...)
   core.error("invalid_argument", fmt:format(...))
-end
-
--- ---- structures -----------------------------------------------------------
-
--- Does a table hold tensors or names, at any depth? Else it is data.
-local function is_structure(x)
-  if not args.plain(x) then return false end
-  if args.has_names(x) then return true end
-  for _, v in pairs(x) do
-    if args.is_tensor(v) or is_structure(v) then return true end
-  end
-  return false
-end
-
-local function keys_of(t)
-  local keys = {}
-  for k in pairs(t) do keys[#keys + 1] = k end
-  table.sort(keys, function(a, b)
-    if type(a) == type(b) then return a < b end
-    return type(a) == "number"
-  end)
-  return keys
-end
-
--- The tensors of a structure, in a fixed order.
-local function flatten(x, what, list)
-  list = list or {}
-  if is_structure(x) then
-    for _, k in ipairs(keys_of(x)) do flatten(x[k], what, list) end
-  elseif x == nil or core.kind(x) == "op" or type(x) == "function" then
-    fail("%s must be tensors, not %s", what, core.kind(x) or type(x))
-  else
-    list[#list + 1] = core.edge(x)
-  end
-  return list
-end
-
--- A structure like x, of the tensors of a list.
-local function pack(x, list, at)
-  at = at or {0}
-  if is_structure(x) then
-    local out = {}
-    for _, k in ipairs(keys_of(x)) do out[k] = pack(x[k], list, at) end
-    return out
-  end
-  at[1] = at[1] + 1
-  return list[at[1]]
 end
 
 -- ---- slices ---------------------------------------------------------------

@@ -44,6 +44,10 @@ local exports = {
   functions = {"grad", "value_and_grad"},
   library = {"load_library"},
   help = {"help", "devices", "config"},
+  ["nn.cells"] = {"basic_rnn_cell", "lstm_cell", "gru_cell"},
+  ["nn.wrappers"] = {"multi_cell", "dropout_wrapper", "device_wrapper",
+                     "residual_wrapper"},
+  ["nn.rnn"] = {"static_rnn", "dynamic_rnn", "bidirectional_dynamic_rnn"},
   places = {"nn", "math", "image", "random", "losses", "linalg", "strings"},
 }
 

@@ -1,7 +1,8 @@
 --- places.lua - td.nn, td.linalg, ...: ops where TensorFlow keeps them.
 --
 -- A place has every op of td under its own name, and some under shorter ones:
--- td.linalg.inv is td.matrix_inverse.
+-- td.linalg.inv is td.matrix_inverse. td.nn has what is built of ops, too:
+-- cells, recurrent networks, embeddings (tide/nn/).
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
@@ -36,17 +37,27 @@ local short = {
 
 local places = {}
 
+-- What td has under `name` from the module tide.<place>.<...>, or nil.
+local function built(place, name)
+  local td = package.loaded.tide
+  local module = getmetatable(td).__module_of[name]
+  return module and module:find("^tide%." .. place .. "%.") and td[name] or nil
+end
+
 -- All names of a place, for offering the nearest.
 local function names(place)
   local list = namespace.names()
   for name in pairs(short[place]) do list[#list + 1] = name end
+  for name in pairs(getmetatable(package.loaded.tide).__module_of) do
+    if built(place, name) then list[#list + 1] = name end
+  end
   table.sort(list)
   return list
 end
 
 for place, known in pairs(short) do
   places[place] = setmetatable({}, {__index = function(t, name)
-    local f = namespace.ops[known[name] or name]
+    local f = namespace.ops[known[name] or name] or built(place, name)
     if not f then
       local near = core.nearest(tostring(name), names(place))
       core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(place,

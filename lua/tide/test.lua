@@ -129,7 +129,8 @@ local function largest_error(analytic, loss, values, k, delta)
 end
 
 --- How far the gradient of f is from central differences: the largest relative
--- error over all elements of all arguments.
+-- error over all elements of all arguments. Variables that f makes are as they
+-- begin.
 -- @param f function(x...) -> y..., of float tensors
 -- @param x a value or literal, or a list of them
 -- @param[opt] o delta (1e-5 in float64, 1e-2 else); dtype of literals
@@ -150,6 +151,7 @@ function test.gradient(f, x, o)
   local total = weigh_all(ys, rng.new(o.seed or 1))
   local found = gradients.gradients({total}, xs)
   local session <close> = core.session(graph, {})
+  session:init()
   local loss = session:callable({total}, xs)
   local worst = 0.0
   for k, g in ipairs(found) do

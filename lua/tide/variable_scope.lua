@@ -16,10 +16,16 @@ local variable_scope = {}
 
 -- The innermost scope of each coroutine.
 local current = setmetatable({}, {__mode = "k"})
-local root = {name = "", reuse = false}
+
+-- That of a graph, around all others.
+local function root()
+  local state = graph.state()
+  state.root_scope = state.root_scope or {name = "", reuse = false, used = {}}
+  return state.root_scope
+end
 
 local function here()
-  return current[coroutine.running()] or root
+  return current[coroutine.running()] or root()
 end
 
 local guard_meta = {__close = function(guard)
@@ -27,12 +33,13 @@ local guard_meta = {__close = function(guard)
   core.pop(guard.token)
 end}
 
-local known = {"reuse", "initializer", "dtype", "trainable"}
+local known = {"reuse", "initializer", "regularizer", "dtype", "trainable"}
 
 local function enter(name, o)
   local outer = here()
   local full = outer.name == "" and name or outer.name .. "/" .. name
-  local record = {name = full, reuse = outer.reuse}
+  local record = {name = full, reuse = outer.reuse, used = {}}
+  outer.used[name] = outer.used[name] or 0
   for _, key in ipairs(known) do
     record[key] = o[key] == nil and outer[key] or o[key]
   end
@@ -46,7 +53,7 @@ end
 --- Variables got inside are called `name/...`.
 -- @param name
 -- @param[opt] o reuse = true: only those that exist, "auto": either;
--- initializer, dtype, trainable: defaults for get_variable
+-- initializer, regularizer, dtype, trainable: defaults for get_variable
 -- @param[optchain] f run inside; without it the scope is to be closed
 -- @usage local w = td.variable_scope("layer", td.get_variable, "w", {2})
 -- w.name  --> layer/w
@@ -57,6 +64,23 @@ function variable_scope.variable_scope(name, o, f, ...)
   args.expect(name, "string", "variable_scope: the name")
   o = args.check(args.options(o, "variable_scope"), known, "variable_scope")
   return scope.guarded(enter(name, o), f, ...)
+end
+
+--- The current variable scope's name, "" outside of all.
+function variable_scope.name()
+  return here().name
+end
+
+--- For layers without a name: `base`, or base_1, base_2, ... where a scope of
+-- that name was opened since the current one was.
+function variable_scope.unused(base)
+  local used = here().used
+  local name = base
+  while used[name] do
+    used[base] = used[base] + 1
+    name = base .. "_" .. used[base]
+  end
+  return name
 end
 
 local function check_shape(v, shape, dtype)
@@ -86,17 +110,28 @@ local function initial_value(name, shape, dtype, initializer)
   return function() return initializer(shape, dtype) end
 end
 
+-- What the regularizer says of a new variable joins the losses.
+local function regularize(v, regularizer)
+  if not regularizer then return end
+  args.expect(regularizer, "function", "get_variable: the regularizer")
+  local _ <close> = core.push{prefix = v.name .. "/Regularizer/", flow = 0,
+    capture = false, pivot = false, clear_controls = true, colocate = v.op}
+  local loss = regularizer(v)
+  if loss then graph.add_to_collection("regularization_losses", loss) end
+end
+
 --- The variable of that name in the current variable scope.
 -- @param name
 -- @param shape list of sizes; may be nil where initializer is a value
 -- @param[opt] o dtype (float32), initializer (td.initializers.*, a value or a
--- graph tensor), trainable
+-- graph tensor), trainable, collections; regularizer, a function of the
+-- variable whose result joins the collection "regularization_losses"
 -- @usage td.get_variable("w", {3, 3}).shape  --> {3, 3}
 function variable_scope.get_variable(name, shape, o)
   args.expect(name, "string", "get_variable: the name")
   o = args.check(args.options(o, "get_variable"),
-                 {"dtype", "initializer", "trainable", "collections"},
-                 "get_variable")
+                 {"dtype", "initializer", "regularizer", "trainable",
+                  "collections"}, "get_variable")
   local record = here()
   local full = record.name == "" and name or record.name .. "/" .. name
   local found = graph.state().variables[full]
@@ -110,15 +145,16 @@ function variable_scope.get_variable(name, shape, o)
     core.error("not_found", ("there is no variable \"%s\" to reuse; make it "
       .. "first in a scope without reuse"):format(full))
   end
+  for _, key in ipairs{"initializer", "regularizer", "trainable"} do
+    if o[key] == nil then o[key] = record[key] end
+  end
   local dtype = o.dtype or record.dtype or "float32"
-  local initializer = o.initializer
-  if initializer == nil then initializer = record.initializer end
-  local trainable = o.trainable
-  if trainable == nil then trainable = record.trainable end
-  local v = variables.make(initial_value(full, shape, dtype, initializer), full,
-    {shape = shape, dtype = args.is_tensor(initializer) and o.dtype or dtype,
-     trainable = trainable, collections = o.collections})
+  local initial = initial_value(full, shape, dtype, o.initializer)
+  local v = variables.make(initial, full,
+    {shape = shape, dtype = args.is_tensor(o.initializer) and o.dtype or dtype,
+     trainable = o.trainable, collections = o.collections})
   graph.state().variables[full] = v
+  regularize(v, o.regularizer)
   return v
 end
 

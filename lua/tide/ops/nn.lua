@@ -92,3 +92,24 @@ function ops.moments(x, axes, o)
                             axes, {keep_dims = o.keep_dims, name = o.name})
   return o.keep_dims and mean or ops.mean(x, axes), variance
 end
+
+--- x with each element kept with probability keep_prob, and then divided by it,
+-- else 0. Options: rate = 1 - keep_prob in its place; noise_shape: 1 drops
+-- along that axis together; seed. Source: Srivastava et al. 2014.
+-- @usage td.dropout(td.ones{4}, 1.0)  --> 1 1 1 1
+function ops.dropout(x, keep_prob, o)
+  if type(keep_prob) == "table" and args.plain(keep_prob) then
+    keep_prob, o = nil, keep_prob
+  end
+  o = args.read(o, {"rate", "noise_shape", "seed", "name"}, "dropout")
+  local keep = keep_prob or o.rate and 1 - o.rate or 1
+  if type(keep) == "number" and not (keep > 0 and keep <= 1) then
+    core.error("invalid_argument", "dropout: what is kept is in (0, 1], given "
+      .. keep)
+  end
+  x = core.edge(x)
+  if keep == 1 then return ops.identity(x, o.name) end
+  local noise = ops.random_uniform(o.noise_shape or ops.shape(x),
+                                   {dtype = x.dtype, seed = o.seed})
+  return ops.multiply(x / keep, ops.floor(noise + keep), o.name)
+end

@@ -1,0 +1,196 @@
+-- cells.lua - one step of recurrent cells: TensorFlow's numbers, names, errors.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+local helper = require "helper"
+local learning = require "shared.learning"
+
+local raises, gives = helper.raises, helper.gives
+local tests = {}
+
+-- ---- against TensorFlow ---------------------------------------------------
+
+-- out and the parts of an LSTM's state.
+local function step(cell, x, state)
+  local out, s = cell(x, state)
+  if type(s) ~= "table" then return out end
+  return out, s.c, s.h
+end
+
+local function lstm_state(given, n, h)
+  return {c = given{2, n}, h = given{2, h or n}}
+end
+
+local rows = {
+  basic_rnn_cell = function(given)
+    return step(td.nn.basic_rnn_cell(3), given{2, 4}, given{2, 3})
+  end,
+  lstm_cell = function(given)
+    return step(td.nn.lstm_cell(3), given{2, 4}, lstm_state(given, 3))
+  end,
+  basic_lstm_cell = function(given)
+    local cell = td.nn.lstm_cell(3, {name = "basic_lstm_cell",
+                                     forget_bias = 0.5})
+    return step(cell, given{2, 4}, lstm_state(given, 3))
+  end,
+  lstm_cell_with_everything = function(given)
+    local cell = td.nn.lstm_cell(3, {use_peepholes = true, cell_clip = 0.2,
+      num_proj = 2, proj_clip = 0.1, forget_bias = 0.0})
+    return step(cell, given{2, 4}, lstm_state(given, 3, 2))
+  end,
+  gru_cell = function(given)
+    return step(td.nn.gru_cell(3), given{2, 4}, given{2, 3})
+  end,
+  multi_cell = function(given)
+    local cell = td.nn.multi_cell{td.nn.lstm_cell(3), td.nn.gru_cell(2)}
+    local out, s = cell(given{2, 4}, {lstm_state(given, 3), given{2, 2}})
+    return out, s[1].c, s[1].h, s[2]
+  end,
+  residual_wrapper = function(given)
+    return td.nn.residual_wrapper(td.nn.gru_cell(3))(given{2, 3}, given{2, 3})
+  end,
+}
+
+for name, build in pairs(rows) do
+  tests["tensorflow_" .. name] = learning.test(name, build)
+end
+
+-- ---- variables ------------------------------------------------------------
+
+function tests.calls_share_the_variables()
+  local cell = td.nn.lstm_cell(2)
+  local state = cell:zero_state(3)
+  local x = td.ones{3, 4}
+  local a, next_state = cell(x, state)
+  local b = cell(x, next_state)
+  lu.assertEquals(#td.global_variables(), 2)
+  for i, v in ipairs(td.global_variables()) do
+    lu.assertTrue(v == cell.variables[i])
+  end
+  lu.assertEquals({a.shape, b.shape}, {{3, 2}, {3, 2}})
+end
+
+function tests.reuse_finds_the_variables_of_another_cell()
+  local function outputs(reuse)
+    return td.variable_scope("s", {reuse = reuse}, function()
+      local cell = td.nn.gru_cell(2)
+      return (cell(td.ones{1, 2}, cell:zero_state(1)))
+    end)
+  end
+  local a = outputs(false)
+  local b = outputs(true)
+  local sess = td.session()
+  sess:init()
+  lu.assertEquals(#td.global_variables(), 4)
+  gives(sess:run(a), sess:run(b))
+  raises("variable \"s/gru_cell/gates/kernel\" exists already", outputs, false)
+end
+
+function tests.initial_values()
+  local cell = td.nn.gru_cell(2, {initializer = td.initializers.constant(0.5)})
+  cell(td.ones{1, 1}, cell:zero_state(1))
+  local sess = td.session()
+  sess:init()
+  local kernel, bias, _, candidate = table.unpack(sess:run(cell.variables))
+  gives({{.5, .5, .5, .5}, {.5, .5, .5, .5}, {.5, .5, .5, .5}}, kernel)
+  gives({1, 1, 1, 1}, bias)
+  gives({0, 0}, candidate)
+end
+
+function tests.zero_state()
+  local cell = td.nn.multi_cell{td.nn.lstm_cell(2, {num_proj = 1}),
+                                td.nn.basic_rnn_cell(3)}
+  local batch = td.placeholder("int32", {})
+  local s = td.session():run(cell:zero_state(batch, "float64"), {[batch] = 2})
+  gives({{0, 0}, {0, 0}}, s[1].c)
+  gives({{0}, {0}}, s[1].h)
+  gives({{0, 0, 0}, {0, 0, 0}}, s[2])
+  lu.assertEquals(s[2].dtype, "float64")
+end
+
+-- ---- wrappers -------------------------------------------------------------
+
+-- The sums of outputs and new states of a wrapped cell that gives ones.
+local function dropped(o)
+  local cell = td.nn.dropout_wrapper(td.nn.lstm_cell(50, {
+    initializer = td.initializers.constant(1.0)}), o)
+  local sess = td.session()
+  local out, s = cell(td.ones{20, 10}, cell:zero_state(20))
+  sess:init()
+  return table.unpack(sess:run{out, s.h, s.c})
+end
+
+local function share_of_zeros(x)
+  return x:equal(0):cast "float32":mean():item()
+end
+
+function tests.dropout_of_what_is_asked()
+  td.seed(3)
+  local out, h, c = dropped{output_keep_prob = 0.25}
+  lu.assertAlmostEquals(share_of_zeros(out), 0.75, 0.05)
+  lu.assertEquals({share_of_zeros(h), share_of_zeros(c)}, {0, 0})
+  td.reset()
+  td.seed(3)
+  out, h, c = dropped{state_keep_prob = 0.75}
+  lu.assertAlmostEquals(share_of_zeros(h), 0.25, 0.05)
+  lu.assertEquals({share_of_zeros(out), share_of_zeros(c)}, {0, 0})
+end
+
+function tests.dropout_of_all_steps_alike()
+  td.seed(3)
+  local cell = td.nn.dropout_wrapper(td.nn.basic_rnn_cell(40, {
+    initializer = td.initializers.constant(1.0)}),
+    {output_keep_prob = 0.5, variational_recurrent = true})
+  local y = td.nn.dynamic_rnn(cell, td.ones{3, 4, 2})
+  local sess = td.session()
+  sess:init()
+  local zero = sess:run(y):equal(0)
+  lu.assertAlmostEquals(zero:cast "float32":mean():item(), 0.5, 0.2)
+  lu.assertTrue(zero:equal(zero["0:1, 0:1"]):all():item())
+end
+
+function tests.devices()
+  local cell = td.nn.device_wrapper(td.nn.lstm_cell(2), "/cpu:1")
+  local out, s = cell(td.ones{1, 2}, cell:zero_state(1))
+  lu.assertEquals({out.device, s.c.device, cell.variables[1].device},
+                  {"/device:CPU:1", "/device:CPU:1", "/device:CPU:1"})
+end
+
+-- ---- errors ---------------------------------------------------------------
+
+function tests.errors()
+  local cell = td.nn.lstm_cell(2)
+  local state = cell:zero_state(3)
+  raises("lstm_cell \"lstm_cell\": its input has rank 2, given shape {3}",
+         cell, td.ones{3}, state)
+  raises("begin with cell:zero_state(batch)", cell, td.ones{3, 4})
+  raises("its state has the sizes 2, 2, given {3, 2}", cell, td.ones{3, 4},
+         state.c)
+  raises("its state has the sizes 2, 2, given {3, 2}, {3, 5}", cell,
+         td.ones{3, 4}, {c = state.c, h = td.ones{3, 5}})
+  raises("axis 1 of its input must be known, given shape {3, -1}", cell,
+         td.placeholder("float32", {3, -1}), state)
+  td.variable_scope("a", function() return cell(td.ones{3, 4}, state) end)
+  raises("lstm_cell \"a/lstm_cell\": its variables (made at", cell,
+         td.ones{3, 5}, state)
+  raises("take float32 inputs of size 4, given float32 of size 5", cell,
+         td.ones{3, 5}, state)
+end
+
+function tests.errors_of_making()
+  raises("lstm_cell has at least 1 unit, given 0", td.nn.lstm_cell, 0)
+  raises("gru_cell: the number of units must be an integer, not nil",
+         td.nn.gru_cell)
+  raises("lstm_cell has no option \"forget_bais\"; did you mean "
+         .. "\"forget_bias\"?", td.nn.lstm_cell, 2, {forget_bais = 1})
+  raises("multi_cell: the list has no cell", td.nn.multi_cell, {})
+  raises("multi_cell takes a cell such as td.nn.lstm_cell(n), not number",
+         td.nn.multi_cell, {3})
+  raises("device_wrapper: the device must be a string", td.nn.device_wrapper,
+         td.nn.gru_cell(2), 1)
+  raises("dropout: what is kept is in (0, 1], given 0", td.nn.dropout,
+         td.ones{2}, 0)
+end
+
+return tests

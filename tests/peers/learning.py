@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Cells, layers, losses, metrics and the like, computed by real TensorFlow 1.
+
+    PYTHONPATH=... TF_USE_LEGACY_KERAS=1 python tests/peers/learning.py [--check]
+
+writes tests/golden/learning.lua, which tests/lua/{cells,rnn,layers,losses,
+metrics}.lua compare with, by the same names. The numbers that go in are a
+formula that both sides know: element i of input or variable k is
+sin(1 + 0.7 i + 1.3 k) / 2, where variables count from 100. Compared are what
+comes out, and the gradients of sum(y * cos(i / 2)) over all floats of it.
+Needs TensorFlow and tf-keras (which has tf.layers and tf.nn.rnn_cell since
+Keras 3 came); the file is in the tree because tests must not.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import os
+import pathlib
+import sys
+import warnings
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+warnings.simplefilter("ignore")
+
+import numpy as np
+import tensorflow as tf_all
+
+tf = tf_all.compat.v1
+tf.disable_eager_execution()
+tf.disable_control_flow_v2()
+tf.logging.set_verbosity(tf.logging.ERROR)
+
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden/learning.lua"
+
+ROWS = {}
+INPUTS = []
+
+
+def row(f):
+    ROWS[f.__name__.rstrip("_")] = f
+    return f
+
+
+def numbers(k, shape, dtype=np.float64):
+    i = np.arange(int(np.prod(shape)))
+    return (np.sin(1 + 0.7 * i + 1.3 * k) / 2).reshape(shape).astype(dtype)
+
+
+def given(*shape, dtype=np.float64):
+    x = tf.constant(numbers(len(INPUTS), shape, dtype))
+    INPUTS.append(x)
+    return x
+
+
+# ---- cells -------------------------------------------------------------------
+
+CELL = tf.nn.rnn_cell
+
+
+def lstm_state(n, h=None):
+    return CELL.LSTMStateTuple(given(2, n), given(2, h or n))
+
+
+@row
+def basic_rnn_cell():
+    return CELL.BasicRNNCell(3)(given(2, 4), given(2, 3))[0]
+
+
+@row
+def lstm_cell():
+    out, s = CELL.LSTMCell(3)(given(2, 4), lstm_state(3))
+    return out, s.c, s.h
+
+
+@row
+def basic_lstm_cell():
+    out, s = CELL.BasicLSTMCell(3, forget_bias=0.5)(given(2, 4), lstm_state(3))
+    return out, s.c, s.h
+
+
+@row
+def lstm_cell_with_everything():
+    cell = CELL.LSTMCell(3, use_peepholes=True, cell_clip=0.2, num_proj=2,
+                         proj_clip=0.1, forget_bias=0.0)
+    out, s = cell(given(2, 4), lstm_state(3, 2))
+    return out, s.c, s.h
+
+
+@row
+def gru_cell():
+    return CELL.GRUCell(3)(given(2, 4), given(2, 3))[0]
+
+
+@row
+def multi_cell():
+    cell = CELL.MultiRNNCell([CELL.LSTMCell(3), CELL.GRUCell(2)])
+    out, (s, h) = cell(given(2, 4), (lstm_state(3), given(2, 2)))
+    return out, s.c, s.h, h
+
+
+@row
+def residual_wrapper():
+    out, h = CELL.ResidualWrapper(CELL.GRUCell(3))(given(2, 3), given(2, 3))
+    return out, h
+
+
+# ---- over time ---------------------------------------------------------------
+
+LENGTHS = [5, 0, 3]
+
+
+@row
+def dynamic_rnn():
+    y, s = tf.nn.dynamic_rnn(CELL.LSTMCell(2), given(3, 5, 2),
+                             dtype=tf.float64)
+    return y, s.c, s.h
+
+
+@row
+def dynamic_rnn_with_lengths():
+    y, s = tf.nn.dynamic_rnn(CELL.LSTMCell(2), given(3, 5, 2),
+                             sequence_length=LENGTHS, dtype=tf.float64)
+    return y, s.c, s.h
+
+
+@row
+def dynamic_rnn_shorter_than_time():
+    return tf.nn.dynamic_rnn(CELL.GRUCell(2), given(5, 3, 2), [3, 2, 0],
+                             initial_state=given(3, 2), time_major=True)
+
+
+@row
+def static_rnn_with_lengths():
+    ys, s = tf.nn.static_rnn(CELL.GRUCell(2), tf.unstack(given(5, 3, 2)),
+                             sequence_length=LENGTHS, dtype=tf.float64)
+    return (*ys, s)
+
+
+@row
+def bidirectional_dynamic_rnn():
+    ys, states = tf.nn.bidirectional_dynamic_rnn(
+        CELL.GRUCell(2), CELL.BasicRNNCell(1), given(3, 5, 2), LENGTHS,
+        dtype=tf.float64)
+    return (*ys, *states)
+
+
+# ---- the file ----------------------------------------------------------------
+
+def flat(ys):
+    return [tf.convert_to_tensor(y) for y in
+            (ys if isinstance(ys, (tuple, list)) else [ys])]
+
+
+def total(ys):
+    """sum(y * cos(i / 2)) over all floats."""
+    parts = []
+    for y in ys:
+        if y.dtype.is_floating:
+            v = tf.reshape(y, [-1])
+            i = tf.cast(tf.range(tf.size(v)), y.dtype)
+            parts.append(tf.cast(tf.reduce_sum(v * tf.cos(i / 2)), tf.float64))
+    return tf.add_n(parts)
+
+
+def gradients(y, xs):
+    ds = tf.gradients(y, xs)
+    return [tf.zeros_like(x) if d is None else tf.convert_to_tensor(d)
+            for x, d in zip(xs, ds)]
+
+
+def outcome(f):
+    INPUTS.clear()
+    with tf.Graph().as_default():
+        ys = flat(f())
+        variables = tf.global_variables()
+        xs = [x for x in INPUTS if x.dtype.is_floating]
+        weights = tf.trainable_variables()
+        differentiable = any(y.dtype.is_floating for y in ys)
+        ds = gradients(total(ys), xs + weights) if differentiable else []
+        updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+        with tf.Session() as s:
+            s.run(tf.local_variables_initializer())
+            for k, v in enumerate(variables):
+                start = numbers(100 + k, v.shape.as_list(),
+                                v.dtype.as_numpy_dtype)
+                s.run(v.initializer, {v.initializer.inputs[1]: start})
+            values, ds = s.run((ys, ds))
+            s.run(updates)
+            after = s.run([v for v in variables if v not in weights])
+        names = [v.op.name for v in variables]
+        return {"variables": names, "values": values, "gradients": ds,
+                "after": after}
+
+
+def lua(x):
+    if isinstance(x, str):
+        return f'"{x}"'
+    if isinstance(x, (list, tuple, np.ndarray)) and np.ndim(x) != 0:
+        return "{" + ", ".join(lua(v) for v in x) + "}"
+    if np.asarray(x).dtype.kind in "biu":
+        return str(int(x))
+    return f"{float(x):.15g}"
+
+
+def wrapped(name, values):
+    """One item a line, cut where it is too long."""
+    out = [f"    {name} = {{"]
+    for v in values:
+        line = "      "
+        for word in (lua(v) + ",").split(" "):
+            if len(line) + len(word) > 78:
+                out.append(line.rstrip())
+                line = "      "
+            line += word + " "
+        out.append(line.rstrip())
+    return out + ["    },"]
+
+
+def text():
+    lines = ["-- learning.lua - made by tests/peers/learning.py with "
+             f"TensorFlow {tf_all.__version__}.",
+             "-- SPDX-License-Identifier: Apache-2.0", "", "return {"]
+    for name, f in ROWS.items():
+        lines.append(f'  ["{name}"] = {{')
+        for key, values in outcome(f).items():
+            if values:
+                lines += wrapped(key, values)
+        lines.append("  },")
+    return "\n".join(lines + ["}", ""])
+
+
+if "--check" in sys.argv:
+    sys.exit(0 if GOLDEN.read_text() == text() else "learning.lua differs")
+else:
+    GOLDEN.write_text(text())
