@@ -277,6 +277,11 @@ static td_dtype dtype_of_arg(lua_State *L, const call *c, int arg) {
   }
   if (all == TD_INT32 && def->has_default && def->value.type == TD_INT64)
     return TD_INT64;
+  /* {} is float32 by itself; where only integers go it is one of them. */
+  if (all == TD_FLOAT32 && def->types && !(def->types >> TD_FLOAT32 & 1))
+    return def->has_default             ? def->value.type
+           : def->types >> TD_INT32 & 1 ? TD_INT32
+                                        : all;
   return all;
 }
 

@@ -14,14 +14,16 @@ local reference = {}
 -- How the objects are called whose methods stand in a table of a module; in the
 -- order in which a bare method name is looked for.
 local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
-                  "array:", "dataset:", "slices:", "h:", "p:"}
+                  "average:", "array:", "dataset:", "slices:", "h:", "p:"}
 local objects = {
   ["tensor.methods"] = "x:", ["tensor.op_methods"] = "op:",
   ["graph.methods"] = "g:", ["variables.methods"] = "W:",
   ["variables.part"] = "W[key]:", ["session.methods"] = "sess:",
   ["session.partial"] = "p:", ["session.handle"] = "h:",
   ["tensor_array.methods"] = "array:", ["indexed_slices.methods"] = "slices:",
-  ["dataset.methods"] = "dataset:", ["train.optimizer"] = "optimizer:",
+  ["dataset.methods"] = "dataset:",
+  ["train.optimizer.optimizer"] = "optimizer:",
+  ["train.averages.average"] = "average:",
 }
 
 -- Library functions for ops that the registry knows by another name.
@@ -49,6 +51,10 @@ local function public_name(row, td)
   if row.module == "init" and row.of == "td" then return row.name end
   if row.name == "return" and td.__modules[row.module] then
     return row.module
+  end
+  local owner = row.module:match "^([%w_]+)%." -- train.clip is part of train
+  if owner == row.of and td.__modules[owner] then
+    return owner .. "." .. row.name
   end
   if row.of ~= last_part(row.module) then return nil end
   if td.__modules[row.module] then return row.module .. "." .. row.name end

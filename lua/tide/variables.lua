@@ -86,6 +86,16 @@ updater("assign", "AssignVariableOp")
 updater("assign_add", "AssignAddVariableOp")
 updater("assign_sub", "AssignSubVariableOp")
 
+--- Gives the variable the value x now, in the session (the default one): no
+-- node is added.
+-- @usage local v = td.variable(1.0, "v")
+-- v:load(3.0)
+-- v:eval()  --> 3.0
+function methods:load(x, sess)
+  sess = sess or require("tide.session").default()
+  sess:run(self.initializer, {[self.initial_value] = x})
+end
+
 --- Row indices[k] changes by row k of x; what occurs twice acts twice. Gives
 -- the value afterwards.
 -- @function methods:scatter_add(indices, x, o)

@@ -45,6 +45,62 @@ local expect = {
     end
     return v
   end,
+  rmsprop = function(v, g, n)
+    local s, a = 1, 0
+    for _ = 1, n do
+      s = s + (g * g - s) * 0.1
+      a = 0.5 * a + 0.1 * g / math.sqrt(s + 1e-10)
+      v = v - a
+    end
+    return v
+  end,
+  centered = function(v, g, n)
+    local s, m = 1, 0
+    for _ = 1, n do
+      s, m = s + (g * g - s) * 0.1, m + (g - m) * 0.1
+      v = v - 0.1 * g / math.sqrt(s - m * m + 1e-10)
+    end
+    return v
+  end,
+  adadelta = function(v, g, n)
+    local a, b = 0, 0
+    for _ = 1, n do
+      a = 0.95 * a + 0.05 * g * g
+      local u = g * math.sqrt(b + 1e-8) / math.sqrt(a + 1e-8)
+      v, b = v - 0.1 * u, 0.95 * b + 0.05 * u * u
+    end
+    return v
+  end,
+  -- Without pulls FTRL is adagrad from 0 on; the start counts as learnt.
+  ftrl = function(v, g, n)
+    local a, z = 0.1, 0
+    for _ = 1, n do
+      local more = a + g * g
+      z = z + g - (math.sqrt(more) - math.sqrt(a)) / 0.1 * v
+      a = more
+      v = -z / (math.sqrt(a) / 0.1)
+    end
+    return v
+  end,
+  proximal_sgd = function(v, g, n)
+    for _ = 1, n do
+      v = v - 0.1 * g
+      local size = math.max(math.abs(v) - 0.1 * 0.5, 0) / (1 + 0.1 * 0.25)
+      v = v < 0 and -size or size
+    end
+    return v
+  end,
+  proximal_adagrad = function(v, g, n)
+    local a = 0.1
+    for _ = 1, n do
+      a = a + g * g
+      local r = 0.1 / math.sqrt(a)
+      v = v - r * g
+      local size = math.max(math.abs(v) - r * 0.5, 0) / (1 + r * 0.25)
+      v = v < 0 and -size or size
+    end
+    return v
+  end,
 }
 
 local make = {
@@ -55,10 +111,23 @@ local make = {
   end,
   adagrad = function(lr) return td.train.adagrad(lr) end,
   adam = function(lr) return td.train.adam(lr) end,
+  rmsprop = function(lr) return td.train.rmsprop(lr, {momentum = 0.5}) end,
+  centered = function(lr) return td.train.rmsprop(lr, {centered = true}) end,
+  adadelta = function(lr) return td.train.adadelta(lr) end,
+  ftrl = function(lr) return td.train.ftrl(lr) end,
+  proximal_sgd = function(lr)
+    return td.train.proximal_sgd(lr, {l1 = 0.5, l2 = 0.25})
+  end,
+  proximal_adagrad = function(lr)
+    return td.train.proximal_adagrad(lr, {l1 = 0.5, l2 = 0.25})
+  end,
 }
+local all = {"sgd", "momentum", "nesterov", "adagrad", "adam", "rmsprop",
+             "centered", "adadelta", "ftrl", "proximal_sgd",
+             "proximal_adagrad"}
 
 local function each(f)
-  for _, name in ipairs{"sgd", "momentum", "nesterov", "adagrad", "adam"} do
+  for _, name in ipairs(all) do
     td.reset()
     f(name, make[name], expect[name])
   end
@@ -110,11 +179,16 @@ function tests.slots()
   lu.assertEquals(#td.trainable_variables(), 1)
 end
 
+-- Those whose steps are not meant to end in the minimum of this loss.
+local others = {adadelta = true, proximal_sgd = true, proximal_adagrad = true}
+
 function tests.converges()
   each(function(name, optimizer)
+    if others[name] then return end
     local v = td.variable({3.0, -2.0}, "v")
     local loss = td.squared_difference(v, {1.0, 1.0}):sum()
-    local step = optimizer(name == "adagrad" and 1.0 or 0.05):minimize(loss)
+    local step = optimizer((name == "adagrad" or name == "ftrl")
+                           and 1.0 or 0.05):minimize(loss)
     local s = td.session()
     s:init()
     local f = s:callable({step, loss})
@@ -197,6 +271,9 @@ function tests.refused()
   raises("no variable has a gradient", sgd.minimize, sgd, td.constant(1.0))
   raises("learning rate", td.train.sgd)
   raises("learning rate", td.train.momentum, {})
+  raises("l1 must be 0 or more", td.train.ftrl, 0.1, {l1 = -1.0})
+  raises("lr_power must be 0 or less", td.train.ftrl, 0.1, {lr_power = 1.0})
+  raises("did you mean \"centered\"", td.train.rmsprop, 0.1, {centred = true})
   raises("did you mean \"variables\"", sgd.minimize, sgd, v * 2,
          {variable = {v}})
   raises("float64", sgd.apply_gradients, sgd,

@@ -1,0 +1,48 @@
+--- train/clip.lua - gradients of one step looked at together.
+--
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local slices = require "tide.indexed_slices"
+local ops = require("tide.ops").ops
+
+local train = {}
+
+local function fail(fmt, ...)
+  core.error("invalid_argument", fmt:format(...))
+end
+
+local function values_of(g)
+  return slices.is(g) and g.values or g
+end
+
+--- sqrt of the sum of squares of all gradients in the list; false ones are
+-- skipped.
+function train.global_norm(list, o)
+  local squares = {}
+  for _, g in ipairs(list) do
+    if g then squares[#squares + 1] = ops.sum(ops.square(values_of(g))) end
+  end
+  if #squares == 0 then fail("global_norm: the list has no gradient") end
+  return ops.sqrt(ops.add_n(squares), o)
+end
+
+--- The gradients scaled so that their global norm is at most `norm`: the list,
+-- and the norm it had. Source: Pascanu et al. 2013.
+-- @usage local g = td.constant{3.0, 4.0}
+-- td.train.clip_by_global_norm({g}, 1)[1]  --> 0.6 0.8
+function train.clip_by_global_norm(list, norm)
+  local had = train.global_norm(list)
+  local scale = norm / ops.maximum(had, norm)
+  local out = {}
+  for i, g in ipairs(list) do
+    if slices.is(g) then
+      out[i] = g:map(function(v) return v * scale end)
+    else
+      out[i] = g and g * scale
+    end
+  end
+  return out, had
+end
+
+return train

@@ -1,0 +1,366 @@
+--- train/fit.lua - td.train.fit, evaluate, predict: the loop around batches.
+--
+-- Plain Lua on public calls: a callable for the step, one for the metrics, and
+-- hooks in between. Whoever needs another loop writes it; this one is short.
+--
+-- A column of the data feeds the placeholder of its name, or the one that
+-- `inputs` gives: {images = x, labels = y}.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.args"
+local graph = require "tide.graph"
+local progress = require "tide.progress"
+local session = require "tide.session"
+local ops = require("tide.ops").ops
+
+local train = {}
+
+local function fail(code, fmt, ...)
+  core.error(code, fmt:format(...))
+end
+
+-- ---- what feeds what ------------------------------------------------------
+
+-- Placeholders of the current graph by name.
+local function placeholders()
+  local found, names = {}, {}
+  for _, op in ipairs(core.graph():ops()) do
+    if op.type == "Placeholder" or op.type == "PlaceholderWithDefault" then
+      found[op.name] = op.outputs[1]
+      names[#names + 1] = op.name
+    end
+  end
+  table.sort(names)
+  return found, names
+end
+
+-- {column, edge} in the columns' order, for the columns that feed something.
+local function pair_columns(columns, inputs, what)
+  local found, names = placeholders()
+  local pairs_of = {}
+  for _, column in ipairs(columns) do
+    local edge = found[column]
+    if inputs then edge = inputs[column] end
+    if edge then
+      pairs_of[#pairs_of + 1] = {column = column, edge = core.edge(edge)}
+    end
+  end
+  if #pairs_of == 0 then
+    fail("invalid_argument", "%s: no placeholder is called like a column of "
+      .. "the data (%s); the graph has %s. Name them alike, or give inputs = "
+      .. "{%s = x, ...}", what, table.concat(columns, ", "),
+      #names > 0 and table.concat(names, ", ") or "none", columns[1])
+  end
+  return pairs_of
+end
+
+local function check_inputs(inputs, columns, what)
+  if not inputs then return end
+  local known = {}
+  for _, column in ipairs(columns) do known[column] = true end
+  for _, key in ipairs(args.sorted_keys(inputs)) do
+    if not known[key] then
+      fail("invalid_argument", "%s: the data has no column \"%s\" to feed; it "
+        .. "has %s", what, key, table.concat(columns, ", "))
+    end
+  end
+end
+
+-- Placeholders and how a batch fills them: edges, and f(batch) -> values.
+local function feeder(data, o, what, training)
+  local columns = data.columns
+  check_inputs(o.inputs, columns, what)
+  local fed = pair_columns(columns, o.inputs, what)
+  local edges = {}
+  for i, pair in ipairs(fed) do edges[i] = pair.edge end
+  if o.training then edges[#edges + 1] = core.edge(o.training) end
+  return edges, function(batch)
+    local values = {}
+    for i, pair in ipairs(fed) do values[i] = batch[pair.column] end
+    if o.training then values[#values + 1] = training end
+    return table.unpack(values)
+  end
+end
+
+local function check_data(data, what)
+  if type(data) ~= "table" or type(data.columns) ~= "table"
+     or not data.batches then
+    fail("invalid_argument", "%s: data is a data set, as td.data.mnist().train "
+      .. "or td.data.of{images = x, labels = y}; given %s", what,
+      args.what(data))
+  end
+  if data.size == 0 then
+    fail("invalid_argument", "%s: the data has no examples", what)
+  end
+end
+
+-- ---- metrics --------------------------------------------------------------
+
+-- A metric is a graph scalar, whose mean over the examples is told, or a pair
+-- {value, update} as td.metrics give.
+local function read_metrics(metrics, what)
+  local list = {}
+  for _, name in ipairs(args.sorted_keys(metrics or {})) do
+    local m = metrics[name]
+    if args.plain(m) and #m == 2 then
+      list[#list + 1] = {name = name, value = core.edge(m[1]), update = m[2]}
+    elseif args.is_tensor(m) then
+      local edge = core.edge(m)
+      if edge.rank ~= 0 then edge = ops.mean(edge) end
+      list[#list + 1] = {name = name, mean = edge}
+    else
+      fail("invalid_argument", "%s: metric \"%s\" is a graph tensor or {value, "
+        .. "update}, given %s", what, name, args.what(m))
+    end
+  end
+  return list
+end
+
+-- Sums one batch after another: add(batch), result() -> {name = number}.
+local function meter(sess, list, edges, values)
+  local fetches = {}
+  for i, m in ipairs(list) do fetches[i] = m.mean or m.update end
+  local measure = sess:callable(fetches, edges)
+  local self = {sums = {}, n = 0}
+  function self.add(batch)
+    local got = table.pack(measure(values(batch)))
+    local n = batch.size
+    for i, m in ipairs(list) do
+      if m.mean then self.sums[i] = (self.sums[i] or 0.0) + got[i] * n end
+    end
+    self.n = self.n + n
+  end
+  function self.result()
+    local out = {}
+    for i, m in ipairs(list) do
+      out[m.name] = m.mean and self.sums[i] / self.n or sess:run(m.value)
+    end
+    return out
+  end
+  return self
+end
+
+-- Streaming metrics count from nothing again.
+local function reset_metrics(sess)
+  local list = graph.get_collection "metric_variables"
+  local inits = {}
+  for i, v in ipairs(list) do inits[i] = v.initializer end
+  if #inits > 0 then sess:run(inits) end
+end
+
+local function rows_of(batch, column)
+  return batch[column].shape[1]
+end
+
+-- Batches with .size, the number of their examples.
+local function sized(data, size, o)
+  local next_batch = data:batches(size, o)
+  local column = data.columns[1]
+  return setmetatable({}, {
+    __call = function()
+      local batch = next_batch()
+      if batch then batch.size = rows_of(batch, column) end
+      return batch
+    end,
+    __len = function() return #next_batch end,
+  })
+end
+
+-- ---- evaluate, predict ----------------------------------------------------
+
+local function the_session(o)
+  return o.session or session.default()
+end
+
+local function measure_all(sess, list, data, o, what)
+  local edges, values = feeder(data, o, what, false)
+  reset_metrics(sess)
+  local m = meter(sess, list, edges, values)
+  for batch in sized(data, o.batch or 100) do m.add(batch) end
+  return m.result()
+end
+
+--- Metrics over a data set: {accuracy = 0.97, ...}.
+-- @param o metrics: {name = graph tensor, whose mean over the examples is
+-- taken, or a pair {value, update}}; data: a data set; inputs: {column =
+-- placeholder}, else columns feed the placeholders of their names; batch (100);
+-- training: a bool placeholder, fed false; session
+-- @usage local x = td.placeholder("float32", {-1}, "x")
+-- local data = td.data.of{x = {1.0, 3.0}}
+-- td.train.evaluate{metrics = {mean = x}, data = data}.mean  --> 2.0
+function train.evaluate(o)
+  o = args.read(o, {"metrics", "data", "inputs", "batch", "training",
+                    "session"}, "evaluate")
+  check_data(o.data, "evaluate")
+  local list = read_metrics(o.metrics, "evaluate")
+  if #list == 0 then
+    fail("invalid_argument", "evaluate needs metrics = {name = tensor}")
+  end
+  return measure_all(the_session(o), list, o.data, o, "evaluate")
+end
+
+--- What tensors are for each example of a data set, batches put together along
+-- the first dimension: values in the form of `outputs`.
+-- @param o outputs: a graph tensor, or a table of them; data, inputs, batch,
+-- training, session as for evaluate
+-- @usage local x = td.placeholder("float32", {-1}, "x")
+-- td.train.predict{outputs = x * 2, data = td.data.of{x = {1.0, 3.0}}}  --> 2 6
+function train.predict(o)
+  o = args.read(o, {"outputs", "data", "inputs", "batch", "training",
+                    "session"}, "predict")
+  check_data(o.data, "predict")
+  local single = args.is_tensor(o.outputs)
+  local outputs = single and {o.outputs} or o.outputs
+  if type(outputs) ~= "table" or next(outputs) == nil then
+    fail("invalid_argument", "predict needs outputs = a graph tensor or a "
+      .. "table of them")
+  end
+  local keys, fetches, parts = {}, {}, {}
+  for key in pairs(outputs) do keys[#keys + 1] = key end
+  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+  for i, key in ipairs(keys) do fetches[i], parts[i] = outputs[key], {} end
+  local edges, values = feeder(o.data, o, "predict", false)
+  local f = the_session(o):callable(fetches, edges)
+  for batch in sized(o.data, o.batch or 100) do
+    local got = table.pack(f(values(batch)))
+    for i = 1, #keys do table.insert(parts[i], got[i]) end
+  end
+  local out = {}
+  for i, key in ipairs(keys) do out[key] = ops.concat(parts[i], 0) end
+  return single and out[1] or out
+end
+
+-- ---- fit ------------------------------------------------------------------
+
+local fit_options = {"loss", "train", "data", "epochs", "batch", "metrics",
+  "validation", "hooks", "inputs", "training", "session", "seed", "shuffle",
+  "title", "quiet"}
+
+local function read_fit(o)
+  o = args.read(o, fit_options, "fit")
+  for _, name in ipairs{"loss", "train", "data"} do
+    if o[name] == nil then
+      fail("invalid_argument", "fit needs %s; it takes loss =, train =, data "
+        .. "=, epochs =, metrics =, validation =, hooks =", name)
+    end
+  end
+  check_data(o.data, "fit")
+  if o.validation then check_data(o.validation, "fit: validation") end
+  if core.edge(o.loss).rank ~= 0 then
+    fail("invalid_argument", "fit: the loss must be a scalar, given shape %s; "
+      .. "take its :mean()", tostring(core.edge(o.loss).shape))
+  end
+  o.epochs, o.batch = o.epochs or 1, o.batch or 100
+  o.seed = o.seed or core.graph():get_seed()
+  o.hooks = table.move(args.check_list(o.hooks or {}, "fit: hooks"), 1,
+    #(o.hooks or {}), 2, {require("tide.train.hooks").nan_guard()})
+  return o
+end
+
+local function call(run, event)
+  for _, hook in ipairs(run.hooks) do
+    if hook[event] then hook[event](hook, run) end
+  end
+end
+
+-- Everything once on one batch, before hours are spent: a mistake in the
+-- metrics or the validation data must not wait for the end of an epoch.
+local function rehearse(run, o)
+  local loss = run.session:callable({o.loss}, run.edges)
+  local first = sized(o.data, o.batch)()
+  loss(run.values(first))
+  for i, data in ipairs{o.data, o.validation} do
+    local what = i == 1 and "fit" or "fit: validation"
+    if #run.metrics > 0 then
+      local edges, values = feeder(data, o, what, false)
+      meter(run.session, run.metrics, edges, values)
+        .add(sized(data, o.batch)())
+    end
+  end
+end
+
+local function new_run(o)
+  local run = {session = the_session(o), hooks = o.hooks, epoch = 0, step = 0,
+               epochs = o.epochs, history = {}, options = o}
+  function run.stop() run.stopping = true end
+  run.session:init(graph.get_collection "metric_variables")
+  run.session:init()
+  run.metrics = read_metrics(o.metrics, "fit")
+  run.edges, run.values = feeder(o.data, o, "fit", true)
+  return run
+end
+
+-- One epoch's row of the history.
+local function close_epoch(run, o, sum, n)
+  local row = {epoch = run.epoch, step = run.step, loss = sum / n}
+  if o.validation and #run.metrics > 0 then
+    row.validation = measure_all(run.session, run.metrics, o.validation, o,
+                                 "fit: validation")
+  end
+  run.row = row
+  run.history[#run.history + 1] = row
+  call(run, "epoch_end")
+end
+
+local function text(row)
+  local parts = {("epoch %d: loss %.4f"):format(row.epoch, row.loss)}
+  for _, name in ipairs(args.sorted_keys(row.validation or {})) do
+    parts[#parts + 1] = ("%s %.4f"):format(name, row.validation[name])
+  end
+  return table.concat(parts, ", ")
+end
+
+local function run_epoch(run, o, step)
+  local sum, n = 0.0, 0
+  local batches = sized(o.data, o.batch, {shuffle = o.shuffle ~= false,
+    seed = o.seed and o.seed + run.epoch})
+  if not o.quiet then
+    batches = progress(batches, {title = (o.title or "epoch %d"):format(
+      run.epoch)})
+  end
+  for batch in batches do
+    run.step, run.batch = run.step + 1, batch
+    run.loss = step(run.values(batch))
+    sum, n = sum + run.loss * batch.size, n + batch.size
+    call(run, "step_end")
+    if run.stopping then break end
+  end
+  close_epoch(run, o, sum, n)
+  if not o.quiet then print(text(run.row)) end
+end
+
+--- Trains: each epoch all batches, shuffled, then the metrics of the validation
+-- data. First everything runs on one batch without training, so that a mistake
+-- shows at once. A loss that is NaN or infinite is an error that names the node
+-- where it began.
+-- @param o loss: a scalar; train: the op of minimize; data: a data set; epochs
+-- (1); batch (100); metrics, inputs, training (fed true in steps), session as
+-- for evaluate; validation: a data set; hooks: list (td.train.early_stop, ...);
+-- seed of the shuffle (the graph's, when td.seed set one); shuffle = false;
+-- quiet = true prints nothing
+-- @return the history: a list of {epoch =, step =, loss =, validation = {..}}
+-- @usage local x = td.placeholder("float32", {-1}, "x")
+-- local w = td.variable(0.0, "w")
+-- local loss = ((x * w - x * 3) ^ 2):mean()
+-- local step = td.train.sgd(0.1):minimize(loss)
+-- td.train.fit{loss = loss, train = step, data = td.data.of{x = {1.0, 2.0}},
+--              epochs = 9, quiet = true}
+-- math.abs(w:eval() - 3) < 0.01  --> true
+function train.fit(o)
+  o = read_fit(o)
+  local run = new_run(o)
+  rehearse(run, o)
+  local step = run.session:callable({o.loss, o.train}, run.edges)
+  call(run, "begin")
+  for epoch = 1, o.epochs do
+    run.epoch = epoch
+    call(run, "epoch_begin")
+    run_epoch(run, o, step)
+    if run.stopping then break end
+  end
+  call(run, "finish")
+  return run.history
+end
+
+return train
