@@ -35,7 +35,8 @@ local function strict(name, f)
   end
 end
 
-local modules = {"array", "math", "linalg", "strings", "create", "random", "nn"}
+local modules = {"array", "math", "linalg", "strings", "create", "random", "nn",
+                 "conv"}
 
 local function load_all()
   loaded = true

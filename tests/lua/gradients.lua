@@ -391,6 +391,42 @@ local rows = {
   end, {S, P}},
 }
 
+-- A float64 tensor of that shape, no two neighbours alike.
+local function fill(...)
+  local shape, n = {...}, 1
+  for _, size in ipairs(shape) do n = n * size end
+  local list = {}
+  for i = 1, n do list[i] = (i * 7 % 11 - 5) / 4 end
+  return td.tensor(list, "float64", shape)
+end
+
+-- Forward, data and filter, each by the other two.
+local function convolutions(forward, data, filter, x, w, y, attrs)
+  for _, row in ipairs{
+    {forward, function(a, b) return raw[forward](a, b, attrs) end, {x, w}},
+    {data, function(b, c) return raw[data](x.shape, b, c, attrs) end, {w, y}},
+    {filter, function(a, c) return raw[filter](a, w.shape, c, attrs) end,
+     {x, y}},
+  } do
+    rows[#rows + 1] = row
+  end
+end
+
+local conv2d = {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
+local conv3d = {"Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"}
+local function conv2(...) convolutions(conv2d[1], conv2d[2], conv2d[3], ...) end
+local function conv3(...) convolutions(conv3d[1], conv3d[2], conv3d[3], ...) end
+
+conv2(fill(1, 4, 5, 2), fill(2, 3, 2, 2), fill(1, 2, 5, 2),
+      {strides = {1, 2, 1, 1}, padding = "SAME"})
+conv2(fill(1, 5, 4, 4), fill(2, 2, 2, 2), fill(1, 3, 3, 2), -- groups, holes
+      {strides = {1, 1, 1, 1}, padding = "VALID", dilations = {1, 2, 1, 1}})
+conv2(fill(2, 2, 3, 3), fill(2, 2, 2, 1), fill(2, 1, 3, 3),
+      {strides = {1, 1, 1, 2}, padding = "EXPLICIT", data_format = "NCHW",
+       explicit_paddings = {0, 0, 0, 0, 0, 1, 2, 1}})
+conv3(fill(1, 2, 3, 2, 1), fill(2, 2, 1, 1, 2), fill(1, 1, 3, 2, 2),
+      {strides = {1, 2, 1, 1, 1}, padding = "SAME"})
+
 for _, row in ipairs(rows) do
   if row[1] == "EnsureShape" then
     row[2] = function(a) return raw.EnsureShape(a, {shape = {2, 3}}) end

@@ -1,0 +1,260 @@
+/* conv.c - Conv2D, Conv3D and their gradients.
+ *
+ * The gradients take the sizes of what they compute as an operand. TensorFlow's
+ * CPU kernels refuse gradients of groups and of dilations, and channels first;
+ * here all of these are computed.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/conv.h"
+#include "kernels/array.h"
+
+/* ---- shapes -------------------------------------------------------------- */
+
+static td_shape in_rank(td_infer *c, int i, int rank) {
+  const td_shape *s = td_infer_in(c, i);
+  return s->rank < 0 ? td_array_rank(rank) : *s;
+}
+
+static td_status *forward_infer(td_infer *c, int axes) {
+  td_conv_rule r;
+  td_shape out;
+  td_shape in = in_rank(c, 0, axes + 2), filter = in_rank(c, 1, axes + 2);
+  TD_TRY(td_conv_rule_infer(c, axes, false, &r));
+  TD_TRY(td_conv_shape(&r, &in, &filter, &out));
+  td_infer_out(c, 0, out);
+  return NULL;
+}
+
+/* The sizes that operand i holds: a whole shape of rank axes + 2. */
+static td_status *check_sizes(const td_shape *s, const char *what, int axes) {
+  td_shape_text text;
+  if (s->rank == axes + 2) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "%s must be a vector of %d sizes, not %s", what, axes + 2,
+                  td_shape_str(s, &text));
+}
+
+/* input_sizes may also be those of the spatial axes alone. */
+static void complete(const td_conv_rule *r, const td_shape *filter,
+                     const td_shape *dy, td_shape *in) {
+  if (r->axes != 2 || in->rank != 2) return;
+  int64_t channels = filter->rank == 4 ? filter->dim[2] : -1;
+  int64_t batch = dy->rank == 4 ? dy->dim[0] : -1;
+  int64_t height = in->dim[0], width = in->dim[1];
+  *in = r->channels_first
+            ? td_shape_of(4, (int64_t[]){batch, channels, height, width})
+            : td_shape_of(4, (int64_t[]){batch, height, width, channels});
+}
+
+/* What the gradients' operands say of each other. */
+static td_status *check_gradient(const td_conv_rule *r, const td_shape *in,
+                                 const td_shape *filter, const td_shape *dy) {
+  td_shape out;
+  td_shape_text a, b;
+  TD_TRY(td_conv_shape(r, in, filter, &out));
+  if (td_shape_compatible(&out, dy)) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "out_backprop must be of shape %s, not %s",
+                  td_shape_str(&out, &a), td_shape_str(dy, &b));
+}
+
+static td_status *data_infer(td_infer *c, int axes) {
+  td_conv_rule r;
+  td_shape in;
+  td_shape filter = in_rank(c, 1, axes + 2), dy = in_rank(c, 2, axes + 2);
+  TD_TRY(td_conv_rule_infer(c, axes, false, &r));
+  TD_TRY(td_infer_shape_from(c, 0, &in));
+  complete(&r, &filter, &dy, &in);
+  if (in.rank < 0) in = td_array_rank(axes + 2);
+  TD_TRY(check_sizes(&in, "input_sizes", axes));
+  TD_TRY(check_gradient(&r, &in, &filter, &dy));
+  if (in.dim[0] < 0) in.dim[0] = dy.dim[0];
+  td_infer_out(c, 0, in);
+  return NULL;
+}
+
+static td_status *weights_infer(td_infer *c, int axes) {
+  td_conv_rule r;
+  td_shape filter;
+  td_shape in = in_rank(c, 0, axes + 2), dy = in_rank(c, 2, axes + 2);
+  TD_TRY(td_conv_rule_infer(c, axes, false, &r));
+  TD_TRY(td_infer_shape_from(c, 1, &filter));
+  if (filter.rank < 0) filter = td_array_rank(axes + 2);
+  TD_TRY(check_sizes(&filter, "filter_sizes", axes));
+  TD_TRY(check_gradient(&r, &in, &filter, &dy));
+  td_infer_out(c, 0, filter);
+  return NULL;
+}
+
+static td_status *conv2_infer(td_infer *c) {
+  return forward_infer(c, 2);
+}
+static td_status *conv2_data_infer(td_infer *c) {
+  return data_infer(c, 2);
+}
+static td_status *conv2_weights_infer(td_infer *c) {
+  return weights_infer(c, 2);
+}
+static td_status *conv3_infer(td_infer *c) {
+  return forward_infer(c, 3);
+}
+static td_status *conv3_data_infer(td_infer *c) {
+  return data_infer(c, 3);
+}
+static td_status *conv3_weights_infer(td_infer *c) {
+  return weights_infer(c, 3);
+}
+
+/* ---- running ------------------------------------------------------------- */
+
+static td_status *forward_run(td_kernel_ctx *ctx, int axes) {
+  const td_shape *in = &td_in(ctx, 0)->shape, *filter = &td_in(ctx, 1)->shape;
+  td_conv_rule r;
+  td_conv c;
+  td_shape out;
+  TD_TRY(td_conv_rule_node(td_ctx_node(ctx), axes, false, &r));
+  TD_TRY(td_conv_of(&r, in, filter, NULL, &c));
+  if (td_conv_taps(&c) == 0)
+    return td_error(TD_INVALID_ARGUMENT, "filter must not be empty");
+  TD_TRY(td_conv_shape(&r, in, filter, &out));
+  return td_conv_kernel(ctx, &c, &r, TD_CONV_FORWARD, 0, 1, &out);
+}
+
+static td_status *data_run(td_kernel_ctx *ctx, int axes) {
+  const td_shape *filter = &td_in(ctx, 1)->shape, *dy = &td_in(ctx, 2)->shape;
+  td_conv_rule r;
+  td_conv c;
+  td_shape in;
+  TD_TRY(td_conv_rule_node(td_ctx_node(ctx), axes, false, &r));
+  TD_TRY(td_array_shape(td_in(ctx, 0), "input_sizes", &in));
+  complete(&r, filter, dy, &in);
+  TD_TRY(check_sizes(&in, "input_sizes", axes));
+  TD_TRY(td_conv_of(&r, &in, filter, dy, &c));
+  return td_conv_kernel(ctx, &c, &r, TD_CONV_DATA, 1, 2, &in);
+}
+
+static td_status *weights_run(td_kernel_ctx *ctx, int axes) {
+  const td_shape *in = &td_in(ctx, 0)->shape, *dy = &td_in(ctx, 2)->shape;
+  td_conv_rule r;
+  td_conv c;
+  td_shape filter;
+  TD_TRY(td_conv_rule_node(td_ctx_node(ctx), axes, false, &r));
+  TD_TRY(td_array_shape(td_in(ctx, 1), "filter_sizes", &filter));
+  TD_TRY(check_sizes(&filter, "filter_sizes", axes));
+  TD_TRY(td_conv_of(&r, in, &filter, dy, &c));
+  return td_conv_kernel(ctx, &c, &r, TD_CONV_WEIGHTS, 0, 2, &filter);
+}
+
+static td_status *conv2_run(td_kernel_ctx *c) {
+  return forward_run(c, 2);
+}
+static td_status *conv2_data_run(td_kernel_ctx *c) {
+  return data_run(c, 2);
+}
+static td_status *conv2_weights_run(td_kernel_ctx *c) {
+  return weights_run(c, 2);
+}
+static td_status *conv3_run(td_kernel_ctx *c) {
+  return forward_run(c, 3);
+}
+static td_status *conv3_data_run(td_kernel_ctx *c) {
+  return data_run(c, 3);
+}
+static td_status *conv3_weights_run(td_kernel_ctx *c) {
+  return weights_run(c, 3);
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+#define FLOATS "half, bfloat16, float, double"
+#define TYPES "T=half|bfloat16|float|double"
+
+#define ATTRS2                                                                 \
+  "strides: list(int); use_cudnn_on_gpu: bool = true; "                        \
+  "padding: {\"SAME\", \"VALID\", \"EXPLICIT\"}; "                             \
+  "explicit_paddings: list(int) = {}; "                                        \
+  "data_format: {\"NHWC\", \"NCHW\"} = \"NHWC\"; "                             \
+  "dilations: list(int) = {1, 1, 1, 1}"
+#define ATTRS3                                                                 \
+  "strides: list(int) >= 5; padding: {\"SAME\", \"VALID\"}; "                  \
+  "data_format: {\"NDHWC\", \"NCDHW\"} = \"NDHWC\"; "                          \
+  "dilations: list(int) = {1, 1, 1, 1, 1}"
+
+static const td_op_def ops[] = {
+    {.type = "Conv2D",
+     .sig = "input: T, filter: T -> output: T; "
+            "T: {" FLOATS ", int32}; " ATTRS2,
+     .shape = conv2_infer,
+     .doc = "Each place of the result is the sum of the filter times what it "
+            "covers of the images; the filter is not flipped. Fewer channels "
+            "in the filter than in the input make groups.",
+     .lua = "",
+     .section = "Neural-network building blocks"},
+    {.type = "Conv2DBackpropInput",
+     .sig = "input_sizes: int32, filter: T, out_backprop: T -> output: T; "
+            "T: {" FLOATS ", int32}; " ATTRS2,
+     .shape = conv2_data_infer,
+     .doc = "Gradient of Conv2D for its input, of shape input_sizes; height "
+            "and width alone will do.",
+     .lua = "",
+     .host = "input_sizes",
+     .section = "Neural-network building blocks"},
+    {.type = "Conv2DBackpropFilter",
+     .sig = "input: T, filter_sizes: int32, out_backprop: T -> output: T; "
+            "T: {" FLOATS "}; " ATTRS2,
+     .shape = conv2_weights_infer,
+     .doc = "Gradient of Conv2D for its filter, of shape filter_sizes.",
+     .lua = "",
+     .host = "filter_sizes",
+     .section = "Neural-network building blocks"},
+    {.type = "Conv3D",
+     .sig = "input: T, filter: T -> output: T; T: {" FLOATS "}; " ATTRS3,
+     .shape = conv3_infer,
+     .doc = "Conv2D with one more axis before the height.",
+     .lua = "",
+     .section = "Neural-network building blocks"},
+    {.type = "Conv3DBackpropInputV2",
+     .sig = "input_sizes: Tshape, filter: T, out_backprop: T -> output: T; "
+            "T: {" FLOATS "}; " ATTRS3 "; Tshape: {int32, int64} = int32",
+     .shape = conv3_data_infer,
+     .doc = "Gradient of Conv3D for its input, of shape input_sizes.",
+     .lua = "",
+     .host = "input_sizes",
+     .section = "Beyond"},
+    {.type = "Conv3DBackpropFilterV2",
+     .sig = "input: T, filter_sizes: int32, out_backprop: T -> output: T; "
+            "T: {" FLOATS "}; " ATTRS3,
+     .shape = conv3_weights_infer,
+     .doc = "Gradient of Conv3D for its filter, of shape filter_sizes.",
+     .lua = "",
+     .host = "filter_sizes",
+     .section = "Beyond"},
+    {0},
+};
+
+static const td_kernel_def kernels[] = {
+    {.op = "Conv2D",
+     .device = "CPU",
+     .types = TYPES "|int32",
+     .run = conv2_run},
+    {.op = "Conv2DBackpropInput",
+     .device = "CPU",
+     .types = TYPES "|int32",
+     .run = conv2_data_run},
+    {.op = "Conv2DBackpropFilter",
+     .device = "CPU",
+     .types = TYPES,
+     .run = conv2_weights_run},
+    {.op = "Conv3D", .device = "CPU", .types = TYPES, .run = conv3_run},
+    {.op = "Conv3DBackpropInputV2",
+     .device = "CPU",
+     .types = TYPES,
+     .run = conv3_data_run},
+    {.op = "Conv3DBackpropFilterV2",
+     .device = "CPU",
+     .types = TYPES,
+     .run = conv3_weights_run},
+    {0},
+};
+
+TD_MODULE(conv, ops, kernels)

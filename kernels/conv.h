@@ -1,0 +1,123 @@
+/* conv.h - convolutions of one, two and three axes: their sizes, and the ways
+ * to compute them and their gradients.
+ *
+ * A convolution is described by one record, made and checked in one place from
+ * attributes and shapes; shape functions and kernels share it, and so do both
+ * layouts, for which kernels see channels last. Two axes are three with a
+ * depth of 1; a depthwise convolution is one with as many groups as channels,
+ * whose filter has the same elements in the same order.
+ *
+ * All is cut into pieces by sizes alone, never by threads, so that results have
+ * the same bits for any number of them.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_CONV_H
+#define TD_CONV_H
+
+#include "engine/base/cpu.h"
+#include "engine/device/kernel.h"
+
+TD_BEGIN
+
+enum { TD_CONV_AXES = 3 }; /* depth, height, width */
+
+typedef struct td_conv {
+  int64_t batch, in_channels, out_channels, groups;
+  int64_t in[TD_CONV_AXES], filter[TD_CONV_AXES], out[TD_CONV_AXES];
+  int64_t stride[TD_CONV_AXES], dilation[TD_CONV_AXES];
+  int64_t before[TD_CONV_AXES], after[TD_CONV_AXES]; /* padding */
+} td_conv;
+
+/* ---- sizes ---- */
+
+typedef enum td_conv_padding {
+  TD_CONV_SAME,
+  TD_CONV_VALID,
+  TD_CONV_EXPLICIT,
+} td_conv_padding;
+
+/* The attributes of an op. */
+typedef struct td_conv_rule {
+  int axes;            /* 2 or 3; the last ones of TD_CONV_AXES */
+  bool channels_first; /* NCHW, NCDHW */
+  bool depthwise;      /* the filter is {.., in, multiplier} */
+  td_conv_padding padding;
+  int64_t stride[TD_CONV_AXES], dilation[TD_CONV_AXES];
+  int64_t before[TD_CONV_AXES], after[TD_CONV_AXES]; /* TD_CONV_EXPLICIT */
+} td_conv_rule;
+
+/* Reads and checks strides, dilations, padding and data_format; `axes` and
+ * `depthwise` are given. */
+td_status *td_conv_rule_infer(td_infer *c, int axes, bool depthwise,
+                              td_conv_rule *r) TD_MUST_USE;
+td_status *td_conv_rule_node(const td_node *n, int axes, bool depthwise,
+                             td_conv_rule *r) TD_MUST_USE;
+
+/* The shape of the result, as far as those of the operands, of the right rank,
+ * are known. */
+td_status *td_conv_shape(const td_conv_rule *r, const td_shape *in,
+                         const td_shape *filter, td_shape *out) TD_MUST_USE;
+/* The record for known shapes; `out`, when not NULL, must be the result's. */
+td_status *td_conv_of(const td_conv_rule *r, const td_shape *in,
+                      const td_shape *filter, const td_shape *out,
+                      td_conv *c) TD_MUST_USE;
+/* Elements from the first to the last that a filter of k reaches, at least 0;
+ * false when they cannot be counted. */
+bool td_conv_extent(int64_t k, int64_t dilation, int64_t *extent);
+
+/* Places of the result, all images together; multiply-adds of one place. */
+int64_t td_conv_places(const td_conv *c);
+int64_t td_conv_taps(const td_conv *c); /* elements of the filter's axes */
+/* Multiply-adds of all, as far as they can be counted. */
+int64_t td_conv_work(const td_conv *c);
+/* One product of two matrices: a filter of one place at every place. */
+bool td_conv_is_product(const td_conv *c);
+
+/* ---- computing ---- */
+
+typedef enum td_conv_pass {
+  TD_CONV_FORWARD,
+  TD_CONV_DATA,    /* the gradient of the input */
+  TD_CONV_WEIGHTS, /* the gradient of the filter */
+} td_conv_pass;
+
+/* What is convolved with what, dense, channels last: x, filter -> y forward;
+ * filter, y -> x; x, y -> filter. The one that is computed is written whole. */
+typedef struct td_conv_data {
+  td_dtype dtype; /* float, double, int32 */
+  void *x, *filter, *y;
+} td_conv_data;
+
+/* Computes the pass, where nothing is empty. */
+td_status *td_conv_run(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
+                       const td_conv_data *d) TD_MUST_USE;
+/* A whole kernel: the result of the pass is output 0, of `shape`; a, b: the
+ * inputs in the order of td_conv_data. Sees to layouts, float16, bfloat16 and
+ * empty tensors. */
+td_status *td_conv_kernel(td_kernel_ctx *ctx, const td_conv *c,
+                          const td_conv_rule *r, td_conv_pass pass, int a,
+                          int b, const td_shape *shape) TD_MUST_USE;
+
+/* ---- for the above, and tests of it ---- */
+
+typedef enum td_conv_way {
+  TD_CONV_COLUMNS,   /* conv_columns.c: any dtype */
+  TD_CONV_DNN,       /* oneDNN: float */
+  TD_CONV_DEPTHWISE, /* depthwise_loops.h: a group for each channel */
+} td_conv_way;
+
+/* The way of the table, where its library is there. */
+td_conv_way td_conv_choose(const td_conv *c, td_conv_pass pass, td_dtype t,
+                           td_isa isa);
+td_status *td_conv_by(td_kernel_ctx *ctx, td_conv_way way, const td_conv *c,
+                      td_conv_pass pass, const td_conv_data *d) TD_MUST_USE;
+
+/* The ways. UNIMPLEMENTED when oneDNN has none of this kind. */
+td_status *td_conv_columns(td_kernel_ctx *ctx, const td_conv *c,
+                           td_conv_pass pass,
+                           const td_conv_data *d) TD_MUST_USE;
+td_status *td_conv_dnn(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
+                       const td_conv_data *d) TD_MUST_USE;
+
+TD_END
+#endif

@@ -1,0 +1,168 @@
+/* conv_run.c - who computes a convolution, and what it is given.
+ *
+ * A table decides, by dtype, sizes and instruction set. All ways take channels
+ * last and no dtype narrower than float: other layouts are turned around before
+ * and after, which takes a few percent of the time; float16 and bfloat16 are
+ * computed in float and rounded once.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "kernels/conv.h"
+#include "kernels/cpu.h"
+#include "kernels/dnn.h"
+#include "kernels/move.h"
+
+/* ---- which way ----------------------------------------------------------- */
+
+td_conv_way td_conv_choose(const td_conv *c, td_conv_pass pass, td_dtype t,
+                           td_isa isa) {
+  (void)c, (void)pass, (void)t, (void)isa;
+  return TD_CONV_COLUMNS;
+}
+
+td_status *td_conv_by(td_kernel_ctx *ctx, td_conv_way way, const td_conv *c,
+                      td_conv_pass pass, const td_conv_data *d) {
+  (void)way;
+  return td_conv_columns(ctx, c, pass, d);
+}
+
+td_status *td_conv_run(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
+                       const td_conv_data *d) {
+  td_conv_way way = td_conv_choose(c, pass, d->dtype, td_cpu_isa());
+  return td_conv_by(ctx, way, c, pass, d);
+}
+
+/* ---- layouts ------------------------------------------------------------- */
+
+/* From channels first to last, or back: `shape` is of channels first. */
+static void turn(const td_kernel_ctx *ctx, const td_shape *shape, size_t size,
+                 bool to_last, const void *from, void *to) {
+  int64_t channels = shape->dim[1];
+  int64_t places = td_array_span(shape, 2, shape->rank);
+  td_move m = {0};
+  td_move_loop(&m, shape->dim[0], channels * places, channels * places);
+  if (to_last) {
+    td_move_loop(&m, places, 1, channels);
+    td_move_loop(&m, channels, places, 1);
+  } else {
+    td_move_loop(&m, channels, 1, places);
+    td_move_loop(&m, places, channels, 1);
+  }
+  td_move_run(ctx, &m, size, from, to);
+}
+
+/* ---- float16, bfloat16 --------------------------------------------------- */
+
+typedef struct convert {
+  td_dtype dtype;
+  const uint16_t *half_in;
+  uint16_t *half_out;
+  float *floats;
+} convert;
+
+static void load_piece(void *arg, int64_t begin, int64_t end) {
+  const convert *v = arg;
+  td_half_load(v->dtype, end - begin, v->half_in + begin, v->floats + begin);
+}
+
+static void store_piece(void *arg, int64_t begin, int64_t end) {
+  const convert *v = arg;
+  td_half_store(v->dtype, end - begin, v->floats + begin, v->half_out + begin);
+}
+
+/* ---- operands ------------------------------------------------------------ */
+
+/* A tensor of the op as the ways take it. */
+typedef struct operand {
+  bool turned; /* it has channels, first */
+  td_dtype dtype;
+  td_tensor wide, last; /* in float; with channels last; or nothing */
+  void *data;
+} operand;
+
+static void drop(operand *o) {
+  td_tensor_release(&o->wide);
+  td_tensor_release(&o->last);
+}
+
+/* Makes what memory a tensor other than its own takes. */
+static td_status *prepare(td_kernel_ctx *ctx, const td_tensor *t, bool turned,
+                          operand *o) {
+  *o = (operand){.turned = turned, .dtype = t->dtype};
+  if (td_is_half(t->dtype)) {
+    o->dtype = TD_FLOAT32;
+    TD_TRY(td_temp(ctx, TD_FLOAT32, &t->shape, &o->wide));
+  }
+  if (turned) TD_TRY(td_temp(ctx, o->dtype, &t->shape, &o->last));
+  o->data = turned                 ? o->last.data
+            : td_is_half(t->dtype) ? o->wide.data
+                                   : t->data;
+  return NULL;
+}
+
+static td_status *read_operand(td_kernel_ctx *ctx, const td_tensor *t,
+                               bool turned, operand *o) {
+  TD_TRY(prepare(ctx, t, turned, o));
+  const void *from = t->data;
+  if (td_is_half(t->dtype)) {
+    convert v = {t->dtype, t->data, NULL, o->wide.data};
+    td_for(ctx, td_tensor_count(t), TD_GRAIN, load_piece, &v);
+    from = o->wide.data;
+  }
+  if (turned)
+    turn(ctx, &t->shape, td_dtype_size(o->dtype), true, from, o->data);
+  return NULL;
+}
+
+static void write_operand(td_kernel_ctx *ctx, const operand *o, td_tensor *t) {
+  bool half = td_is_half(t->dtype);
+  if (o->turned)
+    turn(ctx, &t->shape, td_dtype_size(o->dtype), false, o->data,
+         half ? o->wide.data : t->data);
+  if (half) {
+    convert v = {t->dtype, NULL, t->data, o->wide.data};
+    td_for(ctx, td_tensor_count(t), TD_GRAIN, store_piece, &v);
+  }
+}
+
+/* ---- a kernel ------------------------------------------------------------ */
+
+enum { X, FILTER, Y };
+
+static td_status *run_on(td_kernel_ctx *ctx, const td_conv *c,
+                         td_conv_pass pass, const operand *x,
+                         const operand *filter, const operand *y) {
+  td_conv_data d = {x->dtype, x->data, filter->data, y->data};
+  return td_conv_run(ctx, c, pass, &d);
+}
+
+td_status *td_conv_kernel(td_kernel_ctx *ctx, const td_conv *c,
+                          const td_conv_rule *r, td_conv_pass pass, int a,
+                          int b, const td_shape *shape) {
+  static const int roles[][3] = {/* of a, b and the result */
+                                 {X, FILTER, Y},
+                                 {FILTER, Y, X},
+                                 {X, Y, FILTER}};
+  const int *role = roles[pass];
+  const td_tensor *in[] = {td_in(ctx, a), td_in(ctx, b)};
+  operand of[3] = {0};
+  td_tensor *out;
+  td_status *s = NULL;
+  TD_TRY(td_out(ctx, 0, shape, &out));
+  if (td_tensor_count(out) == 0) return NULL;
+  if (td_tensor_count(in[0]) == 0 || td_tensor_count(in[1]) == 0) {
+    memset(out->data, 0, td_tensor_bytes(out));
+    return NULL;
+  }
+  for (int i = 0; i < 2 && td_ok(s); i++)
+    s = read_operand(ctx, in[i], r->channels_first && role[i] != FILTER,
+                     &of[role[i]]);
+  operand *result = &of[role[2]];
+  if (td_ok(s))
+    s = prepare(ctx, out, r->channels_first && role[2] != FILTER, result);
+  if (td_ok(s)) s = run_on(ctx, c, pass, &of[X], &of[FILTER], &of[Y]);
+  if (td_ok(s)) write_operand(ctx, result, out);
+  for (int i = 0; i < 3; i++) drop(&of[i]);
+  return s;
+}
