@@ -1,0 +1,202 @@
+-- nets.lua - one training step of a net, on weights and inputs that are fixed.
+--
+-- A net is a tutorial, run in smoke mode and caught when it ends, or a function
+-- that builds one. Its variables and what feeds it are filled by a formula, so
+-- that real TensorFlow, which gets the same graph and the same numbers
+-- (tests/peers/steps.py), can be asked for loss, gradients and new weights.
+-- Nodes that draw random numbers are fed as well.
+-- SPDX-License-Identifier: Apache-2.0
+
+local td = require "tide"
+local core = require "tide.core"
+local rng = require "tide.rng"
+
+local nets = {}
+
+-- ---- catching a tutorial --------------------------------------------------
+
+-- The local variables of the chunk when it returns, by name.
+local function run_and_catch(chunk)
+  local found = {}
+  local thread = coroutine.create(chunk)
+  debug.sethook(thread, function()
+    if debug.getinfo(2, "f").func ~= chunk then return end
+    local i = 1
+    while true do
+      local name, value = debug.getlocal(2, i)
+      if not name then break end
+      found[name] = value
+      i = i + 1
+    end
+  end, "r")
+  local ok, e = coroutine.resume(thread)
+  debug.sethook(thread)
+  if not ok then error(debug.traceback(thread, tostring(e)), 0) end
+  return found
+end
+
+-- A tutorial in smoke mode, silent: its locals.
+local function run_tutorial(name, arguments)
+  local path = "tutorials/" .. name .. ".lua"
+  local env = setmetatable({print = function() end}, {__index = _G})
+  local outer = rawget(_G, "arg")
+  rawset(_G, "arg", {[0] = path, "--smoke", table.unpack(arguments or {})})
+  local ok, found = pcall(run_and_catch, assert(loadfile(path, "t", env)))
+  rawset(_G, "arg", outer)
+  if not ok then error(name .. ": " .. found, 0) end
+  return found
+end
+
+-- ---- numbers --------------------------------------------------------------
+
+-- A value of `shape` whose elements are uniform over [low, high), or integers
+-- from low to high - 1, the same for the same name.
+local function fill(name, dtype, shape, low, high)
+  local seed = 0
+  for i = 1, #name do seed = seed * 31 + name:byte(i) end
+  local random, n = rng.new(seed), 1
+  for _, d in ipairs(shape) do n = n * d end
+  local list = {}
+  for i = 1, n do
+    local x = low + random:uniform() * (high - low)
+    list[i] = dtype:find "int" and math.floor(x) or x
+    if dtype == "bool" then list[i] = x >= (low + high) / 2 end
+  end
+  local flat = dtype:find "int" or dtype == "bool" or dtype:find "float"
+  assert(flat, name .. ": no numbers of dtype " .. dtype)
+  return core.tensor(core.tensor(list, dtype), nil, shape)
+end
+
+-- A weight such that no layer's output grows or fades: uniform with variance
+-- 1 / inputs. Vectors are small, but what scales begins near 1.
+local function weight(v)
+  local n = v.shape[#v.shape] or 1
+  local inputs = math.max(1, v.size // n)
+  local name = v.name
+  if name:find "gamma" or name:find "moving_variance" then
+    return fill(name, v.dtype, v.shape, 0.8, 1.2)
+  elseif #v.shape < 2 then
+    return fill(name, v.dtype, v.shape, -0.1, 0.1)
+  end
+  local bound = math.sqrt(3 / inputs)
+  return fill(name, v.dtype, v.shape, -bound, bound)
+end
+
+-- ---- what the loss hangs on -----------------------------------------------
+
+-- Ops that the edges in `list` need, in the graph's order.
+local function needed(list)
+  local seen, stack, out = {}, {}, {}
+  for i, x in ipairs(list) do stack[i] = x.op end
+  while #stack > 0 do
+    local op = table.remove(stack)
+    if not seen[op] then
+      seen[op] = true
+      for _, x in ipairs(op.inputs) do stack[#stack + 1] = x.op end
+      for _, x in ipairs(op.control_inputs) do stack[#stack + 1] = x end
+    end
+  end
+  for _, op in ipairs(list[1].graph:ops()) do
+    if seen[op] then out[#out + 1] = op end
+  end
+  return out
+end
+
+local function is_random(type)
+  return type:find "^Random" or type:find "^TruncatedNormal"
+    or type:find "CandidateSampler$"
+end
+
+local function concrete(shape, batch)
+  local out = {}
+  for i, d in ipairs(shape) do out[i] = d < 0 and batch or d end
+  return out
+end
+
+-- {edge name = value} for placeholders and random nodes; `ranges` gives {low,
+-- high} by the placeholder's name.
+local function feeds_for(list, net)
+  local feeds, ranges = {}, net.ranges or {}
+  for _, op in ipairs(needed(list)) do
+    local placeholder = op.type:find "^Placeholder"
+    for i, x in ipairs((placeholder or is_random(op.type)) and op.outputs
+                       or {}) do
+      local range = ranges[op.name] or ranges[op.type] or {0, 1}
+      assert(x.shape, x.name .. " has no known rank")
+      local value = net.feeds and net.feeds[op.name]
+      feeds[x.name] = value or fill(x.name, x.dtype,
+        concrete(x.shape, net.batch or 4),
+        range[1], range[2] + (x.dtype:find "int" and i > 1 and 1 or 0))
+    end
+  end
+  return feeds
+end
+
+-- ---- a net as it is compared ----------------------------------------------
+
+--- Builds a net of the list: {loss, train (an op), variables (the trainable
+-- ones by name), weights {name = value}, feeds {edge name = value}}.
+function nets.build(net)
+  td.reset()
+  local found
+  if net.make then
+    found = net.make()
+  else
+    found = run_tutorial(net.tutorial or net.name, net.arguments)
+  end
+  local g = td.get_default_graph()
+  local out = {loss = found[net.loss or "loss"], weights = {}, variables = {}}
+  out.train = found[net.train or "train"]
+    or td.train.sgd(0.1):minimize(out.loss)
+  for _, v in ipairs(td.global_variables()) do
+    if v.trainable or v.name:find "moving_" then
+      out.weights[v.name] = weight(v)
+    end
+    if v.trainable then out.variables[#out.variables + 1] = v end
+  end
+  table.sort(out.variables, function(a, b) return a.name < b.name end)
+  local edges = {core.edge(out.loss)}
+  for _, op in ipairs{out.train} do
+    for _, x in ipairs(op.control_inputs) do
+      if x.outputs[1] then edges[#edges + 1] = x.outputs[1] end
+    end
+  end
+  out.feeds = feeds_for(edges, net)
+  out.graph = g
+  return out
+end
+
+--- A session with the net's weights in it.
+function nets.session(built)
+  local sess = td.session{graph = built.graph}
+  sess:init()
+  for _, v in ipairs(td.global_variables()) do
+    local value = built.weights[v.name]
+    if value then v:load(value, sess) end
+  end
+  return sess
+end
+
+-- Where a tensor is sampled: 64 places, evenly.
+local function places(n)
+  local out = {}
+  for i = 0, 63 do out[i + 1] = i * n // 64 end
+  return td.tensor(out, "int64")
+end
+
+--- What is kept of a tensor: sum, norm, 64 samples, as a list of numbers.
+function nets.digest(x)
+  local flat = td.reshape(td.cast(x, "float64"), {-1})
+  local out = td.gather(flat, places(flat.size)):table()
+  table.insert(out, 1, td.sqrt(td.sum(td.square(flat))):item())
+  table.insert(out, 1, td.sum(flat):item())
+  return out
+end
+
+--- The nets: name; tutorial (the name's); arguments; loss, train: names of the
+-- tutorial's locals; batch, ranges, feeds: what its placeholders get.
+nets.list = {
+  {name = "mnist_mlp", ranges = {y = {0, 10}}},
+}
+
+return nets
