@@ -55,7 +55,7 @@ local exports = {
 local modules = {
   train = "tide.train", data = "tide.data", flags = "tide.flags",
   progress = "tide.progress", test = "tide.test", value = "tide.value",
-  initializers = "tide.initializers",
+  initializers = "tide.initializers", layers = "tide.layers",
 }
 
 local module_of = {}

@@ -49,6 +49,9 @@ local function public_name(row, td)
   if objects[place] then return objects[place] .. row.name end
   if row.module:find "^ops%." and row.of == "ops" then return row.name end
   if row.module == "init" and row.of == "td" then return row.name end
+  if row.module:find "^layers%." and row.of == "layers" then
+    return "layers." .. row.name
+  end
   if row.name == "return" and td.__modules[row.module] then
     return row.module
   end

@@ -14,8 +14,9 @@ local weights = {}
 
 --- Raises an error about `self`, by the name of its variables.
 function weights.fail(self, fmt, ...)
-  core.error("invalid_argument", ("%s \"%s\": "):format(self.kind,
-    self.scope or self.name) .. fmt:format(...))
+  local name = self.scope or self.name
+  core.error("invalid_argument", self.kind .. (name and (" \"%s\""):format(name)
+    or "") .. ": " .. fmt:format(...))
 end
 
 --- x as a graph tensor of one of the ranks from..to.
@@ -49,23 +50,30 @@ local function options(self, row, dtype)
   return o
 end
 
---- Makes the variables of self in a variable scope of its name.
+--- Makes the variables of self, in the variable scope that is open.
 -- @param rows list of {name, shape, initializer =, regularizer =, trainable =}
 -- @param dtype
 function weights.make(self, rows, dtype)
   local list, made = {}, {}
-  variable_scope.variable_scope(self.name, function()
-    for i, row in ipairs(rows) do
-      list[i] = variable_scope.get_variable(row[1], row[2],
-                                            options(self, row, dtype))
-      made[row[1]] = list[i]
-    end
-    self.scope = variable_scope.name()
-  end)
+  for i, row in ipairs(rows) do
+    list[i] = variable_scope.get_variable(row[1], row[2],
+                                          options(self, row, dtype))
+    made[row[1]] = list[i]
+  end
   self.variables, self.made, self.dtype = list, made, dtype
+  self.scope = variable_scope.name()
 end
 
---- One read of each variable, by name.
+--- The variables' values by name, each read when it is first asked for.
+function weights.values(self)
+  return setmetatable({}, {__index = function(w, name)
+    local v = self.made[name]
+    w[name] = v and v:read()
+    return rawget(w, name)
+  end})
+end
+
+--- The same, all read now.
 function weights.read(self)
   local w = {}
   for name, v in pairs(self.made) do w[name] = v end

@@ -6,8 +6,8 @@
 writes tests/golden/learning.lua, which tests/lua/{cells,rnn,layers,losses,
 metrics}.lua compare with, by the same names. The numbers that go in are a
 formula that both sides know: element i of input or variable k is
-sin(1 + 0.7 i + 1.3 k) / 2, where variables count from 100. Compared are what
-comes out, and the gradients of sum(y * cos(i / 2)) over all floats of it.
+sin(1 + 0.7 i + 1.3 k) / 2, where variables count from 100 (of a variance its
+square and 1). Compared are what comes out, and the gradients of sum(y * cos(i / 2)) over all floats of it.
 Needs TensorFlow and tf-keras (which has tf.layers and tf.nn.rnn_cell since
 Keras 3 came); the file is in the tree because tests must not.
 
@@ -147,6 +147,59 @@ def bidirectional_dynamic_rnn():
     return (*ys, *states)
 
 
+# ---- layers ------------------------------------------------------------------
+
+LAYERS = tf.layers
+
+
+@row
+def dense():
+    y = LAYERS.dense(given(2, 3), 4, activation=tf.nn.relu)
+    return LAYERS.dense(y, 2, use_bias=False)
+
+
+@row
+def dense_of_rank_3():
+    return LAYERS.dense(given(2, 3, 2), 2, activation=tf.tanh, name="fc")
+
+
+@row
+def dense_shared():
+    layer = LAYERS.Dense(3)
+    with tf.variable_scope("net"):
+        return layer(layer(given(2, 3)))
+
+
+@row
+def dense_reused():
+    x = given(2, 3)
+    with tf.variable_scope("net"):
+        y = LAYERS.dense(LAYERS.dense(x, 3), 3)
+    with tf.variable_scope("net", reuse=True):
+        return y, LAYERS.dense(LAYERS.dense(x, 3), 3)
+
+
+@row
+def batch_normalization():
+    return LAYERS.batch_normalization(given(4, 3), training=True)
+
+
+@row
+def batch_normalization_in_use():
+    return LAYERS.batch_normalization(given(4, 3), momentum=0.5)
+
+
+@row
+def batch_normalization_of_an_axis():
+    return LAYERS.batch_normalization(given(2, 3, 2), axis=1, training=True,
+                                      center=False, epsilon=0.1)
+
+
+@row
+def layer_normalization():
+    return tf.keras.layers.LayerNormalization(dtype="float64")(given(2, 2, 3))
+
+
 # ---- the file ----------------------------------------------------------------
 
 def flat(ys):
@@ -186,6 +239,8 @@ def outcome(f):
             for k, v in enumerate(variables):
                 start = numbers(100 + k, v.shape.as_list(),
                                 v.dtype.as_numpy_dtype)
+                if "variance" in v.op.name:
+                    start = start * start + 1
                 s.run(v.initializer, {v.initializer.inputs[1]: start})
             values, ds = s.run((ys, ds))
             s.run(updates)

@@ -13,6 +13,7 @@ local initializers = require "tide.initializers"
 local scope = require "tide.scope"
 local shapes = require "tide.shape"
 local structure = require "tide.structure"
+local variable_scope = require "tide.variable_scope"
 local weights = require "tide.weights"
 local ops = require("tide.ops").ops
 
@@ -46,7 +47,8 @@ end
 -- is the size of x's last axis.
 function cell:open(depth, dtype)
   if not self.variables then
-    weights.make(self, self:rows(depth), dtype)
+    variable_scope.variable_scope(self.name, weights.make, self,
+                                  self:rows(depth), dtype)
     self.depth = depth
   end
   if depth ~= self.depth or dtype ~= self.dtype then

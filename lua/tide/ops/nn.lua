@@ -113,3 +113,15 @@ function ops.dropout(x, keep_prob, o)
                                    {dtype = x.dtype, seed = o.seed})
   return ops.multiply(x / keep, ops.floor(noise + keep), o.name)
 end
+
+--- (x - mean) / sqrt(variance + epsilon) scale + offset; offset, scale may be
+-- nil. mean and variance broadcast to x: td.moments gives them.
+-- @usage td.batch_normalization({1.0, 3.0}, 2.0, 1.0, 5.0, nil, 0.0)  --> 4 6
+function ops.batch_normalization(x, mean, variance, offset, scale, epsilon, o)
+  o = args.read(o, {"name"}, "batch_normalization")
+  local inverse = ops.rsqrt(ops.add(variance, epsilon or 1e-3))
+  if scale ~= nil then inverse = inverse * scale end
+  local shift = -ops.multiply(mean, inverse)
+  if offset ~= nil then shift = shift + offset end
+  return ops.add(ops.multiply(x, inverse), shift, o.name)
+end

@@ -53,7 +53,9 @@ local function initialise(sess)
   local names = {}
   for k, v in ipairs(td.global_variables()) do
     names[k] = v.name
-    sess:run(v:assign(numbers(99 + k, v.shape, v.dtype)))
+    local start = numbers(99 + k, v.shape, v.dtype)
+    if v.name:find "variance" then start = start * start + 1 end
+    sess:run(v:assign(start))
   end
   return names
 end

@@ -1,0 +1,151 @@
+--- layer.lua - what all layers of td.layers are made of.
+--
+-- A layer is a function of a tensor that keeps its variables: the first call
+-- makes them, named after the layer, and every further call shares them. A
+-- class says what differs: its arguments, the variables that an input needs,
+-- and the ops. td.layers.NAME(arguments) is a layer, td.layers.NAME(x,
+-- arguments) makes one and applies it.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.args"
+local initializers = require "tide.initializers"
+local scope = require "tide.scope"
+local shapes = require "tide.shape"
+local variable_scope = require "tide.variable_scope"
+local weights = require "tide.weights"
+
+local layer = {fail = weights.fail, size = weights.size}
+
+-- ---- arguments ------------------------------------------------------------
+
+-- Is x the table or name that ends the arguments?
+local function ends(x)
+  if type(x) == "string" then return true end
+  return args.plain(x) and (args.has_names(x) or next(x) == nil)
+end
+
+local common = {"name", "trainable", "reuse"}
+
+-- An object of the class from the arguments without the tensor. Positions may
+-- be given by name, too.
+local function new(class, list)
+  local given, n = {}, 0
+  for i, key in ipairs(class.positions) do
+    if i > list.n or ends(list[i]) then break end
+    given[key], n = list[i], i
+  end
+  if list.n > n + 1 then
+    core.error("invalid_argument", ("%s takes %s and options at most, given %d "
+      .. "arguments"):format(class.kind, #class.positions == 0 and "a tensor"
+      or "a tensor, " .. table.concat(class.positions, ", "), list.n))
+  end
+  local known = {table.unpack(class.positions)}
+  for _, more in ipairs{class.options, common} do
+    table.move(more, 1, #more, #known + 1, known)
+  end
+  local self = args.read(list[n + 1], known, class.kind)
+  for key, x in pairs(given) do self[key] = x end
+  self.variables = {}
+  if class.check then class.check(setmetatable(self, class)) end
+  return setmetatable(self, class)
+end
+
+--- The row of a bias of size n; nil where use_bias is false.
+function layer.bias(self, n)
+  if self.use_bias == false then return nil end
+  return {"bias", {n}, regularizer = self.bias_regularizer,
+          initializer = self.bias_initializer or initializers.zeros()}
+end
+
+--- Option `key` as a whole number of at least 1.
+function layer.count(self, key)
+  if math.type(self[key]) ~= "integer" or self[key] < 1 then
+    layer.fail(self, "%s is a whole number of at least 1, not %s", key,
+               args.what(self[key]) == "number" and self[key]
+               or args.what(self[key]))
+  end
+end
+
+-- ---- the call -------------------------------------------------------------
+
+-- Do the variables fit what this input needs?
+local function check_rows(self, rows, x)
+  if rows[1] and self:variables_dtype(x) ~= self.dtype then
+    layer.fail(self, "its variables (made at %s) are %s, given %s",
+      self.variables[1].origin, self.dtype, x.dtype)
+  end
+  for _, row in ipairs(rows) do
+    local v = self.made[row[1]]
+    if not shapes.compatible(v.shape, row[2]) then
+      layer.fail(self, "its %s (made at %s) has shape %s, but an input of "
+        .. "shape %s needs %s", row[1], v.origin, shapes.text(v.shape),
+        shapes.text(x.shape), shapes.text(row[2]))
+    end
+  end
+end
+
+local function apply(self, x, o)
+  local rows = self:rows(x)
+  if not self.made then weights.make(self, rows, self:variables_dtype(x)) end
+  check_rows(self, rows, x)
+  return self:apply(x, weights.values(self), o)
+end
+
+-- The first call names the layer; its variables and ops stand in a scope.
+local function call(self, x, o)
+  o = args.read(o, {"training"}, self.kind)
+  if o.training == nil then o.training = self.training or false end
+  x = weights.input(self, x, self.ranks[1], self.ranks[2])
+  if self.made then return scope.name_scope(self.name, apply, self, x, o) end
+  self.name = self.name or variable_scope.unused(self.kind)
+  return variable_scope.variable_scope(self.name, {reuse = self.reuse}, apply,
+                                       self, x, o)
+end
+
+-- ---- classes --------------------------------------------------------------
+
+local base = {options = {}, positions = {}, ranks = {0, 254}}
+
+-- Variables: a list of {name, shape, initializer =, regularizer =, ...}.
+function base.rows() return {} end
+
+-- The dtype of the variables.
+function base.variables_dtype(_, x) return x.dtype end
+
+-- What is known of the layer, in words.
+local function describe(self)
+  local parts = {}
+  for i, v in ipairs(self.variables) do
+    parts[i] = v.name .. " " .. shapes.text(v.shape)
+  end
+  return ("%s \"%s\"%s"):format(self.kind, self.name or "not named yet",
+    #parts > 0 and ": " .. table.concat(parts, ", ") or "")
+end
+
+--- Is x a layer?
+function layer.is(x)
+  local meta = type(x) == "table" and getmetatable(x)
+  return meta and rawget(meta, "__call") == call or false
+end
+
+--- The function that makes, and given a tensor applies, layers of a class:
+-- kind, its name; positions and options, names of arguments; ranks {least,
+-- most} of the input; check(self) looks at the arguments; rows(self, x) lists
+-- its variables; apply(self, x, w, o) -> y, where w are the variables' values
+-- by name and o.training says what dropout and the like are to do.
+function layer.define(class)
+  setmetatable(class, {__index = base})
+  function class.__index(self, key)
+    local made = rawget(self, "made")
+    if class[key] ~= nil then return class[key] end
+    return made and made[key]
+  end
+  class.__call, class.__tostring, class.__name = call, describe, class.kind
+  return function(x, ...)
+    if not args.is_tensor(x) then return new(class, table.pack(x, ...)) end
+    return new(class, table.pack(...))(x)
+  end
+end
+
+return layer

@@ -1,0 +1,50 @@
+--- layers/sequential.lua - layers one after the other.
+-- SPDX-License-Identifier: Apache-2.0
+
+local args = require "tide.args"
+local layer = require "tide.layer"
+
+local sequential = {kind = "sequential", positions = {"layers"},
+                    options = {"training"}}
+
+local function callable(x)
+  local meta = type(x) == "table" and getmetatable(x)
+  return type(x) == "function" or meta and meta.__call
+end
+
+function sequential:check()
+  for i, each in ipairs(args.check_list(self.layers, "sequential")) do
+    if not callable(each) then
+      layer.fail(self, "item %d is no layer and no function, but a %s", i,
+                 args.what(each))
+    end
+  end
+end
+
+function sequential:apply(x, _, o)
+  local all = {}
+  for i, each in ipairs(self.layers) do
+    if layer.is(each) then x = each(x, o) else x = each(x) end
+    if not args.is_tensor(x) then
+      layer.fail(self, "item %d gives no tensor, but a %s", i, args.what(x))
+    end
+    local own = layer.is(each) and each.variables or {}
+    table.move(own, 1, #own, #all + 1, all)
+  end
+  self.variables = all
+  return x
+end
+
+local make = layer.define(sequential)
+
+--- A layer made of layers, and functions of a tensor such as td.relu: each
+-- takes what the one before gives. Options in the same table: name, training
+-- (false), which every layer is told. model.layers is the list.
+-- @function layers.sequential{layer, ...}
+-- @usage local net = td.layers.sequential{td.layers.dense(4), td.relu,
+--   td.layers.dense(2)}
+-- net(td.ones{3, 5}).shape  --> {3, 2}
+return function(list)
+  args.expect(list, "table", "sequential: the layers")
+  return make(args.split(list))
+end
