@@ -96,9 +96,9 @@ end
 local function call(self, x, o)
   o = args.read(o, {"training"}, self.kind)
   if o.training == nil then o.training = self.training or false end
+  self.name = self.name or variable_scope.unused(self.kind)
   x = weights.input(self, x, self.ranks[1], self.ranks[2])
   if self.made then return scope.name_scope(self.name, apply, self, x, o) end
-  self.name = self.name or variable_scope.unused(self.kind)
   return variable_scope.variable_scope(self.name, {reuse = self.reuse}, apply,
                                        self, x, o)
 end

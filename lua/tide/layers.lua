@@ -13,8 +13,8 @@
 local core = require "tide.core"
 
 local names = {
-  "batch_normalization", "dense", "dropout", "embedding", "flatten",
-  "layer_normalization", "sequential",
+  "batch_normalization", "conv2d", "conv2d_transpose", "dense", "dropout",
+  "embedding", "flatten", "layer_normalization", "sequential",
 }
 
 local known = {}

@@ -33,6 +33,17 @@ local rows = {
     return td.variable_scope("net", net),
            td.variable_scope("net", {reuse = true}, net)
   end,
+  conv2d = function(given)
+    local y = layers.conv2d(given{2, 6, 5, 2}, 3, {3, 2}, {strides = {2, 1},
+      padding = "same", activation = td.relu})
+    return layers.conv2d(y, 2, 2, {dilation_rate = 2, use_bias = false})
+  end,
+  conv2d_transpose = function(given)
+    local y = layers.conv2d_transpose(given{2, 2, 3, 2}, 3, {3, 2},
+                                      {strides = 2})
+    return layers.conv2d_transpose(y, 1, 3, {strides = {2, 1},
+                                             padding = "same"})
+  end,
   batch_normalization = function(given)
     return layers.batch_normalization(given{4, 3}, {training = true})
   end,
@@ -201,6 +212,15 @@ function tests.wrong_arguments()
          layers.dense, 3, {activaton = td.relu})
   raises("dense takes a tensor, units and options at most, given 3 arguments",
          layers.dense, 3, 4, {})
+  raises("conv2d \"c\": kernel_size is a size of at least 1, or {rows, "
+         .. "columns}", layers.conv2d, 3, {1, 2, 3}, {name = "c"})
+  raises("conv2d: strides is a size", layers.conv2d, 3, 2, {strides = 0})
+  raises("conv2d: padding is \"valid\" or \"same\", not full", layers.conv2d, 3,
+         2, {padding = "full"})
+  raises("data_format is \"channels_last\" or \"channels_first\", not CHW",
+         layers.conv2d, 3, 2, {data_format = "CHW"})
+  raises("conv2d \"conv2d\": its input has rank 4, given shape {2, 3}",
+         layers.conv2d, td.ones{2, 3}, 4, 5)
   raises("flatten takes a tensor and options at most", layers.flatten, 3, {})
   raises("dropout: the rate is in [0, 1), given 1", layers.dropout, 1)
   raises("embedding \"embedding\": its input is int32 or int64, not float32",
@@ -212,6 +232,25 @@ function tests.wrong_arguments()
   raises("td.layers has no \"dens\"; did you mean \"dense\"?",
          function() return layers.dens end)
   raises("a call takes a tensor, given nil", layers.dense(2))
+end
+
+function tests.wrong_channels_name_the_layer()
+  local layer = layers.conv2d(4, 3)
+  layer(td.ones{1, 5, 5, 3})
+  raises("conv2d \"conv2d\": its kernel (made at ", layer, td.ones{1, 5, 5, 2})
+  raises("conv2d \"conv2d\"", layer, td.ones{1, 5, 5})
+end
+
+function tests.sizes_not_known_yet()
+  local x = td.placeholder("float32", {-1, -1, -1, 2})
+  local y = layers.conv2d_transpose(x, 3, 2, {strides = 2})
+  local z = layers.conv2d(y, 1, 2, {strides = 2})
+  local sess = td.session()
+  sess:init()
+  lu.assertEquals(sess:run(y, {[x] = td.value.ones{2, 3, 4, 2}}).shape,
+                  {2, 6, 8, 3})
+  lu.assertEquals(sess:run(z, {[x] = td.value.ones{2, 3, 4, 2}}).shape,
+                  {2, 3, 4, 1})
 end
 
 -- ---- the files ------------------------------------------------------------

@@ -180,6 +180,19 @@ def dense_reused():
 
 
 @row
+def conv2d():
+    y = LAYERS.conv2d(given(2, 6, 5, 2), 3, [3, 2], strides=(2, 1),
+                      padding="same", activation=tf.nn.relu)
+    return LAYERS.conv2d(y, 2, 2, dilation_rate=2, use_bias=False)
+
+
+@row
+def conv2d_transpose():
+    y = LAYERS.conv2d_transpose(given(2, 2, 3, 2), 3, [3, 2], strides=2)
+    return LAYERS.conv2d_transpose(y, 1, 3, strides=(2, 1), padding="same")
+
+
+@row
 def batch_normalization():
     return LAYERS.batch_normalization(given(4, 3), training=True)
 
