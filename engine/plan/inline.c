@@ -9,7 +9,8 @@
  * A body in a loop or branch, or of a call that waits for others, begins with
  * its inputs: they pass Identities, for whose control edge the nodes without
  * inputs wait, so that none runs in another frame, too early, or where the
- * inputs are dead. Handles go in directly: readers of a variable must be found.
+ * inputs are dead. So do the loops of the body, with all that is in them.
+ * Handles go in directly: readers of a variable must be found.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graph/function.h"
@@ -90,18 +91,52 @@ static td_status *begin(inliner *x, td_node *call, td_node **entry) {
   return NULL;
 }
 
+/* The input that says where `n` runs; NULL: none does. */
+static const td_node *settles(const td_node *n) {
+  for (int i = 0; i < n->n_in; i++)
+    if (n->op->kind != TD_KIND_MERGE || n->in[i].node->op->kind != TD_KIND_NEXT)
+      return n->in[i].node;
+  return n->n_control ? n->control[0] : NULL;
+}
+
+/* How many loops of the body are around `n`. They are known of the nodes before
+ * it: `loops`, by node of the body, counts those around what it gives. */
+static int32_t loops_around(const td_node *n, int32_t begin, int32_t *loops) {
+  const td_node *from = settles(n);
+  int32_t around = from && from->id >= begin ? loops[from->id - begin] : 0;
+  loops[n->id - begin] =
+      around + (n->op->kind == TD_KIND_ENTER) - (n->op->kind == TD_KIND_EXIT);
+  return around;
+}
+
 /* What has a state waits too: it may only run when all inputs are there. */
+static bool waits(const td_node *n) {
+  return n->n_in + n->n_control == 0 || (n->op->flags & TD_STATEFUL) ||
+         n->op->kind == TD_KIND_ENTER;
+}
+
+static td_status *wait_for(td_graph *g, td_node *entry, int32_t begin) {
+  int32_t end = td_graph_size(g);
+  int32_t *loops = td_alloc_zero((size_t)(end - begin) + 1, sizeof *loops);
+  td_status *s = loops ? NULL : td_oom();
+  for (int32_t id = begin; id < end && td_ok(s); id++) {
+    td_node *n = td_graph_node(g, id);
+    if (loops_around(n, begin, loops) == 0 && waits(n))
+      s = td_graph_add_control(n, entry);
+  }
+  td_free(loops);
+  return s;
+}
+
 static td_status *place_body(inliner *x, const td_node *call, td_node *entry,
                              const td_function_body *body) {
   int32_t end = td_graph_size(x->g);
+  if (entry) TD_TRY(wait_for(x->g, entry, body->begin));
   for (int32_t id = body->begin; id < end; id++) {
     td_node *n = td_graph_node(x->g, id);
-    bool source = n->n_in + n->n_control == 0;
     if (!n->origin[0]) n->origin = call->origin;
     n->may_die = call->may_die;
     n->frame = call->frame;
-    if (entry && (source || (n->op->flags & TD_STATEFUL)))
-      TD_TRY(td_graph_add_control(n, entry));
     TD_TRY(td_placer_put(x->p->request->placer, n, call->placed));
   }
   return NULL;

@@ -122,6 +122,27 @@ function flow.holds(place, op)
   return index_of(place) == op.flow
 end
 
+-- Is `place`, or one around it, `around`?
+local function lies_in(place, around)
+  while place and place ~= around do place = place.parent end
+  return place ~= nil
+end
+
+--- The branch here that goes through what was built at op once more: it belongs
+-- to a second gradient, and goes on in the branch that its own one mirrors. Nil
+-- when there is none.
+function flow.again(op)
+  local place, made_in = flow.current(), flow.of(op)
+  while place do
+    local m = place.kind == "c" and place.mirror and place.mirror.mirror
+    while m do
+      if lies_in(made_in, m) then return place end
+      m = m.mirror
+    end
+    place = place.parent
+  end
+end
+
 --- f(edge), built where the gradient of edge is built: here if edge can be
 -- brought here, else in the place that this one mirrors. What f gives is then
 -- recalled instead of edge: for what needs less of edge than its contents.

@@ -17,6 +17,7 @@ local dtypes = require "tide.dtype"
 local gradients = require "tide.gradients"
 local grad_shape = require "tide.grad.shape"
 local graph = require "tide.graph"
+local shapes = require "tide.shape"
 local slices = require "tide.indexed_slices"
 
 local func = {}
@@ -197,6 +198,9 @@ local function call(f, given, name)
   local g = core.graph()
   local op = out[1] and out[1].op or g:op(g:size() - 1)
   core.function_infer(op)
+  for i, y in ipairs(f.results) do
+    if y.shape then core.set_shape(out[i], y.shape) end
+  end
   return out, op
 end
 
@@ -226,7 +230,7 @@ local function check_variables(name, g)
   end
 end
 
-local function trace_body(f, types, shapes, name)
+local function trace_body(f, types, known, name)
   local g = core.graph_new()
   local seed = core.graph():get_seed()
   if seed then g:set_seed(seed) end
@@ -234,7 +238,7 @@ local function trace_body(f, types, shapes, name)
   local _ <close> = core.push(at_root(g))
   local xs = {}
   for i, t in ipairs(types) do
-    xs[i] = core.add("Placeholder", {}, {dtype = t, shape = shapes[i] or false},
+    xs[i] = core.add("Placeholder", {}, {dtype = t, shape = known[i] or false},
                      "arg")
   end
   local ys = table.pack(f(table.unpack(xs)))
@@ -257,6 +261,11 @@ local function check_args(f, n, ...)
         .. "use td.cast", f.name, i, want, x.dtype)
     end
     given[i] = core.edge(x, want)
+    if not shapes.compatible(f.args[i].shape, given[i].shape) then
+      fail("invalid_argument", "function \"%s\": argument %d has shape %s, "
+        .. "given %s", f.name, i, shapes.text(f.args[i].shape),
+        shapes.text(given[i].shape))
+    end
   end
   return given
 end

@@ -26,6 +26,14 @@ function tests.calls()
   lu.assertEquals(td.get_default_graph():op(a.op.name).attr.f, "f")
 end
 
+-- What the trace knows of a result, a file with the function does not say.
+function tests.shapes_of_results()
+  local f = td.func(function(x)
+    return td.tensor_array("float32", 1):write(0, x):read(0)
+  end, "float32", {shapes = {{2, 3}}})
+  lu.assertEquals(f(td.placeholder("float32", {-1, 3})).shape, {2, 3})
+end
+
 function tests.nested_calls_and_results_that_are_arguments()
   local double = td.func(function(x) return x, x * 2 end, "float32")
   local f = td.func(function(x)
@@ -42,6 +50,9 @@ function tests.wrong_calls()
   local f = td.func(function(x) return x end, "float32", {name = "f"})
   raises('function "f" takes 1 argument, given 2', f, 1.0, 2.0)
   raises("argument 1 is float32, given int32", f, td.constant(1))
+  local row = td.func(td.tanh, "float32", {name = "row", shapes = {{2}}})
+  raises('"row": argument 1 has shape {2}, given {3}', row,
+         td.constant{1.0, 2.0, 3.0})
   raises("result 1 is nil", td.func, function()
     return nil
   end, {})

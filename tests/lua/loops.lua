@@ -7,6 +7,7 @@ local td = require "tide"
 local core = require "tide.core"
 local slices = require "tide.indexed_slices"
 local helper = require "helper"
+local random_program = require "shared.random_program"
 local rows = require "shared.loop_rows"
 
 local raises, gives = helper.raises, helper.gives
@@ -97,6 +98,27 @@ function tests.second_of_powers()
   raises("through loop \"while\"", td.gradients, td.gradients(d, x), x)
 end
 
+-- A loop in the body of a loop, with its gradient: v becomes 4 v.
+function tests.second_of_a_derivative_in_a_loop()
+  local x = td.constant({1.0, 2.0}, {dtype = "float64"})
+  local y = times(2, function(_, v)
+    return td.gradients(v * td.map_fn(function(e) return e * 2 end, v), v)
+  end, {x})
+  gives({16, 32}, y)
+  gives({16, 16}, td.gradients(y, x))
+end
+
+-- Two gradients go through the array that a branch made.
+function tests.second_of_an_array_in_a_branch()
+  local x = td.constant({1.0, 2.0}, {dtype = "float64"})
+  local y = td.cond(x:sum():greater(0), function()
+    return td.map_fn(function(e) return e * e * e end, x)
+  end, function() return x end)
+  local d = td.gradients(y, x)
+  gives({3, 12}, d)
+  gives({9, 24}, td.gradients(y + d, x))
+end
+
 -- ---- who has a gradient -----------------------------------------------------
 
 function tests.what_does_not_depend_has_none()
@@ -127,6 +149,49 @@ function tests.no_gradient_on_purpose()
   local x = td.constant(2.0)
   local y = times(2, function(_, v) return v * x end, {x}, {back_prop = false})
   lu.assertFalse(td.gradients(y, x))
+end
+
+-- ---- programs drawn by chance ----------------------------------------------
+
+local V = td.tensor({{0.31, -0.77, 0.52}, {0.93, 0.11, -0.45}}, "float64")
+local point = {V * 1.3 + 0.2, V * 0.47 - 0.31, V * V * 0.31 + 0.25}
+local ways = {V, V * -0.71 + 0.13, V * 0.31 - 0.41}
+
+-- The slope of a function at the point, by central differences, where it has
+-- one: a program may jump close by.
+local function slope_of(f)
+  local function over(h)
+    local function at(k)
+      local xs = {}
+      for i, x in ipairs(point) do xs[i] = x + ways[i] * k end
+      return (f(table.unpack(xs)))
+    end
+    return (at(h) - at(-h)) / (2 * h)
+  end
+  local wide, narrow = over(1e-5), over(1e-6)
+  return math.abs(wide - narrow) < 1e-4 * (1 + math.abs(wide)) and wide or nil
+end
+
+function tests.gradients_of_random_programs()
+  local many, checked = os.getenv "TIDE_SOAK" and 1000 or 60, 0
+  for seed = 1, many do
+    local program = random_program.new(seed)
+    local f = td.value_and_grad(function(...) return program(...):sum() end)
+    local ok, e = pcall(f, table.unpack(point))
+    if not ok then
+      lu.assertEquals(e.code, "unimplemented", tostring(e))
+    else
+      local got, want = 0, slope_of(f)
+      for i, d in ipairs{select(2, f(table.unpack(point)))} do
+        got = got + (d * ways[i]):sum():item()
+      end
+      local off = math.abs(got - (want or got)) / (1 + math.abs(got))
+      lu.assertTrue(off < 1e-5, ("seed %d: %g, not %g"):format(seed, got,
+                                                               want or got))
+      checked = checked + (want and 1 or 0)
+    end
+  end
+  lu.assertTrue(checked * 20 >= many * 19, checked .. " were checked")
 end
 
 -- ---- memory -----------------------------------------------------------------

@@ -144,7 +144,7 @@ local function order_runs(back)
   if not outer then return end
   local counter = back.forward.counter
   if not counter.ordered then
-    core.add_control(counter.initial.op, loop.counter(outer.forward).result.op)
+    core.add_control(counter.enter.op, loop.counter(outer.forward).result.op)
     counter.ordered = true
   end
   loop.before_next(outer, loop.exit(back, back.counter).op)

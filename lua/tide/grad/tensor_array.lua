@@ -8,13 +8,27 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local places = require "tide.flow"
 local rules = require "tide.rules"
 
 local grad = {}
 
+local passes_on = {Enter = true, Switch = true, Identity = true}
+
+-- Whose gradient it is. Two walks go through what a branch made when gradients
+-- of it have gradients, the branch's own and that of its gradient: their sums
+-- meet outside, so each has twins of its own.
+local function source_of(handle)
+  local op = handle.op
+  while passes_on[op.type] do op = op.inputs[1].op end
+  local again = places.again(op)
+  return again and rules.source .. again.index or rules.source
+end
+
 -- The twin, and its flow behind `flow`.
 local function twin(handle, flow)
-  return core.add("TensorArrayGradV3", {handle, flow}, {source = rules.source})
+  return core.add("TensorArrayGradV3", {handle, flow},
+                  {source = source_of(handle)})
 end
 
 local function like(x, source)

@@ -106,6 +106,49 @@ static void test_controls(void **state) {
   free_world(&w);
 }
 
+/* A loop of the body waits where it begins: nothing inside can. */
+static void test_loop(void **state) {
+  (void)state;
+  world w = new_inline("C"), body = new_world("");
+  add_placeholder(&body, "x", td_shape_scalar());
+  add_enter(&body, "enter", "loop", false, "x");
+  attr(&body, "T", td_attr_type(TD_FLOAT32));
+  attr(&body, "N", td_attr_int(2));
+  td_node *m = add(&body, "merge", "Merge", "enter ?");
+  add(&body, "less", "PlanLess", "merge merge");
+  add(&body, "cond", "LoopCond", "less");
+  add(&body, "switch", "Switch", "merge cond");
+  add(&body, "draw", "PlanSource", "^merge");
+  add(&body, "sum", "PlanAdd", "switch:1 draw");
+  td_node *next = add(&body, "next", "NextIteration", "sum");
+  OK(td_graph_back_edge(m, 1, (td_edge){next, 0}));
+  add(&body, "exit", "Exit", "switch");
+  add(&body, "end", "PlanSource", "^exit");
+  add(&body, "out", "PlanAdd", "exit end");
+  define(&w, &body, "sums", "x", "out", "");
+  free_world(&body);
+  add(&w, "t", "PlanSource", "");
+  add_call(&w, "c", "sums", 1, TD_FLOAT32, 1, "s ^t");
+  assert_plan(&w, "", "c",
+              "s=PlanSource()\n"
+              "t=PlanSource()\n"
+              "c/arg=Identity(s:0)\n"
+              "c/begin=NoOp()^t^c/arg\n"
+              "c/enter=Enter(c/arg:0)^c/begin\n"
+              "c/merge=Merge(c/enter:0,c/next:0)\n"
+              "c/less=PlanLess(c/merge:0,c/merge:0)\n"
+              "c/cond=LoopCond(c/less:0)\n"
+              "c/switch=Switch(c/merge:0,c/cond:0)\n"
+              "c/exit=Exit(c/switch:0)\n"
+              "c/end=PlanSource()^c/exit^c/begin\n"
+              "c/out=PlanAdd(c/exit:0,c/end:0)\n"
+              "_retval_c_0_0=_Retval(c/out:0)\n"
+              "c/draw=PlanSource()^c/merge\n"
+              "c/sum=PlanAdd(c/switch:1,c/draw:0)\n"
+              "c/next=NextIteration(c/sum:0)\n");
+  free_world(&w);
+}
+
 /* Readers go to their variables, the rest where the call is. */
 static void test_places(void **state) {
   (void)state;
@@ -152,9 +195,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_plain),    cmocka_unit_test(test_chain),
-      cmocka_unit_test(test_controls), cmocka_unit_test(test_places),
-      cmocka_unit_test(test_missing),  cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_plain),     cmocka_unit_test(test_chain),
+      cmocka_unit_test(test_controls),  cmocka_unit_test(test_loop),
+      cmocka_unit_test(test_places),    cmocka_unit_test(test_missing),
+      cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, register_ops, NULL);
 }

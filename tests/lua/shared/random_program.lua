@@ -1,5 +1,6 @@
 -- random_program.lua - functions drawn from a seed: ops, conds, loops, maps,
--- folds, tensor arrays and derivatives, nested in each other.
+-- folds, tensor arrays, calls of functions and derivatives, nested in each
+-- other.
 --
 -- Every value is a float64 tensor of shape {2, 3} and stays small, so that any
 -- piece may be put into any place. The same seed is the same program.
@@ -9,10 +10,6 @@ local td = require "tide"
 local rng = require "tide.rng"
 
 local random_program = {}
-
--- The pieces of which a derivative of a derivative is always there.
-local ops = {"unary", "binary", "reduced", "matmul", "moved", "gathered",
-             "chosen"}
 
 -- What a program is made of: by name, a function of the program, of how deep
 -- it may nest and of the tensors at hand.
@@ -129,16 +126,26 @@ function pieces.array(p, depth, at_hand)
   return small(array:stack():sum({0}) + array:read(p.random:integer(0, 1)))
 end
 
--- ---- derivatives --------------------------------------------
+-- ---- functions and derivatives ----------------------------------------------
+
+function pieces.func(p, depth, at_hand)
+  local f = td.func(function(x, y)
+    return small(x * grow(p, depth, with(at_hand, x, y)) + y)
+  end, {"float64", "float64"}, {shapes = {{2, 3}, {2, 3}}})
+  return f(f(grow(p, depth, at_hand), pick(p, at_hand)), pick(p, at_hand))
+end
+
+local product = td.custom_gradient(function(x, y) return td.sin(x) * y end,
+  function(dy, x, y) return dy * td.cos(x) * y, dy * td.sin(x) end)
+
+function pieces.custom(p, depth, at_hand)
+  return product(grow(p, depth, at_hand), pick(p, at_hand))
+end
 
 function pieces.derivative(p, depth, at_hand)
   local x = pick(p, at_hand) * 1
-  local all = p.names
-  p.names = ops
   local y = td.sin(x) * grow(p, depth, {x})
-  p.names = all
-  local dx = td.gradients(y, {x})[1]
-  return small(dx or x)
+  return small(td.gradients(y, x) or x)
 end
 
 local names = {}
