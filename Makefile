@@ -183,6 +183,7 @@ ctests: $(CTESTS) $(HOST_TESTS) $(B)/tests/rows/rows
 THREAD_TESTS := $(wildcard tests/engine/device/*.c tests/engine/run/*.c) \
   tests/engine/base/pool.c tests/engine/base/clock.c \
   tests/engine/base/status.c tests/engine/tensor/buffer.c \
+  tests/engine/io/batcher.c \
   tests/kernels/state.c tests/kernels/doors.c
 test-build:
 	$(MAKE) -j$(JOBS) all ctests

@@ -340,6 +340,7 @@ static void open_core(lua_State *L) {
   td_lua_open_op(L);
   td_lua_open_session(L);
   td_lua_open_files(L);
+  td_lua_open_data(L);
   td_lua_open_info(L);
   lua_setfield(L, LUA_REGISTRYINDEX, "tide.core");
 }

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -153,6 +154,19 @@ td_status *td_file_read(const char *path, size_t limit, char **bytes,
   td_status *s = read_open(fd, path, limit, bytes, len);
   close(fd);
   return s;
+}
+
+td_status *td_file_list(const char *path, td_str *names) {
+  TD_TRY(enter("list", path));
+  DIR *dir = opendir(path);
+  if (!dir) return sys_error("list", path, errno);
+  errno = 0;
+  for (struct dirent *e; (e = readdir(dir)); errno = 0)
+    if (e->d_name[0] != '.')
+      td_str_addn(names, e->d_name, strlen(e->d_name) + 1);
+  td_status *s = errno ? sys_error("list", path, errno) : NULL;
+  closedir(dir);
+  return td_ok(s) && names->failed ? td_oom() : s;
 }
 
 /* ---- writing ------------------------------------------------------------- */

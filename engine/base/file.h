@@ -5,6 +5,7 @@
 #define TD_FILE_H
 
 #include "engine/base/status.h"
+#include "engine/base/str.h"
 
 TD_BEGIN
 
@@ -14,11 +15,14 @@ td_status *td_file_read(const char *path, size_t limit, char **bytes,
                         size_t *len) TD_MUST_USE;
 /* Writes beside, syncs, renames: a reader sees the old file or the new. Follows
  * a link, keeps the mode, refuses what is no regular file. */
-td_status *td_file_write(const char *path, const void *bytes, size_t len)
-    TD_MUST_USE;
+td_status *td_file_write(const char *path, const void *bytes,
+                         size_t len) TD_MUST_USE;
 bool td_file_exists(const char *path);
 /* mkdir -p */
 td_status *td_file_mkdirs(const char *path) TD_MUST_USE;
+/* Appends the names in a folder, each with its NUL, in no order; not "." and
+ * ".." and other hidden ones. */
+td_status *td_file_list(const char *path, td_str *names) TD_MUST_USE;
 /* gunzips `in`; refuses more than `limit` bytes. Caller owns *out. */
 td_status *td_file_gunzip(const void *in, size_t len, size_t limit, char **out,
                           size_t *out_len) TD_MUST_USE;

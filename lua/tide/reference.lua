@@ -14,7 +14,8 @@ local reference = {}
 -- How the objects are called whose methods stand in a table of a module; in the
 -- order in which a bare method name is looked for.
 local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
-                  "average:", "array:", "dataset:", "slices:", "h:", "p:"}
+                  "average:", "array:", "dataset:", "text:", "vocab:", "slices:",
+                  "h:", "p:"}
 local objects = {
   ["tensor.methods"] = "x:", ["tensor.op_methods"] = "op:",
   ["graph.methods"] = "g:", ["variables.methods"] = "W:",
@@ -24,6 +25,7 @@ local objects = {
   ["dataset.methods"] = "dataset:",
   ["train.optimizer.optimizer"] = "optimizer:",
   ["train.averages.average"] = "average:",
+  ["data.text.methods"] = "text:", ["data.vocab.methods"] = "vocab:",
 }
 
 -- Library functions for ops that the registry knows by another name.

@@ -88,11 +88,84 @@ function tests.shuffle()
   lu.assertEquals(a[1], collect(d, 20)[1])
 end
 
+-- The order is that of rng.lua's shuffle, epoch after epoch.
+function tests.the_threads_shuffle_is_rngs()
+  local rng = require "tide.rng"
+  local random, rows, want = rng.new(7), {}, {}
+  for i = 1, 50 do rows[i] = i - 1 end
+  for epoch = 1, 3 do
+    random:shuffle(rows)
+    want[epoch] = table.move(rows, 1, 50, 1, {})
+  end
+  lu.assertEquals(collect(numbers(50), 50, {shuffle = true, seed = 7,
+                                            epochs = 3}), want)
+end
+
+function tests.batches_of_all_types()
+  local d = td.data.of{
+    s = {{"a", "bc"}, {"", "d"}, {"efg", "h"}}, b = {true, false, true},
+    c = td.tensor({1, 2, 3}, "complex64"), h = td.tensor({1, 2, 3}, "float16"),
+  }
+  local seen = {}
+  for batch in d:batches(2) do seen[#seen + 1] = batch end
+  lu.assertEquals(#seen, 2)
+  lu.assertEquals(seen[1].s:table(), {{"a", "bc"}, {"", "d"}})
+  lu.assertEquals(seen[2].s:table(), {{"efg", "h"}})
+  lu.assertEquals(seen[2].b:table(), {true})
+  lu.assertEquals(seen[2].c.dtype, "complex64")
+  lu.assertEquals(seen[1].h:table(), {1, 2})
+end
+
+-- Bytes with a scale are read as float32, in batches as in whole.
+function tests.scaled_bytes()
+  local d = td.data.digits{train = 30, test = 1}.train
+  lu.assertEquals(d.images.dtype, "float32")
+  for batch in d:batches(30) do
+    lu.assertTrue(core.same(batch.images, d.images))
+  end
+  lu.assertTrue(core.same(d:take(5, 7).images, d.images["7:12"]))
+end
+
+function tests.iterators_left_early()
+  local d = numbers(1000)
+  for _ = 1, 50 do
+    for batch in d:batches(3, {epochs = math.huge, shuffle = true}) do
+      if batch.step == 5 then break end
+    end
+  end
+  collectgarbage()
+  local it = d:batches(10)
+  lu.assertEquals(it().x:table()[1], 0)
+  it:close()
+  lu.assertNil(it())
+  it = d:batches(500)
+  lu.assertNotNil(it())
+  lu.assertNotNil(it())
+  lu.assertNil(it())
+  lu.assertNil(it())
+end
+
+function tests.take_and_shuffled()
+  local d = numbers(10)
+  lu.assertEquals(d:take(3, 8).x:table(), {8, 9})
+  lu.assertEquals(d:take(2).x:table(), {0, 1})
+  raises("below 0", d.take, d, -1)
+  local a = d:shuffled{seed = 1}.x:table()
+  lu.assertEquals(a, d:shuffled{seed = 1}.x:table())
+  table.sort(a)
+  lu.assertEquals(a, d.x:table())
+end
+
 function tests.batches_refused()
   local d = numbers(5)
   raises(">= 1", d.batches, d, 0)
   raises("did you mean \"epochs\"", d.batches, d, 1, {epoch = 2})
   raises("part k of n", d.batches, d, 1, {shard = {2, 2}})
+  raises("part k of n", d.batches, d, 1, {shard = {1}})
+  raises("math.huge", d.batches, d, 1, {epochs = -1})
+  raises("math.huge", d.batches, d, 1, {epochs = 1.5})
+  raises("scalar", td.data.of, {a = 1})
+  raises("a column", td.data.of, {})
   raises("rows", td.data.of, {a = {1, 2}, b = {1}})
 end
 
@@ -143,6 +216,144 @@ function tests.mnist_bad_files()
     lu.assertEquals(e.code, "data_loss", "row " .. i)
     remove(dir)
   end
+end
+
+-- ---- cifar10 ----------------------------------------------------------------
+
+-- A record whose planes hold r, g and b everywhere.
+local function record(label, r, g, b)
+  return string.char(label) .. string.char(r):rep(1024)
+    .. string.char(g):rep(1024) .. string.char(b):rep(1024)
+end
+
+function tests.cifar10_files()
+  local dir = temporary()
+  core.mkdirs(dir .. "/cifar10")
+  core.write_file(dir .. "/cifar10/train_batch.bin",
+                  record(3, 0, 51, 255) .. record(9, 1, 2, 3))
+  core.write_file(dir .. "/cifar10/test_batch.bin", record(0, 255, 0, 0))
+  local d = td.data.cifar10{dir = dir}
+  lu.assertTrue(d.train.images.shape == {2, 32, 32, 3})
+  td.test.close(d.train.images["0, 31, 0"], {0, 0.2, 1})
+  lu.assertEquals(d.train.labels:table(), {3, 9})
+  lu.assertEquals(d.classes[4], "cat")
+  for batch in d.test:batches(1) do
+    td.test.close(batch.images["0, 5, 7"], {1, 0, 0})
+  end
+  for i = 1, 5 do
+    core.write_file(("%s/data_batch_%d.bin"):format(dir, i),
+                    record(i, i, i, i))
+  end
+  core.write_file(dir .. "/test_batch.bin", record(0, 255, 0, 0))
+  lu.assertEquals(td.data.cifar10{dir = dir}.train.labels:table(),
+                  {1, 2, 3, 4, 5})
+  core.write_file(dir .. "/test_batch.bin", record(10, 1, 1, 1))
+  raises("10 classes", td.data.cifar10, {dir = dir})
+  core.write_file(dir .. "/test_batch.bin", "short")
+  lu.assertEquals(raises("records", td.data.cifar10, {dir = dir}).code,
+                  "data_loss")
+  remove(dir)
+  raises("no CIFAR-10 in", td.data.cifar10, {dir = dir})
+end
+
+function tests.shapes()
+  local d = td.data.shapes{train = 40, test = 10, validation = 10}
+  lu.assertEquals({#d.train, #d.validation, #d.test, #d.classes},
+                  {30, 10, 10, 10})
+  lu.assertTrue(d.train.images.shape == {30, 32, 32, 3})
+  lu.assertTrue(core.same(d.test.images,
+                          td.data.shapes{train = 1, test = 10}.test.images))
+end
+
+-- ---- text -------------------------------------------------------------------
+
+local function write_text(dir, name, text)
+  core.mkdirs(dir .. "/text")
+  core.write_file(dir .. "/text/" .. name, text)
+end
+
+function tests.text_by_characters()
+  local dir = temporary()
+  write_text(dir, "tinyshakespeare.txt", "abcabcabca")
+  local d = td.data.text{dir = dir}
+  lu.assertEquals({#d.train, #d.test, #d.vocab}, {9, 1, 3})
+  lu.assertEquals(d.train.ids:table(), {0, 1, 2, 0, 1, 2, 0, 1, 2})
+  lu.assertEquals(d.vocab:decode(d.train.ids), "abcabcabc")
+  lu.assertEquals(d.vocab:decode{2, 0}, "ca")
+  lu.assertEquals(d.vocab:encode("cab"):table(), {2, 0, 1})
+  lu.assertEquals({d.vocab:id "b", d.vocab:token(1)}, {1, "b"})
+  raises("not in the vocabulary", d.vocab.encode, d.vocab, "abz")
+  raises("no token 3", d.vocab.token, d.vocab, 3)
+  write_text(dir, "x.txt", "\u{e9}a\u{e9}b\u{e9}")
+  d = td.data.text{name = "x.txt", dir = dir, test = 0.3}
+  lu.assertEquals(#d.vocab, 3)
+  lu.assertEquals(d.vocab:decode(d.train.ids) .. d.vocab:decode(d.test.ids),
+                  "\u{e9}a\u{e9}b\u{e9}")
+  remove(dir)
+end
+
+-- Frequent words first, then by the alphabet; lines end in <eos>.
+function tests.text_by_words()
+  local dir = temporary()
+  write_text(dir, "ptb.valid.txt", " b a b \n a b c <unk> \n")
+  write_text(dir, "ptb.test.txt", " a d \n")
+  local d = td.data.text{name = "ptb", dir = dir}
+  lu.assertEquals(d.vocab.tokens, {"b", "<eos>", "a", "<unk>", "c"})
+  lu.assertEquals(d.train.ids:table(), {0, 2, 0, 1, 2, 0, 4, 3, 1})
+  lu.assertEquals(d.test.ids:table(), {2, 3, 1})
+  lu.assertEquals(d.vocab:decode(d.test.ids), "a <unk>\n")
+  d = td.data.text{name = "ptb", dir = dir, words = 3}
+  lu.assertEquals(d.vocab.tokens, {"b", "<eos>", "<unk>"})
+  write_text(dir, "ptb.train.txt", "z y\n")
+  d = td.data.text{name = "ptb", dir = dir}
+  lu.assertEquals(d.vocab.tokens, {"<eos>", "y", "z", "<unk>"})
+  lu.assertEquals(#d.validation, 9)
+  raises("\"char\" or \"word\"", td.data.text, {name = "ptb", dir = dir,
+                                              by = "line"})
+  raises("words", td.data.text, {words = 1})
+  raises("no text file", td.data.text, {name = "none.txt", dir = dir})
+  remove(dir)
+  raises("no Penn Treebank in", td.data.text, {name = "ptb", dir = dir})
+end
+
+function tests.sequences()
+  local dir = temporary()
+  write_text(dir, "x.txt", "abcdefghijklmnopqrstuvwxyz")
+  local d = td.data.text{files = {train = "x.txt"}, dir = dir}
+  local seen = {}
+  for batch in d.train:sequences(2, 5, {epochs = 2}) do
+    seen[#seen + 1] = batch
+  end
+  lu.assertEquals(#seen, 4) -- streams of 13: two times 5 steps
+  lu.assertEquals(#d.train:sequences(2, 5), 2)
+  lu.assertEquals(seen[1].inputs:table(), {{0, 1, 2, 3, 4},
+                                           {13, 14, 15, 16, 17}})
+  lu.assertEquals(seen[1].targets:table(), {{1, 2, 3, 4, 5},
+                                            {14, 15, 16, 17, 18}})
+  lu.assertEquals(seen[2].inputs:table()[1], {5, 6, 7, 8, 9})
+  lu.assertEquals({seen[2].epoch, seen[2].step, seen[2].first}, {1, 2, false})
+  lu.assertEquals({seen[3].epoch, seen[3].step, seen[3].first}, {2, 3, true})
+  raises("too short", d.train.sequences, d.train, 2, 13)
+  raises("steps must be", d.train.sequences, d.train, 2, 0)
+  remove(dir)
+end
+
+-- ---- clicks -----------------------------------------------------------------
+
+function tests.click_log()
+  local d = td.data.click_log{train = 400, test = 100, seed = 5}
+  local again = td.data.click_log{train = 400, test = 100, seed = 5}
+  lu.assertTrue(core.same(d.train.sparse, again.train.sparse))
+  lu.assertTrue(core.same(d.train.labels, again.train.labels))
+  lu.assertTrue(d.train.sparse.shape == {400, 6})
+  lu.assertTrue(d.train.dense.shape == {400, 4})
+  local most = d.train.sparse:max(0):table()
+  for i, size in ipairs(d.sizes) do lu.assertTrue(most[i] < size) end
+  -- Labels follow the chances they were drawn with.
+  local clicks = d.train.labels:cast("float32"):mean():item()
+  local chance = d.train.chances:mean():item()
+  lu.assertTrue(math.abs(clicks - chance) < 0.1)
+  lu.assertFalse(core.same(d.train.dense["0:100"], d.test.dense))
 end
 
 -- ---- arrays -----------------------------------------------------------------

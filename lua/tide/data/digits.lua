@@ -112,9 +112,9 @@ local function make(n, seed)
   end
   local bytes = core.from_bytes(table.concat(images), "uint8",
                                 {n, SIZE * SIZE})
-  local pixels = core.op "Cast"(bytes, {DstT = "float32"})
-  return dataset.new{images = core.op "Mul"(pixels, 1 / 255),
-                     labels = core.tensor(labels, "int64", {n})}
+  return dataset.new({images = bytes,
+                      labels = core.tensor(labels, "int64", {n})},
+                     {images = 1 / 255})
 end
 
 local digits = {}

@@ -1,0 +1,353 @@
+/* batcher.c - a ring of finished batches between one thread and one reader.
+ *
+ * The thread and the reader each hold the batcher; whoever lets go last frees
+ * it, so that a reader who leaves never waits for a copy under way. Everything
+ * but the ring belongs to whoever assembles: the thread once it runs.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/io/batcher.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/mem.h"
+#include "engine/base/thread.h"
+
+typedef struct batch {
+  td_tensor *parts; /* one per column */
+  td_batch_place place;
+} batch;
+
+struct td_batcher {
+  int32_t refs; /* atomic */
+  td_batch_column *columns;
+  int n_columns;
+  td_batch_options o;
+  int64_t *rows; /* row numbers of the shard, in the order of this epoch */
+  int64_t n_rows, per_epoch;
+  /* The assembler's: what comes next. */
+  uint64_t random;
+  int64_t at;             /* batches of this epoch that are made */
+  td_batch_place place;   /* of the batch made last */
+  bool started, threaded; /* the reader's */
+
+  pthread_mutex_t lock;
+  pthread_cond_t wake;
+  batch ring[TD_BATCHES_AHEAD]; /* lock: lock */
+  int first, ready;             /* lock: lock */
+  bool stop, ended;             /* lock: lock. Reader left; nothing follows */
+  td_status *status;            /* lock: lock. Why it ended */
+};
+
+/* ---- making -------------------------------------------------------------- */
+
+static td_status *check_columns(const td_batch_column *c, int n) {
+  if (n < 1) return td_error(TD_INVALID_ARGUMENT, "a batch needs a column");
+  for (int i = 0; i < n; i++) {
+    const td_tensor *t = &c[i].rows;
+    if (t->shape.rank < 1 || !td_tensor_on_host(t) ||
+        (!td_dtype_is_plain(t->dtype) && t->dtype != TD_STRING))
+      return td_error(TD_INVALID_ARGUMENT,
+                      "column %d of a data set must be rows of numbers or "
+                      "strings in host memory",
+                      i);
+    if (t->shape.dim[0] != c[0].rows.shape.dim[0])
+      return td_error(TD_INVALID_ARGUMENT,
+                      "column %d of a data set has %lld rows, the first %lld",
+                      i, (long long)t->shape.dim[0],
+                      (long long)c[0].rows.shape.dim[0]);
+    if (c[i].scale != 0 && t->dtype != TD_UINT8)
+      return td_error(TD_INVALID_ARGUMENT, "only uint8 can be scaled, not %s",
+                      td_dtype_name(t->dtype));
+  }
+  return NULL;
+}
+
+static td_status *check_options(const td_batch_options *o) {
+  if (o->size < 1)
+    return td_error(TD_INVALID_ARGUMENT, "a batch has at least one row");
+  if (o->step < 1 || o->first < 0 || o->first >= o->step)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "shard is {k, n}: part k of n, counted from 0");
+  return NULL;
+}
+
+static td_status *list_rows(td_batcher *b) {
+  int64_t n = b->columns[0].rows.shape.dim[0];
+  int64_t step = b->o.step, first = b->o.first;
+  b->n_rows = first < n ? (n - 1 - first) / step + 1 : 0;
+  b->rows = td_alloc_zero(b->n_rows ? (size_t)b->n_rows : 1, sizeof *b->rows);
+  if (!b->rows) return td_oom();
+  for (int64_t i = 0; i < b->n_rows; i++) b->rows[i] = first + i * step;
+  b->per_epoch = b->n_rows / b->o.size;
+  if (!b->o.drop_remainder && b->n_rows % b->o.size) b->per_epoch++;
+  return NULL;
+}
+
+static td_status *make_parts(td_batcher *b) {
+  b->columns = td_alloc_zero((size_t)b->n_columns, sizeof *b->columns);
+  if (!b->columns) return td_oom();
+  for (int i = 0; i < TD_BATCHES_AHEAD; i++) {
+    b->ring[i].parts =
+        td_alloc_zero((size_t)b->n_columns, sizeof *b->ring[i].parts);
+    if (!b->ring[i].parts) return td_oom();
+  }
+  return NULL;
+}
+
+td_status *td_batcher_new(const td_batch_column *columns, int n_columns,
+                          const td_batch_options *o, td_batcher **out) {
+  TD_TRY(check_columns(columns, n_columns));
+  TD_TRY(check_options(o));
+  td_batcher *b = td_alloc_zero(1, sizeof *b);
+  if (!b) return td_oom();
+  b->refs = 1;
+  b->n_columns = n_columns;
+  b->o = *o;
+  b->random = o->seed;
+  pthread_mutex_init(&b->lock, NULL);
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&b->wake, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  td_status *s = make_parts(b);
+  for (int i = 0; td_ok(s) && i < n_columns; i++) {
+    b->columns[i].scale = columns[i].scale;
+    td_tensor_retain(&columns[i].rows, &b->columns[i].rows);
+  }
+  if (td_ok(s)) s = list_rows(b);
+  if (td_ok(s)) b->at = b->per_epoch;
+  if (td_ok(s))
+    *out = b;
+  else
+    td_batcher_release(b);
+  return s;
+}
+
+int64_t td_batcher_per_epoch(const td_batcher *b) {
+  return b->per_epoch;
+}
+
+static void drop_parts(const td_batcher *b, td_tensor *parts) {
+  for (int i = 0; parts && i < b->n_columns; i++)
+    if (td_tensor_valid(&parts[i])) td_tensor_release(&parts[i]);
+}
+
+static void let_go(td_batcher *b) {
+  if (__atomic_fetch_sub(&b->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
+  for (int i = 0; i < TD_BATCHES_AHEAD; i++) {
+    drop_parts(b, b->ring[i].parts);
+    td_free(b->ring[i].parts);
+  }
+  for (int i = 0; b->columns && i < b->n_columns; i++)
+    if (td_tensor_valid(&b->columns[i].rows))
+      td_tensor_release(&b->columns[i].rows);
+  td_status_release(b->status);
+  pthread_cond_destroy(&b->wake);
+  pthread_mutex_destroy(&b->lock);
+  td_free(b->rows);
+  td_free(b->columns);
+  td_free(b);
+}
+
+void td_batcher_release(td_batcher *b) {
+  if (!b) return;
+  pthread_mutex_lock(&b->lock);
+  b->stop = true;
+  pthread_cond_broadcast(&b->wake);
+  pthread_mutex_unlock(&b->lock);
+  let_go(b);
+}
+
+/* ---- order --------------------------------------------------------------- */
+
+/* SplitMix64 (Steele et al. 2014): the generator of lua/tide/rng.lua. */
+static uint64_t random_bits(td_batcher *b) {
+  uint64_t z = b->random += 0x9E3779B97F4A7C15u;
+  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+  return z ^ z >> 31;
+}
+
+/* Fisher and Yates. */
+static void shuffle(td_batcher *b) {
+  for (int64_t i = b->n_rows - 1; i > 0; i--) {
+    int64_t k = (int64_t)((random_bits(b) >> 1) % (uint64_t)(i + 1));
+    int64_t row = b->rows[i];
+    b->rows[i] = b->rows[k];
+    b->rows[k] = row;
+  }
+}
+
+/* Row numbers of the next batch; false at the end. */
+static bool next_rows(td_batcher *b, const int64_t **rows, int64_t *n) {
+  if (b->at == b->per_epoch) {
+    if (b->per_epoch == 0 || b->place.epoch == b->o.epochs) return false;
+    b->place.epoch++;
+    b->at = 0;
+    if (b->o.shuffle) shuffle(b);
+  }
+  int64_t from = b->at * b->o.size;
+  *rows = b->rows + from;
+  *n = b->n_rows - from < b->o.size ? b->n_rows - from : b->o.size;
+  b->at++;
+  b->place.step++;
+  return true;
+}
+
+/* ---- copying ------------------------------------------------------------- */
+
+static int64_t row_elements(const td_tensor *t) {
+  int64_t rows = t->shape.dim[0];
+  return rows ? td_tensor_count(t) / rows : 0;
+}
+
+static void copy_plain(const td_tensor *from, const int64_t *rows, int64_t n,
+                       td_tensor *to) {
+  size_t bytes = (size_t)row_elements(from) * td_dtype_size(from->dtype);
+  char *at = to->data;
+  for (int64_t i = 0; i < n; i++, at += bytes)
+    memcpy(at, (const char *)from->data + (size_t)rows[i] * bytes, bytes);
+}
+
+static void copy_scaled(const td_tensor *from, float scale, const int64_t *rows,
+                        int64_t n, td_tensor *to) {
+  int64_t width = row_elements(from);
+  float *at = to->data;
+  for (int64_t i = 0; i < n; i++, at += width) {
+    const uint8_t *row = (const uint8_t *)from->data + rows[i] * width;
+    for (int64_t k = 0; k < width; k++) at[k] = (float)row[k] * scale;
+  }
+}
+
+static td_status *copy_strings(const td_tensor *from, const int64_t *rows,
+                               int64_t n, const td_shape *shape,
+                               td_tensor *out) {
+  int64_t width = row_elements(from);
+  size_t total = 0, len;
+  uint64_t *offsets;
+  char *text;
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < width; k++) {
+      td_tensor_str(from, rows[i] * width + k, &len);
+      if (!td_add(total, len, &total)) return td_oom();
+    }
+  TD_TRY(td_tensor_strings_new(shape, total, out, &offsets, &text));
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < width; k++) {
+      const char *s = td_tensor_str(from, rows[i] * width + k, &len);
+      memcpy(text, s, len);
+      text += len;
+      offsets[1] = offsets[0] + len;
+      offsets++;
+    }
+  return NULL;
+}
+
+static td_status *copy_column(const td_batch_column *c, const int64_t *rows,
+                              int64_t n, td_tensor *out) {
+  td_shape shape = c->rows.shape;
+  shape.dim[0] = n;
+  if (c->rows.dtype == TD_STRING)
+    return copy_strings(&c->rows, rows, n, &shape, out);
+  td_dtype dtype = c->scale != 0 ? TD_FLOAT32 : c->rows.dtype;
+  TD_TRY(td_tensor_new(NULL, dtype, &shape, out));
+  if (c->scale != 0)
+    copy_scaled(&c->rows, c->scale, rows, n, out);
+  else
+    copy_plain(&c->rows, rows, n, out);
+  return NULL;
+}
+
+/* The next batch into `parts`, which are invalid; *done at the end. */
+static td_status *assemble(td_batcher *b, td_tensor *parts,
+                           td_batch_place *place, bool *done) {
+  const int64_t *rows;
+  int64_t n;
+  *done = !next_rows(b, &rows, &n);
+  if (*done) return NULL;
+  *place = b->place;
+  td_status *s = NULL;
+  for (int i = 0; td_ok(s) && i < b->n_columns; i++)
+    s = copy_column(&b->columns[i], rows, n, &parts[i]);
+  if (!td_ok(s)) drop_parts(b, parts);
+  return s;
+}
+
+/* ---- the thread ---------------------------------------------------------- */
+
+/* Waits for a free place in the ring; NULL when the reader has left. */
+static batch *free_place(td_batcher *b) {
+  pthread_mutex_lock(&b->lock);
+  while (!b->stop && b->ready == TD_BATCHES_AHEAD)
+    pthread_cond_wait(&b->wake, &b->lock);
+  batch *to =
+      b->stop ? NULL : &b->ring[(b->first + b->ready) % TD_BATCHES_AHEAD];
+  pthread_mutex_unlock(&b->lock);
+  return to;
+}
+
+static void *run(void *arg) {
+  td_batcher *b = arg;
+  bool done = false;
+  while (!done) {
+    batch *to = free_place(b);
+    if (!to) break;
+    td_status *s = assemble(b, to->parts, &to->place, &done);
+    done = done || !td_ok(s);
+    pthread_mutex_lock(&b->lock);
+    b->ready += !done;
+    b->ended = done;
+    b->status = s;
+    pthread_cond_broadcast(&b->wake);
+    pthread_mutex_unlock(&b->lock);
+  }
+  let_go(b);
+  return NULL;
+}
+
+static void start(td_batcher *b) {
+  b->started = true;
+  __atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
+  b->threaded = td_thread_start(NULL, "tide-input", -1, run, b);
+  if (!b->threaded) let_go(b);
+}
+
+/* 20 ms at a time, to see an interrupt. Lock held. */
+static td_status *wait_ready(td_batcher *b, const int *interrupt) {
+  while (b->ready == 0 && !b->ended) {
+    if (interrupt && __atomic_load_n(interrupt, __ATOMIC_ACQUIRE))
+      return td_error(TD_CANCELLED, "interrupted");
+    int64_t wake = td_clock_now() + 20000000;
+    struct timespec at = {.tv_sec = wake / 1000000000,
+                          .tv_nsec = wake % 1000000000};
+    pthread_cond_timedwait(&b->wake, &b->lock, &at);
+  }
+  return NULL;
+}
+
+td_status *td_batcher_next(td_batcher *b, const int *interrupt, td_tensor *out,
+                           td_batch_place *place, bool *done) {
+  if (!b->started) start(b);
+  for (int i = 0; i < b->n_columns; i++) out[i] = (td_tensor){0};
+  if (!b->threaded) return assemble(b, out, place, done);
+  pthread_mutex_lock(&b->lock);
+  td_status *s = wait_ready(b, interrupt);
+  if (td_ok(s) && b->ready > 0) {
+    batch *from = &b->ring[b->first];
+    *done = false;
+    *place = from->place;
+    memcpy(out, from->parts, (size_t)b->n_columns * sizeof *out);
+    memset(from->parts, 0, (size_t)b->n_columns * sizeof *out);
+    b->first = (b->first + 1) % TD_BATCHES_AHEAD;
+    b->ready--;
+    pthread_cond_broadcast(&b->wake);
+  } else if (td_ok(s)) {
+    *done = true;
+    s = td_status_retain(b->status);
+  }
+  pthread_mutex_unlock(&b->lock);
+  return s;
+}

@@ -1,0 +1,123 @@
+/* bind_data.c - data sets: batches from the input thread, folders.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/base/file.h"
+#include "engine/io/batcher.h"
+#include "lua/bind.h"
+
+#define TD_LUA_BATCHES "tide.batches"
+
+/* ---- batches ---- */
+
+typedef struct lua_batches {
+  td_batcher *b; /* NULL once closed */
+  int n_columns;
+} lua_batches;
+
+static lua_batches *to_batches(lua_State *L) {
+  return luaL_checkudata(L, 1, TD_LUA_BATCHES);
+}
+
+static int batches_close(lua_State *L) {
+  lua_batches *u = to_batches(L);
+  td_batcher_release(u->b);
+  u->b = NULL;
+  return 0;
+}
+
+/* core.batches({values}, {scales}, {size, epochs, first, step, shuffle, seed,
+ * drop_remainder}) */
+static int new_batches(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  luaL_checktype(L, 3, LUA_TTABLE);
+  lua_settop(L, 3);
+  int n = (int)lua_rawlen(L, 1);
+  td_batch_column *columns = td_lua_block(L, (size_t)n, sizeof *columns);
+  for (int i = 0; i < n; i++) {
+    lua_rawgeti(L, 1, i + 1);
+    luaL_checkudata(L, -1, TD_LUA_TENSOR);
+    columns[i].rows = *td_lua_to_value(L, -1);
+    lua_rawgeti(L, 2, i + 1);
+    columns[i].scale = (float)lua_tonumber(L, -1);
+    lua_pop(L, 2); /* the list holds it */
+  }
+  int64_t number[4];
+  for (int i = 0; i < 4; i++) {
+    lua_rawgeti(L, 3, i + 1);
+    number[i] = luaL_checkinteger(L, -1);
+    lua_pop(L, 1);
+  }
+  lua_rawgeti(L, 3, 5);
+  lua_rawgeti(L, 3, 6);
+  lua_rawgeti(L, 3, 7);
+  td_batch_options o = {.size = number[0],
+                        .epochs = number[1],
+                        .first = number[2],
+                        .step = number[3],
+                        .shuffle = lua_toboolean(L, -3),
+                        .seed = (uint64_t)lua_tointeger(L, -2),
+                        .drop_remainder = lua_toboolean(L, -1)};
+  if (!td_lua_try_object(L, TD_LUA_BATCHES, sizeof(lua_batches), 0))
+    return lua_error(L);
+  lua_batches *u = lua_touserdata(L, -1);
+  u->n_columns = n;
+  td_lua_check(L, td_batcher_new(columns, n, &o, &u->b));
+  return 1;
+}
+
+static int batches_per_epoch(lua_State *L) {
+  lua_batches *u = to_batches(L);
+  lua_pushinteger(L, u->b ? td_batcher_per_epoch(u->b) : 0);
+  return 1;
+}
+
+/* b:next() -> epoch, step, a value for each column; nothing at the end */
+static int batches_next(lua_State *L) {
+  lua_batches *u = to_batches(L);
+  if (!u->b) return 0;
+  td_lua_state *st = td_lua_get(L);
+  luaL_checkstack(L, u->n_columns + 8, "columns");
+  td_tensor *out = td_lua_tensors(L, (size_t)u->n_columns);
+  td_batch_place place = {0};
+  bool done = false;
+  td_lua_unlock(st);
+  td_status *s = td_batcher_next(u->b, &st->interrupt, out, &place, &done);
+  td_lua_lock(st);
+  td_lua_check_step(L, s);
+  if (done) return 0;
+  lua_pushinteger(L, place.epoch);
+  lua_pushinteger(L, place.step);
+  for (int i = 0; i < u->n_columns; i++) td_lua_push_tensor(L, &out[i]);
+  return u->n_columns + 2;
+}
+
+/* ---- folders ---- */
+
+/* core.list(folder) -> the names in it, each with a NUL after it */
+static int list_folder(lua_State *L) {
+  td_str names;
+  td_str_init(&names);
+  td_status *s = td_file_list(luaL_checkstring(L, 1), &names);
+  if (!td_ok(s)) td_str_deinit(&names);
+  td_lua_check(L, s);
+  td_lua_push_str(L, &names);
+  return 1;
+}
+
+void td_lua_open_data(lua_State *L) {
+  static const luaL_Reg methods[] = {{"next", batches_next},
+                                     {"per_epoch", batches_per_epoch},
+                                     {"close", batches_close},
+                                     {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"batches", new_batches}, {"list", list_folder}, {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
+  luaL_newmetatable(L, TD_LUA_BATCHES);
+  lua_pushcfunction(L, batches_close);
+  lua_setfield(L, -2, "__gc");
+  lua_newtable(L);
+  luaL_setfuncs(L, methods, 0);
+  lua_setfield(L, -2, "__index");
+  lua_pop(L, 1);
+}
