@@ -391,13 +391,20 @@ local rows = {
   end, {S, P}},
 }
 
--- A float64 tensor of that shape, no two neighbours alike.
-local function fill(...)
-  local shape, n = {...}, 1
+-- A float64 tensor of that shape, f(i) at place i.
+local function filled(shape, f)
+  local list, n = {}, 1
   for _, size in ipairs(shape) do n = n * size end
-  local list = {}
-  for i = 1, n do list[i] = (i * 7 % 11 - 5) / 4 end
+  for i = 1, n do list[i] = f(i) end
   return td.tensor(list, "float64", shape)
+end
+
+-- No two neighbours alike; no two of 127 alike.
+local function fill(...)
+  return filled({...}, function(i) return (i * 7 % 11 - 5) / 4 end)
+end
+local function distinct(...)
+  return filled({...}, function(i) return i * 37 % 127 / 16 end)
 end
 
 -- Forward, data and filter, each by the other two.
@@ -426,6 +433,56 @@ conv2(fill(2, 2, 3, 3), fill(2, 2, 2, 1), fill(2, 1, 3, 3),
        explicit_paddings = {0, 0, 0, 0, 0, 1, 2, 1}})
 conv3(fill(1, 2, 3, 2, 1), fill(2, 2, 1, 1, 2), fill(1, 1, 3, 2, 2),
       {strides = {1, 2, 1, 1, 1}, padding = "SAME"})
+
+-- ---- pooling ---------------------------------------------------------------
+
+-- Ops of x, and their gradients, of what is like the result. `delta` is of
+-- volumes, which have no float64.
+local function pools(x, y, name, attrs, delta)
+  local function to(a) return delta and td.cast(a, "float32") or a end
+  local function max(of)
+    return function(a)
+      local seen = raw["Max" .. name](to(x), attrs)
+      return raw["Max" .. name .. of](to(x), seen, to(a), attrs)
+    end
+  end
+  for _, row in ipairs{
+    {"Max" .. name, function(a) return raw["Max" .. name](to(a), attrs) end, x},
+    {"Max" .. name .. "Grad", max "Grad", y},
+    {"Max" .. name .. "GradGrad", max "GradGrad", x},
+    {"Avg" .. name, function(a) return raw["Avg" .. name](to(a), attrs) end, x},
+    {"Avg" .. name .. "Grad", function(a)
+      return raw["Avg" .. name .. "Grad"](x.shape, to(a), attrs)
+    end, y},
+  } do
+    rows[#rows + 1] = {row[1], row[2], {row[3]}, delta}
+  end
+end
+
+pools(distinct(2, 4, 5, 2), fill(2, 2, 3, 2), "Pool",
+      {ksize = {1, 2, 3, 1}, strides = {1, 2, 2, 1}, padding = "SAME"})
+pools(distinct(1, 2, 4, 5), fill(1, 2, 3, 2), "Pool",
+      {ksize = {1, 1, 2, 3}, strides = {1, 1, 1, 2}, padding = "VALID",
+       data_format = "NCHW"})
+pools(distinct(1, 2, 3, 4, 2), fill(1, 1, 2, 2, 2), "Pool3D",
+      {ksize = {1, 2, 2, 2, 1}, strides = {1, 2, 2, 2, 1}, padding = "SAME"},
+      1e-2)
+
+do -- the same with the window as operands
+  local k, s, o = td.tensor{1, 2, 2, 1}, td.tensor{1, 1, 1, 1},
+    {padding = "VALID"}
+  local x, y = distinct(1, 3, 3, 2), fill(1, 2, 2, 2)
+  local function max(name, of)
+    return {name, function(a)
+      return raw[name](x, raw.MaxPoolV2(x, k, s, o), a, k, s, o)
+    end, {of}}
+  end
+  rows[#rows + 1] = {"MaxPoolV2", function(a)
+    return raw.MaxPoolV2(a, k, s, o)
+  end, {x}}
+  rows[#rows + 1] = max("MaxPoolGradV2", y)
+  rows[#rows + 1] = max("MaxPoolGradGradV2", x)
+end
 
 for _, row in ipairs(rows) do
   if row[1] == "EnsureShape" then

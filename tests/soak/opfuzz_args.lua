@@ -297,7 +297,23 @@ local function blocks(c)
 end
 local function no_margin() return {2, 2}, {0, 0, 0, 0} end
 
+-- What a window of c.options makes of c.like.
+local function pooled(c)
+  local s = {}
+  for i, n in ipairs(c.like) do
+    local k, step = c.options.ksize[i], c.options.strides[i]
+    local room = c.options.padding == "SAME" and n - 1 or n - k
+    s[i] = room // step + 1
+  end
+  return s
+end
+
 local hints = {
+  orig_output = pooled, grad = pooled, orig_input_shape = dims,
+  ["MaxPoolGradGrad.grad"] = function(c) return c.like end,
+  ["MaxPool3DGradGrad.grad"] = function(c) return c.like end,
+  ksize = function() return {4}, {1, random(1, 2), random(1, 3), 1} end,
+  ["MaxPoolV2.strides"] = function() return {4}, {1, 2, 1, 1} end,
   ["SpaceToDepth.input"] = blocks, ["DepthToSpace.input"] = blocks,
   ["SpaceToBatch.input"] = blocks, ["BatchToSpace.input"] = blocks,
   ["SpaceToBatchND.input"] = blocks, ["BatchToSpaceND.input"] = blocks,
@@ -432,12 +448,24 @@ local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4},
   ReverseSequence = {2, 4},
   TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4},
     ReverseV2 = {0, 8}}
+for _, op in ipairs{"Max", "Avg"} do
+  for _, of in ipairs{"", "V2", "Grad", "GradV2", "GradGrad", "GradGradV2"} do
+    rank_of[op .. "Pool" .. of] = {4, 4}
+    rank_of[op .. "Pool3D" .. of] = {5, 5}
+  end
+end
 
 -- ---- attributes ------------------------------------------------------------
 
 local whole = {-9223372036854775807 - 1, -2, -1, 0, 0, 1, 1, 2, 2, 3, 5, 100,
   2147483647,
   2147483648, 9223372036854775807}
+
+-- Sizes of windows: 1 for batch and channels.
+local function inside(list)
+  list[1], list[#list] = 1, 1
+  return list
+end
 
 local attr_hints = {
   num_split = function(c)
@@ -460,6 +488,8 @@ local attr_hints = {
   bad_indices_policy = function()
     return pick{"", "DEFAULT", "ERROR", "IGNORE", "x"}
   end,
+  ksize = function(c) return inside(many(#c.like, 1, 3)) end,
+  strides = function(c) return inside(many(#c.like, 1, 2)) end,
   equation = function(c)
     local e = pick{"ij->ji", "ij,jk->ik", "ij,ij->", "ii->i", "...j,...j->...",
       "ij->"}

@@ -207,10 +207,24 @@ end
 
 local function reduction(op) return count(op.inputs[1]) end
 
+-- One for each cell of each window.
+local function windows(x, op)
+  local n, cells = count(x), 1
+  for _, k in ipairs(op.attr.ksize) do cells = cells * k end
+  return n and n * cells
+end
+local function pooling(op) return windows(op.outputs[1], op) end
+local function pooling_back(op)
+  return windows(op.inputs[#op.inputs], op)
+end
+
 local formulas = {MatMul = product, BatchMatMul = product,
                   BatchMatMulV2 = product, Sum = reduction, Mean = reduction,
                   Prod = reduction, Max = reduction, Min = reduction,
                   ArgMax = reduction, ArgMin = reduction, L2Loss = reduction}
+for _, type in ipairs{"MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D"} do
+  formulas[type], formulas[type .. "Grad"] = pooling, pooling_back
+end
 
 local free = {}
 for _, type in ipairs{"Const", "Placeholder", "Identity", "IdentityN", "Enter",

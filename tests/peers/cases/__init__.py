@@ -5,6 +5,6 @@ SPDX-License-Identifier: Apache-2.0
 
 from .base import OPS, L, Unset, Var, Zeros, source
 from . import array, binary, conv, indexed, linalg, linear, losses, plumbing
-from . import random, reduce, shape, state, strings, train, unary
+from . import pool, random, reduce, shape, state, strings, train, unary
 
 __all__ = ["OPS", "L", "Unset", "Var", "Zeros", "source"]

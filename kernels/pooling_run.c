@@ -1,0 +1,190 @@
+/* pooling_run.c - windows over whole tensors, in pieces.
+ *
+ * float16 and bfloat16 run as float copies of the whole operands: gradients of
+ * overlapping windows are then summed in float and rounded once.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/pooling.h"
+
+const td_pooling_loops *td_pooling_loops_of(td_dtype t, td_isa isa) {
+  const td_pooling_loops *wide = isa == TD_AVX512 ? &td_pooling_avx512[t]
+                                 : isa == TD_AVX2 ? &td_pooling_avx2[t]
+                                                  : &td_pooling_scalar[t];
+  return wide->max ? wide : &td_pooling_scalar[t];
+}
+
+double td_pooling_lowest(td_dtype t) {
+  switch (t) {
+  case TD_FLOAT16:
+    return -65504;
+  case TD_BFLOAT16:
+    return -0x1.fep127;
+  case TD_FLOAT32:
+    return -FLT_MAX;
+  case TD_FLOAT64:
+    return -DBL_MAX;
+  case TD_INT8:
+    return INT8_MIN;
+  case TD_INT16:
+    return INT16_MIN;
+  case TD_INT32:
+    return INT32_MIN;
+  case TD_INT64:
+    return (double)INT64_MIN;
+  default:
+    return 0;
+  }
+}
+
+/* ---- operands ------------------------------------------------------------ */
+
+typedef struct copy {
+  td_dtype half;
+  const char *from;
+  char *to;
+  size_t from_size, to_size;
+  void (*convert)(td_dtype half, int64_t n, const char *from, char *to);
+} copy;
+
+static void widen(td_dtype half, int64_t n, const char *from, char *to) {
+  td_half_load(half, n, from, (float *)(void *)to);
+}
+static void narrow(td_dtype half, int64_t n, const char *from, char *to) {
+  td_half_store(half, n, (const float *)(const void *)from, to);
+}
+
+static void copy_piece(void *arg, int64_t begin, int64_t end) {
+  const copy *k = arg;
+  k->convert(k->half, end - begin, k->from + (size_t)begin * k->from_size,
+             k->to + (size_t)begin * k->to_size);
+}
+
+static td_status *float_copy(td_kernel_ctx *c, const td_tensor *t,
+                             td_tensor *held) {
+  TD_TRY(td_temp(c, TD_FLOAT32, &t->shape, held));
+  copy k = {t->dtype,         t->data,       held->data,
+            sizeof(uint16_t), sizeof(float), widen};
+  td_for(c, td_tensor_count(t), TD_GRAIN, copy_piece, &k);
+  return NULL;
+}
+
+td_status *td_pooling_begin(td_kernel_ctx *c, td_pooling_job *j, int first,
+                            int n, const td_shape *shape) {
+  td_dtype dtype = td_kernel_type(c->kernel, 0);
+  bool half = td_is_half(dtype);
+  td_dtype seen = half ? TD_FLOAT32 : dtype;
+  j->loops = td_pooling_loops_of(seen, td_cpu_isa());
+  j->size = td_dtype_size(seen);
+  for (int i = 0; i < n; i++) {
+    const td_tensor *t = td_in(c, first + i);
+    if (half) TD_TRY(float_copy(c, t, &j->held[i]));
+    j->in[i] = half ? j->held[i].data : t->data;
+  }
+  TD_TRY(td_out(c, 0, shape, &j->result));
+  if (half) TD_TRY(td_temp(c, TD_FLOAT32, shape, &j->held[3]));
+  j->out = half ? j->held[3].data : j->result->data;
+  return NULL;
+}
+
+td_status *td_pooling_end(td_kernel_ctx *c, td_pooling_job *j, td_status *s) {
+  if (td_ok(s) && td_is_half(j->result->dtype)) {
+    copy k = {j->result->dtype, j->out,           j->result->data,
+              sizeof(float),    sizeof(uint16_t), narrow};
+    td_for(c, td_tensor_count(j->result), TD_GRAIN, copy_piece, &k);
+  }
+  for (size_t i = 0; i < TD_COUNT(j->held); i++) td_tensor_release(&j->held[i]);
+  return s;
+}
+
+/* ---- pieces -------------------------------------------------------------- */
+
+typedef struct run {
+  td_pooling_job *j;
+  td_pooling_step step;
+  int64_t rows;   /* of an image */
+  int64_t block;  /* channels of a piece */
+  int64_t blocks; /* of an image */
+} run;
+
+static int64_t window_cells(const td_pooling *p) {
+  int64_t cells = 1;
+  for (int k = 0; k < TD_POOLING_AXES; k++) {
+    const td_pooling_axis *a = &p->axis[k];
+    cells *= a->window < a->in ? a->window : a->in;
+  }
+  return cells;
+}
+
+static void do_row(const run *r, int64_t row, int64_t from, int64_t n) {
+  const td_pooling *p = &r->j->pool;
+  td_pooling_at at;
+  td_pooling_row(p, row, &at);
+  for (int64_t k = 0; k < p->axis[2].out; k++) {
+    td_pooling_place(p, k, &at);
+    for (int64_t i = 0; i < n; i += TD_POOLING_BLOCK)
+      r->step(r->j, &at, from + i,
+              n - i < TD_POOLING_BLOCK ? n - i : TD_POOLING_BLOCK);
+  }
+}
+
+static void do_rows(void *arg, int64_t begin, int64_t end) {
+  const run *r = arg;
+  for (int64_t i = begin; i < end; i++) do_row(r, i, 0, r->j->pool.inner);
+}
+
+void td_pooling_outputs(const td_kernel_ctx *c, td_pooling_job *j,
+                        td_pooling_step step) {
+  const td_pooling *p = &j->pool;
+  run r = {.j = j, .step = step};
+  int64_t rows = p->outer * p->axis[0].out * p->axis[1].out;
+  double each = (double)(p->axis[2].out * p->inner) * (double)window_cells(p);
+  if (td_shape_count(&p->out) == 0) return;
+  td_for(c, rows, td_grain_of(each > TD_GRAIN ? TD_GRAIN : (int64_t)each),
+         do_rows, &r);
+}
+
+static void clear(const run *r, int64_t image, int64_t from, int64_t n) {
+  const td_pooling *p = &r->j->pool;
+  int64_t cells = p->axis[0].in * p->axis[1].in * p->axis[2].in;
+  size_t size = r->j->size;
+  char *to = r->j->out + (size_t)(image * cells * p->inner + from) * size;
+  if (n == p->inner) {
+    memset(to, 0, (size_t)(cells * n) * size);
+    return;
+  }
+  for (int64_t k = 0; k < cells; k++, to += (size_t)p->inner * size)
+    memset(to, 0, (size_t)n * size);
+}
+
+static void do_blocks(void *arg, int64_t begin, int64_t end) {
+  const run *r = arg;
+  int64_t inner = r->j->pool.inner;
+  for (int64_t i = begin; i < end; i++) {
+    int64_t image = i / r->blocks, from = i % r->blocks * r->block;
+    int64_t n = inner - from < r->block ? inner - from : r->block;
+    clear(r, image, from, n);
+    for (int64_t row = 0; row < r->rows; row++)
+      do_row(r, image * r->rows + row, from, n);
+  }
+}
+
+/* Few images are cut by channels, at cache lines, so that threads find work. */
+void td_pooling_inputs(const td_kernel_ctx *c, td_pooling_job *j,
+                       td_pooling_step step) {
+  enum { IMAGES = 8, LEAST = 32 };
+  const td_pooling *p = &j->pool;
+  run r = {.j = j, .step = step, .rows = p->axis[0].out * p->axis[1].out};
+  if (td_shape_count(&p->in) == 0) return;
+  bool cut = p->outer < IMAGES && p->inner > LEAST;
+  r.block = cut ? LEAST : p->inner;
+  r.blocks = (p->inner + r.block - 1) / r.block;
+  int64_t cells = p->axis[0].in * p->axis[1].in * p->axis[2].in;
+  double each = (double)cells * (double)r.block * 2;
+  td_for(c, p->outer * r.blocks,
+         td_grain_of(each > TD_GRAIN ? TD_GRAIN : (int64_t)each), do_blocks,
+         &r);
+}
