@@ -43,6 +43,7 @@ local exports = {
   ["insight.compare"] = {"compare"},
   functions = {"grad", "value_and_grad"},
   library = {"load_library"},
+  draw = {"draw"},
   help = {"help", "devices", "config"},
   ["nn.cells"] = {"basic_rnn_cell", "lstm_cell", "gru_cell"},
   ["nn.wrappers"] = {"multi_cell", "dropout_wrapper", "device_wrapper",

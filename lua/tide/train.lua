@@ -1,8 +1,8 @@
 --- train.lua - td.train: what turns a loss into a trained model.
 --
--- Here are optimizers as ops over variables, learning rates as functions of the step,
--- averages of variables, and the loop that feeds batches, which is plain Lua on
--- public calls. tide/train/*.lua hold them, a subject each.
+-- Here are optimizers as ops over variables, learning rates as functions of the
+-- step, averages of variables, and the loop that feeds batches, which is plain
+-- Lua on public calls. tide/train/*.lua hold them, a subject each.
 -- SPDX-License-Identifier: Apache-2.0
 
 local train = {}

@@ -117,6 +117,17 @@ function tests.every_name_loads()
   end
 end
 
+function tests.draw()
+  lu.assertEquals(td.draw({{0.0, 0.2, 0.4, 0.6, 0.8, 1.0}, {1.0, 0, 0, 0, 0, 0},
+                           {2.0, -1.0, 0 / 0, 1.0, 0.0, 0.0}}),
+                  " .:+#@\n@ ?@")
+  lu.assertEquals(td.draw(td.tensor{{{1, 3}}, {{3, 2}}}, {low = 1, high = 3}),
+                  " @ @+")
+  raises("given int32 {2}", td.draw, {1, 2})
+  raises("given string", td.draw, {{"a"}})
+  raises("{0, 3}", td.draw, td.tensor({}, "float32", {0, 3}))
+end
+
 function tests.json()
   local encode = require("tide.json").encode
   local rows = {

@@ -19,16 +19,17 @@ end
 local function output_of(name, ...)
   td.reset()
   local lines = {}
-  local env = setmetatable({print = function(...)
+  local path = "tutorials/" .. name .. ".lua"
+  local outer, printing = rawget(_G, "arg"), print
+  rawset(_G, "arg", {[0] = path, ...})
+  rawset(_G, "print", function(...)
     local words = table.pack(...)
     for i = 1, words.n do words[i] = tostring(words[i]) end
     lines[#lines + 1] = table.concat(words, "\t")
-  end}, {__index = _G})
-  local path = "tutorials/" .. name .. ".lua"
-  local outer = rawget(_G, "arg")
-  rawset(_G, "arg", {[0] = path, ...})
-  local ok, e = pcall(assert(loadfile(path, "t", env)))
+  end)
+  local ok, e = pcall(assert(loadfile(path)))
   rawset(_G, "arg", outer)
+  rawset(_G, "print", printing)
   lu.assertTrue(ok, name .. ": " .. tostring(e))
   return table.concat(lines, "\n")
 end
@@ -45,6 +46,8 @@ local rows = {
   {"deep_lstm_devices", "/device:CPU:3"},
   {"rnn_while", "the sand keeps no step of the moon. the moon", slow = true},
   {"mnist_mlp", "test_accuracy: 0.9", slow = true},
+  {"autoencoder", "epoch 5: loss", slow = true},
+  {"gan", "epoch 19: discriminator", slow = true},
 }
 
 for _, row in ipairs(rows) do

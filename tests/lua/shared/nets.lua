@@ -38,11 +38,12 @@ end
 -- A tutorial in smoke mode, silent: its locals.
 local function run_tutorial(name, arguments)
   local path = "tutorials/" .. name .. ".lua"
-  local env = setmetatable({print = function() end}, {__index = _G})
-  local outer = rawget(_G, "arg")
+  local outer, printing = rawget(_G, "arg"), print
   rawset(_G, "arg", {[0] = path, "--smoke", table.unpack(arguments or {})})
-  local ok, found = pcall(run_and_catch, assert(loadfile(path, "t", env)))
+  rawset(_G, "print", function() end)
+  local ok, found = pcall(run_and_catch, assert(loadfile(path)))
   rawset(_G, "arg", outer)
+  rawset(_G, "print", printing)
   if not ok then error(name .. ": " .. found, 0) end
   return found
 end
@@ -197,6 +198,10 @@ end
 -- tutorial's locals; batch, ranges, feeds: what its placeholders get.
 nets.list = {
   {name = "mnist_mlp", ranges = {y = {0, 10}}},
+  {name = "autoencoder"},
+  {name = "gan"},
+  {name = "gan_generator", tutorial = "gan", loss = "loss_of_generator",
+   train = "train_generator"},
 }
 
 return nets
