@@ -15,22 +15,31 @@
 
 /* ---- which way ----------------------------------------------------------- */
 
+/* Up to here the library's call takes longer than the work. */
+enum { SMALL = 1 << 14 };
+
 td_conv_way td_conv_choose(const td_conv *c, td_conv_pass pass, td_dtype t,
                            td_isa isa) {
-  (void)c, (void)pass, (void)t, (void)isa;
-  return TD_CONV_COLUMNS;
+  (void)pass;
+  if (t != TD_FLOAT32 || isa < TD_AVX2 || !td_dnn_ready())
+    return TD_CONV_COLUMNS;
+  if (td_conv_is_product(c) || td_conv_work(c) < SMALL) return TD_CONV_COLUMNS;
+  return TD_CONV_DNN;
 }
 
 td_status *td_conv_by(td_kernel_ctx *ctx, td_conv_way way, const td_conv *c,
                       td_conv_pass pass, const td_conv_data *d) {
-  (void)way;
+  if (way == TD_CONV_DNN) return td_conv_dnn(ctx, c, pass, d);
   return td_conv_columns(ctx, c, pass, d);
 }
 
 td_status *td_conv_run(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
                        const td_conv_data *d) {
   td_conv_way way = td_conv_choose(c, pass, d->dtype, td_cpu_isa());
-  return td_conv_by(ctx, way, c, pass, d);
+  td_status *s = td_conv_by(ctx, way, c, pass, d);
+  if (td_status_code(s) != TD_UNIMPLEMENTED) return s;
+  td_status_release(s);
+  return td_conv_columns(ctx, c, pass, d);
 }
 
 /* ---- layouts ------------------------------------------------------------- */

@@ -27,7 +27,6 @@ enum {
   CPU_ENGINE = 1,
   IN_ORDER = 1,
   USER_SCRATCHPAD = 1,
-  QUERY_EXEC_ARG = 255,
   QUERY_SCRATCHPAD = 136,
   OUT_OF_MEMORY = 1,
   UNIMPLEMENTED = 3,
@@ -55,9 +54,6 @@ typedef struct exec_arg {
   F(int, stream_destroy, (void *stream))                                       \
   F(int, primitive_attr_create, (void **attr))                                 \
   F(int, primitive_attr_set_scratchpad_mode, (void *attr, int mode))           \
-  F(int, primitive_desc_destroy, (void *pd))                                   \
-  F(const td_dnn_layout *, primitive_desc_query_md,                            \
-    (const void *pd, int what, int index))                                     \
   F(size_t, memory_desc_get_size, (const td_dnn_layout *md))                   \
   F(int, primitive_create, (void **primitive, const void *pd))                 \
   F(int, primitive_destroy, (void *primitive))                                 \
@@ -84,6 +80,23 @@ static struct {
 
 /* ---- opening ------------------------------------------------------------- */
 
+/* Where the functions of td_dnn_api are put, in its order. */
+static const char *const api_names[] = {
+    "dnnl_memory_desc_init_by_strides",
+    "dnnl_memory_desc_init_by_tag",
+    "dnnl_matmul_desc_init",
+    "dnnl_dilated_convolution_forward_desc_init",
+    "dnnl_dilated_convolution_backward_data_desc_init",
+    "dnnl_dilated_convolution_backward_weights_desc_init",
+    "dnnl_primitive_desc_create",
+    "dnnl_reorder_primitive_desc_create",
+    "dnnl_primitive_desc_destroy",
+    "dnnl_primitive_desc_query_md",
+    "dnnl_memory_desc_equal",
+};
+_Static_assert(sizeof(td_dnn_api) == TD_COUNT(api_names) * sizeof(void *),
+               "a name for each function");
+
 static bool load(void *library) {
   bool all = true;
 #define LOAD(result, name, args)                                               \
@@ -91,18 +104,12 @@ static bool load(void *library) {
   all = all && dnn.name;
   FUNCTIONS(LOAD)
 #undef LOAD
-  dnn.api.memory_desc_init_by_strides =
-      (int (*)(td_dnn_layout *, int, const int64_t *, int, const int64_t *))
-          dlsym(library, "dnnl_memory_desc_init_by_strides");
-  dnn.api.matmul_desc_init =
-      (int (*)(td_dnn_desc *, const td_dnn_layout *, const td_dnn_layout *,
-               const td_dnn_layout *,
-               const td_dnn_layout *))dlsym(library, "dnnl_matmul_desc_init");
-  dnn.api.primitive_desc_create =
-      (int (*)(void **, const td_dnn_desc *, const void *, void *,
-               const void *))dlsym(library, "dnnl_primitive_desc_create");
-  return all && dnn.api.memory_desc_init_by_strides &&
-         dnn.api.matmul_desc_init && dnn.api.primitive_desc_create;
+  for (size_t i = 0; i < TD_COUNT(api_names); i++) {
+    void *function = dlsym(library, api_names[i]);
+    memcpy((char *)&dnn.api + i * sizeof function, &function, sizeof function);
+    all = all && function;
+  }
+  return all;
 }
 
 /* A library built without OpenMP has none of these, and needs none. */
@@ -199,7 +206,7 @@ void td_dnn_release(td_dnn_op *op) {
     free_set(s);
   }
   if (op->primitive) dnn.primitive_destroy(op->primitive);
-  if (op->pd) dnn.primitive_desc_destroy(op->pd);
+  if (op->pd) dnn.api.primitive_desc_destroy(op->pd);
   pthread_mutex_destroy(&op->mutex);
   td_free(op);
 }
@@ -221,13 +228,25 @@ static td_status *make_op(td_dnn_describe describe, const void *key,
   }
   if (!failed)
     op->scratch = dnn.memory_desc_get_size(
-        dnn.primitive_desc_query_md(op->pd, QUERY_SCRATCHPAD, 0));
+        dnn.api.primitive_desc_query_md(op->pd, QUERY_SCRATCHPAD, 0));
   *out = op;
   return NULL;
 }
 
 size_t td_dnn_scratch(const td_dnn_op *op) {
   return op->scratch;
+}
+
+static const td_dnn_layout *layout_of(const td_dnn_op *op, int arg) {
+  return dnn.api.primitive_desc_query_md(op->pd, TD_DNN_EXEC_ARG, arg);
+}
+
+size_t td_dnn_bytes(const td_dnn_op *op, int arg) {
+  return dnn.memory_desc_get_size(layout_of(op, arg));
+}
+
+bool td_dnn_alike(const td_dnn_op *a, const td_dnn_op *b, int arg) {
+  return dnn.api.memory_desc_equal(layout_of(a, arg), layout_of(b, arg));
 }
 
 /* ---- the cache ----------------------------------------------------------- */
@@ -312,7 +331,8 @@ td_dnn_stats td_dnn_read_stats(void) {
 static bool add_memory(const td_dnn_op *op, run_set *s, int arg, int what,
                        int index) {
   s->args[s->n].arg = arg;
-  const td_dnn_layout *md = dnn.primitive_desc_query_md(op->pd, what, index);
+  const td_dnn_layout *md =
+      dnn.api.primitive_desc_query_md(op->pd, what, index);
   return md &&
          !dnn.memory_create(&s->args[s->n++].memory, md, dnn.engine, NULL);
 }
@@ -322,7 +342,7 @@ static run_set *make_set(const td_dnn_op *op, const td_dnn_arg *args, int n) {
   if (!s) return NULL;
   bool ok = !dnn.stream_create(&s->stream, dnn.engine, IN_ORDER);
   for (int i = 0; ok && i < n; i++)
-    ok = add_memory(op, s, args[i].arg, QUERY_EXEC_ARG, args[i].arg);
+    ok = add_memory(op, s, args[i].arg, TD_DNN_EXEC_ARG, args[i].arg);
   if (ok) ok = add_memory(op, s, TD_DNN_SCRATCHPAD, QUERY_SCRATCHPAD, 0);
   if (ok) return s;
   free_set(s);
@@ -345,8 +365,8 @@ static void give_set(td_dnn_op *op, run_set *s) {
 }
 
 /* The library's generated code keeps data where the stack pointer points: a
- * signal handled on such a stack overwrites it (seen: a corrupted heap). Threads
- * of the pool block signals anyway. */
+ * signal handled on such a stack overwrites it (seen: a corrupted heap).
+ * Threads of the pool block signals anyway. */
 static bool block_signals(sigset_t *was) {
   sigset_t all;
   if (td_pool_inside()) return false;

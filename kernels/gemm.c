@@ -331,10 +331,22 @@ static void sum_piece(void *arg, int64_t begin, int64_t end) {
   const sum_job *j = arg;
   char *to = j->sum + (size_t)begin * j->size;
   const char *from = j->parts + (size_t)begin * j->size;
-  memcpy(to, from, (size_t)(end - begin) * j->size);
+  if (to != from) memcpy(to, from, (size_t)(end - begin) * j->size);
   for (int64_t i = 1; i < j->count; i++)
     td_binary_apply(TD_BINARY_AddV2, j->dtype, j->isa, end - begin, to,
                     from + (size_t)(i * j->n) * j->size, to);
+}
+
+void td_gemm_sum(td_kernel_ctx *c, td_dtype dtype, const void *parts, int64_t n,
+                 int64_t count, void *sum) {
+  sum_job j = {.dtype = dtype,
+               .isa = td_cpu_isa(),
+               .parts = parts,
+               .n = n,
+               .count = count,
+               .sum = sum,
+               .size = td_dtype_size(dtype)};
+  td_for(c, n, td_grain_of(count), sum_piece, &j);
 }
 
 /* The products of `count` chunks of k, one after the other in `parts`. */
@@ -370,14 +382,7 @@ static td_status *run_chunks(td_kernel_ctx *c, td_gemm_way way,
   td_tensor parts;
   TD_TRY(td_temp(c, p->dtype, &shape, &parts));
   td_status *s = multiply_chunks(c, way, p, chunk, count, &parts);
-  sum_job j = {.dtype = p->dtype,
-               .isa = td_cpu_isa(),
-               .parts = parts.data,
-               .n = p->m * p->n,
-               .count = count,
-               .sum = p->c,
-               .size = td_dtype_size(p->dtype)};
-  if (td_ok(s)) td_for(c, j.n, td_grain_of(count), sum_piece, &j);
+  if (td_ok(s)) td_gemm_sum(c, p->dtype, parts.data, p->m * p->n, count, p->c);
   td_tensor_release(&parts);
   return s;
 }

@@ -23,6 +23,11 @@ td_status *td_gemm_half(td_kernel_ctx *c, td_product *p, int64_t batch,
                         const int64_t *offsets, const td_tensor *a,
                         const td_tensor *b, td_tensor *out) TD_MUST_USE;
 
+/* The sum of `count` parts of n elements, one after the other, in order; `sum`
+ * may be the first of them. */
+void td_gemm_sum(td_kernel_ctx *c, td_dtype dtype, const void *parts, int64_t n,
+                 int64_t count, void *sum);
+
 /* ---- for the above, and tests of it ---- */
 
 typedef enum td_gemm_way {

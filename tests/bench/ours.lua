@@ -156,6 +156,39 @@ local function sgemm(n)
 end
 for _, n in ipairs{64, 512, 1024, 2048} do rows["sgemm_" .. n] = sgemm(n) end
 
+-- name: batch, size, channels in and out, filter, stride
+local convolutions = {
+  conv_3x3 = {16, 56, 64, 64, 3, 1}, conv_5x5 = {100, 14, 32, 64, 5, 1},
+  conv_1x1 = {16, 28, 256, 64, 1, 1}, conv_7x7 = {8, 224, 3, 64, 7, 2},
+}
+
+-- Forward, or the sum's gradients: of both operands, of an image's filter only.
+local function convolution(batch, size, deep, wide, k, stride, backward)
+  local sess = session{passes_off = {"fold"}}
+  local x = td.variable(td.value.random_uniform{batch, size, size, deep}, "x")
+  local w = td.variable(td.value.random_uniform{k, k, deep, wide}, "w")
+  local y = td.conv2d(x, w, stride, "SAME")
+  local fetch = {y.op}
+  if backward then
+    local dy = td.variable(td.value.random_uniform(y.shape), "dy")
+    local of = deep > 3 and {x, w} or {w}
+    for _, g in ipairs(td.gradients(y, of, {grad_ys = dy:read()})) do
+      fetch[#fetch + 1] = g.op
+    end
+  end
+  sess:init()
+  local step = sess:callable(td.group(fetch), {})
+  return function() step() end, 1
+end
+for name, sizes in pairs(convolutions) do
+  local batch, size, deep, wide, k, stride = table.unpack(sizes)
+  for suffix, backward in pairs{[""] = false, _step = true} do
+    rows[name .. suffix] = function()
+      return convolution(batch, size, deep, wide, k, stride, backward)
+    end
+  end
+end
+
 function rows.graph_build()
   return function()
     local g = td.graph()
