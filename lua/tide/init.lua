@@ -49,7 +49,7 @@ local exports = {
   ["nn.wrappers"] = {"multi_cell", "dropout_wrapper", "device_wrapper",
                      "residual_wrapper"},
   ["nn.rnn"] = {"static_rnn", "dynamic_rnn", "bidirectional_dynamic_rnn"},
-  places = {"nn", "math", "image", "random", "losses", "linalg", "strings"},
+  places = {"nn", "math", "image", "random", "linalg", "strings"},
 }
 
 -- Modules that are names themselves.
@@ -57,6 +57,7 @@ local modules = {
   train = "tide.train", data = "tide.data", flags = "tide.flags",
   progress = "tide.progress", test = "tide.test", value = "tide.value",
   initializers = "tide.initializers", layers = "tide.layers",
+  losses = "tide.losses", regularizers = "tide.regularizers",
 }
 
 local module_of = {}

@@ -5,9 +5,14 @@
 
 local args = require "tide.args"
 local core = require "tide.core"
+local shapes = require "tide.shape"
 local ops = require("tide.ops").ops
 
 local initializers = {}
+
+local function fail(fmt, ...)
+  core.error("invalid_argument", fmt:format(...))
+end
 
 --- All zeros.
 function initializers.zeros()
@@ -26,10 +31,43 @@ function initializers.constant(value)
   end
 end
 
---- The identity matrix.
-function initializers.identity()
+--- The identity matrix; option gain (1) multiplies it.
+function initializers.identity(o)
+  o = args.read(o, {"gain"}, "identity")
   return function(shape, dtype)
-    return ops.eye(shape[1], shape[2], {dtype = dtype})
+    if #shape ~= 2 then
+      fail("identity: a variable of rank 2, not of shape %s",
+           shapes.text(shape))
+    end
+    local eye = ops.eye(shape[1], shape[2], {dtype = dtype})
+    return o.gain and eye * o.gain or eye
+  end
+end
+
+-- All sizes but the last, multiplied.
+local function columns_of(shape)
+  local n = 1
+  for i = 1, #shape - 1 do n = n * shape[i] end
+  return n
+end
+
+--- A matrix with orthogonal rows or columns, whichever are fewer; of higher
+-- rank, seen as {all but the last axis, last axis}. Options gain (1), seed.
+-- Source: Saxe et al. 2014.
+function initializers.orthogonal(o)
+  o = args.read(o, {"gain", "seed"}, "orthogonal")
+  return function(shape, dtype)
+    if #shape < 2 then
+      fail("orthogonal: a variable of rank 2 or more, not of shape %s",
+           shapes.text(shape))
+    end
+    local rows, cols = columns_of(shape), shape[#shape]
+    local x = ops.random_normal({math.max(rows, cols), math.min(rows, cols)},
+                                {dtype = dtype, seed = o.seed})
+    local q, r = core.op "Qr"(x)
+    q = q * ops.sign(ops.matrix_diag_part(r))
+    if rows < cols then q = ops.transpose(q) end
+    return ops.reshape(q, shape) * (o.gain or 1.0)
   end
 end
 
@@ -68,20 +106,27 @@ end
 -- Standard deviation of a normal cut at two of its own, over that before.
 local TRUNCATED = 0.87962566103423978
 
+local distributions = {truncated_normal = true, normal = true,
+                       untruncated_normal = true, uniform = true}
+
 --- Variance scale / n, where n is "fan_in", "fan_out" or "fan_avg" of the
--- weight. distribution: "truncated_normal", "normal" or "uniform".
+-- weight. distribution: "truncated_normal" (or "normal"), "untruncated_normal"
+-- or "uniform".
 function initializers.variance_scaling(o)
   o = args.read(o, {"scale", "mode", "distribution", "seed"},
                 "variance_scaling")
   local mode = o.mode or "fan_in"
   local kind = o.distribution or "truncated_normal"
+  if not distributions[kind] then
+    fail("variance_scaling: distribution is truncated_normal, "
+      .. "untruncated_normal or uniform, not %s", kind)
+  end
   return function(shape, dtype)
     local fan_in, fan_out = fans(shape)
     local n = ({fan_in = fan_in, fan_out = fan_out,
                 fan_avg = (fan_in + fan_out) / 2})[mode]
     if not n then
-      core.error("invalid_argument", "variance_scaling: mode is fan_in, "
-        .. "fan_out or fan_avg, not " .. tostring(mode))
+      fail("variance_scaling: mode is fan_in, fan_out or fan_avg, not %s", mode)
     end
     local variance = (o.scale or 1.0) / math.max(1, n)
     local given = {dtype = dtype, seed = o.seed}
@@ -90,9 +135,24 @@ function initializers.variance_scaling(o)
       given.minval, given.maxval = -limit, limit
       return ops.random_uniform(shape, given)
     end
-    local normal = kind == "normal"
-    given.stddev = math.sqrt(variance) / (normal and 1 or TRUNCATED)
-    return ops[normal and "random_normal" or "truncated_normal"](shape, given)
+    given.stddev = math.sqrt(variance)
+    if kind == "untruncated_normal" then
+      return ops.random_normal(shape, given)
+    end
+    given.stddev = given.stddev / TRUNCATED
+    return ops.truncated_normal(shape, given)
+  end
+end
+
+--- Uniform within sqrt(3 / n) factor of 0, where n is the product of all sizes
+-- but the last. Options factor (1), seed. Source: Sussillo and Abbott 2014.
+function initializers.uniform_unit_scaling(o)
+  o = args.read(o, {"factor", "seed"}, "uniform_unit_scaling")
+  return function(shape, dtype)
+    local limit = math.sqrt(3 / math.max(1, columns_of(shape)))
+      * (o.factor or 1.0)
+    return ops.random_uniform(shape, {minval = -limit, maxval = limit,
+                                      dtype = dtype, seed = o.seed})
   end
 end
 

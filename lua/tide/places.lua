@@ -10,7 +10,7 @@ local namespace = require "tide.ops"
 
 -- By place: the short names.
 local short = {
-  nn = {}, math = {}, image = {}, losses = {},
+  nn = {}, math = {}, image = {},
   linalg = {
     inv = "matrix_inverse", det = "matrix_determinant",
     slogdet = "log_matrix_determinant", solve = "matrix_solve",

@@ -213,6 +213,100 @@ def layer_normalization():
     return tf.keras.layers.LayerNormalization(dtype="float64")(given(2, 2, 3))
 
 
+# ---- losses ------------------------------------------------------------------
+
+LOSSES = tf.losses
+
+
+def probability(x):
+    return tf.sigmoid(x)
+
+
+def losses_of(f, labels, predictions):
+    """By each reduction, and with weights of each kind."""
+    rows = tf.constant([[0.0], [2.0], [0.5]], tf.float64)
+    all_ = tf.reshape(rows, [3, 1]) * tf.constant([[1.0, 0.0, 3.0, 1.0]],
+                                                  tf.float64)
+    out = [f(labels, predictions)]
+    for w in (rows, all_):
+        out += [f(labels, predictions, weights=w, reduction=r)
+                for r in ("none", "weighted_sum", "weighted_mean",
+                          "weighted_sum_over_batch_size",
+                          "weighted_sum_by_nonzero_weights")]
+    return out
+
+
+@row
+def absolute_difference():
+    return losses_of(LOSSES.absolute_difference, given(3, 4), given(3, 4))
+
+
+@row
+def mean_squared_error():
+    return losses_of(LOSSES.mean_squared_error, given(3, 4), given(3, 4))
+
+
+@row
+def hinge_loss():
+    return LOSSES.hinge_loss([[0.0, 1.0], [1.0, 0.0]],
+                             tf.cast(given(2, 2), tf.float32) * 4)
+
+
+@row
+def huber_loss():
+    x, y = given(3, 4), given(3, 4)
+    return LOSSES.huber_loss(x, y, delta=0.25), LOSSES.huber_loss(x * 4, y)
+
+
+@row
+def log_loss():
+    return LOSSES.log_loss(probability(given(3, 4)), probability(given(3, 4)),
+                           weights=2.0)
+
+
+@row
+def cosine_distance():
+    return LOSSES.cosine_distance(given(3, 4), given(3, 4), axis=1)
+
+
+@row
+def mean_pairwise_squared_error():
+    x, y = given(3, 4), given(3, 4)
+    return (LOSSES.mean_pairwise_squared_error(x, y),
+            LOSSES.mean_pairwise_squared_error(x, y,
+                                               [[1.0], [0.0], [2.0]]))
+
+
+@row
+def sigmoid_cross_entropy():
+    return LOSSES.sigmoid_cross_entropy(tf.stop_gradient(given(3, 4)),
+                                        given(3, 4), label_smoothing=0.1)
+
+
+@row
+def softmax_cross_entropy():
+    return LOSSES.softmax_cross_entropy(probability(given(3, 4)), given(3, 4),
+                                        weights=[1.0, 0.0, 2.0],
+                                        label_smoothing=0.1)
+
+
+@row
+def sparse_softmax_cross_entropy():
+    return LOSSES.sparse_softmax_cross_entropy([3, 0, 1], given(3, 4))
+
+
+@row
+def regularization():
+    with tf.variable_scope("a", regularizer=lambda w: 0.5 * tf.nn.l2_loss(w)):
+        tf.get_variable("w", [2, 3])
+        tf.get_variable("v", [3], regularizer=lambda w: 0.25 * tf.reduce_sum(
+            tf.abs(w)))
+    LOSSES.mean_squared_error(given(2, 2, dtype=np.float32),
+                              given(2, 2, dtype=np.float32))
+    return (LOSSES.get_regularization_loss(), LOSSES.get_total_loss(),
+            LOSSES.get_total_loss(add_regularization_losses=False))
+
+
 # ---- the file ----------------------------------------------------------------
 
 def flat(ys):
