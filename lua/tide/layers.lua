@@ -13,8 +13,9 @@
 local core = require "tide.core"
 
 local names = {
-  "batch_normalization", "conv2d", "conv2d_transpose", "dense", "dropout",
-  "embedding", "flatten", "layer_normalization", "sequential",
+  "average_pooling2d", "batch_normalization", "conv2d", "conv2d_transpose",
+  "dense", "dropout", "embedding", "flatten", "layer_normalization",
+  "max_pooling2d", "sequential",
 }
 
 local known = {}

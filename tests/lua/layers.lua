@@ -44,6 +44,14 @@ local rows = {
     return layers.conv2d_transpose(y, 1, 3, {strides = {2, 1},
                                              padding = "same"})
   end,
+  max_pooling2d = function(given)
+    local y = layers.max_pooling2d(given{2, 7, 6, 2}, {3, 2}, {2, 1})
+    return y, layers.max_pooling2d(y, 2, 2, {padding = "same"})
+  end,
+  average_pooling2d = function(given)
+    local y = layers.average_pooling2d(given{2, 7, 6, 2}, {3, 2}, {2, 1})
+    return y, layers.average_pooling2d(y, 2, {padding = "same"})
+  end,
   batch_normalization = function(given)
     return layers.batch_normalization(given{4, 3}, {training = true})
   end,

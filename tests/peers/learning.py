@@ -193,6 +193,18 @@ def conv2d_transpose():
 
 
 @row
+def max_pooling2d():
+    y = LAYERS.max_pooling2d(given(2, 7, 6, 2), [3, 2], (2, 1))
+    return y, LAYERS.max_pooling2d(y, 2, 2, padding="same")
+
+
+@row
+def average_pooling2d():
+    y = LAYERS.average_pooling2d(given(2, 7, 6, 2), [3, 2], (2, 1))
+    return y, LAYERS.average_pooling2d(y, 2, 2, padding="same")
+
+
+@row
 def batch_normalization():
     return LAYERS.batch_normalization(given(4, 3), training=True)
 
