@@ -480,6 +480,9 @@ do -- the same with the window as operands
   rows[#rows + 1] = {"MaxPoolV2", function(a)
     return raw.MaxPoolV2(a, k, s, o)
   end, {x}}
+  rows[#rows + 1] = {"MaxPoolWithArgmax", function(a)
+    return (td.max_pool_with_argmax(a, 2, 1))
+  end, {x}}
   rows[#rows + 1] = max("MaxPoolGradV2", y)
   rows[#rows + 1] = max("MaxPoolGradGradV2", x)
 end
@@ -520,6 +523,7 @@ end
 -- Ops that TensorFlow gives no gradient either, and those tested below.
 local without = {Bincount = true, Bitcast = true, DenseBincount = true,
                  IgammaGradA = true, Lu = true, RandomGammaGrad = true,
+                 MaxPoolGradWithArgmax = true,
                  RandomShuffle = true, ListDiff = true, Unique = true,
                  UniqueV2 = true, UniqueWithCounts = true,
                  UniqueWithCountsV2 = true}

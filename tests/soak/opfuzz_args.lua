@@ -309,7 +309,7 @@ local function pooled(c)
 end
 
 local hints = {
-  orig_output = pooled, grad = pooled, orig_input_shape = dims,
+  orig_output = pooled, grad = pooled, argmax = pooled, orig_input_shape = dims,
   ["MaxPoolGradGrad.grad"] = function(c) return c.like end,
   ["MaxPool3DGradGrad.grad"] = function(c) return c.like end,
   ksize = function() return {4}, {1, random(1, 2), random(1, 3), 1} end,
@@ -449,7 +449,8 @@ local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4},
   TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4},
     ReverseV2 = {0, 8}}
 for _, op in ipairs{"Max", "Avg"} do
-  for _, of in ipairs{"", "V2", "Grad", "GradV2", "GradGrad", "GradGradV2"} do
+  for _, of in ipairs{"", "V2", "WithArgmax", "GradWithArgmax", "Grad",
+                      "GradV2", "GradGrad", "GradGradV2"} do
     rank_of[op .. "Pool" .. of] = {4, 4}
     rank_of[op .. "Pool3D" .. of] = {5, 5}
   end

@@ -81,6 +81,14 @@ function grad.MaxPool3DGradGrad(op, g)
   return false, false, core.op "MaxPool3DGrad"(x, y, g, window(op))
 end
 
+function grad.MaxPoolWithArgmax(op, dy)
+  if not dy then return false end
+  local o = window(op)
+  o.data_format = nil
+  o.include_batch_in_index = op.attr.include_batch_in_index
+  return core.op "MaxPoolGradWithArgmax"(op.inputs[1], dy, op.outputs[2], o)
+end
+
 -- ---- means ----------------------------------------------------------------
 
 function grad.AvgPool(op, dy)

@@ -102,3 +102,10 @@ define("max_pool3d", "MaxPool3D", 5)
 -- @usage td.avg_pool3d({{{{{1.0}, {2.0}}, {{3.0}, {4.0}}}}}, {1, 2, 2})
 --   --> 2.5
 define("avg_pool3d", "AvgPool3D", 5)
+
+--- max_pool with the places of what it found: two results. A place counts the
+-- elements of the image, or with include_batch_in_index those of the batch.
+-- @function ops.max_pool_with_argmax(x, ksize, strides, padding, o)
+-- @usage select(2, td.max_pool_with_argmax({{{{1}, {2}}, {{4}, {3}}}}, 2))
+--   --> 2
+define("max_pool_with_argmax", "MaxPoolWithArgmax", 4)

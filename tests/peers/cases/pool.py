@@ -135,6 +135,20 @@ op("AvgPoolGrad",
    bad("rank 4", i32([3, 4]), [[[[1]]]], **window(2)),
    near=(4, 4, 2, 2, 0), scaled=True)
 
+op("MaxPoolWithArgmax",
+   sweep(SMALL, **STEP), *[case(x, **w) for x, w in WINDOWS],
+   case(X, Targmax="int32", include_batch_in_index=True, **window(2)),
+   no_grad(of("float16 float32", LOOSE, **window(2))),
+   bad("channels", X, **DEPTH), bad("9", X, **window(9)))
+# A place out of range kills TensorFlow: tests/kernels/pooling.c.
+op("MaxPoolGradWithArgmax",
+   sweep(SMALL, [[[[1], [2]]]], i64([[[[1], [1]]]]), **STEP),
+   case(X, [[[[1, 2]]], [[[3, -4]]]], i64([[[[2, 3]]], [[[12, 23]]]]),
+        include_batch_in_index=True, **window(2)),
+   case(X, [[[[1, 2]]], [[[3, -4]]]], i64([[[[2, 3]]], [[[0, 11]]]]),
+        **window(2)),
+   bad("grad", SMALL, [[[[1]]]], i64([[[[1], [1]]]]), **STEP))
+
 # ---- volumes ----
 
 
