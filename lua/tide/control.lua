@@ -41,6 +41,15 @@ local function array_of(edge, array)
   return array and tensor_array.behind(array, edge) or edge
 end
 
+-- What decides, as a tensor of the current place: true or false, not a number.
+local function decision(what, x)
+  local edge = edge_here(x, type(x) == "boolean" and "bool" or nil)
+  if edge.dtype ~= "bool" then
+    fail("%s is %s, not bool; compare it: x:not_equal(0)", what, edge.dtype)
+  end
+  return edge
+end
+
 -- ---- cond -----------------------------------------------------------------
 
 -- Builds one branch; port 1 of Switch is the false side, 2 the true one.
@@ -149,8 +158,7 @@ function control.cond(pred, true_fn, false_fn, o)
   o = args.read(o, {"name"}, "cond")
   return scope.name_scope(o.name or "cond", function()
     local name = core.scope().prefix
-    local p = core.add("Identity", {edge_here(pred, "bool")}, nil, "pred")
-    if p.dtype ~= "bool" then fail("cond: pred is %s, not bool", p.dtype) end
+    local p = core.add("Identity", {decision("cond: pred", pred)}, nil, "pred")
     local off, on = core.add("Switch", {p, p})
     local yes = build_branch(name .. "true", 2, p, on, true_fn)
     local no = build_branch(name .. "false", 1, p, off, false_fn)
@@ -165,23 +173,77 @@ function control.cond(pred, true_fn, false_fn, o)
   end)
 end
 
+-- ---- case -----------------------------------------------------------------
+
+-- The conditions and functions of a list of pairs; a condition is a tensor.
+local function read_pairs(list)
+  local preds, functions = {}, {}
+  for i, pair in ipairs(list) do
+    local what = "case: pair " .. i
+    args.expect(pair, "table", what)
+    args.expect(pair[2], "function", what .. ": its second part")
+    preds[i] = decision(what .. ": its condition", pair[1])
+    functions[i] = pair[2]
+  end
+  return preds, functions
+end
+
+-- Ops that stop the step when too many or none of the conditions are true.
+local function case_checks(preds, exclusive, default)
+  local all, checks = ops.stack(preds), {}
+  if exclusive then
+    checks[1] = ops.assert(all:cast "int32":sum():less(2),
+      {"case: more than one condition is true, and they are exclusive", all})
+  end
+  if not default then
+    table.insert(checks, ops.assert(all:any(),
+      {"case: no condition is true, and there is no default", all}))
+  end
+  return checks
+end
+
+-- The first function whose condition is true; the last one needs none.
+local function choose(preds, functions, i)
+  if i == #functions then return functions[i]() end
+  return control.cond(preds[i], functions[i], function()
+    return choose(preds, functions, i + 1)
+  end)
+end
+
+-- Tensors that wait for the ops of the current scope, like those given.
+local function made_here(...)
+  local list = table.pack(...)
+  for i = 1, list.n do
+    if args.is_tensor(list[i]) or not core.kind(list[i]) then
+      list[i] = ops.identity(core.edge(list[i]))
+    end
+  end
+  return table.unpack(list, 1, list.n)
+end
+
 --- The results of the first function whose boolean scalar is true:
--- td.case{{p1, f1}, {p2, f2}, default = f}.
+-- td.case{{p1, f1}, {p2, f2}, default = f}. Without a default one of them must
+-- be true, or the step fails; with exclusive = true not more than one.
 -- @usage local x = td.constant(5)
 -- td.case{{x:less(0), function() return -1 end},
 --   default = function() return 1 end}  --> 1
 function control.case(list, o)
   local pairs_of, named = args.split(list)
-  args.check(named, {"default", "name"}, "case")
-  o = args.read(o, {"name"}, "case")
-  args.expect(named.default, "function", "case: default")
-  local function from(i)
-    if not pairs_of[i] then return named.default() end
-    local pred, f = pairs_of[i][1], pairs_of[i][2]
-    return control.cond(pred, f, function() return from(i + 1) end)
-  end
+  args.check(named, {"default", "exclusive", "name"}, "case")
+  o = args.read(o, {"exclusive", "name"}, "case")
+  local default, exclusive = named.default, o.exclusive or named.exclusive
+  if default ~= nil then args.expect(default, "function", "case: default") end
+  if #pairs_of == 0 then fail("case needs at least one {condition, f}") end
   return scope.name_scope(o.name or named.name or "case", function()
-    return from(1)
+    local preds, functions = read_pairs(pairs_of)
+    functions[#functions + 1] = default
+    local checks = case_checks(preds, exclusive, default)
+    if #checks == 0 then return choose(preds, functions, 1) end
+    return scope.control_dependencies(checks, function()
+      for i, p in ipairs(preds) do preds[i] = ops.identity(p) end
+      if #functions > 1 then return choose(preds, functions, 1) end
+      return made_here(functions[1]())
+    end)
   end)
 end
 
@@ -212,11 +274,7 @@ local function build_cond(l, cond)
   local _ <close> = core.push(flow.scope(l.place, l.vars[1].merge.op))
   local pred = cond(table.unpack(merges))
   if pred == nil then fail("while_loop: the condition gives nil") end
-  local edge = edge_here(pred)
-  if edge.dtype ~= "bool" then
-    fail("while_loop: the condition is %s, not bool", edge.dtype)
-  end
-  return edge
+  return decision("while_loop: the condition", pred)
 end
 
 local function check_result(l, i, x, var)

@@ -72,7 +72,39 @@ function tests.case()
                     default = function() return 1 end}
   lu.assertEquals({run(y, {x = -5}), run(y, {x = 0}), run(y, {x = 9})},
                   {-1, 0, 1})
-  raises("default", td.case, {{x:less(0), print}})
+end
+
+function tests.case_without_default()
+  local x = td.placeholder("int32", {}, "x")
+  local function n(value) return function() return td.constant(value) end end
+  local y = td.case{{x:less(0), n(-1)}, {x:equal(0), n(0)}}
+  lu.assertEquals({run(y, {x = -5}), run(y, {x = 0})}, {-1, 0})
+  local e = raises("no default", run, y, {x = 9})
+  lu.assertStrContains(tostring(e), "no default] [0 0]")
+  local one = td.case{{x:less(0), function() return -1 end}}
+  lu.assertEquals(run(one, {x = -5}), -1)
+  raises("no default", run, one, {x = 9})
+end
+
+function tests.case_exclusive()
+  local x = td.placeholder("int32", {}, "x")
+  local function n(value) return function() return value end end
+  local y = td.case{{x:less(1), n(1)}, {x:less(5), n(2)}, default = n(3),
+                    exclusive = true}
+  lu.assertEquals({run(y, {x = 2}), run(y, {x = 9})}, {2, 3})
+  raises("more than one condition is true", run, y, {x = 0})
+  lu.assertEquals(run(td.case{{x:less(1), n(1)}, {x:less(5), n(2)},
+                              default = n(3)}, {x = 0}), 1)
+end
+
+function tests.case_refused()
+  local one = function() return 1 end
+  raises("at least one", td.case, {default = one})
+  raises("default must be a function", td.case, {{true, one}, default = 1})
+  raises("pair 1: its second part must be a function", td.case, {{true, 1}})
+  raises("pair 2 must be a table", td.case, {{true, one}, one})
+  raises("int32, not bool; compare it: x:not_equal(0)", td.case,
+         {{td.constant(1), one}, default = one})
 end
 
 function tests.cond_refused()
@@ -83,7 +115,9 @@ function tests.cond_refused()
   raises("int32 in the true branch and float32 in the false", td.cond, true,
          function() return x end, function() return td.constant(1.0) end)
   raises("is an op, not a tensor", td.cond, true, td.no_op, one)
-  raises("pred", td.cond, td.constant(1), one, one)
+  raises("pred is int32, not bool; compare it: x:not_equal(0)", td.cond,
+         td.constant(1), one, one)
+  raises("pred is float32, not bool", td.cond, 0.5, one, one)
   raises("pred", td.cond, td.constant{true, false}, one, one)
 end
 

@@ -1,5 +1,6 @@
 /* random_graph.h - graphs drawn from a seed: element-wise and array ops, state,
- * cond, while in each other, on devices drawn for each node.
+ * on devices drawn for each node. random_flow.h draws cond, while and maps,
+ * random_call.h functions, all in each other.
  *
  * A context is the root, a branch or a loop body. A value of an outer context
  * is brought in through Switch or a constant Enter, once per context, as a
@@ -34,9 +35,11 @@ typedef struct context {
 } context;
 
 typedef struct drawn {
-  rig *r;
+  td_graph *graph; /* that is being drawn: of the test, or a body */
+  bool is_body;
   unsigned seed;
-  int loops, live_loops, frames;
+  int loops, live_loops, frames, functions;
+  int updates; /* state ops, in bodies too */
   int edges_in_frames, edges_across;
   td_edge handle[MOST_VARIABLES]; /* int32 variables, in the root */
   td_node *init[MOST_VARIABLES], *read[MOST_VARIABLES];
@@ -86,7 +89,7 @@ static inline td_edge finish(drawn *d, context *c, td_build *b, bool keep) {
 static inline td_edge op_of(drawn *d, context *c, const char *op,
                             const td_edge *in, int n) {
   td_build b;
-  td_build_init(&b, d->r->graph, op, NULL);
+  td_build_init(&b, d->graph, op, NULL);
   for (int i = 0; i < n; i++) td_build_in(&b, in[i]);
   return finish(d, c, &b, true);
 }
@@ -97,7 +100,7 @@ static inline td_edge op_of(drawn *d, context *c, const char *op,
 static inline td_edge list_op(drawn *d, context *c, const char *op,
                               const td_edge *in, int n, bool keep) {
   td_build b;
-  td_build_init(&b, d->r->graph, op, NULL);
+  td_build_init(&b, d->graph, op, NULL);
   td_build_list(&b, in, n);
   return finish(d, c, &b, keep);
 }
@@ -105,7 +108,7 @@ static inline td_edge list_op(drawn *d, context *c, const char *op,
 static inline td_edge constant_of(drawn *d, context *c, const td_tensor *t,
                                   bool keep) {
   td_build b;
-  td_build_init(&b, d->r->graph, "Const", NULL);
+  td_build_init(&b, d->graph, "Const", NULL);
   td_build_attr(&b, "dtype", td_attr_type(t->dtype));
   td_build_attr(&b, "value", td_attr_tensor(t));
   return finish(d, c, &b, keep);
@@ -154,12 +157,12 @@ static inline td_edge bring(drawn *d, context *c, context *owner, td_edge e);
 static inline td_edge bring_one(drawn *d, context *c, td_edge e) {
   td_build b;
   if (c->kind == 'c') {
-    td_build_init(&b, d->r->graph, "Switch", NULL);
+    td_build_init(&b, d->graph, "Switch", NULL);
     td_build_in(&b, e);
     td_build_in(&b, c->pred);
     return port(finish(d, c->outer, &b, false), c->side);
   }
-  td_build_init(&b, d->r->graph, "Enter", NULL);
+  td_build_init(&b, d->graph, "Enter", NULL);
   td_build_in(&b, e);
   td_build_attr(&b, "frame_name", td_attr_string(c->frame));
   td_build_attr(&b, "is_constant", td_attr_bool(true));
@@ -242,7 +245,7 @@ static inline void draw_concat(drawn *d, context *c, td_edge e) {
   if (s->rank == 0 || td_shape_count(s) >= 64) return;
   td_edge axis = int_scalar(d, c, s->rank - 1);
   td_build b;
-  td_build_init(&b, d->r->graph, "ConcatV2", NULL);
+  td_build_init(&b, d->graph, "ConcatV2", NULL);
   td_build_list(&b, (td_edge[]){e, e}, 2);
   td_build_in(&b, axis);
   finish(d, c, &b, true);
@@ -312,7 +315,7 @@ static inline void draw_cast(drawn *d, context *c, td_edge a) {
   if (td_edge_dtype(a) != TD_INT32) a = OP(d, c, "Sign", a);
   td_dtype to = draw(d, 2) ? TD_FLOAT32 : TD_INT32;
   td_build b;
-  td_build_init(&b, d->r->graph, "Cast", NULL);
+  td_build_init(&b, d->graph, "Cast", NULL);
   td_build_in(&b, a);
   td_build_attr(&b, "DstT", td_attr_type(to));
   finish(d, c, &b, true);
@@ -342,7 +345,7 @@ static inline td_node *state_op(drawn *d, context *c, const char *op,
                                 td_edge handle, const td_edge *value,
                                 td_node *after) {
   td_build b;
-  td_build_init(&b, d->r->graph, op, NULL);
+  td_build_init(&b, d->graph, op, NULL);
   td_build_in(&b, handle);
   if (value) td_build_in(&b, *value);
   td_build_attr(&b, "dtype", td_attr_type(TD_INT32));
@@ -357,7 +360,7 @@ static inline void make_variables(drawn *d, context *root) {
     char name[16];
     td_shape scalar = td_shape_scalar();
     snprintf(name, sizeof name, "v%d", i);
-    td_build_init(&b, d->r->graph, "VarHandleOp", name);
+    td_build_init(&b, d->graph, "VarHandleOp", name);
     td_build_attr(&b, "dtype", td_attr_type(TD_INT32));
     td_build_attr(&b, "shape", td_attr_shape(&scalar));
     d->handle[i] = finish(d, root, &b, false);
@@ -370,14 +373,21 @@ static inline void make_variables(drawn *d, context *root) {
   }
 }
 
+/* Are updates drawn here in an order? Elsewhere they commute: bodies of
+ * functions run in any place. */
+static inline bool in_order(const drawn *d, const context *c) {
+  return c->kind == 'r' && !d->is_body;
+}
+
 /* Root: in the order drawn. Inside: additions, which commute; the caller makes
  * what follows wait for the returned node. */
 static inline td_node *draw_state(drawn *d, context *c, context *root) {
   if (d->variables == 0) return NULL;
+  d->updates++;
   int i = draw(d, d->variables);
   td_edge by = pick_scalar(d, c, TD_INT32);
   td_edge handle = bring(d, c, root, d->handle[i]);
-  if (c != root)
+  if (!in_order(d, c))
     return state_op(d, c, "AssignAddVariableOp", handle, &by, NULL);
   if (draw(d, 3) == 0) { /* twins: both count */
     td_build b;
@@ -385,7 +395,7 @@ static inline td_node *draw_state(drawn *d, context *c, context *root) {
         state_op(d, c, "AssignAddVariableOp", handle, &by, d->last[i]);
     td_node *two =
         state_op(d, c, "AssignAddVariableOp", handle, &by, d->last[i]);
-    td_build_init(&b, d->r->graph, "NoOp", NULL);
+    td_build_init(&b, d->graph, "NoOp", NULL);
     td_build_control(&b, one);
     td_build_control(&b, two);
     d->last[i] = finish(d, c, &b, false).node;
@@ -396,195 +406,6 @@ static inline td_node *draw_state(drawn *d, context *c, context *root) {
   } else
     d->last[i] = state_op(d, c, "ReadVariableOp", handle, NULL, d->last[i]);
   return d->last[i];
-}
-
-/* ---- control flow ---- */
-
-static inline void draw_ops(drawn *d, context *c, context *root, int n,
-                            int depth);
-
-/* The value with a control input, so that what uses it comes after. */
-static inline td_edge after(drawn *d, context *c, td_edge e, td_node *before) {
-  td_build b;
-  if (!before) return e;
-  td_build_init(&b, d->r->graph, "Identity", NULL);
-  td_build_in(&b, e);
-  td_build_control(&b, before);
-  return finish(d, c, &b, false);
-}
-
-/* The value once every construct of the context is over. */
-static inline td_edge after_inner(drawn *d, context *c, td_edge e) {
-  for (int i = 0; i < c->n_inner; i++) e = after(d, c, e, c->inner[i]);
-  return e;
-}
-
-/* What comes later waits for a construct that may have updated inside. */
-static inline void fence(drawn *d, context *c, context *root, td_node *n) {
-  if (c != root && c->n_inner < 16) c->inner[c->n_inner++] = n;
-  for (int i = 0; c == root && i < d->variables; i++) d->last[i] = n;
-}
-
-/* Its first nodes wait for what came before in the root. */
-static inline td_edge fenced(drawn *d, context *c, context *root, td_edge e) {
-  for (int i = 0; c == root && i < d->variables; i++)
-    e = after(d, c, e, d->last[i]);
-  return e;
-}
-
-static inline context *context_new(context *outer, char kind) {
-  context *c = calloc(1, sizeof *c);
-  c->outer = outer;
-  c->kind = kind;
-  return c;
-}
-
-/* One branch: some ops, then a value like `like`. */
-static inline td_edge draw_branch(drawn *d, context *c, context *root,
-                                  td_edge pred, int side, td_edge like,
-                                  int depth) {
-  context *in = context_new(c, 'c');
-  in->pred = pred;
-  in->side = side;
-  td_build b;
-  td_build_init(&b, d->r->graph, "Switch", NULL);
-  td_build_in(&b, pred);
-  td_build_in(&b, pred);
-  td_edge sw = port(finish(d, c, &b, false), side);
-  in->pivot = OP(d, in, "Identity", sw).node;
-  in->n = 0; /* the pivot is no value */
-  td_edge x = bring(d, in, c, like);
-  in->value[in->n++] = x;
-  int ops = draw(d, 4);
-  draw_ops(d, in, root, ops, depth + 1);
-  td_node *state = draw(d, 3) == 0 ? draw_state(d, in, root) : NULL;
-  td_edge y = pick_scalar(d, in, td_edge_dtype(like));
-  const char *op = draw(d, 2) ? "AddV2" : "Mul";
-  td_edge z = OP(d, in, op, x, y);
-  z = after(d, in, z, state);
-  z = after_inner(d, in, z);
-  free(in);
-  return z;
-}
-
-static inline void draw_cond(drawn *d, context *c, context *root, int depth) {
-  td_edge like = pick(d, c, TD_INVALID);
-  td_edge pred = draw_pred(d, c);
-  pred = fenced(d, c, root, pred);
-  td_edge no = draw_branch(d, c, root, pred, 0, like, depth);
-  td_edge yes = draw_branch(d, c, root, pred, 1, like, depth);
-  td_edge merge = list_op(d, c, "Merge", (td_edge[]){no, yes}, 2, true);
-  fence(d, c, root, merge.node);
-}
-
-static inline td_edge enter_var(drawn *d, context *c, const context *in,
-                                td_edge e) {
-  td_build b;
-  td_build_init(&b, d->r->graph, "Enter", NULL);
-  td_build_in(&b, e);
-  td_build_attr(&b, "frame_name", td_attr_string(in->frame));
-  td_build_attr(&b, "parallel_iterations", td_attr_int(in->parallel));
-  return finish(d, c, &b, false);
-}
-
-static inline td_edge merge_var(drawn *d, context *in, td_edge enter) {
-  td_build b;
-  td_build_init(&b, d->r->graph, "Merge", NULL);
-  td_build_flat(&b, (td_edge[]){enter, {NULL, 0}}, 2);
-  td_build_attr(&b, "T", td_attr_type(td_edge_dtype(enter)));
-  td_build_attr(&b, "N", td_attr_int(2));
-  return finish(d, in, &b, false);
-}
-
-/* What the i-th loop variable becomes: the counter one more, others as drawn;
- * what is inside is over by then. */
-static inline void draw_next(drawn *d, context *in, int i, td_edge body,
-                             td_edge merge, td_node *state) {
-  const char *op = "AddV2";
-  td_edge by;
-  if (i == 0)
-    by = int_scalar(d, in, 1);
-  else {
-    by = pick_scalar(d, in, td_edge_dtype(body));
-    if (draw(d, 2)) op = "Maximum";
-  }
-  td_edge next = OP(d, in, op, body, by);
-  next = after(d, in, next, state);
-  next = after_inner(d, in, next);
-  td_edge back = OP(d, in, "NextIteration", next);
-  in->n--; /* it feeds the Merge and nothing else */
-  OK(td_graph_back_edge(merge.node, 1, back));
-}
-
-static inline void draw_while(drawn *d, context *c, context *root, int depth) {
-  enum { MOST_VARS = 3 };
-  context *in = context_new(c, 'w');
-  snprintf(in->frame, sizeof in->frame, "loop%d", d->frames++);
-  in->parallel = 1 + draw(d, 4) * 3;
-  int vars = 1 + draw(d, MOST_VARS), limit = draw(d, 6) - 1;
-  td_edge start[MOST_VARS + 1], merge[MOST_VARS + 1], sw[MOST_VARS + 1];
-  td_edge zero = int_scalar(d, c, 0);
-  start[0] = fenced(d, c, root, zero);
-  for (int i = 1; i <= vars; i++) start[i] = pick(d, c, TD_INVALID);
-  for (int i = 0; i <= vars; i++) {
-    td_edge enter = enter_var(d, c, in, start[i]);
-    merge[i] = merge_var(d, in, enter);
-  }
-  td_edge bound = int_scalar(d, c, limit);
-  bound = enter_var(d, c, in, bound);
-  td_node *be = bound.node; /* a constant Enter */
-  ((td_attr *)td_node_attr(be, "is_constant"))->b = true;
-  td_edge less = OP(d, in, "Less", merge[0], bound);
-  td_edge cond = OP(d, in, "LoopCond", less);
-  in->n = 0;
-  for (int i = 0; i <= vars; i++) {
-    td_build b;
-    td_build_init(&b, d->r->graph, "Switch", NULL);
-    td_build_in(&b, merge[i]);
-    td_build_in(&b, cond);
-    sw[i] = finish(d, in, &b, false);
-  }
-  td_edge body[MOST_VARS + 1];
-  for (int i = 0; i <= vars; i++)
-    body[i] = OP(d, in, "Identity", port(sw[i], 1));
-  in->pivot = body[0].node;
-  int ops = draw(d, 5);
-  draw_ops(d, in, root, ops, depth + 1);
-  td_node *state = draw(d, 3) == 0 ? draw_state(d, in, root) : NULL;
-  for (int i = 0; i <= vars; i++) draw_next(d, in, i, body[i], merge[i], state);
-  td_edge exit = {NULL, 0};
-  for (int i = 0; i <= vars; i++) {
-    td_build b;
-    td_build_init(&b, d->r->graph, "Exit", NULL);
-    td_build_in(&b, port(sw[i], 0));
-    exit = finish(d, in, &b, false);
-    if (c->n < MOST_VALUES) c->value[c->n++] = exit;
-  }
-  d->loops++;
-  d->live_loops += limit > 0;
-  fence(d, c, root, exit.node);
-  free(in);
-}
-
-static inline void draw_ops(drawn *d, context *c, context *root, int n,
-                            int depth) {
-  for (int i = 0; i < n; i++) {
-    int k = draw(d, 20);
-    if (k < 4)
-      draw_unary(d, c);
-    else if (k < 9)
-      draw_binary(d, c);
-    else if (k < 13)
-      draw_array(d, c);
-    else if (k < 15)
-      draw_misc(d, c);
-    else if (k < 17 && c == root)
-      draw_state(d, c, root);
-    else if (depth < MOST_DEPTH && k < 19)
-      draw_while(d, c, root, depth);
-    else if (depth < MOST_DEPTH)
-      draw_cond(d, c, root, depth);
-  }
 }
 
 #endif

@@ -5,7 +5,7 @@
  * TIDE_SEEDS=n or first:n chooses how many; TIDE_SOAK runs ten thousand.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/run/random_graph.h"
+#include "tests/engine/run/random_call.h"
 
 #include <math.h>
 #include <signal.h>
@@ -104,8 +104,8 @@ static int choose_fetches(drawn *d, const context *root, td_edge *fetch) {
 }
 
 static void count_ops(const drawn *d) {
-  for (int32_t i = 0; i < td_graph_size(d->r->graph); i++) {
-    const char *op = td_graph_node(d->r->graph, i)->op->type;
+  for (int32_t i = 0; i < td_graph_size(d->graph); i++) {
+    const char *op = td_graph_node(d->graph, i)->op->type;
     uintptr_t n = (uintptr_t)td_map_get(&histogram, op);
     assert_true(td_map_put(&histogram, op, (void *)(n + 1)));
   }
@@ -126,7 +126,7 @@ static bool run_setting(const setting *w, drawn *d, const td_edge *fetch, int n,
                            .verify = true,
                            .roundtrip = w->roundtrip};
   OK(td_runtime_new(&ro, &rt));
-  OK(td_session_new(rt, d->r->graph, &so, &s));
+  OK(td_session_new(rt, d->graph, &so, &s));
   run_all(s, d, fetch, n, o);
   td_session_close(s);
   td_session_release(s);
@@ -137,11 +137,11 @@ static bool run_setting(const setting *w, drawn *d, const td_edge *fetch, int n,
 static bool run_seed(unsigned seed) {
   rig r;
   rig_init(&r);
-  drawn d = {.r = &r, .seed = seed * 2654435761u + 1};
+  drawn d = {.graph = r.graph, .seed = seed * 2654435761u + 1};
   context *root = context_new(NULL, 'r');
   for (int i = 0; i < 3; i++) fresh_value(&d, root, TD_INVALID);
   make_variables(&d, root);
-  int ops = 6 + draw(&d, 14);
+  int ops = 10 + draw(&d, 16);
   draw_ops(&d, root, root, ops, 0);
   td_edge fetch[MOST_FETCHES];
   int n = choose_fetches(&d, root, fetch);
