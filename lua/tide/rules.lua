@@ -16,6 +16,25 @@ local function fail(code, fmt, ...)
   core.error(code, fmt:format(...))
 end
 
+-- Of the op whose rule runs: is the gradient of input i asked for?
+local asked
+
+--- Runs a rule, which can ask of which inputs the gradient is wanted.
+-- @param wanted function(tensor) -> boolean
+function rules.apply(rule, op, wanted, ...)
+  local _ <close> = setmetatable({asked}, {__close = function(o)
+    asked = o[1]
+  end})
+  asked = function(i) return wanted(op.inputs[i]) end
+  return table.pack(rule(op, ...))
+end
+
+--- For rules: is the gradient of input i asked for? What is not need not be
+-- built: in a loop it would save a value in every iteration.
+function rules.wants(i)
+  return asked == nil or asked(i)
+end
+
 local known -- by op type; loaded when the first gradient is asked for
 local none = {} -- by op type: is its gradient none, on purpose?
 

@@ -147,9 +147,9 @@ local function check_result(op, i, x, g)
   return g
 end
 
-local function apply_rule(row, rule, dys)
+local function apply_rule(row, rule, dys, wanted)
   local op = row.op
-  local results = table.pack(rule(op, table.unpack(dys)))
+  local results = rules.apply(rule, op, wanted, table.unpack(dys))
   if results.n ~= #row.inputs and not (results.n == 1 and not results[1]) then
     fail("invalid_argument", "the gradient of %s gives %d results for the %d "
       .. "inputs of \"%s\"", op.type, results.n, #row.inputs, op.name)
@@ -173,7 +173,7 @@ local function step_op(row, pending, wanted)
   local rule = any and rules.of(op)
   if not rule then return end
   local _ <close> = open_scope(op.name, op.origin)
-  local results = apply_rule(row, rule, dys)
+  local results = apply_rule(row, rule, dys, wanted)
   for i, x in ipairs(row.inputs) do
     local g = results[i]
     if g and wanted(x) then

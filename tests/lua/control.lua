@@ -131,6 +131,65 @@ function tests.results_of_branches_stay_inside()
          function() return 0 end)
 end
 
+-- ---- the nodes --------------------------------------------------------------
+
+-- How often a type is among ops, and the first of them.
+local function count(type, list)
+  local n, first = 0, nil
+  for _, op in ipairs(list or td.get_default_graph():ops()) do
+    if op.type == type then
+      n, first = n + 1, first or op
+    end
+  end
+  return n, first
+end
+
+-- TensorFlow's: a Switch for each branch and tensor, however often it is used,
+-- and one for the pivots; the false side comes first.
+function tests.nodes_of_cond()
+  local x, p = td.placeholder("float32", {}), td.placeholder("bool", {})
+  local inside
+  local y = td.cond(p, function()
+    inside = td.constant(1.0)
+    return x * x + x
+  end, function() return x * 0.5 end)
+  lu.assertEquals(count "Switch", 3)
+  lu.assertEquals(y.op.type, "Merge")
+  local no, yes = table.unpack(y.op.inputs)
+  lu.assertEquals(no.op.inputs[1].op.type, "Mul")
+  lu.assertEquals(yes.op.inputs[1].op.type, "AddV2")
+  local pivot = inside.op.control_inputs[1]
+  lu.assertEquals(pivot.type, "Identity")
+  lu.assertEquals(pivot.inputs[1].op.type, "Switch")
+end
+
+function tests.nodes_of_while_loop()
+  local x, inside = td.placeholder("float32", {}), {}
+  local _, y = td.while_loop(function(i)
+    inside.cond = td.constant(4)
+    return i:less(inside.cond)
+  end, function(i, y)
+    inside.body = td.constant(2.0)
+    return i + 1, y * x + x * inside.body
+  end, {0, x})
+  for type, n in pairs{Enter = 3, Merge = 2, LoopCond = 1, Switch = 2,
+                       NextIteration = 2, Exit = 2} do
+    lu.assertEquals(count(type), n, type)
+  end
+  local constant = 0
+  for _, op in ipairs(td.get_default_graph():ops()) do
+    if op.type == "Enter" and op.attr.is_constant then
+      constant = constant + 1
+    end
+  end
+  lu.assertEquals(constant, 1) -- x, used twice
+  lu.assertEquals(inside.cond.op.control_inputs[1].type, "Merge")
+  local pivot = inside.body.op.control_inputs[1]
+  lu.assertEquals(pivot.type, "Identity")
+  lu.assertEquals(pivot.inputs[1].op.type, "Switch")
+  lu.assertEquals(y.op.inputs[1].op.inputs[2].op.type, "LoopCond")
+end
+
 -- ---- while_loop -------------------------------------------------------------
 
 function tests.while_counts()

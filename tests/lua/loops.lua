@@ -145,6 +145,17 @@ function tests.stop_gradients()
   gives(16, td.gradients(y, x, {stop_gradients = {t}}))
 end
 
+-- The number of iterations, of which one may ask; what nobody asks for.
+function tests.unasked_results()
+  local x, most = td.constant(2.0), td.constant(5)
+  local _, y, z = td.while_loop(function(i) return i:less(9) end,
+    function(i, y, z) return i + 1, y * x, z + y * y end, {0, x, x},
+    {maximum_iterations = most})
+  lu.assertFalse(td.gradients(y, most:cast "float32"))
+  gives(192, td.gradients(y, x)) -- x^6
+  gives(1 + 2 * 2 + 4 * 8 + 6 * 32 + 8 * 128 + 10 * 512, td.gradients(z, x))
+end
+
 function tests.no_gradient_on_purpose()
   local x = td.constant(2.0)
   local y = times(2, function(_, v) return v * x end, {x}, {back_prop = false})
@@ -192,6 +203,42 @@ function tests.gradients_of_random_programs()
     end
   end
   lu.assertTrue(checked * 20 >= many * 19, checked .. " were checked")
+end
+
+-- ---- what is saved ----------------------------------------------------------
+
+-- How many stacks the gradient of a body makes.
+local function stacks(body)
+  td.reset()
+  local x = td.placeholder("float32", {2, 2})
+  local y = times(3, function(i, v) return body(v, x, i) end, {x})
+  lu.assertTrue(core.kind(td.gradients(y, x)) == "edge")
+  local n = 0
+  for _, op in ipairs(td.get_default_graph():ops()) do
+    n = n + (op.type == "StackV2" and 1 or 0)
+  end
+  return n
+end
+
+-- Constants, what is the same in every iteration and what counts are there
+-- again; of a sum only shapes count, and of a cond what decided.
+function tests.what_is_saved()
+  local bodies = {
+    {0, function(v) return v * 2 end},
+    {0, function(v, x) return v + x end},
+    {1, function(v, x) return v * x end},
+    {0, function(v, x) return v + x * x end},
+    {0, function(v, x, i) return v + td.gather(x, i) end},
+    {1, function(v) return td.tanh(v) end},
+    {0, function(v) return v + v:sum() end},
+    {1, function(v)
+      return td.cond(v:sum():less(1), function() return v * 2 end,
+                     function() return v end)
+    end},
+  }
+  for i, row in ipairs(bodies) do
+    lu.assertEquals(stacks(row[2]), row[1], "row " .. i)
+  end
 end
 
 -- ---- memory -----------------------------------------------------------------

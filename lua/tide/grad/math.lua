@@ -8,6 +8,7 @@ local core = require "tide.core"
 local dtypes = require "tide.dtype"
 local shape = require "tide.grad.shape"
 local ops = require("tide.ops").ops
+local rules = require "tide.rules"
 
 local conj, unbroadcast = shape.conj, shape.unbroadcast
 local grad = {}
@@ -156,7 +157,9 @@ end
 binary("Add", function(_, _, dy) return dy, dy end)
 grad.AddV2 = grad.Add
 binary("Sub", function(_, _, dy) return dy, -dy end)
-binary("Mul", function(x, y, dy) return dy * y, dy * x end)
+binary("Mul", function(x, y, dy)
+  return rules.wants(1) and dy * y, rules.wants(2) and dy * x
+end)
 binary("RealDiv", function(x, y, dy)
   local dx = dy / y
   return dx, -(dx * (x / y))
@@ -369,15 +372,17 @@ end
 local function product(op, dy, f, ta, tb)
   local a, b = conj(op.inputs[1]), conj(op.inputs[2])
   local at, bt = op.attr[ta], op.attr[tb]
-  local function mul(x, y, xt, yt) return f(x, y, {[ta] = xt, [tb] = yt}) end
-  if not at and not bt then
-    return mul(dy, b, false, true), mul(a, dy, true, false)
-  elseif not at then
-    return mul(dy, b, false, false), mul(dy, a, true, false)
-  elseif not bt then
-    return mul(b, dy, false, true), mul(a, dy, false, false)
+  local function mul(of, x, y, xt, yt)
+    return rules.wants(of) and f(x, y, {[ta] = xt, [tb] = yt})
   end
-  return mul(b, dy, true, true), mul(dy, a, true, true)
+  if not at and not bt then
+    return mul(1, dy, b, false, true), mul(2, a, dy, true, false)
+  elseif not at then
+    return mul(1, dy, b, false, false), mul(2, dy, a, true, false)
+  elseif not bt then
+    return mul(1, b, dy, false, true), mul(2, a, dy, false, false)
+  end
+  return mul(1, b, dy, true, true), mul(2, dy, a, true, true)
 end
 
 function grad.MatMul(op, dy)

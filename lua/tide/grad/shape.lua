@@ -137,8 +137,8 @@ function shape.unbatch(x, y, dx, dy)
   if sx and sy and #sx == #sy and #sx == 2 then return dx, dy end
   local rx, ry = core.op "BroadcastGradientArgs"(shape.sizes(x)["0:-2"],
                                                  shape.sizes(y)["0:-2"])
-  return ops.reshape(ops.sum(dx, rx), shape.of(x)),
-         ops.reshape(ops.sum(dy, ry), shape.of(y))
+  return dx and ops.reshape(ops.sum(dx, rx), shape.of(x)),
+         dy and ops.reshape(ops.sum(dy, ry), shape.of(y))
 end
 
 --- The complex conjugate; reals are their own.
