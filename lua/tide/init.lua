@@ -29,7 +29,8 @@ local exports = {
            "container", "group", "tuple", "no_op"},
   variables = {"variable", "is_variable", "global_variables",
                "trainable_variables", "variables_initializer",
-               "global_variables_initializer"},
+               "global_variables_initializer", "local_variables",
+               "local_variables_initializer"},
   variable_scope = {"variable_scope", "get_variable"},
   session = {"session", "get_default_session"},
   gradients = {"gradients", "register_gradient", "gradient_override_map",
@@ -57,7 +58,8 @@ local modules = {
   train = "tide.train", data = "tide.data", flags = "tide.flags",
   progress = "tide.progress", test = "tide.test", value = "tide.value",
   initializers = "tide.initializers", layers = "tide.layers",
-  losses = "tide.losses", regularizers = "tide.regularizers",
+  losses = "tide.losses", metrics = "tide.metrics",
+  regularizers = "tide.regularizers",
 }
 
 local module_of = {}

@@ -264,11 +264,21 @@ local function ready(list)
   return now, later
 end
 
+-- The variables of a graph, local ones too.
+local function all_variables(g)
+  local list = {}
+  for _, name in ipairs{"variables", "local_variables"} do
+    local more = graph.state(g).collections[name] or {}
+    table.move(more, 1, #more, #list + 1, list)
+  end
+  return list
+end
+
 --- Runs the initializers of the variables (all of the graph, or a list) that
 -- have no value yet; those that an initial value reads go first.
 function methods:init(list)
   local g = graph_of(self, "init")
-  list = list or graph.state(g).collections.variables or {}
+  list = list or all_variables(g)
   local flags, waiting = {}, {}
   for i, v in ipairs(list) do flags[i] = v.is_initialized end
   local have = #flags > 0 and self:run(flags) or {}

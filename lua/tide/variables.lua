@@ -301,6 +301,11 @@ function variables.trainable_variables(prefix)
   return graph.get_collection("trainable_variables", prefix)
 end
 
+--- Those that a session keeps for itself, such as the counts of td.metrics.
+function variables.local_variables(prefix)
+  return graph.get_collection("local_variables", prefix)
+end
+
 --- An op that runs the initializers of a list of variables. They run in any
 -- order: where an initial value reads another variable, use sess:init().
 function variables.variables_initializer(list, o)
@@ -312,6 +317,12 @@ end
 --- The same for all variables of the graph.
 function variables.global_variables_initializer(o)
   return variables.variables_initializer(variables.global_variables(), o)
+end
+
+--- The same for the local ones: metrics begin anew.
+function variables.local_variables_initializer(o)
+  return variables.variables_initializer(variables.local_variables(),
+                                         o or "init_local")
 end
 
 return variables

@@ -319,6 +319,165 @@ def regularization():
             LOSSES.get_total_loss(add_regularization_losses=False))
 
 
+# ---- metrics: what they are after each of three batches ----------------------
+
+METRICS = tf.metrics
+STREAMS = {}
+
+
+def stream(f):
+    STREAMS[f.__name__.rstrip("_")] = f
+    return f
+
+
+def batches(batch, *shape):
+    return tf.gather(given(3, *shape), batch)
+
+
+def classes(batch, n, *shape):
+    """Class numbers that vary."""
+    x = batches(batch, *shape)
+    return tf.cast(tf.floor((x + 0.5) * (n - 0.01)), tf.int64)
+
+
+def flags(batch, *shape):
+    return batches(batch, *shape) > 0.1
+
+
+@stream
+def metric_mean(b):
+    return METRICS.mean(batches(b, 4, 2), weights=batches(b, 4, 1) + 0.5)
+
+
+@stream
+def metric_percentage_below(b):
+    return METRICS.percentage_below(tf.cast(batches(b, 5), tf.float32), 0.2)
+
+
+@stream
+def metric_accuracy(b):
+    return METRICS.accuracy(classes(b, 3, 6), classes(b, 3, 6),
+                            weights=batches(b, 6) + 0.5)
+
+
+@stream
+def metric_mean_absolute_error(b):
+    return METRICS.mean_absolute_error(batches(b, 4), batches(b, 4))
+
+
+@stream
+def metric_mean_squared_error(b):
+    return METRICS.mean_squared_error(batches(b, 4), batches(b, 4))
+
+
+@stream
+def metric_root_mean_squared_error(b):
+    return METRICS.root_mean_squared_error(batches(b, 4), batches(b, 4))
+
+
+@stream
+def metric_mean_relative_error(b):
+    return METRICS.mean_relative_error(batches(b, 4), batches(b, 4),
+                                       batches(b, 4))
+
+
+@stream
+def metric_mean_cosine_distance(b):
+    return METRICS.mean_cosine_distance(batches(b, 4, 2), batches(b, 4, 2),
+                                        dim=1)
+
+
+@stream
+def metric_top_k(b):
+    hits = tf.nn.in_top_k(tf.cast(batches(b, 6, 5), tf.float32),
+                          classes(b, 5, 6), 2)
+    return METRICS.mean(tf.cast(hits, tf.float32))
+
+
+@stream
+def metric_precision(b):
+    return METRICS.precision(flags(b, 8), flags(b, 8),
+                             weights=batches(b, 8) + 0.5)
+
+
+@stream
+def metric_recall(b):
+    return METRICS.recall(flags(b, 8), flags(b, 8))
+
+
+@stream
+def metric_false_negatives(b):
+    return METRICS.false_negatives(flags(b, 8), flags(b, 8))
+
+
+@stream
+def metric_true_negatives(b):
+    return METRICS.true_negatives(flags(b, 8), flags(b, 8))
+
+
+@stream
+def metric_precision_at_thresholds(b):
+    return METRICS.precision_at_thresholds(
+        flags(b, 8), tf.sigmoid(4 * batches(b, 8)), [0.25, 0.5, 0.75])
+
+
+@stream
+def metric_recall_at_thresholds(b):
+    return METRICS.recall_at_thresholds(
+        flags(b, 8), tf.sigmoid(4 * batches(b, 8)), [0.25, 0.5, 0.75],
+        weights=batches(b, 8) + 0.5)
+
+
+def auc(b, **o):
+    return METRICS.auc(flags(b, 8), tf.sigmoid(4 * batches(b, 8)), **o)
+
+
+@stream
+def metric_auc(b):
+    return auc(b)
+
+
+@stream
+def metric_auc_minoring(b):
+    return auc(b, num_thresholds=20, summation_method="minoring")
+
+
+@stream
+def metric_auc_of_precision(b):
+    return auc(b, num_thresholds=50, curve="PR",
+               summation_method="careful_interpolation")
+
+
+@stream
+def metric_auc_of_precision_by_trapezes(b):
+    return auc(b, num_thresholds=50, curve="PR")
+
+
+@stream
+def metric_mean_iou(b):
+    return METRICS.mean_iou(classes(b, 3, 7), classes(b, 3, 7), 4,
+                            weights=batches(b, 7) + 0.5)
+
+
+@stream
+def metric_mean_per_class_accuracy(b):
+    return METRICS.mean_per_class_accuracy(classes(b, 3, 7), classes(b, 3, 7),
+                                           4)
+
+
+def outcome_of_stream(f):
+    INPUTS.clear()
+    with tf.Graph().as_default(), tf.Session() as s:
+        batch = tf.placeholder(tf.int32, [])
+        value, update = f(batch)
+        s.run(tf.local_variables_initializer())
+        values = []
+        for k in range(3):
+            s.run(update, {batch: k})
+            values.append(s.run(value))
+        return {"values": values}
+
+
 # ---- the file ----------------------------------------------------------------
 
 def flat(ys):
@@ -397,9 +556,11 @@ def text():
     lines = ["-- learning.lua - made by tests/peers/learning.py with "
              f"TensorFlow {tf_all.__version__}.",
              "-- SPDX-License-Identifier: Apache-2.0", "", "return {"]
-    for name, f in ROWS.items():
+    outcomes = {name: outcome(f) for name, f in ROWS.items()}
+    outcomes |= {name: outcome_of_stream(f) for name, f in STREAMS.items()}
+    for name, found in outcomes.items():
         lines.append(f'  ["{name}"] = {{')
-        for key, values in outcome(f).items():
+        for key, values in found.items():
             if values:
                 lines += wrapped(key, values)
         lines.append("  },")

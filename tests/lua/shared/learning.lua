@@ -107,4 +107,27 @@ function learning.test(name, build, o)
   end
 end
 
+--- The test of a metric: build(given) -> value, update. given(shape) is one of
+-- three batches. After each the value is what TensorFlow gave, and so is the
+-- update.
+function learning.stream_test(name, build)
+  return function()
+    inputs = {}
+    local want = assert(golden[name], name .. " is not golden").values
+    local batch = td.placeholder("int32", {})
+    local value, update = build(function(shape)
+      return td.gather(learning.given{3, table.unpack(shape)}, batch)
+    end)
+    local sess <close> = td.session()
+    sess:init()
+    local values, updates = {}, {}
+    for k = 1, 3 do
+      updates[k] = sess:run(update, {[batch] = k - 1}, {as_values = true})
+      values[k] = sess:run(value, nil, {as_values = true})
+    end
+    compare("value", values, want)
+    compare("update", updates, want)
+  end
+end
+
 return learning
