@@ -15,15 +15,16 @@
 
 /* `axis` -1: not known. */
 static td_status *check_batch(const td_shape *params, const td_shape *indices,
-                              int axis, int batch) {
+                              int axis, int64_t batch) {
   td_shape_text a, b;
   if (batch < 0 || batch > indices->rank || batch >= params->rank ||
       (axis >= 0 && batch > axis))
     return td_error(TD_INVALID_ARGUMENT,
                     "batch_dims must be at most the rank of indices and the "
-                    "axis; it is %d for params %s, indices %s, axis %d",
-                    batch, td_shape_str(params, &a), td_shape_str(indices, &b),
-                    axis);
+                    "axis; counted from 0 it is %lld for params %s, indices "
+                    "%s, axis %d",
+                    (long long)batch, td_shape_str(params, &a),
+                    td_shape_str(indices, &b), axis);
   for (int k = 0; k < batch; k++)
     if (params->dim[k] >= 0 && indices->dim[k] >= 0 &&
         params->dim[k] != indices->dim[k])
@@ -31,15 +32,16 @@ static td_status *check_batch(const td_shape *params, const td_shape *indices,
                       "params %s and indices %s must agree in the first %d "
                       "dimensions",
                       td_shape_str(params, &a), td_shape_str(indices, &b),
-                      batch);
+                      (int)batch);
   return NULL;
 }
 
 /* Both of known rank. */
 static td_status *gather_to(const td_shape *params, const td_shape *indices,
-                            int axis, int batch, td_shape *out) {
-  int rank = params->rank - 1 + indices->rank - batch, n = 0;
-  TD_TRY(check_batch(params, indices, axis, batch));
+                            int axis, int64_t from, td_shape *out) {
+  int n = 0;
+  TD_TRY(check_batch(params, indices, axis, from));
+  int batch = (int)from, rank = params->rank - 1 + indices->rank - batch;
   if (rank > TD_MAX_RANK)
     return td_error(TD_INVALID_ARGUMENT,
                     "the result would have %d dimensions, more than %d", rank,
@@ -58,8 +60,7 @@ static td_status *gather_infer(td_infer *c, int axis, int64_t batch) {
   TD_TRY(td_infer_rank_at_least(c, 0, 1, "params"));
   if (params->rank < 0 || indices->rank < 0) return NULL;
   if (batch < 0) batch += indices->rank;
-  if (batch < 0 || batch > TD_MAX_RANK) batch = -1;
-  TD_TRY(gather_to(params, indices, axis, (int)batch, &out));
+  TD_TRY(gather_to(params, indices, axis, batch, &out));
   td_infer_out(c, 0, out);
   return NULL;
 }
@@ -186,8 +187,7 @@ static td_status *gather_run(td_kernel_ctx *c, int axis, int64_t batch) {
   td_shape out;
   td_array y;
   if (batch < 0) batch += i->rank;
-  if (batch < 0 || batch > TD_MAX_RANK) batch = -1;
-  TD_TRY(gather_to(p, i, axis, (int)batch, &out));
+  TD_TRY(gather_to(p, i, axis, batch, &out));
   gather g = {.outer = td_array_span(p, (int)batch, axis),
               .along = p->dim[axis],
               .inner = td_array_span(p, axis + 1, p->rank),

@@ -197,15 +197,17 @@ static td_status *move(td_kernel_ctx *c, const plan *p, bool back) {
   const td_shape *out = back ? &p->space : &p->batch;
   int64_t at[TD_MAX_RANK] = {0}, count = 0;
   TD_TRY(td_array_count(out, &count));
+  td_tensor list;
   int64_t n = count ? td_array_span(out, 0, p->axes + 1) : 0;
-  int64_t *rows = td_alloc_zero((size_t)n, sizeof *rows);
-  if (!rows) return td_oom();
+  td_shape shape = td_shape_vector(n);
+  TD_TRY(td_temp(c, TD_INT64, &shape, &list));
+  int64_t *rows = list.data;
   for (int64_t i = 0; i < n; i++) {
     rows[i] = back ? batch_row(p, at) : space_row(p, at);
     step(out, p->axes, at);
   }
   td_status *s = td_rows_kernel(c, 0, rows, n, out);
-  td_free(rows);
+  td_tensor_release(&list);
   return s;
 }
 

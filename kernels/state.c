@@ -151,9 +151,12 @@ static td_status *is_initialized_run(td_kernel_ctx *c) {
   td_shape scalar = td_shape_scalar();
   td_variable *v;
   td_tensor *y;
-  TD_TRY(td_var(c, 0, &v));
+  td_status *s = td_var(c, 0, &v);
+  bool gone = td_status_code(s) == TD_NOT_FOUND;
+  if (!gone) TD_TRY(s);
+  td_status_release(s);
   TD_TRY(td_out(c, 0, &scalar, &y));
-  *(bool *)y->data = td_tensor_valid(&v->value);
+  *(bool *)y->data = !gone && td_tensor_valid(&v->value);
   return NULL;
 }
 

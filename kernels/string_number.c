@@ -131,13 +131,15 @@ static td_status *check_fields(const td_node *n, td_dtype t) {
 
 static td_status *read_fill(const td_node *n, td_dtype t, char fill[2]) {
   const char *text = td_node_string(n, "fill");
+  size_t len = td_node_attr(n, "fill")->s.len;
   bool number = t != TD_STRING && t != TD_BOOL;
   fill[0] = text[0];
   fill[1] = '\0';
-  if (strlen(text) > 1)
+  if (len > 1)
     return td_error(TD_INVALID_ARGUMENT,
                     "fill must be one character or none, not \"%.60s\"", text);
-  if (!text[0] || strchr(number ? " +-0" : " -", text[0])) return NULL;
+  if (len == 0 || (text[0] && strchr(number ? " +-0" : " -", text[0])))
+    return NULL;
   return td_error(
       TD_INVALID_ARGUMENT,
       "fill must be \" \", \"+\", \"-\" or \"0\", not \"%s\" (of %s)", text,

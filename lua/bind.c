@@ -152,6 +152,35 @@ static int error_tostring(lua_State *L) {
   return 1;
 }
 
+const char *td_lua_text(lua_State *L, int i) {
+  size_t len;
+  if (lua_type(L, i) != LUA_TSTRING)
+    td_lua_error(L, TD_INVALID_ARGUMENT, "expected a string, given %s",
+                 td_lua_what(L, i));
+  const char *s = lua_tolstring(L, i, &len);
+  if (strlen(s) != len)
+    td_lua_error(L, TD_INVALID_ARGUMENT,
+                 "a zero byte is in the name \"%s\\0...\": names are text", s);
+  return s;
+}
+
+/* A message as C takes it: zero bytes are written \0. */
+static const char *printable(lua_State *L, int i) {
+  size_t len;
+  luaL_Buffer b;
+  const char *s = luaL_checklstring(L, i, &len);
+  if (strlen(s) == len) return s;
+  luaL_buffinit(L, &b);
+  for (size_t k = 0; k < len; k++) {
+    if (s[k])
+      luaL_addchar(&b, s[k]);
+    else
+      luaL_addstring(&b, "\\0");
+  }
+  luaL_pushresult(&b);
+  return lua_tostring(L, -1);
+}
+
 /* core.error(code, message [, op]): raises an error object from Lua code. */
 static int core_error(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
@@ -160,7 +189,7 @@ static int core_error(lua_State *L) {
     code++;
   luaL_argcheck(L, !strcmp(name, td_code_name((td_code)code)), 1,
                 "no such code");
-  td_status *s = td_error((td_code)code, "%s", luaL_checkstring(L, 2));
+  td_status *s = td_error((td_code)code, "%s", printable(L, 2));
   s = td_status_at(s, luaL_optstring(L, 3, NULL), NULL, NULL, NULL);
   td_lua_check(L, s);
   return 0;

@@ -95,6 +95,9 @@ bool td_lua_identifier(const char *s);
 /* Raises `no field "x" on a tensor; did you mean "y"?`. */
 int td_lua_no_field(lua_State *L, const char *type, const char *key,
                     const char *const *fields);
+/* The string at `i`, which ends where C ends it: raises for one that holds a
+ * zero byte, and for what is no string. */
+const char *td_lua_text(lua_State *L, int i);
 /* "file.lua:12" of the first frame outside the library; "" when none. */
 const char *td_lua_origin(lua_State *L, char *buf, size_t size);
 /* A finished step that was interrupted: clears the flag, raises. */

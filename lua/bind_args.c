@@ -187,7 +187,7 @@ static void read_attr(lua_State *L, call *c, int at, const td_attr_def *def) {
 static void read_options(lua_State *L, call *c, int at) {
   const td_op *op = c->op;
   if (lua_type(L, at) == LUA_TSTRING) {
-    c->name = lua_tostring(L, at);
+    c->name = td_lua_text(L, at);
     return;
   }
   int room = 0;
@@ -197,7 +197,7 @@ static void read_options(lua_State *L, call *c, int at) {
   for (size_t k = 0; k < TD_COUNT(library_notes); k++)
     read_attr(L, c, at, &library_notes[k]);
   bool named = lua_getfield(L, at, "name") == LUA_TSTRING;
-  if (named && td_op_attr(op, "name") < 0) c->name = lua_tostring(L, -1);
+  if (named && td_op_attr(op, "name") < 0) c->name = td_lua_text(L, -1);
   if (c->n_attrs + (c->name != NULL) == room) return;
   for (lua_pushnil(L); lua_next(L, at); lua_pop(L, 1)) {
     if (lua_type(L, -2) != LUA_TSTRING)

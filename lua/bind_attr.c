@@ -8,12 +8,18 @@
 
 #include "lua/bind.h"
 
+/* "1.5", "function": what was given, for messages. */
+static const char *given(lua_State *L, int i) {
+  if (lua_type(L, i) == LUA_TNUMBER) return luaL_tolstring(L, i, NULL);
+  return td_lua_what(L, i);
+}
+
 static td_status *mismatch(lua_State *L, int i, const td_op *op,
                            const td_attr_def *def) {
   return td_error(TD_INVALID_ARGUMENT,
-                  "attribute \"%s\" of %s is a %s; given %s", def->name,
-                  op->type, td_attr_kind_name(def->kind, def->is_list),
-                  luaL_typename(L, i));
+                  "attribute \"%s\" of %s is %s %s; given %s", def->name,
+                  op->type, def->kind == TD_ATTR_INT ? "an" : "a",
+                  td_attr_kind_name(def->kind, def->is_list), given(L, i));
 }
 
 static bool to_integer(lua_State *L, int i, int64_t *out) {
@@ -65,7 +71,7 @@ static td_status *one(lua_State *L, int i, const td_op *op,
   case TD_ATTR_FUNC: {
     td_func_attr *f = td_lua_block(L, 1, sizeof *f);
     if (lua_type(L, i) != LUA_TSTRING) return mismatch(L, i, op, def);
-    f->name = lua_tostring(L, i);
+    f->name = td_lua_text(L, i);
     a->func = f;
     return NULL;
   }

@@ -98,7 +98,7 @@ static int batches_next(lua_State *L) {
 static int list_folder(lua_State *L) {
   td_str names;
   td_str_init(&names);
-  td_status *s = td_file_list(luaL_checkstring(L, 1), &names);
+  td_status *s = td_file_list(td_lua_text(L, 1), &names);
   if (!td_ok(s)) td_str_deinit(&names);
   td_lua_check(L, s);
   td_lua_push_str(L, &names);

@@ -29,7 +29,7 @@ static const size_t array_limit = (size_t)1 << 40;
 static int read_file(lua_State *L) {
   char *bytes;
   size_t len, limit = (size_t)luaL_optinteger(L, 2, (lua_Integer)1 << 34);
-  td_lua_check(L, td_file_read(luaL_checkstring(L, 1), limit, &bytes, &len));
+  td_lua_check(L, td_file_read(td_lua_text(L, 1), limit, &bytes, &len));
   td_lua_push_bytes(L, bytes, len);
   return 1;
 }
@@ -37,17 +37,17 @@ static int read_file(lua_State *L) {
 static int write_file(lua_State *L) {
   size_t len;
   const char *bytes = luaL_checklstring(L, 2, &len);
-  td_lua_check(L, td_file_write(luaL_checkstring(L, 1), bytes, len));
+  td_lua_check(L, td_file_write(td_lua_text(L, 1), bytes, len));
   return 0;
 }
 
 static int file_exists(lua_State *L) {
-  lua_pushboolean(L, td_file_exists(luaL_checkstring(L, 1)));
+  lua_pushboolean(L, td_file_exists(td_lua_text(L, 1)));
   return 1;
 }
 
 static int file_mkdirs(lua_State *L) {
-  td_lua_check(L, td_file_mkdirs(luaL_checkstring(L, 1)));
+  td_lua_check(L, td_file_mkdirs(td_lua_text(L, 1)));
   return 0;
 }
 
@@ -66,7 +66,7 @@ static int gunzip(lua_State *L) {
 
 static int load_npy(lua_State *L) {
   td_tensor t;
-  td_lua_check(L, td_npy_read(luaL_checkstring(L, 1), array_limit, &t));
+  td_lua_check(L, td_npy_read(td_lua_text(L, 1), array_limit, &t));
   td_lua_push_tensor(L, &t);
   return 1;
 }
@@ -77,7 +77,7 @@ static td_tensor *check_value(lua_State *L, int i) {
 }
 
 static int save_npy(lua_State *L) {
-  td_lua_check(L, td_npy_write(luaL_checkstring(L, 1), check_value(L, 2)));
+  td_lua_check(L, td_npy_write(td_lua_text(L, 1), check_value(L, 2)));
   return 0;
 }
 
@@ -85,7 +85,7 @@ static int save_npy(lua_State *L) {
 static int load_npz(lua_State *L) {
   td_npz *z;
   td_status *s = NULL;
-  td_lua_check(L, td_npz_open(luaL_checkstring(L, 1), array_limit, &z));
+  td_lua_check(L, td_npz_open(td_lua_text(L, 1), array_limit, &z));
   lua_newtable(L);
   size_t n = td_npz_count(z);
   for (size_t i = 0; td_ok(s) && i < n; i++) {
@@ -102,7 +102,7 @@ static int load_npz(lua_State *L) {
 
 /* core.save_npz(path, {names}, {values} [, deflate]) */
 static int save_npz(lua_State *L) {
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = td_lua_text(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
   luaL_checktype(L, 3, LUA_TTABLE);
   size_t n = (size_t)luaL_len(L, 2);
@@ -112,7 +112,7 @@ static int save_npz(lua_State *L) {
   luaL_checkstack(L, 8, "npz");
   for (size_t i = 0; i < n; i++) {
     lua_rawgeti(L, 2, (lua_Integer)i + 1);
-    names[i] = luaL_checkstring(L, -1);
+    names[i] = td_lua_text(L, -1);
     lua_rawgeti(L, 3, (lua_Integer)i + 1);
     arrays[i] = *check_value(L, -1);
     lua_pop(L, 2);
@@ -216,7 +216,7 @@ static td_status *fetch(const char *url, body *b) {
 static int download(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
   body b = {.limit = (size_t)luaL_optinteger(L, 2, 1 << 28)};
-  const char *url = luaL_checkstring(L, 1);
+  const char *url = td_lua_text(L, 1);
   td_str_init(&b.text);
   td_lua_unlock(st);
   td_status *s = fetch(url, &b);
@@ -256,7 +256,7 @@ static int random_bits(lua_State *L) {
 /* core.library_load(path) -> the library's gradients as Lua text, or nil */
 static int library_load(lua_State *L) {
   const td_library *l;
-  td_lua_check(L, td_library_load(luaL_checkstring(L, 1), &l));
+  td_lua_check(L, td_library_load(td_lua_text(L, 1), &l));
   lua_pushstring(L, l->gradients);
   lua_pushstring(L, l->name);
   return 2;

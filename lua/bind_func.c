@@ -30,7 +30,7 @@ static const char **names_of(lua_State *L, const char *key, int n) {
   const char **names = td_lua_block(L, (size_t)n + 1, sizeof *names);
   for (int i = 0; i < n; i++) {
     lua_rawgeti(L, list, i + 1);
-    names[i] = luaL_checkstring(L, -1); /* the table holds it */
+    names[i] = td_lua_text(L, -1); /* the table holds it */
     lua_pop(L, 1);
   }
   return names;
@@ -60,7 +60,7 @@ static int function_make(lua_State *L) {
   lua_getfield(L, 1, "body");
   td_graph *body = td_lua_to_graph(L, lua_gettop(L));
   lua_getfield(L, 1, "name");
-  f.name = luaL_checkstring(L, -1);
+  f.name = td_lua_text(L, -1);
   f.args = edges_of(L, "args", &f.n_args);
   f.arg_names = names_of(L, "arg_names", f.n_args);
   f.results = edges_of(L, "results", &f.n_results);

@@ -164,7 +164,7 @@ static int edge_index(lua_State *L) {
   static const char *const fields[] = {"name",  "dtype",  "shape",  "op",
                                        "graph", "origin", "device", "rank",
                                        "size",  "port",   NULL};
-  const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "1:";
+  const char *key = lua_type(L, 2) == LUA_TSTRING ? td_lua_text(L, 2) : "1:";
   if (!td_lua_identifier(key)) return index_slice(L, TD_LUA_EDGE);
   const td_result *out = &e->node->out[e->port];
   if (!strcmp(key, "dtype"))
@@ -315,7 +315,7 @@ static int graph_edge(lua_State *L) {
     e = (td_edge){td_graph_node(g, (int32_t)id), (int32_t)port};
     luaL_argcheck(L, port >= -1 && port < e.node->n_out, 3, "no such output");
   } else {
-    td_lua_check(L, td_graph_edge(g, luaL_checkstring(L, 2), &e));
+    td_lua_check(L, td_graph_edge(g, td_lua_text(L, 2), &e));
   }
   td_lua_push_edge(L, 1, e.node, e.port);
   return 1;
@@ -330,7 +330,7 @@ static int graph_op(lua_State *L) {
     td_lua_push_edge(L, 1, td_graph_node(g, (int32_t)id), -1);
     return 1;
   }
-  lua_pushfstring(L, "^%s", luaL_checkstring(L, 2));
+  lua_pushfstring(L, "^%s", td_lua_text(L, 2));
   td_lua_check(L, td_graph_edge(g, lua_tostring(L, -1), &e));
   td_lua_push_edge(L, 1, e.node, -1);
   return 1;
@@ -365,7 +365,8 @@ static int graph_import(lua_State *L) {
   td_graph *g = td_lua_to_graph(L, 1);
   size_t len;
   const char *bytes = luaL_checklstring(L, 2, &len);
-  td_graphdef_options o = {.prefix = luaL_optstring(L, 3, NULL)};
+  td_graphdef_options o = {.prefix = lua_isnoneornil(L, 3) ? NULL
+                                                           : td_lua_text(L, 3)};
   if (lua_istable(L, 4)) {
     luaL_checktype(L, 5, LUA_TTABLE);
     int n = (int)luaL_len(L, 4);
@@ -373,7 +374,7 @@ static int graph_import(lua_State *L) {
     td_edge *edges = td_lua_block(L, (size_t)n, sizeof *edges);
     for (int i = 0; i < n; i++) {
       lua_rawgeti(L, 4, i + 1);
-      names[i] = luaL_checkstring(L, -1);
+      names[i] = td_lua_text(L, -1);
       lua_rawgeti(L, 5, i + 1);
       td_lua_edge *e = luaL_checkudata(L, -1, TD_LUA_EDGE);
       edges[i] = (td_edge){e->node, e->port};
@@ -409,7 +410,7 @@ static int graph_get_seed(lua_State *L) {
 static int graph_unique(lua_State *L) {
   const char *name;
   td_lua_check(
-      L, td_graph_unique(td_lua_to_graph(L, 1), luaL_checkstring(L, 2), &name));
+      L, td_graph_unique(td_lua_to_graph(L, 1), td_lua_text(L, 2), &name));
   lua_pushstring(L, name);
   return 1;
 }
@@ -417,16 +418,16 @@ static int graph_unique(lua_State *L) {
 /* g:flow(parent, "w"|"c", name) -> index */
 static int graph_flow(lua_State *L) {
   int32_t flow;
-  const char *kind = luaL_checkstring(L, 3);
+  const char *kind = td_lua_text(L, 3);
   td_lua_check(L, td_graph_flow(td_lua_to_graph(L, 1),
                                 (int32_t)luaL_checkinteger(L, 2), kind[0],
-                                luaL_checkstring(L, 4), &flow));
+                                td_lua_text(L, 4), &flow));
   lua_pushinteger(L, flow);
   return 1;
 }
 
 static int graph_find(lua_State *L) {
-  td_node *n = td_graph_find(td_lua_to_graph(L, 1), luaL_checkstring(L, 2));
+  td_node *n = td_graph_find(td_lua_to_graph(L, 1), td_lua_text(L, 2));
   if (n)
     td_lua_push_edge(L, 1, n, -1);
   else
@@ -436,7 +437,8 @@ static int graph_find(lua_State *L) {
 
 /* g["name:0"] is an edge, other identifiers are methods. */
 static int graph_index(lua_State *L) {
-  const char *key = luaL_tolstring(L, 2, NULL);
+  luaL_tolstring(L, 2, NULL);
+  const char *key = td_lua_text(L, -1);
   lua_pushvalue(L, 2);
   if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) return 1;
   lua_pop(L, 1);
@@ -481,7 +483,7 @@ static int core_set_shape(lua_State *L) {
 
 static int core_set_device(lua_State *L) {
   td_lua_edge *op = luaL_checkudata(L, 1, TD_LUA_OP);
-  td_lua_check(L, td_node_set_device(op->node, luaL_checkstring(L, 2)));
+  td_lua_check(L, td_node_set_device(op->node, td_lua_text(L, 2)));
   return 0;
 }
 

@@ -140,7 +140,7 @@ static void push_op(lua_State *L, const td_op *op) {
 
 /* core.op_info(type or Lua name): its record, or nil. */
 static int op_info(lua_State *L) {
-  const char *name = luaL_checkstring(L, 1);
+  const char *name = td_lua_text(L, 1);
   const td_op *op = td_op_find(name);
   if (!op) op = td_op_find_lua(name);
   if (op)
@@ -152,7 +152,7 @@ static int op_info(lua_State *L) {
 
 /* core.op_type(lua name): TensorFlow's type, or nil. Quick. */
 static int op_type(lua_State *L) {
-  const td_op *op = td_op_find_lua(luaL_checkstring(L, 1));
+  const td_op *op = td_op_find_lua(td_lua_text(L, 1));
   lua_pushstring(L, op ? op->type : NULL);
   return 1;
 }

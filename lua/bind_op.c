@@ -162,7 +162,7 @@ static td_node *finish(lua_State *L, td_build *b, const target *t,
     td_lua_push_edge(L, t->graph, n, -1);
     lua_call(L, 1, 1);
     if (!lua_isnil(L, -1))
-      td_lua_check(L, td_node_set_device(n, luaL_checkstring(L, -1)));
+      td_lua_check(L, td_node_set_device(n, td_lua_text(L, -1)));
     lua_pop(L, 1);
   }
   return n;
@@ -338,7 +338,7 @@ void td_lua_push_op(lua_State *L, const td_op *op) {
 
 /* core.op(type): its function, or nil when there is no such op. */
 static int core_op(lua_State *L) {
-  const td_op *op = td_op_find(luaL_checkstring(L, 1));
+  const td_op *op = td_op_find(td_lua_text(L, 1));
   if (!op) {
     lua_pushnil(L);
     return 1;
@@ -350,7 +350,7 @@ static int core_op(lua_State *L) {
 /* core.add(type, {inputs}, {attributes}, name, exact): always a node. An exact
  * name is whole and was reserved with g:unique. */
 static int core_add(lua_State *L) {
-  const char *type = luaL_checkstring(L, 1);
+  const char *type = td_lua_text(L, 1);
   call c = {.op = td_op_find(type), .add = true};
   if (!c.op)
     return td_lua_error(L, TD_NOT_FOUND, "no op \"%s\"; did you mean \"%s\"?",
@@ -359,7 +359,7 @@ static int core_add(lua_State *L) {
   lua_settop(L, 5);
   luaL_checkstack(L, 64, "core.add");
   td_lua_args_read_lists(L, &c);
-  if (!lua_isnil(L, 4)) c.name = luaL_checkstring(L, 4);
+  if (!lua_isnil(L, 4)) c.name = td_lua_text(L, 4);
   c.exact = c.name && lua_toboolean(L, 5);
   return build(L, &c);
 }

@@ -100,7 +100,7 @@ static void inherit(lua_State *L, int from, int to) {
 
 static void set_string(lua_State *L, int opts, const char *key, char **field) {
   if (lua_getfield(L, opts, key) != LUA_TNIL) {
-    char *c = copy(L, luaL_checkstring(L, -1));
+    char *c = copy(L, td_lua_text(L, -1));
     td_free(*field);
     *field = c;
   }
@@ -165,7 +165,7 @@ static void set_device(lua_State *L, int opts, td_lua_scope *t) {
     td_device_name outer, inner, both;
     td_str text;
     td_lua_check(L, td_device_name_parse(t->device, &outer));
-    td_lua_check(L, td_device_name_parse(luaL_checkstring(L, -1), &inner));
+    td_lua_check(L, td_device_name_parse(td_lua_text(L, -1), &inner));
     td_device_name_merge(&outer, &inner, &both);
     td_str_init(&text);
     td_device_name_print(&both, &text);

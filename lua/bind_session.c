@@ -5,6 +5,7 @@
  * through the state's interrupt flag.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -202,7 +203,7 @@ static unsigned passes_off(lua_State *L) {
     lua_Integer n = luaL_len(L, -1);
     for (lua_Integer i = 1; i <= n; i++) {
       lua_rawgeti(L, -1, i);
-      const char *name = luaL_checkstring(L, -1);
+      const char *name = td_lua_text(L, -1);
       unsigned bit = td_pass_parse(name);
       if (!bit)
         td_lua_error(L, TD_INVALID_ARGUMENT,
@@ -473,12 +474,17 @@ static int session_start(lua_State *L) {
 static int session_loop(lua_State *L) {
   lists l = {0};
   to_session(L, 1);
-  int threads = (int)luaL_optinteger(L, 3, 1);
+  lua_Integer threads = luaL_optinteger(L, 3, 1);
   int64_t steps = luaL_optinteger(L, 4, -1);
+  if (steps < 0 && !lua_isnoneornil(L, 4))
+    td_lua_error(L, TD_INVALID_ARGUMENT,
+                 "steps must be 0 or more, or nothing for no end; given %lld",
+                 (long long)steps);
+  int crew = threads < 0 ? -1 : threads > INT_MAX ? INT_MAX : (int)threads;
   read_fetches(L, 2, &l);
   lua_callable *c = push_callable(L, &l);
   lua_handle *h = push_handle(L, lua_gettop(L));
-  td_lua_check(L, td_callable_loop(c->c, threads, steps, &h->h));
+  td_lua_check(L, td_callable_loop(c->c, crew, steps, &h->h));
   return 1;
 }
 
@@ -486,13 +492,21 @@ static lua_handle *to_handle(lua_State *L) {
   return luaL_checkudata(L, 1, TD_LUA_HANDLE);
 }
 
+static int64_t wait_time(lua_State *L, int i) {
+  if (lua_type(L, i) != LUA_TNUMBER || !(lua_tonumber(L, i) >= 0))
+    td_lua_error(L, TD_INVALID_ARGUMENT,
+                 "wait takes a number of seconds >= 0, or nothing for no end; "
+                 "given %s",
+                 luaL_tolstring(L, i, NULL));
+  double seconds = lua_tonumber(L, i);
+  return seconds > 1e9 ? -1 : (int64_t)(seconds * 1e9);
+}
+
 /* h:wait([seconds]) -> results one by one; raises DEADLINE_EXCEEDED */
 static int handle_wait(lua_State *L) {
   lua_handle *h = to_handle(L);
   td_lua_state *st = td_lua_get(L);
-  double seconds = luaL_optnumber(L, 2, -1);
-  int64_t timeout =
-      seconds < 0 || seconds > 1e9 ? -1 : (int64_t)(seconds * 1e9);
+  int64_t timeout = lua_isnoneornil(L, 2) ? -1 : wait_time(L, 2);
   lua_getiuservalue(L, 1, 1);
   lua_callable *c = lua_touserdata(L, -1);
   td_tensor *out = td_lua_tensors(L, (size_t)c->n_fetches);
@@ -619,7 +633,8 @@ static int session_explain(lua_State *L) {
 }
 
 static int session_reset(lua_State *L) {
-  td_session_reset(to_session(L, 1), luaL_optstring(L, 2, NULL));
+  td_session_reset(to_session(L, 1),
+                   lua_isnoneornil(L, 2) ? NULL : td_lua_text(L, 2));
   return 0;
 }
 

@@ -304,7 +304,7 @@ static int tensor_index(lua_State *L) {
   td_lua_tensor *u = lua_touserdata(L, 1);
   static const char *const fields[] = {"shape", "dtype", "size", "rank", "item",
                                        "table", "bytes", "rows", NULL};
-  const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "1:";
+  const char *key = lua_type(L, 2) == LUA_TSTRING ? td_lua_text(L, 2) : "1:";
   if (!td_lua_identifier(key)) {
     lua_pushliteral(L, "[]");
     if (td_lua_method(L, TD_LUA_TENSOR, -1)) {

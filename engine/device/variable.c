@@ -114,6 +114,11 @@ td_status *td_var(td_kernel_ctx *c, int i, td_variable **out) {
                     "input %d must be the handle of a variable, not %s%s", i,
                     o ? "of a " : td_dtype_name(t->dtype), o ? o->type : "");
   td_variable *v = (td_variable *)o;
+  if (TD_UNLIKELY(__atomic_load_n(&((td_resource *)o)->gone, __ATOMIC_ACQUIRE)))
+    return td_error(TD_NOT_FOUND,
+                    "variable %s is gone: it was destroyed, its container "
+                    "reset or its session closed; fetch its handle again",
+                    name_of(v));
   if (c->kernel->node->op->flags & TD_SPARSE) td_variable_by_rows(v);
   *out = v;
   return NULL;

@@ -94,7 +94,7 @@ rows("argument", {
     "did you mean \"transpose_a\"?", HERE},
   mistyped = {function()
     return (td.matmul({{1}}, {{1}}, {transpose_a = 3}))
-  end, invalid, "transpose_a", "is a bool", "given number"},
+  end, invalid, "transpose_a", "is a bool", "given 3"},
   missing = {function() return (td.raw.MatMul({{1}})) end, invalid,
              "input \"b\" is missing", "MatMul(a: T, b: T)"},
   none = {function() return (td.relu(nil)) end, invalid,

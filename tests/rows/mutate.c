@@ -60,6 +60,11 @@ static td_shape inserted(td_shape s, int k) {
   return s;
 }
 
+static td_shape without(td_shape s, int k) {
+  for (s.rank--; k < s.rank; k++) s.dim[k] = s.dim[k + 1];
+  return s;
+}
+
 static td_shape turned(td_shape s) {
   for (int i = 0; i < s.rank / 2; i++) {
     int64_t d = s.dim[i];
@@ -71,7 +76,7 @@ static td_shape turned(td_shape s) {
 
 /* ---- the list of changes ------------------------------------------------- */
 
-enum { SHAPES_MADE = 20 };
+enum { SHAPES_MADE = 22 };
 
 static int other_shapes(const td_tensor *x, td_shape *out) {
   td_shape s = x->shape, ones = td_shape_scalar();
@@ -86,6 +91,8 @@ static int other_shapes(const td_tensor *x, td_shape *out) {
   while (ones.rank < TD_MAX_RANK) ones.dim[ones.rank++] = 1;
   out[n++] = ones;
   if (s.rank == 0) return n;
+  out[n++] = without(s, 0);
+  out[n++] = without(s, last);
   out[n++] = turned(s);
   out[n++] = with_dim(s, 0, 0);
   out[n++] = with_dim(s, last, 0);
