@@ -21,9 +21,9 @@
 #define KEEP_2 KEEP_1 slot_b[i] = b;
 #define KEEP_3 KEEP_2 slot_d[i] = d;
 
-/* x brought `by` nearer to 0, not past it. */
+/* x brought `by` nearer to 0, not past it. NaN stays. */
 #define TD_TRAINING_SHRINK(x, by) \
-  (td_num_abs(x) > (by) ? (x) - td_num_sign(x) * (by) : 0)
+  (td_num_abs(x) <= (by) ? 0 : (x) - td_num_sign(x) * (by))
 
 /* One step of Ftrl and FtrlV2. With `option` b is kept multiplied by lr. */
 #define TD_TRAINING_FTRL                                                       \
@@ -33,7 +33,7 @@
   b += option ? pulled * lr - (is - was) * v : pulled - (is - was) / lr * v;   \
   const T bound = option ? l1 * lr : l1;                                       \
   const T curve = option ? is + two * l2 * lr : is / lr + two * l2;            \
-  v = td_num_abs(b) > bound ? (td_num_sign(b) * bound - b) / curve : 0;        \
+  v = td_num_abs(b) <= bound ? 0 : (td_num_sign(b) * bound - b) / curve;       \
   a = sum;
 
 #define LOOP(kind, name, slots, scalars, step)                                 \

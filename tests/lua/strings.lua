@@ -53,4 +53,23 @@ function tests.graphs()
   lu.assertTrue(a[1] ~= a[2])
 end
 
+-- RE2 takes time that grows with the text alone; PCRE2 may need more, and is
+-- then stopped.
+function tests.a_pattern_that_would_take_for_ever_is_refused()
+  local text = ("a"):rep(40) .. "c"
+  lu.assertErrorMsgContains("steps", td.regex_full_match, text, "(a|aa)+$")
+  lu.assertErrorMsgContains("steps", td.regex_replace, text, "(a|aa)+$", "")
+  lu.assertErrorMsgContains("back references", td.regex_replace, text,
+    "(a)\\1", "")
+end
+
+function tests.long_texts_are_searched_in_parts()
+  local text = ("ab "):rep(1000)
+  local want = ("x "):rep(1000)
+  lu.assertEquals(td.regex_replace(text, "[ab]+", "x"):item(), want)
+  lu.assertEquals(td.regex_replace(text .. "\xff", "[ab]+", "x"):item(),
+    want .. "\xff")
+  lu.assertEquals(td.regex_replace(text .. "c", "[bc]$", ""):item(), text)
+end
+
 return tests

@@ -131,3 +131,37 @@ op("DecodeRaw",
    bad("length", string([b"a", b"ab"]), out_type="uint8"),
    bad("bytes", string([b"abc"]), out_type="int32"),
    dynamic=True)
+
+LINES = string([b"moon", b"", b"a\nb", b"\xc3\xa4bb\xc3\xa4", b"x\xff\xc3y",
+                b"a b\0c"])
+PATTERNS = [b"o", b"(o)(n?)", b"b*", b"", b"^.", b"(?i)[A-Z]+", b"(?s).$",
+            b"\\s", b"(?P<n>b)|a", b"x.", b"\\x{e4}", b"[[:alpha:]]\\b",
+            b"\\Q.\\E", b"b{1,2}?", b"$", b"[^a]", b"\\pL+", b"(a)|b"]
+FULL = [b"m.*", b"(a|)", b"a\nb", b"(?s)a.b", b".{4}", b"mo|moon", b"", b"a$\nb",
+        b"x..y", b"[^m]*"]
+op("RegexReplace",
+   *[case(LINES, string(p), string(b"<\\0>")) for p in PATTERNS],
+   case(LINES, string(b"(.)(.)"), string(b"\\2\\1\\\\")),
+   case(LINES, string(b"b*"), string(b"-"), replace_global=False),
+   case(LINES, string(b"(a)|b"), string(b"[\\1]")),
+   case(GRID, string(b"[a-d]"), string(b"")),
+   case(string(b"aaa"), string(b"a"), string(b"bb")),
+   case(string([]), string(b"a"), string(b"b")),
+   bad("pattern", W, string([b"a"]), string(b"")),
+   bad("rewrite", W, string(b"a"), string([b""])),
+   bad("missing", W, string(b"(a"), string(b"")),
+   bad("back references", W, string(b"(a)\\1"), string(b"")),
+   bad("byte 1", W, string(b"a(?=b)"), string(b"")),
+   bad("byte 1", W, string(b"a++"), string(b"")))
+op("RegexFullMatch",
+   *[case(LINES, string(p)) for p in FULL + PATTERNS],
+   case(GRID, string(b"[a-d]?")), case(string([]), string(b"a")),
+   bad("pattern", W, string([b"a"])), bad("byte", W, string(b"a**")),
+   bad("byte 0", W, string(b"(?<=a)b")), bad("byte 0", W, string(b"(*UCP)a")))
+op("StaticRegexReplace",
+   case(LINES, pattern="(o)(n?)", rewrite="<\\2\\1>"),
+   case(GRID, pattern="[ae]", rewrite="", replace_global=False),
+   bad("missing", W, pattern="[", rewrite=""))
+op("StaticRegexFullMatch",
+   case(LINES, pattern="m.*"), case(GRID, pattern="[a-c]"),
+   bad("parenthesis", W, pattern="a)("))

@@ -3,7 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import CLOSE, Unset, Var, Zeros, bad, case, f32, i32, i64, op, sweep
+from .base import (CLOSE, Unset, Var, Zeros, bad, case, f32, i32, i64, nan, op,
+                   sweep)
 
 W = [[1, 2], [3, -4], [0.5, 6]]
 S = [[0.25, 0.5], [1, 2], [0.125, 4]]
@@ -15,10 +16,11 @@ BAD = f32([[1, 2, 3]])
 
 
 def update(name, variables, scalars, flags=(), sparse=False,
-           near=CLOSE, rough=None):
+           near=CLOSE, rough=None, lost=False):
     """`variables`: values of the variables after the first; `scalars`: the
     hyper-parameters, "g" among them stands for the gradient. `rough`: how
-    near rows must be where TensorFlow rounds every step of theirs."""
+    near rows must be where TensorFlow rounds every step of theirs. `lost`: a
+    value that is NaN must not become a number."""
     def args(grad, wrap=lambda v: v):
         return [wrap(s) if not isinstance(s, str) else wrap(grad)
                 for s in scalars]
@@ -37,6 +39,8 @@ def update(name, variables, scalars, flags=(), sparse=False,
        sweep(Var(W), *vs, *args(G)),
        *[case(Var(W), *vs, *args(G), **{f: True}) for f in flags],
        case(Var([]), *[Var([]) for _ in vs], *args([])),
+       *[case(Var([[nan, 2], [3, -4], [0.5, nan]]), *vs, *args(G))
+         for _ in range(lost)],
        *wrong, near=near)
     if not sparse:
         return
@@ -77,7 +81,8 @@ update("Ftrl", [S, M], ["g", 0.5, 0.25, 0.125, -0.5],
        ["multiply_linear_by_lr"], True, rough=ROUGH)
 update("FtrlV2", [S, M], ["g", 0.5, 0.25, 0.125, 0.0625, -0.5],
        ["multiply_linear_by_lr"], True, rough=ROUGH)
-update("ProximalAdagrad", [S], [0.5, 0.25, 0.125, "g"], (), True)
-update("ProximalGradientDescent", [], [0.5, 0.25, 0.125, "g"], (), True)
+update("ProximalAdagrad", [S], [0.5, 0.25, 0.125, "g"], (), True, lost=True)
+update("ProximalGradientDescent", [], [0.5, 0.25, 0.125, "g"], (), True,
+       lost=True)
 update("AddSign", [M], [0.5, 1, 0.5, 0.875, "g"])
 update("PowerSign", [M], [0.5, 2, 0.5, 0.875, "g"], near=ROUGH)
