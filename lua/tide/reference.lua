@@ -14,8 +14,8 @@ local reference = {}
 -- How the objects are called whose methods stand in a table of a module; in the
 -- order in which a bare method name is looked for.
 local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
-                  "average:", "array:", "dataset:", "text:", "vocab:", "slices:",
-                  "h:", "p:"}
+                  "average:", "array:", "dataset:", "text:", "vocab:",
+                  "slices:", "h:", "p:"}
 local objects = {
   ["tensor.methods"] = "x:", ["tensor.op_methods"] = "op:",
   ["graph.methods"] = "g:", ["variables.methods"] = "W:",

@@ -372,4 +372,27 @@ function tests.npy_and_npz()
   remove(dir)
 end
 
+-- ---- pictures ---------------------------------------------------------------
+
+function tests.pictures()
+  local dir = temporary()
+  local x = td.tensor({{{0, 100, 255}, {1, 2, 3}}}, "uint8")
+  td.save_image(dir .. "/x.png", x)
+  lu.assertTrue(core.same(td.load_image(dir .. "/x.png"), x))
+  td.test.close(td.load_image(dir .. "/x.png", {dtype = "float32"}),
+                {{{0, 100 / 255, 1}, {1 / 255, 2 / 255, 3 / 255}}})
+  td.save_image(dir .. "/f.png", {{{0.0}, {0.5}, {2.0}}})
+  lu.assertEquals(td.load_image(dir .. "/f.png"):table(), {{{0}, {128}, {255}}})
+  td.save_image(dir .. "/x.JPG", x, {quality = 50})
+  lu.assertTrue(td.load_image(dir .. "/x.JPG").shape == {1, 2, 3})
+  lu.assertTrue(td.load_image(dir .. "/x.JPG", {channels = 1}).shape
+                == {1, 2, 1})
+  raises(".png", td.save_image, dir .. "/x.gif", x)
+  raises("int64", td.save_image, dir .. "/x.png", td.tensor({{{1}}}, "int64"))
+  core.write_file(dir .. "/no.png", "nothing")
+  raises("no picture", td.load_image, dir .. "/no.png")
+  raises("No such file", td.load_image, dir .. "/none.png")
+  remove(dir)
+end
+
 return tests
