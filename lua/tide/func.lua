@@ -222,18 +222,11 @@ local function check_result(name, i, y)
   return y
 end
 
-local function check_variables(name, g)
-  local made = graph.state(g).collections.variables
-  if made then
-    fail("invalid_argument", "func \"%s\": variable \"%s\" is made inside; "
-      .. "make it before and use it there", name, made[1].name)
-  end
-end
-
 local function trace_body(f, types, known, name)
   local g = core.graph_new()
   local seed = core.graph():get_seed()
   if seed then g:set_seed(seed) end
+  graph.state(g).made_in = core.graph()
   local trace = new_trace(g)
   local _ <close> = core.push(at_root(g))
   local xs = {}
@@ -243,7 +236,6 @@ local function trace_body(f, types, known, name)
   end
   local ys = table.pack(f(table.unpack(xs)))
   for i = 1, ys.n do ys[i] = check_result(name, i, ys[i]) end
-  check_variables(name, g)
   return trace, xs, ys
 end
 
@@ -273,13 +265,12 @@ end
 --- A function that is built once, as a subgraph with a name, and called many
 -- times: each call is one node, and the graph's file has the function in its
 -- library. It can be differentiated, call others, and use tensors and variables
--- from outside.
+-- from outside; variables made inside are made outside of it.
 -- @param f function(tensor...) -> tensor...; called once, here
 -- @param types the dtypes of its arguments: {"float32", "int32"}
 -- @param[opt] o name: of the function (func_1, ...); shapes: a list, one shape
 -- for each argument (unknown)
 -- @return function(tensor...) -> tensor...; without results, the op of the call
--- @raise invalid_argument for a variable made inside
 -- @usage local f = td.func(function(x) return x * x + 1 end, "float32")
 -- f(td.constant(3.0))  --> 10
 function func.func(f, types, o)

@@ -26,6 +26,14 @@ function graph.state(g)
   return s
 end
 
+--- The graph that variables made now belong to: the current one, or where it is
+-- the body of a function, the graph that the function is made in.
+function graph.owner()
+  local g = core.graph()
+  while graph.state(g).made_in do g = graph.state(g).made_in end
+  return g
+end
+
 --- A new, empty graph: td.graph():as_default(function() ... end).
 -- @usage td.graph():as_default(td.constant, 1).graph:size()  --> 1
 function graph.graph()

@@ -19,7 +19,7 @@ local current = setmetatable({}, {__mode = "k"})
 
 -- That of a graph, around all others.
 local function root()
-  local state = graph.state()
+  local state = graph.state(graph.owner())
   state.root_scope = state.root_scope or {name = "", reuse = false, used = {}}
   return state.root_scope
 end
@@ -114,8 +114,9 @@ end
 local function regularize(v, regularizer)
   if not regularizer then return end
   args.expect(regularizer, "function", "get_variable: the regularizer")
-  local _ <close> = core.push{prefix = v.name .. "/Regularizer/", flow = 0,
-    capture = false, pivot = false, clear_controls = true, colocate = v.op}
+  local _ <close> = core.push{graph = v.graph, flow = 0, capture = false,
+    prefix = v.name .. "/Regularizer/", pivot = false, clear_controls = true,
+    colocate = v.op}
   local loss = regularizer(v)
   if loss then graph.add_to_collection("regularization_losses", loss) end
 end
@@ -134,7 +135,8 @@ function variable_scope.get_variable(name, shape, o)
                   "collections"}, "get_variable")
   local record = here()
   local full = record.name == "" and name or record.name .. "/" .. name
-  local found = graph.state().variables[full]
+  local known_here = graph.state(graph.owner()).variables
+  local found = known_here[full]
   if found and record.reuse then return check_shape(found, shape, o.dtype) end
   if found then
     core.error("already_exists", ("variable \"%s\" exists already, made at %s; "
@@ -153,7 +155,7 @@ function variable_scope.get_variable(name, shape, o)
   local v = variables.make(initial, full,
     {shape = shape, dtype = args.is_tensor(o.initializer) and o.dtype or dtype,
      trainable = o.trainable, collections = o.collections})
-  graph.state().variables[full] = v
+  known_here[full] = v
   regularize(v, o.regularizer)
   return v
 end

@@ -2,7 +2,7 @@
 --
 -- A variable is a resource handle (VarHandleOp). Used as a tensor it is read
 -- anew, after whatever the current control scope waits for. Its nodes stand
--- outside all control flow and wait for nothing.
+-- outside all control flow and functions, and wait for nothing.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
@@ -224,6 +224,11 @@ local function initial_edge(initial, dtype, name)
   if initial == nil then
     fail("invalid_argument", "variable \"%s\" has no initial value", name)
   end
+  if core.kind(initial) == "edge" and initial.graph ~= core.graph() then
+    fail("invalid_argument", "the initial value of variable \"%s\" is made "
+      .. "inside a function, and the variable outside; give a Lua function "
+      .. "that makes it", name)
+  end
   local edge = core.edge(initial, not args.is_tensor(initial) and dtype or nil)
   if dtype and edge.dtype ~= dtype then
     fail("invalid_argument", "variable \"%s\" is to be %s, but its initial "
@@ -258,8 +263,9 @@ end
 
 -- `name` in full, already with its scopes.
 local function make(initial, name, o)
-  local _ <close> = core.push{prefix = name .. "/", flow = 0, capture = false,
-                              pivot = false, clear_controls = true}
+  local _ <close> = core.push{graph = graph.owner(), prefix = name .. "/",
+                              flow = 0, capture = false, pivot = false,
+                              clear_controls = true}
   local edge = initial_edge(initial, o.dtype, name)
   local v = add_nodes(name, edge, o)
   for _, collection in ipairs(o.collections or {"variables"}) do

@@ -56,8 +56,8 @@ function tests.wrong_calls()
   raises("result 1 is nil", td.func, function()
     return nil
   end, {})
-  raises("make it before and use it", td.func, function(x)
-    return x * td.variable(td.value.zeros{2})
+  raises("give a Lua function that makes it", td.func, function(x)
+    return x * td.variable(td.random_normal({2}))
   end, "float32")
   raises("is inside a loop or branch", td.func, function()
     local inside
@@ -91,6 +91,32 @@ function tests.what_is_outside()
   raises("belongs to another graph", function()
     other:as_default(function() return f(td.constant{{1.0, 2.0}}) end)
   end)
+end
+
+-- One variable, however often the function is called, and however deep.
+function tests.variables_made_inside()
+  local outer = td.variable({1.0, 2.0}, "outer")
+  local made
+  local f = td.variable_scope("layer", td.func, function(x)
+    local inner = td.func(function(y)
+      made = td.get_variable("w", {2}, {initializer = td.initializers.ones()})
+      return y * made + outer
+    end, "float32")
+    return inner(x) * td.variable(function() return td.fill({2}, 3.0) end, "v")
+  end, "float32")
+  local x = td.placeholder("float32", {2})
+  local y = f(f(x))
+  lu.assertEquals(made.name, "layer/w")
+  lu.assertTrue(made.graph == td.get_default_graph())
+  lu.assertEquals(#td.global_variables(), 3)
+  local s <close> = td.session()
+  s:init()
+  local feeds = {[x] = {1, 1}}
+  gives({21, 33}, s:run(y, feeds)) -- 3 (3 (x w + o) w + o)
+  gives({27, 36}, s:run(td.gradients(y, made), feeds))
+  local w = td.variable_scope("layer", {reuse = true}, td.get_variable, "w",
+                              {2})
+  lu.assertTrue(rawequal(w, made))
 end
 
 function tests.updates_run_with_the_call()

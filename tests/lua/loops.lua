@@ -308,4 +308,23 @@ function tests.refused()
   end, {x})
 end
 
+-- A file tells the nodes of a loop, not what it is made of; its gradient, saved
+-- with it, is nodes too.
+function tests.imported()
+  local x = td.placeholder("float32", {}, "x")
+  local y = times(3, function(_, v) return v * x end, {x})
+  local z = td.cond(x:less(0), function() return x end,
+                    function() return y * 2 end)
+  local names = {"x:0", y.name, z.name, td.gradients(z, x).name}
+  local path = os.tmpname()
+  td.get_default_graph():save(path)
+  td.reset()
+  local a, b, c, d = td.import_graph(path, {outputs = names})
+  os.remove(path)
+  lu.assertEquals(td.session():run({b, c, d}, {[a] = 2}), {16, 32, 64})
+  for _, f in ipairs{b, c} do
+    raises("take the gradient before the graph is saved", td.gradients, f, a)
+  end
+end
+
 return tests

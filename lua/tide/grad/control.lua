@@ -15,7 +15,8 @@ local grad = {}
 local function refuse(op)
   core.error("unimplemented", ("the gradient of %s \"%s\" (made at %s): only "
     .. "what td.cond and td.while_loop built in this program has one, not a "
-    .. "loop that was imported"):format(op.type, op.name, op.origin))
+    .. "loop or cond that was imported; take the gradient before the graph is "
+    .. "saved, and import it too"):format(op.type, op.name, op.origin))
 end
 
 function grad.Enter(op, dy)
