@@ -128,6 +128,8 @@ td_dtype td_lua_literal_dtype(lua_State *L, int i);
 bool td_lua_try_result(lua_State *L, td_tensor *t, bool as_value);
 void td_lua_push_result(lua_State *L, td_tensor *t, bool as_value);
 void td_lua_push_shape(lua_State *L, const td_shape *s);
+/* Puts the plain list in place of a shape at `i`; leaves other values. */
+void td_lua_list(lua_State *L, int i);
 /* A list of sizes, nil (unknown rank), a shape. */
 td_status *td_lua_to_shape(lua_State *L, int i, td_shape *out) TD_MUST_USE;
 td_status *td_lua_to_dtype(lua_State *L, int i, td_dtype *out) TD_MUST_USE;

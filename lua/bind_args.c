@@ -37,6 +37,7 @@ static int signature_error(lua_State *L, const td_op *op, const char *fmt,
 
 /* Variables and the like: calls metafield __tensor; replaces the value. */
 static void resolve_object(lua_State *L, int i) {
+  td_lua_list(L, i);
   if (luaL_getmetafield(L, i, "__tensor") == LUA_TNIL) return;
   lua_pushvalue(L, i);
   lua_call(L, 1, 1);
@@ -127,6 +128,7 @@ static void read_list(lua_State *L, call *c, int at, int arg) {
   if (!lua_istable(L, at))
     signature_error(L, c->op, "input \"%s\" is a list of tensors, not %s",
                     c->op->in[arg].name, td_lua_what(L, at));
+  td_lua_list(L, at);
   size_t n = lua_rawlen(L, at);
   size_t keys = 0;
   for (lua_pushnil(L); lua_next(L, at); lua_pop(L, 1)) keys++;

@@ -116,6 +116,9 @@ td_status *td_lua_to_attr(lua_State *L, int i, const td_op *op,
   luaL_checkstack(L, 8, "attribute");
   if (!def->is_list) return one(L, i, op, def, out);
   if (!lua_istable(L, i)) return mismatch(L, i, op, def);
+  lua_pushvalue(L, i); /* stays, as its elements do */
+  i = lua_gettop(L);
+  td_lua_list(L, i);
   int n = (int)lua_rawlen(L, i);
   void *block = td_lua_block(L, (size_t)n + 1, sizeof(td_tensor));
   out->kind = def->kind;

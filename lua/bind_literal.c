@@ -72,6 +72,7 @@ static td_status *check_list(lua_State *L, int i, int64_t n, int depth,
 
 static td_status *scan_table(lua_State *L, int i, int depth, scan *s) {
   if (!lua_checkstack(L, 8)) return td_oom();
+  td_lua_list(L, i);
   if (!lua_istable(L, i)) {
     if (depth != s->shape.rank && s->shape.rank >= 0)
       return refuse(s, depth, "ragged table: a %s where others are tables",
@@ -201,6 +202,7 @@ static td_status *put_leaf(lua_State *L, int i, td_tensor *t, int64_t at) {
 static td_status *put_all(lua_State *L, int i, td_tensor *t, int depth,
                           int64_t *at) {
   if (depth == t->shape.rank) return put_leaf(L, i, t, (*at)++);
+  td_lua_list(L, i);
   for (int64_t k = 1; k <= t->shape.dim[depth]; k++) {
     lua_rawgeti(L, i, k);
     td_status *st = put_all(L, lua_gettop(L), t, depth + 1, at);

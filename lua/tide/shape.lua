@@ -1,26 +1,39 @@
 --- shape.lua - what `t.shape` is: a list of sizes.
 --
--- Sizes count from 1 as Lua's tables do; -1 is an unknown size. Each read of
--- `t.shape` makes a fresh list, so that nothing written to one reaches the
--- tensor; adding to it raises.
+-- Sizes count from 1 as Lua's tables do; -1 is an unknown size. The list itself
+-- lies behind an empty table, so that writing to a shape raises.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
 
 local meta = {}
+local list_of = core.shape_list
+
+function meta.__index(s, i)
+  return list_of(s)[i]
+end
+
+function meta.__len(s)
+  return #list_of(s)
+end
+
+function meta.__pairs(s)
+  return next, list_of(s)
+end
 
 --- Shapes equal any table of the same sizes.
 function meta.__eq(a, b)
+  a, b = list_of(a), list_of(b)
   if #a ~= #b then return false end
   for i = 1, #a do
-    if rawget(a, i) ~= rawget(b, i) then return false end
+    if a[i] ~= b[i] then return false end
   end
   return true
 end
 
 --- "{2, -1}"
 function meta.__tostring(s)
-  return "{" .. table.concat(s, ", ") .. "}"
+  return "{" .. table.concat(list_of(s), ", ") .. "}"
 end
 
 function meta.__concat(a, b)
@@ -28,7 +41,9 @@ function meta.__concat(a, b)
 end
 
 function meta.__newindex()
-  core.error("invalid_argument", "a shape is read-only; make a new list")
+  core.error("invalid_argument", "a shape is read-only: make a list of its "
+    .. "sizes, {table.unpack(x.shape)}, and change that; x:reshape(list) gives "
+    .. "a tensor of another shape")
 end
 
 core.set_shape_meta(meta)
@@ -37,9 +52,7 @@ local shape = {}
 
 --- A plain list as a shape.
 function shape.of(list)
-  local s = {}
-  for i = 1, #list do s[i] = list[i] end
-  return setmetatable(s, meta)
+  return core.shape_of({table.unpack(list)})
 end
 
 --- Is every size known? `s` may be nil (unknown rank).

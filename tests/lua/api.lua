@@ -147,7 +147,27 @@ function tests.shapes_are_lists()
   lu.assertEquals(tostring(p.shape), "{-1, 3}")
   lu.assertStrContains(tostring(p), "{-1, 3}")
   lu.assertNil(td.placeholder("float32").shape)
-  raises("read-only", function() p.shape[3] = 1 end)
+  for i = 0, 3 do
+    raises("read-only", function() p.shape[i] = 1 end)
+    raises("read-only", function() td.tensor{{1}}.shape[i] = 1 end)
+  end
+  local s = p.shape
+  lu.assertEquals({#s, s[1], s[2], s[3], {table.unpack(s)}},
+                  {2, -1, 3, nil, {-1, 3}})
+  for i, n in ipairs(s) do lu.assertEquals(n, i == 1 and -1 or 3) end
+  lu.assertEquals({"shape: " .. s, s == p.shape, s ~= {3, -1}},
+                  {"shape: {-1, 3}", true, true})
+  local two = td.tensor{{1, 2}, {3, 4}}.shape -- a list wherever one goes
+  gives({2, 2}, td.tensor(two))
+  gives({{2, 2}, {0, 1}}, td.tensor{two, {0, 1}})
+  lu.assertEquals({td.zeros(two).shape, td.ones(two, "o").shape,
+    td.placeholder("int32", two).shape, td.random_uniform(two).shape,
+    td.reshape({1, 2, 3, 4}, two).shape, td.fill(two, 0).shape},
+    {two, two, two, two, two, two})
+  gives({2, 2, 1}, td.concat({two, {1}}, 0))
+  gives({2, 2}, td.constant{{1, 2}, {3, 4}}[{{0, 2}}].shape)
+  lu.assertEquals(td.raw.EnsureShape({{1, 2}, {3, 4}}, {shape = two}).shape,
+                  {2, 2})
   lu.assertEquals(p:dim(1), 3)
   lu.assertEquals(td.session():run(p:dim(0), {[p] = {{1, 2, 3}}}), 1)
   lu.assertEquals({td.float32, td.int64}, {"float32", "int64"})

@@ -2,9 +2,10 @@
 --
 -- A row is an op with inputs that it must refuse. Each is tried twice: on
 -- values, where the shape function sees everything, and fed to a graph that
--- knows nothing of them, where the kernel is alone. Either must say which number
--- or shape is wrong. What every op does with empty, longer, shorter and extreme
--- inputs is tested with the rows of the ops; here is what an attacker aims at.
+-- knows nothing of them, where the kernel is alone. Either must say which
+-- number or shape is wrong. What every op does with empty, longer, shorter and
+-- extreme inputs is tested with the rows of the ops; here is what an attacker
+-- aims at.
 -- SPDX-License-Identifier: Apache-2.0
 
 local lu = require "luaunit"
@@ -518,7 +519,7 @@ tests["a handle of another kind, or of nothing"] = function()
                           {[w.handle] = handle}))
 end
 
-tests["a variable of another shape than its readers were built for"] = function()
+tests["a variable of another shape than its readers knew"] = function()
   local w = td.raw.VarHandleOp{dtype = "float32", shape = false,
                                shared_name = "w"}
   local value = td.placeholder("float32")
