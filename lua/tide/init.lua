@@ -51,6 +51,8 @@ local exports = {
   ["nn.wrappers"] = {"multi_cell", "dropout_wrapper", "device_wrapper",
                      "residual_wrapper"},
   ["nn.rnn"] = {"static_rnn", "dynamic_rnn", "bidirectional_dynamic_rnn"},
+  ["nn.embedding"] = {"embedding_lookup", "embedding_lookup_sparse"},
+  ["nn.sampled"] = {"sampled_softmax_loss", "nce_loss"},
   places = {"nn", "math", "image", "random", "linalg", "strings"},
 }
 

@@ -319,6 +319,88 @@ def regularization():
             LOSSES.get_total_loss(add_regularization_losses=False))
 
 
+# ---- embeddings --------------------------------------------------------------
+
+IDS = [[3, 0, 9], [9, 4, 6]]
+
+
+def parts(sizes, name="part"):
+    return [tf.get_variable(f"{name}_{i}", [n, 2], tf.float64)
+            for i, n in enumerate(sizes)]
+
+
+def lookup(table, **o):
+    return tf.nn.embedding_lookup(table, tf.constant(IDS), **o)
+
+
+@row
+def embedding_lookup():
+    return lookup(parts([10])), lookup(parts([10], "other"), max_norm=0.4)
+
+
+@row
+def embedding_lookup_mod():
+    return lookup(parts([4, 3, 3]))
+
+
+@row
+def embedding_lookup_div():
+    return lookup(parts([4, 3, 3]), partition_strategy="div", max_norm=0.4)
+
+
+def sparse(values, dtype):
+    return tf.SparseTensor([[0, 0], [0, 2], [1, 0], [2, 0], [2, 1], [2, 2]],
+                           tf.constant(values, dtype), [3, 3])
+
+
+def lookup_sparse(table, **o):
+    ids = sparse([3, 3, 1, 0, 4, 2], tf.int64)
+    weights = sparse([0.5, 2.0, 1.0, 3.0, 0.25, 1.5], tf.float64)
+    return [tf.nn.embedding_lookup_sparse(table, ids, w, combiner=c, **o)
+            for w in (None, weights) for c in ("sum", "mean", "sqrtn")]
+
+
+@row
+def embedding_lookup_sparse():
+    return lookup_sparse(parts([5]))
+
+
+@row
+def embedding_lookup_sparse_of_parts():
+    return lookup_sparse(parts([3, 2]), partition_strategy="div")
+
+
+def drawn(dtype, num_true):
+    """Classes, and how often they are expected: as a sampler would give."""
+    expected = np.arange(1, 1 + 3 * num_true).reshape(3, num_true) / 8
+    return (tf.constant([2, 5, 0, 7], tf.int64), tf.constant(expected, dtype),
+            tf.constant([0.5, 0.25, 0.75, 0.125], dtype))
+
+
+@row
+def sampled_softmax_loss():
+    w = parts([3, 3, 2], "w")
+    b = [tf.get_variable(f"b_{i}", [n], tf.float64)
+         for i, n in enumerate([3, 3, 2])]
+    x = given(3, 2)
+    return (tf.nn.sampled_softmax_loss(
+                w, b, tf.constant([[5], [1], [0]]), x, 4, 8, partition_strategy="div",
+                sampled_values=drawn(tf.float64, 1)),
+            tf.nn.sampled_softmax_loss(
+                w, b, tf.constant([[5, 1], [1, 6], [0, 2]]), x, 4, 8, num_true=2,
+                remove_accidental_hits=False,
+                sampled_values=drawn(tf.float64, 2)))
+
+
+@row
+def nce_loss():
+    w, = parts([8], "w")
+    b = tf.get_variable("b", [8], tf.float64)
+    return tf.nn.nce_loss(w, b, tf.constant([[5, 1], [1, 6], [0, 2]]),
+                          given(3, 2), 4, 8, num_true=2,
+                          sampled_values=drawn(tf.float64, 2))
+
+
 # ---- metrics: what they are after each of three batches ----------------------
 
 METRICS = tf.metrics

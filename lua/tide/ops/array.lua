@@ -127,7 +127,8 @@ end
 function ops.gather(params, indices, axis, o)
   if type(axis) == "table" then axis, o = nil, axis end
   o = options(o, "gather")
-  if type(params) == "table" and params.handle and (axis or 0) == 0 then
+  if type(params) == "table" and rawget(params, "handle")
+     and (axis or 0) == 0 then
     o.dtype = params.dtype
     return core.op "ResourceGather"(params.handle, indices, o)
   end
