@@ -1,4 +1,4 @@
-/* conv.c - Conv2D, Conv3D and their gradients.
+/* conv.c - Conv2D, Conv3D, DepthwiseConv2dNative and their gradients.
  *
  * The gradients take the sizes of what they compute as an operand. TensorFlow's
  * CPU kernels refuse gradients of groups and of dilations, and channels first;
@@ -8,6 +8,12 @@
 #include "kernels/conv.h"
 #include "kernels/array.h"
 
+typedef struct family {
+  int axes;
+  bool depthwise;
+} family;
+static const family conv2 = {2, false}, conv3 = {3, false}, depth2 = {2, true};
+
 /* ---- shapes -------------------------------------------------------------- */
 
 static td_shape in_rank(td_infer *c, int i, int rank) {
@@ -15,11 +21,11 @@ static td_shape in_rank(td_infer *c, int i, int rank) {
   return s->rank < 0 ? td_array_rank(rank) : *s;
 }
 
-static td_status *forward_infer(td_infer *c, int axes) {
+static td_status *forward_infer(td_infer *c, family f) {
   td_conv_rule r;
   td_shape out;
-  td_shape in = in_rank(c, 0, axes + 2), filter = in_rank(c, 1, axes + 2);
-  TD_TRY(td_conv_rule_infer(c, axes, false, &r));
+  td_shape in = in_rank(c, 0, f.axes + 2), filter = in_rank(c, 1, f.axes + 2);
+  TD_TRY(td_conv_rule_infer(c, f.axes, f.depthwise, &r));
   TD_TRY(td_conv_shape(&r, &in, &filter, &out));
   td_infer_out(c, 0, out);
   return NULL;
@@ -37,7 +43,7 @@ static td_status *check_sizes(const td_shape *s, const char *what, int axes) {
 /* input_sizes may also be those of the spatial axes alone. */
 static void complete(const td_conv_rule *r, const td_shape *filter,
                      const td_shape *dy, td_shape *in) {
-  if (r->axes != 2 || in->rank != 2) return;
+  if (r->axes != 2 || r->depthwise || in->rank != 2) return;
   int64_t channels = filter->rank == 4 ? filter->dim[2] : -1;
   int64_t batch = dy->rank == 4 ? dy->dim[0] : -1;
   int64_t height = in->dim[0], width = in->dim[1];
@@ -58,110 +64,128 @@ static td_status *check_gradient(const td_conv_rule *r, const td_shape *in,
                   td_shape_str(&out, &a), td_shape_str(dy, &b));
 }
 
-static td_status *data_infer(td_infer *c, int axes) {
+static td_status *data_infer(td_infer *c, family f) {
   td_conv_rule r;
   td_shape in;
-  td_shape filter = in_rank(c, 1, axes + 2), dy = in_rank(c, 2, axes + 2);
-  TD_TRY(td_conv_rule_infer(c, axes, false, &r));
+  td_shape filter = in_rank(c, 1, f.axes + 2), dy = in_rank(c, 2, f.axes + 2);
+  TD_TRY(td_conv_rule_infer(c, f.axes, f.depthwise, &r));
   TD_TRY(td_infer_shape_from(c, 0, &in));
   complete(&r, &filter, &dy, &in);
-  if (in.rank < 0) in = td_array_rank(axes + 2);
-  TD_TRY(check_sizes(&in, "input_sizes", axes));
+  if (in.rank < 0) in = td_array_rank(f.axes + 2);
+  TD_TRY(check_sizes(&in, "input_sizes", f.axes));
   TD_TRY(check_gradient(&r, &in, &filter, &dy));
   if (in.dim[0] < 0) in.dim[0] = dy.dim[0];
   td_infer_out(c, 0, in);
   return NULL;
 }
 
-static td_status *weights_infer(td_infer *c, int axes) {
+static td_status *weights_infer(td_infer *c, family f) {
   td_conv_rule r;
   td_shape filter;
-  td_shape in = in_rank(c, 0, axes + 2), dy = in_rank(c, 2, axes + 2);
-  TD_TRY(td_conv_rule_infer(c, axes, false, &r));
+  td_shape in = in_rank(c, 0, f.axes + 2), dy = in_rank(c, 2, f.axes + 2);
+  TD_TRY(td_conv_rule_infer(c, f.axes, f.depthwise, &r));
   TD_TRY(td_infer_shape_from(c, 1, &filter));
-  if (filter.rank < 0) filter = td_array_rank(axes + 2);
-  TD_TRY(check_sizes(&filter, "filter_sizes", axes));
+  if (filter.rank < 0) filter = td_array_rank(f.axes + 2);
+  TD_TRY(check_sizes(&filter, "filter_sizes", f.axes));
   TD_TRY(check_gradient(&r, &in, &filter, &dy));
   td_infer_out(c, 0, filter);
   return NULL;
 }
 
 static td_status *conv2_infer(td_infer *c) {
-  return forward_infer(c, 2);
+  return forward_infer(c, conv2);
 }
 static td_status *conv2_data_infer(td_infer *c) {
-  return data_infer(c, 2);
+  return data_infer(c, conv2);
 }
 static td_status *conv2_weights_infer(td_infer *c) {
-  return weights_infer(c, 2);
+  return weights_infer(c, conv2);
 }
 static td_status *conv3_infer(td_infer *c) {
-  return forward_infer(c, 3);
+  return forward_infer(c, conv3);
 }
 static td_status *conv3_data_infer(td_infer *c) {
-  return data_infer(c, 3);
+  return data_infer(c, conv3);
 }
 static td_status *conv3_weights_infer(td_infer *c) {
-  return weights_infer(c, 3);
+  return weights_infer(c, conv3);
+}
+static td_status *depth2_infer(td_infer *c) {
+  return forward_infer(c, depth2);
+}
+static td_status *depth2_data_infer(td_infer *c) {
+  return data_infer(c, depth2);
+}
+static td_status *depth2_weights_infer(td_infer *c) {
+  return weights_infer(c, depth2);
 }
 
 /* ---- running ------------------------------------------------------------- */
 
-static td_status *forward_run(td_kernel_ctx *ctx, int axes) {
+static td_status *forward_run(td_kernel_ctx *ctx, family f) {
   const td_shape *in = &td_in(ctx, 0)->shape, *filter = &td_in(ctx, 1)->shape;
   td_conv_rule r;
   td_conv c;
   td_shape out;
-  TD_TRY(td_conv_rule_node(td_ctx_node(ctx), axes, false, &r));
+  TD_TRY(td_conv_rule_node(td_ctx_node(ctx), f.axes, f.depthwise, &r));
   TD_TRY(td_conv_of(&r, in, filter, NULL, &c));
-  if (td_conv_taps(&c) == 0)
+  if (td_conv_taps(&c) == 0 && !f.depthwise)
     return td_error(TD_INVALID_ARGUMENT, "filter must not be empty");
   TD_TRY(td_conv_shape(&r, in, filter, &out));
   return td_conv_kernel(ctx, &c, &r, TD_CONV_FORWARD, 0, 1, &out);
 }
 
-static td_status *data_run(td_kernel_ctx *ctx, int axes) {
+static td_status *data_run(td_kernel_ctx *ctx, family f) {
   const td_shape *filter = &td_in(ctx, 1)->shape, *dy = &td_in(ctx, 2)->shape;
   td_conv_rule r;
   td_conv c;
   td_shape in;
-  TD_TRY(td_conv_rule_node(td_ctx_node(ctx), axes, false, &r));
+  TD_TRY(td_conv_rule_node(td_ctx_node(ctx), f.axes, f.depthwise, &r));
   TD_TRY(td_array_shape(td_in(ctx, 0), "input_sizes", &in));
   complete(&r, filter, dy, &in);
-  TD_TRY(check_sizes(&in, "input_sizes", axes));
+  TD_TRY(check_sizes(&in, "input_sizes", f.axes));
   TD_TRY(td_conv_of(&r, &in, filter, dy, &c));
   return td_conv_kernel(ctx, &c, &r, TD_CONV_DATA, 1, 2, &in);
 }
 
-static td_status *weights_run(td_kernel_ctx *ctx, int axes) {
+static td_status *weights_run(td_kernel_ctx *ctx, family f) {
   const td_shape *in = &td_in(ctx, 0)->shape, *dy = &td_in(ctx, 2)->shape;
   td_conv_rule r;
   td_conv c;
   td_shape filter;
-  TD_TRY(td_conv_rule_node(td_ctx_node(ctx), axes, false, &r));
+  TD_TRY(td_conv_rule_node(td_ctx_node(ctx), f.axes, f.depthwise, &r));
   TD_TRY(td_array_shape(td_in(ctx, 1), "filter_sizes", &filter));
-  TD_TRY(check_sizes(&filter, "filter_sizes", axes));
+  TD_TRY(check_sizes(&filter, "filter_sizes", f.axes));
   TD_TRY(td_conv_of(&r, in, &filter, dy, &c));
   return td_conv_kernel(ctx, &c, &r, TD_CONV_WEIGHTS, 0, 2, &filter);
 }
 
 static td_status *conv2_run(td_kernel_ctx *c) {
-  return forward_run(c, 2);
+  return forward_run(c, conv2);
 }
 static td_status *conv2_data_run(td_kernel_ctx *c) {
-  return data_run(c, 2);
+  return data_run(c, conv2);
 }
 static td_status *conv2_weights_run(td_kernel_ctx *c) {
-  return weights_run(c, 2);
+  return weights_run(c, conv2);
 }
 static td_status *conv3_run(td_kernel_ctx *c) {
-  return forward_run(c, 3);
+  return forward_run(c, conv3);
 }
 static td_status *conv3_data_run(td_kernel_ctx *c) {
-  return data_run(c, 3);
+  return data_run(c, conv3);
 }
 static td_status *conv3_weights_run(td_kernel_ctx *c) {
-  return weights_run(c, 3);
+  return weights_run(c, conv3);
+}
+static td_status *depth2_run(td_kernel_ctx *c) {
+  return forward_run(c, depth2);
+}
+static td_status *depth2_data_run(td_kernel_ctx *c) {
+  return data_run(c, depth2);
+}
+static td_status *depth2_weights_run(td_kernel_ctx *c) {
+  return weights_run(c, depth2);
 }
 
 /* ---- tables -------------------------------------------------------------- */
@@ -169,8 +193,9 @@ static td_status *conv3_weights_run(td_kernel_ctx *c) {
 #define FLOATS "half, bfloat16, float, double"
 #define TYPES "T=half|bfloat16|float|double"
 
-#define ATTRS2                                                                 \
-  "strides: list(int); use_cudnn_on_gpu: bool = true; "                        \
+#define ATTRS2 "strides: list(int); use_cudnn_on_gpu: bool = true; " PADDED
+#define DEPTH_ATTRS "strides: list(int); " PADDED
+#define PADDED                                                                 \
   "padding: {\"SAME\", \"VALID\", \"EXPLICIT\"}; "                             \
   "explicit_paddings: list(int) = {}; "                                        \
   "data_format: {\"NHWC\", \"NCHW\"} = \"NHWC\"; "                             \
@@ -204,6 +229,32 @@ static const td_op_def ops[] = {
             "T: {" FLOATS "}; " ATTRS2,
      .shape = conv2_weights_infer,
      .doc = "Gradient of Conv2D for its filter, of shape filter_sizes.",
+     .lua = "",
+     .host = "filter_sizes",
+     .section = "Neural-network building blocks"},
+    {.type = "DepthwiseConv2dNative",
+     .sig = "input: T, filter: T -> output: T; T: {" FLOATS "}; " DEPTH_ATTRS,
+     .shape = depth2_infer,
+     .doc = "Convolves each channel with filters of its own, {height, width, "
+            "channels, multiplier}: channel c gives those from c * multiplier "
+            "on.",
+     .lua = "",
+     .section = "Neural-network building blocks"},
+    {.type = "DepthwiseConv2dNativeBackpropInput",
+     .sig = "input_sizes: int32, filter: T, out_backprop: T -> output: T; "
+            "T: {" FLOATS "}; " DEPTH_ATTRS,
+     .shape = depth2_data_infer,
+     .doc = "Gradient of DepthwiseConv2dNative for its input, of shape "
+            "input_sizes.",
+     .lua = "",
+     .host = "input_sizes",
+     .section = "Neural-network building blocks"},
+    {.type = "DepthwiseConv2dNativeBackpropFilter",
+     .sig = "input: T, filter_sizes: int32, out_backprop: T -> output: T; "
+            "T: {" FLOATS "}; " DEPTH_ATTRS,
+     .shape = depth2_weights_infer,
+     .doc = "Gradient of DepthwiseConv2dNative for its filter, of shape "
+            "filter_sizes.",
      .lua = "",
      .host = "filter_sizes",
      .section = "Neural-network building blocks"},
@@ -245,6 +296,18 @@ static const td_kernel_def kernels[] = {
      .device = "CPU",
      .types = TYPES,
      .run = conv2_weights_run},
+    {.op = "DepthwiseConv2dNative",
+     .device = "CPU",
+     .types = TYPES,
+     .run = depth2_run},
+    {.op = "DepthwiseConv2dNativeBackpropInput",
+     .device = "CPU",
+     .types = TYPES,
+     .run = depth2_data_run},
+    {.op = "DepthwiseConv2dNativeBackpropFilter",
+     .device = "CPU",
+     .types = TYPES,
+     .run = depth2_weights_run},
     {.op = "Conv3D", .device = "CPU", .types = TYPES, .run = conv3_run},
     {.op = "Conv3DBackpropInputV2",
      .device = "CPU",

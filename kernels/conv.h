@@ -103,7 +103,7 @@ td_status *td_conv_kernel(td_kernel_ctx *ctx, const td_conv *c,
 typedef enum td_conv_way {
   TD_CONV_COLUMNS,   /* conv_columns.c: any dtype */
   TD_CONV_DNN,       /* oneDNN: float */
-  TD_CONV_DEPTHWISE, /* depthwise_loops.h: a group for each channel */
+  TD_CONV_DEPTHWISE, /* conv_depthwise.c: a group for each channel */
 } td_conv_way;
 
 /* The way of the table, where its library is there. */
@@ -112,12 +112,33 @@ td_conv_way td_conv_choose(const td_conv *c, td_conv_pass pass, td_dtype t,
 td_status *td_conv_by(td_kernel_ctx *ctx, td_conv_way way, const td_conv *c,
                       td_conv_pass pass, const td_conv_data *d) TD_MUST_USE;
 
+/* Along axis i: the element of the input under tap t at a place of the result;
+ * outside it: -1. */
+static inline int64_t td_conv_input_at(const td_conv *c, int i, int64_t out,
+                                       int64_t t) {
+  int64_t in = out * c->stride[i] - c->before[i] + t * c->dilation[i];
+  return in >= 0 && in < c->in[i] ? in : -1;
+}
+/* The place of the result whose tap t is at `in`; -1: none. */
+static inline int64_t td_conv_output_at(const td_conv *c, int i, int64_t in,
+                                        int64_t t) {
+  int64_t at = in + c->before[i] - t * c->dilation[i];
+  if (at < 0 || at % c->stride[i] != 0) return -1;
+  at /= c->stride[i];
+  return at < c->out[i] ? at : -1;
+}
+
 /* The ways. UNIMPLEMENTED when oneDNN has none of this kind. */
 td_status *td_conv_columns(td_kernel_ctx *ctx, const td_conv *c,
                            td_conv_pass pass,
                            const td_conv_data *d) TD_MUST_USE;
 td_status *td_conv_dnn(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
                        const td_conv_data *d) TD_MUST_USE;
+td_status *td_conv_depthwise(td_kernel_ctx *ctx, const td_conv *c,
+                             td_conv_pass pass,
+                             const td_conv_data *d) TD_MUST_USE;
+/* float and double, each group one channel of the input. */
+bool td_conv_is_depthwise(const td_conv *c, td_dtype t);
 
 TD_END
 #endif

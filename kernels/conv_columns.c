@@ -47,12 +47,6 @@ static place place_of(const td_conv *c, int64_t p) {
   return q;
 }
 
-/* Along axis i: the element of the input under tap t; outside it: -1. */
-static int64_t input_at(const td_conv *c, int i, int64_t out, int64_t t) {
-  int64_t in = out * c->stride[i] - c->before[i] + t * c->dilation[i];
-  return in >= 0 && in < c->in[i] ? in : -1;
-}
-
 /* The first element of an image's row of the input. */
 static int64_t row_at(const td_conv *c, int64_t image, int64_t d, int64_t h) {
   return ((image * c->in[0] + d) * c->in[1] + h) * c->in[2] * c->in_channels;
@@ -103,9 +97,9 @@ static void fill_rows(void *arg, int64_t begin, int64_t end) {
     for (int64_t g = 0; g < c->groups; g++) {
       char *to = row_of(j, g, p);
       for (int64_t kd = 0; kd < c->filter[0]; kd++) {
-        int64_t d = input_at(c, 0, q.at[0], kd);
+        int64_t d = td_conv_input_at(c, 0, q.at[0], kd);
         for (int64_t kh = 0; kh < c->filter[1]; kh++) {
-          int64_t h = input_at(c, 1, q.at[1], kh);
+          int64_t h = td_conv_input_at(c, 1, q.at[1], kh);
           int64_t from = d < 0 || h < 0 ? -1 : row_at(c, q.image, d, h);
           to = fill_line(j, g, q.at[2], from, to);
         }
@@ -115,14 +109,6 @@ static void fill_rows(void *arg, int64_t begin, int64_t end) {
 }
 
 /* ---- rows added to the input --------------------------------------------- */
-
-/* Along axis i: the place of the result whose tap t is at `in`; -1: none. */
-static int64_t output_at(const td_conv *c, int i, int64_t in, int64_t t) {
-  int64_t at = in + c->before[i] - t * c->dilation[i];
-  if (at < 0 || at % c->stride[i] != 0) return -1;
-  at /= c->stride[i];
-  return at < c->out[i] ? at : -1;
-}
 
 /* Adds what a line of the filter saw at the places of one row of the result,
  * those in the panel, to a row of the input. */
@@ -154,8 +140,8 @@ static void add_rows(void *arg, int64_t begin, int64_t end) {
     int64_t image = i / c->in[1] / c->in[0];
     char *to = (char *)j->d->x + (size_t)row_at(c, image, d, h) * j->size;
     for (int64_t line = 0; line < c->filter[0] * c->filter[1]; line++) {
-      int64_t od = output_at(c, 0, d, line / c->filter[1]);
-      int64_t oh = output_at(c, 1, h, line % c->filter[1]);
+      int64_t od = td_conv_output_at(c, 0, d, line / c->filter[1]);
+      int64_t oh = td_conv_output_at(c, 1, h, line % c->filter[1]);
       if (od < 0 || oh < 0) continue;
       int64_t places = ((image * c->out[0] + od) * c->out[1] + oh) * c->out[2];
       if (places + c->out[2] <= j->first || places >= j->first + j->count)

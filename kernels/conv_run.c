@@ -20,16 +20,18 @@ enum { SMALL = 1 << 14 };
 
 td_conv_way td_conv_choose(const td_conv *c, td_conv_pass pass, td_dtype t,
                            td_isa isa) {
+  td_conv_way own =
+      td_conv_is_depthwise(c, t) ? TD_CONV_DEPTHWISE : TD_CONV_COLUMNS;
   (void)pass;
-  if (t != TD_FLOAT32 || isa < TD_AVX2 || !td_dnn_ready())
-    return TD_CONV_COLUMNS;
-  if (td_conv_is_product(c) || td_conv_work(c) < SMALL) return TD_CONV_COLUMNS;
+  if (t != TD_FLOAT32 || isa < TD_AVX2 || !td_dnn_ready()) return own;
+  if (td_conv_is_product(c) || td_conv_work(c) < SMALL) return own;
   return TD_CONV_DNN;
 }
 
 td_status *td_conv_by(td_kernel_ctx *ctx, td_conv_way way, const td_conv *c,
                       td_conv_pass pass, const td_conv_data *d) {
   if (way == TD_CONV_DNN) return td_conv_dnn(ctx, c, pass, d);
+  if (way == TD_CONV_DEPTHWISE) return td_conv_depthwise(ctx, c, pass, d);
   return td_conv_columns(ctx, c, pass, d);
 }
 
@@ -39,7 +41,8 @@ td_status *td_conv_run(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
   td_status *s = td_conv_by(ctx, way, c, pass, d);
   if (td_status_code(s) != TD_UNIMPLEMENTED) return s;
   td_status_release(s);
-  return td_conv_columns(ctx, c, pass, d);
+  way = td_conv_is_depthwise(c, d->dtype) ? TD_CONV_DEPTHWISE : TD_CONV_COLUMNS;
+  return td_conv_by(ctx, way, c, pass, d);
 }
 
 /* ---- layouts ------------------------------------------------------------- */

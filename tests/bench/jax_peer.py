@@ -34,4 +34,28 @@ def mlp_step():
     return work, 1
 
 
-peer.serve(*{"mlp_step": mlp_step}[ROW]())
+def convolution(batch, size, deep, wide, k, stride, backward):
+    key = jax.random.PRNGKey(0)
+    x = jax.random.uniform(key, (batch, size, size, deep))
+    w = jax.random.uniform(key, (k, k, deep, wide))
+
+    def forward(x, w):
+        return jax.lax.conv_general_dilated(
+            x, w, (stride, stride), "SAME",
+            dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    def gradients(x, w, dy):
+        y, back = jax.vjp(forward, x, w)
+        return y, back(dy)[0 if deep > 3 else 1:]
+
+    dy = jax.random.uniform(key, jax.eval_shape(forward, x, w).shape)
+    step = jax.jit(gradients if backward else lambda x, w, dy: forward(x, w))
+    return lambda: jax.block_until_ready(step(x, w, dy)), 1
+
+
+ROWS = {"mlp_step": mlp_step}
+for name, sizes in peer.CONVOLUTIONS.items():
+    ROWS[name] = lambda s=sizes: convolution(*s, False)
+    ROWS[f"{name}_step"] = lambda s=sizes: convolution(*s, True)
+
+peer.serve(*ROWS[ROW]())

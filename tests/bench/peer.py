@@ -2,6 +2,12 @@
 import sys
 import time
 
+# name: batch, size, channels in and out, filter, stride; as in ours.lua
+CONVOLUTIONS = {
+    "conv_3x3": (16, 56, 64, 64, 3, 1), "conv_5x5": (100, 14, 32, 64, 5, 1),
+    "conv_1x1": (16, 28, 256, 64, 1, 1), "conv_7x7": (8, 224, 3, 64, 7, 2),
+}
+
 
 def arguments():
     return sys.argv[1], int(sys.argv[2])

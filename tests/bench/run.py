@@ -39,6 +39,8 @@ ROWS = {
     "sgemm_512": ("s/call", [1, 2], ["tensorflow", "torch"], 1.15),
     "sgemm_1024": ("s/call", [1, 2], ["tensorflow", "torch"], 1.15),
     "sgemm_2048": ("s/call", [1, 2], ["tensorflow", "torch"], 1.15),
+    **{f"conv_{size}{step}": ("s/call", [1, 2], ["tensorflow", "torch", "jax"], 0.9)
+       for size in ("3x3", "5x5", "1x1", "7x7") for step in ("", "_step")},
     "graph_build": ("s/node", [1], ["tensorflow"], "3.3e-6 s"),
     "first_run_36000": ("s", [1], [], "0.7 s"),
     "start": ("s", [1], [], "0.02 s"),

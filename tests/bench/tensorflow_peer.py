@@ -88,6 +88,19 @@ def sgemm(n):
     return s.make_callable(tf.matmul(a, b).op), 1
 
 
+def convolution(batch, size, deep, wide, k, stride, backward):
+    x = tf.Variable(tf.random.uniform([batch, size, size, deep]))
+    w = tf.Variable(tf.random.uniform([k, k, deep, wide]))
+    y = tf.nn.conv2d(x, w, strides=stride, padding="SAME")
+    fetch = [y]
+    if backward:
+        dy = tf.Variable(tf.random.uniform(y.shape))
+        fetch += tf.gradients(y, [x, w] if deep > 3 else [w], grad_ys=[dy])
+    s = session()
+    s.run(tf.global_variables_initializer())
+    return s.make_callable([t.op for t in fetch]), 1
+
+
 def graph_build():
     def work():
         with tf.Graph().as_default():
@@ -110,5 +123,8 @@ ROWS = {
 }
 for size in (64, 512, 1024, 2048):
     ROWS[f"sgemm_{size}"] = lambda n=size: sgemm(n)
+for name, sizes in peer.CONVOLUTIONS.items():
+    ROWS[name] = lambda s=sizes: convolution(*s, False)
+    ROWS[f"{name}_step"] = lambda s=sizes: convolution(*s, True)
 
 peer.serve(*ROWS[ROW]())

@@ -31,8 +31,31 @@ def sgemm(n):
     return lambda: torch.mm(a, b, out=c), 1
 
 
+def convolution(batch, size, deep, wide, k, stride, backward):
+    last = torch.channels_last
+    x = torch.rand(batch, deep, size, size).to(memory_format=last)
+    w = torch.rand(wide, deep, k, k).to(memory_format=last)
+    before = max((size - 1) // stride * stride + k - size, 0) // 2
+    after = max((size - 1) // stride * stride + k - size, 0) - before
+    if before != after:  # SAME puts the odd one at the end
+        x = torch.nn.functional.pad(x, (0, 1, 0, 1))
+
+    def forward():
+        return torch.nn.functional.conv2d(x, w, stride=stride, padding=before)
+
+    if not backward:
+        return torch.no_grad()(forward), 1
+    of = [x.requires_grad_(), w] if deep > 3 else [w]
+    w.requires_grad_()
+    dy = torch.rand_like(forward())
+    return lambda: torch.autograd.grad(forward(), of, dy), 1
+
+
 ROWS = {"mlp_step": mlp_step}
 for size in (64, 512, 1024, 2048):
     ROWS[f"sgemm_{size}"] = lambda n=size: sgemm(n)
+for name, sizes in peer.CONVOLUTIONS.items():
+    ROWS[name] = lambda s=sizes: convolution(*s, False)
+    ROWS[f"{name}_step"] = lambda s=sizes: convolution(*s, True)
 
 peer.serve(*ROWS[ROW]())

@@ -90,6 +90,7 @@ static const row rows[] = {
     {2, 4, 6, 2, {1, 5, 5}, {1, 2, 3}, ONE, {1, 2, 1}, {0, 1, 2}, {0, 0, 1}},
     {2, 8, 8, 8, {1, 6, 6}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
     {2, 3, 6, 3, {1, 6, 5}, {1, 3, 3}, {1, 2, 2}, ONE, {0, 1, 1}, {0, 1, 1}},
+    {3, 16, 16, 16, {2, 9, 5}, {2, 2, 3}, {1, 2, 1}, {1, 1, 2}, ONE, ONE},
     {2, 16, 8, 1, {1, 5, 4}, {1, 1, 1}, ONE, ONE, NONE, NONE},
     {2, 16, 8, 1, {1, 5, 5}, {1, 1, 1}, {1, 2, 2}, ONE, NONE, NONE},
     {1, 3, 4, 1, {4, 5, 6}, {2, 3, 2}, {2, 1, 1}, ONE, {1, 1, 0}, {0, 1, 1}},
@@ -209,9 +210,12 @@ static int check_way(td_conv_way way) {
   for (size_t i = 0; i < TD_COUNT(rows); i++)
     for (td_conv_pass pass = TD_CONV_FORWARD; pass <= TD_CONV_WEIGHTS; pass++) {
       problem p;
+      td_conv c = conv_of(&rows[i]);
+      if (way == TD_CONV_DEPTHWISE && !td_conv_is_depthwise(&c, TD_FLOAT32))
+        continue;
       problem_init(&p, &rows[i], pass);
       td_status *s = run_by(&w, way, pass, &p);
-      if (way == TD_CONV_COLUMNS || td_status_code(s) != TD_UNIMPLEMENTED) {
+      if (way != TD_CONV_DNN || td_status_code(s) != TD_UNIMPLEMENTED) {
         OK(s);
         td_conv_data d = data_of(p.want);
         run_naively(&p.c, pass, &d);
@@ -230,6 +234,11 @@ static void test_columns(void **state) {
   assert_int_equal(check_way(TD_CONV_COLUMNS), 3 * TD_COUNT(rows));
 }
 
+static void test_depthwise(void **state) {
+  (void)state;
+  assert_int_equal(check_way(TD_CONV_DEPTHWISE), 3 * 3);
+}
+
 static void test_dnn(void **state) {
   (void)state;
   if (!td_dnn_ready()) skip();
@@ -239,6 +248,7 @@ static void test_dnn(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_columns),
+      cmocka_unit_test(test_depthwise),
       cmocka_unit_test(test_dnn),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -431,6 +431,10 @@ conv2(fill(1, 5, 4, 4), fill(2, 2, 2, 2), fill(1, 3, 3, 2), -- groups, holes
 conv2(fill(2, 2, 3, 3), fill(2, 2, 2, 1), fill(2, 1, 3, 3),
       {strides = {1, 1, 1, 2}, padding = "EXPLICIT", data_format = "NCHW",
        explicit_paddings = {0, 0, 0, 0, 0, 1, 2, 1}})
+convolutions("DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
+             "DepthwiseConv2dNativeBackpropFilter", fill(1, 4, 3, 3),
+             fill(2, 2, 3, 2), fill(1, 2, 3, 6),
+             {strides = {1, 2, 1, 1}, padding = "SAME"})
 conv3(fill(1, 2, 3, 2, 1), fill(2, 2, 1, 1, 2), fill(1, 1, 3, 2, 2),
       {strides = {1, 2, 1, 1, 1}, padding = "SAME"})
 

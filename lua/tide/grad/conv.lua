@@ -48,6 +48,8 @@ local function family(forward, data, filter)
 end
 
 family("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")
+family("DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
+       "DepthwiseConv2dNativeBackpropFilter")
 family("Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2")
 
 return grad

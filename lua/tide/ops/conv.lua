@@ -133,6 +133,29 @@ function ops.atrous_conv2d(x, filter, rate, padding, o)
   return ops.conv2d(x, filter, nil, padding, o)
 end
 
+--- Each channel with filters of its own, {height, width, channels, multiplier}:
+-- channel c gives those from c * multiplier on. Options as for conv2d.
+-- @usage td.depthwise_conv2d({{{{1.0, 2.0}}}}, {{{{3.0, 4.0}, {5.0, 6.0}}}})
+--   --> 3 4 10 12
+function ops.depthwise_conv2d(x, filter, strides, padding, o)
+  return core.op "DepthwiseConv2dNative"(x, filter,
+    (read(strides, padding, o, 2, "depthwise_conv2d")))
+end
+
+--- depthwise_conv2d, then a convolution with `pointwise`, {1, 1, channels *
+-- multiplier, out}. Options as for conv2d.
+-- @usage td.separable_conv2d({{{{1.0, 2.0}}}}, {{{{3.0}, {5.0}}}},
+--   {{{{1.0}, {1.0}}}})  --> 13
+function ops.separable_conv2d(x, depthwise, pointwise, strides, padding, o)
+  if args.has_names(strides) then strides, o = nil, strides end
+  o = args.options(o, "separable_conv2d")
+  local name = o.name
+  o.name = nil
+  local y = ops.depthwise_conv2d(x, depthwise, strides, padding, o)
+  return ops.conv2d(y, pointwise, {padding = "VALID", name = name,
+                                   data_format = o.data_format})
+end
+
 -- ---- transposed -----------------------------------------------------------
 
 -- Along an axis, the input's size from the result's.

@@ -8,7 +8,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
 
-from .base import CLOSE, Zeros, bad, case, floats, i32, i64, of, op, sweep
+from .base import CLOSE, Zeros, bad, case, floats, i32, i64, no_grad, of, op, sweep
 
 
 def fill(*shape, step=7, size=11):
@@ -75,6 +75,39 @@ op("Conv2DBackpropFilter",
    bad("-3", DOT, i32([-3, 2, 1, 1]), DOT, **SAME),
    bad("out_backprop", DOT, i32([3, 2, 1, 1]), fill(1, 3, 3, 1), **SAME),
    bad("channels", Zeros(1, 3, 4, 0), i32([2, 2, 0, 1]), DOT, **SAME),
+   near=CLOSE, scaled=True)
+
+# Of an empty batch TensorFlow leaves the filter's gradient as memory was.
+DEEP = fill(2, 2, 2, 2, step=5, size=9)
+TWO = dict(padding="SAME", strides=[1, 2, 2, 1])
+
+op("DepthwiseConv2dNative",
+   sweep(fill(1, 3, 3, 2), DEEP, **SAME), case(fill(1, 3, 3, 2), DEEP, **TWO),
+   case(fill(2, 3, 2, 3), fill(2, 1, 3, 1), **VALID),
+   case(fill(1, 3, 4, 1), fill(2, 2, 1, 2), strides=[1, 2, 2, 1], **PADS),
+   case(Zeros(0, 3, 3, 2), DEEP, **SAME),
+   case(Zeros(1, 3, 3, 0), Zeros(2, 2, 0, 2), **SAME),
+   case(fill(1, 2, 2, 2), Zeros(2, 2, 2, 0), **SAME),
+   bad("channels", fill(1, 3, 3, 2), fill(2, 2, 3, 1), **SAME),
+   bad("rank", fill(3, 3, 2), DEEP, **SAME),
+   bad("negative", fill(1, 2, 2, 1), fill(3, 1, 1, 1), **VALID),
+   near=CLOSE, scaled=True)
+op("DepthwiseConv2dNativeBackpropInput",
+   sweep(i32([1, 3, 3, 2]), DEEP, fill(1, 3, 3, 4), **SAME),
+   case(i32([1, 3, 3, 2]), DEEP, fill(1, 2, 2, 4), **TWO),
+   case(i32([2, 3, 2, 3]), fill(2, 1, 3, 1), fill(2, 2, 2, 3), **VALID),
+   no_grad(case(i32([0, 3, 3, 2]), DEEP, Zeros(0, 3, 3, 4), **SAME)),
+   bad("out_backprop", i32([1, 3, 3, 2]), DEEP, fill(1, 3, 3, 2), **SAME),
+   bad("input_sizes", i32([3, 3]), DEEP, fill(1, 3, 3, 4), **SAME),
+   near=CLOSE, scaled=True)
+op("DepthwiseConv2dNativeBackpropFilter",
+   sweep(fill(1, 3, 3, 2), i32([2, 2, 2, 2]), fill(1, 3, 3, 4), **SAME),
+   case(fill(1, 3, 3, 2), i32([2, 2, 2, 2]), fill(1, 2, 2, 4), **TWO),
+   case(fill(2, 3, 2, 3), i32([2, 1, 3, 1]), fill(2, 2, 2, 3), **VALID),
+   bad("out_backprop", fill(1, 3, 3, 2), i32([2, 2, 2, 2]), fill(1, 2, 3, 4),
+       **SAME),
+   bad("filter_sizes", fill(1, 3, 3, 2), i32([2, 2, 2]), fill(1, 3, 3, 4),
+       **SAME),
    near=CLOSE, scaled=True)
 
 SAME3 = dict(strides=[1] * 5, padding="SAME")
