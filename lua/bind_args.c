@@ -144,7 +144,28 @@ static void read_list(lua_State *L, call *c, int at, int arg) {
 
 /* ---- attributes ---- */
 
+static bool is_axis(const char *name) {
+  static const char *const words[] = {"axis", "axes",      "dim",
+                                      "dims", "dimension", "reduction_indices"};
+  for (size_t i = 0; i < TD_COUNT(words); i++)
+    if (!strcmp(name, words[i])) return true;
+  return false;
+}
+
+/* An input given as if it were an attribute. */
+static void check_no_input(lua_State *L, const td_op *op, const char *key) {
+  for (int i = 0; i < op->n_in; i++) {
+    const char *name = op->in[i].name;
+    if (!strcmp(key, name) || (is_axis(key) && is_axis(name)))
+      signature_error(L, op,
+                      "no attribute \"%s\": it is argument %d, given by its "
+                      "place",
+                      key, i + 1);
+  }
+}
+
 static void attr_unknown(lua_State *L, const td_op *op, const char *key) {
+  check_no_input(L, op, key);
   const char *best = NULL;
   int distance = 1 + (int)strlen(key) / 2;
   for (int i = 0; i < op->n_attr; i++) {
@@ -310,8 +331,12 @@ void td_lua_args_read(lua_State *L, call *c) {
                     op->in[0].name, td_lua_what(L, 1));
   if (given > op->n_in && !lua_isnil(L, given)) {
     if (!is_options(L, given))
-      signature_error(L, op, "surplus argument %d (%s)", given,
-                      td_lua_what(L, given));
+      signature_error(L, op, "surplus argument %d (%s)%s", given,
+                      td_lua_what(L, given),
+                      lua_type(L, given) == LUA_TNUMBER
+                          ? ": numbers that belong together are one list, such "
+                            "as {2, 3}"
+                          : "");
     lua_settop(L, given);
     read_options(L, c, given);
   }

@@ -44,8 +44,11 @@ function args.options(o, what)
   if o == nil then return {} end
   if type(o) == "string" then return {name = o} end
   if not args.plain(o) then
+    local hint = type(o) == "number"
+      and "; numbers that belong together are one list, such as {2, 3}" or ""
     core.error("invalid_argument", ("%s: the last argument is a table of "
-      .. "options or a name, not %s"):format(what or "options", args.what(o)))
+      .. "options or a name, not %s%s"):format(what or "options", args.what(o),
+                                               hint))
   end
   local copy = {}
   for k, v in pairs(o) do copy[k] = v end

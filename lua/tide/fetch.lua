@@ -23,7 +23,9 @@ local function named(g, name, feeding)
     local names = {}
     for i, op in ipairs(g:ops()) do names[i] = op.name end
     local near = core.nearest(name, names)
-    if feeding then
+    if feeding and name == "feed_dict" then
+      fail("feeds are the second argument themselves: run(y, {[x] = value})")
+    elseif feeding then
       fail("no node \"%s\"; to feed the tensor in variable %s write [%s] =%s",
            name, name, name, near and ", or did you mean \"" .. near .. "\"?"
            or "")
@@ -82,9 +84,10 @@ function collect(list, x, path)
   local meta = type(x) == "table" and getmetatable(x)
   if meta and meta.__fetch then return collect(list, meta.__fetch(x), path) end
   if args.plain(x) then return collect_table(list, x, path) end
+  local hint = x == false and " (false stands for no gradient)"
+    or kind == "tensor" and " (a value is there already, without a run)" or ""
   fail("fetch%s is %s; fetched are graph tensors, ops, variables, names and "
-    .. "tables of them%s", path, x == false and "false" or kind or type(x),
-    x == false and " (false stands for no gradient)" or "")
+    .. "tables of them%s", path, x == false and "false" or args.what(x), hint)
 end
 
 --- Reads a structure: the flat list of handles, and the plan to rebuild it.
@@ -147,8 +150,8 @@ function fetch.feeds(g, feeds)
   local edges, values, rows = {}, {}, {}
   if feeds == nil then return edges, values end
   if not args.plain(feeds) then
-    fail("feeds are a table {[x] = value}, not %s",
-         core.kind(feeds) or type(feeds))
+    fail("feeds are a table {[x] = value}, not %s; several fetches are one "
+      .. "list: run({a, b}, feeds)", args.what(feeds))
   end
   for key, value in pairs(feeds) do
     if math.type(key) == "integer" then

@@ -51,6 +51,9 @@ end
 
 local function as_list(x, what)
   local list = {}
+  if x == nil then
+    fail("invalid_argument", "gradients(ys, xs): the %s are missing", what)
+  end
   if not args.plain(x) then x = {x} end
   for i, e in ipairs(args.check_list(x, "gradients: " .. what)) do
     list[i] = as_edge(e, what)

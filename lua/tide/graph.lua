@@ -73,6 +73,7 @@ end
 -- @usage td.add_to_collection("mine", td.constant(1, "a"))
 -- td.get_collection("mine")[1].name  --> a:0
 function graph.get_collection(name, prefix)
+  args.expect(name, "string", "get_collection: the name of a collection")
   local list = {}
   for _, x in ipairs(graph.state().collections[name] or {}) do
     if not prefix or x.name:sub(1, #prefix) == prefix then
@@ -176,6 +177,19 @@ end
 function methods.as_default(g, f, ...)
   return require("tide.scope").enter({graph = g}, f, ...)
 end
+
+-- Called with a dot, a method has no graph.
+local function with_graph(name, f)
+  return function(g, ...)
+    if core.kind(g) ~= "graph" then
+      core.error("invalid_argument", ("%s is called with a colon: g:%s(...), "
+        .. "given %s"):format(name, name, args.what(g)))
+    end
+    return f(g, ...)
+  end
+end
+
+for name, f in pairs(methods) do methods[name] = with_graph(name, f) end
 
 core.set_methods("graph", methods)
 

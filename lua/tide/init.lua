@@ -74,8 +74,21 @@ end
 td.version = core.version
 for _, name in ipairs(dtype.names) do td[name] = name end
 
+-- td.train and the like: an unknown name raises as one of td does.
+local function closed(name, module)
+  if type(module) ~= "table" or getmetatable(module) then return module end
+  return setmetatable(module, {__index = function(t, key)
+    local list = {}
+    for k in pairs(t) do list[#list + 1] = tostring(k) end
+    table.sort(list)
+    local near = core.nearest(tostring(key), list)
+    core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(name,
+      tostring(key), require "tide.elsewhere".hint(key, near)))
+  end})
+end
+
 local function find(name)
-  if modules[name] then return require(modules[name]) end
+  if modules[name] then return closed(name, require(modules[name])) end
   if module_of[name] then return require(module_of[name])[name] end
   return namespace.ops[name]
 end
@@ -99,7 +112,7 @@ setmetatable(td, {
     end
     local near = core.nearest(tostring(name), names())
     core.error("invalid_argument", ("td has no \"%s\"%s"):format(
-      tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
+      tostring(name), require "tide.elsewhere".hint(name, near)))
   end,
   __name = "td itself (td.NAME is called with a dot)",
   __names = names, __modules = modules, __module_of = module_of,

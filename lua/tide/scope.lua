@@ -112,6 +112,9 @@ end
 
 --- One op that runs the ops and tensors of a list.
 function scope.group(list, o)
+  if core.kind(o) then
+    core.error("invalid_argument", "group takes one list: td.group{a, b}")
+  end
   o = args.read(o, {"name"}, "group")
   if args.is_tensor(list) or core.kind(list) == "op" then list = {list} end
   return scope.control_dependencies(list, function()

@@ -35,6 +35,10 @@ session.types = types
 --- A session: session{graph =, threads =, cpu_devices =, soft_placement =}. It
 -- becomes the default one. Close it with :close() or by `<close>`.
 function session.session(o)
+  if core.kind(o) == "graph" then
+    core.error("invalid_argument", "session: a graph is an option, "
+      .. "td.session{graph = g}")
+  end
   o = args.expect_all(args.read(o, known, "session"), types)
   if o.target and o.target ~= "" then
     core.error("unimplemented", ("session: \"%s\" is another process; sessions "

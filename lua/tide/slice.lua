@@ -61,7 +61,7 @@ local function bound(x, what)
     return x
   end
   core.error("invalid_argument", ("%s must be an integer or a graph scalar, "
-    .. "not %s"):format(what, type(x)))
+    .. "not %s"):format(what, type(x) == "number" and x or args.what(x)))
 end
 
 local function parse_element(x, items)

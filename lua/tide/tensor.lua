@@ -81,7 +81,14 @@ methods["[]"] = function(x, key)
   return slice.take(x, key)
 end
 
+-- What only values have: a graph tensor has numbers when it is run.
+local of_values = {item = true, table = true, bytes = true, rows = true}
+
 local function missing(name)
+  if of_values[name] then
+    core.error("invalid_argument", ("a graph tensor has no %s(): it has a "
+      .. "value only in a run; x:eval() or sess:run(x) give it"):format(name))
+  end
   if rawget(ops, name) then
     core.error("invalid_argument", ("no field or method \"%s\" on a tensor; "
       .. "it is a function, td.%s"):format(name, name))
@@ -91,7 +98,7 @@ local function missing(name)
   table.move(all, 1, #all, #known + 1, known)
   local near = core.nearest(name, known)
   core.error("invalid_argument", ("no field or method \"%s\" on a tensor%s")
-    :format(name, near and ("; did you mean \"" .. near .. "\"?") or ""))
+    :format(name, require "tide.elsewhere".hint(name, near)))
 end
 
 setmetatable(methods, {__index = function(t, name)

@@ -37,6 +37,10 @@ local known = {"reuse", "initializer", "regularizer", "dtype", "trainable"}
 
 local function enter(name, o)
   local outer = here()
+  if type(o.reuse) ~= "boolean" and o.reuse ~= nil and o.reuse ~= "auto" then
+    core.error("invalid_argument", ("variable_scope: reuse is true, false or "
+      .. "\"auto\", not %s"):format(tostring(o.reuse)))
+  end
   local full = outer.name == "" and name or outer.name .. "/" .. name
   local record = {name = full, reuse = outer.reuse, used = {}}
   outer.used[name] = outer.used[name] or 0
@@ -105,9 +109,16 @@ local function initial_value(name, shape, dtype, initializer)
       or initializers.zeros()
   end
   if not shape then
-    core.error("invalid_argument", "variable \"" .. name .. "\" needs a shape")
+    core.error("invalid_argument", ("variable \"%s\" needs a shape: "
+      .. "get_variable(name, {2, 3}), or {initializer = value}"):format(name))
   end
-  return function() return initializer(shape, dtype) end
+  return function()
+    local value = initializer(shape, dtype)
+    if type(value) ~= "function" then return value end
+    core.error("invalid_argument", ("variable \"%s\": the initializer gives a "
+      .. "function, not a tensor; call what makes it: "
+      .. "td.initializers.zeros()"):format(name))
+  end
 end
 
 -- What the regularizer says of a new variable joins the losses.

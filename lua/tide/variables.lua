@@ -8,6 +8,7 @@
 local core = require "tide.core"
 local args = require "tide.args"
 local graph = require "tide.graph"
+local dtypes = require "tide.dtype"
 local shapes = require "tide.shape"
 local slice = require "tide.slice"
 local tensor = require "tide.tensor"
@@ -53,6 +54,10 @@ end
 
 -- `x` for an update named `what`, as a tensor of the variable's dtype.
 local function operand(self, x, what)
+  if getmetatable(self) ~= meta then
+    fail("invalid_argument", "%s is called with a colon: W:%s(t); given %s "
+         .. "where the variable should be", what, what, args.what(self))
+  end
   if args.is_tensor(x) and x.dtype ~= self.dtype then
     fail("invalid_argument", "%s: variable \"%s\" is %s, given %s; use td.cast",
          what, self.name, self.dtype, x.dtype)
@@ -288,6 +293,10 @@ local options = {"name", "dtype", "shape", "trainable", "collections",
 -- v:assign_add{1.0, 1.0}  --> 2 3
 function variables.variable(initial, o)
   o = args.read(o, options, "variable")
+  if o.name and dtypes.is_name(o.name) then
+    core.error("invalid_argument", ("variable: \"%s\" is a dtype, not a name; "
+      .. "write {dtype = \"%s\"}"):format(o.name, o.name))
+  end
   local name = core.scope().prefix .. (o.name or "Variable")
   return make(initial, name, o)
 end

@@ -52,6 +52,9 @@ rows("literal", {
   kind = {function() return (td.tensor{{1, print}}) end, invalid, "at [1][2]",
           "numbers, booleans or strings, not function"},
   mixed = {function() return (td.tensor{1, true}) end, invalid, "do not mix"},
+  nothing = {function() return td.tensor{1} + nil end, invalid,
+             "input \"y\" must be a tensor, not nil", "AddV2(x: T, y: T)",
+             HERE},
   half = {function() return td.tensor{1} + 0.5 end, invalid, "0.5 is not whole",
           "int32", "td.cast", HERE},
   large = {function() return td.tensor({1}, "int8") + 300 end, invalid,
@@ -76,6 +79,14 @@ rows("tensor", {
                         "\"concat\"", "it is a function, td.concat"},
   slice = {function() return td.tensor{1}["1;2"] end, invalid,
            "\"1;2\" is no slice", "\"1:3\""},
+  half_index = {function() return td.tensor{1, 2}[0.5] end, invalid,
+                "an index must be an integer or a graph scalar, not 0.5", HERE},
+  value_of_a_node = {function() return td.constant(1):item() end, invalid,
+                     "a graph tensor has no item()", "x:eval()", HERE},
+  shape = {function() td.tensor{1}.shape[1] = 2 end, invalid,
+           "a shape is read-only", "x:reshape(list)", HERE},
+  in_torch = {function() return td.constant{1}:view(1) end, invalid,
+              "no field or method \"view\"", "write x:reshape{...}", HERE},
   index = {function() return td.tensor{1, 2}[7] end, invalid, "index 7",
            "2 elements", HERE},
 })
@@ -109,6 +120,33 @@ rows("argument", {
                     "td itself (td.NAME is called with a dot)"},
   dot = {function() return (td.session().run(td.constant(1))) end, invalid,
          "sess:run(...)", "given graph tensor"},
+  numbers_in_a_row = {function() return (td.zeros(2, 3)) end, invalid, "zeros",
+                      "not number", "one list, such as {2, 3}", HERE},
+  surplus_number = {function() return (td.reshape({1}, 1, 1)) end, invalid,
+                    "surplus argument 3 (number)", "one list, such as {2, 3}",
+                    "Reshape(tensor: T", HERE},
+  input_by_name = {function() return (td.sum({1}, {axis = 0})) end, invalid,
+                   "no attribute \"axis\"",
+                   "it is argument 2, given by its place",
+                   "keep_dims: bool = false", HERE},
+  in_numpy = {function() return (td.randn(2)) end, invalid, "no \"randn\"",
+              "write td.random_normal{2, 3}", HERE},
+  in_a_module = {function() return (td.train.Adam(0.1)) end, invalid,
+                 "td.train has no \"Adam\"", "did you mean \"adam\"?", HERE},
+  as_in_python = {function() return (td.train.AdamOptimizer(0.1)) end, invalid,
+                  "no \"AdamOptimizer\"", "write td.train.adam(rate)", HERE},
+  no_dtype = {function() return (td.cast({1})) end, invalid,
+              "cast(x, dtype): the dtype is missing", HERE},
+  method_with_a_dot = {function()
+    return (td.get_default_graph().summary())
+  end, invalid, "g:summary(...)", "given nil", HERE},
+  group = {function() return (td.group(td.no_op(), td.no_op())) end, invalid,
+           "td.group{a, b}", HERE},
+  collection = {function() return (td.get_collection()) end, invalid,
+                "the name of a collection must be a string, not nil", HERE},
+  session_of_a_graph = {function()
+    return (td.session(td.get_default_graph()))
+  end, invalid, "td.session{graph = g}", HERE},
   name = {function() return td.sesion end, invalid,
           "did you mean \"session\"?", HERE},
   option = {function() return (td.session{thread = 2}) end, invalid,
@@ -209,6 +247,21 @@ rows("variable", {
   assign_dtype = {function()
     return (td.variable({1.0}, "w"):assign(td.constant{1}))
   end, invalid, "\"w\" is float32, given int32", "td.cast", HERE},
+  assign_with_a_dot = {function()
+    return (td.variable({1.0}, "w").assign({2.0}))
+  end, invalid, "W:assign(t)", "given table where the variable should be",
+    HERE},
+  dtype_as_name = {function() return (td.variable({1}, "float32")) end, invalid,
+                   "\"float32\" is a dtype, not a name",
+                   "{dtype = \"float32\"}", HERE},
+  no_shape = {function() return (td.get_variable "w") end, invalid,
+              "\"w\" needs a shape", "get_variable(name, {2, 3})", HERE},
+  initializer_not_called = {function()
+    return (td.get_variable("w", {2}, {initializer = td.initializers.zeros}))
+  end, invalid, "\"w\"", "gives a function", "td.initializers.zeros()", HERE},
+  reuse = {function()
+    return (td.variable_scope("s", {reuse = "yes"}, td.no_op))
+  end, invalid, "reuse is true, false or \"auto\", not yes", HERE},
   field = {function() td.variable(1.0, "w").x = 3 end, invalid,
            "W:assign(t)", HERE},
 })
@@ -221,6 +274,19 @@ rows("run", {
     return run(images, {images = 3.0})
   end, invalid, "no node \"images\"",
     "to feed the tensor in variable images write [images] ="},
+  feed_dict = {function()
+    local x = placeholder{}
+    return run(x, {feed_dict = {[x] = 3.0}})
+  end, invalid, "feeds are the second argument", "run(y, {[x] = value})"},
+  two_fetches = {function()
+    local x = td.constant(1)
+    return run(x, x)
+  end, invalid, "{[x] = value}, not graph tensor", "run({a, b}, feeds)"},
+  a_value = {function() return run(td.tensor(1)) end, invalid,
+             "fetch is tensor", "there already, without a run"},
+  wait = {function()
+    return (td.session():start(td.constant(1)):wait(0 / 0))
+  end, invalid, "wait takes a number of seconds >= 0", "nan", HERE},
   not_fed = {function() return run(placeholder{2} * 2) end, invalid,
              "placeholder \"x\" (float32 {2}), which is not fed", "path: Mul",
              HERE},
@@ -312,6 +378,8 @@ rows("loop", {
 -- ---- gradients ------------------------------------------------------------
 
 rows("gradient", {
+  of_nothing = {function() return (td.gradients(td.constant(1.0))) end, invalid,
+                "gradients(ys, xs): the xs are missing", HERE},
   of_integers = {function()
     local x = td.constant(1)
     return (td.gradients(x * 2, x))

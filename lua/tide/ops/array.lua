@@ -16,6 +16,10 @@ namespace.not_methods{"concat", "stack", "meshgrid", "group", "tuple"}
 -- has that dtype already.
 -- @usage td.cast({1.5, -2.5}, "int32")  --> 1 -2
 function ops.cast(x, dtype, o)
+  if dtype == nil then
+    core.error("invalid_argument", "cast(x, dtype): the dtype is missing; "
+      .. "give one such as \"float32\"")
+  end
   if args.dtype(x) == dtype then return x end
   o = options(o, "cast")
   o.DstT = dtype

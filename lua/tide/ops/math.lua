@@ -26,7 +26,7 @@ local function all_axes(x)
 end
 
 -- `x:sum(axes, o)`, `x:sum{0, 1, keep_dims = true}`, `x:sum{keep_dims = true}`.
-local function read_axes(x, axes, o)
+local function read_axes(x, axes, o, what)
   if type(axes) == "string" and o == nil then axes, o = nil, axes end
   if args.has_names(axes) and o == nil then
     axes, o = args.split(axes)
@@ -36,12 +36,12 @@ local function read_axes(x, axes, o)
   if type(axes) == "table" and #axes == 0 then
     axes = core.tensor(axes, "int32")
   end
-  return axes, options(o, "reduction")
+  return axes, options(o, what)
 end
 
-local function reduction(op)
+local function reduction(op, what)
   return function(x, axes, o)
-    axes, o = read_axes(x, axes, o)
+    axes, o = read_axes(x, axes, o, what)
     return core.op(op)(x, axes, o)
   end
 end
@@ -80,7 +80,7 @@ end
 -- Reductions share their way to read `axes`.
 for name, op in pairs{sum = "Sum", prod = "Prod", max = "Max", min = "Min",
                       all = "All", any = "Any"} do
-  ops[name] = reduction(op)
+  ops[name] = reduction(op, name)
   ops["reduce_" .. name] = ops[name]
 end
 
@@ -89,7 +89,7 @@ end
 -- @function ops.reduce_mean(x, axes, o)
 -- @usage td.mean{1, 2}  --> 1.5
 function ops.mean(x, axes, o)
-  axes, o = read_axes(x, axes, o)
+  axes, o = read_axes(x, axes, o, "mean")
   x = args.tensor(x)
   local to = dtype.quotient[args.dtype(x)]
   return core.op "Mean"(to and ops.cast(x, to) or x, axes, o)
@@ -101,7 +101,7 @@ ops.reduce_mean = ops.mean
 -- @function ops.reduce_logsumexp(x, axes, o)
 -- @usage td.logsumexp{1000.0, 1000.0}  --> 1000.6931
 function ops.logsumexp(x, axes, o)
-  axes, o = read_axes(x, axes, o)
+  axes, o = read_axes(x, axes, o, "logsumexp")
   local top = ops.stop_gradient(ops.max(x, axes, {keep_dims = true}))
   local sum = ops.log(ops.sum(ops.exp(x - top), axes, {keep_dims = true}))
   local y = sum + top
