@@ -13,7 +13,10 @@ enum { LANES = 32 }; /* the width that is known when compiling */
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* What follows w for each cell of the window: `cell` is its distance in
+/* In FIND the number is chosen by a mask: two choices by one condition would
+ * become a branch.
+ *
+ * What follows w for each cell of the window: `cell` is its distance in
  * elements from the first, `at` its number. */
 #define EACH_CELL(w, ...)                                                      \
   do {                                                                         \
@@ -74,7 +77,8 @@ enum { LANES = 32 }; /* the width that is known when compiling */
       td_##kind v = x[cell + i];                                               \
       bool more = v > top[i];                                                  \
       top[i] = more ? v : top[i];                                              \
-      number[i] = more ? at : number[i];                                       \
+      int32_t mask = -(int32_t)more;                                           \
+      number[i] ^= (number[i] ^ at) & mask;                                    \
     });                                                                        \
     for (int64_t i = 0; i < n; i++) best[i] = top[i];                          \
     for (int64_t i = 0; i < n; i++) where[i] = number[i];                      \

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/half_copy.h"
 #include "kernels/pooling.h"
 
 const td_pooling_loops *td_pooling_loops_of(td_dtype t, td_isa isa) {
@@ -42,36 +43,6 @@ double td_pooling_lowest(td_dtype t) {
 
 /* ---- operands ------------------------------------------------------------ */
 
-typedef struct copy {
-  td_dtype half;
-  const char *from;
-  char *to;
-  size_t from_size, to_size;
-  void (*convert)(td_dtype half, int64_t n, const char *from, char *to);
-} copy;
-
-static void widen(td_dtype half, int64_t n, const char *from, char *to) {
-  td_half_load(half, n, from, (float *)(void *)to);
-}
-static void narrow(td_dtype half, int64_t n, const char *from, char *to) {
-  td_half_store(half, n, (const float *)(const void *)from, to);
-}
-
-static void copy_piece(void *arg, int64_t begin, int64_t end) {
-  const copy *k = arg;
-  k->convert(k->half, end - begin, k->from + (size_t)begin * k->from_size,
-             k->to + (size_t)begin * k->to_size);
-}
-
-static td_status *float_copy(td_kernel_ctx *c, const td_tensor *t,
-                             td_tensor *held) {
-  TD_TRY(td_temp(c, TD_FLOAT32, &t->shape, held));
-  copy k = {t->dtype,         t->data,       held->data,
-            sizeof(uint16_t), sizeof(float), widen};
-  td_for(c, td_tensor_count(t), TD_GRAIN, copy_piece, &k);
-  return NULL;
-}
-
 td_status *td_pooling_begin(td_kernel_ctx *c, td_pooling_job *j, int first,
                             int n, const td_shape *shape) {
   td_dtype dtype = td_kernel_type(c->kernel, 0);
@@ -81,7 +52,7 @@ td_status *td_pooling_begin(td_kernel_ctx *c, td_pooling_job *j, int first,
   j->size = td_dtype_size(seen);
   for (int i = 0; i < n; i++) {
     const td_tensor *t = td_in(c, first + i);
-    if (half) TD_TRY(float_copy(c, t, &j->held[i]));
+    if (half) TD_TRY(td_half_copy_widen(c, t, &j->held[i]));
     j->in[i] = half ? j->held[i].data : t->data;
   }
   TD_TRY(td_out(c, 0, shape, &j->result));
@@ -91,11 +62,8 @@ td_status *td_pooling_begin(td_kernel_ctx *c, td_pooling_job *j, int first,
 }
 
 td_status *td_pooling_end(td_kernel_ctx *c, td_pooling_job *j, td_status *s) {
-  if (td_ok(s) && td_is_half(j->result->dtype)) {
-    copy k = {j->result->dtype, j->out,           j->result->data,
-              sizeof(float),    sizeof(uint16_t), narrow};
-    td_for(c, td_tensor_count(j->result), TD_GRAIN, copy_piece, &k);
-  }
+  if (td_ok(s) && td_is_half(j->result->dtype))
+    td_half_copy_narrow(c, j->held[3].data, j->result);
   for (size_t i = 0; i < TD_COUNT(j->held); i++) td_tensor_release(&j->held[i]);
   return s;
 }

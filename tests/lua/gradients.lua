@@ -491,6 +491,40 @@ do -- the same with the window as operands
   rows[#rows + 1] = max("MaxPoolGradGradV2", x)
 end
 
+-- ---- normalisation, which has no float64 ------------------------------------
+
+local function single(name, f, ...)
+  rows[#rows + 1] = {name, f, {...}, 1e-2}
+end
+local function f32(x) return td.cast(x, "float32") end
+
+for version, end_ in pairs{[""] = {}, V2 = {}, V3 = {td.tensor(0.0)}} do
+  local x, pair = distinct(1, 2, 3, 2), fill(2)
+  local mean, variance = fill(2), distinct(2)
+  for _, training in ipairs{true, false} do
+    local o = {is_training = training, epsilon = 0.5}
+    single("FusedBatchNorm" .. version, function(a, b, c)
+      return (raw["FusedBatchNorm" .. version](f32(a), f32(b), f32(c),
+        f32(mean), f32(variance), o))
+    end, x, pair, fill(2))
+    single("FusedBatchNormGrad" .. version, function(dy, a, b)
+      local m, v = td.moments(f32(a), {0, 1, 2})
+      if not training then m, v = f32(mean), f32(variance) end
+      local given = {f32(dy), f32(a), f32(b), td.stop_gradient(m),
+                     td.stop_gradient(v), end_[1]}
+      given[#given + 1] = o
+      local dx, ds, d = raw["FusedBatchNormGrad" .. version](
+        table.unpack(given))
+      return dx + ds * 2 - d
+    end, fill(1, 2, 3, 2), x, pair)
+  end
+end
+for _, beta in ipairs{0.5, 0.75, 1} do
+  single("LRN", function(a)
+    return raw.LRN(f32(a), {depth_radius = 2, beta = beta})
+  end, fill(1, 1, 2, 7))
+end
+
 for _, row in ipairs(rows) do
   if row[1] == "EnsureShape" then
     row[2] = function(a) return raw.EnsureShape(a, {shape = {2, 3}}) end
@@ -527,7 +561,7 @@ end
 -- Ops that TensorFlow gives no gradient either, and those tested below.
 local without = {Bincount = true, Bitcast = true, DenseBincount = true,
                  IgammaGradA = true, Lu = true, RandomGammaGrad = true,
-                 MaxPoolGradWithArgmax = true,
+                 MaxPoolGradWithArgmax = true, LRNGrad = true,
                  RandomShuffle = true, ListDiff = true, Unique = true,
                  UniqueV2 = true, UniqueWithCounts = true,
                  UniqueWithCountsV2 = true}

@@ -424,6 +424,19 @@ for _, how in ipairs{"Update", "Add", "Sub", "Min", "Max"} do
     hints[op .. ".indices"], hints[op .. ".updates"] = nd_numbers, nd_rows
   end
 end
+local function of_channels(c)
+  local first = (c.options.data_format or ""):sub(2, 2) == "C"
+  return {c.like[first and 2 or #c.like]}
+end
+local normalisations = {"FusedBatchNorm", "FusedBatchNormV2",
+  "FusedBatchNormV3", "FusedBatchNormGrad", "FusedBatchNormGradV2",
+  "FusedBatchNormGradV3"}
+for _, op in ipairs(normalisations) do
+  for arg in ("scale offset mean variance reserve_space_1 reserve_space_2")
+             :gmatch("%S+") do
+    hints[op .. "." .. arg] = of_channels
+  end
+end
 hints["Fill.value"], hints["Assert.condition"] = a_scalar, a_scalar
 hints["LoopCond.input"], hints["Switch.pred"] = a_scalar, a_scalar
 
@@ -448,6 +461,8 @@ local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4},
   ReverseSequence = {2, 4},
   TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4},
     ReverseV2 = {0, 8}}
+rank_of.LRN, rank_of.LRNGrad = {4, 4}, {4, 4}
+for _, op in ipairs(normalisations) do rank_of[op] = {4, 4} end
 for _, op in ipairs{"Max", "Avg"} do
   for _, of in ipairs{"", "V2", "WithArgmax", "GradWithArgmax", "Grad",
                       "GradV2", "GradGrad", "GradGradV2"} do
