@@ -15,7 +15,7 @@ local core = require "tide.core"
 local names = {
   "average_pooling2d", "batch_normalization", "conv2d", "conv2d_transpose",
   "dense", "dropout", "embedding", "flatten", "layer_normalization",
-  "max_pooling2d", "sequential",
+  "max_pooling2d", "separable_conv2d", "sequential",
 }
 
 local known = {}

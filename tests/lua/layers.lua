@@ -44,6 +44,12 @@ local rows = {
     return layers.conv2d_transpose(y, 1, 3, {strides = {2, 1},
                                              padding = "same"})
   end,
+  separable_conv2d = function(given)
+    local y = layers.separable_conv2d(given{2, 6, 5, 2}, 3, {3, 2},
+      {strides = 2, padding = "same", depth_multiplier = 2,
+       activation = td.tanh})
+    return y, layers.separable_conv2d(y, 2, 2, {use_bias = false})
+  end,
   max_pooling2d = function(given)
     local y = layers.max_pooling2d(given{2, 7, 6, 2}, {3, 2}, {2, 1})
     return y, layers.max_pooling2d(y, 2, 2, {padding = "same"})

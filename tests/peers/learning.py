@@ -193,6 +193,14 @@ def conv2d_transpose():
 
 
 @row
+def separable_conv2d():
+    y = LAYERS.separable_conv2d(given(2, 6, 5, 2), 3, [3, 2], strides=2,
+                                padding="same", depth_multiplier=2,
+                                activation=tf.tanh)
+    return y, LAYERS.separable_conv2d(y, 2, 2, use_bias=False)
+
+
+@row
 def max_pooling2d():
     y = LAYERS.max_pooling2d(given(2, 7, 6, 2), [3, 2], (2, 1))
     return y, LAYERS.max_pooling2d(y, 2, 2, padding="same")
