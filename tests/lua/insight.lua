@@ -83,6 +83,20 @@ end
 
 -- ---- estimate -------------------------------------------------------------
 
+function tests.estimate_convolutions()
+  local x = td.placeholder("float32", {2, 8, 8, 4}, "x")
+  local w = td.variable(td.value.zeros{3, 3, 4, 6}, "w")
+  local y = td.conv2d(x, w:read(), 2)
+  local g = td.get_default_graph()
+  local each = 2 * (2 * 4 * 4 * 6) * 3 * 3 * 4
+  lu.assertEquals(g:estimate(nil, {fetches = y}).flops, each)
+  local d = td.gradients(y, {x, w}, {grad_ys = td.value.ones{2, 4, 4, 6}})
+  lu.assertEquals(g:estimate(nil, {fetches = d}).flops, 2 * each)
+  local z = td.depthwise_conv2d(x, td.value.zeros{3, 3, 4, 2})
+  lu.assertEquals(g:estimate(nil, {fetches = z}).flops,
+                  2 * (2 * 8 * 8 * 8) * 3 * 3)
+end
+
 function tests.estimate_products()
   local x = td.placeholder("float32", {-1, 784}, "x")
   local W = td.variable(td.value.zeros{784, 128}, "W")

@@ -308,7 +308,42 @@ local function pooled(c)
   return s
 end
 
+-- A convolution of c.like: where its channels are, its filter, its result.
+local function channels_at(c)
+  local format = c.options.data_format
+  return format and format:sub(2, 2) == "C" and 2 or #c.like
+end
+
+local function filter_of(c)
+  if not c.filter then
+    c.filter = many(#c.like - 2, 1, 3)
+    local deep = c.like[channels_at(c)]
+    if deep % 2 == 0 and deep > 0 and chance(20) then deep = deep // 2 end
+    c.filter[#c.like - 1], c.filter[#c.like] = deep, 2 * random(0, 2)
+  end
+  return c.filter
+end
+
+local function convolved(c)
+  local k, o, s = filter_of(c), c.options, {c.like[1]}
+  local at = channels_at(c)
+  local first = at == 2 and 2 or 1
+  s[at] = c.op:find("^Depth") and c.like[at] * k[#k] or k[#k]
+  for i = 1, #c.like - 2 do
+    local a, pads = first + i, o.explicit_paddings or {}
+    local reach = (k[i] - 1) * (o.dilations and o.dilations[a] or 1)
+    local room = c.like[a] - 1
+    if o.padding ~= "SAME" then
+      room = room - reach + (pads[2 * a - 1] or 0) + (pads[2 * a] or 0)
+    end
+    s[a] = room // o.strides[a] + 1
+  end
+  return s
+end
+
 local hints = {
+  filter_sizes = function(c) return vector(filter_of(c)) end,
+  input_sizes = dims, out_backprop = convolved,
   orig_output = pooled, grad = pooled, argmax = pooled, orig_input_shape = dims,
   ["MaxPoolGradGrad.grad"] = function(c) return c.like end,
   ["MaxPool3DGradGrad.grad"] = function(c) return c.like end,
@@ -471,6 +506,17 @@ for _, op in ipairs{"Max", "Avg"} do
   end
 end
 
+for _, op in ipairs{"Conv2D", "Conv3D", "DepthwiseConv2dNative"} do
+  for _, of in ipairs{"", "BackpropInput", "BackpropFilter", "BackpropInputV2",
+                      "BackpropFilterV2"} do
+    local rank = op == "Conv3D" and 5 or 4
+    rank_of[op .. of] = {rank, rank}
+    hints[op .. of .. ".filter"] = filter_of
+    hints[op .. of .. ".input"] = function(c) return c.like end
+  end
+end
+hints["BiasAddGrad.out_backprop"] = function(c) return c.like end
+
 -- ---- attributes ------------------------------------------------------------
 
 local whole = {-9223372036854775807 - 1, -2, -1, 0, 0, 1, 1, 2, 2, 3, 5, 100,
@@ -506,6 +552,14 @@ local attr_hints = {
   end,
   ksize = function(c) return inside(many(#c.like, 1, 3)) end,
   strides = function(c) return inside(many(#c.like, 1, 2)) end,
+  dilations = function(c) return inside(many(#c.like, 1, 2)) end,
+  explicit_paddings = function(c)
+    if c.options.padding ~= "EXPLICIT" then return {} end
+    local at = 2 * channels_at(c)
+    local list = many(2 * #c.like, 0, 2)
+    list[1], list[2], list[at - 1], list[at] = 0, 0, 0, 0
+    return list
+  end,
   equation = function(c)
     local e = pick{"ij->ji", "ij,jk->ik", "ij,ij->", "ii->i", "...j,...j->...",
       "ij->"}

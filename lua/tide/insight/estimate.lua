@@ -207,6 +207,23 @@ end
 
 local function reduction(op) return count(op.inputs[1]) end
 
+-- A multiply-add for each tap of the filter w, at each place and channel of the
+-- result y.
+local function convolution(w, y)
+  local n, shape = count(y), shape_of(w)
+  if not n or not shapes.known(shape) then return nil end
+  n = 2 * n
+  for i = 1, #shape - 1 do n = n * shape[i] end
+  return n
+end
+
+-- Of a depthwise one, those of one channel.
+local function depthwise(w, y)
+  local n, shape = count(y), shape_of(w)
+  if not n or not shapes.known(shape) then return nil end
+  return 2 * n * shape[1] * shape[2]
+end
+
 -- One for each cell of each window.
 local function windows(x, op)
   local n, cells = count(x), 1
@@ -224,6 +241,18 @@ local formulas = {MatMul = product, BatchMatMul = product,
                   ArgMax = reduction, ArgMin = reduction, L2Loss = reduction}
 for _, type in ipairs{"MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D"} do
   formulas[type], formulas[type .. "Grad"] = pooling, pooling_back
+end
+-- The gradients take the same work.
+for type, of in pairs{Conv2D = convolution, Conv3D = convolution,
+                      DepthwiseConv2dNative = depthwise} do
+  local version = type == "Conv3D" and "V2" or ""
+  formulas[type] = function(op) return of(op.inputs[2], op.outputs[1]) end
+  formulas[type .. "BackpropInput" .. version] = function(op)
+    return of(op.inputs[2], op.inputs[3])
+  end
+  formulas[type .. "BackpropFilter" .. version] = function(op)
+    return of(op.outputs[1], op.inputs[3])
+  end
 end
 
 local free = {}

@@ -8,7 +8,8 @@ SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
 
-from .base import CLOSE, Zeros, bad, case, floats, i32, i64, no_grad, of, op, sweep
+from .base import (CLOSE, Zeros, bad, case, floats, i32, i64, no_grad, of, op,
+                   sweep)
 
 
 def fill(*shape, step=7, size=11):
