@@ -82,9 +82,9 @@ end
 -- with .ids (int32 {n}), .vocab and :sequences(batch, steps).
 -- Option name: "tinyshakespeare" (the default: by characters, the last tenth as
 -- test), "ptb" (by words; ptb.valid.txt serves where ptb.train.txt is missing),
--- or the path of a file; or files = {train = path, test = path}. Looked for,
--- and downloaded, as MNIST is (under text/); where a named text is not at hand,
--- sentences are generated, which is said on stderr.
+-- "sentences" (made by code), or the path of a file; or files = {train = path,
+-- test = path}. Looked for, and downloaded, as MNIST is (under text/); where a
+-- named text is not at hand, sentences are made, which is said on stderr.
 -- Other options: by ("char" or "word": each line then ends in "<eos>"), words
 -- (most of a vocabulary, which comes from the training part; the others are
 -- "<unk>"), test (the share of a single file set apart, 0.1), seed (of the

@@ -46,6 +46,11 @@ local rows = {
   {"deep_lstm_devices", "/device:CPU:3"},
   {"rnn_while", "the sand keeps no step of the moon. the moon", slow = true},
   {"mnist_mlp", "test_accuracy: 0.9", slow = true},
+  {"mnist_convnet", "test_accuracy: 0.9", slow = true},
+  {"dream", "the network is sure", slow = true},
+  {"char_rnn", "nats a character", slow = true},
+  {"wide_deep", "with the odds known", slow = true},
+  {"seq2seq", "reversed whole: ", slow = true},
   {"autoencoder", "epoch 5: loss", slow = true},
   {"gan", "epoch 19: discriminator", slow = true},
 }

@@ -115,15 +115,18 @@ local function read_file(name, dir)
   return bytes or core.error("not_found", ("no text file \"%s\""):format(name))
 end
 
+-- Sentences made by code, by part.
+local function make_sentences(o, by)
+  local made = require("tide.data.sentences").make(o.seed or 1)
+  return split(made, o.test or 0.1, by), by
+end
+
 -- Texts by part, and what a token is.
 local function read_known(name, o)
   local k = known[name]
   local bytes, files = source.find(k.spec, o, "generated sentences")
   local by = o.by or k.by
-  if not bytes then
-    local made = require("tide.data.sentences").make(o.seed or 1)
-    return split(made, o.test or 0.1, by), by
-  end
+  if not bytes then return make_sentences(o, by) end
   if not k.parts then return split(bytes[1], o.test or k.test, by), by end
   local parts = {}
   for i, part_name in ipairs(k.parts) do parts[part_name] = bytes[i] end
@@ -143,6 +146,7 @@ local function read_parts(o)
   end
   if known[name] then return read_known(name, o) end
   by = by or "char"
+  if name == "sentences" then return make_sentences(o, by) end
   return split(read_file(name, o.dir), o.test or 0.1, by), by
 end
 

@@ -208,3 +208,19 @@ function ops.placeholder_with_default(x, shape, o)
   o.shape = shape or false
   return core.add("PlaceholderWithDefault", {x}, o, o.name)
 end
+
+--- Which places of rows are within their lengths: {..., n} of bools, true at k
+-- where k < length. n is the longest length when not given. Option dtype
+-- ("bool").
+-- @usage td.sequence_mask({1, 2}, 2)  --> {2, 2} true false true true
+function ops.sequence_mask(lengths, n, o)
+  if args.has_names(n) then n, o = nil, n end
+  o = args.read(o, {"dtype", "name"}, "sequence_mask")
+  lengths = args.tensor(lengths)
+  if n == nil then n = ops.maximum(ops.max(lengths), 0) end
+  n = ops.cast(n, lengths.dtype)
+  local places = core.op "Range"(ops.cast(0, lengths.dtype), n,
+                                 ops.cast(1, lengths.dtype))
+  return ops.cast(ops.less(places, ops.expand_dims(lengths, -1)),
+                  o.dtype or "bool", o.name)
+end

@@ -198,6 +198,12 @@ end
 -- tutorial's locals; batch, ranges, feeds: what its placeholders get.
 nets.list = {
   {name = "mnist_mlp", ranges = {y = {0, 10}}},
+  {name = "mnist_convnet", ranges = {labels = {0, 10}},
+   feeds = {training = td.tensor(true)}},
+  {name = "dream", ranges = {labels = {0, 10}}},
+  {name = "char_rnn", ranges = {inputs = {0, 20}, targets = {0, 20}}},
+  {name = "wide_deep", ranges = {sparse = {0, 8}, labels = {0, 2}}},
+  {name = "seq2seq", ranges = {drawn = {1, 21}, lengths = {2, 5}}},
   {name = "autoencoder"},
   {name = "gan"},
   {name = "gan_generator", tutorial = "gan", loss = "loss_of_generator",
