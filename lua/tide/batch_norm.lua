@@ -5,7 +5,6 @@
 -- unbiased, that of others not: as in TensorFlow 1.
 -- SPDX-License-Identifier: Apache-2.0
 
-local core = require "tide.core"
 local args = require "tide.args"
 local control = require "tide.control"
 local graph = require "tide.graph"
@@ -30,8 +29,7 @@ end
 -- The layout that the fused op would see; nil where it cannot be used.
 local function fused_format(self, x)
   local axis = axis_of(self, x)
-  if self.fused == false or x.rank ~= 4 or x.dtype == "float64"
-     or not core.op_info "FusedBatchNormV3" then
+  if self.fused == false or x.rank ~= 4 or x.dtype == "float64" then
     return nil
   end
   return axis == 3 and "NHWC" or axis == 1 and "NCHW" or nil
@@ -41,13 +39,11 @@ local function fused(self, x, w, training, format)
   local one, zero = ops.ones_like(w.moving_mean), ops.zeros_like(w.moving_mean)
   local scale, offset = w.gamma or one, w.beta or zero
   local function run(is_training, mean, variance)
-    local y, m, v = core.op "FusedBatchNormV3"(x, scale, offset, mean, variance,
-      {epsilon = self.epsilon, data_format = format,
-       is_training = is_training})
-    return y, m, v
+    return ops.fused_batch_norm(x, scale, offset, {mean = mean,
+      variance = variance, epsilon = self.epsilon, data_format = format,
+      is_training = is_training})
   end
-  local none = core.tensor({}, w.moving_mean.dtype)
-  return choose(training, function() return run(true, none, none) end,
+  return choose(training, function() return run(true) end,
     function() return run(false, w.moving_mean, w.moving_variance) end)
 end
 

@@ -68,6 +68,14 @@ local rows = {
     return layers.batch_normalization(given{2, 3, 2}, {axis = 1,
       training = true, center = false, epsilon = 0.1})
   end,
+  batch_normalization_of_images = function(given)
+    return layers.batch_normalization(given({2, 3, 2, 3}, "float32"),
+      {training = true, momentum = 0.9})
+  end,
+  batch_normalization_of_images_in_use = function(given)
+    return layers.batch_normalization(given({2, 3, 2, 3}, "float32"),
+                                      {center = false, scale = false})
+  end,
   layer_normalization = function(given)
     return layers.layer_normalization(given{2, 2, 3})
   end,
@@ -159,6 +167,39 @@ function tests.batch_normalization_by_a_graph_scalar()
         sess:run({y, update}, {[training] = true})[1])
   gives({0.5, 0.5}, sess:run(layer.moving_mean))
   gives({1.75, 0.75}, sess:run(layer.moving_variance))
+end
+
+-- The op and the formula, channels last and first: the same.
+function tests.batch_normalization_by_all_ways()
+  td.seed(1)
+  local x = td.constant(td.value.random_normal{3, 4, 5, 2})
+  local first = x:transpose{0, 3, 1, 2}
+  local list, ds = {}, {}
+  for i, o in ipairs{{}, {fused = false}, {axis = 1}, {axis = 1, fused = false}}
+  do
+    o.training = true
+    local y = layers.batch_normalization(o.axis and first or x, o)
+    list[i] = o.axis and y:transpose{0, 2, 3, 1} or y
+    ds[i] = td.gradients((list[i] * list[i] * x):sum(), x)
+  end
+  local sess = td.session()
+  sess:init()
+  local ys, dxs = table.unpack(sess:run{list, ds})
+  for i = 2, #ys do
+    td.test.close(ys[i], ys[1], {atol = 1e-5})
+    td.test.close(dxs[i], dxs[1], {atol = 1e-4})
+  end
+end
+
+-- Half precision keeps its statistics in single.
+function tests.batch_normalization_of_half_precision()
+  for _, shape in ipairs{{4, 3}, {2, 2, 2, 3}} do
+    td.reset()
+    local layer = layers.batch_normalization()
+    local x = td.constant(td.value.random_normal(shape)):cast "float16"
+    lu.assertEquals(layer(x, {training = true}).dtype, "float16")
+    lu.assertEquals(layer.moving_mean.dtype, "float32")
+  end
 end
 
 -- Gradients of rows stay rows all the way to the optimizer.

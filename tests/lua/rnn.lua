@@ -130,6 +130,28 @@ function tests.same_bits_for_any_overlap()
   end
 end
 
+-- A loop whose layers are on devices of their own, and its gradient.
+function tests.same_bits_on_several_devices()
+  local function bits(apart)
+    td.reset()
+    td.seed(3)
+    local list = {td.nn.lstm_cell(4), td.nn.gru_cell(3), td.nn.lstm_cell(2)}
+    for d, cell in ipairs(apart and list or {}) do
+      list[d] = td.nn.device_wrapper(cell, "/cpu:" .. d - 1)
+    end
+    local cell = td.nn.multi_cell(list)
+    local y = td.nn.dynamic_rnn(cell, td.constant(
+      td.value.random_normal{3, 6, 5}), {sequence_length = {6, 2, 4}})
+    local ds = td.gradients(y:square():sum(), cell.variables)
+    local sess <close> = td.session{cpu_devices = 3}
+    sess:init()
+    local out = {}
+    for i, x in ipairs(sess:run{y, table.unpack(ds)}) do out[i] = x:bytes() end
+    return table.concat(out)
+  end
+  lu.assertTrue(bits(true) == bits(false))
+end
+
 -- The loop reads the weights once, outside.
 function tests.weights_are_read_outside_of_the_loop()
   local y = td.nn.dynamic_rnn(td.nn.lstm_cell(2), td.ones{1, 3, 2})

@@ -229,6 +229,18 @@ def batch_normalization_of_an_axis():
 
 
 @row
+def batch_normalization_of_images():
+    x = given(2, 3, 2, 3, dtype=np.float32)
+    return LAYERS.batch_normalization(x, training=True, momentum=0.9)
+
+
+@row
+def batch_normalization_of_images_in_use():
+    return LAYERS.batch_normalization(given(2, 3, 2, 3, dtype=np.float32),
+                                      center=False, scale=False)
+
+
+@row
 def layer_normalization():
     return tf.keras.layers.LayerNormalization(dtype="float64")(given(2, 2, 3))
 
