@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "kernels/conv.h"
@@ -245,11 +246,251 @@ static void test_dnn(void **state) {
   assert_in_range(check_way(TD_CONV_DNN), 2 * TD_COUNT(rows), 1000);
 }
 
+/* ---- threads ------------------------------------------------------------- */
+
+static td_tensor numbers(td_dtype dtype, td_shape shape, int step) {
+  td_tensor t;
+  assert_null(td_tensor_new(NULL, dtype, &shape, &t));
+  for (int64_t i = 0; i < td_tensor_count(&t); i++)
+    td_tensor_set_f(&t, i, sin((double)(i * step)));
+  return t;
+}
+
+static td_tensor sizes_as_tensor(const td_shape *s) {
+  td_shape v = td_shape_vector(s->rank);
+  td_tensor t;
+  assert_null(td_tensor_new(NULL, TD_INT32, &v, &t));
+  for (int i = 0; i < s->rank; i++) td_tensor_set_i(&t, i, s->dim[i]);
+  return t;
+}
+
+/* The operands of an op of the family by pass, in an array. */
+static void operands_of(td_conv_pass pass, const td_tensor *x,
+                        const td_tensor *w, const td_tensor *y, td_tensor *in) {
+  if (pass == TD_CONV_DATA)
+    in[0] = sizes_as_tensor(&x->shape);
+  else
+    td_tensor_retain(x, &in[0]);
+  if (pass == TD_CONV_WEIGHTS)
+    in[1] = sizes_as_tensor(&w->shape);
+  else
+    td_tensor_retain(w, &in[1]);
+  if (pass != TD_CONV_FORWARD) td_tensor_retain(y, &in[2]);
+}
+
+static const char *const conv2d[] = {"Conv2D", "Conv2DBackpropInput",
+                                     "Conv2DBackpropFilter"};
+
+static td_tensor run_op(td_conv_pass pass, int threads, const td_tensor *x,
+                        const td_tensor *w, const td_tensor *y,
+                        const int64_t *strides, const char *format) {
+  const td_note attrs[] = {{"strides", td_attr_ints(strides, 4)},
+                           {"padding", td_attr_string("SAME")},
+                           {"data_format", td_attr_string(format)}};
+  int n = pass == TD_CONV_FORWARD ? 2 : 3;
+  td_tensor in[3], out;
+  operands_of(pass, x, w, y, in);
+  OK(call(conv2d[pass], threads, in, n, attrs, 3, &out));
+  for (int i = 0; i < n; i++) td_tensor_release(&in[i]);
+  return out;
+}
+
+static void check_threads(td_dtype dtype, int64_t batch, int64_t size,
+                          int64_t deep, int64_t wide) {
+  static const int64_t strides[] = {1, 1, 1, 1};
+  td_tensor x =
+      numbers(dtype, td_shape_of(4, (int64_t[]){batch, size, size, deep}), 3);
+  td_tensor w =
+      numbers(dtype, td_shape_of(4, (int64_t[]){3, 3, deep, wide}), 5);
+  td_tensor y =
+      numbers(dtype, td_shape_of(4, (int64_t[]){batch, size, size, wide}), 7);
+  for (td_conv_pass pass = TD_CONV_FORWARD; pass <= TD_CONV_WEIGHTS; pass++) {
+    td_tensor one = run_op(pass, 1, &x, &w, &y, strides, "NHWC");
+    for (int threads = 2; threads <= 4; threads++) {
+      td_tensor many = run_op(pass, threads, &x, &w, &y, strides, "NHWC");
+      assert_true(td_tensor_same(&one, &many));
+      td_tensor_release(&many);
+    }
+    td_tensor_release(&one);
+  }
+  td_tensor_release(&x);
+  td_tensor_release(&w);
+  td_tensor_release(&y);
+}
+
+static void test_threads(void **state) {
+  (void)state;
+  check_threads(TD_FLOAT32, 1, 60, 32, 32);
+  check_threads(TD_FLOAT32, 19, 30, 16, 24);
+  check_threads(TD_FLOAT64, 2, 31, 12, 17);
+  check_threads(TD_BFLOAT16, 2, 31, 12, 17);
+}
+
+/* ---- layouts ------------------------------------------------------------- */
+
+/* The same tensor with channels first. */
+static td_tensor turned(const td_tensor *t) {
+  const int64_t *d = t->shape.dim;
+  td_shape shape = td_shape_of(4, (int64_t[]){d[0], d[3], d[1], d[2]});
+  int64_t places = d[1] * d[2];
+  td_tensor out;
+  assert_null(td_tensor_new(NULL, t->dtype, &shape, &out));
+  for (int64_t i = 0; i < td_tensor_count(t); i++) {
+    int64_t image = i / (places * d[3]), c = i % d[3], p = i / d[3] % places;
+    td_tensor_set_f(&out, (image * d[3] + c) * places + p,
+                    td_tensor_get_f(t, i));
+  }
+  return out;
+}
+
+static void check_layouts(td_dtype dtype) {
+  static const int64_t last[] = {1, 2, 1, 1}, first[] = {1, 1, 2, 1};
+  td_tensor x = numbers(dtype, td_shape_of(4, (int64_t[]){2, 7, 5, 4}), 3);
+  td_tensor w = numbers(dtype, td_shape_of(4, (int64_t[]){3, 2, 2, 6}), 5);
+  td_tensor y = numbers(dtype, td_shape_of(4, (int64_t[]){2, 4, 5, 6}), 7);
+  td_tensor xt = turned(&x), yt = turned(&y);
+  for (td_conv_pass pass = TD_CONV_FORWARD; pass <= TD_CONV_WEIGHTS; pass++) {
+    td_tensor a = run_op(pass, 2, &x, &w, &y, last, "NHWC");
+    td_tensor b = run_op(pass, 2, &xt, &w, &yt, first, "NCHW");
+    td_tensor want;
+    if (pass == TD_CONV_WEIGHTS)
+      td_tensor_retain(&a, &want);
+    else
+      want = turned(&a);
+    assert_true(td_tensor_same(&want, &b));
+    td_tensor_release(&want);
+    td_tensor_release(&a);
+    td_tensor_release(&b);
+  }
+  td_tensor *all[] = {&x, &w, &y, &xt, &yt};
+  for (size_t i = 0; i < TD_COUNT(all); i++) td_tensor_release(all[i]);
+}
+
+static void test_layouts(void **state) {
+  (void)state;
+  check_layouts(TD_FLOAT32);
+  check_layouts(TD_FLOAT64);
+  check_layouts(TD_FLOAT16);
+}
+
+/* ---- many callers -------------------------------------------------------- */
+
+enum { CALLERS = 8, ROUNDS = 6 };
+
+typedef struct caller {
+  const td_tensor *x, *w, *y, *want; /* by pass */
+  int wrong;
+} caller;
+
+static void *call_many(void *arg) {
+  static const int64_t strides[] = {1, 1, 1, 1};
+  caller *c = arg;
+  for (int i = 0; i < ROUNDS * 3; i++) {
+    td_tensor out = run_op(i % 3, 2, c->x, c->w, c->y, strides, "NHWC");
+    c->wrong += !td_tensor_same(&out, &c->want[i % 3]);
+    td_tensor_release(&out);
+  }
+  return NULL;
+}
+
+static void test_callers(void **state) {
+  (void)state;
+  static const int64_t strides[] = {1, 1, 1, 1};
+  td_tensor x =
+      numbers(TD_FLOAT32, td_shape_of(4, (int64_t[]){3, 20, 18, 16}), 3);
+  td_tensor w =
+      numbers(TD_FLOAT32, td_shape_of(4, (int64_t[]){5, 3, 16, 32}), 5);
+  td_tensor y =
+      numbers(TD_FLOAT32, td_shape_of(4, (int64_t[]){3, 20, 18, 32}), 7);
+  td_tensor want[3];
+  caller callers[CALLERS];
+  pthread_t threads[CALLERS];
+  for (int i = 0; i < 3; i++)
+    want[i] = run_op(i, 1, &x, &w, &y, strides, "NHWC");
+  for (int i = 0; i < CALLERS; i++) {
+    callers[i] = (caller){&x, &w, &y, want, 0};
+    assert_int_equal(pthread_create(&threads[i], NULL, call_many, &callers[i]),
+                     0);
+  }
+  for (int i = 0; i < CALLERS; i++) {
+    pthread_join(threads[i], NULL);
+    assert_int_equal(callers[i].wrong, 0);
+  }
+  td_tensor *all[] = {&x, &w, &y, &want[0], &want[1], &want[2]};
+  for (size_t i = 0; i < TD_COUNT(all); i++) td_tensor_release(all[i]);
+}
+
+/* ---- what is refused ----------------------------------------------------- */
+
+typedef struct refusal {
+  int64_t strides[4], dilations[4];
+  int n; /* of paddings; 0: SAME */
+  int64_t paddings[8];
+  td_code code;
+  const char *part;
+} refusal;
+
+#define PLAIN                                                                  \
+  { 1, 1, 1, 1 }
+
+static const refusal refusals[] = {
+    {{1, 0, 1, 1}, PLAIN, 0, {0}, TD_INVALID_ARGUMENT, "strides"},
+    {{1, 1, -1, 1}, PLAIN, 0, {0}, TD_INVALID_ARGUMENT, "not -1"},
+    {{1, 1, INT64_MAX, 1}, PLAIN, 0, {0}, TD_INVALID_ARGUMENT, "strides"},
+    {{2, 1, 1, 1}, PLAIN, 0, {0}, TD_UNIMPLEMENTED, "batch and channels"},
+    {{1, 1, 1, 2}, PLAIN, 0, {0}, TD_UNIMPLEMENTED, "batch and channels"},
+    {PLAIN, {1, 0, 1, 1}, 0, {0}, TD_INVALID_ARGUMENT, "dilations"},
+    {PLAIN, {1, 1, 1, 3}, 0, {0}, TD_UNIMPLEMENTED, "dilations"},
+    {PLAIN, PLAIN, 7, {0}, TD_INVALID_ARGUMENT, "8 elements"},
+    {PLAIN, PLAIN, 8, {1}, TD_INVALID_ARGUMENT, "batch and channels"},
+    {PLAIN, PLAIN, 8, {0, 0, -1}, TD_INVALID_ARGUMENT, "not -1"},
+    {PLAIN, PLAIN, 8, {0, 0, 0, INT64_MAX}, TD_INVALID_ARGUMENT, "between"},
+    {PLAIN, {1, 9, 1, 1}, 8, {0}, TD_INVALID_ARGUMENT, "negative"},
+};
+
+static void test_refused(void **state) {
+  (void)state;
+  td_tensor in[2], out;
+  in[0] = numbers(TD_FLOAT32, td_shape_of(4, (int64_t[]){1, 4, 4, 1}), 1);
+  in[1] = numbers(TD_FLOAT32, td_shape_of(4, (int64_t[]){2, 2, 1, 1}), 1);
+  for (size_t i = 0; i < TD_COUNT(refusals); i++) {
+    const refusal *r = &refusals[i];
+    const td_note attrs[] = {
+        {"strides", td_attr_ints(r->strides, 4)},
+        {"dilations", td_attr_ints(r->dilations, 4)},
+        {"explicit_paddings", td_attr_ints(r->paddings, r->n)},
+        {"padding", td_attr_string(r->n ? "EXPLICIT" : "SAME")}};
+    FAILS(call("Conv2D", 1, in, 2, attrs, 4, &out), r->code, r->part);
+  }
+  td_tensor_release(&in[0]);
+  td_tensor_release(&in[1]);
+}
+
+/* Paddings of 2^31 make a result that no memory holds: an error, no crash. */
+static void test_huge(void **state) {
+  (void)state;
+  static const int64_t ones[] = {1, 1, 1, 1};
+  static const int64_t pads[] = {0,         0,         INT32_MAX, INT32_MAX,
+                                 INT32_MAX, INT32_MAX, 0,         0};
+  const td_note attrs[] = {{"strides", td_attr_ints(ones, 4)},
+                           {"explicit_paddings", td_attr_ints(pads, 8)},
+                           {"padding", td_attr_string("EXPLICIT")}};
+  td_tensor in[2], out;
+  in[0] = numbers(TD_FLOAT32, td_shape_of(4, (int64_t[]){1, 4, 4, 1}), 1);
+  in[1] = numbers(TD_FLOAT32, td_shape_of(4, (int64_t[]){2, 2, 1, 1}), 1);
+  td_status *s = call("Conv2D", 1, in, 2, attrs, 3, &out);
+  assert_non_null(s);
+  td_status_release(s);
+  td_tensor_release(&in[0]);
+  td_tensor_release(&in[1]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_columns),
-      cmocka_unit_test(test_depthwise),
-      cmocka_unit_test(test_dnn),
+      cmocka_unit_test(test_columns), cmocka_unit_test(test_depthwise),
+      cmocka_unit_test(test_dnn),     cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_layouts), cmocka_unit_test(test_callers),
+      cmocka_unit_test(test_refused), cmocka_unit_test(test_huge),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
