@@ -55,6 +55,12 @@ local function names(place)
   return list
 end
 
+--- What td calls what a place calls `name`; nil where there is none.
+function places.name_in(place, name)
+  local long = short[place] and (short[place][name] or name)
+  if long and (namespace.ops[long] or built(place, long)) then return long end
+end
+
 for place, known in pairs(short) do
   places[place] = setmetatable({}, {__index = function(t, name)
     local f = namespace.ops[known[name] or name] or built(place, name)

@@ -15,14 +15,14 @@ local reference = {}
 -- order in which a bare method name is looked for.
 local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
                   "average:", "array:", "dataset:", "text:", "vocab:",
-                  "slices:", "h:", "p:"}
+                  "slices:", "cell:", "h:", "p:"}
 local objects = {
   ["tensor.methods"] = "x:", ["tensor.op_methods"] = "op:",
   ["graph.methods"] = "g:", ["variables.methods"] = "W:",
   ["variables.part"] = "W[key]:", ["session.methods"] = "sess:",
   ["session.partial"] = "p:", ["session.handle"] = "h:",
   ["tensor_array.methods"] = "array:", ["indexed_slices.methods"] = "slices:",
-  ["dataset.methods"] = "dataset:",
+  ["dataset.methods"] = "dataset:", ["nn.cells.cell"] = "cell:",
   ["train.optimizer.optimizer"] = "optimizer:",
   ["train.averages.average"] = "average:",
   ["data.text.methods"] = "text:", ["data.vocab.methods"] = "vocab:",
@@ -155,12 +155,19 @@ local function other_entry(name)
   end
 end
 
+-- "nn.relu" is "relu": places such as td.nn have the names of td, and some
+-- shorter ones.
+local function in_place(name)
+  local place, rest = name:match "^(%l+)%.([%w_]+)$"
+  return place and require("tide.places").name_in(place, rest) or name
+end
+
 --- What is known of a name: "matmul", "td.train.sgd", "sess:run", "MatMul", a
 -- method without its object, an error code.
 -- @return {name, kind, call, text, usage, op}, or nil
 function reference.entry(name)
   load_docs()
-  name = name:gsub("^td%.", "")
+  name = in_place(name:gsub("^td%.", ""))
   local td = getmetatable(require "tide")
   local module = td.__module_of[name] and td.__module_of[name]:sub(6)
   local row = by_name[name] or module and by_name[module .. "." .. name]

@@ -147,6 +147,8 @@ local answers = {
   {"x:item", "rank 0"}, {"reduce_mean", "true quotient"},
   {"float32", "A dtype is a string"}, {"out_of_range", "the end of the data"},
   {"W:scatter_add", "occurs twice"}, {"nn", "td.linalg.inv"},
+  {"td.nn.lstm_cell", "td.lstm_cell(n, o)"}, {"nn.relu", "op Relu"},
+  {"linalg.inv", "td.matrix_inverse"}, {"cell:zero_state", "to begin with"},
 }
 
 function tests.answers()
