@@ -12,7 +12,7 @@
 
 /* The axis of the channels in a shape of rank >= 2. */
 static int channel_axis(const char *format, int rank) {
-  return strcmp(format, "NCHW") ? rank - 1 : 1;
+  return strcmp(format, "NCHW") != 0 ? rank - 1 : 1;
 }
 
 static const char *format_of(const td_kernel_ctx *c) {
@@ -106,6 +106,14 @@ static const td_op_def ops[] = {
      .lua = "bias_add",
      .example = "td.bias_add({{1, 2}, {3, 4}}, {10, 20})  --> 11 22 13 24",
      .section = "Neural-network building blocks"},
+    {.type = "BiasAddV1",
+     .sig = "value: T, bias: T -> output: T; "
+            "T: {" SIG_NUMBERS ", qint8, quint8, qint32, qint16, quint16}",
+     .shape = shape_add,
+     .doc = "value + bias, one element of bias for each index of the last "
+            "axis; the older form.",
+     .lua = "",
+     .section = "Neural-network building blocks"},
     {.type = "BiasAddGrad",
      .sig = "out_backprop: T -> output: T" ATTRS,
      .shape = shape_grad,
@@ -117,6 +125,10 @@ static const td_op_def ops[] = {
 
 static const td_kernel_def kernels[] = {
     {.op = "BiasAdd", .device = "CPU", .types = TYPES_NUMBERS, .run = run_add},
+    {.op = "BiasAddV1",
+     .device = "CPU",
+     .types = TYPES_NUMBERS,
+     .run = run_add},
     {.op = "BiasAddGrad",
      .device = "CPU",
      .types = TYPES_NUMBERS,

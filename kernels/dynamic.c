@@ -214,12 +214,21 @@ static const td_op_def ops[] = {
      .host = "indices",
      .example = "td.dynamic_stitch({{0, 2}, {1}}, {{5, 7}, {6}})  --> 5 6 7",
      .section = "Data flow: queues, stacks, arrays, accumulators"},
+    {.type = "ParallelDynamicStitch",
+     .sig = "indices: N*int32, data: N*T -> merged: T; N: int >= 1; T: type",
+     .shape = stitch_infer,
+     .doc = "As DynamicStitch, which is as parallel here: of several rows the "
+            "last.",
+     .lua = "",
+     .host = "indices",
+     .section = "Data flow: queues, stacks, arrays, accumulators"},
     {0},
 };
 
 static const td_kernel_def kernels[] = {
     {.op = "DynamicPartition", .device = "CPU", .run = partition_run},
     {.op = "DynamicStitch", .device = "CPU", .run = stitch_run},
+    {.op = "ParallelDynamicStitch", .device = "CPU", .run = stitch_run},
     {0},
 };
 

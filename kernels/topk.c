@@ -1,10 +1,11 @@
-/* topk.c - InTopK, TopK: rank in a row.
+/* topk.c - InTopK, TopK, NthElement: rank in a row.
  *
  * Ties are decided by index: the lower comes first. A NaN is the least of all,
  * so that the order is total and the result the same on every machine.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/array.h"
@@ -240,6 +241,75 @@ static td_status *top_v2_infer(td_infer *c) {
   return top_infer_k(c, known ? k : -1);
 }
 
+/* ---- NthElement ---------------------------------------------------------- */
+
+typedef struct nth {
+  const td_tensor *x;
+  int64_t n, k; /* the size of a row; how many are before the one wanted */
+  bool smallest;
+  td_tensor *values;
+  bool failed; /* no memory: set by any thread */
+} nth;
+
+static int by_key(const void *a, const void *b) {
+  const item *p = a, *q = b;
+  return before(p, q) ? -1 : before(q, p) ? 1 : 0;
+}
+
+static void nth_rows(void *arg, int64_t begin, int64_t end) {
+  nth *t = arg;
+  size_t size = td_dtype_size(t->x->dtype);
+  item *items = td_alloc_zero((size_t)t->n, sizeof *items);
+  if (!items) t->failed = true;
+  for (int64_t row = begin; items && row < end; row++) {
+    for (int64_t i = 0; i < t->n; i++)
+      items[i] = (item){key_at(t->x, row * t->n + i), i};
+    qsort(items, (size_t)t->n, sizeof *items, by_key);
+    int64_t from = items[t->smallest ? t->n - 1 - t->k : t->k].index;
+    memcpy((char *)t->values->data + (size_t)row * size,
+           (const char *)t->x->data + (size_t)(row * t->n + from) * size, size);
+  }
+  td_free(items);
+}
+
+static td_status *check_nth(const td_shape *x, int64_t n) {
+  td_shape_text text;
+  int64_t last = x->rank > 0 ? x->dim[x->rank - 1] : 0;
+  if (x->rank > 0 && n >= 0 && (last < 0 || n < last)) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "n must be in [0, %lld), the last dimension of input %s, is "
+                  "%lld",
+                  (long long)last, td_shape_str(x, &text), (long long)n);
+}
+
+static td_status *nth_infer(td_infer *c) {
+  td_shape x = *td_infer_in(c, 0);
+  td_small v;
+  bool known;
+  int64_t n = 0;
+  TD_TRY(td_infer_rank_at_least(c, 0, 1, "input"));
+  TD_TRY(td_infer_rank(c, 1, 0, "n", NULL));
+  TD_TRY(td_array_ask(c, 1, "n", &v, &known));
+  if (known) TD_TRY(td_array_single(&v, "n", &n, &known));
+  if (x.rank < 0) return NULL;
+  if (known) TD_TRY(check_nth(&x, n));
+  x.rank--;
+  td_infer_out(c, 0, x);
+  return NULL;
+}
+
+static td_status *nth_run(td_kernel_ctx *c) {
+  td_shape shape = td_in(c, 0)->shape;
+  nth t = {.x = td_in(c, 0),
+           .smallest = !td_node_bool(td_ctx_node(c), "reverse")};
+  TD_TRY(td_array_scalar(td_in(c, 1), "n", &t.k));
+  TD_TRY(check_nth(&shape, t.k));
+  t.n = shape.dim[--shape.rank];
+  TD_TRY(td_out(c, 0, &shape, &t.values));
+  td_for(c, td_tensor_count(t.values), td_grain_of(8 * t.n), nth_rows, &t);
+  return t.failed ? td_oom() : NULL;
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define TOP_TYPES                                                              \
@@ -286,6 +356,15 @@ static const td_op_def ops[] = {
             "attribute; the older form.",
      .lua = "",
      .section = "Neural-network building blocks"},
+    {.type = "NthElement",
+     .sig =
+         "input: T, n: int32 -> values: T; reverse: bool = false; " TOP_TYPES,
+     .shape = nth_infer,
+     .doc = "The element of each row that is behind n smaller ones when sorted "
+            "(with reverse behind n larger ones).",
+     .host = "n",
+     .example = "td.nth_element({3, 1, 2}, 0)  --> 1",
+     .section = "Beyond"},
     {0},
 };
 
@@ -294,6 +373,7 @@ static const td_kernel_def kernels[] = {
     {.op = "InTopKV2", .device = "CPU", .run = in_top_v2_run},
     {.op = "TopK", .device = "CPU", .run = top_run},
     {.op = "TopKV2", .device = "CPU", .run = top_v2_run},
+    {.op = "NthElement", .device = "CPU", .run = nth_run},
     {0},
 };
 

@@ -40,8 +40,9 @@ local none = {} -- by op type: is its gradient none, on purpose?
 
 local function load_rules()
   known = {}
-  for _, name in ipairs{"math", "segment", "array", "linalg", "nn", "conv",
-                       "pool", "norm", "state", "control", "tensor_array",
+  for _, name in ipairs{"math", "segment", "array", "sparse", "linalg", "nn",
+                       "conv", "pool", "norm", "state", "control",
+                       "tensor_array",
                        "call"} do
     for op, rule in pairs(require("tide.grad." .. name)) do known[op] = rule end
   end

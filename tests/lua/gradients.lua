@@ -112,6 +112,9 @@ local rows = {
   end, {S}, 1e-2},
   {"Print", function(a) return td.print(a, "", {first_n = 0}) end, {S}},
   {"CheckNumerics", function(a) return td.check_numerics(a) end, {S}},
+  {"CheckNumericsV2", function(a)
+    return raw.CheckNumericsV2(a, {message = "m"})
+  end, {S}},
   {"PlaceholderWithDefault", function(a)
     return td.placeholder_with_default(a, {2, 3})
   end, {S}},
@@ -370,6 +373,24 @@ local rows = {
   {"DynamicStitch", function(a, b)
     return raw.DynamicStitch({{0, 2}, {3, 1}}, {a, b})
   end, {S, P}},
+  {"ParallelDynamicStitch", function(a, b)
+    return raw.ParallelDynamicStitch({{0, 2}, {3, 1}}, {a, b})
+  end, {S, P}},
+  {"NthElement", function(a) return td.nth_element(a, 1) end, {S}},
+  {"SparseToDense", function(a, b)
+    return td.sparse_to_dense({1, 4, 6}, {8}, a, b)
+  end, {ROW, f64(0.5)}},
+  {"SparseReorder", function(a)
+    return (select(2, td.sparse_reorder({{4}, {0}, {2}}, a, {5})))
+  end, {ROW}},
+  {"SparseTensorDenseMatMul", function(a, b)
+    return td.sparse_tensor_dense_matmul({{0, 1}, {2, 0}, {2, 1}}, a, {3, 2},
+      b)
+  end, {ROW, S}},
+  {"SparseTensorDenseMatMul", function(a, b)
+    return td.sparse_tensor_dense_matmul({{0, 1}, {2, 0}, {2, 1}}, a, {3, 2},
+      b, {adjoint_a = true, adjoint_b = true})
+  end, {ROW, S}},
 
   {"SoftmaxCrossEntropyWithLogits", td.nn.softmax_cross_entropy,
    {S, f64{{0.2, 0.3, 0.5}, {0.1, 0.0, 0.9}}}},
@@ -385,6 +406,7 @@ local rows = {
     return b
   end, {S}},
   {"BiasAdd", function(a, b) return td.bias_add(a, b) end, {S, ROW}},
+  {"BiasAddV1", function(a, b) return raw.BiasAddV1(a, b) end, {S, ROW}},
   {"BiasAddGrad", function(a, dy)
     local b = td.constant({0, 0, 0}, "float64")
     return td.gradients(td.bias_add(a, b), b, {grad_ys = dy})

@@ -402,6 +402,32 @@ local hints = {
   ["GatherNd.indices"] = nd_numbers, ["ScatterNd.indices"] = nd_numbers,
   ["ScatterNd.updates"] = nd_rows,
   partitions = segments, segment_ids = segments,
+  ["InplaceUpdate.v"] = rows, ["InplaceAdd.v"] = rows,
+  ["InplaceSub.v"] = rows,
+  i = function(c)
+    c.index = {c.index[1] or 2}
+    return row_numbers(c)
+  end,
+  n = scalar(0, 2), ["Empty.shape"] = new_shape,
+  pattern = a_scalar, rewrite = a_scalar, default_value = a_scalar,
+  sparse_indices = function() return {2}, {0, 3} end,
+  output_shape = function() return {1}, {5} end,
+  sparse_values = function() return {2} end,
+  a_indices = function() return {2, 2}, many(4, 0, 1) end,
+  a_values = function() return {2} end, a_shape = function()
+    return {2}, {2, 2}
+  end,
+  ["SparseTensorDenseMatMul.b"] = function() return {2, 2} end,
+  input_indices = function(c)
+    local n = #c.like
+    return {3, n}, many(3 * n, 0, 1)
+  end,
+  input_values = function() return {3} end,
+  input_shape = function(c) return vector(many(#c.like, 2, 3)) end,
+  ["ParallelDynamicStitch.indices"] = function() return {2}, many(2, 0, 5) end,
+  ["ParallelDynamicStitch.data"] = function(c)
+    return joined({2}, tail(c.like, 2))
+  end,
   ["DynamicStitch.indices"] = function() return {2}, many(2, 0, 5) end,
   ["DynamicStitch.data"] = function(c) return joined({2}, tail(c.like, 2)) end,
   size_splits = parts, ["Concat.values"] = along_axis,
@@ -488,6 +514,9 @@ local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4},
   TopKV2 = {1, 4},
   SparseSoftmaxCrossEntropyWithLogits = {2, 2}, Gather = {1, 4},
   GatherV2 = {1, 4},
+  InplaceUpdate = {1, 4}, InplaceAdd = {1, 4}, InplaceSub = {1, 4},
+  NthElement = {1, 4}, BiasAddV1 = {2, 5}, UniqueV2 = {1, 4}, ListDiff = {1, 1},
+  SparseReorder = {1, 4},
   MatrixBandPart = {2, 4}, MatrixDiagV3 = {1, 4}, MatrixDiagPartV3 = {2, 4},
   MatrixSetDiag = {2, 4}, MatrixSetDiagV3 = {2, 4}, GatherNd = {1, 4},
   Multinomial = {2, 2}, StatelessMultinomial = {2, 2}, StringSplit = {1, 1},
@@ -569,6 +598,10 @@ local attr_hints = {
   block_size = function() return random(2, 3) end,
   seq_dim = function() return 1 end, batch_dim = function() return 0 end,
   first_n = function() return random(-1, 1) end,
+  pattern = function()
+    return pick{"a", "[a-z]*", "(i|d)e?", "", "x+?$", "("}
+  end,
+  rewrite = function() return pick{"", "b", "<\\0>", "\\1"} end,
 }
 for _, of in ipairs{"begin", "end", "ellipsis", "new_axis", "shrink_axis"} do
   attr_hints[of .. "_mask"] = function(c)

@@ -32,6 +32,8 @@ function grad.CheckNumerics(op, dy)
   return ops.check_numerics(dy, op.attr.message .. " (in the gradient)")
 end
 
+grad.CheckNumericsV2 = grad.CheckNumerics
+
 function grad.PreventGradient(op)
   core.error("invalid_argument", ("\"%s\" forbids gradients: %s"):format(
     op.name, op.attr.message))
@@ -288,6 +290,14 @@ function grad.TopK(op, dy)
   return top_k(op.inputs[1], op.attr.k, op.outputs[2], dy)
 end
 
+-- Equal elements share it.
+function grad.NthElement(op, dy)
+  local x, y = op.inputs[1], op.outputs[1]
+  local chosen = ops.cast(ops.equal(x, ops.expand_dims(y, -1)), x.dtype)
+  local parts = chosen / chosen:sum(-1, {keep_dims = true})
+  return parts * ops.expand_dims(dy, -1), false
+end
+
 function grad.DynamicPartition(op, ...)
   local x, parts = table.unpack(op.inputs)
   local n = op.attr.num_partitions
@@ -305,6 +315,7 @@ function grad.DynamicStitch(op, dy)
   for i = 1, n do out[n + i] = ops.gather(dy, inputs[i]) end
   return table.unpack(out)
 end
+grad.ParallelDynamicStitch = grad.DynamicStitch
 
 -- ---- other orders -----------------------------------------------------------
 

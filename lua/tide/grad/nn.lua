@@ -124,6 +124,8 @@ function grad.BiasAdd(op, dy)
   return dy, core.op "BiasAddGrad"(dy, {data_format = op.attr.data_format})
 end
 
+grad.BiasAddV1 = grad.BiasAdd
+
 -- Each element of the bias is seen by all positions.
 function grad.BiasAddGrad(op, g)
   local dy = op.inputs[1]

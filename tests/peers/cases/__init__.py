@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from .base import OPS, L, Unset, Var, Zeros, source
 from . import array, binary, conv, image, indexed, linalg, linear, losses, norm
-from . import plumbing, pool, random, reduce, shape, state, strings, train, unary
+from . import plumbing, pool, random, reduce, shape, sparse, state, strings, train
+from . import unary
 
 __all__ = ["OPS", "L", "Unset", "Var", "Zeros", "source"]

@@ -135,6 +135,27 @@ op("DynamicStitch",
    bad("", L(i32([0, 1])), L([1])), bad("-1", L(i32([-1])), L([1])),
    bad("", L(i32([0]), i32([1])), L([1], [[1, 2]])),
    dynamic=True)
+op("ParallelDynamicStitch",
+   sweep(L(i32([2, 0]), i32([1])), L([[1, 2], [3, 4]], [[5, 6]])),
+   case(L(i32(1), i32([[0, 2]])), L([1, 2], [[[3, 4], [5, 6]]])),
+   case(L(i32([])), L([])),
+   bad("", L(i32([0, 1])), L([1])), bad("-1", L(i32([-1])), L([1])),
+   dynamic=True)
+for name in ("InplaceUpdate", "InplaceAdd", "InplaceSub"):
+    op(name,
+       sweep(X, i32([2, 0]), [[1, 2, 3], [4, 5, 6]]),
+       case([1, 2, 3], i32([1, 1]), [5, 6]), case(X, i32([]), Zeros(0, 3)),
+       case([1, 2, 3], i32([-1, 4]), [5, 6]), case(CUBE, i32([1]), [CUBE[0]]),
+       bad("x", 3, i32([0]), 1), bad("i", X, i32(0), X[0]),
+       bad("v", X, i32([0]), X), bad("v", X, i32([0]), [[1, 2]]),
+       missing={"T": "string qint8 quint8 qint16 quint16 qint32"
+                     + (" bool" if name != "InplaceUpdate" else "")},
+       because="TensorFlow refuses them when it runs")
+op("NthElement",
+   sweep([[3, 1, 2], [5, 9, 7]], i32(1)), case([3, 1, 2], i32(0), reverse=True),
+   case([4, 4, 1], i32(2)), case(CUBE, i32(1)), case(Zeros(0, 2), i32(0)),
+   bad("n must", [1, 2], i32(2)), bad("n must", [1, 2], i32(-1)),
+   bad("", 3, i32(0)), bad("", [1, 2], i32([0, 1])))
 op("Unique",
    sweep([3, 1, 3, 2, 1]), of("float32", []), of("int32", [2], out_idx="int64"),
    of("string", string([b"b", b"a", b"b", b""])),

@@ -28,6 +28,13 @@ op("Bitcast",
    bad("", u8([1, 2, 3]), type="float32"),
    bad("", u8(1), type="int16"))
 op("Snapshot", sweep(X), case([[], []]))
+for name in ("DeepCopy", "GuaranteeConst"):
+    op(name, sweep(X), case([[], []]))
+op("Empty",
+   *[case(i32([2, 3]), dtype=t, init=True) for t in
+     ("float32", "int32", "string", "bool", "complex64", "float16")],
+   case(i32([]), dtype="float64", init=True), case(i32([0]), dtype="int64"),
+   bad("shape", i32(2), dtype="float32"), bad("-1", i32([-1]), dtype="float32"))
 op("PreventGradient", sweep(X, message="no"))
 op("IdentityN",
    case(L(f32(X), i64([1]), string([b"a"]))), case(L(f64([]))))

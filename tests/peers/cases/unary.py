@@ -157,9 +157,10 @@ op("ComplexAbs", of("complex64", COMPLEX),
 op("Angle", of("complex64", COMPLEX),
    of("complex128", COMPLEX, Tout="float64"), of("complex64", [[], []]),
    near=CLOSE)
-op("CheckNumerics",
-   floats([[-2.5, -1], [0, 3]], message="why"),
-   case([[], []], message="none"),
-   bad("NaN", [1, nan, 2], message="here"),
-   bad("Inf", [1, -inf, 2], message="here"),
-   bad("here", [inf, nan], message="here"))
+for name in ("CheckNumerics", "CheckNumericsV2"):
+    op(name,
+       floats([[-2.5, -1], [0, 3]], message="why"),
+       case([[], []], message="none"),
+       bad("NaN", [1, nan, 2], message="here"),
+       bad("Inf", [1, -inf, 2], message="here"),
+       bad("here", [inf, nan], message="here"))
