@@ -116,7 +116,7 @@ static const td_op_def ops[] = {
      .sig = "shape: int32 -> output: dtype; dtype: type; init: bool = false",
      .shape = empty_infer,
      .doc = "A tensor to be filled; it holds zeros, with init or without.",
-     .flags = TD_STATEFUL,
+     .flags = TD_STATEFUL | TD_NO_GRADIENT,
      .host = "shape",
      .example = "td.empty({2}, {dtype = \"float32\"})  --> 0 0",
      .section = "Beyond"},

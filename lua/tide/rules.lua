@@ -42,8 +42,7 @@ local function load_rules()
   known = {}
   for _, name in ipairs{"math", "segment", "array", "sparse", "linalg", "nn",
                        "conv", "pool", "norm", "state", "control",
-                       "tensor_array",
-                       "call"} do
+                       "tensor_array", "call"} do
     for op, rule in pairs(require("tide.grad." .. name)) do known[op] = rule end
   end
 end

@@ -404,6 +404,8 @@ local hints = {
   partitions = segments, segment_ids = segments,
   ["InplaceUpdate.v"] = rows, ["InplaceAdd.v"] = rows,
   ["InplaceSub.v"] = rows,
+  ["UniqueV2.axis"] = function(c) return {1}, {c.axis} end,
+  ["UniqueWithCountsV2.axis"] = function(c) return {1}, {c.axis} end,
   i = function(c)
     c.index = {c.index[1] or 2}
     return row_numbers(c)
@@ -516,6 +518,7 @@ local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4},
   GatherV2 = {1, 4},
   InplaceUpdate = {1, 4}, InplaceAdd = {1, 4}, InplaceSub = {1, 4},
   NthElement = {1, 4}, BiasAddV1 = {2, 5}, UniqueV2 = {1, 4}, ListDiff = {1, 1},
+  UniqueWithCountsV2 = {1, 4},
   SparseReorder = {1, 4},
   MatrixBandPart = {2, 4}, MatrixDiagV3 = {1, 4}, MatrixDiagPartV3 = {2, 4},
   MatrixSetDiag = {2, 4}, MatrixSetDiagV3 = {2, 4}, GatherNd = {1, 4},
