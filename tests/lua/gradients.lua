@@ -112,6 +112,7 @@ local rows = {
   end, {S}, 1e-2},
   {"Print", function(a) return td.print(a, "", {first_n = 0}) end, {S}},
   {"CheckNumerics", function(a) return td.check_numerics(a) end, {S}},
+  {"Snapshot", function(a) return raw.Snapshot(a) end, {S}},
   {"CheckNumericsV2", function(a)
     return raw.CheckNumericsV2(a, {message = "m"})
   end, {S}},

@@ -17,6 +17,7 @@ local grad = {}
 local function pass(_, dy) return dy end
 
 grad.Identity = pass
+grad.Snapshot = pass
 grad.EnsureShape = pass
 grad.PlaceholderWithDefault = pass
 
