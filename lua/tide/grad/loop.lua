@@ -33,10 +33,20 @@ function grad.inputs(l)
   return list
 end
 
+-- Tensors brought into the loop, {outer =, inside =}. A stack that a loop in
+-- the body fills is a result of that one.
+local function brought_into(l)
+  local list = {}
+  for _, b in ipairs(l.place.brought) do
+    if not flow.construct(b.inside.op) then list[#list + 1] = b end
+  end
+  return list
+end
+
 -- o of a walk inside the loop.
 local function inside(l, o)
   local within = {}
-  for _, b in ipairs(l.place.brought) do within[b.inside] = true end
+  for _, b in ipairs(brought_into(l)) do within[b.inside] = true end
   return {stop = o.stop, within = within}
 end
 
@@ -58,7 +68,7 @@ local function dependent(l, depends, o)
   for _, var in ipairs(l.vars) do
     given[var.merge] = depends(var.initial) or nil
   end
-  for _, b in ipairs(l.place.brought) do
+  for _, b in ipairs(brought_into(l)) do
     given[b.inside] = depends(b.outer) or nil
   end
   o = inside(l, o)
@@ -124,8 +134,7 @@ local function fail(fmt, ...)
 end
 
 local function check(l)
-  local inner = l.forward and (l.forward.forward or saved.loop_around(l.parent))
-  if inner then saved.refuse(l) end
+  if l.forward and l.forward.forward then saved.refuse(l) end
   local place = flow.current()
   while place and not place.mirror and place ~= l.parent do
     if place.kind == "w" then
@@ -279,6 +288,7 @@ end
 
 -- A stack that is full when the loop is over.
 local function filled(back, stack)
+  while stack.op.type ~= "StackV2" do stack = stack.op.inputs[1] end
   local _ <close> = core.push(flow.scope_of(back.parent))
   local after = back.counter.exit or loop.exit(back, back.counter)
   local _ <close> = core.push{controls = {after.op}}
@@ -287,7 +297,7 @@ end
 
 -- The gradient of b that the loop gives, when it is g in each iteration.
 local function over_all(back, b, g)
-  if b.outer.op.type == "StackV2" then return filled(back, g) end
+  if not slices.is(g) and g.dtype == "resource" then return filled(back, g) end
   if stays_sparse(g) then return accumulate_rows(back, g) end
   return accumulate(back, b, g)
 end
@@ -304,7 +314,7 @@ function grad.gradient(l, dys, wanted, o)
   if not l.backward then return parts end
   local depends, reached = dependent(l, wanted, o), reaching(l, dys, o)
   local brought = {}
-  for _, b in ipairs(l.place.brought) do
+  for _, b in ipairs(brought_into(l)) do
     if wanted(b.outer) then brought[#brought + 1] = b end
   end
   local back = count_back(l)
@@ -321,6 +331,8 @@ function grad.gradient(l, dys, wanted, o)
             c.var.merge.shape)
     end
   end
+  -- A walk meets the loop behind all that its body took, before who uses it.
+  back.id = core.graph():size()
   for _, c in ipairs(carried) do
     if wanted(c.var.initial) then
       parts[#parts + 1] = {of = c.var.initial, is = loop.exit(back, c.back)}

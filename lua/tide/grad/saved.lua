@@ -65,14 +65,24 @@ local function pop(back, place, stack, edge)
   return popped
 end
 
+-- The stack is a result of loop l, and of the loops around up to where it is
+-- made: for each, its handle outside stands for what is pushed inside.
+local function link(l, stack, edge, place)
+  local handle = flow.capture(l.parent, stack)
+  table.insert(l.links, {stack = handle, edge = edge, place = place})
+  table.insert(l.outputs, handle)
+  flow.declare(l, {handle.op})
+  if handle == stack then return end
+  local outer = l.parent
+  while outer.kind ~= "w" do outer = outer.parent end
+  link(outer.loop, stack, handle, l.parent)
+end
+
 -- The value that `edge`, in `from`, had in the iteration that `place` is in.
 local function save(back, from, place, edge)
-  local l = back.forward
   local stack = new_stack(back, edge)
-  push(l, from, stack, edge)
-  table.insert(l.links, {stack = stack, edge = edge, place = from})
-  table.insert(l.outputs, stack)
-  flow.declare(l, {stack.op})
+  push(back.forward, from, stack, edge)
+  link(back.forward, stack, edge, from)
   return pop(back, place, stack, edge)
 end
 
@@ -80,13 +90,14 @@ end
 --
 -- A value that a gradient loop popped has a gradient itself. The loop that is
 -- the gradient of the gradient counts forward again; it pushes them, in the
--- order in which a second gradient of the first loop pops them.
+-- order in which a second gradient of the first loop pops them. So the gradient
+-- of a stack is a stack: its handle goes from loop to loop like any gradient.
 
 local function refuse(l)
   while l.forward do l = l.forward end
   core.error("unimplemented", ("the second derivative through loop \"%s\": it "
-    .. "goes through plain loops only, none with another loop or a cond "
-    .. "inside, and no third goes through; take the first derivative in the "
+    .. "goes through loops, also in each other, but none with a cond inside, "
+    .. "and no third goes through; take the first derivative in the "
     .. "body"):format(l.name))
 end
 saved.refuse = refuse
@@ -96,7 +107,7 @@ function saved.push_gradient(op, dp)
   local place = flow.current()
   local back = loop_around(place)
   local l = back and back.forward.forward
-  if not l or l.forward or place ~= back.place or loop_around(back.parent) then
+  if not l or l.forward or place ~= back.place then
     refuse(back and back.forward or {name = op.name})
   end
   local stack = new_stack(back, dp)
@@ -104,11 +115,14 @@ function saved.push_gradient(op, dp)
   return stack
 end
 
---- What push_gradient put aside for link.edge; `back` is the gradient of its
--- loop.
-function saved.pop_gradient(back, link, stack)
-  if link.place ~= back.forward.place then refuse(back.forward) end
-  return pop(back, back.place, stack, link.edge)
+--- What push_gradient put aside for the edge of a link; `back` is the gradient
+-- of its loop. A loop further inside takes the handle.
+function saved.pop_gradient(back, from, stack)
+  if from.place ~= back.forward.place then refuse(back.forward) end
+  if from.edge.dtype == "resource" then
+    return flow.capture(back.place, stack)
+  end
+  return pop(back, back.place, stack, from.edge)
 end
 
 -- ---- recalling ------------------------------------------------------------
