@@ -74,8 +74,8 @@ static td_philox derive(const td_philox *from, uint64_t low, uint64_t high) {
                      .counter = {0, 0, words[2], words[3]}};
 }
 
-td_philox td_random_reserve(td_kernel_ctx *c, uint64_t blocks) {
-  stream *s = c->kernel->state;
+td_philox td_random_reserve_of(td_kernel_ctx *c, void *state, uint64_t blocks) {
+  stream *s = state;
   td_philox p;
   int64_t number = 0;
   pthread_mutex_lock(&s->mutex);
@@ -89,6 +89,10 @@ td_philox td_random_reserve(td_kernel_ctx *c, uint64_t blocks) {
   if (c->frame == 0) return p;
   p = derive(&s->start, c->frame, (uint64_t)number);
   return derive(&p, (uint64_t)c->iteration, 0);
+}
+
+td_philox td_random_reserve(td_kernel_ctx *c, uint64_t blocks) {
+  return td_random_reserve_of(c, c->kernel->state, blocks);
 }
 
 /* ---- numbers ------------------------------------------------------------- */

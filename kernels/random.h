@@ -57,6 +57,8 @@ td_status *td_random_make(const td_kernel_info *info, void **state) TD_MUST_USE;
 void td_random_drop(void *state);
 /* Where this run of the kernel draws; `blocks` are its own. */
 td_philox td_random_reserve(td_kernel_ctx *c, uint64_t blocks);
+/* The same of a state that is part of the kernel's. */
+td_philox td_random_reserve_of(td_kernel_ctx *c, void *state, uint64_t blocks);
 #define TD_RANDOM_STREAM .make = td_random_make, .drop = td_random_drop
 
 /* Blocks reserved for every element of a result, as in TensorFlow. */

@@ -500,6 +500,11 @@ for _, op in ipairs(normalisations) do
     hints[op .. "." .. arg] = of_channels
   end
 end
+hints.true_classes = function(c)
+  local n = c.options.num_true
+  return {3, n}, many(3 * n, 0, math.min(9, c.options.range_max or 2) - 1)
+end
+hints.sampled_candidates = function() return {4}, many(4, 0, 9) end
 hints["Fill.value"], hints["Assert.condition"] = a_scalar, a_scalar
 hints["LoopCond.input"], hints["Switch.pred"] = a_scalar, a_scalar
 
@@ -582,6 +587,9 @@ local attr_hints = {
   bad_indices_policy = function()
     return pick{"", "DEFAULT", "ERROR", "IGNORE", "x"}
   end,
+  num_true = function() return random(1, 3) end,
+  num_sampled = function() return random(1, 9) end,
+  range_max = function() return random(5, 1000) end,
   ksize = function(c) return inside(many(#c.like, 1, 3)) end,
   strides = function(c) return inside(many(#c.like, 1, 2)) end,
   dilations = function(c) return inside(many(#c.like, 1, 2)) end,

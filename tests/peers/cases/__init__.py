@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from .base import OPS, L, Unset, Var, Zeros, source
 from . import array, binary, conv, image, indexed, linalg, linear, losses, norm
-from . import plumbing, pool, random, reduce, shape, sparse, state, strings, train
-from . import unary
+from . import plumbing, pool, random, reduce, sampling, shape, sparse, state
+from . import strings, train, unary
 
 __all__ = ["OPS", "L", "Unset", "Var", "Zeros", "source"]
