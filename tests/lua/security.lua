@@ -344,6 +344,16 @@ tests["a stride or block of 0"] = function()
        {strides = {1, k, 1, 1}, padding = "SAME"}, "strides", says},
       {"Conv3D", {voxel, voxel}, {strides = {1, k, 1, 1, 1}, padding = "SAME"},
        "strides", says},
+      {"MaxPool", {pixel}, {ksize = {1, k, 1, 1}, strides = {1, 1, 1, 1},
+       padding = "SAME"}, "ksize", says},
+      {"MaxPool", {pixel}, {ksize = {1, 1, 1, 1}, strides = {1, 1, k, 1},
+       padding = "SAME"}, "strides", says},
+      {"AvgPool", {pixel}, {ksize = {1, k, 1, 1}, strides = {1, 1, 1, 1},
+       padding = "SAME"}, "ksize", says},
+      {"AvgPoolGrad", {int32{1, 1, 1, 1}, pixel}, {ksize = {1, k, 1, 1},
+       strides = {1, 1, 1, 1}, padding = "SAME"}, "ksize", says},
+      {"MaxPoolGrad", {pixel, pixel, pixel}, {ksize = {1, 1, 1, 1},
+       strides = {1, k, 1, 1}, padding = "SAME"}, "strides", says},
     }
   end
 end
@@ -363,6 +373,10 @@ tests["a list of the wrong length"] = function()
       {"Conv2DBackpropFilter", {pixel, int32{1, 1, 1, 1}, pixel},
        {strides = list, padding = "SAME"}, "strides", says},
       {"Conv3D", {voxel, voxel}, {strides = list, padding = "SAME"}, "strides"},
+      {"MaxPool", {pixel}, {ksize = list, strides = {1, 1, 1, 1},
+       padding = "SAME"}, "ksize"},
+      {"AvgPool", {pixel}, {ksize = {1, 1, 1, 1}, strides = list,
+       padding = "SAME"}, "strides"},
     }
   end
   refuses("ShapeN", {{}}, nil, {"N", "at least 1"})
@@ -408,6 +422,21 @@ tests["a step's numbers that do not fit"] = function()
              {parallel_iterations = bad})
     end
   end
+end
+
+tests["an estimate of more than there can be"] = function()
+  local long, wide = 1 << 40, 1 << 20
+  local a = td.placeholder("float32", {long, wide})
+  local b = td.placeholder("float32", {wide, long})
+  local y = a:matmul(b)
+  local e = td.get_default_graph():estimate(nil, {fetches = y})
+  lu.assertEquals(e.flops, 2.0 * long * wide * long)
+  lu.assertEquals({e.feeds, e.live}, {8.0 * long * wide, 4.0 * long * long})
+  lu.assertStrContains(tostring(e), "flop")
+  local again = td.get_default_graph():estimate(nil, {fetches = y,
+    shapes = {[a] = {2, wide}, [b] = {wide, 3}}})
+  lu.assertEquals(math.type(again.flops), "integer")
+  lu.assertEquals(again.flops, 2 * 2 * 3 * wide)
 end
 
 -- ---- division -------------------------------------------------------------
@@ -485,6 +514,84 @@ tests["text that is no text"] = function()
   raises("%s%n", td.session().run, td.session(),
          td.assert(td.constant(false), {"%s%n"}))
   raises("no node \"%s%n\"", td.session().run, td.session(), "%s%n")
+end
+
+-- ---- pictures -------------------------------------------------------------
+
+local picture = td.cast(td.reshape(td.value.range(24), {2, 4, 3}), "uint8")
+
+-- Every beginning of a file and every byte of it changed: a picture or an
+-- error.
+local function spoil(op, file)
+  for n = 0, #file - 1 do
+    refused(op .. " of a beginning", {}, td.raw[op],
+            td.tensor(file:sub(1, n)))
+  end
+  for n = 1, #file do
+    for _, byte in ipairs{0, 255, file:byte(n) ~ 1, file:byte(n) ~ 128} do
+      local ok, e = pcall(td.raw[op], td.tensor(file:sub(1, n - 1)
+        .. string.char(byte) .. file:sub(n + 1)))
+      lu.assertTrue(ok or e.code == "invalid_argument", op .. ": "
+        .. tostring(e))
+    end
+  end
+end
+
+tests["a picture cut short, or with a byte changed"] = function()
+  spoil("DecodePng", td.raw.EncodePng(picture):item())
+  spoil("DecodeJpeg", td.raw.EncodeJpeg(picture):item())
+end
+
+local function crc(s)
+  local c = 0xffffffff
+  for i = 1, #s do
+    c = c ~ s:byte(i)
+    for _ = 1, 8 do c = c & 1 == 1 and c >> 1 ~ 0xedb88320 or c >> 1 end
+  end
+  return ~c & 0xffffffff
+end
+
+tests["a picture that says another size than it has"] = function()
+  local png = td.raw.EncodePng(picture):item()
+  local function sized(width, height, depth, colour)
+    local head = "IHDR" .. string.pack(">I4I4BB", width, height, depth or 8,
+      colour or 2) .. png:sub(27, 29)
+    return png:sub(1, 12) .. head .. string.pack(">I4", crc(head))
+      .. png:sub(34)
+  end
+  lu.assertEquals(td.raw.DecodePng(sized(4, 2)).shape, {2, 4, 3})
+  for _, s in ipairs{{0, 2}, {4, 0}, {1 << 31, 1}, {INT32_MAX, INT32_MAX},
+                     {40000, 40000}, {1000000, 1000}, {4, 2, 16}, {4, 2, 8, 3},
+                     {4, 2, 3}, {5, 2}, {4, 3}} do
+    refused("png", {"PNG picture"}, td.raw.DecodePng,
+            td.tensor(sized(table.unpack(s))))
+  end
+  local function bmp(width, height, bits, at)
+    return "BM" .. string.pack("<I4I4I4I4i4i4I2I2I4I4I4I4I4I4", 66, 0, at or 54,
+      40, width, height, 1, bits, 0, 0, 0, 0, 0, 0) .. ("\1"):rep(12)
+  end
+  lu.assertEquals(td.raw.DecodeBmp(bmp(1, 1, 24)).shape, {1, 1, 3})
+  for _, b in ipairs{{2, 2, 24}, {INT32_MAX, INT32_MAX, 24}, {-1, 1, 24},
+                     {0, 0, 24}, {1, INT32_MIN, 24}, {1, 1, 23},
+                     {1, 1, 24, 1 << 31}, {65536, 65536, 32}} do
+    refused("bmp", {"BMP picture"}, td.raw.DecodeBmp,
+            td.tensor(bmp(table.unpack(b))))
+  end
+end
+
+tests["a picture without pixels, or of no kind"] = function()
+  for _, s in ipairs{{0, 0, 3}, {0, 4, 3}, {4, 0, 3}} do
+    all_refuse{{"EncodePng", {td.tensor({}, "uint8", s)}, nil, tostring(s[1])},
+               {"EncodeJpeg", {td.tensor({}, "uint8", s)}, nil,
+                tostring(s[1])}}
+  end
+  all_refuse{
+    {"EncodePng", {td.cast(row, "uint8")}, nil, "{1, 3}"},
+    {"DecodePng", {td.tensor ""}, nil, "0 bytes"},
+    {"DecodeJpeg", {td.tensor "\0\0\0"}, nil, "3 bytes"},
+    {"DecodeBmp", {td.raw.EncodePng(picture)}, nil, "PNG"},
+    {"DecodePng", {td.raw.EncodePng(picture)}, {channels = 2}, "channels"},
+  }
 end
 
 -- ---- resources, variables -------------------------------------------------

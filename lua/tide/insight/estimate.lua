@@ -174,7 +174,7 @@ end
 
 -- How often each frame's body runs, outer loops included: {n =, exact =}.
 local function trips_of(list, frame, parent)
-  local own, total = {}, {[false] = {n = 1, exact = true}}
+  local own, total = {}, {[false] = {n = 1.0, exact = true}}
   for _, op in ipairs(list) do
     if op.type == "LoopCond" then
       own[frame[op]] = iterations(op.inputs[1], own, frame)
@@ -193,9 +193,15 @@ end
 
 -- ---- operations -----------------------------------------------------------
 
-local function count(x)
-  return x and shapes.count(shape_of(x)) or nil
+-- As a float, which no product of sizes overflows.
+local function count_of(shape)
+  if not shapes.known(shape) then return nil end
+  local n = 1.0
+  for _, size in ipairs(shape) do n = n * size end
+  return n
 end
+
+local function count(x) return x and count_of(shape_of(x)) or nil end
 
 local function product(op)
   local x, y = op.inputs[1], op.outputs[1]
@@ -418,7 +424,7 @@ local function sum_of(list, type, what)
 end
 
 local function variable_bytes(op)
-  local n, size = shapes.count(op.attr.shape), dtypes.size(op.attr.dtype)
+  local n, size = count_of(op.attr.shape), dtypes.size(op.attr.dtype)
   return n and size and n * size
 end
 
@@ -461,6 +467,9 @@ local function loops_of(parent, trips)
   table.sort(loops, function(a, b) return a.name < b.name end)
   return loops
 end
+
+local totals = {"flops", "variables", "constants", "feeds", "stacks", "live",
+                "peak"}
 
 local function given_shapes(g, o)
   local list = {}
@@ -507,6 +516,9 @@ function estimate.estimate(g, feeds, o)
   e.stacks = stacks_of(list, frame, trips, unknown)
   e.live = liveness(list, unknown) + in_flight(list, trips)
   e.peak = e.variables + e.constants + e.feeds + e.stacks + e.live
+  for _, field in ipairs(totals) do
+    e[field] = math.tointeger(e[field]) or e[field]
+  end
   return setmetatable(e, meta)
 end
 
