@@ -189,6 +189,76 @@ for name, sizes in pairs(convolutions) do
   end
 end
 
+-- Loss and gradient of 400 rows of 10,000 classes.
+function rows.softmax_xent()
+  local sess = session()
+  local logits = td.variable(td.value.random_normal{400, 10000}, "logits")
+  local labels = td.placeholder("int64", {400}, "labels")
+  local x = logits:read()
+  local loss = td.nn.sparse_softmax_cross_entropy(x, labels):mean()
+  sess:init()
+  local step = sess:callable({loss, td.gradients(loss, x).op}, {labels})
+  local some = td.value.random_uniform({400}, {maxval = 10000, dtype = "int64"})
+  return function() step(some) end, 1
+end
+
+-- A step that reads and changes 1,000 of 100,000 rows.
+function rows.sparse_sgd()
+  local sess = session()
+  local table = td.variable(td.value.random_normal{100000, 64}, "table")
+  local ids = td.placeholder("int64", {1000}, "ids")
+  local loss = table:gather(ids):square():sum()
+  local train = td.train.sgd(0.01):minimize(loss)
+  sess:init()
+  local step = sess:callable({loss, train}, {ids})
+  local some = td.value.random_uniform({1000}, {maxval = 100000,
+                                                dtype = "int64"})
+  return function() step(some) end, 1
+end
+
+-- Zaremba's small model: two layers of 200, 20 rows of 20 steps, 10,000 words.
+function rows.ptb_lstm_step()
+  local sess = session()
+  local inputs = td.placeholder("int64", {20, 20}, "inputs")
+  local targets = td.placeholder("int64", {20, 20}, "targets")
+  local E = td.get_variable("embedding", {10000, 200})
+  local x = td.unstack(E:gather(inputs), 1)
+  for layer = 1, 2 do
+    x = td.nn.static_rnn(td.nn.lstm_cell(200, {name = "layer" .. layer}), x)
+  end
+  local h = td.stack(x, 1):reshape{-1, 200}
+  local logits = td.layers.dense(h, 10000)
+  local loss = td.nn.sparse_softmax_cross_entropy(logits,
+                                                  targets:reshape{-1}):mean()
+  local train = td.train.sgd(1.0):minimize(loss, {clip_norm = 5.0})
+  sess:init()
+  local step = sess:callable({loss, train}, {inputs, targets})
+  local words = td.value.random_uniform({20, 20}, {maxval = 10000,
+                                                   dtype = "int64"})
+  return function() step(words, words) end, 1
+end
+
+-- A training step of an LSTM of 200 over 20 steps: as a loop, or unrolled.
+local function rnn(loop)
+  local sess = session()
+  local x = td.placeholder("float32", {20, 20, 200}, "x")
+  local cell = td.nn.lstm_cell(200)
+  local y
+  if loop then
+    y = td.nn.dynamic_rnn(cell, x)
+  else
+    y = td.stack((td.nn.static_rnn(cell, td.unstack(x, 1))), 1)
+  end
+  local loss = y:square():mean()
+  local train = td.train.sgd(0.01):minimize(loss)
+  sess:init()
+  local step = sess:callable({loss, train}, {x})
+  local some = td.value.random_normal{20, 20, 200}
+  return function() step(some) end, 1
+end
+function rows.rnn_dynamic() return rnn(true) end
+function rows.rnn_unrolled() return rnn(false) end
+
 function rows.graph_build()
   return function()
     local g = td.graph()

@@ -41,6 +41,10 @@ ROWS = {
     "sgemm_2048": ("s/call", [1, 2], ["tensorflow", "torch"], 1.15),
     **{f"conv_{size}{step}": ("s/call", [1, 2], ["tensorflow", "torch", "jax"], 0.9)
        for size in ("3x3", "5x5", "1x1", "7x7") for step in ("", "_step")},
+    "softmax_xent": ("s/call", [1, 2], ["tensorflow", "torch"], 0.6),
+    "sparse_sgd": ("s/step", [1, 2], ["tensorflow", "torch"], 0.6),
+    "ptb_lstm_step": ("s/step", [1, 2], ["tensorflow", "torch"], 0.7),
+    "rnn_dynamic": ("s/step", [1, 2], ["row:rnn_unrolled"], 1.05),
     "graph_build": ("s/node", [1], ["tensorflow"], "3.3e-6 s"),
     "first_run_36000": ("s", [1], [], "0.7 s"),
     "start": ("s", [1], [], "0.02 s"),
@@ -171,15 +175,17 @@ def run_row(row, threads, args, rows):
     result = {"name": row, "threads": threads, "unit": unit, "ours": None, "peer": None,
               "peer_value": None, "ratio": None, "ratio_lo": None, "ratio_hi": None,
               "goal": goal, "dropped": 0}
-    for peer in [p for p in peers if p.startswith("ours") or p in args.peers] or [None]:
+    for peer in [p for p in peers if ":" in p or p in args.peers] or [None]:
         r = dict(result, peer=peer)
         if peer is None:
             r["ours"] = measure_alone(row, threads, args)
         else:
             ours = Contestant(ours_command(row, threads, args.build), threads)
-            if peer.startswith("ours"):
-                one = int(peer.split(":")[1])
-                other = Contestant(ours_command(row, one, args.build), one)
+            kind, _, which = peer.partition(":")
+            if kind == "ours":  # with so many threads
+                other = Contestant(ours_command(row, int(which), args.build), int(which))
+            elif kind == "row":  # another row of ours
+                other = Contestant(ours_command(which, threads, args.build), threads)
             else:
                 other = Contestant([args.python, os.path.join(HERE, peer + "_peer.py"), row,
                                     str(threads)], threads)

@@ -101,6 +101,72 @@ def convolution(batch, size, deep, wide, k, stride, backward):
     return s.make_callable([t.op for t in fetch]), 1
 
 
+def softmax_xent():
+    logits = tf.Variable(tf.random.normal([400, 10000]), use_resource=True)
+    labels = tf.placeholder(tf.int64, [400])
+    x = logits.read_value()
+    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=labels, logits=x))
+    s = session()
+    s.run(tf.global_variables_initializer())
+    step = s.make_callable([loss, tf.gradients(loss, x)[0].op],
+                           feed_list=[labels])
+    some = np.random.randint(0, 10000, 400)
+    return lambda: step(some), 1
+
+
+def sparse_sgd():
+    table = tf.Variable(tf.random.normal([100000, 64]), use_resource=True)
+    ids = tf.placeholder(tf.int64, [1000])
+    loss = tf.reduce_sum(tf.square(tf.gather(table, ids)))
+    train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+    s = session()
+    s.run(tf.global_variables_initializer())
+    step = s.make_callable([loss, train], feed_list=[ids])
+    some = np.random.randint(0, 100000, 1000)
+    return lambda: step(some), 1
+
+
+def lstm(xs, units, name):
+    """An unrolled LSTM: gates i, j, f, o, forget bias 1."""
+    kernel = tf.get_variable(name + "k", [xs[0].shape[1] + units, 4 * units])
+    bias = tf.get_variable(name + "b", [4 * units],
+                           initializer=tf.zeros_initializer())
+    c = h = tf.zeros([xs[0].shape[0], units])
+    out = []
+    for x in xs:
+        i, j, f, o = tf.split(
+            tf.nn.bias_add(tf.matmul(tf.concat([x, h], 1), kernel), bias), 4, 1)
+        c = tf.sigmoid(f + 1) * c + tf.sigmoid(i) * tf.tanh(j)
+        h = tf.sigmoid(o) * tf.tanh(c)
+        out.append(h)
+    return out
+
+
+def ptb_lstm_step():
+    tf.enable_resource_variables()
+    inputs = tf.placeholder(tf.int64, [20, 20])
+    targets = tf.placeholder(tf.int64, [20, 20])
+    table = tf.get_variable("embedding", [10000, 200])
+    x = tf.unstack(tf.gather(table, inputs), axis=1)
+    for layer in ("one", "two"):
+        x = lstm(x, 200, layer)
+    w = tf.get_variable("w", [200, 10000])
+    b = tf.get_variable("b", [10000], initializer=tf.zeros_initializer())
+    logits = tf.matmul(tf.reshape(tf.stack(x, 1), [-1, 200]), w) + b
+    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=tf.reshape(targets, [-1]), logits=logits))
+    variables = tf.trainable_variables()
+    grads, _ = tf.clip_by_global_norm(tf.gradients(loss, variables), 5.0)
+    train = tf.train.GradientDescentOptimizer(1.0).apply_gradients(
+        zip(grads, variables))
+    s = session()
+    s.run(tf.global_variables_initializer())
+    step = s.make_callable([loss, train], feed_list=[inputs, targets])
+    words = np.random.randint(0, 10000, (20, 20))
+    return lambda: step(words, words), 1
+
+
 def graph_build():
     def work():
         with tf.Graph().as_default():
@@ -119,6 +185,9 @@ ROWS = {
     "while_loop": while_loop,
     "while_grad": while_grad,
     "mlp_step": mlp_step,
+    "softmax_xent": softmax_xent,
+    "sparse_sgd": sparse_sgd,
+    "ptb_lstm_step": ptb_lstm_step,
     "graph_build": graph_build,
 }
 for size in (64, 512, 1024, 2048):

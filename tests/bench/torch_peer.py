@@ -51,7 +51,50 @@ def convolution(batch, size, deep, wide, k, stride, backward):
     return lambda: torch.autograd.grad(forward(), of, dy), 1
 
 
-ROWS = {"mlp_step": mlp_step}
+def softmax_xent():
+    logits = torch.randn(400, 10000, requires_grad=True)
+    labels = torch.randint(0, 10000, (400,))
+
+    def work():
+        loss = torch.nn.functional.cross_entropy(logits, labels)
+        return torch.autograd.grad(loss, logits)
+    return work, 1
+
+
+def sparse_sgd():
+    table = torch.randn(100000, 64, requires_grad=True)
+    ids = torch.randint(0, 100000, (1000,))
+    optimizer = torch.optim.SGD([table], lr=0.01)
+
+    def work():
+        optimizer.zero_grad()
+        rows = torch.nn.functional.embedding(ids, table, sparse=True)
+        rows.square().sum().backward()
+        optimizer.step()
+    return work, 1
+
+
+def ptb_lstm_step():
+    words = torch.randint(0, 10000, (20, 20))
+    embedding = torch.nn.Embedding(10000, 200)
+    lstm = torch.nn.LSTM(200, 200, 2)
+    dense = torch.nn.Linear(200, 10000)
+    parameters = [p for m in (embedding, lstm, dense) for p in m.parameters()]
+    optimizer = torch.optim.SGD(parameters, lr=1.0)
+
+    def work():
+        optimizer.zero_grad()
+        h, _ = lstm(embedding(words))
+        loss = torch.nn.functional.cross_entropy(
+            dense(h.reshape(-1, 200)), words.reshape(-1))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 5.0)
+        optimizer.step()
+    return work, 1
+
+
+ROWS = {"mlp_step": mlp_step, "softmax_xent": softmax_xent,
+        "sparse_sgd": sparse_sgd, "ptb_lstm_step": ptb_lstm_step}
 for size in (64, 512, 1024, 2048):
     ROWS[f"sgemm_{size}"] = lambda n=size: sgemm(n)
 for name, sizes in peer.CONVOLUTIONS.items():
