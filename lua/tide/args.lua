@@ -117,6 +117,16 @@ function args.check_list(t, what)
   return t
 end
 
+--- Raises unless `x` can be called.
+function args.expect_callable(x, what)
+  local meta = type(x) == "table" and getmetatable(x)
+  if type(x) ~= "function" and not (meta and meta.__call) then
+    core.error("invalid_argument", ("%s must be a function such as td.relu, "
+      .. "not %s"):format(what, args.what(x)))
+  end
+  return x
+end
+
 --- Raises unless `x` has the Lua type `want`, or is an "integer".
 function args.expect(x, want, what)
   if type(x) ~= want and not (want == "integer" and math.type(x) == want) then

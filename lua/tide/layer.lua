@@ -47,6 +47,9 @@ local function new(class, list)
   local self = args.read(list[n + 1], known, class.kind)
   for key, x in pairs(given) do self[key] = x end
   self.variables = {}
+  if self.activation ~= nil then
+    args.expect_callable(self.activation, class.kind .. ": activation")
+  end
   if class.check then class.check(setmetatable(self, class)) end
   return setmetatable(self, class)
 end
@@ -56,6 +59,15 @@ function layer.bias(self, n)
   if self.use_bias == false then return nil end
   return {"bias", {n}, regularizer = self.bias_regularizer,
           initializer = self.bias_initializer or initializers.zeros()}
+end
+
+--- Raises for an option of another type: `types` is {axis = "integer"}.
+function layer.expect(self, types)
+  for _, key in ipairs(args.sorted_keys(types)) do
+    if self[key] ~= nil then
+      args.expect(self[key], types[key], self.kind .. ": " .. key)
+    end
+  end
 end
 
 --- Option `key` as a whole number of at least 1.
@@ -95,8 +107,12 @@ end
 -- The first call names the layer; its variables and ops stand in a scope.
 local function call(self, x, o)
   o = args.read(o, {"training"}, self.kind)
-  if o.training == nil then o.training = self.training or false end
   self.name = self.name or variable_scope.unused(self.kind)
+  if o.training == nil then o.training = self.training or false end
+  if type(o.training) ~= "boolean" and not args.is_tensor(o.training) then
+    layer.fail(self, "training is a boolean or a graph scalar, not a %s",
+               args.what(o.training))
+  end
   x = weights.input(self, x, self.ranks[1], self.ranks[2])
   if self.made then return scope.name_scope(self.name, apply, self, x, o) end
   return variable_scope.variable_scope(self.name, {reuse = self.reuse}, apply,

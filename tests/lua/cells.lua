@@ -98,6 +98,13 @@ function tests.initial_values()
   gives({0, 0}, candidate)
 end
 
+function tests.texts()
+  local cell = td.nn.gru_cell(2)
+  lu.assertEquals(tostring(cell), "gru_cell \"gru_cell\" of 2 units")
+  td.nn.dynamic_rnn(cell, td.ones{1, 2, 3})
+  lu.assertEquals(tostring(cell), "gru_cell \"rnn/gru_cell\" of 2 units")
+end
+
 function tests.zero_state()
   local cell = td.nn.multi_cell{td.nn.lstm_cell(2, {num_proj = 1}),
                                 td.nn.basic_rnn_cell(3)}
@@ -179,7 +186,16 @@ function tests.errors()
 end
 
 function tests.errors_of_making()
-  raises("lstm_cell has at least 1 unit, given 0", td.nn.lstm_cell, 0)
+  raises("lstm_cell: the number of units is at least 1, given 0",
+         td.nn.lstm_cell, 0)
+  raises("lstm_cell: num_proj is at least 1, given -1", td.nn.lstm_cell, 2,
+         {num_proj = -1})
+  raises("forget_bias must be a number, not string", td.nn.lstm_cell, 2,
+         {forget_bias = "1"})
+  raises("gru_cell: activation must be a function such as td.relu, not string",
+         td.nn.gru_cell, 2, {activation = "relu"})
+  raises("dropout takes floats, not int32; use td.cast", td.nn.dropout,
+         td.constant{1, 2}, 0.5)
   raises("gru_cell: the number of units must be an integer, not nil",
          td.nn.gru_cell)
   raises("lstm_cell has no option \"forget_bais\"; did you mean "

@@ -265,6 +265,17 @@ function tests.wrong_arguments()
          layers.dense, 2.5, {name = "fc"})
   raises("dense has no option \"activaton\"; did you mean \"activation\"?",
          layers.dense, 3, {activaton = td.relu})
+  raises("dense: activation must be a function such as td.relu, not string",
+         layers.dense, 3, {activation = "relu"})
+  raises("batch_normalization: momentum must be a number, not string",
+         layers.batch_normalization, {momentum = "0.9"})
+  raises("batch_normalization: axis must be an integer, not 0.5",
+         layers.batch_normalization, {axis = 0.5})
+  raises("dropout \"dropout\": training is a boolean or a graph scalar, not a "
+         .. "string", layers.dropout(0.5), td.ones{1}, {training = "yes"})
+  raises("batch_normalization \"bn\": axis 5 of its input must be known, given "
+         .. "shape {2, 3}", layers.batch_normalization{axis = 5, name = "bn"},
+         td.ones{2, 3})
   raises("dense takes a tensor, units and options at most, given 3 arguments",
          layers.dense, 3, 4, {})
   raises("conv2d \"c\": kernel_size is a size of at least 1, or {rows, "

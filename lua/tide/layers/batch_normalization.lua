@@ -1,5 +1,4 @@
---- layers/batch_normalization.lua - each channel by the mean and variance of a
--- batch while training, by moving averages of them otherwise.
+--- layers/batch_normalization.lua - each channel by its mean and variance.
 -- SPDX-License-Identifier: Apache-2.0
 
 local norm = require "tide.batch_norm"
@@ -15,6 +14,8 @@ local normalization = {
 }
 
 function normalization:check()
+  layer.expect(self, {axis = "integer", momentum = "number",
+                      epsilon = "number"})
   self.axis, self.momentum = self.axis or -1, self.momentum or 0.99
   self.epsilon = self.epsilon or 1e-3
 end
@@ -51,10 +52,10 @@ end
 --- (x - mean) / sqrt(variance + epsilon) gamma + beta, channel by channel.
 -- Variables gamma, beta, moving_mean, moving_variance. With training (a boolean
 -- or graph scalar) mean and variance are the batch's, and ops that let the
--- moving ones follow join the collection "update_ops": run them with the
--- training op. Options: axis (-1), momentum (0.99), epsilon (1e-3), training
--- (false), center, scale (true), fused (where the op can), *_initializer and
--- *_regularizer of the variables. Source: Ioffe and Szegedy 2015.
+-- moving ones follow join the collection "update_ops": run them in training.
+-- Options: axis (-1), momentum (0.99), epsilon (1e-3), training (false), center,
+-- scale (true), fused (where the op can), *_initializer and *_regularizer of
+-- the variables. Source: Ioffe and Szegedy 2015.
 -- @function layers.batch_normalization(x, o)
 -- @usage td.layers.batch_normalization(td.ones{2, 3}).shape  --> {2, 3}
 return layer.define(normalization)

@@ -11,6 +11,10 @@ local normalization = {
              "gamma_initializer", "beta_regularizer", "gamma_regularizer"},
 }
 
+function normalization:check()
+  layer.expect(self, {epsilon = "number"})
+end
+
 function normalization:rows(x)
   local rows, n = {}, layer.size(self, x, -1)
   if self.scale ~= false then

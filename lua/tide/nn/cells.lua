@@ -29,6 +29,7 @@ cell.__index = cell
 -- step(w, x, state) -> out, state, where w are their values by name.
 function cells.class(fields)
   fields.__index, fields.__call = fields, cell.__call
+  fields.__tostring = cell.__tostring
   fields.__name = fields.kind
   return setmetatable(fields, cell)
 end
@@ -100,20 +101,26 @@ function cell:zero_state(batch, dtype)
 end
 
 function cell:__tostring()
-  return ("%s of %s units"):format(self.kind, tostring(self.output_size))
+  return ("%s \"%s\" of %d units"):format(self.kind, self.scope or self.name,
+                                          self.output_size)
+end
+
+local function check_units(n, what)
+  args.expect(n, "integer", what)
+  if n < 1 then
+    core.error("invalid_argument", what .. " is at least 1, given " .. n)
+  end
+  return n
 end
 
 -- A new cell of a class: n units, options of which `known` are allowed.
 local function new(class, n, o, known)
-  args.expect(n, "integer", class.kind .. ": the number of units")
-  if n < 1 then
-    core.error("invalid_argument", class.kind .. " has at least 1 unit, given "
-      .. n)
-  end
+  check_units(n, class.kind .. ": the number of units")
   local self = args.read(o, {"name", "activation", "initializer", "trainable",
                              table.unpack(known)}, class.kind)
   self.units, self.name = n, self.name or class.kind
-  self.activation = self.activation or ops.tanh
+  self.activation = args.expect_callable(self.activation or ops.tanh,
+                                         class.kind .. ": activation")
   self.state_size, self.output_size = n, n
   return setmetatable(self, class)
 end
@@ -203,7 +210,9 @@ function cells.lstm_cell(n, o)
   local self = new(lstm, n, o, {"forget_bias", "use_peepholes", "cell_clip",
                                 "num_proj", "proj_clip"})
   self.forget_bias = self.forget_bias or 1.0
-  self.output_size = self.num_proj or n
+  args.expect_all(self, {forget_bias = "number", cell_clip = "number",
+                         proj_clip = "number"})
+  self.output_size = check_units(self.num_proj or n, "lstm_cell: num_proj")
   self.state_size = {c = n, h = self.output_size}
   return self
 end

@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local args = require "tide.args"
+local dtypes = require "tide.dtype"
 local namespace = require "tide.ops"
 
 local ops = namespace.ops
@@ -108,6 +109,10 @@ function ops.dropout(x, keep_prob, o)
       .. keep)
   end
   x = core.edge(x)
+  if not dtypes.is_float(x.dtype) then
+    core.error("invalid_argument", ("dropout takes floats, not %s; use td.cast")
+      :format(x.dtype))
+  end
   if keep == 1 then return ops.identity(x, o.name) end
   local noise = ops.random_uniform(o.noise_shape or ops.shape(x),
                                    {dtype = x.dtype, seed = o.seed})
