@@ -156,6 +156,33 @@ function tests.examples_without_ids_are_zero()
   end
 end
 
+-- A few classes of many are drawn and changed in a step; over all of them the
+-- loss falls.
+for _, what in ipairs{"sampled_softmax_loss", "nce_loss"} do
+  tests["training_by_" .. what] = function()
+    td.seed(3)
+    local classes, n = 200, 40
+    local w = td.get_variable("w", {classes, 8})
+    local b = td.get_variable("b", {classes},
+                              {initializer = td.initializers.zeros()})
+    local x = td.constant(td.value.random_normal{n, 8})
+    local labels = td.constant(td.value.range(n)) % 20
+    local loss = td.nn[what](w, b, labels, x, 10, classes):mean()
+    local d = td.gradients(loss, {w, b})
+    lu.assertTrue(slices.is(d[1]) and slices.is(d[2]))
+    local train = td.train.adagrad(0.5):minimize(loss)
+    local all = td.nn.sparse_softmax_cross_entropy(
+      x:matmul(w, {transpose_b = true}) + b, labels):mean()
+    local sess = td.session()
+    sess:init()
+    local rows = sess:run(td.shape(d[1].values))
+    lu.assertEquals(rows:table(), {n + 10, 8})
+    local before = sess:run(all)
+    for _ = 1, 60 do sess:run(train) end
+    lu.assertTrue(sess:run(all) < 0.5 * before)
+  end
+end
+
 -- ---- errors ---------------------------------------------------------------
 
 function tests.errors()

@@ -6,11 +6,10 @@ local layer = require "tide.layer"
 local initializers = require "tide.initializers"
 
 local normalization = {
-  kind = "batch_normalization", ranks = {2, 5},
-  options = {"axis", "momentum", "epsilon", "center", "scale", "training",
-             "fused", "beta_initializer", "gamma_initializer",
-             "moving_mean_initializer", "moving_variance_initializer",
-             "beta_regularizer", "gamma_regularizer"},
+  kind = "batch_normalization", ranks = {2, 5}, options = {
+    "axis", "momentum", "epsilon", "center", "scale", "training", "fused",
+    "beta_initializer", "gamma_initializer", "moving_mean_initializer",
+    "moving_variance_initializer", "beta_regularizer", "gamma_regularizer"},
 }
 
 function normalization:check()
@@ -38,8 +37,8 @@ function normalization:rows(x)
   end
   rows[#rows + 1] = {"moving_mean", n, trainable = false,
                      initializer = self.moving_mean_initializer or zeros}
-  rows[#rows + 1] = {"moving_variance", n, trainable = false,
-                     initializer = self.moving_variance_initializer or ones}
+  table.insert(rows, {"moving_variance", n, trainable = false,
+    initializer = self.moving_variance_initializer or ones})
   return rows
 end
 
@@ -53,8 +52,8 @@ end
 -- Variables gamma, beta, moving_mean, moving_variance. With training (a boolean
 -- or graph scalar) mean and variance are the batch's, and ops that let the
 -- moving ones follow join the collection "update_ops": run them in training.
--- Options: axis (-1), momentum (0.99), epsilon (1e-3), training (false), center,
--- scale (true), fused (where the op can), *_initializer and *_regularizer of
+-- Options: axis (-1), momentum (0.99), epsilon (1e-3), training (false), scale,
+-- center (true), fused (where the op can), *_initializer and *_regularizer of
 -- the variables. Source: Ioffe and Szegedy 2015.
 -- @function layers.batch_normalization(x, o)
 -- @usage td.layers.batch_normalization(td.ones{2, 3}).shape  --> {2, 3}

@@ -46,11 +46,9 @@ local function draw(labels, num_sampled, num_classes, o, what)
     return ops.cast(core.edge(values[1]), "int64"), core.edge(values[2]),
            core.edge(values[3])
   end
-  local sample = core.op "LogUniformCandidateSampler"
-    or fail("%s: this build draws no classes; give sampled_values", what)
-  return sample(labels, {num_true = o.num_true, num_sampled = num_sampled,
-                         unique = true, range_max = num_classes,
-                         seed = o.seed})
+  return core.op "LogUniformCandidateSampler"(labels, {num_true = o.num_true,
+    num_sampled = num_sampled, unique = true, range_max = num_classes,
+    seed = o.seed})
 end
 
 -- Weights and biases of the true classes and of those drawn.
