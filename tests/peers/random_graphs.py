@@ -120,6 +120,7 @@ class Grown:
         """The case's value plus a little of what is there already."""
         n = value.size
         t = self.rng.choice(self.pool)
+        self.coarse |= dtype_of(value) != tf.float64
         if t.dtype != dtype_of(value):
             t = tf.raw_ops.Cast(x=t, DstT=dtype_of(value))
         have = t.shape.num_elements()

@@ -211,6 +211,12 @@ local function product(op)
   return 2 * n * shape[turned and #shape - 1 or #shape]
 end
 
+-- A multiply-add for each element of a sparse matrix and column of the result.
+local function sparse_product(op)
+  local n, shape = count(op.inputs[2]), shape_of(op.outputs[1])
+  return n and shape and shape[2] >= 0 and 2 * n * shape[2] or nil
+end
+
 local function reduction(op) return count(op.inputs[1]) end
 
 -- A multiply-add for each tap of the filter w, at each place and channel of the
@@ -242,7 +248,8 @@ local function pooling_back(op)
 end
 
 local formulas = {MatMul = product, BatchMatMul = product,
-                  BatchMatMulV2 = product, Sum = reduction, Mean = reduction,
+                  BatchMatMulV2 = product,
+                  SparseTensorDenseMatMul = sparse_product, Sum = reduction, Mean = reduction,
                   Prod = reduction, Max = reduction, Min = reduction,
                   ArgMax = reduction, ArgMin = reduction, L2Loss = reduction}
 for _, type in ipairs{"MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D"} do
