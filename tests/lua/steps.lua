@@ -1,8 +1,8 @@
 -- steps.lua - one training step of every net, against real TensorFlow.
 --
--- tests/golden/steps/NAME.npz holds, of each trainable variable, sum, norm and
--- 64 samples of TensorFlow's gradient and of the weights after the step
--- (tests/peers/steps.py).
+-- tests/golden/steps/NAME.npz holds sum, norm and 64 samples of TensorFlow's
+-- gradient for each trainable variable, and of all weights and moving averages
+-- after the step (tests/peers/steps.py).
 -- SPDX-License-Identifier: Apache-2.0
 
 local lu = require "luaunit"
@@ -13,26 +13,32 @@ local nets = require "shared.nets"
 local tests = {}
 local dir = "tests/golden/steps/"
 
--- Samples may be apart by `bound` of the largest sample; sum and norm by as
--- much of the norm.
-local function close(want, x, bound, what)
+-- Samples may be apart by net.bound of the largest sample, sum and norm by as
+-- much of the norm; what is below net.floor counts as that.
+local function close(want, x, net, what)
   local got, largest = nets.digest(x), 0
+  local bound, floor = net.bound or 2e-5, net.floor or 1e-6
   for i = 3, #want do largest = math.max(largest, math.abs(want[i])) end
   for i = 1, #want do
-    local room = bound * (i < 3 and math.max(want[2], 1e-6)
-                          or math.max(largest, 1e-6))
+    local room = bound * math.max(i < 3 and want[2] or largest, floor)
     if i == 1 then room = room * math.sqrt(math.max(1, x.size)) end
     lu.assertTrue(math.abs(got[i] - want[i]) <= room, ("%s, number %d: %.9g, "
       .. "TensorFlow has %.9g"):format(what, i, got[i], want[i]))
   end
 end
 
+local function shape_of(golden, i)
+  local row = golden.shapes[i - 1]:table()
+  while row[#row] == -1 do row[#row] = nil end
+  return row
+end
+
 for _, net in ipairs(nets.list) do
   tests[net.name] = function()
     local golden = td.load_npz(dir .. net.name .. ".npz")
     local built = nets.build(net)
-    local bound = net.bound or 2e-5
     lu.assertEquals(golden.grad.shape[1], #built.variables, "variables")
+    lu.assertEquals(golden.after.shape[1], #built.kept, "weights")
     local grads = {}
     for i, g in ipairs(td.gradients(built.loss, built.variables)) do
       grads[i] = core.edge(g) -- rows of a sparse one in their places
@@ -40,18 +46,19 @@ for _, net in ipairs(nets.list) do
     local sess <close> = nets.session(built)
     local values = sess:run({built.loss, grads}, built.feeds,
                             {as_values = true})
-    lu.assertAlmostEquals(values[1]:item(), golden.loss:item(),
-                          bound * math.max(1, math.abs(golden.loss:item())))
-    sess:run(built.train, built.feeds)
-    local after = sess:run(built.variables, nil, {as_values = true})
+    local loss = golden.loss:item()
+    lu.assertAlmostEquals(values[1]:item(), loss,
+                          (net.bound or 2e-5) * math.max(1, math.abs(loss)))
     for i, v in ipairs(built.variables) do
-      local shape = td.slice(golden.shapes, {i - 1, 0}, {1, #v.shape})
-      local gradient = values[2][i]
-      lu.assertEquals(td.reshape(shape, {-1}):table(),
-                      table.move(v.shape, 1, #v.shape, 1, {}), v.name)
-      close(golden.grad[i - 1]:table(), gradient, bound,
+      close(golden.grad[i - 1]:table(), values[2][i], net,
             "gradient of " .. v.name)
-      close(golden.after[i - 1]:table(), after[i], bound, v.name)
+    end
+    sess:run(built.train, built.feeds)
+    local after = sess:run(built.kept, nil, {as_values = true})
+    for i, v in ipairs(built.kept) do
+      lu.assertEquals(shape_of(golden, i), table.move(v.shape, 1, #v.shape, 1,
+                                                      {}), v.name)
+      close(golden.after[i - 1]:table(), after[i], net, v.name)
     end
   end
 end

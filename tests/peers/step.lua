@@ -38,13 +38,15 @@ for _, v in ipairs(td.global_variables()) do
     name = v.name, handle = v.handle.name, initial = v.initial_value.name,
     initializer = v.initializer.name, snapshot = v.snapshot.name}
 end
-local trainable, gradients = {}, {}
+local trainable, gradients, kept = {}, {}, {}
 for i, v in ipairs(net.variables) do
   trainable[i] = v.name
   gradients[i] = core.edge(grads[i]).name
 end
+for i, v in ipairs(net.kept) do kept[i] = v.name end
 net.graph:save(dir .. "/graph.pb")
 td.save_npz(dir .. "/numbers.npz", numbers)
 core.write_file(dir .. "/net.json", json.encode{
   loss = core.edge(net.loss).name, train = net.train.name,
-  variables = variables, trainable = trainable, gradients = gradients})
+  variables = variables, trainable = trainable, gradients = gradients,
+  kept = kept})

@@ -69,17 +69,20 @@ local function fill(name, dtype, shape, low, high)
 end
 
 -- A weight such that no layer's output grows or fades: uniform with variance
--- 1 / inputs. Vectors are small, but what scales begins near 1.
-local function weight(v)
+-- gain / inputs; where relus cut half of it away the gain is 2, otherwise 1.
+-- Vectors are small, but what scales begins near 1.
+local function weight(v, net)
   local n = v.shape[#v.shape] or 1
   local inputs = math.max(1, v.size // n)
   local name = v.name
   if name:find "gamma" or name:find "moving_variance" then
     return fill(name, v.dtype, v.shape, 0.8, 1.2)
+  elseif name:find "beta$" and net.beta then
+    return fill(name, v.dtype, v.shape, table.unpack(net.beta))
   elseif #v.shape < 2 then
     return fill(name, v.dtype, v.shape, -0.1, 0.1)
   end
-  local bound = math.sqrt(3 / inputs)
+  local bound = math.sqrt(3 * (net.gain or 1) / inputs)
   return fill(name, v.dtype, v.shape, -bound, bound)
 end
 
@@ -135,8 +138,11 @@ end
 
 -- ---- a net as it is compared ----------------------------------------------
 
+local function by_name(a, b) return a.name < b.name end
+
 --- Builds a net of the list: {loss, train (an op), variables (the trainable
--- ones by name), weights {name = value}, feeds {edge name = value}}.
+-- ones by name), kept (these and moving averages), weights {name = value},
+-- feeds {edge name = value}}.
 function nets.build(net)
   td.reset()
   local found
@@ -146,16 +152,19 @@ function nets.build(net)
     found = run_tutorial(net.tutorial or net.name, net.arguments)
   end
   local g = td.get_default_graph()
-  local out = {loss = found[net.loss or "loss"], weights = {}, variables = {}}
+  local out = {loss = found[net.loss or "loss"], weights = {}, variables = {},
+               kept = {}}
   out.train = found[net.train or "train"]
     or td.train.sgd(0.1):minimize(out.loss)
   for _, v in ipairs(td.global_variables()) do
     if v.trainable or v.name:find "moving_" then
-      out.weights[v.name] = weight(v)
+      out.weights[v.name] = weight(v, net)
+      out.kept[#out.kept + 1] = v
     end
     if v.trainable then out.variables[#out.variables + 1] = v end
   end
-  table.sort(out.variables, function(a, b) return a.name < b.name end)
+  table.sort(out.variables, by_name)
+  table.sort(out.kept, by_name)
   local edges = {core.edge(out.loss)}
   for _, op in ipairs{out.train} do
     for _, x in ipairs(op.control_inputs) do
@@ -194,8 +203,41 @@ function nets.digest(x)
   return out
 end
 
+-- A model of tutorials/models at a sixteenth of its width, on images of `size`,
+-- with dropout and normalization by the batch, whose averages move in the same
+-- step. Auxiliary classifiers have a part in the loss.
+--
+-- Where layer upon layer is normalized by the batch, each relu that cuts at the
+-- mean makes what rounding did 1.2 times as large; beta keeps most of them
+-- open. A beta of which the next normalization takes away all has a gradient of
+-- nothing but rounding: below `floor` numbers are held against it.
+local function model(name, size, o)
+  o = o or {}
+  local classes = 10
+  local function make()
+    local x = td.placeholder("float32", {4, size, size, 3}, "x")
+    local y = td.placeholder("int64", {4}, "y")
+    local build = dofile("tutorials/models/" .. name .. ".lua")
+    local heads = {build(x, {classes = classes, width = 1 / 16, training = true,
+                             auxiliary = o.auxiliary})}
+    local loss
+    for i, logits in ipairs(heads) do
+      local part = td.nn.sparse_softmax_cross_entropy(logits, y):mean()
+      loss = i == 1 and part or loss + part * 0.3
+    end
+    local all = td.get_collection "update_ops"
+    all[#all + 1] = td.train.momentum(0.1, 0.9):minimize(loss)
+    return {loss = loss, train = td.group(all)}
+  end
+  return {name = name, make = make, bound = o.bound, floor = o.floor,
+          gain = 2, beta = {0.4, 1.2},
+          ranges = {x = {-1, 1}, y = {0, classes}}}
+end
+
 --- The nets: name; tutorial (the name's); arguments; loss, train: names of the
--- tutorial's locals; batch, ranges, feeds: what its placeholders get.
+-- tutorial's locals; make: a function that gives these, in place of a tutorial;
+-- batch, ranges, feeds: what its placeholders get; gain of its weights, range
+-- of its betas; bound: how far numbers may be apart; floor.
 nets.list = {
   {name = "mnist_mlp", ranges = {y = {0, 10}}},
   {name = "mnist_convnet", ranges = {labels = {0, 10}},
@@ -208,6 +250,12 @@ nets.list = {
   {name = "gan"},
   {name = "gan_generator", tutorial = "gan", loss = "loss_of_generator",
    train = "train_generator"},
+  model("alexnet", 67),
+  model("overfeat", 71),
+  model("vgg_a", 32),
+  model("googlenet", 80, {auxiliary = true}),
+  model("inception_v3", 107, {auxiliary = true, bound = 5e-4, floor = 0.1}),
+  model("resnet50", 64, {bound = 5e-5, floor = 0.1}),
 }
 
 return nets
