@@ -41,7 +41,7 @@ local none = {} -- by op type: is its gradient none, on purpose?
 local function load_rules()
   known = {}
   for _, name in ipairs{"math", "segment", "array", "sparse", "linalg", "nn",
-                       "conv", "pool", "norm", "state", "control",
+                       "conv", "pool", "norm", "ctc", "state", "control",
                        "tensor_array", "call"} do
     for op, rule in pairs(require("tide.grad." .. name)) do known[op] = rule end
   end

@@ -514,6 +514,11 @@ do -- the same with the window as operands
   rows[#rows + 1] = max("MaxPoolGradGradV2", x)
 end
 
+rows[#rows + 1] = {"CTCLoss", function(a)
+  return (td.ctc_loss(a, td.tensor({{0, 0}, {0, 1}, {1, 0}}, "int64"),
+                      {0, 1, 1}, {4, 3}))
+end, {fill(4, 2, 3)}}
+
 -- ---- normalisation, which has no float64 ------------------------------------
 
 local function single(name, f, ...)

@@ -4,8 +4,8 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 from .base import OPS, L, Unset, Var, Zeros, source
-from . import array, binary, conv, image, indexed, linalg, linear, losses, norm
-from . import plumbing, pool, random, reduce, sampling, shape, sparse, state
-from . import strings, train, unary
+from . import array, binary, conv, ctc, image, indexed, linalg, linear, losses
+from . import norm, plumbing, pool, random, reduce, sampling, shape, sparse
+from . import state, strings, train, unary
 
 __all__ = ["OPS", "L", "Unset", "Var", "Zeros", "source"]
