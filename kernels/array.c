@@ -45,6 +45,18 @@ td_status *td_array_edit(const td_tensor *t, td_array *a) {
   return NULL;
 }
 
+enum { MANY = 1 << 16 };
+
+td_status *td_array_fits(td_kernel_ctx *c, const td_shape *shape) {
+  td_tensor probe;
+  int64_t count = 0;
+  TD_TRY(td_array_count(shape, &count));
+  if (count <= MANY) return NULL;
+  TD_TRY(td_temp(c, TD_COMPLEX128, shape, &probe));
+  td_tensor_release(&probe);
+  return NULL;
+}
+
 td_status *td_array_out(td_kernel_ctx *c, int i, const td_shape *shape,
                         td_array *a) {
   td_dtype dtype = td_ctx_node(c)->out[i].dtype;
@@ -55,9 +67,8 @@ td_status *td_array_out(td_kernel_ctx *c, int i, const td_shape *shape,
     a->at = t->data;
     return NULL;
   }
-  int64_t count = 0;
-  TD_TRY(td_array_count(shape, &count));
-  a->own = td_alloc_zero((size_t)count, a->size);
+  TD_TRY(td_array_fits(c, shape));
+  a->own = td_alloc_zero((size_t)td_shape_count(shape), a->size);
   if (!a->own) return td_oom();
   a->at = a->own;
   return NULL;

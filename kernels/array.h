@@ -33,6 +33,9 @@ td_status *td_array_edit(const td_tensor *t, td_array *a) TD_MUST_USE;
  * objects begin as zero bytes. End it with td_array_drop. */
 td_status *td_array_out(td_kernel_ctx *c, int i, const td_shape *shape,
                         td_array *a) TD_MUST_USE;
+/* Elements of strings and objects are not the allocator's, which knows the
+ * memory limit: asks it for as much first, where they are many. */
+td_status *td_array_fits(td_kernel_ctx *c, const td_shape *shape) TD_MUST_USE;
 /* They are written: makes output i of them. */
 td_status *td_array_done(td_kernel_ctx *c, int i,
                          const td_array *a) TD_MUST_USE;

@@ -159,6 +159,7 @@ static td_status *reduce_run(td_kernel_ctx *c) {
       reduced_shape(&x->shape, &a, td_node_bool(td_ctx_node(c), "keep_dims"));
   int64_t count;
   TD_TRY(td_array_count(&out, &count));
+  TD_TRY(td_array_fits(c, &out)); /* nothing joined is many strings too */
   if (!td_text_reserve(&t, count)) return td_oom();
   join_axes(x, &a, separator_of(c), count, &t);
   td_status *s = td_text_out(c, 0, &out, &t);

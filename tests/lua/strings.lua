@@ -53,6 +53,15 @@ function tests.graphs()
   lu.assertTrue(a[1] ~= a[2])
 end
 
+-- Strings are put together outside of the allocator, which knows the limit.
+function tests.more_strings_than_memory_are_refused_before_any_is_made()
+  local none = td.zeros({1 << 30, 1 << 10, 0}, "string")
+  for _, x in ipairs{td.reduce_join(none, 2), td.fill({1 << 30, 1 << 10}, "x"),
+                     td.empty({1 << 30, 1 << 10}, {dtype = "string"})} do
+    lu.assertErrorMsgContains("memory limit", x.eval, x)
+  end
+end
+
 -- RE2 takes time that grows with the text alone; PCRE2 may need more, and is
 -- then stopped.
 function tests.a_pattern_that_would_take_for_ever_is_refused()
