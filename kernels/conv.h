@@ -103,6 +103,7 @@ td_status *td_conv_kernel(td_kernel_ctx *ctx, const td_conv *c,
 typedef enum td_conv_way {
   TD_CONV_COLUMNS,   /* conv_columns.c: any dtype */
   TD_CONV_DNN,       /* oneDNN: float */
+  TD_CONV_WINOGRAD,  /* oneDNN by Winograd's algorithm: 3 x 3, no WEIGHTS */
   TD_CONV_DEPTHWISE, /* conv_depthwise.c: a group for each channel */
 } td_conv_way;
 
@@ -133,7 +134,7 @@ td_status *td_conv_columns(td_kernel_ctx *ctx, const td_conv *c,
                            td_conv_pass pass,
                            const td_conv_data *d) TD_MUST_USE;
 td_status *td_conv_dnn(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
-                       const td_conv_data *d) TD_MUST_USE;
+                       const td_conv_data *d, bool winograd) TD_MUST_USE;
 td_status *td_conv_depthwise(td_kernel_ctx *ctx, const td_conv *c,
                              td_conv_pass pass,
                              const td_conv_data *d) TD_MUST_USE;

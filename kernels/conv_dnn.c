@@ -7,6 +7,10 @@
  * the gradient of the filter each piece makes its own, and these are added in
  * order.
  *
+ * Winograd's algorithm, a few times faster, wants images in a layout of its
+ * own as well: each piece brings its images there and back. Its rounding errors
+ * are larger, some ten times those of a plain sum.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -17,13 +21,13 @@
 
 /* ---- primitives ---------------------------------------------------------- */
 
-typedef enum task { CONVOLVE, PACK } task;
+typedef enum task { CONVOLVE, PACK_X, PACK_FILTER, PACK_Y } task;
 
-/* What describes a primitive; PACK: between the filter's own layout and that
- * which the convolution asks for. */
+/* What describes a primitive. PACK: between an operand's own layout and that
+ * which the convolution asks for; back for the one that is computed. */
 typedef struct key {
   td_conv shape;
-  int32_t pass, task;
+  int32_t pass, task, winograd, unused;
 } key;
 
 /* Axes of the library's convolution: a depth of 1 is left out. */
@@ -31,9 +35,9 @@ static int first_axis(const td_conv *c) {
   return c->in[0] == 1 && c->filter[0] == 1 && c->out[0] == 1 ? 1 : 0;
 }
 
-/* Images {batch, channels, axes}, channels last. */
+/* Images {batch, channels, axes}; `own`: channels last. */
 static int describe_images(const td_dnn_api *api, const td_conv *c,
-                           int64_t channels, const int64_t *axes,
+                           int64_t channels, const int64_t *axes, bool own,
                            td_dnn_layout *md) {
   int first = first_axis(c), rank = 2 + TD_CONV_AXES - first;
   int64_t dims[2 + TD_CONV_AXES] = {c->batch, channels};
@@ -44,8 +48,11 @@ static int describe_images(const td_dnn_api *api, const td_conv *c,
     step *= dims[i];
   }
   strides[0] = step;
-  return api->memory_desc_init_by_strides(md, rank, dims, TD_DNN_FLOAT32,
-                                          strides);
+  if (own)
+    return api->memory_desc_init_by_strides(md, rank, dims, TD_DNN_FLOAT32,
+                                            strides);
+  return api->memory_desc_init_by_tag(md, rank, dims, TD_DNN_FLOAT32,
+                                      TD_DNN_ANY);
 }
 
 /* The filter {groups, out, in, axes}; `own`: as the op has it. */
@@ -80,19 +87,44 @@ static int describe_pass(const td_dnn_api *api, const key *k,
   const int64_t *before = c->before + first, *after = c->after + first;
   td_dnn_layout x, w, y;
   for (int i = 0; i < TD_CONV_AXES; i++) holes[i] = c->dilation[i] - 1;
-  int failed = describe_images(api, c, c->in_channels, c->in, &x);
-  if (!failed) failed = describe_images(api, c, c->out_channels, c->out, &y);
+  int how = k->winograd ? TD_DNN_WINOGRAD : TD_DNN_DIRECT;
+  bool own = !k->winograd;
+  int failed = describe_images(api, c, c->in_channels, c->in, own, &x);
+  if (!failed)
+    failed = describe_images(api, c, c->out_channels, c->out, own, &y);
   if (!failed) failed = describe_filter(api, c, false, &w);
   if (failed) return failed;
   if (k->pass == TD_CONV_FORWARD)
-    return api->dilated_convolution_forward_desc_init(
-        desc, TD_DNN_FORWARD, TD_DNN_DIRECT, &x, &w, NULL, &y, stride, dilates,
-        before, after);
+    return api->dilated_convolution_forward_desc_init(desc, TD_DNN_FORWARD, how,
+                                                      &x, &w, NULL, &y, stride,
+                                                      dilates, before, after);
   if (k->pass == TD_CONV_DATA)
     return api->dilated_convolution_backward_data_desc_init(
-        desc, TD_DNN_DIRECT, &x, &w, &y, stride, dilates, before, after);
+        desc, how, &x, &w, &y, stride, dilates, before, after);
   return api->dilated_convolution_backward_weights_desc_init(
-      desc, TD_DNN_DIRECT, &x, &w, NULL, &y, stride, dilates, before, after);
+      desc, how, &x, &w, NULL, &y, stride, dilates, before, after);
+}
+
+/* What the library calls x, filter and y in a pass. */
+static int argument(td_conv_pass pass, task t) {
+  if (t == PACK_X) return pass == TD_CONV_DATA ? TD_DNN_DIFF_SRC : TD_DNN_SRC;
+  if (t == PACK_Y)
+    return pass == TD_CONV_FORWARD ? TD_DNN_DST : TD_DNN_DIFF_DST;
+  return pass == TD_CONV_WEIGHTS ? TD_DNN_DIFF_WEIGHTS : TD_DNN_WEIGHTS;
+}
+
+static bool is_result(td_conv_pass pass, task t) {
+  static const task results[] = {PACK_Y, PACK_X, PACK_FILTER};
+  return results[pass] == t;
+}
+
+static int describe_own(const td_dnn_api *api, const key *k,
+                        td_dnn_layout *md) {
+  const td_conv *c = &k->shape;
+  if (k->task == PACK_FILTER) return describe_filter(api, c, true, md);
+  return k->task == PACK_X
+             ? describe_images(api, c, c->in_channels, c->in, true, md)
+             : describe_images(api, c, c->out_channels, c->out, true, md);
 }
 
 static int describe(const td_dnn_api *api, const void *what, const void *attr,
@@ -105,30 +137,18 @@ static int describe(const td_dnn_api *api, const void *what, const void *attr,
   if (failed) return failed;
   if (k->task == CONVOLVE)
     return api->primitive_desc_create(pd, &desc, attr, engine, NULL);
-  failed = describe_filter(api, &k->shape, true, &own);
+  failed = describe_own(api, k, &own);
   if (!failed)
     failed =
         api->primitive_desc_create(&convolution, &desc, attr, engine, NULL);
   if (failed) return failed;
-  bool gradient = k->pass == TD_CONV_WEIGHTS;
   const td_dnn_layout *packed = api->primitive_desc_query_md(
-      convolution, TD_DNN_EXEC_ARG,
-      gradient ? TD_DNN_DIFF_WEIGHTS : TD_DNN_WEIGHTS);
-  failed = api->reorder_primitive_desc_create(pd, gradient ? packed : &own,
-                                              engine, gradient ? &own : packed,
-                                              engine, attr);
+      convolution, TD_DNN_EXEC_ARG, argument(k->pass, k->task));
+  bool back = is_result(k->pass, k->task);
+  failed = api->reorder_primitive_desc_create(
+      pd, back ? packed : &own, engine, back ? &own : packed, engine, attr);
   api->primitive_desc_destroy(convolution);
   return failed;
-}
-
-static td_status *find(const td_conv *shape, td_conv_pass pass, task t,
-                       td_dnn_op **out) {
-  key k;
-  memset(&k, 0, sizeof k);
-  k.shape = *shape;
-  k.pass = pass;
-  k.task = t;
-  return td_dnn_find(describe, &k, sizeof k, out);
 }
 
 /* ---- pieces -------------------------------------------------------------- */
@@ -137,7 +157,8 @@ static td_status *find(const td_conv *shape, td_conv_pass pass, task t,
 typedef struct kind {
   td_conv shape;
   td_dnn_op *op;
-  td_tensor filter; /* packed for it; not of the filter's gradient */
+  td_dnn_op *pack_x, *pack_y; /* only with winograd */
+  td_tensor filter;           /* packed for it; not of the filter's gradient */
 } kind;
 
 /* Whole images, and bands at the start, in the middle, at the end. */
@@ -148,6 +169,7 @@ typedef struct job {
   const td_conv *c;
   td_conv_pass pass;
   const td_conv_data *d;
+  bool winograd;
   int axis;       /* whose elements are bands */
   int64_t images; /* in a piece */
   int64_t band;   /* elements of the axis in a piece of one image; 0: all */
@@ -167,6 +189,7 @@ enum {
   FEW = 16,               /* when bands must be cut, gradients added */
   BAND_LEAST = 4,         /* elements of a band */
   PART_PLACES = 512,      /* that make adding a filter not matter */
+  WINOGRAD_PLACES = 1024, /* that make transforming it not matter */
 };
 
 static int64_t divide_up(int64_t a, int64_t b) {
@@ -195,6 +218,7 @@ static void cut(job *j) {
   int64_t want = least(work / PIECE_LEAST, MANY);
   if (j->pass == TD_CONV_WEIGHTS)
     want = least(want, least(FEW, td_conv_places(c) / PART_PLACES));
+  if (j->winograd) want = least(want, td_conv_places(c) / WINOGRAD_PLACES);
   if (want < must) want = must;
   if (want < 1) want = 1;
   j->images = divide_up(c->batch, least(want, c->batch));
@@ -283,18 +307,58 @@ static kind *kind_of(job *j, const td_conv *shape) {
 
 /* ---- running ------------------------------------------------------------- */
 
+static td_status *find(const job *j, const td_conv *shape, task t,
+                       td_dnn_op **out) {
+  key k;
+  memset(&k, 0, sizeof k);
+  k.shape = *shape;
+  k.pass = j->pass;
+  k.task = t;
+  k.winograd = j->winograd;
+  return td_dnn_find(describe, &k, sizeof k, out);
+}
+
+/* From an operand's own layout to the library's, or back. */
+static td_status *reorder(td_dnn_op *op, const void *from, void *to,
+                          void *scratch) {
+  const td_dnn_arg args[] = {{TD_DNN_SRC, from}, {TD_DNN_DST, to}};
+  return td_dnn_run(op, args, 2, scratch);
+}
+
+static size_t packed_bytes(const job *j, const kind *k, task t) {
+  size_t bytes = td_dnn_bytes(k->op, argument(j->pass, t));
+  return (bytes + 63) / 64 * 64;
+}
+
+static td_status *convolve(const job *j, const kind *k, void *x, void *filter,
+                           void *y, void *scratch) {
+  const td_dnn_arg args[] = {{argument(j->pass, PACK_X), x},
+                             {argument(j->pass, PACK_FILTER), filter},
+                             {argument(j->pass, PACK_Y), y}};
+  return td_dnn_run(k->op, args, 3, scratch);
+}
+
+/* The scratch memory begins with the images in the library's layout. */
+static td_status *convolve_packed(const job *j, const kind *k, float *x,
+                                  float *y, char *scratch) {
+  char *px = scratch, *py = px + packed_bytes(j, k, PACK_X);
+  char *rest = py + packed_bytes(j, k, PACK_Y);
+  bool forward = j->pass == TD_CONV_FORWARD;
+  TD_TRY(forward ? reorder(k->pack_x, x, px, rest)
+                 : reorder(k->pack_y, y, py, rest));
+  TD_TRY(convolve(j, k, px, k->filter.data, py, rest));
+  return forward ? reorder(k->pack_y, py, y, rest)
+                 : reorder(k->pack_x, px, x, rest);
+}
+
 static td_status *run_piece(job *j, int64_t u, void *scratch) {
   piece p = piece_of(j, u);
   kind *k = kind_of(j, &p.shape);
   float *x = (float *)j->d->x + p.x, *y = (float *)j->d->y + p.y;
-  float *part = (float *)j->parts.data + u * j->part;
-  td_dnn_arg args[3] = {
-      {TD_DNN_SRC, x}, {TD_DNN_WEIGHTS, k->filter.data}, {TD_DNN_DST, y}};
-  if (j->pass == TD_CONV_DATA) args[0].arg = TD_DNN_DIFF_SRC;
-  if (j->pass != TD_CONV_FORWARD) args[2].arg = TD_DNN_DIFF_DST;
-  if (j->pass == TD_CONV_WEIGHTS)
-    args[1] = (td_dnn_arg){TD_DNN_DIFF_WEIGHTS, part};
-  return td_dnn_run(k->op, args, 3, scratch);
+  if (j->winograd) return convolve_packed(j, k, x, y, scratch);
+  void *filter = k->filter.data;
+  if (j->pass == TD_CONV_WEIGHTS) filter = (float *)j->parts.data + u * j->part;
+  return convolve(j, k, x, filter, y, scratch);
 }
 
 static void note_failure(job *j, td_status *s) {
@@ -322,16 +386,14 @@ static void run_pieces(void *arg, int64_t begin, int64_t end) {
 }
 
 /* The filter from its own layout into `to`, or back. */
-static td_status *pack(const job *j, const td_conv *shape, const void *from,
-                       void *to) {
+static td_status *pack_filter(const job *j, const td_conv *shape,
+                              const void *from, void *to) {
   td_tensor scratch = {.dtype = TD_INVALID};
   td_dnn_op *op;
-  TD_TRY(find(shape, j->pass, PACK, &op));
-  td_status *s = NULL;
-  if (td_dnn_scratch(op) > 0)
-    s = bytes_of(j->ctx, td_dnn_scratch(op), &scratch);
-  const td_dnn_arg args[] = {{TD_DNN_SRC, from}, {TD_DNN_DST, to}};
-  if (td_ok(s)) s = td_dnn_run(op, args, 2, scratch.data);
+  TD_TRY(find(j, shape, PACK_FILTER, &op));
+  size_t bytes = td_dnn_scratch(op);
+  td_status *s = bytes > 0 ? bytes_of(j->ctx, bytes, &scratch) : NULL;
+  if (td_ok(s)) s = reorder(op, from, to, scratch.data);
   td_tensor_release(&scratch);
   td_dnn_release(op);
   return s;
@@ -347,7 +409,21 @@ static td_status *prepare_filter(job *j, kind *k) {
       return NULL;
     }
   TD_TRY(bytes_of(j->ctx, td_dnn_bytes(k->op, TD_DNN_WEIGHTS), &k->filter));
-  return pack(j, &k->shape, j->d->filter, k->filter.data);
+  return pack_filter(j, &k->shape, j->d->filter, k->filter.data);
+}
+
+static void need_scratch(job *j, size_t bytes) {
+  if (bytes > j->scratch) j->scratch = bytes;
+}
+
+static td_status *prepare_images(job *j, kind *k) {
+  size_t images = packed_bytes(j, k, PACK_X) + packed_bytes(j, k, PACK_Y);
+  TD_TRY(find(j, &k->shape, PACK_X, &k->pack_x));
+  TD_TRY(find(j, &k->shape, PACK_Y, &k->pack_y));
+  need_scratch(j, images + td_dnn_scratch(k->op));
+  need_scratch(j, images + td_dnn_scratch(k->pack_x));
+  need_scratch(j, images + td_dnn_scratch(k->pack_y));
+  return NULL;
 }
 
 static td_status *add_kind(job *j, const td_conv *shape) {
@@ -355,9 +431,10 @@ static td_status *add_kind(job *j, const td_conv *shape) {
     return td_error(TD_UNIMPLEMENTED, "bands of too many kinds");
   kind *k = &j->kinds[j->n_kinds];
   k->shape = *shape;
-  TD_TRY(find(shape, j->pass, CONVOLVE, &k->op));
+  TD_TRY(find(j, shape, CONVOLVE, &k->op));
   j->n_kinds++;
-  if (td_dnn_scratch(k->op) > j->scratch) j->scratch = td_dnn_scratch(k->op);
+  need_scratch(j, td_dnn_scratch(k->op));
+  if (j->winograd) TD_TRY(prepare_images(j, k));
   if (j->pass != TD_CONV_WEIGHTS) return prepare_filter(j, k);
   if (td_dnn_alike(k->op, j->kinds[0].op, TD_DNN_DIFF_WEIGHTS)) return NULL;
   return td_error(TD_UNIMPLEMENTED, "gradients of several layouts");
@@ -380,7 +457,7 @@ static td_status *finish(job *j) {
   float *parts = j->parts.data;
   if (j->pieces > 1)
     td_gemm_sum(j->ctx, TD_FLOAT32, parts, j->part, j->pieces, parts);
-  return pack(j, &j->kinds[0].shape, parts, j->d->filter);
+  return pack_filter(j, &j->kinds[0].shape, parts, j->d->filter);
 }
 
 /* Sizes that the library takes: its own offsets are 32 bits wide in places. */
@@ -395,9 +472,15 @@ static bool fits(const td_conv *c) {
 }
 
 td_status *td_conv_dnn(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
-                       const td_conv_data *d) {
-  job j = {.ctx = ctx, .c = c, .pass = pass, .d = d, .axis = first_axis(c)};
-  if (!fits(c)) return td_error(TD_UNIMPLEMENTED, "sizes beyond oneDNN's");
+                       const td_conv_data *d, bool winograd) {
+  job j = {.ctx = ctx,
+           .c = c,
+           .pass = pass,
+           .d = d,
+           .winograd = winograd,
+           .axis = first_axis(c)};
+  if (!fits(c) || (winograd && pass == TD_CONV_WEIGHTS))
+    return td_error(TD_UNIMPLEMENTED, "nothing for oneDNN");
   cut(&j);
   td_status *s = prepare(&j);
   if (td_ok(s)) {
@@ -407,6 +490,8 @@ td_status *td_conv_dnn(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
   if (td_ok(s)) s = finish(&j);
   for (int i = 0; i < j.n_kinds; i++) {
     td_dnn_release(j.kinds[i].op);
+    td_dnn_release(j.kinds[i].pack_x);
+    td_dnn_release(j.kinds[i].pack_y);
     td_tensor_release(&j.kinds[i].filter);
   }
   td_tensor_release(&j.parts);

@@ -18,31 +18,56 @@
 /* Up to here the library's call takes longer than the work. */
 enum { SMALL = 1 << 14 };
 
+/* Winograd's algorithm takes 4 x 4 places at once, with a quarter of the
+ * multiplications: what it does to the filter first must not matter. */
+enum { WINOGRAD_PLACES = 1024, WINOGRAD_CHANNELS = 16 };
+
+static bool is_winograd(const td_conv *c, td_conv_pass pass) {
+  if (pass == TD_CONV_WEIGHTS || c->groups != 1 || c->filter[0] != 1 ||
+      c->in[0] != 1 || c->out[0] != 1 || td_conv_places(c) < WINOGRAD_PLACES)
+    return false;
+  for (int i = 1; i < TD_CONV_AXES; i++)
+    if (c->filter[i] != 3 || c->stride[i] != 1 || c->dilation[i] != 1 ||
+        c->before[i] > 1 || c->after[i] > 1)
+      return false;
+  return c->in_channels % WINOGRAD_CHANNELS == 0 &&
+         c->out_channels % WINOGRAD_CHANNELS == 0;
+}
+
 td_conv_way td_conv_choose(const td_conv *c, td_conv_pass pass, td_dtype t,
                            td_isa isa) {
   td_conv_way own =
       td_conv_is_depthwise(c, t) ? TD_CONV_DEPTHWISE : TD_CONV_COLUMNS;
-  (void)pass;
   if (t != TD_FLOAT32 || isa < TD_AVX2 || !td_dnn_ready()) return own;
   if (td_conv_is_product(c) || td_conv_work(c) < SMALL) return own;
-  return TD_CONV_DNN;
+  return isa >= TD_AVX512 && is_winograd(c, pass) ? TD_CONV_WINOGRAD
+                                                  : TD_CONV_DNN;
 }
 
 td_status *td_conv_by(td_kernel_ctx *ctx, td_conv_way way, const td_conv *c,
                       td_conv_pass pass, const td_conv_data *d) {
-  if (way == TD_CONV_DNN) return td_conv_dnn(ctx, c, pass, d);
+  if (way == TD_CONV_DNN || way == TD_CONV_WINOGRAD)
+    return td_conv_dnn(ctx, c, pass, d, way == TD_CONV_WINOGRAD);
   if (way == TD_CONV_DEPTHWISE) return td_conv_depthwise(ctx, c, pass, d);
   return td_conv_columns(ctx, c, pass, d);
+}
+
+/* The next best where oneDNN has none of this kind. */
+static td_conv_way instead_of(td_conv_way way, const td_conv *c, td_dtype t) {
+  if (way == TD_CONV_WINOGRAD) return TD_CONV_DNN;
+  return td_conv_is_depthwise(c, t) ? TD_CONV_DEPTHWISE : TD_CONV_COLUMNS;
 }
 
 td_status *td_conv_run(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
                        const td_conv_data *d) {
   td_conv_way way = td_conv_choose(c, pass, d->dtype, td_cpu_isa());
   td_status *s = td_conv_by(ctx, way, c, pass, d);
-  if (td_status_code(s) != TD_UNIMPLEMENTED) return s;
-  td_status_release(s);
-  way = td_conv_is_depthwise(c, d->dtype) ? TD_CONV_DEPTHWISE : TD_CONV_COLUMNS;
-  return td_conv_by(ctx, way, c, pass, d);
+  while (td_status_code(s) == TD_UNIMPLEMENTED) {
+    td_status_release(s);
+    way = instead_of(way, c, d->dtype);
+    s = td_conv_by(ctx, way, c, pass, d);
+  }
+  return s;
 }
 
 /* ---- layouts ------------------------------------------------------------- */

@@ -40,6 +40,7 @@ enum {
   TD_DNN_EXEC_ARG = 255, /* a query: the layout of such an argument */
   TD_DNN_FORWARD = 64,
   TD_DNN_DIRECT = 1,
+  TD_DNN_WINOGRAD = 2,
 };
 
 /* All return 0, or a dnnl_status_t, but where said. */
