@@ -11,17 +11,18 @@ TWO = i64([[0, 0], [0, 1], [1, 0]])
 FOUR = i64([[0, 0], [0, 1], [0, 2], [1, 0]])
 AGAIN = i32([0, 0, 0, 1])
 
-# TensorFlow is right to nine digits even in float64.
+# TensorFlow is right to seven digits even in float64.
 op("CTCLoss",
    of("float32", X, TWO, i32([0, 1, 1]), i32([4, 4])),
-   of("float64", X, TWO, i32([0, 1, 1]), i32([3, 1])),
+   of("float32", X, TWO, i32([0, 1, 1]), i32([3, 1])),
    of("float32", X, TWO, i32([0, 1, 1]), i32([1, 4]),
       ignore_longer_outputs_than_inputs=True),
    no_grad(of("float64", X, FOUR, AGAIN, i32([4, 4]))),
-   of("float64", X, FOUR, AGAIN, i32([4, 4]), ctc_merge_repeated=False),
-   of("float64", X, FOUR, AGAIN, i32([4, 4]),
+   no_grad(of("float64", X, TWO, i32([0, 1, 1]), i32([4, 3]))),
+   of("float32", X, FOUR, AGAIN, i32([4, 4]), ctc_merge_repeated=False),
+   of("float32", X, FOUR, AGAIN, i32([4, 4]),
       preprocess_collapse_repeated=True),
-   of("float64", grid(5, 2, 4), FOUR, i32([2, 0, 2, 1]), i32([5, 3])),
+   of("float32", grid(5, 2, 4), FOUR, i32([2, 0, 2, 1]), i32([5, 3])),
    bad("no labels", X, TWO[:2], i32([0, 1]), i32([4, 4])),
    bad("only 1", X, TWO, i32([0, 1, 1]), i32([1, 4])),
    bad("-1", X, TWO, i32([0, -1, 1]), i32([4, 4])),
@@ -30,4 +31,4 @@ op("CTCLoss",
    bad("outside", X, i64([[0, 0], [2, 0]]), i32([0, 1]), i32([4, 4])),
    bad("label", X, TWO, i32([0, 1]), i32([4, 4])),
    bad("batch", X, TWO, i32([0, 1, 1]), i32([4])),
-   near=(0, 0, 64, 2e7, 0), scaled=True)
+   near=(0, 0, 64, 2e9, 0), scaled=True)
