@@ -22,10 +22,13 @@ from tensorflow.core.framework import graph_pb2
 from tensorflow.python.framework import op_def_registry, ops as tf_ops
 
 # (op, input): fed a constant, because TensorFlow's gradient leaves it out, or is
-# uninitialised memory where there are no indices.
+# uninitialised memory where there are no indices, or because the kernel clears
+# it: its result takes the memory of what it has still to read.
 CONSTANT = {("PadV2", 2), ("SparseSegmentSumWithNumSegments", 0),
             ("SparseSegmentMeanWithNumSegments", 0),
-            ("SparseSegmentSqrtNWithNumSegments", 0)}
+            ("SparseSegmentSqrtNWithNumSegments", 0),
+            ("MaxPoolGradGrad", 2), ("MaxPoolGradGradV2", 2),
+            ("MaxPool3DGradGrad", 2)}
 
 # Not drawn: nothing to compare, or not for a graph of values.
 LEFT_OUT = {

@@ -57,7 +57,7 @@ local function window(ksize, strides, padding, o, rank, what)
   if ksize == nil then
     core.error("invalid_argument", what .. " needs ksize, the window's size")
   end
-  local first = (o.data_format or ""):sub(2, 2) == "C"
+  local first = tostring(o.data_format or ""):sub(2, 2) == "C"
   o.ksize = sizes(ksize, rank, first, "ksize")
   o.strides = sizes(strides or ksize, rank, first, "strides")
   o.padding = padding or "VALID"
