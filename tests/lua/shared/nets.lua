@@ -249,6 +249,7 @@ nets.list = {
   {name = "word2vec", ranges = {centers = {0, 60}, contexts = {0, 60}}},
   {name = "wide_deep", ranges = {sparse = {0, 8}, labels = {0, 2}}},
   {name = "seq2seq", ranges = {drawn = {1, 21}, lengths = {2, 5}}},
+  {name = "deep_lstm_devices"},
   {name = "autoencoder"},
   {name = "gan"},
   {name = "gan_generator", tutorial = "gan", loss = "loss_of_generator",
