@@ -199,10 +199,8 @@ static td_status *put_counts(td_kernel_ctx *c, const table *t) {
   return NULL;
 }
 
-static td_status *unique_fill(td_kernel_ctx *c, table *t, int axis) {
-  td_shape shape = td_shape_vector(t->n);
-  td_tensor *y;
-  TD_TRY(td_out(c, 1, &shape, &y));
+static td_status *unique_fill(td_kernel_ctx *c, table *t, int axis,
+                              td_tensor *y) {
   for (int64_t i = 0; i < t->n; i++)
     TD_TRY(td_array_put(y, i, number_of(t, i), "an index"));
   TD_TRY(put_slices(c, t, axis, t->first, t->count));
@@ -224,10 +222,13 @@ static td_status *check_vector(const td_tensor *x, const char *what) {
 
 static td_status *unique_along(td_kernel_ctx *c, int axis) {
   const td_tensor *x = td_in(c, 0);
+  td_shape shape = td_shape_vector(x->shape.dim[axis]);
   table t;
+  td_tensor *y;
   TD_TRY(check_dtype(x->dtype));
+  TD_TRY(td_out(c, 1, &shape, &y)); /* refuses more than the limit */
   TD_TRY(open_table(x, axis, &t));
-  td_status *s = unique_fill(c, &t, axis);
+  td_status *s = unique_fill(c, &t, axis, y);
   close_table(&t);
   return s;
 }
