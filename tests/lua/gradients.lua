@@ -547,6 +547,16 @@ for version, end_ in pairs{[""] = {}, V2 = {}, V3 = {td.tensor(0.0)}} do
     end, fill(1, 2, 3, 2), x, pair)
   end
 end
+for _, scale in ipairs{true, false} do
+  local name = "BatchNormWithGlobalNormalization"
+  rows[#rows + 1] = {name, function(a, m, v, beta, gamma)
+    local o = {variance_epsilon = 0.5, scale_after_normalization = scale}
+    local y = raw[name](a, m, v, beta, gamma, o)
+    local written = (a - m) * td.rsqrt(v + 0.5)
+    written = (scale and written * gamma or written) + beta
+    return y + (y - written) * 1e3 -- the same, and the same gradients
+  end, {fill(1, 2, 2, 2), fill(2), distinct(2), fill(2), distinct(2)}}
+end
 for _, beta in ipairs{0.5, 0.75, 1} do
   single("LRN", function(a)
     return raw.LRN(f32(a), {depth_radius = 2, beta = beta})
@@ -590,6 +600,7 @@ end
 local without = {Bincount = true, Bitcast = true, DenseBincount = true,
                  IgammaGradA = true, Lu = true, RandomGammaGrad = true,
                  MaxPoolGradWithArgmax = true, LRNGrad = true,
+                 BatchNormWithGlobalNormalizationGrad = true,
                  RandomShuffle = true, ListDiff = true, Unique = true,
                  UniqueV2 = true, UniqueWithCounts = true,
                  UniqueWithCountsV2 = true}

@@ -86,6 +86,15 @@ grad.FusedBatchNormGrad = second
 grad.FusedBatchNormGradV2 = second
 grad.FusedBatchNormGradV3 = second
 
+function grad.BatchNormWithGlobalNormalization(op, dy)
+  local t, m, v, _, gamma = table.unpack(op.inputs)
+  local a = op.attr
+  local dx, dm, dv, db, dg = core.op "BatchNormWithGlobalNormalizationGrad"(t,
+    m, v, gamma, dy, {variance_epsilon = a.variance_epsilon,
+    scale_after_normalization = a.scale_after_normalization})
+  return dx, dm, dv, db, dg
+end
+
 -- ---- neighbouring channels ------------------------------------------------
 
 function grad.LRN(op, dy)
