@@ -500,6 +500,15 @@ for _, op in ipairs(normalisations) do
     hints[op .. "." .. arg] = of_channels
   end
 end
+hints.sequence_length = function(c)
+  return {c.like[2]}, many(c.like[2], 0, c.like[1])
+end
+hints.labels_indices = function(c)
+  local list = {}
+  for i = 1, c.like[2] do list[2 * i - 1], list[2 * i] = i - 1, 0 end
+  return {c.like[2], 2}, list
+end
+hints.labels_values = function(c) return {c.like[2]}, many(c.like[2], 0, 1) end
 hints.true_classes = function(c)
   local n = c.options.num_true
   return {3, n}, many(3 * n, 0, math.min(9, c.options.range_max or 2) - 1)
@@ -534,6 +543,7 @@ local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4},
   TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4},
     ReverseV2 = {0, 8}}
 rank_of.LRN, rank_of.LRNGrad = {4, 4}, {4, 4}
+rank_of.CTCLoss, rank_of.CTCGreedyDecoder = {3, 3}, {3, 3}
 for _, op in ipairs(normalisations) do rank_of[op] = {4, 4} end
 for _, op in ipairs{"Max", "Avg"} do
   for _, of in ipairs{"", "V2", "WithArgmax", "GradWithArgmax", "Grad",

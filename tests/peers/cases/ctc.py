@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import bad, i32, i64, no_grad, of, op
+from .base import bad, case, i32, i64, no_grad, of, op
 from .pool import grid
 
 X = grid(4, 2, 3)
@@ -32,3 +32,10 @@ op("CTCLoss",
    bad("label", X, TWO, i32([0, 1]), i32([4, 4])),
    bad("batch", X, TWO, i32([0, 1, 1]), i32([4])),
    near=(0, 0, 64, 2e9, 0), scaled=True)
+op("CTCGreedyDecoder",
+   of("float32 float64", X, i32([4, 4])),
+   case(X, i32([4, 3]), merge_repeated=True),
+   case(X, i32([4, 3]), blank_index=0), case(X, i32([4, 2]), blank_index=-3),
+   case(X, i32([0, 0])), case([[[1, 1, 0]], [[1, 1, 2]]], i32([2])),
+   bad("9", X, i32([4, 4]), blank_index=9), bad("5", X, i32([5, 3])),
+   bad("batch", X, i32([5])), dynamic=True)
