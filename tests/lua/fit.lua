@@ -97,6 +97,24 @@ function tests.streaming_metric()
   end
 end
 
+-- What batch normalization keeps follows by itself; a net with feeds of its own
+-- is left alone.
+function tests.update_ops()
+  local x = td.placeholder("float32", {-1, 2}, "x")
+  local training = td.placeholder("bool", {}, "training")
+  local y = td.layers.batch_normalization(x, {training = training,
+                                              momentum = 0.0, name = "norm"})
+  local other = td.placeholder("float32", {-1, 2}, "other")
+  td.layers.batch_normalization(other, {training = true})
+  local loss = (td.layers.dense(y, 1) ^ 2):mean()
+  td.train.fit{loss = loss, train = td.train.sgd(0.1):minimize(loss),
+               training = training, quiet = true,
+               data = td.data.of{x = {{1.0, 2.0}, {3.0, 6.0}}}}
+  local found = td.global_variables "norm/moving_mean"
+  lu.assertEquals(#found, 1)
+  gives({2, 4}, found[1]:eval())
+end
+
 function tests.early_stop()
   local m = line{lr = 0.0}
   local stop = td.train.early_stop{patience = 2}

@@ -11,6 +11,7 @@ local core = require "tide.core"
 local args = require "tide.args"
 local graph = require "tide.graph"
 local progress = require "tide.progress"
+local scope = require "tide.scope"
 local session = require "tide.session"
 local ops = require("tide.ops").ops
 
@@ -280,6 +281,38 @@ local function rehearse(run, o)
   end
 end
 
+-- Does a node need something that is not fed?
+local function wants_more(op, fed)
+  local seen, stack = {[op] = true}, {op}
+  while #stack > 0 do
+    local x = table.remove(stack)
+    if x.type == "Placeholder" and not fed[x.outputs[1]] then return true end
+    for _, list in ipairs{x.inputs, x.control_inputs} do
+      for _, before in ipairs(list) do
+        local node = core.kind(before) == "edge" and before.op or before
+        if not seen[node] then
+          seen[node] = true
+          stack[#stack + 1] = node
+        end
+      end
+    end
+  end
+  return false
+end
+
+-- The training op together with the collection "update_ops", by which the
+-- averages of batch normalization follow; those of other nets, with feeds of
+-- their own, are left alone.
+local function with_updates(op, edges)
+  local fed, list = {}, {op}
+  for _, edge in ipairs(edges) do fed[edge] = true end
+  for _, update in ipairs(graph.get_collection "update_ops") do
+    local node = core.kind(update) == "op" and update or core.edge(update).op
+    if not wants_more(node, fed) then list[#list + 1] = node end
+  end
+  return #list > 1 and scope.group(list, "train_and_update") or op
+end
+
 local function new_run(o)
   local run = {session = the_session(o), hooks = o.hooks, epoch = 0, step = 0,
                epochs = o.epochs, history = {}, options = o}
@@ -331,9 +364,10 @@ local function run_epoch(run, o, step)
 end
 
 --- Trains: each epoch all batches, shuffled, then the metrics of the validation
--- data. First everything runs on one batch without training, so that a mistake
--- shows at once. A loss that is NaN or infinite is an error that names the node
--- where it began.
+-- data. With each step the ops of the collection "update_ops" run. First
+-- everything runs on one batch without training, so that a mistake shows at
+-- once. A loss that is NaN or infinite is an error that names the node where it
+-- began.
 -- @param o loss: a scalar; train: the op of minimize; data: a data set; epochs
 -- (1); batch (100); metrics, inputs, training (fed true in steps), session as
 -- for evaluate; validation: a data set; hooks: list (td.train.early_stop, ...);
@@ -351,7 +385,8 @@ function train.fit(o)
   o = read_fit(o)
   local run = new_run(o)
   rehearse(run, o)
-  local step = run.session:callable({o.loss, o.train}, run.edges)
+  local step = run.session:callable({o.loss, with_updates(o.train, run.edges)},
+                                    run.edges)
   call(run, "begin")
   for epoch = 1, o.epochs do
     run.epoch = epoch
