@@ -36,7 +36,7 @@ local function strict(name, f)
 end
 
 local modules = {"array", "math", "linalg", "strings", "create", "random", "nn",
-  "conv", "pool", "norm"}
+  "conv", "pool", "norm", "image"}
 
 local function load_all()
   loaded = true

@@ -461,6 +461,36 @@ convolutions("DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
 conv3(fill(1, 2, 3, 2, 1), fill(2, 2, 1, 1, 2), fill(1, 1, 3, 2, 2),
       {strides = {1, 2, 1, 1, 1}, padding = "SAME"})
 
+-- ---- pictures --------------------------------------------------------------
+
+-- The results of resizing are float32: steps must be large, and sums linear.
+local PICTURE = fill(1, 3, 2, 2)
+for _, row in ipairs{
+  {"ResizeBilinear", function(a) return raw.ResizeBilinear(a, {4, 3}) end,
+   {PICTURE}, 0.25},
+  {"ResizeBicubic", function(a)
+    return raw.ResizeBicubic(a, {4, 3}, {half_pixel_centers = true})
+  end, {PICTURE}, 0.25},
+  {"ResizeNearestNeighbor", function(a)
+    return raw.ResizeNearestNeighbor(a, {4, 3})
+  end, {PICTURE}},
+  {"ResizeBilinearGrad", function(a)
+    return raw.ResizeBilinearGrad(td.cast(a, "float32"), PICTURE)
+  end, {fill(1, 4, 3, 2)}, 0.25},
+  {"CropAndResize", function(a)
+    return raw.CropAndResize(a, {{0.1, 0.2, 0.8, 0.9}, {1, 0, 0, 1}}, {0, 0},
+                             {2, 3})
+  end, {PICTURE}, 0.25},
+  {"RGBToHSV", raw.RGBToHSV, {f64{{0.2, 0.5, 0.9}, {0.7, 0.1, 0.4},
+                                  {0.3, 0.8, 0.6}}}},
+  {"ExtractImagePatches", function(a)
+    return raw.ExtractImagePatches(a, {ksizes = {1, 2, 2, 1},
+      strides = {1, 2, 1, 1}, rates = {1, 1, 1, 1}, padding = "SAME"})
+  end, {PICTURE}},
+} do
+  rows[#rows + 1] = row
+end
+
 -- ---- pooling ---------------------------------------------------------------
 
 -- Ops of x, and their gradients, of what is like the result. `delta` is of

@@ -9,7 +9,8 @@ import zlib
 
 import numpy as np
 
-from .base import bad, case, f32, i32, i64, no_grad, of, op, string, sweep, u8
+from .base import (bad, case, f32, floats, i32, no_grad, of, op, string, sweep,
+                   u8)
 
 # ---- files -------------------------------------------------------------------
 
@@ -113,3 +114,146 @@ op("EncodeJpeg",
    bad("quality", PICTURE, quality=101), bad("format", PICTURE,
                                              format="grayscale"),
    bad("channels", PICTURE[:, :, :2]), bad("", PICTURE[0]))
+
+# ---- sizes -------------------------------------------------------------------
+
+SMALL = [[[[1.5, 2], [3, -4]], [[5, 6.5], [7, 8]], [[0, 1], [2, 9]]]]
+TWO = (np.arange(2 * 4 * 5 * 1).reshape(2, 4, 5, 1) % 7 - 2.5).tolist()
+BAD_SIZES = [bad("size", SMALL, i32([2])), bad("size", SMALL, i32([0, 2])),
+             bad("", SMALL[0], i32([2, 2]))]
+HALF = {"half_pixel_centers": True}
+ALIGN = {"align_corners": True}
+NEAR = (1, 1, 4, 4, 0)
+
+for name in ("ResizeBilinear", "ResizeBicubic", "ResizeNearestNeighbor"):
+    op(name,
+       sweep(SMALL, i32([5, 3])),
+       *[of("float32", TWO, i32(size), **a) for size in
+         ([3, 3], [5, 6]) for a in ({}, ALIGN, HALF)],
+       of("float32", SMALL, i32([1, 1])),
+       bad("exclude", SMALL, i32([2, 2]), **HALF, **ALIGN), *BAD_SIZES,
+       near=(1, 1, 4, 4, 0), least=1)
+op("ResizeArea",
+   sweep(SMALL, i32([2, 1])),
+   *[of("float32", TWO, i32(size), **a) for size in
+     ([3, 3], [7, 9], [1, 1], [2, 5]) for a in ({}, ALIGN)],
+   *BAD_SIZES, near=NEAR, least=1)
+
+GRADS = f32(np.arange(2 * 3 * 7 * 1).reshape(2, 3, 7, 1) % 5 - 1.5)
+for name, types in (("ResizeBilinearGrad", "float16 bfloat16 float32 float64"),
+                    ("ResizeBicubicGrad", "float32 float64")):
+    op(name,
+       of(types, GRADS, TWO),
+       *[of("float32", GRADS, TWO, **a) for a in (ALIGN, HALF)],
+       bad("", GRADS[0], TWO), bad("", GRADS, TWO[0]),
+       near=(8, 8, 16, 64, 0), scaled=True, least=1)
+op("ResizeNearestNeighborGrad",
+   sweep(TWO, i32([3, 2])),
+   *[of("float32", TWO, i32(size), **a) for size in ([3, 2], [6, 8])
+     for a in (ALIGN, HALF)],
+   bad("size", TWO, i32([3])), bad("", TWO[0], i32([2, 2])),
+   near=(2, 2, 2, 2, 0))
+
+# ---- boxes -------------------------------------------------------------------
+
+CUTS = f32([[0, 0, 1, 1], [0.2, 0.9, 0.7, 0.1], [-0.5, 0.1, 1.5, 0.8]])
+OF = i32([0, 1, 1])
+op("CropAndResize",
+   sweep([[[[1], [2]], [[3], [5]]]] * 2, CUTS[:2], OF[:2], i32([2, 3])),
+   *[no_grad(of("float32", TWO, CUTS, OF, i32(size), method=m,
+                extrapolation_value=9.5))
+     for size in ([1, 1], [2, 5]) for m in ("bilinear", "nearest")],
+   bad("box_ind", TWO, CUTS, i32([0, 2, 1]), i32([2, 2])),
+   bad("boxes", TWO, CUTS, i32([0, 1]), i32([2, 2])),
+   bad("crop_size", TWO, CUTS, OF, i32([0, 2])), near=NEAR, least=1)
+CROPS = f32(np.arange(3 * 2 * 3).reshape(3, 2, 3, 1) % 4 - 1.5)
+op("CropAndResizeGradImage",
+   of("float16 float32 float64", CROPS, CUTS, OF, i32([2, 4, 5, 1])),
+   no_grad(of("float32", CROPS, CUTS, OF, i32([2, 4, 5, 1]),
+              method="nearest")),
+   bad("image_size", CROPS, CUTS, OF, i32([-2, 4, 5, 1])),
+   bad("grads", CROPS[:2], CUTS, OF, i32([2, 4, 5, 1])),
+   near=(8, 0, 16, 1 << 30, 0), scaled=True, least=1)
+op("CropAndResizeGradBoxes",
+   sweep(CROPS, TWO, CUTS, OF), bad("grads", CROPS[:2], TWO, CUTS, OF),
+   near=(0, 0, 16, 0, 0), scaled=True, least=1)
+PAPER = np.zeros((2, 6, 7, 3)).tolist()
+op("DrawBoundingBoxes",
+   sweep(PAPER, f32([[[0, 0, 1, 1], [0.2, 0.3, 0.7, 0.8]],
+                     [[-0.5, 0.1, 0.5, 2], [0.5, 0.5, 0.2, 0.9]]])),
+   of("float32", np.zeros((2, 6, 7, 1)).tolist(), f32([[[0.1, 0.1, 0.9, 0.9]]] * 2)),
+   of("float32", PAPER, f32(np.zeros((2, 0, 4)))),
+   bad("boxes", PAPER, f32([[[0, 0, 1, 1]]])), bad("", PAPER[0],
+                                                   f32([[[0, 0, 1, 1]]])))
+FOUND = [[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11],
+         [1, 11.1, 0, 10.1], [0, 100, 1, 101]]
+SCORES = [0.875, 0.75, 0.5, 0.9375, 0.5, 0.25]
+op("NonMaxSuppression",
+   case(f32(FOUND), f32(SCORES), i32(3)), case(f32(FOUND), f32(SCORES), i32(9),
+                                               iou_threshold=0.9),
+   case(f32(np.zeros((0, 4))), f32([]), i32(2)),
+   bad("iou_threshold", f32(FOUND), f32(SCORES), i32(3), iou_threshold=2.0),
+   bad("scores", f32(FOUND), f32(SCORES[1:]), i32(3)),
+   bad("max_output_size", f32(FOUND), f32(SCORES), i32(-1)), dynamic=True)
+op("NonMaxSuppressionV2",
+   sweep(FOUND, SCORES, i32(3), 0.5),
+   bad("iou_threshold", FOUND, SCORES, i32(3), -0.5), dynamic=True)
+op("NonMaxSuppressionV3",
+   sweep(FOUND, SCORES, i32(3), 0.5, 0.25),
+   of("float32", FOUND, SCORES, i32(9), 0.5, 0.6),
+   bad("iou_threshold", FOUND, SCORES, i32(3), -0.5, 0.0), dynamic=True)
+op("NonMaxSuppressionV4",
+   sweep(FOUND, SCORES, i32(9), 0.5, 0.25),
+   of("float32", FOUND, SCORES, i32(9), 0.5, 0.6, pad_to_max_output_size=True),
+   bad("iou_threshold", FOUND, SCORES, i32(3), -0.5, 0.0), dynamic=True)
+OBJECTS = f32([[[0.1, 0.2, 0.6, 0.7]], [[0.5, 0.5, 0.9, 0.9]]])
+SEEDS = {"seed": 3, "seed2": 5}
+op("SampleDistortedBoundingBox",
+   *[of(t, [30, 40, 3], OBJECTS, **SEEDS)
+     for t in ("uint8", "int8", "int16", "int32", "int64")],
+   of("int32", [99, 57, 3], OBJECTS, **SEEDS, min_object_covered=0.9,
+      aspect_ratio_range=[0.5, 2.0], area_range=[0.3, 0.6]),
+   of("int32", [20, 20, 1], f32(np.zeros((1, 0, 4))), **SEEDS,
+      use_image_if_no_bounding_boxes=True),
+   of("int32", [20, 20, 1], OBJECTS, **SEEDS, max_attempts=1,
+      min_object_covered=1.0),
+   bad("no bounding boxes", [20, 20, 1], f32(np.zeros((1, 0, 4))), **SEEDS),
+   bad("from 0 to 1", [20, 20, 1], OBJECTS + 1, **SEEDS),
+   bad("image_size", [20, 20], OBJECTS, **SEEDS),
+   bad("max_attempts", [20, 20, 1], OBJECTS, **SEEDS, max_attempts=0),
+   bad("area_range", [20, 20, 1], OBJECTS, **SEEDS, area_range=[0.5, 2.0]))
+op("SampleDistortedBoundingBoxV2",
+   *[of(t, [30, 40, 3], OBJECTS, f32(0.4), **SEEDS)
+     for t in ("uint8", "int8", "int16", "int32", "int64")],
+   bad("min_object_covered", [20, 20, 1], OBJECTS, f32([0.5]), **SEEDS))
+
+# ---- colours and patches -----------------------------------------------------
+
+COLORS = [[[0.25, 0.5, 0.75], [0.75, 0.125, 0.5], [0.5, 0.875, 0.25]],
+          [[0.375, 0.25, 0.0625], [1, 0.5, 0.75], [0.125, 0.25, 0.875]]]
+GRAYS = [[[0.5, 0.5, 0.5], [0, 0, 0]]]
+op("RGBToHSV", floats(COLORS), no_grad(of("float32", GRAYS)),
+   bad("3 channels", [[1, 2]]), near=(2, 2, 8, 8, 0), least=1)
+op("HSVToRGB", floats(COLORS), of("float32", GRAYS), bad("3 channels", [1]),
+   near=(2, 2, 8, 8, 0), least=1)
+op("AdjustContrastv2", sweep(COLORS, f32(1.5)),
+   of("float32", [COLORS, COLORS], f32(-0.5)), bad("images", [[1]], f32(1)),
+   bad("contrast_factor", COLORS, f32([1])), near=(4, 0, 8, 0, 0), least=1)
+op("AdjustHue", sweep(COLORS, f32(0.25)), of("float32", COLORS, f32(-0.9)),
+   of("float32", GRAYS, f32(0.3)), bad("delta", COLORS, f32([1])),
+   bad("3 channels", [[[1, 2]]], f32(1)), near=(4, 0, 32, 0, 0), least=1)
+op("AdjustSaturation", sweep(COLORS, f32(0.5)), of("float32", COLORS, f32(3)),
+   of("float32", GRAYS, f32(2)), bad("scale", COLORS, f32([1])),
+   bad("3 channels", [[[1, 2]]], f32(1)), near=(4, 0, 32, 0, 0), least=1)
+ONES = [1, 1, 1, 1]
+op("ExtractImagePatches",
+   sweep([[[[1], [2], [3]]]], ksizes=[1, 1, 2, 1], strides=ONES, rates=ONES,
+         padding="VALID"),
+   of("float32", TWO, ksizes=[1, 3, 3, 1], strides=[1, 2, 2, 1], rates=ONES,
+      padding="SAME"),
+   of("float32", SMALL, ksizes=[1, 2, 2, 1], strides=ONES, rates=[1, 2, 1, 1],
+      padding="SAME"),
+   bad("ksizes", TWO, ksizes=[1, 0, 1, 1], strides=ONES, rates=ONES,
+       padding="SAME"),
+   bad("rates", TWO, ksizes=ONES, strides=ONES, rates=[2, 1, 1, 1],
+       padding="SAME"))
