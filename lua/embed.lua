@@ -21,7 +21,7 @@ for i, path in ipairs(arg) do
     local b = text:byte(k)
     bytes[k] = b < 128 and b or b - 256
   end
-  if #text > 200000 then error(path .. ": too large a module") end
+  if #text > 1000000 then error(path .. ": too large a module") end
   print(("static const char text_%d[] = {"):format(i))
   for k = 1, #bytes, 20 do
     print(table.concat(bytes, ",", k, math.min(k + 19, #bytes)) .. ",")
