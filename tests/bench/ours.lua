@@ -259,6 +259,46 @@ end
 function rows.rnn_dynamic() return rnn(true) end
 function rows.rnn_unrolled() return rnn(false) end
 
+-- Two convolutions with pools, two dense layers; as models.py has it.
+local function lenet(x)
+  local relu = {padding = "same", activation = td.relu}
+  x = td.layers.max_pooling2d(td.layers.conv2d(x, 32, 5, relu), 2)
+  x = td.layers.max_pooling2d(td.layers.conv2d(x, 64, 5, relu), 2)
+  x = td.layers.dense(td.layers.flatten(x), 1024, {activation = td.relu})
+  return td.layers.dense(x, 10)
+end
+
+-- The logits of a net, or a step of its training.
+local function net(build, shape, training)
+  local sess = session()
+  local x = td.placeholder("float32", shape, "x")
+  local y = td.placeholder("int64", {shape[1]}, "y")
+  local logits = build(x, {training = training})
+  local fetches = logits.op
+  if training then
+    local loss = td.nn.sparse_softmax_cross_entropy(logits, y):mean()
+    local all = td.get_collection "update_ops"
+    all[#all + 1] = td.train.sgd(0.001):minimize(loss)
+    fetches = {loss, td.group(all)}
+  end
+  sess:init()
+  local step = sess:callable(fetches, {x, y})
+  local images = td.value.random_uniform(shape)
+  local labels = td.value.random_uniform({shape[1]}, {maxval = 10,
+                                                      dtype = "int64"})
+  return function() step(images, labels) end, 1
+end
+
+function rows.lenet_step() return net(lenet, {100, 28, 28, 1}, true) end
+for name, size in pairs{vgg_a = 224, inception_v3 = 299, resnet50 = 224} do
+  for suffix, training in pairs{[""] = false, _step = true} do
+    rows[name .. suffix] = function()
+      local build = dofile("tutorials/models/" .. name .. ".lua")
+      return net(build, {8, size, size, 3}, training)
+    end
+  end
+end
+
 function rows.graph_build()
   return function()
     local g = td.graph()

@@ -44,6 +44,9 @@ ROWS = {
     "softmax_xent": ("s/call", [1, 2], ["tensorflow", "torch"], 0.6),
     "sparse_sgd": ("s/step", [1, 2], ["tensorflow", "torch"], 0.6),
     "ptb_lstm_step": ("s/step", [1, 2], ["tensorflow", "torch"], 0.7),
+    "lenet_step": ("s/step", [1, 2], ["tensorflow", "torch"], 0.9),
+    **{f"{model}{step}": ("s/call", [1, 2], ["tensorflow", "torch"], 1.0)
+       for model in ("vgg_a", "inception_v3", "resnet50") for step in ("", "_step")},
     "rnn_dynamic": ("s/step", [1, 2], ["row:rnn_unrolled"], 1.05),
     "graph_build": ("s/node", [1], ["tensorflow"], "3.3e-6 s"),
     "first_run_36000": ("s", [1], [], "0.7 s"),

@@ -2,7 +2,9 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+import models
 import peer
+import tensorflow_models
 
 ROW, THREADS = peer.arguments()
 NODES = 10000
@@ -195,5 +197,9 @@ for size in (64, 512, 1024, 2048):
 for name, sizes in peer.CONVOLUTIONS.items():
     ROWS[name] = lambda s=sizes: convolution(*s, False)
     ROWS[f"{name}_step"] = lambda s=sizes: convolution(*s, True)
+
+for name in models.MODELS:
+    for suffix in ("", "_step"):
+        ROWS[name + suffix] = lambda r=name + suffix: tensorflow_models.row(r, session)
 
 peer.serve(*ROWS[ROW]())

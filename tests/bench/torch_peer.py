@@ -1,7 +1,9 @@
 """PyTorch's side: eager mode, its own thread settings."""
 import torch
 
+import models
 import peer
+import torch_models
 
 ROW, THREADS = peer.arguments()
 torch.set_num_threads(THREADS)
@@ -100,5 +102,9 @@ for size in (64, 512, 1024, 2048):
 for name, sizes in peer.CONVOLUTIONS.items():
     ROWS[name] = lambda s=sizes: convolution(*s, False)
     ROWS[f"{name}_step"] = lambda s=sizes: convolution(*s, True)
+
+for name in models.MODELS:
+    for suffix in ("", "_step"):
+        ROWS[name + suffix] = lambda r=name + suffix: torch_models.row(r)
 
 peer.serve(*ROWS[ROW]())

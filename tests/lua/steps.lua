@@ -1,4 +1,5 @@
--- steps.lua - one training step of every net, against real TensorFlow.
+-- steps.lua - one training step of every net, against real TensorFlow, and the
+-- same to the last bit on one thread and on two.
 --
 -- tests/golden/steps/NAME.npz holds sum, norm and 64 samples of TensorFlow's
 -- gradient for each trainable variable, and of all weights and moving averages
@@ -33,33 +34,47 @@ local function shape_of(golden, i)
   return row
 end
 
+-- Loss and gradients, and then the weights after the step: a list of values.
+local function step(built, grads, threads)
+  local sess <close> = nets.session(built, threads)
+  local fetches = {built.loss, table.unpack(grads)}
+  local values = sess:run(fetches, built.feeds, {as_values = true})
+  sess:run(built.train, built.feeds)
+  local after = sess:run(built.kept, nil, {as_values = true})
+  return table.move(after, 1, #after, #values + 1, values)
+end
+
+local function bits(values)
+  local all = {}
+  for i, x in ipairs(values) do all[i] = x:bytes() end
+  return table.concat(all)
+end
+
 for _, net in ipairs(nets.list) do
   tests[net.name] = function()
     local golden = td.load_npz(dir .. net.name .. ".npz")
     local built = nets.build(net)
-    lu.assertEquals(golden.grad.shape[1], #built.variables, "variables")
+    local n = #built.variables
+    lu.assertEquals(golden.grad.shape[1], n, "variables")
     lu.assertEquals(golden.after.shape[1], #built.kept, "weights")
     local grads = {}
     for i, g in ipairs(td.gradients(built.loss, built.variables)) do
       grads[i] = core.edge(g) -- rows of a sparse one in their places
     end
-    local sess <close> = nets.session(built)
-    local values = sess:run({built.loss, grads}, built.feeds,
-                            {as_values = true})
-    local loss = golden.loss:item()
+    local values, loss = step(built, grads, 1), golden.loss:item()
     lu.assertAlmostEquals(values[1]:item(), loss,
                           (net.bound or 2e-5) * math.max(1, math.abs(loss)))
     for i, v in ipairs(built.variables) do
-      close(golden.grad[i - 1]:table(), values[2][i], net,
+      close(golden.grad[i - 1]:table(), values[i + 1], net,
             "gradient of " .. v.name)
     end
-    sess:run(built.train, built.feeds)
-    local after = sess:run(built.kept, nil, {as_values = true})
     for i, v in ipairs(built.kept) do
       lu.assertEquals(shape_of(golden, i), table.move(v.shape, 1, #v.shape, 1,
                                                       {}), v.name)
-      close(golden.after[i - 1]:table(), after[i], net, v.name)
+      close(golden.after[i - 1]:table(), values[i + n + 1], net, v.name)
     end
+    lu.assertTrue(bits(values) == bits(step(built, grads, 2)),
+                  "other bits on two threads")
   end
 end
 

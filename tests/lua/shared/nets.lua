@@ -177,8 +177,8 @@ function nets.build(net)
 end
 
 --- A session with the net's weights in it.
-function nets.session(built)
-  local sess = td.session{graph = built.graph}
+function nets.session(built, threads)
+  local sess = td.session{graph = built.graph, threads = threads}
   sess:init()
   for _, v in ipairs(td.global_variables()) do
     local value = built.weights[v.name]
