@@ -514,6 +514,12 @@ hints.true_classes = function(c)
   return {3, n}, many(3 * n, 0, math.min(9, c.options.range_max or 2) - 1)
 end
 hints.sampled_candidates = function() return {4}, many(4, 0, 9) end
+for _, op in ipairs{"BatchNormWithGlobalNormalization",
+                    "BatchNormWithGlobalNormalizationGrad"} do
+  for arg in ("m v beta gamma"):gmatch("%S+") do
+    hints[op .. "." .. arg] = of_channels
+  end
+end
 hints["Fill.value"], hints["Assert.condition"] = a_scalar, a_scalar
 hints["LoopCond.input"], hints["Switch.pred"] = a_scalar, a_scalar
 
@@ -543,6 +549,8 @@ local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4},
   TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4},
     ReverseV2 = {0, 8}}
 rank_of.LRN, rank_of.LRNGrad = {4, 4}, {4, 4}
+rank_of.BatchNormWithGlobalNormalization = {4, 4}
+rank_of.BatchNormWithGlobalNormalizationGrad = {4, 4}
 rank_of.CTCLoss, rank_of.CTCGreedyDecoder = {3, 3}, {3, 3}
 for _, op in ipairs(normalisations) do rank_of[op] = {4, 4} end
 for _, op in ipairs{"Max", "Avg"} do
