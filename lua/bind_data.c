@@ -1,11 +1,14 @@
-/* bind_data.c - data sets: batches from the input thread, folders.
+/* bind_data.c - data sets: batches from the input thread, tables,
+ * folders.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/file.h"
 #include "engine/io/batcher.h"
+#include "engine/io/csv.h"
 #include "lua/bind.h"
 
 #define TD_LUA_BATCHES "tide.batches"
+#define TD_LUA_CSV "tide.csv"
 
 /* ---- batches ---- */
 
@@ -92,6 +95,63 @@ static int batches_next(lua_State *L) {
   return u->n_columns + 2;
 }
 
+/* ---- tables ---- */
+
+typedef struct lua_csv {
+  td_csv *c;
+} lua_csv;
+
+static td_csv *to_csv(lua_State *L) {
+  return ((lua_csv *)luaL_checkudata(L, 1, TD_LUA_CSV))->c;
+}
+
+static int csv_gc(lua_State *L) {
+  lua_csv *u = luaL_checkudata(L, 1, TD_LUA_CSV);
+  td_csv_free(u->c);
+  u->c = NULL;
+  return 0;
+}
+
+/* core.csv(text, name of the source, separator, header) */
+static int new_csv(lua_State *L) {
+  size_t len;
+  const char *text = luaL_checklstring(L, 1, &len);
+  const char *from = luaL_checkstring(L, 2);
+  td_csv_options o = {.separator = luaL_checkstring(L, 3)[0],
+                      .header = lua_toboolean(L, 4)};
+  if (!td_lua_try_object(L, TD_LUA_CSV, sizeof(lua_csv), 0))
+    return lua_error(L);
+  lua_csv *u = lua_touserdata(L, -1);
+  td_lua_check(L, td_csv_parse(text, len, from, &o, &u->c));
+  return 1;
+}
+
+static int csv_names(lua_State *L) {
+  td_csv *c = to_csv(L);
+  int n = td_csv_columns(c);
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    lua_pushstring(L, td_csv_name(c, i));
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+/* c:column(i, dtype or nil, what is missing or nil) -> value */
+static int csv_column(lua_State *L) {
+  td_csv *c = to_csv(L);
+  lua_Integer i = luaL_checkinteger(L, 2);
+  td_dtype dtype = TD_INVALID;
+  double missing = lua_tonumber(L, 4);
+  td_tensor t;
+  luaL_argcheck(L, i >= 1 && i <= td_csv_columns(c), 2, "no such column");
+  if (!lua_isnoneornil(L, 3)) td_lua_check(L, td_lua_to_dtype(L, 3, &dtype));
+  td_lua_check(L, td_csv_column(c, (int)i - 1, dtype,
+                                lua_isnoneornil(L, 4) ? NULL : &missing, &t));
+  td_lua_push_tensor(L, &t);
+  return 1;
+}
+
 /* ---- folders ---- */
 
 /* core.list(folder) -> the names in it, each with a NUL after it */
@@ -105,19 +165,29 @@ static int list_folder(lua_State *L) {
   return 1;
 }
 
-void td_lua_open_data(lua_State *L) {
-  static const luaL_Reg methods[] = {{"next", batches_next},
-                                     {"per_epoch", batches_per_epoch},
-                                     {"close", batches_close},
-                                     {NULL, NULL}};
-  static const luaL_Reg functions[] = {
-      {"batches", new_batches}, {"list", list_folder}, {NULL, NULL}};
-  luaL_setfuncs(L, functions, 0);
-  luaL_newmetatable(L, TD_LUA_BATCHES);
-  lua_pushcfunction(L, batches_close);
+static void make_class(lua_State *L, const char *name, lua_CFunction gc,
+                       const luaL_Reg *methods) {
+  luaL_newmetatable(L, name);
+  lua_pushcfunction(L, gc);
   lua_setfield(L, -2, "__gc");
   lua_newtable(L);
   luaL_setfuncs(L, methods, 0);
   lua_setfield(L, -2, "__index");
   lua_pop(L, 1);
+}
+
+void td_lua_open_data(lua_State *L) {
+  static const luaL_Reg batches[] = {{"next", batches_next},
+                                     {"per_epoch", batches_per_epoch},
+                                     {"close", batches_close},
+                                     {NULL, NULL}};
+  static const luaL_Reg csv[] = {
+      {"names", csv_names}, {"column", csv_column}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"batches", new_batches},
+                                       {"csv", new_csv},
+                                       {"list", list_folder},
+                                       {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
+  make_class(L, TD_LUA_BATCHES, batches_close, batches);
+  make_class(L, TD_LUA_CSV, csv_gc, csv);
 }

@@ -111,6 +111,49 @@ function data.click_log(o)
   return source.with_validation(d, o.validation)
 end
 
+-- The last share `test` of the examples apart.
+local function split(all, test, what)
+  test = test or 0.1
+  if type(test) ~= "number" or test < 0 or test >= 1 then
+    core.error("invalid_argument", what .. ": test is the share of the "
+      .. "examples set apart, from 0 to below 1")
+  end
+  local n = math.floor(all.size * test)
+  return {train = all:take(all.size - n), test = all:take(n, all.size - n)}
+end
+
+--- A table of text (td.load_csv) as .train and .test, a column for each of the
+-- file's; .names in their order. Options: those of load_csv; shuffle (the rows
+-- are mixed before they are cut), seed (1), test (the share set apart, 0.1),
+-- validation.
+function data.csv(path, o)
+  o = args.read(o, {"header", "separator", "types", "missing", "shuffle",
+                    "test", "seed", "validation"}, "data.csv")
+  local columns, names = require("tide.files").load_csv(path, {
+    header = o.header, separator = o.separator, types = o.types,
+    missing = o.missing})
+  local all = dataset.new(columns)
+  if o.shuffle then all = all:shuffled{seed = o.seed or 1} end
+  local d = split(all, o.test, "data.csv")
+  d.names = names
+  return source.with_validation(d, o.validation)
+end
+
+--- Pictures in folders, one for each class: .train and .test with .images
+-- (float32 {n, height, width, channels}, 0 to 1) and .labels (int64 {n}),
+-- mixed; .classes, the folders' names in order. PNG, JPEG and BMP.
+-- Options: size ({height, width}: all are made this size; without it they must
+-- have one), channels (3), test (the share set apart, 0.1), seed (1),
+-- validation.
+function data.images(dir, o)
+  o = args.read(o, {"size", "channels", "test", "seed", "validation"},
+                "data.images")
+  local all, classes = require("tide.data.folder").load(dir, o)
+  local d = split(all:shuffled{seed = o.seed or 1}, o.test, "data.images")
+  d.classes = classes
+  return source.with_validation(d, o.validation)
+end
+
 --- A data set of your own: of{images = value, labels = value}.
 function data.of(columns)
   local values = {}

@@ -148,9 +148,10 @@ end
 function methods:shuffled(o)
   o = args.read(o, {"seed"}, "shuffled")
   if self.size == 0 then return self end
-  local all = self:batches(self.size, {shuffle = true, seed = o.seed})()
+  local as_they_are = dataset.new(self.rows)
+  local all = as_they_are:batches(self.size, {shuffle = true, seed = o.seed})()
   all.epoch, all.step = nil, nil
-  return dataset.new(all)
+  return dataset.new(all, self.scales)
 end
 
 --- Number of examples.

@@ -1,4 +1,4 @@
---- files.lua - arrays and pictures on disk.
+--- files.lua - arrays, tables and pictures on disk.
 --
 -- SPDX-License-Identifier: Apache-2.0
 
@@ -38,6 +38,59 @@ function files.save_npz(path, arrays, o)
   table.sort(names)
   for i, name in ipairs(names) do values[i] = as_value(arrays[name]) end
   core.save_npz(path, names, values, o.compress)
+end
+
+-- ---- tables -----------------------------------------------------------------
+
+local function expect_map(x, what)
+  if x ~= nil and not args.plain(x) then
+    core.error("invalid_argument",
+      ("load_csv: %s must be a table by column name"):format(what))
+  end
+  return x or {}
+end
+
+-- types = {price = "float64"}: every name must be a column.
+local function check_names(types, names)
+  local known = {}
+  for _, name in ipairs(names) do known[name] = true end
+  for _, name in ipairs(args.sorted_keys(types)) do
+    if not known[name] then
+      local near = core.nearest(name, names)
+      core.error("not_found", ("load_csv: no column \"%s\"%s"):format(name,
+        near and ("; did you mean \"" .. near .. "\"?") or ""))
+    end
+  end
+end
+
+--- The columns of a table of text, one row a line: {name = vector}, and the
+-- list of names in their order. Cells in double quotes may hold separators,
+-- line ends and, doubled, quotes. Whole numbers become int64, numbers float32,
+-- all else string; an empty cell is NaN among numbers.
+-- Options: header (true: the first line names the columns; else they are "c0",
+-- "c1", ...), separator (","), types ({name = dtype}), missing (a number for
+-- empty cells, or {name = number}).
+-- Errors name the file, the line and the column.
+function files.load_csv(path, o)
+  o = args.read(o, {"header", "separator", "types", "missing"}, "load_csv")
+  local separator = o.separator or ","
+  if type(separator) ~= "string" or #separator ~= 1 then
+    core.error("invalid_argument", "load_csv: separator is one character")
+  end
+  local text = core.read_file(path, LIMIT)
+  if tostring(path):find "%.gz$" then text = core.gunzip(text, LIMIT) end
+  local table_of = core.csv(text, tostring(path), separator, o.header ~= false)
+  local names, columns = table_of:names(), {}
+  local types = expect_map(o.types, "types")
+  local missing = o.missing
+  if type(missing) ~= "number" then missing = expect_map(missing, "missing") end
+  check_names(types, names)
+  for i, name in ipairs(names) do
+    local fill = missing
+    if type(missing) == "table" then fill = missing[name] end
+    columns[name] = table_of:column(i, types[name], fill)
+  end
+  return columns, names
 end
 
 -- ---- pictures ---------------------------------------------------------------

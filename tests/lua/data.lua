@@ -372,6 +372,76 @@ function tests.npy_and_npz()
   remove(dir)
 end
 
+-- ---- tables -----------------------------------------------------------------
+
+local function csv(text, o)
+  local path = os.tmpname()
+  core.write_file(path, text)
+  local ok, columns, order = pcall(td.load_csv, path, o)
+  os.remove(path)
+  if not ok then error(columns, 0) end
+  return columns, order
+end
+
+function tests.csv_types()
+  local t, order = csv('\xef\xbb\xbfid,price,"the ""name""",flag\r\n'
+    .. '1,2.5,"a,b\nc",true\r\n\r\n-2, 3e1 ,,false\n')
+  lu.assertEquals(order, {"id", "price", 'the "name"', "flag"})
+  lu.assertEquals({t.id.dtype, t.price.dtype, t['the "name"'].dtype,
+                   t.flag.dtype}, {"int64", "float32", "string", "string"})
+  lu.assertEquals(t.id:table(), {1, -2})
+  lu.assertEquals(t.price:table(), {2.5, 30})
+  lu.assertEquals(t['the "name"']:table(), {"a,b\nc", ""})
+  t = csv("a,b\n1,true\n2,0\n", {types = {a = "uint8", b = "bool"}})
+  lu.assertEquals({t.a.dtype, t.b.dtype}, {"uint8", "bool"})
+  lu.assertEquals(t.b:table(), {true, false})
+end
+
+function tests.csv_missing()
+  local t = csv("1;2\n;3\n", {header = false, separator = ";"})
+  lu.assertEquals({t.c0.dtype, t.c1.dtype}, {"float32", "int64"})
+  local x = t.c0:table()
+  lu.assertTrue(x[1] == 1 and x[2] ~= x[2])
+  t = csv("a,b\n1,\n,2\n", {missing = -1})
+  lu.assertEquals({t.a.dtype, t.b.dtype}, {"int64", "int64"})
+  lu.assertEquals({t.a:table(), t.b:table()}, {{1, -1}, {-1, 2}})
+  t = csv("a,b\n1,\n,2\n", {missing = {a = 7}})
+  lu.assertEquals(t.a:table(), {1, 7})
+  lu.assertEquals(t.b.dtype, "float32")
+  lu.assertEquals(csv("a\n").a.shape[1], 0)
+end
+
+function tests.csv_refused()
+  raises("line 3 has 1 columns, the first line 2", csv, "a,b\n1,2\n3\n")
+  raises("line 2: a quote is not closed", csv, 'a\n"x\n')
+  raises("line 2: there is text behind", csv, 'a\n"x"y\n')
+  raises('line 4, column 2 (b): "x" is no int32', csv, 'a,b\n"1\n",2\n3,x\n',
+         {types = {b = "int32"}})
+  raises('"300" is no uint8', csv, "a\n300\n", {types = {a = "uint8"}})
+  raises('"-1" is no uint64', csv, "a\n-1\n", {types = {a = "uint64"}})
+  raises('did you mean "price"', csv, "price\n1\n", {types = {prize = "int8"}})
+  raises("complex64", csv, "a\n1\n", {types = {a = "complex64"}})
+  raises("no lines", csv, "")
+  raises("one character", csv, "a", {separator = "--"})
+  raises("neither a quote", csv, "a", {separator = '"'})
+  raises("No such file", td.load_csv, "/nowhere/none.csv")
+end
+
+function tests.csv_as_data()
+  local path = os.tmpname()
+  local lines = {"x,y"}
+  for i = 1, 20 do lines[i + 1] = i .. "," .. i * 2 end
+  core.write_file(path, table.concat(lines, "\n"))
+  local d = td.data.csv(path, {test = 0.25, shuffle = true, validation = 5})
+  lu.assertEquals({#d.train, #d.validation, #d.test}, {10, 5, 5})
+  lu.assertEquals(d.names, {"x", "y"})
+  for batch in d.train:batches(10) do
+    lu.assertEquals((batch.x * 2):table(), batch.y:table())
+  end
+  raises("share", td.data.csv, path, {test = 1})
+  os.remove(path)
+end
+
 -- ---- pictures ---------------------------------------------------------------
 
 function tests.pictures()
@@ -393,6 +463,32 @@ function tests.pictures()
   raises("no picture", td.load_image, dir .. "/no.png")
   raises("No such file", td.load_image, dir .. "/none.png")
   remove(dir)
+end
+
+function tests.folders_of_pictures()
+  local dir = temporary()
+  for k, class in ipairs{"cat", "ant"} do
+    core.mkdirs(dir .. "/" .. class)
+    for i = 1, 5 do
+      td.save_image(("%s/%s/%d.png"):format(dir, class, i),
+                    td.cast(td.value.fill({2, 3, 3}, 51 * k), "uint8"))
+    end
+  end
+  core.write_file(dir .. "/ant/notes.txt", "no picture")
+  local d = td.data.images(dir, {test = 0.2})
+  lu.assertEquals(d.classes, {"ant", "cat"})
+  lu.assertEquals({#d.train, #d.test}, {8, 2})
+  for batch in d.train:batches(8) do -- 0.4 and ants, 0.2 and cats
+    td.test.close(batch.images:mean{1, 2, 3},
+                  0.4 - 0.2 * td.cast(batch.labels, "float32"), {atol = 1e-6})
+  end
+  td.save_image(dir .. "/ant/9.png", td.cast(td.value.fill({4, 4, 3}, 9),
+                                             "uint8"))
+  raises("give a size", td.data.images, dir)
+  d = td.data.images(dir, {size = {4, 5}, channels = 1})
+  lu.assertTrue(d.train.images.shape == {10, 4, 5, 1})
+  remove(dir)
+  raises("cannot list", td.data.images, dir)
 end
 
 return tests
