@@ -39,16 +39,21 @@ function args.what(x)
   return meta and meta.__name or type(x)
 end
 
+-- What to do with an argument that stands where options do.
+local option_hints = {
+  number = "; numbers that belong together are one list, such as {2, 3}",
+  ["function"] = "; give it by name, as in {activation = td.relu}",
+  boolean = "; give it by name, as in {training = true}",
+}
+
 --- A fresh table of options from a table, a name or nil.
 function args.options(o, what)
   if o == nil then return {} end
   if type(o) == "string" then return {name = o} end
   if not args.plain(o) then
-    local hint = type(o) == "number"
-      and "; numbers that belong together are one list, such as {2, 3}" or ""
     core.error("invalid_argument", ("%s: the last argument is a table of "
       .. "options or a name, not %s%s"):format(what or "options", args.what(o),
-                                               hint))
+                                               option_hints[type(o)] or ""))
   end
   local copy = {}
   for k, v in pairs(o) do copy[k] = v end
@@ -64,10 +69,22 @@ function args.sorted_keys(t)
   return keys
 end
 
+--- Is x in a list?
+function args.holds(list, x)
+  for _, each in ipairs(list) do
+    if each == x then return true end
+  end
+  return false
+end
+
 --- Raises for an option that is not in the list `known`, offering the nearest.
 function args.check(o, known, what)
   local allowed = {}
   for _, name in ipairs(known) do allowed[name] = true end
+  if o[1] ~= nil and not allowed[1] then
+    core.error("invalid_argument", ("%s takes options by name (%s), given a "
+      .. "list"):format(what, table.concat(known, ", ")))
+  end
   for _, key in ipairs(args.sorted_keys(o)) do
     if not allowed[key] then
       local near = core.nearest(key, known)
@@ -82,6 +99,10 @@ end
 
 --- Options read and checked in one go.
 function args.read(o, known, what)
+  if type(o) == "string" and not args.holds(known, "name") then
+    core.error("invalid_argument", ("%s takes a table of options (%s), not the "
+      .. "string \"%s\""):format(what, table.concat(known, ", "), o))
+  end
   return args.check(args.options(o, what), known, what)
 end
 
@@ -115,6 +136,34 @@ function args.check_list(t, what)
     core.error("invalid_argument", what .. " has a hole or a named key")
   end
   return t
+end
+
+--- Raises unless `x` is a number that is not NaN, at least `low` and at most
+-- `high` where they are given, or a tensor, whose value shows in the run.
+function args.expect_number(x, what, low, high)
+  if args.is_tensor(x) then return x end
+  args.expect(x, "number", what)
+  if x == x and (not low or x >= low) and (not high or x <= high) then
+    return x
+  end
+  local range = "a number"
+  if low and high then
+    range = ("from %g to %g"):format(low, high)
+  elseif low or high then
+    range = (low and "%g or more" or "%g or less"):format(low or high)
+  end
+  return core.error("invalid_argument", ("%s must be %s, given %g"):format(what,
+    range, x))
+end
+
+--- The same with what must be above 0.
+function args.expect_positive(x, what)
+  args.expect_number(x, what)
+  if type(x) == "number" and x <= 0 then
+    core.error("invalid_argument", ("%s must be above 0, given %g"):format(what,
+                                                                           x))
+  end
+  return x
 end
 
 --- Raises unless `x` can be called.

@@ -156,9 +156,20 @@ end
 
 --- A data set of your own: of{images = value, labels = value}.
 function data.of(columns)
+  if not args.plain(columns) or columns[1] ~= nil then
+    core.error("invalid_argument", ("data.of takes columns by name, as in "
+      .. "{images = x, labels = y}; given %s"):format(args.plain(columns)
+      and "a list" or args.what(columns)))
+  end
   local values = {}
   for name, x in pairs(columns) do
-    values[name] = core.kind(x) == "tensor" and x or core.tensor(x)
+    local kind = core.kind(x)
+    if kind and kind ~= "tensor" then
+      core.error("invalid_argument", ("data.of: column \"%s\" is a %s; columns "
+        .. "are values, such as td.tensor, td.value.zeros and sess:run give")
+        :format(name, args.what(x)))
+    end
+    values[name] = kind and x or core.tensor(x)
   end
   return dataset.new(values)
 end

@@ -18,7 +18,14 @@ end
 -- d.images: the whole column as batches show it.
 local function index(self, name)
   local rows = rawget(self, "rows")[name]
-  if not rows then return methods[name] end
+  if not rows then
+    if methods[name] then return methods[name] end
+    local near = core.nearest(tostring(name), self.columns)
+    core.error("invalid_argument", ("the data has no column \"%s\"%s; it has %s"
+      .. " and :batches, :take, :shuffled"):format(tostring(name), near
+      and ("; did you mean \"%s\"?"):format(near) or "",
+      table.concat(self.columns, ", ")))
+  end
   local scale = self.scales[name]
   local value = scale and scaled(rows, scale) or rows
   rawset(self, name, value)
@@ -57,14 +64,29 @@ function dataset.new(columns, scales)
   return setmetatable(self, meta)
 end
 
+--- The parts of a data set, {train =, test =, ...}; what only a part has is an
+-- error that says so.
+function dataset.parts(d)
+  return setmetatable(d, {__index = function(_, key)
+    if not methods[key] and key ~= "sequences" then return nil end
+    return core.error("invalid_argument", ("a data set has parts: write "
+      .. "d.train:%s(...), or d.test"):format(key))
+  end})
+end
+
 -- ---- batches ----------------------------------------------------------------
 
 local known = {"epochs", "shuffle", "seed", "shard", "drop_remainder"}
 
 local function read_options(size, o)
   o = args.read(o, known, "batches")
+  for _, key in ipairs{"shuffle", "drop_remainder"} do
+    if o[key] ~= nil then args.expect(o[key], "boolean", "batches: " .. key) end
+  end
   if math.type(size) ~= "integer" or size < 1 then
-    core.error("invalid_argument", "batches: the size must be an integer >= 1")
+    local given = type(size) == "number" and size or args.what(size)
+    core.error("invalid_argument", ("batches: the size must be an integer >= "
+      .. "1, as in d:batches(100), not %s"):format(given))
   end
   local epochs = o.epochs or 1
   if epochs == math.huge then

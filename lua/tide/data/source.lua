@@ -7,6 +7,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local args = require "tide.args"
+local dataset = require "tide.dataset"
 
 local source = {}
 
@@ -143,6 +145,7 @@ end
 -- @param o dir: a folder that must have them; download = true: may be fetched
 -- @return list of bytes, list of files
 function source.find(spec, o, instead)
+  if o.dir ~= nil then args.expect(o.dir, "string", "data: dir") end
   local searched = source.folders(spec.name, o.dir)
   for _, dir in ipairs(searched) do
     for _, files in ipairs{spec.files, table.unpack(spec.other or {})} do
@@ -151,7 +154,8 @@ function source.find(spec, o, instead)
     end
   end
   if o.dir and o.dir ~= "" then
-    core.error("not_found", ("no %s in %s: %s%s needed"):format(
+    core.error("not_found", ("no %s in %s: %s%s needed; without dir it is "
+      .. "looked for in $TIDE_DATA, else made up"):format(
       spec.title, o.dir, spec.files[1][1],
       #spec.files > 1 and (" and %d more are"):format(#spec.files - 1)
         or " is"))
@@ -164,10 +168,12 @@ end
 
 --- Sets the last `n` training examples apart as .validation.
 function source.with_validation(d, n)
-  if not n or n == 0 then return d end
+  dataset.parts(d)
+  if n == nil or n == 0 then return d end
   if math.type(n) ~= "integer" or n < 1 or n >= d.train.size then
-    core.error("invalid_argument", ("validation must leave training examples; "
-      .. "there are %d"):format(d.train.size))
+    core.error("invalid_argument", ("validation is a number of examples that "
+      .. "leaves some to train on; there are %d, given %s"):format(d.train.size,
+                                                            tostring(n)))
   end
   local all = d.train
   d.train = all:take(all.size - n)

@@ -4,6 +4,7 @@
 
 local core = require "tide.core"
 local args = require "tide.args"
+local dataset = require "tide.dataset"
 local vocab = require "tide.data.vocab"
 local source = require "tide.data.source"
 
@@ -112,7 +113,9 @@ local function read_file(name, dir)
     if bytes then return bytes end
   end
   local bytes = source.read(name)
-  return bytes or core.error("not_found", ("no text file \"%s\""):format(name))
+  return bytes or core.error("not_found", ("no text file \"%s\"; texts with a "
+    .. "name are %s, sentences"):format(name, table.concat(
+      args.sorted_keys(known), ", ")))
 end
 
 -- Sentences made by code, by part.
@@ -154,7 +157,8 @@ end
 function text.load(o)
   local parts, by = read_parts(o)
   if by ~= "char" and by ~= "word" then
-    core.error("invalid_argument", "text: by is \"char\" or \"word\"")
+    core.error("invalid_argument", ("text: by is \"char\" or \"word\", not %s")
+      :format(tostring(by)))
   end
   if not parts.train then
     core.error("invalid_argument", "text: there must be a train part")
@@ -166,7 +170,7 @@ function text.load(o)
   local words = vocab.of(all, by, o.words)
   local d = {vocab = words}
   for name, bytes in pairs(parts) do d[name] = part(words, bytes) end
-  return d
+  return dataset.parts(d)
 end
 
 return text

@@ -12,8 +12,15 @@ local variables = require "tide.variables"
 local ops = require("tide.ops").ops
 
 local train = {}
-local average = {}
-average.__index = average
+local average = {__name = "moving average"}
+
+function average.__index(_, key)
+  if average[key] ~= nil or type(key) ~= "string" or key == "num_updates" then
+    return average[key]
+  end
+  return core.error("invalid_argument", ("a moving average has no \"%s\"; it "
+    .. "has :apply(variables) and :average(variable)"):format(key))
+end
 
 local function fail(fmt, ...)
   core.error("invalid_argument", fmt:format(...))
@@ -32,9 +39,7 @@ end
 -- sess:run(average:average(v))  --> 4.0
 function train.moving_average(d, o)
   o = args.read(o, {"num_updates"}, "moving_average")
-  if type(d) == "number" and not (d >= 0 and d <= 1) then
-    fail("moving_average: the decay must be from 0 to 1, given %g", d)
-  end
+  args.expect_number(d, "moving_average: the decay", 0, 1)
   return setmetatable({decay = d, num_updates = o.num_updates,
                        shadows = setmetatable({}, {__mode = "k"})}, average)
 end
@@ -64,6 +69,10 @@ end
 -- it after the training step: inside td.control_dependencies({train}, ...).
 function average:apply(list)
   list = list or variables.trainable_variables()
+  if variables.is_variable(list) then
+    fail("average:apply takes a list of variables: put \"%s\" in braces",
+         list.name)
+  end
   for i, v in ipairs(args.check_list(list, "average:apply")) do
     if not variables.is_variable(v) then
       fail("average:apply takes a list of variables; %d is %s", i, args.what(v))

@@ -3,6 +3,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local args = require "tide.args"
 local slices = require "tide.indexed_slices"
 local ops = require("tide.ops").ops
 
@@ -16,11 +17,24 @@ local function values_of(g)
   return slices.is(g) and g.values or g
 end
 
+-- Raises unless list holds gradients and false only.
+local function check_gradients(list, what)
+  args.check_list(list, what .. ": the gradients")
+  for i, g in ipairs(list) do
+    if g and not args.is_tensor(g) and not slices.is(g) then
+      fail("%s takes a list of gradients; %d is %s%s", what, i, args.what(g),
+        args.plain(g) and g.variable and ": give row.gradient of each row, or "
+        .. "clip_norm to :apply_gradients" or "")
+    end
+  end
+  return list
+end
+
 --- sqrt of the sum of squares of all gradients in the list; false ones are
 -- skipped.
 function train.global_norm(list, o)
   local squares = {}
-  for _, g in ipairs(list) do
+  for _, g in ipairs(check_gradients(list, "global_norm")) do
     if g then squares[#squares + 1] = ops.sum(ops.square(values_of(g))) end
   end
   if #squares == 0 then fail("global_norm: the list has no gradient") end
@@ -32,6 +46,8 @@ end
 -- @usage local g = td.constant{3.0, 4.0}
 -- td.train.clip_by_global_norm({g}, 1)[1]  --> 0.6 0.8
 function train.clip_by_global_norm(list, norm)
+  args.expect_positive(norm, "clip_by_global_norm: the norm")
+  check_gradients(list, "clip_by_global_norm")
   local had = train.global_norm(list)
   local scale = norm / ops.maximum(had, norm)
   local out = {}

@@ -9,10 +9,10 @@
 
 local core = require "tide.core"
 local args = require "tide.args"
+local check = require "tide.train.check"
 local graph = require "tide.graph"
 local progress = require "tide.progress"
 local scope = require "tide.scope"
-local session = require "tide.session"
 local ops = require("tide.ops").ops
 
 local train = {}
@@ -56,22 +56,11 @@ local function pair_columns(columns, inputs, what)
   return pairs_of
 end
 
-local function check_inputs(inputs, columns, what)
-  if not inputs then return end
-  local known = {}
-  for _, column in ipairs(columns) do known[column] = true end
-  for _, key in ipairs(args.sorted_keys(inputs)) do
-    if not known[key] then
-      fail("invalid_argument", "%s: the data has no column \"%s\" to feed; it "
-        .. "has %s", what, key, table.concat(columns, ", "))
-    end
-  end
-end
-
 -- Placeholders and how a batch fills them: edges, and f(batch) -> values.
 local function feeder(data, o, what, training)
   local columns = data.columns
-  check_inputs(o.inputs, columns, what)
+  check.training(o.training, what)
+  check.inputs(o.inputs, columns, what)
   local fed = pair_columns(columns, o.inputs, what)
   local edges = {}
   for i, pair in ipairs(fed) do edges[i] = pair.edge end
@@ -84,23 +73,15 @@ local function feeder(data, o, what, training)
   end
 end
 
-local function check_data(data, what)
-  if type(data) ~= "table" or type(data.columns) ~= "table"
-     or not data.batches then
-    fail("invalid_argument", "%s: data is a data set, as td.data.mnist().train "
-      .. "or td.data.of{images = x, labels = y}; given %s", what,
-      args.what(data))
-  end
-  if data.size == 0 then
-    fail("invalid_argument", "%s: the data has no examples", what)
-  end
-end
-
 -- ---- metrics --------------------------------------------------------------
 
 -- A metric is a graph scalar, whose mean over the examples is told, or a pair
 -- {value, update} as td.metrics give.
 local function read_metrics(metrics, what)
+  if metrics ~= nil and not args.plain(metrics) then
+    fail("invalid_argument", "%s: metrics is a table {name = graph tensor}, "
+      .. "not %s", what, args.what(metrics))
+  end
   local list = {}
   for _, name in ipairs(args.sorted_keys(metrics or {})) do
     local m = metrics[name]
@@ -112,7 +93,8 @@ local function read_metrics(metrics, what)
       list[#list + 1] = {name = name, mean = edge}
     else
       fail("invalid_argument", "%s: metric \"%s\" is a graph tensor or {value, "
-        .. "update}, given %s", what, name, args.what(m))
+        .. "update}, given %s; as in {accuracy = tensor}", what, name,
+        args.what(m))
     end
   end
   return list
@@ -170,16 +152,14 @@ end
 
 -- ---- evaluate, predict ----------------------------------------------------
 
-local function the_session(o)
-  return o.session or session.default()
-end
-
 local function measure_all(sess, list, data, o, what)
   local edges, values = feeder(data, o, what, false)
   reset_metrics(sess)
-  local m = meter(sess, list, edges, values)
-  for batch in sized(data, o.batch or 100) do m.add(batch) end
-  return m.result()
+  return check.fed(what, data, function()
+    local m = meter(sess, list, edges, values)
+    for batch in sized(data, o.batch or 100) do m.add(batch) end
+    return m.result()
+  end)
 end
 
 --- Metrics over a data set: {accuracy = 0.97, ...}.
@@ -193,12 +173,13 @@ end
 function train.evaluate(o)
   o = args.read(o, {"metrics", "data", "inputs", "batch", "training",
                     "session"}, "evaluate")
-  check_data(o.data, "evaluate")
+  check.data(o.data, "evaluate")
+  check.batch(o.batch, "evaluate")
   local list = read_metrics(o.metrics, "evaluate")
   if #list == 0 then
     fail("invalid_argument", "evaluate needs metrics = {name = tensor}")
   end
-  return measure_all(the_session(o), list, o.data, o, "evaluate")
+  return measure_all(check.session(o, "evaluate"), list, o.data, o, "evaluate")
 end
 
 --- What tensors are for each example of a data set, batches put together along
@@ -210,7 +191,8 @@ end
 function train.predict(o)
   o = args.read(o, {"outputs", "data", "inputs", "batch", "training",
                     "session"}, "predict")
-  check_data(o.data, "predict")
+  check.data(o.data, "predict")
+  check.batch(o.batch, "predict")
   local single = args.is_tensor(o.outputs)
   local outputs = single and {o.outputs} or o.outputs
   if type(outputs) ~= "table" or next(outputs) == nil then
@@ -220,13 +202,18 @@ function train.predict(o)
   local keys, fetches, parts = {}, {}, {}
   for key in pairs(outputs) do keys[#keys + 1] = key end
   table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
-  for i, key in ipairs(keys) do fetches[i], parts[i] = outputs[key], {} end
-  local edges, values = feeder(o.data, o, "predict", false)
-  local f = the_session(o):callable(fetches, edges)
-  for batch in sized(o.data, o.batch or 100) do
-    local got = table.pack(f(values(batch)))
-    for i = 1, #keys do table.insert(parts[i], got[i]) end
+  for i, key in ipairs(keys) do
+    fetches[i], parts[i] = check.output(outputs[key], key), {}
   end
+  local edges, values = feeder(o.data, o, "predict", false)
+  local sess = check.session(o, "predict")
+  check.fed("predict", o.data, function()
+    local f = sess:callable(fetches, edges)
+    for batch in sized(o.data, o.batch or 100) do
+      local got = table.pack(f(values(batch)))
+      for i = 1, #keys do table.insert(parts[i], got[i]) end
+    end
+  end)
   local out = {}
   for i, key in ipairs(keys) do out[key] = ops.concat(parts[i], 0) end
   return single and out[1] or out
@@ -246,16 +233,23 @@ local function read_fit(o)
         .. "=, epochs =, metrics =, validation =, hooks =", name)
     end
   end
-  check_data(o.data, "fit")
-  if o.validation then check_data(o.validation, "fit: validation") end
+  check.data(o.data, "fit")
+  if o.validation then check.data(o.validation, "fit: validation") end
+  check.train(o.train)
+  if not args.is_tensor(o.loss) then
+    fail("invalid_argument", "fit: the loss is a graph scalar, not %s",
+         args.what(o.loss))
+  end
   if core.edge(o.loss).rank ~= 0 then
     fail("invalid_argument", "fit: the loss must be a scalar, given shape %s; "
       .. "take its :mean()", tostring(core.edge(o.loss).shape))
   end
+  check.batch(o.batch, "fit")
   o.epochs, o.batch = o.epochs or 1, o.batch or 100
+  check.epochs(o.epochs)
   o.seed = o.seed or core.graph():get_seed()
-  o.hooks = table.move(args.check_list(o.hooks or {}, "fit: hooks"), 1,
-    #(o.hooks or {}), 2, {require("tide.train.hooks").nan_guard()})
+  if o.seed then args.expect(o.seed, "integer", "fit: seed") end
+  o.hooks = check.hooks(o.hooks)
   return o
 end
 
@@ -268,15 +262,18 @@ end
 -- Everything once on one batch, before hours are spent: a mistake in the
 -- metrics or the validation data must not wait for the end of an epoch.
 local function rehearse(run, o)
-  local loss = run.session:callable({o.loss}, run.edges)
-  local first = sized(o.data, o.batch)()
-  loss(run.values(first))
+  check.fed("fit", o.data, function()
+    local loss = run.session:callable({o.loss}, run.edges)
+    loss(run.values(sized(o.data, o.batch)()))
+  end)
   for i, data in ipairs{o.data, o.validation} do
     local what = i == 1 and "fit" or "fit: validation"
     if #run.metrics > 0 then
       local edges, values = feeder(data, o, what, false)
-      meter(run.session, run.metrics, edges, values)
-        .add(sized(data, o.batch)())
+      check.fed(what, data, function()
+        meter(run.session, run.metrics, edges, values)
+          .add(sized(data, o.batch)())
+      end)
     end
   end
 end
@@ -314,8 +311,8 @@ local function with_updates(op, edges)
 end
 
 local function new_run(o)
-  local run = {session = the_session(o), hooks = o.hooks, epoch = 0, step = 0,
-               epochs = o.epochs, history = {}, options = o}
+  local run = {session = check.session(o, "fit"), hooks = o.hooks, epoch = 0,
+               step = 0, epochs = o.epochs, history = {}, options = o}
   function run.stop() run.stopping = true end
   run.session:init(graph.get_collection "metric_variables")
   run.session:init()

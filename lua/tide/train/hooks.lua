@@ -40,6 +40,9 @@ function train.early_stop(o)
   o = args.read(o, {"metric", "patience", "min_delta", "larger", "restore"},
                 "early_stop")
   local metric, patience = o.metric or "loss", o.patience or 3
+  args.expect(metric, "string", "early_stop: metric, a name,")
+  args.expect(patience, "integer", "early_stop: patience")
+  args.expect_number(o.min_delta or 0, "early_stop: min_delta", 0)
   local best, since, kept, list = nil, 0, nil, nil
   local hook = {}
   function hook.begin(_, _)

@@ -14,8 +14,7 @@ local scope = require "tide.scope"
 local ops = require("tide.ops").ops
 
 local train = {}
-local lbfgs = optimizer.class("LBFGS", {})
-local methods = getmetatable(lbfgs{}).__index
+local lbfgs, methods = optimizer.class("LBFGS", {})
 
 local SHARE = 1e-4     -- of the fall that the slope promises (Armijo)
 local SHORTEST = 2^-30 -- a step this short is given up
@@ -188,6 +187,9 @@ end
 
 function methods:minimize(loss, o)
   o = args.read(o, {"variables", "global_step", "name"}, "minimize")
+  if not args.is_tensor(loss) then
+    fail("lbfgs: the loss is a graph tensor, not %s", args.what(loss))
+  end
   loss = core.edge(loss)
   if loss.rank and loss.rank > 0 then
     fail("lbfgs minimizes a scalar, given a loss of shape %s; take its :mean()",
@@ -199,11 +201,7 @@ function methods:minimize(loss, o)
   local state = make_state(list[1], n, self.memory)
   return scope.name_scope(o.name or self.name, function()
     local done = evaluate(self, loss, list, grads, state)
-    if not o.global_step then return scope.group(done, "train") end
-    return scope.control_dependencies(done, function()
-      return core.add("AssignAddVariableOp", {o.global_step.handle,
-        core.tensor(1, o.global_step.dtype)}, nil, "count")
-    end)
+    return self:count(done, o.global_step)
   end)
 end
 
@@ -226,7 +224,8 @@ function train.lbfgs(lr, o)
   if math.type(memory) ~= "integer" or memory < 1 then
     fail("lbfgs: memory must be an integer of 1 or more")
   end
-  local self = lbfgs{lr = lr or 1.0}
+  local self = lbfgs{lr = args.expect_number(lr or 1.0,
+                                             "lbfgs: the learning rate")}
   self.memory = memory
   return self
 end

@@ -14,19 +14,52 @@ local slices = require "tide.indexed_slices"
 local variables = require "tide.variables"
 local ops = require("tide.ops").ops
 
-local optimizer = {}
-optimizer.__index = optimizer
+-- What a class may leave out.
+local optimizer = {slot_names = {}, slot_starts = {}, attrs = {}}
 
 local function fail(fmt, ...)
   core.error("invalid_argument", fmt:format(...))
 end
 
+-- Raises unless all of a list are variables.
+local function check_variables(self, list)
+  if not args.plain(list) then
+    fail("%s: variables is a list such as {w, b}, not %s", self.name,
+      variables.is_variable(list) and "one variable: put it in braces"
+      or args.what(list))
+  end
+  for i, v in ipairs(args.check_list(list, self.name .. ": variables")) do
+    if not variables.is_variable(v) then
+      fail("%s: %d of the variables is %s; give what td.variable made",
+           self.name, i, args.what(v))
+    end
+  end
+  return list
+end
+
+-- Called as optimizer.minimize(loss), `self` is no optimizer.
+local function check_self(self, what)
+  local meta = type(self) == "table" and getmetatable(self)
+  if not meta or not meta.is_optimizer then
+    fail("%s is called with a colon, as in td.train.sgd(0.1):%s(...); its "
+      .. "first argument is %s", what, what, args.what(self))
+  end
+end
+
 --- The gradients of loss: a list of {gradient =, variable =}; gradient is false
 -- where loss does not depend on the variable.
 function optimizer:compute_gradients(loss, o)
+  check_self(self, "compute_gradients")
   o = args.read(o, {"variables", "grad_loss"}, "compute_gradients")
-  local list = o.variables or variables.trainable_variables()
-  if #list == 0 then fail("%s: there is no variable to train", self.name) end
+  if not args.is_tensor(loss) then
+    fail("%s: the loss is a graph tensor, not %s", self.name, args.what(loss))
+  end
+  local list = check_variables(self, o.variables
+                               or variables.trainable_variables())
+  if #list == 0 then
+    fail("%s: there is no variable to train; td.variable and layers make them",
+         self.name)
+  end
   local found = gradients.gradients({loss}, list,
                                     {grad_ys = o.grad_loss and {o.grad_loss}})
   local out = {}
@@ -35,10 +68,15 @@ function optimizer:compute_gradients(loss, o)
 end
 
 local function check_gradient(self, row)
-  local v, g = row.variable, row.gradient
+  local v, g = nil, nil
+  if args.plain(row) then v, g = row.variable, row.gradient end
   if not variables.is_variable(v) then
-    fail("%s: apply_gradients takes a list of {gradient =, variable =}",
-         self.name)
+    fail("%s: apply_gradients takes a list of {gradient =, variable =}, as "
+      .. ":compute_gradients gives", self.name)
+  end
+  if g and not args.is_tensor(g) and not slices.is(g) then
+    fail("%s: the gradient of \"%s\" is a graph tensor or false, not %s",
+         self.name, v.name, args.what(g))
   end
   if g and g.dtype ~= v.dtype then
     fail("%s: the gradient of \"%s\" is %s, the variable %s", self.name, v.name,
@@ -94,24 +132,41 @@ end
 --- An op that changes the variables by a list of {gradient =, variable =}.
 -- Options: global_step, a variable to count with; clip_norm; name.
 function optimizer:apply_gradients(list, o)
+  check_self(self, "apply_gradients")
   o = args.read(o, {"global_step", "clip_norm", "name"}, "apply_gradients")
+  args.check_list(list, self.name .. ": the gradients")
   for _, row in ipairs(list) do check_gradient(self, row) end
+  if o.clip_norm ~= nil then
+    args.expect_positive(o.clip_norm, self.name .. ": clip_norm")
+  end
   self:prepare(list)
   return scope.name_scope(o.name or self.name, function()
     if o.clip_norm then list = clipped(list, o.clip_norm) end
     local done = updates(self, list)
     for _, op in ipairs(self:finish(done)) do done[#done + 1] = op end
-    if not o.global_step then return scope.group(done, "train") end
-    return scope.control_dependencies(done, function()
-      return core.add("AssignAddVariableOp", {o.global_step.handle,
-        core.tensor(1, o.global_step.dtype)}, nil, "count")
-    end)
+    return self:count(done, o.global_step)
+  end)
+end
+
+--- The op that runs after a list of ops, and counts with a variable if any.
+function optimizer:count(done, step)
+  if step == nil then return scope.group(done, "train") end
+  if not variables.is_variable(step) or not step.dtype:find "^int" then
+    fail("%s: global_step is a variable of int32 or int64 to count with, such "
+      .. "as td.train.global_step(), not %s", self.name,
+      variables.is_variable(step) and step.dtype or args.what(step))
+  end
+  return scope.control_dependencies(done, function()
+    return core.add("AssignAddVariableOp", {step.handle,
+      core.tensor(1, step.dtype)}, nil, "count")
   end)
 end
 
 --- An op that takes one step down the gradient of loss. Options: variables
--- (all trainable ones), global_step, clip_norm, name.
+-- (all trainable ones), global_step, clip_norm (above 0: no longer than that
+-- are all gradients together), name.
 function optimizer:minimize(loss, o)
+  check_self(self, "minimize")
   o = args.read(o, {"variables", "global_step", "clip_norm", "name",
                     "grad_loss"}, "minimize")
   local list = self:compute_gradients(loss, {variables = o.variables,
@@ -146,7 +201,7 @@ function optimizer:slot(v, slot)
   self.slots[slot] = self.slots[slot] or setmetatable({}, {__mode = "k"})
   local found = self.slots[slot][v]
   if not found then
-    local start = self.slot_starts and self.slot_starts[slot] or 0
+    local start = self.slot_starts[slot] or 0
     found = own_variable(function()
       return ops.fill(v.shape or ops.shape(v.initial_value),
                       core.tensor(start, v.dtype))
@@ -156,16 +211,34 @@ function optimizer:slot(v, slot)
   return found
 end
 
+-- Fields that an object has later, if at all.
+local late = {power1 = true, power2 = true, memory = true}
+
+-- What neither an object of the class `name` nor the class has.
+local function unknown(name, key)
+  if late[key] or type(key) ~= "string" then return nil end
+  local methods = {"minimize", "compute_gradients", "apply_gradients"}
+  local near = core.nearest(key, methods)
+  return fail("%s has no \"%s\"%s; it has :%s", name, key,
+    near and ("; did you mean \"%s\"?"):format(near) or "",
+    table.concat(methods, ", :"))
+end
+
 -- A class of optimizers; `fields` are its methods and constants: dense(v, g, s)
 -- and sparse(v, g, s) make the op that applies a gradient, s being the settings
--- in v's dtype.
+-- in v's dtype. Gives what makes an object of settings, and the fields.
 local function class(name, fields)
-  fields.name = name
-  fields.__index = fields
-  setmetatable(fields, optimizer)
+  fields.name, fields.is_optimizer, fields.__name = name, true, "optimizer"
+  function fields.__index(_, key)
+    local x = fields[key]
+    if x == nil then x = optimizer[key] end
+    if x == nil then return unknown(name, key) end
+    return x
+  end
+  function fields.__tostring() return "optimizer " .. name end
   return function(settings)
     return setmetatable({settings = settings, slots = {}}, fields)
-  end
+  end, fields
 end
 
 -- A class whose steps are one op each: ResourceApply<op> for a dense gradient
@@ -175,7 +248,7 @@ local function class_by_op(name, op, order, fields)
   local function update(prefix)
     return function(self, v, g, s)
       local inputs = {v.handle}
-      for _, slot in ipairs(self.slot_names or {}) do
+      for _, slot in ipairs(self.slot_names) do
         inputs[#inputs + 1] = self:slot(v, slot).handle
       end
       for word in order:gmatch "%S+" do

@@ -32,17 +32,21 @@ end
 
 local function rate(lr, what)
   if type(lr) ~= "number" and not args.is_tensor(lr) then
-    fail("%s takes a learning rate: a number or a graph scalar", what)
+    fail("%s takes a learning rate: a number or a graph scalar, as in "
+      .. "td.train.%s(0.01); given %s", what, what, args.what(lr))
   end
-  return lr
+  return args.expect_number(lr, what .. ": the learning rate")
 end
 
--- A number that must be `low` at least.
-local function at_least(low, x, what)
-  if type(x) == "number" and (x < low or x ~= x) then
-    fail("%s must be %g or more, given %g", what, low, x)
+-- Options that are numbers: {name, what it is when absent, least, most} each.
+local function numbers(o, what, rows)
+  local out = {}
+  for _, row in ipairs(rows) do
+    local x = o[row[1]]
+    if x == nil then x = row[2] end
+    out[row[1]] = args.expect_number(x, what .. ": " .. row[1], row[3], row[4])
   end
-  return x
+  return out
 end
 
 -- ---- gradient descent -----------------------------------------------------
@@ -61,7 +65,12 @@ local new_sgd = class_by_op("GradientDescent", "GradientDescent", "lr grad", {
 -- sess:init()
 -- sess:run(step)
 -- sess:run(v)  --> 2.0
-function train.sgd(lr)
+function train.sgd(lr, o)
+  if type(o) == "number" then
+    fail("sgd takes a learning rate only; td.train.momentum(%s, %s) has a "
+      .. "momentum", tostring(lr), tostring(o))
+  end
+  args.read(o, {}, "sgd")
   return new_sgd{lr = rate(lr, "sgd")}
 end
 
@@ -72,9 +81,9 @@ local new_proximal_sgd = class_by_op("ProximalGradientDescent",
 -- Options l1 (0), l2 (0). Source: Duchi, Singer 2009.
 function train.proximal_sgd(lr, o)
   o = args.read(o, {"l1", "l2"}, "proximal_sgd")
-  return new_proximal_sgd{lr = rate(lr, "proximal_sgd"),
-                          l1 = at_least(0, o.l1 or 0.0, "proximal_sgd: l1"),
-                          l2 = at_least(0, o.l2 or 0.0, "proximal_sgd: l2")}
+  local settings = numbers(o, "proximal_sgd", {{"l1", 0.0, 0}, {"l2", 0.0, 0}})
+  settings.lr = rate(lr, "proximal_sgd")
+  return new_proximal_sgd(settings)
 end
 
 -- ---- momentum -------------------------------------------------------------
@@ -85,8 +94,10 @@ local new_momentum = class_by_op("Momentum", "Momentum", "lr grad momentum",
 --- a <- m a + g; v <- v - lr a; m is 0.9 when not given. Option nesterov.
 -- Source: Sutskever et al. 2013.
 function train.momentum(lr, m, o)
+  if args.plain(m) then m, o = nil, m end
   o = args.read(o, {"nesterov"}, "momentum")
-  local self = new_momentum{lr = rate(lr, "momentum"), momentum = m or 0.9}
+  local self = new_momentum{lr = rate(lr, "momentum"),
+    momentum = args.expect_number(m or 0.9, "momentum: the momentum", 0)}
   self.attrs = {use_nesterov = o.nesterov or false}
   return self
 end
@@ -101,8 +112,8 @@ local new_adagrad = class_by_op("Adagrad", "Adagrad", "lr grad",
 function train.adagrad(lr, o)
   o = args.read(o, {"initial"}, "adagrad")
   local self = new_adagrad{lr = rate(lr, "adagrad")}
-  self.slot_starts = {Adagrad = at_least(0, o.initial or 0.1,
-                                         "adagrad: initial")}
+  self.slot_starts = {Adagrad = numbers(o, "adagrad",
+                                        {{"initial", 0.1, 0}}).initial}
   return self
 end
 
@@ -113,11 +124,12 @@ local new_proximal_adagrad = class_by_op("ProximalAdagrad", "ProximalAdagrad",
 -- (0), initial (0.1). Source: Duchi, Singer 2009.
 function train.proximal_adagrad(lr, o)
   o = args.read(o, {"l1", "l2", "initial"}, "proximal_adagrad")
-  local self = new_proximal_adagrad{
-    lr = rate(lr, "proximal_adagrad"),
-    l1 = at_least(0, o.l1 or 0.0, "proximal_adagrad: l1"),
-    l2 = at_least(0, o.l2 or 0.0, "proximal_adagrad: l2")}
-  self.slot_starts = {ProximalAdagrad = o.initial or 0.1}
+  local settings = numbers(o, "proximal_adagrad",
+    {{"l1", 0.0, 0}, {"l2", 0.0, 0}, {"initial", 0.1, 0}})
+  local initial = settings.initial
+  settings.initial, settings.lr = nil, rate(lr, "proximal_adagrad")
+  local self = new_proximal_adagrad(settings)
+  self.slot_starts = {ProximalAdagrad = initial}
   return self
 end
 
@@ -129,8 +141,10 @@ local new_adadelta = class_by_op("Adadelta", "Adadelta", "lr rho epsilon grad",
 -- paper has 1. Options rho (0.95), epsilon (1e-8). Source: Zeiler 2012.
 function train.adadelta(lr, o)
   o = args.read(o, {"rho", "epsilon"}, "adadelta")
-  return new_adadelta{lr = rate(lr or 1e-3, "adadelta"), rho = o.rho or 0.95,
-                      epsilon = o.epsilon or 1e-8}
+  local settings = numbers(o, "adadelta",
+                           {{"rho", 0.95, 0, 1}, {"epsilon", 1e-8, 0}})
+  settings.lr = rate(lr or 1e-3, "adadelta")
+  return new_adadelta(settings)
 end
 
 local rmsprop_order = "lr decay momentum epsilon grad"
@@ -146,8 +160,10 @@ local new_centered_rmsprop = class_by_op("RMSProp", "CenteredRMSProp",
 function train.rmsprop(lr, o)
   o = args.read(o, {"decay", "momentum", "epsilon", "centered"}, "rmsprop")
   local new = o.centered and new_centered_rmsprop or new_rmsprop
-  return new{lr = rate(lr, "rmsprop"), decay = o.decay or 0.9,
-             momentum = o.momentum or 0.0, epsilon = o.epsilon or 1e-10}
+  local settings = numbers(o, "rmsprop", {{"decay", 0.9, 0, 1},
+    {"momentum", 0.0, 0}, {"epsilon", 1e-10, 0}})
+  settings.lr = rate(lr, "rmsprop")
+  return new(settings)
 end
 
 -- ---- ftrl -----------------------------------------------------------------
@@ -164,21 +180,13 @@ local new_ftrl_v2 = class_by_op("Ftrl", "FtrlV2",
 -- 2013.
 function train.ftrl(lr, o)
   o = args.read(o, {"l1", "l2", "l2_shrinkage", "lr_power", "initial"}, "ftrl")
-  local settings = {
-    lr = rate(lr, "ftrl"), lr_power = o.lr_power or -0.5,
-    l1 = at_least(0, o.l1 or 0.0, "ftrl: l1"),
-    l2 = at_least(0, o.l2 or 0.0, "ftrl: l2"),
-  }
-  if type(settings.lr_power) == "number" and settings.lr_power > 0 then
-    fail("ftrl: lr_power must be 0 or less, given %g", settings.lr_power)
-  end
-  local new = new_ftrl
-  if o.l2_shrinkage then
-    new = new_ftrl_v2
-    settings.l2_shrinkage = at_least(0, o.l2_shrinkage, "ftrl: l2_shrinkage")
-  end
-  local self = new(settings)
-  self.slot_starts = {Ftrl = at_least(0, o.initial or 0.1, "ftrl: initial")}
+  local settings = numbers(o, "ftrl", {{"l1", 0.0, 0}, {"l2", 0.0, 0},
+    {"l2_shrinkage", 0.0, 0}, {"lr_power", -0.5, nil, 0}, {"initial", 0.1, 0}})
+  local initial = settings.initial
+  settings.initial, settings.lr = nil, rate(lr, "ftrl")
+  if o.l2_shrinkage == nil then settings.l2_shrinkage = nil end
+  local self = (o.l2_shrinkage and new_ftrl_v2 or new_ftrl)(settings)
+  self.slot_starts = {Ftrl = initial}
   return self
 end
 
@@ -251,8 +259,10 @@ local new_adam = class("Adam", adam)
 -- Options beta1 (0.9), beta2 (0.999), epsilon (1e-8). Source: Kingma, Ba 2015.
 function train.adam(lr, o)
   o = args.read(o, {"beta1", "beta2", "epsilon"}, "adam")
-  return new_adam{lr = rate(lr or 1e-3, "adam"), beta1 = o.beta1 or 0.9,
-                  beta2 = o.beta2 or 0.999, epsilon = o.epsilon or 1e-8}
+  local settings = numbers(o, "adam", {{"beta1", 0.9, 0, 1},
+    {"beta2", 0.999, 0, 1}, {"epsilon", 1e-8, 0}})
+  settings.lr = rate(lr or 1e-3, "adam")
+  return new_adam(settings)
 end
 
 return train
