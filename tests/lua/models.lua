@@ -26,18 +26,19 @@ end
 
 -- Parameters that are trained: in millions as the papers round them, and to the
 -- last one, of the same nets elsewhere: torchvision's alexnet, vgg11 and
--- resnet50, the Caffe GoogLeNet, Keras' InceptionV3.
+-- resnet50, the Caffe GoogLeNet, Keras' InceptionV3. Then 10^9 multiply-adds
+-- an image takes.
 local rows = {
-  {"alexnet", 224, 61100840},
-  {"overfeat", 231, 145920872},
-  {"vgg_a", 224, 132863336},
-  {"googlenet", 224, 6998552, auxiliary = {13378280, 3}},
-  {"inception_v3", 299, 23817352, auxiliary = {27143152, 2}},
-  {"resnet50", 224, 25557032},
+  {"alexnet", 224, 61100840, 0.71},
+  {"overfeat", 231, 145920872, 2.81},
+  {"vgg_a", 224, 132863336, 7.6},
+  {"googlenet", 224, 6998552, 1.5, auxiliary = {13378280, 3}},
+  {"inception_v3", 299, 23817352, 5.7, auxiliary = {27143152, 2}},
+  {"resnet50", 224, 25557032, 3.8},
 }
 
 for _, row in ipairs(rows) do
-  local name, size, n = table.unpack(row)
+  local name, size, n, work = table.unpack(row)
 
   tests[name .. "_has_the_papers_parameters"] = function()
     local logits = load(name)(images(size))
@@ -60,6 +61,14 @@ for _, row in ipairs(rows) do
       lu.assertStrContains(text, layer .. " ")
       lu.assertStrContains(text, kind .. " ")
     end
+  end
+
+  -- The rest are activations, and what draws the first weights.
+  tests[name .. "_estimate"] = function()
+    load(name)(images(size, 1))
+    local flops = td.get_default_graph():estimate({}).flops
+    lu.assertTrue(flops > 2e9 * work, "too few: " .. flops)
+    lu.assertTrue(flops < 2e9 * work * 1.15, "too many: " .. flops)
   end
 
   tests[name .. "_is_narrow_and_shared"] = function()
