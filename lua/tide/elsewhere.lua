@@ -38,8 +38,31 @@ local here = {
   detach = "td.stop_gradient(x)", optim = "td.train",
   initialize_all_variables = "sess:init()", Session = "td.session()",
   InteractiveSession = "td.session()", Print = "td.print(x, message)",
+  -- layers, losses
+  Linear = "td.layers.dense(x, units)", linear = "td.layers.dense(x, units)",
+  Dense = "td.layers.dense(x, units)", lstm = "td.nn.lstm_cell(units)",
+  gru = "td.nn.gru_cell(units)", LSTM = "td.nn.lstm_cell(units)",
+  GRU = "td.nn.gru_cell(units)", rnn = "td.nn.dynamic_rnn(cell, x)",
+  RNN = "td.nn.dynamic_rnn(cell, x)", LSTMCell = "td.nn.lstm_cell(units)",
+  BasicLSTMCell = "td.nn.lstm_cell(units)", GRUCell = "td.nn.gru_cell(units)",
+  MultiRNNCell = "td.nn.multi_cell{cell, cell}",
+  DropoutWrapper = "td.nn.dropout_wrapper(cell, o)",
+  Conv2d = "td.layers.conv2d(x, filters, kernel_size)",
+  Conv2D = "td.layers.conv2d(x, filters, kernel_size)",
+  MaxPool2d = "td.layers.max_pooling2d(x, pool_size, strides)",
+  BatchNorm2d = "td.layers.batch_normalization(x)",
+  activation = "the function itself, such as td.relu(x)",
+  Sequential = "td.layers.sequential{layer, layer}",
+  cross_entropy = "td.nn.sparse_softmax_cross_entropy(logits, labels)",
+  CrossEntropyLoss = "td.nn.sparse_softmax_cross_entropy(logits, labels)",
+  mse = "td.losses.mean_squared_error(labels, predictions)",
+  mse_loss = "td.losses.mean_squared_error(labels, predictions)",
+  MSELoss = "td.losses.mean_squared_error(labels, predictions)",
+  xavier = "td.initializers.glorot_uniform()",
+  kaiming = "td.initializers.he_normal()", L2 = "td.regularizers.l2(scale)",
   optimizers = "td.train", keras = "td.layers", GradientDescentOptimizer =
-  "td.train.sgd(rate)", AdamOptimizer = "td.train.adam(rate)",
+  "td.train.sgd(rate)", SGD = "td.train.sgd(rate)", minimize =
+  "td.train.sgd(rate):minimize(loss)", AdamOptimizer = "td.train.adam(rate)",
 }
 
 --- The end of an error about the unknown `name`: what it is here, else the

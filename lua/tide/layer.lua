@@ -9,6 +9,7 @@
 
 local core = require "tide.core"
 local args = require "tide.args"
+local dtypes = require "tide.dtype"
 local initializers = require "tide.initializers"
 local scope = require "tide.scope"
 local shapes = require "tide.shape"
@@ -27,6 +28,36 @@ end
 
 local common = {"name", "trainable", "reuse"}
 
+local flags = {"use_bias", "trainable", "center", "scale", "fused"}
+
+-- Options of the same name are alike in all layers.
+local function check_options(self)
+  local kind = self.kind
+  if self.activation ~= nil then
+    args.expect_callable(self.activation, kind .. ": activation")
+  end
+  for _, key in ipairs(flags) do
+    if rawget(self, key) ~= nil then
+      args.expect(rawget(self, key), "boolean", kind .. ": " .. key)
+    end
+  end
+  for _, key in ipairs(args.sorted_keys(self)) do
+    if key:find "_regularizer$" and type(self[key]) ~= "function" then
+      layer.fail(self, "%s must be a function such as td.regularizers.l2(0.01),"
+        .. " not %s", key, args.what(self[key]))
+    end
+  end
+end
+
+-- A number that was written as a string would be taken for a name.
+local function check_end(class, list, n)
+  local key, x = class.positions[n + 1], list[n + 1]
+  if key and type(x) == "string" and tonumber(x) then
+    core.error("invalid_argument", ("%s: %s must be a number, not the string "
+      .. "\"%s\""):format(class.kind, key, x))
+  end
+end
+
 -- An object of the class from the arguments without the tensor. Positions may
 -- be given by name, too.
 local function new(class, list)
@@ -40,6 +71,7 @@ local function new(class, list)
       .. "arguments"):format(class.kind, #class.positions == 0 and "a tensor"
       or "a tensor, " .. table.concat(class.positions, ", "), list.n))
   end
+  check_end(class, list, n)
   local known = {table.unpack(class.positions)}
   for _, more in ipairs{class.options, common} do
     table.move(more, 1, #more, #known + 1, known)
@@ -47,11 +79,10 @@ local function new(class, list)
   local self = args.read(list[n + 1], known, class.kind)
   for key, x in pairs(given) do self[key] = x end
   self.variables = {}
-  if self.activation ~= nil then
-    args.expect_callable(self.activation, class.kind .. ": activation")
-  end
-  if class.check then class.check(setmetatable(self, class)) end
-  return setmetatable(self, class)
+  setmetatable(self, class)
+  check_options(self)
+  if class.check then class.check(self) end
+  return self
 end
 
 --- The row of a bias of size n; nil where use_bias is false.
@@ -70,12 +101,19 @@ function layer.expect(self, types)
   end
 end
 
+--- Option `key` as a number, `default` when absent, from `low` to `high` where
+-- these are given.
+function layer.within(self, key, default, low, high)
+  if self[key] == nil then self[key] = default end
+  args.expect_number(self[key], self.kind .. ": " .. key, low, high)
+end
+
 --- Option `key` as a whole number of at least 1.
 function layer.count(self, key)
-  if math.type(self[key]) ~= "integer" or self[key] < 1 then
+  local x = self[key]
+  if math.type(x) ~= "integer" or x < 1 then
     layer.fail(self, "%s is a whole number of at least 1, not %s", key,
-               args.what(self[key]) == "number" and self[key]
-               or args.what(self[key]))
+               type(x) == "number" and x or args.what(x))
   end
 end
 
@@ -83,6 +121,11 @@ end
 
 -- Do the variables fit what this input needs?
 local function check_rows(self, rows, x)
+  local first = rows[1] and self.variables[1]
+  if first and first.graph ~= x.graph then
+    layer.fail(self, "its variables (made at %s) belong to another graph; make "
+      .. "a new layer in this one", first.origin)
+  end
   if rows[1] and self:variables_dtype(x) ~= self.dtype then
     layer.fail(self, "its variables (made at %s) are %s, given %s",
       self.variables[1].origin, self.dtype, x.dtype)
@@ -97,8 +140,31 @@ local function check_rows(self, rows, x)
   end
 end
 
+-- Weights are floats, and what they multiply.
+local function check_dtype(self, x, rows)
+  if rows[1] and not self.takes_ids and not dtypes.is_float(x.dtype) then
+    layer.fail(self, "its input is of floats, given %s; cast it: "
+      .. "x:cast \"float32\"", x.dtype)
+  end
+end
+
+-- `training` as a boolean or a graph scalar of bool.
+local function check_training(self, training)
+  if type(training) == "boolean" then return end
+  if not args.is_tensor(training) then
+    layer.fail(self, "training is a boolean or a graph scalar, not a %s",
+               args.what(training))
+  end
+  if training.dtype ~= "bool" or (training.rank or 0) ~= 0 then
+    layer.fail(self, "training is a bool of shape {}, given %s %s; "
+      .. "td.placeholder(\"bool\", {}) is one", training.dtype,
+      shapes.text(training.shape))
+  end
+end
+
 local function apply(self, x, o)
   local rows = self:rows(x)
+  check_dtype(self, x, rows)
   if not self.made then weights.make(self, rows, self:variables_dtype(x)) end
   check_rows(self, rows, x)
   return self:apply(x, weights.values(self), o)
@@ -109,10 +175,7 @@ local function call(self, x, o)
   o = args.read(o, {"training"}, self.kind)
   self.name = self.name or variable_scope.unused(self.kind)
   if o.training == nil then o.training = self.training or false end
-  if type(o.training) ~= "boolean" and not args.is_tensor(o.training) then
-    layer.fail(self, "training is a boolean or a graph scalar, not a %s",
-               args.what(o.training))
-  end
+  check_training(self, o.training)
   x = weights.input(self, x, self.ranks[1], self.ranks[2])
   if self.made then return scope.name_scope(self.name, apply, self, x, o) end
   return variable_scope.variable_scope(self.name, {reuse = self.reuse}, apply,
@@ -121,7 +184,7 @@ end
 
 -- ---- classes --------------------------------------------------------------
 
-local base = {options = {}, positions = {}, ranks = {0, 254}}
+local base = {options = {}, positions = {}, ranks = {0, 254}, takes_ids = false}
 
 -- Variables: a list of {name, shape, initializer =, regularizer =, ...}.
 function base.rows() return {} end
@@ -139,6 +202,29 @@ local function describe(self)
     #parts > 0 and ": " .. table.concat(parts, ", ") or "")
 end
 
+-- What a layer of a class may have: options, and what the first call makes.
+local function own_fields(class)
+  local known = {}
+  for _, list in ipairs{class.positions or {}, class.options or {}, common,
+                        flags, {"activation", "training", "made", "dtype",
+                        "scope", "format", "bias", "gamma", "beta"}} do
+    for _, key in ipairs(list) do known[key] = true end
+  end
+  return known
+end
+
+-- A field that there is not.
+local function unknown(self, key)
+  if type(key) ~= "string" then return nil end
+  local has = args.sorted_keys(self.made or {})
+  table.insert(has, "variables")
+  local near = core.nearest(key, has)
+  return layer.fail(self, "it has no \"%s\"%s; %s", key,
+    near and ("; did you mean \"%s\"?"):format(near) or "",
+    self.made and "it has " .. table.concat(has, ", ")
+    or "the first call layer(x) makes its variables")
+end
+
 --- Is x a layer?
 function layer.is(x)
   local meta = type(x) == "table" and getmetatable(x)
@@ -152,13 +238,19 @@ end
 -- by name and o.training says what dropout and the like are to do.
 function layer.define(class)
   setmetatable(class, {__index = base})
+  local known = own_fields(class)
   function class.__index(self, key)
     local made = rawget(self, "made")
     if class[key] ~= nil then return class[key] end
-    return made and made[key]
+    if made and made[key] or known[key] then return made and made[key] end
+    return unknown(self, key)
   end
   class.__call, class.__tostring, class.__name = call, describe, class.kind
   return function(x, ...)
+    if x == nil and select("#", ...) > 0 then
+      core.error("invalid_argument", ("%s: its input is nil; without an input, "
+        .. "td.layers.%s(...) makes the layer"):format(class.kind, class.kind))
+    end
     if not args.is_tensor(x) then return new(class, table.pack(x, ...)) end
     return new(class, table.pack(...))(x)
   end

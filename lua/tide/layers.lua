@@ -11,6 +11,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local elsewhere = require "tide.elsewhere"
 
 local names = {
   "average_pooling2d", "batch_normalization", "conv2d", "conv2d_transpose",
@@ -26,7 +27,8 @@ return setmetatable({}, {
     if not known[name] then
       local near = core.nearest(tostring(name), names)
       core.error("invalid_argument", ("td.layers has no \"%s\"%s"):format(
-        tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
+        tostring(name), near and ("; did you mean \"" .. near .. "\"?")
+        or elsewhere.hint(name) .. "; it has " .. table.concat(names, ", ")))
     end
     local f = require("tide.layers." .. name)
     rawset(t, name, f)

@@ -13,6 +13,7 @@
 
 local core = require "tide.core"
 local args = require "tide.args"
+local dtypes = require "tide.dtype"
 local graph = require "tide.graph"
 local scope = require "tide.scope"
 local shapes = require "tide.shape"
@@ -106,6 +107,10 @@ local function sides(what, labels, predictions, alike)
     fail("%s takes labels and predictions", what)
   end
   predictions = core.edge(predictions)
+  if not dtypes.is_float(predictions.dtype) then
+    fail("%s: predictions, or logits, are floats, given %s; td.losses takes "
+      .. "labels first", what, predictions.dtype)
+  end
   labels = core.edge(labels, not args.is_tensor(labels) and alike
                      and predictions.dtype or nil)
   if alike then
@@ -156,7 +161,7 @@ end)
 -- @function losses.huber_loss(labels, predictions, o)
 -- @usage td.losses.huber_loss({0.0, 0.0}, {0.5, 2.0})  --> 0.8125
 define("huber_loss", {"delta"}, function(labels, x, o)
-  local delta = o.delta or 1.0
+  local delta = args.expect_number(o.delta or 1.0, "huber_loss: delta", 0)
   local e = ops.abs(x - labels)
   local square = ops.minimum(e, delta)
   return 0.5 * ops.square(square) + delta * (e - square)
@@ -166,7 +171,7 @@ end)
 -- @function losses.log_loss(labels, predictions, o)
 -- @usage td.losses.log_loss({1.0, 0.0}, {0.5, 0.5})  --> 0.693147
 define("log_loss", {"epsilon"}, function(labels, p, o)
-  local e = o.epsilon or 1e-7
+  local e = args.expect_number(o.epsilon or 1e-7, "log_loss: epsilon", 0)
   return -(labels * ops.log(p + e)) - (1 - labels) * ops.log(1 - p + e)
 end)
 
@@ -212,6 +217,7 @@ end
 -- labels (1 - s) + s / n: less certain labels.
 local function smooth(labels, s, n)
   if not s then return labels end
+  args.expect_number(s, "label_smoothing", 0, 1)
   return labels * (1 - s) + s / n
 end
 

@@ -72,8 +72,10 @@ local function sides(what, labels, predictions)
   end
   labels, predictions = core.edge(labels), core.edge(predictions)
   if not shapes.compatible(labels.shape, predictions.shape) then
-    fail("%s: labels have shape %s, predictions %s", what,
-         shapes.text(labels.shape), shapes.text(predictions.shape))
+    local a, b = labels.shape, predictions.shape
+    fail("%s: labels have shape %s, predictions %s%s", what, shapes.text(a),
+      shapes.text(b), what == "accuracy" and a and b and #b == #a + 1
+      and "; of logits, logits:argmax(-1) are the predictions" or "")
   end
   return labels, predictions
 end
@@ -110,6 +112,9 @@ end
 
 --- The share of values below a threshold.
 function metrics.percentage_below(values, threshold, o)
+  if values == nil or threshold == nil then
+    fail("percentage_below takes values and a threshold")
+  end
   return open("percentage_below", o, {}, function(own)
     local below = ops.less(core.edge(values), threshold)
     return mean_of("percentage_below", below, own)
@@ -175,7 +180,7 @@ end)
 -- @return value, update
 function metrics.top_k(labels, predictions, k, o)
   return open("top_k", o, {}, function(own)
-    if labels == nil or predictions == nil then
+    if labels == nil or predictions == nil or k == nil then
       fail("top_k takes labels, predictions and k")
     end
     local hits = core.op "InTopKV2"(ops.cast(predictions, "float32"), labels,
@@ -250,6 +255,9 @@ end)
 
 -- The counts of a list of kinds, by thresholds on predictions in [0, 1].
 local function at_thresholds(what, labels, predictions, thresholds, list, o)
+  if thresholds == nil then
+    fail("%s takes labels, predictions and a list of thresholds", what)
+  end
   local l, p = sides(what, labels, predictions)
   local weights = ops.reshape(weights_of(p, o, what), {1, -1})
   l = ops.cast(ops.reshape(l, {1, -1}), "bool")

@@ -67,7 +67,7 @@ for place, known in pairs(short) do
     if not f then
       local near = core.nearest(tostring(name), names(place))
       core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(place,
-        tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
+        tostring(name), require "tide.elsewhere".hint(name, near)))
     end
     rawset(t, name, f)
     return f

@@ -13,8 +13,9 @@ local regularizers = {}
 
 local function scale_of(scale, what)
   if type(scale) ~= "number" or scale < 0 or scale ~= scale then
-    core.error("invalid_argument", ("%s takes a scale of at least 0, not %s")
-      :format(what, tostring(scale)))
+    core.error("invalid_argument", ("%s takes a scale of at least 0, not %s; "
+      .. "as in td.regularizers.%s(0.01)"):format(what, type(scale) == "number"
+      and scale or args.what(scale), what))
   end
   return scale
 end

@@ -58,6 +58,19 @@ function structure.pack(x, list, at)
   return list[at[1]]
 end
 
+--- Has x, of tensors, the form of `sizes`, a number or a table of them?
+function structure.alike(sizes, x)
+  if type(sizes) == "number" then return not is_structure(x) end
+  if not args.plain(x) then return false end
+  for k in pairs(x) do
+    if sizes[k] == nil then return false end
+  end
+  for k, size in pairs(sizes) do
+    if x[k] == nil or not structure.alike(size, x[k]) then return false end
+  end
+  return true
+end
+
 --- The numbers in a table like {c = 3, h = 4} as a list.
 function structure.sizes(x, list)
   list = list or {}

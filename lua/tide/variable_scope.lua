@@ -100,8 +100,26 @@ local function check_shape(v, shape, dtype)
   return v
 end
 
+-- Raises for the name of an initializer, and for what makes one.
+local function check_initializer(name, dtype, x)
+  local makers = require "tide.initializers"
+  if type(x) == "string" and dtype ~= "string" then
+    local near = core.nearest(x, args.sorted_keys(makers))
+    core.error("invalid_argument", ("variable \"%s\": the initializer is a "
+      .. "function or a value, not the string \"%s\"; write "
+      .. "td.initializers.%s()"):format(name, x, near or "zeros"))
+  end
+  for _, maker in ipairs(args.sorted_keys(makers)) do
+    if type(x) == "function" and x == makers[maker] then
+      core.error("invalid_argument", ("variable \"%s\": the initializer gives "
+        .. "a function; call it: td.initializers.%s()"):format(name, maker))
+    end
+  end
+end
+
 -- What makes the initial value: a function without arguments, or the value.
 local function initial_value(name, shape, dtype, initializer)
+  check_initializer(name, dtype, initializer)
   if type(initializer) ~= "function" then
     if initializer ~= nil then return initializer end
     local initializers = require "tide.initializers"

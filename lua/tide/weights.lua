@@ -33,6 +33,10 @@ end
 --- The size of an axis of x, which variables are made by.
 function weights.size(self, x, axis)
   local shape = x.shape
+  if shape and (axis >= #shape or axis < -#shape) then
+    weights.fail(self, "its input has no axis %d, given shape %s", axis,
+                 shapes.text(shape))
+  end
   local size = shape and shape[(axis < 0 and #shape or 0) + axis + 1]
   if not size or size < 0 then
     weights.fail(self, "axis %d of its input must be known, given shape %s; "

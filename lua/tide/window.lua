@@ -4,6 +4,7 @@
 -- width} with data_format = "channels_first".
 -- SPDX-License-Identifier: Apache-2.0
 
+local args = require "tide.args"
 local layer = require "tide.layer"
 
 local window = {}
@@ -15,14 +16,25 @@ local function is_size(x)
   return math.type(x) == "integer" and x >= 1
 end
 
+-- What was given in place of sizes.
+local function in_words(x)
+  if not args.plain(x) then
+    return type(x) == "number" and tostring(x) or args.what(x)
+  end
+  local parts = {}
+  for i, each in ipairs(x) do parts[i] = tostring(each) end
+  return "{" .. table.concat(parts, ", ") .. "}"
+end
+
 --- Option `key` as {rows, columns}; one number stands for both.
 function window.pair(self, key, default)
   local x = self[key]
   if x == nil then x = default end
   if is_size(x) then x = {x, x} end
-  if type(x) ~= "table" or #x ~= 2 or not is_size(x[1]) or not is_size(x[2])
+  if not args.plain(x) or #x ~= 2 or not is_size(x[1]) or not is_size(x[2])
   then
-    layer.fail(self, "%s is a size of at least 1, or {rows, columns}", key)
+    layer.fail(self, "%s is a size of at least 1, or {rows, columns}, not %s",
+               key, in_words(x))
   end
   self[key] = {x[1], x[2]}
 end

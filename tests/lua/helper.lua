@@ -14,6 +14,16 @@ function helper.raises(text, f, ...)
   return e
 end
 
+-- A test of rows {what the error must say, the call}, each in a graph of its
+-- own.
+function helper.each(rows)
+  return function()
+    for _, row in ipairs(rows) do
+      td.reset()
+      helper.raises(row[1], row[2])
+    end
+  end
+end
 
 -- Equal to a table or number, within 1e-5.
 function helper.gives(want, x, what)

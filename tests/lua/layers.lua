@@ -273,7 +273,7 @@ function tests.wrong_arguments()
          layers.batch_normalization, {axis = 0.5})
   raises("dropout \"dropout\": training is a boolean or a graph scalar, not a "
          .. "string", layers.dropout(0.5), td.ones{1}, {training = "yes"})
-  raises("batch_normalization \"bn\": axis 5 of its input must be known, given "
+  raises("batch_normalization \"bn\": its input has no axis 5, given "
          .. "shape {2, 3}", layers.batch_normalization{axis = 5, name = "bn"},
          td.ones{2, 3})
   raises("dense takes a tensor, units and options at most, given 3 arguments",

@@ -4,299 +4,332 @@
 -- A row is what the error must say, and the call.
 -- SPDX-License-Identifier: Apache-2.0
 
+local lu = require "luaunit"
 local td = require "tide"
 local helper = require "helper"
 
-local train, data = td.train, td.data
+local each = helper.each
 local tests = {}
-
--- Each row in a graph of its own.
-local function each(rows)
-  return function()
-    for _, row in ipairs(rows) do
-      td.reset()
-      helper.raises(row[1], row[2])
-    end
-  end
-end
 
 local function floats(...) return td.placeholder("float32", {...}) end
 
--- ---- optimizers -----------------------------------------------------------
+-- ---- layers ---------------------------------------------------------------
 
--- A loss, its variable and an optimizer.
-local function square()
-  local v = td.variable(3.0, "v")
-  return v * v, v, train.sgd(0.1)
+local layers, nn = td.layers, td.nn
+
+local function ints(...) return td.placeholder("int32", {...}) end
+
+-- dense(x {-1, 3}, 10) with one option.
+local function dense_with(key, value)
+  return function() layers.dense(floats(-1, 3), 10, {[key] = value}) end
 end
 
--- :minimize with one option.
-local function minimize(key, x)
-  return function()
-    local loss, _, sgd = square()
-    sgd:minimize(loss, {[key] = x})
-  end
-end
-
-tests.making_optimizers = each{
-  {"sgd takes a learning rate: a number or a graph scalar, as in "
-   .. "td.train.sgd(0.01); given nil", function() train.sgd() end},
-  {"given table", function() train.adam{beta1 = 0.5} end},
-  {"given string", function() train.sgd("0.1") end},
-  {"sgd: the learning rate must be a number, given", function()
-    train.sgd(0 / 0)
+tests.dense = each{
+  {"dense: units is a whole number of at least 1, not 0", function()
+    layers.dense(floats(-1, 3), 0)
   end},
-  {"td.train.momentum(0.1, 0.9) has a momentum", function()
-    train.sgd(0.1, 0.9)
+  {"dense: units must be a number, not the string \"10\"", function()
+    layers.dense(floats(-1, 3), "10")
   end},
-  {"momentum: the momentum must be a number, not string", function()
-    train.momentum(0.1, "0.9")
+  {"not function; give it by name, as in {activation = td.relu}", function()
+    layers.dense(floats(-1, 3), 10, td.relu)
   end},
-  {"adam: beta1 must be from 0 to 1, given 2", function()
-    train.adam(0.1, {beta1 = 2})
+  {"dense \"dense\": its input is of floats, given int32; cast it: x:cast "
+   .. "\"float32\"", function() layers.dense(ints(-1, 3), 10) end},
+  {"dense \"dense\": its input has rank 2 to 254, given shape {3}", function()
+    layers.dense(floats(3), 10)
   end},
-  {"adam: epsilon must be a number, not string", function()
-    train.adam(0.1, {epsilon = "1e-8"})
-  end},
-  {"did you mean \"beta1\"?", function() train.adam(0.1, {beta_1 = 0.5}) end},
-  {"rmsprop: decay must be from 0 to 1, given 2", function()
-    train.rmsprop(0.1, {decay = 2})
-  end},
-  {"adadelta: rho must be from 0 to 1, given -1", function()
-    train.adadelta(0.1, {rho = -1})
-  end},
-  {"proximal_adagrad: initial must be 0 or more, given -1", function()
-    train.proximal_adagrad(0.1, {initial = -1})
-  end},
-  {"ftrl: lr_power must be 0 or less, given 1", function()
-    train.ftrl(0.1, {lr_power = 1})
-  end},
-  {"lbfgs: the learning rate must be a number, not string", function()
-    train.lbfgs("1")
-  end},
-  {"td.train has no \"Adam\"; did you mean \"adam\"?", function()
-    return train.Adam
-  end},
-  {"alpha must be a scalar, not of shape {2}", function()
-    train.sgd(floats(2)):minimize((square()))
-  end},
+  {"dense: its input is nil; without an input, td.layers.dense(...) makes the "
+   .. "layer", function() layers.dense(nil, 10) end},
+  {"dense: activation must be a function such as td.relu, not string",
+   dense_with("activation", "relu")},
+  {"variable \"dense/kernel\": the initializer is a function or a value, not "
+   .. "the string \"he_normal\"; write td.initializers.he_normal()",
+   dense_with("kernel_initializer", "he_normal")},
+  {"variable \"dense/kernel\": the initializer gives a function; call it: "
+   .. "td.initializers.glorot_uniform()",
+   dense_with("kernel_initializer", td.initializers.glorot_uniform)},
+  {"dense: kernel_regularizer must be a function such as "
+   .. "td.regularizers.l2(0.01), not number",
+   dense_with("kernel_regularizer", 0.01)},
+  {"l2 takes a scale of at least 0, not table; as in td.regularizers.l2(0.01)",
+   dense_with("kernel_regularizer", td.regularizers.l2)},
+  {"dense: use_bias must be a boolean, not 0", dense_with("use_bias", 0)},
+  {"dense: trainable must be a boolean, not string",
+   dense_with("trainable", "no")},
 }
 
-tests.minimizing = each{
-  {"GradientDescent has no \"minimise\"; did you mean \"minimize\"?; it has "
-   .. ":minimize, :compute_gradients, :apply_gradients", function()
-    train.sgd(0.1):minimise((square()))
+tests.one_layer_twice = each{
+  {"belong to another graph; make a new layer in this one", function()
+    local layer = layers.dense(10)
+    layer(floats(-1, 3))
+    td.reset()
+    layer(floats(-1, 3))
   end},
-  {"LBFGS has no \"step\"", function() train.lbfgs():step() end},
-  {"minimize is called with a colon, as in td.train.sgd(0.1):minimize(...); "
-   .. "its first argument is graph tensor", function()
-    train.sgd(0.1).minimize((square()))
+  {"has shape {3, 10}, but an input of shape {-1, 4} needs {4, 10}", function()
+    local layer = layers.dense(10)
+    layer(floats(-1, 3))
+    layer(floats(-1, 4))
   end},
-  {"Adam: the loss is a graph tensor, not nil", function()
-    train.adam(0.1):minimize()
-  end},
-  {"variables is a list such as {w, b}, not one variable: put it in braces",
+  {"dense \"dense\": it has no \"weight\"; it has bias, kernel, variables",
    function()
-    local loss, v, sgd = square()
-    sgd:minimize(loss, {variables = v})
+    local layer = layers.dense(10)
+    layer(floats(-1, 3))
+    return layer.weight
   end},
-  {"1 of the variables is graph tensor; give what td.variable made", function()
-    local loss, v, sgd = square()
-    sgd:minimize(loss, {variables = {v:read()}})
+  {"dense: it has no \"kernel\"; the first call layer(x) makes its variables",
+   function() return layers.dense(10).kernel end},
+  {"dense: it has no \"call\"", function() layers.dense(10):call() end},
+  {"variable \"fc/kernel\" exists already", function()
+    layers.dense(floats(-1, 3), 4, "fc")
+    layers.dense(floats(-1, 3), 4, "fc")
   end},
-  {"minimize takes options by name (variables, global_step, clip_norm, name, "
-   .. "grad_loss), given a list", function()
-    local loss, v, sgd = square()
-    sgd:minimize(loss, {v})
+  {"td.layers has no \"linear\"; write td.layers.dense(x, units); it has "
+   .. "average_pooling2d, ", function() return layers.linear end},
+  {"write td.nn.lstm_cell(units)", function() return layers.lstm end},
+}
+
+tests.layers_of_images = each{
+  {"conv2d: strides is a size of at least 1, or {rows, columns}, not {1, 2, 2, "
+   .. "1}", function()
+    layers.conv2d(floats(-1, 8, 8, 3), 4, 3, {strides = {1, 2, 2, 1}})
   end},
-  {"GradientDescent: clip_norm must be above 0, given 0",
-   minimize("clip_norm", 0)},
-  {"clip_norm must be above 0, given -1", minimize("clip_norm", -1)},
-  {"clip_norm must be a number, given", minimize("clip_norm", 0 / 0)},
-  {"clip_norm must be a number, not boolean", minimize("clip_norm", true)},
-  {"clip_norm must be a number, not string", minimize("clip_norm", "5")},
-  {"global_step is a variable of int32 or int64 to count with, such as "
-   .. "td.train.global_step(), not number", minimize("global_step", 3)},
-  {"not function", minimize("global_step", train.global_step)},
-  {"td.train.global_step(), not float32", function()
-    local loss, v, sgd = square()
-    sgd:minimize(loss, {global_step = v})
+  {"kernel_size is a size of at least 1, or {rows, columns}, not nil",
+   function() layers.conv2d(floats(-1, 8, 8, 3), 4) end},
+  {"conv2d has no option \"stride\"; did you mean \"strides\"?", function()
+    layers.conv2d(floats(-1, 8, 8, 3), 4, 3, {stride = 2})
   end},
-  {"there is no variable to train; td.variable and layers make them", function()
-    train.sgd(0.1):minimize(td.constant(1.0))
+  {"conv2d: padding is \"valid\" or \"same\", not 1", function()
+    layers.conv2d(floats(-1, 8, 8, 3), 4, 3, {padding = 1})
+  end},
+  {"conv2d \"conv2d\": its input is of floats, given uint8", function()
+    layers.conv2d(td.placeholder("uint8", {-1, 8, 8, 3}), 4, 3)
+  end},
+  {"the filter reaches over 5; take a smaller filter or padding \"SAME\" "
+   .. "(Conv2D, node \"conv2d/Conv2D\"", function()
+    layers.conv2d(floats(-1, 4, 4, 3), 4, 5)
+  end},
+  {"conv2d \"conv2d\": its input has rank 4, given shape {-1, 784}", function()
+    layers.conv2d(floats(-1, 784), 4, 3)
+  end},
+  {"use padding SAME or a smaller ksize (MaxPool, node \"max_pooling2d/MaxPool",
+   function() layers.max_pooling2d(floats(-1, 2, 2, 3), 3) end},
+}
+
+-- TensorFlow's word for padding is understood.
+function tests.padding_in_capitals()
+  local y = layers.conv2d(floats(1, 8, 8, 3), 4, 3, {padding = "SAME"})
+  helper.gives({1, 8, 8, 4}, td.tensor{table.unpack(y.shape)})
+end
+
+tests.layers_while_training = each{
+  {"dropout: the rate is in [0, 1), given 2", function()
+    layers.dropout(floats(-1, 3), 2)
+  end},
+  {"dropout: rate must be a number, not the string \"0.5\"", function()
+    layers.dropout(floats(-1, 3), "0.5")
+  end},
+  {"dropout \"dropout\": training is a bool of shape {}, given int32 {}; "
+   .. "td.placeholder(\"bool\", {}) is one", function()
+    layers.dropout(floats(-1, 3), 0.5, {training = ints()})
+  end},
+  {"given bool {2}", function()
+    layers.dropout(floats(-1, 3), 0.5,
+                   {training = td.placeholder("bool", {2})})
+  end},
+  {"not boolean; give it by name, as in {training = true}", function()
+    layers.dropout(0.5)(floats(-1, 3), true)
+  end},
+  {"its input has no axis 7, given shape {-1, 3}", function()
+    layers.batch_normalization(floats(-1, 3), {axis = 7})
+  end},
+  {"batch_normalization: momentum must be from 0 to 1, given 2", function()
+    layers.batch_normalization(floats(-1, 3), {momentum = 2})
+  end},
+  {"batch_normalization: epsilon must be 0 or more, given -1", function()
+    layers.batch_normalization(floats(-1, 3), {epsilon = -1})
   end},
 }
 
-tests.applying_gradients = each{
-  {"GradientDescent: the gradients must be a list, not nil", function()
-    train.sgd(0.1):apply_gradients()
+tests.sequential = each{
+  {"sequential: it takes one list, sequential{layer, layer}, and gives a layer "
+   .. "to call on x", function()
+    layers.sequential(layers.dense(4), layers.dense(2))
   end},
-  {"apply_gradients takes a list of {gradient =, variable =}, as "
-   .. ":compute_gradients gives", function()
-    local loss, v, sgd = square()
-    sgd:apply_gradients(td.gradients(loss, {v}))
+  {"sequential: it takes one list", function()
+    layers.sequential(floats(-1, 3), {layers.dense(4)})
   end},
-  {"the gradient of \"v\" is a graph tensor or false, not number", function()
-    local _, v, sgd = square()
-    sgd:apply_gradients{{gradient = 1.0, variable = v}}
-  end},
-  {"delta is of shape {3}, but var of shape {}", function()
-    local _, v, sgd = square()
-    sgd:apply_gradients{{gradient = td.ones{3}, variable = v}}
-  end},
-  {"clip_by_global_norm: the norm must be a number, not nil", function()
-    td.clip_by_global_norm{floats(3)}
-  end},
-  {"clip_by_global_norm: the norm must be above 0, given 0", function()
-    td.clip_by_global_norm({floats(3)}, 0)
-  end},
-  {"the gradients must be a list, not graph tensor", function()
-    td.clip_by_global_norm(floats(3), 1)
-  end},
-  {"1 is table: give row.gradient of each row, or clip_norm to "
-   .. ":apply_gradients", function()
-    local loss, _, sgd = square()
-    td.clip_by_global_norm(sgd:compute_gradients(loss), 1)
+  {"sequential: the list has no layer", function() layers.sequential{} end},
+  {"item 1 is no layer and no function, but a graph tensor; give the layer "
+   .. "without its input", function()
+    layers.sequential{layers.dense(floats(-1, 3), 4)}
   end},
 }
 
-tests.averages_and_schedules = each{
-  {"moving_average: the decay must be a number, not nil", function()
-    train.moving_average()
-  end},
-  {"average:apply takes a list of variables: put \"v\" in braces", function()
-    local _, v = square()
-    train.moving_average(0.9):apply(v)
-  end},
-  {"a moving average has no \"aply\"; it has :apply(variables)", function()
-    train.moving_average(0.9):aply{}
-  end},
-  {"exponential_decay: n must be a number or a scalar, given nil", function()
-    train.exponential_decay(0.1, train.global_step())
-  end},
-  {"exponential_decay: n must be above 0, given 0", function()
-    train.exponential_decay(0.1, train.global_step(), 0, 0.9)
-  end},
-}
-
--- ---- the loop -------------------------------------------------------------
-
--- A fit that would work, changed by `change`.
-local function fit(change)
-  return function()
-    local x, y = td.placeholder("float32", {-1}, "x"),
-                 td.placeholder("float32", {-1}, "y")
-    local w = td.variable(0.0, "w")
-    local loss = ((x * w - y) ^ 2):mean()
-    local o = {loss = loss, train = train.sgd(0.01):minimize(loss),
-               data = data.of{x = {1.0, 2.0}, y = {3.0, 6.0}}, quiet = true}
-    change(o, x, y, w)
-    train.fit(o)
+-- Options stand in the same table or after it.
+function tests.a_sequential_has_a_name()
+  for _, net in ipairs{
+    layers.sequential({layers.dense(2)}, {name = "a"}),
+    layers.sequential({layers.dense(2)}, "b"),
+    layers.sequential{layers.dense(2), name = "c"},
+  } do
+    net(floats(-1, 3))
+    local name = net.variables[1].name
+    lu.assertStrContains("a/dense/kernel b/dense/kernel c/dense/kernel", name)
+    lu.assertEquals(name:sub(1, 1), net.name)
   end
 end
 
-local function fit_with(key, value)
-  return fit(function(o) o[key] = value end)
+-- ---- cells ----------------------------------------------------------------
+
+-- What dynamic_rnn says of a batch of 2 x 3 x 4 with these options.
+local function dynamic_with(key, value)
+  return function()
+    nn.dynamic_rnn(nn.lstm_cell(3), floats(2, 3, 4), {[key] = value})
+  end
 end
 
-tests.fitting = each{
-  {"fit: train is the op that :minimize(loss) gives, not optimizer "
-   .. "GradientDescent; write train = optimizer:minimize(loss)",
-   fit_with("train", train.sgd(0.1))},
-  {"fit has no option \"batch_size\"", fit_with("batch_size", 10)},
-  {"fit: the loss is a graph scalar, not number", fit_with("loss", 3)},
-  {"given table", fit_with("data", {x = {1.0}})},
-  {"given all its parts; take .train or .test", fit(function(o)
-    o.data = {train = o.data, test = o.data}
-  end)},
-  {"fit: nothing feeds placeholder \"y\" (float32): the data has the columns x."
-   .. " Add a column, or give inputs = {x = x}",
-   fit_with("data", data.of{x = {1.0}})},
-  {"nothing feeds placeholder \"training\" (bool): the data has the columns x, "
-   .. "y. A flag that tells layers of training is given as training = x",
-   fit(function(o, x, y, w)
-     local flag = td.placeholder("bool", {}, "training")
-     local e = td.layers.dropout(x * w - y, 0.5, {training = flag})
-     o.loss = e:mean()
-   end)},
-  {"feed \"x:0\" expects float32 {-1}, given int32 {2}",
-   fit_with("data", data.of{x = {1, 2}, y = {3, 6}})},
-  {"feed \"x:0\" expects float32 {-1}, given float32 {2, 1}",
-   fit_with("data", data.of{x = {{1.0}, {2.0}}, y = {3.0, 6.0}})},
-  {"fit: training is the placeholder to tell layers by, "
-   .. "td.placeholder(\"bool\", {}), not boolean", fit_with("training", true)},
-  {"fit: epochs is a whole number, or math.huge, not -1",
-   fit_with("epochs", -1)},
-  {"not 1.5", fit_with("epochs", 1.5)},
-  {"not string", fit_with("epochs", "5")},
-  {"fit: batch is a number of examples, 1 or more, not 0",
-   fit_with("batch", 0)},
-  {"fit: metrics is a table {name = graph tensor}, not string",
-   fit_with("metrics", "accuracy")},
-  {"as in {accuracy = tensor}", fit_with("metrics", {"accuracy"})},
-  {"fit: hooks is a list: put the hook in braces",
-   fit_with("hooks", train.early_stop())},
-  {"fit: hook 1 is a table of functions such as {epoch_end = f}, not function",
-   fit_with("hooks", {print})},
-  {"fit: hook 1 has none of the functions that are called: begin, epoch_begin, "
-   .. "step_end, epoch_end, finish; it has on_epoch_end",
-   fit_with("hooks", {{on_epoch_end = print}})},
-  {"fit: inputs.x is the placeholder that column \"x\" feeds, not string",
-   fit_with("inputs", {x = "x"})},
-  {"fit: session is one that td.session() gives, not number",
-   fit_with("session", 3)},
-  {"fit: seed must be an integer, not string", fit_with("seed", "a")},
-  {"early_stop: patience must be an integer, not string", function()
-    train.early_stop{patience = "3"}
+tests.cells = each{
+  {"its state has the sizes 4, 4, given {2, 4}, {2, 4}; it is a table {c =, "
+   .. "h =}", function()
+    nn.lstm_cell(4)(floats(2, 3), {td.zeros{2, 4}, td.zeros{2, 4}})
   end},
-  {"predict: output \"Mean:0\" is one number for a whole batch; "
-   .. "evaluate{metrics = {name = x}} takes means", function()
-    local x = td.placeholder("float32", {-1}, "x")
-    train.predict{outputs = x:mean(), data = data.of{x = {1.0}}}
+  {"its state has the sizes 4, given {2, 4}, {2, 4}", function()
+    nn.gru_cell(4)(floats(2, 3), nn.lstm_cell(4):zero_state(2))
   end},
-  {"evaluate: batch is a number of examples", function()
-    local x = td.placeholder("float32", {-1}, "x")
-    train.evaluate{metrics = {x = x}, data = data.of{x = {1.0}}, batch = 0}
+  {"gru_cell \"gru_cell\": x has 2 rows, the state 3; cell:zero_state(2) "
+   .. "begins one", function()
+    local cell = nn.gru_cell(4)
+    cell(floats(2, 3), cell:zero_state(3))
+  end},
+  {"gru_cell \"gru_cell\": its input is of floats, given int32; embed or "
+   .. "cast it first", function()
+    local cell = nn.gru_cell(4)
+    cell(ints(2, 3), cell:zero_state(2))
+  end},
+  {"belong to another graph; make a new cell in this one", function()
+    local cell = nn.gru_cell(4)
+    cell(floats(2, 3), cell:zero_state(2))
+    td.reset()
+    cell(floats(2, 3), cell:zero_state(2))
+  end},
+  {"zero_state(batch) takes a number of rows or a graph scalar such as "
+   .. "x:dim(0), not nil", function() nn.gru_cell(4):zero_state() end},
+  {"not -1", function() nn.gru_cell(4):zero_state(-1) end},
+  {"zero_state (called with a colon) takes a cell", function()
+    nn.gru_cell(4).zero_state(3)
+  end},
+  {"multi_cell takes a list of cells, multi_cell{cell, cell}, not gru_cell",
+   function() nn.multi_cell(nn.gru_cell(3)) end},
+  {"td.nn has no \"LSTMCell\"; write td.nn.lstm_cell(units)", function()
+    return nn.LSTMCell
   end},
 }
 
--- ---- data -----------------------------------------------------------------
+tests.recurrent_networks = each{
+  {"dynamic_rnn takes a cell such as td.nn.lstm_cell(n), not graph tensor",
+   function() nn.dynamic_rnn(floats(2, 3, 4), nn.gru_cell(3)) end},
+  {"dynamic_rnn takes a cell and x, given no x", function()
+    nn.dynamic_rnn(nn.gru_cell(3))
+  end},
+  {"sequence_length has one length for each of the 2 rows, given shape {3}",
+   dynamic_with("sequence_length", {1, 2, 3})},
+  {"dynamic_rnn has no option \"sequence_lengths\"; did you mean",
+   dynamic_with("sequence_lengths", {1, 2})},
+  {"its state has the sizes 3, 3, given {2, 3}",
+   dynamic_with("initial_state", td.value.zeros{2, 3})},
+  {"dynamic_rnn takes options by name (initial_state, sequence_length",
+   dynamic_with(1, {2, 3})},
+  {"static_rnn: the inputs are a list of {batch, depth}, given graph tensor; "
+   .. "td.unstack(x, 1) makes one", function()
+    nn.static_rnn(nn.gru_cell(3), floats(2, 3, 4))
+  end},
+  {"static_rnn: inputs are a list of {batch, depth}, alike; input 2 has shape "
+   .. "{2, 4}, input 1 {2, 3}", function()
+    nn.static_rnn(nn.gru_cell(3), {floats(2, 3), floats(2, 4)})
+  end},
+}
 
-local numbers = data.of{x = {1.0, 2.0, 3.0}, y = {1, 2, 3}}
+-- Where the batch is not known before, the run tells.
+function tests.lengths_of_another_batch()
+  local x, lengths = floats(-1, 3, 4), ints(-1)
+  local y = nn.dynamic_rnn(nn.gru_cell(3), x, {sequence_length = lengths})
+  local sess <close> = td.session()
+  sess:init()
+  local e = helper.raises("dynamic_rnn: sequence_length has one length for "
+    .. "each row of the batch; lengths, rows:] [3] [2]", sess.run, sess, y,
+    {[x] = td.value.ones{2, 3, 4}, [lengths] = {1, 2, 3}})
+  lu.assertEquals(e.code, "invalid_argument")
+  sess:run(y, {[x] = td.value.ones{2, 3, 4}, [lengths] = {1, 2}})
+end
 
-tests.data_sets = each{
-  {"the data has no column \"images\"; it has x, y and :batches", function()
-    return numbers.images
+tests.sampled_losses = each{
+  {"nce_loss: x is {batch, 4} as the weights {classes, 4}, given shape {3, 5}",
+   function()
+    nn.nce_loss(floats(10, 4), floats(10), ints(3, 1), floats(3, 5), 5, 10)
   end},
-  {"batches: the size must be an integer >= 1, as in d:batches(100), not nil",
-   function() numbers:batches() end},
-  {"batches: shuffle must be a boolean, not 1000", function()
-    numbers:batches(1, {shuffle = 1000})
+  {"50 different classes cannot be drawn from 10; num_sampled comes before "
+   .. "num_classes", function()
+    nn.nce_loss(floats(10, 4), floats(10), ints(3, 1), floats(3, 4), 50, 10)
   end},
-  {"a data set has parts: write d.train:batches(...), or d.test", function()
-    data.digits{train = 2, test = 1}:batches(1)
+}
+
+-- ---- losses, metrics ------------------------------------------------------
+
+tests.losses = each{
+  {"softmax_cross_entropy: labels are float32 as the logits, given int32; cast "
+   .. "them", function()
+    nn.softmax_cross_entropy(floats(3, 5), ints(3, 5))
   end},
-  {"a data set has parts: write d.train:sequences(...)", function()
-    data.text{name = "sentences"}:sequences(2, 3)
+  {"labels have the shape {3, 5} of the logits, a probability for each class, "
+   .. "given {3}; sparse_softmax_cross_entropy takes class numbers", function()
+    nn.softmax_cross_entropy(floats(3, 5), ints(3))
   end},
-  {"data.of takes columns by name, as in {images = x, labels = y}; given a "
-   .. "list", function() data.of{{1.0}, {2}} end},
-  {"given nil", function() data.of() end},
-  {"given tensor", function() data.of(td.tensor{1.0}) end},
-  {"data.of: column \"x\" is a graph tensor; columns are values", function()
-    data.of{x = td.zeros{2}}
+  {"labels are a class number for each row, of shape {3}, given {3, 5}; of "
+   .. "one-hot labels, labels:argmax(-1) are the numbers", function()
+    nn.sparse_softmax_cross_entropy(floats(3, 5), ints(3, 5))
   end},
-  {"data.mnist takes a table of options (dir, download, validation), not the "
-   .. "string \"/none\"", function() data.mnist("/none") end},
-  {"data: dir must be a string, not 3", function() data.mnist{dir = 3} end},
-  {"there are 10, given 20", function()
-    data.digits{train = 10, test = 1, validation = 20}
+  {"given {3, 1}; labels:squeeze{-1} makes them so", function()
+    nn.sparse_softmax_cross_entropy(floats(3, 5), ints(3, 1))
   end},
-  {"texts with a name are ptb, tinyshakespeare, sentences", function()
-    data.text{name = "shakespear"}
+  {"class numbers, int32 or int64, given float32; cast them: labels:cast "
+   .. "\"int64\"", function()
+    nn.sparse_softmax_cross_entropy(floats(3, 5), floats(3))
   end},
-  {"text: by is \"char\" or \"word\", not letter", function()
-    data.text{name = "sentences", by = "letter"}
+  {"the logits are floats, given int32; td.nn takes logits first, then labels",
+   function() nn.sparse_softmax_cross_entropy(ints(3), floats(3, 5)) end},
+  {"predictions, or logits, are floats, given int32; td.losses takes labels "
+   .. "first", function()
+    td.losses.sparse_softmax_cross_entropy(floats(3, 5), ints(3))
+  end},
+  {"sigmoid_cross_entropy: labels have the shape {3, 5} of the logits, given "
+   .. "{5}", function() nn.sigmoid_cross_entropy(floats(3, 5), floats(5)) end},
+  {"given no labels", function()
+    nn.softmax_cross_entropy{logits = floats(3, 5)}
+  end},
+  {"td.losses has no \"mse\"; write td.losses.mean_squared_error(labels, "
+   .. "predictions)", function() return td.losses.mse end},
+  {"huber_loss: delta must be a number, not string", function()
+    td.losses.huber_loss(floats(3), floats(3), {delta = "1"})
+  end},
+  {"label_smoothing must be from 0 to 1, given 2", function()
+    td.losses.softmax_cross_entropy(floats(3, 5), floats(3, 5),
+                                    {label_smoothing = 2})
+  end},
+}
+
+tests.metrics = each{
+  {"accuracy: labels have shape {3}, predictions {3, 5}; of logits, "
+   .. "logits:argmax(-1) are the predictions", function()
+    td.metrics.accuracy(ints(3), floats(3, 5))
+  end},
+  {"top_k takes labels, predictions and k", function()
+    td.metrics.top_k(ints(3), floats(3, 5))
+  end},
+  {"precision_at_thresholds takes labels, predictions and a list of thresholds",
+   function() td.metrics.precision_at_thresholds(ints(3), floats(3)) end},
+  {"percentage_below takes values and a threshold", function()
+    td.metrics.percentage_below(floats(3))
   end},
 }
 

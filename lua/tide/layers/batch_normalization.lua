@@ -13,10 +13,10 @@ local normalization = {
 }
 
 function normalization:check()
-  layer.expect(self, {axis = "integer", momentum = "number",
-                      epsilon = "number"})
-  self.axis, self.momentum = self.axis or -1, self.momentum or 0.99
-  self.epsilon = self.epsilon or 1e-3
+  layer.expect(self, {axis = "integer"})
+  self.axis = self.axis or -1
+  layer.within(self, "momentum", 0.99, 0, 1)
+  layer.within(self, "epsilon", 1e-3, 0)
 end
 
 -- Statistics of half precision are kept in single.

@@ -11,7 +11,7 @@ local dropout = {
 }
 
 function dropout:check()
-  if self.rate == nil then self.rate = 0.5 end
+  layer.within(self, "rate", 0.5)
   if type(self.rate) == "number" and not (self.rate >= 0 and self.rate < 1) then
     layer.fail(self, "the rate is in [0, 1), given %s", self.rate)
   end

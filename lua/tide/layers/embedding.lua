@@ -7,6 +7,7 @@ local ops = require("tide.ops").ops
 
 local embedding = {
   kind = "embedding", positions = {"input_dim", "output_dim"},
+  takes_ids = true,
   options = {"embeddings_initializer", "embeddings_regularizer"},
 }
 

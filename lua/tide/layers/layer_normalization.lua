@@ -12,7 +12,7 @@ local normalization = {
 }
 
 function normalization:check()
-  layer.expect(self, {epsilon = "number"})
+  layer.within(self, "epsilon", 1e-3, 0)
 end
 
 function normalization:rows(x)
@@ -33,7 +33,7 @@ function normalization:apply(x, w)
   local variance = ops.mean(ops.squared_difference(x, mean), {-1},
                             {keep_dims = true})
   return ops.batch_normalization(x, mean, variance, w.beta, w.gamma,
-                                 self.epsilon or 1e-3)
+                                 self.epsilon)
 end
 
 --- (x - mean) / sqrt(variance + epsilon) gamma + beta, along the last axis.

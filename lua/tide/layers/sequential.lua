@@ -15,8 +15,10 @@ end
 function sequential:check()
   for i, each in ipairs(args.check_list(self.layers, "sequential")) do
     if not callable(each) then
-      layer.fail(self, "item %d is no layer and no function, but a %s", i,
-                 args.what(each))
+      local hint = args.is_tensor(each)
+        and "; give the layer without its input: td.layers.dense(4)" or ""
+      layer.fail(self, "item %d is no layer and no function, but a %s%s", i,
+                 args.what(each), hint)
     end
   end
 end
@@ -38,13 +40,19 @@ end
 local make = layer.define(sequential)
 
 --- A layer made of layers, and functions of a tensor such as td.relu: each
--- takes what the one before gives. Options in the same table: name, training
--- (false), which every layer is told. model.layers is the list.
--- @function layers.sequential{layer, ...}
+-- takes what the one before gives. Options, in the same table or after it:
+-- name; training (false), which every layer is told. model.layers is the list.
+-- @function layers.sequential(list, o)
 -- @usage local net = td.layers.sequential{td.layers.dense(4), td.relu,
 --   td.layers.dense(2)}
 -- net(td.ones{3, 5}).shape  --> {3, 2}
-return function(list)
-  args.expect(list, "table", "sequential: the layers")
-  return make(args.split(list))
+return function(list, o)
+  local ok = args.plain(list) and (o == nil or not layer.is(o))
+  if not ok then
+    layer.fail(sequential, "it takes one list, sequential{layer, layer}, and "
+      .. "gives a layer to call on x")
+  end
+  local items, named = args.split(list)
+  if #items == 0 then layer.fail(sequential, "the list has no layer") end
+  return make(items, next(named) and named or o)
 end

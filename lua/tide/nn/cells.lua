@@ -9,6 +9,7 @@
 
 local core = require "tide.core"
 local args = require "tide.args"
+local dtypes = require "tide.dtype"
 local initializers = require "tide.initializers"
 local scope = require "tide.scope"
 local shapes = require "tide.shape"
@@ -47,6 +48,15 @@ end
 --- The variables read now, once: a function (x, state) -> out, state. `depth`
 -- is the size of x's last axis.
 function cell:open(depth, dtype)
+  if not dtypes.is_float(dtype) then
+    weights.fail(self, "its input is of floats, given %s; embed or cast it "
+      .. "first", dtype)
+  end
+  local first = self.variables and self.variables[1]
+  if first and first.graph ~= core.graph() then
+    weights.fail(self, "its variables (made at %s) belong to another graph; "
+      .. "make a new cell in this one", first.origin)
+  end
   if not self.variables then
     variable_scope.variable_scope(self.name, weights.make, self,
                                   self:rows(depth), dtype)
@@ -63,6 +73,24 @@ function cell:open(depth, dtype)
   end
 end
 
+-- The form of a state with names, for messages.
+local function in_names(size)
+  if type(size) == "number" or not args.has_names(size) then return "" end
+  return "; it is a table {" .. table.concat(args.sorted_keys(size), " =, ")
+    .. " =}"
+end
+
+-- Raises where the rows of x and of the state are known and differ.
+local function check_batch(self, x, state)
+  for _, part in ipairs(structure.flatten(state, self.kind .. ": the state")) do
+    local n = part.shape and part.shape[1]
+    if n and n >= 0 and x.shape and x.shape[1] >= 0 and n ~= x.shape[1] then
+      weights.fail(self, "x has %d rows, the state %d; cell:zero_state(%d) "
+        .. "begins one", x.shape[1], n, x.shape[1])
+    end
+  end
+end
+
 --- Raises unless a state is like the cell's.
 function cell:check_state(state)
   if state == nil then
@@ -71,27 +99,36 @@ function cell:check_state(state)
   end
   local want = structure.sizes(self.state_size)
   local list = structure.flatten(state, self.kind .. ": the state")
-  local fits = #list == #want
+  local fits = #list == #want and structure.alike(self.state_size, state)
   for i, size in ipairs(fits and want or {}) do
     fits = fits and shapes.compatible(list[i].shape, {-1, size})
   end
   if fits then return end
   local given = {}
   for i, x in ipairs(list) do given[i] = shapes.text(x.shape) end
-  weights.fail(self, "its state has the sizes %s, given %s",
-    table.concat(want, ", "), table.concat(given, ", "))
+  weights.fail(self, "its state has the sizes %s, given %s%s",
+    table.concat(want, ", "), table.concat(given, ", "),
+    in_names(self.state_size))
 end
 
 -- out, state = cell(x, state)
 function cell:__call(x, state)
   x = weights.input(self, x, 2)
   self:check_state(state)
+  check_batch(self, x, state)
   return self:open(weights.size(self, x, 1), x.dtype)(x, state)
 end
 
 --- The state to begin with, zeros for `batch` (a number or graph scalar) rows.
 -- @usage td.nn.lstm_cell(4):zero_state(2).c.shape  --> {2, 4}
 function cell:zero_state(batch, dtype)
+  cells.expect(self, "zero_state (called with a colon)")
+  if not args.is_tensor(batch)
+     and (math.type(batch) ~= "integer" or batch < 0) then
+    weights.fail(self, "zero_state(batch) takes a number of rows or a graph "
+      .. "scalar such as x:dim(0), not %s", type(batch) == "number" and batch
+      or args.what(batch))
+  end
   local list = {}
   for i, size in ipairs(structure.sizes(self.state_size)) do
     list[i] = ops.zeros({batch, size}, {dtype = dtype or "float32",

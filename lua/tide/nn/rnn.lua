@@ -8,6 +8,7 @@ local core = require "tide.core"
 local args = require "tide.args"
 local cells = require "tide.nn.cells"
 local control = require "tide.control"
+local scope = require "tide.scope"
 local shapes = require "tide.shape"
 local structure = require "tide.structure"
 local tensor_array = require "tide.tensor_array"
@@ -22,6 +23,15 @@ end
 
 -- ---- lengths --------------------------------------------------------------
 
+-- Lengths after a look, in the run, at how many there are.
+local function checked(lengths, batch, what)
+  local n = ops.size(lengths)
+  local fits = ops.equal(n, ops.cast(batch, "int32"))
+  local look = core.op "Assert"(fits, {what .. ": sequence_length has one "
+    .. "length for each row of the batch; lengths, rows:", n, batch})
+  return scope.control_dependencies({look}, ops.identity, lengths)
+end
+
 -- Sequence lengths as a vector of `batch`, or nil.
 local function lengths_of(o, batch, what)
   local given = o.sequence_length
@@ -35,8 +45,10 @@ local function lengths_of(o, batch, what)
     fail("%s: sequence_length has one length for each of the %s rows, given "
       .. "shape %s", what, batch, shapes.text(lengths.shape))
   end
-  return ops.ensure_shape(ops.cast(lengths, "int32"),
-                          {type(batch) == "number" and batch or -1})
+  if type(batch) == "number" then
+    return ops.ensure_shape(ops.cast(lengths, "int32"), {batch})
+  end
+  return checked(ops.cast(lengths, "int32"), batch, what)
 end
 
 -- out and state of a step, but zeros and the old state in rows that are over.
@@ -47,6 +59,15 @@ local function stop(over, out, new, old)
   end
   return core.op "Select"(over, ops.zeros_like(out), out),
          structure.pack(new, stopped)
+end
+
+-- Raises unless an input of static_rnn is like the first.
+local function check_input(x, i, first)
+  if x.rank ~= 2 or not shapes.compatible(x.shape, first.shape) then
+    fail("static_rnn: inputs are a list of {batch, depth}, alike; input %d has "
+      .. "shape %s, input 1 %s; td.unstack(x, 1) makes such a list of {batch, "
+      .. "time, depth}", i, shapes.text(x.shape), shapes.text(first.shape))
+  end
 end
 
 -- The step of a cell that heeds lengths; t counts from 0.
@@ -88,12 +109,18 @@ local static_options = {"initial_state", "sequence_length", "scope"}
 -- #td.nn.static_rnn(td.nn.gru_cell(4), x)  --> 3
 function rnn.static_rnn(cell, inputs, o)
   cells.expect(cell, "static_rnn")
+  if not args.plain(inputs) then
+    fail("static_rnn: the inputs are a list of {batch, depth}, given %s; "
+      .. "td.unstack(x, 1) makes one of {batch, time, depth}",
+      args.what(inputs))
+  end
   args.check_list(inputs, "static_rnn: the inputs")
   if #inputs == 0 then fail("static_rnn: the list has no input") end
   o = args.read(o, static_options, "static_rnn")
   return variable_scope.variable_scope(o.scope or "rnn", function()
     local xs = structure.flatten(inputs, "static_rnn: inputs")
     local x = xs[1]
+    for i, input in ipairs(xs) do check_input(input, i, x) end
     local batch = x:dim(0)
     local lengths = lengths_of(o, batch, "static_rnn")
     local step = step_of(cell, depth_of(x, "static_rnn"), x.dtype, lengths)
@@ -119,6 +146,7 @@ local function swap_axes(x)
 end
 
 local function input_of(x, o)
+  if x == nil then fail("dynamic_rnn takes a cell and x, given no x") end
   x = core.edge(x)
   if x.rank ~= 3 then
     fail("dynamic_rnn: the input is {batch, time, depth}, or {time, batch, "

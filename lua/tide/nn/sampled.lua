@@ -104,14 +104,38 @@ local function read(o, what, remove)
   return o
 end
 
+local function check_counts(num_sampled, num_classes, o, what)
+  args.expect(num_sampled, "integer", what .. ": num_sampled")
+  args.expect(num_classes, "integer", what .. ": num_classes")
+  if num_sampled < 1 or num_classes < 1 then
+    fail("%s: num_sampled and num_classes are at least 1, given %d and %d",
+         what, num_sampled, num_classes)
+  end
+  if num_sampled > num_classes and o.sampled_values == nil then
+    fail("%s: %d different classes cannot be drawn from %d; num_sampled comes "
+      .. "before num_classes", what, num_sampled, num_classes)
+  end
+end
+
+-- Raises where the length of x's rows is known not to be that of the weights'.
+local function check_depth(weights, x, what)
+  local first = args.plain(weights) and weights[1] or weights
+  if not args.is_tensor(first) or not args.is_tensor(x) then return end
+  local a, b = first.shape, x.shape
+  if a and b and not shapes.compatible({-1, a[#a]}, b) then
+    fail("%s: x is {batch, %d} as the weights {classes, %d}, given shape %s",
+         what, a[#a], a[#a], shapes.text(b))
+  end
+end
+
 -- A loss of logits and what they should be; `remove` is whether true classes
 -- that are drawn are left out.
 local function define(what, remove, f)
   sampled[what] = function(weights, biases, labels, x, num_sampled, num_classes,
                            o)
     o = read(o, what, remove)
-    args.expect(num_sampled, "integer", what .. ": num_sampled")
-    args.expect(num_classes, "integer", what .. ": num_classes")
+    check_counts(num_sampled, num_classes, o, what)
+    check_depth(weights, x, what)
     return scope.name_scope(o.name or what, function()
       return f(logits_of(what, weights, biases, labels, x, num_sampled,
                          num_classes, o))

@@ -58,7 +58,10 @@ end
 -- cell(td.ones{2, 5}, cell:zero_state(2)).shape  --> {2, 2}
 function wrappers.multi_cell(list, o)
   local named
-  args.expect(list, "table", "multi_cell: the cells")
+  if not args.plain(list) then
+    core.error("invalid_argument", ("multi_cell takes a list of cells, "
+      .. "multi_cell{cell, cell}, not %s"):format(args.what(list)))
+  end
   list, named = args.split(list)
   args.check_list(list, "multi_cell: the cells")
   if #list == 0 then

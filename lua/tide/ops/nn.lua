@@ -8,8 +8,13 @@ local core = require "tide.core"
 local args = require "tide.args"
 local dtypes = require "tide.dtype"
 local namespace = require "tide.ops"
+local shapes = require "tide.shape"
 
 local ops = namespace.ops
+
+local function fail(what, fmt, ...)
+  core.error("invalid_argument", what .. ": " .. fmt:format(...))
+end
 
 -- (logits, labels, o), or one table {logits =, labels =}.
 local function read_loss(logits, labels, o, what)
@@ -19,9 +24,46 @@ local function read_loss(logits, labels, o, what)
   o = args.options(o, what)
   o.logits, o.labels = nil, nil
   if logits == nil or labels == nil then
-    core.error("invalid_argument", what .. " takes logits and labels")
+    fail(what, "it takes logits and labels, or {logits = x, labels = y}; given "
+      .. "no %s", logits == nil and "logits" or "labels")
   end
-  return args.tensor(logits), args.tensor(labels), o
+  logits, labels = args.tensor(logits), args.tensor(labels)
+  if not dtypes.is_float(logits.dtype) then
+    fail(what, "the logits are floats, given %s; td.nn takes logits first, "
+      .. "then labels", logits.dtype)
+  end
+  return logits, labels, o
+end
+
+-- Labels that are a number for each class, or each element.
+local function check_dense(logits, labels, what)
+  local a, b = logits.shape, labels.shape
+  if what == "softmax_cross_entropy" and a and b and #b == #a - 1 then
+    fail(what, "labels have the shape %s of the logits, a probability for each "
+      .. "class, given %s; sparse_softmax_cross_entropy takes class numbers",
+      shapes.text(a), shapes.text(b))
+  end
+  if labels.dtype ~= logits.dtype then
+    fail(what, "labels are %s as the logits, given %s; cast them: labels:cast "
+      .. "\"%s\"", logits.dtype, labels.dtype, logits.dtype)
+  end
+end
+
+-- Labels that are a class number for each row.
+local function check_sparse(logits, labels, what)
+  local a, b = logits.shape, labels.shape
+  if labels.dtype ~= "int32" and labels.dtype ~= "int64" then
+    fail(what, "labels are class numbers, int32 or int64, given %s%s",
+      labels.dtype, a and b and #a == #b and "; softmax_cross_entropy takes a "
+      .. "probability for each class" or "; cast them: labels:cast \"int64\"")
+  end
+  if not a or not b or #a == 0 then return end
+  local rows = shapes.of{table.unpack(a, 1, #a - 1)}
+  if shapes.compatible(rows, b) then return end
+  fail(what, "labels are a class number for each row, of shape %s, given %s%s",
+    shapes.text(rows), shapes.text(b), #b == #a and (b[#b] == 1
+    and "; labels:squeeze{-1} makes them so"
+    or "; of one-hot labels, labels:argmax(-1) are the numbers") or "")
 end
 
 -- Rows of classes: {-1, n}, for losses whose ops take matrices.
@@ -39,6 +81,7 @@ end
 -- @usage td.softmax_cross_entropy({{0.0, 0.0}}, {{1.0, 0.0}})  --> 0.6931472
 function ops.softmax_cross_entropy(logits, labels, o)
   logits, labels, o = read_loss(logits, labels, o, "softmax_cross_entropy")
+  check_dense(logits, labels, "softmax_cross_entropy")
   local op = core.op "SoftmaxCrossEntropyWithLogits"
   if not logits.rank or logits.rank == 2 then
     return (op(logits, labels, o))
@@ -55,6 +98,7 @@ ops.softmax_cross_entropy_with_logits = ops.softmax_cross_entropy
 function ops.sparse_softmax_cross_entropy(logits, labels, o)
   logits, labels, o = read_loss(logits, labels, o,
                                 "sparse_softmax_cross_entropy")
+  check_sparse(logits, labels, "sparse_softmax_cross_entropy")
   local op = core.op "SparseSoftmaxCrossEntropyWithLogits"
   if not logits.rank or logits.rank == 2 then
     return (op(logits, labels, o))
@@ -71,6 +115,11 @@ ops.sparse_softmax_cross_entropy_with_logits = ops.sparse_softmax_cross_entropy
 -- @usage td.sigmoid_cross_entropy({0.0}, {1.0})  --> 0.6931472
 function ops.sigmoid_cross_entropy(logits, labels, o)
   logits, labels, o = read_loss(logits, labels, o, "sigmoid_cross_entropy")
+  check_dense(logits, labels, "sigmoid_cross_entropy")
+  if not shapes.compatible(logits.shape, labels.shape) then
+    fail("sigmoid_cross_entropy", "labels have the shape %s of the logits, "
+      .. "given %s", shapes.text(logits.shape), shapes.text(labels.shape))
+  end
   local rest = ops.log1p(ops.exp(-ops.abs(logits)))
   return ops.add(ops.relu(logits) - logits * labels, rest, o)
 end
