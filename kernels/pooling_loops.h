@@ -53,7 +53,7 @@ enum { LANES = 32 }; /* the width that is known when compiling */
     for (int64_t i = 0; i < n; i++) top[i] = start;                            \
     EACH_CELL(w, {                                                             \
       td_##kind v = x[cell + i], t = top[i];                                   \
-      top[i] = (v > t) | (t != t) ? v : t;                                     \
+      top[i] = ((v > t) | (t != t)) ? v : t;                                   \
     });                                                                        \
     for (int64_t i = 0; i < n; i++) y[i] = top[i];                             \
   }                                                                            \
