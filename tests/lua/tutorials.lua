@@ -47,6 +47,7 @@ local rows = {
   {"rnn_while", "the sand keeps no step of the moon. the moon", slow = true},
   {"mnist_mlp", "test_accuracy: 0.9", slow = true},
   {"mnist_convnet", "test_accuracy: 0.9", slow = true},
+  {"cifar10", "test_accuracy: ", slow = true},
   {"dream", "the network is sure", slow = true},
   {"char_rnn", "nats a character", slow = true},
   {"wide_deep", "with the odds known", slow = true},
