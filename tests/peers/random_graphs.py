@@ -191,8 +191,8 @@ class Grown:
         return None
 
     def has_gradient(self, op):
-        """Through this op alone, and finite: TensorFlow may have none, or
-        refuse the case."""
+        """Through this op alone, and finite: TensorFlow may have none, call it
+        not differentiable, or refuse the case."""
         ys = [t for t in op.outputs if t.dtype in FLOATS]
         xs = [t for t in op.inputs if t.dtype in FLOATS]
         if not ys or not xs:
@@ -205,7 +205,7 @@ class Grown:
         except (LookupError, TypeError, ValueError, AttributeError,
                 tf.errors.OpError):
             return False
-        return all(moderate(g) for g in found)
+        return bool(found) and all(moderate(g) for g in found)
 
     def check(self, t, op):
         """Notes that t is to be compared, as something npz can hold."""
