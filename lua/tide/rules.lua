@@ -41,8 +41,8 @@ local none = {} -- by op type: is its gradient none, on purpose?
 local function load_rules()
   known = {}
   for _, name in ipairs{"math", "segment", "array", "sparse", "linalg", "nn",
-                       "conv", "pool", "norm", "ctc", "image", "state",
-                       "control", "tensor_array", "call"} do
+                       "conv", "pool", "norm", "recurrent", "ctc", "image",
+                       "state", "control", "tensor_array", "call"} do
     for op, rule in pairs(require("tide.grad." .. name)) do known[op] = rule end
   end
 end

@@ -593,6 +593,38 @@ for _, beta in ipairs{0.5, 0.75, 1} do
   end, fill(1, 1, 2, 7))
 end
 
+-- ---- recurrent cells, which have no float64 ---------------------------------
+
+-- Near 0, where no cell is clipped.
+local function near(...) return fill(...) * 0.1 end
+local function all_of(ys) return ys[2] + ys[7] * 2 end
+
+for _, peephole in ipairs{true, false} do
+  local batch, inputs, n, o = 2, 3, 2, {use_peephole = peephole}
+  local after = {near(batch, n), near(batch, n), near(inputs + n, 4 * n),
+                 near(n), near(n), near(n), near(4 * n)}
+  local function run(op, first, ...)
+    local given = {first, ...}
+    for i, x in ipairs(given) do given[i] = f32(x) end
+    given[#given + 1] = o
+    if op ~= "LSTMBlockCell" then
+      table.insert(given, 1, td.tensor(3, "int64"))
+    end
+    return all_of{raw[op](table.unpack(given))}
+  end
+  single("LSTMBlockCell", function(...) return run("LSTMBlockCell", ...) end,
+         near(batch, inputs), table.unpack(after))
+  for _, op in ipairs{"BlockLSTM", "BlockLSTMV2"} do
+    single(op, function(...) return run(op, ...) end, near(4, batch, inputs),
+           table.unpack(after))
+  end
+end
+single("GRUBlockCell", function(...)
+  local given = {...}
+  for i, x in ipairs(given) do given[i] = f32(x) end
+  return (select(4, raw.GRUBlockCell(table.unpack(given))))
+end, near(2, 3), near(2, 2), near(5, 4), near(5, 2), near(4), near(2))
+
 for _, row in ipairs(rows) do
   if row[1] == "EnsureShape" then
     row[2] = function(a) return raw.EnsureShape(a, {shape = {2, 3}}) end
@@ -631,6 +663,8 @@ local without = {Bincount = true, Bitcast = true, DenseBincount = true,
                  IgammaGradA = true, Lu = true, RandomGammaGrad = true,
                  MaxPoolGradWithArgmax = true, LRNGrad = true,
                  BatchNormWithGlobalNormalizationGrad = true,
+                 LSTMBlockCellGrad = true, BlockLSTMGrad = true,
+                 BlockLSTMGradV2 = true, GRUBlockCellGrad = true,
                  RandomShuffle = true, ListDiff = true, Unique = true,
                  UniqueV2 = true, UniqueWithCounts = true,
                  UniqueWithCountsV2 = true}

@@ -314,6 +314,24 @@ tests["a range without end"] = function()
   }
 end
 
+tests["a sequence longer than its steps"] = function()
+  local w, none = td.tensor{{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}},
+    td.tensor{0.0}
+  local b, long = td.tensor{0.0, 0.0, 0.0, 0.0}, td.tensor{{{1.0}}}
+  local state = td.tensor{{0.0}}
+  for _, n in ipairs{2, -1, INT64_MIN, INT64_MAX} do
+    for _, version in ipairs{"", "V2"} do
+      local given = {int64(n), long, state, state, w, none, none, none, b}
+      refuses("BlockLSTM" .. version, given, nil, {"seq_len_max", tostring(n)})
+      for _ = 1, 9 do given[#given + 1] = long end
+      refuses("BlockLSTMGrad" .. version, given, {use_peephole = true},
+              {"seq_len_max", tostring(n)})
+    end
+  end
+  refuses("LSTMBlockCell", {td.tensor{{1.0}}, state, state, w, none, x[0], none,
+                            b}, {use_peephole = true}, {"wcf", "{3}"})
+end
+
 -- ---- numbers that must be positive, lists that must fit --------------------
 
 tests["a stride or block of 0"] = function()

@@ -25,7 +25,7 @@ typedef struct row {
   const Td__GoldenRow *say;
 } row;
 
-enum { MAX_IN = 16, MAX_OUT = 16 };
+enum { MAX_IN = 20, MAX_OUT = 16 };
 
 typedef struct golden_case {
   const Td__GoldenCase *from;

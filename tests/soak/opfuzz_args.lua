@@ -520,6 +520,33 @@ for _, op in ipairs{"BatchNormWithGlobalNormalization",
     hints[op .. "." .. arg] = of_channels
   end
 end
+-- Recurrent cells: sizes as the letters of kernels/recurrent.h.
+local function recurrent(letters)
+  return function(c)
+    local r, n, s = #c.like, c.columns, {}
+    local size = {T = c.like[1], B = c.like[r - 1], I = c.like[r], N = n,
+                  S = c.like[r] + n, ["2"] = 2 * n, ["4"] = 4 * n}
+    for letter in letters:gmatch(".") do s[#s + 1] = size[letter] end
+    return s
+  end
+end
+local cells = {LSTMBlockCell = 2, BlockLSTM = 3, BlockLSTMV2 = 3,
+               GRUBlockCell = 2, LSTMBlockCellGrad = 2, BlockLSTMGrad = 3,
+               BlockLSTMGradV2 = 3, GRUBlockCellGrad = 2}
+for op, rank in pairs(cells) do
+  local function each(names, letters)
+    for arg in names:gmatch("%S+") do
+      hints[op .. "." .. arg] = recurrent(letters)
+    end
+  end
+  each("x", rank == 3 and "TBI" or "BI")
+  each("cs_prev h_prev", "BN")
+  each("w", "S4"); each("b", "4"); each("wci wcf wco b_c", "N")
+  each("w_ru", "S2"); each("w_c", "SN"); each("b_ru", "2")
+  each("i cs f o ci co h cs_grad h_grad r u c d_h",
+       rank == 3 and "TBN" or "BN")
+end
+hints.seq_len_max = function(c) return {}, {random(0, c.like[1])} end
 hints["Fill.value"], hints["Assert.condition"] = a_scalar, a_scalar
 hints["LoopCond.input"], hints["Switch.pred"] = a_scalar, a_scalar
 
@@ -553,6 +580,7 @@ rank_of.BatchNormWithGlobalNormalization = {4, 4}
 rank_of.BatchNormWithGlobalNormalizationGrad = {4, 4}
 rank_of.CTCLoss, rank_of.CTCGreedyDecoder = {3, 3}, {3, 3}
 for _, op in ipairs(normalisations) do rank_of[op] = {4, 4} end
+for op, rank in pairs(cells) do rank_of[op] = {rank, rank} end
 for _, op in ipairs{"Max", "Avg"} do
   for _, of in ipairs{"", "V2", "WithArgmax", "GradWithArgmax", "Grad",
                       "GradV2", "GradGrad", "GradGradV2"} do

@@ -247,6 +247,19 @@ local function pooling_back(op)
   return windows(op.inputs[#op.inputs], op)
 end
 
+-- Of a recurrent cell: a multiply-add for each row of x and each weight; the
+-- gradient of a step leaves that for the weights to other ops.
+local function recurrent(x, times, ...)
+  local weights = {...}
+  return function(op)
+    local shape, n = shape_of(op.inputs[x]), 0
+    for _, w in ipairs(weights) do n = n + (count(op.inputs[w]) or 0 / 0) end
+    if not shapes.known(shape) or n ~= n then return nil end
+    for i = 1, #shape - 1 do n = n * shape[i] end
+    return 2 * times * n
+  end
+end
+
 local formulas = {MatMul = product, BatchMatMul = product,
                   BatchMatMulV2 = product,
                   SparseTensorDenseMatMul = sparse_product, Sum = reduction, Mean = reduction,
@@ -254,6 +267,13 @@ local formulas = {MatMul = product, BatchMatMul = product,
                   ArgMax = reduction, ArgMin = reduction, L2Loss = reduction}
 for _, type in ipairs{"MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D"} do
   formulas[type], formulas[type .. "Grad"] = pooling, pooling_back
+end
+formulas.LSTMBlockCell = recurrent(1, 1, 4)
+formulas.GRUBlockCell = recurrent(1, 1, 3, 4)
+formulas.GRUBlockCellGrad = formulas.GRUBlockCell
+for _, version in ipairs{"", "V2"} do
+  formulas["BlockLSTM" .. version] = recurrent(2, 1, 5)
+  formulas["BlockLSTMGrad" .. version] = recurrent(2, 2, 5)
 end
 -- The gradients take the same work.
 for type, of in pairs{Conv2D = convolution, Conv3D = convolution,

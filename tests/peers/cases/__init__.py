@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 from .base import OPS, L, Unset, Var, Zeros, source
 from . import array, binary, conv, ctc, image, indexed, linalg, linear, losses
-from . import norm, plumbing, pool, random, reduce, sampling, shape, sparse
-from . import state, strings, train, unary
+from . import norm, plumbing, pool, random, recurrent, reduce, sampling
+from . import shape, sparse, state, strings, train, unary
 
 __all__ = ["OPS", "L", "Unset", "Var", "Zeros", "source"]

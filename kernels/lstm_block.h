@@ -1,0 +1,25 @@
+/* lstm_block.h - what the fused LSTM ops and their gradients share.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_LSTM_BLOCK_H
+#define TD_LSTM_BLOCK_H
+
+#include "kernels/array.h"
+#include "kernels/recurrent.h"
+
+/* Gates, and where each stands in the columns of w and b. */
+enum { TD_LSTM_I, TD_LSTM_CI, TD_LSTM_F, TD_LSTM_O, TD_LSTM_GATES };
+extern const int td_lstm_icfo[TD_LSTM_GATES], td_lstm_ifco[TD_LSTM_GATES];
+
+/* The operands of a cell after x, and those of its gradient. */
+#define TD_LSTM_WEIGHTS                                                        \
+  {"cs_prev", "BN"}, {"h_prev", "BN"}, {"w", "S4"}, {"wci", "N"},              \
+      {"wcf", "N"}, {"wco", "N"}, {                                            \
+    "b", "4"                                                                   \
+  }
+
+/* Steps of a sequence that are computed: seq_len_max, in [0, times]. */
+td_status *td_lstm_steps(const td_kernel_ctx *c, int64_t times,
+                         int64_t *steps) TD_MUST_USE;
+
+#endif
