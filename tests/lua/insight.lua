@@ -142,6 +142,105 @@ function tests.estimate_loops()
   end
 end
 
+-- What heavy ops are counted as: {what makes one, the count by hand}.
+local function image() return td.placeholder("float32", {2, 8, 8, 4}) end
+
+local heavy = {
+  max_pool = {function() return td.max_pool(image(), 2, 2) end,
+              2 * 4 * 4 * 4 * 2 * 2},
+  avg_pool = {function() return td.avg_pool(image(), 2, 2) end,
+              2 * 4 * 4 * 4 * 2 * 2},
+  argmax = {function() return (td.max_pool_with_argmax(image(), 2, 2)) end,
+            2 * 4 * 4 * 4 * 2 * 2},
+  batch_norm = {function()
+    local one = td.value.ones{4}
+    return (td.raw.FusedBatchNormV3(image(), one, one, one, one,
+                                    {is_training = false}))
+  end, 2 * 512},
+  batch_norm_training = {function()
+    local one = td.value.ones{4}
+    return (td.raw.FusedBatchNormV3(image(), one, one, one, one))
+  end, 6 * 512},
+  lrn = {function() return td.lrn(image(), {depth_radius = 2}) end,
+         512 * (2 * 5 + 3)},
+  bilinear = {function() return td.raw.ResizeBilinear(image(), {16, 16}) end,
+              8 * 2 * 16 * 16 * 4},
+  bicubic = {function() return td.raw.ResizeBicubic(image(), {16, 16}) end,
+             32 * 2 * 16 * 16 * 4},
+  nearest = {function()
+    return td.raw.ResizeNearestNeighbor(image(), {16, 16})
+  end, 0},
+  ctc = {function()
+    return (td.raw.CTCLoss(td.placeholder("float32", {5, 2, 4}),
+      td.value.zeros({2, 2}, "int64"), {1, 2}, {5, 5}))
+  end, 9 * 5 * 2 * 4},
+}
+
+function tests.estimate_heavy_ops()
+  for name, row in pairs(heavy) do
+    td.reset()
+    local y = row[1]()
+    local e = td.get_default_graph():estimate(nil, {fetches = y})
+    lu.assertEquals(e.flops, row[2], name)
+  end
+end
+
+-- What is told of a step: within 10 % of the operations counted by hand, and of
+-- what the allocator saw on one thread.
+local function check_estimate(what, fetches, feeds, flops)
+  local e = td.get_default_graph():estimate(feeds, {fetches = fetches})
+  lu.assertTrue(math.abs(e.flops / flops - 1) < 0.1,
+    ("%s: %.4g operations told, %.4g by hand"):format(what, e.flops, flops))
+  local s <close> = td.session{threads = 1}
+  s:init()
+  for _ = 1, 2 do s:run(fetches, feeds) end
+  collectgarbage()
+  local before = core.memory()
+  s:run(fetches, feeds)
+  local peak = select(2, core.memory())
+  lu.assertTrue(math.abs(e.peak / peak - 1) < 0.1, ("%s: %d bytes told, %d "
+    .. "seen, %d before"):format(what, e.peak, peak, before))
+end
+
+function tests.estimate_of_a_convnet()
+  local n = 32
+  local x = td.placeholder("float32", {-1, 28, 28, 1}, "x")
+  local labels = td.placeholder("int64", {-1}, "labels")
+  local relu = {padding = "same", activation = td.relu}
+  local y = td.layers.max_pooling2d(td.layers.conv2d(x, 8, 5, relu), 2, 2)
+  y = td.layers.max_pooling2d(td.layers.conv2d(y, 16, 5, relu), 2, 2)
+  y = td.layers.dense(td.layers.flatten(y), 64, {activation = td.relu})
+  local loss = td.nn.sparse_softmax_cross_entropy(td.layers.dense(y, 10),
+                                                  labels):mean()
+  local train = td.train.sgd(0.1):minimize(loss)
+  local feeds = {[x] = td.value.ones{n, 28, 28, 1},
+                 [labels] = td.value.zeros({n}, "int64")}
+  local first = 2 * n * 28 * 28 * 8 * 25 -- its input has no gradient
+  local forward = first + 2 * n * (14 * 14 * 16 * 25 * 8 + 784 * 64 + 64 * 10)
+  check_estimate("convnet", loss, feeds, forward)
+  check_estimate("convnet's step", {loss, train}, feeds, 3 * forward - first)
+  contains(td.get_default_graph():summary(), "conv2d_1/",
+           "3216 parameters", "54314 parameters        217256 bytes")
+end
+
+function tests.estimate_of_an_lstm()
+  local n, time, depth, units = 32, 20, 64, 128
+  for _, name in ipairs{"dynamic_rnn", "static_rnn"} do
+    td.reset()
+    local x = td.placeholder("float32", {n, time, depth}, "x")
+    local cell = td.nn.lstm_cell(units)
+    local y = name == "dynamic_rnn" and td.nn.dynamic_rnn(cell, x)
+      or td.stack(td.nn.static_rnn(cell, td.unstack(x, 1)), 1)
+    local loss = (y * y):mean()
+    local train = td.train.sgd(0.1):minimize(loss)
+    local feeds = {[x] = td.value.ones{n, time, depth}}
+    local forward = 2 * n * time * (depth + units) * 4 * units
+    check_estimate(name, loss, feeds, forward)
+    check_estimate(name .. "'s step", {loss, train}, feeds, 3 * forward)
+    contains(td.get_default_graph():summary(), "98816 parameters")
+  end
+end
+
 function tests.estimate_says_what_it_does_not_know()
   local n = td.placeholder("int32", {})
   local _, y = td.while_loop(function(i) return i:less(n) end,

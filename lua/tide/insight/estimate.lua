@@ -2,22 +2,27 @@
 -- runs.
 --
 -- The graph is inferred anew with the shapes of the feeds. Nodes are gone
--- through in order; a tensor lives from the node that makes it to the last that
--- takes it; what only passes on, and element by element what an input of the
--- same size ends in, takes nothing new. A loop counts what one iteration holds
--- and, until the stack is emptied, what it pushes in all iterations; how many
--- these are is known where the condition compares a counter with a constant.
+-- through as one thread does; a tensor lives from the node that makes it to the
+-- last that takes it; what only passes on, and element by element what an input
+-- of the same size ends in, takes nothing new; what is computed of constants
+-- stays. A loop counts what one iteration holds, the variable that runs ahead
+-- and, until the stack is emptied, what it pushes in all iterations.
 -- Nothing is known of the library's scratch memory and of what several threads
 -- hold at once, so that the peak is that of one thread.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
 local args = require "tide.args"
+local cost = require "tide.insight.cost"
 local dtypes = require "tide.dtype"
 local fetch = require "tide.fetch"
+local loops = require "tide.insight.trips"
 local shapes = require "tide.shape"
+local sizes = require "tide.insight.sizes"
 
 local estimate = {}
+local bytes_of, count_of, shape_of = sizes.bytes_of, sizes.count_of,
+                                    sizes.shape_of
 
 -- ---- the graph with the shapes of the feeds -------------------------------
 
@@ -55,17 +60,6 @@ local function with_shapes(g, feeds, given)
   return copy
 end
 
--- What reading a stack loses, the graph as it was built still knows.
-local built -- the graph that is estimated
-
-local function shape_of(x)
-  local s = x.shape
-  if shapes.known(s) then return s end
-  local op = built:find(x.op.name)
-  local edge = op and op.outputs[x.port + 1]
-  return edge and shapes.known(edge.shape) and edge.shape or s
-end
-
 -- ---- what is needed -------------------------------------------------------
 
 -- The ops that the fetches need (all without), inputs first.
@@ -92,227 +86,7 @@ local function needed(g, handles)
   return list
 end
 
--- ---- loops ----------------------------------------------------------------
-
--- The frame of each op by name of its Enters: false outside of all.
-local function frames_of(list)
-  local frame, parent = {}, {}
-  for _, op in ipairs(list) do
-    local at = false
-    for _, x in ipairs(op.inputs) do
-      if x then
-        local from = frame[x.op] or false
-        if x.op.type == "Enter" then from = x.op.attr.frame_name end
-        if x.op.type == "Exit" then from = parent[from] or false end
-        at = from or at
-      end
-    end
-    for _, before in ipairs(op.control_inputs) do at = at or frame[before] end
-    frame[op] = at or false
-    if op.type == "Enter" then parent[op.attr.frame_name] = at or false end
-  end
-  return frame, parent
-end
-
--- The number that x is known to be.
-local function constant(x)
-  while x and (x.op.type == "Identity" or x.op.type == "Enter") do
-    x = x.op.inputs[1]
-  end
-  if not x or x.op.type ~= "Const" then return nil end
-  local v = x.op.attr.value
-  return v.rank == 0 and type(v:item()) == "number" and v:item() or nil
-end
-
--- From a Merge: where its variable begins, and what is added each time.
-local function counter(merge)
-  if merge.op.type ~= "Merge" then return nil end
-  local first, back = merge.op.inputs[1], merge.op.inputs[2]
-  local step = back and back.op.type == "NextIteration" and back.op.inputs[1]
-  if not step or not step.op.type:match "^Add" then return nil end
-  local own, by = step.op.inputs[1], constant(step.op.inputs[2])
-  while own.op.type == "Identity" or own.op.type == "Switch" do
-    own = own.op.inputs[1]
-  end
-  local begin = constant(first)
-  if own ~= merge or not by or not begin or by <= 0 then return nil end
-  return begin, by
-end
-
--- A loop of gradients counts down what the loop before it counted: the frame of
--- that one, nil for others.
-local function counted_by(x, frame)
-  if x.op.type ~= "Merge" then return nil end
-  local from = x.op.inputs[1]
-  while from.op.type == "Enter" or from.op.type == "Identity" do
-    from = from.op.inputs[1]
-  end
-  return from.op.type == "Exit" and frame[from.op] or nil
-end
-
--- Iterations while `x`, a boolean, holds; nil when there is no telling. `own`
--- are those of loops before.
-local function iterations(x, own, frame)
-  local op = x.op
-  while op.type == "Identity" do op = op.inputs[1].op end
-  if op.type == "LogicalAnd" then
-    local a = iterations(op.inputs[1], own, frame)
-    local b = iterations(op.inputs[2], own, frame)
-    return a and b and math.min(a, b) or a or b
-  end
-  if op.type == "Greater" and constant(op.inputs[2]) == 0 then
-    return own[counted_by(op.inputs[1], frame)]
-  end
-  if op.type ~= "Less" and op.type ~= "LessEqual" then return nil end
-  local begin, by = counter(op.inputs[1])
-  local limit = constant(op.inputs[2])
-  if not begin or not limit then return nil end
-  local n = (limit - begin) / by
-  n = op.type == "Less" and math.ceil(n) or math.floor(n) + 1
-  return math.max(0, math.tointeger(n) or 0)
-end
-
--- How often each frame's body runs, outer loops included: {n =, exact =}.
-local function trips_of(list, frame, parent)
-  local own, total = {}, {[false] = {n = 1.0, exact = true}}
-  for _, op in ipairs(list) do
-    if op.type == "LoopCond" then
-      own[frame[op]] = iterations(op.inputs[1], own, frame)
-    end
-  end
-  local function of(f)
-    if total[f] then return total[f] end
-    local outer = of(parent[f] or false)
-    total[f] = {n = outer.n * (own[f] or 1), own = own[f] or 1,
-                exact = outer.exact and own[f] ~= nil}
-    return total[f]
-  end
-  for f in pairs(parent) do of(f) end
-  return total
-end
-
--- ---- operations -----------------------------------------------------------
-
--- As a float, which no product of sizes overflows.
-local function count_of(shape)
-  if not shapes.known(shape) then return nil end
-  local n = 1.0
-  for _, size in ipairs(shape) do n = n * size end
-  return n
-end
-
-local function count(x) return x and count_of(shape_of(x)) or nil end
-
-local function product(op)
-  local x, y = op.inputs[1], op.outputs[1]
-  local n, shape = count(y), shape_of(x)
-  if not n or not shapes.known(shape) then return nil end
-  local turned = op.attr.transpose_a or op.attr.adj_x
-  return 2 * n * shape[turned and #shape - 1 or #shape]
-end
-
--- A multiply-add for each element of a sparse matrix and column of the result.
-local function sparse_product(op)
-  local n, shape = count(op.inputs[2]), shape_of(op.outputs[1])
-  return n and shape and shape[2] >= 0 and 2 * n * shape[2] or nil
-end
-
-local function reduction(op) return count(op.inputs[1]) end
-
--- A multiply-add for each tap of the filter w, at each place and channel of the
--- result y.
-local function convolution(w, y)
-  local n, shape = count(y), shape_of(w)
-  if not n or not shapes.known(shape) then return nil end
-  n = 2 * n
-  for i = 1, #shape - 1 do n = n * shape[i] end
-  return n
-end
-
--- Of a depthwise one, those of one channel.
-local function depthwise(w, y)
-  local n, shape = count(y), shape_of(w)
-  if not n or not shapes.known(shape) then return nil end
-  return 2 * n * shape[1] * shape[2]
-end
-
--- One for each cell of each window.
-local function windows(x, op)
-  local n, cells = count(x), 1
-  for _, k in ipairs(op.attr.ksize) do cells = cells * k end
-  return n and n * cells
-end
-local function pooling(op) return windows(op.outputs[1], op) end
-local function pooling_back(op)
-  return windows(op.inputs[#op.inputs], op)
-end
-
--- Of a recurrent cell: a multiply-add for each row of x and each weight; the
--- gradient of a step leaves that for the weights to other ops.
-local function recurrent(x, times, ...)
-  local weights = {...}
-  return function(op)
-    local shape, n = shape_of(op.inputs[x]), 0
-    for _, w in ipairs(weights) do n = n + (count(op.inputs[w]) or 0 / 0) end
-    if not shapes.known(shape) or n ~= n then return nil end
-    for i = 1, #shape - 1 do n = n * shape[i] end
-    return 2 * times * n
-  end
-end
-
-local formulas = {MatMul = product, BatchMatMul = product,
-                  BatchMatMulV2 = product,
-                  SparseTensorDenseMatMul = sparse_product, Sum = reduction, Mean = reduction,
-                  Prod = reduction, Max = reduction, Min = reduction,
-                  ArgMax = reduction, ArgMin = reduction, L2Loss = reduction}
-for _, type in ipairs{"MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D"} do
-  formulas[type], formulas[type .. "Grad"] = pooling, pooling_back
-end
-formulas.LSTMBlockCell = recurrent(1, 1, 4)
-formulas.GRUBlockCell = recurrent(1, 1, 3, 4)
-formulas.GRUBlockCellGrad = formulas.GRUBlockCell
-for _, version in ipairs{"", "V2"} do
-  formulas["BlockLSTM" .. version] = recurrent(2, 1, 5)
-  formulas["BlockLSTMGrad" .. version] = recurrent(2, 2, 5)
-end
--- The gradients take the same work.
-for type, of in pairs{Conv2D = convolution, Conv3D = convolution,
-                      DepthwiseConv2dNative = depthwise} do
-  local version = type == "Conv3D" and "V2" or ""
-  formulas[type] = function(op) return of(op.inputs[2], op.outputs[1]) end
-  formulas[type .. "BackpropInput" .. version] = function(op)
-    return of(op.inputs[2], op.inputs[3])
-  end
-  formulas[type .. "BackpropFilter" .. version] = function(op)
-    return of(op.outputs[1], op.inputs[3])
-  end
-end
-
-local free = {}
-for _, type in ipairs{"Const", "Placeholder", "Identity", "IdentityN", "Enter",
-  "Exit", "Switch", "Merge", "NextIteration", "LoopCond", "NoOp", "Reshape",
-  "ExpandDims", "Squeeze", "Shape", "Size", "Rank", "ReadVariableOp",
-  "VarHandleOp", "StopGradient", "PreventGradient", "StackPopV2",
-  "StackPushV2", "ControlTrigger", "StackV2", "Snapshot"} do
-  free[type] = true
-end
-
--- Floating-point operations of one run; nil when shapes are not known.
-local function operations(op)
-  if free[op.type] then return 0 end
-  if formulas[op.type] then return formulas[op.type](op) end
-  local y = op.outputs[1]
-  if not y or not dtypes.is_float(y.dtype) then return 0 end
-  return count(y)
-end
-
 -- ---- memory ---------------------------------------------------------------
-
-local function bytes_of(x)
-  local size, n = dtypes.size(x.dtype), count(x)
-  if x.dtype == "resource" or x.dtype == "variant" then return 0 end
-  return size and n and size * n or nil
-end
 
 -- Gives its first input on, or a view of it.
 local passes = {}
@@ -333,14 +107,121 @@ local function source(x, merges)
   return at
 end
 
+-- Ops that write over an input which ends in them, besides those of
+-- element-wise mathematics.
 local elementwise = {}
+for type in ([[BiasAdd BiasAddV1 Relu ReluGrad Relu6 Relu6Grad LeakyRelu
+  LeakyReluGrad Elu EluGrad Selu SeluGrad Softplus SoftplusGrad Softsign
+  SoftsignGrad Softmax LogSoftmax SoftmaxCrossEntropyWithLogits
+  SparseSoftmaxCrossEntropyWithLogits FusedBatchNorm FusedBatchNormV2
+  FusedBatchNormV3]]):gmatch "%w+" do
+  elementwise[type] = true
+end
 
 local function writes_over(op)
   if elementwise[op.type] == nil then
     local info = core.op_info(op.type)
-    elementwise[op.type] = info.section == "Math" or info.broadcasts or false
+    elementwise[op.type] = info.section == "Element-wise math"
+      or info.broadcasts or false
   end
   return elementwise[op.type]
+end
+
+-- ---- what is planned ------------------------------------------------------
+
+local FOLDED = 10 << 20 -- bytes: larger results are left to each step
+
+-- Is an op outside of loops a function of what is fixed?
+local function is_fixed(op, frame, fixed)
+  if op.type == "Const" then return true end
+  if frame[op] or #op.control_inputs > 0 or #op.inputs == 0
+     or #op.outputs ~= 1 or core.op_info(op.type).stateful then
+    return false
+  end
+  if op.type == "Shape" or op.type == "Size" or op.type == "Rank" then
+    return shapes.known(shape_of(op.inputs[1]))
+  end
+  for _, x in ipairs(op.inputs) do
+    if not fixed[x.op] then return false end
+  end
+  return (bytes_of(op.outputs[1]) or math.huge) <= FOLDED
+end
+
+-- The constants, and what is computed of them once, when the step is planned.
+local function fixed_of(list, frame)
+  local fixed = {}
+  for _, op in ipairs(list) do
+    fixed[op] = is_fixed(op, frame, fixed) or nil
+  end
+  return fixed
+end
+
+-- Bytes of those that a step reads.
+local function constant_bytes(list, fixed)
+  local total, seen = 0, {}
+  for _, op in ipairs(list) do
+    for _, x in ipairs(fixed[op] and {} or op.inputs) do
+      if x and fixed[x.op] and not seen[x] then
+        seen[x] = true
+        total = total + (bytes_of(x) or 0)
+      end
+    end
+  end
+  return total
+end
+
+-- ---- the order of one thread ----------------------------------------------
+
+local function add(lists, key, x)
+  lists[key] = lists[key] or {}
+  table.insert(lists[key], x)
+end
+
+-- By op and by edge, the ops that wait for it, and for how many each waits.
+-- What a loop gives waits for its last iteration.
+local function waiting(list, frame)
+  local takers, waits, backs = {}, {}, {}
+  for _, op in ipairs(list) do
+    if op.type == "NextIteration" then add(backs, frame[op], op) end
+  end
+  for _, op in ipairs(list) do
+    local n = 0
+    local function wait(key)
+      add(takers, key, op)
+      n = n + 1
+    end
+    for _, before in ipairs(op.control_inputs) do wait(before) end
+    for _, x in ipairs(op.inputs) do
+      if x and x.op.type ~= "NextIteration" then wait(x) end
+    end
+    for _, back in ipairs(op.type == "Exit" and backs[frame[op]] or {}) do
+      wait(back)
+    end
+    waits[op] = n
+  end
+  return takers, waits
+end
+
+-- The ops as one thread runs them: what became ready last comes first.
+local function run_order(list, frame)
+  local takers, waits = waiting(list, frame)
+  local stack, order = {}, {}
+  for i = #list, 1, -1 do
+    if waits[list[i]] == 0 then stack[#stack + 1] = list[i] end
+  end
+  local function done(key)
+    for _, op in ipairs(takers[key] or {}) do
+      waits[op] = waits[op] - 1
+      if waits[op] == 0 then stack[#stack + 1] = op end
+    end
+  end
+  while #stack > 0 do
+    local op = table.remove(stack)
+    order[#order + 1] = op
+    done(op)
+    for _, y in ipairs(op.outputs) do done(y) end
+  end
+  return order
 end
 
 -- Position of the last op that takes each tensor.
@@ -355,11 +236,11 @@ local function last_uses(list)
 end
 
 -- Is there an input of that size that ends here?
-local function takes_over(op, i, bytes, last)
+local function takes_over(op, i, bytes, last, fixed)
   if not writes_over(op) then return false end
   for _, x in ipairs(op.inputs) do
     local from = x and source(x)
-    if from and last[from] == i and from.op.type ~= "Const"
+    if from and last[from] == i and not fixed[from.op]
        and from.op.type ~= "Placeholder" and from.op.type ~= "ReadVariableOp"
        and bytes_of(from) == bytes then
       return true
@@ -398,27 +279,59 @@ local function stacks_of(list, frame, trips, unknown)
   return total
 end
 
--- Iterations that overlap: the variable that runs ahead is held once for each.
--- The most of any loop; most often it is the largest of its variables.
-local function in_flight(list, trips)
-  local most = 0
+-- How many ops of its loop take what each Merge gives.
+local function readers_of(list, frame)
+  local readers = {}
   for _, op in ipairs(list) do
-    if op.type == "Enter" and not op.attr.is_constant then
-      local trip = trips[op.attr.frame_name]
-      local n = math.min(op.attr.parallel_iterations,
-                         trip.exact and trip.own or math.huge)
-      most = math.max(most, n * (bytes_of(op.outputs[1]) or 0))
+    for _, x in ipairs(passes[op.type] and {} or op.inputs) do
+      local from = x and source(x, true)
+      if from and from.op.type == "Merge" and frame[from.op] == frame[op] then
+        readers[from.op] = (readers[from.op] or 0) + 1
+      end
     end
   end
-  return most
+  return readers
 end
 
--- The most that is alive at one time, what is fed and kept aside.
-local function liveness(list, unknown)
+-- Is a variable of a loop a sum that nothing else reads? Such a one waits for
+-- what is added, and runs ahead of nothing.
+local function sums_up(merge, readers)
+  local back = merge.inputs[2]
+  local step = back and back.op.type == "NextIteration" and back.op.inputs[1].op
+  if not step or not step.type:match "^Add" or readers[merge] ~= 1 then
+    return false
+  end
+  for _, x in ipairs(step.inputs) do
+    if source(x, true).op == merge then return true end
+  end
+  return false
+end
+
+-- Iterations that overlap: by frame, what the variable that runs ahead takes,
+-- held once for each; most often it is the largest of the variables.
+local function in_flight(list, frame, trips)
+  local flight, readers = {}, readers_of(list, frame)
+  for _, op in ipairs(list) do
+    local enter = op.type == "Merge" and op.inputs[1].op
+    if enter and enter.type == "Enter" and not sums_up(op, readers) then
+      local name = enter.attr.frame_name
+      local n = math.min(enter.attr.parallel_iterations,
+                         trips[name].exact and trips[name].own or math.huge)
+      flight[name] = math.max(flight[name] or 0,
+                              n * (bytes_of(enter.outputs[1]) or 0))
+    end
+  end
+  return flight
+end
+
+-- The most that is alive at one time, what is fed and kept aside; `flight` is
+-- held while a loop goes on.
+local function liveness(list, unknown, frame, flight, fixed)
   local last, ends, now, peak = last_uses(list), {}, 0, 0
   for i, op in ipairs(list) do
+    local aside = flight[frame[op]] or 0
     for _, y in ipairs(op.outputs) do
-      if not passes[op.type] and op.type ~= "Const"
+      if not passes[op.type] and not fixed[op]
          and op.type ~= "Placeholder" then
         local bytes = bytes_of(y)
         if not bytes then
@@ -427,13 +340,13 @@ local function liveness(list, unknown)
           local until_ = last[y]
           ends[until_] = (ends[until_] or 0) + bytes
           now = now + bytes
-          if takes_over(op, i, bytes, last) then
-            peak = math.max(peak, now - bytes)
+          if takes_over(op, i, bytes, last, fixed) then
+            peak = math.max(peak, now - bytes + aside)
           else
-            peak = math.max(peak, now)
+            peak = math.max(peak, now + aside)
           end
         else
-          peak = math.max(peak, now + bytes)
+          peak = math.max(peak, now + bytes + aside)
         end
       end
     end
@@ -486,13 +399,13 @@ function meta.__tostring(e)
 end
 
 local function loops_of(parent, trips)
-  local loops = {}
+  local list = {}
   for f in pairs(parent) do
-    loops[#loops + 1] = {name = f, iterations = trips[f].own,
-                         exact = trips[f].exact}
+    list[#list + 1] = {name = f, iterations = trips[f].own,
+                       exact = trips[f].exact}
   end
-  table.sort(loops, function(a, b) return a.name < b.name end)
-  return loops
+  table.sort(list, function(a, b) return a.name < b.name end)
+  return list
 end
 
 local totals = {"flops", "variables", "constants", "feeds", "stacks", "live",
@@ -517,31 +430,30 @@ end
 -- shape}; as text, some lines
 function estimate.estimate(g, feeds, o)
   o = args.read(o, {"fetches", "shapes"}, "estimate")
-  built = g
+  sizes.of_graph(g)
   local handles = o.fetches and fetch.read(g, o.fetches)
   local copy = with_shapes(g, feeds, given_shapes(g, o))
   local list = needed(copy, handles)
-  local frame, parent = frames_of(list)
-  local trips = trips_of(list, frame, parent)
+  local frame, parent = loops.frames_of(list)
+  local trips = loops.of(list, frame, parent)
   local e = {flops = 0, loops = loops_of(parent, trips), unknown = {}}
   for _, op in ipairs(list) do
-    local n = operations(op)
+    local n = cost.operations(op)
     if n then
       e.flops = e.flops + n * trips[frame[op]].n
     elseif #op.outputs > 0 then
       e.unknown[#e.unknown + 1] = op
     end
   end
-  local unknown = {}
+  local unknown, fixed = {}, fixed_of(list, frame)
   e.variables = sum_of(list, "VarHandleOp", variable_bytes)
-  e.constants = sum_of(list, "Const", function(op)
-    return bytes_of(op.outputs[1])
-  end)
+  e.constants = constant_bytes(list, fixed)
   e.feeds = sum_of(list, "Placeholder", function(op)
     return bytes_of(op.outputs[1])
   end)
   e.stacks = stacks_of(list, frame, trips, unknown)
-  e.live = liveness(list, unknown) + in_flight(list, trips)
+  e.live = liveness(run_order(list, frame), unknown, frame,
+                    in_flight(list, frame, trips), fixed)
   e.peak = e.variables + e.constants + e.feeds + e.stacks + e.live
   for _, field in ipairs(totals) do
     e[field] = math.tointeger(e[field]) or e[field]
