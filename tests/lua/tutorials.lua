@@ -99,6 +99,23 @@ local function lines_of_code(text, without)
   return n
 end
 
+-- tutorials/README.md names every program, and none that is not there.
+function tests.all_are_listed()
+  local listed, found = {}, {}
+  for name in read "tutorials/README.md":gmatch "`([%w_]+)%.lua`" do
+    listed[#listed + 1] = name
+  end
+  for _, dir in ipairs{"tutorials", "tutorials/models"} do
+    local pipe <close> = assert(io.popen("ls " .. dir))
+    for line in pipe:lines() do
+      found[#found + 1] = line:match "^([%w_]+)%.lua$"
+    end
+  end
+  table.sort(listed)
+  table.sort(found)
+  lu.assertEquals(listed, found)
+end
+
 -- As long as in Python: the figure of the white paper, with its gradients but
 -- without the initializer it leaves out; that of OSDI, without the import; the
 -- slides' deep LSTM on devices, without the cells.
