@@ -138,11 +138,22 @@ static void read_bytes(png_structp png, png_bytep to, size_t n) {
   j->at += n;
 }
 
+/* Before the library takes memory for a row. Cannot overflow: TD_IMAGE_MAX
+ * bounds both sides. */
+static void check_size(job *j) {
+  size_t row = lib.png_get_rowbytes(j->png, j->info) + 1;
+  lib.png_get_IHDR(j->png, j->info, &j->width, &j->height, NULL, NULL, NULL,
+                   NULL, NULL);
+  if (row * j->height / DEFLATE_RATIO > j->len)
+    lib.png_error(j->png, "its size cannot be true");
+}
+
 static void read_head(job *j) {
   lib.png_set_read_fn(j->png, j, read_bytes);
   lib.png_set_user_limits(j->png, TD_IMAGE_MAX, TD_IMAGE_MAX);
   lib.png_set_chunk_malloc_max(j->png, CHUNK_MAX);
   lib.png_read_info(j->png, j->info);
+  check_size(j);
 }
 
 /* A palette with transparency becomes RGBA by itself. */
@@ -160,8 +171,8 @@ static void set_alpha(job *j, int color, bool transparent) {
 /* Asks libpng for rows of j->channels samples of 8 or 16 bits. */
 static void set_transforms(job *j) {
   int depth, color;
-  lib.png_get_IHDR(j->png, j->info, &j->width, &j->height, &depth, &color, NULL,
-                   NULL, NULL);
+  lib.png_get_IHDR(j->png, j->info, NULL, NULL, &depth, &color, NULL, NULL,
+                   NULL);
   bool transparent = lib.png_get_valid(j->png, j->info, PNG_INFO_tRNS) != 0;
   bool palette = color == PNG_COLOR_TYPE_PALETTE;
   bool gray = !(color & PNG_COLOR_MASK_COLOR);
@@ -204,10 +215,6 @@ static td_status *make_room(job *j, td_dtype dtype, td_tensor *out) {
     return td_error(TD_INVALID_ARGUMENT,
                     "a PNG picture of this kind cannot have %d channels",
                     j->channels);
-  /* Packed rows may hold a pixel in a bit, so that the least is asked. */
-  if (j->height / DEFLATE_RATIO * (j->width / 8 + 1) > j->len)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "not a readable PNG picture: its size cannot be true");
   TD_TRY(td_image_new("PNG", dtype, j->height, j->width, j->channels, out));
   j->rows = out->data;
   return NULL;

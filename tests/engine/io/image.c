@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <string.h>
+#include <zlib.h>
 
 #include "engine/base/mem.h"
 #include "engine/io/image.h"
@@ -83,6 +84,18 @@ static void test_claims(void **state) {
   td_status_release(s);
   td_str_deinit(&bytes);
   td_tensor_release(&t);
+  /* 2^28 rows of a pixel, in 67 bytes: the head's checksum is right. */
+  static const char tall[] =
+      "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\x10\0\0\0\b\0\0\0\0";
+  char png[sizeof tall - 1 + 4 + 12] = {0};
+  memcpy(png, tall, sizeof tall - 1);
+  uint32_t sum = (uint32_t)crc32(0, (const Bytef *)png + 12, 17);
+  for (int i = 0; i < 4; i++)
+    png[sizeof tall - 1 + i] = (char)(sum >> (24 - 8 * i));
+  memcpy(png + sizeof tall - 1 + 4, "\0\0\0\0IDAT\x35\xaf\x06\x1e", 12);
+  s = td_image_decode_png(png, sizeof png, 0, TD_UINT8, &back);
+  assert_non_null(strstr(td_status_message(s), "cannot be true"));
+  td_status_release(s);
   s = td_image_new("PNG", TD_UINT8, 1 << 20, 1 << 20, 3, &back);
   assert_int_equal(td_status_code(s), TD_INVALID_ARGUMENT);
   td_status_release(s);
