@@ -129,6 +129,7 @@ end
 function data.csv(path, o)
   o = args.read(o, {"header", "separator", "types", "missing", "shuffle",
                     "test", "seed", "validation"}, "data.csv")
+  args.expect(path, "string", "data.csv: the file")
   local columns, names = require("tide.files").load_csv(path, {
     header = o.header, separator = o.separator, types = o.types,
     missing = o.missing})

@@ -72,6 +72,7 @@ end
 -- empty cells, or {name = number}).
 -- Errors name the file, the line and the column.
 function files.load_csv(path, o)
+  args.expect(path, "string", "load_csv: the file")
   o = args.read(o, {"header", "separator", "types", "missing"}, "load_csv")
   local separator = o.separator or ","
   if type(separator) ~= "string" or #separator ~= 1 then

@@ -101,6 +101,15 @@ function layer.expect(self, types)
   end
 end
 
+--- y through the activation, if there is one.
+function layer.activate(self, y)
+  if self.activation == nil then return y end
+  local out = self.activation(y)
+  if args.is_tensor(out) then return out end
+  return layer.fail(self, "its activation gives no tensor, but %s",
+                    args.what(out))
+end
+
 --- Option `key` as a number, `default` when absent, from `low` to `high` where
 -- these are given.
 function layer.within(self, key, default, low, high)

@@ -147,6 +147,11 @@ local function regularize(v, regularizer)
     prefix = v.name .. "/Regularizer/", pivot = false, clear_controls = true,
     colocate = v.op}
   local loss = regularizer(v)
+  if loss and core.edge(loss).rank ~= 0 then
+    core.error("invalid_argument", ("variable \"%s\": the regularizer gives a "
+      .. "tensor of shape %s, not a scalar; take its :sum()"):format(v.name,
+      shapes.text(core.edge(loss).shape)))
+  end
   if loss then graph.add_to_collection("regularization_losses", loss) end
 end
 

@@ -71,7 +71,7 @@ function window.finish(self, y, w)
     y = require("tide.ops").ops.bias_add(y, w.bias,
                                          {data_format = self.format})
   end
-  return self.activation and self.activation(y) or y
+  return layer.activate(self, y)
 end
 
 return window

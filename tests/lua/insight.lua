@@ -241,6 +241,15 @@ function tests.estimate_of_an_lstm()
   end
 end
 
+function tests.estimate_refuses()
+  local x = td.placeholder("float32", {-1, 3}, "x")
+  local g = td.get_default_graph()
+  raises("estimate: \"x:0\" has shape {-1, 3}, given {2, 4}", g.estimate, g,
+         {[x] = td.value.ones{2, 4}})
+  raises("shapes are lists of sizes such as {100, 784}, not number", g.estimate,
+         g, nil, {shapes = {[x] = 3}})
+end
+
 function tests.estimate_says_what_it_does_not_know()
   local n = td.placeholder("int32", {})
   local _, y = td.while_loop(function(i) return i:less(n) end,

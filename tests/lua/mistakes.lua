@@ -55,6 +55,11 @@ tests.dense = each{
   {"l2 takes a scale of at least 0, not table; as in td.regularizers.l2(0.01)",
    dense_with("kernel_regularizer", td.regularizers.l2)},
   {"dense: use_bias must be a boolean, not 0", dense_with("use_bias", 0)},
+  {"dense \"dense\": its activation gives no tensor, but nil",
+   dense_with("activation", function() end)},
+  {"variable \"dense/kernel\": the regularizer gives a tensor of shape {3, "
+   .. "10}, not a scalar; take its :sum()",
+   dense_with("kernel_regularizer", function(w) return w * w end)},
   {"dense: trainable must be a boolean, not string",
    dense_with("trainable", "no")},
 }

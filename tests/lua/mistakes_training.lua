@@ -236,6 +236,8 @@ tests.fitting = each{
   {"fit: session is one that td.session() gives, not number",
    fit_with("session", 3)},
   {"fit: seed must be an integer, not string", fit_with("seed", "a")},
+  {"chart takes an object with a method log(to, row), or nothing; given string",
+   function() train.chart("loss") end},
   {"early_stop: patience must be an integer, not string", function()
     train.early_stop{patience = "3"}
   end},
@@ -255,6 +257,7 @@ tests.fitting = each{
 local numbers = data.of{x = {1.0, 2.0, 3.0}, y = {1, 2, 3}}
 
 tests.data_sets = each{
+  {"data.csv: the file must be a string, not nil", function() data.csv() end},
   {"the data has no column \"images\"; it has x, y and :batches", function()
     return numbers.images
   end},

@@ -42,6 +42,10 @@ local function with_shapes(g, feeds, given)
   for i, edge in ipairs(edges) do
     local v = values[i]
     if core.kind(v) ~= "tensor" then v = core.tensor(v, edge.dtype) end
+    if not shapes.compatible(edge.shape, v.shape) then
+      core.error("invalid_argument", ("estimate: \"%s\" has shape %s, given %s")
+        :format(edge.name, shapes.text(edge.shape), shapes.text(v.shape)))
+    end
     stand(edge, v.shape)
   end
   for _, key in ipairs(given) do stand(key.edge, key.shape) end
@@ -414,6 +418,10 @@ local totals = {"flops", "variables", "constants", "feeds", "stacks", "live",
 local function given_shapes(g, o)
   local list = {}
   for key, shape in pairs(o.shapes or {}) do
+    if type(shape) ~= "table" then
+      core.error("invalid_argument", ("estimate: shapes are lists of sizes "
+        .. "such as {100, 784}, not %s"):format(args.what(shape)))
+    end
     list[#list + 1] = {edge = fetch.feed_key(g, key), shape = shape}
   end
   table.sort(list, function(a, b) return a.edge.name < b.edge.name end)

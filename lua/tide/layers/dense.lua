@@ -30,7 +30,7 @@ function dense:apply(x, w)
     local shape = ops.concat({ops.shape(x)["0:-1"], {self.units}}, 0)
     y = ops.reshape(y, shape)
   end
-  return self.activation and self.activation(y) or y
+  return layer.activate(self, y)
 end
 
 --- activation(x kernel + bias), along the last axis of x. Variables kernel

@@ -107,6 +107,10 @@ end
 function train.chart(to, o)
   o = args.read(o, {"every"}, "chart")
   local every, losses = o.every or 100, {}
+  if to ~= nil and (type(to) ~= "table" or to.log == nil) then
+    fail("invalid_argument", "chart takes an object with a method log(to, "
+      .. "row), or nothing; given %s", args.what(to))
+  end
   local hook = {}
   function hook.step_end(_, run)
     if run.step % every ~= 0 then return end
