@@ -244,8 +244,8 @@ end
 
 --- The nets: name; tutorial (the name's); arguments; loss, train: names of the
 -- tutorial's locals; make: a function that gives these, in place of a tutorial;
--- cut: the name of a node that is fed, whatever it is; batch, ranges, feeds: what
--- placeholders get; gain of its weights, range
+-- cut: the name of a node that is fed, whatever it is; batch, ranges, feeds:
+-- what placeholders get; gain of its weights, range
 -- of its betas; bound: how far numbers may be apart; floor.
 nets.list = {
   {name = "mnist_mlp", ranges = {y = {0, 10}}},
