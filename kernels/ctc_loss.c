@@ -17,6 +17,7 @@
 #include "kernels/element.h"
 
 typedef struct job {
+  td_kernel_ctx *ctx;
   const td_tensor *inputs;
   td_tensor *loss, *gradient;
   const int64_t *indices;
@@ -38,6 +39,8 @@ typedef struct path {
   double *forward[2];                 /* {places}, of now and before */
   double *sum;                        /* {classes} */
   double total;                       /* log p(labels | inputs) */
+  td_tensor memory[4];                /* of the four above */
+  int n_memory;
 } path;
 
 static double log_add(double a, double b) {
@@ -206,21 +209,24 @@ static td_status *too_long(const path *p) {
                   (long long)p->row, (long long)p->labels, (long long)p->times);
 }
 
-static double *take(size_t n, size_t each) {
-  size_t count;
-  if (__builtin_mul_overflow(n, each, &count)) return NULL;
-  return td_alloc_zero(count, sizeof(double));
+/* Room for {n, each} numbers, taken as a tensor is: many labels over much time
+ * need far more than the operands. */
+static td_status *take(path *p, int64_t n, int64_t each, double **out) {
+  td_shape shape = td_shape_matrix(n, each);
+  td_tensor *t = &p->memory[p->n_memory];
+  TD_TRY(td_temp(p->j->ctx, TD_FLOAT64, &shape, t));
+  p->n_memory++;
+  *out = t->data;
+  return NULL;
 }
 
 static td_status *run_path(path *p) {
-  size_t times = (size_t)p->times, n = (size_t)p->places;
   if (p->labels > p->times) return p->j->ignore ? NULL : too_long(p);
-  p->log_y = take(times, (size_t)p->j->classes);
-  p->backward = take(times, n);
-  p->forward[0] = take(2, n);
-  p->sum = take(1, (size_t)p->j->classes);
-  if (!p->log_y || !p->backward || !p->forward[0] || !p->sum) return td_oom();
-  p->forward[1] = p->forward[0] + n;
+  TD_TRY(take(p, p->times, p->j->classes, &p->log_y));
+  TD_TRY(take(p, p->times, p->places, &p->backward));
+  TD_TRY(take(p, 2, p->places, &p->forward[0]));
+  TD_TRY(take(p, 1, p->j->classes, &p->sum));
+  p->forward[1] = p->forward[0] + p->places;
   solve(p);
   return NULL;
 }
@@ -232,10 +238,7 @@ static td_status *run_row(const job *j, int64_t row) {
   td_status *s = p.at ? read_labels(&p) : td_oom();
   if (td_ok(s)) s = run_path(&p);
   td_free(p.at);
-  td_free(p.log_y);
-  td_free(p.backward);
-  td_free(p.forward[0]);
-  td_free(p.sum);
+  for (int i = 0; i < p.n_memory; i++) td_tensor_release(&p.memory[i]);
   return s;
 }
 
@@ -315,7 +318,8 @@ static td_status *infer(td_infer *c) {
 static td_status *run(td_kernel_ctx *c) {
   const td_node *node = td_ctx_node(c);
   const td_shape *x = &td_in(c, 0)->shape;
-  job j = {.inputs = td_in(c, 0),
+  job j = {.ctx = c,
+           .inputs = td_in(c, 0),
            .indices = td_in(c, 1)->data,
            .values = td_in(c, 2)->data,
            .lengths = td_in(c, 3)->data,
