@@ -181,31 +181,39 @@ class Grown:
                 for h, dtype in handles:
                     after.append(tf.raw_ops.ReadVariableOp(
                         resource=h, dtype=dtype, name=f"{op.name}_after"))
-            found = self.sess.run([*op.outputs, *after], self.feeds)
+            grads = self.gradients(op) if run.case.grad and not handles else []
+            found, grads = self.run([*op.outputs, *after], grads)
         except (ValueError, tf.errors.OpError) as e:
             return reason(e)
         self.drawn.append(op.type)
-        smooth = not handles and run.case.grad and self.has_gradient(op)
+        smooth = bool(grads) and all(moderate(g) for g in grads)
         for t, value in zip([*op.outputs, *after], found, strict=True):
             self.take(t, value, smooth, op.type)
         return None
 
-    def has_gradient(self, op):
-        """Through this op alone, and finite: TensorFlow may have none, call it
-        not differentiable, or refuse the case."""
+    def run(self, results, grads):
+        """Values of both, at once: TensorFlow prepares all of a graph that has
+        grown. None of the gradients where they are refused."""
+        if grads:
+            try:
+                return self.sess.run([results, grads], self.feeds)
+            except tf.errors.OpError:
+                pass
+        return self.sess.run(results, self.feeds), []
+
+    def gradients(self, op):
+        """Through this op alone: TensorFlow may have none, call it not
+        differentiable, or refuse the case."""
         ys = [t for t in op.outputs if t.dtype in FLOATS]
         xs = [t for t in op.inputs if t.dtype in FLOATS]
         if not ys or not xs:
-            return False
+            return []
         try:
             tf_ops.get_gradient_function(op)
-            found = [g for g in v1.gradients(ys, xs) if g is not None]
-            found = self.sess.run([tf.convert_to_tensor(g) for g in found],
-                                  self.feeds)
-        except (LookupError, TypeError, ValueError, AttributeError,
-                tf.errors.OpError):
-            return False
-        return bool(found) and all(moderate(g) for g in found)
+            return [tf.convert_to_tensor(g) for g in v1.gradients(ys, xs)
+                    if g is not None]
+        except (LookupError, TypeError, ValueError, AttributeError):
+            return []
 
     def check(self, t, op):
         """Notes that t is to be compared, as something npz can hold."""
