@@ -26,19 +26,23 @@ static bool computes(const call *c) {
   return true;
 }
 
-/* Pushes results argument by argument: lists as tables. `push` pushes tensor
- * k. */
+static bool is_list(const td_arg *a) {
+  return a->number_attr >= 0 || a->type_list;
+}
+
+/* Pushes results argument by argument: lists as tables, of one length where
+ * `lists` does not say. `push` pushes tensor k. */
 static int push_outputs(lua_State *L, const td_op *op, int total,
                         void (*push)(lua_State *L, void *arg, int k), void *arg,
                         const int *lists) {
-  int k = 0;
+  int k = 0, n_lists = 0;
+  for (int a = 0; a < op->n_out; a++) n_lists += is_list(&op->out[a]);
   for (int a = 0; a < op->n_out; a++) {
-    bool list = op->out[a].number_attr >= 0 || op->out[a].type_list;
-    if (!list) {
+    if (!is_list(&op->out[a])) {
       push(L, arg, k++);
       continue;
     }
-    int n = lists ? lists[a] : total - k - (op->n_out - a - 1);
+    int n = lists ? lists[a] : (total - (op->n_out - n_lists)) / n_lists;
     lua_createtable(L, n, 0);
     for (int i = 1; i <= n; i++) {
       push(L, arg, k++);
@@ -58,7 +62,7 @@ static int eval(lua_State *L, call *c) {
   td_device *cpu;
   int n = 0, many = 16;
   for (int a = 0; a < c->op->n_out; a++)
-    if (c->op->out[a].number_attr >= 0 || c->op->out[a].type_list) many = MOST;
+    if (is_list(&c->op->out[a])) many = MOST;
   td_lua_check(L, td_runtime_cpu(st->runtime, 0, &cpu));
   td_tensor *in = td_lua_block(L, (size_t)c->n, sizeof *in);
   td_tensor *out = td_lua_tensors(L, (size_t)many);
@@ -242,10 +246,9 @@ static void give_inputs(td_build *b, const call *c, td_edge *list) {
     return;
   }
   for (int a = 0; a < c->op->n_in; a++) {
-    bool is_list = c->op->in[a].number_attr >= 0 || c->op->in[a].type_list;
     int n = c->groups[a];
     for (int i = 0; i < n; i++) list[i] = c->items[k + i].edge;
-    if (is_list)
+    if (is_list(&c->op->in[a]))
       td_build_list(b, list, n);
     else if (n)
       td_build_in(b, list[0]);

@@ -579,6 +579,7 @@ rank_of.LRN, rank_of.LRNGrad = {4, 4}, {4, 4}
 rank_of.BatchNormWithGlobalNormalization = {4, 4}
 rank_of.BatchNormWithGlobalNormalizationGrad = {4, 4}
 rank_of.CTCLoss, rank_of.CTCGreedyDecoder = {3, 3}, {3, 3}
+rank_of.CTCBeamSearchDecoder = {3, 3}
 for _, op in ipairs(normalisations) do rank_of[op] = {4, 4} end
 for op, rank in pairs(cells) do rank_of[op] = {rank, rank} end
 for _, op in ipairs{"Max", "Avg"} do
@@ -653,6 +654,8 @@ local attr_hints = {
     return e
   end,
   block_size = function() return random(2, 3) end,
+  beam_width = function() return random(1, 9) end,
+  top_paths = function() return random(1, 2) end,
   seq_dim = function() return 1 end, batch_dim = function() return 0 end,
   first_n = function() return random(-1, 1) end,
   pattern = function()

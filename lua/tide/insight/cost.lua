@@ -124,6 +124,11 @@ end
 for _, type in ipairs{"MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D"} do
   formulas[type], formulas[type .. "Grad"] = pooling, pooling_back
 end
+-- Every class, at each time, for each prefix of the beam.
+function formulas.CTCBeamSearchDecoder(op)
+  local n = count(op.inputs[1])
+  return n and n * op.attr.beam_width
+end
 formulas.LSTMBlockCell = recurrent(1, 1, 4)
 formulas.GRUBlockCell = recurrent(1, 1, 3, 4)
 formulas.GRUBlockCellGrad = formulas.GRUBlockCell

@@ -39,3 +39,29 @@ op("CTCGreedyDecoder",
    case(X, i32([0, 0])), case([[[1, 1, 0]], [[1, 1, 2]]], i32([2])),
    bad("9", X, i32([4, 4]), blank_index=9), bad("5", X, i32([5, 3])),
    bad("batch", X, i32([5])), dynamic=True)
+LONG, TINY = grid(6, 2, 4, step=37, around=127), grid(1, 2, 3)
+
+
+def beam(width, paths, **attrs):
+    return dict(beam_width=width, top_paths=paths, **attrs)
+
+
+def narrow(x):
+    """The same in steps of a tenth: many sequences are likely."""
+    return [narrow(y) if isinstance(y, list) else y / 20 for y in x]
+
+
+op("CTCBeamSearchDecoder",
+   of("float32 float64", LONG, i32([6, 5]), **beam(8, 2)),
+   case(narrow(LONG), i32([6, 4]), **beam(16, 3, merge_repeated=False)),
+   case(narrow(LONG), i32([6, 6]), **beam(3, 3, merge_repeated=False)),
+   case(narrow(grid(7, 1, 3, step=23, around=101)), i32([7]),
+        **beam(5, 4, merge_repeated=False)),
+   case(narrow(grid(7, 1, 3, step=23, around=101)), i32([7]), **beam(100, 2)),
+   case(LONG, i32([3, 0]), **beam(1, 1)), case(TINY, i32([0, 0]), **beam(4, 1)),
+   bad("top_paths", TINY, i32([1, 1]), **beam(2, 3)),
+   bad("fewer", TINY, i32([0, 0]), **beam(4, 2)),
+   bad("7", TINY, i32([7, 1]), **beam(4, 2)),
+   bad("batch", TINY, i32([1]), **beam(4, 2)),
+   bad("times", TINY[0], i32([1, 1]), **beam(4, 2)),
+   near=(0, 0, 64, 2e9, 0), scaled=True, dynamic=True)

@@ -1,0 +1,449 @@
+/* ctc_beam.c - the likeliest sequences of labels, by a beam search.
+ *
+ * Graves (2012), "Sequence transduction with recurrent neural networks", as in
+ * TensorFlow: a tree of prefixes, each with the logarithms of the probabilities
+ * that it ends in a blank and that it ends in its label. At each time every
+ * prefix of the beam goes on as it is, and then grows by each class that is
+ * likelier than the worst of a full beam. Where two are as likely, the one that
+ * came first is kept. All is computed in double.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "kernels/array.h"
+#include "kernels/element.h"
+
+typedef struct chance {
+  double total, blank, label; /* logarithms; -INFINITY: not in the beam */
+} chance;
+
+typedef struct entry {
+  int64_t parent, child, sibling; /* in beam.all; -1: none */
+  int64_t class;                  /* -1 of the root */
+  int64_t order;                  /* when it was put into the beam */
+  chance now, before;
+} entry;
+
+/* What came out of a row: classes, last first. */
+typedef struct path {
+  int64_t *classes;
+  int64_t n;
+} path;
+
+typedef struct job {
+  td_kernel_ctx *c;
+  const td_tensor *x, *lengths;
+  int64_t times, batch, classes, width, top;
+  bool merge;
+  path *paths; /* {batch, top} */
+  td_tensor *score;
+  td_status **errors; /* of each row */
+} job;
+
+/* The search of one row. */
+typedef struct beam {
+  const job *j;
+  int64_t row;
+  entry *all; /* {n}, room for `room`; the first is the root */
+  int64_t n, room;
+  int64_t *heap; /* {held}: the beam, worst on top; room for heap_room */
+  int64_t held, heap_room, pushed;
+  int64_t *branches; /* the beam before, best first; room for branch_room */
+  int64_t branch_room;
+  int64_t *known; /* {classes}: the child by each class, -1 */
+  double *y;      /* {classes}: log probabilities of the time */
+} beam;
+
+static const chance never = {-INFINITY, -INFINITY, -INFINITY};
+
+static double log_add(double a, double b) {
+  double high = a > b ? a : b, low = a > b ? b : a;
+  return low == -INFINITY ? high : high + log1p(exp(low - high));
+}
+
+/* ---- the beam as a heap -------------------------------------------------- */
+
+static bool grow(void **list, int64_t *room, int64_t need, size_t size) {
+  int64_t more = need < 8 ? 16 : 2 * need;
+  size_t bytes;
+  if (need <= *room) return true;
+  if (!td_mul((size_t)more, size, &bytes)) return false;
+  void *p = td_realloc(*list, bytes);
+  if (!p) return false;
+  *list = p;
+  *room = more;
+  return true;
+}
+
+static bool worse(const beam *b, int64_t i, int64_t k) {
+  const entry *a = &b->all[i], *o = &b->all[k];
+  if (a->now.total < o->now.total) return true;
+  return a->now.total == o->now.total && a->order > o->order;
+}
+
+static void swap(int64_t *a, int64_t *b) {
+  int64_t t = *a;
+  *a = *b;
+  *b = t;
+}
+
+static void sink(beam *b) {
+  int64_t at = 0, *h = b->heap;
+  for (;;) {
+    int64_t low = at, left = 2 * at + 1;
+    if (left < b->held && worse(b, h[left], h[low])) low = left;
+    if (left + 1 < b->held && worse(b, h[left + 1], h[low])) low = left + 1;
+    if (low == at) return;
+    swap(&h[at], &h[low]);
+    at = low;
+  }
+}
+
+/* Puts entry i into the beam, for its worst where it is full. */
+static td_status *push(beam *b, int64_t i) {
+  b->all[i].order = b->pushed++;
+  if (b->held == b->j->width) {
+    b->heap[0] = i;
+    sink(b);
+    return NULL;
+  }
+  if (!grow((void **)&b->heap, &b->heap_room, b->held + 1, sizeof *b->heap))
+    return td_oom();
+  int64_t at = b->held++;
+  b->heap[at] = i;
+  for (; at > 0 && worse(b, i, b->heap[(at - 1) / 2]); at = (at - 1) / 2)
+    swap(&b->heap[at], &b->heap[(at - 1) / 2]);
+  return NULL;
+}
+
+/* Empties the beam into `branches`. */
+static td_status *extract(beam *b, int64_t *count) {
+  *count = b->held;
+  if (!grow((void **)&b->branches, &b->branch_room, b->heap_room,
+            sizeof *b->branches))
+    return td_oom();
+  while (b->held > 0) {
+    b->branches[b->held - 1] = b->heap[0];
+    b->heap[0] = b->heap[--b->held];
+    sink(b);
+  }
+  return NULL;
+}
+
+/* ---- the tree ------------------------------------------------------------ */
+
+static td_status *add(beam *b, int64_t parent, int64_t class, int64_t *made) {
+  if (!grow((void **)&b->all, &b->room, b->n + 1, sizeof *b->all))
+    return td_oom();
+  *made = b->n++;
+  b->all[*made] = (entry){.parent = parent,
+                          .child = -1,
+                          .sibling = -1,
+                          .class = class,
+                          .now = never,
+                          .before = never};
+  if (parent < 0) return NULL;
+  b->all[*made].sibling = b->all[parent].child;
+  b->all[parent].child = *made;
+  return NULL;
+}
+
+static void list_children(const beam *b, int64_t of, bool forget) {
+  for (int64_t i = b->all[of].child; i >= 0; i = b->all[i].sibling)
+    b->known[b->all[i].class] = forget ? -1 : i;
+}
+
+/* ---- a time -------------------------------------------------------------- */
+
+static double at(const job *j, int64_t i) {
+  return j->x->dtype == TD_FLOAT64 ? ((const double *)j->x->data)[i]
+                                   : (double)((const float *)j->x->data)[i];
+}
+
+static void normalise(beam *b, int64_t t) {
+  const job *j = b->j;
+  int64_t from = (t * j->batch + b->row) * j->classes;
+  double max = -INFINITY, sum = 0;
+  for (int64_t k = 0; k < j->classes; k++) {
+    b->y[k] = at(j, from + k);
+    if (b->y[k] > max) max = b->y[k];
+  }
+  for (int64_t k = 0; k < j->classes; k++) sum += exp(b->y[k] - max);
+  for (int64_t k = 0; k < j->classes; k++) b->y[k] -= max + log(sum);
+}
+
+/* The entry stays as it is: by a blank, by its label once more, or reached from
+ * its parent. */
+static void stay(beam *b, entry *e) {
+  if (e->parent >= 0) {
+    const entry *p = &b->all[e->parent];
+    if (p->now.total != -INFINITY)
+      e->now.label =
+          log_add(e->now.label,
+                  e->class == p->class ? p->before.blank : p->before.total);
+    e->now.label += b->y[e->class];
+  }
+  e->now.blank = e->before.total + b->y[b->j->classes - 1];
+  e->now.total = log_add(e->now.blank, e->now.label);
+}
+
+static bool is_candidate(const beam *b, double total) {
+  return total > -INFINITY &&
+         (b->held < b->j->width || total > b->all[b->heap[0]].now.total);
+}
+
+static td_status *grow_by(beam *b, int64_t from, int64_t class) {
+  const entry *e = &b->all[from];
+  int64_t child = b->known[class];
+  if (child >= 0 && b->all[child].now.total != -INFINITY) return NULL;
+  double total =
+      b->y[class] + (class == e->class ? e->before.blank : e->before.total);
+  if (!is_candidate(b, total)) {
+    if (child >= 0) b->all[child].now = b->all[child].before = never;
+    return NULL;
+  }
+  if (child < 0) TD_TRY(add(b, from, class, &child));
+  b->all[child].now = (chance){total, -INFINITY, total};
+  if (b->held == b->j->width) b->all[b->heap[0]].now = never;
+  return push(b, child);
+}
+
+static td_status *step(beam *b, int64_t t) {
+  int64_t count;
+  normalise(b, t);
+  TD_TRY(extract(b, &count));
+  for (int64_t i = 0; i < count; i++)
+    b->all[b->branches[i]].before = b->all[b->branches[i]].now;
+  for (int64_t i = 0; i < count; i++) {
+    stay(b, &b->all[b->branches[i]]);
+    TD_TRY(push(b, b->branches[i]));
+  }
+  for (int64_t i = 0; i < count; i++) {
+    int64_t from = b->branches[i];
+    if (!is_candidate(b, b->all[from].before.total)) continue;
+    list_children(b, from, false);
+    for (int64_t k = 0; k < b->j->classes - 1; k++) TD_TRY(grow_by(b, from, k));
+    list_children(b, from, true);
+  }
+  return NULL;
+}
+
+/* ---- a row --------------------------------------------------------------- */
+
+/* The classes on the way from the root to an entry. */
+static td_status *read_path(const beam *b, int64_t leaf, path *p) {
+  int64_t n = 0, before = -1;
+  for (int64_t i = leaf; b->all[i].parent >= 0; i = b->all[i].parent) n++;
+  p->classes = td_alloc_zero((size_t)n + 1, sizeof *p->classes);
+  if (!p->classes) return td_oom();
+  for (int64_t i = leaf; b->all[i].parent >= 0; i = b->all[i].parent) {
+    int64_t class = b->all[i].class;
+    if (!b->j->merge || class != before) p->classes[p->n++] = class;
+    before = class;
+  }
+  return NULL;
+}
+
+static td_status *read_paths(beam *b) {
+  const job *j = b->j;
+  int64_t count;
+  TD_TRY(extract(b, &count));
+  if (count < j->top)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "top_paths is %lld, but batch %lld has only %lld possible "
+                    "sequences; ask for fewer",
+                    (long long)j->top, (long long)b->row, (long long)count);
+  for (int64_t k = 0; k < j->top; k++) {
+    double total = b->all[b->branches[k]].now.total;
+    int64_t to = b->row * j->top + k;
+    TD_TRY(read_path(b, b->branches[k], &j->paths[to]));
+    if (j->score->dtype == TD_FLOAT64)
+      ((double *)j->score->data)[to] = total;
+    else
+      ((float *)j->score->data)[to] = (float)total;
+  }
+  return NULL;
+}
+
+static td_status *search(beam *b) {
+  const job *j = b->j;
+  int64_t root;
+  b->known = td_alloc_zero((size_t)j->classes, sizeof *b->known);
+  b->y = td_alloc_zero((size_t)j->classes, sizeof *b->y);
+  if (!b->known || !b->y) return td_oom();
+  for (int64_t k = 0; k < j->classes; k++) b->known[k] = -1;
+  TD_TRY(add(b, -1, -1, &root));
+  b->all[root].now.total = b->all[root].now.blank = 0;
+  TD_TRY(push(b, root));
+  int32_t length = ((const int32_t *)j->lengths->data)[b->row];
+  for (int64_t t = 0; t < length && !td_stopped(j->c); t++) TD_TRY(step(b, t));
+  return read_paths(b);
+}
+
+static void do_rows(void *arg, int64_t begin, int64_t end) {
+  const job *j = arg;
+  for (int64_t row = begin; row < end; row++) {
+    beam b = {.j = j, .row = row};
+    j->errors[row] = search(&b);
+    td_free(b.all);
+    td_free(b.heap);
+    td_free(b.branches);
+    td_free(b.known);
+    td_free(b.y);
+  }
+}
+
+/* ---- outputs ------------------------------------------------------------- */
+
+static td_status *write(td_kernel_ctx *c, const job *j, int64_t k) {
+  int64_t n = 0, longest = 0;
+  for (int64_t row = 0; row < j->batch; row++) {
+    int64_t some = j->paths[row * j->top + k].n;
+    n += some;
+    if (some > longest) longest = some;
+  }
+  td_shape pairs = td_shape_matrix(n, 2), list = td_shape_vector(n);
+  td_shape two = td_shape_vector(2);
+  td_tensor *indices, *values, *shape;
+  TD_TRY(td_out(c, (int)k, &pairs, &indices));
+  TD_TRY(td_out(c, (int)(j->top + k), &list, &values));
+  TD_TRY(td_out(c, (int)(2 * j->top + k), &two, &shape));
+  int64_t *to = indices->data, *value = values->data;
+  for (int64_t row = 0; row < j->batch; row++) {
+    const path *p = &j->paths[row * j->top + k];
+    for (int64_t i = 0; i < p->n; i++) {
+      *to++ = row;
+      *to++ = i;
+      *value++ = p->classes[p->n - 1 - i];
+    }
+  }
+  ((int64_t *)shape->data)[0] = j->batch;
+  ((int64_t *)shape->data)[1] = longest;
+  return NULL;
+}
+
+/* The first error; the others are let go. */
+static td_status *first_error(const job *j) {
+  td_status *first = NULL;
+  for (int64_t row = 0; row < j->batch; row++)
+    if (td_ok(first))
+      first = j->errors[row];
+    else
+      td_status_release(j->errors[row]);
+  return first;
+}
+
+static td_status *run_all(td_kernel_ctx *c, job *j) {
+  size_t count = 0;
+  bool fits = td_mul((size_t)j->batch, (size_t)j->top, &count);
+  j->paths = fits ? td_alloc_zero(count + 1, sizeof *j->paths) : NULL;
+  j->errors = td_alloc_zero((size_t)j->batch + 1, sizeof(td_status *));
+  td_status *s = j->paths && j->errors ? NULL : td_oom();
+  if (td_ok(s)) {
+    td_for(c, j->batch, 1, do_rows, j);
+    s = first_error(j);
+  }
+  for (int64_t k = 0; k < j->top && td_ok(s); k++) s = write(c, j, k);
+  for (size_t i = 0; j->paths && i < count; i++) td_free(j->paths[i].classes);
+  td_free(j->paths);
+  td_free(j->errors);
+  return s;
+}
+
+/* ---- the op -------------------------------------------------------------- */
+
+static td_status *check(const td_shape *x, const td_shape *lengths,
+                        int64_t width, int64_t top) {
+  td_shape_text text;
+  td_shape cube = td_array_rank(3);
+  td_shape batch = td_shape_vector(x->rank == 3 ? x->dim[1] : -1);
+  if (top > width)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "top_paths is %lld, more than beam_width, %lld",
+                    (long long)top, (long long)width);
+  if (!td_shape_compatible(x, &cube))
+    return td_error(TD_INVALID_ARGUMENT,
+                    "inputs must be {times, batch, classes}, not %s",
+                    td_shape_str(x, &text));
+  if (td_shape_compatible(lengths, &batch)) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "sequence_length must have an element for each of the batch, "
+                  "not be %s",
+                  td_shape_str(lengths, &text));
+}
+
+static td_status *infer(td_infer *c) {
+  const td_shape *x = td_infer_in(c, 0), *lengths = td_infer_in(c, 1);
+  int64_t top = td_infer_int(c, "top_paths");
+  TD_TRY(check(x, lengths, td_infer_int(c, "beam_width"), top));
+  int64_t batch = x->rank == 3 ? x->dim[1] : -1;
+  if (batch < 0 && lengths->rank == 1) batch = lengths->dim[0];
+  for (int k = 0; k < (int)top; k++) {
+    td_infer_out(c, k, td_shape_matrix(-1, 2));
+    td_infer_out(c, (int)top + k, td_array_rank(1));
+    td_infer_out(c, 2 * (int)top + k, td_shape_vector(2));
+  }
+  td_infer_out(c, 3 * (int)top, td_shape_matrix(batch, top));
+  return NULL;
+}
+
+static td_status *check_values(const job *j) {
+  const int32_t *lengths = j->lengths->data;
+  if (j->classes < 1)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "inputs must have a class at least, the blank");
+  for (int64_t row = 0; row < j->batch; row++)
+    if (lengths[row] < 0 || lengths[row] > j->times)
+      return td_error(TD_INVALID_ARGUMENT,
+                      "sequence_length[%lld] is %d, which is not in [0, %lld]",
+                      (long long)row, lengths[row], (long long)j->times);
+  return NULL;
+}
+
+static td_status *run(td_kernel_ctx *c) {
+  const td_node *node = td_ctx_node(c);
+  const td_shape *x = &td_in(c, 0)->shape;
+  job j = {.c = c,
+           .x = td_in(c, 0),
+           .lengths = td_in(c, 1),
+           .width = td_node_int(node, "beam_width"),
+           .top = td_node_int(node, "top_paths"),
+           .merge = td_node_bool(node, "merge_repeated")};
+  TD_TRY(check(x, &td_in(c, 1)->shape, j.width, j.top));
+  j.times = x->dim[0];
+  j.batch = x->dim[1];
+  j.classes = x->dim[2];
+  TD_TRY(check_values(&j));
+  td_shape scores = td_shape_matrix(j.batch, j.top);
+  TD_TRY(td_array_count(&scores, NULL));
+  TD_TRY(td_out(c, (int)(3 * j.top), &scores, &j.score));
+  return run_all(c, &j);
+}
+
+static const td_op_def ops[] = {
+    {.type = "CTCBeamSearchDecoder",
+     .sig = "inputs: T, sequence_length: int32 -> "
+            "decoded_indices: top_paths*int64, "
+            "decoded_values: top_paths*int64, decoded_shape: top_paths*int64, "
+            "log_probability: T; beam_width: int >= 1; top_paths: int >= 1; "
+            "merge_repeated: bool = true; T: {float, double} = float",
+     .shape = infer,
+     .doc = "The top_paths likeliest sequences of labels that a search with "
+            "beam_width finds, sparse, and their log probabilities.",
+     .lua = "ctc_beam_search_decoder",
+     .flags = TD_NO_GRADIENT,
+     .example = "select(2, td.ctc_beam_search_decoder({{{1.0, 5.0, 2.0}}}, "
+                "{1}, {beam_width = 2, top_paths = 1}))[1]  --> 1",
+     .section = "Candidate sampling, embeddings, CTC"},
+    {0},
+};
+
+static const td_kernel_def kernels[] = {
+    {.op = "CTCBeamSearchDecoder",
+     .device = "CPU",
+     .types = TYPES_LONG_FLOATS,
+     .run = run},
+    {0},
+};
+
+TD_MODULE(ctc_beam, ops, kernels)
