@@ -240,4 +240,20 @@ function tests.losses()
   raises("logits and labels", td.nn.softmax_cross_entropy, x)
 end
 
+-- Three lists of one length, and a tensor after them.
+function tests.several_lists()
+  local x = td.tensor{{{1.0, 5.0, 2.0}}, {{3.0, 1.0, 2.0}}}
+  local o = {beam_width = 4, top_paths = 2}
+  local function check(indices, values, shapes, scores)
+    lu.assertEquals({#indices, #values, #shapes}, {2, 2, 2})
+    gives({1, 0}, values[1])
+    gives({1}, values[2])
+    gives({{0, 0}}, indices[2])
+    gives({1, 2}, shapes[1])
+    lu.assertEquals(scores.shape, {1, 2})
+  end
+  check(td.ctc_beam_search_decoder(x, {2}, o))
+  check(td.ctc_beam_search_decoder(td.constant(x), {2}, o))
+end
+
 return tests
