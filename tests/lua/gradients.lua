@@ -544,6 +544,15 @@ do -- the same with the window as operands
   rows[#rows + 1] = max("MaxPoolGradGradV2", x)
 end
 
+for _, op in ipairs{"FractionalMaxPool", "FractionalAvgPool"} do
+  for _, overlapping in ipairs{true, false} do
+    rows[#rows + 1] = {op, function(a)
+      return (raw[op](a, {pooling_ratio = {1, 1.5, 1.25, 1}, seed = 3,
+        deterministic = true, overlapping = overlapping}))
+    end, {distinct(1, 5, 4, 2)}}
+  end
+end
+
 rows[#rows + 1] = {"CTCLoss", function(a)
   return (td.ctc_loss(a, td.tensor({{0, 0}, {0, 1}, {1, 0}}, "int64"),
                       {0, 1, 1}, {4, 3}))
@@ -663,6 +672,7 @@ local without = {Bincount = true, Bitcast = true, DenseBincount = true,
                  IgammaGradA = true, Lu = true, RandomGammaGrad = true,
                  MaxPoolGradWithArgmax = true, LRNGrad = true,
                  BatchNormWithGlobalNormalizationGrad = true,
+                 FractionalMaxPoolGrad = true, FractionalAvgPoolGrad = true,
                  LSTMBlockCellGrad = true, BlockLSTMGrad = true,
                  BlockLSTMGradV2 = true, GRUBlockCellGrad = true,
                  RandomShuffle = true, ListDiff = true, Unique = true,

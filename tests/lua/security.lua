@@ -314,6 +314,18 @@ tests["a range without end"] = function()
   }
 end
 
+tests["windows that do not follow each other"] = function()
+  local image = td.tensor({{{{1.0}, {2.0}, {3.0}}}}, "float32")
+  local two = td.tensor({{{{1.0}, {2.0}}}}, "float32")
+  for _, bad in ipairs{{0, 2, 2}, {0, 9, 3}, {-1, 1, 3}, {0, 1, INT64_MAX}} do
+    local at = int64(bad)
+    refuses("FractionalMaxPoolGrad", {image, two, two, int64{0, 1}, at}, nil,
+            {"col_pooling_sequence", "ascend"})
+    refuses("FractionalAvgPoolGrad", {int64{1, 1, 3, 1}, two, int64{0, 1}, at},
+            nil, {"col_pooling_sequence", "ascend"})
+  end
+end
+
 tests["a sequence longer than its steps"] = function()
   local w, none = td.tensor{{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}},
     td.tensor{0.0}

@@ -580,6 +580,17 @@ rank_of.BatchNormWithGlobalNormalization = {4, 4}
 rank_of.BatchNormWithGlobalNormalizationGrad = {4, 4}
 rank_of.CTCLoss, rank_of.CTCGreedyDecoder = {3, 3}, {3, 3}
 rank_of.CTCBeamSearchDecoder = {3, 3}
+for _, op in ipairs{"FractionalMaxPool", "FractionalAvgPool"} do
+  rank_of[op], rank_of[op .. "Grad"] = {4, 4}, {4, 4}
+  hints[op .. "Grad.orig_input"] = function(c) return c.like end
+  hints[op .. "Grad.orig_output"] = function(c)
+    return {c.like[1], 1, 1, c.like[4]}
+  end
+  hints[op .. "Grad.out_backprop"] = hints[op .. "Grad.orig_output"]
+end
+hints.orig_input_tensor_shape = dims
+hints.row_pooling_sequence = function(c) return {2}, {0, c.like[2]} end
+hints.col_pooling_sequence = function(c) return {2}, {0, c.like[3]} end
 for _, op in ipairs(normalisations) do rank_of[op] = {4, 4} end
 for op, rank in pairs(cells) do rank_of[op] = {rank, rank} end
 for _, op in ipairs{"Max", "Avg"} do
@@ -654,6 +665,9 @@ local attr_hints = {
     return e
   end,
   block_size = function() return random(2, 3) end,
+  pooling_ratio = function()
+    return {1.0, pick{1.0, 1.5}, pick{1.0, 1.4}, 1.0}
+  end,
   beam_width = function() return random(1, 9) end,
   top_paths = function() return random(1, 2) end,
   seq_dim = function() return 1 end, batch_dim = function() return 0 end,

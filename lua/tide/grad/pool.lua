@@ -107,4 +107,20 @@ function grad.AvgPool3DGrad(op, g)
   return false, core.op "AvgPool3D"(g, window(op))
 end
 
+-- ---- windows drawn at random ----------------------------------------------
+
+function grad.FractionalMaxPool(op, dy)
+  if not dy then return false end
+  local y, rows, columns = table.unpack(op.outputs)
+  return core.op "FractionalMaxPoolGrad"(op.inputs[1], y, dy, rows, columns,
+    {overlapping = op.attr.overlapping})
+end
+
+function grad.FractionalAvgPool(op, dy)
+  if not dy then return false end
+  local _, rows, columns = table.unpack(op.outputs)
+  return core.op "FractionalAvgPoolGrad"(ops.cast(ops.shape(op.inputs[1]),
+    "int64"), dy, rows, columns, {overlapping = op.attr.overlapping})
+end
+
 return grad

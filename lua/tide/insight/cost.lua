@@ -124,6 +124,11 @@ end
 for _, type in ipairs{"MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D"} do
   formulas[type], formulas[type .. "Grad"] = pooling, pooling_back
 end
+-- Every cell is in one window.
+for _, type in ipairs{"FractionalMaxPool", "FractionalAvgPool"} do
+  formulas[type] = reduction
+  formulas[type .. "Grad"] = function(op) return count(op.outputs[1]) end
+end
 -- Every class, at each time, for each prefix of the beam.
 function formulas.CTCBeamSearchDecoder(op)
   local n = count(op.inputs[1])

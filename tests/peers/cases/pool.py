@@ -207,3 +207,35 @@ op("AvgPool3DGrad",
      for x, w in CUBES],
    bad("grad", i32(np.shape(V)), [[[[[1]]]]], **cube(2)),
    near=(4, 4, 4, 4, 0), scaled=True)
+
+# Windows at random places, the same in every run when seeds are given.
+LARGE = grid(1, 7, 5, 1, step=37, around=127)
+RATIO = dict(pooling_ratio=[1.0, 1.5, 1.25, 1.0])
+DRAWN = dict(deterministic=True, seed=87654321, seed2=42)
+for kind in "Max", "Avg":
+    op(f"Fractional{kind}Pool",
+       sweep(grid(1, 5, 4, 1, step=13, around=37), **RATIO, **DRAWN),
+       case(LARGE, **RATIO, **DRAWN, overlapping=True),
+       case(LARGE, **RATIO, **DRAWN, pseudo_random=True),
+       case(LARGE, **RATIO, deterministic=True, seed=3, seed2=9,
+            pseudo_random=True, overlapping=True),
+       case(SMALL, pooling_ratio=[1.0, 1.0, 1.5, 1.0], **DRAWN),
+       bad("1, not 2", SMALL, pooling_ratio=[2.0, 1.5, 1.5, 1.0]),
+       bad("0.5", SMALL, pooling_ratio=[1.0, 0.5, 1.5, 1.0]),
+       bad("9", SMALL, pooling_ratio=[1.0, 1.5, 9.0, 1.0]),
+       bad("seed", SMALL, **RATIO, seed=1),
+       near=(0, 0, 2, 2, 0), dynamic=True)
+ROWS, COLS = i64([0, 2, 3, 5]), i64([0, 1, 3])
+DY = grid(1, 3, 2, 2)
+BACK = grid(1, 5, 3, 2, step=37, around=127)
+CELLS = np.array(BACK)
+BEST = [[[[CELLS[0, a:b, c:d, k].max() for k in range(2)]
+          for c, d in ((0, 1), (1, 3))] for a, b in ((0, 2), (2, 3), (3, 5))]]
+op("FractionalMaxPoolGrad",
+   sweep(BACK, BEST, DY, ROWS, COLS),
+   case(BACK, BEST, DY, ROWS, COLS, overlapping=False),
+   bad("out_backprop", BACK, BEST, DY[0][:1], ROWS, COLS))
+op("FractionalAvgPoolGrad",
+   sweep(i64([1, 5, 3, 2]), DY, ROWS, COLS),
+   case(i64([1, 5, 3, 2]), DY, ROWS, COLS, overlapping=True),
+   near=(0, 0, 2, 2, 0))
