@@ -504,11 +504,14 @@ hints.sequence_length = function(c)
   return {c.like[2]}, many(c.like[2], 0, c.like[1])
 end
 hints.labels_indices = function(c)
-  local list = {}
-  for i = 1, c.like[2] do list[2 * i - 1], list[2 * i] = i - 1, 0 end
-  return {c.like[2], 2}, list
+  local n, list = math.min(c.like[2], 9), {}
+  for i = 1, n do list[2 * i - 1], list[2 * i] = i - 1, 0 end
+  return {n, 2}, list
 end
-hints.labels_values = function(c) return {c.like[2]}, many(c.like[2], 0, 1) end
+hints.labels_values = function(c)
+  local n = math.min(c.like[2], 9)
+  return {n}, many(n, 0, 1)
+end
 hints.true_classes = function(c)
   local n = c.options.num_true
   return {3, n}, many(3 * n, 0, math.min(9, c.options.range_max or 2) - 1)
