@@ -68,6 +68,7 @@ class Stats:
         self.drawn, self.agreed, self.allowed, self.differed = (
             collections.Counter() for _ in range(4))
         self.refused = {}  # op: the last reason
+        self.broken = []   # graphs that TensorFlow could not go on with
         self.graphs = self.wrong = self.gradients = self.cut = 0
 
 
@@ -212,7 +213,9 @@ def batch(recipes, seeds, tide, stats):
     with tempfile.TemporaryDirectory() as out:
         folder, expected = pathlib.Path(out), {}
         for seed in seeds:
-            expected[seed] = grow(recipes, seed, folder / f"{seed}.pb", stats)
+            found = grow(recipes, seed, folder / f"{seed}.pb", stats)
+            if found:
+                expected[seed] = found
         stats.graphs += len(expected)
         rounds(expected, folder, tide, stats)
 
@@ -222,6 +225,8 @@ def report(recipes, stats):
         if not stats.drawn[n]:
             why = stats.refused.get(n, "no case for it")
             print(f"never drawn: {n}: {why}")
+    for text in stats.broken:
+        print(f"not made: {text}")
     for n, k in stats.allowed.items():
         print(f"allowed: {n} {k} times: {ALLOWED[n][1]}")
     for n, k in stats.differed.items():

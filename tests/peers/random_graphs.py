@@ -28,7 +28,14 @@ CONSTANT = {("PadV2", 2), ("SparseSegmentSumWithNumSegments", 0),
             ("SparseSegmentMeanWithNumSegments", 0),
             ("SparseSegmentSqrtNWithNumSegments", 0),
             ("MaxPoolGradGrad", 2), ("MaxPoolGradGradV2", 2),
-            ("MaxPool3DGradGrad", 2)}
+            ("MaxPool3DGradGrad", 2),
+            # What is one value here may be two there, by the last bit.
+            ("Unique", 0), ("UniqueV2", 0), ("UniqueWithCounts", 0),
+            ("UniqueWithCountsV2", 0), ("ListDiff", 0)}
+
+# So many ops refused in a row: TensorFlow took a node in that it cannot prepare,
+# and refuses all that comes after.
+BROKEN = 25
 
 # Not drawn: nothing to compare, or not for a graph of values.
 LEFT_OUT = {
@@ -280,7 +287,7 @@ def grow(recipes, seed, path, stats):
     rng = random.Random(seed)
     most = rng.randint(1, 30)
     with tf.Graph().as_default() as graph, session() as sess:
-        g = Grown(rng, sess)
+        g, in_a_row, first = Grown(rng, sess), 0, None
         while len(g.drawn) < most:
             run = recipes.draw(rng)
             if run is None:
@@ -288,8 +295,14 @@ def grow(recipes, seed, path, stats):
             why = g.add(run)
             if why:
                 stats.refused[run.op_def.name] = why
+                first = first or f"{run.op_def.name}: {why}"
+                in_a_row += 1
             else:
                 stats.drawn[run.op_def.name] += 1
+                in_a_row, first = 0, None
+            if in_a_row == BROKEN:
+                stats.broken.append(f"seed {seed}: {first}")
+                return None
         loss = total(g)
         grads = [None] * len(g.feeds)
         if loss is not None:
