@@ -185,6 +185,7 @@ static td_status *run(td_kernel_ctx *c) {
       td_shape_of(4, (int64_t[]){j.boxes, j.crop_h, j.crop_w, j.channels});
   TD_TRY(td_array_count(&shape, NULL));
   TD_TRY(td_out(c, 0, &shape, &y));
+  if (td_tensor_count(y) == 0) return NULL; /* sizes may be vast */
   TD_TRY(td_resize_floats(c, td_in(c, 0), &in));
   j.from = in.data, j.to = y->data;
   td_for(c, j.boxes * j.crop_h, td_grain_of(4 * j.crop_w * j.channels),
@@ -246,7 +247,7 @@ static td_status *run_image_grad(td_kernel_ctx *c) {
   TD_TRY(td_out(c, 0, &shape, &dx));
   TD_TRY(td_temp(c, TD_FLOAT64, &shape, &sums));
   j.sums = sums.data;
-  td_for(c, j.batch, 1, add_pictures, &j);
+  if (td_tensor_count(dx) > 0) td_for(c, j.batch, 1, add_pictures, &j);
   for (int64_t i = 0; i < td_tensor_count(dx); i++)
     td_tensor_set_f(dx, i, j.sums[i]);
   td_tensor_release(&sums);
@@ -305,6 +306,8 @@ static td_status *run_boxes_grad(td_kernel_ctx *c) {
   TD_TRY(read_boxes(td_in(c, 2), td_in(c, 3), &j));
   TD_TRY(read_grads(td_in(c, 0), &j));
   TD_TRY(td_out(c, 0, &td_in(c, 2)->shape, &db));
+  memset(db->data, 0, td_tensor_bytes(db));
+  if (td_tensor_count(td_in(c, 0)) == 0) return NULL;
   TD_TRY(td_resize_floats(c, td_in(c, 1), &in));
   j.picture = in.data, j.to = db->data;
   td_for(c, j.boxes, td_grain_of(8 * j.crop_h * j.crop_w * j.channels),

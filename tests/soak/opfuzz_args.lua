@@ -105,6 +105,9 @@ end
 function args.value(dtype, shape, list)
   if count(shape) > MOST then shape, list = {}, nil end
   if dtype == "resource" or dtype == "variant" then return args.handle end
+  if list and type(list[1]) == "string" then
+    return core.tensor(list, "string", shape)
+  end
   if dtype == "string" then return texts(count(shape) > 200 and {} or shape) end
   if list and dtype ~= "bool" then return from_integers(list, dtype, shape) end
   local pool, want = pick(pools[dtype]), count(shape) * width[dtype]
@@ -550,6 +553,72 @@ for op, rank in pairs(cells) do
        rank == 3 and "TBN" or "BN")
 end
 hints.seq_len_max = function(c) return {}, {random(0, c.like[1])} end
+-- Pictures: files of a few pixels, some with a changed byte; boxes.
+local files = {}
+local function a_file(kind)
+  if kind == "Bmp" then
+    return string.pack("<c2i4i4i4i4i4i4i2i2i4i4i4i4i4i4BBBB", "BM", 58, 0, 54,
+                       40, 1, 1, 1, 24, 0, 0, 0, 0, 0, 0, 3, 2, 1, 0)
+  end
+  local pixels = core.from_bytes(("\0\40\99"):rep(12), "uint8", {4, 3, 3})
+  return core.op("Encode" .. kind)(pixels):item()
+end
+hints.contents = function(c)
+  local kind = c.op:match "Jpeg" or c.op:match "Bmp" or "Png"
+  files[kind] = files[kind] or a_file(kind)
+  local text = files[kind]
+  if chance(30) then
+    local at = random(#text)
+    text = text:sub(1, at - 1) .. string.char(random(0, 255))
+           .. text:sub(at + 1)
+  end
+  return {}, {text}
+end
+hints.crop_window = function()
+  return {4}, {0, random(0, 1), 2, random(1, 2)}
+end
+local function pair() return vector(many(2, 1, 6)) end
+local function same_pictures(c)
+  return {c.like[1], random(1, 5), random(1, 5), c.like[4]}
+end
+for _, how in ipairs{"Bilinear", "Bicubic", "NearestNeighbor", "Area"} do
+  local op = "Resize" .. how
+  hints[op .. ".size"], hints[op .. "Grad.size"] = pair, pair
+  hints[op .. "Grad.original_image"] = same_pictures
+end
+hints.crop_size = pair
+hints.box_ind = function(c) return {3}, many(3, 0, c.like[1] - 1) end
+for _, of in ipairs{"", "GradImage", "GradBoxes"} do
+  hints["CropAndResize" .. of .. ".boxes"] = function() return {3, 4} end
+  hints["CropAndResize" .. of .. ".grads"] = function(c)
+    return {3, 2, 2, c.like[4]}
+  end
+end
+hints.image_size = function(c)
+  if c.op:find "^Crop" then return vector(c.like) end
+  return vector{random(1, 99), random(1, 99), 3}
+end
+hints.bounding_boxes = function() return {1, 2, 4}, {0, 0, 1, 1, 0, 0, 1, 1} end
+hints.min_object_covered = scalar(0, 1)
+hints["DrawBoundingBoxes.boxes"] = function(c) return {c.like[1], 2, 4} end
+local function colored(c)
+  local s = tail(c.like, 1)
+  s[#s] = 3
+  return s
+end
+for _, op in ipairs{"DrawBoundingBoxes", "AdjustHue", "AdjustSaturation",
+                    "RGBToHSV", "HSVToRGB"} do
+  hints[op .. ".images"] = colored
+end
+hints["EncodeJpeg.image"] = function(c) return {c.like[1], c.like[2], 3} end
+hints["AdjustSaturation.scale"], hints.contrast_factor = a_scalar, a_scalar
+for _, of in ipairs{"", "V2", "V3", "V4"} do
+  local op = "NonMaxSuppression" .. of
+  hints[op .. ".boxes"] = function(c) return {c.like[1], 4} end
+  hints[op .. ".scores"] = function(c) return {c.like[1]} end
+end
+hints.max_output_size = scalar(0, 5)
+hints.iou_threshold, hints.score_threshold = scalar(0, 1), scalar(0, 1)
 hints["Fill.value"], hints["Assert.condition"] = a_scalar, a_scalar
 hints["LoopCond.input"], hints["Switch.pred"] = a_scalar, a_scalar
 
@@ -579,6 +648,23 @@ local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4},
   TensorArrayConcatV3 = {1, 4}, Einsum = {2, 2}, ScatterNd = {1, 4},
     ReverseV2 = {0, 8}}
 rank_of.LRN, rank_of.LRNGrad = {4, 4}, {4, 4}
+for _, how in ipairs{"Bilinear", "Bicubic", "NearestNeighbor", "Area"} do
+  rank_of["Resize" .. how], rank_of["Resize" .. how .. "Grad"] = {4, 4}, {4, 4}
+end
+for _, op in ipairs{"CropAndResize", "CropAndResizeGradImage",
+                    "CropAndResizeGradBoxes", "DrawBoundingBoxes",
+                    "ExtractImagePatches"} do
+  rank_of[op] = {4, 4}
+end
+for _, op in ipairs{"AdjustHue", "AdjustSaturation", "AdjustContrastv2",
+                    "EncodeJpeg"} do
+  rank_of[op] = {3, 4}
+end
+for _, op in ipairs{"RGBToHSV", "HSVToRGB", "NonMaxSuppression",
+                    "NonMaxSuppressionV2", "NonMaxSuppressionV3",
+                    "NonMaxSuppressionV4"} do
+  rank_of[op] = {1, 4}
+end
 rank_of.BatchNormWithGlobalNormalization = {4, 4}
 rank_of.BatchNormWithGlobalNormalizationGrad = {4, 4}
 rank_of.CTCLoss, rank_of.CTCGreedyDecoder = {3, 3}, {3, 3}
@@ -654,6 +740,18 @@ local attr_hints = {
   ksize = function(c) return inside(many(#c.like, 1, 3)) end,
   strides = function(c) return inside(many(#c.like, 1, 2)) end,
   dilations = function(c) return inside(many(#c.like, 1, 2)) end,
+  ksizes = function(c) return inside(many(#c.like, 1, 3)) end,
+  rates = function(c) return inside(many(#c.like, 1, 2)) end,
+  channels = function() return pick{0, 0, 1, 3, 4, 7} end,
+  ratio = function() return pick{1, 2, 8, 3} end,
+  dct_method = function() return pick{"", "INTEGER_FAST", "x"} end,
+  quality = function() return random(-1, 101) end,
+  compression = function() return random(-2, 10) end,
+  iou_threshold = function() return pick{0.0, 0.5, 1.0, 2.0} end,
+  max_attempts = function() return random(0, 20) end,
+  aspect_ratio_range = function() return pick{{0.5, 2.0}, {1.0, 0.5}, {}} end,
+  area_range = function() return pick{{0.1, 1.0}, {0.1, 2.0}, {0.5}} end,
+  min_object_covered = function() return pick{0.0, 0.5, 1.0, -1.0} end,
   explicit_paddings = function(c)
     if c.options.padding ~= "EXPLICIT" then return {} end
     local at = 2 * channels_at(c)
