@@ -239,12 +239,12 @@ FUZZ ?= 20
 FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 FUZZ_SANITIZE := fuzzer-no-link,address,undefined
 FUZZ_B := $(B)/$(subst $(comma),-,$(FUZZ_SANITIZE))
-$(B)/fuzz/%: FORCE
-	@mkdir -p $(@D)
+FUZZ_BIN := $(FUZZ_SRC:%.c=$(FUZZ_B)/%)
+fuzz-build:
+	@mkdir -p $(B)/fuzz
 	$(MAKE) TD_CC=clang SANITIZE=$(FUZZ_SANITIZE) CFLAGS=-Wno-pass-failed \
-	  LDFLAGS=-fsanitize=fuzzer $(FUZZ_B)/tests/fuzz/$*
-	cp -p $(FUZZ_B)/tests/fuzz/$* $@
-fuzz-build: $(FUZZ_SRC:tests/fuzz/%.c=$(B)/fuzz/%)
+	  LDFLAGS=-fsanitize=fuzzer $(FUZZ_BIN)
+	cp -p $(FUZZ_BIN) $(B)/fuzz
 fuzz: fuzz-build
 	tests/run.py --build $(B) --fuzz $(FUZZ) fuzz
 .PHONY: fuzz fuzz-build

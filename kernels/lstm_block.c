@@ -32,13 +32,15 @@ typedef struct lstm {
   td_isa isa;
 } lstm;
 
-td_status *td_lstm_steps(const td_kernel_ctx *c, int64_t times,
+td_status *td_lstm_steps(const td_kernel_ctx *c, const td_recurrent_sizes *z,
                          int64_t *steps) {
   TD_TRY(td_array_scalar(td_in(c, 0), "seq_len_max", steps));
-  if (*steps >= 0 && *steps <= times) return NULL;
-  return td_error(TD_INVALID_ARGUMENT,
-                  "seq_len_max is %lld, which is not in [0, %lld]",
-                  (long long)*steps, (long long)times);
+  if (*steps < 0 || *steps > z->times)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "seq_len_max is %lld, which is not in [0, %lld]",
+                    (long long)*steps, (long long)z->times);
+  if (z->batch == 0 || z->cells == 0) *steps = 0;
+  return NULL;
 }
 
 /* ---- a step -------------------------------------------------------------- */
@@ -167,7 +169,7 @@ static td_status *cell_run(td_kernel_ctx *c) {
 static td_status *block_with(td_kernel_ctx *c, const int *order) {
   lstm l = {.steps = 0};
   td_status *s = td_recurrent_begin(c, block_args, block_outs, &l.r);
-  if (td_ok(s)) s = td_lstm_steps(c, l.r.sizes.times, &l.steps);
+  if (td_ok(s)) s = td_lstm_steps(c, &l.r.sizes, &l.steps);
   if (td_ok(s)) {
     read_operands(&l, 1, order);
     clear_rest(&l, l.r.sizes.times);

@@ -18,8 +18,9 @@ extern const int td_lstm_icfo[TD_LSTM_GATES], td_lstm_ifco[TD_LSTM_GATES];
     "b", "4"                                                                   \
   }
 
-/* Steps of a sequence that are computed: seq_len_max, in [0, times]. */
-td_status *td_lstm_steps(const td_kernel_ctx *c, int64_t times,
+/* Steps of a sequence that are computed: seq_len_max, in [0, times]; none where
+ * no row or cell is there: sizes beside a 0 may be as large as they like. */
+td_status *td_lstm_steps(const td_kernel_ctx *c, const td_recurrent_sizes *z,
                          int64_t *steps) TD_MUST_USE;
 
 #endif

@@ -270,7 +270,7 @@ static td_status *run_steps(back *b) {
 static td_status *block_with(td_kernel_ctx *c, const int *order) {
   back b = {.steps = 0};
   td_status *s = td_recurrent_begin(c, block_args, block_outs, &b.r);
-  if (td_ok(s)) s = td_lstm_steps(c, b.r.sizes.times, &b.steps);
+  if (td_ok(s)) s = td_lstm_steps(c, &b.r.sizes, &b.steps);
   if (td_ok(s)) {
     read_operands(&b, 1, 16, order);
     b.h = td_recurrent_in(&b.r, 15);

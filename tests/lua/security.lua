@@ -694,6 +694,17 @@ tests["a variable reshaped while its rows are read and written"] = function()
   lu.assertEquals(sess:run(read).shape, {3, 2})
 end
 
+tests["a long sequence of nothing"] = function()
+  local n = 1 << 30
+  local none, peep = td.zeros{0, 2}, td.ones{2}
+  local start = os.clock()
+  local out = table.pack(td.raw.BlockLSTM(td.constant(n, "int64"),
+    td.fill({n, 0, 3}, 1.0), none, none, td.ones{5, 8}, peep, peep, peep,
+    td.ones{8}))
+  lu.assertEquals(td.session():run(out[7]).shape, {n, 0, 2})
+  lu.assertTrue(os.clock() - start < 1)
+end
+
 tests["one tensor as several inputs, and as the variable's own"] = function()
   gives({{2, 4, 6}, {8, 10, 12}}, td.raw.AddV2(x, x))
   gives({{1, 2, 3}, {4, 5, 6}}, td.raw.TensorScatterUpdate(x, {{0}, {1}}, x))
