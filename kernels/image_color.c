@@ -37,11 +37,11 @@ static double clip(double x) {
   return x < 0 ? 0 : x > 1 ? 1 : x;
 }
 
-static void to_rgb(hsv c, double *rgb) {
-  double h = c.h * 6, rest = 1 - c.s;
-  rgb[0] = (rest + c.s * clip(fabs(h - 3) - 1)) * c.v;
-  rgb[1] = (rest + c.s * clip(2 - fabs(h - 2))) * c.v;
-  rgb[2] = (rest + c.s * clip(2 - fabs(h - 4))) * c.v;
+/* The colour of hue h whose channels lie from `low` to low + range. */
+static void paint(double h, double low, double range, double *rgb) {
+  rgb[0] = low + range * clip(fabs(h * 6 - 3) - 1);
+  rgb[1] = low + range * clip(2 - fabs(h * 6 - 2));
+  rgb[2] = low + range * clip(2 - fabs(h * 6 - 4));
 }
 
 /* ---- maps of colours ----------------------------------------------------- */
@@ -57,13 +57,15 @@ typedef struct job {
 static void map_color(const job *j, const double *in, double *out) {
   hsv c = {in[0], in[1], in[2]};
   if (j->how != HSV_TO_RGB) c = to_hsv(in[0], in[1], in[2]);
-  if (j->how == HUE) {
+  if (j->how == HUE) { /* channels below 0 have a range, but no saturation */
+    double low = least(least(in[0], in[1]), in[2]);
     c.h += j->by;
-    c.h -= floor(c.h);
+    paint(c.h - floor(c.h), low, c.v - low, out);
+    return;
   }
   if (j->how == SATURATION) c.s = clip(c.s * j->by);
   if (j->how != RGB_TO_HSV) {
-    to_rgb(c, out);
+    paint(c.h, (1 - c.s) * c.v, c.s * c.v, out);
     return;
   }
   out[0] = c.h, out[1] = c.s, out[2] = c.v;

@@ -240,7 +240,9 @@ op("AdjustContrastv2", sweep(COLORS, f32(1.5)),
    of("float32", [COLORS, COLORS], f32(-0.5)), bad("images", [[1]], f32(1)),
    bad("contrast_factor", COLORS, f32([1])), near=(4, 0, 8, 0, 0), least=1)
 op("AdjustHue", sweep(COLORS, f32(0.25)), of("float32", COLORS, f32(-0.9)),
-   of("float32", GRAYS, f32(0.3)), bad("delta", COLORS, f32([1])),
+   of("float32", GRAYS, f32(0.3)),
+   of("float32", [[[-0.25, -0.5, -1], [-1, 0, 0.5]]], f32(0.3)),
+   bad("delta", COLORS, f32([1])),
    bad("3 channels", [[[1, 2]]], f32(1)), near=(4, 0, 32, 0, 0), least=1)
 op("AdjustSaturation", sweep(COLORS, f32(0.5)), of("float32", COLORS, f32(3)),
    of("float32", GRAYS, f32(2)), bad("scale", COLORS, f32([1])),
