@@ -22,16 +22,20 @@ from tensorflow.core.framework import graph_pb2
 from tensorflow.python.framework import op_def_registry, ops as tf_ops
 
 # (op, input): fed a constant, because TensorFlow's gradient leaves it out, or is
-# uninitialised memory where there are no indices, or because the kernel clears
-# it: its result takes the memory of what it has still to read.
+# uninitialised memory where there are no indices.
 CONSTANT = {("PadV2", 2), ("SparseSegmentSumWithNumSegments", 0),
             ("SparseSegmentMeanWithNumSegments", 0),
             ("SparseSegmentSqrtNWithNumSegments", 0),
-            ("MaxPoolGradGrad", 2), ("MaxPoolGradGradV2", 2),
-            ("MaxPool3DGradGrad", 2),
             # What is one value here may be two there, by the last bit.
             ("Unique", 0), ("UniqueV2", 0), ("UniqueWithCounts", 0),
-            ("UniqueWithCountsV2", 0), ("ListDiff", 0)}
+            ("UniqueWithCountsV2", 0), ("ListDiff", 0), ("AsString", 0),
+            ("RGBToHSV", 0)}
+# Which element is the largest is told by comparing what was computed, too; and
+# TensorFlow's second gradients clear an input: the result takes the memory of
+# what is still to be read.
+CONSTANT |= {(op, i) for i in (0, 1, 2) for op in (
+    "MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPoolGradGradV2",
+    "MaxPool3DGrad", "MaxPool3DGradGrad")}
 
 # So many ops refused in a row: TensorFlow took a node in that it cannot prepare,
 # and refuses all that comes after.
