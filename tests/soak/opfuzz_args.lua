@@ -352,6 +352,10 @@ local hints = {
   ["MaxPool3DGradGrad.grad"] = function(c) return c.like end,
   ksize = function() return {4}, {1, random(1, 2), random(1, 3), 1} end,
   ["MaxPoolV2.strides"] = function() return {4}, {1, 2, 1, 1} end,
+  ["MaxPoolGradV2.ksize"] = function() return {4}, {1, 1, 1, 1} end,
+  ["MaxPoolGradV2.strides"] = function() return {4}, {1, 1, 1, 1} end,
+  ["MaxPoolGradV2.orig_output"] = function(c) return c.like end,
+  ["MaxPoolGradV2.grad"] = function(c) return c.like end,
   ["SpaceToDepth.input"] = blocks, ["DepthToSpace.input"] = blocks,
   ["SpaceToBatch.input"] = blocks, ["BatchToSpace.input"] = blocks,
   ["SpaceToBatchND.input"] = blocks, ["BatchToSpaceND.input"] = blocks,
@@ -737,6 +741,13 @@ local attr_hints = {
   num_true = function() return random(1, 3) end,
   num_sampled = function() return random(1, 9) end,
   range_max = function() return random(5, 1000) end,
+  vocab_file = function() return "" end,
+  num_reserved_ids = function() return random(0, 1) end,
+  num_shards = function() return 1 end, shard = function() return 0 end,
+  unigrams = function(c)
+    local n = math.min(c.options.range_max, 1000)
+    return many(n - (c.options.num_reserved_ids or 0), 1, 3)
+  end,
   ksize = function(c) return inside(many(#c.like, 1, 3)) end,
   strides = function(c) return inside(many(#c.like, 1, 2)) end,
   dilations = function(c) return inside(many(#c.like, 1, 2)) end,
