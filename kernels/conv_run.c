@@ -11,6 +11,7 @@
 #include "kernels/conv.h"
 #include "kernels/cpu.h"
 #include "kernels/dnn.h"
+#include "kernels/half_copy.h"
 #include "kernels/move.h"
 
 /* ---- which way ----------------------------------------------------------- */
@@ -89,25 +90,6 @@ static void turn(const td_kernel_ctx *ctx, const td_shape *shape, size_t size,
   td_move_run(ctx, &m, size, from, to);
 }
 
-/* ---- float16, bfloat16 --------------------------------------------------- */
-
-typedef struct convert {
-  td_dtype dtype;
-  const uint16_t *half_in;
-  uint16_t *half_out;
-  float *floats;
-} convert;
-
-static void load_piece(void *arg, int64_t begin, int64_t end) {
-  const convert *v = arg;
-  td_half_load(v->dtype, end - begin, v->half_in + begin, v->floats + begin);
-}
-
-static void store_piece(void *arg, int64_t begin, int64_t end) {
-  const convert *v = arg;
-  td_half_store(v->dtype, end - begin, v->floats + begin, v->half_out + begin);
-}
-
 /* ---- operands ------------------------------------------------------------ */
 
 /* A tensor of the op as the ways take it. */
@@ -123,13 +105,15 @@ static void drop(operand *o) {
   td_tensor_release(&o->last);
 }
 
-/* Makes what memory a tensor other than its own takes. */
+/* Makes what memory a tensor other than its own takes; float copies of halves
+ * are filled when they are to be read. */
 static td_status *prepare(td_kernel_ctx *ctx, const td_tensor *t, bool turned,
-                          operand *o) {
+                          bool read, operand *o) {
   *o = (operand){.turned = turned, .dtype = t->dtype};
   if (td_is_half(t->dtype)) {
     o->dtype = TD_FLOAT32;
-    TD_TRY(td_temp(ctx, TD_FLOAT32, &t->shape, &o->wide));
+    TD_TRY(read ? td_half_copy_widen(ctx, t, &o->wide)
+                : td_temp(ctx, TD_FLOAT32, &t->shape, &o->wide));
   }
   if (turned) TD_TRY(td_temp(ctx, o->dtype, &t->shape, &o->last));
   o->data = turned                 ? o->last.data
@@ -140,13 +124,8 @@ static td_status *prepare(td_kernel_ctx *ctx, const td_tensor *t, bool turned,
 
 static td_status *read_operand(td_kernel_ctx *ctx, const td_tensor *t,
                                bool turned, operand *o) {
-  TD_TRY(prepare(ctx, t, turned, o));
-  const void *from = t->data;
-  if (td_is_half(t->dtype)) {
-    convert v = {t->dtype, t->data, NULL, o->wide.data};
-    td_for(ctx, td_tensor_count(t), TD_GRAIN, load_piece, &v);
-    from = o->wide.data;
-  }
+  TD_TRY(prepare(ctx, t, turned, true, o));
+  const void *from = td_is_half(t->dtype) ? o->wide.data : t->data;
   if (turned)
     turn(ctx, &t->shape, td_dtype_size(o->dtype), true, from, o->data);
   return NULL;
@@ -157,10 +136,7 @@ static void write_operand(td_kernel_ctx *ctx, const operand *o, td_tensor *t) {
   if (o->turned)
     turn(ctx, &t->shape, td_dtype_size(o->dtype), false, o->data,
          half ? o->wide.data : t->data);
-  if (half) {
-    convert v = {t->dtype, NULL, t->data, o->wide.data};
-    td_for(ctx, td_tensor_count(t), TD_GRAIN, store_piece, &v);
-  }
+  if (half) td_half_copy_narrow(ctx, o->wide.data, t);
 }
 
 /* ---- a kernel ------------------------------------------------------------ */
@@ -197,7 +173,8 @@ td_status *td_conv_kernel(td_kernel_ctx *ctx, const td_conv *c,
                      &of[role[i]]);
   operand *result = &of[role[2]];
   if (td_ok(s))
-    s = prepare(ctx, out, r->channels_first && role[2] != FILTER, result);
+    s = prepare(ctx, out, r->channels_first && role[2] != FILTER, false,
+                result);
   if (td_ok(s)) s = run_on(ctx, c, pass, &of[X], &of[FILTER], &of[Y]);
   if (td_ok(s)) write_operand(ctx, result, out);
   for (int i = 0; i < 3; i++) drop(&of[i]);

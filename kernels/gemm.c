@@ -15,6 +15,7 @@
 #include "kernels/cpu.h"
 #include "kernels/dnn.h"
 #include "kernels/gemm_tile.h"
+#include "kernels/half_copy.h"
 
 /* ---- which way ----------------------------------------------------------- */
 
@@ -409,46 +410,21 @@ td_status *td_gemm(td_kernel_ctx *c, const td_product *p, int64_t batch,
 
 /* ---- float16, bfloat16 --------------------------------------------------- */
 
-typedef struct convert {
-  td_dtype dtype;
-  const uint16_t *half_in;
-  uint16_t *half_out;
-  float *floats;
-} convert;
-
-static void load_piece(void *arg, int64_t begin, int64_t end) {
-  const convert *v = arg;
-  td_half_load(v->dtype, end - begin, v->half_in + begin, v->floats + begin);
-}
-
-static void store_piece(void *arg, int64_t begin, int64_t end) {
-  const convert *v = arg;
-  td_half_store(v->dtype, end - begin, v->floats + begin, v->half_out + begin);
-}
-
-static td_status *widen(td_kernel_ctx *c, const td_tensor *t, td_tensor *out) {
-  TD_TRY(td_temp(c, TD_FLOAT32, &t->shape, out));
-  convert v = {t->dtype, t->data, NULL, out->data};
-  td_for(c, td_tensor_count(t), TD_GRAIN, load_piece, &v);
-  return NULL;
-}
-
 td_status *td_gemm_half(td_kernel_ctx *c, td_product *p, int64_t batch,
                         const int64_t *offsets, const td_tensor *a,
                         const td_tensor *b, td_tensor *out) {
   td_tensor wide_a = {0}, wide_b = {0}, wide_c = {0};
-  convert v = {.dtype = out->dtype, .half_out = out->data};
-  td_status *s = widen(c, a, &wide_a);
-  if (td_ok(s)) s = widen(c, b, &wide_b);
+  td_status *s = td_half_copy_widen(c, a, &wide_a);
+  if (td_ok(s)) s = td_half_copy_widen(c, b, &wide_b);
   if (td_ok(s)) s = td_temp(c, TD_FLOAT32, &out->shape, &wide_c);
   if (td_ok(s)) {
     p->dtype = TD_FLOAT32;
     p->a = wide_a.data;
     p->b = wide_b.data;
-    p->c = v.floats = wide_c.data;
+    p->c = wide_c.data;
     s = td_gemm(c, p, batch, offsets);
   }
-  if (td_ok(s)) td_for(c, td_tensor_count(out), TD_GRAIN, store_piece, &v);
+  if (td_ok(s)) td_half_copy_narrow(c, wide_c.data, out);
   td_tensor_release(&wide_a);
   td_tensor_release(&wide_b);
   td_tensor_release(&wide_c);
