@@ -9,8 +9,6 @@ local layer = require "tide.layer"
 
 local window = {}
 
-window.options = {"padding", "data_format"}
-
 -- Is x a whole number of at least 1?
 local function is_size(x)
   return math.type(x) == "integer" and x >= 1
