@@ -3,13 +3,14 @@
 
     PYTHONPATH=... TF_USE_LEGACY_KERAS=1 python tests/peers/learning.py [--check]
 
-writes tests/golden/learning.lua, which tests/lua/{cells,rnn,layers,losses,
-metrics}.lua compare with, by the same names. The numbers that go in are a
+writes tests/golden/learning/NAME.lua, a file a row, which tests/lua/{cells,rnn,
+layers,losses,metrics}.lua compare with, by the same names. The numbers that go in are a
 formula that both sides know: element i of input or variable k is
 sin(1 + 0.7 i + 1.3 k) / 2, where variables count from 100 (of a variance its
-square and 1). Compared are what comes out, and the gradients of sum(y * cos(i / 2)) over all floats of it.
+square and 1). Compared are what comes out, and the gradients of
+sum(y * cos(i / 2)) over all floats of it.
 Needs TensorFlow and tf-keras (which has tf.layers and tf.nn.rnn_cell since
-Keras 3 came); the file is in the tree because tests must not.
+Keras 3 came); the files are in the tree because tests must not.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -33,7 +34,7 @@ tf.disable_eager_execution()
 tf.disable_control_flow_v2()
 tf.logging.set_verbosity(tf.logging.ERROR)
 
-GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden/learning.lua"
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden/learning"
 
 ROWS = {}
 INPUTS = []
@@ -642,34 +643,39 @@ def lua(x):
 
 def wrapped(name, values):
     """One item a line, cut where it is too long."""
-    out = [f"    {name} = {{"]
+    out = [f"  {name} = {{"]
     for v in values:
-        line = "      "
+        line = "    "
         for word in (lua(v) + ",").split(" "):
             if len(line) + len(word) > 78:
                 out.append(line.rstrip())
-                line = "      "
+                line = "    "
             line += word + " "
         out.append(line.rstrip())
-    return out + ["    },"]
+    return out + ["  },"]
 
 
-def text():
-    lines = ["-- learning.lua - made by tests/peers/learning.py with "
-             f"TensorFlow {tf_all.__version__}.",
+def text(name, found):
+    lines = [f"-- {name}.lua",
+             "-- Made by tests/peers/learning.py with TensorFlow "
+             f"{tf_all.__version__}.",
              "-- SPDX-License-Identifier: Apache-2.0", "", "return {"]
-    outcomes = {name: outcome(f) for name, f in ROWS.items()}
-    outcomes |= {name: outcome_of_stream(f) for name, f in STREAMS.items()}
-    for name, found in outcomes.items():
-        lines.append(f'  ["{name}"] = {{')
-        for key, values in found.items():
-            if values:
-                lines += wrapped(key, values)
-        lines.append("  },")
+    for key, values in found.items():
+        if values:
+            lines += wrapped(key, values)
     return "\n".join(lines + ["}", ""])
 
 
-if "--check" in sys.argv:
-    sys.exit(0 if GOLDEN.read_text() == text() else "learning.lua differs")
-else:
-    GOLDEN.write_text(text())
+def main():
+    outcomes = {name: outcome(f) for name, f in ROWS.items()}
+    outcomes |= {name: outcome_of_stream(f) for name, f in STREAMS.items()}
+    GOLDEN.mkdir(exist_ok=True)
+    for name, found in outcomes.items():
+        path, made = GOLDEN / f"{name}.lua", text(name, found)
+        if "--check" not in sys.argv:
+            path.write_text(made)
+        elif path.read_text() != made:
+            sys.exit(f"{path} differs")
+
+
+main()

@@ -47,6 +47,6 @@ for i, v in ipairs(net.kept) do kept[i] = v.name end
 net.graph:save(dir .. "/graph.pb")
 td.save_npz(dir .. "/numbers.npz", numbers)
 core.write_file(dir .. "/net.json", json.encode{
-  loops = net.loops or false, loss = core.edge(net.loss).name, train = net.train.name,
-  variables = variables, trainable = trainable, gradients = gradients,
-  kept = kept})
+  loops = net.loops or false, loss = core.edge(net.loss).name,
+  train = net.train.name, variables = variables, trainable = trainable,
+  gradients = gradients, kept = kept})

@@ -1,7 +1,7 @@
 -- shared/learning.lua - rows that real TensorFlow has computed as well.
 --
--- tests/golden/learning.lua holds them by name; tests/peers/learning.py says
--- what goes in.
+-- tests/golden/learning/NAME.lua holds each; tests/peers/learning.py says what
+-- goes in.
 -- SPDX-License-Identifier: Apache-2.0
 
 local lu = require "luaunit"
@@ -9,7 +9,9 @@ local td = require "tide"
 local slices = require "tide.indexed_slices"
 local dtypes = require "tide.dtype"
 
-local golden = dofile "tests/golden/learning.lua"
+local function golden(name)
+  return dofile("tests/golden/learning/" .. name .. ".lua")
+end
 local learning = {}
 
 local function numbers(k, shape, dtype)
@@ -77,7 +79,7 @@ function learning.test(name, build, o)
   o = o or {rtol = 1e-9, atol = 1e-11}
   return function()
     inputs = {}
-    local want = assert(golden[name], name .. " is not golden")
+    local want = golden(name)
     local ys = table.pack(build(learning.given))
     local weights, xs = td.trainable_variables(), {}
     for _, x in ipairs(inputs) do
@@ -113,7 +115,7 @@ end
 function learning.stream_test(name, build)
   return function()
     inputs = {}
-    local want = assert(golden[name], name .. " is not golden").values
+    local want = golden(name).values
     local batch = td.placeholder("int32", {})
     local value, update = build(function(shape)
       return td.gather(learning.given{3, table.unpack(shape)}, batch)
