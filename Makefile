@@ -57,7 +57,7 @@ ENGINE_SRC := $(wildcard engine/*/*.c)
 KERNEL_SRC := $(wildcard kernels/*.c)
 PROTO_SRC := $(wildcard engine/graph/*.proto)
 BIND_SRC := $(wildcard lua/bind*.c)
-HOST_SRC := lua/host.c
+HOST_SRC := lua/host.c lua/line.c lua/front.c lua/lexer.c
 REPL_SRC := $(wildcard repl/*.c)
 LUA_LIB := $(sort $(wildcard lua/tide/*.lua lua/tide/*/*.lua))
 

@@ -20,13 +20,6 @@ td_lua_state *td_lua_get(lua_State *L) {
   return st;
 }
 
-void td_lua_lock(td_lua_state *st) {
-  pthread_mutex_lock(&st->lock);
-}
-void td_lua_unlock(td_lua_state *st) {
-  pthread_mutex_unlock(&st->lock);
-}
-
 void *td_lua_block(lua_State *L, size_t n, size_t size) {
   size_t bytes = 0;
   if (!td_mul(n, size, &bytes)) luaL_error(L, "out of memory");
@@ -137,9 +130,8 @@ int td_lua_error(lua_State *L, td_code code, const char *fmt, ...) {
 
 void td_lua_check_step(lua_State *L, td_status *s) {
   if (td_ok(s)) return;
-  td_lua_state *st = td_lua_get(L);
   if (td_status_code(s) == TD_CANCELLED &&
-      __atomic_exchange_n(&st->interrupt, 0, __ATOMIC_ACQ_REL)) {
+      __atomic_exchange_n(td_lua_interrupt(), 0, __ATOMIC_ACQ_REL)) {
     td_status_release(s);
     s = td_error(TD_CANCELLED, "interrupted");
   }
@@ -303,11 +295,8 @@ static int state_gc(lua_State *L) {
 
 static td_lua_state *make_state(lua_State *L) {
   td_lua_state *st = td_lua_block(L, 1, sizeof *st);
-  pthread_mutexattr_t attr;
-  pthread_mutexattr_init(&attr);
-  pthread_mutex_init(&st->lock, &attr);
-  pthread_mutexattr_destroy(&attr);
-  pthread_mutex_lock(&st->lock);
+  td_lua_turns_init(&st->turns);
+  td_lua_lock(st);
   lua_createtable(L, 0, 1);
   lua_pushcfunction(L, state_gc);
   lua_setfield(L, -2, "__gc");

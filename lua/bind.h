@@ -12,6 +12,7 @@
 #include <lua.h>
 #include <lualib.h>
 #include <pthread.h>
+#include <signal.h>
 
 #include "engine/run/session.h"
 
@@ -24,11 +25,23 @@
 #define TD_LUA_ERROR "tide.error"
 #define TD_LUA_FOREIGN "tide.foreign" /* see core.set_foreign */
 
+/* Turns in the interpreter, first come, first served. Whoever waits for long
+ * sends TD_LUA_SIGNAL_TURN to the thread that has it. */
+typedef struct td_lua_turns {
+  pthread_mutex_t lock; /* of what follows */
+  pthread_cond_t served;
+  uint64_t next, serving; /* numbers: to draw, whose turn it is */
+  pthread_t holder;
+} td_lua_turns;
+
+/* What the console core handles. */
+#define TD_LUA_SIGNAL_INTERRUPT (SIGRTMIN + 1)
+#define TD_LUA_SIGNAL_TURN (SIGRTMIN + 2)
+
 /* One per group of coroutines; a userdata in the registry. */
 typedef struct td_lua_state {
   td_runtime *runtime;
-  pthread_mutex_t lock; /* the interpreter's; released during long C calls */
-  int interrupt;        /* atomic: set by Ctrl-C, read by running steps */
+  td_lua_turns turns;   /* whose the interpreter is */
   lua_State *scope_of;  /* the coroutine whose scope `scope` caches */
   struct td_lua_scope *scope;
   size_t held;       /* tensor bytes that Lua values keep alive */
@@ -66,6 +79,19 @@ typedef struct td_lua_scope {
   bool captures, has_device_fn, has_notes;
 } td_lua_scope;
 
+/* ---- bind_turn.c ---- */
+
+void td_lua_turns_init(td_lua_turns *t);
+/* The interpreter is released during long C calls: nothing of Lua may be
+ * touched between unlock and lock. */
+void td_lua_unlock(td_lua_state *st);
+void td_lua_lock(td_lua_state *st);
+/* What steps begun by this thread look at: non-zero ends them. Never NULL;
+ * atomic. */
+int *td_lua_interrupt(void);
+/* Sets it; NULL: one that nobody sets. */
+void td_lua_interrupt_by(int *flag);
+
 /* ---- bind.c ---- */
 
 td_lua_state *td_lua_get(lua_State *L);
@@ -85,8 +111,6 @@ bool td_lua_try_object(lua_State *L, const char *type, size_t size,
                        int uservalues);
 /* A cleared block of memory on the Lua stack. */
 void *td_lua_block(lua_State *L, size_t n, size_t size);
-void td_lua_unlock(td_lua_state *st);
-void td_lua_lock(td_lua_state *st);
 /* Methods for userdata: t.method falls to the table set by set_methods. Pushes
  * the method, or returns false with nothing pushed. */
 bool td_lua_method(lua_State *L, const char *type, int key);

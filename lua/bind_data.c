@@ -85,7 +85,7 @@ static int batches_next(lua_State *L) {
   td_batch_place place = {0};
   bool done = false;
   td_lua_unlock(st);
-  td_status *s = td_batcher_next(u->b, &st->interrupt, out, &place, &done);
+  td_status *s = td_batcher_next(u->b, td_lua_interrupt(), out, &place, &done);
   td_lua_lock(st);
   td_lua_check_step(L, s);
   if (done) return 0;

@@ -69,7 +69,7 @@ static int eval(lua_State *L, call *c) {
   for (int i = 0; i < c->n; i++) in[i] = *td_lua_to_value(L, c->items[i].at);
   td_lua_unlock(st);
   td_status *s = td_eval(c->op, cpu, td_pool_size(), in, c->groups, c->attrs,
-                         c->n_attrs, out, many, &n, &st->interrupt);
+                         c->n_attrs, out, many, &n, td_lua_interrupt());
   td_lua_lock(st);
   if (!td_ok(s)) {
     td_lua_check_step(L, s);

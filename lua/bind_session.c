@@ -149,7 +149,7 @@ static void print_out(void *arg, const char *text, size_t len) {
 
 static td_run_options run_options(lua_State *L, int i, bool *as_values,
                                   bool *traced) {
-  td_run_options o = {.interrupt = &td_lua_get(L)->interrupt,
+  td_run_options o = {.interrupt = td_lua_interrupt(),
                       .print = print_out,
                       .print_arg = stderr};
   *as_values = *traced = false;
@@ -382,7 +382,7 @@ static int call_callable(lua_State *L) {
     read_arguments(L, c, in, edges);
   }
   td_run_options o = {
-      .interrupt = &st->interrupt, .print = print_out, .print_arg = stderr};
+      .interrupt = td_lua_interrupt(), .print = print_out, .print_arg = stderr};
   td_lua_unlock(st);
   td_status *s = td_callable_run(c->c, in, out, &o);
   td_lua_lock(st);
@@ -511,7 +511,7 @@ static int handle_wait(lua_State *L) {
   lua_callable *c = lua_touserdata(L, -1);
   td_tensor *out = td_lua_tensors(L, (size_t)c->n_fetches);
   td_lua_unlock(st);
-  td_status *s = td_handle_wait(h->h, timeout, out, &st->interrupt);
+  td_status *s = td_handle_wait(h->h, timeout, out, td_lua_interrupt());
   td_lua_lock(st);
   td_lua_check_step(L, s);
   for (int k = 0; k < c->n_fetches; k++)

@@ -16,7 +16,9 @@
 
 enum { EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
-static td_host *host; /* for the signal handler */
+static const td_front terminal = {.kind = "terminal"};
+static td_host *host;
+static td_line *volatile line; /* for the signal handler */
 static volatile sig_atomic_t interrupts;
 
 static const char usage[] =
@@ -37,8 +39,9 @@ static const char usage[] =
 static void on_signal(int number) {
   (void)number;
   interrupts++;
-  if (host && td_host_busy(host)) {
-    td_host_interrupt(host);
+  td_line *l = line;
+  if (l && td_line_busy(l)) {
+    td_line_interrupt(l);
     if (interrupts > 3) _exit(EXIT_INTERRUPTED); /* it does not listen */
   }
 }
@@ -67,7 +70,7 @@ static int report(td_host_outcome o, td_str *text) {
 
 /* One line without its newline; false at the end of input. An interrupt gives
  * an empty line. */
-static bool read_line(const char *prompt, td_str *line, bool *cancelled) {
+static bool read_line(const char *prompt, td_str *typed, bool *cancelled) {
   *cancelled = false;
   fputs(prompt, stdout);
   fflush(stdout);
@@ -77,54 +80,68 @@ static bool read_line(const char *prompt, td_str *line, bool *cancelled) {
     if (n < 0) {
       interrupts = 0;
       *cancelled = true;
-      td_str_clear(line);
+      td_str_clear(typed);
       putchar('\n');
       return true;
     }
-    if (n == 0) return line->len > 0;
+    if (n == 0) return typed->len > 0;
     if (c == '\n') return true;
-    td_str_addc(line, c);
+    td_str_addc(typed, c);
   }
 }
 
-static void evaluate(td_str *chunk, td_str *text, bool *more) {
-  td_str_clear(text);
+/* Calls a service with {"code": chunk}. */
+static td_host_outcome ask(const char *service, const td_str *chunk,
+                           td_str *reply) {
+  td_str request;
+  td_str_init(&request);
+  td_str_add(&request, "{\"code\": ");
+  td_str_json(&request, td_str_c(chunk), chunk->len);
+  td_str_addc(&request, '}');
+  td_host_outcome o =
+      td_line_call(line, service, td_str_c(&request), request.len, reply);
+  td_str_deinit(&request);
+  return o;
+}
+
+static void evaluate(td_str *chunk, td_str *reply, bool *more) {
   interrupts = 0;
-  td_host_outcome o = td_host_eval(host, td_str_c(chunk), "=stdin", text);
-  *more = o == TD_HOST_INCOMPLETE;
+  td_host_outcome o = ask("is_complete", chunk, reply);
+  *more = o == TD_HOST_OK && strstr(td_str_c(reply), "\"incomplete\"");
   if (*more) return;
+  o = ask("execute", chunk, reply);
   td_str_clear(chunk);
   fflush(stderr);
   if (o == TD_HOST_INTERRUPTED)
     puts("interrupted");
-  else if (text->len)
-    puts(td_str_c(text));
+  else if (o == TD_HOST_ERROR)
+    puts(td_str_c(reply));
   fflush(stdout);
 }
 
 /* Plain line input; what is typed is evaluated once it is complete. */
 static int prompt(void) {
-  td_str chunk, line, text;
+  td_str chunk, typed, text;
   bool more = false, cancelled;
   td_str_init(&chunk);
-  td_str_init(&line);
+  td_str_init(&typed);
   td_str_init(&text);
   td_host_string(host, "td = td or require 'tide'", "=prompt", &text);
   for (;;) {
-    td_str_clear(&line);
-    if (!read_line(more ? ">> " : "> ", &line, &cancelled)) break;
+    td_str_clear(&typed);
+    if (!read_line(more ? ">> " : "> ", &typed, &cancelled)) break;
     if (cancelled) {
       td_str_clear(&chunk);
       more = false;
       continue;
     }
     if (chunk.len) td_str_addc(&chunk, '\n');
-    td_str_addn(&chunk, td_str_c(&line), line.len);
+    td_str_addn(&chunk, td_str_c(&typed), typed.len);
     if (chunk.len) evaluate(&chunk, &text, &more);
   }
   putchar('\n');
   td_str_deinit(&chunk);
-  td_str_deinit(&line);
+  td_str_deinit(&typed);
   td_str_deinit(&text);
   return 0;
 }
@@ -196,19 +213,19 @@ int main(int argc, char **argv) {
   int leave = parse(argc, argv, &r);
   if (leave) return leave - 1;
   char *why;
-  host = td_host_new(&why);
+  host = td_host_new(&terminal, &why);
   if (!host) {
     fprintf(stderr, "tide: %s\n", why ? why : "out of memory");
     td_free(why);
     return EXIT_ERROR;
   }
+  line = td_host_line(host);
   listen_to_signals();
   td_str text;
   td_str_init(&text);
   int code = run(&r, argc, argv, &text);
   td_str_deinit(&text);
-  td_host *gone = host;
-  host = NULL;
-  td_host_free(gone);
+  line = NULL;
+  td_host_free(host);
   return code;
 }

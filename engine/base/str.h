@@ -11,6 +11,12 @@
 
 TD_BEGIN
 
+/* Bytes somewhere else. Borrowed. */
+typedef struct td_bytes {
+  const char *at; /* NUL-terminated beyond len */
+  size_t len;
+} td_bytes;
+
 typedef struct td_str {
   char *at;    /* NULL while empty: use td_str_c */
   size_t len;  /* without the NUL */

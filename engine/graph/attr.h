@@ -5,6 +5,7 @@
 #define TD_ATTR_H
 
 #include "engine/base/mem.h"
+#include "engine/base/str.h"
 #include "engine/tensor/tensor.h"
 
 TD_BEGIN
@@ -21,11 +22,6 @@ typedef enum td_attr_kind {
   TD_ATTR_FUNC,
   TD_ATTR_PLACEHOLDER, /* only inside function bodies */
 } td_attr_kind;
-
-typedef struct td_bytes {
-  const char *at; /* NUL-terminated beyond len */
-  size_t len;
-} td_bytes;
 
 typedef struct td_attr td_attr;
 

@@ -14,8 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "engine/base/mem.h"
-#include "lua/host.h"
+#include "tests/host/eval.h"
 
 static const char *const lines[] = {
     "td.tensor{1, 2} + 3",
@@ -31,13 +30,12 @@ static const char *const lines[] = {
 static td_host *fresh(void) {
   char *why;
   td_str text;
-  td_host *h = td_host_new(&why);
+  td_host *h = td_host_new(&eval_front, &why);
   if (!h) fail_msg("%s", why);
   td_str_init(&text);
-  assert_int_equal(td_host_eval(h, "td = require 'tide'", "=x", &text),
-                   TD_HOST_OK);
+  assert_int_equal(eval_cell(h, "td = require 'tide'", &text), TD_HOST_OK);
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-    if (td_host_eval(h, lines[i], "=x", &text) != TD_HOST_OK)
+    if (eval_cell(h, lines[i], &text) != TD_HOST_OK)
       fail_msg("%s", td_str_c(&text));
   td_str_deinit(&text);
   return h;
@@ -55,14 +53,14 @@ static void each_allocation(const char *line, bool for_ever) {
     td_str_init(&text);
     int64_t before = td_mem_calls();
     td_mem_fail(n, for_ever);
-    td_host_outcome o = td_host_eval(h, line, "=x", &text);
+    td_host_outcome o = eval_cell(h, line, &text);
     td_mem_fail(0, false);
     bool reached = td_mem_calls() - before >= n;
     if (o == TD_HOST_ERROR && text.len && !out_of_memory(&text))
       fail_msg("n = %d: %s", n, td_str_c(&text));
     refused += o == TD_HOST_ERROR;
     td_str_clear(&text);
-    if (td_host_eval(h, "1 + 1", "=x", &text) != TD_HOST_OK)
+    if (eval_cell(h, "1 + 1", &text) != TD_HOST_OK)
       fail_msg("n = %d: the next line fails: %s", n, td_str_c(&text));
     td_str_deinit(&text);
     if (!reached) break;

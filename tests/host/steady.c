@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "lua/host.h"
+#include "tests/host/eval.h"
 
 enum { STEPS = 100, QUIET = 5 };
 #if defined(__SANITIZE_ADDRESS__) /* keeps no freed memory */
@@ -98,9 +98,8 @@ static usage look(void) {
 static long eval(td_host *h, const char *code) {
   td_str text;
   td_str_init(&text);
-  if (td_host_eval(h, code, "=steady", &text) != TD_HOST_OK)
-    fail_msg("%s", td_str_c(&text));
-  long v = atol(td_str_c(&text));
+  if (eval_cell(h, code, &text) != TD_HOST_OK) fail_msg("%s", td_str_c(&text));
+  long v = atol(eval_result);
   td_str_deinit(&text);
   return v;
 }
@@ -117,7 +116,7 @@ static long until_step(td_host *h, long n) {
  */
 static void train(int threads) {
   char code[sizeof model + 16], *why;
-  td_host *h = td_host_new(&why);
+  td_host *h = td_host_new(&eval_front, &why);
   if (!h) fail_msg("%s", why);
   snprintf(code, sizeof code, model, threads);
   eval(h, code);

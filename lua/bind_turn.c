@@ -1,0 +1,65 @@
+/* bind_turn.c - turns in the interpreter: one thread at a time, in order.
+ *
+ * A plain mutex would let a loop of short steps take the interpreter back
+ * before the thread it woke has run. Under stock lua5.4 there is one thread and
+ * a turn costs two uncontended locks.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "lua/bind.h"
+
+#include <time.h>
+
+enum { PATIENCE = 2000000 }; /* ns until the holder is asked to share */
+
+static int nobody; /* never set */
+static __thread int *interrupt;
+
+int *td_lua_interrupt(void) {
+  return interrupt ? interrupt : &nobody;
+}
+
+void td_lua_interrupt_by(int *flag) {
+  interrupt = flag;
+}
+
+void td_lua_turns_init(td_lua_turns *t) {
+  pthread_condattr_t attr;
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_mutex_init(&t->lock, NULL);
+  pthread_cond_init(&t->served, &attr);
+  pthread_condattr_destroy(&attr);
+  t->next = t->serving = 0;
+}
+
+/* Waits until PATIENCE has gone; false when it has. */
+static bool wait_a_little(td_lua_turns *t) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += PATIENCE;
+  if (until.tv_nsec >= 1000000000) {
+    until.tv_nsec -= 1000000000;
+    until.tv_sec++;
+  }
+  return pthread_cond_timedwait(&t->served, &t->lock, &until) == 0;
+}
+
+/* The holder cannot go while it is asked: to go it needs the lock. */
+void td_lua_lock(td_lua_state *st) {
+  td_lua_turns *t = &st->turns;
+  pthread_mutex_lock(&t->lock);
+  uint64_t mine = t->next++;
+  while (t->serving != mine)
+    if (!wait_a_little(t) && t->serving != mine)
+      pthread_kill(t->holder, TD_LUA_SIGNAL_TURN);
+  t->holder = pthread_self();
+  pthread_mutex_unlock(&t->lock);
+}
+
+void td_lua_unlock(td_lua_state *st) {
+  td_lua_turns *t = &st->turns;
+  pthread_mutex_lock(&t->lock);
+  t->serving++;
+  if (t->serving != t->next) pthread_cond_broadcast(&t->served);
+  pthread_mutex_unlock(&t->lock);
+}

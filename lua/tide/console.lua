@@ -1,0 +1,46 @@
+--- console.lua - what a prompt or a notebook can ask, by one door.
+--
+-- The C side calls console.call(service, request) with JSON text and gets JSON
+-- text; the requests and replies are those of the Jupyter protocol. Each
+-- service is a module of tide.console: a function of the decoded request and
+-- the state of the line it came on. What they show goes out by `publish`.
+-- SPDX-License-Identifier: Apache-2.0
+
+local json = require "tide.json"
+
+local console = {}
+
+-- The state of each line: its execution count, and what services keep there.
+local lines = {}
+
+--- The state of the line `name`; "" is the first one.
+function console.line(name)
+  local line = lines[name]
+  if not line then
+    line = {name = name, count = 0}
+    lines[name] = line
+  end
+  return line
+end
+
+-- The services, by the module that has them.
+local services = {
+  execute = "execute", complete = "complete", inspect = "inspect",
+  is_complete = "is_complete", history = "history",
+  comm_open = "comm", comm_msg = "comm", comm_close = "comm",
+  comm_info = "comm", forget = "forget",
+}
+
+--- Serves one request: JSON in, JSON out. Raises when the request is none.
+function console.call(name, text)
+  local request, why = json.decode(text)
+  if type(request) ~= "table" then
+    error("console: " .. (why or "the request is no object"), 0)
+  end
+  local front = require "tide.front"
+  local service = require("tide.console." .. assert(services[name], name))
+  if type(service) == "table" then service = service[name] end
+  return json.encode(service(request, console.line(front.line())))
+end
+
+return console
