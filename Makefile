@@ -59,6 +59,7 @@ PROTO_SRC := $(wildcard engine/graph/*.proto)
 BIND_SRC := $(wildcard lua/bind*.c)
 HOST_SRC := lua/host.c lua/line.c lua/front.c lua/lexer.c
 REPL_SRC := $(wildcard repl/*.c)
+JUPYTER_SRC := $(wildcard jupyter/*.c)
 LUA_LIB := $(sort $(wildcard lua/tide/*.lua lua/tide/*/*.lua))
 
 # A kernel file ending in _avx2.c or _avx512.c is compiled for that processor.
@@ -118,6 +119,9 @@ $(B)/%.pb-c.o: $(B)/%.pb-c.c
 	$(CC) $(filter-out $(WARN),$(CFLAGS_ALL)) -MMD -MP -c -o $@ $<
 $(B)/registry.o: $(B)/registry.c
 	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+$(B)/jupyter/%.o: jupyter/%.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 $(B)/lua_library.o: $(B)/lua_library.c
 	$(CC) $(CFLAGS_ALL) $(LUA_CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -141,9 +145,10 @@ RPATH := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
 $(B)/tide.so: $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so
 	$(CC) -shared -Wl,-z,nodelete,-Bsymbolic-functions -o $@ $(filter %.o,$^) -L$(B) -ltide \
 	  $(RPATH) $(LDFLAGS_ALL) $(LIBS)
-$(B)/tide: $(REPL_SRC:%.c=$(B)/%.o) $(HOST_SRC:%.c=$(B)/%.o) \
+$(B)/tide: $(REPL_SRC:%.c=$(B)/%.o) $(JUPYTER_SRC:%.c=$(B)/%.o) $(HOST_SRC:%.c=$(B)/%.o) \
   $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so
-	$(CC) -o $@ $(filter %.o,$^) -L$(B) -ltide -llua5.4 -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' \
+	$(CC) -o $@ $(filter %.o,$^) -L$(B) -ltide -llua5.4 -lzmq -ljansson \
+	  -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' \
 	  $(LDFLAGS_ALL) $(LIBS)
 
 # ---- tests -----------------------------------------------------------------

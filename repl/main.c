@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/base/mem.h"
+#include "jupyter/kernel.h"
 #include "lua/host.h"
 
 enum { EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
@@ -29,6 +30,7 @@ static const char usage[] =
     "  -i                a prompt (after FILE or CODE, when given)\n"
     "  ops [NAME|--json] the ops there are\n"
     "  doc DIR           write the reference into DIR\n"
+    "  kernel [FILE]     a Jupyter kernel (at the connection file)\n"
     "  -v, --version     print the version\n"
     "  -h, --help        print this\n"
     "\n"
@@ -212,6 +214,8 @@ int main(int argc, char **argv) {
   request r = {0};
   int leave = parse(argc, argv, &r);
   if (leave) return leave - 1;
+  if (r.file && !strcmp(r.file, "kernel"))
+    return td_kernel_main(argc - r.rest, argv + r.rest);
   char *why;
   host = td_host_new(&terminal, &why);
   if (!host) {

@@ -1,0 +1,40 @@
+/* iopub.h - what everybody watching sees: status, output, results.
+ *
+ * One thread owns the XPUB socket; others put messages into its queue, which
+ * keeps their order. Text of streams is merged while it waits, so that a loop
+ * of prints is some ten messages a second; everything else goes at once and
+ * takes the text before it along.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_JUPYTER_IOPUB_H
+#define TD_JUPYTER_IOPUB_H
+
+#include "jupyter/wire.h"
+
+typedef struct td_iopub td_iopub;
+
+/* Takes over `socket`, a bound XPUB. `wire` is borrowed. */
+td_status *td_iopub_new(td_iopub **out, const td_wire *wire,
+                        void *socket) TD_MUST_USE;
+/* Sends what is queued, closes the socket, ends the thread. */
+void td_iopub_free(td_iopub *p);
+
+/* `parent` may be NULL. Copies what it is given; waits while the queue is full.
+ */
+void td_iopub_send(td_iopub *p, td_request *parent, const char *type,
+                   td_bytes content, td_bytes metadata, const td_bytes *buffers,
+                   int n_buffers);
+/* "busy", "idle" or "starting". */
+void td_iopub_status(td_iopub *p, td_request *parent, const char *state);
+/* stream: 1 stdout, 2 stderr. */
+void td_iopub_text(td_iopub *p, td_request *parent, int stream,
+                   const char *text, size_t len);
+/* Reads output of the process's own descriptors 1 and 2, of C code and child
+ * processes, from these pipes; it belongs to the request last named by
+ * td_iopub_owner. Called before the first message. */
+void td_iopub_capture(td_iopub *p, int out, int err);
+void td_iopub_owner(td_iopub *p, td_request *parent);
+/* Returns once everything queued before is in the socket. */
+void td_iopub_flush(td_iopub *p);
+
+#endif

@@ -1,0 +1,273 @@
+/* kernel.c - starts the kernel, hands requests out, ends it.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "jupyter/kernel.h"
+
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "engine/base/file.h"
+#include "engine/base/mem.h"
+#include "jupyter/kernel_impl.h"
+
+enum {
+  LINGER_MS = 1000,
+  SEND_MS = 2000,    /* how long a peer that does not read holds IOPub */
+  GRACE_MS = 250,    /* at the end, for what is nearly done */
+  PATIENCE_MS = 1500 /* then, after an interrupt */
+};
+
+static td_kernel kernel; /* the process's: signals mean it */
+
+/* ---- dispatch ---- */
+
+static bool is_type(const td_request *r, const char *type) {
+  return !strcmp(td_request_type(r), type);
+}
+
+void td_kernel_dispatch(td_kernel *k, td_request *r, uint64_t number) {
+  if (__atomic_load_n(&k->stopping, __ATOMIC_ACQUIRE)) {
+    td_request_release(r);
+    return;
+  }
+  if (is_type(r, "shutdown_request")) { /* old clients send it here */
+    td_request_release(r);
+    uint64_t one = 1;
+    ssize_t n = write(k->terminate, &one, sizeof one);
+    (void)n;
+    return;
+  }
+  bool aside = !is_type(r, "execute_request") && td_worker_busy(&k->main);
+  td_worker_add(aside ? &k->side : &k->main, r, number);
+}
+
+/* ---- the end ---- */
+
+static bool wait_idle(td_worker *w, int ms) {
+  struct timespec t = {.tv_nsec = 1000000};
+  for (int i = 0; i < ms && td_worker_busy(w); i++) nanosleep(&t, NULL);
+  return !td_worker_busy(w);
+}
+
+/* Cells that wait run while the grace lasts; then the running one is stopped.
+ */
+void td_kernel_stop(td_kernel *k) {
+  __atomic_store_n(&k->stopping, 1, __ATOMIC_RELEASE);
+  if (!wait_idle(&k->main, GRACE_MS)) {
+    td_worker_stop(&k->main);
+    for (int i = 0; i < PATIENCE_MS / 50 && td_worker_busy(&k->main); i++) {
+      td_worker_interrupt(&k->main);
+      wait_idle(&k->main, 50);
+    }
+  }
+  td_worker_stop(&k->main);
+  td_worker_stop(&k->side);
+  td_worker_interrupt(&k->side);
+}
+
+/* ---- signals ---- */
+
+static void on_interrupt(int number) {
+  (void)number;
+  if (kernel.main.line) td_line_interrupt(kernel.main.line);
+}
+
+static void on_terminate(int number) {
+  (void)number;
+  uint64_t one = 1;
+  ssize_t n = write(kernel.terminate, &one, sizeof one);
+  (void)n;
+}
+
+static void listen_to_signals(void) {
+  struct sigaction a;
+  memset(&a, 0, sizeof a);
+  a.sa_handler = on_interrupt;
+  sigaction(SIGINT, &a, NULL);
+  a.sa_handler = on_terminate;
+  sigaction(SIGTERM, &a, NULL);
+  a.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &a, NULL);
+}
+
+/* ---- sockets ---- */
+
+static void set(void *socket, int option, int value) {
+  zmq_setsockopt(socket, option, &value, sizeof value);
+}
+
+static void configure(void *socket, int type) {
+  set(socket, ZMQ_LINGER, LINGER_MS);
+  if (type == ZMQ_XPUB) {
+    set(socket, ZMQ_XPUB_VERBOSE, 1);
+    set(socket, ZMQ_XPUB_NODROP, 1);
+    set(socket, ZMQ_SNDTIMEO, SEND_MS);
+  } else {
+    set(socket, ZMQ_ROUTER_HANDOVER, 1);
+    set(socket, ZMQ_SNDHWM, 0);
+    set(socket, ZMQ_RCVHWM, 0);
+  }
+}
+
+/* The port that the system chose, when it was left to it. */
+static void learn_port(void *socket, int *port) {
+  char endpoint[256];
+  size_t len = sizeof endpoint;
+  zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &len);
+  const char *colon = strrchr(endpoint, ':');
+  if (*port == 0 && colon) *port = atoi(colon + 1);
+}
+
+static td_status *open_socket(td_connection *c, void *context,
+                              td_channel channel, int type, void **out) {
+  td_str endpoint;
+  td_status *s = NULL;
+  td_str_init(&endpoint);
+  td_connection_endpoint(c, channel, &endpoint);
+  *out = zmq_socket(context, type);
+  if (*out) configure(*out, type);
+  if (!*out || zmq_bind(*out, td_str_c(&endpoint)) != 0)
+    s = td_error(TD_UNAVAILABLE, "cannot listen at %s: %s", td_str_c(&endpoint),
+                 zmq_strerror(zmq_errno()));
+  else
+    learn_port(*out, &c->port[channel]);
+  td_str_deinit(&endpoint);
+  return s;
+}
+
+static const int socket_types[TD_N_CHANNELS] = {
+    ZMQ_ROUTER, ZMQ_XPUB, ZMQ_ROUTER, ZMQ_ROUTER, ZMQ_ROUTER};
+
+static td_status *open_sockets(td_kernel *k, void *sockets[TD_N_CHANNELS]) {
+  td_status *s = NULL;
+  k->context = zmq_ctx_new();
+  k->heart_context = zmq_ctx_new();
+  if (!k->context || !k->heart_context) return td_oom();
+  for (int i = 0; td_ok(s) && i < TD_N_CHANNELS; i++) {
+    void *context = i == TD_HEARTBEAT ? k->heart_context : k->context;
+    s = open_socket(&k->connection, context, (td_channel)i, socket_types[i],
+                    &sockets[i]);
+  }
+  return s;
+}
+
+/* ---- the console's front ---- */
+
+static void publish(void *arg, td_line *line, const td_front_message *m) {
+  td_kernel *k = arg;
+  (void)line;
+  td_iopub_send(k->iopub, td_worker_request(), m->type, m->content, m->metadata,
+                m->buffers, m->n_buffers);
+}
+
+static td_host_outcome input(void *arg, td_line *line, const char *prompt,
+                             bool password, td_str *out) {
+  td_kernel *k = arg;
+  return td_shell_input(k->shell, line, prompt, password, out);
+}
+
+static td_front front = {
+    .arg = &kernel, .kind = "notebook", .publish = publish, .input = input};
+
+/* ---- the beginning ---- */
+
+static td_status *make_host(td_kernel *k) {
+  char *why;
+  k->host = td_host_new(&front, &why);
+  if (k->host) return NULL;
+  td_status *s = td_error(TD_INTERNAL, "%s", why ? why : "out of memory");
+  td_free(why);
+  return s;
+}
+
+static td_status *start_threads(td_kernel *k, void *sockets[TD_N_CHANNELS]) {
+  td_status *s = td_iopub_new(&k->iopub, &k->wire, sockets[TD_IOPUB]);
+  if (td_ok(s)) s = td_heartbeat_start(k, sockets[TD_HEARTBEAT]);
+  if (td_ok(s)) s = td_stdio_take(k);
+  if (td_ok(s)) s = make_host(k);
+  if (td_ok(s)) s = td_worker_init(&k->main, k, td_host_line(k->host));
+  if (td_ok(s)) s = td_worker_init(&k->side, k, td_line_new(k->host, "side"));
+  if (td_ok(s)) s = td_worker_start(&k->side);
+  if (td_ok(s)) s = td_control_start(k, sockets[TD_CONTROL]);
+  if (td_ok(s))
+    s = td_shell_new(&k->shell, k, sockets[TD_SHELL], sockets[TD_STDIN]);
+  return s;
+}
+
+/* A file in Jupyter's runtime folder, as clients look for it. */
+static td_status *announce(td_kernel *k) {
+  const char *dir = getenv("JUPYTER_RUNTIME_DIR"), *home = getenv("HOME");
+  td_str path;
+  td_str_init(&path);
+  if (dir && *dir)
+    td_str_add(&path, dir);
+  else
+    td_str_addf(&path, "%s/.local/share/jupyter/runtime", home ? home : "");
+  td_status *s = td_file_mkdirs(td_str_c(&path));
+  td_str_addf(&path, "/kernel-%d.json", (int)getpid());
+  if (td_ok(s)) s = td_connection_write(&k->connection, td_str_c(&path));
+  if (td_ok(s))
+    td_kernel_log("to attach: jupyter console --existing %s", td_str_c(&path));
+  td_str_deinit(&path);
+  return s;
+}
+
+static td_status *start(td_kernel *k, const char *file) {
+  void *sockets[TD_N_CHANNELS] = {0};
+  td_status *s = file ? td_connection_read(&k->connection, file)
+                      : td_connection_make(&k->connection);
+  if (td_ok(s) && !k->connection.key[0])
+    s = td_error(TD_PERMISSION_DENIED,
+                 "the connection file has no key: whoever reaches the ports "
+                 "could run code; write a key into it");
+  if (!td_ok(s)) return s;
+  td_wire_init(&k->wire, &k->connection);
+  k->terminate = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  s = open_sockets(k, sockets);
+  if (td_ok(s) && !file) s = announce(k);
+  if (td_ok(s)) s = start_threads(k, sockets);
+  return s;
+}
+
+static void finish(td_kernel *k) {
+  td_control_join(k);
+  td_worker_deinit(&k->side);
+  td_line_free(k->side.line);
+  td_worker_deinit(&k->main);
+  td_shell_free(k->shell);
+  td_iopub_flush(k->iopub);
+  td_stdio_give_back();
+  td_iopub_free(k->iopub);
+  td_heartbeat_join(k);
+  zmq_ctx_term(k->context);
+  zmq_ctx_term(k->heart_context);
+  td_host_free(k->host);
+  td_connection_deinit(&k->connection);
+}
+
+int td_kernel_main(int argc, char **argv) {
+  td_kernel *k = &kernel;
+  if (argc > 1 || (argc == 1 && argv[0][0] == '-')) {
+    fputs("usage: tide kernel [CONNECTION_FILE]\n", stderr);
+    return 2;
+  }
+  if (sodium_init() < 0) return 1;
+  td_status *s = start(k, argc ? argv[0] : NULL);
+  if (!td_ok(s)) {
+    td_kernel_log("%s", td_status_message(s));
+    td_status_release(s);
+    _exit(1); /* threads may run already */
+  }
+  listen_to_signals();
+  td_worker_run(&k->main);
+  finish(k);
+  return 0;
+}

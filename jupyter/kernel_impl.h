@@ -1,0 +1,113 @@
+/* kernel_impl.h - what the files of the kernel share.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_JUPYTER_KERNEL_IMPL_H
+#define TD_JUPYTER_KERNEL_IMPL_H
+
+#include <pthread.h>
+
+#include "jupyter/iopub.h"
+#include "lua/host.h"
+
+typedef struct td_kernel td_kernel;
+typedef struct td_worker td_worker;
+
+/* ---- worker.c: a line, its thread, and the requests that wait for it ---- */
+
+/* A request in a queue. */
+typedef struct td_job {
+  struct td_job *next;
+  td_request *request;
+  uint64_t number; /* in the order of arrival at the kernel */
+} td_job;
+
+struct td_worker {
+  td_kernel *kernel;
+  td_line *line;
+  pthread_t thread;
+  bool started;         /* has a thread of its own */
+  pthread_mutex_t lock; /* of what follows */
+  pthread_cond_t changed;
+  td_job *first, **last;
+  td_request *current;   /* being served */
+  uint64_t abort_before; /* execute requests with lower numbers are refused */
+  bool stopping;
+};
+
+/* The line is the worker's from now on; NULL when there is none. */
+td_status *td_worker_init(td_worker *w, td_kernel *k,
+                          td_line *line) TD_MUST_USE;
+void td_worker_deinit(td_worker *w);
+/* A thread that serves until td_worker_stop. */
+td_status *td_worker_start(td_worker *w) TD_MUST_USE;
+/* Serves on this thread until td_worker_stop. */
+void td_worker_run(td_worker *w);
+/* Takes the request over. */
+void td_worker_add(td_worker *w, td_request *r, uint64_t number);
+/* True while it serves or has something to. */
+bool td_worker_busy(td_worker *w);
+void td_worker_interrupt(td_worker *w);
+/* No more requests: what waits is dropped, what runs may end. */
+void td_worker_stop(td_worker *w);
+/* The request this thread serves, or NULL; borrowed. */
+td_request *td_worker_request(void);
+
+/* ---- shell.c: the thread of the shell and stdin sockets ---- */
+
+typedef struct td_shell td_shell;
+
+td_status *td_shell_new(td_shell **out, td_kernel *k, void *shell,
+                        void *input) TD_MUST_USE;
+/* Sends what is queued, closes the sockets, ends the thread. */
+void td_shell_free(td_shell *s);
+/* Queues a reply; copies the content. */
+void td_shell_reply(td_shell *s, td_request *to, const char *type,
+                    const char *content, size_t len, const char *metadata);
+/* Returns once everything that had arrived is with the workers; the number the
+ * next request will get. */
+uint64_t td_shell_drain(td_shell *s);
+/* Asks the client of the worker's request; called on its thread, with the
+ * interpreter free. */
+td_host_outcome td_shell_input(td_shell *s, td_line *line, const char *prompt,
+                               bool password, td_str *out);
+
+/* ---- control.c, heartbeat.c, info.c, stdio.c ---- */
+
+td_status *td_control_start(td_kernel *k, void *socket) TD_MUST_USE;
+void td_control_join(td_kernel *k);
+td_status *td_heartbeat_start(td_kernel *k, void *socket) TD_MUST_USE;
+void td_heartbeat_join(td_kernel *k);
+/* The content of kernel_info_reply. */
+void td_info(td_str *out);
+/* C's stdout and stderr, descriptors 1 and 2, and stdin become the notebook's.
+ * Before the host is made. */
+td_status *td_stdio_take(td_kernel *k) TD_MUST_USE;
+/* After everything was shown: they are the process's again. */
+void td_stdio_give_back(void);
+
+/* ---- kernel.c ---- */
+
+struct td_kernel {
+  td_connection connection;
+  td_wire wire;
+  void *context;       /* ZeroMQ's */
+  void *heart_context; /* of the heartbeat, which nothing may delay */
+  td_iopub *iopub;
+  td_shell *shell;
+  td_host *host;
+  td_worker main, side;
+  pthread_t control, heartbeat;
+  bool has_control, has_heartbeat;
+  int stopping;  /* atomic: a shutdown has begun */
+  int terminate; /* an eventfd: control is to end the kernel */
+};
+
+/* Hands a request to the worker that is to serve it. Takes it over. */
+void td_kernel_dispatch(td_kernel *k, td_request *r, uint64_t number);
+/* Ends all cells, within about a second; called once, by control or a signal.
+ */
+void td_kernel_stop(td_kernel *k);
+/* Says something on the real stderr, for whoever started the kernel. */
+void td_kernel_log(const char *fmt, ...) TD_PRINTF(1, 2);
+
+#endif

@@ -1,0 +1,65 @@
+/* wire.h - messages of the Jupyter protocol as ZeroMQ frames.
+ *
+ *   identities... <IDS|MSG> signature header parent metadata content buffers...
+ *
+ * The signature is the HMAC of the four parts behind it, over the bytes as they
+ * are sent. A received message keeps its frames: what is sent back (identities,
+ * its header as the reply's parent) is the very bytes that came.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_JUPYTER_WIRE_H
+#define TD_JUPYTER_WIRE_H
+
+#include "engine/base/status.h"
+#include "engine/base/str.h"
+#include "jupyter/connection.h"
+
+/* What signs and names messages. Read-only once made: threads share it. */
+typedef struct td_wire {
+  const char *key;
+  bool sha512;
+  char session[37]; /* a new one each start: clients see restarts by it */
+  char username[64];
+} td_wire;
+
+/* A message from a client. Counted: who answers later keeps it. */
+typedef struct td_request td_request;
+
+void td_wire_init(td_wire *w, const td_connection *c);
+/* A random (version 4) UUID. */
+void td_wire_uuid(char out[37]);
+/* Appends the time now, in UTC, ISO 8601, with its quotes. */
+void td_wire_now(td_str *out);
+
+/* Takes one whole message from the socket: NULL in *out with TD_UNAVAILABLE
+ * when none is waiting, else why it was dropped (bad signature, frames, JSON).
+ * Caller owns *out. */
+td_status *td_wire_receive(const td_wire *w, void *socket,
+                           td_request **out) TD_MUST_USE;
+td_request *td_request_retain(td_request *r);
+void td_request_release(td_request *r);
+/* Borrowed; valid while `r` lives. */
+const char *td_request_type(const td_request *r);
+const char *td_request_subshell(const td_request *r);  /* "": the first line */
+const char *td_request_parent_id(const td_request *r); /* of its parent; "" */
+td_bytes td_request_header(const td_request *r);
+td_bytes td_request_content(const td_request *r);
+/* The n-th buffer; false when there are no more. */
+bool td_request_buffer(const td_request *r, int n, td_bytes *out);
+
+/* A message to clients. */
+typedef struct td_reply {
+  const td_request *to; /* identities and parent; NULL: no parent */
+  const char *topic;    /* IOPub: the one frame before; else NULL */
+  const char *type;
+  td_bytes content, metadata; /* JSON objects; metadata may be empty */
+  const td_bytes *buffers;
+  int n_buffers;
+} td_reply;
+
+/* False when the peer is not there, or the socket's queue stays full. *id, when
+ * given, gets the message's id. */
+bool td_wire_send(const td_wire *w, void *socket, const td_reply *reply,
+                  char id[37]);
+
+#endif

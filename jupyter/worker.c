@@ -1,0 +1,224 @@
+/* worker.c - serves requests one by one: busy, handler, reply, idle.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <string.h>
+
+#include "engine/base/mem.h"
+#include "engine/base/thread.h"
+#include "jupyter/kernel_impl.h"
+
+static _Thread_local td_worker *mine;
+
+td_request *td_worker_request(void) {
+  return mine ? mine->current : NULL;
+}
+
+/* ---- the services ---- */
+
+/* Requests by the service of tide.console that answers them; comm messages have
+ * no reply. */
+static const struct {
+  const char *request, *service, *reply;
+} services[] = {{"execute_request", "execute", "execute_reply"},
+                {"complete_request", "complete", "complete_reply"},
+                {"inspect_request", "inspect", "inspect_reply"},
+                {"is_complete_request", "is_complete", "is_complete_reply"},
+                {"history_request", "history", "history_reply"},
+                {"comm_info_request", "comm_info", "comm_info_reply"},
+                {"comm_open", "comm_open", NULL},
+                {"comm_msg", "comm_msg", NULL},
+                {"comm_close", "comm_close", NULL}};
+
+static bool is_execute(const td_request *r) {
+  return !strcmp(td_request_type(r), "execute_request");
+}
+
+static void add_error(td_str *out, const char *name, const char *value,
+                      size_t len) {
+  td_str_clear(out);
+  td_str_addf(out,
+              "{\"status\": \"error\", \"ename\": \"%s\", \"evalue\": ", name);
+  td_str_json(out, value, len);
+  td_str_add(out, ", \"traceback\": [], \"execution_count\": 0}");
+}
+
+/* Did the cell fail, and are those behind it not to be run? */
+static bool stops(const td_request *r, const td_str *reply) {
+  td_bytes c = td_request_content(r);
+  json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
+  json_t *answer =
+      json_loadb(td_str_c(reply), reply->len, JSON_ALLOW_NUL, NULL);
+  const char *status = json_string_value(json_object_get(answer, "status"));
+  bool goes_on = json_is_false(json_object_get(content, "stop_on_error")) ||
+                 json_is_true(json_object_get(content, "silent"));
+  bool failed = status && !strcmp(status, "error");
+  json_decref(content);
+  json_decref(answer);
+  return failed && !goes_on;
+}
+
+static void call(td_worker *w, td_request *r, const char *service,
+                 td_str *reply) {
+  td_bytes c = td_request_content(r);
+  td_host_outcome o = td_line_call(w->line, service, c.at, c.len, reply);
+  if (o == TD_HOST_OK) return;
+  td_str text;
+  td_str_init(&text);
+  td_str_addn(&text, td_str_c(reply), reply->len);
+  add_error(reply, o == TD_HOST_INTERRUPTED ? "KeyboardInterrupt" : "Error",
+            td_str_c(&text), text.len);
+  td_str_deinit(&text);
+}
+
+static void answer(td_worker *w, td_request *r, const char *started) {
+  td_kernel *k = w->kernel;
+  const char *type = td_request_type(r), *reply_type = NULL;
+  td_str reply;
+  td_str_init(&reply);
+  if (!strcmp(type, "kernel_info_request")) {
+    td_info(&reply);
+    reply_type = "kernel_info_reply";
+  }
+  for (size_t i = 0; i < TD_COUNT(services); i++) {
+    if (strcmp(type, services[i].request)) continue;
+    reply_type = services[i].reply;
+    call(w, r, services[i].service, &reply);
+  }
+  if (is_execute(r) && stops(r, &reply)) {
+    uint64_t before = td_shell_drain(k->shell);
+    pthread_mutex_lock(&w->lock);
+    w->abort_before = before;
+    pthread_mutex_unlock(&w->lock);
+  }
+  if (reply_type)
+    td_shell_reply(k->shell, r, reply_type, td_str_c(&reply), reply.len,
+                   started);
+  td_str_deinit(&reply);
+}
+
+static void refuse(td_worker *w, td_request *r) {
+  td_str reply;
+  td_str_init(&reply);
+  add_error(&reply, "Aborted", "a cell before it failed", 23);
+  td_shell_reply(w->kernel->shell, r, "execute_reply", td_str_c(&reply),
+                 reply.len, NULL);
+  td_str_deinit(&reply);
+}
+
+static void serve(td_worker *w, const td_job *j, bool aborted) {
+  td_iopub *io = w->kernel->iopub;
+  td_str started;
+  td_str_init(&started);
+  td_str_add(&started, "{\"started\": ");
+  td_wire_now(&started);
+  td_str_addc(&started, '}');
+  td_iopub_status(io, j->request, "busy");
+  if (is_execute(j->request)) td_iopub_owner(io, j->request);
+  if (aborted)
+    refuse(w, j->request);
+  else
+    answer(w, j->request, td_str_c(&started));
+  fflush(stdout);
+  td_iopub_status(io, j->request, "idle");
+  td_str_deinit(&started);
+}
+
+/* ---- the queue ---- */
+
+/* The next job, which becomes the current one; NULL when stopping. */
+static td_job *next_job(td_worker *w, bool *aborted) {
+  pthread_mutex_lock(&w->lock);
+  while (!w->first && !w->stopping) pthread_cond_wait(&w->changed, &w->lock);
+  td_job *j = w->stopping ? NULL : w->first;
+  if (j) {
+    w->first = j->next;
+    if (!w->first) w->last = &w->first;
+    w->current = j->request;
+    *aborted = is_execute(j->request) && j->number < w->abort_before;
+  }
+  pthread_mutex_unlock(&w->lock);
+  return j;
+}
+
+void td_worker_run(td_worker *w) {
+  td_job *j;
+  bool aborted = false;
+  mine = w;
+  while ((j = next_job(w, &aborted))) {
+    serve(w, j, aborted);
+    pthread_mutex_lock(&w->lock);
+    w->current = NULL;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    td_request_release(j->request);
+    td_free(j);
+  }
+  mine = NULL;
+}
+
+void td_worker_add(td_worker *w, td_request *r, uint64_t number) {
+  td_job *j = td_alloc_zero(1, sizeof *j);
+  if (!j) {
+    td_request_release(r);
+    return;
+  }
+  j->request = r;
+  j->number = number;
+  pthread_mutex_lock(&w->lock);
+  *w->last = j;
+  w->last = &j->next;
+  pthread_cond_broadcast(&w->changed);
+  pthread_mutex_unlock(&w->lock);
+}
+
+bool td_worker_busy(td_worker *w) {
+  pthread_mutex_lock(&w->lock);
+  bool busy = w->current || w->first;
+  pthread_mutex_unlock(&w->lock);
+  return busy;
+}
+
+void td_worker_interrupt(td_worker *w) {
+  td_line_interrupt(w->line);
+}
+
+void td_worker_stop(td_worker *w) {
+  pthread_mutex_lock(&w->lock);
+  w->stopping = true;
+  pthread_cond_broadcast(&w->changed);
+  pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- life ---- */
+
+static void *run(void *arg) {
+  td_worker_run(arg);
+  return NULL;
+}
+
+td_status *td_worker_init(td_worker *w, td_kernel *k, td_line *line) {
+  w->kernel = k;
+  w->line = line;
+  w->last = &w->first;
+  pthread_mutex_init(&w->lock, NULL);
+  pthread_cond_init(&w->changed, NULL);
+  return line ? NULL : td_oom();
+}
+
+td_status *td_worker_start(td_worker *w) {
+  w->started = td_thread_start(&w->thread, "worker", -1, run, w);
+  return w->started ? NULL
+                    : td_error(TD_RESOURCE_EXHAUSTED, "no thread for a worker");
+}
+
+void td_worker_deinit(td_worker *w) {
+  if (!w->kernel) return;
+  td_worker_stop(w);
+  if (w->started) pthread_join(w->thread, NULL);
+  for (td_job *j = w->first, *next; j; j = next) {
+    next = j->next;
+    td_request_release(j->request);
+    td_free(j);
+  }
+}
