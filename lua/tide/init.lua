@@ -53,6 +53,10 @@ local exports = {
   ["nn.rnn"] = {"static_rnn", "dynamic_rnn", "bidirectional_dynamic_rnn"},
   ["nn.embedding"] = {"embedding_lookup", "embedding_lookup_sparse"},
   ["nn.sampled"] = {"sampled_softmax_loss", "nce_loss"},
+  ["console.display"] = {"display", "update_display", "clear_output", "html",
+                         "markdown", "latex", "svg", "png"},
+  ["show.repr"] = {"register_repr"},
+  ["show.picture"] = {"image_grid"},
   places = {"nn", "math", "image", "random", "linalg", "strings"},
 }
 

@@ -44,6 +44,10 @@ function meta.__tostring(self)
                                           shapes.text(self.shape))
 end
 
+function meta:__repr_html()
+  return require("tide.show.handles").variable(self)
+end
+
 -- ---- writing --------------------------------------------------------------
 
 -- The value after op.

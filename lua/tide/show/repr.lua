@@ -1,0 +1,87 @@
+--- show/repr.lua - who knows how a value looks: td.register_repr, metamethods,
+-- and the displays of the library.
+--
+-- An object of Lua may define how it is shown, by fields of its metatable:
+-- __repr_pretty(self) text, __repr_html, __repr_svg, __repr_png (the bytes),
+-- __repr_markdown, __repr_latex; or __repr_mimebundle(self), which gives a
+-- table of texts by mime type and, if wanted, one of metadata.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.args"
+
+local repr = {}
+
+local registered = {} -- {matches = function, mime =, f =}, latest first
+
+local fields = {["text/plain"] = "__repr_pretty", ["text/html"] = "__repr_html",
+                ["image/svg+xml"] = "__repr_svg", ["image/png"] = "__repr_png",
+                ["text/markdown"] = "__repr_markdown",
+                ["text/latex"] = "__repr_latex",
+                bundle = "__repr_mimebundle"}
+
+--- Rich forms, the one to take first.
+repr.rich = {"text/html", "image/png", "image/svg+xml", "text/markdown",
+             "text/latex"}
+
+local built_in = {tensor = "tide.show.tensor_forms", graph = "tide.show.graph",
+                  session = "tide.show.handles", op = "tide.show.handles",
+                  edge = "tide.show.handles"}
+
+-- Does x go by that name: a Lua type, a handle's kind, a metatable's __name?
+local function named(name)
+  return function(x)
+    if core.kind(x) == name or type(x) == name then return true end
+    local meta = debug.getmetatable(x)
+    return type(meta) == "table" and rawget(meta, "__name") == name
+  end
+end
+
+--- Says how values look that are not one's own.
+-- @param of "tensor", "graph", ..., the __name of a metatable, or a function
+-- that tells whether it is meant
+-- @param mime "text/plain", "text/html", "image/svg+xml", "image/png",
+-- "text/markdown" or "text/latex"
+-- @param f gives the text, or a PNG's bytes, of a value
+-- @usage td.register_repr("point", "text/plain", function(p)
+--   return ("(%g, %g)"):format(p.x, p.y)
+-- end)
+function repr.register_repr(of, mime, f)
+  if not fields[mime] or mime == "bundle" then
+    local known = args.sorted_keys(fields)
+    table.remove(known, 1)
+    core.error("invalid_argument", ("register_repr: the form is %s, not %s")
+      :format(table.concat(known, ", "), tostring(mime)))
+  end
+  if type(of) ~= "function" then args.expect(of, "string", "register_repr") end
+  args.expect_callable(f, "register_repr: what gives the form")
+  table.insert(registered, 1, {
+    matches = type(of) == "string" and named(of) or of, mime = mime, f = f})
+end
+
+local function from_registered(x, mime)
+  for _, row in ipairs(registered) do
+    if row.mime == mime and row.matches(x) then return row.f end
+  end
+end
+
+local function from_metatable(x, mime)
+  local meta = debug.getmetatable(x)
+  if type(x) == "string" or type(meta) ~= "table" then return nil end
+  return rawget(meta, fields[mime])
+end
+
+local function from_library(x, mime)
+  local kind = core.kind(x)
+  local module = kind and built_in[kind]
+  return module and require(module)[mime]
+end
+
+--- The function that gives the form `mime` of x ("bundle": the whole of it), or
+-- nil.
+function repr.find(x, mime)
+  return from_registered(x, mime) or from_metatable(x, mime)
+    or from_library(x, mime)
+end
+
+return repr

@@ -1,0 +1,79 @@
+--- show/style.lua - what the place that text is shown in can do: width, colour,
+-- and which front it is.
+--
+-- Colour is for terminals only: text/plain of a notebook is also read by tools.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+
+local style = {}
+
+local has_front, front = pcall(require, "tide.front")
+
+--- "notebook", "terminal", or "script".
+function style.front()
+  return has_front and front.kind or "script"
+end
+
+--- Columns to fill, at most 120.
+function style.width()
+  if style.front() == "notebook" then return 80 end
+  return math.max(20, math.min(core.width() - 1, 120))
+end
+
+--- May escape sequences for colours be written?
+function style.colour()
+  return style.front() == "terminal" and core.isatty(1)
+    and not os.getenv "NO_COLOR" and os.getenv "TERM" ~= "dumb"
+end
+
+local codes = {red = "31", grey = "90", bold = "1", blue = "34", green = "32"}
+
+--- The text in a colour, where there are colours.
+function style.paint(colour, text)
+  if not style.colour() then return text end
+  return ("\27[%sm%s\27[0m"):format(codes[colour], text)
+end
+
+--- How many columns a text of UTF-8 takes, one a character.
+function style.columns(s)
+  return utf8.len(s) or #s
+end
+
+--- s filled up with blanks to n columns: behind it, before it where `left`.
+function style.pad(s, n, left)
+  local blanks = (" "):rep(n - style.columns(s))
+  return left and blanks .. s or s .. blanks
+end
+
+--- 36,000 for 36000.
+function style.count(n)
+  local text = ("%d"):format(n)
+  local sign, digits = text:match "^(-?)(%d+)$"
+  digits = digits:reverse():gsub("(%d%d%d)", "%1,"):reverse()
+  return sign .. digits:gsub("^,", "")
+end
+
+--- "1.5 MB" of a number of bytes.
+function style.bytes(n)
+  local units = {"B", "kB", "MB", "GB", "TB", "PB"}
+  local at = 1
+  while n >= 1000 and at < #units do
+    n, at = n / 1000, at + 1
+  end
+  return (at == 1 and "%d %s" or "%.3g %s"):format(n, units[at])
+end
+
+--- "1.20 ms" of a number of seconds.
+function style.seconds(s)
+  if s ~= s or s < 0 then return "?" end
+  if s < 1e-6 then return ("%.0f ns"):format(s * 1e9) end
+  if s < 1e-3 then return ("%.3g us"):format(s * 1e6) end
+  if s < 1 then return ("%.3g ms"):format(s * 1e3) end
+  if s < 100 then return ("%.3g s"):format(s) end
+  s = math.floor(s + 0.5)
+  if s < 3600 then return ("%d:%02d"):format(s // 60, s % 60) end
+  return ("%d:%02d:%02d"):format(s // 3600, s // 60 % 60, s % 60)
+end
+
+return style
