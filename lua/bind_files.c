@@ -5,10 +5,14 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/clock.h"
@@ -49,6 +53,75 @@ static int file_exists(lua_State *L) {
 static int file_mkdirs(lua_State *L) {
   td_lua_check(L, td_file_mkdirs(td_lua_text(L, 1)));
   return 0;
+}
+
+/* ---- a log that several processes write ---- */
+
+#define LOCK "tide.lock"
+
+/* core.lock_file(path): alone with it until the object is closed. Where the
+ * file system knows no locks, the appends are atomic enough. */
+static int lock_file(lua_State *L) {
+  const char *path = td_lua_text(L, 1);
+  int *fd = lua_newuserdatauv(L, sizeof *fd, 0);
+  *fd = -1;
+  luaL_setmetatable(L, LOCK);
+  *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (*fd < 0)
+    return td_lua_error(L, TD_UNAVAILABLE, "cannot open %s: %s", path,
+                        strerror(errno));
+  flock(*fd, LOCK_EX);
+  return 1;
+}
+
+static int unlock_file(lua_State *L) {
+  int *fd = luaL_checkudata(L, 1, LOCK);
+  if (*fd >= 0) close(*fd);
+  *fd = -1;
+  return 0;
+}
+
+static void open_locks(lua_State *L) {
+  static const luaL_Reg methods[] = {
+      {"__gc", unlock_file}, {"__close", unlock_file}, {NULL, NULL}};
+  luaL_newmetatable(L, LOCK);
+  luaL_setfuncs(L, methods, 0);
+  lua_pop(L, 1);
+}
+
+/* Writes the line at the end of the file, on a line of its own even when the
+ * last writer was killed within its own. */
+static bool add_line(int fd, const td_str *line, struct stat *st) {
+  char last = '\n';
+  if (fstat(fd, st)) return false;
+  if (st->st_size > 0 && pread(fd, &last, 1, st->st_size - 1) != 1)
+    return false;
+  size_t from = last == '\n';
+  ssize_t n = write(fd, line->at + from, line->len - from);
+  return n == (ssize_t)(line->len - from) && !fstat(fd, st);
+}
+
+/* core.append_line(path, text) -> bytes of the file now. One write. */
+static int append_line(lua_State *L) {
+  const char *path = td_lua_text(L, 1);
+  size_t len;
+  const char *text = luaL_checklstring(L, 2, &len);
+  struct stat st;
+  td_str line;
+  td_str_init(&line);
+  td_str_addc(&line, '\n');
+  td_str_addn(&line, text, len);
+  td_str_addc(&line, '\n');
+  int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  bool ok = fd >= 0 && !line.failed && add_line(fd, &line, &st);
+  int err = line.failed ? ENOMEM : errno;
+  if (fd >= 0) close(fd);
+  td_str_deinit(&line);
+  if (!ok)
+    return td_lua_error(L, TD_UNAVAILABLE, "cannot write %s: %s", path,
+                        strerror(err));
+  lua_pushinteger(L, (lua_Integer)st.st_size);
+  return 1;
 }
 
 /* core.gunzip(bytes [, limit]) -> bytes */
@@ -234,6 +307,42 @@ static int is_terminal(lua_State *L) {
   return 1;
 }
 
+/* core.terminal_size(): rows and columns of the terminal; nil when there is
+ * none. */
+static int terminal_size(lua_State *L) {
+  struct winsize w;
+  if (ioctl(1, TIOCGWINSZ, &w) || !w.ws_row || !w.ws_col) return 0;
+  lua_pushinteger(L, w.ws_row);
+  lua_pushinteger(L, w.ws_col);
+  return 2;
+}
+
+/* core.chdir(path): where relative paths begin. */
+static int change_folder(lua_State *L) {
+  const char *path = td_lua_text(L, 1);
+  if (chdir(path))
+    return td_lua_error(L, TD_NOT_FOUND, "cannot go to %s: %s", path,
+                        strerror(errno));
+  return 0;
+}
+
+static int folder(lua_State *L) {
+  char *path = getcwd(NULL, 0);
+  lua_pushstring(L, path ? path : ".");
+  free(path);
+  return 1;
+}
+
+/* core.setenv(name [, value]); without a value it is taken away. */
+static int set_env(lua_State *L) {
+  const char *name = td_lua_text(L, 1);
+  const char *value = lua_isnoneornil(L, 2) ? NULL : td_lua_text(L, 2);
+  if (value ? setenv(name, value, 1) : unsetenv(name))
+    return td_lua_error(L, TD_INVALID_ARGUMENT, "cannot set \"%s\": %s", name,
+                        strerror(errno));
+  return 0;
+}
+
 /* core.width(): columns of the terminal, 80 when there is none. */
 static int width(lua_State *L) {
   struct winsize w;
@@ -304,6 +413,8 @@ void td_lua_open_files(lua_State *L) {
                                        {"write_file", write_file},
                                        {"exists", file_exists},
                                        {"mkdirs", file_mkdirs},
+                                       {"lock_file", lock_file},
+                                       {"append_line", append_line},
                                        {"gunzip", gunzip},
                                        {"load_npy", load_npy},
                                        {"save_npy", save_npy},
@@ -313,6 +424,10 @@ void td_lua_open_files(lua_State *L) {
                                        {"download", download},
                                        {"isatty", is_terminal},
                                        {"width", width},
+                                       {"terminal_size", terminal_size},
+                                       {"chdir", change_folder},
+                                       {"cwd", folder},
+                                       {"setenv", set_env},
                                        {"clock", clock_now},
                                        {"random_bits", random_bits},
                                        {"library_load", library_load},
@@ -321,4 +436,5 @@ void td_lua_open_files(lua_State *L) {
                                        {"memory", memory},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
+  open_locks(L);
 }

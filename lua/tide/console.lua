@@ -28,7 +28,7 @@ local services = {
   execute = "execute", complete = "complete", inspect = "inspect",
   is_complete = "is_complete", history = "history",
   comm_open = "comm", comm_msg = "comm", comm_close = "comm",
-  comm_info = "comm", forget = "forget",
+  comm_info = "comm", forget = "forget", start = "start",
 }
 
 --- Serves one request: JSON in, JSON out. Raises when the request is none.

@@ -84,8 +84,8 @@ function help.text(name)
   return table.concat(lines, "\n")
 end
 
--- What is most like `name`.
-local function nearest(name)
+--- What is most like `name`, or nil.
+function help.nearest(name)
   local reference = require "tide.reference"
   local all = reference.names()
   local types = core.op_names()
@@ -104,7 +104,7 @@ function help.help(name)
   require("tide.args").expect(name, "string", "help: the name")
   local text = help.text(name)
   if text then return print(text) end
-  local near = nearest(name)
+  local near = help.nearest(name)
   core.error("not_found", ("no help on \"%s\"%s"):format(name, near
     and "; did you mean \"" .. near .. "\"?" or ""))
 end

@@ -1,26 +1,247 @@
 --- console/cell.lua - the text of a cell as a chunk to run.
 --
+-- A cell is Lua with three liberties: its last statement may be an expression,
+-- whose values are the result (a semicolon after it hides them); lines may be
+-- commands (%time, !ls, ?name); and what is `local` at its top level is seen by
+-- later cells. For the last, `local` is cut from such statements, and the cells
+-- run in an environment of their own: these names live in it, all others are
+-- the true globals that modules see too. Lines stay where they are.
 -- SPDX-License-Identifier: Apache-2.0
+
+local front = require "tide.front"
+local sources = require "tide.console.sources"
+local syntax = require "tide.console.syntax"
 
 local cell = {}
 
--- "?name" asks for help.
-local function question(code)
-  local name = code:match "^%s*%?%s*([^\n]-)%s*$"
-  if name then
-    return ("require('tide').help(%s)"):format(name ~= "" and
-                                               ("%q"):format(name) or "")
+-- ---- the environment --------------------------------------------------------
+
+local globals = _G
+local declared = {} -- names that were local in a cell
+local absent = {}   -- of these, nil while there is a global of that name
+local meta = {__index = globals}
+
+--- The environment of cells. Raw in it: names that were `local`, _, Out, ...
+cell.env = setmetatable({}, meta)
+
+--- Names in cell.env that nobody typed.
+cell.hidden = {}
+
+local function find(_, name)
+  if absent[name] then return nil end
+  return globals[name]
+end
+
+-- Only the names that a cell declared are kept apart from the globals.
+function meta.__newindex(env, name, value)
+  if not declared[name] then
+    globals[name] = value
+  elseif value ~= nil then
+    rawset(env, name, value)
+  elseif globals[name] ~= nil then
+    absent[name] = true
+    meta.__index = find
   end
 end
 
---- The chunk of `code`, whose last expression's values it returns; nil and the
--- message where it is no Lua.
-function cell.load(code, count)
-  local name = ("=In[%d]"):format(count)
-  code = question(code) or code
-  local chunk = load("return " .. code, name, "t")
-  if chunk then return chunk end
-  return load(code, name, "t")
+--- Puts a name into cell.env that the user did not make.
+function cell.provide(name, value)
+  cell.hidden[name] = true
+  rawset(cell.env, name, value)
+end
+
+--- Names that were `local` in a cell and have values: a sorted list.
+function cell.names()
+  local list = {}
+  for name in pairs(cell.env) do
+    if declared[name] then list[#list + 1] = name end
+  end
+  table.sort(list)
+  return list
+end
+
+--- Forgets the names that were `local`.
+function cell.reset()
+  for name in pairs(declared) do rawset(cell.env, name, nil) end
+  declared, absent, meta.__index = {}, {}, globals
+end
+
+-- In front of a cell's result: no tail call, so that its line stays known.
+cell.provide("__values", function(...) return ... end)
+
+-- ---- commands ---------------------------------------------------------------
+
+local opening = {["("] = 1, ["["] = 1, ["{"] = 1,
+                 [")"] = -1, ["]"] = -1, ["}"] = -1}
+
+-- What the line asks for: the command and its text; nil where it is Lua.
+local function command_of(line)
+  local mark, text = line:match "^%s*(%?%??)%s*([^%s?]*)%s*$"
+  if not mark then text, mark = line:match "^%s*([%a_][%w_.:]*)(%?%??)%s*$" end
+  if mark then return mark == "?" and "help" or "source", text end
+  text = line:match "^%s*!(.*)$"
+  if text then return "shell", text end
+  return line:match "^%s*%%(%a[%w_]*)%s*(.-)%s*$"
+end
+
+local function line_around(code, at)
+  local from = at
+  while from > 1 and code:byte(from - 1) ~= 10 do from = from - 1 end
+  local to = code:find("\n", at, true) or #code + 1
+  return from, to - 1
+end
+
+local function count_lines(code, to)
+  local _, n = code:sub(1, to - 1):gsub("\n", "")
+  return n + 1
+end
+
+-- Where the first command after byte `from` is; the brackets open there count.
+local function next_command(code, from)
+  local words, depth = front.words(code), 0
+  for i = 1, #words, 3 do
+    local kind, at = words[i], words[i + 1]
+    local word = code:sub(at, words[i + 2])
+    if kind == "symbol" then depth = depth + (opening[word] or 0) end
+    local mark = kind == "broken" and (word:find "^[?!]" ~= nil) or word == "%"
+    if mark and depth <= 0 and at >= from then
+      local first, last = line_around(code, at)
+      local name, text = command_of(code:sub(first, last))
+      if name then return first, last, name, text end
+    end
+  end
+end
+
+--- `code` with its command lines as calls.
+function cell.with_commands(code)
+  local from = 1
+  while code:find("[%%!?]", from) do
+    local first, last, name, text = next_command(code, from)
+    if not first then break end
+    local call = ("__command(%q, %q, %d)"):format(name, text,
+                                                  count_lines(code, first))
+    code = code:sub(1, first - 1) .. call .. code:sub(last + 1)
+    from = first + #call
+  end
+  return code
+end
+
+--- Command, text, body and the body's first line of a cell that begins with
+-- %%name; nil for others.
+function cell.cell_command(code)
+  local space, name, text, rest =
+    code:match "^(%s*)%%%%(%a[%w_]*)[ \t]*([^\n]*)(.*)$"
+  if not name then return nil end
+  return name, text:gsub("%s+$", ""), rest:sub(2),
+         count_lines(space, #space + 1) + 1
+end
+
+-- ---- from a cell to Lua -----------------------------------------------------
+
+local function is_promoted(s)
+  if not s.names then return false end
+  for _, n in ipairs(s.names) do
+    if n.attrib == "close" or n.name == "_ENV" then return false end
+  end
+  return true
+end
+
+local function blank(n) return (" "):rep(n) end
+
+-- Replacements {from, to, text} for one `local` statement.
+local function promote(edits, s)
+  edits[#edits + 1] = {s.start, s.start + 4, blank(5)}
+  for _, n in ipairs(s.names) do
+    if n.attrib then
+      edits[#edits + 1] = {n.start, n.stop, blank(n.stop - n.start + 1)}
+    end
+  end
+  if not s.values then edits[#edits + 1] = {s.stop + 1, s.stop, " = nil"} end
+end
+
+local function apply(code, edits)
+  local parts, at = {}, 1
+  for _, e in ipairs(edits) do
+    parts[#parts + 1] = code:sub(at, e[1] - 1)
+    parts[#parts + 1] = e[3]
+    at = e[2] + 1
+  end
+  parts[#parts + 1] = code:sub(at)
+  return table.concat(parts)
+end
+
+local results = {call = true, place = true, value = true, list = true}
+
+-- The Lua of a cell's statements, and the names it declares.
+local function rewrite(code, list)
+  local edits, names = {}, {}
+  for _, s in ipairs(list) do
+    if is_promoted(s) then
+      promote(edits, s)
+      for _, n in ipairs(s.names) do names[#names + 1] = n.name end
+    end
+  end
+  local last = list[#list]
+  if last and results[last.kind] then
+    edits[#edits + 1] = {last.start, last.start - 1, "return __values("}
+    edits[#edits + 1] = {last.stop + 1, last.stop, ")"}
+  end
+  return apply(code, edits), names
+end
+
+-- Why it is no Lua. An expression that is cut off is judged as one.
+local function complain(code, name, wrong)
+  if not wrong.assigns then
+    code = code:sub(1, wrong.statement - 1) .. "return "
+      .. code:sub(wrong.statement)
+  end
+  local chunk, why = load(code, name, "t", cell.env)
+  if chunk then why = name:sub(2) .. ": nested too deeply" end
+  return nil, why
+end
+
+-- The chunk of Lua with commands, whether its result is hidden, the names it
+-- declares; nil, the message, and true when more text could make it Lua.
+local function compile(code, name)
+  local list, wrong = syntax.parse(code)
+  if not list then
+    local _, why = complain(code, name, wrong)
+    return nil, why, wrong.kind == "end" or wrong.kind == "open"
+  end
+  local lua, names = rewrite(code, list)
+  local chunk, why = load(lua, name, "t", cell.env)
+  if not chunk then return nil, why end
+  local last = list[#list]
+  return chunk, last and last.semicolon or false, names
+end
+
+--- Is `code` a cell? Its chunk; or nil, why not, and true when more text could
+-- make it one.
+function cell.check(code)
+  return compile(cell.with_commands(code), "=cell")
+end
+
+--- The chunk of `code`, named name ("=In[3]"), whose results are its values,
+-- and whether they are hidden; nil and the message where it is no Lua. `at` is
+-- the number of its first line (1).
+function cell.load(code, name, at)
+  local command, text, body, from = cell.cell_command(code)
+  if command then
+    return function()
+      return cell.env.__command(command, text, from, body, name)
+    end
+  end
+  code = cell.with_commands(("\n"):rep((at or 1) - 1) .. code)
+  local chunk, hidden, names = compile(code, name)
+  if not chunk then return nil, hidden end
+  for _, n in ipairs(names) do declared[n] = true end
+  return chunk, hidden
+end
+
+--- The same for a cell that is run: its source is kept.
+function cell.open(code, name)
+  sources.keep(name:sub(2), code)
+  return cell.load(code, name)
 end
 
 return cell

@@ -1,17 +1,55 @@
 --- console/execute.lua - service "execute": runs a cell.
 --
+-- Whatever happens inside, an interrupt at any instruction included, the
+-- request gets its reply and at most one error is shown.
 -- SPDX-License-Identifier: Apache-2.0
 
 local front = require "tide.front"
 local json = require "tide.json"
-local cell = require "tide.console.cell"
 local bundle = require "tide.console.bundle"
+local cell = require "tide.console.cell"
+local history = require "tide.console.history"
 local publish = require "tide.console.publish"
+local system = require "tide.console.system"
 local traceback = require "tide.console.traceback"
+require "tide.console.commands"
 
--- The values a cell gave, as the data of a result; nil when there are none.
-local function result_of(values)
-  if values.n == 0 then return nil end
+local execute = {}
+
+local MOST_OUT = 100   -- results that Out holds
+local MOST_IN = 1000   -- inputs that In holds
+
+--- Functions of the line and the request, called before a cell runs. What they
+-- raise is the cell's error.
+execute.before = {}
+
+-- ---- _, Out and In ----------------------------------------------------------
+
+-- Sets t[n], and takes away what is too old.
+local function keep(t, n, x, most)
+  t[n] = x
+  t[n - most] = nil
+end
+
+local function tables_of(line)
+  line.inputs = line.inputs or {}
+  line.outputs = line.outputs or {}
+  cell.provide("In", line.inputs)
+  cell.provide("Out", line.outputs)
+end
+
+local function remember(line, counted, value)
+  line.last = {value, line.last and line.last[1], line.last and line.last[2]}
+  if counted then keep(line.outputs, line.count, value, MOST_OUT) end
+  for i, name in ipairs{"_", "__", "___"} do
+    cell.provide(name, line.last[i])
+  end
+end
+
+-- ---- results ----------------------------------------------------------------
+
+-- The values a cell gave, as the data of a result.
+local function show(values)
   if values.n == 1 then return bundle(values[1]) end
   local parts = {}
   for i = 1, values.n do parts[i] = bundle(values[i]).data["text/plain"] end
@@ -19,40 +57,131 @@ local function result_of(values)
           metadata = json.object{}}
 end
 
-local function failed(line, request, ename, evalue, trace)
-  local content = {ename = ename, evalue = evalue,
-                   traceback = json.array(trace)}
-  if not request.silent then publish("error", content) end
+local function publish_result(run, values)
+  local result = show(values)
+  if run.counted then
+    history.add_output(run.line, run.line.count, result.data["text/plain"])
+  end
+  result.execution_count = run.line.count
+  publish("execute_result", result)
+end
+
+-- ---- errors -----------------------------------------------------------------
+
+-- The reply to a cell that failed; the error is shown, once.
+local function failed(run, name, value, lines)
+  local content = {ename = name, evalue = value, traceback = json.array(lines)}
+  io.stdout:flush()
+  if not run.request.silent and not run.told then
+    run.told = true
+    publish("error", content)
+  end
   content.status = "error"
-  content.execution_count = line.count
+  content.execution_count = run.line.count
+  content.payload = json.array(run.line.payload)
+  content.user_expressions = json.object{}
   return content
 end
 
-local function run(line, request, chunk)
-  local got = table.pack(front.protected(chunk))
-  if got[1] then return table.pack(table.unpack(got, 2, got.n)) end
-  return nil, failed(line, request, traceback(got[2], got[3], got[4]))
+local function describe(run, err, frames, interrupted)
+  local code = system.exit_code(err)
+  if code then
+    table.insert(run.line.payload, {source = "ask_exit", keepkernel = false})
+    return "SystemExit", code, {}
+  end
+  if interrupted then system.interrupt() end
+  run.line.failure = {error = err, frames = frames}
+  return traceback.describe(err, frames, interrupted)
 end
 
---- Runs request.code; what is shown is published, the reply returned.
-return function(request, line)
-  local counted = not request.silent and request.store_history ~= false
-  if counted then line.count = line.count + 1 end
+-- ---- running ----------------------------------------------------------------
+
+-- One entry of user_expressions: its data, or the error.
+local function expression(code)
+  if type(code) ~= "string" then code = "" end
+  local chunk, why = load("return " .. code, "=expression", "t", cell.env)
+  local name, value, lines
+  if chunk then
+    local got = table.pack(front.protected(function()
+      return bundle((chunk()))
+    end))
+    if got[1] then
+      got[2].status = "ok"
+      return got[2]
+    end
+    name, value, lines = traceback.describe(table.unpack(got, 2, 4))
+  else
+    name, value, lines = traceback.syntax(why)
+  end
+  return {status = "error", ename = name, evalue = value,
+          traceback = json.array(lines)}
+end
+
+local function expressions(request)
+  local out = json.object{}
+  if type(request.user_expressions) ~= "table" then return out end
+  for name, code in pairs(request.user_expressions) do
+    if type(name) == "string" then out[name] = expression(code) end
+  end
+  return out
+end
+
+-- The values of a cell's chunk.
+local function evaluate(run, chunk)
+  for _, f in ipairs(execute.before) do f(run.line, run.request) end
+  return table.pack(chunk())
+end
+
+local function serve(run)
+  local request, line = run.request, run.line
+  local name = run.counted and ("=In[%d]"):format(line.count) or "=In[*]"
+  local chunk, hidden = cell.open(request.code, name)
+  if not chunk then return failed(run, traceback.syntax(hidden)) end
+  local got = table.pack(front.protected(evaluate, run, chunk))
+  if not got[1] then
+    return failed(run, describe(run, table.unpack(got, 2, 4)))
+  end
+  local values = got[2]
+  io.stdout:flush()
+  if values.n > 0 and not hidden and not request.silent then
+    remember(line, run.counted, values[1])
+    publish_result(run, values)
+  end
+  return {status = "ok", execution_count = line.count,
+          payload = json.array(line.payload),
+          user_expressions = expressions(request)}
+end
+
+local function begin(run)
+  local request, line = run.request, run.line
+  system.install()
+  require("tide.console.start").once()
+  line.payload = {}
+  line.allow_stdin = request.allow_stdin ~= false
+  run.counted = not request.silent and request.store_history ~= false
+    and request.code:find "%S" ~= nil
+  if run.counted then line.count = line.count + 1 end
+  tables_of(line)
   if not request.silent then
     publish("execute_input",
             {code = request.code, execution_count = line.count})
   end
-  local chunk, why = cell.load(request.code, line.count)
-  if not chunk then
-    return failed(line, request, "SyntaxError", why, {why})
+  if run.counted then
+    keep(line.inputs, line.count, request.code, MOST_IN)
+    history.add(line, line.count, request.code)
   end
-  local values, reply = run(line, request, chunk)
-  if not values then return reply end
-  local result = result_of(values)
-  if result and not request.silent then
-    result.execution_count = line.count
-    publish("execute_result", result)
-  end
-  return {status = "ok", execution_count = line.count, payload = json.array{},
-          user_expressions = json.object{}}
+  return serve(run)
 end
+
+--- Runs request.code; what is shown is published, the reply returned.
+function execute.execute(request, line)
+  if type(request.code) ~= "string" then request.code = "" end
+  request.silent = request.silent == true
+  local run = {request = request, line = line}
+  local got = table.pack(front.protected(begin, run))
+  if got[1] then return got[2] end
+  line.payload = line.payload or {}
+  return failed(run, describe(run, table.unpack(got, 2, 4)))
+end
+
+return execute

@@ -1,0 +1,64 @@
+--- console/commands.lua - what begins with %, !, ? at the start of a line.
+--
+-- A command is a module tide.commands.NAME: a function of the text behind the
+-- name and of {line =, chunk =, at =, body =}: the state of its line, the name
+-- of the chunk and the number of the line it stands on, and the cell under a
+-- %%name. What it returns is its value.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local front = require "tide.front"
+local cell = require "tide.console.cell"
+
+local commands = {}
+
+-- "?", "??" and "!" are commands too, of names that nobody types.
+local marks = {help = "?name", source = "??name", shell = "!command"}
+
+--- The names of all commands, sorted.
+function commands.names()
+  local list = {}
+  for module in pairs(package.preload) do
+    local name = module:match "^tide%.commands%.(%w+)$"
+    if name and not marks[name] then list[#list + 1] = name end
+  end
+  table.sort(list)
+  return list
+end
+
+--- What is known of a command: its call ("%time code") and one line of text.
+function commands.about(name)
+  for _, row in ipairs(require "tide.docs") do
+    if row.module == "commands." .. name and row.name == "return" then
+      local call, text = row.text:match "^(.-):%s+(.*)$"
+      return call or "%" .. name, text or row.text
+    end
+  end
+end
+
+local function find(name)
+  local module = "tide.commands." .. name
+  if package.preload[module] then return require(module) end
+  local near = core.nearest(name, commands.names())
+  core.error("not_found", ("there is no command %%%s%s; %%lsmagic lists them")
+    :format(name, near and "; did you mean %" .. near .. "?" or ""))
+end
+
+--- Runs a command; what cells call.
+function commands.run(name, text, at, body, chunk)
+  chunk = chunk or debug.getinfo(2, "S").source
+  return find(name)(text, {line = require "tide.console".line(front.line()),
+                           chunk = chunk, at = at, body = body})
+end
+
+--- The values of `code`, written on the line of a command: run in the cells'
+-- environment. Raises what it raises.
+function commands.evaluate(code, state)
+  local chunk, why = cell.load(code, state.chunk, state.at)
+  if not chunk then error(why, 0) end
+  return chunk()
+end
+
+cell.provide("__command", commands.run)
+
+return commands
