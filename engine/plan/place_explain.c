@@ -70,7 +70,9 @@ static td_status *error_from(td_str *text, const td_node *n) {
 /* What the side holds to: its device, its wish, or where it has kernels. */
 static void add_side(const td_placer *p, const td_bid *side, bool kinds,
                      td_str *out) {
-  if (kinds && side->device < 0) {
+  if (kinds && side->device < 0 && !side->kinds) {
+    td_str_add(out, "has a kernel of its dtypes on no device");
+  } else if (kinds && side->device < 0) {
     td_str_add(out, "has kernels for ");
     add_kinds(p, side->kinds, out);
     td_str_add(out, " only");

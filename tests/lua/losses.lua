@@ -151,4 +151,30 @@ function tests.errors()
          td.get_variable, "w", {2}, {regularizer = 0.1})
 end
 
+-- ---- td.nn's, with TensorFlow 2.21's numbers --------------------------------
+
+function tests.weighted_cross_entropy()
+  local logits, labels = {-2.0, 0.5, 3.0}, {0.0, 0.3, 1.0}
+  gives(td.nn.weighted_cross_entropy_with_logits(logits, labels, 2.5),
+        {0.12692809, 1.0374117, 0.12146838})
+  gives(td.nn.weighted_cross_entropy(td.cast(logits, "float64"),
+                                     td.cast(labels, "float64"), 2.5),
+        {0.12692809, 1.0374117, 0.12146838})
+  raises("pos_weight, what a label of 1 weighs, is missing",
+         td.nn.weighted_cross_entropy, logits, labels)
+end
+
+function tests.log_poisson_loss()
+  local z, c = {0.0, 0.5, 1.0, 2.0, 7.0}, {-0.3, 0.1, 0.2, 0.9, 1.5}
+  gives(td.nn.log_poisson_loss(z, c),
+        {0.7408182, 1.055171, 1.0214027, 0.6596031, -6.018311})
+  gives(td.nn.log_poisson_loss(z, c, {compute_full_loss = true}),
+        {0.7408182, 1.055171, 1.0214027, 1.3114096, 2.4949527})
+end
+
+function tests.small_ones()
+  gives(td.nn.zero_fraction{0, 1, 0, 2}, 0.5)
+  gives(td.nn.xw_plus_b({{1.0, 2.0}}, {{3.0}, {4.0}}, {0.5}), {{11.5}})
+end
+
 return tests

@@ -125,6 +125,60 @@ function ops.sigmoid_cross_entropy(logits, labels, o)
 end
 ops.sigmoid_cross_entropy_with_logits = ops.sigmoid_cross_entropy
 
+--- sigmoid_cross_entropy with what is said of labels of 1 weighing pos_weight:
+-- (1 - z) x + (1 + (pos_weight - 1) z) log(1 + exp(-x)), as it does not
+-- overflow.
+-- @usage td.nn.weighted_cross_entropy({0.0}, {1.0}, 2.0)  --> 1.3862944
+-- @function ops.weighted_cross_entropy(logits, labels, pos_weight, o)
+-- @function ops.weighted_cross_entropy_with_logits(logits, labels, w, o)
+function ops.weighted_cross_entropy(logits, labels, pos_weight, o)
+  logits, labels, o = read_loss(logits, labels, o, "weighted_cross_entropy")
+  check_dense(logits, labels, "weighted_cross_entropy")
+  if pos_weight == nil then
+    fail("weighted_cross_entropy", "pos_weight, what a label of 1 weighs, is "
+      .. "missing")
+  end
+  local weight = 1 + labels * (pos_weight - 1)
+  local rest = ops.log1p(ops.exp(-ops.abs(logits))) + ops.relu(-logits)
+  return ops.add((1 - labels) * logits, weight * rest, o)
+end
+ops.weighted_cross_entropy_with_logits = ops.weighted_cross_entropy
+
+--- The loss of Poisson counts `targets`, log_input being the log of their rate:
+-- exp(c) - z c. Option compute_full_loss adds Stirling's z log z - z +
+-- log(2 pi z) / 2 where z > 1.
+-- @usage td.nn.log_poisson_loss({2.0}, {0.0})  --> 1
+function ops.log_poisson_loss(targets, log_input, o)
+  o = args.read(o, {"compute_full_loss", "name"}, "log_poisson_loss")
+  local c = args.tensor(log_input)
+  local z = args.is_tensor(targets) and targets or ops.cast(targets, c.dtype)
+  local loss = ops.exp(c) - c * z
+  if o.compute_full_loss then
+    local safe = ops.maximum(z, 1.0)
+    local full = z * ops.log(safe) - z + ops.log(safe * (2 * math.pi)) * 0.5
+    local none = ops.zeros_like(z)
+    loss = loss + ops.where(ops.logical_and(ops.greater_equal(z, 0.0),
+      ops.less_equal(z, 1.0)), none, full)
+  end
+  return ops.identity(loss, o.name)
+end
+
+--- The share of x's elements that are 0, a float32 scalar; NaN of none.
+-- @usage td.nn.zero_fraction{0.0, 1.0, 0.0, 2.0}  --> 0.5
+function ops.zero_fraction(x, o)
+  o = args.read(o, {"name"}, "zero_fraction")
+  x = args.tensor(x)
+  local is_zero = ops.cast(ops.equal(x, ops.zeros_like(x)), "float32")
+  return ops.mean(is_zero, nil, {name = o.name})
+end
+
+--- x weights + biases: x {n, m}, weights {m, k}, biases {k}.
+-- @usage td.nn.xw_plus_b({{1.0, 2.0}}, {{3.0}, {4.0}}, {0.5})  --> 11.5
+function ops.xw_plus_b(x, weights, biases, o)
+  o = args.read(o, {"name"}, "xw_plus_b")
+  return ops.bias_add(ops.matmul(x, weights), biases, {name = o.name})
+end
+
 --- x / |x| along `axes`, with `epsilon` below the square.
 -- @usage td.l2_normalize({3.0, 4.0}, {0})  --> 0.6 0.8
 function ops.l2_normalize(x, axes, o)
