@@ -264,6 +264,8 @@ install: all doc
 	install $(B)/libtide.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/
 	ln -sf libtide.so.$(ABI) $(DESTDIR)$(PREFIX)/lib/libtide.so
 	install $(B)/tide.so $(LUA_CPATH)/tide.so
+	$(B)/tide install-kernel --prefix $(DESTDIR)$(PREFIX) \
+	  --command $(PREFIX)/bin/tide
 	for f in engine/base/base.h $$(grep -l '^TD_BEGIN' engine/*/*.h); do \
 	  install -D -m 644 $$f $(DESTDIR)$(PREFIX)/include/tide/$$f; done
 

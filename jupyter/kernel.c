@@ -255,11 +255,13 @@ static void finish(td_kernel *k) {
 
 int td_kernel_main(int argc, char **argv) {
   td_kernel *k = &kernel;
+  if (sodium_init() < 0) return 1;
+  if (argc && !strcmp(argv[0], "--probe"))
+    return td_probe_main(argc - 1, argv + 1);
   if (argc > 1 || (argc == 1 && argv[0][0] == '-')) {
     fputs("usage: tide kernel [CONNECTION_FILE]\n", stderr);
     return 2;
   }
-  if (sodium_init() < 0) return 1;
   td_status *s = start(k, argc ? argv[0] : NULL);
   if (!td_ok(s)) {
     td_kernel_log("%s", td_status_message(s));

@@ -71,7 +71,7 @@ uint64_t td_shell_drain(td_shell *s);
 td_host_outcome td_shell_input(td_shell *s, td_line *line, const char *prompt,
                                bool password, td_str *out);
 
-/* ---- control.c, heartbeat.c, info.c, stdio.c ---- */
+/* ---- control.c, heartbeat.c, info.c, stdio.c, probe.c ---- */
 
 td_status *td_control_start(td_kernel *k, void *socket) TD_MUST_USE;
 void td_control_join(td_kernel *k);
@@ -84,6 +84,9 @@ void td_info(td_str *out);
 td_status *td_stdio_take(td_kernel *k) TD_MUST_USE;
 /* After everything was shown: they are the process's again. */
 void td_stdio_give_back(void);
+/* Without arguments: what ZeroMQ there is. With SECONDS and a command: does the
+ * kernel that it starts answer? Prints a JSON object; the exit code. */
+int td_probe_main(int argc, char **argv);
 
 /* ---- kernel.c ---- */
 

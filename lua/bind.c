@@ -361,6 +361,7 @@ static void open_core(lua_State *L) {
   td_lua_open_data(L);
   td_lua_open_info(L);
   td_lua_open_show(L);
+  td_lua_open_system(L);
   lua_setfield(L, LUA_REGISTRYINDEX, "tide.core");
 }
 

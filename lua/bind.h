@@ -187,7 +187,7 @@ td_status *td_lua_to_attr(lua_State *L, int i, const td_op *op,
                           const td_attr_def *def, td_attr *out) TD_MUST_USE;
 
 /* ---- bind_op.c (with bind_args.c), bind_func.c, bind_session.c, bind_files.c,
- * bind_data.c, bind_info.c, bind_show.c ---- */
+ * bind_data.c, bind_info.c, bind_show.c, bind_system.c ---- */
 
 /* An edge of the current graph for whatever is at `i` (edge, value, literal of
  * dtype `want`, table to pack, object with __tensor). Pushes nothing; may
@@ -200,6 +200,7 @@ void td_lua_open_files(lua_State *L);
 void td_lua_open_data(lua_State *L);
 void td_lua_open_info(lua_State *L);
 void td_lua_open_show(lua_State *L);
+void td_lua_open_system(lua_State *L);
 
 extern const struct td_lua_file {
   const char *name;  /* "tide.ops" */

@@ -1,0 +1,105 @@
+--- doctor/machine.lua - the processor, the libraries, and whether they compute.
+--
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local json = require "tide.json"
+local pipe = require "tide.doctor.pipe"
+
+local function processor(r)
+  local m = core.machine()
+  local count, quota = core.processors()
+  local text = ("kernels for %s, %d thread%s on %d processor%s"):format(m.isa,
+    m.threads, m.threads == 1 and "" or "s", count, count == 1 and "" or "s")
+  if quota > 0 then text = text .. (", a quota of %d"):format(quota) end
+  if m.isa ~= m.best_isa then
+    r:note("processor", ("%s; it has %s"):format(text, m.best_isa),
+           "unset TIDE_ISA")
+  else
+    r:ok("processor", text)
+  end
+end
+
+local PACKAGES = {OpenBLAS = "libopenblas0-pthread", oneDNN = "libdnnl2"}
+
+-- Without them Tide computes with code of its own, slower.
+local function doors(r)
+  local found = core.doors()
+  for _, name in ipairs{"OpenBLAS", "oneDNN"} do
+    local d = found[name]
+    if d.used then
+      r:ok(name, d.about)
+    else
+      r:problem(name, d.about .. "; Tide computes without it, slower",
+                "apt-get install " .. PACKAGES[name])
+    end
+  end
+end
+
+-- Opened when they are needed: {names of the library, package, what for}.
+local OPTIONAL = {
+  {"libpng", {"libpng16.so.16"}, "libpng16-16", "PNG files, pictures in "
+    .. "notebooks"},
+  {"libjpeg", {"libjpeg.so.62"}, "libjpeg62-turbo", "JPEG files"},
+  {"libzip", {"libzip.so.4", "libzip.so.5"}, "libzip4", ".npz files"},
+  {"libpcre2", {"libpcre2-8.so.0"}, "libpcre2-8-0", "regular expressions"},
+  {"libcurl", {"libcurl.so.4"}, "libcurl4", "downloads"},
+}
+
+local function optional(r)
+  for _, row in ipairs(OPTIONAL) do
+    local name, files, package, use = table.unpack(row)
+    local found
+    for _, file in ipairs(files) do
+      found = found or core.opens(file) and file
+    end
+    if found then
+      r:ok(name, found)
+    else
+      r:note(name, "not found; " .. use .. " will not work",
+             "apt-get install " .. package)
+    end
+  end
+end
+
+local function zeromq(r)
+  local text = pipe.read{core.executable(), "kernel", "--probe"}
+  local about = text and json.decode(text)
+  if not about then
+    r:problem("libzmq", "this program does not tell", nil)
+  elseif about.curve then
+    r:ok("libzmq", about.zmq .. ", with encryption (curve)")
+  else
+    r:note("libzmq", about.zmq .. ", without encryption (curve)",
+           "apt-get install libzmq5, which has it")
+  end
+end
+
+-- A product whose result is known, through the whole engine.
+local function computes(r)
+  local ok, why = pcall(function()
+    local td = require "tide"
+    local graph = td.graph()
+    local _ <close> = graph:as_default()
+    local x = td.constant{{1.0, 2.0}, {3.0, 4.0}}
+    local y = td.session{graph = graph}:run(x:matmul(x))
+    local t = y:table()
+    assert(t[1][1] == 7 and t[1][2] == 10 and t[2][1] == 15 and t[2][2] == 22,
+           "a product is wrong: " .. tostring(y))
+  end)
+  if ok then
+    r:ok("engine", "a graph runs, and its result is right")
+  else
+    r:problem("engine", tostring(why), "make test tells more")
+  end
+end
+
+--- What Tide runs on.
+return function(r)
+  r:begin "machine"
+  processor(r)
+  doors(r)
+  zeromq(r)
+  optional(r)
+  computes(r)
+end
