@@ -1,7 +1,9 @@
-/* bind_info.c - the op registry as Lua records, for help and `tide ops`.
+/* bind_info.c - the op registry as Lua records, for help and `tide ops`, and
+ * the names in a graph, for completion.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+#include <strings.h>
 
 #include "engine/graph/infer.h"
 #include "lua/bind.h"
@@ -168,10 +170,34 @@ static int op_names(lua_State *L) {
   return 1;
 }
 
+/* core.node_names(graph, prefix, most [, op type]): name, op type and number of
+ * results of nodes whose names begin so, in any case of letters; flat. */
+static int node_names(lua_State *L) {
+  td_graph *g = td_lua_to_graph(L, 1);
+  size_t len;
+  const char *prefix = luaL_checklstring(L, 2, &len);
+  lua_Integer most = luaL_checkinteger(L, 3), n = 0;
+  const char *type = luaL_optstring(L, 4, NULL);
+  lua_newtable(L);
+  for (int32_t i = 0; i < td_graph_size(g) && n < most; i++) {
+    const td_node *node = td_graph_node(g, i);
+    if (strncasecmp(node->name, prefix, len) != 0) continue;
+    if (type && strcmp(type, node->op->type) != 0) continue;
+    lua_pushstring(L, node->name);
+    lua_rawseti(L, -2, 3 * n + 1);
+    lua_pushstring(L, node->op->type);
+    lua_rawseti(L, -2, 3 * n + 2);
+    lua_pushinteger(L, node->n_out);
+    lua_rawseti(L, -2, 3 * ++n);
+  }
+  return 1;
+}
+
 void td_lua_open_info(lua_State *L) {
   static const luaL_Reg functions[] = {{"op_info", op_info},
                                        {"op_type", op_type},
                                        {"op_names", op_names},
+                                       {"node_names", node_names},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   lua_pushliteral(L, TD_VERSION);

@@ -4,8 +4,10 @@
 --
 -- A block of comments that begins with three dashes documents the function
 -- under it, or those that its lines `@function name(arguments)` name. The
--- module that is written gives a list of {module, of, name, call, text, usage};
--- `of` is what stands before the name ("methods" in `function methods:run`).
+-- module that is written gives a list of {module, of, name, call, text, usage,
+-- options, op}; `of` is what stands before the name ("methods" in `function
+-- methods:run`), `options` the names that args.read in its body takes, `op` the
+-- op that its body hands its options to.
 -- The block that opens a file is about the module: its name is "". A function
 -- without a block has no text; a test looks whether it needs one.
 -- SPDX-License-Identifier: Apache-2.0
@@ -56,11 +58,48 @@ local function read_block(lines)
   return joined(text), names, joined(usage)
 end
 
-local function add(list, module, block, code)
+-- ---- what a function takes by name ----------------------------------------
+
+-- The strings of a list in Lua source; names in it are lists of the file.
+local function strings_of(source, file)
+  local found = {}
+  for name in source:gsub('%b""', ""):gmatch "[%a_][%w_]*" do
+    local more = file:match("local " .. name .. " = (%b{})")
+    for each in (more or ""):gmatch '"([%w_]+)"' do found[#found + 1] = each end
+  end
+  for each in source:gmatch '"([%w_]+)"' do found[#found + 1] = each end
+  return found
+end
+
+-- The options that a function's body reads.
+local function options_of(body, file)
+  local list = {}
+  for call in body:gmatch "args%.read(%b())" do
+    local known = call:match "^%([^,]-(%b()),%s*(%b{})" -- f(g(x), {...})
+      or call:match "^%(.-,%s*(%b{})" or call:match "^%(.-,%s*([%w_]+),"
+    table.move(strings_of(known or "", file), 1, 100, #list + 1, list)
+  end
+  return list
+end
+
+-- The op that gets the options: core.op "Name"(x, o).
+local function op_of(body)
+  for op, call in body:gmatch 'core%.op "(%w+)"(%b())' do
+    local last = call:match "([^,]*)%)$"
+    if last:find "%f[%w_]o%f[^%w_]" or call:find "[%w_.]+%b()%)+$" then
+      return op
+    end
+  end
+end
+
+-- ---- files ----------------------------------------------------------------
+
+local function add(list, module, block, code, body, file)
   local text, names, usage = read_block(block)
   local function row(of, name, call)
     list[#list + 1] = {module = module, of = of, name = name, call = call,
-                       text = text, usage = usage}
+                       text = text, usage = usage,
+                       options = options_of(body, file), op = op_of(body)}
   end
   for _, name in ipairs(names) do row(split(name)) end
   if #names > 0 then return end
@@ -68,9 +107,23 @@ local function add(list, module, block, code)
   if name then row(of, name, call) end
 end
 
+-- The function that begins with line i, to its end.
+local function body_of(lines, i)
+  local indent = (lines[i] or ""):match "^%s*"
+  for k = i + 1, #lines do
+    if lines[k]:find("^" .. indent .. "end") then
+      return table.concat(lines, "\n", i, k)
+    end
+  end
+  return ""
+end
+
 local function read_file(list, path)
   local module, block, first = module_name(path), nil, true
-  for line in io.lines(path) do
+  local lines = {}
+  for line in io.lines(path) do lines[#lines + 1] = line end
+  local file = table.concat(lines, "\n")
+  for i, line in ipairs(lines) do
     local begun = line:match "^%s*%-%-%- ?(.*)$"
     local more = block and line:match "^%s*%-%- ?(.*)$"
     if begun and not line:find "^%s*%-%-%-%-" then
@@ -81,15 +134,22 @@ local function read_file(list, path)
       if first then
         local text = read_block(block)
         list[#list + 1] = {module = module, of = "", name = "", call = "",
-                           text = text, usage = ""}
+                           text = text, usage = "", options = {}}
       else
-        add(list, module, block, line)
+        add(list, module, block, line, body_of(lines, i), file)
       end
       block, first = nil, false
     elseif line:find "^function" then
-      add(list, module, {}, line)
+      add(list, module, {}, line, body_of(lines, i), file)
     end
   end
+end
+
+-- A list of strings as Lua source.
+local function quoted(list)
+  local parts = {}
+  for i, each in ipairs(list) do parts[i] = ("%q"):format(each) end
+  return "{" .. table.concat(parts, ", ") .. "}"
 end
 
 local list = {}
@@ -97,7 +157,8 @@ for _, path in ipairs(arg) do read_file(list, path) end
 print "return {"
 for _, row in ipairs(list) do
   print(("  {module = %q, of = %q, name = %q, call = %q,\n   text = %q,\n   "
-    .. "usage = %q},"):format(row.module, row.of, row.name, row.call, row.text,
-    row.usage))
+    .. "usage = %q,\n   options = %s, op = %s},"):format(row.module, row.of,
+    row.name, row.call, row.text, row.usage, quoted(row.options),
+    row.op and ("%q"):format(row.op) or "nil"))
 end
 print "}"

@@ -18,8 +18,9 @@ local function attribute(a)
   return text .. (a.deduced and "   (from the inputs)" or "")
 end
 
--- td.matmul(a, b, {transpose_a = false, name =}): how an op is called.
-local function call_of(info)
+--- How an op is called: "(a, b, {transpose_a = false, name =})".
+-- @param info its record, of core.op_info
+function help.call(info)
   local words, options = {}, {}
   for i, x in ipairs(info.inputs) do words[i] = x.name end
   for _, a in ipairs(info.attrs) do
@@ -33,7 +34,10 @@ local function call_of(info)
   return "(" .. table.concat(words, ", ") .. ")"
 end
 
-local function add_op(lines, info, reference)
+--- Lines about an op: signature, attributes, dtypes, shape rule, gradient.
+function help.facts(info)
+  local reference = require "tide.reference"
+  local lines = {}
   local function add(...) lines[#lines + 1] = table.concat{...} end
   add("op ", info.signature)
   if #info.attrs > 0 then
@@ -47,10 +51,11 @@ local function add_op(lines, info, reference)
   end
   if info.shape ~= "" then add("shape: ", info.shape) end
   add("gradient: ", reference.has_gradient(info) and "yes" or "none")
+  return lines
 end
 
--- @param, @return and @raise as they read best in plain text.
-local function plain(text)
+--- A comment's text: @param, @return and @raise as they read best.
+function help.plain(text)
   text = text:gsub("@param%[?%w*%]? (%S+)", "  %1:")
   text = text:gsub("@tparam%[?[^%]%s]*%]? %S+ (%S+)", "  %1:")
   return (text:gsub("@return", "  gives:"):gsub("@raise", "  raises:"))
@@ -60,12 +65,11 @@ end
 -- about its op), example.
 function help.parts(entry)
   local reference = require "tide.reference"
-  local call = entry.kind == "op" and call_of(entry.op) or entry.call
-  local text = plain(entry.text)
+  local call = entry.kind == "op" and help.call(entry.op) or entry.call
+  local text = help.plain(entry.text)
   if entry.also then text = text .. "\nThe same as " .. entry.also .. "." end
-  local facts = {}
-  if entry.op then add_op(facts, entry.op, reference) end
-  return {call = entry.name .. call, text = text, facts = facts,
+  return {call = entry.name .. call, text = text,
+          facts = entry.op and help.facts(entry.op) or {},
           example = reference.example(entry)}
 end
 

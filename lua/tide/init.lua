@@ -119,7 +119,7 @@ setmetatable(td, {
       tostring(name), require "tide.elsewhere".hint(name, near)))
   end,
   __name = "td itself (td.NAME is called with a dot)",
-  __names = names, __modules = modules, __module_of = module_of,
+  __complete = names, __modules = modules, __module_of = module_of,
 })
 
 return td

@@ -34,5 +34,5 @@ return setmetatable({}, {
     rawset(t, name, f)
     return f
   end,
-  __names = names,
+  __complete = names,
 })

@@ -85,6 +85,18 @@ function namespace.method(name)
   return f
 end
 
+-- The names of the registry's ops, looked for when there are more ops.
+local of_ops, n_ops = {}, 0
+
+local function registry_names()
+  local types = core.op_names()
+  if #types ~= n_ops then
+    of_ops, n_ops = {}, #types
+    for i, type in ipairs(types) do of_ops[i] = core.op_info(type).lua end
+  end
+  return of_ops
+end
+
 --- All names, sorted: for completion and for offering the nearest.
 function namespace.names()
   local seen, list = {}, {}
@@ -96,7 +108,7 @@ function namespace.names()
   end
   if not loaded then load_all() end
   for name in pairs(ops) do add(name) end
-  for _, op in ipairs(core.op_names()) do add(core.op_info(op).lua) end
+  for _, name in ipairs(registry_names()) do add(name) end
   table.sort(list)
   return list
 end
@@ -115,6 +127,7 @@ namespace.raw = setmetatable({}, {
     rawset(t, name, f)
     return f
   end,
+  __complete = core.op_names,
 })
 
 return namespace

@@ -44,7 +44,7 @@ local function built(place, name)
   return module and module:find("^tide%." .. place .. "%.") and td[name] or nil
 end
 
--- All names of a place, for offering the nearest.
+-- All names of a place, for completion and for offering the nearest.
 local function names(place)
   local list = namespace.names()
   for name in pairs(short[place]) do list[#list + 1] = name end
@@ -71,7 +71,7 @@ for place, known in pairs(short) do
     end
     rawset(t, name, f)
     return f
-  end})
+  end, __complete = function() return names(place) end})
 end
 
 return places

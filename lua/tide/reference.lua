@@ -110,13 +110,12 @@ local function function_entry(name, row)
           op = plain and find_op(name) or nil}
 end
 
--- Another name for the same function.
+-- Another name for the same function: both are ops.
 local function same_as(name)
-  local td = require "tide"
-  local f = rawget(td, name) or td[name]
-  for other, row in pairs(by_name) do
-    if row.text ~= "" and other ~= name and not other:find "[.:]"
-       and type(f) == "function" and td[other] == f then
+  local ops = require("tide.ops").ops
+  local f = rawget(ops, name)
+  for other, row in pairs(f and by_name or {}) do
+    if row.text ~= "" and other ~= name and rawget(ops, other) == f then
       local entry = function_entry(other, row)
       entry.name, entry.also = "td." .. name, "td." .. other
       return entry
@@ -131,10 +130,10 @@ local function module_entry(name, module)
 end
 
 local function known(name)
-  for _, each in ipairs(getmetatable(require "tide").__names()) do
-    if each == name then return true end
-  end
-  return false
+  local td = require "tide"
+  local meta = getmetatable(td)
+  return rawget(td, name) or meta.__module_of[name] or meta.__modules[name]
+    or require("tide.ops").ops[name]
 end
 
 -- A name of td that is no function with a comment of its own.
@@ -203,6 +202,19 @@ function reference.commands()
   return list
 end
 
+--- The type of the op that the function of a public name makes, or nil.
+function reference.op_of(name)
+  load_docs()
+  return by_name[name] and by_name[name].op or op_of[name]
+end
+
+--- What the comments say of every public name: {[name] = row of tide.docs}, the
+-- names without "td.". Borrowed.
+function reference.rows()
+  load_docs()
+  return by_name
+end
+
 --- Every name that has an entry, sorted: of td, of its tables, of objects.
 function reference.names()
   load_docs()
@@ -214,7 +226,7 @@ function reference.names()
     end
   end
   for name in pairs(by_name) do add(name) end
-  for _, name in ipairs(getmetatable(require "tide").__names()) do add(name) end
+  for _, name in ipairs(getmetatable(require "tide").__complete()) do add(name) end
   table.sort(list)
   return list
 end

@@ -37,4 +37,4 @@ return setmetatable({}, {__index = function(t, name)
   end
   rawset(t, name, now)
   return now
-end})
+end, __complete = namespace.names})

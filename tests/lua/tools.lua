@@ -102,7 +102,7 @@ function tests.names()
   lu.assertTrue(td.nn.relu == td.relu)
   raises("td has no \"sesion\"; did you mean \"session\"?",
          function() return td.sesion end)
-  local names = getmetatable(td).__names()
+  local names = getmetatable(td).__complete()
   local all = {}
   for _, name in ipairs(names) do all[name] = true end
   for _, name in ipairs{"matmul", "session", "train", "float32", "cond"} do
@@ -112,7 +112,7 @@ end
 
 -- Every name that td promises leads to something.
 function tests.every_name_loads()
-  for _, name in ipairs(getmetatable(td).__names()) do
+  for _, name in ipairs(getmetatable(td).__complete()) do
     lu.assertNotNil(td[name], name)
   end
 end

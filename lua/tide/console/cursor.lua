@@ -1,0 +1,38 @@
+--- console/cursor.lua - text and cursors as the protocol counts them.
+--
+-- Cursors come and go in code points, Lua counts bytes. A byte that is no UTF-8
+-- counts as one code point.
+-- SPDX-License-Identifier: Apache-2.0
+
+local cursor = {}
+
+--- `text` with each byte that is no UTF-8 replaced by "?": as long as before.
+function cursor.sound(text)
+  if utf8.len(text) then return text end
+  local parts, at = {}, 1
+  while at <= #text do
+    local len, bad = utf8.len(text, at)
+    if len then bad = #text + 1 end
+    parts[#parts + 1] = text:sub(at, bad - 1)
+    if bad <= #text then parts[#parts + 1] = "?" end
+    at = bad + 1
+  end
+  return table.concat(parts)
+end
+
+--- How many bytes of sound text are before a cursor; one past an end, or none
+-- at all, is at the end.
+function cursor.bytes(text, points)
+  points = math.tointeger(points) or math.maxinteger
+  if points <= 0 then return 0 end
+  if points >= #text then points = math.min(points, utf8.len(text)) end
+  local at = utf8.offset(text, points + 1)
+  return at and at - 1 or #text
+end
+
+--- The cursor behind that many bytes of sound text.
+function cursor.points(text, bytes)
+  return utf8.len(text:sub(1, bytes)) or bytes
+end
+
+return cursor

@@ -1,0 +1,205 @@
+--- console/members.lua - what things have: fields, methods, and what they are.
+--
+-- Tables are walked raw, through tables that are __index; a type of the user's
+-- may offer names by a metamethod `__complete`, a list or a function that
+-- gives one, which is run for a moment only.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local infer = require "tide.console.infer"
+local known = require "tide.console.known"
+local library = require "tide.console.library"
+
+local members = {}
+
+-- So many fields of a table are looked at.
+local MOST = 20000
+-- How many instructions __complete may run, and how often a hook looks.
+local INSTRUCTIONS, STEP = 1000000, 1000
+
+-- ---- what a thing is ------------------------------------------------------
+
+local object_types = {["x:"] = "tensor", edge = "tensor", tensor = "tensor",
+                      ["op:"] = "op", ["W:"] = "variable",
+                      ["W[key]:"] = "variable", ["function"] = "function",
+                      module = "module"}
+
+local libraries = {}
+for _, name in ipairs{"string", "table", "math", "io", "os", "utf8",
+                      "coroutine", "debug", "package", "_G"} do
+  libraries[package.loaded[name]] = true
+end
+
+--- Is that one of Lua's own libraries?
+function members.is_library(x) return libraries[x] or false end
+
+--- The type of a thing as completion shows it; nil where nothing is known.
+function members.type(thing)
+  if thing.is then return object_types[thing.is] or "instance" end
+  local x = thing.value
+  if type(x) == "function" then return "function" end
+  if type(x) == "table" then
+    if thing.module or libraries[x] then return "module" end
+    local meta = debug.getmetatable(x)
+    return meta and rawget(meta, "__call") ~= nil and "class" or "instance"
+  end
+  return x ~= nil and "instance" or nil
+end
+
+-- "(a, b, ...)" of a function written in Lua.
+local function declared(f)
+  local info = debug.getinfo(f, "u")
+  local names = {}
+  for i = 1, info.nparams do names[i] = debug.getlocal(f, i) end
+  if info.isvararg then names[#names + 1] = "..." end
+  return "(" .. table.concat(names, ", ") .. ")"
+end
+
+--- How a thing is called, or what it is in a few words; "" where that is not
+-- known.
+function members.signature(thing)
+  local call = thing.name and known.call(thing.name)
+  if call then return call end
+  local x = thing.value
+  if type(x) == "function" then
+    local row = library.find(thing.name or infer.public(x))
+    if row then return row.call end
+    return debug.getinfo(x, "S").what ~= "C" and declared(x) or "(...)"
+  end
+  local shown = members.brief(thing)
+  return shown and ": " .. shown or ""
+end
+
+--- A thing in a few words: "float32 {2, 3}", "number"; or nil.
+function members.brief(thing)
+  local x = thing.value
+  if x == nil then return known.words[thing.is] end
+  local kind = core.kind(x)
+  if kind == "tensor" or kind == "edge" or thing.is == "W:" then
+    local shape = x.shape
+    return ("%s %s"):format(x.dtype, require "tide.shape".text(shape))
+  elseif kind == "op" then
+    return x.type
+  elseif type(x) == "table" or type(x) == "userdata" then
+    local meta = debug.getmetatable(x)
+    local name = meta and rawget(meta, "__name")
+    return kind or type(name) == "string" and name or type(x)
+  end
+  return math.type(x) or type(x)
+end
+
+--- May it be called?
+function members.callable(thing)
+  if thing.is then
+    return thing.is == "function" or thing.is == "cell:" or thing.is == "layer"
+  end
+  local x = thing.value
+  local meta = type(x) ~= "function" and debug.getmetatable(x)
+  return type(x) == "function" or meta and rawget(meta, "__call") ~= nil
+    or false
+end
+
+-- ---- what it offers by itself ---------------------------------------------
+
+-- f(x) in a coroutine of its own, which is stopped when it takes long.
+local function briefly(f, x)
+  local co = coroutine.create(f)
+  local left = INSTRUCTIONS // STEP
+  debug.sethook(co, function()
+    left = left - 1
+    if left > 0 then return end
+    debug.sethook(co, function() error "__complete takes too long" end, "", 1)
+    error "__complete takes too long"
+  end, "", STEP)
+  local ok, list = coroutine.resume(co, x)
+  return ok and coroutine.status(co) == "dead" and list or nil
+end
+
+-- The names that the metatable of x offers, a list.
+local function offered(x)
+  local meta = debug.getmetatable(x)
+  local offer = meta and rawget(meta, "__complete")
+  if type(offer) == "function" then
+    -- Tide's own answer at once, whatever it takes
+    local own = debug.getinfo(offer, "S").source
+    local ours = own:find "^=%[tide%]" or own == "=[C]"
+    offer = ours and offer(x) or not ours and briefly(offer, x)
+  end
+  return type(offer) == "table" and offer or {}
+end
+
+-- ---- all of them ----------------------------------------------------------
+
+local function of_table(x, add)
+  local n = 0
+  for _, t in ipairs(infer.chain(x)) do
+    for key, value in next, t do
+      n = n + 1
+      if n > MOST then return end
+      if type(key) == "string" then add(key, value) end
+    end
+  end
+end
+
+-- Adds the fields of a live value that are found raw.
+local function raw_members(thing, add)
+  local x = thing.value
+  if type(x) == "string" or thing.is == "string" then
+    x = string
+  elseif thing.is == "file" or io.type(x) then
+    x = debug.getmetatable(io.stdout).__index
+  elseif type(x) == "userdata" and not thing.is then
+    local meta = debug.getmetatable(x)
+    x = meta and rawget(meta, "__index")
+  end
+  if type(x) ~= "table" then return end
+  of_table(x, function(key, value)
+    local name = x == string and "string." .. key
+      or thing.module and known.name_in(thing.module, key)
+    add(key, infer.of_value(value, name or nil))
+  end)
+end
+
+-- Adds the names that a type offers.
+local function offered_members(thing, add)
+  local list = offered(thing.value)
+  for i = 1, math.min(#list, MOST) do
+    local key = rawget(list, i)
+    if type(key) == "string" then
+      add(key, thing.module and infer.field(thing, key) or {is = "field"})
+    end
+  end
+end
+
+--- Calls add(name, thing) for what a thing has; `methods`: for what can stand
+-- after a colon.
+function members.each(thing, methods, add)
+  local function take(key, more)
+    if not methods or members.callable(more) then add(key, more) end
+  end
+  for key in pairs(thing.keys or {}) do
+    if type(key) == "string" then take(key, infer.field(thing, key) or {}) end
+  end
+  raw_members(thing, take)
+  if thing.value ~= nil then
+    offered_members(thing, take)
+  elseif thing.module then
+    for _, key in ipairs(known.names_of(thing.module)) do
+      take(key, infer.field(thing, key) or {})
+    end
+  end
+  if not thing.is then return end
+  if thing.is == "layer" and thing.value then
+    for key, x in next, rawget(thing.value, "made") or {} do
+      take(key, infer.of_value(x))
+    end
+  end
+  for key, is in pairs(known.fields[thing.is] or {}) do
+    take(key, infer.field(thing, key) or {is = is})
+  end
+  for key, name in pairs(known.methods(thing.is)) do
+    take(key, {is = "function", name = name})
+  end
+end
+
+return members

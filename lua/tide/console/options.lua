@@ -1,0 +1,103 @@
+--- console/options.lua - what a call takes by name: `padding = "SAME"`.
+--
+-- The options of a function are those that it reads (tide.docs has them from
+-- its source) and the attributes of its op that are not deduced.
+-- SPDX-License-Identifier: Apache-2.0
+
+local infer = require "tide.console.infer"
+local known = require "tide.console.known"
+
+local options = {}
+
+-- What Tide's functions set by themselves, or take as an input.
+local hidden = {T = true, Tidx = true, explicit_paddings = true,
+                use_cudnn_on_gpu = true}
+
+-- Parameters that are tables of something else.
+local no_options = {feeds = true, fetches = true, list = true, xs = true,
+                    shape = true, vars = true, data = true, x = true}
+
+--- The options of the function of that public name: a list of {name =, type =,
+-- default =, allowed =}.
+function options.of(name)
+  local list, seen = {}, {}
+  local function add(option)
+    if seen[option.name] then return end
+    seen[option.name] = true
+    list[#list + 1] = option
+  end
+  local row, op = known.row(name), known.op(name)
+  local attrs = {}
+  for _, a in ipairs(op and op.attrs or {}) do attrs[a.name] = a end
+  for _, key in ipairs(row and row.options or {}) do
+    add(attrs[key] or {name = key})
+  end
+  for _, a in ipairs(op and op.attrs or {}) do
+    if not a.deduced and not (row and hidden[a.name]) then add(a) end
+  end
+  if op then add{name = "name", type = "string"} end
+  return list
+end
+
+--- The option `key` of a function, or nil.
+function options.find(name, key)
+  for _, option in ipairs(options.of(name)) do
+    if option.name == key then return option end
+  end
+end
+
+--- "bool = false", "{SAME, VALID}".
+function options.text(option)
+  local text = option.type or ""
+  if option.allowed and option.type ~= "type" then
+    text = text .. " {" .. table.concat(option.allowed, ", ") .. "}"
+  end
+  if option.default then text = text .. " = " .. option.default end
+  return text
+end
+
+-- Is the argument that stands at position i (from 0) a table of options?
+local function takes_options(name, i)
+  local parameter = known.parameters(name)[i + 1]
+  if parameter == "o" then return true end
+  return i > 0 and not no_options[parameter or ""]
+end
+
+--- The call whose argument a bracket's frame is: {name =, thing =, argument =
+-- its position from 0}; nil when it is no argument.
+function options.call(source, brackets, k)
+  local frame = brackets[k]
+  local argument = 0
+  if not frame.callee then
+    local outer = brackets[k + 1]
+    if frame.open ~= "{" or not outer or outer.open ~= "("
+       or outer.first ~= frame.at then
+      return nil
+    end
+    frame, argument = outer, outer.commas
+  elseif frame.open == "(" then
+    argument = frame.commas
+  end
+  local thing = frame.callee and infer.ending(source, frame.callee)
+  if not thing then return nil end
+  return {thing = thing, name = thing.name or infer.public(thing.value),
+          argument = argument, direct = frame == brackets[k]}
+end
+
+--- Adds the options that may begin behind word `at`.
+function options.add(source, at, list)
+  local brackets = source:brackets()
+  local frame = brackets[1]
+  if not frame or frame.open ~= "{" or frame.first ~= at + 1 then return end
+  local call = options.call(source, brackets, 1)
+  if not call or not call.name then return end
+  if not call.direct and not takes_options(call.name, call.argument) then
+    return
+  end
+  local given = source.after:find "^%s*=[^=]" and "" or " = "
+  for _, option in ipairs(options.of(call.name)) do
+    list:add(option.name .. given, "property", options.text(option))
+  end
+end
+
+return options
