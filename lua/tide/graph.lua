@@ -168,6 +168,21 @@ function methods.diff(g, h)
   return require("tide.insight.diff").diff(g, h)
 end
 
+--- A picture of the graph: displays as one (show/graph.lua). Options: scope,
+-- nodes, layout.
+function methods.picture(g, o)
+  return require("tide.show.graph").picture(g, o)
+end
+
+--- Shows the picture; the options are those of picture, and id.
+function methods.display(g, o)
+  o = args.options(o, "display")
+  local id = o.id
+  o.id = nil
+  return require("tide.console.display").display(methods.picture(g, o),
+                                                 {id = id})
+end
+
 --- Bytes and operations of a step before it runs (insight/estimate.lua).
 function methods.estimate(g, feeds, o)
   return require("tide.insight.estimate").estimate(g, feeds, o)
