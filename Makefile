@@ -198,6 +198,17 @@ test-build:
 thread-ctests: $(THREAD_TESTS:%.c=$(B)/%)
 .PHONY: test-build thread-ctests
 
+# Python's packages for tests of the notebook and the prompt. Without them those
+# tests are skipped, which is said and counted; under CI=true it is a failure.
+VENV := $(B)/venv/.done
+$(VENV): tests/requirements.txt $(wildcard jupyter/papermill_tide/*)
+	@mkdir -p $(B)
+	@if { test -x $(B)/venv/bin/python || $(PYTHON) -m venv $(B)/venv; } && \
+	  $(B)/venv/bin/python -m pip install -q --disable-pip-version-check \
+	    -r $< jupyter/papermill_tide; then touch $@; \
+	else echo "The packages in $< cannot be installed in $(B)/venv;" \
+	  "tests that need them are skipped." >&2; test "$$CI" != true; fi
+
 setup:
 	@$(if $(DEPS),:,.ci/setup)
 setup-build:
@@ -205,10 +216,10 @@ setup-build:
 .PHONY: setup setup-build
 
 test: setup
-	$(MAKE) -j$(JOBS) test-build
+	$(MAKE) -j$(JOBS) test-build $(VENV)
 	tests/run.py --build $(B)
 soak: setup
-	$(MAKE) -j$(JOBS) test-build
+	$(MAKE) -j$(JOBS) test-build $(VENV)
 	tests/run.py --build $(B) --soak --fuzz 300
 demo: setup-build
 	$(MAKE) -j$(JOBS) all

@@ -122,6 +122,14 @@ def fuzz_targets(build, seconds):
     return found
 
 
+def in_venv(build, script):
+    """A command in the Python of tests/requirements.txt; a skip without it."""
+    venv = os.path.join(ROOT, build, "venv")
+    if os.path.exists(os.path.join(venv, ".done")):
+        return [os.path.join(venv, "bin/python"), script, build]
+    return ["printf", f"skip: venv-{script}\n0 passed, 0 failed, 1 skipped\n"]
+
+
 # What is run under ThreadSanitizer too.
 THREADED = (r"base/(pool|clock|status)$|device/|run/|tensor/buffer$|"
             r"kernels/(state|doors|step_array)$")
@@ -149,6 +157,7 @@ def parts(build, soak, fuzz):
                        {"TIDE_TEST_DEVICES": "1", **scale}),
         "fuzz": (fuzz_targets(build, fuzz), {}),
         "shell": ([["tests/shell/" + f, build] for f in shell], scale),
+        "notebook": ([in_venv(build, "tests/notebook/run.py")], scale),
         "soak": ([["tests/soak/" + f, build] for f in long], scale),
     }
     return every

@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""run.py - tests of notebooks with the tools of others: run.py [BUILD [FILE]]
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import os
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def main():
+    os.environ["TIDE_BUILD"] = sys.argv[1] if len(sys.argv) > 1 else "build"
+    pattern = sys.argv[2] if len(sys.argv) > 2 else "[!rs]*.py"
+    suite = unittest.TestLoader().discover(HERE, pattern=pattern)
+    result = unittest.TextTestRunner(verbosity=1).run(suite)
+    bad = len(result.failures) + len(result.errors)
+    good = result.testsRun - bad - len(result.skipped)
+    for test, why in result.skipped:
+        print(f"skip: {test.id()}: {why}")
+    print(f"{good} passed, {bad} failed, {len(result.skipped)} skipped")
+    return 1 if bad or not good else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
