@@ -60,6 +60,7 @@ BIND_SRC := $(wildcard lua/bind*.c)
 HOST_SRC := lua/host.c lua/line.c lua/front.c lua/lexer.c
 REPL_SRC := $(wildcard repl/*.c)
 JUPYTER_SRC := $(wildcard jupyter/*.c)
+REPL_LIBS := -lutf8proc
 LUA_LIB := $(sort $(wildcard lua/tide/*.lua lua/tide/*/*.lua))
 
 # A kernel file ending in _avx2.c or _avx512.c is compiled for that processor.
@@ -114,7 +115,7 @@ $(B)/lua/%.o: lua/%.c $(B)/.flags
 	$(CC) $(CFLAGS_ALL) $(LUA_CFLAGS) -MMD -MP -c -o $@ $<
 $(B)/repl/%.o: repl/%.c $(B)/.flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(LUA_CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 $(B)/%.pb-c.o: $(B)/%.pb-c.c
 	$(CC) $(filter-out $(WARN),$(CFLAGS_ALL)) -MMD -MP -c -o $@ $<
 $(B)/registry.o: $(B)/registry.c
@@ -149,7 +150,7 @@ $(B)/tide: $(REPL_SRC:%.c=$(B)/%.o) $(JUPYTER_SRC:%.c=$(B)/%.o) $(HOST_SRC:%.c=$
   $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so
 	$(CC) -o $@ $(filter %.o,$^) -L$(B) -ltide -llua5.4 -lzmq -ljansson \
 	  -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' \
-	  $(LDFLAGS_ALL) $(LIBS)
+	  $(LDFLAGS_ALL) $(LIBS) $(REPL_LIBS)
 
 # ---- tests -----------------------------------------------------------------
 

@@ -5,22 +5,20 @@
  * script, 2 wrong usage, 130 interrupted.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine/base/mem.h"
 #include "jupyter/kernel.h"
 #include "lua/host.h"
+#include "repl/interrupt.h"
+#include "repl/prompt.h"
 
-enum { EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+enum { EXIT_ERROR = 1, EXIT_USAGE = 2 };
 
-static const td_front terminal = {.kind = "terminal"};
+static const td_front terminal = {.kind = "terminal", .input = td_prompt_input};
 static td_host *host;
-static td_line *volatile line; /* for the signal handler */
-static volatile sig_atomic_t interrupts;
 
 static const char usage[] =
     "usage: tide [options] [FILE.lua [args]]\n"
@@ -39,25 +37,6 @@ static const char usage[] =
     "\n"
     "Without arguments: a prompt on a terminal, else standard input is run.\n";
 
-/* ---- Ctrl-C ---- */
-
-static void on_signal(int number) {
-  (void)number;
-  interrupts++;
-  td_line *l = line;
-  if (l && td_line_busy(l)) {
-    td_line_interrupt(l);
-    if (interrupts > 3) _exit(EXIT_INTERRUPTED); /* it does not listen */
-  }
-}
-
-static void listen_to_signals(void) {
-  struct sigaction a;
-  memset(&a, 0, sizeof a);
-  a.sa_handler = on_signal;
-  sigaction(SIGINT, &a, NULL); /* no SA_RESTART: a read at the prompt ends */
-}
-
 /* ---- running ---- */
 
 /* Prints what went wrong; the exit code. */
@@ -66,89 +45,11 @@ static int report(td_host_outcome o, td_str *text) {
   if (o == TD_HOST_INTERRUPTED) {
     fflush(stdout);
     fprintf(stderr, "interrupted\n");
-    return EXIT_INTERRUPTED;
+    return TD_INTERRUPT_EXIT;
   }
   fflush(stdout);
   fprintf(stderr, "tide: %s\n", td_str_c(text));
   return EXIT_ERROR;
-}
-
-/* One line without its newline; false at the end of input. An interrupt gives
- * an empty line. */
-static bool read_line(const char *prompt, td_str *typed, bool *cancelled) {
-  *cancelled = false;
-  fputs(prompt, stdout);
-  fflush(stdout);
-  for (;;) {
-    char c;
-    ssize_t n = read(0, &c, 1);
-    if (n < 0) {
-      interrupts = 0;
-      *cancelled = true;
-      td_str_clear(typed);
-      putchar('\n');
-      return true;
-    }
-    if (n == 0) return typed->len > 0;
-    if (c == '\n') return true;
-    td_str_addc(typed, c);
-  }
-}
-
-/* Calls a service with {"code": chunk}. */
-static td_host_outcome ask(const char *service, const td_str *chunk,
-                           td_str *reply) {
-  td_str request;
-  td_str_init(&request);
-  td_str_add(&request, "{\"code\": ");
-  td_str_json(&request, td_str_c(chunk), chunk->len);
-  td_str_addc(&request, '}');
-  td_host_outcome o =
-      td_line_call(line, service, td_str_c(&request), request.len, reply);
-  td_str_deinit(&request);
-  return o;
-}
-
-static void evaluate(td_str *chunk, td_str *reply, bool *more) {
-  interrupts = 0;
-  td_host_outcome o = ask("is_complete", chunk, reply);
-  *more = o == TD_HOST_OK && strstr(td_str_c(reply), "\"incomplete\"");
-  if (*more) return;
-  o = ask("execute", chunk, reply);
-  td_str_clear(chunk);
-  fflush(stderr);
-  if (o == TD_HOST_INTERRUPTED)
-    puts("interrupted");
-  else if (o == TD_HOST_ERROR)
-    puts(td_str_c(reply));
-  fflush(stdout);
-}
-
-/* Plain line input; what is typed is evaluated once it is complete. */
-static int prompt(void) {
-  td_str chunk, typed, text;
-  bool more = false, cancelled;
-  td_str_init(&chunk);
-  td_str_init(&typed);
-  td_str_init(&text);
-  td_host_string(host, "td = td or require 'tide'", "=prompt", &text);
-  for (;;) {
-    td_str_clear(&typed);
-    if (!read_line(more ? ">> " : "> ", &typed, &cancelled)) break;
-    if (cancelled) {
-      td_str_clear(&chunk);
-      more = false;
-      continue;
-    }
-    if (chunk.len) td_str_addc(&chunk, '\n');
-    td_str_addn(&chunk, td_str_c(&typed), typed.len);
-    if (chunk.len) evaluate(&chunk, &text, &more);
-  }
-  putchar('\n');
-  td_str_deinit(&chunk);
-  td_str_deinit(&typed);
-  td_str_deinit(&text);
-  return 0;
 }
 
 /* What the command line asks for. */
@@ -209,8 +110,9 @@ static int run(const request *r, int argc, char **argv, td_str *text) {
   else if (!r->interactive && !isatty(0))
     o = td_host_file(host, "-", text);
   code = report(o, text);
-  if (r->interactive || (!r->code && !r->file && isatty(0))) return prompt();
-  return code;
+  if (!r->interactive && (r->code || r->file || !isatty(0))) return code;
+  td_prompt_run(td_host_line(host));
+  return 0;
 }
 
 int main(int argc, char **argv) {
@@ -226,13 +128,12 @@ int main(int argc, char **argv) {
     td_free(why);
     return EXIT_ERROR;
   }
-  line = td_host_line(host);
-  listen_to_signals();
+  td_interrupt_listen(td_host_line(host));
   td_str text;
   td_str_init(&text);
   int code = run(&r, argc, argv, &text);
   td_str_deinit(&text);
-  line = NULL;
+  td_interrupt_listen(NULL);
   td_host_free(host);
   return code;
 }

@@ -1,0 +1,17 @@
+--- console/banner.lua - service "banner": what a console says first.
+--
+-- SPDX-License-Identifier: Apache-2.0
+
+local help = require "tide.help"
+
+--- {text = lines}: the version, the devices, and where help is.
+return function()
+  local td = require "tide"
+  local devices = {}
+  for i, name in ipairs(help.devices()) do
+    devices[i] = name:match "device:(.*)" or name
+  end
+  return {text = ("Tide %s, %s, on %s\n%%tour shows around, ?name explains, " ..
+                  "Tab completes, Ctrl-D leaves\n"):format(
+            td.version, _VERSION, table.concat(devices, ", "))}
+end

@@ -1,0 +1,115 @@
+/* editor.h - the editor of a chunk: its state, and what keys do.
+ *
+ * A key goes to the menu or the search while one is open, then to the keymap
+ * (emacs.c, vi.c), whose commands are the functions below. Nothing here writes
+ * to the terminal but td_editor_draw.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_REPL_EDITOR_H
+#define TD_REPL_EDITOR_H
+
+#include "lua/host.h"
+#include "repl/buffer.h"
+#include "repl/history.h"
+#include "repl/keys.h"
+#include "repl/kill.h"
+#include "repl/menu.h"
+#include "repl/screen.h"
+#include "repl/search.h"
+
+/* What a key means for who reads the line. */
+typedef enum td_edit {
+  TD_EDIT_GO_ON,
+  TD_EDIT_ACCEPT,  /* run the text */
+  TD_EDIT_CANCEL,  /* Ctrl-C: forget the text */
+  TD_EDIT_END,     /* Ctrl-D on an empty text */
+  TD_EDIT_CLEAR,   /* Ctrl-L: wipe the screen */
+  TD_EDIT_STOP,    /* Ctrl-Z */
+  TD_EDIT_OUTSIDE, /* edit the text in $EDITOR */
+} td_edit;
+
+/* What the last command was, for those that go on where it stopped. */
+typedef enum td_edit_last {
+  TD_LAST_OTHER,
+  TD_LAST_KILL,
+  TD_LAST_YANK,
+  TD_LAST_VERTICAL,
+} td_edit_last;
+
+/* vi's state between keys: a command is [count] [operator] [count] motion. */
+typedef struct td_vi {
+  bool on, normal;
+  int count, outer; /* 0: none; `outer` stands before the operator */
+  char op;          /* d, c, y, >, <; 0: none */
+  char pending;     /* f, t, F, T, r, g wait for a character */
+  char find;        /* the last f, t, F, T, and what it looked for */
+  unsigned found;
+  bool lines; /* the last cut was of whole lines */
+} td_vi;
+
+typedef struct td_editor {
+  td_line *line; /* who answers questions; NULL: nobody */
+  td_buffer buffer;
+  td_kill kill;
+  td_history history;
+  td_search search;
+  td_str before_search; /* the text and cursor that ^G brings back */
+  size_t cursor_before_search;
+  td_menu menu;
+  td_vi vi;
+  td_keys keys;
+  td_screen screen;
+  td_frame frame;
+  td_str prompt, styles;  /* styles: one byte a byte of the text */
+  td_edit_last last, now; /* of the last command, of this one */
+  int goal;               /* the column that up and down keep to */
+  size_t yank_from;       /* where the last yank was put */
+  unsigned walked;        /* the text's version when history gave it */
+  bool after_ctrl_x;
+  bool colour;
+} td_editor;
+
+bool td_editor_init(td_editor *e, td_line *line);
+void td_editor_deinit(td_editor *e);
+/* An empty text with this prompt. */
+void td_editor_begin(td_editor *e, const char *prompt);
+
+/* What the key does. */
+td_edit td_editor_key(td_editor *e, const td_key *key);
+td_edit td_emacs_key(td_editor *e, const td_key *key);
+td_edit td_vi_key(td_editor *e, const td_key *key);
+/* Whether vi's keys are wanted: TIDE_EDIT, or editing-mode of ~/.inputrc. */
+bool td_vi_wanted(void);
+
+/* ---- drawing: view.c ---- */
+
+/* Lays the text out for the terminal's width. `final`: without what helps only
+ * while typing. */
+void td_editor_layout(td_editor *e, int columns, int lines, bool final);
+void td_editor_draw(td_editor *e);
+/* What goes on in grey behind the text; NULL: nothing. Borrowed. */
+const char *td_editor_suggestion(const td_editor *e);
+
+/* ---- commands ---- */
+
+td_edit td_edit_enter(td_editor *e);
+void td_edit_newline(td_editor *e);
+void td_edit_type(td_editor *e, unsigned rune);
+void td_edit_paste(td_editor *e, const char *text, size_t len);
+void td_edit_tab(td_editor *e);
+void td_edit_move(td_editor *e, size_t to);
+/* Accepts the suggestion up to the end of a word, or all of it; false: none. */
+bool td_edit_accept(td_editor *e, bool word);
+void td_edit_up(td_editor *e);
+void td_edit_down(td_editor *e);
+void td_edit_older(td_editor *e);
+void td_edit_newer(td_editor *e);
+/* Cuts [from, to) into the kill ring. */
+void td_edit_kill(td_editor *e, size_t from, size_t to);
+void td_edit_yank(td_editor *e);
+void td_edit_yank_pop(td_editor *e);
+void td_edit_search(td_editor *e);
+/* Replaces all of the text; the cursor goes to `cursor`. */
+void td_edit_set(td_editor *e, const char *text, size_t len, size_t cursor);
+
+#endif

@@ -1,0 +1,89 @@
+/* history.c - what was typed before, and the way through it.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "repl/history.h"
+
+#include <string.h>
+
+#include "engine/base/mem.h"
+
+void td_history_init(td_history *h) {
+  *h = (td_history){0};
+  td_str_init(&h->draft);
+  td_str_init(&h->prefix);
+}
+
+void td_history_deinit(td_history *h) {
+  for (size_t i = 0; i < h->entries.len; i++) td_free(h->entries.at[i]);
+  td_vec_free(&h->entries);
+  td_str_deinit(&h->draft);
+  td_str_deinit(&h->prefix);
+}
+
+void td_history_add(td_history *h, const char *text, size_t len) {
+  size_t n = h->entries.len;
+  if (!len || strlen(text) < len) return;
+  if (n && strlen(h->entries.at[n - 1]) == len &&
+      !memcmp(h->entries.at[n - 1], text, len))
+    return;
+  char *copy = td_strndup(text, len);
+  if (!copy) return;
+  if (!td_vec_push(&h->entries, copy)) td_free(copy);
+  h->at = h->entries.len;
+}
+
+/* ---- walking ---- */
+
+static void copy(td_str *to, const char *text, size_t len) {
+  td_str_clear(to);
+  td_str_addn(to, text, len);
+}
+
+static bool fits(const td_history *h, size_t i, const td_str *shown) {
+  const char *e = h->entries.at[i];
+  return !strncmp(e, td_str_c(&h->prefix), h->prefix.len) &&
+         strcmp(e, td_str_c(shown)) != 0;
+}
+
+const char *td_history_older(td_history *h, const td_str *shown,
+                             size_t cursor) {
+  if (h->at == h->entries.len) {
+    copy(&h->draft, td_str_c(shown), shown->len);
+    copy(&h->prefix, td_str_c(shown), cursor);
+    h->draft_cursor = cursor;
+  }
+  if (h->draft.failed || h->prefix.failed) return NULL;
+  for (size_t i = h->at; i-- > 0;)
+    if (fits(h, i, shown)) {
+      h->at = i;
+      return h->entries.at[i];
+    }
+  return NULL;
+}
+
+const char *td_history_newer(td_history *h, const td_str *shown,
+                             size_t *cursor) {
+  *cursor = SIZE_MAX;
+  if (h->at == h->entries.len) return NULL;
+  for (size_t i = h->at + 1; i < h->entries.len; i++)
+    if (fits(h, i, shown)) {
+      h->at = i;
+      return h->entries.at[i];
+    }
+  h->at = h->entries.len;
+  *cursor = h->draft_cursor;
+  return td_str_c(&h->draft);
+}
+
+void td_history_leave(td_history *h) {
+  h->at = h->entries.len;
+}
+
+const char *td_history_suggest(const td_history *h, const td_str *text) {
+  if (!text->len) return NULL;
+  for (size_t i = h->entries.len; i-- > 0;) {
+    const char *e = h->entries.at[i];
+    if (!strncmp(e, td_str_c(text), text->len) && e[text->len]) return e;
+  }
+  return NULL;
+}

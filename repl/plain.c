@@ -1,0 +1,79 @@
+/* plain.c - the prompt without an editor: lines from standard input.
+ *
+ * For pipes and terminals that cannot move their cursor. What is typed is run
+ * once it is complete.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "repl/plain.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "engine/base/mem.h"
+#include "repl/ask.h"
+#include "repl/interrupt.h"
+
+/* Byte by byte: what follows belongs to who reads next, such as io.read. */
+bool td_plain_line(const char *prompt, td_str *typed, bool *cancelled) {
+  *cancelled = false;
+  fputs(prompt, stdout);
+  fflush(stdout);
+  for (;;) {
+    char c;
+    ssize_t n = read(0, &c, 1);
+    if (n < 0) {
+      td_interrupt_reset();
+      *cancelled = true;
+      td_str_clear(typed);
+      putchar('\n');
+      return true;
+    }
+    if (n == 0) return typed->len > 0;
+    if (c == '\n') return true;
+    td_str_addc(typed, c);
+  }
+}
+
+/* Runs the chunk, or leaves it when there must be more. */
+static bool evaluate(td_line *line, td_str *chunk, td_str *text, bool *leave) {
+  char *indent;
+  int count;
+  td_interrupt_reset();
+  td_ask_state state =
+      td_ask_is_complete(line, td_str_c(chunk), chunk->len, &indent);
+  td_free(indent);
+  if (state == TD_ASK_INCOMPLETE) return false;
+  td_host_outcome o =
+      td_ask_execute(line, td_str_c(chunk), chunk->len, &count, leave, text);
+  fflush(stderr);
+  if (o == TD_HOST_INTERRUPTED)
+    puts("interrupted");
+  else if (o == TD_HOST_ERROR)
+    puts(td_str_c(text));
+  fflush(stdout);
+  return true;
+}
+
+void td_plain_run(td_line *line) {
+  td_str chunk, typed, text;
+  bool cancelled, leave = false;
+  td_str_init(&chunk);
+  td_str_init(&typed);
+  td_str_init(&text);
+  while (!leave) {
+    td_str_clear(&typed);
+    if (!td_plain_line(chunk.len ? ">> " : "> ", &typed, &cancelled)) break;
+    if (cancelled) {
+      td_str_clear(&chunk);
+      continue;
+    }
+    if (chunk.len) td_str_addc(&chunk, '\n');
+    td_str_addn(&chunk, td_str_c(&typed), typed.len);
+    if (chunk.len && evaluate(line, &chunk, &text, &leave))
+      td_str_clear(&chunk);
+  }
+  if (!leave) putchar('\n');
+  td_str_deinit(&chunk);
+  td_str_deinit(&typed);
+  td_str_deinit(&text);
+}

@@ -1,0 +1,313 @@
+/* prompt.c - the prompt: read a chunk, run it, and again.
+ *
+ * The terminal is raw from the prompt to Enter and as it was while code runs.
+ * With TIDE_EDIT_DUMP=fd, after each draw the editor's state is written there
+ * as a line of JSON, so that a test can compare it with what a terminal shows.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "repl/prompt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/base/mem.h"
+#include "repl/ask.h"
+#include "repl/editor.h"
+#include "repl/interrupt.h"
+#include "repl/plain.h"
+#include "repl/term.h"
+#include "repl/text.h"
+
+enum { HISTORY_MOST = 5000 };
+
+typedef struct prompt {
+  td_line *line;
+  td_editor editor;
+  int count;  /* chunks run */
+  int dump;   /* the debug door, or -1 */
+  long keys;  /* read so far */
+  int64_t ns; /* that the keys since the last draw took */
+} prompt;
+
+/* ---- the debug door ---- */
+
+static int64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int dump_door(void) {
+  const char *fd = getenv("TIDE_EDIT_DUMP");
+  int n = fd ? atoi(fd) : -1;
+  return n > 2 ? n : -1;
+}
+
+static void dump(prompt *p) {
+  const td_editor *e = &p->editor;
+  const td_buffer *b = &e->buffer;
+  const char *grey = td_editor_suggestion(e);
+  td_str s;
+  if (p->dump < 0) return;
+  td_str_init(&s);
+  td_str_addf(&s, "{\"keys\": %ld, \"ns\": %lld, \"cursor\": %zu", p->keys,
+              (long long)p->ns, td_text_points(td_str_c(&b->text), b->cursor));
+  td_str_addf(&s, ", \"menu\": %zu, \"search\": %s, \"text\": ",
+              e->menu.active ? e->menu.items.len : 0,
+              e->search.active ? "true" : "false");
+  td_str_json(&s, td_str_c(&b->text), b->text.len);
+  td_str_add(&s, ", \"prompt\": ");
+  td_str_json(&s, td_str_c(&e->prompt), e->prompt.len);
+  td_str_add(&s, ", \"suggestion\": ");
+  td_str_json(&s, grey ? grey : "", grey ? strlen(grey) : 0);
+  td_str_add(&s, "}\n");
+  if (!s.failed && write(p->dump, s.at, s.len) < 0) p->dump = -1;
+  td_str_deinit(&s);
+}
+
+/* ---- reading ---- */
+
+/* Where code left a line without its end, ours begins on the next one: a mark
+ * and as many spaces as the terminal is wide run into it, or do not. */
+static void fresh_line(td_editor *e) {
+  int columns, lines;
+  td_term_size(&columns, &lines);
+  td_str s;
+  td_str_init(&s);
+  td_str_add(&s, "\033[90m\u23ce\033[0m");
+  for (int i = 1; i < columns; i++) td_str_addc(&s, ' ');
+  td_str_add(&s, "\r\033[K");
+  td_term_write(td_str_c(&s), s.len);
+  td_str_deinit(&s);
+  td_screen_fresh(&e->screen);
+}
+
+/* vi shows its mode by the cursor: a block for commands. */
+static void show_mode(const td_editor *e, bool leave) {
+  const char *shape = leave          ? "\033[0 q"
+                      : e->vi.normal ? "\033[2 q"
+                                     : "\033[6 q";
+  if (e->vi.on) td_term_write(shape, strlen(shape));
+}
+
+static void draw(prompt *p) {
+  int64_t start = now();
+  td_editor_draw(&p->editor);
+  p->ns += now() - start;
+  show_mode(&p->editor, false);
+  dump(p);
+  p->ns = 0;
+}
+
+/* The text as it stays on the screen, with `mark` behind it. */
+static void leave_text(td_editor *e, const char *mark) {
+  int columns, lines;
+  td_term_size(&columns, &lines);
+  td_editor_layout(e, columns, lines, true);
+  if (mark) td_frame_text(&e->frame, TD_STYLE_GREY, mark, strlen(mark));
+  td_screen_leave(&e->screen, &e->frame);
+}
+
+/* The last line that a file has to lose: editors end a file with a newline. */
+static void read_back(td_editor *e, FILE *f) {
+  td_str raw, clean;
+  char part[4096];
+  size_t n;
+  td_str_init(&raw);
+  td_str_init(&clean);
+  while ((n = fread(part, 1, sizeof part, f)) > 0) td_str_addn(&raw, part, n);
+  td_text_clean(&clean, td_str_c(&raw), raw.len);
+  if (clean.len && clean.at[clean.len - 1] == '\n') clean.len--;
+  if (!raw.failed && !clean.failed)
+    td_edit_set(e, td_str_c(&clean), clean.len, clean.len);
+  td_str_deinit(&raw);
+  td_str_deinit(&clean);
+}
+
+/* Runs the user's editor on the file; its exit status. */
+static int run_outside(const char *path) {
+  const char *visual = getenv("VISUAL"), *editor = getenv("EDITOR");
+  const char *which = visual && *visual ? visual : editor;
+  td_str command;
+  td_str_init(&command);
+  td_str_addf(&command, "%s %s", which && *which ? which : "vi", path);
+  int rc = command.failed ? -1 : system(td_str_c(&command));
+  td_str_deinit(&command);
+  return rc;
+}
+
+static void edit_outside(td_editor *e) {
+  char path[] = "/tmp/tide-XXXXXX.lua";
+  int fd = mkstemps(path, 4);
+  FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
+  if (!f) return;
+  bool ok = fwrite(td_str_c(&e->buffer.text), 1, e->buffer.text.len, f) ==
+            e->buffer.text.len;
+  fputc('\n', f);
+  ok = fclose(f) == 0 && ok;
+  td_screen_wipe(&e->screen);
+  td_term_cooked();
+  if (ok && run_outside(path) == 0 && (f = fopen(path, "r"))) {
+    read_back(e, f);
+    fclose(f);
+  }
+  unlink(path);
+  td_term_raw();
+  fresh_line(e);
+}
+
+/* What a key asked of the terminal. */
+static void act(td_editor *e, td_edit what) {
+  static const char clear[] = "\033[H\033[2J";
+  if (what == TD_EDIT_CLEAR) {
+    td_term_write(clear, sizeof clear - 1);
+    td_screen_fresh(&e->screen);
+  } else if (what == TD_EDIT_STOP) {
+    td_term_stop();
+    fresh_line(e);
+  } else if (what == TD_EDIT_OUTSIDE) {
+    edit_outside(e);
+  }
+}
+
+/* The terminal has another size, or was given to others for a while. */
+static void start_over(td_editor *e) {
+  td_term_raw();
+  td_screen_wipe(&e->screen);
+}
+
+/* Keys until the text is to be run, or not. Draws when no key waits. */
+static td_edit read_keys(prompt *p) {
+  td_editor *e = &p->editor;
+  for (;;) {
+    td_key key;
+    td_keys_event event = td_keys_read(&e->keys, &key);
+    if (event == TD_KEYS_ENDED) return TD_EDIT_END;
+    if (event == TD_KEYS_SIGNAL) {
+      start_over(e);
+      draw(p);
+      continue;
+    }
+    int64_t start = now();
+    td_edit what = td_editor_key(e, &key);
+    p->keys++;
+    p->ns += now() - start;
+    if (what == TD_EDIT_ACCEPT || what == TD_EDIT_CANCEL || what == TD_EDIT_END)
+      return what;
+    act(e, what);
+    if (!td_keys_pending(&e->keys)) draw(p);
+  }
+}
+
+/* ---- the loop ---- */
+
+static void begin(prompt *p) {
+  char text[32];
+  snprintf(text, sizeof text, "In [%d]: ", p->count + 1);
+  td_term_raw();
+  fresh_line(&p->editor);
+  td_editor_begin(&p->editor, text);
+  draw(p);
+}
+
+/* False when the code asked to leave. */
+static bool execute(prompt *p) {
+  const td_str *code = &p->editor.buffer.text;
+  int count;
+  bool leave = false;
+  td_str text;
+  td_str_init(&text);
+  td_interrupt_reset();
+  clearerr(stdin); /* Ctrl-D at an io.read ended that one only */
+  td_host_outcome o =
+      td_ask_execute(p->line, td_str_c(code), code->len, &count, &leave, &text);
+  fflush(stderr);
+  if (o == TD_HOST_INTERRUPTED)
+    puts("interrupted");
+  else if (o == TD_HOST_ERROR)
+    puts(td_str_c(&text));
+  fflush(stdout);
+  p->count = count >= 0 ? count : p->count;
+  td_str_deinit(&text);
+  return !leave;
+}
+
+static bool is_blank(const td_str *s) {
+  return strspn(td_str_c(s), " \t\n") == s->len;
+}
+
+/* One chunk; false when the user leaves. */
+static bool turn(prompt *p) {
+  td_editor *e = &p->editor;
+  td_edit what = read_keys(p);
+  leave_text(e, what == TD_EDIT_CANCEL ? "^C" : NULL);
+  show_mode(e, true);
+  td_term_cooked();
+  if (what == TD_EDIT_CANCEL || what == TD_EDIT_END)
+    return what == TD_EDIT_CANCEL;
+  if (is_blank(&e->buffer.text)) return true;
+  td_history_add(&e->history, e->buffer.text.at, e->buffer.text.len);
+  return execute(p);
+}
+
+static void greet(td_line *line) {
+  td_str text;
+  td_str_init(&text);
+  td_ask_banner(line, &text);
+  fputs(td_str_c(&text), stdout);
+  fflush(stdout);
+  td_str_deinit(&text);
+}
+
+/* The first prompt stands before the history is there: keys wait for it. */
+static void edited(td_line *line) {
+  prompt *p = td_alloc_zero(1, sizeof *p);
+  if (!p) return;
+  p->line = line;
+  p->dump = dump_door();
+  td_editor_init(&p->editor, line);
+  greet(line);
+  begin(p);
+  td_ask_history(line, HISTORY_MOST, &p->editor.history);
+  while (turn(p)) begin(p);
+  td_editor_deinit(&p->editor);
+  td_free(p);
+}
+
+void td_prompt_run(td_line *line) {
+  td_ask_start(line);
+  if (td_term_able() && td_term_listen())
+    edited(line);
+  else
+    td_plain_run(line);
+}
+
+/* ---- input while code runs ---- */
+
+/* Without echo; true when it was on. */
+static bool hide(struct termios *before) {
+  struct termios t;
+  if (tcgetattr(0, before)) return false;
+  t = *before;
+  t.c_lflag &= ~(tcflag_t)ECHO;
+  t.c_lflag |= ECHONL;
+  return !tcsetattr(0, TCSADRAIN, &t);
+}
+
+td_host_outcome td_prompt_input(void *arg, td_line *line, const char *label,
+                                bool password, td_str *out) {
+  struct termios before;
+  bool cancelled;
+  (void)arg;
+  bool hidden = password && hide(&before);
+  bool got = td_plain_line(label, out, &cancelled);
+  if (hidden) tcsetattr(0, TCSADRAIN, &before);
+  if (cancelled && td_line_interrupted(line)) return TD_HOST_INTERRUPTED;
+  if (got && !cancelled) return TD_HOST_OK;
+  td_str_add(out, "the input has ended");
+  return TD_HOST_ERROR;
+}

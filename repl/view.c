@@ -1,0 +1,122 @@
+/* view.c - the editor as rows on the terminal: prompt, text, suggestion, menu.
+ *
+ * Laid out anew for every key; the screen finds out which rows changed.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "repl/color.h"
+#include "repl/editor.h"
+#include "repl/term.h"
+#include "repl/text.h"
+
+/* Lines after the first begin as far right: "   ...: ". */
+static void show_continuation(td_editor *e) {
+  static const char dots[] = "...: ";
+  int width = td_text_columns(td_str_c(&e->prompt), e->prompt.len);
+  int lead = width - (int)strlen(dots);
+  for (int i = 0; i < (lead < 0 ? width : lead); i++)
+    td_frame_put(&e->frame, TD_STYLE_PLAIN, " ", 1, 1);
+  if (lead >= 0) td_frame_text(&e->frame, TD_STYLE_PROMPT, dots, strlen(dots));
+}
+
+/* One style a byte in e->styles; false without memory. */
+static bool color(td_editor *e, bool final) {
+  const td_str *t = &e->buffer.text;
+  td_str_clear(&e->styles);
+  td_str_addn(&e->styles, td_str_c(t), t->len);
+  if (e->styles.failed || !t->len) return !e->styles.failed;
+  unsigned char *styles = (unsigned char *)e->styles.at;
+  bool plain = final || e->search.active;
+  td_color_text(t->at, t->len, plain ? SIZE_MAX : e->buffer.cursor, styles);
+  const td_search *s = &e->search;
+  if (s->active && s->query.len && s->found + s->query.len <= t->len &&
+      !memcmp(t->at + s->found, s->query.at, s->query.len))
+    memset(styles + s->found, TD_STYLE_MATCH, s->query.len);
+  return true;
+}
+
+/* The cluster [at, next), with the cursor on it when it is there. */
+static void show_cluster(td_editor *e, size_t at, size_t next, bool cursor) {
+  const char *s = td_str_c(&e->buffer.text) + at;
+  if (*s == '\n') {
+    if (cursor) td_frame_cursor(&e->frame, 1);
+    td_frame_newline(&e->frame);
+    show_continuation(e);
+    return;
+  }
+  td_style style = (td_style)(unsigned char)e->styles.at[at];
+  if ((unsigned char)*s < 0x80 && *s >= ' ' && next == at + 1) {
+    if (cursor) td_frame_cursor(&e->frame, 1);
+    td_frame_put(&e->frame, style, s, 1, 1);
+    return;
+  }
+  td_str shown;
+  td_str_init(&shown);
+  int width = td_text_show(&shown, s, next - at);
+  if (cursor) td_frame_cursor(&e->frame, width);
+  td_frame_put(&e->frame, style, td_str_c(&shown), shown.len, width);
+  td_str_deinit(&shown);
+}
+
+static void show_text(td_editor *e) {
+  const td_str *t = &e->buffer.text;
+  bool placed = false;
+  for (size_t at = 0, next; at < t->len; at = next) {
+    next = td_text_next(t->at, t->len, at);
+    bool cursor = !placed && at >= e->buffer.cursor;
+    show_cluster(e, at, next, cursor);
+    placed = placed || cursor;
+  }
+  if (!placed) td_frame_cursor(&e->frame, 1);
+}
+
+const char *td_editor_suggestion(const td_editor *e) {
+  const td_buffer *b = &e->buffer;
+  if (e->search.active || e->menu.active || b->cursor < b->text.len ||
+      e->history.at < e->history.entries.len || (e->vi.on && e->vi.normal))
+    return NULL;
+  const char *entry = td_history_suggest(&e->history, &b->text);
+  return entry ? entry + b->text.len : NULL;
+}
+
+/* Its first line; dots where there are more. */
+static void show_suggestion(td_editor *e) {
+  const char *rest = td_editor_suggestion(e);
+  if (!rest) return;
+  size_t n = strcspn(rest, "\n");
+  td_frame_text(&e->frame, TD_STYLE_GREY, rest, n);
+  if (rest[n]) td_frame_text(&e->frame, TD_STYLE_GREY, "\u2026", 3);
+}
+
+static void show_search(td_editor *e) {
+  const td_search *s = &e->search;
+  static const char found[] = "search: ", not_found[] = "not found: ";
+  const char *label = s->failed ? not_found : found;
+  td_frame_newline(&e->frame);
+  td_frame_text(&e->frame, TD_STYLE_PROMPT, label, strlen(label));
+  td_frame_text(&e->frame, TD_STYLE_PLAIN, td_str_c(&s->query), s->query.len);
+  e->frame.bottom = true;
+}
+
+void td_editor_layout(td_editor *e, int columns, int lines, bool final) {
+  td_frame_begin(&e->frame, columns, e->colour);
+  if (!color(e, final)) e->frame.failed = true;
+  td_frame_text(&e->frame, TD_STYLE_PROMPT, td_str_c(&e->prompt),
+                e->prompt.len);
+  show_text(e);
+  if (final) return;
+  show_suggestion(e);
+  if (e->search.active) show_search(e);
+  if (e->menu.active) {
+    td_menu_show(&e->menu, &e->frame, lines / 2);
+    e->frame.bottom = true;
+  }
+}
+
+void td_editor_draw(td_editor *e) {
+  int columns, lines;
+  td_term_size(&columns, &lines);
+  td_editor_layout(e, columns, lines, false);
+  td_screen_draw(&e->screen, &e->frame, lines);
+}
