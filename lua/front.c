@@ -8,10 +8,13 @@
  *   words(text)                       kind, start, stop of each word, flat
  *   line()                            the name of the line that runs
  *   interrupted()                     has this call been interrupted?
+ *   execute, popen, interrupt_children, capture: see child.h, capture.h
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "lua/capture.h"
+#include "lua/child.h"
 #include "lua/lexer.h"
 #include "lua/line.h"
 
@@ -174,10 +177,17 @@ static int interrupted(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg functions[] = {
-    {"publish", publish}, {"input", input}, {"protected", protected},
-    {"words", words},     {"line", line},   {"interrupted", interrupted},
-    {NULL, NULL}};
+static const luaL_Reg functions[] = {{"publish", publish},
+                                     {"input", input},
+                                     {"protected", protected},
+                                     {"words", words},
+                                     {"line", line},
+                                     {"interrupted", interrupted},
+                                     {"execute", td_child_execute},
+                                     {"popen", td_child_popen},
+                                     {"interrupt_children", td_child_interrupt},
+                                     {"capture", td_capture},
+                                     {NULL, NULL}};
 
 static int open_front(lua_State *L) {
   const td_front *f = lua_touserdata(L, lua_upvalueindex(1));

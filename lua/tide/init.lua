@@ -47,6 +47,7 @@ local exports = {
   library = {"load_library"},
   draw = {"draw"},
   help = {"help", "devices", "config"},
+  ["console.input"] = {"input", "getpass"},
   ["nn.cells"] = {"basic_rnn_cell", "lstm_cell", "gru_cell"},
   ["nn.wrappers"] = {"multi_cell", "dropout_wrapper", "device_wrapper",
                      "residual_wrapper"},

@@ -118,6 +118,22 @@ local function read_options(o, allowed, what)
   return args.expect_all(args.read(o, allowed, what), run_types)
 end
 
+-- A console looks on at the runs: a function of `run` and its arguments, called
+-- in its place.
+session.observer = nil
+
+local function run(self, fetches, feeds, o)
+  local g = graph_of(self, "run")
+  local handles, plan = fetch.read(g, fetches)
+  local edges, values = fetch.feeds(g, feeds)
+  o = read_options(o, {"timeout", "trace", "as_values", "check_numerics"},
+                   "run")
+  local results, trace = self:core_run(handles, edges, values, o)
+  results = fetch.rebuild(plan, results)
+  if trace then return results, trace end
+  return results
+end
+
 --- Computes what is fetched.
 -- @param fetches a tensor, op, variable or name, or tables of them
 -- @param[opt] feeds {[x] = value, ["labels"] = value}
@@ -130,15 +146,10 @@ end
 -- @usage local x = td.placeholder("float32", {})
 -- td.session():run({double = x * 2}, {[x] = 4}).double  --> 8.0
 function methods:run(fetches, feeds, o)
-  local g = graph_of(self, "run")
-  local handles, plan = fetch.read(g, fetches)
-  local edges, values = fetch.feeds(g, feeds)
-  o = read_options(o, {"timeout", "trace", "as_values", "check_numerics"},
-                   "run")
-  local results, trace = self:core_run(handles, edges, values, o)
-  results = fetch.rebuild(plan, results)
-  if trace then return results, trace end
-  return results
+  if session.observer then
+    return session.observer(run, self, fetches, feeds, o)
+  end
+  return run(self, fetches, feeds, o)
 end
 
 --- A planned step: callable({loss, train}, {x, y}) gives a function of the fed

@@ -9,6 +9,7 @@
 local core = require "tide.core"
 local front = require "tide.front"
 local cell = require "tide.console.cell"
+local traceback = require "tide.console.traceback"
 
 local commands = {}
 
@@ -26,11 +27,11 @@ function commands.names()
   return list
 end
 
---- What is known of a command: its call ("%time code") and one line of text.
+--- What is known of a command: its call ("%time code") and what it does.
 function commands.about(name)
   for _, row in ipairs(require "tide.docs") do
     if row.module == "commands." .. name and row.name == "return" then
-      local call, text = row.text:match "^(.-):%s+(.*)$"
+      local call, text = row.text:gsub("\n", " "):match "^(.-):%s+(.*)$"
       return call or "%" .. name, text or row.text
     end
   end
@@ -57,6 +58,19 @@ function commands.evaluate(code, state)
   local chunk, why = cell.load(code, state.chunk, state.at)
   if not chunk then error(why, 0) end
   return chunk()
+end
+
+local function finish(f, ok, ...)
+  f(ok, ...)
+  if ok then return ... end
+  traceback.raise(...)
+end
+
+--- The values of `code`, as evaluate gives them; finish(ok, ...) is called
+-- before they are returned, or before its error (the first of ...) is raised
+-- again: after an interrupt too.
+function commands.guarded(code, state, f)
+  return finish(f, front.protected(commands.evaluate, code, state))
 end
 
 cell.provide("__command", commands.run)

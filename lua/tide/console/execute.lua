@@ -11,7 +11,9 @@ local cell = require "tide.console.cell"
 local history = require "tide.console.history"
 local publish = require "tide.console.publish"
 local system = require "tide.console.system"
+local session = require "tide.session"
 local traceback = require "tide.console.traceback"
+local watch = require "tide.console.watch"
 require "tide.console.commands"
 
 local execute = {}
@@ -83,14 +85,15 @@ local function failed(run, name, value, lines)
   return content
 end
 
-local function describe(run, err, frames, interrupted)
+local function describe(run, ...)
+  local err, frames, interrupted = traceback.first(...)
   local code = system.exit_code(err)
   if code then
     table.insert(run.line.payload, {source = "ask_exit", keepkernel = false})
     return "SystemExit", code, {}
   end
   if interrupted then system.interrupt() end
-  run.line.failure = {error = err, frames = frames}
+  run.line.failure = {error = err, frames = frames, step = run.line.step}
   return traceback.describe(err, frames, interrupted)
 end
 
@@ -156,7 +159,9 @@ local function begin(run)
   local request, line = run.request, run.line
   system.install()
   require("tide.console.start").once()
+  session.observer = watch.observe
   line.payload = {}
+  line.step, line.sink, line.traces = nil, nil, nil
   line.allow_stdin = request.allow_stdin ~= false
   run.counted = not request.silent and request.store_history ~= false
     and request.code:find "%S" ~= nil

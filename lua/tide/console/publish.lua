@@ -1,16 +1,20 @@
 --- console/publish.lua - what a console shows, on its way to whoever shows it.
 --
 -- In a notebook a message goes out as it is; on a terminal it is printed by
--- tide.console.terminal.
+-- tide.console.terminal. A line whose state has a `sink` keeps it for itself.
 -- SPDX-License-Identifier: Apache-2.0
 
+local console = require "tide.console"
 local front = require "tide.front"
 local json = require "tide.json"
 
 --- Sends a message of the Jupyter protocol: its type, content and metadata
 -- (tables; nil: none), and binary buffers (a list of strings).
 return function(type, content, metadata, buffers)
-  if front.kind == "notebook" then
+  local sink = console.line(front.line()).sink
+  if sink then
+    sink(type, content, metadata)
+  elseif front.kind == "notebook" then
     front.publish(type, json.encode(json.object(content)),
                   json.encode(json.object(metadata)), buffers)
   else

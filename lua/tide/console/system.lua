@@ -141,16 +141,14 @@ end
 
 --- Ends the children that this line reads from or writes to.
 function system.interrupt()
-  if front.interrupt_children then front.interrupt_children() end
+  front.interrupt_children()
 end
 
 --- Puts ours in place, once.
 function system.install()
   system.install = function() end
-  if front.execute then
-    replace(os, "execute", front.execute)
-    replace(io, "popen", front.popen)
-  end
+  replace(os, "execute", front.execute)
+  replace(io, "popen", front.popen)
   if front.kind ~= "notebook" then return end
   install_input()
   replace(os, "exit", leave)

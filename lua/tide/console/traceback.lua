@@ -14,6 +14,24 @@ local traceback = {}
 local AROUND = 2  -- lines before and after the one that is meant
 local MOST = 20   -- frames shown
 
+-- ---- passing on -------------------------------------------------------------
+
+local relay = {}
+
+--- Raises again what front.protected caught, with where it was raised; for code
+-- that has to put something back in between.
+function traceback.raise(err, frames, interrupted)
+  error(setmetatable({err, frames, interrupted}, relay), 0)
+end
+
+--- The first such error: what was raised, its frames, whether by an interrupt.
+function traceback.first(err, frames, interrupted)
+  while getmetatable(err) == relay do
+    err, frames, interrupted = err[1], err[2], err[3]
+  end
+  return err, frames, interrupted
+end
+
 -- ---- what it is called ------------------------------------------------------
 
 --- The text of anything that was raised; never raises.
@@ -93,18 +111,26 @@ local function add_frames(lines, frames)
   end
 end
 
+--- The lines about where a node was made ("In[3]:12").
+function traceback.origin(where)
+  local source, n = tostring(where or ""):match "^(.*):(%d+)$"
+  if not source then return {} end
+  local lines = {"  made at " .. paint.place(where)}
+  excerpt(lines, source, tonumber(n))
+  return lines
+end
+
 -- The line that made the node of an error of Tide, unless a frame shows it.
 local function add_origin(lines, err, frames)
   if not is_tide(err) then return end
-  local where = err.where
-  local source, n = tostring(where or ""):match "^(.*):(%d+)$"
-  if not source or not err.node then return end
   for _, f in ipairs(frames) do
-    if f.short_src .. ":" .. f.line == where then return end
+    if f.short_src .. ":" .. f.line == err.where then return end
   end
-  lines[#lines + 1] = ("  node \"%s\" was made at %s"):format(
-    err.node, paint.place(where))
-  excerpt(lines, source, tonumber(n))
+  if not err.node then return end
+  lines[#lines + 1] = ("  node %s"):format(paint.strong(err.node))
+  for _, line in ipairs(traceback.origin(err.where)) do
+    lines[#lines + 1] = line
+  end
 end
 
 --- The lines of all frames, those of C and the library too.
@@ -117,8 +143,7 @@ function traceback.all(frames)
   return lines
 end
 
--- A message of the parser: "In[2]:1: unexpected symbol near 'x'".
---- Name, value and lines of a cell that is no Lua.
+--- Name, value and lines of a cell that is no Lua, by the parser's message.
 function traceback.syntax(why)
   local lines = {paint.failure "SyntaxError" .. ": " .. why}
   local source, n = why:match "^([^\n]-):(%d+):"
@@ -129,6 +154,7 @@ end
 --- Name, value and lines of an error: of what was raised, the frames it was
 -- raised in (tide.front), and whether an interrupt did it.
 function traceback.describe(err, frames, interrupted)
+  err, frames, interrupted = traceback.first(err, frames, interrupted)
   local name, value = "KeyboardInterrupt", "interrupted"
   if not interrupted then name, value = name_of(err), value_of(err) end
   local lines = {interrupted and paint.failure(value)

@@ -1,0 +1,11 @@
+--- commands/graph.lua - %graph: the graph as it is now.
+--
+-- SPDX-License-Identifier: Apache-2.0
+
+local commands = require "tide.console.commands"
+
+--- %graph [expression]: shows the default graph, or the one it gives.
+return function(text, state)
+  if text == "" then return require "tide".get_default_graph() end
+  return (commands.evaluate(text, state))
+end

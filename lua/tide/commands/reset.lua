@@ -1,0 +1,22 @@
+--- commands/reset.lua - %reset: begins anew.
+--
+-- SPDX-License-Identifier: Apache-2.0
+
+local names = require "tide.console.names"
+local system = require "tide.console.system"
+
+--- %reset [-f]: forgets the names you have made, the default graph and its
+-- session. Asks first; -f does not.
+return function(text, state)
+  if text ~= "-f" then
+    local answer = system.ask("forget all names and the graph? [y/N] ")
+    if not answer or not answer:lower():find "^%s*y" then
+      print "nothing was forgotten"
+      return
+    end
+  end
+  names.reset()
+  require("tide.session").close_default()
+  require "tide".reset()
+  state.line.last = nil
+end

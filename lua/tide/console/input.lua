@@ -1,0 +1,42 @@
+--- console/input.lua - questions to whoever sits in front of the console.
+--
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.args"
+
+local input = {}
+
+local has_front, front = pcall(require, "tide.front")
+
+-- A script's own standard input.
+local function plain(prompt)
+  io.write(prompt)
+  io.flush()
+  local text = io.read "l"
+  if text then return text end
+  return nil, "the input has ended"
+end
+
+local function ask(prompt, password, what)
+  prompt = prompt == nil and "" or args.expect(prompt, "string", what)
+  if not has_front or front.kind == "script" then return plain(prompt) end
+  local text, why = require "tide.console.system".ask(prompt, password)
+  if text or front.kind == "notebook" or password then return text, why end
+  if core.isatty(0) and why ~= "there is nobody to ask" then return nil, why end
+  return plain(prompt)
+end
+
+--- A line typed by the user, without its end; nil and why there is none.
+-- @param[opt] prompt text shown before it
+function input.input(prompt)
+  return ask(prompt, false, "input: the prompt")
+end
+
+--- The same, and what is typed is not shown.
+-- @param[opt] prompt text shown before it
+function input.getpass(prompt)
+  return ask(prompt, true, "getpass: the prompt")
+end
+
+return input
