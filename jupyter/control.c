@@ -10,77 +10,139 @@
 #include "engine/base/thread.h"
 #include "jupyter/kernel_impl.h"
 
-enum { PARENT_MS = 1000 }; /* how often a vanished parent is looked for */
+enum {
+  PARENT_MS = 1000, /* how often a vanished parent is looked for */
+  FOLLOW_MS = 20    /* how often an interrupt that is not obeyed is */
+};
 
-static void reply(td_kernel *k, void *socket, td_request *r, const char *type,
-                  const td_str *content) {
-  td_reply m = {
-      .to = r, .type = type, .content = {td_str_c(content), content->len}};
-  td_wire_send(&k->wire, socket, &m, NULL);
+typedef struct control {
+  td_kernel *kernel;
+  void *socket;
+  bool ended;
+} control;
+
+static control the_one; /* of the process's one kernel */
+
+/* ---- handlers: each appends the content of its reply ---- */
+
+static json_t *content_of(const td_request *r) {
+  td_bytes c = td_request_content(r);
+  return json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
 }
 
-static bool wants_restart(const td_request *r) {
-  td_bytes c = td_request_content(r);
-  json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
-  bool restart = json_is_true(json_object_get(content, "restart"));
-  json_decref(content);
-  return restart;
+static void add_error(td_str *out, const char *name, const char *value) {
+  td_str_addf(out,
+              "{\"status\": \"error\", \"ename\": \"%s\", \"evalue\": ", name);
+  td_str_json(out, value, strlen(value));
+  td_str_add(out, ", \"traceback\": []}");
+}
+
+static void kernel_info(control *c, const td_request *r, td_str *out) {
+  (void)c;
+  (void)r;
+  td_info(out);
+}
+
+static void usage(control *c, const td_request *r, td_str *out) {
+  (void)c;
+  (void)r;
+  td_info_usage(out);
+}
+
+static void interrupt(control *c, const td_request *r, td_str *out) {
+  (void)r;
+  td_interrupt_all(c->kernel);
+  td_str_add(out, "{\"status\": \"ok\"}");
 }
 
 /* All output is out before the reply is. */
-static void shut_down(td_kernel *k, void *socket, td_request *r) {
-  td_str content;
-  td_kernel_stop(k);
-  td_str_init(&content);
-  td_str_addf(&content, "{\"status\": \"ok\", \"restart\": %s}",
-              wants_restart(r) ? "true" : "false");
-  td_iopub_flush(k->iopub);
-  reply(k, socket, r, "shutdown_reply", &content);
-  td_iopub_send(k->iopub, r, "shutdown_reply",
-                (td_bytes){td_str_c(&content), content.len}, (td_bytes){0},
-                NULL, 0);
-  td_str_deinit(&content);
+static void shut_down(control *c, const td_request *r, td_str *out) {
+  json_t *content = content_of(r);
+  bool restart = json_is_true(json_object_get(content, "restart"));
+  json_decref(content);
+  td_kernel_stop(c->kernel);
+  td_iopub_flush(c->kernel->iopub);
+  td_str_addf(out, "{\"status\": \"ok\", \"restart\": %s}",
+              restart ? "true" : "false");
+  c->ended = true;
 }
 
-/* False when that was the end. */
-static bool handle(td_kernel *k, void *socket, td_request *r) {
-  const char *type = td_request_type(r);
-  bool goes_on = true;
+static void create_subshell(control *c, const td_request *r, td_str *out) {
+  char id[37];
+  (void)r;
+  td_status *s = td_subshell_create(c->kernel, id);
+  if (td_ok(s))
+    td_str_addf(out, "{\"status\": \"ok\", \"subshell_id\": \"%s\"}", id);
+  else
+    add_error(out, "SubshellError", td_status_message(s));
+  td_status_release(s);
+}
+
+static void delete_subshell(control *c, const td_request *r, td_str *out) {
+  json_t *content = content_of(r);
+  const char *id = json_string_value(json_object_get(content, "subshell_id"));
+  if (id && td_subshell_delete(c->kernel, id))
+    td_str_add(out, "{\"status\": \"ok\"}");
+  else
+    add_error(out, "SubshellError", "there is no subshell of this id");
+  json_decref(content);
+}
+
+static void list_subshell(control *c, const td_request *r, td_str *out) {
+  (void)r;
+  td_str_add(out, "{\"status\": \"ok\", \"subshell_id\": ");
+  td_subshell_list(c->kernel, out);
+  td_str_addc(out, '}');
+}
+
+static const struct {
+  const char *request, *reply;
+  void (*handle)(control *c, const td_request *r, td_str *out);
+} handlers[] = {
+    {"kernel_info_request", "kernel_info_reply", kernel_info},
+    {"interrupt_request", "interrupt_reply", interrupt},
+    {"shutdown_request", "shutdown_reply", shut_down},
+    {"usage_request", "usage_reply", usage},
+    {"create_subshell_request", "create_subshell_reply", create_subshell},
+    {"delete_subshell_request", "delete_subshell_reply", delete_subshell},
+    {"list_subshell_request", "list_subshell_reply", list_subshell},
+};
+
+static void serve(control *c, td_request *r) {
+  td_kernel *k = c->kernel;
   td_str content;
   td_str_init(&content);
   td_iopub_status(k->iopub, r, "busy");
-  if (!strcmp(type, "kernel_info_request")) {
-    td_info(&content);
-    reply(k, socket, r, "kernel_info_reply", &content);
-  } else if (!strcmp(type, "interrupt_request")) {
-    td_worker_interrupt(&k->main);
-    td_str_add(&content, "{\"status\": \"ok\"}");
-    reply(k, socket, r, "interrupt_reply", &content);
-  } else if (!strcmp(type, "shutdown_request")) {
-    shut_down(k, socket, r);
-    goes_on = false;
+  for (size_t i = 0; i < TD_COUNT(handlers); i++) {
+    if (strcmp(td_request_type(r), handlers[i].request)) continue;
+    handlers[i].handle(c, r, &content);
+    td_bytes bytes = {td_str_c(&content), content.len};
+    td_reply reply = {.to = r, .type = handlers[i].reply, .content = bytes};
+    td_wire_send(&k->wire, c->socket, &reply, NULL);
+    if (c->ended)
+      td_iopub_send(k->iopub, r, reply.type, bytes, (td_bytes){0}, NULL, 0);
   }
   td_iopub_status(k->iopub, r, "idle");
   td_str_deinit(&content);
-  return goes_on;
 }
 
-static bool handle_all(td_kernel *k, void *socket) {
-  for (;;) {
+static void serve_all(control *c) {
+  while (!c->ended) {
     td_request *r;
-    td_status *s = td_wire_receive(&k->wire, socket, &r);
+    td_status *s = td_wire_receive(&c->kernel->wire, c->socket, &r);
     if (td_ok(s)) {
-      bool goes_on = handle(k, socket, r);
+      serve(c, r);
       td_request_release(r);
-      if (!goes_on) return false;
       continue;
     }
     bool none = td_status_code(s) == TD_UNAVAILABLE;
     if (!none) td_kernel_log("dropped a message: %s", td_status_message(s));
     td_status_release(s);
-    if (none) return true;
+    if (none) return;
   }
 }
+
+/* ---- the thread ---- */
 
 /* The process that started us, when it said so. */
 static pid_t watched_parent(void) {
@@ -89,30 +151,34 @@ static pid_t watched_parent(void) {
   return pid > 1 && pid == getppid() ? pid : 0;
 }
 
-typedef struct control {
-  td_kernel *kernel;
-  void *socket;
-} control;
-
-static control the_one; /* of the process's one kernel */
+static bool was_rung(int fd) {
+  uint64_t count;
+  return read(fd, &count, sizeof count) > 0;
+}
 
 static void *run(void *arg) {
   control *c = arg;
   td_kernel *k = c->kernel;
   pid_t parent = watched_parent();
-  bool goes_on = true;
-  while (goes_on) {
+  bool follows = false;
+  while (!c->ended) {
     zmq_pollitem_t items[] = {{.socket = c->socket, .events = ZMQ_POLLIN},
-                              {.fd = k->terminate, .events = ZMQ_POLLIN}};
-    zmq_poll(items, 2, parent ? PARENT_MS : -1);
-    goes_on = handle_all(k, c->socket);
+                              {.fd = k->terminate, .events = ZMQ_POLLIN},
+                              {.fd = k->interrupt, .events = ZMQ_POLLIN}};
+    bool looks = follows || k->leaving;
+    zmq_poll(items, 3, looks ? FOLLOW_MS : parent ? PARENT_MS : -1);
+    if (was_rung(k->interrupt)) td_interrupt_all(k);
+    serve_all(c);
+    follows = td_interrupt_follow(k);
+    td_subshell_reap(k, false);
     bool orphan = parent && getppid() != parent;
-    if (goes_on && (orphan || items[1].revents)) {
+    if (!c->ended && (orphan || was_rung(k->terminate))) {
       td_kernel_stop(k);
-      goes_on = false;
+      c->ended = true;
     }
   }
   zmq_close(c->socket);
+  if (td_worker_busy(&k->main)) td_kernel_abandon(k);
   return NULL;
 }
 

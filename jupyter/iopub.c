@@ -1,14 +1,15 @@
 /* iopub.c - the thread of the IOPub socket.
  *
  * The XPUB tells of each new subscriber, who gets a welcome before anything
- * else; `starting` follows the first. The socket never drops: a peer that does
- * not read blocks it for at most SEND_MS a message, and what waits is bounded.
+ * else; `starting` follows the first. Nothing is dropped: who adds more than
+ * the queue holds waits, and a peer that does not read holds up the socket. If
+ * that lasts, it alone misses messages for a while, and everybody is told.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "jupyter/iopub.h"
 
-#include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -17,24 +18,34 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/thread.h"
+#include "jupyter/output.h"
+#include "jupyter/updates.h"
 
 enum {
   MERGE_MS = 80,          /* stream text waits so long for more */
   MOST_QUEUED = 64 << 20, /* bytes; who adds more waits */
   MOST_TEXT = 1 << 20,    /* of one stream message */
+  MOST_TURNS = 8,         /* of stdout and stderr; then each goes as one */
+  PATIENCE_S = 60,        /* how long a peer that does not read is left out */
+  SOON_NS = 200000,       /* no child process prints so soon */
   CHUNK = 1 << 16
 };
 
-/* A message, or text of a stream, in the queue. */
+typedef enum item_kind { MESSAGE, TEXT, OWNER, END } item_kind;
+
+/* What is in the queue: a message, text of a stream, or a mark that a cell
+ * begins to own what the process prints, or is over. */
 typedef struct item {
   struct item *next;
+  item_kind kind;
   td_request *parent;
   char *type;
-  int stream; /* 1, 2, or 0: a message */
+  int stream; /* of text: 1 or 2 */
   td_str content, metadata;
   td_str *buffers;
   int n_buffers;
   size_t size;
+  uint64_t stands_for; /* items that were joined in it */
 } item;
 
 struct td_iopub {
@@ -44,13 +55,19 @@ struct td_iopub {
   pthread_t thread;
   int wake; /* an eventfd: something was queued */
   int pipe[2];
-  bool welcomed;        /* the thread's: somebody watches */
-  pthread_mutex_t lock; /* of what follows */
-  pthread_cond_t moved; /* the queue became shorter */
+  /* the thread's: */
+  bool welcomed; /* somebody watches */
+  td_outputs outputs;
+  td_updates updates;
+  td_request *owner;
+  int64_t lenient_until; /* a peer that does not read may miss messages; 0 */
+  pthread_mutex_t lock;  /* of what follows */
+  pthread_cond_t moved;  /* the queue became shorter */
   item *first, **last;
   size_t queued;
   uint64_t added, sent; /* items ever */
-  td_request *owner;
+  uint64_t hurry;       /* somebody waits for this many to be sent */
+  int64_t printed;      /* ns: when text last came */
   bool closing;
 };
 
@@ -73,28 +90,67 @@ static void wake(td_iopub *p) {
   (void)n; /* it can only fail when it is awake */
 }
 
-static item *item_new(td_request *parent, const char *type, int stream) {
+static item *item_new(item_kind kind, td_request *parent, const char *type) {
   item *i = td_alloc_zero(1, sizeof *i);
   if (!i) return NULL;
+  i->kind = kind;
+  i->stands_for = 1;
   i->parent = td_request_retain(parent);
   i->type = td_strdup(type);
-  i->stream = stream;
   td_str_init(&i->content);
   td_str_init(&i->metadata);
   return i;
 }
 
-static void enqueue(td_iopub *p, item *i) {
-  if (!i) return;
+/* The lock is held. */
+static void append(td_iopub *p, item *i) {
   i->size = i->content.len + i->metadata.len + sizeof *i;
   for (int b = 0; b < i->n_buffers; b++) i->size += i->buffers[b].len;
-  pthread_mutex_lock(&p->lock);
-  while (p->queued > MOST_QUEUED && !p->closing)
-    pthread_cond_wait(&p->moved, &p->lock);
   *p->last = i;
   p->last = &i->next;
   p->queued += i->size;
   p->added++;
+}
+
+/* True when it was joined with what waits. The lock is held. */
+static bool append_text(td_iopub *p, td_request *parent, int stream,
+                        const char *text, size_t len) {
+  item *i = p->first ? (item *)((char *)p->last - offsetof(item, next)) : NULL;
+  if (i && i->kind == TEXT && i->stream == stream && i->parent == parent &&
+      i->content.len + len <= MOST_TEXT) {
+    td_str_addn(&i->content, text, len);
+    i->size += len;
+    p->queued += len;
+    return true;
+  }
+  i = item_new(TEXT, parent, "stream");
+  if (!i) return false;
+  i->stream = stream;
+  td_str_addn(&i->content, text, len);
+  append(p, i);
+  return false;
+}
+
+/* What the process itself wrote, past our streams, comes before what is added
+ * now. A full queue leaves it in the pipe. The lock is held. */
+static void drain_pipes(td_iopub *p) {
+  char bytes[CHUNK];
+  for (int stream = 1; stream <= 2; stream++) {
+    ssize_t n = 1;
+    while (p->pipe[stream - 1] >= 0 && n > 0 && p->queued < MOST_QUEUED) {
+      n = read(p->pipe[stream - 1], bytes, sizeof bytes);
+      if (n > 0) append_text(p, NULL, stream, bytes, (size_t)n);
+    }
+  }
+}
+
+static void enqueue(td_iopub *p, item *i) {
+  if (!i) return;
+  pthread_mutex_lock(&p->lock);
+  while (p->queued > MOST_QUEUED && !p->closing)
+    pthread_cond_wait(&p->moved, &p->lock);
+  drain_pipes(p);
+  append(p, i);
   pthread_mutex_unlock(&p->lock);
   wake(p);
 }
@@ -102,7 +158,7 @@ static void enqueue(td_iopub *p, item *i) {
 void td_iopub_send(td_iopub *p, td_request *parent, const char *type,
                    td_bytes content, td_bytes metadata, const td_bytes *buffers,
                    int n_buffers) {
-  item *i = item_new(parent, type, 0);
+  item *i = item_new(MESSAGE, parent, type);
   if (!i) return;
   td_str_addn(&i->content, content.at, content.len);
   td_str_addn(&i->metadata, metadata.at, metadata.len);
@@ -118,47 +174,68 @@ void td_iopub_send(td_iopub *p, td_request *parent, const char *type,
 void td_iopub_status(td_iopub *p, td_request *parent, const char *state) {
   char text[64];
   int n = snprintf(text, sizeof text, "{\"execution_state\": \"%s\"}", state);
+  if (!strcmp(state, "idle")) enqueue(p, item_new(END, parent, ""));
   td_iopub_send(p, parent, "status", (td_bytes){text, (size_t)n}, (td_bytes){0},
                 NULL, 0);
 }
 
+/* A child process takes longer than SOON_NS to print: within that there is no
+ * need to look. */
 void td_iopub_text(td_iopub *p, td_request *parent, int stream,
                    const char *text, size_t len) {
+  int64_t now = td_clock_now();
   pthread_mutex_lock(&p->lock);
-  item *tail =
-      p->first ? (item *)((char *)p->last - offsetof(item, next)) : NULL;
-  bool joins = tail && tail->stream == stream && tail->parent == parent &&
-               tail->content.len + len <= MOST_TEXT;
-  if (joins) {
-    td_str_addn(&tail->content, text, len);
-    tail->size += len;
-    p->queued += len;
-  }
+  while (p->queued > MOST_QUEUED && !p->closing)
+    pthread_cond_wait(&p->moved, &p->lock);
+  if (now - p->printed > SOON_NS) drain_pipes(p);
+  p->printed = now;
+  bool joined = append_text(p, parent, stream, text, len);
   pthread_mutex_unlock(&p->lock);
-  if (joins) return;
-  item *i = item_new(parent, "stream", stream);
-  if (i) td_str_addn(&i->content, text, len);
-  enqueue(p, i);
+  if (!joined) wake(p);
 }
 
 void td_iopub_owner(td_iopub *p, td_request *parent) {
-  pthread_mutex_lock(&p->lock);
-  td_request *was = p->owner;
-  p->owner = td_request_retain(parent);
-  pthread_mutex_unlock(&p->lock);
-  td_request_release(was);
+  enqueue(p, item_new(OWNER, parent, ""));
 }
 
 void td_iopub_flush(td_iopub *p) {
   pthread_mutex_lock(&p->lock);
   uint64_t until = p->added;
+  if (until > p->hurry) p->hurry = until;
+  wake(p);
   while (p->sent < until && !p->closing) pthread_cond_wait(&p->moved, &p->lock);
   pthread_mutex_unlock(&p->lock);
 }
 
 /* ---- sending: the thread ---- */
 
-static void transmit(td_iopub *p, const item *i, const char *topic) {
+static void set_lossless(td_iopub *p, int lossless) {
+  zmq_setsockopt(p->socket, ZMQ_XPUB_NODROP, &lossless, sizeof lossless);
+}
+
+/* When a peer does not read for long, the others go on without it. */
+static void send_reply(td_iopub *p, const td_reply *reply) {
+  if (p->lenient_until && td_clock_now() >= p->lenient_until) {
+    p->lenient_until = 0;
+    set_lossless(p, 1);
+  }
+  if (td_wire_send(p->wire, p->socket, reply, NULL)) return;
+  set_lossless(p, 0);
+  p->lenient_until = td_clock_now() + (int64_t)PATIENCE_S * 1000000000;
+  td_wire_send(p->wire, p->socket, reply, NULL);
+  td_reply told = {.to = reply->to,
+                   .topic = "stream.stderr",
+                   .type = "stream",
+                   .content = {NULL, 0}};
+  static const char text[] =
+      "{\"name\": \"stderr\", \"text\": \"[a client does not read what is "
+      "shown: for a minute it may miss messages]\\n\"}";
+  told.content = (td_bytes){text, sizeof text - 1};
+  td_wire_send(p->wire, p->socket, &told, NULL);
+}
+
+static void transmit(td_iopub *p, const item *i) {
+  char topic[160];
   td_bytes buffers[64];
   td_bytes *list = i->n_buffers <= 64
                        ? buffers
@@ -166,6 +243,7 @@ static void transmit(td_iopub *p, const item *i, const char *topic) {
   if (!list) return;
   for (int b = 0; b < i->n_buffers; b++)
     list[b] = (td_bytes){td_str_c(&i->buffers[b]), i->buffers[b].len};
+  snprintf(topic, sizeof topic, "%s.%s", p->topic, i->type);
   td_reply reply = {.to = i->parent,
                     .topic = topic,
                     .type = i->type,
@@ -173,37 +251,106 @@ static void transmit(td_iopub *p, const item *i, const char *topic) {
                     .metadata = {td_str_c(&i->metadata), i->metadata.len},
                     .buffers = list,
                     .n_buffers = i->n_buffers};
-  td_wire_send(p->wire, p->socket, &reply, NULL);
+  send_reply(p, &reply);
   if (list != buffers) td_free(list);
 }
 
-static void transmit_stream(td_iopub *p, item *i) {
-  td_str text = i->content;
-  td_str_init(&i->content);
-  td_str_addf(&i->content, "{\"name\": \"%s\", \"text\": ",
-              i->stream == 1 ? "stdout" : "stderr");
-  td_str_json(&i->content, td_str_c(&text), text.len);
-  td_str_addc(&i->content, '}');
-  td_str_deinit(&text);
-  transmit(p, i, i->stream == 1 ? "stream.stdout" : "stream.stderr");
+static void transmit_text(void *arg, td_request *parent, int stream,
+                          const char *text, size_t len) {
+  td_iopub *p = arg;
+  td_str content;
+  td_str_init(&content);
+  td_str_addf(&content, "{\"name\": \"%s\", \"text\": ",
+              stream == 1 ? "stdout" : "stderr");
+  td_str_json(&content, text, len);
+  td_str_addc(&content, '}');
+  td_reply reply = {.to = parent,
+                    .topic = stream == 1 ? "stream.stdout" : "stream.stderr",
+                    .type = "stream",
+                    .content = {td_str_c(&content), content.len}};
+  send_reply(p, &reply);
+  td_str_deinit(&content);
 }
 
+static void transmit_update(void *arg, void *message) {
+  transmit(arg, message);
+  item_free(message);
+}
+
+/* True when the message is kept for later. */
+static bool is_put_off(td_iopub *p, item *i) {
+  bool update = !strcmp(i->type, "update_display_data");
+  if (!update && strcmp(i->type, "display_data")) return false;
+  char *id = td_updates_id((td_bytes){td_str_c(&i->content), i->content.len});
+  void *instead = NULL;
+  bool now = !id || td_updates_admit(&p->updates, id, update, td_clock_now(), i,
+                                     &instead);
+  item_free(instead);
+  td_free(id);
+  return !now;
+}
+
+static void end_cell(td_iopub *p, td_request *parent) {
+  td_updates_send(&p->updates, td_clock_now(), true, transmit_update, p);
+  td_outputs_end(&p->outputs, parent);
+}
+
+/* Takes the item over. */
 static void deliver(td_iopub *p, item *i) {
-  char topic[160];
-  snprintf(topic, sizeof topic, "%s.%s", p->topic, i->type);
-  if (i->stream)
-    transmit_stream(p, i);
-  else
-    transmit(p, i, topic);
+  switch (i->kind) {
+  case TEXT:
+    td_outputs_text(&p->outputs, i->parent ? i->parent : p->owner, i->stream,
+                    td_str_c(&i->content), i->content.len);
+    break;
+  case MESSAGE:
+    if (is_put_off(p, i)) return;
+    transmit(p, i);
+    break;
+  case OWNER:
+    end_cell(p, p->owner);
+    td_request_release(p->owner);
+    p->owner = td_request_retain(i->parent);
+    break;
+  case END:
+    end_cell(p, i->parent);
+    break;
+  }
+  item_free(i);
+}
+
+/* Text of stdout and stderr in turns would be a message each: beyond a few, all
+ * of the first one's goes first. The lock is held. */
+static void join_turns(td_iopub *p, item *first) {
+  int turns = 0;
+  item *i;
+  for (i = first->next; i && i->kind == TEXT && turns < MOST_TURNS; i = i->next)
+    turns++;
+  if (turns < MOST_TURNS) return;
+  for (item **at = &first->next; (i = *at) && i->kind == TEXT;) {
+    bool joins = i->stream == first->stream && i->parent == first->parent &&
+                 first->content.len + i->content.len <= MOST_TEXT;
+    if (!joins) {
+      at = &i->next;
+      continue;
+    }
+    td_str_addn(&first->content, td_str_c(&i->content), i->content.len);
+    first->size += i->size;
+    first->stands_for += i->stands_for;
+    *at = i->next;
+    if (!i->next) p->last = at;
+    item_free(i);
+  }
 }
 
 /* The first item when it may go now: text waits for what follows it. */
 static item *take(td_iopub *p, bool text_too) {
   pthread_mutex_lock(&p->lock);
   item *i = p->first;
-  if (i && i->stream && !i->next && !text_too && i->content.len < MOST_TEXT / 2)
+  if (i && i->kind == TEXT && !i->next && !text_too && p->hurry <= p->sent &&
+      i->content.len < MOST_TEXT / 2)
     i = NULL;
   if (i) {
+    if (i->kind == TEXT) join_turns(p, i);
     p->first = i->next;
     if (!p->first) p->last = &p->first;
   }
@@ -211,13 +358,12 @@ static item *take(td_iopub *p, bool text_too) {
   return i;
 }
 
-static void gone(td_iopub *p, item *i) {
+static void gone(td_iopub *p, size_t size, uint64_t n) {
   pthread_mutex_lock(&p->lock);
-  p->queued -= i->size;
-  p->sent++;
+  p->queued -= size;
+  p->sent += n;
   pthread_cond_broadcast(&p->moved);
   pthread_mutex_unlock(&p->lock);
-  item_free(i);
 }
 
 static bool waiting_text(td_iopub *p) {
@@ -262,38 +408,22 @@ static void read_subscriptions(td_iopub *p) {
   zmq_msg_close(&f);
 }
 
-/* ---- what the process itself writes ---- */
-
-static void drain_pipe(td_iopub *p, int stream) {
-  char bytes[CHUNK];
-  for (;;) {
-    ssize_t n = p->pipe[stream - 1] < 0
-                    ? -1
-                    : read(p->pipe[stream - 1], bytes, sizeof bytes);
-    if (n <= 0) return;
-    pthread_mutex_lock(&p->lock);
-    td_request *owner = td_request_retain(p->owner);
-    pthread_mutex_unlock(&p->lock);
-    item *i = item_new(owner, "stream", stream);
-    if (i) {
-      td_str_addn(&i->content, bytes, (size_t)n);
-      transmit_stream(p, i);
-    }
-    item_free(i);
-    td_request_release(owner);
-  }
-}
-
 /* ---- the thread ---- */
 
-static void send_ready(td_iopub *p, bool text_too) {
+/* Returns ns until an update that waits is due, or -1. */
+static int64_t send_ready(td_iopub *p, bool text_too) {
   item *i;
-  drain_pipe(p, 1);
-  drain_pipe(p, 2);
+  pthread_mutex_lock(&p->lock);
+  drain_pipes(p);
+  pthread_mutex_unlock(&p->lock);
   while ((i = take(p, text_too))) {
+    size_t size = i->size;
+    uint64_t n = i->stands_for;
     deliver(p, i);
-    gone(p, i);
+    gone(p, size, n);
   }
+  return td_updates_send(&p->updates, td_clock_now(), false, transmit_update,
+                         p);
 }
 
 static bool is_closing(td_iopub *p) {
@@ -303,7 +433,7 @@ static bool is_closing(td_iopub *p) {
   return is;
 }
 
-static void sleep_until(td_iopub *p, int64_t text_due) {
+static void sleep_for(td_iopub *p, int64_t ns) {
   int socket_fd;
   size_t size = sizeof socket_fd;
   zmq_getsockopt(p->socket, ZMQ_FD, &socket_fd, &size);
@@ -311,15 +441,14 @@ static void sleep_until(td_iopub *p, int64_t text_due) {
                          {.fd = socket_fd, .events = POLLIN},
                          {.fd = p->pipe[0], .events = POLLIN},
                          {.fd = p->pipe[1], .events = POLLIN}};
-  int ms = -1;
-  if (text_due) {
-    int64_t left = text_due - td_clock_now();
-    ms = left > 0 ? (int)(left / 1000000) + 1 : 0;
-  }
-  poll(fds, TD_COUNT(fds), ms);
+  poll(fds, TD_COUNT(fds), ns < 0 ? -1 : (int)(ns / 1000000) + 1);
   uint64_t count;
   ssize_t n = read(p->wake, &count, sizeof count);
   (void)n;
+}
+
+static int64_t sooner(int64_t a, int64_t b) {
+  return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
 static void *run(void *arg) {
@@ -327,15 +456,20 @@ static void *run(void *arg) {
   int64_t due = 0; /* when waiting text goes; 0: none waits */
   while (!is_closing(p)) {
     read_subscriptions(p);
-    send_ready(p, due && td_clock_now() >= due);
+    int64_t now = td_clock_now();
+    int64_t wait = send_ready(p, due && now >= due);
     if (!waiting_text(p))
       due = 0;
     else if (!due)
-      due = td_clock_now() + (int64_t)MERGE_MS * 1000000;
+      due = now + (int64_t)MERGE_MS * 1000000;
+    if (due) wait = sooner(wait, due > now ? due - now : 0);
     read_subscriptions(p);
-    sleep_until(p, due);
+    sleep_for(p, wait);
   }
   send_ready(p, true);
+  end_cell(p, p->owner);
+  td_outputs_deinit(&p->outputs);
+  td_updates_deinit(&p->updates);
   zmq_close(p->socket);
   return NULL;
 }
@@ -346,13 +480,15 @@ void td_iopub_capture(td_iopub *p, int out, int err) {
   wake(p);
 }
 
-td_status *td_iopub_new(td_iopub **out, const td_wire *wire, void *socket) {
+td_status *td_iopub_new(td_iopub **out, const td_wire *wire, void *socket,
+                        size_t limit) {
   td_iopub *p = td_alloc_zero(1, sizeof *p);
   if (!p) return td_oom();
   p->wire = wire;
   p->socket = socket;
   p->pipe[0] = p->pipe[1] = -1;
   p->last = &p->first;
+  td_outputs_init(&p->outputs, limit, transmit_text, p);
   p->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   snprintf(p->topic, sizeof p->topic, "kernel.%s", wire->session);
   pthread_mutex_init(&p->lock, NULL);

@@ -17,15 +17,28 @@
 #include "engine/base/file.h"
 #include "engine/base/mem.h"
 #include "jupyter/kernel_impl.h"
+#include "jupyter/output.h"
 
 enum {
   LINGER_MS = 1000,
-  SEND_MS = 2000,    /* how long a peer that does not read holds IOPub */
-  GRACE_MS = 250,    /* at the end, for what is nearly done */
-  PATIENCE_MS = 1500 /* then, after an interrupt */
+  SEND_MS = 2000,     /* how long a peer that does not read holds IOPub */
+  SEND_MOST = 10000,  /* messages that wait for a peer */
+  STRAGGLER_MS = 20,  /* at the end, for requests on their way */
+  GRACE_MS = 250,     /* then, for what is nearly done */
+  PATIENCE_MS = 1500, /* then, after an interrupt */
 };
 
 static td_kernel kernel; /* the process's: signals mean it */
+
+typedef struct options {
+  const char *file; /* the connection file, or NULL */
+  bool no_key;
+  size_t output_limit;
+} options;
+
+static const char usage[] =
+    "usage: tide kernel [--output-limit BYTES] [--allow-no-key] "
+    "[CONNECTION_FILE]\n";
 
 /* ---- dispatch ---- */
 
@@ -33,58 +46,127 @@ static bool is_type(const td_request *r, const char *type) {
   return !strcmp(td_request_type(r), type);
 }
 
+static void ring(int fd) {
+  uint64_t one = 1;
+  ssize_t n = write(fd, &one, sizeof one);
+  (void)n;
+}
+
+/* A request for a subshell that is not there. */
+static void refuse(td_kernel *k, td_request *r) {
+  static const char content[] =
+      "{\"status\": \"error\", \"ename\": \"SubshellError\", \"evalue\": "
+      "\"there is no subshell of this id\", \"traceback\": [], "
+      "\"execution_count\": 0}";
+  const char *type = td_request_type(r), *end = strstr(type, "_request");
+  td_str reply;
+  td_str_init(&reply);
+  td_iopub_status(k->iopub, r, "busy");
+  if (end) {
+    td_str_addn(&reply, type, (size_t)(end - type));
+    td_str_add(&reply, "_reply");
+    td_shell_reply(k->shell, r, td_str_c(&reply), content, sizeof content - 1,
+                   NULL);
+  }
+  td_iopub_status(k->iopub, r, "idle");
+  td_str_deinit(&reply);
+  td_request_release(r);
+}
+
+/* While a cell runs, what needs no cell is answered aside; a comm message stays
+ * behind those that went there before. */
+static bool goes_aside(td_kernel *k, const td_request *r) {
+  bool comm = !strncmp(td_request_type(r), "comm_", 5) &&
+              !is_type(r, "comm_info_request");
+  if (is_type(r, "execute_request")) return false;
+  return td_worker_busy(&k->main) || (comm && td_worker_busy(&k->side));
+}
+
 void td_kernel_dispatch(td_kernel *k, td_request *r, uint64_t number) {
+  const char *subshell = td_request_subshell(r);
   if (__atomic_load_n(&k->stopping, __ATOMIC_ACQUIRE)) {
     td_request_release(r);
-    return;
-  }
-  if (is_type(r, "shutdown_request")) { /* old clients send it here */
+  } else if (is_type(r, "shutdown_request")) { /* old clients send it here */
     td_request_release(r);
-    uint64_t one = 1;
-    ssize_t n = write(k->terminate, &one, sizeof one);
-    (void)n;
-    return;
+    ring(k->terminate);
+  } else if (*subshell) {
+    if (!td_subshell_add(k, subshell, r, number)) refuse(k, r);
+  } else {
+    td_worker_add(goes_aside(k, r) ? &k->side : &k->main, r, number);
   }
-  bool aside = !is_type(r, "execute_request") && td_worker_busy(&k->main);
-  td_worker_add(aside ? &k->side : &k->main, r, number);
 }
 
 /* ---- the end ---- */
 
-static bool wait_idle(td_worker *w, int ms) {
-  struct timespec t = {.tv_nsec = 1000000};
-  for (int i = 0; i < ms && td_worker_busy(w); i++) nanosleep(&t, NULL);
-  return !td_worker_busy(w);
+static void rest(long ms) {
+  struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+  nanosleep(&t, NULL);
 }
 
-/* Cells that wait run while the grace lasts; then the running one is stopped.
- */
-void td_kernel_stop(td_kernel *k) {
-  __atomic_store_n(&k->stopping, 1, __ATOMIC_RELEASE);
-  if (!wait_idle(&k->main, GRACE_MS)) {
-    td_worker_stop(&k->main);
-    for (int i = 0; i < PATIENCE_MS / 50 && td_worker_busy(&k->main); i++) {
-      td_worker_interrupt(&k->main);
-      wait_idle(&k->main, 50);
-    }
-  }
+static bool is_busy(td_worker *w, void *arg) {
+  (void)arg;
+  return td_worker_busy(w);
+}
+
+static bool stop_worker(td_worker *w, void *arg) {
+  (void)arg;
+  td_worker_stop(w);
+  return false;
+}
+
+static bool any_busy(td_kernel *k) {
+  return td_worker_busy(&k->main) || td_worker_busy(&k->side) ||
+         td_subshell_each(k, is_busy, NULL);
+}
+
+static bool wait_idle(td_kernel *k, int ms) {
+  for (int i = 0; i < ms && any_busy(k); i++) rest(1);
+  return !any_busy(k);
+}
+
+static void stop_all(td_kernel *k) {
   td_worker_stop(&k->main);
   td_worker_stop(&k->side);
-  td_worker_interrupt(&k->side);
+  td_subshell_each(k, stop_worker, NULL);
+}
+
+/* What was sent before the shutdown may come by another socket after it. What
+ * waits runs while the grace lasts; then what runs is stopped. */
+void td_kernel_stop(td_kernel *k) {
+  uint64_t before, number = td_shell_drain(k->shell);
+  do {
+    before = number;
+    rest(STRAGGLER_MS);
+    number = td_shell_drain(k->shell);
+  } while (number != before);
+  __atomic_store_n(&k->stopping, 1, __ATOMIC_RELEASE);
+  bool idle = wait_idle(k, GRACE_MS);
+  stop_all(k);
+  if (idle) return;
+  td_interrupt_all(k);
+  for (int i = 0; i < PATIENCE_MS / 50 && any_busy(k); i++) {
+    td_interrupt_follow(k);
+    wait_idle(k, 50);
+  }
+}
+
+void td_kernel_abandon(td_kernel *k) {
+  td_kernel_log("a cell does not stop; it is left as it is");
+  td_iopub_flush(k->iopub);
+  rest(STRAGGLER_MS); /* for what is in the sockets */
+  _exit(0);
 }
 
 /* ---- signals ---- */
 
 static void on_interrupt(int number) {
   (void)number;
-  if (kernel.main.line) td_line_interrupt(kernel.main.line);
+  ring(kernel.interrupt);
 }
 
 static void on_terminate(int number) {
   (void)number;
-  uint64_t one = 1;
-  ssize_t n = write(kernel.terminate, &one, sizeof one);
-  (void)n;
+  ring(kernel.terminate);
 }
 
 static void listen_to_signals(void) {
@@ -110,6 +192,7 @@ static void configure(void *socket, int type) {
     set(socket, ZMQ_XPUB_VERBOSE, 1);
     set(socket, ZMQ_XPUB_NODROP, 1);
     set(socket, ZMQ_SNDTIMEO, SEND_MS);
+    set(socket, ZMQ_SNDHWM, SEND_MOST);
   } else {
     set(socket, ZMQ_ROUTER_HANDOVER, 1);
     set(socket, ZMQ_SNDHWM, 0);
@@ -156,6 +239,7 @@ static td_status *open_sockets(td_kernel *k, void *sockets[TD_N_CHANNELS]) {
     s = open_socket(&k->connection, context, (td_channel)i, socket_types[i],
                     &sockets[i]);
   }
+  if (td_ok(s)) set(sockets[TD_STDIN], ZMQ_ROUTER_MANDATORY, 1);
   return s;
 }
 
@@ -189,16 +273,17 @@ static td_status *make_host(td_kernel *k) {
 }
 
 static td_status *start_threads(td_kernel *k, void *sockets[TD_N_CHANNELS]) {
-  td_status *s = td_iopub_new(&k->iopub, &k->wire, sockets[TD_IOPUB]);
+  td_status *s =
+      td_iopub_new(&k->iopub, &k->wire, sockets[TD_IOPUB], k->output_limit);
   if (td_ok(s)) s = td_heartbeat_start(k, sockets[TD_HEARTBEAT]);
   if (td_ok(s)) s = td_stdio_take(k);
   if (td_ok(s)) s = make_host(k);
   if (td_ok(s)) s = td_worker_init(&k->main, k, td_host_line(k->host));
   if (td_ok(s)) s = td_worker_init(&k->side, k, td_line_new(k->host, "side"));
   if (td_ok(s)) s = td_worker_start(&k->side);
-  if (td_ok(s)) s = td_control_start(k, sockets[TD_CONTROL]);
   if (td_ok(s))
     s = td_shell_new(&k->shell, k, sockets[TD_SHELL], sockets[TD_STDIN]);
+  if (td_ok(s)) s = td_control_start(k, sockets[TD_CONTROL]);
   return s;
 }
 
@@ -220,17 +305,23 @@ static td_status *announce(td_kernel *k) {
   return s;
 }
 
-static td_status *start(td_kernel *k, const char *file) {
+static td_status *start(td_kernel *k, const options *o) {
+  const char *file = o->file;
   void *sockets[TD_N_CHANNELS] = {0};
   td_status *s = file ? td_connection_read(&k->connection, file)
                       : td_connection_make(&k->connection);
-  if (td_ok(s) && !k->connection.key[0])
+  if (td_ok(s) && !k->connection.key[0] && !o->no_key)
     s = td_error(TD_PERMISSION_DENIED,
                  "the connection file has no key: whoever reaches the ports "
-                 "could run code; write a key into it");
+                 "could run code; write a key into it, or say --allow-no-key");
+  if (td_ok(s)) s = td_wire_init(&k->wire, &k->connection);
   if (!td_ok(s)) return s;
-  td_wire_init(&k->wire, &k->connection);
+  k->output_limit = o->output_limit;
+  pthread_mutex_init(&k->subshell_lock, NULL);
   k->terminate = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  k->interrupt = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (k->terminate < 0 || k->interrupt < 0)
+    return td_error(TD_RESOURCE_EXHAUSTED, "no file descriptors are left");
   s = open_sockets(k, sockets);
   if (td_ok(s) && !file) s = announce(k);
   if (td_ok(s)) s = start_threads(k, sockets);
@@ -239,6 +330,9 @@ static td_status *start(td_kernel *k, const char *file) {
 
 static void finish(td_kernel *k) {
   td_control_join(k);
+  for (td_subshell *t = k->subshells; t; t = k->subshells)
+    td_subshell_delete(k, t->id);
+  td_subshell_reap(k, true);
   td_worker_deinit(&k->side);
   td_line_free(k->side.line);
   td_worker_deinit(&k->main);
@@ -250,19 +344,39 @@ static void finish(td_kernel *k) {
   zmq_ctx_term(k->context);
   zmq_ctx_term(k->heart_context);
   td_host_free(k->host);
+  td_wire_deinit(&k->wire);
   td_connection_deinit(&k->connection);
+}
+
+static bool read_options(int argc, char **argv, options *o) {
+  for (int i = 0; i < argc; i++) {
+    char *end;
+    if (!strcmp(argv[i], "--allow-no-key")) {
+      o->no_key = true;
+    } else if (!strcmp(argv[i], "--output-limit") && i + 1 < argc) {
+      long long n = strtoll(argv[++i], &end, 10);
+      if (*end || end == argv[i] || n < 0) return false;
+      o->output_limit = (size_t)n;
+    } else if (argv[i][0] == '-' || o->file) {
+      return false;
+    } else {
+      o->file = argv[i];
+    }
+  }
+  return true;
 }
 
 int td_kernel_main(int argc, char **argv) {
   td_kernel *k = &kernel;
+  options o = {.output_limit = TD_OUTPUT_LIMIT};
   if (sodium_init() < 0) return 1;
   if (argc && !strcmp(argv[0], "--probe"))
     return td_probe_main(argc - 1, argv + 1);
-  if (argc > 1 || (argc == 1 && argv[0][0] == '-')) {
-    fputs("usage: tide kernel [CONNECTION_FILE]\n", stderr);
+  if (!read_options(argc, argv, &o)) {
+    fputs(usage, stderr);
     return 2;
   }
-  td_status *s = start(k, argc ? argv[0] : NULL);
+  td_status *s = start(k, &o);
   if (!td_ok(s)) {
     td_kernel_log("%s", td_status_message(s));
     td_status_release(s);

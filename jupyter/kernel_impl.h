@@ -29,9 +29,11 @@ struct td_worker {
   pthread_mutex_t lock; /* of what follows */
   pthread_cond_t changed;
   td_job *first, **last;
-  td_request *current;   /* being served */
-  uint64_t abort_before; /* execute requests with lower numbers are refused */
+  td_request *current;     /* being served */
+  uint64_t abort_before;   /* execute requests with lower numbers are refused */
+  uint64_t interrupted_at; /* `current` was, when this number was next; or 0 */
   bool stopping;
+  int count; /* of the last cell; the worker's thread's alone */
 };
 
 /* The line is the worker's from now on; NULL when there is none. */
@@ -46,7 +48,11 @@ void td_worker_run(td_worker *w);
 void td_worker_add(td_worker *w, td_request *r, uint64_t number);
 /* True while it serves or has something to. */
 bool td_worker_busy(td_worker *w);
-void td_worker_interrupt(td_worker *w);
+/* True when something was there to be interrupted. `number`: of the request
+ * that comes next. */
+bool td_worker_interrupt(td_worker *w, uint64_t number);
+/* What it serves, or NULL; the caller releases it. */
+td_request *td_worker_served(td_worker *w);
 /* No more requests: what waits is dropped, what runs may end. */
 void td_worker_stop(td_worker *w);
 /* The request this thread serves, or NULL; borrowed. */
@@ -71,14 +77,46 @@ uint64_t td_shell_drain(td_shell *s);
 td_host_outcome td_shell_input(td_shell *s, td_line *line, const char *prompt,
                                bool password, td_str *out);
 
+/* ---- subshell.c: further lines, which clients open and close ---- */
+
+typedef struct td_subshell {
+  struct td_subshell *next;
+  char id[37];
+  td_worker worker;
+} td_subshell;
+
+td_status *td_subshell_create(td_kernel *k, char id[37]) TD_MUST_USE;
+/* False when there is none of that name. What it runs is interrupted. */
+bool td_subshell_delete(td_kernel *k, const char *id);
+/* Appends their ids, a JSON list. */
+void td_subshell_list(td_kernel *k, td_str *out);
+/* Hands a request to the subshell it names, takes it over; false when there is
+ * none. */
+bool td_subshell_add(td_kernel *k, const char *id, td_request *r,
+                     uint64_t number);
+/* Calls f for each until it returns true; true when one did. */
+bool td_subshell_each(td_kernel *k, bool (*f)(td_worker *w, void *arg),
+                      void *arg);
+/* Frees those that were deleted and have ended; with `wait`, all of them. */
+void td_subshell_reap(td_kernel *k, bool wait);
+
+/* ---- interrupt.c ---- */
+
+/* Interrupts everything that runs. */
+void td_interrupt_all(td_kernel *k);
+/* Sees to interrupts that are not obeyed yet; called every so many ms while it
+ * returns true. */
+bool td_interrupt_follow(td_kernel *k);
+
 /* ---- control.c, heartbeat.c, info.c, stdio.c, probe.c ---- */
 
 td_status *td_control_start(td_kernel *k, void *socket) TD_MUST_USE;
 void td_control_join(td_kernel *k);
 td_status *td_heartbeat_start(td_kernel *k, void *socket) TD_MUST_USE;
 void td_heartbeat_join(td_kernel *k);
-/* The content of kernel_info_reply. */
+/* The content of kernel_info_reply, and of usage_reply. */
 void td_info(td_str *out);
+void td_info_usage(td_str *out);
 /* C's stdout and stderr, descriptors 1 and 2, and stdin become the notebook's.
  * Before the host is made. */
 td_status *td_stdio_take(td_kernel *k) TD_MUST_USE;
@@ -99,10 +137,16 @@ struct td_kernel {
   td_shell *shell;
   td_host *host;
   td_worker main, side;
+  pthread_mutex_t subshell_lock; /* of the two lists */
+  td_subshell *subshells, *leaving;
+  int64_t interrupted_ns; /* control's: when the last interrupt came, or 0 */
+  bool told;              /* control's: that it takes long */
+  size_t output_limit;
   pthread_t control, heartbeat;
   bool has_control, has_heartbeat;
   int stopping;  /* atomic: a shutdown has begun */
   int terminate; /* an eventfd: control is to end the kernel */
+  int interrupt; /* an eventfd: control is to interrupt */
 };
 
 /* Hands a request to the worker that is to serve it. Takes it over. */
@@ -110,6 +154,8 @@ void td_kernel_dispatch(td_kernel *k, td_request *r, uint64_t number);
 /* Ends all cells, within about a second; called once, by control or a signal.
  */
 void td_kernel_stop(td_kernel *k);
+/* Ends the process though a cell still runs, which nothing could stop. */
+_Noreturn void td_kernel_abandon(td_kernel *k);
 /* Says something on the real stderr, for whoever started the kernel. */
 void td_kernel_log(const char *fmt, ...) TD_PRINTF(1, 2);
 

@@ -55,7 +55,7 @@ static td_status *make_connection(probe *p) {
   if (!p->connection.ip) return td_oom();
   p->connection.ipc = true;
   for (int i = 0; i < TD_N_CHANNELS; i++) p->connection.port[i] = i + 1;
-  td_wire_init(&p->wire, &p->connection);
+  TD_TRY(td_wire_init(&p->wire, &p->connection));
   return td_connection_write(&p->connection, td_str_c(&p->file));
 }
 
@@ -171,6 +171,7 @@ static void clean_up(probe *p) {
   rmdir(p->dir);
   td_str_deinit(&p->file);
   td_str_deinit(&p->stderr_file);
+  td_wire_deinit(&p->wire);
   td_connection_deinit(&p->connection);
 }
 

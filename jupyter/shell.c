@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -12,7 +13,10 @@
 #include "engine/base/thread.h"
 #include "jupyter/kernel_impl.h"
 
-enum { LOOK_MS = 50 }; /* how often who waits for input looks around */
+enum {
+  LOOK_MS = 50,   /* how often who waits for input looks around */
+  MOST_ASKED = 40 /* times, of a client that is not there yet */
+};
 
 /* A reply, or a request for input, on its way out. */
 typedef struct letter {
@@ -122,6 +126,33 @@ static void await(td_shell *s, question *q, td_line *line) {
   }
 }
 
+static void add_question(td_shell *s, question *q) {
+  pthread_mutex_lock(&s->lock);
+  q->next = s->questions;
+  s->questions = q;
+  pthread_mutex_unlock(&s->lock);
+}
+
+/* The lock is held. */
+static void remove_question(td_shell *s, const question *q) {
+  question **p = &s->questions;
+  while (*p && *p != q) p = &(*p)->next;
+  if (*p) *p = q->next;
+}
+
+/* Asks once; false when the client's stdin is not connected (yet). */
+static bool ask_once(td_shell *s, question *q, td_line *line,
+                     const char *prompt, bool password) {
+  add_question(s, q);
+  ask(s, td_worker_request(), prompt, password);
+  pthread_mutex_lock(&s->lock);
+  await(s, q, line);
+  remove_question(s, q);
+  bool refused = q->refused;
+  pthread_mutex_unlock(&s->lock);
+  return !refused;
+}
+
 td_host_outcome td_shell_input(td_shell *s, td_line *line, const char *prompt,
                                bool password, td_str *out) {
   td_request *r = td_worker_request();
@@ -133,27 +164,23 @@ td_host_outcome td_shell_input(td_shell *s, td_line *line, const char *prompt,
   td_str_init(&q.text);
   fflush(stdout);
   td_iopub_flush(s->kernel->iopub);
-  pthread_mutex_lock(&s->lock);
-  q.next = s->questions;
-  s->questions = &q;
-  pthread_mutex_unlock(&s->lock);
-  ask(s, r, prompt, password);
-  pthread_mutex_lock(&s->lock);
-  await(s, &q, line);
-  for (question **p = &s->questions; *p; p = &(*p)->next)
-    if (*p == &q) {
-      *p = q.next;
-      break;
-    }
-  bool ok = q.answered;
-  pthread_mutex_unlock(&s->lock);
-  bool ended = ok && q.text.len == 1 && q.text.at[0] == '\4';
-  if (ok && !ended)
+  for (int i = 0; i < MOST_ASKED; i++) {
+    struct timespec t = {.tv_nsec = LOOK_MS * 1000000};
+    q.sent = q.refused = false;
+    if (ask_once(s, &q, line, prompt, password)) break;
+    nanosleep(&t, NULL);
+    if (td_line_interrupted(line)) break;
+  }
+  bool ended = q.answered && q.text.len == 1 && q.text.at[0] == '\4';
+  bool ok = q.answered && !ended;
+  if (ok)
     td_str_addn(out, td_str_c(&q.text), q.text.len);
   else
-    td_str_add(out, ended ? "the input has ended" : "no input came");
+    td_str_add(out, ended       ? "the input has ended"
+                    : q.refused ? "the client's stdin is not connected"
+                                : "no input came");
   td_str_deinit(&q.text);
-  return ok && !ended ? TD_HOST_OK : TD_HOST_ERROR;
+  return ok ? TD_HOST_OK : TD_HOST_ERROR;
 }
 
 /* ---- the thread: sending ---- */

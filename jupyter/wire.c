@@ -12,6 +12,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "jupyter/replay.h"
 
 #define DELIMITER "<IDS|MSG>"
 
@@ -51,13 +52,20 @@ void td_wire_now(td_str *out) {
   td_str_addf(out, "\"%s.%06dZ\"", text, (int)(us % 1000000));
 }
 
-void td_wire_init(td_wire *w, const td_connection *c) {
+td_status *td_wire_init(td_wire *w, const td_connection *c) {
   const char *user = getenv("USER");
   w->key = c->key;
   w->sha512 = c->sha512;
   td_wire_uuid(w->session);
   snprintf(w->username, sizeof w->username, "%s",
            user && *user ? user : "user");
+  w->seen = td_replay_new();
+  return w->seen ? NULL : td_oom();
+}
+
+void td_wire_deinit(td_wire *w) {
+  td_replay_free(w->seen);
+  w->seen = NULL;
 }
 
 /* ---- signing ---- */
@@ -188,22 +196,53 @@ static td_status *read_parts(td_request *r) {
   return s;
 }
 
-td_status *td_wire_receive(const td_wire *w, void *socket, td_request **out) {
-  *out = NULL;
-  td_request *r = td_alloc_zero(1, sizeof *r);
-  if (!r) return td_oom();
-  r->refs = 1;
-  td_status *s = take_frames(socket, r);
+/* Frames are there; checks and reads them. Takes `r` over. */
+static td_status *open_message(const td_wire *w, td_request *r, td_status *s,
+                               td_request **out) {
   if (td_ok(s) && !find_delimiter(r))
     s = td_error(TD_INVALID_ARGUMENT, "frames of no message");
   if (td_ok(s) && !signature_holds(w, r))
     s = td_error(TD_PERMISSION_DENIED, "the signature does not fit");
+  if (td_ok(s) && w->key[0] && td_replay_seen(w->seen, frame(r, SIGNATURE)))
+    s = td_error(TD_PERMISSION_DENIED, "it came before");
   if (td_ok(s)) s = read_parts(r);
   if (td_ok(s))
     *out = r;
   else
     td_request_release(r);
   return s;
+}
+
+static td_request *request_new(void) {
+  td_request *r = td_alloc_zero(1, sizeof *r);
+  if (r) r->refs = 1;
+  return r;
+}
+
+td_status *td_wire_receive(const td_wire *w, void *socket, td_request **out) {
+  *out = NULL;
+  td_request *r = request_new();
+  return r ? open_message(w, r, take_frames(socket, r), out) : td_oom();
+}
+
+td_status *td_wire_read(const td_wire *w, const td_bytes *frames, int n,
+                        td_request **out) {
+  *out = NULL;
+  td_request *r = request_new();
+  if (!r) return td_oom();
+  td_status *s = NULL;
+  r->frames = td_alloc_zero((size_t)n, sizeof *r->frames);
+  if (!r->frames) s = td_oom();
+  for (int i = 0; td_ok(s) && i < n; i++) {
+    if (zmq_msg_init_size(&r->frames[i], frames[i].len) != 0) {
+      s = td_oom();
+      break;
+    }
+    r->n++;
+    if (frames[i].len)
+      memcpy(zmq_msg_data(&r->frames[i]), frames[i].at, frames[i].len);
+  }
+  return open_message(w, r, s, out);
 }
 
 const char *td_request_type(const td_request *r) {

@@ -14,18 +14,23 @@
 #include "engine/base/str.h"
 #include "jupyter/connection.h"
 
-/* What signs and names messages. Read-only once made: threads share it. */
+typedef struct td_replay td_replay;
+
+/* What signs and names messages. Read-only once made, but for `seen`: threads
+ * share it. */
 typedef struct td_wire {
   const char *key;
   bool sha512;
   char session[37]; /* a new one each start: clients see restarts by it */
   char username[64];
+  td_replay *seen; /* signatures that came, so that none comes twice */
 } td_wire;
 
 /* A message from a client. Counted: who answers later keeps it. */
 typedef struct td_request td_request;
 
-void td_wire_init(td_wire *w, const td_connection *c);
+td_status *td_wire_init(td_wire *w, const td_connection *c) TD_MUST_USE;
+void td_wire_deinit(td_wire *w);
 /* A random (version 4) UUID. */
 void td_wire_uuid(char out[37]);
 /* Appends the time now, in UTC, ISO 8601, with its quotes. */
@@ -36,6 +41,9 @@ void td_wire_now(td_str *out);
  * Caller owns *out. */
 td_status *td_wire_receive(const td_wire *w, void *socket,
                            td_request **out) TD_MUST_USE;
+/* The message of these frames, as td_wire_receive; copies them. */
+td_status *td_wire_read(const td_wire *w, const td_bytes *frames, int n,
+                        td_request **out) TD_MUST_USE;
 td_request *td_request_retain(td_request *r);
 void td_request_release(td_request *r);
 /* Borrowed; valid while `r` lives. */

@@ -1,12 +1,18 @@
 /* worker.c - serves requests one by one: busy, handler, reply, idle.
  *
+ * After a cell that failed, those that had arrived by then are refused; after
+ * an interrupt, those that had arrived when it came. Other requests go on.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
 #include <string.h>
+#include <time.h>
 
 #include "engine/base/mem.h"
 #include "engine/base/thread.h"
 #include "jupyter/kernel_impl.h"
+
+enum { MOST_TRIES = 4000 }; /* to find a request's line busy */
 
 static _Thread_local td_worker *mine;
 
@@ -34,41 +40,79 @@ static bool is_execute(const td_request *r) {
   return !strcmp(td_request_type(r), "execute_request");
 }
 
+/* {"ename": .., "evalue": .., "traceback": [..] */
 static void add_error(td_str *out, const char *name, const char *value,
                       size_t len) {
-  td_str_clear(out);
-  td_str_addf(out,
-              "{\"status\": \"error\", \"ename\": \"%s\", \"evalue\": ", name);
+  td_str_addf(out, "{\"ename\": \"%s\", \"evalue\": ", name);
   td_str_json(out, value, len);
-  td_str_add(out, ", \"traceback\": [], \"execution_count\": 0}");
+  td_str_add(out, ", \"traceback\": [");
+  td_str_json(out, value, len);
+  td_str_addc(out, ']');
 }
 
-/* Did the cell fail, and are those behind it not to be run? */
-static bool stops(const td_request *r, const td_str *reply) {
+static void add_failure(td_str *out, const char *name, const char *value,
+                        size_t len, int count) {
+  td_str_clear(out);
+  add_error(out, name, value, len);
+  td_str_addf(out, ", \"status\": \"error\", \"execution_count\": %d}", count);
+}
+
+static bool is_set(const td_request *r, const char *key) {
   td_bytes c = td_request_content(r);
   json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
-  json_t *answer =
-      json_loadb(td_str_c(reply), reply->len, JSON_ALLOW_NUL, NULL);
-  const char *status = json_string_value(json_object_get(answer, "status"));
-  bool goes_on = json_is_false(json_object_get(content, "stop_on_error")) ||
-                 json_is_true(json_object_get(content, "silent"));
-  bool failed = status && !strcmp(status, "error");
+  bool is = json_is_true(json_object_get(content, key));
   json_decref(content);
-  json_decref(answer);
-  return failed && !goes_on;
+  return is;
+}
+
+/* The service itself failed: the console says nothing more of it. */
+static void failed(td_worker *w, td_request *r, td_host_outcome o,
+                   td_str *reply) {
+  const char *name = o == TD_HOST_INTERRUPTED ? "KeyboardInterrupt" : "Error";
+  td_str text, shown;
+  td_str_init(&text);
+  td_str_init(&shown);
+  td_str_addn(&text, td_str_c(reply), reply->len);
+  if (is_execute(r) && !is_set(r, "silent")) {
+    add_error(&shown, name, td_str_c(&text), text.len);
+    td_str_addc(&shown, '}');
+    td_iopub_send(w->kernel->iopub, r, "error",
+                  (td_bytes){td_str_c(&shown), shown.len}, (td_bytes){0}, NULL,
+                  0);
+  }
+  add_failure(reply, name, td_str_c(&text), text.len, w->count);
+  td_str_deinit(&text);
+  td_str_deinit(&shown);
 }
 
 static void call(td_worker *w, td_request *r, const char *service,
                  td_str *reply) {
   td_bytes c = td_request_content(r);
   td_host_outcome o = td_line_call(w->line, service, c.at, c.len, reply);
-  if (o == TD_HOST_OK) return;
-  td_str text;
-  td_str_init(&text);
-  td_str_addn(&text, td_str_c(reply), reply->len);
-  add_error(reply, o == TD_HOST_INTERRUPTED ? "KeyboardInterrupt" : "Error",
-            td_str_c(&text), text.len);
-  td_str_deinit(&text);
+  if (o != TD_HOST_OK) failed(w, r, o, reply);
+}
+
+/* Looks at the reply to a cell: its count, and whether cells that wait are to
+ * be refused. */
+static void note_reply(td_worker *w, td_request *r, const td_str *reply) {
+  json_t *a = json_loadb(td_str_c(reply), reply->len, JSON_ALLOW_NUL, NULL);
+  json_t *count = json_object_get(a, "execution_count");
+  const char *status = json_string_value(json_object_get(a, "status"));
+  const char *name = json_string_value(json_object_get(a, "ename"));
+  bool failure = status && !strcmp(status, "error") && !is_set(r, "silent");
+  bool interrupt = name && !strcmp(name, "KeyboardInterrupt");
+  if (json_is_integer(count)) w->count = (int)json_integer_value(count);
+  json_decref(a);
+  td_bytes c = td_request_content(r);
+  json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
+  bool goes_on = json_is_false(json_object_get(content, "stop_on_error"));
+  json_decref(content);
+  if (!failure || goes_on) return;
+  uint64_t before = td_shell_drain(w->kernel->shell);
+  pthread_mutex_lock(&w->lock);
+  if (interrupt && w->interrupted_at) before = w->interrupted_at;
+  w->abort_before = before;
+  pthread_mutex_unlock(&w->lock);
 }
 
 static void answer(td_worker *w, td_request *r, const char *started) {
@@ -85,12 +129,7 @@ static void answer(td_worker *w, td_request *r, const char *started) {
     reply_type = services[i].reply;
     call(w, r, services[i].service, &reply);
   }
-  if (is_execute(r) && stops(r, &reply)) {
-    uint64_t before = td_shell_drain(k->shell);
-    pthread_mutex_lock(&w->lock);
-    w->abort_before = before;
-    pthread_mutex_unlock(&w->lock);
-  }
+  if (is_execute(r)) note_reply(w, r, &reply);
   if (reply_type)
     td_shell_reply(k->shell, r, reply_type, td_str_c(&reply), reply.len,
                    started);
@@ -100,7 +139,7 @@ static void answer(td_worker *w, td_request *r, const char *started) {
 static void refuse(td_worker *w, td_request *r) {
   td_str reply;
   td_str_init(&reply);
-  add_error(&reply, "Aborted", "a cell before it failed", 23);
+  add_failure(&reply, "Aborted", "a cell before it failed", 23, w->count);
   td_shell_reply(w->kernel->shell, r, "execute_reply", td_str_c(&reply),
                  reply.len, NULL);
   td_str_deinit(&reply);
@@ -135,6 +174,7 @@ static td_job *next_job(td_worker *w, bool *aborted) {
     w->first = j->next;
     if (!w->first) w->last = &w->first;
     w->current = j->request;
+    w->interrupted_at = 0;
     *aborted = is_execute(j->request) && j->number < w->abort_before;
   }
   pthread_mutex_unlock(&w->lock);
@@ -179,8 +219,34 @@ bool td_worker_busy(td_worker *w) {
   return busy;
 }
 
-void td_worker_interrupt(td_worker *w) {
-  td_line_interrupt(w->line);
+/* The request that is served, for comparing only. */
+static const td_request *served(td_worker *w) {
+  pthread_mutex_lock(&w->lock);
+  const td_request *r = w->current;
+  pthread_mutex_unlock(&w->lock);
+  return r;
+}
+
+/* Between taking a request and calling into Lua there is a moment in which the
+ * line is idle. */
+bool td_worker_interrupt(td_worker *w, uint64_t number) {
+  struct timespec t = {.tv_nsec = 50000};
+  pthread_mutex_lock(&w->lock);
+  const td_request *r = w->current;
+  w->interrupted_at = number;
+  pthread_mutex_unlock(&w->lock);
+  for (int i = 0; r && i < MOST_TRIES && served(w) == r; i++) {
+    if (td_line_interrupt(w->line)) return true;
+    nanosleep(&t, NULL);
+  }
+  return false;
+}
+
+td_request *td_worker_served(td_worker *w) {
+  pthread_mutex_lock(&w->lock);
+  td_request *r = td_request_retain(w->current);
+  pthread_mutex_unlock(&w->lock);
+  return r;
 }
 
 void td_worker_stop(td_worker *w) {
@@ -216,9 +282,12 @@ void td_worker_deinit(td_worker *w) {
   if (!w->kernel) return;
   td_worker_stop(w);
   if (w->started) pthread_join(w->thread, NULL);
+  w->started = false;
   for (td_job *j = w->first, *next; j; j = next) {
     next = j->next;
     td_request_release(j->request);
     td_free(j);
   }
+  w->first = NULL;
+  w->last = &w->first;
 }

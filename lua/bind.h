@@ -86,6 +86,8 @@ void td_lua_turns_init(td_lua_turns *t);
  * touched between unlock and lock. */
 void td_lua_unlock(td_lua_state *st);
 void td_lua_lock(td_lua_state *st);
+/* Is it `thread` that has the interpreter? */
+bool td_lua_holds(td_lua_state *st, pthread_t thread);
 /* What steps begun by this thread look at: non-zero ends them. Never NULL;
  * atomic. */
 int *td_lua_interrupt(void);

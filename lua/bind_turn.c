@@ -63,3 +63,11 @@ void td_lua_unlock(td_lua_state *st) {
   if (t->serving != t->next) pthread_cond_broadcast(&t->served);
   pthread_mutex_unlock(&t->lock);
 }
+
+bool td_lua_holds(td_lua_state *st, pthread_t thread) {
+  td_lua_turns *t = &st->turns;
+  pthread_mutex_lock(&t->lock);
+  bool held = t->serving != t->next && pthread_equal(t->holder, thread);
+  pthread_mutex_unlock(&t->lock);
+  return held;
+}

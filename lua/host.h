@@ -69,12 +69,18 @@ const char *td_line_name(const td_line *l);
 /* The one this thread runs at the moment, or NULL. */
 td_line *td_line_current(void);
 
-/* Async-signal-safe; does nothing when the line is idle. */
-void td_line_interrupt(td_line *l);
+/* Async-signal-safe. False, and nothing done, when the line is idle. */
+bool td_line_interrupt(td_line *l);
+/* Signals once more to a call that was interrupted and has not seen it: a wait
+ * in a library may have begun just after the first time. False when there is
+ * none. */
+bool td_line_nudge(td_line *l);
 /* True while something runs. */
 bool td_line_busy(const td_line *l);
 /* True from an interrupt until the call it meant has ended. */
 bool td_line_interrupted(const td_line *l);
+/* True while what runs is no Lua code: a step, a wait. */
+bool td_line_waiting(const td_line *l);
 
 /* Around a wait in C code that the line's Lua code called: others may run.
  * Nothing of Lua may be touched between the two. */

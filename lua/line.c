@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lua/line.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -32,21 +33,28 @@ static void raise_hook(lua_State *L, lua_Debug *ar) {
   luaL_error(L, "interrupted");
 }
 
-/* Lets those who wait for a turn have theirs. */
-static void turn_hook(lua_State *L, lua_Debug *ar) {
-  (void)ar;
-  td_line *l = current;
-  lua_sethook(L, NULL, 0, 0);
-  if (!l) return;
-  td_line_wait(l);
-  td_line_resume(l);
-}
-
 static void hook_all(td_line *l, lua_Hook f) {
   int n = l->depth < TD_LINE_DEEPEST ? l->depth : TD_LINE_DEEPEST;
   for (int i = 0; i < n; i++)
     lua_sethook(l->stack[i], f,
                 LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
+}
+
+/* After hooks were changed outside of a handler, which may have set its own in
+ * between. */
+static void hook_again(td_line *l) {
+  if (l && td_line_interrupted(l)) hook_all(l, raise_hook);
+}
+
+/* Lets those who wait for a turn have theirs. */
+static void turn_hook(lua_State *L, lua_Debug *ar) {
+  (void)ar;
+  td_line *l = current;
+  lua_sethook(L, NULL, 0, 0);
+  hook_again(l);
+  if (!l) return;
+  td_line_wait(l);
+  td_line_resume(l);
 }
 
 static void on_interrupt(int number) {
@@ -59,7 +67,7 @@ static void on_interrupt(int number) {
 static void on_turn(int number) {
   (void)number;
   td_line *l = current;
-  if (l && !l->interrupted) hook_all(l, turn_hook);
+  if (l && !td_line_interrupted(l)) hook_all(l, turn_hook);
 }
 
 /* An interrupt ends system calls that wait; asking for a turn does not. */
@@ -73,13 +81,34 @@ void td_line_signals(void) {
   sigaction(TD_LUA_SIGNAL_TURN, &a, NULL);
 }
 
-/* The thread of a busy line cannot end before the call does, and a call ends
- * only with the interpreter in hand. */
-void td_line_interrupt(td_line *l) {
-  if (!__atomic_load_n(&l->n_calls, __ATOMIC_ACQUIRE)) return;
-  __atomic_store_n(&l->interrupted, 1, __ATOMIC_RELEASE);
-  __atomic_store_n(&l->flag, 1, __ATOMIC_RELEASE);
-  pthread_kill(l->thread, TD_LUA_SIGNAL_INTERRUPT);
+/* ---- interrupts ----
+ *
+ * Who interrupts counts itself in `knocking` before it looks whether the line
+ * is busy; a call that ends says so and then waits until nobody knocks. So the
+ * thread is there to be signalled, and no interrupt reaches the next call.
+ */
+
+/* True when the call was still running. With `again`, only when it was told
+ * before and has not come to an end. */
+static bool knock(td_line *l, bool again) {
+  __atomic_add_fetch(&l->knocking, 1, __ATOMIC_SEQ_CST);
+  bool runs = __atomic_load_n(&l->n_calls, __ATOMIC_SEQ_CST) &&
+              (!again || td_line_interrupted(l));
+  if (runs && !again) {
+    __atomic_store_n(&l->interrupted, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&l->flag, 1, __ATOMIC_SEQ_CST);
+  }
+  if (runs) pthread_kill(l->thread, TD_LUA_SIGNAL_INTERRUPT);
+  __atomic_sub_fetch(&l->knocking, 1, __ATOMIC_SEQ_CST);
+  return runs;
+}
+
+bool td_line_interrupt(td_line *l) {
+  return knock(l, false);
+}
+
+bool td_line_nudge(td_line *l) {
+  return knock(l, true);
 }
 
 bool td_line_busy(const td_line *l) {
@@ -90,42 +119,60 @@ bool td_line_interrupted(const td_line *l) {
   return __atomic_load_n(&l->interrupted, __ATOMIC_ACQUIRE);
 }
 
-bool td_line_forget(td_line *l) {
-  bool was = __atomic_exchange_n(&l->interrupted, 0, __ATOMIC_ACQ_REL);
-  __atomic_store_n(&l->flag, 0, __ATOMIC_RELEASE);
+bool td_line_waiting(const td_line *l) {
+  return td_line_busy(l) && !td_lua_holds(l->host->state, l->thread);
+}
+
+static void unhook_all(td_line *l) {
   for (int i = 0; i < l->depth && i < TD_LINE_DEEPEST; i++)
     if (lua_gethook(l->stack[i]) == raise_hook)
       lua_sethook(l->stack[i], NULL, 0, 0);
-  return was;
+}
+
+/* What knocks meanwhile is one with the interrupt that is forgotten: until all
+ * is quiet, and flag, mark and hooks agree. */
+bool td_line_forget(td_line *l) {
+  bool was = false;
+  for (;;) {
+    if (__atomic_exchange_n(&l->interrupted, 0, __ATOMIC_SEQ_CST)) was = true;
+    __atomic_store_n(&l->flag, 0, __ATOMIC_SEQ_CST);
+    unhook_all(l);
+    if (!__atomic_load_n(&l->knocking, __ATOMIC_SEQ_CST) &&
+        !td_line_interrupted(l) && !__atomic_load_n(&l->flag, __ATOMIC_SEQ_CST))
+      return was;
+    sched_yield();
+  }
 }
 
 /* ---- calls ---- */
 
+/* Busy from here on: an interrupt that comes while the interpreter is awaited
+ * raises in the call's first instruction. */
 void td_line_begin(td_line *l) {
   if (l->n_calls) {
-    l->n_calls++;
+    __atomic_add_fetch(&l->n_calls, 1, __ATOMIC_SEQ_CST);
     return;
   }
-  td_lua_interrupt_by(&l->flag);
-  td_lua_lock(l->host->state);
   l->thread = pthread_self();
+  td_lua_interrupt_by(&l->flag);
+  __atomic_store_n(&l->n_calls, 1, __ATOMIC_SEQ_CST);
+  td_line_resume(l);
   l->stack[0] = l->L;
   l->depth = 1;
   current = l;
-  td_line_forget(l);
-  __atomic_store_n(&l->n_calls, 1, __ATOMIC_RELEASE);
+  hook_again(l);
 }
 
 bool td_line_end(td_line *l) {
   if (l->n_calls > 1) {
-    l->n_calls--;
-    return false;
+    __atomic_sub_fetch(&l->n_calls, 1, __ATOMIC_SEQ_CST);
+    return td_line_interrupted(l);
   }
-  __atomic_store_n(&l->n_calls, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&l->n_calls, 0, __ATOMIC_SEQ_CST);
   bool was = td_line_forget(l);
   lua_sethook(l->L, NULL, 0, 0);
-  l->depth = 0;
   current = NULL;
+  l->depth = 0;
   td_lua_interrupt_by(NULL);
   td_lua_unlock(l->host->state);
   return was;
@@ -141,9 +188,17 @@ void td_line_resume(td_line *l) {
 
 /* ---- coroutines ---- */
 
-static void copy_hook(lua_State *from, lua_State *to) {
-  if (lua_gethook(from) == raise_hook)
-    lua_sethook(to, raise_hook, lua_gethookmask(from), lua_gethookcount(from));
+/* `co` runs on top of the line's coroutines, at `depth`. */
+static void enter(td_line *l, int depth, lua_State *co) {
+  if (!l) return;
+  if (depth < TD_LINE_DEEPEST) l->stack[depth] = co;
+  l->depth = depth + 1;
+  hook_again(l);
+}
+
+static void leave(td_line *l, int depth, lua_State *co) {
+  if (l) l->depth = depth;
+  lua_sethook(co, NULL, 0, 0);
 }
 
 /* Resumes `co` with n arguments from the top of L. Results or the error message
@@ -156,12 +211,9 @@ static int resume(lua_State *L, lua_State *co, int n) {
     return -1;
   }
   lua_xmove(L, co, n);
-  if (l && depth < TD_LINE_DEEPEST) l->stack[depth] = co;
-  if (l) l->depth = depth + 1;
-  copy_hook(L, co);
+  enter(l, depth, co);
   int rc = lua_resume(co, L, n, &results);
-  if (l) l->depth = depth;
-  lua_sethook(co, NULL, 0, 0);
+  leave(l, depth, co);
   if (rc != LUA_OK && rc != LUA_YIELD) {
     lua_xmove(co, L, 1);
     return -1;
@@ -173,6 +225,16 @@ static int resume(lua_State *L, lua_State *co, int n) {
   }
   lua_xmove(co, L, results);
   return results;
+}
+
+/* Runs the handlers of its variables that are to be closed. */
+static int reset(lua_State *co) {
+  td_line *l = current;
+  int depth = l ? l->depth : 0;
+  enter(l, depth, co);
+  int status = lua_resetthread(co);
+  leave(l, depth, co);
+  return status;
 }
 
 static bool resumable(lua_State *L, lua_State *co) {
@@ -207,7 +269,7 @@ static int wrapped(lua_State *L) {
   if (n >= 0) return n;
   int status = lua_status(co);
   if (status != LUA_OK && status != LUA_YIELD) {
-    lua_resetthread(co); /* closes its pending variables */
+    reset(co); /* closes its pending variables */
     if (lua_gettop(co) > 0 && !lua_isnil(co, -1)) lua_pop(co, 1);
   }
   if (lua_type(L, -1) == LUA_TSTRING) {
@@ -227,8 +289,22 @@ static int co_wrap(lua_State *L) {
   return 1;
 }
 
+static int co_close(lua_State *L) {
+  lua_State *co = lua_tothread(L, 1);
+  luaL_argexpected(L, co, 1, "coroutine");
+  lua_Debug ar;
+  if (co == L || (lua_status(co) == LUA_OK && lua_getstack(co, 0, &ar)))
+    return luaL_error(L, "cannot close a running coroutine");
+  bool ok = reset(co) == LUA_OK;
+  lua_pushboolean(L, ok);
+  if (!ok) lua_xmove(co, L, 1);
+  return ok ? 1 : 2;
+}
+
 void td_line_coroutines(lua_State *L) {
   lua_getglobal(L, "coroutine");
+  lua_pushcfunction(L, co_close);
+  lua_setfield(L, -2, "close");
   lua_pushcfunction(L, co_resume);
   lua_setfield(L, -2, "resume");
   lua_pushcfunction(L, co_wrap);

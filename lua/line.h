@@ -17,11 +17,12 @@ struct td_line {
   /* Coroutines that run, first the line's own: written by its thread with
    * signals not yet looking at them, read by the handler on the same thread. */
   lua_State *volatile stack[TD_LINE_DEEPEST];
-  volatile int depth;       /* 0: idle */
-  volatile int interrupted; /* atomic */
-  int flag;                 /* atomic: what running steps look at */
-  int n_calls;              /* begun and not ended: a call may come in a call */
-  pthread_t thread;         /* of the running call */
+  volatile int depth; /* 0: idle */
+  int interrupted;    /* atomic */
+  int flag;           /* atomic: what running steps look at */
+  int n_calls;      /* atomic; begun and not ended: a call may come in a call */
+  int knocking;     /* atomic: threads that interrupt just now */
+  pthread_t thread; /* of the running call */
 };
 
 struct td_host {

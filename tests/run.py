@@ -157,6 +157,7 @@ def parts(build, soak, fuzz):
                        {"TIDE_TEST_DEVICES": "1", **scale}),
         "fuzz": (fuzz_targets(build, fuzz), {}),
         "shell": ([["tests/shell/" + f, build] for f in shell], scale),
+        "jupyter": ([in_venv(build, "tests/jupyter/run.py")], scale),
         "notebook": ([in_venv(build, "tests/notebook/run.py")], scale),
         "soak": ([["tests/soak/" + f, build] for f in long], scale),
     }

@@ -1,0 +1,412 @@
+/* output.c - repairs, collapses and limits the text of a cell.
+ *
+ * Up to three quarters of the limit go out as they come. From then on text goes
+ * to a file, which begins with what was shown, and the last quarter of the
+ * limit is kept to be shown when the cell ends.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "jupyter/output.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/base/file.h"
+#include "engine/base/mem.h"
+
+enum { CHUNK = 1 << 14, MOST_FILES = 64 };
+
+/* Text of one stream, in the order it came. */
+typedef struct chunk {
+  struct chunk *next;
+  int stream;
+  td_str text;
+} chunk;
+
+struct td_output {
+  td_output *next;
+  td_request *parent;
+  bool silent;
+  char part[3][4]; /* of each stream: a character that is not whole */
+  size_t n_part[3];
+  td_str shown; /* raw; kept until it is in the file */
+  bool over;    /* the limit was reached */
+  int fd;       /* of the file, or -1 */
+  char *path;
+  chunk *first, *last; /* the end so far */
+  size_t tail;         /* its bytes */
+  size_t lines, bytes; /* neither shown nor kept */
+};
+
+void td_outputs_init(td_outputs *o, size_t limit, td_output_sink *sink,
+                     void *arg) {
+  *o = (td_outputs){.limit = limit, .sink = sink, .arg = arg};
+}
+
+/* ---- characters ---- */
+
+static size_t length_of(unsigned char lead) {
+  if (lead >= 0xf0 && lead < 0xf8) return 4;
+  if (lead >= 0xe0) return lead < 0xf0 ? 3 : 1;
+  return lead >= 0xc0 ? 2 : 1;
+}
+
+size_t td_output_partial(const char *text, size_t len) {
+  for (size_t back = 1; back <= 3 && back <= len; back++) {
+    unsigned char c = (unsigned char)text[len - back];
+    if ((c & 0xc0) == 0x80) continue;
+    return length_of(c) > back ? back : 0;
+  }
+  return 0;
+}
+
+/* ---- lines written over ---- */
+
+static size_t count_characters(const char *text, size_t len) {
+  size_t n = 0;
+  for (size_t i = 0; i < len; i++) n += ((unsigned char)text[i] & 0xc0) != 0x80;
+  return n;
+}
+
+/* Where the n-th character begins; at most `len`. */
+static size_t skip_characters(const char *text, size_t len, size_t n) {
+  size_t i = 0;
+  for (; i < len && n; n--) do
+      i++;
+    while (i < len && ((unsigned char)text[i] & 0xc0) == 0x80);
+  return i;
+}
+
+static bool is_plain(const char *text, size_t len) {
+  return !memchr(text, '\033', len) && !memchr(text, '\b', len);
+}
+
+/* Writes over the line that begins at `start` of `out`. What is under a shorter
+ * text stays to be seen; under colours it cannot be told. */
+static void overwrite(td_str *out, size_t start, const char *text, size_t len) {
+  size_t under = out->len - start;
+  const char *was = td_str_c(out) + start;
+  size_t n = count_characters(text, len);
+  if (!len) return;
+  if (n >= count_characters(was, under)) {
+    out->len = start;
+    td_str_addn(out, text, len);
+  } else if (is_plain(text, len) && is_plain(was, under)) {
+    size_t rest = skip_characters(was, under, n);
+    td_str whole;
+    td_str_init(&whole);
+    td_str_addn(&whole, text, len);
+    td_str_addn(&whole, was + rest, under - rest);
+    out->len = start;
+    td_str_addn(out, td_str_c(&whole), whole.len);
+    td_str_deinit(&whole);
+  } else {
+    td_str_addc(out, '\r');
+    td_str_addn(out, text, len);
+  }
+}
+
+/* One line without its end. What stands before its first \r may go on from text
+ * sent before: that \r is kept where the line is not known from its start. */
+static void collapse_line(td_str *out, const char *text, size_t len,
+                          bool from_start) {
+  const char *r = memchr(text, '\r', len);
+  size_t start = out->len;
+  if (!r) {
+    td_str_addn(out, text, len);
+    return;
+  }
+  if (from_start)
+    td_str_addn(out, text, (size_t)(r - text));
+  else
+    td_str_addn(out, text, (size_t)(r - text) + 1), start = out->len;
+  while (r) {
+    const char *at = r + 1;
+    size_t left = (size_t)(text + len - at);
+    r = memchr(at, '\r', left);
+    overwrite(out, start, at, r ? (size_t)(r - at) : left);
+  }
+  if (text[len - 1] == '\r') td_str_addc(out, '\r');
+}
+
+void td_output_collapse(td_str *out, const char *text, size_t len) {
+  bool from_start = false;
+  while (len) {
+    const char *end = memchr(text, '\n', len);
+    size_t n = end ? (size_t)(end - text) : len;
+    size_t own = end && n && text[n - 1] == '\r' ? n - 1 : n;
+    collapse_line(out, text, own, from_start);
+    if (end) td_str_addc(out, '\n');
+    from_start = true;
+    text += n + (end != NULL);
+    len -= n + (end != NULL);
+  }
+}
+
+/* ---- the limit ---- */
+
+static size_t count_lines(const char *text, size_t len) {
+  size_t n = 0;
+  for (const char *p = text; (p = memchr(p, '\n', len - (size_t)(p - text)));
+       p++)
+    n++;
+  return n;
+}
+
+static void say(td_outputs *o, td_output *c, const char *fmt, ...)
+    TD_PRINTF(3, 4);
+static void say(td_outputs *o, td_output *c, const char *fmt, ...) {
+  td_str text;
+  va_list args;
+  td_str_init(&text);
+  va_start(args, fmt);
+  td_str_addv(&text, fmt, args);
+  va_end(args);
+  o->sink(o->arg, c->parent, 2, td_str_c(&text), text.len);
+  td_str_deinit(&text);
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names begin with the time, so the oldest come first. */
+static void remove_oldest(const char *folder) {
+  td_str names;
+  char *list[4 * MOST_FILES];
+  int n = 0;
+  td_str_init(&names);
+  td_status_release(td_file_list(folder, &names));
+  for (size_t i = 0; i < names.len && n < 4 * MOST_FILES;
+       i += strlen(names.at + i) + 1)
+    list[n++] = names.at + i;
+  qsort(list, (size_t)n, sizeof *list, by_name);
+  for (int i = 0; i + MOST_FILES <= n; i++) {
+    td_str path;
+    td_str_init(&path);
+    td_str_addf(&path, "%s/%s", folder, list[i]);
+    unlink(td_str_c(&path));
+    td_str_deinit(&path);
+  }
+  td_str_deinit(&names);
+}
+
+/* tide/output in the folder where programs keep their state. */
+static void add_folder(td_str *out) {
+  const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+  if (state && *state == '/')
+    td_str_addf(out, "%s/tide/output", state);
+  else
+    td_str_addf(out, "%s/.local/state/tide/output", home ? home : "");
+}
+
+static void open_file(td_outputs *o, td_output *c) {
+  td_str path;
+  td_str_init(&path);
+  add_folder(&path);
+  td_status *s = td_file_mkdirs(td_str_c(&path));
+  if (td_ok(s)) remove_oldest(td_str_c(&path));
+  td_status_release(s);
+  td_str_addf(&path, "/%lld-%d-%d.txt", (long long)time(NULL), (int)getpid(),
+              ++o->n_files);
+  c->fd = open(td_str_c(&path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  c->path = td_str_take(&path);
+  td_str_deinit(&path);
+}
+
+/* False once the disk takes no more. */
+static bool keep(td_output *c, const char *text, size_t len) {
+  while (c->fd >= 0 && len) {
+    ssize_t n = write(c->fd, text, len);
+    if (n <= 0) {
+      close(c->fd);
+      c->fd = -1;
+    } else {
+      text += n;
+      len -= (size_t)n;
+    }
+  }
+  return c->fd >= 0;
+}
+
+static void start_file(td_outputs *o, td_output *c) {
+  c->over = true;
+  open_file(o, c);
+  bool kept = keep(c, td_str_c(&c->shown), c->shown.len);
+  td_str_deinit(&c->shown);
+  td_str_init(&c->shown);
+  if (kept)
+    say(o, c,
+        "\n[more output than %zu bytes: the rest goes to %s; its end is "
+        "shown when the cell is done]\n",
+        o->limit, c->path);
+  else
+    say(o, c,
+        "\n[more output than %zu bytes; no file could be written to %s; "
+        "its end is shown when the cell is done]\n",
+        o->limit, c->path ? c->path : "keep it");
+}
+
+static void drop_first(td_output *c) {
+  chunk *k = c->first;
+  c->first = k->next;
+  if (!c->first) c->last = NULL;
+  c->tail -= k->text.len;
+  c->bytes += k->text.len;
+  c->lines += count_lines(td_str_c(&k->text), k->text.len);
+  td_str_deinit(&k->text);
+  td_free(k);
+}
+
+static void add_tail(td_outputs *o, td_output *c, int stream, const char *text,
+                     size_t len) {
+  chunk *k = c->last;
+  if (!k || k->stream != stream || k->text.len + len > CHUNK) {
+    k = td_alloc_zero(1, sizeof *k);
+    if (!k) return;
+    k->stream = stream;
+    td_str_init(&k->text);
+    if (c->last)
+      c->last->next = k;
+    else
+      c->first = k;
+    c->last = k;
+  }
+  td_str_addn(&k->text, text, len);
+  c->tail += len;
+  while (c->first != c->last && c->tail - c->first->text.len >= o->limit / 4)
+    drop_first(c);
+}
+
+/* A long piece enters the tail in parts, of which the last stay. */
+static void add_over(td_outputs *o, td_output *c, int stream, const char *text,
+                     size_t len) {
+  keep(c, text, len);
+  while (len) {
+    size_t n = len < CHUNK ? len : CHUNK;
+    if (n < len) n -= td_output_partial(text, n);
+    add_tail(o, c, stream, text, n);
+    text += n;
+    len -= n;
+  }
+}
+
+static void limited(td_outputs *o, td_output *c, int stream, const char *text,
+                    size_t len) {
+  size_t head = o->limit - o->limit / 4;
+  if (!o->limit) {
+    o->sink(o->arg, c->parent, stream, text, len);
+    return;
+  }
+  if (!c->over) {
+    size_t n = len < head - c->shown.len ? len : head - c->shown.len;
+    if (n < len) {
+      const char *end = memrchr(text, '\n', n);
+      n = end ? (size_t)(end - text) + 1 : n - td_output_partial(text, n);
+    }
+    if (n) o->sink(o->arg, c->parent, stream, text, n);
+    td_str_addn(&c->shown, text, n);
+    text += n;
+    len -= n;
+    if (len) start_file(o, c);
+  }
+  if (len) add_over(o, c, stream, text, len);
+}
+
+static void show_tail(td_outputs *o, td_output *c) {
+  if (c->bytes) {
+    chunk *k = c->first;
+    const char *end = k ? memchr(td_str_c(&k->text), '\n', k->text.len) : NULL;
+    size_t n = end ? (size_t)(end - k->text.at) + 1 : 0;
+    c->bytes += n;
+    c->lines += n > 0;
+    say(o, c,
+        "[%zu lines (%zu bytes) are left out here; everything is in "
+        "%s]\n",
+        c->lines, c->bytes, c->path ? c->path : "no file");
+    if (n) {
+      memmove(k->text.at, k->text.at + n, k->text.len - n);
+      k->text.len -= n;
+    }
+  }
+  for (chunk *k = c->first; k; k = k->next)
+    if (k->text.len)
+      o->sink(o->arg, c->parent, k->stream, td_str_c(&k->text), k->text.len);
+}
+
+/* ---- cells ---- */
+
+static bool is_silent(td_request *r) {
+  if (!r) return false;
+  td_bytes b = td_request_content(r);
+  json_t *content = json_loadb(b.at, b.len, JSON_ALLOW_NUL, NULL);
+  bool silent = json_is_true(json_object_get(content, "silent"));
+  json_decref(content);
+  return silent;
+}
+
+static td_output *find(td_outputs *o, td_request *parent) {
+  for (td_output *c = o->first; c; c = c->next)
+    if (c->parent == parent) return c;
+  td_output *c = td_alloc_zero(1, sizeof *c);
+  if (!c) return NULL;
+  c->parent = td_request_retain(parent);
+  c->silent = is_silent(parent);
+  c->fd = -1;
+  td_str_init(&c->shown);
+  c->next = o->first;
+  o->first = c;
+  return c;
+}
+
+void td_outputs_text(td_outputs *o, td_request *parent, int stream,
+                     const char *text, size_t len) {
+  td_output *c = find(o, parent);
+  if (!c || c->silent || !len) return;
+  td_str whole;
+  td_str_init(&whole);
+  td_str_addn(&whole, c->part[stream], c->n_part[stream]);
+  td_str_addn(&whole, text, len);
+  c->n_part[stream] = td_output_partial(td_str_c(&whole), whole.len);
+  whole.len -= c->n_part[stream];
+  memcpy(c->part[stream], td_str_c(&whole) + whole.len, c->n_part[stream]);
+  if (whole.len && memchr(whole.at, '\r', whole.len)) {
+    td_str seen;
+    td_str_init(&seen);
+    td_output_collapse(&seen, td_str_c(&whole), whole.len);
+    limited(o, c, stream, td_str_c(&seen), seen.len);
+    td_str_deinit(&seen);
+  } else if (whole.len) {
+    limited(o, c, stream, td_str_c(&whole), whole.len);
+  }
+  td_str_deinit(&whole);
+}
+
+static void output_free(td_output *c) {
+  if (c->fd >= 0) close(c->fd);
+  while (c->first) drop_first(c);
+  td_str_deinit(&c->shown);
+  td_request_release(c->parent);
+  td_free(c->path);
+  td_free(c);
+}
+
+void td_outputs_end(td_outputs *o, td_request *parent) {
+  td_output **at = &o->first;
+  while (*at && (*at)->parent != parent) at = &(*at)->next;
+  td_output *c = *at;
+  if (!c) return;
+  for (int stream = 1; stream <= 2; stream++)
+    if (c->n_part[stream])
+      limited(o, c, stream, c->part[stream], c->n_part[stream]);
+  if (c->over) show_tail(o, c);
+  *at = c->next;
+  output_free(c);
+}
+
+void td_outputs_deinit(td_outputs *o) {
+  while (o->first) td_outputs_end(o, o->first->parent);
+}

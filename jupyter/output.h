@@ -1,0 +1,49 @@
+/* output.h - the text of a cell on its way to those who watch.
+ *
+ * Text comes in pieces that end anywhere. A character cut in two is put
+ * together, a line that was written over and over (\r) is sent as it looks at
+ * last, and a cell that prints more than the limit shows its beginning and its
+ * end: all of it is then in a file, which a line names.
+ *
+ * One thread's: iopub.c's.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_JUPYTER_OUTPUT_H
+#define TD_JUPYTER_OUTPUT_H
+
+#include "jupyter/wire.h"
+
+enum { TD_OUTPUT_LIMIT = 1 << 20 }; /* bytes of a cell, unless told otherwise */
+
+/* Sends text; stream 1 is stdout, 2 stderr. */
+typedef void td_output_sink(void *arg, td_request *parent, int stream,
+                            const char *text, size_t len);
+
+typedef struct td_output td_output;
+
+typedef struct td_outputs {
+  td_output *first; /* of cells that run */
+  size_t limit;     /* 0: none */
+  td_output_sink *sink;
+  void *arg;
+  int n_files; /* ever */
+} td_outputs;
+
+void td_outputs_init(td_outputs *o, size_t limit, td_output_sink *sink,
+                     void *arg);
+void td_outputs_deinit(td_outputs *o);
+/* Text of the cell that `parent` asked for; NULL: of none. */
+void td_outputs_text(td_outputs *o, td_request *parent, int stream,
+                     const char *text, size_t len);
+/* The cell is over: what was held back is sent. */
+void td_outputs_end(td_outputs *o, td_request *parent);
+
+/* ---- pieces, for output.c and its tests ---- */
+
+/* How many bytes at the end begin a character that is not whole: 0 to 3. */
+size_t td_output_partial(const char *text, size_t len);
+/* Appends the text as it looks once each \r has gone back to the start of its
+ * line and what follows has been written over it. */
+void td_output_collapse(td_str *out, const char *text, size_t len);
+
+#endif
