@@ -70,6 +70,18 @@ static void on_turn(int number) {
   if (l && !td_line_interrupted(l)) hook_all(l, turn_hook);
 }
 
+/* Threads of ours start with all signals blocked. */
+static void listen(void) {
+  static __thread bool listening;
+  if (listening) return;
+  listening = true;
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, TD_LUA_SIGNAL_INTERRUPT);
+  sigaddset(&set, TD_LUA_SIGNAL_TURN);
+  pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 /* An interrupt ends system calls that wait; asking for a turn does not. */
 void td_line_signals(void) {
   struct sigaction a;
@@ -153,6 +165,7 @@ void td_line_begin(td_line *l) {
     __atomic_add_fetch(&l->n_calls, 1, __ATOMIC_SEQ_CST);
     return;
   }
+  listen();
   l->thread = pthread_self();
   td_lua_interrupt_by(&l->flag);
   __atomic_store_n(&l->n_calls, 1, __ATOMIC_SEQ_CST);

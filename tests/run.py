@@ -132,7 +132,7 @@ def in_venv(build, script):
 
 # What is run under ThreadSanitizer too.
 THREADED = (r"base/(pool|clock|status)$|device/|run/|tensor/buffer$|"
-            r"kernels/(state|doors|step_array)$")
+            r"kernels/(state|doors|step_array)$|host/lines$")
 
 
 def parts(build, soak, fuzz):
