@@ -170,6 +170,12 @@ static int op_names(lua_State *L) {
   return 1;
 }
 
+/* core.op_count(): how many op types there are. */
+static int op_count(lua_State *L) {
+  lua_pushinteger(L, td_op_count());
+  return 1;
+}
+
 /* core.node_names(graph, prefix, most [, op type]): name, op type and number of
  * results of nodes whose names begin so, in any case of letters; flat. */
 static int node_names(lua_State *L) {
@@ -197,6 +203,7 @@ void td_lua_open_info(lua_State *L) {
   static const luaL_Reg functions[] = {{"op_info", op_info},
                                        {"op_type", op_type},
                                        {"op_names", op_names},
+                                       {"op_count", op_count},
                                        {"node_names", node_names},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);

@@ -46,6 +46,7 @@ function json.utf8(s)
 end
 
 local function quote(s)
+  if not s:find '[^ !#-%[%]-~]' then return '"' .. s .. '"' end
   return '"' .. json.utf8(s):gsub('[%c"\\\127]', function(c)
     return escapes[c] or ("\\u%04x"):format(c:byte())
   end) .. '"'

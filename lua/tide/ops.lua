@@ -89,10 +89,11 @@ end
 local of_ops, n_ops = {}, 0
 
 local function registry_names()
-  local types = core.op_names()
-  if #types ~= n_ops then
-    of_ops, n_ops = {}, #types
-    for i, type in ipairs(types) do of_ops[i] = core.op_info(type).lua end
+  if core.op_count() ~= n_ops then
+    of_ops, n_ops = {}, core.op_count()
+    for i, type in ipairs(core.op_names()) do
+      of_ops[i] = core.op_info(type).lua
+    end
   end
   return of_ops
 end

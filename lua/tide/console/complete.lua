@@ -18,8 +18,9 @@ local options = require "tide.console.options"
 local parse = require "tide.console.parse"
 local within = require "tide.console.within"
 
--- So many matches are told; so many candidates are looked at.
-local MOST_MATCHES, MOST = 500, 50000
+-- So many matches are told, and names where nothing is typed; so many
+-- candidates are looked at.
+local MOST_MATCHES, MOST_NAMES, MOST = 500, 200, 50000
 
 -- ---- candidates -----------------------------------------------------------
 
@@ -34,84 +35,121 @@ for i, kind in ipairs{"feed", "property", "variable", "tensor", "op",
   order[kind] = i
 end
 
---- Takes `text` where it goes on from the fragment. `thing`: what it is, or its
--- type; `signature` overrides that of the thing. What is nearer comes first.
-function candidates:add(text, thing, signature, far)
+--- Does `text` go on from the fragment, and is it new?
+function candidates:wants(text)
   self.n = self.n + 1
-  if self.n > MOST or self.seen[text] then return end
   local fragment = self.fragment
   local head = text:sub(1, #fragment)
-  local exact = head == fragment
-  if not exact and head:lower() ~= self.lower then return end
-  if text:find "^__" and not fragment:find "^_" then return end
-  self.seen[text] = true
-  self.list[#self.list + 1] = {text = text, exact = exact, thing = thing,
-                               signature = signature, far = far or 0}
+  if head ~= fragment and head:lower() ~= self.lower then return false end
+  if self.n > MOST or self.matches[text] then return false end
+  return self.hidden or text:byte(1) ~= 95 or not text:find "^__"
+end
+
+--- Takes `text` where it is wanted. `thing`: what it is, or its type;
+-- `signature` overrides that of the thing. What is less far comes first.
+function candidates:add(text, thing, signature, far)
+  if self:wants(text) then self:put(text, thing, signature, far) end
+end
+
+--- Takes what is known to be wanted.
+function candidates:put(text, thing, signature, far)
+  self.matches[text] = {text = text, thing = thing, far = far or 0,
+                        signature = signature}
 end
 
 local function new(fragment)
   return setmetatable({fragment = fragment, lower = fragment:lower(), n = 0,
-                       seen = {}, list = {}}, candidates)
+                       hidden = fragment:find "^_" ~= nil, matches = {},
+                       most = MOST_MATCHES}, candidates)
 end
 
--- Fills in type and signature of a match.
-local function describe(match)
-  local thing = match.thing
-  if type(thing) == "string" then
-    match.type, match.signature = thing, match.signature or ""
-    return
+-- The type of a match.
+local function classify(match, fields)
+  local kind = match.thing
+  if type(kind) == "string" then return kind end
+  kind = members.type(kind) or "instance"
+  return kind == "instance" and fields and "property" or kind
+end
+
+-- Where a match stands among the others: a smaller number comes first.
+local function rank(match, fragment)
+  local exact = match.text:sub(1, #fragment) == fragment
+  return (exact and 0 or 10000) + (match.text:byte(1) == 95 and 1000 or 0)
+    + 100 * match.far + (order[match.type] or 99)
+end
+
+-- Fills in how it is called, or what it is.
+local function sign(match)
+  if match.signature then return end
+  local ok, text = false, nil
+  if type(match.thing) == "table" then
+    ok, text = pcall(members.signature, match.thing)
   end
-  local kind = members.type(thing) or "instance"
-  if kind == "instance" and match.field then kind = "property" end
-  match.type = kind
+  match.signature = ok and text or ""
 end
 
-local function before(a, b)
-  if a.exact ~= b.exact then return a.exact end
-  local hidden = a.text:find "^_" ~= nil
-  if hidden ~= (b.text:find "^_" ~= nil) then return not hidden end
-  if a.far ~= b.far then return a.far < b.far end
-  local x, y = order[a.type] or 99, order[b.type] or 99
-  if x ~= y then return x < y end
-  return a.text < b.text
+-- The texts of matches by their rank, and the ranks in order.
+local function by_rank(self)
+  local groups, ranks = {}, {}
+  for text, match in pairs(self.matches) do
+    local ok, kind = pcall(classify, match, self.fields)
+    match.type = ok and kind or "instance"
+    local r = rank(match, self.fragment)
+    if not groups[r] then
+      groups[r] = {}
+      ranks[#ranks + 1] = r
+    end
+    table.insert(groups[r], text)
+  end
+  table.sort(ranks)
+  return groups, ranks
 end
 
 --- The best matches, in order.
-function candidates:matches()
-  for _, match in ipairs(self.list) do
-    match.field = self.fields
-    local ok = pcall(describe, match)
-    if not ok then match.type, match.signature = "instance", "" end
-  end
-  table.sort(self.list, before)
-  for i = #self.list, MOST_MATCHES + 1, -1 do self.list[i] = nil end
-  for _, match in ipairs(self.list) do
-    if not match.signature then
-      local ok, text = pcall(members.signature, match.thing)
-      match.signature = ok and text or ""
+function candidates:best()
+  local groups, ranks = by_rank(self)
+  local list = {}
+  for _, r in ipairs(ranks) do
+    table.sort(groups[r])
+    for _, text in ipairs(groups[r]) do
+      if #list == self.most then return list end
+      local match = self.matches[text]
+      sign(match)
+      list[#list + 1] = match
     end
   end
-  return self.list
+  return list
 end
 
 -- ---- names ----------------------------------------------------------------
 
-local function add_names(source, list)
-  for _, l in ipairs(source:locals()) do
-    list:add(l.name, infer.local_thing(source, l), nil, 1)
-  end
-  for name in pairs(source.assigned) do
-    list:add(name, infer.named(source, name), nil, 2)
-  end
-  for _, t in ipairs(infer.globals(source)) do
-    for name, x in next, t do
-      if type(name) == "string" then
-        local thing = infer.of_value(x, infer.public(x, name))
-        local own = library[name] or members.is_library(x)
-        list:add(name, thing, nil, own and 3 or 2)
-      end
+-- The names of a table of globals. Another line may change it meanwhile.
+local function add_table(list, t)
+  for name, x in next, t do
+    if list.n > MOST then return end
+    if type(name) == "string" and list:wants(name) then
+      local own = library[name] or members.is_library(x)
+      local f = type(x) == "function" and infer.public(x, name)
+      list:put(name, infer.of_value(x, f or nil), nil, own and 3 or 2)
     end
   end
+end
+
+local function add_locals(source, list)
+  for _, l in ipairs(source:locals()) do
+    if list:wants(l.name) then
+      list:add(l.name, infer.local_thing(source, l), nil, 1)
+    end
+  end
+end
+
+local function add_globals(source, list)
+  for name in pairs(source.assigned) do
+    if list:wants(name) then
+      list:add(name, infer.named(source, name), nil, 2)
+    end
+  end
+  for _, t in ipairs(infer.globals(source)) do pcall(add_table, list, t) end
   for _, word in ipairs(keywords.list) do list:add(word, "keyword", nil, 4) end
 end
 
@@ -122,9 +160,12 @@ local function add_members(source, list, i)
   local thing = infer.ending(source, i - 1)
   if not thing then return end
   list.fields = not thing.module
-  members.each(thing, source.words[i] == ":", function(name, more)
-    if name:find "^[%a_][%w_]*$" then list:add(name, more) end
-  end)
+  members.each(thing, source.words[i] == ":", {
+    wants = function(name)
+      return list:wants(name) and name:find "^[%a_][%w_]*$"
+    end,
+    add = function(name, more) list:put(name, more) end,
+  })
 end
 
 -- The words up to the cursor: candidates for the last one, and where it begins.
@@ -132,7 +173,7 @@ local function of_source(source, text)
   local n, kind = source.n, source.kinds[source.n]
   local stop = source.last_stop
   if source.last_kind == "comment" and stop == #source.text
-     and not text:find "\n$" then
+     and text:byte(-1) ~= 10 then
     return nil
   end
   local inside = within.string(source, new)
@@ -150,8 +191,10 @@ local function of_source(source, text)
     return list
   end
   if typed and source.words[at] == "function" then return nil end
-  options.add(source, at, list)
-  add_names(source, list)
+  local named = options.add(source, at, list)
+  if not typed then list.most = MOST_NAMES end
+  add_locals(source, list)
+  if typed or not named then add_globals(source, list) end
   return list
 end
 
@@ -159,26 +202,27 @@ end
 local function candidates_at(text, after)
   local list = escapes.complete(text, new)
   if list then return list end
-  local source = parse.read(text, text:find "%s$" ~= nil)
+  local source = parse.read(text, text:sub(-1):find "%s" ~= nil)
   source.env, source.after = cell.env, after
   return of_source(source, text)
 end
 
 -- ---- the reply ------------------------------------------------------------
 
-local function reply(list, text, at)
+local function reply(list, text, at, problem)
   local stop = cursor.points(text, at)
   local start = list and list.fragment and cursor.points(text,
     at - #list.fragment) or stop
   local matches, types = {}, {}
-  for i, match in ipairs(list and list:matches() or {}) do
+  for i, match in ipairs(list and list:best() or {}) do
     matches[i] = match.text
     types[i] = {start = start, ["end"] = stop, text = match.text,
                 type = match.type, signature = match.signature}
   end
   return {status = "ok", matches = json.array(matches), cursor_start = start,
           cursor_end = stop, metadata = json.object{
-            _jupyter_types_experimental = json.array(types)}}
+            _jupyter_types_experimental = json.array(types),
+            tide_problem = problem}}
 end
 
 --- {matches =, cursor_start =, cursor_end =, metadata =} of request.code at
@@ -188,5 +232,5 @@ return function(request)
                             or "")
   local at = cursor.bytes(text, request.cursor_pos)
   local ok, list = pcall(candidates_at, text:sub(1, at), text:sub(at + 1))
-  return reply(ok and list or nil, text, at)
+  return reply(ok and list or nil, text, at, not ok and tostring(list) or nil)
 end

@@ -35,4 +35,9 @@ function cursor.points(text, bytes)
   return utf8.len(text:sub(1, bytes)) or bytes
 end
 
+--- The last line of a text.
+function cursor.last_line(text)
+  return text:match "^.*\n([^\n]*)$" or text
+end
+
 return cursor

@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local commands = require "tide.console.commands"
+local cursor = require "tide.console.cursor"
 local paths = require "tide.console.paths"
 local reference = require "tide.reference"
 
@@ -50,7 +51,7 @@ end
 --- Candidates for a text whose last line is none of Lua; nil for Lua.
 -- @param new makes a list of candidates for a fragment
 function escapes.complete(text, new)
-  local line = text:match "[^\n]*$"
+  local line = cursor.last_line(text)
   local sign, rest = line:match "^%s*([%%!?]+)%s*(.*)$"
   if not sign then return nil end
   if sign:find "^%%" then return command(rest, new) end
@@ -61,7 +62,7 @@ end
 --- The page of a command or of a ?name, as tide.console.describe has it; nil
 -- where the last line of the text is neither.
 function escapes.page(text)
-  local line = text:match "[^\n]*$"
+  local line = cursor.last_line(text)
   local name = line:match "^%s*%%%%?([%w_]+)"
   if name then
     local call, about = commands.about(name)

@@ -118,14 +118,11 @@ local function called(thing)
   return is and {is = is}
 end
 
---- The public name of a function of Tide or Lua that somebody holds, such as
--- "conv2d" or "_G.print"; nil for others. `hint`: what it may be called.
-function infer.public(f, hint)
-  if type(f) ~= "function" then return nil end
-  if hint and library[hint] and rawequal(rawget(_G, hint), f) then
-    return "_G." .. hint
-  end
-  if not own(f) then return nil end
+-- Names found before.
+local names = setmetatable({}, {__mode = "k"})
+
+-- Looks for a function in td and in Lua's libraries.
+local function look(f)
   for _, place in ipairs{require "tide", require("tide.ops").ops} do
     for name, x in next, place do
       if rawequal(x, f) then return name end
@@ -140,9 +137,20 @@ function infer.public(f, hint)
   for _, name in ipairs{"_G", "string", "table", "math", "io", "os", "utf8",
                         "coroutine", "debug"} do
     for key, x in next, package.loaded[name] do
-      if rawequal(x, f) then return name .. "." .. key end
+      if rawequal(x, f) then return name .. "." .. tostring(key) end
     end
   end
+end
+
+--- The public name of a function of Tide or Lua that somebody holds, such as
+-- "conv2d" or "_G.print"; nil for others. `hint`: what it may be called.
+function infer.public(f, hint)
+  if type(f) ~= "function" then return nil end
+  if hint and library[hint] and rawequal(rawget(_G, hint), f) then
+    return "_G." .. hint
+  end
+  if not names[f] and own(f) then names[f] = look(f) end
+  return names[f]
 end
 
 -- ---- expressions ----------------------------------------------------------
@@ -159,7 +167,7 @@ local function global(parse, name, depth)
     if x ~= nil then return of_value(x, infer.public(x)) end
   end
   local at = parse.assigned[name]
-  return at and thing_at(parse, at, depth + 1)
+  return at and at > 0 and thing_at(parse, at, depth + 1) or nil
 end
 
 -- What a local of the text stands for.

@@ -124,7 +124,9 @@ return function(request)
   local detail = math.tointeger(request.detail_level) or 0
   local ok, page = pcall(page_at, text:sub(1, at), text:sub(at + 1))
   local found = ok and page ~= nil
-  return {status = "ok", found = found, metadata = json.object{},
+  return {status = "ok", found = found,
+          metadata = json.object{tide_problem = not ok and tostring(page)
+                                 or nil},
           data = json.object(found and {
             ["text/plain"] = plain_text(page, detail),
             ["text/html"] = markup(page, detail)} or {})}

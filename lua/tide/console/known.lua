@@ -67,7 +67,7 @@ local of_edges = {eval = true, set_shape = true}
 local op_methods, n_ops
 
 local function tensor_methods()
-  local n = #core.op_names()
+  local n = core.op_count()
   if n ~= n_ops then
     op_methods, n_ops = {}, n
     for _, name in ipairs(namespace.names()) do
@@ -160,7 +160,7 @@ end
 -- for any other.
 function known.module(x)
   if x == td then return "" end
-  if type(x) ~= "table" then return nil end
+  if type(x) ~= "table" or not debug.getmetatable(x) then return nil end
   for name, module in pairs(getmetatable(td).__modules) do
     if rawequal(package.loaded[module], x) then return name end
   end
@@ -174,7 +174,7 @@ end
 function known.name_in(module, name)
   if module == "" then return known.is_name(name) and name or nil end
   local full = module .. "." .. name
-  if module == "raw" then return core.op_info(name) and full or nil end
+  if module == "raw" then return known.is_op(name) and full or nil end
   if module == "value" then return known.is_name(name) and name or nil end
   if reference.rows()[full] then return full end
   return type(places[module]) == "table" and places.name_in(module, name)
@@ -215,6 +215,17 @@ function known.is_module(name)
     or meta.__module_of[name] == "tide.places" or name == "raw"
 end
 
+local types, n_types = {}, 0
+
+--- Is that the type of an op, such as "MatMul"?
+function known.is_op(name)
+  if core.op_count() ~= n_types then
+    types, n_types = {}, core.op_count()
+    for _, type in ipairs(core.op_names()) do types[type] = true end
+  end
+  return types[name] or false
+end
+
 -- ---- functions ------------------------------------------------------------
 
 --- The row of the comment on a function; nil when it has none.
@@ -231,8 +242,9 @@ function known.op(name)
   return not name:find "[.:]" and core.op_info(name) or nil
 end
 
---- "(x, axes, o)": the parameters of a function, or nil.
-function known.call(name)
+local calls, n_calls = {}, 0 -- what was asked before, of so many ops
+
+local function call_of(name)
   local row = reference.rows()[name]
   if row and row.call ~= "" then
     local self = name:match "^(%l+):" -- written as a parameter
@@ -243,6 +255,18 @@ function known.call(name)
   end
   local op = known.op(name)
   return op and help.call(op) or row and row.call or nil
+end
+
+--- "(x, axes, o)": the parameters of a function, or nil.
+function known.call(name)
+  local n = core.op_count()
+  if n ~= n_calls then calls, n_calls = {}, n end
+  local call = calls[name]
+  if call == nil then
+    call = call_of(name) or false
+    calls[name] = call
+  end
+  return call or nil
 end
 
 --- The names of its parameters.

@@ -130,76 +130,92 @@ end
 
 -- ---- all of them ----------------------------------------------------------
 
-local function of_table(x, add)
+-- Of a table and those that are its __index. Another line may change them
+-- meanwhile, which ends the walk.
+local function of_table(x, take)
   local n = 0
   for _, t in ipairs(infer.chain(x)) do
-    for key, value in next, t do
-      n = n + 1
-      if n > MOST then return end
-      if type(key) == "string" then add(key, value) end
-    end
+    pcall(function()
+      for key, value in next, t do
+        n = n + 1
+        if n > MOST then return end
+        if type(key) == "string" then take(key, value) end
+      end
+    end)
   end
 end
 
--- Adds the fields of a live value that are found raw.
-local function raw_members(thing, add)
+-- The table in which the fields of a live value, or of a type, are found raw.
+local function table_of(thing)
   local x = thing.value
-  if type(x) == "string" or thing.is == "string" then
-    x = string
-  elseif thing.is == "file" or io.type(x) then
-    x = debug.getmetatable(io.stdout).__index
-  elseif type(x) == "userdata" and not thing.is then
+  if type(x) == "string" or thing.is == "string" then return string end
+  if thing.is == "file" or io.type(x) then
+    return debug.getmetatable(io.stdout).__index
+  end
+  if type(x) == "userdata" and not thing.is then
     local meta = debug.getmetatable(x)
     x = meta and rawget(meta, "__index")
   end
-  if type(x) ~= "table" then return end
+  return type(x) == "table" and x or nil
+end
+
+local function raw_members(thing, take)
+  local x = table_of(thing)
+  if not x then return end
   of_table(x, function(key, value)
-    local name = x == string and "string." .. key
-      or thing.module and known.name_in(thing.module, key)
-    add(key, infer.of_value(value, name or nil))
+    take(key, function()
+      local name = x == string and "string." .. key
+        or thing.module and known.name_in(thing.module, key)
+      return infer.of_value(value, name or nil)
+    end)
   end)
 end
 
--- Adds the names that a type offers.
-local function offered_members(thing, add)
-  local list = offered(thing.value)
+-- The names that a type offers, or those of a module that is not loaded.
+local function named_members(thing, take)
+  local list = thing.value ~= nil and offered(thing.value)
+    or thing.module and known.names_of(thing.module) or {}
   for i = 1, math.min(#list, MOST) do
     local key = rawget(list, i)
     if type(key) == "string" then
-      add(key, thing.module and infer.field(thing, key) or {is = "field"})
+      take(key, function()
+        return thing.module and infer.field(thing, key) or {is = "field"}
+      end)
     end
   end
 end
 
---- Calls add(name, thing) for what a thing has; `methods`: for what can stand
--- after a colon.
-function members.each(thing, methods, add)
-  local function take(key, more)
-    if not methods or members.callable(more) then add(key, more) end
-  end
-  for key in pairs(thing.keys or {}) do
-    if type(key) == "string" then take(key, infer.field(thing, key) or {}) end
-  end
-  raw_members(thing, take)
-  if thing.value ~= nil then
-    offered_members(thing, take)
-  elseif thing.module then
-    for _, key in ipairs(known.names_of(thing.module)) do
-      take(key, infer.field(thing, key) or {})
-    end
-  end
-  if not thing.is then return end
+-- What Tide's objects have.
+local function object_members(thing, take)
   if thing.is == "layer" and thing.value then
     for key, x in next, rawget(thing.value, "made") or {} do
-      take(key, infer.of_value(x))
+      take(key, function() return infer.of_value(x) end)
     end
   end
   for key, is in pairs(known.fields[thing.is] or {}) do
-    take(key, infer.field(thing, key) or {is = is})
+    take(key, function() return infer.field(thing, key) or {is = is} end)
   end
   for key, name in pairs(known.methods(thing.is)) do
-    take(key, {is = "function", name = name})
+    take(key, function() return {is = "function", name = name} end)
   end
+end
+
+--- Calls list.add(name, thing) for what a thing has and list.wants(name) says;
+-- `methods`: for what can stand after a colon.
+function members.each(thing, methods, list)
+  local function take(key, make)
+    if not list.wants(key) then return end
+    local more = make() or {}
+    if not methods or members.callable(more) then list.add(key, more) end
+  end
+  for key in pairs(thing.keys or {}) do
+    if type(key) == "string" then
+      take(key, function() return infer.field(thing, key) end)
+    end
+  end
+  raw_members(thing, take)
+  named_members(thing, take)
+  if thing.is then object_members(thing, take) end
 end
 
 return members

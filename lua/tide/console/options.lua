@@ -84,7 +84,7 @@ function options.call(source, brackets, k)
           argument = argument, direct = frame == brackets[k]}
 end
 
---- Adds the options that may begin behind word `at`.
+--- Adds the options that may begin behind word `at`; true when there are any.
 function options.add(source, at, list)
   local brackets = source:brackets()
   local frame = brackets[1]
@@ -98,6 +98,7 @@ function options.add(source, at, list)
   for _, option in ipairs(options.of(call.name)) do
     list:add(option.name .. given, "property", options.text(option))
   end
+  return true
 end
 
 return options

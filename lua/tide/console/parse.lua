@@ -11,8 +11,9 @@ local front = require "tide.front"
 local parse = {}
 parse.__index = parse
 
--- Texts beyond that are looked at from a line near their end.
-local MOST = 400000
+-- Texts beyond that are read from a statement near their end; of what is
+-- before, not all, the names are known that its lines begin to define.
+local MOST, MOST_BEFORE = 12000, 200000
 
 local closers = {[")"] = "(", ["]"] = "[", ["}"] = "{"}
 local blocks = {["function"] = true, ["do"] = true, ["then"] = true,
@@ -255,8 +256,9 @@ local function equals(self, i)
     elseif self.words[i - 1] == "]" and self.match[i - 1] == frame.first then
       frame.key = false
     end
-  elseif frame.locals and not frame.pending and self.kinds[i - 1] == "name"
-         and not self.words[i - 2]:find "^[.,]$" and frame.open ~= "for" then
+  elseif frame.locals and not frame.pending and frame.open ~= "for"
+         and self.kinds[i - 1] == "name"
+         and not (self.words[i - 2] or ""):find "^[.,]$" then
     local known = self:find(self.words[i - 1])
     if known then
       known.from, known.part = i + 1, 1
@@ -299,15 +301,36 @@ end
 
 -- ---- asking ---------------------------------------------------------------
 
+-- Where to begin a text: a line before its last MOST bytes that is not indented
+-- and looks like a statement.
+local function beginning(text)
+  if #text <= MOST then return 1 end
+  local from = 1
+  for at, word in text:sub(-3 * MOST, -MOST):gmatch "\n()([%a_][%w_]*)" do
+    if word ~= "end" and word ~= "else" and word ~= "until" then from = at end
+  end
+  return from > 1 and from + math.max(#text - 3 * MOST, 0) or 1
+end
+
+-- The names that unindented lines of a text define.
+local function names_before(self, text)
+  text = text:sub(-MOST_BEFORE)
+  for _, pattern in ipairs{"\n([%a_][%w_]*) *=[^=]", "\nlocal ([%a_][%w_]*)",
+                           "\nfunction ([%a_][%w_]*) *%("} do
+    for name in text:gmatch(pattern) do
+      self.assigned[name] = self.assigned[name] or 0
+    end
+  end
+  self.assigned["function"] = nil
+end
+
 --- What `text` says. `fresh`: another word is to come at its end.
 function parse.read(text, fresh)
-  local cut = 0
-  if #text > MOST then
-    cut = text:find("\n", #text - MOST // 8, true) or 0
-    text = text:sub(cut + 1)
-  end
-  local self = setmetatable({text = text, cut = cut, comments = {}, stack = {},
+  local from = beginning(text)
+  local self = setmetatable({text = text:sub(from), comments = {}, stack = {},
     match = {}, is_head = {}, assigned = {}, methods = {}}, parse)
+  if from > 1 then names_before(self, text:sub(1, from - 1)) end
+  text = self.text
   read(self, without_commands(text))
   push(self, "do", 0)
   scan(self)
