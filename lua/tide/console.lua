@@ -23,6 +23,21 @@ function console.line(name)
   return line
 end
 
+--- Has f called when the cell that runs now has ended, however it ends. What
+-- f raises is dropped.
+function console.at_end(f)
+  local line = console.line(require("tide.front").line())
+  line.at_end = line.at_end or {}
+  table.insert(line.at_end, f)
+end
+
+--- Calls what was left for the end of the cell of `line`.
+function console.finish(line)
+  local list = line.at_end or {}
+  line.at_end = nil
+  for _, f in ipairs(list) do require("tide.front").protected(f) end
+end
+
 -- The services, by the module that has them.
 local services = {
   execute = "execute", complete = "complete", inspect = "inspect",

@@ -58,6 +58,8 @@ local exports = {
                          "markdown", "latex", "svg", "png"},
   ["show.repr"] = {"register_repr"},
   ["show.picture"] = {"image_grid"},
+  ["show.chart"] = {"chart"},
+  ["show.tables"] = {"table"},
   places = {"nn", "math", "image", "random", "linalg", "strings"},
 }
 

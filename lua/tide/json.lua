@@ -89,7 +89,8 @@ function encode(x, depth)
   if kind == "boolean" then return tostring(x) end
   if math.type(x) == "integer" then return tostring(x) end
   if kind == "number" and x == x and math.abs(x) ~= math.huge then
-    return (("%.17g"):format(x))
+    local text = ("%.15g"):format(x)
+    return tonumber(text) == x and text or ("%.17g"):format(x)
   end
   return "null"
 end

@@ -8,6 +8,7 @@ local front = require "tide.front"
 local json = require "tide.json"
 local bundle = require "tide.console.bundle"
 local cell = require "tide.console.cell"
+local console = require "tide.console"
 local history = require "tide.console.history"
 local publish = require "tide.console.publish"
 local system = require "tide.console.system"
@@ -141,6 +142,7 @@ local function serve(run)
   local chunk, hidden = cell.open(request.code, name)
   if not chunk then return failed(run, traceback.syntax(hidden)) end
   local got = table.pack(front.protected(evaluate, run, chunk))
+  console.finish(line)
   if not got[1] then
     return failed(run, describe(run, table.unpack(got, 2, 4)))
   end
