@@ -181,6 +181,14 @@ $(B)/tests/host/%: tests/host/%.c $(LIB_OBJ) $(HOST_OBJ) $(B)/.flags
 	  $(LDFLAGS_ALL) $(LIBS) -lcmocka -llua5.4
 HOST_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/host/*.c))
 
+# The editor of the prompt.
+REPL_OBJ := $(filter-out $(B)/repl/main.o,$(REPL_SRC:%.c=$(B)/%.o))
+$(B)/tests/repl/%: tests/repl/%.c $(LIB_OBJ) $(HOST_OBJ) $(REPL_OBJ) $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(HOST_OBJ) $(REPL_OBJ) \
+	  $(LDFLAGS_ALL) $(LIBS) -lcmocka -llua5.4 -ljansson $(REPL_LIBS)
+HOST_TESTS += $(patsubst %.c,$(B)/%,$(wildcard tests/repl/*.c))
+
 ctests: $(CTESTS) $(HOST_TESTS) $(B)/tests/rows/rows
 .PHONY: ctests
 .SECONDARY:

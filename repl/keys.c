@@ -150,7 +150,8 @@ static void parse_control(unsigned char c, td_key *key) {
 
 /* How many bytes the sequence that starts with `c` should have. */
 static size_t utf8_size(unsigned char c) {
-  return c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
+  if (c < 0xC0 || c >= 0xF8) return 1;
+  return c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
 }
 
 static size_t parse_char(const char *s, size_t len, bool last, td_key *key) {

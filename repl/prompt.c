@@ -28,7 +28,7 @@ typedef struct prompt {
   td_line *line;
   td_editor editor;
   int count;  /* chunks run */
-  int dump;   /* the debug door, or -1 */
+  bool dump;  /* the debug door is open */
   long keys;  /* read so far */
   int64_t ns; /* that the keys since the last draw took */
 } prompt;
@@ -41,21 +41,16 @@ static int64_t now(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static int dump_door(void) {
-  const char *fd = getenv("TIDE_EDIT_DUMP");
-  int n = fd ? atoi(fd) : -1;
-  return n > 2 ? n : -1;
-}
-
 static void dump(prompt *p) {
   const td_editor *e = &p->editor;
   const td_buffer *b = &e->buffer;
   const char *grey = td_editor_suggestion(e);
   td_str s;
-  if (p->dump < 0) return;
+  if (!p->dump) return;
   td_str_init(&s);
-  td_str_addf(&s, "{\"keys\": %ld, \"ns\": %lld, \"cursor\": %zu", p->keys,
-              (long long)p->ns, td_text_points(td_str_c(&b->text), b->cursor));
+  td_str_addf(&s, "\033]tide;{\"keys\": %ld, \"ns\": %lld, \"cursor\": %zu",
+              p->keys, (long long)p->ns,
+              td_text_points(td_str_c(&b->text), b->cursor));
   td_str_addf(&s, ", \"menu\": %zu, \"search\": %s, \"text\": ",
               e->menu.active ? e->menu.items.len : 0,
               e->search.active ? "true" : "false");
@@ -64,8 +59,8 @@ static void dump(prompt *p) {
   td_str_json(&s, td_str_c(&e->prompt), e->prompt.len);
   td_str_add(&s, ", \"suggestion\": ");
   td_str_json(&s, grey ? grey : "", grey ? strlen(grey) : 0);
-  td_str_add(&s, "}\n");
-  if (!s.failed && write(p->dump, s.at, s.len) < 0) p->dump = -1;
+  td_str_add(&s, "}\a");
+  if (!s.failed) td_term_write(s.at, s.len);
   td_str_deinit(&s);
 }
 
@@ -268,7 +263,7 @@ static void edited(td_line *line) {
   prompt *p = td_alloc_zero(1, sizeof *p);
   if (!p) return;
   p->line = line;
-  p->dump = dump_door();
+  p->dump = getenv("TIDE_EDIT_DUMP") != NULL;
   td_editor_init(&p->editor, line);
   greet(line);
   begin(p);

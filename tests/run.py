@@ -96,7 +96,7 @@ def c_tests(build, only=""):
     found = []
     for folder, _, files in os.walk(os.path.join(ROOT, "tests")):
         rel = os.path.relpath(folder, os.path.join(ROOT, "tests"))
-        if not re.match(r"(engine/\w+|kernels|host|rows)$", rel):
+        if not re.match(r"(engine/\w+|kernels|host|repl|rows)$", rel):
             continue
         for f in sorted(files):
             path = os.path.join(rel, f[:-2])
@@ -158,6 +158,7 @@ def parts(build, soak, fuzz):
         "fuzz": (fuzz_targets(build, fuzz), {}),
         "shell": ([["tests/shell/" + f, build] for f in shell], scale),
         "jupyter": ([in_venv(build, "tests/jupyter/run.py")], scale),
+        "prompt": ([in_venv(build, "tests/prompt/run.py")], scale),
         "notebook": ([in_venv(build, "tests/notebook/run.py")], scale),
         "soak": ([["tests/soak/" + f, build] for f in long], scale),
     }

@@ -1,8 +1,11 @@
-"""A terminal with the prompt in it: a pseudo-terminal, and pyte as its screen.
+"""terminal.py - a terminal with the prompt in it: a pseudo-terminal, and pyte as
+its screen.
 
-After each key the editor writes what it has as a line of JSON to a pipe
+Behind each draw the editor tells what it has, as JSON in an escape sequence
 (TIDE_EDIT_DUMP), so that nothing here waits by the clock: a key has been dealt
-with when its line is there and the bytes drawn before it have been read.
+with when its number has come, and all that was drawn for it came before.
+
+SPDX-License-Identifier: Apache-2.0
 """
 import fcntl
 import json
@@ -15,8 +18,13 @@ import struct
 import tempfile
 import termios
 import time
+import unicodedata
 
 import pyte
+from wcwidth import wcwidth
+
+MARK = b"\x1b]tide;"
+TIDE = os.path.join(os.environ.get("TIDE_BUILD", "build"), "tide")
 
 KEYS = {
     "<up>": "\x1b[A", "<down>": "\x1b[B", "<right>": "\x1b[C", "<left>": "\x1b[D",
@@ -38,35 +46,43 @@ def paste(text):
     return "\x1b[200~" + text + "\x1b[201~"
 
 
+class Screen(pyte.Screen):
+    """pyte's, which loses marks on a row's last cell and on wide characters."""
+
+    def draw(self, data):
+        for char in data:
+            if wcwidth(char) != 0:
+                super().draw(char)
+            elif unicodedata.combining(char) and self.cursor.x > 0:
+                row, x = self.buffer[self.cursor.y], self.cursor.x - 1
+                if row[x].data == "" and x > 0:
+                    x -= 1
+                row[x] = row[x]._replace(data=row[x].data + char)
+
+
 class Terminal:
     """One `tide` in a terminal of its own, with its own home."""
 
-    def __init__(self, tide, columns=80, lines=24, env=None, history=(), args=("-i",),
-                 dump=True):
+    def __init__(self, columns=80, lines=24, env=None, history=(), args=("-i",)):
         self.home = tempfile.mkdtemp(prefix="tide-prompt-")
         self.columns, self.lines = columns, lines
-        self.screen = pyte.Screen(columns, lines)
+        self.screen = Screen(columns, lines)
         self.stream = pyte.ByteStream(self.screen)
         self.sent = 0
         self.state = {"keys": -1}
         self.written = b""
         self.keep(history)
-        full = dict(os.environ, TERM="xterm-256color", HOME=self.home,
-                    XDG_STATE_HOME=self.home + "/state", XDG_CONFIG_HOME=self.home + "/config",
-                    LC_ALL="C.UTF-8", **(env or {}))
+        ours = {"TERM": "xterm-256color", "HOME": self.home, "LC_ALL": "C.UTF-8",
+                "TIDE_EDIT_DUMP": "1", "XDG_STATE_HOME": self.home + "/state", "XDG_CONFIG_HOME": self.home + "/config"}
+        full = {**os.environ, **ours, **(env or {})}
         for name in ("TIDE_EDIT", "INPUTRC", "NO_COLOR"):
             if name not in (env or {}):
                 full.pop(name, None)
-        self.door, inside = os.pipe()
-        if dump:
-            full["TIDE_EDIT_DUMP"] = str(inside)
         self.pid, self.tty = pty.fork()
         if self.pid == 0:
-            os.set_inheritable(inside, True)
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-            os.execve(tide, [tide, *args], full)
-        os.close(inside)
-        self.lines_of_dump = b""
+            os.execve(TIDE, [TIDE, *args], full)
+        self.pending = b""
         self.status = None
 
     def keep(self, history):
@@ -83,38 +99,43 @@ class Terminal:
 
     def read(self, timeout):
         """Reads what there is; false when nothing came within the timeout."""
-        ready, _, _ = select.select([self.tty, self.door], [], [], timeout)
-        if self.tty in ready:
-            try:
-                data = os.read(self.tty, 65536)
-            except OSError:
-                data = b""
-            if not data and self.door not in ready:
-                raise EOFError
-            self.written += data
-            self.stream.feed(data)
-        elif self.door in ready:
-            data = os.read(self.door, 65536)
-            if not data:
-                self.drain()
-                raise EOFError
-            self.lines_of_dump += data
-            *done, self.lines_of_dump = self.lines_of_dump.split(b"\n")
-            for line in done:
-                self.state = json.loads(line)
-        return bool(ready)
+        if not select.select([self.tty], [], [], timeout)[0]:
+            return False
+        try:
+            data = os.read(self.tty, 65536)
+        except OSError:
+            data = b""
+        if not data:
+            raise EOFError
+        self.pending += data
+        self.take()
+        return True
+
+    def take(self):
+        """Feeds the screen, and takes the editor's state out of it."""
+        while (start := self.pending.find(MARK)) >= 0:
+            stop = self.pending.find(b"\x07", start)
+            self.feed(self.pending[:start])
+            self.pending = self.pending[start:]
+            if stop < 0:
+                return
+            self.state = json.loads(self.pending[len(MARK):stop - start])
+            self.pending = self.pending[stop - start + 1:]
+        keep = next((n for n in range(len(MARK) - 1, 0, -1) if self.pending.endswith(MARK[:n])), 0)
+        self.feed(self.pending[:len(self.pending) - keep])
+        self.pending = self.pending[len(self.pending) - keep:]
+
+    def feed(self, data):
+        self.written += data
+        self.stream.feed(data)
 
     def drain(self):
-        """Reads the terminal up to what was written until now."""
-        while select.select([self.tty], [], [], 0)[0]:
-            try:
-                data = os.read(self.tty, 65536)
-            except OSError:
-                return
-            if not data:
-                return
-            self.written += data
-            self.stream.feed(data)
+        """Reads what is left of a process that has ended."""
+        try:
+            while self.read(0):
+                pass
+        except EOFError:
+            pass
 
     def wait(self, true, what, timeout=20):
         end = time.monotonic() + timeout
@@ -123,7 +144,6 @@ class Terminal:
                 raise AssertionError(f"waited in vain for {what}; state {self.state}, screen\n"
                                      + "\n".join(self.text()))
             self.read(0.5)
-        self.drain()
 
     # ---- doing ----
 
@@ -150,12 +170,11 @@ class Terminal:
 
     def resize(self, columns, lines):
         self.columns, self.lines = columns, lines
-        before = len(self.written)
+        self.state = {**self.state, "ns": None}
         self.screen.resize(lines, columns)
         fcntl.ioctl(self.tty, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         os.kill(self.pid, signal.SIGWINCH)
-        self.wait(lambda: len(self.written) > before, "a redraw")
-        self.read(0.2)
+        self.wait(lambda: self.state["ns"] is not None, "a redraw")
 
     # ---- looking ----
 
@@ -200,7 +219,6 @@ class Terminal:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
         os.close(self.tty)
-        os.close(self.door)
         shutil.rmtree(self.home, ignore_errors=True)
 
     def __enter__(self):

@@ -1,0 +1,164 @@
+"""session.py - the prompt and the programs in it: Ctrl-C, Ctrl-D, signals.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import os
+import pty
+import signal
+import termios
+import unittest
+
+from terminal import TIDE, Terminal, ctrl
+
+
+class Session(unittest.TestCase):
+    def test_banner(self):
+        with Terminal() as t:
+            t.start()
+            self.assertRegex(t.text()[0], r"^Tide \d+\.\d+, Lua 5\.4, on CPU:0")
+            self.assertIn("%tour", t.text()[1])
+            self.assertEqual(t.text()[2], "In [1]:")
+
+    def test_numbers(self):
+        with Terminal() as t:
+            t.start().enter("1 + 1")
+            t.enter()
+            t.enter("error 'no'")
+            t.send("x")
+            self.assertEqual(t.state["prompt"], "In [3]: ")
+
+    def test_ctrl_c_clears_the_line(self):
+        with Terminal() as t:
+            t.start().send("some text", ctrl("c"))
+            row = t.row("In [1]: some text^C")
+            self.assertEqual(t.text()[row + 1], "In [1]:")
+            self.assertEqual(t.state["text"], "")
+
+    def test_ctrl_c_interrupts(self):
+        with Terminal() as t:
+            t.start().send("print('on') while true do end")
+            t.raw("\r")
+            t.wait(lambda: "on" in t.text(), "the loop")
+            t.raw(ctrl("c"))
+            t.sent += 1
+            t.wait(lambda: t.state["keys"] >= t.sent and not t.state["text"], "the prompt")
+            self.assertTrue(any("interrupt" in line.lower() for line in t.text()))
+            self.assertEqual(t.state["prompt"], "In [2]: ")
+
+    def test_ctrl_d_leaves(self):
+        with Terminal() as t:
+            before = t.modes()
+            t.start().send("x", "<backspace>")
+            self.assertNotEqual(t.modes(), before)
+            t.raw(ctrl("d"))
+            self.assertEqual(t.end(), 0)
+            self.assertEqual(t.modes(), before)
+            self.assertTrue(t.written.rstrip().endswith(b"\x1b[?2004l"))
+
+    def test_signals_restore_the_terminal(self):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGSEGV):
+            with self.subTest(number), Terminal() as t:
+                before = t.modes()
+                t.start().send("x")
+                os.kill(t.pid, number)
+                self.assertEqual(t.end(), -number)
+                self.assertEqual(t.modes(), before)
+                self.assertTrue(t.written.endswith(b"\x1b[?2004l"))
+
+    def test_sigint_from_outside(self):
+        with Terminal() as t:
+            t.start().send("text")
+            os.kill(t.pid, signal.SIGINT)
+            t.sent += 1
+            t.wait(lambda: t.state["keys"] >= t.sent, "the interrupt")
+            self.assertEqual(t.state["text"], "")
+
+    def test_exit_in_code(self):
+        with Terminal() as t:
+            before = t.modes()
+            t.start().send("os.exit(3)")
+            t.raw("\r")
+            self.assertEqual(t.end(), 3)
+            self.assertEqual(t.modes(), before)
+
+    def test_code_has_a_terminal_as_it_was(self):
+        with Terminal() as t:
+            t.start().send("name = io.read()")
+            t.raw("\r")
+            t.sent += 1
+            t.wait(lambda: t.modes()[3] & termios.ICANON, "the terminal of the code")
+            t.raw("Ada\n")
+            t.wait(lambda: t.state["keys"] >= t.sent, "the next prompt")
+            self.assertIn("Ada", t.text())
+            t.enter("print('hello ' .. name)")
+            self.assertIn("hello Ada", t.text())
+
+    def test_end_of_input_in_code(self):
+        with Terminal() as t:
+            t.start().send("print(io.read())")
+            t.raw("\r")
+            t.sent += 1
+            t.wait(lambda: t.modes()[3] & termios.ICANON, "the terminal of the code")
+            t.raw(ctrl("d"))
+            t.wait(lambda: t.state["keys"] >= t.sent, "the next prompt")
+            self.assertIn("nil", t.text())
+            t.enter("print(1 + 1)")
+            self.assertIn("2", t.text())
+
+    def test_output_without_a_newline_stays(self):
+        with Terminal(columns=20) as t:
+            t.start().enter("do io.write('abc') end")
+            row = t.row("abc")
+            self.assertEqual(t.text()[t.row("In [2]") - 1], "abc\u23ce")
+            t.enter("do io.write(('x'):rep(20)) end")
+            self.assertEqual(t.text()[t.row("In [3]") - 1], "x" * 20)
+            self.assertGreater(t.row("In [3]"), row)
+
+    def test_typed_ahead(self):
+        with Terminal() as t:
+            t.start().send("for i = 1, 2e7 do end")
+            t.raw("\rprint(6 * 7)\r")
+            t.sent += 14
+            t.wait(lambda: t.state["keys"] >= t.sent, "both")
+            self.assertIn("42", t.text())
+
+    def test_stop_and_continue(self):
+        with Terminal() as t:
+            t.start().send("text")
+            os.kill(t.pid, signal.SIGSTOP)
+            os.kill(t.pid, signal.SIGCONT)
+            t.send("s")
+            self.assertEqual(t.state["text"], "texts")
+            self.assertEqual(t.text()[t.row("In [1]")], "In [1]: texts")
+
+    def test_dumb_terminal_reads_lines(self):
+        with Terminal(env={"TERM": "dumb"}) as t:
+            t.wait(lambda: ">" in t.text(), "the prompt")
+            t.raw("print(6 * 7)\n")
+            t.wait(lambda: "42" in t.text(), "the result")
+            t.raw("for i = 1, 1 do\n")
+            t.wait(lambda: ">>" in t.text(), "the second prompt")
+            t.raw("end\n" + ctrl("d"))
+            self.assertEqual(t.end(), 0)
+            self.assertNotIn(b"\x1b", t.written)
+
+    def test_pipe_reads_lines(self):
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.execv("/bin/sh", ["sh", "-c", f"echo 'print(6 * 7)' | {TIDE} -i | cat"])
+        seen = b""
+        while True:
+            try:
+                data = os.read(fd, 4096)
+            except OSError:
+                break
+            if not data:
+                break
+            seen += data
+        os.waitpid(pid, 0)
+        os.close(fd)
+        self.assertEqual(seen, b"> 42\r\n> \r\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,118 @@
+/* history.c - tests of repl/history.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "engine/base/mem.h"
+#include "repl/history.h"
+#include "repl/search.h"
+
+static void fill(td_history *h) {
+  static const char *const entries[] = {"alpha", "beta", "beta", "", "alps"};
+  td_history_init(h);
+  for (size_t i = 0; i < TD_COUNT(entries); i++)
+    td_history_add(h, entries[i], strlen(entries[i]));
+}
+
+static void set(td_str *s, const char *text) {
+  td_str_clear(s);
+  td_str_add(s, text);
+}
+
+static void adds(void **state) {
+  (void)state;
+  td_history h;
+  fill(&h);
+  assert_int_equal(h.entries.len, 3); /* no empty one, none twice in a row */
+  td_history_deinit(&h);
+}
+
+static void walks(void **state) {
+  (void)state;
+  td_history h;
+  td_str text;
+  size_t cursor;
+  fill(&h);
+  td_str_init(&text);
+  set(&text, "alx");
+  assert_string_equal(td_history_older(&h, &text, 2), "alps");
+  set(&text, "alps");
+  assert_string_equal(td_history_older(&h, &text, 4), "alpha");
+  set(&text, "alpha");
+  assert_null(td_history_older(&h, &text, 5));
+  assert_string_equal(td_history_newer(&h, &text, &cursor), "alps");
+  assert_int_equal(cursor, SIZE_MAX);
+  set(&text, "alps");
+  assert_string_equal(td_history_newer(&h, &text, &cursor), "alx");
+  assert_int_equal(cursor, 2);
+  assert_null(td_history_newer(&h, &text, &cursor));
+  td_str_deinit(&text);
+  td_history_deinit(&h);
+}
+
+static void suggests(void **state) {
+  (void)state;
+  td_history h;
+  td_str text;
+  fill(&h);
+  td_str_init(&text);
+  assert_null(td_history_suggest(&h, &text));
+  set(&text, "al");
+  assert_string_equal(td_history_suggest(&h, &text), "alps");
+  set(&text, "alps");
+  assert_null(td_history_suggest(&h, &text));
+  td_str_deinit(&text);
+  td_history_deinit(&h);
+}
+
+static void searches(void **state) {
+  (void)state;
+  td_history h;
+  td_search s;
+  fill(&h);
+  td_search_init(&s);
+  td_search_begin(&s, &h);
+  assert_null(td_search_older(&s, &h)); /* nothing asked */
+  assert_string_equal(td_search_add(&s, &h, "a", 1), "alps");
+  assert_string_equal(td_search_add(&s, &h, "\0", 0), "alps");
+  assert_string_equal(td_search_older(&s, &h), "beta");
+  assert_int_equal(s.found, 3);
+  assert_string_equal(td_search_newer(&s, &h), "alps");
+  assert_null(td_search_newer(&s, &h));
+  assert_true(s.failed);
+  assert_string_equal(td_search_add(&s, &h, "lpha", 4), "alpha");
+  assert_null(td_search_add(&s, &h, "!", 1));
+  assert_string_equal(td_search_shorten(&s, &h), "alpha");
+  td_search_deinit(&s);
+  td_history_deinit(&h);
+}
+
+static void survives_no_memory(void **state) {
+  (void)state;
+  for (int nth = 1; nth < 12; nth++) {
+    td_history h;
+    td_str text;
+    td_str_init(&text);
+    td_mem_fail(nth, true);
+    fill(&h);
+    const char *entry = td_history_older(&h, &text, 0);
+    td_mem_fail(0, false);
+    if (entry) assert_true(h.entries.len > 0);
+    td_history_deinit(&h);
+    td_str_deinit(&text);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(adds), cmocka_unit_test(walks),
+      cmocka_unit_test(suggests), cmocka_unit_test(searches),
+      cmocka_unit_test(survives_no_memory)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
