@@ -53,7 +53,7 @@ dx = td.gradients(y, {x})[1]
 td.session():run({y, dx}, {[x] = 2})]]},
   {"training", [[
 An optimiser is one more node: each run of it changes the variables a
-little, so that the loss gets smaller. Here a line is fitted to four points.]], [[
+little, so that the loss gets smaller. Here a line is fitted to points.]], [[
 td.reset()
 x = td.constant{0.0, 1.0, 2.0, 3.0}
 y = td.constant{1.0, 3.0, 5.0, 7.0}

@@ -38,9 +38,8 @@ function meta.__newindex(env, name, value)
     globals[name] = value
   elseif value ~= nil then
     rawset(env, name, value)
-  elseif globals[name] ~= nil then
-    absent[name] = true
-    meta.__index = find
+  else
+    cell.env.__absent(name)
   end
 end
 
@@ -49,6 +48,15 @@ function cell.provide(name, value)
   cell.hidden[name] = true
   rawset(cell.env, name, value)
 end
+
+-- Makes names nil, whatever globals are called so.
+cell.provide("__absent", function(...)
+  for _, name in ipairs{...} do
+    rawset(cell.env, name, nil)
+    absent[name] = globals[name] ~= nil
+    if absent[name] then meta.__index = find end
+  end
+end)
 
 --- Names that were `local` in a cell and have values: a sorted list.
 function cell.names()
@@ -96,9 +104,18 @@ local function count_lines(code, to)
   return n + 1
 end
 
+local operands = {name = true, number = true, string = true}
+
+-- Behind an operand, % is the remainder, unless it is a command that there is.
+local function is_operator(name, kind, word)
+  return not package.preload["tide.commands." .. name]
+    and (operands[kind] or word == ")" or word == "]" or word == "}")
+end
+
 -- Where the first command after byte `from` is; the brackets open there count.
 local function next_command(code, from)
   local words, depth = front.words(code), 0
+  local before, last_word
   for i = 1, #words, 3 do
     local kind, at = words[i], words[i + 1]
     local word = code:sub(at, words[i + 2])
@@ -107,8 +124,11 @@ local function next_command(code, from)
     if mark and depth <= 0 and at >= from then
       local first, last = line_around(code, at)
       local name, text = command_of(code:sub(first, last))
-      if name then return first, last, name, text end
+      if name and not is_operator(name, before, last_word) then
+        return first, last, name, text
+      end
     end
+    if kind ~= "comment" then before, last_word = kind, word end
   end
 end
 
@@ -141,7 +161,8 @@ end
 local function is_promoted(s)
   if not s.names then return false end
   for _, n in ipairs(s.names) do
-    if n.attrib == "close" or n.name == "_ENV" then return false end
+    local plain = n.attrib == nil or n.attrib == "const"
+    if not plain or n.name == "_ENV" then return false end
   end
   return true
 end
@@ -150,13 +171,20 @@ local function blank(n) return (" "):rep(n) end
 
 -- Replacements {from, to, text} for one `local` statement.
 local function promote(edits, s)
+  if not s.values then
+    local list = {}
+    for i, n in ipairs(s.names) do list[i] = '"' .. n.name .. '"' end
+    local call = "__absent(" .. table.concat(list, ", ") .. ")"
+    local _, lines = s.text:gsub("\n", "")
+    edits[#edits + 1] = {s.start, s.stop, call .. ("\n"):rep(lines)}
+    return
+  end
   edits[#edits + 1] = {s.start, s.start + 4, blank(5)}
   for _, n in ipairs(s.names) do
     if n.attrib then
       edits[#edits + 1] = {n.start, n.stop, blank(n.stop - n.start + 1)}
     end
   end
-  if not s.values then edits[#edits + 1] = {s.stop + 1, s.stop, " = nil"} end
 end
 
 local function apply(code, edits)
@@ -177,6 +205,7 @@ local function rewrite(code, list)
   local edits, names = {}, {}
   for _, s in ipairs(list) do
     if is_promoted(s) then
+      s.text = code:sub(s.start, s.stop)
       promote(edits, s)
       for _, n in ipairs(s.names) do names[#names + 1] = n.name end
     end
@@ -189,13 +218,21 @@ local function rewrite(code, list)
   return apply(code, edits), names
 end
 
+-- load; its message is a text also where a stack was exhausted, which
+-- front.protected sees first.
+local function load_text(code, name)
+  local chunk, why = load(code, name, "t", cell.env)
+  if type(why) == "table" then why = tostring(why[1]) end
+  return chunk, why
+end
+
 -- Why it is no Lua. An expression that is cut off is judged as one.
 local function complain(code, name, wrong)
   if not wrong.assigns then
     code = code:sub(1, wrong.statement - 1) .. "return "
       .. code:sub(wrong.statement)
   end
-  local chunk, why = load(code, name, "t", cell.env)
+  local chunk, why = load_text(code, name)
   if chunk then why = name:sub(2) .. ": nested too deeply" end
   return nil, why
 end
@@ -209,7 +246,7 @@ local function compile(code, name)
     return nil, why, wrong.kind == "end" or wrong.kind == "open"
   end
   local lua, names = rewrite(code, list)
-  local chunk, why = load(lua, name, "t", cell.env)
+  local chunk, why = load_text(lua, name)
   if not chunk then return nil, why end
   local last = list[#list]
   return chunk, last and last.semicolon or false, names

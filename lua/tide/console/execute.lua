@@ -4,6 +4,7 @@
 -- request gets its reply and at most one error is shown.
 -- SPDX-License-Identifier: Apache-2.0
 
+local core = require "tide.core"
 local front = require "tide.front"
 local json = require "tide.json"
 local bundle = require "tide.console.bundle"
@@ -34,19 +35,20 @@ local function keep(t, n, x, most)
   t[n - most] = nil
 end
 
-local function tables_of(line)
-  line.inputs = line.inputs or {}
-  line.outputs = line.outputs or {}
+-- Puts the line's names into the environment of cells.
+local function provide(line)
+  line.inputs, line.outputs = line.inputs or {}, line.outputs or {}
+  line.last, line.seconds = line.last or {}, line.seconds or {}
   cell.provide("In", line.inputs)
   cell.provide("Out", line.outputs)
-end
-
-local function remember(line, counted, value)
-  line.last = {value, line.last and line.last[1], line.last and line.last[2]}
-  if counted then keep(line.outputs, line.count, value, MOST_OUT) end
   for i, name in ipairs{"_", "__", "___"} do
     cell.provide(name, line.last[i])
   end
+end
+
+local function remember(line, counted, value)
+  line.last = {value, line.last[1], line.last[2]}
+  if counted then keep(line.outputs, line.count, value, MOST_OUT) end
 end
 
 -- ---- results ----------------------------------------------------------------
@@ -130,10 +132,15 @@ local function expressions(request)
   return out
 end
 
--- The values of a cell's chunk.
+-- The values of a cell's chunk. How long it took is kept with the line.
 local function evaluate(run, chunk)
   for _, f in ipairs(execute.before) do f(run.line, run.request) end
-  return table.pack(chunk())
+  local start = core.clock()
+  local values = table.pack(chunk())
+  if run.counted then
+    keep(run.line.seconds, run.line.count, core.clock() - start, MOST_IN)
+  end
+  return values
 end
 
 local function serve(run)
@@ -168,7 +175,7 @@ local function begin(run)
   run.counted = not request.silent and request.store_history ~= false
     and request.code:find "%S" ~= nil
   if run.counted then line.count = line.count + 1 end
-  tables_of(line)
+  provide(line)
   if not request.silent then
     publish("execute_input",
             {code = request.code, execution_count = line.count})

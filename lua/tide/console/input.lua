@@ -22,7 +22,8 @@ local function ask(prompt, password, what)
   prompt = prompt == nil and "" or args.expect(prompt, "string", what)
   if not has_front or front.kind == "script" then return plain(prompt) end
   local text, why = require "tide.console.system".ask(prompt, password)
-  if text or front.kind == "notebook" or password then return text, why end
+  if text then return text end
+  if front.kind == "notebook" or password then return nil, why end
   if core.isatty(0) and why ~= "there is nobody to ask" then return nil, why end
   return plain(prompt)
 end

@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local front = require "tide.front"
+local paint = require "tide.console.paint"
 
 local pager = {}
 
@@ -33,6 +34,7 @@ function pager.show(line, data)
     return
   end
   local text = data["text/plain"]
+  if not paint.on() then text = text:gsub("\27%[[%d;]*m", "") end
   io.stdout:flush()
   if not (is_long(text) and page(text)) then print(text) end
 end

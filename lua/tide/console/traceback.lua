@@ -37,7 +37,7 @@ end
 --- The text of anything that was raised; never raises.
 function traceback.text(err)
   local ok, text = front.protected(tostring, err)
-  if ok then return text end
+  if ok then return ("%s"):format(text) end
   local why = type(text) == "string" and text or type(text)
   return ("an error object whose __tostring fails (%s)"):format(why)
 end
