@@ -122,11 +122,13 @@ def fuzz_targets(build, seconds):
     return found
 
 
-def in_venv(build, script):
-    """A command in the Python of tests/requirements.txt; a skip without it."""
+def in_venv(build, script, which=""):
+    """A command in the Python of tests/requirements.txt; a skip without it.
+
+    `which` names the build to be tested, in the folder of the plain one."""
     venv = os.path.join(ROOT, build, "venv")
     if os.path.exists(os.path.join(venv, ".done")):
-        return [os.path.join(venv, "bin/python"), script, build]
+        return [os.path.join(venv, "bin/python"), script, build + which]
     return ["printf", f"skip: venv-{script}\n0 passed, 0 failed, 1 skipped\n"]
 
 
@@ -158,7 +160,9 @@ def parts(build, soak, fuzz):
         "fuzz": (fuzz_targets(build, fuzz), {}),
         "shell": ([["tests/shell/" + f, build] for f in shell], scale),
         "jupyter": ([in_venv(build, "tests/jupyter/run.py")], scale),
-        "prompt": ([in_venv(build, "tests/prompt/run.py")], scale),
+        "prompt": ([in_venv(build, "tests/prompt/run.py"),
+                    ["env", *(f"{k}={v}" for k, v in asan.items()),
+                     *in_venv(build, "tests/prompt/run.py", "/address-undefined")]], scale),
         "notebook": ([in_venv(build, "tests/notebook/run.py")], scale),
         "soak": ([["tests/soak/" + f, build] for f in long], scale),
     }

@@ -20,6 +20,8 @@ import subprocess
 import sys
 import time
 
+import prompt
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = os.path.join("tests", "bench")
 
@@ -53,6 +55,8 @@ ROWS = {
     "start": ("s", [1], [], "0.02 s"),
     "rss": ("MB", [1], [], "15 MB"),
     "idle": ("ticks in 10 s", [1], [], "0"),
+    "prompt_start": ("s", [1], [], "0.03 s"),
+    "prompt_key": ("s/key", [1], [], "1e-3 s"),
 }
 
 
@@ -127,6 +131,8 @@ def compare(ours, peer, rounds):
 
 
 def measure_alone(row, threads, args):
+    if row in prompt.ROWS:
+        return prompt.ROWS[row](os.path.join(ROOT, args.build, "tide"))
     if row in ("start", "rss", "idle"):
         return process_row(row, args.build)
     c = Contestant(ours_command(row, threads, args.build), threads)
