@@ -149,9 +149,8 @@ static void print_out(void *arg, const char *text, size_t len) {
 
 static td_run_options run_options(lua_State *L, int i, bool *as_values,
                                   bool *traced) {
-  td_run_options o = {.interrupt = td_lua_interrupt(),
-                      .print = print_out,
-                      .print_arg = stderr};
+  td_run_options o = {
+      .interrupt = td_lua_interrupt(), .print = print_out, .print_arg = stderr};
   *as_values = *traced = false;
   if (!lua_istable(L, i)) return o;
   if (lua_getfield(L, i, "timeout") != LUA_TNIL) {
@@ -331,6 +330,45 @@ static int session_run(lua_State *L) {
   if (!traced) return 1;
   lua_pushvalue(L, list - 1);
   return 2;
+}
+
+/* A plan as {{device =, graph =}, ..., folded =, merged =, pruned =}. */
+static int make_plan_table(lua_State *L) {
+  const td_plan *p = lua_touserdata(L, 1);
+  lua_createtable(L, p->n_parts, 3);
+  for (int i = 0; i < p->n_parts; i++) {
+    const td_device *d = p->parts[i].device;
+    lua_createtable(L, 0, 2);
+    lua_pushfstring(L, "%s:%d", d->type, (int)d->index);
+    lua_setfield(L, -2, "device");
+    td_lua_push_graph(L, td_graph_retain(p->parts[i].graph));
+    lua_setfield(L, -2, "graph");
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_pushinteger(L, p->folded);
+  lua_setfield(L, -2, "folded");
+  lua_pushinteger(L, p->merged);
+  lua_setfield(L, -2, "merged");
+  lua_pushinteger(L, p->pruned);
+  lua_setfield(L, -2, "pruned");
+  return 1;
+}
+
+/* s:core_program(fetches, feed edges) -> the plan of such a step */
+static int session_program(lua_State *L) {
+  td_session *s = to_session(L, 1);
+  lists l = {0};
+  td_plan *plan = NULL;
+  lua_settop(L, 3);
+  read_fetches(L, 2, &l);
+  read_feeds(L, 3, &l);
+  td_signature sig = signature(&l);
+  td_lua_check(L, td_session_plan(s, &sig, &plan));
+  lua_pushcfunction(L, make_plan_table);
+  lua_pushlightuserdata(L, plan);
+  int rc = lua_pcall(L, 1, 1, 0);
+  td_plan_free(plan);
+  return rc == LUA_OK ? 1 : lua_error(L);
 }
 
 /* ---- callables ---- */
@@ -699,6 +737,7 @@ void td_lua_open_session(lua_State *L) {
                                      {"core_partial", session_partial},
                                      {"why", session_why},
                                      {"explain_placement", session_explain},
+                                     {"core_program", session_program},
                                      {"core_reset", session_reset},
                                      {"close", session_close},
                                      {"stats", session_stats},

@@ -301,6 +301,12 @@ static td_status *check_owner(td_session *s, const td_signature *sig) {
   return NULL;
 }
 
+td_status *td_session_plan(td_session *s, const td_signature *sig,
+                           td_plan **out) {
+  TD_TRY(check_owner(s, sig));
+  return plan(s, sig, false, out);
+}
+
 td_status *td_session_lookup(td_session *s, const td_signature *sig,
                              td_compiled **out) {
   TD_TRY(check_owner(s, sig));

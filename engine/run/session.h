@@ -68,6 +68,11 @@ td_status *td_session_run(td_session *s, const td_signature *sig,
                           const td_tensor *feeds, td_tensor *fetches,
                           const td_run_options *options) TD_MUST_USE;
 
+/* What a step of `sig` would run: planned anew, for people. Caller owns the
+ * result (td_plan_free). */
+td_status *td_session_plan(td_session *s, const td_signature *sig,
+                           td_plan **out) TD_MUST_USE;
+
 /* ---- callables: a signature planned once ---- */
 
 typedef struct td_callable td_callable;

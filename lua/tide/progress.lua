@@ -1,16 +1,20 @@
---- progress.lua - a bar on the terminal for long loops.
+--- progress.lua - a bar for long loops, on a terminal and in a notebook.
 --
 --   for batch in td.progress(d:batches(100)) do ... end
 --   for i in td.progress(1000, {title = "steps"}) do ... end
 --
--- The bar is on stderr and drawn at most ten times a second; where stderr is no
--- terminal nothing is written.
+-- On a terminal the bar is on stderr and drawn at most ten times a second, in a
+-- notebook four times; elsewhere nothing is written.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
 local args = require "tide.args"
+local html = require "tide.show.html"
+local live = require "tide.show.live"
+local style = require "tide.show.style"
+local svg = require "tide.show.svg"
 
-local EVERY = 0.1 -- seconds between two drawings
+local BAR, HIGH = 240, 12 -- pixels
 
 local function clock_text(seconds)
   local s = math.floor(seconds + 0.5)
@@ -20,41 +24,45 @@ local function clock_text(seconds)
   return ("%d:%02d"):format(s // 60, s % 60)
 end
 
--- One line: title, bar, count, time gone and time left.
-local function line(bar, now)
-  local gone = now - bar.start
-  local title = bar.title and bar.title .. " " or ""
+-- How far it is: "30/100, 0:05 left".
+local function count_text(bar)
+  local gone = core.clock() - bar.start
   if not bar.total or bar.total == 0 then
-    return ("%s%d, %s"):format(title, bar.done, clock_text(gone))
+    return ("%d, %s"):format(bar.done, clock_text(gone))
   end
   local share = math.min(1, bar.done / bar.total)
-  local left = share > 0 and clock_text(gone / share - gone) or "?"
-  local tail = (" %d/%d, %s left"):format(bar.done, bar.total, left)
   if share == 1 then
-    tail = (" %d/%d, %s"):format(bar.done, bar.total, clock_text(gone))
+    return ("%d/%d, %s"):format(bar.done, bar.total, clock_text(gone))
   end
-  local room = core.width() - #title - #tail - 3
-  if room < 4 then return title .. tail end
-  local full = math.floor(share * room)
-  return ("%s[%s%s]%s"):format(title, ("#"):rep(full), ("."):rep(room - full),
-                               tail)
+  return ("%d/%d, %s left"):format(bar.done, bar.total,
+    share > 0 and clock_text(gone / share - gone) or "?")
 end
 
-local function draw(bar, force)
-  if not bar.shown then return end
-  local now = core.clock()
-  if not force and now - bar.drawn < EVERY then return end
-  bar.drawn = now
-  io.stderr:write("\r", line(bar, now), "\27[K")
+-- One line: title, bar, count, time gone and time left.
+local function line(bar)
+  local title = bar.title and bar.title .. " " or ""
+  local tail = count_text(bar)
+  if not bar.total or bar.total == 0 then return title .. tail end
+  local room = style.terminal_width() - #title - #tail - 4
+  if room < 4 then return title .. " " .. tail end
+  local full = math.floor(math.min(1, bar.done / bar.total) * room)
+  return ("%s[%s%s] %s"):format(title, ("#"):rep(full), ("."):rep(room - full),
+                                tail)
 end
 
-local function finish(bar)
-  if bar.finished then return end
-  bar.finished = true
-  if bar.shown then
-    draw(bar, true)
-    io.stderr:write("\n")
+local class = {__name = "progress", __tostring = line}
+
+function class.__repr_html(bar)
+  local picture = ""
+  if bar.total and bar.total > 0 then
+    local d = svg.drawing(BAR, HIGH, "#dddddd")
+    d:rect(0, 0, BAR * math.min(1, bar.done / bar.total), HIGH,
+           {fill = bar.done >= bar.total and "#2e8b57" or "#2166ac"})
+    picture = d:image("progress") .. " "
   end
+  return ("<div>%s%s%s</div>"):format(bar.title
+    and html.escape(bar.title) .. " " or "", picture,
+    html.escape(count_text(bar)))
 end
 
 local function counter(n)
@@ -81,16 +89,15 @@ return function(x, o)
      and getmetatable(step).__call)) then
     core.error("invalid_argument", "progress takes a number or an iterator")
   end
-  local now = core.clock()
-  local bar = {title = o.title or o.name, done = 0, start = now, drawn = now,
-               total = o.total or (step ~= x and x) or length(x),
-               shown = core.isatty(2)}
-  local first = true
-  local closing = setmetatable({}, {__close = function() finish(bar) end})
+  local bar = setmetatable({title = o.title or o.name, done = 0,
+    start = core.clock(), total = o.total or (step ~= x and x) or length(x)},
+    class)
+  local shown, first = live.new(bar, line), true
+  local closing = setmetatable({}, {__close = function() shown:finish() end})
   local function next_item()
     if not first then bar.done = bar.done + 1 end
     first = false
-    draw(bar)
+    shown:change()
     return step()
   end
   return next_item, nil, nil, closing

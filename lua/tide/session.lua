@@ -130,7 +130,7 @@ local function run(self, fetches, feeds, o)
                    "run")
   local results, trace = self:core_run(handles, edges, values, o)
   results = fetch.rebuild(plan, results)
-  if trace then return results, trace end
+  if trace then return results, require("tide.show.profile").of(trace) end
   return results
 end
 
@@ -141,7 +141,8 @@ end
 -- check_numerics = true: the first node to give a NaN or infinity is an error
 -- that names it, its line, its iteration in a loop, and shows its inputs
 -- @return results in the form of the fetches (an op gives true, a tensor of
--- rank 0 a number), and the trace if asked for
+-- rank 0 a number), and if asked for the trace: it displays as lanes of time
+-- and totals, has .events, .totals, .chrome, and :save(path) for Perfetto
 -- @raise deadline_exceeded, cancelled, and whatever the ops raise
 -- @usage local x = td.placeholder("float32", {})
 -- td.session():run({double = x * 2}, {[x] = 4}).double  --> 8.0
@@ -150,6 +151,17 @@ function methods:run(fetches, feeds, o)
     return session.observer(run, self, fetches, feeds, o)
   end
   return run(self, fetches, feeds, o)
+end
+
+--- What a step would run, planned but not run: displays as a picture of the
+-- graph in which the rest is grey, and as a graph for each device.
+-- @param fetches as run takes them
+-- @param[opt] feeds a list of tensors to be fed, or a table as run takes it
+-- @usage local x = td.placeholder("float32", {}, "x")
+-- td.session():program(x * 2, {x}).nodes  --> 4
+function methods:program(fetches, feeds)
+  graph_of(self, "program")
+  return require("tide.show.program").of(self, fetches, feeds)
 end
 
 --- A planned step: callable({loss, train}, {x, y}) gives a function of the fed

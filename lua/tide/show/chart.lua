@@ -15,6 +15,7 @@ local kinds = require "tide.show.chart_kinds"
 local live = require "tide.show.live"
 local number = require "tide.show.number"
 local spark = require "tide.show.spark"
+local style = require "tide.show.style"
 
 local chart = {}
 local methods = {}
@@ -32,15 +33,17 @@ end
 
 -- One line for the terminal while a loop runs.
 local function line(c)
+  if c.kind ~= "line" then return table.concat(kinds[c.kind].text(c), " ") end
   local parts = {c.title and c.title .. ":" or nil}
-  for i = 1, math.min(#c.series, 3) do
+  local n = math.min(#c.series, 3)
+  local room = style.terminal_width() - #(c.title or "") - 4
+  for i = 1, n do
     local s = c.series[i]
     local _, ys = s:thinned(400)
-    parts[#parts + 1] = ("%s %s %s"):format(s.name,
-      spark.line(ys, 60 // math.min(#c.series, 3), c.log_y),
-      number.text(s.last))
+    local text = ("%s %s "):format(s.name, number.text(s.last))
+    parts[#parts + 1] = text .. spark.line(ys,
+      math.max(4, room // n - style.columns(text) - 2), c.log_y)
   end
-  if c.kind ~= "line" then return table.concat(kinds[c.kind].text(c), " ") end
   return table.concat(parts, "  ")
 end
 

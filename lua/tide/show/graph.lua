@@ -38,12 +38,16 @@ local function devices(tree)
   end
 end
 
---- A graph ready to be drawn.
-function graph.read(g)
-  local tree = scopes.read(g)
+--- A tree of scopes made ready to be drawn; returns it.
+function graph.prepare(tree)
   tree.fills, tree.n_fills = {}, 0
   devices(tree)
   return tree
+end
+
+--- A graph ready to be drawn.
+function graph.read(g)
+  return graph.prepare(scopes.read(g))
 end
 
 -- ---- HTML ------------------------------------------------------------------

@@ -122,9 +122,9 @@ local function device_of(tree, box)
   local found
   local function visit(scope)
     for _, i in ipairs(scope.ops) do
-      local d = tree.devices[i]
-      if found and found ~= d then return false end
-      found = d
+      local d = not (tree.pruned and tree.pruned[i]) and tree.devices[i]
+      if found and d and found ~= d then return false end
+      found = d or found
     end
     for _, child in ipairs(scope.children) do
       if visit(child) == false then return false end
@@ -136,13 +136,32 @@ end
 
 -- ---- drawing ---------------------------------------------------------------
 
+-- Is nothing in the box part of the program that is drawn?
+local function is_pruned(tree, box)
+  if not tree.pruned then return false end
+  if box.op then return tree.pruned[box.op] end
+  for _, each in ipairs(box.list or {}) do
+    if not is_pruned(tree, each) then return false end
+  end
+  local function all(scope)
+    for _, i in ipairs(scope.ops) do
+      if not tree.pruned[i] then return false end
+    end
+    for _, child in ipairs(scope.children) do
+      if not all(child) then return false end
+    end
+    return true
+  end
+  return not box.outside and (not box.scope or all(box.scope))
+end
+
 local function box_style(tree, box, fill)
   if box.outside then
     return {fill = "#ffffff", stroke = "#aaaaaa", ["stroke-dasharray"] = "3 2",
             rx = 10}
   end
   local device = tree.device_colours and device_of(tree, box)
-  local pruned = box.op and tree.pruned and tree.pruned[box.op]
+  local pruned = is_pruned(tree, box)
   return {
     fill = pruned and "#f2f2f2" or box.op
       and (op_colours[tree.types[box.op]] or "#ffffff") or fill or "#e2e2e2",
@@ -159,8 +178,7 @@ local function draw_box(d, tree, box, place, fill)
     d:rect(x + 4, y - 4, box.w, box.h, box_style(tree, box, fill))
   end
   d:rect(x, y, box.w, box.h, box_style(tree, box, fill))
-  local ink = box.op and tree.pruned and tree.pruned[box.op] and "#999999"
-    or nil
+  local ink = is_pruned(tree, box) and "#999999" or nil
   local top = place.y + (box.second and -3 or 4)
   d:text(place.x, top, box.name, {["text-anchor"] = "middle", fill = ink,
     ["font-weight"] = not box.op and not box.outside and "bold" or nil})
@@ -218,8 +236,9 @@ local function attach(boxes, edges, lines)
   end
 end
 
--- A smooth line through the places of an edge, with a head.
-local function draw_edge(d, e, points)
+-- A smooth line through the places of an edge, with a head; `faint` where it
+-- leads to what does not run.
+local function draw_edge(d, e, points, faint)
   local x, y = points[1], points[2]
   local list = {"M", x, y}
   for k = 3, #points, 2 do
@@ -230,7 +249,7 @@ local function draw_edge(d, e, points)
                list)
     x, y = to_x, to_y
   end
-  local ink = e.control and "#bbbbbb" or "#777777"
+  local ink = faint and "#dddddd" or e.control and "#bbbbbb" or "#777777"
   d:path(list, {fill = "none", stroke = ink,
     ["stroke-width"] = e.n > 1 and 2 or 1,
     ["stroke-dasharray"] = e.control and "4 3" or nil})
@@ -334,7 +353,9 @@ return function(tree, v)
                         height + (list and 20 or 0))
   attach(v.boxes, edges, plan.edges)
   for k, e in ipairs(edges) do
-    if plan.edges[k] then draw_edge(d, e.e, plan.edges[k]) end
+    if plan.edges[k] then
+      draw_edge(d, e.e, plan.edges[k], is_pruned(tree, e.e.to))
+    end
   end
   if #edges <= MOST_LABELS then
     draw_labels(d, v.boxes, plan.nodes, edges, plan.edges)

@@ -21,6 +21,11 @@ function style.width()
   return math.max(20, math.min(core.width() - 1, 120))
 end
 
+--- All columns of the terminal; 80 where there is none.
+function style.terminal_width()
+  return style.front() == "notebook" and 80 or core.width()
+end
+
 --- May escape sequences for colours be written?
 function style.colour()
   return style.front() == "terminal" and core.isatty(1)
