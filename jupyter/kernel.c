@@ -357,7 +357,9 @@ static bool read_options(int argc, char **argv, options *o) {
       long long n = strtoll(argv[++i], &end, 10);
       if (*end || end == argv[i] || n < 0) return false;
       o->output_limit = (size_t)n;
-    } else if (argv[i][0] == '-' || o->file) {
+    } else if (o->file) {
+      continue; /* jupyter run adds words of its own behind */
+    } else if (argv[i][0] == '-') {
       return false;
     } else {
       o->file = argv[i];

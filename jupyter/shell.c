@@ -247,14 +247,20 @@ static void receive_requests(td_shell *s) {
     if (r) td_kernel_dispatch(s->kernel, r, s->number++);
 }
 
+/* Does it answer the question? Some clients do not say which one they mean. */
+static bool means(const td_request *r, const question *q) {
+  const char *id = td_request_parent_id(r);
+  return q->sent && !q->answered && (!*id || !strcmp(id, q->id));
+}
+
 static void take_answer(td_shell *s, const td_request *r) {
   td_bytes c = td_request_content(r);
   json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
   json_t *value = json_object_get(content, "value");
   pthread_mutex_lock(&s->lock);
-  for (question *q = s->questions; q; q = q->next) {
-    if (!q->sent || q->answered || strcmp(q->id, td_request_parent_id(r)))
-      continue;
+  question *q = s->questions;
+  while (q && !means(r, q)) q = q->next;
+  if (q) {
     td_str_addn(&q->text, json_is_string(value) ? json_string_value(value) : "",
                 json_string_length(value));
     q->answered = true;
