@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "jupyter/kernel_impl.h"
+#include "lua/capture.h"
 
 enum { PIPE_BYTES = 1 << 20 };
 
@@ -26,7 +27,7 @@ static size_t line_at;
 /* ---- writing ---- */
 
 static ssize_t write_text(int stream, const char *bytes, size_t len) {
-  if (kernel->iopub)
+  if (!td_capture_text(stream, bytes, len) && kernel->iopub)
     td_iopub_text(kernel->iopub, td_worker_request(), stream, bytes, len);
   return (ssize_t)len;
 }

@@ -1,7 +1,9 @@
 /* capture.c - files 1 and 2 go to temporary files for a while.
  *
  * By file and not by Lua's print, so that children and libraries are heard too.
- * Within one capture there may be another.
+ * In a notebook C's streams go past the files, and ask here first. Within one
+ * capture there may be another. The list belongs to whoever has the
+ * interpreter.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lua/capture.h"
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "lua/bind.h"
+#include "lua/line.h"
 
 #define CAPTURE "tide.capture"
 
@@ -21,10 +24,30 @@ enum { MOST = 64 << 20 }; /* bytes that are given back */
 typedef struct capture {
   int saved[2]; /* where files 1 and 2 went; -1: not taken */
   FILE *text[2];
+  td_line *line;
+  struct capture *outer;
 } capture;
 
+static capture *innermost;
+
+bool td_capture_text(int stream, const char *bytes, size_t len) {
+  td_line *l = td_line_current();
+  capture *c = innermost;
+  while (c && c->line != l) c = c->outer;
+  if (!l || !c) return false;
+  for (size_t done = 0; done < len;) {
+    ssize_t n = write(fileno(c->text[stream - 1]), bytes + done, len - done);
+    if (n < 0 && errno != EINTR) break; /* the disk is full */
+    if (n > 0) done += (size_t)n;
+  }
+  return true;
+}
+
 static void put_back(capture *c) {
+  capture **at = &innermost;
   fflush(NULL);
+  while (*at && *at != c) at = &(*at)->outer;
+  if (*at) *at = c->outer;
   for (int i = 0; i < 2; i++) {
     if (c->saved[i] < 0) continue;
     dup2(c->saved[i], i + 1);
@@ -99,7 +122,12 @@ int td_capture(lua_State *L) {
   *c = (capture){.saved = {-1, -1}};
   set_class(L);
   fflush(NULL);
-  if (take(c, 0) && take(c, 1)) return 1;
+  if (take(c, 0) && take(c, 1)) {
+    c->line = td_line_current();
+    c->outer = innermost;
+    innermost = c;
+    return 1;
+  }
   int err = errno;
   forget(c);
   return td_lua_error(L, TD_UNAVAILABLE, "output cannot be captured: %s",
