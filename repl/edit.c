@@ -8,6 +8,7 @@
 #include "repl/color.h"
 #include "repl/editor.h"
 #include "repl/paste.h"
+#include "repl/term.h"
 #include "repl/text.h"
 
 void td_edit_set(td_editor *e, const char *text, size_t len, size_t cursor) {
@@ -46,6 +47,15 @@ static bool blank(const char *s, size_t len) {
   return true;
 }
 
+static td_ask_state is_complete(td_editor *e, char **indent) {
+  const td_str *t = &e->buffer.text;
+  if (!e->line) return TD_ASK_COMPLETE;
+  td_term_interruptible(true);
+  td_ask_state state = td_ask_is_complete(e->line, t->at, t->len, indent);
+  td_term_interruptible(false);
+  return state;
+}
+
 /* On the last line Enter runs what is complete; above it, it is a newline. */
 td_edit td_edit_enter(td_editor *e) {
   td_buffer *b = &e->buffer;
@@ -57,8 +67,7 @@ td_edit td_edit_enter(td_editor *e) {
     td_edit_newline(e);
     return TD_EDIT_GO_ON;
   }
-  td_ask_state state = TD_ASK_COMPLETE;
-  if (e->line) state = td_ask_is_complete(e->line, text, b->text.len, &indent);
+  td_ask_state state = is_complete(e, &indent);
   if (state == TD_ASK_COMPLETE)
     b->cursor = b->text.len;
   else if (indent && *indent &&
@@ -110,6 +119,15 @@ static void take_item(td_editor *e, const char *text, size_t len) {
   m->end = m->start + len;
 }
 
+void td_edit_complete(td_editor *e) {
+  const td_str *t = &e->buffer.text;
+  td_menu_clear(&e->menu);
+  if (!e->line) return;
+  td_term_interruptible(true);
+  td_ask_complete(e->line, td_str_c(t), t->len, e->buffer.cursor, &e->menu);
+  td_term_interruptible(false);
+}
+
 /* Before the line's text it indents; behind it, it completes. */
 void td_edit_tab(td_editor *e) {
   td_buffer *b = &e->buffer;
@@ -120,8 +138,7 @@ void td_edit_tab(td_editor *e) {
     td_buffer_insert(b, "  ", odd ? 1 : 2);
     return;
   }
-  if (!e->line) return;
-  td_ask_complete(e->line, td_str_c(&b->text), b->text.len, b->cursor, m);
+  td_edit_complete(e);
   if (!m->items.len) return;
   size_t common = td_menu_common(m);
   if (m->items.len == 1 || common > m->end - m->start)

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "repl/ask.h"
 #include "repl/text.h"
 
 bool td_editor_init(td_editor *e, td_line *line) {
@@ -70,10 +69,8 @@ static bool in_name(unsigned c) {
 
 /* Asks again for what now stands there. */
 static void narrow(td_editor *e) {
-  td_menu *m = &e->menu;
-  const td_str *t = &e->buffer.text;
-  td_ask_complete(e->line, td_str_c(t), t->len, e->buffer.cursor, m);
-  m->active = m->items.len > 0;
+  td_edit_complete(e);
+  e->menu.active = e->menu.items.len > 0;
 }
 
 static void take(td_editor *e) {

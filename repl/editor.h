@@ -96,6 +96,8 @@ td_edit td_edit_enter(td_editor *e);
 void td_edit_newline(td_editor *e);
 void td_edit_type(td_editor *e, unsigned rune);
 void td_edit_paste(td_editor *e, const char *text, size_t len);
+/* Fills the menu with what can stand at the cursor; it stays closed. */
+void td_edit_complete(td_editor *e);
 void td_edit_tab(td_editor *e);
 void td_edit_move(td_editor *e, size_t to);
 /* Accepts the suggestion up to the end of a word, or all of it; false: none. */

@@ -17,13 +17,13 @@ static volatile sig_atomic_t count;
 static void on_signal(int number) {
   (void)number;
   td_line *l = running;
-  count++;
-  if (l && td_line_busy(l)) {
-    td_line_interrupt(l);
-    if (count > PATIENCE) _exit(TD_INTERRUPT_EXIT);
-  } else {
+  if (!l || !td_line_busy(l)) {
+    count = 0;
     td_term_poke();
+    return;
   }
+  td_line_interrupt(l);
+  if (++count > PATIENCE) _exit(TD_INTERRUPT_EXIT);
 }
 
 void td_interrupt_listen(td_line *line) {

@@ -53,7 +53,9 @@ bool td_term_raw(void) {
       ~(tcflag_t)(BRKINT | ICRNL | INLCR | IGNCR | INPCK | ISTRIP | IXON);
   t.c_oflag &= ~(tcflag_t)OPOST;
   t.c_lflag &= ~(tcflag_t)(ECHO | ICANON | IEXTEN | ISIG);
+  t.c_lflag |= NOFLSH;
   t.c_cflag |= CS8;
+  t.c_cc[VQUIT] = t.c_cc[VSUSP] = _POSIX_VDISABLE;
   t.c_cc[VMIN] = 1;
   t.c_cc[VTIME] = 0;
   raw = 1;
@@ -63,6 +65,16 @@ bool td_term_raw(void) {
   }
   td_term_write(paste_on, sizeof paste_on - 1);
   return true;
+}
+
+void td_term_interruptible(bool on) {
+  struct termios t;
+  if (!raw || tcgetattr(0, &t)) return;
+  if (on)
+    t.c_lflag |= ISIG;
+  else
+    t.c_lflag &= ~(tcflag_t)ISIG;
+  tcsetattr(0, TCSANOW, &t);
 }
 
 /* Async-signal-safe. */

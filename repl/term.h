@@ -21,6 +21,10 @@ bool td_term_listen(void);
 bool td_term_raw(void);
 void td_term_cooked(void);
 
+/* While raw: whether Ctrl-C is a signal and no key. For questions to services
+ * that may take long. */
+void td_term_interruptible(bool on);
+
 void td_term_size(int *columns, int *lines);
 
 /* What happened, as bits. */

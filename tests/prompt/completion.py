@@ -87,6 +87,20 @@ class Completion(unittest.TestCase):
             t.start().send("string.", "<tab>", "<down>", "<enter>")
             self.assertEqual(t.state["text"], "string.char")
 
+    def test_ctrl_c_ends_a_completion(self):
+        with Terminal() as t:
+            t.start().enter("package.loaded['tide.console.complete'] = function() "
+                            "print 'asked' while true do end end")
+            t.send("x")
+            t.raw("\t")
+            t.sent += 1
+            t.wait(lambda: any("asked" in row for row in t.text()[-20:]), "the question")
+            t.raw(ctrl("c"))
+            t.wait(lambda: t.state["keys"] >= t.sent, "the answer")
+            self.assertEqual((t.state["text"], t.state["menu"]), ("x", 0))
+            t.send("y")
+            self.assertEqual(t.state["text"], "xy")
+
     def test_tab_indents(self):
         with Terminal() as t:
             t.start().send("<tab>", "x", "<alt_enter>", "<tab>", "y")

@@ -105,6 +105,21 @@ class Session(unittest.TestCase):
             t.enter("print(1 + 1)")
             self.assertIn("2", t.text())
 
+    def test_questions_of_code(self):
+        with Terminal() as t:
+            t.start().send("print('<' .. td.input('who? ') .. '>', '<' .. td.getpass('word? ') .. '>')")
+            t.raw("\r")
+            t.sent += 1
+            t.wait(lambda: any(row.startswith("who?") for row in t.text()), "the question")
+            t.raw("Ada\n")
+            t.wait(lambda: any(row.startswith("word?") for row in t.text()), "the second")
+            t.wait(lambda: not t.modes()[3] & termios.ECHO, "silence")
+            t.raw("secret\n")
+            t.wait(lambda: t.state["keys"] >= t.sent, "the next prompt")
+            self.assertIn("who? Ada", t.text())
+            self.assertIn("word?", t.text())
+            self.assertTrue(any(row.startswith("<Ada>") and "<secret>" in row for row in t.text()))
+
     def test_output_without_a_newline_stays(self):
         with Terminal(columns=20) as t:
             t.start().enter("do io.write('abc') end")
