@@ -42,7 +42,8 @@ static const char *const keywords[] = {
 
 static bool is_keyword(const char *s, size_t n) {
   for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-    if (!strncmp(keywords[i], s, n) && !keywords[i][n]) return true;
+    if (*keywords[i] == *s && !strncmp(keywords[i], s, n) && !keywords[i][n])
+      return true;
   return false;
 }
 
@@ -147,7 +148,9 @@ static td_word_kind symbol(reader *r) {
       "...", "..", "==", "~=", "<=", ">=", "//", "::", "<<", ">>"};
   for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
     size_t n = strlen(found[i]);
-    if (r->len - r->at < n || memcmp(found[i], r->text + r->at, n)) continue;
+    if (*found[i] != r->text[r->at] || r->len - r->at < n ||
+        memcmp(found[i], r->text + r->at, n))
+      continue;
     r->at += n;
     return TD_WORD_SYMBOL;
   }

@@ -88,6 +88,11 @@ void td_frame_end(td_frame *f) {
   f->failed = last_row(f)->bytes.failed;
 }
 
+int td_frame_room(const td_frame *f) {
+  int used = f->n ? f->rows.at[f->n - 1].width : 0;
+  return used < f->columns ? f->columns - used : 0;
+}
+
 void td_frame_put(td_frame *f, td_style style, const char *bytes, size_t len,
                   int width) {
   if (f->failed) return;

@@ -46,6 +46,8 @@ void td_frame_init(td_frame *f);
 void td_frame_deinit(td_frame *f);
 /* Empties it to one empty row. */
 void td_frame_begin(td_frame *f, int columns, bool colour);
+/* Cells left in the last row. */
+int td_frame_room(const td_frame *f);
 /* Adds one cluster as it is drawn, on a new row where it does not fit. */
 void td_frame_put(td_frame *f, td_style style, const char *bytes, size_t len,
                   int width);

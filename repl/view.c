@@ -59,14 +59,36 @@ static void show_cluster(td_editor *e, size_t at, size_t next, bool cursor) {
   td_str_deinit(&shown);
 }
 
+static bool is_simple(char c) {
+  return c >= ' ' && c < 0x7f;
+}
+
+/* How many letters from `at` on are one each, look the same and fit the row:
+ * most of a text is drawn by such runs. A letter before a mark is in none. */
+static size_t run_length(const td_editor *e, size_t at, size_t stop) {
+  const td_str *t = &e->buffer.text;
+  size_t n = 0, room = (size_t)td_frame_room(&e->frame);
+  while (n < room && at + n < stop && is_simple(t->at[at + n]) &&
+         e->styles.at[at + n] == e->styles.at[at])
+    n++;
+  if (n && at + n < t->len && (unsigned char)t->at[at + n] >= 0x80) n--;
+  return n;
+}
+
 static void show_text(td_editor *e) {
   const td_str *t = &e->buffer.text;
+  size_t cursor = e->buffer.cursor;
   bool placed = false;
   for (size_t at = 0, next; at < t->len; at = next) {
-    next = td_text_next(t->at, t->len, at);
-    bool cursor = !placed && at >= e->buffer.cursor;
-    show_cluster(e, at, next, cursor);
-    placed = placed || cursor;
+    bool here = !placed && at >= cursor;
+    size_t n = here ? 0 : run_length(e, at, at < cursor ? cursor : t->len);
+    next = n ? at + n : td_text_next(t->at, t->len, at);
+    if (n)
+      td_frame_put(&e->frame, (td_style)e->styles.at[at], t->at + at, n,
+                   (int)n);
+    else
+      show_cluster(e, at, next, here);
+    placed = placed || here;
   }
   if (!placed) td_frame_cursor(&e->frame, 1);
 }

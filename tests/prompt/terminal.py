@@ -169,11 +169,13 @@ class Terminal:
         os.write(self.tty, data if isinstance(data, bytes) else data.encode())
 
     def resize(self, columns, lines):
+        """Resizes the terminal, which signals; waits for the redraw."""
+        if (columns, lines) == (self.columns, self.lines):
+            return
         self.columns, self.lines = columns, lines
         self.state = {**self.state, "ns": None}
         self.screen.resize(lines, columns)
         fcntl.ioctl(self.tty, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        os.kill(self.pid, signal.SIGWINCH)
         self.wait(lambda: self.state["ns"] is not None, "a redraw")
 
     # ---- looking ----
