@@ -114,6 +114,18 @@ static bool asks_to_leave(const json_t *reply) {
   return false;
 }
 
+/* Payload "set_next_input" is how %load shows a file. */
+static void add_next_input(const json_t *reply, td_str *text) {
+  const json_t *payload = json_object_get(reply, "payload");
+  for (size_t i = 0; i < json_array_size(payload); i++) {
+    const json_t *entry = json_array_get(payload, i);
+    const char *source = text_of(entry, "source");
+    const char *next = text_of(entry, "text");
+    if (source && next && !strcmp(source, "set_next_input"))
+      td_str_add(text, next);
+  }
+}
+
 td_host_outcome td_ask_execute(td_line *l, const char *code, size_t len,
                                int *count, bool *leave, td_str *text) {
   td_host_outcome outcome;
@@ -122,6 +134,10 @@ td_host_outcome td_ask_execute(td_line *l, const char *code, size_t len,
   const json_t *n = json_object_get(reply, "execution_count");
   *count = json_is_integer(n) ? (int)json_integer_value(n) : -1;
   *leave = asks_to_leave(reply);
+  if (outcome == TD_HOST_OK) {
+    td_str_clear(text);
+    add_next_input(reply, text);
+  }
   json_decref(reply);
   return outcome;
 }

@@ -27,7 +27,7 @@ void td_ask_complete(td_line *l, const char *code, size_t len, size_t cursor,
                      td_menu *menu);
 /* Runs it; what it shows goes to the terminal. *leave is true when it asked to
  * leave; *count (or -1) is how many chunks have been run. An error that no
- * service showed is in `text`. */
+ * service showed is in `text`; without one, what the next chunk begins as. */
 td_host_outcome td_ask_execute(td_line *l, const char *code, size_t len,
                                int *count, bool *leave, td_str *text);
 /* Adds the newest `most` entries kept on disk. */

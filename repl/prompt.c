@@ -27,10 +27,11 @@ enum { HISTORY_MOST = 5000 };
 typedef struct prompt {
   td_line *line;
   td_editor editor;
-  int count;  /* chunks run */
-  bool dump;  /* the debug door is open */
-  long keys;  /* read so far */
-  int64_t ns; /* that the keys since the last draw took */
+  int count;   /* chunks run */
+  td_str next; /* what the next one begins as */
+  bool dump;   /* the debug door is open */
+  long keys;   /* read so far */
+  int64_t ns;  /* that the keys since the last draw took */
 } prompt;
 
 /* ---- the debug door ---- */
@@ -206,6 +207,9 @@ static void begin(prompt *p) {
   td_term_raw();
   fresh_line(&p->editor);
   td_editor_begin(&p->editor, text);
+  if (p->next.len)
+    td_edit_set(&p->editor, p->next.at, p->next.len, p->next.len);
+  td_str_clear(&p->next);
   draw(p);
 }
 
@@ -225,6 +229,8 @@ static bool execute(prompt *p) {
     puts("interrupted");
   else if (o == TD_HOST_ERROR)
     puts(td_str_c(&text));
+  else
+    td_text_clean(&p->next, td_str_c(&text), text.len);
   fflush(stdout);
   p->count = count >= 0 ? count : p->count;
   td_str_deinit(&text);
@@ -269,6 +275,7 @@ static void edited(td_line *line) {
   begin(p);
   td_ask_history(line, HISTORY_MOST, &p->editor.history);
   while (turn(p)) begin(p);
+  td_str_deinit(&p->next);
   td_editor_deinit(&p->editor);
   td_free(p);
 }

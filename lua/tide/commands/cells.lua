@@ -20,7 +20,7 @@ local function bytes_of(op)
   return n and n * (dtypes.size(dtype) or 0) or 0
 end
 
--- {name =, nodes =, bytes =} of each cell with nodes, in the order of the nodes.
+-- {name =, nodes =, bytes =} of each cell with nodes, in their order.
 local function count(g)
   local list, by_name = {}, {}
   for _, op in ipairs(g:ops()) do

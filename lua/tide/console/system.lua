@@ -1,8 +1,8 @@
 --- console/system.lua - Lua's own io and os where a console runs them.
 --
 -- In a notebook standard input is whoever sits in front of it, who may not be
--- asked, and os.exit ends the cell, not the kernel. Children (os.execute, io.popen) are groups of
--- processes that an interrupt ends.
+-- asked, and os.exit ends the cell, not the kernel. Children (os.execute,
+-- io.popen) are groups of processes that an interrupt ends.
 -- SPDX-License-Identifier: Apache-2.0
 
 local front = require "tide.front"
