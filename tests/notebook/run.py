@@ -15,7 +15,8 @@ def main():
     pattern = sys.argv[2] if len(sys.argv) > 2 else "[!rs]*.py"
     suite = unittest.TestLoader().discover(HERE, pattern=pattern)
     result = unittest.TextTestRunner(verbosity=1).run(suite)
-    bad = len(result.failures) + len(result.errors)
+    bad = len({test.id().split(" ")[0]
+               for test, _ in result.failures + result.errors})
     good = result.testsRun - bad - len(result.skipped)
     for test, why in result.skipped:
         print(f"skip: {test.id()}: {why}")
