@@ -24,18 +24,26 @@ function console.line(name)
 end
 
 --- Has f called when the cell that runs now has ended, however it ends. What
--- f raises is dropped.
+-- f raises is dropped. Gives a function that takes this back.
 function console.at_end(f)
   local line = console.line(require("tide.front").line())
-  line.at_end = line.at_end or {}
-  table.insert(line.at_end, f)
+  local list = line.at_end or {}
+  line.at_end = list
+  table.insert(list, f)
+  return function()
+    for i = #list, 1, -1 do
+      if list[i] == f then return table.remove(list, i) end
+    end
+  end
 end
 
 --- Calls what was left for the end of the cell of `line`.
 function console.finish(line)
   local list = line.at_end or {}
   line.at_end = nil
-  for _, f in ipairs(list) do require("tide.front").protected(f) end
+  for _, f in ipairs{table.unpack(list)} do
+    require("tide.front").protected(f)
+  end
 end
 
 -- The services, by the module that has them.

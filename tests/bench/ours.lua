@@ -323,6 +323,23 @@ function rows.first_run_36000()
   end, 1
 end
 
+-- 134 layers of ten cells alike, to HTML with its drawings.
+function rows.display_graph_36000()
+  local g = td.graph()
+  g:as_default(function()
+    local x = td.placeholder("float32", {-1, 64}, "x")
+    for cell = 0, 1339 do
+      local name = ("layer%d/cell%d/"):format(cell // 10, cell % 10)
+      td.name_scope(name, function()
+        local w = td.variable(td.zeros{64, 64}, "W")
+        for _ = 1, 5 do x = td.relu(td.matmul(x, w) + x) end
+      end)
+    end
+  end)
+  local display = require("tide.show.graph")["text/html"]
+  return function() display(g) end, 1
+end
+
 local work, units = assert(rows[row], "no such row")()
 work()
 print("ready")

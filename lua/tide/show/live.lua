@@ -27,10 +27,10 @@ local function on_terminal()
   return style.front() ~= "notebook" and core.isatty(2)
 end
 
--- Has the end of the cell show what is left; a script says so itself.
+-- Has the end of the cell show what is left. Gives what takes that back.
 local function at_end(self)
-  if style.front() == "script" then return end
-  require("tide.console").at_end(function() self:finish() end)
+  if not pcall(require, "tide.front") then return function() end end
+  return require("tide.console").at_end(function() self:finish() end)
 end
 
 local function show_notebook(self)
@@ -62,10 +62,7 @@ end
 --- The object has changed.
 function live:change()
   local now = core.clock()
-  if not self.waiting then
-    self.waiting = true
-    at_end(self)
-  end
+  self.take_back = self.take_back or at_end(self)
   self.behind = true
   local every = style.front() == "notebook" and EVERY or OFTEN
   if now - self.shown >= every then show(self, true) end
@@ -75,7 +72,9 @@ end
 function live:finish()
   if self.behind then show(self, false) end
   if self.open then io.stderr:write "\n" end
-  self.open, self.waiting = false, false
+  self.open = false
+  if self.take_back then self.take_back() end
+  self.take_back = nil
 end
 
 return live

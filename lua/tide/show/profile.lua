@@ -98,9 +98,10 @@ local function rows(p)
   local list, sum = totals(p)
   local out = {}
   local function add(name, row)
+    local share = sum > 0 and row.seconds / sum or 0
     out[#out + 1] = {html.cut(name, 28), style.count(row.calls),
-      style.seconds(row.seconds), ("%.1f %%"):format(sum > 0 and 100 * row.seconds / sum or 0),
-      style.bytes(row.bytes), row.seconds / math.max(sum, 1e-12)}
+      style.seconds(row.seconds), ("%.1f %%"):format(100 * share),
+      style.bytes(row.bytes), share}
   end
   local rest = {calls = 0, seconds = 0, bytes = 0}
   for i, row in ipairs(list) do

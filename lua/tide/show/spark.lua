@@ -20,7 +20,7 @@ function spark.line(list, width, log)
   local parts = {}
   local a = axis.new(low, high, 0, 1, log)
   for k = 1, n do
-    local v = list[1 + (k - 1) * #list // n]
+    local v = list[1 + (k - 1) * (#list - 1) // math.max(1, n - 1)]
     local at = a.place(v)
     parts[k] = not at and "?"
       or blocks[1 + math.floor(math.max(0, math.min(1, at)) * 7 + 0.5)]

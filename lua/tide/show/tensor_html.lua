@@ -48,7 +48,8 @@ end
 
 local function table_of(t, s)
   local rows, columns = tensor.rows(t, MOST_ROWS, MOST_COLUMNS)
-  local scale = s and s.finite > 0 and colour.scale(s.min, s.max)
+  local seen = s and s.finite > 0
+  local scale = s and colour.scale(seen and s.min or 0, seen and s.max or 1)
   local lines = {}
   for i, row in ipairs(rows) do
     local cells = {"<th>" .. html.escape(index_text(row, #t.shape)) .. "</th>"}
