@@ -46,7 +46,8 @@ void td_editor_begin(td_editor *e, const char *prompt) {
   e->search.active = false;
   e->last = e->now = TD_LAST_OTHER;
   e->after_ctrl_x = false;
-  e->vi = (td_vi){.on = e->vi.on};
+  e->vi.normal = false;
+  td_vi_forget(&e->vi);
   td_str_clear(&e->prompt);
   td_str_add(&e->prompt, prompt);
 }

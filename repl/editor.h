@@ -36,6 +36,8 @@ typedef enum td_edit_last {
   TD_LAST_VERTICAL,
 } td_edit_last;
 
+enum { TD_VI_KEYS = 200 };
+
 /* vi's state between keys: a command is [count] [operator] [count] motion. */
 typedef struct td_vi {
   bool on, normal;
@@ -44,7 +46,11 @@ typedef struct td_vi {
   char pending;     /* f, t, F, T, r, g wait for a character */
   char find;        /* the last f, t, F, T, and what it looked for */
   unsigned found;
-  bool lines; /* the last cut was of whole lines */
+  bool lines;              /* the last cut was of whole lines */
+  td_key keys[TD_VI_KEYS]; /* of the command so far, for `.` */
+  td_key last[TD_VI_KEYS]; /* of the last one that changed the text */
+  int n_keys, n_last;      /* n_keys > TD_VI_KEYS: it cannot be repeated */
+  unsigned version;        /* of the text when the command began */
 } td_vi;
 
 typedef struct td_editor {
@@ -78,6 +84,8 @@ void td_editor_begin(td_editor *e, const char *prompt);
 td_edit td_editor_key(td_editor *e, const td_key *key);
 td_edit td_emacs_key(td_editor *e, const td_key *key);
 td_edit td_vi_key(td_editor *e, const td_key *key);
+/* Forgets the beginning of a command. */
+void td_vi_forget(td_vi *v);
 /* Whether vi's keys are wanted: TIDE_EDIT, or editing-mode of ~/.inputrc. */
 bool td_vi_wanted(void);
 

@@ -4,16 +4,16 @@
  * While inserting, keys are those of emacs.c and Escape leads to commands:
  *
  *   h j k l w b e W B E 0 ^ $ gg G f t F T ; , %   motions
+ *   iw aw i" a" i( a( i[ i{ ...                    objects, behind an operator
  *   d c y > <   with a motion, or doubled for lines; D C Y x X s S
- *   i a I A o O  p P  r ~ J  u ^R  v (edit in $EDITOR)  / ? (search)
+ *   i a I A o O  p P  r ~ J  . u ^R  v (edit in $EDITOR)  / ? (search)
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "repl/color.h"
-#include "repl/editor.h"
+#include "repl/vi_move.h"
 #include "repl/text.h"
 
 /* ---- wanted? ---- */
@@ -41,169 +41,6 @@ bool td_vi_wanted(void) {
   bool vi = home && !path.failed && inputrc_says_vi(td_str_c(&path));
   td_str_deinit(&path);
   return vi;
-}
-
-/* ---- motions ---- */
-
-typedef struct motion {
-  size_t to;
-  bool lines;     /* of whole lines */
-  bool inclusive; /* the character there belongs to it */
-} motion;
-
-/* Letters, digits and _; other marks; spaces. `big`: all but spaces is one. */
-static int class_of(const td_buffer *b, size_t at, bool big) {
-  unsigned char c = (unsigned char)b->text.at[at];
-  if (strchr(" \t\n", (char)c)) return 0;
-  bool name = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
-              c == '_' || c >= 0x80;
-  return big || name ? 1 : 2;
-}
-
-static size_t next_word(const td_buffer *b, size_t at, bool big) {
-  size_t len = b->text.len;
-  int class = at < len ? class_of(b, at, big) : 0;
-  while (class && at < len && class_of(b, at, big) == class)
-    at = td_buffer_right(b, at);
-  while (at < len && !class_of(b, at, big)) at = td_buffer_right(b, at);
-  return at;
-}
-
-static size_t word_end(const td_buffer *b, size_t at, bool big) {
-  size_t len = b->text.len, next = td_buffer_right(b, at);
-  while (next < len && !class_of(b, next, big)) next = td_buffer_right(b, next);
-  if (next >= len) return len ? td_buffer_left(b, len) : 0;
-  for (at = next; (next = td_buffer_right(b, at)) < len; at = next)
-    if (class_of(b, next, big) != class_of(b, at, big)) break;
-  return at;
-}
-
-static size_t word_start(const td_buffer *b, size_t at, bool big) {
-  while (at > 0 && !class_of(b, td_buffer_left(b, at), big))
-    at = td_buffer_left(b, at);
-  if (!at) return 0;
-  int class = class_of(b, td_buffer_left(b, at), big);
-  while (at > 0 && class_of(b, td_buffer_left(b, at), big) == class)
-    at = td_buffer_left(b, at);
-  return at;
-}
-
-/* f, t forwards, F, T backwards, in the line; false: not there. */
-static bool find_char(const td_editor *e, char how, unsigned rune, motion *m) {
-  const td_buffer *b = &e->buffer;
-  bool forward = how == 'f' || how == 't';
-  size_t at = b->cursor, start = td_buffer_line_start(b, at);
-  size_t end = td_buffer_line_end(b, at), before = at;
-  char want[4];
-  size_t n = td_text_encode(rune, want);
-  for (;;) {
-    before = at;
-    at = forward ? td_buffer_right(b, at) : td_buffer_left(b, at);
-    if (at == before || at < start || at >= end) return false;
-    if (n && end - at >= n && !memcmp(b->text.at + at, want, n)) break;
-    if (!forward && at == start) return false;
-  }
-  m->to = how == 'f' || how == 'F' ? at : before;
-  m->inclusive = forward;
-  return true;
-}
-
-static bool again(const td_editor *e, bool other_way, motion *m) {
-  static const char ways[] = "fFtT", back[] = "FfTt";
-  const char *way = e->vi.find ? strchr(ways, e->vi.find) : NULL;
-  if (!way) return false;
-  return find_char(e, other_way ? back[way - ways] : *way, e->vi.found, m);
-}
-
-/* The line that is `n` further down (up). */
-static size_t line_at(const td_buffer *b, size_t at, int n) {
-  for (; n > 0 && td_buffer_line_end(b, at) < b->text.len; n--)
-    at = td_buffer_line_end(b, at) + 1;
-  for (; n < 0 && td_buffer_line_start(b, at) > 0; n++)
-    at = td_buffer_line_start(b, at) - 1;
-  return td_buffer_line_start(b, at);
-}
-
-static bool move_lines(td_editor *e, int n, motion *m) {
-  const td_buffer *b = &e->buffer;
-  size_t line = line_at(b, b->cursor, n);
-  m->lines = true;
-  if (line == td_buffer_line_start(b, b->cursor)) return false;
-  m->to = td_buffer_at_column(b, line, td_buffer_column(b, b->cursor));
-  return true;
-}
-
-/* One step of a motion that is counted by repeating it. */
-static size_t step(const td_buffer *b, unsigned rune, size_t at) {
-  size_t to = at;
-  switch (rune) {
-  case 'h':
-    to = td_buffer_left(b, at);
-    break;
-  case 'l':
-  case ' ':
-    to = td_buffer_right(b, at);
-    break;
-  case 'w':
-  case 'W':
-    return next_word(b, at, rune == 'W');
-  case 'b':
-  case 'B':
-    return word_start(b, at, rune == 'B');
-  case 'e':
-  case 'E':
-    return word_end(b, at, rune == 'E');
-  }
-  bool inside =
-      to >= td_buffer_line_start(b, at) && to <= td_buffer_line_end(b, at);
-  return inside ? to : at;
-}
-
-static bool pair(const td_buffer *b, motion *m) {
-  size_t end = td_buffer_line_end(b, b->cursor), at = b->cursor;
-  const char *t = td_str_c(&b->text);
-  while (at < end && !strchr("()[]{}", t[at])) at++;
-  m->to = at < end ? td_color_pair(t, b->text.len, at) : SIZE_MAX;
-  m->inclusive = true;
-  return m->to != SIZE_MAX;
-}
-
-/* False: no motion, or it leads nowhere. */
-static bool find_motion(td_editor *e, unsigned rune, int n, motion *m) {
-  const td_buffer *b = &e->buffer;
-  *m = (motion){.to = b->cursor};
-  switch (rune) {
-  case '0':
-    m->to = td_buffer_line_start(b, b->cursor);
-    return true;
-  case '^':
-    m->to = td_buffer_line_text(b, b->cursor);
-    return true;
-  case '$':
-    m->to = td_buffer_line_end(b, line_at(b, b->cursor, n - 1));
-    return true;
-  case 'j':
-    return move_lines(e, n, m);
-  case 'k':
-    return move_lines(e, -n, m);
-  case 'G':
-    m->to = td_buffer_line_start(b, b->text.len);
-    m->lines = true;
-    return true;
-  case '%':
-    return pair(b, m);
-  case ';':
-  case ',':
-    return again(e, rune == ',', m);
-  }
-  if (!rune || rune > 'z' || !strchr("hl wWbBeE", (char)rune)) return false;
-  for (int i = 0; i < n && i < TD_BUFFER_MOST; i++) {
-    size_t to = step(b, rune, m->to);
-    if (to == m->to) break;
-    m->to = to;
-  }
-  m->inclusive = rune == 'e' || rune == 'E';
-  return true;
 }
 
 /* ---- operators ---- */
@@ -265,10 +102,10 @@ static void copy(td_editor *e, size_t from, size_t to, bool lines) {
 }
 
 /* Applies d, c, y, > or < from the cursor to where the motion leads. */
-static void operate(td_editor *e, char op, const motion *m) {
+static void operate(td_editor *e, char op, const td_vi_motion *m) {
   td_buffer *b = &e->buffer;
-  size_t from = b->cursor < m->to ? b->cursor : m->to;
-  size_t to = b->cursor < m->to ? m->to : b->cursor;
+  size_t here = m->object ? m->from : b->cursor;
+  size_t from = here < m->to ? here : m->to, to = here < m->to ? m->to : here;
   if (m->inclusive && to < b->text.len) to = td_buffer_right(b, to);
   if (op == '>' || op == '<') {
     indent_lines(e, from, to, op == '>');
@@ -284,16 +121,8 @@ static void operate(td_editor *e, char op, const motion *m) {
   if (op == 'c') insert_mode(e);
 }
 
-/* cw changes up to the word's end, and does not take the space behind it. */
-static unsigned as_changed(const td_editor *e, unsigned rune) {
-  const td_buffer *b = &e->buffer;
-  if (e->vi.op != 'c' || (rune != 'w' && rune != 'W')) return rune;
-  if (b->cursor >= b->text.len || !class_of(b, b->cursor, true)) return rune;
-  return rune == 'w' ? 'e' : 'E';
-}
-
 /* dw on a line's last word stops at its end. */
-static void stop_at_line(const td_editor *e, unsigned rune, motion *m) {
+static void stop_at_line(const td_editor *e, unsigned rune, td_vi_motion *m) {
   size_t end = td_buffer_line_end(&e->buffer, e->buffer.cursor);
   if ((rune == 'w' || rune == 'W') && m->to > end && e->buffer.cursor < end)
     m->to = end;
@@ -381,15 +210,15 @@ static bool short_form(td_editor *e, unsigned rune, int n) {
                {'x', 'd', 'l'},
                {'X', 'd', 'h'},
                {'s', 'c', 'l'}};
-  motion m;
+  td_vi_motion m;
   for (size_t i = 0; i < TD_COUNT(forms); i++) {
     if ((unsigned char)forms[i].rune != rune) continue;
-    if (find_motion(e, (unsigned char)forms[i].motion, n, &m))
+    if (td_vi_move(e, (unsigned char)forms[i].motion, n, &m))
       operate(e, forms[i].op, &m);
     return true;
   }
-  m = (motion){.to = line_at(&e->buffer, e->buffer.cursor, n - 1),
-               .lines = true};
+  m = (td_vi_motion){.to = td_vi_line(&e->buffer, e->buffer.cursor, n - 1),
+                     .lines = true};
   if (rune == 'S' || rune == 'Y') operate(e, rune == 'S' ? 'c' : 'y', &m);
   return rune == 'S' || rune == 'Y';
 }
@@ -453,7 +282,7 @@ static td_edit command(td_editor *e, unsigned rune, int n) {
 
 /* ---- keys ---- */
 
-static void forget(td_vi *v) {
+void td_vi_forget(td_vi *v) {
   v->count = v->outer = 0;
   v->op = v->pending = 0;
 }
@@ -464,7 +293,7 @@ static int times(const td_vi *v) {
 }
 
 /* Moves there, or operates up to there. */
-static void go(td_editor *e, unsigned rune, motion *m) {
+static void go(td_editor *e, unsigned rune, td_vi_motion *m) {
   if (e->vi.op) {
     stop_at_line(e, rune, m);
     operate(e, e->vi.op, m);
@@ -475,45 +304,54 @@ static void go(td_editor *e, unsigned rune, motion *m) {
 
 static td_edit pending(td_editor *e, unsigned rune) {
   char what = e->vi.pending;
-  motion m = {.to = 0, .lines = true};
+  td_vi_motion m = {.to = 0, .lines = true};
   if (what == 'r') {
     replace_char(e, rune);
   } else if (what == 'g') {
     if (rune == 'g') go(e, 0, &m);
+  } else if (what == 'i' || what == 'a') {
+    if (td_vi_object(e, what == 'a', rune, &m)) go(e, 0, &m);
   } else {
     e->vi.find = what;
     e->vi.found = rune;
-    m = (motion){.to = e->buffer.cursor};
-    if (find_char(e, what, rune, &m)) go(e, 0, &m);
+    m = (td_vi_motion){.to = e->buffer.cursor};
+    if (td_vi_find(e, what, rune, &m)) go(e, 0, &m);
   }
-  forget(&e->vi);
+  td_vi_forget(&e->vi);
   return TD_EDIT_GO_ON;
 }
 
 /* The operator twice: whole lines. */
 static void operate_lines(td_editor *e, char op, int n) {
-  motion m = {.to = line_at(&e->buffer, e->buffer.cursor, n - 1),
-              .lines = true};
+  td_vi_motion m = {.to = td_vi_line(&e->buffer, e->buffer.cursor, n - 1),
+                    .lines = true};
   operate(e, op, &m);
+}
+
+/* cw changes up to the word's end, and leaves the space behind it. */
+static bool find_motion(td_editor *e, unsigned rune, int n, td_vi_motion *m) {
+  bool word = e->vi.op == 'c' && (rune == 'w' || rune == 'W');
+  return (word && td_vi_rest_of_word(e, rune == 'W', n, m)) ||
+         td_vi_move(e, rune, n, m);
 }
 
 static td_edit normal_char(td_editor *e, unsigned rune) {
   td_vi *v = &e->vi;
-  motion m;
+  td_vi_motion m;
   int n = times(v);
   if (v->pending) return pending(e, rune);
   if ((rune >= '1' && rune <= '9') || (rune == '0' && v->count)) {
     if (v->count < 1000) v->count = v->count * 10 + (int)(rune - '0');
     return TD_EDIT_GO_ON;
   }
-  if (rune && rune < 0x80 && strchr("fFtTrg", (char)rune)) {
+  if (rune && rune < 0x80 && strchr(v->op ? "fFtTgia" : "fFtTrg", (char)rune)) {
     v->pending = (char)rune;
     return TD_EDIT_GO_ON;
   }
   td_edit what = TD_EDIT_GO_ON;
   if (v->op && rune == (unsigned char)v->op) {
     operate_lines(e, v->op, n);
-  } else if (find_motion(e, as_changed(e, rune), n, &m)) {
+  } else if (find_motion(e, rune, n, &m)) {
     go(e, rune, &m);
   } else if (!v->op && rune && rune < 0x80 && strchr("dcy><", (char)rune)) {
     v->op = (char)rune;
@@ -527,13 +365,13 @@ static td_edit normal_char(td_editor *e, unsigned rune) {
   } else if (!v->op) {
     what = command(e, rune, n);
   }
-  forget(v);
+  td_vi_forget(v);
   return what;
 }
 
 static td_edit normal_key(td_editor *e, const td_key *key) {
   if (key->code == TD_KEY_CHAR && !key->ctrl) return normal_char(e, key->rune);
-  forget(&e->vi);
+  td_vi_forget(&e->vi);
   if (key->code == TD_KEY_CHAR && key->rune == 'r') {
     td_buffer_redo(&e->buffer);
     return TD_EDIT_GO_ON;
@@ -548,13 +386,13 @@ static td_edit normal_key(td_editor *e, const td_key *key) {
 static void leave_insert(td_editor *e) {
   td_buffer *b = &e->buffer;
   e->vi.normal = true;
-  forget(&e->vi);
+  td_vi_forget(&e->vi);
   if (b->cursor > td_buffer_line_start(b, b->cursor))
     b->cursor = td_buffer_left(b, b->cursor);
 }
 
 /* Escape and a key in quick succession look like Alt and the key. */
-td_edit td_vi_key(td_editor *e, const td_key *key) {
+static td_edit act(td_editor *e, const td_key *key) {
   td_key plain = *key;
   td_edit what = TD_EDIT_GO_ON;
   bool escape = key->code == TD_KEY_ESCAPE ||
@@ -566,7 +404,53 @@ td_edit td_vi_key(td_editor *e, const td_key *key) {
   else if (key->code != TD_KEY_ESCAPE)
     what = normal_key(e, &plain);
   else
-    forget(&e->vi);
+    td_vi_forget(&e->vi);
   if (e->vi.normal) keep_in_line(e);
+  return what;
+}
+
+/* ---- once more ----
+ *
+ * A command that changed the text is its keys, up to the one that led back to
+ * where commands begin.
+ */
+
+static bool at_rest(const td_vi *v) {
+  return v->normal && !v->op && !v->pending && !v->count;
+}
+
+/* The last command's keys again. */
+static td_edit repeat(td_editor *e) {
+  td_edit what = TD_EDIT_GO_ON;
+  for (int i = 0; i < e->vi.n_last && what == TD_EDIT_GO_ON; i++)
+    what = act(e, &e->vi.last[i]);
+  return what;
+}
+
+static bool undoes(const td_key *key) {
+  return key->code != TD_KEY_CHAR || key->rune == 'u' || key->ctrl;
+}
+
+/* One that is too long, or that a menu had a part in, is not kept. */
+static void record(td_vi *v, const td_key *key) {
+  bool begins = at_rest(v);
+  if (begins) v->n_keys = undoes(key) ? TD_VI_KEYS : 0;
+  if (v->n_keys < TD_VI_KEYS) v->keys[v->n_keys] = *key;
+  v->n_keys = key->code == TD_KEY_TAB ? TD_VI_KEYS + 1 : v->n_keys + 1;
+  if (v->n_keys > TD_VI_KEYS) v->n_keys = TD_VI_KEYS + 1;
+}
+
+td_edit td_vi_key(td_editor *e, const td_key *key) {
+  td_vi *v = &e->vi;
+  if (at_rest(v) && key->code == TD_KEY_CHAR && key->rune == '.')
+    return repeat(e);
+  if (at_rest(v)) v->version = e->buffer.version;
+  record(v, key);
+  td_edit what = act(e, key);
+  if (at_rest(v) && v->n_keys <= TD_VI_KEYS &&
+      v->version != e->buffer.version) {
+    memcpy(v->last, v->keys, sizeof v->last);
+    v->n_last = v->n_keys;
+  }
   return what;
 }

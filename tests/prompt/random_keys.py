@@ -21,7 +21,7 @@ KEPT = ["thing = {1, 2}", "for i = 1, 2 do\n  print('\u4f60', i)\nend", "x = " +
         "if x then\n\n  y()\nend"]
 EMACS = [*(ctrl(c) for c in "abefhkpnrstuwy_"), *(alt(c) for c in "bfdyulct_<>pn"),
          alt("\x7f"), ctrl("x") + ctrl("u"), ctrl("x") + ctrl("r"), ctrl("g"), ctrl("c")]
-VI = list("hjklwbeWBE0^$GxXDCYpPrJuiaIAoO~;,%dcy><123.fFtTSs/") + [ctrl("r"), "\x1b"]
+VI = list("hjklwbeWBE0^$GxXDCYpPrJuiaIAoO~;,%dcy><123.fFtTSs/") + ["diw", "ci(", "da'"] + [ctrl("r"), "\x1b"]
 
 
 def clusters(text):

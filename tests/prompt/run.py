@@ -15,7 +15,8 @@ def main():
     pattern = sys.argv[2] if len(sys.argv) > 2 else "*.py"
     suite = unittest.TestLoader().discover(HERE, pattern=pattern)
     result = unittest.TextTestRunner(verbosity=1).run(suite)
-    bad = len(result.failures) + len(result.errors)
+    wrong = [test for test, _ in result.failures + result.errors]
+    bad = len({getattr(test, "test_case", test) for test in wrong})
     print(f"{result.testsRun - bad} passed, {bad} failed, 0 skipped")
     return 1 if bad or not result.testsRun else 0
 

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import os
+import re
 import unittest
 
 from terminal import Terminal, ctrl, paste
@@ -16,6 +17,7 @@ COMMANDS = [
     ("one two three", "0d2w", "three", 0),
     ("one two", "0wD", "one ", 3),
     ("one two", "0cwxy", "xy two", 2),
+    ("one.two x", "02cwxy", "xytwo x", 2),
     ("one two", "0wCxy", "one xy", 6),
     ("one two", "bi_", "one _two", 5),
     ("one two", "ba_", "one t_wo", 6),
@@ -52,6 +54,21 @@ COMMANDS = [
     ("one", "hhhhhx", "ne", 0),
     ("one", "lllllx", "on", 1),
     ("", "dwxXpuJ%", "", 0),
+    ("one two three", "0wdiw", "one  three", 4),
+    ("one two three", "0wdaw", "one three", 4),
+    ("f('a b', c)", "0fbdi'", "f('', c)", 3),
+    ("f('a b', c)", "0di'", "f('', c)", 3),
+    ("f('a b', c)", "0da'", "f(, c)", 2),
+    ("f(a, g(b))", "0fadi(", "f()", 2),
+    ("f(a, g(b))", "0fbci(x", "f(a, g(x))", 8),
+    ("f(a, g(b))", "0fbda)", "f(a, g)", 6),
+    ("x = {1, 2}", "0f1yi{Ap", "x = {1, 2}p", 11),
+    ("x", "di(", "x", 0),
+    ("one two three", "0dw.", "three", 0),
+    ("a b c", "0cwxy\x1bw.w.", "xy xy xy", 7),
+    ("aaaa", "0x2l.", "aa", 1),
+    ("a\nb", "ggA;\x1bj.", "a;\nb;", 4),
+    ("one two three", "0dwu.", "two three", 0),
 ]
 
 
@@ -61,7 +78,9 @@ class Vi(unittest.TestCase):
             t.start()
             for text, keys, left, cursor in COMMANDS:
                 with self.subTest(text=text, keys=keys):
-                    t.send(*([paste(text)] if text else []), "<escape>", keys)
+                    t.send(*([paste(text)] if text else []), "<escape>")
+                    for part in re.findall("\x1b|[^\x1b]+", keys):
+                        t.send(part)
                     self.assertEqual((t.state["text"], t.state["cursor"]), (left, cursor))
                 t.send(ctrl("c"))
 
