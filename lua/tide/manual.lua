@@ -201,7 +201,8 @@ COMMAND [args]
 .SH DESCRIPTION
 Builds and runs graphs of tensor operations: a script, an expression, or a
 prompt on a terminal.
-At the prompt ?NAME tells about an op, a function, a method or an error code.
+At the prompt ?NAME tells about an op, a function, a method or an error code,
+%%keys about the keys.
 .SH OPTIONS
 .nf
 %s
@@ -214,6 +215,9 @@ At the prompt ?NAME tells about an op, a function, a method or an error code.
 .TP
 .B TIDE_DATA
 where data sets are looked for
+.TP
+.B TIDE_EDIT
+the prompt's keys: emacs or vi, in place of editing-mode in ~/.inputrc
 .TP
 .B TIDE_DUMP
 a directory for the graph after each planning pass

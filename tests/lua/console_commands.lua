@@ -21,6 +21,7 @@ local rows = {
   {"local wh1, wh2 = 5, td.tensor{1}", "%who wh", "wh1", false},
   {"local wh1, wh2 = 5, td.tensor{1}", "%who wh", "tensor", false},
   {"%lsmagic", "%timeit", false}, {"%lsmagic", "%%file", false},
+  {"%keys", "Ctrl-R", false},
   {"%seed 7", "", false}, {"%devices", "CPU:0", false},
   {"%devices", "threads", false}, {"%mem", "tensors", false},
   {"%mem", "process", false}, {"%ls /", "etc", false},
