@@ -64,20 +64,50 @@ end
 local function strings_of(source, file)
   local found = {}
   for name in source:gsub('%b""', ""):gmatch "[%a_][%w_]*" do
-    local more = file:match("local " .. name .. " = (%b{})")
+    local more = file:match("\nlocal " .. name .. " = (%b{})")
     for each in (more or ""):gmatch '"([%w_]+)"' do found[#found + 1] = each end
   end
   for each in source:gmatch '"([%w_]+)"' do found[#found + 1] = each end
   return found
 end
 
+-- A body with those of the file's local functions that it calls.
+local function with_callees(body, file)
+  local parts, seen = {body}, {}
+  for name in body:gmatch "%f[%w_.]([%a_][%w_]*)[({]" do
+    if not seen[name] then
+      seen[name] = true
+      parts[#parts + 1] = file:match("\nlocal function " .. name
+                                     .. "(%b().-\nend)")
+    end
+  end
+  return table.concat(parts, "\n")
+end
+
 -- The options that a function's body reads.
 local function options_of(body, file)
   local list = {}
-  for call in body:gmatch "args%.read(%b())" do
+  local function take(known)
+    table.move(strings_of(known or "", file), 1, 100, #list + 1, list)
+  end
+  body = with_callees(body, file)
+  take(body:match "%f[%w_]o,%s*(%b{})")
+  take(body:match "local known = (%b{})")
+  for call in body:gmatch "%f[%w]read[%w_]*(%b())" do
     local known = call:match "^%([^,]-(%b()),%s*(%b{})" -- f(g(x), {...})
       or call:match "^%(.-,%s*(%b{})" or call:match "^%(.-,%s*([%w_]+),"
-    table.move(strings_of(known or "", file), 1, 100, #list + 1, list)
+    take(known)
+  end
+  return list
+end
+
+-- Those of a layer, which its class lists.
+local function layer_options(file)
+  local list = {"name", "trainable", "reuse"}
+  for _, key in ipairs{"positions", "options"} do
+    local known = strings_of(file:match("%f[%w]" .. key .. " = (%b{})") or "",
+                             file)
+    table.move(known, 1, #known, #list + 1, list)
   end
   return list
 end
@@ -99,7 +129,8 @@ local function add(list, module, block, code, body, file)
   local function row(of, name, call)
     list[#list + 1] = {module = module, of = of, name = name, call = call,
                        text = text, usage = usage,
-                       options = options_of(body, file), op = op_of(body)}
+                       op = op_of(body), options = of == "layers"
+                         and layer_options(file) or options_of(body, file)}
   end
   for _, name in ipairs(names) do row(split(name)) end
   if #names > 0 then return end

@@ -128,7 +128,7 @@ namespace.raw = setmetatable({}, {
     rawset(t, name, f)
     return f
   end,
-  __complete = core.op_names,
+  __complete = function() return core.op_names() end,
 })
 
 return namespace

@@ -78,14 +78,18 @@ local function rank(match, fragment)
     + 100 * match.far + (order[match.type] or 99)
 end
 
--- Fills in how it is called, or what it is.
-local function sign(match)
+-- Fills in how it is called, or what it is. After a colon the object is no
+-- argument.
+local function sign(match, methods)
   if match.signature then return end
   local ok, text = false, nil
   if type(match.thing) == "table" then
     ok, text = pcall(members.signature, match.thing)
   end
   match.signature = ok and text or ""
+  if methods and not (match.thing.name or ""):find ":" then
+    match.signature = match.signature:gsub("^%([%w_]+,? ?", "(")
+  end
 end
 
 -- The texts of matches by their rank, and the ranks in order.
@@ -114,7 +118,7 @@ function candidates:best()
     for _, text in ipairs(groups[r]) do
       if #list == self.most then return list end
       local match = self.matches[text]
-      sign(match)
+      sign(match, self.methods)
       list[#list + 1] = match
     end
   end
@@ -159,8 +163,8 @@ end
 local function add_members(source, list, i)
   local thing = infer.ending(source, i - 1)
   if not thing then return end
-  list.fields = not thing.module
-  members.each(thing, source.words[i] == ":", {
+  list.fields, list.methods = not thing.module, source.words[i] == ":"
+  members.each(thing, list.methods, {
     wants = function(name)
       return list:wants(name) and name:find "^[%a_][%w_]*$"
     end,
@@ -200,11 +204,14 @@ end
 
 -- The candidates at the end of a text.
 local function candidates_at(text, after)
-  local list = escapes.complete(text, new)
+  local list, lua, asked = escapes.complete(text, new)
   if list then return list end
+  text = lua
   local source = parse.read(text, text:sub(-1):find "%s" ~= nil)
   source.env, source.after = cell.env, after
-  return of_source(source, text)
+  list = of_source(source, text)
+  if asked and list then escapes.add_help(list, asked) end
+  return list
 end
 
 -- ---- the reply ------------------------------------------------------------

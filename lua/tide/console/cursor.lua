@@ -6,7 +6,8 @@
 
 local cursor = {}
 
---- `text` with each byte that is no UTF-8 replaced by "?": as long as before.
+--- `text` with a control character for each byte that is no UTF-8: as long as
+-- before.
 function cursor.sound(text)
   if utf8.len(text) then return text end
   local parts, at = {}, 1
@@ -14,7 +15,7 @@ function cursor.sound(text)
     local len, bad = utf8.len(text, at)
     if len then bad = #text + 1 end
     parts[#parts + 1] = text:sub(at, bad - 1)
-    if bad <= #text then parts[#parts + 1] = "?" end
+    if bad <= #text then parts[#parts + 1] = "\127" end
     at = bad + 1
   end
   return table.concat(parts)

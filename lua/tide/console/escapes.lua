@@ -16,10 +16,21 @@ local function path(rest, new)
   return paths.add(new(rest:match "[^%s/]*$"), rest:match "%S*$")
 end
 
--- %name, or what may follow it: paths, for those that take any.
+-- Does the command take paths, by what is said of it: "%run file"?
+local function takes_paths(name)
+  local call = commands.about(name) or ""
+  for _, word in ipairs{"file", "path", "folder", "dir"} do
+    if call:find(word, 1, true) then return true end
+  end
+  return false
+end
+
+-- %name, or paths behind it; nil where Lua follows.
 local function command(rest, new)
   local name = rest:match "^[%w_]*$"
-  if not name then return path(rest, new) end
+  if not name then
+    return takes_paths(rest:match "^[%w_]*") and path(rest, new) or nil
+  end
   local list = new(name)
   for _, each in ipairs(commands.names()) do
     local call = commands.about(each)
@@ -28,11 +39,9 @@ local function command(rest, new)
   return list
 end
 
--- ?name: whatever help knows.
-local function help(name, new)
-  local place, part = name:match "^(.*[.:])([%w_]*)$"
-  place, part = place or "", part or name
-  local list = new(part)
+--- Adds what help knows that goes on from `name`.
+function escapes.add_help(list, name)
+  local place = name:match "^(.*[.:])[%w_]*$" or ""
   local inside = place:gsub("^td%.", "")
   for _, each in ipairs(reference.names()) do
     if each:sub(1, #inside) == inside then
@@ -44,23 +53,31 @@ local function help(name, new)
   for _, type in ipairs(inside == "" and core.op_names() or {}) do
     list:add(type, "op")
   end
-  if place == "" then list:add("td", "module") end
-  return list
 end
 
---- Candidates for a text whose last line is none of Lua; nil for Lua.
+--- Candidates for a text whose last line is none of Lua. Where Lua stands in
+-- such a line: nil, the text with spaces in place of what is none, and the name
+-- after a question mark.
 -- @param new makes a list of candidates for a fragment
 function escapes.complete(text, new)
   local line = cursor.last_line(text)
   local sign, rest = line:match "^%s*([%%!?]+)%s*(.*)$"
-  if not sign then return nil end
-  if sign:find "^%%" then return command(rest, new) end
-  if sign:find "^%?" then return help(rest, new) end
-  return path(rest, new)
+  if not sign then return nil, text end
+  local list
+  if sign:find "^%%" then
+    list = command(rest, new)
+    if not list then rest = rest:match "^[%w_]*%s*(.*)$" end
+  elseif sign:find "^!" then
+    list = path(rest, new)
+  end
+  if list then return list end
+  local before = text:sub(1, #text - #line)
+  return nil, before .. (" "):rep(#line - #rest) .. rest,
+         sign:find "^%?" and rest or nil
 end
 
---- The page of a command or of a ?name, as tide.console.describe has it; nil
--- where the last line of the text is neither.
+--- The page of a command or of a ?name that help knows, as
+-- tide.console.describe has it; nil where the last line of the text is neither.
 function escapes.page(text)
   local line = cursor.last_line(text)
   local name = line:match "^%s*%%%%?([%w_]+)"
@@ -69,7 +86,8 @@ function escapes.page(text)
     return about and {head = call, text = about, rows = {}}
   end
   name = line:match "^%s*%?%??%s*([%w_.:]+)$"
-  return name and require "tide.console.describe".name(name:gsub("^td%.", ""))
+  if not name then return nil end
+  return require "tide.console.describe".name((name:gsub("^td%.", "")))
 end
 
 return escapes

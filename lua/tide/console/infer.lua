@@ -87,7 +87,7 @@ function infer.field(thing, key)
     local found = raw_field(x, key)
     if found ~= nil then
       local name = place and type(key) == "string" and known.name_in(place, key)
-      if x == string then name = "string." .. key end
+      if rawequal(x, string) then name = "string." .. key end
       return of_value(found, name or nil)
     end
   end
@@ -172,7 +172,7 @@ end
 
 -- What a local of the text stands for.
 local function of_local(parse, l, depth)
-  local thing = l.from and l.from > 0 and l.part == 1
+  local thing = l.from and l.from > 0 and (l.part or 1) == 1
     and thing_at(parse, l.from, depth + 1) or {}
   -- what the cell made when it was run before
   if l.outer and parse.env and not thing.is and thing.value == nil then
@@ -230,7 +230,8 @@ local function primary(parse, i, depth)
   elseif word == "{" then
     return constructor(parse, i, depth), (parse.match[i] or parse.n) + 1
   elseif word == "function" then
-    return {is = "function", at = i}, (parse.match[i] or parse.n) + 1
+    local stop = parse.match[i] or parse.n
+    return {is = "function", at = i, parse = parse}, stop + 1
   elseif word == "true" or word == "false" then
     return {is = "boolean"}, i + 1
   end

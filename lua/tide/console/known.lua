@@ -138,7 +138,8 @@ function known.object(x)
   if kind then return of_kind[kind] end
   local meta = debug.getmetatable(x)
   if type(x) == "userdata" then
-    return meta and meta == debug.getregistry()["tide.handle"] and "h:" or nil
+    return meta and rawequal(meta, debug.getregistry()["tide.handle"])
+      and "h:" or nil
   end
   if type(x) ~= "table" or not meta then return nil end
   local index = rawget(meta, "__index")
@@ -159,7 +160,7 @@ end
 --- The place in td of a table of Tide's: "" is td itself, "train", "nn"; nil
 -- for any other.
 function known.module(x)
-  if x == td then return "" end
+  if rawequal(x, td) then return "" end
   if type(x) ~= "table" or not debug.getmetatable(x) then return nil end
   for name, module in pairs(getmetatable(td).__modules) do
     if rawequal(package.loaded[module], x) then return name end

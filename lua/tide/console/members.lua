@@ -55,13 +55,23 @@ local function declared(f)
   return "(" .. table.concat(names, ", ") .. ")"
 end
 
+-- The same of the function at a word of a text.
+local function written(parse, i)
+  while i < parse.n and parse.words[i] ~= "(" do i = i + 1 end
+  local stop = parse.match[i] or parse.n
+  return "(" .. table.concat(parse.words, " ", i + 1, stop - 1)
+    :gsub(" ,", ",") .. ")"
+end
+
 --- How a thing is called, or what it is in a few words; "" where that is not
 -- known.
 function members.signature(thing)
   local call = thing.name and known.call(thing.name)
   if call then return call end
   local x = thing.value
-  if type(x) == "function" then
+  if thing.is == "function" and thing.parse then
+    return written(thing.parse, thing.at)
+  elseif type(x) == "function" then
     local row = library.find(thing.name or infer.public(x))
     if row then return row.call end
     return debug.getinfo(x, "S").what ~= "C" and declared(x) or "(...)"
@@ -120,9 +130,7 @@ local function offered(x)
   local meta = debug.getmetatable(x)
   local offer = meta and rawget(meta, "__complete")
   if type(offer) == "function" then
-    -- Tide's own answer at once, whatever it takes
-    local own = debug.getinfo(offer, "S").source
-    local ours = own:find "^=%[tide%]" or own == "=[C]"
+    local ours = debug.getinfo(offer, "S").source:find "^=%[tide%]"
     offer = ours and offer(x) or not ours and briefly(offer, x)
   end
   return type(offer) == "table" and offer or {}
@@ -164,7 +172,7 @@ local function raw_members(thing, take)
   if not x then return end
   of_table(x, function(key, value)
     take(key, function()
-      local name = x == string and "string." .. key
+      local name = rawequal(x, string) and "string." .. key
         or thing.module and known.name_in(thing.module, key)
       return infer.of_value(value, name or nil)
     end)
@@ -192,11 +200,14 @@ local function object_members(thing, take)
       take(key, function() return infer.of_value(x) end)
     end
   end
-  for key, is in pairs(known.fields[thing.is] or {}) do
+  local fields = known.fields[thing.is] or {}
+  for key, is in pairs(fields) do
     take(key, function() return infer.field(thing, key) or {is = is} end)
   end
   for key, name in pairs(known.methods(thing.is)) do
-    take(key, function() return {is = "function", name = name} end)
+    take(key, function()
+      return not fields[key] and {is = "function", name = name}
+    end)
   end
 end
 

@@ -13,6 +13,41 @@ local options = {}
 local hidden = {T = true, Tidx = true, explicit_paddings = true,
                 use_cudnn_on_gpu = true}
 
+-- Those that its source does not name plainly: by function, and by the module
+-- of many.
+local more = {
+  random_uniform = "minval maxval dtype seed name",
+  random_normal = "mean stddev dtype seed name",
+  truncated_normal = "mean stddev dtype seed name",
+  parameterized_truncated_normal = "means stddevs minvals maxvals dtype seed "
+    .. "name",
+  random_gamma = "beta dtype seed name", random_poisson = "dtype seed name",
+  stateless_random_normal = "mean stddev dtype name",
+  stateless_truncated_normal = "mean stddev dtype name",
+  zeros = "dtype name", ones = "dtype name", fill = "dtype name",
+  eye = "dtype name", linspace = "dtype name",
+  constant = "dtype shape name", flatten = "name",
+  conv1d = "strides padding dilations data_format name",
+  atrous_conv2d = "padding name", norm = "ord keep_dims name",
+  separable_conv2d = "strides padding dilations data_format name",
+  conv2d_transpose = "strides padding data_format name",
+  conv3d_transpose = "strides padding data_format name",
+  variable_scope = "reuse initializer regularizer dtype trainable",
+  get_variable = "initializer regularizer dtype trainable name",
+  ["op:run"] = "timeout trace as_values check_numerics",
+  ["x:eval"] = "timeout trace as_values check_numerics",
+  ["initializers.random_uniform"] = "minval maxval seed",
+  ["initializers.random_normal"] = "mean stddev seed",
+  ["initializers.truncated_normal"] = "mean stddev seed",
+  ["losses.huber_loss"] = "delta", ["losses.log_loss"] = "epsilon",
+  ["losses.cosine_distance"] = "axis",
+}
+local of_module = {losses = "weights reduction loss_collection name",
+                   metrics = "weights name", initializers = "seed",
+                   variables = "name", ["ops.nn"] = "name",
+                   ["ops.norm"] = "name", ["ops.linalg"] = "name",
+                   ["ops.math"] = "name", ["train.clip"] = "name"}
+
 -- Parameters that are tables of something else.
 local no_options = {feeds = true, fetches = true, list = true, xs = true,
                     shape = true, vars = true, data = true, x = true}
@@ -35,6 +70,11 @@ function options.of(name)
   for _, a in ipairs(op and op.attrs or {}) do
     if not a.deduced and not (row and hidden[a.name]) then add(a) end
   end
+  local others = more[name] or ""
+  if row and (#row.options == 0 or row.module == "losses") then
+    others = others .. " " .. (of_module[row.module] or "")
+  end
+  for key in others:gmatch "%S+" do add(attrs[key] or {name = key}) end
   if op then add{name = "name", type = "string"} end
   return list
 end
@@ -63,6 +103,13 @@ local function takes_options(name, i)
   return i > 0 and not no_options[parameter or ""]
 end
 
+--- By how much positions differ from those of parameters: by 1 where a function
+-- of td is called as a method.
+function options.shift(source, callee, name)
+  return name and source.words[callee - 1] == ":" and not name:find ":" and 1
+    or 0
+end
+
 --- The call whose argument a bracket's frame is: {name =, thing =, argument =
 -- its position from 0}; nil when it is no argument.
 function options.call(source, brackets, k)
@@ -80,8 +127,9 @@ function options.call(source, brackets, k)
   end
   local thing = frame.callee and infer.ending(source, frame.callee)
   if not thing then return nil end
-  return {thing = thing, name = thing.name or infer.public(thing.value),
-          argument = argument, direct = frame == brackets[k]}
+  local name = thing.name or infer.public(thing.value)
+  return {name = name, direct = frame == brackets[k],
+          argument = argument + options.shift(source, frame.callee, name)}
 end
 
 --- Adds the options that may begin behind word `at`; true when there are any.

@@ -288,11 +288,12 @@ local function boundary(self)
 end
 
 local function scan(self)
+  local typed = self.stops[self.n] == #self.text and self.n -- may go on
   for i = 1, self.n do
     if begins(self, i) then boundary(self) end
     local word, kind = self.words[i], self.kinds[i]
     if kind == "keyword" then
-      if on[word] then on[word](self, i) end
+      if on[word] and i ~= typed then on[word](self, i) end
     elseif kind == "symbol" then
       symbol(self, i, word)
     end
@@ -314,7 +315,7 @@ end
 
 -- The names that unindented lines of a text define.
 local function names_before(self, text)
-  text = text:sub(-MOST_BEFORE)
+  text = ("\n" .. text):sub(-MOST_BEFORE)
   for _, pattern in ipairs{"\n([%a_][%w_]*) *=[^=]", "\nlocal ([%a_][%w_]*)",
                            "\nfunction ([%a_][%w_]*) *%("} do
     for name in text:gmatch(pattern) do

@@ -170,8 +170,9 @@ local function spot_of(source)
   local frame = brackets[1]
   if source:is_callee(n - 1) then
     local thing = infer.ending(source, n - 1)
-    return {name = thing and (thing.name or infer.public(thing.value)),
-            argument = 0, object = object_before(source, n - 1)}
+    local name = thing and (thing.name or infer.public(thing.value))
+    return {name = name, argument = options.shift(source, n - 1, name),
+            object = object_before(source, n - 1)}
   end
   if not frame then return {} end
   if frame.open == "[" and frame.callee then
