@@ -242,9 +242,10 @@ function meta.__repr_html(p)
     end
     lines[i] = "<tr>" .. table.concat(cells) .. "</tr>"
   end
-  local body = ("<table><thead><tr><th>%s</th></tr></thead><tbody>%s</tbody>"
-    .. "</table>"):format(table.concat(columns, "</th><th>"),
-                          table.concat(lines))
+  local head_cells = "<th style=\"text-align: left\">"
+    .. table.concat(columns, "</th><th style=\"text-align: right\">") .. "</th>"
+  local body = ("<table><thead><tr>%s</tr></thead><tbody>%s</tbody></table>")
+    :format(head_cells, table.concat(lines))
   return ("<div><b>%s</b><br/>%s%s%s<div>slowest: %s</div></div>"):format(
     html.escape(head(p)), d:image("lanes of time"), left > 0
     and ("<div>%d lanes more</div>"):format(left) or "",

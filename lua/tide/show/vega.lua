@@ -4,6 +4,7 @@
 -- NaN and infinities are null, which breaks a line.
 -- SPDX-License-Identifier: Apache-2.0
 
+local axis = require "tide.show.axis"
 local json = require "tide.json"
 
 local vega = {}
@@ -94,6 +95,23 @@ function vega.histogram(c, list)
              legend = #list < 2 and json.null or nil}})
 end
 
+-- Colours, and the numbers on them where there is room.
+local function cells(low, high, written)
+  local colour = {field = "v", type = "quantitative", title = json.null,
+                  scale = {scheme = low < 0 and "redblue" or "blues",
+                           reverse = low < 0,
+                           domainMid = low < 0 and 0 or nil}}
+  local layers = json.array{{mark = {type = "rect", tooltip = true},
+                             encoding = {color = colour}}}
+  if written then
+    local dark = ("datum.v > %.6g"):format(low + 0.6 * (high - low))
+    layers[2] = {mark = {type = "text"}, encoding = {
+      text = {field = "v", type = "quantitative", format = ".3~g"},
+      color = {condition = {test = dark, value = "white"}, value = "black"}}}
+  end
+  return layers
+end
+
 --- A matrix: {rows =, columns =, values =, x_name =, y_name =}.
 function vega.heat(c, m)
   local values, columns = {}, 0
@@ -109,10 +127,12 @@ function vega.heat(c, m)
             title = title or json.null}
   end
   local side = math.max(4, math.min(36, 400 // math.max(columns, 1)))
-  return spec(c, {type = "rect", tooltip = true}, values, {
-    x = place("x", m.x_name), y = place("y", m.y_name),
-    color = {field = "v", type = "quantitative", title = json.null}},
+  local low, high = axis.range(m.values)
+  local s = spec(c, nil, values,
+    {x = place("x", m.x_name), y = place("y", m.y_name)},
     {width = {step = side}, height = {step = side}})
+  s.layer = cells(low, high, side >= 30)
+  return s
 end
 
 return vega
