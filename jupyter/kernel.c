@@ -172,6 +172,7 @@ static void on_terminate(int number) {
 static void listen_to_signals(void) {
   struct sigaction a;
   memset(&a, 0, sizeof a);
+  a.sa_flags = SA_RESTART; /* what is to end a wait comes from control */
   a.sa_handler = on_interrupt;
   sigaction(SIGINT, &a, NULL);
   a.sa_handler = on_terminate;

@@ -261,10 +261,16 @@ static void drop_first(td_output *c) {
   td_free(k);
 }
 
+/* Small against the limit: the tail loses whole pieces. */
+static size_t piece(const td_outputs *o) {
+  size_t n = o->limit / 32 + 8;
+  return n < CHUNK ? n : CHUNK;
+}
+
 static void add_tail(td_outputs *o, td_output *c, int stream, const char *text,
                      size_t len) {
   chunk *k = c->last;
-  if (!k || k->stream != stream || k->text.len + len > CHUNK) {
+  if (!k || k->stream != stream || k->text.len + len > piece(o)) {
     k = td_alloc_zero(1, sizeof *k);
     if (!k) return;
     k->stream = stream;
@@ -277,8 +283,7 @@ static void add_tail(td_outputs *o, td_output *c, int stream, const char *text,
   }
   td_str_addn(&k->text, text, len);
   c->tail += len;
-  while (c->first != c->last && c->tail - c->first->text.len >= o->limit / 4)
-    drop_first(c);
+  while (c->first != c->last && c->tail > o->limit / 4) drop_first(c);
 }
 
 /* A long piece enters the tail in parts, of which the last stay. */
@@ -286,7 +291,7 @@ static void add_over(td_outputs *o, td_output *c, int stream, const char *text,
                      size_t len) {
   keep(c, text, len);
   while (len) {
-    size_t n = len < CHUNK ? len : CHUNK;
+    size_t n = len < piece(o) ? len : piece(o);
     if (n < len) n -= td_output_partial(text, n);
     add_tail(o, c, stream, text, n);
     text += n;

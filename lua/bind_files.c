@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +60,26 @@ static int file_mkdirs(lua_State *L) {
 
 #define LOCK "tide.lock"
 
+enum { LOCK_MS = 1000 };
+
+static bool try_lock(int fd) {
+  return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+/* An interrupt may have come between locking and closing: then the object that
+ * holds the lock is garbage of our own. */
+static void wait_for_lock(lua_State *L, int fd) {
+  if (try_lock(fd)) return;
+  lua_gc(L, LUA_GCCOLLECT);
+  for (int ms = 0; ms < LOCK_MS && !try_lock(fd); ms++) {
+    if (__atomic_load_n(td_lua_interrupt(), __ATOMIC_ACQUIRE)) return;
+    poll(NULL, 0, 1);
+  }
+}
+
 /* core.lock_file(path): alone with it until the object is closed. Where the
- * file system knows no locks, the appends are atomic enough. */
+ * file system knows no locks, or somebody keeps one for long, the appends are
+ * atomic enough. */
 static int lock_file(lua_State *L) {
   const char *path = td_lua_text(L, 1);
   int *fd = lua_newuserdatauv(L, sizeof *fd, 0);
@@ -70,7 +89,7 @@ static int lock_file(lua_State *L) {
   if (*fd < 0)
     return td_lua_error(L, TD_UNAVAILABLE, "cannot open %s: %s", path,
                         strerror(errno));
-  flock(*fd, LOCK_EX);
+  wait_for_lock(L, *fd);
   return 1;
 }
 

@@ -43,9 +43,9 @@ class Kernel:
                            "signature_scheme": "hmac-sha256",
                            **dict(zip(names, ports)), **connection}
         self.options, self.process = list(options), None
-        self.env = dict(os.environ, XDG_STATE_HOME=self.path("state"),
-                        XDG_CONFIG_HOME=self.path("config"),
-                        XDG_CACHE_HOME=self.path("cache"), **(env or {}))
+        self.env = {**os.environ, "XDG_STATE_HOME": self.path("state"),
+                    "XDG_CONFIG_HOME": self.path("config"),
+                    "XDG_CACHE_HOME": self.path("cache"), **(env or {})}
         self.log = open(self.path("log"), "w+", encoding="utf-8",
                         errors="replace")
         if start:
@@ -99,7 +99,7 @@ class Kernel:
         if self.process and self.alive():
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(PATIENCE)
+                self.process.wait(5)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
@@ -167,6 +167,7 @@ class Client:
                 s.curve_publickey, s.curve_secretkey = zmq.curve_keypair()
             s.connect(kernel.endpoint(name))
             setattr(self, name, s)
+        self.kept = {name: [] for name in CHANNELS}
         self.early = []
         if ready:
             self.await_ready()
@@ -201,29 +202,39 @@ class Client:
         m = self.session.msg(msg_type, content)
         return self.session.serialize(m)
 
-    def get(self, channel="shell", timeout=PATIENCE):
-        """The next message; raises when none comes in time."""
+    def receive(self, channel, timeout):
         s = getattr(self, channel)
-        if not s.poll(timeout * 1000):
-            raise TimeoutError(f"no message on {channel} in {timeout} s")
+        if not s.poll(max(timeout, 0) * 1000):
+            raise TimeoutError(f"no message on {channel} in {timeout:.1f} s")
         _, frames = self.session.feed_identities(s.recv_multipart())
         return self.session.deserialize(frames)
 
-    def reply_to(self, msg_id, channel="shell", timeout=PATIENCE):
-        until = time.monotonic() + timeout
+    def get(self, channel="shell", timeout=PATIENCE):
+        """The next message; raises when none comes in time."""
+        if self.kept[channel]:
+            return self.kept[channel].pop(0)
+        return self.receive(channel, timeout)
+
+    def next_of(self, msg_id, channel, until):
+        """The next one of a request; others are kept for who asks."""
+        kept = self.kept[channel]
+        for i, m in enumerate(kept):
+            if m["parent_header"].get("msg_id") == msg_id:
+                return kept.pop(i)
         while True:
-            m = self.get(channel, max(until - time.monotonic(), 0))
+            m = self.receive(channel, until - time.monotonic())
             if m["parent_header"].get("msg_id") == msg_id:
                 return m
+            kept.append(m)
+
+    def reply_to(self, msg_id, channel="shell", timeout=PATIENCE):
+        return self.next_of(msg_id, channel, time.monotonic() + timeout)
 
     def shown_by(self, msg_id, timeout=PATIENCE):
         """What IOPub says about a request, up to `idle`, without states."""
         shown, until = [], time.monotonic() + timeout
         while True:
-            m = self.get("iopub", max(until - time.monotonic(), 0))
-            if m["parent_header"].get("msg_id") != msg_id:
-                self.early.append(m)
-                continue
+            m = self.next_of(msg_id, "iopub", until)
             if m["msg_type"] != "status":
                 shown.append(m)
             elif m["content"]["execution_state"] == "idle":
@@ -251,11 +262,11 @@ class Client:
 
     def start_running(self, code, **options):
         """Begins a cell, once it runs its id is returned."""
-        msg_id = self.start(code, **options)
+        msg_id, until = self.start(code, **options), time.monotonic() + PATIENCE
         while True:
-            m = self.get("iopub")
-            if (m["parent_header"].get("msg_id") == msg_id and
-                    m["msg_type"] == "execute_input"):
+            m = self.next_of(msg_id, "iopub", until)
+            if m["msg_type"] == "execute_input":
+                self.kept["iopub"].insert(0, m)
                 return msg_id
 
     def finish(self, msg_id, timeout=PATIENCE):

@@ -97,11 +97,15 @@ def main():
                 continue
             if only and not any(full == o or name == o for o in wanted):
                 continue
+            began = time.time()
             try:
                 run_one(test, shared, make)
                 passed += 1
+                if time.time() - began > 3:
+                    print(f"{full}: {time.time() - began:.1f} s", flush=True)
             except Exception:
                 failed += 1
+                shared.end()
                 print(f"{full} failed:\n{traceback.format_exc()}", flush=True)
         shared.end()
         print(f"{name}: {time.time() - start:.1f} s", flush=True)

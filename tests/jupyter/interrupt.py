@@ -1,0 +1,262 @@
+"""Interrupts: of everything, at any moment; variables stay."""
+import os
+import random
+import signal
+import time
+
+SOAK = bool(os.environ.get("TIDE_SOAK"))
+SETUP = ("td = require 'tide'\nsess = sess or td.session()\nkept = 'whole'\n"
+         "count = 0")
+GRAPH_LOOP = ("sess:run(td.while_loop("
+              "function(i) return td.greater_equal(i, 0) end, "
+              "function(i) return i * 1 end, {1}))")
+KINDS = {
+    "a loop": "while true do end",
+    "a counting loop": "while true do count = count + 1 end",
+    "a coroutine": "coroutine.wrap(function() while true do end end)()",
+    "many coroutines": "while true do local c = coroutine.create(function() "
+                       "while true do coroutine.yield() end end) "
+                       "for i = 1, 100 do coroutine.resume(c) end end",
+    "nested coroutines": "local function f(n) coroutine.wrap(function() "
+                         "if n > 0 then f(n - 1) end while true do end end)()"
+                         " end f(20)",
+    "a coroutine that is closed": "local c = coroutine.create(function() "
+        "local x <close> = setmetatable({}, {__close = function() "
+        "while true do end end}) coroutine.yield() end) "
+        "coroutine.resume(c) coroutine.close(c)",
+    "a pcall loop": "while true do pcall(function() while true do end end) "
+                    "end",
+    "an xpcall loop": "while true do xpcall(function() while true do end end,"
+                      " function(e) return e end) end",
+    "pcall of error": "while true do pcall(error, 'x') end",
+    "a graph step": GRAPH_LOOP,
+    "steps in a loop": "local x = td.constant(1) + 1\n"
+                       "while true do sess:run(x) end",
+    "steps in pcall": f"while true do pcall(function() {GRAPH_LOOP} end) end",
+    "a large MatMul": "a = td.ones{3000, 3000}\nsess:run(a:matmul(a))\n"
+                      "while true do sess:run(a:matmul(a)) end",
+    "a child": "os.execute 'sleep 60'",
+    "a pipe from a child": "return io.popen('sleep 60'):read 'a'",
+    "printing": "while true do print(count) count = count + 1 end",
+    "sorting": "local t = {} for i = 1, 1e5 do t[i] = -i end "
+               "while true do table.sort(t, function(a, b) return a < b end) "
+               "end",
+    "string work": "while true do local s = ('x'):rep(1000):gsub('x', 'y') "
+                   "end",
+    "garbage": "while true do local t = {{}, {}, {}} end",
+    "loading": "while true do load('return 1 + 1')() end",
+}
+
+
+def stopped(client, msg_id, limit=1.0):
+    start = time.monotonic()
+    client.send("interrupt_request", {}, "control")
+    r = client.finish(msg_id)
+    took = time.monotonic() - start
+    assert took < limit, took
+    assert r.content["ename"] == "KeyboardInterrupt", r.content
+    return r
+
+
+def whole(client):
+    r = client.run("kept")
+    assert r.status == "ok" and r.value() == '"whole"', (r.content, r.shown)
+    r = client.run("sess:run(td.constant(2) * 21)")
+    assert r.status == "ok", r.content
+
+
+def make_kind(code):
+    def test(client):
+        client.run(SETUP)
+        for delay in (0, 0.03, 0.15):
+            m = client.start_running(code)
+            time.sleep(delay)
+            r = stopped(client, m)
+            assert len(r.of("error")) == 1, r.of("error")
+            assert r.content["traceback"]
+        whole(client)
+    return test
+
+
+for _name, _code in KINDS.items():
+    globals()["test_" + _name.replace(" ", "_")] = make_kind(_code)
+
+
+def test_while_a_result_is_shown(client):
+    m = client.start_running("return setmetatable({}, {__tostring = "
+                             "function() while true do end end})")
+    time.sleep(0.1)
+    start = time.monotonic()
+    client.send("interrupt_request", {}, "control")
+    r = client.finish(m)
+    assert time.monotonic() - start < 1
+    assert r.status in ("ok", "error")
+    assert client.run("1").value() == "1"
+
+
+def test_by_signal(client, kernel):
+    client.run(SETUP)
+    for code in ("while true do end", GRAPH_LOOP, "os.execute 'sleep 60'"):
+        m = client.start_running(code)
+        time.sleep(0.1)
+        start = time.monotonic()
+        kernel.signal(signal.SIGINT)
+        r = client.finish(m)
+        assert time.monotonic() - start < 1
+        assert r.content["ename"] == "KeyboardInterrupt"
+    whole(client)
+
+
+def test_when_idle(client, kernel):
+    for _ in range(20):
+        client.interrupt()
+        kernel.signal(signal.SIGINT)
+        time.sleep(0.02)  # for the signal to arrive
+        assert client.run("1").value() == "1"
+
+
+def test_the_idle_one_does_not_stay(client):
+    for _ in range(20):
+        client.send("interrupt_request", {}, "control")
+        client.get("control")
+        assert client.run("local n = 0 for i = 1, 1e5 do n = n + 1 end "
+                          "return n").value() == "100000"
+
+
+def test_just_before_a_cell(client):
+    for _ in range(50):
+        client.send("interrupt_request", {}, "control")
+        m = client.start("local n = 0 for i = 1, 1e5 do n = n + 1 end "
+                         "return n")
+        client.get("control")
+        r = client.finish(m)
+        assert r.status == "ok" or r.content["ename"] == "KeyboardInterrupt"
+    assert client.run("1").value() == "1"
+
+
+def test_twice(client):
+    client.run(SETUP)
+    for code in ("while true do end", GRAPH_LOOP,
+                 "while true do pcall(function() while true do end end) end"):
+        m = client.start_running(code)
+        time.sleep(0.05)
+        client.send("interrupt_request", {}, "control")
+        stopped(client, m)
+    whole(client)
+
+
+def test_many_at_once(client, kernel):
+    client.run(SETUP)
+    for _ in range(10):
+        m = client.start_running("while true do end")
+        for _ in range(20):
+            client.send("interrupt_request", {}, "control")
+            kernel.signal(signal.SIGINT)
+        assert client.finish(m).content["ename"] == "KeyboardInterrupt"
+    time.sleep(0.1)
+    whole(client)
+
+
+def test_cells_that_wait_are_refused(client):
+    m = client.start_running("while true do end")
+    waiting = [client.start("1") for _ in range(3)]
+    client.request("kernel_info_request", {})
+    stopped(client, m)
+    for w in waiting:
+        assert client.finish(w).content["ename"] == "Aborted"
+    assert client.run("5").value() == "5"
+
+
+def test_a_cell_sent_after_the_interrupt_runs(client):
+    for _ in range(10):
+        m = client.start_running("while true do end")
+        client.interrupt()
+        later = client.start("6")
+        assert client.finish(m).content["ename"] == "KeyboardInterrupt"
+        assert client.finish(later).value() == "6"
+
+
+def test_completion_while_everything_is_busy(client):
+    client.run(SETUP)
+    for code in ("while true do end", GRAPH_LOOP):
+        m = client.start_running(code)
+        for _ in range(5):
+            start = time.monotonic()
+            c = client.request("complete_request",
+                               {"code": "kep", "cursor_pos": 3}).content
+            assert "kept" in c["matches"]
+            assert time.monotonic() - start < 1
+        c = client.request("inspect_request", {
+            "code": "kept", "cursor_pos": 2, "detail_level": 0}).content
+        assert c["found"]
+        stopped(client, m)
+
+
+def test_kernel_info_on_control_while_busy(client):
+    m = client.start_running("while true do end")
+    for _ in range(5):
+        start = time.monotonic()
+        c = client.request("kernel_info_request", {}, "control").content
+        assert c["status"] == "ok" and time.monotonic() - start < 0.5
+    stopped(client, m)
+
+
+def test_heartbeat_during_a_long_step(client):
+    client.run(SETUP)
+    m = client.start_running(GRAPH_LOOP)
+    until = time.monotonic() + (10 if SOAK else 2)
+    while time.monotonic() < until:
+        client.hb.send(b"ping")
+        assert client.hb.poll(500) and client.hb.recv() == b"ping"
+        time.sleep(0.1)
+    stopped(client, m)
+
+
+def test_what_holds_is_told(client):
+    """A call into C that does not look: told after two seconds."""
+    m = client.start_running("('a'):rep(25):find(('a?'):rep(25) .. "
+                             "('a'):rep(25))")
+    time.sleep(0.2)
+    client.send("interrupt_request", {}, "control")
+    r = client.finish(m, timeout=120)
+    text = r.text("stderr")
+    if "not obeyed" not in text:  # it was over before
+        assert r.status in ("ok", "error")
+    assert client.run("1").value() == "1"
+
+
+def test_at_random_moments(client, kernel):
+    """Reply within a second each, and variables whole."""
+    client.run(SETUP + "\nlocal v = td.variable(td.zeros{10}, 'v')\n"
+               "sess:init()\nupdate = v:assign_add(td.ones{10})\nV = v")
+    draw = random.Random(int(os.environ.get("TIDE_SEED", "1")))
+    kinds = [k for k in KINDS if k != "a large MatMul"]
+    kinds += ["update"] * 5
+    for i in range(10000 if SOAK else 300):
+        kind = draw.choice(kinds)
+        code = KINDS.get(kind, "while true do sess:run(update) end")
+        m = client.start(code)
+        time.sleep(draw.choice([0, draw.random() * 0.003,
+                                draw.random() * 0.03]))
+        start = time.monotonic()
+        if draw.random() < 0.3:
+            kernel.signal(signal.SIGINT)
+        else:
+            client.send("interrupt_request", {}, "control")
+        if os.environ.get("TIDE_TRACE"):
+            print(i, kind, flush=True)
+        while True:  # it may have come before the cell did
+            try:
+                r = client.finish(m, timeout=1.5)
+                break
+            except TimeoutError:
+                assert time.monotonic() - start < 1.8 + 1.5, (i, kind)
+                client.send("interrupt_request", {}, "control")
+        assert r.content.get("ename") == "KeyboardInterrupt", (
+            i, kind, r.content, r.shown)
+        if i % 20 == 0:
+            whole(client)
+            r = client.run("local x = sess:run(V):table()\n"
+                           "for i = 2, 10 do assert(x[i] == x[1]) end\n"
+                           "return 'same'")
+            assert r.value() == '"same"', r.content
