@@ -67,10 +67,32 @@ local function of_function(f, label)
   return page
 end
 
--- An op's name, or nil where its row says more.
 local function op_page(name, info)
   return {head = "td." .. name .. help.call(info), text = info.doc,
           example = info.example, facts = help.facts(info), rows = {}}
+end
+
+-- The comment in a text that ends on the line above word i.
+local function comment_before(parse, i)
+  local lines, start = {}, parse.starts[i]
+  local list = parse.comments[i - 1] or {}
+  for k = #list, 1, -1 do
+    local from, to = list[k][1], list[k][2]
+    if not parse.text:sub(to + 1, start - 1):find "^\n[ \t]*$" then break end
+    table.insert(lines, 1, (parse.text:sub(from, to):gsub("^%-+ ?", "")))
+    start = from
+  end
+  return table.concat(lines, "\n")
+end
+
+-- A function that stands in the text.
+local function of_text(thing, label)
+  local parse, i = thing.parse, thing.at
+  local first = parse.words[i - 1] == "local" and i - 1 or i
+  return {head = label .. members.signature(thing), rows = {},
+          text = comment_before(parse, first),
+          source = parse.text:sub(parse.starts[first],
+                                  parse.stops[parse.match[i] or parse.n])}
 end
 
 --- What is known of a function of Tide or of Lua by its public name; nil when
@@ -202,6 +224,9 @@ local function of_value(thing)
   local x = thing.value
   local kind = thing.is == "W:" and "variable" or core.kind(x)
   if pages[kind] then return pages[kind](x) end
+  if known.is_shape(x) then
+    return {head = "shape " .. shapes.text(x), rows = {}}
+  end
   if type(x) == "table" then return of_table(x) end
   if type(x) == "string" then
     return {head = ("string of %d bytes"):format(#x),
@@ -231,8 +256,17 @@ function describe.thing(thing, label)
     return page
   end
   if thing.is == "module" then return of_module(thing) end
+  if thing.is == "function" and thing.parse then
+    return of_text(thing, label)
+  end
   local word = known.words[thing.is]
   return word and {head = ("%s: %s"):format(label, word), rows = {}}
+end
+
+--- The page of a node of a graph by its name, or nil.
+function describe.node(graph, name)
+  local op = graph:find(name:match "^%^?([^:]*)")
+  return op and pages.op(op)
 end
 
 return describe

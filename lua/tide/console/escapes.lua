@@ -18,7 +18,7 @@ end
 
 -- Does the command take paths, by what is said of it: "%run file"?
 local function takes_paths(name)
-  local call = commands.about(name) or ""
+  local call = (commands.about(name) or ""):lower()
   for _, word in ipairs{"file", "path", "folder", "dir"} do
     if call:find(word, 1, true) then return true end
   end
@@ -37,6 +37,18 @@ local function command(rest, new)
     list:add(each, "command", call)
   end
   return list
+end
+
+-- The text with spaces in place of what stands before `rest` in its last line.
+local function blanked(text, line, rest)
+  return text:sub(1, #text - #line) .. (" "):rep(#line - #rest) .. rest
+end
+
+--- The text with spaces in place of what in its last line is no Lua.
+function escapes.lua(text)
+  local line = cursor.last_line(text)
+  local rest = line:match "^%s*%?+%s*(.*)$" or line:match "^%s*%%+%w+%s+(.*)$"
+  return rest and blanked(text, line, rest) or text
 end
 
 --- Adds what help knows that goes on from `name`.
@@ -71,21 +83,22 @@ function escapes.complete(text, new)
     list = path(rest, new)
   end
   if list then return list end
-  local before = text:sub(1, #text - #line)
-  return nil, before .. (" "):rep(#line - #rest) .. rest,
-         sign:find "^%?" and rest or nil
+  return nil, blanked(text, line, rest), sign:find "^%?" and rest or nil
 end
 
---- The page of a command or of a ?name that help knows, as
--- tide.console.describe has it; nil where the last line of the text is neither.
+--- The page of the command that the last line of the text ends with, as
+-- tide.console.describe has it; or nil.
 function escapes.page(text)
+  local name = cursor.last_line(text):match "^%s*%%%%?([%w_]+)%s*$"
+  if not name then return nil end
+  local call, about = commands.about(name)
+  return about and {head = call, text = about, rows = {}}
+end
+
+--- The page of the ?name that the text ends with, which help knows; or nil.
+function escapes.help_page(text)
   local line = cursor.last_line(text)
-  local name = line:match "^%s*%%%%?([%w_]+)"
-  if name then
-    local call, about = commands.about(name)
-    return about and {head = call, text = about, rows = {}}
-  end
-  name = line:match "^%s*%?%??%s*([%w_.:]+)$"
+  local name = line:match "^%s*%?%??%s*([%w_.:]+)$"
   if not name then return nil end
   return require "tide.console.describe".name((name:gsub("^td%.", "")))
 end

@@ -15,6 +15,7 @@ local infer = require "tide.console.infer"
 local keywords = require "tide.console.keywords"
 local options = require "tide.console.options"
 local parse = require "tide.console.parse"
+local within = require "tide.console.within"
 
 -- ---- finding --------------------------------------------------------------
 
@@ -53,6 +54,13 @@ local function of_word(source)
   return of_option(source, n) or of_expression(source, n)
 end
 
+-- The page of the node that a string at the cursor names.
+local function of_string(source, after)
+  local graph, name = within.node(source)
+  if not graph then return nil end
+  return describe.node(graph, name .. after:match "^[%w_]*([%w_/.]*)")
+end
+
 -- The page of the function whose call is open.
 local function of_call(source)
   for _, frame in ipairs(source:brackets()) do
@@ -65,10 +73,11 @@ local function page_at(text, after)
   local rest = after:match "^[%w_]*"
   local escape = escapes.page(text .. rest)
   if escape then return escape end
-  local source = parse.read(text .. rest, false)
+  local source = parse.read(escapes.lua(text .. rest), false)
   source.env, source.after = cell.env, after:sub(#rest + 1)
   if source.n == 0 then return nil end
-  return of_word(source) or of_call(source)
+  return of_string(source, after) or of_word(source)
+    or escapes.help_page(text .. rest) or of_call(source)
 end
 
 -- ---- showing --------------------------------------------------------------

@@ -48,7 +48,9 @@ local function add_nodes(list, graph, kind, op_type)
   end
 end
 
-function offer.node(list, spot) add_nodes(list, graph_of(spot.object)) end
+function offer.node(list, spot)
+  add_nodes(list, graph_of(spot.object or spot.index))
+end
 
 -- What is fed most comes first.
 function offer.feed(list, spot)
@@ -223,18 +225,35 @@ end
 
 -- ---- asking ---------------------------------------------------------------
 
---- Candidates for the string that is open at the end, false inside a comment,
--- nil elsewhere.
--- @param new makes a list of candidates for a fragment
-function within.string(source, new)
+-- What the string that is open at the end has so far; nil where there is none,
+-- false inside a comment.
+local function body_of(source)
   local n = source.n
   local word, kind = source.words[n], source.kinds[n]
   if kind ~= "broken" and kind ~= "open" or source.stops[n] ~= #source.text then
     return nil
   end
   if word:find "^%-%-" then return false end
-  local body = word:match "^[\"'](.*)$" or word:match "^%[=*%[(.*)$"
-  if not body then return nil end
+  return word:match "^[\"'](.*)$" or word:match "^%[=*%[(.*)$"
+end
+
+--- The graph and the name of the node that the open string names, or nil.
+function within.node(source)
+  local body = body_of(source)
+  local spot = body and spot_of(source)
+  local what = spot and kind_at(spot)
+  if what ~= "node" and what ~= "feed" and what ~= "variable" then
+    return nil
+  end
+  return graph_of(spot.object or spot.index), body
+end
+
+--- Candidates for the string that is open at the end, false inside a comment,
+-- nil elsewhere.
+-- @param new makes a list of candidates for a fragment
+function within.string(source, new)
+  local body = body_of(source)
+  if not body then return body end
   if compares_dtype(source) then
     local list = new(body)
     offer.dtype(list)
