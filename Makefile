@@ -1,4 +1,5 @@
-# Tide - make, make demo, make test, make soak, make bench, make doc, make install.
+# Tide - make, make demo, make lab, make test, make soak, make bench, make doc,
+# make install.
 #
 # Everything built goes to $(B). SANITIZE=address,undefined or thread makes a
 # build of its own beside it. DEPS=dir is searched before the system and apt is
@@ -228,8 +229,11 @@ setup-build:
 test: setup
 	$(MAKE) -j$(JOBS) test-build $(VENV)
 	tests/run.py --build $(B)
+# The browser and JupyterLab may be missing: their tests are skipped then.
 soak: setup
+	-$(if $(DEPS),,.ci/setup soak)
 	$(MAKE) -j$(JOBS) test-build $(VENV)
+	-$(MAKE) $(LAB)
 	tests/run.py --build $(B) --soak --fuzz 300
 demo: setup-build
 	$(MAKE) -j$(JOBS) all
@@ -247,6 +251,27 @@ bench: setup
 	$(if $(PEERS),$(BENCH_PYTHON) -m pip install -q numpy $(PEER_PACKAGES))
 	tests/bench/run.py --build $(B) --rows "$(ROWS)" --peers "$(PEERS)" \
 	  --python $(BENCH_PYTHON)
+
+# ---- the notebook ----------------------------------------------------------
+
+# JupyterLab from PyPI in a virtual environment, with the kernel in it, opened on
+# the tutorials. LAB_FLAGS=--no-browser --port=9999 are JupyterLab's own.
+LAB_FLAGS ?=
+LAB := $(B)/lab/.done
+$(LAB): tests/lab/requirements.txt $(wildcard jupyter/papermill_tide/*)
+	@mkdir -p $(B)
+	test -x $(B)/lab/bin/python || $(PYTHON) -m venv $(B)/lab
+	$(B)/lab/bin/python -m pip install -q --disable-pip-version-check -r $< \
+	  jupyter/papermill_tide
+	touch $@
+lab-kernel: all $(LAB)
+	$(B)/tide install-kernel --prefix $(B)/lab
+lab: setup-build
+	$(MAKE) -j$(JOBS) lab-kernel
+	PATH="$(abspath $(B))/lab/bin:$$PATH" $(B)/lab/bin/jupyter-lab \
+	  $(if $(filter 0,$(shell id -u)),--allow-root) --notebook-dir=tutorials \
+	  $(LAB_FLAGS) tensors_and_graphs.ipynb
+.PHONY: lab lab-kernel
 
 # ---- documentation ---------------------------------------------------------
 

@@ -122,11 +122,12 @@ def fuzz_targets(build, seconds):
     return found
 
 
-def in_venv(build, script, which=""):
+def in_venv(build, script, which="", venv="venv"):
     """A command in the Python of tests/requirements.txt; a skip without it.
 
-    `which` names the build to be tested, in the folder of the plain one."""
-    venv = os.path.join(ROOT, build, "venv")
+    `which` names the build to be tested, in the folder of the plain one. The
+    Python of `make lab` is `lab`."""
+    venv = os.path.join(ROOT, build, venv)
     if os.path.exists(os.path.join(venv, ".done")):
         return [os.path.join(venv, "bin/python"), script, build + which]
     return ["printf", f"skip: venv-{script}\n0 passed, 0 failed, 1 skipped\n"]
@@ -166,6 +167,8 @@ def parts(build, soak, fuzz):
         "notebook": ([in_venv(build, "tests/notebook/run.py")], scale),
         "soak": ([["tests/soak/" + f, build] for f in long], scale),
     }
+    if soak:
+        every["lab"] = ([in_venv(build, "tests/lab/run.py", venv="lab")], scale)
     return every
 
 
