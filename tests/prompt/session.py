@@ -47,22 +47,20 @@ class Session(unittest.TestCase):
 
     def test_ctrl_d_leaves(self):
         with Terminal() as t:
-            before = t.modes()
             t.start().send("x", "<backspace>")
-            self.assertNotEqual(t.modes(), before)
+            self.assertNotEqual(t.modes(), t.found)
             t.raw(ctrl("d"))
             self.assertEqual(t.end(), 0)
-            self.assertEqual(t.modes(), before)
+            self.assertEqual(t.modes(), t.found)
             self.assertTrue(t.written.rstrip().endswith(b"\x1b[?2004l"))
 
     def test_signals_restore_the_terminal(self):
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT):
             with self.subTest(number), Terminal() as t:
-                before = t.modes()
                 t.start().send("x")
                 os.kill(t.pid, number)
                 self.assertEqual(t.end(), -number)
-                self.assertEqual(t.modes(), before)
+                self.assertEqual(t.modes(), t.found)
                 self.assertTrue(t.written.endswith(b"\x1b[?2004l"))
 
     def test_sigint_from_outside(self):
@@ -75,11 +73,10 @@ class Session(unittest.TestCase):
 
     def test_exit_in_code(self):
         with Terminal() as t:
-            before = t.modes()
             t.start().send("os.exit(3)")
             t.raw("\r")
             self.assertEqual(t.end(), 3)
-            self.assertEqual(t.modes(), before)
+            self.assertEqual(t.modes(), t.found)
 
     def test_code_has_a_terminal_as_it_was(self):
         with Terminal() as t:
@@ -140,8 +137,10 @@ class Session(unittest.TestCase):
     def test_stop_and_continue(self):
         with Terminal() as t:
             t.start().send("text")
+            t.state["ns"] = None
             os.kill(t.pid, signal.SIGSTOP)
             os.kill(t.pid, signal.SIGCONT)
+            t.wait(lambda: t.state["ns"] is not None, "a redraw")
             t.send("s")
             self.assertEqual(t.state["text"], "texts")
             self.assertEqual(t.text()[t.row("In [1]")], "In [1]: texts")

@@ -78,10 +78,18 @@ class Terminal:
         for name in ("TIDE_EDIT", "INPUTRC", "NO_COLOR"):
             if name not in (env or {}):
                 full.pop(name, None)
-        self.pid, self.tty = pty.fork()
+        self.tty, inside = pty.openpty()
+        fcntl.ioctl(self.tty, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.found = self.modes()  # as whoever ran it left it
+        self.pid = os.fork()
         if self.pid == 0:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+            os.close(self.tty)
+            os.setsid()
+            fcntl.ioctl(inside, termios.TIOCSCTTY, 0)
+            for fd in range(3):
+                os.dup2(inside, fd)
             os.execve(TIDE, [TIDE, *args], full)
+        os.close(inside)
         self.pending = b""
         self.status = None
 
