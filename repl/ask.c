@@ -104,42 +104,38 @@ void td_ask_complete(td_line *l, const char *code, size_t len, size_t cursor,
 
 /* ---- running ---- */
 
-/* Jupyter's payload "ask_exit" is how `exit` leaves. */
-static bool asks_to_leave(const json_t *reply) {
+/* Jupyter's payloads: `exit` leaves, %load gives the next input. */
+static void take_payload(const json_t *reply, td_ask_result *result) {
   const json_t *payload = json_object_get(reply, "payload");
   for (size_t i = 0; i < json_array_size(payload); i++) {
-    const char *source = text_of(json_array_get(payload, i), "source");
-    if (source && !strcmp(source, "ask_exit")) return true;
-  }
-  return false;
-}
-
-/* Payload "set_next_input" is how %load shows a file. */
-static void add_next_input(const json_t *reply, td_str *text) {
-  const json_t *payload = json_object_get(reply, "payload");
-  for (size_t i = 0; i < json_array_size(payload); i++) {
-    const json_t *entry = json_array_get(payload, i);
-    const char *source = text_of(entry, "source");
-    const char *next = text_of(entry, "text");
-    if (source && next && !strcmp(source, "set_next_input"))
-      td_str_add(text, next);
+    const json_t *p = json_array_get(payload, i);
+    const json_t *text = json_object_get(p, "text");
+    const char *source = text_of(p, "source");
+    if (source && !strcmp(source, "ask_exit")) result->leave = true;
+    if (source && !strcmp(source, "set_next_input") && json_is_string(text)) {
+      td_str_clear(&result->next);
+      td_text_clean(&result->next, json_string_value(text),
+                    json_string_length(text));
+    }
   }
 }
 
-td_host_outcome td_ask_execute(td_line *l, const char *code, size_t len,
-                               int *count, bool *leave, td_str *text) {
-  td_host_outcome outcome;
-  json_t *reply =
-      ask(l, "execute", code, len, ", \"store_history\": true", &outcome, text);
+void td_ask_execute(td_line *l, const char *code, size_t len,
+                    td_ask_result *result) {
+  *result = (td_ask_result){.count = -1};
+  td_str_init(&result->next);
+  td_str_init(&result->text);
+  json_t *reply = ask(l, "execute", code, len, ", \"store_history\": true",
+                      &result->outcome, &result->text);
   const json_t *n = json_object_get(reply, "execution_count");
-  *count = json_is_integer(n) ? (int)json_integer_value(n) : -1;
-  *leave = asks_to_leave(reply);
-  if (outcome == TD_HOST_OK) {
-    td_str_clear(text);
-    add_next_input(reply, text);
-  }
+  if (json_is_integer(n)) result->count = (int)json_integer_value(n);
+  take_payload(reply, result);
   json_decref(reply);
-  return outcome;
+}
+
+void td_ask_result_deinit(td_ask_result *result) {
+  td_str_deinit(&result->next);
+  td_str_deinit(&result->text);
 }
 
 /* ---- history, banner ---- */

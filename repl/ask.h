@@ -25,11 +25,19 @@ td_ask_state td_ask_is_complete(td_line *l, const char *code, size_t len,
 /* Fills the menu with what can stand at byte `cursor`. */
 void td_ask_complete(td_line *l, const char *code, size_t len, size_t cursor,
                      td_menu *menu);
-/* Runs it; what it shows goes to the terminal. *leave is true when it asked to
- * leave; *count (or -1) is how many chunks have been run. An error that no
- * service showed is in `text`; without one, what the next chunk begins as. */
-td_host_outcome td_ask_execute(td_line *l, const char *code, size_t len,
-                               int *count, bool *leave, td_str *text);
+/* What running a chunk led to. */
+typedef struct td_ask_result {
+  td_host_outcome outcome;
+  int count;   /* chunks run so far; -1: not said */
+  bool leave;  /* it asked to */
+  td_str next; /* what is to stand at the next prompt */
+  td_str text; /* an error that no service showed */
+} td_ask_result;
+
+/* Runs it; what it shows goes to the terminal. Caller owns the result. */
+void td_ask_execute(td_line *l, const char *code, size_t len,
+                    td_ask_result *result);
+void td_ask_result_deinit(td_ask_result *result);
 /* Adds the newest `most` entries kept on disk. */
 void td_ask_history(td_line *l, int most, td_history *h);
 /* The lines shown at the start; what failed is left out. */

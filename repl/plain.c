@@ -7,10 +7,10 @@
 #include "repl/plain.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "engine/base/mem.h"
-#include "repl/ask.h"
 #include "repl/interrupt.h"
 
 /* Byte by byte: what follows belongs to who reads next, such as io.read. */
@@ -34,32 +34,49 @@ bool td_plain_line(const char *prompt, td_str *typed, bool *cancelled) {
   }
 }
 
-/* Runs the chunk, or leaves it when there must be more. */
-static bool evaluate(td_line *line, td_str *chunk, td_str *text, bool *leave) {
+bool td_plain_leaves(const td_str *chunk) {
+  static const char *const words[] = {"exit", "quit", "exit()", "quit()"};
+  for (size_t i = 0; i < TD_COUNT(words); i++)
+    if (!strcmp(td_str_c(chunk), words[i])) return true;
+  return false;
+}
+
+void td_plain_execute(td_line *line, const td_str *chunk,
+                      td_ask_result *result) {
+  td_interrupt_reset();
+  td_ask_execute(line, td_str_c(chunk), chunk->len, result);
+  fflush(stderr);
+  if (result->outcome == TD_HOST_INTERRUPTED)
+    puts("interrupted");
+  else if (result->outcome == TD_HOST_ERROR)
+    puts(td_str_c(&result->text));
+  fflush(stdout);
+}
+
+/* Runs the chunk, or leaves it when there must be more. What is to stand at the
+ * next prompt is only shown: here nobody could change it. */
+static bool evaluate(td_line *line, const td_str *chunk, bool *leave) {
   char *indent;
-  int count;
+  td_ask_result result;
+  *leave = td_plain_leaves(chunk);
+  if (*leave) return true;
   td_interrupt_reset();
   td_ask_state state =
       td_ask_is_complete(line, td_str_c(chunk), chunk->len, &indent);
   td_free(indent);
   if (state == TD_ASK_INCOMPLETE) return false;
-  td_host_outcome o =
-      td_ask_execute(line, td_str_c(chunk), chunk->len, &count, leave, text);
-  fflush(stderr);
-  if (o == TD_HOST_INTERRUPTED)
-    puts("interrupted");
-  else if (o == TD_HOST_ERROR)
-    puts(td_str_c(text));
-  fflush(stdout);
+  td_plain_execute(line, chunk, &result);
+  if (result.next.len) puts(td_str_c(&result.next));
+  *leave = result.leave;
+  td_ask_result_deinit(&result);
   return true;
 }
 
 void td_plain_run(td_line *line) {
-  td_str chunk, typed, text;
+  td_str chunk, typed;
   bool cancelled, leave = false;
   td_str_init(&chunk);
   td_str_init(&typed);
-  td_str_init(&text);
   while (!leave) {
     td_str_clear(&typed);
     if (!td_plain_line(chunk.len ? ">> " : "> ", &typed, &cancelled)) break;
@@ -69,11 +86,9 @@ void td_plain_run(td_line *line) {
     }
     if (chunk.len) td_str_addc(&chunk, '\n');
     td_str_addn(&chunk, td_str_c(&typed), typed.len);
-    if (chunk.len && evaluate(line, &chunk, &text, &leave))
-      td_str_clear(&chunk);
+    if (chunk.len && evaluate(line, &chunk, &leave)) td_str_clear(&chunk);
   }
   if (!leave) putchar('\n');
   td_str_deinit(&chunk);
   td_str_deinit(&typed);
-  td_str_deinit(&text);
 }

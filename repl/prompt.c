@@ -215,25 +215,15 @@ static void begin(prompt *p) {
 
 /* False when the code asked to leave. */
 static bool execute(prompt *p) {
-  const td_str *code = &p->editor.buffer.text;
-  int count;
-  bool leave = false;
-  td_str text;
-  td_str_init(&text);
-  td_interrupt_reset();
+  td_ask_result result;
   clearerr(stdin); /* Ctrl-D at an io.read ended that one only */
-  td_host_outcome o =
-      td_ask_execute(p->line, td_str_c(code), code->len, &count, &leave, &text);
-  fflush(stderr);
-  if (o == TD_HOST_INTERRUPTED)
-    puts("interrupted");
-  else if (o == TD_HOST_ERROR)
-    puts(td_str_c(&text));
-  else
-    td_text_clean(&p->next, td_str_c(&text), text.len);
-  fflush(stdout);
-  p->count = count >= 0 ? count : p->count;
-  td_str_deinit(&text);
+  td_plain_execute(p->line, &p->editor.buffer.text, &result);
+  if (result.count >= 0) p->count = result.count;
+  td_str_deinit(&p->next);
+  p->next = result.next;
+  td_str_init(&result.next);
+  bool leave = result.leave;
+  td_ask_result_deinit(&result);
   return !leave;
 }
 
@@ -251,6 +241,7 @@ static bool turn(prompt *p) {
   if (what == TD_EDIT_CANCEL || what == TD_EDIT_END)
     return what == TD_EDIT_CANCEL;
   if (is_blank(&e->buffer.text)) return true;
+  if (td_plain_leaves(&e->buffer.text)) return false;
   td_history_add(&e->history, e->buffer.text.at, e->buffer.text.len);
   return execute(p);
 }
@@ -277,6 +268,7 @@ static void edited(td_line *line) {
   while (turn(p)) begin(p);
   td_str_deinit(&p->next);
   td_editor_deinit(&p->editor);
+  td_str_deinit(&p->next);
   td_free(p);
 }
 

@@ -71,6 +71,22 @@ class Session(unittest.TestCase):
             t.wait(lambda: t.state["keys"] >= t.sent, "the interrupt")
             self.assertEqual(t.state["text"], "")
 
+    def test_load(self):
+        with Terminal() as t:
+            path = t.home + "/some.lua"
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("print(6 *\n  7)\n")
+            t.start().enter("%load " + path)
+            self.assertEqual(t.state["text"].rstrip(), "print(6 *\n  7)")
+            t.enter()
+            self.assertIn("42", t.text())
+
+    def test_exit(self):
+        with Terminal() as t:
+            t.start().send("exit")
+            t.raw("\r")
+            self.assertEqual(t.end(), 0)
+
     def test_exit_in_code(self):
         with Terminal() as t:
             t.start().send("os.exit(3)")
