@@ -16,7 +16,7 @@ local picture = {}
 local SIDE = 640      -- pixels of a picture, at most about this
 local MOST = 64       -- images of a grid
 local HEAT = 96       -- rows and columns of a heat map
-local GAP = 1         -- pixels between images, before they are magnified
+local GAP = 3         -- pixels between images
 
 local function fail(fmt, ...)
   core.error("invalid_argument", fmt:format(...))
@@ -86,24 +86,26 @@ local function columns_of(n, h, w)
                               math.max(1, SIDE // w)))
 end
 
--- Images {n, h, w, c} of bytes side by side on grey, each `scale` times as
--- large.
+-- Images {n, h, w, c} of bytes, each `scale` times as large.
+local function magnify(x, scale)
+  local n, h, w, c = table.unpack(x.shape)
+  x = ops.tile(ops.reshape(x, {n, h, 1, w, 1, c}), {1, 1, scale, 1, scale, 1})
+  return ops.reshape(x, {n, h * scale, w * scale, c})
+end
+
+-- The same side by side on white.
 local function tile(x, columns, scale)
+  if scale > 1 then x = magnify(x, scale) end
   local n, h, w, c = table.unpack(x.shape)
   local rows = math.ceil(n / columns)
   local g = n > 1 and GAP or 0
-  local fill = core.tensor(160, "uint8")
   x = core.op "PadV2"(x, {{0, rows * columns - n}, {0, g}, {0, g}, {0, 0}},
-                      fill)
+                      core.tensor(255, "uint8"))
   h, w = h + g, w + g
   x = ops.reshape(x, {rows, columns, h, w, c})
   x = ops.transpose(x, {0, 2, 1, 3, 4})
-  x = ops.reshape(x, {1, rows * h, columns * w, c})
-  if scale > 1 then
-    x = ops.tile(ops.reshape(x, {rows * h, 1, columns * w, 1, c}),
-                 {1, scale, 1, scale, 1})
-  end
-  return ops.reshape(x, {rows * h * scale, columns * w * scale, c})
+  x = ops.reshape(x, {rows * h, columns * w, c})
+  return x[("0:%d, 0:%d"):format(rows * h - g, columns * w - g)]
 end
 
 local function range_of(x, o)
@@ -125,7 +127,7 @@ function picture.grid(x, o)
   x = thinned(x, columns)
   n, h, w = x.shape[1], x.shape[2], x.shape[3]
   local scale = o.scale or math.max(1, math.min(8,
-    256 // ((h + GAP) * math.ceil(n / columns)), SIDE // ((w + GAP) * columns)))
+    256 // (h * math.ceil(n / columns)), SIDE // (w * columns)))
   if n == 1 and not o.scale then
     scale = math.max(1, math.min(8, 224 // math.max(h, w)))
   end
