@@ -21,6 +21,7 @@ static const char *const names[TD_N_CHANNELS] = {
 void td_connection_deinit(td_connection *c) {
   td_free(c->ip);
   td_free(c->key);
+  td_free(c->kernel_id);
   memset(c, 0, sizeof *c);
 }
 
@@ -61,6 +62,38 @@ static td_status *read_scheme(json_t *file, bool *sha512) {
                   scheme ? scheme : "what it is");
 }
 
+static td_status *read_curve_key(json_t *file, const char *name, char *out) {
+  json_t *key = json_object_get(file, name);
+  const char *text = json_string_value(key);
+  out[0] = 0;
+  if (!key || json_is_null(key)) return NULL;
+  if (!text || strlen(text) != TD_CURVE_KEY)
+    return td_error(TD_INVALID_ARGUMENT, "%s must be %d characters of Z85",
+                    name, TD_CURVE_KEY);
+  memcpy(out, text, TD_CURVE_KEY + 1);
+  return NULL;
+}
+
+static td_status *read_curve(td_connection *c, json_t *file) {
+  TD_TRY(read_curve_key(file, "curve_publickey", c->curve_public));
+  TD_TRY(read_curve_key(file, "curve_secretkey", c->curve_secret));
+  if (!c->curve_public[0] == !c->curve_secret[0]) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "curve_publickey and curve_secretkey come together");
+}
+
+/* Ports are the kernel's to choose. */
+static td_status *read_registration(td_connection *c, json_t *file) {
+  const char *id = json_string_value(json_object_get(file, "kernel_id"));
+  TD_TRY(read_port(file, "registration_port", &c->registration_port));
+  if (!c->registration_port)
+    return td_error(TD_INVALID_ARGUMENT, "registration_port must not be 0");
+  if (c->ipc)
+    for (int i = 0; i < TD_N_CHANNELS; i++) c->port[i] = i + 1;
+  if (id) c->kernel_id = td_strdup(id);
+  return id && !c->kernel_id ? td_oom() : NULL;
+}
+
 static td_status *read_file(td_connection *c, json_t *file) {
   char *transport = NULL;
   td_status *s = read_text(file, "transport", "tcp", &transport);
@@ -74,6 +107,9 @@ static td_status *read_file(td_connection *c, json_t *file) {
   if (td_ok(s)) s = read_text(file, "ip", "127.0.0.1", &c->ip);
   if (td_ok(s)) s = read_text(file, "key", "", &c->key);
   if (td_ok(s)) s = read_scheme(file, &c->sha512);
+  if (td_ok(s)) s = read_curve(c, file);
+  if (td_ok(s) && json_object_get(file, "registration_port"))
+    return read_registration(c, file);
   for (int i = 0; td_ok(s) && i < TD_N_CHANNELS; i++)
     s = read_port(file, names[i], &c->port[i]);
   return s;
@@ -122,6 +158,12 @@ static void describe(const td_connection *c, td_str *out) {
               c->sha512 ? "512" : "256");
   for (int i = 0; i < TD_N_CHANNELS; i++)
     td_str_addf(out, ",\n  \"%s\": %d", names[i], c->port[i]);
+  if (c->curve_secret[0]) {
+    td_str_add(out, ",\n  \"curve_publickey\": ");
+    td_str_json(out, c->curve_public, TD_CURVE_KEY);
+    td_str_add(out, ",\n  \"curve_secretkey\": ");
+    td_str_json(out, c->curve_secret, TD_CURVE_KEY);
+  }
   td_str_add(out, ",\n  \"kernel_name\": \"tide\"\n}\n");
 }
 
@@ -136,6 +178,10 @@ td_status *td_connection_write(const td_connection *c, const char *path) {
   td_str_deinit(&text);
   return ok ? NULL
             : td_error(TD_UNAVAILABLE, "cannot write connection file %s", path);
+}
+
+const char *td_connection_port_name(td_channel channel) {
+  return names[channel];
 }
 
 void td_connection_endpoint(const td_connection *c, td_channel channel,

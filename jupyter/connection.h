@@ -19,12 +19,17 @@ typedef enum td_channel {
   TD_N_CHANNELS
 } td_channel;
 
+enum { TD_CURVE_KEY = 40 }; /* characters of a key, in Z85 */
+
 typedef struct td_connection {
   bool ipc;                /* else tcp */
   char *ip;                /* for ipc: the path that "-PORT" follows */
   int port[TD_N_CHANNELS]; /* 0: any */
   char *key;               /* as it stands in the file; "" signs nothing */
   bool sha512;             /* else HMAC-SHA256 */
+  int registration_port;   /* of a registration file; else 0 */
+  char *kernel_id;         /* what the launcher calls us, or NULL */
+  char curve_public[TD_CURVE_KEY + 1], curve_secret[TD_CURVE_KEY + 1]; /* "" */
 } td_connection;
 
 td_status *td_connection_read(td_connection *c, const char *path) TD_MUST_USE;
@@ -34,6 +39,8 @@ td_status *td_connection_make(td_connection *c) TD_MUST_USE;
 td_status *td_connection_write(const td_connection *c,
                                const char *path) TD_MUST_USE;
 void td_connection_deinit(td_connection *c);
+/* "shell_port", ... */
+const char *td_connection_port_name(td_channel channel);
 /* "tcp://127.0.0.1:5555", for bind; port 0 is "*". */
 void td_connection_endpoint(const td_connection *c, td_channel channel,
                             td_str *out);

@@ -18,11 +18,10 @@
 #include "engine/base/mem.h"
 #include "jupyter/kernel_impl.h"
 #include "jupyter/output.h"
+#include "jupyter/registration.h"
+#include "jupyter/socket.h"
 
 enum {
-  LINGER_MS = 1000,
-  SEND_MS = 2000,     /* how long a peer that does not read holds IOPub */
-  SEND_MOST = 10000,  /* messages that wait for a peer */
   STRAGGLER_MS = 20,  /* at the end, for requests on their way */
   GRACE_MS = 250,     /* then, for what is nearly done */
   PATIENCE_MS = 1500, /* then, after an interrupt */
@@ -181,69 +180,6 @@ static void listen_to_signals(void) {
   sigaction(SIGPIPE, &a, NULL);
 }
 
-/* ---- sockets ---- */
-
-static void set(void *socket, int option, int value) {
-  zmq_setsockopt(socket, option, &value, sizeof value);
-}
-
-static void configure(void *socket, int type) {
-  set(socket, ZMQ_LINGER, LINGER_MS);
-  if (type == ZMQ_XPUB) {
-    set(socket, ZMQ_XPUB_VERBOSE, 1);
-    set(socket, ZMQ_XPUB_NODROP, 1);
-    set(socket, ZMQ_SNDTIMEO, SEND_MS);
-    set(socket, ZMQ_SNDHWM, SEND_MOST);
-  } else {
-    set(socket, ZMQ_ROUTER_HANDOVER, 1);
-    set(socket, ZMQ_SNDHWM, 0);
-    set(socket, ZMQ_RCVHWM, 0);
-  }
-}
-
-/* The port that the system chose, when it was left to it. */
-static void learn_port(void *socket, int *port) {
-  char endpoint[256];
-  size_t len = sizeof endpoint;
-  zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &len);
-  const char *colon = strrchr(endpoint, ':');
-  if (*port == 0 && colon) *port = atoi(colon + 1);
-}
-
-static td_status *open_socket(td_connection *c, void *context,
-                              td_channel channel, int type, void **out) {
-  td_str endpoint;
-  td_status *s = NULL;
-  td_str_init(&endpoint);
-  td_connection_endpoint(c, channel, &endpoint);
-  *out = zmq_socket(context, type);
-  if (*out) configure(*out, type);
-  if (!*out || zmq_bind(*out, td_str_c(&endpoint)) != 0)
-    s = td_error(TD_UNAVAILABLE, "cannot listen at %s: %s", td_str_c(&endpoint),
-                 zmq_strerror(zmq_errno()));
-  else
-    learn_port(*out, &c->port[channel]);
-  td_str_deinit(&endpoint);
-  return s;
-}
-
-static const int socket_types[TD_N_CHANNELS] = {
-    ZMQ_ROUTER, ZMQ_XPUB, ZMQ_ROUTER, ZMQ_ROUTER, ZMQ_ROUTER};
-
-static td_status *open_sockets(td_kernel *k, void *sockets[TD_N_CHANNELS]) {
-  td_status *s = NULL;
-  k->context = zmq_ctx_new();
-  k->heart_context = zmq_ctx_new();
-  if (!k->context || !k->heart_context) return td_oom();
-  for (int i = 0; td_ok(s) && i < TD_N_CHANNELS; i++) {
-    void *context = i == TD_HEARTBEAT ? k->heart_context : k->context;
-    s = open_socket(&k->connection, context, (td_channel)i, socket_types[i],
-                    &sockets[i]);
-  }
-  if (td_ok(s)) set(sockets[TD_STDIN], ZMQ_ROUTER_MANDATORY, 1);
-  return s;
-}
-
 /* ---- the console's front ---- */
 
 static void publish(void *arg, td_line *line, const td_front_message *m) {
@@ -308,6 +244,7 @@ static td_status *announce(td_kernel *k) {
 
 static td_status *start(td_kernel *k, const options *o) {
   const char *file = o->file;
+  td_connection *c = &k->connection;
   void *sockets[TD_N_CHANNELS] = {0};
   td_status *s = file ? td_connection_read(&k->connection, file)
                       : td_connection_make(&k->connection);
@@ -323,8 +260,13 @@ static td_status *start(td_kernel *k, const options *o) {
   k->interrupt = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (k->terminate < 0 || k->interrupt < 0)
     return td_error(TD_RESOURCE_EXHAUSTED, "no file descriptors are left");
-  s = open_sockets(k, sockets);
-  if (td_ok(s) && !file) s = announce(k);
+  k->context = zmq_ctx_new();
+  k->heart_context = zmq_ctx_new();
+  if (!k->context || !k->heart_context) return td_oom();
+  s = td_socket_open_all(&k->connection, k->context, k->heart_context, sockets);
+  if (td_ok(s) && c->registration_port)
+    s = td_registration_send(&k->wire, c, k->context);
+  if (td_ok(s) && (!file || c->registration_port)) s = announce(k);
   if (td_ok(s)) s = start_threads(k, sockets);
   return s;
 }

@@ -71,7 +71,7 @@ void td_wire_deinit(td_wire *w) {
 /* ---- signing ---- */
 
 /* Lower-case hex; "" without a key. */
-static void sign(const td_wire *w, const td_bytes parts[4],
+static void sign(const td_wire *w, const td_bytes *parts, int n,
                  char hex[HEX_MOST]) {
   unsigned char mac[MAC_MOST];
   size_t key = strlen(w->key);
@@ -80,14 +80,14 @@ static void sign(const td_wire *w, const td_bytes parts[4],
   if (w->sha512) {
     crypto_auth_hmacsha512_state s;
     crypto_auth_hmacsha512_init(&s, (const unsigned char *)w->key, key);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < n; i++)
       crypto_auth_hmacsha512_update(&s, (const unsigned char *)parts[i].at,
                                     parts[i].len);
     crypto_auth_hmacsha512_final(&s, mac);
   } else {
     crypto_auth_hmacsha256_state s;
     crypto_auth_hmacsha256_init(&s, (const unsigned char *)w->key, key);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < n; i++)
       crypto_auth_hmacsha256_update(&s, (const unsigned char *)parts[i].at,
                                     parts[i].len);
     crypto_auth_hmacsha256_final(&s, mac);
@@ -100,12 +100,25 @@ static td_bytes frame(const td_request *r, int behind) {
   return (td_bytes){zmq_msg_data(f), zmq_msg_size(f)};
 }
 
-static bool signature_holds(const td_wire *w, const td_request *r) {
+static bool is_signed(const td_wire *w, const td_bytes *parts, int n,
+                      td_bytes given) {
   char hex[HEX_MOST];
-  td_bytes given = frame(r, SIGNATURE), parts[4];
-  for (int i = 0; i < 4; i++) parts[i] = frame(r, HEADER + i);
-  sign(w, parts, hex);
+  sign(w, parts, n, hex);
   return given.len == strlen(hex) && !sodium_memcmp(given.at, hex, given.len);
+}
+
+static bool signature_holds(const td_wire *w, const td_request *r) {
+  td_bytes parts[4];
+  for (int i = 0; i < 4; i++) parts[i] = frame(r, HEADER + i);
+  return is_signed(w, parts, 4, frame(r, SIGNATURE));
+}
+
+void td_wire_sign(const td_wire *w, td_bytes part, char hex[129]) {
+  sign(w, &part, 1, hex);
+}
+
+bool td_wire_signed(const td_wire *w, td_bytes part, td_bytes signature) {
+  return is_signed(w, &part, 1, signature);
 }
 
 /* ---- receiving ---- */
@@ -308,7 +321,7 @@ bool td_wire_send(const td_wire *w, void *socket, const td_reply *reply,
                        reply->to ? frame(reply->to, HEADER) : none,
                        reply->metadata.len ? reply->metadata : none,
                        reply->content.len ? reply->content : none};
-  sign(w, parts, hex);
+  sign(w, parts, 4, hex);
   bool ok = !header.failed && send_address(socket, reply) &&
             send_frame(socket, DELIMITER, strlen(DELIMITER), true) &&
             send_frame(socket, hex, strlen(hex), true);

@@ -36,6 +36,10 @@ void td_wire_uuid(char out[37]);
 /* Appends the time now, in UTC, ISO 8601, with its quotes. */
 void td_wire_now(td_str *out);
 
+/* The signature, in hex, of bytes that are a message of one part. */
+void td_wire_sign(const td_wire *w, td_bytes part, char hex[129]);
+bool td_wire_signed(const td_wire *w, td_bytes part, td_bytes signature);
+
 /* Takes one whole message from the socket: NULL in *out with TD_UNAVAILABLE
  * when none is waiting, else why it was dropped (bad signature, frames, JSON).
  * Caller owns *out. */
