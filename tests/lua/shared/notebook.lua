@@ -11,6 +11,7 @@ local core = require "tide.core"
 local front = require "tide.front"
 local console = require "tide.console"
 local json = require "tide.json"
+local names = require "tide.console.names"
 
 core.setenv("XDG_CONFIG_HOME", "/nowhere/of/tests") -- no start file
 
@@ -59,7 +60,7 @@ function notebook.open()
     installed = values_of(places)
   end
   require "tide.console.history".use(nil)
-  require "tide.console.cell".reset()
+  names.reset()
   clean(console.line "")
   return nb
 end
@@ -68,6 +69,7 @@ function notebook:close()
   put(self.before)
   require "tide.session".observer = nil
   require "tide.console.history".use(nil)
+  names.reset()
   clean(console.line "")
 end
 notebook.__close = notebook.close
