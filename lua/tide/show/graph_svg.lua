@@ -282,6 +282,7 @@ local function draw_labels(d, boxes, places, edges, lines)
       if not text or not p then break end
       local at = #p > 4 and #p - 3 or 1
       local x = p[at] + (p[at + 2] - p[at]) * share
+      x = math.max(w / 2, math.min(x, d.width - w / 2))
       local y = p[at + 1] + (p[at + 3] - p[at + 1]) * share
       if not overlaps(taken, x, y, w) then
         taken[#taken + 1] = {x = x, y = y, w = w, h = 10}
@@ -313,14 +314,22 @@ local function draw_side(d, tree, root, side, x)
   end
 end
 
-local function draw_legend(d, tree, y)
-  local x = 12
-  for _, device in ipairs(tree.device_list or {}) do
-    d:rect(x, y, 10, 10, {fill = "#ffffff", ["stroke-width"] = 2,
-                          stroke = tree.device_colours[device]})
+-- What the colours of the devices mean: {name, x}, and how wide it is.
+local function legend_of(tree)
+  local list, x = {}, 12
+  for k, device in ipairs(tree.device_list or {}) do
     local name = device == "" and "any device" or device
-    d:text(x + 16, y + 9, name, {["font-size"] = 10})
+    list[k] = {name = name, x = x, stroke = tree.device_colours[device]}
     x = x + 30 + CHAR * #name
+  end
+  return list, #list > 0 and x or 0
+end
+
+local function draw_legend(d, list, y)
+  for _, item in ipairs(list) do
+    d:rect(item.x, y, 10, 10, {fill = "#ffffff", ["stroke-width"] = 2,
+                               stroke = item.stroke})
+    d:text(item.x + 16, y + 9, item.name, {["font-size"] = 10})
   end
 end
 
@@ -346,11 +355,12 @@ return function(tree, v)
   end
   local plan = layout.layered(v.boxes, edges)
   local side = #v.side > 0
-  local list = tree.device_list
+  local legend, legend_width = legend_of(tree)
   local height = math.max(plan.height, side
     and 40 + LINE * math.min(#v.side, 41) or 0)
-  local d = svg.drawing(plan.width + (side and SIDE_WIDTH or 0),
-                        height + (list and 20 or 0))
+  local d = svg.drawing(
+    math.max(plan.width + (side and SIDE_WIDTH or 0), legend_width),
+    height + (#legend > 0 and 20 or 0))
   attach(v.boxes, edges, plan.edges)
   for k, e in ipairs(edges) do
     if plan.edges[k] then
@@ -365,6 +375,6 @@ return function(tree, v)
     draw_box(d, tree, box, plan.nodes[k], fills[box])
   end
   if side then draw_side(d, tree, v.root, v.side, plan.width + 4) end
-  if list then draw_legend(d, tree, height + 2) end
+  draw_legend(d, legend, height + 2)
   return d
 end
