@@ -60,13 +60,30 @@ local function is_list(t)
   return meta == list_mark or #t > 0 or next(t) == nil
 end
 
-local function encode_table(t, depth)
-  local parts = {}
-  if depth > DEEPEST then error "json: tables nested too deeply, or a ring" end
-  if is_list(t) then
-    for i = 1, #t do parts[i] = encode(t[i], depth + 1) end
-    return "[" .. table.concat(parts, ", ") .. "]"
+-- Keys as they are written, of which there are few.
+local heads, n_heads = {}, 0
+
+local function head(key)
+  local text = heads[key]
+  if not text then
+    text = quote(key) .. ": "
+    if n_heads < 1000 and #key < 40 then
+      heads[key], n_heads = text, n_heads + 1
+    end
   end
+  return text
+end
+
+local function encode_list(t, depth, out)
+  out[#out + 1] = "["
+  for i = 1, #t do
+    if i > 1 then out[#out + 1] = ", " end
+    encode(t[i], depth, out)
+  end
+  out[#out + 1] = "]"
+end
+
+local function encode_object(t, depth, out)
   local keys = {}
   for k in pairs(t) do
     if type(k) ~= "string" then
@@ -75,29 +92,46 @@ local function encode_table(t, depth)
     keys[#keys + 1] = k
   end
   table.sort(keys)
+  out[#out + 1] = "{"
   for i, k in ipairs(keys) do
-    parts[i] = quote(k) .. ": " .. encode(t[k], depth + 1)
+    if i > 1 then out[#out + 1] = ", " end
+    out[#out + 1] = head(k)
+    encode(t[k], depth, out)
   end
-  return "{" .. table.concat(parts, ", ") .. "}"
+  out[#out + 1] = "}"
 end
 
-function encode(x, depth)
-  local kind = type(x)
-  if x == json.null then return "null" end
-  if kind == "table" then return encode_table(x, depth or 1) end
-  if kind == "string" then return quote(x) end
-  if kind == "boolean" then return tostring(x) end
+local function number_text(x)
   if math.type(x) == "integer" then return tostring(x) end
-  if kind == "number" and x == x and math.abs(x) ~= math.huge then
-    local text = ("%.15g"):format(x)
-    return tonumber(text) == x and text or ("%.17g"):format(x)
+  if x ~= x or math.abs(x) == math.huge then return "null" end
+  local text = ("%.15g"):format(x)
+  return tonumber(text) == x and text or ("%.17g"):format(x)
+end
+
+-- Appends the text of x to the list of strings `out`.
+function encode(x, depth, out)
+  local kind, text = type(x), "null"
+  if kind == "string" then
+    text = quote(x)
+  elseif kind == "number" then
+    text = number_text(x)
+  elseif kind == "boolean" then
+    text = tostring(x)
+  elseif kind == "table" and x ~= json.null then
+    if depth > DEEPEST then
+      error "json: tables nested too deeply, or a ring"
+    end
+    local add = is_list(x) and encode_list or encode_object
+    return add(x, depth + 1, out)
   end
-  return "null"
+  out[#out + 1] = text
 end
 
 --- The text of x; an empty table is a list unless marked, keys are sorted.
 function json.encode(x)
-  return encode(x)
+  local out = {}
+  encode(x, 1, out)
+  return table.concat(out)
 end
 
 -- ---- decoding --------------------------------------------------------------

@@ -226,7 +226,9 @@ function reference.names()
     end
   end
   for name in pairs(by_name) do add(name) end
-  for _, name in ipairs(getmetatable(require "tide").__complete()) do add(name) end
+  for _, name in ipairs(getmetatable(require "tide").__complete()) do
+    add(name)
+  end
   table.sort(list)
   return list
 end

@@ -172,21 +172,23 @@ local function add_members(source, list, i)
   })
 end
 
--- The words up to the cursor: candidates for the last one, and where it begins.
+-- Is the end of the text inside a comment that ends with its line?
+local function in_comment(source, text)
+  return source.last_kind == "comment" and source.last_stop == #source.text
+    and text:byte(-1) ~= 10
+end
+
+local unfinished = {number = true, broken = true, open = true}
+
+-- The words up to the cursor: candidates for the last one.
 local function of_source(source, text)
-  local n, kind = source.n, source.kinds[source.n]
-  local stop = source.last_stop
-  if source.last_kind == "comment" and stop == #source.text
-     and text:byte(-1) ~= 10 then
-    return nil
-  end
+  if in_comment(source, text) then return nil end
   local inside = within.string(source, new)
   if inside ~= nil then return inside or nil end
+  local n, kind = source.n, source.kinds[source.n]
   local touching = n > 0 and source.stops[n] == #source.text
+  if touching and unfinished[kind] then return nil end
   local typed = touching and (kind == "name" or kind == "keyword")
-  if touching and (kind == "number" or kind == "broken" or kind == "open") then
-    return nil
-  end
   local list = new(typed and source.words[n] or "")
   local at = typed and n - 1 or n
   local word = source.kinds[at] == "symbol" and source.words[at]

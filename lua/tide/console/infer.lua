@@ -70,32 +70,48 @@ local function module_field(module, key)
   return {is = "function", name = name}
 end
 
+--- The table in which the fields of a live value, or of a type, are found raw;
+-- or nil.
+function infer.table_of(thing)
+  local x = thing.value
+  if type(x) == "string" or thing.is == "string" then return string end
+  if thing.is == "file" or io.type(x) then
+    return debug.getmetatable(io.stdout).__index
+  end
+  if type(x) == "userdata" and not thing.is then
+    local meta = debug.getmetatable(x)
+    x = meta and rawget(meta, "__index")
+  end
+  return type(x) == "table" and x or nil
+end
+
+-- A field that is there.
+local function live_field(thing, key)
+  local x = infer.table_of(thing)
+  local found = x and raw_field(x, key)
+  if found == nil then return nil end
+  local name
+  if rawequal(x, string) then
+    name = "string." .. key
+  elseif thing.module and type(key) == "string" then
+    name = known.name_in(thing.module, key)
+  end
+  return of_value(found, name)
+end
+
 --- The field `key` of a thing, or nil.
 function infer.field(thing, key)
   if thing.keys then
     local at = thing.keys[key]
     return at and thing_at(thing.parse, at, (thing.depth or 0) + 1)
   end
-  local x = thing.value
-  local place = thing.module
-  if type(x) == "string" or thing.is == "string" then
-    x = string
-  elseif thing.is == "file" then
-    x = debug.getmetatable(io.stdout).__index
-  end
-  if type(x) == "table" then
-    local found = raw_field(x, key)
-    if found ~= nil then
-      local name = place and type(key) == "string" and known.name_in(place, key)
-      if rawequal(x, string) then name = "string." .. key end
-      return of_value(found, name or nil)
-    end
-  end
+  local live = live_field(thing, key)
+  if live then return live end
   if type(key) ~= "string" then
     local of = thing.is and thing.is:match "^{(.*)}$"
     return of and {is = of}
   end
-  if place then return module_field(place, key) end
+  if thing.module then return module_field(thing.module, key) end
   if not thing.is then return nil end
   local field = object_field(thing, key)
   if field then return field end

@@ -2,8 +2,8 @@
 --
 -- Objects are told apart as the reference does: "x:" is a tensor, "sess:" a
 -- session, "W:" a variable. A function is known by its public name without
--- "td.": "conv2d", "train.adam", "sess:run". Nothing here loads a module that a
--- user has not asked for.
+-- "td.": "conv2d", "train.adam", "sess:run". But for the ops, no module is
+-- loaded that a user has not asked for.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"

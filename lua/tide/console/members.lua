@@ -153,22 +153,8 @@ local function of_table(x, take)
   end
 end
 
--- The table in which the fields of a live value, or of a type, are found raw.
-local function table_of(thing)
-  local x = thing.value
-  if type(x) == "string" or thing.is == "string" then return string end
-  if thing.is == "file" or io.type(x) then
-    return debug.getmetatable(io.stdout).__index
-  end
-  if type(x) == "userdata" and not thing.is then
-    local meta = debug.getmetatable(x)
-    x = meta and rawget(meta, "__index")
-  end
-  return type(x) == "table" and x or nil
-end
-
 local function raw_members(thing, take)
-  local x = table_of(thing)
+  local x = infer.table_of(thing)
   if not x then return end
   of_table(x, function(key, value)
     take(key, function()
