@@ -122,6 +122,10 @@ setmetatable(td, {
       tostring(name), require "tide.elsewhere".hint(name, near)))
   end,
   __name = "td itself (td.NAME is called with a dot)",
+  __tostring = function()
+    return ("Tide %s: td.NAME are its functions, td.help() tells about them")
+      :format(core.version)
+  end,
   __complete = names, __modules = modules, __module_of = module_of,
 })
 

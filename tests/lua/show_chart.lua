@@ -102,6 +102,23 @@ function tests.lines()
   lu.assertEquals(spec.title, "<loss>")
 end
 
+function tests.hostile_names()
+  local evil = '</text><script>"&\xff\1'
+  local c = td.chart{title = evil, x = evil}
+  for i = 1, 3 do c:log{[evil] = i, [evil .. "2"] = i, [evil] = i} end
+  local text, svg = forms(c)
+  lu.assertTrue(utf8.len(text) ~= nil)
+  contains(svg, "&lt;script&gt;")
+  for _, o in ipairs{
+    {kind = "bar", data = {[evil] = 1}}, {kind = "histogram",
+     data = {[evil] = {1, 2}}}, {kind = "heatmap", data = {{1}},
+     rows = {evil}, columns = {evil}}, {kind = "confusion", names = {evil},
+     data = {labels = {0}, predictions = {0}}},
+  } do
+    lu.assertTrue(utf8.len((forms(td.chart(o)))) ~= nil, o.kind)
+  end
+end
+
 function tests.not_a_number_is_null()
   local text, svg, spec = forms(line_chart{1, nan, 3, inf, 2})
   contains(text, "?")

@@ -61,20 +61,17 @@ local function loop()
   return g
 end
 
--- Names as hostile as a GraphDef can have them.
+-- What a graph may hold that no name may.
+local evil = '</text><script>alert("1")&\'\xff\1]]>'
+
 local function hostile()
   local g = td.graph()
   g:as_default(function()
-    local x = td.placeholder("string", {}, "a")
-    td.identity(x, "b")
+    local x = td.constant(evil, "a.b-c_d")
+    for i = 1, 14 do td.identity(x, "y" .. i) end
+    td.string_join({x, td.constant(evil)}, {name = "j"})
   end)
-  local bytes = g:save_bytes()
-  local evil = '<script>alert("1")&\'\xff\1</script>'
-  local size = #evil
-  bytes = bytes:gsub("\n\1b", "\n" .. string.char(size) .. evil, 1)
-  local h = td.graph()
-  local ok = pcall(h.import_bytes, h, bytes)
-  return ok and h or g
+  return g
 end
 
 -- ---- text ------------------------------------------------------------------
@@ -127,10 +124,35 @@ function tests.drawings_are_well_formed()
   end
 end
 
+function tests.hostile_texts_are_escaped()
+  local g = hostile()
+  contains(g:picture():svg(), "a.b-c_d", "&lt;/text&gt;")
+  lu.assertTrue(utf8.len(plain(g)) ~= nil)
+  local sess = td.session{graph = g}
+  for _, x in ipairs{g:op "a.b-c_d", g["a.b-c_d:0"], sess:program(g["j:0"])} do
+    markup.drawings(html(x))
+  end
+end
+
+-- Graphviz draws where it is; where it is not, an error says so.
+function tests.dot()
+  local ok, svg = pcall(function()
+    return hostile():picture{layout = "dot"}:svg()
+  end)
+  if ok then
+    lu.assertTrue(svg:find "^<svg" ~= nil and svg:find "</svg>$" ~= nil)
+    markup.check_safe(svg:gsub(' xmlns:xlink="[^"]*"', ""))
+  else
+    contains(tostring(svg), "needs Graphviz")
+  end
+  local big = tower(2, 10)
+  raises("up to 400 nodes", function() big:picture{layout = "dot"}:svg() end)
+end
+
 function tests.what_a_drawing_shows()
   local svg = net():picture():svg()
   contains(svg, ">x<", ">Placeholder<", ">hidden/<", "float32 {-1, 784}",
-           "constants, and what many use", ">out/BiasAdd<")
+           "constants, and what many use", ">out/<")
   local g = td.graph()
   g:as_default(function()
     local w = td.variable(td.zeros{3, 2}, "W")

@@ -138,9 +138,10 @@ function history.add(line, n, text)
   append(function() return {s = line.session, n = n, i = text} end)
 end
 
---- Records what the input n gave, as text.
+--- Records what the input n gave, as text without colours.
 function history.add_output(line, n, text)
   if not line.session then return end
+  text = text:gsub("\27%[[%d;]*m", "")
   if #text > OUTPUT then
     text = text:sub(1, OUTPUT):gsub("[\xC0-\xFF][\x80-\xBF]*$", "") .. "..."
   end

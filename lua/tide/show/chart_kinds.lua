@@ -8,6 +8,7 @@ local core = require "tide.core"
 local args = require "tide.args"
 local dtypes = require "tide.dtype"
 local draw = require "tide.show.chart_svg"
+local html = require "tide.show.html"
 local number = require "tide.show.number"
 local picture = require "tide.show.picture"
 local series = require "tide.show.series"
@@ -207,8 +208,8 @@ end
 local function histogram_text(c)
   local lines = {}
   for i, h in ipairs(c.histograms) do
-    lines[i] = ("%s %s %s to %s"):format(h.name, spark.line(h.counts, 60),
-      number.text(h.low), number.text(h.high))
+    lines[i] = ("%s %s %s to %s"):format(html.cut(h.name, 20),
+      spark.line(h.counts, 60), number.text(h.low), number.text(h.high))
   end
   return lines
 end
@@ -232,7 +233,9 @@ end
 local function picked(names, list)
   if not names then return nil end
   local out = {}
-  for i, at in ipairs(list) do out[i] = tostring(names[at + 1] or at) end
+  for i, at in ipairs(list) do
+    out[i] = html.cut(tostring(names[at + 1] or at), 24)
+  end
   return out
 end
 
@@ -320,7 +323,7 @@ local function log_confusion(c, t)
              y_name = "label", text = function(v) return ("%d"):format(v) end}
   m.rows, m.columns = {}, {}
   for i = 1, c.n or 1 do
-    m.rows[i] = tostring(c.names and c.names[i] or i - 1)
+    m.rows[i] = html.cut(tostring(c.names and c.names[i] or i - 1), 24)
     m.columns[i], m.values[i] = m.rows[i], {}
     for k = 1, c.n or 1 do
       m.values[i][k] = c.pairs[(i - 1) * MOST_CLASSES + k - 1] or 0

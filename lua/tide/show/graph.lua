@@ -62,7 +62,9 @@ end
 local function foldable(v, done)
   local list, known = {}, {}
   local function offer(scope)
-    if scope.total < 2 or done[scope.structure] then return end
+    if scope.total < 2 or scope.variable or done[scope.structure] then
+      return
+    end
     local row = known[scope.structure]
     if not row then
       row = {scope = scope, n = 0}

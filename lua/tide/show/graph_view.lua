@@ -13,7 +13,7 @@ local shapes = require "tide.shape"
 
 local view = {}
 
-local SMALL = 24       -- boxes up to which scopes are opened
+local SMALL = 16       -- boxes up to which scopes are opened
 local MOST = 70        -- boxes of a drawing
 local MANY = 5         -- boxes that use one, from which on it goes to the side
 local MOST_CONTROLS = 30 -- control edges that are drawn

@@ -81,9 +81,16 @@ local function bytes_of(x, low, high)
   return ops.cast(ops.round(ops.clip_by_value(x, 0.0, 255.0)), "uint8")
 end
 
+-- A picture somewhat wider than high, with as few places left empty as may be.
 local function columns_of(n, h, w)
-  return math.max(1, math.min(n, math.ceil(math.sqrt(n * 1.6 * h / w)),
-                              math.max(1, SIDE // w)))
+  local most = math.max(1, math.min(n, SIDE // w))
+  local best = math.min(most, math.ceil(math.sqrt(n * 1.6 * h / w)))
+  local least = math.huge
+  for k = best + 1, math.max(1, best - 1), -1 do
+    local empty = -n % k
+    if k <= most and empty < least then best, least = k, empty end
+  end
+  return best
 end
 
 -- Images {n, h, w, c} of bytes, each `scale` times as large.

@@ -57,6 +57,18 @@ function value.quote(s, most)
   return ("%s… %s bytes more"):format(text, style.count(left))
 end
 
+-- A text of several lines as Lua's long string, which shows them; nil where it
+-- holds what must be escaped.
+local function long_string(s)
+  if #s > MOST_TEXT or not s:find "\n" or s:find "[^\n\t -~\128-\255]"
+     or not utf8.len(s) then
+    return nil
+  end
+  local level = ""
+  while s:find("]" .. level .. "]", 1, true) do level = level .. "=" end
+  return ("[%s[\n%s]%s]"):format(level, s, level)
+end
+
 -- ---- functions, coroutines, userdata ---------------------------------------
 
 local function place(info)
@@ -225,7 +237,8 @@ end
 function text_of(x, state, depth)
   local kind = type(x)
   if kind == "string" then
-    return value.quote(x, depth > 0 and 200 or MOST_TEXT)
+    return depth == 0 and long_string(x)
+      or value.quote(x, depth > 0 and 200 or MOST_TEXT)
   end
   if kind == "function" then return value.func(x) end
   if kind == "thread" then return coroutine_text(x) end

@@ -8,6 +8,7 @@
 
 local core = require "tide.core"
 local args = require "tide.args"
+local spark = require "tide.show.spark"
 local variables = require "tide.variables"
 
 local train = {}
@@ -84,26 +85,10 @@ end
 
 -- ---- what to show ---------------------------------------------------------
 
-local bars = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}
-
--- Numbers as a line of bars, the lowest empty, the highest full.
-local function sparkline(list, width)
-  local from = math.max(1, #list - width + 1)
-  local low, high = math.huge, -math.huge
-  for i = from, #list do
-    low, high = math.min(low, list[i]), math.max(high, list[i])
-  end
-  local out = {}
-  for i = from, #list do
-    local share = high > low and (list[i] - low) / (high - low) or 0
-    out[#out + 1] = bars[1 + math.floor(share * (#bars - 1) + 0.5)]
-  end
-  return table.concat(out)
-end
-
---- A hook that draws the loss. `to` is anything with a method log(to, row), to
--- which {step =, loss =, ...} goes after every `every` (100) steps and each
--- epoch; without it, a line of bars is printed at the end of each epoch.
+--- A hook that draws the loss. `to` is a td.chart, or anything with a method
+-- log(to, row), to which {step =, loss =, ...} goes after every `every` (100)
+-- steps and each epoch; without it, a line of bars is printed at the end of
+-- each epoch.
 function train.chart(to, o)
   o = args.read(o, {"every"}, "chart")
   local every, losses = o.every or 100, {}
@@ -122,7 +107,7 @@ function train.chart(to, o)
     for name, x in pairs(run.row.validation or {}) do row[name] = x end
     if to then return to:log(row) end
     losses[#losses + 1] = run.row.loss
-    print(("loss %s %.4f"):format(sparkline(losses, 60), run.row.loss))
+    print(("loss %s %.4f"):format(spark.line(losses, 60), run.row.loss))
   end
   return hook
 end
