@@ -13,7 +13,7 @@
 #include "repl/term.h"
 #include "repl/text.h"
 
-enum { ESCAPE_MS = 40, PASTE_MS = 5000, PASTE_MOST = 4 << 20 };
+enum { ESCAPE_MS = 40, PASTE_MS = 5000, PASTE_MOST = 4 << 20, LONGEST = 64 };
 
 /* ---- sequences ---- */
 
@@ -122,7 +122,7 @@ static size_t parse_csi(const char *s, size_t len, td_key *key) {
     } else if (c == '$') { /* rxvt's last byte, though not by the standard */
       control(key, n, count, '$');
       return at + 1;
-    } else if (c < 0x20 || c > 0x7e) {
+    } else if (c < 0x20 || c > 0x7e || at >= LONGEST) {
       return at ? at : 1; /* no sequence: drop what came */
     }
   }

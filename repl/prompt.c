@@ -1,5 +1,8 @@
 /* prompt.c - the prompt: read a chunk, run it, and again.
  *
+ * The prompt is "In [3]: ", the name by which tracebacks, %history and Out know
+ * the chunk; further lines begin with dots below it.
+ *
  * The terminal is raw from the prompt to Enter and as it was while code runs.
  * With TIDE_EDIT_DUMP=fd, after each draw the editor's state is written there
  * as a line of JSON, so that a test can compare it with what a terminal shows.

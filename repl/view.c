@@ -124,6 +124,7 @@ static void show_search(td_editor *e) {
 void td_editor_layout(td_editor *e, int columns, int lines, bool final) {
   td_frame_begin(&e->frame, columns, e->colour);
   if (!color(e, final)) e->frame.failed = true;
+  if (e->frame.failed) return; /* what is shown stays */
   td_frame_text(&e->frame, TD_STYLE_PROMPT, td_str_c(&e->prompt),
                 e->prompt.len);
   show_text(e);

@@ -88,6 +88,17 @@ static void waits_for_the_rest(void **state) {
   assert_int_equal(key.code, TD_KEY_ESCAPE);
 }
 
+/* One that never ends is none. */
+static void gives_up_on_endless_ones(void **state) {
+  (void)state;
+  char bytes[4096];
+  td_key key;
+  memset(bytes, ';', sizeof bytes);
+  memcpy(bytes, "\033[", 2);
+  assert_in_range(td_keys_parse(bytes, sizeof bytes, false, &key), 3, 100);
+  assert_int_equal(key.code, TD_KEY_UNKNOWN);
+}
+
 /* Any bytes: each call takes some, never more than there are. */
 static void takes_any_bytes(void **state) {
   (void)state;
@@ -112,6 +123,7 @@ static void takes_any_bytes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(parses),
                                      cmocka_unit_test(waits_for_the_rest),
+                                     cmocka_unit_test(gives_up_on_endless_ones),
                                      cmocka_unit_test(takes_any_bytes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
