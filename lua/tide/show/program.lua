@@ -104,6 +104,13 @@ local function whole(p)
   return tree
 end
 
+-- The graph of a part, whose nodes are all on its device.
+local function tree_of(part)
+  local tree = scopes.read(part.graph)
+  for i in ipairs(tree.names) do tree.devices[i] = part.device end
+  return graph.prepare(tree)
+end
+
 function meta.__repr_html(p)
   local tree = whole(p)
   local parts = {("<b>%s</b><div>%s</div>"):format(html.escape(head(p)),
@@ -112,7 +119,7 @@ function meta.__repr_html(p)
   for _, part in ipairs(p.parts) do
     parts[#parts + 1] = html.fold(("<b>%s</b> %s nodes"):format(
       html.escape(part.device), style.count(part.graph:size())),
-      graph.html(graph.read(part.graph)), #p.parts > 1)
+      graph.html(tree_of(part)), #p.parts > 1)
   end
   return "<div>" .. table.concat(parts) .. "</div>"
 end
