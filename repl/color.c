@@ -13,7 +13,8 @@ static bool is_blank(char c) {
 
 /* ---- styles ---- */
 
-bool td_color_command(const char *text, size_t len) {
+/* True for a line that is none of Lua: %time, !ls, ?name. */
+static bool is_command(const char *text, size_t len) {
   size_t at = 0;
   while (at < len && is_blank(text[at])) at++;
   return at < len && strchr("%!?", text[at]) && text[at];
@@ -82,7 +83,7 @@ void td_color_text(const char *text, size_t len, size_t cursor,
                    unsigned char *styles) {
   size_t at = 0;
   memset(styles, TD_STYLE_PLAIN, len);
-  if (td_color_command(text, len)) at = color_command(text, len, styles);
+  if (is_command(text, len)) at = color_command(text, len, styles);
   while (at < len) {
     td_word w = td_lexer_next(text, len, at);
     if (w.kind == TD_WORD_END) break;

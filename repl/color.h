@@ -8,9 +8,6 @@
 
 #include "repl/screen.h"
 
-/* True for a line that is a command and no Lua: %time, !ls, ?name, name?. */
-bool td_color_command(const char *text, size_t len);
-
 /* The style (td_style) of each byte. With `cursor` on or behind a bracket, it
  * and its other half are TD_STYLE_MATCH; one without other half is BROKEN. Pass
  * SIZE_MAX for no cursor. */

@@ -8,7 +8,7 @@
 
 #include "repl/text.h"
 
-bool td_editor_init(td_editor *e, td_line *line) {
+void td_editor_init(td_editor *e, td_line *line) {
   const char *none = getenv("NO_COLOR");
   memset(e, 0, sizeof *e);
   e->line = line;
@@ -22,7 +22,6 @@ bool td_editor_init(td_editor *e, td_line *line) {
   td_keys_init(&e->keys);
   td_screen_init(&e->screen);
   td_frame_init(&e->frame);
-  return true;
 }
 
 void td_editor_deinit(td_editor *e) {

@@ -75,7 +75,7 @@ typedef struct td_editor {
   bool colour;
 } td_editor;
 
-bool td_editor_init(td_editor *e, td_line *line);
+void td_editor_init(td_editor *e, td_line *line);
 void td_editor_deinit(td_editor *e);
 /* An empty text with this prompt. */
 void td_editor_begin(td_editor *e, const char *prompt);

@@ -4,8 +4,9 @@
  * the chunk; further lines begin with dots below it.
  *
  * The terminal is raw from the prompt to Enter and as it was while code runs.
- * With TIDE_EDIT_DUMP=fd, after each draw the editor's state is written there
- * as a line of JSON, so that a test can compare it with what a terminal shows.
+ * With TIDE_EDIT_DUMP=1, behind each draw the editor's state follows as JSON in
+ * an escape sequence (OSC "tide;"), so that a test can compare it with what the
+ * terminal shows at that moment.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "repl/prompt.h"

@@ -10,7 +10,9 @@
 
 /* ---- words ---- */
 
-int td_vi_class(const td_buffer *b, size_t at, bool big) {
+/* Spaces are 0, letters with digits and _ are 1, other marks 2. `big`: all but
+ * spaces is 1. */
+static int class_of(const td_buffer *b, size_t at, bool big) {
   unsigned char c = (unsigned char)b->text.at[at];
   if (strchr(" \t\n", (char)c)) return 0;
   bool name = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
@@ -20,29 +22,28 @@ int td_vi_class(const td_buffer *b, size_t at, bool big) {
 
 static size_t next_word(const td_buffer *b, size_t at, bool big) {
   size_t len = b->text.len;
-  int class = at < len ? td_vi_class(b, at, big) : 0;
-  while (class && at < len && td_vi_class(b, at, big) == class)
+  int class = at < len ? class_of(b, at, big) : 0;
+  while (class && at < len && class_of(b, at, big) == class)
     at = td_buffer_right(b, at);
-  while (at < len && !td_vi_class(b, at, big)) at = td_buffer_right(b, at);
+  while (at < len && !class_of(b, at, big)) at = td_buffer_right(b, at);
   return at;
 }
 
 static size_t word_end(const td_buffer *b, size_t at, bool big) {
   size_t len = b->text.len, next = td_buffer_right(b, at);
-  while (next < len && !td_vi_class(b, next, big))
-    next = td_buffer_right(b, next);
+  while (next < len && !class_of(b, next, big)) next = td_buffer_right(b, next);
   if (next >= len) return len ? td_buffer_left(b, len) : 0;
   for (at = next; (next = td_buffer_right(b, at)) < len; at = next)
-    if (td_vi_class(b, next, big) != td_vi_class(b, at, big)) break;
+    if (class_of(b, next, big) != class_of(b, at, big)) break;
   return at;
 }
 
 static size_t word_start(const td_buffer *b, size_t at, bool big) {
-  while (at > 0 && !td_vi_class(b, td_buffer_left(b, at), big))
+  while (at > 0 && !class_of(b, td_buffer_left(b, at), big))
     at = td_buffer_left(b, at);
   if (!at) return 0;
-  int class = td_vi_class(b, td_buffer_left(b, at), big);
-  while (at > 0 && td_vi_class(b, td_buffer_left(b, at), big) == class)
+  int class = class_of(b, td_buffer_left(b, at), big);
+  while (at > 0 && class_of(b, td_buffer_left(b, at), big) == class)
     at = td_buffer_left(b, at);
   return at;
 }
@@ -165,10 +166,10 @@ bool td_vi_move(td_editor *e, unsigned rune, int n, td_vi_motion *m) {
 bool td_vi_rest_of_word(const td_editor *e, bool big, int n, td_vi_motion *m) {
   const td_buffer *b = &e->buffer;
   size_t len = b->text.len, at = b->cursor;
-  if (at >= len || !td_vi_class(b, at, big)) return false;
+  if (at >= len || !class_of(b, at, big)) return false;
   for (; n > 1 && at < len; n--) at = next_word(b, at, big);
-  int class = at < len ? td_vi_class(b, at, big) : 0;
-  while (class && at < len && td_vi_class(b, at, big) == class)
+  int class = at < len ? class_of(b, at, big) : 0;
+  while (class && at < len && class_of(b, at, big) == class)
     at = td_buffer_right(b, at);
   *m = (td_vi_motion){.to = at};
   return true;
@@ -182,14 +183,14 @@ static bool word_object(const td_buffer *b, bool around, bool big,
   size_t start = td_buffer_line_start(b, b->cursor);
   size_t end = td_buffer_line_end(b, b->cursor), at = b->cursor;
   if (at >= end) return false;
-  int class = td_vi_class(b, at, big);
+  int class = class_of(b, at, big);
   m->from = m->to = at;
   while (m->from > start &&
-         td_vi_class(b, td_buffer_left(b, m->from), big) == class)
+         class_of(b, td_buffer_left(b, m->from), big) == class)
     m->from = td_buffer_left(b, m->from);
-  while (m->to < end && td_vi_class(b, m->to, big) == class)
+  while (m->to < end && class_of(b, m->to, big) == class)
     m->to = td_buffer_right(b, m->to);
-  while (around && m->to < end && !td_vi_class(b, m->to, big))
+  while (around && m->to < end && !class_of(b, m->to, big))
     m->to = td_buffer_right(b, m->to);
   return true;
 }

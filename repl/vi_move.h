@@ -14,9 +14,6 @@ typedef struct td_vi_motion {
   bool inclusive; /* the character at the end belongs to it */
 } td_vi_motion;
 
-/* Spaces are 0, letters with digits and _ are 1, other marks 2. `big`: all but
- * spaces is 1. */
-int td_vi_class(const td_buffer *b, size_t at, bool big);
 /* The start of the line that is `n` further down (up), or the last one. */
 size_t td_vi_line(const td_buffer *b, size_t at, int n);
 
