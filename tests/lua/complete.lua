@@ -193,6 +193,10 @@ tests.fields = table_of{
   {"local t = {one = 1, two = config}\nt.two.na|", "only", "name"},
   {"local t = {{inner = 1}}\nt[1].|", "only", "inner"},
   {"local s = 'a' .. 'b'\ns:up|", "only", "upper"},
+  {"local M = {}\nfunction M.new(a) end\nfunction M:go() end\nM.size = 3\nM.|",
+   "only", "new  function", "go  function", "size  property"},
+  {"local M = {}\nfunction M.new(a) end\nM.size = 3\nM:|", "only", "new"},
+  {"M2 = {one = 1}\nM2.two = config\nM2.two.na|", "only", "name"},
 }
 
 tests.things_of_tide = table_of{
@@ -307,6 +311,9 @@ tests.strings = table_of{
   {"x.dtype == 'flo|", "float32"},
   {"sess:run('inp|", "only", "input/x  tensor"},
   {"sess:run{'act|", "act/relu"},
+  {"sess:run{loss = 'act|", "act/relu"},
+  {"sess:run({a = {b = 'act|", "act/relu"},
+  {"td.raw.Cast(x, {DstT = 'flo|", "float32"},
   {"sess:run('input/|", "only", "input/x", fragment = "input/"},
   {"sess:run('input/x:|", "only", "input/x:0", fragment = "input/x:"},
   {"sess:run(y, {['|", "only", "input/x  feed"},

@@ -176,6 +176,14 @@ function infer.globals(parse)
   return {parse.env or _G, _G}
 end
 
+-- A table of the text, with the fields that it is given later.
+local function extended(parse, thing, name)
+  for field, at in pairs(thing and thing.keys and parse.fields[name] or {}) do
+    thing.keys[field] = at
+  end
+  return thing
+end
+
 -- The global of that name: what there is, else what the text gives it.
 local function global(parse, name, depth)
   for _, t in ipairs(infer.globals(parse)) do
@@ -183,7 +191,8 @@ local function global(parse, name, depth)
     if x ~= nil then return of_value(x, infer.public(x)) end
   end
   local at = parse.assigned[name]
-  return at and at > 0 and thing_at(parse, at, depth + 1) or nil
+  if not at or at == 0 then return nil end
+  return extended(parse, thing_at(parse, at, depth + 1), name)
 end
 
 -- What a local of the text stands for.
@@ -195,7 +204,7 @@ local function of_local(parse, l, depth)
     thing = of_value(rawget(parse.env, l.name))
   end
   thing.at = thing.at or l.at
-  return thing
+  return extended(parse, thing, l.name)
 end
 
 local function variable(parse, name, at, depth)

@@ -156,8 +156,8 @@ on["function"] = function(self, i)
     declare(outer, path[1], i + 1, i)
   elseif named and #path == 1 then
     self.assigned[path[1]] = i
-  elseif named then
-    self.methods[table.concat(path)] = i
+  elseif #path == 3 then
+    self:extend(path[1], path[3], i)
   end
   local frame = push(self, "function", i)
   if path[#path - 1] == ":" then declare(frame, "self", i) end
@@ -247,6 +247,19 @@ local function separate(self, i)
   frame.first, frame.key = i + 1, nil
 end
 
+-- Notes that the text gives the table of that name a field.
+function parse:extend(name, field, at)
+  local fields = self.fields[name] or {}
+  self.fields[name] = fields
+  fields[field] = at
+end
+
+-- `name.field =`, a statement.
+local function is_field(self, i)
+  return self.words[i - 2] == "." and self.kinds[i - 3] == "name"
+    and self.words[i - 4] ~= "." and self.words[i - 4] ~= ":"
+end
+
 -- `name =`: an assignment, or a key of a constructor.
 local function equals(self, i)
   local frame = top(self)
@@ -256,6 +269,8 @@ local function equals(self, i)
     elseif self.words[i - 1] == "]" and self.match[i - 1] == frame.first then
       frame.key = false
     end
+  elseif frame.locals and not frame.pending and is_field(self, i) then
+    self:extend(self.words[i - 3], self.words[i - 1], i + 1)
   elseif frame.locals and not frame.pending and frame.open ~= "for"
          and self.kinds[i - 1] == "name"
          and not (self.words[i - 2] or ""):find "^[.,]$" then
@@ -329,7 +344,7 @@ end
 function parse.read(text, fresh)
   local from = beginning(text)
   local self = setmetatable({text = text:sub(from), comments = {}, stack = {},
-    match = {}, is_head = {}, assigned = {}, methods = {}}, parse)
+    match = {}, is_head = {}, assigned = {}, fields = {}}, parse)
   if from > 1 then names_before(self, text:sub(1, from - 1)) end
   text = self.text
   read(self, without_commands(text))

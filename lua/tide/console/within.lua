@@ -199,7 +199,10 @@ local function kind_at(spot)
   local row = arguments[spot.name]
     or arguments[spot.name:gsub("^x:", "")] or {}
   if spot.is_key then return row.keys or "none" end
-  if spot.key then return by_parameter[spot.key] end
+  if spot.key then
+    return by_parameter[spot.key]
+      or row[spot.argument + 1] == "node" and "node" or nil
+  end
   local parameter = known.parameters(spot.name)[spot.argument + 1]
   return row[spot.argument + 1] or by_parameter[parameter]
 end
