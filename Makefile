@@ -291,6 +291,13 @@ FUZZ_SRC := $(wildcard tests/fuzz/*.c)
 FUZZ_SANITIZE := fuzzer-no-link,address,undefined
 FUZZ_B := $(B)/$(subst $(comma),-,$(FUZZ_SANITIZE))
 FUZZ_BIN := $(FUZZ_SRC:%.c=$(FUZZ_B)/%)
+# The reader of the notebook's messages is no part of the library.
+WIRE_OBJ := $(patsubst %,$(B)/jupyter/%.o,wire connection replay)
+$(B)/tests/fuzz/jupyter_wire: tests/fuzz/jupyter_wire.c $(LIB_OBJ) $(WIRE_OBJ) \
+  $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(WIRE_OBJ) \
+	  $(LDFLAGS_ALL) $(LIBS) -lzmq -ljansson
 fuzz-build:
 	@mkdir -p $(B)/fuzz
 	$(MAKE) TD_CC=clang SANITIZE=$(FUZZ_SANITIZE) CFLAGS=-Wno-pass-failed \

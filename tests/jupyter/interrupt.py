@@ -153,7 +153,9 @@ def test_many_at_once(client, kernel):
             client.send("interrupt_request", {}, "control")
             kernel.signal(signal.SIGINT)
         assert client.finish(m).content["ename"] == "KeyboardInterrupt"
-    time.sleep(0.1)
+        for _ in range(20):
+            client.get("control")
+        time.sleep(0.02)  # for the last signal
     whole(client)
 
 
