@@ -58,6 +58,12 @@ ROWS = {
     "idle": ("ticks in 10 s", [1], [], "0"),
     "prompt_start": ("s", [1], [], "0.03 s"),
     "prompt_key": ("s/key", [1], [], "1e-3 s"),
+    **{f"jupyter_{row}": (unit, [2], ["ipykernel"], goal) for row, unit, goal in (
+        ("start", "s", "0.1 s"), ("rss", "MB", "15 MB"), ("execute", "s", "1.5e-3 s"),
+        ("execute_p99", "s", "5e-3 s"), ("complete_p99", "s", "0.01 s"),
+        ("complete_busy_p99", "s", "0.1 s"), ("print_million", "s", 1.0),
+        ("interrupt", "s", "0.02 s"), ("shutdown", "s", "0.5 s"),
+        ("idle", "ticks in 5 s", "0"))},
 }
 
 
@@ -136,7 +142,7 @@ def measure_alone(row, threads, args):
         return prompt.ROWS[row](os.path.join(ROOT, args.build, "tide"))
     if row in ("start", "rss", "idle"):
         return process_row(row, args.build)
-    c = Contestant(ours_command(row, threads, args.build), threads)
+    c = Contestant(ours_command(row, threads, args), threads)
     c.go()
     value = statistics.median(c.go() for _ in range(args.rounds))
     c.end()
@@ -174,7 +180,17 @@ def process_row(row, build):
     return used
 
 
-def ours_command(row, threads, build):
+def notebook_command(row, which, args):
+    """A client of a kernel, in a Python that has jupyter_client."""
+    venv = os.path.join(ROOT, args.build, "venv/bin/python")
+    python = args.python if which != "tide" or not os.path.exists(venv) else venv
+    return [python, os.path.join(HERE, "notebook.py"), args.build, which, row]
+
+
+def ours_command(row, threads, args):
+    build = args.build
+    if row.startswith("jupyter_"):
+        return notebook_command(row, "tide", args)
     if row == "null_run_c":
         return [os.path.join(ROOT, build, "bench", "null_run")]
     return [os.path.join(ROOT, build, "tide"), os.path.join(HERE, "ours.lua"), row, str(threads)]
@@ -190,12 +206,14 @@ def run_row(row, threads, args, rows):
         if peer is None:
             r["ours"] = measure_alone(row, threads, args)
         else:
-            ours = Contestant(ours_command(row, threads, args.build), threads)
+            ours = Contestant(ours_command(row, threads, args), threads)
             kind, _, which = peer.partition(":")
             if kind == "ours":  # with so many threads
-                other = Contestant(ours_command(row, int(which), args.build), int(which))
+                other = Contestant(ours_command(row, int(which), args), int(which))
             elif kind == "row":  # another row of ours
-                other = Contestant(ours_command(which, threads, args.build), threads)
+                other = Contestant(ours_command(which, threads, args), threads)
+            elif kind == "ipykernel":
+                other = Contestant(notebook_command(row, kind, args), threads)
             else:
                 other = Contestant([args.python, os.path.join(HERE, peer + "_peer.py"), row,
                                     str(threads)], threads)

@@ -32,7 +32,8 @@ class Kernel:
 
     build = "build"
 
-    def __init__(self, options=(), env=None, start=True, **connection):
+    def __init__(self, options=(), env=None, start=True, program=None,
+                 **connection):
         self.folder = tempfile.TemporaryDirectory(prefix="tide-jupyter-")
         self.file = os.path.join(self.folder.name, "connection.json")
         ports = free_ports(5)
@@ -42,7 +43,9 @@ class Kernel:
                            "key": secrets.token_hex(16),
                            "signature_scheme": "hmac-sha256",
                            **dict(zip(names, ports)), **connection}
-        self.options, self.process = list(options), None
+        tide = os.path.abspath(os.path.join(Kernel.build, "tide"))
+        self.program = program or [tide, "kernel", *options]
+        self.process = None
         self.env = {**os.environ, "XDG_STATE_HOME": self.path("state"),
                     "XDG_CONFIG_HOME": self.path("config"),
                     "XDG_CACHE_HOME": self.path("cache"), **(env or {})}
@@ -60,9 +63,8 @@ class Kernel:
 
     def start(self):
         self.write()
-        tide = os.path.abspath(os.path.join(Kernel.build, "tide"))
         self.process = subprocess.Popen(
-            [tide, "kernel", *self.options, self.file], env=self.env,
+            [*self.program, self.file], env=self.env,
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
             start_new_session=True)
         return self
@@ -157,6 +159,7 @@ class Client:
         for name in channels:
             s = self.context.socket(CHANNELS[name])
             s.linger = 0
+            s.reconnect_ivl = 10  # ms; a kernel that starts is found at once
             if name in ("shell", "control", "stdin"):
                 s.identity = identity
             if name == "iopub":
