@@ -52,7 +52,7 @@ function tests.lua_values()
     {setmetatable({}, {__tostring = function() return "me" end}), "me"},
     {{td.tensor{1, 2}}, "{int32 {2} 1 2}"},
     {"a\n\tb", "[[\na\n\tb]]"}, {"a[[\n]]b", "[=[\na[[\n]]b]=]"},
-    {"a\n\0", '"a\\n\\0"'}, {{"a\nb"}, '{"a\\nb"}'},
+    {"a\n", '"a\\n"'}, {"a\n\0", '"a\\n\\0"'}, {{"a\nb"}, '{"a\\nb"}'},
   })
   lu.assertEquals(value_text(nil), "nil")
 end

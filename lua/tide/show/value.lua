@@ -60,7 +60,7 @@ end
 -- A text of several lines as Lua's long string, which shows them; nil where it
 -- holds what must be escaped.
 local function long_string(s)
-  if #s > MOST_TEXT or not s:find "\n" or s:find "[^\n\t -~\128-\255]"
+  if #s > MOST_TEXT or not s:find "\n." or s:find "[^\n\t -~\128-\255]"
      or not utf8.len(s) then
     return nil
   end
