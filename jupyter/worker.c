@@ -72,7 +72,10 @@ static void failed(td_worker *w, td_request *r, td_host_outcome o,
   td_str text, shown;
   td_str_init(&text);
   td_str_init(&shown);
-  td_str_addn(&text, td_str_c(reply), reply->len);
+  if (o == TD_HOST_INTERRUPTED)
+    td_str_add(&text, "interrupted");
+  else
+    td_str_addn(&text, td_str_c(reply), reply->len);
   if (is_execute(r) && !is_set(r, "silent")) {
     add_error(&shown, name, td_str_c(&text), text.len);
     td_str_addc(&shown, '}');

@@ -62,6 +62,7 @@ function console.call(name, text)
     error("console: " .. (why or "the request is no object"), 0)
   end
   local front = require "tide.front"
+  require("tide.console.start").once()
   local service = require("tide.console." .. assert(services[name], name))
   if type(service) == "table" then service = service[name] end
   return json.encode(service(request, console.line(front.line())))

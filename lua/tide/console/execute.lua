@@ -167,7 +167,6 @@ end
 local function begin(run)
   local request, line = run.request, run.line
   system.install()
-  require("tide.console.start").once()
   session.observer = watch.observe
   line.payload = {}
   line.step, line.sink, line.traces = nil, nil, nil

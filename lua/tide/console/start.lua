@@ -1,7 +1,7 @@
 --- console/start.lua - service "start": how a prompt or a notebook begins.
 --
 -- The global `td`, then the user's $XDG_CONFIG_HOME/tide/init.lua, whose error
--- is shown and stops nothing. Done once, at the latest before the first cell.
+-- is shown and stops nothing. Done once, before the first request.
 -- SPDX-License-Identifier: Apache-2.0
 
 local front = require "tide.front"
