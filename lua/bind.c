@@ -353,6 +353,7 @@ static void open_core(lua_State *L) {
   luaL_newlib(L, functions);
   td_lua_open_tensor(L);
   td_lua_open_graph(L);
+  td_lua_open_region(L);
   td_lua_open_func(L);
   td_lua_open_scope(L);
   td_lua_open_op(L);

@@ -66,7 +66,8 @@ typedef struct td_lua_edge {
 } td_lua_edge;
 
 /* Where nodes are built. Immutable; user values: 1 graph, 2 controls (list of
- * ops), 3 capture, 4 device_fn, 5 outer scope, 6 notes. */
+ * ops), 3 capture, 4 device_fn, 5 outer scope, 6 notes, 7 and 8 the ops of
+ * `pivot` and `colocate`. */
 typedef struct td_lua_scope {
   td_graph *graph; /* borrowed: user value 1 holds it */
   char *prefix;    /* "layer1/conv/", or "" */
@@ -172,6 +173,13 @@ td_lua_edge *td_lua_to_op(lua_State *L, int i);   /* op only, or NULL */
 td_graph *td_lua_to_graph(lua_State *L, int i);
 void td_lua_push_attr(lua_State *L, const td_attr *a);
 void td_lua_open_graph(lua_State *L);
+
+/* ---- bind_region.c ---- */
+
+/* The handle on top of the stack, of a node of the graph at `graph`, holds what
+ * the node is of, should that be taken out. */
+void td_lua_pin(lua_State *L, int graph, td_node *n);
+void td_lua_open_region(lua_State *L);
 
 /* ---- bind_scope.c ---- */
 

@@ -43,7 +43,7 @@ static int graph_gc(lua_State *L) {
 
 void td_lua_push_edge(lua_State *L, int graph, td_node *n, int32_t port) {
   graph = lua_absindex(L, graph);
-  lua_Integer key = (lua_Integer)n->id << 24 | (port + 1);
+  lua_Integer key = (lua_Integer)((uintptr_t)n >> 4) << 20 | (port + 1);
   lua_getiuservalue(L, graph, 1);
   if (lua_rawgeti(L, -1, key) == LUA_TUSERDATA) {
     lua_remove(L, -2);
@@ -59,6 +59,7 @@ void td_lua_push_edge(lua_State *L, int graph, td_node *n, int32_t port) {
   lua_pushvalue(L, -1);
   lua_rawseti(L, -3, key);
   lua_remove(L, -2);
+  td_lua_pin(L, graph, n);
 }
 
 td_lua_edge *td_lua_to_edge(lua_State *L, int i) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/base/map.h"
+#include "engine/graph/region.h"
 #include "lua/bind_op_impl.h"
 
 typedef td_lua_item item;
@@ -258,6 +259,7 @@ static void give_inputs(td_build *b, const call *c, td_edge *list) {
 
 static void give_notes(lua_State *L, td_build *b, const target *t) {
   if (t->s->colocate) {
+    if (t->s->colocate->gone) td_lua_check(L, td_region_gone(t->s->colocate));
     td_bytes *loc = td_lua_block(L, 1, sizeof *loc);
     loc->at = lua_pushfstring(L, "loc:@%s", t->s->colocate->name);
     loc->len = strlen(loc->at);
@@ -378,6 +380,7 @@ td_edge td_lua_edge_of(lua_State *L, int i, td_dtype want) {
   if (e) {
     target g = push_target(L);
     out = (td_edge){e->node, e->port};
+    if (TD_UNLIKELY(out.node->gone)) td_lua_check(L, td_region_gone(out.node));
     if (out.node->graph != g.s->graph) foreign(L, g.graph, at, &out);
   } else {
     td_tensor t;

@@ -17,9 +17,11 @@ enum {
   UV_CAPTURE,
   UV_DEVICE_FN,
   UV_OUTER,
-  UV_NOTES
+  UV_NOTES,
+  UV_PIVOT,
+  UV_COLOCATE
 };
-enum { USER_VALUES = 6 };
+enum { USER_VALUES = 8 };
 
 static const char scopes_key = 0; /* registry: weak table coroutine -> scope */
 static const char root_key = 0;   /* registry: the scope of new coroutines */
@@ -107,15 +109,18 @@ static void set_string(lua_State *L, int opts, const char *key, char **field) {
   lua_pop(L, 1);
 }
 
-static td_node *op_field(lua_State *L, int opts, const char *key,
-                         td_node *otherwise) {
+static td_node *op_field(lua_State *L, int opts, const char *key, int to,
+                         int uv, td_node *otherwise) {
   int type = lua_getfield(L, opts, key);
   td_node *n = otherwise;
   if (type == LUA_TBOOLEAN)
     n = NULL; /* false: none */
   else if (type != LUA_TNIL)
     n = ((td_lua_edge *)luaL_checkudata(L, -1, TD_LUA_OP))->node;
-  lua_pop(L, 1);
+  if (type != LUA_TNIL)
+    lua_setiuservalue(L, to, uv); /* holds its memory */
+  else
+    lua_pop(L, 1);
   return n;
 }
 
@@ -210,8 +215,8 @@ static int core_push(lua_State *L) {
   set_string(L, 1, "origin", &t->origin);
   set_device(L, 1, t);
   set_controls(L, 1, 3, t);
-  t->pivot = op_field(L, 1, "pivot", t->pivot);
-  t->colocate = op_field(L, 1, "colocate", t->colocate);
+  t->pivot = op_field(L, 1, "pivot", 3, UV_PIVOT, t->pivot);
+  t->colocate = op_field(L, 1, "colocate", 3, UV_COLOCATE, t->colocate);
   t->captures = set_value(L, 1, "capture", 3, UV_CAPTURE, t->captures);
   t->has_device_fn =
       set_value(L, 1, "device_fn", 3, UV_DEVICE_FN, t->has_device_fn);

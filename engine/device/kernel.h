@@ -200,10 +200,13 @@ void td_kernel_cancel(td_kernel_ctx *c);
 /* State of kernels by (device, node name), owned by a session. */
 td_status *td_states_new(td_states **out) TD_MUST_USE;
 void td_states_free(td_states *s);
-/* Finds or makes the state of a node's kernel. Borrowed; valid while `s` lives.
- * `make` must not be NULL. */
+/* Finds or makes the state of a node's kernel. Borrowed; valid while `s` lives,
+ * or until it is put back and a new node has taken the place of this one. `make`
+ * must not be NULL. */
 td_status *td_states_get(td_states *s, const td_kernel_info *info,
                          const td_kernel_def *def, void **out) TD_MUST_USE;
+/* A kernel that has its state from `s` needs it no more. */
+void td_states_put(td_states *s, const td_kernel *k);
 
 /* Computes a stateless node now, on the CPU device `d`, from host tensors
  * (n->n_in of them); out: n->n_out tensors, the caller's. For folding and for

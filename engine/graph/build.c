@@ -82,6 +82,7 @@ static td_status *check_edge(const td_build *b, td_edge e) {
     return td_error(TD_INVALID_ARGUMENT,
                     "%s: input %d, \"%s:%d\", is of another graph", b->op->type,
                     b->n_in, e.node->name, e.port);
+  if (TD_UNLIKELY(e.node->gone)) return td_region_gone(e.node);
   if (e.port < 0 || e.port >= e.node->n_out)
     return td_error(TD_INVALID_ARGUMENT,
                     "%s: input %d is output %d of \"%s\", a %s with %d",
@@ -135,6 +136,8 @@ void td_build_control(td_build *b, td_node *node) {
     b->status = td_error(TD_INVALID_ARGUMENT,
                          "%s: control input \"%s\" is of another graph",
                          b->op->type, node->name);
+  else if (node->gone)
+    b->status = td_region_gone(node);
   else
     b->control[b->n_control++] = node;
 }
@@ -208,7 +211,7 @@ static td_status *find_name(const td_build *b, const char **out,
   *reserved = NULL;
   TD_TRY(td_names_check(wanted, b->exact_name));
   if (!b->exact_name) {
-    *out = td_names_free_one(names, wanted, strlen(wanted), &b->graph->scratch);
+    *out = td_names_free_one(names, wanted, strlen(wanted), &b->graph->trial);
     return *out ? NULL : td_oom();
   }
   *reserved = td_names_find(names, wanted, strlen(wanted));
@@ -219,19 +222,19 @@ static td_status *find_name(const td_build *b, const char **out,
 }
 
 static td_status *keep_place(const td_build *b, td_node *n) {
-  td_graph *g = b->graph;
+  td_region *r = n->region;
   td_device_name device;
-  if (b->device && b->device[0] && strcmp(b->device, g->device) != 0)
+  if (b->device && b->device[0] && strcmp(b->device, r->device) != 0)
     TD_TRY(td_device_name_parse(b->device, &device));
-  n->device = td_graph_keep(g, &g->device, b->device);
-  n->origin = td_graph_keep(g, &g->origin, b->origin);
+  n->device = td_region_keep(r, &r->device, b->device);
+  n->origin = td_region_keep(r, &r->origin, b->origin);
   return n->device && n->origin ? NULL : td_oom();
 }
 
 /* Copies what was resolved; on error no tensor is held. */
 static td_status *fill_node(const td_call *c, td_node *n) {
   const td_build *b = c->b;
-  td_arena *arena = &b->graph->arena;
+  td_arena *arena = &n->region->arena;
   td_status *s = keep_place(b, n);
   n->flow = b->flow;
   if (b->n_in) memcpy(n->in, b->in, (size_t)b->n_in * sizeof *n->in);

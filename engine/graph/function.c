@@ -215,10 +215,10 @@ static td_status *put(td_graph *g, td_arena *scratch, const void *def,
   td_status *s = check_body(&b);
   td_names_deinit(&b.names);
   if (!td_ok(s)) return s;
-  td_function f = {.name = td_arena_str(&g->arena, b.name),
-                   .def = {td_arena_strn(&g->arena, def, len), len}};
+  td_function f = {.name = td_arena_str(&g->root.arena, b.name),
+                   .def = {td_arena_strn(&g->root.arena, def, len), len}};
   if (!f.name || !f.def.at) return td_oom();
-  TD_TRY(find_calls(&g->arena, p, &f.calls));
+  TD_TRY(find_calls(&g->root.arena, p, &f.calls));
   if (name) *name = f.name;
   return insert(g, &f);
 }
@@ -244,7 +244,7 @@ td_status *td_functions_set_gradient(td_graph *g, const char *name,
                     "function \"%.100s\" has two gradients, \"%.100s\" and "
                     "\"%.100s\"",
                     name, f->gradient, gradient);
-  f->gradient = td_arena_str(&g->arena, gradient);
+  f->gradient = td_arena_str(&g->root.arena, gradient);
   return f->gradient ? NULL : td_oom();
 }
 
@@ -306,7 +306,7 @@ td_status *td_functions_check(const td_function *at, size_t n) {
 /* ---- joining ------------------------------------------------------------- */
 
 td_status *td_function_copy(const td_graph *from, td_graph *to) {
-  td_arena *a = &to->arena;
+  td_arena *a = &to->root.arena;
   if (!td_vec_reserve(&to->functions, from->functions.len)) return td_oom();
   for (size_t i = 0; i < from->functions.len; i++) {
     const td_function *f = &from->functions.at[i];
@@ -395,7 +395,7 @@ static td_status *add_one(td_graph *g, td_graph *one, const char *name,
                                 "the graph is final, no function may be added")
                      : td_functions_join(g, one);
   if (td_ok(s)) {
-    td_arena_join(&g->arena, &one->arena);
+    td_arena_join(&g->root.arena, &one->root.arena);
     td_functions_move(g, one);
   }
   td_graph_unlock(g);

@@ -1,8 +1,8 @@
 /* graph.c - graphs: memory, names, references, seeds, flows.
  *
- * Everything a node has lies in the graph's arena and goes with the graph; only
- * tensors in attributes are counted and let go one by one. Functions that add
- * take the lock themselves. Functions that read do not: the one thread that
+ * Everything a node has lies in the arena of its region and goes with that;
+ * only tensors in attributes are counted and let go one by one. Functions that
+ * add take the lock themselves. Functions that read do not: the one thread that
  * builds needs none, every other reader holds it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -17,12 +17,14 @@
 
 static void graph_free(td_graph *g) {
   for (size_t i = 0; i < g->nodes.len; i++) td_node_drop_attrs(g->nodes.at[i]);
+  td_region_leave(g);
+  for (size_t i = 0; i < g->flows.len; i++) td_free(g->flows.at[i]);
   td_vec_free(&g->nodes);
   td_vec_free(&g->flows);
   td_vec_free(&g->functions);
   td_names_deinit(&g->names);
-  td_str_deinit(&g->scratch);
-  td_arena_deinit(&g->arena);
+  td_str_deinit(&g->trial);
+  td_arena_deinit(&g->root.arena);
   pthread_mutex_destroy(&g->mutex);
   td_free(g);
 }
@@ -33,9 +35,10 @@ td_status *td_graph_new(td_graph **out) {
   td_graph *g = td_alloc_zero(1, sizeof *g);
   if (!g) return td_oom();
   g->refs = 1;
-  g->device = g->origin = "";
-  td_arena_init(&g->arena);
-  td_str_init(&g->scratch);
+  g->root.graph = g;
+  g->root.device = g->root.origin = "";
+  td_arena_init(&g->root.arena);
+  td_str_init(&g->trial);
   pthread_mutex_init(&g->mutex, NULL);
   td_status *s = td_graph_flow(g, -1, 'r', "", &root);
   if (td_ok(s))
@@ -65,6 +68,12 @@ void td_graph_unlock(td_graph *g) {
 uint64_t td_graph_version(const td_graph *g) {
   return __atomic_load_n(&g->version, __ATOMIC_ACQUIRE);
 }
+uint64_t td_graph_cuts(const td_graph *g) {
+  return __atomic_load_n(&g->cuts, __ATOMIC_ACQUIRE);
+}
+void td_graph_scratch(td_graph *g) {
+  g->scratch = true;
+}
 void td_graph_touch(td_graph *g) {
   __atomic_store_n(&g->version, g->version + 1, __ATOMIC_RELEASE);
 }
@@ -92,6 +101,15 @@ bool td_graph_seed(const td_graph *g, int64_t *seed) {
 
 /* ---- flows --------------------------------------------------------------- */
 
+td_flow *td_flow_new(int32_t parent, char kind, const char *name) {
+  size_t len = strlen(name) + 1;
+  td_flow *f = td_alloc(sizeof *f + len);
+  if (!f) return NULL;
+  char *kept = memcpy(f + 1, name, len);
+  *f = (td_flow){.parent = parent, .kind = kind, .name = kept};
+  return f;
+}
+
 td_status *td_graph_flow(td_graph *g, int32_t parent, char kind,
                          const char *name, int32_t *out) {
   td_status *s = NULL;
@@ -100,15 +118,20 @@ td_status *td_graph_flow(td_graph *g, int32_t parent, char kind,
   if (!is_root && (parent < 0 || (size_t)parent >= g->flows.len))
     s = td_error(TD_INVALID_ARGUMENT, "no flow %d to put \"%s\" into", parent,
                  name);
-  td_flow *f = td_ok(s) ? td_arena_alloc(&g->arena, sizeof *f) : NULL;
-  const char *kept = f ? td_arena_str(&g->arena, name) : NULL;
-  if (kept && td_vec_push(&g->flows, f)) {
-    *f = (td_flow){.parent = parent, .kind = kind, .name = kept};
-    *out = (int32_t)g->flows.len - 1;
+  td_flow *f = td_ok(s) ? td_flow_new(parent, kind, name) : NULL;
+  size_t at = 1; /* the first that a region left behind */
+  while (at < g->flows.len && g->flows.at[at]->kind) at++;
+  if (f && at < g->flows.len) {
+    td_free(g->flows.at[at]);
+    g->flows.at[at] = f;
+  } else if (f && td_vec_push(&g->flows, f)) {
+    at = g->flows.len - 1;
   } else if (td_ok(s)) {
+    td_free(f);
     s = td_oom();
   }
   td_graph_unlock(g);
+  if (td_ok(s)) *out = (int32_t)at;
   return s;
 }
 
@@ -136,10 +159,14 @@ td_status *td_graph_unique(td_graph *g, const char *wanted, const char **out) {
   td_graph_lock(g);
   const char *kept = NULL;
   const char *text =
-      td_names_free_one(&g->names, wanted, strlen(wanted), &g->scratch);
-  if (text) kept = td_arena_str(&g->arena, text);
+      td_names_free_one(&g->names, wanted, strlen(wanted), &g->trial);
+  td_region *r = td_graph_region(g);
+  if (text) kept = td_arena_str(&r->arena, text);
   bool good = kept && td_names_reserve(&g->names, 1);
-  if (good) td_names_add(&g->names, kept, strlen(kept), NULL);
+  if (good) {
+    td_names_reserved(&g->names, kept, strlen(kept), r);
+    if (r->names++ == 0) td_region_retain(r);
+  }
   td_graph_unlock(g);
   if (!good) return td_oom();
   *out = kept;
@@ -156,6 +183,8 @@ td_status *td_graph_reserve(td_graph *g, size_t more) {
 
 void td_graph_adopt(td_graph *g, td_node *n, td_name *name) {
   n->graph = g;
+  if (n->region->nodes++ == 0) td_region_retain(n->region);
+  if (!n->serial && !g->scratch) n->serial = ++g->serials;
   n->id = (int32_t)g->nodes.len;
   g->nodes.at[g->nodes.len++] = n;
   if (name)
@@ -165,10 +194,10 @@ void td_graph_adopt(td_graph *g, td_node *n, td_name *name) {
   td_graph_touch(g);
 }
 
-const char *td_graph_keep(td_graph *g, const char **last, const char *s) {
+const char *td_region_keep(td_region *r, const char **last, const char *s) {
   if (!s || !s[0]) return "";
   if (strcmp(*last, s) == 0) return *last;
-  const char *kept = td_arena_str(&g->arena, s);
+  const char *kept = td_arena_str(&r->arena, s);
   if (kept) *last = kept;
   return kept;
 }

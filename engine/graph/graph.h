@@ -1,10 +1,12 @@
 /* graph.h - nodes, edges, and how they are added.
  *
- * A graph only grows. A node never changes once added, except that a Merge gets
- * its back edge later and the planner, on graphs of its own, rewires. Functions
- * that add to a graph take its lock themselves; those that read do not: the one
+ * A graph grows, and gives up nodes by regions (region.h). A node never changes
+ * once added, except that a Merge gets its back edge later, a region put aside
+ * other names, and the planner, on graphs of its own, rewires. Functions that
+ * add to a graph take its lock themselves; those that read do not: the one
  * thread that builds needs none, every other reader holds td_graph_lock. The
- * td_node pointers stay valid while the graph lives.
+ * td_node pointers stay valid while their region does: that of most is the
+ * graph.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_GRAPH_H
@@ -37,7 +39,7 @@ typedef struct td_note {
 /* A place in control flow, set by whoever builds (Lua's cond, while_loop). */
 typedef struct td_flow {
   int32_t parent;   /* index in the graph's list; 0 is the root */
-  char kind;        /* 'r' root, 'c' cond branch, 'w' loop */
+  char kind;        /* 'r' root, 'c' cond branch, 'w' loop, 0 free again */
   const char *name;
 } td_flow;
 
@@ -56,6 +58,12 @@ struct td_node {
   td_note *note;
   int32_t n_note;
   int32_t flow;    /* index of its td_flow */
+  uint64_t serial; /* its number among all the graph ever had, kept by copies;
+                      0: a planner's own */
+  struct td_region *region; /* what it can be taken out with (region.h) */
+  const char *other; /* the name it has while its region is put aside, or had
+                        before; NULL: it never was */
+  bool gone;       /* taken out: nobody may use it */
   const char *device; /* wanted: "" or a full or partial device string */
   const char *origin; /* "train.lua:12", or "" */
 
@@ -78,6 +86,8 @@ void td_graph_lock(td_graph *g);
 void td_graph_unlock(td_graph *g);
 /* Grows with every change. */
 uint64_t td_graph_version(const td_graph *g);
+/* How often nodes were taken out (region.h). Atomic. */
+uint64_t td_graph_cuts(const td_graph *g);
 /* No further node may be added. */
 void td_graph_finalize(td_graph *g);
 bool td_graph_finalized(const td_graph *g);
@@ -200,6 +210,8 @@ td_status *td_graph_copy(td_graph *g, const bool *keep, td_graph **out)
 td_status *td_graph_clone_node(td_graph *g, const td_node *n, const char *name,
                                const td_edge *in, td_node *const *control,
                                int n_control, td_node **out) TD_MUST_USE;
+/* A graph whose own nodes have serial 0. */
+void td_graph_scratch(td_graph *g);
 /* Every use of `from` (data) becomes `to`. */
 void td_graph_replace(td_graph *g, td_edge from, td_edge to);
 void td_node_set_in(td_node *n, int i, td_edge e);

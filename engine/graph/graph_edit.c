@@ -3,7 +3,7 @@
  * First the few changes a growing graph allows (a Merge's back edge, a control
  * edge, a narrower shape), each under the lock. Then what planners do to graphs
  * of their own, which nobody else sees and nothing locks: copying, rewiring,
- * removing. Memory of what is dropped goes with the graph; tensors go at once.
+ * removing. Memory of what is dropped goes with its region; tensors go at once.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -66,7 +66,7 @@ static td_status *push_control(td_node *node, td_node *before) {
   size_t n = (size_t)node->n_control;
   for (size_t i = 0; i < n; i++)
     if (node->control[i] == before) return NULL;
-  td_node **more = td_arena_alloc(&node->graph->arena, (n + 1) * sizeof *more);
+  td_node **more = td_arena_alloc(&node->region->arena, (n + 1) * sizeof *more);
   if (!more) return td_oom();
   if (n) memcpy(more, node->control, n * sizeof *more);
   more[n] = before;
@@ -78,6 +78,8 @@ static td_status *push_control(td_node *node, td_node *before) {
 
 td_status *td_graph_add_control(td_node *node, td_node *before) {
   td_graph *g = node->graph;
+  if (node->gone || before->gone)
+    return td_region_gone(node->gone ? node : before);
   if (before->graph != g || before == node)
     return td_error(TD_INVALID_ARGUMENT,
                     "no control edge from \"%s\" to \"%s\": %s", before->name,
@@ -126,19 +128,24 @@ static td_status *copy_node(td_graph *g, const td_node *n, const char *name,
   copy->may_die = n->may_die;
   copy->placed = n->placed;
   copy->order = n->order;
-  copy->device = td_graph_keep(g, &g->device, n->device);
-  copy->origin = td_graph_keep(g, &g->origin, n->origin);
+  copy->serial = n->serial;
+  td_region *r = copy->region;
+  copy->device = td_region_keep(r, &r->device, n->device);
+  copy->origin = td_region_keep(r, &r->origin, n->origin);
   if (!copy->device || !copy->origin) return td_oom();
-  TD_TRY(td_node_copy_attrs(g, n, copy));
+  TD_TRY(td_node_copy_attrs(n, copy));
   *out = copy;
   return NULL;
 }
 
 static td_status *copy_flows(const td_graph *from, td_graph *to) {
   for (size_t i = 1; i < from->flows.len; i++) {
-    int32_t id;
     const td_flow *f = from->flows.at[i];
-    TD_TRY(td_graph_flow(to, f->parent, f->kind, f->name, &id));
+    td_flow *copy = td_flow_new(f->parent, f->kind, f->name);
+    if (!copy || !td_vec_push(&to->flows, copy)) {
+      td_free(copy);
+      return td_oom();
+    }
   }
   return NULL;
 }
@@ -245,7 +252,7 @@ void td_node_drop_control(td_node *n, int i) {
 
 void td_graph_remove(td_graph *g, const bool *drop) {
   size_t kept = 0, all = g->nodes.len;
-  td_names_clear_nodes(&g->names);
+  td_names_clear_nodes(&g->names, NULL);
   for (size_t i = 0; i < all; i++) {
     td_node *n = g->nodes.at[i];
     if (drop[i]) {
@@ -263,7 +270,7 @@ void td_graph_remove(td_graph *g, const bool *drop) {
 td_status *td_node_set_device(td_node *n, const char *device) {
   td_device_name parsed;
   if (device[0]) TD_TRY(td_device_name_parse(device, &parsed));
-  const char *kept = td_graph_keep(n->graph, &n->graph->device, device);
+  const char *kept = td_region_keep(n->region, &n->region->device, device);
   if (!kept) return td_oom();
   n->device = kept;
   td_graph_touch(n->graph);
@@ -272,7 +279,7 @@ td_status *td_node_set_device(td_node *n, const char *device) {
 
 /* Replaces a note of that name, or adds one. */
 td_status *td_node_set_note(td_node *n, const char *name, td_attr value) {
-  td_arena *arena = &n->graph->arena;
+  td_arena *arena = &n->region->arena;
   size_t count = (size_t)n->n_note, at = 0;
   while (at < count && strcmp(n->note[at].name, name) != 0) at++;
   td_note *notes = n->note, fresh = {0};

@@ -9,6 +9,7 @@
 #include "engine/base/vec.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/graph_name.h"
+#include "engine/graph/region.h"
 
 /* A function's definition (function.c). All it points to is the arena's. */
 typedef struct td_function {
@@ -19,20 +20,34 @@ typedef struct td_function {
                            the list */
 } td_function;
 
+/* Nodes with memory of their own; under the graph's mutex but for `refs`. */
+struct td_region {
+  int32_t refs; /* atomic; of them the graph's: one for nodes, one for names */
+  td_graph *graph; /* borrowed */
+  td_arena arena;  /* its nodes and all they point to */
+  int32_t nodes;   /* in the graph */
+  int32_t names;   /* reserved */
+  bool aside;
+  char by[64];                 /* who put it aside, for messages */
+  const char *device, *origin; /* the last ones kept: often wanted again */
+};
+
 struct td_graph {
   int32_t refs;          /* atomic */
-  pthread_mutex_t mutex; /* protects all below but `version` */
+  pthread_mutex_t mutex; /* protects all below but `version`, `cuts` */
   uint64_t version;      /* atomic; written under the mutex */
+  uint64_t cuts;         /* the same */
+  uint64_t serials;      /* the last one given */
+  bool scratch;          /* none are given */
   bool finalized;
   bool has_seed;
   int64_t seed;
-  td_arena arena; /* nodes and all they point to, until the graph goes */
+  td_region root; /* of nodes that go with the graph */
   TD_VEC(td_node *) nodes;
   TD_VEC(td_flow *) flows;       /* [0] is the root */
   TD_VEC(td_function) functions; /* sorted by name */
   td_names names;
-  td_str scratch;              /* for names being tried */
-  const char *device, *origin; /* the last ones kept: often wanted again */
+  td_str trial; /* for names being tried */
 };
 
 /* How many of each a new node has; the name's bytes follow. */
@@ -41,20 +56,23 @@ typedef struct td_node_size {
   size_t name; /* its length */
 } td_node_size;
 
-/* A cleared node with its arrays in one piece of the arena; not yet in the
- * graph. NULL when there is no memory. */
+/* NULL when there is no memory; td_free. */
+td_flow *td_flow_new(int32_t parent, char kind, const char *name);
+/* Where this thread's next node of `g` goes. */
+td_region *td_graph_region(td_graph *g);
+/* A cleared node with its arrays in one piece of that region's arena; not yet
+ * in the graph. NULL when there is no memory. */
 td_node *td_node_alloc(td_graph *g, const td_node_size *size, const char *name);
 /* Room for so many nodes: td_graph_adopt then cannot fail. */
 td_status *td_graph_reserve(td_graph *g, size_t more) TD_MUST_USE;
 /* Gives a node its id and makes its name known; `name` is its entry when it
  * was reserved, else NULL. */
 void td_graph_adopt(td_graph *g, td_node *n, td_name *name);
-/* A string of the arena that lives as long as the graph; *last is tried first.
- * NULL when there is no memory. */
-const char *td_graph_keep(td_graph *g, const char **last, const char *s);
+/* A string of the region's arena; *last is tried first. NULL when there is no
+ * memory. */
+const char *td_region_keep(td_region *r, const char **last, const char *s);
 /* Copies attributes and notes of `from`; on error none is held. */
-td_status *td_node_copy_attrs(td_graph *g, const td_node *from,
-                              td_node *to) TD_MUST_USE;
+td_status *td_node_copy_attrs(const td_node *from, td_node *to) TD_MUST_USE;
 void td_node_drop_attrs(td_node *n); /* lets go of tensors */
 void td_graph_touch(td_graph *g);    /* one more change */
 

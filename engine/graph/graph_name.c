@@ -68,12 +68,19 @@ void td_names_add(td_names *t, const char *text, size_t len,
   put(t, hash_of(text, len), t->len);
 }
 
-void td_names_clear_nodes(td_names *t) {
+void td_names_reserved(td_names *t, const char *text, size_t len,
+                       struct td_region *owner) {
+  td_names_add(t, text, len, NULL);
+  t->at[t->len - 1].owner = owner;
+}
+
+void td_names_clear_nodes(td_names *t, const struct td_region *owner) {
   uint32_t kept = 0;
   if (t->slots) memset(t->slots, 0, t->nslots * sizeof *t->slots);
   for (uint32_t i = 0; i < t->len; i++) {
-    if (t->at[i].node) continue;
-    t->at[kept++] = t->at[i];
+    if (t->at[i].node || (owner && t->at[i].owner == owner)) continue;
+    t->at[kept] = t->at[i];
+    t->at[kept++].next = 1;
     put(t, hash_of(t->at[i].text, t->at[i].len), kept);
   }
   t->len = kept;

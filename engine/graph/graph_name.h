@@ -1,7 +1,7 @@
 /* graph_name.h - the names of a graph. Inside engine/graph only.
  *
- * A table made for this: names lie in the graph's arena, a look-up hashes once,
- * room is taken before and adding then cannot fail. Each name remembers the
+ * A table made for this: names lie in the graph's arenas, a look-up hashes
+ * once, room is taken before and adding then cannot fail. Each name remembers the
  * next number to try behind it, so that n nodes asking for one name cost n
  * steps. Under the graph's lock.
  *
@@ -14,12 +14,14 @@
 #include "engine/base/str.h"
 
 struct td_node;
+struct td_region;
 
 typedef struct td_name {
-  const char *text; /* the arena's */
+  const char *text; /* an arena's */
   uint32_t len;
   uint32_t next;        /* x_<next> is the first worth a try */
   struct td_node *node; /* NULL: reserved */
+  struct td_region *owner; /* of a reserved one: the region that `text` is of */
 } td_name;
 
 /* With the hash beside it, so that a probe rarely touches the name. */
@@ -41,8 +43,11 @@ td_name *td_names_find(const td_names *t, const char *text, size_t len);
 /* `text` must not be there yet; td_names_reserve gave the room. */
 void td_names_add(td_names *t, const char *text, size_t len,
                   struct td_node *node);
-/* Forgets everything but reserved names. */
-void td_names_clear_nodes(td_names *t);
+/* The same for a name whose node may follow. */
+void td_names_reserved(td_names *t, const char *text, size_t len,
+                       struct td_region *owner);
+/* Forgets everything but names reserved by others than `owner`. */
+void td_names_clear_nodes(td_names *t, const struct td_region *owner);
 /* `wanted` when free, else with a number behind, written into `scratch`. NULL
  * when there is no memory. */
 const char *td_names_free_one(td_names *t, const char *wanted, size_t len,

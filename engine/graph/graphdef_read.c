@@ -81,7 +81,7 @@ static td_status *add_stand(td_import *m, int i) {
   td_node *n = td_node_alloc(m->g, &size, name);
   if (!n) return td_oom();
   if (told)
-    TD_TRY(td_node_copy_attrs(m->g, told, n));
+    TD_TRY(td_node_copy_attrs(told, n));
   else
     n->op = &stand_op;
   if (data) n->out[0] = e.node->out[e.port];
@@ -316,6 +316,8 @@ static void replace_stands(const td_import *m, td_node *n) {
 
 static void move_nodes(td_import *m) {
   int32_t first = m->o->n_inputs, n = td_graph_size(m->g);
+  bool library = m->def->library && m->def->library->n_function;
+  td_region *r = library ? &m->to->root : td_graph_region(m->to);
   for (int32_t i = 0; i < first; i++)
     td_node_drop_attrs(td_graph_node(m->g, i));
   for (int32_t i = first; i < n && first; i++)
@@ -324,10 +326,11 @@ static void move_nodes(td_import *m) {
     td_node *node = td_graph_node(m->g, i);
     td_name *reserved =
         td_names_find(&m->to->names, node->name, strlen(node->name));
+    node->region = r;
     td_graph_adopt(m->to, node, reserved);
   }
   m->g->nodes.len = 0;
-  td_arena_join(&m->to->arena, &m->g->arena);
+  td_arena_join(&r->arena, &m->g->root.arena);
   td_functions_move(m->to, m->g);
 }
 
@@ -356,6 +359,7 @@ static td_status *import(td_import *m) {
 static td_status *run(td_import *m, const void *bytes, size_t len) {
   Td__GraphDef *def = NULL;
   TD_TRY(td_graph_new(&m->g));
+  td_graph_scratch(m->g);
   if (!m->functions) m->functions = m->g;
   td_arena_init(&m->arena);
   td_status *s = NULL;

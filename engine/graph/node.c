@@ -1,6 +1,6 @@
 /* node.c - one node: its memory, and reading it.
  *
- * A node and its arrays are one piece of the graph's arena.
+ * A node and its arrays are one piece of its region's arena.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -18,7 +18,8 @@ td_node *td_node_alloc(td_graph *g, const td_node_size *size,
   size_t note = (size_t)size->note * sizeof(td_note);
   size_t in = (size_t)size->in * sizeof(td_edge);
   size_t control = (size_t)size->control * sizeof(td_node *);
-  char *p = td_arena_alloc(&g->arena, sizeof(td_node) + out + attr + note + in +
+  td_region *r = td_graph_region(g);
+  char *p = td_arena_alloc(&r->arena, sizeof(td_node) + out + attr + note + in +
                                           control + size->name + 1);
   if (!p) return NULL;
   td_node *n = (td_node *)(void *)p;
@@ -33,6 +34,7 @@ td_node *td_node_alloc(td_graph *g, const td_node_size *size,
   n->n_out = size->out;
   n->n_note = size->note;
   n->graph = g;
+  n->region = r;
   n->device = n->origin = "";
   n->placed = -1;
   return n;
@@ -43,15 +45,16 @@ void td_node_drop_attrs(td_node *n) {
   for (int i = 0; i < n->n_note; i++) td_attr_drop(&n->note[i].value);
 }
 
-td_status *td_node_copy_attrs(td_graph *g, const td_node *from, td_node *to) {
+td_status *td_node_copy_attrs(const td_node *from, td_node *to) {
   td_status *s = NULL;
+  td_arena *arena = &to->region->arena;
   to->op = from->op;
   for (int i = 0; i < from->op->n_attr && td_ok(s); i++)
-    s = td_attr_copy(&g->arena, &from->attr[i], &to->attr[i]);
+    s = td_attr_copy(arena, &from->attr[i], &to->attr[i]);
   for (int i = 0; i < from->n_note && td_ok(s); i++) {
-    to->note[i].name = td_arena_str(&g->arena, from->note[i].name);
+    to->note[i].name = td_arena_str(arena, from->note[i].name);
     s = to->note[i].name
-            ? td_attr_copy(&g->arena, &from->note[i].value, &to->note[i].value)
+            ? td_attr_copy(arena, &from->note[i].value, &to->note[i].value)
             : td_oom();
   }
   if (!td_ok(s)) td_node_drop_attrs(to);

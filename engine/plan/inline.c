@@ -160,6 +160,8 @@ static td_status *expand(inliner *x, td_node *call) {
   inlined to = {0};
   TD_TRY(begin(x, call, &entry));
   TD_TRY(td_function_expand(x->g, call, x->args.at, &x->fill, &to.body));
+  for (int32_t id = to.body.begin; id < td_graph_size(x->g); id++)
+    td_graph_node(x->g, id)->serial = call->serial;
   td_status *s = place_body(x, call, entry, &to.body);
   if (td_ok(s)) s = end(x, call, entry, &to);
   size_t n = (size_t)td_graph_size(x->g);

@@ -206,6 +206,7 @@ static td_status *add_part(cut *c, int32_t device) {
   td_plan *plan = c->p->plan;
   td_part *part = &plan->parts[plan->n_parts];
   TD_TRY(td_graph_new(&part->graph));
+  td_graph_scratch(part->graph);
   part->device = td_device_retain(c->devices[device]);
   c->part_of[device] = plan->n_parts++;
   return NULL;

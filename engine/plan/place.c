@@ -60,6 +60,7 @@ void td_placer_free(td_placer *p) {
   td_free(p->devices);
   td_free(p->kind_of);
   td_vec_free(&p->at);
+  td_vec_free(&p->fresh);
   td_vec_free(&p->wishes);
   td_vec_free(&p->errors);
   td_map_deinit(&p->wish_of);
@@ -153,7 +154,8 @@ static td_status *read_wish(td_placer *p, const char *text, int32_t *out) {
 
 static td_status *begin(td_placer *p, const td_node *n) {
   td_place *e = &p->at.at[n->id];
-  *e = (td_place){.up = n->id,
+  *e = (td_place){.serial = n->serial,
+                  .up = n->id,
                   .device = -1,
                   .wish = -1,
                   .wisher = n->id,
@@ -408,9 +410,75 @@ static td_status *decide_new(td_placer *p, const td_graph *g, int32_t begin,
   return NULL;
 }
 
+/* ---- shrinking ----------------------------------------------------------- */
+
+/* now[old id]: the id, -1 when the node is gone. Serials grow with ids. */
+static void find_again(const td_placer *p, const td_graph *g, int32_t *now) {
+  int32_t id = 0, n = td_graph_size(g);
+  for (int32_t old = 0; old < p->n; old++) {
+    uint64_t serial = p->at.at[old].serial;
+    while (id < n && td_graph_node(g, id)->serial < serial) id++;
+    bool there = id < n && td_graph_node(g, id)->serial == serial;
+    now[old] = there ? id : -1;
+  }
+}
+
+static int32_t moved(const int32_t *now, int32_t old, int32_t otherwise) {
+  return old >= 0 && now[old] >= 0 ? now[old] : otherwise;
+}
+
+/* The oldest member left takes over what the group's first node knew. */
+static void inherit(td_placer *p, int32_t old, const int32_t *now,
+                    int32_t *heir) {
+  int32_t first = td_place_first(p, old), id = now[old];
+  td_place e = p->at.at[old], group = p->at.at[first];
+  if (heir[first] < 0) {
+    heir[first] = id;
+    if (first != old) {
+      group.serial = e.serial;
+      group.user = e.user;
+      e = group;
+    }
+  }
+  e.up = heir[first];
+  e.wisher = moved(now, e.wisher, id);
+  e.user = moved(now, e.user, e.user < 0 ? e.user : -1);
+  if (e.with >= 0 && now[e.with] < 0)
+    e.why = e.device == 0 ? TD_PLACE_DEFAULT : TD_PLACE_ABLE;
+  e.with = moved(now, e.with, -1);
+  p->fresh.at[id] = e;
+}
+
+/* Nodes that stay keep their places. */
+static td_status *shrink(td_placer *p, const td_graph *g) {
+  uint64_t cuts = td_graph_cuts(g);
+  if (p->cuts == cuts) return NULL;
+  size_t n = (size_t)p->n;
+  int32_t *now = td_alloc_zero(2 * n + 1, sizeof *now), *heir = now + n;
+  p->fresh.len = 0;
+  if (!now || !td_vec_reserve(&p->fresh, n)) {
+    td_free(now);
+    return td_oom();
+  }
+  find_again(p, g, now);
+  for (size_t i = 0; i < n; i++) heir[i] = -1;
+  int32_t kept = 0;
+  for (int32_t old = 0; old < p->n; old++) {
+    if (now[old] < 0) continue;
+    inherit(p, old, now, heir);
+    kept++;
+  }
+  memcpy(p->at.at, p->fresh.at, (size_t)kept * sizeof *p->at.at);
+  p->n = kept;
+  p->cuts = cuts;
+  td_free(now);
+  return NULL;
+}
+
 /* ---- growing ------------------------------------------------------------- */
 
 td_status *td_placer_grow(td_placer *p, td_graph *g) {
+  TD_TRY(shrink(p, g));
   int32_t old = p->n, n = td_graph_size(g);
   p->at.len = (size_t)old;
   if (!td_vec_reserve(&p->at, (size_t)(n - old))) return td_oom();

@@ -20,6 +20,7 @@ typedef enum td_place_why {
 
 /* One node. Fields of a group count at its first node, where `up` ends. */
 typedef struct td_place {
+  uint64_t serial; /* the node's */
   int32_t up;     /* towards the first node of its group */
   int32_t device; /* of the group; -1: none yet */
   int32_t wish;   /* what the group may have: index in wishes, -1: any */
@@ -43,6 +44,8 @@ struct td_placer {
   int *kind_of;        /* by device */
   TD_VEC(td_place) at; /* by node id */
   int32_t n;           /* nodes placed so far */
+  uint64_t cuts;       /* of the graph when they were */
+  TD_VEC(td_place) fresh; /* `at` while it shrinks */
   TD_VEC(td_device_name) wishes;
   td_map wish_of; /* device string to its index in wishes + 1 */
   TD_VEC(td_status *) errors;

@@ -13,6 +13,7 @@
 #include "engine/base/plant.h"
 #include "engine/graph/function.h"
 #include "engine/graph/graphdef.h"
+#include "engine/graph/region.h"
 #include "engine/plan/pass_impl.h"
 
 /* ---- passes -------------------------------------------------------------- */
@@ -103,10 +104,22 @@ static td_status *take_bodies(td_pass *p) {
   return NULL;
 }
 
+/* The graph may have changed since they were looked up. */
+static td_status *check_there(const td_plan_request *r) {
+  for (int i = 0; i < r->n_feeds; i++)
+    if (r->feeds[i].node->gone) return td_region_gone(r->feeds[i].node);
+  for (int i = 0; i < r->n_fetches; i++)
+    if (r->fetches[i].node->gone) return td_region_gone(r->fetches[i].node);
+  for (int i = 0; i < r->n_targets; i++)
+    if (r->targets[i]->gone) return td_region_gone(r->targets[i]);
+  return NULL;
+}
+
 static td_status *take_copy(td_pass *p) {
   const td_plan_request *r = p->request;
   td_graph_lock(r->graph);
-  td_status *s = td_placer_grow(r->placer, r->graph);
+  td_status *s = check_there(r);
+  if (td_ok(s)) s = td_placer_grow(r->placer, r->graph);
   if (td_ok(s)) s = td_placer_frames(r->placer, r->graph, &p->whole);
   if (td_ok(s) && p->whole) s = keep_frames(p, p->whole);
   if (td_ok(s)) s = td_prune(p);
@@ -125,6 +138,15 @@ static td_status *take_copy(td_pass *p) {
 
 /* ---- the parts ----------------------------------------------------------- */
 
+/* States of kernels go by them. */
+static void keep_serials(const td_graph *from, td_graph *to) {
+  for (int32_t id = 0; id < td_graph_size(to); id++) {
+    td_node *n = td_graph_node(to, id);
+    const td_node *same = td_graph_find(from, n->name);
+    n->serial = same ? same->serial : 0;
+  }
+}
+
 /* What a remote worker would get. */
 static td_status *through_bytes(td_graph **g) {
   char *bytes = NULL;
@@ -138,6 +160,7 @@ static td_status *through_bytes(td_graph **g) {
     td_graph_release(read);
     return s;
   }
+  keep_serials(*g, read);
   td_graph_release(*g);
   *g = read;
   return NULL;

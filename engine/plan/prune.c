@@ -403,6 +403,7 @@ td_status *td_prune(td_pass *p) {
   prune t;
   td_status *s = prune_init(&t, p);
   if (td_ok(s)) s = td_graph_new(&p->graph);
+  if (td_ok(s)) td_graph_scratch(p->graph);
   if (td_ok(s)) s = take_feeds(&t);
   if (td_ok(s)) s = walk(&t);
   if (td_ok(s)) s = add_args(&t);

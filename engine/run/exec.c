@@ -130,6 +130,7 @@ static void fill_step(td_exec *e, td_session *s, const td_run_options *o) {
 
 td_status *td_exec_new(td_session *s, td_compiled *c, const td_tensor *feeds,
                        const td_run_options *o, td_exec **out) {
+  TD_TRY(td_compiled_check(c));
   for (int i = 0; feeds && i < c->n_feeds; i++)
     TD_TRY(check_feed(c, i, &feeds[i]));
   td_exec *e = exec_kept(c);

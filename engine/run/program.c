@@ -265,8 +265,10 @@ td_program *td_program_retain(td_program *p) {
 void td_program_release(td_program *p) {
   if (!p || __atomic_fetch_sub(&p->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   td_program_drop_idle(p);
-  for (int32_t i = 0; p->node && i < p->n_nodes; i++)
+  for (int32_t i = 0; p->node && i < p->n_nodes; i++) {
+    td_states_put(p->states, &p->node[i].kernel);
     td_kernel_deinit(&p->node[i].kernel);
+  }
   for (int32_t k = 0; p->frame && k < p->n_frames; k++) {
     td_free(p->frame[k].members);
     td_free(p->frame[k].initial);

@@ -145,14 +145,36 @@ td_runtime *td_session_runtime(td_session *s) {
 
 /* ---- compiling ---- */
 
+static const td_node *node_at(const td_compiled *c, int i) {
+  if (i < c->n_feeds) return c->feeds[i].node;
+  i -= c->n_feeds;
+  return i < c->n_fetches ? c->fetches[i].node : c->targets[i - c->n_fetches];
+}
+
+static int nodes_of(const td_compiled *c) {
+  return c->feeds && c->fetches && c->targets
+             ? c->n_feeds + c->n_fetches + c->n_targets
+             : 0;
+}
+
+td_status *td_compiled_check(const td_compiled *c) {
+  if (TD_LIKELY(td_graph_cuts(c->graph) == 0)) return NULL;
+  for (int i = 0; i < nodes_of(c); i++)
+    if (node_at(c, i)->gone) return td_region_gone(node_at(c, i));
+  return NULL;
+}
+
 void td_compiled_release(td_compiled *c) {
   if (!c || __atomic_fetch_sub(&c->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   td_exec_free_idle(c);
   for (int i = 0; i < c->n_programs; i++) td_program_release(c->programs[i]);
   td_free(c->programs);
   td_plan_free(c->plan);
+  for (int i = 0; c->held && i < nodes_of(c); i++)
+    td_region_release(node_at(c, i)->region);
   td_free(c->feeds);
   td_free(c->fetches);
+  td_free(c->targets);
   td_free(c->key);
   td_graph_release(c->graph);
   pthread_mutex_destroy(&c->lock);
@@ -189,6 +211,21 @@ static td_status *copy_edges(const td_edge *from, int n, td_edge **to) {
   return NULL;
 }
 
+/* The signature, and what it needs to be looked at later. */
+static td_status *copy_signature(const td_signature *sig, td_compiled *c) {
+  c->n_feeds = sig->n_feeds;
+  c->n_fetches = sig->n_fetches;
+  c->n_targets = sig->n_targets;
+  TD_TRY(copy_edges(sig->feeds, sig->n_feeds, &c->feeds));
+  TD_TRY(copy_edges(sig->fetches, sig->n_fetches, &c->fetches));
+  c->targets = td_alloc_zero((size_t)sig->n_targets + 1, sizeof *c->targets);
+  if (!c->targets) return td_oom();
+  for (int i = 0; i < sig->n_targets; i++) c->targets[i] = sig->targets[i];
+  for (int i = 0; i < nodes_of(c); i++) td_region_retain(node_at(c, i)->region);
+  c->held = true;
+  return NULL;
+}
+
 static td_status *compile_parts(td_session *s, td_compiled *c) {
   c->programs =
       td_alloc_zero((size_t)c->plan->n_parts + 1, sizeof *c->programs);
@@ -202,18 +239,39 @@ static td_status *compile_parts(td_session *s, td_compiled *c) {
   return NULL;
 }
 
+/* Planned signatures of nodes that are gone leave the cache. */
+static void forget_gone(td_session *s) {
+  td_compiled *gone = NULL;
+  const td_map_entry *e;
+  uint64_t cuts = td_graph_cuts(s->graph);
+  if (__atomic_exchange_n(&s->cuts, cuts, __ATOMIC_ACQ_REL) == cuts) return;
+  pthread_mutex_lock(&s->lock);
+  for (size_t i = 0; td_map_next(&s->cache, &i, &e);) {
+    td_compiled *c = e->value;
+    td_status *st = td_compiled_check(c);
+    if (td_ok(st)) continue;
+    td_status_release(st);
+    td_map_removen(&s->cache, c->key, c->key_len);
+    c->next_gone = gone;
+    gone = c;
+  }
+  pthread_mutex_unlock(&s->lock);
+  for (td_compiled *next; gone; gone = next) {
+    next = gone->next_gone;
+    td_compiled_release(gone);
+  }
+}
+
 td_status *td_session_compile(td_session *s, const td_signature *sig,
                               bool partial, td_compiled **out) {
   int64_t start = td_clock_now();
+  forget_gone(s);
   td_compiled *c = td_alloc_zero(1, sizeof *c);
   if (!c) return td_oom();
   c->refs = 1;
-  c->n_feeds = sig->n_feeds;
-  c->n_fetches = sig->n_fetches;
   c->graph = td_graph_retain(s->graph);
   pthread_mutex_init(&c->lock, NULL);
-  td_status *st = copy_edges(sig->feeds, sig->n_feeds, &c->feeds);
-  if (td_ok(st)) st = copy_edges(sig->fetches, sig->n_fetches, &c->fetches);
+  td_status *st = copy_signature(sig, c);
   if (td_ok(st)) st = plan(s, sig, partial, &c->plan);
   if (td_ok(st)) st = compile_parts(s, c);
   if (!td_ok(st)) {
@@ -229,7 +287,8 @@ td_status *td_session_compile(td_session *s, const td_signature *sig,
 /* ---- the cache ---- */
 
 typedef struct key_entry {
-  int32_t node, port;
+  uint64_t node; /* its serial */
+  int64_t port;
 } key_entry;
 
 static td_status *make_key(const td_signature *sig, char **key, size_t *len) {
@@ -240,13 +299,13 @@ static td_status *make_key(const td_signature *sig, char **key, size_t *len) {
   *key = (char *)k;
   *len = n * sizeof *k;
   for (int i = 0; i < sig->n_feeds; i++)
-    *k++ = (key_entry){sig->feeds[i].node->id, sig->feeds[i].port};
-  *k++ = (key_entry){-1, -1};
+    *k++ = (key_entry){sig->feeds[i].node->serial, sig->feeds[i].port};
+  *k++ = (key_entry){0, -1};
   for (int i = 0; i < sig->n_fetches; i++)
-    *k++ = (key_entry){sig->fetches[i].node->id, sig->fetches[i].port};
-  *k++ = (key_entry){-1, -1};
+    *k++ = (key_entry){sig->fetches[i].node->serial, sig->fetches[i].port};
+  *k++ = (key_entry){0, -1};
   for (int i = 0; i < sig->n_targets; i++)
-    *k++ = (key_entry){sig->targets[i]->id, -1};
+    *k++ = (key_entry){sig->targets[i]->serial, -1};
   return NULL;
 }
 
@@ -297,6 +356,7 @@ static td_status *check_owner(td_session *s, const td_signature *sig) {
       return td_error(TD_INVALID_ARGUMENT,
                       "\"%s\" belongs to another graph than this session",
                       n->name);
+    if (TD_UNLIKELY(n->gone)) return td_region_gone(n);
   }
   return NULL;
 }

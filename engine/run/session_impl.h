@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "engine/base/map.h"
+#include "engine/graph/region.h"
 #include "engine/run/program.h"
 #include "engine/run/session.h"
 
@@ -24,11 +25,14 @@ typedef struct td_compiled {
   td_program **programs;
   int n_programs;
   td_edge *feeds, *fetches; /* copies of the signature */
-  int n_feeds, n_fetches;
+  td_node **targets;
+  int n_feeds, n_fetches, n_targets;
   td_graph *graph; /* retained: the edges point into it */
   char *key;       /* the signature's bytes, in the cache */
   size_t key_len;
   uint64_t used; /* session->tick of the last use */
+  bool held;     /* the regions of its nodes */
+  struct td_compiled *next_gone; /* on its way out of the cache */
   pthread_mutex_t lock;
   td_exec *idle; /* lock: lock. Finished steps */
 } td_compiled;
@@ -45,6 +49,7 @@ struct td_session {
   td_resources *own;
   pthread_mutex_t plan_lock; /* one plan at a time; guards placer */
   td_placer *placer;
+  uint64_t cuts; /* atomic: of the graph when the cache was last cleared */
   pthread_mutex_t lock;
   td_map cache;           /* lock: lock. key -> td_compiled */
   uint64_t tick;          /* lock: lock */
@@ -83,6 +88,8 @@ td_status *td_session_compile(td_session *s, const td_signature *sig,
 /* From the cache, planned on a miss. Retained for the caller. */
 td_status *td_session_lookup(td_session *s, const td_signature *sig,
                              td_compiled **out) TD_MUST_USE;
+/* Is all of the signature still in the graph? */
+td_status *td_compiled_check(const td_compiled *c) TD_MUST_USE;
 void td_compiled_release(td_compiled *c);
 static inline td_compiled *td_compiled_retain(td_compiled *c) {
   __atomic_fetch_add(&c->refs, 1, __ATOMIC_RELAXED);

@@ -1,0 +1,369 @@
+/* region.c - parts of a graph that can be taken out again.
+ *
+ * Names: a node put aside is called "x.old", so that graphs of planners, where
+ * it may stand beside the new "x", stay sound. Colocation is by name, and
+ * follows.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph/region.h"
+
+#include <string.h>
+
+#include "engine/graph/graph_impl.h"
+
+static _Thread_local td_region *current;
+
+/* ---- life ---------------------------------------------------------------- */
+
+bool td_region_is_root(const td_region *r) {
+  return r->graph && r == &r->graph->root;
+}
+
+td_status *td_region_new(td_graph *g, td_region **out) {
+  td_region *r = td_alloc_zero(1, sizeof *r);
+  *out = r;
+  if (!r) return td_oom();
+  r->refs = 1;
+  r->graph = g;
+  r->device = r->origin = "";
+  td_arena_init(&r->arena);
+  return NULL;
+}
+
+td_region *td_region_retain(td_region *r) {
+  if (r && !td_region_is_root(r))
+    __atomic_fetch_add(&r->refs, 1, __ATOMIC_RELAXED);
+  return r;
+}
+
+void td_region_release(td_region *r) {
+  if (!r || td_region_is_root(r)) return;
+  if (__atomic_fetch_sub(&r->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
+  td_arena_deinit(&r->arena);
+  td_free(r);
+}
+
+void td_region_enter(td_region *r) {
+  current = r;
+}
+
+td_region *td_graph_region(td_graph *g) {
+  return current && current->graph == g ? current : &g->root;
+}
+
+static void let_go_nodes(td_region *r) {
+  if (--r->nodes == 0) td_region_release(r);
+}
+
+static void let_go_names(td_region *r) {
+  if (r->names == 0) return;
+  r->names = 0;
+  td_region_release(r);
+}
+
+void td_region_leave(td_graph *g) {
+  for (uint32_t i = 0; i < g->names.len; i++) {
+    td_region *r = g->names.at[i].owner;
+    if (r) let_go_names(r);
+  }
+  for (size_t i = 0; i < g->nodes.len; i++)
+    let_go_nodes(g->nodes.at[i]->region);
+}
+
+bool td_region_aside(const td_region *r) {
+  return r->aside;
+}
+
+td_region_stats td_region_read_stats(td_region *r) {
+  td_region_stats s = {.nodes = r->nodes, .bytes = r->arena.used};
+  td_graph *g = r->graph;
+  for (size_t i = 0; g && i < g->nodes.len; i++) {
+    const td_node *n = g->nodes.at[i];
+    if (n->region != r) continue;
+    for (int k = 0; k < n->op->n_attr; k++)
+      if (n->attr[k].kind == TD_ATTR_TENSOR && !n->attr[k].is_list)
+        s.bytes += td_tensor_bytes(n->attr[k].tensor);
+  }
+  return s;
+}
+
+td_status *td_region_gone(const td_node *n) {
+  return td_error(TD_FAILED_PRECONDITION,
+                  "node \"%s\" was replaced when %s ran again: use the new one",
+                  n->name, n->region->by[0] ? n->region->by : "its cell");
+}
+
+/* ---- what names what ----------------------------------------------------- */
+
+static const char together[] = "loc:@";
+enum { TOGETHER = sizeof together - 1 };
+
+/* A name in the "_class" of a node. */
+typedef struct tie {
+  td_node *node, *to;
+  td_bytes *text;
+} tie;
+
+typedef struct ties {
+  TD_VEC(tie) list;
+} ties;
+
+static td_attr *class_of(const td_node *n) {
+  for (int i = 0; i < n->n_note; i++) {
+    td_attr *a = &n->note[i].value;
+    if (!strcmp(n->note[i].name, "_class") && a->kind == TD_ATTR_STRING &&
+        a->is_list)
+      return a;
+  }
+  return NULL;
+}
+
+/* Name `i` of the class, as the node it means; NULL: none. */
+static td_node *tied_to(const td_node *n, const td_attr *a, int i) {
+  const char *text = a->ss[i].at;
+  if (strncmp(text, together, TOGETHER) != 0) return NULL;
+  return td_graph_find(n->graph, text + TOGETHER);
+}
+
+static td_status *find_ties(td_graph *g, ties *t) {
+  for (size_t k = 0; k < g->nodes.len; k++) {
+    td_node *n = g->nodes.at[k];
+    const td_attr *a = class_of(n);
+    for (int i = 0; a && i < a->len; i++) {
+      td_node *to = tied_to(n, a, i);
+      tie one = {n, to, (td_bytes *)&a->ss[i]};
+      if (to && !td_vec_push(&t->list, one)) return td_oom();
+    }
+  }
+  return NULL;
+}
+
+static td_status *follow(const tie *t) {
+  size_t len = strlen(t->to->name);
+  if (t->text->len == TOGETHER + len &&
+      !memcmp(t->text->at + TOGETHER, t->to->name, len))
+    return NULL;
+  char *text = td_arena_alloc(&t->node->region->arena, TOGETHER + len + 1);
+  if (!text) return td_oom();
+  memcpy(text, together, TOGETHER);
+  memcpy(text + TOGETHER, t->to->name, len);
+  *t->text = (td_bytes){text, TOGETHER + len};
+  return NULL;
+}
+
+static td_status *follow_ties(ties *t, td_status *s) {
+  for (size_t i = 0; i < t->list.len && td_ok(s); i++)
+    s = follow(&t->list.at[i]);
+  td_vec_free(&t->list);
+  return s;
+}
+
+/* Makes the table of names anew, without what `owner` reserved. */
+static void name_all(td_graph *g, const td_region *owner) {
+  td_names_clear_nodes(&g->names, owner);
+  for (size_t i = 0; i < g->nodes.len; i++) {
+    td_node *n = g->nodes.at[i];
+    td_names_add(&g->names, n->name, strlen(n->name), n);
+  }
+}
+
+/* ---- putting aside ------------------------------------------------------- */
+
+/* Has it the name it is known by outside? */
+static bool is_old(const td_node *n) {
+  return n->other && strlen(n->other) < strlen(n->name);
+}
+
+static td_status *name_old(td_graph *g, td_node *n) {
+  const char *other = n->other;
+  if (!other || td_names_find(&g->names, other, strlen(other))) {
+    td_str wanted = {0};
+    td_str_addf(&wanted, "%s.old", n->name);
+    const char *text = wanted.failed ? NULL
+                                     : td_names_free_one(&g->names, wanted.at,
+                                                         wanted.len, &g->trial);
+    other = text ? td_arena_str(&n->region->arena, text) : NULL;
+    td_str_deinit(&wanted);
+    if (!other) return td_oom();
+  }
+  n->other = n->name;
+  n->name = other;
+  td_names_add(&g->names, other, strlen(other), n);
+  return NULL;
+}
+
+static td_status *put_aside(td_region *r) {
+  td_graph *g = r->graph;
+  ties t = {0};
+  if (!td_names_reserve(&g->names, (size_t)r->nodes)) return td_oom();
+  td_status *s = find_ties(g, &t);
+  r->aside = true;
+  for (size_t i = 0; i < g->nodes.len && td_ok(s); i++)
+    if (g->nodes.at[i]->region == r && !is_old(g->nodes.at[i]))
+      s = name_old(g, g->nodes.at[i]);
+  name_all(g, r);
+  let_go_names(r);
+  td_graph_touch(g);
+  return follow_ties(&t, s);
+}
+
+td_status *td_region_put_aside(td_region *r, const char *by) {
+  td_graph *g = r->graph;
+  td_status *s = NULL;
+  if (td_region_is_root(r)) return NULL;
+  td_graph_lock(g);
+  if (g->finalized)
+    s = td_error(TD_FAILED_PRECONDITION, "the graph is final");
+  else
+    s = put_aside(r);
+  strncpy(r->by, by, sizeof r->by - 1);
+  td_graph_unlock(g);
+  return s;
+}
+
+/* ---- sweeping ------------------------------------------------------------ */
+
+typedef struct marks {
+  const td_graph *graph;
+  bool *keep; /* by node id */
+  bool *busy; /* by flow */
+  TD_VEC(const td_node *) stack;
+} marks;
+
+static bool mark(marks *m, const td_node *n) {
+  if (!n || m->keep[n->id]) return true;
+  m->keep[n->id] = true;
+  return td_vec_push(&m->stack, n);
+}
+
+static bool mark_inputs(marks *m, const td_node *n) {
+  bool ok = true;
+  for (int i = 0; i < n->n_in && ok; i++) ok = mark(m, n->in[i].node);
+  for (int i = 0; i < n->n_control && ok; i++) ok = mark(m, n->control[i]);
+  const td_attr *a = class_of(n);
+  for (int i = 0; a && i < a->len && ok; i++) ok = mark(m, tied_to(n, a, i));
+  return ok;
+}
+
+static td_status *mark_all(marks *m) {
+  bool ok = true;
+  for (size_t i = 0; i < m->graph->nodes.len && ok; i++)
+    if (!m->graph->nodes.at[i]->region->aside)
+      ok = mark(m, m->graph->nodes.at[i]);
+  while (ok && m->stack.len) ok = mark_inputs(m, m->stack.at[--m->stack.len]);
+  td_vec_free(&m->stack);
+  return ok ? NULL : td_oom();
+}
+
+/* It can still be looked at, as long as somebody holds its region. */
+static void take_out(td_node *n) {
+  td_region *r = n->region;
+  td_node_drop_attrs(n);
+  if (n->op->n_attr)
+    memset(n->attr, 0, (size_t)n->op->n_attr * sizeof *n->attr);
+  n->n_in = n->n_control = n->n_note = 0;
+  n->id = -1;
+  n->gone = true;
+  if (is_old(n)) n->name = n->other;
+  let_go_nodes(r);
+}
+
+static void free_flows(td_graph *g, bool *busy) {
+  for (size_t i = 0; i < g->nodes.len; i++)
+    for (int32_t at = g->nodes.at[i]->flow; at > 0 && !busy[at];
+         at = g->flows.at[at]->parent)
+      busy[at] = true;
+  for (size_t i = 1; i < g->flows.len; i++)
+    if (!busy[i]) g->flows.at[i]->kind = 0;
+}
+
+/* Cannot fail: the table of names only gets smaller. */
+static int32_t cut(td_graph *g, const bool *keep) {
+  size_t kept = 0, all = g->nodes.len;
+  for (size_t i = 0; i < all; i++) {
+    td_node *n = g->nodes.at[i];
+    if (!keep[i]) continue;
+    n->id = (int32_t)kept;
+    g->nodes.at[kept++] = n;
+  }
+  g->nodes.len = kept;
+  return (int32_t)(all - kept);
+}
+
+/* Those that stay get the names they had, where nobody has them now; the names
+ * of the others are free already. */
+static void name_again(td_graph *g) {
+  for (size_t i = 0; i < g->nodes.len; i++) {
+    td_node *n = g->nodes.at[i];
+    const char *now = n->name;
+    if (!n->region->aside || !is_old(n) ||
+        td_names_find(&g->names, n->other, strlen(n->other)))
+      continue;
+    n->name = n->other;
+    n->other = now;
+    td_names_add(&g->names, n->name, strlen(n->name), n);
+  }
+}
+
+static td_status *sweep(td_graph *g, marks *m, int32_t *n) {
+  ties t = {0};
+  TD_TRY(mark_all(m));
+  if (!td_names_reserve(&g->names, g->nodes.len)) return td_oom();
+  td_status *s = find_ties(g, &t);
+  if (!td_ok(s)) return follow_ties(&t, s);
+  size_t kept = 0; /* ties of nodes that stay, to such */
+  for (size_t i = 0; i < t.list.len; i++)
+    if (m->keep[t.list.at[i].node->id]) t.list.at[kept++] = t.list.at[i];
+  t.list.len = kept;
+  td_node **nodes = g->nodes.at;
+  size_t all = g->nodes.len;
+  for (size_t i = 0; i < all; i++)
+    if (!m->keep[i]) {
+      td_node *gone = nodes[i];
+      nodes[i] = NULL;
+      take_out(gone);
+    }
+  *n = cut(g, m->keep);
+  name_all(g, NULL);
+  name_again(g);
+  name_all(g, NULL);
+  if (*n) __atomic_store_n(&g->cuts, g->cuts + 1, __ATOMIC_RELEASE);
+  td_graph_touch(g);
+  free_flows(g, m->busy);
+  return follow_ties(&t, NULL);
+}
+
+td_status *td_region_sweep(td_graph *g, int32_t *n) {
+  *n = 0;
+  td_graph_lock(g);
+  size_t all = g->nodes.len + g->flows.len;
+  marks m = {.graph = g, .keep = td_alloc_zero(all, sizeof *m.keep)};
+  if (m.keep) m.busy = m.keep + g->nodes.len;
+  td_status *s = m.keep ? sweep(g, &m, n) : td_oom();
+  td_graph_unlock(g);
+  td_free(m.keep);
+  return s;
+}
+
+/* ---- users --------------------------------------------------------------- */
+
+static bool uses(const td_node *n, const bool *used) {
+  for (int i = 0; i < n->n_in; i++)
+    if (n->in[i].node && used[n->in[i].node->id]) return true;
+  for (int i = 0; i < n->n_control; i++)
+    if (used[n->control[i]->id]) return true;
+  return false;
+}
+
+/* Inputs come first but for back edges and late control edges. */
+void td_region_users(const td_graph *g, td_region *const *list, int n,
+                     bool *used) {
+  for (size_t i = 0; i < g->nodes.len; i++)
+    for (int k = 0; k < n; k++)
+      used[i] = used[i] || g->nodes.at[i]->region == list[k];
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < g->nodes.len; i++)
+      if (!used[i] && uses(g->nodes.at[i], used)) more = used[i] = true;
+  }
+}

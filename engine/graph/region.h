@@ -1,0 +1,59 @@
+/* region.h - parts of a graph that can be taken out again.
+ *
+ * A notebook's cell builds into a region. Before it runs again its region is
+ * put aside: names are free for the new nodes, everything goes on working. A
+ * sweep then takes out what nobody else uses. Memory goes once no node of the
+ * region is left and nobody holds it.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_REGION_H
+#define TD_REGION_H
+
+#include "engine/graph/graph.h"
+
+TD_BEGIN
+
+typedef struct td_region td_region;
+
+/* Caller owns the result, which does not keep `g` alive. */
+td_status *td_region_new(td_graph *g, td_region **out) TD_MUST_USE;
+/* That of nodes that go with the graph is not counted. */
+td_region *td_region_retain(td_region *r);
+void td_region_release(td_region *r);
+
+/* What this thread adds to the region's graph is of `r` from now on; NULL: of
+ * the graph. Borrowed: left before it is released. */
+void td_region_enter(td_region *r);
+
+/* Nodes of `r` are called "x.old" from now on, and its reserved names are free.
+ * `by` will be named where one of them is used once it is gone. On error some
+ * have their new names. */
+td_status *td_region_put_aside(td_region *r, const char *by) TD_MUST_USE;
+bool td_region_aside(const td_region *r);
+/* Of nodes that go with the graph? */
+bool td_region_is_root(const td_region *r);
+
+/* Takes out what lies in regions put aside and what no other node uses; the
+ * rest of them gets its name back where that is free. Frees flows that nobody
+ * is in. *n: how many nodes are gone. On error nothing is, and names may stay.
+ */
+td_status *td_region_sweep(td_graph *g, int32_t *n) TD_MUST_USE;
+
+/* used[id] becomes true for nodes that are of a region of the list or use, by
+ * way of others, what is. `used` has room for all nodes of `g`. */
+void td_region_users(const td_graph *g, td_region *const *list, int n,
+                     bool *used);
+
+typedef struct td_region_stats {
+  int32_t nodes;
+  size_t bytes; /* of nodes and constants */
+} td_region_stats;
+td_region_stats td_region_read_stats(td_region *r);
+
+/* The error about a node that is gone. */
+td_status *td_region_gone(const td_node *n) TD_MUST_USE;
+/* A graph goes, and with it what its regions know of it. */
+void td_region_leave(td_graph *g);
+
+TD_END
+#endif
