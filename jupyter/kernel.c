@@ -195,8 +195,20 @@ static td_host_outcome input(void *arg, td_line *line, const char *prompt,
   return td_shell_input(k->shell, line, prompt, password, out);
 }
 
-static td_front front = {
-    .arg = &kernel, .kind = "notebook", .publish = publish, .input = input};
+static bool part(void *arg, td_line *line, int n, td_bytes *out) {
+  const td_request *r = td_worker_request();
+  (void)arg, (void)line;
+  if (!r) return false;
+  if (n >= 0) return td_request_buffer(r, n, out);
+  *out = td_request_metadata(r);
+  return true;
+}
+
+static td_front front = {.arg = &kernel,
+                         .kind = "notebook",
+                         .publish = publish,
+                         .input = input,
+                         .part = part};
 
 /* ---- the beginning ---- */
 

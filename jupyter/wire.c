@@ -274,6 +274,10 @@ td_bytes td_request_content(const td_request *r) {
   return frame(r, CONTENT);
 }
 
+td_bytes td_request_metadata(const td_request *r) {
+  return frame(r, METADATA);
+}
+
 bool td_request_buffer(const td_request *r, int n, td_bytes *out) {
   if (r->delimiter + BUFFERS + n >= r->n) return false;
   *out = frame(r, BUFFERS + n);

@@ -56,6 +56,7 @@ const char *td_request_subshell(const td_request *r);  /* "": the first line */
 const char *td_request_parent_id(const td_request *r); /* of its parent; "" */
 td_bytes td_request_header(const td_request *r);
 td_bytes td_request_content(const td_request *r);
+td_bytes td_request_metadata(const td_request *r);
 /* The n-th buffer; false when there are no more. */
 bool td_request_buffer(const td_request *r, int n, td_bytes *out);
 

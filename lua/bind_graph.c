@@ -261,8 +261,9 @@ static int op_index(lua_State *L) {
   td_lua_edge *e = lua_touserdata(L, 1);
   td_node *n = e->node;
   static const char *const fields[] = {
-      "type",  "name",   "inputs", "outputs", "attr", "control_inputs",
-      "graph", "origin", "device", "id",      "flow", NULL};
+      "type",           "name",   "inputs", "outputs", "attr",
+      "control_inputs", "graph",  "origin", "device",  "id",
+      "flow",           "serial", NULL};
   const char *key = luaL_tolstring(L, 2, NULL);
   if (!strcmp(key, "type"))
     lua_pushstring(L, n->op->type);
@@ -284,6 +285,8 @@ static int op_index(lua_State *L) {
     lua_pushstring(L, n->device);
   else if (!strcmp(key, "id"))
     lua_pushinteger(L, n->id);
+  else if (!strcmp(key, "serial"))
+    lua_pushinteger(L, (lua_Integer)n->serial);
   else if (!strcmp(key, "flow"))
     lua_pushinteger(L, n->flow);
   else if (!td_lua_method(L, TD_LUA_OP, 2))
@@ -350,6 +353,13 @@ static int graph_ops(lua_State *L) {
 
 static int graph_size(lua_State *L) {
   lua_pushinteger(L, td_graph_size(td_lua_to_graph(L, 1)));
+  return 1;
+}
+
+/* core.next_serial(graph): what the next node's field `serial` will be. */
+static int core_next_serial(lua_State *L) {
+  uint64_t n = td_graph_next_serial(td_lua_to_graph(L, 1));
+  lua_pushinteger(L, (lua_Integer)n);
   return 1;
 }
 
@@ -489,14 +499,18 @@ static int core_set_device(lua_State *L) {
 }
 
 void td_lua_open_graph(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"graph_new", graph_new},          {"set_back_edge", core_back_edge},
-      {"add_control", core_add_control}, {"set_shape", core_set_shape},
-      {"set_device", core_set_device},   {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"graph_new", graph_new},
+                                       {"set_back_edge", core_back_edge},
+                                       {"add_control", core_add_control},
+                                       {"set_shape", core_set_shape},
+                                       {"set_device", core_set_device},
+                                       {"next_serial", core_next_serial},
+                                       {NULL, NULL}};
   static const luaL_Reg methods[] = {{"edge", graph_edge},
                                      {"op", graph_op},
                                      {"ops", graph_ops},
                                      {"size", graph_size},
+
                                      {"save_bytes", graph_save},
                                      {"import_bytes", graph_import},
                                      {"finalize", graph_finalize},

@@ -100,6 +100,19 @@ static int region_put_aside(lua_State *L) {
   return 0;
 }
 
+/* core.region_take_back(region) */
+static int region_take_back(lua_State *L) {
+  td_region_take_back(to_region(L, 1)->r);
+  return 0;
+}
+
+/* core.rename_variable(handle op, name) */
+static int rename_variable(lua_State *L) {
+  td_lua_edge *op = luaL_checkudata(L, 1, TD_LUA_OP);
+  td_lua_check(L, td_region_rename_variable(op->node, td_lua_text(L, 2)));
+  return 0;
+}
+
 /* core.region_sweep(graph) -> how many nodes are gone */
 static int region_sweep(lua_State *L) {
   int32_t n;
@@ -161,6 +174,14 @@ static int is_gone(lua_State *L) {
   return 1;
 }
 
+/* core.region_is_old(edge or op) */
+static int is_old(lua_State *L) {
+  td_lua_edge *e = td_lua_to_edge(L, 1);
+  if (!e) e = luaL_checkudata(L, 1, TD_LUA_OP);
+  lua_pushboolean(L, td_region_is_old(e->node));
+  return 1;
+}
+
 static void make_weak(lua_State *L, const char *mode, const char *key) {
   lua_newtable(L);
   lua_createtable(L, 0, 1);
@@ -174,10 +195,13 @@ void td_lua_open_region(lua_State *L) {
   static const luaL_Reg functions[] = {{"region_new", region_new},
                                        {"region_enter", region_enter},
                                        {"region_put_aside", region_put_aside},
+                                       {"region_take_back", region_take_back},
+                                       {"rename_variable", rename_variable},
                                        {"region_sweep", region_sweep},
                                        {"region_stats", region_stats},
                                        {"region_of", region_of},
                                        {"region_users", region_users},
+                                       {"region_is_old", is_old},
                                        {"is_gone", is_gone},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);

@@ -676,6 +676,14 @@ static int session_reset(lua_State *L) {
   return 0;
 }
 
+/* s:core_rename(name [, to]): nothing is done for a closed session. */
+static int session_rename(lua_State *L) {
+  lua_session *u = luaL_checkudata(L, 1, TD_LUA_SESSION);
+  const char *to = lua_isnoneornil(L, 3) ? NULL : td_lua_text(L, 3);
+  if (u->s) td_lua_check(L, td_session_rename(u->s, td_lua_text(L, 2), to));
+  return 0;
+}
+
 static int session_close(lua_State *L) {
   lua_session *u = luaL_checkudata(L, 1, TD_LUA_SESSION);
   td_lua_state *st = td_lua_get(L);
@@ -739,6 +747,7 @@ void td_lua_open_session(lua_State *L) {
                                      {"explain_placement", session_explain},
                                      {"core_program", session_program},
                                      {"core_reset", session_reset},
+                                     {"core_rename", session_rename},
                                      {"close", session_close},
                                      {"stats", session_stats},
                                      {"core_graph", session_graph},

@@ -2,6 +2,8 @@
  *
  *   kind                              "notebook", "terminal" or "script"
  *   publish(type, content, metadata, buffers)   JSON texts, a list of strings
+ *   metadata()                        JSON text of the request's, or nil
+ *   buffer(n)                         its n-th buffer, or nil
  *   input(prompt, password)           the line typed, or nil and why not
  *   protected(f, ...)                 true, results; or false, error, frames,
  *                                     interrupted
@@ -11,6 +13,7 @@
  *   execute, popen, interrupt_children, capture: see child.h, capture.h
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <string.h>
 
 #include "lua/capture.h"
@@ -65,6 +68,27 @@ static int publish(lua_State *L) {
   f->publish(f->arg, l, &m);
   td_line_resume(l);
   return 0;
+}
+
+static int push_part(lua_State *L, lua_Integer n) {
+  const td_front *f = front_of(L);
+  td_bytes b;
+  if (n >= INT_MAX || !f || !f->part ||
+      !f->part(f->arg, td_line_current(), (int)n, &b))
+    lua_pushnil(L);
+  else
+    lua_pushlstring(L, b.at, b.len);
+  return 1;
+}
+
+static int metadata(lua_State *L) {
+  return push_part(L, -1);
+}
+
+static int buffer(lua_State *L) {
+  lua_Integer n = luaL_checkinteger(L, 1);
+  luaL_argcheck(L, n >= 1, 1, "buffers are counted from 1");
+  return push_part(L, n - 1);
 }
 
 static int input(lua_State *L) {
@@ -178,6 +202,8 @@ static int interrupted(lua_State *L) {
 }
 
 static const luaL_Reg functions[] = {{"publish", publish},
+                                     {"metadata", metadata},
+                                     {"buffer", buffer},
                                      {"input", input},
                                      {"protected", protected},
                                      {"words", words},

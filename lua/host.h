@@ -50,6 +50,10 @@ typedef struct td_front {
    * there is none; `out` then says so. */
   td_host_outcome (*input)(void *arg, td_line *line, const char *prompt,
                            bool password, td_str *out);
+  /* What came with the request that is served, beside its content: its metadata
+   * (n = -1, a JSON object), its n-th buffer; false when there is none. Borrowed
+   * while it is served. */
+  bool (*part)(void *arg, td_line *line, int n, td_bytes *out);
 } td_front;
 
 /* NULL when there is no memory or Tide cannot start: *why then says so (caller

@@ -61,7 +61,7 @@ void td_free(void *p) {
 
 typedef struct td_arena_block {
   struct td_arena_block *next;
-  size_t pad; /* keeps what follows 16-byte aligned */
+  size_t size; /* of what follows, 16-byte aligned */
 } td_arena_block;
 
 enum { ALIGN = 16, MIN_BLOCK = 4096, MAX_BLOCK = 1 << 20 };
@@ -85,7 +85,15 @@ void td_arena_deinit(td_arena *a) {
 static td_arena_block *new_block(size_t size) {
   size_t bytes;
   if (!td_add(sizeof(td_arena_block), size, &bytes)) return NULL;
-  return td_alloc_zero(1, bytes);
+  td_arena_block *b = td_alloc_zero(1, bytes);
+  if (b) b->size = size;
+  return b;
+}
+
+size_t td_arena_bytes(const td_arena *a) {
+  size_t sum = 0;
+  for (const td_arena_block *b = a->blocks; b; b = b->next) sum += b->size;
+  return sum;
 }
 
 static void *alloc_alone(td_arena *a, size_t size) {

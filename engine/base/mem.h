@@ -51,6 +51,8 @@ void td_arena_deinit(td_arena *a);
 void *td_arena_alloc(td_arena *a, size_t size); /* 16-byte aligned, cleared */
 char *td_arena_str(td_arena *a, const char *s);
 char *td_arena_strn(td_arena *a, const char *s, size_t len);
+/* What it took. */
+size_t td_arena_bytes(const td_arena *a);
 /* All pieces of `from` live on in `a`; `from` is empty then. Cannot fail. */
 void td_arena_join(td_arena *a, td_arena *from);
 

@@ -159,6 +159,35 @@ td_status *td_resources_remove(td_resources *m, const char *container,
   return NULL;
 }
 
+/* Under the mutex. The name in the resource is for messages, and stays: others
+ * may be reading it. */
+static td_status *rename_locked(td_resources *m, const td_str *from,
+                                const td_str *to, const char *name) {
+  if (td_map_getn(&m->entries, to->at, to->len))
+    return td_error(TD_ALREADY_EXISTS, "there is a resource of the new name");
+  td_resource *r = td_map_getn(&m->entries, from->at, from->len);
+  if (!r) return absent("", "resource", name);
+  if (!td_map_putn(&m->entries, to->at, to->len, r)) return td_oom();
+  td_map_removen(&m->entries, from->at, from->len);
+  count_removal(m);
+  return NULL;
+}
+
+td_status *td_resources_rename(td_resources *m, const char *container,
+                               const char *from, const char *to) {
+  td_str old, fresh;
+  TD_TRY(key_of(container, from, &old));
+  td_status *s = key_of(container, to, &fresh);
+  if (td_ok(s)) {
+    pthread_mutex_lock(&m->mutex);
+    s = rename_locked(m, &old, &fresh, from);
+    pthread_mutex_unlock(&m->mutex);
+    td_str_deinit(&fresh);
+  }
+  td_str_deinit(&old);
+  return s;
+}
+
 void td_resources_reset(td_resources *m, const char *container) {
   td_resource *list = NULL, *next;
   const td_map_entry *e;

@@ -46,6 +46,10 @@ td_status *td_resources_get(td_resources *m, const char *container,
 /* Removes and marks gone; NOT_FOUND when absent. */
 td_status *td_resources_remove(td_resources *m, const char *container,
                                const char *name) TD_MUST_USE;
+/* What is called `from` is called `to` from now on, for who looks it up; NOT_FOUND
+ * when absent, ALREADY_EXISTS when `to` is there. */
+td_status *td_resources_rename(td_resources *m, const char *container,
+                               const char *from, const char *to) TD_MUST_USE;
 /* Removes a whole container (NULL: all). */
 void td_resources_reset(td_resources *m, const char *container);
 /* Grows with every removal. Atomic. */

@@ -71,6 +71,9 @@ uint64_t td_graph_version(const td_graph *g) {
 uint64_t td_graph_cuts(const td_graph *g) {
   return __atomic_load_n(&g->cuts, __ATOMIC_ACQUIRE);
 }
+uint64_t td_graph_next_serial(const td_graph *g) {
+  return g->serials + 1;
+}
 void td_graph_scratch(td_graph *g) {
   g->scratch = true;
 }

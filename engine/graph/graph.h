@@ -88,6 +88,8 @@ void td_graph_unlock(td_graph *g);
 uint64_t td_graph_version(const td_graph *g);
 /* How often nodes were taken out (region.h). Atomic. */
 uint64_t td_graph_cuts(const td_graph *g);
+/* What the next node gets. */
+uint64_t td_graph_next_serial(const td_graph *g);
 /* No further node may be added. */
 void td_graph_finalize(td_graph *g);
 bool td_graph_finalized(const td_graph *g);

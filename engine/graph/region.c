@@ -44,7 +44,9 @@ void td_region_release(td_region *r) {
 }
 
 void td_region_enter(td_region *r) {
-  current = r;
+  td_region *before = current;
+  current = td_region_retain(r);
+  td_region_release(before);
 }
 
 td_region *td_graph_region(td_graph *g) {
@@ -75,7 +77,7 @@ bool td_region_aside(const td_region *r) {
 }
 
 td_region_stats td_region_read_stats(td_region *r) {
-  td_region_stats s = {.nodes = r->nodes, .bytes = r->arena.used};
+  td_region_stats s = {.nodes = r->nodes, .bytes = td_arena_bytes(&r->arena)};
   td_graph *g = r->graph;
   for (size_t i = 0; g && i < g->nodes.len; i++) {
     const td_node *n = g->nodes.at[i];
@@ -169,8 +171,7 @@ static void name_all(td_graph *g, const td_region *owner) {
 
 /* ---- putting aside ------------------------------------------------------- */
 
-/* Has it the name it is known by outside? */
-static bool is_old(const td_node *n) {
+bool td_region_is_old(const td_node *n) {
   return n->other && strlen(n->other) < strlen(n->name);
 }
 
@@ -199,7 +200,7 @@ static td_status *put_aside(td_region *r) {
   td_status *s = find_ties(g, &t);
   r->aside = true;
   for (size_t i = 0; i < g->nodes.len && td_ok(s); i++)
-    if (g->nodes.at[i]->region == r && !is_old(g->nodes.at[i]))
+    if (g->nodes.at[i]->region == r && !td_region_is_old(g->nodes.at[i]))
       s = name_old(g, g->nodes.at[i]);
   name_all(g, r);
   let_go_names(r);
@@ -219,6 +220,22 @@ td_status *td_region_put_aside(td_region *r, const char *by) {
   strncpy(r->by, by, sizeof r->by - 1);
   td_graph_unlock(g);
   return s;
+}
+
+void td_region_take_back(td_region *r) {
+  r->aside = false;
+}
+
+td_status *td_region_rename_variable(td_node *n, const char *name) {
+  int i = td_op_attr(n->op, "shared_name");
+  if (i < 0 || n->gone)
+    return td_error(TD_INVALID_ARGUMENT, "\"%s\" is no handle", n->name);
+  td_graph_lock(n->graph);
+  const char *kept = td_arena_str(&n->region->arena, name);
+  if (kept) n->attr[i].s = (td_bytes){kept, strlen(kept)};
+  td_graph_touch(n->graph);
+  td_graph_unlock(n->graph);
+  return kept ? NULL : td_oom();
 }
 
 /* ---- sweeping ------------------------------------------------------------ */
@@ -264,7 +281,7 @@ static void take_out(td_node *n) {
   n->n_in = n->n_control = n->n_note = 0;
   n->id = -1;
   n->gone = true;
-  if (is_old(n)) n->name = n->other;
+  if (td_region_is_old(n)) n->name = n->other;
   let_go_nodes(r);
 }
 
@@ -296,7 +313,7 @@ static void name_again(td_graph *g) {
   for (size_t i = 0; i < g->nodes.len; i++) {
     td_node *n = g->nodes.at[i];
     const char *now = n->name;
-    if (!n->region->aside || !is_old(n) ||
+    if (!td_region_is_old(n) ||
         td_names_find(&g->names, n->other, strlen(n->other)))
       continue;
     n->name = n->other;

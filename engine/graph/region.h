@@ -22,7 +22,7 @@ td_region *td_region_retain(td_region *r);
 void td_region_release(td_region *r);
 
 /* What this thread adds to the region's graph is of `r` from now on; NULL: of
- * the graph. Borrowed: left before it is released. */
+ * the graph. */
 void td_region_enter(td_region *r);
 
 /* Nodes of `r` are called "x.old" from now on, and its reserved names are free.
@@ -33,6 +33,8 @@ bool td_region_aside(const td_region *r);
 /* Of nodes that go with the graph? */
 bool td_region_is_root(const td_region *r);
 
+/* Has it a name that ends in ".old" for now? */
+bool td_region_is_old(const td_node *n);
 /* Takes out what lies in regions put aside and what no other node uses; the
  * rest of them gets its name back where that is free. Frees flows that nobody
  * is in. *n: how many nodes are gone. On error nothing is, and names may stay.
@@ -43,6 +45,11 @@ td_status *td_region_sweep(td_graph *g, int32_t *n) TD_MUST_USE;
  * way of others, what is. `used` has room for all nodes of `g`. */
 void td_region_users(const td_graph *g, td_region *const *list, int n,
                      bool *used);
+
+/* The variable whose handle `n` makes is called `name` from now on. */
+td_status *td_region_rename_variable(td_node *n, const char *name) TD_MUST_USE;
+/* It is no longer put aside; its nodes get their names back by the next sweep. */
+void td_region_take_back(td_region *r);
 
 typedef struct td_region_stats {
   int32_t nodes;

@@ -427,6 +427,15 @@ void td_session_reset(td_session *s, const char *container) {
     td_resources_reset(s->own, NULL);
 }
 
+td_status *td_session_rename(td_session *s, const char *name, const char *to) {
+  td_status *st = to ? td_resources_rename(s->own, "", name, to)
+                     : td_resources_remove(s->own, "", name);
+  if (to) drop_cache(s);
+  if (td_status_code(st) != TD_NOT_FOUND) return st;
+  td_status_release(st);
+  return NULL;
+}
+
 td_session_stats td_session_read_stats(td_session *s) {
   td_session_stats st;
   pthread_mutex_lock(&s->lock);

@@ -129,6 +129,10 @@ void td_partial_release(td_partial *p); /* cancels what is left */
 /* What running steps wait for; "" when nothing runs. */
 void td_session_why(td_session *s, td_str *out);
 void td_session_explain_placement(td_session *s, td_str *out);
+/* Variable `name` of the session's own container is called `to` from now on, or
+ * is dropped (NULL); plans are made anew. Nothing when there is none. */
+td_status *td_session_rename(td_session *s, const char *name,
+                             const char *to) TD_MUST_USE;
 /* Drops named containers of the runtime (NULL: the session's own). */
 void td_session_reset(td_session *s, const char *container);
 

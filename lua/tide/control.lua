@@ -142,7 +142,7 @@ local function declare(name, pred, no, yes, merged)
   local made = {}
   for i, y in ipairs(merged) do made[i] = y.op end
   if #made == 0 then return end
-  flow.declare({kind = "cond", name = name, id = made[1].id, pred = pred,
+  flow.declare({kind = "cond", name = name, id = made[1].serial, pred = pred,
                 no = no, yes = yes, outputs = {table.unpack(merged)}}, made)
 end
 

@@ -91,7 +91,7 @@ function loop.exit(l, var)
   var.exit = core.add("Exit", {var.off})
   table.insert(l.outputs, var.exit)
   flow.declare(l, {var.exit.op})
-  l.id = l.id or var.exit.op.id
+  l.id = l.id or var.exit.op.serial
   return var.exit
 end
 

@@ -18,6 +18,9 @@ session.defaults = {}
 
 -- ---- the default session --------------------------------------------------
 
+--- Those that are not closed, as a set.
+session.open = setmetatable({}, {__mode = "k"})
+
 local latest -- the one made last that is still open
 local inner = setmetatable({}, {__mode = "k"}) -- coroutine -> as_default's
 local closed = setmetatable({}, {__mode = "k"})
@@ -48,6 +51,7 @@ function session.session(o)
     if o[key] == nil then o[key] = value end
   end
   latest = core.session(o.graph or core.graph(), o)
+  session.open[latest] = true
   return latest
 end
 
@@ -73,6 +77,7 @@ end
 --- Ends the session: running steps are cancelled, its variables are dropped.
 function methods:close()
   closed[self] = true
+  session.open[self] = nil
   if latest == self then latest = nil end
   close_raw(self)
 end

@@ -256,6 +256,8 @@ local function add_nodes(name, initial, o)
              shape = o.shape and shapes.of(o.shape)}
   if not v.shape and o.validate_shape ~= false then v.shape = initial.shape end
   v.name = core.graph():unique(name)
+  local told = graph.state().on_variable
+  if told then told(v) end
   v.handle = core.add("VarHandleOp", {}, {dtype = v.dtype,
     shape = v.shape or false, shared_name = v.name}, v.name, true)
   v.graph = v.handle.graph

@@ -34,7 +34,7 @@ local function row_of(op, construct)
     return {construct = construct, id = construct.id,
             inputs = module_of(construct).inputs(construct)}
   end
-  return {op = op, inputs = op.inputs, id = op.id}
+  return {op = op, inputs = op.inputs, id = op.serial}
 end
 
 --- All that ys are made of: ops and constructs as rows, in the order in which

@@ -18,5 +18,6 @@ return function(text, state)
   names.reset()
   require("tide.session").close_default()
   require "tide".reset()
+  require "tide.console.owner".reset()
   state.line.last = nil
 end

@@ -11,6 +11,7 @@ local bundle = require "tide.console.bundle"
 local cell = require "tide.console.cell"
 local console = require "tide.console"
 local history = require "tide.console.history"
+local owner = require "tide.console.owner"
 local publish = require "tide.console.publish"
 local system = require "tide.console.system"
 local session = require "tide.session"
@@ -148,8 +149,10 @@ local function serve(run)
   local name = run.counted and ("=In[%d]"):format(line.count) or "=In[*]"
   local chunk, hidden = cell.open(request.code, name)
   if not chunk then return failed(run, traceback.syntax(hidden)) end
+  local owned = owner.begin(request, line)
   local got = table.pack(front.protected(evaluate, run, chunk))
   console.finish(line)
+  owner.finish(owned, got[1])
   if not got[1] then
     return failed(run, describe(run, table.unpack(got, 2, 4)))
   end

@@ -116,7 +116,7 @@ local function merge(made, no, yes)
   table.insert(made.no.edges, no)
   table.insert(made.yes.edges, yes)
   table.insert(made.outputs, y)
-  made.id = made.id or y.op.id
+  made.id = made.id or y.op.serial
   flow.declare(made, {y.op})
   return y
 end

@@ -332,7 +332,7 @@ function grad.gradient(l, dys, wanted, o)
     end
   end
   -- A walk meets the loop behind all that its body took, before who uses it.
-  back.id = core.graph():size()
+  back.id = core.next_serial(core.graph())
   for _, c in ipairs(carried) do
     if wanted(c.var.initial) then
       parts[#parts + 1] = {of = c.var.initial, is = loop.exit(back, c.back)}

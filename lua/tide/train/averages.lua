@@ -56,7 +56,7 @@ end
 
 local function shadow_of(self, v)
   local found = self.shadows[v]
-  if found then return found end
+  if found and not core.is_gone(found.handle) then return found end
   local _ <close> = core.push{colocate = v.op}
   found = variables.make(v.initial_value, v.name .. "/ExponentialMovingAverage",
                          {trainable = false})

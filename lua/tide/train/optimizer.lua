@@ -200,7 +200,7 @@ end
 function optimizer:slot(v, slot)
   self.slots[slot] = self.slots[slot] or setmetatable({}, {__mode = "k"})
   local found = self.slots[slot][v]
-  if not found then
+  if not found or core.is_gone(found.handle) then
     local start = self.slot_starts[slot] or 0
     found = own_variable(function()
       return ops.fill(v.shape or ops.shape(v.initial_value),

@@ -1,0 +1,389 @@
+-- owner.lua - cells own their nodes: tide.console.owner without a notebook.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+local console = require "tide.console"
+local front = require "tide.front"
+local owner = require "tide.console.owner"
+local helper = require "helper"
+
+local gives, raises = helper.gives, helper.raises
+local tests = {}
+
+-- A notebook: its cells' functions by name, run in any order.
+local function notebook()
+  local book = {count = 0, notes = {}, ran = {}}
+  function book.run(key, f)
+    book.count = book.count + 1
+    local run = owner.start(key, ("In[%d]"):format(book.count))
+    local got = table.pack(pcall(f))
+    local line = console.line(front.line())
+    line.sink = function() end
+    book.note = owner.stop(run, got[1])
+    line.sink = nil
+    if not got[1] then book.failure = got[2] end
+    return table.unpack(got, 1, got.n)
+  end
+  return book
+end
+
+local function names()
+  local list = {}
+  for i, op in ipairs(td.get_default_graph():ops()) do list[i] = op.name end
+  table.sort(list)
+  return table.concat(list, " ")
+end
+
+-- ---- one cell again ---------------------------------------------------------
+
+function tests.names_and_values_stay()
+  local b, W, y = notebook()
+  local function cell()
+    W = td.variable({1.0, 2.0}, "W")
+    y = W + 1
+  end
+  b.run("a", cell)
+  local sess = td.session()
+  sess:init()
+  local before = names()
+  sess:run(W.initializer, {[W.initial_value] = {5.0, 6.0}})
+  for _ = 1, 3 do
+    b.run("a", cell)
+    lu.assertEquals(W.name, "W")
+    lu.assertEquals(W.handle.name, "W:0")
+    lu.assertEquals(names(), before)
+    sess:init()
+    gives({6, 7}, sess:run(y))
+    lu.assertNil(b.note)
+  end
+  lu.assertEquals(#td.global_variables(), 1)
+  lu.assertTrue(td.trainable_variables()[1] == W)
+end
+
+function tests.another_form_begins_anew()
+  local b, W, z = notebook()
+  b.run("a", function() W = td.variable({1.0, 2.0}, "W") end)
+  b.run("b", function() z = W * 10 end)
+  local sess = td.session()
+  sess:init()
+  gives({10, 20}, sess:run(z))
+  b.run("a", function() W = td.variable({1.0, 2.0, 3.0}, "W") end)
+  lu.assertStrContains(b.note, "In[2] uses what In[1] built before")
+  gives({10, 20}, sess:run(z)) -- on what it was built on
+  raises("not initialised", sess.run, sess, W)
+  sess:init()
+  gives({1, 2, 3}, sess:run(W))
+  gives({10, 20}, sess:run(z))
+  b.run("a", function() W = td.variable(7, "W", {dtype = "int32"}) end)
+  sess:init()
+  gives(7, sess:run(W))
+  gives({10, 20}, sess:run(z))
+end
+
+function tests.what_is_gone_says_so()
+  local b, W, y = notebook()
+  local function cell()
+    W = td.variable(1.0, "W")
+    y = td.identity(W, "y")
+  end
+  b.run("a", cell)
+  local sess = td.session()
+  sess:init()
+  local old, step = y, sess:callable(y)
+  gives(1, step())
+  b.run("a", cell)
+  local text = "node \"y\" was replaced when cell In[1] ran again"
+  raises(text, sess.run, sess, old)
+  raises(text, step)
+  raises(text, function() return old + 1 end)
+  raises(text, td.gradients, old, {W})
+  raises(text, td.control_dependencies, {old}, td.no_op)
+  lu.assertEquals(tostring(old), "Tensor \"y:0\" float32 {}")
+  lu.assertEquals(#old.op.inputs, 0)
+  lu.assertEquals(old.op.type, "Identity")
+  gives(1, sess:run(y))
+end
+
+-- ---- other cells ------------------------------------------------------------
+
+function tests.stale_cells_are_named()
+  local b, x, y, z, w = notebook()
+  local function first() x = td.constant(1.0, "x") end
+  local function second() y = x + 1 end
+  local function third() z = y * 2 end
+  b.run(1, first)
+  b.run(2, second)
+  b.run(3, third)
+  b.run(4, function() w = td.constant(9.0, "w") end)
+  local sess = td.session()
+  b.run(1, first)
+  lu.assertEquals(b.note, "In[2], In[3] use what In[1] built before: run them "
+    .. "again")
+  gives(4, sess:run(z))
+  b.run(2, second)
+  lu.assertEquals(b.note, "In[3] uses what In[2] built before: run it again")
+  b.run(3, third)
+  lu.assertNil(b.note)
+  lu.assertStrContains(tostring(owner.table()), "In[7]")
+  lu.assertNotStrContains(tostring(owner.table()), "stale")
+  lu.assertNotStrContains(names(), "old")
+  lu.assertEquals(w.name, "w:0")
+  gives(4, sess:run(z))
+end
+
+function tests.a_cell_that_fails_keeps_both()
+  local b, x, y = notebook()
+  b.run(1, function()
+    x = td.constant(1.0, "x")
+    y = td.identity(x, "y")
+  end)
+  local sess = td.session()
+  for _ = 1, 5 do
+    lu.assertFalse(b.run(1, function()
+      x = td.constant(2.0, "x")
+      error "half way"
+    end))
+  end
+  lu.assertEquals(names(), "x x.old y")
+  gives(1, sess:run(y))
+  gives(2, sess:run(x))
+  b.run(1, function()
+    x = td.constant(3.0, "x")
+    y = td.identity(x, "y")
+  end)
+  lu.assertEquals(names(), "x y")
+  gives(3, sess:run(y))
+end
+
+-- ---- what is kept for a graph -----------------------------------------------
+
+function tests.layers_loops_and_optimizers()
+  local b, loss, train = notebook()
+  local optimizer = td.train.momentum(0.1, 0.9)
+  local function model()
+    local x = td.layers.dense(td.ones{2, 3}, 4)
+    lu.assertEquals(td.trainable_variables()[1].name, "dense/kernel")
+    local n = td.while_loop(function(i) return i:less(3) end,
+                            function(i) return i + 1 end, {0})
+    x = td.cond(n:less(5), function() return x * 2 end,
+                function() return x end)
+    loss = (x * x):sum() + td.get_variable("w", {},
+      {initializer = td.initializers.ones()})
+  end
+  local function training() train = optimizer:minimize(loss) end
+  b.run(1, model)
+  b.run(2, training)
+  local sess = td.session()
+  sess:init()
+  local size, flows = td.get_default_graph():size(), {}
+  for k = 1, 5 do
+    b.run(1, model)
+    lu.assertStrContains(b.note, "uses what")
+    b.run(2, training)
+    lu.assertNil(b.note)
+    sess:init()
+    sess:run(train)
+    lu.assertEquals(td.get_default_graph():size(), size)
+    lu.assertEquals(#td.trainable_variables(), 3)
+    lu.assertEquals(#td.global_variables(), 6)
+    flows[k] = td.get_default_graph():flow(0, "c", "probe")
+  end
+  lu.assertEquals(flows[5], flows[3])
+end
+
+function tests.only_of_the_default_graph()
+  local b, inner = notebook()
+  local other = td.graph()
+  local function cell()
+    other:as_default(function() inner = td.constant(1, "c") end)
+  end
+  b.run(1, cell)
+  b.run(1, cell)
+  lu.assertEquals(inner.name, "c_1:0")
+  b.run(2, function() td.constant(2, "d") end)
+  td.get_default_graph():finalize()
+  lu.assertNil(owner.start(2, "In[9]"))
+  lu.assertEquals(names(), "d")
+end
+
+-- ---- many runs --------------------------------------------------------------
+
+-- Twenty cells in four layers: variables; tensors of them; sums of those;
+-- updates, which read a sum. `k` grows with every run, and tells what was built
+-- on which.
+local function make_cells(world)
+  local cells = {}
+  for i = 1, 6 do
+    cells[i] = function()
+      world.v[i] = td.variable(i * 1.0, "v" .. i)
+      world.sess:init()
+    end
+    cells[6 + i] = function()
+      world.t[i] = world.v[i] * 2 + world.k
+    end
+  end
+  for i = 1, 4 do
+    cells[12 + i] = function()
+      world.u[i] = world.t[i] + world.t[i + 1] + world.v[i + 2]
+    end
+    cells[16 + i] = function()
+      world.sess:run(world.v[i]:assign_add(1.0))
+      table.insert(world.log, world.sess:run(world.u[i]))
+    end
+  end
+  return cells
+end
+
+-- The same with numbers. Each thing knows which runs of which cells it is of.
+local function make_model()
+  local m = {value = {}, v = {}, t = {}, u = {}, log = {}, whole = {},
+             current = {}, k = 0}
+  local function union(...)
+    local set = {}
+    for _, x in ipairs{...} do
+      for key in pairs(x.of) do set[key] = true end
+    end
+    return set
+  end
+  local function thing(cell, x, ...)
+    x.of = union(...)
+    x.of[cell .. ":" .. m.k] = true
+    return x
+  end
+  local function build(c)
+    local i = (c - 1) % 6 + 1
+    if c <= 6 then
+      m.value[c] = m.value[c] or c
+      m.v[c] = thing(c, {i = c})
+      return m.v[c]
+    elseif c <= 12 then
+      if not m.v[i] then return nil end
+      m.t[i] = thing(c, {i = i, k = m.k}, m.v[i])
+      return m.t[i]
+    elseif c <= 16 then
+      local j = c - 12
+      if not (m.t[j] and m.t[j + 1] and m.v[j + 2]) then return nil end
+      m.u[j] = thing(c, {a = m.t[j], b = m.t[j + 1], i = j + 2}, m.t[j],
+                     m.t[j + 1], m.v[j + 2])
+      return m.u[j]
+    end
+    local j = c - 16
+    if not m.v[j] then return nil end
+    m.value[j] = m.value[j] + 1
+    local x = thing(c, {}, m.v[j])
+    if not m.u[j] then return nil, x end
+    local u = m.u[j]
+    local function of(t) return 2 * m.value[t.i] + t.k end
+    table.insert(m.log, of(u.a) + of(u.b) + m.value[u.i])
+    return x
+  end
+  -- Runs cell c: true when it goes through; the stale cells in order.
+  function m.run(c)
+    m.k = m.k + 1
+    local x, part = build(c)
+    m.current[c] = {of = (x or part or {of = {}}).of, k = m.k}
+    if not x then return false, {} end
+    m.whole[c] = m.k
+    local stale = {}
+    for other, built in pairs(m.current) do
+      for key in pairs(other ~= c and built.of or {}) do
+        local of, k = key:match "(%d+):(%d+)"
+        if tonumber(of) == c and tonumber(k) ~= m.k then
+          stale[built.k] = true
+        end
+      end
+    end
+    local list = {}
+    for k in pairs(stale) do list[#list + 1] = k end
+    table.sort(list)
+    return true, list
+  end
+  return m
+end
+
+local function play(order, check)
+  td.reset()
+  local b = notebook()
+  local world = {v = {}, t = {}, u = {}, log = {}, k = 0, sess = td.session()}
+  local cells = make_cells(world)
+  for _, c in ipairs(order) do
+    world.k = world.k + 1
+    local ok = b.run(c, cells[c])
+    if check then check(c, ok, b.note, b.failure) end
+  end
+  local values = {}
+  for i = 1, 6 do
+    values[i] = world.v[i] and world.sess:run(world.v[i]) or false
+  end
+  return world.log, values, td.get_default_graph():size()
+end
+
+local function stale_of(note)
+  local list = {}
+  for k in (note and note:match "^(.-) use" or ""):gmatch "%d+" do
+    list[#list + 1] = tonumber(k)
+  end
+  return list
+end
+
+local function in_order()
+  local order = {}
+  for c = 1, 20 do order[c] = c end
+  return order
+end
+
+function tests.cells_in_random_order()
+  local rounds = os.getenv "TIDE_SOAK" and 5 or 1
+  local times = os.getenv "TIDE_SOAK" and 50 or 8
+  local _, _, once = play(in_order())
+  for seed = 1, rounds do
+    math.randomseed(seed)
+    local order = {}
+    for c = 1, 20 do
+      for _ = 1, times do
+        table.insert(order, math.random(#order + 1), c)
+      end
+    end
+    local m = make_model()
+    local log, values, size = play(order, function(c, ok, note, failure)
+      local fine, stale = m.run(c)
+      lu.assertEquals(ok, fine, tostring(failure))
+      lu.assertEquals(stale_of(note), stale)
+    end)
+    gives(m.log, log)
+    lu.assertEquals(values, m.value)
+    lu.assertTrue(size <= 3 * once, size .. " nodes, once " .. once)
+    local again, same, as_many = play(order)
+    lu.assertEquals(again, log)
+    lu.assertEquals(same, values)
+    lu.assertEquals(as_many, size)
+  end
+end
+
+local function resident()
+  collectgarbage()
+  collectgarbage()
+  local file <close> = io.open "/proc/self/statm"
+  if not file then return nil end
+  return tonumber(file:read "a":match "%d+ (%d+)") * 4096
+end
+
+function tests.memory_goes()
+  if os.getenv "ASAN_OPTIONS" then return end -- frees are kept for a while
+  local b, x = notebook()
+  local function cell()
+    x = td.constant(1.0, "x")
+    for i = 1, 1000 do x = td.identity(x, "link_" .. i) end
+    td.constant(td.value.zeros{1000}, "big")
+  end
+  for _ = 1, 10 do b.run(1, cell) end
+  local before = resident()
+  for _ = 1, 100 do b.run(1, cell) end
+  lu.assertEquals(td.get_default_graph():size(), 1002)
+  if before then
+    lu.assertTrue(resident() - before < 16 << 20, "memory grows")
+  end
+end
+
+return tests
