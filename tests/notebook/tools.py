@@ -3,6 +3,7 @@ nbconvert, papermill, jupyter run, jupyter console.
 
 SPDX-License-Identifier: Apache-2.0
 """
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import unittest
 import nbclient
 import nbformat
 import pexpect
+from jupyter_client import KernelManager
 
 from settings import Home, TUTORIALS
 
@@ -149,6 +151,22 @@ class Tools(unittest.TestCase):
                 r = self.home.run("jupyter", "run", "--kernel=tide", path)
                 self.assertNotEqual(r.returncode, 0)
                 self.assertIn(want, r.stdout)
+
+    def test_encrypted(self):
+        manager = KernelManager(kernel_name="tide",
+                                transport_encryption="required")
+        manager.start_kernel()
+        client = manager.client()
+        try:
+            with open(manager.connection_file, encoding="utf-8") as f:
+                self.assertIn("curve_publickey", json.load(f))
+            client.start_channels()
+            client.wait_for_ready(timeout=60)
+            reply = client.execute_interactive("6 * 7", timeout=60)
+            self.assertEqual(reply["content"]["status"], "ok")
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel()
 
     def test_jupyter_execute(self):
         copy = self.home.path("copy.ipynb")

@@ -3,8 +3,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local json = require "tide.json"
-local pipe = require "tide.doctor.pipe"
+local spec = require "tide.jupyter.spec"
 
 local function processor(r)
   local m = core.machine()
@@ -63,10 +62,9 @@ local function optional(r)
 end
 
 local function zeromq(r)
-  local text = pipe.read{core.executable(), "kernel", "--probe"}
-  local about = text and json.decode(text)
+  local about = spec.zeromq()
   if not about then
-    r:problem("libzmq", "this program does not tell", nil)
+    r:problem("libzmq", "this program does not tell")
   elseif about.curve then
     r:ok("libzmq", about.zmq .. ", with encryption (curve)")
   else

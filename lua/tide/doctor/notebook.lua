@@ -5,7 +5,7 @@
 local core = require "tide.core"
 local folders = require "tide.jupyter.folders"
 local json = require "tide.json"
-local pipe = require "tide.doctor.pipe"
+local pipe = require "tide.jupyter.pipe"
 local spec = require "tide.jupyter.spec"
 
 local PATIENCE = 2 -- seconds that a kernel may take to answer

@@ -8,6 +8,7 @@ local core = require "tide.core"
 local folders = require "tide.jupyter.folders"
 local json = require "tide.json"
 local logo = require "tide.jupyter.logo"
+local pipe = require "tide.jupyter.pipe"
 
 local spec = {}
 
@@ -98,15 +99,25 @@ function spec.all()
   return list
 end
 
+--- The kernel's ZeroMQ: {zmq = its version, curve = can it encrypt?}; nil where
+-- this program has no kernel.
+function spec.zeromq()
+  local text = pipe.read{core.executable(), "kernel", "--probe"}
+  return text and json.decode(text) or nil
+end
+
 -- ---- writing ---------------------------------------------------------------
 
--- What kernel.json holds.
+-- What kernel.json holds. Clients encrypt where it says that it can.
 local function contents(o)
+  local zeromq = spec.zeromq()
   return {argv = {o.command, "kernel", "{connection_file}"},
           display_name = o.display_name, language = "lua",
-          interrupt_mode = "message", env = json.object(o.env),
+          interrupt_mode = "message", kernel_protocol_version = "5.5",
+          env = json.object(o.env),
           metadata = {implementation = "tide", version = core.version,
-                      debugger = false}}
+                      debugger = false, supported_encryption =
+                        zeromq and zeromq.curve and {"curve"} or nil}}
 end
 
 -- nil where the engine has no PNG library.

@@ -1,4 +1,4 @@
---- doctor/pipe.lua - what another program prints.
+--- jupyter/pipe.lua - what another program prints.
 --
 -- SPDX-License-Identifier: Apache-2.0
 
