@@ -170,6 +170,17 @@ static int op_names(lua_State *L) {
   return 1;
 }
 
+/* core.op_lua_names(): what they are called in Lua, "" for no name. */
+static int op_lua_names(lua_State *L) {
+  int n = td_op_count();
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    lua_pushstring(L, td_op_at(i)->lua ? td_op_at(i)->lua : "");
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
 /* core.op_count(): how many op types there are. */
 static int op_count(lua_State *L) {
   lua_pushinteger(L, td_op_count());
@@ -203,6 +214,7 @@ void td_lua_open_info(lua_State *L) {
   static const luaL_Reg functions[] = {{"op_info", op_info},
                                        {"op_type", op_type},
                                        {"op_names", op_names},
+                                       {"op_lua_names", op_lua_names},
                                        {"op_count", op_count},
                                        {"node_names", node_names},
                                        {NULL, NULL}};

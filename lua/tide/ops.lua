@@ -85,19 +85,6 @@ function namespace.method(name)
   return f
 end
 
--- The names of the registry's ops, looked for when there are more ops.
-local of_ops, n_ops = {}, 0
-
-local function registry_names()
-  if core.op_count() ~= n_ops then
-    of_ops, n_ops = {}, core.op_count()
-    for i, type in ipairs(core.op_names()) do
-      of_ops[i] = core.op_info(type).lua
-    end
-  end
-  return of_ops
-end
-
 --- All names, sorted: for completion and for offering the nearest.
 function namespace.names()
   local seen, list = {}, {}
@@ -109,7 +96,7 @@ function namespace.names()
   end
   if not loaded then load_all() end
   for name in pairs(ops) do add(name) end
-  for _, name in ipairs(registry_names()) do add(name) end
+  for _, name in ipairs(core.op_lua_names()) do add(name) end
   table.sort(list)
   return list
 end
