@@ -225,6 +225,20 @@ function tests.own_forms()
   lu.assertEquals(all.metadata.m, 1)
 end
 
+-- On a terminal no more is made than what it shows.
+function tests.text_only()
+  local made = 0
+  local x = object{__repr_html = function() made = made + 1 return "<b/>" end,
+                   __repr_pretty = function() return "text" end}
+  lu.assertEquals(bundle(x, true).data, {["text/plain"] = "text"})
+  lu.assertEquals(made, 0)
+  x = object{__repr_html = function() made = made + 1 return "<b/>" end}
+  lu.assertEquals(bundle(x, true).data, {["text/plain"] = "{}"})
+  lu.assertEquals(made, 0)
+  x = object{__repr_mimebundle = function() return {["text/plain"] = "m"} end}
+  lu.assertEquals(bundle(x, true).data, {["text/plain"] = "m"})
+end
+
 -- What goes wrong is told; the text stays.
 function tests.errors_inside()
   local function boom() error "boom" end

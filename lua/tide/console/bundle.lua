@@ -80,11 +80,16 @@ local function whole(x, out)
   return true
 end
 
---- {data = {[mime type] = text}, metadata = {}} of any value.
-return function(x)
-  local out = {data = {}, metadata = json.object{}}
-  local done, why = whole(x, out)
-  if not done then why = why or rich_form(x, out) end
+--- {data = {[mime type] = text}, metadata = {}} of any value; with text_only no
+-- rich form is made.
+return function(x, text_only)
+  local out, why = {data = {}, metadata = json.object{}}, nil
+  if text_only then out.data["text/plain"], why = form(x, "text/plain") end
+  if not out.data["text/plain"] then
+    local done
+    done, why = whole(x, out)
+    if not done and not text_only then why = why or rich_form(x, out) end
+  end
   if type(out.data["text/plain"]) ~= "string" then
     local text, also = plain_form(x)
     out.data["text/plain"] = text

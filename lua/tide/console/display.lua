@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local args = require "tide.args"
+local style = require "tide.show.style"
 
 local display = {}
 
@@ -19,7 +20,7 @@ local function publish(type, content)
 end
 
 local function message(x, id)
-  local content = require "tide.console.bundle"(x)
+  local content = require "tide.console.bundle"(x, style.front() ~= "notebook")
   if id then content.transient = {display_id = id} end
   return content
 end

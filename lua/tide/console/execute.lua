@@ -56,9 +56,11 @@ end
 
 -- The values a cell gave, as the data of a result.
 local function show(values)
-  if values.n == 1 then return bundle(values[1]) end
+  if values.n == 1 then return bundle(values[1], front.kind ~= "notebook") end
   local parts = {}
-  for i = 1, values.n do parts[i] = bundle(values[i]).data["text/plain"] end
+  for i = 1, values.n do
+    parts[i] = bundle(values[i], true).data["text/plain"]
+  end
   return {data = {["text/plain"] = table.concat(parts, "\t")},
           metadata = json.object{}}
 end

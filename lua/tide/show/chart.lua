@@ -85,6 +85,7 @@ local function text(c)
 end
 
 meta.__tostring = text
+meta.__repr_pretty = text
 
 function meta.__repr_mimebundle(c)
   local data, kind = {["text/plain"] = text(c)}, kinds[c.kind]
