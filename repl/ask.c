@@ -60,6 +60,13 @@ td_ask_state td_ask_is_complete(td_line *l, const char *code, size_t len,
 
 /* ---- completion ---- */
 
+/* The member of a request that says where in the text it is about. */
+static const char *place(const char *code, size_t cursor, char out[64]) {
+  snprintf(out, 64, ", \"detail_level\": 0, \"cursor_pos\": %zu",
+           td_text_points(code, cursor));
+  return out;
+}
+
 /* A byte of the text, from a count of code points. */
 static size_t byte_at(const json_t *reply, const char *key, const char *code,
                       size_t len, size_t missing) {
@@ -89,16 +96,42 @@ static void fill(td_menu *menu, const json_t *reply) {
 
 void td_ask_complete(td_line *l, const char *code, size_t len, size_t cursor,
                      td_menu *menu) {
-  char more[48];
-  snprintf(more, sizeof more, ", \"cursor_pos\": %zu",
-           td_text_points(code, cursor));
+  char more[64];
   td_menu_clear(menu);
-  json_t *reply = question(l, "complete", code, len, more);
+  json_t *reply = question(l, "complete", code, len, place(code, cursor, more));
   menu->start = byte_at(reply, "cursor_start", code, len, cursor);
   menu->end = byte_at(reply, "cursor_end", code, len, cursor);
   if (menu->start > cursor) menu->start = cursor;
   if (menu->end < menu->start) menu->end = cursor;
   fill(menu, reply);
+  json_decref(reply);
+}
+
+/* ---- help ---- */
+
+/* Adds text without its SGR sequences. */
+static void add_bare(td_str *out, const char *s, size_t len) {
+  td_str bare;
+  td_str_init(&bare);
+  for (size_t at = 0; at < len; at++) {
+    const char *end = s[at] == '\033' ? memchr(s + at, 'm', len - at) : NULL;
+    if (end)
+      at = (size_t)(end - s);
+    else
+      td_str_addc(&bare, s[at]);
+  }
+  td_text_clean(out, td_str_c(&bare), bare.len);
+  td_str_deinit(&bare);
+}
+
+void td_ask_inspect(td_line *l, const char *code, size_t len, size_t cursor,
+                    td_str *text) {
+  char more[64];
+  json_t *reply = question(l, "inspect", code, len, place(code, cursor, more));
+  const json_t *plain =
+      json_object_get(json_object_get(reply, "data"), "text/plain");
+  if (json_is_string(plain))
+    add_bare(text, json_string_value(plain), json_string_length(plain));
   json_decref(reply);
 }
 

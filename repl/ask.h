@@ -25,6 +25,11 @@ td_ask_state td_ask_is_complete(td_line *l, const char *code, size_t len,
 /* Fills the menu with what can stand at byte `cursor`. */
 void td_ask_complete(td_line *l, const char *code, size_t len, size_t cursor,
                      td_menu *menu);
+/* What is known of what stands at byte `cursor`, without colours; nothing is
+ * added when nothing is. */
+void td_ask_inspect(td_line *l, const char *code, size_t len, size_t cursor,
+                    td_str *text);
+
 /* What running a chunk led to. */
 typedef struct td_ask_result {
   td_host_outcome outcome;

@@ -149,6 +149,14 @@ void td_edit_tab(td_editor *e) {
     m->active = true;
 }
 
+void td_edit_help(td_editor *e) {
+  const td_str *t = &e->buffer.text;
+  if (!e->line) return;
+  td_term_interruptible(true);
+  td_ask_inspect(e->line, td_str_c(t), t->len, e->buffer.cursor, &e->note);
+  td_term_interruptible(false);
+}
+
 bool td_edit_accept(td_editor *e, bool word) {
   td_buffer *b = &e->buffer;
   const char *rest = td_editor_suggestion(e);

@@ -34,6 +34,7 @@ void td_editor_deinit(td_editor *e) {
   td_screen_deinit(&e->screen);
   td_frame_deinit(&e->frame);
   td_str_deinit(&e->before_search);
+  td_str_deinit(&e->note);
   td_str_deinit(&e->prompt);
   td_str_deinit(&e->styles);
 }
@@ -43,6 +44,7 @@ void td_editor_begin(td_editor *e, const char *prompt) {
   td_history_leave(&e->history);
   td_menu_clear(&e->menu);
   e->search.active = false;
+  td_str_clear(&e->note);
   e->last = e->now = TD_LAST_OTHER;
   e->after_ctrl_x = false;
   e->vi.normal = false;
@@ -172,6 +174,7 @@ static bool search_key(td_editor *e, const td_key *key) {
 
 td_edit td_editor_key(td_editor *e, const td_key *key) {
   td_edit what = TD_EDIT_GO_ON;
+  td_str_clear(&e->note);
   e->now = TD_LAST_OTHER;
   if (!types(key)) td_buffer_seal(&e->buffer);
   bool done = (e->menu.active && menu_key(e, key)) ||

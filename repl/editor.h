@@ -66,6 +66,7 @@ typedef struct td_editor {
   td_keys keys;
   td_screen screen;
   td_frame frame;
+  td_str note;            /* help below the text, until the next key */
   td_str prompt, styles;  /* styles: one byte a byte of the text */
   td_edit_last last, now; /* of the last command, of this one */
   int goal;               /* the column that up and down keep to */
@@ -107,6 +108,8 @@ void td_edit_paste(td_editor *e, const char *text, size_t len);
 /* Fills the menu with what can stand at the cursor; it stays closed. */
 void td_edit_complete(td_editor *e);
 void td_edit_tab(td_editor *e);
+/* Shows what is known of what stands at the cursor. */
+void td_edit_help(td_editor *e);
 void td_edit_move(td_editor *e, size_t to);
 /* Accepts the suggestion up to the end of a word, or all of it; false: none. */
 bool td_edit_accept(td_editor *e, bool word);

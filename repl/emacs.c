@@ -9,6 +9,7 @@
  *   ^_ or ^X ^U, M-_ or ^X ^R        undo, redo
  *   Tab, Shift-Tab                   complete or indent, indent less
  *   Alt-Enter                        a new line, whatever stands there
+ *   M-h, F1                          what is known of what stands here
  *   ^L ^C ^D ^Z                      clear screen, line; delete or leave; stop
  *   ^X ^E                            edit in $VISUAL or $EDITOR
  *
@@ -211,11 +212,11 @@ static const binding with_ctrl[] = {
     {'y', td_edit_yank}, {'_', undo},           {'h', delete_left}};
 
 static const binding with_alt[] = {
-    {'b', word_left},        {'f', word_right}, {'d', kill_word_right},
-    {'y', td_edit_yank_pop}, {'u', upper},      {'l', lower},
-    {'c', capital},          {'t', swap_words}, {'_', redo},
-    {'<', text_start},       {'>', text_end},   {'p', td_edit_older},
-    {'n', td_edit_newer}};
+    {'b', word_left},        {'f', word_right},  {'d', kill_word_right},
+    {'y', td_edit_yank_pop}, {'u', upper},       {'l', lower},
+    {'c', capital},          {'t', swap_words},  {'_', redo},
+    {'<', text_start},       {'>', text_end},    {'p', td_edit_older},
+    {'n', td_edit_newer},    {'h', td_edit_help}};
 
 static void press(td_editor *e, const binding *b, size_t n, unsigned rune) {
   for (size_t i = 0; i < n; i++)
@@ -284,6 +285,9 @@ static void special(td_editor *e, const td_key *key) {
     break;
   case TD_KEY_DELETE:
     words ? kill_word_right(e) : delete_right(e);
+    break;
+  case TD_KEY_HELP:
+    td_edit_help(e);
     break;
   case TD_KEY_PAGE_UP:
     td_edit_older(e);

@@ -32,6 +32,8 @@ static td_key_code numbered(int n) {
     return TD_KEY_PAGE_UP;
   case 6:
     return TD_KEY_PAGE_DOWN;
+  case 11:
+    return TD_KEY_HELP;
   case 200:
     return TD_KEY_PASTE;
   }
@@ -53,6 +55,8 @@ static td_key_code lettered(char c) {
     return TD_KEY_HOME;
   case 'F':
     return TD_KEY_END;
+  case 'P':
+    return TD_KEY_HELP;
   case 'M':
     return TD_KEY_ENTER; /* the keypad's */
   case 'Z':

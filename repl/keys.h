@@ -24,6 +24,7 @@ typedef enum td_key_code {
   TD_KEY_DELETE,
   TD_KEY_PAGE_UP,
   TD_KEY_PAGE_DOWN,
+  TD_KEY_HELP,    /* F1 */
   TD_KEY_PASTE,   /* its text is in the reader */
   TD_KEY_UNKNOWN, /* a sequence that means nothing here */
 } td_key_code;

@@ -56,9 +56,10 @@ static void dump(prompt *p) {
   td_str_addf(&s, "\033]tide;{\"keys\": %ld, \"ns\": %lld, \"cursor\": %zu",
               p->keys, (long long)p->ns,
               td_text_points(td_str_c(&b->text), b->cursor));
-  td_str_addf(&s, ", \"menu\": %zu, \"search\": %s, \"text\": ",
+  td_str_addf(&s, ", \"menu\": %zu, \"search\": %s, \"note\": %s, \"text\": ",
               e->menu.active ? e->menu.items.len : 0,
-              e->search.active ? "true" : "false");
+              e->search.active ? "true" : "false",
+              e->note.len ? "true" : "false");
   td_str_json(&s, td_str_c(&b->text), b->text.len);
   td_str_add(&s, ", \"prompt\": ");
   td_str_json(&s, td_str_c(&e->prompt), e->prompt.len);

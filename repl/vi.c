@@ -6,15 +6,16 @@
  *   h j k l w b e W B E 0 ^ $ gg G f t F T ; , %   motions
  *   iw aw i" a" i( a( i[ i{ ...                    objects, behind an operator
  *   d c y > <   with a motion, or doubled for lines; D C Y x X s S
- *   i a I A o O  p P  r ~ J  . u ^R  v (edit in $EDITOR)  / ? (search)
+ *   i a I A o O  p P  r ~ J  . u ^R  v (edit in $EDITOR)  / ? (search)  K
+ * (help)
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "repl/vi_move.h"
 #include "repl/text.h"
+#include "repl/vi_move.h"
 
 /* ---- wanted? ---- */
 
@@ -269,6 +270,9 @@ static td_edit command(td_editor *e, unsigned rune, int n) {
     break;
   case 'u':
     td_buffer_undo(&e->buffer);
+    break;
+  case 'K':
+    td_edit_help(e);
     break;
   case 'v':
     return TD_EDIT_OUTSIDE;

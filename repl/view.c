@@ -121,6 +121,23 @@ static void show_search(td_editor *e) {
   e->frame.bottom = true;
 }
 
+/* As many lines as the rows take; dots where there are more. */
+static void show_note(td_editor *e, int rows) {
+  td_frame *f = &e->frame;
+  const char *s = td_str_c(&e->note);
+  int most = f->n + rows;
+  f->bottom = true;
+  while (*s && !f->failed) {
+    size_t n = strcspn(s, "\n");
+    td_frame_newline(f);
+    bool full = f->n >= most && s[n];
+    td_frame_cell(f, TD_STYLE_MENU, full ? "\u2026" : s, full ? 3 : n,
+                  f->columns);
+    if (full) return;
+    s += s[n] ? n + 1 : n;
+  }
+}
+
 void td_editor_layout(td_editor *e, int columns, int lines, bool final) {
   td_frame_begin(&e->frame, columns, e->colour);
   if (!color(e, final)) e->frame.failed = true;
@@ -131,6 +148,7 @@ void td_editor_layout(td_editor *e, int columns, int lines, bool final) {
   if (final) return;
   show_suggestion(e);
   if (e->search.active) show_search(e);
+  if (e->note.len) show_note(e, lines / 2);
   if (e->menu.active) {
     td_menu_show(&e->menu, &e->frame, lines / 2);
     e->frame.bottom = true;

@@ -4,7 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import unittest
 
-from terminal import Terminal, ctrl
+from terminal import Terminal, alt, ctrl
 
 SETUP = "thing = {first = 1, second = 'two', seventh = print, [4] = 5}"
 
@@ -100,6 +100,22 @@ class Completion(unittest.TestCase):
             self.assertEqual((t.state["text"], t.state["menu"]), ("x", 0))
             t.send("y")
             self.assertEqual(t.state["text"], "xy")
+
+    def test_help_below(self):
+        with Terminal() as t:
+            t.start().send("x = string.rep(", alt("h"))
+            row = t.row("In [1]")
+            self.assertEqual(t.text()[row + 1], "string.rep(s, n, sep)")
+            self.assertEqual(t.screen.cursor.y, row)
+            t.send("a")
+            self.assertEqual(t.text()[row:row + 2], ["In [1]: x = string.rep(a", ""])
+            t.send(ctrl("c"), "td.matmul", "\x1bOP")
+            self.assertIn("The matrix product", t.text()[t.row("In [1]") + 2])
+        with Terminal(lines=8) as t:
+            t.start().send("td.matmul", alt("h"))
+            row = t.row("In [1]")
+            self.assertEqual(t.text()[row + 4], "\u2026")
+            self.assertEqual(t.text()[row + 5:], [""] * (3 - row))
 
     def test_tab_indents(self):
         with Terminal() as t:

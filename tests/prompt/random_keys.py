@@ -19,7 +19,7 @@ WORDS = ["for i = 1, 3 do", "local x = ", "if a then", "end", "print(", "string.
          ")", "}", "x", "th", "%time ", "\"\\", "\t", "td."]
 KEPT = ["thing = {1, 2}", "for i = 1, 2 do\n  print('\u4f60', i)\nend", "x = " + "1 + " * 60 + "1",
         "if x then\n\n  y()\nend"]
-EMACS = [*(ctrl(c) for c in "abefhkpnrstuwy_"), *(alt(c) for c in "bfdyulct_<>pn"),
+EMACS = [*(ctrl(c) for c in "abefhkpnrstuwy_"), *(alt(c) for c in "bfdyulct_<>pnh"),
          alt("\x7f"), ctrl("x") + ctrl("u"), ctrl("x") + ctrl("r"), ctrl("g"), ctrl("c")]
 VI = list("hjklwbeWBE0^$GxXDCYpPrJuiaIAoO~;,%dcy><123.fFtTSs/") + ["diw", "ci(", "da'"] + [ctrl("r"), "\x1b"]
 
@@ -90,7 +90,7 @@ def disagreement(t):
     row, column = want.cursor
     if t.screen.cursor.x != column:
         return f"the cursor is in column {t.screen.cursor.x}, not {column}"
-    more = t.state["menu"] or t.state["search"]  # rows below, which may push others out
+    more = t.state["menu"] or t.state["search"] or t.state["note"]  # rows below, which may push others out
     firsts = range(len(want.rows)) if len(want.rows) > t.lines or more else [0]
     why = "no window fits"
     for first in firsts:

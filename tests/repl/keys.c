@@ -48,6 +48,8 @@ static void parses(void **state) {
       {"\033[3;5~", TD_KEY_DELETE, 0, CTRL},
       {"\033[3^", TD_KEY_DELETE, 0, CTRL},
       {"\033[3$", TD_KEY_DELETE, 0, SHIFT},
+      {"\033OP", TD_KEY_HELP, 0, 0},
+      {"\033[11~", TD_KEY_HELP, 0, 0},
       {"\033[5~", TD_KEY_PAGE_UP, 0, 0},
       {"\033[6~", TD_KEY_PAGE_DOWN, 0, 0},
       {"\033[13;5u", TD_KEY_ENTER, 0, CTRL},

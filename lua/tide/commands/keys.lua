@@ -7,6 +7,7 @@ Enter                 runs what is complete, else begins a new line
 Alt-Enter             a new line
 Tab, Shift-Tab        completes behind a word, else indents; indents less
   in the menu         Tab, arrows move, Enter takes, Escape leaves
+Alt-H, F1             what is known of what stands at the cursor
 up, down              lines, then what was typed before and begins alike
 Alt-P, Alt-N          history at once
 Ctrl-R, Ctrl-S        search in the history: Enter runs, Escape edits
