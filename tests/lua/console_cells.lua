@@ -59,6 +59,8 @@ local cells = {
   {"%time 3", "3"}, {"x = 1\n%time x + 1", "2"}, {"a = 7\n  % 4\na", "3"},
   {"b = 3 a = 7\n%b\na", "1"}, {"x = [[\n%time\n]]\n#x", "6"},
   {"if true then\n  %seed 3\nend", false}, {"!true", false},
+  {"!true \"it's [[\"\nx = 5\nx", "5"}, {"!true --[[\n%pwd\n7", "7"},
+  {"!true )\n%seed 1\nf = {\n2 % 2}\n#f", "1"},
   {"%%time\n1 + 1", "2"}, {"\n%%time\nlocal c = 3", "c", "3"},
 }
 

@@ -99,11 +99,6 @@ local function line_around(code, at)
   return from, to - 1
 end
 
-local function count_lines(code, to)
-  local _, n = code:sub(1, to - 1):gsub("\n", "")
-  return n + 1
-end
-
 local operands = {name = true, number = true, string = true}
 
 -- Behind an operand, % is the remainder, unless it is a command that there is.
@@ -112,38 +107,71 @@ local function is_operator(name, kind, word)
     and (operands[kind] or word == ")" or word == "]" or word == "}")
 end
 
--- Where the first command after byte `from` is; the brackets open there count.
-local function next_command(code, from)
-  local words, depth = front.words(code), 0
-  local before, last_word
-  for i = 1, #words, 3 do
-    local kind, at = words[i], words[i + 1]
-    local word = code:sub(at, words[i + 2])
-    if kind == "symbol" then depth = depth + (opening[word] or 0) end
-    local mark = kind == "broken" and (word:find "^[?!]" ~= nil) or word == "%"
-    if mark and depth <= 0 and at >= from then
-      local first, last = line_around(code, at)
-      local name, text = command_of(code:sub(first, last))
-      if name and not is_operator(name, before, last_word) then
-        return first, last, name, text
-      end
-    end
-    if kind ~= "comment" then before, last_word = kind, word end
+-- Is the word a command's mark? Then the line around it, the command and its
+-- text. `before` and `last` are the word before it.
+local function command_at(code, kind, word, at, before, last)
+  local mark = word == "%" or kind == "broken" and word:find "^[?!]"
+  if not mark then return nil end
+  local from, to = line_around(code, at)
+  local name, text = command_of(code:sub(from, to))
+  if name and not is_operator(name, before, last) then
+    return from, to, name, text
   end
+end
+
+-- The commands of `code`, {from, to, name, text}, in order: lines that begin
+-- with a mark outside of brackets, strings and comments.
+local function find_commands(code)
+  local list, words, base, i = {}, front.words(code), 0, 1
+  local depth, before, last = 0, nil, nil
+  while words[i] do
+    local kind, at, stop = words[i], base + words[i + 1], base + words[i + 2]
+    local word = code:sub(at, stop)
+    local from, to, name, text
+    if kind == "symbol" then depth = depth + (opening[word] or 0) end
+    if depth <= 0 then
+      from, to, name, text = command_at(code, kind, word, at, before, last)
+    end
+    i = i + 3
+    if from then
+      list[#list + 1] = {from, to, name, text}
+      while words[i] and base + words[i + 1] <= to do
+        stop = base + words[i + 2]
+        i = i + 3
+      end
+      -- What seemed to begin in the command and went on behind its line.
+      if stop > to then
+        base, words, i = to, front.words(code:sub(to + 1)), 1
+      end
+      depth, before = 0, nil
+    elseif kind ~= "comment" then
+      before, last = kind, word
+    end
+  end
+  return list
+end
+
+local function apply(code, edits)
+  local parts, at = {}, 1
+  for _, e in ipairs(edits) do
+    parts[#parts + 1] = code:sub(at, e[1] - 1)
+    parts[#parts + 1] = e[3]
+    at = e[2] + 1
+  end
+  parts[#parts + 1] = code:sub(at)
+  return table.concat(parts)
 end
 
 --- `code` with its command lines as calls.
 function cell.with_commands(code)
-  local from = 1
-  while code:find("[%%!?]", from) do
-    local first, last, name, text = next_command(code, from)
-    if not first then break end
-    local call = ("__command(%q, %q, %d)"):format(name, text,
-                                                  count_lines(code, first))
-    code = code:sub(1, first - 1) .. call .. code:sub(last + 1)
-    from = first + #call
+  if not code:find "[%%!?]" then return code end
+  local edits, line, at = {}, 1, 1
+  for k, c in ipairs(find_commands(code)) do
+    line = line + select(2, code:sub(at, c[1] - 1):gsub("\n", ""))
+    at = c[1]
+    edits[k] = {c[1], c[2], ("__command(%q, %q, %d)"):format(c[3], c[4], line)}
   end
-  return code
+  return apply(code, edits)
 end
 
 --- Command, text, body and the body's first line of a cell that begins with
@@ -153,7 +181,7 @@ function cell.cell_command(code)
     code:match "^(%s*)%%%%(%a[%w_]*)[ \t]*([^\n]*)(.*)$"
   if not name then return nil end
   return name, text:gsub("%s+$", ""), rest:sub(2),
-         count_lines(space, #space + 1) + 1
+         select(2, space:gsub("\n", "")) + 2
 end
 
 -- ---- from a cell to Lua -----------------------------------------------------
@@ -185,17 +213,6 @@ local function promote(edits, s)
       edits[#edits + 1] = {n.start, n.stop, blank(n.stop - n.start + 1)}
     end
   end
-end
-
-local function apply(code, edits)
-  local parts, at = {}, 1
-  for _, e in ipairs(edits) do
-    parts[#parts + 1] = code:sub(at, e[1] - 1)
-    parts[#parts + 1] = e[3]
-    at = e[2] + 1
-  end
-  parts[#parts + 1] = code:sub(at)
-  return table.concat(parts)
 end
 
 local results = {call = true, place = true, value = true, list = true}
