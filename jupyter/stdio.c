@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "jupyter/kernel_impl.h"
-#include "lua/capture.h"
 
 enum { PIPE_BYTES = 1 << 20 };
 
@@ -27,7 +26,7 @@ static size_t line_at;
 /* ---- writing ---- */
 
 static ssize_t write_text(int stream, const char *bytes, size_t len) {
-  if (!td_capture_text(stream, bytes, len) && kernel->iopub)
+  if (!td_line_captures(stream, bytes, len) && kernel->iopub)
     td_iopub_text(kernel->iopub, td_worker_request(), stream, bytes, len);
   return (ssize_t)len;
 }

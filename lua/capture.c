@@ -30,7 +30,7 @@ typedef struct capture {
 
 static capture *innermost;
 
-bool td_capture_text(int stream, const char *bytes, size_t len) {
+bool td_line_captures(int stream, const char *bytes, size_t len) {
   td_line *l = td_line_current();
   capture *c = innermost;
   while (c && c->line != l) c = c->outer;

@@ -91,6 +91,10 @@ bool td_line_waiting(const td_line *l);
 void td_line_wait(td_line *l);
 void td_line_resume(td_line *l);
 
+/* For who has replaced C's streams: a line that captures its output takes this
+ * text of stream 1 or 2, written by its thread. False: nobody did. */
+bool td_line_captures(int stream, const char *bytes, size_t len);
+
 /* ---- running: on the line's thread ---- */
 
 /* Calls service `name` of tide.console with the decoded request, a JSON object;
