@@ -134,7 +134,8 @@ $(B)/.flags: FORCE
 	@echo '$(CC) $(CFLAGS_ALL) $(KERNEL_FLAGS)' | cmp -s - $@ || \
 	  echo '$(CC) $(CFLAGS_ALL) $(KERNEL_FLAGS)' > $@
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) \( -name venv -o -name lab -o -name bench-venv \) \
+  -prune -o -name '*.d' -type f -print 2>/dev/null)
 
 # ---- linking ---------------------------------------------------------------
 
@@ -270,7 +271,7 @@ lab: setup-build
 	$(MAKE) -j$(JOBS) lab-kernel
 	PATH="$(abspath $(B))/lab/bin:$$PATH" $(B)/lab/bin/jupyter-lab \
 	  $(if $(filter 0,$(shell id -u)),--allow-root) --notebook-dir=tutorials \
-	  $(LAB_FLAGS) tensors_and_graphs.ipynb
+	  $(LAB_FLAGS) tutorials/tensors_and_graphs.ipynb
 .PHONY: lab lab-kernel
 
 # ---- documentation ---------------------------------------------------------
