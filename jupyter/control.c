@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "engine/base/mem.h"
 #include "engine/base/thread.h"
 #include "jupyter/kernel_impl.h"
 
@@ -108,8 +109,77 @@ static const struct {
     {"list_subshell_request", "list_subshell_reply", list_subshell},
 };
 
+/* ---- debugging: on a line and thread of its own ---- */
+
+/* A reply of that thread on its way out. */
+typedef struct letter {
+  struct letter *next;
+  td_request *to;
+  char *type;
+  td_str content;
+} letter;
+
+static pthread_mutex_t mail_lock = PTHREAD_MUTEX_INITIALIZER; /* of letters */
+static letter *letters;                                       /* newest first */
+
+void td_control_reply(td_kernel *k, td_request *to, const char *type,
+                      const td_str *content) {
+  uint64_t one = 1;
+  letter *l = td_alloc_zero(1, sizeof *l);
+  if (!l) return;
+  l->to = td_request_retain(to);
+  l->type = td_strdup(type);
+  td_str_init(&l->content);
+  td_str_addn(&l->content, td_str_c(content), content->len);
+  pthread_mutex_lock(&mail_lock);
+  l->next = letters;
+  letters = l;
+  pthread_mutex_unlock(&mail_lock);
+  ssize_t n = write(k->mail, &one, sizeof one);
+  (void)n;
+}
+
+static void send_letter(control *c, letter *l) {
+  if (l->next) send_letter(c, l->next);
+  td_reply reply = {.to = l->to,
+                    .type = l->type,
+                    .content = {td_str_c(&l->content), l->content.len}};
+  td_wire_send(&c->kernel->wire, c->socket, &reply, NULL);
+  td_request_release(l->to);
+  td_str_deinit(&l->content);
+  td_free(l->type);
+  td_free(l);
+}
+
+static void send_letters(control *c) {
+  pthread_mutex_lock(&mail_lock);
+  letter *l = letters;
+  letters = NULL;
+  pthread_mutex_unlock(&mail_lock);
+  if (l) send_letter(c, l);
+}
+
+static bool start_debug(td_kernel *k) {
+  td_worker *w = &k->debug;
+  if (w->started) return true;
+  td_status *s = td_worker_init(w, k, td_line_new(k->host, "debug"));
+  if (td_ok(s)) s = td_worker_start(w);
+  bool ok = td_ok(s);
+  td_status_release(s);
+  return ok;
+}
+
+/* True when the request is taken care of. */
+static bool debug(control *c, td_request *r) {
+  if (strcmp(td_request_type(r), "debug_request") || !start_debug(c->kernel))
+    return false;
+  td_worker_add(&c->kernel->debug, td_request_retain(r), 0);
+  return true;
+}
+
 static void serve(control *c, td_request *r) {
   td_kernel *k = c->kernel;
+  if (debug(c, r)) return;
   td_str content;
   td_str_init(&content);
   td_iopub_status(k->iopub, r, "busy");
@@ -136,9 +206,11 @@ static void serve_all(control *c) {
       continue;
     }
     bool none = td_status_code(s) == TD_UNAVAILABLE;
-    if (!none) td_kernel_log("dropped a message: %s", td_status_message(s));
-    td_status_release(s);
-    if (none) return;
+    if (!none) td_kernel_dropped(s);
+    if (none) {
+      td_status_release(s);
+      return;
+    }
   }
 }
 
@@ -164,10 +236,12 @@ static void *run(void *arg) {
   while (!c->ended) {
     zmq_pollitem_t items[] = {{.socket = c->socket, .events = ZMQ_POLLIN},
                               {.fd = k->terminate, .events = ZMQ_POLLIN},
-                              {.fd = k->interrupt, .events = ZMQ_POLLIN}};
+                              {.fd = k->interrupt, .events = ZMQ_POLLIN},
+                              {.fd = k->mail, .events = ZMQ_POLLIN}};
     bool looks = follows || k->leaving;
-    zmq_poll(items, 3, looks ? FOLLOW_MS : parent ? PARENT_MS : -1);
+    zmq_poll(items, 4, looks ? FOLLOW_MS : parent ? PARENT_MS : -1);
     if (was_rung(k->interrupt)) td_interrupt_all(k);
+    if (was_rung(k->mail)) send_letters(c);
     serve_all(c);
     follows = td_interrupt_follow(k);
     td_subshell_reap(k, false);

@@ -25,8 +25,9 @@ void td_info(td_str *out) {
               "\"pygments_lexer\": \"lua\", \"codemirror_mode\": \"lua\"}, "
               "\"banner\": \"Tide " TD_VERSION
               ": dataflow graphs in Lua 5.4. ?NAME is help.\", "
-              "\"debugger\": false, "
-              "\"supported_features\": [\"kernel subshells\"], "
+              "\"debugger\": true, "
+              "\"supported_features\": [\"kernel subshells\", "
+              "\"debugger\"], "
               "\"help_links\": %s}",
               help_links);
 }

@@ -22,6 +22,7 @@ void td_interrupt_all(td_kernel *k) {
   uint64_t number = td_shell_drain(k->shell);
   interrupt(&k->main, &number);
   interrupt(&k->side, &number);
+  if (k->debug.started) interrupt(&k->debug, &number);
   td_subshell_each(k, interrupt, &number);
   k->interrupted_ns = td_clock_now();
   k->told = false;

@@ -39,6 +39,16 @@ static const char usage[] =
     "usage: tide kernel [--output-limit BYTES] [--allow-no-key] "
     "[CONNECTION_FILE]\n";
 
+/* The first few, and then each time there are twice as many. */
+void td_kernel_dropped(td_status *why) {
+  static uint64_t count; /* atomic */
+  uint64_t n = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+  if (n <= 8 || (n & (n - 1)) == 0)
+    td_kernel_log("dropped a message: %s (%llu so far)", td_status_message(why),
+                  (unsigned long long)n);
+  td_status_release(why);
+}
+
 /* ---- dispatch ---- */
 
 static bool is_type(const td_request *r, const char *type) {
@@ -270,7 +280,8 @@ static td_status *start(td_kernel *k, const options *o) {
   pthread_mutex_init(&k->subshell_lock, NULL);
   k->terminate = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   k->interrupt = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (k->terminate < 0 || k->interrupt < 0)
+  k->mail = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (k->terminate < 0 || k->interrupt < 0 || k->mail < 0)
     return td_error(TD_RESOURCE_EXHAUSTED, "no file descriptors are left");
   k->context = zmq_ctx_new();
   k->heart_context = zmq_ctx_new();
@@ -288,6 +299,11 @@ static void finish(td_kernel *k) {
   for (td_subshell *t = k->subshells; t; t = k->subshells)
     td_subshell_delete(k, t->id);
   td_subshell_reap(k, true);
+  if (k->debug.kernel) {
+    td_line_interrupt(k->debug.line);
+    td_worker_deinit(&k->debug);
+    td_line_free(k->debug.line);
+  }
   td_worker_deinit(&k->side);
   td_line_free(k->side.line);
   td_worker_deinit(&k->main);

@@ -112,6 +112,9 @@ bool td_interrupt_follow(td_kernel *k);
 
 td_status *td_control_start(td_kernel *k, void *socket) TD_MUST_USE;
 void td_control_join(td_kernel *k);
+/* Has the control thread send a reply; from any thread. Copies the content. */
+void td_control_reply(td_kernel *k, td_request *to, const char *type,
+                      const td_str *content);
 td_status *td_heartbeat_start(td_kernel *k, void *socket) TD_MUST_USE;
 void td_heartbeat_join(td_kernel *k);
 /* The content of kernel_info_reply, and of usage_reply. */
@@ -137,6 +140,7 @@ struct td_kernel {
   td_shell *shell;
   td_host *host;
   td_worker main, side;
+  td_worker debug; /* control's: started by the first debug_request */
   pthread_mutex_t subshell_lock; /* of the two lists */
   td_subshell *subshells, *leaving;
   int64_t interrupted_ns; /* control's: when the last interrupt came, or 0 */
@@ -147,6 +151,7 @@ struct td_kernel {
   int stopping;  /* atomic: a shutdown has begun */
   int terminate; /* an eventfd: control is to end the kernel */
   int interrupt; /* an eventfd: control is to interrupt */
+  int mail;      /* an eventfd: control has replies to send */
 };
 
 /* Hands a request to the worker that is to serve it. Takes it over. */
@@ -156,6 +161,9 @@ void td_kernel_dispatch(td_kernel *k, td_request *r, uint64_t number);
 void td_kernel_stop(td_kernel *k);
 /* Ends the process though a cell still runs, which nothing could stop. */
 _Noreturn void td_kernel_abandon(td_kernel *k);
+/* Says that a message was dropped, and why; a flood is said in few words. Takes
+ * `why` over. */
+void td_kernel_dropped(td_status *why);
 /* Says something on the real stderr, for whoever started the kernel. */
 void td_kernel_log(const char *fmt, ...) TD_PRINTF(1, 2);
 

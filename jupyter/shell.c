@@ -236,8 +236,10 @@ static bool receive(td_shell *s, void *socket, td_request **r) {
   td_status *e = td_wire_receive(&s->kernel->wire, socket, r);
   if (td_ok(e)) return true;
   bool none = td_status_code(e) == TD_UNAVAILABLE;
-  if (!none) td_kernel_log("dropped a message: %s", td_status_message(e));
-  td_status_release(e);
+  if (none)
+    td_status_release(e);
+  else
+    td_kernel_dropped(e);
   return !none;
 }
 

@@ -31,6 +31,7 @@ static const struct {
                 {"inspect_request", "inspect", "inspect_reply"},
                 {"is_complete_request", "is_complete", "is_complete_reply"},
                 {"history_request", "history", "history_reply"},
+                {"debug_request", "debug", "debug_reply"},
                 {"comm_info_request", "comm_info", "comm_info_reply"},
                 {"comm_open", "comm_open", NULL},
                 {"comm_msg", "comm_msg", NULL},
@@ -133,7 +134,9 @@ static void answer(td_worker *w, td_request *r, const char *started) {
     call(w, r, services[i].service, &reply);
   }
   if (is_execute(r)) note_reply(w, r, &reply);
-  if (reply_type)
+  if (reply_type && w == &k->debug)
+    td_control_reply(k, r, reply_type, &reply);
+  else if (reply_type)
     td_shell_reply(k->shell, r, reply_type, td_str_c(&reply), reply.len,
                    started);
   td_str_deinit(&reply);

@@ -10,6 +10,8 @@
  *   words(text)                       kind, start, stop of each word, flat
  *   line()                            the name of the line that runs
  *   interrupted()                     has this call been interrupted?
+ *   trace(f)                          f(source, line) at each line, or nil
+ *   pause(), resume()                 a line halts; all that halt go on
  *   execute, popen, interrupt_children, capture: see child.h, capture.h
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -213,6 +215,9 @@ static const luaL_Reg functions[] = {{"publish", publish},
                                      {"popen", td_child_popen},
                                      {"interrupt_children", td_child_interrupt},
                                      {"capture", td_capture},
+                                     {"trace", td_trace_set},
+                                     {"pause", td_trace_pause},
+                                     {"resume", td_trace_resume},
                                      {NULL, NULL}};
 
 static int open_front(lua_State *L) {

@@ -46,11 +46,19 @@ static void hook_again(td_line *l) {
   if (l && td_line_interrupted(l)) hook_all(l, raise_hook);
 }
 
+/* No hook, but the debugger's when there is one. */
+static void unhook(const td_line *l, lua_State *L) {
+  if (l && l->traced)
+    lua_sethook(L, td_trace_hook, LUA_MASKLINE, 0);
+  else
+    lua_sethook(L, NULL, 0, 0);
+}
+
 /* Lets those who wait for a turn have theirs. */
 static void turn_hook(lua_State *L, lua_Debug *ar) {
   (void)ar;
   td_line *l = current;
-  lua_sethook(L, NULL, 0, 0);
+  unhook(l, L);
   hook_again(l);
   if (!l) return;
   td_line_wait(l);
@@ -137,8 +145,7 @@ bool td_line_waiting(const td_line *l) {
 
 static void unhook_all(td_line *l) {
   for (int i = 0; i < l->depth && i < TD_LINE_DEEPEST; i++)
-    if (lua_gethook(l->stack[i]) == raise_hook)
-      lua_sethook(l->stack[i], NULL, 0, 0);
+    if (lua_gethook(l->stack[i]) == raise_hook) unhook(l, l->stack[i]);
 }
 
 /* What knocks meanwhile is one with the interrupt that is forgotten: until all
@@ -172,7 +179,9 @@ void td_line_begin(td_line *l) {
   td_line_resume(l);
   l->stack[0] = l->L;
   l->depth = 1;
+  l->traced = td_trace_wanted(l);
   current = l;
+  if (l->traced) unhook(l, l->L);
   hook_again(l);
 }
 
@@ -206,6 +215,7 @@ static void enter(td_line *l, int depth, lua_State *co) {
   if (!l) return;
   if (depth < TD_LINE_DEEPEST) l->stack[depth] = co;
   l->depth = depth + 1;
+  if (l->traced) unhook(l, co);
   hook_again(l);
 }
 

@@ -23,6 +23,7 @@ struct td_line {
   int n_calls;      /* atomic; begun and not ended: a call may come in a call */
   int knocking;     /* atomic: threads that interrupt just now */
   pthread_t thread; /* of the running call */
+  bool traced;      /* the debugger looks at each line of the call */
 };
 
 struct td_host {
@@ -30,6 +31,7 @@ struct td_host {
   lua_State *spare; /* a coroutine for short work on behalf of no line */
   td_lua_state *state;
   const td_front *front;
+  bool traces; /* the debugger wants to look; guarded by the interpreter */
 };
 
 /* Between the two, the interpreter is this thread's and the line is busy.
@@ -43,6 +45,14 @@ bool td_line_forget(td_line *l);
 void td_line_coroutines(lua_State *L);
 /* Installs the signal handlers of interrupts and turns. */
 void td_line_signals(void);
+
+/* trace.c: the debugger's hook, and whether a call on the line is to have it. */
+void td_trace_hook(lua_State *L, lua_Debug *ar);
+bool td_trace_wanted(const td_line *l);
+/* Functions of tide.front: trace, pause, resume. */
+int td_trace_set(lua_State *L);
+int td_trace_pause(lua_State *L);
+int td_trace_resume(lua_State *L);
 
 /* front.c: preloads module tide.front. */
 void td_front_open(lua_State *L, const td_front *f);

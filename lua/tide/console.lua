@@ -52,7 +52,7 @@ local services = {
   is_complete = "is_complete", history = "history",
   comm_open = "comm", comm_msg = "comm", comm_close = "comm",
   comm_info = "comm", forget = "forget", start = "start",
-  banner = "banner",
+  banner = "banner", debug = "debugger",
 }
 
 --- Serves one request: JSON in, JSON out. Raises when the request is none.

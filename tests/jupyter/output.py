@@ -3,8 +3,6 @@ import glob
 import os
 import time
 
-from kernel import Client
-
 SOAK = bool(os.environ.get("TIDE_SOAK"))
 UNLIMITED = ["--output-limit", "0"]
 
@@ -226,4 +224,3 @@ def test_idle_comes_after_all_output(client):
     for _ in range(100):
         r = client.run("io.write 'a' os.execute 'echo b'")
         assert r.text() == "ab\n"
-    assert Client

@@ -6,7 +6,6 @@ import json
 import secrets
 
 import zmq
-from kernel import Kernel
 
 
 def curve_kernel(fresh):
@@ -144,6 +143,3 @@ def test_a_registration_port_that_is_none(fresh):
     for port in (0, "x", -1, None):
         k = fresh(registration_port=port)
         assert k.wait() == 1 and "registration_port" in k.said(), k.said()
-
-
-assert Kernel

@@ -62,10 +62,12 @@ def test_every_format_of_read(client):
     assert r.value() == '42\t""', r.value()
     r = ask(client, "return io.read(3), io.read('l')", "abcd")
     assert r.value() == '"abc"\t"d"', r.value()
-    r = ask(client, "return io.read('a')", "of", "it", "\x04")
-    assert r.value() == r'"of\nit\n"', r.value()
-    r = ask(client, "return io.read('n', 'n', 'L')", "1 2")
-    assert r.value() == r'1	2	"\n"', r.value()
+    r = ask(client, "return (io.read('a'):gsub('\\n', '|'))", "of", "it",
+            "\x04")
+    assert r.value() == '"of|it|"', r.value()
+    r = ask(client, "local a, b, c = io.read('n', 'n', 'L')\n"
+            "return a + b, c == '\\n'", "1 2")
+    assert r.value() == "3\ttrue", r.value()
     r = ask(client, "return io.read(0)", "\x04")
     assert r.value() == "nil", r.value()
 

@@ -274,7 +274,9 @@ def test_garbage_is_dropped_and_memory_flat(fresh):
         send_garbage(c, draw, count)
         still_answers(c)
         grown = k.memory() - before
-    assert grown < 2 << 20, f"{grown} bytes more after {count} messages"
+    assert "so far" in k.said() and len(k.said()) < 10000
+    if "address" not in Kernel.build:  # which keeps freed memory for a while
+        assert grown < 2 << 20, f"{grown} bytes more after {count} messages"
 
 
 def send_garbage(client, draw, count):
@@ -297,6 +299,3 @@ def send_garbage(client, draw, count):
                       for _ in range(draw.randrange(1, 9))]
         s = client.shell if i % 2 else client.control
         s.send_multipart([bytes(f) for f in frames])
-
-
-assert Kernel  # the runner sets its build
