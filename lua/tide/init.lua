@@ -69,7 +69,8 @@ local modules = {
   progress = "tide.progress", test = "tide.test", value = "tide.value",
   initializers = "tide.initializers", layers = "tide.layers",
   losses = "tide.losses", metrics = "tide.metrics",
-  regularizers = "tide.regularizers",
+  regularizers = "tide.regularizers", ui = "tide.ui",
+  comm = "tide.comm",
 }
 
 local module_of = {}

@@ -1,0 +1,103 @@
+--- ui/output.lua - what is shown while a function runs, into a widget.
+--
+-- SPDX-License-Identifier: Apache-2.0
+
+local json = require "tide.json"
+
+local output = {}
+
+local MOST = 1000 -- things an output widget holds
+
+-- A message as an entry of a notebook's outputs; nil for others.
+local function entry(type, content)
+  if type == "display_data" or type == "execute_result" then
+    return {output_type = "display_data", data = content.data,
+            metadata = content.metadata or json.object{}}
+  elseif type == "error" then
+    return {output_type = "error", ename = content.ename,
+            evalue = content.evalue, traceback = content.traceback}
+  end
+end
+
+-- Entries with one more; streams of one name grow together.
+local function added(list, one)
+  local last = list[#list]
+  if last and last.name and last.name == one.name then
+    local text = (last.text .. one.text):sub(-1 << 16)
+    list[#list] = {output_type = "stream", name = one.name, text = text}
+  else
+    if #list >= MOST then table.remove(list, 1) end
+    list[#list + 1] = one
+  end
+  return list
+end
+
+--- Appends to what the widget shows.
+function output.add(self, one)
+  local list = json.array(table.move(self.outputs, 1, #self.outputs, 1, {}))
+  self.outputs = json.array(added(list, one))
+end
+
+local function stream(self, name, text)
+  if text == "" then return end
+  output.add(self, {output_type = "stream", name = name,
+                    text = json.utf8 and json.utf8(text) or text})
+end
+
+local function take(self, kept)
+  local stdout, stderr = kept:stop()
+  stream(self, "stdout", stdout)
+  stream(self, "stderr", stderr)
+end
+
+-- What f prints comes before what it displays last: text is taken from the
+-- process's output each time something is displayed.
+local function sink_of(self, state, before)
+  return function(type, content, metadata)
+    local front = require "tide.front"
+    take(self, state.kept)
+    state.kept = front.capture()
+    local one = entry(type, content)
+    if one then
+      output.add(self, one)
+    elseif type == "clear_output" then
+      self.outputs = json.array{}
+    elseif before then
+      before(type, content, metadata)
+    else
+      front.publish(type, json.encode(json.object(content)),
+                    json.encode(json.object(metadata)))
+    end
+  end
+end
+
+-- Shows the error in the widget, or raises it where there is nobody to see it.
+local function finish(self, ok, ...)
+  if ok then return ... end
+  local traceback = require "tide.console.traceback"
+  local name, value, lines = traceback.describe(...)
+  output.add(self, {output_type = "error", ename = name, evalue = value,
+                    traceback = json.array(lines)})
+end
+
+--- Runs f(...); an error in it is shown in the widget.
+function output.capture(self, f, ...)
+  local has_front, front = pcall(require, "tide.front")
+  if not has_front or front.kind ~= "notebook" then return f(...) end
+  local line = require "tide.console".line(front.line())
+  local before, state = line.sink, {kept = front.capture()}
+  line.sink = sink_of(self, state, before)
+  local got = table.pack(front.protected(f, ...))
+  line.sink = before
+  take(self, state.kept)
+  return finish(self, table.unpack(got, 1, got.n))
+end
+
+--- Shows x in the widget.
+function output.show(self, x)
+  local shown = require "tide.console.bundle"(x)
+  output.add(self, {output_type = "display_data", data = shown.data,
+                    metadata = shown.metadata})
+end
+
+return output
