@@ -1,7 +1,8 @@
 /* keys.c - what a terminal sends, as keys.
  *
  * A lone Escape and the start of a sequence look alike; the reader waits
- * ESCAPE_MS for more before it calls it Escape.
+ * ESCAPE_MS for more before it calls it Escape. Keys are read byte by byte:
+ * what was typed behind an Enter belongs to the code that Enter runs.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "repl/keys.h"
@@ -222,9 +223,10 @@ static void drop(td_keys *k, size_t n) {
   k->len -= n;
 }
 
-/* False at the end of input. */
-static bool fill(td_keys *k) {
-  ssize_t n = read(0, k->bytes + k->len, sizeof k->bytes - k->len);
+/* At most `most` bytes; false at the end of input. */
+static bool fill(td_keys *k, size_t most) {
+  size_t room = sizeof k->bytes - k->len;
+  ssize_t n = read(0, k->bytes + k->len, most < room ? most : room);
   if (n > 0) k->len += (size_t)n;
   return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
@@ -242,7 +244,9 @@ static void read_paste(td_keys *k) {
     size_t n = found ? (size_t)(found - k->bytes) : k->len - keep;
     if (raw.len + n <= PASTE_MOST) td_str_addn(&raw, k->bytes, n);
     drop(k, found ? n + END : n);
-    if (found || !(td_term_wait(PASTE_MS) & TD_TERM_INPUT) || !fill(k)) break;
+    if (found || !(td_term_wait(PASTE_MS) & TD_TERM_INPUT) ||
+        !fill(k, SIZE_MAX))
+      break;
   }
   td_str_clear(&k->paste);
   td_text_clean(&k->paste, td_str_c(&raw), raw.len);
@@ -267,7 +271,7 @@ td_keys_event td_keys_read(td_keys *k, td_key *key) {
       return TD_KEYS_KEY;
     }
     if (got & TD_TERM_INPUT) {
-      if (!fill(k)) return TD_KEYS_ENDED;
+      if (!fill(k, 1)) return TD_KEYS_ENDED;
     } else if (k->len && parsed(k, true, key)) {
       return TD_KEYS_KEY;
     }
@@ -275,5 +279,5 @@ td_keys_event td_keys_read(td_keys *k, td_key *key) {
 }
 
 bool td_keys_pending(const td_keys *k) {
-  return k->len > 0;
+  return k->len > 0 || td_term_ready();
 }

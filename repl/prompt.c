@@ -267,6 +267,7 @@ static void edited(td_line *line) {
   p->line = line;
   p->dump = getenv("TIDE_EDIT_DUMP") != NULL;
   td_editor_init(&p->editor, line);
+  setvbuf(stdin, NULL, _IONBF, 0); /* io.read leaves what it does not take */
   greet(line);
   begin(p);
   td_ask_history(line, HISTORY_MOST, &p->editor.history);

@@ -49,8 +49,8 @@ bool td_term_raw(void) {
   if (raw) return true;
   if (tcgetattr(0, &t)) return false;
   before = t;
-  t.c_iflag &=
-      ~(tcflag_t)(BRKINT | ICRNL | INLCR | IGNCR | INPCK | ISTRIP | IXON);
+  t.c_iflag &= ~(tcflag_t)(BRKINT | INLCR | IGNCR | INPCK | ISTRIP | IXON);
+  t.c_iflag |= ICRNL; /* what is typed ahead may be read as lines later */
   t.c_oflag &= ~(tcflag_t)OPOST;
   t.c_lflag &= ~(tcflag_t)(ECHO | ICANON | IEXTEN | ISIG);
   t.c_lflag |= NOFLSH;
@@ -161,6 +161,11 @@ int td_term_wait(int timeout_ms) {
   int got = n > 0 && p[1].revents ? rung() : 0;
   if (n > 0 && p[0].revents) got |= TD_TERM_INPUT;
   return got;
+}
+
+bool td_term_ready(void) {
+  struct pollfd p = {.fd = 0, .events = POLLIN};
+  return poll(&p, 1, 0) > 0;
 }
 
 void td_term_stop(void) {

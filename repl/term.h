@@ -31,6 +31,8 @@ void td_term_size(int *columns, int *lines);
 enum { TD_TERM_INPUT = 1, TD_TERM_SIGNAL = 2, TD_TERM_INTERRUPT = 4 };
 /* Waits for input or a signal; 0 when `timeout_ms` (-1: none) has passed. */
 int td_term_wait(int timeout_ms);
+/* True when there is input now. */
+bool td_term_ready(void);
 /* Tells td_term_wait of an interrupt. Async-signal-safe. */
 void td_term_poke(void);
 

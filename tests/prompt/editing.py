@@ -55,7 +55,7 @@ EMACS = [
 # what is pasted, and what is left of it
 PASTES = [
     ("x = 1\ny = 2", "x = 1\ny = 2"),
-    ("x = 1\r\ny = 2\r\n", "x = 1\ny = 2"),
+    ("x = 1\ry = 2\r", "x = 1\ny = 2"),
     ("> x = 1\n> y = 2\n", "x = 1\ny = 2"),
     ("> f = function()\n>> return 1\n>> end\n> f()\n1\n", "f = function()\nreturn 1\nend\nf()"),
     ("In [3]: x = 1\n\nIn [4]: x\nOut[4]: 1\n", "x = 1\nx"),

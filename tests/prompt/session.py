@@ -150,6 +150,14 @@ class Session(unittest.TestCase):
             t.wait(lambda: t.state["keys"] >= t.sent, "both")
             self.assertIn("42", t.text())
 
+    def test_typed_ahead_for_the_code(self):
+        with Terminal() as t:
+            t.start()
+            t.raw("name = io.read()\rAda\rprint('hello ' .. name)\r")
+            t.sent += 17 + 23
+            t.wait(lambda: t.state["keys"] >= t.sent, "all of it")
+            self.assertIn("hello Ada", t.text())
+
     def test_stop_and_continue(self):
         with Terminal() as t:
             t.start().send("text")
