@@ -182,6 +182,36 @@ function tests.large_graphs_stay_small()
   markup.drawings(text)
 end
 
+-- Hairballs, too.
+function tests.dense_graphs_stay_small()
+  math.randomseed(7)
+  local dense, random = td.graph(), td.graph()
+  dense:as_default(function()
+    local all = {td.placeholder("float32", {4}, "x")}
+    for i = 2, 70 do
+      all[i] = td.add_n({table.unpack(all, math.max(1, i - 30))},
+                        ("n%dx"):format(i))
+    end
+  end)
+  random:as_default(function()
+    local all = {td.placeholder("float32", {4}, "x")}
+    for s = 1, 100 do
+      td.name_scope("s" .. s, function()
+        for i = 1, 40 do
+          local x = all[math.random(#all)]
+          all[#all + 1] = i % math.random(9) == 0 and td.tanh(x) or x + 1.0
+        end
+      end)
+    end
+  end)
+  for _, g in ipairs{dense, random} do
+    local text = html(g)
+    lu.assertTrue(#text < 200000, #text)
+    contains(text, "edges are not drawn")
+    markup.drawings(text)
+  end
+end
+
 function tests.structures()
   local tree = scopes.read(tower(3, 2))
   local a, b = tree.by_path["layer1/cell1/"], tree.by_path["layer2/cell0/"]

@@ -16,7 +16,7 @@ local view = require "tide.show.graph_view"
 
 local graph = {}
 
-local LARGEST = 150000 -- bytes of HTML after which no scope more is drawn
+local LARGEST = 110000 -- bytes of HTML after which no scope more is drawn
 local MOST_SCOPES = 30
 
 -- ---- reading ---------------------------------------------------------------
@@ -53,8 +53,15 @@ end
 -- ---- HTML ------------------------------------------------------------------
 
 local function note(v)
-  if v.hidden == 0 then return "" end
-  return ("<div>%d control inputs are not drawn</div>"):format(v.hidden)
+  local parts = {}
+  if v.hidden > 0 then
+    parts[1] = ("<div>%d control inputs are not drawn</div>"):format(v.hidden)
+  end
+  if v.dropped > 0 then
+    parts[#parts + 1] = ("<div>%d edges are not drawn: those of fewest "
+      .. "tensors</div>"):format(v.dropped)
+  end
+  return table.concat(parts)
 end
 
 -- Scopes that can be opened below a view, the ones alike together, in the order

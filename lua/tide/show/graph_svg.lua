@@ -236,9 +236,8 @@ local function attach(boxes, edges, lines)
   end
 end
 
--- A smooth line through the places of an edge, with a head; `faint` where it
--- leads to what does not run.
-local function draw_edge(d, e, points, faint)
+-- A smooth line through the places of an edge; its head goes to `heads`.
+local function draw_edge(d, points, heads)
   local x, y = points[1], points[2]
   local list = {"M", x, y}
   for k = 3, #points, 2 do
@@ -249,13 +248,39 @@ local function draw_edge(d, e, points, faint)
                list)
     x, y = to_x, to_y
   end
-  local ink = faint and "#dddddd" or e.control and "#bbbbbb" or "#777777"
-  d:path(list, {fill = "none", stroke = ink,
-    ["stroke-width"] = e.n > 1 and 2 or 1,
-    ["stroke-dasharray"] = e.control and "4 3" or nil})
-  local turn = y > points[2] and 1 or -1
-  d:path({"M", x - 3, y - turn, "L", x + 3, y - turn, "L", x, y + turn * 5,
-          "Z"}, {fill = ink})
+  d:path(list)
+  local high = y > points[2] and 5 or -5
+  table.move({"M", x - 3, y, "h", 6, "l", -3, high, "z"}, 1, 9, #heads + 1,
+             heads)
+end
+
+-- Edges of one look together: thicker ones hold several tensors, dashed ones
+-- are control inputs, faint ones lead to what does not run.
+local looks = {
+  {stroke = "#dddddd"}, {stroke = "#777777"},
+  {stroke = "#777777", ["stroke-width"] = 2},
+  {stroke = "#bbbbbb", ["stroke-dasharray"] = "4 3"},
+}
+
+local function look_of(tree, e)
+  if is_pruned(tree, e.to) then return 1 end
+  if e.control then return 4 end
+  return e.n > 1 and 3 or 2
+end
+
+local function draw_edges(d, tree, edges, lines)
+  for look, o in ipairs(looks) do
+    local heads = {}
+    o.fill = "none"
+    d:open(o)
+    for k, e in ipairs(edges) do
+      if lines[k] and look_of(tree, e.e) == look then
+        draw_edge(d, lines[k], heads)
+      end
+    end
+    d:close()
+    if #heads > 0 then d:path(heads, {fill = o.stroke}) end
+  end
 end
 
 local function overlaps(taken, x, y, w)
@@ -362,11 +387,7 @@ return function(tree, v)
     math.max(plan.width + (side and SIDE_WIDTH or 0), legend_width),
     height + (#legend > 0 and 20 or 0))
   attach(v.boxes, edges, plan.edges)
-  for k, e in ipairs(edges) do
-    if plan.edges[k] then
-      draw_edge(d, e.e, plan.edges[k], is_pruned(tree, e.e.to))
-    end
-  end
+  draw_edges(d, tree, edges, plan.edges)
   if #edges <= MOST_LABELS then
     draw_labels(d, v.boxes, plan.nodes, edges, plan.edges)
   end

@@ -17,6 +17,7 @@ local SMALL = 16       -- boxes up to which scopes are opened
 local MOST = 70        -- boxes of a drawing
 local MANY = 5         -- boxes that use one, from which on it goes to the side
 local MOST_CONTROLS = 30 -- control edges that are drawn
+local MOST_EDGES = 400
 local MOST_OUTSIDE = 8 -- boxes for what comes from outside
 
 -- ---- boxes -----------------------------------------------------------------
@@ -266,12 +267,26 @@ local function without_controls(edges)
   return kept, n
 end
 
+-- Of too many edges those of most tensors.
+local function strongest(edges)
+  local n = #edges
+  if n <= MOST_EDGES then return edges, 0 end
+  for k, e in ipairs(edges) do e.place = k end
+  table.sort(edges, function(a, b)
+    if a.n ~= b.n then return a.n > b.n end
+    return a.place < b.place
+  end)
+  local kept = table.move(edges, 1, MOST_EDGES, 1, {})
+  table.sort(kept, function(a, b) return a.place < b.place end)
+  return kept, n - MOST_EDGES
+end
+
 --- What a drawing of scope `root` has.
 -- @param[opt] o small, most: numbers of boxes
 -- @return {boxes =, edges = {{from =, to =, n =, label =, control =}, ...},
--- side = boxes at the side, hidden = control edges that are not drawn}; a box
--- is {op = i}, {scope =}, {list = boxes} or {outside = name}, with marks of the
--- side
+-- side = boxes at the side, hidden = control edges that are not drawn, dropped
+-- = other edges that are not drawn}; a box is {op = i}, {scope =}, {list =
+-- boxes} or {outside = name}, with marks of the side
 function view.of(tree, root, o)
   local open = opened(root, o and o.small or SMALL)
   local boxes = gathered(tree, boxes_of(tree, root, open), o and o.most or MOST)
@@ -279,13 +294,15 @@ function view.of(tree, root, o)
   local edges = edges_of(tree, root, find, outsider(tree, root, boxes))
   local side, kept = aside(tree, boxes, edges)
   local shown, hidden = without_controls(kept)
+  local dropped
+  shown, dropped = strongest(shown)
   local drawn = {}
   for _, box in ipairs(boxes) do
     if not box.mark then drawn[#drawn + 1] = box end
   end
   for _, e in ipairs(shown) do e.label = label_of(tree, e) end
   return {root = root, boxes = drawn, edges = shown, side = side,
-          hidden = hidden, open = open}
+          hidden = hidden, dropped = dropped}
 end
 
 return view

@@ -13,7 +13,7 @@ local layout = {}
 local GAP_X, GAP_Y = 18, 44
 local SWEEPS = 12      -- over the layers, to order them
 local SETTLE = 8       -- passes that move nodes towards their neighbours
-local MOST_BENDS = 3000
+local MOST_BENDS = 800
 
 -- ---- layers ----------------------------------------------------------------
 

@@ -55,13 +55,22 @@ function drawing:circle(x, y, r, o)
     number(r), html.attributes(o or {})))
 end
 
+-- With one decimal, as short as SVG reads it.
+local function coordinate(v)
+  local text = ("%.1f"):format(v):gsub("%.0$", "")
+  return text == "-0" and "0" or text
+end
+
 --- A path: numbers in a list among letters, {"M", 0, 0, "L", 10, 10}.
 function drawing:path(list, o)
-  local parts = {}
-  for i, p in ipairs(list) do
-    parts[i] = type(p) == "number" and number(p) or p
+  local parts, after_number = {}, false
+  for _, p in ipairs(list) do
+    local is_number = type(p) == "number"
+    if is_number and after_number then parts[#parts + 1] = " " end
+    parts[#parts + 1] = is_number and coordinate(p) or p
+    after_number = is_number
   end
-  self:add(('<path d="%s"%s/>'):format(table.concat(parts, " "),
+  self:add(('<path d="%s"%s/>'):format(table.concat(parts),
                                        html.attributes(o or {})))
 end
 
