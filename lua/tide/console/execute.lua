@@ -180,13 +180,13 @@ local function begin(run)
     and request.code:find "%S" ~= nil
   if run.counted then line.count = line.count + 1 end
   provide(line)
-  if not request.silent then
-    publish("execute_input",
-            {code = request.code, execution_count = line.count})
-  end
   if run.counted then
     keep(line.inputs, line.count, request.code, MOST_IN)
     history.add(line, line.count, request.code)
+  end
+  if not request.silent then
+    publish("execute_input",
+            {code = request.code, execution_count = line.count})
   end
   return serve(run)
 end
