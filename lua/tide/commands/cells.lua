@@ -1,9 +1,11 @@
 --- commands/cells.lua - %cells: what each cell has built.
 --
--- A node belongs to the cell whose line made it: its origin says so.
+-- In a notebook cells own their nodes. At the prompt, a node belongs to the cell
+-- whose line made it: its origin says so.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local owner = require "tide.console.owner"
 local dtypes = require "tide.dtype"
 local shapes = require "tide.shape"
 local style = require "tide.show.style"
@@ -37,6 +39,8 @@ end
 
 --- %cells: nodes of the default graph, their bytes, and time, by cell.
 return function(_, state)
+  local owned = owner.table()
+  if #owned > 0 then return owned end
   local seconds = state.line.seconds or {}
   print(("%-24s %8s %10s %12s"):format("cell", "nodes", "bytes", "time"))
   for _, row in ipairs(count(core.graph())) do

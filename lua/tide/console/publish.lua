@@ -13,7 +13,7 @@ local json = require "tide.json"
 return function(type, content, metadata, buffers)
   local sink = console.line(front.line()).sink
   if sink then
-    sink(type, content, metadata)
+    sink(type, content, metadata, buffers)
   elseif front.kind == "notebook" then
     front.publish(type, json.encode(json.object(content)),
                   json.encode(json.object(metadata)), buffers)

@@ -50,23 +50,27 @@ local function take(self, kept)
   stream(self, "stderr", stderr)
 end
 
--- What f prints comes before what it displays last: text is taken from the
--- process's output each time something is displayed.
+-- A message that is not for the widget goes on its way.
+local function pass_on(before, type, content, metadata, buffers)
+  if before then return before(type, content, metadata, buffers) end
+  require "tide.front".publish(type, json.encode(json.object(content)),
+                               json.encode(json.object(metadata)), buffers)
+end
+
+-- What f printed comes before what it displays: text is taken from the process's
+-- output then.
 local function sink_of(self, state, before)
-  return function(type, content, metadata)
-    local front = require "tide.front"
-    take(self, state.kept)
-    state.kept = front.capture()
+  return function(type, content, metadata, buffers)
     local one = entry(type, content)
+    if not one and type ~= "clear_output" then
+      return pass_on(before, type, content, metadata, buffers)
+    end
+    take(self, state.kept)
+    state.kept = require "tide.front".capture()
     if one then
       output.add(self, one)
-    elseif type == "clear_output" then
-      self.outputs = json.array{}
-    elseif before then
-      before(type, content, metadata)
     else
-      front.publish(type, json.encode(json.object(content)),
-                    json.encode(json.object(metadata)))
+      self.outputs = json.array{}
     end
   end
 end

@@ -1,0 +1,110 @@
+"""Cells own their nodes: what a cell run again does to the graph."""
+import os
+import random
+
+SOAK = os.environ.get("TIDE_SOAK")
+
+
+def run(client, cell, code):
+    msg_id = client.send("execute_request", client.cell(code),
+                         metadata={"cellId": cell} if cell else None)
+    return client.finish(msg_id)
+
+
+def note(r):
+    """The text of a note about stale cells, or None."""
+    texts = [c["data"]["text/plain"] for c in r.of("display_data")]
+    return next((t for t in texts if "built before" in t), None)
+
+
+def size(client):
+    return int(run(client, None, "td.get_default_graph():size()").value())
+
+
+def test_a_cell_by_its_id(client):
+    run(client, None, "td.reset()")
+    run(client, "a", 'W = td.variable({1.0, 2.0}, "W"); sess = td.session()\n'
+        "sess:init()")
+    before = size(client)
+    run(client, "x", "sess:run(W.initializer, {[W.initial_value] = {5.0, 6.0}})"
+        ";")
+    r = run(client, "a", 'W = td.variable({3.0, 4.0}, "W"); sess:init()\n'
+            "W.name")
+    assert r.value() == '"W"'
+    assert run(client, "y", "sess:run(W):table()[2]").value() == "6.0"
+    assert size(client) == before
+
+
+def test_a_cell_by_its_text(client):
+    run(client, None, "td.reset()")
+    for _ in range(3):
+        assert run(client, None, 'q = td.constant(1, "q"); q.name'
+                   ).value() == '"q:0"'
+    assert run(client, None, 'q = td.constant(2, "q"); q.name'
+               ).value() == '"q_1:0"'
+
+
+def test_stale_cells_are_named(client):
+    run(client, None, "td.reset()")
+    a = run(client, "a", "x = td.constant(1.0)").content["execution_count"]
+    b = run(client, "b", "y = x + 1").content["execution_count"]
+    r = run(client, "a", "x = td.constant(2.0)")
+    assert note(r) == (f"In[{b}] uses what In[{a}] built before: "
+                       "run it again"), r.shown
+    assert run(client, "c", "td.session():run(y)").value() == "2.0"
+    assert note(run(client, "b", "y = x + 1")) is None
+    assert run(client, "c", "td.session():run(y)").value() == "3.0"
+
+
+def test_what_is_gone_says_so(client):
+    run(client, None, "td.reset()")
+    n = run(client, "a", 'x = td.constant(1, "x")').content["execution_count"]
+    run(client, "b", "old = x")
+    run(client, "a", 'x = td.constant(2, "x")')
+    r = run(client, "c", "td.session():run(old)")
+    assert (f'node "x" was replaced when cell In[{n}] ran again'
+            in r.content["evalue"]), r.content
+
+
+def test_cells_are_listed(client):
+    run(client, None, "td.reset()")
+    run(client, "a", "x = td.constant(1)")
+    r = run(client, None, "%cells")
+    assert "In[" in r.text() + str(r.of("execute_result"))
+
+
+# ---- twenty cells in random order ---------------------------------------------
+
+CELLS = ([f'v{i} = td.variable({i}.0, "v{i}"); sess:init()'
+          for i in range(1, 7)]
+         + [f"k = k + 1; t{i} = v{i} * 2 + k" for i in range(1, 7)]
+         + [f"u{i} = t{i} + t{i + 1} + v{i + 2}" for i in range(1, 5)]
+         + [f"sess:run(v{i}:assign_add(1.0)); return sess:run(u{i})"
+            for i in range(1, 5)])
+
+
+def play(client, order):
+    """What each run said, the variables, and the size of the graph."""
+    run(client, None, "td.reset(); k = 0; sess = td.session()")
+    said = []
+    for c in order:
+        r = run(client, f"cell {c}", CELLS[c])
+        values = [x["data"]["text/plain"] for x in r.of("execute_result")]
+        stale = note(r)
+        said.append((c, r.status, values, stale and stale.count("In[")))
+    values = [run(client, None, f"sess:run(v{i})").value()
+              for i in range(1, 7)]
+    return said, values, size(client)
+
+
+def test_random_order_is_as_in_a_fresh_kernel(fresh):
+    with fresh().client() as a:
+        _, _, once = play(a, range(20))
+        order = [c for c in range(20) for _ in range(50 if SOAK else 4)]
+        random.Random(7).shuffle(order)
+        order = list(range(6)) + order
+        said, values, grown = play(a, order)
+    with fresh().client() as b:
+        again = play(b, order)
+    assert again == (said, values, grown)
+    assert grown <= 3 * once, (grown, once)
