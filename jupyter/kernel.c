@@ -88,7 +88,7 @@ static bool goes_aside(td_kernel *k, const td_request *r) {
   bool comm = !strncmp(td_request_type(r), "comm_", 5) &&
               !is_type(r, "comm_info_request");
   if (is_type(r, "execute_request")) return false;
-  return td_worker_busy(&k->main) || (comm && td_worker_busy(&k->side));
+  return td_worker_has_cell(&k->main) || (comm && td_worker_busy(&k->side));
 }
 
 void td_kernel_dispatch(td_kernel *k, td_request *r, uint64_t number) {

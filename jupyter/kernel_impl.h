@@ -46,6 +46,8 @@ td_status *td_worker_start(td_worker *w) TD_MUST_USE;
 void td_worker_run(td_worker *w);
 /* Takes the request over. */
 void td_worker_add(td_worker *w, td_request *r, uint64_t number);
+/* True while it runs a cell or has one to run. */
+bool td_worker_has_cell(td_worker *w);
 /* True while it serves or has something to. */
 bool td_worker_busy(td_worker *w);
 /* True when something was there to be interrupted. `number`: of the request

@@ -218,6 +218,15 @@ void td_worker_add(td_worker *w, td_request *r, uint64_t number) {
   pthread_mutex_unlock(&w->lock);
 }
 
+bool td_worker_has_cell(td_worker *w) {
+  pthread_mutex_lock(&w->lock);
+  bool has = w->current && is_execute(w->current);
+  for (const td_job *j = w->first; j && !has; j = j->next)
+    has = is_execute(j->request);
+  pthread_mutex_unlock(&w->lock);
+  return has;
+}
+
 bool td_worker_busy(td_worker *w) {
   pthread_mutex_lock(&w->lock);
   bool busy = w->current || w->first;
