@@ -263,7 +263,10 @@ local function make_model()
       return m.t[i]
     elseif c <= 16 then
       local j = c - 12
-      if not (m.t[j] and m.t[j + 1] and m.v[j + 2]) then return nil end
+      if not (m.t[j] and m.t[j + 1]) then return nil end
+      if not m.v[j + 2] then -- fails behind the first sum
+        return nil, thing(c, {}, m.t[j], m.t[j + 1])
+      end
       m.u[j] = thing(c, {a = m.t[j], b = m.t[j + 1], i = j + 2}, m.t[j],
                      m.t[j + 1], m.v[j + 2])
       return m.u[j]
