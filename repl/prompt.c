@@ -177,7 +177,11 @@ static void act(td_editor *e, td_edit what) {
 
 /* The terminal has another size, or was given to others for a while. */
 static void start_over(td_editor *e) {
+  int columns, lines;
   td_term_raw();
+  td_term_size(&columns, &lines);
+  if (columns < e->screen.shown.columns && td_term_wraps())
+    td_screen_wrapped(&e->screen, columns);
   td_screen_wipe(&e->screen);
 }
 

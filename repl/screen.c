@@ -110,6 +110,7 @@ void td_frame_text(td_frame *f, td_style style, const char *text, size_t len) {
     td_str shown;
     td_str_init(&shown);
     int width = td_text_show(&shown, text + at, next - at);
+    f->failed = f->failed || shown.failed;
     td_frame_put(f, style, td_str_c(&shown), shown.len, width);
     td_str_deinit(&shown);
   }
@@ -241,6 +242,16 @@ void td_screen_leave(td_screen *s, td_frame *f) {
   td_str_add(&s->out, "\r\n");
   flush(s);
   td_screen_fresh(s);
+}
+
+void td_screen_wrapped(td_screen *s, int columns) {
+  int row = s->column / columns;
+  for (int i = 0; i < s->row && s->first + i < s->shown.n; i++) {
+    int width = s->shown.rows.at[s->first + i].width;
+    row += width > columns ? (width + columns - 1) / columns : 1;
+  }
+  s->row = row;
+  if (s->height <= row) s->height = row + 1;
 }
 
 void td_screen_wipe(td_screen *s) {

@@ -79,6 +79,9 @@ void td_screen_fresh(td_screen *s);
 void td_screen_draw(td_screen *s, td_frame *f, int lines);
 /* Draws all rows of `f` above each other and leaves the cursor below them. */
 void td_screen_leave(td_screen *s, td_frame *f);
+/* The terminal has become that narrow and wrapped our rows anew, as most do
+ * (td_term_wraps). Before td_screen_wipe. */
+void td_screen_wrapped(td_screen *s, int columns);
 /* Wipes our part; the cursor is where it began. */
 void td_screen_wipe(td_screen *s);
 

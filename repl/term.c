@@ -97,6 +97,24 @@ void td_term_size(int *columns, int *lines) {
   *lines = known && w.ws_row ? w.ws_row : 24;
 }
 
+/* Nobody can be asked: by the marks that such terminals leave. */
+bool td_term_wraps(void) {
+  static const char *const marks[] = {"TMUX",
+                                      "VTE_VERSION",
+                                      "KITTY_WINDOW_ID",
+                                      "ALACRITTY_WINDOW_ID",
+                                      "WEZTERM_PANE",
+                                      "KONSOLE_VERSION",
+                                      "ITERM_SESSION_ID",
+                                      "WT_SESSION",
+                                      "TERM_PROGRAM",
+                                      "GHOSTTY_RESOURCES_DIR"};
+  const char *term = getenv("TERM");
+  for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+    if (getenv(marks[i])) return true;
+  return term && !strncmp(term, "foot", 4);
+}
+
 /* ---- signals ---- */
 
 static void ring(char what) {

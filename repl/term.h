@@ -27,6 +27,10 @@ void td_term_interruptible(bool on);
 
 void td_term_size(int *columns, int *lines);
 
+/* True when the terminal is known to wrap what it shows anew when it becomes
+ * narrower; xterm and the console cut it off. */
+bool td_term_wraps(void);
+
 /* What happened, as bits. */
 enum { TD_TERM_INPUT = 1, TD_TERM_SIGNAL = 2, TD_TERM_INTERRUPT = 4 };
 /* Waits for input or a signal; 0 when `timeout_ms` (-1: none) has passed. */

@@ -54,6 +54,7 @@ static void show_cluster(td_editor *e, size_t at, size_t next, bool cursor) {
   td_str shown;
   td_str_init(&shown);
   int width = td_text_show(&shown, s, next - at);
+  e->frame.failed = e->frame.failed || shown.failed;
   if (cursor) td_frame_cursor(&e->frame, width);
   td_frame_put(&e->frame, style, td_str_c(&shown), shown.len, width);
   td_str_deinit(&shown);

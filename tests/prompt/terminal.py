@@ -23,6 +23,10 @@ import unicodedata
 import pyte
 from wcwidth import wcwidth
 
+# By these the editor knows a terminal that wraps its rows anew; pyte does not.
+WRAPPING = ("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "ALACRITTY_WINDOW_ID", "WEZTERM_PANE",
+            "KONSOLE_VERSION", "ITERM_SESSION_ID", "WT_SESSION", "TERM_PROGRAM",
+            "GHOSTTY_RESOURCES_DIR")
 MARK = b"\x1b]tide;"
 TIDE = os.path.join(os.environ.get("TIDE_BUILD", "build"), "tide")
 
@@ -75,7 +79,7 @@ class Terminal:
         ours = {"TERM": "xterm-256color", "HOME": self.home, "LC_ALL": "C.UTF-8",
                 "TIDE_EDIT_DUMP": "1", "XDG_STATE_HOME": self.home + "/state", "XDG_CONFIG_HOME": self.home + "/config"}
         full = {**os.environ, **ours, **(env or {})}
-        for name in ("TIDE_EDIT", "INPUTRC", "NO_COLOR"):
+        for name in ("TIDE_EDIT", "INPUTRC", "NO_COLOR", *WRAPPING):
             if name not in (env or {}):
                 full.pop(name, None)
         self.tty, inside = pty.openpty()
