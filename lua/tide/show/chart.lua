@@ -1,4 +1,4 @@
---- show/chart.lua - td.chart: charts that grow while a program runs.
+--- show/chart.lua - charts that grow while a program runs.
 --
 --   local c = td.chart{title = "training"}
 --   for i = 1, 1000 do c:log{loss = train(i)} end
@@ -124,8 +124,8 @@ end
 -- to log at once; bins (30) of a histogram; names of classes or of bars; rows
 -- and columns, names of a heat map
 -- @return the chart: :log{...} adds to it, :svg() gives a file's text
--- @usage td.chart{kind = "bar", title = "n", data = {a = 1, b = 2}}.title
--- --> n
+-- @usage local c = td.chart{kind = "bar", title = "n", data = {a = 1, b = 2}}
+-- c:svg():match "^<svg"  --> <svg
 function chart.chart(o)
   o = args.expect_all(args.read(o, known, "chart"), types)
   local kind = kind_of(o.kind or "line")

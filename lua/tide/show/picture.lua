@@ -225,8 +225,8 @@ end}
 -- @param[opt] o filters = true: x is {height, width, in, out}; columns; scale,
 -- pixels for each; low and high, what is black and what is white
 -- @return what displays as a picture; :png() gives the bytes of a PNG file
--- @usage td.image_grid(td.value.zeros{9, 8, 8, 3})
--- --> Image grid of 9 x {8, 8, 3}
+-- @usage local x = td.value.zeros{9, 8, 8, 3}
+-- td.image_grid(x)  --> Image grid of 9 x {8, 8, 3}
 function picture.image_grid(x, o)
   o = args.read(o, {"filters", "columns", "scale", "low", "high"}, "image_grid")
   if core.kind(x) ~= "tensor" then x = core.tensor(x) end

@@ -1,4 +1,4 @@
---- show/tables.lua - td.table: rows in columns.
+--- show/tables.lua - tables: rows in columns.
 --
 -- Numbers stand to the right, others to the left. Of many rows the first and
 -- the last ones are shown; columns that do not fit are left out, and counted.
