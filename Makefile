@@ -213,7 +213,9 @@ thread-ctests: $(THREAD_TESTS:%.c=$(B)/%)
 # Python's packages for tests of the notebook and the prompt. Without them those
 # tests are skipped, which is said and counted; under CI=true it is a failure.
 VENV := $(B)/venv/.done
-$(VENV): tests/requirements.txt $(wildcard jupyter/papermill_tide/*)
+PAPERMILL := $(wildcard jupyter/papermill_tide/*.toml \
+  jupyter/papermill_tide/papermill_tide/*.py)
+$(VENV): tests/requirements.txt $(PAPERMILL)
 	@mkdir -p $(B)
 	@if { test -x $(B)/venv/bin/python || $(PYTHON) -m venv $(B)/venv; } && \
 	  $(B)/venv/bin/python -m pip install -q --disable-pip-version-check \
@@ -259,7 +261,7 @@ bench: setup
 # the tutorials. LAB_FLAGS=--no-browser --port=9999 are JupyterLab's own.
 LAB_FLAGS ?=
 LAB := $(B)/lab/.done
-$(LAB): tests/lab/requirements.txt $(wildcard jupyter/papermill_tide/*)
+$(LAB): tests/lab/requirements.txt $(PAPERMILL)
 	@mkdir -p $(B)
 	test -x $(B)/lab/bin/python || $(PYTHON) -m venv $(B)/lab
 	$(B)/lab/bin/python -m pip install -q --disable-pip-version-check -r $< \

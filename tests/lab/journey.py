@@ -26,7 +26,7 @@ td.get_default_graph()
 '''
 LOOP = '''
 local chart = td.chart{title = "loss"}
-for i in td.progress(120, {title = "steps"}) do
+for i in td.progress(200, {title = "steps"}) do
   local now = sess:run({loss, step}, {[x] = td.value.ones{8, 4}})[1]
   chart:log{loss = now}
   os.execute "sleep 0.02"
@@ -73,7 +73,7 @@ class Journey(unittest.TestCase):
         b.wait_output(2, "steps")
         seen = set()
         while "trained" not in b.output(2):
-            if bar := re.search(r"(\d+)/120", b.output(2)):
+            if bar := re.search(r"(\d+)/200", b.output(2)):
                 seen.add(int(bar[1]))
             time.sleep(0.1)
         self.assertGreaterEqual(len(seen), 4, "the bar does not move")

@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import math
 import subprocess
+import sys
 import unittest
 
 import nbformat
@@ -34,6 +35,13 @@ def lua(code):
 
 
 class Translator(unittest.TestCase):
+    def test_imports(self):
+        # Each imports the other.
+        for code in ("import papermill_tide", "import papermill",
+                     "import papermill_tide.engine"):
+            with self.subTest(code):
+                subprocess.run([sys.executable, "-c", code], check=True)
+
     def test_values(self):
         for value, want in VALUES:
             with self.subTest(value=value):

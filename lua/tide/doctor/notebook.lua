@@ -87,8 +87,8 @@ end
 
 -- ---- programs --------------------------------------------------------------
 
-local CLIENTS = {"jupyter", "jupyter-lab", "jupyter-notebook",
-                 "jupyter-console", "jupyter-nbconvert", "papermill"}
+local CLIENTS = {"jupyter", "jupyter-lab", "jupyter-console",
+                 "jupyter-nbconvert", "papermill"}
 
 -- The Python that a script's first line names.
 local function python_of(script)

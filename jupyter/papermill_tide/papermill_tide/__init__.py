@@ -11,7 +11,6 @@ SPDX-License-Identifier: Apache-2.0
 import math
 import re
 
-from papermill.engines import NBClientEngine
 from papermill.exceptions import PapermillException
 from papermill.models import Parameter
 from papermill.translators import Translator, papermill_translators
@@ -95,10 +94,6 @@ class LuaTranslator(Translator):
                                        inferred_type_name=kind or "None",
                                        help=text or ""))
         return found
-
-
-class Engine(NBClientEngine):
-    """papermill's own way to run a notebook, under the name "tide"."""
 
 
 papermill_translators.register("lua", LuaTranslator)
