@@ -1,7 +1,7 @@
 --- commands/cells.lua - %cells: what each cell has built.
 --
--- In a notebook cells own their nodes. At the prompt, a node belongs to the cell
--- whose line made it: its origin says so.
+-- In a notebook cells own their nodes. At the prompt, a node belongs to the
+-- cell whose line made it: its origin says so.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
