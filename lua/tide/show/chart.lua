@@ -33,7 +33,9 @@ end
 
 -- One line for the terminal while a loop runs.
 local function line(c)
-  if c.kind ~= "line" then return table.concat(kinds[c.kind].text(c), " ") end
+  if c.kind ~= "line" then
+    return (kinds[c.kind].text(c)[1]:gsub("\n.*", ""))
+  end
   local parts = {c.title and c.title .. ":" or nil}
   local n = math.min(#c.series, 3)
   local room = style.terminal_width() - #(c.title or "") - 4

@@ -178,13 +178,13 @@ local function draw_box(d, tree, box, place, fill)
     d:rect(x + 4, y - 4, box.w, box.h, box_style(tree, box, fill))
   end
   d:rect(x, y, box.w, box.h, box_style(tree, box, fill))
-  local ink = is_pruned(tree, box) and "#999999" or nil
+  local ink = is_pruned(tree, box) and "#aaaaaa" or nil
   local top = place.y + (box.second and -3 or 4)
   d:text(place.x, top, box.name, {["text-anchor"] = "middle", fill = ink,
     ["font-weight"] = not box.op and not box.outside and "bold" or nil})
   if box.second then
     d:text(place.x, top + 13, box.second, {["text-anchor"] = "middle",
-      ["font-size"] = 9, fill = "#666666"})
+      ["font-size"] = 9, fill = ink or "#666666"})
   end
   if box.marks then
     table.sort(box.marks)

@@ -72,6 +72,7 @@ end
 --- "1.20 ms" of a number of seconds.
 function style.seconds(s)
   if s ~= s or s < 0 then return "?" end
+  if s == 0 then return "0 s" end
   if s < 1e-6 then return ("%.0f ns"):format(s * 1e9) end
   if s < 1e-3 then return ("%.3g us"):format(s * 1e6) end
   if s < 1 then return ("%.3g ms"):format(s * 1e3) end
