@@ -53,8 +53,8 @@ struct td_iopub {
   void *socket; /* the thread's */
   char topic[96];
   pthread_t thread;
-  int wake; /* an eventfd: something was queued */
-  int pipe[2];
+  int wake;    /* an eventfd: something was queued */
+  int pipe[2]; /* guarded by the lock */
   /* the thread's: */
   bool welcomed; /* somebody watches */
   td_outputs outputs;
@@ -437,10 +437,12 @@ static void sleep_for(td_iopub *p, int64_t ns) {
   int socket_fd;
   size_t size = sizeof socket_fd;
   zmq_getsockopt(p->socket, ZMQ_FD, &socket_fd, &size);
+  pthread_mutex_lock(&p->lock);
   struct pollfd fds[] = {{.fd = p->wake, .events = POLLIN},
                          {.fd = socket_fd, .events = POLLIN},
                          {.fd = p->pipe[0], .events = POLLIN},
                          {.fd = p->pipe[1], .events = POLLIN}};
+  pthread_mutex_unlock(&p->lock);
   poll(fds, TD_COUNT(fds), ns < 0 ? -1 : (int)(ns / 1000000) + 1);
   uint64_t count;
   ssize_t n = read(p->wake, &count, sizeof count);
@@ -475,8 +477,10 @@ static void *run(void *arg) {
 }
 
 void td_iopub_capture(td_iopub *p, int out, int err) {
+  pthread_mutex_lock(&p->lock);
   p->pipe[0] = out;
   p->pipe[1] = err;
+  pthread_mutex_unlock(&p->lock);
   wake(p);
 }
 
