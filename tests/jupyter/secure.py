@@ -34,7 +34,7 @@ def test_curve_by_jupyter_client(fresh):
     c.start_channels()
     try:
         c.wait_for_ready(timeout=15)
-        assert c.execute_interactive("1", timeout=15)["content"][
+        assert c.execute_interactive("x = 1", timeout=15)["content"][
             "status"] == "ok"
     finally:
         c.stop_channels()
