@@ -175,14 +175,37 @@ local function define(name, trace, given, results, controls, skip)
   return f
 end
 
--- Puts f into the library of the current graph.
+-- A name that no function of the current graph has.
+local function free_name(wanted)
+  local taken, name = {}, wanted
+  for _, known in ipairs(core.functions(core.graph())) do
+    taken[known] = true
+  end
+  for k = 1, math.huge do
+    if not taken[name] then return name end
+    name = wanted .. "_" .. k
+  end
+end
+
+local function make(f, g)
+  core.function_make({body = f.trace.graph, name = f.name, args = f.args,
+    arg_names = f.arg_names, results = f.results, controls = f.controls}, g)
+end
+
+-- Puts f into the library of the current graph. A cell that runs again may have
+-- left another function of its name there, which others may still call.
 local function enter(f)
   local g = core.graph()
   local known = graph.state(g)
   known.functions = known.functions or {}
   if known.functions[f.name] == f then return end
-  core.function_make({body = f.trace.graph, name = f.name, args = f.args,
-    arg_names = f.arg_names, results = f.results, controls = f.controls}, g)
+  local ok, e = pcall(make, f, g)
+  if not ok and e.code == "already_exists" and known.on_variable then
+    f.name = free_name(f.name)
+    make(f, g)
+  elseif not ok then
+    error(e, 0)
+  end
   known.functions[f.name] = f
 end
 
@@ -370,18 +393,6 @@ local function gather_parts(parts, out)
     end
   end
   return list
-end
-
--- A name that no function of the current graph has.
-local function free_name(wanted)
-  local taken, name = {}, wanted
-  for _, known in ipairs(core.functions(core.graph())) do
-    taken[known] = true
-  end
-  for k = 1, math.huge do
-    if not taken[name] then return name end
-    name = wanted .. "_" .. k
-  end
 end
 
 -- The function that gives the gradients of a call of f, where the results of

@@ -301,9 +301,9 @@ ui.vbox = box("vbox", "VBox")
 -- @param f function(values)
 -- @param specs by name: a number (a slider around it), {min, max, step}, a list
 -- of strings, a string, a boolean, a widget
--- @return a widget; and the controls by name
+-- @return a widget; its field `controls` has the controls by name
 -- @usage local box = td.ui.interact(function(v) return v.n * 2 end, {n = 3})
--- box.children[1].value  --> 3
+-- box.controls.n.value  --> 3
 function ui.interact(f, specs)
   return require "tide.ui.interact"(ui, f, specs)
 end

@@ -152,10 +152,10 @@ def test_a_slider_moves_while_steps_run(client):
 
 
 def test_interact(client):
-    r = client.run("box, by = td.ui.interact(function(v)\n"
+    r = client.run("box = td.ui.interact(function(v)\n"
                    "  print('n', v.n)\n"
                    "  return v.n * 2\n"
-                   "end, {n = 3}); by.n")
+                   "end, {n = 3}); box.controls.n")
     model = model_of(r)
     _, shown = update(client, model, {"value": 4})
     states = [m["content"]["data"].get("state", {}) for m in shown]

@@ -192,6 +192,20 @@ function tests.layers_loops_and_optimizers()
   lu.assertEquals(flows[5], flows[3])
 end
 
+function tests.functions_may_change()
+  local b, y = notebook()
+  local function cell(k)
+    return function()
+      y = td.func(function(x) return x * k end, "float32",
+                  {name = "f"})(td.constant(2.0))
+    end
+  end
+  for k = 1, 3 do
+    lu.assertTrue(b.run(1, cell(k)))
+    gives(2 * k, td.session():run(y))
+  end
+end
+
 function tests.only_of_the_default_graph()
   local b, inner = notebook()
   local other = td.graph()

@@ -200,10 +200,11 @@ end
 
 function tests.interact()
   local calls = {}
-  local box, controls = td.ui.interact(function(v)
+  local box = td.ui.interact(function(v)
     calls[#calls + 1] = v.lr
     return v.name
   end, {lr = {0.0, 1.0, 0.1}, n = 2, name = "x", on = true, of = {"a", "b"}})
+  local controls = box.controls
   lu.assertEquals(#box.children, 6)
   lu.assertEquals(calls, {0.0})
   update(controls.lr, {value = 0.5})

@@ -61,5 +61,7 @@ return function(ui, f, specs)
   for _, c in ipairs(rows) do c:on_change(call) end
   rows[#rows + 1] = out
   call()
-  return ui.vbox(rows), controls
+  local box = ui.vbox(rows)
+  rawset(box, "controls", controls)
+  return box
 end

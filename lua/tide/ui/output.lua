@@ -57,8 +57,8 @@ local function pass_on(before, type, content, metadata, buffers)
                                json.encode(json.object(metadata)), buffers)
 end
 
--- What f printed comes before what it displays: text is taken from the process's
--- output then.
+-- What f printed comes before what it displays: text is taken from the output
+-- of the process then.
 local function sink_of(self, state, before)
   return function(type, content, metadata, buffers)
     local one = entry(type, content)
