@@ -35,8 +35,8 @@ bool td_region_is_root(const td_region *r);
 
 /* Has it a name that ends in ".old" for now? */
 bool td_region_is_old(const td_node *n);
-/* Takes out what lies in regions put aside and what no other node uses; the
- * rest of them gets its name back where that is free. Frees flows that nobody
+/* Takes out the nodes of regions put aside that no other node uses; the rest of
+ * them gets its name back where that is free. Frees flows that nobody
  * is in. *n: how many nodes are gone. On error nothing is, and names may stay.
  */
 td_status *td_region_sweep(td_graph *g, int32_t *n) TD_MUST_USE;
@@ -48,7 +48,7 @@ void td_region_users(const td_graph *g, td_region *const *list, int n,
 
 /* The variable whose handle `n` makes is called `name` from now on. */
 td_status *td_region_rename_variable(td_node *n, const char *name) TD_MUST_USE;
-/* It is no longer put aside; its nodes get their names back by the next sweep. */
+/* It is put aside no more; the next sweep gives its nodes their names back. */
 void td_region_take_back(td_region *r);
 
 typedef struct td_region_stats {

@@ -5,6 +5,7 @@
 -- of its session runs; outside of notebooks nobody answers.
 -- SPDX-License-Identifier: Apache-2.0
 
+local args = require "tide.args"
 local channels = require "tide.console.comm"
 
 local comm = {}
@@ -20,6 +21,7 @@ local comm = {}
 -- c:send({x = 1}, {buffers = {"\1\2\3"}})
 -- c.target  --> chart
 function comm.open(target, data, o)
+  o = args.read(o, {"metadata", "buffers"}, "comm.open")
   return channels.open(target, data, o)
 end
 

@@ -18,6 +18,7 @@ local json = require "tide.json"
 local publish = require "tide.console.publish"
 local session = require "tide.session"
 local shapes = require "tide.shape"
+local style = require "tide.show.style"
 
 local owner = {}
 
@@ -334,19 +335,19 @@ end
 
 local table_meta = {__name = "cells"}
 
+local COLUMNS = "%-10s %8s %10s %10s%s"
+
 function table_meta.__repr_pretty(self)
-  local lines = {("%-10s %8s %12s %10s"):format("cell", "nodes", "bytes",
-                                                "seconds")}
   local stale = {}
   for _, row in ipairs(self) do
     for _, label in ipairs(row.stale_of or {}) do stale[label] = true end
   end
+  local lines = {COLUMNS:format("cell", "nodes", "bytes", "time", "")}
   for i, row in ipairs(self) do
-    lines[i + 1] = ("%-10s %8d %12d %10.3f%s"):format(row.label, row.nodes,
-      row.bytes, row.seconds or 0,
+    lines[i + 1] = COLUMNS:format(row.label, style.count(row.nodes),
+      style.bytes(row.bytes), style.seconds(row.seconds or 0),
       stale[row.label] and "  stale: run it again" or "")
   end
-  if #self == 0 then lines[2] = "no cell has built nodes" end
   return table.concat(lines, "\n")
 end
 table_meta.__tostring = table_meta.__repr_pretty
