@@ -34,7 +34,7 @@ end
 -- One line for the terminal while a loop runs.
 local function line(c)
   if c.kind ~= "line" then
-    return (kinds[c.kind].text(c)[1]:gsub("\n.*", ""))
+    return ("%s, logged %d times"):format(c.title or c.kind .. " chart", c.logs)
   end
   local parts = {c.title and c.title .. ":" or nil}
   local n = math.min(#c.series, 3)
@@ -66,6 +66,7 @@ function methods.log(c, t)
     fail("chart: log takes a table such as {loss = l}, not %s", args.what(t))
   end
   kinds[c.kind].log(c, t)
+  c.logs = c.logs + 1
   c.live:change()
   return c
 end
@@ -135,7 +136,7 @@ function chart.chart(o)
     x = o.x or (kind == "scatter" and "x" or "step"), log_x = o.log_x,
     log_y = o.log_y, bins = o.bins, rows = o.rows, columns = o.columns,
     names = kind ~= "bar" and o.names or nil, labels = o.names,
-    series = {}, by_name = {}, count = 0}, meta)
+    series = {}, by_name = {}, count = 0, logs = 0}, meta)
   if o.bins and (o.bins < 1 or o.bins > 1000) then
     fail("chart: bins are 1 to 1000, not %d", o.bins)
   end
