@@ -38,13 +38,15 @@ end
 local known -- by op type; loaded when the first gradient is asked for
 local none = {} -- by op type: is its gradient none, on purpose?
 
+-- All or none, whenever an interrupt comes.
 local function load_rules()
-  known = {}
+  local all = {}
   for _, name in ipairs{"math", "segment", "array", "sparse", "linalg", "nn",
                        "conv", "pool", "norm", "recurrent", "ctc", "image",
                        "state", "control", "tensor_array", "call"} do
-    for op, rule in pairs(require("tide.grad." .. name)) do known[op] = rule end
+    for op, rule in pairs(require("tide.grad." .. name)) do all[op] = rule end
   end
+  known = all
 end
 
 local function has_none(type)

@@ -17,10 +17,15 @@ local MOST = 4 << 20      -- bytes of the file; then the older half goes
 local LONGEST = 1 << 20   -- bytes of an input that is kept
 local OUTPUT = 2000       -- bytes of an output that are kept
 
+-- What was decoded: by list of lines, by number.
+local decoded = setmetatable({}, {__mode = "k"})
+
 -- ---- the file ---------------------------------------------------------------
 
 -- The file, or nil when nothing is written; its lines as far as they were read.
-local log = {path = nil, lines = {}, size = 0, head = ""}
+-- `seen` is how far: bytes of the file, and lines of it; one value, so that an
+-- interrupt leaves both or neither.
+local log = {path = nil, lines = {}, seen = {bytes = 0, lines = 0}, head = ""}
 
 local function default_path()
   local state = os.getenv "XDG_STATE_HOME"
@@ -32,7 +37,8 @@ end
 
 --- Keeps the history in `path` from now on; nil: only in memory.
 function history.use(path)
-  log = {path = path, lines = {}, size = 0, head = "", chosen = true}
+  log = {path = path, lines = {}, seen = {bytes = 0, lines = 0}, head = "",
+         chosen = true}
 end
 
 -- Who only pipes text through a prompt leaves no history.
@@ -48,18 +54,19 @@ local function refresh()
   local file <close> = log.path and io.open(log.path, "rb")
   if not file then return log.lines end
   local head, size = file:read(64) or "", file:seek "end"
-  if size < log.size or head:sub(1, #log.head) ~= log.head then
-    log.lines, log.size = {}, 0
+  if size < log.seen.bytes or head:sub(1, #log.head) ~= log.head then
+    log.seen = {bytes = 0, lines = 0}
   end
   log.head = head
-  file:seek("set", log.size)
-  local text = file:read(size - log.size) or ""
-  local done = 0
-  for line, stop in text:gmatch "([^\n]*)\n()" do
-    log.lines[#log.lines + 1] = line
-    done = stop - 1
+  local bytes, n = log.seen.bytes, log.seen.lines
+  for i = #log.lines, n + 1, -1 do log.lines[i] = nil end
+  decoded[log.lines] = n > 0 and decoded[log.lines] or nil
+  file:seek("set", bytes)
+  for line in (file:read(size - bytes) or ""):gmatch "([^\n]*)\n" do
+    bytes, n = bytes + #line + 1, n + 1
+    log.lines[n] = line
   end
-  log.size = log.size + done
+  log.seen = {bytes = bytes, lines = n}
   return log.lines
 end
 
@@ -73,8 +80,6 @@ end
 -- ---- records ----------------------------------------------------------------
 
 -- The record of a line of the file, or nil; decoded once.
-local decoded = setmetatable({}, {__mode = "k"})
-
 local function record_at(lines, i)
   local known = decoded[lines]
   if not known then
