@@ -468,7 +468,7 @@ static td_status *shrink(td_placer *p, const td_graph *g) {
     inherit(p, old, now, heir);
     kept++;
   }
-  memcpy(p->at.at, p->fresh.at, (size_t)kept * sizeof *p->at.at);
+  if (kept) memcpy(p->at.at, p->fresh.at, (size_t)kept * sizeof *p->at.at);
   p->n = kept;
   p->cuts = cuts;
   td_free(now);
