@@ -144,7 +144,7 @@ class Journey(unittest.TestCase):
 
     def test_slider_while_a_step_runs(self):
         b = self.open("local td = require 'tide'", '''
-local rate = td.ui.slider{min = 0, max = 100, value = 10, title = "rate"}
+local rate = td.ui.slider{min = 0, max = 100, value = 10, label = "rate"}
 td.display(rate)''', '''
 local big, sess, seen = td.ones{64, 64}:matmul(td.ones{64, 64}), td.session(), {}
 for i = 1, 400 do
