@@ -116,7 +116,7 @@ local function contents(o)
           interrupt_mode = "message", kernel_protocol_version = "5.5",
           env = json.object(o.env),
           metadata = {implementation = "tide", version = core.version,
-                      debugger = false, supported_encryption =
+                      debugger = true, supported_encryption =
                         zeromq and zeromq.curve and {"curve"} or nil}}
 end
 
