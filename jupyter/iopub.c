@@ -223,14 +223,13 @@ static void send_reply(td_iopub *p, const td_reply *reply) {
   set_lossless(p, 0);
   p->lenient_until = td_clock_now() + (int64_t)PATIENCE_S * 1000000000;
   td_wire_send(p->wire, p->socket, reply, NULL);
-  td_reply told = {.to = reply->to,
-                   .topic = "stream.stderr",
-                   .type = "stream",
-                   .content = {NULL, 0}};
   static const char text[] =
       "{\"name\": \"stderr\", \"text\": \"[a client does not read what is "
       "shown: for a minute it may miss messages]\\n\"}";
-  told.content = (td_bytes){text, sizeof text - 1};
+  td_reply told = {.to = reply->to,
+                   .topic = "stream.stderr",
+                   .type = "stream",
+                   .content = {text, sizeof text - 1}};
   td_wire_send(p->wire, p->socket, &told, NULL);
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/base/mem.h"
 #include "jupyter/kernel_impl.h"
@@ -22,9 +23,10 @@
 #include "jupyter/socket.h"
 
 enum {
-  STRAGGLER_MS = 20,  /* at the end, for requests on their way */
-  GRACE_MS = 250,     /* then, for what is nearly done */
-  PATIENCE_MS = 1500, /* then, after an interrupt */
+  STRAGGLER_MS = 20,    /* at the end, for requests on their way */
+  GRACE_MS = 250,       /* then, for what is nearly done */
+  PATIENCE_MS = 1500,   /* then, after an interrupt */
+  LEAVE_NS = 1000000000 /* at last, for threads to end */
 };
 
 static td_kernel kernel; /* the process's: signals mean it */
@@ -294,8 +296,15 @@ static td_status *start(td_kernel *k, const options *o) {
   return s;
 }
 
+/* What was shown is out; what holds a thread in C is not waited for. */
+static void leave(void *arg) {
+  (void)arg;
+  _exit(0);
+}
+
 static void finish(td_kernel *k) {
   td_control_join(k);
+  td_timer_start(td_clock_now() + LEAVE_NS, leave, NULL);
   for (td_subshell *t = k->subshells; t; t = k->subshells)
     td_subshell_delete(k, t->id);
   td_subshell_reap(k, true);

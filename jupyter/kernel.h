@@ -4,7 +4,8 @@
  * stdin sockets and hands requests to workers; *control* answers interrupts and
  * shutdown at all times; *iopub* owns what is shown; *heartbeat* echoes. While
  * a cell runs, a second worker answers what needs no cell: completion,
- * inspection, comm messages.
+ * inspection, comm messages. Subshells and the debugger have workers of their
+ * own.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_JUPYTER_KERNEL_H

@@ -46,9 +46,15 @@ int td_trace_set(lua_State *L) {
   return 0;
 }
 
-static void wait_for_resume(const td_line *l) {
+static unsigned count_resumes(void) {
   pthread_mutex_lock(&lock);
-  unsigned before = resumes;
+  unsigned n = resumes;
+  pthread_mutex_unlock(&lock);
+  return n;
+}
+
+static void wait_for_resume(const td_line *l, unsigned before) {
+  pthread_mutex_lock(&lock);
   while (resumes == before && !td_line_interrupted(l)) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -65,8 +71,9 @@ static void wait_for_resume(const td_line *l) {
 int td_trace_pause(lua_State *L) {
   td_line *l = td_line_current();
   if (!l) return luaL_error(L, "there is nothing to halt");
+  unsigned before = count_resumes(); /* nobody resumes while we hold on */
   td_line_wait(l);
-  wait_for_resume(l);
+  wait_for_resume(l, before);
   td_line_resume(l);
   return 0;
 }

@@ -97,6 +97,19 @@ def test_while_a_call_in_c_cannot_be_stopped(fresh):
         assert k.wait(8) == 0
 
 
+def test_while_a_subshell_cannot_be_stopped(fresh):
+    k = fresh()
+    with k.client() as c:
+        s = c.request("create_subshell_request", {},
+                      "control").content["subshell_id"]
+        c.start("('a'):rep(60):find(('a?'):rep(60) .. ('a'):rep(60))",
+                subshell=s)
+        time.sleep(0.3)
+        c.send("shutdown_request", {"restart": False}, "control")
+        assert c.get("control")["msg_type"] == "shutdown_reply"
+        assert k.wait(8) == 0
+
+
 def test_by_sigterm(fresh):
     k = fresh()
     with k.client() as c:

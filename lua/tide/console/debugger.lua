@@ -92,21 +92,34 @@ local function depth_of(co)
   return high
 end
 
--- The frames of what halts, its innermost user function first. Levels are as
--- the debugger's line counts them: `skip` belong to the debugger.
-local function frames_of(co, thread, skip)
-  local frames, level = {}, skip
-  while #frames < 200 do
+local look
+
+-- The level of the user's innermost function: the one below `look`, wherever
+-- what is above it has got to.
+local function top_of(co)
+  local level = 0
+  while true do
+    local info = debug.getinfo(co, level, "f")
+    if not info then error("it runs again", 0) end
+    level = level + 1
+    if info.func == look then return level end
+  end
+end
+
+-- The user's frames of what halts, the innermost first.
+local function frames_of(co, thread)
+  local frames, top = {}, top_of(co)
+  for level = top, top + 200 do
     local info = debug.getinfo(co, level, "nSlf")
-    if not info then return frames end
+    if not info then break end
     local path = path_of(info.source)
     if path then
       frames[#frames + 1] = {
-        id = thread * 1000 + #frames + 1, level = level, path = path,
+        id = thread * 1000 + #frames + 1, path = path,
+        level = function() return top_of(co) + level - top end,
         line = info.currentline, func = info.func,
         name = info.name or (info.what == "main" and "cell" or "function")}
     end
-    level = level + 1
   end
   return frames
 end
@@ -119,7 +132,7 @@ local function halt(reason)
   halted[thread] = place
   event("stopped", {reason = reason, threadId = thread,
                     allThreadsStopped = false})
-  repeat front.pause() until place.go or front.interrupted()
+  while not place.go and not front.interrupted() do front.pause() end
   halted[thread] = nil
   variables.forget()
 end
@@ -136,7 +149,7 @@ local function step_ends(thread)
 end
 
 -- Called at each line, while there is something to look for.
-local function look(source, line)
+function look(source, line)
   local path = path_of(source)
   if not path then return end
   local here = breakpoints[path]
@@ -157,9 +170,8 @@ local function place_of(thread)
   local place = halted[thread]
   if not place then error("thread " .. tostring(thread) .. " runs", 0) end
   if not place.frames then
-    -- above the user's function: front.pause, halt, look
-    place.frames = frames_of(place.co, thread, 3)
-    place.depth = depth_of(place.co) - 3
+    place.frames = frames_of(place.co, thread)
+    place.depth = depth_of(place.co) - top_of(place.co)
   end
   return place
 end

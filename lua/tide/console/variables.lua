@@ -84,9 +84,9 @@ end
 
 local function locals(co, frame)
   return function()
-    local list, at = {}, {}
+    local list, at, level = {}, {}, frame.level()
     for i = 1, 250 do
-      local name, value = debug.getlocal(co, frame.level, i)
+      local name, value = debug.getlocal(co, level, i)
       if not name then break end
       if not name:find "^%(" then
         if not at[name] then
