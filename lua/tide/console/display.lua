@@ -44,7 +44,7 @@ function display.display(x, o)
   if id == true then id = display.new_id() end
   if id then args.expect(id, "string", "display: id") end
   publish("display_data", message(x, id))
-  return id
+  if id then return id end
 end
 
 --- Shows x in place of what was displayed with that id.
