@@ -197,9 +197,10 @@ td_status *td_kernel_run(td_kernel_ctx *c) TD_MUST_USE;
  * stay valid meanwhile; its `done` may be called inside. */
 void td_kernel_cancel(td_kernel_ctx *c);
 
-/* State of kernels by (device, node name), owned by a session. */
+/* State of kernels by (device, node name), of a session and its programs. */
 td_status *td_states_new(td_states **out) TD_MUST_USE;
-void td_states_free(td_states *s);
+td_states *td_states_retain(td_states *s);
+void td_states_release(td_states *s);
 /* Finds or makes the state of a node's kernel. Borrowed; valid while `s` lives,
  * or until it is put back and a new node has taken the place of this one. `make`
  * must not be NULL. */

@@ -22,6 +22,7 @@ typedef struct entry {
 } entry;
 
 struct td_states {
+  int32_t refs; /* atomic */
   pthread_mutex_t mutex;
   td_map entries; /* under the mutex; key_of -> entry */
   entry *old;     /* under the mutex: replaced, and still needed */
@@ -33,6 +34,7 @@ td_status *td_states_new(td_states **out) {
   pthread_mutex_init(&s->mutex, NULL);
   td_map_init(&s->entries);
   s->old = NULL;
+  s->refs = 1;
   *out = s;
   return NULL;
 }
@@ -43,9 +45,14 @@ static void free_entry(entry *e) {
   td_free(e);
 }
 
-void td_states_free(td_states *s) {
+td_states *td_states_retain(td_states *s) {
+  if (s) __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
+  return s;
+}
+
+void td_states_release(td_states *s) {
   const td_map_entry *e;
-  if (!s) return;
+  if (!s || __atomic_fetch_sub(&s->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   for (size_t i = 0; td_map_next(&s->entries, &i, &e);) free_entry(e->value);
   for (entry *next; s->old; s->old = next) {
     next = s->old->next;

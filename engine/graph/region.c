@@ -57,17 +57,12 @@ static void let_go_nodes(td_region *r) {
   if (--r->nodes == 0) td_region_release(r);
 }
 
-static void let_go_names(td_region *r) {
-  if (r->names == 0) return;
-  r->names = 0;
-  td_region_release(r);
+static void let_go_name(td_region *r) {
+  if (r && --r->names == 0) td_region_release(r);
 }
 
 void td_region_leave(td_graph *g) {
-  for (uint32_t i = 0; i < g->names.len; i++) {
-    td_region *r = g->names.at[i].owner;
-    if (r) let_go_names(r);
-  }
+  for (uint32_t i = 0; i < g->names.len; i++) let_go_name(g->names.at[i].owner);
   for (size_t i = 0; i < g->nodes.len; i++)
     let_go_nodes(g->nodes.at[i]->region);
 }
@@ -162,6 +157,10 @@ static td_status *follow_ties(ties *t, td_status *s) {
 
 /* Makes the table of names anew, without what `owner` reserved. */
 static void name_all(td_graph *g, const td_region *owner) {
+  for (uint32_t i = 0; i < g->names.len; i++) {
+    const td_name *n = &g->names.at[i];
+    if (n->owner && (n->node || n->owner == owner)) let_go_name(n->owner);
+  }
   td_names_clear_nodes(&g->names, owner);
   for (size_t i = 0; i < g->nodes.len; i++) {
     td_node *n = g->nodes.at[i];
@@ -203,7 +202,6 @@ static td_status *put_aside(td_region *r) {
     if (g->nodes.at[i]->region == r && !td_region_is_old(g->nodes.at[i]))
       s = name_old(g, g->nodes.at[i]);
   name_all(g, r);
-  let_go_names(r);
   td_graph_touch(g);
   return follow_ties(&t, s);
 }

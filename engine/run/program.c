@@ -246,7 +246,7 @@ td_status *td_program_new(td_graph *graph, td_device *device, td_states *states,
   p->refs = 1;
   p->graph = td_graph_retain(graph);
   p->device = td_device_retain(device);
-  p->states = states;
+  p->states = td_states_retain(states);
   pthread_mutex_init(&p->lock, NULL);
   td_status *s = compile(p);
   if (!td_ok(s)) {
@@ -278,6 +278,7 @@ void td_program_release(td_program *p) {
   td_free(p->begin);
   td_free(p->target);
   td_free(p->source);
+  td_states_release(p->states);
   td_graph_release(p->graph);
   td_device_release(p->device);
   pthread_mutex_destroy(&p->lock);

@@ -106,7 +106,7 @@ void td_session_release(td_session *s) {
   if (!s || __atomic_fetch_sub(&s->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   drop_cache(s);
   td_placer_free(s->placer);
-  td_states_free(s->states);
+  td_states_release(s->states);
   td_resources_free(s->own);
   td_free(s->devices);
   td_free(s->dump);

@@ -61,7 +61,7 @@ static inline void world_init(world *w, int threads) {
 
 static inline void world_deinit(world *w) {
   for (int i = 0; i < WORLD_NODES; i++) td_tensor_release(&w->fed[i]);
-  td_states_free(w->states);
+  td_states_release(w->states);
   td_resources_free(w->own);
   td_resources_free(w->named);
   td_cancel_release(w->cancel);

@@ -149,7 +149,7 @@ static void test_first_n(void **state) {
   assert_string_equal(td_str_c(&printed), "[1]\n[1]\n");
   td_tensor_release(&in[0]);
   td_tensor_release(&in[1]);
-  td_states_free(states_of);
+  td_states_release(states_of);
   step_end(&step);
   td_graph_release(g);
 }

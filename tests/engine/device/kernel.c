@@ -51,8 +51,8 @@ static void test_state_belongs_to_session_and_node(void **state) {
   assert_int_equal(run_count(NULL, n[0]), 1);
   assert_int_equal(run_count(NULL, n[0]), 1);
   assert_int_equal(states, 3);
-  td_states_free(keep[0]);
-  td_states_free(keep[1]);
+  td_states_release(keep[0]);
+  td_states_release(keep[1]);
   assert_int_equal(states, 0);
   td_graph_release(g);
 }
@@ -406,7 +406,7 @@ static td_status *once_through(td_graph *g, const td_tensor *handle) {
   flight_end(&f);
   td_tensor_release(&x);
   td_cancel_release(step.cancel);
-  td_states_free(keep);
+  td_states_release(keep);
   return s;
 }
 

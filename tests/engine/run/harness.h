@@ -81,7 +81,7 @@ static inline void rig_clear(rig *r) {
 static inline void rig_deinit(rig *r) {
   rig_clear(r);
   td_graph_release(r->graph);
-  td_states_free(r->states);
+  td_states_release(r->states);
   td_resources_free(r->own);
   td_runtime_release(r->runtime);
 }
