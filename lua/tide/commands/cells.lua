@@ -40,7 +40,7 @@ end
 --- %cells: nodes of the default graph, their bytes, and time, by cell.
 return function(_, state)
   local owned = owner.table()
-  if #owned > 0 then return owned end
+  if #owned > 0 then return print(owned) end
   local seconds = state.line.seconds or {}
   print(("%-24s %8s %10s %12s"):format("cell", "nodes", "bytes", "time"))
   for _, row in ipairs(count(core.graph())) do
