@@ -32,7 +32,7 @@ local rows = {
   {"x = 1", "%history", "   1: x = 1", false},
   {"%history 5", "%history 5", false}, {"%history -g *zz", "*zz", false},
   {"%graph", "", true}, {"%graph td.graph()", "", true},
-  {"x = td.zeros{2, 3}", "%cells", "In[1]", false},
+  {"x = td.zeros{2, 3}", "%cells", "", true},
   {"%tour 2", "2/10  ops", true},
   {"%tour", "1/10  a tensor", true}, {"%tour", "%tour", "2/10", true},
   {"%prun local t = 0 for i = 1, 2e6 do t = i end", "In[1]:1", false},
