@@ -248,20 +248,30 @@ static td_status *start_threads(td_kernel *k, void *sockets[TD_N_CHANNELS]) {
   return s;
 }
 
+/* Appends "$NAME" and `more`; false where it is not set. */
+static bool below(td_str *path, const char *name, const char *more) {
+  const char *dir = getenv(name);
+  if (!dir || !*dir) return false;
+  td_str_add(path, dir);
+  td_str_add(path, more);
+  return true;
+}
+
 /* A file in Jupyter's runtime folder, as clients look for it. */
 static td_status *announce(td_kernel *k) {
-  const char *dir = getenv("JUPYTER_RUNTIME_DIR"), *home = getenv("HOME");
   td_str path;
   td_str_init(&path);
-  if (dir && *dir)
-    td_str_add(&path, dir);
-  else
-    td_str_addf(&path, "%s/.local/share/jupyter/runtime", home ? home : "");
+  if (!below(&path, "JUPYTER_RUNTIME_DIR", "") &&
+      !below(&path, "JUPYTER_DATA_DIR", "/runtime") &&
+      !below(&path, "XDG_DATA_HOME", "/jupyter/runtime") &&
+      !below(&path, "HOME", "/.local/share/jupyter/runtime"))
+    td_str_add(&path, ".");
   td_status *s = td_file_mkdirs(td_str_c(&path));
   td_str_addf(&path, "/kernel-%d.json", (int)getpid());
   if (td_ok(s)) s = td_connection_write(&k->connection, td_str_c(&path));
   if (td_ok(s))
     td_kernel_log("to attach: jupyter console --existing %s", td_str_c(&path));
+  if (td_ok(s)) k->announced = td_strdup(td_str_c(&path));
   td_str_deinit(&path);
   return s;
 }
@@ -326,6 +336,8 @@ static void finish(td_kernel *k) {
   td_host_free(k->host);
   td_wire_deinit(&k->wire);
   td_connection_deinit(&k->connection);
+  if (k->announced) unlink(k->announced);
+  td_free(k->announced);
 }
 
 static bool read_options(int argc, char **argv, options *o) {

@@ -135,6 +135,7 @@ int td_probe_main(int argc, char **argv);
 
 struct td_kernel {
   td_connection connection;
+  char *announced; /* the file that told clients of it; NULL: none */
   td_wire wire;
   void *context;       /* ZeroMQ's */
   void *heart_context; /* of the heartbeat, which nothing may delay */
