@@ -50,7 +50,10 @@ static void test_state_belongs_to_session_and_node(void **state) {
   assert_int_equal(run_count(keep[1], n[0]), 1);
   assert_int_equal(run_count(NULL, n[0]), 1);
   assert_int_equal(run_count(NULL, n[0]), 1);
-  assert_int_equal(states, 3);
+  n[1]->serial += 100; /* another node of that name */
+  assert_int_equal(run_count(keep[0], n[1]), 1);
+  assert_int_equal(run_count(keep[0], n[1]), 2);
+  assert_int_equal(states, 4);
   td_states_release(keep[0]);
   td_states_release(keep[1]);
   assert_int_equal(states, 0);

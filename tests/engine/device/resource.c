@@ -86,6 +86,27 @@ static void test_keys_are_apart(void **state) {
 
 /* ---- removing ------------------------------------------------------------ */
 
+static void test_renamed(void **state) {
+  td_resources *m = fresh();
+  td_resource *a = get(m, "", "x");
+  uint64_t before = td_resources_generation(m);
+  (void)state;
+  check_error(td_resources_rename(m, "", "y", "z"), TD_NOT_FOUND, "\"y\"");
+  assert_ok(td_resources_rename(m, "", "x", "y"));
+  assert_true(td_resources_generation(m) > before);
+  assert_int_equal(a->gone, 0);
+  td_resource *b = get(m, "", "y"), *c = get(m, "", "x");
+  assert_ptr_equal(a, b);
+  assert_ptr_not_equal(a, c);
+  check_error(td_resources_rename(m, "", "x", "y"), TD_ALREADY_EXISTS,
+              "new name");
+  drop(a);
+  drop(b);
+  drop(c);
+  td_resources_free(m);
+  assert_int_equal(alive, 0);
+}
+
 static void test_removed_is_gone(void **state) {
   td_resources *m = fresh();
   td_resource *a = get(m, "", "x");
@@ -211,6 +232,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_found_or_made),
       cmocka_unit_test(test_keys_are_apart),
+      cmocka_unit_test(test_renamed),
       cmocka_unit_test(test_removed_is_gone),
       cmocka_unit_test(test_reset),
       cmocka_unit_test(test_races),
