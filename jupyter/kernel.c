@@ -295,6 +295,7 @@ static td_status *start(td_kernel *k, const options *o) {
   k->mail = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (k->terminate < 0 || k->interrupt < 0 || k->mail < 0)
     return td_error(TD_RESOURCE_EXHAUSTED, "no file descriptors are left");
+  listen_to_signals(); /* before anybody knows of the kernel */
   k->context = zmq_ctx_new();
   k->heart_context = zmq_ctx_new();
   if (!k->context || !k->heart_context) return td_oom();
@@ -376,7 +377,6 @@ int td_kernel_main(int argc, char **argv) {
     td_status_release(s);
     _exit(1); /* threads may run already */
   }
-  listen_to_signals();
   td_worker_run(&k->main);
   finish(k);
   return 0;
