@@ -15,13 +15,15 @@ local variables = require "tide.console.variables"
 
 local SEED = 0xc70f6907
 local PREFIX, SUFFIX = "/tmp/tide_cells/", ".lua"
-local MAIN = 1 -- the number of the first line's thread
+local MAIN = 1           -- the number of the first line's thread
+local MOST_DUMPED = 1000 -- cells whose text is kept for the debugger
 
 local debugger = {}
 
 local started = false
 local breakpoints = {} -- path = {[line] = true}
 local dumped = {}      -- path = text of a cell
+local dumps = {}       -- their paths, the oldest first
 local paths = {}       -- chunk name = {text =, path =}
 local threads = {[""] = MAIN}
 local halted = {}      -- thread = {thread =, co =, frames =, line =}
@@ -238,7 +240,9 @@ end
 
 function requests.dumpCell(a)
   local path = cell_path(a.code)
+  if not dumped[path] then table.insert(dumps, path) end
   dumped[path] = a.code
+  if #dumps > MOST_DUMPED then dumped[table.remove(dumps, 1)] = nil end
   return {sourcePath = path}
 end
 
