@@ -5,11 +5,13 @@ import signal
 import time
 
 SOAK = bool(os.environ.get("TIDE_SOAK"))
-SETUP = ("td = require 'tide'\nsess = sess or td.session()\nkept = 'whole'\n"
-         "count = 0")
-GRAPH_LOOP = ("sess:run(td.while_loop("
-              "function(i) return td.greater_equal(i, 0) end, "
-              "function(i) return i * 1 end, {1}))")
+SETUP = """td = require 'tide'
+sess = sess or td.session()
+kept = 'whole'
+count = 0
+loop = td.while_loop(function(i) return td.greater_equal(i, 0) end,
+                     function(i) return i * 1 end, {1})"""
+GRAPH_LOOP = "sess:run(loop)"  # built before: its run is what is interrupted
 KINDS = {
     "a loop": "while true do end",
     "a counting loop": "while true do count = count + 1 end",
