@@ -219,7 +219,10 @@ $(VENV): tests/requirements.txt $(PAPERMILL)
 	@mkdir -p $(B)
 	@if { test -x $(B)/venv/bin/python || $(PYTHON) -m venv $(B)/venv; } && \
 	  $(B)/venv/bin/python -m pip install -q --disable-pip-version-check \
-	    -r $< jupyter/papermill_tide; then touch $@; \
+	    -r $< && \
+	  $(B)/venv/bin/python -m pip install -q --disable-pip-version-check \
+	    --no-build-isolation --no-deps jupyter/papermill_tide; \
+	then touch $@; \
 	else echo "The packages in $< cannot be installed in $(B)/venv;" \
 	  "tests that need them are skipped." >&2; test "$$CI" != true; fi
 

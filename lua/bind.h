@@ -187,6 +187,11 @@ void td_lua_open_region(lua_State *L);
 td_lua_scope *td_lua_scope_push(lua_State *L);
 /* The same without pushing; alive until the scope changes. */
 td_lua_scope *td_lua_scope_get(lua_State *L);
+/* Two values that say which scope is in force in this coroutine; and putting it
+ * back, from the stack index of the first. After an interrupt: it lets no
+ * __close run. */
+void td_lua_scope_save(lua_State *L);
+void td_lua_scope_restore(lua_State *L, int at);
 void td_lua_open_scope(lua_State *L);
 
 /* ---- bind_attr.c ---- */

@@ -241,6 +241,24 @@ static int core_pop(lua_State *L) {
   return 0;
 }
 
+void td_lua_scope_save(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &scopes_key);
+  lua_pushthread(L);
+  lua_rawget(L, -2);
+}
+
+/* Another table: td.reset() or a new default graph came in between. */
+void td_lua_scope_restore(lua_State *L, int at) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &scopes_key);
+  if (lua_rawequal(L, -1, at)) {
+    lua_pushthread(L);
+    lua_pushvalue(L, at + 1);
+    lua_rawset(L, -3);
+    td_lua_get(L)->scope = NULL;
+  }
+  lua_pop(L, 1);
+}
+
 /* core.scope(): what is in force, as a table. */
 static int core_scope(lua_State *L) {
   td_lua_scope *s = push_current(L);

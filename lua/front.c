@@ -153,18 +153,21 @@ static int with_frames(lua_State *L) {
 
 static int protected(lua_State *L) {
   luaL_checkany(L, 1);
+  int nargs = lua_gettop(L) - 1;
+  td_lua_scope_save(L);
   lua_pushcfunction(L, with_frames);
-  lua_insert(L, 1);
-  int rc = lua_pcall(L, lua_gettop(L) - 2, LUA_MULTRET, 1);
+  lua_rotate(L, 1, 3);
+  int rc = lua_pcall(L, nargs, LUA_MULTRET, 3);
   td_line *l = td_line_current();
   bool was = l && td_line_forget(l);
   lua_pushboolean(L, rc == LUA_OK);
-  lua_replace(L, 1);
-  if (rc == LUA_OK) return lua_gettop(L);
-  if (lua_istable(L, 2) && rc != LUA_ERRMEM) {
-    lua_rawgeti(L, 2, 1);
-    lua_rawgeti(L, 2, 2);
-    lua_remove(L, 2);
+  lua_replace(L, 3);
+  if (rc == LUA_OK) return lua_gettop(L) - 2;
+  td_lua_scope_restore(L, 1);
+  if (lua_istable(L, 4) && rc != LUA_ERRMEM) {
+    lua_rawgeti(L, 4, 1);
+    lua_rawgeti(L, 4, 2);
+    lua_remove(L, 4);
   } else {
     lua_createtable(L, 0, 0); /* no memory: the message alone */
   }

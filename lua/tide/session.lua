@@ -102,6 +102,12 @@ function methods:as_default(f, ...)
   return scope.guarded(guard, f, ...)
 end
 
+--- Ends every as_default of this coroutine: after an interrupt, which lets no
+-- __close run.
+function session.leave_defaults()
+  inner[coroutine.running()] = nil
+end
+
 -- ---- running --------------------------------------------------------------
 
 local run_types = {timeout = "number", trace = "boolean",

@@ -84,6 +84,25 @@ for _name, _code in KINDS.items():
     globals()["test_" + _name.replace(" ", "_")] = make_kind(_code)
 
 
+def test_scopes_are_left(client):
+    """An interrupt lets no __close run: who opened a scope cannot close it."""
+    client.run(SETUP + "\nlast = td.session()")
+    for inside in ("td.name_scope('outer', f)", "td.device('/cpu:7', f)",
+                   "td.while_loop(function(i) return i:less(3) end, f, {0})",
+                   "sess:as_default(f)",
+                   "coroutine.wrap(function() td.name_scope('outer', f) "
+                   "end)()"):
+        m = client.start_running("local function f() while true do end end "
+                                 + inside)
+        time.sleep(0.1)
+        stopped(client, m)
+        r = client.run("x = td.constant(2) + 1\n"
+                       "assert(not x.name:find 'outer', x.name)\n"
+                       "assert(x:eval() == 3 and sess:run(x) == 3)\n"
+                       "assert(td.get_default_session() == last)")
+        assert r.status == "ok", (inside, r.content)
+
+
 def test_while_a_result_is_shown(client):
     m = client.start_running("return setmetatable({}, {__tostring = "
                              "function() while true do end end})")
