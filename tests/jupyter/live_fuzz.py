@@ -3,6 +3,7 @@
 TIDE_SOAK=1: ten minutes, else seconds; TIDE_SEED chooses. The build decides
 about sanitizers.
 """
+import copy
 import hashlib
 import hmac
 import json
@@ -80,7 +81,7 @@ def message(draw, client):
     if draw.random() < 0.8:
         content = mutate(draw, content)
     if draw.random() < 0.15:
-        header = mutate(draw, header)
+        header = copy.deepcopy(mutate(draw, header))
     if draw.random() < 0.1 and isinstance(header, dict):
         header["subshell_id"] = draw.choice(ATOMS)
     parts = [json.dumps(x).encode() for x in (header, {}, {}, content)]
