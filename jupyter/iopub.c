@@ -396,13 +396,19 @@ static void welcome(td_iopub *p, const char *topic, size_t len) {
   td_wire_send(p->wire, p->socket, &starting, NULL);
 }
 
+/* By hand: a subscription counts from here on, so that nothing comes between it
+ * and its welcome. */
 static void read_subscriptions(td_iopub *p) {
   zmq_msg_t f;
   zmq_msg_init(&f);
   while (zmq_msg_recv(&f, p->socket, ZMQ_DONTWAIT) >= 0) {
     const char *bytes = zmq_msg_data(&f);
     size_t n = zmq_msg_size(&f);
-    if (n > 0 && bytes[0] == 1) welcome(p, bytes + 1, n - 1);
+    if (n == 0) continue;
+    bool begins = bytes[0] == 1;
+    zmq_setsockopt(p->socket, begins ? ZMQ_SUBSCRIBE : ZMQ_UNSUBSCRIBE,
+                   bytes + 1, n - 1);
+    if (begins) welcome(p, bytes + 1, n - 1);
   }
   zmq_msg_close(&f);
 }

@@ -21,6 +21,7 @@ static void configure(void *socket, int type) {
   set(socket, ZMQ_LINGER, LINGER_MS);
   if (type == ZMQ_XPUB) {
     set(socket, ZMQ_XPUB_VERBOSE, 1);
+    set(socket, ZMQ_XPUB_MANUAL, 1);
     set(socket, ZMQ_XPUB_NODROP, 1);
     set(socket, ZMQ_SNDTIMEO, SEND_MS);
     set(socket, ZMQ_SNDHWM, SEND_MOST);
