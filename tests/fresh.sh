@@ -35,6 +35,8 @@ cp /etc/resolv.conf /etc/hosts "$box/etc/"
 mkdir -p "$box/etc/ssl/certs"
 cp -L /etc/ssl/certs/ca-certificates.crt "$box/etc/ssl/certs/" 2>/dev/null || true
 [ ! -f /etc/pip.conf ] || cp /etc/pip.conf "$box/etc/"
+# Installing ca-certificates makes the bundle anew, without what this host added.
+cp -L /etc/ssl/certs/ca-certificates.crt "$box/etc/host-ca.crt" 2>/dev/null || true
 mount --bind /dev "$box/dev"
 mount -t devpts devpts "$box/dev/pts" 2>/dev/null || true
 mount -t proc proc "$box/proc"
@@ -42,7 +44,8 @@ mount -t proc proc "$box/proc"
 git clone -q "$top" "$box/root/tide"
 home=/root
 run() { chroot "$box" /usr/bin/env -i HOME=$home PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-  $(env | grep -iE '^(https?|no)_proxy=|^CI=|^PIP_' || true) sh -c "$1"; }
+  $(env | grep -iE '^(https?|no)_proxy=|^CI=|^PIP_' || true) \
+  PIP_CERT=/etc/host-ca.crt sh -c "$1"; }
 if [ -n "$user" ]; then
   run "apt-get update -q && apt-get install -q -y sudo && useradd -m tide &&
        echo 'tide ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/tide &&

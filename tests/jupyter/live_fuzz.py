@@ -103,6 +103,16 @@ def empty(client):
             s.recv_multipart()
 
 
+def answers_right(client):
+    """What came before may still interrupt a cell, or fail before it."""
+    for _ in range(20):
+        r = client.run("1 + 1", timeout=30)
+        if r.status == "ok" or r.content["ename"] not in (
+                "Aborted", "KeyboardInterrupt"):
+            break
+    assert r.value() == "2", r.content
+
+
 def test_changed_messages(fresh):
     k = fresh()
     draw = random.Random(int(os.environ.get("TIDE_SEED", "1")))
@@ -118,7 +128,7 @@ def test_changed_messages(fresh):
             c.send("interrupt_request", {}, "control")
         with k.client() as c:
             c.request("kernel_info_request", {}, "control", timeout=30)
-            assert c.run("1 + 1", timeout=30).value() == "2"
+            answers_right(c)
         first = first or k.memory()
     print(f"live_fuzz: {sent} messages, {k.memory() - first} bytes more")
     assert k.memory() - first < 256 << 20
