@@ -301,13 +301,15 @@ function requests.variables(a)
   return {variables = variables.list(a.variablesReference)}
 end
 
+-- What the names of a stopped frame mean; nil without one: the cells'.
+local function environment_of(a)
+  if not a.frameId then return nil end
+  local place, frame = frame_of(a.frameId)
+  return variables.environment(place.co, frame)
+end
+
 function requests.evaluate(a)
-  local env
-  if a.frameId then
-    local place, frame = frame_of(a.frameId)
-    env = variables.environment(place.co, frame)
-  end
-  return variables.evaluate(a.expression, env)
+  return variables.evaluate(a.expression, environment_of(a))
 end
 
 requests["continue"] = function(a)
@@ -324,12 +326,7 @@ function requests.inspectVariables()
 end
 
 function requests.richInspectVariables(a)
-  local env
-  if a.frameId then
-    local place, frame = frame_of(a.frameId)
-    env = variables.environment(place.co, frame)
-  end
-  return variables.rich(a.variableName, env)
+  return variables.rich(a.variableName, environment_of(a))
 end
 
 function requests.copyToGlobals(a)
