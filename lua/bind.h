@@ -201,8 +201,9 @@ void td_lua_open_scope(lua_State *L);
 td_status *td_lua_to_attr(lua_State *L, int i, const td_op *op,
                           const td_attr_def *def, td_attr *out) TD_MUST_USE;
 
-/* ---- bind_op.c (with bind_args.c), bind_func.c, bind_session.c, bind_files.c,
- * bind_data.c, bind_info.c, bind_show.c, bind_system.c ---- */
+/* ---- bind_op.c (with bind_args.c), bind_func.c, bind_session.c (with
+ * bind_step.c and bind_callable.c), bind_files.c, bind_data.c, bind_info.c,
+ * bind_show.c, bind_system.c ---- */
 
 /* An edge of the current graph for whatever is at `i` (edge, value, literal of
  * dtype `want`, table to pack, object with __tensor). Pushes nothing; may

@@ -1,0 +1,326 @@
+/* bind_callable.c - what holds a signature for more steps than one: callables,
+ * handles of steps that run on, partial runs.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <string.h>
+
+#include "engine/base/mem.h"
+#include "lua/bind_session_impl.h"
+
+#define TD_LUA_CALLABLE "tide.callable"
+#define TD_LUA_HANDLE "tide.handle"
+#define TD_LUA_PARTIAL "tide.partial"
+
+/* A compiled signature and what its results look like. */
+typedef struct lua_callable {
+  td_callable *c;
+  td_dtype *dtypes; /* of the feeds */
+  int n_feeds, n_fetches, n_results;
+  int8_t *is_op; /* result i is an op: true */
+} lua_callable;
+
+typedef struct lua_handle {
+  td_handle *h;
+} lua_handle;
+
+typedef struct lua_partial {
+  td_partial *p;
+  int n_feeds, n_fetches;
+} lua_partial;
+
+/* ---- callables ---- */
+
+static int callable_gc(lua_State *L) {
+  lua_callable *c = lua_touserdata(L, 1);
+  td_callable_release(c->c);
+  c->c = NULL;
+  return 0;
+}
+
+static void wrong_count(lua_State *L, const lua_callable *c, int given) {
+  td_lua_error(L, TD_INVALID_ARGUMENT,
+               "this callable takes %d values, %d given", c->n_feeds, given);
+}
+
+/* Numbers to scalars without a table walk. */
+static bool quick_scalar(lua_State *L, int i, td_dtype t, td_tensor *out) {
+  if (lua_type(L, i) != LUA_TNUMBER || (t != TD_FLOAT32 && t != TD_FLOAT64))
+    return false;
+  td_status *s = td_tensor_scalar_f(t, lua_tonumber(L, i), out);
+  td_lua_check(L, s);
+  return true;
+}
+
+static void read_arguments(lua_State *L, lua_callable *c, td_tensor *in,
+                           const td_edge *edges) {
+  for (int k = 0; k < c->n_feeds; k++) {
+    td_tensor t;
+    if (quick_scalar(L, k + 1, c->dtypes[k], &t)) {
+      td_lua_push_tensor(L, &t);
+      lua_replace(L, k + 1);
+    }
+    in[k] = *td_lua_step_value(L, k + 1, edges[k]);
+  }
+}
+
+static int call_callable(lua_State *L) {
+  lua_callable *c = lua_touserdata(L, lua_upvalueindex(1));
+  td_lua_state *st = lua_touserdata(L, lua_upvalueindex(2));
+  int given = lua_gettop(L);
+  if (given != c->n_feeds) wrong_count(L, c, given);
+  td_tensor few_in[8], few_out[8], *in = few_in, *out = few_out;
+  if (c->n_feeds > 8) in = td_lua_block(L, (size_t)c->n_feeds, sizeof *in);
+  if (c->n_fetches > 8) out = td_lua_tensors(L, (size_t)c->n_fetches);
+  if (c->n_feeds) {
+    lua_getiuservalue(L, lua_upvalueindex(1), 2);
+    const td_edge *edges = lua_touserdata(L, -1);
+    read_arguments(L, c, in, edges);
+  }
+  td_run_options o = td_lua_step_defaults();
+  td_lua_unlock(st);
+  td_status *s = td_callable_run(c->c, in, out, &o);
+  td_lua_lock(st);
+  if (TD_UNLIKELY(!td_ok(s))) td_lua_check_step(L, s);
+  return td_lua_step_results(L, out, c->is_op, c->n_results);
+}
+
+/* Makes the userdata; user values: 1 the session, 2 feed edges, 3
+ * is_op, 4 dtypes. */
+static lua_callable *push_callable(lua_State *L, const td_lua_step *step) {
+  td_session *s = td_lua_to_session(L, 1);
+  lua_callable *c = lua_newuserdatauv(L, sizeof *c, 4);
+  memset(c, 0, sizeof *c);
+  luaL_setmetatable(L, TD_LUA_CALLABLE);
+  int at = lua_gettop(L);
+  c->n_feeds = step->n_feeds;
+  c->n_fetches = step->n_fetches;
+  c->n_results = step->n_results;
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, at, 1);
+  td_lua_step_keep_feeds(L, step);
+  lua_setiuservalue(L, at, 2);
+  c->is_op = td_lua_block(L, (size_t)step->n_results, sizeof *c->is_op);
+  if (step->n_results) memcpy(c->is_op, step->is_op, (size_t)step->n_results);
+  lua_setiuservalue(L, at, 3);
+  c->dtypes = td_lua_block(L, (size_t)step->n_feeds, sizeof *c->dtypes);
+  for (int k = 0; k < step->n_feeds; k++)
+    c->dtypes[k] = td_edge_dtype(step->feeds[k]);
+  lua_setiuservalue(L, at, 4);
+  td_signature sig = td_lua_step_signature(step);
+  td_lua_check(L, td_callable_new(s, &sig, &c->c));
+  return c;
+}
+
+/* s:callable(fetches, feeds) -> function(values...) -> results */
+static int session_callable(lua_State *L) {
+  td_lua_step step;
+  td_lua_to_session(L, 1);
+  td_lua_step_read(L, 2, 3, &step);
+  push_callable(L, &step);
+  lua_pushlightuserdata(L, td_lua_get(L));
+  lua_pushcclosure(L, call_callable, 2);
+  return 1;
+}
+
+/* ---- handles ---- */
+
+static int handle_gc(lua_State *L) {
+  lua_handle *h = lua_touserdata(L, 1);
+  td_handle_release(h->h);
+  h->h = NULL;
+  return 0;
+}
+
+/* User value 1 is the callable. */
+static lua_handle *push_handle(lua_State *L, int callable) {
+  lua_handle *h = lua_newuserdatauv(L, sizeof *h, 1);
+  h->h = NULL;
+  luaL_setmetatable(L, TD_LUA_HANDLE);
+  lua_pushvalue(L, callable);
+  lua_setiuservalue(L, -2, 1);
+  return h;
+}
+
+/* s:start(fetches, feed edges, feed values, options) */
+static int session_start(lua_State *L) {
+  td_lua_step step;
+  bool as_values, traced;
+  lua_settop(L, 5);
+  td_lua_to_session(L, 1);
+  td_run_options o = td_lua_step_options(L, 5, &as_values, &traced);
+  o.interrupt = NULL;
+  td_lua_step_read(L, 2, 3, &step);
+  td_tensor *in = td_lua_step_values(L, 4, &step);
+  lua_callable *c = push_callable(L, &step);
+  lua_handle *h = push_handle(L, lua_gettop(L));
+  td_lua_check(L, td_callable_start(c->c, in, &o, &h->h));
+  return 1;
+}
+
+/* s:loop(fetches, threads, steps) */
+static int session_loop(lua_State *L) {
+  td_lua_step step;
+  td_lua_to_session(L, 1);
+  lua_Integer threads = luaL_optinteger(L, 3, 1);
+  int64_t steps = luaL_optinteger(L, 4, -1);
+  if (steps < 0 && !lua_isnoneornil(L, 4))
+    td_lua_error(L, TD_INVALID_ARGUMENT,
+                 "steps must be 0 or more, or nothing for no end; given %lld",
+                 (long long)steps);
+  int crew = threads < 0 ? -1 : threads > INT_MAX ? INT_MAX : (int)threads;
+  td_lua_step_read(L, 2, 0, &step);
+  lua_callable *c = push_callable(L, &step);
+  lua_handle *h = push_handle(L, lua_gettop(L));
+  td_lua_check(L, td_callable_loop(c->c, crew, steps, &h->h));
+  return 1;
+}
+
+static lua_handle *to_handle(lua_State *L) {
+  return luaL_checkudata(L, 1, TD_LUA_HANDLE);
+}
+
+static int64_t wait_time(lua_State *L, int i) {
+  if (lua_type(L, i) != LUA_TNUMBER || !(lua_tonumber(L, i) >= 0))
+    td_lua_error(L, TD_INVALID_ARGUMENT,
+                 "wait takes a number of seconds >= 0, or nothing for no end; "
+                 "given %s",
+                 luaL_tolstring(L, i, NULL));
+  double seconds = lua_tonumber(L, i);
+  return seconds > 1e9 ? -1 : (int64_t)(seconds * 1e9);
+}
+
+/* h:wait([seconds]) -> results one by one; raises DEADLINE_EXCEEDED */
+static int handle_wait(lua_State *L) {
+  lua_handle *h = to_handle(L);
+  td_lua_state *st = td_lua_get(L);
+  int64_t timeout = lua_isnoneornil(L, 2) ? -1 : wait_time(L, 2);
+  lua_getiuservalue(L, 1, 1);
+  lua_callable *c = lua_touserdata(L, -1);
+  td_tensor *out = td_lua_tensors(L, (size_t)c->n_fetches);
+  td_lua_unlock(st);
+  td_status *s = td_handle_wait(h->h, timeout, out, td_lua_interrupt());
+  td_lua_lock(st);
+  td_lua_check_step(L, s);
+  for (int k = 0; k < c->n_fetches; k++)
+    if (!td_tensor_valid(&out[k])) return 0;
+  return td_lua_step_results(L, out, c->is_op, c->n_results);
+}
+
+static int handle_done(lua_State *L) {
+  lua_pushboolean(L, td_handle_done(to_handle(L)->h));
+  return 1;
+}
+
+static int handle_cancel(lua_State *L) {
+  td_handle_cancel(to_handle(L)->h);
+  return 0;
+}
+
+static int handle_steps(lua_State *L) {
+  lua_pushinteger(L, td_handle_steps(to_handle(L)->h));
+  return 1;
+}
+
+/* ---- partial runs ---- */
+
+static int partial_gc(lua_State *L) {
+  lua_partial *p = lua_touserdata(L, 1);
+  td_partial_release(p->p);
+  p->p = NULL;
+  return 0;
+}
+
+/* s:partial(fetches, feeds) */
+static int session_partial(lua_State *L) {
+  td_session *s = td_lua_to_session(L, 1);
+  td_lua_step step;
+  td_lua_step_read(L, 2, 3, &step);
+  lua_partial *p = lua_newuserdatauv(L, sizeof *p, 2);
+  memset(p, 0, sizeof *p);
+  luaL_setmetatable(L, TD_LUA_PARTIAL);
+  int at = lua_gettop(L);
+  td_lua_step_keep_feeds(L, &step);
+  lua_setiuservalue(L, at, 1);
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, at, 2);
+  p->n_feeds = step.n_feeds;
+  p->n_fetches = step.n_fetches;
+  td_signature sig = td_lua_step_signature(&step);
+  td_lua_check(L, td_partial_new(s, &sig, &p->p));
+  return 1;
+}
+
+/* p:run({fetch indices}, {feed indices}, {feed values}, options): indices count
+ * from 1 in the lists of session:partial; ops are not counted. */
+static int partial_run(lua_State *L) {
+  lua_partial *p = luaL_checkudata(L, 1, TD_LUA_PARTIAL);
+  td_lua_state *st = td_lua_get(L);
+  bool as_values, traced;
+  lua_settop(L, 5);
+  td_run_options o = td_lua_step_options(L, 5, &as_values, &traced);
+  int n_fetch = (int)luaL_len(L, 2), n_feed = (int)luaL_len(L, 3);
+  int *fetch = td_lua_block(L, (size_t)n_fetch, sizeof *fetch);
+  int *feed = td_lua_block(L, (size_t)n_feed, sizeof *feed);
+  td_tensor *in = td_lua_block(L, (size_t)n_feed, sizeof *in);
+  td_tensor *out = td_lua_tensors(L, (size_t)n_fetch);
+  lua_getiuservalue(L, 1, 1);
+  const td_edge *edges = lua_touserdata(L, -1);
+  luaL_checkstack(L, n_feed + 16, "feeds");
+  for (int k = 0; k < n_feed; k++) {
+    lua_rawgeti(L, 3, k + 1);
+    lua_Integer i = luaL_checkinteger(L, -1);
+    luaL_argcheck(L, i >= 1 && i <= p->n_feeds, 3, "no such feed");
+    lua_pop(L, 1);
+    feed[k] = (int)i - 1;
+    lua_rawgeti(L, 4, k + 1);
+    in[k] = *td_lua_step_value(L, lua_gettop(L), edges[i - 1]);
+  }
+  for (int k = 0; k < n_fetch; k++) {
+    lua_rawgeti(L, 2, k + 1);
+    fetch[k] = (int)luaL_checkinteger(L, -1) - 1;
+    lua_pop(L, 1);
+  }
+  td_lua_unlock(st);
+  td_status *s =
+      td_partial_run(p->p, feed, in, n_feed, fetch, out, n_fetch, &o);
+  td_lua_lock(st);
+  td_lua_check_step(L, s);
+  lua_createtable(L, n_fetch, 0);
+  int list = lua_gettop(L);
+  for (int k = 0; k < n_fetch; k++) {
+    td_lua_push_result(L, &out[k], as_values);
+    lua_rawseti(L, list, k + 1);
+  }
+  return 1;
+}
+
+static void make_class(lua_State *L, const char *name, lua_CFunction gc,
+                       const luaL_Reg *methods) {
+  luaL_newmetatable(L, name);
+  lua_pushcfunction(L, gc);
+  lua_setfield(L, -2, "__gc");
+  lua_newtable(L);
+  luaL_setfuncs(L, methods, 0);
+  lua_setfield(L, -2, "__index");
+  lua_pop(L, 1);
+}
+
+void td_lua_open_callable(lua_State *L) {
+  static const luaL_Reg methods[] = {{"core_callable", session_callable},
+                                     {"core_start", session_start},
+                                     {"core_loop", session_loop},
+                                     {"core_partial", session_partial},
+                                     {NULL, NULL}};
+  static const luaL_Reg handle[] = {{"wait", handle_wait},
+                                    {"done", handle_done},
+                                    {"cancel", handle_cancel},
+                                    {"steps", handle_steps},
+                                    {NULL, NULL}};
+  static const luaL_Reg partial[] = {{"core_run", partial_run}, {NULL, NULL}};
+  static const luaL_Reg none[] = {{NULL, NULL}};
+  luaL_setfuncs(L, methods, 0);
+  make_class(L, TD_LUA_CALLABLE, callable_gc, none);
+  make_class(L, TD_LUA_HANDLE, handle_gc, handle);
+  make_class(L, TD_LUA_PARTIAL, partial_gc, partial);
+}

@@ -1,0 +1,294 @@
+/* bind_step.c - one step of a session: what it is fed and what it gives.
+ *
+ * The Lua library gives flat lists; structures are its business. The
+ * interpreter's lock is released while a step runs, and Ctrl-C reaches the step
+ * through the state's interrupt flag.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "lua/bind_session_impl.h"
+
+/* ---- signatures ---- */
+
+static void read_fetches(lua_State *L, int i, td_lua_step *step) {
+  luaL_checktype(L, i, LUA_TTABLE);
+  int n = (int)luaL_len(L, i);
+  step->fetches = td_lua_block(L, (size_t)n, sizeof *step->fetches);
+  step->targets = td_lua_block(L, (size_t)n, sizeof *step->targets);
+  step->is_op = td_lua_block(L, (size_t)n, sizeof *step->is_op);
+  step->n_results = n;
+  for (int k = 0; k < n; k++) {
+    lua_rawgeti(L, i, k + 1);
+    td_lua_edge *e = td_lua_to_edge(L, -1), *op = td_lua_to_op(L, -1);
+    if (!e && !op)
+      td_lua_error(L, TD_INVALID_ARGUMENT,
+                   "fetch %d must be a graph tensor or an op, not %s", k + 1,
+                   luaL_typename(L, -1));
+    if (e)
+      step->fetches[step->n_fetches++] = (td_edge){e->node, e->port};
+    else
+      step->targets[step->n_targets++] = op->node;
+    step->is_op[k] = op != NULL;
+    lua_pop(L, 1);
+  }
+}
+
+static void read_feeds(lua_State *L, int i, td_lua_step *step) {
+  if (lua_isnoneornil(L, i)) return;
+  luaL_checktype(L, i, LUA_TTABLE);
+  int n = (int)luaL_len(L, i);
+  step->feeds = td_lua_block(L, (size_t)n, sizeof *step->feeds);
+  for (int k = 0; k < n; k++) {
+    lua_rawgeti(L, i, k + 1);
+    td_lua_edge *e = td_lua_to_edge(L, -1);
+    if (!e)
+      td_lua_error(L, TD_INVALID_ARGUMENT,
+                   "feed %d must be a graph tensor, not %s", k + 1,
+                   luaL_typename(L, -1));
+    for (int j = 0; j < k; j++)
+      if (step->feeds[j].node == e->node && step->feeds[j].port == e->port)
+        td_lua_error(L, TD_INVALID_ARGUMENT, "\"%s:%d\" is fed twice",
+                     e->node->name, (int)e->port);
+    step->feeds[step->n_feeds++] = (td_edge){e->node, e->port};
+    lua_pop(L, 1);
+  }
+}
+
+void td_lua_step_read(lua_State *L, int fetches, int feeds, td_lua_step *out) {
+  memset(out, 0, sizeof *out);
+  read_fetches(L, fetches, out);
+  if (feeds) read_feeds(L, feeds, out);
+}
+
+td_signature td_lua_step_signature(const td_lua_step *step) {
+  return (td_signature){.feeds = step->feeds,
+                        .n_feeds = step->n_feeds,
+                        .fetches = step->fetches,
+                        .n_fetches = step->n_fetches,
+                        .targets = step->targets,
+                        .n_targets = step->n_targets};
+}
+
+td_edge *td_lua_step_keep_feeds(lua_State *L, const td_lua_step *step) {
+  td_edge *edges = td_lua_block(L, (size_t)step->n_feeds, sizeof *edges);
+  if (step->n_feeds)
+    memcpy(edges, step->feeds, (size_t)step->n_feeds * sizeof *edges);
+  return edges;
+}
+
+/* ---- values in and out ---- */
+
+const td_tensor *td_lua_step_value(lua_State *L, int i, td_edge e) {
+  const td_tensor *v = td_lua_to_value(L, i);
+  if (v) return v;
+  if (td_lua_to_edge(L, i))
+    td_lua_error(L, TD_INVALID_ARGUMENT,
+                 "feed \"%s:%d\" is given a graph tensor; run it first and "
+                 "feed its value",
+                 e.node->name, (int)e.port);
+  td_tensor t;
+  td_status *s = td_lua_literal(L, i, td_edge_dtype(e), &t);
+  if (!td_ok(s)) {
+    td_status *full = td_error(td_status_code(s), "feed \"%s:%d\": %s",
+                               e.node->name, (int)e.port, td_status_message(s));
+    td_status_release(s);
+    td_lua_check(L, td_node_blame(full, e.node));
+  }
+  td_lua_push_tensor(L, &t);
+  lua_replace(L, i);
+  return td_lua_to_value(L, i);
+}
+
+td_tensor *td_lua_step_values(lua_State *L, int i, const td_lua_step *step) {
+  td_tensor *in = td_lua_block(L, (size_t)step->n_feeds, sizeof *in);
+  luaL_checkstack(L, step->n_feeds + 16, "feeds");
+  for (int k = 0; k < step->n_feeds; k++) {
+    lua_rawgeti(L, i, k + 1);
+    in[k] = *td_lua_step_value(L, lua_gettop(L), step->feeds[k]);
+  }
+  return in;
+}
+
+int td_lua_step_results(lua_State *L, td_tensor *fetches, const int8_t *is_op,
+                        int n) {
+  int at = 0;
+  luaL_checkstack(L, n + 8, "results");
+  for (int k = 0; k < n; k++) {
+    if (is_op[k]) {
+      lua_pushboolean(L, 1);
+    } else if (!td_lua_try_result(L, &fetches[at++], false)) {
+      while (++k < n)
+        if (!is_op[k]) td_tensor_release(&fetches[at++]);
+      lua_error(L);
+    }
+  }
+  return n;
+}
+
+static void print_out(void *arg, const char *text, size_t len) {
+  fwrite(text, 1, len, arg);
+  fflush(arg);
+}
+
+td_run_options td_lua_step_defaults(void) {
+  return (td_run_options){
+      .interrupt = td_lua_interrupt(), .print = print_out, .print_arg = stderr};
+}
+
+td_run_options td_lua_step_options(lua_State *L, int i, bool *as_values,
+                                   bool *traced) {
+  td_run_options o = td_lua_step_defaults();
+  *as_values = *traced = false;
+  if (!lua_istable(L, i)) return o;
+  if (lua_getfield(L, i, "timeout") != LUA_TNIL) {
+    double t = luaL_checknumber(L, -1);
+    if (!(t > 0) || t > 1e9)
+      td_lua_error(L, TD_INVALID_ARGUMENT,
+                   "timeout must be a number of seconds > 0, not %g", t);
+    o.timeout = (int64_t)(t * 1e9);
+    if (o.timeout < 1) o.timeout = 1;
+  }
+  lua_getfield(L, i, "as_values");
+  *as_values = lua_toboolean(L, -1);
+  lua_getfield(L, i, "trace");
+  *traced = lua_toboolean(L, -1);
+  lua_getfield(L, i, "check_numerics");
+  o.check_numerics = lua_toboolean(L, -1);
+  lua_pop(L, lua_gettop(L) - i);
+  return o;
+}
+
+/* ---- steps ---- */
+
+/* A finished trace as {events = list, totals = text, chrome = text}. */
+static int make_trace_table(lua_State *L) {
+  td_trace *t = lua_touserdata(L, 1);
+  int64_t n;
+  td_str s;
+  lua_createtable(L, 0, 3);
+  const td_trace_event *e = td_trace_events(t, &n);
+  lua_createtable(L, (int)n, 0);
+  for (int64_t i = 0; i < n; i++) {
+    lua_createtable(L, 0, 8);
+    lua_pushstring(L, e[i].node);
+    lua_setfield(L, -2, "node");
+    lua_pushstring(L, e[i].op);
+    lua_setfield(L, -2, "op");
+    lua_pushstring(L, e[i].device);
+    lua_setfield(L, -2, "device");
+    lua_pushinteger(L, e[i].start);
+    lua_setfield(L, -2, "start");
+    lua_pushinteger(L, e[i].end);
+    lua_setfield(L, -2, "stop");
+    lua_pushinteger(L, e[i].thread);
+    lua_setfield(L, -2, "thread");
+    lua_pushinteger(L, e[i].iteration);
+    lua_setfield(L, -2, "iteration");
+    lua_pushinteger(L, e[i].bytes);
+    lua_setfield(L, -2, "bytes");
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "events");
+  td_str_init(&s);
+  td_trace_totals(t, &s);
+  td_lua_push_str(L, &s);
+  lua_setfield(L, -2, "totals");
+  td_str_init(&s);
+  td_trace_chrome(t, &s);
+  td_lua_push_str(L, &s);
+  lua_setfield(L, -2, "chrome");
+  return 1;
+}
+
+/* Takes ownership of `t`. */
+static void push_trace(lua_State *L, td_trace *t) {
+  lua_pushcfunction(L, make_trace_table);
+  lua_pushlightuserdata(L, t);
+  int rc = lua_pcall(L, 1, 1, 0);
+  td_trace_release(t);
+  if (rc != LUA_OK) lua_error(L);
+}
+
+/* The list of what was fetched; takes ownership of it. */
+static void push_list(lua_State *L, td_tensor *out, const td_lua_step *step,
+                      bool as_values) {
+  lua_createtable(L, step->n_results, 0);
+  for (int k = 0, at = 0; k < step->n_results; k++) {
+    if (step->is_op[k])
+      lua_pushboolean(L, 1);
+    else
+      td_lua_push_result(L, &out[at++], as_values);
+    lua_rawseti(L, -2, k + 1);
+  }
+}
+
+/* s:core_run(fetches, feed edges, feed values, options) -> list [, trace] */
+static int session_run(lua_State *L) {
+  td_session *s = td_lua_to_session(L, 1);
+  td_lua_state *st = td_lua_get(L);
+  td_lua_step step;
+  bool as_values, traced;
+  lua_settop(L, 5);
+  td_run_options o = td_lua_step_options(L, 5, &as_values, &traced);
+  td_lua_step_read(L, 2, 3, &step);
+  td_tensor *out = td_lua_tensors(L, (size_t)step.n_fetches);
+  td_tensor *in = td_lua_step_values(L, 4, &step);
+  if (traced) td_lua_check(L, td_trace_new(&o.trace));
+  td_signature sig = td_lua_step_signature(&step);
+  td_lua_unlock(st);
+  td_status *e = td_session_run(s, &sig, in, out, &o);
+  td_lua_lock(st);
+  if (!td_ok(e)) td_trace_release(o.trace);
+  td_lua_check_step(L, e);
+  if (traced) push_trace(L, o.trace);
+  push_list(L, out, &step, as_values);
+  if (!traced) return 1;
+  lua_insert(L, -2);
+  return 2;
+}
+
+/* A plan as {{device =, graph =}, ..., folded =, merged =, pruned =}. */
+static int make_plan_table(lua_State *L) {
+  const td_plan *p = lua_touserdata(L, 1);
+  lua_createtable(L, p->n_parts, 3);
+  for (int i = 0; i < p->n_parts; i++) {
+    const td_device *d = p->parts[i].device;
+    lua_createtable(L, 0, 2);
+    lua_pushfstring(L, "%s:%d", d->type, (int)d->index);
+    lua_setfield(L, -2, "device");
+    td_lua_push_graph(L, td_graph_retain(p->parts[i].graph));
+    lua_setfield(L, -2, "graph");
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_pushinteger(L, p->folded);
+  lua_setfield(L, -2, "folded");
+  lua_pushinteger(L, p->merged);
+  lua_setfield(L, -2, "merged");
+  lua_pushinteger(L, p->pruned);
+  lua_setfield(L, -2, "pruned");
+  return 1;
+}
+
+/* s:core_program(fetches, feed edges) -> the plan of such a step */
+static int session_program(lua_State *L) {
+  td_session *s = td_lua_to_session(L, 1);
+  td_lua_step step;
+  td_plan *plan = NULL;
+  lua_settop(L, 3);
+  td_lua_step_read(L, 2, 3, &step);
+  td_signature sig = td_lua_step_signature(&step);
+  td_lua_check(L, td_session_plan(s, &sig, &plan));
+  lua_pushcfunction(L, make_plan_table);
+  lua_pushlightuserdata(L, plan);
+  int rc = lua_pcall(L, 1, 1, 0);
+  td_plan_free(plan);
+  return rc == LUA_OK ? 1 : lua_error(L);
+}
+
+void td_lua_open_step(lua_State *L) {
+  static const luaL_Reg methods[] = {{"core_run", session_run},
+                                     {"core_program", session_program},
+                                     {NULL, NULL}};
+  luaL_setfuncs(L, methods, 0);
+}
