@@ -345,6 +345,18 @@ static void preload(lua_State *L) {
   lua_pop(L, 1);
 }
 
+/* So that a library whose start was cut short is loaded anew. */
+static void forget_modules(lua_State *L) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  for (const struct td_lua_file *f = td_lua_library; f->name; f++) {
+    lua_pushnil(L);
+    lua_setfield(L, -2, f->name);
+  }
+  lua_pushnil(L);
+  lua_setfield(L, -2, "tide.core");
+  lua_pop(L, 1);
+}
+
 static void open_core(lua_State *L) {
   static const luaL_Reg functions[] = {{"error", core_error},
                                        {"nearest", core_nearest},
@@ -386,8 +398,9 @@ int luaopen_tide(lua_State *L) {
     if (!strcmp(f->name, "tide")) {
       lua_pushlightuserdata(L, (void *)(uintptr_t)f);
       lua_pushcclosure(L, load_module, 1);
-      lua_call(L, 0, 1);
-      return 1;
+      if (lua_pcall(L, 0, 1, 0) == LUA_OK) return 1;
+      forget_modules(L);
+      return lua_error(L);
     }
   return luaL_error(L, "the library has no module \"tide\"");
 }

@@ -13,7 +13,6 @@ local loaded = {} -- by name
 function library.load_library(path)
   local gradients, name = core.library_load(path)
   if loaded[name] then return name end
-  loaded[name] = true
   if gradients and gradients ~= "" then
     local chunk, problem = load(gradients, "=" .. name .. " gradients", "t")
     if not chunk then
@@ -22,6 +21,7 @@ function library.load_library(path)
     end
     chunk(require "tide")
   end
+  loaded[name] = true
   return name
 end
 

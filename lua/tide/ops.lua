@@ -2,7 +2,8 @@
 --
 -- A name is looked for among the functions of tide/ops/*.lua, which give some
 -- ops fixed positions and tables their meaning, then in the registry, whose
--- functions take the signature's inputs and one table of attributes.
+-- functions take the signature's inputs and one table of attributes. Loading
+-- that an error or an interrupt cuts short is begun again.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
@@ -10,11 +11,13 @@ local core = require "tide.core"
 local td = package.loaded.tide
 local ops = {}
 
+-- The functions of tide/ops/*.lua; `ops` has those that were asked for.
+local defined = {}
+local loaded = false -- all of them?
 -- Functions that take no tensor first: no methods of tensors.
 local not_methods = {}
 -- Names that came from the registry, with their op.
 local registered = {}
-local loaded = false
 
 -- f, refusing more arguments than it has.
 local function strict(name, f)
@@ -39,27 +42,29 @@ local modules = {"array", "math", "linalg", "strings", "create", "random", "nn",
   "conv", "pool", "norm", "image"}
 
 local function load_all()
-  loaded = true
   for _, name in ipairs(modules) do
     require("tide.ops." .. name)
   end
+  loaded = true
 end
 
 local function find(t, name)
   if not loaded then
+    if defined[name] then return defined[name] end -- by a module of them
     load_all()
-    local f = rawget(t, name)
-    if f then return f end
   end
-  local op = type(name) == "string" and core.op_type(name)
-  if not op then return nil end
-  local f = core.op(op)
+  local f = defined[name]
+  if not f then
+    local op = type(name) == "string" and core.op_type(name)
+    if not op then return nil end
+    f = core.op(op)
+    registered[name] = op
+  end
   rawset(t, name, f)
-  registered[name] = op
   return f
 end
 
-local function define(t, name, f) rawset(t, name, strict(name, f)) end
+local function define(_, name, f) defined[name] = strict(name, f) end
 
 setmetatable(ops, {__index = find, __newindex = define})
 
@@ -95,7 +100,7 @@ function namespace.names()
     end
   end
   if not loaded then load_all() end
-  for name in pairs(ops) do add(name) end
+  for name in pairs(defined) do add(name) end
   for _, name in ipairs(core.op_lua_names()) do add(name) end
   table.sort(list)
   return list

@@ -67,19 +67,20 @@ local function public_name(row, td)
 end
 
 local function load_docs()
-  if by_name then return end
-  by_name, by_module = {}, {}
+  if by_module then return end
+  local names, modules = {}, {}
   local td = getmetatable(require "tide")
   for _, row in ipairs(docs) do
     if row.name == "" then
-      by_module[row.module] = row
+      modules[row.module] = row
     else
       local name = public_name(row, td)
-      if name and not (by_name[name] and by_name[name].text ~= "") then
-        by_name[name] = row
+      if name and not (names[name] and names[name].text ~= "") then
+        names[name] = row
       end
     end
   end
+  by_name, by_module = names, modules
 end
 
 -- Lines as paragraphs; the head of a module without its file's name.

@@ -16,20 +16,18 @@ local function text_of(name)
   return file and file:read "a"
 end
 
+-- The old module stays until the new one is whole.
 local function load_again(name)
-  local old = package.loaded[name]
-  package.loaded[name] = nil
-  local ok, new = pcall(require, name)
-  if not ok then
-    package.loaded[name] = old
-    error(new, 0)
+  local loader, path = package.searchers[2](name)
+  local old, new = package.loaded[name], loader(name, path)
+  if type(old) ~= "table" or type(new) ~= "table" then
+    if new ~= nil then package.loaded[name] = new end
+    return
   end
-  if type(old) ~= "table" or type(new) ~= "table" then return end
   for key in pairs(old) do
     if new[key] == nil then old[key] = nil end
   end
   for key, x in pairs(new) do old[key] = x end
-  package.loaded[name] = old
 end
 
 local function is_users(name)
@@ -47,9 +45,12 @@ local function look()
   table.sort(names)
   for _, name in ipairs(names) do
     local text = text_of(name)
-    local changed = text and known[name] and known[name] ~= text
+    local ok, why = true, nil
+    if text and known[name] and known[name] ~= text then
+      ok, why = pcall(load_again, name)
+    end
     known[name] = text
-    if changed then load_again(name) end
+    if not ok then error(why, 0) end
   end
 end
 

@@ -69,10 +69,11 @@ local op_methods, n_ops
 local function tensor_methods()
   local n = core.op_count()
   if n ~= n_ops then
-    op_methods, n_ops = {}, n
+    local list = {}
     for _, name in ipairs(namespace.names()) do
-      op_methods[name] = namespace.method(name) ~= nil or nil
+      list[name] = namespace.method(name) ~= nil or nil
     end
+    op_methods, n_ops = list, n
   end
   return op_methods
 end
@@ -221,8 +222,9 @@ local types, n_types = {}, 0
 --- Is that the type of an op, such as "MatMul"?
 function known.is_op(name)
   if core.op_count() ~= n_types then
-    types, n_types = {}, core.op_count()
-    for _, type in ipairs(core.op_names()) do types[type] = true end
+    local list = {}
+    for _, type in ipairs(core.op_names()) do list[type] = true end
+    types, n_types = list, core.op_count()
   end
   return types[name] or false
 end

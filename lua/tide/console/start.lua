@@ -48,8 +48,8 @@ end
 --- Begins, unless that was done.
 function start.once()
   if done then return end
-  done = true
   if rawget(_G, "td") == nil then _G.td = require "tide" end
+  done = true
   local path = start.path()
   if path then start.run(path) end
 end

@@ -9,6 +9,8 @@ local front = require "tide.front"
 
 local system = {}
 
+local installed = false
+
 local function replace(library, name, f) library[name] = f end
 
 -- ---- standard input ---------------------------------------------------------
@@ -71,12 +73,14 @@ end
 
 --- Puts ours in place, once.
 function system.install()
-  system.install = function() end
+  if installed then return end
   replace(os, "execute", front.execute)
   replace(io, "popen", front.popen)
-  if front.kind ~= "notebook" then return end
-  install_input()
-  replace(os, "exit", leave)
+  if front.kind == "notebook" then
+    install_input()
+    replace(os, "exit", leave)
+  end
+  installed = true
 end
 
 return system

@@ -22,7 +22,6 @@ local function replace(library, name, f) library[name] = f end
 -- From now on, whoever writes makes what is drawn old.
 local function watch()
   if watching then return end
-  watching = true
   local methods = getmetatable(io.stdout).__index
   for _, f in ipairs{{_G, "print"}, {io, "write"}, {os, "execute"},
                      {io, "popen"}, {methods, "write"}} do
@@ -35,6 +34,7 @@ local function watch()
       return old(...)
     end)
   end
+  watching = true
 end
 
 -- Rows that text takes, with lines folded at the terminal's width.
