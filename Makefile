@@ -58,8 +58,8 @@ ENGINE_SRC := $(wildcard engine/*/*.c)
 KERNEL_SRC := $(wildcard kernels/*.c)
 PROTO_SRC := $(wildcard engine/graph/*.proto)
 BIND_SRC := $(wildcard lua/bind*.c)
-HOST_SRC := lua/host.c lua/line.c lua/trace.c lua/front.c lua/lexer.c lua/child.c \
-  lua/capture.c
+HOST_SRC := lua/host.c lua/line.c lua/catch.c lua/trace.c lua/front.c \
+  lua/lexer.c lua/child.c lua/capture.c
 REPL_SRC := $(wildcard repl/*.c)
 JUPYTER_SRC := $(wildcard jupyter/*.c)
 REPL_LIBS := -lutf8proc

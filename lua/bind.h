@@ -41,8 +41,8 @@ typedef struct td_lua_turns {
 /* One per group of coroutines; a userdata in the registry. */
 typedef struct td_lua_state {
   td_runtime *runtime;
-  td_lua_turns turns;   /* whose the interpreter is */
-  lua_State *scope_of;  /* the coroutine whose scope `scope` caches */
+  td_lua_turns turns;  /* whose the interpreter is */
+  lua_State *scope_of; /* the coroutine whose scope `scope` caches */
   struct td_lua_scope *scope;
   size_t held;       /* tensor bytes that Lua values keep alive */
   size_t debt;       /* of them made since the last full collection */
@@ -188,8 +188,8 @@ td_lua_scope *td_lua_scope_push(lua_State *L);
 /* The same without pushing; alive until the scope changes. */
 td_lua_scope *td_lua_scope_get(lua_State *L);
 /* Two values that say which scope is in force in this coroutine; and putting it
- * back, from the stack index of the first. After an interrupt: it lets no
- * __close run. */
+ * back, from the stack index of the first. After an interrupt that did not
+ * wait for a __close. */
 void td_lua_scope_save(lua_State *L);
 void td_lua_scope_restore(lua_State *L, int at);
 void td_lua_open_scope(lua_State *L);

@@ -33,6 +33,7 @@ typedef struct child {
 } child;
 
 static child *pipes;
+static child *orphans; /* that the collector closed: nobody waits for them */
 
 extern char **environ;
 
@@ -40,6 +41,18 @@ extern char **environ;
 
 static bool on_terminal(void) {
   return isatty(0) && tcgetpgrp(0) == getpgrp();
+}
+
+static void reap_orphans(void) {
+  for (child **at = &orphans; *at;) {
+    child *c = *at;
+    if (waitpid(c->pid, NULL, WNOHANG) == 0) {
+      at = &c->next;
+      continue;
+    }
+    *at = c->next;
+    td_free(c);
+  }
 }
 
 /* What we ignore or block is no business of the child. */
@@ -69,6 +82,7 @@ static int start(child *c, const char *command, int from, int to) {
   plain_signals(&attr);
   if (to >= 0) posix_spawn_file_actions_adddup2(&files, from, to);
   fflush(NULL);
+  reap_orphans();
   int rc = posix_spawn(&c->pid, "/bin/sh", &files, &attr, argv, environ);
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attr);
@@ -132,15 +146,28 @@ int td_child_execute(lua_State *L) {
 
 /* ---- pipes ---- */
 
+static bool by_collector(lua_State *L) {
+  lua_Debug ar;
+  return lua_getstack(L, 0, &ar) && lua_getinfo(L, "n", &ar) && ar.name &&
+         !strcmp(ar.name, "__gc");
+}
+
+/* The collector comes at any time and must not wait. */
 static int close_pipe(lua_State *L) {
   luaL_Stream *s = luaL_checkudata(L, 1, LUA_FILEHANDLE);
   child **at = &pipes;
   while (*at && (*at)->pipe != s->f) at = &(*at)->next;
-  child c = **at;
-  td_free(*at);
-  *at = c.next;
-  fclose(c.pipe);
-  return push_status(L, wait_aside(&c));
+  child *c = *at;
+  *at = c->next;
+  fclose(c->pipe);
+  if (by_collector(L)) {
+    c->next = orphans;
+    orphans = c;
+    return 0;
+  }
+  int status = wait_aside(c);
+  td_free(c);
+  return push_status(L, status);
 }
 
 /* Starts `c` with its end of a pipe; 0 or the error's number. */
@@ -182,9 +209,7 @@ int td_child_popen(lua_State *L) {
   return 1;
 }
 
-int td_child_interrupt(lua_State *L) {
-  (void)L;
-  for (child *c = pipes; c; c = c->next)
+void td_child_interrupt(void) {
+  for (const child *c = pipes; c; c = c->next)
     if (c->group && c->line == td_line_current()) kill(-c->pid, SIGTERM);
-  return 0;
 }

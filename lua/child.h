@@ -11,6 +11,6 @@ int td_child_execute(lua_State *L);
 /* io.popen(command, mode) */
 int td_child_popen(lua_State *L);
 /* Ends what this line opened by popen and has not closed. */
-int td_child_interrupt(lua_State *L);
+void td_child_interrupt(void);
 
 #endif

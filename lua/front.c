@@ -12,7 +12,7 @@
  *   interrupted()                     has this call been interrupted?
  *   trace(f)                          f(source, line) at each line, or nil
  *   pause(), resume()                 a line halts; all that halt go on
- *   execute, popen, interrupt_children, capture: see child.h, capture.h
+ *   execute, popen, capture        see child.h, capture.h
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
@@ -132,10 +132,11 @@ static void push_frame(lua_State *L, lua_Debug *ar) {
   lua_setfield(L, -2, "what");
 }
 
-/* The error with where it was raised, innermost first: in C, since an
- * interrupt's hook lets no Lua code run. */
+/* The error with where it was raised, innermost first. In C: an interrupt that
+ * lost its patience lets no Lua code run. */
 static int with_frames(lua_State *L) {
   lua_Debug ar;
+  td_catch_passes(false);
   lua_settop(L, 1);
   lua_createtable(L, 2, 0);
   lua_pushvalue(L, 1);
@@ -160,6 +161,7 @@ static int protected(lua_State *L) {
   int rc = lua_pcall(L, nargs, LUA_MULTRET, 3);
   td_line *l = td_line_current();
   bool was = l && td_line_forget(l);
+  if (was) td_child_interrupt();
   lua_pushboolean(L, rc == LUA_OK);
   lua_replace(L, 3);
   if (rc == LUA_OK) return lua_gettop(L) - 2;
@@ -216,7 +218,6 @@ static const luaL_Reg functions[] = {{"publish", publish},
                                      {"interrupted", interrupted},
                                      {"execute", td_child_execute},
                                      {"popen", td_child_popen},
-                                     {"interrupt_children", td_child_interrupt},
                                      {"capture", td_capture},
                                      {"trace", td_trace_set},
                                      {"pause", td_trace_pause},

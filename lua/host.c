@@ -16,7 +16,7 @@ int luaopen_tide(lua_State *L);
 static int open_all(lua_State *L) {
   td_host *h = lua_touserdata(L, 1);
   luaL_openlibs(L);
-  td_line_coroutines(L);
+  td_catch_open(L);
   td_front_open(L, h->front);
   h->spare = lua_newthread(L);
   luaL_ref(L, LUA_REGISTRYINDEX);

@@ -1,9 +1,11 @@
 /* line.c - a line of evaluation, and how it is interrupted.
  *
  * An interrupt sets the flag that running steps look at, and a signal to the
- * line's thread hooks every coroutine on its resume stack. The hook raises on
- * each instruction until the call has ended, so that no pcall can swallow it
- * for good. Lua hooks are per coroutine, hence our resume and wrap, which keep
+ * line's thread hooks every coroutine on its resume stack. The hook raises at
+ * the next instruction. What catches errors lets this one through (catch.c), so
+ * the stack unwinds and variables that are to be closed are. A call that goes
+ * on all the same after MERCY_NS gets the error at each instruction until it
+ * has ended. Lua hooks are per coroutine, hence our resume and wrap, which keep
  * that stack. A thread that waits for its turn sends another signal, whose hook
  * lets it through at the next instruction.
  *
@@ -14,7 +16,13 @@
 #include <signal.h>
 #include <string.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
+
+enum {
+  MERCY_NS = 300000000, /* for handlers of variables that are to be closed */
+  MERCY_COUNT = 1000    /* instructions between two looks at the clock */
+};
 
 static __thread td_line *current;
 
@@ -28,22 +36,56 @@ const char *td_line_name(const td_line *l) {
 
 /* ---- hooks ---- */
 
-static void raise_hook(lua_State *L, lua_Debug *ar) {
-  (void)ar;
-  luaL_error(L, "interrupted");
+static void hook_all(td_line *l, lua_Hook f, int mask, int count) {
+  int n = l->depth < TD_LINE_DEEPEST ? l->depth : TD_LINE_DEEPEST;
+  for (int i = 0; i < n; i++) lua_sethook(l->stack[i], f, mask, count);
 }
 
-static void hook_all(td_line *l, lua_Hook f) {
-  int n = l->depth < TD_LINE_DEEPEST ? l->depth : TD_LINE_DEEPEST;
-  for (int i = 0; i < n; i++)
-    lua_sethook(l->stack[i], f,
-                LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
+static bool has_raised(const td_line *l) {
+  return __atomic_load_n(&l->raised_ns, __ATOMIC_ACQUIRE) != 0;
+}
+
+bool td_line_unwinds(const td_line *l) {
+  int64_t raised = __atomic_load_n(&l->raised_ns, __ATOMIC_ACQUIRE);
+  return raised && td_clock_now() - raised < MERCY_NS;
+}
+
+static void raise_hook(lua_State *L, lua_Debug *ar);
+
+/* Hooks as the interrupt wants them now. Called from the handler, too. */
+static void arm(td_line *l) {
+  if (td_line_unwinds(l))
+    hook_all(l, raise_hook, LUA_MASKCOUNT, MERCY_COUNT);
+  else
+    hook_all(l, raise_hook,
+             LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
+}
+
+/* Steps of a handler that closes are not the ones that were to stop: who knocks
+ * has done so, and does not set the flag again. */
+void td_line_unwind(td_line *l) {
+  if (has_raised(l)) return;
+  __atomic_store_n(&l->raised_ns, td_clock_now(), __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&l->knocking, __ATOMIC_SEQ_CST)) sched_yield();
+  __atomic_store_n(&l->flag, 0, __ATOMIC_SEQ_CST);
+  arm(l);
+}
+
+static void raise_hook(lua_State *L, lua_Debug *ar) {
+  (void)ar;
+  td_line *l = current;
+  if (l && td_line_unwinds(l)) return;
+  if (l && !has_raised(l))
+    td_line_unwind(l);
+  else if (l && !(lua_gethookmask(L) & LUA_MASKCALL))
+    arm(l);
+  luaL_error(L, "interrupted");
 }
 
 /* After hooks were changed outside of a handler, which may have set its own in
  * between. */
 static void hook_again(td_line *l) {
-  if (l && td_line_interrupted(l)) hook_all(l, raise_hook);
+  if (l && td_line_interrupted(l)) arm(l);
 }
 
 /* No hook, but the debugger's when there is one. */
@@ -68,14 +110,15 @@ static void turn_hook(lua_State *L, lua_Debug *ar) {
 static void on_interrupt(int number) {
   (void)number;
   td_line *l = current;
-  if (l && __atomic_load_n(&l->interrupted, __ATOMIC_ACQUIRE))
-    hook_all(l, raise_hook);
+  if (l && td_line_interrupted(l)) arm(l);
 }
 
 static void on_turn(int number) {
   (void)number;
   td_line *l = current;
-  if (l && !td_line_interrupted(l)) hook_all(l, turn_hook);
+  if (l && !td_line_interrupted(l))
+    hook_all(l, turn_hook,
+             LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
 }
 
 /* Threads of ours start with all signals blocked. */
@@ -109,16 +152,16 @@ void td_line_signals(void) {
  */
 
 /* True when the call was still running. With `again`, only when it was told
- * before and has not come to an end. */
+ * before and has not come to an end; it is left alone while it unwinds. */
 static bool knock(td_line *l, bool again) {
   __atomic_add_fetch(&l->knocking, 1, __ATOMIC_SEQ_CST);
   bool runs = __atomic_load_n(&l->n_calls, __ATOMIC_SEQ_CST) &&
               (!again || td_line_interrupted(l));
-  if (runs && !again) {
+  if (runs && !(again && td_line_unwinds(l))) {
     __atomic_store_n(&l->interrupted, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&l->flag, 1, __ATOMIC_SEQ_CST);
+    pthread_kill(l->thread, TD_LUA_SIGNAL_INTERRUPT);
   }
-  if (runs) pthread_kill(l->thread, TD_LUA_SIGNAL_INTERRUPT);
   __atomic_sub_fetch(&l->knocking, 1, __ATOMIC_SEQ_CST);
   return runs;
 }
@@ -155,6 +198,7 @@ bool td_line_forget(td_line *l) {
   for (;;) {
     if (__atomic_exchange_n(&l->interrupted, 0, __ATOMIC_SEQ_CST)) was = true;
     __atomic_store_n(&l->flag, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&l->raised_ns, 0, __ATOMIC_SEQ_CST);
     unhook_all(l);
     if (!__atomic_load_n(&l->knocking, __ATOMIC_SEQ_CST) &&
         !td_line_interrupted(l) && !__atomic_load_n(&l->flag, __ATOMIC_SEQ_CST))
@@ -204,135 +248,27 @@ void td_line_wait(td_line *l) {
   td_lua_unlock(l->host->state);
 }
 
+/* Who waited may have seen the interrupt before its signal came. */
 void td_line_resume(td_line *l) {
   td_lua_lock(l->host->state);
+  hook_again(l);
 }
 
 /* ---- coroutines ---- */
 
-/* `co` runs on top of the line's coroutines, at `depth`. */
-static void enter(td_line *l, int depth, lua_State *co) {
-  if (!l) return;
+int td_line_enter(td_line *l, lua_State *co) {
+  if (!l) return 0;
+  int depth = l->depth;
   if (depth < TD_LINE_DEEPEST) l->stack[depth] = co;
   l->depth = depth + 1;
   if (l->traced) unhook(l, co);
   hook_again(l);
+  return depth;
 }
 
-static void leave(td_line *l, int depth, lua_State *co) {
+void td_line_leave(td_line *l, int depth, lua_State *co) {
   if (l) l->depth = depth;
   lua_sethook(co, NULL, 0, 0);
-}
-
-/* Resumes `co` with n arguments from the top of L. Results or the error message
- * are moved to L; returns their number, or -1. */
-static int resume(lua_State *L, lua_State *co, int n) {
-  td_line *l = current;
-  int results, depth = l ? l->depth : 0;
-  if (!lua_checkstack(co, n)) {
-    lua_pushliteral(L, "too many arguments to resume");
-    return -1;
-  }
-  lua_xmove(L, co, n);
-  enter(l, depth, co);
-  int rc = lua_resume(co, L, n, &results);
-  leave(l, depth, co);
-  if (rc != LUA_OK && rc != LUA_YIELD) {
-    lua_xmove(co, L, 1);
-    return -1;
-  }
-  if (!lua_checkstack(L, results + 1)) {
-    lua_pop(co, results);
-    lua_pushliteral(L, "too many results to resume");
-    return -1;
-  }
-  lua_xmove(co, L, results);
-  return results;
-}
-
-/* Runs the handlers of its variables that are to be closed. */
-static int reset(lua_State *co) {
-  td_line *l = current;
-  int depth = l ? l->depth : 0;
-  enter(l, depth, co);
-  int status = lua_resetthread(co);
-  leave(l, depth, co);
-  return status;
-}
-
-static bool resumable(lua_State *L, lua_State *co) {
-  if (co == L || (lua_status(co) == LUA_OK && lua_gettop(co) == 0))
-    return false;
-  if (lua_status(co) == LUA_YIELD) return true;
-  lua_Debug ar;
-  return lua_status(co) == LUA_OK && !lua_getstack(co, 0, &ar);
-}
-
-static int co_resume(lua_State *L) {
-  lua_State *co = lua_tothread(L, 1);
-  luaL_argexpected(L, co, 1, "coroutine");
-  int n = -1;
-  if (resumable(L, co)) {
-    n = resume(L, co, lua_gettop(L) - 1);
-  } else {
-    bool dead = lua_status(co) == LUA_OK || lua_status(co) > LUA_YIELD;
-    lua_pushstring(L, dead && co != L && lua_gettop(co) == 0
-                          ? "cannot resume dead coroutine"
-                          : "cannot resume non-suspended coroutine");
-  }
-  lua_pushboolean(L, n >= 0);
-  lua_insert(L, n >= 0 ? -(n + 1) : -2);
-  return n >= 0 ? n + 1 : 2;
-}
-
-static int wrapped(lua_State *L) {
-  lua_State *co = lua_tothread(L, lua_upvalueindex(1));
-  if (!resumable(L, co)) return luaL_error(L, "cannot resume dead coroutine");
-  int n = resume(L, co, lua_gettop(L));
-  if (n >= 0) return n;
-  int status = lua_status(co);
-  if (status != LUA_OK && status != LUA_YIELD) {
-    reset(co); /* closes its pending variables */
-    if (lua_gettop(co) > 0 && !lua_isnil(co, -1)) lua_pop(co, 1);
-  }
-  if (lua_type(L, -1) == LUA_TSTRING) {
-    luaL_where(L, 1);
-    lua_insert(L, -2);
-    lua_concat(L, 2);
-  }
-  return lua_error(L);
-}
-
-static int co_wrap(lua_State *L) {
-  luaL_checktype(L, 1, LUA_TFUNCTION);
-  lua_State *co = lua_newthread(L);
-  lua_pushvalue(L, 1);
-  lua_xmove(L, co, 1);
-  lua_pushcclosure(L, wrapped, 1);
-  return 1;
-}
-
-static int co_close(lua_State *L) {
-  lua_State *co = lua_tothread(L, 1);
-  luaL_argexpected(L, co, 1, "coroutine");
-  lua_Debug ar;
-  if (co == L || (lua_status(co) == LUA_OK && lua_getstack(co, 0, &ar)))
-    return luaL_error(L, "cannot close a running coroutine");
-  bool ok = reset(co) == LUA_OK;
-  lua_pushboolean(L, ok);
-  if (!ok) lua_xmove(co, L, 1);
-  return ok ? 1 : 2;
-}
-
-void td_line_coroutines(lua_State *L) {
-  lua_getglobal(L, "coroutine");
-  lua_pushcfunction(L, co_close);
-  lua_setfield(L, -2, "close");
-  lua_pushcfunction(L, co_resume);
-  lua_setfield(L, -2, "resume");
-  lua_pushcfunction(L, co_wrap);
-  lua_setfield(L, -2, "wrap");
-  lua_pop(L, 1);
 }
 
 /* ---- life ---- */

@@ -20,6 +20,7 @@ struct td_line {
   volatile int depth; /* 0: idle */
   int interrupted;    /* atomic */
   int flag;           /* atomic: what running steps look at */
+  int64_t raised_ns;  /* atomic; when the interrupt's error was raised, or 0 */
   int n_calls;      /* atomic; begun and not ended: a call may come in a call */
   int knocking;     /* atomic: threads that interrupt just now */
   pthread_t thread; /* of the running call */
@@ -41,12 +42,28 @@ bool td_line_end(td_line *l);
 /* Forgets an interrupt within a call, once its error has arrived. */
 bool td_line_forget(td_line *l);
 
-/* Replaces coroutine.resume and .wrap by ours, which keep the stack. */
-void td_line_coroutines(lua_State *L);
+/* The interrupt's error is on its way up: what closes may run for a while. */
+void td_line_unwind(td_line *l);
+/* Is it on its way, and that while not over? */
+bool td_line_unwinds(const td_line *l);
+
+/* `co` runs on top of the line's coroutines until it leaves them as deep as
+ * `enter` said. The line may be NULL. */
+int td_line_enter(td_line *l, lua_State *co);
+void td_line_leave(td_line *l, int depth, lua_State *co);
+
+/* catch.c: replaces pcall, xpcall and coroutine.resume, .wrap and .close. */
+void td_catch_open(lua_State *L);
+/* Is the error that has arrived an interrupt's, which goes on? What it closes
+ * has its time from now. `inner`: the call began in what closes. */
+bool td_catch_passes(bool inner);
+/* Does a call that begins now begin in what an interrupt closes? */
+bool td_catch_inner(void);
 /* Installs the signal handlers of interrupts and turns. */
 void td_line_signals(void);
 
-/* trace.c: the debugger's hook, and whether a call on the line is to have it. */
+/* trace.c: the debugger's hook, and whether a call on the line is to have it.
+ */
 void td_trace_hook(lua_State *L, lua_Debug *ar);
 bool td_trace_wanted(const td_line *l);
 /* Functions of tide.front: trace, pause, resume. */

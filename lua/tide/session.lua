@@ -102,8 +102,8 @@ function methods:as_default(f, ...)
   return scope.guarded(guard, f, ...)
 end
 
---- Ends every as_default of this coroutine: after an interrupt, which lets no
--- __close run.
+--- Ends every as_default of this coroutine: after an interrupt that did not
+-- wait for its __close.
 function session.leave_defaults()
   inner[coroutine.running()] = nil
 end

@@ -84,8 +84,65 @@ for _name, _code in KINDS.items():
     globals()["test_" + _name.replace(" ", "_")] = make_kind(_code)
 
 
+CLOSING = """closed = 0
+local function body()
+  local c <close> = setmetatable({}, {__close = function()
+    for _ = 1, 1e5 do local _ = {} end  -- takes its time
+    assert(not pcall(error))
+    assert(sess:run(td.constant(20) + 1) == 21)
+    closed = closed + 1
+  end})
+  %s
+end
+"""
+
+
+def test_what_is_open_is_closed(client):
+    client.run(SETUP)
+    for code in ("while true do end", GRAPH_LOOP, "os.execute 'sleep 60'",
+                 "io.popen 'sleep 60':read 'a'", "io.read()"):
+        for call in ("body()", "pcall(body) while true do end",
+                     "while true do pcall(body) end",
+                     "xpcall(body, debug.traceback) while true do end",
+                     "coroutine.wrap(body)()",
+                     "coroutine.resume(coroutine.create(body))",
+                     "pcall(coroutine.wrap(function() pcall(body) end))"):
+            m = client.start_running(CLOSING % code + call, allow_stdin=True)
+            if "io.read" in code:
+                client.get("stdin")
+            else:
+                time.sleep(0.05)
+            stopped(client, m)
+            r = client.run("closed")
+            assert r.value() == "1", (code, call, r.value())
+    whole(client)
+
+
+def test_a_handler_that_never_closes(client):
+    """Has its time, and no more."""
+    client.run(SETUP)
+    for body in ("while true do end", "while true do pcall(error) end",
+                 "while true do sess:run(td.constant(1)) end", GRAPH_LOOP,
+                 "os.execute 'sleep 60'", "io.read()"):
+        m = client.start_running(
+            "local c <close> = setmetatable({}, {__close = function()\n"
+            + body + "\nend}) while true do end",
+            allow_stdin=True)
+        time.sleep(0.05)
+        stopped(client, m)
+    whole(client)
+
+
+def test_the_collector_waits_for_no_child(client):
+    start = time.monotonic()
+    client.run("for i = 1, 20 do io.popen 'sleep 60' end\n"
+               "collectgarbage() collectgarbage()")
+    assert time.monotonic() - start < 5
+    r = client.run("return io.popen('echo heard'):read()")
+    assert r.value() == '"heard"'
+
+
 def test_scopes_are_left(client):
-    """An interrupt lets no __close run: who opened a scope cannot close it."""
     client.run(SETUP + "\nlast = td.session()")
     for inside in ("td.name_scope('outer', f)", "td.device('/cpu:7', f)",
                    "td.while_loop(function(i) return i:less(3) end, f, {0})",

@@ -98,10 +98,7 @@ local function describe(run, ...)
     table.insert(run.line.payload, {source = "ask_exit", keepkernel = false})
     return "SystemExit", code, {}
   end
-  if interrupted then
-    system.interrupt()
-    require("tide.session").leave_defaults()
-  end
+  if interrupted then session.leave_defaults() end
   run.line.failure = {error = err, frames = frames, step = run.line.step}
   return traceback.describe(err, frames, interrupted)
 end

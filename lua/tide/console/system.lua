@@ -66,11 +66,6 @@ end
 
 -- ---- children ---------------------------------------------------------------
 
---- Ends the children that this line reads from or writes to.
-function system.interrupt()
-  front.interrupt_children()
-end
-
 --- Puts ours in place, once.
 function system.install()
   if installed then return end
