@@ -221,11 +221,12 @@ def run_row(row, threads, args, rows):
             ours.end()
             other.end()
             if len(kept) * 2 >= args.rounds:
-                ratios = [a / b for a, b in kept]
                 r["ours"] = statistics.median(a for a, _ in kept)
                 r["peer_value"] = statistics.median(b for _, b in kept)
-                r["ratio"] = statistics.median(ratios)
-                r["ratio_lo"], r["ratio_hi"] = bootstrap(ratios)
+                ratios = [a / b for a, b in kept if b]  # ticks may be none
+                if len(ratios) == len(kept):
+                    r["ratio"] = statistics.median(ratios)
+                    r["ratio_lo"], r["ratio_hi"] = bootstrap(ratios)
         rows.append(r)
         show(r)
 
@@ -233,7 +234,7 @@ def run_row(row, threads, args, rows):
 def show(r):
     def number(x):
         return "-" if x is None else f"{x:.3g}"
-    ratio = ("inconclusive" if r["peer"] and r["ratio"] is None else "-" if r["ratio"] is None else
+    ratio = ("inconclusive" if r["peer"] and r["ours"] is None else "-" if r["ratio"] is None else
              f'{r["ratio"]:.2f} [{r["ratio_lo"]:.2f}, {r["ratio_hi"]:.2f}]')
     print(f'{r["name"]:22} T{r["threads"]}  ours {number(r["ours"]):>9} {r["unit"]:14} '
           f'{r["peer"] or "":12} {number(r["peer_value"]):>9}  ratio {ratio:24} '
