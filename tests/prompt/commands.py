@@ -49,6 +49,12 @@ class Commands(unittest.TestCase):
                     self.assertRegex(t.state["prompt"], r"^In \[\d+\]: $")
                     self.assertEqual(t.text()[t.screen.cursor.y], t.state["prompt"].rstrip())
 
+    def test_names_count_from_the_first_cell_on(self):
+        with Terminal() as t:
+            t.start().enter("mine = 5")
+            t.enter("%who")
+            self.assertTrue(any(re.match(r"mine +number +5", row) for row in t.text()), t.text())
+
     def test_all_are_here(self):
         here = set(re.findall(r"%+(\w+)", repr(CELLS)))
         there = {name[:-4] for name in os.listdir(ROOT + "/lua/tide/commands")}

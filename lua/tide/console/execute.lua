@@ -18,6 +18,7 @@ local session = require "tide.session"
 local traceback = require "tide.console.traceback"
 local watch = require "tide.console.watch"
 require "tide.console.commands"
+require "tide.console.names" -- which are there before the first cell
 
 local execute = {}
 
