@@ -13,7 +13,8 @@
 #include "engine/base/mem.h"
 #include "repl/interrupt.h"
 
-/* Byte by byte: what follows belongs to who reads next, such as io.read. */
+/* Byte by byte: what follows belongs to who reads next, such as io.read, which
+ * leaves what it did not read in its turn. */
 bool td_plain_line(const char *prompt, td_str *typed, bool *cancelled) {
   *cancelled = false;
   fputs(prompt, stdout);
@@ -77,6 +78,7 @@ void td_plain_run(td_line *line) {
   bool cancelled, leave = false;
   td_str_init(&chunk);
   td_str_init(&typed);
+  setvbuf(stdin, NULL, _IONBF, 0);
   while (!leave) {
     td_str_clear(&typed);
     if (!td_plain_line(chunk.len ? ">> " : "> ", &typed, &cancelled)) break;
