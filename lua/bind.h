@@ -22,6 +22,7 @@
 #define TD_LUA_OP "tide.op"
 #define TD_LUA_SCOPE "tide.scope"
 #define TD_LUA_SESSION "tide.session"
+#define TD_LUA_REGION "tide.region"
 #define TD_LUA_ERROR "tide.error"
 #define TD_LUA_FOREIGN "tide.foreign" /* see core.set_foreign */
 
@@ -58,6 +59,11 @@ typedef struct td_lua_tensor {
 typedef struct td_lua_graph {
   td_graph *g;
 } td_lua_graph;
+
+/* User value 1 is the graph. */
+typedef struct td_lua_region {
+  struct td_region *r;
+} td_lua_region;
 
 /* An edge (port >= 0) or an op (port -1); user value 1 is its graph. */
 typedef struct td_lua_edge {

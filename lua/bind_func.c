@@ -50,8 +50,13 @@ static td_node **nodes_of(lua_State *L, const char *key, int *n) {
   return nodes;
 }
 
+static td_region *region_of(lua_State *L, const char *key) {
+  if (lua_getfield(L, 1, key) == LUA_TNIL) return NULL;
+  return ((td_lua_region *)luaL_checkudata(L, -1, TD_LUA_REGION))->r;
+}
+
 /* core.function_make({body = graph, name =, args = edges, arg_names =, results
- * = edges, controls = ops}, graph) */
+ * = edges, controls = ops, region = or nil}, graph) -> its serial */
 static int function_make(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   td_graph *g = td_lua_to_graph(L, 2);
@@ -65,9 +70,11 @@ static int function_make(lua_State *L) {
   f.arg_names = names_of(L, "arg_names", f.n_args);
   f.results = edges_of(L, "results", &f.n_results);
   f.controls = nodes_of(L, "controls", &f.n_controls);
+  f.region = region_of(L, "region");
   luaL_argcheck(L, body != g, 2, "the graph of the body itself");
   td_lua_check(L, td_function_make(body, &f, g));
-  return 0;
+  lua_pushinteger(L, (lua_Integer)td_function_serial(g, f.name));
+  return 1;
 }
 
 /* core.function_infer(op): shapes of what a call gives. */
@@ -138,6 +145,38 @@ static int functions(lua_State *L) {
   return 1;
 }
 
+/* core.function_serial(graph, name): what it is known by; nil when absent. */
+static int function_serial(lua_State *L) {
+  uint64_t serial =
+      td_function_serial(td_lua_to_graph(L, 1), td_lua_text(L, 2));
+  if (serial)
+    lua_pushinteger(L, (lua_Integer)serial);
+  else
+    lua_pushnil(L);
+  return 1;
+}
+
+/* core.function_taken(graph, name): by a function that is not put aside? */
+static int function_taken(lua_State *L) {
+  lua_pushboolean(L,
+                  td_function_taken(td_lua_to_graph(L, 1), td_lua_text(L, 2)));
+  return 1;
+}
+
+/* core.function_name(graph, serial): its name now; nil when it is gone. */
+static int function_name(lua_State *L) {
+  lua_pushstring(L, td_function_known(td_lua_to_graph(L, 1),
+                                      (uint64_t)luaL_checkinteger(L, 2)));
+  return 1;
+}
+
+/* core.function_rename(graph, name, to) */
+static int function_rename(lua_State *L) {
+  td_lua_check(L, td_function_rename(td_lua_to_graph(L, 1), td_lua_text(L, 2),
+                                     td_lua_text(L, 3)));
+  return 0;
+}
+
 /* core.set_foreign(f): f(graph, edge) brings an edge of another graph into the
  * one being built, or gives nil. */
 static int set_foreign(lua_State *L) {
@@ -148,9 +187,15 @@ static int set_foreign(lua_State *L) {
 }
 
 void td_lua_open_func(lua_State *L) {
-  static const luaL_Reg list[] = {
-      {"function_make", function_make}, {"function_infer", function_infer},
-      {"function_body", function_body}, {"functions", functions},
-      {"set_foreign", set_foreign},     {NULL, NULL}};
+  static const luaL_Reg list[] = {{"function_make", function_make},
+                                  {"function_infer", function_infer},
+                                  {"function_body", function_body},
+                                  {"functions", functions},
+                                  {"function_name", function_name},
+                                  {"function_serial", function_serial},
+                                  {"function_rename", function_rename},
+                                  {"function_taken", function_taken},
+                                  {"set_foreign", set_foreign},
+                                  {NULL, NULL}};
   luaL_setfuncs(L, list, 0);
 }

@@ -6,23 +6,17 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/mem.h"
-#include "engine/graph/region.h"
+#include "engine/graph/function.h"
 #include "lua/bind.h"
-
-#define TD_LUA_REGION "tide.region"
-
-typedef struct lua_region {
-  td_region *r;
-} lua_region;
 
 static const char pins_key = 0, regions_key = 0; /* in the registry */
 
-static lua_region *to_region(lua_State *L, int i) {
+static td_lua_region *to_region(lua_State *L, int i) {
   return luaL_checkudata(L, i, TD_LUA_REGION);
 }
 
 static int region_gc(lua_State *L) {
-  lua_region *u = lua_touserdata(L, 1);
+  td_lua_region *u = lua_touserdata(L, 1);
   td_region_release(u->r);
   u->r = NULL;
   return 0;
@@ -31,11 +25,11 @@ static int region_gc(lua_State *L) {
 /* Takes ownership of `r`. User value 1 is the graph, at `graph`. */
 static void push_new(lua_State *L, int graph, td_region *r) {
   graph = lua_absindex(L, graph);
-  if (!td_lua_try_object(L, TD_LUA_REGION, sizeof(lua_region), 1)) {
+  if (!td_lua_try_object(L, TD_LUA_REGION, sizeof(td_lua_region), 1)) {
     td_region_release(r);
     lua_error(L);
   }
-  ((lua_region *)lua_touserdata(L, -1))->r = r;
+  ((td_lua_region *)lua_touserdata(L, -1))->r = r;
   lua_pushvalue(L, graph);
   lua_setiuservalue(L, -2, 1);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &regions_key);
@@ -80,6 +74,17 @@ static int region_enter(lua_State *L) {
   return 0;
 }
 
+/* core.region_here(): that which this thread builds in; nil: none. Who entered
+ * it holds it. */
+static int region_here(lua_State *L) {
+  td_region *r = td_region_here();
+  lua_pushnil(L);
+  if (!r) return 1;
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &regions_key);
+  lua_rawgetp(L, -1, r);
+  return 1;
+}
+
 /* Those that exist of the graph whose handles are at `handles`. */
 static void pin_all(lua_State *L, int graph, int handles, const td_region *r) {
   for (lua_pushnil(L); lua_next(L, handles); lua_pop(L, 1)) {
@@ -90,7 +95,7 @@ static void pin_all(lua_State *L, int graph, int handles, const td_region *r) {
 
 /* core.region_put_aside(region, by) */
 static int region_put_aside(lua_State *L) {
-  lua_region *u = to_region(L, 1);
+  td_lua_region *u = to_region(L, 1);
   td_status *s = td_region_put_aside(u->r, td_lua_text(L, 2));
   lua_getiuservalue(L, 1, 1);
   int graph = lua_gettop(L);
@@ -121,12 +126,13 @@ static int region_sweep(lua_State *L) {
   return 1;
 }
 
-/* core.region_stats(region) -> nodes, bytes */
+/* core.region_stats(region) -> nodes, bytes, functions */
 static int region_stats(lua_State *L) {
   td_region_stats s = td_region_read_stats(to_region(L, 1)->r);
   lua_pushinteger(L, s.nodes);
   lua_pushinteger(L, (lua_Integer)s.bytes);
-  return 2;
+  lua_pushinteger(L, s.functions);
+  return 3;
 }
 
 /* core.region_of(op): nil for what goes with the graph. */
@@ -144,22 +150,20 @@ static int region_of(lua_State *L) {
  * others too. */
 static int region_users(lua_State *L) {
   td_graph *g = td_lua_to_graph(L, 1);
-  int n = (int)luaL_len(L, 2), size = td_graph_size(g);
+  int n = (int)luaL_len(L, 2), n_users;
+  size_t most = (size_t)td_graph_size(g) + (size_t)td_function_count(g);
   td_region **list = td_lua_block(L, (size_t)n, sizeof(td_region *));
-  bool *used = td_lua_block(L, (size_t)size, sizeof *used);
+  td_region **users = td_lua_block(L, most, sizeof(td_region *));
   for (int i = 0; i < n; i++) {
     lua_rawgeti(L, 2, i + 1);
     list[i] = to_region(L, -1)->r;
     lua_pop(L, 1);
   }
-  td_region_users(g, list, n, used);
+  td_lua_check(L, td_region_users(g, list, n, users, &n_users));
   lua_newtable(L);
-  td_region *last = NULL;
-  for (int i = 0; i < size; i++) {
-    td_region *r = td_graph_node(g, i)->region;
-    if (!used[i] || r == last || td_region_is_root(r)) continue;
-    last = r;
-    push_region(L, 1, r);
+  for (int i = 0; i < n_users; i++) {
+    if (td_region_is_root(users[i])) continue;
+    push_region(L, 1, users[i]);
     lua_pushboolean(L, 1);
     lua_rawset(L, -3);
   }
@@ -194,6 +198,7 @@ static void make_weak(lua_State *L, const char *mode, const char *key) {
 void td_lua_open_region(lua_State *L) {
   static const luaL_Reg functions[] = {{"region_new", region_new},
                                        {"region_enter", region_enter},
+                                       {"region_here", region_here},
                                        {"region_put_aside", region_put_aside},
                                        {"region_take_back", region_take_back},
                                        {"rename_variable", rename_variable},

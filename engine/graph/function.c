@@ -1,9 +1,8 @@
 /* function.c - definitions: checked, kept, joined.
  *
- * The bytes are kept as they came, so that what leaves equals what arrived;
- * beside them only what the checks need again. Functions are added by joining
- * the library of a graph that has just them: the union is made and checked
- * aside, then put in place by steps that cannot fail.
+ * Functions are added by joining the library of a graph that has just them: the
+ * union is made and checked aside, then put in place by steps that cannot fail.
+ * One of a region that is put aside gives its name away (function_rename.c).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graph/function.h"
@@ -106,70 +105,14 @@ static td_status *check_body(body *b) {
   return check_results(b);
 }
 
-/* ---- what it calls ------------------------------------------------------- */
-
-typedef struct calls {
-  td_arena *arena; /* the graph's */
-  const char **at;
-  size_t len;
-} calls;
-
-static td_status *add_call(calls *c, const char *name) {
-  c->at[c->len] = td_arena_str(c->arena, name);
-  return c->at[c->len++] ? NULL : td_oom();
-}
-
-static size_t count_funcs(const Td__AttrValue *v) {
-  if (!v) return 0;
-  if (v->value_case == TD__ATTR_VALUE__VALUE_FUNC) return 1;
-  return v->value_case == TD__ATTR_VALUE__VALUE_LIST ? v->list->n_func : 0;
-}
-
-static td_status *add_funcs(calls *c, const Td__AttrValue *v) {
-  if (!v) return NULL;
-  if (v->value_case == TD__ATTR_VALUE__VALUE_FUNC)
-    return add_call(c, v->func->name);
-  if (v->value_case != TD__ATTR_VALUE__VALUE_LIST) return NULL;
-  for (size_t i = 0; i < v->list->n_func; i++)
-    TD_TRY(add_call(c, v->list->func[i]->name));
-  return NULL;
-}
-
-/* An op that is registered is no function. */
-static bool is_call(const Td__NodeDef *n) {
-  return !td_op_find(n->op);
-}
-
-static td_status *find_calls(td_arena *arena, const Td__FunctionDef *f,
-                             const char ***out) {
-  calls c = {.arena = arena};
-  size_t count = 1;
-  for (size_t i = 0; i < f->n_node_def; i++) {
-    const Td__NodeDef *n = f->node_def[i];
-    count += is_call(n);
-    for (size_t k = 0; k < n->n_attr; k++)
-      count += count_funcs(n->attr[k]->value);
-  }
-  c.at = td_arena_alloc(arena, count * sizeof *c.at);
-  if (!c.at) return td_oom();
-  for (size_t i = 0; i < f->n_node_def; i++) {
-    const Td__NodeDef *n = f->node_def[i];
-    if (is_call(n)) TD_TRY(add_call(&c, n->op));
-    for (size_t k = 0; k < n->n_attr; k++)
-      TD_TRY(add_funcs(&c, n->attr[k]->value));
-  }
-  *out = c.at;
-  return NULL;
-}
-
 /* ---- the library --------------------------------------------------------- */
 
 /* Index of the first whose name is not before `name`. */
-static size_t place_of(const td_function *at, size_t n, const char *name) {
+static size_t place_of(const td_member *at, size_t n, const char *name) {
   size_t low = 0;
   while (low < n) {
     size_t mid = low + (n - low) / 2;
-    if (strcmp(at[mid].name, name) < 0)
+    if (strcmp(at[mid].f->name, name) < 0)
       low = mid + 1;
     else
       n = mid;
@@ -177,9 +120,13 @@ static size_t place_of(const td_function *at, size_t n, const char *name) {
   return low;
 }
 
-static td_function *find(const td_function *at, size_t n, const char *name) {
+static td_member *find(const td_member *at, size_t n, const char *name) {
   size_t i = place_of(at, n, name);
-  return i < n && strcmp(at[i].name, name) == 0 ? (td_function *)&at[i] : NULL;
+  return i < n && strcmp(at[i].f->name, name) == 0 ? (td_member *)&at[i] : NULL;
+}
+
+td_member *td_functions_find(const td_graph *g, const char *name) {
+  return find(g->functions.at, g->functions.len, name);
 }
 
 static bool same_bytes(const td_bytes *a, const td_bytes *b) {
@@ -191,15 +138,19 @@ static td_status *exists(const char *name) {
                   "another function \"%.100s\" exists already", name);
 }
 
-static td_status *insert(td_graph *g, const td_function *f) {
+/* Takes ownership of `f` when it succeeds. */
+static td_status *insert(td_graph *g, td_function *f) {
   size_t n = g->functions.len, i = place_of(g->functions.at, n, f->name);
-  if (i < n && strcmp(g->functions.at[i].name, f->name) == 0)
-    return same_bytes(&g->functions.at[i].def, &f->def) ? NULL
-                                                        : exists(f->name);
+  if (i < n && strcmp(g->functions.at[i].f->name, f->name) == 0) {
+    if (!same_bytes(&g->functions.at[i].f->def, &f->def))
+      return exists(f->name);
+    td_function_release(f);
+    return NULL;
+  }
   if (!td_vec_reserve(&g->functions, 1)) return td_oom();
-  td_function *at = g->functions.at + i;
+  td_member *at = g->functions.at + i;
   memmove(at + 1, at, (n - i) * sizeof *at);
-  *at = *f;
+  *at = (td_member){.f = f, .region = &g->root};
   g->functions.len++;
   return NULL;
 }
@@ -207,6 +158,7 @@ static td_status *insert(td_graph *g, const td_function *f) {
 static td_status *put(td_graph *g, td_arena *scratch, const void *def,
                       size_t len, const char **name) {
   Td__FunctionDef *p;
+  td_function *f;
   TD_TRY(
       td_graphdef_unpack(&td__function_def__descriptor, scratch, def, len, &p));
   if (!p->signature || !*p->signature->name)
@@ -215,12 +167,13 @@ static td_status *put(td_graph *g, td_arena *scratch, const void *def,
   td_status *s = check_body(&b);
   td_names_deinit(&b.names);
   if (!td_ok(s)) return s;
-  td_function f = {.name = td_arena_str(&g->root.arena, b.name),
-                   .def = {td_arena_strn(&g->root.arena, def, len), len}};
-  if (!f.name || !f.def.at) return td_oom();
-  TD_TRY(find_calls(&g->root.arena, p, &f.calls));
-  if (name) *name = f.name;
-  return insert(g, &f);
+  TD_TRY(td_function_new(p, (td_bytes){def, len}, NULL, &f));
+  s = insert(g, f);
+  if (!td_ok(s))
+    td_function_release(f);
+  else if (name)
+    *name = td_functions_find(g, b.name)->f->name;
+  return s;
 }
 
 td_status *td_functions_put(td_graph *g, const void *def, size_t len,
@@ -234,26 +187,39 @@ td_status *td_functions_put(td_graph *g, const void *def, size_t len,
 
 td_status *td_functions_set_gradient(td_graph *g, const char *name,
                                      const char *gradient) {
-  td_function *f = find(g->functions.at, g->functions.len, name);
-  if (!f || !*gradient)
+  td_member *m = td_functions_find(g, name);
+  if (!m || !*gradient)
     return td_error(TD_INVALID_ARGUMENT,
                     "\"%.100s\" is the gradient of no function: \"%.100s\"",
                     gradient, name);
-  if (f->gradient && strcmp(f->gradient, gradient) != 0)
+  if (m->f->gradient && strcmp(m->f->gradient, gradient) != 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "function \"%.100s\" has two gradients, \"%.100s\" and "
                     "\"%.100s\"",
-                    name, f->gradient, gradient);
-  f->gradient = td_arena_str(&g->root.arena, gradient);
-  return f->gradient ? NULL : td_oom();
+                    name, m->f->gradient, gradient);
+  td_function *f;
+  TD_TRY(td_function_with_gradient(m->f, gradient, &f));
+  td_function_release(m->f);
+  m->f = f;
+  return NULL;
+}
+
+void td_functions_free(td_graph *g) {
+  for (size_t i = 0; i < g->functions.len; i++) {
+    td_function_release(g->functions.at[i].f);
+    td_functions_leave(g->functions.at[i].region);
+  }
+  td_vec_free(&g->functions);
 }
 
 /* ---- recursion ----------------------------------------------------------- */
 
 /* Depth first: who is open calls the one above it. */
 typedef struct descent {
-  const td_function *at;
+  const td_member *at;
   size_t n;
+  size_t *order; /* NULL, or room for those that are done */
+  size_t done;
   uint8_t *state; /* by index */
   struct {
     size_t function;
@@ -271,19 +237,20 @@ static td_status *descend(descent *d, size_t from) {
   d->state[from] = OPEN;
   while (d->depth > 0) {
     size_t i = d->open[d->depth - 1].function;
-    const char *name = d->at[i].calls[d->open[d->depth - 1].call++];
+    const char *name = d->at[i].f->calls[d->open[d->depth - 1].call++];
     if (!name) {
       d->state[i] = DONE;
       d->depth--;
+      if (d->order) d->order[d->done++] = i;
       continue;
     }
-    const td_function *f = find(d->at, d->n, name);
+    const td_member *f = find(d->at, d->n, name);
     size_t next = f ? (size_t)(f - d->at) : 0;
     if (!f || d->state[next] == DONE) continue;
     if (d->state[next] == OPEN)
       return td_error(TD_INVALID_ARGUMENT,
                       "function \"%.100s\" calls itself, by way of \"%.100s\"",
-                      name, d->at[i].name);
+                      name, d->at[i].f->name);
     d->open[d->depth].function = next;
     d->open[d->depth++].call = 0;
     d->state[next] = OPEN;
@@ -291,8 +258,8 @@ static td_status *descend(descent *d, size_t from) {
   return NULL;
 }
 
-td_status *td_functions_check(const td_function *at, size_t n) {
-  descent d = {.at = at, .n = n};
+td_status *td_functions_order(const td_member *at, size_t n, size_t *order) {
+  descent d = {.at = at, .n = n, .order = order};
   d.state = td_alloc_zero(n, sizeof *d.state);
   d.open = td_alloc_zero(n, sizeof *d.open);
   td_status *s = d.state && d.open ? NULL : td_oom();
@@ -306,72 +273,98 @@ td_status *td_functions_check(const td_function *at, size_t n) {
 /* ---- joining ------------------------------------------------------------- */
 
 td_status *td_function_copy(const td_graph *from, td_graph *to) {
-  td_arena *a = &to->root.arena;
   if (!td_vec_reserve(&to->functions, from->functions.len)) return td_oom();
+  for (size_t i = 0; i < from->functions.len; i++)
+    to->functions.at[to->functions.len++] =
+        (td_member){.f = td_function_retain(from->functions.at[i].f),
+                    .region = &to->root,
+                    .serial = from->functions.at[i].serial};
+  to->function_serials = from->function_serials;
+  return NULL;
+}
+
+/* One name, two definitions, and neither can have another name? */
+static bool clash(const td_member *a, const td_function *b) {
+  return !same_bytes(&a->f->def, &b->def) ||
+         (a->f->gradient && b->gradient &&
+          strcmp(a->f->gradient, b->gradient) != 0);
+}
+
+/* Of regions put aside, those of other definitions than `from` has give their
+ * names away. */
+static td_status *make_way(td_graph *to, const td_graph *from) {
   for (size_t i = 0; i < from->functions.len; i++) {
-    const td_function *f = &from->functions.at[i];
-    size_t n = 0;
-    while (f->calls[n]) n++;
-    td_function copy = {
-        .name = td_arena_str(a, f->name),
-        .def = {td_arena_strn(a, f->def.at, f->def.len), f->def.len},
-        .calls = td_arena_alloc(a, (n + 1) * sizeof(char *))};
-    if (f->gradient) copy.gradient = td_arena_str(a, f->gradient);
-    if (!copy.name || !copy.def.at || !copy.calls ||
-        (f->gradient && !copy.gradient))
-      return td_oom();
-    while (n-- > 0)
-      if (!(copy.calls[n] = td_arena_str(a, f->calls[n]))) return td_oom();
-    to->functions.at[to->functions.len++] = copy;
+    const td_function *f = from->functions.at[i].f;
+    const td_member *m = td_functions_find(to, f->name);
+    if (m && m->region->aside && clash(m, f))
+      TD_TRY(td_functions_rename_old(to, f->name));
   }
   return NULL;
 }
 
-/* Two functions of one name must be one. */
-static td_status *unite(const td_function *a, const td_function *b,
-                        td_function *out) {
-  bool gradients_differ =
-      a->gradient && b->gradient && strcmp(a->gradient, b->gradient) != 0;
-  if (!same_bytes(&a->def, &b->def) || gradients_differ) return exists(a->name);
+/* Two functions of one name must be one. It is of the one region of the two
+ * that is not put aside; NULL: that of `b`. */
+static td_status *unite(const td_member *a, const td_function *b,
+                        const td_region *r, td_member *out) {
+  if (clash(a, b)) return exists(b->name);
   *out = *a;
-  if (!out->gradient) out->gradient = b->gradient;
+  if (a->region->aside && !r->aside) out->region = NULL;
+  if (!a->f->gradient && b->gradient)
+    return td_function_with_gradient(a->f, b->gradient, &out->f);
+  td_function_retain(out->f);
   return NULL;
 }
 
 static td_status *merge(const td_graph *to, const td_graph *from,
-                        td_function *out, size_t *n) {
+                        const td_region *r, td_member *out, size_t *n) {
   size_t i = 0, j = 0, a = to->functions.len, b = from->functions.len;
-  const td_function *x = to->functions.at, *y = from->functions.at;
+  const td_member *x = to->functions.at, *y = from->functions.at;
   for (*n = 0; i < a || j < b; ++*n) {
-    int order = i == a ? 1 : j == b ? -1 : strcmp(x[i].name, y[j].name);
+    int order = i == a ? 1 : j == b ? -1 : strcmp(x[i].f->name, y[j].f->name);
     if (order == 0)
-      TD_TRY(unite(&x[i++], &y[j++], &out[*n]));
+      TD_TRY(unite(&x[i++], y[j++].f, r, &out[*n]));
+    else if (order < 0)
+      td_function_retain((out[*n] = x[i++]).f);
     else
-      out[*n] = order < 0 ? x[i++] : y[j++];
+      out[*n] = (td_member){.f = td_function_retain(y[j++].f)};
   }
-  return td_functions_check(out, *n);
+  return td_functions_order(out, *n, NULL);
 }
 
-td_status *td_functions_join(td_graph *to, td_graph *from) {
-  size_t n = to->functions.len + from->functions.len;
+td_status *td_functions_join(td_graph *to, td_graph *from, td_region *r) {
+  size_t n = to->functions.len + from->functions.len, len = 0;
   if (from->functions.len == 0) return NULL;
-  td_function *all = td_alloc_zero(n, sizeof *all);
-  td_status *s = all ? merge(to, from, all, &n) : td_oom();
+  TD_TRY(make_way(to, from));
+  td_member *all = td_alloc_zero(n, sizeof *all);
+  td_status *s = all ? merge(to, from, r, all, &len) : td_oom();
   if (td_ok(s) && !td_vec_reserve(&to->functions, from->functions.len))
     s = td_oom();
-  if (td_ok(s)) {
-    td_free(from->functions.at);
-    from->functions.at = all;
-    from->functions.len = from->functions.cap = n;
-  } else {
+  if (!td_ok(s)) {
+    for (size_t i = 0; i < len; i++) td_function_release(all[i].f);
     td_free(all);
+    return s;
   }
-  return s;
+  td_functions_free(from);
+  from->functions.at = all;
+  from->functions.len = len;
+  from->functions.cap = n;
+  return NULL;
 }
 
-void td_functions_move(td_graph *to, td_graph *from) {
+/* A region is there before another is left: they may be one. */
+void td_functions_move(td_graph *to, td_graph *from, td_region *r) {
   size_t n = from->functions.len;
   if (n == 0) return;
+  for (size_t i = 0; i < n; i++) {
+    td_member *m = &from->functions.at[i];
+    if (!m->region) m->region = r;
+    if (!m->serial) m->serial = ++to->function_serials;
+    td_functions_enter(m->region);
+  }
+  for (size_t i = 0; i < to->functions.len; i++) {
+    td_function_release(to->functions.at[i].f);
+    td_functions_leave(to->functions.at[i].region);
+  }
   memcpy(to->functions.at, from->functions.at, n * sizeof *to->functions.at);
   to->functions.len = n;
   from->functions.len = 0;
@@ -380,8 +373,8 @@ void td_functions_move(td_graph *to, td_graph *from) {
 
 /* ---- for everybody ------------------------------------------------------- */
 
-static td_status *add_one(td_graph *g, td_graph *one, const char *name,
-                          const void *def, size_t len) {
+static td_status *add_one(td_graph *g, td_region *r, td_graph *one,
+                          const char *name, const void *def, size_t len) {
   const char *own;
   TD_TRY(td_functions_put(one, def, len, &own));
   if (strcmp(own, name) != 0)
@@ -393,27 +386,29 @@ static td_status *add_one(td_graph *g, td_graph *one, const char *name,
   td_status *s = g->finalized
                      ? td_error(TD_FAILED_PRECONDITION,
                                 "the graph is final, no function may be added")
-                     : td_functions_join(g, one);
-  if (td_ok(s)) {
-    td_arena_join(&g->root.arena, &one->root.arena);
-    td_functions_move(g, one);
-  }
+                     : td_functions_join(g, one, r);
+  if (td_ok(s)) td_functions_move(g, one, r);
   td_graph_unlock(g);
+  return s;
+}
+
+td_status *td_functions_add(td_graph *g, td_region *r, const char *name,
+                            const void *def, size_t len) {
+  td_graph *one;
+  TD_TRY(td_graph_new(&one));
+  td_status *s = add_one(g, r, one, name, def, len);
+  td_graph_release(one);
   return s;
 }
 
 td_status *td_function_add(td_graph *g, const char *name, const void *def,
                            size_t len) {
-  td_graph *one;
-  TD_TRY(td_graph_new(&one));
-  td_status *s = add_one(g, one, name, def, len);
-  td_graph_release(one);
-  return s;
+  return td_functions_add(g, td_graph_region(g), name, def, len);
 }
 
 const td_bytes *td_function_find(const td_graph *g, const char *name) {
-  const td_function *f = find(g->functions.at, g->functions.len, name);
-  return f ? &f->def : NULL;
+  const td_member *m = td_functions_find(g, name);
+  return m ? &m->f->def : NULL;
 }
 
 int td_function_count(const td_graph *g) {
@@ -421,6 +416,22 @@ int td_function_count(const td_graph *g) {
 }
 
 const char *td_function_name(const td_graph *g, int i) {
-  return i >= 0 && (size_t)i < g->functions.len ? g->functions.at[i].name
+  return i >= 0 && (size_t)i < g->functions.len ? g->functions.at[i].f->name
                                                 : NULL;
+}
+
+uint64_t td_function_serial(const td_graph *g, const char *name) {
+  const td_member *m = td_functions_find(g, name);
+  return m ? m->serial : 0;
+}
+
+const char *td_function_known(const td_graph *g, uint64_t serial) {
+  for (size_t i = 0; i < g->functions.len; i++)
+    if (g->functions.at[i].serial == serial) return g->functions.at[i].f->name;
+  return NULL;
+}
+
+bool td_function_taken(const td_graph *g, const char *name) {
+  const td_member *m = td_functions_find(g, name);
+  return m && !m->region->aside;
 }

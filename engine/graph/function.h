@@ -2,7 +2,9 @@
  *
  * Definitions arrive with a GraphDef and leave with it, or are made from the
  * nodes of another graph; attributes of kind func name them. Kept as their
- * FunctionDef bytes, sorted by name. A body must be whole (every result given,
+ * FunctionDef bytes, sorted by name; of regions, as nodes are: one put aside
+ * gives its name to a new definition and is called "f.old", where it still is
+ * called, and goes when nobody does. A body must be whole (every result given,
  * every input there), and no function may call itself, through whatever others.
  * A call is a PartitionedCall or StatefulPartitionedCall; it runs as the nodes
  * of the body, which the planner puts in its place.
@@ -11,7 +13,7 @@
 #ifndef TD_FUNCTION_H
 #define TD_FUNCTION_H
 
-#include "engine/graph/graph.h"
+#include "engine/graph/region.h"
 
 TD_BEGIN
 
@@ -26,6 +28,15 @@ const td_bytes *td_function_find(const td_graph *g, const char *name);
 int td_function_count(const td_graph *g);
 /* In the order of names. Borrowed; valid while `g` lives. */
 const char *td_function_name(const td_graph *g, int i);
+/* What a function is known by however its name changes; 0 when absent. */
+uint64_t td_function_serial(const td_graph *g, const char *name);
+/* Its name now; NULL when it is gone. Borrowed until the next change. */
+const char *td_function_known(const td_graph *g, uint64_t serial);
+/* Has a function that name which will not give it away? */
+bool td_function_taken(const td_graph *g, const char *name);
+/* Calls it `to` wherever it is named. NOT_FOUND, ALREADY_EXISTS. */
+td_status *td_function_rename(td_graph *g, const char *name,
+                              const char *to) TD_MUST_USE;
 
 /* ---- made from nodes (function_make.c) ---- */
 
@@ -38,6 +49,8 @@ typedef struct td_function_spec {
   int n_results;
   td_node *const *controls; /* nodes that run with every call */
   int n_controls;
+  td_region *region; /* whose it is, when of the graph that gets it; NULL: of
+                        where this thread builds */
 } td_function_spec;
 
 /* Adds the function whose body are the nodes of `body` that results and

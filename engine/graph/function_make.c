@@ -215,11 +215,11 @@ static td_status *write(making *m) {
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static td_status *add_called(const making *m, td_graph *g) {
+static td_status *add_called(const making *m, td_graph *g, td_region *r) {
   const td_graph *body = m->body;
   for (size_t i = 0; i < body->functions.len; i++) {
-    const td_function *f = &body->functions.at[i];
-    TD_TRY(td_function_add(g, f->name, f->def.at, f->def.len));
+    const td_function *f = body->functions.at[i].f;
+    TD_TRY(td_functions_add(g, r, f->name, f->def.at, f->def.len));
   }
   return NULL;
 }
@@ -236,9 +236,11 @@ static td_status *make(making *m, td_graph *g) {
   if (!m->first_arg || !m->next_arg || !m->keep || !m->stack) return td_oom();
   TD_TRY(choose(m));
   TD_TRY(write(m));
-  TD_TRY(add_called(m, g));
+  td_region *r = m->spec->region;
+  if (!r || r->graph != g) r = td_graph_region(g);
+  TD_TRY(add_called(m, g, r));
   TD_TRY(td_graphdef_pack(&m->def.base, &bytes, &len));
-  td_status *s = td_function_add(g, m->spec->name, bytes, len);
+  td_status *s = td_functions_add(g, r, m->spec->name, bytes, len);
   td_free(bytes);
   return s;
 }

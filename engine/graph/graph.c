@@ -10,18 +10,18 @@
 
 #include <string.h>
 
-#include "engine/graph/graph_impl.h"
+#include "engine/graph/function_impl.h"
 #include "engine/graph/nearest_impl.h"
 
 /* ---- life ---------------------------------------------------------------- */
 
 static void graph_free(td_graph *g) {
   for (size_t i = 0; i < g->nodes.len; i++) td_node_drop_attrs(g->nodes.at[i]);
+  td_functions_free(g);
   td_region_leave(g);
   for (size_t i = 0; i < g->flows.len; i++) td_free(g->flows.at[i]);
   td_vec_free(&g->nodes);
   td_vec_free(&g->flows);
-  td_vec_free(&g->functions);
   td_names_deinit(&g->names);
   td_str_deinit(&g->trial);
   td_arena_deinit(&g->root.arena);

@@ -11,22 +11,33 @@
 #include "engine/graph/graph_name.h"
 #include "engine/graph/region.h"
 
-/* A function's definition (function.c). All it points to is the arena's. */
+/* A function's definition (function_def.c), never changed: one piece of memory
+ * that graphs and their copies share. */
 typedef struct td_function {
+  int32_t refs; /* atomic */
   const char *name;
-  td_bytes def;         /* FunctionDef */
+  td_bytes def;         /* FunctionDef, as it came */
   const char *gradient; /* the function that is its gradient, or NULL */
   const char **calls;   /* what its body names that may be functions; NULL ends
                            the list */
 } td_function;
 
+/* One of a graph's library. */
+typedef struct td_member {
+  td_function *f; /* retained */
+  struct td_region *region;
+  uint64_t serial; /* unlike any other's of the graph, and stays; 0: none */
+} td_member;
+
 /* Nodes with memory of their own; under the graph's mutex but for `refs`. */
 struct td_region {
-  int32_t refs; /* atomic; of them the graph's: one for nodes, one for names */
+  int32_t refs;    /* atomic; of them the graph's: one each for nodes, names and
+                      functions */
   td_graph *graph; /* borrowed */
   td_arena arena;  /* its nodes and all they point to */
   int32_t nodes;   /* in the graph */
   int32_t names;   /* reserved */
+  int32_t functions;
   bool aside;
   char by[64];                 /* who put it aside, for messages */
   const char *device, *origin; /* the last ones kept: often wanted again */
@@ -44,8 +55,9 @@ struct td_graph {
   int64_t seed;
   td_region root; /* of nodes that go with the graph */
   TD_VEC(td_node *) nodes;
-  TD_VEC(td_flow *) flows;       /* [0] is the root */
-  TD_VEC(td_function) functions; /* sorted by name */
+  TD_VEC(td_flow *) flows;     /* [0] is the root */
+  TD_VEC(td_member) functions; /* sorted by name */
+  uint64_t function_serials;   /* the last one given */
   td_names names;
   td_str trial; /* for names being tried */
 };

@@ -124,7 +124,7 @@ static td_status *library_out(td_arena *arena, const td_graph *g,
   lib->gradient = td_arena_alloc(arena, n * sizeof *lib->gradient);
   if (!lib->function || !lib->gradient) return td_oom();
   for (size_t i = 0; i < n; i++) {
-    const td_function *f = &g->functions.at[i];
+    const td_function *f = g->functions.at[i].f;
     lib->function[lib->n_function++] =
         (ProtobufCBinaryData){.len = f->def.len, .data = (uint8_t *)f->def.at};
     if (!f->gradient) continue;

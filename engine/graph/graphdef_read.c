@@ -43,7 +43,7 @@ static td_status *read_library(td_import *m) {
   for (size_t i = 0; i < lib->n_gradient; i++)
     TD_TRY(td_functions_set_gradient(m->g, lib->gradient[i]->function_name,
                                      lib->gradient[i]->gradient_func));
-  return td_functions_check(m->g->functions.at, m->g->functions.len);
+  return td_functions_order(m->g->functions.at, m->g->functions.len, NULL);
 }
 
 /* ---- replaced inputs ----------------------------------------------------- */
@@ -292,7 +292,7 @@ static td_status *make_room(td_import *m) {
                                       n->name),
                              n);
   }
-  return td_functions_join(m->to, m->g);
+  return td_functions_join(m->to, m->g, td_graph_region(m->to));
 }
 
 /* Stand-ins, the first nodes of their graph, give way to what they stood for;
@@ -316,8 +316,7 @@ static void replace_stands(const td_import *m, td_node *n) {
 
 static void move_nodes(td_import *m) {
   int32_t first = m->o->n_inputs, n = td_graph_size(m->g);
-  bool library = m->def->library && m->def->library->n_function;
-  td_region *r = library ? &m->to->root : td_graph_region(m->to);
+  td_region *r = td_graph_region(m->to);
   for (int32_t i = 0; i < first; i++)
     td_node_drop_attrs(td_graph_node(m->g, i));
   for (int32_t i = first; i < n && first; i++)
@@ -331,7 +330,7 @@ static void move_nodes(td_import *m) {
   }
   m->g->nodes.len = 0;
   td_arena_join(&r->arena, &m->g->root.arena);
-  td_functions_move(m->to, m->g);
+  td_functions_move(m->to, m->g, r);
 }
 
 static td_status *check_frames(const td_import *m) {

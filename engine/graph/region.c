@@ -2,14 +2,15 @@
  *
  * Names: a node put aside is called "x.old", so that graphs of planners, where
  * it may stand beside the new "x", stay sound. Colocation is by name, and
- * follows.
+ * follows. A function put aside keeps its name until another definition wants
+ * it, as the same one may come again.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graph/region.h"
 
 #include <string.h>
 
-#include "engine/graph/graph_impl.h"
+#include "engine/graph/function_impl.h"
 
 static _Thread_local td_region *current;
 
@@ -49,6 +50,10 @@ void td_region_enter(td_region *r) {
   td_region_release(before);
 }
 
+td_region *td_region_here(void) {
+  return current;
+}
+
 td_region *td_graph_region(td_graph *g) {
   return current && current->graph == g ? current : &g->root;
 }
@@ -59,6 +64,14 @@ static void let_go_nodes(td_region *r) {
 
 static void let_go_name(td_region *r) {
   if (r && --r->names == 0) td_region_release(r);
+}
+
+void td_functions_enter(td_region *r) {
+  if (!td_region_is_root(r) && r->functions++ == 0) td_region_retain(r);
+}
+
+void td_functions_leave(td_region *r) {
+  if (r && !td_region_is_root(r) && --r->functions == 0) td_region_release(r);
 }
 
 void td_region_leave(td_graph *g) {
@@ -72,8 +85,10 @@ bool td_region_aside(const td_region *r) {
 }
 
 td_region_stats td_region_read_stats(td_region *r) {
-  td_region_stats s = {.nodes = r->nodes, .bytes = td_arena_bytes(&r->arena)};
-  td_graph *g = r->graph;
+  td_region_stats s = {.nodes = r->nodes,
+                       .functions = r->functions,
+                       .bytes = td_arena_bytes(&r->arena)};
+  td_graph *g = r->nodes || r->functions ? r->graph : NULL;
   for (size_t i = 0; g && i < g->nodes.len; i++) {
     const td_node *n = g->nodes.at[i];
     if (n->region != r) continue;
@@ -81,6 +96,9 @@ td_region_stats td_region_read_stats(td_region *r) {
       if (n->attr[k].kind == TD_ATTR_TENSOR && !n->attr[k].is_list)
         s.bytes += td_tensor_bytes(n->attr[k].tensor);
   }
+  for (size_t i = 0; g && i < g->functions.len; i++)
+    if (g->functions.at[i].region == r)
+      s.bytes += g->functions.at[i].f->def.len;
   return s;
 }
 
@@ -240,8 +258,10 @@ td_status *td_region_rename_variable(td_node *n, const char *name) {
 
 typedef struct marks {
   const td_graph *graph;
-  bool *keep; /* by node id */
-  bool *busy; /* by flow */
+  bool *keep;    /* by node id */
+  bool *busy;    /* by flow */
+  bool *used;    /* by function */
+  size_t *order; /* of functions */
   TD_VEC(const td_node *) stack;
 } marks;
 
@@ -268,6 +288,18 @@ static td_status *mark_all(marks *m) {
   while (ok && m->stack.len) ok = mark_inputs(m, m->stack.at[--m->stack.len]);
   td_vec_free(&m->stack);
   return ok ? NULL : td_oom();
+}
+
+/* Functions of regions that stay, what nodes that stay call, and so on. */
+static td_status *mark_functions(marks *m) {
+  const td_graph *g = m->graph;
+  TD_TRY(td_functions_order(g->functions.at, g->functions.len, m->order));
+  for (size_t i = 0; i < g->functions.len; i++)
+    m->used[i] = !g->functions.at[i].region->aside;
+  for (size_t i = 0; i < g->nodes.len; i++)
+    if (m->keep[i]) td_functions_mark(g->nodes.at[i], m->used);
+  td_functions_called(g, m->order, m->used);
+  return NULL;
 }
 
 /* It can still be looked at, as long as somebody holds its region. */
@@ -323,6 +355,7 @@ static void name_again(td_graph *g) {
 static td_status *sweep(td_graph *g, marks *m, int32_t *n) {
   ties t = {0};
   TD_TRY(mark_all(m));
+  TD_TRY(mark_functions(m));
   if (!td_names_reserve(&g->names, g->nodes.len)) return td_oom();
   td_status *s = find_ties(g, &t);
   if (!td_ok(s)) return follow_ties(&t, s);
@@ -330,6 +363,7 @@ static td_status *sweep(td_graph *g, marks *m, int32_t *n) {
   for (size_t i = 0; i < t.list.len; i++)
     if (m->keep[t.list.at[i].node->id]) t.list.at[kept++] = t.list.at[i];
   t.list.len = kept;
+  td_functions_cut(g, m->used);
   td_node **nodes = g->nodes.at;
   size_t all = g->nodes.len;
   for (size_t i = 0; i < all; i++)
@@ -348,37 +382,90 @@ static td_status *sweep(td_graph *g, marks *m, int32_t *n) {
   return follow_ties(&t, NULL);
 }
 
+static td_status *marks_init(marks *m, const td_graph *g) {
+  size_t nodes = g->nodes.len, flows = g->flows.len, n = g->functions.len;
+  *m = (marks){.graph = g};
+  m->keep = td_alloc_zero(nodes + flows + n, sizeof *m->keep);
+  m->order = td_alloc_zero(n, sizeof *m->order);
+  if (!m->keep || !m->order) return td_oom();
+  m->busy = m->keep + nodes;
+  m->used = m->busy + flows;
+  return NULL;
+}
+
+static void marks_deinit(marks *m) {
+  td_free(m->keep);
+  td_free(m->order);
+}
+
 td_status *td_region_sweep(td_graph *g, int32_t *n) {
+  marks m;
   *n = 0;
   td_graph_lock(g);
-  size_t all = g->nodes.len + g->flows.len;
-  marks m = {.graph = g, .keep = td_alloc_zero(all, sizeof *m.keep)};
-  if (m.keep) m.busy = m.keep + g->nodes.len;
-  td_status *s = m.keep ? sweep(g, &m, n) : td_oom();
+  td_status *s = marks_init(&m, g);
+  if (td_ok(s)) s = sweep(g, &m, n);
   td_graph_unlock(g);
-  td_free(m.keep);
+  marks_deinit(&m);
   return s;
 }
 
 /* ---- users --------------------------------------------------------------- */
 
-static bool uses(const td_node *n, const bool *used) {
+static bool uses(const marks *m, const td_node *n) {
   for (int i = 0; i < n->n_in; i++)
-    if (n->in[i].node && used[n->in[i].node->id]) return true;
+    if (n->in[i].node && m->keep[n->in[i].node->id]) return true;
   for (int i = 0; i < n->n_control; i++)
-    if (used[n->control[i]->id]) return true;
+    if (m->keep[n->control[i]->id]) return true;
+  return td_functions_named(n, m->used);
+}
+
+static bool listed(const td_region *r, td_region *const *list, int n) {
+  for (int i = 0; i < n; i++)
+    if (list[i] == r) return true;
   return false;
 }
 
 /* Inputs come first but for back edges and late control edges. */
-void td_region_users(const td_graph *g, td_region *const *list, int n,
-                     bool *used) {
+static void mark_users(marks *m, td_region *const *list, int n) {
+  const td_graph *g = m->graph;
+  for (size_t i = 0; i < g->functions.len; i++)
+    m->used[i] = listed(g->functions.at[i].region, list, n);
+  td_functions_callers(g, m->order, m->used);
   for (size_t i = 0; i < g->nodes.len; i++)
-    for (int k = 0; k < n; k++)
-      used[i] = used[i] || g->nodes.at[i]->region == list[k];
+    m->keep[i] = listed(g->nodes.at[i]->region, list, n);
   for (bool more = true; more;) {
     more = false;
     for (size_t i = 0; i < g->nodes.len; i++)
-      if (!used[i] && uses(g->nodes.at[i], used)) more = used[i] = true;
+      if (!m->keep[i] && uses(m, g->nodes.at[i])) more = m->keep[i] = true;
   }
+}
+
+/* Neighbours are often of one region. */
+static int take_regions(const marks *m, td_region **users) {
+  const td_graph *g = m->graph;
+  int n = 0;
+  for (size_t i = 0; i < g->functions.len; i++)
+    if (m->used[i]) users[n++] = g->functions.at[i].region;
+  for (size_t i = 0; i < g->nodes.len; i++) {
+    td_region *r = g->nodes.at[i]->region;
+    if (m->keep[i] && !(n && users[n - 1] == r)) users[n++] = r;
+  }
+  return n;
+}
+
+td_status *td_region_users(td_graph *g, td_region *const *list, int n,
+                           td_region **users, int *n_users) {
+  marks m;
+  *n_users = 0;
+  td_graph_lock(g);
+  td_status *s = marks_init(&m, g);
+  if (td_ok(s))
+    s = td_functions_order(g->functions.at, g->functions.len, m.order);
+  if (td_ok(s)) {
+    mark_users(&m, list, n);
+    *n_users = take_regions(&m, users);
+  }
+  td_graph_unlock(g);
+  marks_deinit(&m);
+  return s;
 }

@@ -161,11 +161,12 @@ end
 
 -- A function: what it is made of, and what a call of it passes. Behind the
 -- given arguments come captured tensors, of those of the trace the ones after
--- `skip`; `outer` are they for the caller.
+-- `skip`; `outer` are they for the caller. By `serials` graphs know it.
 local function define(name, trace, given, results, controls, skip)
   local f = {name = name, trace = trace, args = {}, outer = {},
              results = results, controls = controls, gradients = {},
-             stateful = #controls > 0, captured = #trace.captured}
+             stateful = #controls > 0, captured = #trace.captured,
+             serials = setmetatable({}, {__mode = "k"})}
   table.move(given, 1, #given, 1, f.args)
   for i = skip + 1, #trace.captured do
     table.insert(f.args, trace.captured[i].inside)
@@ -175,49 +176,82 @@ local function define(name, trace, given, results, controls, skip)
   return f
 end
 
--- A name that no function of the current graph has.
-local function free_name(wanted)
-  local taken, name = {}, wanted
-  for _, known in ipairs(core.functions(core.graph())) do
-    taken[known] = true
-  end
+-- A name that no function of graph g has.
+local function free_name(g, wanted)
+  local name = wanted
   for k = 1, math.huge do
-    if not taken[name] then return name end
+    if not core.function_serial(g, name) then return name end
     name = wanted .. "_" .. k
   end
 end
 
-local function make(f, g)
-  core.function_make({body = f.trace.graph, name = f.name, args = f.args,
-    arg_names = f.arg_names, results = f.results, controls = f.controls}, g)
+-- By serial: the functions of graph g.
+local function known_in(g)
+  local state = graph.state(g)
+  state.functions = state.functions or {}
+  return state.functions
 end
 
--- Puts f into the library of the current graph. A cell that runs again may have
--- left another function of its name there, which others may still call.
-local function enter(f)
-  local g = core.graph()
-  local known = graph.state(g)
-  known.functions = known.functions or {}
-  if known.functions[f.name] == f then return end
-  local ok, e = pcall(make, f, g)
-  if not ok and e.code == "already_exists" and known.on_variable then
-    f.name = free_name(f.name)
-    make(f, g)
-  elseif not ok then
-    error(e, 0)
+local function make(f, g)
+  return core.function_make({body = f.trace.graph, name = f.name, args = f.args,
+    arg_names = f.arg_names, results = f.results, controls = f.controls,
+    region = f.region}, g)
+end
+
+-- Makes f; another name is found where somebody else's function has that of f,
+-- if f may have another: it was not given, or cells may have replaced it.
+local function make_named(f, g)
+  local ok, got = pcall(make, f, g)
+  if ok then return got end
+  local may = f.unnamed or graph.state(g).on_variable
+  if got.code ~= "already_exists" or not may then error(got, 0) end
+  f.name = free_name(g, f.name)
+  return make(f, g)
+end
+
+local enter
+
+-- What the body of f calls has the same names in the body as in g.
+local function enter_called(f, g)
+  local inside, serials = f.trace.graph, {}
+  for i, name in ipairs(core.functions(inside)) do
+    serials[i] = core.function_serial(inside, name)
   end
-  known.functions[f.name] = f
+  for _, serial in ipairs(serials) do
+    local called, name = known_in(inside)[serial],
+                         core.function_name(inside, serial)
+    local outer = called and enter(called, g)
+    if called and outer ~= name then
+      if core.function_serial(inside, outer) then
+        core.function_rename(inside, outer, free_name(inside, outer))
+      end
+      core.function_rename(inside, name, outer)
+    end
+  end
+end
+
+-- Puts f into the library of graph g, unless it is there, and gives its name in
+-- there. A function is its cell's; when that runs again, f is called otherwise
+-- where it still is called.
+function enter(f, g)
+  local name = f.serials[g] and core.function_name(g, f.serials[g])
+  if name then return name end
+  enter_called(f, g)
+  local serial = make_named(f, g)
+  f.serials[g] = serial
+  known_in(g)[serial] = f
+  return core.function_name(g, serial)
 end
 
 -- A call of f with tensors for its explicit arguments: all its results, and the
 -- op.
 local function call(f, given, name)
-  enter(f)
+  local def = enter(f, core.graph())
   local inputs, types = table.move(given, 1, #given, 1, {}), {}
   table.move(f.outer, 1, #f.outer, #inputs + 1, inputs)
   for i, y in ipairs(f.results) do types[i] = y.dtype end
   local type = f.stateful and "StatefulPartitionedCall" or "PartitionedCall"
-  local out = core.add(type, {inputs}, {Tout = types, f = f.name}, name)
+  local out = core.add(type, {inputs}, {Tout = types, f = def}, name)
   local g = core.graph()
   local op = out[1] and out[1].op or g:op(g:size() - 1)
   core.function_infer(op)
@@ -229,7 +263,20 @@ end
 
 -- ---- td.func --------------------------------------------------------------
 
-local count = 0
+-- A name for a function that has none: unlike those of the library, and of
+-- functions that are not called yet.
+local function new_name()
+  local state = graph.state(graph.owner())
+  state.function_names = state.function_names or {}
+  for k = 1, math.huge do
+    local name = "func_" .. k
+    if not state.function_names[name]
+       and not core.function_taken(graph.owner(), name) then
+      state.function_names[name] = true
+      return name
+    end
+  end
+end
 
 -- Result i of a trace as a tensor of its graph.
 local function check_result(name, i, y)
@@ -301,14 +348,14 @@ function func.func(f, types, o)
   o = args.read(o, {"name", "shapes"}, "func")
   if dtypes.is_name(types) then types = {types} end
   args.check_list(types, "func: the dtypes of the arguments")
-  count = count + 1
-  local name = o.name or "func_" .. count
+  local name = o.name or new_name()
   local trace, xs, ys = trace_body(f, types, o.shapes or {}, name)
   local controls = controls_of(trace.graph)
   local results = table.move(ys, 1, ys.n, 1, {})
   for _, y in ipairs(draws_of(controls)) do results[#results + 1] = y end
   local made = define(name, trace, xs, results, controls, 0)
   made.n_results = ys.n
+  made.region, made.unnamed = core.region_here(), not o.name
   return function(...)
     local out, op = call(made, check_args(made, #xs, ...))
     if ys.n == 0 then return op end
@@ -320,15 +367,15 @@ end
 
 -- The function behind a call; one that came with a file is opened.
 local function function_of(op)
-  local known = graph.state(op.graph)
-  known.functions = known.functions or {}
-  local name = op.attr.f
-  local f = known.functions[name]
+  local state, name = graph.state(op.graph), op.attr.f
+  state.opened = state.opened or {}
+  local f = state.opened[op]
+    or known_in(op.graph)[core.function_serial(op.graph, name)]
   if f and #f.args == #op.inputs then return f end
   local g, xs, ys = core.function_body(op)
   f = define(name, new_trace(g), xs, ys, {}, 0)
   f.n_results = #ys
-  known.functions[op] = f
+  state.opened[op] = f
   return f
 end
 
@@ -400,7 +447,7 @@ end
 -- f draws.
 local function make_gradient(f, has, key)
   local trace = f.trace
-  local name = free_name(f.name .. "_grad_" .. key)
+  local name = f.name .. "_grad_" .. key
   local _ <close> = core.push(at_root(trace.graph))
   local ys, dys, given = {}, {}, table.move(f.args, 1, #f.args, 1, {})
   for i, y in ipairs(f.results) do
@@ -421,6 +468,7 @@ local function make_gradient(f, has, key)
   if #results > 0 then
     d.f = define(name, trace, given, results, {}, f.captured)
     d.f.n_results = #results
+    d.f.region, d.f.unnamed = f.region, true
   end
   return d
 end

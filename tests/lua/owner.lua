@@ -3,6 +3,7 @@
 
 local lu = require "luaunit"
 local td = require "tide"
+local core = require "tide.core"
 local console = require "tide.console"
 local front = require "tide.front"
 local owner = require "tide.console.owner"
@@ -192,6 +193,19 @@ function tests.layers_loops_and_optimizers()
   lu.assertEquals(flows[5], flows[3])
 end
 
+-- ---- functions --------------------------------------------------------------
+
+local function library()
+  return table.concat(core.functions(td.get_default_graph()), " ")
+end
+
+-- A cell that defines a function which multiplies by what k() gives.
+local function multiplier(world, k, name)
+  return function()
+    world.f = td.func(function(x) return x * k() end, "float32", {name = name})
+  end
+end
+
 function tests.functions_may_change()
   local b, y = notebook()
   local function cell(k)
@@ -200,10 +214,139 @@ function tests.functions_may_change()
                   {name = "f"})(td.constant(2.0))
     end
   end
-  for k = 1, 3 do
+  for k = 1, 5 do
     lu.assertTrue(b.run(1, cell(k)))
     gives(2 * k, td.session():run(y))
+    lu.assertEquals(library(), "f")
+    lu.assertEquals(y.op.attr.f, "f")
   end
+end
+
+function tests.functions_of_cells_go()
+  local b, w, k = notebook(), {}, 0
+  local x = td.constant(3.0)
+  local define = multiplier(w, function() return k end)
+  local function use()
+    w.y = w.f(x) * w.f(w.f(x))
+    w.dx = td.gradients(w.y, {x})[1]
+  end
+  b.run(1, define)
+  b.run(2, use)
+  local once, size = library(), td.get_default_graph():size()
+  lu.assertEquals(once, "func_1 func_1_grad_1")
+  local sess = td.session()
+  for i = 1, 5 do
+    k = i
+    lu.assertTrue(b.run(1, define))
+    lu.assertEquals(b.note,
+      ("In[%d] uses what In[%d] built before: run it again"):format(
+        2 * i, 2 * i - 1))
+    lu.assertTrue(b.run(2, use))
+    lu.assertNil(b.note)
+    lu.assertEquals(library(), once)
+    lu.assertEquals(td.get_default_graph():size(), size)
+    gives(i ^ 3 * 9, sess:run(w.y))
+    gives(i ^ 3 * 6, sess:run(w.dx))
+  end
+  for _ = 1, 3 do b.run(2, use) end
+  lu.assertEquals(library(), once)
+  b.run(1, function() end)
+  b.run(2, function() end)
+  lu.assertEquals(library(), "")
+end
+
+function tests.a_replaced_function_lives_while_it_is_called()
+  local b, w, k = notebook(), {}, 2
+  local define = multiplier(w, function() return k end, "f")
+  b.run(1, define)
+  b.run(2, function() w.y = w.f(td.constant(5.0)) end)
+  local sess = td.session()
+  local step = sess:callable(w.y)
+  gives(10, step())
+  k = 3
+  b.run(1, define)
+  lu.assertStrContains(b.note, "In[2] uses what In[1] built before")
+  b.run(3, function() w.z = w.f(td.constant(5.0)) end)
+  lu.assertEquals(library(), "f f.old")
+  lu.assertEquals(w.z.op.attr.f, "f")
+  lu.assertEquals(w.y.op.attr.f, "f.old")
+  gives({10, 15}, {sess:run(w.y), sess:run(w.z)})
+  gives(10, step())
+  td.session{graph = td.get_default_graph()}:run(w.y)
+  gives(10, sess:run(w.y + 0)) -- planned anew
+  local dy = td.gradients(w.y, {w.y.op.inputs[1]})[1]
+  gives(2, sess:run(dy))
+  k = 4
+  b.run(1, define)
+  b.run(3, function() w.z = w.f(td.constant(5.0)) end)
+  gives({10, 20}, {sess:run(w.y), sess:run(w.z)})
+  lu.assertEquals(w.z.op.attr.f, "f")
+end
+
+function tests.an_old_function_may_be_called()
+  local b, w, k = notebook(), {}, 2
+  local define = multiplier(w, function() return k end, "f")
+  b.run(1, define)
+  b.run(2, function() w.kept = w.f end)
+  k = 3
+  local sess = td.session()
+  for _ = 1, 4 do
+    b.run(1, define)
+    b.run(3, function() w.new = w.f(td.constant(1.0)) end)
+    b.run(4, function() w.old = w.kept(td.constant(1.0)) end)
+    gives({3, 2}, {sess:run(w.new), sess:run(w.old)})
+    lu.assertEquals(#core.functions(td.get_default_graph()), 2)
+  end
+end
+
+function tests.functions_that_call_functions()
+  local b, w, k = notebook(), {}, 2
+  local define = multiplier(w, function() return k end, "f")
+  local function outer()
+    w.g = td.func(function(x) return w.f(x) + 1, w.f(w.f(x)) end, "float32",
+                  {name = "g"})
+  end
+  local function use()
+    local a, c = w.g(td.constant(10.0))
+    w.y, w.dy = a + c, td.gradients(a + c, {a.op.inputs[1]})[1]
+  end
+  b.run(1, define)
+  b.run(2, outer)
+  b.run(3, use)
+  local sess, once = td.session(), library()
+  gives({61, 6}, {sess:run(w.y), sess:run(w.dy)})
+  for i = 3, 6 do
+    k = i
+    b.run(1, define)
+    lu.assertStrContains(b.note, "] use what In[")
+    gives((i - 1) * 10 + 1 + (i - 1) ^ 2 * 10, sess:run(w.y))
+    b.run(4, function() w.z = w.f(td.constant(1.0)) end)
+    gives(i, sess:run(w.z))
+    gives((i - 1) * 10 + 1 + (i - 1) ^ 2 * 10, sess:run(w.y))
+    b.run(2, outer)
+    b.run(3, use)
+    gives({i * 10 + 1 + i * i * 10, i + i * i},
+          {sess:run(w.y), sess:run(w.dy)})
+    lu.assertEquals(library(), once)
+  end
+end
+
+function tests.files_with_functions()
+  local b = notebook()
+  local path = os.tmpname()
+  td.graph():as_default(function()
+    td.func(function(x) return x * 2 end, "float32", {name = "twice"})(
+      td.constant(4.0, "x"))
+    td.get_default_graph():save(path)
+  end)
+  for _ = 1, 3 do
+    lu.assertTrue(b.run(1, function() td.import_graph(path) end))
+    lu.assertEquals(library(), "twice")
+    lu.assertEquals(td.get_default_graph():size(), 2)
+  end
+  os.remove(path)
+  b.run(1, function() end)
+  lu.assertEquals(library(), "")
 end
 
 function tests.only_of_the_default_graph()

@@ -95,31 +95,55 @@ local function forget_gone(t)
   end
 end
 
-local function tidy(state)
+-- By their serials.
+local function forget_functions(g, t)
+  for serial in pairs(t) do
+    if not core.function_name(g, serial) then t[serial] = nil end
+  end
+end
+
+local function tidy(g, state)
   forget_gone(state.constructs)
   forget_gone(state.loop_variables)
-  if state.functions then forget_gone(state.functions) end
+  forget_gone(state.opened or {})
+  forget_functions(g, state.functions or {})
   if state.global_step and core.is_gone(state.global_step.handle) then
     state.global_step = nil
   end
 end
 
--- ---- names of layers --------------------------------------------------------
+-- ---- names given out --------------------------------------------------------
 
--- Names that variable scopes of the graph's root have used, as a set.
-local function used_names(state)
-  local set = {}
-  for name in pairs(state.root_scope and state.root_scope.used or {}) do
-    set[name] = true
-  end
-  return set
+-- Where names are kept: of layers, by the variable scope of the graph's root;
+-- of functions.
+local function lists_of(state)
+  return {state.root_scope and state.root_scope.used or {},
+          state.function_names or {}}
 end
 
-local function free_names(state, names)
-  local used = state.root_scope and state.root_scope.used
-  if not used then return end
-  for name in pairs(names) do used[name] = nil end
-  for name in pairs(used) do used[name] = 0 end -- numbers are sought anew
+-- All of them now, as sets.
+local function used_names(state)
+  local sets = {}
+  for i, list in ipairs(lists_of(state)) do
+    sets[i] = {}
+    for name in pairs(list) do sets[i][name] = true end
+  end
+  return sets
+end
+
+-- `sets` without what was there `before`.
+local function new_names(sets, before)
+  for i, set in ipairs(before) do
+    for name in pairs(set) do sets[i][name] = nil end
+  end
+  return sets
+end
+
+local function free_names(state, sets)
+  for i, list in ipairs(lists_of(state)) do
+    for name in pairs(sets[i] or {}) do list[name] = nil end
+    for name in pairs(list) do list[name] = 0 end -- numbers are sought anew
+  end
 end
 
 -- ---- variables --------------------------------------------------------------
@@ -206,14 +230,21 @@ end
 
 local MOST = 8 << 20 -- bytes of nodes that are gone
 
--- Forgets regions without nodes. Lua does not see their memory, and must be
--- told to look for handles that hold it.
+-- May something be in the region, now or later? A function is put in when it is
+-- first called.
+local function is_alive(cell, region)
+  local nodes, bytes, functions = core.region_stats(region)
+  return nodes + functions > 0 or region == cell.current, bytes
+end
+
+-- Forgets the other regions. Lua does not see their memory, and must be told to
+-- look for handles that hold it.
 local function collect(book)
   for _, cell in pairs(book.cells) do
     local kept = {}
     for _, region in ipairs(cell.regions) do
-      local nodes, bytes = core.region_stats(region)
-      if nodes > 0 then
+      local alive, bytes = is_alive(cell, region)
+      if alive then
         kept[#kept + 1] = region
       else
         book.gone = book.gone + bytes
@@ -270,8 +301,7 @@ local function settle(run, ok)
   book.cells[run.key] = cell
   book.cell_of[run.region] = cell
   cell.label, cell.seconds = run.label, core.clock() - run.clock
-  cell.used = used_names(run.state)
-  for name in pairs(run.used) do cell.used[name] = nil end
+  cell.used = new_names(used_names(run.state), run.used)
   for _, v in ipairs(run.made) do table.insert(book.variables, v) end
 end
 
@@ -292,7 +322,7 @@ function owner.stop(run, ok)
   settle(run, ok)
   core.region_sweep(run.graph)
   put_back(run.state, run.left_out)
-  tidy(run.state)
+  tidy(run.graph, run.state)
   drop_values(run)
   collect(run.book)
   local list = ok and users(run.book, run.graph, replaced(run.cell), run.cell)

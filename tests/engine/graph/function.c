@@ -1,82 +1,11 @@
 /* function.c - libraries of functions: kept, checked, read and written.
  *
- * A function is written as text: "f(a b) r=n:y:0 s=a | n Relu a; m NoOp ^n",
- * arguments, then what gives each result, then nodes. "@g" as an attribute of a
- * node names a function.
- *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "wire.h"
+#include "functions.h"
 
-#include "engine/graph/function.h"
 #include "engine/graph/graphdef.h"
-
-static void add_args(td_str *sig, int field, const char *text, size_t len) {
-  td_str arg = {0};
-  for (size_t at = 0; at < len;) {
-    size_t word = 0;
-    while (at + word < len && text[at + word] != ' ') word++;
-    if (word) {
-      wire_bytes(&arg, 1, text + at, word);
-      wire_message(sig, field, &arg);
-    }
-    at += word + 1;
-  }
-}
-
-/* NodeDef field 3 of FunctionDef: "name op input @func". */
-static void add_node(td_str *f, char *text) {
-  td_str node = {0}, attr = {0}, value = {0}, func = {0};
-  char *save;
-  int at = 0;
-  for (char *w = strtok_r(text, " ", &save); w;
-       w = strtok_r(NULL, " ", &save), at++) {
-    if (w[0] != '@') {
-      wire_text(&node, at < 2 ? at + 1 : 3, w);
-      continue;
-    }
-    wire_text(&attr, 1, "body");
-    wire_text(&func, 1, w + 1);
-    wire_message(&value, 10, &func);
-    wire_message(&attr, 2, &value);
-    wire_message(&node, 5, &attr);
-  }
-  wire_message(f, 3, &node);
-}
-
-static td_str function_of(const char *text) {
-  td_str f = {0}, sig = {0}, entry = {0}, nodes = {0};
-  char *copy = td_strdup(text), *save, *bar = strchr(copy, '|');
-  char *open = strchr(copy, '('), *close = strchr(copy, ')');
-  if (bar) *bar++ = '\0';
-  wire_bytes(&sig, 1, copy, (size_t)(open - copy));
-  add_args(&sig, 2, open + 1, (size_t)(close - open - 1));
-  for (char *w = strtok_r(close + 1, " ", &save); w;
-       w = strtok_r(NULL, " ", &save)) {
-    char *equals = strchr(w, '=');
-    bool control = w[0] == '^';
-    if (!control) add_args(&sig, 3, w, (size_t)(equals - w));
-    wire_bytes(&entry, 1, w + control, (size_t)(equals - w - control));
-    wire_text(&entry, 2, equals + 1);
-    wire_message(&nodes, control ? 6 : 4, &entry);
-  }
-  wire_message(&f, 1, &sig);
-  for (char *n = bar ? strtok_r(bar, ";", &save) : NULL; n;
-       n = strtok_r(NULL, ";", &save))
-    add_node(&f, n);
-  td_str_addn(&f, td_str_c(&nodes), nodes.len);
-  td_str_deinit(&nodes);
-  td_free(copy);
-  return f;
-}
-
-static td_status *add(td_graph *g, const char *name, const char *text) {
-  td_str f = function_of(text);
-  td_status *s = td_function_add(g, name, f.at, f.len);
-  td_str_deinit(&f);
-  return s;
-}
 
 /* ---- the library --------------------------------------------------------- */
 
@@ -86,14 +15,16 @@ static void test_library(void **state) {
   assert_int_equal(td_function_count(g), 0);
   assert_null(td_function_find(g, "f"));
   assert_null(td_function_name(g, 0));
-  OK(add(g, "f", "f(a) r=a"));
-  OK(add(g, "h", "h(a b) r=n:y:0 s=b ^done=m | n Relu a:0; m NoOp ^n"));
+  OK(add_function(g, "f", "f(a) r=a"));
+  OK(add_function(g, "h",
+                  "h(a b) r=n:y:0 s=b ^done=m | n Relu a:0; m NoOp ^n"));
   uint64_t version = td_graph_version(g);
-  OK(add(g, "e", "e()"));
+  OK(add_function(g, "e", "e()"));
   assert_true(td_graph_version(g) > version);
-  OK(add(g, "f", "f(a) r=a")); /* the same again */
-  FAILS(add(g, "f", "f(b) r=b"), TD_ALREADY_EXISTS, "another function \"f\"");
-  FAILS(add(g, "g", "f(a) r=a"), TD_INVALID_ARGUMENT,
+  OK(add_function(g, "f", "f(a) r=a")); /* the same again */
+  FAILS(add_function(g, "f", "f(b) r=b"), TD_ALREADY_EXISTS,
+        "another function \"f\"");
+  FAILS(add_function(g, "g", "f(a) r=a"), TD_INVALID_ARGUMENT,
         "of function \"g\" is one of \"f\"");
   assert_int_equal(td_function_count(g), 3);
   assert_string_equal(td_function_name(g, 0), "e");
@@ -106,7 +37,8 @@ static void test_library(void **state) {
   assert_memory_equal(kept->at, f.at, f.len);
   td_str_deinit(&f);
   td_graph_finalize(g);
-  FAILS(add(g, "i", "i()"), TD_FAILED_PRECONDITION, "the graph is final");
+  FAILS(add_function(g, "i", "i()"), TD_FAILED_PRECONDITION,
+        "the graph is final");
   td_graph_release(g);
 }
 
@@ -134,7 +66,7 @@ static void test_bad(void **state) {
   (void)state;
   td_graph *g = new_graph();
   for (size_t i = 0; i < TD_COUNT(bad); i++) {
-    td_status *s = add(g, "f", bad[i].text);
+    td_status *s = add_function(g, "f", bad[i].text);
     if (!s) fail_msg("%s: no error", bad[i].text);
     assert_int_equal(td_status_code(s), TD_INVALID_ARGUMENT);
     if (!strstr(td_status_message(s), bad[i].part))
@@ -161,12 +93,13 @@ static void test_bad(void **state) {
 static void test_recursion(void **state) {
   (void)state;
   td_graph *g = new_graph();
-  FAILS(add(g, "f", "f(a) r=n:0 | n f a"), TD_INVALID_ARGUMENT,
+  FAILS(add_function(g, "f", "f(a) r=n:0 | n f a"), TD_INVALID_ARGUMENT,
         "function \"f\" calls itself");
-  OK(add(g, "a", "a(x) r=n:0 | n b x")); /* b may come later */
-  OK(add(g, "b", "b(x) r=n:0 | n Relu x; m Any n:0 @c"));
-  FAILS(add(g, "c", "c(x) r=n:0 | n a x"), TD_INVALID_ARGUMENT, "calls itself");
-  OK(add(g, "c", "c(x) r=x"));
+  OK(add_function(g, "a", "a(x) r=n:0 | n b x")); /* b may come later */
+  OK(add_function(g, "b", "b(x) r=n:0 | n Relu x; m Any n:0 @c"));
+  FAILS(add_function(g, "c", "c(x) r=n:0 | n a x"), TD_INVALID_ARGUMENT,
+        "calls itself");
+  OK(add_function(g, "c", "c(x) r=x"));
   assert_int_equal(td_function_count(g), 3);
   td_graph_release(g);
 }

@@ -98,9 +98,12 @@ static void what_is_used_stays(void **state) {
   assert_string_equal(w.x->name, "x.old"); /* the name is taken */
   assert_string_equal(w.y->name, "y");
   assert_ptr_equal(td_graph_find(w.g, "x"), x);
-  bool used[8] = {0};
-  td_region_users(w.g, &w.old, 1, used);
-  assert_true(used[w.user->id] && used[w.y->id] && !used[x->id]);
+  td_region *users[8];
+  int n;
+  OK(td_region_users(w.g, &w.old, 1, users, &n));
+  assert_int_equal(n, 2); /* its own, and the graph's for `user` */
+  assert_ptr_equal(users[0], w.old);
+  assert_true(td_region_is_root(users[1]));
   OK(td_region_put_aside(w.old, "a")); /* again */
   assert_string_equal(w.y->name, "y.old");
   OK(td_region_put_aside(w.fresh, "b"));

@@ -4,6 +4,7 @@
 #ifndef TESTS_GRAPH_WIRE_H
 #define TESTS_GRAPH_WIRE_H
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "ops.h"
