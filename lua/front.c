@@ -10,7 +10,8 @@
  *   words(text)                       kind, start, stop of each word, flat
  *   line()                            the name of the line that runs
  *   interrupted()                     has this call been interrupted?
- *   trace(f)                          f(source, line) at each line, or nil
+ *   trace(f, g)                       f(source, line) at each line, g(err) at
+ *                                     errors of protected calls; nil: not
  *   pause(), resume()                 a line halts; all that halt go on
  *   execute, popen, capture        see child.h, capture.h
  *
@@ -138,6 +139,7 @@ static int with_frames(lua_State *L) {
   lua_Debug ar;
   td_catch_passes(false);
   lua_settop(L, 1);
+  td_trace_raised(L, 1);
   lua_createtable(L, 2, 0);
   lua_pushvalue(L, 1);
   lua_rawseti(L, 2, 1);

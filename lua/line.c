@@ -90,7 +90,7 @@ static void hook_again(td_line *l) {
 
 /* No hook, but the debugger's when there is one. */
 static void unhook(const td_line *l, lua_State *L) {
-  if (l && l->traced)
+  if (l && td_trace_wanted(l))
     lua_sethook(L, td_trace_hook, LUA_MASKLINE, 0);
   else
     lua_sethook(L, NULL, 0, 0);
@@ -174,6 +174,15 @@ bool td_line_nudge(td_line *l) {
   return knock(l, true);
 }
 
+void td_line_rehook(td_host *h) {
+  for (td_line *l = &h->first; l; l = l->next) {
+    __atomic_add_fetch(&l->knocking, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&l->n_calls, __ATOMIC_SEQ_CST))
+      pthread_kill(l->thread, TD_LUA_SIGNAL_TURN);
+    __atomic_sub_fetch(&l->knocking, 1, __ATOMIC_SEQ_CST);
+  }
+}
+
 bool td_line_busy(const td_line *l) {
   return __atomic_load_n(&l->n_calls, __ATOMIC_ACQUIRE) > 0;
 }
@@ -223,9 +232,8 @@ void td_line_begin(td_line *l) {
   td_line_resume(l);
   l->stack[0] = l->L;
   l->depth = 1;
-  l->traced = td_trace_wanted(l);
   current = l;
-  if (l->traced) unhook(l, l->L);
+  if (l->host->traces) unhook(l, l->L);
   hook_again(l);
 }
 
@@ -261,7 +269,7 @@ int td_line_enter(td_line *l, lua_State *co) {
   int depth = l->depth;
   if (depth < TD_LINE_DEEPEST) l->stack[depth] = co;
   l->depth = depth + 1;
-  if (l->traced) unhook(l, co);
+  if (l->host->traces) unhook(l, co);
   hook_again(l);
   return depth;
 }
@@ -290,6 +298,8 @@ td_line *td_line_new(td_host *h, const char *name) {
   lua_pushcfunction(h->spare, make_thread);
   lua_pushlightuserdata(h->spare, l);
   if (lua_pcall(h->spare, 1, 0, 0) != LUA_OK) lua_pop(h->spare, 1);
+  l->next = h->first.next;
+  h->first.next = l;
   td_lua_unlock(h->state);
   if (l->name && l->L) return l;
   td_line_free(l);
@@ -298,11 +308,12 @@ td_line *td_line_new(td_host *h, const char *name) {
 
 void td_line_free(td_line *l) {
   if (!l) return;
-  if (l->L) {
-    td_lua_lock(l->host->state);
-    luaL_unref(l->host->spare, LUA_REGISTRYINDEX, l->anchor);
-    td_lua_unlock(l->host->state);
-  }
+  td_lua_lock(l->host->state);
+  luaL_unref(l->host->spare, LUA_REGISTRYINDEX, l->anchor);
+  td_line *before = &l->host->first;
+  while (before->next != l) before = before->next;
+  before->next = l->next;
+  td_lua_unlock(l->host->state);
   td_free(l->name);
   td_free(l);
 }

@@ -24,11 +24,11 @@ struct td_line {
   int n_calls;      /* atomic; begun and not ended: a call may come in a call */
   int knocking;     /* atomic: threads that interrupt just now */
   pthread_t thread; /* of the running call */
-  bool traced;      /* the debugger looks at each line of the call */
+  td_line *next;    /* of the host's lines; guarded by the interpreter */
 };
 
 struct td_host {
-  td_line first;
+  td_line first;    /* and, behind it, the others */
   lua_State *spare; /* a coroutine for short work on behalf of no line */
   td_lua_state *state;
   const td_front *front;
@@ -62,10 +62,15 @@ bool td_catch_inner(void);
 /* Installs the signal handlers of interrupts and turns. */
 void td_line_signals(void);
 
-/* trace.c: the debugger's hook, and whether a call on the line is to have it.
- */
+/* Has the lines that run take the debugger's hook or leave it. The caller has
+ * the interpreter. */
+void td_line_rehook(td_host *h);
+
+/* trace.c: the debugger's hook, and whether calls on a line are to have it. */
 void td_trace_hook(lua_State *L, lua_Debug *ar);
 bool td_trace_wanted(const td_line *l);
+/* Shows the debugger the error at `err`, in a message handler. */
+void td_trace_raised(lua_State *L, int err);
 /* Functions of tide.front: trace, pause, resume. */
 int td_trace_set(lua_State *L);
 int td_trace_pause(lua_State *L);

@@ -10,8 +10,10 @@ import socket
 import subprocess
 import sys
 import time
+import unittest
 import urllib.request
 
+import nbformat
 from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service
@@ -225,5 +227,41 @@ class Browser:
               e => e.complete ? e.naturalWidth : 0);""", self.cell(i))
 
     def shot(self, name):
+        """A picture of the page as it is, in SHOTS."""
         os.makedirs(SHOTS, exist_ok=True)
         self.driver.save_screenshot(os.path.join(SHOTS, name + ".png"))
+
+
+def write(folder, name, *cells):
+    """A notebook of code cells in the folder."""
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(c.strip()) for c in cells],
+        metadata={"kernelspec": {"name": "tide", "language": "lua",
+                                 "display_name": "Tide"}})
+    nbformat.write(notebook, os.path.join(folder, name))
+    return notebook
+
+
+@unittest.skipIf(missing(), "not installed: " + missing())
+class Case(unittest.TestCase):
+    """Tests that share a server and a browser."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+        cls.browser = Browser(cls.server)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.server.close()
+
+    def tearDown(self):
+        self.browser.end_kernels()
+
+    def open(self, *cells):
+        """A new notebook of these cells, opened."""
+        name = self.id().split(".")[-1] + ".ipynb"
+        write(self.server.notebooks, name, *cells)
+        self.browser.open(name)
+        return self.browser

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import time
-import unittest
 
 import nbclient
 import nbformat
@@ -35,36 +34,7 @@ print "trained"
 '''
 
 
-def write(folder, name, *cells):
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(c.strip()) for c in cells],
-        metadata={"kernelspec": {"name": "tide", "language": "lua",
-                                 "display_name": "Tide"}})
-    nbformat.write(notebook, os.path.join(folder, name))
-    return notebook
-
-
-@unittest.skipIf(browser.missing(), "not installed: " + browser.missing())
-class Journey(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = browser.Server()
-        cls.browser = browser.Browser(cls.server)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        cls.server.close()
-
-    def tearDown(self):
-        self.browser.end_kernels()
-
-    def open(self, *cells):
-        name = self.id().split(".")[-1] + ".ipynb"
-        write(self.server.notebooks, name, *cells)
-        self.browser.open(name)
-        return self.browser
-
+class Journey(browser.Case):
     def test_run_all_and_again(self):
         b = self.open("local td = require 'tide'", TRAINING, LOOP)
         b.command("notebook:run-all-cells")
@@ -172,7 +142,7 @@ end
     def test_untrusted_pictures(self):
         """A notebook with outputs that somebody else made."""
         name = "stranger.ipynb"
-        notebook = write(self.server.notebooks, name, TRAINING, LOOP,
+        notebook = browser.write(self.server.notebooks, name, TRAINING, LOOP,
                          "td.image_grid(td.value.ones{4, 8, 8, 1})",
                          "td.value.ones{3, 3}")
         env = dict(os.environ)

@@ -12,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def main():
     sys.path.insert(0, os.path.join(HERE, "../notebook"))
     import run # pylint: disable=import-outside-toplevel
-    return run.main(HERE, "journey.py")
+    return run.main(HERE, "journey*.py")
 
 
 if __name__ == "__main__":

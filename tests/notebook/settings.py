@@ -33,7 +33,8 @@ class Home:
             JUPYTER_DATA_DIR=self.path("data"),
             JUPYTER_CONFIG_DIR=self.path("config"),
             JUPYTER_RUNTIME_DIR=self.path("runtime"),
-            JUPYTER_PLATFORM_DIRS="0", IPYTHONDIR=self.path("ipython"))
+            JUPYTER_PLATFORM_DIRS="0", IPYTHONDIR=self.path("ipython"),
+            JUPYTER_PREFER_ENV_PATH="0") # our kernelspec, not the environment's
         for name in list(self.env):
             if name.startswith("XDG_") or name in ("TIDE_DATA", "JUPYTER_PATH"):
                 del self.env[name]

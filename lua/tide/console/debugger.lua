@@ -1,282 +1,165 @@
 --- console/debugger.lua - service "debug": the Debug Adapter Protocol.
 --
--- Lines are looked at only while there are breakpoints or a step is under way.
--- A line that halts waits in front.pause; the debugger's own line reads its
--- stack meanwhile. A cell's file is named by a hash of its text, as Jupyter's
--- clients do it. Source: the Debug Adapter Protocol; "debug request" in
--- Jupyter's messaging protocol.
+-- What a client may ask, with what it gives checked: whatever is wrong is told
+-- in the response. The state is that of tide.console.halts. Source: the Debug
+-- Adapter Protocol; "debug request" in Jupyter's messaging protocol, which adds
+-- debugInfo, dumpCell, inspectVariables, richInspectVariables, copyToGlobals.
 -- SPDX-License-Identifier: Apache-2.0
 
 local front = require "tide.front"
 local json = require "tide.json"
-local publish = require "tide.console.publish"
-local sources = require "tide.console.sources"
+local breakpoints = require "tide.console.breakpoints"
+local cell = require "tide.console.cell"
+local files = require "tide.console.debug_files"
+local halts = require "tide.console.halts"
 local variables = require "tide.console.variables"
-
-local SEED = 0xc70f6907
-local PREFIX, SUFFIX = "/tmp/tide_cells/", ".lua"
-local MAIN = 1           -- the number of the first line's thread
-local MOST_DUMPED = 1000 -- cells whose text is kept for the debugger
 
 local debugger = {}
 
-local started = false
-local breakpoints = {} -- path = {[line] = true}
-local dumped = {}      -- path = text of a cell
-local dumps = {}       -- their paths, the oldest first
-local paths = {}       -- chunk name = {text =, path =}
-local threads = {[""] = MAIN}
-local halted = {}      -- thread = {thread =, co =, frames =, line =}
-local steps = {}       -- thread = {kind =, co =, depth =}
-local seq = 0
+-- ---- arguments --------------------------------------------------------------
 
--- ---- names ------------------------------------------------------------------
+local function given(a, name)
+  local x = a[name]
+  if x == json.null then return nil end
+  return x
+end
 
--- MurmurHash2 with 32 bits, of Austin Appleby's.
-local function murmur(text, seed)
-  local m, n = 0x5bd1e995, #text
-  local h = (seed ~ n) & 0xffffffff
-  for i = 1, n - n % 4, 4 do
-    local k = ("<I4"):unpack(text, i) * m & 0xffffffff
-    k = (k ~ k >> 24) * m & 0xffffffff
-    h = h * m & 0xffffffff ~ k
+-- The argument `name`, which is of that type; nil only where it is optional.
+local function argument(a, name, kind, is_optional)
+  local x = given(a, name)
+  if x == nil and is_optional then return nil end
+  if type(x) ~= kind then
+    error(("%s: a %s is expected, not %s"):format(
+      name, kind == "table" and "list or object" or kind,
+      x == nil and "nothing" or "a " .. type(x)), 0)
   end
-  if n % 4 > 0 then
-    local rest = text:sub(n - n % 4 + 1)
-    h = (h ~ ("<I4"):unpack(rest .. ("\0"):rep(4 - #rest))) * m & 0xffffffff
+  return x
+end
+
+local function text(a, name, is_optional)
+  return argument(a, name, "string", is_optional)
+end
+
+local function whole(a, name, is_optional)
+  local x = argument(a, name, "number", is_optional)
+  local n = math.tointeger(x)
+  if x and not n then
+    error(("%s: a whole number is expected, not %s"):format(name, x), 0)
   end
-  h = (h ~ h >> 13) * m & 0xffffffff
-  return h ~ h >> 15
+  return n
 end
 
-local function cell_path(text)
-  return PREFIX .. murmur(text, SEED) .. SUFFIX
+local function path_of(a)
+  return text(argument(a, "source", "table"), "path")
 end
 
--- The file of a chunk ("=In[3]", "@file.lua"); nil for Tide's own and C.
-local function path_of(name)
-  if name:find "^@" then return name:sub(2) end
-  if not name:find "^=In%[" then return nil end
-  local text = sources.text(name)
-  if not text then return nil end
-  local known = paths[name]
-  if not known or known.text ~= text then
-    known = {text = text, path = cell_path(text)}
-    paths[name] = known
-  end
-  return known.path
+-- What names mean in the frame that is asked about; nil without one.
+local function environment(a, name)
+  local id = whole(a, name, true)
+  if not id then return nil end
+  local place, frame = halts.frame(id)
+  return variables.environment(place.co, frame)
 end
 
-local function thread_of(line)
-  if not threads[line] then
-    local n = MAIN
-    for _ in pairs(threads) do n = n + 1 end
-    threads[line] = n
-  end
-  return threads[line]
-end
-
--- ---- halting ----------------------------------------------------------------
-
-local function event(name, body)
-  seq = seq + 1
-  publish("debug_event", {seq = seq, type = "event", event = name,
-                          body = json.object(body)})
-end
-
-local function depth_of(co)
-  local low, high = 0, 1
-  while debug.getinfo(co, high, "l") do low, high = high, high * 2 end
-  while high - low > 1 do
-    local middle = (low + high) // 2
-    if debug.getinfo(co, middle, "l") then low = middle else high = middle end
-  end
-  return high
-end
-
-local look
-
--- The level of the user's innermost function: the one below `look`, wherever
--- what is above it has got to.
-local function top_of(co)
-  local level = 0
-  while true do
-    local info = debug.getinfo(co, level, "f")
-    if not info then error("it runs again", 0) end
-    level = level + 1
-    if info.func == look then return level end
-  end
-end
-
--- The user's frames of what halts, the innermost first.
-local function frames_of(co, thread)
-  local frames, top = {}, top_of(co)
-  for level = top, top + 200 do
-    local info = debug.getinfo(co, level, "nSlf")
-    if not info then break end
-    local path = path_of(info.source)
-    if path then
-      frames[#frames + 1] = {
-        id = thread * 1000 + #frames + 1, path = path,
-        level = function() return top_of(co) + level - top end,
-        line = info.currentline, func = info.func,
-        name = info.name or (info.what == "main" and "cell" or "function")}
-    end
-  end
-  return frames
-end
-
-local function halt(reason)
-  local co = coroutine.running()
-  local thread = thread_of(front.line())
-  steps[thread] = nil
-  local place = {thread = thread, co = co, reason = reason}
-  halted[thread] = place
-  event("stopped", {reason = reason, threadId = thread,
-                    allThreadsStopped = false})
-  while not place.go and not front.interrupted() do front.pause() end
-  halted[thread] = nil
-  variables.forget()
-end
-
--- Is a step of this thread over at this line?
-local function step_ends(thread)
-  local step = steps[thread]
-  if not step then return false end
-  if step.kind == "in" then return true end
-  local co = coroutine.running()
-  if co ~= step.co then return false end
-  local depth = depth_of(co) - 4 -- getinfo, depth_of, this function and look
-  return depth < step.depth or (step.kind == "next" and depth == step.depth)
-end
-
--- Called at each line, while there is something to look for.
-function look(source, line)
-  local path = path_of(source)
-  if not path then return end
-  local here = breakpoints[path]
-  if here and here[line] then
-    halt "breakpoint"
-  elseif next(steps) and step_ends(thread_of(front.line())) then
-    halt "step"
-  end
-end
-
-local function attend()
-  local wanted = started and (next(breakpoints) or next(steps))
-  front.trace(wanted and look or nil)
-end
-
--- The place where a thread halted, with its frames.
-local function place_of(thread)
-  local place = halted[thread]
-  if not place then error("thread " .. tostring(thread) .. " runs", 0) end
-  if not place.frames then
-    place.frames = frames_of(place.co, thread)
-    place.depth = depth_of(place.co) - top_of(place.co)
-  end
-  return place
-end
-
-local function frame_of(id)
-  local place = place_of((tonumber(id) or 0) // 1000)
-  local frame = place.frames[id % 1000]
-  if not frame then error("no such frame", 0) end
-  return place, frame
-end
-
-local function go_on(thread, kind)
-  local place = place_of(thread)
-  if kind then
-    steps[thread] = {kind = kind, co = place.co, depth = place.depth}
-  end
-  attend()
-  place.go = true
-  front.resume()
-  event("continued", {threadId = thread, allThreadsContinued = false})
-end
-
--- ---- requests ---------------------------------------------------------------
+-- ---- a session --------------------------------------------------------------
 
 local requests = {}
 
-function requests.initialize()
+local filters = json.array{
+  {filter = "uncaught", label = "Uncaught errors", default = false,
+   description = "Halt where an error is raised that ends the cell"}}
+
+-- The session begins here, not with attach: a client that asks for debugInfo
+-- between the two takes "not started" for the end of its session.
+function requests.initialize(a)
+  variables.typed = text(a, "clientID", true) ~= "jupyterlab"
+  halts.start(true)
   return {supportsConfigurationDoneRequest = true,
-          supportsEvaluateForHovers = true, supportsSetVariable = false,
-          supportsConditionalBreakpoints = false,
-          exceptionBreakpointFilters = json.array{}}
+          supportsEvaluateForHovers = true, supportsSetVariable = true,
+          supportsConditionalBreakpoints = true,
+          supportsHitConditionalBreakpoints = true, supportsLogPoints = true,
+          supportsExceptionInfoRequest = true,
+          supportsTerminateRequest = true, supportsModulesRequest = true,
+          exceptionBreakpointFilters = filters}
 end
 
 function requests.attach()
-  started = true
-  attend()
-  event("initialized")
+  halts.start(true)
+  halts.event("initialized")
 end
+
+requests.launch = requests.attach
 
 function requests.configurationDone() end
 
 function requests.disconnect()
-  started, breakpoints, steps = false, {}, {}
-  attend()
-  for thread in pairs(halted) do go_on(thread) end
+  if not halts.started() then return end
+  halts.start(false)
+  variables.typed = true
+  halts.event("terminated")
 end
 
 requests.terminate = requests.disconnect
 
 function requests.debugInfo()
-  local list, stopped = json.array{}, json.array{}
-  for path, lines in pairs(breakpoints) do
-    local points = json.array{}
-    for line in pairs(lines) do points[#points + 1] = {line = line} end
-    table.sort(points, function(a, b) return a.line < b.line end)
-    list[#list + 1] = {source = path, breakpoints = points}
-  end
-  for thread in pairs(halted) do stopped[#stopped + 1] = thread end
-  return {isStarted = started, hashMethod = "Murmur2", hashSeed = SEED,
-          tmpFilePrefix = PREFIX, tmpFileSuffix = SUFFIX, breakpoints = list,
-          stoppedThreads = stopped, richRendering = true,
+  return {isStarted = halts.started(), hashMethod = "Murmur2",
+          hashSeed = files.seed, tmpFilePrefix = files.prefix,
+          tmpFileSuffix = files.suffix, breakpoints = breakpoints.list(),
+          stoppedThreads = halts.list(), richRendering = true,
           exceptionPaths = json.array{}, copyToGlobals = true}
 end
 
-function requests.dumpCell(a)
-  local path = cell_path(a.code)
-  if not dumped[path] then table.insert(dumps, path) end
-  dumped[path] = a.code
-  if #dumps > MOST_DUMPED then dumped[table.remove(dumps, 1)] = nil end
-  return {sourcePath = path}
-end
+-- ---- breakpoints ------------------------------------------------------------
 
+-- They halt nobody before the client has attached.
 function requests.setBreakpoints(a)
-  local lines, answer = {}, json.array{}
-  for i, b in ipairs(a.breakpoints or {}) do
-    local line = math.tointeger(b.line)
-    if line then lines[line] = true end
-    answer[i] = {id = i, verified = line ~= nil, line = b.line,
-                 source = a.source}
-  end
-  breakpoints[a.source.path] = next(lines) and lines or nil
-  attend()
-  return {breakpoints = answer}
+  local path = path_of(a)
+  local list = argument(a, "breakpoints", "table", true) or {}
+  return {breakpoints = halts.set_breakpoints(path, list)}
 end
 
-function requests.setExceptionBreakpoints()
-  return {breakpoints = json.array{}}
+function requests.setExceptionBreakpoints(a)
+  local wanted, answers = false, json.array{}
+  for i, name in ipairs(argument(a, "filters", "table", true) or {}) do
+    local known = name == "uncaught"
+    wanted = wanted or known
+    answers[i] = {verified = known,
+                  message = not known and "there is no such filter" or nil}
+  end
+  halts.set_uncaught(wanted)
+  return {breakpoints = answers}
+end
+
+function requests.exceptionInfo(a)
+  local place = halts.place(whole(a, "threadId"))
+  if not place.exception then error("it was no error that halted it", 0) end
+  return {exceptionId = "error", description = place.text,
+          breakMode = "unhandled"}
+end
+
+-- ---- files ------------------------------------------------------------------
+
+function requests.dumpCell(a)
+  return {sourcePath = files.dump(text(a, "code"))}
 end
 
 function requests.source(a)
-  local path = a.source and a.source.path or ""
-  local text = dumped[path]
-  for _, known in pairs(paths) do
-    if known.path == path then text = text or known.text end
-  end
-  text = text or sources.text("@" .. path)
-  if not text then error("no source of " .. path .. " is known", 0) end
-  return {content = text}
+  local path = path_of(a)
+  local content = files.text(path)
+  if not content then error("no source of " .. path .. " is known", 0) end
+  return {content = content, mimeType = "text/x-lua"}
 end
+
+function requests.modules()
+  local list = files.modules()
+  return {modules = list, totalModules = #list}
+end
+
+-- ---- what is halted ---------------------------------------------------------
 
 function requests.threads()
   local list = json.array{}
-  for name, id in pairs(threads) do
+  for name, id in pairs(halts.threads) do
     list[#list + 1] = {id = id, name = name == "" and "main" or name}
   end
   table.sort(list, function(x, y) return x.id < y.id end)
@@ -284,85 +167,106 @@ function requests.threads()
 end
 
 function requests.stackTrace(a)
+  local frames = halts.place(whole(a, "threadId")).frames
+  local from, n = whole(a, "startFrame", true) or 0, whole(a, "levels", true)
   local list = json.array{}
-  for i, f in ipairs(place_of(a.threadId).frames) do
-    list[i] = {id = f.id, name = f.name, line = f.line, column = 1,
-               source = {path = f.path, name = f.path:match "[^/]*$"}}
+  for i, f in ipairs(frames) do
+    if i > from and (not n or n <= 0 or i <= from + n) then
+      list[#list + 1] = {
+        id = f.id, name = f.name, line = f.line, column = 1,
+        source = {path = f.path, name = f.path:match "[^/]*$"}}
+    end
   end
-  return {stackFrames = list, totalFrames = #list}
+  return {stackFrames = list, totalFrames = #frames}
 end
 
 function requests.scopes(a)
-  local place, frame = frame_of(a.frameId)
+  local place, frame = halts.frame(whole(a, "frameId"))
   return {scopes = variables.scopes(place.co, frame)}
 end
 
 function requests.variables(a)
-  return {variables = variables.list(a.variablesReference)}
+  return {variables = variables.list(whole(a, "variablesReference"),
+                                     whole(a, "start", true),
+                                     whole(a, "count", true))}
 end
 
--- What the names of a stopped frame mean; nil without one: the cells'.
-local function environment_of(a)
-  if not a.frameId then return nil end
-  local place, frame = frame_of(a.frameId)
-  return variables.environment(place.co, frame)
+function requests.setVariable(a)
+  return variables.set(whole(a, "variablesReference"), text(a, "name"),
+                       text(a, "value"))
 end
 
 function requests.evaluate(a)
-  return variables.evaluate(a.expression, environment_of(a))
+  local result = variables.evaluate(text(a, "expression"),
+                                    environment(a, "frameId"))
+  if a.context ~= "hover" then halts.changed() end
+  return result
 end
 
+-- ---- going on ---------------------------------------------------------------
+
 requests["continue"] = function(a)
-  go_on(a.threadId)
+  halts.go_on(whole(a, "threadId"))
   return {allThreadsContinued = false}
 end
 
-function requests.next(a) go_on(a.threadId, "next") end
-function requests.stepIn(a) go_on(a.threadId, "in") end
-function requests.stepOut(a) go_on(a.threadId, "out") end
+function requests.next(a) halts.go_on(whole(a, "threadId"), "next") end
+function requests.stepIn(a) halts.go_on(whole(a, "threadId"), "in") end
+function requests.stepOut(a) halts.go_on(whole(a, "threadId"), "out") end
+
+function requests.pause(a)
+  local thread = whole(a, "threadId")
+  if not halts.started() then
+    error("there is no debugging session: attach comes first", 0)
+  end
+  for _, id in pairs(halts.threads) do
+    if id == thread then return halts.pause(thread) end
+  end
+  error(("there is no thread %d"):format(thread), 0)
+end
+
+-- ---- variables, as a notebook shows them ------------------------------------
 
 function requests.inspectVariables()
+  if #halts.list() == 0 then variables.forget() end
   return {variables = variables.globals()}
 end
 
 function requests.richInspectVariables(a)
-  return variables.rich(a.variableName, environment_of(a))
+  return variables.rich(text(a, "variableName"), environment(a, "frameId"))
 end
 
 function requests.copyToGlobals(a)
-  local place, frame = frame_of(a.srcFrameId)
-  local env = variables.environment(place.co, frame)
-  _G[a.dstVariableName] = env[a.srcVariableName]
-end
-
-function requests.modules()
-  return {modules = json.array{}, totalModules = 0}
+  local from, to = text(a, "srcVariableName"), text(a, "dstVariableName")
+  local env = environment(a, "srcFrameId")
+  if not env then error("srcFrameId: a number is expected, not nothing", 0) end
+  cell.env[to] = env[from]
 end
 
 -- ---- the door ---------------------------------------------------------------
 
+local function answer(request)
+  local f = requests[request.command]
+  if not f then
+    error("there is no such request: " .. tostring(request.command), 0)
+  end
+  local a = argument(request, "arguments", "table", true)
+  return f(a or {})
+end
+
 --- A request of the Debug Adapter Protocol; its response.
 function debugger.debug(request)
-  local response = {seq = 0, type = "response", request_seq = request.seq or 0,
-                    command = request.command or "", success = true}
-  local f = requests[request.command]
-  local arguments = request.arguments
-  if type(arguments) ~= "table" then arguments = {} end
-  local ok, body
-  if f then
-    ok, body = front.protected(f, arguments)
-  else
-    ok, body = false, "no such request"
-  end
-  response.success = ok
+  local ok, body = front.protected(answer, request)
+  local command, of = request.command, math.tointeger(request.seq)
+  local response = {seq = halts.next_seq(), type = "response",
+                    request_seq = of or 0, success = ok,
+                    command = type(command) == "string" and command or ""}
   if ok then
     response.body = json.object(body or {})
   else
-    response.message = tostring(body)
-    response.body = json.object{}
+    response.message = json.utf8(tostring(body))
+    response.body = json.object{error = {id = 1, format = response.message}}
   end
-  seq = seq + 1
-  response.seq = seq
   return response
 end
 
