@@ -133,24 +133,22 @@ static void push_frame(lua_State *L, lua_Debug *ar) {
   lua_setfield(L, -2, "what");
 }
 
-/* The error with where it was raised, innermost first. In C: an interrupt that
- * lost its patience lets no Lua code run. */
-static int with_frames(lua_State *L) {
+/* Notes where an error was raised, innermost first. In C: an interrupt that
+ * lost its patience lets no Lua code run. And beside the error, which stays
+ * what it is: Lua calls this for errors too that `load` catches and returns. */
+static int note_frames(lua_State *L) {
   lua_Debug ar;
   td_catch_passes(false);
   lua_settop(L, 1);
   td_trace_raised(L, 1);
-  lua_createtable(L, 2, 0);
-  lua_pushvalue(L, 1);
-  lua_rawseti(L, 2, 1);
   lua_createtable(L, 8, 0);
   for (int level = 1; level < MOST_FRAMES && lua_getstack(L, level, &ar);
        level++) {
     if (!lua_getinfo(L, "Snl", &ar)) break;
     push_frame(L, &ar);
-    lua_rawseti(L, 3, level);
+    lua_rawseti(L, 2, level);
   }
-  lua_rawseti(L, 2, 2);
+  lua_rawseti(L, lua_upvalueindex(1), 1);
   return 1;
 }
 
@@ -158,23 +156,22 @@ static int protected(lua_State *L) {
   luaL_checkany(L, 1);
   int nargs = lua_gettop(L) - 1;
   td_lua_scope_save(L);
-  lua_pushcfunction(L, with_frames);
-  lua_rotate(L, 1, 3);
-  int rc = lua_pcall(L, nargs, LUA_MULTRET, 3);
+  lua_createtable(L, 1, 0); /* for the frames */
+  lua_pushvalue(L, -1);
+  lua_pushcclosure(L, note_frames, 1);
+  lua_rotate(L, 1, 4);
+  int rc = lua_pcall(L, nargs, LUA_MULTRET, 4);
   td_line *l = td_line_current();
   bool was = l && td_line_forget(l);
   if (was) td_child_interrupt();
   lua_pushboolean(L, rc == LUA_OK);
-  lua_replace(L, 3);
-  if (rc == LUA_OK) return lua_gettop(L) - 2;
+  lua_replace(L, 4);
+  if (rc == LUA_OK) return lua_gettop(L) - 3;
   td_lua_scope_restore(L, 1);
-  if (lua_istable(L, 4) && rc != LUA_ERRMEM) {
-    lua_rawgeti(L, 4, 1);
-    lua_rawgeti(L, 4, 2);
-    lua_remove(L, 4);
-  } else {
+  if (rc == LUA_ERRRUN)
+    lua_rawgeti(L, 3, 1);
+  else
     lua_createtable(L, 0, 0); /* no memory: the message alone */
-  }
   lua_pushboolean(L, was);
   return 4;
 }

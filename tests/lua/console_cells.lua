@@ -26,6 +26,12 @@ local cells = {
   {"-- a\n--[[ b\n]] 9", "9"}, {"goto done\nx = 1\n::done::", false},
   {"(x or 1) + 1;\n", false}, {"type(print)", '"function"'},
   {"print == _G.print", "true"}, {"1 == 1.0, 1 < 2", "true\ttrue"},
+  -- what `load` gives on, not what would be shown of it
+  {"load(('('):rep(300))", 'nil\t"C stack overflow"'},
+  {"load('return ' .. ('1 ..'):rep(300))", 'nil\t"C stack overflow"'},
+  {"load(function() error('no more', 0) end)", 'nil\t"no more"'},
+  {"load(function() error(math) end) == nil", "true"},
+  {"select(2, load(function() error(math) end)) == math", "true"},
   -- what is local at the top
   {"local x = 5", "x", "5"}, {"local x = 5 x", "5"},
   {"local x, y = 1, 2", "x + y", "3"}, {"local x", "x", "nil"},
