@@ -23,11 +23,14 @@
 
 enum { MOST_ARGS = 64, MOST_SAID = 4096, SLICE_MS = 10, END_MS = 1000 };
 
+/* What the path of a socket has room for, without the name of ours. */
+enum { MOST_DIR = 107 - sizeof "/socket-1" };
+
 extern char **environ;
 
 typedef struct probe {
-  char dir[64]; /* of its sockets and files */
-  td_str file;  /* the connection file's path */
+  td_str dir;  /* of its sockets and files */
+  td_str file; /* the connection file's path */
   td_str stderr_file;
   td_connection connection;
   td_wire wire;
@@ -39,16 +42,14 @@ typedef struct probe {
 /* ---- the kernel ---- */
 
 static td_status *make_connection(probe *p) {
-  snprintf(p->dir, sizeof p->dir, "/tmp/tide-probe-XXXXXX");
-  if (!mkdtemp(p->dir))
-    return td_error(TD_UNAVAILABLE, "cannot make a folder in /tmp: %s",
-                    strerror(errno));
-  td_str_addf(&p->file, "%s/connection.json", p->dir);
-  td_str_addf(&p->stderr_file, "%s/stderr", p->dir);
+  TD_TRY(td_file_temp_dir(MOST_DIR, &p->dir));
+  const char *dir = td_str_c(&p->dir);
+  td_str_addf(&p->file, "%s/connection.json", dir);
+  td_str_addf(&p->stderr_file, "%s/stderr", dir);
   TD_TRY(td_connection_make(&p->connection));
   td_str path;
   td_str_init(&path);
-  td_str_addf(&path, "%s/socket", p->dir);
+  td_str_addf(&path, "%s/socket", dir);
   td_free(p->connection.ip);
   p->connection.ip = td_strdup(td_str_c(&path));
   td_str_deinit(&path);
@@ -162,13 +163,14 @@ static void clean_up(probe *p) {
   td_str_init(&path);
   for (int i = 0; i < TD_N_CHANNELS; i++) {
     td_str_clear(&path);
-    td_str_addf(&path, "%s/socket-%d", p->dir, i + 1);
+    td_str_addf(&path, "%s/socket-%d", td_str_c(&p->dir), i + 1);
     unlink(td_str_c(&path));
   }
   td_str_deinit(&path);
   unlink(td_str_c(&p->file));
   unlink(td_str_c(&p->stderr_file));
-  rmdir(p->dir);
+  rmdir(td_str_c(&p->dir));
+  td_str_deinit(&p->dir);
   td_str_deinit(&p->file);
   td_str_deinit(&p->stderr_file);
   td_wire_deinit(&p->wire);
@@ -196,6 +198,7 @@ static void print(const td_status *s, double ms, const td_request *reply) {
 static int ask(int argc, char **argv) {
   probe p = {0};
   td_request *reply = NULL;
+  td_str_init(&p.dir);
   td_str_init(&p.file);
   td_str_init(&p.stderr_file);
   td_status *s = make_connection(&p);

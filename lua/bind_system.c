@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/base/cpu.h"
+#include "engine/base/file.h"
 #include "kernels/blas.h"
 #include "kernels/dnn.h"
 #include "lua/bind.h"
@@ -86,6 +87,21 @@ static int is_folder(lua_State *L) {
   return 1;
 }
 
+/* core.temp_file(): the path of an empty file of its own, which the caller
+ * removes. */
+static int temp_file(lua_State *L) {
+  td_str path;
+  td_str_init(&path);
+  td_status *s = td_file_temp("", &path);
+  if (td_ok(s)) {
+    td_lua_push_str(L, &path);
+    return 1;
+  }
+  td_str_deinit(&path);
+  td_lua_check(L, s);
+  return 0;
+}
+
 /* ---- the processor ---- */
 
 /* core.processors(): how many there are, how many a quota leaves (0: no quota).
@@ -97,9 +113,14 @@ static int processors(lua_State *L) {
 }
 
 void td_lua_open_system(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"doors", doors},           {"opens", opens},   {"real_path", real_path},
-      {"executable", executable}, {"allows", allows}, {"is_folder", is_folder},
-      {"processors", processors}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"doors", doors},
+                                       {"opens", opens},
+                                       {"real_path", real_path},
+                                       {"executable", executable},
+                                       {"allows", allows},
+                                       {"is_folder", is_folder},
+                                       {"processors", processors},
+                                       {"temp_file", temp_file},
+                                       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/base/file.h"
 #include "engine/base/mem.h"
 #include "repl/ask.h"
 #include "repl/editor.h"
@@ -135,17 +136,21 @@ static int run_outside(const char *path) {
   const char *which = visual && *visual ? visual : editor;
   td_str command;
   td_str_init(&command);
-  td_str_addf(&command, "%s %s", which && *which ? which : "vi", path);
+  td_str_addf(&command, "%s '", which && *which ? which : "vi");
+  for (; *path; path++) {
+    if (*path == '\'')
+      td_str_add(&command, "'\\''");
+    else
+      td_str_addc(&command, *path);
+  }
+  td_str_addc(&command, '\'');
   int rc = command.failed ? -1 : system(td_str_c(&command));
   td_str_deinit(&command);
   return rc;
 }
 
-static void edit_outside(td_editor *e) {
-  char path[] = "/tmp/tide-XXXXXX.lua";
-  int fd = mkstemps(path, 4);
-  FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
-  if (!f) return;
+/* Takes ownership of `f`, which is open for writing, and removes the file. */
+static void edit_file(td_editor *e, FILE *f, const char *path) {
   bool ok = fwrite(td_str_c(&e->buffer.text), 1, e->buffer.text.len, f) ==
             e->buffer.text.len;
   fputc('\n', f);
@@ -159,6 +164,16 @@ static void edit_outside(td_editor *e) {
   unlink(path);
   td_term_raw();
   fresh_line(e);
+}
+
+static void edit_outside(td_editor *e) {
+  td_str path;
+  td_str_init(&path);
+  td_status *s = td_file_temp(".lua", &path);
+  FILE *f = td_ok(s) ? fopen(td_str_c(&path), "w") : NULL;
+  if (f) edit_file(e, f, td_str_c(&path));
+  td_status_release(s);
+  td_str_deinit(&path);
 }
 
 /* What a key asked of the terminal. */

@@ -306,6 +306,31 @@ td_status *td_file_mkdirs(const char *path) {
   return s;
 }
 
+/* ---- for a while --------------------------------------------------------- */
+
+static td_status *temp_path(const char *suffix, size_t most, td_str *path) {
+  static const char name[] = "/tide-XXXXXX";
+  const char *dir = getenv("TMPDIR");
+  if (!dir || dir[0] != '/' || strlen(dir) + strlen(name) > most) dir = "/tmp";
+  td_str_clear(path);
+  td_str_addf(path, "%s%s%s", dir, name, suffix);
+  return path->failed ? td_oom() : enter("make", td_str_c(path));
+}
+
+td_status *td_file_temp(const char *suffix, td_str *path) {
+  TD_TRY(temp_path(suffix, PATH_MAX, path));
+  int fd = mkostemps(path->at, (int)strlen(suffix), O_CLOEXEC);
+  if (fd < 0) return sys_error("make", td_str_c(path), errno);
+  close(fd);
+  return NULL;
+}
+
+td_status *td_file_temp_dir(size_t most, td_str *path) {
+  TD_TRY(temp_path("", most, path));
+  if (mkdtemp(path->at)) return NULL;
+  return sys_error("make", td_str_c(path), errno);
+}
+
 /* ---- gunzip -------------------------------------------------------------- */
 
 static voidpf zip_alloc(voidpf opaque, uInt n, uInt size) {

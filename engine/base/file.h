@@ -20,6 +20,11 @@ td_status *td_file_write(const char *path, const void *bytes,
 bool td_file_exists(const char *path);
 /* mkdir -p */
 td_status *td_file_mkdirs(const char *path) TD_MUST_USE;
+/* Makes an empty file or a folder under a name of its own in $TMPDIR, or in
+ * /tmp where that is no path from the root or too long for a path of `most`
+ * bytes. Its path is put into `path`; the caller removes it. */
+td_status *td_file_temp(const char *suffix, td_str *path) TD_MUST_USE;
+td_status *td_file_temp_dir(size_t most, td_str *path) TD_MUST_USE;
 /* Appends the names in a folder, each with its NUL, in no order; not "." and
  * ".." and other hidden ones. */
 td_status *td_file_list(const char *path, td_str *names) TD_MUST_USE;

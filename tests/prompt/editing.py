@@ -2,6 +2,8 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import os
+import tempfile
 import unittest
 
 from terminal import Terminal, alt, ctrl, paste
@@ -192,6 +194,16 @@ class Editing(unittest.TestCase):
             self.assertEqual(t.state["text"], "print('two')")
             t.send("<enter>")
             self.assertIn("two", t.text())
+
+    def test_outside_editor_file(self):
+        with tempfile.TemporaryDirectory(prefix="it's ") as folder, \
+             Terminal(env={"VISUAL": "sed -i s/one/two/", "TMPDIR": folder}) as t:
+            t.start().send("-- one", ctrl("x"), ctrl("e"))
+            self.assertEqual(t.state["text"], "-- two")
+            self.assertEqual(os.listdir(folder), [])
+        with Terminal(env={"VISUAL": "sed -i s/one/two/", "TMPDIR": folder}) as t:
+            t.start().send("-- one", ctrl("x"), ctrl("e"))
+            self.assertEqual(t.state["text"], "-- one")  # the folder is gone
 
     def test_clear_screen(self):
         with Terminal() as t:

@@ -42,7 +42,8 @@ local function source(g)
 end
 
 local function run(path)
-  local pipe = io.popen(("dot -Tsvg '%s' 2>/dev/null"):format(path))
+  local pipe = io.popen(("dot -Tsvg '%s' 2>/dev/null")
+    :format(path:gsub("'", "'\\''")))
   local out = pipe and pipe:read "a"
   local ok = pipe and pipe:close()
   return ok and out
@@ -55,7 +56,7 @@ return function(g)
       .. "%d nodes, this one has %d; without it Tide lays it out"):format(MOST,
       g:size()))
   end
-  local path = os.tmpname()
+  local path = core.temp_file()
   core.write_file(path, source(g))
   local out = run(path)
   os.remove(path)

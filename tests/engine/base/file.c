@@ -396,6 +396,54 @@ static void gunzip_without_memory(void **state) {
   }
 }
 
+/* $TMPDIR where it can be, else /tmp. */
+static void makes_temporary_ones(void **state) {
+  (void)state;
+  char *was = getenv("TMPDIR") ? td_strdup(getenv("TMPDIR")) : NULL;
+  const struct {
+    const char *tmpdir, *want;
+    size_t most;
+  } rows[] = {{dir, dir, 4096},
+              {dir, "/tmp", 20},
+              {"", "/tmp", 4096},
+              {"not/rooted", "/tmp", 4096},
+              {NULL, "/tmp", 4096}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    td_str path, again;
+    td_str_init(&path);
+    td_str_init(&again);
+    if (rows[i].tmpdir)
+      setenv("TMPDIR", rows[i].tmpdir, 1);
+    else
+      unsetenv("TMPDIR");
+    assert_ok(td_file_temp_dir(rows[i].most, &path));
+    assert_memory_equal(td_str_c(&path), rows[i].want, strlen(rows[i].want));
+    assert_int_equal(rmdir(td_str_c(&path)), 0);
+    if (rows[i].most == 4096) {
+      assert_ok(td_file_temp(".lua", &path));
+      assert_ok(td_file_temp(".lua", &again));
+      assert_string_not_equal(td_str_c(&path), td_str_c(&again));
+      assert_memory_equal(td_str_c(&path), rows[i].want, strlen(rows[i].want));
+      assert_string_equal(td_str_c(&path) + path.len - 4, ".lua");
+      assert_int_equal(unlink(td_str_c(&path)), 0);
+      assert_int_equal(unlink(td_str_c(&again)), 0);
+    }
+    td_str_deinit(&path);
+    td_str_deinit(&again);
+  }
+  setenv("TMPDIR", in_dir("nowhere"), 1);
+  td_str path;
+  td_str_init(&path);
+  assert_fails(td_file_temp("", &path), TD_NOT_FOUND, "nowhere/tide-");
+  assert_fails(td_file_temp_dir(4096, &path), TD_NOT_FOUND, "nowhere/tide-");
+  td_str_deinit(&path);
+  if (was)
+    setenv("TMPDIR", was, 1);
+  else
+    unsetenv("TMPDIR");
+  td_free(was);
+}
+
 #define IN_DIR(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 
 int main(void) {
@@ -409,6 +457,7 @@ int main(void) {
       IN_DIR(a_reader_sees_old_or_new),
       IN_DIR(each_operation_may_fail),
       IN_DIR(each_allocation_may_fail),
+      IN_DIR(makes_temporary_ones),
       cmocka_unit_test(gunzips),
       cmocka_unit_test(gunzips_members),
       cmocka_unit_test(refuses_bad_gzip),
