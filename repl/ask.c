@@ -173,22 +173,28 @@ void td_ask_result_deinit(td_ask_result *result) {
 
 /* ---- history, banner ---- */
 
-void td_ask_history(td_line *l, int most, td_history *h) {
+enum { HISTORY_MOST = 5000, HISTORY_PIECE = 100 };
+
+bool td_ask_history(td_line *l, td_history *h) {
   char more[96];
+  if (!l || !h->before || h->entries.len >= HISTORY_MOST) return false;
   snprintf(more, sizeof more,
-           ", \"hist_access_type\": \"tail\", \"n\": %d, \"raw\": true", most);
+           ", \"hist_access_type\": \"tail\", \"n\": %d, \"before\": %d",
+           HISTORY_PIECE, h->before);
   json_t *reply = question(l, "history", "", 0, more);
   const json_t *list = json_object_get(reply, "history");
-  for (size_t i = 0; i < json_array_size(list); i++) {
+  h->before = (int)json_integer_value(json_object_get(reply, "before"));
+  for (size_t i = json_array_size(list); i-- > 0;) {
     const json_t *input = json_array_get(json_array_get(list, i), 2);
     td_str text;
     td_str_init(&text);
     if (json_is_string(input))
       td_text_clean(&text, json_string_value(input), json_string_length(input));
-    if (!text.failed) td_history_add(h, td_str_c(&text), text.len);
+    if (!text.failed) td_history_add_older(h, td_str_c(&text), text.len);
     td_str_deinit(&text);
   }
   json_decref(reply);
+  return true;
 }
 
 void td_ask_banner(td_line *l, td_str *text) {

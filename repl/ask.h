@@ -43,8 +43,9 @@ typedef struct td_ask_result {
 void td_ask_execute(td_line *l, const char *code, size_t len,
                     td_ask_result *result);
 void td_ask_result_deinit(td_ask_result *result);
-/* Adds the newest `most` entries kept on disk. */
-void td_ask_history(td_line *l, int most, td_history *h);
+/* Adds the next older entries kept on disk, which takes some milliseconds;
+ * false when there are none, or enough. `l` may be NULL. */
+bool td_ask_history(td_line *l, td_history *h);
 /* The lines shown at the start; what failed is left out. */
 void td_ask_banner(td_line *l, td_str *text);
 

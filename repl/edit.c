@@ -182,7 +182,9 @@ static void check_walk(td_editor *e) {
 void td_edit_older(td_editor *e) {
   const td_buffer *b = &e->buffer;
   check_walk(e);
-  const char *entry = td_history_older(&e->history, &b->text, b->cursor);
+  const char *entry;
+  do entry = td_history_older(&e->history, &b->text, b->cursor);
+  while (!entry && td_ask_history(e->line, &e->history));
   if (entry) td_edit_set(e, entry, strlen(entry), SIZE_MAX);
   e->walked = b->version;
 }
@@ -229,6 +231,8 @@ void td_edit_search(td_editor *e) {
   td_str_clear(&e->before_search);
   td_str_addn(&e->before_search, td_str_c(&b->text), b->text.len);
   e->cursor_before_search = b->cursor;
+  while (td_ask_history(e->line, &e->history)) {
+  }
   if (!e->before_search.failed) td_search_begin(&e->search, &e->history);
 }
 

@@ -3,12 +3,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "repl/history.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "engine/base/mem.h"
 
 void td_history_init(td_history *h) {
-  *h = (td_history){0};
+  *h = (td_history){.before = INT_MAX};
   td_str_init(&h->draft);
   td_str_init(&h->prefix);
 }
@@ -20,16 +21,31 @@ void td_history_deinit(td_history *h) {
   td_str_deinit(&h->prefix);
 }
 
-void td_history_add(td_history *h, const char *text, size_t len) {
-  size_t n = h->entries.len;
-  if (!len || strlen(text) < len) return;
-  if (n && strlen(h->entries.at[n - 1]) == len &&
-      !memcmp(h->entries.at[n - 1], text, len))
-    return;
+/* A copy in the last place, which is not that of `neighbour`; false: none. */
+static bool push(td_history *h, size_t neighbour, const char *text,
+                 size_t len) {
+  if (!len || strlen(text) < len) return false;
+  if (h->entries.len) {
+    const char *next = h->entries.at[neighbour];
+    if (strlen(next) == len && !memcmp(next, text, len)) return false;
+  }
   char *copy = td_strndup(text, len);
-  if (!copy) return;
-  if (!td_vec_push(&h->entries, copy)) td_free(copy);
-  h->at = h->entries.len;
+  if (!copy) return false;
+  if (td_vec_push(&h->entries, copy)) return true;
+  td_free(copy);
+  return false;
+}
+
+void td_history_add(td_history *h, const char *text, size_t len) {
+  if (push(h, h->entries.len - 1, text, len)) h->at = h->entries.len;
+}
+
+void td_history_add_older(td_history *h, const char *text, size_t len) {
+  if (!push(h, 0, text, len)) return;
+  char **at = h->entries.at, *oldest = at[h->entries.len - 1];
+  memmove(at + 1, at, (h->entries.len - 1) * sizeof *at);
+  at[0] = oldest;
+  h->at++;
 }
 
 /* ---- walking ---- */

@@ -1,7 +1,8 @@
 /* history.h - what was typed before, and the way through it.
  *
  * The list is the prompt's own; what lies on disk is the console's (service
- * "history"), which the prompt reads once and which `execute` adds to.
+ * "history"), which `execute` adds to and which the prompt reads once: a piece
+ * at a time, the newest first, so that no key waits for long.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_REPL_HISTORY_H
@@ -13,6 +14,7 @@
 typedef struct td_history {
   TD_VEC(char *) entries; /* oldest first */
   size_t at;              /* the one shown; entries.len: none */
+  int before;             /* where on disk the older ones end; 0: none there */
   td_str draft;           /* what stood there before */
   size_t draft_cursor;
   td_str prefix; /* entries shown begin with it */
@@ -23,6 +25,8 @@ void td_history_deinit(td_history *h);
 
 /* Copies; empty text and a repetition of the newest are left out. */
 void td_history_add(td_history *h, const char *text, size_t len);
+/* The same with one that is older than all. */
+void td_history_add_older(td_history *h, const char *text, size_t len);
 
 /* Walking: the next entry older (newer) than the one shown that begins with
  * what stood before the cursor when the walk began, and differs from the text

@@ -27,8 +27,6 @@
 #include "repl/term.h"
 #include "repl/text.h"
 
-enum { HISTORY_MOST = 5000 };
-
 typedef struct prompt {
   td_line *line;
   td_editor editor;
@@ -200,11 +198,14 @@ static void start_over(td_editor *e) {
   td_screen_wipe(&e->screen);
 }
 
-/* Keys until the text is to be run, or not. Draws when no key waits. */
+/* Keys until the text is to be run, or not. Draws when no key waits; then what
+ * the history lacks is read. */
 static td_edit read_keys(prompt *p) {
   td_editor *e = &p->editor;
   for (;;) {
     td_key key;
+    while (!e->search.active && !td_keys_pending(&e->keys))
+      if (!td_ask_history(p->line, &e->history)) break;
     td_keys_event event = td_keys_read(&e->keys, &key);
     if (event == TD_KEYS_ENDED) return TD_EDIT_END;
     if (event == TD_KEYS_SIGNAL) {
@@ -279,7 +280,6 @@ static void greet(td_line *line) {
   td_str_deinit(&text);
 }
 
-/* The first prompt stands before the history is there: keys wait for it. */
 static void edited(td_line *line) {
   prompt *p = td_alloc_zero(1, sizeof *p);
   if (!p) return;
@@ -289,7 +289,7 @@ static void edited(td_line *line) {
   setvbuf(stdin, NULL, _IONBF, 0); /* io.read leaves what it does not take */
   greet(line);
   begin(p);
-  td_ask_history(line, HISTORY_MOST, &p->editor.history);
+  td_ask_history(line, &p->editor.history); /* before keys add to it */
   while (turn(p)) begin(p);
   td_str_deinit(&p->next);
   td_editor_deinit(&p->editor);

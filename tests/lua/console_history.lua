@@ -87,11 +87,29 @@ local function check(nb)
   end
 end
 
+-- A tail in pieces, as the prompt asks for it, is the whole.
+local function check_pieces(nb)
+  local whole = listed(nb:call("history", {hist_access_type = "tail"}))
+  for n = 1, #whole + 1 do
+    local before, got = 1 << 30, {}
+    while before > 0 do
+      local reply = nb:call("history", {hist_access_type = "tail", n = n,
+                                        before = before})
+      table.move(got, 1, #got, #reply.history + 1)
+      table.move(listed(reply), 1, #reply.history, 1, got)
+      lu.assertTrue(reply.before < before)
+      before = reply.before
+    end
+    lu.assertEquals(got, whole, "pieces of " .. n)
+  end
+end
+
 function tests.on_disk()
   local nb <close> = notebook.open()
   local dir = folder()
   fill(nb, dir .. "/history")
   check(nb)
+  check_pieces(nb)
   remove(dir)
 end
 

@@ -35,6 +35,17 @@ class History(unittest.TestCase):
             t.send("<down>", "<down>")
             self.assertEqual((t.state["text"], t.state["cursor"]), ("al", 2))
 
+    def test_a_long_history(self):
+        many = ["first = 0", *(f"x{n} = {n}" for n in range(1200)), "last = 1"]
+        for keys in (["fir", "<up>"], [ctrl("r"), "first"],
+                     [*["<up>"] * 3, ctrl("c"), "fir", "<up>"]):
+            with Terminal(history=many) as t:
+                t.start().send(*keys)
+                self.assertEqual(t.state["text"], "first = 0", keys)
+        with Terminal(history=many) as t:
+            t.start().send("<enter>", "new = 1", "<enter>", "<up>", "<up>")
+            self.assertEqual(t.state["text"], "last = 1")
+
     def test_an_edit_ends_the_walk(self):
         with Terminal(history=KEPT) as t:
             t.start().send("<up>", "0", "<up>")

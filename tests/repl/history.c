@@ -71,6 +71,31 @@ static void suggests(void **state) {
   td_history_deinit(&h);
 }
 
+/* What is read later stands before the rest, and moves no walk. */
+static void adds_older(void **state) {
+  (void)state;
+  td_history h;
+  td_str text;
+  td_history_init(&h);
+  td_str_init(&text);
+  td_history_add_older(&h, "two", 3);
+  td_history_add(&h, "three", 5);
+  assert_string_equal(td_history_older(&h, &text, 0), "three");
+  td_history_add_older(&h, "two", 3); /* again the oldest */
+  td_history_add_older(&h, "", 0);
+  assert_int_equal(h.entries.len, 2);
+  td_history_add_older(&h, "one", 3);
+  static const char *const all[] = {"one", "two", "three"};
+  assert_int_equal(h.entries.len, 3);
+  for (int i = 0; i < 3; i++) assert_string_equal(h.entries.at[i], all[i]);
+  set(&text, "three");
+  assert_string_equal(td_history_older(&h, &text, 0), "two");
+  set(&text, "two");
+  assert_string_equal(td_history_older(&h, &text, 0), "one");
+  td_str_deinit(&text);
+  td_history_deinit(&h);
+}
+
 static void searches(void **state) {
   (void)state;
   td_history h;
@@ -111,8 +136,8 @@ static void survives_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(adds), cmocka_unit_test(walks),
-      cmocka_unit_test(suggests), cmocka_unit_test(searches),
-      cmocka_unit_test(survives_no_memory)};
+      cmocka_unit_test(adds),     cmocka_unit_test(adds_older),
+      cmocka_unit_test(walks),    cmocka_unit_test(suggests),
+      cmocka_unit_test(searches), cmocka_unit_test(survives_no_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,20 +158,22 @@ end
 local kinds = {}
 
 -- Inputs from the newest to the oldest that keep(record) wants, n at most; in
--- their order.
-local function newest(n, keep)
+-- their order. Those before record `before` of the log; and which was the last
+-- that was looked at: 0 when all were.
+local function newest(n, keep, before)
   local lines, found, outputs = refresh(), {}, {}
-  for i = #lines, 1, -1 do
-    if #found >= n then break end
+  local i = math.min(#lines, (before or math.huge) - 1)
+  while i > 0 and #found < n do
     local r = record_at(lines, i)
     if r and r.o then outputs[r.s .. ":" .. r.n] = r.o end
     if r and r.i and keep(r) then
       found[#found + 1] = {r = r, output = outputs[r.s .. ":" .. r.n]}
     end
+    i = i - 1
   end
   local list = {}
-  for i = #found, 1, -1 do list[#list + 1] = found[i] end
-  return list
+  for k = #found, 1, -1 do list[#list + 1] = found[k] end
+  return list, i > 0 and i + 1 or 0
 end
 
 local function count(x, otherwise)
@@ -180,7 +182,8 @@ local function count(x, otherwise)
 end
 
 function kinds.tail(request)
-  return newest(count(request.n, math.huge), function() return true end)
+  return newest(count(request.n, math.huge), function() return true end,
+                math.tointeger(request.before))
 end
 
 -- Half open; a session of 0 or less counts back from the line's own.
@@ -239,18 +242,21 @@ end
 
 --- {history = {{session, line, input}, ...}}: hist_access_type is "tail" (n),
 -- "range" (session, start, stop) or "search" (pattern, n, unique); with output,
--- the third is {input, output}.
+-- the third is {input, output}. The prompt asks for a tail in pieces: with
+-- before = the `before` of the last reply, which is 0 when that was all.
 function history.history(request, line)
   local kind = kinds[request.hist_access_type] or kinds.tail
   local entries = json.array{}
-  for i, e in ipairs(kind(request, line)) do
+  local found, before = kind(request, line)
+  for i, e in ipairs(found) do
     local text = e.r.i
     if request.output == true then
       text = json.array{text, e.output or json.null}
     end
     entries[i] = json.array{e.r.s, e.r.n, text}
   end
-  return {status = "ok", history = entries}
+  return {status = "ok", history = entries,
+          before = request.before and before or nil}
 end
 
 return history
