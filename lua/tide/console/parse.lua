@@ -3,7 +3,9 @@
 -- One pass over the words keeps the brackets and blocks that are open at the
 -- end, the local names visible there with the expressions they were given, and
 -- the globals assigned on the way. Nothing is compiled, nothing fails: source
--- that is being typed is seldom whole.
+-- that is being typed is seldom whole. syntax.lua, the other reader of these
+-- words, is a grammar and ends at the first word that is wrong; here none is,
+-- `end` closes whatever is open: nothing but the lexer is common to both.
 -- SPDX-License-Identifier: Apache-2.0
 
 local front = require "tide.front"

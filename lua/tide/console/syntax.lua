@@ -3,7 +3,8 @@
 -- Lua 5.4's grammar (manual, section 9) by recursive descent, as far as it says
 -- where statements begin and end; precedence and meaning are left to `load`,
 -- which judges in the end. Besides Lua's own, the last statement may be a list
--- of expressions: the result of a cell.
+-- of expressions: the result of a cell. What is not whole is refused here, and
+-- the place told; completion, which must make sense of it, has parse.lua.
 -- SPDX-License-Identifier: Apache-2.0
 
 local front = require "tide.front"
