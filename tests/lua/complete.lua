@@ -4,20 +4,13 @@
 local lu = require "luaunit"
 local td = require "tide"
 local json = require "tide.json"
-local cell = require "tide.console.cell"
 local complete = require "tide.console.complete"
 local console = require "tide.console"
+local asking = require "shared.asking"
 
 local tests = {}
 
--- The reply for a text whose cursor is where the first | stands.
-local function ask(text)
-  local before, after = text:match "^([^|]*)|(.*)$"
-  local reply = complete({code = before .. after,
-                          cursor_pos = utf8.len(before) or #before}, {})
-  lu.assertNil(reply.metadata.tide_problem, text:sub(-200))
-  return reply, before
-end
+local function ask(text) return asking.at(complete, text) end
 
 -- "name type" of each match, by name.
 local function types_of(reply)
@@ -58,15 +51,7 @@ end
 
 -- What the rows speak of.
 local function prepare()
-  td.reset()
-  local env = {td = td}
-  env.x = td.placeholder("float32", {-1, 784}, "input/x")
-  env.W = td.variable(td.zeros{3, 4}, "weights")
-  env.v = td.tensor{1, 2, 3}
-  env.sess = td.session()
-  env.g = td.get_default_graph()
-  env.opt = td.train.adam(0.1)
-  env.y = td.relu(env.x, "act/relu")
+  local env = asking.names()
   env.layer = td.layers.dense(4)
   env.config = {rate = 0.1, name = "net", nested = {deep = {deeper = true}},
                 list = {{key = "s"}, {other = 2}},
@@ -79,24 +64,10 @@ local function prepare()
   env.caller = setmetatable({}, {__call = function() end})
   env.alpha_one, env.alpha_two, env.Alpha = 1, "two", true
   env._hidden = 1
-  for name, x in pairs(env) do cell.provide(name, x) end
   return env
 end
 
-local function forget(env)
-  for name in pairs(env) do rawset(cell.env, name, nil) end
-end
-
-local function table_of(rows)
-  return function()
-    local env = prepare()
-    local ok, why = pcall(function()
-      for _, row in ipairs(rows) do check(row) end
-    end)
-    forget(env)
-    if not ok then error(why, 0) end
-  end
-end
+local function table_of(rows) return asking.rows(prepare, rows, check) end
 
 -- ---- names ----------------------------------------------------------------
 
@@ -356,17 +327,16 @@ tests.no_lua = table_of{
 -- ---- order, signatures ----------------------------------------------------
 
 function tests.the_best_come_first()
-  local env = prepare()
+  local _ <close> = asking.provide(prepare())
   local reply = ask "local alpha_local = 1\nalph|"
   lu.assertEquals(reply.matches[1], "alpha_local")
   lu.assertEquals(reply.matches[#reply.matches], "Alpha")
   reply = ask "local wh = 1\nwh|"
   lu.assertEquals(reply.matches, {"wh", "while"})
-  forget(env)
 end
 
 function tests.signatures()
-  local env = prepare()
+  local _ <close> = asking.provide(prepare())
   for text, want in pairs{
     ["td.matmu|"] = "(a, b, o)", ["config.updat|"] = "(a, b)",
     ["x:cas|"] = "(dtype, o)", ["sess:ru|"] = "(fetches, feeds, o)",
@@ -377,7 +347,6 @@ function tests.signatures()
     local rows = ask(text).metadata._jupyter_types_experimental
     lu.assertEquals(rows[1].signature, want, text)
   end
-  forget(env)
 end
 
 -- ---- cursors --------------------------------------------------------------
@@ -432,26 +401,13 @@ end
 
 -- ---- hostile state --------------------------------------------------------
 
--- Every metamethod raises and counts.
-local function trap(count)
-  local meta = {}
-  for name in ("index newindex call tostring len pairs concat eq lt le add "
-               .. "unm name close gc metatable"):gmatch "%a+" do
-    meta["__" .. name] = function()
-      count.n = count.n + 1
-      error "touched"
-    end
-  end
-  meta.__gc = nil
-  return setmetatable({field = 1}, meta)
-end
-
 function tests.no_function_of_the_user_is_called()
   local count = {n = 0}
   local called = function() count.n = count.n + 1 end
-  local env = {trap_x = trap(count), caller_f = called,
-               holder = {trap = trap(count), call = called}}
-  for name, x in pairs(env) do cell.provide(name, x) end
+  local _ <close> = asking.provide{
+    trap_x = asking.trap(count), caller_f = called,
+    holder = {trap = asking.trap(count), call = called},
+  }
   for _, text in ipairs{"trap_|", "trap_x.|", "trap_x:|", "trap_x.field.|",
                         "trap_x[1].|", "trap_x().|", "caller_f().|",
                         "caller_f():|", "caller_f{|", "caller_f('|",
@@ -461,7 +417,6 @@ function tests.no_function_of_the_user_is_called()
                         "require(caller_f()).|", "caller_f('|", "trap_x['|"} do
     ask(text)
   end
-  forget(env)
   lu.assertEquals(count.n, 0)
 end
 
@@ -476,8 +431,8 @@ function tests.rings_and_deep_chains()
   for _ = 1, 1000 do deep = setmetatable({}, {__index = deep}) end
   local weird = setmetatable({}, {__metatable = "locked",
                                   __index = {under = 1}})
-  local env = {ring = ring, two = a, deep = deep, weird = weird}
-  for name, x in pairs(env) do cell.provide(name, x) end
+  local _ <close> = asking.provide{ring = ring, two = a, deep = deep,
+                                   weird = weird}
   check{"ring.|", "here", "me"}
   check{"ring.me.me.me.|", "here"}
   check{"two.|", "only", "in_a", "in_b"}
@@ -486,22 +441,20 @@ function tests.rings_and_deep_chains()
   check{"local q = q.q\nq.|", "only"}
   check{"q = r\nr = q\nq.|", "only"}
   check{("local a = b + b local b = a + a "):rep(50) .. "a.|", "no x"}
-  forget(env)
 end
 
 function tests.large_tables_are_cut()
   local large = {}
   for i = 1, 200000 do large["key" .. i] = i end
-  cell.provide("large", large)
+  local _ <close> = asking.provide{large = large}
   local reply = ask "large.|"
   lu.assertEquals(#reply.matches, 500)
   reply = ask "large.key1|"
   lu.assertTrue(#reply.matches <= 500)
-  rawset(cell.env, "large", nil)
 end
 
 function tests.types_may_offer_names()
-  local env = {
+  local _ <close> = asking.provide{
     list = setmetatable({}, {__complete = {"one", "two"}}),
     made = setmetatable({}, {__complete = function() return {"three"} end}),
     raising = setmetatable({}, {__complete = function() error "no" end}),
@@ -511,13 +464,11 @@ function tests.types_may_offer_names()
     wrong = setmetatable({}, {__complete = function() return 7, {} end}),
     yielding = setmetatable({}, {__complete = coroutine.yield}),
   }
-  for name, x in pairs(env) do cell.provide(name, x) end
   check{"list.|", "only", "one", "two"}
   check{"made.|", "only", "three"}
   for _, name in ipairs{"raising", "endless", "wrong", "yielding"} do
     check{name .. ".|", "only"}
   end
-  forget(env)
 end
 
 -- ---- anything -------------------------------------------------------------
@@ -544,7 +495,7 @@ local function try(code, at)
 end
 
 function tests.random_text()
-  local env = prepare()
+  local _ <close> = asking.provide(prepare())
   local rng = require("tide.rng").new(6)
   local function draw(n) return rng:integer(0, n - 1) end
   local n = os.getenv "TIDE_SOAK" and 100000 or 5000
@@ -554,7 +505,6 @@ function tests.random_text()
     local code = table.concat(parts)
     try(code, draw(#code + 3) - 1)
   end
-  forget(env)
 end
 
 function tests.every_cursor_in_the_tutorials()

@@ -6,11 +6,12 @@ local td = require "tide"
 local core = require "tide.core"
 local json = require "tide.json"
 local notebook = require "shared.notebook"
+local bare = require "helper".bare
 
 local tests = {}
 
 local function plain(reply)
-  return (table.concat(reply.traceback, "\n"):gsub("\27%[[%d;]*m", ""))
+  return bare(table.concat(reply.traceback, "\n"))
 end
 
 -- ---- counts and what is shown -----------------------------------------------
@@ -147,7 +148,7 @@ function tests.tracebacks_show_where_a_node_was_made()
   lu.assertStrContains(plain(reply), "made at In[1]:2")
   lu.assertStrContains(plain(reply), "--> 2 y = td.check_numerics(x, 'bad')")
   lu.assertEquals(nb:run("%debug").status, "ok")
-  local text = nb.out:gsub("\27%[[%d;]*m", "")
+  local text = bare(nb.out)
   for _, part in ipairs{"CheckNumerics", "input 1: Placeholder:0", "nan",
                         "to what was fetched", "[C], in"} do
     lu.assertStrContains(text, part)
@@ -250,7 +251,7 @@ function tests.pages()
   end
   nb:run "local function mine(a)\n  return a -- so\nend"
   local text = nb:run "??mine".payload[1].data["text/plain"]
-  lu.assertStrContains(text:gsub("\27%[[%d;]*m", ""), "return a -- so")
+  lu.assertStrContains(bare(text), "return a -- so")
 end
 
 function tests.displays()

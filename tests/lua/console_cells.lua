@@ -4,6 +4,7 @@
 local lu = require "luaunit"
 local syntax = require "tide.console.syntax"
 local notebook = require "shared.notebook"
+local bare = require "helper".bare
 
 local tests = {}
 
@@ -117,7 +118,7 @@ function tests.lines_stay()
   local reply = nb:run("local a = 1\n\nlocal function f()\n"
                        .. "  error 'here'\nend\nf()")
   lu.assertEquals(reply.evalue, "In[3]:4: here")
-  local shown = table.concat(reply.traceback, "\n"):gsub("\27%[[%d;]*m", "")
+  local shown = bare(table.concat(reply.traceback, "\n"))
   lu.assertStrContains(shown, "--> 4   error 'here'")
   lu.assertStrContains(shown, "--> 6 f()")
   reply = nb:run "x = 1\n%time error 'timed'"

@@ -5,10 +5,9 @@ local lu = require "luaunit"
 local core = require "tide.core"
 local commands = require "tide.console.commands"
 local notebook = require "shared.notebook"
+local bare = require "helper".bare
 
 local tests = {}
-
-local function bare(text) return (text:gsub("\27%[[%d;]*m", "")) end
 
 -- Cells in a row; what the last one prints must have, and its result (false:
 -- none, true: any).

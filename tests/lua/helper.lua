@@ -14,6 +14,14 @@ function helper.raises(text, f, ...)
   return e
 end
 
+-- A text must hold each of the parts (no patterns).
+function helper.contains(text, ...)
+  for _, part in ipairs{...} do lu.assertStrContains(text, part) end
+end
+
+-- A text without its colours.
+function helper.bare(text) return (text:gsub("\27%[[%d;]*m", "")) end
+
 -- A test of rows {what the error must say, the call}, each in a graph of its
 -- own.
 function helper.each(rows)

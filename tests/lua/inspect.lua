@@ -5,20 +5,16 @@
 local lu = require "luaunit"
 local td = require "tide"
 local json = require "tide.json"
-local cell = require "tide.console.cell"
 local console = require "tide.console"
 local inspect = require "tide.console.inspect"
 local sources = require "tide.console.sources"
+local asking = require "shared.asking"
+local helper = require "helper"
 
 local tests = {}
 
--- The reply for a text whose cursor is where the first | stands.
 local function ask(text, detail)
-  local before, after = text:match "^([^|]*)|(.*)$"
-  local reply = inspect({code = before .. after, detail_level = detail,
-                         cursor_pos = utf8.len(before) or #before}, {})
-  lu.assertNil(reply.metadata.tide_problem, text:sub(-200))
-  return reply
+  return asking.at(inspect, text, detail)
 end
 
 -- The plain text without colours, "" where nothing is found.
@@ -26,20 +22,12 @@ local function text_of(text, detail)
   local reply = ask(text, detail)
   lu.assertEquals(reply.found, reply.data["text/plain"] ~= nil)
   lu.assertEquals(reply.found, reply.data["text/html"] ~= nil)
-  return ((reply.data["text/plain"] or ""):gsub("\27%[%d*m", ""))
+  return helper.bare(reply.data["text/plain"] or "")
 end
 
 -- What the rows speak of.
 local function prepare()
-  td.reset()
-  local env = {td = td}
-  env.x = td.placeholder("float32", {-1, 784}, "input/x")
-  env.W = td.variable(td.zeros{3, 4}, "weights")
-  env.v = td.tensor{1, 2, 3}
-  env.y = td.relu(env.x, "act/relu")
-  env.sess = td.session()
-  env.g = td.get_default_graph()
-  env.opt = td.train.adam(0.1)
+  local env = asking.names()
   env.config = {rate = 0.1, name = "net", nested = {deep = 1}}
   env.text, env.number, env.flag = "some text", 42, true
   sources.keep("In[7]", "-- Scales a by b.\n-- Twice.\nfunction scaled(a, b)\n"
@@ -47,36 +35,24 @@ local function prepare()
   local chunk = assert(load("\n\nlocal function scaled(a, b)\n  return a * b\n"
     .. "end return scaled", "=In[7]"))
   env.scaled = chunk()
-  for name, x in pairs(env) do cell.provide(name, x) end
   return env
-end
-
-local function forget(env)
-  for name in pairs(env) do rawset(cell.env, name, nil) end
 end
 
 -- Rows of a text and what the answer holds; "no ..." what it does not; no
 -- more than the text: nothing is found.
 local function table_of(rows, detail)
-  return function()
-    local env = prepare()
-    local ok, why = pcall(function()
-      for _, row in ipairs(rows) do
-        local got = text_of(row[1], detail)
-        if #row == 1 then lu.assertEquals(got, "", row[1]) end
-        for i = 2, #row do
-          local absent = row[i]:match "^no (.*)$"
-          if absent then
-            lu.assertNotStrContains(got, absent, false, row[1])
-          else
-            lu.assertStrContains(got, row[i], false, row[1])
-          end
-        end
+  return asking.rows(prepare, rows, function(row)
+    local got = text_of(row[1], detail)
+    if #row == 1 then lu.assertEquals(got, "", row[1]) end
+    for i = 2, #row do
+      local absent = row[i]:match "^no (.*)$"
+      if absent then
+        lu.assertNotStrContains(got, absent, false, row[1])
+      else
+        lu.assertStrContains(got, row[i], false, row[1])
       end
-    end)
-    forget(env)
-    if not ok then error(why, 0) end
-  end
+    end
+  end)
 end
 
 tests.functions = table_of{
@@ -120,7 +96,7 @@ tests.functions = table_of{
 
 tests.values = table_of{
   {"x|", "x: graph tensor \"input/x:0\" float32 {-1, 784}", "made at: ",
-   "op: Placeholder \"input/x\"", "tests/lua/inspect.lua:"},
+   "op: Placeholder \"input/x\"", "tests/lua/shared/asking.lua:"},
   {"y|", "act/relu:0", "inputs: input/x:0", "max(x, 0)"},
   {"y.op|", "op \"act/relu\" Relu", "inputs: input/x:0"},
   {"v|", "v: tensor int32 {3}", "1 2 3", "3 elements"},
@@ -173,8 +149,9 @@ tests.details = table_of({
 
 function tests.html_is_well_formed()
   local env = prepare()
-  cell.provide("odd", {["<b>&\"'\0\xff"] = "<script>alert(1)</script>"})
-  cell.provide("tag", "<script>&amp;\xff\1</script>")
+  env.odd = {["<b>&\"'\0\xff"] = "<script>alert(1)</script>"}
+  env.tag = "<script>&amp;\xff\1</script>"
+  local _ <close> = asking.provide(env)
   for _, text in ipairs{"odd|", "tag|", "td.less|", "x|", "W|", "scaled|",
                         "td.matmul|", "sess:run|"} do
     for detail = 0, 1 do
@@ -192,9 +169,6 @@ function tests.html_is_well_formed()
       lu.assertEquals(#open, 0, text)
     end
   end
-  rawset(cell.env, "odd", nil)
-  rawset(cell.env, "tag", nil)
-  forget(env)
 end
 
 function tests.by_the_door()
@@ -222,25 +196,17 @@ end
 -- ---- hostile state --------------------------------------------------------
 
 function tests.nothing_of_the_user_runs()
-  local count, meta = 0, {}
-  for name in ("index newindex call tostring len pairs concat eq lt le add "
-               .. "unm name close"):gmatch "%a+" do
-    meta["__" .. name] = function()
-      count = count + 1
-      error "touched"
-    end
-  end
-  local trap = setmetatable({field = 1}, meta)
-  local env = {trap_x = trap, holder = {trap = trap, [trap] = 1}}
-  for name, x in pairs(env) do cell.provide(name, x) end
+  local count = {n = 0}
+  local trap = asking.trap(count)
+  local _ <close> = asking.provide{trap_x = trap,
+                                   holder = {trap = trap, [trap] = 1}}
   for _, text in ipairs{"trap_x|", "trap_x.field|", "trap_x.other|",
                         "trap_x(|", "trap_x:field(|", "holder|",
                         "holder.trap|", "(trap_x + 1)|", "trap_x[1].a|",
                         "local t = trap_x()\nt|"} do
     for detail = 0, 1 do ask(text, detail) end
   end
-  lu.assertEquals(count, 0)
-  forget(env)
+  lu.assertEquals(count.n, 0)
 end
 
 function tests.large_values_are_cut()
@@ -248,15 +214,13 @@ function tests.large_values_are_cut()
   for i = 1, 100000 do large["key" .. i] = i end
   ring[1], ring.me = ring, ring
   setmetatable(ring, {__index = ring})
-  local env = {large = large, ring = ring, long = ("\u{E9}x"):rep(1000000),
-               tensor = td.value.zeros{1000, 1000}}
-  for name, x in pairs(env) do cell.provide(name, x) end
+  local _ <close> = asking.provide{large = large, ring = ring,
+    long = ("\u{E9}x"):rep(1000000), tensor = td.value.zeros{1000, 1000}}
   for _, text in ipairs{"large|", "ring|", "long|", "tensor|", "ring.me.me|"} do
     local page = text_of(text)
     lu.assertTrue(#page > 0 and #page < 3000, text)
     lu.assertNotNil(utf8.len(page))
   end
-  forget(env)
 end
 
 local pieces = {"local ", "x", " = ", "td", ".", ":", "(", ")", "{", "}", "[",
@@ -265,7 +229,7 @@ local pieces = {"local ", "x", " = ", "td", ".", ":", "(", ")", "{", "}", "[",
   "\xff", "W", "padding", "config", "scaled", "print", "string", "nested"}
 
 function tests.random_text()
-  local env = prepare()
+  local _ <close> = asking.provide(prepare())
   local rng = require("tide.rng").new(8)
   local n = os.getenv "TIDE_SOAK" and 100000 or 3000
   for _ = 1, n do
@@ -278,7 +242,6 @@ function tests.random_text()
                            cursor_pos = rng:integer(-1, #code + 1)}, {})
     lu.assertNil(reply.metadata.tide_problem, code)
   end
-  forget(env)
 end
 
 return tests

@@ -11,15 +11,11 @@ local tensor_text = require("tide.show.tensor").text
 local value_text = require("tide.show.value").text
 local helper = require "helper"
 
-local raises = helper.raises
+local contains, raises = helper.contains, helper.raises
 local tests = {}
 
 local function plain(x) return bundle(x).data["text/plain"] end
 local function html(x) return bundle(x).data["text/html"] end
-
-local function contains(text, ...)
-  for _, part in ipairs{...} do lu.assertStrContains(text, part) end
-end
 
 -- Rows {value, text, width}.
 local function texts(f, rows)

@@ -11,15 +11,11 @@ local series = require "tide.show.series"
 local spark = require "tide.show.spark"
 local helper = require "helper"
 
-local raises = helper.raises
+local contains, raises = helper.contains, helper.raises
 local tests = {}
 
 local VEGA = "application/vnd.vegalite.v5+json"
 local nan, inf = 0 / 0, math.huge
-
-local function contains(text, ...)
-  for _, part in ipairs{...} do lu.assertStrContains(text, part) end
-end
 
 -- The forms of a chart, checked: text, drawing, specification as it is sent.
 local function forms(c)

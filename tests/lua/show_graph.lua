@@ -9,17 +9,11 @@ local markup = require "shared.markup"
 local scopes = require "tide.show.scopes"
 local helper = require "helper"
 
-local raises = helper.raises
+local contains, raises = helper.contains, helper.raises
 local tests = {}
 
 local function plain(x) return bundle(x).data["text/plain"] end
 local function html(x) return bundle(x).data["text/html"] end
-
-local function contains(text, ...)
-  for _, part in ipairs{...} do
-    lu.assertTrue(text:find(part, 1, true) ~= nil, part)
-  end
-end
 
 -- ---- graphs to look at -----------------------------------------------------
 
