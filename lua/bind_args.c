@@ -164,14 +164,16 @@ static void check_no_input(lua_State *L, const td_op *op, const char *key) {
   }
 }
 
+/* Every op takes a name, besides its attributes. */
 static void attr_unknown(lua_State *L, const td_op *op, const char *key) {
   check_no_input(L, op, key);
   const char *best = NULL;
   int distance = 1 + (int)strlen(key) / 2;
-  for (int i = 0; i < op->n_attr; i++) {
-    int d = td_str_distance(key, op->attr[i].name);
+  for (int i = 0; i <= op->n_attr; i++) {
+    const char *name = i < op->n_attr ? op->attr[i].name : "name";
+    int d = td_str_distance(key, name);
     if (d <= distance) {
-      best = op->attr[i].name;
+      best = name;
       distance = d - 1;
     }
   }

@@ -42,6 +42,7 @@ local exports = {
   files = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
            "load_image", "save_image"},
   func = {"func"},
+  options = {"options"},
   ["insight.compare"] = {"compare"},
   functions = {"grad", "value_and_grad"},
   library = {"load_library"},

@@ -47,7 +47,7 @@ for _, row in ipairs(rows) do
     lu.assertEquals(#td.get_collection "update_ops", 0)
   end
 
-  -- Layer by layer; moving averages are parameters of the graph, too.
+  -- Layer by layer; moving averages are told apart.
   tests[name .. "_summary"] = function()
     load(name)(images(size), {classes = 10})
     local all = 0
@@ -56,6 +56,10 @@ for _, row in ipairs(rows) do
     lu.assertStrMatches(text:match "[^\n]* variables +[^\n]*",
                         ("%d variables +%d parameters +%d bytes"):format(
                           #td.global_variables(), all, 4 * all))
+    lu.assertStrMatches(text:match "\n  trained[^\n]*\n[^\n]*",
+      ("\n  trained +%d parameters +%d bytes\n  not trained +%d parameters +%d "
+      .. "bytes"):format(count(), 4 * count(), all - count(),
+                         4 * (all - count())))
     for _, v in ipairs(td.trainable_variables()) do
       local layer, kind = v.name:match "^(.*/)([^/]*)$"
       lu.assertStrContains(text, layer .. " ")
@@ -93,6 +97,17 @@ for _, row in ipairs(rows) do
       end
       lu.assertEquals(count(), row.auxiliary[1])
     end
+  end
+end
+
+function tests.misspelt_options()
+  for _, row in ipairs(rows) do
+    td.reset()
+    helper.raises(row[1] .. " has no option \"widht\"; did you mean "
+      .. "\"width\"?", load(row[1]), images(row[2]), {widht = 2})
+    helper.raises(row[1] .. ": training must be a boolean, not string",
+                  load(row[1]), images(row[2]), {training = "yes"})
+    lu.assertEquals(#td.global_variables(), 0)
   end
 end
 

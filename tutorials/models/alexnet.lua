@@ -17,8 +17,9 @@ local layers = td.layers
 -- (false; a boolean or graph scalar): is there dropout; normalize (true): local
 -- response normalization, which later uses of the net leave out.
 return function(x, o)
-  o = o or {}
-  local function wide(n) return math.max(1, math.floor(n * (o.width or 1))) end
+  o = td.options(o, {classes = 1000, width = 1, training = false,
+                     normalize = true}, "alexnet")
+  local function wide(n) return math.max(1, math.floor(n * o.width)) end
 
   local function conv(name, filters, size, strides)
     x = layers.conv2d(x, wide(filters), size, {name = name, strides = strides,
@@ -26,7 +27,7 @@ return function(x, o)
   end
 
   local function normalize()
-    if o.normalize == false then return end
+    if not o.normalize then return end
     x = td.lrn(x, {depth_radius = 2, bias = 2.0, alpha = 1e-4, beta = 0.75})
   end
 
@@ -51,6 +52,6 @@ return function(x, o)
     x = layers.flatten(x)
     full("fc6", 4096)
     full("fc7", 4096)
-    return layers.dense(x, o.classes or 1000, {name = "fc8"})
+    return layers.dense(x, o.classes, {name = "fc8"})
   end)
 end

@@ -37,9 +37,10 @@ end
 -- (false): gives the logits of the two auxiliary classifiers, too, whose losses
 -- are added with weight 0.3 in training.
 return function(x, o)
-  o = o or {}
-  local training, classes = o.training, o.classes or 1000
-  local function wide(n) return math.max(1, math.floor(n * (o.width or 1))) end
+  o = td.options(o, {classes = 1000, width = 1, training = false,
+                     auxiliary = false}, "googlenet")
+  local training, classes = o.training, o.classes
+  local function wide(n) return math.max(1, math.floor(n * o.width)) end
 
   local function conv(y, name, filters, size, strides)
     return layers.conv2d(y, wide(filters), size, {name = name,

@@ -82,9 +82,10 @@ local modules = {
 -- "update_ops"; auxiliary (false): gives the logits of the auxiliary
 -- classifier, too, whose loss is added with weight 0.4 in training.
 return function(x, o)
-  o = o or {}
-  local training, classes = o.training, o.classes or 1000
-  local function wide(n) return math.max(1, math.floor(n * (o.width or 1))) end
+  o = td.options(o, {classes = 1000, width = 1, training = false,
+                     auxiliary = false}, "inception_v3")
+  local training, classes = o.training, o.classes
+  local function wide(n) return math.max(1, math.floor(n * o.width)) end
 
   local function convolve(y, c)
     y = layers.conv2d(y, wide(c[1]), {c[2], c[3]}, {name = "conv",

@@ -14,8 +14,8 @@ local layers = td.layers
 -- Options: classes (1000); width (1), a factor on all channels; training
 -- (false; a boolean or graph scalar): is there dropout.
 return function(x, o)
-  o = o or {}
-  local function wide(n) return math.max(1, math.floor(n * (o.width or 1))) end
+  o = td.options(o, {classes = 1000, width = 1, training = false}, "overfeat")
+  local function wide(n) return math.max(1, math.floor(n * o.width)) end
 
   local function conv(name, filters, size, strides, padding)
     x = layers.conv2d(x, wide(filters), size, {name = name, strides = strides,
@@ -41,6 +41,6 @@ return function(x, o)
     x = layers.flatten(x)
     full("fc6", 3072)
     full("fc7", 4096)
-    return layers.dense(x, o.classes or 1000, {name = "fc8"})
+    return layers.dense(x, o.classes, {name = "fc8"})
   end)
 end

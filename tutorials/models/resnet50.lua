@@ -19,8 +19,8 @@ local stages = {{3, 64}, {4, 128}, {6, 256}, {3, 512}}
 -- (false; a boolean or graph scalar): is batch normalization by the batch,
 -- whose updates are in the collection "update_ops".
 return function(x, o)
-  o = o or {}
-  local function wide(n) return math.max(1, math.floor(n * (o.width or 1))) end
+  o = td.options(o, {classes = 1000, width = 1, training = false}, "resnet50")
+  local function wide(n) return math.max(1, math.floor(n * o.width)) end
 
   local function conv(y, name, filters, size, strides)
     return td.variable_scope(name, function()
@@ -54,6 +54,6 @@ return function(x, o)
                   i > 1 and j == 1 and 2 or 1, j == 1)
       end
     end
-    return layers.dense(x:mean{1, 2}, o.classes or 1000, {name = "fc1000"})
+    return layers.dense(x:mean{1, 2}, o.classes, {name = "fc1000"})
   end)
 end

@@ -17,8 +17,8 @@ local stages = {{64}, {128}, {256, 256}, {512, 512}, {512, 512}}
 -- Options: classes (1000); width (1), a factor on all channels; training
 -- (false; a boolean or graph scalar): is there dropout.
 return function(x, o)
-  o = o or {}
-  local function wide(n) return math.max(1, math.floor(n * (o.width or 1))) end
+  o = td.options(o, {classes = 1000, width = 1, training = false}, "vgg_a")
+  local function wide(n) return math.max(1, math.floor(n * o.width)) end
 
   local function full(name, units)
     x = layers.dense(x, wide(units), {name = name, activation = td.relu})
@@ -36,6 +36,6 @@ return function(x, o)
     x = layers.flatten(x)
     full("fc6", 4096)
     full("fc7", 4096)
-    return layers.dense(x, o.classes or 1000, {name = "fc8"})
+    return layers.dense(x, o.classes, {name = "fc8"})
   end)
 end

@@ -198,7 +198,7 @@ end
 --- The elements in order along one axis.
 -- @usage td.flatten{{1, 2}, {3, 4}}  --> {4} 1 2 3 4
 function ops.flatten(x, o)
-  return ops.reshape(x, {-1}, o)
+  return ops.reshape(x, {-1}, args.read(o, {"name"}, "flatten"))
 end
 
 --- A value of the placeholder's own where nothing is fed.

@@ -66,14 +66,18 @@ local function read_padding(o, axes, first)
   o.padding, o.explicit_paddings = "EXPLICIT", flat
 end
 
+local known = {"strides", "padding", "dilations", "rate", "data_format", "name"}
+
 -- The attributes from what is given by position and by name. Option rate is
--- another word for dilations.
-local function read(strides, padding, o, axes, what)
+-- another word for dilations; `more` is an option that others do not have.
+local function read(strides, padding, o, axes, what, more)
   if args.has_names(strides) then strides, o = nil, strides end
   if args.plain(padding) and args.has_names(padding) then
     padding, o = nil, padding
   end
-  o = args.options(o, what)
+  local all = {table.unpack(known)}
+  all[#all + 1] = more
+  o = args.read(o, all, what)
   if strides ~= nil then o.strides = strides end
   if padding ~= nil then o.padding = padding end
   local first = o.data_format ~= nil and o.data_format:sub(2, 2) == "C"
@@ -110,7 +114,8 @@ end
 --   {padding = "VALID"})  --> -1 -2
 function ops.conv1d(x, filter, strides, padding, o)
   if args.has_names(strides) then strides, o = nil, strides end
-  o = args.options(o, "conv1d")
+  o = args.read(o, {"strides", "padding", "dilations", "data_format", "name"},
+                "conv1d")
   local first = o.data_format == "NCW"
   local axis = first and 2 or 1
   o.data_format = first and "NCHW" or "NHWC"
@@ -128,7 +133,7 @@ end
 -- @usage td.atrous_conv2d({{{{1.0}, {2.0}, {3.0}}}}, {{{{1.0}}, {{10.0}}}}, 2,
 --   "VALID")  --> 31
 function ops.atrous_conv2d(x, filter, rate, padding, o)
-  o = args.options(o, "atrous_conv2d")
+  o = args.read(o, {"padding", "data_format", "name"}, "atrous_conv2d")
   o.dilations = rate
   return ops.conv2d(x, filter, nil, padding, o)
 end
@@ -148,7 +153,7 @@ end
 --   {{{{1.0}, {1.0}}}})  --> 13
 function ops.separable_conv2d(x, depthwise, pointwise, strides, padding, o)
   if args.has_names(strides) then strides, o = nil, strides end
-  o = args.options(o, "separable_conv2d")
+  o = args.read(o, known, "separable_conv2d")
   local name = o.name
   o.name = nil
   local y = ops.depthwise_conv2d(x, depthwise, strides, padding, o)
@@ -196,7 +201,7 @@ local function transpose(op, axes, x, filter, output_shape, strides, padding, o,
                          what)
   if args.has_names(output_shape) then output_shape, o = nil, output_shape end
   local first
-  o, first = read(strides, padding, o, axes, what)
+  o, first = read(strides, padding, o, axes, what, "output_shape")
   x, filter = args.tensor(x), args.tensor(filter)
   output_shape = output_shape or o.output_shape
   o.output_shape = nil

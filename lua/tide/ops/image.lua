@@ -39,7 +39,8 @@ local function flip(axis_of, what)
   return function(x, o)
     local axis
     x, axis = read(x, what)
-    return core.op "ReverseV2"(x, {axis + axis_of}, args.options(o, what))
+    return core.op "ReverseV2"(x, {axis + axis_of},
+                               args.read(o, {"name"}, what))
   end
 end
 
@@ -57,7 +58,7 @@ ops.flip_up_down = flip(0, "flip_up_down")
 function ops.transpose_image(x, o)
   x = read(x, "transpose_image")
   return core.op "Transpose"(x, x.rank == 4 and {0, 2, 1, 3} or {1, 0, 2},
-                             args.options(o, "transpose_image"))
+                             args.read(o, {"name"}, "transpose_image"))
 end
 
 --- Turned by k quarters (1), against the clock.

@@ -26,7 +26,8 @@ local function zero(x) return core.tensor(0, args.dtype(x) or "float32") end
 --- Matrices with the rows of `diagonal` on theirs. Options k (a diagonal, or
 -- {lower, upper}), num_rows, num_cols, padding_value, align.
 function ops.matrix_diag(diagonal, o)
-  o = args.options(o, "matrix_diag")
+  o = args.read(o, {"k", "num_rows", "num_cols", "padding_value", "align",
+                    "name"}, "matrix_diag")
   local t, any = taken(o, {"k", "num_rows", "num_cols", "padding_value"})
   if not any then return core.op "MatrixDiag"(diagonal, o) end
   return core.op "MatrixDiagV3"(diagonal, t[1] or 0, t[2] or -1, t[3] or -1,
@@ -36,7 +37,7 @@ end
 --- The diagonal of each matrix. Options k (a diagonal, or {lower, upper}),
 -- padding_value, align.
 function ops.matrix_diag_part(x, o)
-  o = args.options(o, "matrix_diag_part")
+  o = args.read(o, {"k", "padding_value", "align", "name"}, "matrix_diag_part")
   local t, any = taken(o, {"k", "padding_value"})
   if not any then return core.op "MatrixDiagPart"(x, o) end
   return core.op "MatrixDiagPartV3"(x, t[1] or 0, t[2] or zero(x), o)
@@ -45,7 +46,7 @@ end
 --- Each matrix with another diagonal. Options k (a diagonal, or
 -- {lower, upper}), align.
 function ops.matrix_set_diag(x, diagonal, o)
-  o = args.options(o, "matrix_set_diag")
+  o = args.read(o, {"k", "align", "name"}, "matrix_set_diag")
   local t, any = taken(o, {"k"})
   if not any then return core.op "MatrixSetDiag"(x, diagonal, o) end
   return core.op "MatrixSetDiagV3"(x, diagonal, t[1] or 0, o)
@@ -71,6 +72,7 @@ end
 
 --- The sum of the diagonal of each matrix.
 function ops.trace(x, o)
+  o = args.read(o, {"keep_dims", "name"}, "trace")
   return ops.sum(ops.matrix_diag_part(x), -1, o)
 end
 
@@ -78,7 +80,7 @@ end
 -- Option ord: 1, 2 (default), "inf".
 function ops.norm(x, axes, o)
   if args.has_names(axes) and o == nil then axes, o = nil, axes end
-  o = args.options(o, "norm")
+  o = args.read(o, {"ord", "keep_dims", "name"}, "norm")
   local ord = o.ord or 2
   o.ord = nil
   if ord == 1 then return ops.sum(ops.abs(x), axes, o) end
@@ -97,8 +99,8 @@ end
 
 --- X of A X = B from the factor L that cholesky gives of A.
 function ops.cholesky_solve(l, b, o)
+  o = args.read(o, {"name"}, "cholesky_solve")
   local half = ops.matrix_triangular_solve(l, b)
-  o = args.options(o, "cholesky_solve")
   o.adjoint = true
   return ops.matrix_triangular_solve(l, half, o)
 end
@@ -107,7 +109,7 @@ end
 -- (0), of X. Option fast (true): through the Cholesky factor of A^H A.
 -- @usage td.matrix_solve_ls({{1.0}, {1.0}}, {{1.0}, {3.0}})  --> 2
 function ops.matrix_solve_ls(a, b, o)
-  o = args.options(o, "matrix_solve_ls")
+  o = args.read(o, {"l2_regularizer", "fast", "name"}, "matrix_solve_ls")
   local l = o.l2_regularizer or 0
   o.l2_regularizer = nil
   if not args.is_tensor(l) then l = core.tensor(l, "float64") end
@@ -116,6 +118,7 @@ end
 
 --- log(det(A)) of each positive definite matrix.
 function ops.logdet(x, o)
+  o = args.read(o, {"name"}, "logdet")
   local d = ops.log(ops.matrix_diag_part(ops.cholesky(x)))
   return ops.multiply(ops.sum(d, -1), 2, o)
 end
@@ -172,10 +175,11 @@ function ops.einsum(equation, ...)
   if #list == #parts + 1 or (#list == 2 and #parts ~= 2) then
     o = table.remove(list)
   end
+  o = args.read(o, {"name"}, "einsum")
   if #list == 1 and #parts ~= 1 and args.plain(list[1]) then list = list[1] end
   if #list ~= #parts then
     core.error("invalid_argument", ("einsum: \"%s\" has %d operands, given %d")
       :format(equation, #parts, #list))
   end
-  return fold(parts, to, {table.unpack(list)}, args.options(o, "einsum"))
+  return fold(parts, to, {table.unpack(list)}, o)
 end

@@ -102,6 +102,7 @@ ops.reduce_mean = ops.mean
 -- @usage td.logsumexp{1000.0, 1000.0}  --> 1000.6931
 function ops.logsumexp(x, axes, o)
   axes, o = read_axes(x, axes, o, "logsumexp")
+  args.check(o, {"keep_dims", "name"}, "logsumexp")
   local top = ops.stop_gradient(ops.max(x, axes, {keep_dims = true}))
   local sum = ops.log(ops.sum(ops.exp(x - top), axes, {keep_dims = true}))
   local y = sum + top
@@ -173,12 +174,14 @@ end
 --- x with its elements brought into low .. high.
 -- @usage td.clip_by_value({-5.0, 0.5, 5.0}, -1, 1)  --> -1 0.5 1
 function ops.clip_by_value(x, low, high, o)
+  o = args.read(o, {"name"}, "clip_by_value")
   return ops.minimum(ops.maximum(x, low), high, o)
 end
 
 --- x scaled so that its length is at most `norm`.
 -- @usage td.clip_by_norm({3.0, 4.0}, 1)  --> 0.6 0.8
 function ops.clip_by_norm(x, norm, o)
+  o = args.read(o, {"name"}, "clip_by_norm")
   local length = ops.sqrt(ops.sum(ops.square(x)))
   return ops.multiply(x, norm / ops.maximum(length, norm), o)
 end
@@ -265,7 +268,7 @@ function ops.mod(a, b, o) return ops.floormod(a, b, o) end
 --- True where one of a and b is, but not both.
 -- @usage td.logical_xor({true, true}, {true, false})  --> false true
 function ops.logical_xor(a, b, o)
-  return ops.not_equal(a, b, o)
+  return ops.not_equal(a, b, args.read(o, {"name"}, "logical_xor"))
 end
 
 -- The operators of Lua: bits on integers, logic on booleans.

@@ -21,7 +21,7 @@ local function read_loss(logits, labels, o, what)
   if args.plain(logits) and (logits.logits or logits.labels) then
     o, logits, labels = logits, logits.logits, logits.labels
   end
-  o = args.options(o, what)
+  o = args.read(o, {"logits", "labels", "name"}, what)
   o.logits, o.labels = nil, nil
   if logits == nil or labels == nil then
     fail(what, "it takes logits and labels, or {logits = x, labels = y}; given "

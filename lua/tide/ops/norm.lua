@@ -31,6 +31,7 @@ end
 --- relu of x and of -x beside each other, along `axis` (-1).
 -- @usage td.crelu({-1.0, 2.0})  --> 0 2 1 0
 function ops.crelu(x, axis, o)
+  o = args.read(o, {"name"}, "crelu")
   x = args.tensor(x)
   return ops.concat({ops.relu(x), ops.relu(-x)}, axis or -1, o)
 end
@@ -40,6 +41,7 @@ end
 -- @function ops.silu(x, beta, o)
 -- @usage td.swish({0.0, 100.0})  --> 0 100
 function ops.swish(x, beta, o)
+  o = args.read(o, {"name"}, "swish")
   x = args.tensor(x)
   local inner = (beta == nil or beta == 1) and x or x * beta
   return ops.multiply(x, ops.sigmoid(inner), o)

@@ -33,6 +33,7 @@ end
 --- sqrt of the sum of squares of all gradients in the list; false ones are
 -- skipped.
 function train.global_norm(list, o)
+  o = args.read(o, {"name"}, "global_norm")
   local squares = {}
   for _, g in ipairs(check_gradients(list, "global_norm")) do
     if g then squares[#squares + 1] = ops.sum(ops.square(values_of(g))) end
