@@ -28,6 +28,33 @@ function tests.summary_counts_by_scope()
            "3 variables 100483 parameters 401944 bytes")
 end
 
+-- Moving averages, slots and counts are no parameters that are trained.
+function tests.summary_tells_what_is_trained()
+  local x = td.placeholder("float32", {-1, 4}, "x")
+  local y = td.layers.batch_normalization(td.layers.dense(x, 3))
+  local train = td.train.momentum(0.1)
+  train:minimize(y:mean(), {global_step = td.train.global_step()})
+  local text = td.get_default_graph():summary():gsub(" +", " ")
+  contains(text, "dense/ 30 parameters 120 bytes 15 not trained",
+           "batch_normalization/ 18 parameters 72 bytes 12 not trained",
+           "moving_mean 3 float32 {3} not trained\n", "gamma 3 float32 {3}\n",
+           "11 variables 49 parameters 200 bytes\n trained 21 parameters 84 "
+           .. "bytes\n not trained 28 parameters 116 bytes\n")
+end
+
+-- Collections are not in the file: nothing is said of what it does not know.
+function tests.summary_of_an_imported_graph()
+  td.variable(td.value.zeros{3}, "w")
+  local path = os.tmpname()
+  td.get_default_graph():save(path)
+  td.reset()
+  td.import_graph(path)
+  os.remove(path)
+  local text = td.get_default_graph():summary():gsub(" +", " ")
+  lu.assertNotStrContains(text, "trained")
+  contains(text, "1 variables 3 parameters 12 bytes")
+end
+
 -- The famous one: labels {n} beside predictions {n, 1}.
 function tests.summary_tells_broadcasts()
   local y, t = td.placeholder("float32", {8, 1}), td.placeholder("float32", {8})

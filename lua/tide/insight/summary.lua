@@ -1,7 +1,8 @@
 --- insight/summary.lua - g:summary(): what a graph has to learn, and where
 -- shapes are stretched.
 --
--- Variables with totals for each scope they lie in; every op that broadcasts
+-- Variables with totals for each scope they lie in, and which of them
+-- optimizers change (an imported graph does not say); every op that broadcasts
 -- one operand over another, with the Lua line that wrote it: {n} beside {n, 1}
 -- gives {n, n}, and a loss that is wrong without an error.
 -- SPDX-License-Identifier: Apache-2.0
@@ -9,38 +10,61 @@
 local core = require "tide.core"
 local args = require "tide.args"
 local dtypes = require "tide.dtype"
+local graph = require "tide.graph"
 local shapes = require "tide.shape"
 
 local summary = {}
 
 -- ---- variables ------------------------------------------------------------
 
+-- Names of the variables that optimizers change.
+local function trainable_in(g)
+  local names = {}
+  for _, v in ipairs(graph.state(g).collections.trainable_variables or {}) do
+    names[v.handle.op.name] = true
+  end
+  return names
+end
+
 local function variables_of(g)
-  local list = {}
+  local list, trainable = {}, trainable_in(g)
   for _, op in ipairs(g:ops()) do
     if op.type == "VarHandleOp" then
       local attr = op.attr
       local n = shapes.count(attr.shape)
       list[#list + 1] = {name = op.name, dtype = attr.dtype, n = n,
-        shape = attr.shape, bytes = n and n * (dtypes.size(attr.dtype) or 0)}
+        shape = attr.shape, trained = trainable[op.name] or false,
+        bytes = n and n * (dtypes.size(attr.dtype) or 0)}
     end
   end
   table.sort(list, function(a, b) return a.name < b.name end)
-  return list
+  return list, next(trainable) ~= nil
 end
 
--- Totals of each scope, "" for all: {n =, bytes =, variables =}.
+-- Counts v in.
+local function count(t, v)
+  t.n, t.bytes = t.n + (v.n or 0), t.bytes + (v.bytes or 0)
+end
+
+local function nothing() return {n = 0, bytes = 0} end
+
+-- Totals of each scope, "" for all: {n =, bytes =, [trained] = of those that
+-- are or are not trained}.
 local function totals_of(list)
-  local totals = {[""] = {n = 0, bytes = 0, variables = 0}}
-  local function count(prefix, v)
-    local t = totals[prefix] or {n = 0, bytes = 0, variables = 0}
-    totals[prefix] = t
-    t.n, t.bytes = t.n + (v.n or 0), t.bytes + (v.bytes or 0)
-    t.variables = t.variables + 1
+  local totals = {}
+  local function add(prefix, v)
+    local t = totals[prefix]
+    if not t then
+      t = nothing()
+      t[true], t[false] = nothing(), nothing()
+      totals[prefix] = t
+    end
+    count(t, v)
+    count(t[v.trained], v)
   end
   for _, v in ipairs(list) do
-    count("", v)
-    for at in v.name:gmatch "()/" do count(v.name:sub(1, at), v) end
+    add("", v)
+    for at in v.name:gmatch "()/" do add(v.name:sub(1, at), v) end
   end
   return totals
 end
@@ -49,8 +73,15 @@ local function total_line(what, t)
   return ("%-40s %12d parameters  %12d bytes"):format(what, t.n, t.bytes)
 end
 
+-- Of a scope, or of all variables.
+local function scope_line(what, t, known)
+  local others = known and t[false].n or 0
+  return total_line(what, t)
+    .. (others > 0 and ("  %d not trained"):format(others) or "")
+end
+
 local function add_variables(lines, g)
-  local list = variables_of(g)
+  local list, known = variables_of(g)
   local totals, open = totals_of(list), {}
   if #list > 0 then lines[#lines + 1] = "variables" end
   for _, v in ipairs(list) do
@@ -59,16 +90,20 @@ local function add_variables(lines, g)
       local scope = v.name:sub(1, at)
       if not open[scope] then
         open[scope] = true
-        lines[#lines + 1] = total_line(("  "):rep(depth) .. scope,
-                                       totals[scope])
+        lines[#lines + 1] = scope_line(("  "):rep(depth) .. scope,
+                                       totals[scope], known)
       end
       depth = depth + 1
     end
-    lines[#lines + 1] = ("%-40s %12s  %s %s"):format(
+    lines[#lines + 1] = ("%-40s %12s  %s %s%s"):format(
       ("  "):rep(depth) .. v.name:match "[^/]*$", v.n or "?", v.dtype,
-      shapes.text(v.shape))
+      shapes.text(v.shape), known and not v.trained and "  not trained" or "")
   end
-  lines[#lines + 1] = total_line(("%d variables"):format(#list), totals[""])
+  local all = totals[""] or nothing()
+  lines[#lines + 1] = total_line(("%d variables"):format(#list), all)
+  if not known then return end
+  lines[#lines + 1] = total_line("  trained", all[true])
+  lines[#lines + 1] = total_line("  not trained", all[false])
 end
 
 -- ---- broadcasts -----------------------------------------------------------
@@ -149,8 +184,9 @@ local function add_nodes(lines, g, most)
   lines[#lines + 1] = ("%d nodes"):format(n)
 end
 
---- The graph as text: variables by scope with totals, implicit broadcasts with
--- their Lua lines, the number of nodes.
+--- The graph as text: variables by scope with totals, of those that optimizers
+-- change and of the rest, such as moving averages; implicit broadcasts with
+-- their Lua lines; the number of nodes.
 -- @param[opt] o nodes: how many nodes to list, one a line (none)
 function summary.text(g, o)
   o = args.read(o, {"nodes"}, "summary")
