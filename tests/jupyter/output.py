@@ -7,25 +7,30 @@ SOAK = bool(os.environ.get("TIDE_SOAK"))
 UNLIMITED = ["--output-limit", "0"]
 
 
+def few(client, code):
+    """The reply to a cell whose text came in few messages a second."""
+    start = time.monotonic()
+    r = client.run(code, timeout=120)
+    assert len(r.of("stream")) < 40 + 30 * (time.monotonic() - start)
+    return r
+
+
 def test_lines_without_limit(fresh):
     with fresh(UNLIMITED).client() as c:
-        r = c.run("for i = 1, 100000 do print(i) end", timeout=60)
+        r = few(c, "for i = 1, 100000 do print(i) end")
         assert r.text().split() == [str(i) for i in range(1, 100001)]
-        assert len(r.of("stream")) < 200
 
 
 def test_a_million_short_writes(fresh):
     with fresh(UNLIMITED).client() as c:
-        r = c.run("for i = 1, 1000000 do io.write('x') end", timeout=120)
+        r = few(c, "for i = 1, 1000000 do io.write('x') end")
         assert r.text() == "x" * 1000000
-        assert len(r.of("stream")) < 300
 
 
 def test_flushed_lines(fresh):
     with fresh(UNLIMITED).client() as c:
-        r = c.run("for i = 1, 20000 do print(i) io.flush() end", timeout=60)
+        r = few(c, "for i = 1, 20000 do print(i) io.flush() end")
         assert len(r.text().split()) == 20000
-        assert len(r.of("stream")) < 100
 
 
 def test_a_large_result(client):
