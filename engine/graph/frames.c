@@ -161,18 +161,22 @@ td_status *td_frames_check(td_graph *g, td_frames *out) {
   td_map_init(&w.index);
   w.frame = td_alloc_zero((size_t)w.n, sizeof *w.frame);
   w.may_die = td_alloc_zero((size_t)w.n, sizeof *w.may_die);
+  w.may_stop = td_alloc_zero((size_t)w.n, sizeof *w.may_stop);
   frames.beyond = td_alloc_zero((size_t)w.n, sizeof *frames.beyond);
-  td_status *s = w.frame && w.may_die && frames.beyond ? walk(&w) : td_oom();
+  bool room = w.frame && w.may_die && w.may_stop && frames.beyond;
+  td_status *s = room ? walk(&w) : td_oom();
   for (int32_t i = 0; td_ok(s) && i < w.n; i++) {
     td_node *n = td_graph_node(g, i);
     n->frame = w.frame[i];
     n->may_die = w.may_die[i];
+    n->may_stop = w.may_stop[i];
   }
   if (!td_ok(s)) td_frames_free(&frames);
   *out = frames;
   td_free(w.order);
   td_free(w.frame);
   td_free(w.may_die);
+  td_free(w.may_stop);
   td_map_deinit(&w.index);
   return s;
 }

@@ -10,7 +10,9 @@
  *
  * may_die of a node: in some run what it gives is dead. Of a Switch: both of
  * its outputs are; each of them may die in any case. An Exit is seen from
- * outside its loop. False is a proof, true may be caution.
+ * outside its loop. may_stop of a Merge that begins a loop: in some run it is
+ * dead in an iteration and the loop goes on. False is a proof, true may be
+ * caution.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_FRAMES_H
@@ -36,8 +38,9 @@ typedef struct td_frames {
   int32_t *beyond; /* by node id: the frame its outputs are in */
 } td_frames;
 
-/* Sets frame and may_die of every node (none on error). Caller ends *out with
- * td_frames_free; it borrows from `g`, which must not change meanwhile. */
+/* Sets frame, may_die and may_stop of every node (none on error). Caller ends
+ * *out with td_frames_free; it borrows from `g`, which must not change
+ * meanwhile. */
 td_status *td_frames_check(td_graph *g, td_frames *out) TD_MUST_USE;
 void td_frames_free(td_frames *f);
 

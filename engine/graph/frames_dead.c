@@ -345,6 +345,15 @@ static bool find_lossy(dead *d) {
   return found;
 }
 
+/* Does it take more to keep Merge `m` live than for the loop to go on? */
+static bool stops(const dead *d, const td_node *m) {
+  split s;
+  if (!td_frames_loop_merge(m)) return false;
+  const td_node *cond = d->w->frames->at[d->w->frame[m->id]].cond;
+  split_sets(d, d->live[m->id], d->live[cond->id], &s);
+  return s.only_a > 0;
+}
+
 static void mark_all(dead *d) {
   for (int32_t id = 0; id < d->w->n; id++)
     if (td_frames_loop_merge(td_graph_node(d->w->g, id))) d->lossy[id] = true;
@@ -359,7 +368,10 @@ static td_status *walk(dead *d) {
     if (pass + 1 == PASSES || !find_lossy(d)) break;
     if (pass + 2 == PASSES) mark_all(d); /* the last pass needs no other */
   }
-  for (int32_t id = 0; id < d->w->n; id++) d->w->may_die[id] = d->live[id] != 0;
+  for (int32_t id = 0; id < d->w->n; id++) {
+    d->w->may_die[id] = d->live[id] != 0;
+    d->w->may_stop[id] = stops(d, td_graph_node(d->w->g, id));
+  }
   return d->failed ? td_oom() : NULL;
 }
 

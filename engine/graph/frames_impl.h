@@ -16,6 +16,7 @@ typedef struct td_frames_walk {
   int32_t *order;    /* inputs first, back edges aside */
   int32_t *frame;    /* by node id: where it runs */
   bool *may_die;     /* by node id */
+  bool *may_stop;    /* by node id */
   td_frames *frames; /* being made */
   int32_t cap;       /* of frames->at */
   td_map index;      /* parent and name of a frame to its number + 1 */
@@ -45,7 +46,7 @@ td_status *td_frames_cycle(const td_frames_walk *w, td_node *m, td_node *next,
 td_status *td_frames_shape(const td_frames_walk *w) TD_MUST_USE;
 /* Once they are: each loop has its LoopCond, ends and goes on in its frame. */
 td_status *td_frames_loops(const td_frames_walk *w) TD_MUST_USE;
-/* Fills may_die; a NextIteration or Exit that the loop's Switch does not
+/* Fills may_die and may_stop; a NextIteration or Exit that the loop's Switch does not
  * control is refused here. */
 td_status *td_frames_deadness(td_frames_walk *w) TD_MUST_USE;
 

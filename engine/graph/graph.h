@@ -70,6 +70,7 @@ struct td_node {
   /* Set by td_frames_check (graph/frames.h) on the whole graph. */
   int32_t frame;   /* static frame, 0 is the root */
   bool may_die;    /* a dead value can reach it */
+  bool may_stop;   /* a loop's Merge: it may die and the loop go on */
 
   /* The planner's. */
   int32_t placed;  /* index of its device, -1: not yet */
@@ -202,13 +203,13 @@ td_status *td_node_blame(td_status *s, const td_node *n) TD_MUST_USE;
 /* ---- rewriting: graphs that the planner owns (graph_edit.c) ---- */
 
 /* A new graph with those nodes of `g` for which keep[id] is true (NULL: all),
- * in the same order, with inputs, attributes, shapes, frame, may_die, placed.
- * Inputs from dropped nodes must not occur. Takes the lock of `g`. */
+ * in the same order, with inputs, attributes, shapes, frame, may_die, may_stop,
+ * placed. Inputs from dropped nodes must not occur. Takes the lock of `g`. */
 td_status *td_graph_copy(td_graph *g, const bool *keep, td_graph **out)
     TD_MUST_USE;
 /* Copies one node of any graph into `g`, inputs given (n->n_in of them; a
  * node NULL among them is to be set with td_node_set_in). Shapes, frame,
- * may_die and placed are copied, nothing is inferred. */
+ * may_die, may_stop and placed are copied, nothing is inferred. */
 td_status *td_graph_clone_node(td_graph *g, const td_node *n, const char *name,
                                const td_edge *in, td_node *const *control,
                                int n_control, td_node **out) TD_MUST_USE;

@@ -126,6 +126,7 @@ static td_status *copy_node(td_graph *g, const td_node *n, const char *name,
   copy->flow = n->flow;
   copy->frame = n->frame;
   copy->may_die = n->may_die;
+  copy->may_stop = n->may_stop;
   copy->placed = n->placed;
   copy->order = n->order;
   copy->serial = n->serial;

@@ -66,6 +66,7 @@ static void print_node(const td_pass *p, const td_node *n, td_str *out) {
                 td_shape_str(&n->out[i].shape, &shape));
   if (n->frame) td_str_addf(out, "; frame %d", (int)n->frame);
   if (n->may_die) td_str_add(out, "; may die");
+  if (n->may_stop) td_str_add(out, "; may stop");
   td_str_addc(out, '\n');
 }
 

@@ -67,14 +67,14 @@ static td_status *settle_inputs(settling *t, td_node *user) {
 }
 
 /* Backwards, so that an Enter of an inner loop has its place before the Enter
- * of the outer one that it takes; then the twins. */
-static td_status *settle_all(settling *t) {
-  for (int32_t id = t->n; id-- > 0;)
-    TD_TRY(settle_inputs(t, td_graph_node(t->g, id)));
+ * of the outer one that it takes; then the twins. `order`: inputs first. */
+static td_status *settle_all(settling *t, const int32_t *order) {
+  for (int32_t k = t->n; k-- > 0;)
+    TD_TRY(settle_inputs(t, td_graph_node(t->g, order[k])));
   for (int32_t id = t->n; id < td_graph_size(t->g); id++)
     TD_TRY(settle_inputs(t, td_graph_node(t->g, id)));
-  for (int32_t id = 0; id < t->n; id++) {
-    td_node *n = td_graph_node(t->g, id);
+  for (int32_t k = 0; k < t->n; k++) {
+    td_node *n = td_graph_node(t->g, order[k]);
     if (n->op->kind == TD_KIND_EXIT) n->placed = n->in[0].node->placed;
   }
   return NULL;
@@ -83,9 +83,12 @@ static td_status *settle_all(settling *t) {
 td_status *td_loops_settle(td_pass *p) {
   if (p->n_frames < 2) return NULL;
   settling t = {.g = p->graph, .n = td_graph_size(p->graph)};
+  int32_t *order = NULL;
   td_map_init(&t.twins);
   t.settled = td_alloc_zero((size_t)t.n + 1, sizeof *t.settled);
-  td_status *s = t.settled ? settle_all(&t) : td_oom();
+  td_status *s = t.settled ? td_graph_order(p->graph, &order) : td_oom();
+  if (td_ok(s)) s = settle_all(&t, order);
+  td_free(order);
   td_free(t.settled);
   td_map_deinit(&t.twins);
   return s;
@@ -93,15 +96,17 @@ td_status *td_loops_settle(td_pass *p) {
 
 /* ---- who takes part ------------------------------------------------------ */
 
-/* By frame and device, as in td_loops. */
-enum { HERE = 1, RECEIVES = 2, NEEDED = 4 };
+/* By frame and device, as in td_loops. TURNS: a loop variable that lives as
+ * long as the loop. */
+enum { HERE = 1, RECEIVES = 2, NEEDED = 4, TURNS = 8 };
 
 typedef struct survey {
   td_pass *p;
   td_loops *loops;
   uint8_t *at;
   td_node **near; /* the LoopCond of a control loop, or NULL */
-  td_node **cond; /* by frame: its LoopCond, or NULL */
+  td_node **cond; /* by frame: its LoopCond, or NULL: it does not turn */
+  bool *turns;    /* by frame: it has loop variables */
 } survey;
 
 static size_t cell(const survey *v, int32_t frame, int32_t device) {
@@ -118,14 +123,25 @@ static void note_edge(const survey *v, const td_node *from, const td_node *to) {
   *part_at(v, to->frame, to->placed) |= HERE | RECEIVES;
 }
 
+static void note_variable(const survey *v, const td_node *m) {
+  for (int i = 0; i < m->n_in; i++)
+    if (m->in[i].node->op->kind == TD_KIND_NEXT) {
+      v->turns[m->frame] = true;
+      if (!m->may_stop) *part_at(v, m->frame, m->placed) |= TURNS;
+    }
+}
+
 static void look(const survey *v) {
   for (int32_t id = 0; id < td_graph_size(v->p->graph); id++) {
     td_node *n = td_graph_node(v->p->graph, id);
     *part_at(v, n->frame, n->placed) |= HERE;
     if (n->op->kind == TD_KIND_COND) v->cond[n->frame] = n;
+    if (n->op->kind == TD_KIND_MERGE) note_variable(v, n);
     for (int i = 0; i < n->n_in; i++) note_edge(v, n->in[i].node, n);
     for (int i = 0; i < n->n_control; i++) note_edge(v, n->control[i], n);
   }
+  for (int32_t f = 0; f < v->loops->n_frames; f++)
+    if (!v->turns[f]) v->cond[f] = NULL;
 }
 
 static int devices_in(const survey *v, int32_t frame) {
@@ -136,18 +152,104 @@ static int devices_in(const survey *v, int32_t frame) {
 }
 
 /* The LoopCond's device turns by itself, unless it has only parts of the loop
- * that receive. Inner loops come after outer ones in the list. */
+ * that receive, or that loop constants feed. */
+static bool is_needed(const survey *v, int32_t frame, int32_t device) {
+  uint8_t at = *part_at(v, frame, device);
+  bool owner = v->cond[frame] && v->cond[frame]->placed == device;
+  return (at & HERE) && (!owner || (at & RECEIVES) || !(at & TURNS));
+}
+
+/* Inner loops come after outer ones in the list. */
 static void decide(const survey *v) {
   for (int32_t f = v->loops->n_frames; f-- > 1;) {
     bool several = devices_in(v, f) > 1;
     for (int32_t d = 0; d < v->loops->n_devices; d++) {
       uint8_t *at = part_at(v, f, d);
-      bool owner = v->cond[f] && v->cond[f]->placed == d;
-      if (several && (*at & HERE) && (!owner || (*at & RECEIVES)))
-        *at |= NEEDED;
+      if (several && is_needed(v, f, d)) *at |= NEEDED;
       if (*at & NEEDED) *part_at(v, v->p->frames[f].parent, d) |= HERE | NEEDED;
     }
   }
+}
+
+/* ---- the end of a loop whose variables die ------------------------------- */
+
+/* A signal beside the loop's Merge `m`, dead when that is. */
+static td_status *add_pulse(const survey *v, const td_node *m, td_edge *out) {
+  char name[48];
+  td_tensor zero;
+  td_node *n;
+  snprintf(name, sizeof name, "_pulse_%d", (int)m->id);
+  TD_TRY(td_tensor_scalar_f(TD_FLOAT32, 0, &zero));
+  td_status *s = td_pass_const(v->p->graph, name, &zero, m->placed, &n);
+  td_tensor_release(&zero);
+  if (td_ok(s)) s = td_graph_add_control(n, td_graph_node(v->p->graph, m->id));
+  if (!td_ok(s)) return s;
+  n->frame = m->frame;
+  n->may_die = true;
+  *out = (td_edge){n, 0};
+  return NULL;
+}
+
+static td_status *add_beside(const survey *v, td_build *b, int32_t frame,
+                             td_node **out) {
+  b->exact_name = true;
+  TD_TRY(td_build_node(b, out));
+  (*out)->placed = v->cond[frame]->placed;
+  (*out)->frame = frame;
+  (*out)->may_die = true;
+  return NULL;
+}
+
+/* The LoopCond waits for any of the pulses, and dies with the last. */
+static td_status *bind_cond(const survey *v, int32_t frame,
+                            const td_edge *pulse, int n) {
+  td_node *cond = v->cond[frame], *any, *pred;
+  td_build b;
+  char name[48];
+  snprintf(name, sizeof name, "_alive_%d", (int)frame);
+  td_build_init(&b, v->p->graph, "Merge", name);
+  td_build_list(&b, pulse, n);
+  TD_TRY(add_beside(v, &b, frame, &any));
+  snprintf(name, sizeof name, "_pred_%d", (int)frame);
+  td_build_init(&b, v->p->graph, "Identity", name);
+  td_build_in(&b, cond->in[0]);
+  td_build_control(&b, any);
+  TD_TRY(add_beside(v, &b, frame, &pred));
+  td_node_set_in(cond, 0, (td_edge){pred, 0});
+  cond->may_die = true;
+  return NULL;
+}
+
+static td_status *end_with_variables(const survey *v, int32_t frame) {
+  int32_t size = td_graph_size(v->p->graph);
+  TD_VEC(td_edge) pulses = {0};
+  td_status *s = NULL;
+  for (int32_t id = 0; id < size && td_ok(s); id++) {
+    const td_node *m = td_graph_node(v->p->graph, id);
+    td_edge pulse;
+    if (m->frame != frame || !m->may_stop) continue;
+    s = add_pulse(v, m, &pulse);
+    if (td_ok(s) && !td_vec_push(&pulses, pulse)) s = td_oom();
+  }
+  if (td_ok(s)) s = bind_cond(v, frame, pulses.at, (int)pulses.len);
+  td_vec_free(&pulses);
+  return s;
+}
+
+static bool some_turn(const survey *v, int32_t frame) {
+  for (int32_t d = 0; d < v->loops->n_devices; d++)
+    if (*part_at(v, frame, d) & TURNS) return true;
+  return false;
+}
+
+/* On one device a loop ends when all its variables are dead, whatever its
+ * LoopCond says. Where that may come to pass and several devices ask the
+ * LoopCond, it must not outlive them. */
+static td_status *end_loops(const survey *v) {
+  for (int32_t f = 1; f < v->loops->n_frames; f++)
+    if (v->cond[f] && devices_in(v, f) > 1 && !some_turn(v, f))
+      TD_TRY(end_with_variables(v, f));
+  return NULL;
 }
 
 /* ---- building ------------------------------------------------------------ */
@@ -292,14 +394,19 @@ td_status *td_loops_add(td_pass *p, td_loops *out) {
   v.at = td_alloc_zero(cells, sizeof *v.at);
   v.near = td_alloc_zero(cells, sizeof *v.near);
   v.cond = td_alloc_zero((size_t)p->n_frames, sizeof *v.cond);
+  v.turns = td_alloc_zero((size_t)p->n_frames, sizeof *v.turns);
   out->trigger = td_alloc_zero(cells, sizeof(td_node *));
-  td_status *s = v.at && v.near && v.cond && out->trigger ? NULL : td_oom();
+  bool room = v.at && v.near && v.cond && v.turns && out->trigger;
+  if (room) look(&v);
+  td_status *s = room ? end_loops(&v) : td_oom();
+  out->first = td_graph_size(p->graph);
   if (td_ok(s)) {
     look(&v);
     decide(&v);
     s = add_loops(&v);
   }
   if (td_ok(s)) ask_near(&v);
+  td_free(v.turns);
   td_free(v.at);
   td_free(v.near);
   td_free(v.cond);

@@ -1,7 +1,8 @@
 /* loops_impl.h - control loops: what lets a loop run on several devices.
  *
  * Only the device of the LoopCond knows when a loop is over. Every other one
- * that has a part of it gets a loop of its own that does nothing but turn:
+ * that has a part of it gets a loop of its own that does nothing but turn, and
+ * so does that device when nothing else lets its part turn:
  *
  *   Const -> Enter -> Merge -> Switch -> NextIteration -> the Merge
  *                                ^

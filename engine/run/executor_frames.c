@@ -11,6 +11,11 @@
  * has one. Those of the newest iteration are remembered and passed on when the
  * instance ends without having been replaced by another iteration.
  *
+ * A dead NextIteration starts nothing. But where a loop variable may die while
+ * the loop goes on (td_node.may_stop), its Merge is dead in the iterations that
+ * others start: each node is ready once in each iteration, so that whoever
+ * receives from it on another device does not wait for ever.
+ *
  * All of it happens under one spin lock per run, taken once per finished node
  * when several threads work on the run.
  * Source: Yu et al., "Dynamic control flow in large-scale machine learning",
@@ -40,7 +45,8 @@ struct td_instance {
   uint64_t path;
   td_iter *oldest, *newest;
   TD_VEC(kept) invariants;
-  TD_VEC(kept) deferred;    /* NextIteration values past the newest */
+  TD_VEC(kept) deferred;    /* NextIterations past the newest */
+  bool goes_on;             /* one of them is live */
   TD_VEC(int32_t) exits;    /* dead Exits of the newest iteration */
   td_instance *prev, *next; /* run->instances, or the spare list */
 };
@@ -82,6 +88,23 @@ static void hand_on(td_run *run, td_iter *to, int32_t node, td_tensor *out,
       to->busy += ready->first != before;
     }
     if (!none && t->buffer) td_tensor_release(t);
+  }
+}
+
+/* Tells the Merges of a dead NextIteration. Where no other value is to come,
+ * what comes in the first iteration alone is not waited for. */
+static void tell(td_run *run, td_iter *to, int32_t node, td_chain *ready) {
+  const td_program *p = run->program;
+  const int32_t *begin = &p->begin[p->node[node].targets];
+  const int32_t *merges = p->frame[to->frame].members;
+  for (int32_t k = begin[0]; k < begin[1]; k++) {
+    td_target t = p->target[k];
+    td_ready *before = ready->first;
+    uint64_t first = (uint64_t)p->node[merges[t.local]].child;
+    uint64_t left = to->state[t.local] & TD_STATE_DATA;
+    bool last = left <= (first + 1) * TD_STATE_DATA_ONE;
+    td_arrive_merge(to, t, true, last, false, ready);
+    to->busy += ready->first != before;
   }
 }
 
@@ -141,6 +164,7 @@ static void instance_unlink(td_instance *inst) {
   kept_drop(inst->invariants.at, inst->invariants.len);
   kept_drop(inst->deferred.at, inst->deferred.len);
   inst->invariants.len = inst->deferred.len = inst->exits.len = 0;
+  inst->goes_on = false;
   inst->next = run->spare_instances;
   run->spare_instances = inst;
 }
@@ -149,11 +173,14 @@ static void instance_unlink(td_instance *inst) {
 static void replay(td_run *run, td_iter *to, kept *k, bool move,
                    td_chain *ready) {
   td_tensor t = {0};
-  if (k->dead) {
-  } else if (move) {
+  if (k->dead && move) {
+    tell(run, to, k->node, ready);
+    return;
+  }
+  if (move) {
     t = k->value;
     k->value.buffer = NULL;
-  } else {
+  } else if (!k->dead) {
     td_tensor_retain(&k->value, &t);
   }
   hand_on(run, to, k->node, &t, k->dead, ready);
@@ -186,6 +213,7 @@ static void iteration_add(td_instance *inst, td_chain *ready) {
   for (size_t i = 0; i < inst->deferred.len; i++)
     replay(run, it, &inst->deferred.at[i], true, ready);
   inst->deferred.len = 0;
+  inst->goes_on = false;
 }
 
 static bool iteration_over(const td_instance *inst, const td_iter *it) {
@@ -200,7 +228,7 @@ static void settle(td_instance *inst, td_chain *ready) {
     while (inst->oldest && iteration_over(inst, inst->oldest)) {
       td_iter *gone = inst->oldest;
       inst->in_flight--;
-      if (inst->deferred.len) iteration_add(inst, ready);
+      if (inst->goes_on) iteration_add(inst, ready);
       inst->oldest = gone->later;
       td_iter_clear(gone);
     }
@@ -244,6 +272,14 @@ static td_instance *enter(td_run *run, td_iter *it, const td_xnode *n,
   return inst;
 }
 
+static void next_dead(td_run *run, td_iter *it, int32_t node, td_chain *ready) {
+  kept k = {.node = node, .dead = true};
+  if (it->later)
+    tell(run, it->later, node, ready);
+  else if (!td_vec_push(&it->instance->deferred, k))
+    fail_later(run, td_oom());
+}
+
 static void next(td_run *run, td_iter *it, int32_t node, td_tensor *out,
                  td_chain *ready) {
   td_instance *inst = it->instance;
@@ -259,6 +295,7 @@ static void next(td_run *run, td_iter *it, int32_t node, td_tensor *out,
     return;
   }
   out->buffer = NULL;
+  inst->goes_on = true;
   if (inst->in_flight < limit || TD_PLANT(10)) iteration_add(inst, ready);
 }
 
@@ -284,7 +321,10 @@ void td_propagate_frames(td_run *run, td_iter *it, int32_t node, td_tensor *out,
     leave(run, it, node, out, dead, ready);
     break;
   case TD_KIND_NEXT:
-    if (!dead) next(run, it, node, out, ready);
+    if (!dead)
+      next(run, it, node, out, ready);
+    else if (n->tells)
+      next_dead(run, it, node, ready);
     break;
   default:
     hand_on(run, it, node, out, dead, ready);

@@ -140,6 +140,19 @@ static td_target target_of(const td_xnode *n, int32_t slot) {
                      .slot = slot};
 }
 
+/* What a Merge that begins a loop must hear of when it may stop before. */
+static void note_stop(td_program *p, const td_node *m) {
+  if (!m->may_stop) return;
+  p->node[m->id].child = 0;
+  for (int k = 0; k < m->n_in; k++) {
+    td_xnode *from = &p->node[m->in[k].node->id];
+    if (from->kind == TD_KIND_NEXT)
+      from->tells = true;
+    else
+      p->node[m->id].child++;
+  }
+}
+
 /* Parts are in schedule order: walking backwards puts the most urgent last. */
 static void fill_targets(td_program *p, int32_t *fill) {
   for (int32_t i = p->n_nodes - 1; i >= 0; i--) {
@@ -179,6 +192,8 @@ static td_status *compile_edges(td_program *p) {
   memcpy(fill, p->begin, ((size_t)groups + 1) * sizeof *fill);
   p->target = td_alloc_zero((size_t)edges + 1, sizeof *p->target);
   if (p->target) fill_targets(p, fill);
+  for (int32_t i = 0; i < p->n_nodes; i++)
+    note_stop(p, td_graph_node(p->graph, i));
   td_free(fill);
   return p->target ? NULL : td_oom();
 }

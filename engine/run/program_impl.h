@@ -40,11 +40,13 @@ typedef struct td_xnode {
   bool runs_dead;  /* TD_KERNEL_DEAD */
   bool constant;   /* Enter with is_constant */
   bool index_read; /* Merge: somebody reads output 1 */
+  bool tells;      /* NextIteration: that it is dead matters */
   int32_t n_in, n_out;
   int32_t in;       /* first slot, within its frame */
   int32_t local;    /* index within its frame */
   int32_t frame;    /* static frame it runs in */
-  int32_t child;    /* Enter: the static frame it leads to */
+  int32_t child;    /* Enter: the static frame it leads to; Merge: inputs that
+                       come in the first iteration alone */
   int32_t flight;   /* index of its td_flight within the frame, or -1 */
   int32_t targets;  /* program->begin[targets + port] .. [+ port + 1];
                        the group after the last port is control */

@@ -45,9 +45,8 @@ end
 function loop.enter(l, initial, invariant)
   initial = flow.capture(l.parent, initial)
   local enter
-  do
-    local _ <close> = core.push{flow = l.place.index, capture = false,
-                                pivot = false}
+  do -- of a constant of the loop around it, it waits for that loop's body
+    local _ <close> = core.push{flow = l.place.index, capture = false}
     enter = core.add("Enter", {initial}, {frame_name = l.frame,
       parallel_iterations = l.parallel, _invariant = invariant})
   end

@@ -251,6 +251,29 @@ function tests.while_updates_variables()
   lu.assertEquals({s:run(i), s:run(v)}, {5, 10})
 end
 
+-- A loop of what is outside of both runs where the body around it runs, and
+-- not once more when that is over.
+function tests.while_of_constants_in_while()
+  local v = td.variable(0, "v")
+  local zero, two, one = td.constant(0), td.constant(2), td.constant(1)
+  local function inner()
+    return td.while_loop(function(j) return j:less(two) end, function(j)
+      return td.control_dependencies({v:assign_add(one)}, function()
+        return j + 1
+      end)
+    end, {zero})
+  end
+  local body = td.while_loop(function(i) return i:less(3) end, function(i)
+    return td.control_dependencies({inner().op}, function() return i + 1 end)
+  end, {0})
+  local cond = td.while_loop(function(i) return (i + inner()):less(4) end,
+                             function(i) return i + 1 end, {0})
+  local s = td.session()
+  s:init()
+  lu.assertEquals({s:run(body), s:run(v)}, {3, 3 * 2})
+  lu.assertEquals({s:run(cond), s:run(v)}, {2, 6 + 3 * 2})
+end
+
 function tests.while_waits_for_outer_ops()
   local v = td.variable(0, "v")
   local first = v:assign(41)

@@ -1,10 +1,11 @@
--- devices.lua - loops and their gradients, programs drawn by chance: wherever
--- their nodes run, the same bits.
+-- devices.lua - loops and their gradients, programs and bare loops drawn by
+-- chance: wherever their nodes run, the same bits, and nothing waits for ever.
 -- SPDX-License-Identifier: Apache-2.0
 
 local lu = require "luaunit"
 local td = require "tide"
 local slices = require "tide.indexed_slices"
+local random_loops = require "shared.random_loops"
 local random_program = require "shared.random_program"
 local rows = require "shared.loop_rows"
 local scattered = require "shared.scattered"
@@ -51,6 +52,14 @@ local function refused(program)
   return true
 end
 
+-- Each of `names` was drawn often enough.
+local function check_drawn(names, drawn, many)
+  for _, name in ipairs(names) do
+    local times = drawn[name] or 0
+    lu.assertTrue(times * 2 >= many, name .. " was drawn " .. times .. " times")
+  end
+end
+
 function tests.same_bits_of_random_programs()
   local many, out = soak and 1000 or 40, 0
   for seed = 1, many do
@@ -62,10 +71,15 @@ function tests.same_bits_of_random_programs()
     end
   end
   lu.assertTrue(out <= 1 + many // 50, out .. " programs have no gradient")
-  for _, name in ipairs(random_program.names) do
-    local times = random_program.drawn[name] or 0
-    lu.assertTrue(times * 2 >= many, name .. " was drawn " .. times .. " times")
+  check_drawn(random_program.names, random_program.drawn, many)
+end
+
+function tests.same_bits_of_random_loops()
+  local many = soak and 5000 or 100
+  for seed = 1, many do
+    scattered.check(function() return random_loops.build(seed) end, 1)
   end
+  check_drawn(random_loops.names, random_loops.drawn, many)
 end
 
 return tests

@@ -183,7 +183,7 @@ end
 function tests.gradients_of_random_programs()
   local many, checked = os.getenv "TIDE_SOAK" and 1000 or 60, 0
   for seed = 1, many do
-    local program = random_program.new(seed)
+    local program = random_program.new(seed, {noise = true})
     local f = td.value_and_grad(function(...) return program(...):sum() end)
     local ok, e = pcall(f, table.unpack(point))
     if not ok then

@@ -127,7 +127,8 @@ static td_graph *graph_of(const char *text) {
 
 #define END(p) p "n: Next " p "b\n" p "m <- " p "n\n" p "x: Exit " p "s:0\n"
 
-/* dead: names of those that may die; frames: "name frame" where not the root */
+/* dead: names of those that may die, "[m]" where the loop goes on all the same;
+ * frames: "name frame" where not the root */
 static const struct {
   const char *what, *text, *dead, *frames;
 } good[] = {
@@ -214,7 +215,7 @@ static const struct {
          "w") "ye: Enter a frame_name=w\nym: Merge ye @\nys: Switch ym c\n"
               "p: Any b\nq: Switch ys:1 p\nyn: Next q:1\nym <- yn\nyx: Exit "
               "ys:0\n" END("") "d: Any x\n",
-     "b n ym ys p q yn yx",
+     "b n [ym] ys p q yn yx",
      "m w, c w, s w, b w, n w, x w, ym w, ys w, p w, q w, yn w, yx w"},
     {"a variable fed from one that may be lost",
      "a: Any\n" LOOP(
@@ -224,9 +225,34 @@ static const struct {
               "ze: Enter a frame_name=w\nzm: Merge ze @\nzs: Switch zm c\n"
               "zy: Any zs:1 ym\nzn: Next zy\nzm <- zn\nzx: Exit zs:0\n" END(
                   "") "d: Any x\n",
-     "b n m s c x d ym ys p q yn zm zs zy zn zx",
+     "b n m s c x d [ym] ys p q yn [zm] zs zy zn zx",
      "m w, c w, s w, b w, n w, x w, ym w, ys w, p w, q w, yn w, zm w, zs w, "
      "zy w, zn w, zx w"},
+    {"a loop that begins with a constant of the one around it",
+     "a: Any\nk: Any\n" LOOP(
+         "", "a", "w") "ke: Enter k frame_name=w "
+                       "is_constant=true\n" LOOP(
+                           "i", "ke",
+                           "v") "ye: Enter b frame_name=v\nym: Merge ye @\nys: "
+                                "Switch ym ic\n"
+                                "yn: Next ys:1\nym <- yn\nyx: Exit ys:0\n" END(
+                                    "i") "n: Next s:1\nm <- n\nx: Exit s:0\n",
+     "b n ib in ye [ym] ys yn yx",
+     "m w, c w, s w, b w, n w, x w, ie w, ye w, im v, ic v, is v, ib v, in v, "
+     "ix v, ym v, ys v, yn v, yx v"},
+    {"a loop that waits for the body of the one around it",
+     "a: Any\nk: Any\n" LOOP(
+         "", "a",
+         "w") "ke: Enter k frame_name=w "
+              "is_constant=true\n"
+              "ie: Enter ke ^b frame_name=v\n"
+              "im: Merge ie @\nic: Cond im\nis: Switch im ic\nib: Id is:1\n"
+              "ye: Enter b frame_name=v\nym: Merge ye @\nys: Switch ym ic\n"
+              "yn: Next ys:1\nym <- yn\nyx: Exit ys:0\n" END(
+                  "i") "n: Next s:1\nm <- n\nx: Exit s:0\n",
+     "b n ie im ic is ib in ix ye ym ys yn yx",
+     "m w, c w, s w, b w, n w, x w, ie w, ye w, im v, ic v, is v, ib v, in v, "
+     "ix v, ym v, ys v, yn v, yx v"},
     {"a frame that does not turn",
      "a: Any\ne: Enter a frame_name=w\nb: Id e\nx: Exit b\nd: Any x\n", "",
      "b w, x w"},
@@ -236,7 +262,7 @@ static const struct {
                           "frame_name=w\nym: Merge ye @\n"
                           "yn: Next r\nym <- yn\nyr: Recv ^m "
                           "_may_die=true\nyx: Exit yr\n" END("") "d: Any x\n",
-     "b n r ym yn yr yx",
+     "b n r [ym] yn yr yx",
      "m w, c w, s w, b w, n w, x w, r w, ym w, yn w, yr w, yx w"},
 };
 
@@ -269,7 +295,13 @@ static void test_good(void **state) {
     if (s) fail_msg("%s: %s", good[i].what, td_status_message(s));
     for (int32_t id = 0; id < td_graph_size(g); id++) {
       const td_node *n = td_graph_node(g, id);
-      if (n->may_die != listed(good[i].dead, n->name))
+      char stops[80];
+      snprintf(stops, sizeof stops, "[%s]", n->name);
+      bool stop = listed(good[i].dead, stops);
+      if (n->may_stop != stop)
+        fail_msg("%s: may_stop of '%s' is %d", good[i].what, n->name,
+                 n->may_stop);
+      if (n->may_die != (stop || listed(good[i].dead, n->name)))
         fail_msg("%s: may_die of '%s' is %d", good[i].what, n->name,
                  n->may_die);
       assert_frame(&f, n, good[i].frames);

@@ -147,6 +147,7 @@ static void same_node(const td_node *a, const td_node *b) {
   assert_int_equal(a->frame, b->frame);
   assert_int_equal(a->placed, b->placed);
   assert_int_equal(a->may_die, b->may_die);
+  assert_int_equal(a->may_stop, b->may_stop);
   for (int i = 0; i < a->n_in; i++) {
     assert_string_equal(a->in[i].node->name, b->in[i].node->name);
     assert_ptr_equal(b->in[i].node->graph, b->graph);
@@ -180,7 +181,7 @@ static void copies_are_whole(void **state) {
   td_graph_set_seed(l.g, 12);
   l.add->flow = flow;
   l.add->frame = 3;
-  l.add->may_die = true;
+  l.add->may_die = l.add->may_stop = true;
   l.add->placed = 2;
   OK(td_graph_copy(l.g, NULL, &copy));
   td_buffer *value = td_node_attr(l.one, "value")->tensor->buffer;

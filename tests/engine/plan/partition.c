@@ -422,6 +422,74 @@ static void test_constant_enter(void **state) {
   free_world(&w);
 }
 
+/* The condition asks constants, on a device that nothing else lets turn. */
+static void test_condition_of_constants(void **state) {
+  (void)state;
+  world w = new_world("CC");
+  td_plan *p;
+  loop l = {"loop", "x", "@c0", "@c0", "@c1", "@c0"};
+  add_placeholder(&w, "x", td_shape_scalar());
+  add_enter(&w, "constant", "loop", true, "x");
+  attr(&w, "frame_name", td_attr_string("loop"));
+  add(&w, "loop/enter", "Enter", "x");
+  attr(&w, "N", td_attr_int(2));
+  add(&w, "loop/merge", "Merge", "loop/enter ? @c0");
+  add(&w, "less", "PlanLess", "constant constant @c1");
+  add(&w, "cond", "LoopCond", "less @c1");
+  add(&w, "loop/switch", "Switch", "loop/merge cond @c0");
+  add(&w, "body", "PlanNeg", "loop/switch:1 @c0");
+  end_loop(&w, &l, "body");
+  OK(plan(&w, "x", "loop/exit", &p));
+  check_links(p);
+  check_parts(p);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(count(part(p, "CPU", i), "LoopCond"), 1);
+    assert_int_equal(count(part(p, "CPU", i), "NextIteration"), 2 - i);
+  }
+  td_plan_free(p);
+  free_world(&w);
+}
+
+/* Its only variable may be lost in a branch: then the condition dies too. */
+static void begin_mortal(world *w, const char *there) {
+  char inputs[64];
+  add_placeholder(w, "x", td_shape_scalar());
+  add_enter(w, "constant", "loop", true, "x");
+  attr(w, "frame_name", td_attr_string("loop"));
+  add(w, "enter", "Enter", "x");
+  attr(w, "N", td_attr_int(2));
+  td_node *m = add(w, "merge", "Merge", "enter ? @c0");
+  snprintf(inputs, sizeof inputs, "constant constant %s", there);
+  add(w, "less", "PlanLess", inputs);
+  snprintf(inputs, sizeof inputs, "less %s", there);
+  add(w, "cond", "LoopCond", inputs);
+  add(w, "switch", "Switch", "merge cond @c0");
+  add(w, "pred", "PlanLess", "merge constant @c0");
+  add(w, "side", "Switch", "switch:1 pred @c0");
+  td_node *next = add(w, "next", "NextIteration", "side:1 @c0");
+  OK(td_graph_back_edge(m, 1, (td_edge){next, 0}));
+  add(w, "exit", "Exit", "switch:0");
+}
+
+static void test_mortal_variable(void **state) {
+  (void)state;
+  world w = new_world("CC");
+  td_plan *p;
+  begin_mortal(&w, "@c1");
+  OK(plan(&w, "x", "exit", &p));
+  check_links(p);
+  check_parts(p);
+  const td_node *cond = node(part(p, "CPU", 1), "cond");
+  assert_string_equal(cond->in[0].node->name, "_pred_1");
+  assert_string_equal(cond->in[0].node->control[0]->name, "_alive_1");
+  td_plan_free(p);
+  free_world(&w);
+  w = new_world("CT");
+  begin_mortal(&w, "@t");
+  starve(&w, "x", "exit");
+  free_world(&w);
+}
+
 static void test_no_memory(void **state) {
   (void)state;
   world w = new_world("CT");
@@ -450,6 +518,8 @@ int main(void) {
       cmocka_unit_test(test_nested),
       cmocka_unit_test(test_shared_enter),
       cmocka_unit_test(test_constant_enter),
+      cmocka_unit_test(test_condition_of_constants),
+      cmocka_unit_test(test_mortal_variable),
       cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, register_ops, NULL);

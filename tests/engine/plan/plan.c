@@ -99,6 +99,7 @@ static void print_more(const td_plan *p, td_str *out) {
       td_str_addf(out, "%s frame %d order %d", n->name, (int)n->frame,
                   (int)n->order);
       if (n->may_die) td_str_add(out, " may die");
+      if (n->may_stop) td_str_add(out, " may stop");
       td_str_addf(out, " %s %d %s\n", td_node_string(n, "tensor_name"),
                   (int)td_node_int(n, "_edge"),
                   td_node_string(n, "frame_name"));

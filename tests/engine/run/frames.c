@@ -156,6 +156,64 @@ static void test_limit(void **state) {
   rig_deinit(&r);
 }
 
+/* ---- variables that die ---- */
+
+/* while i < 5: y goes on while i < 2. Where y's part is on another device, that
+ * hears in each iteration whether y is dead. */
+static td_edge mortal(rig *r, const char *device, td_edge *y) {
+  td_edge zero = make_const(r, TD_FLOAT64, 0, NULL);
+  td_edge n = make_const(r, TD_FLOAT64, 5, NULL);
+  td_edge few = make_const(r, TD_FLOAT64, 2, NULL);
+  n = make_enter(r, n, "mortal", true, 2);
+  few = make_enter(r, few, "mortal", true, 2);
+  td_edge i = make_loop_merge(r, make_enter(r, zero, "mortal", false, 2));
+  td_edge m = make_loop_merge(r, make_enter(r, zero, "mortal", false, 2));
+  td_edge cond = NODE(r, "LoopCond", NULL, NODE(r, "Less", NULL, i, n));
+  td_edge si = NODE(r, "Switch", NULL, i, cond);
+  td_edge sm = NODE(r, "Switch", NULL, m, cond);
+  td_edge body = NODE(r, "Identity", NULL, port(si, 1));
+  td_edge one = make_const(r, TD_FLOAT64, 1, body.node);
+  td_edge more = NODE(r, "AddV2", NULL, body, one);
+  td_edge goes_on = NODE(r, "Less", NULL, body, few);
+  td_edge sum = NODE(r, "AddV2", NULL, port(sm, 1), one);
+  td_edge side = NODE(r, "Switch", NULL, sum, goes_on);
+  td_edge half = NODE(r, "Neg", NULL, m);
+  OK(td_graph_back_edge(i.node, 1, NODE(r, "NextIteration", NULL, more)));
+  OK(td_graph_back_edge(m.node, 1,
+                        NODE(r, "NextIteration", NULL, port(side, 1))));
+  OK(td_node_set_device(sum.node, device));
+  OK(td_node_set_device(half.node, device));
+  *y = NODE(r, "Exit", NULL, port(NODE(r, "Switch", NULL, half, cond), 0));
+  return NODE(r, "Exit", NULL, port(si, 0));
+}
+
+static void test_mortal(void **state) {
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    rig r;
+    td_session *s;
+    td_tensor out;
+    td_edge y;
+    rig_init(&r);
+    td_edge i = mortal(&r, k ? "/cpu:1" : "/cpu:0", &y);
+    td_session_options so = {.cpu_devices = 2, .verify = true};
+    td_run_options o = {.timeout = 60000000000};
+    td_signature sig = {
+        .fetches = &i, .n_fetches = 1, .targets = &y.node, .n_targets = 1};
+    OK(td_session_new(r.runtime, r.graph, &so, &s));
+    OK(td_session_run(s, &sig, NULL, &out, &o));
+    assert_true(td_tensor_get_f(&out, 0) == 5);
+    td_tensor_release(&out);
+    sig = (td_signature){.fetches = &y, .n_fetches = 1};
+    td_status *st = td_session_run(s, &sig, NULL, &out, &o);
+    assert_non_null(st);
+    assert_non_null(strstr(td_status_message(st), "is dead"));
+    td_status_release(st);
+    td_session_release(s);
+    rig_deinit(&r);
+  }
+}
+
 /* ---- loops that cannot end ---- */
 
 static void test_missing_back_edge(void **state) {
@@ -208,6 +266,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_overlap),
       cmocka_unit_test(test_limit),
+      cmocka_unit_test(test_mortal),
       cmocka_unit_test(test_missing_back_edge),
       cmocka_unit_test(test_two_frames),
   };

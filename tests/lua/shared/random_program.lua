@@ -101,6 +101,24 @@ function pieces.loop(p, depth, at_hand)
   return y + z * 0.25
 end
 
+-- A loop that begins with what is outside of all, wherever it is: only its
+-- place says that it is not to run.
+function pieces.constants(p, depth, at_hand)
+  local n, x = p.random:integer(1, 3), pick(p, p.outside)
+  local _, y = td.while_loop(function(i) return i:less(n) end, function(i, h)
+    local inner = grow(p, depth, {h, pick(p, p.outside)})
+    return i + 1, small(h * 0.5 + inner + td.sin(pick(p, p.outside)))
+  end, {p.zero, x}, {parallel_iterations = pick(p, {1, 10})})
+  return y + pick(p, at_hand)
+end
+
+-- Numbers that hang on nothing.
+function pieces.noise(p, depth, at_hand)
+  local noise = td.random_uniform({2, 3}, {dtype = "float64",
+                                           seed = p.random:integer(1, 999)})
+  return small(grow(p, depth, at_hand) + noise)
+end
+
 function pieces.map(p, depth, at_hand)
   local xs = td.stack({grow(p, depth, at_hand), pick(p, at_hand)})
   return td.map_fn(function(x)
@@ -161,7 +179,8 @@ function random_program.new(seed, without)
     if not (without and without[name]) then allowed[#allowed + 1] = name end
   end
   return function(...)
-    local p = {random = rng.new(seed), left = 24, names = allowed}
+    local p = {random = rng.new(seed), left = 24, names = allowed,
+               outside = {...}, zero = td.constant(0)}
     local at_hand, out = {...}, nil
     for _ = 1, 3 do
       local x = grow(p, 3, at_hand)

@@ -46,7 +46,7 @@ local function outcome(build, device, o)
   local _ <close> = core.push{graph = g}
   local ys, xs, values = td.device(device, build)
   local session <close> = core.session(g, o)
-  return session:core_run(ys, xs, values, {as_values = true})
+  return session:core_run(ys, xs, values, {as_values = true, timeout = 120})
 end
 
 --- Runs what `build` builds on one device, and on several in `times` ways.
