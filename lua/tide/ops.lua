@@ -70,6 +70,12 @@ setmetatable(ops, {__index = find, __newindex = define})
 
 local namespace = {ops = ops}
 
+--- Is that the name of a function of tide/ops/*.lua?
+function namespace.has(name)
+  if not loaded then load_all() end
+  return defined[name] ~= nil
+end
+
 --- Marks functions that are no methods: `{"concat", "zeros"}`.
 function namespace.not_methods(names)
   for _, name in ipairs(names) do not_methods[name] = true end

@@ -187,7 +187,7 @@ end
 function known.is_name(name)
   local meta = getmetatable(td)
   return rawget(td, name) ~= nil or meta.__module_of[name] ~= nil
-    or meta.__modules[name] ~= nil or rawget(namespace.ops, name) ~= nil
+    or meta.__modules[name] ~= nil or namespace.has(name)
     or core.op_type(name) ~= nil
 end
 
