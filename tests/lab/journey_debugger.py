@@ -169,16 +169,14 @@ class Debugging(browser.Case):
         self.press("continue")
         b.wait_output(0, "field 'field'")
 
-    def test_after_a_restart(self):
+    def test_restart(self):
         b = self.start(CELL)
         self.click_gutter(0, 7)
         b.run(0)
         self.halted(7)
-        b.command("notebook:restart-kernel")
+        b.command("debugger:restart-debug") # which runs all cells
         b.find(".jp-Dialog .jp-mod-accept, .jp-Dialog .jp-mod-warn").click()
-        b.wait("nothing halted", lambda: not self.stack() and b.idle())
-        time.sleep(1)
-        b.run(0)
+        b.wait("nothing halted", lambda: not self.stack())
         self.halted(7)
         self.press("continue")
         b.wait_output(0, "6")
