@@ -36,7 +36,7 @@ local rows = {
   {"%tour", "1/10  a tensor", true}, {"%tour", "%tour", "2/10", true},
   {"%prun local t = 0 for i = 1, 2e6 do t = i end", "In[1]:1", false},
   {"%prun 5", "over before", "5"}, {"%debug", "there was no error", false},
-  {"error 'so'", "%debug", "so\n  frames", false},
+  {"error 'so'", "%debug", "first:\n  [C], in error\n  In[1]:1\n", false},
   {"%%capture c\nprint 'hidden'\n7", "c.stdout == 'hidden\\n'", "", "true"},
   {"%%capture c\ntd.display(5)\n7", "c.result, #c.outputs", "", "7\t1"},
   {"%%capture\nprint 'hidden'", "", false},

@@ -133,10 +133,20 @@ local function add_origin(lines, err, frames)
   end
 end
 
---- The lines of all frames, those of C and the library too.
+-- How many frames there are down to the user's outermost; below is who called
+-- the cell.
+local function depth(frames)
+  for i = #frames, 1, -1 do
+    if is_user(frames[i]) then return i end
+  end
+  return #frames
+end
+
+--- The lines of all frames of a cell, those of C and the library too.
 function traceback.all(frames)
   local lines = {}
-  for _, f in ipairs(frames) do
+  for i = 1, depth(frames) do
+    local f = frames[i]
     local where = f.line > 0 and f.short_src .. ":" .. f.line or f.short_src
     lines[#lines + 1] = "  " .. where .. called(f)
   end
