@@ -264,11 +264,13 @@ bench: setup
 # the tutorials. LAB_FLAGS=--no-browser --port=9999 are JupyterLab's own.
 LAB_FLAGS ?=
 LAB := $(B)/lab/.done
-$(LAB): tests/lab/requirements.txt $(PAPERMILL)
+LAB_SETTINGS := $(B)/lab/share/jupyter/lab/settings
+$(LAB): tests/lab/requirements.txt tests/lab/overrides.json $(PAPERMILL)
 	@mkdir -p $(B)
 	test -x $(B)/lab/bin/python || $(PYTHON) -m venv $(B)/lab
 	$(B)/lab/bin/python -m pip install -q --disable-pip-version-check -r $< \
 	  jupyter/papermill_tide
+	mkdir -p $(LAB_SETTINGS) && cp tests/lab/overrides.json $(LAB_SETTINGS)
 	touch $@
 lab-kernel: all $(LAB)
 	$(B)/tide install-kernel --prefix $(B)/lab

@@ -76,12 +76,20 @@ class Server:
 
     def quiet(self):
         """Nothing pops up over the page, nothing is asked of the network."""
-        folder = self.home.path(
-            "config/lab/user-settings/@jupyterlab/apputils-extension")
-        os.makedirs(folder)
-        path = os.path.join(folder, "notification.jupyterlab-settings")
+        self.set("apputils-extension", "notification",
+                 {"fetchNews": "false", "checkForUpdates": False})
+        with open(os.path.join(HERE, "overrides.json"), encoding="utf-8") as f:
+            for name, values in json.load(f).items():
+                self.set(*name.removeprefix("@jupyterlab/").split(":"), values)
+
+    def set(self, extension, plugin, values):
+        """Settings of one of JupyterLab's plugins, as its user's."""
+        folder = self.home.path("config/lab/user-settings/@jupyterlab",
+                                extension)
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, plugin + ".jupyterlab-settings")
         with open(path, "w", encoding="utf-8") as f:
-            json.dump({"fetchNews": "false", "checkForUpdates": False}, f)
+            json.dump(values, f)
 
     def url(self, name):
         return (f"http://127.0.0.1:{self.port}/lab/tree/{name}"

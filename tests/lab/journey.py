@@ -93,7 +93,12 @@ class Journey(browser.Case):
         b.keys(Keys.TAB)
         b.find(".jp-Completer-item")
         b.wait("names", lambda: "conv2d" in b.find(".jp-Completer").text)
-        time.sleep(1) # what is known of the first name comes beside it
+        # What is known of a name stands beside it; its head is the signature.
+        b.wait("signature", lambda: "conv1d(" in b.find(
+            ".jp-Completer-docpanel").text)
+        b.keys(Keys.ARROW_DOWN)
+        b.wait("signature", lambda: "conv2d(" in b.find(
+            ".jp-Completer-docpanel").text)
         b.shot("complete")
         b.keys(Keys.ESCAPE)
         b.focus(2)
