@@ -268,7 +268,8 @@ static td_status *check_side(const dead *d, const td_node *n, int32_t live,
            : ", else it would leave the loop in every iteration");
 }
 
-/* Seen from beyond the loop: atoms of the loop are gone. But a _Recv in it may
+/* Seen from beyond the loop: atoms of the loop are gone, and what is live while
+ * it goes on never leaves it. But a _Recv in it may
  * bring the side of an outer LoopCond: one stays. */
 static int32_t live_exit(dead *d, const td_node *n, int32_t live) {
   int32_t frame = d->w->frame[n->id];
@@ -282,7 +283,7 @@ static int32_t live_exit(dead *d, const td_node *n, int32_t live) {
     recv = recv || first;
     if (d->w->frames->beyond[of->id] != frame || first)
       kept.at[kept.len++] = s.at[i];
-    else if (of != cond)
+    else if (of != cond || (s.at[i] & TRUE_SIDE))
       unknown = true;
   }
   if (unknown) insert(&kept, opaque(n));
@@ -345,13 +346,14 @@ static bool find_lossy(dead *d) {
   return found;
 }
 
-/* Does it take more to keep Merge `m` live than for the loop to go on? */
+/* May Merge `m` miss an iteration, or does it take more to keep it live than
+ * for the loop to go on? */
 static bool stops(const dead *d, const td_node *m) {
   split s;
   if (!td_frames_loop_merge(m)) return false;
   const td_node *cond = d->w->frames->at[d->w->frame[m->id]].cond;
   split_sets(d, d->live[m->id], d->live[cond->id], &s);
-  return s.only_a > 0;
+  return d->lossy[m->id] || s.only_a > 0;
 }
 
 static void mark_all(dead *d) {

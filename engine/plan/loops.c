@@ -104,9 +104,11 @@ typedef struct survey {
   td_pass *p;
   td_loops *loops;
   uint8_t *at;
-  td_node **near; /* the LoopCond of a control loop, or NULL */
-  td_node **cond; /* by frame: its LoopCond, or NULL: it does not turn */
-  bool *turns;    /* by frame: it has loop variables */
+  td_node **near;  /* the LoopCond of a control loop, or NULL */
+  td_node **cond;  /* by frame: its LoopCond, or NULL: it does not turn */
+  td_node **alive; /* by frame: what a control loop must see live to go on, or
+                      NULL: its LoopCond is enough */
+  bool *turns;     /* by frame: it has loop variables */
 } survey;
 
 static size_t cell(const survey *v, int32_t frame, int32_t device) {
@@ -173,65 +175,60 @@ static void decide(const survey *v) {
 
 /* ---- the end of a loop whose variables die ------------------------------- */
 
-/* A signal beside the loop's Merge `m`, dead when that is. */
-static td_status *add_pulse(const survey *v, const td_node *m, td_edge *out) {
-  char name[48];
-  td_tensor zero;
-  td_node *n;
-  snprintf(name, sizeof name, "_pulse_%d", (int)m->id);
-  TD_TRY(td_tensor_scalar_f(TD_FLOAT32, 0, &zero));
-  td_status *s = td_pass_const(v->p->graph, name, &zero, m->placed, &n);
-  td_tensor_release(&zero);
-  if (td_ok(s)) s = td_graph_add_control(n, td_graph_node(v->p->graph, m->id));
-  if (!td_ok(s)) return s;
-  n->frame = m->frame;
-  n->may_die = true;
-  *out = (td_edge){n, 0};
-  return NULL;
-}
-
-static td_status *add_beside(const survey *v, td_build *b, int32_t frame,
-                             td_node **out) {
+static td_status *add_named(td_build *b, int32_t frame, int32_t device,
+                            td_node **out) {
   b->exact_name = true;
   TD_TRY(td_build_node(b, out));
-  (*out)->placed = v->cond[frame]->placed;
+  (*out)->placed = device;
   (*out)->frame = frame;
   (*out)->may_die = true;
   return NULL;
 }
 
-/* The LoopCond waits for any of the pulses, and dies with the last. */
-static td_status *bind_cond(const survey *v, int32_t frame,
-                            const td_edge *pulse, int n) {
-  td_node *cond = v->cond[frame], *any, *pred;
-  td_build b;
+/* A signal that is dead when what NextIteration `next` takes is. */
+static td_status *add_pulse(const survey *v, const td_node *next,
+                            td_edge *out) {
+  td_graph *g = v->p->graph;
   char name[48];
-  snprintf(name, sizeof name, "_alive_%d", (int)frame);
-  td_build_init(&b, v->p->graph, "Merge", name);
-  td_build_list(&b, pulse, n);
-  TD_TRY(add_beside(v, &b, frame, &any));
-  snprintf(name, sizeof name, "_pred_%d", (int)frame);
-  td_build_init(&b, v->p->graph, "Identity", name);
-  td_build_in(&b, cond->in[0]);
-  td_build_control(&b, any);
-  TD_TRY(add_beside(v, &b, frame, &pred));
-  td_node_set_in(cond, 0, (td_edge){pred, 0});
-  cond->may_die = true;
+  td_tensor zero;
+  td_node *value, *pulse;
+  td_build b;
+  snprintf(name, sizeof name, "_goes_on_%d", (int)next->id);
+  td_build_init(&b, g, "Identity", name);
+  td_build_in(&b, next->in[0]);
+  TD_TRY(add_named(&b, next->frame, next->placed, &value));
+  snprintf(name, sizeof name, "_pulse_%d", (int)next->id);
+  TD_TRY(td_tensor_scalar_f(TD_FLOAT32, 0, &zero));
+  td_status *s = td_pass_const(g, name, &zero, next->placed, &pulse);
+  td_tensor_release(&zero);
+  if (td_ok(s)) s = td_graph_add_control(pulse, value);
+  if (!td_ok(s)) return s;
+  pulse->frame = next->frame;
+  pulse->may_die = true;
+  *out = (td_edge){pulse, 0};
   return NULL;
 }
 
-static td_status *end_with_variables(const survey *v, int32_t frame) {
+/* v->alive of the frame: live while a NextIteration is. */
+static td_status *add_alive(const survey *v, int32_t frame) {
   int32_t size = td_graph_size(v->p->graph);
   TD_VEC(td_edge) pulses = {0};
   td_status *s = NULL;
+  td_build b;
+  char name[48];
   for (int32_t id = 0; id < size && td_ok(s); id++) {
-    const td_node *m = td_graph_node(v->p->graph, id);
+    const td_node *n = td_graph_node(v->p->graph, id);
     td_edge pulse;
-    if (m->frame != frame || !m->may_stop) continue;
-    s = add_pulse(v, m, &pulse);
+    if (n->frame != frame || n->op->kind != TD_KIND_NEXT) continue;
+    s = add_pulse(v, n, &pulse);
     if (td_ok(s) && !td_vec_push(&pulses, pulse)) s = td_oom();
   }
-  if (td_ok(s)) s = bind_cond(v, frame, pulses.at, (int)pulses.len);
+  if (td_ok(s)) {
+    snprintf(name, sizeof name, "_alive_%d", (int)frame);
+    td_build_init(&b, v->p->graph, "Merge", name);
+    td_build_list(&b, pulses.at, (int)pulses.len);
+    s = add_named(&b, frame, v->cond[frame]->placed, &v->alive[frame]);
+  }
   td_vec_free(&pulses);
   return s;
 }
@@ -243,12 +240,11 @@ static bool some_turn(const survey *v, int32_t frame) {
 }
 
 /* On one device a loop ends when all its variables are dead, whatever its
- * LoopCond says. Where that may come to pass and several devices ask the
- * LoopCond, it must not outlive them. */
-static td_status *end_loops(const survey *v) {
+ * LoopCond says. Where that may come to pass, the control loops are told. */
+static td_status *watch_variables(const survey *v) {
   for (int32_t f = 1; f < v->loops->n_frames; f++)
     if (v->cond[f] && devices_in(v, f) > 1 && !some_turn(v, f))
-      TD_TRY(end_with_variables(v, f));
+      TD_TRY(add_alive(v, f));
   return NULL;
 }
 
@@ -334,6 +330,7 @@ static td_status *add_turn(loop *l) {
   l->go->may_die = l->cond->may_die;
   start(&b, l, "NextIteration", name);
   td_build_in(&b, (td_edge){l->go, 1});
+  if (l->v->alive[l->frame]) td_build_control(&b, l->v->alive[l->frame]);
   TD_TRY(finish(&b, l, l->frame, &l->next));
   l->next->may_die = true;
   return td_graph_back_edge(l->merge, 1, (td_edge){l->next, 0});
@@ -394,11 +391,12 @@ td_status *td_loops_add(td_pass *p, td_loops *out) {
   v.at = td_alloc_zero(cells, sizeof *v.at);
   v.near = td_alloc_zero(cells, sizeof *v.near);
   v.cond = td_alloc_zero((size_t)p->n_frames, sizeof *v.cond);
+  v.alive = td_alloc_zero((size_t)p->n_frames, sizeof *v.alive);
   v.turns = td_alloc_zero((size_t)p->n_frames, sizeof *v.turns);
   out->trigger = td_alloc_zero(cells, sizeof(td_node *));
-  bool room = v.at && v.near && v.cond && v.turns && out->trigger;
+  bool room = v.at && v.near && v.cond && v.alive && v.turns && out->trigger;
   if (room) look(&v);
-  td_status *s = room ? end_loops(&v) : td_oom();
+  td_status *s = room ? watch_variables(&v) : td_oom();
   out->first = td_graph_size(p->graph);
   if (td_ok(s)) {
     look(&v);
@@ -406,6 +404,7 @@ td_status *td_loops_add(td_pass *p, td_loops *out) {
     s = add_loops(&v);
   }
   if (td_ok(s)) ask_near(&v);
+  td_free(v.alive);
   td_free(v.turns);
   td_free(v.at);
   td_free(v.near);

@@ -12,6 +12,11 @@
  * that iteration. The Enter of a nested loop's takes the Merge of the outer
  * one's. The last predicate is false, and the loops stop together.
  *
+ * One device goes on while a NextIteration is live, whatever the predicate
+ * says. Where each loop variable may die before the predicate is false, the
+ * NextIterations of control loops wait for a Merge of signals of those of the
+ * loop.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_LOOPS_IMPL_H
 #define TD_LOOPS_IMPL_H

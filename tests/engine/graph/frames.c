@@ -225,9 +225,14 @@ static const struct {
               "ze: Enter a frame_name=w\nzm: Merge ze @\nzs: Switch zm c\n"
               "zy: Any zs:1 ym\nzn: Next zy\nzm <- zn\nzx: Exit zs:0\n" END(
                   "") "d: Any x\n",
-     "b n m s c x d [ym] ys p q yn [zm] zs zy zn zx",
+     "b n [m] s c x d [ym] ys p q yn [zm] zs zy zn zx",
      "m w, c w, s w, b w, n w, x w, ym w, ys w, p w, q w, yn w, zm w, zs w, "
      "zy w, zn w, zx w"},
+    {"a value of the body that never leaves",
+     "a: Any\n" LOOP(
+         "", "a",
+         "w") "y: Any b\nys: Switch y c\nyx: Exit ys:0\n" END("") "d: Any yx\n",
+     "b n y ys yx d", "m w, c w, s w, b w, n w, x w, y w, ys w, yx w"},
     {"a loop that begins with a constant of the one around it",
      "a: Any\nk: Any\n" LOOP(
          "", "a", "w") "ke: Enter k frame_name=w "

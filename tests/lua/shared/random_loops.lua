@@ -62,10 +62,10 @@ local function bring(c, v)
   return inside
 end
 
--- A number of the root, brought into `c`.
+-- A number of the root, or a value there, brought into `c`.
 local function number(c, x, dtype)
-  if not c.outer then return constant(x, dtype) end
-  return bring(c, number(c.outer, x, dtype))
+  if c.outer then return bring(c, number(c.outer, x, dtype)) end
+  return dtype and constant(x, dtype) or x
 end
 
 local function any(p, c) return pick(p, c.values) end
@@ -147,6 +147,23 @@ function pieces.frame(p, c)
     x = {edge = off, needs = union(x.needs, no.needs)}
   end
   add(c, op("Exit", {x}))
+end
+
+-- A variable grows by one each time: it counts what has run, in dead places
+-- and last iterations too.
+function pieces.tick(p, c)
+  local counter, one = number(c, p.counter), number(c, 1, "int32")
+  local x, first, tick = any(p, c), any(p, c), nil
+  do
+    local waits = chance(p, 50) and {first.edge.op} or {}
+    local _ <close> = core.push{controls = waits}
+    tick = core.add("AssignAddVariableOp", {counter.edge, one.edge},
+                    {dtype = "int32"})
+  end
+  local _ <close> = core.push{controls = {tick}}
+  local y = op("Identity", {x})
+  y.needs = union(y.needs, first.needs)
+  add(c, y)
 end
 
 -- ---- loops ----------------------------------------------------------------
@@ -278,8 +295,8 @@ function pieces.loop(p, c, depth)
 end
 
 local names = {"op", "op", "free", "free", "random", "random", "cond", "cond",
-               "frame", "loop", "loop", "loop", "loop"}
-random_loops.names = {"op", "free", "random", "cond", "frame", "loop"}
+               "frame", "tick", "loop", "loop", "loop", "loop"}
+random_loops.names = {"op", "free", "random", "cond", "frame", "tick", "loop"}
 
 function grow(p, c, depth)
   for _ = 1, p.random:integer(1, 4) do
@@ -290,9 +307,19 @@ function grow(p, c, depth)
 end
 
 --- Builds the program of `seed` in the current graph: lists of results that are
--- sure to be live, of what is fed, and of the values fed.
+-- sure to be live, of what is fed, and of the values fed; and what there is
+-- besides: `before`, an op to run first, `targets`, ops to run with the
+-- results, `after`, a tensor to look at when all is over.
 function random_loops.build(seed)
-  local p = {random = rng.new(seed), frames = 0}
+  local handle = core.add("VarHandleOp", {}, {
+    dtype = "int32", shape = {}, shared_name = "counter", container = ""})
+  local p = {random = rng.new(seed), frames = 0,
+             counter = {edge = handle, needs = {}}}
+  local more = {
+    before = core.add("AssignVariableOp", {handle, td.constant(0)},
+                      {dtype = "int32"}),
+    after = core.add("ReadVariableOp", {handle}, {dtype = "int32"}),
+    targets = {}}
   local xs, values = {}, {}
   local root = {values = {}}
   for i = 1, 3 do
@@ -307,9 +334,10 @@ function random_loops.build(seed)
   for i = 4, #root.values do
     local v = root.values[i]
     if next(v.needs) == nil then ys[#ys + 1] = v.edge end
+    more.targets[i - 3] = v.edge.op
   end
   ys[#ys + 1] = td.identity(xs[1])
-  return ys, xs, values
+  return ys, xs, values, more
 end
 
 return random_loops

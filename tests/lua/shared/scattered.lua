@@ -40,18 +40,31 @@ local function scatter(seed)
   end
 end
 
+-- The results, and what there is to run before, with and after them.
+local function run(session, ys, xs, values, more)
+  local how = {as_values = true, timeout = 120}
+  if not more then return session:core_run(ys, xs, values, how) end
+  local fetches = table.move(ys, 1, #ys, 1, {})
+  table.move(more.targets, 1, #more.targets, #ys + 1, fetches)
+  session:core_run({more.before}, {}, {}, how)
+  local all = session:core_run(fetches, xs, values, how)
+  local got = table.move(all, 1, #ys, 1, {})
+  got[#ys + 1] = session:core_run({more.after}, {}, {}, how)[1]
+  return got
+end
+
 -- What build(device) gives: a list of results, of feeds and of their values.
 local function outcome(build, device, o)
   local g = core.graph_new()
   local _ <close> = core.push{graph = g}
-  local ys, xs, values = td.device(device, build)
+  local ys, xs, values, more = td.device(device, build)
   local session <close> = core.session(g, o)
-  return session:core_run(ys, xs, values, {as_values = true, timeout = 120})
+  return run(session, ys, xs, values, more)
 end
 
 --- Runs what `build` builds on one device, and on several in `times` ways.
 -- @param build function: builds it in the current graph; gives lists of
--- results, of what is fed, of the values
+-- results, of what is fed, of the values; perhaps what there is to run besides
 function scattered.check(build, times)
   local want = outcome(build, nil, {cpu_devices = 1})
   local function same(seed, o)
