@@ -2,7 +2,8 @@
  * under them: what all pooling ops share.
  *
  * Every layout is seen as [outer, three axes, inner]: NHWC has its channels
- * inside, where loops run over many at once, NCHW has them outside. A window
+ * inside, where loops run over many at once; NCHW has them outside, and loops
+ * run over the windows of a row that are not cut at its ends. A window
  * that pools channels is one that slides along a single axis. Windows are cut
  * at the edges of the input, so that padding is never read.
  *
@@ -60,6 +61,7 @@ td_status *td_pooling_check(const td_tensor *t, const td_shape *want,
 typedef struct td_pooling_window {
   int64_t turns[TD_POOLING_AXES]; /* cells along each axis; 0: none at all */
   int64_t step[TD_POOLING_AXES];  /* elements from one to the next */
+  int64_t lane; /* elements from a lane to the next: see the loops */
 } td_pooling_window;
 
 typedef struct td_pooling_at {
@@ -76,8 +78,9 @@ void td_pooling_place(const td_pooling *p, int64_t k, td_pooling_at *at);
 
 /* ---- loops (pooling_loops.h) ---- */
 
-/* Over n neighbouring channels of one window, whose first cell x is. Cells are
- * numbered in the order of memory. */
+/* Over n lanes: neighbouring channels of one window (lane: 1), or windows of a
+ * row without channels inside, whose outputs are neighbours (lane: the stride).
+ * x is the first cell of lane 0. Cells are numbered in the order of memory. */
 typedef struct td_pooling_loops {
   /* y = the largest, `start` where none is larger; a NaN never is, but as
    * `start` it gives way to all. */
@@ -115,7 +118,8 @@ const td_pooling_loops *td_pooling_loops_of(td_dtype t, td_isa isa);
 enum { TD_POOLING_BLOCK = 256 }; /* channels of one call that finds places */
 
 typedef struct td_pooling_job td_pooling_job;
-/* What is done with channels [from, from + n) of one window. */
+/* What is done with channels [from, from + n) of one window; with one channel,
+ * n windows of a row (at->w.lane being their stride), the first being `at`. */
 typedef void (*td_pooling_step)(const td_pooling_job *j,
                                 const td_pooling_at *at, int64_t from,
                                 int64_t n);

@@ -49,7 +49,8 @@ static void find_step(const td_pooling_job *j, const td_pooling_at *at,
   for (int64_t i = 0; i < n; i++) {
     int64_t row = where[i] / at->w.turns[2], k = where[i] % at->w.turns[2];
     int64_t cell = at->cell + row * p->axis[2].in + k;
-    int64_t place = cell * p->inner + from + i + at->image * f->images;
+    int64_t place =
+        cell * p->inner + from + i * at->w.lane + at->image * f->images;
     if (f->wide)
       ((int64_t *)f->places)[y + i] = place;
     else

@@ -73,9 +73,11 @@ td_status *td_pooling_end(td_kernel_ctx *c, td_pooling_job *j, td_status *s) {
 typedef struct run {
   td_pooling_job *j;
   td_pooling_step step;
-  int64_t rows;   /* of an image */
-  int64_t block;  /* channels of a piece */
-  int64_t blocks; /* of an image */
+  int64_t whole;     /* the first window of a row that is not cut before it */
+  int64_t whole_end; /* and the first after them that is cut behind it */
+  int64_t rows;      /* of an image */
+  int64_t block;     /* channels of a piece */
+  int64_t blocks;    /* of an image */
 } run;
 
 static int64_t window_cells(const td_pooling *p) {
@@ -87,15 +89,41 @@ static int64_t window_cells(const td_pooling *p) {
   return cells;
 }
 
+static void find_whole(run *r) {
+  const td_pooling_axis *a = &r->j->pool.axis[2];
+  int64_t last = (a->in - a->window + a->before) / a->stride;
+  r->whole = (a->before + a->stride - 1) / a->stride;
+  r->whole_end = a->window > a->in ? 0 : last < a->out ? last + 1 : a->out;
+}
+
+static int64_t at_most(int64_t n, int64_t most) {
+  return n < most ? n : most;
+}
+
+/* One channel: the windows of a row, those that lie in it wholly as lanes. */
+static void do_windows(const run *r, td_pooling_at *at) {
+  const td_pooling *p = &r->j->pool;
+  for (int64_t k = 0, n; k < p->axis[2].out; k += n) {
+    bool whole = k >= r->whole && k < r->whole_end;
+    n = whole ? at_most(r->whole_end - k, TD_POOLING_BLOCK) : 1;
+    at->w.lane = whole ? p->axis[2].stride : 1;
+    td_pooling_place(p, k, at);
+    r->step(r->j, at, 0, n);
+  }
+}
+
 static void do_row(const run *r, int64_t row, int64_t from, int64_t n) {
   const td_pooling *p = &r->j->pool;
   td_pooling_at at;
   td_pooling_row(p, row, &at);
+  if (p->inner == 1) {
+    do_windows(r, &at);
+    return;
+  }
   for (int64_t k = 0; k < p->axis[2].out; k++) {
     td_pooling_place(p, k, &at);
     for (int64_t i = 0; i < n; i += TD_POOLING_BLOCK)
-      r->step(r->j, &at, from + i,
-              n - i < TD_POOLING_BLOCK ? n - i : TD_POOLING_BLOCK);
+      r->step(r->j, &at, from + i, at_most(n - i, TD_POOLING_BLOCK));
   }
 }
 
@@ -111,6 +139,7 @@ void td_pooling_outputs(const td_kernel_ctx *c, td_pooling_job *j,
   int64_t rows = p->outer * p->axis[0].out * p->axis[1].out;
   double each = (double)(p->axis[2].out * p->inner) * (double)window_cells(p);
   if (td_shape_count(&p->out) == 0) return;
+  find_whole(&r);
   td_for(c, rows, td_grain_of(each > TD_GRAIN ? TD_GRAIN : (int64_t)each),
          do_rows, &r);
 }
@@ -147,6 +176,7 @@ void td_pooling_inputs(const td_kernel_ctx *c, td_pooling_job *j,
   const td_pooling *p = &j->pool;
   run r = {.j = j, .step = step, .rows = p->axis[0].out * p->axis[1].out};
   if (td_shape_count(&p->in) == 0) return;
+  find_whole(&r);
   bool cut = p->outer < IMAGES && p->inner > LEAST;
   r.block = cut ? LEAST : p->inner;
   r.blocks = (p->inner + r.block - 1) / r.block;

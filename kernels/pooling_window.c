@@ -301,6 +301,7 @@ void td_pooling_row(const td_pooling *p, int64_t i, td_pooling_at *at) {
   const td_pooling_axis *a = p->axis;
   int64_t d, h;
   at->row_y = i * a[2].out * p->inner;
+  at->w.lane = 1;
   at->w.step[2] = p->inner;
   at->w.step[1] = a[2].in * p->inner;
   at->w.step[0] = a[1].in * at->w.step[1];

@@ -147,6 +147,120 @@ static void test_gradients(void **state) {
     for (int mean = 0; mean < 2; mean++) check_gradient(&cases[i], mean, &r);
 }
 
+/* ---- layouts --------------------------------------------------------------
+ */
+
+/* x with its channels before or behind its rows and columns. */
+static td_tensor turned(const td_tensor *x, bool first) {
+  const int64_t *d = x->shape.dim;
+  td_shape s = td_shape_of(4, first ? (int64_t[]){d[0], d[3], d[1], d[2]}
+                                    : (int64_t[]){d[0], d[2], d[3], d[1]});
+  int64_t at[4];
+  td_tensor t;
+  OK(td_tensor_new(NULL, x->dtype, &s, &t));
+  for (int64_t i = 0; i < td_tensor_count(x); i++) {
+    coordinates(&x->shape, i, at);
+    int64_t to[2][4] = {{at[0], at[2], at[3], at[1]},
+                        {at[0], at[3], at[1], at[2]}};
+    td_tensor_set_f(&t, place(&s, to[first]), td_tensor_get_f(x, i));
+  }
+  return t;
+}
+
+/* The gradient's first operand is x, or for a mean the shape of x. */
+static td_tensor original(const td_tensor *x, bool mean) {
+  td_shape four = td_shape_vector(4);
+  int32_t sizes[4];
+  td_tensor t;
+  if (!mean) {
+    td_tensor_retain(x, &t);
+    return t;
+  }
+  for (int i = 0; i < 4; i++) sizes[i] = (int32_t)x->shape.dim[i];
+  OK(td_tensor_from(TD_INT32, &four, sizes, &t));
+  return t;
+}
+
+/* y pooled of x, and dx of dy, or of any; `first`: NCHW. */
+static void pool(const shape_case *k, bool mean, bool first, const td_tensor *x,
+                 const td_tensor *dy, td_tensor *y, td_tensor *dx,
+                 uint64_t *r) {
+  int64_t sizes[2][8];
+  request q = {.op = mean ? "AvgPool" : "MaxPool"};
+  request g = {.op = mean ? "AvgPoolGrad" : "MaxPoolGrad"};
+  request *both[] = {&q, &g};
+  for (int i = 0; i < 2; i++) {
+    windows(both[i], k, sizes[i]);
+    if (!first) continue;
+    int64_t all[8] = {1, 1, k->k[0], k->k[1], 1, 1, k->s[0], k->s[1]};
+    memcpy(sizes[i], all, sizeof all);
+    both[i]->attrs[both[i]->n_attrs++] =
+        (td_note){"data_format", td_attr_string("NCHW")};
+  }
+  td_tensor_retain(x, &q.in[q.n_in++]);
+  OK(ask(&q, r));
+  td_tensor_retain(&q.out[0], y);
+  request_in(&g, original(x, mean));
+  if (!mean) td_tensor_retain(y, &g.in[g.n_in++]);
+  if (dy)
+    td_tensor_retain(dy, &g.in[g.n_in++]);
+  else
+    request_in(&g, numbers(r, x->dtype, y->shape));
+  OK(ask(&g, r));
+  td_tensor_retain(&g.out[0], dx);
+  request_end(&g);
+  request_end(&q);
+}
+
+static void check_same(const td_tensor *a, const td_tensor *b) {
+  td_tensor back = turned(b, false);
+  assert_true(td_shape_equal(&back.shape, &a->shape));
+  assert_memory_equal(back.data, a->data, td_tensor_bytes(a));
+  td_tensor_release(&back);
+}
+
+/* Both layouts give the same bits. */
+static void check_layouts(const shape_case *k, td_dtype dtype, bool mean,
+                          uint64_t *r) {
+  td_tensor y[3], dx[3];
+  td_tensor x = numbers(r, dtype, td_shape_of(4, k->in));
+  pool(k, mean, false, &x, NULL, &y[0], &dx[0], r);
+  td_tensor dy = numbers(r, dtype, y[0].shape);
+  pool(k, mean, false, &x, &dy, &y[1], &dx[1], r);
+  td_tensor x_first = turned(&x, true), dy_first = turned(&dy, true);
+  pool(k, mean, true, &x_first, &dy_first, &y[2], &dx[2], r);
+  check_same(&y[1], &y[2]);
+  check_same(&dx[1], &dx[2]);
+  for (int i = 0; i < 3; i++) {
+    td_tensor_release(&y[i]);
+    td_tensor_release(&dx[i]);
+  }
+  td_tensor *held[] = {&x, &dy, &x_first, &dy_first};
+  for (size_t i = 0; i < TD_COUNT(held); i++) td_tensor_release(held[i]);
+}
+
+/* Rows of windows are done many at once where channels lie outside. */
+static void test_layouts(void **state) {
+  static const shape_case rows[] = {
+      {{2, 5, 40, 3}, {3, 3}, {2, 2}, "SAME"},
+      {{1, 4, 81, 2}, {3, 3}, {1, 1}, "SAME"},
+      {{2, 6, 130, 2}, {2, 2}, {2, 2}, "VALID"},
+      {{1, 3, 70, 2}, {2, 5}, {1, 3}, "SAME"},
+      {{1, 3, 600, 2}, {1, 2}, {1, 1}, "VALID"},
+      {{1, 4, 9, 2}, {2, 20}, {1, 2}, "SAME"},
+  };
+  static const td_dtype some[] = {TD_BFLOAT16, TD_FLOAT32, TD_FLOAT64};
+  uint64_t r = 5;
+  (void)state;
+  for (size_t t = 0; t < TD_COUNT(some); t++)
+    for (int mean = 0; mean < 2; mean++) {
+      for (size_t i = 0; i < TD_COUNT(rows); i++)
+        check_layouts(&rows[i], some[t], mean, &r);
+      for (size_t i = 0; i < TD_COUNT(cases); i++)
+        check_layouts(&cases[i], some[t], mean, &r);
+    }
+}
+
 /* ---- instruction sets ---------------------------------------------------- */
 
 enum { CELLS = 12, WIDTH = 131 };
@@ -157,10 +271,12 @@ typedef struct results {
   float given[CELLS * WIDTH], equal[CELLS * WIDTH], spread[CELLS * WIDTH];
 } results;
 
-static void compute(td_isa isa, int64_t n, const float *x, const float *dy,
-                    results *out) {
+/* The cells are those of channels, or of windows `lane` elements apart. */
+static void compute(td_isa isa, int64_t n, int64_t lane, const float *x,
+                    const float *dy, results *out) {
   const td_pooling_loops *f = td_pooling_loops_of(TD_FLOAT32, isa);
-  td_pooling_window w = {.turns = {1, 3, 4}, .step = {0, 4 * WIDTH, WIDTH}};
+  td_pooling_window w = {
+      .turns = {1, 3, 4}, .step = {0, 4 * WIDTH, WIDTH}, .lane = lane};
   *out = (results){0};
   f->max(&w, n, x, -1.0, out->max);
   f->find(&w, n, x, out->best, out->where);
@@ -178,21 +294,23 @@ static void test_agreement(void **state) {
   static results a, b;
   uint64_t r = 3;
   (void)state;
-  for (size_t l = 0; l < TD_COUNT(widths); l++) {
-    for (size_t i = 0; i < TD_COUNT(x); i++)
-      x[i] = below(&r, 20) ? (float)below(&r, 99) / 7 - 5 : NAN;
-    for (size_t i = 0; i < TD_COUNT(dy); i++) dy[i] = (float)below(&r, 99) / 7;
-    compute(TD_SCALAR, widths[l], x, dy, &a);
-    for (int isa = 1; isa <= (int)td_cpu_best(); isa++) {
-      compute((td_isa)isa, widths[l], x, dy, &b);
-      assert_memory_equal(&a.max, &b.max, sizeof a.max);
-      assert_memory_equal(&a.where, &b.where, sizeof a.where);
-      assert_memory_equal(&a.given, &b.given, sizeof a.given);
-      assert_memory_equal(&a.equal, &b.equal, sizeof a.equal);
-      assert_memory_equal(&a.taken, &b.taken, sizeof a.taken);
-      assert_memory_equal(&a.spread, &b.spread, sizeof a.spread);
+  for (size_t l = 0; l < TD_COUNT(widths); l++)
+    for (int64_t lane = 1; lane <= 3 && lane * widths[l] <= WIDTH; lane++) {
+      for (size_t i = 0; i < TD_COUNT(x); i++)
+        x[i] = below(&r, 20) ? (float)below(&r, 99) / 7 - 5 : NAN;
+      for (size_t i = 0; i < TD_COUNT(dy); i++)
+        dy[i] = (float)below(&r, 99) / 7;
+      compute(TD_SCALAR, widths[l], lane, x, dy, &a);
+      for (int isa = 1; isa <= (int)td_cpu_best(); isa++) {
+        compute((td_isa)isa, widths[l], lane, x, dy, &b);
+        assert_memory_equal(&a.max, &b.max, sizeof a.max);
+        assert_memory_equal(&a.where, &b.where, sizeof a.where);
+        assert_memory_equal(&a.given, &b.given, sizeof a.given);
+        assert_memory_equal(&a.equal, &b.equal, sizeof a.equal);
+        assert_memory_equal(&a.taken, &b.taken, sizeof a.taken);
+        assert_memory_equal(&a.spread, &b.spread, sizeof a.spread);
+      }
     }
-  }
 }
 
 /* ---- places that are none ------------------------------------------------ */
@@ -218,9 +336,8 @@ static void test_bad_places(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_results),
-      cmocka_unit_test(test_gradients),
-      cmocka_unit_test(test_agreement),
+      cmocka_unit_test(test_results),    cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_layouts),    cmocka_unit_test(test_agreement),
       cmocka_unit_test(test_bad_places),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
