@@ -487,6 +487,11 @@ for _, row in ipairs{
     return raw.ExtractImagePatches(a, {ksizes = {1, 2, 2, 1},
       strides = {1, 2, 1, 1}, rates = {1, 1, 1, 1}, padding = "SAME"})
   end, {PICTURE}},
+  {"Dilation2D", function(a, b)
+    return raw.Dilation2D(a, b, {strides = {1, 1, 1, 1}, rates = {1, 1, 1, 1},
+                                 padding = "VALID"})
+  end, {f64{{{{1.0}, {5.0}, {2.0}}, {{7.5}, {0.5}, {4.0}}}},
+        f64{{{0.3}, {1.1}}}}},
 } do
   rows[#rows + 1] = row
 end
@@ -673,6 +678,8 @@ local without = {Bincount = true, Bitcast = true, DenseBincount = true,
                  MaxPoolGradWithArgmax = true, LRNGrad = true,
                  BatchNormWithGlobalNormalizationGrad = true,
                  FractionalMaxPoolGrad = true, FractionalAvgPoolGrad = true,
+                 Dilation2DBackpropInput = true,
+                 Dilation2DBackpropFilter = true,
                  LSTMBlockCellGrad = true, BlockLSTMGrad = true,
                  BlockLSTMGradV2 = true, GRUBlockCellGrad = true,
                  RandomShuffle = true, ListDiff = true, Unique = true,

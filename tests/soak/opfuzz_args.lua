@@ -704,6 +704,12 @@ for _, op in ipairs{"Conv2D", "Conv3D", "DepthwiseConv2dNative"} do
   end
 end
 hints["BiasAddGrad.out_backprop"] = function(c) return c.like end
+for _, of in ipairs{"", "BackpropInput", "BackpropFilter"} do
+  rank_of["Dilation2D" .. of] = {4, 4}
+  hints["Dilation2D" .. of .. ".filter"] = function(c)
+    return {1, 2, c.like[4]}
+  end
+end
 
 -- ---- attributes ------------------------------------------------------------
 

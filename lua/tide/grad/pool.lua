@@ -1,4 +1,4 @@
---- grad/pool.lua - gradients of pooling.
+--- grad/pool.lua - gradients of pooling and of dilation.
 --
 -- A maximum passes gradients on to where it was found, and a mean shares them
 -- out; the gradient of either is linear in dy, and its own gradient pools.
@@ -121,6 +121,16 @@ function grad.FractionalAvgPool(op, dy)
   local _, rows, columns = table.unpack(op.outputs)
   return core.op "FractionalAvgPoolGrad"(ops.cast(ops.shape(op.inputs[1]),
     "int64"), dy, rows, columns, {overlapping = op.attr.overlapping})
+end
+
+-- ---- dilation ---------------------------------------------------------------
+
+function grad.Dilation2D(op, dy)
+  local x, filter = op.inputs[1], op.inputs[2]
+  local o = {strides = op.attr.strides, rates = op.attr.rates,
+             padding = op.attr.padding}
+  return core.op "Dilation2DBackpropInput"(x, filter, dy, o),
+    core.op "Dilation2DBackpropFilter"(x, filter, dy, o)
 end
 
 return grad

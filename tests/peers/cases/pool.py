@@ -239,3 +239,39 @@ op("FractionalAvgPoolGrad",
    sweep(i64([1, 5, 3, 2]), DY, ROWS, COLS),
    case(i64([1, 5, 3, 2]), DY, ROWS, COLS, overlapping=True),
    near=(0, 0, 2, 2, 0))
+
+# ---- dilation ----------------------------------------------------------------
+
+
+def taps(strides=(1, 1), rates=(1, 1), padding="SAME"):
+    return dict(strides=[1, *strides, 1], rates=[1, *rates, 1], padding=padding)
+
+
+FILTER = [[[0.25, 1]], [[-1.5, 0.75]]]
+TAPS = [taps(), taps((2, 1), padding="VALID"), taps((1, 2), (2, 1))]
+MISFITS = [
+    bad("channels", X, grid(2, 2, 3), **taps()),
+    bad("rank 4", [[1, 2]], FILTER, **taps()),
+    bad("rank 3", X, [[1, 2]], **taps()),
+    bad("strides", X, FILTER, **taps((0, 1))),
+    bad("rates", X, FILTER, **taps(rates=(1, 0))),
+    bad("does not fit", X, FILTER, **taps(rates=(9, 1), padding="VALID"))]
+
+op("Dilation2D",
+   sweep(SMALL, [[[1]], [[2]]], **taps()), *[case(X, FILTER, **t) for t in TAPS],
+   floats([[[[nan], [1]], [[-inf], [inf]]]], [[[0], [1]]], **taps()),
+   case(Zeros(0, 4, 4, 2), FILTER, **taps()), *MISFITS)
+
+
+def dilated(t):
+    """The shape of X under FILTER."""
+    height = {"SAME": 3, "VALID": 2}[t["padding"]]
+    up, along = t["strides"][1:3]
+    return 2, -(-height // up), -(-2 // along), 2
+
+
+for which in ["Input", "Filter"]:
+    op("Dilation2DBackprop" + which,
+       sweep(SMALL, [[[1]], [[2]]], SMALL, **taps()),
+       *[no_grad(case(X, FILTER, grid(*dilated(t)), **t)) for t in TAPS],
+       bad("out_backprop", X, FILTER, grid(1, 3, 2, 2), **taps()))
