@@ -380,8 +380,9 @@ typedef struct stopper {
 static void stop_at_tenth(void *arg, int64_t begin, int64_t end) {
   stopper *s = arg;
   (void)begin, (void)end;
-  if (__atomic_add_fetch(&s->begun, 1, __ATOMIC_ACQ_REL) == 10)
-    __atomic_store_n(&s->stop, 1, __ATOMIC_RELEASE);
+  int n = __atomic_add_fetch(&s->begun, 1, __ATOMIC_ACQ_REL);
+  if (n == 10) __atomic_store_n(&s->stop, 1, __ATOMIC_RELEASE);
+  while (n > 10 && !get(&s->stop)) sched_yield();
 }
 
 static void stops(void **state) {
