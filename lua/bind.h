@@ -25,6 +25,7 @@
 #define TD_LUA_REGION "tide.region"
 #define TD_LUA_ERROR "tide.error"
 #define TD_LUA_FOREIGN "tide.foreign" /* see core.set_foreign */
+#define TD_LUA_FAILED "tide.failed"   /* see session.on_failure */
 
 /* Turns in the interpreter, first come, first served. Whoever waits for long
  * sends TD_LUA_SIGNAL_TURN to the thread that has it. */

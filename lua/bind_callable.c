@@ -64,6 +64,32 @@ static void read_arguments(lua_State *L, lua_callable *c, td_tensor *in,
   }
 }
 
+/* (callable, values...) -> what else is to be said, or nil */
+static int ask_about(lua_State *L) {
+  int n = lua_gettop(L);
+  if (lua_getfield(L, LUA_REGISTRYINDEX, TD_LUA_FAILED) != LUA_TFUNCTION)
+    return 0;
+  lua_insert(L, 1);
+  lua_call(L, n, 1);
+  return 1;
+}
+
+/* Raises `s`; whoever looks on may add to it. */
+static void fail_call(lua_State *L, int given, td_status *s) {
+  luaL_checkstack(L, given + 8, NULL);
+  lua_pushcfunction(L, ask_about);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  for (int i = 1; i <= given; i++) lua_pushvalue(L, i);
+  if (lua_pcall(L, given + 1, 1, 0) == LUA_OK &&
+      lua_type(L, -1) == LUA_TSTRING) {
+    td_status *full = td_error(td_status_code(s), "%s; %s",
+                               td_status_message(s), lua_tostring(L, -1));
+    td_status_release(s);
+    s = full;
+  }
+  td_lua_check_step(L, s);
+}
+
 static int call_callable(lua_State *L) {
   lua_callable *c = lua_touserdata(L, lua_upvalueindex(1));
   td_lua_state *st = lua_touserdata(L, lua_upvalueindex(2));
@@ -81,7 +107,7 @@ static int call_callable(lua_State *L) {
   td_lua_unlock(st);
   td_status *s = td_callable_run(c->c, in, out, &o);
   td_lua_lock(st);
-  if (TD_UNLIKELY(!td_ok(s))) td_lua_check_step(L, s);
+  if (TD_UNLIKELY(!td_ok(s))) fail_call(L, given, s);
   return td_lua_step_results(L, out, c->is_op, c->n_results);
 }
 
@@ -112,15 +138,18 @@ static lua_callable *push_callable(lua_State *L, const td_lua_step *step) {
   return c;
 }
 
-/* s:callable(fetches, feeds) -> function(values...) -> results */
+/* s:callable(fetches, feeds) -> function(values...) -> results, and what it is
+ * known by */
 static int session_callable(lua_State *L) {
   td_lua_step step;
   td_lua_to_session(L, 1);
   td_lua_step_read(L, 2, 3, &step);
   push_callable(L, &step);
+  lua_pushvalue(L, -1);
   lua_pushlightuserdata(L, td_lua_get(L));
   lua_pushcclosure(L, call_callable, 2);
-  return 1;
+  lua_insert(L, -2);
+  return 2;
 }
 
 /* ---- handles ---- */

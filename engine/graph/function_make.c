@@ -219,6 +219,10 @@ static td_status *add_called(const making *m, td_graph *g, td_region *r) {
   const td_graph *body = m->body;
   for (size_t i = 0; i < body->functions.len; i++) {
     const td_function *f = body->functions.at[i].f;
+    const td_bytes *known = td_function_find(g, f->name);
+    if (known && known->len == f->def.len &&
+        !memcmp(known->at, f->def.at, f->def.len))
+      continue; /* it stays whose it is */
     TD_TRY(td_functions_add(g, r, f->name, f->def.at, f->def.len));
   }
   return NULL;

@@ -104,8 +104,10 @@ td_region_stats td_region_read_stats(td_region *r) {
 
 td_status *td_region_gone(const td_node *n) {
   return td_error(TD_FAILED_PRECONDITION,
-                  "node \"%s\" was replaced when %s ran again: use the new one",
-                  n->name, n->region->by[0] ? n->region->by : "its cell");
+                  "node \"%s\" was replaced when %s: use the new one, or run "
+                  "the cell that kept this one again",
+                  n->name,
+                  n->region->by[0] ? n->region->by : "its cell ran again");
 }
 
 /* ---- what names what ----------------------------------------------------- */

@@ -28,7 +28,8 @@ void td_region_enter(td_region *r);
 td_region *td_region_here(void); /* the one entered, or NULL. Borrowed */
 
 /* Nodes of `r` are called "x.old" from now on, and its reserved names are free.
- * `by` will be named where one of them is used once it is gone. On error some
+ * `by` ("cell In[3] ran again") is said where one of them is used once it is
+ * gone. On error some
  * have their new names. */
 td_status *td_region_put_aside(td_region *r, const char *by) TD_MUST_USE;
 bool td_region_aside(const td_region *r);

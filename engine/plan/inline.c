@@ -66,8 +66,8 @@ static td_edge resolve(const inliner *x, td_edge e) {
 
 static bool needs_entry(const inliner *x, const td_node *call) {
   if (call->n_in + call->n_control == 0) return false;
-  return call->id >= x->n || !x->p->whole || call->frame > 0 || call->may_die ||
-         call->n_control > 0;
+  return call->id >= x->n || !x->p->frames || call->frame > 0 ||
+         call->may_die || call->n_control > 0;
 }
 
 /* x->args becomes what the body takes; *entry, where it begins, or NULL. */

@@ -18,9 +18,9 @@ typedef struct td_pass {
   td_plan *plan;          /* being made */
   td_graph *graph;        /* the working copy; owned */
   const td_frames *whole; /* of the user's graph, while it is locked; NULL when
-                             it fails the check as a whole */
-  td_frame *frames; /* [0] the root; node->frame counts them. Owned, its names
-                       and nodes are that graph's */
+                             nobody asks or it fails the check as a whole */
+  td_frame *frames; /* [0] the root; node->frame counts them; NULL: not known.
+                       Owned, its names and nodes are that graph's */
   int32_t n_frames;
   int32_t client;    /* index of the device where feeds enter and fetches
                         leave: host code can touch its memory */
@@ -33,6 +33,8 @@ typedef struct td_pass {
 
 /* The passes, in order. */
 td_status *td_prune(td_pass *p) TD_MUST_USE; /* under the user graph's lock */
+/* The error about a fed or fetched value inside loop `loop`. */
+td_status *td_prune_inside(td_edge e, const char *loop, bool feed) TD_MUST_USE;
 /* Puts bodies in place of calls, under that lock too; *any: there were some,
  * and frames are to be found anew. */
 td_status *td_inline(td_pass *p, bool *any) TD_MUST_USE;
@@ -63,6 +65,23 @@ td_status *td_placer_grow(td_placer *p, td_graph *g) TD_MUST_USE;
  * or where there is a kernel. */
 td_status *td_placer_put(td_placer *p, td_node *n, int32_t with) TD_MUST_USE;
 td_status *td_placer_why_not(const td_placer *p, const td_node *n) TD_MUST_USE;
+/* Sets n->placed, of a node of the graph that the placer has grown with:
+ * another session may have placed it its own way. */
+void td_placer_place(td_placer *p, td_node *n);
+/* Ids of the nodes that work on rows of a variable. */
+const int32_t *td_placer_sparse(const td_placer *p, size_t *n);
+
+/* Of a node of the user's graph, while it is pruned. */
+typedef struct td_prune_seat {
+  int32_t fed;   /* its first feed + 1, 0: none */
+  int32_t via;   /* who needs it: node id + 1, or below 0 a root; 0: nobody */
+  td_node *copy; /* in the working copy, or NULL */
+} td_prune_seat;
+
+/* Cleared ones by node id. Who borrows them clears what it has set: a plan of a
+ * few nodes costs no more because the graph is large. NULL: no memory. */
+td_prune_seat *td_placer_seats(td_placer *p);
+
 /* The frames of the whole graph, checked once a version. *out is NULL when the
  * graph as a whole fails the check (a loop half built). Borrowed; valid until
  * the next call. */

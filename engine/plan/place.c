@@ -61,6 +61,8 @@ void td_placer_free(td_placer *p) {
   td_free(p->kind_of);
   td_vec_free(&p->at);
   td_vec_free(&p->fresh);
+  td_vec_free(&p->sparse);
+  td_vec_free(&p->seats);
   td_vec_free(&p->wishes);
   td_vec_free(&p->errors);
   td_map_deinit(&p->wish_of);
@@ -471,11 +473,40 @@ static td_status *shrink(td_placer *p, const td_graph *g) {
   if (kept) memcpy(p->at.at, p->fresh.at, (size_t)kept * sizeof *p->at.at);
   p->n = kept;
   p->cuts = cuts;
+  p->looked = 0;
+  p->sparse.len = 0;
   td_free(now);
   return NULL;
 }
 
 /* ---- growing ------------------------------------------------------------- */
+
+static td_status *look_for_sparse(td_placer *p, const td_graph *g) {
+  for (; p->looked < p->n; p->looked++)
+    if (td_graph_node(g, p->looked)->op->flags & TD_SPARSE &&
+        !td_vec_push(&p->sparse, p->looked))
+      return td_oom();
+  return NULL;
+}
+
+const int32_t *td_placer_sparse(const td_placer *p, size_t *n) {
+  *n = p->sparse.len;
+  return p->sparse.at;
+}
+
+td_prune_seat *td_placer_seats(td_placer *p) {
+  size_t n = (size_t)p->n + 1, old = p->seats.len;
+  if (n > old) {
+    if (!td_vec_reserve(&p->seats, n - old)) return NULL;
+    memset(p->seats.at + old, 0, (n - old) * sizeof *p->seats.at);
+    p->seats.len = n;
+  }
+  return p->seats.at;
+}
+
+void td_placer_place(td_placer *p, td_node *n) {
+  n->placed = group_of(p, n->id)->device;
+}
 
 td_status *td_placer_grow(td_placer *p, td_graph *g) {
   TD_TRY(shrink(p, g));
@@ -488,10 +519,8 @@ td_status *td_placer_grow(td_placer *p, td_graph *g) {
   for (int32_t id = old; id < n; id++) TD_TRY(join(p, g, td_graph_node(g, id)));
   TD_TRY(decide_new(p, g, old, n));
   p->n = n;
-  /* All of them: another session may have placed the graph its own way. */
-  for (int32_t id = 0; id < n; id++)
-    td_graph_node(g, id)->placed = group_of(p, id)->device;
-  return NULL;
+  for (int32_t id = old; id < n; id++) td_placer_place(p, td_graph_node(g, id));
+  return look_for_sparse(p, g);
 }
 
 td_status *td_placer_why_not(const td_placer *p, const td_node *n) {

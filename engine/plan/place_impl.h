@@ -21,16 +21,16 @@ typedef enum td_place_why {
 /* One node. Fields of a group count at its first node, where `up` ends. */
 typedef struct td_place {
   uint64_t serial; /* the node's */
-  int32_t up;     /* towards the first node of its group */
-  int32_t device; /* of the group; -1: none yet */
-  int32_t wish;   /* what the group may have: index in wishes, -1: any */
-  int32_t wisher; /* the node that brought the wish */
-  uint32_t kinds; /* kernel types that all members have, as bits */
-  bool shared;    /* the group has other members */
-  uint8_t why;    /* td_place_why of this node */
-  int32_t with;   /* of this node: see td_place_why */
-  int32_t user;   /* the one that takes its outputs; -1 nobody, -2 several */
-  int32_t error;  /* of this node: index in errors, -1: none */
+  int32_t up;      /* towards the first node of its group */
+  int32_t device;  /* of the group; -1: none yet */
+  int32_t wish;    /* what the group may have: index in wishes, -1: any */
+  int32_t wisher;  /* the node that brought the wish */
+  uint32_t kinds;  /* kernel types that all members have, as bits */
+  bool shared;     /* the group has other members */
+  uint8_t why;     /* td_place_why of this node */
+  int32_t with;    /* of this node: see td_place_why */
+  int32_t user;    /* the one that takes its outputs; -1 nobody, -2 several */
+  int32_t error;   /* of this node: index in errors, -1: none */
 } td_place;
 
 enum { TD_PLACE_KINDS = 32 };
@@ -41,15 +41,18 @@ struct td_placer {
   bool soft;
   const char *kinds[TD_PLACE_KINDS]; /* kernel types, each once */
   int n_kinds;
-  int *kind_of;        /* by device */
-  TD_VEC(td_place) at; /* by node id */
-  int32_t n;           /* nodes placed so far */
-  uint64_t cuts;       /* of the graph when they were */
+  int *kind_of;           /* by device */
+  TD_VEC(td_place) at;    /* by node id */
+  int32_t n;              /* nodes placed so far */
+  uint64_t cuts;          /* of the graph when they were */
   TD_VEC(td_place) fresh; /* `at` while it shrinks */
   TD_VEC(td_device_name) wishes;
   td_map wish_of; /* device string to its index in wishes + 1 */
   TD_VEC(td_status *) errors;
-  td_frames frames; /* of the graph at `version` */
+  TD_VEC(int32_t) sparse; /* ids of nodes that work on rows of a variable */
+  int32_t looked;         /* nodes looked at for these */
+  TD_VEC(td_prune_seat) seats; /* by node id, cleared between plans */
+  td_frames frames;            /* of the graph at `version` */
   uint64_t version;
   bool checked; /* `version` is one that was looked at */
 };

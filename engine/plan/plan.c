@@ -115,24 +115,57 @@ static td_status *check_there(const td_plan_request *r) {
   return NULL;
 }
 
+/* What is needed brings its loops with it whole, so that only a fed value
+ * inside one asks for the rest of the graph; and partial runs, whose links are
+ * told what may die as they are made. */
+static bool asks_for_whole(const td_plan_request *r) {
+  if (r->partial) return true;
+  for (int i = 0; i < r->n_feeds; i++)
+    if (r->feeds[i].node->n_in || r->feeds[i].node->n_control) return true;
+  return false;
+}
+
+static td_status *take_whole(td_pass *p) {
+  const td_plan_request *r = p->request;
+  if (!asks_for_whole(r)) return NULL;
+  TD_TRY(td_placer_frames(r->placer, r->graph, &p->whole));
+  return p->whole ? keep_frames(p, p->whole) : NULL;
+}
+
+static td_status *check_fetches(const td_pass *p, const td_frames *all) {
+  const td_plan_request *r = p->request;
+  for (int i = 0; i < r->n_fetches; i++) {
+    const td_node *n = td_graph_find(p->graph, r->fetches[i].node->name);
+    int32_t frame = n ? all->beyond[n->id] : 0;
+    if (frame)
+      return td_prune_inside(r->fetches[i], all->at[frame].name, false);
+  }
+  return NULL;
+}
+
+/* Frames of the working copy. */
+static td_status *find_frames(td_pass *p) {
+  td_frames mine;
+  TD_TRY(td_frames_check(p->graph, &mine));
+  td_status *s = check_fetches(p, &mine);
+  if (td_ok(s)) s = keep_frames(p, &mine);
+  td_frames_free(&mine);
+  return s;
+}
+
 static td_status *take_copy(td_pass *p) {
   const td_plan_request *r = p->request;
   td_graph_lock(r->graph);
   td_status *s = check_there(r);
   if (td_ok(s)) s = td_placer_grow(r->placer, r->graph);
-  if (td_ok(s)) s = td_placer_frames(r->placer, r->graph, &p->whole);
-  if (td_ok(s) && p->whole) s = keep_frames(p, p->whole);
+  if (td_ok(s)) s = take_whole(p);
   if (td_ok(s)) s = td_prune(p);
+  if (td_ok(s) && !p->frames) s = find_frames(p);
   if (td_ok(s)) s = td_function_copy(r->graph, p->graph);
   if (td_ok(s)) s = take_bodies(p);
   p->whole = NULL;
   td_graph_unlock(r->graph);
-  if (td_ok(s) && !p->frames) { /* the mistake may be elsewhere */
-    td_frames mine;
-    s = td_frames_check(p->graph, &mine);
-    if (td_ok(s)) s = keep_frames(p, &mine);
-    td_frames_free(&mine);
-  }
+  if (td_ok(s) && !p->frames) s = find_frames(p);
   return s;
 }
 

@@ -9,38 +9,36 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "engine/plan/link_impl.h"
 
-/* Values of `via`; ROOT - i is fetch i, then come the targets. */
-enum { UNSEEN = -1, ROOT = -2 };
 /* Values of `where`. */
 enum { NOWHERE = -1, SEVERAL = -2 };
 
 typedef struct prune {
   td_pass *p;
   const td_plan_request *r;
-  int32_t n;        /* nodes of the user's graph */
-  int32_t *fed;     /* by node id: its first feed + 1, 0: none */
-  int32_t *fed_too; /* by feed: the next feed of that node + 1 */
-  bool *used;       /* by feed: somebody needs it */
-  int32_t *via;     /* by node id: the node that needs it */
-  int32_t *queue;   /* nodes seen, in order */
-  int32_t seen;
-  td_node **copy; /* by node id */
-  td_node **arg;  /* by feed: its _Arg or _Recv */
-  int32_t *where; /* by feed: the device of those who use it */
+  int32_t n;             /* nodes of the user's graph */
+  td_prune_seat *seats;  /* by node id; borrowed, cleared again */
+  int32_t *fed_too;      /* by feed: the next feed of that node + 1 */
+  bool *used;            /* by feed: somebody needs it */
+  TD_VEC(int32_t) queue; /* nodes seen, in order; then by id */
+  td_node **arg;         /* by feed: its _Arg or _Recv */
+  int32_t *where;        /* by feed: the device of those who use it */
   TD_VEC(td_edge) in;
   TD_VEC(td_node *) control;
 } prune;
 
 static void prune_deinit(prune *t) {
-  td_free(t->fed);
+  for (size_t k = 0; k < t->queue.len; k++)
+    t->seats[t->queue.at[k]] = (td_prune_seat){0};
+  for (int i = 0; t->seats && i < t->r->n_feeds; i++)
+    if (t->r->feeds[i].node && t->r->feeds[i].node->graph == t->r->graph)
+      t->seats[t->r->feeds[i].node->id] = (td_prune_seat){0};
   td_free(t->fed_too);
   td_free(t->used);
-  td_free(t->via);
-  td_free(t->queue);
-  td_free(t->copy);
+  td_vec_free(&t->queue);
   td_free(t->arg);
   td_free(t->where);
   td_vec_free(&t->in);
@@ -49,22 +47,21 @@ static void prune_deinit(prune *t) {
 
 static td_status *prune_init(prune *t, td_pass *p) {
   const td_plan_request *r = p->request;
-  size_t n = (size_t)td_graph_size(r->graph), feeds = (size_t)r->n_feeds;
-  *t = (prune){.p = p, .r = r, .n = (int32_t)n};
-  t->fed = td_alloc_zero(n + 1, sizeof *t->fed);
+  size_t feeds = (size_t)r->n_feeds;
+  *t = (prune){.p = p, .r = r, .n = td_graph_size(r->graph)};
+  t->seats = td_placer_seats(r->placer);
   t->fed_too = td_alloc_zero(feeds + 1, sizeof *t->fed_too);
   t->used = td_alloc_zero(feeds + 1, sizeof *t->used);
-  t->via = td_alloc_zero(n + 1, sizeof *t->via);
-  t->queue = td_alloc_zero(n + 1, sizeof *t->queue);
-  t->copy = td_alloc_zero(n + 1, sizeof *t->copy);
   t->arg = td_alloc_zero(feeds + 1, sizeof *t->arg);
   t->where = td_alloc_zero(feeds + 1, sizeof *t->where);
-  if (!t->fed || !t->fed_too || !t->used || !t->via || !t->queue || !t->copy ||
-      !t->arg || !t->where)
+  if (!t->seats || !t->fed_too || !t->used || !t->arg || !t->where)
     return td_oom();
-  for (size_t i = 0; i < n; i++) t->via[i] = UNSEEN;
   for (size_t i = 0; i < feeds; i++) t->where[i] = NOWHERE;
   return NULL;
+}
+
+static td_prune_seat *seat_of(const prune *t, const td_node *n) {
+  return &t->seats[n->id];
 }
 
 /* ---- what was asked for -------------------------------------------------- */
@@ -82,22 +79,25 @@ static td_status *check_edge(const prune *t, td_edge e, const char *what,
 
 /* A value inside a loop is there many times, or never: it can neither be given
  * nor taken. */
-static td_status *check_outside(const prune *t, td_edge e, bool feed) {
-  const td_frames *all = t->p->whole;
-  if (!all || all->beyond[e.node->id] == 0) return NULL;
+td_status *td_prune_inside(td_edge e, const char *loop, bool feed) {
   return td_node_blame(
       td_error(TD_INVALID_ARGUMENT,
                "\"%s:%d\" is inside the loop \"%s\" and cannot be %s: it has a "
                "value in each iteration; %s",
-               e.node->name, e.port, all->at[all->beyond[e.node->id]].name,
-               feed ? "fed" : "fetched",
+               e.node->name, e.port, loop, feed ? "fed" : "fetched",
                feed ? "feed what enters the loop"
                     : "fetch what leaves the loop"),
       e.node);
 }
 
+static td_status *check_outside(const prune *t, td_edge e, bool feed) {
+  const td_frames *all = t->p->whole;
+  if (!all || all->beyond[e.node->id] == 0) return NULL;
+  return td_prune_inside(e, all->at[all->beyond[e.node->id]].name, feed);
+}
+
 static int32_t feed_of(const prune *t, td_edge e) {
-  for (int32_t f = t->fed[e.node->id]; f; f = t->fed_too[f - 1])
+  for (int32_t f = seat_of(t, e.node)->fed; f; f = t->fed_too[f - 1])
     if (t->r->feeds[f - 1].port == e.port) return f - 1;
   return -1;
 }
@@ -110,8 +110,9 @@ static td_status *take_feeds(prune *t) {
     if (feed_of(t, e) >= 0)
       return td_error(TD_INVALID_ARGUMENT, "\"%s:%d\" is fed twice",
                       e.node->name, e.port);
-    t->fed_too[i] = t->fed[e.node->id];
-    t->fed[e.node->id] = i + 1;
+    td_placer_place(t->r->placer, e.node);
+    t->fed_too[i] = seat_of(t, e.node)->fed;
+    seat_of(t, e.node)->fed = i + 1;
   }
   return NULL;
 }
@@ -128,8 +129,10 @@ static td_status *add_path(const prune *t, const td_node *x, td_str *text) {
   enum { ENDS = 6 };
   TD_VEC(int32_t) way = {0};
   bool room = true;
-  for (int32_t id = x->id; id >= 0 && room; id = t->via[id])
+  for (int32_t id = x->id; id >= 0 && room;) {
     room = td_vec_push(&way, id);
+    id = t->seats[id].via > 0 ? t->seats[id].via - 1 : -1;
+  }
   for (size_t i = way.len; room && i-- > 0;) {
     if (i >= ENDS && i < way.len - ENDS) {
       td_str_addf(text, " <- ... %zu more", way.len - 2 * ENDS);
@@ -146,9 +149,9 @@ static td_status *add_path(const prune *t, const td_node *x, td_str *text) {
 static td_status *not_fed(const prune *t, const td_node *x) {
   td_str text = {0};
   td_shape_text shape;
-  int32_t root = x->id;
-  while (root >= 0) root = t->via[root];
-  int i = ROOT - root;
+  int32_t via = seat_of(t, x)->via;
+  while (via > 0) via = t->seats[via - 1].via;
+  int i = -1 - via;
   td_str_add(&text, i < t->r->n_fetches ? "fetch \"" : "target \"");
   if (i < t->r->n_fetches)
     td_str_addf(&text, "%s:%d", t->r->fetches[i].node->name,
@@ -167,10 +170,13 @@ static td_status *not_fed(const prune *t, const td_node *x) {
 
 /* ---- the walk ------------------------------------------------------------ */
 
-static void want(prune *t, const td_node *n, int32_t via) {
-  if (t->via[n->id] != UNSEEN) return;
-  t->via[n->id] = via;
-  t->queue[t->seen++] = n->id;
+/* `via` as in a seat. */
+static td_status *want(prune *t, td_node *n, int32_t via) {
+  if (seat_of(t, n)->via) return NULL;
+  if (!td_vec_push(&t->queue, n->id)) return td_oom();
+  seat_of(t, n)->via = via;
+  td_placer_place(t->r->placer, n);
+  return NULL;
 }
 
 /* True when a feed stands for the edge. */
@@ -182,7 +188,7 @@ static bool take_fed(prune *t, td_edge e) {
 
 /* "After placeholder x" means after it was fed. */
 static bool fed_control(const prune *t, const td_node *before) {
-  return before->op->kind == TD_KIND_PLACEHOLDER && t->fed[before->id];
+  return before->op->kind == TD_KIND_PLACEHOLDER && seat_of(t, before)->fed;
 }
 
 static td_status *want_roots(prune *t) {
@@ -190,34 +196,57 @@ static td_status *want_roots(prune *t) {
   for (int i = 0; i < r->n_fetches; i++) {
     TD_TRY(check_edge(t, r->fetches[i], "fetch", i));
     TD_TRY(check_outside(t, r->fetches[i], false));
-    if (!take_fed(t, r->fetches[i])) want(t, r->fetches[i].node, ROOT - i);
+    if (!take_fed(t, r->fetches[i]))
+      TD_TRY(want(t, r->fetches[i].node, -1 - i));
   }
   for (int i = 0; i < r->n_targets; i++) {
     if (!r->targets[i] || r->targets[i]->graph != r->graph)
       return td_error(TD_INVALID_ARGUMENT, "target %d is of another graph", i);
     if (!fed_control(t, r->targets[i])) /* a fed placeholder has run */
-      want(t, r->targets[i], ROOT - r->n_fetches - i);
+      TD_TRY(want(t, r->targets[i], -1 - r->n_fetches - i));
   }
   return NULL;
 }
 
+static td_status *want_inputs(prune *t, const td_node *n) {
+  for (int i = 0; i < n->n_in; i++)
+    if (n->in[i].node && !take_fed(t, n->in[i]))
+      TD_TRY(want(t, n->in[i].node, n->id + 1));
+  for (int i = 0; i < n->n_control; i++) {
+    if (fed_control(t, n->control[i]))
+      t->used[seat_of(t, n->control[i])->fed - 1] = true;
+    else
+      TD_TRY(want(t, n->control[i], n->id + 1));
+  }
+  return NULL;
+}
+
+static int by_id(const void *a, const void *b) {
+  const int32_t *x = a, *y = b;
+  return (*x > *y) - (*x < *y);
+}
+
+/* A large part of the graph is sooner gone through by the graph. */
+static void sort_queue(prune *t) {
+  if (t->queue.len < (size_t)t->n / 16) {
+    qsort(t->queue.at, t->queue.len, sizeof *t->queue.at, by_id);
+    return;
+  }
+  size_t k = 0;
+  for (int32_t id = 0; id < t->n; id++)
+    if (t->seats[id].via) t->queue.at[k++] = id;
+}
+
 static td_status *walk(prune *t) {
   TD_TRY(want_roots(t));
-  for (int32_t k = 0; k < t->seen; k++) {
-    const td_node *n = td_graph_node(t->r->graph, t->queue[k]);
+  for (size_t k = 0; k < t->queue.len; k++) {
+    const td_node *n = td_graph_node(t->r->graph, t->queue.at[k]);
     if (n->op->kind == TD_KIND_PLACEHOLDER) return not_fed(t, n);
     if (n->placed < 0) return td_placer_why_not(t->r->placer, n);
-    for (int i = 0; i < n->n_in; i++)
-      if (n->in[i].node && !take_fed(t, n->in[i]))
-        want(t, n->in[i].node, n->id);
-    for (int i = 0; i < n->n_control; i++) {
-      if (fed_control(t, n->control[i]))
-        t->used[t->fed[n->control[i]->id] - 1] = true;
-      else
-        want(t, n->control[i], n->id);
-    }
+    TD_TRY(want_inputs(t, n));
   }
-  t->p->plan->pruned = t->n - t->seen;
+  t->p->plan->pruned = t->n - (int32_t)t->queue.len;
+  sort_queue(t);
   return NULL;
 }
 
@@ -285,14 +314,14 @@ static void note_user(prune *t, int32_t feed, int32_t placed) {
  * down a back edge, is still to come. */
 static td_edge copied(prune *t, td_edge e, int32_t placed) {
   int32_t f = e.node ? feed_of(t, e) : -1;
-  if (f < 0) return (td_edge){e.node ? t->copy[e.node->id] : NULL, e.port};
+  if (f < 0) return (td_edge){e.node ? seat_of(t, e.node)->copy : NULL, e.port};
   note_user(t, f, placed);
   return (td_edge){t->arg[f], 0};
 }
 
 static td_node *copied_control(prune *t, const td_node *before) {
-  if (fed_control(t, before)) return t->arg[t->fed[before->id] - 1];
-  return t->copy[before->id];
+  if (fed_control(t, before)) return t->arg[seat_of(t, before)->fed - 1];
+  return seat_of(t, before)->copy;
 }
 
 static td_status *copy_node(prune *t, const td_node *n) {
@@ -304,12 +333,12 @@ static td_status *copy_node(prune *t, const td_node *n) {
     if (before && !td_vec_push(&t->control, before)) return td_oom();
   }
   return td_graph_clone_node(t->p->graph, n, n->name, t->in.at, t->control.at,
-                             (int)t->control.len, &t->copy[n->id]);
+                             (int)t->control.len, &seat_of(t, n)->copy);
 }
 
 /* What came later in the user's graph than those who use it. */
 static td_status *late_inputs(prune *t, const td_node *n) {
-  td_node *c = t->copy[n->id];
+  td_node *c = seat_of(t, n)->copy;
   for (int i = 0; i < n->n_in; i++)
     if (n->in[i].node && !c->in[i].node)
       td_node_set_in(c, i, copied(t, n->in[i], n->placed));
@@ -320,12 +349,11 @@ static td_status *late_inputs(prune *t, const td_node *n) {
 }
 
 static td_status *copy_nodes(prune *t) {
-  for (int32_t id = 0; id < t->n; id++)
-    if (t->via[id] != UNSEEN)
-      TD_TRY(copy_node(t, td_graph_node(t->r->graph, id)));
-  for (int32_t id = 0; id < t->n; id++)
-    if (t->via[id] != UNSEEN)
-      TD_TRY(late_inputs(t, td_graph_node(t->r->graph, id)));
+  const td_graph *g = t->r->graph;
+  for (size_t k = 0; k < t->queue.len; k++)
+    TD_TRY(copy_node(t, td_graph_node(g, t->queue.at[k])));
+  for (size_t k = 0; k < t->queue.len; k++)
+    TD_TRY(late_inputs(t, td_graph_node(g, t->queue.at[k])));
   return NULL;
 }
 
@@ -333,11 +361,12 @@ static td_status *copy_nodes(prune *t) {
  * on, whether or not it runs this time: who reads such a variable first must
  * not take a share that the op would have to leave alone. */
 static td_status *note_rows(prune *t) {
-  for (int32_t id = 0; id < t->n; id++) {
-    const td_node *n = td_graph_node(t->r->graph, id);
-    if (!(n->op->flags & TD_SPARSE)) continue;
+  size_t count;
+  const int32_t *sparse = td_placer_sparse(t->r->placer, &count);
+  for (size_t k = 0; k < count; k++) {
+    const td_node *n = td_graph_node(t->r->graph, sparse[k]);
     for (int i = 0; i < n->n_in; i++) {
-      td_node *from = n->in[i].node, *c = from ? t->copy[from->id] : NULL;
+      td_node *from = n->in[i].node, *c = from ? seat_of(t, from)->copy : NULL;
       if (c && td_edge_dtype(n->in[i]) == TD_RESOURCE)
         TD_TRY(td_node_set_note(c, "_rows", td_attr_bool(true)));
     }
@@ -373,7 +402,7 @@ static td_status *add_retvals(prune *t) {
   for (int i = 0; i < t->r->n_fetches; i++) {
     td_edge e = t->r->fetches[i];
     int32_t f = feed_of(t, e);
-    td_edge from = f < 0 ? (td_edge){t->copy[e.node->id], e.port}
+    td_edge from = f < 0 ? (td_edge){seat_of(t, e.node)->copy, e.port}
                          : (td_edge){t->arg[f], 0};
     td_node *n;
     TD_TRY(add_retval(t, i, from, &n));
@@ -392,10 +421,10 @@ static td_status *finish(prune *t) {
       td_alloc_zero((size_t)t->r->n_targets + 1, sizeof *t->p->targets);
   if (!t->p->targets) return td_oom();
   for (int i = 0; i < t->r->n_targets; i++) {
-    td_node *copy = t->copy[t->r->targets[i]->id];
+    td_node *copy = seat_of(t, t->r->targets[i])->copy;
     if (copy) t->p->targets[t->p->n_targets++] = copy;
   }
-  td_pass_log(t->p, "kept %d of %d nodes", t->seen, t->n);
+  td_pass_log(t->p, "kept %zu of %d nodes", t->queue.len, t->n);
   return NULL;
 }
 

@@ -130,8 +130,16 @@ local function read_options(o, allowed, what)
 end
 
 -- A console looks on at the runs: a function of `run` and its arguments, called
--- in its place.
+-- in its place; and at callables: a function of one, what it is known by and
+-- {session =, fetches =, edges =}, called when it is made.
 session.observer = nil
+session.on_callable = nil
+
+--- f of what a callable is known by and the values it was given is called when
+-- it fails; a text that f gives is added to the error.
+function session.on_failure(f)
+  registry["tide.failed"] = f
+end
 
 local function run(self, fetches, feeds, o)
   local g = graph_of(self, "run")
@@ -181,7 +189,13 @@ end
 -- td.session():callable(x * 2, {x})(4)  --> 8.0
 function methods:callable(fetches, feeds)
   local g = graph_of(self, "callable")
-  return self:core_callable(fetch.list(g, fetches), fetch.feed_list(g, feeds))
+  local handles, edges = fetch.list(g, fetches), fetch.feed_list(g, feeds)
+  local f, key = self:core_callable(handles, edges)
+  if session.on_callable then
+    session.on_callable(f, key, {session = self, fetches = handles,
+                                 edges = edges})
+  end
+  return f
 end
 
 --- Starts a step and returns at once: h:wait(seconds), h:done(), h:cancel().

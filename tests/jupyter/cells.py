@@ -83,28 +83,64 @@ CELLS = ([f'v{i} = td.variable({i}.0, "v{i}"); sess:init()'
             for i in range(1, 5)])
 
 
-def play(client, order):
-    """What each run said, the variables, and the size of the graph."""
+# Functions, two that call others, gradients, a loop, a cond, callables. What a
+# function was made with tells which run of its cell it is of.
+FLOW = ([f'v{i} = td.variable({i}.0, "v{i}"); sess:init()' for i in range(1, 5)]
+        + [f'k = k + 1; local n = k; f{i} = td.func(function(x) '
+           f'return x * {i} + n end, "float32", {{name = "f{i}"}})'
+           for i in range(1, 4)]
+        + [f'g{i} = td.func(function(x) return f{i}(x) * f{i + 1}(x) end, '
+           '"float32")' for i in range(1, 3)]
+        + [f"y{i} = f{i}(v{i}) + g{(i + 1) // 2}(v{i + 1})"
+           for i in range(1, 4)]
+        + ["dy = td.gradients(y1 + y2, {v1.handle, v2.handle})",
+           "local n, x = td.while_loop(function(n) return n:less(3) end, "
+           "function(n, x) return n + 1, f1(x) end, {0, v1 + 0.0}); w = x",
+           "c = td.cond((y1 + 0.0):greater(9.0), "
+           "function() return f2(v2) end, function() return y3 + w end)",
+           "step = sess:callable(y1); bump = sess:callable(v1:assign_add(1.0))",
+           "bump(); return step(), sess:run(w)",
+           "return sess:run(c), sess:run(dy[1]), sess:run(dy[2])",
+           "sess:run(v2:assign_add(1.0)); return sess:run(y2), sess:run(y3)",
+           "for i = 1, 3 do z = (v1 + i):eval() end return z"])
+
+def play(client, cells, order):
+    """What each run said, the variables, and the sizes of graph and library."""
     run(client, None, "td.reset(); k = 0; sess = td.session()")
     said = []
     for c in order:
-        r = run(client, f"cell {c}", CELLS[c])
+        r = run(client, f"cell {c}", cells[c])
         values = [x["data"]["text/plain"] for x in r.of("execute_result")]
         stale = note(r)
         said.append((c, r.status, values, stale and stale.count("In[")))
     values = [run(client, None, f"sess:run(v{i})").value()
-              for i in range(1, 7)]
-    return said, values, size(client)
+              for i in range(1, 5)]
+    functions = run(client, None, '#require "tide.core".functions('
+                    "td.get_default_graph())").value()
+    return said, values, size(client), int(functions)
+
+
+def as_in_a_fresh_kernel(fresh, cells, first, slack):
+    """Random runs, after the first cells once, again in another kernel."""
+    assert len(cells) == 20
+    with fresh().client() as a:
+        *_, once, library = play(a, cells, range(20))
+        order = [c for c in range(20) for _ in range(50 if SOAK else 4)]
+        random.Random(7).shuffle(order)
+        order = list(range(first)) + order
+        said, values, grown, functions = play(a, cells, order)
+    with fresh().client() as b:
+        again = play(b, cells, order)
+    assert again == (said, values, grown, functions)
+    assert grown <= slack * once, (grown, once)
+    assert functions <= slack * library, (functions, library)
+    return said
 
 
 def test_random_order_is_as_in_a_fresh_kernel(fresh):
-    with fresh().client() as a:
-        _, _, once = play(a, range(20))
-        order = [c for c in range(20) for _ in range(50 if SOAK else 4)]
-        random.Random(7).shuffle(order)
-        order = list(range(6)) + order
-        said, values, grown = play(a, order)
-    with fresh().client() as b:
-        again = play(b, order)
-    assert again == (said, values, grown)
-    assert grown <= 3 * once, (grown, once)
+    as_in_a_fresh_kernel(fresh, CELLS, 6, 3)
+
+
+def test_functions_and_flow_in_random_order(fresh):
+    said = as_in_a_fresh_kernel(fresh, FLOW, 20, 4)
+    assert all(status == "ok" for _, status, _, _ in said[:20]), said[:20]

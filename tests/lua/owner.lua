@@ -7,6 +7,7 @@ local core = require "tide.core"
 local console = require "tide.console"
 local front = require "tide.front"
 local owner = require "tide.console.owner"
+local watch = require "tide.console.watch"
 local helper = require "helper"
 
 local gives, raises = helper.gives, helper.raises
@@ -94,12 +95,13 @@ function tests.what_is_gone_says_so()
   local old, step = y, sess:callable(y)
   gives(1, step())
   b.run("a", cell)
-  local text = "node \"y\" was replaced when cell In[1] ran again"
+  local text = "node \"y\" was replaced when cell In[1] ran again as In[2]"
   raises(text, sess.run, sess, old)
   raises(text, step)
   raises(text, function() return old + 1 end)
   raises(text, td.gradients, old, {W})
   raises(text, td.control_dependencies, {old}, td.no_op)
+  raises("as In[2]: use the new one, or run the cell that kept", step)
   lu.assertEquals(tostring(old), "Tensor \"y:0\" float32 {}")
   lu.assertEquals(#old.op.inputs, 0)
   lu.assertEquals(old.op.type, "Identity")
@@ -131,6 +133,37 @@ function tests.stale_cells_are_named()
   lu.assertNotStrContains(names(), "old")
   lu.assertEquals(w.name, "w:0")
   gives(4, sess:run(z))
+end
+
+function tests.callables_are_noted()
+  local b, w, x, y = notebook(), {}, nil, nil
+  local sess = td.session()
+  watch.install()
+  local function first() x = td.constant(1.0, "x") end
+  local function third()
+    w.step, w.again = sess:callable(y), sess:callable({}, {x})
+  end
+  b.run(1, first)
+  b.run(2, function() y = x + 1 end)
+  b.run(3, third)
+  gives(2, w.step())
+  b.run(1, first)
+  lu.assertEquals(b.note, "In[2], In[3] use what In[1] built before: run them "
+    .. "again")
+  gives(2, w.step()) -- what In[2] built is there
+  b.run(2, function() y = x + 1 end)
+  lu.assertEquals(b.note, "In[3] uses what In[2] built before: run it again")
+  raises("was replaced when cell In[2] ran again as In[5]", w.step)
+  raises("the callable was made by In[0]: run that cell again", w.step)
+  raises("the callable was made by In[0]", w.again, 1)
+  b.run(3, third)
+  lu.assertNil(b.note)
+  gives(2, w.step())
+  w.step, w.again = nil, nil
+  collectgarbage()
+  collectgarbage()
+  b.run(1, first)
+  lu.assertEquals(b.note, "In[5] uses what In[4] built before: run it again")
 end
 
 function tests.a_cell_that_fails_keeps_both()

@@ -173,7 +173,7 @@ end
 local function begin(run)
   local request, line = run.request, run.line
   system.install()
-  session.observer = watch.observe
+  watch.install()
   line.payload = {}
   line.step, line.sink, line.traces = nil, nil, nil
   line.allow_stdin = request.allow_stdin ~= false

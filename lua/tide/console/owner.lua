@@ -19,6 +19,7 @@ local publish = require "tide.console.publish"
 local session = require "tide.session"
 local shapes = require "tide.shape"
 local style = require "tide.show.style"
+local watch = require "tide.console.watch"
 
 local owner = {}
 
@@ -204,7 +205,8 @@ end
 
 local function put_aside(run, cell)
   for _, region in ipairs(cell.regions) do
-    core.region_put_aside(region, "cell " .. cell.label)
+    core.region_put_aside(region, ("cell %s ran again as %s"):format(
+      cell.label, run.label))
   end
   run.left_out = leave_out(run.state)
   free_names(run.state, cell.used)
@@ -264,13 +266,38 @@ local function number_of(label)
   return math.tointeger(label:match "%d+") or 0
 end
 
--- Cells whose last run uses nodes of the regions, in the order of their labels.
+-- Is a callable made of nodes of the regions of the set, or of such of `cell`
+-- that are gone?
+local function is_stale(step, book, set, cell)
+  for _, list in ipairs{step.fetches, step.edges} do
+    for _, x in ipairs(list) do
+      local op = op_of(x)
+      local region = core.region_of(op)
+      if region and (set[region] or core.is_gone(op)
+                     and book.cell_of[region] == cell) then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+-- Cells whose last run uses nodes of the regions, which are of `except`, in the
+-- order of their labels.
 local function users(book, g, regions, except)
-  local set, list = core.region_users(g, regions), {}
-  for region in pairs(set) do
+  local set, found, list = core.region_users(g, regions), {}, {}
+  local function add(region)
     local cell = book.cell_of[region]
-    if cell and cell ~= except and cell.current == region then
+    if cell and cell ~= except and cell.current == region and not found[cell]
+    then
+      found[cell] = true
       list[#list + 1] = {label = cell.label, number = number_of(cell.label)}
+    end
+  end
+  for region in pairs(set) do add(region) end
+  for _, step in pairs(watch.callables) do
+    if step.region and is_stale(step, book, set, except) then
+      add(step.region)
     end
   end
   table.sort(list, by_number)

@@ -1,13 +1,23 @@
 --- console/watch.lua - looks on at the runs of sessions in cells.
 --
 -- What is running is noted, so that %debug can tell about a step that failed;
--- while a line's state has `traces`, each run is traced into that list.
+-- while a line's state has `traces`, each run is traced into that list. Of a
+-- callable, which runs without Lua, it is noted what it was made of, and by
+-- which cell.
 -- SPDX-License-Identifier: Apache-2.0
 
+local core = require "tide.core"
 local console = require "tide.console"
 local front = require "tide.front"
+local session = require "tide.session"
 
 local watch = {}
+
+--- By callable: {session =, fetches =, edges =, label = "In[3]", region = that
+-- of its cell}. What has a finalizer, as what they are known by has, may not be
+-- the key: it outlives in a weak table the regions that it holds.
+watch.callables = setmetatable({}, {__mode = "k"})
+local by_known = setmetatable({}, {__mode = "kv"})
 
 local function with_trace(o)
   local out = {trace = true}
@@ -15,8 +25,8 @@ local function with_trace(o)
   return out
 end
 
---- In place of `run` of a session.
-function watch.observe(run, self, fetches, feeds, o)
+-- In place of `run` of a session.
+local function observe(run, self, fetches, feeds, o)
   local line = console.line(front.line())
   local asked = type(o) == "table" and o.trace
   line.step = {session = self, fetches = fetches, feeds = feeds}
@@ -26,6 +36,40 @@ function watch.observe(run, self, fetches, feeds, o)
   if line.traces and trace then table.insert(line.traces, trace) end
   if asked then return results, trace end
   return results
+end
+
+local function made(callable, known, step)
+  step.label = ("In[%d]"):format(console.line(front.line()).count)
+  step.region = core.region_here()
+  watch.callables[callable], by_known[known] = step, step
+end
+
+-- Are nodes that a callable is made of gone?
+local function is_gone(step)
+  for _, list in ipairs{step.fetches, step.edges} do
+    for _, x in ipairs(list) do
+      if core.is_gone(x) then return true end
+    end
+  end
+  return false
+end
+
+-- A callable has failed: what is to be said beside the error.
+local function failed(known, ...)
+  local step = by_known[known]
+  if not step then return nil end
+  local feeds = {}
+  for i, x in ipairs(step.edges) do feeds[x] = (select(i, ...)) end
+  console.line(front.line()).step = {session = step.session,
+                                     fetches = step.fetches, feeds = feeds}
+  return is_gone(step) and ("the callable was made by %s: run that cell "
+    .. "again"):format(step.label) or nil
+end
+
+--- From now on all runs are looked at.
+function watch.install()
+  session.observer, session.on_callable = observe, made
+  session.on_failure(failed)
 end
 
 return watch

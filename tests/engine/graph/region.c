@@ -59,7 +59,7 @@ static void what_nobody_uses_goes(void **state) {
   world w = new_world();
   source(w.g, "other");
   uint64_t cuts = td_graph_cuts(w.g), serial = td_graph_next_serial(w.g);
-  OK(td_region_put_aside(w.old, "cell In[1]"));
+  OK(td_region_put_aside(w.old, "cell In[1] ran again"));
   OK(td_graph_verify(w.g));
   assert_string_equal(w.x->name, "x.old");
   assert_true(td_region_is_old(w.x));
