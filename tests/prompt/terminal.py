@@ -92,7 +92,7 @@ class Terminal:
             fcntl.ioctl(inside, termios.TIOCSCTTY, 0)
             for fd in range(3):
                 os.dup2(inside, fd)
-            for number in (signal.SIGINT, signal.SIGQUIT):
+            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)  # ignored in the background
             os.execve(TIDE, [TIDE, *args], full)
         os.close(inside)
