@@ -157,14 +157,17 @@ class Tools(unittest.TestCase):
         manager = KernelManager(kernel_name="tide",
                                 transport_encryption="required")
         manager.start_kernel()
-        client = manager.client()
+        client, shown = manager.client(), []
         try:
             with open(manager.connection_file, encoding="utf-8") as f:
                 self.assertIn("curve_publickey", json.load(f))
             client.start_channels()
             client.wait_for_ready(timeout=60)
-            reply = client.execute_interactive("6 * 7", timeout=60)
+            reply = client.execute_interactive(
+                "6 * 7", timeout=60, output_hook=lambda m: shown.append(
+                    m["content"].get("data", {}).get("text/plain")))
             self.assertEqual(reply["content"]["status"], "ok")
+            self.assertIn("42", shown)
         finally:
             client.stop_channels()
             manager.shutdown_kernel()
