@@ -43,7 +43,7 @@ static bool on_terminal(void) {
   return isatty(0) && tcgetpgrp(0) == getpgrp();
 }
 
-static void reap_orphans(void) {
+void td_child_reap(void) {
   for (child **at = &orphans; *at;) {
     child *c = *at;
     if (waitpid(c->pid, NULL, WNOHANG) == 0) {
@@ -82,7 +82,7 @@ static int start(child *c, const char *command, int from, int to) {
   plain_signals(&attr);
   if (to >= 0) posix_spawn_file_actions_adddup2(&files, from, to);
   fflush(NULL);
-  reap_orphans();
+  td_child_reap();
   int rc = posix_spawn(&c->pid, "/bin/sh", &files, &attr, argv, environ);
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attr);
@@ -152,7 +152,8 @@ static bool by_collector(lua_State *L) {
          !strcmp(ar.name, "__gc");
 }
 
-/* The collector comes at any time and must not wait. */
+/* The collector comes at any time and must not wait; at the end there is no
+ * line any more, and children are told to go. */
 static int close_pipe(lua_State *L) {
   luaL_Stream *s = luaL_checkudata(L, 1, LUA_FILEHANDLE);
   child **at = &pipes;
@@ -160,7 +161,7 @@ static int close_pipe(lua_State *L) {
   child *c = *at;
   *at = c->next;
   fclose(c->pipe);
-  if (by_collector(L)) {
+  if (td_line_current() && by_collector(L)) {
     c->next = orphans;
     orphans = c;
     return 0;

@@ -12,5 +12,7 @@ int td_child_execute(lua_State *L);
 int td_child_popen(lua_State *L);
 /* Ends what this line opened by popen and has not closed. */
 void td_child_interrupt(void);
+/* Takes leave of children that have ended and nobody waits for. */
+void td_child_reap(void);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "lua/child.h"
 
 enum {
   MERCY_NS = 300000000, /* for handlers of variables that are to be closed */
@@ -248,6 +249,7 @@ bool td_line_end(td_line *l) {
   current = NULL;
   l->depth = 0;
   td_lua_interrupt_by(NULL);
+  td_child_reap();
   td_lua_unlock(l->host->state);
   return was;
 }
