@@ -69,7 +69,6 @@ static bool interrupted(td_host *h, const char *code, long ms) {
   return cut;
 }
 
-/* What would run for a minute. */
 /* Those that nobody waits for go at the end of a cell, once they have ended. */
 static void no_child_is_left(td_host *h) {
   siginfo_t info;
@@ -83,6 +82,7 @@ static void no_child_is_left(td_host *h) {
   assert_int_equal(errno, ECHILD);
 }
 
+/* What would run for a minute. */
 static const char *const endless[] = {
     "os.execute 'sleep 60'",
     "os.execute 'sleep 60; true'",
