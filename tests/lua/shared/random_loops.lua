@@ -153,7 +153,8 @@ end
 -- and last iterations too.
 function pieces.tick(p, c)
   local counter, one = number(c, p.counter), number(c, 1, "int32")
-  local x, first, tick = any(p, c), any(p, c), nil
+  local x, first = any(p, c), any(p, c)
+  local tick
   do
     local waits = chance(p, 50) and {first.edge.op} or {}
     local _ <close> = core.push{controls = waits}
