@@ -228,6 +228,7 @@ static int by_id(const void *a, const void *b) {
 
 /* A large part of the graph is sooner gone through by the graph. */
 static void sort_queue(prune *t) {
+  if (t->queue.len == 0) return;
   if (t->queue.len < (size_t)t->n / 16) {
     qsort(t->queue.at, t->queue.len, sizeof *t->queue.at, by_id);
     return;
