@@ -52,6 +52,17 @@ bool td_lua_try_object(lua_State *L, const char *type, size_t size,
   return lua_pcall(L, 1, 1, 0) == LUA_OK;
 }
 
+void td_lua_make_class(lua_State *L, const char *name, lua_CFunction gc,
+                       const luaL_Reg *methods) {
+  luaL_newmetatable(L, name);
+  lua_pushcfunction(L, gc);
+  lua_setfield(L, -2, "__gc");
+  lua_newtable(L);
+  luaL_setfuncs(L, methods, 0);
+  lua_setfield(L, -2, "__index");
+  lua_pop(L, 1);
+}
+
 static int make_string(lua_State *L) {
   const td_bytes *b = lua_touserdata(L, 1);
   lua_pushlstring(L, b->at, b->len);

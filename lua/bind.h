@@ -115,6 +115,9 @@ void td_lua_push_error(lua_State *L, td_status *s);
  * only once nothing is held. */
 void td_lua_push_str(lua_State *L, td_str *s);
 void td_lua_push_bytes(lua_State *L, char *bytes, size_t len);
+/* Registers the class of userdata `name`: its collector and its methods. */
+void td_lua_make_class(lua_State *L, const char *name, lua_CFunction gc,
+                       const luaL_Reg *methods);
 /* A userdata of class `type`, cleared, with `uservalues`; false leaves the
  * error message on the stack instead. */
 bool td_lua_try_object(lua_State *L, const char *type, size_t size,

@@ -324,17 +324,6 @@ static int partial_run(lua_State *L) {
   return 1;
 }
 
-static void make_class(lua_State *L, const char *name, lua_CFunction gc,
-                       const luaL_Reg *methods) {
-  luaL_newmetatable(L, name);
-  lua_pushcfunction(L, gc);
-  lua_setfield(L, -2, "__gc");
-  lua_newtable(L);
-  luaL_setfuncs(L, methods, 0);
-  lua_setfield(L, -2, "__index");
-  lua_pop(L, 1);
-}
-
 void td_lua_open_callable(lua_State *L) {
   static const luaL_Reg methods[] = {{"core_callable", session_callable},
                                      {"core_start", session_start},
@@ -349,7 +338,7 @@ void td_lua_open_callable(lua_State *L) {
   static const luaL_Reg partial[] = {{"core_run", partial_run}, {NULL, NULL}};
   static const luaL_Reg none[] = {{NULL, NULL}};
   luaL_setfuncs(L, methods, 0);
-  make_class(L, TD_LUA_CALLABLE, callable_gc, none);
-  make_class(L, TD_LUA_HANDLE, handle_gc, handle);
-  make_class(L, TD_LUA_PARTIAL, partial_gc, partial);
+  td_lua_make_class(L, TD_LUA_CALLABLE, callable_gc, none);
+  td_lua_make_class(L, TD_LUA_HANDLE, handle_gc, handle);
+  td_lua_make_class(L, TD_LUA_PARTIAL, partial_gc, partial);
 }

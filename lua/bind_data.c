@@ -165,17 +165,6 @@ static int list_folder(lua_State *L) {
   return 1;
 }
 
-static void make_class(lua_State *L, const char *name, lua_CFunction gc,
-                       const luaL_Reg *methods) {
-  luaL_newmetatable(L, name);
-  lua_pushcfunction(L, gc);
-  lua_setfield(L, -2, "__gc");
-  lua_newtable(L);
-  luaL_setfuncs(L, methods, 0);
-  lua_setfield(L, -2, "__index");
-  lua_pop(L, 1);
-}
-
 void td_lua_open_data(lua_State *L) {
   static const luaL_Reg batches[] = {{"next", batches_next},
                                      {"per_epoch", batches_per_epoch},
@@ -188,6 +177,6 @@ void td_lua_open_data(lua_State *L) {
                                        {"list", list_folder},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
-  make_class(L, TD_LUA_BATCHES, batches_close, batches);
-  make_class(L, TD_LUA_CSV, csv_gc, csv);
+  td_lua_make_class(L, TD_LUA_BATCHES, batches_close, batches);
+  td_lua_make_class(L, TD_LUA_CSV, csv_gc, csv);
 }
