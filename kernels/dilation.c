@@ -13,14 +13,10 @@
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 #include "kernels/half_copy.h"
-
-/* One axis: window, stride and rate (the distance of its taps). */
-typedef struct axis {
-  int64_t in, out, window, stride, rate, before;
-} axis;
+#include "kernels/taps.h"
 
 typedef struct job {
-  axis y, x;
+  td_taps y, x;
   int64_t batch, channels;
   td_dtype dtype; /* of the numbers below */
   const void *image, *filter, *given;
@@ -30,40 +26,14 @@ typedef struct job {
 
 /* ---- geometry ------------------------------------------------------------ */
 
-static td_status *read_list(const td_attr *a, const char *what, int64_t *y,
-                            int64_t *x) {
-  if (a && a->len == 4 && a->is[0] == 1 && a->is[3] == 1 && a->is[1] > 0 &&
-      a->is[2] > 0 && a->is[1] <= INT32_MAX && a->is[2] <= INT32_MAX) {
-    *y = a->is[1], *x = a->is[2];
-    return NULL;
-  }
-  return td_error(TD_INVALID_ARGUMENT,
-                  "%s must be {1, height, width, 1} of numbers above 0", what);
-}
-
 /* Sizes of the result; -1 where those of the operands are not known. */
-static td_status *set_axis(axis *a, bool same) {
-  int64_t reach;
-  a->out = -1, a->before = 0;
-  if (a->window < 0 || a->in < 0) return NULL;
-  if (a->window == 0)
-    return td_error(TD_INVALID_ARGUMENT, "the filter has no elements");
-  if (__builtin_mul_overflow(a->window - 1, a->rate, &reach) ||
-      reach == INT64_MAX)
-    return td_error(TD_INVALID_ARGUMENT, "filter and rates are too large");
-  reach++;
-  if (same) {
-    a->out = a->in / a->stride + (a->in % a->stride != 0);
-    int64_t rest = a->out > 0 ? a->in - (a->out - 1) * a->stride : reach;
-    a->before = reach > rest ? (reach - rest) / 2 : 0;
-    return NULL;
-  }
-  if (a->in < reach)
+static td_status *set_axis(td_taps *t, bool same) {
+  TD_TRY(td_taps_place(t, same));
+  if (!same && t->out == 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "a filter that reaches over %lld does not fit an image of "
                     "%lld; use padding SAME",
-                    (long long)reach, (long long)a->in);
-  a->out = (a->in - reach) / a->stride + 1;
+                    (long long)t->reach, (long long)t->in);
   return NULL;
 }
 
@@ -72,8 +42,8 @@ static td_status *set_job(const td_shape *image, const td_shape *filter,
                           const char *padding, job *j) {
   bool same = strcmp(padding, "SAME") == 0;
   int64_t depth = filter->dim[2];
-  TD_TRY(read_list(strides, "strides", &j->y.stride, &j->x.stride));
-  TD_TRY(read_list(rates, "rates", &j->y.rate, &j->x.rate));
+  TD_TRY(td_taps_read(strides, "strides", &j->y.stride, &j->x.stride));
+  TD_TRY(td_taps_read(rates, "rates", &j->y.rate, &j->x.rate));
   j->batch = image->dim[0];
   j->channels = image->dim[3] < 0 ? depth : image->dim[3];
   if (depth >= 0 && j->channels != depth)
@@ -111,7 +81,7 @@ static td_status *infer_any(td_infer *c, int gradient) {
 /* ---- loops --------------------------------------------------------------- */
 
 /* Where the first cell of a window lies. */
-static int64_t begin_of(const axis *a, int64_t i) {
+static int64_t begin_of(const td_taps *a, int64_t i) {
   return i * a->stride - a->before;
 }
 

@@ -6,14 +6,10 @@
 
 #include "kernels/array.h"
 #include "kernels/cpu.h"
-
-/* One axis: window, stride and rate (the distance of its taps). */
-typedef struct axis {
-  int64_t in, out, window, stride, rate, before;
-} axis;
+#include "kernels/taps.h"
 
 typedef struct job {
-  axis y, x;
+  td_taps y, x;
   int64_t channels;
   size_t pixel; /* bytes */
   const char *from;
@@ -22,35 +18,6 @@ typedef struct job {
 
 /* ---- geometry ------------------------------------------------------------ */
 
-static td_status *read_list(const td_attr *a, const char *what, int64_t *y,
-                            int64_t *x) {
-  if (a && a->len == 4 && a->is[0] == 1 && a->is[3] == 1 && a->is[1] > 0 &&
-      a->is[2] > 0 && a->is[1] <= INT32_MAX && a->is[2] <= INT32_MAX) {
-    *y = a->is[1], *x = a->is[2];
-    return NULL;
-  }
-  return td_error(TD_INVALID_ARGUMENT,
-                  "%s must be {1, height, width, 1} of numbers above 0", what);
-}
-
-/* Sizes of the result; -1 where the source is not known. */
-static td_status *set_axis(axis *a, bool same) {
-  int64_t reach;
-  if (__builtin_mul_overflow(a->window - 1, a->rate, &reach))
-    return td_error(TD_INVALID_ARGUMENT, "ksizes and rates are too large");
-  reach++;
-  a->out = -1, a->before = 0;
-  if (a->in < 0) return NULL;
-  if (same) {
-    a->out = (a->in + a->stride - 1) / a->stride;
-    int64_t pad = a->out > 0 ? (a->out - 1) * a->stride + reach - a->in : 0;
-    a->before = pad > 0 ? pad / 2 : 0;
-  } else {
-    a->out = a->in < reach ? 0 : (a->in - reach) / a->stride + 1;
-  }
-  return NULL;
-}
-
 static td_status *set_job(const td_shape *s, const td_attr *ksizes,
                           const td_attr *strides, const td_attr *rates,
                           const char *padding, job *j) {
@@ -58,13 +25,13 @@ static td_status *set_job(const td_shape *s, const td_attr *ksizes,
   if (!same && strcmp(padding, "VALID") != 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "padding must be SAME or VALID, not \"%s\"", padding);
-  TD_TRY(read_list(ksizes, "ksizes", &j->y.window, &j->x.window));
-  TD_TRY(read_list(strides, "strides", &j->y.stride, &j->x.stride));
-  TD_TRY(read_list(rates, "rates", &j->y.rate, &j->x.rate));
+  TD_TRY(td_taps_read(ksizes, "ksizes", &j->y.window, &j->x.window));
+  TD_TRY(td_taps_read(strides, "strides", &j->y.stride, &j->x.stride));
+  TD_TRY(td_taps_read(rates, "rates", &j->y.rate, &j->x.rate));
   j->y.in = s->dim[1], j->x.in = s->dim[2];
   j->channels = s->dim[3];
-  TD_TRY(set_axis(&j->y, same));
-  return set_axis(&j->x, same);
+  TD_TRY(td_taps_place(&j->y, same));
+  return td_taps_place(&j->x, same);
 }
 
 /* Channels of the result. */

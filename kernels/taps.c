@@ -1,0 +1,34 @@
+/* taps.c - where the windows of dilations and image patches lie.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/taps.h"
+
+td_status *td_taps_read(const td_attr *a, const char *what, int64_t *height,
+                        int64_t *width) {
+  if (a && a->len == 4 && a->is[0] == 1 && a->is[3] == 1 && a->is[1] > 0 &&
+      a->is[2] > 0 && a->is[1] <= INT32_MAX && a->is[2] <= INT32_MAX) {
+    *height = a->is[1], *width = a->is[2];
+    return NULL;
+  }
+  return td_error(TD_INVALID_ARGUMENT,
+                  "%s must be {1, height, width, 1} of numbers above 0", what);
+}
+
+td_status *td_taps_place(td_taps *t, bool same) {
+  t->out = -1, t->before = 0, t->reach = 0;
+  if (t->window < 0) return NULL;
+  if (t->window == 0)
+    return td_error(TD_INVALID_ARGUMENT, "the window has no elements");
+  if (__builtin_mul_overflow(t->window - 1, t->rate, &t->reach) ||
+      __builtin_add_overflow(t->reach, 1, &t->reach))
+    return td_error(TD_INVALID_ARGUMENT, "window and rates are too large");
+  if (t->in < 0) return NULL;
+  if (same) {
+    t->out = t->in / t->stride + (t->in % t->stride != 0);
+    int64_t rest = t->out > 0 ? t->in - (t->out - 1) * t->stride : t->reach;
+    t->before = t->reach > rest ? (t->reach - rest) / 2 : 0;
+  } else {
+    t->out = t->in < t->reach ? 0 : (t->in - t->reach) / t->stride + 1;
+  }
+  return NULL;
+}
