@@ -64,7 +64,7 @@ static void read_arguments(lua_State *L, lua_callable *c, td_tensor *in,
   }
 }
 
-/* (callable, values...) -> what else is to be said, or nil */
+/* (what failed, values...) -> what else is to be said, or nil */
 static int ask_about(lua_State *L) {
   int n = lua_gettop(L);
   if (lua_getfield(L, LUA_REGISTRYINDEX, TD_LUA_FAILED) != LUA_TFUNCTION)
@@ -74,11 +74,14 @@ static int ask_about(lua_State *L) {
   return 1;
 }
 
-/* Raises `s`; whoever looks on may add to it. */
-static void fail_call(lua_State *L, int given, td_status *s) {
+/* Raises `s` of what is at `known`, given the first values of the stack.
+ * Whoever looks on may add to it, but for an interrupt, which has to be raised
+ * first. */
+static void fail_step(lua_State *L, int known, int given, td_status *s) {
+  if (td_status_code(s) == TD_CANCELLED) td_lua_check_step(L, s);
   luaL_checkstack(L, given + 8, NULL);
   lua_pushcfunction(L, ask_about);
-  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_pushvalue(L, known);
   for (int i = 1; i <= given; i++) lua_pushvalue(L, i);
   if (lua_pcall(L, given + 1, 1, 0) == LUA_OK &&
       lua_type(L, -1) == LUA_TSTRING) {
@@ -107,7 +110,7 @@ static int call_callable(lua_State *L) {
   td_lua_unlock(st);
   td_status *s = td_callable_run(c->c, in, out, &o);
   td_lua_lock(st);
-  if (TD_UNLIKELY(!td_ok(s))) fail_call(L, given, s);
+  if (TD_UNLIKELY(!td_ok(s))) fail_step(L, lua_upvalueindex(1), given, s);
   return td_lua_step_results(L, out, c->is_op, c->n_results);
 }
 
@@ -161,35 +164,38 @@ static int handle_gc(lua_State *L) {
   return 0;
 }
 
-/* User value 1 is the callable. */
-static lua_handle *push_handle(lua_State *L, int callable) {
-  lua_handle *h = lua_newuserdatauv(L, sizeof *h, 1);
+/* User values: 1 the callable, 2 what the step is known by. */
+static lua_handle *push_handle(lua_State *L, int callable, int known) {
+  lua_handle *h = lua_newuserdatauv(L, sizeof *h, 2);
   h->h = NULL;
   luaL_setmetatable(L, TD_LUA_HANDLE);
   lua_pushvalue(L, callable);
   lua_setiuservalue(L, -2, 1);
+  lua_pushvalue(L, known);
+  lua_setiuservalue(L, -2, 2);
   return h;
 }
 
-/* s:start(fetches, feed edges, feed values, options) */
+/* s:core_start(fetches, feed edges, feed values, known by, options) */
 static int session_start(lua_State *L) {
   td_lua_step step;
   bool as_values, traced;
-  lua_settop(L, 5);
+  lua_settop(L, 6);
   td_lua_to_session(L, 1);
-  td_run_options o = td_lua_step_options(L, 5, &as_values, &traced);
+  td_run_options o = td_lua_step_options(L, 6, &as_values, &traced);
   o.interrupt = NULL;
   td_lua_step_read(L, 2, 3, &step);
   td_tensor *in = td_lua_step_values(L, 4, &step);
   lua_callable *c = push_callable(L, &step);
-  lua_handle *h = push_handle(L, lua_gettop(L));
+  lua_handle *h = push_handle(L, lua_gettop(L), 5);
   td_lua_check(L, td_callable_start(c->c, in, &o, &h->h));
   return 1;
 }
 
-/* s:loop(fetches, threads, steps) */
+/* s:core_loop(fetches, threads, steps, known by) */
 static int session_loop(lua_State *L) {
   td_lua_step step;
+  lua_settop(L, 5);
   td_lua_to_session(L, 1);
   lua_Integer threads = luaL_optinteger(L, 3, 1);
   int64_t steps = luaL_optinteger(L, 4, -1);
@@ -200,7 +206,7 @@ static int session_loop(lua_State *L) {
   int crew = threads < 0 ? -1 : threads > INT_MAX ? INT_MAX : (int)threads;
   td_lua_step_read(L, 2, 0, &step);
   lua_callable *c = push_callable(L, &step);
-  lua_handle *h = push_handle(L, lua_gettop(L));
+  lua_handle *h = push_handle(L, lua_gettop(L), 5);
   td_lua_check(L, td_callable_loop(c->c, crew, steps, &h->h));
   return 1;
 }
@@ -230,7 +236,10 @@ static int handle_wait(lua_State *L) {
   td_lua_unlock(st);
   td_status *s = td_handle_wait(h->h, timeout, out, td_lua_interrupt());
   td_lua_lock(st);
-  td_lua_check_step(L, s);
+  if (!td_ok(s)) {
+    lua_getiuservalue(L, 1, 2);
+    fail_step(L, lua_gettop(L), 0, s);
+  }
   for (int k = 0; k < c->n_fetches; k++)
     if (!td_tensor_valid(&out[k])) return 0;
   return td_lua_step_results(L, out, c->is_op, c->n_results);
@@ -260,7 +269,7 @@ static int partial_gc(lua_State *L) {
   return 0;
 }
 
-/* s:partial(fetches, feeds) */
+/* s:core_partial(fetches, feeds) */
 static int session_partial(lua_State *L) {
   td_session *s = td_lua_to_session(L, 1);
   td_lua_step step;

@@ -131,12 +131,16 @@ end
 
 -- A console looks on at the runs: a function of `run` and its arguments, called
 -- in its place; and at callables: a function of one, what it is known by and
--- {session =, fetches =, edges =}, called when it is made.
+-- {session =, fetches =, edges =}, called when it is made. on_part is called
+-- with {session =, fetches =, feeds =} before a part of a partial run, and with
+-- nothing after one that went well.
 session.observer = nil
 session.on_callable = nil
+session.on_part = nil
 
---- f of what a callable is known by and the values it was given is called when
--- it fails; a text that f gives is added to the error.
+--- f is called when a callable fails, of what it is known by and the values it
+-- was given, and when a handle's wait does, of {session =, fetches =, edges =,
+-- values =}. A text that f gives is added to the error.
 function session.on_failure(f)
   registry["tide.failed"] = f
 end
@@ -203,7 +207,9 @@ function methods:start(fetches, feeds, o)
   local g = graph_of(self, "start")
   local edges, values = fetch.feeds(g, feeds)
   o = read_options(o, {"timeout"}, "start")
-  return self:core_start(fetch.list(g, fetches), edges, values, o)
+  local handles = fetch.list(g, fetches)
+  return self:core_start(handles, edges, values,
+    {session = self, fetches = handles, edges = edges, values = values}, o)
 end
 
 --- Runs a step again and again on threads of its own: loop(train, {threads = 4,
@@ -212,8 +218,9 @@ end
 function methods:loop(fetches, o)
   o = args.expect_all(args.read(o, {"threads", "steps"}, "loop"),
                       {threads = "integer", steps = "integer"})
-  return self:core_loop(fetch.list(self:core_graph(), fetches), o.threads,
-                        o.steps)
+  local handles = fetch.list(graph_of(self, "loop"), fetches)
+  return self:core_loop(handles, o.threads, o.steps,
+    {session = self, fetches = handles, edges = {}, values = {}})
 end
 
 --- Waits until the step is over, for `seconds` at most; gives its results one
@@ -254,7 +261,7 @@ function methods:partial_run_setup(fetches, feeds)
   local g = graph_of(self, "partial_run_setup")
   local handles = fetch.list(g, fetches)
   local edges = fetch.feed_list(g, feeds)
-  local p = {graph = g, fetch_at = {}, feed_at = {}}
+  local p = {session = self, graph = g, fetch_at = {}, feed_at = {}, fed = {}}
   local n = 0
   for _, x in ipairs(handles) do
     if core.kind(x) == "edge" then
@@ -281,8 +288,14 @@ function partial:run(fetches, feeds, o)
   local handles, plan = fetch.read(self.graph, fetches)
   local edges, values = fetch.feeds(self.graph, feeds)
   o = read_options(o, {"timeout", "as_values"}, "run")
+  local looks_on = session.on_part
+  if looks_on then
+    for i, x in ipairs(edges) do self.fed[x] = values[i] end
+    looks_on{session = self.session, fetches = fetches, feeds = self.fed}
+  end
   local results = self.raw:core_run(positions(self.fetch_at, handles, "fetch"),
     positions(self.feed_at, edges, "feed"), values, o)
+  if looks_on then looks_on() end
   return fetch.rebuild(plan, results)
 end
 

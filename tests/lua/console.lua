@@ -147,11 +147,32 @@ function tests.tracebacks_show_where_a_node_was_made()
   lu.assertEquals(reply.ename, "InvalidArgumentError")
   lu.assertStrContains(plain(reply), "made at In[1]:2")
   lu.assertStrContains(plain(reply), "--> 2 y = td.check_numerics(x, 'bad')")
-  lu.assertEquals(nb:run("%debug").status, "ok")
-  local text = bare(nb.out)
-  for _, part in ipairs{"CheckNumerics", "input 1: Placeholder:0", "nan",
-                        "to what was fetched", "[C], in"} do
-    lu.assertStrContains(text, part)
+end
+
+-- Every way to run a step.
+local steps = {
+  "td.session():run(out, {[x] = {0/0}})",
+  "td.session():callable({out}, {x})({0/0})",
+  "td.session():start(out, {[x] = {0/0}}):wait()",
+  "v = td.variable({0/0}, {name = 'x'}) local s = td.session() s:init() "
+    .. "out = td.check_numerics(v, 'bad') * 2 "
+    .. "s:loop(out, {threads = 2, steps = 5}):wait()",
+  "p = td.session():partial_run_setup({x * 1, out}, {x}) "
+    .. "p:run({}, {[x] = {0/0}}) p:run(out)",
+}
+
+function tests.debug_tells_of_a_step_that_failed()
+  for _, step in ipairs(steps) do
+    local nb <close> = notebook.open()
+    nb:run "x = td.placeholder('float32', {-1}, 'x')\n"
+    nb:run "out = td.check_numerics(x, 'bad') * 2"
+    lu.assertEquals(nb:run(step).ename, "InvalidArgumentError", step)
+    lu.assertEquals(nb:run("%debug").status, "ok", step)
+    local text = bare(nb.out)
+    for _, part in ipairs{"CheckNumerics", "input 1: ", "nan",
+                          "to what was fetched", "Mul", "[C], in"} do
+      lu.assertStrContains(text, part)
+    end
   end
 end
 

@@ -54,20 +54,26 @@ local function is_gone(step)
   return false
 end
 
--- A callable has failed: what is to be said beside the error.
+-- A callable has failed, or a step that was started: what is to be said beside
+-- the error.
 local function failed(known, ...)
-  local step = by_known[known]
+  local step = type(known) == "table" and known or by_known[known]
   if not step then return nil end
-  local feeds = {}
-  for i, x in ipairs(step.edges) do feeds[x] = (select(i, ...)) end
+  local feeds, values = {}, step.values or {...}
+  for i, x in ipairs(step.edges) do feeds[x] = values[i] end
   console.line(front.line()).step = {session = step.session,
                                      fetches = step.fetches, feeds = feeds}
-  return is_gone(step) and ("the callable was made by %s: run that cell "
-    .. "again"):format(step.label) or nil
+  if not step.label or not is_gone(step) then return nil end
+  return ("the callable was made by %s: run that cell again"):format(step.label)
+end
+
+local function part(step)
+  console.line(front.line()).step = step
 end
 
 --- From now on all runs are looked at.
 function watch.install()
+  session.on_part = part
   session.observer, session.on_callable = observe, made
   session.on_failure(failed)
 end

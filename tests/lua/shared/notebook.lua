@@ -67,7 +67,8 @@ end
 
 function notebook:close()
   put(self.before)
-  require "tide.session".observer = nil
+  local session = require "tide.session"
+  session.observer, session.on_part = nil, nil
   require "tide.console.history".use(nil)
   names.reset()
   clean(console.line "")
