@@ -9,6 +9,7 @@ local lu = require "luaunit"
 local td = require "tide"
 local helper = require "helper"
 local known = require "tide.console.known"
+local options = require "tide.console.options"
 local reference = require "tide.reference"
 
 local tests = {}
@@ -402,6 +403,24 @@ function tests.options_are_refused()
   for _, row in ipairs(list_of_calls()) do
     local ok, e = pcall(check, row)
     lu.assertTrue(ok, row.name .. ": " .. (ok and "" or tostring(e.msg or e)))
+  end
+end
+
+-- Those that completion cannot know: they are what its caller says, or none.
+local untold = {options = true, ["train.sgd"] = true, ["W[key]:assign"] = true}
+
+function tests.completion_offers_what_is_taken()
+  for _, row in ipairs(list_of_calls()) do
+    local e = tostring(helper.raises("\"nosuch\"", row.call, {nosuch = 1}))
+    if e:find "; it takes " and not untold[row.name] then
+      local offered, taken = {}, listed(e)
+      for _, o in ipairs(options.of(row.name)) do
+        offered[#offered + 1] = o.name
+      end
+      table.sort(offered)
+      table.sort(taken)
+      lu.assertEquals(offered, taken, row.name)
+    end
   end
 end
 

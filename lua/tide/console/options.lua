@@ -10,30 +10,53 @@ local known = require "tide.console.known"
 local options = {}
 
 -- What Tide's functions set by themselves, or take as an input.
-local hidden = {T = true, Tidx = true, explicit_paddings = true,
+local hidden = {T = true, Tidx = true, explicit_paddings = true, seed2 = true,
                 use_cudnn_on_gpu = true}
 
--- Those that its source does not name plainly: by function, and by the module
+-- All of a function that hands on none of its op's attributes, or whose source
+-- does not name them plainly.
+local all = {
+  constant = "dtype shape name", placeholder = "name", range = "dtype name",
+  get_variable = "dtype initializer regularizer trainable collections",
+  parameterized_truncated_normal = "means stdevs minvals maxvals dtype seed "
+    .. "name",
+  stateless_random_uniform = "minval maxval dtype name",
+  embedding_lookup_sparse = "combiner strategy max_norm name",
+  matrix_diag_part = "k padding_value align name", save_image = "quality",
+  nce_loss = "num_true sampled_values remove_accidental_hits strategy seed "
+    .. "name",
+  ["g:display"] = "scope nodes layout", ["g:picture"] = "scope nodes layout",
+  ["g:summary"] = "nodes", ["g:estimate"] = "fetches shapes",
+  ["p:run"] = "timeout as_values",
+  ["losses.get_total_loss"] = "add_regularization_losses name",
+  ["losses.mean_pairwise_squared_error"] = "weights loss_collection name",
+}
+all.sampled_softmax_loss = all.nce_loss
+for _, name in ipairs{"foldl", "foldr", "scan"} do
+  all[name] = "reverse parallel_iterations swap_memory back_prop name"
+end
+for _, name in ipairs{"conv2d", "conv3d", "depthwise_conv2d"} do
+  all[name] = "strides padding dilations rate data_format name"
+end
+for _, name in ipairs{"conv2d_transpose", "conv3d_transpose"} do
+  all[name] = all.conv2d .. " output_shape"
+end
+
+-- Those beside what its source or its op names: by function, and by the module
 -- of many.
 local more = {
   random_uniform = "minval maxval dtype seed name",
   random_normal = "mean stddev dtype seed name",
   truncated_normal = "mean stddev dtype seed name",
-  parameterized_truncated_normal = "means stddevs minvals maxvals dtype seed "
-    .. "name",
   random_gamma = "beta dtype seed name", random_poisson = "dtype seed name",
   stateless_random_normal = "mean stddev dtype name",
   stateless_truncated_normal = "mean stddev dtype name",
   zeros = "dtype name", ones = "dtype name", fill = "dtype name",
-  eye = "dtype name", linspace = "dtype name",
-  constant = "dtype shape name", flatten = "name",
+  eye = "dtype name", linspace = "dtype name", flatten = "name",
   conv1d = "strides padding dilations data_format name",
   atrous_conv2d = "padding name", norm = "ord keep_dims name",
   separable_conv2d = "strides padding dilations data_format name",
-  conv2d_transpose = "strides padding data_format name",
-  conv3d_transpose = "strides padding data_format name",
   variable_scope = "reuse initializer regularizer dtype trainable",
-  get_variable = "initializer regularizer dtype trainable name",
   ["op:run"] = "timeout trace as_values check_numerics",
   ["x:eval"] = "timeout trace as_values check_numerics",
   ["initializers.random_uniform"] = "minval maxval seed",
@@ -41,6 +64,8 @@ local more = {
   ["initializers.truncated_normal"] = "mean stddev seed",
   ["losses.huber_loss"] = "delta", ["losses.log_loss"] = "epsilon",
   ["losses.cosine_distance"] = "axis",
+  ["metrics.mean_cosine_distance"] = "axis",
+  ["metrics.mean_relative_error"] = "normalizer",
 }
 local of_module = {losses = "weights reduction loss_collection name",
                    metrics = "weights name", initializers = "seed",
@@ -52,30 +77,32 @@ local of_module = {losses = "weights reduction loss_collection name",
 local no_options = {feeds = true, fetches = true, list = true, xs = true,
                     shape = true, vars = true, data = true, x = true}
 
+-- The names of the options of a function that hands on those of its op.
+local function names_of(name, row, op)
+  local list = {table.unpack(row and row.options or {})}
+  for _, a in ipairs(op and op.attrs or {}) do
+    if not a.deduced and not (row and hidden[a.name]) then
+      list[#list + 1] = a.name
+    end
+  end
+  list[#list + 1] = more[name]
+  if row and (#row.options == 0 or row.module == "losses") then
+    list[#list + 1] = of_module[row.module]
+  end
+  if op then list[#list + 1] = "name" end
+  return table.concat(list, " ")
+end
+
 --- The options of the function of that public name: a list of {name =, type =,
 -- default =, allowed =}.
 function options.of(name)
-  local list, seen = {}, {}
-  local function add(option)
-    if seen[option.name] then return end
-    seen[option.name] = true
-    list[#list + 1] = option
-  end
-  local row, op = known.row(name), known.op(name)
-  local attrs = {}
+  local op, list, seen = known.op(name), {}, {}
+  local attrs = {name = {name = "name", type = "string"}}
   for _, a in ipairs(op and op.attrs or {}) do attrs[a.name] = a end
-  for _, key in ipairs(row and row.options or {}) do
-    add(attrs[key] or {name = key})
+  for key in (all[name] or names_of(name, known.row(name), op)):gmatch "%S+" do
+    if not seen[key] then list[#list + 1] = attrs[key] or {name = key} end
+    seen[key] = true
   end
-  for _, a in ipairs(op and op.attrs or {}) do
-    if not a.deduced and not (row and hidden[a.name]) then add(a) end
-  end
-  local others = more[name] or ""
-  if row and (#row.options == 0 or row.module == "losses") then
-    others = others .. " " .. (of_module[row.module] or "")
-  end
-  for key in others:gmatch "%S+" do add(attrs[key] or {name = key}) end
-  if op then add{name = "name", type = "string"} end
   return list
 end
 
