@@ -190,6 +190,10 @@ local heavy = {
     local one = td.value.ones{4}
     return (td.raw.FusedBatchNormV3(image(), one, one, one, one))
   end, 6 * 512},
+  dilation = {function()
+    return td.dilation2d(image(), td.value.zeros{3, 2, 4},
+      {strides = {1, 1, 1, 1}, rates = {1, 1, 1, 1}, padding = "SAME"})
+  end, 2 * 512 * 3 * 2},
   lrn = {function() return td.lrn(image(), {depth_radius = 2}) end,
          512 * (2 * 5 + 3)},
   bilinear = {function() return td.raw.ResizeBilinear(image(), {16, 16}) end,

@@ -155,6 +155,14 @@ for type, of in pairs{Conv2D = convolution, Conv3D = convolution,
     return of(op.outputs[1], op.inputs[3])
   end
 end
+-- An addition and a comparison for each tap.
+function formulas.Dilation2D(op)
+  return depthwise(op.inputs[2], op.outputs[1])
+end
+function formulas.Dilation2DBackpropInput(op)
+  return depthwise(op.inputs[2], op.inputs[3])
+end
+formulas.Dilation2DBackpropFilter = formulas.Dilation2DBackpropInput
 
 local free = {}
 for _, type in ipairs{"Const", "Placeholder", "Identity", "IdentityN", "Enter",
