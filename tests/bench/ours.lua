@@ -309,6 +309,19 @@ function rows.graph_build()
   end, nodes
 end
 
+-- New nodes and a run of them in turn, as at a prompt.
+function rows.growing_run()
+  local count = 200
+  return function()
+    local g = td.graph()
+    g:as_default(function()
+      local sess <close> = session{graph = g}
+      local x = td.constant(1.0)
+      for _ = 1, count do sess:run(td.tanh(x + 1.0)) end
+    end)
+  end, count
+end
+
 function rows.first_run_36000()
   return function()
     local g = td.graph()

@@ -51,6 +51,7 @@ ROWS = {
        for model in ("vgg_a", "inception_v3", "resnet50") for step in ("", "_step")},
     "rnn_dynamic": ("s/step", [1, 2], ["row:rnn_unrolled"], 1.05),
     "graph_build": ("s/node", [1], ["tensorflow"], "3.3e-6 s"),
+    "growing_run": ("s/run", [1], ["tensorflow"], 0.1),
     "first_run_36000": ("s", [1], [], "0.7 s"),
     "display_graph_36000": ("s", [1], [], "1 s"),
     "start": ("s", [1], [], "0.02 s"),

@@ -178,6 +178,15 @@ def graph_build():
     return work, 1000
 
 
+def growing_run():
+    def work():
+        with tf.Graph().as_default(), session() as s:
+            x = tf.constant(1.0)
+            for _ in range(200):
+                s.run(tf.tanh(x + 1.0))
+    return work, 200
+
+
 ROWS = {
     "dispatch_chain": lambda: dispatch(lambda x: [chain(x, NODES)]),
     "dispatch_independent": lambda: dispatch(lambda x: [tf.identity(x) for _ in range(NODES)]),
@@ -191,6 +200,7 @@ ROWS = {
     "sparse_sgd": sparse_sgd,
     "ptb_lstm_step": ptb_lstm_step,
     "graph_build": graph_build,
+    "growing_run": growing_run,
 }
 for size in (64, 512, 1024, 2048):
     ROWS[f"sgemm_{size}"] = lambda n=size: sgemm(n)
