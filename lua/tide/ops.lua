@@ -127,6 +127,10 @@ namespace.raw = setmetatable({}, {
     return f
   end,
   __complete = function() return core.op_names() end,
+  __tostring = function()
+    return ("td.raw: %d ops by their types, such as td.raw.MatMul(a, b)")
+      :format(#core.op_names())
+  end,
 })
 
 return namespace

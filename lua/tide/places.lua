@@ -6,6 +6,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local args = require "tide.args"
 local namespace = require "tide.ops"
 
 -- By place: the short names.
@@ -55,6 +56,13 @@ local function names(place)
   return list
 end
 
+-- "td.linalg: the functions of td, and shorter names: band_part, det, ..."
+local function describe(place)
+  local list = args.sorted_keys(short[place])
+  return ("td.%s: the functions of td%s"):format(place, #list > 0
+    and ", and shorter names: " .. table.concat(list, ", ") or "")
+end
+
 --- What td calls what a place calls `name`; nil where there is none.
 function places.name_in(place, name)
   local long = short[place] and (short[place][name] or name)
@@ -62,16 +70,20 @@ function places.name_in(place, name)
 end
 
 for place, known in pairs(short) do
-  places[place] = setmetatable({}, {__index = function(t, name)
-    local f = namespace.ops[known[name] or name] or built(place, name)
-    if not f then
-      local near = core.nearest(tostring(name), names(place))
-      core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(place,
-        tostring(name), require "tide.elsewhere".hint(name, near)))
-    end
-    rawset(t, name, f)
-    return f
-  end, __complete = function() return names(place) end})
+  places[place] = setmetatable({}, {
+    __index = function(t, name)
+      local f = namespace.ops[known[name] or name] or built(place, name)
+      if not f then
+        local near = core.nearest(tostring(name), names(place))
+        core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(place,
+          tostring(name), require "tide.elsewhere".hint(name, near)))
+      end
+      rawset(t, name, f)
+      return f
+    end,
+    __complete = function() return names(place) end,
+    __tostring = function() return describe(place) end,
+  })
 end
 
 return places

@@ -137,8 +137,10 @@ end
 -- Names found before.
 local names = setmetatable({}, {__mode = "k"})
 
--- Looks for a function in td and in Lua's libraries.
+-- Looks for a function in td and in Lua's libraries; one of two names there is
+-- known by that which the manual has.
 local function look(f)
+  local found
   for _, place in ipairs{require "tide", require("tide.ops").ops} do
     for name, x in next, place do
       if rawequal(x, f) then return name end
@@ -153,9 +155,13 @@ local function look(f)
   for _, name in ipairs{"_G", "string", "table", "math", "io", "os", "utf8",
                         "coroutine", "debug"} do
     for key, x in next, package.loaded[name] do
-      if rawequal(x, f) then return name .. "." .. tostring(key) end
+      if rawequal(x, f) then
+        found = name .. "." .. tostring(key)
+        if library.find(found) then return found end
+      end
     end
   end
+  return found
 end
 
 --- The public name of a function of Tide or Lua that somebody holds, such as

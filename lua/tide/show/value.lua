@@ -76,8 +76,17 @@ local function place(info)
   return ("%s:%d"):format(info.short_src, info.linedefined)
 end
 
---- "function (a, b, ...)  In[3]:1"
+-- "td.matmul(a, b, o)" of a function of Tide's or Lua's; nil of others.
+local function public_head(f)
+  local name = require "tide.console.infer".public(f)
+  local page = name and require "tide.console.describe".name(name)
+  return page and page.head
+end
+
+--- "function string.rep(s, n, sep)"; of a user's own "function (a, b)  In[3]:1".
 function value.func(f)
+  local head = public_head(f)
+  if head then return "function " .. head end
   local info = debug.getinfo(f, "Su")
   local names = {}
   for i = 1, info.nparams do names[i] = debug.getlocal(f, i) or "?" end
