@@ -35,6 +35,7 @@ local rows = {
   {"%tour 2", "2/10  ops", true},
   {"%tour", "1/10  a tensor", true}, {"%tour", "%tour", "2/10", true},
   {"%prun local t = 0 for i = 1, 2e6 do t = i end", "In[1]:1", false},
+  {"%time 5", "processor time", "5"}, {"%time 5;", "processor time", false},
   {"%prun 5", "over before", "5"}, {"%debug", "there was no error", false},
   {"error 'so'", "%debug", "first:\n  [C], in error\n  In[1]:1\n", false},
   {"%%capture c\nprint 'hidden'\n7", "c.stdout == 'hidden\\n'", "", "true"},

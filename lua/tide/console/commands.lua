@@ -53,11 +53,12 @@ function commands.run(name, text, at, body, chunk)
 end
 
 --- The values of `code`, written on the line of a command: run in the cells'
--- environment. Raises what it raises.
+-- environment; none where a semicolon hides them. Raises what it raises.
 function commands.evaluate(code, state)
-  local chunk, why = cell.load(code, state.chunk, state.at)
-  if not chunk then error(why, 0) end
-  return chunk()
+  local chunk, hidden = cell.load(code, state.chunk, state.at)
+  if not chunk then error(hidden, 0) end
+  if not hidden then return chunk() end
+  chunk()
 end
 
 local function finish(f, ok, ...)
