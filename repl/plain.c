@@ -54,23 +54,25 @@ void td_plain_execute(td_line *line, const td_str *chunk,
   fflush(stdout);
 }
 
-/* Runs the chunk, or leaves it when there must be more. What is to stand at the
- * next prompt is only shown: here nobody could change it. */
-static bool evaluate(td_line *line, const td_str *chunk, bool *leave) {
+static bool is_complete(td_line *line, const td_str *chunk) {
   char *indent;
-  td_ask_result result;
-  *leave = td_plain_leaves(chunk);
-  if (*leave) return true;
   td_interrupt_reset();
   td_ask_state state =
       td_ask_is_complete(line, td_str_c(chunk), chunk->len, &indent);
   td_free(indent);
-  if (state == TD_ASK_INCOMPLETE) return false;
+  return state != TD_ASK_INCOMPLETE;
+}
+
+/* True: that was all. What is to stand at the next prompt is only shown: here
+ * nobody could change it. */
+static bool evaluate(td_line *line, const td_str *chunk) {
+  td_ask_result result;
+  if (td_plain_leaves(chunk)) return true;
   td_plain_execute(line, chunk, &result);
   if (result.next.len) puts(td_str_c(&result.next));
-  *leave = result.leave;
+  bool leave = result.leave;
   td_ask_result_deinit(&result);
-  return true;
+  return leave;
 }
 
 void td_plain_run(td_line *line) {
@@ -88,9 +90,13 @@ void td_plain_run(td_line *line) {
     }
     if (chunk.len) td_str_addc(&chunk, '\n');
     td_str_addn(&chunk, td_str_c(&typed), typed.len);
-    if (chunk.len && evaluate(line, &chunk, &leave)) td_str_clear(&chunk);
+    if (chunk.len && is_complete(line, &chunk)) {
+      leave = evaluate(line, &chunk);
+      td_str_clear(&chunk);
+    }
   }
   if (!leave) putchar('\n');
+  if (chunk.len) evaluate(line, &chunk); /* the end: what is missing is told */
   td_str_deinit(&chunk);
   td_str_deinit(&typed);
 }

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 import os
 import pty
 import signal
+import subprocess
 import termios
 import unittest
 
@@ -196,6 +197,12 @@ class Session(unittest.TestCase):
         os.waitpid(pid, 0)
         os.close(fd)
         self.assertEqual(seen, b"> 42\r\n> \r\n")
+
+    def test_pipe_that_ends_inside_of_a_chunk(self):
+        out = subprocess.run([TIDE, "-i"], input="print(6 * 7)\nif x then\n",
+                             capture_output=True, text=True, check=True).stdout
+        self.assertEqual(out.split("\n")[:3], [
+            "> 42", "> >> ", "SyntaxError: In[2]:1: 'end' expected near <eof>"])
 
 
 if __name__ == "__main__":
