@@ -341,13 +341,16 @@ static void join_turns(td_iopub *p, item *first) {
   }
 }
 
-/* The first item when it may go now: text waits for what follows it. */
-static item *take(td_iopub *p, bool text_too) {
+/* The first item when it may go now: text waits for what follows it, unless it
+ * is `ripe`, which what is printed meanwhile is not. */
+static item *take(td_iopub *p, bool *ripe) {
   pthread_mutex_lock(&p->lock);
   item *i = p->first;
-  if (i && i->kind == TEXT && !i->next && !text_too && p->hurry <= p->sent &&
-      i->content.len < MOST_TEXT / 2)
-    i = NULL;
+  if (i && i->kind == TEXT && !i->next && p->hurry <= p->sent &&
+      i->content.len < MOST_TEXT / 2) {
+    if (!*ripe) i = NULL;
+    *ripe = false;
+  }
   if (i) {
     if (i->kind == TEXT) join_turns(p, i);
     p->first = i->next;
@@ -416,12 +419,12 @@ static void read_subscriptions(td_iopub *p) {
 /* ---- the thread ---- */
 
 /* Returns ns until an update that waits is due, or -1. */
-static int64_t send_ready(td_iopub *p, bool text_too) {
+static int64_t send_ready(td_iopub *p, bool ripe) {
   item *i;
   pthread_mutex_lock(&p->lock);
   drain_pipes(p);
   pthread_mutex_unlock(&p->lock);
-  while ((i = take(p, text_too))) {
+  while ((i = take(p, &ripe))) {
     size_t size = i->size;
     uint64_t n = i->stands_for;
     deliver(p, i);
@@ -463,11 +466,11 @@ static void *run(void *arg) {
   int64_t due = 0; /* when waiting text goes; 0: none waits */
   while (!is_closing(p)) {
     read_subscriptions(p);
-    int64_t now = td_clock_now();
-    int64_t wait = send_ready(p, due && now >= due);
+    bool ripe = due && td_clock_now() >= due;
+    int64_t wait = send_ready(p, ripe), now = td_clock_now();
     if (!waiting_text(p))
       due = 0;
-    else if (!due)
+    else if (ripe || !due)
       due = now + (int64_t)MERGE_MS * 1000000;
     if (due) wait = sooner(wait, due > now ? due - now : 0);
     read_subscriptions(p);

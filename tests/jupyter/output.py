@@ -11,7 +11,7 @@ def few(client, code):
     """The reply to a cell whose text came in few messages a second."""
     start = time.monotonic()
     r = client.run(code, timeout=120)
-    assert len(r.of("stream")) < 300 + 30 * (time.monotonic() - start)
+    assert len(r.of("stream")) < 60 + 30 * (time.monotonic() - start)
     return r
 
 
@@ -21,16 +21,17 @@ def test_lines_without_limit(fresh):
         assert r.text().split() == [str(i) for i in range(1, 100001)]
 
 
-def test_a_million_short_writes(fresh):
+def test_millions_of_short_writes(fresh):
+    """They go on for longer than text waits for more."""
     with fresh(UNLIMITED).client() as c:
-        r = few(c, "for i = 1, 1000000 do io.write('x') end")
-        assert r.text() == "x" * 1000000
+        r = few(c, "for i = 1, 5000000 do io.write('x') end")
+        assert r.text() == "x" * 5000000
 
 
 def test_flushed_lines(fresh):
     with fresh(UNLIMITED).client() as c:
-        r = few(c, "for i = 1, 20000 do print(i) io.flush() end")
-        assert len(r.text().split()) == 20000
+        r = few(c, "for i = 1, 300000 do print(i) io.flush() end")
+        assert len(r.text().split()) == 300000
 
 
 def test_a_large_result(client):

@@ -83,7 +83,7 @@ local function public_head(f)
   return page and page.head
 end
 
---- "function string.rep(s, n, sep)"; of a user's own "function (a, b)  In[3]:1".
+--- "function string.rep(s, n, sep)"; of a user: "function (a, b)  In[3]:1".
 function value.func(f)
   local head = public_head(f)
   if head then return "function " .. head end
