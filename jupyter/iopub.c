@@ -25,7 +25,7 @@ enum {
   MERGE_MS = 80,          /* stream text waits so long for more */
   MOST_QUEUED = 64 << 20, /* bytes; who adds more waits */
   MOST_TEXT = 1 << 20,    /* of one stream message */
-  MOST_TURNS = 8,         /* of stdout and stderr; then each goes as one */
+  MOST_TURNS = 64,        /* of stdout and stderr; then each goes as one */
   PATIENCE_S = 60,        /* how long a peer that does not read is left out */
   SOON_NS = 200000,       /* no child process prints so soon */
   CHUNK = 1 << 16
@@ -65,8 +65,9 @@ struct td_iopub {
   pthread_cond_t moved;  /* the queue became shorter */
   item *first, **last;
   size_t queued;
+  size_t others;        /* items in the queue that are no text */
   uint64_t added, sent; /* items ever */
-  uint64_t hurry;       /* somebody waits for this many to be sent */
+  uint64_t hurry;       /* so many are not to wait for more text */
   int64_t printed;      /* ns: when text last came */
   bool closing;
 };
@@ -109,7 +110,13 @@ static void append(td_iopub *p, item *i) {
   *p->last = i;
   p->last = &i->next;
   p->queued += i->size;
+  p->others += i->kind != TEXT;
   p->added++;
+}
+
+/* What is there goes as it is. The lock is held. */
+static void hurry(td_iopub *p) {
+  p->hurry = p->added;
 }
 
 /* True when it was joined with what waits. The lock is held. */
@@ -201,7 +208,7 @@ void td_iopub_owner(td_iopub *p, td_request *parent) {
 void td_iopub_flush(td_iopub *p) {
   pthread_mutex_lock(&p->lock);
   uint64_t until = p->added;
-  if (until > p->hurry) p->hurry = until;
+  hurry(p);
   wake(p);
   while (p->sent < until && !p->closing) pthread_cond_wait(&p->moved, &p->lock);
   pthread_mutex_unlock(&p->lock);
@@ -341,18 +348,17 @@ static void join_turns(td_iopub *p, item *first) {
   }
 }
 
-/* The first item when it may go now: text waits for what follows it, unless it
- * is `ripe`, which what is printed meanwhile is not. */
-static item *take(td_iopub *p, bool *ripe) {
+/* The first item when it may go now: text that nothing else follows waits for
+ * more. */
+static item *take(td_iopub *p) {
   pthread_mutex_lock(&p->lock);
   item *i = p->first;
-  if (i && i->kind == TEXT && !i->next && p->hurry <= p->sent &&
-      i->content.len < MOST_TEXT / 2) {
-    if (!*ripe) i = NULL;
-    *ripe = false;
-  }
+  if (i && i->kind == TEXT && p->others == 0 && p->hurry <= p->sent &&
+      p->queued < MOST_TEXT / 2)
+    i = NULL;
   if (i) {
     if (i->kind == TEXT) join_turns(p, i);
+    p->others -= i->kind != TEXT;
     p->first = i->next;
     if (!p->first) p->last = &p->first;
   }
@@ -418,13 +424,15 @@ static void read_subscriptions(td_iopub *p) {
 
 /* ---- the thread ---- */
 
-/* Returns ns until an update that waits is due, or -1. */
+/* `ripe`: text has waited; what is printed meanwhile waits anew. Returns ns
+ * until an update that waits is due, or -1. */
 static int64_t send_ready(td_iopub *p, bool ripe) {
   item *i;
   pthread_mutex_lock(&p->lock);
   drain_pipes(p);
+  if (ripe) hurry(p);
   pthread_mutex_unlock(&p->lock);
-  while ((i = take(p, &ripe))) {
+  while ((i = take(p))) {
     size_t size = i->size;
     uint64_t n = i->stands_for;
     deliver(p, i);
