@@ -143,9 +143,11 @@ for _, version in ipairs{"", "V2"} do
 end
 formulas.MaxPoolWithArgmax = pooling
 formulas.MaxPoolGradWithArgmax = per_input(1, 2)
--- The gradients take the same work.
+-- The gradients take the same work; so do the additions and comparisons of a
+-- dilation.
 for type, of in pairs{Conv2D = convolution, Conv3D = convolution,
-                      DepthwiseConv2dNative = depthwise} do
+                      DepthwiseConv2dNative = depthwise,
+                      Dilation2D = depthwise} do
   local version = type == "Conv3D" and "V2" or ""
   formulas[type] = function(op) return of(op.inputs[2], op.outputs[1]) end
   formulas[type .. "BackpropInput" .. version] = function(op)
@@ -155,14 +157,6 @@ for type, of in pairs{Conv2D = convolution, Conv3D = convolution,
     return of(op.outputs[1], op.inputs[3])
   end
 end
--- An addition and a comparison for each tap.
-function formulas.Dilation2D(op)
-  return depthwise(op.inputs[2], op.outputs[1])
-end
-function formulas.Dilation2DBackpropInput(op)
-  return depthwise(op.inputs[2], op.inputs[3])
-end
-formulas.Dilation2DBackpropFilter = formulas.Dilation2DBackpropInput
 
 local free = {}
 for _, type in ipairs{"Const", "Placeholder", "Identity", "IdentityN", "Enter",
