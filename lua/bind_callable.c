@@ -93,6 +93,12 @@ static void fail_step(lua_State *L, int known, int given, td_status *s) {
   td_lua_check_step(L, s);
 }
 
+/* The same of what user value `n` of the first argument tells. */
+static void fail_known(lua_State *L, int n, td_status *s) {
+  lua_getiuservalue(L, 1, n);
+  fail_step(L, lua_gettop(L), 0, s);
+}
+
 static int call_callable(lua_State *L) {
   lua_callable *c = lua_touserdata(L, lua_upvalueindex(1));
   td_lua_state *st = lua_touserdata(L, lua_upvalueindex(2));
@@ -236,10 +242,7 @@ static int handle_wait(lua_State *L) {
   td_lua_unlock(st);
   td_status *s = td_handle_wait(h->h, timeout, out, td_lua_interrupt());
   td_lua_lock(st);
-  if (!td_ok(s)) {
-    lua_getiuservalue(L, 1, 2);
-    fail_step(L, lua_gettop(L), 0, s);
-  }
+  if (!td_ok(s)) fail_known(L, 2, s);
   for (int k = 0; k < c->n_fetches; k++)
     if (!td_tensor_valid(&out[k])) return 0;
   return td_lua_step_results(L, out, c->is_op, c->n_results);
@@ -269,12 +272,14 @@ static int partial_gc(lua_State *L) {
   return 0;
 }
 
-/* s:core_partial(fetches, feeds) */
+/* s:core_partial(fetches, feeds, known by); user values: 1 feed edges, 2 the
+ * session, 3 what the step is known by */
 static int session_partial(lua_State *L) {
   td_session *s = td_lua_to_session(L, 1);
   td_lua_step step;
+  lua_settop(L, 4);
   td_lua_step_read(L, 2, 3, &step);
-  lua_partial *p = lua_newuserdatauv(L, sizeof *p, 2);
+  lua_partial *p = lua_newuserdatauv(L, sizeof *p, 3);
   memset(p, 0, sizeof *p);
   luaL_setmetatable(L, TD_LUA_PARTIAL);
   int at = lua_gettop(L);
@@ -282,6 +287,8 @@ static int session_partial(lua_State *L) {
   lua_setiuservalue(L, at, 1);
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, at, 2);
+  lua_pushvalue(L, 4);
+  lua_setiuservalue(L, at, 3);
   p->n_feeds = step.n_feeds;
   p->n_fetches = step.n_fetches;
   td_signature sig = td_lua_step_signature(&step);
@@ -323,7 +330,7 @@ static int partial_run(lua_State *L) {
   td_status *s =
       td_partial_run(p->p, feed, in, n_feed, fetch, out, n_fetch, &o);
   td_lua_lock(st);
-  td_lua_check_step(L, s);
+  if (!td_ok(s)) fail_known(L, 3, s);
   lua_createtable(L, n_fetch, 0);
   int list = lua_gettop(L);
   for (int k = 0; k < n_fetch; k++) {

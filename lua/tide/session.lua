@@ -131,18 +131,22 @@ end
 
 -- A console looks on at the runs: a function of `run` and its arguments, called
 -- in its place; and at callables: a function of one, what it is known by and
--- {session =, fetches =, edges =}, called when it is made. on_part is called
--- with {session =, fetches =, feeds =} before a part of a partial run, and with
--- nothing after one that went well.
+-- {session =, fetches =, edges =}, called when it is made.
 session.observer = nil
 session.on_callable = nil
-session.on_part = nil
 
 --- f is called when a callable fails, of what it is known by and the values it
--- was given, and when a handle's wait does, of {session =, fetches =, edges =,
--- values =}. A text that f gives is added to the error.
+-- was given; and when a handle's wait or a partial run does, of {session =,
+-- fetches =, edges =, values =}. A text that f gives is added to the error.
 function session.on_failure(f)
   registry["tide.failed"] = f
+end
+
+-- What a step is known by when it fails; nothing, and no values are kept, while
+-- nobody looks on.
+local function known_by(self, fetches, edges, values)
+  return session.observer and {session = self, fetches = fetches,
+                               edges = edges, values = values} or nil
 end
 
 local function run(self, fetches, feeds, o)
@@ -209,7 +213,7 @@ function methods:start(fetches, feeds, o)
   o = read_options(o, {"timeout"}, "start")
   local handles = fetch.list(g, fetches)
   return self:core_start(handles, edges, values,
-    {session = self, fetches = handles, edges = edges, values = values}, o)
+                         known_by(self, handles, edges, values), o)
 end
 
 --- Runs a step again and again on threads of its own: loop(train, {threads = 4,
@@ -220,7 +224,7 @@ function methods:loop(fetches, o)
                       {threads = "integer", steps = "integer"})
   local handles = fetch.list(graph_of(self, "loop"), fetches)
   return self:core_loop(handles, o.threads, o.steps,
-    {session = self, fetches = handles, edges = {}, values = {}})
+                        known_by(self, handles, {}, {}))
 end
 
 --- Waits until the step is over, for `seconds` at most; gives its results one
@@ -261,7 +265,8 @@ function methods:partial_run_setup(fetches, feeds)
   local g = graph_of(self, "partial_run_setup")
   local handles = fetch.list(g, fetches)
   local edges = fetch.feed_list(g, feeds)
-  local p = {session = self, graph = g, fetch_at = {}, feed_at = {}, fed = {}}
+  local p = {graph = g, fetch_at = {}, feed_at = {},
+             known = known_by(self, handles, edges, {})}
   local n = 0
   for _, x in ipairs(handles) do
     if core.kind(x) == "edge" then
@@ -270,7 +275,7 @@ function methods:partial_run_setup(fetches, feeds)
     end
   end
   for i, x in ipairs(edges) do p.feed_at[x] = i end
-  p.raw = self:core_partial(handles, edges)
+  p.raw = self:core_partial(handles, edges, p.known)
   return setmetatable(p, partial)
 end
 
@@ -288,14 +293,12 @@ function partial:run(fetches, feeds, o)
   local handles, plan = fetch.read(self.graph, fetches)
   local edges, values = fetch.feeds(self.graph, feeds)
   o = read_options(o, {"timeout", "as_values"}, "run")
-  local looks_on = session.on_part
-  if looks_on then
-    for i, x in ipairs(edges) do self.fed[x] = values[i] end
-    looks_on{session = self.session, fetches = fetches, feeds = self.fed}
+  local fed = positions(self.feed_at, edges, "feed")
+  if self.known then
+    for i, at in ipairs(fed) do self.known.values[at] = values[i] end
   end
   local results = self.raw:core_run(positions(self.fetch_at, handles, "fetch"),
-    positions(self.feed_at, edges, "feed"), values, o)
-  if looks_on then looks_on() end
+                                    fed, values, o)
   return fetch.rebuild(plan, results)
 end
 

@@ -54,8 +54,8 @@ local function is_gone(step)
   return false
 end
 
--- A callable has failed, or a step that was started: what is to be said beside
--- the error.
+-- A callable has failed, or a step that was started or is run in parts: what is
+-- to be said beside the error.
 local function failed(known, ...)
   local step = type(known) == "table" and known or by_known[known]
   if not step then return nil end
@@ -67,13 +67,8 @@ local function failed(known, ...)
   return ("the callable was made by %s: run that cell again"):format(step.label)
 end
 
-local function part(step)
-  console.line(front.line()).step = step
-end
-
 --- From now on all runs are looked at.
 function watch.install()
-  session.on_part = part
   session.observer, session.on_callable = observe, made
   session.on_failure(failed)
 end

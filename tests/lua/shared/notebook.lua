@@ -67,8 +67,7 @@ end
 
 function notebook:close()
   put(self.before)
-  local session = require "tide.session"
-  session.observer, session.on_part = nil, nil
+  require "tide.session".observer = nil
   require "tide.console.history".use(nil)
   names.reset()
   clean(console.line "")
