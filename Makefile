@@ -55,11 +55,10 @@ all: $(B)/libtide.so $(B)/tide.so $(B)/tide
 # ---- sources ---------------------------------------------------------------
 
 ENGINE_SRC := $(wildcard engine/*/*.c)
-KERNEL_SRC := $(wildcard kernels/*.c)
+KERNEL_SRC := $(wildcard kernels/*.c kernels/*/*.c)
 PROTO_SRC := $(wildcard engine/graph/*.proto)
 BIND_SRC := $(wildcard lua/bind*.c)
-HOST_SRC := lua/host.c lua/line.c lua/catch.c lua/trace.c lua/front.c \
-  lua/lexer.c lua/child.c lua/capture.c
+CONSOLE_SRC := $(wildcard lua/console/*.c)
 REPL_SRC := $(wildcard repl/*.c)
 JUPYTER_SRC := $(wildcard jupyter/*.c)
 REPL_LIBS := -lutf8proc
@@ -149,7 +148,7 @@ RPATH := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
 $(B)/tide.so: $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so
 	$(CC) -shared -Wl,-z,nodelete,-Bsymbolic-functions -o $@ $(filter %.o,$^) -L$(B) -ltide \
 	  $(RPATH) $(LDFLAGS_ALL) $(LIBS)
-$(B)/tide: $(REPL_SRC:%.c=$(B)/%.o) $(JUPYTER_SRC:%.c=$(B)/%.o) $(HOST_SRC:%.c=$(B)/%.o) \
+$(B)/tide: $(REPL_SRC:%.c=$(B)/%.o) $(JUPYTER_SRC:%.c=$(B)/%.o) $(CONSOLE_SRC:%.c=$(B)/%.o) \
   $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so
 	$(CC) -o $@ $(filter %.o,$^) -L$(B) -ltide -llua5.4 -lzmq -ljansson \
 	  -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' \
@@ -158,7 +157,7 @@ $(B)/tide: $(REPL_SRC:%.c=$(B)/%.o) $(JUPYTER_SRC:%.c=$(B)/%.o) $(HOST_SRC:%.c=$
 # ---- tests -----------------------------------------------------------------
 
 # C tests mirror the tree: tests/engine/base/map.c -> $(B)/tests/engine/base/map
-CTEST_SRC := $(wildcard tests/engine/*/*.c tests/kernels/*.c)
+CTEST_SRC := $(wildcard tests/engine/*/*.c tests/kernels/*.c tests/kernels/*/*.c)
 CTESTS := $(CTEST_SRC:%.c=$(B)/%)
 $(B)/tests/%: tests/%.c $(LIB_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
@@ -176,22 +175,22 @@ $(B)/tests/rows/rows: $(ROWS_OBJ) $(LIB_OBJ)
 	$(CC) -o $@ $^ $(LDFLAGS_ALL) $(LIBS) -lcmocka
 
 # The console core, with the interpreter in it.
-HOST_OBJ := $(HOST_SRC:%.c=$(B)/%.o) $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o
-$(B)/tests/host/%: tests/host/%.c $(LIB_OBJ) $(HOST_OBJ) $(B)/.flags
+CONSOLE_OBJ := $(CONSOLE_SRC:%.c=$(B)/%.o) $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o
+$(B)/tests/lua/console/%: tests/lua/console/%.c $(LIB_OBJ) $(CONSOLE_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(HOST_OBJ) \
+	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(CONSOLE_OBJ) \
 	  $(LDFLAGS_ALL) $(LIBS) -lcmocka -llua5.4
-HOST_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/host/*.c))
+CONSOLE_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/lua/console/*.c))
 
 # The editor of the prompt.
 REPL_OBJ := $(filter-out $(B)/repl/main.o,$(REPL_SRC:%.c=$(B)/%.o))
-$(B)/tests/repl/%: tests/repl/%.c $(LIB_OBJ) $(HOST_OBJ) $(REPL_OBJ) $(B)/.flags
+$(B)/tests/repl/%: tests/repl/%.c $(LIB_OBJ) $(CONSOLE_OBJ) $(REPL_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(HOST_OBJ) $(REPL_OBJ) \
+	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(CONSOLE_OBJ) $(REPL_OBJ) \
 	  $(LDFLAGS_ALL) $(LIBS) -lcmocka -llua5.4 -ljansson $(REPL_LIBS)
-HOST_TESTS += $(patsubst %.c,$(B)/%,$(wildcard tests/repl/*.c))
+CONSOLE_TESTS += $(patsubst %.c,$(B)/%,$(wildcard tests/repl/*.c))
 
-ctests: $(CTESTS) $(HOST_TESTS) $(B)/tests/rows/rows
+ctests: $(CTESTS) $(CONSOLE_TESTS) $(B)/tests/rows/rows
 .PHONY: ctests
 .SECONDARY:
 
@@ -201,7 +200,7 @@ THREAD_TESTS := $(wildcard tests/engine/device/*.c tests/engine/run/*.c) \
   tests/engine/base/pool.c tests/engine/base/clock.c \
   tests/engine/base/status.c tests/engine/tensor/buffer.c \
   tests/engine/io/batcher.c \
-  tests/kernels/state.c tests/kernels/doors.c tests/host/lines.c
+  tests/kernels/state.c tests/kernels/blas/doors.c tests/lua/console/lines.c
 test-build:
 	$(MAKE) -j$(JOBS) all ctests
 	$(MAKE) SANITIZE=address,undefined ctests $(B)/address-undefined/tide

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "jupyter/iopub.h"
-#include "lua/host.h"
+#include "lua/console/host.h"
 
 typedef struct td_kernel td_kernel;
 typedef struct td_worker td_worker;

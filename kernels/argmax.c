@@ -10,7 +10,7 @@
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 #include "kernels/tile.h"
-#include "kernels/vec.h"
+#include "kernels/simd/vec.h"
 
 enum {
   STRIP = 512,   /* columns searched at once */

@@ -8,7 +8,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #define BINARY_TABLE td_binary_scalar
-#include "kernels/binary_loops.h"
+#include "kernels/simd/binary_loops.h"
 
 enum { BLOCK = TD_HALF_BLOCK };
 

@@ -12,7 +12,7 @@
 
 #include "kernels/cpu.h"
 #include "kernels/element.h"
-#include "kernels/vec.h"
+#include "kernels/simd/vec.h"
 
 enum { BLOCK = TD_HALF_BLOCK };
 

@@ -13,7 +13,7 @@
 #include "kernels/binary.h"
 #include "kernels/conv.h"
 #include "kernels/cpu.h"
-#include "kernels/gemm.h"
+#include "kernels/blas/gemm.h"
 
 enum { PANEL_BYTES = 4 << 20 };
 

@@ -11,7 +11,7 @@
 #include "kernels/conv.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
-#include "kernels/gemm.h"
+#include "kernels/blas/gemm.h"
 
 /* ---- one tap at one place ------------------------------------------------ */
 

@@ -16,8 +16,8 @@
 
 #include "kernels/conv.h"
 #include "kernels/cpu.h"
-#include "kernels/dnn.h"
-#include "kernels/gemm.h"
+#include "kernels/blas/dnn.h"
+#include "kernels/blas/gemm.h"
 
 /* ---- primitives ---------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 
 #include "kernels/conv.h"
 #include "kernels/cpu.h"
-#include "kernels/dnn.h"
+#include "kernels/blas/dnn.h"
 #include "kernels/half_copy.h"
 #include "kernels/move.h"
 

@@ -13,7 +13,7 @@
 #include "engine/base/cpu.h"
 #include "engine/device/kernel.h"
 #include "kernels/broadcast.h"
-#include "kernels/half.h"
+#include "kernels/simd/half.h"
 
 enum {
   TD_GRAIN = 32768,       /* elements of a cheap loop (an add, a copy) */

@@ -16,7 +16,7 @@
 
 #include "kernels/einsum.h"
 #include "kernels/cpu.h"
-#include "kernels/gemm.h"
+#include "kernels/blas/gemm.h"
 #include "kernels/move.h"
 
 enum { TEMPS = 12 };

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu.h"
 #include "kernels/element.h"
-#include "kernels/vec.h"
+#include "kernels/simd/vec.h"
 
 enum { BLOCK = TD_HALF_BLOCK };
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/blas.h"
+#include "kernels/blas/blas.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 

@@ -10,7 +10,7 @@
 #define TD_LINALG_H
 
 #include "kernels/array.h"
-#include "kernels/lapack.h"
+#include "kernels/blas/lapack.h"
 
 TD_BEGIN
 

@@ -8,7 +8,7 @@
 #include "kernels/array.h"
 #include "kernels/cpu.h"
 #include "kernels/half_copy.h"
-#include "kernels/vec.h"
+#include "kernels/simd/vec.h"
 
 typedef struct job {
   const float *x, *y, *dy;

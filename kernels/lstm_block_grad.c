@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kernels/cpu.h"
-#include "kernels/gemm.h"
+#include "kernels/blas/gemm.h"
 #include "kernels/lstm_block.h"
 
 typedef struct back {

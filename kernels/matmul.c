@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
 #include "kernels/cpu.h"
-#include "kernels/gemm.h"
+#include "kernels/blas/gemm.h"
 
 /* ---- shapes -------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 #define TD_NUM_H
 
 #include "kernels/element.h"
-#include "kernels/vec.h"
+#include "kernels/simd/vec.h"
 
 /* clang-format off */
 #define TD_NUM_FLOAT(x, f32, f64) _Generic((x), td_f32: f32, td_f64: f64)(x)

@@ -7,12 +7,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <emmintrin.h>
 
-#include "kernels/half.h"
+#include "kernels/simd/half.h"
 
 #define RANDOM_TABLE td_random_scalar
 #define WIDTH 16
 #define LOW_PRODUCT(a, b) (lanes) _mm_mul_epu32((__m128i)(a), (__m128i)(b))
-#include "kernels/random_loops.h"
+#include "kernels/simd/random_loops.h"
 
 enum {
   BLOCKS = TD_HALF_BLOCK / 4, /* that are drawn at a time */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "kernels/array.h"
-#include "kernels/gemm.h"
-#include "kernels/half.h"
+#include "kernels/blas/gemm.h"
+#include "kernels/simd/half.h"
 #include "kernels/half_copy.h"
 
 /* ---- sizes --------------------------------------------------------------- */

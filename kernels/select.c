@@ -9,7 +9,7 @@
 #include "engine/base/mem.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
-#include "kernels/vec.h"
+#include "kernels/simd/vec.h"
 
 enum { CONDITION, THEN, ELSE, OPERANDS };
 

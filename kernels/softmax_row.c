@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define SOFTMAX_TABLE td_softmax_scalar
 #define WIDTH 16
-#include "kernels/softmax_loops.h"
+#include "kernels/simd/softmax_loops.h"
 
-#include "kernels/half.h"
+#include "kernels/simd/half.h"
 
 const td_softmax_table *td_softmax_table_of(td_isa isa) {
   if (isa == TD_AVX512) return &td_softmax_avx512;

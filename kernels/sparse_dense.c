@@ -12,7 +12,7 @@
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 #include "kernels/gather_nd.h"
-#include "kernels/half.h"
+#include "kernels/simd/half.h"
 
 /* ---- SparseToDense ------------------------------------------------------- */
 

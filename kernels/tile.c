@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/tile.h"
 
-#include "kernels/half.h"
+#include "kernels/simd/half.h"
 
 typedef struct bytes16 {
   uint64_t low, high;

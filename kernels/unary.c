@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #define UNARY_TABLE td_unary_scalar
-#include "kernels/unary_loops.h"
+#include "kernels/simd/unary_loops.h"
 
 #include "kernels/cpu.h"
 

@@ -7,7 +7,7 @@
 
 #include "engine/graph/infer.h"
 #include "lua/bind.h"
-#include "lua/host.h"
+#include "lua/console/host.h"
 
 static void set_string(lua_State *L, const char *key, const char *s) {
   lua_pushstring(L, s ? s : "");

@@ -13,8 +13,8 @@
 
 #include "engine/base/cpu.h"
 #include "engine/base/file.h"
-#include "kernels/blas.h"
-#include "kernels/dnn.h"
+#include "kernels/blas/blas.h"
+#include "kernels/blas/dnn.h"
 #include "lua/bind.h"
 
 /* ---- libraries ---- */

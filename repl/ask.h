@@ -7,7 +7,7 @@
 #ifndef TD_REPL_ASK_H
 #define TD_REPL_ASK_H
 
-#include "lua/host.h"
+#include "lua/console/host.h"
 #include "repl/history.h"
 #include "repl/menu.h"
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "lua/lexer.h"
+#include "lua/console/lexer.h"
 
 static bool is_blank(char c) {
   return c == ' ' || c == '\t';

@@ -1,6 +1,6 @@
 /* color.h - the colours, brackets and indentation of Lua source being typed.
  *
- * All by the words of lua/lexer.h: a bracket inside a string is none.
+ * All by the words of lua/console/lexer.h: a bracket inside a string is none.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_REPL_COLOR_H

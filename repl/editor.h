@@ -8,7 +8,7 @@
 #ifndef TD_REPL_EDITOR_H
 #define TD_REPL_EDITOR_H
 
-#include "lua/host.h"
+#include "lua/console/host.h"
 #include "repl/buffer.h"
 #include "repl/history.h"
 #include "repl/keys.h"

@@ -4,7 +4,7 @@
 #ifndef TD_REPL_INTERRUPT_H
 #define TD_REPL_INTERRUPT_H
 
-#include "lua/host.h"
+#include "lua/console/host.h"
 
 enum { TD_INTERRUPT_EXIT = 130 };
 

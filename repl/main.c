@@ -11,7 +11,7 @@
 
 #include "engine/base/mem.h"
 #include "jupyter/kernel.h"
-#include "lua/host.h"
+#include "lua/console/host.h"
 #include "repl/interrupt.h"
 #include "repl/prompt.h"
 

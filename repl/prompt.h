@@ -4,7 +4,7 @@
 #ifndef TD_REPL_PROMPT_H
 #define TD_REPL_PROMPT_H
 
-#include "lua/host.h"
+#include "lua/console/host.h"
 
 /* Runs until the user leaves. On a terminal with the editor, else plainly. */
 void td_prompt_run(td_line *line);

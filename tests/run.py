@@ -96,7 +96,7 @@ def c_tests(build, only=""):
     found = []
     for folder, _, files in os.walk(os.path.join(ROOT, "tests")):
         rel = os.path.relpath(folder, os.path.join(ROOT, "tests"))
-        if not re.match(r"(engine/\w+|kernels|host|repl|rows)$", rel):
+        if not re.match(r"(engine/\w+|kernels(/\w+)?|lua/console|repl|rows)$", rel):
             continue
         for f in sorted(files):
             path = os.path.join(rel, f[:-2])
@@ -135,7 +135,7 @@ def in_venv(build, script, which="", venv="venv"):
 
 # What is run under ThreadSanitizer too.
 THREADED = (r"base/(pool|clock|status)$|device/|run/|tensor/buffer$|"
-            r"kernels/(state|doors|step_array)$|host/lines$")
+            r"kernels/(state|blas/doors|step_array)$|lua/console/lines$")
 
 
 def parts(build, soak, fuzz):

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "kernels/binary.h"
-#include "kernels/half.h"
+#include "kernels/simd/half.h"
 #include "tests/kernels/call.h"
 
 enum { BLOCK = 1024 };

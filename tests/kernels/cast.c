@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/half.h"
+#include "kernels/simd/half.h"
 #include "tests/kernels/call.h"
 
 static td_status *cast(const td_tensor *x, td_dtype to, bool truncate,

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "kernels/conv.h"
-#include "kernels/dnn.h"
+#include "kernels/blas/dnn.h"
 #include "tests/kernels/call.h"
 #include "tests/kernels/graph.h"
 

@@ -10,10 +10,10 @@
 #include <complex.h>
 #include <math.h>
 
-#include "kernels/blas.h"
-#include "kernels/dnn.h"
-#include "kernels/gemm.h"
-#include "kernels/gemm_tile.h"
+#include "kernels/blas/blas.h"
+#include "kernels/blas/dnn.h"
+#include "kernels/blas/gemm.h"
+#include "kernels/blas/gemm_tile.h"
 #include "tests/kernels/graph.h"
 
 typedef double complex number;

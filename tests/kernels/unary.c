@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/half.h"
+#include "kernels/simd/half.h"
 #include "kernels/unary.h"
 
 enum { BLOCK = 1024, STRIDE = 4099 };

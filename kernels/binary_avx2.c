@@ -1,6 +1,0 @@
-/* binary_avx2.c - the loops of binary.def for AVX2.
- *
- * SPDX-License-Identifier: Apache-2.0 */
-#define TD_WIDE
-#define BINARY_TABLE td_binary_avx2
-#include "kernels/binary_loops.h"

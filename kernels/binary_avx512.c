@@ -1,6 +1,0 @@
-/* binary_avx512.c - the loops of binary.def for AVX-512.
- *
- * SPDX-License-Identifier: Apache-2.0 */
-#define TD_WIDE
-#define BINARY_TABLE td_binary_avx512
-#include "kernels/binary_loops.h"

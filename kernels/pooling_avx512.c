@@ -1,6 +1,0 @@
-/* pooling_avx512.c - the loops of pooling for AVX-512.
- *
- * SPDX-License-Identifier: Apache-2.0 */
-#define TD_WIDE
-#define POOLING_TABLE td_pooling_avx512
-#include "kernels/pooling_loops.h"

@@ -1,5 +1,0 @@
-/* pooling_scalar.c - the loops of pooling for every processor.
- *
- * SPDX-License-Identifier: Apache-2.0 */
-#define POOLING_TABLE td_pooling_scalar
-#include "kernels/pooling_loops.h"

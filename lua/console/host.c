@@ -1,0 +1,255 @@
+/* host.c - one interpreter: its life, scripts, subcommands and services.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "lua/console/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/mem.h"
+#include "lua/console/line.h"
+
+int luaopen_tide(lua_State *L);
+
+/* ---- life ---- */
+
+static int open_all(lua_State *L) {
+  td_host *h = lua_touserdata(L, 1);
+  luaL_openlibs(L);
+  td_catch_open(L);
+  td_front_open(L, h->front);
+  h->spare = lua_newthread(L);
+  luaL_ref(L, LUA_REGISTRYINDEX);
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+  lua_pushcfunction(L, luaopen_tide);
+  lua_setfield(L, -2, "tide");
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "tide");
+  lua_call(L, 1, 0);
+  h->state = td_lua_get(L);
+  return 0;
+}
+
+/* Lua's memory comes through the door that tests can close. */
+static void *allocate(void *arg, void *p, size_t old, size_t size) {
+  (void)arg;
+  (void)old;
+  if (size) return td_realloc(p, size);
+  td_free(p);
+  return NULL;
+}
+
+static int panic(lua_State *L) {
+  (void)L;
+  return 0; /* every call is protected: this cannot happen */
+}
+
+td_host *td_host_new(const td_front *front, char **why) {
+  td_host *h = td_alloc_zero(1, sizeof *h);
+  lua_State *L = h ? lua_newstate(allocate, NULL) : NULL;
+  *why = NULL;
+  if (!L) {
+    td_free(h);
+    *why = td_strdup("out of memory");
+    return NULL;
+  }
+  h->front = front;
+  h->first.host = h;
+  h->first.L = L;
+  td_line_signals();
+  lua_atpanic(L, panic);
+  lua_gc(L, LUA_GCGEN, 0, 0);
+  lua_pushcfunction(L, open_all);
+  lua_pushlightuserdata(L, h);
+  if (lua_pcall(L, 1, 0, 0) == LUA_OK) {
+    td_lua_unlock(h->state);
+    return h;
+  }
+  *why = td_strdup(luaL_tolstring(L, -1, NULL));
+  lua_close(L);
+  td_free(h);
+  return NULL;
+}
+
+void td_host_free(td_host *h) {
+  if (!h) return;
+  td_lua_lock(h->state);
+  lua_close(h->first.L);
+  td_free(h);
+}
+
+td_line *td_host_line(td_host *h) {
+  return &h->first;
+}
+
+/* ---- running ----
+ *
+ * Any call into Lua may raise for want of memory, so a request runs inside one
+ * protected call; on a failure outside of it only strings that exist are read.
+ */
+
+typedef struct job {
+  const char *code, *name, *path;
+  size_t len; /* of the code, where it may hold zero bytes */
+  int argc;
+  char **argv;
+  td_str *text; /* what it prints, or its error */
+  td_host_outcome outcome;
+  int result; /* of a command */
+} job;
+
+/* Error objects of Tide read by themselves; others get a traceback. */
+static int on_error(lua_State *L) {
+  if (luaL_testudata(L, 1, TD_LUA_ERROR)) return 1;
+  if (lua_type(L, 1) == LUA_TSTRING)
+    luaL_traceback(L, L, lua_tostring(L, 1), 1);
+  return 1;
+}
+
+static void add_message(lua_State *L, td_str *text) {
+  size_t len;
+  const char *s = luaL_tolstring(L, -1, &len);
+  td_str_addn(text, s, len);
+}
+
+/* Calls the function below its arguments; an error goes to the job's text. */
+static bool call(lua_State *L, job *j, int nargs, int nresults) {
+  int base = lua_gettop(L) - nargs;
+  lua_pushcfunction(L, on_error);
+  lua_insert(L, base);
+  int rc = lua_pcall(L, nargs, nresults, base);
+  lua_remove(L, base);
+  if (rc == LUA_OK) return true;
+  add_message(L, j->text);
+  j->outcome = TD_HOST_ERROR;
+  return false;
+}
+
+static td_host_outcome run(td_line *l, lua_CFunction body, job *j) {
+  lua_State *L = l->L;
+  j->outcome = TD_HOST_OK;
+  td_line_begin(l);
+  lua_pushcfunction(L, body);
+  lua_pushlightuserdata(L, j);
+  if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
+    bool text = lua_type(L, -1) == LUA_TSTRING;
+    td_str_add(j->text, text ? lua_tostring(L, -1) : "an error of no text");
+    j->outcome = TD_HOST_ERROR;
+    lua_pop(L, 1);
+  }
+  bool was = td_line_end(l);
+  return was && j->outcome == TD_HOST_ERROR ? TD_HOST_INTERRUPTED : j->outcome;
+}
+
+/* ---- scripts ---- */
+
+static int set_args(lua_State *L) {
+  const job *j = lua_touserdata(L, 1);
+  lua_createtable(L, j->argc, 1);
+  lua_pushstring(L, j->name);
+  lua_rawseti(L, -2, 0);
+  for (int i = 0; i < j->argc; i++) {
+    lua_pushstring(L, j->argv[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setglobal(L, "arg");
+  return 0;
+}
+
+void td_host_args(td_host *h, const char *name, int argc, char **argv) {
+  td_str text;
+  td_str_init(&text);
+  job j = {.name = name, .argc = argc, .argv = argv, .text = &text};
+  run(&h->first, set_args, &j);
+  td_str_deinit(&text);
+}
+
+static int push_arguments(lua_State *L) {
+  int n = 0;
+  if (lua_getglobal(L, "arg") == LUA_TTABLE) {
+    n = (int)lua_rawlen(L, -1);
+    luaL_checkstack(L, n + 4, "too many arguments");
+    for (int i = 1; i <= n; i++) lua_rawgeti(L, -i, i);
+    lua_remove(L, -(n + 1));
+  } else {
+    lua_pop(L, 1);
+  }
+  return n;
+}
+
+static int run_script(lua_State *L) {
+  job *j = lua_touserdata(L, 1);
+  bool in = j->path && !strcmp(j->path, "-");
+  int rc = j->path ? luaL_loadfile(L, in ? NULL : j->path)
+                   : luaL_loadbuffer(L, j->code, strlen(j->code), j->name);
+  if (rc != LUA_OK) {
+    add_message(L, j->text);
+    j->outcome = TD_HOST_ERROR;
+    return 0;
+  }
+  call(L, j, push_arguments(L), 0);
+  return 0;
+}
+
+td_host_outcome td_host_file(td_host *h, const char *path, td_str *text) {
+  job j = {.path = path, .text = text};
+  return run(&h->first, run_script, &j);
+}
+
+td_host_outcome td_host_string(td_host *h, const char *code, const char *name,
+                               td_str *text) {
+  job j = {.code = code, .name = name, .text = text};
+  return run(&h->first, run_script, &j);
+}
+
+/* ---- services ---- */
+
+static int run_service(lua_State *L) {
+  job *j = lua_touserdata(L, 1);
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "tide.console");
+  lua_call(L, 1, 1);
+  lua_getfield(L, -1, "call");
+  lua_pushstring(L, j->name);
+  lua_pushlstring(L, j->code, j->len);
+  if (!call(L, j, 2, 1)) return 0;
+  size_t len;
+  const char *s = luaL_checklstring(L, -1, &len);
+  td_str_addn(j->text, s, len);
+  return 0;
+}
+
+td_host_outcome td_line_call(td_line *l, const char *name, const char *request,
+                             size_t len, td_str *reply) {
+  job j = {.code = request, .len = len, .name = name, .text = reply};
+  td_str_clear(reply);
+  return run(l, run_service, &j);
+}
+
+/* ---- subcommands ---- */
+
+static int run_command(lua_State *L) {
+  job *j = lua_touserdata(L, 1);
+  j->result = -1;
+  lua_getfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+  lua_pushfstring(L, "tide.cli.%s", j->name);
+  if (lua_gettable(L, -2) == LUA_TNIL) return 0;
+  lua_getglobal(L, "require");
+  lua_pushfstring(L, "tide.cli.%s", j->name);
+  if (!call(L, j, 1, 1)) return 0;
+  lua_createtable(L, j->argc, 0);
+  for (int i = 0; i < j->argc; i++) {
+    lua_pushstring(L, j->argv[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  if (call(L, j, 1, 1)) j->result = (int)luaL_optinteger(L, -1, 0);
+  return 0;
+}
+
+td_host_outcome td_host_command(td_host *h, const char *name, int argc,
+                                char **argv, int *code, td_str *text) {
+  job j = {.name = name, .argc = argc, .argv = argv, .text = text};
+  td_host_outcome o = run(&h->first, run_command, &j);
+  *code = j.result;
+  return o;
+}
