@@ -192,9 +192,9 @@ static void listen_to_signals(void) {
   sigaction(SIGPIPE, &a, NULL);
 }
 
-/* ---- the console's front ---- */
+/* ---- the console's frontend ---- */
 
-static void publish(void *arg, td_line *line, const td_front_message *m) {
+static void publish(void *arg, td_line *line, const td_frontend_message *m) {
   td_kernel *k = arg;
   (void)line;
   td_iopub_send(k->iopub, td_worker_request(), m->type, m->content, m->metadata,
@@ -216,17 +216,17 @@ static bool part(void *arg, td_line *line, int n, td_bytes *out) {
   return true;
 }
 
-static td_front front = {.arg = &kernel,
-                         .kind = "notebook",
-                         .publish = publish,
-                         .input = input,
-                         .part = part};
+static td_frontend frontend = {.arg = &kernel,
+                               .kind = "notebook",
+                               .publish = publish,
+                               .input = input,
+                               .part = part};
 
 /* ---- the beginning ---- */
 
 static td_status *make_host(td_kernel *k) {
   char *why;
-  k->host = td_host_new(&front, &why);
+  k->host = td_host_new(&frontend, &why);
   if (k->host) return NULL;
   td_status *s = td_error(TD_INTERNAL, "%s", why ? why : "out of memory");
   td_free(why);

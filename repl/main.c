@@ -17,7 +17,8 @@
 
 enum { EXIT_ERROR = 1, EXIT_USAGE = 2 };
 
-static const td_front terminal = {.kind = "terminal", .input = td_prompt_input};
+static const td_frontend terminal = {.kind = "terminal",
+                                     .input = td_prompt_input};
 static td_host *host;
 
 static const char usage[] =

@@ -9,7 +9,7 @@
 /* Runs until the user leaves. On a terminal with the editor, else plainly. */
 void td_prompt_run(td_line *line);
 
-/* For td_front.input: a line typed while code runs. */
+/* For td_frontend.input: a line typed while code runs. */
 td_host_outcome td_prompt_input(void *arg, td_line *line, const char *label,
                                 bool password, td_str *out);
 

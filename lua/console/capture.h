@@ -6,8 +6,8 @@
 
 struct lua_State;
 
-/* front.capture() -> an object; object:stop() -> what came on 1, and on 2. Its
- * end puts them back as well. */
+/* frontend.capture() -> an object; object:stop() -> what came on 1, and on 2.
+ * Its end puts them back as well. */
 int td_capture(struct lua_State *L);
 
 #endif

@@ -17,7 +17,7 @@ static int open_all(lua_State *L) {
   td_host *h = lua_touserdata(L, 1);
   luaL_openlibs(L);
   td_catch_open(L);
-  td_front_open(L, h->front);
+  td_frontend_open(L, h->frontend);
   h->spare = lua_newthread(L);
   luaL_ref(L, LUA_REGISTRYINDEX);
   luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
@@ -44,7 +44,7 @@ static int panic(lua_State *L) {
   return 0; /* every call is protected: this cannot happen */
 }
 
-td_host *td_host_new(const td_front *front, char **why) {
+td_host *td_host_new(const td_frontend *frontend, char **why) {
   td_host *h = td_alloc_zero(1, sizeof *h);
   lua_State *L = h ? lua_newstate(allocate, NULL) : NULL;
   *why = NULL;
@@ -53,7 +53,7 @@ td_host *td_host_new(const td_front *front, char **why) {
     *why = td_strdup("out of memory");
     return NULL;
   }
-  h->front = front;
+  h->frontend = frontend;
   h->first.host = h;
   h->first.L = L;
   td_line_signals();

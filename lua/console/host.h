@@ -33,19 +33,19 @@ typedef enum td_host_outcome {
 } td_host_outcome;
 
 /* What the console has to tell: a message of the Jupyter protocol. */
-typedef struct td_front_message {
+typedef struct td_frontend_message {
   const char *type;           /* "display_data", "comm_msg", ... */
   td_bytes content, metadata; /* JSON objects */
   const td_bytes *buffers;    /* binary parts behind them */
   int n_buffers;
-} td_front_message;
+} td_frontend_message;
 
 /* Who shows it. Functions may be NULL, and are called on the line's thread
  * with the interpreter free for others. */
-typedef struct td_front {
+typedef struct td_frontend {
   void *arg;
   const char *kind; /* "notebook", "terminal", or "script" */
-  void (*publish)(void *arg, td_line *line, const td_front_message *m);
+  void (*publish)(void *arg, td_line *line, const td_frontend_message *m);
   /* A line typed by the user, without its end. ERROR: the input has ended, or
    * there is none; `out` then says so. */
   td_host_outcome (*input)(void *arg, td_line *line, const char *prompt,
@@ -54,11 +54,11 @@ typedef struct td_front {
    * (n = -1, a JSON object), its n-th buffer; false when there is none. Borrowed
    * while it is served. */
   bool (*part)(void *arg, td_line *line, int n, td_bytes *out);
-} td_front;
+} td_frontend;
 
 /* NULL when there is no memory or Tide cannot start: *why then says so (caller
- * owns it, td_free). `front` is borrowed, or NULL for scripts. */
-td_host *td_host_new(const td_front *front, char **why);
+ * owns it, td_free). `frontend` is borrowed, or NULL for scripts. */
+td_host *td_host_new(const td_frontend *frontend, char **why);
 /* Every other line is gone before. */
 void td_host_free(td_host *h);
 

@@ -31,7 +31,7 @@ struct td_host {
   td_line first;    /* and, behind it, the others */
   lua_State *spare; /* a coroutine for short work on behalf of no line */
   td_lua_state *state;
-  const td_front *front;
+  const td_frontend *frontend;
   bool traces; /* the debugger wants to look; guarded by the interpreter */
 };
 
@@ -71,12 +71,12 @@ void td_trace_hook(lua_State *L, lua_Debug *ar);
 bool td_trace_wanted(const td_line *l);
 /* Shows the debugger the error at `err`, in a message handler. */
 void td_trace_raised(lua_State *L, int err);
-/* Functions of tide.front: trace, pause, resume. */
+/* Functions of tide.frontend: trace, pause, resume. */
 int td_trace_set(lua_State *L);
 int td_trace_pause(lua_State *L);
 int td_trace_resume(lua_State *L);
 
-/* front.c: preloads module tide.front. */
-void td_front_open(lua_State *L, const td_front *f);
+/* frontend.c: preloads module tide.frontend. */
+void td_frontend_open(lua_State *L, const td_frontend *f);
 
 #endif

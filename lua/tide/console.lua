@@ -26,7 +26,7 @@ end
 --- Has f called when the cell that runs now has ended, however it ends. What
 -- f raises is dropped. Gives a function that takes this back.
 function console.at_end(f)
-  local line = console.line(require("tide.front").line())
+  local line = console.line(require("tide.frontend").line())
   local list = line.at_end or {}
   line.at_end = list
   table.insert(list, f)
@@ -42,7 +42,7 @@ function console.finish(line)
   local list = line.at_end or {}
   line.at_end = nil
   for _, f in ipairs{table.unpack(list)} do
-    require("tide.front").protected(f)
+    require("tide.frontend").protected(f)
   end
 end
 
@@ -61,11 +61,11 @@ function console.call(name, text)
   if type(request) ~= "table" then
     error("console: " .. (why or "the request is no object"), 0)
   end
-  local front = require "tide.front"
+  local frontend = require "tide.frontend"
   require("tide.console.start").once()
   local service = require("tide.console." .. assert(services[name], name))
   if type(service) == "table" then service = service[name] end
-  return json.encode(service(request, console.line(front.line())))
+  return json.encode(service(request, console.line(frontend.line())))
 end
 
 return console

@@ -4,7 +4,7 @@
 
 local lu = require "luaunit"
 local core = require "tide.core"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local paint = require "tide.console.paint"
 local terminal = require "tide.console.terminal"
 local helper = require "helper"
@@ -19,7 +19,7 @@ local function printed(is_terminal, f)
     if is_terminal then return 24, 20 end
   end
   terminal("execute_input", {code = ""})
-  local output = front.capture()
+  local output = frontend.capture()
   local ok, why = pcall(f)
   local text = output:stop()
   core.isatty, core.terminal_size = isatty, size

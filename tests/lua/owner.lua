@@ -5,7 +5,7 @@ local lu = require "luaunit"
 local td = require "tide"
 local core = require "tide.core"
 local console = require "tide.console"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local owner = require "tide.console.owner"
 local watch = require "tide.console.watch"
 local helper = require "helper"
@@ -20,7 +20,7 @@ local function notebook()
     book.count = book.count + 1
     local run = owner.start(key, ("In[%d]"):format(book.count))
     local got = table.pack(pcall(f))
-    local line = console.line(front.line())
+    local line = console.line(frontend.line())
     line.sink = function() end
     book.note = owner.stop(run, got[1])
     line.sink = nil

@@ -281,14 +281,14 @@ end
 
 -- Messages that f publishes in a notebook.
 local function published(f)
-  local front, json = require "tide.front", require "tide.json"
-  local kind, publish, list = front.kind, front.publish, {}
-  front.kind = "notebook"
-  function front.publish(type, content)
+  local frontend, json = require "tide.frontend", require "tide.json"
+  local kind, publish, list = frontend.kind, frontend.publish, {}
+  frontend.kind = "notebook"
+  function frontend.publish(type, content)
     list[#list + 1] = {type = type, content = json.decode(content)}
   end
   local ok, e = pcall(f)
-  front.kind, front.publish = kind, publish
+  frontend.kind, frontend.publish = kind, publish
   assert(ok, e)
   return list
 end

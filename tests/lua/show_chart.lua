@@ -259,14 +259,14 @@ end
 
 -- Shown at once, changed at most four times a second, whole at the end.
 function tests.live()
-  local front, core = require "tide.front", require "tide.core"
-  local kind, publish, clock = front.kind, front.publish, core.clock
+  local frontend, core = require "tide.frontend", require "tide.core"
+  local kind, publish, clock = frontend.kind, frontend.publish, core.clock
   local console = require "tide.console"
-  local line = console.line(front.line())
+  local line = console.line(frontend.line())
   local list, now = {}, 100.0
   console.finish(line)
-  front.kind = "notebook"
-  function front.publish(type, content)
+  frontend.kind = "notebook"
+  function frontend.publish(type, content)
     list[#list + 1] = {type = type, content = json.decode(content)}
   end
   function core.clock() return now end
@@ -278,7 +278,7 @@ function tests.live()
     end
     console.finish(line)
   end)
-  front.kind, front.publish, core.clock = kind, publish, clock
+  frontend.kind, frontend.publish, core.clock = kind, publish, clock
   lu.assertTrue(ok, e)
   lu.assertEquals(list[1].type, "display_data")
   lu.assertTrue(#list >= 12 and #list <= 14, #list)

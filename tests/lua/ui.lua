@@ -5,7 +5,7 @@
 local lu = require "luaunit"
 local td = require "tide"
 local console = require "tide.console"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local json = require "tide.json"
 local service = require "tide.console.comm"
 local helper = require "helper"
@@ -15,7 +15,7 @@ local tests = {}
 
 -- f's messages: {type, content, metadata, buffers} each.
 local function messages(f, ...)
-  local list, line = {}, console.line(front.line())
+  local list, line = {}, console.line(frontend.line())
   line.sink = function(type, content, metadata, buffers)
     list[#list + 1] = {type = type, content = content, metadata = metadata,
                        buffers = buffers}
@@ -218,7 +218,7 @@ function tests.an_error_in_a_callback_is_survived()
   local later = false
   w:on_change(function() error "oops" end)
   w:on_change(function() later = true end)
-  local kept = front.capture()
+  local kept = frontend.capture()
   update(w, {value = true})
   local _, stderr = kept:stop()
   lu.assertStrContains(stderr, "oops")

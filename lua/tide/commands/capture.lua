@@ -2,7 +2,7 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local cell = require "tide.console.cell"
 local commands = require "tide.console.commands"
 
@@ -14,7 +14,7 @@ return function(name, state)
   end
   local kept = {outputs = {}}
   local line, before = state.line, state.line.sink
-  local output = front.capture()
+  local output = frontend.capture()
   line.sink = function(type, content)
     table.insert(kept.outputs, {type = type, content = content})
   end

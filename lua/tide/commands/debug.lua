@@ -6,7 +6,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local fetch = require "tide.fetch"
 local value = require "tide.show.value"
 local paint = require "tide.console.paint"
@@ -40,7 +40,7 @@ local function value_of(edge, step)
   if not repeatable(edge, fed, {}) then
     return nil, "not kept: to compute it again would change something"
   end
-  local ok, x = front.protected(step.session.run, step.session, edge,
+  local ok, x = frontend.protected(step.session.run, step.session, edge,
                                 step.feeds, {as_values = true, timeout = 10})
   if ok then return x end
   return nil, "not kept: " .. traceback.text(x)
@@ -130,7 +130,7 @@ local function find_op(err, step)
   if core.kind(err) ~= "error" and type(err) ~= "table" then return nil end
   if type(err.node) ~= "string" then return nil end
   local g = step and step.session:core_graph() or core.graph()
-  local ok, op = front.protected(g.find, g, err.node)
+  local ok, op = frontend.protected(g.find, g, err.node)
   return ok and op or nil
 end
 

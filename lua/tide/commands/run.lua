@@ -2,7 +2,7 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local traceback = require "tide.console.traceback"
 
 -- Words; quotes hold those together that have blanks.
@@ -39,5 +39,5 @@ return function(text)
   local before = rawget(_G, "arg")
   words[0] = path
   _G.arg = words
-  return finish(before, front.protected(call, chunk, words))
+  return finish(before, frontend.protected(call, chunk, words))
 end

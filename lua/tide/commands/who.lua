@@ -5,11 +5,11 @@
 local core = require "tide.core"
 local value = require "tide.show.value"
 local names = require "tide.console.names"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 
 -- A value in a few words.
 local function brief(x)
-  local ok, text = front.protected(value.text, x)
+  local ok, text = frontend.protected(value.text, x)
   text = ok and text:match "^[^\n]*" or "?"
   local width = core.width() - 36
   if (utf8.len(text) or #text) > width then

@@ -10,12 +10,12 @@ local json = require "tide.json"
 local repr = require "tide.show.repr"
 local value = require "tide.show.value"
 
-local has_front, front = pcall(require, "tide.front")
+local has_frontend, frontend = pcall(require, "tide.frontend")
 
 -- f(...) of the user: true and a result, or false and what went wrong.
 local function safely(f, ...)
-  if not has_front then return pcall(f, ...) end
-  local ok, result, _, interrupted = front.protected(f, ...)
+  if not has_frontend then return pcall(f, ...) end
+  local ok, result, _, interrupted = frontend.protected(f, ...)
   if not ok and interrupted then return false, "interrupted" end
   return ok, result
 end

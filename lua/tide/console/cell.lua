@@ -8,7 +8,7 @@
 -- the true globals that modules see too. Lines stay where they are.
 -- SPDX-License-Identifier: Apache-2.0
 
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local sources = require "tide.console.sources"
 local syntax = require "tide.console.syntax"
 
@@ -122,7 +122,7 @@ end
 -- The commands of `code`, {from, to, name, text}, in order: lines that begin
 -- with a mark outside of brackets, strings and comments.
 local function find_commands(code)
-  local list, words, base, i = {}, front.words(code), 0, 1
+  local list, words, base, i = {}, frontend.words(code), 0, 1
   local depth, before, last = 0, nil, nil
   while words[i] do
     local kind, at, stop = words[i], base + words[i + 1], base + words[i + 2]
@@ -141,7 +141,7 @@ local function find_commands(code)
       end
       -- What seemed to begin in the command and went on behind its line.
       if stop > to then
-        base, words, i = to, front.words(code:sub(to + 1)), 1
+        base, words, i = to, frontend.words(code:sub(to + 1)), 1
       end
       depth, before = 0, nil
     elseif kind ~= "comment" then
@@ -236,7 +236,7 @@ local function rewrite(code, list)
 end
 
 -- load; its message is a text also where a stack was exhausted, which
--- front.protected sees first.
+-- frontend.protected sees first.
 local function load_text(code, name)
   local chunk, why = load(code, name, "t", cell.env)
   if type(why) == "table" then why = tostring(why[1]) end

@@ -8,7 +8,7 @@ local core = require "tide.core"
 local args = require "tide.args"
 local json = require "tide.json"
 
-local has_front, front = pcall(require, "tide.front")
+local has_frontend, frontend = pcall(require, "tide.frontend")
 
 local comm = {}
 
@@ -26,7 +26,7 @@ end
 -- ---- sending ----------------------------------------------------------------
 
 local function publish(type, content, metadata, buffers)
-  if not has_front then return end
+  if not has_frontend then return end
   require "tide.console.publish"(type, content, metadata, buffers)
 end
 
@@ -104,7 +104,7 @@ end
 --- Calls f(...) of the user; what it raises is written to stderr. True when it
 -- went through.
 function comm.call(what, f, ...)
-  local ok, err = front.protected(f, ...)
+  local ok, err = frontend.protected(f, ...)
   if ok then return true end
   io.stderr:write(("%s: %s\n"):format(what, tostring(err)))
   io.stderr:flush()
@@ -114,14 +114,14 @@ end
 local function buffers_of()
   local list = {}
   for n = 1, math.huge do
-    local b = front.buffer(n)
+    local b = frontend.buffer(n)
     if not b then return list end
     list[n] = b
   end
 end
 
 local function metadata_of()
-  local metadata = json.decode(front.metadata() or "{}")
+  local metadata = json.decode(frontend.metadata() or "{}")
   return type(metadata) == "table" and metadata or {}
 end
 

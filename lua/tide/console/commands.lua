@@ -7,7 +7,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local cell = require "tide.console.cell"
 local traceback = require "tide.console.traceback"
 
@@ -48,7 +48,7 @@ end
 --- Runs a command; what cells call.
 function commands.run(name, text, at, body, chunk)
   chunk = chunk or debug.getinfo(2, "S").source
-  return find(name)(text, {line = require "tide.console".line(front.line()),
+  return find(name)(text, {line = require "tide.console".line(frontend.line()),
                            chunk = chunk, at = at, body = body})
 end
 
@@ -71,7 +71,7 @@ end
 -- before they are returned, or before its error (the first of ...) is raised
 -- again: after an interrupt too.
 function commands.guarded(code, state, f)
-  return finish(f, front.protected(commands.evaluate, code, state))
+  return finish(f, frontend.protected(commands.evaluate, code, state))
 end
 
 cell.provide("__command", commands.run)

@@ -6,7 +6,7 @@
 -- debugInfo, dumpCell, inspectVariables, richInspectVariables, copyToGlobals.
 -- SPDX-License-Identifier: Apache-2.0
 
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local json = require "tide.json"
 local breakpoints = require "tide.console.breakpoints"
 local cell = require "tide.console.cell"
@@ -256,7 +256,7 @@ end
 
 --- A request of the Debug Adapter Protocol; its response.
 function debugger.debug(request)
-  local ok, body = front.protected(answer, request)
+  local ok, body = frontend.protected(answer, request)
   local command, of = request.command, math.tointeger(request.seq)
   local response = {seq = halts.next_seq(), type = "response",
                     request_seq = of or 0, success = ok,

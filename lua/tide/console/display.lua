@@ -12,7 +12,7 @@ local display = {}
 
 -- Prints or publishes a message of the Jupyter protocol.
 local function publish(type, content)
-  if pcall(require, "tide.front") then
+  if pcall(require, "tide.frontend") then
     require "tide.console.publish"(type, content)
   elseif content.data then
     print(content.data["text/plain"])
@@ -20,7 +20,8 @@ local function publish(type, content)
 end
 
 local function message(x, id)
-  local content = require "tide.console.bundle"(x, style.front() ~= "notebook")
+  local bundle = require "tide.console.bundle"
+  local content = bundle(x, style.frontend() ~= "notebook")
   if id then content.transient = {display_id = id} end
   return content
 end

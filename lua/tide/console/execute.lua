@@ -5,7 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local json = require "tide.json"
 local bundle = require "tide.console.bundle"
 local cell = require "tide.console.cell"
@@ -57,7 +57,9 @@ end
 
 -- The values a cell gave, as the data of a result.
 local function show(values)
-  if values.n == 1 then return bundle(values[1], front.kind ~= "notebook") end
+  if values.n == 1 then
+    return bundle(values[1], frontend.kind ~= "notebook")
+  end
   local parts = {}
   for i = 1, values.n do
     parts[i] = bundle(values[i], true).data["text/plain"]
@@ -112,7 +114,7 @@ local function expression(code)
   local chunk, why = load("return " .. code, "=expression", "t", cell.env)
   local name, value, lines
   if chunk then
-    local got = table.pack(front.protected(function()
+    local got = table.pack(frontend.protected(function()
       return bundle((chunk()))
     end))
     if got[1] then
@@ -153,7 +155,7 @@ local function serve(run)
   local chunk, hidden = cell.open(request.code, name)
   if not chunk then return failed(run, traceback.syntax(hidden)) end
   local owned = owner.begin(request, line)
-  local got = table.pack(front.protected(evaluate, run, chunk))
+  local got = table.pack(frontend.protected(evaluate, run, chunk))
   console.finish(line)
   owner.finish(owned, got[1])
   if not got[1] then
@@ -197,7 +199,7 @@ function execute.execute(request, line)
   if type(request.code) ~= "string" then request.code = "" end
   request.silent = request.silent == true
   local run = {request = request, line = line}
-  local got = table.pack(front.protected(begin, run))
+  local got = table.pack(frontend.protected(begin, run))
   if got[1] then return got[2] end
   line.payload = line.payload or {}
   return failed(run, describe(run, table.unpack(got, 2, 4)))

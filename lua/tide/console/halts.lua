@@ -1,16 +1,16 @@
 --- console/halts.lua - threads that a debugger halts, their frames and steps.
 --
 -- Lines are looked at only while there are breakpoints or a step is under way.
--- A line that halts waits in front.pause; the debugger's own line reads its
+-- A line that halts waits in frontend.pause; the debugger's own line reads its
 -- stack meanwhile. What is computed while it looks (a condition) runs in a
 -- coroutine: within a hook there are no hooks, so nothing could interrupt it.
--- Nothing here may use front.protected, which forgets an interrupt.
+-- Nothing here may use frontend.protected, which forgets an interrupt.
 -- SPDX-License-Identifier: Apache-2.0
 
 local breakpoints = require "tide.console.breakpoints"
 local console = require "tide.console"
 local files = require "tide.console.debug_files"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local json = require "tide.json"
 local system = require "tide.console.system"
 local variables = require "tide.console.variables"
@@ -41,13 +41,13 @@ end
 
 --- Sends an event to the client, whatever else the line's output goes to.
 function halts.event(name, body)
-  front.publish("debug_event",
+  frontend.publish("debug_event",
                 json.encode{seq = halts.next_seq(), type = "event",
                             event = name, body = json.object(body)})
 end
 
 local function thread_here()
-  local line, threads = front.line(), halts.threads
+  local line, threads = frontend.line(), halts.threads
   if not threads[line] then
     local n = MAIN
     for _ in pairs(threads) do n = n + 1 end
@@ -123,7 +123,7 @@ end
 
 local function attend()
   local lines = breakpoints.any() or next(steps)
-  front.trace(started and lines and look or nil,
+  frontend.trace(started and lines and look or nil,
               started and uncaught and raised or nil)
 end
 
@@ -180,7 +180,7 @@ local function attend_to_end(thread)
 end
 
 local function halt(reason, about)
-  if front.interrupted() then return end
+  if frontend.interrupted() then return end
   local thread = thread_here()
   steps[thread] = nil
   attend_to_end(thread)
@@ -190,7 +190,7 @@ local function halt(reason, about)
   halts.event("stopped", {reason = reason, threadId = thread,
                           allThreadsStopped = false, text = place.text,
                           hitBreakpointIds = place.hit})
-  while not place.go and not front.interrupted() do front.pause() end
+  while not place.go and not frontend.interrupted() do frontend.pause() end
   release(place)
 end
 
@@ -254,7 +254,7 @@ local function ends_cell(co)
   for level = top_of(co), DEEPEST do
     local info = debug.getinfo(co, level, "f")
     if not info then return false end
-    if info.func == front.protected then
+    if info.func == frontend.protected then
       local runs = debug.getinfo(co, level - 1, "S")
       return runs.source == "=[tide] console/execute.lua"
     end
@@ -320,7 +320,7 @@ function halts.go_on(thread, kind)
   attend()
   halts.event("continued", {threadId = thread, allThreadsContinued = false})
   place.go = true
-  front.resume()
+  frontend.resume()
 end
 
 --- Halts a thread at its next line, or that of the next cell.

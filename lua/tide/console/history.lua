@@ -8,7 +8,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local json = require "tide.json"
 
 local history = {}
@@ -44,7 +44,7 @@ end
 -- Who only pipes text through a prompt leaves no history.
 local function choose()
   if log.chosen then return end
-  local kept = front.kind == "notebook" or core.isatty(0)
+  local kept = frontend.kind == "notebook" or core.isatty(0)
   history.use(kept and default_path() or nil)
 end
 
@@ -121,7 +121,7 @@ local function append(make)
     end)
   end
   if ok and path then return end
-  if not ok and front.interrupted() then error(why, 0) end
+  if not ok and frontend.interrupted() then error(why, 0) end
   refresh()
   log.path = nil
   log.lines[#log.lines + 1] = json.encode(make())

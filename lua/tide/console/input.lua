@@ -7,7 +7,7 @@ local args = require "tide.args"
 
 local input = {}
 
-local has_front, front = pcall(require, "tide.front")
+local has_frontend, frontend = pcall(require, "tide.frontend")
 
 -- A script's own standard input.
 local function plain(prompt)
@@ -20,10 +20,10 @@ end
 
 local function ask(prompt, password, what)
   prompt = prompt == nil and "" or args.expect(prompt, "string", what)
-  if not has_front or front.kind == "script" then return plain(prompt) end
+  if not has_frontend or frontend.kind == "script" then return plain(prompt) end
   local text, why = require "tide.console.system".ask(prompt, password)
   if text then return text end
-  if front.kind == "notebook" or password then return nil, why end
+  if frontend.kind == "notebook" or password then return nil, why end
   if core.isatty(0) and why ~= "there is nobody to ask" then return nil, why end
   return plain(prompt)
 end

@@ -2,7 +2,7 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local cell = require "tide.console.cell"
 
 local STEP = 2 -- spaces a level
@@ -22,7 +22,7 @@ end
 -- The indent of the line that comes next: one step more than the line that
 -- opened the innermost block or bracket.
 local function next_indent(code)
-  local words, open = front.words(code), {}
+  local words, open = frontend.words(code), {}
   for i = 1, #words, 3 do
     local kind, at = words[i], words[i + 1]
     if kind == "open" then return "" end -- within a long string
@@ -38,7 +38,7 @@ end
 
 -- A string that goes on behind the line's end.
 local function string_goes_on(code)
-  local words = front.words(code)
+  local words = frontend.words(code)
   local n = #words
   if words[n - 2] ~= "broken" or not code:find("^[\"']", words[n - 1]) then
     return false

@@ -12,7 +12,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local graph = require "tide.graph"
 local json = require "tide.json"
 local publish = require "tide.console.publish"
@@ -196,8 +196,8 @@ end
 
 -- What the request's cell is known by; nil where nothing is owned.
 local function key_of(request)
-  if front.kind ~= "notebook" or request.silent then return nil end
-  local metadata = json.decode(front.metadata() or "{}")
+  if frontend.kind ~= "notebook" or request.silent then return nil end
+  local metadata = json.decode(frontend.metadata() or "{}")
   local id = type(metadata) == "table" and metadata.cellId
   if type(id) == "string" then return "id:" .. id end
   return "text:" .. request.code

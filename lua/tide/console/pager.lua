@@ -5,7 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local paint = require "tide.console.paint"
 
 local pager = {}
@@ -29,7 +29,7 @@ end
 
 --- Shows a bundle ({[mime] = text}) on behalf of a line.
 function pager.show(line, data)
-  if front.kind == "notebook" then
+  if frontend.kind == "notebook" then
     table.insert(line.payload, {source = "page", start = 0, data = data})
     return
   end

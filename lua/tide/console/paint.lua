@@ -6,13 +6,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 
 local paint = {}
 
 --- Are colours shown?
 function paint.on()
-  if front.kind == "notebook" then return true end
+  if frontend.kind == "notebook" then return true end
   local no, term = os.getenv "NO_COLOR", os.getenv "TERM" or "dumb"
   return core.isatty(1) and not (no and no ~= "") and term ~= "dumb"
 end
@@ -37,7 +37,7 @@ local kinds = {keyword = "35", string = "33", number = "36", comment = "2"}
 --- Lua source with its words in colours.
 function paint.lua(text)
   if not paint.on() then return text end
-  local words, parts, at = front.words(text), {}, 1
+  local words, parts, at = frontend.words(text), {}, 1
   for i = 1, #words, 3 do
     local code = kinds[words[i]]
     local from, to = words[i + 1], words[i + 2]

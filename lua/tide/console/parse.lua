@@ -8,7 +8,7 @@
 -- `end` closes whatever is open: nothing but the lexer is common to both.
 -- SPDX-License-Identifier: Apache-2.0
 
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 
 local parse = {}
 parse.__index = parse
@@ -41,7 +41,7 @@ end
 
 -- The words of a text, comments apart.
 local function read(self, text)
-  local flat = front.words(text)
+  local flat = frontend.words(text)
   local words, kinds, starts, stops = {}, {}, {}, {}
   local n = 0
   for k = 1, #flat, 3 do

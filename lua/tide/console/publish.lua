@@ -5,17 +5,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local console = require "tide.console"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local json = require "tide.json"
 
 --- Sends a message of the Jupyter protocol: its type, content and metadata
 -- (tables; nil: none), and binary buffers (a list of strings).
 return function(type, content, metadata, buffers)
-  local sink = console.line(front.line()).sink
+  local sink = console.line(frontend.line()).sink
   if sink then
     sink(type, content, metadata, buffers)
-  elseif front.kind == "notebook" then
-    front.publish(type, json.encode(json.object(content)),
+  elseif frontend.kind == "notebook" then
+    frontend.publish(type, json.encode(json.object(content)),
                   json.encode(json.object(metadata)), buffers)
   else
     require("tide.console.terminal")(type, content)

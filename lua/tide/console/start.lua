@@ -4,7 +4,7 @@
 -- is shown and stops nothing. Done once, before the first request.
 -- SPDX-License-Identifier: Apache-2.0
 
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local json = require "tide.json"
 local cell = require "tide.console.cell"
 local publish = require "tide.console.publish"
@@ -40,7 +40,7 @@ function start.run(path)
     show(traceback.syntax(why))
     return false
   end
-  local ok, err, frames, interrupted = front.protected(chunk)
+  local ok, err, frames, interrupted = frontend.protected(chunk)
   if not ok then show(traceback.describe(err, frames, interrupted)) end
   return ok
 end

@@ -7,7 +7,7 @@
 -- the place told; completion, which must make sense of it, has parse.lua.
 -- SPDX-License-Identifier: Apache-2.0
 
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 
 local syntax = {}
 
@@ -348,7 +348,7 @@ end
 -- and "open": the text is cut off there. `statement` is where that begins which
 -- is wrong, `assigns` false when it began as an expression.
 function syntax.parse(text)
-  local p = {text = text, words = front.words(text), at = -2, stop = 0,
+  local p = {text = text, words = frontend.words(text), at = -2, stop = 0,
              depth = 0}
   local ok, got = pcall(parse, p)
   if ok then return got end

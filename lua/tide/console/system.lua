@@ -5,7 +5,7 @@
 -- io.popen) are groups of processes that an interrupt ends.
 -- SPDX-License-Identifier: Apache-2.0
 
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 
 local system = {}
 
@@ -16,7 +16,7 @@ local function replace(library, name, f) library[name] = f end
 -- ---- standard input ---------------------------------------------------------
 
 local function may_ask()
-  if require "tide.console".line(front.line()).allow_stdin == false then
+  if require "tide.console".line(frontend.line()).allow_stdin == false then
     error("no input here: whoever runs this cell takes no questions "
           .. "(allow_stdin is false)", 0)
   end
@@ -26,7 +26,7 @@ end
 function system.ask(prompt, password)
   may_ask()
   io.stdout:flush()
-  return front.input(prompt, password)
+  return frontend.input(prompt, password)
 end
 
 -- What reads standard input first sees whether it may.
@@ -69,9 +69,9 @@ end
 --- Puts ours in place, once.
 function system.install()
   if installed then return end
-  replace(os, "execute", front.execute)
-  replace(io, "popen", front.popen)
-  if front.kind == "notebook" then
+  replace(os, "execute", frontend.execute)
+  replace(io, "popen", frontend.popen)
+  if frontend.kind == "notebook" then
     install_input()
     replace(os, "exit", leave)
   end

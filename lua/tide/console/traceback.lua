@@ -5,7 +5,7 @@
 -- shows the line that made its node.
 -- SPDX-License-Identifier: Apache-2.0
 
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local paint = require "tide.console.paint"
 local sources = require "tide.console.sources"
 
@@ -18,8 +18,8 @@ local MOST = 20   -- frames shown
 
 local relay = {}
 
---- Raises again what front.protected caught, with where it was raised; for code
--- that has to put something back in between.
+--- Raises again what frontend.protected caught, with where it was raised; for
+-- code that has to put something back in between.
 function traceback.raise(err, frames, interrupted)
   error(setmetatable({err, frames, interrupted}, relay), 0)
 end
@@ -36,7 +36,7 @@ end
 
 --- The text of anything that was raised; never raises.
 function traceback.text(err)
-  local ok, text = front.protected(tostring, err)
+  local ok, text = frontend.protected(tostring, err)
   if ok then return ("%s"):format(text) end
   local why = type(text) == "string" and text or type(text)
   return ("an error object whose __tostring fails (%s)"):format(why)
@@ -162,7 +162,7 @@ function traceback.syntax(why)
 end
 
 --- Name, value and lines of an error: of what was raised, the frames it was
--- raised in (tide.front), and whether an interrupt did it.
+-- raised in (tide.frontend), and whether an interrupt did it.
 function traceback.describe(err, frames, interrupted)
   err, frames, interrupted = traceback.first(err, frames, interrupted)
   local name, value = "KeyboardInterrupt", "interrupted"

@@ -5,7 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local json = require "tide.json"
 local bundle = require "tide.console.bundle"
 local cell = require "tide.console.cell"
@@ -60,7 +60,7 @@ end
 
 local function simple_text(x)
   if is_plain(x) then return next(x) == nil and "{}" or "{...}" end
-  local ok, text = front.protected(function()
+  local ok, text = frontend.protected(function()
     return type(x) == "string" and ("%q"):format(x) or tostring(x)
   end)
   return cut(ok and text or "?")

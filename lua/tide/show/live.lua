@@ -24,12 +24,12 @@ function live.new(x, line)
 end
 
 local function on_terminal()
-  return style.front() ~= "notebook" and core.isatty(2)
+  return style.frontend() ~= "notebook" and core.isatty(2)
 end
 
 -- Has the end of the cell show what is left. Gives what takes that back.
 local function at_end(self)
-  if not pcall(require, "tide.front") then return function() end end
+  if not pcall(require, "tide.frontend") then return function() end end
   return require("tide.console").at_end(function() self:finish() end)
 end
 
@@ -50,7 +50,7 @@ end
 local function show(self, brief)
   self.shown, self.behind = core.clock(), brief
   self.x.moving = brief
-  if style.front() == "notebook" then
+  if style.frontend() == "notebook" then
     show_notebook(self)
   elseif on_terminal() then
     show_terminal(self)
@@ -64,7 +64,7 @@ function live:change()
   local now = core.clock()
   self.take_back = self.take_back or at_end(self)
   self.behind = true
-  local every = style.front() == "notebook" and EVERY or OFTEN
+  local every = style.frontend() == "notebook" and EVERY or OFTEN
   if now - self.shown >= every then show(self, true) end
 end
 

@@ -1,5 +1,5 @@
 --- show/style.lua - what the place that text is shown in can do: width, colour,
--- and which front it is.
+-- and which frontend it is.
 --
 -- Colour is for terminals only: text/plain of a notebook is also read by tools.
 -- SPDX-License-Identifier: Apache-2.0
@@ -8,27 +8,27 @@ local core = require "tide.core"
 
 local style = {}
 
-local has_front, front = pcall(require, "tide.front")
+local has_frontend, frontend = pcall(require, "tide.frontend")
 
 --- "notebook", "terminal", or "script".
-function style.front()
-  return has_front and front.kind or "script"
+function style.frontend()
+  return has_frontend and frontend.kind or "script"
 end
 
 --- Columns to fill, at most 120.
 function style.width()
-  if style.front() == "notebook" then return 80 end
+  if style.frontend() == "notebook" then return 80 end
   return math.max(20, math.min(core.width() - 1, 120))
 end
 
 --- All columns of the terminal; 80 where there is none.
 function style.terminal_width()
-  return style.front() == "notebook" and 80 or core.width()
+  return style.frontend() == "notebook" and 80 or core.width()
 end
 
 --- May escape sequences for colours be written?
 function style.colour()
-  return style.front() == "terminal" and core.isatty(1)
+  return style.frontend() == "terminal" and core.isatty(1)
     and not os.getenv "NO_COLOR" and os.getenv "TERM" ~= "dumb"
 end
 

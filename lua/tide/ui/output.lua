@@ -53,7 +53,7 @@ end
 -- A message that is not for the widget goes on its way.
 local function pass_on(before, type, content, metadata, buffers)
   if before then return before(type, content, metadata, buffers) end
-  require "tide.front".publish(type, json.encode(json.object(content)),
+  require "tide.frontend".publish(type, json.encode(json.object(content)),
                                json.encode(json.object(metadata)), buffers)
 end
 
@@ -66,7 +66,7 @@ local function sink_of(self, state, before)
       return pass_on(before, type, content, metadata, buffers)
     end
     take(self, state.kept)
-    state.kept = require "tide.front".capture()
+    state.kept = require "tide.frontend".capture()
     if one then
       output.add(self, one)
     else
@@ -86,12 +86,12 @@ end
 
 --- Runs f(...); an error in it is shown in the widget.
 function output.capture(self, f, ...)
-  local has_front, front = pcall(require, "tide.front")
-  if not has_front or front.kind ~= "notebook" then return f(...) end
-  local line = require "tide.console".line(front.line())
-  local before, state = line.sink, {kept = front.capture()}
+  local has_frontend, frontend = pcall(require, "tide.frontend")
+  if not has_frontend or frontend.kind ~= "notebook" then return f(...) end
+  local line = require "tide.console".line(frontend.line())
+  local before, state = line.sink, {kept = frontend.capture()}
   line.sink = sink_of(self, state, before)
-  local got = table.pack(front.protected(f, ...))
+  local got = table.pack(frontend.protected(f, ...))
   line.sink = before
   take(self, state.kept)
   return finish(self, table.unpack(got, 1, got.n))

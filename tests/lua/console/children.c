@@ -39,7 +39,7 @@ static void pause_ms(long ms) {
 
 static td_host *fresh(void) {
   char *why;
-  td_host *h = td_host_new(&eval_front, &why);
+  td_host *h = td_host_new(&eval_frontend, &why);
   if (!h) fail_msg("%s", why);
   return h;
 }

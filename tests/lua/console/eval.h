@@ -12,7 +12,8 @@
 /* The last result's text, as JSON has it. */
 static char eval_result[4096];
 
-static void eval_publish(void *arg, td_line *line, const td_front_message *m) {
+static void eval_publish(void *arg, td_line *line,
+                         const td_frontend_message *m) {
   (void)arg;
   (void)line;
   const char *key = "\"text/plain\": \"";
@@ -25,8 +26,8 @@ static void eval_publish(void *arg, td_line *line, const td_front_message *m) {
   eval_result[n] = 0;
 }
 
-static const td_front eval_front = {.kind = "notebook",
-                                    .publish = eval_publish};
+static const td_frontend eval_frontend = {.kind = "notebook",
+                                          .publish = eval_publish};
 
 /* Runs a cell; `text` gets the reply, or the error's. */
 static td_host_outcome eval_cell(td_host *h, const char *code, td_str *text) {

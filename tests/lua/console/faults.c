@@ -30,7 +30,7 @@ static const char *const lines[] = {
 static td_host *fresh(void) {
   char *why;
   td_str text;
-  td_host *h = td_host_new(&eval_front, &why);
+  td_host *h = td_host_new(&eval_frontend, &why);
   if (!h) fail_msg("%s", why);
   td_str_init(&text);
   assert_int_equal(eval_cell(h, "td = require 'tide'", &text), TD_HOST_OK);

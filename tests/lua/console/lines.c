@@ -54,9 +54,9 @@ static void *call_many(void *arg) {
 }
 
 static td_host *host(void) {
-  static const td_front front = {.kind = "notebook"};
+  static const td_frontend frontend = {.kind = "notebook"};
   char *why;
-  td_host *h = td_host_new(&front, &why);
+  td_host *h = td_host_new(&frontend, &why);
   if (!h) fail_msg("%s", why);
   return h;
 }

@@ -116,7 +116,7 @@ static long until_step(td_host *h, long n) {
  */
 static void train(int threads) {
   char code[sizeof model + 16], *why;
-  td_host *h = td_host_new(&eval_front, &why);
+  td_host *h = td_host_new(&eval_frontend, &why);
   if (!h) fail_msg("%s", why);
   snprintf(code, sizeof code, model, threads);
   eval(h, code);

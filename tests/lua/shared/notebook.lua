@@ -8,7 +8,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local front = require "tide.front"
+local frontend = require "tide.frontend"
 local console = require "tide.console"
 local json = require "tide.json"
 local names = require "tide.console.names"
@@ -19,7 +19,7 @@ local notebook = {}
 notebook.__index = notebook
 
 local methods = getmetatable(io.stdin).__index
-local places = {{front, "kind"}, {front, "publish"}, {front, "input"},
+local places = {{frontend, "kind"}, {frontend, "publish"}, {frontend, "input"},
                 {os, "exit"}, {os, "execute"}, {io, "popen"}, {io, "read"},
                 {io, "lines"}, {methods, "read"}, {methods, "lines"}}
 local installed -- what the console puts there, once it has
@@ -43,13 +43,13 @@ function notebook.open()
   local nb = setmetatable({shown = {}, answers = {}, before =
                            values_of(places)}, notebook)
   if installed then put(installed) end
-  front.kind = "notebook"
-  front.publish = function(type, content, metadata)
+  frontend.kind = "notebook"
+  frontend.publish = function(type, content, metadata)
     assert(utf8.len(content), "a message is UTF-8")
     table.insert(nb.shown, {type = type, content = assert(json.decode(content)),
                             metadata = assert(json.decode(metadata))})
   end
-  front.input = function(prompt, password)
+  frontend.input = function(prompt, password)
     nb.asked = {prompt = prompt, password = password}
     local answer = table.remove(nb.answers, 1)
     if answer then return answer end
@@ -77,7 +77,7 @@ notebook.__close = notebook.close
 function notebook:call(service, request)
   self.shown = {}
   local text = json.encode(json.object(request))
-  local output = front.capture()
+  local output = frontend.capture()
   local ok, reply = pcall(console.call, service, text)
   self.out, self.err = output:stop()
   assert(ok, reply)

@@ -1,4 +1,4 @@
-/* front.c - module tide.front: what the console's Lua code asks of C.
+/* frontend.c - module tide.frontend: what the console's Lua code asks of C.
  *
  *   kind                              "notebook", "terminal" or "script"
  *   publish(type, content, metadata, buffers)   JSON texts, a list of strings
@@ -24,10 +24,10 @@
 #include "lua/console/lexer.h"
 #include "lua/console/line.h"
 
-static const td_front *front_of(lua_State *L) {
+static const td_frontend *frontend_of(lua_State *L) {
   (void)L;
   td_line *l = td_line_current();
-  return l ? l->host->front : NULL;
+  return l ? l->host->frontend : NULL;
 }
 
 static td_bytes bytes_arg(lua_State *L, int i, const char *missing) {
@@ -60,11 +60,11 @@ static td_bytes *buffers_arg(lua_State *L, int i, int *n) {
 }
 
 static int publish(lua_State *L) {
-  td_front_message m = {.type = luaL_checkstring(L, 1)};
+  td_frontend_message m = {.type = luaL_checkstring(L, 1)};
   m.content = bytes_arg(L, 2, "{}");
   m.metadata = bytes_arg(L, 3, "{}");
   m.buffers = buffers_arg(L, 4, &m.n_buffers);
-  const td_front *f = front_of(L);
+  const td_frontend *f = frontend_of(L);
   if (!f || !f->publish) return 0;
   td_line *l = td_line_current();
   td_line_wait(l);
@@ -74,7 +74,7 @@ static int publish(lua_State *L) {
 }
 
 static int push_part(lua_State *L, lua_Integer n) {
-  const td_front *f = front_of(L);
+  const td_frontend *f = frontend_of(L);
   td_bytes b;
   if (n >= INT_MAX || !f || !f->part ||
       !f->part(f->arg, td_line_current(), (int)n, &b))
@@ -97,7 +97,7 @@ static int buffer(lua_State *L) {
 static int input(lua_State *L) {
   const char *prompt = luaL_optstring(L, 1, "");
   bool password = lua_toboolean(L, 2);
-  const td_front *f = front_of(L);
+  const td_frontend *f = frontend_of(L);
   if (!f || !f->input) {
     lua_pushnil(L);
     lua_pushliteral(L, "there is nobody to ask");
@@ -223,18 +223,18 @@ static const luaL_Reg functions[] = {{"publish", publish},
                                      {"resume", td_trace_resume},
                                      {NULL, NULL}};
 
-static int open_front(lua_State *L) {
-  const td_front *f = lua_touserdata(L, lua_upvalueindex(1));
+static int open_frontend(lua_State *L) {
+  const td_frontend *f = lua_touserdata(L, lua_upvalueindex(1));
   luaL_newlib(L, functions);
   lua_pushstring(L, f ? f->kind : "script");
   lua_setfield(L, -2, "kind");
   return 1;
 }
 
-void td_front_open(lua_State *L, const td_front *f) {
+void td_frontend_open(lua_State *L, const td_frontend *f) {
   luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
   lua_pushlightuserdata(L, (void *)(uintptr_t)f);
-  lua_pushcclosure(L, open_front, 1);
-  lua_setfield(L, -2, "tide.front");
+  lua_pushcclosure(L, open_frontend, 1);
+  lua_setfield(L, -2, "tide.frontend");
   lua_pop(L, 1);
 }
