@@ -15,10 +15,10 @@
 
 enum { MOST_BYTES = 1 << 16, KEY_BYTES = 16 };
 
-static const char *const names[TD_N_CHANNELS] = {
+static const char *const names[TD_JUPYTER_N_CHANNELS] = {
     "shell_port", "iopub_port", "stdin_port", "control_port", "hb_port"};
 
-void td_connection_deinit(td_connection *c) {
+void td_jupyter_connection_deinit(td_jupyter_connection *c) {
   td_free(c->ip);
   td_free(c->key);
   td_free(c->kernel_id);
@@ -67,14 +67,14 @@ static td_status *read_curve_key(json_t *file, const char *name, char *out) {
   const char *text = json_string_value(key);
   out[0] = 0;
   if (!key || json_is_null(key)) return NULL;
-  if (!text || strlen(text) != TD_CURVE_KEY)
+  if (!text || strlen(text) != TD_JUPYTER_CURVE_KEY)
     return td_error(TD_INVALID_ARGUMENT, "%s must be %d characters of Z85",
-                    name, TD_CURVE_KEY);
-  memcpy(out, text, TD_CURVE_KEY + 1);
+                    name, TD_JUPYTER_CURVE_KEY);
+  memcpy(out, text, TD_JUPYTER_CURVE_KEY + 1);
   return NULL;
 }
 
-static td_status *read_curve(td_connection *c, json_t *file) {
+static td_status *read_curve(td_jupyter_connection *c, json_t *file) {
   TD_TRY(read_curve_key(file, "curve_publickey", c->curve_public));
   TD_TRY(read_curve_key(file, "curve_secretkey", c->curve_secret));
   if (!c->curve_public[0] == !c->curve_secret[0]) return NULL;
@@ -83,18 +83,18 @@ static td_status *read_curve(td_connection *c, json_t *file) {
 }
 
 /* Ports are the kernel's to choose. */
-static td_status *read_registration(td_connection *c, json_t *file) {
+static td_status *read_registration(td_jupyter_connection *c, json_t *file) {
   const char *id = json_string_value(json_object_get(file, "kernel_id"));
   TD_TRY(read_port(file, "registration_port", &c->registration_port));
   if (!c->registration_port)
     return td_error(TD_INVALID_ARGUMENT, "registration_port must not be 0");
   if (c->ipc)
-    for (int i = 0; i < TD_N_CHANNELS; i++) c->port[i] = i + 1;
+    for (int i = 0; i < TD_JUPYTER_N_CHANNELS; i++) c->port[i] = i + 1;
   if (id) c->kernel_id = td_strdup(id);
   return id && !c->kernel_id ? td_oom() : NULL;
 }
 
-static td_status *read_file(td_connection *c, json_t *file) {
+static td_status *read_file(td_jupyter_connection *c, json_t *file) {
   char *transport = NULL;
   td_status *s = read_text(file, "transport", "tcp", &transport);
   if (td_ok(s)) {
@@ -110,12 +110,13 @@ static td_status *read_file(td_connection *c, json_t *file) {
   if (td_ok(s)) s = read_curve(c, file);
   if (td_ok(s) && json_object_get(file, "registration_port"))
     return read_registration(c, file);
-  for (int i = 0; td_ok(s) && i < TD_N_CHANNELS; i++)
+  for (int i = 0; td_ok(s) && i < TD_JUPYTER_N_CHANNELS; i++)
     s = read_port(file, names[i], &c->port[i]);
   return s;
 }
 
-td_status *td_connection_read(td_connection *c, const char *path) {
+td_status *td_jupyter_connection_read(td_jupyter_connection *c,
+                                      const char *path) {
   char *text;
   size_t len;
   memset(c, 0, sizeof *c);
@@ -131,11 +132,11 @@ td_status *td_connection_read(td_connection *c, const char *path) {
   else
     s = read_file(c, file);
   json_decref(file);
-  if (!td_ok(s)) td_connection_deinit(c);
+  if (!td_ok(s)) td_jupyter_connection_deinit(c);
   return s;
 }
 
-td_status *td_connection_make(td_connection *c) {
+td_status *td_jupyter_connection_make(td_jupyter_connection *c) {
   unsigned char bytes[KEY_BYTES];
   char hex[2 * KEY_BYTES + 1];
   memset(c, 0, sizeof *c);
@@ -144,11 +145,11 @@ td_status *td_connection_make(td_connection *c) {
   c->ip = td_strdup("127.0.0.1");
   c->key = td_strdup(hex);
   if (c->ip && c->key) return NULL;
-  td_connection_deinit(c);
+  td_jupyter_connection_deinit(c);
   return td_oom();
 }
 
-static void describe(const td_connection *c, td_str *out) {
+static void describe(const td_jupyter_connection *c, td_str *out) {
   td_str_addf(
       out, "{\n  \"transport\": \"%s\",\n  \"ip\": ", c->ipc ? "ipc" : "tcp");
   td_str_json(out, c->ip, strlen(c->ip));
@@ -156,18 +157,19 @@ static void describe(const td_connection *c, td_str *out) {
   td_str_json(out, c->key, strlen(c->key));
   td_str_addf(out, ",\n  \"signature_scheme\": \"hmac-sha%s\"",
               c->sha512 ? "512" : "256");
-  for (int i = 0; i < TD_N_CHANNELS; i++)
+  for (int i = 0; i < TD_JUPYTER_N_CHANNELS; i++)
     td_str_addf(out, ",\n  \"%s\": %d", names[i], c->port[i]);
   if (c->curve_secret[0]) {
     td_str_add(out, ",\n  \"curve_publickey\": ");
-    td_str_json(out, c->curve_public, TD_CURVE_KEY);
+    td_str_json(out, c->curve_public, TD_JUPYTER_CURVE_KEY);
     td_str_add(out, ",\n  \"curve_secretkey\": ");
-    td_str_json(out, c->curve_secret, TD_CURVE_KEY);
+    td_str_json(out, c->curve_secret, TD_JUPYTER_CURVE_KEY);
   }
   td_str_add(out, ",\n  \"kernel_name\": \"tide\"\n}\n");
 }
 
-td_status *td_connection_write(const td_connection *c, const char *path) {
+td_status *td_jupyter_connection_write(const td_jupyter_connection *c,
+                                       const char *path) {
   td_str text;
   td_str_init(&text);
   describe(c, &text);
@@ -180,12 +182,12 @@ td_status *td_connection_write(const td_connection *c, const char *path) {
             : td_error(TD_UNAVAILABLE, "cannot write connection file %s", path);
 }
 
-const char *td_connection_port_name(td_channel channel) {
+const char *td_jupyter_connection_port_name(td_jupyter_channel channel) {
   return names[channel];
 }
 
-void td_connection_endpoint(const td_connection *c, td_channel channel,
-                            td_str *out) {
+void td_jupyter_connection_endpoint(const td_jupyter_connection *c,
+                                    td_jupyter_channel channel, td_str *out) {
   int port = c->port[channel];
   td_str_clear(out);
   if (c->ipc)

@@ -17,7 +17,7 @@ enum {
 };
 
 typedef struct control {
-  td_kernel *kernel;
+  td_jupyter_kernel *kernel;
   void *socket;
   bool ended;
 } control;
@@ -26,8 +26,8 @@ static control the_one; /* of the process's one kernel */
 
 /* ---- handlers: each appends the content of its reply ---- */
 
-static json_t *content_of(const td_request *r) {
-  td_bytes c = td_request_content(r);
+static json_t *content_of(const td_jupyter_request *r) {
+  td_bytes c = td_jupyter_request_content(r);
   return json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
 }
 
@@ -38,40 +38,41 @@ static void add_error(td_str *out, const char *name, const char *value) {
   td_str_add(out, ", \"traceback\": []}");
 }
 
-static void kernel_info(control *c, const td_request *r, td_str *out) {
+static void kernel_info(control *c, const td_jupyter_request *r, td_str *out) {
   (void)c;
   (void)r;
-  td_info(out);
+  td_jupyter_info(out);
 }
 
-static void usage(control *c, const td_request *r, td_str *out) {
+static void usage(control *c, const td_jupyter_request *r, td_str *out) {
   (void)c;
   (void)r;
-  td_info_usage(out);
+  td_jupyter_info_usage(out);
 }
 
-static void interrupt(control *c, const td_request *r, td_str *out) {
+static void interrupt(control *c, const td_jupyter_request *r, td_str *out) {
   (void)r;
-  td_interrupt_all(c->kernel);
+  td_jupyter_interrupt_all(c->kernel);
   td_str_add(out, "{\"status\": \"ok\"}");
 }
 
 /* All output is out before the reply is. */
-static void shut_down(control *c, const td_request *r, td_str *out) {
+static void shut_down(control *c, const td_jupyter_request *r, td_str *out) {
   json_t *content = content_of(r);
   bool restart = json_is_true(json_object_get(content, "restart"));
   json_decref(content);
-  td_kernel_stop(c->kernel);
-  td_iopub_flush(c->kernel->iopub);
+  td_jupyter_kernel_stop(c->kernel);
+  td_jupyter_iopub_flush(c->kernel->iopub);
   td_str_addf(out, "{\"status\": \"ok\", \"restart\": %s}",
               restart ? "true" : "false");
   c->ended = true;
 }
 
-static void create_subshell(control *c, const td_request *r, td_str *out) {
+static void create_subshell(control *c, const td_jupyter_request *r,
+                            td_str *out) {
   char id[37];
   (void)r;
-  td_status *s = td_subshell_create(c->kernel, id);
+  td_status *s = td_jupyter_subshell_create(c->kernel, id);
   if (td_ok(s))
     td_str_addf(out, "{\"status\": \"ok\", \"subshell_id\": \"%s\"}", id);
   else
@@ -79,26 +80,28 @@ static void create_subshell(control *c, const td_request *r, td_str *out) {
   td_status_release(s);
 }
 
-static void delete_subshell(control *c, const td_request *r, td_str *out) {
+static void delete_subshell(control *c, const td_jupyter_request *r,
+                            td_str *out) {
   json_t *content = content_of(r);
   const char *id = json_string_value(json_object_get(content, "subshell_id"));
-  if (id && td_subshell_delete(c->kernel, id))
+  if (id && td_jupyter_subshell_delete(c->kernel, id))
     td_str_add(out, "{\"status\": \"ok\"}");
   else
     add_error(out, "SubshellError", "there is no subshell of this id");
   json_decref(content);
 }
 
-static void list_subshell(control *c, const td_request *r, td_str *out) {
+static void list_subshell(control *c, const td_jupyter_request *r,
+                          td_str *out) {
   (void)r;
   td_str_add(out, "{\"status\": \"ok\", \"subshell_id\": ");
-  td_subshell_list(c->kernel, out);
+  td_jupyter_subshell_list(c->kernel, out);
   td_str_addc(out, '}');
 }
 
 static const struct {
   const char *request, *reply;
-  void (*handle)(control *c, const td_request *r, td_str *out);
+  void (*handle)(control *c, const td_jupyter_request *r, td_str *out);
 } handlers[] = {
     {"kernel_info_request", "kernel_info_reply", kernel_info},
     {"interrupt_request", "interrupt_reply", interrupt},
@@ -114,7 +117,7 @@ static const struct {
 /* A reply of that thread on its way out. */
 typedef struct letter {
   struct letter *next;
-  td_request *to;
+  td_jupyter_request *to;
   char *type;
   td_str content;
 } letter;
@@ -122,12 +125,12 @@ typedef struct letter {
 static pthread_mutex_t mail_lock = PTHREAD_MUTEX_INITIALIZER; /* of letters */
 static letter *letters;                                       /* newest first */
 
-void td_control_reply(td_kernel *k, td_request *to, const char *type,
-                      const td_str *content) {
+void td_jupyter_control_reply(td_jupyter_kernel *k, td_jupyter_request *to,
+                              const char *type, const td_str *content) {
   uint64_t one = 1;
   letter *l = td_alloc_zero(1, sizeof *l);
   if (!l) return;
-  l->to = td_request_retain(to);
+  l->to = td_jupyter_request_retain(to);
   l->type = td_strdup(type);
   td_str_init(&l->content);
   td_str_addn(&l->content, td_str_c(content), content->len);
@@ -141,11 +144,11 @@ void td_control_reply(td_kernel *k, td_request *to, const char *type,
 
 static void send_letter(control *c, letter *l) {
   if (l->next) send_letter(c, l->next);
-  td_reply reply = {.to = l->to,
-                    .type = l->type,
-                    .content = {td_str_c(&l->content), l->content.len}};
-  td_wire_send(&c->kernel->wire, c->socket, &reply, NULL);
-  td_request_release(l->to);
+  td_jupyter_reply reply = {.to = l->to,
+                            .type = l->type,
+                            .content = {td_str_c(&l->content), l->content.len}};
+  td_jupyter_wire_send(&c->kernel->wire, c->socket, &reply, NULL);
+  td_jupyter_request_release(l->to);
   td_str_deinit(&l->content);
   td_free(l->type);
   td_free(l);
@@ -159,54 +162,57 @@ static void send_letters(control *c) {
   if (l) send_letter(c, l);
 }
 
-static bool start_debug(td_kernel *k) {
-  td_worker *w = &k->debug;
+static bool start_debug(td_jupyter_kernel *k) {
+  td_jupyter_worker *w = &k->debug;
   if (w->started) return true;
-  td_status *s = td_worker_init(w, k, td_line_new(k->host, "debug"));
-  if (td_ok(s)) s = td_worker_start(w);
+  td_status *s = td_jupyter_worker_init(w, k, td_line_new(k->host, "debug"));
+  if (td_ok(s)) s = td_jupyter_worker_start(w);
   bool ok = td_ok(s);
   td_status_release(s);
   return ok;
 }
 
 /* True when the request is taken care of. */
-static bool debug(control *c, td_request *r) {
-  if (strcmp(td_request_type(r), "debug_request") || !start_debug(c->kernel))
+static bool debug(control *c, td_jupyter_request *r) {
+  if (strcmp(td_jupyter_request_type(r), "debug_request") ||
+      !start_debug(c->kernel))
     return false;
-  td_worker_add(&c->kernel->debug, td_request_retain(r), 0);
+  td_jupyter_worker_add(&c->kernel->debug, td_jupyter_request_retain(r), 0);
   return true;
 }
 
-static void serve(control *c, td_request *r) {
-  td_kernel *k = c->kernel;
+static void serve(control *c, td_jupyter_request *r) {
+  td_jupyter_kernel *k = c->kernel;
   if (debug(c, r)) return;
   td_str content;
   td_str_init(&content);
-  td_iopub_status(k->iopub, r, "busy");
+  td_jupyter_iopub_status(k->iopub, r, "busy");
   for (size_t i = 0; i < TD_COUNT(handlers); i++) {
-    if (strcmp(td_request_type(r), handlers[i].request)) continue;
+    if (strcmp(td_jupyter_request_type(r), handlers[i].request)) continue;
     handlers[i].handle(c, r, &content);
     td_bytes bytes = {td_str_c(&content), content.len};
-    td_reply reply = {.to = r, .type = handlers[i].reply, .content = bytes};
-    td_wire_send(&k->wire, c->socket, &reply, NULL);
+    td_jupyter_reply reply = {
+        .to = r, .type = handlers[i].reply, .content = bytes};
+    td_jupyter_wire_send(&k->wire, c->socket, &reply, NULL);
     if (c->ended)
-      td_iopub_send(k->iopub, r, reply.type, bytes, (td_bytes){0}, NULL, 0);
+      td_jupyter_iopub_send(k->iopub, r, reply.type, bytes, (td_bytes){0}, NULL,
+                            0);
   }
-  td_iopub_status(k->iopub, r, "idle");
+  td_jupyter_iopub_status(k->iopub, r, "idle");
   td_str_deinit(&content);
 }
 
 static void serve_all(control *c) {
   while (!c->ended) {
-    td_request *r;
-    td_status *s = td_wire_receive(&c->kernel->wire, c->socket, &r);
+    td_jupyter_request *r;
+    td_status *s = td_jupyter_wire_receive(&c->kernel->wire, c->socket, &r);
     if (td_ok(s)) {
       serve(c, r);
-      td_request_release(r);
+      td_jupyter_request_release(r);
       continue;
     }
     bool none = td_status_code(s) == TD_UNAVAILABLE;
-    if (!none) td_kernel_dropped(s);
+    if (!none) td_jupyter_kernel_dropped(s);
     if (none) {
       td_status_release(s);
       return;
@@ -230,7 +236,7 @@ static bool was_rung(int fd) {
 
 static void *run(void *arg) {
   control *c = arg;
-  td_kernel *k = c->kernel;
+  td_jupyter_kernel *k = c->kernel;
   pid_t parent = watched_parent();
   bool follows = false;
   while (!c->ended) {
@@ -240,23 +246,23 @@ static void *run(void *arg) {
                               {.fd = k->mail, .events = ZMQ_POLLIN}};
     bool looks = follows || k->leaving;
     zmq_poll(items, 4, looks ? FOLLOW_MS : parent ? PARENT_MS : -1);
-    if (was_rung(k->interrupt)) td_interrupt_all(k);
+    if (was_rung(k->interrupt)) td_jupyter_interrupt_all(k);
     if (was_rung(k->mail)) send_letters(c);
     serve_all(c);
-    follows = td_interrupt_follow(k);
-    td_subshell_reap(k, false);
+    follows = td_jupyter_interrupt_follow(k);
+    td_jupyter_subshell_reap(k, false);
     bool orphan = parent && getppid() != parent;
     if (!c->ended && (orphan || was_rung(k->terminate))) {
-      td_kernel_stop(k);
+      td_jupyter_kernel_stop(k);
       c->ended = true;
     }
   }
   zmq_close(c->socket);
-  if (td_worker_busy(&k->main)) td_kernel_abandon(k);
+  if (td_jupyter_worker_busy(&k->main)) td_jupyter_kernel_abandon(k);
   return NULL;
 }
 
-td_status *td_control_start(td_kernel *k, void *socket) {
+td_status *td_jupyter_control_start(td_jupyter_kernel *k, void *socket) {
   the_one = (control){.kernel = k, .socket = socket};
   k->has_control = td_thread_start(&k->control, "control", -1, run, &the_one);
   return k->has_control
@@ -264,6 +270,6 @@ td_status *td_control_start(td_kernel *k, void *socket) {
              : td_error(TD_RESOURCE_EXHAUSTED, "no thread for control");
 }
 
-void td_control_join(td_kernel *k) {
+void td_jupyter_control_join(td_jupyter_kernel *k) {
   if (k->has_control) pthread_join(k->control, NULL);
 }

@@ -14,7 +14,7 @@ static void *run(void *socket) {
   return NULL;
 }
 
-td_status *td_heartbeat_start(td_kernel *k, void *socket) {
+td_status *td_jupyter_heartbeat_start(td_jupyter_kernel *k, void *socket) {
   k->has_heartbeat =
       td_thread_start(&k->heartbeat, "heartbeat", -1, run, socket);
   return k->has_heartbeat
@@ -22,7 +22,7 @@ td_status *td_heartbeat_start(td_kernel *k, void *socket) {
              : td_error(TD_RESOURCE_EXHAUSTED, "no thread for the heartbeat");
 }
 
-void td_heartbeat_join(td_kernel *k) {
+void td_jupyter_heartbeat_join(td_jupyter_kernel *k) {
   zmq_ctx_shutdown(k->heart_context);
   if (k->has_heartbeat) pthread_join(k->heartbeat, NULL);
 }

@@ -15,7 +15,7 @@ static const char help_links[] =
     "{\"text\": \"TensorFlow white paper\", "
     "\"url\": \"https://arxiv.org/abs/1603.04467\"}]";
 
-void td_info(td_str *out) {
+void td_jupyter_info(td_str *out) {
   td_str_addf(out,
               "{\"status\": \"ok\", \"protocol_version\": \"5.5\", "
               "\"implementation\": \"tide\", "
@@ -72,7 +72,7 @@ static double processor(void) {
   return percent;
 }
 
-void td_info_usage(td_str *out) {
+void td_jupyter_info_usage(td_str *out) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   unsigned long long total = memory("MemTotal"), left = memory("MemAvailable");

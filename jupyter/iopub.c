@@ -38,7 +38,7 @@ typedef enum item_kind { MESSAGE, TEXT, OWNER, END } item_kind;
 typedef struct item {
   struct item *next;
   item_kind kind;
-  td_request *parent;
+  td_jupyter_request *parent;
   char *type;
   int stream; /* of text: 1 or 2 */
   td_str content, metadata;
@@ -48,8 +48,8 @@ typedef struct item {
   uint64_t stands_for; /* items that were joined in it */
 } item;
 
-struct td_iopub {
-  const td_wire *wire;
+struct td_jupyter_iopub {
+  const td_jupyter_wire *wire;
   void *socket; /* the thread's */
   char topic[96];
   pthread_t thread;
@@ -57,9 +57,9 @@ struct td_iopub {
   int pipe[2]; /* guarded by the lock */
   /* the thread's: */
   bool welcomed; /* somebody watches */
-  td_outputs outputs;
-  td_updates updates;
-  td_request *owner;
+  td_jupyter_output outputs;
+  td_jupyter_updates updates;
+  td_jupyter_request *owner;
   int64_t lenient_until; /* a peer that does not read may miss messages; 0 */
   pthread_mutex_t lock;  /* of what follows */
   pthread_cond_t moved;  /* the queue became shorter */
@@ -74,7 +74,7 @@ struct td_iopub {
 
 static void item_free(item *i) {
   if (!i) return;
-  td_request_release(i->parent);
+  td_jupyter_request_release(i->parent);
   td_free(i->type);
   td_str_deinit(&i->content);
   td_str_deinit(&i->metadata);
@@ -85,18 +85,19 @@ static void item_free(item *i) {
 
 /* ---- adding: any thread ---- */
 
-static void wake(td_iopub *p) {
+static void wake(td_jupyter_iopub *p) {
   uint64_t one = 1;
   ssize_t n = write(p->wake, &one, sizeof one);
   (void)n; /* it can only fail when it is awake */
 }
 
-static item *item_new(item_kind kind, td_request *parent, const char *type) {
+static item *item_new(item_kind kind, td_jupyter_request *parent,
+                      const char *type) {
   item *i = td_alloc_zero(1, sizeof *i);
   if (!i) return NULL;
   i->kind = kind;
   i->stands_for = 1;
-  i->parent = td_request_retain(parent);
+  i->parent = td_jupyter_request_retain(parent);
   i->type = td_strdup(type);
   td_str_init(&i->content);
   td_str_init(&i->metadata);
@@ -104,7 +105,7 @@ static item *item_new(item_kind kind, td_request *parent, const char *type) {
 }
 
 /* The lock is held. */
-static void append(td_iopub *p, item *i) {
+static void append(td_jupyter_iopub *p, item *i) {
   i->size = i->content.len + i->metadata.len + sizeof *i;
   for (int b = 0; b < i->n_buffers; b++) i->size += i->buffers[b].len;
   *p->last = i;
@@ -115,13 +116,13 @@ static void append(td_iopub *p, item *i) {
 }
 
 /* What is there goes as it is. The lock is held. */
-static void hurry(td_iopub *p) {
+static void hurry(td_jupyter_iopub *p) {
   p->hurry = p->added;
 }
 
 /* True when it was joined with what waits. The lock is held. */
-static bool append_text(td_iopub *p, td_request *parent, int stream,
-                        const char *text, size_t len) {
+static bool append_text(td_jupyter_iopub *p, td_jupyter_request *parent,
+                        int stream, const char *text, size_t len) {
   item *i = p->first ? (item *)((char *)p->last - offsetof(item, next)) : NULL;
   if (i && i->kind == TEXT && i->stream == stream && i->parent == parent &&
       i->content.len + len <= MOST_TEXT) {
@@ -140,7 +141,7 @@ static bool append_text(td_iopub *p, td_request *parent, int stream,
 
 /* What the process itself wrote, past our streams, comes before what is added
  * now. A full queue leaves it in the pipe. The lock is held. */
-static void drain_pipes(td_iopub *p) {
+static void drain_pipes(td_jupyter_iopub *p) {
   char bytes[CHUNK];
   for (int stream = 1; stream <= 2; stream++) {
     ssize_t n = 1;
@@ -151,7 +152,7 @@ static void drain_pipes(td_iopub *p) {
   }
 }
 
-static void enqueue(td_iopub *p, item *i) {
+static void enqueue(td_jupyter_iopub *p, item *i) {
   if (!i) return;
   pthread_mutex_lock(&p->lock);
   while (p->queued > MOST_QUEUED && !p->closing)
@@ -162,9 +163,10 @@ static void enqueue(td_iopub *p, item *i) {
   wake(p);
 }
 
-void td_iopub_send(td_iopub *p, td_request *parent, const char *type,
-                   td_bytes content, td_bytes metadata, const td_bytes *buffers,
-                   int n_buffers) {
+void td_jupyter_iopub_send(td_jupyter_iopub *p, td_jupyter_request *parent,
+                           const char *type, td_bytes content,
+                           td_bytes metadata, const td_bytes *buffers,
+                           int n_buffers) {
   item *i = item_new(MESSAGE, parent, type);
   if (!i) return;
   td_str_addn(&i->content, content.at, content.len);
@@ -178,18 +180,19 @@ void td_iopub_send(td_iopub *p, td_request *parent, const char *type,
   enqueue(p, i);
 }
 
-void td_iopub_status(td_iopub *p, td_request *parent, const char *state) {
+void td_jupyter_iopub_status(td_jupyter_iopub *p, td_jupyter_request *parent,
+                             const char *state) {
   char text[64];
   int n = snprintf(text, sizeof text, "{\"execution_state\": \"%s\"}", state);
   if (!strcmp(state, "idle")) enqueue(p, item_new(END, parent, ""));
-  td_iopub_send(p, parent, "status", (td_bytes){text, (size_t)n}, (td_bytes){0},
-                NULL, 0);
+  td_jupyter_iopub_send(p, parent, "status", (td_bytes){text, (size_t)n},
+                        (td_bytes){0}, NULL, 0);
 }
 
 /* A child process takes longer than SOON_NS to print: within that there is no
  * need to look. */
-void td_iopub_text(td_iopub *p, td_request *parent, int stream,
-                   const char *text, size_t len) {
+void td_jupyter_iopub_text(td_jupyter_iopub *p, td_jupyter_request *parent,
+                           int stream, const char *text, size_t len) {
   int64_t now = td_clock_now();
   pthread_mutex_lock(&p->lock);
   while (p->queued > MOST_QUEUED && !p->closing)
@@ -201,11 +204,11 @@ void td_iopub_text(td_iopub *p, td_request *parent, int stream,
   if (!joined) wake(p);
 }
 
-void td_iopub_owner(td_iopub *p, td_request *parent) {
+void td_jupyter_iopub_owner(td_jupyter_iopub *p, td_jupyter_request *parent) {
   enqueue(p, item_new(OWNER, parent, ""));
 }
 
-void td_iopub_flush(td_iopub *p) {
+void td_jupyter_iopub_flush(td_jupyter_iopub *p) {
   pthread_mutex_lock(&p->lock);
   uint64_t until = p->added;
   hurry(p);
@@ -216,31 +219,31 @@ void td_iopub_flush(td_iopub *p) {
 
 /* ---- sending: the thread ---- */
 
-static void set_lossless(td_iopub *p, int lossless) {
+static void set_lossless(td_jupyter_iopub *p, int lossless) {
   zmq_setsockopt(p->socket, ZMQ_XPUB_NODROP, &lossless, sizeof lossless);
 }
 
 /* When a peer does not read for long, the others go on without it. */
-static void send_reply(td_iopub *p, const td_reply *reply) {
+static void send_reply(td_jupyter_iopub *p, const td_jupyter_reply *reply) {
   if (p->lenient_until && td_clock_now() >= p->lenient_until) {
     p->lenient_until = 0;
     set_lossless(p, 1);
   }
-  if (td_wire_send(p->wire, p->socket, reply, NULL)) return;
+  if (td_jupyter_wire_send(p->wire, p->socket, reply, NULL)) return;
   set_lossless(p, 0);
   p->lenient_until = td_clock_now() + (int64_t)PATIENCE_S * 1000000000;
-  td_wire_send(p->wire, p->socket, reply, NULL);
+  td_jupyter_wire_send(p->wire, p->socket, reply, NULL);
   static const char text[] =
       "{\"name\": \"stderr\", \"text\": \"[a client does not read what is "
       "shown: for a minute it may miss messages]\\n\"}";
-  td_reply told = {.to = reply->to,
-                   .topic = "stream.stderr",
-                   .type = "stream",
-                   .content = {text, sizeof text - 1}};
-  td_wire_send(p->wire, p->socket, &told, NULL);
+  td_jupyter_reply told = {.to = reply->to,
+                           .topic = "stream.stderr",
+                           .type = "stream",
+                           .content = {text, sizeof text - 1}};
+  td_jupyter_wire_send(p->wire, p->socket, &told, NULL);
 }
 
-static void transmit(td_iopub *p, const item *i) {
+static void transmit(td_jupyter_iopub *p, const item *i) {
   char topic[160];
   td_bytes buffers[64];
   td_bytes *list = i->n_buffers <= 64
@@ -250,30 +253,32 @@ static void transmit(td_iopub *p, const item *i) {
   for (int b = 0; b < i->n_buffers; b++)
     list[b] = (td_bytes){td_str_c(&i->buffers[b]), i->buffers[b].len};
   snprintf(topic, sizeof topic, "%s.%s", p->topic, i->type);
-  td_reply reply = {.to = i->parent,
-                    .topic = topic,
-                    .type = i->type,
-                    .content = {td_str_c(&i->content), i->content.len},
-                    .metadata = {td_str_c(&i->metadata), i->metadata.len},
-                    .buffers = list,
-                    .n_buffers = i->n_buffers};
+  td_jupyter_reply reply = {
+      .to = i->parent,
+      .topic = topic,
+      .type = i->type,
+      .content = {td_str_c(&i->content), i->content.len},
+      .metadata = {td_str_c(&i->metadata), i->metadata.len},
+      .buffers = list,
+      .n_buffers = i->n_buffers};
   send_reply(p, &reply);
   if (list != buffers) td_free(list);
 }
 
-static void transmit_text(void *arg, td_request *parent, int stream,
+static void transmit_text(void *arg, td_jupyter_request *parent, int stream,
                           const char *text, size_t len) {
-  td_iopub *p = arg;
+  td_jupyter_iopub *p = arg;
   td_str content;
   td_str_init(&content);
   td_str_addf(&content, "{\"name\": \"%s\", \"text\": ",
               stream == 1 ? "stdout" : "stderr");
   td_str_json(&content, text, len);
   td_str_addc(&content, '}');
-  td_reply reply = {.to = parent,
-                    .topic = stream == 1 ? "stream.stdout" : "stream.stderr",
-                    .type = "stream",
-                    .content = {td_str_c(&content), content.len}};
+  td_jupyter_reply reply = {.to = parent,
+                            .topic =
+                                stream == 1 ? "stream.stdout" : "stream.stderr",
+                            .type = "stream",
+                            .content = {td_str_c(&content), content.len}};
   send_reply(p, &reply);
   td_str_deinit(&content);
 }
@@ -284,29 +289,31 @@ static void transmit_update(void *arg, void *message) {
 }
 
 /* True when the message is kept for later. */
-static bool is_put_off(td_iopub *p, item *i) {
+static bool is_put_off(td_jupyter_iopub *p, item *i) {
   bool update = !strcmp(i->type, "update_display_data");
   if (!update && strcmp(i->type, "display_data")) return false;
-  char *id = td_updates_id((td_bytes){td_str_c(&i->content), i->content.len});
+  char *id =
+      td_jupyter_updates_id((td_bytes){td_str_c(&i->content), i->content.len});
   void *instead = NULL;
-  bool now = !id || td_updates_admit(&p->updates, id, update, td_clock_now(), i,
-                                     &instead);
+  bool now = !id || td_jupyter_updates_admit(&p->updates, id, update,
+                                             td_clock_now(), i, &instead);
   item_free(instead);
   td_free(id);
   return !now;
 }
 
-static void end_cell(td_iopub *p, td_request *parent) {
-  td_updates_send(&p->updates, td_clock_now(), true, transmit_update, p);
-  td_outputs_end(&p->outputs, parent);
+static void end_cell(td_jupyter_iopub *p, td_jupyter_request *parent) {
+  td_jupyter_updates_send(&p->updates, td_clock_now(), true, transmit_update,
+                          p);
+  td_jupyter_output_end(&p->outputs, parent);
 }
 
 /* Takes the item over. */
-static void deliver(td_iopub *p, item *i) {
+static void deliver(td_jupyter_iopub *p, item *i) {
   switch (i->kind) {
   case TEXT:
-    td_outputs_text(&p->outputs, i->parent ? i->parent : p->owner, i->stream,
-                    td_str_c(&i->content), i->content.len);
+    td_jupyter_output_text(&p->outputs, i->parent ? i->parent : p->owner,
+                           i->stream, td_str_c(&i->content), i->content.len);
     break;
   case MESSAGE:
     if (is_put_off(p, i)) return;
@@ -314,8 +321,8 @@ static void deliver(td_iopub *p, item *i) {
     break;
   case OWNER:
     end_cell(p, p->owner);
-    td_request_release(p->owner);
-    p->owner = td_request_retain(i->parent);
+    td_jupyter_request_release(p->owner);
+    p->owner = td_jupyter_request_retain(i->parent);
     break;
   case END:
     end_cell(p, i->parent);
@@ -326,7 +333,7 @@ static void deliver(td_iopub *p, item *i) {
 
 /* Text of stdout and stderr in turns would be a message each: beyond a few, all
  * of the first one's goes first. The lock is held. */
-static void join_turns(td_iopub *p, item *first) {
+static void join_turns(td_jupyter_iopub *p, item *first) {
   int turns = 0;
   item *i;
   for (i = first->next; i && i->kind == TEXT && turns < MOST_TURNS; i = i->next)
@@ -350,7 +357,7 @@ static void join_turns(td_iopub *p, item *first) {
 
 /* The first item when it may go now: text that nothing else follows waits for
  * more. */
-static item *take(td_iopub *p) {
+static item *take(td_jupyter_iopub *p) {
   pthread_mutex_lock(&p->lock);
   item *i = p->first;
   if (i && i->kind == TEXT && p->others == 0 && p->hurry <= p->sent &&
@@ -366,7 +373,7 @@ static item *take(td_iopub *p) {
   return i;
 }
 
-static void gone(td_iopub *p, size_t size, uint64_t n) {
+static void gone(td_jupyter_iopub *p, size_t size, uint64_t n) {
   pthread_mutex_lock(&p->lock);
   p->queued -= size;
   p->sent += n;
@@ -374,7 +381,7 @@ static void gone(td_iopub *p, size_t size, uint64_t n) {
   pthread_mutex_unlock(&p->lock);
 }
 
-static bool waiting_text(td_iopub *p) {
+static bool waiting_text(td_jupyter_iopub *p) {
   pthread_mutex_lock(&p->lock);
   bool is = p->first != NULL;
   pthread_mutex_unlock(&p->lock);
@@ -383,31 +390,32 @@ static bool waiting_text(td_iopub *p) {
 
 /* ---- subscribers ---- */
 
-static void welcome(td_iopub *p, const char *topic, size_t len) {
+static void welcome(td_jupyter_iopub *p, const char *topic, size_t len) {
   td_str content;
   td_str_init(&content);
   td_str_add(&content, "{\"subscription\": ");
   td_str_json(&content, topic, len);
   td_str_addc(&content, '}');
   char *text = td_strndup(topic, len);
-  td_reply reply = {.topic = text ? text : "",
-                    .type = "iopub_welcome",
-                    .content = {td_str_c(&content), content.len}};
+  td_jupyter_reply reply = {.topic = text ? text : "",
+                            .type = "iopub_welcome",
+                            .content = {td_str_c(&content), content.len}};
   if (strlen(reply.topic) == len)
-    td_wire_send(p->wire, p->socket, &reply, NULL);
+    td_jupyter_wire_send(p->wire, p->socket, &reply, NULL);
   td_free(text);
   td_str_deinit(&content);
   if (p->welcomed) return;
   p->welcomed = true;
-  td_reply starting = {.topic = "status",
-                       .type = "status",
-                       .content = {"{\"execution_state\": \"starting\"}", 31}};
-  td_wire_send(p->wire, p->socket, &starting, NULL);
+  td_jupyter_reply starting = {
+      .topic = "status",
+      .type = "status",
+      .content = {"{\"execution_state\": \"starting\"}", 31}};
+  td_jupyter_wire_send(p->wire, p->socket, &starting, NULL);
 }
 
 /* By hand: a subscription counts from here on, so that nothing comes between it
  * and its welcome. */
-static void read_subscriptions(td_iopub *p) {
+static void read_subscriptions(td_jupyter_iopub *p) {
   zmq_msg_t f;
   zmq_msg_init(&f);
   while (zmq_msg_recv(&f, p->socket, ZMQ_DONTWAIT) >= 0) {
@@ -426,7 +434,7 @@ static void read_subscriptions(td_iopub *p) {
 
 /* `ripe`: text has waited; what is printed meanwhile waits anew. Returns ns
  * until an update that waits is due, or -1. */
-static int64_t send_ready(td_iopub *p, bool ripe) {
+static int64_t send_ready(td_jupyter_iopub *p, bool ripe) {
   item *i;
   pthread_mutex_lock(&p->lock);
   drain_pipes(p);
@@ -438,18 +446,18 @@ static int64_t send_ready(td_iopub *p, bool ripe) {
     deliver(p, i);
     gone(p, size, n);
   }
-  return td_updates_send(&p->updates, td_clock_now(), false, transmit_update,
-                         p);
+  return td_jupyter_updates_send(&p->updates, td_clock_now(), false,
+                                 transmit_update, p);
 }
 
-static bool is_closing(td_iopub *p) {
+static bool is_closing(td_jupyter_iopub *p) {
   pthread_mutex_lock(&p->lock);
   bool is = p->closing;
   pthread_mutex_unlock(&p->lock);
   return is;
 }
 
-static void sleep_for(td_iopub *p, int64_t ns) {
+static void sleep_for(td_jupyter_iopub *p, int64_t ns) {
   int socket_fd;
   size_t size = sizeof socket_fd;
   zmq_getsockopt(p->socket, ZMQ_FD, &socket_fd, &size);
@@ -470,7 +478,7 @@ static int64_t sooner(int64_t a, int64_t b) {
 }
 
 static void *run(void *arg) {
-  td_iopub *p = arg;
+  td_jupyter_iopub *p = arg;
   int64_t due = 0; /* when waiting text goes; 0: none waits */
   while (!is_closing(p)) {
     read_subscriptions(p);
@@ -486,13 +494,13 @@ static void *run(void *arg) {
   }
   send_ready(p, true);
   end_cell(p, p->owner);
-  td_outputs_deinit(&p->outputs);
-  td_updates_deinit(&p->updates);
+  td_jupyter_output_deinit(&p->outputs);
+  td_jupyter_updates_deinit(&p->updates);
   zmq_close(p->socket);
   return NULL;
 }
 
-void td_iopub_capture(td_iopub *p, int out, int err) {
+void td_jupyter_iopub_capture(td_jupyter_iopub *p, int out, int err) {
   pthread_mutex_lock(&p->lock);
   p->pipe[0] = out;
   p->pipe[1] = err;
@@ -500,15 +508,16 @@ void td_iopub_capture(td_iopub *p, int out, int err) {
   wake(p);
 }
 
-td_status *td_iopub_new(td_iopub **out, const td_wire *wire, void *socket,
-                        size_t limit) {
-  td_iopub *p = td_alloc_zero(1, sizeof *p);
+td_status *td_jupyter_iopub_new(td_jupyter_iopub **out,
+                                const td_jupyter_wire *wire, void *socket,
+                                size_t limit) {
+  td_jupyter_iopub *p = td_alloc_zero(1, sizeof *p);
   if (!p) return td_oom();
   p->wire = wire;
   p->socket = socket;
   p->pipe[0] = p->pipe[1] = -1;
   p->last = &p->first;
-  td_outputs_init(&p->outputs, limit, transmit_text, p);
+  td_jupyter_output_init(&p->outputs, limit, transmit_text, p);
   p->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   snprintf(p->topic, sizeof p->topic, "kernel.%s", wire->session);
   pthread_mutex_init(&p->lock, NULL);
@@ -522,7 +531,7 @@ td_status *td_iopub_new(td_iopub **out, const td_wire *wire, void *socket,
   return td_error(TD_RESOURCE_EXHAUSTED, "no thread for the output");
 }
 
-void td_iopub_free(td_iopub *p) {
+void td_jupyter_iopub_free(td_jupyter_iopub *p) {
   if (!p) return;
   pthread_mutex_lock(&p->lock);
   p->closing = true;
@@ -534,7 +543,7 @@ void td_iopub_free(td_iopub *p) {
     next = i->next;
     item_free(i);
   }
-  td_request_release(p->owner);
+  td_jupyter_request_release(p->owner);
   close(p->wake);
   td_free(p);
 }

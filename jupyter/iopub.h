@@ -11,33 +11,36 @@
 
 #include "jupyter/wire.h"
 
-typedef struct td_iopub td_iopub;
+typedef struct td_jupyter_iopub td_jupyter_iopub;
 
 /* Takes over `socket`, a bound XPUB. `wire` is borrowed. `limit`: how many
  * bytes of text a cell may show; 0: any. */
-td_status *td_iopub_new(td_iopub **out, const td_wire *wire, void *socket,
-                        size_t limit) TD_MUST_USE;
+td_status *td_jupyter_iopub_new(td_jupyter_iopub **out,
+                                const td_jupyter_wire *wire, void *socket,
+                                size_t limit) TD_MUST_USE;
 /* Sends what is queued, closes the socket, ends the thread. */
-void td_iopub_free(td_iopub *p);
+void td_jupyter_iopub_free(td_jupyter_iopub *p);
 
 /* `parent` may be NULL. Copies what it is given; waits while the queue is full.
  */
-void td_iopub_send(td_iopub *p, td_request *parent, const char *type,
-                   td_bytes content, td_bytes metadata, const td_bytes *buffers,
-                   int n_buffers);
+void td_jupyter_iopub_send(td_jupyter_iopub *p, td_jupyter_request *parent,
+                           const char *type, td_bytes content,
+                           td_bytes metadata, const td_bytes *buffers,
+                           int n_buffers);
 /* "busy" or "idle"; what was held back of the request's output goes before the
  * latter. */
-void td_iopub_status(td_iopub *p, td_request *parent, const char *state);
+void td_jupyter_iopub_status(td_jupyter_iopub *p, td_jupyter_request *parent,
+                             const char *state);
 /* stream: 1 stdout, 2 stderr. */
-void td_iopub_text(td_iopub *p, td_request *parent, int stream,
-                   const char *text, size_t len);
+void td_jupyter_iopub_text(td_jupyter_iopub *p, td_jupyter_request *parent,
+                           int stream, const char *text, size_t len);
 /* Reads output of the process's own descriptors 1 and 2, of C code and child
  * processes, from these pipes; it belongs to the request last named by
- * td_iopub_owner. Called before the first message. */
-void td_iopub_capture(td_iopub *p, int out, int err);
+ * td_jupyter_iopub_owner. Called before the first message. */
+void td_jupyter_iopub_capture(td_jupyter_iopub *p, int out, int err);
 /* The cell that output of no thread's request belongs to from here on. */
-void td_iopub_owner(td_iopub *p, td_request *parent);
+void td_jupyter_iopub_owner(td_jupyter_iopub *p, td_jupyter_request *parent);
 /* Returns once everything queued before is in the socket. */
-void td_iopub_flush(td_iopub *p);
+void td_jupyter_iopub_flush(td_jupyter_iopub *p);
 
 #endif

@@ -29,7 +29,7 @@ enum {
   LEAVE_NS = 1000000000 /* at last, for threads to end */
 };
 
-static td_kernel kernel; /* the process's: signals mean it */
+static td_jupyter_kernel kernel; /* the process's: signals mean it */
 
 typedef struct options {
   const char *file; /* the connection file, or NULL */
@@ -42,19 +42,19 @@ static const char usage[] =
     "[CONNECTION_FILE]\n";
 
 /* The first few, and then each time there are twice as many. */
-void td_kernel_dropped(td_status *why) {
+void td_jupyter_kernel_dropped(td_status *why) {
   static uint64_t count; /* atomic */
   uint64_t n = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
   if (n <= 8 || (n & (n - 1)) == 0)
-    td_kernel_log("dropped a message: %s (%llu so far)", td_status_message(why),
-                  (unsigned long long)n);
+    td_jupyter_kernel_log("dropped a message: %s (%llu so far)",
+                          td_status_message(why), (unsigned long long)n);
   td_status_release(why);
 }
 
 /* ---- dispatch ---- */
 
-static bool is_type(const td_request *r, const char *type) {
-  return !strcmp(td_request_type(r), type);
+static bool is_type(const td_jupyter_request *r, const char *type) {
+  return !strcmp(td_jupyter_request_type(r), type);
 }
 
 static void ring(int fd) {
@@ -64,46 +64,49 @@ static void ring(int fd) {
 }
 
 /* A request for a subshell that is not there. */
-static void refuse(td_kernel *k, td_request *r) {
+static void refuse(td_jupyter_kernel *k, td_jupyter_request *r) {
   static const char content[] =
       "{\"status\": \"error\", \"ename\": \"SubshellError\", \"evalue\": "
       "\"there is no subshell of this id\", \"traceback\": [], "
       "\"execution_count\": 0}";
-  const char *type = td_request_type(r), *end = strstr(type, "_request");
+  const char *type = td_jupyter_request_type(r),
+             *end = strstr(type, "_request");
   td_str reply;
   td_str_init(&reply);
-  td_iopub_status(k->iopub, r, "busy");
+  td_jupyter_iopub_status(k->iopub, r, "busy");
   if (end) {
     td_str_addn(&reply, type, (size_t)(end - type));
     td_str_add(&reply, "_reply");
-    td_shell_reply(k->shell, r, td_str_c(&reply), content, sizeof content - 1,
-                   NULL);
+    td_jupyter_shell_reply(k->shell, r, td_str_c(&reply), content,
+                           sizeof content - 1, NULL);
   }
-  td_iopub_status(k->iopub, r, "idle");
+  td_jupyter_iopub_status(k->iopub, r, "idle");
   td_str_deinit(&reply);
-  td_request_release(r);
+  td_jupyter_request_release(r);
 }
 
 /* While a cell runs, what needs no cell is answered aside; a comm message stays
  * behind those that went there before. */
-static bool goes_aside(td_kernel *k, const td_request *r) {
-  bool comm = !strncmp(td_request_type(r), "comm_", 5) &&
+static bool goes_aside(td_jupyter_kernel *k, const td_jupyter_request *r) {
+  bool comm = !strncmp(td_jupyter_request_type(r), "comm_", 5) &&
               !is_type(r, "comm_info_request");
   if (is_type(r, "execute_request")) return false;
-  return td_worker_has_cell(&k->main) || (comm && td_worker_busy(&k->side));
+  return td_jupyter_worker_has_cell(&k->main) ||
+         (comm && td_jupyter_worker_busy(&k->side));
 }
 
-void td_kernel_dispatch(td_kernel *k, td_request *r, uint64_t number) {
-  const char *subshell = td_request_subshell(r);
+void td_jupyter_kernel_dispatch(td_jupyter_kernel *k, td_jupyter_request *r,
+                                uint64_t number) {
+  const char *subshell = td_jupyter_request_subshell(r);
   if (__atomic_load_n(&k->stopping, __ATOMIC_ACQUIRE)) {
-    td_request_release(r);
+    td_jupyter_request_release(r);
   } else if (is_type(r, "shutdown_request")) { /* old clients send it here */
-    td_request_release(r);
+    td_jupyter_request_release(r);
     ring(k->terminate);
   } else if (*subshell) {
-    if (!td_subshell_add(k, subshell, r, number)) refuse(k, r);
+    if (!td_jupyter_subshell_add(k, subshell, r, number)) refuse(k, r);
   } else {
-    td_worker_add(goes_aside(k, r) ? &k->side : &k->main, r, number);
+    td_jupyter_worker_add(goes_aside(k, r) ? &k->side : &k->main, r, number);
   }
 }
 
@@ -114,56 +117,56 @@ static void rest(long ms) {
   nanosleep(&t, NULL);
 }
 
-static bool is_busy(td_worker *w, void *arg) {
+static bool is_busy(td_jupyter_worker *w, void *arg) {
   (void)arg;
-  return td_worker_busy(w);
+  return td_jupyter_worker_busy(w);
 }
 
-static bool stop_worker(td_worker *w, void *arg) {
+static bool stop_worker(td_jupyter_worker *w, void *arg) {
   (void)arg;
-  td_worker_stop(w);
+  td_jupyter_worker_stop(w);
   return false;
 }
 
-static bool any_busy(td_kernel *k) {
-  return td_worker_busy(&k->main) || td_worker_busy(&k->side) ||
-         td_subshell_each(k, is_busy, NULL);
+static bool any_busy(td_jupyter_kernel *k) {
+  return td_jupyter_worker_busy(&k->main) || td_jupyter_worker_busy(&k->side) ||
+         td_jupyter_subshell_each(k, is_busy, NULL);
 }
 
-static bool wait_idle(td_kernel *k, int ms) {
+static bool wait_idle(td_jupyter_kernel *k, int ms) {
   for (int i = 0; i < ms && any_busy(k); i++) rest(1);
   return !any_busy(k);
 }
 
-static void stop_all(td_kernel *k) {
-  td_worker_stop(&k->main);
-  td_worker_stop(&k->side);
-  td_subshell_each(k, stop_worker, NULL);
+static void stop_all(td_jupyter_kernel *k) {
+  td_jupyter_worker_stop(&k->main);
+  td_jupyter_worker_stop(&k->side);
+  td_jupyter_subshell_each(k, stop_worker, NULL);
 }
 
 /* What was sent before the shutdown may come by another socket after it. What
  * waits runs while the grace lasts; then what runs is stopped. */
-void td_kernel_stop(td_kernel *k) {
-  uint64_t before, number = td_shell_drain(k->shell);
+void td_jupyter_kernel_stop(td_jupyter_kernel *k) {
+  uint64_t before, number = td_jupyter_shell_drain(k->shell);
   do {
     before = number;
     rest(STRAGGLER_MS);
-    number = td_shell_drain(k->shell);
+    number = td_jupyter_shell_drain(k->shell);
   } while (number != before);
   __atomic_store_n(&k->stopping, 1, __ATOMIC_RELEASE);
   bool idle = wait_idle(k, GRACE_MS);
   stop_all(k);
   if (idle) return;
-  td_interrupt_all(k);
+  td_jupyter_interrupt_all(k);
   for (int i = 0; i < PATIENCE_MS / 50 && any_busy(k); i++) {
-    td_interrupt_follow(k);
+    td_jupyter_interrupt_follow(k);
     wait_idle(k, 50);
   }
 }
 
-void td_kernel_abandon(td_kernel *k) {
-  td_kernel_log("a cell does not stop; it is left as it is");
-  td_iopub_flush(k->iopub);
+void td_jupyter_kernel_abandon(td_jupyter_kernel *k) {
+  td_jupyter_kernel_log("a cell does not stop; it is left as it is");
+  td_jupyter_iopub_flush(k->iopub);
   rest(STRAGGLER_MS); /* for what is in the sockets */
   _exit(0);
 }
@@ -195,24 +198,24 @@ static void listen_to_signals(void) {
 /* ---- the console's frontend ---- */
 
 static void publish(void *arg, td_line *line, const td_frontend_message *m) {
-  td_kernel *k = arg;
+  td_jupyter_kernel *k = arg;
   (void)line;
-  td_iopub_send(k->iopub, td_worker_request(), m->type, m->content, m->metadata,
-                m->buffers, m->n_buffers);
+  td_jupyter_iopub_send(k->iopub, td_jupyter_worker_request(), m->type,
+                        m->content, m->metadata, m->buffers, m->n_buffers);
 }
 
 static td_host_outcome input(void *arg, td_line *line, const char *prompt,
                              bool password, td_str *out) {
-  td_kernel *k = arg;
-  return td_shell_input(k->shell, line, prompt, password, out);
+  td_jupyter_kernel *k = arg;
+  return td_jupyter_shell_input(k->shell, line, prompt, password, out);
 }
 
 static bool part(void *arg, td_line *line, int n, td_bytes *out) {
-  const td_request *r = td_worker_request();
+  const td_jupyter_request *r = td_jupyter_worker_request();
   (void)arg, (void)line;
   if (!r) return false;
-  if (n >= 0) return td_request_buffer(r, n, out);
-  *out = td_request_metadata(r);
+  if (n >= 0) return td_jupyter_request_buffer(r, n, out);
+  *out = td_jupyter_request_metadata(r);
   return true;
 }
 
@@ -224,7 +227,7 @@ static td_frontend frontend = {.arg = &kernel,
 
 /* ---- the beginning ---- */
 
-static td_status *make_host(td_kernel *k) {
+static td_status *make_host(td_jupyter_kernel *k) {
   char *why;
   k->host = td_host_new(&frontend, &why);
   if (k->host) return NULL;
@@ -233,18 +236,22 @@ static td_status *make_host(td_kernel *k) {
   return s;
 }
 
-static td_status *start_threads(td_kernel *k, void *sockets[TD_N_CHANNELS]) {
-  td_status *s =
-      td_iopub_new(&k->iopub, &k->wire, sockets[TD_IOPUB], k->output_limit);
-  if (td_ok(s)) s = td_heartbeat_start(k, sockets[TD_HEARTBEAT]);
-  if (td_ok(s)) s = td_stdio_take(k);
-  if (td_ok(s)) s = make_host(k);
-  if (td_ok(s)) s = td_worker_init(&k->main, k, td_host_line(k->host));
-  if (td_ok(s)) s = td_worker_init(&k->side, k, td_line_new(k->host, "side"));
-  if (td_ok(s)) s = td_worker_start(&k->side);
+static td_status *start_threads(td_jupyter_kernel *k,
+                                void *sockets[TD_JUPYTER_N_CHANNELS]) {
+  td_status *s = td_jupyter_iopub_new(
+      &k->iopub, &k->wire, sockets[TD_JUPYTER_IOPUB], k->output_limit);
   if (td_ok(s))
-    s = td_shell_new(&k->shell, k, sockets[TD_SHELL], sockets[TD_STDIN]);
-  if (td_ok(s)) s = td_control_start(k, sockets[TD_CONTROL]);
+    s = td_jupyter_heartbeat_start(k, sockets[TD_JUPYTER_HEARTBEAT]);
+  if (td_ok(s)) s = td_jupyter_stdio_take(k);
+  if (td_ok(s)) s = make_host(k);
+  if (td_ok(s)) s = td_jupyter_worker_init(&k->main, k, td_host_line(k->host));
+  if (td_ok(s))
+    s = td_jupyter_worker_init(&k->side, k, td_line_new(k->host, "side"));
+  if (td_ok(s)) s = td_jupyter_worker_start(&k->side);
+  if (td_ok(s))
+    s = td_jupyter_shell_new(&k->shell, k, sockets[TD_JUPYTER_SHELL],
+                             sockets[TD_JUPYTER_STDIN]);
+  if (td_ok(s)) s = td_jupyter_control_start(k, sockets[TD_JUPYTER_CONTROL]);
   return s;
 }
 
@@ -258,7 +265,7 @@ static bool below(td_str *path, const char *name, const char *more) {
 }
 
 /* A file in Jupyter's runtime folder, as clients look for it. */
-static td_status *announce(td_kernel *k) {
+static td_status *announce(td_jupyter_kernel *k) {
   td_str path;
   td_str_init(&path);
   if (!below(&path, "JUPYTER_RUNTIME_DIR", "") &&
@@ -268,25 +275,27 @@ static td_status *announce(td_kernel *k) {
     td_str_add(&path, ".");
   td_status *s = td_file_mkdirs(td_str_c(&path));
   td_str_addf(&path, "/kernel-%d.json", (int)getpid());
-  if (td_ok(s)) s = td_connection_write(&k->connection, td_str_c(&path));
   if (td_ok(s))
-    td_kernel_log("to attach: jupyter console --existing %s", td_str_c(&path));
+    s = td_jupyter_connection_write(&k->connection, td_str_c(&path));
+  if (td_ok(s))
+    td_jupyter_kernel_log("to attach: jupyter console --existing %s",
+                          td_str_c(&path));
   if (td_ok(s)) k->announced = td_strdup(td_str_c(&path));
   td_str_deinit(&path);
   return s;
 }
 
-static td_status *start(td_kernel *k, const options *o) {
+static td_status *start(td_jupyter_kernel *k, const options *o) {
   const char *file = o->file;
-  td_connection *c = &k->connection;
-  void *sockets[TD_N_CHANNELS] = {0};
-  td_status *s = file ? td_connection_read(&k->connection, file)
-                      : td_connection_make(&k->connection);
+  td_jupyter_connection *c = &k->connection;
+  void *sockets[TD_JUPYTER_N_CHANNELS] = {0};
+  td_status *s = file ? td_jupyter_connection_read(&k->connection, file)
+                      : td_jupyter_connection_make(&k->connection);
   if (td_ok(s) && !k->connection.key[0] && !o->no_key)
     s = td_error(TD_PERMISSION_DENIED,
                  "the connection file has no key: whoever reaches the ports "
                  "could run code; write a key into it, or say --allow-no-key");
-  if (td_ok(s)) s = td_wire_init(&k->wire, &k->connection);
+  if (td_ok(s)) s = td_jupyter_wire_init(&k->wire, &k->connection);
   if (!td_ok(s)) return s;
   k->output_limit = o->output_limit;
   pthread_mutex_init(&k->subshell_lock, NULL);
@@ -299,9 +308,10 @@ static td_status *start(td_kernel *k, const options *o) {
   k->context = zmq_ctx_new();
   k->heart_context = zmq_ctx_new();
   if (!k->context || !k->heart_context) return td_oom();
-  s = td_socket_open_all(&k->connection, k->context, k->heart_context, sockets);
+  s = td_jupyter_socket_open_all(&k->connection, k->context, k->heart_context,
+                                 sockets);
   if (td_ok(s) && c->registration_port)
-    s = td_registration_send(&k->wire, c, k->context);
+    s = td_jupyter_registration_send(&k->wire, c, k->context);
   if (td_ok(s) && (!file || c->registration_port)) s = announce(k);
   if (td_ok(s)) s = start_threads(k, sockets);
   return s;
@@ -313,30 +323,30 @@ static void leave(void *arg) {
   _exit(0);
 }
 
-static void finish(td_kernel *k) {
-  td_control_join(k);
+static void finish(td_jupyter_kernel *k) {
+  td_jupyter_control_join(k);
   td_timer_start(td_clock_now() + LEAVE_NS, leave, NULL);
-  for (td_subshell *t = k->subshells; t; t = k->subshells)
-    td_subshell_delete(k, t->id);
-  td_subshell_reap(k, true);
+  for (td_jupyter_subshell *t = k->subshells; t; t = k->subshells)
+    td_jupyter_subshell_delete(k, t->id);
+  td_jupyter_subshell_reap(k, true);
   if (k->debug.kernel) {
     td_line_interrupt(k->debug.line);
-    td_worker_deinit(&k->debug);
+    td_jupyter_worker_deinit(&k->debug);
     td_line_free(k->debug.line);
   }
-  td_worker_deinit(&k->side);
+  td_jupyter_worker_deinit(&k->side);
   td_line_free(k->side.line);
-  td_worker_deinit(&k->main);
-  td_shell_free(k->shell);
-  td_iopub_flush(k->iopub);
-  td_stdio_give_back();
-  td_iopub_free(k->iopub);
-  td_heartbeat_join(k);
+  td_jupyter_worker_deinit(&k->main);
+  td_jupyter_shell_free(k->shell);
+  td_jupyter_iopub_flush(k->iopub);
+  td_jupyter_stdio_give_back();
+  td_jupyter_iopub_free(k->iopub);
+  td_jupyter_heartbeat_join(k);
   zmq_ctx_term(k->context);
   zmq_ctx_term(k->heart_context);
   td_host_free(k->host);
-  td_wire_deinit(&k->wire);
-  td_connection_deinit(&k->connection);
+  td_jupyter_wire_deinit(&k->wire);
+  td_jupyter_connection_deinit(&k->connection);
   if (k->announced) unlink(k->announced);
   td_free(k->announced);
 }
@@ -361,23 +371,23 @@ static bool read_options(int argc, char **argv, options *o) {
   return true;
 }
 
-int td_kernel_main(int argc, char **argv) {
-  td_kernel *k = &kernel;
-  options o = {.output_limit = TD_OUTPUT_LIMIT};
+int td_jupyter_kernel_main(int argc, char **argv) {
+  td_jupyter_kernel *k = &kernel;
+  options o = {.output_limit = TD_JUPYTER_OUTPUT_LIMIT};
   if (sodium_init() < 0) return 1;
   if (argc && !strcmp(argv[0], "--probe"))
-    return td_probe_main(argc - 1, argv + 1);
+    return td_jupyter_probe_main(argc - 1, argv + 1);
   if (!read_options(argc, argv, &o)) {
     fputs(usage, stderr);
     return 2;
   }
   td_status *s = start(k, &o);
   if (!td_ok(s)) {
-    td_kernel_log("%s", td_status_message(s));
+    td_jupyter_kernel_log("%s", td_status_message(s));
     td_status_release(s);
     _exit(1); /* threads may run already */
   }
-  td_worker_run(&k->main);
+  td_jupyter_worker_run(&k->main);
   finish(k);
   return 0;
 }

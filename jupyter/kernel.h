@@ -12,6 +12,6 @@
 #define TD_JUPYTER_KERNEL_H
 
 /* tide kernel [CONNECTION_FILE]; the exit code. */
-int td_kernel_main(int argc, char **argv);
+int td_jupyter_kernel_main(int argc, char **argv);
 
 #endif

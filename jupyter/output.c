@@ -26,9 +26,9 @@ typedef struct chunk {
   td_str text;
 } chunk;
 
-struct td_output {
-  td_output *next;
-  td_request *parent;
+struct td_jupyter_cell {
+  td_jupyter_cell *next;
+  td_jupyter_request *parent;
   bool silent;
   char part[3][4]; /* of each stream: a character that is not whole */
   size_t n_part[3];
@@ -41,9 +41,9 @@ struct td_output {
   size_t lines, bytes; /* neither shown nor kept */
 };
 
-void td_outputs_init(td_outputs *o, size_t limit, td_output_sink *sink,
-                     void *arg) {
-  *o = (td_outputs){.limit = limit, .sink = sink, .arg = arg};
+void td_jupyter_output_init(td_jupyter_output *o, size_t limit,
+                            td_jupyter_output_sink *sink, void *arg) {
+  *o = (td_jupyter_output){.limit = limit, .sink = sink, .arg = arg};
 }
 
 /* ---- characters ---- */
@@ -54,7 +54,7 @@ static size_t length_of(unsigned char lead) {
   return lead >= 0xc0 ? 2 : 1;
 }
 
-size_t td_output_partial(const char *text, size_t len) {
+size_t td_jupyter_output_partial(const char *text, size_t len) {
   for (size_t back = 1; back <= 3 && back <= len; back++) {
     unsigned char c = (unsigned char)text[len - back];
     if ((c & 0xc0) == 0x80) continue;
@@ -132,7 +132,7 @@ static void collapse_line(td_str *out, const char *text, size_t len,
   if (text[len - 1] == '\r') td_str_addc(out, '\r');
 }
 
-void td_output_collapse(td_str *out, const char *text, size_t len) {
+void td_jupyter_output_collapse(td_str *out, const char *text, size_t len) {
   bool from_start = false;
   while (len) {
     const char *end = memchr(text, '\n', len);
@@ -156,9 +156,10 @@ static size_t count_lines(const char *text, size_t len) {
   return n;
 }
 
-static void say(td_outputs *o, td_output *c, const char *fmt, ...)
+static void say(td_jupyter_output *o, td_jupyter_cell *c, const char *fmt, ...)
     TD_PRINTF(3, 4);
-static void say(td_outputs *o, td_output *c, const char *fmt, ...) {
+static void say(td_jupyter_output *o, td_jupyter_cell *c, const char *fmt,
+                ...) {
   td_str text;
   va_list args;
   td_str_init(&text);
@@ -203,7 +204,7 @@ static void add_folder(td_str *out) {
     td_str_addf(out, "%s/.local/state/tide/output", home ? home : "");
 }
 
-static void open_file(td_outputs *o, td_output *c) {
+static void open_file(td_jupyter_output *o, td_jupyter_cell *c) {
   td_str path;
   td_str_init(&path);
   add_folder(&path);
@@ -218,7 +219,7 @@ static void open_file(td_outputs *o, td_output *c) {
 }
 
 /* False once the disk takes no more. */
-static bool keep(td_output *c, const char *text, size_t len) {
+static bool keep(td_jupyter_cell *c, const char *text, size_t len) {
   while (c->fd >= 0 && len) {
     ssize_t n = write(c->fd, text, len);
     if (n <= 0) {
@@ -232,7 +233,7 @@ static bool keep(td_output *c, const char *text, size_t len) {
   return c->fd >= 0;
 }
 
-static void start_file(td_outputs *o, td_output *c) {
+static void start_file(td_jupyter_output *o, td_jupyter_cell *c) {
   c->over = true;
   open_file(o, c);
   bool kept = keep(c, td_str_c(&c->shown), c->shown.len);
@@ -250,7 +251,7 @@ static void start_file(td_outputs *o, td_output *c) {
         o->limit, c->path ? c->path : "keep it");
 }
 
-static void drop_first(td_output *c) {
+static void drop_first(td_jupyter_cell *c) {
   chunk *k = c->first;
   c->first = k->next;
   if (!c->first) c->last = NULL;
@@ -262,13 +263,13 @@ static void drop_first(td_output *c) {
 }
 
 /* Small against the limit: the tail loses whole pieces. */
-static size_t piece(const td_outputs *o) {
+static size_t piece(const td_jupyter_output *o) {
   size_t n = o->limit / 32 + 8;
   return n < CHUNK ? n : CHUNK;
 }
 
-static void add_tail(td_outputs *o, td_output *c, int stream, const char *text,
-                     size_t len) {
+static void add_tail(td_jupyter_output *o, td_jupyter_cell *c, int stream,
+                     const char *text, size_t len) {
   chunk *k = c->last;
   if (!k || k->stream != stream || k->text.len + len > piece(o)) {
     k = td_alloc_zero(1, sizeof *k);
@@ -287,20 +288,20 @@ static void add_tail(td_outputs *o, td_output *c, int stream, const char *text,
 }
 
 /* A long piece enters the tail in parts, of which the last stay. */
-static void add_over(td_outputs *o, td_output *c, int stream, const char *text,
-                     size_t len) {
+static void add_over(td_jupyter_output *o, td_jupyter_cell *c, int stream,
+                     const char *text, size_t len) {
   keep(c, text, len);
   while (len) {
     size_t n = len < piece(o) ? len : piece(o);
-    if (n < len) n -= td_output_partial(text, n);
+    if (n < len) n -= td_jupyter_output_partial(text, n);
     add_tail(o, c, stream, text, n);
     text += n;
     len -= n;
   }
 }
 
-static void limited(td_outputs *o, td_output *c, int stream, const char *text,
-                    size_t len) {
+static void limited(td_jupyter_output *o, td_jupyter_cell *c, int stream,
+                    const char *text, size_t len) {
   size_t head = o->limit - o->limit / 4;
   if (!o->limit) {
     o->sink(o->arg, c->parent, stream, text, len);
@@ -310,7 +311,8 @@ static void limited(td_outputs *o, td_output *c, int stream, const char *text,
     size_t n = len < head - c->shown.len ? len : head - c->shown.len;
     if (n < len) {
       const char *end = memrchr(text, '\n', n);
-      n = end ? (size_t)(end - text) + 1 : n - td_output_partial(text, n);
+      n = end ? (size_t)(end - text) + 1
+              : n - td_jupyter_output_partial(text, n);
     }
     if (n) o->sink(o->arg, c->parent, stream, text, n);
     td_str_addn(&c->shown, text, n);
@@ -321,7 +323,7 @@ static void limited(td_outputs *o, td_output *c, int stream, const char *text,
   if (len) add_over(o, c, stream, text, len);
 }
 
-static void show_tail(td_outputs *o, td_output *c) {
+static void show_tail(td_jupyter_output *o, td_jupyter_cell *c) {
   if (c->bytes) {
     chunk *k = c->first;
     const char *end = k ? memchr(td_str_c(&k->text), '\n', k->text.len) : NULL;
@@ -344,21 +346,21 @@ static void show_tail(td_outputs *o, td_output *c) {
 
 /* ---- cells ---- */
 
-static bool is_silent(td_request *r) {
+static bool is_silent(td_jupyter_request *r) {
   if (!r) return false;
-  td_bytes b = td_request_content(r);
+  td_bytes b = td_jupyter_request_content(r);
   json_t *content = json_loadb(b.at, b.len, JSON_ALLOW_NUL, NULL);
   bool silent = json_is_true(json_object_get(content, "silent"));
   json_decref(content);
   return silent;
 }
 
-static td_output *find(td_outputs *o, td_request *parent) {
-  for (td_output *c = o->first; c; c = c->next)
+static td_jupyter_cell *find(td_jupyter_output *o, td_jupyter_request *parent) {
+  for (td_jupyter_cell *c = o->first; c; c = c->next)
     if (c->parent == parent) return c;
-  td_output *c = td_alloc_zero(1, sizeof *c);
+  td_jupyter_cell *c = td_alloc_zero(1, sizeof *c);
   if (!c) return NULL;
-  c->parent = td_request_retain(parent);
+  c->parent = td_jupyter_request_retain(parent);
   c->silent = is_silent(parent);
   c->fd = -1;
   td_str_init(&c->shown);
@@ -367,21 +369,21 @@ static td_output *find(td_outputs *o, td_request *parent) {
   return c;
 }
 
-void td_outputs_text(td_outputs *o, td_request *parent, int stream,
-                     const char *text, size_t len) {
-  td_output *c = find(o, parent);
+void td_jupyter_output_text(td_jupyter_output *o, td_jupyter_request *parent,
+                            int stream, const char *text, size_t len) {
+  td_jupyter_cell *c = find(o, parent);
   if (!c || c->silent || !len) return;
   td_str whole;
   td_str_init(&whole);
   td_str_addn(&whole, c->part[stream], c->n_part[stream]);
   td_str_addn(&whole, text, len);
-  c->n_part[stream] = td_output_partial(td_str_c(&whole), whole.len);
+  c->n_part[stream] = td_jupyter_output_partial(td_str_c(&whole), whole.len);
   whole.len -= c->n_part[stream];
   memcpy(c->part[stream], td_str_c(&whole) + whole.len, c->n_part[stream]);
   if (whole.len && memchr(whole.at, '\r', whole.len)) {
     td_str seen;
     td_str_init(&seen);
-    td_output_collapse(&seen, td_str_c(&whole), whole.len);
+    td_jupyter_output_collapse(&seen, td_str_c(&whole), whole.len);
     limited(o, c, stream, td_str_c(&seen), seen.len);
     td_str_deinit(&seen);
   } else if (whole.len) {
@@ -390,19 +392,19 @@ void td_outputs_text(td_outputs *o, td_request *parent, int stream,
   td_str_deinit(&whole);
 }
 
-static void output_free(td_output *c) {
+static void output_free(td_jupyter_cell *c) {
   if (c->fd >= 0) close(c->fd);
   while (c->first) drop_first(c);
   td_str_deinit(&c->shown);
-  td_request_release(c->parent);
+  td_jupyter_request_release(c->parent);
   td_free(c->path);
   td_free(c);
 }
 
-void td_outputs_end(td_outputs *o, td_request *parent) {
-  td_output **at = &o->first;
+void td_jupyter_output_end(td_jupyter_output *o, td_jupyter_request *parent) {
+  td_jupyter_cell **at = &o->first;
   while (*at && (*at)->parent != parent) at = &(*at)->next;
-  td_output *c = *at;
+  td_jupyter_cell *c = *at;
   if (!c) return;
   for (int stream = 1; stream <= 2; stream++)
     if (c->n_part[stream])
@@ -412,6 +414,6 @@ void td_outputs_end(td_outputs *o, td_request *parent) {
   output_free(c);
 }
 
-void td_outputs_deinit(td_outputs *o) {
-  while (o->first) td_outputs_end(o, o->first->parent);
+void td_jupyter_output_deinit(td_jupyter_output *o) {
+  while (o->first) td_jupyter_output_end(o, o->first->parent);
 }

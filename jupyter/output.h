@@ -13,37 +13,38 @@
 
 #include "jupyter/wire.h"
 
-enum { TD_OUTPUT_LIMIT = 1 << 20 }; /* bytes of a cell, unless told otherwise */
+/* Bytes of a cell, unless told otherwise. */
+enum { TD_JUPYTER_OUTPUT_LIMIT = 1 << 20 };
 
 /* Sends text; stream 1 is stdout, 2 stderr. */
-typedef void td_output_sink(void *arg, td_request *parent, int stream,
-                            const char *text, size_t len);
+typedef void td_jupyter_output_sink(void *arg, td_jupyter_request *parent,
+                                    int stream, const char *text, size_t len);
 
-typedef struct td_output td_output;
+typedef struct td_jupyter_cell td_jupyter_cell;
 
-typedef struct td_outputs {
-  td_output *first; /* of cells that run */
-  size_t limit;     /* 0: none */
-  td_output_sink *sink;
+typedef struct td_jupyter_output {
+  td_jupyter_cell *first; /* of cells that run */
+  size_t limit;           /* 0: none */
+  td_jupyter_output_sink *sink;
   void *arg;
   int n_files; /* ever */
-} td_outputs;
+} td_jupyter_output;
 
-void td_outputs_init(td_outputs *o, size_t limit, td_output_sink *sink,
-                     void *arg);
-void td_outputs_deinit(td_outputs *o);
+void td_jupyter_output_init(td_jupyter_output *o, size_t limit,
+                            td_jupyter_output_sink *sink, void *arg);
+void td_jupyter_output_deinit(td_jupyter_output *o);
 /* Text of the cell that `parent` asked for; NULL: of none. */
-void td_outputs_text(td_outputs *o, td_request *parent, int stream,
-                     const char *text, size_t len);
+void td_jupyter_output_text(td_jupyter_output *o, td_jupyter_request *parent,
+                            int stream, const char *text, size_t len);
 /* The cell is over: what was held back is sent. */
-void td_outputs_end(td_outputs *o, td_request *parent);
+void td_jupyter_output_end(td_jupyter_output *o, td_jupyter_request *parent);
 
 /* ---- pieces, for output.c and its tests ---- */
 
 /* How many bytes at the end begin a character that is not whole: 0 to 3. */
-size_t td_output_partial(const char *text, size_t len);
+size_t td_jupyter_output_partial(const char *text, size_t len);
 /* Appends the text as it looks once each \r has gone back to the start of its
  * line and what follows has been written over it. */
-void td_output_collapse(td_str *out, const char *text, size_t len);
+void td_jupyter_output_collapse(td_str *out, const char *text, size_t len);
 
 #endif

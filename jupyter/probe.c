@@ -32,8 +32,8 @@ typedef struct probe {
   td_str dir;  /* of its sockets and files */
   td_str file; /* the connection file's path */
   td_str stderr_file;
-  td_connection connection;
-  td_wire wire;
+  td_jupyter_connection connection;
+  td_jupyter_wire wire;
   void *context, *socket;
   pid_t child; /* 0: none */
   int status;  /* once it has ended */
@@ -46,7 +46,7 @@ static td_status *make_connection(probe *p) {
   const char *dir = td_str_c(&p->dir);
   td_str_addf(&p->file, "%s/connection.json", dir);
   td_str_addf(&p->stderr_file, "%s/stderr", dir);
-  TD_TRY(td_connection_make(&p->connection));
+  TD_TRY(td_jupyter_connection_make(&p->connection));
   td_str path;
   td_str_init(&path);
   td_str_addf(&path, "%s/socket", dir);
@@ -55,9 +55,9 @@ static td_status *make_connection(probe *p) {
   td_str_deinit(&path);
   if (!p->connection.ip) return td_oom();
   p->connection.ipc = true;
-  for (int i = 0; i < TD_N_CHANNELS; i++) p->connection.port[i] = i + 1;
-  TD_TRY(td_wire_init(&p->wire, &p->connection));
-  return td_connection_write(&p->connection, td_str_c(&p->file));
+  for (int i = 0; i < TD_JUPYTER_N_CHANNELS; i++) p->connection.port[i] = i + 1;
+  TD_TRY(td_jupyter_wire_init(&p->wire, &p->connection));
+  return td_jupyter_connection_write(&p->connection, td_str_c(&p->file));
 }
 
 static td_status *spawn(probe *p, int argc, char **argv) {
@@ -126,26 +126,28 @@ static td_status *connect_shell(probe *p) {
   zmq_setsockopt(p->socket, ZMQ_RECONNECT_IVL, &soon, sizeof soon);
   zmq_setsockopt(p->socket, ZMQ_LINGER, &none, sizeof none);
   td_str_init(&endpoint);
-  td_connection_endpoint(&p->connection, TD_SHELL, &endpoint);
+  td_jupyter_connection_endpoint(&p->connection, TD_JUPYTER_SHELL, &endpoint);
   int bad = zmq_connect(p->socket, td_str_c(&endpoint));
   td_str_deinit(&endpoint);
   if (bad)
     return td_error(TD_UNAVAILABLE, "cannot connect: %s",
                     zmq_strerror(zmq_errno()));
-  td_reply question = {.type = "kernel_info_request"};
-  if (td_wire_send(&p->wire, p->socket, &question, NULL)) return NULL;
+  td_jupyter_reply question = {.type = "kernel_info_request"};
+  if (td_jupyter_wire_send(&p->wire, p->socket, &question, NULL)) return NULL;
   return td_error(TD_UNAVAILABLE, "cannot send: %s", zmq_strerror(zmq_errno()));
 }
 
 /* Waits for the answer; *out is the caller's. */
-static td_status *await_reply(probe *p, double seconds, td_request **out) {
+static td_status *await_reply(probe *p, double seconds,
+                              td_jupyter_request **out) {
   int64_t end = td_clock_now() + (int64_t)(seconds * 1e9);
   zmq_pollitem_t item = {.socket = p->socket, .events = ZMQ_POLLIN};
   while (td_clock_now() < end) {
     if (zmq_poll(&item, 1, SLICE_MS) > 0) {
-      TD_TRY(td_wire_receive(&p->wire, p->socket, out));
-      if (!strcmp(td_request_type(*out), "kernel_info_reply")) return NULL;
-      td_request_release(*out);
+      TD_TRY(td_jupyter_wire_receive(&p->wire, p->socket, out));
+      if (!strcmp(td_jupyter_request_type(*out), "kernel_info_reply"))
+        return NULL;
+      td_jupyter_request_release(*out);
       *out = NULL;
     } else if (has_ended(p)) {
       return ended_early(p);
@@ -161,7 +163,7 @@ static void clean_up(probe *p) {
   if (p->context) zmq_ctx_term(p->context);
   td_str path;
   td_str_init(&path);
-  for (int i = 0; i < TD_N_CHANNELS; i++) {
+  for (int i = 0; i < TD_JUPYTER_N_CHANNELS; i++) {
     td_str_clear(&path);
     td_str_addf(&path, "%s/socket-%d", td_str_c(&p->dir), i + 1);
     unlink(td_str_c(&path));
@@ -173,15 +175,16 @@ static void clean_up(probe *p) {
   td_str_deinit(&p->dir);
   td_str_deinit(&p->file);
   td_str_deinit(&p->stderr_file);
-  td_wire_deinit(&p->wire);
-  td_connection_deinit(&p->connection);
+  td_jupyter_wire_deinit(&p->wire);
+  td_jupyter_connection_deinit(&p->connection);
 }
 
-static void print(const td_status *s, double ms, const td_request *reply) {
+static void print(const td_status *s, double ms,
+                  const td_jupyter_request *reply) {
   td_str text;
   td_str_init(&text);
   if (td_ok(s)) {
-    td_bytes content = td_request_content(reply);
+    td_bytes content = td_jupyter_request_content(reply);
     td_str_addf(&text, "{\"ms\": %.1f, \"reply\": ", ms);
     td_str_addn(&text, content.at, content.len);
   } else {
@@ -197,7 +200,7 @@ static void print(const td_status *s, double ms, const td_request *reply) {
 /* "SECONDS ARGV...": how long it may take, and how the kernel is started. */
 static int ask(int argc, char **argv) {
   probe p = {0};
-  td_request *reply = NULL;
+  td_jupyter_request *reply = NULL;
   td_str_init(&p.dir);
   td_str_init(&p.file);
   td_str_init(&p.stderr_file);
@@ -209,7 +212,7 @@ static int ask(int argc, char **argv) {
   print(s, (double)(td_clock_now() - start) * 1e-6, reply);
   int code = td_ok(s) ? 0 : 1;
   td_status_release(s);
-  td_request_release(reply);
+  td_jupyter_request_release(reply);
   clean_up(&p);
   return code;
 }
@@ -224,7 +227,7 @@ static int tell(void) {
   return 0;
 }
 
-int td_probe_main(int argc, char **argv) {
+int td_jupyter_probe_main(int argc, char **argv) {
   if (argc == 0) return tell();
   if (argc > 1) return ask(argc, argv);
   fputs("usage: tide kernel --probe [SECONDS COMMAND ...]\n", stderr);

@@ -11,12 +11,14 @@
 
 enum { PATIENCE_MS = 10000, MOST = 4096, HEX_MOST = 129 };
 
-static void describe(const td_wire *w, const td_connection *c, td_str *out) {
+static void describe(const td_jupyter_wire *w, const td_jupyter_connection *c,
+                     td_str *out) {
   td_str_add(out, "{\"kernel_id\": ");
   const char *id = c->kernel_id ? c->kernel_id : w->session;
   td_str_json(out, id, strlen(id));
-  for (int i = 0; i < TD_N_CHANNELS; i++)
-    td_str_addf(out, ", \"%s\": %d", td_connection_port_name((td_channel)i),
+  for (int i = 0; i < TD_JUPYTER_N_CHANNELS; i++)
+    td_str_addf(out, ", \"%s\": %d",
+                td_jupyter_connection_port_name((td_jupyter_channel)i),
                 c->port[i]);
   td_str_addc(out, '}');
 }
@@ -42,24 +44,24 @@ static void receive_rest(void *socket) {
 }
 
 /* Is it one of the launcher's? False also when the time is over. */
-static bool is_acknowledged(const td_wire *w, void *socket) {
+static bool is_acknowledged(const td_jupyter_wire *w, void *socket) {
   char delimiter[MOST], signature[MOST], content[MOST];
   size_t n_delimiter, n_signature, n_content;
   bool ok = receive_frame(socket, delimiter, &n_delimiter) &&
             receive_frame(socket, signature, &n_signature) &&
             receive_frame(socket, content, &n_content);
   receive_rest(socket);
-  return ok && td_wire_signed(w, (td_bytes){content, n_content},
-                              (td_bytes){signature, n_signature});
+  return ok && td_jupyter_wire_signed(w, (td_bytes){content, n_content},
+                                      (td_bytes){signature, n_signature});
 }
 
-static td_status *exchange(const td_wire *w, const td_connection *c,
-                           void *socket) {
+static td_status *exchange(const td_jupyter_wire *w,
+                           const td_jupyter_connection *c, void *socket) {
   char hex[HEX_MOST];
   td_str content;
   td_str_init(&content);
   describe(w, c, &content);
-  td_wire_sign(w, (td_bytes){td_str_c(&content), content.len}, hex);
+  td_jupyter_wire_sign(w, (td_bytes){td_str_c(&content), content.len}, hex);
   bool ok = !content.failed && send_frame(socket, "<IDS|MSG>", 9, true) &&
             send_frame(socket, hex, strlen(hex), true) &&
             send_frame(socket, td_str_c(&content), content.len, false) &&
@@ -72,8 +74,9 @@ static td_status *exchange(const td_wire *w, const td_connection *c,
                        c->registration_port);
 }
 
-td_status *td_registration_send(const td_wire *w, const td_connection *c,
-                                void *context) {
+td_status *td_jupyter_registration_send(const td_jupyter_wire *w,
+                                        const td_jupyter_connection *c,
+                                        void *context) {
   int ms = PATIENCE_MS, linger = 0;
   td_str endpoint;
   td_str_init(&endpoint);

@@ -11,7 +11,8 @@
 #include "jupyter/wire.h"
 
 /* Sends the ports, signed, and waits for the signed acknowledgement. */
-td_status *td_registration_send(const td_wire *w, const td_connection *c,
-                                void *context) TD_MUST_USE;
+td_status *td_jupyter_registration_send(const td_jupyter_wire *w,
+                                        const td_jupyter_connection *c,
+                                        void *context) TD_MUST_USE;
 
 #endif

@@ -13,25 +13,25 @@
 
 enum { MOST = 1 << 15, SLOTS = 2 * MOST, DIGITS = 16 };
 
-struct td_replay {
+struct td_jupyter_replay {
   pthread_mutex_t lock; /* of what follows */
   uint64_t *set[2];     /* 0: a free slot */
   int now;              /* the one that is filled */
   int n;                /* in it */
 };
 
-td_replay *td_replay_new(void) {
-  td_replay *r = td_alloc_zero(1, sizeof *r);
+td_jupyter_replay *td_jupyter_replay_new(void) {
+  td_jupyter_replay *r = td_alloc_zero(1, sizeof *r);
   if (!r) return NULL;
   pthread_mutex_init(&r->lock, NULL);
   for (int i = 0; i < 2; i++)
     r->set[i] = td_alloc_zero(SLOTS, sizeof(uint64_t));
   if (r->set[0] && r->set[1]) return r;
-  td_replay_free(r);
+  td_jupyter_replay_free(r);
   return NULL;
 }
 
-void td_replay_free(td_replay *r) {
+void td_jupyter_replay_free(td_jupyter_replay *r) {
   if (!r) return;
   for (int i = 0; i < 2; i++) td_free(r->set[i]);
   pthread_mutex_destroy(&r->lock);
@@ -54,7 +54,7 @@ static uint64_t *slot(uint64_t *set, uint64_t key) {
   return &set[i];
 }
 
-bool td_replay_seen(td_replay *r, td_bytes signature) {
+bool td_jupyter_replay_seen(td_jupyter_replay *r, td_bytes signature) {
   uint64_t key = key_of(signature);
   pthread_mutex_lock(&r->lock);
   bool seen = *slot(r->set[0], key) || *slot(r->set[1], key);

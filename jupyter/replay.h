@@ -10,11 +10,11 @@
 
 #include "engine/base/str.h"
 
-typedef struct td_replay td_replay;
+typedef struct td_jupyter_replay td_jupyter_replay;
 
-td_replay *td_replay_new(void); /* NULL: no memory */
-void td_replay_free(td_replay *r);
+td_jupyter_replay *td_jupyter_replay_new(void); /* NULL: no memory */
+void td_jupyter_replay_free(td_jupyter_replay *r);
 /* Was the signature (hex, that holds) here before? It is now. Any thread. */
-bool td_replay_seen(td_replay *r, td_bytes signature);
+bool td_jupyter_replay_seen(td_jupyter_replay *r, td_bytes signature);
 
 #endif

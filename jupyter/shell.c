@@ -21,7 +21,7 @@ enum {
 /* A reply, or a request for input, on its way out. */
 typedef struct letter {
   struct letter *next;
-  td_request *to;
+  td_jupyter_request *to;
   char *type;
   td_str content, metadata;
   bool input; /* leaves by the stdin socket */
@@ -35,8 +35,8 @@ typedef struct question {
   td_str text;
 } question;
 
-struct td_shell {
-  td_kernel *kernel;
+struct td_jupyter_shell {
+  td_jupyter_kernel *kernel;
   void *shell, *input; /* the thread's */
   pthread_t thread;
   int wake;
@@ -50,7 +50,7 @@ struct td_shell {
   bool closing;
 };
 
-static void wake(td_shell *s) {
+static void wake(td_jupyter_shell *s) {
   uint64_t one = 1;
   ssize_t n = write(s->wake, &one, sizeof one);
   (void)n;
@@ -58,12 +58,12 @@ static void wake(td_shell *s) {
 
 /* ---- from other threads ---- */
 
-static void post(td_shell *s, td_request *to, const char *type,
+static void post(td_jupyter_shell *s, td_jupyter_request *to, const char *type,
                  const char *content, size_t len, const char *metadata,
                  bool input) {
   letter *l = td_alloc_zero(1, sizeof *l);
   if (!l) return;
-  l->to = td_request_retain(to);
+  l->to = td_jupyter_request_retain(to);
   l->type = td_strdup(type);
   l->input = input;
   td_str_init(&l->content);
@@ -77,12 +77,13 @@ static void post(td_shell *s, td_request *to, const char *type,
   wake(s);
 }
 
-void td_shell_reply(td_shell *s, td_request *to, const char *type,
-                    const char *content, size_t len, const char *metadata) {
+void td_jupyter_shell_reply(td_jupyter_shell *s, td_jupyter_request *to,
+                            const char *type, const char *content, size_t len,
+                            const char *metadata) {
   post(s, to, type, content, len, metadata, false);
 }
 
-uint64_t td_shell_drain(td_shell *s) {
+uint64_t td_jupyter_shell_drain(td_jupyter_shell *s) {
   pthread_mutex_lock(&s->lock);
   uint64_t mine = ++s->drains;
   wake(s);
@@ -93,15 +94,16 @@ uint64_t td_shell_drain(td_shell *s) {
   return number;
 }
 
-static bool allows_input(const td_request *r) {
-  td_bytes c = td_request_content(r);
+static bool allows_input(const td_jupyter_request *r) {
+  td_bytes c = td_jupyter_request_content(r);
   json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
   bool allows = json_is_true(json_object_get(content, "allow_stdin"));
   json_decref(content);
   return allows;
 }
 
-static void ask(td_shell *s, td_request *r, const char *prompt, bool password) {
+static void ask(td_jupyter_shell *s, td_jupyter_request *r, const char *prompt,
+                bool password) {
   td_str content;
   td_str_init(&content);
   td_str_add(&content, "{\"prompt\": ");
@@ -112,7 +114,7 @@ static void ask(td_shell *s, td_request *r, const char *prompt, bool password) {
 }
 
 /* Until the answer is there, an interrupt or the end; the lock is held. */
-static void await(td_shell *s, question *q, td_line *line) {
+static void await(td_jupyter_shell *s, question *q, td_line *line) {
   while (!q->answered && !q->refused && !s->closing &&
          !td_line_interrupted(line)) {
     struct timespec until;
@@ -126,7 +128,7 @@ static void await(td_shell *s, question *q, td_line *line) {
   }
 }
 
-static void add_question(td_shell *s, question *q) {
+static void add_question(td_jupyter_shell *s, question *q) {
   pthread_mutex_lock(&s->lock);
   q->next = s->questions;
   s->questions = q;
@@ -134,17 +136,17 @@ static void add_question(td_shell *s, question *q) {
 }
 
 /* The lock is held. */
-static void remove_question(td_shell *s, const question *q) {
+static void remove_question(td_jupyter_shell *s, const question *q) {
   question **p = &s->questions;
   while (*p && *p != q) p = &(*p)->next;
   if (*p) *p = q->next;
 }
 
 /* Asks once; false when the client's stdin is not connected (yet). */
-static bool ask_once(td_shell *s, question *q, td_line *line,
+static bool ask_once(td_jupyter_shell *s, question *q, td_line *line,
                      const char *prompt, bool password) {
   add_question(s, q);
-  ask(s, td_worker_request(), prompt, password);
+  ask(s, td_jupyter_worker_request(), prompt, password);
   pthread_mutex_lock(&s->lock);
   await(s, q, line);
   remove_question(s, q);
@@ -153,9 +155,10 @@ static bool ask_once(td_shell *s, question *q, td_line *line,
   return !refused;
 }
 
-td_host_outcome td_shell_input(td_shell *s, td_line *line, const char *prompt,
-                               bool password, td_str *out) {
-  td_request *r = td_worker_request();
+td_host_outcome td_jupyter_shell_input(td_jupyter_shell *s, td_line *line,
+                                       const char *prompt, bool password,
+                                       td_str *out) {
+  td_jupyter_request *r = td_jupyter_worker_request();
   question q = {0};
   if (!r || !allows_input(r)) {
     td_str_add(out, "this client takes no input");
@@ -163,7 +166,7 @@ td_host_outcome td_shell_input(td_shell *s, td_line *line, const char *prompt,
   }
   td_str_init(&q.text);
   fflush(stdout);
-  td_iopub_flush(s->kernel->iopub);
+  td_jupyter_iopub_flush(s->kernel->iopub);
   for (int i = 0; i < MOST_ASKED; i++) {
     struct timespec t = {.tv_nsec = LOOK_MS * 1000000};
     q.sent = q.refused = false;
@@ -185,7 +188,7 @@ td_host_outcome td_shell_input(td_shell *s, td_line *line, const char *prompt,
 
 /* ---- the thread: sending ---- */
 
-static letter *take(td_shell *s) {
+static letter *take(td_jupyter_shell *s) {
   pthread_mutex_lock(&s->lock);
   letter *l = s->first;
   if (l) {
@@ -197,7 +200,7 @@ static letter *take(td_shell *s) {
 }
 
 /* The newest question has been asked, or cannot be. */
-static void asked(td_shell *s, const char *id, bool ok) {
+static void asked(td_jupyter_shell *s, const char *id, bool ok) {
   pthread_mutex_lock(&s->lock);
   for (question *q = s->questions; q; q = q->next) {
     if (q->sent) continue;
@@ -210,18 +213,19 @@ static void asked(td_shell *s, const char *id, bool ok) {
   pthread_mutex_unlock(&s->lock);
 }
 
-static void send_letters(td_shell *s) {
+static void send_letters(td_jupyter_shell *s) {
   letter *l;
   while ((l = take(s))) {
     char id[37];
-    td_reply reply = {.to = l->to,
-                      .type = l->type,
-                      .content = {td_str_c(&l->content), l->content.len},
-                      .metadata = {td_str_c(&l->metadata), l->metadata.len}};
-    bool ok = td_wire_send(&s->kernel->wire, l->input ? s->input : s->shell,
-                           &reply, id);
+    td_jupyter_reply reply = {
+        .to = l->to,
+        .type = l->type,
+        .content = {td_str_c(&l->content), l->content.len},
+        .metadata = {td_str_c(&l->metadata), l->metadata.len}};
+    bool ok = td_jupyter_wire_send(&s->kernel->wire,
+                                   l->input ? s->input : s->shell, &reply, id);
     if (l->input) asked(s, id, ok);
-    td_request_release(l->to);
+    td_jupyter_request_release(l->to);
     td_str_deinit(&l->content);
     td_str_deinit(&l->metadata);
     td_free(l->type);
@@ -232,31 +236,31 @@ static void send_letters(td_shell *s) {
 /* ---- the thread: receiving ---- */
 
 /* False when none was waiting. */
-static bool receive(td_shell *s, void *socket, td_request **r) {
-  td_status *e = td_wire_receive(&s->kernel->wire, socket, r);
+static bool receive(td_jupyter_shell *s, void *socket, td_jupyter_request **r) {
+  td_status *e = td_jupyter_wire_receive(&s->kernel->wire, socket, r);
   if (td_ok(e)) return true;
   bool none = td_status_code(e) == TD_UNAVAILABLE;
   if (none)
     td_status_release(e);
   else
-    td_kernel_dropped(e);
+    td_jupyter_kernel_dropped(e);
   return !none;
 }
 
-static void receive_requests(td_shell *s) {
-  td_request *r;
+static void receive_requests(td_jupyter_shell *s) {
+  td_jupyter_request *r;
   while (receive(s, s->shell, &r))
-    if (r) td_kernel_dispatch(s->kernel, r, s->number++);
+    if (r) td_jupyter_kernel_dispatch(s->kernel, r, s->number++);
 }
 
 /* Does it answer the question? Some clients do not say which one they mean. */
-static bool means(const td_request *r, const question *q) {
-  const char *id = td_request_parent_id(r);
+static bool means(const td_jupyter_request *r, const question *q) {
+  const char *id = td_jupyter_request_parent_id(r);
   return q->sent && !q->answered && (!*id || !strcmp(id, q->id));
 }
 
-static void take_answer(td_shell *s, const td_request *r) {
-  td_bytes c = td_request_content(r);
+static void take_answer(td_jupyter_shell *s, const td_jupyter_request *r) {
+  td_bytes c = td_jupyter_request_content(r);
   json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
   json_t *value = json_object_get(content, "value");
   pthread_mutex_lock(&s->lock);
@@ -272,15 +276,16 @@ static void take_answer(td_shell *s, const td_request *r) {
   json_decref(content);
 }
 
-static void receive_input(td_shell *s) {
-  td_request *r;
+static void receive_input(td_jupyter_shell *s) {
+  td_jupyter_request *r;
   while (receive(s, s->input, &r)) {
-    if (r && !strcmp(td_request_type(r), "input_reply")) take_answer(s, r);
-    td_request_release(r);
+    if (r && !strcmp(td_jupyter_request_type(r), "input_reply"))
+      take_answer(s, r);
+    td_jupyter_request_release(r);
   }
 }
 
-static bool look_around(td_shell *s, uint64_t asked_before) {
+static bool look_around(td_jupyter_shell *s, uint64_t asked_before) {
   pthread_mutex_lock(&s->lock);
   bool closing = s->closing;
   if (s->drained < asked_before) {
@@ -292,7 +297,7 @@ static bool look_around(td_shell *s, uint64_t asked_before) {
   return !closing;
 }
 
-static uint64_t drains_asked(td_shell *s) {
+static uint64_t drains_asked(td_jupyter_shell *s) {
   pthread_mutex_lock(&s->lock);
   uint64_t n = s->drains;
   pthread_mutex_unlock(&s->lock);
@@ -300,7 +305,7 @@ static uint64_t drains_asked(td_shell *s) {
 }
 
 static void *run(void *arg) {
-  td_shell *s = arg;
+  td_jupyter_shell *s = arg;
   uint64_t count, asked_before;
   do {
     zmq_pollitem_t items[] = {{.socket = s->shell, .events = ZMQ_POLLIN},
@@ -322,9 +327,9 @@ static void *run(void *arg) {
 
 /* ---- life ---- */
 
-td_status *td_shell_new(td_shell **out, td_kernel *k, void *shell,
-                        void *input) {
-  td_shell *s = td_alloc_zero(1, sizeof *s);
+td_status *td_jupyter_shell_new(td_jupyter_shell **out, td_jupyter_kernel *k,
+                                void *shell, void *input) {
+  td_jupyter_shell *s = td_alloc_zero(1, sizeof *s);
   if (!s) return td_oom();
   s->kernel = k;
   s->shell = shell;
@@ -342,7 +347,7 @@ td_status *td_shell_new(td_shell **out, td_kernel *k, void *shell,
   return td_error(TD_RESOURCE_EXHAUSTED, "no thread for the shell");
 }
 
-void td_shell_free(td_shell *s) {
+void td_jupyter_shell_free(td_jupyter_shell *s) {
   if (!s) return;
   pthread_mutex_lock(&s->lock);
   s->closing = true;

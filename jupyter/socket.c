@@ -42,11 +42,11 @@ static void learn_port(void *socket, int *port) {
 }
 
 /* Who has not the server's public key gets no connection. */
-static td_status *encrypt(void *socket, const td_connection *c) {
+static td_status *encrypt(void *socket, const td_jupyter_connection *c) {
   if (!c->curve_secret[0]) return NULL;
   set(socket, ZMQ_CURVE_SERVER, 1);
   if (zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, c->curve_secret,
-                     TD_CURVE_KEY) == 0)
+                     TD_JUPYTER_CURVE_KEY) == 0)
     return NULL;
   return td_error(TD_UNIMPLEMENTED,
                   "the connection file asks for encryption (curve), which this "
@@ -54,12 +54,13 @@ static td_status *encrypt(void *socket, const td_connection *c) {
                   zmq_strerror(zmq_errno()));
 }
 
-static td_status *open_socket(td_connection *c, void *context,
-                              td_channel channel, int type, void **out) {
+static td_status *open_socket(td_jupyter_connection *c, void *context,
+                              td_jupyter_channel channel, int type,
+                              void **out) {
   td_str endpoint;
   td_status *s = NULL;
   td_str_init(&endpoint);
-  td_connection_endpoint(c, channel, &endpoint);
+  td_jupyter_connection_endpoint(c, channel, &endpoint);
   *out = zmq_socket(context, type);
   if (*out) configure(*out, type);
   if (*out) s = encrypt(*out, c);
@@ -71,17 +72,18 @@ static td_status *open_socket(td_connection *c, void *context,
   return s;
 }
 
-static const int socket_types[TD_N_CHANNELS] = {
+static const int socket_types[TD_JUPYTER_N_CHANNELS] = {
     ZMQ_ROUTER, ZMQ_XPUB, ZMQ_ROUTER, ZMQ_ROUTER, ZMQ_ROUTER};
 
-td_status *td_socket_open_all(td_connection *c, void *context,
-                              void *heart_context,
-                              void *sockets[TD_N_CHANNELS]) {
+td_status *td_jupyter_socket_open_all(td_jupyter_connection *c, void *context,
+                                      void *heart_context,
+                                      void *sockets[TD_JUPYTER_N_CHANNELS]) {
   td_status *s = NULL;
-  for (int i = 0; td_ok(s) && i < TD_N_CHANNELS; i++) {
-    void *own = i == TD_HEARTBEAT ? heart_context : context;
-    s = open_socket(c, own, (td_channel)i, socket_types[i], &sockets[i]);
+  for (int i = 0; td_ok(s) && i < TD_JUPYTER_N_CHANNELS; i++) {
+    void *own = i == TD_JUPYTER_HEARTBEAT ? heart_context : context;
+    s = open_socket(c, own, (td_jupyter_channel)i, socket_types[i],
+                    &sockets[i]);
   }
-  if (td_ok(s)) set(sockets[TD_STDIN], ZMQ_ROUTER_MANDATORY, 1);
+  if (td_ok(s)) set(sockets[TD_JUPYTER_STDIN], ZMQ_ROUTER_MANDATORY, 1);
   return s;
 }

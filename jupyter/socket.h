@@ -8,8 +8,8 @@
 
 /* Opens and binds all, encrypted when the connection has keys; ports that were
  * left open are filled in. Sockets that are open when it fails stay so. */
-td_status *td_socket_open_all(td_connection *c, void *context,
-                              void *heart_context,
-                              void *sockets[TD_N_CHANNELS]) TD_MUST_USE;
+td_status *td_jupyter_socket_open_all(
+    td_jupyter_connection *c, void *context, void *heart_context,
+    void *sockets[TD_JUPYTER_N_CHANNELS]) TD_MUST_USE;
 
 #endif

@@ -17,7 +17,8 @@
 
 enum { PIPE_BYTES = 1 << 20 };
 
-static td_kernel *kernel; /* streams are the process's, so is their kernel */
+static td_jupyter_kernel
+    *kernel; /* streams are the process's, so is their kernel */
 static int real[3] = {-1, -1, -1};
 static FILE *was_in, *was_out, *was_err;
 static td_str line; /* what of the last line typed was not read yet */
@@ -27,7 +28,8 @@ static size_t line_at;
 
 static ssize_t write_text(int stream, const char *bytes, size_t len) {
   if (!td_line_captures(stream, bytes, len) && kernel->iopub)
-    td_iopub_text(kernel->iopub, td_worker_request(), stream, bytes, len);
+    td_jupyter_iopub_text(kernel->iopub, td_jupyter_worker_request(), stream,
+                          bytes, len);
   return (ssize_t)len;
 }
 
@@ -49,7 +51,8 @@ static bool ask(void) {
   line_at = 0;
   if (!l || !kernel->shell) return false;
   td_line_wait(l);
-  td_host_outcome o = td_shell_input(kernel->shell, l, "", false, &line);
+  td_host_outcome o =
+      td_jupyter_shell_input(kernel->shell, l, "", false, &line);
   td_line_resume(l);
   if (o == TD_HOST_OK) {
     td_str_addc(&line, '\n');
@@ -97,7 +100,7 @@ static int redirect(int fd) {
   return ends[0];
 }
 
-td_status *td_stdio_take(td_kernel *k) {
+td_status *td_jupyter_stdio_take(td_jupyter_kernel *k) {
   FILE *in = stream("r", read_in, NULL);
   FILE *out = stream("w", NULL, write_out);
   FILE *err = stream("w", NULL, write_err);
@@ -112,11 +115,11 @@ td_status *td_stdio_take(td_kernel *k) {
     close(nothing);
   }
   int from_out = redirect(1), from_err = redirect(2);
-  td_iopub_capture(k->iopub, from_out, from_err);
+  td_jupyter_iopub_capture(k->iopub, from_out, from_err);
   return NULL;
 }
 
-void td_stdio_give_back(void) {
+void td_jupyter_stdio_give_back(void) {
   if (!was_out) return;
   fflush(stdout);
   stdin = was_in, stdout = was_out, stderr = was_err;
@@ -124,7 +127,7 @@ void td_stdio_give_back(void) {
     if (real[fd] >= 0) dup2(real[fd], fd);
 }
 
-void td_kernel_log(const char *fmt, ...) {
+void td_jupyter_kernel_log(const char *fmt, ...) {
   va_list args;
   td_str text;
   td_str_init(&text);

@@ -10,7 +10,7 @@
 
 enum { EVERY_NS = 100000000, MOST = 256 };
 
-char *td_updates_id(td_bytes content) {
+char *td_jupyter_updates_id(td_bytes content) {
   json_t *c = json_loadb(content.at, content.len, JSON_ALLOW_NUL, NULL);
   json_t *transient = json_object_get(c, "transient");
   const char *id = json_string_value(json_object_get(transient, "display_id"));
@@ -20,12 +20,12 @@ char *td_updates_id(td_bytes content) {
 }
 
 /* Forgets the display used longest ago that has nothing to send. */
-static void forget_one(td_updates *u) {
-  td_update **idle = NULL;
-  for (td_update **p = &u->first; *p; p = &(*p)->next)
+static void forget_one(td_jupyter_updates *u) {
+  td_jupyter_update **idle = NULL;
+  for (td_jupyter_update **p = &u->first; *p; p = &(*p)->next)
     if (!(*p)->waits) idle = p;
   if (!idle) return;
-  td_update *d = *idle;
+  td_jupyter_update *d = *idle;
   *idle = d->next;
   u->n--;
   td_free(d->id);
@@ -33,10 +33,10 @@ static void forget_one(td_updates *u) {
 }
 
 /* The display, moved to the front; NULL when there is no memory. */
-static td_update *find(td_updates *u, const char *id) {
-  td_update **p = &u->first;
+static td_jupyter_update *find(td_jupyter_updates *u, const char *id) {
+  td_jupyter_update **p = &u->first;
   while (*p && strcmp((*p)->id, id)) p = &(*p)->next;
-  td_update *d = *p;
+  td_jupyter_update *d = *p;
   if (d) {
     *p = d->next;
   } else {
@@ -56,9 +56,10 @@ static td_update *find(td_updates *u, const char *id) {
   return d;
 }
 
-bool td_updates_admit(td_updates *u, const char *id, bool update, int64_t now,
-                      void *message, void **instead) {
-  td_update *d = find(u, id);
+bool td_jupyter_updates_admit(td_jupyter_updates *u, const char *id,
+                              bool update, int64_t now, void *message,
+                              void **instead) {
+  td_jupyter_update *d = find(u, id);
   *instead = NULL;
   if (!d) return true;
   bool at_once = !update || (now >= d->free && !d->waits);
@@ -68,10 +69,10 @@ bool td_updates_admit(td_updates *u, const char *id, bool update, int64_t now,
   return at_once;
 }
 
-int64_t td_updates_send(td_updates *u, int64_t now, bool all,
-                        td_update_send *send, void *arg) {
+int64_t td_jupyter_updates_send(td_jupyter_updates *u, int64_t now, bool all,
+                                td_jupyter_updates_sink *send, void *arg) {
   int64_t soonest = -1;
-  for (td_update *d = u->first; d; d = d->next) {
+  for (td_jupyter_update *d = u->first; d; d = d->next) {
     if (!d->waits) continue;
     if (all || now >= d->free) {
       void *message = d->waits;
@@ -85,8 +86,8 @@ int64_t td_updates_send(td_updates *u, int64_t now, bool all,
   return soonest;
 }
 
-void td_updates_deinit(td_updates *u) {
-  for (td_update *d = u->first, *next; d; d = next) {
+void td_jupyter_updates_deinit(td_jupyter_updates *u) {
+  for (td_jupyter_update *d = u->first, *next; d; d = next) {
     next = d->next;
     td_free(d->id);
     td_free(d);

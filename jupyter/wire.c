@@ -19,7 +19,7 @@
 enum { MOST_FRAMES = 1024, MAC_MOST = 64, HEX_MOST = 2 * MAC_MOST + 1 };
 enum { SIGNATURE = 1, HEADER, PARENT, METADATA, CONTENT, BUFFERS };
 
-struct td_request {
+struct td_jupyter_request {
   int refs; /* atomic */
   zmq_msg_t *frames;
   int n, delimiter; /* frames, and where the delimiter is among them */
@@ -28,7 +28,7 @@ struct td_request {
 
 /* ---- names and times ---- */
 
-void td_wire_uuid(char out[37]) {
+void td_jupyter_wire_uuid(char out[37]) {
   unsigned char b[16];
   char hex[33];
   randombytes_buf(b, sizeof b);
@@ -42,7 +42,7 @@ void td_wire_uuid(char out[37]) {
   out[36] = 0;
 }
 
-void td_wire_now(td_str *out) {
+void td_jupyter_wire_now(td_str *out) {
   int64_t us = td_clock_wall_us();
   time_t seconds = (time_t)(us / 1000000);
   struct tm t;
@@ -52,26 +52,27 @@ void td_wire_now(td_str *out) {
   td_str_addf(out, "\"%s.%06dZ\"", text, (int)(us % 1000000));
 }
 
-td_status *td_wire_init(td_wire *w, const td_connection *c) {
+td_status *td_jupyter_wire_init(td_jupyter_wire *w,
+                                const td_jupyter_connection *c) {
   const char *user = getenv("USER");
   w->key = c->key;
   w->sha512 = c->sha512;
-  td_wire_uuid(w->session);
+  td_jupyter_wire_uuid(w->session);
   snprintf(w->username, sizeof w->username, "%s",
            user && *user ? user : "user");
-  w->seen = td_replay_new();
+  w->seen = td_jupyter_replay_new();
   return w->seen ? NULL : td_oom();
 }
 
-void td_wire_deinit(td_wire *w) {
-  td_replay_free(w->seen);
+void td_jupyter_wire_deinit(td_jupyter_wire *w) {
+  td_jupyter_replay_free(w->seen);
   w->seen = NULL;
 }
 
 /* ---- signing ---- */
 
 /* Lower-case hex; "" without a key. */
-static void sign(const td_wire *w, const td_bytes *parts, int n,
+static void sign(const td_jupyter_wire *w, const td_bytes *parts, int n,
                  char hex[HEX_MOST]) {
   unsigned char mac[MAC_MOST];
   size_t key = strlen(w->key);
@@ -95,40 +96,43 @@ static void sign(const td_wire *w, const td_bytes *parts, int n,
   sodium_bin2hex(hex, HEX_MOST, mac, w->sha512 ? 64 : 32);
 }
 
-static td_bytes frame(const td_request *r, int behind) {
+static td_bytes frame(const td_jupyter_request *r, int behind) {
   zmq_msg_t *f = &r->frames[r->delimiter + behind];
   return (td_bytes){zmq_msg_data(f), zmq_msg_size(f)};
 }
 
-static bool is_signed(const td_wire *w, const td_bytes *parts, int n,
+static bool is_signed(const td_jupyter_wire *w, const td_bytes *parts, int n,
                       td_bytes given) {
   char hex[HEX_MOST];
   sign(w, parts, n, hex);
   return given.len == strlen(hex) && !sodium_memcmp(given.at, hex, given.len);
 }
 
-static bool signature_holds(const td_wire *w, const td_request *r) {
+static bool signature_holds(const td_jupyter_wire *w,
+                            const td_jupyter_request *r) {
   td_bytes parts[4];
   for (int i = 0; i < 4; i++) parts[i] = frame(r, HEADER + i);
   return is_signed(w, parts, 4, frame(r, SIGNATURE));
 }
 
-void td_wire_sign(const td_wire *w, td_bytes part, char hex[129]) {
+void td_jupyter_wire_sign(const td_jupyter_wire *w, td_bytes part,
+                          char hex[129]) {
   sign(w, &part, 1, hex);
 }
 
-bool td_wire_signed(const td_wire *w, td_bytes part, td_bytes signature) {
+bool td_jupyter_wire_signed(const td_jupyter_wire *w, td_bytes part,
+                            td_bytes signature) {
   return is_signed(w, &part, 1, signature);
 }
 
 /* ---- receiving ---- */
 
-td_request *td_request_retain(td_request *r) {
+td_jupyter_request *td_jupyter_request_retain(td_jupyter_request *r) {
   if (r) __atomic_add_fetch(&r->refs, 1, __ATOMIC_RELAXED);
   return r;
 }
 
-void td_request_release(td_request *r) {
+void td_jupyter_request_release(td_jupyter_request *r) {
   if (!r || __atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL)) return;
   for (int i = 0; i < r->n; i++) zmq_msg_close(&r->frames[i]);
   td_free(r->frames);
@@ -139,7 +143,7 @@ void td_request_release(td_request *r) {
 }
 
 /* All frames are taken, also when they are too many to be kept. */
-static td_status *take_frames(void *socket, td_request *r) {
+static td_status *take_frames(void *socket, td_jupyter_request *r) {
   int more = 1, cap = 0;
   td_status *s = NULL;
   for (int first = 1; more; first = 0) {
@@ -167,7 +171,7 @@ static td_status *take_frames(void *socket, td_request *r) {
   return s;
 }
 
-static bool find_delimiter(td_request *r) {
+static bool find_delimiter(td_jupyter_request *r) {
   size_t n = strlen(DELIMITER);
   for (int i = 0; i < r->n; i++) {
     r->delimiter = i;
@@ -184,13 +188,13 @@ static td_status *copy_text(json_t *object, const char *key, char **out) {
   return *out ? NULL : td_oom();
 }
 
-static json_t *parse(const td_request *r, int part) {
+static json_t *parse(const td_jupyter_request *r, int part) {
   td_bytes b = frame(r, part);
   return json_loadb(b.at, b.len, JSON_ALLOW_NUL, NULL);
 }
 
 /* The header's fields; the others need only be objects. */
-static td_status *read_parts(td_request *r) {
+static td_status *read_parts(td_jupyter_request *r) {
   td_status *s = NULL;
   for (int part = HEADER; td_ok(s) && part <= CONTENT; part++) {
     json_t *object = parse(r, part);
@@ -210,38 +214,41 @@ static td_status *read_parts(td_request *r) {
 }
 
 /* Frames are there; checks and reads them. Takes `r` over. */
-static td_status *open_message(const td_wire *w, td_request *r, td_status *s,
-                               td_request **out) {
+static td_status *open_message(const td_jupyter_wire *w, td_jupyter_request *r,
+                               td_status *s, td_jupyter_request **out) {
   if (td_ok(s) && !find_delimiter(r))
     s = td_error(TD_INVALID_ARGUMENT, "frames of no message");
   if (td_ok(s) && !signature_holds(w, r))
     s = td_error(TD_PERMISSION_DENIED, "the signature does not fit");
-  if (td_ok(s) && w->key[0] && td_replay_seen(w->seen, frame(r, SIGNATURE)))
+  if (td_ok(s) && w->key[0] &&
+      td_jupyter_replay_seen(w->seen, frame(r, SIGNATURE)))
     s = td_error(TD_PERMISSION_DENIED, "it came before");
   if (td_ok(s)) s = read_parts(r);
   if (td_ok(s))
     *out = r;
   else
-    td_request_release(r);
+    td_jupyter_request_release(r);
   return s;
 }
 
-static td_request *request_new(void) {
-  td_request *r = td_alloc_zero(1, sizeof *r);
+static td_jupyter_request *request_new(void) {
+  td_jupyter_request *r = td_alloc_zero(1, sizeof *r);
   if (r) r->refs = 1;
   return r;
 }
 
-td_status *td_wire_receive(const td_wire *w, void *socket, td_request **out) {
+td_status *td_jupyter_wire_receive(const td_jupyter_wire *w, void *socket,
+                                   td_jupyter_request **out) {
   *out = NULL;
-  td_request *r = request_new();
+  td_jupyter_request *r = request_new();
   return r ? open_message(w, r, take_frames(socket, r), out) : td_oom();
 }
 
-td_status *td_wire_read(const td_wire *w, const td_bytes *frames, int n,
-                        td_request **out) {
+td_status *td_jupyter_wire_read(const td_jupyter_wire *w,
+                                const td_bytes *frames, int n,
+                                td_jupyter_request **out) {
   *out = NULL;
-  td_request *r = request_new();
+  td_jupyter_request *r = request_new();
   if (!r) return td_oom();
   td_status *s = NULL;
   r->frames = td_alloc_zero((size_t)n, sizeof *r->frames);
@@ -258,27 +265,28 @@ td_status *td_wire_read(const td_wire *w, const td_bytes *frames, int n,
   return open_message(w, r, s, out);
 }
 
-const char *td_request_type(const td_request *r) {
+const char *td_jupyter_request_type(const td_jupyter_request *r) {
   return r->type;
 }
-const char *td_request_subshell(const td_request *r) {
+const char *td_jupyter_request_subshell(const td_jupyter_request *r) {
   return r->subshell;
 }
-const char *td_request_parent_id(const td_request *r) {
+const char *td_jupyter_request_parent_id(const td_jupyter_request *r) {
   return r->parent_id;
 }
-td_bytes td_request_header(const td_request *r) {
+td_bytes td_jupyter_request_header(const td_jupyter_request *r) {
   return frame(r, HEADER);
 }
-td_bytes td_request_content(const td_request *r) {
+td_bytes td_jupyter_request_content(const td_jupyter_request *r) {
   return frame(r, CONTENT);
 }
 
-td_bytes td_request_metadata(const td_request *r) {
+td_bytes td_jupyter_request_metadata(const td_jupyter_request *r) {
   return frame(r, METADATA);
 }
 
-bool td_request_buffer(const td_request *r, int n, td_bytes *out) {
+bool td_jupyter_request_buffer(const td_jupyter_request *r, int n,
+                               td_bytes *out) {
   if (r->delimiter + BUFFERS + n >= r->n) return false;
   *out = frame(r, BUFFERS + n);
   return true;
@@ -286,14 +294,14 @@ bool td_request_buffer(const td_request *r, int n, td_bytes *out) {
 
 /* ---- sending ---- */
 
-static void make_header(const td_wire *w, const char *type, const char *id,
-                        td_str *out) {
+static void make_header(const td_jupyter_wire *w, const char *type,
+                        const char *id, td_str *out) {
   td_str_addf(out,
               "{\"msg_id\": \"%s\", \"session\": \"%s\", \"username\": ", id,
               w->session);
   td_str_json(out, w->username, strlen(w->username));
   td_str_add(out, ", \"date\": ");
-  td_wire_now(out);
+  td_jupyter_wire_now(out);
   td_str_addf(out, ", \"msg_type\": \"%s\", \"version\": \"5.5\"}", type);
 }
 
@@ -302,7 +310,7 @@ static bool send_frame(void *socket, const void *bytes, size_t len, bool more) {
 }
 
 /* What stands before the delimiter. */
-static bool send_address(void *socket, const td_reply *reply) {
+static bool send_address(void *socket, const td_jupyter_reply *reply) {
   if (reply->topic)
     return send_frame(socket, reply->topic, strlen(reply->topic), true);
   bool ok = true;
@@ -312,12 +320,12 @@ static bool send_address(void *socket, const td_reply *reply) {
   return ok;
 }
 
-bool td_wire_send(const td_wire *w, void *socket, const td_reply *reply,
-                  char id[37]) {
+bool td_jupyter_wire_send(const td_jupyter_wire *w, void *socket,
+                          const td_jupyter_reply *reply, char id[37]) {
   char own_id[37], hex[HEX_MOST];
   td_str header;
   td_bytes none = {"{}", 2};
-  td_wire_uuid(own_id);
+  td_jupyter_wire_uuid(own_id);
   if (id) memcpy(id, own_id, sizeof own_id);
   td_str_init(&header);
   make_header(w, reply->type, own_id, &header);

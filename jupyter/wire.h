@@ -14,65 +14,72 @@
 #include "engine/base/str.h"
 #include "jupyter/connection.h"
 
-typedef struct td_replay td_replay;
+typedef struct td_jupyter_replay td_jupyter_replay;
 
 /* What signs and names messages. Read-only once made, but for `seen`: threads
  * share it. */
-typedef struct td_wire {
+typedef struct td_jupyter_wire {
   const char *key;
   bool sha512;
   char session[37]; /* a new one each start: clients see restarts by it */
   char username[64];
-  td_replay *seen; /* signatures that came, so that none comes twice */
-} td_wire;
+  td_jupyter_replay *seen; /* signatures that came, so that none comes twice */
+} td_jupyter_wire;
 
 /* A message from a client. Counted: who answers later keeps it. */
-typedef struct td_request td_request;
+typedef struct td_jupyter_request td_jupyter_request;
 
-td_status *td_wire_init(td_wire *w, const td_connection *c) TD_MUST_USE;
-void td_wire_deinit(td_wire *w);
+td_status *td_jupyter_wire_init(td_jupyter_wire *w,
+                                const td_jupyter_connection *c) TD_MUST_USE;
+void td_jupyter_wire_deinit(td_jupyter_wire *w);
 /* A random (version 4) UUID. */
-void td_wire_uuid(char out[37]);
+void td_jupyter_wire_uuid(char out[37]);
 /* Appends the time now, in UTC, ISO 8601, with its quotes. */
-void td_wire_now(td_str *out);
+void td_jupyter_wire_now(td_str *out);
 
 /* The signature, in hex, of bytes that are a message of one part. */
-void td_wire_sign(const td_wire *w, td_bytes part, char hex[129]);
-bool td_wire_signed(const td_wire *w, td_bytes part, td_bytes signature);
+void td_jupyter_wire_sign(const td_jupyter_wire *w, td_bytes part,
+                          char hex[129]);
+bool td_jupyter_wire_signed(const td_jupyter_wire *w, td_bytes part,
+                            td_bytes signature);
 
 /* Takes one whole message from the socket: NULL in *out with TD_UNAVAILABLE
  * when none is waiting, else why it was dropped (bad signature, frames, JSON).
  * Caller owns *out. */
-td_status *td_wire_receive(const td_wire *w, void *socket,
-                           td_request **out) TD_MUST_USE;
-/* The message of these frames, as td_wire_receive; copies them. */
-td_status *td_wire_read(const td_wire *w, const td_bytes *frames, int n,
-                        td_request **out) TD_MUST_USE;
-td_request *td_request_retain(td_request *r);
-void td_request_release(td_request *r);
+td_status *td_jupyter_wire_receive(const td_jupyter_wire *w, void *socket,
+                                   td_jupyter_request **out) TD_MUST_USE;
+/* The message of these frames, as td_jupyter_wire_receive; copies them. */
+td_status *td_jupyter_wire_read(const td_jupyter_wire *w,
+                                const td_bytes *frames, int n,
+                                td_jupyter_request **out) TD_MUST_USE;
+td_jupyter_request *td_jupyter_request_retain(td_jupyter_request *r);
+void td_jupyter_request_release(td_jupyter_request *r);
 /* Borrowed; valid while `r` lives. */
-const char *td_request_type(const td_request *r);
-const char *td_request_subshell(const td_request *r);  /* "": the first line */
-const char *td_request_parent_id(const td_request *r); /* of its parent; "" */
-td_bytes td_request_header(const td_request *r);
-td_bytes td_request_content(const td_request *r);
-td_bytes td_request_metadata(const td_request *r);
+const char *td_jupyter_request_type(const td_jupyter_request *r);
+/* The subshell it is for; "" means the first line. */
+const char *td_jupyter_request_subshell(const td_jupyter_request *r);
+/* The id of the message that it answers; "" when it answers none. */
+const char *td_jupyter_request_parent_id(const td_jupyter_request *r);
+td_bytes td_jupyter_request_header(const td_jupyter_request *r);
+td_bytes td_jupyter_request_content(const td_jupyter_request *r);
+td_bytes td_jupyter_request_metadata(const td_jupyter_request *r);
 /* The n-th buffer; false when there are no more. */
-bool td_request_buffer(const td_request *r, int n, td_bytes *out);
+bool td_jupyter_request_buffer(const td_jupyter_request *r, int n,
+                               td_bytes *out);
 
 /* A message to clients. */
-typedef struct td_reply {
-  const td_request *to; /* identities and parent; NULL: no parent */
-  const char *topic;    /* IOPub: the one frame before; else NULL */
+typedef struct td_jupyter_reply {
+  const td_jupyter_request *to; /* identities and parent; NULL: no parent */
+  const char *topic;            /* IOPub: the one frame before; else NULL */
   const char *type;
   td_bytes content, metadata; /* JSON objects; metadata may be empty */
   const td_bytes *buffers;
   int n_buffers;
-} td_reply;
+} td_jupyter_reply;
 
 /* False when the peer is not there, or the socket's queue stays full. *id, when
  * given, gets the message's id. */
-bool td_wire_send(const td_wire *w, void *socket, const td_reply *reply,
-                  char id[37]);
+bool td_jupyter_wire_send(const td_jupyter_wire *w, void *socket,
+                          const td_jupyter_reply *reply, char id[37]);
 
 #endif

@@ -14,9 +14,9 @@
 
 enum { MOST_TRIES = 4000 }; /* to find a request's line busy */
 
-static _Thread_local td_worker *mine;
+static _Thread_local td_jupyter_worker *mine;
 
-td_request *td_worker_request(void) {
+td_jupyter_request *td_jupyter_worker_request(void) {
   return mine ? mine->current : NULL;
 }
 
@@ -37,8 +37,8 @@ static const struct {
                 {"comm_msg", "comm_msg", NULL},
                 {"comm_close", "comm_close", NULL}};
 
-static bool is_execute(const td_request *r) {
-  return !strcmp(td_request_type(r), "execute_request");
+static bool is_execute(const td_jupyter_request *r) {
+  return !strcmp(td_jupyter_request_type(r), "execute_request");
 }
 
 /* {"ename": .., "evalue": .., "traceback": [..] */
@@ -58,8 +58,8 @@ static void add_failure(td_str *out, const char *name, const char *value,
   td_str_addf(out, ", \"status\": \"error\", \"execution_count\": %d}", count);
 }
 
-static bool is_set(const td_request *r, const char *key) {
-  td_bytes c = td_request_content(r);
+static bool is_set(const td_jupyter_request *r, const char *key) {
+  td_bytes c = td_jupyter_request_content(r);
   json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
   bool is = json_is_true(json_object_get(content, key));
   json_decref(content);
@@ -67,8 +67,8 @@ static bool is_set(const td_request *r, const char *key) {
 }
 
 /* The service itself failed: the console says nothing more of it. */
-static void failed(td_worker *w, td_request *r, td_host_outcome o,
-                   td_str *reply) {
+static void failed(td_jupyter_worker *w, td_jupyter_request *r,
+                   td_host_outcome o, td_str *reply) {
   const char *name = o == TD_HOST_INTERRUPTED ? "KeyboardInterrupt" : "Error";
   td_str text, shown;
   td_str_init(&text);
@@ -80,25 +80,26 @@ static void failed(td_worker *w, td_request *r, td_host_outcome o,
   if (is_execute(r) && !is_set(r, "silent")) {
     add_error(&shown, name, td_str_c(&text), text.len);
     td_str_addc(&shown, '}');
-    td_iopub_send(w->kernel->iopub, r, "error",
-                  (td_bytes){td_str_c(&shown), shown.len}, (td_bytes){0}, NULL,
-                  0);
+    td_jupyter_iopub_send(w->kernel->iopub, r, "error",
+                          (td_bytes){td_str_c(&shown), shown.len},
+                          (td_bytes){0}, NULL, 0);
   }
   add_failure(reply, name, td_str_c(&text), text.len, w->count);
   td_str_deinit(&text);
   td_str_deinit(&shown);
 }
 
-static void call(td_worker *w, td_request *r, const char *service,
-                 td_str *reply) {
-  td_bytes c = td_request_content(r);
+static void call(td_jupyter_worker *w, td_jupyter_request *r,
+                 const char *service, td_str *reply) {
+  td_bytes c = td_jupyter_request_content(r);
   td_host_outcome o = td_line_call(w->line, service, c.at, c.len, reply);
   if (o != TD_HOST_OK) failed(w, r, o, reply);
 }
 
 /* Looks at the reply to a cell: its count, and whether cells that wait are to
  * be refused. */
-static void note_reply(td_worker *w, td_request *r, const td_str *reply) {
+static void note_reply(td_jupyter_worker *w, td_jupyter_request *r,
+                       const td_str *reply) {
   json_t *a = json_loadb(td_str_c(reply), reply->len, JSON_ALLOW_NUL, NULL);
   json_t *count = json_object_get(a, "execution_count");
   const char *status = json_string_value(json_object_get(a, "status"));
@@ -107,25 +108,26 @@ static void note_reply(td_worker *w, td_request *r, const td_str *reply) {
   bool interrupt = name && !strcmp(name, "KeyboardInterrupt");
   if (json_is_integer(count)) w->count = (int)json_integer_value(count);
   json_decref(a);
-  td_bytes c = td_request_content(r);
+  td_bytes c = td_jupyter_request_content(r);
   json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
   bool goes_on = json_is_false(json_object_get(content, "stop_on_error"));
   json_decref(content);
   if (!failure || goes_on) return;
-  uint64_t before = td_shell_drain(w->kernel->shell);
+  uint64_t before = td_jupyter_shell_drain(w->kernel->shell);
   pthread_mutex_lock(&w->lock);
   if (interrupt && w->interrupted_at) before = w->interrupted_at;
   w->abort_before = before;
   pthread_mutex_unlock(&w->lock);
 }
 
-static void answer(td_worker *w, td_request *r, const char *started) {
-  td_kernel *k = w->kernel;
-  const char *type = td_request_type(r), *reply_type = NULL;
+static void answer(td_jupyter_worker *w, td_jupyter_request *r,
+                   const char *started) {
+  td_jupyter_kernel *k = w->kernel;
+  const char *type = td_jupyter_request_type(r), *reply_type = NULL;
   td_str reply;
   td_str_init(&reply);
   if (!strcmp(type, "kernel_info_request")) {
-    td_info(&reply);
+    td_jupyter_info(&reply);
     reply_type = "kernel_info_reply";
   }
   for (size_t i = 0; i < TD_COUNT(services); i++) {
@@ -135,47 +137,47 @@ static void answer(td_worker *w, td_request *r, const char *started) {
   }
   if (is_execute(r)) note_reply(w, r, &reply);
   if (reply_type && w == &k->debug)
-    td_control_reply(k, r, reply_type, &reply);
+    td_jupyter_control_reply(k, r, reply_type, &reply);
   else if (reply_type)
-    td_shell_reply(k->shell, r, reply_type, td_str_c(&reply), reply.len,
-                   started);
+    td_jupyter_shell_reply(k->shell, r, reply_type, td_str_c(&reply), reply.len,
+                           started);
   td_str_deinit(&reply);
 }
 
-static void refuse(td_worker *w, td_request *r) {
+static void refuse(td_jupyter_worker *w, td_jupyter_request *r) {
   td_str reply;
   td_str_init(&reply);
   add_failure(&reply, "Aborted", "a cell before it failed", 23, w->count);
-  td_shell_reply(w->kernel->shell, r, "execute_reply", td_str_c(&reply),
-                 reply.len, NULL);
+  td_jupyter_shell_reply(w->kernel->shell, r, "execute_reply", td_str_c(&reply),
+                         reply.len, NULL);
   td_str_deinit(&reply);
 }
 
-static void serve(td_worker *w, const td_job *j, bool aborted) {
-  td_iopub *io = w->kernel->iopub;
+static void serve(td_jupyter_worker *w, const td_jupyter_job *j, bool aborted) {
+  td_jupyter_iopub *io = w->kernel->iopub;
   td_str started;
   td_str_init(&started);
   td_str_add(&started, "{\"started\": ");
-  td_wire_now(&started);
+  td_jupyter_wire_now(&started);
   td_str_addc(&started, '}');
-  td_iopub_status(io, j->request, "busy");
-  if (is_execute(j->request)) td_iopub_owner(io, j->request);
+  td_jupyter_iopub_status(io, j->request, "busy");
+  if (is_execute(j->request)) td_jupyter_iopub_owner(io, j->request);
   if (aborted)
     refuse(w, j->request);
   else
     answer(w, j->request, td_str_c(&started));
   fflush(stdout);
-  td_iopub_status(io, j->request, "idle");
+  td_jupyter_iopub_status(io, j->request, "idle");
   td_str_deinit(&started);
 }
 
 /* ---- the queue ---- */
 
 /* The next job, which becomes the current one; NULL when stopping. */
-static td_job *next_job(td_worker *w, bool *aborted) {
+static td_jupyter_job *next_job(td_jupyter_worker *w, bool *aborted) {
   pthread_mutex_lock(&w->lock);
   while (!w->first && !w->stopping) pthread_cond_wait(&w->changed, &w->lock);
-  td_job *j = w->stopping ? NULL : w->first;
+  td_jupyter_job *j = w->stopping ? NULL : w->first;
   if (j) {
     w->first = j->next;
     if (!w->first) w->last = &w->first;
@@ -187,8 +189,8 @@ static td_job *next_job(td_worker *w, bool *aborted) {
   return j;
 }
 
-void td_worker_run(td_worker *w) {
-  td_job *j;
+void td_jupyter_worker_run(td_jupyter_worker *w) {
+  td_jupyter_job *j;
   bool aborted = false;
   mine = w;
   while ((j = next_job(w, &aborted))) {
@@ -197,16 +199,17 @@ void td_worker_run(td_worker *w) {
     w->current = NULL;
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->lock);
-    td_request_release(j->request);
+    td_jupyter_request_release(j->request);
     td_free(j);
   }
   mine = NULL;
 }
 
-void td_worker_add(td_worker *w, td_request *r, uint64_t number) {
-  td_job *j = td_alloc_zero(1, sizeof *j);
+void td_jupyter_worker_add(td_jupyter_worker *w, td_jupyter_request *r,
+                           uint64_t number) {
+  td_jupyter_job *j = td_alloc_zero(1, sizeof *j);
   if (!j) {
-    td_request_release(r);
+    td_jupyter_request_release(r);
     return;
   }
   j->request = r;
@@ -218,16 +221,16 @@ void td_worker_add(td_worker *w, td_request *r, uint64_t number) {
   pthread_mutex_unlock(&w->lock);
 }
 
-bool td_worker_has_cell(td_worker *w) {
+bool td_jupyter_worker_has_cell(td_jupyter_worker *w) {
   pthread_mutex_lock(&w->lock);
   bool has = w->current && is_execute(w->current);
-  for (const td_job *j = w->first; j && !has; j = j->next)
+  for (const td_jupyter_job *j = w->first; j && !has; j = j->next)
     has = is_execute(j->request);
   pthread_mutex_unlock(&w->lock);
   return has;
 }
 
-bool td_worker_busy(td_worker *w) {
+bool td_jupyter_worker_busy(td_jupyter_worker *w) {
   pthread_mutex_lock(&w->lock);
   bool busy = w->current || w->first;
   pthread_mutex_unlock(&w->lock);
@@ -235,19 +238,19 @@ bool td_worker_busy(td_worker *w) {
 }
 
 /* The request that is served, for comparing only. */
-static const td_request *served(td_worker *w) {
+static const td_jupyter_request *served(td_jupyter_worker *w) {
   pthread_mutex_lock(&w->lock);
-  const td_request *r = w->current;
+  const td_jupyter_request *r = w->current;
   pthread_mutex_unlock(&w->lock);
   return r;
 }
 
 /* Between taking a request and calling into Lua there is a moment in which the
  * line is idle. */
-bool td_worker_interrupt(td_worker *w, uint64_t number) {
+bool td_jupyter_worker_interrupt(td_jupyter_worker *w, uint64_t number) {
   struct timespec t = {.tv_nsec = 50000};
   pthread_mutex_lock(&w->lock);
-  const td_request *r = w->current;
+  const td_jupyter_request *r = w->current;
   w->interrupted_at = number;
   pthread_mutex_unlock(&w->lock);
   for (int i = 0; r && i < MOST_TRIES && served(w) == r; i++) {
@@ -257,14 +260,14 @@ bool td_worker_interrupt(td_worker *w, uint64_t number) {
   return false;
 }
 
-td_request *td_worker_served(td_worker *w) {
+td_jupyter_request *td_jupyter_worker_served(td_jupyter_worker *w) {
   pthread_mutex_lock(&w->lock);
-  td_request *r = td_request_retain(w->current);
+  td_jupyter_request *r = td_jupyter_request_retain(w->current);
   pthread_mutex_unlock(&w->lock);
   return r;
 }
 
-void td_worker_stop(td_worker *w) {
+void td_jupyter_worker_stop(td_jupyter_worker *w) {
   pthread_mutex_lock(&w->lock);
   w->stopping = true;
   pthread_cond_broadcast(&w->changed);
@@ -274,11 +277,12 @@ void td_worker_stop(td_worker *w) {
 /* ---- life ---- */
 
 static void *run(void *arg) {
-  td_worker_run(arg);
+  td_jupyter_worker_run(arg);
   return NULL;
 }
 
-td_status *td_worker_init(td_worker *w, td_kernel *k, td_line *line) {
+td_status *td_jupyter_worker_init(td_jupyter_worker *w, td_jupyter_kernel *k,
+                                  td_line *line) {
   w->kernel = k;
   w->line = line;
   w->last = &w->first;
@@ -287,20 +291,20 @@ td_status *td_worker_init(td_worker *w, td_kernel *k, td_line *line) {
   return line ? NULL : td_oom();
 }
 
-td_status *td_worker_start(td_worker *w) {
+td_status *td_jupyter_worker_start(td_jupyter_worker *w) {
   w->started = td_thread_start(&w->thread, "worker", -1, run, w);
   return w->started ? NULL
                     : td_error(TD_RESOURCE_EXHAUSTED, "no thread for a worker");
 }
 
-void td_worker_deinit(td_worker *w) {
+void td_jupyter_worker_deinit(td_jupyter_worker *w) {
   if (!w->kernel) return;
-  td_worker_stop(w);
+  td_jupyter_worker_stop(w);
   if (w->started) pthread_join(w->thread, NULL);
   w->started = false;
-  for (td_job *j = w->first, *next; j; j = next) {
+  for (td_jupyter_job *j = w->first, *next; j; j = next) {
     next = j->next;
-    td_request_release(j->request);
+    td_jupyter_request_release(j->request);
     td_free(j);
   }
   w->first = NULL;

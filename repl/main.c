@@ -121,7 +121,7 @@ int main(int argc, char **argv) {
   int leave = parse(argc, argv, &r);
   if (leave) return leave - 1;
   if (r.file && !strcmp(r.file, "kernel"))
-    return td_kernel_main(argc - r.rest, argv + r.rest);
+    return td_jupyter_kernel_main(argc - r.rest, argv + r.rest);
   char *why;
   host = td_host_new(&terminal, &why);
   if (!host) {

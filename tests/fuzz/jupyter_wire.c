@@ -13,15 +13,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST = 12 };
 
-static td_wire with_key, without;
+static td_jupyter_wire with_key, without;
 
 static void start(void) {
   static char key[] = "a key", none[] = "";
-  static const td_connection signs = {.key = key}, trusts = {.key = none};
+  static const td_jupyter_connection signs = {.key = key},
+                                     trusts = {.key = none};
   if (with_key.seen) return;
   if (sodium_init() < 0) abort();
-  td_status_release(td_wire_init(&with_key, &signs));
-  td_status_release(td_wire_init(&without, &trusts));
+  td_status_release(td_jupyter_wire_init(&with_key, &signs));
+  td_status_release(td_jupyter_wire_init(&without, &trusts));
 }
 
 static int cut(const char *at, size_t len, td_bytes *frames) {
@@ -36,27 +37,29 @@ static int cut(const char *at, size_t len, td_bytes *frames) {
   return n;
 }
 
-static void look(const td_request *r) {
+static void look(const td_jupyter_request *r) {
   td_bytes b;
-  size_t sum = strlen(td_request_type(r)) + strlen(td_request_subshell(r)) +
-               strlen(td_request_parent_id(r)) + td_request_header(r).len +
-               td_request_content(r).len;
-  for (int i = 0; td_request_buffer(r, i, &b); i++) sum += b.len;
+  size_t sum = strlen(td_jupyter_request_type(r)) +
+               strlen(td_jupyter_request_subshell(r)) +
+               strlen(td_jupyter_request_parent_id(r)) +
+               td_jupyter_request_header(r).len +
+               td_jupyter_request_content(r).len;
+  for (int i = 0; td_jupyter_request_buffer(r, i, &b); i++) sum += b.len;
   if (sum == 0) __builtin_trap(); /* a message has a type */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   td_bytes frames[MOST];
-  td_request *r;
+  td_jupyter_request *r;
   if (size == 0) return 0;
   start();
   int n = cut((const char *)data + 1, size - 1, frames);
   td_status *s =
-      td_wire_read(data[0] & 1 ? &without : &with_key, frames, n, &r);
+      td_jupyter_wire_read(data[0] & 1 ? &without : &with_key, frames, n, &r);
   if (td_ok(s))
     look(r);
   else
     td_status_release(s);
-  td_request_release(r);
+  td_jupyter_request_release(r);
   return 0;
 }
