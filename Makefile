@@ -247,15 +247,26 @@ demo: setup-build
 PEERS ?=
 BENCH_PYTHON := $(if $(PEERS),$(B)/bench-venv/bin/python,$(PYTHON))
 PEER_PACKAGES := $(patsubst tensorflow,tensorflow-cpu,$(subst $(comma), ,$(PEERS)))
+NULL_RUN = $(CC) $(INCLUDE) $(CFLAGS_ALL) -o $@ $< -ltide -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
 $(B)/bench/null_run: tests/bench/null_run.c $(B)/libtide.so
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -o $@ $< -L$(B) -ltide -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
+	$(NULL_RUN) -L$(B)
+# AGAINST=../before/build: another build of Tide is the peer, in one interleaved
+# run with this one. What measures it is of its own tree, C and Lua.
+AGAINST ?=
+ROUNDS ?= 9
+BEFORE := $(if $(wildcard $(AGAINST)/../tests/bench/null_run.c),$(AGAINST)/..,.)
+$(B)/bench/before/bench/null_run: INCLUDE := -I$(BEFORE) -I$(AGAINST)
+$(B)/bench/before/bench/null_run: $(BEFORE)/tests/bench/null_run.c FORCE
+	@mkdir -p $(@D)
+	$(NULL_RUN) -L$(AGAINST)
 bench: setup
-	$(MAKE) -j$(JOBS) all $(B)/bench/null_run
+	$(MAKE) -j$(JOBS) all $(B)/bench/null_run \
+	  $(if $(AGAINST),$(B)/bench/before/bench/null_run $(VENV))
 	$(if $(PEERS),test -x $(BENCH_PYTHON) || $(PYTHON) -m venv $(B)/bench-venv)
 	$(if $(PEERS),$(BENCH_PYTHON) -m pip install -q numpy $(PEER_PACKAGES))
 	tests/bench/run.py --build $(B) --rows "$(ROWS)" --peers "$(PEERS)" \
-	  --python $(BENCH_PYTHON)
+	  --python $(BENCH_PYTHON) --rounds $(ROUNDS) --against "$(AGAINST)"
 
 # ---- the notebook ----------------------------------------------------------
 

@@ -5,16 +5,25 @@ Each contestant is a process of its own that answers every line "go" on its
 standard input with the seconds one unit of work took (it repeats the work for
 at least 20 ms). A round is ours, peer, peer, ours (the order alternates),
 between two probes of the machine; a round whose probes differ by more than 15 %
-or during which others were busy is dropped and counted. The ratio is ours /
-peer: below 1 is faster. Below half of the rounds left the row is inconclusive.
+or during which others were busy is dropped, counted and made up for, up to
+twice as many. The ratio is ours / peer: below 1 is faster. With less than half
+of the rounds kept the row is inconclusive.
+
+With --against the only peer is `before`, another build of Tide. A build that
+lies in a tree of its own (DIR/..) is measured by the programs of that tree.
+Both are copied first, for how a file came into the page cache shows in the
+memory of who maps it.
 
 usage: run.py [--build DIR] [--rows "a b"] [--peers tensorflow,torch,jax]
-              [--python PYTHON] [--rounds N]
+              [--python PYTHON] [--rounds N] [--against DIR]
 """
 import argparse
+import collections
+import glob
 import json
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -67,14 +76,24 @@ ROWS = {
         ("idle", "ticks in 5 s", "0"))},
 }
 
+# What --against looks at unless told which rows.
+AGAINST = [
+    "dispatch_chain", "dispatch_independent", "dispatch_layered", "dispatch_chains8",
+    "null_run_c", "null_run_lua", "while_loop", "while_grad", "mlp_step",
+    "ptb_lstm_step", "start", "rss", "jupyter_start", "jupyter_rss", "jupyter_execute",
+]
+
+# A folder of Tide's products and the tree whose programs measure it.
+Build = collections.namedtuple("Build", "folder tree")
+
 
 class Contestant:
-    def __init__(self, command, threads):
+    def __init__(self, command, threads, tree=ROOT):
         env = dict(os.environ, OMP_NUM_THREADS=str(threads), TF_CPP_MIN_LOG_LEVEL="3",
                    JAX_PLATFORMS="cpu", TIDE_BENCH_THREADS=str(threads))
         cpus = sorted(os.sched_getaffinity(0))[:threads]
         self.process = subprocess.Popen(
-            command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            command, cwd=tree, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True,
             preexec_fn=lambda: os.sched_setaffinity(0, cpus))
         self.read()  # "ready"
@@ -121,7 +140,9 @@ def compare(ours, peer, rounds):
     kept, dropped = [], 0
     for c in (ours, peer):
         c.go()
-    for i in range(rounds):
+    for i in range(3 * rounds):
+        if len(kept) == rounds:
+            break
         before = probe()
         busy, wall = others_busy(), time.perf_counter()
         order = [ours, peer, peer, ours] if i % 2 == 0 else [peer, ours, ours, peer]
@@ -139,31 +160,32 @@ def compare(ours, peer, rounds):
 
 
 def measure_alone(row, threads, args):
-    if row in prompt.ROWS:
-        return prompt.ROWS[row](os.path.join(ROOT, args.build, "tide"))
-    if row in ("start", "rss", "idle"):
-        return process_row(row, args.build)
-    c = Contestant(ours_command(row, threads, args), threads)
+    c = ours(row, threads, args)
+    if row in ALONE:
+        return c.go()
     c.go()
     value = statistics.median(c.go() for _ in range(args.rounds))
     c.end()
     return value
 
 
-def process_row(row, build):
-    tide = os.path.join(ROOT, build, "tide")
-    if row == "start":
-        times = []
-        for _ in range(20):
-            start = time.perf_counter()
-            subprocess.run([tide, "-e", "print(1 + 1)"], stdout=subprocess.DEVNULL, check=True)
-            times.append(time.perf_counter() - start)
-        return statistics.median(times)
-    if row == "rss":
-        code = ('for l in io.lines("/proc/self/status") do local k = l:match("^VmRSS:%s*(%d+)") '
-                'if k then print(k) end end')
-        out = subprocess.run([tide, "-e", code], capture_output=True, text=True, check=True)
-        return int(out.stdout) / 1024
+def start(tide):
+    times = []
+    for _ in range(20):
+        begun = time.perf_counter()
+        subprocess.run([tide, "-e", "print(1 + 1)"], stdout=subprocess.DEVNULL, check=True)
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times)
+
+
+def rss(tide):
+    code = ('for l in io.lines("/proc/self/status") do local k = l:match("^VmRSS:%s*(%d+)") '
+            'if k then print(k) end end')
+    out = subprocess.run([tide, "-e", code], capture_output=True, text=True, check=True)
+    return int(out.stdout) / 1024
+
+
+def idle(tide):
     p = subprocess.Popen([tide, "-i"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     p.stdin.write(b'td = require "tide"; s = td.session(); print(s:run(td.zeros{2} + 1))\n')
     p.stdin.flush()
@@ -173,28 +195,72 @@ def process_row(row, build):
         with open(f"/proc/{p.pid}/stat", encoding="ascii") as f:
             v = f.read().split()
         return int(v[13]) + int(v[14])
-    start = ticks()
+    begun = ticks()
     time.sleep(10)
-    used = ticks() - start
+    used = ticks() - begun
     p.kill()
     p.wait()
     return used
 
 
-def notebook_command(row, which, args):
+# Rows of processes that this one starts and looks at.
+ALONE = {"start": start, "rss": rss, "idle": idle, **prompt.ROWS}
+
+
+class Alone:
+    """A contestant in this process."""
+    def __init__(self, row, build):
+        self.row, self.tide = row, os.path.join(build.folder, "tide")
+
+    def go(self):
+        return ALONE[self.row](self.tide)
+
+    def end(self):
+        pass
+
+
+def copied(build, into):
+    """A copy of a build, and its own tree where it lies in one."""
+    os.makedirs(os.path.join(into, "bench"), exist_ok=True)
+    for name in ["tide", *glob.glob("libtide.so.*", root_dir=build)]:
+        shutil.copy(os.path.join(build, name), into)
+    tree = os.path.dirname(build)
+    return Build(into, tree if os.path.exists(os.path.join(tree, HERE, "ours.lua")) else ROOT)
+
+
+def notebook(row, threads, args, which, build):
     """A client of a kernel, in a Python that has jupyter_client."""
-    venv = os.path.join(ROOT, args.build, "venv/bin/python")
+    venv = os.path.join(args.build, "venv/bin/python")
     python = args.python if which != "tide" or not os.path.exists(venv) else venv
-    return [python, os.path.join(HERE, "notebook.py"), args.build, which, row]
+    return Contestant([python, os.path.join(HERE, "notebook.py"), build.folder, which, row],
+                      threads, build.tree)
 
 
-def ours_command(row, threads, args):
-    build = args.build
+def ours(row, threads, args, build=None):
+    """Tide as a contestant: this build of it or another."""
+    build = build or args.after
+    if row in ALONE:
+        return Alone(row, build)
     if row.startswith("jupyter_"):
-        return notebook_command(row, "tide", args)
+        return notebook(row, threads, args, "tide", build)
     if row == "null_run_c":
-        return [os.path.join(ROOT, build, "bench", "null_run")]
-    return [os.path.join(ROOT, build, "tide"), os.path.join(HERE, "ours.lua"), row, str(threads)]
+        return Contestant([os.path.join(build.folder, "bench/null_run")], threads)
+    return Contestant([os.path.join(build.folder, "tide"), os.path.join(HERE, "ours.lua"),
+                       row, str(threads)], threads, build.tree)
+
+
+def opponent(peer, row, threads, args):
+    kind, _, which = peer.partition(":")
+    if kind == "before":
+        return ours(row, threads, args, args.before)
+    if kind == "ours":  # with so many threads
+        return ours(row, int(which), args)
+    if kind == "row":  # another row of ours
+        return ours(which, threads, args)
+    if kind == "ipykernel":
+        return notebook(row, threads, args, kind, args.after)
+    return Contestant([args.python, os.path.join(HERE, peer + "_peer.py"), row,
+                       str(threads)], threads)
 
 
 def run_row(row, threads, args, rows):
@@ -202,24 +268,16 @@ def run_row(row, threads, args, rows):
     result = {"name": row, "threads": threads, "unit": unit, "ours": None, "peer": None,
               "peer_value": None, "ratio": None, "ratio_lo": None, "ratio_hi": None,
               "goal": goal, "dropped": 0}
+    if args.against:
+        peers, result["goal"] = ["before"], 1.03
     for peer in [p for p in peers if ":" in p or p in args.peers] or [None]:
         r = dict(result, peer=peer)
         if peer is None:
             r["ours"] = measure_alone(row, threads, args)
         else:
-            ours = Contestant(ours_command(row, threads, args), threads)
-            kind, _, which = peer.partition(":")
-            if kind == "ours":  # with so many threads
-                other = Contestant(ours_command(row, int(which), args), int(which))
-            elif kind == "row":  # another row of ours
-                other = Contestant(ours_command(which, threads, args), threads)
-            elif kind == "ipykernel":
-                other = Contestant(notebook_command(row, kind, args), threads)
-            else:
-                other = Contestant([args.python, os.path.join(HERE, peer + "_peer.py"), row,
-                                    str(threads)], threads)
-            kept, r["dropped"] = compare(ours, other, args.rounds)
-            ours.end()
+            mine, other = ours(row, threads, args), opponent(peer, row, threads, args)
+            kept, r["dropped"] = compare(mine, other, args.rounds)
+            mine.end()
             other.end()
             if len(kept) * 2 >= args.rounds:
                 r["ours"] = statistics.median(a for a, _ in kept)
@@ -249,9 +307,17 @@ def main():
     p.add_argument("--peers", default="")
     p.add_argument("--python", default=sys.executable)
     p.add_argument("--rounds", type=int, default=9)
+    p.add_argument("--against", default="")
     args = p.parse_args()
+    args.build = os.path.abspath(args.build)
     args.peers = [x for x in args.peers.split(",") if x]
-    wanted = args.rows.replace(",", " ").split() or list(ROWS)
+    args.after = Build(args.build, ROOT)
+    if args.against:
+        args.peers, folder = ["before"], os.path.join(args.build, "bench")
+        args.before = copied(os.path.abspath(args.against), os.path.join(folder, "before"))
+        args.after = copied(args.build, os.path.join(folder, "after"))
+        shutil.copy(os.path.join(folder, "null_run"), args.after.folder + "/bench")
+    wanted = args.rows.replace(",", " ").split() or (AGAINST if args.against else list(ROWS))
     unknown = [r for r in wanted if r not in ROWS]
     if unknown:
         sys.exit("no such row: " + " ".join(unknown))
@@ -263,7 +329,7 @@ def main():
             if threads <= len(os.sched_getaffinity(0)):
                 run_row(row, threads, args, rows)
     machine = {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "date": time.strftime("%F")}
-    with open(os.path.join(ROOT, args.build, "bench.json"), "w", encoding="utf-8") as f:
+    with open(os.path.join(args.build, "bench.json"), "w", encoding="utf-8") as f:
         json.dump({"machine": machine, "rows": rows}, f, indent=1)
 
 
