@@ -200,7 +200,7 @@ THREAD_TESTS := $(wildcard tests/engine/device/*.c tests/engine/run/*.c) \
   tests/engine/base/pool.c tests/engine/base/clock.c \
   tests/engine/base/status.c tests/engine/tensor/buffer.c \
   tests/engine/io/batcher.c \
-  tests/kernels/state.c tests/kernels/blas/doors.c tests/lua/console/lines.c
+  tests/kernels/variable.c tests/kernels/blas/doors.c tests/lua/console/lines.c
 test-build:
 	$(MAKE) -j$(JOBS) all ctests
 	$(MAKE) SANITIZE=address,undefined ctests $(B)/address-undefined/tide

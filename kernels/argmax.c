@@ -9,7 +9,7 @@
 
 #include "kernels/cpu.h"
 #include "kernels/element.h"
-#include "kernels/tile.h"
+#include "kernels/transpose_tile.h"
 #include "kernels/simd/vec.h"
 
 enum {
@@ -177,15 +177,15 @@ static void search_strip(const job *j, int64_t outer, int64_t column) {
 
 /* `n` short runs, turned into columns. */
 static void search_tile(const job *j, int64_t outer, int64_t n) {
-  _Alignas(64) char tile[TD_TILE_RUNS * TD_TILE_LONGEST * 8];
-  _Alignas(64) char best[TD_TILE_RUNS * 8];
-  int32_t at[TD_TILE_RUNS] = {0};
-  int64_t index[TD_TILE_RUNS];
+  _Alignas(64) char tile[TD_TRANSPOSE_ROWS * TD_TRANSPOSE_LONGEST * 8];
+  _Alignas(64) char best[TD_TRANSPOSE_ROWS * 8];
+  int32_t at[TD_TRANSPOSE_ROWS] = {0};
+  int64_t index[TD_TRANSPOSE_ROWS];
   const char *x = j->x + (size_t)(outer * j->n) * j->size;
   if (td_is_half(j->dtype))
-    td_tile_turn_half(j->dtype, x, n, j->n, (float *)tile);
+    td_transpose_tile_half(j->dtype, x, n, j->n, (float *)tile);
   else
-    td_tile_turn(x, n, j->n, j->size, tile);
+    td_transpose_tile(x, n, j->n, j->size, tile);
   start(j, best, tile, n);
   j->loop.strip(best, at, tile, n, n, j->n, 0);
   for (int64_t i = 0; i < n; i++) index[i] = at[i];
@@ -193,8 +193,9 @@ static void search_tile(const job *j, int64_t outer, int64_t n) {
 }
 
 static void tiles(void *arg, int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; i += TD_TILE_RUNS)
-    search_tile(arg, i, end - i < TD_TILE_RUNS ? end - i : TD_TILE_RUNS);
+  for (int64_t i = begin; i < end; i += TD_TRANSPOSE_ROWS)
+    search_tile(arg, i,
+                end - i < TD_TRANSPOSE_ROWS ? end - i : TD_TRANSPOSE_ROWS);
 }
 
 static void runs(void *arg, int64_t begin, int64_t end) {
@@ -241,7 +242,7 @@ static void search_all(td_kernel_ctx *c, job *j, int64_t outer) {
   int64_t across = (j->inner + STRIP - 1) / STRIP;
   int64_t width = j->inner < STRIP ? j->inner : STRIP;
   void (*items)(void *, int64_t, int64_t) = strips;
-  if (j->inner == 1) items = j->n <= TD_TILE_LONGEST ? tiles : runs;
+  if (j->inner == 1) items = j->n <= TD_TRANSPOSE_LONGEST ? tiles : runs;
   td_for(c, outer * across, td_grain_of(j->n * width), items, j);
 }
 

@@ -13,10 +13,10 @@
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 #include "kernels/half_copy.h"
-#include "kernels/taps.h"
+#include "kernels/sliding_window.h"
 
 typedef struct job {
-  td_taps y, x;
+  td_sliding_window y, x;
   int64_t batch, channels;
   td_dtype dtype; /* of the numbers below */
   const void *image, *filter, *given;
@@ -27,8 +27,8 @@ typedef struct job {
 /* ---- geometry ------------------------------------------------------------ */
 
 /* Sizes of the result; -1 where those of the operands are not known. */
-static td_status *set_axis(td_taps *t, bool same) {
-  TD_TRY(td_taps_place(t, same));
+static td_status *set_axis(td_sliding_window *t, bool same) {
+  TD_TRY(td_sliding_window_place(t, same));
   if (!same && t->out == 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "a filter that reaches over %lld does not fit an image of "
@@ -42,8 +42,9 @@ static td_status *set_job(const td_shape *image, const td_shape *filter,
                           const char *padding, job *j) {
   bool same = strcmp(padding, "SAME") == 0;
   int64_t depth = filter->dim[2];
-  TD_TRY(td_taps_read(strides, "strides", &j->y.stride, &j->x.stride));
-  TD_TRY(td_taps_read(rates, "rates", &j->y.rate, &j->x.rate));
+  TD_TRY(
+      td_sliding_window_read(strides, "strides", &j->y.stride, &j->x.stride));
+  TD_TRY(td_sliding_window_read(rates, "rates", &j->y.rate, &j->x.rate));
   j->batch = image->dim[0];
   j->channels = image->dim[3] < 0 ? depth : image->dim[3];
   if (depth >= 0 && j->channels != depth)
@@ -81,19 +82,19 @@ static td_status *infer_any(td_infer *c, int gradient) {
 /* ---- loops --------------------------------------------------------------- */
 
 /* Where the first cell of a window lies. */
-static int64_t begin_of(const td_taps *a, int64_t i) {
+static int64_t begin_of(const td_sliding_window *a, int64_t i) {
   return i * a->stride - a->before;
 }
 
-/* The largest sum of window (y, x) of an image's channel: *at and *tap are its
- * place in image and filter, in elements. */
+/* The largest sum of window (y, x) of an image's channel: *at and *weight are
+ * its places in image and filter, in elements. */
 #define LARGEST(kind, least)                                                   \
   static td_##kind largest_##kind(const job *j, const td_##kind *image,        \
                                   const td_##kind *filter, int64_t y,          \
-                                  int64_t x, int64_t *at, int64_t *tap) {      \
+                                  int64_t x, int64_t *at, int64_t *weight) {   \
     int64_t top = begin_of(&j->y, y), left = begin_of(&j->x, x);               \
     td_##kind most = least;                                                    \
-    *tap = 0;                                                                  \
+    *weight = 0;                                                               \
     *at =                                                                      \
         ((top < 0 ? 0 : top) * j->x.in + (left < 0 ? 0 : left)) * j->channels; \
     for (int64_t h = 0; h < j->y.window; h++) {                                \
@@ -105,7 +106,7 @@ static int64_t begin_of(const td_taps *a, int64_t i) {
         int64_t from = (row * j->x.in + column) * j->channels;                 \
         int64_t by = (h * j->x.window + k) * j->channels;                      \
         td_##kind sum = (td_##kind)(image[from] + filter[by]);                 \
-        if (sum > most) most = sum, *at = from, *tap = by;                     \
+        if (sum > most) most = sum, *at = from, *weight = by;                  \
       }                                                                        \
     }                                                                          \
     return most;                                                               \
@@ -114,7 +115,7 @@ static int64_t begin_of(const td_taps *a, int64_t i) {
 /* Rows of outputs; channels of the filter; channels of images. */
 #define LOOPS(kind, ...)                                                       \
   static void rows_##kind(const job *j, int64_t begin, int64_t end) {          \
-    int64_t area = j->y.in * j->x.in, at, tap;                                 \
+    int64_t area = j->y.in * j->x.in, at, weight;                              \
     for (int64_t i = begin; i < end; i++) {                                    \
       const td_##kind *image =                                                 \
           (const td_##kind *)j->image + i / j->y.out * area * j->channels;     \
@@ -123,12 +124,12 @@ static int64_t begin_of(const td_taps *a, int64_t i) {
         for (int64_t c = 0; c < j->channels; c++)                              \
           *to++ =                                                              \
               largest_##kind(j, image + c, (const td_##kind *)j->filter + c,   \
-                             i % j->y.out, x, &at, &tap);                      \
+                             i % j->y.out, x, &at, &weight);                   \
     }                                                                          \
   }                                                                            \
   static void give_##kind(const job *j, int64_t image, int64_t c,              \
                           bool to_filter) {                                    \
-    int64_t in = j->y.in * j->x.in * j->channels, at, tap;                     \
+    int64_t in = j->y.in * j->x.in * j->channels, at, weight;                  \
     const td_##kind *from = (const td_##kind *)j->image + image * in + c;      \
     const td_##kind *dy = (const td_##kind *)j->given +                        \
                           image * j->y.out * j->x.out * j->channels + c;       \
@@ -136,8 +137,8 @@ static int64_t begin_of(const td_taps *a, int64_t i) {
     for (int64_t y = 0; y < j->y.out; y++)                                     \
       for (int64_t x = 0; x < j->x.out; x++, dy += j->channels) {              \
         largest_##kind(j, from, (const td_##kind *)j->filter + c, y, x, &at,   \
-                       &tap);                                                  \
-        td_##kind *cell = to + (to_filter ? tap : at);                         \
+                       &weight);                                               \
+        td_##kind *cell = to + (to_filter ? weight : at);                      \
         *cell = (td_##kind)(*cell + *dy);                                      \
       }                                                                        \
   }

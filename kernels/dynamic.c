@@ -2,7 +2,7 @@
  * put together again.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/rows.h"
+#include "kernels/row_gather.h"
 
 #include <string.h>
 
@@ -76,7 +76,7 @@ static td_status *put_part(td_kernel_ctx *c, const td_array *x, int i,
   int64_t each = td_array_span(&shape, 1, shape.rank);
   td_array y;
   TD_TRY(td_array_out(c, i, &shape, &y));
-  td_rows_copy(c, x->at, rows, shape.dim[0], (size_t)each * y.size, y.at);
+  td_row_gather(c, x->at, rows, shape.dim[0], (size_t)each * y.size, y.at);
   td_status *s = td_array_done(c, i, &y);
   td_array_drop(&y);
   return s;

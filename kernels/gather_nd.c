@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/gather_nd.h"
 
-#include "kernels/rows.h"
+#include "kernels/row_gather.h"
 
 #include <string.h>
 
@@ -122,7 +122,7 @@ static td_status *gather_run(td_kernel_ctx *c) {
     return td_error(TD_INVALID_ARGUMENT,
                     "params is empty: no slice of it can be asked for");
   TD_TRY(td_gather_nd_rows(indices, &params->shape, ignore, &rows, &n));
-  td_status *s = td_rows_kernel(c, 0, rows, n, &out);
+  td_status *s = td_row_gather_kernel(c, 0, rows, n, &out);
   td_free(rows);
   return s;
 }

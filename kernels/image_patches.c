@@ -6,10 +6,10 @@
 
 #include "kernels/array.h"
 #include "kernels/cpu.h"
-#include "kernels/taps.h"
+#include "kernels/sliding_window.h"
 
 typedef struct job {
-  td_taps y, x;
+  td_sliding_window y, x;
   int64_t channels;
   size_t pixel; /* bytes */
   const char *from;
@@ -25,13 +25,14 @@ static td_status *set_job(const td_shape *s, const td_attr *ksizes,
   if (!same && strcmp(padding, "VALID") != 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "padding must be SAME or VALID, not \"%s\"", padding);
-  TD_TRY(td_taps_read(ksizes, "ksizes", &j->y.window, &j->x.window));
-  TD_TRY(td_taps_read(strides, "strides", &j->y.stride, &j->x.stride));
-  TD_TRY(td_taps_read(rates, "rates", &j->y.rate, &j->x.rate));
+  TD_TRY(td_sliding_window_read(ksizes, "ksizes", &j->y.window, &j->x.window));
+  TD_TRY(
+      td_sliding_window_read(strides, "strides", &j->y.stride, &j->x.stride));
+  TD_TRY(td_sliding_window_read(rates, "rates", &j->y.rate, &j->x.rate));
   j->y.in = s->dim[1], j->x.in = s->dim[2];
   j->channels = s->dim[3];
-  TD_TRY(td_taps_place(&j->y, same));
-  return td_taps_place(&j->x, same);
+  TD_TRY(td_sliding_window_place(&j->y, same));
+  return td_sliding_window_place(&j->x, same);
 }
 
 /* Channels of the result. */
@@ -59,7 +60,7 @@ static td_status *infer(td_infer *c) {
 /* ---- the kernel ---------------------------------------------------------- */
 
 /* One row of a window; what lies outside is zero. */
-static char *copy_taps(const job *j, const char *row, int64_t x, char *to) {
+static char *copy_row(const job *j, const char *row, int64_t x, char *to) {
   for (int64_t k = 0; k < j->x.window; k++, to += j->pixel) {
     int64_t at = x + k * j->x.rate;
     if (row && at >= 0 && at < j->x.in)
@@ -83,7 +84,7 @@ static void copy_rows(void *arg, int64_t begin, int64_t end) {
         int64_t at = y + a * j->y.rate;
         const char *row =
             at >= 0 && at < j->y.in ? picture + (size_t)at * line : NULL;
-        to = copy_taps(j, row, k * j->x.stride - j->x.before, to);
+        to = copy_row(j, row, k * j->x.stride - j->x.before, to);
       }
   }
 }

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "kernels/row_folds.h"
+#include "kernels/row_reduce.h"
 
 /* ---- rows ---------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ static td_status *infer(td_infer *c) {
   return td_shape_same(c);
 }
 
-static td_status *run(td_kernel_ctx *c, td_row_fold_op op) {
+static td_status *run(td_kernel_ctx *c, td_row_reduce_op op) {
   const td_tensor *i = td_in(c, 1);
   td_shape shape = td_in(c, 0)->shape;
   TD_TRY(check(&shape, &i->shape, &td_in(c, 2)->shape));
@@ -44,24 +44,24 @@ static td_status *run(td_kernel_ctx *c, td_row_fold_op op) {
   int64_t *to = td_alloc_zero((size_t)n, sizeof *to);
   if (!to) return td_oom();
   for (int64_t k = 0; k < n; k++) to[k] = (at[k] % rows + rows) % rows;
-  td_row_fold f = {.op = op,
-                   .n = n,
-                   .each = td_array_span(&shape, 1, shape.rank),
-                   .to = to,
-                   .onto = true};
-  td_status *s = td_row_fold_run(c, 2, &f, &shape);
+  td_row_reduce f = {.op = op,
+                     .n = n,
+                     .each = td_array_span(&shape, 1, shape.rank),
+                     .to = to,
+                     .onto = true};
+  td_status *s = td_row_reduce_run(c, 2, &f, &shape);
   td_free(to);
   return s;
 }
 
 static td_status *run_update(td_kernel_ctx *c) {
-  return run(c, TD_ROW_FOLD_SET);
+  return run(c, TD_ROW_REDUCE_SET);
 }
 static td_status *run_add(td_kernel_ctx *c) {
-  return run(c, TD_ROW_FOLD_SUM);
+  return run(c, TD_ROW_REDUCE_SUM);
 }
 static td_status *run_sub(td_kernel_ctx *c) {
-  return run(c, TD_ROW_FOLD_SUB);
+  return run(c, TD_ROW_REDUCE_SUB);
 }
 
 /* ---- Empty --------------------------------------------------------------- */

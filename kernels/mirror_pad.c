@@ -6,8 +6,8 @@
  * by it. What lies behind the last padded axis is moved as one.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/row_folds.h"
-#include "kernels/rows.h"
+#include "kernels/row_reduce.h"
+#include "kernels/row_gather.h"
 
 #include <string.h>
 
@@ -147,9 +147,9 @@ static td_status *run(td_kernel_ctx *c, bool back) {
   if (td_shape_equal(&p.in, &p.out)) return td_array_share(c, 0, 0, &p.out);
   TD_TRY(mirror_rows(&p, back ? &p.out : &p.in, back ? &p.in : &p.out, &rows,
                      &n, &each));
-  td_row_fold f = {.n = n, .each = each, .to = rows};
-  td_status *s = back ? td_row_fold_run(c, 0, &f, &p.out)
-                      : td_rows_kernel(c, 0, rows, n, &p.out);
+  td_row_reduce f = {.n = n, .each = each, .to = rows};
+  td_status *s = back ? td_row_reduce_run(c, 0, &f, &p.out)
+                      : td_row_gather_kernel(c, 0, rows, n, &p.out);
   td_free(rows);
   return s;
 }

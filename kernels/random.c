@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "kernels/cpu.h"
-#include "kernels/rows.h"
+#include "kernels/row_gather.h"
 
 enum { REMEMBERED = 16 }; /* steps that may be inside loops at once */
 
@@ -209,7 +209,7 @@ static td_status *put_rows(td_kernel_ctx *c, const int64_t *rows, int64_t n) {
   if (td_ok(s)) s = td_array_out(c, 0, shape, &y);
   if (td_ok(s)) {
     size_t row = (size_t)td_array_span(shape, 1, shape->rank) * x.size;
-    td_rows_copy(c, x.at, rows, n, row, y.at);
+    td_row_gather(c, x.at, rows, n, row, y.at);
     s = td_array_done(c, 0, &y);
   }
   td_array_drop(&x);

@@ -15,7 +15,7 @@
 
 #include "kernels/element.h"
 #include "kernels/reduce.h"
-#include "kernels/tile.h"
+#include "kernels/transpose_tile.h"
 
 enum {
   LANES = 64,      /* columns that narrow rows are widened to */
@@ -227,22 +227,22 @@ static void items(void *arg, int64_t begin, int64_t end) {
 static bool runs_are_short(const job *j) {
   const td_reduce_plan *p = j->plan;
   return p->width == 1 && p->blocks == 1 && p->rows > 0 && p->groups > 1 &&
-         p->rows <= TD_TILE_LONGEST && p->n_kept == 1 &&
+         p->rows <= TD_TRANSPOSE_LONGEST && p->n_kept == 1 &&
          p->kept_step[0] == p->rows;
 }
 
 static void tiles(void *arg, int64_t begin, int64_t end) {
   const job *j = arg;
-  _Alignas(64) char tile[TD_TILE_RUNS * TD_TILE_LONGEST * WIDEST];
+  _Alignas(64) char tile[TD_TRANSPOSE_ROWS * TD_TRANSPOSE_LONGEST * WIDEST];
   int64_t rows = j->plan->rows;
-  for (int64_t g = begin; g < end; g += TD_TILE_RUNS) {
-    int64_t n = end - g < TD_TILE_RUNS ? end - g : TD_TILE_RUNS;
+  for (int64_t g = begin; g < end; g += TD_TRANSPOSE_ROWS) {
+    int64_t n = end - g < TD_TRANSPOSE_ROWS ? end - g : TD_TRANSPOSE_ROWS;
     const char *x = j->x + (size_t)(g * rows) * j->size;
     char *acc = j->acc + (size_t)g * j->acc_size;
     if (td_is_half(j->dtype))
-      td_tile_turn_half(j->dtype, x, n, rows, (float *)tile);
+      td_transpose_tile_half(j->dtype, x, n, rows, (float *)tile);
     else
-      td_tile_turn(x, n, rows, j->size, tile);
+      td_transpose_tile(x, n, rows, j->size, tile);
     clear(j, n, acc);
     j->in.take(acc, tile, rows, n, n);
   }

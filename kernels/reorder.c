@@ -1,7 +1,7 @@
 /* reorder.c - rows in another order: ReverseSequence, Roll.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/rows.h"
+#include "kernels/row_gather.h"
 
 /* Writes the rows' numbers: rows[i] is where row i of the output comes from. */
 typedef struct order {
@@ -19,7 +19,7 @@ static td_status *order_begin(const td_shape *shape, int axes, order *o) {
 }
 
 static td_status *order_end(td_kernel_ctx *c, order *o) {
-  td_status *s = td_rows_kernel(c, 0, o->rows, o->n, &o->shape);
+  td_status *s = td_row_gather_kernel(c, 0, o->rows, o->n, &o->shape);
   td_free(o->rows);
   return s;
 }

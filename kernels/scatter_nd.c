@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/gather_nd.h"
-#include "kernels/row_folds.h"
+#include "kernels/row_reduce.h"
 
 /* ---- ScatterNd ----------------------------------------------------------- */
 
@@ -48,9 +48,9 @@ static td_status *scatter_run(td_kernel_ctx *c) {
                     "there are updates for an output without elements");
   TD_TRY(td_gather_nd_rows(indices, &shape, ignore, &rows, &n));
   int64_t k = indices->shape.dim[indices->shape.rank - 1];
-  td_row_fold f = {
+  td_row_reduce f = {
       .n = n, .each = td_array_span(&shape, (int)k, shape.rank), .to = rows};
-  td_status *s = td_row_fold_run(c, 1, &f, &shape);
+  td_status *s = td_row_reduce_run(c, 1, &f, &shape);
   td_free(rows);
   return s;
 }
@@ -71,7 +71,7 @@ static td_status *onto_infer(td_infer *c) {
 }
 
 /* Strings: pointers to text are moved. */
-static td_status *set_text(td_kernel_ctx *c, const td_row_fold *f,
+static td_status *set_text(td_kernel_ctx *c, const td_row_reduce *f,
                            const td_shape *shape) {
   td_array x = {0}, y = {0};
   td_status *s = td_array_in(td_in(c, 2), &x);
@@ -89,7 +89,7 @@ static td_status *set_text(td_kernel_ctx *c, const td_row_fold *f,
   return s;
 }
 
-static td_status *onto_run(td_kernel_ctx *c, td_row_fold_op op) {
+static td_status *onto_run(td_kernel_ctx *c, td_row_reduce_op op) {
   const td_tensor *indices = td_in(c, 1), *updates = td_in(c, 2);
   td_shape shape = td_in(c, 0)->shape, want;
   bool ignore = false;
@@ -101,32 +101,32 @@ static td_status *onto_run(td_kernel_ctx *c, td_row_fold_op op) {
     return bad_updates(&updates->shape, &want);
   TD_TRY(td_gather_nd_rows(indices, &shape, ignore, &rows, &n));
   int64_t k = indices->shape.dim[indices->shape.rank - 1];
-  td_row_fold f = {.op = op,
-                   .n = n,
-                   .each = td_array_span(&shape, (int)k, shape.rank),
-                   .to = rows,
-                   .onto = true};
+  td_row_reduce f = {.op = op,
+                     .n = n,
+                     .each = td_array_span(&shape, (int)k, shape.rank),
+                     .to = rows,
+                     .onto = true};
   td_status *s = updates->dtype == TD_STRING
                      ? set_text(c, &f, &shape)
-                     : td_row_fold_run(c, 2, &f, &shape);
+                     : td_row_reduce_run(c, 2, &f, &shape);
   td_free(rows);
   return s;
 }
 
 static td_status *onto_set(td_kernel_ctx *c) {
-  return onto_run(c, TD_ROW_FOLD_SET);
+  return onto_run(c, TD_ROW_REDUCE_SET);
 }
 static td_status *onto_add(td_kernel_ctx *c) {
-  return onto_run(c, TD_ROW_FOLD_SUM);
+  return onto_run(c, TD_ROW_REDUCE_SUM);
 }
 static td_status *onto_sub(td_kernel_ctx *c) {
-  return onto_run(c, TD_ROW_FOLD_SUB);
+  return onto_run(c, TD_ROW_REDUCE_SUB);
 }
 static td_status *onto_max(td_kernel_ctx *c) {
-  return onto_run(c, TD_ROW_FOLD_MAX);
+  return onto_run(c, TD_ROW_REDUCE_MAX);
 }
 static td_status *onto_min(td_kernel_ctx *c) {
-  return onto_run(c, TD_ROW_FOLD_MIN);
+  return onto_run(c, TD_ROW_REDUCE_MIN);
 }
 
 /* ---- tables -------------------------------------------------------------- */

@@ -1,8 +1,8 @@
-/* segment.c - rows folded by segments: SegmentSum and its kin, whose ids are
+/* segment.c - rows reduced by segments: SegmentSum and its kin, whose ids are
  * sorted, and the unsorted ones, which know how many segments there are.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/row_folds.h"
+#include "kernels/row_reduce.h"
 
 /* ---- unsorted: shapes ---------------------------------------------------- */
 
@@ -75,7 +75,7 @@ static td_status *read_ids(const td_tensor *ids, int64_t segments,
   return NULL;
 }
 
-static td_status *unsorted_run(td_kernel_ctx *c, td_row_fold_op op) {
+static td_status *unsorted_run(td_kernel_ctx *c, td_row_reduce_op op) {
   const td_tensor *data = td_in(c, 0), *ids = td_in(c, 1);
   int64_t segments = 0, *rows;
   td_shape out;
@@ -84,27 +84,27 @@ static td_status *unsorted_run(td_kernel_ctx *c, td_row_fold_op op) {
   TD_TRY(segments_to(&data->shape, &ids->shape, segments, &out));
   TD_TRY(td_array_count(&out, NULL));
   TD_TRY(read_ids(ids, segments, &rows));
-  td_row_fold f = {
+  td_row_reduce f = {
       .op = op,
       .n = td_tensor_count(ids),
       .each = td_array_span(&data->shape, ids->shape.rank, data->shape.rank),
       .to = rows};
-  td_status *s = td_row_fold_run(c, 0, &f, &out);
+  td_status *s = td_row_reduce_run(c, 0, &f, &out);
   td_free(rows);
   return s;
 }
 
 static td_status *unsorted_sum(td_kernel_ctx *c) {
-  return unsorted_run(c, TD_ROW_FOLD_SUM);
+  return unsorted_run(c, TD_ROW_REDUCE_SUM);
 }
 static td_status *unsorted_prod(td_kernel_ctx *c) {
-  return unsorted_run(c, TD_ROW_FOLD_PROD);
+  return unsorted_run(c, TD_ROW_REDUCE_PROD);
 }
 static td_status *unsorted_max(td_kernel_ctx *c) {
-  return unsorted_run(c, TD_ROW_FOLD_MAX);
+  return unsorted_run(c, TD_ROW_REDUCE_MAX);
 }
 static td_status *unsorted_min(td_kernel_ctx *c) {
-  return unsorted_run(c, TD_ROW_FOLD_MIN);
+  return unsorted_run(c, TD_ROW_REDUCE_MIN);
 }
 
 /* ---- sorted -------------------------------------------------------------- */
@@ -173,7 +173,7 @@ static td_status *count_rows(td_kernel_ctx *c, const int64_t *rows, int64_t n,
   return NULL;
 }
 
-static td_status *sorted_run(td_kernel_ctx *c, td_row_fold_op op, bool mean) {
+static td_status *sorted_run(td_kernel_ctx *c, td_row_reduce_op op, bool mean) {
   const td_tensor *data = td_in(c, 0), *ids = td_in(c, 1);
   int64_t *rows, segments = 0, n = td_tensor_count(ids);
   td_tensor counts = {0};
@@ -185,13 +185,13 @@ static td_status *sorted_run(td_kernel_ctx *c, td_row_fold_op op, bool mean) {
   if (td_ok(s) && mean && td_shape_count(&out) > 0)
     s = count_rows(c, rows, n, segments, &counts);
   if (td_ok(s)) {
-    td_row_fold f = {.op = op,
-                     .n = n,
-                     .each = td_array_span(&out, 1, out.rank),
-                     .to = rows,
-                     .over = counts.data,
-                     .zero = true};
-    s = td_row_fold_run(c, 0, &f, &out);
+    td_row_reduce f = {.op = op,
+                       .n = n,
+                       .each = td_array_span(&out, 1, out.rank),
+                       .to = rows,
+                       .over = counts.data,
+                       .zero = true};
+    s = td_row_reduce_run(c, 0, &f, &out);
   }
   td_free(rows);
   td_tensor_release(&counts);
@@ -199,19 +199,19 @@ static td_status *sorted_run(td_kernel_ctx *c, td_row_fold_op op, bool mean) {
 }
 
 static td_status *sorted_sum(td_kernel_ctx *c) {
-  return sorted_run(c, TD_ROW_FOLD_SUM, false);
+  return sorted_run(c, TD_ROW_REDUCE_SUM, false);
 }
 static td_status *sorted_mean(td_kernel_ctx *c) {
-  return sorted_run(c, TD_ROW_FOLD_SUM, true);
+  return sorted_run(c, TD_ROW_REDUCE_SUM, true);
 }
 static td_status *sorted_prod(td_kernel_ctx *c) {
-  return sorted_run(c, TD_ROW_FOLD_PROD, false);
+  return sorted_run(c, TD_ROW_REDUCE_PROD, false);
 }
 static td_status *sorted_max(td_kernel_ctx *c) {
-  return sorted_run(c, TD_ROW_FOLD_MAX, false);
+  return sorted_run(c, TD_ROW_REDUCE_MAX, false);
 }
 static td_status *sorted_min(td_kernel_ctx *c) {
-  return sorted_run(c, TD_ROW_FOLD_MIN, false);
+  return sorted_run(c, TD_ROW_REDUCE_MIN, false);
 }
 
 /* ---- tables -------------------------------------------------------------- */

@@ -5,7 +5,7 @@
  * cut off ends, is place i of batch j: both ways that gives a list of rows.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/rows.h"
+#include "kernels/row_gather.h"
 
 typedef struct plan {
   int axes;                    /* of space: 1 .. axes of the tensors */
@@ -206,7 +206,7 @@ static td_status *move(td_kernel_ctx *c, const plan *p, bool back) {
     rows[i] = back ? batch_row(p, at) : space_row(p, at);
     step(out, p->axes, at);
   }
-  td_status *s = td_rows_kernel(c, 0, rows, n, out);
+  td_status *s = td_row_gather_kernel(c, 0, rows, n, out);
   td_tensor_release(&list);
   return s;
 }

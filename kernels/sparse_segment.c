@@ -2,7 +2,7 @@
  * gather the rows first, and their gradients.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/row_folds.h"
+#include "kernels/row_reduce.h"
 
 #include <math.h>
 
@@ -143,12 +143,12 @@ static td_status *run(td_kernel_ctx *c, divisor kind) {
   if (td_ok(s) && td_shape_count(&out) > 0)
     s = divisors(c, kind, to, n, segments, &over);
   if (td_ok(s)) {
-    td_row_fold f = {.n = n,
-                     .each = td_array_span(&out, 1, out.rank),
-                     .to = to,
-                     .from = from,
-                     .over = over.data};
-    s = td_row_fold_run(c, DATA, &f, &out);
+    td_row_reduce f = {.n = n,
+                       .each = td_array_span(&out, 1, out.rank),
+                       .to = to,
+                       .from = from,
+                       .over = over.data};
+    s = td_row_reduce_run(c, DATA, &f, &out);
   }
   td_free(from);
   td_free(to);
@@ -198,12 +198,12 @@ static td_status *back(td_kernel_ctx *c, divisor kind) {
   if (td_ok(s) && td_shape_count(&out) > 0)
     s = weights(c, kind, from, n, dy->shape.dim[0], &by);
   if (td_ok(s)) {
-    td_row_fold f = {.n = n,
-                     .each = td_array_span(&out, 1, out.rank),
-                     .to = to,
-                     .from = from,
-                     .by = by};
-    s = td_row_fold_run(c, DATA, &f, &out);
+    td_row_reduce f = {.n = n,
+                       .each = td_array_span(&out, 1, out.rank),
+                       .to = to,
+                       .from = from,
+                       .by = by};
+    s = td_row_reduce_run(c, DATA, &f, &out);
   }
   td_free(from);
   td_free(to);

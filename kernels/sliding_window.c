@@ -1,10 +1,10 @@
-/* taps.c - where the windows of dilations and image patches lie.
+/* sliding_window.c - where the windows of dilations and image patches lie.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/taps.h"
+#include "kernels/sliding_window.h"
 
-td_status *td_taps_read(const td_attr *a, const char *what, int64_t *height,
-                        int64_t *width) {
+td_status *td_sliding_window_read(const td_attr *a, const char *what,
+                                  int64_t *height, int64_t *width) {
   if (a && a->len == 4 && a->is[0] == 1 && a->is[3] == 1 && a->is[1] > 0 &&
       a->is[2] > 0 && a->is[1] <= INT32_MAX && a->is[2] <= INT32_MAX) {
     *height = a->is[1], *width = a->is[2];
@@ -14,7 +14,7 @@ td_status *td_taps_read(const td_attr *a, const char *what, int64_t *height,
                   "%s must be {1, height, width, 1} of numbers above 0", what);
 }
 
-td_status *td_taps_place(td_taps *t, bool same) {
+td_status *td_sliding_window_place(td_sliding_window *t, bool same) {
   t->out = -1, t->before = 0, t->reach = 0;
   if (t->window < 0) return NULL;
   if (t->window == 0)

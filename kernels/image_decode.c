@@ -1,5 +1,5 @@
-/* codec.c - pictures read: DecodePng, DecodeJpeg, DecodeBmp, DecodeImage,
- * DecodeAndCropJpeg, ExtractJpegShape.
+/* image_decode.c - pictures read: DecodePng, DecodeJpeg, DecodeBmp,
+ * DecodeImage, DecodeAndCropJpeg, ExtractJpegShape.
  *
  * As in TensorFlow, DecodePng and DecodeJpeg read each other's format too: the
  * first bytes decide.
@@ -280,4 +280,4 @@ static const td_kernel_def kernels[] = {
     {0},
 };
 
-TD_MODULE(codec, ops, kernels)
+TD_MODULE(image_decode, ops, kernels)

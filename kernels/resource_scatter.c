@@ -1,4 +1,4 @@
-/* resource_rows.c - rows of a variable gathered and changed in place.
+/* resource_scatter.c - rows of a variable gathered and changed in place.
  *
  * The cost follows the rows touched, not the table: a gather reads them under
  * the shared lock and takes no share of the buffer, a scatter writes where they
@@ -389,4 +389,4 @@ static const td_kernel_def kernels[] = {
     {0},
 };
 
-TD_MODULE(resource_rows, ops, kernels)
+TD_MODULE(resource_scatter, ops, kernels)

@@ -1,4 +1,4 @@
-/* resource_rows.c - rows of variables: gathered, changed, and what it costs.
+/* resource_scatter.c - rows of variables: gathered, changed, and what it costs.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>

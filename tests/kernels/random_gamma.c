@@ -1,4 +1,4 @@
-/* random_variate.c - distributions with parameters: the same bits from any
+/* random_gamma.c - distributions with parameters: the same bits from any
  * number of threads, whatever the pieces; no memory.
  *
  * SPDX-License-Identifier: Apache-2.0 */

@@ -1,7 +1,7 @@
-/* resource_nd.c - slices of a variable, named by index vectors, gathered and
- * changed in place: ResourceGatherNd, ResourceScatterNd.
+/* resource_scatter_nd.c - slices of a variable, named by index vectors,
+ * gathered and changed in place: ResourceGatherNd, ResourceScatterNd.
  *
- * As in resource_rows.c the cost follows the slices touched, everything is
+ * As in resource_scatter.c the cost follows the slices touched, everything is
  * checked before the first one is written, and updates of one slice are done in
  * their order.
  *
@@ -11,7 +11,7 @@
 #include "kernels/binary.h"
 #include "kernels/gather_nd.h"
 #include "kernels/row_updates.h"
-#include "kernels/rows.h"
+#include "kernels/row_gather.h"
 
 enum { SET = -1 }; /* beside TD_BINARY_* */
 
@@ -43,7 +43,7 @@ static td_status *copy_slices(td_kernel_ctx *c, const td_tensor *x,
   if (td_ok(s)) s = td_array_out(c, 0, shape, &to);
   int64_t count = td_ok(s) ? td_shape_count(shape) : 0;
   if (count > 0)
-    td_rows_copy(c, from.at, rows, n, (size_t)(count / n) * from.size, to.at);
+    td_row_gather(c, from.at, rows, n, (size_t)(count / n) * from.size, to.at);
   if (td_ok(s)) s = td_array_done(c, 0, &to);
   td_array_drop(&from);
   td_array_drop(&to);
@@ -251,4 +251,4 @@ static const td_kernel_def kernels[] = {
     {0},
 };
 
-TD_MODULE(resource_nd, ops, kernels)
+TD_MODULE(resource_scatter_nd, ops, kernels)

@@ -1,7 +1,7 @@
-/* rows.c - copying rows by number.
+/* row_gather.c - rows copied by number; see row_gather.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/rows.h"
+#include "kernels/row_gather.h"
 
 #include <string.h>
 
@@ -25,21 +25,21 @@ static void copy_rows(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-void td_rows_copy(const td_kernel_ctx *c, const void *from, const int64_t *rows,
-                  int64_t n, size_t bytes, void *to) {
+void td_row_gather(const td_kernel_ctx *c, const void *from,
+                   const int64_t *rows, int64_t n, size_t bytes, void *to) {
   copy job = {.from = from, .to = to, .rows = rows, .bytes = bytes};
   if (bytes == 0) return;
   td_for(c, n, td_grain_of((int64_t)(bytes / 4)), copy_rows, &job);
 }
 
-td_status *td_rows_kernel(td_kernel_ctx *c, int in, const int64_t *rows,
-                          int64_t n, const td_shape *shape) {
+td_status *td_row_gather_kernel(td_kernel_ctx *c, int in, const int64_t *rows,
+                                int64_t n, const td_shape *shape) {
   td_array x = {0}, y = {0};
   td_status *s = td_array_in(td_in(c, in), &x);
   if (td_ok(s)) s = td_array_out(c, 0, shape, &y);
   int64_t count = td_ok(s) ? td_shape_count(shape) : 0;
   if (count > 0)
-    td_rows_copy(c, x.at, rows, n, (size_t)(count / n) * x.size, y.at);
+    td_row_gather(c, x.at, rows, n, (size_t)(count / n) * x.size, y.at);
   if (td_ok(s)) s = td_array_done(c, 0, &y);
   td_array_drop(&x);
   td_array_drop(&y);

@@ -1,4 +1,4 @@
-/* state.c - variables through their kernels: life, locks, copies, errors.
+/* variable.c - variables through their kernels: life, locks, copies, errors.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>

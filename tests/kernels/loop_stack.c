@@ -1,4 +1,4 @@
-/* stack.c - stacks: order, shares, refusals, life.
+/* loop_stack.c - stacks: order, shares, refusals, life.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>

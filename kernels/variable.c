@@ -1,4 +1,4 @@
-/* state.c - variables: handles, reading, assigning.
+/* variable.c - variables: handles, reading, assigning, destroying.
  *
  * A handle op finds its variable once and remembers the tensor that holds it,
  * until something was removed from the containers it looked in. The locks that
@@ -417,4 +417,4 @@ static const td_kernel_def kernels[] = {
     {0},
 };
 
-TD_MODULE(state, ops, kernels)
+TD_MODULE(variable, ops, kernels)

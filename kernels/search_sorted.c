@@ -1,5 +1,5 @@
-/* search.c - places of values among sorted numbers: Bucketize, LowerBound,
- * UpperBound.
+/* search_sorted.c - where values stand among sorted numbers: Bucketize,
+ * LowerBound, UpperBound.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
@@ -228,4 +228,4 @@ static const td_kernel_def kernels[] = {
     {0},
 };
 
-TD_MODULE(search, ops, kernels)
+TD_MODULE(search_sorted, ops, kernels)

@@ -1,4 +1,4 @@
-/* codec_encode.c - pictures written: EncodePng, EncodeJpeg.
+/* image_encode.c - pictures written: EncodePng, EncodeJpeg.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -132,4 +132,4 @@ static const td_kernel_def kernels[] = {
     {0},
 };
 
-TD_MODULE(codec_encode, ops, kernels)
+TD_MODULE(image_encode, ops, kernels)

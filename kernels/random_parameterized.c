@@ -1,4 +1,4 @@
-/* random_bounded.c - ParameterizedTruncatedNormal: normal numbers between
+/* random_parameterized.c - ParameterizedTruncatedNormal: normal numbers between
  * bounds, by whichever of three rejections accepts most.
  *
  * The first axis of the result counts batches, which may each have parameters
@@ -269,4 +269,4 @@ static const td_kernel_def kernels[] = {
     {0},
 };
 
-TD_MODULE(random_bounded, ops, kernels)
+TD_MODULE(random_parameterized, ops, kernels)

@@ -1,13 +1,13 @@
-/* row_folds.c - folding rows by number.
+/* row_reduce.c - rows reduced by number; see row_reduce.h.
  *
- * A fold is cut by the rows of the result, never by those that are folded: a
+ * The work is cut by the rows of the result, never by those of the input: a
  * piece looks through all row numbers and takes its own, in order. So no two
  * threads write the same row, and the order of additions is that of the input
- * for any number of threads. Rows too short to pay for the search are one
- * piece.
+ * for any number of threads. Where rows are too short to pay for the search,
+ * everything is one piece.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/row_folds.h"
+#include "kernels/row_reduce.h"
 
 #include <float.h>
 #include <string.h>
@@ -17,14 +17,14 @@
 #include "kernels/num.h"
 
 enum {
-  PIECES = 16,    /* of a fold, when it is cut */
-  SHORT_ROW = 16, /* elements; below, a fold is not cut */
-  OPS = TD_ROW_FOLD_SET + 1,
+  PIECES = 16,    /* of the result, when it is cut */
+  SHORT_ROW = 16, /* elements; below, it is not cut */
+  OPS = TD_ROW_REDUCE_SET + 1,
 };
 
 /* ---- loops --------------------------------------------------------------- */
 
-typedef void (*fold_loop)(void *to, const void *from, int64_t n, double by);
+typedef void (*row_loop)(void *to, const void *from, int64_t n, double by);
 
 #define LOOP(kind, name, expression)                                           \
   static void name##_##kind(void *to, const void *from, int64_t n,             \
@@ -44,14 +44,14 @@ LOOP(f32, weighted, y[i] + x[i] * (float)by)
 LOOP(f64, weighted, y[i] + x[i] * by)
 
 #define ENTRY(kind, name) [TD_KIND_##kind] = name##_##kind,
-static const fold_loop loops[OPS][TD_DTYPES] = {
-    [TD_ROW_FOLD_SUM] = {EACH_NUMBERS(ENTRY, sum) ENTRY(b8, sum)},
-    [TD_ROW_FOLD_SUB] = {EACH_NUMBERS(ENTRY, sub)},
-    [TD_ROW_FOLD_PROD] = {EACH_NUMBERS(ENTRY, prod)},
-    [TD_ROW_FOLD_MAX] = {EACH_REALS(ENTRY, max)},
-    [TD_ROW_FOLD_MIN] = {EACH_REALS(ENTRY, min)},
+static const row_loop loops[OPS][TD_DTYPES] = {
+    [TD_ROW_REDUCE_SUM] = {EACH_NUMBERS(ENTRY, sum) ENTRY(b8, sum)},
+    [TD_ROW_REDUCE_SUB] = {EACH_NUMBERS(ENTRY, sub)},
+    [TD_ROW_REDUCE_PROD] = {EACH_NUMBERS(ENTRY, prod)},
+    [TD_ROW_REDUCE_MAX] = {EACH_REALS(ENTRY, max)},
+    [TD_ROW_REDUCE_MIN] = {EACH_REALS(ENTRY, min)},
 };
-static const fold_loop weighted[TD_DTYPES] = {EACH_FLOATS(ENTRY, weighted)};
+static const row_loop weighted[TD_DTYPES] = {EACH_FLOATS(ENTRY, weighted)};
 
 /* ---- where a row begins, and ends when nothing went to it ---------------- */
 
@@ -62,7 +62,7 @@ static const fold_loop weighted[TD_DTYPES] = {EACH_FLOATS(ENTRY, weighted)};
     break;                                                                     \
   }
 
-static void start_of(td_dtype t, td_row_fold_op op, void *to) {
+static void start_of(td_dtype t, td_row_reduce_op op, void *to) {
   switch ((int)t) {
     START(f32, -INFINITY, INFINITY)
     START(f64, -INFINITY, INFINITY)
@@ -88,29 +88,29 @@ static double largest_of(td_dtype t) {
 }
 
 typedef struct job {
-  const td_row_fold *f;
-  fold_loop loop;
-  td_dtype dtype;  /* of the elements */
-  td_dtype folded; /* that they are folded in: float for halves */
+  const td_row_reduce *f;
+  row_loop loop;
+  td_dtype dtype;     /* of the elements */
+  td_dtype acc_dtype; /* that they are reduced in: float for halves */
   const char *from;
-  const void *base;         /* what to begin with, of dtype; NULL: `start` */
-  char *acc;                /* where rows are folded: the output, or floats */
-  char *to;                 /* the output */
-  char *seen;               /* did something go to a row? NULL: no matter */
-  size_t size, folded_size; /* bytes of an element */
+  const void *base;      /* what to begin with, of dtype; NULL: `start` */
+  char *acc;             /* where rows are reduced: the output, or floats */
+  char *to;              /* the output */
+  char *seen;            /* did something go to a row? NULL: no matter */
+  size_t size, acc_size; /* bytes of an element */
   _Alignas(16) char start[16], empty[16];
 } job;
 
 /* Folds row `from` of the input, in blocks where it must be converted. */
-static void fold_row(const job *j, int64_t to, int64_t from, double by) {
+static void reduce_row(const job *j, int64_t to, int64_t from, double by) {
   int64_t each = j->f->each;
-  char *acc = j->acc + (size_t)(to * each) * j->folded_size;
+  char *acc = j->acc + (size_t)(to * each) * j->acc_size;
   const char *x = j->from + (size_t)(from * each) * j->size;
-  if (j->f->op == TD_ROW_FOLD_SET) {
+  if (j->f->op == TD_ROW_REDUCE_SET) {
     memcpy(acc, x, (size_t)each * j->size);
     return;
   }
-  if (j->folded == j->dtype) {
+  if (j->acc_dtype == j->dtype) {
     j->loop(acc, x, each, by);
     return;
   }
@@ -124,10 +124,10 @@ static void fold_row(const job *j, int64_t to, int64_t from, double by) {
 
 static void begin_rows(const job *j, int64_t begin, int64_t end) {
   int64_t each = j->f->each, at = begin * each, n = (end - begin) * each;
-  char *acc = j->acc + (size_t)at * j->folded_size;
+  char *acc = j->acc + (size_t)at * j->acc_size;
   if (!j->base)
-    td_move_fill(j->start, j->folded_size, acc, n);
-  else if (j->folded != j->dtype)
+    td_move_fill(j->start, j->acc_size, acc, n);
+  else if (j->acc_dtype != j->dtype)
     td_half_load(j->dtype, n, (const uint16_t *)j->base + at,
                  (float *)(void *)acc);
   else if (j->base != j->to)
@@ -157,33 +157,33 @@ static void divide(td_dtype t, int64_t n, double divisor, void *y) {
 static void end_rows(const job *j, int64_t begin, int64_t end) {
   int64_t each = j->f->each, at = begin * each;
   for (int64_t row = begin; row < end; row++) {
-    char *acc = j->acc + (size_t)(row * each) * j->folded_size;
+    char *acc = j->acc + (size_t)(row * each) * j->acc_size;
     if (j->seen && !j->seen[row])
-      td_move_fill(j->empty, j->folded_size, acc, each);
+      td_move_fill(j->empty, j->acc_size, acc, each);
     if (j->f->over && j->f->over[row] != 1)
-      divide(j->folded, each, j->f->over[row], acc);
+      divide(j->acc_dtype, each, j->f->over[row], acc);
   }
-  if (j->folded != j->dtype)
+  if (j->acc_dtype != j->dtype)
     td_half_store(j->dtype, (end - begin) * each,
                   (const float *)(void *)j->acc + at,
                   (uint16_t *)(void *)j->to + at);
 }
 
 /* Rows [begin, end) of the result. */
-static void fold_rows(void *arg, int64_t begin, int64_t end) {
+static void reduce_rows(void *arg, int64_t begin, int64_t end) {
   const job *j = arg;
-  const td_row_fold *f = j->f;
+  const td_row_reduce *f = j->f;
   begin_rows(j, begin, end);
   for (int64_t i = 0; i < f->n; i++) {
     int64_t to = f->to[i];
     if (to < begin || to >= end) continue;
     if (j->seen) j->seen[to] = 1;
-    fold_row(j, to, f->from ? f->from[i] : i, f->by ? f->by[i] : 1);
+    reduce_row(j, to, f->from ? f->from[i] : i, f->by ? f->by[i] : 1);
   }
   end_rows(j, begin, end);
 }
 
-static int64_t grain_of(int64_t rows, const td_row_fold *f) {
+static int64_t grain_of(int64_t rows, const td_row_reduce *f) {
   if (f->each < SHORT_ROW || f->n < TD_GRAIN / f->each) return rows;
   return rows / PIECES + 1;
 }
@@ -191,15 +191,15 @@ static int64_t grain_of(int64_t rows, const td_row_fold *f) {
 /* Rows that nothing goes to are told apart only where they end as something
  * else than they begin. */
 static td_status *prepare(job *j, int64_t rows) {
-  td_row_fold_op op = j->f->op;
-  bool extreme = op == TD_ROW_FOLD_MAX || op == TD_ROW_FOLD_MIN;
-  start_of(j->folded, op, j->start);
+  td_row_reduce_op op = j->f->op;
+  bool extreme = op == TD_ROW_REDUCE_MAX || op == TD_ROW_REDUCE_MIN;
+  start_of(j->acc_dtype, op, j->start);
   if (!extreme || j->f->onto) return NULL;
   if (!j->f->zero && !td_dtype_is_float(j->dtype)) return NULL;
   if (!j->f->zero) {
     double most = largest_of(j->dtype);
-    if (op == TD_ROW_FOLD_MAX) most = -most;
-    if (j->folded == TD_FLOAT64)
+    if (op == TD_ROW_REDUCE_MAX) most = -most;
+    if (j->acc_dtype == TD_FLOAT64)
       memcpy(j->empty, &most, sizeof most);
     else
       memcpy(j->empty, &(float){(float)most}, sizeof(float));
@@ -214,32 +214,32 @@ static td_status *make_places(td_kernel_ctx *c, job *j, const td_shape *shape,
   TD_TRY(td_out_forward(c, 0, shape, j->f->onto ? 0 : -1, -1, &y));
   if (j->f->onto) j->base = td_in(c, 0)->data;
   j->to = j->acc = y->data;
-  if (j->folded == j->dtype) return NULL;
+  if (j->acc_dtype == j->dtype) return NULL;
   TD_TRY(td_temp(c, TD_FLOAT32, shape, floats));
   j->acc = floats->data;
   return NULL;
 }
 
-td_status *td_row_fold_run(td_kernel_ctx *c, int in, const td_row_fold *f,
-                           const td_shape *shape) {
+td_status *td_row_reduce_run(td_kernel_ctx *c, int in, const td_row_reduce *f,
+                             const td_shape *shape) {
   const td_tensor *x = td_in(c, in);
-  bool set = f->op == TD_ROW_FOLD_SET, widen = td_is_half(x->dtype) && !set;
-  td_dtype folded = widen ? TD_FLOAT32 : x->dtype;
+  bool set = f->op == TD_ROW_REDUCE_SET, widen = td_is_half(x->dtype) && !set;
+  td_dtype acc_dtype = widen ? TD_FLOAT32 : x->dtype;
   td_tensor floats = {0};
   job j = {.f = f,
-           .loop = f->by ? weighted[folded] : loops[f->op][folded],
+           .loop = f->by ? weighted[acc_dtype] : loops[f->op][acc_dtype],
            .dtype = x->dtype,
-           .folded = folded,
+           .acc_dtype = acc_dtype,
            .from = x->data,
            .size = td_dtype_size(x->dtype),
-           .folded_size = td_dtype_size(folded)};
+           .acc_size = td_dtype_size(acc_dtype)};
   if (!j.loop && !set)
-    return td_error(TD_UNIMPLEMENTED, "elements of dtype %s cannot be folded",
+    return td_error(TD_UNIMPLEMENTED, "elements of dtype %s cannot be reduced",
                     td_dtype_name(x->dtype));
   TD_TRY(make_places(c, &j, shape, &floats));
   int64_t count = td_shape_count(shape), rows = count ? count / f->each : 0;
   td_status *s = count ? prepare(&j, rows) : NULL;
-  if (td_ok(s) && count) td_for(c, rows, grain_of(rows, f), fold_rows, &j);
+  if (td_ok(s) && count) td_for(c, rows, grain_of(rows, f), reduce_rows, &j);
   td_tensor_release(&floats);
   td_free(j.seen);
   return s;

@@ -1,4 +1,4 @@
-/* xent.c - softmax cross entropy with dense and with sparse labels.
+/* cross_entropy.c - softmax cross entropy with dense and with sparse labels.
  *
  * Both give the loss of each row and its gradient, softmax - label, which
  * takes the memory of the logits where it may: within a row, everything that
@@ -282,4 +282,4 @@ static const td_kernel_def kernels[] = {
     {0},
 };
 
-TD_MODULE(xent, ops, kernels)
+TD_MODULE(cross_entropy, ops, kernels)

@@ -1,4 +1,4 @@
-/* xent.c - softmax cross entropies against their definition in double.
+/* cross_entropy.c - softmax cross entropies against their definition in double.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>

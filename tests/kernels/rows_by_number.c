@@ -1,5 +1,5 @@
-/* rows.c - rows by number: GatherNd, ScatterNd, UnsortedSegmentSum, Unique,
- * Where, DynamicPartition, DynamicStitch.
+/* rows_by_number.c - ops that read or write rows by number: GatherNd, ScatterNd,
+ * UnsortedSegmentSum, Unique, Where, DynamicPartition, DynamicStitch.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* stack.c - stacks: what a loop puts aside for its gradient.
+/* loop_stack.c - StackV2, StackPushV2, StackPopV2, StackCloseV2: what a loop
+ * puts aside for its gradient. (td.stack is Pack, in concat.c.)
  *
  * A stack belongs to its handle: every tensor that holds the handle counts, and
  * when the step lets go of the last one the stack goes with what is still on
@@ -210,4 +211,4 @@ static const td_kernel_def kernels[] = {
     {0},
 };
 
-TD_MODULE(stack, ops, kernels)
+TD_MODULE(loop_stack, ops, kernels)

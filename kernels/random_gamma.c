@@ -1,4 +1,4 @@
-/* random_variate.c - RandomGamma, RandomPoissonV2.
+/* random_gamma.c - RandomGamma, RandomPoissonV2.
  *
  * Numbers that take an unknown part of the stream: sample i of all begins 256
  * blocks after the one before, counted parameter by parameter, so that any of
@@ -238,4 +238,4 @@ static const td_kernel_def kernels[] = {
     {0},
 };
 
-TD_MODULE(random_variate, ops, kernels)
+TD_MODULE(random_gamma, ops, kernels)
