@@ -63,7 +63,7 @@ td_ask_state td_ask_is_complete(td_line *l, const char *code, size_t len,
 /* The member of a request that says where in the text it is about. */
 static const char *place(const char *code, size_t cursor, char out[64]) {
   snprintf(out, 64, ", \"detail_level\": 0, \"cursor_pos\": %zu",
-           td_text_points(code, cursor));
+           td_edit_text_points(code, cursor));
   return out;
 }
 
@@ -72,7 +72,7 @@ static size_t byte_at(const json_t *reply, const char *key, const char *code,
                       size_t len, size_t missing) {
   const json_t *n = json_object_get(reply, key);
   if (!json_is_integer(n) || json_integer_value(n) < 0) return missing;
-  return td_text_offset(code, len, (size_t)json_integer_value(n));
+  return td_edit_text_offset(code, len, (size_t)json_integer_value(n));
 }
 
 static bool printable(const char *s) {
@@ -81,7 +81,7 @@ static bool printable(const char *s) {
   return true;
 }
 
-static void fill(td_menu *menu, const json_t *reply) {
+static void fill(td_edit_menu *menu, const json_t *reply) {
   const json_t *matches = json_object_get(reply, "matches");
   const json_t *types = json_object_get(json_object_get(reply, "metadata"),
                                         "_jupyter_types_experimental");
@@ -89,15 +89,16 @@ static void fill(td_menu *menu, const json_t *reply) {
     const char *match = json_string_value(json_array_get(matches, i));
     const json_t *t = json_array_get(types, i);
     if (!match || !printable(match)) continue;
-    if (!td_menu_add(menu, match, text_of(t, "type"), text_of(t, "signature")))
+    if (!td_edit_menu_add(menu, match, text_of(t, "type"),
+                          text_of(t, "signature")))
       return;
   }
 }
 
 void td_ask_complete(td_line *l, const char *code, size_t len, size_t cursor,
-                     td_menu *menu) {
+                     td_edit_menu *menu) {
   char more[64];
-  td_menu_clear(menu);
+  td_edit_menu_clear(menu);
   json_t *reply = question(l, "complete", code, len, place(code, cursor, more));
   menu->start = byte_at(reply, "cursor_start", code, len, cursor);
   menu->end = byte_at(reply, "cursor_end", code, len, cursor);
@@ -120,7 +121,7 @@ static void add_bare(td_str *out, const char *s, size_t len) {
     else
       td_str_addc(&bare, s[at]);
   }
-  td_text_clean(out, td_str_c(&bare), bare.len);
+  td_edit_text_clean(out, td_str_c(&bare), bare.len);
   td_str_deinit(&bare);
 }
 
@@ -147,8 +148,8 @@ static void take_payload(const json_t *reply, td_ask_result *result) {
     if (source && !strcmp(source, "ask_exit")) result->leave = true;
     if (source && !strcmp(source, "set_next_input") && json_is_string(text)) {
       td_str_clear(&result->next);
-      td_text_clean(&result->next, json_string_value(text),
-                    json_string_length(text));
+      td_edit_text_clean(&result->next, json_string_value(text),
+                         json_string_length(text));
     }
   }
 }
@@ -175,7 +176,7 @@ void td_ask_result_deinit(td_ask_result *result) {
 
 enum { HISTORY_MOST = 5000, HISTORY_PIECE = 100 };
 
-bool td_ask_history(td_line *l, td_history *h) {
+bool td_ask_history(td_line *l, td_edit_history *h) {
   char more[96];
   if (!l || !h->before || h->entries.len >= HISTORY_MOST) return false;
   snprintf(more, sizeof more,
@@ -189,8 +190,9 @@ bool td_ask_history(td_line *l, td_history *h) {
     td_str text;
     td_str_init(&text);
     if (json_is_string(input))
-      td_text_clean(&text, json_string_value(input), json_string_length(input));
-    if (!text.failed) td_history_add_older(h, td_str_c(&text), text.len);
+      td_edit_text_clean(&text, json_string_value(input),
+                         json_string_length(input));
+    if (!text.failed) td_edit_history_add_older(h, td_str_c(&text), text.len);
     td_str_deinit(&text);
   }
   json_decref(reply);

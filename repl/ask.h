@@ -24,7 +24,7 @@ td_ask_state td_ask_is_complete(td_line *l, const char *code, size_t len,
                                 char **indent);
 /* Fills the menu with what can stand at byte `cursor`. */
 void td_ask_complete(td_line *l, const char *code, size_t len, size_t cursor,
-                     td_menu *menu);
+                     td_edit_menu *menu);
 /* What is known of what stands at byte `cursor`, without colours; nothing is
  * added when nothing is. */
 void td_ask_inspect(td_line *l, const char *code, size_t len, size_t cursor,
@@ -45,7 +45,7 @@ void td_ask_execute(td_line *l, const char *code, size_t len,
 void td_ask_result_deinit(td_ask_result *result);
 /* Adds the next older entries kept on disk, which takes some milliseconds;
  * false when there are none, or enough. `l` may be NULL. */
-bool td_ask_history(td_line *l, td_history *h);
+bool td_ask_history(td_line *l, td_edit_history *h);
 /* The lines shown at the start; what failed is left out. */
 void td_ask_banner(td_line *l, td_str *text);
 

@@ -11,12 +11,12 @@
 #include "engine/base/mem.h"
 #include "repl/text.h"
 
-void td_buffer_init(td_buffer *b) {
-  *b = (td_buffer){0};
+void td_edit_buffer_init(td_edit_buffer *b) {
+  *b = (td_edit_buffer){0};
   td_str_init(&b->text);
 }
 
-static void forget_from(td_buffer *b, size_t first) {
+static void forget_from(td_edit_buffer *b, size_t first) {
   for (size_t i = first; i < b->edits.len; i++) {
     td_free(b->edits.at[i].removed);
     td_free(b->edits.at[i].added);
@@ -24,13 +24,13 @@ static void forget_from(td_buffer *b, size_t first) {
   b->edits.len = first;
 }
 
-void td_buffer_deinit(td_buffer *b) {
+void td_edit_buffer_deinit(td_edit_buffer *b) {
   forget_from(b, 0);
   td_vec_free(&b->edits);
   td_str_deinit(&b->text);
 }
 
-void td_buffer_reset(td_buffer *b) {
+void td_edit_buffer_reset(td_edit_buffer *b) {
   forget_from(b, 0);
   td_str_clear(&b->text);
   b->cursor = b->done = 0;
@@ -42,7 +42,7 @@ void td_buffer_reset(td_buffer *b) {
 /* ---- changes ---- */
 
 /* Makes the change; false when there is no memory. */
-static bool splice(td_buffer *b, size_t from, size_t to, const char *s,
+static bool splice(td_edit_buffer *b, size_t from, size_t to, const char *s,
                    size_t n) {
   td_str *t = &b->text;
   size_t tail = t->len - to, len = from + n + tail;
@@ -67,16 +67,16 @@ static bool splice(td_buffer *b, size_t from, size_t to, const char *s,
 }
 
 /* Typing goes on where the last edit added, until a word begins. */
-static bool joins(const td_buffer *b, size_t from, size_t to, const char *s,
-                  size_t n) {
+static bool joins(const td_edit_buffer *b, size_t from, size_t to,
+                  const char *s, size_t n) {
   if (!b->typing || !b->done || from != to || !n || b->nested) return false;
-  const td_buffer_edit *e = &b->edits.at[b->done - 1];
+  const td_edit_buffer_change *e = &b->edits.at[b->done - 1];
   if (e->n_removed || e->at + e->n_added != from || *s == '\n') return false;
   return *s == ' ' || !e->n_added || e->added[e->n_added - 1] != ' ';
 }
 
-static bool join(td_buffer *b, const char *s, size_t n) {
-  td_buffer_edit *e = &b->edits.at[b->done - 1];
+static bool join(td_edit_buffer *b, const char *s, size_t n) {
+  td_edit_buffer_change *e = &b->edits.at[b->done - 1];
   char *more = td_realloc(e->added, e->n_added + n + 1);
   if (!more) return false;
   e->added = more;
@@ -86,11 +86,12 @@ static bool join(td_buffer *b, const char *s, size_t n) {
   return true;
 }
 
-static bool record(td_buffer *b, size_t from, size_t to, const char *s,
+static bool record(td_edit_buffer *b, size_t from, size_t to, const char *s,
                    size_t n) {
   if (!td_vec_reserve(&b->edits, 1)) return false;
-  td_buffer_edit *e = &b->edits.at[b->edits.len];
-  *e = (td_buffer_edit){.at = from, .n_removed = to - from, .n_added = n};
+  td_edit_buffer_change *e = &b->edits.at[b->edits.len];
+  *e =
+      (td_edit_buffer_change){.at = from, .n_removed = to - from, .n_added = n};
   e->before = b->cursor;
   e->removed = td_strndup(td_str_c(&b->text) + from, to - from);
   e->added = td_strndup(s, n);
@@ -106,10 +107,10 @@ static bool record(td_buffer *b, size_t from, size_t to, const char *s,
   return true;
 }
 
-bool td_buffer_replace(td_buffer *b, size_t from, size_t to, const char *text,
-                       size_t len) {
+bool td_edit_buffer_replace(td_edit_buffer *b, size_t from, size_t to,
+                            const char *text, size_t len) {
   if (from == to && !len) return true;
-  if (len > TD_BUFFER_MOST - (b->text.len - (to - from))) return false;
+  if (len > TD_EDIT_BUFFER_MOST - (b->text.len - (to - from))) return false;
   forget_from(b, b->done);
   bool single = joins(b, from, to, text, len);
   if (single ? !join(b, text, len) : !record(b, from, to, text, len))
@@ -119,36 +120,36 @@ bool td_buffer_replace(td_buffer *b, size_t from, size_t to, const char *text,
   return true;
 }
 
-bool td_buffer_insert(td_buffer *b, const char *text, size_t len) {
-  return td_buffer_replace(b, b->cursor, b->cursor, text, len);
+bool td_edit_buffer_insert(td_edit_buffer *b, const char *text, size_t len) {
+  return td_edit_buffer_replace(b, b->cursor, b->cursor, text, len);
 }
 
-bool td_buffer_remove(td_buffer *b, size_t from, size_t to) {
-  return td_buffer_replace(b, from, to, "", 0);
+bool td_edit_buffer_remove(td_edit_buffer *b, size_t from, size_t to) {
+  return td_edit_buffer_replace(b, from, to, "", 0);
 }
 
-void td_buffer_seal(td_buffer *b) {
+void td_edit_buffer_seal(td_edit_buffer *b) {
   b->typing = false;
 }
 
-void td_buffer_begin(td_buffer *b) {
-  td_buffer_seal(b);
+void td_edit_buffer_begin(td_edit_buffer *b) {
+  td_edit_buffer_seal(b);
   if (b->nested++ == 0) b->step++;
 }
 
-void td_buffer_end(td_buffer *b) {
+void td_edit_buffer_end(td_edit_buffer *b) {
   b->nested--;
-  td_buffer_seal(b);
+  td_edit_buffer_seal(b);
 }
 
 /* ---- undo ---- */
 
-bool td_buffer_undo(td_buffer *b) {
-  td_buffer_seal(b);
+bool td_edit_buffer_undo(td_edit_buffer *b) {
+  td_edit_buffer_seal(b);
   if (!b->done) return false;
   for (int step = b->edits.at[b->done - 1].step;
        b->done && b->edits.at[b->done - 1].step == step; b->done--) {
-    const td_buffer_edit *e = &b->edits.at[b->done - 1];
+    const td_edit_buffer_change *e = &b->edits.at[b->done - 1];
     if (!splice(b, e->at, e->at + e->n_added, e->removed, e->n_removed))
       return false;
     b->cursor = e->before;
@@ -156,12 +157,12 @@ bool td_buffer_undo(td_buffer *b) {
   return true;
 }
 
-bool td_buffer_redo(td_buffer *b) {
-  td_buffer_seal(b);
+bool td_edit_buffer_redo(td_edit_buffer *b) {
+  td_edit_buffer_seal(b);
   if (b->done == b->edits.len) return false;
   for (int step = b->edits.at[b->done].step;
        b->done < b->edits.len && b->edits.at[b->done].step == step; b->done++) {
-    const td_buffer_edit *e = &b->edits.at[b->done];
+    const td_edit_buffer_change *e = &b->edits.at[b->done];
     if (!splice(b, e->at, e->at + e->n_removed, e->added, e->n_added))
       return false;
     b->cursor = e->at + e->n_added;
@@ -171,62 +172,62 @@ bool td_buffer_redo(td_buffer *b) {
 
 /* ---- motions ---- */
 
-size_t td_buffer_left(const td_buffer *b, size_t at) {
-  return td_text_prev(td_str_c(&b->text), b->text.len, at);
+size_t td_edit_buffer_left(const td_edit_buffer *b, size_t at) {
+  return td_edit_text_prev(td_str_c(&b->text), b->text.len, at);
 }
 
-size_t td_buffer_right(const td_buffer *b, size_t at) {
-  return td_text_next(td_str_c(&b->text), b->text.len, at);
+size_t td_edit_buffer_right(const td_edit_buffer *b, size_t at) {
+  return td_edit_text_next(td_str_c(&b->text), b->text.len, at);
 }
 
-size_t td_buffer_line_start(const td_buffer *b, size_t at) {
+size_t td_edit_buffer_line_start(const td_edit_buffer *b, size_t at) {
   while (at > 0 && b->text.at[at - 1] != '\n') at--;
   return at;
 }
 
-size_t td_buffer_line_end(const td_buffer *b, size_t at) {
+size_t td_edit_buffer_line_end(const td_edit_buffer *b, size_t at) {
   while (at < b->text.len && b->text.at[at] != '\n') at++;
   return at;
 }
 
-size_t td_buffer_line_text(const td_buffer *b, size_t at) {
-  at = td_buffer_line_start(b, at);
+size_t td_edit_buffer_line_text(const td_edit_buffer *b, size_t at) {
+  at = td_edit_buffer_line_start(b, at);
   while (at < b->text.len && (b->text.at[at] == ' ' || b->text.at[at] == '\t'))
     at++;
   return at;
 }
 
-static bool in_word(const td_buffer *b, size_t at) {
+static bool in_word(const td_edit_buffer *b, size_t at) {
   unsigned char c = (unsigned char)b->text.at[at];
   return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
          c >= 0x80;
 }
 
-size_t td_buffer_word_left(const td_buffer *b, size_t at) {
-  while (at > 0 && !in_word(b, td_buffer_left(b, at)))
-    at = td_buffer_left(b, at);
-  while (at > 0 && in_word(b, td_buffer_left(b, at)))
-    at = td_buffer_left(b, at);
+size_t td_edit_buffer_word_left(const td_edit_buffer *b, size_t at) {
+  while (at > 0 && !in_word(b, td_edit_buffer_left(b, at)))
+    at = td_edit_buffer_left(b, at);
+  while (at > 0 && in_word(b, td_edit_buffer_left(b, at)))
+    at = td_edit_buffer_left(b, at);
   return at;
 }
 
-size_t td_buffer_word_right(const td_buffer *b, size_t at) {
-  while (at < b->text.len && !in_word(b, at)) at = td_buffer_right(b, at);
-  while (at < b->text.len && in_word(b, at)) at = td_buffer_right(b, at);
+size_t td_edit_buffer_word_right(const td_edit_buffer *b, size_t at) {
+  while (at < b->text.len && !in_word(b, at)) at = td_edit_buffer_right(b, at);
+  while (at < b->text.len && in_word(b, at)) at = td_edit_buffer_right(b, at);
   return at;
 }
 
-int td_buffer_column(const td_buffer *b, size_t at) {
-  size_t start = td_buffer_line_start(b, at);
-  return td_text_columns(td_str_c(&b->text) + start, at - start);
+int td_edit_buffer_column(const td_edit_buffer *b, size_t at) {
+  size_t start = td_edit_buffer_line_start(b, at);
+  return td_edit_text_columns(td_str_c(&b->text) + start, at - start);
 }
 
-size_t td_buffer_at_column(const td_buffer *b, size_t at, int goal) {
-  size_t end = td_buffer_line_end(b, at);
-  at = td_buffer_line_start(b, at);
+size_t td_edit_buffer_at_column(const td_edit_buffer *b, size_t at, int goal) {
+  size_t end = td_edit_buffer_line_end(b, at);
+  at = td_edit_buffer_line_start(b, at);
   for (int column = 0; at < end;) {
-    size_t next = td_buffer_right(b, at);
-    column += td_text_width(b->text.at + at, next - at);
+    size_t next = td_edit_buffer_right(b, at);
+    column += td_edit_text_width(b->text.at + at, next - at);
     if (column > goal) break;
     at = next;
   }

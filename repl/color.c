@@ -20,33 +20,33 @@ static bool is_command(const char *text, size_t len) {
   return at < len && strchr("%!?", text[at]) && text[at];
 }
 
-static td_style style_of(td_word_kind kind) {
+static td_edit_style style_of(td_word_kind kind) {
   switch (kind) {
   case TD_WORD_KEYWORD:
-    return TD_STYLE_KEYWORD;
+    return TD_EDIT_STYLE_KEYWORD;
   case TD_WORD_NUMBER:
-    return TD_STYLE_NUMBER;
+    return TD_EDIT_STYLE_NUMBER;
   case TD_WORD_STRING:
   case TD_WORD_OPEN:
-    return TD_STYLE_STRING;
+    return TD_EDIT_STYLE_STRING;
   case TD_WORD_COMMENT:
-    return TD_STYLE_COMMENT;
+    return TD_EDIT_STYLE_COMMENT;
   case TD_WORD_BROKEN:
-    return TD_STYLE_BROKEN;
+    return TD_EDIT_STYLE_BROKEN;
   case TD_WORD_NAME:
   case TD_WORD_SYMBOL:
   case TD_WORD_END:
     break;
   }
-  return TD_STYLE_PLAIN;
+  return TD_EDIT_STYLE_PLAIN;
 }
 
 /* A string that is still being typed is none that is broken. */
-static td_style style_here(const char *text, td_word w) {
+static td_edit_style style_here(const char *text, td_word w) {
   char c = text[w.start];
   if (w.kind == TD_WORD_BROKEN && (c == '"' || c == '\''))
-    return TD_STYLE_STRING;
-  if (w.kind == TD_WORD_OPEN && c == '-') return TD_STYLE_COMMENT;
+    return TD_EDIT_STYLE_STRING;
+  if (w.kind == TD_WORD_OPEN && c == '-') return TD_EDIT_STYLE_COMMENT;
   return style_of(w.kind);
 }
 
@@ -58,15 +58,15 @@ static size_t color_command(const char *text, size_t len,
   bool whole = at < len && text[at] != '%';
   for (; at < len && (whole ? text[at] != '\n' : !strchr(" \t\n", text[at]));
        at++)
-    styles[at] = TD_STYLE_COMMAND;
+    styles[at] = TD_EDIT_STYLE_COMMAND;
   return at;
 }
 
 static void color_pair(const char *text, size_t len, size_t at,
                        unsigned char *styles) {
-  size_t other = td_color_pair(text, len, at);
-  styles[at] = other == SIZE_MAX ? TD_STYLE_BROKEN : TD_STYLE_MATCH;
-  if (other != SIZE_MAX) styles[other] = TD_STYLE_MATCH;
+  size_t other = td_edit_color_pair(text, len, at);
+  styles[at] = other == SIZE_MAX ? TD_EDIT_STYLE_BROKEN : TD_EDIT_STYLE_MATCH;
+  if (other != SIZE_MAX) styles[other] = TD_EDIT_STYLE_MATCH;
 }
 
 static bool is_bracket(const char *text, size_t len, size_t at) {
@@ -76,13 +76,13 @@ static bool is_bracket(const char *text, size_t len, size_t at) {
 /* A bracket that stands for itself, not in a string or a comment. */
 static bool bare_bracket(const char *text, size_t len, size_t at,
                          const unsigned char *styles) {
-  return is_bracket(text, len, at) && styles[at] == TD_STYLE_PLAIN;
+  return is_bracket(text, len, at) && styles[at] == TD_EDIT_STYLE_PLAIN;
 }
 
-void td_color_text(const char *text, size_t len, size_t cursor,
-                   unsigned char *styles) {
+void td_edit_color_text(const char *text, size_t len, size_t cursor,
+                        unsigned char *styles) {
   size_t at = 0;
-  memset(styles, TD_STYLE_PLAIN, len);
+  memset(styles, TD_EDIT_STYLE_PLAIN, len);
   if (is_command(text, len)) at = color_command(text, len, styles);
   while (at < len) {
     td_word w = td_lexer_next(text, len, at);
@@ -103,7 +103,7 @@ void td_color_text(const char *text, size_t len, size_t cursor,
  * closed, both are known. Deeper than this none is found. */
 enum { DEEPEST = 512 };
 
-size_t td_color_pair(const char *text, size_t len, size_t at) {
+size_t td_edit_color_pair(const char *text, size_t len, size_t at) {
   static const char open[] = "([{", close[] = ")]}";
   size_t stack[DEEPEST];
   size_t depth = 0;
@@ -142,7 +142,7 @@ static bool is_word(const char *text, td_word w, const char *word) {
 }
 
 /* One step more when the line leaves something open that it opened itself. */
-size_t td_color_indent(const char *text, size_t at) {
+size_t td_edit_color_indent(const char *text, size_t at) {
   size_t start = line_start(text, at);
   int depth = 0, lowest = 0;
   for (size_t i = start; i < at;) {
@@ -175,7 +175,7 @@ static size_t opener_indent(const char *text, size_t start) {
   return depth ? stack[depth - 1] : SIZE_MAX;
 }
 
-size_t td_color_dedent(const char *text, size_t start, size_t end) {
+size_t td_edit_color_dedent(const char *text, size_t start, size_t end) {
   td_word w = td_lexer_next(text, end, start);
   if (w.kind == TD_WORD_END || w.start + w.len != end) return SIZE_MAX;
   return closes(text, w) ? opener_indent(text, start) : SIZE_MAX;

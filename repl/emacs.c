@@ -30,62 +30,62 @@ static size_t cursor(const td_editor *e) {
 /* ---- moving ---- */
 
 static void move_right(td_editor *e) {
-  if (!td_edit_accept(e, false))
-    td_edit_move(e, td_buffer_right(&e->buffer, cursor(e)));
+  if (!td_edit_command_accept(e, false))
+    td_edit_command_move(e, td_edit_buffer_right(&e->buffer, cursor(e)));
 }
 
 static void move_left(td_editor *e) {
-  td_edit_move(e, td_buffer_left(&e->buffer, cursor(e)));
+  td_edit_command_move(e, td_edit_buffer_left(&e->buffer, cursor(e)));
 }
 
 static void line_start(td_editor *e) {
-  td_edit_move(e, td_buffer_line_start(&e->buffer, cursor(e)));
+  td_edit_command_move(e, td_edit_buffer_line_start(&e->buffer, cursor(e)));
 }
 
 static void line_end(td_editor *e) {
-  if (!td_edit_accept(e, false))
-    td_edit_move(e, td_buffer_line_end(&e->buffer, cursor(e)));
+  if (!td_edit_command_accept(e, false))
+    td_edit_command_move(e, td_edit_buffer_line_end(&e->buffer, cursor(e)));
 }
 
 static void word_left(td_editor *e) {
-  td_edit_move(e, td_buffer_word_left(&e->buffer, cursor(e)));
+  td_edit_command_move(e, td_edit_buffer_word_left(&e->buffer, cursor(e)));
 }
 
 static void word_right(td_editor *e) {
-  if (!td_edit_accept(e, true))
-    td_edit_move(e, td_buffer_word_right(&e->buffer, cursor(e)));
+  if (!td_edit_command_accept(e, true))
+    td_edit_command_move(e, td_edit_buffer_word_right(&e->buffer, cursor(e)));
 }
 
 static void text_start(td_editor *e) {
-  td_edit_move(e, 0);
+  td_edit_command_move(e, 0);
 }
 
 static void text_end(td_editor *e) {
-  td_edit_move(e, e->buffer.text.len);
+  td_edit_command_move(e, e->buffer.text.len);
 }
 
 /* ---- cutting ---- */
 
 static void delete_left(td_editor *e) {
-  td_buffer_remove(&e->buffer, td_buffer_left(&e->buffer, cursor(e)),
-                   cursor(e));
+  td_edit_buffer_remove(&e->buffer, td_edit_buffer_left(&e->buffer, cursor(e)),
+                        cursor(e));
 }
 
 static void delete_right(td_editor *e) {
-  td_buffer_remove(&e->buffer, cursor(e),
-                   td_buffer_right(&e->buffer, cursor(e)));
+  td_edit_buffer_remove(&e->buffer, cursor(e),
+                        td_edit_buffer_right(&e->buffer, cursor(e)));
 }
 
 static void kill_line(td_editor *e) {
-  size_t end = td_buffer_line_end(&e->buffer, cursor(e));
-  if (end == cursor(e)) end = td_buffer_right(&e->buffer, end);
-  td_edit_kill(e, cursor(e), end);
+  size_t end = td_edit_buffer_line_end(&e->buffer, cursor(e));
+  if (end == cursor(e)) end = td_edit_buffer_right(&e->buffer, end);
+  td_edit_command_kill(e, cursor(e), end);
 }
 
 static void kill_line_left(td_editor *e) {
-  size_t start = td_buffer_line_start(&e->buffer, cursor(e));
-  if (start == cursor(e)) start = td_buffer_left(&e->buffer, start);
-  td_edit_kill(e, start, cursor(e));
+  size_t start = td_edit_buffer_line_start(&e->buffer, cursor(e));
+  if (start == cursor(e)) start = td_edit_buffer_left(&e->buffer, start);
+  td_edit_command_kill(e, start, cursor(e));
 }
 
 static bool space_before(const td_editor *e, size_t at) {
@@ -97,15 +97,17 @@ static void kill_blank_left(td_editor *e) {
   size_t at = cursor(e);
   while (at > 0 && space_before(e, at)) at--;
   while (at > 0 && !space_before(e, at)) at--;
-  td_edit_kill(e, at, cursor(e));
+  td_edit_command_kill(e, at, cursor(e));
 }
 
 static void kill_word_left(td_editor *e) {
-  td_edit_kill(e, td_buffer_word_left(&e->buffer, cursor(e)), cursor(e));
+  td_edit_command_kill(e, td_edit_buffer_word_left(&e->buffer, cursor(e)),
+                       cursor(e));
 }
 
 static void kill_word_right(td_editor *e) {
-  td_edit_kill(e, cursor(e), td_buffer_word_right(&e->buffer, cursor(e)));
+  td_edit_command_kill(e, cursor(e),
+                       td_edit_buffer_word_right(&e->buffer, cursor(e)));
 }
 
 /* ---- changing ---- */
@@ -119,26 +121,26 @@ static void swap(td_editor *e, size_t a, size_t b, size_t c, size_t d) {
   td_str_addn(&made, t + b, c - b);
   td_str_addn(&made, t + a, b - a);
   if (!made.failed)
-    td_buffer_replace(&e->buffer, a, d, td_str_c(&made), made.len);
+    td_edit_buffer_replace(&e->buffer, a, d, td_str_c(&made), made.len);
   td_str_deinit(&made);
 }
 
 /* The two characters around the cursor; at the end of a line the last two. */
 static void swap_chars(td_editor *e) {
-  const td_buffer *b = &e->buffer;
-  size_t at = cursor(e), end = td_buffer_line_end(b, at);
-  size_t start = td_buffer_line_start(b, at);
-  if (at == end) at = td_buffer_left(b, at);
-  size_t before = td_buffer_left(b, at);
+  const td_edit_buffer *b = &e->buffer;
+  size_t at = cursor(e), end = td_edit_buffer_line_end(b, at);
+  size_t start = td_edit_buffer_line_start(b, at);
+  if (at == end) at = td_edit_buffer_left(b, at);
+  size_t before = td_edit_buffer_left(b, at);
   if (at <= start || before < start || at >= end) return;
-  swap(e, before, at, at, td_buffer_right(b, at));
+  swap(e, before, at, at, td_edit_buffer_right(b, at));
 }
 
 static void swap_words(td_editor *e) {
-  const td_buffer *b = &e->buffer;
-  size_t d = td_buffer_word_right(b, cursor(e));
-  size_t c = td_buffer_word_left(b, d), a = td_buffer_word_left(b, c);
-  size_t w = td_buffer_word_right(b, a);
+  const td_edit_buffer *b = &e->buffer;
+  size_t d = td_edit_buffer_word_right(b, cursor(e));
+  size_t c = td_edit_buffer_word_left(b, d), a = td_edit_buffer_word_left(b, c);
+  size_t w = td_edit_buffer_word_right(b, a);
   if (a < w && w <= c && c < d) swap(e, a, w, c, d);
 }
 
@@ -147,9 +149,9 @@ typedef utf8proc_int32_t (*case_fn)(utf8proc_int32_t);
 /* The word from the cursor on: its first letter by `first`, others by `rest`.
  */
 static void change_case(td_editor *e, case_fn first, case_fn rest) {
-  const td_buffer *b = &e->buffer;
-  size_t end = td_buffer_word_right(b, cursor(e));
-  size_t start = td_buffer_word_left(b, end);
+  const td_edit_buffer *b = &e->buffer;
+  size_t end = td_edit_buffer_word_right(b, cursor(e));
+  size_t start = td_edit_buffer_word_left(b, end);
   if (start < cursor(e)) start = cursor(e);
   td_str made;
   td_str_init(&made);
@@ -161,10 +163,10 @@ static void change_case(td_editor *e, case_fn first, case_fn rest) {
                          (utf8proc_ssize_t)(end - at), &c);
     n = got > 0 ? (size_t)got : 1;
     c = at == start ? first(c) : rest(c);
-    td_str_addn(&made, bytes, td_text_encode((unsigned)c, bytes));
+    td_str_addn(&made, bytes, td_edit_text_encode((unsigned)c, bytes));
   }
   if (!made.failed)
-    td_buffer_replace(&e->buffer, start, end, td_str_c(&made), made.len);
+    td_edit_buffer_replace(&e->buffer, start, end, td_str_c(&made), made.len);
   td_str_deinit(&made);
 }
 
@@ -181,19 +183,19 @@ static void capital(td_editor *e) {
 }
 
 static void undo(td_editor *e) {
-  td_buffer_undo(&e->buffer);
+  td_edit_buffer_undo(&e->buffer);
 }
 
 static void redo(td_editor *e) {
-  td_buffer_redo(&e->buffer);
+  td_edit_buffer_redo(&e->buffer);
 }
 
 static void indent_less(td_editor *e) {
-  td_buffer *b = &e->buffer;
-  size_t at = cursor(e), start = td_buffer_line_start(b, at);
-  size_t n = td_buffer_line_text(b, at) - start;
+  td_edit_buffer *b = &e->buffer;
+  size_t at = cursor(e), start = td_edit_buffer_line_start(b, at);
+  size_t n = td_edit_buffer_line_text(b, at) - start;
   if (n > 2) n = 2;
-  if (n && td_buffer_remove(b, start, start + n))
+  if (n && td_edit_buffer_remove(b, start, start + n))
     b->cursor = at < start + n ? start : at - n;
 }
 
@@ -204,19 +206,36 @@ typedef struct binding {
   void (*command)(td_editor *e);
 } binding;
 
-static const binding with_ctrl[] = {
-    {'a', line_start},   {'b', move_left},      {'e', line_end},
-    {'f', move_right},   {'k', kill_line},      {'n', td_edit_down},
-    {'p', td_edit_up},   {'r', td_edit_search}, {'s', td_edit_search},
-    {'t', swap_chars},   {'u', kill_line_left}, {'w', kill_blank_left},
-    {'y', td_edit_yank}, {'_', undo},           {'h', delete_left}};
+static const binding with_ctrl[] = {{'a', line_start},
+                                    {'b', move_left},
+                                    {'e', line_end},
+                                    {'f', move_right},
+                                    {'k', kill_line},
+                                    {'n', td_edit_command_down},
+                                    {'p', td_edit_command_up},
+                                    {'r', td_edit_command_search},
+                                    {'s', td_edit_command_search},
+                                    {'t', swap_chars},
+                                    {'u', kill_line_left},
+                                    {'w', kill_blank_left},
+                                    {'y', td_edit_command_yank},
+                                    {'_', undo},
+                                    {'h', delete_left}};
 
-static const binding with_alt[] = {
-    {'b', word_left},        {'f', word_right},  {'d', kill_word_right},
-    {'y', td_edit_yank_pop}, {'u', upper},       {'l', lower},
-    {'c', capital},          {'t', swap_words},  {'_', redo},
-    {'<', text_start},       {'>', text_end},    {'p', td_edit_older},
-    {'n', td_edit_newer},    {'h', td_edit_help}};
+static const binding with_alt[] = {{'b', word_left},
+                                   {'f', word_right},
+                                   {'d', kill_word_right},
+                                   {'y', td_edit_command_yank_pop},
+                                   {'u', upper},
+                                   {'l', lower},
+                                   {'c', capital},
+                                   {'t', swap_words},
+                                   {'_', redo},
+                                   {'<', text_start},
+                                   {'>', text_end},
+                                   {'p', td_edit_command_older},
+                                   {'n', td_edit_command_newer},
+                                   {'h', td_edit_command_help}};
 
 static void press(td_editor *e, const binding *b, size_t n, unsigned rune) {
   for (size_t i = 0; i < n; i++)
@@ -227,15 +246,15 @@ static void press(td_editor *e, const binding *b, size_t n, unsigned rune) {
 }
 
 /* Behind ^X. */
-static td_edit after_ctrl_x(td_editor *e, const td_key *key) {
+static td_edit_outcome after_ctrl_x(td_editor *e, const td_edit_key *key) {
   e->after_ctrl_x = false;
-  if (key->code != TD_KEY_CHAR || !key->ctrl) return TD_EDIT_GO_ON;
+  if (key->code != TD_EDIT_KEY_CHAR || !key->ctrl) return TD_EDIT_GO_ON;
   if (key->rune == 'u') undo(e);
   if (key->rune == 'r') redo(e);
   return key->rune == 'e' ? TD_EDIT_OUTSIDE : TD_EDIT_GO_ON;
 }
 
-static td_edit control(td_editor *e, unsigned rune) {
+static td_edit_outcome control(td_editor *e, unsigned rune) {
   switch (rune) {
   case 'c':
     return TD_EDIT_CANCEL;
@@ -256,63 +275,63 @@ static td_edit control(td_editor *e, unsigned rune) {
 }
 
 /* Keys beyond characters. */
-static void special(td_editor *e, const td_key *key) {
+static void special(td_editor *e, const td_edit_key *key) {
   bool words = key->ctrl || key->alt;
   switch (key->code) {
-  case TD_KEY_TAB:
-    key->shift ? indent_less(e) : td_edit_tab(e);
+  case TD_EDIT_KEY_TAB:
+    key->shift ? indent_less(e) : td_edit_command_tab(e);
     break;
-  case TD_KEY_BACKSPACE:
+  case TD_EDIT_KEY_BACKSPACE:
     words ? kill_word_left(e) : delete_left(e);
     break;
-  case TD_KEY_UP:
-    words ? td_edit_older(e) : td_edit_up(e);
+  case TD_EDIT_KEY_UP:
+    words ? td_edit_command_older(e) : td_edit_command_up(e);
     break;
-  case TD_KEY_DOWN:
-    words ? td_edit_newer(e) : td_edit_down(e);
+  case TD_EDIT_KEY_DOWN:
+    words ? td_edit_command_newer(e) : td_edit_command_down(e);
     break;
-  case TD_KEY_LEFT:
+  case TD_EDIT_KEY_LEFT:
     words ? word_left(e) : move_left(e);
     break;
-  case TD_KEY_RIGHT:
+  case TD_EDIT_KEY_RIGHT:
     words ? word_right(e) : move_right(e);
     break;
-  case TD_KEY_HOME:
+  case TD_EDIT_KEY_HOME:
     words ? text_start(e) : line_start(e);
     break;
-  case TD_KEY_END:
+  case TD_EDIT_KEY_END:
     words ? text_end(e) : line_end(e);
     break;
-  case TD_KEY_DELETE:
+  case TD_EDIT_KEY_DELETE:
     words ? kill_word_right(e) : delete_right(e);
     break;
-  case TD_KEY_HELP:
-    td_edit_help(e);
+  case TD_EDIT_KEY_HELP:
+    td_edit_command_help(e);
     break;
-  case TD_KEY_PAGE_UP:
-    td_edit_older(e);
+  case TD_EDIT_KEY_PAGE_UP:
+    td_edit_command_older(e);
     break;
-  case TD_KEY_PAGE_DOWN:
-    td_edit_newer(e);
+  case TD_EDIT_KEY_PAGE_DOWN:
+    td_edit_command_newer(e);
     break;
   default:
     break;
   }
 }
 
-td_edit td_emacs_key(td_editor *e, const td_key *key) {
+td_edit_outcome td_edit_emacs_key(td_editor *e, const td_edit_key *key) {
   if (e->after_ctrl_x) return after_ctrl_x(e, key);
-  if (key->code == TD_KEY_ENTER && !key->alt && !key->shift && !key->ctrl)
-    return td_edit_enter(e);
-  if (key->code == TD_KEY_ENTER)
-    td_edit_newline(e);
-  else if (key->code != TD_KEY_CHAR)
+  if (key->code == TD_EDIT_KEY_ENTER && !key->alt && !key->shift && !key->ctrl)
+    return td_edit_command_enter(e);
+  if (key->code == TD_EDIT_KEY_ENTER)
+    td_edit_command_newline(e);
+  else if (key->code != TD_EDIT_KEY_CHAR)
     special(e, key);
   else if (key->ctrl)
     return control(e, key->rune);
   else if (key->alt)
     press(e, with_alt, TD_COUNT(with_alt), key->rune);
   else
-    td_edit_type(e, key->rune);
+    td_edit_command_type(e, key->rune);
   return TD_EDIT_GO_ON;
 }

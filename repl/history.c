@@ -8,13 +8,13 @@
 
 #include "engine/base/mem.h"
 
-void td_history_init(td_history *h) {
-  *h = (td_history){.before = INT_MAX};
+void td_edit_history_init(td_edit_history *h) {
+  *h = (td_edit_history){.before = INT_MAX};
   td_str_init(&h->draft);
   td_str_init(&h->prefix);
 }
 
-void td_history_deinit(td_history *h) {
+void td_edit_history_deinit(td_edit_history *h) {
   for (size_t i = 0; i < h->entries.len; i++) td_free(h->entries.at[i]);
   td_vec_free(&h->entries);
   td_str_deinit(&h->draft);
@@ -22,7 +22,7 @@ void td_history_deinit(td_history *h) {
 }
 
 /* A copy in the last place, which is not that of `neighbour`; false: none. */
-static bool push(td_history *h, size_t neighbour, const char *text,
+static bool push(td_edit_history *h, size_t neighbour, const char *text,
                  size_t len) {
   if (!len || strlen(text) < len) return false;
   if (h->entries.len) {
@@ -36,11 +36,12 @@ static bool push(td_history *h, size_t neighbour, const char *text,
   return false;
 }
 
-void td_history_add(td_history *h, const char *text, size_t len) {
+void td_edit_history_add(td_edit_history *h, const char *text, size_t len) {
   if (push(h, h->entries.len - 1, text, len)) h->at = h->entries.len;
 }
 
-void td_history_add_older(td_history *h, const char *text, size_t len) {
+void td_edit_history_add_older(td_edit_history *h, const char *text,
+                               size_t len) {
   if (!push(h, 0, text, len)) return;
   char **at = h->entries.at, *oldest = at[h->entries.len - 1];
   memmove(at + 1, at, (h->entries.len - 1) * sizeof *at);
@@ -55,14 +56,14 @@ static void copy(td_str *to, const char *text, size_t len) {
   td_str_addn(to, text, len);
 }
 
-static bool fits(const td_history *h, size_t i, const td_str *shown) {
+static bool fits(const td_edit_history *h, size_t i, const td_str *shown) {
   const char *e = h->entries.at[i];
   return !strncmp(e, td_str_c(&h->prefix), h->prefix.len) &&
          strcmp(e, td_str_c(shown)) != 0;
 }
 
-const char *td_history_older(td_history *h, const td_str *shown,
-                             size_t cursor) {
+const char *td_edit_history_older(td_edit_history *h, const td_str *shown,
+                                  size_t cursor) {
   if (h->at == h->entries.len) {
     copy(&h->draft, td_str_c(shown), shown->len);
     copy(&h->prefix, td_str_c(shown), cursor);
@@ -77,8 +78,8 @@ const char *td_history_older(td_history *h, const td_str *shown,
   return NULL;
 }
 
-const char *td_history_newer(td_history *h, const td_str *shown,
-                             size_t *cursor) {
+const char *td_edit_history_newer(td_edit_history *h, const td_str *shown,
+                                  size_t *cursor) {
   *cursor = SIZE_MAX;
   if (h->at == h->entries.len) return NULL;
   for (size_t i = h->at + 1; i < h->entries.len; i++)
@@ -91,11 +92,12 @@ const char *td_history_newer(td_history *h, const td_str *shown,
   return td_str_c(&h->draft);
 }
 
-void td_history_leave(td_history *h) {
+void td_edit_history_leave(td_edit_history *h) {
   h->at = h->entries.len;
 }
 
-const char *td_history_suggest(const td_history *h, const td_str *text) {
+const char *td_edit_history_suggest(const td_edit_history *h,
+                                    const td_str *text) {
   if (!text->len) return NULL;
   for (size_t i = h->entries.len; i-- > 0;) {
     const char *e = h->entries.at[i];

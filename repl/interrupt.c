@@ -19,7 +19,7 @@ static void on_signal(int number) {
   td_line *l = running;
   if (!l || !td_line_busy(l)) {
     count = 0;
-    td_term_poke();
+    td_edit_term_poke();
     return;
   }
   td_line_interrupt(l);

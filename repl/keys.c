@@ -19,55 +19,55 @@ enum { ESCAPE_MS = 40, PASTE_MS = 5000, PASTE_MOST = 4 << 20, LONGEST = 64 };
 /* ---- sequences ---- */
 
 /* CSI number ~ */
-static td_key_code numbered(int n) {
+static td_edit_key_code numbered(int n) {
   switch (n) {
   case 1:
   case 7:
-    return TD_KEY_HOME;
+    return TD_EDIT_KEY_HOME;
   case 3:
-    return TD_KEY_DELETE;
+    return TD_EDIT_KEY_DELETE;
   case 4:
   case 8:
-    return TD_KEY_END;
+    return TD_EDIT_KEY_END;
   case 5:
-    return TD_KEY_PAGE_UP;
+    return TD_EDIT_KEY_PAGE_UP;
   case 6:
-    return TD_KEY_PAGE_DOWN;
+    return TD_EDIT_KEY_PAGE_DOWN;
   case 11:
-    return TD_KEY_HELP;
+    return TD_EDIT_KEY_HELP;
   case 200:
-    return TD_KEY_PASTE;
+    return TD_EDIT_KEY_PASTE;
   }
-  return TD_KEY_UNKNOWN;
+  return TD_EDIT_KEY_UNKNOWN;
 }
 
 /* CSI letter, SS3 letter */
-static td_key_code lettered(char c) {
+static td_edit_key_code lettered(char c) {
   switch (c) {
   case 'A':
-    return TD_KEY_UP;
+    return TD_EDIT_KEY_UP;
   case 'B':
-    return TD_KEY_DOWN;
+    return TD_EDIT_KEY_DOWN;
   case 'C':
-    return TD_KEY_RIGHT;
+    return TD_EDIT_KEY_RIGHT;
   case 'D':
-    return TD_KEY_LEFT;
+    return TD_EDIT_KEY_LEFT;
   case 'H':
-    return TD_KEY_HOME;
+    return TD_EDIT_KEY_HOME;
   case 'F':
-    return TD_KEY_END;
+    return TD_EDIT_KEY_END;
   case 'P':
-    return TD_KEY_HELP;
+    return TD_EDIT_KEY_HELP;
   case 'M':
-    return TD_KEY_ENTER; /* the keypad's */
+    return TD_EDIT_KEY_ENTER; /* the keypad's */
   case 'Z':
-    return TD_KEY_TAB;
+    return TD_EDIT_KEY_TAB;
   }
-  return TD_KEY_UNKNOWN;
+  return TD_EDIT_KEY_UNKNOWN;
 }
 
 /* xterm adds to 1: shift 1, alt 2, ctrl 4. */
-static void modify(td_key *key, int modifiers) {
+static void modify(td_edit_key *key, int modifiers) {
   int bits = modifiers > 0 ? modifiers - 1 : 0;
   key->shift = key->shift || (bits & 1);
   key->alt = key->alt || (bits & 2);
@@ -75,22 +75,22 @@ static void modify(td_key *key, int modifiers) {
 }
 
 /* A key by its code point: CSI code ; modifiers u, and CSI 27 ; m ; code ~. */
-static void by_point(td_key *key, int point) {
+static void by_point(td_edit_key *key, int point) {
   static const struct {
     int point;
-    td_key_code code;
-  } named[] = {{9, TD_KEY_TAB},
-               {13, TD_KEY_ENTER},
-               {27, TD_KEY_ESCAPE},
-               {127, TD_KEY_BACKSPACE}};
-  key->code = point >= ' ' ? TD_KEY_CHAR : TD_KEY_UNKNOWN;
+    td_edit_key_code code;
+  } named[] = {{9, TD_EDIT_KEY_TAB},
+               {13, TD_EDIT_KEY_ENTER},
+               {27, TD_EDIT_KEY_ESCAPE},
+               {127, TD_EDIT_KEY_BACKSPACE}};
+  key->code = point >= ' ' ? TD_EDIT_KEY_CHAR : TD_EDIT_KEY_UNKNOWN;
   key->rune = (unsigned)point;
   for (size_t i = 0; i < TD_COUNT(named); i++)
     if (named[i].point == point) key->code = named[i].code;
 }
 
 /* The parameters and the final byte of a CSI sequence. */
-static void control(td_key *key, const int *n, int count, char last) {
+static void control(td_edit_key *key, const int *n, int count, char last) {
   if (last == '~' && n[0] == 27 && count == 3) {
     modify(key, n[1]);
     by_point(key, n[2]);
@@ -110,7 +110,7 @@ static void control(td_key *key, const int *n, int count, char last) {
 }
 
 /* Behind ESC [. 0: cut off. */
-static size_t parse_csi(const char *s, size_t len, td_key *key) {
+static size_t parse_csi(const char *s, size_t len, td_edit_key *key) {
   int n[4] = {0}, count = 1;
   size_t at = 0;
   if (len && s[0] == '[') return len > 1 ? 2 : 0; /* the console's F keys */
@@ -134,21 +134,21 @@ static size_t parse_csi(const char *s, size_t len, td_key *key) {
   return 0;
 }
 
-static void parse_control(unsigned char c, td_key *key) {
+static void parse_control(unsigned char c, td_edit_key *key) {
   static const struct {
     unsigned char byte;
-    td_key_code code;
-  } named[] = {{'\r', TD_KEY_ENTER},
-               {'\n', TD_KEY_ENTER},
-               {'\t', TD_KEY_TAB},
-               {0x7f, TD_KEY_BACKSPACE},
-               {0x08, TD_KEY_BACKSPACE}};
+    td_edit_key_code code;
+  } named[] = {{'\r', TD_EDIT_KEY_ENTER},
+               {'\n', TD_EDIT_KEY_ENTER},
+               {'\t', TD_EDIT_KEY_TAB},
+               {0x7f, TD_EDIT_KEY_BACKSPACE},
+               {0x08, TD_EDIT_KEY_BACKSPACE}};
   for (size_t i = 0; i < TD_COUNT(named); i++)
     if (named[i].byte == c) {
       key->code = named[i].code;
       return;
     }
-  key->code = TD_KEY_CHAR;
+  key->code = TD_EDIT_KEY_CHAR;
   key->ctrl = true;
   key->rune = c == 0 ? ' ' : c < 27 ? c + 'a' - 1u : c + '@' - 0u;
 }
@@ -159,7 +159,8 @@ static size_t utf8_size(unsigned char c) {
   return c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
 }
 
-static size_t parse_char(const char *s, size_t len, bool last, td_key *key) {
+static size_t parse_char(const char *s, size_t len, bool last,
+                         td_edit_key *key) {
   unsigned char c = (unsigned char)s[0];
   if (c < 0x20 || c == 0x7f) {
     parse_control(c, key);
@@ -169,7 +170,7 @@ static size_t parse_char(const char *s, size_t len, bool last, td_key *key) {
   while (have < n && have < len && ((unsigned char)s[have] & 0xC0) == 0x80)
     have++;
   if (have < n && have == len && !last) return 0;
-  key->code = TD_KEY_CHAR;
+  key->code = TD_EDIT_KEY_CHAR;
   key->rune = c < 0x80 ? c : 0xFFFD;
   if (have == n && n > 1) {
     key->rune = c & (0xFFu >> (n + 1));
@@ -179,12 +180,13 @@ static size_t parse_char(const char *s, size_t len, bool last, td_key *key) {
   return have;
 }
 
-size_t td_keys_parse(const char *bytes, size_t len, bool last, td_key *key) {
-  *key = (td_key){.code = TD_KEY_UNKNOWN};
+size_t td_edit_keys_parse(const char *bytes, size_t len, bool last,
+                          td_edit_key *key) {
+  *key = (td_edit_key){.code = TD_EDIT_KEY_UNKNOWN};
   if (!len) return 0;
   if (bytes[0] != '\033') return parse_char(bytes, len, last, key);
   if (len == 1) {
-    key->code = TD_KEY_ESCAPE;
+    key->code = TD_EDIT_KEY_ESCAPE;
     return last ? 1 : 0;
   }
   size_t n = 0;
@@ -199,7 +201,7 @@ size_t td_keys_parse(const char *bytes, size_t len, bool last, td_key *key) {
   }
   if (!last && (bytes[1] == '[' || bytes[1] == 'O')) return 0;
   if (bytes[1] == '\033') { /* Escape, and another beginning */
-    key->code = TD_KEY_ESCAPE;
+    key->code = TD_EDIT_KEY_ESCAPE;
     return 1;
   }
   n = parse_char(bytes + 1, len - 1, last, key);
@@ -209,22 +211,22 @@ size_t td_keys_parse(const char *bytes, size_t len, bool last, td_key *key) {
 
 /* ---- reading ---- */
 
-void td_keys_init(td_keys *k) {
+void td_edit_keys_init(td_edit_keys *k) {
   k->len = 0;
   td_str_init(&k->paste);
 }
 
-void td_keys_deinit(td_keys *k) {
+void td_edit_keys_deinit(td_edit_keys *k) {
   td_str_deinit(&k->paste);
 }
 
-static void drop(td_keys *k, size_t n) {
+static void drop(td_edit_keys *k, size_t n) {
   memmove(k->bytes, k->bytes + n, k->len - n);
   k->len -= n;
 }
 
 /* At most `most` bytes; false at the end of input. */
-static bool fill(td_keys *k, size_t most) {
+static bool fill(td_edit_keys *k, size_t most) {
   size_t room = sizeof k->bytes - k->len;
   ssize_t n = read(0, k->bytes + k->len, most < room ? most : room);
   if (n > 0) k->len += (size_t)n;
@@ -233,7 +235,7 @@ static bool fill(td_keys *k, size_t most) {
 
 /* Everything up to the closing bracket is the paste. A terminal that never
  * closes it has PASTE_MS to go on. */
-static void read_paste(td_keys *k) {
+static void read_paste(td_edit_keys *k) {
   static const char end[] = "\033[201~";
   enum { END = sizeof end - 1 };
   td_str raw;
@@ -244,40 +246,40 @@ static void read_paste(td_keys *k) {
     size_t n = found ? (size_t)(found - k->bytes) : k->len - keep;
     if (raw.len + n <= PASTE_MOST) td_str_addn(&raw, k->bytes, n);
     drop(k, found ? n + END : n);
-    if (found || !(td_term_wait(PASTE_MS) & TD_TERM_INPUT) ||
+    if (found || !(td_edit_term_wait(PASTE_MS) & TD_EDIT_TERM_INPUT) ||
         !fill(k, SIZE_MAX))
       break;
   }
   td_str_clear(&k->paste);
-  td_text_clean(&k->paste, td_str_c(&raw), raw.len);
+  td_edit_text_clean(&k->paste, td_str_c(&raw), raw.len);
   td_str_deinit(&raw);
 }
 
-static bool parsed(td_keys *k, bool last, td_key *key) {
-  size_t n = td_keys_parse(k->bytes, k->len, last, key);
+static bool parsed(td_edit_keys *k, bool last, td_edit_key *key) {
+  size_t n = td_edit_keys_parse(k->bytes, k->len, last, key);
   if (!n) return false;
   drop(k, n);
-  if (key->code == TD_KEY_PASTE) read_paste(k);
+  if (key->code == TD_EDIT_KEY_PASTE) read_paste(k);
   return true;
 }
 
-td_keys_event td_keys_read(td_keys *k, td_key *key) {
+td_edit_keys_event td_edit_keys_read(td_edit_keys *k, td_edit_key *key) {
   for (;;) {
-    if (parsed(k, false, key)) return TD_KEYS_KEY;
-    int got = td_term_wait(k->len ? ESCAPE_MS : -1);
-    if (got & TD_TERM_SIGNAL) return TD_KEYS_SIGNAL;
-    if (got & TD_TERM_INTERRUPT) {
-      *key = (td_key){.code = TD_KEY_CHAR, .rune = 'c', .ctrl = true};
-      return TD_KEYS_KEY;
+    if (parsed(k, false, key)) return TD_EDIT_KEYS_KEY;
+    int got = td_edit_term_wait(k->len ? ESCAPE_MS : -1);
+    if (got & TD_EDIT_TERM_SIGNAL) return TD_EDIT_KEYS_SIGNAL;
+    if (got & TD_EDIT_TERM_INTERRUPT) {
+      *key = (td_edit_key){.code = TD_EDIT_KEY_CHAR, .rune = 'c', .ctrl = true};
+      return TD_EDIT_KEYS_KEY;
     }
-    if (got & TD_TERM_INPUT) {
-      if (!fill(k, 1)) return TD_KEYS_ENDED;
+    if (got & TD_EDIT_TERM_INPUT) {
+      if (!fill(k, 1)) return TD_EDIT_KEYS_ENDED;
     } else if (k->len && parsed(k, true, key)) {
-      return TD_KEYS_KEY;
+      return TD_EDIT_KEYS_KEY;
     }
   }
 }
 
-bool td_keys_pending(const td_keys *k) {
-  return k->len > 0 || td_term_ready();
+bool td_edit_keys_pending(const td_edit_keys *k) {
+  return k->len > 0 || td_edit_term_ready();
 }

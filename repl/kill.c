@@ -3,12 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "repl/kill.h"
 
-void td_kill_init(td_kill *k) {
-  *k = (td_kill){0};
+void td_edit_kill_init(td_edit_kill *k) {
+  *k = (td_edit_kill){0};
 }
 
-void td_kill_deinit(td_kill *k) {
-  for (int i = 0; i < TD_KILL_MOST; i++) td_str_deinit(&k->ring[i]);
+void td_edit_kill_deinit(td_edit_kill *k) {
+  for (int i = 0; i < TD_EDIT_KILL_MOST; i++) td_str_deinit(&k->ring[i]);
 }
 
 /* Puts a whole text in the place of an entry, or leaves the entry alone. */
@@ -26,38 +26,39 @@ static bool put(td_str *entry, td_bytes first, td_bytes second) {
   return true;
 }
 
-void td_kill_add(td_kill *k, const char *text, size_t len, td_kill_how how) {
+void td_edit_kill_add(td_edit_kill *k, const char *text, size_t len,
+                      td_edit_kill_how how) {
   if (!len) return;
   k->back = 0;
   td_bytes cut = {text, len}, none = {"", 0};
-  if (how == TD_KILL_NEW || !k->n) {
-    int slot = k->n ? (k->newest + 1) % TD_KILL_MOST : 0;
+  if (how == TD_EDIT_KILL_NEW || !k->n) {
+    int slot = k->n ? (k->newest + 1) % TD_EDIT_KILL_MOST : 0;
     if (!put(&k->ring[slot], cut, none)) return;
     k->newest = slot;
-    if (k->n < TD_KILL_MOST) k->n++;
+    if (k->n < TD_EDIT_KILL_MOST) k->n++;
     return;
   }
   td_str *e = &k->ring[k->newest];
   td_bytes old = {td_str_c(e), e->len};
-  if (how == TD_KILL_APPEND)
+  if (how == TD_EDIT_KILL_APPEND)
     put(e, old, cut);
   else
     put(e, cut, old);
 }
 
-static td_bytes entry(const td_kill *k) {
+static td_bytes entry(const td_edit_kill *k) {
   if (!k->n) return (td_bytes){0};
   const td_str *e =
-      &k->ring[(k->newest - k->back + TD_KILL_MOST) % TD_KILL_MOST];
+      &k->ring[(k->newest - k->back + TD_EDIT_KILL_MOST) % TD_EDIT_KILL_MOST];
   return (td_bytes){td_str_c(e), e->len};
 }
 
-td_bytes td_kill_yank(td_kill *k) {
+td_bytes td_edit_kill_yank(td_edit_kill *k) {
   k->back = 0;
   return entry(k);
 }
 
-td_bytes td_kill_pop(td_kill *k) {
+td_bytes td_edit_kill_pop(td_edit_kill *k) {
   if (k->n) k->back = (k->back + 1) % k->n;
   return entry(k);
 }

@@ -6,27 +6,28 @@
 
 #include "engine/base/str.h"
 
-enum { TD_KILL_MOST = 60 };
+enum { TD_EDIT_KILL_MOST = 60 };
 
-typedef enum td_kill_how {
-  TD_KILL_NEW,
-  TD_KILL_APPEND,  /* behind the newest: cut forwards again */
-  TD_KILL_PREPEND, /* before it: cut backwards again */
-} td_kill_how;
+typedef enum td_edit_kill_how {
+  TD_EDIT_KILL_NEW,
+  TD_EDIT_KILL_APPEND,  /* behind the newest: cut forwards again */
+  TD_EDIT_KILL_PREPEND, /* before it: cut backwards again */
+} td_edit_kill_how;
 
-typedef struct td_kill {
-  td_str ring[TD_KILL_MOST];
+typedef struct td_edit_kill {
+  td_str ring[TD_EDIT_KILL_MOST];
   int n, newest;
   int back; /* how many pops behind the newest the next one is */
-} td_kill;
+} td_edit_kill;
 
-void td_kill_init(td_kill *k);
-void td_kill_deinit(td_kill *k);
+void td_edit_kill_init(td_edit_kill *k);
+void td_edit_kill_deinit(td_edit_kill *k);
 /* Copies; without memory the ring stays as it was. */
-void td_kill_add(td_kill *k, const char *text, size_t len, td_kill_how how);
+void td_edit_kill_add(td_edit_kill *k, const char *text, size_t len,
+                      td_edit_kill_how how);
 /* The newest; at = NULL when the ring is empty. Borrowed until the next add. */
-td_bytes td_kill_yank(td_kill *k);
+td_bytes td_edit_kill_yank(td_edit_kill *k);
 /* The one before what yank or pop gave last, around the ring. */
-td_bytes td_kill_pop(td_kill *k);
+td_bytes td_edit_kill_pop(td_edit_kill *k);
 
 #endif

@@ -8,11 +8,11 @@
 #include "engine/base/mem.h"
 #include "repl/text.h"
 
-void td_menu_init(td_menu *m) {
-  *m = (td_menu){0};
+void td_edit_menu_init(td_edit_menu *m) {
+  *m = (td_edit_menu){0};
 }
 
-void td_menu_clear(td_menu *m) {
+void td_edit_menu_clear(td_edit_menu *m) {
   for (size_t i = 0; i < m->items.len; i++) {
     td_free(m->items.at[i].text);
     td_free(m->items.at[i].type);
@@ -23,16 +23,16 @@ void td_menu_clear(td_menu *m) {
   m->active = false;
 }
 
-void td_menu_deinit(td_menu *m) {
-  td_menu_clear(m);
+void td_edit_menu_deinit(td_edit_menu *m) {
+  td_edit_menu_clear(m);
   td_vec_free(&m->items);
 }
 
-bool td_menu_add(td_menu *m, const char *text, const char *type,
-                 const char *signature) {
-  if (m->items.len >= TD_MENU_MOST || !td_vec_reserve(&m->items, 1))
+bool td_edit_menu_add(td_edit_menu *m, const char *text, const char *type,
+                      const char *signature) {
+  if (m->items.len >= TD_EDIT_MENU_MOST || !td_vec_reserve(&m->items, 1))
     return false;
-  td_menu_item item = {.text = td_strdup(text)};
+  td_edit_menu_item item = {.text = td_strdup(text)};
   item.type = type ? td_strdup(type) : NULL;
   item.signature = signature ? td_strdup(signature) : NULL;
   if (!item.text || (type && !item.type) || (signature && !item.signature)) {
@@ -45,7 +45,7 @@ bool td_menu_add(td_menu *m, const char *text, const char *type,
   return true;
 }
 
-size_t td_menu_common(const td_menu *m) {
+size_t td_edit_menu_common(const td_edit_menu *m) {
   if (!m->items.len) return 0;
   const char *first = m->items.at[0].text;
   size_t n = strlen(first);
@@ -58,7 +58,7 @@ size_t td_menu_common(const td_menu *m) {
   return n;
 }
 
-void td_menu_move(td_menu *m, int by) {
+void td_edit_menu_move(td_edit_menu *m, int by) {
   int n = (int)m->items.len;
   if (!n) return;
   m->chosen = ((m->chosen + by) % n + n) % n;
@@ -68,12 +68,12 @@ void td_menu_move(td_menu *m, int by) {
 
 /* Widths of the columns, of all items so that they stand still; the signature
  * has what is left. */
-static void measure(const td_menu *m, int columns, int *text, int *type) {
+static void measure(const td_edit_menu *m, int columns, int *text, int *type) {
   *text = *type = 0;
   for (size_t i = 0; i < m->items.len; i++) {
-    const td_menu_item *it = &m->items.at[i];
-    int w = td_text_columns(it->text, strlen(it->text));
-    int t = it->type ? td_text_columns(it->type, strlen(it->type)) : 0;
+    const td_edit_menu_item *it = &m->items.at[i];
+    int w = td_edit_text_columns(it->text, strlen(it->text));
+    int t = it->type ? td_edit_text_columns(it->type, strlen(it->type)) : 0;
     if (w > *text) *text = w;
     if (t > *type) *type = t;
   }
@@ -82,18 +82,21 @@ static void measure(const td_menu *m, int columns, int *text, int *type) {
   if (*text + *type + 4 > columns) *type = 0;
 }
 
-static void cell(td_frame *f, td_style style, const char *s, int width) {
+static void cell(td_edit_frame *f, td_edit_style style, const char *s,
+                 int width) {
   if (!s) s = "";
-  td_frame_cell(f, style, s, strcspn(s, "\n"), width);
+  td_edit_frame_cell(f, style, s, strcspn(s, "\n"), width);
 }
 
-static void show_item(const td_menu *m, td_frame *f, int i, int text,
+static void show_item(const td_edit_menu *m, td_edit_frame *f, int i, int text,
                       int type) {
-  const td_menu_item *it = &m->items.at[i];
-  td_style style = i == m->chosen ? TD_STYLE_CHOSEN : TD_STYLE_PLAIN;
-  td_style rest = i == m->chosen ? TD_STYLE_CHOSEN : TD_STYLE_MENU;
+  const td_edit_menu_item *it = &m->items.at[i];
+  td_edit_style style =
+      i == m->chosen ? TD_EDIT_STYLE_CHOSEN : TD_EDIT_STYLE_PLAIN;
+  td_edit_style rest =
+      i == m->chosen ? TD_EDIT_STYLE_CHOSEN : TD_EDIT_STYLE_MENU;
   int left = f->columns - text - 2 - (type ? type + 2 : 0);
-  td_frame_newline(f);
+  td_edit_frame_newline(f);
   cell(f, style, " ", 1);
   cell(f, style, it->text, text);
   cell(f, rest, " ", 1);
@@ -106,17 +109,18 @@ static void show_item(const td_menu *m, td_frame *f, int i, int text,
 }
 
 /* Where in the list we are, when it is longer than the menu. */
-static void show_place(const td_menu *m, td_frame *f) {
+static void show_place(const td_edit_menu *m, td_edit_frame *f) {
   td_str s;
   td_str_init(&s);
   td_str_addf(&s, " %d of %zu", m->chosen + 1, m->items.len);
-  td_frame_newline(f);
-  td_frame_text(f, TD_STYLE_GREY, td_str_c(&s), s.len);
+  td_edit_frame_newline(f);
+  td_edit_frame_text(f, TD_EDIT_STYLE_GREY, td_str_c(&s), s.len);
   td_str_deinit(&s);
 }
 
-void td_menu_show(td_menu *m, td_frame *f, int rows) {
-  int n = (int)m->items.len, most = rows < TD_MENU_ROWS ? rows : TD_MENU_ROWS;
+void td_edit_menu_show(td_edit_menu *m, td_edit_frame *f, int rows) {
+  int n = (int)m->items.len,
+      most = rows < TD_EDIT_MENU_ROWS ? rows : TD_EDIT_MENU_ROWS;
   int text, type;
   if (n > most) most--;
   if (most < 1) return;

@@ -73,7 +73,7 @@ static size_t first_line(const char *s, size_t len) {
   return at;
 }
 
-void td_paste_clean(td_str *out, const char *text, size_t len) {
+void td_edit_paste_clean(td_str *out, const char *text, size_t len) {
   size_t n, at = first_line(text, len);
   bool any = false;
   if (prompt_of(text + at, line_length(text + at, len - at), &n) == NONE) {

@@ -10,6 +10,6 @@
  * "In [3]: "), appends only what was typed at prompts: those of the first
  * line's kind, their continuations ("...", ">> "), and, for "In [3]: ", without
  * the results ("Out[3]: ") between. Other text is appended as it is. */
-void td_paste_clean(td_str *out, const char *text, size_t len);
+void td_edit_paste_clean(td_str *out, const char *text, size_t len);
 
 #endif

@@ -47,14 +47,14 @@ static int64_t now(void) {
 
 static void dump(prompt *p) {
   const td_editor *e = &p->editor;
-  const td_buffer *b = &e->buffer;
-  const char *grey = td_editor_suggestion(e);
+  const td_edit_buffer *b = &e->buffer;
+  const char *grey = td_edit_view_suggestion(e);
   td_str s;
   if (!p->dump) return;
   td_str_init(&s);
   td_str_addf(&s, "\033]tide;{\"keys\": %ld, \"ns\": %lld, \"cursor\": %zu",
               p->keys, (long long)p->ns,
-              td_text_points(td_str_c(&b->text), b->cursor));
+              td_edit_text_points(td_str_c(&b->text), b->cursor));
   td_str_addf(&s, ", \"menu\": %zu, \"search\": %s, \"note\": %s, \"text\": ",
               e->menu.active ? e->menu.items.len : 0,
               e->search.active ? "true" : "false",
@@ -65,7 +65,7 @@ static void dump(prompt *p) {
   td_str_add(&s, ", \"suggestion\": ");
   td_str_json(&s, grey ? grey : "", grey ? strlen(grey) : 0);
   td_str_add(&s, "}\a");
-  if (!s.failed) td_term_write(s.at, s.len);
+  if (!s.failed) td_edit_term_write(s.at, s.len);
   td_str_deinit(&s);
 }
 
@@ -75,15 +75,15 @@ static void dump(prompt *p) {
  * and as many spaces as the terminal is wide run into it, or do not. */
 static void fresh_line(td_editor *e) {
   int columns, lines;
-  td_term_size(&columns, &lines);
+  td_edit_term_size(&columns, &lines);
   td_str s;
   td_str_init(&s);
   td_str_add(&s, "\033[90m\u23ce\033[0m");
   for (int i = 1; i < columns; i++) td_str_addc(&s, ' ');
   td_str_add(&s, "\r\033[K");
-  td_term_write(td_str_c(&s), s.len);
+  td_edit_term_write(td_str_c(&s), s.len);
   td_str_deinit(&s);
-  td_screen_fresh(&e->screen);
+  td_edit_screen_fresh(&e->screen);
 }
 
 /* vi shows its mode by the cursor: a block for commands. */
@@ -91,12 +91,12 @@ static void show_mode(const td_editor *e, bool leave) {
   const char *shape = leave          ? "\033[0 q"
                       : e->vi.normal ? "\033[2 q"
                                      : "\033[6 q";
-  if (e->vi.on) td_term_write(shape, strlen(shape));
+  if (e->vi.on) td_edit_term_write(shape, strlen(shape));
 }
 
 static void draw(prompt *p) {
   int64_t start = now();
-  td_editor_draw(&p->editor);
+  td_edit_view_draw(&p->editor);
   p->ns += now() - start;
   show_mode(&p->editor, false);
   dump(p);
@@ -106,10 +106,11 @@ static void draw(prompt *p) {
 /* The text as it stays on the screen, with `mark` behind it. */
 static void leave_text(td_editor *e, const char *mark) {
   int columns, lines;
-  td_term_size(&columns, &lines);
-  td_editor_layout(e, columns, lines, true);
-  if (mark) td_frame_text(&e->frame, TD_STYLE_GREY, mark, strlen(mark));
-  td_screen_leave(&e->screen, &e->frame);
+  td_edit_term_size(&columns, &lines);
+  td_edit_view_layout(e, columns, lines, true);
+  if (mark)
+    td_edit_frame_text(&e->frame, TD_EDIT_STYLE_GREY, mark, strlen(mark));
+  td_edit_screen_leave(&e->screen, &e->frame);
 }
 
 /* The last line that a file has to lose: editors end a file with a newline. */
@@ -120,10 +121,10 @@ static void read_back(td_editor *e, FILE *f) {
   td_str_init(&raw);
   td_str_init(&clean);
   while ((n = fread(part, 1, sizeof part, f)) > 0) td_str_addn(&raw, part, n);
-  td_text_clean(&clean, td_str_c(&raw), raw.len);
+  td_edit_text_clean(&clean, td_str_c(&raw), raw.len);
   if (clean.len && clean.at[clean.len - 1] == '\n') clean.len--;
   if (!raw.failed && !clean.failed)
-    td_edit_set(e, td_str_c(&clean), clean.len, clean.len);
+    td_edit_command_set(e, td_str_c(&clean), clean.len, clean.len);
   td_str_deinit(&raw);
   td_str_deinit(&clean);
 }
@@ -153,14 +154,14 @@ static void edit_file(td_editor *e, FILE *f, const char *path) {
             e->buffer.text.len;
   fputc('\n', f);
   ok = fclose(f) == 0 && ok;
-  td_screen_wipe(&e->screen);
-  td_term_cooked();
+  td_edit_screen_wipe(&e->screen);
+  td_edit_term_cooked();
   if (ok && run_outside(path) == 0 && (f = fopen(path, "r"))) {
     read_back(e, f);
     fclose(f);
   }
   unlink(path);
-  td_term_raw();
+  td_edit_term_raw();
   fresh_line(e);
 }
 
@@ -175,13 +176,13 @@ static void edit_outside(td_editor *e) {
 }
 
 /* What a key asked of the terminal. */
-static void act(td_editor *e, td_edit what) {
+static void act(td_editor *e, td_edit_outcome what) {
   static const char clear[] = "\033[H\033[2J";
   if (what == TD_EDIT_CLEAR) {
-    td_term_write(clear, sizeof clear - 1);
-    td_screen_fresh(&e->screen);
+    td_edit_term_write(clear, sizeof clear - 1);
+    td_edit_screen_fresh(&e->screen);
   } else if (what == TD_EDIT_STOP) {
-    td_term_stop();
+    td_edit_term_stop();
     fresh_line(e);
   } else if (what == TD_EDIT_OUTSIDE) {
     edit_outside(e);
@@ -191,36 +192,36 @@ static void act(td_editor *e, td_edit what) {
 /* The terminal has another size, or was given to others for a while. */
 static void start_over(td_editor *e) {
   int columns, lines;
-  td_term_raw();
-  td_term_size(&columns, &lines);
-  if (columns < e->screen.shown.columns && td_term_wraps())
-    td_screen_wrapped(&e->screen, columns);
-  td_screen_wipe(&e->screen);
+  td_edit_term_raw();
+  td_edit_term_size(&columns, &lines);
+  if (columns < e->screen.shown.columns && td_edit_term_wraps())
+    td_edit_screen_wrapped(&e->screen, columns);
+  td_edit_screen_wipe(&e->screen);
 }
 
 /* Keys until the text is to be run, or not. Draws when no key waits; then what
  * the history lacks is read. */
-static td_edit read_keys(prompt *p) {
+static td_edit_outcome read_keys(prompt *p) {
   td_editor *e = &p->editor;
   for (;;) {
-    td_key key;
-    while (!e->search.active && !td_keys_pending(&e->keys))
+    td_edit_key key;
+    while (!e->search.active && !td_edit_keys_pending(&e->keys))
       if (!td_ask_history(p->line, &e->history)) break;
-    td_keys_event event = td_keys_read(&e->keys, &key);
-    if (event == TD_KEYS_ENDED) return TD_EDIT_END;
-    if (event == TD_KEYS_SIGNAL) {
+    td_edit_keys_event event = td_edit_keys_read(&e->keys, &key);
+    if (event == TD_EDIT_KEYS_ENDED) return TD_EDIT_END;
+    if (event == TD_EDIT_KEYS_SIGNAL) {
       start_over(e);
       draw(p);
       continue;
     }
     int64_t start = now();
-    td_edit what = td_editor_key(e, &key);
+    td_edit_outcome what = td_editor_key(e, &key);
     p->keys++;
     p->ns += now() - start;
     if (what == TD_EDIT_ACCEPT || what == TD_EDIT_CANCEL || what == TD_EDIT_END)
       return what;
     act(e, what);
-    if (!td_keys_pending(&e->keys)) draw(p);
+    if (!td_edit_keys_pending(&e->keys)) draw(p);
   }
 }
 
@@ -229,11 +230,11 @@ static td_edit read_keys(prompt *p) {
 static void begin(prompt *p) {
   char text[32];
   snprintf(text, sizeof text, "In [%d]: ", p->count + 1);
-  td_term_raw();
+  td_edit_term_raw();
   fresh_line(&p->editor);
   td_editor_begin(&p->editor, text);
   if (p->next.len)
-    td_edit_set(&p->editor, p->next.at, p->next.len, p->next.len);
+    td_edit_command_set(&p->editor, p->next.at, p->next.len, p->next.len);
   td_str_clear(&p->next);
   draw(p);
 }
@@ -259,15 +260,15 @@ static bool is_blank(const td_str *s) {
 /* One chunk; false when the user leaves. */
 static bool turn(prompt *p) {
   td_editor *e = &p->editor;
-  td_edit what = read_keys(p);
+  td_edit_outcome what = read_keys(p);
   leave_text(e, what == TD_EDIT_CANCEL ? "^C" : NULL);
   show_mode(e, true);
-  td_term_cooked();
+  td_edit_term_cooked();
   if (what == TD_EDIT_CANCEL || what == TD_EDIT_END)
     return what == TD_EDIT_CANCEL;
   if (is_blank(&e->buffer.text)) return true;
   if (td_plain_leaves(&e->buffer.text)) return false;
-  td_history_add(&e->history, e->buffer.text.at, e->buffer.text.len);
+  td_edit_history_add(&e->history, e->buffer.text.at, e->buffer.text.len);
   return execute(p);
 }
 
@@ -299,7 +300,7 @@ static void edited(td_line *line) {
 
 void td_prompt_run(td_line *line) {
   td_ask_start(line);
-  if (td_term_able() && td_term_listen())
+  if (td_edit_term_able() && td_edit_term_listen())
     edited(line);
   else
     td_plain_run(line);

@@ -1,7 +1,7 @@
 /* term.c - the terminal's modes, size and signals.
  *
- * A handler only writes a byte to a pipe that td_term_wait also looks at, or
- * puts the terminal back and lets the signal kill.
+ * A handler only writes a byte to a pipe that td_edit_term_wait also looks at,
+ * or puts the terminal back and lets the signal kill.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "repl/term.h"
@@ -22,12 +22,12 @@ static int bell[2] = {-1, -1}; /* the pipe of signals */
 
 static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
 
-bool td_term_able(void) {
+bool td_edit_term_able(void) {
   const char *term = getenv("TERM");
   return isatty(0) && isatty(1) && term && *term && strcmp(term, "dumb");
 }
 
-void td_term_write(const char *bytes, size_t len) {
+void td_edit_term_write(const char *bytes, size_t len) {
   while (len) {
     ssize_t n = write(1, bytes, len);
     if (n < 0 && errno == EAGAIN) {
@@ -44,7 +44,7 @@ void td_term_write(const char *bytes, size_t len) {
 
 /* ---- modes ---- */
 
-bool td_term_raw(void) {
+bool td_edit_term_raw(void) {
   struct termios t;
   if (raw) return true;
   if (tcgetattr(0, &t)) return false;
@@ -63,11 +63,11 @@ bool td_term_raw(void) {
     raw = 0;
     return false;
   }
-  td_term_write(paste_on, sizeof paste_on - 1);
+  td_edit_term_write(paste_on, sizeof paste_on - 1);
   return true;
 }
 
-void td_term_interruptible(bool on) {
+void td_edit_term_interruptible(bool on) {
   struct termios t;
   if (!raw || tcgetattr(0, &t)) return;
   if (on)
@@ -86,11 +86,11 @@ static void restore(void) {
   tcsetattr(0, TCSADRAIN, &before);
 }
 
-void td_term_cooked(void) {
+void td_edit_term_cooked(void) {
   restore();
 }
 
-void td_term_size(int *columns, int *lines) {
+void td_edit_term_size(int *columns, int *lines) {
   struct winsize w;
   bool known = !ioctl(1, TIOCGWINSZ, &w);
   *columns = known && w.ws_col ? w.ws_col : 80;
@@ -98,7 +98,7 @@ void td_term_size(int *columns, int *lines) {
 }
 
 /* Nobody can be asked: by the marks that such terminals leave. */
-bool td_term_wraps(void) {
+bool td_edit_term_wraps(void) {
   static const char *const marks[] = {"TMUX",
                                       "VTE_VERSION",
                                       "KITTY_WINDOW_ID",
@@ -124,7 +124,7 @@ static void ring(char what) {
   errno = saved;
 }
 
-void td_term_poke(void) {
+void td_edit_term_poke(void) {
   if (raw && bell[1] >= 0) ring('i');
 }
 
@@ -139,7 +139,7 @@ static void on_fatal(int number) {
   raise(number); /* delivered once this returns */
 }
 
-bool td_term_listen(void) {
+bool td_edit_term_listen(void) {
   static const int fatal[] = {SIGTERM, SIGHUP,  SIGQUIT, SIGSEGV,
                               SIGBUS,  SIGABRT, SIGFPE,  SIGILL};
   if (bell[0] >= 0) return true;
@@ -166,28 +166,28 @@ static int rung(void) {
   ssize_t n = read(bell[0], what, sizeof what);
   int got = 0;
   for (ssize_t i = 0; i < n; i++)
-    got |= what[i] == 'i' ? TD_TERM_INTERRUPT : TD_TERM_SIGNAL;
+    got |= what[i] == 'i' ? TD_EDIT_TERM_INTERRUPT : TD_EDIT_TERM_SIGNAL;
   return got;
 }
 
-int td_term_wait(int timeout_ms) {
+int td_edit_term_wait(int timeout_ms) {
   struct pollfd p[2] = {{.fd = 0, .events = POLLIN},
                         {.fd = bell[0], .events = POLLIN}};
   int n;
   do n = poll(p, 2, timeout_ms);
   while (n < 0 && errno == EINTR);
   int got = n > 0 && p[1].revents ? rung() : 0;
-  if (n > 0 && p[0].revents) got |= TD_TERM_INPUT;
+  if (n > 0 && p[0].revents) got |= TD_EDIT_TERM_INPUT;
   return got;
 }
 
-bool td_term_ready(void) {
+bool td_edit_term_ready(void) {
   struct pollfd p = {.fd = 0, .events = POLLIN};
   return poll(&p, 1, 0) > 0;
 }
 
-void td_term_stop(void) {
-  td_term_cooked();
+void td_edit_term_stop(void) {
+  td_edit_term_cooked();
   kill(0, SIGTSTP);
-  td_term_raw();
+  td_edit_term_raw();
 }

@@ -13,36 +13,40 @@
 
 /* True when lines can be edited: standard input and output are one that can
  * move its cursor. */
-bool td_term_able(void);
+bool td_edit_term_able(void);
 /* Installs handlers of signals; once. False: no pipe to be had. */
-bool td_term_listen(void);
+bool td_edit_term_listen(void);
 
 /* Raw mode with bracketed paste; false when the terminal refuses. */
-bool td_term_raw(void);
-void td_term_cooked(void);
+bool td_edit_term_raw(void);
+void td_edit_term_cooked(void);
 
 /* While raw: whether Ctrl-C is a signal and no key. For questions to services
  * that may take long. */
-void td_term_interruptible(bool on);
+void td_edit_term_interruptible(bool on);
 
-void td_term_size(int *columns, int *lines);
+void td_edit_term_size(int *columns, int *lines);
 
 /* True when the terminal is known to wrap what it shows anew when it becomes
  * narrower; xterm and the console cut it off. */
-bool td_term_wraps(void);
+bool td_edit_term_wraps(void);
 
 /* What happened, as bits. */
-enum { TD_TERM_INPUT = 1, TD_TERM_SIGNAL = 2, TD_TERM_INTERRUPT = 4 };
+enum {
+  TD_EDIT_TERM_INPUT = 1,
+  TD_EDIT_TERM_SIGNAL = 2, /* the size has changed, or the process goes on */
+  TD_EDIT_TERM_INTERRUPT = 4
+};
 /* Waits for input or a signal; 0 when `timeout_ms` (-1: none) has passed. */
-int td_term_wait(int timeout_ms);
+int td_edit_term_wait(int timeout_ms);
 /* True when there is input now. */
-bool td_term_ready(void);
-/* Tells td_term_wait of an interrupt. Async-signal-safe. */
-void td_term_poke(void);
+bool td_edit_term_ready(void);
+/* Tells td_edit_term_wait of an interrupt. Async-signal-safe. */
+void td_edit_term_poke(void);
 
 /* Stops the process as Ctrl-Z does; returns when it goes on. */
-void td_term_stop(void);
+void td_edit_term_stop(void);
 /* Writes everything, or gives up. */
-void td_term_write(const char *bytes, size_t len);
+void td_edit_term_write(const char *bytes, size_t len);
 
 #endif

@@ -21,7 +21,7 @@ static bool is_ascii(char c) {
   return (unsigned char)c < 0x80;
 }
 
-size_t td_text_next(const char *s, size_t len, size_t at) {
+size_t td_edit_text_next(const char *s, size_t len, size_t at) {
   if (at >= len) return len;
   if (is_ascii(s[at]) && (at + 1 == len || is_ascii(s[at + 1]))) return at + 1;
   size_t n;
@@ -36,14 +36,14 @@ size_t td_text_next(const char *s, size_t len, size_t at) {
 
 /* Whether a cluster ends is only known from its start: from the nearest plain
  * character before, with which none goes on. */
-size_t td_text_prev(const char *s, size_t len, size_t at) {
+size_t td_edit_text_prev(const char *s, size_t len, size_t at) {
   if (at > len) at = len;
   if (at == 0) return 0;
   if (is_ascii(s[at - 1])) return at - 1;
   size_t start = at - 1;
   while (start > 0 && !is_ascii(s[start])) start--;
   for (;;) {
-    size_t next = td_text_next(s, len, start);
+    size_t next = td_edit_text_next(s, len, start);
     if (next >= at) return start;
     start = next;
   }
@@ -62,7 +62,7 @@ static int number_of(const char *s, size_t len, char out[16]) {
   return snprintf(out, 16, "<%04x>", (unsigned)point_at(s, len, 0, &n));
 }
 
-int td_text_width(const char *s, size_t len) {
+int td_edit_text_width(const char *s, size_t len) {
   char number[16];
   if (len == 1 && *s >= ' ' && *s < 0x7f) return 1;
   if (len == 1 && *s == '\t') return 2;
@@ -70,7 +70,7 @@ int td_text_width(const char *s, size_t len) {
   return width > 0 ? width : number_of(s, len, number);
 }
 
-int td_text_show(td_str *out, const char *s, size_t len) {
+int td_edit_text_show(td_str *out, const char *s, size_t len) {
   char number[16];
   int width = len == 1 && *s == '\t' ? 0 : points_width(s, len);
   if (width > 0) {
@@ -86,11 +86,11 @@ int td_text_show(td_str *out, const char *s, size_t len) {
   return width;
 }
 
-int td_text_columns(const char *s, size_t len) {
+int td_edit_text_columns(const char *s, size_t len) {
   int width = 0;
   for (size_t at = 0, next; at < len; at = next) {
-    next = td_text_next(s, len, at);
-    width += td_text_width(s + at, next - at);
+    next = td_edit_text_next(s, len, at);
+    width += td_edit_text_width(s + at, next - at);
   }
   return width;
 }
@@ -101,7 +101,7 @@ static bool is_control(utf8proc_int32_t c) {
   return (c >= 0 && c < ' ') || (c >= 0x7f && c < 0xa0);
 }
 
-void td_text_clean(td_str *out, const char *bytes, size_t len) {
+void td_edit_text_clean(td_str *out, const char *bytes, size_t len) {
   for (size_t at = 0, n; at < len; at += n) {
     utf8proc_int32_t c = point_at(bytes, len, at, &n);
     if (c == '\r') {
@@ -116,7 +116,7 @@ void td_text_clean(td_str *out, const char *bytes, size_t len) {
   }
 }
 
-size_t td_text_encode(unsigned rune, char out[4]) {
+size_t td_edit_text_encode(unsigned rune, char out[4]) {
   if (is_control((utf8proc_int32_t)rune)) return 0;
   if (rune > 0x10FFFF || (rune >= 0xD800 && rune < 0xE000)) rune = 0xFFFD;
   return (size_t)utf8proc_encode_char((utf8proc_int32_t)rune,
@@ -125,14 +125,14 @@ size_t td_text_encode(unsigned rune, char out[4]) {
 
 /* ---- code points ---- */
 
-size_t td_text_points(const char *s, size_t len) {
+size_t td_edit_text_points(const char *s, size_t len) {
   size_t points = 0;
   for (size_t i = 0; i < len; i++)
     points += ((unsigned char)s[i] & 0xC0) != 0x80;
   return points;
 }
 
-size_t td_text_offset(const char *s, size_t len, size_t points) {
+size_t td_edit_text_offset(const char *s, size_t len, size_t points) {
   size_t at = 0;
   for (; at < len; at++) {
     if (((unsigned char)s[at] & 0xC0) == 0x80) continue;

@@ -41,7 +41,7 @@ static void colors(void **state) {
     unsigned char styles[64];
     char got[64];
     size_t len = strlen(cases[i].text);
-    td_color_text(cases[i].text, len, cases[i].cursor, styles);
+    td_edit_color_text(cases[i].text, len, cases[i].cursor, styles);
     for (size_t k = 0; k < len; k++) got[k] = letters[styles[k]];
     got[len] = '\0';
     assert_string_equal(got, cases[i].styles);
@@ -69,7 +69,7 @@ static void indents(void **state) {
       {"while a do -- end", 2},
   };
   for (size_t i = 0; i < TD_COUNT(cases); i++)
-    assert_int_equal(td_color_indent(cases[i].text, strlen(cases[i].text)),
+    assert_int_equal(td_edit_color_indent(cases[i].text, strlen(cases[i].text)),
                      cases[i].spaces);
 }
 
@@ -93,7 +93,7 @@ static void dedents(void **state) {
     size_t start = strlen(cases[i].before);
     strcpy(text, cases[i].before);
     strcat(text, cases[i].line);
-    assert_int_equal(td_color_dedent(text, start, strlen(text)),
+    assert_int_equal(td_edit_color_dedent(text, start, strlen(text)),
                      cases[i].spaces);
   }
 }

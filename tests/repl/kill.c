@@ -15,48 +15,48 @@
 
 static void goes_around(void **state) {
   (void)state;
-  td_kill k;
-  td_kill_init(&k);
-  assert_null(td_kill_yank(&k).at);
-  assert_null(td_kill_pop(&k).at);
-  td_kill_add(&k, "one", 3, TD_KILL_APPEND);
-  td_kill_add(&k, "", 0, TD_KILL_NEW);
-  td_kill_add(&k, "two", 3, TD_KILL_NEW);
-  td_kill_add(&k, "<", 1, TD_KILL_PREPEND);
-  td_kill_add(&k, ">", 1, TD_KILL_APPEND);
-  assert_string_equal(td_kill_yank(&k).at, "<two>");
-  assert_string_equal(td_kill_pop(&k).at, "one");
-  assert_string_equal(td_kill_pop(&k).at, "<two>");
-  assert_string_equal(td_kill_yank(&k).at, "<two>");
-  td_kill_deinit(&k);
+  td_edit_kill k;
+  td_edit_kill_init(&k);
+  assert_null(td_edit_kill_yank(&k).at);
+  assert_null(td_edit_kill_pop(&k).at);
+  td_edit_kill_add(&k, "one", 3, TD_EDIT_KILL_APPEND);
+  td_edit_kill_add(&k, "", 0, TD_EDIT_KILL_NEW);
+  td_edit_kill_add(&k, "two", 3, TD_EDIT_KILL_NEW);
+  td_edit_kill_add(&k, "<", 1, TD_EDIT_KILL_PREPEND);
+  td_edit_kill_add(&k, ">", 1, TD_EDIT_KILL_APPEND);
+  assert_string_equal(td_edit_kill_yank(&k).at, "<two>");
+  assert_string_equal(td_edit_kill_pop(&k).at, "one");
+  assert_string_equal(td_edit_kill_pop(&k).at, "<two>");
+  assert_string_equal(td_edit_kill_yank(&k).at, "<two>");
+  td_edit_kill_deinit(&k);
 }
 
 static void forgets_the_oldest(void **state) {
   (void)state;
-  td_kill k;
+  td_edit_kill k;
   char text[16];
-  td_kill_init(&k);
-  for (int i = 0; i < TD_KILL_MOST + 5; i++) {
+  td_edit_kill_init(&k);
+  for (int i = 0; i < TD_EDIT_KILL_MOST + 5; i++) {
     snprintf(text, sizeof text, "%d", i);
-    td_kill_add(&k, text, strlen(text), TD_KILL_NEW);
+    td_edit_kill_add(&k, text, strlen(text), TD_EDIT_KILL_NEW);
   }
-  for (int i = 1; i < TD_KILL_MOST - 1; i++) td_kill_pop(&k);
-  assert_string_equal(td_kill_pop(&k).at, "5"); /* the oldest there is */
-  assert_string_equal(td_kill_pop(&k).at, "64");
-  td_kill_deinit(&k);
+  for (int i = 1; i < TD_EDIT_KILL_MOST - 1; i++) td_edit_kill_pop(&k);
+  assert_string_equal(td_edit_kill_pop(&k).at, "5"); /* the oldest there is */
+  assert_string_equal(td_edit_kill_pop(&k).at, "64");
+  td_edit_kill_deinit(&k);
 }
 
 static void survives_no_memory(void **state) {
   (void)state;
-  td_kill k;
-  td_kill_init(&k);
-  td_kill_add(&k, "one", 3, TD_KILL_NEW);
+  td_edit_kill k;
+  td_edit_kill_init(&k);
+  td_edit_kill_add(&k, "one", 3, TD_EDIT_KILL_NEW);
   td_mem_fail(1, true);
-  td_kill_add(&k, "two", 3, TD_KILL_NEW);
-  td_kill_add(&k, "two", 3, TD_KILL_APPEND);
+  td_edit_kill_add(&k, "two", 3, TD_EDIT_KILL_NEW);
+  td_edit_kill_add(&k, "two", 3, TD_EDIT_KILL_APPEND);
   td_mem_fail(0, false);
-  assert_string_equal(td_kill_yank(&k).at, "one");
-  td_kill_deinit(&k);
+  assert_string_equal(td_edit_kill_yank(&k).at, "one");
+  td_edit_kill_deinit(&k);
 }
 
 int main(void) {

@@ -33,10 +33,10 @@ static void clusters(void **state) {
     size_t len = strlen(s);
     td_str shown;
     td_str_init(&shown);
-    assert_int_equal(td_text_next(s, len, 0), len);
-    assert_int_equal(td_text_prev(s, len, len), 0);
-    assert_int_equal(td_text_width(s, len), cases[i].width);
-    assert_int_equal(td_text_show(&shown, s, len), cases[i].width);
+    assert_int_equal(td_edit_text_next(s, len, 0), len);
+    assert_int_equal(td_edit_text_prev(s, len, len), 0);
+    assert_int_equal(td_edit_text_width(s, len), cases[i].width);
+    assert_int_equal(td_edit_text_show(&shown, s, len), cases[i].width);
     assert_string_equal(td_str_c(&shown), cases[i].shown);
     td_str_deinit(&shown);
   }
@@ -49,14 +49,14 @@ static void goes_both_ways(void **state) {
   size_t len = sizeof s - 1, at = 0, starts[16], n = 0;
   while (at < len) {
     starts[n++] = at;
-    at = td_text_next(s, len, at);
+    at = td_edit_text_next(s, len, at);
   }
   assert_int_equal(n, 6);
   for (; n > 0; n--) {
-    at = td_text_prev(s, len, at);
+    at = td_edit_text_prev(s, len, at);
     assert_int_equal(at, starts[n - 1]);
   }
-  assert_int_equal(td_text_columns(s, 7), 4);
+  assert_int_equal(td_edit_text_columns(s, 7), 4);
 }
 
 static void cleans(void **state) {
@@ -74,7 +74,7 @@ static void cleans(void **state) {
   for (size_t i = 0; i < TD_COUNT(cases); i++) {
     td_str out;
     td_str_init(&out);
-    td_text_clean(&out, cases[i].bytes, strlen(cases[i].bytes));
+    td_edit_text_clean(&out, cases[i].bytes, strlen(cases[i].bytes));
     assert_string_equal(td_str_c(&out), cases[i].text);
     td_str_deinit(&out);
   }
@@ -83,21 +83,21 @@ static void cleans(void **state) {
 static void encodes(void **state) {
   (void)state;
   char out[4];
-  assert_int_equal(td_text_encode('a', out), 1);
-  assert_int_equal(td_text_encode(0x1F600, out), 4);
-  assert_int_equal(td_text_encode(7, out), 0);
-  assert_int_equal(td_text_encode(0xD800, out), 3);
+  assert_int_equal(td_edit_text_encode('a', out), 1);
+  assert_int_equal(td_edit_text_encode(0x1F600, out), 4);
+  assert_int_equal(td_edit_text_encode(7, out), 0);
+  assert_int_equal(td_edit_text_encode(0xD800, out), 3);
   assert_memory_equal(out, "\xef\xbf\xbd", 3);
-  assert_int_equal(td_text_encode(0xFFFFFFFF, out), 3);
+  assert_int_equal(td_edit_text_encode(0xFFFFFFFF, out), 3);
 }
 
 static void counts_points(void **state) {
   (void)state;
   static const char s[] = "a\xc3\xa9\xf0\x9f\x98\x80z";
-  assert_int_equal(td_text_points(s, sizeof s - 1), 4);
-  assert_int_equal(td_text_offset(s, sizeof s - 1, 2), 3);
-  assert_int_equal(td_text_offset(s, sizeof s - 1, 4), 8);
-  assert_int_equal(td_text_offset(s, sizeof s - 1, 99), 8);
+  assert_int_equal(td_edit_text_points(s, sizeof s - 1), 4);
+  assert_int_equal(td_edit_text_offset(s, sizeof s - 1, 2), 3);
+  assert_int_equal(td_edit_text_offset(s, sizeof s - 1, 4), 8);
+  assert_int_equal(td_edit_text_offset(s, sizeof s - 1, 99), 8);
 }
 
 int main(void) {
