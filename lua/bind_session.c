@@ -42,7 +42,7 @@ static unsigned passes_off(lua_State *L) {
       unsigned bit = td_pass_parse(name);
       if (!bit)
         td_lua_error(L, TD_INVALID_ARGUMENT,
-                     "no pass \"%s\"; there are fold, cse, gate, schedule",
+                     "no pass \"%s\"; there are fold, cse, order_updates, schedule",
                      name);
       off |= bit;
       lua_pop(L, 1);

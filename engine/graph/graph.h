@@ -168,7 +168,7 @@ void td_build_drop(td_build *b); /* ends `b` without a node */
  * output shape of the Merge must already allow it. */
 td_status *td_graph_back_edge(td_node *merge, int i, td_edge from) TD_MUST_USE;
 /* Adds a control edge to an existing node; the caller knows it makes no cycle
- * (gates across training ops; the planner). */
+ * (td.while_loop; the planner). */
 td_status *td_graph_add_control(td_node *node, td_node *before) TD_MUST_USE;
 /* Narrows a placeholder-like output: td.set_shape; error when contradicting. */
 td_status *td_node_set_shape(td_node *n, int port, const td_shape *shape)

@@ -10,7 +10,7 @@
 #include "engine/graph/graphdef.h"
 #include "engine/plan/pass_impl.h"
 
-static const char *const names[] = {"prune", "fold", "cse", "gate", "part"};
+static const char *const names[] = {"prune", "fold", "cse", "order_updates", "part"};
 
 static bool path_of(const td_pass *p, const char *pass, const char *end,
                     td_str *out) {

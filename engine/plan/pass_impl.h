@@ -40,7 +40,7 @@ td_status *td_prune_inside(td_edge e, const char *loop, bool feed) TD_MUST_USE;
 td_status *td_inline(td_pass *p, bool *any) TD_MUST_USE;
 td_status *td_fold(td_pass *p) TD_MUST_USE;
 td_status *td_cse(td_pass *p) TD_MUST_USE;
-td_status *td_gate(td_pass *p) TD_MUST_USE;
+td_status *td_order_updates(td_pass *p) TD_MUST_USE;
 td_status *td_partition(td_pass *p) TD_MUST_USE;
 /* Rearranges `order` (inputs first) by urgency, inputs still first. */
 td_status *td_schedule(const td_graph *g, int32_t *order) TD_MUST_USE;

@@ -25,7 +25,7 @@ static const struct {
 } passes[] = {
     {"fold", TD_PASS_FOLD, td_fold},
     {"cse", TD_PASS_CSE, td_cse},
-    {"gate", TD_PASS_GATE, td_gate},
+    {"order_updates", TD_PASS_ORDER_UPDATES, td_order_updates},
     {"schedule", TD_PASS_SCHEDULE, NULL}, /* in partition */
 };
 

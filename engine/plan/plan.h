@@ -1,7 +1,7 @@
 /* plan.h - from a graph, feeds and fetches to one graph per device.
  *
  * The whole graph is placed, as it grows. Then, in order: prune, inline (bodies
- * of functions for their calls), fold, cse, gate (readers of a variable before
+ * of functions for their calls), fold, cse, order_updates (readers of a variable before
  * its update), schedule, partition. Each works on a copy that the plan owns and
  * can be switched off by name where the result does not need it (prune, inline
  * and partition always run). With TIDE_DUMP=dir
@@ -19,7 +19,7 @@ TD_BEGIN
 enum {
   TD_PASS_FOLD = 1 << 0,
   TD_PASS_CSE = 1 << 1,
-  TD_PASS_GATE = 1 << 2,
+  TD_PASS_ORDER_UPDATES = 1 << 2,
   TD_PASS_SCHEDULE = 1 << 3,
   TD_PASS_ALL = 15,
 };

@@ -31,7 +31,7 @@ static bool env_has(const char *variable, const char *word) {
 
 static unsigned env_passes_off(void) {
   unsigned off = 0;
-  static const char *const names[] = {"fold", "cse", "gate", "schedule"};
+  static const char *const names[] = {"fold", "cse", "order_updates", "schedule"};
   for (size_t i = 0; i < TD_COUNT(names); i++)
     if (env_has("TIDE_OFF", names[i])) off |= td_pass_parse(names[i]);
   return off;

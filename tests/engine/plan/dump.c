@@ -41,7 +41,7 @@ static bool exists(const place *p, const char *name) {
 }
 
 static const char *const files[] = {"000_prune", "001_fold", "002_cse",
-                                    "003_gate",  "004_part", "005_part",
+                                    "003_order_updates",  "004_part", "005_part",
                                     "006_prune", "007_part", "008_part"};
 
 static void end_place(place *p) {
@@ -84,8 +84,8 @@ static void test_files(void **state) {
   assert_has(&where, "001_fold.txt",
              "two (PlanAdd) is constant, now _const_two_0: float32 {} 2");
   assert_has(&where, "002_cse.txt", "b (PlanAdd) equals a");
-  assert_has(&where, "003_gate.txt", "read goes before the update set");
-  assert_has(&where, "003_gate.txt", ") ^read; CPU:0\n");
+  assert_has(&where, "003_order_updates.txt", "read goes before the update set");
+  assert_has(&where, "003_order_updates.txt", ") ^read; CPU:0\n");
   assert_has(&where, "004_part.txt", "edge_0_a: ");
   assert_has(&where, "005_part.txt", "c = PlanAdd(_recv_0:0, _recv_0:0)");
   free_world(&w);

@@ -10,11 +10,11 @@ static void test_names_of_passes(void **state) {
   (void)state;
   assert_int_equal(td_pass_parse("fold"), TD_PASS_FOLD);
   assert_int_equal(td_pass_parse("cse"), TD_PASS_CSE);
-  assert_int_equal(td_pass_parse("gate"), TD_PASS_GATE);
+  assert_int_equal(td_pass_parse("order_updates"), TD_PASS_ORDER_UPDATES);
   assert_int_equal(td_pass_parse("schedule"), TD_PASS_SCHEDULE);
   assert_int_equal(td_pass_parse("prune"), 0); /* always runs */
   assert_int_equal(td_pass_parse(""), 0);
-  assert_int_equal(TD_PASS_ALL, TD_PASS_FOLD | TD_PASS_CSE | TD_PASS_GATE |
+  assert_int_equal(TD_PASS_ALL, TD_PASS_FOLD | TD_PASS_CSE | TD_PASS_ORDER_UPDATES |
                                     TD_PASS_SCHEDULE);
 }
 

@@ -1,11 +1,11 @@
-/* gate.c - tests of engine/plan/gate.c.
+/* order_updates.c - tests of engine/plan/order_updates.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
-static world new_gate(void) {
+static world new_ordering(void) {
   world w = new_world("CC");
-  w.request.passes = TD_PASS_GATE;
+  w.request.passes = TD_PASS_ORDER_UPDATES;
   add(&w, "s", "PlanSource", "");
   add(&w, "v", "PlanVar", "");
   add(&w, "id", "Identity", "v");
@@ -81,7 +81,7 @@ static const struct {
 static void test_cases(void **state) {
   (void)state;
   for (size_t i = 0; i < TD_COUNT(cases); i++) {
-    world w = new_gate();
+    world w = new_ordering();
     for (int k = 0; k < 6 && cases[i].nodes[k][0]; k++)
       add(&w, cases[i].nodes[k][0], cases[i].nodes[k][1], cases[i].nodes[k][2]);
     assert_waits(&w, cases[i].fetches, "u", cases[i].want);
@@ -92,7 +92,7 @@ static void test_cases(void **state) {
 /* A reader in a branch would make the update dead. */
 static void test_branch(void **state) {
   (void)state;
-  world w = new_gate();
+  world w = new_ordering();
   add(&w, "less", "PlanLess", "s s");
   add(&w, "switch", "Switch", "s less");
   add(&w, "pivot", "Identity", "switch:1");
@@ -107,7 +107,7 @@ static void test_branch(void **state) {
 /* What follows an Enter is in the loop, where no update in the root can be. */
 static void test_enter(void **state) {
   (void)state;
-  world w = new_gate();
+  world w = new_ordering();
   td_plan *p;
   add(&w, "r", "PlanRead", "v");
   add_enter(&w, "enter", "loop", true, "r");
@@ -123,7 +123,7 @@ static void test_enter(void **state) {
  * hangs. */
 static void test_no_cycle(void **state) {
   (void)state;
-  world w = new_gate();
+  world w = new_ordering();
   td_plan *p;
   int32_t *order;
   add(&w, "w", "PlanVar", "");
@@ -141,7 +141,7 @@ static void test_no_cycle(void **state) {
 /* Many readers wait at one node. */
 static void test_many(void **state) {
   (void)state;
-  world w = new_gate();
+  world w = new_ordering();
   td_plan *p;
   char all[512] = "^u";
   add(&w, "u", "PlanUpdate", "v s");
@@ -163,7 +163,7 @@ static void test_many(void **state) {
 
 static void test_no_memory(void **state) {
   (void)state;
-  world w = new_gate();
+  world w = new_ordering();
   add(&w, "r", "PlanRead", "v");
   add(&w, "a", "PlanNeg", "r");
   add(&w, "u", "PlanUpdate", "v s");

@@ -1,15 +1,21 @@
-/* gate.c - who reads a variable goes before who updates it.
+/* order_updates.c - the reads of a variable come before its update.
  *
- * Where the step leaves the order open, a control edge settles it: an update
- * then finds the variable's buffer in nobody's hands and writes in place, and
- * the readers see the value from before the step. A read only shares the
- * buffer, so that it is not the read that must be over but whoever uses what it
- * gave; where that is on another device, the read alone is waited for.
+ * A graph often leaves open whether a variable is read before or after it is
+ * updated in the same step. This pass adds control edges so that the update
+ * comes last: it then shares the variable's buffer with nobody and writes in
+ * place, and the readers see the value from before the step.
+ *
+ *   W -> ReadVariableOp -> MatMul -> loss
+ *   W, gradient -> ResourceApplyGradientDescent, with a new input ^MatMul
+ *
+ * A read shares the buffer and copies nothing, so the update waits for the
+ * holders of the value, here the MatMul, and not only for the read. A holder on
+ * another device has a copy: there the read alone is waited for.
  *
  * No edge ever closes a cycle: nodes are ranked once, inputs first and updates
- * as late as they can be, and edges are added only from lower to higher ranks.
- * Only the root is gated, and never behind a node that may be dead, which would
- * make the update dead as well.
+ * as late as possible, and edges are added only from lower to higher ranks.
+ * Updates inside loops are left alone, and no update waits for a node that may
+ * be dead, which would make the update dead as well.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -18,9 +24,10 @@
 
 #include "engine/plan/pass_impl.h"
 
-/* More edges than FEW go through a NoOp. Paths are looked for to BATCH updates
- * at a time, a bit each, as long as that takes no more than WORK steps in all:
- * beyond, an edge may be added where a path was there already. */
+/* More edges than FEW go through a NoOp. A node from which a path leads to the
+ * update needs no edge: paths are looked for to BATCH updates at a time, a bit
+ * each. Beyond WORK steps in all that is given up, and an edge may be added
+ * where a path was there already. */
 enum { FEW = 8, UNRANKED = -1, BATCH = 64, WORK = 1 << 25 };
 
 /* A node that reads or updates a resource. */
@@ -30,13 +37,13 @@ typedef struct access {
   bool update;
 } access;
 
-/* An update and the nodes it must follow, in `guards`. */
-typedef struct job {
-  int32_t update;
+/* An update and the holders it must follow, as a range of `holders`. */
+typedef struct late {
+  int32_t node;
   size_t begin, end;
-} job;
+} late;
 
-typedef struct gate {
+typedef struct ordering {
   td_pass *p;
   td_graph *g;
   int32_t n; /* nodes before any was added */
@@ -49,27 +56,28 @@ typedef struct gate {
   int32_t *stack;  /* room for a walk */
   uint64_t *leads; /* by node id: updates of the batch it leads to, as bits */
   TD_VEC(access) accesses;
-  TD_VEC(int32_t) guards;
-  TD_VEC(job) jobs;
-  TD_VEC(td_node *) wanted; /* the guards of one update that get an edge */
-} gate;
+  TD_VEC(int32_t) holders;
+  TD_VEC(late) updates;
+  TD_VEC(td_node *) wanted; /* the holders that get an edge to one update */
+} ordering;
 
 /* ---- ranks --------------------------------------------------------------- */
 
-static bool is_back_edge(const gate *t, int32_t from, const td_use *u) {
+static bool is_back_edge(const ordering *t, int32_t from, const td_use *u) {
   return u->in >= 0 && td_graph_node(t->g, from)->op->kind == TD_KIND_NEXT &&
          td_graph_node(t->g, u->node)->op->kind == TD_KIND_MERGE;
 }
 
-static int queue_of(const gate *t, int32_t id) {
+static int queue_of(const ordering *t, int32_t id) {
   return (td_graph_node(t->g, id)->op->flags & TD_UPDATES) != 0;
 }
 
-/* `ready` and `late` are queues with room for all nodes: an update waits until
- * nothing else can go on. */
-static void rank_all(gate *t, int32_t *pending, int32_t *ready, int32_t *late) {
+/* Ranks all nodes, inputs first. `ready` and `updates` are queues with room for
+ * all nodes: an update gets its rank only when no other node is ready. */
+static void rank_all(ordering *t, int32_t *pending, int32_t *ready,
+                     int32_t *updates) {
   int32_t heads[2] = {0, 0}, tails[2] = {0, 0};
-  int32_t *queue[2] = {ready, late};
+  int32_t *queue[2] = {ready, updates};
   for (int32_t id = 0; id < t->n; id++)
     for (int32_t k = t->uses.begin[id]; k < t->uses.begin[id + 1]; k++)
       pending[t->uses.at[k].node] += !is_back_edge(t, id, &t->uses.at[k]);
@@ -92,7 +100,7 @@ static void rank_all(gate *t, int32_t *pending, int32_t *ready, int32_t *late) {
   }
 }
 
-static td_status *find_ranks(gate *t) {
+static td_status *find_ranks(ordering *t) {
   size_t n = (size_t)t->n + 1;
   t->rank = td_alloc_zero(n, sizeof *t->rank);
   t->order = td_alloc_zero(n, sizeof *t->order);
@@ -100,12 +108,12 @@ static td_status *find_ranks(gate *t) {
   t->stack = td_alloc_zero(n, sizeof *t->stack);
   t->leads = td_alloc_zero(n, sizeof *t->leads);
   int32_t *pending = td_alloc_zero(n, sizeof *pending);
-  int32_t *late = td_alloc_zero(n, sizeof *late);
+  int32_t *updates = td_alloc_zero(n, sizeof *updates);
   bool good = t->rank && t->order && t->stamp && t->stack && t->leads &&
-              pending && late;
-  if (good) rank_all(t, pending, t->stack, late);
+              pending && updates;
+  if (good) rank_all(t, pending, t->stack, updates);
   td_free(pending);
-  td_free(late);
+  td_free(updates);
   return good ? NULL : td_oom();
 }
 
@@ -117,7 +125,7 @@ static td_edge origin_of(td_edge e) {
   return e;
 }
 
-static td_status *note_accesses(gate *t, const td_node *n) {
+static td_status *note_accesses(ordering *t, const td_node *n) {
   bool update = n->op->flags & TD_UPDATES;
   if (n->frame || (n->may_die && !update)) return NULL;
   for (int i = 0; i < n->n_in; i++) {
@@ -136,7 +144,7 @@ static int compare(const void *a, const void *b) {
   return x->node < y->node ? -1 : x->node > y->node;
 }
 
-static td_status *find_accesses(gate *t) {
+static td_status *find_accesses(ordering *t) {
   for (int32_t id = 0; id < t->n; id++) {
     const td_node *n = td_graph_node(t->g, id);
     if (n->op->flags & (TD_READS | TD_UPDATES)) TD_TRY(note_accesses(t, n));
@@ -148,25 +156,29 @@ static td_status *find_accesses(gate *t) {
 
 /* ---- who holds what was read --------------------------------------------- */
 
-/* May give its input on, in the same memory. Cheap ops do so or make something
- * tiny; then an edge too many is the price. */
+/* Does the node's output perhaps lie in the memory of its input, as that of
+ * Reshape does? Of cheap ops it does, or it is tiny; then an edge too many is
+ * the price. */
 static bool passes_on(const td_node *n) {
   return n->op->kind == TD_KIND_IDENTITY ||
          (n->op->kind == TD_KIND_PLAIN && (n->op->flags & TD_CHEAP));
 }
 
-/* What follows an Enter is inside the loop; a fetch holds its value until the
- * step is over, whatever waits for it. */
-static bool may_guard(const td_node *n, int32_t device) {
+/* Can the update wait for `n`, a consumer of the value? Not for an Enter, as
+ * what follows is inside the loop; nor for a _Retval, which holds the value
+ * until the step is over, whatever waits for it. */
+static bool may_hold(const td_node *n, int32_t device) {
   td_op_kind kind = n->op->kind;
   return n->frame == 0 && !n->may_die && n->placed == device &&
          kind != TD_KIND_RETVAL && kind != TD_KIND_SWITCH &&
          kind != TD_KIND_ENTER;
 }
 
-/* Adds `id` or, where others carry on what it gives, those. `t->stack` holds
- * what is still to be looked at. */
-static td_status *add_guards(gate *t, const td_node *read) {
+/* Adds those who hold the value that `read` shares: its consumers, and where a
+ * consumer only passes it on, the consumers of that one. A node without such
+ * consumers is itself the holder: a Gather copies rows, and is done when it is
+ * done. */
+static td_status *add_holders(ordering *t, const td_node *read) {
   int32_t len = 0, walk = ++t->walks;
   t->stack[len++] = read->id;
   t->stamp[read->id] = walk;
@@ -174,59 +186,61 @@ static td_status *add_guards(gate *t, const td_node *read) {
     int32_t id = t->stack[--len];
     const td_node *n = td_graph_node(t->g, id);
     bool ends = n == read ? (n->op->flags & TD_SPARSE) != 0 : !passes_on(n);
-    bool others = false; /* all who hold it are known to be later */
+    bool others = false; /* some consumer holds what `n` gives */
     for (int32_t k = t->uses.begin[id]; !ends && k < t->uses.begin[id + 1];
          k++) {
       const td_use *u = &t->uses.at[k];
       const td_node *user = td_graph_node(t->g, u->node);
-      if (u->in < 0 || !may_guard(user, read->placed)) continue;
+      if (u->in < 0 || !may_hold(user, read->placed)) continue;
       others = true;
       if (t->stamp[u->node] == walk) continue;
       t->stamp[u->node] = walk;
       t->stack[len++] = u->node;
     }
-    if (!others && !td_vec_push(&t->guards, id)) return td_oom();
+    if (!others && !td_vec_push(&t->holders, id)) return td_oom();
   }
   return NULL;
 }
 
-/* The accesses of one variable, from `begin` to `end`. */
-static td_status *add_jobs(gate *t, size_t begin, size_t end) {
-  bool updates = false;
-  job j = {.begin = t->guards.len};
-  for (size_t i = begin; i < end; i++) updates |= t->accesses.at[i].update;
-  if (!updates) return NULL;
+/* Adds the updates among the accesses from `begin` to `end`, all of one
+ * variable, and the holders that they must follow. */
+static td_status *add_updates(ordering *t, size_t begin, size_t end) {
+  bool updated = false;
+  late u = {.begin = t->holders.len};
+  for (size_t i = begin; i < end; i++) updated |= t->accesses.at[i].update;
+  if (!updated) return NULL;
   for (size_t i = begin; i < end; i++) {
     const access *a = &t->accesses.at[i];
-    if (!a->update) TD_TRY(add_guards(t, td_graph_node(t->g, a->node)));
+    if (!a->update) TD_TRY(add_holders(t, td_graph_node(t->g, a->node)));
   }
-  j.end = t->guards.len;
-  for (size_t i = begin; i < end && j.begin < j.end; i++) {
-    j.update = t->accesses.at[i].node;
-    if (t->accesses.at[i].update && !td_vec_push(&t->jobs, j)) return td_oom();
+  u.end = t->holders.len;
+  for (size_t i = begin; i < end && u.begin < u.end; i++) {
+    u.node = t->accesses.at[i].node;
+    if (t->accesses.at[i].update && !td_vec_push(&t->updates, u))
+      return td_oom();
   }
   return NULL;
 }
 
-static td_status *find_jobs(gate *t) {
+static td_status *find_updates(ordering *t) {
   for (size_t begin = 0, end; begin < t->accesses.len; begin = end) {
     const access *a = &t->accesses.at[begin];
     for (end = begin + 1; end < t->accesses.len; end++)
       if (t->accesses.at[end].origin != a->origin ||
           t->accesses.at[end].port != a->port)
         break;
-    TD_TRY(add_jobs(t, begin, end));
+    TD_TRY(add_updates(t, begin, end));
   }
   return NULL;
 }
 
 /* ---- edges --------------------------------------------------------------- */
 
-/* Fills `leads` for the jobs from `begin` to `end`. */
-static void find_paths(gate *t, size_t begin, size_t end) {
+/* Fills `leads` for the updates from `begin` to `end`. */
+static void find_paths(ordering *t, size_t begin, size_t end) {
   memset(t->leads, 0, (size_t)t->n * sizeof *t->leads);
   for (size_t i = begin; i < end; i++)
-    t->leads[t->jobs.at[i].update] |= (uint64_t)1 << (i - begin);
+    t->leads[t->updates.at[i].node] |= (uint64_t)1 << (i - begin);
   for (int32_t k = t->n_ranked; k-- > 0;) {
     const td_node *n = td_graph_node(t->g, t->order[k]);
     uint64_t to = t->leads[n->id];
@@ -239,64 +253,65 @@ static void find_paths(gate *t, size_t begin, size_t end) {
   }
 }
 
-static td_status *add_hub(gate *t, td_node *update) {
+static td_status *add_hub(ordering *t, td_node *n) {
   char name[32];
   td_build b;
   td_node *hub;
-  snprintf(name, sizeof name, "_gate_%d", (int)update->id);
+  snprintf(name, sizeof name, "_before_update_%d", (int)n->id);
   td_build_init(&b, t->g, "NoOp", name);
   b.exact_name = true;
   for (size_t i = 0; i < t->wanted.len; i++)
     td_build_control(&b, t->wanted.at[i]);
   TD_TRY(td_build_node(&b, &hub));
-  hub->placed = update->placed;
-  return td_graph_add_control(update, hub);
+  hub->placed = n->placed;
+  return td_graph_add_control(n, hub);
 }
 
-static td_status *add_edges(gate *t, td_node *update) {
+static td_status *add_edges(ordering *t, td_node *n) {
   for (size_t i = 0; i < t->wanted.len; i++)
     td_pass_log(t->p, "%s goes before the update %s", t->wanted.at[i]->name,
-                update->name);
-  if (t->wanted.len > FEW) return add_hub(t, update);
+                n->name);
+  if (t->wanted.len > FEW) return add_hub(t, n);
   for (size_t i = 0; i < t->wanted.len; i++)
-    TD_TRY(td_graph_add_control(update, t->wanted.at[i]));
+    TD_TRY(td_graph_add_control(n, t->wanted.at[i]));
   return NULL;
 }
 
-static td_status *gate_update(gate *t, const job *j, uint64_t bit) {
-  int32_t rank = t->rank[j->update];
+static td_status *order_update(ordering *t, const late *u, uint64_t bit) {
+  int32_t rank = t->rank[u->node];
   t->wanted.len = 0;
-  for (size_t i = j->begin; i < j->end; i++) {
-    int32_t guard = t->guards.at[i];
-    if (t->rank[guard] == UNRANKED || t->rank[guard] >= rank ||
-        (t->leads[guard] & bit))
+  for (size_t i = u->begin; i < u->end; i++) {
+    int32_t holder = t->holders.at[i];
+    if (t->rank[holder] == UNRANKED || t->rank[holder] >= rank ||
+        (t->leads[holder] & bit))
       continue;
-    if (!td_vec_push(&t->wanted, td_graph_node(t->g, guard))) return td_oom();
+    if (!td_vec_push(&t->wanted, td_graph_node(t->g, holder))) return td_oom();
   }
-  return add_edges(t, td_graph_node(t->g, j->update));
+  return add_edges(t, td_graph_node(t->g, u->node));
 }
 
-static td_status *gate_all(gate *t) {
+static td_status *order_all(ordering *t) {
   TD_TRY(find_accesses(t));
   if (t->accesses.len == 0) return NULL;
   TD_TRY(td_uses_init(t->g, &t->uses));
   TD_TRY(find_ranks(t));
-  TD_TRY(find_jobs(t));
+  TD_TRY(find_updates(t));
   int64_t walk = (int64_t)t->n + t->uses.begin[t->n], work = 0;
-  for (size_t begin = 0; begin < t->jobs.len; begin += BATCH) {
-    size_t end = begin + BATCH < t->jobs.len ? begin + BATCH : t->jobs.len;
+  for (size_t begin = 0; begin < t->updates.len; begin += BATCH) {
+    size_t end =
+        begin + BATCH < t->updates.len ? begin + BATCH : t->updates.len;
     bool look = (work += walk) <= WORK;
     if (look) find_paths(t, begin, end);
     for (size_t i = begin; i < end; i++)
-      TD_TRY(gate_update(t, &t->jobs.at[i],
-                         look ? (uint64_t)1 << (i - begin) : 0));
+      TD_TRY(order_update(t, &t->updates.at[i],
+                          look ? (uint64_t)1 << (i - begin) : 0));
   }
   return NULL;
 }
 
-td_status *td_gate(td_pass *p) {
-  gate t = {.p = p, .g = p->graph, .n = td_graph_size(p->graph)};
-  td_status *s = gate_all(&t);
+td_status *td_order_updates(td_pass *p) {
+  ordering t = {.p = p, .g = p->graph, .n = td_graph_size(p->graph)};
+  td_status *s = order_all(&t);
   td_uses_deinit(&t.uses);
   td_free(t.rank);
   td_free(t.order);
@@ -304,8 +319,8 @@ td_status *td_gate(td_pass *p) {
   td_free(t.stack);
   td_free(t.leads);
   td_vec_free(&t.accesses);
-  td_vec_free(&t.guards);
-  td_vec_free(&t.jobs);
+  td_vec_free(&t.holders);
+  td_vec_free(&t.updates);
   td_vec_free(&t.wanted);
   return s;
 }
