@@ -209,11 +209,11 @@ static int session_loop(lua_State *L) {
     td_lua_error(L, TD_INVALID_ARGUMENT,
                  "steps must be 0 or more, or nothing for no end; given %lld",
                  (long long)steps);
-  int crew = threads < 0 ? -1 : threads > INT_MAX ? INT_MAX : (int)threads;
+  int most = threads < 0 ? -1 : threads > INT_MAX ? INT_MAX : (int)threads;
   td_lua_step_read(L, 2, 0, &step);
   lua_callable *c = push_callable(L, &step);
   lua_handle *h = push_handle(L, lua_gettop(L), 5);
-  td_lua_check(L, td_callable_loop(c->c, crew, steps, &h->h));
+  td_lua_check(L, td_callable_loop(c->c, most, steps, &h->h));
   return 1;
 }
 

@@ -24,9 +24,9 @@ static td_status *run_compiled(td_session *s, td_compiled *c,
   int64_t until = o && o->timeout > 0 ? start + o->timeout : INT64_MAX;
   td_exec_start(e, false);
   if (td_exec_short(e))
-    td_crew_work(e->crew, start + TD_CALLER_BUDGET);
+    td_team_work(e->team, start + TD_CALLER_BUDGET);
   else
-    td_crew_hire(e->crew);
+    td_team_wake(e->team);
   td_status *st = td_exec_wait(e, until, o ? o->interrupt : NULL, true);
   if (td_ok(st)) st = td_exec_results(e, fetches);
   td_exec_release(e);

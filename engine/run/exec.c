@@ -32,7 +32,7 @@ static void exec_free(td_exec *e) {
   td_free(e);
 }
 
-static td_status *exec_fresh(const td_compiled *c, int seats, td_exec **out) {
+static td_status *exec_fresh(const td_compiled *c, int threads, td_exec **out) {
   td_exec *e = td_alloc_zero(1, sizeof *e);
   if (!e) return td_oom();
   pthread_condattr_t attr;
@@ -47,7 +47,7 @@ static td_status *exec_fresh(const td_compiled *c, int seats, td_exec **out) {
   e->rets_dead = td_alloc_zero((size_t)c->n_fetches + 1, sizeof(bool));
   if (!e->args || !e->rets || !e->rets_dead) s = td_oom();
   if (td_ok(s)) s = td_rendezvous_new(c->plan->n_edges, &e->rendezvous);
-  if (td_ok(s)) s = td_crew_new(seats, &e->crew);
+  if (td_ok(s)) s = td_team_new(threads, &e->team);
   if (!td_ok(s)) {
     exec_free(e);
     return s;
@@ -59,7 +59,7 @@ static td_status *exec_fresh(const td_compiled *c, int seats, td_exec **out) {
 void td_exec_free_idle(td_compiled *c) {
   for (td_exec *e; (e = c->idle);) {
     c->idle = e->next;
-    td_crew_release(e->crew);
+    td_team_release(e->team);
     exec_free(e);
   }
 }
@@ -139,7 +139,7 @@ td_status *td_exec_new(td_session *s, td_compiled *c, const td_tensor *feeds,
   if (!e->step.cancel) st = td_cancel_new(&e->step.cancel);
   if (td_ok(st)) st = exec_list(e, s);
   if (!td_ok(st)) {
-    td_crew_release(e->crew);
+    td_team_release(e->team);
     exec_free(e);
     return st;
   }
@@ -189,12 +189,12 @@ void td_exec_release(td_exec *e) {
   bool spent = td_cancelled(e->step.stop) || !td_ok(e->status);
   td_status_release(e->status);
   e->status = NULL;
-  if (spent || !td_crew_alone(e->crew)) {
-    td_crew_release(e->crew);
+  if (spent || !td_team_idle(e->team)) {
+    td_team_release(e->team);
     exec_free(e);
   } else {
     td_rendezvous_reset(e->rendezvous);
-    td_crew_reset(e->crew);
+    td_team_reset(e->team);
     pthread_mutex_lock(&c->lock);
     e->next = c->idle;
     c->idle = e;
@@ -284,7 +284,7 @@ bool td_exec_short(const td_exec *e) {
   return cost < TD_CALLER_BUDGET;
 }
 
-void td_exec_start(td_exec *e, bool hire) {
+void td_exec_start(td_exec *e, bool wake) {
   td_compiled *c = e->compiled;
   /* The step's own hold: programs may be over before the last has started. */
   __atomic_store_n(&e->remaining, c->n_programs + 1, __ATOMIC_RELEASE);
@@ -292,16 +292,16 @@ void td_exec_start(td_exec *e, bool hire) {
   e->abort = (td_cancel_hook){.fire = rendezvous_abort, .arg = e};
   if (c->plan->n_edges > 0 && !td_cancel_add(e->step.cancel, &e->abort))
     rendezvous_abort(e);
-  if (hire && e->timeout > 0)
+  if (wake && e->timeout > 0)
     e->timer = td_timer_start(td_clock_now() + e->timeout, on_timer, e);
   for (int i = 0; i < c->n_programs; i++) {
     td_status *s =
-        td_run_start(c->programs[i], &e->step, e->crew, program_over, e);
+        td_run_start(c->programs[i], &e->step, e->team, program_over, e);
     if (td_ok(s)) continue;
     td_exec_cancel(e, td_status_retain(s));
     program_over(e, s);
   }
-  if (hire) td_crew_hire(e->crew);
+  if (wake) td_team_wake(e->team);
   program_over(e, NULL);
 }
 

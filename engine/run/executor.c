@@ -1,14 +1,15 @@
 /* executor.c - runs a program: ready nodes in, finished nodes out.
  *
- * A member of the crew takes a chain of ready nodes and works depth first: the
+ * A thread of the team takes a chain of ready nodes and works depth first: the
  * node that became ready last runs next, on the same thread, with its inputs
  * still in cache. Before an expensive node the rest of the chain is posted for
- * others. Programs whose kernels all run on the calling thread, on a crew of
+ * others. Programs whose kernels all run on the calling thread, on a team of
  * one, use plain arithmetic; everything else is atomic.
  *
- * A run is over when nothing holds it: no posted chain, no member working on
- * one, no kernel in flight. `live` counts those, so that nodes need no counter
- * of their own. After a failure nothing new starts and what is held drains.
+ * A run is over when nothing holds it: no posted chain, no thread working
+ * on one, no kernel in flight. `live` counts those, so that nodes need no
+ * counter of their own. After a failure nothing new starts and what is held
+ * drains.
  *
  * Dead values travel in the same words: a state is the number of inputs still
  * to come and a bit that says one of them was dead.
@@ -402,7 +403,7 @@ static void flight_list(td_run *run, td_flight *f) {
   pthread_mutex_unlock(&run->flights_lock);
 }
 
-static void post_chain(td_run *run, td_chain *chain, bool hire);
+static void post_chain(td_run *run, td_chain *chain, bool wake);
 static void work_through(td_run *run, td_chain *chain);
 
 /* The kernel is done and no cancel looks at it: hand its outputs on. */
@@ -490,13 +491,12 @@ static void flight_start(td_run *run, td_ready *r, const td_xnode *n,
 }
 
 /* Lets go of the hold that flights_cancel took, outside the hook. */
-static void cancel_over(td_shift *s, td_crew *crew) {
-  (void)crew;
-  run_drop((td_run *)((char *)s - offsetof(td_run, cancel_shift)));
+static void cancel_over(td_team_job *job) {
+  run_drop((td_run *)((char *)job - offsetof(td_run, cancel_job)));
 }
 
 /* The step is cancelled: tell every waiting kernel. The hold keeps the run
- * until the hook is over; it is dropped by the crew, because the end of a run
+ * until the hook is over; it is dropped by the team, because the end of a run
  * waits for its hook. */
 static void flights_cancel(void *arg) {
   td_run *run = arg;
@@ -521,8 +521,8 @@ static void flights_cancel(void *arg) {
     f = next;
   }
   pthread_mutex_unlock(&run->flights_lock);
-  run->cancel_shift.work = cancel_over;
-  td_crew_post(run->crew, &run->cancel_shift, true);
+  run->cancel_job.work = cancel_over;
+  td_team_post(run->team, &run->cancel_job, true);
 }
 
 /* ---- working through a chain ---- */
@@ -591,41 +591,40 @@ static void discard(td_run *run, td_chain *chain) {
   chain->first = NULL;
 }
 
-static void shift_work(td_shift *base, td_crew *crew) {
+static void posted_work(td_team_job *base) {
   td_posted *s = (td_posted *)base;
   td_run *run = s->run;
   td_chain chain = s->chain;
-  (void)crew;
   if (s != &run->first) td_free(s);
   work_through(run, &chain);
   run_drop(run);
 }
 
-/* Gives the whole chain to the crew. */
-static void post_chain(td_run *run, td_chain *chain, bool hire) {
+/* Gives the whole chain to the team. */
+static void post_chain(td_run *run, td_chain *chain, bool wake) {
   if (!chain->first) return;
-  td_posted *s = hire ? td_alloc(sizeof *s) : &run->first;
+  td_posted *s = wake ? td_alloc(sizeof *s) : &run->first;
   if (!s) {
     td_run_fail(run, td_oom(), NULL);
     chain->first = NULL;
     return;
   }
-  s->base.work = shift_work;
+  s->base.work = posted_work;
   s->run = run;
   s->chain = *chain;
   chain->first = NULL;
   run_hold(run, 1);
-  td_crew_post(run->crew, &s->base, hire);
+  td_team_post(run->team, &s->base, wake);
 }
 
 /* What the others may do while this thread runs `next`. */
 static inline bool worth_posting(td_run *run, const td_xnode *next) {
-  return run->shared && td_crew_seats(run->crew) > 1 &&
+  return run->shared && td_team_size(run->team) > 1 &&
          __atomic_load_n(&next->cost, __ATOMIC_RELAXED) >= TD_COST_DEAR;
 }
 
 static void work_through(td_run *run, td_chain *chain) {
-  int64_t until = td_crew_until();
+  int64_t until = td_team_until();
   int count = 0;
   while (chain->first) {
     if (TD_UNLIKELY(run_stopped(run))) {
@@ -647,16 +646,16 @@ static void work_through(td_run *run, td_chain *chain) {
 
 /* ---- starting ---- */
 
-td_status *td_run_start(td_program *p, td_step *step, td_crew *crew,
+td_status *td_run_start(td_program *p, td_step *step, td_team *team,
                         void (*over)(void *arg, td_status *s), void *arg) {
   td_run *run = run_take(p);
   if (!run) return td_oom();
   int64_t nth = __atomic_fetch_add(&p->runs, 1, __ATOMIC_RELAXED);
   run->step = step;
-  run->crew = crew;
+  run->team = team;
   run->over = over;
   run->arg = arg;
-  run->shared = !p->plain || td_crew_seats(crew) > 1;
+  run->shared = !p->plain || td_team_size(team) > 1;
   run->measure = nth < 3 || nth % 32 == 0;
   run->started = run->measure ? td_clock_now() : 0;
   run->failed = 0;

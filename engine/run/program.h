@@ -8,7 +8,7 @@
 #define TD_PROGRAM_H
 
 #include "engine/device/kernel.h"
-#include "engine/run/crew.h"
+#include "engine/run/team.h"
 
 TD_BEGIN
 
@@ -27,11 +27,11 @@ int64_t td_program_cost(const td_program *p);
 
 typedef struct td_run td_run; /* one program in one step */
 
-/* Starts `p` and posts its first nodes to `crew` without hiring. `step` and
+/* Starts `p` and posts its first nodes to `team`, waking nobody. `step` and
  * what it points to stay valid until `over` has run, once, on any thread, with
  * the first cause of failure (its to own) after every kernel has finished. An
  * error fires step->cancel and aborts step->rendezvous. */
-td_status *td_run_start(td_program *p, td_step *step, td_crew *crew,
+td_status *td_run_start(td_program *p, td_step *step, td_team *team,
                         void (*over)(void *arg, td_status *s),
                         void *arg) TD_MUST_USE;
 /* The running ones of a program, for why(): which nodes wait, for which input.

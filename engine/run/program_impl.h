@@ -139,7 +139,7 @@ typedef struct td_chain {
 
 /* A chain on its way to a thread. */
 typedef struct td_posted {
-  td_shift base; /* first */
+  td_team_job base; /* first */
   td_run *run;
   td_chain chain;
 } td_posted;
@@ -147,12 +147,13 @@ typedef struct td_posted {
 struct td_run {
   td_program *program;
   td_step *step;
-  td_crew *crew;
+  td_team *team;
   void (*over)(void *arg, td_status *s);
   void *arg;
   bool shared;       /* several threads may touch it */
   bool measure;      /* takes times this run */
-  int32_t live;      /* atomic: shifts, members and flights that hold it */
+  int32_t live;      /* atomic: posted chains, threads and flights that
+                        hold it */
   int32_t failed;    /* atomic: stop handing out nodes */
   td_status *status; /* lock: flights_lock. The first cause */
   int64_t started;
@@ -169,7 +170,7 @@ struct td_run {
   td_flight *flights; /* lock: flights_lock */
   td_cancel_hook hook;
   td_posted first;       /* the chain it starts with */
-  td_shift cancel_shift; /* see flights_cancel */
+  td_team_job cancel_job; /* see flights_cancel */
   td_run *prev, *next;   /* program->running or ->idle */
 };
 

@@ -59,14 +59,13 @@ struct td_session {
   td_session_stats stats; /* atomic fields */
 };
 
-/* One step. Held by whoever waits for it, by each running program and by the
- * crew. */
+/* One step. Held by whoever waits for it, by each running program. */
 struct td_exec {
   int32_t refs;
   td_session *session;   /* retained while running */
   td_compiled *compiled; /* retained while running */
   td_step step;
-  td_crew *crew;
+  td_team *team;
   td_rendezvous *rendezvous;
   td_tensor *args, *rets;
   bool *rets_dead;
@@ -99,8 +98,8 @@ static inline td_compiled *td_compiled_retain(td_compiled *c) {
 /* exec.c. `feeds` are checked and retained. NULL feeds: a partial run. */
 td_status *td_exec_new(td_session *s, td_compiled *c, const td_tensor *feeds,
                        const td_run_options *o, td_exec **out) TD_MUST_USE;
-/* Starts its programs; nothing runs yet unless `hire`. */
-void td_exec_start(td_exec *e, bool hire);
+/* Starts its programs; nothing runs yet unless `wake`. */
+void td_exec_start(td_exec *e, bool wake);
 /* Works and waits until over, `until` (ns) passes or *interrupt: the last two
  * cancel the step when `cancels`, else return DEADLINE_EXCEEDED or CANCELLED.
  */

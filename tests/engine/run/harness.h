@@ -95,29 +95,29 @@ static inline void rig_over(void *arg, td_status *s) {
   pthread_mutex_unlock(&r->lock);
 }
 
-/* Runs `p` once on `seats` threads; the status is kept in r->status. */
-static inline void rig_run(rig *r, td_program *p, int seats, bool here) {
+/* Runs `p` once on `threads` threads; the status is kept in r->status. */
+static inline void rig_run(rig *r, td_program *p, int threads, bool here) {
   rig_clear(r);
   memset(r->dead, 0, sizeof r->dead);
   r->over = false;
-  td_crew *crew;
-  td_step step = {.id = 1, .threads = seats, .own = r->own};
+  td_team *team;
+  td_step step = {.id = 1, .threads = threads, .own = r->own};
   OK(td_cancel_new(&step.cancel));
   OK(td_rendezvous_new(8, &step.rendezvous));
-  OK(td_crew_new(seats, &crew));
+  OK(td_team_new(threads, &team));
   step.stop = td_cancel_flag(step.cancel);
   step.resources = td_runtime_resources(r->runtime);
   step.rets = r->rets;
   step.rets_dead = r->dead;
-  OK(td_run_start(p, &step, crew, rig_over, r));
+  OK(td_run_start(p, &step, team, rig_over, r));
   if (here)
-    td_crew_work(crew, td_clock_now() + 1000000);
+    td_team_work(team, td_clock_now() + 1000000);
   else
-    td_crew_hire(crew);
+    td_team_wake(team);
   pthread_mutex_lock(&r->lock);
   while (!r->over) pthread_cond_wait(&r->wake, &r->lock);
   pthread_mutex_unlock(&r->lock);
-  td_crew_release(crew);
+  td_team_release(team);
   td_rendezvous_release(step.rendezvous);
   td_cancel_release(step.cancel);
 }
