@@ -167,10 +167,6 @@ void *td_map_removen(td_map *m, const void *key, size_t len) {
   return value;
 }
 
-void *td_map_remove(td_map *m, const char *key) {
-  return td_map_removen(m, key, strlen(key));
-}
-
 bool td_map_next(const td_map *m, size_t *i, const td_map_entry **entry) {
   while (*i < m->used) {
     const td_map_entry *e = &m->entries[(*i)++];

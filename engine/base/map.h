@@ -34,8 +34,7 @@ void *td_map_getn(const td_map *m, const void *key, size_t len);
 bool td_map_put(td_map *m, const char *key, void *value) TD_MUST_USE;
 bool td_map_putn(td_map *m, const void *key, size_t len, void *value)
     TD_MUST_USE;
-void *td_map_remove(td_map *m, const char *key); /* the value or NULL */
-void *td_map_removen(td_map *m, const void *key, size_t len);
+void *td_map_removen(td_map *m, const void *key, size_t len); /* or NULL */
 
 /* The same value on every machine and in every version. */
 uint64_t td_hash(const void *bytes, size_t len, uint64_t seed);

@@ -55,11 +55,6 @@ td_attr td_attr_types(const td_dtype *v, int n) {
   a.types = v;
   return a;
 }
-td_attr td_attr_shapes(const td_shape *v, int n) {
-  td_attr a = list(TD_ATTR_SHAPE, n);
-  a.shapes = v;
-  return a;
-}
 td_attr td_attr_strings(const td_bytes *v, int n) {
   td_attr a = list(TD_ATTR_STRING, n);
   a.ss = v;

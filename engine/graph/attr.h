@@ -71,7 +71,6 @@ td_attr td_attr_shape(const td_shape *s);
 td_attr td_attr_tensor(const td_tensor *t);
 td_attr td_attr_ints(const int64_t *v, int n);
 td_attr td_attr_types(const td_dtype *v, int n);
-td_attr td_attr_shapes(const td_shape *v, int n);
 td_attr td_attr_strings(const td_bytes *v, int n);
 
 /* The value of a single attribute; 0, false, "", TD_INVALID or NULL when `a` is

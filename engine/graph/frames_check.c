@@ -78,8 +78,8 @@ static void print_cycle(const td_frames_walk *w, const search *q,
   td_str_addf(out, " -> '%s'", m->name);
 }
 
-td_status *td_frames_cycle(const td_frames_walk *w, td_node *m, td_node *next,
-                           const char *what) {
+static td_status *cycle_error(const td_frames_walk *w, td_node *m,
+                              td_node *next, const char *what) {
   td_str text = {0};
   search q = {.after = td_alloc_zero((size_t)w->n, sizeof *q.after),
               .queue = td_alloc_zero((size_t)w->n, sizeof *q.queue)};
@@ -117,18 +117,18 @@ static td_status *check_merge(const td_frames_walk *w, td_node *m) {
     td_node *from = m->in[i].node;
     bool enter = from->op->kind == TD_KIND_ENTER;
     if (enter && td_node_bool(from, "is_constant"))
-      return td_frames_cycle(w, m, next,
-                             "a Merge that begins a loop takes a constant "
-                             "Enter, which would come again every iteration");
+      return cycle_error(w, m, next,
+                         "a Merge that begins a loop takes a constant "
+                         "Enter, which would come again every iteration");
     enters += enter;
     if (!enter && from != next && from->op->kind != TD_KIND_NEXT)
-      return td_frames_cycle(w, m, next,
-                             "a Merge that begins a loop takes an input that "
-                             "is neither Enter nor NextIteration");
+      return cycle_error(w, m, next,
+                         "a Merge that begins a loop takes an input that "
+                         "is neither Enter nor NextIteration");
   }
   if (!enters)
-    return td_frames_cycle(w, m, next,
-                           "no Enter leads to this loop: it can never begin");
+    return cycle_error(w, m, next,
+                       "no Enter leads to this loop: it can never begin");
   return NULL;
 }
 
@@ -164,11 +164,10 @@ static td_status *check_back_edge(const td_frames_walk *w, td_node *m,
                                   td_node *next) {
   const td_frame *f = &w->frames->at[w->frame[m->id]];
   if (w->frame[next->id] != w->frame[m->id])
-    return td_frames_cycle(w, m, next,
-                           "a NextIteration leads to a Merge of another frame");
+    return cycle_error(w, m, next,
+                       "a NextIteration leads to a Merge of another frame");
   if (!f->cond)
-    return td_frames_cycle(w, m, next,
-                           "a loop without LoopCond would never end");
+    return cycle_error(w, m, next, "a loop without LoopCond would never end");
   return NULL;
 }
 

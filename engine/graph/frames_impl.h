@@ -38,10 +38,6 @@ td_status *td_frames_error(const td_node *n, const char *fmt, ...)
     TD_PRINTF(2, 3) TD_MUST_USE;
 /* "'name' (file:line)", or without the place. */
 void td_frames_name(const td_node *n, td_str *out);
-/* The same with the cycle from Merge `m` to its back edge `next`. */
-td_status *td_frames_cycle(const td_frames_walk *w, td_node *m, td_node *next,
-                           const char *what) TD_MUST_USE;
-
 /* Before frames are known: what feeds Merges, and what NextIterations feed. */
 td_status *td_frames_shape(const td_frames_walk *w) TD_MUST_USE;
 /* Once they are: each loop has its LoopCond, ends and goes on in its frame. */

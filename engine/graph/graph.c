@@ -86,9 +86,6 @@ void td_graph_finalize(td_graph *g) {
   __atomic_store_n(&g->finalized, true, __ATOMIC_RELEASE);
   td_graph_unlock(g);
 }
-bool td_graph_finalized(const td_graph *g) {
-  return __atomic_load_n(&g->finalized, __ATOMIC_ACQUIRE);
-}
 
 void td_graph_set_seed(td_graph *g, int64_t seed) {
   td_graph_lock(g);
@@ -104,7 +101,7 @@ bool td_graph_seed(const td_graph *g, int64_t *seed) {
 
 /* ---- flows --------------------------------------------------------------- */
 
-td_flow *td_flow_new(int32_t parent, char kind, const char *name) {
+static td_flow *new_flow(int32_t parent, char kind, const char *name) {
   size_t len = strlen(name) + 1;
   td_flow *f = td_alloc(sizeof *f + len);
   if (!f) return NULL;
@@ -121,7 +118,7 @@ td_status *td_graph_flow(td_graph *g, int32_t parent, char kind,
   if (!is_root && (parent < 0 || (size_t)parent >= g->flows.len))
     s = td_error(TD_INVALID_ARGUMENT, "no flow %d to put \"%s\" into", parent,
                  name);
-  td_flow *f = td_ok(s) ? td_flow_new(parent, kind, name) : NULL;
+  td_flow *f = td_ok(s) ? new_flow(parent, kind, name) : NULL;
   size_t at = 1; /* the first that a region left behind */
   while (at < g->flows.len && g->flows.at[at]->kind) at++;
   if (f && at < g->flows.len) {

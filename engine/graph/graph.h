@@ -93,7 +93,6 @@ uint64_t td_graph_cuts(const td_graph *g);
 uint64_t td_graph_next_serial(const td_graph *g);
 /* No further node may be added. */
 void td_graph_finalize(td_graph *g);
-bool td_graph_finalized(const td_graph *g);
 
 int32_t td_graph_size(const td_graph *g);
 td_node *td_graph_node(const td_graph *g, int32_t id); /* never NULL in range */
@@ -202,11 +201,6 @@ td_status *td_node_blame(td_status *s, const td_node *n) TD_MUST_USE;
 
 /* ---- rewriting: graphs that the planner owns (graph_edit.c) ---- */
 
-/* A new graph with those nodes of `g` for which keep[id] is true (NULL: all),
- * in the same order, with inputs, attributes, shapes, frame, may_die, may_stop,
- * placed. Inputs from dropped nodes must not occur. Takes the lock of `g`. */
-td_status *td_graph_copy(td_graph *g, const bool *keep, td_graph **out)
-    TD_MUST_USE;
 /* Copies one node of any graph into `g`, inputs given (n->n_in of them; a
  * node NULL among them is to be set with td_node_set_in). Shapes, frame,
  * may_die, may_stop and placed are copied, nothing is inferred. */
@@ -215,8 +209,6 @@ td_status *td_graph_clone_node(td_graph *g, const td_node *n, const char *name,
                                int n_control, td_node **out) TD_MUST_USE;
 /* A graph whose own nodes have serial 0. */
 void td_graph_scratch(td_graph *g);
-/* Every use of `from` (data) becomes `to`. */
-void td_graph_replace(td_graph *g, td_edge from, td_edge to);
 void td_node_set_in(td_node *n, int i, td_edge e);
 void td_node_drop_control(td_node *n, int i);
 /* Drops the nodes with drop[id]; renumbers. None of the rest may use them. */

@@ -139,78 +139,10 @@ static td_status *copy_node(td_graph *g, const td_node *n, const char *name,
   return NULL;
 }
 
-static td_status *copy_flows(const td_graph *from, td_graph *to) {
-  for (size_t i = 1; i < from->flows.len; i++) {
-    const td_flow *f = from->flows.at[i];
-    td_flow *copy = td_flow_new(f->parent, f->kind, f->name);
-    if (!copy || !td_vec_push(&to->flows, copy)) {
-      td_free(copy);
-      return td_oom();
-    }
-  }
-  return NULL;
-}
-
-static td_status *lost_input(const td_node *n, const td_node *lost) {
-  return td_error(TD_INTERNAL, "copying \"%s\" without its input \"%s\"",
-                  n->name, lost->name);
-}
-
-/* Edges of n's copy; map[id] is the copy of a node, NULL when dropped. */
-static td_status *copy_edges(const td_node *n, td_node *copy,
-                             td_node *const *map) {
-  for (int i = 0; i < n->n_in; i++) {
-    td_edge e = n->in[i];
-    if (e.node && !map[e.node->id]) return lost_input(n, e.node);
-    copy->in[i] = (td_edge){e.node ? map[e.node->id] : NULL, e.port};
-  }
-  for (int i = 0; i < n->n_control; i++) {
-    copy->control[i] = map[n->control[i]->id];
-    if (!copy->control[i]) return lost_input(n, n->control[i]);
-  }
-  return NULL;
-}
-
-static td_status *copy_nodes(const td_graph *g, const bool *keep, td_node **map,
-                             td_graph *to) {
-  size_t n = 0;
-  for (size_t i = 0; i < g->nodes.len; i++) n += !keep || keep[i];
-  TD_TRY(td_graph_reserve(to, n));
-  for (size_t i = 0; i < g->nodes.len; i++) {
-    const td_node *node = g->nodes.at[i];
-    if (keep && !keep[i]) continue;
-    TD_TRY(copy_node(to, node, node->name, node->n_control, &map[i]));
-    td_graph_adopt(to, map[i], NULL);
-  }
-  for (size_t i = 0; i < g->nodes.len; i++)
-    if (map[i]) TD_TRY(copy_edges(g->nodes.at[i], map[i], map));
-  return NULL;
-}
-
-td_status *td_graph_copy(td_graph *g, const bool *keep, td_graph **out) {
-  td_graph *to;
-  *out = NULL;
-  TD_TRY(td_graph_new(&to));
-  td_graph_lock(g);
-  td_node **map = td_alloc_zero(g->nodes.len, sizeof *map);
-  td_status *s = map ? copy_nodes(g, keep, map, to) : td_oom();
-  if (td_ok(s)) s = copy_flows(g, to);
-  if (td_ok(s)) s = td_function_copy(g, to);
-  to->has_seed = g->has_seed;
-  to->seed = g->seed;
-  td_graph_unlock(g);
-  td_free(map);
-  if (td_ok(s))
-    *out = to;
-  else
-    td_graph_release(to);
-  return s;
-}
-
 td_status *td_graph_clone_node(td_graph *g, const td_node *n, const char *name,
                                const td_edge *in, td_node *const *control,
                                int n_control, td_node **out) {
-  td_node *copy;
+  td_node *copy = NULL;
   *out = NULL;
   TD_TRY(td_names_check(name, true));
   TD_TRY(td_graph_reserve(g, 1));
@@ -228,16 +160,6 @@ td_status *td_graph_clone_node(td_graph *g, const td_node *n, const char *name,
 }
 
 /* ---- rewiring ------------------------------------------------------------ */
-
-void td_graph_replace(td_graph *g, td_edge from, td_edge to) {
-  for (size_t k = 0; k < g->nodes.len; k++) {
-    td_node *n = g->nodes.at[k];
-    for (int i = 0; i < n->n_in; i++)
-      if (n->in[i].node == from.node && n->in[i].port == from.port)
-        n->in[i] = to;
-  }
-  td_graph_touch(g);
-}
 
 void td_node_set_in(td_node *n, int i, td_edge e) {
   n->in[i] = e;

@@ -68,8 +68,6 @@ typedef struct td_node_size {
   size_t name; /* its length */
 } td_node_size;
 
-/* NULL when there is no memory; td_free. */
-td_flow *td_flow_new(int32_t parent, char kind, const char *name);
 /* Where this thread's next node of `g` goes. */
 td_region *td_graph_region(td_graph *g);
 /* A cleared node with its arrays in one piece of that region's arena; not yet

@@ -122,12 +122,8 @@ static const td_tensor *const_of(td_edge source) {
   return a && a->kind == TD_ATTR_TENSOR && !a->is_list ? a->tensor : NULL;
 }
 
-const td_tensor *td_infer_edge_const(td_edge e) {
-  return const_of(source_of(e));
-}
-
 const td_tensor *td_infer_const(td_infer *c, int i) {
-  return td_infer_edge_const(c->in[i]);
+  return const_of(source_of(c->in[i]));
 }
 
 static bool small_from_tensor(const td_tensor *t, td_small *v) {

@@ -27,8 +27,6 @@ const td_attr *td_attr_find(const td_op *op, const td_attr *attr,
                             const td_note *note, int n_note, const char *name);
 /* Runs op's shape function. Outputs begin as of unknown rank. */
 td_status *td_infer_run(td_infer *c) TD_MUST_USE;
-/* The Const's value that an edge carries, through Identity, or NULL. */
-const td_tensor *td_infer_edge_const(td_edge e);
 /* What made the handle `e`, which Enters, Switches and Identities pass on; node
  * NULL where that is still to come. */
 td_edge td_infer_handle_source(td_edge e);

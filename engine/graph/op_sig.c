@@ -328,6 +328,12 @@ static void check_default(cursor *c, const td_attr_def *a) {
   if (!good) fail_here(c, "a default that is itself allowed before this");
 }
 
+static int find_attr(const td_op *op, word w) {
+  for (int i = 0; i < op->n_attr; i++)
+    if (word_is(w, op->attr[i].name)) return i;
+  return -1;
+}
+
 static void take_attr(cursor *c) {
   td_op *op = c->op;
   word name = take_word(c, "an attribute's name");
@@ -339,7 +345,7 @@ static void take_attr(cursor *c) {
   td_attr_def *a = &op->attr[op->n_attr];
   a->name = keep(c, name);
   if (c->status) return;
-  if (td_op_attr(op, a->name) >= 0) fail(c, "an attribute only once", name);
+  if (find_attr(op, name) >= 0) fail(c, "an attribute only once", name);
   op->n_attr++;
   need(c, ":", "\":\" after the attribute's name");
   take_kind(c, a);
@@ -381,12 +387,6 @@ static int take_args(cursor *c, td_arg *args, loose_arg *loose) {
     loose[n++] = (loose_arg){type, number};
   } while (take(c, ","));
   return n;
-}
-
-static int find_attr(const td_op *op, word w) {
-  for (int i = 0; i < op->n_attr; i++)
-    if (word_is(w, op->attr[i].name)) return i;
-  return -1;
 }
 
 static void resolve(cursor *c, td_arg *arg, const loose_arg *loose) {

@@ -52,9 +52,6 @@ static const dtype_row *row_of(td_dtype t) {
 const char *td_dtype_name(td_dtype t) {
   return row_of(t)->name;
 }
-const char *td_dtype_sig_name(td_dtype t) {
-  return row_of(t)->sig;
-}
 
 static bool spells(const char *word, const char *name, size_t len) {
   return strlen(word) == len && memcmp(word, name, len) == 0;

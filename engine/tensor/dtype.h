@@ -61,9 +61,8 @@ static inline size_t td_dtype_size(td_dtype t) {
 }
 /* "float32"; "invalid" for what is none. */
 const char *td_dtype_name(td_dtype t);
-/* As signatures and GraphDef spell it: "float", "half", "int32". */
-const char *td_dtype_sig_name(td_dtype t);
-/* Takes both spellings; TD_INVALID when it is none. */
+/* Takes "float32" and what signatures and GraphDef call it, "float"; TD_INVALID
+ * when it is neither. */
 td_dtype td_dtype_parse(const char *name, size_t len);
 
 static inline bool td_dtype_is_float(td_dtype t) {

@@ -78,20 +78,6 @@ td_status *td_tensor_from(td_dtype dtype, const td_shape *shape,
   return NULL;
 }
 
-td_status *td_tensor_scalar_f(td_dtype dtype, double v, td_tensor *out) {
-  td_shape scalar = td_shape_scalar();
-  TD_TRY(td_tensor_new(NULL, dtype, &scalar, out));
-  td_tensor_set_f(out, 0, v);
-  return NULL;
-}
-
-td_status *td_tensor_scalar_i(td_dtype dtype, int64_t v, td_tensor *out) {
-  td_shape scalar = td_shape_scalar();
-  TD_TRY(td_tensor_new(NULL, dtype, &scalar, out));
-  td_tensor_set_i(out, 0, v);
-  return NULL;
-}
-
 /* ---- views --------------------------------------------------------------- */
 
 td_status *td_tensor_reshape(const td_tensor *t, const td_shape *shape,

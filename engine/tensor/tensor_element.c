@@ -182,6 +182,20 @@ void td_tensor_set_i(td_tensor *t, int64_t i, int64_t v) {
   }
 }
 
+td_status *td_tensor_scalar_f(td_dtype dtype, double v, td_tensor *out) {
+  td_shape scalar = td_shape_scalar();
+  TD_TRY(td_tensor_new(NULL, dtype, &scalar, out));
+  td_tensor_set_f(out, 0, v);
+  return NULL;
+}
+
+td_status *td_tensor_scalar_i(td_dtype dtype, int64_t v, td_tensor *out) {
+  td_shape scalar = td_shape_scalar();
+  TD_TRY(td_tensor_new(NULL, dtype, &scalar, out));
+  td_tensor_set_i(out, 0, v);
+  return NULL;
+}
+
 /* ---- printing ------------------------------------------------------------ */
 
 /* Does `text` read back as `v` in this dtype? */

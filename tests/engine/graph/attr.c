@@ -33,7 +33,8 @@ static int make_all(td_attr *a, const td_tensor *t, const td_func_attr *f) {
   a[n++] = (td_attr){.kind = TD_ATTR_PLACEHOLDER, .s = {"T", 1}};
   a[n++] = td_attr_ints(numbers, 3);
   a[n++] = td_attr_types(types, 3);
-  a[n++] = td_attr_shapes(shapes, 2);
+  a[n] = (td_attr){.kind = TD_ATTR_SHAPE, .is_list = true, .len = 2};
+  a[n++].shapes = shapes;
   a[n++] = td_attr_strings(words, 3);
   a[n] = (td_attr){.kind = TD_ATTR_FLOAT, .is_list = true, .len = 3};
   a[n++].fs = floats;

@@ -148,7 +148,10 @@ static void add_notes(td_build *b, const td_tensor *t, const td_shape *shapes) {
       (td_attr){.kind = TD_ATTR_BOOL, .is_list = true, .len = 2, .bs = bools});
   td_build_attr(b, "_ls", td_attr_strings(strings, 2));
   td_build_attr(b, "_lt", td_attr_types(types, 2));
-  td_build_attr(b, "_lsh", td_attr_shapes(shapes, 3));
+  td_build_attr(
+      b, "_lsh",
+      (td_attr){
+          .kind = TD_ATTR_SHAPE, .is_list = true, .len = 3, .shapes = shapes});
   td_build_attr(
       b, "_lte",
       (td_attr){

@@ -33,14 +33,13 @@ static void test_names(void **state) {
   for (size_t i = 0; i < TD_COUNT(known); i++) {
     td_dtype t = known[i].t;
     assert_string_equal(td_dtype_name(t), known[i].name);
-    assert_string_equal(td_dtype_sig_name(t), known[i].sig);
+    if (strcmp(known[i].sig, "invalid"))
+      assert_int_equal(td_dtype_parse(known[i].sig, strlen(known[i].sig)), t);
     assert_int_equal(td_dtype_size(t), known[i].size);
   }
   for (int t = 1; t < TD_DTYPES; t++) {
     const char *name = td_dtype_name((td_dtype)t);
-    const char *sig = td_dtype_sig_name((td_dtype)t);
     assert_int_equal(td_dtype_parse(name, strlen(name)), t);
-    assert_int_equal(td_dtype_parse(sig, strlen(sig)), t);
   }
   assert_int_equal(td_dtype_parse("invalid", 7), TD_INVALID);
   assert_int_equal(td_dtype_parse("", 0), TD_INVALID);
