@@ -178,5 +178,5 @@ td_status *td_cse(td_pass *p) {
   td_free(c.same);
   td_free(c.hash);
   td_free(c.slots);
-  return td_ok(s) ? td_prune_sweep(p) : s;
+  return td_ok(s) ? td_pass_sweep(p) : s;
 }

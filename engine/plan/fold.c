@@ -244,5 +244,5 @@ td_status *td_fold(td_pass *p) {
   for (int32_t id = 0; id < f.n && td_ok(s); id++)
     if (!f.value[id]) s = rewire(&f, td_graph_node(f.g, id));
   fold_deinit(&f);
-  return td_ok(s) ? td_prune_sweep(p) : s;
+  return td_ok(s) ? td_pass_sweep(p) : s;
 }

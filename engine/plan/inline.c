@@ -241,7 +241,7 @@ static td_status *inline_all(inliner *x) {
   }
   TD_TRY(rewire(x));
   TD_TRY(drop_calls(x));
-  return td_prune_sweep(x->p);
+  return td_pass_sweep(x->p);
 }
 
 td_status *td_inline(td_pass *p, bool *any) {

@@ -45,10 +45,12 @@ td_status *td_partition(td_pass *p) TD_MUST_USE;
 /* Rearranges `order` (inputs first) by urgency, inputs still first. */
 td_status *td_schedule(const td_graph *g, int32_t *order) TD_MUST_USE;
 
-/* Drops what no root needs any more (prune.c). */
-td_status *td_prune_sweep(td_pass *p) TD_MUST_USE;
+/* ---- what they share (pass.c) ---- */
+
 /* By node id: must it stay? Caller owns *out (td_free). */
 td_status *td_pass_roots(const td_pass *p, bool **out) TD_MUST_USE;
+/* Drops the nodes that no root needs any more. */
+td_status *td_pass_sweep(td_pass *p) TD_MUST_USE;
 /* A line for the dump. Costs nothing when nobody asked. */
 void td_pass_log(td_pass *p, const char *fmt, ...) TD_PRINTF(2, 3);
 /* A Const of the working copy, in the root, for device `placed`. */

@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-#include "engine/base/plant.h"
 #include "engine/graph/function.h"
 #include "engine/graph/graphdef.h"
 #include "engine/graph/region.h"
@@ -33,41 +32,6 @@ unsigned td_pass_parse(const char *name) {
   for (size_t i = 0; i < TD_COUNT(passes); i++)
     if (strcmp(passes[i].name, name) == 0) return passes[i].bit;
   return 0;
-}
-
-void td_pass_log(td_pass *p, const char *fmt, ...) {
-  if (!p->log) return;
-  va_list args;
-  va_start(args, fmt);
-  td_str_addv(p->log, fmt, args);
-  va_end(args);
-  td_str_addc(p->log, '\n');
-}
-
-td_status *td_pass_roots(const td_pass *p, bool **out) {
-  int32_t n = td_graph_size(p->graph);
-  bool *root = td_alloc_zero((size_t)n + 1, sizeof *root);
-  if (!root) return td_oom();
-  for (int32_t id = 0; id < n; id++) {
-    const td_node *node = td_graph_node(p->graph, id);
-    root[id] = node->op->kind == TD_KIND_RETVAL ||
-               ((node->op->flags & TD_STATEFUL) && !TD_PLANT(9));
-  }
-  for (int32_t i = 0; i < p->n_targets; i++) root[p->targets[i]->id] = true;
-  *out = root;
-  return NULL;
-}
-
-td_status *td_pass_const(td_graph *g, const char *name, const td_tensor *value,
-                         int32_t placed, td_node **out) {
-  td_build b;
-  td_build_init(&b, g, "Const", name);
-  b.exact_name = true;
-  td_build_attr(&b, "value", td_attr_tensor(value));
-  td_build_attr(&b, "dtype", td_attr_type(value->dtype));
-  TD_TRY(td_build_node(&b, out));
-  (*out)->placed = placed;
-  return NULL;
 }
 
 /* After a pass: the dump, and the check that nothing was broken. */

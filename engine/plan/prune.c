@@ -444,37 +444,3 @@ td_status *td_prune(td_pass *p) {
   prune_deinit(&t);
   return s;
 }
-
-/* ---- sweeping ------------------------------------------------------------ */
-
-/* Marks in `keep` all that the nodes already marked need. */
-static td_status *mark_needed(const td_graph *g, bool *keep) {
-  int32_t n = td_graph_size(g), len = 0;
-  int32_t *stack = td_alloc_zero((size_t)n + 1, sizeof *stack);
-  if (!stack) return td_oom();
-  for (int32_t id = 0; id < n; id++)
-    if (keep[id]) stack[len++] = id;
-  while (len > 0) {
-    const td_node *node = td_graph_node(g, stack[--len]);
-    for (int i = 0; i < node->n_in + node->n_control; i++) {
-      const td_node *from =
-          i < node->n_in ? node->in[i].node : node->control[i - node->n_in];
-      if (!from || keep[from->id]) continue;
-      keep[from->id] = true;
-      stack[len++] = from->id;
-    }
-  }
-  td_free(stack);
-  return NULL;
-}
-
-td_status *td_prune_sweep(td_pass *p) {
-  bool *flags;
-  TD_TRY(td_pass_roots(p, &flags));
-  td_status *s = mark_needed(p->graph, flags);
-  int32_t n = td_graph_size(p->graph);
-  for (int32_t id = 0; td_ok(s) && id < n; id++) flags[id] = !flags[id];
-  if (td_ok(s)) td_graph_remove(p->graph, flags);
-  td_free(flags);
-  return s;
-}
