@@ -1,4 +1,4 @@
-/* control_flow.c - Switch, Merge, the loop primitives, ControlTrigger.
+/* control_flow.c - Switch, Merge, the loop primitives; NoOp, ControlTrigger.
  *
  * Only values pass through here. Which nodes run, with which inputs dead and in
  * which frame and iteration, is the executor's business; it knows these ops by
@@ -90,7 +90,7 @@ static td_status *merge_run(td_kernel_ctx *c) {
   return NULL;
 }
 
-/* ---- ControlTrigger ------------------------------------------------------ */
+/* ---- NoOp, ControlTrigger ------------------------------------------------ */
 
 static td_status *nothing(td_kernel_ctx *c) {
   (void)c;
@@ -151,6 +151,13 @@ static const td_op_def ops[] = {
      .flags = TD_CHEAP,
      .host = "*",
      SECTION},
+    {.type = "NoOp",
+     .sig = "->",
+     .shape = td_shape_none,
+     .doc = "Does nothing; a place for control edges.",
+     .kind = TD_KIND_NOOP,
+     .flags = TD_CHEAP | TD_NO_GRADIENT,
+     .section = "Graph plumbing, feeds/fetches, no-ops"},
     {.type = "ControlTrigger",
      .sig = "->",
      .shape = td_shape_none,
@@ -170,6 +177,7 @@ static const td_kernel_def kernels[] = {
     {.op = "Exit", .run = pass, CPU},
     {.op = "NextIteration", .run = pass, CPU},
     {.op = "LoopCond", .run = pass, CPU},
+    {.op = "NoOp", .run = nothing, CPU},
     {.op = "ControlTrigger", .run = nothing, CPU},
     {0},
 };

@@ -1,4 +1,4 @@
-/* inplace.c - rows changed: InplaceUpdate, InplaceAdd, InplaceSub; and Empty.
+/* inplace.c - rows changed: InplaceUpdate, InplaceAdd, InplaceSub.
  *
  * TensorFlow's write into the memory of x, which others may be reading. Here x
  * is a value: its memory is used where nobody else holds it, and copied where
@@ -64,30 +64,6 @@ static td_status *run_sub(td_kernel_ctx *c) {
   return run(c, TD_ROW_REDUCE_SUB);
 }
 
-/* ---- Empty --------------------------------------------------------------- */
-
-static td_status *empty_infer(td_infer *c) {
-  td_shape shape;
-  TD_TRY(td_infer_rank(c, 0, 1, "shape", NULL));
-  TD_TRY(td_infer_shape_from(c, 0, &shape));
-  td_infer_out(c, 0, shape);
-  return NULL;
-}
-
-/* Zeros whatever `init` says: what memory held before is nobody's business. */
-static td_status *empty_run(td_kernel_ctx *c) {
-  td_shape shape;
-  td_array y;
-  int64_t count;
-  TD_TRY(td_array_shape(td_in(c, 0), "shape", &shape));
-  TD_TRY(td_array_count(&shape, &count));
-  TD_TRY(td_array_out(c, 0, &shape, &y));
-  if (count) memset(y.at, 0, (size_t)count * y.size);
-  td_status *s = td_array_done(c, 0, &y);
-  td_array_drop(&y);
-  return s;
-}
-
 /* ---- tables -------------------------------------------------------------- */
 
 #define NUMBERS                                                                \
@@ -112,14 +88,6 @@ static const td_op_def ops[] = {
          "x with the rows of v subtracted from those numbered i; numbers wrap "
          "round.",
          "td.inplace_sub({1, 2, 3}, {0, 2}, {7, 8})  --> -6 2 -5"),
-    {.type = "Empty",
-     .sig = "shape: int32 -> output: dtype; dtype: type; init: bool = false",
-     .shape = empty_infer,
-     .doc = "A tensor to be filled; it holds zeros, with init or without.",
-     .flags = TD_STATEFUL | TD_NO_GRADIENT,
-     .host = "shape",
-     .example = "td.empty({2}, {dtype = \"float32\"})  --> 0 0",
-     .section = "Beyond"},
     {0},
 };
 
@@ -136,10 +104,6 @@ static const td_kernel_def kernels[] = {
      .device = "CPU",
      .types = "T=" NUMBERS,
      .run = run_sub},
-    {.op = "Empty",
-     .device = "CPU",
-     .types = "dtype=bool|string|" NUMBERS,
-     .run = empty_run},
     {0},
 };
 

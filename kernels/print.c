@@ -1,10 +1,12 @@
-/* print.c - Print and Assert: values as text.
+/* print.c - Print: values as text.
  *
  * A tensor is written as TensorFlow writes it: the elements between brackets,
  * one pair a dimension, at most `summarize` of them (all when negative), then
  * "...". A float takes as few digits as give it back exactly.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/print.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +118,7 @@ static void print_axis(printer *p, int axis) {
   }
 }
 
-static void print_tensor(td_str *out, const td_tensor *t, int64_t summarize) {
+void td_print_tensor(td_str *out, const td_tensor *t, int64_t summarize) {
   int64_t count = td_tensor_count(t);
   printer p = {.out = out, .t = t, .limit = count};
   if (summarize >= 0 && summarize < count) p.limit = summarize;
@@ -160,7 +162,7 @@ static td_status *print_line(const td_kernel_ctx *c) {
   td_str_init(&line);
   td_str_addn(&line, message->s.at, message->s.len);
   for (int i = 1; i < c->n_in; i++)
-    print_tensor(&line, td_in(c, i), td_node_int(n, "summarize"));
+    td_print_tensor(&line, td_in(c, i), td_node_int(n, "summarize"));
   td_str_addc(&line, '\n');
   bool good = !line.failed;
   if (good) emit(c->step, &line);
@@ -174,40 +176,7 @@ static td_status *print_run(td_kernel_ctx *c) {
   return NULL;
 }
 
-/* ---- Assert -------------------------------------------------------------- */
-
-static td_status *assert_infer(td_infer *c) {
-  return td_infer_rank(c, 0, 0, "condition", NULL);
-}
-
-static td_status *failed(const td_kernel_ctx *c) {
-  int64_t summarize = td_node_int(td_ctx_node(c), "summarize");
-  td_str line;
-  td_str_init(&line);
-  for (int i = 1; i < c->n_in; i++) {
-    td_str_addc(&line, ' ');
-    print_tensor(&line, td_in(c, i), summarize);
-  }
-  td_status *s = line.failed ? td_oom()
-                             : td_error(TD_INVALID_ARGUMENT,
-                                        "assertion failed:%s", td_str_c(&line));
-  td_str_deinit(&line);
-  return s;
-}
-
-static td_status *assert_run(td_kernel_ctx *c) {
-  const td_tensor *condition = td_in(c, 0);
-  td_shape_text text;
-  if (condition->shape.rank != 0)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "condition must be a scalar, not of %s",
-                    td_shape_str(&condition->shape, &text));
-  return *(const bool *)condition->data ? NULL : failed(c);
-}
-
-/* ---- rows ---------------------------------------------------------------- */
-
-#define SECTION .section = "Graph plumbing, feeds/fetches, no-ops"
+/* ---- tables -------------------------------------------------------------- */
 
 static const td_op_def ops[] = {
     {.type = "Print",
@@ -217,15 +186,7 @@ static const td_op_def ops[] = {
      .doc = "Passes input on and prints message and data.",
      .flags = TD_STATEFUL,
      .host = "data",
-     SECTION},
-    {.type = "Assert",
-     .sig = "condition: bool, data: T ->; T: list(type) >= 1; "
-            "summarize: int = 3",
-     .shape = assert_infer,
-     .doc = "An error that prints data unless condition is true.",
-     .flags = TD_STATEFUL | TD_NO_GRADIENT,
-     .host = "*",
-     SECTION},
+     .section = "Graph plumbing, feeds/fetches, no-ops"},
     {0},
 };
 
@@ -235,10 +196,6 @@ static const td_kernel_def kernels[] = {
      .run = print_run,
      .make = print_make,
      .drop = td_free,
-     .flags = TD_KERNEL_INLINE},
-    {.op = "Assert",
-     .device = "CPU",
-     .run = assert_run,
      .flags = TD_KERNEL_INLINE},
     {0},
 };

@@ -1,4 +1,4 @@
-/* slice.c - Slice and ReverseV2. (x[a:b:c] is strided_slice.c.)
+/* slice.c - Slice. (x[a:b:c] is StridedSlice, in strided_slice.c.)
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
@@ -117,50 +117,6 @@ static td_status *slice_run(td_kernel_ctx *c) {
   return taken ? NULL : td_move_kernel(c, 0, 0, &out, &m, first);
 }
 
-/* ---- ReverseV2 ----------------------------------------------------------- */
-
-static td_status *mark_axes(const td_small *axes, int rank, bool *reversed) {
-  for (int k = 0; k < axes->count; k++) {
-    int axis;
-    if (!axes->known[k]) continue;
-    TD_TRY(td_infer_axis(axes->at[k], rank, "axis", &axis));
-    if (reversed[axis])
-      return td_error(TD_INVALID_ARGUMENT, "axis %d is given twice", axis);
-    reversed[axis] = true;
-  }
-  return NULL;
-}
-
-static td_status *reverse_infer(td_infer *c) {
-  const td_shape *in = td_infer_in(c, 0);
-  bool reversed[TD_MAX_RANK] = {false}, known;
-  td_small axes;
-  TD_TRY(td_infer_rank(c, 1, 1, "axis", NULL));
-  TD_TRY(td_array_ask(c, 1, "axis", &axes, &known));
-  if (known && in->rank >= 0) TD_TRY(mark_axes(&axes, in->rank, reversed));
-  td_infer_out(c, 0, *in);
-  return NULL;
-}
-
-static td_status *reverse_run(td_kernel_ctx *c) {
-  const td_shape *in = &td_in(c, 0)->shape;
-  bool reversed[TD_MAX_RANK] = {false};
-  td_small axes;
-  td_move m = {0};
-  int64_t steps[TD_MAX_RANK], first = 0;
-  TD_TRY(td_array_small(td_in(c, 1), "axis", &axes));
-  if (axes.rank != 1)
-    return td_error(TD_INVALID_ARGUMENT, "axis must be a vector");
-  TD_TRY(mark_axes(&axes, in->rank, reversed));
-  td_move_steps(in, steps);
-  for (int k = 0; k < in->rank; k++) {
-    int64_t back = reversed[k] ? -steps[k] : steps[k];
-    if (reversed[k] && in->dim[k] > 0) first += (in->dim[k] - 1) * steps[k];
-    td_move_loop(&m, in->dim[k], back, steps[k]);
-  }
-  return td_move_kernel(c, 0, 0, in, &m, first);
-}
-
 /* ---- tables -------------------------------------------------------------- */
 
 static const td_op_def ops[] = {
@@ -174,23 +130,11 @@ static const td_op_def ops[] = {
      .host = "begin, size",
      .example = "td.slice(td.tensor{1, 2, 3, 4}, {1}, {2})  --> 2 3",
      .section = "Array"},
-    {.type = "ReverseV2",
-     .sig = "tensor: T, axis: Tidx -> output: T; "
-            "Tidx: {int32, int64} = int32; "
-            "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, "
-            "bool, bfloat16, half, float, double, complex64, complex128, "
-            "string}",
-     .shape = reverse_infer,
-     .doc = "The elements in the opposite order along the axes given.",
-     .host = "axis",
-     .example = "td.reverse(td.tensor{1, 2, 3}, {0})  --> 3 2 1",
-     .section = "Array"},
     {0},
 };
 
 static const td_kernel_def kernels[] = {
     {.op = "Slice", .device = "CPU", .run = slice_run},
-    {.op = "ReverseV2", .device = "CPU", .run = reverse_run},
     {0},
 };
 

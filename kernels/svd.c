@@ -1,4 +1,4 @@
-/* svd.c - singular values and eigenvalues: Svd, SelfAdjointEigV2.
+/* svd.c - Svd: singular values and vectors.
  *
  * Vectors are determined but for their sign (complex ones: their phase), which
  * is LAPACK's. Without them their outputs have no elements.
@@ -11,17 +11,12 @@
 
 typedef struct job {
   const td_tensor *in;
-  td_tensor *values, *left, *right; /* right: of Svd alone */
+  td_tensor *values, *left, *right;
   bool vectors;
   int u_cols, v_rows;                    /* columns of U, rows of V^H */
-  int lwork, lrwork, liwork;             /* elements of each */
+  int lwork;                             /* elements */
   size_t a, s, u, v, work, rwork, iwork; /* places in the working memory */
 } job;
-
-static const char *const endless =
-    "gives no answer: it holds NaN or infinity, or does not converge";
-
-/* ---- Svd ----------------------------------------------------------------- */
 
 static int decompose(const td_linalg *l, const job *j, char *at, int lwork) {
   int m = (int)l->m, n = (int)l->n, info = 0;
@@ -140,93 +135,15 @@ static td_status *svd_run(td_kernel_ctx *c) {
                  .count = td_linalg_count(x),
                  .m = x->dim[x->rank - 2],
                  .n = x->dim[x->rank - 1],
-                 .fault = endless,
+                 .fault =
+                     "gives no answer: it holds NaN or infinity, or does not "
+                     "converge",
                  .arg = &j};
   if (j.vectors && td_tensor_count(j.left))
     j.u_cols = (int)all.u.dim[x->rank - 1];
   if (j.vectors && td_tensor_count(j.right))
     j.v_rows = (int)all.v.dim[x->rank - 1];
   TD_TRY(svd_plan(&l, &j));
-  return td_linalg_run(c, &l);
-}
-
-/* ---- SelfAdjointEigV2 ---------------------------------------------------- */
-
-static int solve(const td_linalg *l, const job *j, char *at, int lwork) {
-  int n = (int)l->m, info = 0, lrwork = j->lrwork, liwork = j->liwork;
-  const char *how = j->vectors ? "V" : "N";
-  int *iwork = (int *)(at + j->iwork);
-  if (l->call->syevd)
-    l->call->syevd(how, "L", &n, at + j->a, &n, at + j->s, at + j->work, &lwork,
-                   iwork, &liwork, &info, 1, 1);
-  else
-    l->call->heevd(how, "L", &n, at + j->a, &n, at + j->s, at + j->work, &lwork,
-                   at + j->rwork, &lrwork, iwork, &liwork, &info, 1, 1);
-  return info;
-}
-
-static int eigen_one(const td_linalg *l, int64_t i, void *work) {
-  const job *j = l->arg;
-  char *at = work;
-  int64_t n = l->m;
-  td_linalg_load(l, j->in, i, n, n, false, at + j->a);
-  for (int64_t k = 0; k < n; k++) /* the lower triangle */
-    if (!td_linalg_finite(l, n - k, at + j->a + (k * n + k) * (int64_t)l->size))
-      return TD_LINALG_FAILED;
-  if (solve(l, j, at, j->lwork) != 0) return TD_LINALG_FAILED;
-  td_linalg_store_real(l, at + j->s, n, j->values, i);
-  if (j->vectors) td_linalg_store(l, at + j->a, n, n, n, false, j->left, i);
-  return 0;
-}
-
-/* What syevd and heevd need at least, and a block more of the first. */
-static td_status *eigen_plan(td_linalg *l, job *j) {
-  int64_t n = l->m, blocks = 64 * (n + 1);
-  TD_TRY(td_linalg_begin(l));
-  int64_t lwork = 1 + 6 * n + 2 * n * n + blocks;
-  int64_t lrwork = 1 + 5 * n + 2 * n * n, liwork = 3 + 5 * n;
-  if (lwork > INT32_MAX || lrwork > INT32_MAX ||
-      !td_linalg_room(l, n * n, l->size, &j->a) ||
-      !td_linalg_room(l, n, sizeof(double), &j->s) ||
-      !td_linalg_room(l, lwork, l->size, &j->work) ||
-      !td_linalg_room(l, lrwork, sizeof(double), &j->rwork) ||
-      !td_linalg_room(l, liwork, sizeof(int), &j->iwork))
-    return td_linalg_too_large(l);
-  j->lwork = (int)lwork;
-  j->lrwork = (int)lrwork;
-  j->liwork = (int)liwork;
-  return NULL;
-}
-
-static td_status *eigen_infer(td_infer *c) {
-  td_shape s = *td_infer_in(c, 0);
-  TD_TRY(td_linalg_infer_square(c));
-  if (!td_infer_bool(c, "compute_v")) td_infer_out(c, 1, td_shape_vector(0));
-  if (s.rank < 2) return NULL;
-  if (s.dim[s.rank - 2] < 0) s.dim[s.rank - 2] = s.dim[s.rank - 1];
-  s.rank -= 1;
-  td_infer_out(c, 0, s);
-  return NULL;
-}
-
-static td_status *eigen_run(td_kernel_ctx *c) {
-  job j = {.in = td_in(c, 0),
-           .vectors = td_node_bool(td_ctx_node(c), "compute_v")};
-  const td_shape *x = &j.in->shape;
-  td_shape values = *x, none = td_shape_vector(0);
-  TD_TRY(td_linalg_squares(x, "input"));
-  values.rank -= 1;
-  TD_TRY(td_out(c, 0, &values, &j.values));
-  TD_TRY(td_out(c, 1, j.vectors ? x : &none, &j.left));
-  if (td_tensor_count(j.values) == 0) return NULL;
-  td_linalg l = {.one = eigen_one,
-                 .from = j.in->dtype,
-                 .count = td_linalg_count(x),
-                 .m = x->dim[x->rank - 1],
-                 .n = x->dim[x->rank - 1],
-                 .fault = endless,
-                 .arg = &j};
-  TD_TRY(eigen_plan(&l, &j));
   return td_linalg_run(c, &l);
 }
 
@@ -244,25 +161,11 @@ static const td_op_def ops[] = {
             "input is u diag(s) v^H.",
      .example = "(td.svd{{3.0, 0.0}, {0.0, 4.0}})  --> 4 3",
      .section = "Matrix / linear algebra"},
-    {.type = "SelfAdjointEigV2",
-     .sig = "input: T -> e: T, v: T; compute_v: bool = true; "
-            "T: {double, float, half, complex64, complex128}",
-     .shape = eigen_infer,
-     .doc = "The eigenvalues of each symmetric (Hermitian) matrix, smallest "
-            "first, and its eigenvectors as columns; the upper triangle is not "
-            "looked at.",
-     .lua = "self_adjoint_eig",
-     .example = "td.self_adjoint_eig{{2.0, 0.0}, {0.0, 1.0}}  --> 1 2",
-     .section = "Matrix / linear algebra"},
     {0},
 };
 
 static const td_kernel_def kernels[] = {
     {.op = "Svd", .device = "CPU", .types = TYPES, .run = svd_run},
-    {.op = "SelfAdjointEigV2",
-     .device = "CPU",
-     .types = TYPES,
-     .run = eigen_run},
     {0},
 };
 

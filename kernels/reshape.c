@@ -1,69 +1,11 @@
-/* shape_ops.c - shapes as values, and the same elements under another shape.
+/* reshape.c - Reshape, ExpandDims, Squeeze: the same elements under another
+ * shape, in the same buffer.
  *
- * Reshape, ExpandDims and Squeeze share the buffer of their input. A rule for
- * sizes is written once, for sizes known in part: the shape function uses it
- * with what is known, the kernel with everything, the value hook passes sizes
- * on, so that a shape computed from shapes is known before running.
+ * A rule for sizes is written once, for sizes known in part: the shape function
+ * uses it with what is known, the kernel with everything.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
-
-/* ---- Shape, ShapeN, Size, Rank ------------------------------------------- */
-
-static td_status *shape_infer(td_infer *c) {
-  for (int i = 0; i < td_infer_inputs(c); i++) {
-    int rank = td_infer_in(c, i)->rank;
-    td_infer_out(c, i, rank < 0 ? td_array_rank(1) : td_shape_vector(rank));
-  }
-  return NULL;
-}
-
-static bool shape_value(td_infer *c, int out, td_small *v) {
-  const td_shape *s = td_infer_in(c, out);
-  if (s->rank < 0) return false;
-  *v = td_array_sizes(s);
-  return true;
-}
-
-static td_status *shape_run(td_kernel_ctx *c) {
-  for (int i = 0; i < c->n_in; i++) {
-    const td_shape *s = &td_in(c, i)->shape;
-    td_shape vector = td_shape_vector(s->rank);
-    td_tensor *y;
-    TD_TRY(td_out(c, i, &vector, &y));
-    for (int k = 0; k < s->rank; k++)
-      TD_TRY(td_array_put(y, k, s->dim[k], "a size of the shape"));
-  }
-  return NULL;
-}
-
-static bool size_value(td_infer *c, int out, td_small *v) {
-  (void)out;
-  int64_t n = td_shape_count(td_infer_in(c, 0));
-  *v = (td_small){.count = 1, .at = {n}, .known = {true}};
-  return n >= 0;
-}
-
-static td_status *size_run(td_kernel_ctx *c) {
-  td_shape scalar = td_shape_scalar();
-  td_tensor *y;
-  TD_TRY(td_out(c, 0, &scalar, &y));
-  return td_array_put(y, 0, td_tensor_count(td_in(c, 0)), "the size");
-}
-
-static bool rank_value(td_infer *c, int out, td_small *v) {
-  (void)out;
-  int rank = td_infer_in(c, 0)->rank;
-  *v = (td_small){.count = 1, .at = {rank}, .known = {true}};
-  return rank >= 0;
-}
-
-static td_status *rank_run(td_kernel_ctx *c) {
-  td_shape scalar = td_shape_scalar();
-  td_tensor *y;
-  TD_TRY(td_out(c, 0, &scalar, &y));
-  return td_array_put(y, 0, td_in(c, 0)->shape.rank, "the rank");
-}
 
 /* ---- Reshape ------------------------------------------------------------- */
 
@@ -259,45 +201,6 @@ static td_status *squeeze_run(td_kernel_ctx *c) {
 /* ---- tables -------------------------------------------------------------- */
 
 static const td_op_def ops[] = {
-    {.type = "Shape",
-     .sig = "input: T -> output: out_type; "
-            "T: type; out_type: {int32, int64} = int32",
-     .shape = shape_infer,
-     .value = shape_value,
-     .doc = "The sizes of the input's dimensions, as a vector.",
-     .flags = TD_NO_GRADIENT | TD_CHEAP,
-     .host = "output",
-     .example = "td.shape(td.tensor{{1, 2, 3}, {4, 5, 6}})  --> 2 3",
-     .section = "Array"},
-    {.type = "ShapeN",
-     .sig = "input: N*T -> output: N*out_type; "
-            "N: int >= 1; T: type; out_type: {int32, int64} = int32",
-     .shape = shape_infer,
-     .value = shape_value,
-     .doc = "The shape of each of several inputs.",
-     .flags = TD_NO_GRADIENT | TD_CHEAP,
-     .host = "output",
-     .example = "td.shape_n({{{1, 2}}, {3}})[1]  --> 1 2",
-     .section = "Array"},
-    {.type = "Size",
-     .sig = "input: T -> output: out_type; "
-            "T: type; out_type: {int32, int64} = int32",
-     .shape = td_shape_scalars,
-     .value = size_value,
-     .doc = "The number of elements of the input.",
-     .flags = TD_NO_GRADIENT | TD_CHEAP,
-     .host = "output",
-     .example = "td.size(td.tensor{{1, 2, 3}, {4, 5, 6}})  --> 6",
-     .section = "Array"},
-    {.type = "Rank",
-     .sig = "input: T -> output: int32; T: type",
-     .shape = td_shape_scalars,
-     .value = rank_value,
-     .doc = "The number of dimensions of the input.",
-     .flags = TD_NO_GRADIENT | TD_CHEAP,
-     .host = "output",
-     .example = "td.rank(td.tensor{{1, 2, 3}, {4, 5, 6}})  --> 2",
-     .section = "Array"},
     {.type = "Reshape",
      .sig = "tensor: T, shape: Tshape -> output: T; "
             "T: type; Tshape: {int32, int64} = int32",
@@ -331,14 +234,10 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "Shape", .device = "CPU", .run = shape_run},
-    {.op = "ShapeN", .device = "CPU", .run = shape_run},
-    {.op = "Size", .device = "CPU", .run = size_run},
-    {.op = "Rank", .device = "CPU", .run = rank_run},
     {.op = "Reshape", .device = "CPU", .run = reshape_run},
     {.op = "ExpandDims", .device = "CPU", .run = expand_run},
     {.op = "Squeeze", .device = "CPU", .run = squeeze_run},
     {0},
 };
 
-TD_MODULE(shape_ops, ops, kernels)
+TD_MODULE(reshape, ops, kernels)

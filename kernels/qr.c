@@ -1,4 +1,4 @@
-/* factor.c - Cholesky and Qr.
+/* qr.c - Qr: a matrix as Q with orthogonal columns times an upper triangle R.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -8,47 +8,11 @@
 
 typedef struct job {
   const td_tensor *in;
-  td_tensor *out, *second;
+  td_tensor *q_out, *r_out;
   int64_t q_cols;            /* of Q: m, or the smaller size */
   int64_t lwork;             /* elements */
   size_t a, q, tau, scratch; /* places in the working memory */
 } job;
-
-/* ---- Cholesky ------------------------------------------------------------ */
-
-static int cholesky_one(const td_linalg *l, int64_t i, void *work) {
-  const job *j = l->arg;
-  char *a = (char *)work + j->a;
-  int n = (int)l->m, info = 0;
-  td_linalg_load(l, j->in, i, n, n, false, a);
-  l->call->potrf("L", &n, a, &n, &info, 1);
-  if (info != 0) return TD_LINALG_FAILED;
-  for (int k = 1; k < n; k++) /* above the diagonal */
-    memset(a + (size_t)k * (size_t)n * l->size, 0, (size_t)k * l->size);
-  td_linalg_store(l, a, n, n, n, false, j->out, i);
-  return 0;
-}
-
-static td_status *cholesky_run(td_kernel_ctx *c) {
-  job j = {.in = td_in(c, 0)};
-  const td_shape *s = &j.in->shape;
-  TD_TRY(td_linalg_squares(s, "input"));
-  TD_TRY(td_out(c, 0, s, &j.out));
-  if (td_tensor_count(j.out) == 0) return NULL;
-  td_linalg l = {.one = cholesky_one,
-                 .from = j.in->dtype,
-                 .count = td_linalg_count(s),
-                 .m = s->dim[s->rank - 1],
-                 .n = s->dim[s->rank - 1],
-                 .fault = "is not positive definite",
-                 .arg = &j};
-  TD_TRY(td_linalg_begin(&l));
-  if (!td_linalg_room(&l, l.m * l.n, l.size, &j.a))
-    return td_linalg_too_large(&l);
-  return td_linalg_run(c, &l);
-}
-
-/* ---- Qr ------------------------------------------------------------------ */
 
 static void clear_below(const td_linalg *l, char *a, int64_t rows) {
   for (int64_t k = 0; k < l->n && k < rows; k++)
@@ -67,10 +31,10 @@ static int qr_one(const td_linalg *l, int64_t i, void *work) {
   memset(q, 0, (size_t)m * (size_t)cols * l->size);
   memcpy(q, a, (size_t)m * (size_t)least * l->size);
   clear_below(l, a, cols);
-  td_linalg_store(l, a, cols, n, m, false, j->second, i);
+  td_linalg_store(l, a, cols, n, m, false, j->r_out, i);
   l->call->orgqr(&m, &cols, &least, q, &ld, tau, at + j->scratch, &lwork,
                  &info);
-  if (info == 0) td_linalg_store(l, q, m, cols, m, false, j->out, i);
+  if (info == 0) td_linalg_store(l, q, m, cols, m, false, j->q_out, i);
   return info;
 }
 
@@ -121,9 +85,9 @@ static td_status *qr_run(td_kernel_ctx *c) {
   qr_shapes(s, td_node_bool(td_ctx_node(c), "full_matrices"), &q, &r);
   TD_TRY(td_array_count(&q, NULL));
   TD_TRY(td_array_count(&r, NULL));
-  TD_TRY(td_out(c, 0, &q, &j.out));
-  TD_TRY(td_out(c, 1, &r, &j.second));
-  if (td_tensor_count(j.out) + td_tensor_count(j.second) == 0) return NULL;
+  TD_TRY(td_out(c, 0, &q, &j.q_out));
+  TD_TRY(td_out(c, 1, &r, &j.r_out));
+  if (td_tensor_count(j.q_out) + td_tensor_count(j.r_out) == 0) return NULL;
   j.q_cols = q.dim[q.rank - 1];
   td_linalg l = {.one = qr_one,
                  .from = j.in->dtype,
@@ -140,17 +104,7 @@ static td_status *qr_run(td_kernel_ctx *c) {
 
 /* ---- tables -------------------------------------------------------------- */
 
-#define TYPES "T=float|double|complex64|complex128"
-
 static const td_op_def ops[] = {
-    {.type = "Cholesky",
-     .sig = "input: T -> output: T; "
-            "T: {double, float, half, complex64, complex128}",
-     .shape = td_linalg_infer_square,
-     .doc = "The lower triangle L with L L^H equal to each positive definite "
-            "matrix, whose upper triangle is not looked at.",
-     .example = "td.cholesky{{4.0, 2.0}, {2.0, 10.0}}[1]  --> 1 3",
-     .section = "Matrix / linear algebra"},
     {.type = "Qr",
      .sig = "input: T -> q: T, r: T; full_matrices: bool = false; "
             "T: {double, float, half, complex64, complex128}",
@@ -163,9 +117,11 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "Cholesky", .device = "CPU", .types = TYPES, .run = cholesky_run},
-    {.op = "Qr", .device = "CPU", .types = TYPES "|half", .run = qr_run},
+    {.op = "Qr",
+     .device = "CPU",
+     .types = "T=float|double|complex64|complex128|half",
+     .run = qr_run},
     {0},
 };
 
-TD_MODULE(factor, ops, kernels)
+TD_MODULE(qr, ops, kernels)

@@ -1,5 +1,5 @@
-/* dynamic.c - DynamicPartition and DynamicStitch: rows dealt out by number, and
- * put together again.
+/* dynamic_partition.c - DynamicPartition and DynamicStitch: rows dealt out by
+ * number, and put together again.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/row_gather.h"
@@ -232,4 +232,4 @@ static const td_kernel_def kernels[] = {
     {0},
 };
 
-TD_MODULE(dynamic, ops, kernels)
+TD_MODULE(dynamic_partition, ops, kernels)
