@@ -1,7 +1,7 @@
 /* bind_func.c - functions of a graph: made, called, looked into.
  *
- * What tracing means is Lua's (tide/func.lua); here a traced graph becomes a
- * definition, and a definition a graph.
+ * What tracing means is Lua's (tide/graph/func.lua); here a traced graph
+ * becomes a definition, and a definition a graph.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graph/function.h"

@@ -13,7 +13,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local function module_name(path)
-  return (assert(path:match "lua/tide/(.*)%.lua$", path):gsub("/", "."))
+  local stem = assert(path:match "lua/tide/(.*)%.lua$", path)
+  return (stem:gsub("/init$", ""):gsub("/", "."))
 end
 
 -- "methods:run(fetches)" as of, name, call.

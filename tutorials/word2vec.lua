@@ -10,7 +10,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local td = require "tide"
-local rng = require "tide.rng"
+local rng = require "tide.base.rng"
 
 local flags = td.flags{depth = 64, window = 4, batch = 256, sampled = 64,
                        epochs = 15, lr = 0.5, keep = 1e-3, seed = 1, data = "",

@@ -163,7 +163,7 @@ void td_batcher_release(td_batcher *b) {
 
 /* ---- order --------------------------------------------------------------- */
 
-/* SplitMix64 (Steele et al. 2014): the generator of lua/tide/rng.lua. */
+/* SplitMix64 (Steele et al. 2014): the generator of lua/tide/base/rng.lua. */
 static uint64_t random_bits(td_batcher *b) {
   uint64_t z = b->random += 0x9E3779B97F4A7C15u;
   z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;

@@ -10,44 +10,43 @@ local core = require "tide.core"
 local td = {}
 package.loaded.tide = td
 
-require "tide.errors"
-require "tide.shape"
+require "tide.base.errors"
+require "tide.tensor.shape"
 local namespace = require "tide.ops"
-require "tide.tensor"
-local dtype = require "tide.dtype"
+require "tide.tensor.tensor"
+local dtype = require "tide.tensor.dtype"
 core.set_default_graph(core.graph_new())
-require "tide.graph"
-require "tide.session"
+require "tide.graph.graph"
+require "tide.run.session"
 
 -- Names by the module that has them.
 local exports = {
-  tensor = {"tensor", "is_tensor"},
+  ["tensor.tensor"] = {"tensor", "is_tensor"},
   ops = {"raw"},
-  graph = {"graph", "get_default_graph", "reset", "seed", "import_graph",
-           "add_to_collection", "get_collection"},
-  scope = {"name_scope", "device", "control_dependencies", "colocate_with",
-           "container", "group", "tuple", "no_op"},
-  variables = {"variable", "is_variable", "global_variables",
-               "trainable_variables", "variables_initializer",
-               "global_variables_initializer", "local_variables",
-               "local_variables_initializer"},
-  variable_scope = {"variable_scope", "get_variable"},
-  session = {"session", "get_default_session"},
-  gradients = {"gradients", "register_gradient", "gradient_override_map",
-               "custom_gradient"},
-  control = {"cond", "while_loop", "case"},
-  functional = {"map_fn", "foldl", "foldr", "scan"},
-  tensor_array = {"tensor_array"},
+  ["graph.graph"] = {"graph", "get_default_graph", "reset", "seed",
+                     "import_graph", "add_to_collection", "get_collection"},
+  ["graph.scope"] = {"name_scope", "device", "control_dependencies",
+                     "colocate_with", "container", "group", "tuple", "no_op"},
+  ["graph.func"] = {"func"},
+  ["graph.op_library"] = {"load_library"},
+  ["variables.variables"] = {"variable", "is_variable", "global_variables",
+                             "trainable_variables", "variables_initializer",
+                             "global_variables_initializer", "local_variables",
+                             "local_variables_initializer"},
+  ["variables.variable_scope"] = {"variable_scope", "get_variable"},
+  ["run.session"] = {"session", "get_default_session"},
+  ["autodiff.gradients"] = {"gradients", "register_gradient",
+                            "gradient_override_map", "custom_gradient"},
+  ["autodiff.value_and_grad"] = {"grad", "value_and_grad"},
+  ["control.control"] = {"cond", "while_loop", "case"},
+  ["control.higher_order"] = {"map_fn", "foldl", "foldr", "scan"},
+  ["control.tensor_array"] = {"tensor_array"},
   train = {"clip_by_global_norm", "global_norm"},
-  files = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
-           "load_image", "save_image"},
-  func = {"func"},
-  options = {"options"},
+  ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
+                    "load_image", "save_image"},
+  ["script.options"] = {"options"},
   ["insight.compare"] = {"compare"},
-  functions = {"grad", "value_and_grad"},
-  library = {"load_library"},
-  draw = {"draw"},
-  help = {"help", "devices", "config"},
+  ["help.help"] = {"help", "devices", "config"},
   ["console.input"] = {"input", "getpass"},
   ["nn.cells"] = {"basic_rnn_cell", "lstm_cell", "gru_cell"},
   ["nn.wrappers"] = {"multi_cell", "dropout_wrapper", "device_wrapper",
@@ -60,18 +59,19 @@ local exports = {
   ["show.repr"] = {"register_repr"},
   ["show.picture"] = {"image_grid"},
   ["show.chart"] = {"chart"},
+  ["show.draw"] = {"draw"},
   ["show.tables"] = {"table"},
-  places = {"nn", "math", "image", "random", "linalg", "strings"},
+  namespaces = {"nn", "math", "image", "random", "linalg", "strings"},
 }
 
 -- Modules that are names themselves.
 local modules = {
-  train = "tide.train", data = "tide.data", flags = "tide.flags",
-  progress = "tide.progress", test = "tide.test", value = "tide.value",
-  initializers = "tide.initializers", layers = "tide.layers",
-  losses = "tide.losses", metrics = "tide.metrics",
-  regularizers = "tide.regularizers", ui = "tide.ui",
-  comm = "tide.comm",
+  train = "tide.train", data = "tide.data", layers = "tide.layers",
+  losses = "tide.nn.losses", metrics = "tide.nn.metrics",
+  initializers = "tide.variables.initializers",
+  regularizers = "tide.variables.regularizers", value = "tide.run.value",
+  flags = "tide.script.flags", progress = "tide.script.progress",
+  test = "tide.script.test", ui = "tide.ui", comm = "tide.ui.comm",
 }
 
 local module_of = {}
@@ -92,7 +92,7 @@ local function closed(name, module)
     table.sort(list)
     local near = core.nearest(tostring(key), list)
     core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(name,
-      tostring(key), require "tide.elsewhere".hint(key, near)))
+      tostring(key), require "tide.help.elsewhere".hint(key, near)))
   end})
 end
 
@@ -121,7 +121,7 @@ setmetatable(td, {
     end
     local near = core.nearest(tostring(name), names())
     core.error("invalid_argument", ("td has no \"%s\"%s"):format(
-      tostring(name), require "tide.elsewhere".hint(name, near)))
+      tostring(name), require "tide.help.elsewhere".hint(name, near)))
   end,
   __name = "td itself (td.NAME is called with a dot)",
   __tostring = function()

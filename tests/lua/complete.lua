@@ -3,8 +3,8 @@
 
 local lu = require "luaunit"
 local td = require "tide"
-local json = require "tide.json"
-local complete = require "tide.console.complete"
+local json = require "tide.base.json"
+local complete = require "tide.assist.complete"
 local console = require "tide.console"
 local asking = require "shared.asking"
 
@@ -257,9 +257,9 @@ local without = {["g:summary"] = 1, ["train.sgd"] = 1, ["g:display"] = 1,
                  ["g:estimate"] = 1, ["g:picture"] = 1}
 
 function tests.every_function_has_its_options()
-  local known = require "tide.console.options"
+  local known = require "tide.assist.options"
   local missing = {}
-  for name, row in pairs(require "tide.reference".rows()) do
+  for name, row in pairs(require "tide.help.reference".rows()) do
     if row.call:find "%f[%w]o%)$" and row.module:find "^%l+$" ~= nil
        and not without[name] and row.text ~= "" then
       if #known.of(name) == 0 then missing[#missing + 1] = name end
@@ -496,7 +496,7 @@ end
 
 function tests.random_text()
   local _ <close> = asking.provide(prepare())
-  local rng = require("tide.rng").new(6)
+  local rng = require("tide.base.rng").new(6)
   local function draw(n) return rng:integer(0, n - 1) end
   local n = os.getenv "TIDE_SOAK" and 100000 or 5000
   for _ = 1, n do

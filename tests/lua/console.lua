@@ -4,7 +4,7 @@
 local lu = require "luaunit"
 local td = require "tide"
 local core = require "tide.core"
-local json = require "tide.json"
+local json = require "tide.base.json"
 local notebook = require "shared.notebook"
 local bare = require "helper".bare
 

@@ -47,7 +47,7 @@ end
 
 local function rows()
   local list = {}
-  for name in pairs(require "tide.reference".rows()) do
+  for name in pairs(require "tide.help.reference".rows()) do
     list[#list + 1] = name
   end
   table.sort(list)
@@ -55,12 +55,12 @@ local function rows()
 end
 
 local function is_op()
-  return require "tide.console.known".is_op "MatMul"
+  return require "tide.assist.known".is_op "MatMul"
 end
 
 local function methods()
   local list = {}
-  for name in pairs(require "tide.console.known".methods "edge") do
+  for name in pairs(require "tide.assist.known".methods "edge") do
     list[#list + 1] = name
   end
   table.sort(list)
@@ -69,8 +69,8 @@ end
 
 -- What is loaded afresh, and what must come out of it.
 local lazy = {
-  {"^tide%.ops", ops}, {"^tide%.reference$", rows},
-  {"^tide%.console%.known$", is_op}, {"^tide%.console%.known$", methods},
+  {"^tide%.ops", ops}, {"^tide%.help%.reference$", rows},
+  {"^tide%.assist%.known$", is_op}, {"^tide%.assist%.known$", methods},
 }
 
 function tests.lazy()

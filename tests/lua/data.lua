@@ -90,7 +90,7 @@ end
 
 -- The order is that of rng.lua's shuffle, epoch after epoch.
 function tests.the_threads_shuffle_is_rngs()
-  local rng = require "tide.rng"
+  local rng = require "tide.base.rng"
   local random, rows, want = rng.new(7), {}, {}
   for i = 1, 50 do rows[i] = i - 1 end
   for epoch = 1, 3 do

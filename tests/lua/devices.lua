@@ -4,7 +4,7 @@
 
 local lu = require "luaunit"
 local td = require "tide"
-local slices = require "tide.indexed_slices"
+local slices = require "tide.tensor.indexed_slices"
 local random_loops = require "shared.random_loops"
 local random_program = require "shared.random_program"
 local rows = require "shared.loop_rows"

@@ -6,7 +6,7 @@ local lu = require "luaunit"
 local td = require "tide"
 local helper = require "helper"
 local learning = require "shared.learning"
-local slices = require "tide.indexed_slices"
+local slices = require "tide.tensor.indexed_slices"
 
 local raises, gives = helper.raises, helper.gives
 local tests = {}

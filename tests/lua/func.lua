@@ -275,7 +275,7 @@ function tests.sparse_gradients_stay_sparse()
   local look = td.func(function(i) return td.gather(W, i) end, "int32")
   local loss = td.sum(look(td.constant{3, 5, 3}))
   local d = td.gradients(loss, W)
-  lu.assertTrue(require "tide.indexed_slices".is(d))
+  lu.assertTrue(require "tide.tensor.indexed_slices".is(d))
   local train = td.train.sgd(0.5):minimize(loss)
   local rows = 0
   for _, op in ipairs(td.get_default_graph():ops()) do

@@ -9,7 +9,7 @@
 local lu = require "luaunit"
 local td = require "tide"
 local core = require "tide.core"
-local slices = require "tide.indexed_slices"
+local slices = require "tide.tensor.indexed_slices"
 
 local dir = "tests/golden/"
 local tests = {}

@@ -5,7 +5,7 @@
 local lu = require "luaunit"
 local td = require "tide"
 local core = require "tide.core"
-local rules = require "tide.gradients"
+local rules = require "tide.autodiff.gradients"
 local helper = require "helper"
 
 local raises, gives = helper.raises, helper.gives

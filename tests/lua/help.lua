@@ -4,8 +4,8 @@
 local lu = require "luaunit"
 local td = require "tide"
 local core = require "tide.core"
-local help = require "tide.help"
-local reference = require "tide.reference"
+local help = require "tide.help.help"
+local reference = require "tide.help.reference"
 local helper = require "helper"
 
 local raises = helper.raises
@@ -169,7 +169,7 @@ end
 -- ---- the whole ------------------------------------------------------------
 
 function tests.the_reference_holds_every_name()
-  local manual = require "tide.manual"
+  local manual = require "tide.help.manual"
   local sections = manual.sections "usage: tide [options]\n\n  -e CODE  runs it"
   local seen = {}
   for _, section in ipairs(sections) do
@@ -185,7 +185,7 @@ function tests.the_reference_holds_every_name()
       lu.assertTrue(seen["td." .. info.lua] or seen["td.raw." .. type], type)
     end
   end
-  for code in pairs(require("tide.errors").codes) do
+  for code in pairs(require("tide.base.errors").codes) do
     lu.assertTrue(seen[code], code)
   end
   local page = manual.html(sections)

@@ -4,9 +4,9 @@
 
 local lu = require "luaunit"
 local td = require "tide"
-local json = require "tide.json"
+local json = require "tide.base.json"
 local console = require "tide.console"
-local inspect = require "tide.console.inspect"
+local inspect = require "tide.assist.inspect"
 local sources = require "tide.console.sources"
 local asking = require "shared.asking"
 local helper = require "helper"
@@ -230,7 +230,7 @@ local pieces = {"local ", "x", " = ", "td", ".", ":", "(", ")", "{", "}", "[",
 
 function tests.random_text()
   local _ <close> = asking.provide(prepare())
-  local rng = require("tide.rng").new(8)
+  local rng = require("tide.base.rng").new(8)
   local n = os.getenv "TIDE_SOAK" and 100000 or 3000
   for _ = 1, n do
     local parts = {}

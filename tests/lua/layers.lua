@@ -341,8 +341,9 @@ function tests.every_layer_is_a_short_file_of_one_shape()
                     name .. ": " .. part)
     end
     lu.assertEquals(type(layers[name]), "function")
-    lu.assertStrContains(require("tide.help").text("layers." .. name) or "",
-                         "td.layers." .. name, core.kind(name))
+    lu.assertStrContains(
+      require("tide.help.help").text("layers." .. name) or "",
+      "td.layers." .. name, core.kind(name))
   end
 end
 

@@ -29,7 +29,7 @@ local names = {
 }
 
 function tests.names()
-  local help = require "tide.help"
+  local help = require "tide.help.help"
   for place, list in pairs(names) do
     for name in list:gmatch "%S+" do
       lu.assertEquals(type(td[place][name]), "function", place .. "." .. name)

@@ -5,7 +5,7 @@
 local lu = require "luaunit"
 local td = require "tide"
 local core = require "tide.core"
-local slices = require "tide.indexed_slices"
+local slices = require "tide.tensor.indexed_slices"
 local helper = require "helper"
 local random_program = require "shared.random_program"
 local rows = require "shared.loop_rows"

@@ -8,9 +8,9 @@
 local lu = require "luaunit"
 local td = require "tide"
 local helper = require "helper"
-local known = require "tide.console.known"
-local options = require "tide.console.options"
-local reference = require "tide.reference"
+local known = require "tide.assist.known"
+local options = require "tide.assist.options"
+local reference = require "tide.help.reference"
 
 local tests = {}
 

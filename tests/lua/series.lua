@@ -7,7 +7,7 @@
 
 local lu = require "luaunit"
 local td = require "tide"
-local rng = require "tide.rng"
+local rng = require "tide.base.rng"
 local nets = require "shared.nets"
 
 local tests = {}

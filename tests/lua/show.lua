@@ -281,7 +281,7 @@ end
 
 -- Messages that f publishes in a notebook.
 local function published(f)
-  local frontend, json = require "tide.frontend", require "tide.json"
+  local frontend, json = require "tide.frontend", require "tide.base.json"
   local kind, publish, list = frontend.kind, frontend.publish, {}
   frontend.kind = "notebook"
   function frontend.publish(type, content)

@@ -129,7 +129,7 @@ function tests.draw()
 end
 
 function tests.json()
-  local encode = require("tide.json").encode
+  local encode = require("tide.base.json").encode
   local rows = {
     {{1, 2.5, true, "a"}, '[1, 2.5, true, "a"]'}, {{}, "[]"},
     {{b = 1, a = {x = {}}}, '{"a": {"x": []}, "b": 1}'},

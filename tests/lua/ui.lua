@@ -6,8 +6,8 @@ local lu = require "luaunit"
 local td = require "tide"
 local console = require "tide.console"
 local frontend = require "tide.frontend"
-local json = require "tide.json"
-local service = require "tide.console.comm"
+local json = require "tide.base.json"
+local service = require "tide.console.channels"
 local helper = require "helper"
 
 local raises = helper.raises

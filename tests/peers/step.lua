@@ -10,7 +10,7 @@ package.path = "tests/lua/?.lua;" .. package.path
 
 local td = require "tide"
 local core = require "tide.core"
-local json = require "tide.json"
+local json = require "tide.base.json"
 local nets = require "shared.nets"
 
 local name, dir = arg[1], arg[2]

@@ -19,7 +19,7 @@ return function(args)
     io.stderr:write(USAGE, "\n")
     return 2
   end
-  local manual = require "tide.manual"
+  local manual = require "tide.help.manual"
   local usage = args[2] and core.read_file(args[2])
   local sections = manual.sections(usage)
   core.mkdirs(dir)

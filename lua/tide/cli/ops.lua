@@ -3,8 +3,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local gradients = require "tide.gradients"
-local help = require "tide.help"
+local gradients = require "tide.autodiff.gradients"
+local help = require "tide.help.help"
 
 -- One op as BUILD.md's record.
 local function record(type)
@@ -17,7 +17,7 @@ local function record(type)
 end
 
 local function print_json()
-  local json = require "tide.json"
+  local json = require "tide.base.json"
   local rows = {}
   for i, type in ipairs(core.op_names()) do
     rows[i] = json.encode(record(type))

@@ -6,8 +6,8 @@
 
 local core = require "tide.core"
 local owner = require "tide.console.owner"
-local dtypes = require "tide.dtype"
-local shapes = require "tide.shape"
+local dtypes = require "tide.tensor.dtype"
+local shapes = require "tide.tensor.shape"
 local style = require "tide.show.style"
 
 -- Bytes that a node holds between runs: of a constant, of a variable.

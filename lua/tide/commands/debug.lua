@@ -7,7 +7,7 @@
 
 local core = require "tide.core"
 local frontend = require "tide.frontend"
-local fetch = require "tide.fetch"
+local fetch = require "tide.run.fetch"
 local value = require "tide.show.value"
 local paint = require "tide.console.paint"
 local traceback = require "tide.console.traceback"

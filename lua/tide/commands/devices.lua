@@ -2,7 +2,7 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local help = require "tide.help"
+local help = require "tide.help.help"
 
 --- %devices: the devices a session sees, and the machine.
 return function()

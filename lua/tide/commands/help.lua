@@ -3,7 +3,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local help = require "tide.help"
+local help = require "tide.help.help"
 local commands = require "tide.console.commands"
 local pager = require "tide.console.pager"
 
@@ -19,8 +19,8 @@ Ctrl-C      interrupts what runs
 
 -- What the inspection service knows: of variables too.
 local function inspect(name, level, line)
-  if not package.preload["tide.console.inspect"] then return nil end
-  local service = require "tide.console.inspect"
+  if not package.preload["tide.assist.inspect"] then return nil end
+  local service = require "tide.assist.inspect"
   if type(service) == "table" then service = service.inspect end
   local reply = service({code = name, cursor_pos = utf8.len(name) or #name,
                          detail_level = level}, line)

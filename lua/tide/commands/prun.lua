@@ -20,7 +20,8 @@ local function watcher()
     for level = 2, 60 do
       local info = debug.getinfo(level, "Sl")
       if not info then break end
-      if info.currentline > 0 and not info.source:find "^=%[tide%] con" then
+      if info.currentline > 0
+         and not info.source:find "^=%[tide%] console/" then
         local key = ("%s:%d"):format(info.short_src, info.currentline)
         if level == 2 then add(own, key) end
         if not seen[key] then add(total, key) end

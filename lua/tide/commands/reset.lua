@@ -2,7 +2,7 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local names = require "tide.console.names"
+local names = require "tide.assist.names"
 local system = require "tide.console.system"
 
 --- %reset [-f]: forgets the names you have made, the default graph and its
@@ -16,7 +16,7 @@ return function(text, state)
     end
   end
   names.reset()
-  require("tide.session").close_default()
+  require("tide.run.session").close_default()
   require "tide".reset()
   require "tide.console.owner".reset()
   state.line.last = nil

@@ -4,7 +4,7 @@
 
 local core = require "tide.core"
 local value = require "tide.show.value"
-local names = require "tide.console.names"
+local names = require "tide.assist.names"
 local frontend = require "tide.frontend"
 
 -- A value in a few words.

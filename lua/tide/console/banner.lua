@@ -2,7 +2,7 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local help = require "tide.help"
+local help = require "tide.help.help"
 
 --- {text = lines}: the version, the devices, and where help is.
 return function()

@@ -6,7 +6,7 @@
 
 local core = require "tide.core"
 local html = require "tide.show.html"
-local json = require "tide.json"
+local json = require "tide.base.json"
 local repr = require "tide.show.repr"
 local value = require "tide.show.value"
 

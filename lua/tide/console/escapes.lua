@@ -7,8 +7,8 @@
 local core = require "tide.core"
 local commands = require "tide.console.commands"
 local cursor = require "tide.console.cursor"
-local paths = require "tide.console.paths"
-local reference = require "tide.reference"
+local paths = require "tide.assist.paths"
+local reference = require "tide.help.reference"
 
 local escapes = {}
 
@@ -100,7 +100,7 @@ function escapes.help_page(text)
   local line = cursor.last_line(text)
   local name = line:match "^%s*%?%??%s*([%w_.:]+)$"
   if not name then return nil end
-  return require "tide.console.describe".name((name:gsub("^td%.", "")))
+  return require "tide.assist.describe".name((name:gsub("^td%.", "")))
 end
 
 return escapes

@@ -6,7 +6,7 @@
 
 local core = require "tide.core"
 local frontend = require "tide.frontend"
-local json = require "tide.json"
+local json = require "tide.base.json"
 local bundle = require "tide.console.bundle"
 local cell = require "tide.console.cell"
 local console = require "tide.console"
@@ -14,11 +14,11 @@ local history = require "tide.console.history"
 local owner = require "tide.console.owner"
 local publish = require "tide.console.publish"
 local system = require "tide.console.system"
-local session = require "tide.session"
+local session = require "tide.run.session"
 local traceback = require "tide.console.traceback"
 local watch = require "tide.console.watch"
 require "tide.console.commands"
-require "tide.console.names" -- which are there before the first cell
+require "tide.assist.names" -- which are there before the first cell
 
 local execute = {}
 

@@ -9,7 +9,7 @@
 
 local core = require "tide.core"
 local frontend = require "tide.frontend"
-local json = require "tide.json"
+local json = require "tide.base.json"
 
 local history = {}
 

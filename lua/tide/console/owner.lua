@@ -13,11 +13,11 @@
 
 local core = require "tide.core"
 local frontend = require "tide.frontend"
-local graph = require "tide.graph"
-local json = require "tide.json"
+local graph = require "tide.graph.graph"
+local json = require "tide.base.json"
 local publish = require "tide.console.publish"
-local session = require "tide.session"
-local shapes = require "tide.shape"
+local session = require "tide.run.session"
+local shapes = require "tide.tensor.shape"
 local style = require "tide.show.style"
 local watch = require "tide.console.watch"
 

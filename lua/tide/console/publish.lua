@@ -6,7 +6,7 @@
 
 local console = require "tide.console"
 local frontend = require "tide.frontend"
-local json = require "tide.json"
+local json = require "tide.base.json"
 
 --- Sends a message of the Jupyter protocol: its type, content and metadata
 -- (tables; nil: none), and binary buffers (a list of strings).

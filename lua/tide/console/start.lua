@@ -5,7 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local frontend = require "tide.frontend"
-local json = require "tide.json"
+local json = require "tide.base.json"
 local cell = require "tide.console.cell"
 local publish = require "tide.console.publish"
 local traceback = require "tide.console.traceback"

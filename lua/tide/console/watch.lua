@@ -9,7 +9,7 @@
 local core = require "tide.core"
 local console = require "tide.console"
 local frontend = require "tide.frontend"
-local session = require "tide.session"
+local session = require "tide.run.session"
 
 local watch = {}
 

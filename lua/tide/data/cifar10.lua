@@ -1,4 +1,4 @@
---- cifar10.lua - small colour photographs from the binary files.
+--- data/cifar10.lua - small colour photographs from the binary files.
 --
 -- A record is a label and the red, green and blue planes of 32 by 32 bytes.
 -- Source: Krizhevsky, "Learning multiple layers of features from tiny images",
@@ -6,7 +6,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local dataset = require "tide.dataset"
+local dataset = require "tide.data.dataset"
 local source = require "tide.data.source"
 
 local SIZE = 32

@@ -1,4 +1,4 @@
---- digits.lua - handwritten digits drawn by code.
+--- data/digits.lua - handwritten digits drawn by code.
 --
 -- Ten glyphs of strokes, each drawn by a shaky hand: turned, slanted,
 -- stretched, shifted, with a pen of some width, on noisy paper. Enough to train
@@ -6,8 +6,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local dataset = require "tide.dataset"
-local rng = require "tide.rng"
+local dataset = require "tide.data.dataset"
+local rng = require "tide.base.rng"
 
 local SIZE = 28
 

@@ -1,11 +1,11 @@
---- folder.lua - pictures in folders, one for each class.
+--- data/folder.lua - pictures in folders, one for each class.
 --
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local dataset = require "tide.dataset"
-local files = require "tide.files"
+local args = require "tide.base.args"
+local dataset = require "tide.data.dataset"
+local files = require "tide.data.files"
 
 local folder = {}
 

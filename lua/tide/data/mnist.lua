@@ -1,9 +1,9 @@
---- mnist.lua - handwritten digits from the four idx files.
+--- data/mnist.lua - handwritten digits from the four idx files.
 --
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local dataset = require "tide.dataset"
+local dataset = require "tide.data.dataset"
 local source = require "tide.data.source"
 
 local spec = {

@@ -1,11 +1,11 @@
---- sentences.lua - plain sentences from a small grammar.
+--- data/sentences.lua - plain sentences from a small grammar.
 --
 -- Text to train on where none can be had. What can be learned from it:
 -- spelling, the order of words, which noun goes with which verb, and that the
 -- one who is named first in a line is "she", "he" or "it" after the comma.
 -- SPDX-License-Identifier: Apache-2.0
 
-local rng = require "tide.rng"
+local rng = require "tide.base.rng"
 
 local who = {
   {"the girl", "she"}, {"the boy", "he"}, {"the queen", "she"},

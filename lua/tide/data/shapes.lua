@@ -1,4 +1,4 @@
---- shapes.lua - ten coloured shapes drawn by code.
+--- data/shapes.lua - ten coloured shapes drawn by code.
 --
 -- Each is turned, scaled and shifted, in a random colour on a background that
 -- runs from one colour to another, with noise on it. Enough to train on where
@@ -6,8 +6,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local dataset = require "tide.dataset"
-local rng = require "tide.rng"
+local dataset = require "tide.data.dataset"
+local rng = require "tide.base.rng"
 
 local SIZE = 32
 local abs, floor = math.abs, math.floor

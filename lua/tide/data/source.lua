@@ -1,4 +1,4 @@
---- source.lua - where a data set's files come from.
+--- data/source.lua - where a data set's files come from.
 --
 -- A source names its files, with digests of what is in them (unpacked). They
 -- are looked for in a folder that is given, else in `--data DIR`, $TIDE_DATA
@@ -7,8 +7,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local dataset = require "tide.dataset"
+local args = require "tide.base.args"
+local dataset = require "tide.data.dataset"
 
 local source = {}
 

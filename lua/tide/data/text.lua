@@ -1,10 +1,10 @@
---- text.lua - text as numbers, in contiguous streams.
+--- data/text.lua - text as numbers, in contiguous streams.
 --
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local dataset = require "tide.dataset"
+local args = require "tide.base.args"
+local dataset = require "tide.data.dataset"
 local vocab = require "tide.data.vocab"
 local source = require "tide.data.source"
 

@@ -1,9 +1,9 @@
---- vocab.lua - words or characters, and their numbers.
+--- data/vocab.lua - words or characters, and their numbers.
 --
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 
 local vocab = {}
 local methods = {}

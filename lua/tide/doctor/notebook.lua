@@ -4,7 +4,7 @@
 
 local core = require "tide.core"
 local folders = require "tide.jupyter.folders"
-local json = require "tide.json"
+local json = require "tide.base.json"
 local pipe = require "tide.jupyter.pipe"
 local spec = require "tide.jupyter.spec"
 

@@ -4,7 +4,7 @@
 -- bad; the latter two may come with what to do about it.
 -- SPDX-License-Identifier: Apache-2.0
 
-local json = require "tide.json"
+local json = require "tide.base.json"
 local methods = {}
 local meta = {__index = methods}
 

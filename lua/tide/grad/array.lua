@@ -5,9 +5,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local shape = require "tide.grad.shape"
-local shapes = require "tide.shape"
-local slices = require "tide.indexed_slices"
+local shape = require "tide.autodiff.rule_shape"
+local shapes = require "tide.tensor.shape"
+local slices = require "tide.tensor.indexed_slices"
 local ops = require("tide.ops").ops
 
 local grad = {}

@@ -2,7 +2,7 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local func = require "tide.func"
+local func = require "tide.graph.func"
 
 local function rule(op, ...)
   local list = func.gradient(op, ...)

@@ -1,14 +1,14 @@
 --- grad/control.lua - gradients of single nodes of control flow.
 --
--- Loops and branches as a whole are in grad/loop.lua and grad/cond.lua. Here is
--- what a walk inside of one meets: tensors on their way in, which are the
--- tensors outside, in this iteration or branch.
+-- Loops and branches as a whole are in autodiff/while_loop.lua and cond.lua.
+-- Here is what a walk inside of one meets: tensors on their way in, which are
+-- the tensors outside, in this iteration or branch.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local flow = require "tide.flow"
-local saved = require "tide.grad.saved"
-local shape = require "tide.grad.shape"
+local context = require "tide.control.context"
+local saved = require "tide.autodiff.saved"
+local shape = require "tide.autodiff.rule_shape"
 
 local grad = {}
 
@@ -20,14 +20,14 @@ local function refuse(op)
 end
 
 function grad.Enter(op, dy)
-  if flow.of(op) and op.attr.is_constant then return dy end
+  if context.of(op) and op.attr.is_constant then return dy end
   refuse(op)
 end
 
 -- One side of a cond's Switch is its branch's, one of a loop's its body's; a
 -- Switch of no construct has both.
 function grad.Switch(op, dno, dyes)
-  if flow.of(op) then return dyes or dno, false end
+  if context.of(op) then return dyes or dno, false end
   local x, pred = table.unpack(op.inputs)
   if not dno or not dyes then
     local no, yes = core.add("Switch", {shape.zeros(x), pred})

@@ -3,7 +3,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local rules = require "tide.rules"
+local rules = require "tide.autodiff.rules"
 local ops = require("tide.ops").ops
 
 local grad = {}

@@ -10,7 +10,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local shape = require "tide.grad.shape"
+local shape = require "tide.autodiff.rule_shape"
 local ops = require("tide.ops").ops
 
 local conj = shape.conj

@@ -5,10 +5,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local dtypes = require "tide.dtype"
-local shape = require "tide.grad.shape"
+local dtypes = require "tide.tensor.dtype"
+local shape = require "tide.autodiff.rule_shape"
 local ops = require("tide.ops").ops
-local rules = require "tide.rules"
+local rules = require "tide.autodiff.rules"
 
 local conj, unbroadcast = shape.conj, shape.unbroadcast
 local grad = {}

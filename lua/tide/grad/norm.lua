@@ -75,7 +75,7 @@ local function second(op, ...)
       kept[#kept + 1], dys[#dys + 1] = y, given[i]
     end
   end
-  local gradients = require("tide.gradients").gradients
+  local gradients = require("tide.autodiff.gradients").gradients
   local d = gradients(kept, {op.inputs[1], op.inputs[2], op.inputs[3]},
                       {grad_ys = dys})
   local list = {}

@@ -5,8 +5,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local shape = require "tide.grad.shape"
-local slices = require "tide.indexed_slices"
+local shape = require "tide.autodiff.rule_shape"
+local slices = require "tide.tensor.indexed_slices"
 local ops = require("tide.ops").ops
 
 local grad = {}

@@ -8,8 +8,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local places = require "tide.flow"
-local rules = require "tide.rules"
+local places = require "tide.control.context"
+local rules = require "tide.autodiff.rules"
 
 local grad = {}
 

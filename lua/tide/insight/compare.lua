@@ -10,10 +10,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local dtypes = require "tide.dtype"
-local fetch = require "tide.fetch"
-local files = require "tide.files"
+local args = require "tide.base.args"
+local dtypes = require "tide.tensor.dtype"
+local fetch = require "tide.run.fetch"
+local files = require "tide.data.files"
 local ops = require("tide.ops").ops
 
 local compare = {}

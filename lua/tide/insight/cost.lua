@@ -4,8 +4,8 @@
 -- are floats; what only moves takes none.
 -- SPDX-License-Identifier: Apache-2.0
 
-local dtypes = require "tide.dtype"
-local shapes = require "tide.shape"
+local dtypes = require "tide.tensor.dtype"
+local shapes = require "tide.tensor.shape"
 local sizes = require "tide.insight.sizes"
 
 local cost = {}

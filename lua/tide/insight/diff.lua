@@ -5,7 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local shapes = require "tide.shape"
+local shapes = require "tide.tensor.shape"
 
 local diff = {}
 

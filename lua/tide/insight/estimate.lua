@@ -12,12 +12,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 local cost = require "tide.insight.cost"
-local dtypes = require "tide.dtype"
-local fetch = require "tide.fetch"
+local dtypes = require "tide.tensor.dtype"
+local fetch = require "tide.run.fetch"
 local loops = require "tide.insight.trips"
-local shapes = require "tide.shape"
+local shapes = require "tide.tensor.shape"
 local sizes = require "tide.insight.sizes"
 
 local estimate = {}

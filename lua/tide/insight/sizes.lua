@@ -2,8 +2,8 @@
 -- estimated: a copy with the shapes of the feeds.
 -- SPDX-License-Identifier: Apache-2.0
 
-local dtypes = require "tide.dtype"
-local shapes = require "tide.shape"
+local dtypes = require "tide.tensor.dtype"
+local shapes = require "tide.tensor.shape"
 
 local sizes = {}
 

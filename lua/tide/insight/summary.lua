@@ -8,10 +8,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local dtypes = require "tide.dtype"
-local graph = require "tide.graph"
-local shapes = require "tide.shape"
+local args = require "tide.base.args"
+local dtypes = require "tide.tensor.dtype"
+local graph = require "tide.graph.graph"
+local shapes = require "tide.tensor.shape"
 
 local summary = {}
 

@@ -6,7 +6,7 @@
 
 local core = require "tide.core"
 local folders = require "tide.jupyter.folders"
-local json = require "tide.json"
+local json = require "tide.base.json"
 local logo = require "tide.jupyter.logo"
 local pipe = require "tide.jupyter.pipe"
 

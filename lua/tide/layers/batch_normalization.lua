@@ -1,9 +1,9 @@
 --- layers/batch_normalization.lua - each channel by its mean and variance.
 -- SPDX-License-Identifier: Apache-2.0
 
-local norm = require "tide.batch_norm"
-local layer = require "tide.layer"
-local initializers = require "tide.initializers"
+local norm = require "tide.nn.batch_norm"
+local layer = require "tide.nn.layer"
+local initializers = require "tide.variables.initializers"
 
 local normalization = {
   kind = "batch_normalization", ranks = {2, 5}, options = {

@@ -1,8 +1,8 @@
 --- layers/conv2d.lua - one small weight for every place of an image.
 -- SPDX-License-Identifier: Apache-2.0
 
-local layer = require "tide.layer"
-local window = require "tide.window"
+local layer = require "tide.nn.layer"
+local window = require "tide.nn.window"
 local ops = require("tide.ops").ops
 
 local conv2d = {

@@ -1,7 +1,7 @@
 --- layers/dense.lua - every input with every unit.
 -- SPDX-License-Identifier: Apache-2.0
 
-local layer = require "tide.layer"
+local layer = require "tide.nn.layer"
 local ops = require("tide.ops").ops
 
 local dense = {

@@ -1,8 +1,8 @@
 --- layers/dropout.lua - elements lost at random, while training.
 -- SPDX-License-Identifier: Apache-2.0
 
-local layer = require "tide.layer"
-local control = require "tide.control"
+local layer = require "tide.nn.layer"
+local control = require "tide.control.control"
 local ops = require("tide.ops").ops
 
 local dropout = {

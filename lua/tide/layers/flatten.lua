@@ -1,8 +1,8 @@
 --- layers/flatten.lua - each example as a vector.
 -- SPDX-License-Identifier: Apache-2.0
 
-local layer = require "tide.layer"
-local shapes = require "tide.shape"
+local layer = require "tide.nn.layer"
+local shapes = require "tide.tensor.shape"
 local ops = require("tide.ops").ops
 
 local flatten = {kind = "flatten", ranks = {1, 254}}

@@ -1,8 +1,8 @@
 --- layers/layer_normalization.lua - each example by its own mean and variance.
 -- SPDX-License-Identifier: Apache-2.0
 
-local layer = require "tide.layer"
-local initializers = require "tide.initializers"
+local layer = require "tide.nn.layer"
+local initializers = require "tide.variables.initializers"
 local ops = require("tide.ops").ops
 
 local normalization = {

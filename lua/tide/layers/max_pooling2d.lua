@@ -1,8 +1,8 @@
 --- layers/max_pooling2d.lua - the largest of each window.
 -- SPDX-License-Identifier: Apache-2.0
 
-local layer = require "tide.layer"
-local window = require "tide.window"
+local layer = require "tide.nn.layer"
+local window = require "tide.nn.window"
 local ops = require("tide.ops").ops
 
 local pooling = {

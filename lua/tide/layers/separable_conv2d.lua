@@ -1,8 +1,8 @@
 --- layers/separable_conv2d.lua - each channel by itself, then all of a place.
 -- SPDX-License-Identifier: Apache-2.0
 
-local layer = require "tide.layer"
-local window = require "tide.window"
+local layer = require "tide.nn.layer"
+local window = require "tide.nn.window"
 local ops = require("tide.ops").ops
 
 local separable = {

@@ -1,8 +1,8 @@
 --- layers/sequential.lua - layers one after the other.
 -- SPDX-License-Identifier: Apache-2.0
 
-local args = require "tide.args"
-local layer = require "tide.layer"
+local args = require "tide.base.args"
+local layer = require "tide.nn.layer"
 
 local sequential = {kind = "sequential", positions = {"layers"},
                     options = {"training"}}

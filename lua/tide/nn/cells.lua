@@ -8,14 +8,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local dtypes = require "tide.dtype"
-local initializers = require "tide.initializers"
-local scope = require "tide.scope"
-local shapes = require "tide.shape"
-local structure = require "tide.structure"
-local variable_scope = require "tide.variable_scope"
-local weights = require "tide.weights"
+local args = require "tide.base.args"
+local dtypes = require "tide.tensor.dtype"
+local initializers = require "tide.variables.initializers"
+local scope = require "tide.graph.scope"
+local shapes = require "tide.tensor.shape"
+local structure = require "tide.tensor.structure"
+local variable_scope = require "tide.variables.variable_scope"
+local weights = require "tide.nn.weights"
 local ops = require("tide.ops").ops
 
 local cells = {}

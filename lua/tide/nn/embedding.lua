@@ -6,9 +6,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local scope = require "tide.scope"
-local shapes = require "tide.shape"
+local args = require "tide.base.args"
+local scope = require "tide.graph.scope"
+local shapes = require "tide.tensor.shape"
 local ops = require("tide.ops").ops
 
 local embedding = {}

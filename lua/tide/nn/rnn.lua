@@ -5,14 +5,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 local cells = require "tide.nn.cells"
-local control = require "tide.control"
-local scope = require "tide.scope"
-local shapes = require "tide.shape"
-local structure = require "tide.structure"
-local tensor_array = require "tide.tensor_array"
-local variable_scope = require "tide.variable_scope"
+local control = require "tide.control.control"
+local scope = require "tide.graph.scope"
+local shapes = require "tide.tensor.shape"
+local structure = require "tide.tensor.structure"
+local tensor_array = require "tide.control.tensor_array"
+local variable_scope = require "tide.variables.variable_scope"
 local ops = require("tide.ops").ops
 
 local rnn = {}

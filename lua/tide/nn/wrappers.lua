@@ -5,10 +5,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 local cells = require "tide.nn.cells"
-local scope = require "tide.scope"
-local variable_scope = require "tide.variable_scope"
+local scope = require "tide.graph.scope"
+local variable_scope = require "tide.variables.variable_scope"
 local ops = require("tide.ops").ops
 
 local wrappers = {}

@@ -7,8 +7,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local dtypes = require "tide.dtype"
+local args = require "tide.base.args"
+local dtypes = require "tide.tensor.dtype"
 local namespace = require "tide.ops"
 
 local ops = namespace.ops

@@ -5,10 +5,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local dtypes = require "tide.dtype"
+local args = require "tide.base.args"
+local dtypes = require "tide.tensor.dtype"
 local namespace = require "tide.ops"
-local shapes = require "tide.shape"
+local shapes = require "tide.tensor.shape"
 
 local ops = namespace.ops
 

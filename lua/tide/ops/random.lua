@@ -4,8 +4,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local dtypes = require "tide.dtype"
+local args = require "tide.base.args"
+local dtypes = require "tide.tensor.dtype"
 local create = require "tide.ops.create"
 local namespace = require "tide.ops"
 

@@ -9,7 +9,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 local html = require "tide.show.html"
 local kinds = require "tide.show.chart_kinds"
 local live = require "tide.show.live"

@@ -5,8 +5,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local dtypes = require "tide.dtype"
+local args = require "tide.base.args"
+local dtypes = require "tide.tensor.dtype"
 local draw = require "tide.show.chart_svg"
 local html = require "tide.show.html"
 local number = require "tide.show.number"

@@ -5,7 +5,7 @@
 
 local core = require "tide.core"
 local html = require "tide.show.html"
-local shapes = require "tide.shape"
+local shapes = require "tide.tensor.shape"
 
 local MOST = 400 -- nodes
 

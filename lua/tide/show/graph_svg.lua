@@ -8,7 +8,7 @@
 local colour = require "tide.show.colour"
 local html = require "tide.show.html"
 local layout = require "tide.show.layout"
-local shapes = require "tide.shape"
+local shapes = require "tide.tensor.shape"
 local style = require "tide.show.style"
 local svg = require "tide.show.svg"
 

@@ -6,7 +6,7 @@
 
 local html = require "tide.show.html"
 local scopes = require "tide.show.scopes"
-local shapes = require "tide.shape"
+local shapes = require "tide.tensor.shape"
 local style = require "tide.show.style"
 local value = require "tide.show.value"
 

@@ -9,7 +9,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local scopes = require "tide.show.scopes"
-local shapes = require "tide.shape"
+local shapes = require "tide.tensor.shape"
 
 local view = {}
 

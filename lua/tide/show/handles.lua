@@ -4,9 +4,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local dtypes = require "tide.dtype"
+local dtypes = require "tide.tensor.dtype"
 local html = require "tide.show.html"
-local shapes = require "tide.shape"
+local shapes = require "tide.tensor.shape"
 local style = require "tide.show.style"
 
 local handles = {}

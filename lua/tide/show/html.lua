@@ -6,7 +6,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local json = require "tide.json"
+local json = require "tide.base.json"
 
 local html = {}
 

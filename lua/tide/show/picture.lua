@@ -5,9 +5,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 local colour = require "tide.show.colour"
-local dtypes = require "tide.dtype"
+local dtypes = require "tide.tensor.dtype"
 local html = require "tide.show.html"
 local namespace = require "tide.ops"
 
@@ -204,7 +204,7 @@ function grid:__repr_pretty()
   local low, high = range_of(self.images, self.options)
   local text = tostring(self) .. (n < s[1] and (", the first %d"):format(n)
                                   or "")
-  return text .. "\n" .. require("tide.draw").draw(ops.cast(x, "float32"),
+  return text .. "\n" .. require("tide.show.draw").draw(ops.cast(x, "float32"),
     {low = low, high = high > low and high or low + 1})
 end
 

@@ -7,7 +7,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 local axis = require "tide.show.axis"
 local colour = require "tide.show.colour"
 local html = require "tide.show.html"

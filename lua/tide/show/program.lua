@@ -7,9 +7,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 local draw = require "tide.show.graph_svg"
-local fetch = require "tide.fetch"
+local fetch = require "tide.run.fetch"
 local graph = require "tide.show.graph"
 local html = require "tide.show.html"
 local scopes = require "tide.show.scopes"

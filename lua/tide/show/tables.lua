@@ -5,7 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 local html = require "tide.show.html"
 local number = require "tide.show.number"
 local style = require "tide.show.style"

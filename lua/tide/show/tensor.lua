@@ -10,7 +10,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local dtypes = require "tide.dtype"
+local dtypes = require "tide.tensor.dtype"
 local number = require "tide.show.number"
 local style = require "tide.show.style"
 local value = require "tide.show.value"

@@ -121,7 +121,7 @@ end
 return function(t)
   local title = ("<b>Tensor</b> <code>%s %s</code> %s, %s"):format(t.dtype,
     html.escape(tostring(t.shape)), html.escape(core.place_of(t)),
-    style.bytes(t.size * (require("tide.dtype").size(t.dtype) or 8)))
+    style.bytes(t.size * (require("tide.tensor.dtype").size(t.dtype) or 8)))
   if t.dtype == "string" then title = title:gsub(", [^,]*$", "") end
   if not tensor.here(t) then return "<div>" .. title .. "</div>" end
   if t.size == 0 then return "<div>" .. title .. ": no elements</div>" end

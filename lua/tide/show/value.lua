@@ -78,8 +78,8 @@ end
 
 -- "td.matmul(a, b, o)" of a function of Tide's or Lua's; nil of others.
 local function public_head(f)
-  local name = require "tide.console.infer".public(f)
-  local page = name and require "tide.console.describe".name(name)
+  local name = require "tide.assist.infer".public(f)
+  local page = name and require "tide.assist.describe".name(name)
   return page and page.head
 end
 

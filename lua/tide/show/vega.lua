@@ -5,7 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local axis = require "tide.show.axis"
-local json = require "tide.json"
+local json = require "tide.base.json"
 
 local vega = {}
 

@@ -5,10 +5,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local graph = require "tide.graph"
-local scope = require "tide.scope"
-local variables = require "tide.variables"
+local args = require "tide.base.args"
+local graph = require "tide.graph.graph"
+local scope = require "tide.graph.scope"
+local variables = require "tide.variables.variables"
 local ops = require("tide.ops").ops
 
 local train = {}

@@ -5,8 +5,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local session = require "tide.session"
+local args = require "tide.base.args"
+local session = require "tide.run.session"
 
 local check = {}
 

@@ -3,8 +3,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local slices = require "tide.indexed_slices"
+local args = require "tide.base.args"
+local slices = require "tide.tensor.indexed_slices"
 local ops = require("tide.ops").ops
 
 local train = {}

@@ -8,11 +8,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 local check = require "tide.train.check"
-local graph = require "tide.graph"
-local progress = require "tide.progress"
-local scope = require "tide.scope"
+local graph = require "tide.graph.graph"
+local progress = require "tide.script.progress"
+local scope = require "tide.graph.scope"
 local ops = require("tide.ops").ops
 
 local train = {}

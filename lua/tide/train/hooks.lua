@@ -7,9 +7,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 local spark = require "tide.show.spark"
-local variables = require "tide.variables"
+local variables = require "tide.variables.variables"
 
 local train = {}
 

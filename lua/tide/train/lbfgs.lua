@@ -8,9 +8,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 local optimizer = require "tide.train.optimizer"
-local scope = require "tide.scope"
+local scope = require "tide.graph.scope"
 local ops = require("tide.ops").ops
 
 local train = {}

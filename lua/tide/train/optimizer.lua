@@ -6,12 +6,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
+local args = require "tide.base.args"
 local clip = require "tide.train.clip"
-local gradients = require "tide.gradients"
-local scope = require "tide.scope"
-local slices = require "tide.indexed_slices"
-local variables = require "tide.variables"
+local gradients = require "tide.autodiff.gradients"
+local scope = require "tide.graph.scope"
+local slices = require "tide.tensor.indexed_slices"
+local variables = require "tide.variables.variables"
 local ops = require("tide.ops").ops
 
 -- What a class may leave out.

@@ -5,7 +5,7 @@
 -- Source: facts of ipywidgets' jupyterwidgetmodels.
 -- SPDX-License-Identifier: Apache-2.0
 
-local json = require "tide.json"
+local json = require "tide.base.json"
 
 local null = json.null
 

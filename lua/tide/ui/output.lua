@@ -2,7 +2,7 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local json = require "tide.json"
+local json = require "tide.base.json"
 
 local output = {}
 

@@ -8,9 +8,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local args = require "tide.args"
-local comm = require "tide.console.comm"
-local json = require "tide.json"
+local args = require "tide.base.args"
+local comm = require "tide.console.channels"
+local json = require "tide.base.json"
 local models = require "tide.ui.models"
 
 local widget = {}

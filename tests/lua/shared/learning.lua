@@ -6,8 +6,8 @@
 
 local lu = require "luaunit"
 local td = require "tide"
-local slices = require "tide.indexed_slices"
-local dtypes = require "tide.dtype"
+local slices = require "tide.tensor.indexed_slices"
+local dtypes = require "tide.tensor.dtype"
 
 local function golden(name)
   return dofile("tests/golden/learning/" .. name .. ".lua")

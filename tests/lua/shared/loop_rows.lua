@@ -6,7 +6,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local td = require "tide"
-local slices = require "tide.indexed_slices"
+local slices = require "tide.tensor.indexed_slices"
 
 local function f64(list) return td.tensor(list, "float64") end
 

@@ -9,7 +9,7 @@
 
 local td = require "tide"
 local core = require "tide.core"
-local rng = require "tide.rng"
+local rng = require "tide.base.rng"
 
 local nets = {}
 

@@ -10,8 +10,8 @@
 local core = require "tide.core"
 local frontend = require "tide.frontend"
 local console = require "tide.console"
-local json = require "tide.json"
-local names = require "tide.console.names"
+local json = require "tide.base.json"
+local names = require "tide.assist.names"
 
 core.setenv("XDG_CONFIG_HOME", "/nowhere/of/tests") -- no start file
 
@@ -67,7 +67,7 @@ end
 
 function notebook:close()
   put(self.before)
-  require "tide.session".observer = nil
+  require "tide.run.session".observer = nil
   require "tide.console.history".use(nil)
   names.reset()
   clean(console.line "")

@@ -12,7 +12,7 @@
 
 local td = require "tide"
 local core = require "tide.core"
-local rng = require "tide.rng"
+local rng = require "tide.base.rng"
 
 local random_loops = {}
 

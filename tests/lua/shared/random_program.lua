@@ -7,7 +7,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local td = require "tide"
-local rng = require "tide.rng"
+local rng = require "tide.base.rng"
 
 local random_program = {}
 

@@ -7,7 +7,7 @@
 local lu = require "luaunit"
 local td = require "tide"
 local core = require "tide.core"
-local rng = require "tide.rng"
+local rng = require "tide.base.rng"
 
 local scattered = {}
 

@@ -1,0 +1,45 @@
+--- base/errors.lua - what an error object looks like as text.
+--
+-- Errors are tables {code, message, op, node, where, device, derived}; pcall
+-- gives them as they are, print and .. as one line.
+-- SPDX-License-Identifier: Apache-2.0
+
+local meta = debug.getregistry()["tide.error"]
+
+--- "message (MatMul, node "y", train.lua:12)"
+function meta.__tostring(e)
+  local parts = {}
+  parts[#parts + 1] = e.op
+  if e.node then parts[#parts + 1] = ("node \"%s\""):format(e.node) end
+  parts[#parts + 1] = e.device
+  parts[#parts + 1] = e.where
+  if #parts == 0 then return e.message or e.code end
+  return ("%s (%s)"):format(e.message or e.code, table.concat(parts, ", "))
+end
+
+function meta.__concat(a, b)
+  return tostring(a) .. tostring(b)
+end
+
+--- The codes of errors, and when each is raised.
+return {codes = {
+  cancelled = "the step was stopped: by Ctrl-C, h:cancel(), or its session "
+    .. "was closed",
+  unknown = "an error without a code, such as one of Lua inside a hook",
+  invalid_argument = "a wrong argument: shape, dtype, name, option or value",
+  deadline_exceeded = "the step took longer than its timeout; the message "
+    .. "names the nodes that waited",
+  not_found = "a file, an op, a variable or a gradient that does not exist",
+  already_exists = "a name that is taken: a variable, a gradient",
+  permission_denied = "a file that may not be read or written",
+  resource_exhausted = "no memory left, or a limit reached",
+  failed_precondition = "the state does not allow it: a variable without a "
+    .. "value, a closed session, a final graph",
+  aborted = "a step that met another one and should be tried again",
+  out_of_range = "the end of the data: how a reader or a queue ends",
+  unimplemented = "no kernel of the op for these dtypes or this device",
+  internal = "a mistake in Tide itself; worth a report",
+  unavailable = "another process that cannot be reached for now",
+  data_loss = "a file that is damaged or cut short",
+  unauthenticated = "a process that does not say who it is",
+}}

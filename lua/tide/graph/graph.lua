@@ -1,0 +1,211 @@
+--- graph/graph.lua - graphs: making, saving, reading, and what belongs to one.
+--
+-- State that Lua keeps for a graph (collections, variables by name, places in
+-- control flow) hangs on its handle and goes with it.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.base.args"
+
+local graph = {}
+local methods = {}
+
+-- ---- state ----------------------------------------------------------------
+
+local states = setmetatable({}, {__mode = "k"})
+
+--- What Lua keeps for graph g (the current one without it).
+function graph.state(g)
+  g = g or core.graph()
+  local s = states[g]
+  if not s then
+    s = {collections = {}, variables = {}, flows = {},
+         constructs = {}, loop_variables = {}, draws = 0}
+    states[g] = s
+  end
+  return s
+end
+
+--- The graph that variables made now belong to: the current one, or where it is
+-- the body of a function, the graph that the function is made in.
+function graph.owner()
+  local g = core.graph()
+  while graph.state(g).made_in do g = graph.state(g).made_in end
+  return g
+end
+
+--- A new, empty graph: td.graph():as_default(function() ... end).
+-- @usage td.graph():as_default(td.constant, 1).graph:size()  --> 1
+function graph.graph()
+  return core.graph_new()
+end
+
+--- The graph that nodes are added to.
+function graph.get_default_graph()
+  return core.graph()
+end
+
+--- A fresh default graph; the default session is closed.
+function graph.reset()
+  require("tide.run.session").close_default()
+  core.set_default_graph(core.graph_new())
+end
+
+--- Seeds every random op added to the current graph from now on. Two runs of a
+-- program with the same seed draw the same numbers.
+function graph.seed(n)
+  args.expect(n, "number", "seed")
+  core.graph():set_seed(math.tointeger(n) or core.error("invalid_argument",
+                                                       "a seed is an integer"))
+  graph.state().draws = 0
+end
+
+-- ---- collections ----------------------------------------------------------
+
+--- Appends x to a collection of the current graph.
+function graph.add_to_collection(name, x)
+  local all = graph.state().collections
+  all[name] = all[name] or {}
+  table.insert(all[name], x)
+end
+
+--- A collection as a fresh list; `prefix` keeps those whose name begins so.
+-- @usage td.add_to_collection("mine", td.constant(1, "a"))
+-- td.get_collection("mine")[1].name  --> a:0
+function graph.get_collection(name, prefix)
+  args.expect(name, "string", "get_collection: the name of a collection")
+  local list = {}
+  for _, x in ipairs(graph.state().collections[name] or {}) do
+    if not prefix or x.name:sub(1, #prefix) == prefix then
+      list[#list + 1] = x
+    end
+  end
+  return list
+end
+
+-- ---- nodes ----------------------------------------------------------------
+
+--- The number of nodes.
+-- @function methods:size()
+
+--- The node of that name, or the i-th one counted from 0.
+-- @function methods:op(name)
+
+--- All nodes, in the order in which they were added.
+-- @function methods:ops()
+
+--- The graph tensor "name:port"; g["name:0"] is the same.
+-- @function methods:edge(name)
+
+--- The node of that name, or nil.
+-- @function methods:find(name)
+
+--- A name not taken yet: `name`, or with a number behind it.
+-- @function methods:unique(name)
+
+--- What td.seed does, for this graph.
+-- @function methods:set_seed(n)
+
+--- The graph's seed, or nil.
+-- @function methods:get_seed()
+
+--- The graph as the bytes of a GraphDef.
+-- @function methods:save_bytes()
+
+--- From now on no node can be added.
+-- @function methods:finalize()
+
+-- ---- files ----------------------------------------------------------------
+
+--- Writes the graph as a binary GraphDef, which TensorFlow reads.
+function methods.save(g, path)
+  core.write_file(path, g:save_bytes())
+end
+
+local function read_inputs(inputs)
+  local names, edges = {}, {}
+  for name in pairs(inputs) do
+    args.expect(name, "string", "inputs: a name in the file")
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  for i, name in ipairs(names) do edges[i] = core.edge(inputs[name]) end
+  return names, edges
+end
+
+--- Adds the nodes of a GraphDef file to the current graph.
+-- @param path of the file
+-- @param[opt] o prefix: before every name; inputs: {["x:0"] = tensor}, which
+-- replace tensors of the file; outputs: list of names to return
+-- @return the tensors named in outputs, one by one
+function graph.import_graph(path, o)
+  o = args.read(o, {"prefix", "inputs", "outputs", "name"}, "import_graph")
+  local g = core.graph()
+  local prefix = o.prefix or o.name
+  local names, edges = read_inputs(o.inputs or {})
+  g:import_bytes(core.read_file(path), prefix, names, edges)
+  local outputs = {}
+  for i, name in ipairs(o.outputs or {}) do
+    outputs[i] = g:edge(prefix and prefix .. "/" .. name or name)
+  end
+  return table.unpack(outputs)
+end
+
+-- ---- looking --------------------------------------------------------------
+
+debug.getregistry()["tide.graph"].__tostring = function(g)
+  return ("Graph of %d nodes"):format(g:size())
+end
+
+--- Variables by scope with totals, implicit broadcasts with their lines, and
+-- nodes, as text (insight/summary.lua). Options: nodes, how many to list.
+function methods.summary(g, o)
+  return require("tide.insight.summary").text(g, o)
+end
+
+--- What turns g into h, told by names (insight/diff.lua).
+function methods.diff(g, h)
+  return require("tide.insight.diff").diff(g, h)
+end
+
+--- A picture of the graph: displays as one (show/graph.lua). Options: scope,
+-- nodes, layout.
+function methods.picture(g, o)
+  return require("tide.show.graph").picture(g, o)
+end
+
+--- Shows the picture; the options are those of picture, and id.
+function methods.display(g, o)
+  o = args.options(o, "display")
+  local id = o.id
+  o.id = nil
+  return require("tide.console.display").display(methods.picture(g, o),
+                                                 {id = id})
+end
+
+--- Bytes and operations of a step before it runs (insight/estimate.lua).
+function methods.estimate(g, feeds, o)
+  return require("tide.insight.estimate").estimate(g, feeds, o)
+end
+
+--- Nodes are added to g inside the function, or until the scope closes.
+function methods.as_default(g, f, ...)
+  return require("tide.graph.scope").enter({graph = g}, f, ...)
+end
+
+-- Called with a dot, a method has no graph.
+local function with_graph(name, f)
+  return function(g, ...)
+    if core.kind(g) ~= "graph" then
+      core.error("invalid_argument", ("%s is called with a colon: g:%s(...), "
+        .. "given %s"):format(name, name, args.what(g)))
+    end
+    return f(g, ...)
+  end
+end
+
+for name, f in pairs(methods) do methods[name] = with_graph(name, f) end
+
+core.set_methods("graph", methods)
+
+return graph

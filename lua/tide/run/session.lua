@@ -1,0 +1,381 @@
+--- run/session.lua - runs graphs: sess:run, eval, callables, init.
+--
+-- The session itself is the binding's; here are the forms its calls take, and
+-- which session is the default one.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.base.args"
+local fetch = require "tide.run.fetch"
+local graph = require "tide.graph.graph"
+local scope = require "tide.graph.scope"
+
+local session = {}
+local methods = {}
+
+-- What td.config sets for sessions made later.
+session.defaults = {}
+
+-- ---- the default session --------------------------------------------------
+
+--- Those that are not closed, as a set.
+session.open = setmetatable({}, {__mode = "k"})
+
+local latest -- the one made last that is still open
+local inner = setmetatable({}, {__mode = "k"}) -- coroutine -> as_default's
+local closed = setmetatable({}, {__mode = "k"})
+
+local registry = debug.getregistry()
+local close_raw = registry["tide.session"].__close
+
+local known = {"graph", "target", "threads", "cpu_devices", "soft_placement",
+               "passes_off", "cache", "verify", "roundtrip"}
+local types = {target = "string", threads = "integer", cpu_devices = "integer",
+               soft_placement = "boolean", passes_off = "table",
+               cache = "integer", verify = "boolean", roundtrip = "boolean"}
+session.types = types
+
+--- A session: session{graph =, threads =, cpu_devices =, soft_placement =}. It
+-- becomes the default one. Close it with :close() or by `<close>`.
+function session.session(o)
+  if core.kind(o) == "graph" then
+    core.error("invalid_argument", "session: a graph is an option, "
+      .. "td.session{graph = g}")
+  end
+  o = args.expect_all(args.read(o, known, "session"), types)
+  if o.target and o.target ~= "" then
+    core.error("unimplemented", ("session: \"%s\" is another process; sessions "
+      .. "run in this one"):format(o.target))
+  end
+  for key, value in pairs(session.defaults) do
+    if o[key] == nil then o[key] = value end
+  end
+  latest = core.session(o.graph or core.graph(), o)
+  session.open[latest] = true
+  return latest
+end
+
+--- The default session, or nil.
+function session.get_default_session()
+  local s = inner[coroutine.running()] or latest
+  if s and closed[s] then return nil end
+  return s
+end
+
+--- The default session; made for the current graph when there is none.
+function session.default()
+  return session.get_default_session() or session.session()
+end
+
+--- Closes the default session, if any.
+function session.close_default()
+  local s = session.get_default_session()
+  if s then s:close() end
+  latest = nil
+end
+
+--- Ends the session: running steps are cancelled, its variables are dropped.
+function methods:close()
+  closed[self] = true
+  session.open[self] = nil
+  if latest == self then latest = nil end
+  close_raw(self)
+end
+registry["tide.session"].__close = methods.close
+
+registry["tide.session"].__tostring = function(self)
+  if closed[self] then return "Session (closed)" end
+  return ("Session of a %s"):format(tostring(self:core_graph()):lower())
+end
+
+local guard_meta = {__close = function(guard)
+  inner[guard.thread] = guard.outer
+  core.pop(guard.token)
+end}
+
+--- self is the default session, and its graph the default graph, inside f.
+function methods:as_default(f, ...)
+  local thread = coroutine.running()
+  local guard = setmetatable({thread = thread, outer = inner[thread],
+    token = core.push{graph = self:core_graph()}}, guard_meta)
+  inner[thread] = self
+  return scope.guarded(guard, f, ...)
+end
+
+--- Ends every as_default of this coroutine: after an interrupt that did not
+-- wait for its __close.
+function session.leave_defaults()
+  inner[coroutine.running()] = nil
+end
+
+-- ---- running --------------------------------------------------------------
+
+local run_types = {timeout = "number", trace = "boolean",
+                   as_values = "boolean", check_numerics = "boolean"}
+
+-- The session's graph. A method called with a dot gets something else.
+local function graph_of(self, what)
+  if core.kind(self) ~= "session" then
+    core.error("invalid_argument", ("%s is called with a colon: sess:%s(...); "
+      .. "given %s in place of the session"):format(what, what,
+      args.what(self)))
+  end
+  return self:core_graph()
+end
+
+-- Options of a run, those of the list `allowed`; nil without any.
+local function read_options(o, allowed, what)
+  if o == nil then return nil end
+  return args.expect_all(args.read(o, allowed, what), run_types)
+end
+
+-- A console looks on at the runs: a function of `run` and its arguments, called
+-- in its place; and at callables: a function of one, what it is known by and
+-- {session =, fetches =, edges =}, called when it is made.
+session.observer = nil
+session.on_callable = nil
+
+--- f is called when a callable fails, of what it is known by and the values it
+-- was given; and when a handle's wait or a partial run does, of {session =,
+-- fetches =, edges =, values =}. A text that f gives is added to the error.
+function session.on_failure(f)
+  registry["tide.failed"] = f
+end
+
+-- What a step is known by when it fails; nothing, and no values are kept, while
+-- nobody looks on.
+local function known_by(self, fetches, edges, values)
+  return session.observer and {session = self, fetches = fetches,
+                               edges = edges, values = values} or nil
+end
+
+local function run(self, fetches, feeds, o)
+  local g = graph_of(self, "run")
+  local handles, plan = fetch.read(g, fetches)
+  local edges, values = fetch.feeds(g, feeds)
+  o = read_options(o, {"timeout", "trace", "as_values", "check_numerics"},
+                   "run")
+  local results, trace = self:core_run(handles, edges, values, o)
+  results = fetch.rebuild(plan, results)
+  if trace then return results, require("tide.show.profile").of(trace) end
+  return results
+end
+
+--- Computes what is fetched.
+-- @param fetches a tensor, op, variable or name, or tables of them
+-- @param[opt] feeds {[x] = value, ["labels"] = value}
+-- @param[opt] o timeout (seconds), trace = true, as_values = true;
+-- check_numerics = true: the first node to give a NaN or infinity is an error
+-- that names it, its line, its iteration in a loop, and shows its inputs
+-- @return results in the form of the fetches (an op gives true, a tensor of
+-- rank 0 a number), and if asked for the trace: it displays as lanes of time
+-- and totals, has .events, .totals, .chrome, and :save(path) for Perfetto
+-- @raise deadline_exceeded, cancelled, and whatever the ops raise
+-- @usage local x = td.placeholder("float32", {})
+-- td.session():run({double = x * 2}, {[x] = 4}).double  --> 8.0
+function methods:run(fetches, feeds, o)
+  if session.observer then
+    return session.observer(run, self, fetches, feeds, o)
+  end
+  return run(self, fetches, feeds, o)
+end
+
+--- What a step would run, planned but not run: displays as a picture of the
+-- graph in which the rest is grey, and as a graph for each device.
+-- @param fetches as run takes them
+-- @param[opt] feeds a list of tensors to be fed, or a table as run takes it
+-- @usage local x = td.placeholder("float32", {}, "x")
+-- td.session():program(x * 2, {x}).nodes  --> 4
+function methods:program(fetches, feeds)
+  graph_of(self, "program")
+  return require("tide.show.program").of(self, fetches, feeds)
+end
+
+--- A planned step: callable({loss, train}, {x, y}) gives a function of the fed
+-- values, which returns the results one by one. The fast way.
+-- @usage local x = td.placeholder("float32", {})
+-- td.session():callable(x * 2, {x})(4)  --> 8.0
+function methods:callable(fetches, feeds)
+  local g = graph_of(self, "callable")
+  local handles, edges = fetch.list(g, fetches), fetch.feed_list(g, feeds)
+  local f, key = self:core_callable(handles, edges)
+  if session.on_callable then
+    session.on_callable(f, key, {session = self, fetches = handles,
+                                 edges = edges})
+  end
+  return f
+end
+
+--- Starts a step and returns at once: h:wait(seconds), h:done(), h:cancel().
+function methods:start(fetches, feeds, o)
+  local g = graph_of(self, "start")
+  local edges, values = fetch.feeds(g, feeds)
+  o = read_options(o, {"timeout"}, "start")
+  local handles = fetch.list(g, fetches)
+  return self:core_start(handles, edges, values,
+                         known_by(self, handles, edges, values), o)
+end
+
+--- Runs a step again and again on threads of its own: loop(train, {threads = 4,
+-- steps = 100}). Gives a handle as start does; h:steps() are those done. wait
+-- raises the cancelled error after h:cancel(); out_of_range ends a loop well.
+function methods:loop(fetches, o)
+  o = args.expect_all(args.read(o, {"threads", "steps"}, "loop"),
+                      {threads = "integer", steps = "integer"})
+  local handles = fetch.list(graph_of(self, "loop"), fetches)
+  return self:core_loop(handles, o.threads, o.steps,
+                        known_by(self, handles, {}, {}))
+end
+
+--- Waits until the step is over, for `seconds` at most; gives its results one
+-- by one, and raises what it raises.
+-- @function handle:wait(seconds)
+
+--- Is the step over?
+-- @function handle:done()
+
+--- Stops the step: wait raises the cancelled error.
+-- @function handle:cancel()
+
+--- How many steps a loop has done.
+-- @function handle:steps()
+
+-- ---- what is going on -----------------------------------------------------
+
+--- Which nodes of the running steps wait, and for what; "" when nothing runs.
+-- @function methods:why()
+
+--- Where each node runs and why: its device was asked for, it is colocated with
+-- a variable, it is the default.
+-- @function methods:explain_placement()
+
+--- Counters: steps, and what the cache of planned steps did.
+-- @function methods:stats()
+
+-- ---- partial runs ---------------------------------------------------------
+
+local partial = {}
+partial.__index = partial
+
+--- A step in parts: all fetches and feeds that will occur, each once.
+-- @usage local x = td.placeholder("float32", {})
+-- local y = x * 2
+-- td.session():partial_run_setup({y}, {x}):run(y, {[x] = 4})  --> 8.0
+function methods:partial_run_setup(fetches, feeds)
+  local g = graph_of(self, "partial_run_setup")
+  local handles = fetch.list(g, fetches)
+  local edges = fetch.feed_list(g, feeds)
+  local p = {graph = g, fetch_at = {}, feed_at = {},
+             known = known_by(self, handles, edges, {})}
+  local n = 0
+  for _, x in ipairs(handles) do
+    if core.kind(x) == "edge" then
+      n = n + 1
+      p.fetch_at[x] = n
+    end
+  end
+  for i, x in ipairs(edges) do p.feed_at[x] = i end
+  p.raw = self:core_partial(handles, edges, p.known)
+  return setmetatable(p, partial)
+end
+
+local function positions(at, list, what)
+  local out = {}
+  for i, x in ipairs(list) do
+    out[i] = at[x] or core.error("invalid_argument", ("partial run: %s is no "
+      .. "%s of partial_run_setup"):format(tostring(x), what))
+  end
+  return out
+end
+
+--- Goes on with the step: run(a, {[x] = 1}).
+function partial:run(fetches, feeds, o)
+  local handles, plan = fetch.read(self.graph, fetches)
+  local edges, values = fetch.feeds(self.graph, feeds)
+  o = read_options(o, {"timeout", "as_values"}, "run")
+  local fed = positions(self.feed_at, edges, "feed")
+  if self.known then
+    for i, at in ipairs(fed) do self.known.values[at] = values[i] end
+  end
+  local results = self.raw:core_run(positions(self.fetch_at, handles, "fetch"),
+                                    fed, values, o)
+  return fetch.rebuild(plan, results)
+end
+
+-- ---- variables ------------------------------------------------------------
+
+-- Variables of `waiting` that `edge` reads, by walking back through the graph.
+local function reads(edge, waiting)
+  local found, seen, stack = {}, {}, {edge.op}
+  while #stack > 0 do
+    local op = table.remove(stack)
+    if not seen[op] then
+      seen[op] = true
+      if waiting[op] then found[#found + 1] = waiting[op] end
+      for _, x in ipairs(op.inputs) do
+        if x then stack[#stack + 1] = x.op end
+      end
+      for _, x in ipairs(op.control_inputs) do stack[#stack + 1] = x end
+    end
+  end
+  return found
+end
+
+-- Those of the list whose initial values read none of the list.
+local function ready(list)
+  local waiting, now, later = {}, {}, {}
+  for _, v in ipairs(list) do waiting[v.op] = v end
+  for _, v in ipairs(list) do
+    local first = reads(v.initial_value, waiting)[1]
+    table.insert(first and later or now, v)
+  end
+  return now, later
+end
+
+-- The variables of a graph, local ones too.
+local function all_variables(g)
+  local list = {}
+  for _, name in ipairs{"variables", "local_variables"} do
+    local more = graph.state(g).collections[name] or {}
+    table.move(more, 1, #more, #list + 1, list)
+  end
+  return list
+end
+
+--- Runs the initializers of the variables (all of the graph, or a list) that
+-- have no value yet; those that an initial value reads go first.
+function methods:init(list)
+  local g = graph_of(self, "init")
+  list = list or all_variables(g)
+  local flags, waiting = {}, {}
+  for i, v in ipairs(list) do flags[i] = v.is_initialized end
+  local have = #flags > 0 and self:run(flags) or {}
+  for i, v in ipairs(list) do
+    if not have[i] then waiting[#waiting + 1] = v end
+  end
+  while #waiting > 0 do
+    local now, later = ready(waiting)
+    if #now == 0 then
+      core.error("failed_precondition", ("the initial values of variables "
+        .. "\"%s\" and \"%s\" read each other"):format(waiting[1].name,
+        waiting[#waiting].name))
+    end
+    local ops = {}
+    for i, v in ipairs(now) do ops[i] = v.initializer end
+    self:run(ops)
+    waiting = later
+  end
+end
+
+--- Drops the contents of the containers of a list; without it the session's
+-- own.
+function methods:reset(containers)
+  if not containers then return self:core_reset() end
+  for _, name in ipairs(args.check_list(containers, "reset")) do
+    self:core_reset(name)
+  end
+end
+
+core.set_methods("session", methods)
+
+return session
