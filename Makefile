@@ -310,7 +310,7 @@ FUZZ_SANITIZE := fuzzer-no-link,address,undefined
 FUZZ_B := $(B)/$(subst $(comma),-,$(FUZZ_SANITIZE))
 FUZZ_BIN := $(FUZZ_SRC:%.c=$(FUZZ_B)/%)
 # The reader of the notebook's messages is no part of the library.
-WIRE_OBJ := $(patsubst %,$(B)/jupyter/%.o,wire connection replay)
+WIRE_OBJ := $(patsubst %,$(B)/jupyter/%.o,wire request connection replay)
 $(B)/tests/fuzz/jupyter_wire: tests/fuzz/jupyter_wire.c $(LIB_OBJ) $(WIRE_OBJ) \
   $(B)/.flags
 	@mkdir -p $(@D)

@@ -1,7 +1,6 @@
 /* control.c - the thread of the control socket, which always answers.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,11 +24,6 @@ typedef struct control {
 static control the_one; /* of the process's one kernel */
 
 /* ---- handlers: each appends the content of its reply ---- */
-
-static json_t *content_of(const td_jupyter_request *r) {
-  td_bytes c = td_jupyter_request_content(r);
-  return json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
-}
 
 static void add_error(td_str *out, const char *name, const char *value) {
   td_str_addf(out,
@@ -58,9 +52,7 @@ static void interrupt(control *c, const td_jupyter_request *r, td_str *out) {
 
 /* All output is out before the reply is. */
 static void shut_down(control *c, const td_jupyter_request *r, td_str *out) {
-  json_t *content = content_of(r);
-  bool restart = json_is_true(json_object_get(content, "restart"));
-  json_decref(content);
+  bool restart = td_jupyter_request_flag(r, "restart", false);
   td_jupyter_kernel_stop(c->kernel);
   td_jupyter_iopub_flush(c->kernel->iopub);
   td_str_addf(out, "{\"status\": \"ok\", \"restart\": %s}",
@@ -82,13 +74,11 @@ static void create_subshell(control *c, const td_jupyter_request *r,
 
 static void delete_subshell(control *c, const td_jupyter_request *r,
                             td_str *out) {
-  json_t *content = content_of(r);
-  const char *id = json_string_value(json_object_get(content, "subshell_id"));
+  const char *id = td_jupyter_request_text(r, "subshell_id").at;
   if (id && td_jupyter_subshell_delete(c->kernel, id))
     td_str_add(out, "{\"status\": \"ok\"}");
   else
     add_error(out, "SubshellError", "there is no subshell of this id");
-  json_decref(content);
 }
 
 static void list_subshell(control *c, const td_jupyter_request *r,
@@ -174,8 +164,7 @@ static bool start_debug(td_jupyter_kernel *k) {
 
 /* True when the request is taken care of. */
 static bool debug(control *c, td_jupyter_request *r) {
-  if (strcmp(td_jupyter_request_type(r), "debug_request") ||
-      !start_debug(c->kernel))
+  if (!td_jupyter_request_is(r, "debug_request") || !start_debug(c->kernel))
     return false;
   td_jupyter_worker_add(&c->kernel->debug, td_jupyter_request_retain(r), 0);
   return true;
@@ -188,7 +177,7 @@ static void serve(control *c, td_jupyter_request *r) {
   td_str_init(&content);
   td_jupyter_iopub_status(k->iopub, r, "busy");
   for (size_t i = 0; i < TD_COUNT(handlers); i++) {
-    if (strcmp(td_jupyter_request_type(r), handlers[i].request)) continue;
+    if (!td_jupyter_request_is(r, handlers[i].request)) continue;
     handlers[i].handle(c, r, &content);
     td_bytes bytes = {td_str_c(&content), content.len};
     td_jupyter_reply reply = {

@@ -53,10 +53,6 @@ void td_jupyter_kernel_dropped(td_status *why) {
 
 /* ---- dispatch ---- */
 
-static bool is_type(const td_jupyter_request *r, const char *type) {
-  return !strcmp(td_jupyter_request_type(r), type);
-}
-
 static void ring(int fd) {
   uint64_t one = 1;
   ssize_t n = write(fd, &one, sizeof one);
@@ -89,8 +85,8 @@ static void refuse(td_jupyter_kernel *k, td_jupyter_request *r) {
  * behind those that went there before. */
 static bool goes_aside(td_jupyter_kernel *k, const td_jupyter_request *r) {
   bool comm = !strncmp(td_jupyter_request_type(r), "comm_", 5) &&
-              !is_type(r, "comm_info_request");
-  if (is_type(r, "execute_request")) return false;
+              !td_jupyter_request_is(r, "comm_info_request");
+  if (td_jupyter_request_is(r, "execute_request")) return false;
   return td_jupyter_worker_has_cell(&k->main) ||
          (comm && td_jupyter_worker_busy(&k->side));
 }
@@ -100,7 +96,8 @@ void td_jupyter_kernel_dispatch(td_jupyter_kernel *k, td_jupyter_request *r,
   const char *subshell = td_jupyter_request_subshell(r);
   if (__atomic_load_n(&k->stopping, __ATOMIC_ACQUIRE)) {
     td_jupyter_request_release(r);
-  } else if (is_type(r, "shutdown_request")) { /* old clients send it here */
+  } else if (td_jupyter_request_is(
+                 r, "shutdown_request")) { /* old clients send it here */
     td_jupyter_request_release(r);
     ring(k->terminate);
   } else if (*subshell) {
@@ -215,7 +212,7 @@ static bool part(void *arg, td_line *line, int n, td_bytes *out) {
   (void)arg, (void)line;
   if (!r) return false;
   if (n >= 0) return td_jupyter_request_buffer(r, n, out);
-  *out = td_jupyter_request_metadata(r);
+  *out = td_jupyter_request_part(r, TD_JUPYTER_PART_METADATA);
   return true;
 }
 

@@ -8,7 +8,6 @@
 #include "jupyter/output.h"
 
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -346,22 +345,13 @@ static void show_tail(td_jupyter_output *o, td_jupyter_cell *c) {
 
 /* ---- cells ---- */
 
-static bool is_silent(td_jupyter_request *r) {
-  if (!r) return false;
-  td_bytes b = td_jupyter_request_content(r);
-  json_t *content = json_loadb(b.at, b.len, JSON_ALLOW_NUL, NULL);
-  bool silent = json_is_true(json_object_get(content, "silent"));
-  json_decref(content);
-  return silent;
-}
-
 static td_jupyter_cell *find(td_jupyter_output *o, td_jupyter_request *parent) {
   for (td_jupyter_cell *c = o->first; c; c = c->next)
     if (c->parent == parent) return c;
   td_jupyter_cell *c = td_alloc_zero(1, sizeof *c);
   if (!c) return NULL;
   c->parent = td_jupyter_request_retain(parent);
-  c->silent = is_silent(parent);
+  c->silent = parent && td_jupyter_request_flag(parent, "silent", false);
   c->fd = -1;
   td_str_init(&c->shown);
   c->next = o->first;

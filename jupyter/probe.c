@@ -145,8 +145,7 @@ static td_status *await_reply(probe *p, double seconds,
   while (td_clock_now() < end) {
     if (zmq_poll(&item, 1, SLICE_MS) > 0) {
       TD_TRY(td_jupyter_wire_receive(&p->wire, p->socket, out));
-      if (!strcmp(td_jupyter_request_type(*out), "kernel_info_reply"))
-        return NULL;
+      if (td_jupyter_request_is(*out, "kernel_info_reply")) return NULL;
       td_jupyter_request_release(*out);
       *out = NULL;
     } else if (has_ended(p)) {
@@ -184,7 +183,7 @@ static void print(const td_status *s, double ms,
   td_str text;
   td_str_init(&text);
   if (td_ok(s)) {
-    td_bytes content = td_jupyter_request_content(reply);
+    td_bytes content = td_jupyter_request_part(reply, TD_JUPYTER_PART_CONTENT);
     td_str_addf(&text, "{\"ms\": %.1f, \"reply\": ", ms);
     td_str_addn(&text, content.at, content.len);
   } else {

@@ -62,7 +62,9 @@ static td_status *exchange(const td_jupyter_wire *w,
   td_str_init(&content);
   describe(w, c, &content);
   td_jupyter_wire_sign(w, (td_bytes){td_str_c(&content), content.len}, hex);
-  bool ok = !content.failed && send_frame(socket, "<IDS|MSG>", 9, true) &&
+  bool ok = !content.failed &&
+            send_frame(socket, TD_JUPYTER_DELIMITER,
+                       strlen(TD_JUPYTER_DELIMITER), true) &&
             send_frame(socket, hex, strlen(hex), true) &&
             send_frame(socket, td_str_c(&content), content.len, false) &&
             is_acknowledged(w, socket);

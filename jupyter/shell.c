@@ -1,7 +1,6 @@
 /* shell.c - the thread of the shell and stdin sockets.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <jansson.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -94,14 +93,6 @@ uint64_t td_jupyter_shell_drain(td_jupyter_shell *s) {
   return number;
 }
 
-static bool allows_input(const td_jupyter_request *r) {
-  td_bytes c = td_jupyter_request_content(r);
-  json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
-  bool allows = json_is_true(json_object_get(content, "allow_stdin"));
-  json_decref(content);
-  return allows;
-}
-
 static void ask(td_jupyter_shell *s, td_jupyter_request *r, const char *prompt,
                 bool password) {
   td_str content;
@@ -160,7 +151,7 @@ td_host_outcome td_jupyter_shell_input(td_jupyter_shell *s, td_line *line,
                                        td_str *out) {
   td_jupyter_request *r = td_jupyter_worker_request();
   question q = {0};
-  if (!r || !allows_input(r)) {
+  if (!r || !td_jupyter_request_flag(r, "allow_stdin", false)) {
     td_str_add(out, "this client takes no input");
     return TD_HOST_ERROR;
   }
@@ -260,27 +251,22 @@ static bool means(const td_jupyter_request *r, const question *q) {
 }
 
 static void take_answer(td_jupyter_shell *s, const td_jupyter_request *r) {
-  td_bytes c = td_jupyter_request_content(r);
-  json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
-  json_t *value = json_object_get(content, "value");
+  td_bytes value = td_jupyter_request_text(r, "value");
   pthread_mutex_lock(&s->lock);
   question *q = s->questions;
   while (q && !means(r, q)) q = q->next;
   if (q) {
-    td_str_addn(&q->text, json_is_string(value) ? json_string_value(value) : "",
-                json_string_length(value));
+    td_str_addn(&q->text, value.at, value.len);
     q->answered = true;
   }
   pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->lock);
-  json_decref(content);
 }
 
 static void receive_input(td_jupyter_shell *s) {
   td_jupyter_request *r;
   while (receive(s, s->input, &r)) {
-    if (r && !strcmp(td_jupyter_request_type(r), "input_reply"))
-      take_answer(s, r);
+    if (r && td_jupyter_request_is(r, "input_reply")) take_answer(s, r);
     td_jupyter_request_release(r);
   }
 }

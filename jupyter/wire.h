@@ -3,8 +3,7 @@
  *   identities... <IDS|MSG> signature header parent metadata content buffers...
  *
  * The signature is the HMAC of the four parts behind it, over the bytes as they
- * are sent. A received message keeps its frames: what is sent back (identities,
- * its header as the reply's parent) is the very bytes that came.
+ * are sent.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_JUPYTER_WIRE_H
@@ -13,6 +12,7 @@
 #include "engine/base/status.h"
 #include "engine/base/str.h"
 #include "jupyter/connection.h"
+#include "jupyter/request.h"
 
 typedef struct td_jupyter_replay td_jupyter_replay;
 
@@ -25,9 +25,6 @@ typedef struct td_jupyter_wire {
   char username[64];
   td_jupyter_replay *seen; /* signatures that came, so that none comes twice */
 } td_jupyter_wire;
-
-/* A message from a client. Counted: who answers later keeps it. */
-typedef struct td_jupyter_request td_jupyter_request;
 
 td_status *td_jupyter_wire_init(td_jupyter_wire *w,
                                 const td_jupyter_connection *c) TD_MUST_USE;
@@ -43,29 +40,14 @@ void td_jupyter_wire_sign(const td_jupyter_wire *w, td_bytes part,
 bool td_jupyter_wire_signed(const td_jupyter_wire *w, td_bytes part,
                             td_bytes signature);
 
-/* Takes one whole message from the socket: NULL in *out with TD_UNAVAILABLE
- * when none is waiting, else why it was dropped (bad signature, frames, JSON).
- * Caller owns *out. */
+/* Takes one whole message from the socket and parses it: NULL in *out with
+ * TD_UNAVAILABLE when none is waiting, else why it was dropped (bad signature,
+ * frames, JSON). Caller owns *out. */
 td_status *td_jupyter_wire_receive(const td_jupyter_wire *w, void *socket,
                                    td_jupyter_request **out) TD_MUST_USE;
-/* The message of these frames, as td_jupyter_wire_receive; copies them. */
-td_status *td_jupyter_wire_read(const td_jupyter_wire *w,
-                                const td_bytes *frames, int n,
-                                td_jupyter_request **out) TD_MUST_USE;
-td_jupyter_request *td_jupyter_request_retain(td_jupyter_request *r);
-void td_jupyter_request_release(td_jupyter_request *r);
-/* Borrowed; valid while `r` lives. */
-const char *td_jupyter_request_type(const td_jupyter_request *r);
-/* The subshell it is for; "" means the first line. */
-const char *td_jupyter_request_subshell(const td_jupyter_request *r);
-/* The id of the message that it answers; "" when it answers none. */
-const char *td_jupyter_request_parent_id(const td_jupyter_request *r);
-td_bytes td_jupyter_request_header(const td_jupyter_request *r);
-td_bytes td_jupyter_request_content(const td_jupyter_request *r);
-td_bytes td_jupyter_request_metadata(const td_jupyter_request *r);
-/* The n-th buffer; false when there are no more. */
-bool td_jupyter_request_buffer(const td_jupyter_request *r, int n,
-                               td_bytes *out);
+/* Parses a message whose signature holds and was not seen before. */
+td_status *td_jupyter_wire_check(const td_jupyter_wire *w,
+                                 td_jupyter_request *r) TD_MUST_USE;
 
 /* A message to clients. */
 typedef struct td_jupyter_reply {

@@ -38,7 +38,7 @@ static const struct {
                 {"comm_close", "comm_close", NULL}};
 
 static bool is_execute(const td_jupyter_request *r) {
-  return !strcmp(td_jupyter_request_type(r), "execute_request");
+  return td_jupyter_request_is(r, "execute_request");
 }
 
 /* {"ename": .., "evalue": .., "traceback": [..] */
@@ -58,14 +58,6 @@ static void add_failure(td_str *out, const char *name, const char *value,
   td_str_addf(out, ", \"status\": \"error\", \"execution_count\": %d}", count);
 }
 
-static bool is_set(const td_jupyter_request *r, const char *key) {
-  td_bytes c = td_jupyter_request_content(r);
-  json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
-  bool is = json_is_true(json_object_get(content, key));
-  json_decref(content);
-  return is;
-}
-
 /* The service itself failed: the console says nothing more of it. */
 static void failed(td_jupyter_worker *w, td_jupyter_request *r,
                    td_host_outcome o, td_str *reply) {
@@ -77,7 +69,7 @@ static void failed(td_jupyter_worker *w, td_jupyter_request *r,
     td_str_add(&text, "interrupted");
   else
     td_str_addn(&text, td_str_c(reply), reply->len);
-  if (is_execute(r) && !is_set(r, "silent")) {
+  if (is_execute(r) && !td_jupyter_request_flag(r, "silent", false)) {
     add_error(&shown, name, td_str_c(&text), text.len);
     td_str_addc(&shown, '}');
     td_jupyter_iopub_send(w->kernel->iopub, r, "error",
@@ -91,7 +83,7 @@ static void failed(td_jupyter_worker *w, td_jupyter_request *r,
 
 static void call(td_jupyter_worker *w, td_jupyter_request *r,
                  const char *service, td_str *reply) {
-  td_bytes c = td_jupyter_request_content(r);
+  td_bytes c = td_jupyter_request_part(r, TD_JUPYTER_PART_CONTENT);
   td_host_outcome o = td_line_call(w->line, service, c.at, c.len, reply);
   if (o != TD_HOST_OK) failed(w, r, o, reply);
 }
@@ -104,14 +96,12 @@ static void note_reply(td_jupyter_worker *w, td_jupyter_request *r,
   json_t *count = json_object_get(a, "execution_count");
   const char *status = json_string_value(json_object_get(a, "status"));
   const char *name = json_string_value(json_object_get(a, "ename"));
-  bool failure = status && !strcmp(status, "error") && !is_set(r, "silent");
+  bool failure = status && !strcmp(status, "error") &&
+                 !td_jupyter_request_flag(r, "silent", false);
   bool interrupt = name && !strcmp(name, "KeyboardInterrupt");
   if (json_is_integer(count)) w->count = (int)json_integer_value(count);
   json_decref(a);
-  td_bytes c = td_jupyter_request_content(r);
-  json_t *content = json_loadb(c.at, c.len, JSON_ALLOW_NUL, NULL);
-  bool goes_on = json_is_false(json_object_get(content, "stop_on_error"));
-  json_decref(content);
+  bool goes_on = !td_jupyter_request_flag(r, "stop_on_error", true);
   if (!failure || goes_on) return;
   uint64_t before = td_jupyter_shell_drain(w->kernel->shell);
   pthread_mutex_lock(&w->lock);
@@ -123,15 +113,15 @@ static void note_reply(td_jupyter_worker *w, td_jupyter_request *r,
 static void answer(td_jupyter_worker *w, td_jupyter_request *r,
                    const char *started) {
   td_jupyter_kernel *k = w->kernel;
-  const char *type = td_jupyter_request_type(r), *reply_type = NULL;
+  const char *reply_type = NULL;
   td_str reply;
   td_str_init(&reply);
-  if (!strcmp(type, "kernel_info_request")) {
+  if (td_jupyter_request_is(r, "kernel_info_request")) {
     td_jupyter_info(&reply);
     reply_type = "kernel_info_reply";
   }
   for (size_t i = 0; i < TD_COUNT(services); i++) {
-    if (strcmp(type, services[i].request)) continue;
+    if (!td_jupyter_request_is(r, services[i].request)) continue;
     reply_type = services[i].reply;
     call(w, r, services[i].service, &reply);
   }

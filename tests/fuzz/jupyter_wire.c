@@ -42,8 +42,11 @@ static void look(const td_jupyter_request *r) {
   size_t sum = strlen(td_jupyter_request_type(r)) +
                strlen(td_jupyter_request_subshell(r)) +
                strlen(td_jupyter_request_parent_id(r)) +
-               td_jupyter_request_header(r).len +
-               td_jupyter_request_content(r).len;
+               td_jupyter_request_text(r, "code").len +
+               td_jupyter_request_flag(r, "silent", false);
+  for (int i = 1; i <= TD_JUPYTER_PART_CONTENT; i++)
+    sum += td_jupyter_request_part(r, (td_jupyter_part)i).len;
+  for (int i = 0; td_jupyter_request_identity(r, i, &b); i++) sum += b.len;
   for (int i = 0; td_jupyter_request_buffer(r, i, &b); i++) sum += b.len;
   if (sum == 0) __builtin_trap(); /* a message has a type */
 }
@@ -54,8 +57,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
   start();
   int n = cut((const char *)data + 1, size - 1, frames);
-  td_status *s =
-      td_jupyter_wire_read(data[0] & 1 ? &without : &with_key, frames, n, &r);
+  td_status *s = td_jupyter_request_make(frames, n, &r);
+  if (td_ok(s))
+    s = td_jupyter_wire_check(data[0] & 1 ? &without : &with_key, r);
   if (td_ok(s))
     look(r);
   else
