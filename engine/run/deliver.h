@@ -1,16 +1,16 @@
 /* deliver.h - one value arrives at one node: both executors' inner step.
  *
  * `shared` is a constant at each call: plain arithmetic where one thread (or a
- * lock) owns the run, atomics elsewhere.
+ * lock) owns the execution, atomics elsewhere.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_DELIVER_H
 #define TD_DELIVER_H
 
 #include "engine/base/plant.h"
-#include "engine/run/program_impl.h"
+#include "engine/run/iteration.h"
 
-static inline void td_ready_push(td_iter *it, td_target to, bool dead,
+static inline void td_ready_push(td_iteration *it, td_target to, bool dead,
                                  td_chain *ready) {
   td_ready *r = &it->ready[to.local];
   r->dead = dead;
@@ -18,8 +18,8 @@ static inline void td_ready_push(td_iter *it, td_target to, bool dead,
 }
 
 /* One input of an ordinary node arrived. */
-static inline void td_arrive(td_iter *it, td_target to, bool dead, bool shared,
-                             td_chain *ready) {
+static inline void td_arrive(td_iteration *it, td_target to, bool dead,
+                             bool shared, td_chain *ready) {
   uint64_t *state = &it->state[to.local], now;
   if (to.lone) {
     *state = 0; /* for why() */
@@ -45,7 +45,7 @@ static inline bool td_merge_ready(uint64_t s) {
 
 /* An input of a Merge arrived. `whole`: a dead Enter, which ends the wait for
  * every other value. */
-static inline void td_arrive_merge(td_iter *it, td_target to, bool dead,
+static inline void td_arrive_merge(td_iteration *it, td_target to, bool dead,
                                    bool whole, bool shared, td_chain *ready) {
   bool control = to.slot < 0;
   uint64_t *state = &it->state[to.local];
@@ -67,7 +67,8 @@ static inline void td_arrive_merge(td_iter *it, td_target to, bool dead,
 }
 
 /* Puts a value into its slot; a Merge that has one drops further ones. */
-static inline void td_fill(td_iter *it, td_target to, td_tensor *t, bool last) {
+static inline void td_fill(td_iteration *it, td_target to, td_tensor *t,
+                           bool last) {
   if (to.merge && (__atomic_load_n(&it->state[to.local], __ATOMIC_ACQUIRE) &
                    TD_STATE_LIVE)) {
     if (last) td_tensor_release(t);
@@ -79,7 +80,7 @@ static inline void td_fill(td_iter *it, td_target to, td_tensor *t, bool last) {
 }
 
 /* Delivers one output over one edge; `t` is moved when `last`. */
-static inline void td_deliver(td_iter *it, td_target to, td_tensor *t,
+static inline void td_deliver(td_iteration *it, td_target to, td_tensor *t,
                               bool dead, bool last, bool shared,
                               td_chain *ready) {
   bool control = to.slot < 0;

@@ -296,7 +296,7 @@ void td_exec_start(td_exec *e, bool wake) {
     e->timer = td_timer_start(td_clock_now() + e->timeout, on_timer, e);
   for (int i = 0; i < c->n_programs; i++) {
     td_status *s =
-        td_run_start(c->programs[i], &e->step, e->team, program_over, e);
+        td_executor_start(c->programs[i], &e->step, e->team, program_over, e);
     if (td_ok(s)) continue;
     td_exec_cancel(e, td_status_retain(s));
     program_over(e, s);

@@ -16,8 +16,8 @@
  * others start: each node is ready once in each iteration, so that whoever
  * receives from it on another device does not wait for ever.
  *
- * All of it happens under one spin lock per run, taken once per finished node
- * when several threads work on the run.
+ * All of it happens under one spin lock per execution, taken once per finished
+ * node when several threads work on it.
  * Source: Yu et al., "Dynamic control flow in large-scale machine learning",
  * EuroSys 2018, section 4.
  *
@@ -28,46 +28,25 @@
 #include "engine/base/mem.h"
 #include "engine/base/vec.h"
 #include "engine/run/deliver.h"
+#include "engine/run/execution.h"
 
-/* A value kept with the node it came from. */
-typedef struct kept {
-  int32_t node;
-  bool dead;
-  td_tensor value;
-} kept;
-
-struct td_instance {
-  td_run *run;
-  td_iter *parent;
-  int32_t frame;
-  int32_t enters; /* still to come */
-  int32_t in_flight;
-  uint64_t path;
-  td_iter *oldest, *newest;
-  TD_VEC(kept) invariants;
-  TD_VEC(kept) deferred;    /* NextIterations past the newest */
-  bool goes_on;             /* one of them is live */
-  TD_VEC(int32_t) exits;    /* dead Exits of the newest iteration */
-  td_instance *prev, *next; /* run->instances, or the spare list */
-};
-
-static void lock(td_run *run) {
-  if (run->shared) pthread_spin_lock(&run->frames_lock);
+static void lock(td_execution *e) {
+  if (e->shared) pthread_spin_lock(&e->frames_lock);
 }
-static void unlock(td_run *run) {
-  if (run->shared) pthread_spin_unlock(&run->frames_lock);
+static void unlock(td_execution *e) {
+  if (e->shared) pthread_spin_unlock(&e->frames_lock);
 }
 
-/* Failing a run cancels kernels, which may finish and hand on: that waits until
+/* Failing cancels kernels, which may finish and hand on: that waits until
  * the lock is released. */
-static void fail_later(td_run *run, td_status *s) {
-  run->fault = td_status_first(run->fault, s);
+static void fail_later(td_execution *e, td_status *s) {
+  e->fault = td_status_first(e->fault, s);
 }
 
 /* Delivers all of a node's outputs into one iteration; out[] is consumed. */
-static void hand_on(td_run *run, td_iter *to, int32_t node, td_tensor *out,
-                    bool dead, td_chain *ready) {
-  const td_program *p = run->program;
+static void hand_on(td_execution *e, td_iteration *to, int32_t node,
+                    td_tensor *out, bool dead, td_chain *ready) {
+  const td_program *p = e->program;
   const td_xnode *n = &p->node[node];
   const int32_t *begin = &p->begin[n->targets];
   for (int32_t k = begin[n->n_out]; k < begin[n->n_out + 1]; k++) {
@@ -93,8 +72,9 @@ static void hand_on(td_run *run, td_iter *to, int32_t node, td_tensor *out,
 
 /* Tells the Merges of a dead NextIteration. Where no other value is to come,
  * what comes in the first iteration alone is not waited for. */
-static void tell(td_run *run, td_iter *to, int32_t node, td_chain *ready) {
-  const td_program *p = run->program;
+static void tell(td_execution *e, td_iteration *to, int32_t node,
+                 td_chain *ready) {
+  const td_program *p = e->program;
   const int32_t *begin = &p->begin[p->node[node].targets];
   const int32_t *merges = p->frame[to->frame].members;
   for (int32_t k = begin[0]; k < begin[1]; k++) {
@@ -108,73 +88,14 @@ static void tell(td_run *run, td_iter *to, int32_t node, td_chain *ready) {
   }
 }
 
-/* ---- instances ---- */
-
-static uint64_t path_of(const td_iter *parent, const char *name) {
-  uint64_t key[2] = {parent->path, (uint64_t)parent->number};
-  uint64_t h = td_hash(key, sizeof key, 1);
-  h = td_hash(name, strlen(name), h);
-  return h ? h : 1; /* 0 is the root */
-}
-
-static td_instance *instance_make(td_run *run, td_iter *parent, int32_t frame) {
-  const td_xframe *f = &run->program->frame[frame];
-  td_instance *inst = run->spare_instances;
-  if (inst)
-    run->spare_instances = inst->next;
-  else
-    inst = td_alloc_zero(1, sizeof *inst);
-  if (!inst) return NULL;
-  inst->oldest = inst->newest = td_iter_make(run, frame);
-  if (!inst->oldest) {
-    inst->next = run->spare_instances;
-    run->spare_instances = inst;
-    return NULL;
-  }
-  inst->run = run;
-  inst->parent = parent;
-  inst->frame = frame;
-  inst->enters = f->enters;
-  inst->in_flight = 1;
-  inst->path = path_of(parent, f->name);
-  inst->oldest->instance = inst;
-  inst->oldest->path = inst->path;
-  inst->oldest->later = NULL;
-  inst->prev = NULL;
-  inst->next = run->instances;
-  if (inst->next) inst->next->prev = inst;
-  run->instances = inst;
-  parent->child[f->ordinal] = inst;
-  parent->inner++;
-  return inst;
-}
-
-static void kept_drop(kept *k, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (k[i].value.buffer) td_tensor_release(&k[i].value);
-}
-
-static void instance_unlink(td_instance *inst) {
-  td_run *run = inst->run;
-  if (inst->prev)
-    inst->prev->next = inst->next;
-  else
-    run->instances = inst->next;
-  if (inst->next) inst->next->prev = inst->prev;
-  kept_drop(inst->invariants.at, inst->invariants.len);
-  kept_drop(inst->deferred.at, inst->deferred.len);
-  inst->invariants.len = inst->deferred.len = inst->exits.len = 0;
-  inst->goes_on = false;
-  inst->next = run->spare_instances;
-  run->spare_instances = inst;
-}
+/* ---- iterations ---- */
 
 /* A remembered value enters an iteration. Invariants stay; others move. */
-static void replay(td_run *run, td_iter *to, kept *k, bool move,
+static void replay(td_execution *e, td_iteration *to, td_kept *k, bool move,
                    td_chain *ready) {
   td_tensor t = {0};
   if (k->dead && move) {
-    tell(run, to, k->node, ready);
+    tell(e, to, k->node, ready);
     return;
   }
   if (move) {
@@ -183,15 +104,15 @@ static void replay(td_run *run, td_iter *to, kept *k, bool move,
   } else if (!k->dead) {
     td_tensor_retain(&k->value, &t);
   }
-  hand_on(run, to, k->node, &t, k->dead, ready);
+  hand_on(e, to, k->node, &t, k->dead, ready);
 }
 
 /* Starts the next iteration: invariants first, then what waited for it. */
 static void iteration_add(td_instance *inst, td_chain *ready) {
-  td_run *run = inst->run;
-  td_iter *it = td_iter_make(run, inst->frame);
+  td_execution *e = inst->execution;
+  td_iteration *it = td_iteration_make(e, inst->frame);
   if (!it) {
-    fail_later(run, td_oom());
+    fail_later(e, td_oom());
     return;
   }
   it->instance = inst;
@@ -200,23 +121,22 @@ static void iteration_add(td_instance *inst, td_chain *ready) {
   it->later = NULL;
   inst->newest->later = it;
   inst->newest = it;
-  if (++inst->in_flight > run->program->frame[inst->frame].parallel)
-    fail_later(run, td_error(TD_INTERNAL, "%d iterations of \"%s\" in flight",
-                             inst->in_flight,
-                             run->program->frame[inst->frame].name));
-  for (int32_t i = 0; TD_PLANT(1) && i < run->program->frame[inst->frame].nodes;
+  if (++inst->running > e->program->frame[inst->frame].parallel)
+    fail_later(e, td_error(TD_INTERNAL, "%d iterations of \"%s\" in flight",
+                           inst->running, e->program->frame[inst->frame].name));
+  for (int32_t i = 0; TD_PLANT(1) && i < e->program->frame[inst->frame].nodes;
        i++)
     if (it->number > 1 && it->state[i] == 2) it->state[i] = 1;
   inst->exits.len = 0;
   for (size_t i = 0; !TD_PLANT(8) && i < inst->invariants.len; i++)
-    replay(run, it, &inst->invariants.at[i], false, ready);
+    replay(e, it, &inst->invariants.at[i], false, ready);
   for (size_t i = 0; i < inst->deferred.len; i++)
-    replay(run, it, &inst->deferred.at[i], true, ready);
+    replay(e, it, &inst->deferred.at[i], true, ready);
   inst->deferred.len = 0;
   inst->goes_on = false;
 }
 
-static bool iteration_over(const td_instance *inst, const td_iter *it) {
+static bool iteration_over(const td_instance *inst, const td_iteration *it) {
   return it->busy == 0 && it->inner == 0 &&
          (it->number > 0 || inst->enters == 0);
 }
@@ -224,146 +144,118 @@ static bool iteration_over(const td_instance *inst, const td_iter *it) {
 /* Ends finished iterations, then the instance, then looks at its parent. */
 static void settle(td_instance *inst, td_chain *ready) {
   while (inst) {
-    td_run *run = inst->run;
+    td_execution *e = inst->execution;
     while (inst->oldest && iteration_over(inst, inst->oldest)) {
-      td_iter *gone = inst->oldest;
-      inst->in_flight--;
+      td_iteration *gone = inst->oldest;
+      inst->running--;
       if (inst->goes_on) iteration_add(inst, ready);
       inst->oldest = gone->later;
-      td_iter_clear(gone);
+      td_iteration_clear(gone);
     }
     if (inst->oldest || inst->enters > 0) return;
-    td_iter *parent = inst->parent;
+    td_iteration *parent = inst->parent;
     for (size_t i = 0; i < inst->exits.len; i++)
-      hand_on(run, parent, inst->exits.at[i], NULL, true, ready);
+      hand_on(e, parent, inst->exits.at[i], NULL, true, ready);
     parent->inner--;
-    parent->child[run->program->frame[inst->frame].ordinal] = NULL;
-    instance_unlink(inst);
+    parent->child[e->program->frame[inst->frame].ordinal] = NULL;
+    td_instance_end(inst);
     inst = parent->instance;
   }
 }
 
 /* ---- the four special nodes ---- */
 
-static td_instance *enter(td_run *run, td_iter *it, const td_xnode *n,
+static td_instance *enter(td_execution *e, td_iteration *it, const td_xnode *n,
                           int32_t node, td_tensor *out, bool dead,
                           td_chain *ready) {
-  td_instance *inst = it->child[run->program->frame[n->child].ordinal];
-  if (!inst) inst = instance_make(run, it, n->child);
+  td_instance *inst = it->child[e->program->frame[n->child].ordinal];
+  if (!inst) inst = td_instance_make(e, it, n->child);
   if (!inst) {
     if (out && out->buffer) td_tensor_release(out);
-    fail_later(run, td_oom());
+    fail_later(e, td_oom());
     return NULL;
   }
   inst->enters--;
   if (!n->constant) {
-    hand_on(run, inst->oldest, node, out, dead, ready);
+    hand_on(e, inst->oldest, node, out, dead, ready);
     return inst;
   }
-  kept k = {.node = node, .dead = dead};
+  td_kept k = {.node = node, .dead = dead};
   if (!dead) k.value = *out;
   if (!td_vec_push(&inst->invariants, k)) {
     if (!dead) td_tensor_release(out);
-    fail_later(run, td_oom());
+    fail_later(e, td_oom());
     return inst;
   }
-  for (td_iter *to = inst->oldest; to; to = to->later)
-    replay(run, to, &k, false, ready);
+  for (td_iteration *to = inst->oldest; to; to = to->later)
+    replay(e, to, &k, false, ready);
   return inst;
 }
 
-static void next_dead(td_run *run, td_iter *it, int32_t node, td_chain *ready) {
-  kept k = {.node = node, .dead = true};
+static void next_dead(td_execution *e, td_iteration *it, int32_t node,
+                      td_chain *ready) {
+  td_kept k = {.node = node, .dead = true};
   if (it->later)
-    tell(run, it->later, node, ready);
+    tell(e, it->later, node, ready);
   else if (!td_vec_push(&it->instance->deferred, k))
-    fail_later(run, td_oom());
+    fail_later(e, td_oom());
 }
 
-static void next(td_run *run, td_iter *it, int32_t node, td_tensor *out,
-                 td_chain *ready) {
+static void next(td_execution *e, td_iteration *it, int32_t node,
+                 td_tensor *out, td_chain *ready) {
   td_instance *inst = it->instance;
-  int32_t limit = run->program->frame[inst->frame].parallel;
+  int32_t limit = e->program->frame[inst->frame].parallel;
   if (it->later) {
-    hand_on(run, it->later, node, out, false, ready);
+    hand_on(e, it->later, node, out, false, ready);
     return;
   }
-  kept k = {.node = node, .value = *out};
+  td_kept k = {.node = node, .value = *out};
   if (!td_vec_push(&inst->deferred, k)) {
     td_tensor_release(out);
-    fail_later(run, td_oom());
+    fail_later(e, td_oom());
     return;
   }
   out->buffer = NULL;
   inst->goes_on = true;
-  if (inst->in_flight < limit || TD_PLANT(10)) iteration_add(inst, ready);
+  if (inst->running < limit || TD_PLANT(10)) iteration_add(inst, ready);
 }
 
-static void leave(td_run *run, td_iter *it, int32_t node, td_tensor *out,
-                  bool dead, td_chain *ready) {
+static void leave(td_execution *e, td_iteration *it, int32_t node,
+                  td_tensor *out, bool dead, td_chain *ready) {
   td_instance *inst = it->instance;
   if (!dead)
-    hand_on(run, inst->parent, node, out, false, ready);
+    hand_on(e, inst->parent, node, out, false, ready);
   else if (it == inst->newest && !td_vec_push(&inst->exits, node))
-    fail_later(run, td_oom());
+    fail_later(e, td_oom());
 }
 
-void td_propagate_frames(td_run *run, td_iter *it, int32_t node, td_tensor *out,
-                         bool dead, td_chain *ready) {
-  const td_xnode *n = &run->program->node[node];
+void td_executor_frames_propagate(td_execution *e, td_iteration *it,
+                                  int32_t node, td_tensor *out, bool dead,
+                                  td_chain *ready) {
+  const td_xnode *n = &e->program->node[node];
   td_instance *entered = NULL;
-  lock(run);
+  lock(e);
   switch (n->kind) {
   case TD_KIND_ENTER:
-    entered = enter(run, it, n, node, out, dead, ready);
+    entered = enter(e, it, n, node, out, dead, ready);
     break;
   case TD_KIND_EXIT:
-    leave(run, it, node, out, dead, ready);
+    leave(e, it, node, out, dead, ready);
     break;
   case TD_KIND_NEXT:
     if (!dead)
-      next(run, it, node, out, ready);
+      next(e, it, node, out, ready);
     else if (n->tells)
-      next_dead(run, it, node, ready);
+      next_dead(e, it, node, ready);
     break;
   default:
-    hand_on(run, it, node, out, dead, ready);
+    hand_on(e, it, node, out, dead, ready);
   }
   it->busy--;
   /* While an inner instance lives, `it` does; when it ends, so may `it`. */
   settle(entered ? entered : it->instance, ready);
-  td_status *fault = run->fault;
-  run->fault = NULL;
-  unlock(run);
-  if (fault) td_run_fail(run, fault, NULL);
-}
-
-/* ---- the end of a run ---- */
-
-void td_instances_clear(td_run *run) {
-  while (run->instances) {
-    td_instance *inst = run->instances;
-    for (td_iter *it; (it = inst->oldest);) {
-      inst->oldest = it->later;
-      td_iter_clear(it);
-    }
-    instance_unlink(inst);
-  }
-}
-
-void td_instances_free(td_run *run) {
-  for (td_instance *inst; (inst = run->spare_instances);) {
-    run->spare_instances = inst->next;
-    td_vec_free(&inst->invariants);
-    td_vec_free(&inst->deferred);
-    td_vec_free(&inst->exits);
-    td_free(inst);
-  }
-}
-
-void td_instances_visit(td_run *run, td_str *out, int *lines,
-                        void (*visit)(const td_iter *it, td_str *out,
-                                      int *lines)) {
-  for (td_instance *inst = run->instances; inst; inst = inst->next)
-    for (td_iter *it = inst->oldest; it; it = it->later) visit(it, out, lines);
+  td_status *fault = e->fault;
+  e->fault = NULL;
+  unlock(e);
+  if (fault) td_execution_fail(e, fault, NULL);
 }

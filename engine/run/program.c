@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
-#include "engine/run/program_impl.h"
+#include "engine/run/execution.h"
 
 /* ---- frames ---- */
 
@@ -100,7 +100,7 @@ static td_status *compile_node(td_program *p, int32_t i) {
   n->local = f->nodes++;
   n->in = f->slots;
   f->slots += n->n_in;
-  n->flight = n->kernel.plain ? -1 : f->flights++;
+  n->pending = n->kernel.plain ? -1 : f->pendings++;
   if (!n->kernel.plain) p->plain = false;
   return NULL;
 }
@@ -111,11 +111,7 @@ static td_status *compile_frames(td_program *p) {
     f->members = td_alloc_zero((size_t)f->nodes + 1, sizeof *f->members);
     f->initial = td_alloc_zero((size_t)f->nodes + 1, sizeof *f->initial);
     if (!f->members || !f->initial) return td_oom();
-    f->size = sizeof(td_iter) + (size_t)f->nodes * sizeof(uint64_t) +
-              (size_t)f->slots * sizeof(td_tensor) +
-              (size_t)f->nodes * sizeof(td_ready) +
-              (size_t)f->flights * sizeof(td_flight) +
-              (size_t)f->children * sizeof(td_instance *);
+    f->size = td_iteration_size(f);
   }
   for (int32_t i = 0; i < p->n_nodes; i++) {
     td_xnode *n = &p->node[i];
@@ -258,28 +254,25 @@ td_status *td_program_new(td_graph *graph, td_device *device, td_states *states,
                           td_program **out) {
   td_program *p = td_alloc_zero(1, sizeof *p);
   if (!p) return td_oom();
-  p->refs = 1;
   p->graph = td_graph_retain(graph);
   p->device = td_device_retain(device);
   p->states = td_states_retain(states);
   pthread_mutex_init(&p->lock, NULL);
   td_status *s = compile(p);
   if (!td_ok(s)) {
-    td_program_release(p);
+    td_program_free(p);
     return s;
   }
   *out = p;
   return NULL;
 }
 
-td_program *td_program_retain(td_program *p) {
-  __atomic_fetch_add(&p->refs, 1, __ATOMIC_RELAXED);
-  return p;
-}
-
-void td_program_release(td_program *p) {
-  if (!p || __atomic_fetch_sub(&p->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
-  td_program_drop_idle(p);
+void td_program_free(td_program *p) {
+  if (!p) return;
+  for (td_execution *e; (e = p->idle);) {
+    p->idle = e->next;
+    td_execution_free(e);
+  }
   for (int32_t i = 0; p->node && i < p->n_nodes; i++) {
     td_states_put(p->states, &p->node[i].kernel);
     td_kernel_deinit(&p->node[i].kernel);
@@ -298,10 +291,6 @@ void td_program_release(td_program *p) {
   td_device_release(p->device);
   pthread_mutex_destroy(&p->lock);
   td_free(p);
-}
-
-int32_t td_program_nodes(const td_program *p) {
-  return p->n_nodes;
 }
 
 int64_t td_program_cost(const td_program *p) {

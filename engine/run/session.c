@@ -167,7 +167,7 @@ td_status *td_compiled_check(const td_compiled *c) {
 void td_compiled_release(td_compiled *c) {
   if (!c || __atomic_fetch_sub(&c->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   td_exec_free_idle(c);
-  for (int i = 0; i < c->n_programs; i++) td_program_release(c->programs[i]);
+  for (int i = 0; i < c->n_programs; i++) td_program_free(c->programs[i]);
   td_free(c->programs);
   td_plan_free(c->plan);
   for (int i = 0; c->held && i < nodes_of(c); i++)

@@ -12,7 +12,7 @@
 
 #include "engine/base/map.h"
 #include "engine/graph/region.h"
-#include "engine/run/program.h"
+#include "engine/run/executor.h"
 #include "engine/run/session.h"
 
 typedef struct td_exec td_exec;

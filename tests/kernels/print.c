@@ -140,11 +140,11 @@ static void test_first_n(void **state) {
   td_node *n = print_node(g, TD_INT32, "", 3, 2);
   td_str_clear(&printed);
   for (int i = 0; i < 4; i++) {
-    flight f;
-    assert_ok(flight_init(&f, n, cpu, states_of, &step, in));
+    pending f;
+    assert_ok(pending_init(&f, n, cpu, states_of, &step, in));
     td_kernel_start(&f.ctx);
-    assert_ok(flight_wait(&f));
-    flight_end(&f);
+    assert_ok(pending_wait(&f));
+    pending_end(&f);
   }
   assert_string_equal(td_str_c(&printed), "[1]\n[1]\n");
   td_tensor_release(&in[0]);

@@ -140,17 +140,17 @@ static void test_constant(void **state) {
       td_build_attr(&b, "value", td_attr_tensor(&x));
       td_build_attr(&b, "dtype", td_attr_type(x.dtype));
       assert_ok(td_build_node(&b, &n));
-      flight f;
-      assert_ok(flight_init(&f, n, d, NULL, &step, NULL));
+      pending f;
+      assert_ok(pending_init(&f, n, d, NULL, &step, NULL));
       td_kernel_start(&f.ctx);
-      assert_ok(flight_wait(&f));
+      assert_ok(pending_wait(&f));
       assert_true(f.out[0].buffer->readonly);
       assert_int_equal(td_tensor_on_host(&f.out[0]),
                        td_device_on_host(d) || kind == 1);
       assert_ok(td_device_transfer_wait(d, &f.out[0], d->host, &out[0]));
       assert_true(td_tensor_same(&x, &out[0]));
       td_tensor_release(&out[0]);
-      flight_end(&f);
+      pending_end(&f);
       td_tensor_release(&x);
       step_end(&step);
       td_graph_release(g);
@@ -209,16 +209,16 @@ static void send_over(td_device *from, td_device *to, bool send_host,
                            from->name, to->name, 2);
   td_tensor value = FLOATS(1, 2, 3), got;
   td_step step = step_new();
-  flight s, r;
-  assert_ok(flight_init(&s, send, from, NULL, &step, &value));
-  assert_ok(flight_init(&r, recv, to, NULL, &step, NULL));
+  pending s, r;
+  assert_ok(pending_init(&s, send, from, NULL, &step, &value));
+  assert_ok(pending_init(&r, recv, to, NULL, &step, NULL));
   s.ctx.dead = dead;
   if (dead) td_tensor_release(&s.in[0]);
   if (receive_first) td_kernel_start(&r.ctx);
   td_kernel_start(&s.ctx);
-  assert_ok(flight_wait(&s));
+  assert_ok(pending_wait(&s));
   if (!receive_first) td_kernel_start(&r.ctx);
-  assert_ok(flight_wait(&r));
+  assert_ok(pending_wait(&r));
   assert_int_equal(r.ctx.out_dead, dead);
   if (!dead) {
     assert_int_equal(td_tensor_on_host(&r.out[0]),
@@ -227,8 +227,8 @@ static void send_over(td_device *from, td_device *to, bool send_host,
     assert_true(td_tensor_same(&value, &got));
     td_tensor_release(&got);
   }
-  flight_end(&s);
-  flight_end(&r);
+  pending_end(&s);
+  pending_end(&r);
   td_tensor_release(&value);
   step_end(&step);
   td_graph_release(g);
@@ -249,13 +249,13 @@ static void test_sending(void **state) {
 static void test_send_needs_an_edge(void **state) {
   td_graph *g;
   td_step step = step_new();
-  flight f;
+  pending f;
   (void)state;
   assert_ok(td_graph_new(&g));
   td_node *n = end_node(g, "_Recv", NULL, cpu->name, cpu->name, -1);
-  check_error(flight_init(&f, n, cpu, NULL, &step, NULL), TD_INVALID_ARGUMENT,
+  check_error(pending_init(&f, n, cpu, NULL, &step, NULL), TD_INVALID_ARGUMENT,
               "_edge");
-  flight_end(&f);
+  pending_end(&f);
   step_end(&step);
   td_graph_release(g);
 }
@@ -268,14 +268,14 @@ static void test_cancelled_receive(void **state) {
   td_node *n = end_node(g, "_Recv", NULL, cpu->name, cpu->name, 0);
   FOR_DEVICES(d) {
     td_step step = step_new();
-    flight f;
-    assert_ok(flight_init(&f, n, d, NULL, &step, NULL));
+    pending f;
+    assert_ok(pending_init(&f, n, d, NULL, &step, NULL));
     td_kernel_start(&f.ctx);
-    assert_false(flight_over(&f));
+    assert_false(pending_over(&f));
     td_cancel_fire(step.cancel, td_error(TD_DEADLINE_EXCEEDED, "too late"));
     td_kernel_cancel(&f.ctx);
-    check_error(flight_wait(&f), TD_DEADLINE_EXCEEDED, "too late");
-    flight_end(&f);
+    check_error(pending_wait(&f), TD_DEADLINE_EXCEEDED, "too late");
+    pending_end(&f);
     step_end(&step);
   }
   td_graph_release(g);
@@ -321,14 +321,14 @@ static void test_feeds_and_fetches(void **state) {
     assert_false(dead[1]);
     td_tensor_release(&got);
     td_tensor_release(&rets[1]);
-    flight f;
+    pending f;
     td_tensor none = {0};
-    assert_ok(flight_init(&f, ret, d, NULL, &step, &none));
+    assert_ok(pending_init(&f, ret, d, NULL, &step, &none));
     f.ctx.dead = true;
     td_kernel_start(&f.ctx);
-    assert_ok(flight_wait(&f));
+    assert_ok(pending_wait(&f));
     assert_true(dead[1]);
-    flight_end(&f);
+    pending_end(&f);
     args[1].dtype = TD_INT32; /* what the planner would not let through */
     check_error(run_node(arg, d, &step, NULL, &got), TD_INVALID_ARGUMENT,
                 "feed 1 is int32, not float32");
@@ -437,15 +437,15 @@ static void count_landed(void *arg, td_status *s) {
 static void test_copies_are_late(void **state) {
   td_device *d;
   td_tensor host = FLOATS(1, 2, 3), there[MANY];
-  int32_t pending = 0;
+  int32_t unfinished = 0;
   (void)state;
   landed = 0;
   assert_ok(td_device_test_new(PLACE, 1, 5, &d));
   for (int i = 0; i < MANY; i++) {
     td_device_transfer(d, &host, d->memory, &there[i], count_landed, NULL);
-    pending += __atomic_load_n(&landed, __ATOMIC_ACQUIRE) <= i;
+    unfinished += __atomic_load_n(&landed, __ATOMIC_ACQUIRE) <= i;
   }
-  assert_true(pending > 0);
+  assert_true(unfinished > 0);
   td_device_release(d);
   assert_int_equal(landed, MANY);
   for (int i = 0; i < MANY; i++) td_tensor_release(&there[i]);

@@ -94,7 +94,7 @@ static inline void step_end(td_step *s) {
 enum { MAX_OPERANDS = 8 };
 
 /* A kernel on its way. Inputs and outputs are where the kernel wants them. */
-typedef struct flight {
+typedef struct pending {
   td_kernel kernel;
   td_kernel_ctx ctx;
   td_tensor in[MAX_OPERANDS], out[MAX_OPERANDS];
@@ -103,10 +103,10 @@ typedef struct flight {
   bool over;         /* under the mutex */
   td_status *status; /* under the mutex */
   int32_t dones;     /* atomic */
-} flight;
+} pending;
 
-static inline void flight_done(td_kernel_ctx *c, td_status *s) {
-  flight *f = c->owner;
+static inline void pending_done(td_kernel_ctx *c, td_status *s) {
+  pending *f = c->owner;
   __atomic_fetch_add(&f->dones, 1, __ATOMIC_ACQ_REL);
   pthread_mutex_lock(&f->mutex);
   f->status = s;
@@ -116,10 +116,10 @@ static inline void flight_done(td_kernel_ctx *c, td_status *s) {
 }
 
 /* From host tensors, which stay the caller's. */
-static inline td_status *flight_init(flight *f, const td_node *n, td_device *d,
+static inline td_status *pending_init(pending *f, const td_node *n, td_device *d,
                                      td_states *states, td_step *step,
                                      const td_tensor *in) {
-  *f = (flight){.mutex = PTHREAD_MUTEX_INITIALIZER,
+  *f = (pending){.mutex = PTHREAD_MUTEX_INITIALIZER,
                 .cond = PTHREAD_COND_INITIALIZER};
   TD_TRY(td_kernel_init(&f->kernel, n, d, states));
   td_status *s = NULL;
@@ -132,26 +132,26 @@ static inline td_status *flight_init(flight *f, const td_node *n, td_device *d,
                            .out = f->out,
                            .n_in = n->n_in,
                            .n_out = n->n_out,
-                           .done = flight_done,
+                           .done = pending_done,
                            .owner = f};
   return s;
 }
 
-static inline td_status *flight_wait(flight *f) {
+static inline td_status *pending_wait(pending *f) {
   pthread_mutex_lock(&f->mutex);
   while (!f->over) pthread_cond_wait(&f->cond, &f->mutex);
   pthread_mutex_unlock(&f->mutex);
   return f->status;
 }
 
-static inline bool flight_over(flight *f) {
+static inline bool pending_over(pending *f) {
   pthread_mutex_lock(&f->mutex);
   bool over = f->over;
   pthread_mutex_unlock(&f->mutex);
   return over;
 }
 
-static inline void flight_end(flight *f) {
+static inline void pending_end(pending *f) {
   for (int i = 0; i < MAX_OPERANDS; i++) {
     td_tensor_release(&f->in[i]);
     td_tensor_release(&f->out[i]);
@@ -162,16 +162,16 @@ static inline void flight_end(flight *f) {
 /* Runs a node and fetches what it made; outputs are the caller's. */
 static inline td_status *run_node(const td_node *n, td_device *d, td_step *step,
                                   const td_tensor *in, td_tensor *out) {
-  flight f;
-  td_status *s = flight_init(&f, n, d, NULL, step, in);
+  pending f;
+  td_status *s = pending_init(&f, n, d, NULL, step, in);
   for (int i = 0; i < n->n_out; i++) out[i] = (td_tensor){0};
   if (td_ok(s)) {
     td_kernel_start(&f.ctx);
-    s = flight_wait(&f);
+    s = pending_wait(&f);
   }
   for (int i = 0; td_ok(s) && i < n->n_out; i++)
     s = td_device_transfer_wait(d, &f.out[i], d->host, &out[i]);
-  flight_end(&f);
+  pending_end(&f);
   return s;
 }
 

@@ -23,12 +23,12 @@ static void nap(void) {
 
 static int32_t run_count(td_states *keep, const td_node *n) {
   td_step step = step_new();
-  flight f;
-  assert_ok(flight_init(&f, n, cpu, keep, &step, NULL));
+  pending f;
+  assert_ok(pending_init(&f, n, cpu, keep, &step, NULL));
   td_kernel_start(&f.ctx);
-  assert_ok(flight_wait(&f));
+  assert_ok(pending_wait(&f));
   int32_t v = *(const int32_t *)f.out[0].data;
-  flight_end(&f);
+  pending_end(&f);
   step_end(&step);
   return v;
 }
@@ -77,20 +77,20 @@ static void test_forwarding(void **state) {
       x = view;
     }
     x.buffer->readonly = how == 2;
-    flight f;
+    pending f;
     td_tensor none = {0};
-    assert_ok(flight_init(&f, n, cpu, NULL, &step, &none));
+    assert_ok(pending_init(&f, n, cpu, NULL, &step, &none));
     f.in[0] = x;
     if (how == 1) td_buffer_retain(x.buffer);
     uint64_t stamp = x.buffer->stamp;
     td_kernel_start(&f.ctx);
-    assert_ok(flight_wait(&f));
+    assert_ok(pending_wait(&f));
     assert_int_equal(f.out[0].buffer == x.buffer, how == 0);
     assert_int_equal(x.buffer->stamp != stamp, how == 0);
     assert_true(td_tensor_get_f(&f.out[0], 1) == 4);
     assert_true(how == 0 || td_tensor_get_f(&x, 1) == 2);
     if (how == 1) td_buffer_release(x.buffer);
-    flight_end(&f);
+    pending_end(&f);
   }
   step_end(&step);
   td_graph_release(g);
@@ -103,16 +103,16 @@ static void test_pass_moves_or_shares(void **state) {
   (void)state;
   for (int alone = 0; alone < 2; alone++) {
     td_tensor x = FLOATS(1, 2), none = {0};
-    flight f;
-    assert_ok(flight_init(&f, n, cpu, NULL, &step, &none));
+    pending f;
+    assert_ok(pending_init(&f, n, cpu, NULL, &step, &none));
     f.in[0] = x;
     if (!alone) td_buffer_retain(x.buffer);
     td_kernel_start(&f.ctx);
-    assert_ok(flight_wait(&f));
+    assert_ok(pending_wait(&f));
     assert_ptr_equal(f.out[0].buffer, x.buffer);
     assert_int_equal(td_tensor_valid(&f.in[0]), !alone);
     assert_int_equal(x.buffer->refs, alone ? 1 : 3);
-    flight_end(&f);
+    pending_end(&f);
     if (!alone) td_buffer_release(x.buffer);
   }
   step_end(&step);
@@ -165,20 +165,20 @@ static void test_parks_until_the_lock_is_free(void **state) {
   td_variable *v = ready_variable(1);
   td_tensor in[] = {handle_of(v), FLOATS(2)};
   td_step step = step_new();
-  flight f;
+  pending f;
   (void)state;
-  assert_ok(flight_init(&f, n, cpu, NULL, &step, in));
+  assert_ok(pending_init(&f, n, cpu, NULL, &step, in));
   assert_false(f.kernel.plain);
   assert_true(f.kernel.whole);
   assert_true(td_lock_try(&v->base.lock, false));
   td_kernel_start(&f.ctx); /* returns: it parks the work, not the thread */
   nap();
-  assert_false(flight_over(&f));
+  assert_false(pending_over(&f));
   assert_true(value_of(v) == 1);
   td_lock_release(&v->base.lock, false);
-  assert_ok(flight_wait(&f));
+  assert_ok(pending_wait(&f));
   assert_true(value_of(v) == 3);
-  flight_end(&f);
+  pending_end(&f);
   td_tensor_release(&in[0]);
   td_tensor_release(&in[1]);
   step_end(&step);
@@ -194,16 +194,16 @@ static void test_cancel_while_parked(void **state) {
   (void)state;
   for (int early = 0; early < 2; early++) { /* before or after the start */
     td_step step = step_new();
-    flight f;
-    assert_ok(flight_init(&f, n, cpu, NULL, &step, in));
+    pending f;
+    assert_ok(pending_init(&f, n, cpu, NULL, &step, in));
     assert_true(td_lock_try(&v->base.lock, true));
     if (early) td_kernel_cancel(&f.ctx);
     td_kernel_start(&f.ctx);
     if (!early) td_kernel_cancel(&f.ctx);
     td_kernel_cancel(&f.ctx); /* twice is once */
-    check_error(flight_wait(&f), TD_CANCELLED, "cancelled");
+    check_error(pending_wait(&f), TD_CANCELLED, "cancelled");
     assert_int_equal(f.dones, 1);
-    flight_end(&f);
+    pending_end(&f);
     td_lock_release(&v->base.lock, true);
     step_end(&step);
   }
@@ -261,21 +261,21 @@ static void *run_updates(void *arg) {
   worker *w = arg;
   td_step step = step_new();
   for (int i = 0; i < UPDATES; i++) {
-    flight f;
-    assert_ok(flight_init(&f, w->node, cpu, NULL, &step, w->in));
+    pending f;
+    assert_ok(pending_init(&f, w->node, cpu, NULL, &step, w->in));
     if (w->cancels && i % 3 == 0) td_kernel_cancel(&f.ctx);
     td_kernel_start(&f.ctx);
     if (w->cancels && i % 3 == 1) {
       /* The executor keeps a context while a cancel looks at it: so does the
-       * flight. */
+       * test. */
       td_kernel_cancel(&f.ctx);
     }
-    td_status *s = flight_wait(&f);
+    td_status *s = pending_wait(&f);
     if (td_ok(s)) w->ran++;
     assert_true(td_ok(s) || w->cancels);
     td_status_release(s);
     assert_int_equal(f.dones, 1);
-    flight_end(&f);
+    pending_end(&f);
   }
   step_end(&step);
   return NULL;
@@ -363,18 +363,18 @@ static void test_asynchronous(void **state) {
   (void)state;
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
     td_step step = step_new();
-    flight f;
-    assert_ok(flight_init(&f, n, cpu, NULL, &step, NULL));
+    pending f;
+    assert_ok(pending_init(&f, n, cpu, NULL, &step, NULL));
     if (rows[i].before) td_kernel_cancel(&f.ctx);
     td_kernel_start(&f.ctx);
-    assert_int_equal(flight_over(&f), rows[i].before);
+    assert_int_equal(pending_over(&f), rows[i].before);
     if (rows[i].after) td_kernel_cancel(&f.ctx);
     if (!rows[i].before && !rows[i].after) wait_end(NULL);
-    td_status *s = flight_wait(&f);
+    td_status *s = pending_wait(&f);
     assert_int_equal(td_status_code(s), rows[i].want);
     td_status_release(s);
     assert_int_equal(f.dones, 1);
-    flight_end(&f);
+    pending_end(&f);
     step_end(&step);
   }
   td_graph_release(g);
@@ -387,26 +387,26 @@ static td_status *once_through(td_graph *g, const td_tensor *handle) {
   td_states *keep = NULL;
   td_step step = {.threads = 1};
   td_tensor x = {0};
-  flight f = {.over = false};
+  pending f = {.over = false};
   td_status *s = td_states_new(&keep);
   if (td_ok(s)) s = td_cancel_new(&step.cancel);
   if (td_ok(s)) step.stop = td_cancel_flag(step.cancel);
   if (td_ok(s)) s = td_tensor_scalar_f(TD_FLOAT32, 1, &x);
   td_tensor in[] = {*handle, x};
   if (td_ok(s))
-    s = flight_init(&f, td_graph_find(g, "TestUpdate"), cpu, keep, &step, in);
+    s = pending_init(&f, td_graph_find(g, "TestUpdate"), cpu, keep, &step, in);
   if (td_ok(s)) {
     td_kernel_start(&f.ctx);
-    s = flight_wait(&f);
+    s = pending_wait(&f);
   }
-  flight_end(&f);
+  pending_end(&f);
   if (td_ok(s))
-    s = flight_init(&f, td_graph_find(g, "TestCount"), cpu, keep, &step, NULL);
+    s = pending_init(&f, td_graph_find(g, "TestCount"), cpu, keep, &step, NULL);
   if (td_ok(s)) {
     td_kernel_start(&f.ctx);
-    s = flight_wait(&f);
+    s = pending_wait(&f);
   }
-  flight_end(&f);
+  pending_end(&f);
   td_tensor_release(&x);
   td_cancel_release(step.cancel);
   td_states_release(keep);

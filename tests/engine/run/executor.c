@@ -35,7 +35,7 @@ static void test_sum(void **state) {
   make_ret(&r, NODE(&r, "AddV2", NULL, a, b), 0);
   td_program *p = rig_compile(&r);
   each_way(&r, p, sum_is_seven);
-  td_program_release(p);
+  td_program_free(p);
   rig_deinit(&r);
 }
 
@@ -53,7 +53,7 @@ static void test_fan(void **state) {
   make_ret(&r, make_list(&r, "AddN", in, 1000), 0);
   td_program *p = rig_compile(&r);
   each_way(&r, p, fan_is_right);
-  td_program_release(p);
+  td_program_free(p);
   rig_deinit(&r);
 }
 
@@ -84,7 +84,7 @@ static void run_branch(bool taken) {
   make_ret(&r, no, 2);
   td_program *p = rig_compile(&r);
   each_way(&r, p, branch_taken);
-  td_program_release(p);
+  td_program_free(p);
   rig_deinit(&r);
 }
 
@@ -133,7 +133,7 @@ static void count_to(double n, int parallel) {
   make_ret(&r, make_count(&r, zero, limit, "count", parallel).exit, 0);
   td_program *p = rig_compile(&r);
   each_way(&r, p, counted);
-  td_program_release(p);
+  td_program_free(p);
   rig_deinit(&r);
 }
 
@@ -168,7 +168,7 @@ static void test_dead_loop(void **state) {
   make_ret(&r, merge, 1);
   td_program *p = rig_compile(&r);
   each_way(&r, p, loop_is_dead);
-  td_program_release(p);
+  td_program_free(p);
   rig_deinit(&r);
 }
 
@@ -197,7 +197,7 @@ static void test_nested(void **state) {
     make_ret(&r, NODE(&r, "Exit", NULL, port(sw, 0)), 0);
     td_program *p = rig_compile(&r);
     each_way(&r, p, counted);
-    td_program_release(p);
+    td_program_free(p);
     rig_deinit(&r);
   }
 }
@@ -219,7 +219,7 @@ static void test_long_loop(void **state) {
   counted(&r);
   getrusage(RUSAGE_SELF, &after);
   assert_true(after.ru_maxrss - before.ru_maxrss < 32768); /* KiB */
-  td_program_release(p);
+  td_program_free(p);
   rig_deinit(&r);
 }
 
@@ -249,7 +249,7 @@ static void test_failure(void **state) {
   make_ret(&r, bad, 1);
   td_program *p = rig_compile(&r);
   each_way(&r, p, failed_at_node);
-  td_program_release(p);
+  td_program_free(p);
   rig_deinit(&r);
 }
 

@@ -16,7 +16,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
-#include "engine/run/program.h"
+#include "engine/run/executor.h"
 #include "engine/run/runtime.h"
 
 #define OK(expr)                                                               \
@@ -109,7 +109,7 @@ static inline void rig_run(rig *r, td_program *p, int threads, bool here) {
   step.resources = td_runtime_resources(r->runtime);
   step.rets = r->rets;
   step.rets_dead = r->dead;
-  OK(td_run_start(p, &step, team, rig_over, r));
+  OK(td_executor_start(p, &step, team, rig_over, r));
   if (here)
     td_team_work(team, td_clock_now() + 1000000);
   else

@@ -1,20 +1,21 @@
-/* why.c - what a step that does not finish is waiting for.
+/* program_why.c - what a step that does not finish is waiting for.
  *
  * Reads the state words of running iterations: a node whose count is neither
  * full nor zero waits for somebody. Values may move while we look; the list is
  * a picture, not a proof.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/run/program_impl.h"
+#include "engine/run/execution.h"
 
 enum { MOST_LINES = 50 };
 
 /* Has input k of node n arrived? A data slot that is filled has. */
-static bool missing(const td_iter *it, const td_xnode *n, int k) {
+static bool missing(const td_iteration *it, const td_xnode *n, int k) {
   return it->slot[n->in + k].buffer == NULL;
 }
 
-static void explain_node(const td_iter *it, const td_xnode *n, td_str *out) {
+static void explain_node(const td_iteration *it, const td_xnode *n,
+                         td_str *out) {
   const td_node *node = n->kernel.node;
   td_str_addf(out, "%s (%s)", node->name, node->op->type);
   if (it->instance) td_str_addf(out, " iteration %lld", (long long)it->number);
@@ -31,8 +32,8 @@ static void explain_node(const td_iter *it, const td_xnode *n, td_str *out) {
   td_str_addc(out, '\n');
 }
 
-static void explain_iter(const td_iter *it, td_str *out, int *lines) {
-  const td_program *p = it->run->program;
+static void explain_iteration(const td_iteration *it, td_str *out, int *lines) {
+  const td_program *p = it->execution->program;
   const td_xframe *f = &p->frame[it->frame];
   for (int32_t i = 0; i < f->nodes && *lines < MOST_LINES; i++) {
     uint64_t now = __atomic_load_n(&it->state[i], __ATOMIC_RELAXED);
@@ -44,27 +45,29 @@ static void explain_iter(const td_iter *it, td_str *out, int *lines) {
   }
 }
 
-static void explain_run(td_run *run, td_str *out) {
+static void explain_execution(td_execution *e, td_str *out) {
   int lines = 0;
-  pthread_mutex_lock(&run->flights_lock);
-  for (td_flight *f = run->flights; f && lines < MOST_LINES; f = f->next) {
-    const td_node *n = f->ctx.kernel->node;
+  pthread_mutex_lock(&e->pending_lock);
+  for (td_pending *k = e->pending; k && lines < MOST_LINES; k = k->next) {
+    const td_node *n = k->ctx.kernel->node;
     td_str_addf(out, "%s (%s) has started and waits", n->name, n->op->type);
     const char *what = td_node_string(n, "tensor_name");
     if (what[0]) td_str_addf(out, " for %s", what);
     td_str_addc(out, '\n');
     lines++;
   }
-  pthread_mutex_unlock(&run->flights_lock);
-  pthread_spin_lock(&run->frames_lock);
-  explain_iter(run->root, out, &lines);
-  td_instances_visit(run, out, &lines, explain_iter);
-  pthread_spin_unlock(&run->frames_lock);
+  pthread_mutex_unlock(&e->pending_lock);
+  pthread_spin_lock(&e->frames_lock);
+  explain_iteration(e->root, out, &lines);
+  for (td_instance *inst = e->instances; inst; inst = inst->next)
+    for (td_iteration *it = inst->oldest; it; it = it->later)
+      explain_iteration(it, out, &lines);
+  pthread_spin_unlock(&e->frames_lock);
   if (lines >= MOST_LINES) td_str_add(out, "...\n");
 }
 
 void td_program_why(td_program *p, td_str *out) {
   pthread_mutex_lock(&p->lock);
-  for (td_run *run = p->running; run; run = run->next) explain_run(run, out);
+  for (td_execution *e = p->running; e; e = e->next) explain_execution(e, out);
   pthread_mutex_unlock(&p->lock);
 }
