@@ -32,6 +32,18 @@ static int int_option(lua_State *L, const char *key) {
   return (int)v;
 }
 
+static int no_pass(lua_State *L, const char *name) {
+  luaL_Buffer known;
+  luaL_buffinit(L, &known);
+  for (int i = 0; td_plan_pass_name(i); i++) {
+    if (i) luaL_addstring(&known, ", ");
+    luaL_addstring(&known, td_plan_pass_name(i));
+  }
+  luaL_pushresult(&known);
+  return td_lua_error(L, TD_INVALID_ARGUMENT, "no pass \"%s\"; there are %s",
+                      name, lua_tostring(L, -1));
+}
+
 static unsigned passes_off(lua_State *L) {
   unsigned off = 0;
   if (lua_getfield(L, 2, "passes_off") == LUA_TTABLE) {
@@ -39,11 +51,8 @@ static unsigned passes_off(lua_State *L) {
     for (lua_Integer i = 1; i <= n; i++) {
       lua_rawgeti(L, -1, i);
       const char *name = td_lua_text(L, -1);
-      unsigned bit = td_pass_parse(name);
-      if (!bit)
-        td_lua_error(L, TD_INVALID_ARGUMENT,
-                     "no pass \"%s\"; there are fold, cse, order_updates, schedule",
-                     name);
+      unsigned bit = td_plan_pass_bit(name);
+      if (!bit) no_pass(L, name);
       off |= bit;
       lua_pop(L, 1);
     }

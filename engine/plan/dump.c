@@ -6,11 +6,12 @@
  * or session does not overwrite the first.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
 #include "engine/base/file.h"
 #include "engine/graph/graphdef.h"
 #include "engine/plan/pass_impl.h"
-
-static const char *const names[] = {"prune", "fold", "cse", "order_updates", "part"};
 
 static bool path_of(const td_pass *p, const char *pass, const char *end,
                     td_str *out) {
@@ -19,22 +20,25 @@ static bool path_of(const td_pass *p, const char *pass, const char *end,
   return !out->failed;
 }
 
-static bool number_taken(const td_pass *p, td_str *path) {
-  for (size_t i = 0; i < TD_COUNT(names); i++)
-    if (path_of(p, names[i], "txt", path) && td_file_exists(td_str_c(path)))
-      return true;
-  return false;
+/* One more than the largest number in the directory. */
+static td_status *find_number(td_pass *p) {
+  td_str names = {0};
+  td_status *s = td_file_list(p->request->dump, &names);
+  for (size_t i = 0; td_ok(s) && i < names.len; i += strlen(names.at + i) + 1) {
+    int number = -1;
+    if (sscanf(names.at + i, "%d_", &number) == 1 && number >= p->dumped)
+      p->dumped = number + 1;
+  }
+  td_str_deinit(&names);
+  return s;
 }
 
 td_status *td_dump_begin(td_pass *p) {
-  td_str path = {0};
   if (!p->request->dump || !p->request->dump[0]) return NULL;
   TD_TRY(td_file_mkdirs(p->request->dump));
-  while (number_taken(p, &path)) p->dumped++;
-  bool failed = path.failed;
-  td_str_deinit(&path);
+  TD_TRY(find_number(p));
   p->log = td_alloc_zero(1, sizeof *p->log);
-  return p->log && !failed ? NULL : td_oom();
+  return p->log ? NULL : td_oom();
 }
 
 void td_dump_end(td_pass *p) {
@@ -71,10 +75,11 @@ static void print_node(const td_pass *p, const td_node *n, td_str *out) {
 }
 
 static td_status *write_text(const td_pass *p, const char *pass,
-                             const td_graph *g, const char *path) {
+                             const char *what, const td_graph *g,
+                             const char *path) {
   td_str text = {0};
   int32_t n = td_graph_size(g);
-  td_str_addf(&text, "# after %s: %d nodes\n", pass, (int)n);
+  td_str_addf(&text, "# after %s, which %s: %d nodes\n", pass, what, (int)n);
   for (int32_t id = 0; id < n; id++) print_node(p, td_graph_node(g, id), &text);
   td_str_add(&text, "\n# what changed and why\n");
   td_str_addn(&text, td_str_c(p->log), p->log->len);
@@ -95,12 +100,13 @@ static td_status *write_bytes(const td_graph *g, const char *path) {
   return s;
 }
 
-td_status *td_dump_graph(td_pass *p, const char *pass, const td_graph *g) {
+td_status *td_dump_graph(td_pass *p, const char *pass, const char *what,
+                         const td_graph *g) {
   td_str path = {0};
   if (!p->log) return NULL;
   td_status *s = NULL;
   if (path_of(p, pass, "txt", &path))
-    s = write_text(p, pass, g, td_str_c(&path));
+    s = write_text(p, pass, what, g, td_str_c(&path));
   if (td_ok(s) && path_of(p, pass, "pb", &path))
     s = write_bytes(g, td_str_c(&path));
   if (td_ok(s) && path.failed) s = td_oom();

@@ -66,8 +66,8 @@ static td_edge resolve(const inliner *x, td_edge e) {
 
 static bool needs_entry(const inliner *x, const td_node *call) {
   if (call->n_in + call->n_control == 0) return false;
-  return call->id >= x->n || !x->p->frames || call->frame > 0 ||
-         call->may_die || call->n_control > 0;
+  return call->id >= x->n || call->frame > 0 || call->may_die ||
+         call->n_control > 0;
 }
 
 /* x->args becomes what the body takes; *entry, where it begins, or NULL. */
@@ -244,20 +244,32 @@ static td_status *inline_all(inliner *x) {
   return td_pass_sweep(x->p);
 }
 
-td_status *td_inline(td_pass *p, bool *any) {
+static bool has_calls(const td_graph *g) {
+  for (int32_t id = 0; id < td_graph_size(g); id++)
+    if (is_call(td_graph_node(g, id))) return true;
+  return false;
+}
+
+/* Bodies bring frames of their own. */
+static td_status *find_frames(td_pass *p) {
+  td_frames all;
+  TD_TRY(td_frames_check(p->graph, &all));
+  td_status *s = td_pass_keep_frames(p, &all);
+  td_frames_free(&all);
+  return s;
+}
+
+td_status *td_inline(td_pass *p) {
   inliner x = {.p = p,
                .g = p->graph,
                .n = td_graph_size(p->graph),
                .fill = TD_FUNCTION_FILL};
-  *any = false;
-  for (int32_t id = 0; id < x.n; id++)
-    *any = *any || is_call(td_graph_node(x.g, id));
-  if (!*any) return NULL;
+  if (!has_calls(p->graph)) return NULL;
   td_status *s = inline_all(&x);
   for (size_t i = 0; i < x.at.len; i++)
     td_function_body_deinit(&x.at.at[i].body);
   td_vec_free(&x.at);
   td_vec_free(&x.args);
   td_free(x.awaited);
-  return s;
+  return td_ok(s) ? find_frames(p) : s;
 }

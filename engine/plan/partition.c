@@ -16,8 +16,9 @@
 
 #include "engine/base/map.h"
 #include "engine/base/plant.h"
+#include "engine/graph/function.h"
+#include "engine/graph/graphdef.h"
 #include "engine/plan/link_impl.h"
-#include "engine/plan/loops_impl.h"
 
 /* What a link is known by. */
 typedef struct key {
@@ -32,7 +33,6 @@ typedef struct cut {
   int32_t *part_of; /* by device: its part, -1: none */
   td_node **copy;   /* by node id */
   td_map links;     /* key to the node on the consumer's side */
-  td_loops loops;
   td_tensor signal; /* what crosses for a control edge */
   TD_VEC(td_edge) in;
   TD_VEC(td_node *) control;
@@ -62,7 +62,7 @@ static td_status *connect(cut *c, const td_link *l, td_edge input, int32_t from,
   if (from == to) {
     start = send;
   } else {
-    trigger = td_loops_trigger(&c->loops, l->frame, to);
+    trigger = td_pass_trigger(c->p, l->frame, to);
     if (trigger) start = c->copy[trigger->id];
     if (!start && l->frame)
       return td_error(TD_INTERNAL, "no control loop for %s",
@@ -174,7 +174,7 @@ static td_status *copy_node(cut *c, const td_node *n) {
 
 /* The part of a control loop that starts others, and so comes before them. */
 static bool is_trigger(const cut *c, const td_node *n) {
-  return n->id >= c->loops.first &&
+  return n->id >= c->p->first_trigger &&
          (n->op->kind == TD_KIND_CONST || n->op->kind == TD_KIND_ENTER ||
           n->op->kind == TD_KIND_MERGE);
 }
@@ -230,28 +230,79 @@ static td_status *add_parts(cut *c) {
   return NULL;
 }
 
+/* States of kernels go by them. */
+static void keep_serials(const td_graph *from, td_graph *to) {
+  for (int32_t id = 0; id < td_graph_size(to); id++) {
+    td_node *n = td_graph_node(to, id);
+    const td_node *same = td_graph_find(from, n->name);
+    n->serial = same ? same->serial : 0;
+  }
+}
+
+/* What a remote worker would get. */
+static td_status *through_bytes(td_graph **g) {
+  char *bytes = NULL;
+  size_t len = 0;
+  td_graph *read = NULL;
+  td_status *s = td_graphdef_write(*g, &bytes, &len);
+  if (td_ok(s)) s = td_graph_new(&read);
+  if (td_ok(s)) s = td_graphdef_read(read, bytes, len, NULL);
+  td_free(bytes);
+  if (!td_ok(s)) {
+    td_graph_release(read);
+    return s;
+  }
+  keep_serials(*g, read);
+  td_graph_release(*g);
+  *g = read;
+  return NULL;
+}
+
+/* Frames are numbered anew in each part; deadness is carried by notes of the
+ * _Recvs. A part without control flow has neither. */
+static td_status *settle_frames(td_graph *g) {
+  bool flow = false;
+  for (int32_t id = 0; id < td_graph_size(g) && !flow; id++) {
+    const td_node *n = td_graph_node(g, id);
+    flow = n->op->kind == TD_KIND_SWITCH || n->op->kind == TD_KIND_ENTER ||
+           td_node_bool(n, "_may_die");
+  }
+  if (!flow) return NULL;
+  td_frames frames;
+  TD_TRY(td_frames_check(g, &frames));
+  td_frames_free(&frames);
+  return NULL;
+}
+
+static td_status *finish_part(td_pass *p, td_part *part) {
+  /* Attributes name them. */
+  TD_TRY(td_function_copy(p->graph, part->graph));
+  if (p->request->roundtrip) TD_TRY(through_bytes(&part->graph));
+  TD_TRY(settle_frames(part->graph));
+  for (int32_t id = 0; id < td_graph_size(part->graph); id++)
+    td_graph_node(part->graph, id)->order = id;
+  return NULL;
+}
+
+/* ---- the pass ------------------------------------------------------------ */
+
 static td_status *cut_up(cut *c) {
-  int32_t *order = NULL;
+  td_pass *p = c->p;
   td_shape empty = td_shape_vector(0);
-  TD_TRY(td_loops_settle(c->p));
-  TD_TRY(td_loops_add(c->p, &c->loops));
   TD_TRY(td_tensor_new(NULL, TD_FLOAT32, &empty, &c->signal));
   TD_TRY(add_parts(c));
-  TD_TRY(td_graph_order(c->p->graph, &order));
-  td_status *s = NULL;
-  if (c->p->request->passes & TD_PASS_SCHEDULE)
-    s = td_schedule(c->p->graph, order);
-  if (td_ok(s)) s = copy_nodes(c, order);
-  td_free(order);
-  if (td_ok(s)) close_loops(c);
-  return s;
+  if (!p->order) TD_TRY(td_graph_order(p->graph, &p->order));
+  TD_TRY(copy_nodes(c, p->order));
+  close_loops(c);
+  for (int i = 0; i < p->plan->n_parts; i++)
+    TD_TRY(finish_part(p, &p->plan->parts[i]));
+  return NULL;
 }
 
 td_status *td_partition(td_pass *p) {
   cut c = {.p = p, .devices = p->request->devices};
   td_map_init(&c.links);
   td_status *s = cut_up(&c);
-  td_loops_deinit(&c.loops);
   td_map_deinit(&c.links);
   td_tensor_release(&c.signal);
   td_vec_free(&c.in);

@@ -1,6 +1,8 @@
 /* pass.c - what the passes share.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "engine/base/plant.h"
 #include "engine/plan/pass_impl.h"
 
@@ -25,8 +27,7 @@ td_status *td_pass_const(td_graph *g, const char *name, const td_tensor *value,
   return NULL;
 }
 
-/* ---- what stays -----------------------------------------------------------
- */
+/* ---- what stays ---------------------------------------------------------- */
 
 td_status *td_pass_roots(const td_pass *p, bool **out) {
   int32_t n = td_graph_size(p->graph);
@@ -72,4 +73,16 @@ td_status *td_pass_sweep(td_pass *p) {
   if (td_ok(s)) td_graph_remove(p->graph, flags);
   td_free(flags);
   return s;
+}
+
+/* ---- frames -------------------------------------------------------------- */
+
+td_status *td_pass_keep_frames(td_pass *p, const td_frames *all) {
+  size_t n = (size_t)all->count;
+  td_free(p->frames);
+  p->frames = td_alloc_zero(n, sizeof *p->frames);
+  if (!p->frames) return td_oom();
+  memcpy(p->frames, all->at, n * sizeof *p->frames);
+  p->n_frames = all->count;
+  return NULL;
 }

@@ -17,8 +17,6 @@ typedef struct td_pass {
   const td_plan_request *request;
   td_plan *plan;          /* being made */
   td_graph *graph;        /* the working copy; owned */
-  const td_frames *whole; /* of the user's graph, while it is locked; NULL when
-                             nobody asks or it fails the check as a whole */
   td_frame *frames; /* [0] the root; node->frame counts them; NULL: not known.
                        Owned, its names and nodes are that graph's */
   int32_t n_frames;
@@ -26,24 +24,19 @@ typedef struct td_pass {
                         leave: host code can touch its memory */
   td_node **targets; /* nodes of the working copy; owned */
   int32_t n_targets;
+  td_node **triggers;    /* from control_loops: see td_pass_trigger. Owned */
+  int32_t first_trigger; /* nodes from this id on belong to control loops */
+  int32_t *order;        /* from schedule: node ids, inputs first; NULL: any
+                            such order will do. Owned */
   td_str *log;          /* what the pass changed and why; NULL: nobody asked */
   int32_t dumped;       /* graphs written so far */
   TD_VEC(char *) edges; /* names of the rendezvous edges; owned */
 } td_pass;
 
-/* The passes, in order. */
-td_status *td_prune(td_pass *p) TD_MUST_USE; /* under the user graph's lock */
-/* The error about a fed or fetched value inside loop `loop`. */
-td_status *td_prune_inside(td_edge e, const char *loop, bool feed) TD_MUST_USE;
-/* Puts bodies in place of calls, under that lock too; *any: there were some,
- * and frames are to be found anew. */
-td_status *td_inline(td_pass *p, bool *any) TD_MUST_USE;
-td_status *td_fold(td_pass *p) TD_MUST_USE;
-td_status *td_cse(td_pass *p) TD_MUST_USE;
-td_status *td_order_updates(td_pass *p) TD_MUST_USE;
-td_status *td_partition(td_pass *p) TD_MUST_USE;
-/* Rearranges `order` (inputs first) by urgency, inputs still first. */
-td_status *td_schedule(const td_graph *g, int32_t *order) TD_MUST_USE;
+/* The passes. */
+#define TD_PASS(name, when, what) td_status *td_##name(td_pass *p) TD_MUST_USE;
+#include "engine/plan/pass.def"
+#undef TD_PASS
 
 /* ---- what they share (pass.c) ---- */
 
@@ -51,6 +44,16 @@ td_status *td_schedule(const td_graph *g, int32_t *order) TD_MUST_USE;
 td_status *td_pass_roots(const td_pass *p, bool **out) TD_MUST_USE;
 /* Drops the nodes that no root needs any more. */
 td_status *td_pass_sweep(td_pass *p) TD_MUST_USE;
+/* Makes a copy of `all` the frames of the working copy. */
+td_status *td_pass_keep_frames(td_pass *p, const td_frames *all) TD_MUST_USE;
+/* The node that starts the _Recvs of `frame` on `device` once an iteration;
+ * NULL when there is none. */
+static inline td_node *td_pass_trigger(const td_pass *p, int32_t frame,
+                                       int32_t device) {
+  if (!p->triggers || frame >= p->n_frames) return NULL;
+  return p->triggers[(size_t)frame * (size_t)p->request->n_devices +
+                     (size_t)device];
+}
 /* A line for the dump. Costs nothing when nobody asked. */
 void td_pass_log(td_pass *p, const char *fmt, ...) TD_PRINTF(2, 3);
 /* A Const of the working copy, in the root, for device `placed`. */
@@ -111,7 +114,7 @@ void td_uses_deinit(td_uses *u);
 /* Begins the log of a pass; nothing without request->dump. */
 td_status *td_dump_begin(td_pass *p) TD_MUST_USE;
 /* Writes graph and log, and empties the log. */
-td_status *td_dump_graph(td_pass *p, const char *pass,
+td_status *td_dump_graph(td_pass *p, const char *pass, const char *what,
                          const td_graph *g) TD_MUST_USE;
 void td_dump_end(td_pass *p);
 

@@ -1,11 +1,9 @@
 /* plan.h - from a graph, feeds and fetches to one graph per device.
  *
- * The whole graph is placed, as it grows. Then, in order: prune, inline (bodies
- * of functions for their calls), fold, cse, order_updates (readers of a variable before
- * its update), schedule, partition. Each works on a copy that the plan owns and
- * can be switched off by name where the result does not need it (prune, inline
- * and partition always run). With TIDE_DUMP=dir
- * every pass writes the graph after it and what it changed and why.
+ * The whole graph is placed, as it grows. Then come the passes of pass.def,
+ * from prune to partition, each on a copy that the plan owns; those that the
+ * result does not need can be switched off by name. With TIDE_DUMP=dir every
+ * pass writes the graph after it and what it changed and why.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_PLAN_H
@@ -16,15 +14,12 @@
 
 TD_BEGIN
 
-enum {
-  TD_PASS_FOLD = 1 << 0,
-  TD_PASS_CSE = 1 << 1,
-  TD_PASS_ORDER_UPDATES = 1 << 2,
-  TD_PASS_SCHEDULE = 1 << 3,
-  TD_PASS_ALL = 15,
-};
-/* "fold" to its bit, 0 when there is no such pass. */
-unsigned td_pass_parse(const char *name);
+/* ---- passes (pass.def) ---- */
+
+/* The name of the i-th pass that can be switched off; NULL at the end. */
+const char *td_plan_pass_name(int i);
+/* Its bit in `passes_off`; 0 when there is no such pass, or it always runs. */
+unsigned td_plan_pass_bit(const char *name);
 
 /* ---- placement of the whole graph, kept as it grows (place.c) ----
  *
@@ -62,12 +57,12 @@ typedef struct td_plan_request {
   td_placer *placer;
   td_device *const *devices;
   int n_devices;
-  unsigned passes;  /* TD_PASS_* that run */
-  bool verify;      /* td_graph_verify between passes */
-  bool roundtrip;   /* each part goes through GraphDef bytes */
-  bool partial;     /* feeds and fetches are _Recv and _Send of the client, so
-                       that they may come one by one */
-  const char *dump; /* directory, or NULL */
+  unsigned passes_off; /* bits of those that do not run */
+  bool verify;         /* td_graph_verify between passes */
+  bool roundtrip;      /* each part goes through GraphDef bytes */
+  bool partial;        /* feeds and fetches are _Recv and _Send of the client,
+                          so that they may come one by one */
+  const char *dump;    /* directory, or NULL */
 } td_plan_request;
 
 typedef struct td_part {

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/graph/function.h"
+#include "engine/graph/region.h"
 #include "engine/plan/link_impl.h"
 
 /* Values of `where`. */
@@ -19,13 +21,15 @@ enum { NOWHERE = -1, SEVERAL = -2 };
 typedef struct prune {
   td_pass *p;
   const td_plan_request *r;
-  int32_t n;             /* nodes of the user's graph */
-  td_prune_seat *seats;  /* by node id; borrowed, cleared again */
-  int32_t *fed_too;      /* by feed: the next feed of that node + 1 */
-  bool *used;            /* by feed: somebody needs it */
-  TD_VEC(int32_t) queue; /* nodes seen, in order; then by id */
-  td_node **arg;         /* by feed: its _Arg or _Recv */
-  int32_t *where;        /* by feed: the device of those who use it */
+  int32_t n;              /* nodes of the user's graph */
+  const td_frames *whole; /* the frames of the user's graph; NULL when nobody
+                             asks or it fails the check as a whole */
+  td_prune_seat *seats;   /* by node id; borrowed, cleared again */
+  int32_t *fed_too;       /* by feed: the next feed of that node + 1 */
+  bool *used;             /* by feed: somebody needs it */
+  TD_VEC(int32_t) queue;  /* nodes seen, in order; then by id */
+  td_node **arg;          /* by feed: its _Arg or _Recv */
+  int32_t *where;         /* by feed: the device of those who use it */
   TD_VEC(td_edge) in;
   TD_VEC(td_node *) control;
 } prune;
@@ -66,6 +70,17 @@ static td_prune_seat *seat_of(const prune *t, const td_node *n) {
 
 /* ---- what was asked for -------------------------------------------------- */
 
+/* The graph may have changed since they were looked up. */
+static td_status *check_there(const td_plan_request *r) {
+  for (int i = 0; i < r->n_feeds; i++)
+    if (r->feeds[i].node->gone) return td_region_gone(r->feeds[i].node);
+  for (int i = 0; i < r->n_fetches; i++)
+    if (r->fetches[i].node->gone) return td_region_gone(r->fetches[i].node);
+  for (int i = 0; i < r->n_targets; i++)
+    if (r->targets[i]->gone) return td_region_gone(r->targets[i]);
+  return NULL;
+}
+
 static td_status *check_edge(const prune *t, td_edge e, const char *what,
                              int i) {
   if (!e.node || e.node->graph != t->r->graph)
@@ -79,7 +94,7 @@ static td_status *check_edge(const prune *t, td_edge e, const char *what,
 
 /* A value inside a loop is there many times, or never: it can neither be given
  * nor taken. */
-td_status *td_prune_inside(td_edge e, const char *loop, bool feed) {
+static td_status *inside_error(td_edge e, const char *loop, bool feed) {
   return td_node_blame(
       td_error(TD_INVALID_ARGUMENT,
                "\"%s:%d\" is inside the loop \"%s\" and cannot be %s: it has a "
@@ -91,9 +106,26 @@ td_status *td_prune_inside(td_edge e, const char *loop, bool feed) {
 }
 
 static td_status *check_outside(const prune *t, td_edge e, bool feed) {
-  const td_frames *all = t->p->whole;
+  const td_frames *all = t->whole;
   if (!all || all->beyond[e.node->id] == 0) return NULL;
-  return td_prune_inside(e, all->at[all->beyond[e.node->id]].name, feed);
+  return inside_error(e, all->at[all->beyond[e.node->id]].name, feed);
+}
+
+/* What is needed brings its loops with it whole, so that only a fed value
+ * inside one asks for the rest of the graph; and partial runs, whose links are
+ * told what may die as they are made. */
+static bool asks_for_whole(const td_plan_request *r) {
+  if (r->partial) return true;
+  for (int i = 0; i < r->n_feeds; i++)
+    if (r->feeds[i].node->n_in || r->feeds[i].node->n_control) return true;
+  return false;
+}
+
+static td_status *find_whole(prune *t) {
+  const td_plan_request *r = t->r;
+  if (!asks_for_whole(r)) return NULL;
+  TD_TRY(td_placer_frames(r->placer, r->graph, &t->whole));
+  return t->whole ? td_pass_keep_frames(t->p, t->whole) : NULL;
 }
 
 static int32_t feed_of(const prune *t, td_edge e) {
@@ -429,18 +461,48 @@ static td_status *finish(prune *t) {
   return NULL;
 }
 
+static td_status *check_fetches(const prune *t, const td_frames *mine) {
+  for (int i = 0; i < t->r->n_fetches; i++) {
+    const td_node *n = seat_of(t, t->r->fetches[i].node)->copy;
+    int32_t frame = n ? mine->beyond[n->id] : 0;
+    if (frame)
+      return inside_error(t->r->fetches[i], mine->at[frame].name, false);
+  }
+  return NULL;
+}
+
+/* Those of the copy, unless those of the whole graph are known. */
+static td_status *find_frames(prune *t) {
+  td_frames mine;
+  if (t->whole) return NULL;
+  TD_TRY(td_frames_check(t->p->graph, &mine));
+  td_status *s = check_fetches(t, &mine);
+  if (td_ok(s)) s = td_pass_keep_frames(t->p, &mine);
+  td_frames_free(&mine);
+  return s;
+}
+
+static td_status *run(prune *t) {
+  TD_TRY(td_graph_new(&t->p->graph));
+  td_graph_scratch(t->p->graph);
+  TD_TRY(find_whole(t));
+  TD_TRY(take_feeds(t));
+  TD_TRY(walk(t));
+  TD_TRY(add_args(t));
+  TD_TRY(copy_nodes(t));
+  TD_TRY(note_rows(t));
+  TD_TRY(add_retvals(t));
+  TD_TRY(finish(t));
+  TD_TRY(find_frames(t));
+  return td_function_copy(t->r->graph, t->p->graph);
+}
+
 td_status *td_prune(td_pass *p) {
   prune t;
+  TD_TRY(check_there(p->request));
+  TD_TRY(td_placer_grow(p->request->placer, p->request->graph));
   td_status *s = prune_init(&t, p);
-  if (td_ok(s)) s = td_graph_new(&p->graph);
-  if (td_ok(s)) td_graph_scratch(p->graph);
-  if (td_ok(s)) s = take_feeds(&t);
-  if (td_ok(s)) s = walk(&t);
-  if (td_ok(s)) s = add_args(&t);
-  if (td_ok(s)) s = copy_nodes(&t);
-  if (td_ok(s)) s = note_rows(&t);
-  if (td_ok(s)) s = add_retvals(&t);
-  if (td_ok(s)) s = finish(&t);
+  if (td_ok(s)) s = run(&t);
   prune_deinit(&t);
   return s;
 }

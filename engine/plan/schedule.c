@@ -58,14 +58,24 @@ static int compare(const void *a, const void *b) {
   return x->id < y->id ? -1 : x->id > y->id;
 }
 
-td_status *td_schedule(const td_graph *g, int32_t *order) {
+static void log_order(td_pass *p, const rank *ranks) {
+  for (int32_t k = 0; p->log && k < td_graph_size(p->graph); k++)
+    td_pass_log(p, "%s: %lld to go", td_graph_node(p->graph, ranks[k].id)->name,
+                (long long)ranks[k].way);
+}
+
+td_status *td_schedule(td_pass *p) {
+  const td_graph *g = p->graph;
   int32_t n = td_graph_size(g);
   rank *ranks = td_alloc_zero((size_t)n + 1, sizeof *ranks);
-  if (!ranks) return td_oom();
-  for (int32_t id = 0; id < n; id++) ranks[id].id = id;
-  measure(g, order, ranks);
-  qsort(ranks, (size_t)n, sizeof *ranks, compare);
-  for (int32_t k = 0; k < n; k++) order[k] = ranks[k].id;
+  td_status *s = ranks ? td_graph_order(g, &p->order) : td_oom();
+  if (td_ok(s)) {
+    for (int32_t id = 0; id < n; id++) ranks[id].id = id;
+    measure(g, p->order, ranks);
+    qsort(ranks, (size_t)n, sizeof *ranks, compare);
+    for (int32_t k = 0; k < n; k++) p->order[k] = ranks[k].id;
+    log_order(p, ranks);
+  }
   td_free(ranks);
-  return NULL;
+  return s;
 }

@@ -31,9 +31,9 @@ static bool env_has(const char *variable, const char *word) {
 
 static unsigned env_passes_off(void) {
   unsigned off = 0;
-  static const char *const names[] = {"fold", "cse", "order_updates", "schedule"};
-  for (size_t i = 0; i < TD_COUNT(names); i++)
-    if (env_has("TIDE_OFF", names[i])) off |= td_pass_parse(names[i]);
+  const char *name;
+  for (int i = 0; (name = td_plan_pass_name(i)); i++)
+    if (env_has("TIDE_OFF", name)) off |= td_plan_pass_bit(name);
   return off;
 }
 
@@ -193,7 +193,7 @@ static td_status *plan(td_session *s, const td_signature *sig, bool partial,
                        .placer = s->placer,
                        .devices = s->devices,
                        .n_devices = s->n_devices,
-                       .passes = TD_PASS_ALL & ~s->options.passes_off,
+                       .passes_off = s->options.passes_off,
                        .verify = s->options.verify,
                        .roundtrip = s->options.roundtrip,
                        .partial = partial,

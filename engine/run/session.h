@@ -21,7 +21,7 @@ typedef struct td_session_options {
   int threads;         /* 0: all of the pool */
   int cpu_devices;     /* 0: 1 */
   bool hard_placement; /* impossible device wishes are errors */
-  unsigned passes_off; /* TD_PASS_* not to run */
+  unsigned passes_off; /* td_plan_pass_bit of those not to run */
   bool verify;         /* check graphs between passes */
   bool roundtrip;      /* parts go through GraphDef bytes (TIDE_TEST) */
   int cache;           /* signatures kept, 0: 256 */

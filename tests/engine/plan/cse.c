@@ -5,7 +5,7 @@
 
 static world new_cse(const char *devices) {
   world w = new_world(devices);
-  w.request.passes = TD_PASS_CSE;
+  w.request.passes_off = ~td_plan_pass_bit("cse");
   add(&w, "s", "PlanSource", "");
   add(&w, "t", "PlanSource", "");
   return w;

@@ -39,7 +39,7 @@ static td_node *add_call(world *w, const char *name, const char *f, int n_in,
 
 static world new_inline(const char *devices) {
   world w = new_world(devices), body = new_world("");
-  w.request.passes = 0;
+  w.request.passes_off = ~0U;
   add_placeholder(&body, "x", td_shape_unknown());
   add_const(&body, "one", TD_FLOAT32, 1, "");
   add(&body, "neg", "PlanNeg", "x");

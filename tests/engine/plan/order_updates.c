@@ -5,7 +5,7 @@
 
 static world new_ordering(void) {
   world w = new_world("CC");
-  w.request.passes = TD_PASS_ORDER_UPDATES;
+  w.request.passes_off = ~td_plan_pass_bit("order_updates");
   add(&w, "s", "PlanSource", "");
   add(&w, "v", "PlanVar", "");
   add(&w, "id", "Identity", "v");

@@ -1,4 +1,4 @@
-/* partition.c - tests of engine/plan/partition.c and loops.c.
+/* partition.c - tests of engine/plan/partition.c and control_loops.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
@@ -481,8 +481,8 @@ static void test_mortal_variable(void **state) {
   check_parts(p);
   for (int i = 0; i < 2; i++) {
     const td_graph *g = part(p, "CPU", i);
-    const td_node *next =
-        node(g, i ? "_cloop_1_1/NextIteration" : "_cloop_1_0/NextIteration");
+    const td_node *next = node(g, i ? "_control_loop_1_1/NextIteration"
+                                    : "_control_loop_1_0/NextIteration");
     assert_int_equal(next->n_control, 1);
   }
   assert_int_equal(node(part(p, "CPU", 1), "_alive_1")->n_in, 1);
@@ -503,7 +503,7 @@ static void test_no_memory(void **state) {
   add(&w, "body", "PlanNeg", "loop/switch:1 @t");
   end_loop(&w, &l, "body");
   add(&w, "after", "PlanSource", "^loop/exit @t");
-  w.request.passes = TD_PASS_ALL;
+  w.request.passes_off = 0;
   starve(&w, "x", "loop/exit ^after");
   free_world(&w);
 }

@@ -285,7 +285,7 @@ static void test_no_memory(void **state) {
   add(&w, "v", "PlanVar", "@c1");
   add(&w, "read", "PlanRead", "v @c0");
   add(&w, "set", "PlanUpdate", "v k");
-  w.request.passes = TD_PASS_ALL;
+  w.request.passes_off = 0;
   starve(&w, "", "read ^set");
   free_world(&w);
 }

@@ -122,7 +122,7 @@ static bool run_setting(const setting *w, drawn *d, const td_edge *fetch, int n,
   td_runtime_options ro = {.test_devices = w->test ? 1 : 0};
   td_session_options so = {.threads = w->threads,
                            .cpu_devices = w->cpus,
-                           .passes_off = w->passes ? 0 : TD_PASS_ALL,
+                           .passes_off = w->passes ? 0 : ~0U,
                            .verify = true,
                            .roundtrip = w->roundtrip};
   OK(td_runtime_new(&ro, &rt));
