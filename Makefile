@@ -58,6 +58,7 @@ ENGINE_SRC := $(wildcard engine/*/*.c)
 KERNEL_SRC := $(wildcard kernels/*.c kernels/*/*.c)
 PROTO_SRC := $(wildcard engine/graph/*.proto)
 BIND_SRC := $(wildcard lua/bind*.c)
+BIND_OBJ := $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/lua_openers.o
 CONSOLE_SRC := $(wildcard lua/console/*.c)
 REPL_SRC := $(wildcard repl/*.c)
 JUPYTER_SRC := $(wildcard jupyter/*.c)
@@ -87,6 +88,16 @@ $(B)/registry.c: FORCE
 	  sed 's/.*/extern const td_module td_module_&;/' $@.list; \
 	  echo 'const td_module *const td_modules[] = {'; \
 	  sed 's/.*/  \&td_module_&,/' $@.list; echo '  0};'; } > $@.new
+	@cmp -s $@.new $@ || cp $@.new $@
+
+# The same of what opens the files of the Lua binding.
+$(B)/lua_openers.c: FORCE
+	@mkdir -p $(B)
+	@sed -n 's/^TD_LUA_OPEN(\([a-z_]*\)).*/\1/p' $(BIND_SRC) | sort > $@.list
+	@{ echo '#include "lua/bind.h"'; \
+	  sed 's/.*/void td_lua_open_&(lua_State *L);/' $@.list; \
+	  echo 'void (*const td_lua_openers[])(lua_State *L) = {'; \
+	  sed 's/.*/  td_lua_open_&,/' $@.list; echo '  0};'; } > $@.new
 	@cmp -s $@.new $@ || cp $@.new $@
 
 # The Lua library, embedded: one array of bytes a file. Its doc comments are one
@@ -124,7 +135,7 @@ $(B)/registry.o: $(B)/registry.c
 $(B)/jupyter/%.o: jupyter/%.c $(B)/.flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
-$(B)/lua_library.o: $(B)/lua_library.c
+$(B)/lua_%.o: $(B)/lua_%.c
 	$(CC) $(CFLAGS_ALL) $(LUA_CFLAGS) -MMD -MP -c -o $@ $<
 
 # A change of flags rebuilds everything.
@@ -145,11 +156,11 @@ $(B)/libtide.so: $(B)/libtide.so.$(ABI)
 	ln -sf libtide.so.$(ABI) $@
 
 RPATH := -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
-$(B)/tide.so: $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so
+$(B)/tide.so: $(BIND_OBJ) $(B)/libtide.so
 	$(CC) -shared -Wl,-z,nodelete,-Bsymbolic-functions -o $@ $(filter %.o,$^) -L$(B) -ltide \
 	  $(RPATH) $(LDFLAGS_ALL) $(LIBS)
 $(B)/tide: $(REPL_SRC:%.c=$(B)/%.o) $(JUPYTER_SRC:%.c=$(B)/%.o) $(CONSOLE_SRC:%.c=$(B)/%.o) \
-  $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/libtide.so
+  $(BIND_OBJ) $(B)/libtide.so
 	$(CC) -o $@ $(filter %.o,$^) -L$(B) -ltide -llua5.4 -lzmq -ljansson \
 	  -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' \
 	  $(LDFLAGS_ALL) $(LIBS) $(REPL_LIBS)
@@ -175,7 +186,7 @@ $(B)/tests/rows/rows: $(ROWS_OBJ) $(LIB_OBJ)
 	$(CC) -o $@ $^ $(LDFLAGS_ALL) $(LIBS) -lcmocka
 
 # The console core, with the interpreter in it.
-CONSOLE_OBJ := $(CONSOLE_SRC:%.c=$(B)/%.o) $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o
+CONSOLE_OBJ := $(CONSOLE_SRC:%.c=$(B)/%.o) $(BIND_OBJ)
 $(B)/tests/lua/console/%: tests/lua/console/%.c $(LIB_OBJ) $(CONSOLE_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(CONSOLE_OBJ) \

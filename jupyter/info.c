@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine/base/clock.h"
+#include "engine/base/version.h"
 #include "jupyter/kernel_impl.h"
 
 static const char help_links[] =

@@ -5,9 +5,16 @@
  * Nothing is held but by the stack, so that any mistake may be raised.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "lua/bind_args.h"
+
 #include <string.h>
 
-#include "lua/bind_op_impl.h"
+#include "lua/bind.h"
+#include "lua/bind_attr.h"
+#include "lua/bind_handle.h"
+#include "lua/bind_literal.h"
+#include "lua/bind_shape.h"
+#include "lua/bind_tensor.h"
 
 typedef td_lua_item item;
 typedef td_lua_call call;
@@ -65,7 +72,7 @@ static bool holds_edges(lua_State *L, int i, int depth) {
 
 /* Replaces the table at `i` by the edge of a Pack of its elements. */
 static void pack_table(lua_State *L, int i) {
-  td_lua_push_op(L, td_op_find("Pack"));
+  lua_getfield(L, LUA_REGISTRYINDEX, TD_LUA_PACK);
   lua_pushvalue(L, i);
   lua_call(L, 1, 1);
   lua_replace(L, i);
@@ -295,12 +302,8 @@ static void convert_literals(lua_State *L, call *c) {
     td_tensor t;
     td_dtype want = dtype_of_arg(L, c, it->arg);
     td_status *s = td_lua_literal(L, it->at, want, &t);
-    if (!td_ok(s)) {
-      td_status *full = td_error(td_status_code(s), "input \"%s\": %s",
-                                 c->op->in[it->arg].name, td_status_message(s));
-      td_status_release(s);
-      td_lua_check(L, td_status_at(full, c->op->type, NULL, NULL, NULL));
-    }
+    s = td_lua_prefix(s, "input \"%s\"", c->op->in[it->arg].name);
+    td_lua_check(L, td_status_at(s, c->op->type, NULL, NULL, NULL));
     it->dtype = t.dtype;
     it->literal = false; /* the other literals follow its dtype */
     td_lua_push_tensor(L, &t);

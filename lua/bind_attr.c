@@ -1,12 +1,17 @@
-/* bind_attr.c - Lua values as attributes.
+/* bind_attr.c - attributes, from and to Lua.
  *
  * What an attribute points to lives in blocks on the Lua stack, or inside the
  * Lua strings and tensors that it was made from.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
+#include "lua/bind_attr.h"
 
 #include "lua/bind.h"
+#include "lua/bind_literal.h"
+#include "lua/bind_shape.h"
+#include "lua/bind_tensor.h"
+
+/* ---- from Lua ---- */
 
 /* "1.5", "function": what was given, for messages. */
 static const char *given(lua_State *L, int i) {
@@ -133,4 +138,77 @@ td_status *td_lua_to_attr(lua_State *L, int i, const td_op *op,
     store(out, block, k, &v);
   }
   return NULL;
+}
+
+/* ---- to Lua ---- */
+
+static void push_one_of(lua_State *L, const td_attr *a, int i) {
+  switch (a->kind) {
+  case TD_ATTR_INT:
+    lua_pushinteger(L, a->is[i]);
+    break;
+  case TD_ATTR_FLOAT:
+    lua_pushnumber(L, a->fs[i]);
+    break;
+  case TD_ATTR_BOOL:
+    lua_pushboolean(L, a->bs[i]);
+    break;
+  case TD_ATTR_STRING:
+    lua_pushlstring(L, a->ss[i].at, a->ss[i].len);
+    break;
+  case TD_ATTR_TYPE:
+    lua_pushstring(L, td_dtype_name(a->types[i]));
+    break;
+  case TD_ATTR_SHAPE:
+    td_lua_push_shape(L, &a->shapes[i]);
+    if (lua_isnil(L, -1)) {
+      lua_pop(L, 1);
+      lua_pushboolean(L, false);
+    }
+    break;
+  default:
+    lua_pushboolean(L, false);
+  }
+}
+
+void td_lua_push_attr(lua_State *L, const td_attr *a) {
+  td_tensor t;
+  if (a->is_list) {
+    lua_createtable(L, a->len, 0);
+    for (int i = 0; i < a->len; i++) {
+      push_one_of(L, a, i);
+      lua_rawseti(L, -2, i + 1);
+    }
+    return;
+  }
+  switch (a->kind) {
+  case TD_ATTR_INT:
+    lua_pushinteger(L, a->i);
+    break;
+  case TD_ATTR_FLOAT:
+    lua_pushnumber(L, a->f);
+    break;
+  case TD_ATTR_BOOL:
+    lua_pushboolean(L, a->b);
+    break;
+  case TD_ATTR_STRING:
+  case TD_ATTR_PLACEHOLDER:
+    lua_pushlstring(L, a->s.at, a->s.len);
+    break;
+  case TD_ATTR_TYPE:
+    lua_pushstring(L, td_dtype_name(a->type));
+    break;
+  case TD_ATTR_SHAPE:
+    td_lua_push_shape(L, a->shape);
+    break;
+  case TD_ATTR_TENSOR:
+    td_tensor_retain(a->tensor, &t);
+    td_lua_push_tensor(L, &t);
+    break;
+  case TD_ATTR_FUNC:
+    lua_pushstring(L, a->func->name);
+    break;
+  default:
+    lua_pushnil(L);
+  }
 }

@@ -5,12 +5,15 @@
 #include <limits.h>
 #include <string.h>
 
-#include "engine/base/mem.h"
-#include "lua/bind_session_impl.h"
+#include "lua/bind.h"
+#include "lua/bind_session.h"
+#include "lua/bind_step.h"
+#include "lua/bind_tensor.h"
 
-#define TD_LUA_CALLABLE "tide.callable"
-#define TD_LUA_HANDLE "tide.handle"
-#define TD_LUA_PARTIAL "tide.partial"
+#define CALLABLE "tide.callable"
+#define HANDLE "tide.handle"
+#define PARTIAL "tide.partial"
+#define FAILED "tide.failed" /* in the registry: see session.on_failure */
 
 /* A compiled signature and what its results look like. */
 typedef struct lua_callable {
@@ -67,8 +70,7 @@ static void read_arguments(lua_State *L, lua_callable *c, td_tensor *in,
 /* (what failed, values...) -> what else is to be said, or nil */
 static int ask_about(lua_State *L) {
   int n = lua_gettop(L);
-  if (lua_getfield(L, LUA_REGISTRYINDEX, TD_LUA_FAILED) != LUA_TFUNCTION)
-    return 0;
+  if (lua_getfield(L, LUA_REGISTRYINDEX, FAILED) != LUA_TFUNCTION) return 0;
   lua_insert(L, 1);
   lua_call(L, n, 1);
   return 1;
@@ -126,7 +128,7 @@ static lua_callable *push_callable(lua_State *L, const td_lua_step *step) {
   td_session *s = td_lua_to_session(L, 1);
   lua_callable *c = lua_newuserdatauv(L, sizeof *c, 4);
   memset(c, 0, sizeof *c);
-  luaL_setmetatable(L, TD_LUA_CALLABLE);
+  luaL_setmetatable(L, CALLABLE);
   int at = lua_gettop(L);
   c->n_feeds = step->n_feeds;
   c->n_fetches = step->n_fetches;
@@ -174,7 +176,7 @@ static int handle_gc(lua_State *L) {
 static lua_handle *push_handle(lua_State *L, int callable, int known) {
   lua_handle *h = lua_newuserdatauv(L, sizeof *h, 2);
   h->h = NULL;
-  luaL_setmetatable(L, TD_LUA_HANDLE);
+  luaL_setmetatable(L, HANDLE);
   lua_pushvalue(L, callable);
   lua_setiuservalue(L, -2, 1);
   lua_pushvalue(L, known);
@@ -185,10 +187,9 @@ static lua_handle *push_handle(lua_State *L, int callable, int known) {
 /* s:core_start(fetches, feed edges, feed values, known by, options) */
 static int session_start(lua_State *L) {
   td_lua_step step;
-  bool as_values, traced;
   lua_settop(L, 6);
   td_lua_to_session(L, 1);
-  td_run_options o = td_lua_step_options(L, 6, &as_values, &traced);
+  td_run_options o = td_lua_step_read_options(L, 6).run;
   o.interrupt = NULL;
   td_lua_step_read(L, 2, 3, &step);
   td_tensor *in = td_lua_step_values(L, 4, &step);
@@ -218,7 +219,7 @@ static int session_loop(lua_State *L) {
 }
 
 static lua_handle *to_handle(lua_State *L) {
-  return luaL_checkudata(L, 1, TD_LUA_HANDLE);
+  return luaL_checkudata(L, 1, HANDLE);
 }
 
 static int64_t wait_time(lua_State *L, int i) {
@@ -281,7 +282,7 @@ static int session_partial(lua_State *L) {
   td_lua_step_read(L, 2, 3, &step);
   lua_partial *p = lua_newuserdatauv(L, sizeof *p, 3);
   memset(p, 0, sizeof *p);
-  luaL_setmetatable(L, TD_LUA_PARTIAL);
+  luaL_setmetatable(L, PARTIAL);
   int at = lua_gettop(L);
   td_lua_step_keep_feeds(L, &step);
   lua_setiuservalue(L, at, 1);
@@ -299,11 +300,10 @@ static int session_partial(lua_State *L) {
 /* p:run({fetch indices}, {feed indices}, {feed values}, options): indices count
  * from 1 in the lists of session:partial; ops are not counted. */
 static int partial_run(lua_State *L) {
-  lua_partial *p = luaL_checkudata(L, 1, TD_LUA_PARTIAL);
+  lua_partial *p = luaL_checkudata(L, 1, PARTIAL);
   td_lua_state *st = td_lua_get(L);
-  bool as_values, traced;
   lua_settop(L, 5);
-  td_run_options o = td_lua_step_options(L, 5, &as_values, &traced);
+  td_lua_step_options o = td_lua_step_read_options(L, 5);
   int n_fetch = (int)luaL_len(L, 2), n_feed = (int)luaL_len(L, 3);
   int *fetch = td_lua_block(L, (size_t)n_fetch, sizeof *fetch);
   int *feed = td_lua_block(L, (size_t)n_feed, sizeof *feed);
@@ -328,19 +328,19 @@ static int partial_run(lua_State *L) {
   }
   td_lua_unlock(st);
   td_status *s =
-      td_partial_run(p->p, feed, in, n_feed, fetch, out, n_fetch, &o);
+      td_partial_run(p->p, feed, in, n_feed, fetch, out, n_fetch, &o.run);
   td_lua_lock(st);
   if (!td_ok(s)) fail_known(L, 3, s);
   lua_createtable(L, n_fetch, 0);
   int list = lua_gettop(L);
   for (int k = 0; k < n_fetch; k++) {
-    td_lua_push_result(L, &out[k], as_values);
+    td_lua_push_result(L, &out[k], o.as_values);
     lua_rawseti(L, list, k + 1);
   }
   return 1;
 }
 
-void td_lua_open_callable(lua_State *L) {
+TD_LUA_OPEN(callable) {
   static const luaL_Reg methods[] = {{"core_callable", session_callable},
                                      {"core_start", session_start},
                                      {"core_loop", session_loop},
@@ -353,8 +353,8 @@ void td_lua_open_callable(lua_State *L) {
                                     {NULL, NULL}};
   static const luaL_Reg partial[] = {{"core_run", partial_run}, {NULL, NULL}};
   static const luaL_Reg none[] = {{NULL, NULL}};
-  luaL_setfuncs(L, methods, 0);
-  td_lua_make_class(L, TD_LUA_CALLABLE, callable_gc, none);
-  td_lua_make_class(L, TD_LUA_HANDLE, handle_gc, handle);
-  td_lua_make_class(L, TD_LUA_PARTIAL, partial_gc, partial);
+  td_lua_session_methods(L, methods);
+  td_lua_make_class(L, CALLABLE, callable_gc, none);
+  td_lua_make_class(L, HANDLE, handle_gc, handle);
+  td_lua_make_class(L, PARTIAL, partial_gc, partial);
 }

@@ -1,11 +1,11 @@
-/* bind_data.c - data sets: batches from the input thread, tables,
- * folders.
+/* bind_data.c - data sets: batches from the input thread, tables.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/base/file.h"
 #include "engine/io/batcher.h"
 #include "engine/io/csv.h"
 #include "lua/bind.h"
+#include "lua/bind_shape.h"
+#include "lua/bind_tensor.h"
 
 #define TD_LUA_BATCHES "tide.batches"
 #define TD_LUA_CSV "tide.csv"
@@ -39,8 +39,7 @@ static int new_batches(lua_State *L) {
   td_batch_column *columns = td_lua_block(L, (size_t)n, sizeof *columns);
   for (int i = 0; i < n; i++) {
     lua_rawgeti(L, 1, i + 1);
-    luaL_checkudata(L, -1, TD_LUA_TENSOR);
-    columns[i].rows = *td_lua_to_value(L, -1);
+    columns[i].rows = *td_lua_check_value(L, -1);
     lua_rawgeti(L, 2, i + 1);
     columns[i].scale = (float)lua_tonumber(L, -1);
     lua_pop(L, 2); /* the list holds it */
@@ -152,30 +151,15 @@ static int csv_column(lua_State *L) {
   return 1;
 }
 
-/* ---- folders ---- */
-
-/* core.list(folder) -> the names in it, each with a NUL after it */
-static int list_folder(lua_State *L) {
-  td_str names;
-  td_str_init(&names);
-  td_status *s = td_file_list(td_lua_text(L, 1), &names);
-  if (!td_ok(s)) td_str_deinit(&names);
-  td_lua_check(L, s);
-  td_lua_push_str(L, &names);
-  return 1;
-}
-
-void td_lua_open_data(lua_State *L) {
+TD_LUA_OPEN(data) {
   static const luaL_Reg batches[] = {{"next", batches_next},
                                      {"per_epoch", batches_per_epoch},
                                      {"close", batches_close},
                                      {NULL, NULL}};
   static const luaL_Reg csv[] = {
       {"names", csv_names}, {"column", csv_column}, {NULL, NULL}};
-  static const luaL_Reg functions[] = {{"batches", new_batches},
-                                       {"csv", new_csv},
-                                       {"list", list_folder},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"batches", new_batches}, {"csv", new_csv}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   td_lua_make_class(L, TD_LUA_BATCHES, batches_close, batches);
   td_lua_make_class(L, TD_LUA_CSV, csv_gc, csv);

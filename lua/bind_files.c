@@ -1,30 +1,23 @@
-/* bind_files.c - files, arrays on disk, downloads, the console.
- *
- * libcurl is opened when something is downloaded, not linked: it would cost a
- * third of the start.
+/* bind_files.c - files, folders, a log that several processes write, arrays on
+ * disk.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/base/clock.h"
-#include "engine/base/cpu.h"
 #include "engine/base/file.h"
-#include "engine/base/mem.h"
-#include "engine/base/random.h"
-#include "engine/device/alloc.h"
 #include "engine/io/npy.h"
 #include "engine/io/npz.h"
 #include "lua/bind.h"
+#include "lua/bind_tensor.h"
 
 static const size_t array_limit = (size_t)1 << 40;
 
@@ -163,13 +156,8 @@ static int load_npy(lua_State *L) {
   return 1;
 }
 
-static td_tensor *check_value(lua_State *L, int i) {
-  luaL_checkudata(L, i, TD_LUA_TENSOR);
-  return td_lua_to_value(L, i);
-}
-
 static int save_npy(lua_State *L) {
-  td_lua_check(L, td_npy_write(td_lua_text(L, 1), check_value(L, 2)));
+  td_lua_check(L, td_npy_write(td_lua_text(L, 1), td_lua_check_value(L, 2)));
   return 0;
 }
 
@@ -206,134 +194,24 @@ static int save_npz(lua_State *L) {
     lua_rawgeti(L, 2, (lua_Integer)i + 1);
     names[i] = td_lua_text(L, -1);
     lua_rawgeti(L, 3, (lua_Integer)i + 1);
-    arrays[i] = *check_value(L, -1);
+    arrays[i] = *td_lua_check_value(L, -1);
     lua_pop(L, 2);
   }
   td_lua_check(L, td_npz_write(path, n, names, arrays, deflate));
   return 0;
 }
 
-/* ---- digests and downloads ---- */
+/* ---- paths ---- */
 
-static void hex(const unsigned char *bytes, size_t n, char *out) {
-  for (size_t i = 0; i < n; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-}
-
-static int sha256(lua_State *L) {
-  size_t len;
-  const char *s = luaL_checklstring(L, 1, &len);
-  unsigned char digest[crypto_hash_sha256_BYTES];
-  char text[2 * sizeof digest + 1];
-  crypto_hash_sha256(digest, (const unsigned char *)s, len);
-  hex(digest, sizeof digest, text);
-  lua_pushstring(L, text);
-  return 1;
-}
-
-/* What a download needs of libcurl. */
-typedef struct curl {
-  void *(*init)(void);
-  int (*setopt)(void *h, int option, ...);
-  int (*perform)(void *h);
-  void (*cleanup)(void *h);
-  const char *(*strerror)(int code);
-} curl;
-
-enum {
-  CURL_URL = 10002,
-  CURL_WRITEDATA = 10001,
-  CURL_WRITEFUNCTION = 20011,
-  CURL_FOLLOWLOCATION = 52,
-  CURL_FAILONERROR = 45,
-  CURL_CONNECTTIMEOUT = 78,
-  CURL_NOSIGNAL = 99,
-  CURL_LOW_SPEED_LIMIT = 19,
-  CURL_LOW_SPEED_TIME = 20,
-};
-
-static td_status *open_curl(curl *c) {
-  void *lib = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-  if (!lib)
-    return td_error(TD_UNIMPLEMENTED,
-                    "downloads need libcurl (package libcurl4): %s", dlerror());
-  *(void **)&c->init = dlsym(lib, "curl_easy_init");
-  *(void **)&c->setopt = dlsym(lib, "curl_easy_setopt");
-  *(void **)&c->perform = dlsym(lib, "curl_easy_perform");
-  *(void **)&c->cleanup = dlsym(lib, "curl_easy_cleanup");
-  *(void **)&c->strerror = dlsym(lib, "curl_easy_strerror");
-  if (c->init && c->setopt && c->perform && c->cleanup && c->strerror)
-    return NULL;
-  return td_error(TD_INTERNAL, "libcurl lacks a function");
-}
-
-typedef struct body {
-  td_str text;
-  size_t limit;
-  bool full; /* more came than the limit allows */
-} body;
-
-static size_t receive(char *at, size_t size, size_t n, void *arg) {
-  body *b = arg;
-  size_t len = size * n;
-  b->full = len > b->limit - b->text.len;
-  if (b->full) return 0;
-  td_str_addn(&b->text, at, len);
-  return b->text.failed ? 0 : len;
-}
-
-static td_status *fetch(const char *url, body *b) {
-  curl c = {0};
-  TD_TRY(open_curl(&c));
-  void *h = c.init();
-  if (!h) return td_oom();
-  c.setopt(h, CURL_URL, url);
-  c.setopt(h, CURL_WRITEDATA, b);
-  c.setopt(h, CURL_WRITEFUNCTION, receive);
-  c.setopt(h, CURL_FOLLOWLOCATION, 1L);
-  c.setopt(h, CURL_FAILONERROR, 1L);
-  c.setopt(h, CURL_CONNECTTIMEOUT, 10L);
-  c.setopt(h, CURL_LOW_SPEED_LIMIT, 100L);
-  c.setopt(h, CURL_LOW_SPEED_TIME, 20L);
-  c.setopt(h, CURL_NOSIGNAL, 1L);
-  int rc = c.perform(h);
-  td_status *s = NULL;
-  if (rc != 0)
-    s = td_error(TD_UNAVAILABLE, "cannot download %s: %s", url,
-                 b->full ? "it is too large" : c.strerror(rc));
-  c.cleanup(h);
-  return s;
-}
-
-/* core.download(url, limit) -> bytes. The caller checks and stores them. */
-static int download(lua_State *L) {
-  td_lua_state *st = td_lua_get(L);
-  body b = {.limit = (size_t)luaL_optinteger(L, 2, 1 << 28)};
-  const char *url = td_lua_text(L, 1);
-  td_str_init(&b.text);
-  td_lua_unlock(st);
-  td_status *s = fetch(url, &b);
-  td_lua_lock(st);
-  if (td_ok(s)) lua_pushlstring(L, td_str_c(&b.text), b.text.len);
-  td_str_deinit(&b.text);
+/* core.list(folder) -> the names in it, each with a NUL after it */
+static int list_folder(lua_State *L) {
+  td_str names;
+  td_str_init(&names);
+  td_status *s = td_file_list(td_lua_text(L, 1), &names);
+  if (!td_ok(s)) td_str_deinit(&names);
   td_lua_check(L, s);
+  td_lua_push_str(L, &names);
   return 1;
-}
-
-/* ---- the console and the machine ---- */
-
-static int is_terminal(lua_State *L) {
-  lua_pushboolean(L, isatty((int)luaL_checkinteger(L, 1)));
-  return 1;
-}
-
-/* core.terminal_size(): rows and columns of the terminal; nil when there is
- * none. */
-static int terminal_size(lua_State *L) {
-  struct winsize w;
-  if (ioctl(1, TIOCGWINSZ, &w) || !w.ws_row || !w.ws_col) return 0;
-  lua_pushinteger(L, w.ws_row);
-  lua_pushinteger(L, w.ws_col);
-  return 2;
 }
 
 /* core.chdir(path): where relative paths begin. */
@@ -352,82 +230,76 @@ static int folder(lua_State *L) {
   return 1;
 }
 
-/* core.setenv(name [, value]); without a value it is taken away. */
-static int set_env(lua_State *L) {
-  const char *name = td_lua_text(L, 1);
-  const char *value = lua_isnoneornil(L, 2) ? NULL : td_lua_text(L, 2);
-  if (value ? setenv(name, value, 1) : unsetenv(name))
-    return td_lua_error(L, TD_INVALID_ARGUMENT, "cannot set \"%s\": %s", name,
-                        strerror(errno));
+/* core.real_path(path): absolute, without links; nil and why not. */
+static int real_path(lua_State *L) {
+  char path[PATH_MAX];
+  if (!realpath(td_lua_text(L, 1), path)) {
+    lua_pushnil(L);
+    lua_pushstring(L, strerror(errno));
+    return 2;
+  }
+  lua_pushstring(L, path);
+  return 1;
+}
+
+/* core.executable(): the file of this process. */
+static int executable(lua_State *L) {
+  lua_settop(L, 0);
+  lua_pushliteral(L, "/proc/self/exe");
+  return real_path(L);
+}
+
+/* core.allows(path, "r", "w" or "x"): may this user? Else false, and why. */
+static int allows(lua_State *L) {
+  static const char *const names[] = {"r", "w", "x", NULL};
+  static const int modes[] = {R_OK, W_OK, X_OK};
+  int mode = modes[luaL_checkoption(L, 2, "r", names)];
+  bool ok = access(td_lua_text(L, 1), mode) == 0;
+  lua_pushboolean(L, ok);
+  lua_pushstring(L, ok ? NULL : strerror(errno));
+  return 2;
+}
+
+/* core.is_folder(path) */
+static int is_folder(lua_State *L) {
+  struct stat st;
+  lua_pushboolean(L, stat(td_lua_text(L, 1), &st) == 0 && S_ISDIR(st.st_mode));
+  return 1;
+}
+
+/* core.temp_file(): the path of an empty file of its own, which the caller
+ * removes. */
+static int temp_file(lua_State *L) {
+  td_str path;
+  td_str_init(&path);
+  td_status *s = td_file_temp("", &path);
+  if (td_ok(s)) {
+    td_lua_push_str(L, &path);
+    return 1;
+  }
+  td_str_deinit(&path);
+  td_lua_check(L, s);
   return 0;
 }
 
-/* core.width(): columns of the terminal, 80 when there is none. */
-static int width(lua_State *L) {
-  struct winsize w;
-  int cols = ioctl(2, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
-  lua_pushinteger(L, cols > 0 ? cols : 80);
+/* ---- digests ---- */
+
+static void hex(const unsigned char *bytes, size_t n, char *out) {
+  for (size_t i = 0; i < n; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static int sha256(lua_State *L) {
+  size_t len;
+  const char *s = luaL_checklstring(L, 1, &len);
+  unsigned char digest[crypto_hash_sha256_BYTES];
+  char text[2 * sizeof digest + 1];
+  crypto_hash_sha256(digest, (const unsigned char *)s, len);
+  hex(digest, sizeof digest, text);
+  lua_pushstring(L, text);
   return 1;
 }
 
-/* core.clock(): seconds of a monotonic clock. */
-static int clock_now(lua_State *L) {
-  lua_pushnumber(L, (double)td_clock_now() * 1e-9);
-  return 1;
-}
-
-static int random_bits(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)td_random_entropy());
-  return 1;
-}
-
-/* core.library_load(path) -> the library's gradients as Lua text, or nil */
-static int library_load(lua_State *L) {
-  const td_library *l;
-  td_lua_check(L, td_library_load(td_lua_text(L, 1), &l));
-  lua_pushstring(L, l->gradients);
-  lua_pushstring(L, l->name);
-  return 2;
-}
-
-/* core.devices(cpu_devices): names of the devices a session would see. */
-static int devices(lua_State *L) {
-  td_device **d;
-  int n;
-  td_lua_check(L, td_runtime_devices(td_lua_get(L)->runtime,
-                                     (int)luaL_optinteger(L, 1, 1), &d, &n));
-  lua_createtable(L, n, 0);
-  for (int i = 0; i < n; i++) {
-    lua_pushstring(L, d[i]->name);
-    lua_rawseti(L, -2, i + 1);
-  }
-  td_free(d);
-  return 1;
-}
-
-static int machine(lua_State *L) {
-  lua_createtable(L, 0, 3);
-  lua_pushinteger(L, td_pool_size());
-  lua_setfield(L, -2, "threads");
-  lua_pushstring(L, td_isa_name(td_cpu_isa()));
-  lua_setfield(L, -2, "isa");
-  lua_pushstring(L, td_isa_name(td_cpu_best()));
-  lua_setfield(L, -2, "best_isa");
-  return 1;
-}
-
-/* core.memory(): bytes of /CPU:0 in use, and the most since the last call. */
-static int memory(lua_State *L) {
-  td_device *cpu;
-  td_lua_check(L, td_runtime_cpu(td_lua_get(L)->runtime, 0, &cpu));
-  td_alloc_stats st = td_alloc_read_stats(cpu->memory);
-  td_alloc_reset_peak(cpu->memory);
-  lua_pushinteger(L, (lua_Integer)st.in_use);
-  lua_pushinteger(L, (lua_Integer)st.peak);
-  return 2;
-}
-
-void td_lua_open_files(lua_State *L) {
+TD_LUA_OPEN(files) {
   static const luaL_Reg functions[] = {{"read_file", read_file},
                                        {"write_file", write_file},
                                        {"exists", file_exists},
@@ -439,20 +311,15 @@ void td_lua_open_files(lua_State *L) {
                                        {"save_npy", save_npy},
                                        {"load_npz", load_npz},
                                        {"save_npz", save_npz},
-                                       {"sha256", sha256},
-                                       {"download", download},
-                                       {"isatty", is_terminal},
-                                       {"width", width},
-                                       {"terminal_size", terminal_size},
+                                       {"list", list_folder},
                                        {"chdir", change_folder},
                                        {"cwd", folder},
-                                       {"setenv", set_env},
-                                       {"clock", clock_now},
-                                       {"random_bits", random_bits},
-                                       {"library_load", library_load},
-                                       {"devices", devices},
-                                       {"machine", machine},
-                                       {"memory", memory},
+                                       {"real_path", real_path},
+                                       {"executable", executable},
+                                       {"allows", allows},
+                                       {"is_folder", is_folder},
+                                       {"temp_file", temp_file},
+                                       {"sha256", sha256},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   open_locks(L);

@@ -6,12 +6,13 @@
 #include <strings.h>
 
 #include "engine/graph/infer.h"
+#include "engine/base/version.h"
 #include "lua/bind.h"
-#include "lua/console/host.h"
+#include "lua/bind_field.h"
+#include "lua/bind_handle.h"
 
-static void set_string(lua_State *L, const char *key, const char *s) {
-  lua_pushstring(L, s ? s : "");
-  lua_setfield(L, -2, key);
+static void set_text(lua_State *L, const char *key, const char *s) {
+  td_lua_set_string(L, key, s ? s : "");
 }
 
 static void push_types(lua_State *L, uint32_t bits) {
@@ -39,7 +40,7 @@ static void push_args(lua_State *L, const td_op *op, const td_arg *args,
   lua_createtable(L, n, 0);
   for (int i = 0; i < n; i++) {
     lua_createtable(L, 0, 3);
-    set_string(L, "name", args[i].name);
+    td_lua_set_string(L, "name", args[i].name);
     push_type(L, op, &args[i]);
     lua_setfield(L, -2, "type");
     lua_pushboolean(L, args[i].number_attr >= 0 || args[i].type_list);
@@ -50,8 +51,8 @@ static void push_args(lua_State *L, const td_op *op, const td_arg *args,
 
 static void push_attr_def(lua_State *L, const td_attr_def *a) {
   lua_createtable(L, 0, 6);
-  set_string(L, "name", a->name);
-  set_string(L, "type", td_attr_kind_name(a->kind, a->is_list));
+  td_lua_set_string(L, "name", a->name);
+  td_lua_set_string(L, "type", td_attr_kind_name(a->kind, a->is_list));
   lua_pushboolean(L, a->deduced);
   lua_setfield(L, -2, "deduced");
   if (a->has_default) {
@@ -108,12 +109,12 @@ static const char *shape_rule(const td_op *op) {
 static void push_op(lua_State *L, const td_op *op) {
   td_str s;
   lua_createtable(L, 0, 15);
-  set_string(L, "shape", shape_rule(op));
-  set_string(L, "name", op->type);
-  set_string(L, "lua", op->lua);
-  set_string(L, "section", op->def->section);
-  set_string(L, "doc", op->def->doc);
-  set_string(L, "example", op->def->example);
+  td_lua_set_string(L, "shape", shape_rule(op));
+  td_lua_set_string(L, "name", op->type);
+  set_text(L, "lua", op->lua);
+  set_text(L, "section", op->def->section);
+  set_text(L, "doc", op->def->doc);
+  set_text(L, "example", op->def->example);
   push_args(L, op, op->in, op->n_in);
   lua_setfield(L, -2, "inputs");
   push_args(L, op, op->out, op->n_out);
@@ -210,7 +211,7 @@ static int node_names(lua_State *L) {
   return 1;
 }
 
-void td_lua_open_info(lua_State *L) {
+TD_LUA_OPEN(info) {
   static const luaL_Reg functions[] = {{"op_info", op_info},
                                        {"op_type", op_type},
                                        {"op_names", op_names},
@@ -219,6 +220,5 @@ void td_lua_open_info(lua_State *L) {
                                        {"node_names", node_names},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
-  lua_pushliteral(L, TD_VERSION);
-  lua_setfield(L, -2, "version");
+  td_lua_set_string(L, "version", TD_VERSION);
 }

@@ -4,11 +4,14 @@
  * copy. What is wrong is said with the index path to it. Nothing here raises.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "lua/bind_literal.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "engine/base/str.h"
 #include "lua/bind.h"
+#include "lua/bind_shape.h"
+#include "lua/bind_tensor.h"
 
 /* What a nested table holds. */
 typedef struct scan {
@@ -271,4 +274,25 @@ td_status *td_lua_as_tensor(lua_State *L, int i, td_dtype want,
                     td_dtype_name(want), td_dtype_name(v->dtype));
   td_tensor_retain(v, out);
   return NULL;
+}
+
+/* core.tensor(data [, dtype [, shape]]) */
+static int core_tensor(lua_State *L) {
+  td_dtype want = TD_INVALID;
+  td_tensor t, r;
+  lua_settop(L, 3);
+  if (!lua_isnoneornil(L, 2)) td_lua_check(L, td_lua_to_dtype(L, 2, &want));
+  td_lua_check(L, td_lua_as_tensor(L, 1, want, &t));
+  td_lua_push_tensor(L, &t);
+  if (lua_isnoneornil(L, 3)) return 1;
+  td_shape shape;
+  td_lua_check(L, td_lua_to_shape(L, 3, &shape));
+  td_lua_check(L, td_tensor_reshape(td_lua_to_value(L, -1), &shape, &r));
+  td_lua_push_tensor(L, &r);
+  return 1;
+}
+
+TD_LUA_OPEN(literal) {
+  static const luaL_Reg functions[] = {{"tensor", core_tensor}, {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
 }

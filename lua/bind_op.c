@@ -9,8 +9,16 @@
 #include <string.h>
 
 #include "engine/base/map.h"
-#include "engine/graph/region.h"
-#include "lua/bind_op_impl.h"
+#include "engine/device/kernel.h"
+#include "lua/bind.h"
+#include "lua/bind_args.h"
+#include "lua/bind_handle.h"
+#include "lua/bind_literal.h"
+#include "lua/bind_scope.h"
+#include "lua/bind_shape.h"
+#include "lua/bind_tensor.h"
+
+#define FOREIGN "tide.foreign" /* in the registry: see core.set_foreign */
 
 typedef td_lua_item item;
 typedef td_lua_call call;
@@ -83,11 +91,10 @@ static int eval(lua_State *L, call *c) {
 
 /* Lets the scope's capture function bring an outer edge inside. */
 static td_edge capture(lua_State *L, int scope, int graph, td_edge e) {
-  lua_getiuservalue(L, scope, 3);
+  lua_getiuservalue(L, scope, TD_LUA_SCOPE_CAPTURE);
   td_lua_push_edge(L, graph, e.node, e.port);
   lua_call(L, 1, 1);
-  td_lua_edge *in = luaL_checkudata(L, -1, TD_LUA_EDGE);
-  e = (td_edge){in->node, in->port};
+  e = td_lua_check_edge(L, -1);
   lua_pop(L, 1); /* its graph holds it */
   return e;
 }
@@ -96,7 +103,7 @@ static td_edge capture(lua_State *L, int scope, int graph, td_edge e) {
  * further argument. */
 static bool foreign(lua_State *L, int graph, int at, td_edge *e) {
   int top = lua_gettop(L);
-  if (lua_getfield(L, LUA_REGISTRYINDEX, TD_LUA_FOREIGN) == LUA_TFUNCTION) {
+  if (lua_getfield(L, LUA_REGISTRYINDEX, FOREIGN) == LUA_TFUNCTION) {
     lua_pushvalue(L, graph);
     lua_pushvalue(L, at);
     lua_call(L, 2, 1);
@@ -107,7 +114,11 @@ static bool foreign(lua_State *L, int graph, int at, td_edge *e) {
   return e->node->graph == td_lua_to_graph(L, graph);
 }
 
-/* TensorFlow's seeds: see DESIGN, "Kernels". */
+/* As in TensorFlow: with a seed of the graph `seed` is that one and `seed2` the
+ * op's; with the op's alone, `seed` is TensorFlow's DEFAULT_GRAPH_SEED; with
+ * none, both stay 0 and the stream is a random one. Where the op has no seed
+ * of its own, TensorFlow takes a count of the ops made so far; here it is a
+ * hash of the node's name, so that one op more shifts no other's stream. */
 static void add_seeds(td_build *b, td_graph *g, const char *full_name,
                       const call *c) {
   const td_attr *own = td_lua_args_attr(c, "seed");
@@ -133,7 +144,7 @@ static target push_target(lua_State *L) {
   target t;
   t.s = td_lua_scope_push(L);
   t.scope = lua_gettop(L);
-  lua_getiuservalue(L, t.scope, 1);
+  lua_getiuservalue(L, t.scope, TD_LUA_SCOPE_GRAPH);
   t.graph = lua_gettop(L);
   if (!lua_isuserdata(L, t.graph))
     td_lua_error(L, TD_FAILED_PRECONDITION, "there is no graph to build in");
@@ -146,7 +157,7 @@ static void place(lua_State *L, td_build *b, const target *t, bool sources) {
   b->flow = s->flow;
   if (sources && s->pivot) td_build_control(b, s->pivot);
   if (s->n_controls) {
-    lua_getiuservalue(L, t->scope, 2);
+    lua_getiuservalue(L, t->scope, TD_LUA_SCOPE_CONTROLS);
     for (int i = 1; i <= s->n_controls; i++) {
       lua_rawgeti(L, -1, i);
       td_build_control(b, ((td_lua_edge *)lua_touserdata(L, -1))->node);
@@ -163,7 +174,7 @@ static td_node *finish(lua_State *L, td_build *b, const target *t,
   td_status *st = td_build_node(b, &n);
   td_lua_check(L, td_status_at(st, op, NULL, NULL, NULL));
   if (t->s->has_device_fn) {
-    lua_getiuservalue(L, t->scope, 4);
+    lua_getiuservalue(L, t->scope, TD_LUA_SCOPE_DEVICE_FN);
     td_lua_push_edge(L, t->graph, n, -1);
     lua_call(L, 1, 1);
     if (!lua_isnil(L, -1))
@@ -266,7 +277,7 @@ static void give_notes(lua_State *L, td_build *b, const target *t) {
     td_build_attr(b, "_class", td_attr_strings(loc, 1));
   }
   if (!t->s->has_notes) return;
-  lua_getiuservalue(L, t->scope, 6);
+  lua_getiuservalue(L, t->scope, TD_LUA_SCOPE_NOTES);
   if (lua_getfield(L, -1, b->op->type) != LUA_TTABLE) return;
   int at = lua_gettop(L);
   for (lua_pushnil(L); lua_next(L, at); lua_pop(L, 1))
@@ -336,7 +347,8 @@ static int op_call(lua_State *L) {
   return computes(&c) ? eval(L, &c) : build(L, &c);
 }
 
-void td_lua_push_op(lua_State *L, const td_op *op) {
+/* Pushes the function of `op`. */
+static void push_op(lua_State *L, const td_op *op) {
   lua_pushlightuserdata(L, (void *)(uintptr_t)op);
   lua_pushcclosure(L, op_call, 1);
 }
@@ -348,7 +360,7 @@ static int core_op(lua_State *L) {
     lua_pushnil(L);
     return 1;
   }
-  td_lua_push_op(L, op);
+  push_op(L, op);
   return 1;
 }
 
@@ -369,7 +381,10 @@ static int core_add(lua_State *L) {
   return build(L, &c);
 }
 
-td_edge td_lua_edge_of(lua_State *L, int i, td_dtype want) {
+/* An edge of the current graph for whatever is at `i` (edge, value, literal of
+ * dtype `want`, table to pack, object with __tensor). Pushes nothing; may
+ * raise. The result is held by its graph. */
+static td_edge edge_of(lua_State *L, int i, td_dtype want) {
   int top = lua_gettop(L);
   luaL_checkstack(L, 32, "tensor");
   lua_pushvalue(L, i);
@@ -398,15 +413,29 @@ td_edge td_lua_edge_of(lua_State *L, int i, td_dtype want) {
 static int core_edge(lua_State *L) {
   td_dtype want = TD_INVALID;
   if (!lua_isnoneornil(L, 2)) td_lua_check(L, td_lua_to_dtype(L, 2, &want));
-  td_edge e = td_lua_edge_of(L, 1, want);
+  td_edge e = edge_of(L, 1, want);
   td_lua_scope_push(L);
-  lua_getiuservalue(L, -1, 1);
+  lua_getiuservalue(L, -1, TD_LUA_SCOPE_GRAPH);
   td_lua_push_edge(L, -1, e.node, e.port);
   return 1;
 }
 
-void td_lua_open_op(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"op", core_op}, {"add", core_add}, {"edge", core_edge}, {NULL, NULL}};
+/* core.set_foreign(f): f(graph, edge) brings an edge of another graph into the
+ * one being built, or gives nil. */
+static int set_foreign(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  lua_setfield(L, LUA_REGISTRYINDEX, FOREIGN);
+  return 0;
+}
+
+TD_LUA_OPEN(op) {
+  static const luaL_Reg functions[] = {{"op", core_op},
+                                       {"add", core_add},
+                                       {"edge", core_edge},
+                                       {"set_foreign", set_foreign},
+                                       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
+  push_op(L, td_op_find("Pack"));
+  lua_setfield(L, LUA_REGISTRYINDEX, TD_LUA_PACK);
 }

@@ -2,26 +2,18 @@
  * place in control flow; one stack of scopes per coroutine.
  *
  * A scope record never changes; a push makes a new one that inherits what is
- * not given. The record of the running coroutine is cached in the state, so
- * that building a node looks nothing up.
+ * not given.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "lua/bind_scope.h"
+
 #include <string.h>
 
 #include "engine/base/mem.h"
 #include "lua/bind.h"
+#include "lua/bind_handle.h"
 
-enum {
-  UV_GRAPH = 1,
-  UV_CONTROLS,
-  UV_CAPTURE,
-  UV_DEVICE_FN,
-  UV_OUTER,
-  UV_NOTES,
-  UV_PIVOT,
-  UV_COLOCATE
-};
-enum { USER_VALUES = 8 };
+#define TD_LUA_SCOPE "tide.scope"
 
 static const char scopes_key = 0; /* registry: weak table coroutine -> scope */
 static const char root_key = 0;   /* registry: the scope of new coroutines */
@@ -36,8 +28,7 @@ static int scope_gc(lua_State *L) {
   return 0;
 }
 
-/* Pushes the scope userdata of this coroutine. */
-static td_lua_scope *push_current(lua_State *L) {
+td_lua_scope *td_lua_scope_push(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &scopes_key);
   lua_pushthread(L);
   if (lua_rawget(L, -2) != LUA_TUSERDATA) {
@@ -48,12 +39,6 @@ static td_lua_scope *push_current(lua_State *L) {
   return lua_touserdata(L, -1);
 }
 
-static void cache(lua_State *L, td_lua_scope *s) {
-  td_lua_state *st = td_lua_get(L);
-  st->scope_of = L;
-  st->scope = s;
-}
-
 /* Makes the userdata on top of the stack current; leaves it there. */
 static void make_current(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &scopes_key);
@@ -61,20 +46,6 @@ static void make_current(lua_State *L) {
   lua_pushvalue(L, -3);
   lua_rawset(L, -3);
   lua_pop(L, 1);
-  cache(L, lua_touserdata(L, -1));
-}
-
-td_lua_scope *td_lua_scope_push(lua_State *L) {
-  return push_current(L);
-}
-
-td_lua_scope *td_lua_scope_get(lua_State *L) {
-  td_lua_state *st = td_lua_get(L);
-  if (st->scope_of == L && st->scope) return st->scope;
-  td_lua_scope *s = push_current(L);
-  cache(L, s);
-  lua_pop(L, 1); /* the registry holds it */
-  return s;
 }
 
 /* ---- making one ---- */
@@ -86,7 +57,7 @@ static char *copy(lua_State *L, const char *s) {
 }
 
 static void inherit(lua_State *L, int from, int to) {
-  for (int i = 1; i <= USER_VALUES; i++) {
+  for (int i = 1; i <= TD_LUA_SCOPE_VALUES; i++) {
     lua_getiuservalue(L, from, i);
     lua_setiuservalue(L, to, i);
   }
@@ -116,7 +87,7 @@ static td_node *op_field(lua_State *L, int opts, const char *key, int to,
   if (type == LUA_TBOOLEAN)
     n = NULL; /* false: none */
   else if (type != LUA_TNIL)
-    n = ((td_lua_edge *)luaL_checkudata(L, -1, TD_LUA_OP))->node;
+    n = td_lua_check_op(L, -1);
   if (type != LUA_TNIL)
     lua_setiuservalue(L, to, uv); /* holds its memory */
   else
@@ -142,7 +113,7 @@ static void set_controls(lua_State *L, int opts, int to, td_lua_scope *t) {
   lua_pop(L, 1);
   lua_newtable(L);
   int n = 0;
-  if (!clear && lua_getiuservalue(L, to, UV_CONTROLS) == LUA_TTABLE) {
+  if (!clear && lua_getiuservalue(L, to, TD_LUA_SCOPE_CONTROLS) == LUA_TTABLE) {
     for (int i = 1; i <= t->n_controls; i++) {
       lua_rawgeti(L, -1, i);
       lua_rawseti(L, -3, ++n);
@@ -153,12 +124,12 @@ static void set_controls(lua_State *L, int opts, int to, td_lua_scope *t) {
     lua_Integer more = luaL_len(L, -1);
     for (lua_Integer i = 1; i <= more; i++) {
       lua_rawgeti(L, -1, i);
-      luaL_checkudata(L, -1, TD_LUA_OP);
+      td_lua_check_op(L, -1);
       lua_rawseti(L, -3, ++n);
     }
   }
   lua_pop(L, 1);
-  lua_setiuservalue(L, to, UV_CONTROLS);
+  lua_setiuservalue(L, to, TD_LUA_SCOPE_CONTROLS);
   t->n_controls = n;
 }
 
@@ -189,13 +160,13 @@ static void set_device(lua_State *L, int opts, td_lua_scope *t) {
 static int core_push(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
-  push_current(L);
-  td_lua_scope *t = lua_newuserdatauv(L, sizeof *t, USER_VALUES);
+  td_lua_scope_push(L);
+  td_lua_scope *t = lua_newuserdatauv(L, sizeof *t, TD_LUA_SCOPE_VALUES);
   memset(t, 0, sizeof *t);
   luaL_setmetatable(L, TD_LUA_SCOPE);
   inherit(L, 2, 3);
   lua_pushvalue(L, 2);
-  lua_setiuservalue(L, 3, UV_OUTER);
+  lua_setiuservalue(L, 3, TD_LUA_SCOPE_OUTER);
   if (lua_getfield(L, 1, "graph") != LUA_TNIL) {
     td_graph *g = td_lua_to_graph(L, -1);
     if (g != t->graph) { /* another graph: nothing of this one applies */
@@ -206,7 +177,7 @@ static int core_push(lua_State *L) {
       t->captures = t->has_device_fn = false;
       t->n_controls = 0;
     }
-    lua_setiuservalue(L, 3, UV_GRAPH);
+    lua_setiuservalue(L, 3, TD_LUA_SCOPE_GRAPH);
   } else {
     lua_pop(L, 1);
   }
@@ -215,12 +186,14 @@ static int core_push(lua_State *L) {
   set_string(L, 1, "origin", &t->origin);
   set_device(L, 1, t);
   set_controls(L, 1, 3, t);
-  t->pivot = op_field(L, 1, "pivot", 3, UV_PIVOT, t->pivot);
-  t->colocate = op_field(L, 1, "colocate", 3, UV_COLOCATE, t->colocate);
-  t->captures = set_value(L, 1, "capture", 3, UV_CAPTURE, t->captures);
+  t->pivot = op_field(L, 1, "pivot", 3, TD_LUA_SCOPE_PIVOT, t->pivot);
+  t->colocate =
+      op_field(L, 1, "colocate", 3, TD_LUA_SCOPE_COLOCATE, t->colocate);
+  t->captures =
+      set_value(L, 1, "capture", 3, TD_LUA_SCOPE_CAPTURE, t->captures);
   t->has_device_fn =
-      set_value(L, 1, "device_fn", 3, UV_DEVICE_FN, t->has_device_fn);
-  t->has_notes = set_value(L, 1, "notes", 3, UV_NOTES, t->has_notes);
+      set_value(L, 1, "device_fn", 3, TD_LUA_SCOPE_DEVICE_FN, t->has_device_fn);
+  t->has_notes = set_value(L, 1, "notes", 3, TD_LUA_SCOPE_NOTES, t->has_notes);
   if (lua_getfield(L, 1, "flow") != LUA_TNIL)
     t->flow = (int32_t)luaL_checkinteger(L, -1);
   lua_settop(L, 3);
@@ -231,12 +204,12 @@ static int core_push(lua_State *L) {
 /* core.pop(token): back to the scope outside of it. */
 static int core_pop(lua_State *L) {
   luaL_checkudata(L, 1, TD_LUA_SCOPE);
-  push_current(L);
+  td_lua_scope_push(L);
   if (!lua_rawequal(L, 1, -1))
     return td_lua_error(L, TD_FAILED_PRECONDITION,
                         "scopes must close in the order they opened, in the "
                         "coroutine that opened them");
-  lua_getiuservalue(L, 1, UV_OUTER);
+  lua_getiuservalue(L, 1, TD_LUA_SCOPE_OUTER);
   make_current(L);
   return 0;
 }
@@ -254,17 +227,16 @@ void td_lua_scope_restore(lua_State *L, int at) {
     lua_pushthread(L);
     lua_pushvalue(L, at + 1);
     lua_rawset(L, -3);
-    td_lua_get(L)->scope = NULL;
   }
   lua_pop(L, 1);
 }
 
 /* core.scope(): what is in force, as a table. */
 static int core_scope(lua_State *L) {
-  td_lua_scope *s = push_current(L);
+  td_lua_scope *s = td_lua_scope_push(L);
   int at = lua_gettop(L);
   lua_createtable(L, 0, 8);
-  lua_getiuservalue(L, at, UV_GRAPH);
+  lua_getiuservalue(L, at, TD_LUA_SCOPE_GRAPH);
   lua_setfield(L, -2, "graph");
   lua_pushstring(L, s->prefix);
   lua_setfield(L, -2, "prefix");
@@ -275,25 +247,25 @@ static int core_scope(lua_State *L) {
   lua_pushinteger(L, s->flow);
   lua_setfield(L, -2, "flow");
   if (s->captures) {
-    lua_getiuservalue(L, at, UV_CAPTURE);
+    lua_getiuservalue(L, at, TD_LUA_SCOPE_CAPTURE);
     lua_setfield(L, -2, "capture");
   }
-  lua_getiuservalue(L, at, UV_CONTROLS);
+  lua_getiuservalue(L, at, TD_LUA_SCOPE_CONTROLS);
   lua_setfield(L, -2, "controls");
   return 1;
 }
 
 /* core.graph(): the graph of the current scope, quickly. */
 static int core_graph(lua_State *L) {
-  push_current(L);
-  lua_getiuservalue(L, -1, UV_GRAPH);
+  td_lua_scope_push(L);
+  lua_getiuservalue(L, -1, TD_LUA_SCOPE_GRAPH);
   return 1;
 }
 
 /* core.set_default_graph(g): a new root scope for every coroutine. */
 static int core_set_default(lua_State *L) {
   td_graph *g = td_lua_to_graph(L, 1);
-  td_lua_scope *t = lua_newuserdatauv(L, sizeof *t, USER_VALUES);
+  td_lua_scope *t = lua_newuserdatauv(L, sizeof *t, TD_LUA_SCOPE_VALUES);
   memset(t, 0, sizeof *t);
   luaL_setmetatable(L, TD_LUA_SCOPE);
   t->prefix = copy(L, "");
@@ -302,9 +274,9 @@ static int core_set_default(lua_State *L) {
   t->origin = copy(L, "");
   t->graph = g;
   lua_pushvalue(L, 1);
-  lua_setiuservalue(L, -2, UV_GRAPH);
+  lua_setiuservalue(L, -2, TD_LUA_SCOPE_GRAPH);
   lua_newtable(L);
-  lua_setiuservalue(L, -2, UV_CONTROLS);
+  lua_setiuservalue(L, -2, TD_LUA_SCOPE_CONTROLS);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
   lua_newtable(L);
   lua_createtable(L, 0, 1);
@@ -312,11 +284,10 @@ static int core_set_default(lua_State *L) {
   lua_setfield(L, -2, "__mode");
   lua_setmetatable(L, -2);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &scopes_key);
-  td_lua_get(L)->scope = NULL;
   return 0;
 }
 
-void td_lua_open_scope(lua_State *L) {
+TD_LUA_OPEN(scope) {
   static const luaL_Reg functions[] = {{"push", core_push},
                                        {"pop", core_pop},
                                        {"scope", core_scope},

@@ -1,9 +1,14 @@
-/* bind_session.c - sessions: making, closing and looking inside them.
- *
- * What they run is bound in bind_step.c and bind_callable.c.
+/* bind_session.c - sessions: making, closing and looking inside them. Running
+ * comes as further methods.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lua/bind_session_impl.h"
+#include "lua/bind_session.h"
+
+#include "lua/bind.h"
+#include "lua/bind_field.h"
+#include "lua/bind_handle.h"
+
+#define METHODS "tide.session.methods" /* in the registry */
 
 typedef struct lua_session {
   td_session *s;
@@ -73,11 +78,9 @@ static int core_session(lua_State *L) {
     o.cache = int_option(L, "cache");
     o.hard_placement = lua_getfield(L, 2, "soft_placement") == LUA_TBOOLEAN &&
                        !lua_toboolean(L, -1);
-    lua_getfield(L, 2, "verify");
-    o.verify = lua_toboolean(L, -1);
-    lua_getfield(L, 2, "roundtrip");
-    o.roundtrip = lua_toboolean(L, -1);
-    lua_pop(L, 3);
+    lua_pop(L, 1);
+    o.verify = td_lua_flag(L, 2, "verify");
+    o.roundtrip = td_lua_flag(L, 2, "roundtrip");
     o.passes_off = passes_off(L);
   }
   lua_session *u = lua_newuserdatauv(L, sizeof *u, 1);
@@ -91,17 +94,13 @@ static int core_session(lua_State *L) {
 
 /* ---- looking inside ---- */
 
-static int push_text(lua_State *L, td_str *s) {
-  td_lua_push_str(L, s);
-  return 1;
-}
-
 static int session_why(lua_State *L) {
   td_str s;
   td_session *own = td_lua_to_session(L, 1);
   td_str_init(&s);
   td_session_why(own, &s);
-  return push_text(L, &s);
+  td_lua_push_str(L, &s);
+  return 1;
 }
 
 static int session_explain(lua_State *L) {
@@ -109,7 +108,8 @@ static int session_explain(lua_State *L) {
   td_session *own = td_lua_to_session(L, 1);
   td_str_init(&s);
   td_session_explain_placement(own, &s);
-  return push_text(L, &s);
+  td_lua_push_str(L, &s);
+  return 1;
 }
 
 static int session_reset(lua_State *L) {
@@ -142,14 +142,10 @@ static int session_close(lua_State *L) {
 static int session_stats(lua_State *L) {
   td_session_stats st = td_session_read_stats(td_lua_to_session(L, 1));
   lua_createtable(L, 0, 4);
-  lua_pushinteger(L, st.steps);
-  lua_setfield(L, -2, "steps");
-  lua_pushinteger(L, st.plans);
-  lua_setfield(L, -2, "plans");
-  lua_pushinteger(L, st.evicted);
-  lua_setfield(L, -2, "evicted");
-  lua_pushnumber(L, (double)st.plan_ns * 1e-9);
-  lua_setfield(L, -2, "plan_seconds");
+  td_lua_set_integer(L, "steps", st.steps);
+  td_lua_set_integer(L, "plans", st.plans);
+  td_lua_set_integer(L, "evicted", st.evicted);
+  td_lua_set_number(L, "plan_seconds", (double)st.plan_ns * 1e-9);
   return 1;
 }
 
@@ -168,7 +164,13 @@ static int session_index(lua_State *L) {
   return td_lua_no_field(L, TD_LUA_SESSION, key, NULL);
 }
 
-void td_lua_open_session(lua_State *L) {
+void td_lua_session_methods(lua_State *L, const luaL_Reg *methods) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, METHODS);
+  luaL_setfuncs(L, methods, 0);
+  lua_pop(L, 1);
+}
+
+TD_LUA_OPEN(session) {
   static const luaL_Reg methods[] = {
       {"why", session_why},          {"explain_placement", session_explain},
       {"core_reset", session_reset}, {"core_rename", session_rename},
@@ -181,10 +183,9 @@ void td_lua_open_session(lua_State *L) {
   lua_setfield(L, -2, "__gc");
   lua_pushcfunction(L, session_close);
   lua_setfield(L, -2, "__close");
-  luaL_newlib(L, methods);
-  td_lua_open_step(L);
-  td_lua_open_callable(L);
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, METHODS);
   lua_pushcclosure(L, session_index, 1);
   lua_setfield(L, -2, "__index");
   lua_pop(L, 1);
+  td_lua_session_methods(L, methods);
 }

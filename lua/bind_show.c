@@ -10,6 +10,9 @@
 
 #include "engine/device/alloc.h"
 #include "lua/bind.h"
+#include "lua/bind_field.h"
+#include "lua/bind_handle.h"
+#include "lua/bind_tensor.h"
 
 /* ---- bytes ---- */
 
@@ -30,33 +33,21 @@ static int base64(lua_State *L) {
 /* ---- elements ---- */
 
 static td_tensor *readable(lua_State *L) {
-  td_lua_tensor *u = luaL_checkudata(L, 1, TD_LUA_TENSOR);
-  if (!td_tensor_on_host(&u->t))
+  td_tensor *t = td_lua_check_value(L, 1);
+  if (!td_tensor_on_host(t))
     td_lua_error(L, TD_FAILED_PRECONDITION,
                  "the value is in the memory of %s; td.identity under "
                  "td.device(\"/cpu:0\") brings it here",
-                 u->t.buffer->allocator->name);
-  return &u->t;
+                 t->buffer->allocator->name);
+  return t;
 }
 
 /* core.place_of(value): the device that its bytes are on. */
 static int place_of(lua_State *L) {
-  td_lua_tensor *u = luaL_checkudata(L, 1, TD_LUA_TENSOR);
-  if (td_tensor_on_host(&u->t))
-    lua_pushliteral(L, "CPU:0");
-  else
-    lua_pushstring(L, u->t.buffer->allocator->name);
+  const td_tensor *t = td_lua_check_value(L, 1);
+  lua_pushstring(L,
+                 td_tensor_on_host(t) ? "CPU:0" : t->buffer->allocator->name);
   return 1;
-}
-
-static void push_complex(lua_State *L, const td_tensor *t, int64_t i) {
-  lua_createtable(L, 2, 0);
-  for (int k = 0; k < 2; k++) {
-    lua_pushnumber(L, t->dtype == TD_COMPLEX64
-                          ? ((const float *)t->data)[2 * i + k]
-                          : ((const double *)t->data)[2 * i + k]);
-    lua_rawseti(L, -2, k + 1);
-  }
 }
 
 static void push_at(lua_State *L, const td_tensor *t, int64_t i, size_t most) {
@@ -66,14 +57,8 @@ static void push_at(lua_State *L, const td_tensor *t, int64_t i, size_t most) {
     lua_pushlstring(L, s, len < most ? len : most);
   } else if (!td_dtype_is_plain(t->dtype)) {
     lua_pushstring(L, ((td_object *const *)t->data)[i]->type);
-  } else if (t->dtype == TD_BOOL) {
-    lua_pushboolean(L, td_tensor_get_i(t, i) != 0);
-  } else if (td_dtype_is_complex(t->dtype)) {
-    push_complex(L, t, i);
-  } else if (td_dtype_is_float(t->dtype)) {
-    lua_pushnumber(L, td_tensor_get_f(t, i));
   } else {
-    lua_pushinteger(L, td_tensor_get_i(t, i));
+    td_lua_push_element(L, t, i);
   }
 }
 
@@ -120,16 +105,6 @@ static int64_t sample_at(const sample *s, int64_t k) {
   return (int64_t)((double)k * ((double)s->count / (double)s->n));
 }
 
-static void set_number(lua_State *L, const char *key, double v) {
-  lua_pushnumber(L, v);
-  lua_setfield(L, -2, key);
-}
-
-static void set_integer(lua_State *L, const char *key, int64_t v) {
-  lua_pushinteger(L, v);
-  lua_setfield(L, -2, key);
-}
-
 /* core.statistics(value, limit) -> {n = looked at, finite =, nan =, inf =,
  * zeros =, min =, max =, mean =, std =}; the last four of what is finite, NaN
  * where nothing is. Welford's method. */
@@ -152,15 +127,15 @@ static int statistics(lua_State *L) {
     square += d * (v - mean);
   }
   lua_createtable(L, 0, 9);
-  set_integer(L, "n", s.n);
-  set_integer(L, "finite", finite);
-  set_integer(L, "nan", nan);
-  set_integer(L, "inf", inf);
-  set_integer(L, "zeros", zeros);
-  set_number(L, "min", min);
-  set_number(L, "max", max);
-  set_number(L, "mean", finite ? mean : NAN);
-  set_number(L, "std", finite ? sqrt(square / (double)finite) : NAN);
+  td_lua_set_integer(L, "n", s.n);
+  td_lua_set_integer(L, "finite", finite);
+  td_lua_set_integer(L, "nan", nan);
+  td_lua_set_integer(L, "inf", inf);
+  td_lua_set_integer(L, "zeros", zeros);
+  td_lua_set_number(L, "min", min);
+  td_lua_set_number(L, "max", max);
+  td_lua_set_number(L, "mean", finite ? mean : NAN);
+  td_lua_set_number(L, "std", finite ? sqrt(square / (double)finite) : NAN);
   return 1;
 }
 
@@ -241,7 +216,7 @@ static int graph_nodes(lua_State *L) {
   return 5;
 }
 
-void td_lua_open_show(lua_State *L) {
+TD_LUA_OPEN(show) {
   static const luaL_Reg functions[] = {{"base64", base64},
                                        {"place_of", place_of},
                                        {"elements", elements},

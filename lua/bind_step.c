@@ -5,9 +5,17 @@
  * through the state's interrupt flag.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "lua/bind_step.h"
+
+#include <stdio.h>
 #include <string.h>
 
-#include "lua/bind_session_impl.h"
+#include "lua/bind.h"
+#include "lua/bind_field.h"
+#include "lua/bind_handle.h"
+#include "lua/bind_literal.h"
+#include "lua/bind_session.h"
+#include "lua/bind_tensor.h"
 
 /* ---- signatures ---- */
 
@@ -90,10 +98,8 @@ const td_tensor *td_lua_step_value(lua_State *L, int i, td_edge e) {
   td_tensor t;
   td_status *s = td_lua_literal(L, i, td_edge_dtype(e), &t);
   if (!td_ok(s)) {
-    td_status *full = td_error(td_status_code(s), "feed \"%s:%d\": %s",
-                               e.node->name, (int)e.port, td_status_message(s));
-    td_status_release(s);
-    td_lua_check(L, td_node_blame(full, e.node));
+    s = td_lua_prefix(s, "feed \"%s:%d\"", e.node->name, (int)e.port);
+    td_lua_check(L, td_node_blame(s, e.node));
   }
   td_lua_push_tensor(L, &t);
   lua_replace(L, i);
@@ -136,26 +142,28 @@ td_run_options td_lua_step_defaults(void) {
       .interrupt = td_lua_interrupt(), .print = print_out, .print_arg = stderr};
 }
 
-td_run_options td_lua_step_options(lua_State *L, int i, bool *as_values,
-                                   bool *traced) {
-  td_run_options o = td_lua_step_defaults();
-  *as_values = *traced = false;
-  if (!lua_istable(L, i)) return o;
-  if (lua_getfield(L, i, "timeout") != LUA_TNIL) {
-    double t = luaL_checknumber(L, -1);
-    if (!(t > 0) || t > 1e9)
-      td_lua_error(L, TD_INVALID_ARGUMENT,
-                   "timeout must be a number of seconds > 0, not %g", t);
-    o.timeout = (int64_t)(t * 1e9);
-    if (o.timeout < 1) o.timeout = 1;
+/* Nanoseconds; 0 for no end. */
+static int64_t read_timeout(lua_State *L, int i) {
+  if (lua_getfield(L, i, "timeout") == LUA_TNIL) {
+    lua_pop(L, 1);
+    return 0;
   }
-  lua_getfield(L, i, "as_values");
-  *as_values = lua_toboolean(L, -1);
-  lua_getfield(L, i, "trace");
-  *traced = lua_toboolean(L, -1);
-  lua_getfield(L, i, "check_numerics");
-  o.check_numerics = lua_toboolean(L, -1);
-  lua_pop(L, lua_gettop(L) - i);
+  double t = luaL_checknumber(L, -1);
+  if (!(t > 0) || t > 1e9)
+    td_lua_error(L, TD_INVALID_ARGUMENT,
+                 "timeout must be a number of seconds > 0, not %g", t);
+  lua_pop(L, 1);
+  int64_t ns = (int64_t)(t * 1e9);
+  return ns < 1 ? 1 : ns;
+}
+
+td_lua_step_options td_lua_step_read_options(lua_State *L, int i) {
+  td_lua_step_options o = {.run = td_lua_step_defaults()};
+  if (!lua_istable(L, i)) return o;
+  o.run.timeout = read_timeout(L, i);
+  o.run.check_numerics = td_lua_flag(L, i, "check_numerics");
+  o.as_values = td_lua_flag(L, i, "as_values");
+  o.traced = td_lua_flag(L, i, "trace");
   return o;
 }
 
@@ -171,22 +179,14 @@ static int make_trace_table(lua_State *L) {
   lua_createtable(L, (int)n, 0);
   for (int64_t i = 0; i < n; i++) {
     lua_createtable(L, 0, 8);
-    lua_pushstring(L, e[i].node);
-    lua_setfield(L, -2, "node");
-    lua_pushstring(L, e[i].op);
-    lua_setfield(L, -2, "op");
-    lua_pushstring(L, e[i].device);
-    lua_setfield(L, -2, "device");
-    lua_pushinteger(L, e[i].start);
-    lua_setfield(L, -2, "start");
-    lua_pushinteger(L, e[i].end);
-    lua_setfield(L, -2, "stop");
-    lua_pushinteger(L, e[i].thread);
-    lua_setfield(L, -2, "thread");
-    lua_pushinteger(L, e[i].iteration);
-    lua_setfield(L, -2, "iteration");
-    lua_pushinteger(L, e[i].bytes);
-    lua_setfield(L, -2, "bytes");
+    td_lua_set_string(L, "node", e[i].node);
+    td_lua_set_string(L, "op", e[i].op);
+    td_lua_set_string(L, "device", e[i].device);
+    td_lua_set_integer(L, "start", e[i].start);
+    td_lua_set_integer(L, "stop", e[i].end);
+    td_lua_set_integer(L, "thread", e[i].thread);
+    td_lua_set_integer(L, "iteration", e[i].iteration);
+    td_lua_set_integer(L, "bytes", e[i].bytes);
     lua_rawseti(L, -2, i + 1);
   }
   lua_setfield(L, -2, "events");
@@ -228,22 +228,21 @@ static int session_run(lua_State *L) {
   td_session *s = td_lua_to_session(L, 1);
   td_lua_state *st = td_lua_get(L);
   td_lua_step step;
-  bool as_values, traced;
   lua_settop(L, 5);
-  td_run_options o = td_lua_step_options(L, 5, &as_values, &traced);
+  td_lua_step_options o = td_lua_step_read_options(L, 5);
   td_lua_step_read(L, 2, 3, &step);
   td_tensor *out = td_lua_tensors(L, (size_t)step.n_fetches);
   td_tensor *in = td_lua_step_values(L, 4, &step);
-  if (traced) td_lua_check(L, td_trace_new(&o.trace));
+  if (o.traced) td_lua_check(L, td_trace_new(&o.run.trace));
   td_signature sig = td_lua_step_signature(&step);
   td_lua_unlock(st);
-  td_status *e = td_session_run(s, &sig, in, out, &o);
+  td_status *e = td_session_run(s, &sig, in, out, &o.run);
   td_lua_lock(st);
-  if (!td_ok(e)) td_trace_release(o.trace);
+  if (!td_ok(e)) td_trace_release(o.run.trace);
   td_lua_check_step(L, e);
-  if (traced) push_trace(L, o.trace);
-  push_list(L, out, &step, as_values);
-  if (!traced) return 1;
+  if (o.traced) push_trace(L, o.run.trace);
+  push_list(L, out, &step, o.as_values);
+  if (!o.traced) return 1;
   lua_insert(L, -2);
   return 2;
 }
@@ -261,12 +260,9 @@ static int make_plan_table(lua_State *L) {
     lua_setfield(L, -2, "graph");
     lua_rawseti(L, -2, i + 1);
   }
-  lua_pushinteger(L, p->folded);
-  lua_setfield(L, -2, "folded");
-  lua_pushinteger(L, p->merged);
-  lua_setfield(L, -2, "merged");
-  lua_pushinteger(L, p->pruned);
-  lua_setfield(L, -2, "pruned");
+  td_lua_set_integer(L, "folded", p->folded);
+  td_lua_set_integer(L, "merged", p->merged);
+  td_lua_set_integer(L, "pruned", p->pruned);
   return 1;
 }
 
@@ -286,9 +282,9 @@ static int session_program(lua_State *L) {
   return rc == LUA_OK ? 1 : lua_error(L);
 }
 
-void td_lua_open_step(lua_State *L) {
+TD_LUA_OPEN(step) {
   static const luaL_Reg methods[] = {{"core_run", session_run},
                                      {"core_program", session_program},
                                      {NULL, NULL}};
-  luaL_setfuncs(L, methods, 0);
+  td_lua_session_methods(L, methods);
 }

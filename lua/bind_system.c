@@ -1,21 +1,23 @@
-/* bind_system.c - what there is around Tide: libraries, paths, the processor.
- *
- * For `tide doctor` and `tide install-kernel`.
+/* bind_system.c - what Tide runs on: libraries, the terminal, the environment,
+ * the processor, devices, memory.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/cpu.h"
-#include "engine/base/file.h"
+#include "engine/base/mem.h"
+#include "engine/base/random.h"
+#include "engine/device/alloc.h"
 #include "kernels/blas/blas.h"
 #include "kernels/blas/dnn.h"
 #include "lua/bind.h"
+#include "lua/bind_field.h"
 
 /* ---- libraries ---- */
 
@@ -30,10 +32,8 @@ static int doors(lua_State *L) {
   lua_createtable(L, 0, TD_COUNT(rows));
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
     lua_createtable(L, 0, 2);
-    lua_pushboolean(L, rows[i].used);
-    lua_setfield(L, -2, "used");
-    lua_pushstring(L, rows[i].about);
-    lua_setfield(L, -2, "about");
+    td_lua_set_flag(L, "used", rows[i].used);
+    td_lua_set_string(L, "about", rows[i].about);
     lua_setfield(L, -2, rows[i].name);
   }
   return 1;
@@ -48,61 +48,62 @@ static int opens(lua_State *L) {
   return 2;
 }
 
-/* ---- paths ---- */
-
-/* core.real_path(path): absolute, without links; nil and why not. */
-static int real_path(lua_State *L) {
-  char path[PATH_MAX];
-  if (!realpath(td_lua_text(L, 1), path)) {
-    lua_pushnil(L);
-    lua_pushstring(L, strerror(errno));
-    return 2;
-  }
-  lua_pushstring(L, path);
-  return 1;
-}
-
-/* core.executable(): the file of this process. */
-static int executable(lua_State *L) {
-  lua_settop(L, 0);
-  lua_pushliteral(L, "/proc/self/exe");
-  return real_path(L);
-}
-
-/* core.allows(path, "r", "w" or "x"): may this user? Else false, and why. */
-static int allows(lua_State *L) {
-  static const char *const names[] = {"r", "w", "x", NULL};
-  static const int modes[] = {R_OK, W_OK, X_OK};
-  int mode = modes[luaL_checkoption(L, 2, "r", names)];
-  bool ok = access(td_lua_text(L, 1), mode) == 0;
-  lua_pushboolean(L, ok);
-  lua_pushstring(L, ok ? NULL : strerror(errno));
+/* core.library_load(path) -> the library's gradients as Lua text, or nil */
+static int library_load(lua_State *L) {
+  const td_library *l;
+  td_lua_check(L, td_library_load(td_lua_text(L, 1), &l));
+  lua_pushstring(L, l->gradients);
+  lua_pushstring(L, l->name);
   return 2;
 }
 
-/* core.is_folder(path) */
-static int is_folder(lua_State *L) {
-  struct stat st;
-  lua_pushboolean(L, stat(td_lua_text(L, 1), &st) == 0 && S_ISDIR(st.st_mode));
+/* ---- the terminal and the environment ---- */
+
+static int is_terminal(lua_State *L) {
+  lua_pushboolean(L, isatty((int)luaL_checkinteger(L, 1)));
   return 1;
 }
 
-/* core.temp_file(): the path of an empty file of its own, which the caller
- * removes. */
-static int temp_file(lua_State *L) {
-  td_str path;
-  td_str_init(&path);
-  td_status *s = td_file_temp("", &path);
-  if (td_ok(s)) {
-    td_lua_push_str(L, &path);
-    return 1;
-  }
-  td_str_deinit(&path);
-  td_lua_check(L, s);
+/* core.terminal_size(): rows and columns of the terminal; nil when there is
+ * none. */
+static int terminal_size(lua_State *L) {
+  struct winsize w;
+  if (ioctl(1, TIOCGWINSZ, &w) || !w.ws_row || !w.ws_col) return 0;
+  lua_pushinteger(L, w.ws_row);
+  lua_pushinteger(L, w.ws_col);
+  return 2;
+}
+
+/* core.width(): columns of the terminal, 80 when there is none. */
+static int width(lua_State *L) {
+  struct winsize w;
+  int cols = ioctl(2, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+  lua_pushinteger(L, cols > 0 ? cols : 80);
+  return 1;
+}
+
+/* core.setenv(name [, value]); without a value it is taken away. */
+static int set_env(lua_State *L) {
+  const char *name = td_lua_text(L, 1);
+  const char *value = lua_isnoneornil(L, 2) ? NULL : td_lua_text(L, 2);
+  if (value ? setenv(name, value, 1) : unsetenv(name))
+    return td_lua_error(L, TD_INVALID_ARGUMENT, "cannot set \"%s\": %s", name,
+                        strerror(errno));
   return 0;
 }
 
-/* ---- the processor ---- */
+/* core.clock(): seconds of a monotonic clock. */
+static int clock_now(lua_State *L) {
+  lua_pushnumber(L, (double)td_clock_now() * 1e-9);
+  return 1;
+}
+
+static int random_bits(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)td_random_entropy());
+  return 1;
+}
+
+/* ---- the processor, devices, memory ---- */
 
 /* core.processors(): how many there are, how many a quota leaves (0: no quota).
  */
@@ -112,15 +113,54 @@ static int processors(lua_State *L) {
   return 2;
 }
 
-void td_lua_open_system(lua_State *L) {
+/* core.devices(cpu_devices): names of the devices a session would see. */
+static int devices(lua_State *L) {
+  td_device **d;
+  int n;
+  td_lua_check(L, td_runtime_devices(td_lua_get(L)->runtime,
+                                     (int)luaL_optinteger(L, 1, 1), &d, &n));
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    lua_pushstring(L, d[i]->name);
+    lua_rawseti(L, -2, i + 1);
+  }
+  td_free(d);
+  return 1;
+}
+
+static int machine(lua_State *L) {
+  lua_createtable(L, 0, 3);
+  td_lua_set_integer(L, "threads", td_pool_size());
+  td_lua_set_string(L, "isa", td_isa_name(td_cpu_isa()));
+  td_lua_set_string(L, "best_isa", td_isa_name(td_cpu_best()));
+  return 1;
+}
+
+/* core.memory(): bytes of /CPU:0 in use, and the most since the last call. */
+static int memory(lua_State *L) {
+  td_device *cpu;
+  td_lua_check(L, td_runtime_cpu(td_lua_get(L)->runtime, 0, &cpu));
+  td_alloc_stats st = td_alloc_read_stats(cpu->memory);
+  td_alloc_reset_peak(cpu->memory);
+  lua_pushinteger(L, (lua_Integer)st.in_use);
+  lua_pushinteger(L, (lua_Integer)st.peak);
+  return 2;
+}
+
+TD_LUA_OPEN(system) {
   static const luaL_Reg functions[] = {{"doors", doors},
                                        {"opens", opens},
-                                       {"real_path", real_path},
-                                       {"executable", executable},
-                                       {"allows", allows},
-                                       {"is_folder", is_folder},
+                                       {"library_load", library_load},
+                                       {"isatty", is_terminal},
+                                       {"terminal_size", terminal_size},
+                                       {"width", width},
+                                       {"setenv", set_env},
+                                       {"clock", clock_now},
+                                       {"random_bits", random_bits},
                                        {"processors", processors},
-                                       {"temp_file", temp_file},
+                                       {"devices", devices},
+                                       {"machine", machine},
+                                       {"memory", memory},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

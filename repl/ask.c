@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
+#include "engine/base/version.h"
 #include "repl/text.h"
 
 /* The decoded reply to {"code": .., more}; NULL when there is none. `text` gets

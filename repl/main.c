@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/base/mem.h"
+#include "engine/base/version.h"
 #include "jupyter/kernel.h"
 #include "lua/console/host.h"
 #include "repl/interrupt.h"

@@ -19,6 +19,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "lua/bind_scope.h"
 #include "lua/console/capture.h"
 #include "lua/console/child.h"
 #include "lua/console/lexer.h"

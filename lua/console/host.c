@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lua/console/host.h"
 
+#include <lualib.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -21,8 +21,6 @@
 
 #include "engine/base/str.h"
 
-#define TD_VERSION "0.1"
-
 typedef struct td_host td_host;
 typedef struct td_line td_line;
 

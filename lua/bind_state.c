@@ -1,12 +1,13 @@
-/* bind_turn.c - turns in the interpreter: one thread at a time, in order.
+/* bind_state.c - the state of one interpreter, and turns in it.
  *
  * A plain mutex would let a loop of short steps take the interpreter back
  * before the thread it woke has run. Under stock lua5.4 there is one thread and
  * a turn costs two uncontended locks.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lua/bind.h"
+#include "lua/bind_state.h"
 
+#include <string.h>
 #include <time.h>
 
 enum { PATIENCE = 2000000 }; /* ns until the holder is asked to share */
@@ -22,7 +23,7 @@ void td_lua_interrupt_by(int *flag) {
   interrupt = flag;
 }
 
-void td_lua_turns_init(td_lua_turns *t) {
+static void turns_init(td_lua_turns *t) {
   pthread_condattr_t attr;
   pthread_condattr_init(&attr);
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -70,4 +71,35 @@ bool td_lua_holds(td_lua_state *st, pthread_t thread) {
   bool held = t->serving != t->next && pthread_equal(t->holder, thread);
   pthread_mutex_unlock(&t->lock);
   return held;
+}
+
+/* ---- the state ---- */
+
+static const char state_key = 0; /* in the registry */
+
+td_lua_state *td_lua_get(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key);
+  td_lua_state *st = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return st;
+}
+
+static int state_gc(lua_State *L) {
+  td_lua_state *st = lua_touserdata(L, 1);
+  td_runtime_release(st->runtime);
+  st->runtime = NULL;
+  return 0;
+}
+
+td_lua_state *td_lua_state_new(lua_State *L) {
+  td_lua_state *st = lua_newuserdatauv(L, sizeof *st, 0);
+  memset(st, 0, sizeof *st);
+  turns_init(&st->turns);
+  td_lua_lock(st);
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, state_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, -2);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &state_key);
+  return st;
 }

@@ -1,11 +1,13 @@
-/* bind_op_impl.h - a call of an op that is being made. bind_args.c reads it
- * from the Lua stack, bind_op.c computes it or adds its node.
+/* bind_args.h - the arguments of an op's call, read from the Lua stack.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TD_LUA_BIND_OP_IMPL_H
-#define TD_LUA_BIND_OP_IMPL_H
+#ifndef TD_LUA_BIND_ARGS_H
+#define TD_LUA_BIND_ARGS_H
 
-#include "lua/bind.h"
+#include <lua.h>
+
+#include "engine/graph/graph.h"
+#include "engine/tensor/tensor.h"
 
 /* One tensor argument, list elements each their own. */
 typedef struct td_lua_item {
@@ -31,9 +33,11 @@ typedef struct td_lua_call {
   bool exact;       /* the name is whole, reserved with g:unique */
 } td_lua_call;
 
-/* ---- bind_args.c; all raise ---- */
+/* In the registry: the function of op Pack, which makes one tensor of a list.
+ * The opener of the ops leaves it there. */
+#define TD_LUA_PACK "tide.pack"
 
-/* The arguments of op(...), from stack index 1 on. */
+/* The arguments of op(...), from stack index 1 on. Raises, as all of these. */
 void td_lua_args_read(lua_State *L, td_lua_call *c);
 /* The same of core.add: inputs in the list at 2, attributes in the table at 3
  * or nothing. */
@@ -43,10 +47,5 @@ const td_attr *td_lua_args_attr(const td_lua_call *c, const char *name);
 /* What stands at `i` for a tensor is replaced by it: a variable by its read, a
  * table that holds graph tensors by the edge of a Pack. */
 void td_lua_args_resolve(lua_State *L, int i);
-
-/* ---- bind_op.c ---- */
-
-/* Pushes the function of `op`. */
-void td_lua_push_op(lua_State *L, const td_op *op);
 
 #endif

@@ -1,11 +1,12 @@
-/* bind_func.c - functions of a graph: made, called, looked into.
+/* bind_function.c - functions of a graph: made, called, looked into.
  *
- * What tracing means is Lua's (tide/graph/func.lua); here a traced graph
- * becomes a definition, and a definition a graph.
+ * Lua traces a function into a graph; here that graph becomes a definition, and
+ * a definition a graph again.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graph/function.h"
 #include "lua/bind.h"
+#include "lua/bind_handle.h"
 
 /* The edges of field `key` of the table at 1; stays on the stack. */
 static td_edge *edges_of(lua_State *L, const char *key, int *n) {
@@ -16,8 +17,7 @@ static td_edge *edges_of(lua_State *L, const char *key, int *n) {
   td_edge *edges = td_lua_block(L, (size_t)*n + 1, sizeof *edges);
   for (int i = 0; i < *n; i++) {
     lua_rawgeti(L, list, i + 1);
-    td_lua_edge *e = luaL_checkudata(L, -1, TD_LUA_EDGE);
-    edges[i] = (td_edge){e->node, e->port};
+    edges[i] = td_lua_check_edge(L, -1);
     lua_pop(L, 1);
   }
   return edges;
@@ -44,7 +44,7 @@ static td_node **nodes_of(lua_State *L, const char *key, int *n) {
   td_node **nodes = td_lua_block(L, (size_t)*n + 1, sizeof *nodes);
   for (int i = 0; i < *n; i++) {
     lua_rawgeti(L, list, i + 1);
-    nodes[i] = ((td_lua_edge *)luaL_checkudata(L, -1, TD_LUA_OP))->node;
+    nodes[i] = td_lua_check_op(L, -1);
     lua_pop(L, 1);
   }
   return nodes;
@@ -52,7 +52,7 @@ static td_node **nodes_of(lua_State *L, const char *key, int *n) {
 
 static td_region *region_of(lua_State *L, const char *key) {
   if (lua_getfield(L, 1, key) == LUA_TNIL) return NULL;
-  return ((td_lua_region *)luaL_checkudata(L, -1, TD_LUA_REGION))->r;
+  return td_lua_check_region(L, -1);
 }
 
 /* core.function_make({body = graph, name =, args = edges, arg_names =, results
@@ -79,8 +79,7 @@ static int function_make(lua_State *L) {
 
 /* core.function_infer(op): shapes of what a call gives. */
 static int function_infer(lua_State *L) {
-  td_lua_edge *op = luaL_checkudata(L, 1, TD_LUA_OP);
-  td_lua_check(L, td_function_infer(op->node));
+  td_lua_check(L, td_function_infer(td_lua_check_op(L, 1)));
   return 0;
 }
 
@@ -120,7 +119,7 @@ static void push_edges(lua_State *L, int graph, const td_edge *e, int n) {
 
 /* core.function_body(call op) -> a new graph, its arguments, its results */
 static int function_body(lua_State *L) {
-  td_node *call = ((td_lua_edge *)luaL_checkudata(L, 1, TD_LUA_OP))->node;
+  td_node *call = td_lua_check_op(L, 1);
   td_graph *g;
   td_lua_check(L, td_graph_new(&g));
   td_lua_push_graph(L, g);
@@ -177,16 +176,7 @@ static int function_rename(lua_State *L) {
   return 0;
 }
 
-/* core.set_foreign(f): f(graph, edge) brings an edge of another graph into the
- * one being built, or gives nil. */
-static int set_foreign(lua_State *L) {
-  luaL_checktype(L, 1, LUA_TFUNCTION);
-  lua_settop(L, 1);
-  lua_setfield(L, LUA_REGISTRYINDEX, TD_LUA_FOREIGN);
-  return 0;
-}
-
-void td_lua_open_func(lua_State *L) {
+TD_LUA_OPEN(function) {
   static const luaL_Reg list[] = {{"function_make", function_make},
                                   {"function_infer", function_infer},
                                   {"function_body", function_body},
@@ -195,7 +185,6 @@ void td_lua_open_func(lua_State *L) {
                                   {"function_serial", function_serial},
                                   {"function_rename", function_rename},
                                   {"function_taken", function_taken},
-                                  {"set_foreign", set_foreign},
                                   {NULL, NULL}};
   luaL_setfuncs(L, list, 0);
 }

@@ -1,0 +1,59 @@
+/* bind_state.h - what the binding keeps for one interpreter, and the lock that
+ * lets one thread at a time into it.
+ *
+ * The lock is a ticket lock: first come, first served. It is released during
+ * long C calls, so that other lines of a console go on while a step runs:
+ *
+ *   td_lua_unlock(st);
+ *   td_status *s = td_session_run(...);   nothing of Lua may be touched here
+ *   td_lua_lock(st);
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_LUA_BIND_STATE_H
+#define TD_LUA_BIND_STATE_H
+
+#include <lua.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "engine/run/session.h"
+
+/* A thread that waits for its turn for long sends TD_LUA_SIGNAL_TURN to the
+ * one whose turn it is. */
+typedef struct td_lua_turns {
+  pthread_mutex_t lock; /* of what follows */
+  pthread_cond_t served;
+  uint64_t next, serving; /* tickets: the next to draw, whose turn it is */
+  pthread_t holder;
+} td_lua_turns;
+
+/* The console core handles these two; a plain lua5.4 gets neither. */
+#define TD_LUA_SIGNAL_INTERRUPT (SIGRTMIN + 1)
+#define TD_LUA_SIGNAL_TURN (SIGRTMIN + 2)
+
+/* One for a main coroutine and all others of it; a userdata in the registry. */
+typedef struct td_lua_state {
+  td_runtime *runtime;
+  td_lua_turns turns;
+  size_t held;       /* tensor bytes that Lua values keep alive */
+  size_t debt;       /* of them made since the last full collection */
+  size_t held_after; /* held just after it */
+} td_lua_state;
+
+/* Borrowed; NULL before td_lua_state_new. */
+td_lua_state *td_lua_get(lua_State *L);
+/* Makes it, with the lock taken and no runtime yet. Raises. */
+td_lua_state *td_lua_state_new(lua_State *L);
+
+void td_lua_unlock(td_lua_state *st);
+void td_lua_lock(td_lua_state *st);
+/* Is it `thread` that has the interpreter? */
+bool td_lua_holds(td_lua_state *st, pthread_t thread);
+
+/* What steps begun by this thread look at: non-zero ends them. Never NULL;
+ * atomic. */
+int *td_lua_interrupt(void);
+/* Sets it; NULL: one that nobody sets. */
+void td_lua_interrupt_by(int *flag);
+
+#endif
