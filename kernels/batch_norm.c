@@ -10,7 +10,6 @@
 
 #include <math.h>
 
-#include "kernels/array.h"
 #include "kernels/half_copy.h"
 
 /* ---- shapes -------------------------------------------------------------- */
@@ -120,8 +119,8 @@ static td_status *read_view(td_kernel_ctx *c, const td_shape *x, bool volume,
   const td_node *node = td_ctx_node(c);
   TD_TRY(check_rank(x, "x", volume));
   int axis = channel_axis(td_node_string(node, "data_format"), x->rank);
-  j->v = (td_batch_norm_view){td_array_span(x, 0, axis), x->dim[axis],
-                              td_array_span(x, axis + 1, x->rank)};
+  j->v = (td_batch_norm_view){td_shape_span(x, 0, axis), x->dim[axis],
+                              td_shape_span(x, axis + 1, x->rank)};
   j->n = (double)j->v.outer * (double)j->v.inner;
   j->epsilon = (double)td_node_float(node, "epsilon");
   j->training = td_node_bool(node, "is_training");

@@ -8,7 +8,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "kernels/array.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 
@@ -34,7 +33,7 @@ static double slope(const job *j, int64_t c) {
 static td_status *check(const td_shape *t, const td_shape *const *vectors,
                         int n) {
   td_shape_text text, of;
-  td_shape four = td_array_rank(4);
+  td_shape four = td_shape_ranked(4);
   if (!td_shape_compatible(t, &four))
     return td_error(TD_INVALID_ARGUMENT, "t must be of rank 4, not %s",
                     td_shape_str(t, &text));

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "kernels/array.h"
 #include "kernels/batch_norm.h"
 
 enum { LINE = TD_BATCH_NORM_LINE, FIELDS = TD_BATCH_NORM_FIELDS };

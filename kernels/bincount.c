@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/element.h"
 
 /* ---- bins ---------------------------------------------------------------- */
@@ -111,7 +112,7 @@ static td_status *bincount_infer(td_infer *c) {
 
 static td_status *bincount_run(td_kernel_ctx *c) {
   int64_t size = 0;
-  TD_TRY(td_array_scalar(td_in(c, 1), "size", &size));
+  TD_TRY(td_operand_scalar(td_in(c, 1), "size", &size));
   TD_TRY(check_size(size));
   TD_TRY(check_weights(&td_in(c, 0)->shape, &td_in(c, 2)->shape));
   td_shape shape = td_shape_vector(size);
@@ -147,7 +148,7 @@ static td_status *dense_infer(td_infer *c) {
 static td_status *dense_run(td_kernel_ctx *c) {
   const td_shape *x = &td_in(c, 0)->shape;
   int64_t size = 0;
-  TD_TRY(td_array_scalar(td_in(c, 1), "size", &size));
+  TD_TRY(td_operand_scalar(td_in(c, 1), "size", &size));
   TD_TRY(check_size(size));
   TD_TRY(check_input(x));
   TD_TRY(check_weights(x, &td_in(c, 2)->shape));
@@ -199,7 +200,7 @@ static td_status *histogram_run(td_kernel_ctx *c) {
   int64_t bins = 0, n = td_tensor_count(x);
   td_tensor *y;
   TD_TRY(check_range(&range->shape));
-  TD_TRY(td_array_scalar(td_in(c, 2), "nbins", &bins));
+  TD_TRY(td_operand_scalar(td_in(c, 2), "nbins", &bins));
   TD_TRY(check_bins(bins));
   double low = td_tensor_get_f(range, 0), high = td_tensor_get_f(range, 1);
   if (!(low < high))

@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 /* ---- BroadcastArgs, BroadcastGradientArgs -------------------------------- */
 
@@ -53,7 +55,7 @@ static void repeated_axes(const td_small *a, const td_small *b,
 static td_status *operand(const td_tensor *t, const char *what, td_small *v) {
   if (t->shape.rank != 1)
     return td_error(TD_INVALID_ARGUMENT, "%s must be a vector of sizes", what);
-  return td_array_small(t, what, v);
+  return td_operand_ints(t, what, v);
 }
 
 static td_status *put_vector(td_kernel_ctx *c, int i, const td_small *v) {
@@ -67,11 +69,11 @@ static td_status *put_vector(td_kernel_ctx *c, int i, const td_small *v) {
 /* Both operands when they are known in full. */
 static bool both_known(td_infer *c, td_small *a, td_small *b) {
   return td_infer_small(c, 0, a) && td_infer_small(c, 1, b) &&
-         td_array_all(a) && td_array_all(b);
+         td_operand_known(a) && td_operand_known(b);
 }
 
 static td_status *args_infer(td_infer *c) {
-  td_shape a, b, out = td_array_rank(1);
+  td_shape a, b, out = td_shape_ranked(1);
   td_small x, y, both;
   TD_TRY(td_infer_rank(c, 0, 1, "s0", &a));
   TD_TRY(td_infer_rank(c, 1, 1, "s1", &b));
@@ -104,8 +106,8 @@ static td_status *gradient_infer(td_infer *c) {
   td_small a, b, both, axes[2];
   TD_TRY(td_infer_rank(c, 0, 1, "s0", NULL));
   TD_TRY(td_infer_rank(c, 1, 1, "s1", NULL));
-  td_infer_out(c, 0, td_array_rank(1));
-  td_infer_out(c, 1, td_array_rank(1));
+  td_infer_out(c, 0, td_shape_ranked(1));
+  td_infer_out(c, 1, td_shape_ranked(1));
   if (!both_known(c, &a, &b)) return NULL;
   TD_TRY(broadcast_sizes(&a, &b, &both));
   repeated_axes(&a, &b, &axes[0]);
@@ -162,7 +164,7 @@ static td_status *to_run(td_kernel_ctx *c) {
   td_move m = {0};
   td_shape to;
   int64_t from[TD_MAX_RANK], steps[TD_MAX_RANK];
-  TD_TRY(td_array_shape(td_in(c, 1), "shape", &to));
+  TD_TRY(td_operand_shape(td_in(c, 1), "shape", &to));
   TD_TRY(check_repeats(in, &to));
   if (td_shape_equal(in, &to)) return td_array_share(c, 0, 0, &to);
   TD_TRY(td_array_count(&to, NULL));

@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "engine/base/file.h"
-#include "kernels/array.h"
 #include "kernels/random.h"
 
 typedef enum form { ALL, UNIFORM, LOG_UNIFORM, LEARNED, FIXED } form;

@@ -4,7 +4,7 @@
 #include <float.h>
 #include <stdlib.h>
 
-#include "kernels/array.h"
+#include "engine/device/kernel.h"
 
 typedef struct drawn {
   int64_t class;

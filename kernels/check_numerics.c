@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/kernel.h"
 
-/* ---- CheckNumerics ------------------------------------------------------- */
-
 enum { HAS_NAN = 1, HAS_INF = 2, SCAN_GRAIN = 1 << 16 };
 
 typedef struct scan {

@@ -2,6 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 /* ---- shapes -------------------------------------------------------------- */
 
@@ -21,14 +23,14 @@ static td_status *join(int i, const td_shape *s, int axis, td_shape *sum) {
     return td_error(TD_INVALID_ARGUMENT,
                     "value %d is a scalar: scalars are joined by stack", i);
   if (i == 0) {
-    *sum = axis < 0 && s->rank > 0 ? td_array_rank(s->rank) : *s;
+    *sum = axis < 0 && s->rank > 0 ? td_shape_ranked(s->rank) : *s;
     return NULL;
   }
   if (s->rank < 0 || sum->rank < 0) {
     /* Nothing is known of one: its rank is the other's, its sizes too except
      * along the axis. */
     if (sum->rank < 0) *sum = *s;
-    if (sum->rank >= 0 && axis < 0) *sum = td_array_rank(sum->rank);
+    if (sum->rank >= 0 && axis < 0) *sum = td_shape_ranked(sum->rank);
     if (sum->rank >= 0 && axis >= 0) sum->dim[axis] = -1;
     return NULL;
   }
@@ -52,7 +54,7 @@ static td_status *concat_infer(td_infer *c, int first, int n, int axis_in) {
   td_shape sum = td_shape_unknown();
   for (int i = 0; i < n && rank < 0; i++)
     rank = td_infer_in(c, first + i)->rank;
-  TD_TRY(td_array_ask_axis(c, axis_in, rank, "axis", &axis));
+  TD_TRY(td_operand_infer_axis(c, axis_in, rank, "axis", &axis));
   for (int i = 0; i < n; i++)
     TD_TRY(join(i, td_infer_in(c, first + i), axis, &sum));
   td_infer_out(c, 0, sum);
@@ -104,12 +106,12 @@ static td_status *place(td_kernel_ctx *c, int i, td_array *y, int64_t before,
 
 static td_status *concat_place(td_kernel_ctx *c, int first, int n, int axis,
                                td_array *y) {
-  int64_t before = td_array_span(&y->shape, 0, axis), at = 0;
-  int64_t row = td_array_span(&y->shape, axis, y->shape.rank);
+  int64_t before = td_shape_span(&y->shape, 0, axis), at = 0;
+  int64_t row = td_shape_span(&y->shape, axis, y->shape.rank);
   for (int i = first; i < first + n; i++) {
     const td_shape *s = &td_in(c, i)->shape;
     TD_TRY(place(c, i, y, before, row, at));
-    at += td_array_span(s, axis, s->rank);
+    at += td_shape_span(s, axis, s->rank);
   }
   return td_array_done(c, 0, y);
 }
@@ -119,7 +121,7 @@ static td_status *concat_run(td_kernel_ctx *c, int first, int n, int axis_in) {
   td_array y;
   int64_t count = 0;
   int axis;
-  TD_TRY(td_array_axis(td_in(c, axis_in), sum.rank, "axis", &axis));
+  TD_TRY(td_operand_axis(td_in(c, axis_in), sum.rank, "axis", &axis));
   for (int i = 0; i < n; i++)
     TD_TRY(join(i, &td_in(c, first + i)->shape, axis, &sum));
   TD_TRY(td_array_count(&sum, &count));
@@ -143,7 +145,7 @@ static td_status *concat_v2_run(td_kernel_ctx *c) {
 /* ---- ConcatOffset -------------------------------------------------------- */
 
 static td_status *offset_infer(td_infer *c) {
-  td_shape all = td_array_rank(1);
+  td_shape all = td_shape_ranked(1);
   td_shape_text a, b;
   TD_TRY(td_infer_rank(c, 0, 0, "concat_dim", NULL));
   for (int i = 1; i < td_infer_inputs(c); i++) {
@@ -185,7 +187,7 @@ static td_status *offset_run(td_kernel_ctx *c) {
   if (shape.rank != 1 || shape.dim[0] > TD_SMALL_MAX)
     return td_error(TD_INVALID_ARGUMENT, "shape 0 must be a vector of sizes");
   int rank = (int)shape.dim[0];
-  TD_TRY(td_array_axis(td_in(c, 0), rank, "concat_dim", &axis));
+  TD_TRY(td_operand_axis(td_in(c, 0), rank, "concat_dim", &axis));
   TD_TRY(offset_check(c, rank, axis));
   for (int i = 1; i < c->n_in; i++) {
     td_tensor *y;
@@ -207,7 +209,7 @@ static td_status *pack_to(const td_shape *each, int64_t n, int64_t given,
                     "values of rank %d have no room for another dimension",
                     each->rank);
   TD_TRY(td_infer_axis(given, each->rank + 1, "axis", axis));
-  *out = td_array_rank(each->rank + 1);
+  *out = td_shape_ranked(each->rank + 1);
   for (int k = 0; k < each->rank; k++)
     out->dim[k + (k >= *axis)] = each->dim[k];
   out->dim[*axis] = n;
@@ -258,8 +260,8 @@ static td_status *pack_run(td_kernel_ctx *c) {
                  &shape));
   if (c->n_in == 1) return td_array_share(c, 0, 0, &shape);
   TD_TRY(td_array_out(c, 0, &shape, &y));
-  int64_t before = td_array_span(&each, 0, axis);
-  int64_t after = td_array_span(&each, axis, each.rank);
+  int64_t before = td_shape_span(&each, 0, axis);
+  int64_t after = td_shape_span(&each, axis, each.rank);
   td_status *s = NULL;
   for (int i = 0; i < c->n_in && td_ok(s); i++)
     s = place(c, i, &y, before, c->n_in * after, i * after);

@@ -6,7 +6,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/conv.h"
-#include "kernels/array.h"
+#include "kernels/operand.h"
 
 typedef struct family {
   int axes;
@@ -18,7 +18,7 @@ static const family conv2 = {2, false}, conv3 = {3, false}, depth2 = {2, true};
 
 static td_shape in_rank(td_infer *c, int i, int rank) {
   const td_shape *s = td_infer_in(c, i);
-  return s->rank < 0 ? td_array_rank(rank) : *s;
+  return s->rank < 0 ? td_shape_ranked(rank) : *s;
 }
 
 static td_status *forward_infer(td_infer *c, family f) {
@@ -71,7 +71,7 @@ static td_status *data_infer(td_infer *c, family f) {
   TD_TRY(td_conv_rule_infer(c, f.axes, f.depthwise, &r));
   TD_TRY(td_infer_shape_from(c, 0, &in));
   complete(&r, &filter, &dy, &in);
-  if (in.rank < 0) in = td_array_rank(f.axes + 2);
+  if (in.rank < 0) in = td_shape_ranked(f.axes + 2);
   TD_TRY(check_sizes(&in, "input_sizes", f.axes));
   TD_TRY(check_gradient(&r, &in, &filter, &dy));
   if (in.dim[0] < 0) in.dim[0] = dy.dim[0];
@@ -85,7 +85,7 @@ static td_status *weights_infer(td_infer *c, family f) {
   td_shape in = in_rank(c, 0, f.axes + 2), dy = in_rank(c, 2, f.axes + 2);
   TD_TRY(td_conv_rule_infer(c, f.axes, f.depthwise, &r));
   TD_TRY(td_infer_shape_from(c, 1, &filter));
-  if (filter.rank < 0) filter = td_array_rank(f.axes + 2);
+  if (filter.rank < 0) filter = td_shape_ranked(f.axes + 2);
   TD_TRY(check_sizes(&filter, "filter_sizes", f.axes));
   TD_TRY(check_gradient(&r, &in, &filter, &dy));
   td_infer_out(c, 0, filter);
@@ -141,7 +141,7 @@ static td_status *data_run(td_kernel_ctx *ctx, family f) {
   td_conv c;
   td_shape in;
   TD_TRY(td_conv_rule_node(td_ctx_node(ctx), f.axes, f.depthwise, &r));
-  TD_TRY(td_array_shape(td_in(ctx, 0), "input_sizes", &in));
+  TD_TRY(td_operand_shape(td_in(ctx, 0), "input_sizes", &in));
   complete(&r, filter, dy, &in);
   TD_TRY(check_sizes(&in, "input_sizes", f.axes));
   TD_TRY(td_conv_of(&r, &in, filter, dy, &c));
@@ -154,7 +154,7 @@ static td_status *weights_run(td_kernel_ctx *ctx, family f) {
   td_conv c;
   td_shape filter;
   TD_TRY(td_conv_rule_node(td_ctx_node(ctx), f.axes, f.depthwise, &r));
-  TD_TRY(td_array_shape(td_in(ctx, 1), "filter_sizes", &filter));
+  TD_TRY(td_operand_shape(td_in(ctx, 1), "filter_sizes", &filter));
   TD_TRY(check_sizes(&filter, "filter_sizes", f.axes));
   TD_TRY(td_conv_of(&r, in, &filter, dy, &c));
   return td_conv_kernel(ctx, &c, &r, TD_CONV_WEIGHTS, 0, 2, &filter);

@@ -77,7 +77,7 @@ td_status *td_conv_run(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
 static void turn(const td_kernel_ctx *ctx, const td_shape *shape, size_t size,
                  bool to_last, const void *from, void *to) {
   int64_t channels = shape->dim[1];
-  int64_t places = td_array_span(shape, 2, shape->rank);
+  int64_t places = td_shape_span(shape, 2, shape->rank);
   td_move m = {0};
   td_move_loop(&m, shape->dim[0], channels * places, channels * places);
   if (to_last) {

@@ -205,7 +205,7 @@ td_status *td_conv_shape(const td_conv_rule *r, const td_shape *in,
   if (channels > deep) deep = channels;
   if (r->depthwise && last > 0 && deep > INT64_MAX / last)
     return too_large(deep, last);
-  *out = td_array_rank(r->axes + 2);
+  *out = td_shape_ranked(r->axes + 2);
   out->dim[0] = in->dim[0];
   out->dim[channels_in(r)] = channels_out(r, channels, filter);
   for (int i = TD_CONV_AXES - r->axes; i < TD_CONV_AXES; i++) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/cpu.h"
 #include "kernels/resize.h"
 
@@ -34,8 +35,8 @@ static td_status *infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 1, 2, "boxes", &boxes));
   TD_TRY(td_infer_rank(c, 2, 1, "box_ind", &ind));
   TD_TRY(td_infer_rank(c, 3, 1, "crop_size", NULL));
-  TD_TRY(td_array_ask(c, 3, "crop_size", &size, &known));
-  td_shape s = td_array_rank(4);
+  TD_TRY(td_operand_infer_ints(c, 3, "crop_size", &size, &known));
+  td_shape s = td_shape_ranked(4);
   s.dim[0] = boxes.dim[0] >= 0 ? boxes.dim[0] : ind.dim[0];
   for (int i = 0; i < 2; i++)
     if (known && size.count == 2 && size.known[i] && size.at[i] > 0)
@@ -46,12 +47,12 @@ static td_status *infer(td_infer *c) {
 }
 
 static td_status *image_grad_infer(td_infer *c) {
-  td_shape s = td_array_rank(4);
+  td_shape s = td_shape_ranked(4);
   td_small size;
   bool known;
   TD_TRY(td_infer_rank(c, 0, 4, "grads", NULL));
   TD_TRY(td_infer_rank(c, 3, 1, "image_size", NULL));
-  TD_TRY(td_array_ask(c, 3, "image_size", &size, &known));
+  TD_TRY(td_operand_infer_ints(c, 3, "image_size", &size, &known));
   for (int i = 0; i < 4; i++)
     if (known && size.count == 4 && size.known[i] && size.at[i] >= 0)
       s.dim[i] = size.at[i];
@@ -176,7 +177,7 @@ static td_status *run(td_kernel_ctx *c) {
   td_tensor *y, in = {0};
   TD_TRY(read_picture(&td_in(c, 0)->shape, &j));
   TD_TRY(read_boxes(td_in(c, 1), td_in(c, 2), &j));
-  TD_TRY(td_array_small(td_in(c, 3), "crop_size", &size));
+  TD_TRY(td_operand_ints(td_in(c, 3), "crop_size", &size));
   if (size.rank != 1 || size.count != 2 || size.at[0] < 1 || size.at[1] < 1)
     return td_error(TD_INVALID_ARGUMENT,
                     "crop_size must be {height, width} of 1 pixel or more");
@@ -239,7 +240,7 @@ static td_status *run_image_grad(td_kernel_ctx *c) {
   job j = {.nearest = is_nearest(c)};
   td_shape shape;
   td_tensor *dx, sums = {0};
-  TD_TRY(td_array_shape(td_in(c, 3), "image_size", &shape));
+  TD_TRY(td_operand_shape(td_in(c, 3), "image_size", &shape));
   TD_TRY(read_picture(&shape, &j));
   TD_TRY(td_array_count(&shape, NULL));
   TD_TRY(read_boxes(td_in(c, 1), td_in(c, 2), &j));

@@ -11,6 +11,7 @@
 #include "kernels/cpu.h"
 #include "kernels/move.h"
 #include "kernels/softmax.h"
+#include "kernels/array.h"
 
 typedef struct xent {
   td_softmax_row row;      /* x is where the first begins */
@@ -150,7 +151,7 @@ static td_status *run_rows(td_kernel_ctx *c, const td_tensor *x,
 static td_status *dense_shape(const td_shape *features, const td_shape *labels,
                               td_shape *both) {
   td_shape_text a, b;
-  td_shape matrix = td_array_rank(2);
+  td_shape matrix = td_shape_ranked(2);
   if (td_shape_broadcast(features, labels, both) &&
       td_shape_merge(both, &matrix, both))
     return NULL;
@@ -211,7 +212,7 @@ static td_status *dense_run(td_kernel_ctx *c) {
 static td_status *sparse_shape(const td_shape *features, const td_shape *labels,
                                td_shape *out) {
   td_shape_text a, b;
-  td_shape matrix = td_array_rank(2), rows = td_array_rank(1);
+  td_shape matrix = td_shape_ranked(2), rows = td_shape_ranked(1);
   *out = matrix;
   if (td_shape_merge(&matrix, features, out) &&
       td_shape_merge(&rows, labels, &rows) &&

@@ -355,7 +355,7 @@ static td_status *run_all(td_kernel_ctx *c, job *j) {
 static td_status *check(const td_shape *x, const td_shape *lengths,
                         int64_t width, int64_t top) {
   td_shape_text text;
-  td_shape cube = td_array_rank(3);
+  td_shape cube = td_shape_ranked(3);
   td_shape batch = td_shape_vector(x->rank == 3 ? x->dim[1] : -1);
   if (top > width)
     return td_error(TD_INVALID_ARGUMENT,
@@ -380,7 +380,7 @@ static td_status *infer(td_infer *c) {
   if (batch < 0 && lengths->rank == 1) batch = lengths->dim[0];
   for (int k = 0; k < (int)top; k++) {
     td_infer_out(c, k, td_shape_matrix(-1, 2));
-    td_infer_out(c, (int)top + k, td_array_rank(1));
+    td_infer_out(c, (int)top + k, td_shape_ranked(1));
     td_infer_out(c, 2 * (int)top + k, td_shape_vector(2));
   }
   td_infer_out(c, 3 * (int)top, td_shape_matrix(batch, top));

@@ -1,7 +1,7 @@
 /* ctc_greedy.c - the likeliest class at each time, without repeats and blanks.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/array.h"
+#include "engine/device/kernel.h"
 #include "kernels/element.h"
 
 typedef struct job {
@@ -93,7 +93,7 @@ static td_status *run_all(td_kernel_ctx *c, job *j) {
 
 static td_status *check(const td_shape *x, const td_shape *lengths) {
   td_shape_text text;
-  td_shape cube = td_array_rank(3);
+  td_shape cube = td_shape_ranked(3);
   td_shape batch = td_shape_vector(x->rank == 3 ? x->dim[1] : -1);
   if (!td_shape_compatible(x, &cube))
     return td_error(TD_INVALID_ARGUMENT,

@@ -12,7 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/array.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 
@@ -280,7 +279,7 @@ static td_status *check(const td_shape *x, const td_shape *indices,
                         const td_shape *values, const td_shape *lengths) {
   td_shape_text text;
   td_shape two = td_shape_matrix(values->rank == 1 ? values->dim[0] : -1, 2);
-  td_shape vector = td_shape_vector(-1), cube = td_array_rank(3);
+  td_shape vector = td_shape_vector(-1), cube = td_shape_ranked(3);
   td_shape batch = td_shape_vector(x->rank == 3 ? x->dim[1] : -1);
   if (!td_shape_compatible(x, &cube))
     return td_error(TD_INVALID_ARGUMENT,
@@ -311,7 +310,7 @@ static td_status *infer(td_infer *c) {
   if (batch < 0 && td_infer_in(c, 3)->rank == 1)
     batch = td_infer_in(c, 3)->dim[0];
   td_infer_out(c, 0, td_shape_of(1, &batch));
-  td_infer_out(c, 1, x->rank == 3 ? *x : td_array_rank(3));
+  td_infer_out(c, 1, x->rank == 3 ? *x : td_shape_ranked(3));
   return NULL;
 }
 

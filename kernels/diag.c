@@ -3,8 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
-
-/* ---- Diag, DiagPart ------------------------------------------------------ */
+#include "kernels/array.h"
 
 static td_status *diag_to(const td_shape *in, td_shape *out) {
   td_shape_text text;
@@ -12,7 +11,7 @@ static td_status *diag_to(const td_shape *in, td_shape *out) {
     return td_error(TD_INVALID_ARGUMENT,
                     "diagonal must be of rank 1 to %d, not of shape %s",
                     TD_MAX_RANK / 2, td_shape_str(in, &text));
-  *out = td_array_rank(2 * in->rank);
+  *out = td_shape_ranked(2 * in->rank);
   for (int k = 0; k < out->rank; k++) out->dim[k] = in->dim[k % in->rank];
   return NULL;
 }
@@ -42,7 +41,7 @@ static td_status *diag_run(td_kernel_ctx *c) {
 }
 
 static td_status *part_to(const td_shape *in, td_shape *out) {
-  td_shape a = td_array_rank(in->rank / 2), b = a;
+  td_shape a = td_shape_ranked(in->rank / 2), b = a;
   td_shape_text text;
   for (int k = 0; k < in->rank / 2; k++) {
     a.dim[k] = in->dim[k];

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/array.h"
 #include "kernels/cpu.h"
 
 /* The colours that boxes take in turn. */

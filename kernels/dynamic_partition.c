@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/row_gather.h"
+#include "kernels/array.h"
 
 #include <string.h>
 
@@ -30,7 +31,7 @@ static td_status *rows_shape(const char *what, const td_shape *data,
     return td_error(TD_INVALID_ARGUMENT,
                     "the result would have more than %d dimensions",
                     TD_MAX_RANK);
-  *out = td_array_rank(rank);
+  *out = td_shape_ranked(rank);
   out->dim[0] = rows;
   for (int k = 1; k < rank; k++) out->dim[k] = data->dim[head->rank + k - 1];
   return NULL;
@@ -73,7 +74,7 @@ static td_status *deal_rows(const td_tensor *partitions, int parts, deal *d) {
 
 static td_status *put_part(td_kernel_ctx *c, const td_array *x, int i,
                            const int64_t *rows, td_shape shape) {
-  int64_t each = td_array_span(&shape, 1, shape.rank);
+  int64_t each = td_shape_span(&shape, 1, shape.rank);
   td_array y;
   TD_TRY(td_array_out(c, i, &shape, &y));
   td_row_gather(c, x->at, rows, shape.dim[0], (size_t)each * y.size, y.at);
@@ -189,7 +190,7 @@ static td_status *stitch_run(td_kernel_ctx *c) {
   TD_TRY(count_rows(c, n, &rows));
   shape.dim[0] = rows;
   TD_TRY(td_array_out(c, 0, &shape, &y));
-  td_status *s = put_rows(c, n, td_array_span(&shape, 1, shape.rank), &y);
+  td_status *s = put_rows(c, n, td_shape_span(&shape, 1, shape.rank), &y);
   td_array_drop(&y);
   return s;
 }

@@ -18,6 +18,7 @@
 #include "kernels/cpu.h"
 #include "kernels/blas/gemm.h"
 #include "kernels/move.h"
+#include "kernels/array.h"
 
 enum { TEMPS = 12 };
 
@@ -265,7 +266,7 @@ static td_status *compute(temps *t, const td_einsum *e, td_tensor *y) {
 /* Sizes of what is made on the way must be countable. */
 static td_status *check_sizes(const td_einsum *e) {
   for (int k = 0; k < e->n_in; k++) {
-    td_shape s = td_array_rank(e->in[k].n);
+    td_shape s = td_shape_ranked(e->in[k].n);
     for (int i = 0; i < s.rank; i++) s.dim[i] = e->size[e->in[k].label[i]];
     TD_TRY(td_array_count(&s, NULL));
   }

@@ -7,7 +7,7 @@
 #ifndef TD_EINSUM_H
 #define TD_EINSUM_H
 
-#include "kernels/array.h"
+#include "engine/device/kernel.h"
 
 TD_BEGIN
 

@@ -132,7 +132,7 @@ static td_status *result_shape(td_einsum *e, int dots, td_shape *out) {
                     "%d axes stand behind \"...\", which the result lacks",
                     dots);
   }
-  *out = td_array_rank(e->out.n);
+  *out = td_shape_ranked(e->out.n);
   for (int i = 0; i < e->out.n; i++) out->dim[i] = e->size[e->out.label[i]];
   return NULL;
 }

@@ -2,6 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 #include <string.h>
 
@@ -27,7 +29,7 @@ static bool fill_value(td_infer *c, int out, td_small *v) {
   td_small dims, x;
   (void)out;
   if (!td_infer_small(c, 0, &dims) || !td_infer_small(c, 1, &x)) return false;
-  if (dims.count > 1 || !td_array_all(&dims) || x.count != 1) return false;
+  if (dims.count > 1 || !td_operand_known(&dims) || x.count != 1) return false;
   int64_t n = dims.count ? dims.at[0] : 1;
   if (n < 0 || n > TD_SMALL_MAX) return false;
   *v = (td_small){.rank = dims.count, .count = (int)n};
@@ -42,7 +44,7 @@ static td_status *fill_run(td_kernel_ctx *c) {
   td_shape_text text;
   td_shape shape;
   td_array x = {0}, y = {0};
-  TD_TRY(td_array_shape(td_in(c, 0), "dims", &shape));
+  TD_TRY(td_operand_shape(td_in(c, 0), "dims", &shape));
   if (td_in(c, 1)->shape.rank != 0)
     return td_error(TD_INVALID_ARGUMENT, "value must be a scalar, not of %s",
                     td_shape_str(&td_in(c, 1)->shape, &text));
@@ -124,7 +126,7 @@ static td_status *empty_run(td_kernel_ctx *c) {
   td_shape shape;
   td_array y;
   int64_t count;
-  TD_TRY(td_array_shape(td_in(c, 0), "shape", &shape));
+  TD_TRY(td_operand_shape(td_in(c, 0), "shape", &shape));
   TD_TRY(td_array_count(&shape, &count));
   TD_TRY(td_array_out(c, 0, &shape, &y));
   if (count) memset(y.at, 0, (size_t)count * y.size);

@@ -71,7 +71,7 @@ static td_status *pooled_size(int64_t in, float ratio, int axis, int64_t *out) {
 static td_status *pooled_shape(const td_shape *in, const td_attr *ratios,
                                td_shape *out) {
   td_shape_text text;
-  td_shape four = td_array_rank(4);
+  td_shape four = td_shape_ranked(4);
   if (!td_shape_merge(in, &four, out))
     return td_error(TD_INVALID_ARGUMENT,
                     "value must be {batch, rows, columns, channels}, not %s",

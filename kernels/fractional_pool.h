@@ -5,7 +5,7 @@
 #ifndef TD_FRACTIONAL_POOL_H
 #define TD_FRACTIONAL_POOL_H
 
-#include "kernels/array.h"
+#include "engine/device/kernel.h"
 #include "kernels/element.h"
 
 typedef struct td_fractional {

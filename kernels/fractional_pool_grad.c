@@ -9,6 +9,8 @@
 
 #include "kernels/cpu.h"
 #include "kernels/fractional_pool.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 /* ---- sequences ----------------------------------------------------------- */
 
@@ -106,7 +108,7 @@ static void do_images(void *arg, int64_t begin, int64_t end) {
 }
 
 static void go(td_kernel_ctx *c, back_job *j, const td_shape *in) {
-  td_for(c, in->dim[0], td_grain_of(td_array_span(in, 1, 4)), do_images, j);
+  td_for(c, in->dim[0], td_grain_of(td_shape_span(in, 1, 4)), do_images, j);
 }
 
 /* out_backprop has an element for each window and channel. */
@@ -123,7 +125,7 @@ static td_status *check_backprop(const td_fractional *f, const td_shape *in,
 
 static td_status *check_image(const td_shape *s, const char *what) {
   td_shape_text text;
-  td_shape four = td_array_rank(4);
+  td_shape four = td_shape_ranked(4);
   if (td_shape_compatible(s, &four)) return NULL;
   return td_error(TD_INVALID_ARGUMENT,
                   "%s must be {batch, rows, columns, channels}, not %s", what,
@@ -139,7 +141,7 @@ static td_status *max_infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 3, 1, "row_pooling_sequence", NULL));
   TD_TRY(td_infer_rank(c, 4, 1, "col_pooling_sequence", NULL));
   const td_shape *x = td_infer_in(c, 0);
-  td_infer_out(c, 0, x->rank == 4 ? *x : td_array_rank(4));
+  td_infer_out(c, 0, x->rank == 4 ? *x : td_shape_ranked(4));
   return NULL;
 }
 
@@ -173,7 +175,7 @@ static td_status *avg_infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 3, 1, "col_pooling_sequence", NULL));
   TD_TRY(td_infer_shape_from(c, 0, &in));
   TD_TRY(check_image(&in, "orig_input_tensor_shape"));
-  td_infer_out(c, 0, in.rank == 4 ? in : td_array_rank(4));
+  td_infer_out(c, 0, in.rank == 4 ? in : td_shape_ranked(4));
   return NULL;
 }
 
@@ -206,7 +208,7 @@ static td_status *avg_run(td_kernel_ctx *c) {
   td_shape in;
   back_job j = {.dy = dy->data};
   bool overlapping = td_node_bool(td_ctx_node(c), "overlapping");
-  TD_TRY(td_array_shape(td_in(c, 0), "orig_input_tensor_shape", &in));
+  TD_TRY(td_operand_shape(td_in(c, 0), "orig_input_tensor_shape", &in));
   TD_TRY(check_image(&in, "orig_input_tensor_shape"));
   TD_TRY(td_array_count(&in, NULL));
   TD_TRY(td_fractional_of(&j.f, &in, td_in(c, 2), td_in(c, 3), overlapping));

@@ -8,6 +8,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu.h"
 #include "kernels/move.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 #include <string.h>
 
@@ -46,7 +48,7 @@ static td_status *gather_to(const td_shape *params, const td_shape *indices,
     return td_error(TD_INVALID_ARGUMENT,
                     "the result would have %d dimensions, more than %d", rank,
                     TD_MAX_RANK);
-  *out = td_array_rank(rank);
+  *out = td_shape_ranked(rank);
   if (axis < 0) return NULL;
   for (int k = 0; k < axis; k++) out->dim[n++] = params->dim[k];
   for (int k = batch; k < indices->rank; k++) out->dim[n++] = indices->dim[k];
@@ -73,7 +75,7 @@ static td_status *gather_v2_infer(td_infer *c) {
   int axis;
   TD_TRY(td_infer_rank_at_least(c, 0, 1, "params"));
   TD_TRY(td_infer_rank(c, 2, 0, "axis", NULL));
-  TD_TRY(td_array_ask_axis(c, 2, td_infer_in(c, 0)->rank, "axis", &axis));
+  TD_TRY(td_operand_infer_axis(c, 2, td_infer_in(c, 0)->rank, "axis", &axis));
   return gather_infer(c, axis, td_infer_int(c, "batch_dims"));
 }
 
@@ -188,10 +190,10 @@ static td_status *gather_run(td_kernel_ctx *c, int axis, int64_t batch) {
   td_array y;
   if (batch < 0) batch += i->rank;
   TD_TRY(gather_to(p, i, axis, batch, &out));
-  gather g = {.outer = td_array_span(p, (int)batch, axis),
+  gather g = {.outer = td_shape_span(p, (int)batch, axis),
               .along = p->dim[axis],
-              .inner = td_array_span(p, axis + 1, p->rank),
-              .each = td_array_span(i, (int)batch, i->rank),
+              .inner = td_shape_span(p, axis + 1, p->rank),
+              .each = td_shape_span(i, (int)batch, i->rank),
               .params = params,
               .indices = indices,
               .bad = INT64_MAX};
@@ -217,7 +219,7 @@ static td_status *gather_v2_run(td_kernel_ctx *c) {
   TD_TRY(no_scalar(td_in(c, 0)));
   if (td_in(c, 2)->shape.rank != 0)
     return td_error(TD_INVALID_ARGUMENT, "axis must be a scalar");
-  TD_TRY(td_array_axis(td_in(c, 2), td_in(c, 0)->shape.rank, "axis", &axis));
+  TD_TRY(td_operand_axis(td_in(c, 2), td_in(c, 0)->shape.rank, "axis", &axis));
   return gather_run(c, axis, td_node_int(td_ctx_node(c), "batch_dims"));
 }
 

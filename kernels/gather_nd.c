@@ -34,7 +34,7 @@ td_status *td_gather_nd_shape(const td_shape *indices, const td_shape *of,
     return td_error(TD_INVALID_ARGUMENT,
                     "%d dimensions are asked for: at most %d are possible",
                     rank, TD_MAX_RANK);
-  *out = td_array_rank(rank);
+  *out = td_shape_ranked(rank);
   for (int i = 0; i < last; i++) out->dim[i] = indices->dim[i];
   for (int i = (int)k; i < of->rank; i++) out->dim[last + i - k] = of->dim[i];
   return NULL;
@@ -76,7 +76,7 @@ td_status *td_gather_nd_rows(const td_tensor *indices, const td_shape *of,
   int last = indices->shape.rank - 1;
   int64_t k = indices->shape.dim[last];
   td_status *s = NULL;
-  *n = td_array_span(&indices->shape, 0, last);
+  *n = td_shape_span(&indices->shape, 0, last);
   *rows = td_alloc_zero((size_t)*n, sizeof **rows);
   if (!*rows) return td_oom();
   for (int64_t i = 0; i < *n && td_ok(s); i++) {
@@ -118,7 +118,7 @@ static td_status *gather_run(td_kernel_ctx *c) {
   TD_TRY(td_gather_nd_shape(&indices->shape, &params->shape, &out));
   int last = indices->shape.rank - 1;
   if (td_tensor_count(params) == 0 &&
-      td_array_span(&indices->shape, 0, last) > 0)
+      td_shape_span(&indices->shape, 0, last) > 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "params is empty: no slice of it can be asked for");
   TD_TRY(td_gather_nd_rows(indices, &params->shape, ignore, &rows, &n));

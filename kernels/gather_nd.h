@@ -7,7 +7,7 @@
 #ifndef TD_GATHER_ND_H
 #define TD_GATHER_ND_H
 
-#include "kernels/array.h"
+#include "engine/device/kernel.h"
 
 TD_BEGIN
 

@@ -5,7 +5,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "kernels/array.h"
 #include "kernels/cpu.h"
 
 /* ---- one colour ---------------------------------------------------------- */

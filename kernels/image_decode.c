@@ -8,14 +8,14 @@
 #include <string.h>
 
 #include "engine/io/image.h"
-#include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/text.h"
 
 /* ---- shapes -------------------------------------------------------------- */
 
 /* {height, width, channels} of which only the last may be known. */
 static td_status *decode_infer(td_infer *c) {
-  td_shape s = td_array_rank(3);
+  td_shape s = td_shape_ranked(3);
   int64_t channels = td_infer_int(c, "channels");
   TD_TRY(td_infer_rank(c, 0, 0, "contents", NULL));
   if (channels < 0 || channels > 4 || channels == 2)
@@ -40,7 +40,7 @@ static td_status *crop_infer(td_infer *c) {
   TD_TRY(decode_infer(c));
   TD_TRY(td_infer_rank(c, 1, 1, "crop_window", NULL));
   if (!td_infer_small(c, 1, &window) || window.count != 4) return NULL;
-  td_shape s = td_array_rank(3);
+  td_shape s = td_shape_ranked(3);
   for (int i = 0; i < 2; i++)
     if (window.known[i + 2] && window.at[i + 2] > 0)
       s.dim[i] = window.at[i + 2];
@@ -180,7 +180,7 @@ static td_status *crop_run(td_kernel_ctx *c) {
   td_small window;
   TD_TRY(contents_of(c, &b));
   TD_TRY(jpeg_options(td_ctx_node(c), &o));
-  TD_TRY(td_array_small(td_in(c, 1), "crop_window", &window));
+  TD_TRY(td_operand_ints(td_in(c, 1), "crop_window", &window));
   if (window.rank != 1 || window.count != 4)
     return td_error(TD_INVALID_ARGUMENT,
                     "crop_window must be {row, column, height, width}, not %d "

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "engine/io/image.h"
-#include "kernels/array.h"
 #include "kernels/text.h"
 
 /* ---- shapes -------------------------------------------------------------- */
@@ -33,7 +32,7 @@ static td_status *png_each(td_kernel_ctx *c, td_text *text) {
   td_tensor one = *x; /* moves along the pictures; not counted */
   one.shape = td_shape_of(3, x->shape.dim + rank - 3);
   size_t step = (size_t)td_tensor_count(&one) * td_dtype_size(x->dtype);
-  int64_t n = td_array_span(&x->shape, 0, rank - 3);
+  int64_t n = td_shape_span(&x->shape, 0, rank - 3);
   if (!td_text_reserve(text, n)) return td_oom();
   for (int64_t i = 0; i < n; i++) {
     one.data = (char *)x->data + (size_t)i * step;

@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "engine/base/mem.h"
-#include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/cpu.h"
 #include "kernels/random.h"
 
@@ -141,7 +141,7 @@ static td_status *read_pair(const td_node *n, const char *name, float most,
 
 static td_status *read_size(const td_tensor *t, job *j) {
   td_small size;
-  TD_TRY(td_array_small(t, "image_size", &size));
+  TD_TRY(td_operand_ints(t, "image_size", &size));
   if (size.rank != 1 || size.count != 3 || size.at[0] < 1 || size.at[1] < 1 ||
       size.at[0] > INT32_MAX || size.at[1] > INT32_MAX)
     return td_error(TD_INVALID_ARGUMENT,

@@ -46,7 +46,7 @@ static td_status *run(td_kernel_ctx *c, td_row_reduce_op op) {
   for (int64_t k = 0; k < n; k++) to[k] = (at[k] % rows + rows) % rows;
   td_row_reduce f = {.op = op,
                      .n = n,
-                     .each = td_array_span(&shape, 1, shape.rank),
+                     .each = td_shape_span(&shape, 1, shape.rank),
                      .to = to,
                      .onto = true};
   td_status *s = td_row_reduce_run(c, 2, &f, &shape);

@@ -52,7 +52,7 @@ td_shape td_linalg_shape(const td_shape *s, int n, const int64_t *sizes) {
 }
 
 int64_t td_linalg_count(const td_shape *s) {
-  return td_array_span(s, 0, s->rank - 2);
+  return td_shape_span(s, 0, s->rank - 2);
 }
 
 /* ---- running ------------------------------------------------------------- */

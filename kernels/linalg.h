@@ -9,7 +9,7 @@
 #ifndef TD_LINALG_H
 #define TD_LINALG_H
 
-#include "kernels/array.h"
+#include "engine/device/kernel.h"
 #include "kernels/blas/lapack.h"
 
 TD_BEGIN

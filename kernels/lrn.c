@@ -5,7 +5,6 @@
  * alpha is not divided by the width of the window.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/array.h"
 #include "kernels/cpu.h"
 #include "kernels/half_copy.h"
 #include "kernels/simd/vec.h"
@@ -126,7 +125,7 @@ static td_status *begin(td_kernel_ctx *c, job *j, const td_shape *shape) {
 static td_status *go(td_kernel_ctx *c, job *j,
                      void (*piece)(void *, int64_t, int64_t)) {
   const td_shape *shape = &j->result->shape;
-  int64_t rows = td_array_span(shape, 0, 3);
+  int64_t rows = td_shape_span(shape, 0, 3);
   if (rows == 0 || j->depth == 0) return NULL;
   int64_t width = 2 * j->radius + 1 < j->depth ? 2 * j->radius + 1 : j->depth;
   j->grain =

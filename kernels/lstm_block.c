@@ -16,6 +16,7 @@
 
 #include "kernels/cpu.h"
 #include "kernels/unary.h"
+#include "kernels/operand.h"
 
 const int td_lstm_icfo[] = {0, 1, 2, 3}, td_lstm_ifco[] = {0, 2, 1, 3};
 
@@ -34,7 +35,7 @@ typedef struct lstm {
 
 td_status *td_lstm_steps(const td_kernel_ctx *c, const td_recurrent_sizes *z,
                          int64_t *steps) {
-  TD_TRY(td_array_scalar(td_in(c, 0), "seq_len_max", steps));
+  TD_TRY(td_operand_scalar(td_in(c, 0), "seq_len_max", steps));
   if (*steps < 0 || *steps > z->times)
     return td_error(TD_INVALID_ARGUMENT,
                     "seq_len_max is %lld, which is not in [0, %lld]",

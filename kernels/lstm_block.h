@@ -4,7 +4,6 @@
 #ifndef TD_LSTM_BLOCK_H
 #define TD_LSTM_BLOCK_H
 
-#include "kernels/array.h"
 #include "kernels/recurrent.h"
 
 /* Gates, and where each stands in the columns of w and b. */

@@ -66,7 +66,7 @@ static td_status *product_shape(const td_shape *a, const td_shape *b,
 static td_status *infer(td_infer *c, const char *const names[2], bool trans_a,
                         bool trans_b, batches how) {
   const td_shape *a = td_infer_in(c, 0), *b = td_infer_in(c, 1);
-  td_shape two = td_array_rank(2), out;
+  td_shape two = td_shape_ranked(2), out;
   TD_TRY(check_operand(a, names[0], how));
   TD_TRY(check_operand(b, names[1], how));
   if (how == NO_BATCH && a->rank < 0) a = &two;
@@ -156,7 +156,7 @@ static td_status *run(td_kernel_ctx *c, const char *const names[2],
                   .trans_b = trans_b,
                   .conj_a = conj && trans_a,
                   .conj_b = conj && trans_b};
-  int64_t batch = td_array_span(&out, 0, out.rank - 2);
+  int64_t batch = td_shape_span(&out, 0, out.rank - 2);
   if (batch > 1) TD_TRY(place_all(c, &out, batch, &places));
   td_status *s = multiply(c, &p, batch, batch > 1 ? places.data : NULL, y);
   td_tensor_release(&places);

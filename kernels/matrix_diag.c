@@ -12,6 +12,8 @@
 #include "kernels/cpu.h"
 #include "kernels/linalg.h"
 #include "kernels/move.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 /* ---- bands --------------------------------------------------------------- */
 
@@ -50,7 +52,7 @@ static td_status *set_k(band *b, const td_small *k) {
                     "k must be a diagonal or two, {lower, upper}, not %d "
                     "numbers",
                     k->count);
-  b->known = td_array_all(k);
+  b->known = td_operand_known(k);
   if (!b->known) return NULL;
   b->lower = k->at[0];
   b->upper = k->at[k->count - 1];
@@ -142,7 +144,7 @@ static td_status *ask_band(td_infer *c, int k, band *b) {
   bool known;
   *b = (band){0};
   align(b, td_infer_string(c, "align"));
-  TD_TRY(td_array_ask(c, k, "k", &v, &known));
+  TD_TRY(td_operand_infer_ints(c, k, "k", &v, &known));
   if (!known) return NULL;
   return set_k(b, &v);
 }
@@ -151,7 +153,7 @@ static td_status *read_band(td_kernel_ctx *c, int k, band *b) {
   td_small v;
   *b = (band){0};
   align(b, td_node_string(td_ctx_node(c), "align"));
-  TD_TRY(td_array_small(td_in(c, k), "k", &v));
+  TD_TRY(td_operand_ints(td_in(c, k), "k", &v));
   return set_k(b, &v);
 }
 
@@ -247,8 +249,8 @@ static td_status *diag_v3_infer(td_infer *c) {
     td_small v;
     bool known;
     TD_TRY(td_infer_rank(c, 2 + i, 0, names[i], NULL));
-    TD_TRY(td_array_ask(c, 2 + i, names[i], &v, &known));
-    if (known) TD_TRY(td_array_single(&v, names[i], &size[i], &known));
+    TD_TRY(td_operand_infer_ints(c, 2 + i, names[i], &v, &known));
+    if (known) TD_TRY(td_operand_single(&v, names[i], &size[i], &known));
     if (known) TD_TRY(check_size(size[i], names[i]));
     all &= known;
   }
@@ -264,8 +266,8 @@ static td_status *diag_v3_infer(td_infer *c) {
 static td_status *diag_v3_run(td_kernel_ctx *c) {
   band b;
   TD_TRY(read_band(c, 1, &b));
-  TD_TRY(td_array_scalar(td_in(c, 2), "num_rows", &b.rows));
-  TD_TRY(td_array_scalar(td_in(c, 3), "num_cols", &b.cols));
+  TD_TRY(td_operand_scalar(td_in(c, 2), "num_rows", &b.rows));
+  TD_TRY(td_operand_scalar(td_in(c, 3), "num_cols", &b.cols));
   TD_TRY(check_size(b.rows, "num_rows"));
   TD_TRY(check_size(b.cols, "num_cols"));
   return diag_with(c, &b, 4);
@@ -420,7 +422,7 @@ static td_status *band_infer(td_infer *c) {
 
 static td_status *read_count(td_kernel_ctx *c, int i, const char *what,
                              int64_t size, int64_t *n) {
-  TD_TRY(td_array_scalar(td_in(c, i), what, n));
+  TD_TRY(td_operand_scalar(td_in(c, i), what, n));
   if (*n <= size) return NULL;
   return td_error(TD_INVALID_ARGUMENT,
                   "%s must be %lld at most, or negative for all, not %lld",

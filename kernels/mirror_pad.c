@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/row_reduce.h"
 #include "kernels/row_gather.h"
+#include "kernels/array.h"
 
 #include <string.h>
 
@@ -79,9 +80,9 @@ static td_status *infer(td_infer *c, bool back) {
   plan p;
   if (in.rank >= 0) TD_TRY(check_paddings(s, in.rank));
   if (in.rank < 0 && s->rank == 2 && s->dim[0] >= 0 && s->dim[0] <= TD_MAX_RANK)
-    in = td_array_rank((int)s->dim[0]);
+    in = td_shape_ranked((int)s->dim[0]);
   if (in.rank < 0) return NULL;
-  td_infer_out(c, 0, td_array_rank(in.rank));
+  td_infer_out(c, 0, td_shape_ranked(in.rank));
   if (!paddings) return NULL;
   TD_TRY(check_paddings(&paddings->shape, in.rank));
   TD_TRY(make_plan(&in, paddings, td_infer_string(c, "mode"), back, &p));
@@ -112,7 +113,7 @@ static int64_t together(const td_shape *in, const td_shape *out, int *axes) {
   int k = in->rank;
   while (k > 0 && in->dim[k - 1] == out->dim[k - 1]) k--;
   *axes = k;
-  return td_array_span(in, k, in->rank);
+  return td_shape_span(in, k, in->rank);
 }
 
 /* For every row of the padded tensor its row inside. Caller owns *rows. */
@@ -122,7 +123,7 @@ static td_status *mirror_rows(const plan *p, const td_shape *inside,
   int axes;
   int64_t at[TD_MAX_RANK] = {0};
   *each = together(inside, padded, &axes);
-  *n = td_array_span(padded, 0, axes);
+  *n = td_shape_span(padded, 0, axes);
   *rows = td_alloc_zero((size_t)*n, sizeof **rows);
   if (!*rows) return td_oom();
   for (int64_t i = 0; i < *n; i++) {

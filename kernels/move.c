@@ -13,6 +13,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
+#include "kernels/array.h"
 
 #include <emmintrin.h>
 #include <string.h>

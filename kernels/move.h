@@ -10,7 +10,7 @@
 #ifndef TD_MOVE_H
 #define TD_MOVE_H
 
-#include "kernels/array.h"
+#include "engine/device/kernel.h"
 
 TD_BEGIN
 

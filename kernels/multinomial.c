@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/cpu.h"
 #include "kernels/random_stateless.h"
 
@@ -92,8 +93,8 @@ static td_status *infer(td_infer *c) {
   int64_t samples = -1;
   bool known;
   TD_TRY(td_infer_rank(c, 1, 0, "num_samples", NULL));
-  TD_TRY(td_array_ask(c, 1, "num_samples", &v, &known));
-  if (known) TD_TRY(td_array_single(&v, "num_samples", &samples, &known));
+  TD_TRY(td_operand_infer_ints(c, 1, "num_samples", &v, &known));
+  if (known) TD_TRY(td_operand_single(&v, "num_samples", &samples, &known));
   TD_TRY(check(x, known ? samples : 0));
   td_infer_out(
       c, 0,

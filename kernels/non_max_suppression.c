@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
-#include "kernels/array.h"
+#include "kernels/operand.h"
 
 typedef struct choice {
   int64_t n, most;
@@ -104,7 +104,7 @@ static td_status *read_choice(td_kernel_ctx *c, choice *j) {
     return td_error(TD_INVALID_ARGUMENT, "boxes are too many: %lld",
                     (long long)s->dim[0]);
   j->n = s->dim[0];
-  TD_TRY(td_array_scalar(td_in(c, 2), "max_output_size", &j->most));
+  TD_TRY(td_operand_scalar(td_in(c, 2), "max_output_size", &j->most));
   if (j->most < 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "max_output_size must not be below 0, but is %lld",

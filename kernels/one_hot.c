@@ -2,13 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
+#include "kernels/array.h"
 
 #include <string.h>
 
 /* Bytes that one piece writes, about. */
 enum { PIECE = 1 << 17 };
-
-/* ---- OneHot -------------------------------------------------------------- */
 
 /* The output is {before, depth, after}; before * after are the indices. */
 typedef struct one_hot {
@@ -32,7 +31,7 @@ static td_status *one_hot_axis(int64_t given, int rank, int *axis) {
 }
 
 static td_shape one_hot_shape(const td_shape *in, int axis, int64_t depth) {
-  td_shape out = td_array_rank(in->rank + 1);
+  td_shape out = td_shape_ranked(in->rank + 1);
   for (int k = 0; k < in->rank; k++) out.dim[k + (k >= axis)] = in->dim[k];
   out.dim[axis] = depth;
   return out;
@@ -104,13 +103,13 @@ static td_status *one_hot_run(td_kernel_ctx *c) {
   TD_TRY(check_depth(h.depth));
   TD_TRY(one_hot_axis(td_node_int(td_ctx_node(c), "axis"), in->rank, &axis));
   td_shape shape = one_hot_shape(in, axis, h.depth);
-  h.after = td_array_span(in, axis, in->rank);
+  h.after = td_shape_span(in, axis, in->rank);
   td_status *s = td_array_in(td_in(c, 2), &on);
   if (td_ok(s)) s = td_array_in(td_in(c, 3), &off);
   if (td_ok(s)) s = td_array_out(c, 0, &shape, &h.y);
   h.on = on.at;
   h.off = off.at;
-  if (td_ok(s)) s = one_hot_fill(c, &h, td_array_span(in, 0, axis));
+  if (td_ok(s)) s = one_hot_fill(c, &h, td_shape_span(in, 0, axis));
   td_array_drop(&on);
   td_array_drop(&off);
   td_array_drop(&h.y);

@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
+#include "kernels/array.h"
 
 /* A padded shape and where the input lies in it. */
 typedef struct padding {
@@ -59,9 +60,9 @@ static td_status *pad_infer(td_infer *c) {
   padding p;
   TD_TRY(check_paddings(s, in.rank));
   if (in.rank < 0 && s->rank == 2 && s->dim[0] >= 0)
-    in = td_array_rank((int)s->dim[0]);
+    in = td_shape_ranked((int)s->dim[0]);
   if (in.rank < 0) return NULL;
-  td_infer_out(c, 0, td_array_rank(in.rank));
+  td_infer_out(c, 0, td_shape_ranked(in.rank));
   if (!paddings) return NULL;
   TD_TRY(plan(&in, paddings, &p));
   td_infer_out(c, 0, p.out);

@@ -7,7 +7,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "kernels/array.h"
 #include "kernels/pooling.h"
 
 static td_status *check_spec(const td_pooling_spec *spec) {
@@ -68,7 +67,7 @@ static td_status *check_places(const td_shape *in, bool wide) {
 
 static int64_t image_step(const td_kernel_ctx *c, const td_shape *in) {
   bool batch = td_node_bool(td_ctx_node(c), "include_batch_in_index");
-  return batch ? td_array_span(in, 1, 4) : 0;
+  return batch ? td_shape_span(in, 1, 4) : 0;
 }
 
 static td_status *run_argmax(td_kernel_ctx *c) {
@@ -175,8 +174,8 @@ static td_status *run_grad(td_kernel_ctx *c) {
   TD_TRY(td_pooling_of(&spec, in, &g.j.pool));
   TD_TRY(td_pooling_check(td_in(c, 1), &g.j.pool.out, "grad"));
   TD_TRY(td_pooling_check(td_in(c, 2), &g.j.pool.out, "argmax"));
-  g.in = td_array_span(in, 1, 4);
-  g.out = td_array_span(&g.j.pool.out, 1, 4);
+  g.in = td_shape_span(in, 1, 4);
+  g.out = td_shape_span(&g.j.pool.out, 1, 4);
   g.images = image_step(c, in);
   td_status *s = td_pooling_begin(c, &g.j, 1, 1, in);
   if (td_ok(s)) {

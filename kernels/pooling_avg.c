@@ -3,7 +3,7 @@
  * Padding is no cell: a window at the edge divides by those it has.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/pooling.h"
 
 /* ---- the mean ------------------------------------------------------------ */
@@ -46,7 +46,7 @@ static td_status *infer_grad(td_infer *c, int rank) {
     return td_error(TD_INVALID_ARGUMENT, "grad must be of shape %s, not %s",
                     td_shape_str(&out, &a),
                     td_shape_str(td_infer_in(c, 1), &b));
-  td_infer_out(c, 0, in.rank < 0 ? td_array_rank(rank) : in);
+  td_infer_out(c, 0, in.rank < 0 ? td_shape_ranked(rank) : in);
   return NULL;
 }
 
@@ -62,7 +62,7 @@ static td_status *run_grad(td_kernel_ctx *c, int rank) {
   td_pooling_job j = {0};
   td_shape in;
   TD_TRY(td_pooling_read(c, rank, -1, &spec));
-  TD_TRY(td_array_shape(td_in(c, 0), "orig_input_shape", &in));
+  TD_TRY(td_operand_shape(td_in(c, 0), "orig_input_shape", &in));
   TD_TRY(td_pooling_of(&spec, &in, &j.pool));
   TD_TRY(td_pooling_check(td_in(c, 1), &j.pool.out, "grad"));
   td_status *s = td_pooling_begin(c, &j, 1, 1, &in);

@@ -10,7 +10,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "kernels/array.h"
 #include "kernels/pooling.h"
 
 /* What rows of this family differ in. */

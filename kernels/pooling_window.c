@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/pooling.h"
 
 /* ---- what the op says ---------------------------------------------------- */
@@ -130,12 +131,12 @@ td_status *td_pooling_infer(td_infer *c, int rank, int sizes,
     TD_TRY(
         set_sizes(td_infer_attr(c, "strides"), "strides", rank, spec->strides));
   } else {
-    TD_TRY(td_array_ask(c, sizes, "ksize", &ksize, &a));
-    TD_TRY(td_array_ask(c, sizes + 1, "strides", &strides, &b));
+    TD_TRY(td_operand_infer_ints(c, sizes, "ksize", &ksize, &a));
+    TD_TRY(td_operand_infer_ints(c, sizes + 1, "strides", &strides, &b));
     if (a) TD_TRY(set_small(&ksize, "ksize", rank, spec->ksize));
     if (b) TD_TRY(set_small(&strides, "strides", rank, spec->strides));
-    a = a && td_array_all(&ksize);
-    b = b && td_array_all(&strides);
+    a = a && td_operand_known(&ksize);
+    b = b && td_operand_known(&strides);
   }
   spec->known = a && b;
   if (spec->known) TD_TRY(check_spec(spec));
@@ -157,9 +158,9 @@ td_status *td_pooling_read(const td_kernel_ctx *c, int rank, int sizes,
     TD_TRY(
         set_sizes(td_node_attr(n, "strides"), "strides", rank, spec->strides));
   } else {
-    TD_TRY(td_array_small(td_in(c, sizes), "ksize", &v));
+    TD_TRY(td_operand_ints(td_in(c, sizes), "ksize", &v));
     TD_TRY(set_small(&v, "ksize", rank, spec->ksize));
-    TD_TRY(td_array_small(td_in(c, sizes + 1), "strides", &v));
+    TD_TRY(td_operand_ints(td_in(c, sizes + 1), "strides", &v));
     TD_TRY(set_small(&v, "strides", rank, spec->strides));
   }
   TD_TRY(check_spec(spec));
@@ -217,7 +218,7 @@ static td_status *check_divides(int64_t channels, int64_t window) {
 td_status *td_pooling_shape(const td_pooling_spec *spec, const td_shape *in,
                             td_shape *out) {
   int channels = channel_axis(spec);
-  *out = td_array_rank(spec->rank);
+  *out = td_shape_ranked(spec->rank);
   if (in->rank < 0) return NULL;
   if (in->rank != spec->rank) return wrong_rank(in, spec->rank);
   out->dim[0] = in->dim[0];
@@ -239,8 +240,8 @@ td_status *td_pooling_shape(const td_pooling_spec *spec, const td_shape *in,
 static void over_channels(const td_pooling_spec *spec, td_pooling *p) {
   int axis = channel_axis(spec);
   int64_t window = spec->ksize[axis];
-  p->outer = td_array_span(&p->in, 0, axis);
-  p->inner = td_array_span(&p->in, axis + 1, p->in.rank);
+  p->outer = td_shape_span(&p->in, 0, axis);
+  p->inner = td_shape_span(&p->in, axis + 1, p->in.rank);
   p->axis[TD_POOLING_AXES - 1] = (td_pooling_axis){.in = p->in.dim[axis],
                                                    .out = p->out.dim[axis],
                                                    .window = window,
@@ -260,8 +261,8 @@ td_status *td_pooling_of(const td_pooling_spec *spec, const td_shape *in,
     over_channels(spec, p);
   } else {
     int spatial = spec->rank - 2, first = spatial_axis(spec, 0);
-    p->outer = td_array_span(in, 0, first);
-    p->inner = td_array_span(in, first + spatial, spec->rank);
+    p->outer = td_shape_span(in, 0, first);
+    p->inner = td_shape_span(in, first + spatial, spec->rank);
     for (int k = 0; k < spatial; k++) {
       td_pooling_axis *a = &p->axis[TD_POOLING_AXES - spatial + k];
       a->in = in->dim[first + k];

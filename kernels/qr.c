@@ -5,6 +5,7 @@
 
 #include "kernels/element.h"
 #include "kernels/linalg.h"
+#include "kernels/array.h"
 
 typedef struct job {
   const td_tensor *in;

@@ -15,6 +15,8 @@
 
 #include "kernels/cpu.h"
 #include "kernels/row_gather.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 enum { REMEMBERED = 16 }; /* steps that may be inside loops at once */
 
@@ -119,7 +121,7 @@ static td_status *draw_run(td_kernel_ctx *c, td_random_kind kind) {
   td_random_draw d = {.kind = kind};
   td_shape shape;
   td_tensor *y;
-  TD_TRY(td_array_shape(td_in(c, 0), "shape", &shape));
+  TD_TRY(td_operand_shape(td_in(c, 0), "shape", &shape));
   TD_TRY(td_out(c, 0, &shape, &y));
   draw(c, &d, y);
   return NULL;
@@ -168,7 +170,7 @@ static td_status *integer_run(td_kernel_ctx *c) {
   td_random_draw d = {.kind = TD_RANDOM_INTEGER};
   td_shape shape;
   td_tensor *y;
-  TD_TRY(td_array_shape(td_in(c, 0), "shape", &shape));
+  TD_TRY(td_operand_shape(td_in(c, 0), "shape", &shape));
   TD_TRY(td_out(c, 0, &shape, &y));
   TD_TRY(td_random_range(c, 1, td_tensor_count(y) > 0, &d));
   draw(c, &d, y);
@@ -208,7 +210,7 @@ static td_status *put_rows(td_kernel_ctx *c, const int64_t *rows, int64_t n) {
   td_status *s = td_array_in(td_in(c, 0), &x);
   if (td_ok(s)) s = td_array_out(c, 0, shape, &y);
   if (td_ok(s)) {
-    size_t row = (size_t)td_array_span(shape, 1, shape->rank) * x.size;
+    size_t row = (size_t)td_shape_span(shape, 1, shape->rank) * x.size;
     td_row_gather(c, x.at, rows, n, row, y.at);
     s = td_array_done(c, 0, &y);
   }

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/cpu.h"
 #include "kernels/random.h"
 
@@ -151,7 +152,7 @@ static td_status *infer(td_infer *c) {
 static td_status *run(td_kernel_ctx *c, job *j,
                       void (*fn)(void *arg, int64_t begin, int64_t end)) {
   td_shape front, out;
-  TD_TRY(td_array_shape(td_in(c, 0), "shape", &front));
+  TD_TRY(td_operand_shape(td_in(c, 0), "shape", &front));
   j->parameter = td_in(c, 1);
   TD_TRY(joined(&front, &j->parameter->shape, &out));
   TD_TRY(td_array_count(&out, NULL));

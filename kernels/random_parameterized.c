@@ -10,7 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/cpu.h"
 #include "kernels/random.h"
 
@@ -221,7 +221,7 @@ static td_status *run(td_kernel_ctx *c) {
   td_shape shape;
   job j = {0};
   bool one = true;
-  TD_TRY(td_array_shape(td_in(c, 0), "shape", &shape));
+  TD_TRY(td_operand_shape(td_in(c, 0), "shape", &shape));
   if (shape.rank == 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "shape must have at least one size, not none");

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/random_stateless.h"
 
-#include "kernels/array.h"
+#include "kernels/operand.h"
 
 /* ---- seeds --------------------------------------------------------------- */
 
@@ -57,7 +57,7 @@ static td_status *run(td_kernel_ctx *c, td_random_kind kind) {
   td_shape shape;
   td_tensor *y;
   TD_TRY(td_random_seeded(td_in(c, 1), &d.base));
-  TD_TRY(td_array_shape(td_in(c, 0), "shape", &shape));
+  TD_TRY(td_operand_shape(td_in(c, 0), "shape", &shape));
   TD_TRY(td_out(c, 0, &shape, &y));
   bool any = td_tensor_count(y) > 0;
   if (kind == TD_RANDOM_INTEGER) TD_TRY(td_random_range(c, 2, any, &d));

@@ -6,7 +6,6 @@
  * element longer than arithmetic says.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/array.h"
 #include "kernels/cpu.h"
 
 #include <math.h>
@@ -118,7 +117,7 @@ static td_status *range_infer(td_infer *c) {
   }
   TD_TRY(ask_bounds(c, &b, &known));
   if (known) TD_TRY(range_count(&b, &n));
-  td_infer_out(c, 0, n < 0 ? td_array_rank(1) : td_shape_vector(n));
+  td_infer_out(c, 0, n < 0 ? td_shape_ranked(1) : td_shape_vector(n));
   return NULL;
 }
 
@@ -204,7 +203,7 @@ static td_status *linspace_infer(td_infer *c) {
   for (int k = 0; k < 3; k++) TD_TRY(td_infer_rank(c, k, 0, names[k], NULL));
   bool known = td_infer_small(c, 2, &v) && v.count == 1 && v.known[0];
   if (known) TD_TRY(check_num(v.at[0]));
-  td_infer_out(c, 0, known ? td_shape_vector(v.at[0]) : td_array_rank(1));
+  td_infer_out(c, 0, known ? td_shape_vector(v.at[0]) : td_shape_ranked(1));
   return NULL;
 }
 

@@ -56,7 +56,7 @@ static const char *name_of(char letter) {
 }
 
 static td_shape shape_of(const td_recurrent_sizes *z, const char *dims) {
-  td_shape s = td_array_rank((int)strlen(dims));
+  td_shape s = td_shape_ranked((int)strlen(dims));
   for (int i = 0; dims[i]; i++) s.dim[i] = size_of(z, dims[i]);
   return s;
 }

@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
+#include "kernels/operand.h"
 
 /* ---- Reshape ------------------------------------------------------------- */
 
@@ -49,7 +50,7 @@ static td_status *reshape_to(const td_shape *in, const td_small *sizes,
     return td_error(TD_INVALID_ARGUMENT,
                     "shape has %d sizes: at most %d are possible", sizes->count,
                     TD_MAX_RANK);
-  *out = td_array_rank(sizes->count);
+  *out = td_shape_ranked(sizes->count);
   for (int k = 0; k < sizes->count; k++) {
     int64_t size = sizes->at[k];
     if (sizes->known[k] && size < -1)
@@ -79,7 +80,7 @@ static td_status *reshape_infer(td_infer *c) {
   td_small sizes;
   td_shape out;
   bool known;
-  TD_TRY(td_array_ask(c, 1, "shape", &sizes, &known));
+  TD_TRY(td_operand_infer_ints(c, 1, "shape", &sizes, &known));
   if (!known) return NULL;
   TD_TRY(reshape_to(td_infer_in(c, 0), &sizes, &out));
   td_infer_out(c, 0, out);
@@ -100,7 +101,7 @@ static bool reshape_value(td_infer *c, int out, td_small *v) {
 static td_status *reshape_run(td_kernel_ctx *c) {
   td_small sizes;
   td_shape shape;
-  TD_TRY(td_array_small(td_in(c, 1), "shape", &sizes));
+  TD_TRY(td_operand_ints(td_in(c, 1), "shape", &sizes));
   TD_TRY(reshape_to(&td_in(c, 0)->shape, &sizes, &shape));
   return td_array_share(c, 0, 0, &shape);
 }
@@ -112,7 +113,7 @@ static td_status *expand_to(const td_shape *in, int axis, td_shape *out) {
     return td_error(TD_INVALID_ARGUMENT,
                     "an input of rank %d has no room for another dimension",
                     in->rank);
-  *out = td_array_rank(in->rank + 1);
+  *out = td_shape_ranked(in->rank + 1);
   for (int k = 0; k < in->rank; k++) out->dim[k + (k >= axis)] = in->dim[k];
   if (axis >= 0) out->dim[axis] = 1;
   return NULL;
@@ -122,10 +123,10 @@ static td_status *expand_infer(td_infer *c) {
   const td_shape *in = td_infer_in(c, 0);
   td_shape out;
   int axis, rank = in->rank < 0 ? -1 : in->rank + 1;
-  TD_TRY(td_array_ask_axis(c, 1, rank, "dim", &axis));
+  TD_TRY(td_operand_infer_axis(c, 1, rank, "dim", &axis));
   if (rank < 0) return NULL;
   TD_TRY(expand_to(in, axis, &out));
-  td_infer_out(c, 0, axis < 0 ? td_array_rank(rank) : out);
+  td_infer_out(c, 0, axis < 0 ? td_shape_ranked(rank) : out);
   return NULL;
 }
 
@@ -140,7 +141,7 @@ static td_status *expand_run(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_shape shape;
   int axis;
-  TD_TRY(td_array_axis(td_in(c, 1), in->rank + 1, "dim", &axis));
+  TD_TRY(td_operand_axis(td_in(c, 1), in->rank + 1, "dim", &axis));
   TD_TRY(expand_to(in, axis, &shape));
   return td_array_share(c, 0, 0, &shape);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/cpu.h"
 
 /* ---- shapes -------------------------------------------------------------- */
@@ -17,7 +18,7 @@ td_status *td_resize_infer(td_infer *c) {
   bool known;
   TD_TRY(td_infer_rank(c, 0, 4, "images", &s));
   TD_TRY(td_infer_rank(c, 1, 1, "size", NULL));
-  TD_TRY(td_array_ask(c, 1, "size", &size, &known));
+  TD_TRY(td_operand_infer_ints(c, 1, "size", &size, &known));
   if (known && size.count != 2)
     return td_error(TD_INVALID_ARGUMENT,
                     "size must be {height, width}, not %d numbers", size.count);
@@ -88,7 +89,7 @@ td_status *td_resize_read(const td_kernel_ctx *c, td_resize *r,
   const td_shape *from = &td_in(c, 0)->shape;
   td_small size;
   TD_TRY(check_pixels(from, "images"));
-  TD_TRY(td_array_small(td_in(c, 1), "size", &size));
+  TD_TRY(td_operand_ints(td_in(c, 1), "size", &size));
   if (size.rank != 1 || size.count != 2 || size.at[0] < 1 || size.at[1] < 1)
     return td_error(TD_INVALID_ARGUMENT,
                     "size must be {height, width} of 1 pixel or more");

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/cpu.h"
 #include "kernels/resize.h"
 
@@ -233,7 +233,7 @@ static td_status *area_run(td_kernel_ctx *c) {
   const td_shape *from = &td_in(c, 0)->shape;
   td_small size = {0};
   int64_t cost = 1;
-  TD_TRY(td_array_small(td_in(c, 1), "size", &size));
+  TD_TRY(td_operand_ints(td_in(c, 1), "size", &size));
   if (from->rank == 4 && size.count == 2 && size.at[0] > 0 && size.at[1] > 0)
     cost = (from->dim[1] / size.at[0] + 2) * (from->dim[2] / size.at[1] + 2);
   return run(c, cost, no_taps, area_rows);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/cpu.h"
 #include "kernels/resize.h"
 
@@ -98,7 +98,7 @@ static td_status *grad_infer(td_infer *c) {
   bool known;
   TD_TRY(td_infer_rank(c, 0, 4, "grads", &s));
   TD_TRY(td_infer_rank(c, 1, 1, "size", NULL));
-  TD_TRY(td_array_ask(c, 1, "size", &size, &known));
+  TD_TRY(td_operand_infer_ints(c, 1, "size", &size, &known));
   for (int i = 0; i < 2; i++)
     s.dim[i + 1] = known && size.count == 2 && size.known[i] && size.at[i] >= 0
                        ? size.at[i]
@@ -113,7 +113,7 @@ static td_status *run_grad(td_kernel_ctx *c) {
   td_small size;
   td_shape shape = g->shape;
   td_tensor *dx, sums = {0};
-  TD_TRY(td_array_small(td_in(c, 1), "size", &size));
+  TD_TRY(td_operand_ints(td_in(c, 1), "size", &size));
   if (size.rank != 1 || size.count != 2)
     return td_error(TD_INVALID_ARGUMENT, "size must be {height, width}");
   if (shape.rank == 4) shape.dim[1] = size.at[0], shape.dim[2] = size.at[1];

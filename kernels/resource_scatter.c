@@ -21,7 +21,7 @@ static td_status *join(const td_shape *a, int to_a, const td_shape *b,
     return td_error(TD_INVALID_ARGUMENT,
                     "the result would be of rank %d: at most %d is possible",
                     rank, TD_MAX_RANK);
-  *out = td_array_rank(rank);
+  *out = td_shape_ranked(rank);
   for (int k = 0; k < rank; k++)
     out->dim[k] = k < to_a ? a->dim[k] : b->dim[k - to_a + from_b];
   return NULL;
@@ -103,11 +103,11 @@ static void gather_piece(void *arg, int64_t begin, int64_t end) {
 static td_status *gather_rows(td_kernel_ctx *c, const td_tensor *x, int axis,
                               const td_shape *shape) {
   const td_tensor *indices = td_in(c, 1);
-  int64_t after = td_array_span(&x->shape, axis + 1, x->shape.rank);
+  int64_t after = td_shape_span(&x->shape, axis + 1, x->shape.rank);
   gather g = {.indices = indices,
               .rows = x->shape.dim[axis],
               .per_batch =
-                  td_array_span(&indices->shape, axis, indices->shape.rank)};
+                  td_shape_span(&indices->shape, axis, indices->shape.rank)};
   td_status *s = td_array_in(x, &g.x);
   if (td_ok(s)) s = td_array_out(c, 0, shape, &g.y);
   if (td_ok(s)) {
@@ -228,7 +228,7 @@ static void scatter_plain(td_kernel_ctx *c, td_tensor *x, int op) {
   _Alignas(16) char block[SPREAD * 16];
   scatter g = {.op = op,
                .dtype = x->dtype,
-               .each = td_array_span(&x->shape, 1, x->shape.rank),
+               .each = td_shape_span(&x->shape, 1, x->shape.rank),
                .x = x->data,
                .updates = updates->data,
                .size = td_dtype_size(x->dtype)};
@@ -247,7 +247,7 @@ static void scatter_plain(td_kernel_ctx *c, td_tensor *x, int op) {
 
 static void set_rows(td_array *x, const td_tensor *indices, const td_array *y) {
   int64_t n = td_tensor_count(indices);
-  size_t each = (size_t)td_array_span(&x->shape, 1, x->shape.rank);
+  size_t each = (size_t)td_shape_span(&x->shape, 1, x->shape.rank);
   for (int64_t i = 0; i < n; i++) {
     char *row =
         x->at + (size_t)td_row_updates_index(indices, i) * each * x->size;

@@ -12,6 +12,7 @@
 #include "kernels/gather_nd.h"
 #include "kernels/row_updates.h"
 #include "kernels/row_gather.h"
+#include "kernels/array.h"
 
 enum { SET = -1 }; /* beside TD_BINARY_* */
 

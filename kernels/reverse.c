@@ -4,6 +4,7 @@
 #include "engine/base/mem.h"
 #include "kernels/move.h"
 #include "kernels/row_gather.h"
+#include "kernels/operand.h"
 
 /* ---- ReverseV2 ----------------------------------------------------------- */
 
@@ -24,7 +25,7 @@ static td_status *reverse_infer(td_infer *c) {
   bool reversed[TD_MAX_RANK] = {false}, known;
   td_small axes;
   TD_TRY(td_infer_rank(c, 1, 1, "axis", NULL));
-  TD_TRY(td_array_ask(c, 1, "axis", &axes, &known));
+  TD_TRY(td_operand_infer_ints(c, 1, "axis", &axes, &known));
   if (known && in->rank >= 0) TD_TRY(mark_axes(&axes, in->rank, reversed));
   td_infer_out(c, 0, *in);
   return NULL;
@@ -36,7 +37,7 @@ static td_status *reverse_run(td_kernel_ctx *c) {
   td_small axes;
   td_move m = {0};
   int64_t steps[TD_MAX_RANK], first = 0;
-  TD_TRY(td_array_small(td_in(c, 1), "axis", &axes));
+  TD_TRY(td_operand_ints(td_in(c, 1), "axis", &axes));
   if (axes.rank != 1)
     return td_error(TD_INVALID_ARGUMENT, "axis must be a vector");
   TD_TRY(mark_axes(&axes, in->rank, reversed));
@@ -97,11 +98,11 @@ static td_status *sequence_run(td_kernel_ctx *c) {
   TD_TRY(check_axes(&x->shape, &lengths->shape, seq, batch));
   TD_TRY(check_lengths(lengths, x->shape.dim[seq]));
   int axes = (int)(seq > batch ? seq : batch) + 1;
-  int64_t n = td_array_span(&x->shape, 0, axes);
+  int64_t n = td_shape_span(&x->shape, 0, axes);
   int64_t *rows = td_alloc_zero((size_t)n, sizeof *rows);
   if (!rows) return td_oom();
-  int64_t seq_step = td_array_span(&x->shape, (int)seq + 1, axes);
-  int64_t batch_step = td_array_span(&x->shape, (int)batch + 1, axes);
+  int64_t seq_step = td_shape_span(&x->shape, (int)seq + 1, axes);
+  int64_t batch_step = td_shape_span(&x->shape, (int)batch + 1, axes);
   for (int64_t i = 0; i < n; i++) {
     int64_t at = i / seq_step % x->shape.dim[seq];
     int64_t len =

@@ -5,8 +5,6 @@
 #include "engine/base/mem.h"
 #include "kernels/row_gather.h"
 
-/* ---- Roll ---------------------------------------------------------------- */
-
 static td_status *check_shifts(const td_shape *shift, const td_shape *axis) {
   td_shape_text a, b;
   if (shift->rank <= 1 && axis->rank <= 1 && td_shape_compatible(shift, axis))
@@ -47,7 +45,7 @@ static td_status *roll_run(td_kernel_ctx *c) {
     return td_error(TD_INVALID_ARGUMENT, "input must be of rank 1 or more");
   TD_TRY(check_shifts(&shift->shape, &axis->shape));
   TD_TRY(read_shifts(shift, axis, &x->shape, by, &axes));
-  int64_t n = td_array_span(&x->shape, 0, axes);
+  int64_t n = td_shape_span(&x->shape, 0, axes);
   int64_t *rows = td_alloc_zero((size_t)n, sizeof *rows);
   if (!rows) return td_oom();
   for (int64_t i = 0; i < n; i++) {

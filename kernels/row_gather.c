@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/cpu.h"
+#include "kernels/array.h"
 
 typedef struct copy {
   const char *from;

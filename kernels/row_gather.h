@@ -5,7 +5,7 @@
 #ifndef TD_ROW_GATHER_H
 #define TD_ROW_GATHER_H
 
-#include "kernels/array.h"
+#include "engine/device/kernel.h"
 
 TD_BEGIN
 

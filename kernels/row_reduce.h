@@ -8,7 +8,7 @@
 #ifndef TD_ROW_REDUCE_H
 #define TD_ROW_REDUCE_H
 
-#include "kernels/array.h"
+#include "engine/device/kernel.h"
 
 TD_BEGIN
 

@@ -6,6 +6,8 @@
 
 #include "kernels/gather_nd.h"
 #include "kernels/row_reduce.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 /* ---- ScatterNd ----------------------------------------------------------- */
 
@@ -38,7 +40,7 @@ static td_status *scatter_run(td_kernel_ctx *c) {
   int64_t *rows, n, count = 0;
   TD_TRY(td_gather_nd_policy(
       td_node_string(td_ctx_node(c), "bad_indices_policy"), &ignore));
-  TD_TRY(td_array_shape(td_in(c, 2), "shape", &shape));
+  TD_TRY(td_operand_shape(td_in(c, 2), "shape", &shape));
   TD_TRY(td_array_count(&shape, &count));
   TD_TRY(td_gather_nd_shape(&indices->shape, &shape, &want));
   if (!td_shape_equal(&updates->shape, &want))
@@ -49,7 +51,7 @@ static td_status *scatter_run(td_kernel_ctx *c) {
   TD_TRY(td_gather_nd_rows(indices, &shape, ignore, &rows, &n));
   int64_t k = indices->shape.dim[indices->shape.rank - 1];
   td_row_reduce f = {
-      .n = n, .each = td_array_span(&shape, (int)k, shape.rank), .to = rows};
+      .n = n, .each = td_shape_span(&shape, (int)k, shape.rank), .to = rows};
   td_status *s = td_row_reduce_run(c, 1, &f, &shape);
   td_free(rows);
   return s;
@@ -103,7 +105,7 @@ static td_status *onto_run(td_kernel_ctx *c, td_row_reduce_op op) {
   int64_t k = indices->shape.dim[indices->shape.rank - 1];
   td_row_reduce f = {.op = op,
                      .n = n,
-                     .each = td_array_span(&shape, (int)k, shape.rank),
+                     .each = td_shape_span(&shape, (int)k, shape.rank),
                      .to = rows,
                      .onto = true};
   td_status *s = updates->dtype == TD_STRING

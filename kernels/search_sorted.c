@@ -2,7 +2,6 @@
  * LowerBound, UpperBound.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/array.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 

@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/row_reduce.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 /* ---- unsorted: shapes ---------------------------------------------------- */
 
@@ -27,7 +29,7 @@ static td_status *segments_to(const td_shape *data, const td_shape *ids,
     return td_error(TD_INVALID_ARGUMENT,
                     "the result would have more than %d dimensions",
                     TD_MAX_RANK);
-  *out = td_array_rank(data->rank - ids->rank + 1);
+  *out = td_shape_ranked(data->rank - ids->rank + 1);
   out->dim[0] = segments;
   for (int k = ids->rank; k < data->rank; k++)
     out->dim[k - ids->rank + 1] = data->dim[k];
@@ -79,7 +81,7 @@ static td_status *unsorted_run(td_kernel_ctx *c, td_row_reduce_op op) {
   const td_tensor *data = td_in(c, 0), *ids = td_in(c, 1);
   int64_t segments = 0, *rows;
   td_shape out;
-  TD_TRY(td_array_scalar(td_in(c, 2), "num_segments", &segments));
+  TD_TRY(td_operand_scalar(td_in(c, 2), "num_segments", &segments));
   TD_TRY(check_segments(segments));
   TD_TRY(segments_to(&data->shape, &ids->shape, segments, &out));
   TD_TRY(td_array_count(&out, NULL));
@@ -87,7 +89,7 @@ static td_status *unsorted_run(td_kernel_ctx *c, td_row_reduce_op op) {
   td_row_reduce f = {
       .op = op,
       .n = td_tensor_count(ids),
-      .each = td_array_span(&data->shape, ids->shape.rank, data->shape.rank),
+      .each = td_shape_span(&data->shape, ids->shape.rank, data->shape.rank),
       .to = rows};
   td_status *s = td_row_reduce_run(c, 0, &f, &out);
   td_free(rows);
@@ -187,7 +189,7 @@ static td_status *sorted_run(td_kernel_ctx *c, td_row_reduce_op op, bool mean) {
   if (td_ok(s)) {
     td_row_reduce f = {.op = op,
                        .n = n,
-                       .each = td_array_span(&out, 1, out.rank),
+                       .each = td_shape_span(&out, 1, out.rank),
                        .to = rows,
                        .over = counts.data,
                        .zero = true};

@@ -5,13 +5,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
-
-/* ---- Shape, ShapeN, Size, Rank ------------------------------------------- */
+#include "kernels/operand.h"
 
 static td_status *shape_infer(td_infer *c) {
   for (int i = 0; i < td_infer_inputs(c); i++) {
     int rank = td_infer_in(c, i)->rank;
-    td_infer_out(c, i, rank < 0 ? td_array_rank(1) : td_shape_vector(rank));
+    td_infer_out(c, i, rank < 0 ? td_shape_ranked(1) : td_shape_vector(rank));
   }
   return NULL;
 }
@@ -19,7 +18,7 @@ static td_status *shape_infer(td_infer *c) {
 static bool shape_value(td_infer *c, int out, td_small *v) {
   const td_shape *s = td_infer_in(c, out);
   if (s->rank < 0) return false;
-  *v = td_array_sizes(s);
+  *v = td_operand_sizes(s);
   return true;
 }
 

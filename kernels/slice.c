@@ -2,6 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 /* ---- Slice --------------------------------------------------------------- */
 
@@ -44,7 +46,7 @@ static td_status *slice_to(const td_shape *in, const td_small *begin,
                     "dimensions, not %d and %d",
                     in->rank < 0 ? begin->count : in->rank, begin->count,
                     size->count);
-  *out = td_array_rank(begin->count);
+  *out = td_shape_ranked(begin->count);
   for (int k = 0; k < begin->count; k++)
     TD_TRY(slice_size(k, in->rank < 0 ? -1 : in->dim[k], begin, size,
                       &out->dim[k]));
@@ -56,9 +58,9 @@ static td_status *slice_infer(td_infer *c) {
   td_small begin, size;
   bool has_begin, has_size;
   td_shape out;
-  TD_TRY(td_array_ask(c, 1, "begin", &begin, &has_begin));
-  TD_TRY(td_array_ask(c, 2, "size", &size, &has_size));
-  if (in->rank >= 0) td_infer_out(c, 0, td_array_rank(in->rank));
+  TD_TRY(td_operand_infer_ints(c, 1, "begin", &begin, &has_begin));
+  TD_TRY(td_operand_infer_ints(c, 2, "size", &size, &has_size));
+  if (in->rank >= 0) td_infer_out(c, 0, td_shape_ranked(in->rank));
   if (!has_begin && !has_size) return NULL;
   if (!has_begin) begin = (td_small){.rank = 1, .count = size.count};
   if (!has_size) size = (td_small){.rank = 1, .count = begin.count};
@@ -102,8 +104,8 @@ static td_status *slice_run(td_kernel_ctx *c) {
   td_move m = {0};
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK], first = 0;
   bool taken = false;
-  TD_TRY(td_array_small(td_in(c, 1), "begin", &begin));
-  TD_TRY(td_array_small(td_in(c, 2), "size", &size));
+  TD_TRY(td_operand_ints(td_in(c, 1), "begin", &begin));
+  TD_TRY(td_operand_ints(td_in(c, 2), "size", &size));
   TD_TRY(slice_to(in, &begin, &size, &out));
   if (td_shape_equal(in, &out)) return td_array_share(c, 0, 0, &out);
   td_move_steps(in, from);

@@ -5,7 +5,6 @@
 
 #include <math.h>
 
-#include "kernels/array.h"
 #include "kernels/cpu.h"
 
 typedef struct softmax {
@@ -84,7 +83,7 @@ static td_status *run(td_kernel_ctx *c, bool log) {
                        .x = x->data,
                        .n = x->shape.dim[last]},
                .log = log};
-  int64_t rows = td_array_span(&x->shape, 0, last);
+  int64_t rows = td_shape_span(&x->shape, 0, last);
   TD_TRY(td_out_like(c, 0, 0, &y));
   s.to = y->data;
   if (s.row.n > 0) td_for(c, rows, td_grain_of(4 * s.row.n), do_rows, &s);

@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/linalg.h"
+#include "kernels/array.h"
 
 static const char *const singular = "is not invertible";
 

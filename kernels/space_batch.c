@@ -6,6 +6,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/row_gather.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 typedef struct plan {
   int axes;                    /* of space: 1 .. axes of the tensors */
@@ -135,18 +137,18 @@ static td_status *infer(td_infer *c, bool back) {
   plan p;
   if (nd) {
     TD_TRY(td_infer_rank(c, 1, 1, "block_shape", NULL));
-    TD_TRY(td_array_ask(c, 1, "block_shape", &block, &known));
+    TD_TRY(td_operand_infer_ints(c, 1, "block_shape", &block, &known));
   }
   if (known)
     TD_TRY(check_operands(in, block.count, td_infer_in(c, nd ? 2 : 1),
                           back ? "crops" : "paddings"));
   if (in->rank < 0) return NULL;
-  td_shape unknown = td_array_rank(in->rank);
+  td_shape unknown = td_shape_ranked(in->rank);
   if (known)
     for (int k = block.count + 1; k < in->rank; k++)
       unknown.dim[k] = in->dim[k];
   td_infer_out(c, 0, unknown);
-  if (!known || !pads || !td_array_all(&block)) return NULL;
+  if (!known || !pads || !td_operand_known(&block)) return NULL;
   TD_TRY(make_plan(in, &block, pads, back, &p));
   td_infer_out(c, 0, back ? p.space : p.batch);
   return NULL;
@@ -198,7 +200,7 @@ static td_status *move(td_kernel_ctx *c, const plan *p, bool back) {
   int64_t at[TD_MAX_RANK] = {0}, count = 0;
   TD_TRY(td_array_count(out, &count));
   td_tensor list;
-  int64_t n = count ? td_array_span(out, 0, p->axes + 1) : 0;
+  int64_t n = count ? td_shape_span(out, 0, p->axes + 1) : 0;
   td_shape shape = td_shape_vector(n);
   TD_TRY(td_temp(c, TD_INT64, &shape, &list));
   int64_t *rows = list.data;
@@ -218,7 +220,7 @@ static td_status *run(td_kernel_ctx *c, bool back) {
   if (!nd) {
     block = square_of(td_node_int(td_ctx_node(c), "block_size"));
   } else {
-    TD_TRY(td_array_small(td_in(c, 1), "block_shape", &block));
+    TD_TRY(td_operand_ints(td_in(c, 1), "block_shape", &block));
     if (block.rank != 1)
       return td_error(TD_INVALID_ARGUMENT, "block_shape must be a vector");
   }

@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
+#include "kernels/array.h"
 
 #include <string.h>
 

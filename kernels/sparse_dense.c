@@ -13,6 +13,8 @@
 #include "kernels/element.h"
 #include "kernels/gather_nd.h"
 #include "kernels/simd/half.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 /* ---- SparseToDense ------------------------------------------------------- */
 
@@ -89,7 +91,7 @@ static td_status *to_dense_run(td_kernel_ctx *c) {
   int64_t *rows, n, count;
   if (td_in(c, 3)->shape.rank != 0)
     return td_error(TD_INVALID_ARGUMENT, "default_value must be a scalar");
-  TD_TRY(td_array_shape(td_in(c, 1), "output_shape", &shape));
+  TD_TRY(td_operand_shape(td_in(c, 1), "output_shape", &shape));
   TD_TRY(td_array_count(&shape, &count));
   TD_TRY(as_matrix(td_in(c, 0), shape.rank, &indices));
   TD_TRY(check_values(td_in(c, 2), indices.shape.dim[0]));
@@ -187,7 +189,7 @@ static td_status *product_infer(td_infer *c) {
   td_shape y = td_shape_matrix(-1, -1);
   TD_TRY(check_operands(td_infer_in(c, 0), td_infer_in(c, 1), b));
   TD_TRY(td_infer_rank(c, 2, 1, "a_shape", NULL));
-  TD_TRY(td_array_ask(c, 2, "a_shape", &v, &known));
+  TD_TRY(td_operand_infer_ints(c, 2, "a_shape", &v, &known));
   int turn = td_infer_bool(c, "adjoint_a");
   if (known && v.count == 2 && v.known[turn] && v.at[turn] >= 0)
     y.dim[0] = v.at[turn];
@@ -200,7 +202,7 @@ static td_status *product_infer(td_infer *c) {
 static td_status *check_product(td_kernel_ctx *c, product *p) {
   td_shape a;
   td_shape_text text;
-  TD_TRY(td_array_shape(td_in(c, 2), "a_shape", &a));
+  TD_TRY(td_operand_shape(td_in(c, 2), "a_shape", &a));
   if (a.rank != 2)
     return td_error(TD_INVALID_ARGUMENT, "a_shape must have 2 sizes, not %d",
                     a.rank);
@@ -335,7 +337,7 @@ static td_status *reorder_run(td_kernel_ctx *c) {
   int64_t *rows, n, count;
   TD_TRY(check_reorder(&td_in(c, 0)->shape, &td_in(c, 1)->shape,
                        &td_in(c, 2)->shape));
-  TD_TRY(td_array_shape(td_in(c, 2), "input_shape", &shape));
+  TD_TRY(td_operand_shape(td_in(c, 2), "input_shape", &shape));
   TD_TRY(td_array_count(&shape, &count));
   TD_TRY(td_gather_nd_rows(td_in(c, 0), &shape, false, &rows, &n));
   element *e = td_alloc_zero((size_t)n, sizeof *e);

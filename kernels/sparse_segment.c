@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/row_reduce.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 #include <math.h>
 
@@ -114,7 +116,7 @@ static td_status *segments_of(const td_kernel_ctx *c, int64_t *segments) {
   const td_tensor *ids = td_in(c, IDS);
   int64_t n = td_tensor_count(ids);
   if (c->n_in > SIZE) {
-    TD_TRY(td_array_scalar(td_in(c, SIZE), "num_segments", segments));
+    TD_TRY(td_operand_scalar(td_in(c, SIZE), "num_segments", segments));
     return check_size(*segments, "num_segments");
   }
   int64_t last = n > 0 ? td_tensor_get_i(ids, n - 1) : -1;
@@ -144,7 +146,7 @@ static td_status *run(td_kernel_ctx *c, divisor kind) {
     s = divisors(c, kind, to, n, segments, &over);
   if (td_ok(s)) {
     td_row_reduce f = {.n = n,
-                       .each = td_array_span(&out, 1, out.rank),
+                       .each = td_shape_span(&out, 1, out.rank),
                        .to = to,
                        .from = from,
                        .over = over.data};
@@ -188,7 +190,7 @@ static td_status *back(td_kernel_ctx *c, divisor kind) {
   double *by = NULL;
   td_shape out = dy->shape;
   TD_TRY(check_shapes(&out, &td_in(c, INDICES)->shape, &td_in(c, IDS)->shape));
-  TD_TRY(td_array_scalar(td_in(c, SIZE), "output_dim0", &rows));
+  TD_TRY(td_operand_scalar(td_in(c, SIZE), "output_dim0", &rows));
   TD_TRY(check_size(rows, "output_dim0"));
   out.dim[0] = rows;
   td_status *s = td_array_count(&out, NULL);
@@ -199,7 +201,7 @@ static td_status *back(td_kernel_ctx *c, divisor kind) {
     s = weights(c, kind, from, n, dy->shape.dim[0], &by);
   if (td_ok(s)) {
     td_row_reduce f = {.n = n,
-                       .each = td_array_span(&out, 1, out.rank),
+                       .each = td_shape_span(&out, 1, out.rank),
                        .to = to,
                        .from = from,
                        .by = by};

@@ -4,14 +4,16 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 /* Output i is [first, first + size) along `axis` of input `in`, in `shape`. */
 static td_status *take_part(td_kernel_ctx *c, int i, int in, int axis,
                             int64_t first, int64_t size,
                             const td_shape *shape) {
   const td_shape *s = &td_in(c, in)->shape;
-  int64_t before = td_array_span(s, 0, axis);
-  int64_t after = td_array_span(s, axis + 1, s->rank);
+  int64_t before = td_shape_span(s, 0, axis);
+  int64_t after = td_shape_span(s, axis + 1, s->rank);
   td_move m = {0};
   if (before == 1) {
     bool taken;
@@ -47,11 +49,11 @@ static td_status *split_infer(td_infer *c) {
   td_shape s = *td_infer_in(c, 1);
   int n = td_infer_outputs(c), axis;
   TD_TRY(no_scalar(&s));
-  TD_TRY(td_array_ask_axis(c, 0, s.rank, "split_dim", &axis));
+  TD_TRY(td_operand_infer_axis(c, 0, s.rank, "split_dim", &axis));
   if (axis >= 0)
     TD_TRY(even_size(s.dim[axis], n, axis, &s.dim[axis]));
   else if (s.rank >= 0)
-    s = td_array_rank(s.rank);
+    s = td_shape_ranked(s.rank);
   for (int i = 0; i < n; i++) td_infer_out(c, i, s);
   return NULL;
 }
@@ -83,7 +85,7 @@ static td_status *split_run(td_kernel_ctx *c) {
   int64_t size;
   int axis;
   TD_TRY(no_scalar(&s));
-  TD_TRY(td_array_axis(td_in(c, 0), s.rank, "split_dim", &axis));
+  TD_TRY(td_operand_axis(td_in(c, 0), s.rank, "split_dim", &axis));
   TD_TRY(even_size(s.dim[axis], c->n_out, axis, &size));
   s.dim[axis] = size;
   for (int i = 0; i < c->n_out; i++)
@@ -170,12 +172,12 @@ static td_status *splitv_infer(td_infer *c) {
   sizes s;
   TD_TRY(no_scalar(in));
   TD_TRY(check_count(td_infer_in(c, 1), n));
-  TD_TRY(td_array_ask_axis(c, 2, in->rank, "split_dim", &axis));
+  TD_TRY(td_operand_infer_axis(c, 2, in->rank, "split_dim", &axis));
   if (in->rank < 0) return NULL;
   bool known = axis >= 0 && ask_sizes(c, &s);
   if (known) TD_TRY(check_sizes(&s, in->dim[axis], axis, &rest));
   for (int i = 0; i < n; i++) {
-    td_shape out = axis < 0 ? td_array_rank(in->rank) : *in;
+    td_shape out = axis < 0 ? td_shape_ranked(in->rank) : *in;
     int64_t size = known ? size_at(&s, i) : -1;
     if (axis >= 0) out.dim[axis] = size >= 0 ? size : size == -1 ? rest : -1;
     td_infer_out(c, i, out);
@@ -206,7 +208,7 @@ static td_status *splitv_run(td_kernel_ctx *c) {
   int axis;
   TD_TRY(no_scalar(in));
   TD_TRY(check_count(&s.t->shape, s.n));
-  TD_TRY(td_array_axis(td_in(c, 2), in->rank, "split_dim", &axis));
+  TD_TRY(td_operand_axis(td_in(c, 2), in->rank, "split_dim", &axis));
   TD_TRY(check_sizes(&s, in->dim[axis], axis, &rest));
   for (int i = 0; i < s.n; i++) {
     int64_t size = size_at(&s, i);
@@ -227,7 +229,7 @@ static td_status *unpack_to(const td_shape *in, int64_t given, int num,
     return td_error(TD_INVALID_ARGUMENT,
                     "num is %d, but dimension %d has %lld elements", num, *axis,
                     (long long)in->dim[*axis]);
-  *out = td_array_rank(in->rank - 1);
+  *out = td_shape_ranked(in->rank - 1);
   for (int k = 0; k < out->rank; k++) out->dim[k] = in->dim[k + (k >= *axis)];
   return NULL;
 }

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/strided_slice.h"
+#include "kernels/operand.h"
 
 #include <string.h>
 
@@ -224,7 +225,8 @@ static td_status *ask_vectors(td_infer *c, int first, td_small v[3],
   int any = -1;
   for (int k = 0; k < 3; k++) {
     TD_TRY(td_infer_rank(c, first + k, 1, vector_names[k], NULL));
-    TD_TRY(td_array_ask(c, first + k, vector_names[k], &v[k], &has[k]));
+    TD_TRY(
+        td_operand_infer_ints(c, first + k, vector_names[k], &v[k], &has[k]));
     if (has[k]) any = k;
   }
   for (int k = 0; k < 3 && any >= 0; k++)
@@ -283,7 +285,7 @@ td_status *td_strided_slice_read(td_kernel_ctx *c, const td_shape *in,
   td_strided_masks masks = td_strided_slice_masks(td_ctx_node(c));
   td_small v[3];
   for (int k = 0; k < 3; k++)
-    TD_TRY(td_array_small(td_in(c, first + k), vector_names[k], &v[k]));
+    TD_TRY(td_operand_ints(td_in(c, first + k), vector_names[k], &v[k]));
   return td_strided_slice_parse(in, &v[0], &v[1], &v[2], &masks, slice);
 }
 
@@ -351,7 +353,7 @@ static td_status *grad_run(td_kernel_ctx *c) {
   td_strided_slice slice;
   td_shape shape;
   td_array dy = {0}, y = {0};
-  TD_TRY(td_array_shape(td_in(c, 0), "shape", &shape));
+  TD_TRY(td_operand_shape(td_in(c, 0), "shape", &shape));
   TD_TRY(td_array_count(&shape, NULL));
   TD_TRY(td_strided_slice_read(c, &shape, 1, &slice));
   if (!td_shape_equal(&td_in(c, 4)->shape, &slice.out))

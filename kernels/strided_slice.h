@@ -7,6 +7,7 @@
 #ifndef TD_STRIDED_SLICE_H
 #define TD_STRIDED_SLICE_H
 
+#include "kernels/array.h"
 #include "kernels/move.h"
 
 TD_BEGIN

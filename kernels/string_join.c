@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/text.h"
 
 static td_bytes separator_of(td_kernel_ctx *c) {
@@ -102,14 +103,14 @@ static td_status *reduce_infer(td_infer *c) {
   td_small v;
   bool known;
   axes a;
-  TD_TRY(td_array_ask(c, 1, "reduction_indices", &v, &known));
+  TD_TRY(td_operand_infer_ints(c, 1, "reduction_indices", &v, &known));
   bool keep = td_infer_bool(c, "keep_dims");
   if (x->rank < 0) return NULL;
-  if (known && td_array_all(&v)) {
+  if (known && td_operand_known(&v)) {
     TD_TRY(read_axes(&v, x->rank, &a));
     td_infer_out(c, 0, reduced_shape(x, &a, keep));
   } else if (keep) {
-    td_infer_out(c, 0, td_array_rank(x->rank));
+    td_infer_out(c, 0, td_shape_ranked(x->rank));
   }
   return NULL;
 }
@@ -130,7 +131,7 @@ static void join_axes(const td_tensor *x, const axes *a, td_bytes between,
   int64_t step[TD_MAX_RANK], joined = 1;
   int kept[TD_MAX_RANK], n = 0;
   for (int k = 0; k < x->shape.rank; k++) {
-    step[k] = td_array_span(&x->shape, k + 1, x->shape.rank);
+    step[k] = td_shape_span(&x->shape, k + 1, x->shape.rank);
     if (a->joined[k])
       joined *= x->shape.dim[k];
     else
@@ -153,7 +154,7 @@ static td_status *reduce_run(td_kernel_ctx *c) {
   td_small v;
   axes a;
   td_text t = {0};
-  TD_TRY(td_array_small(td_in(c, 1), "reduction_indices", &v));
+  TD_TRY(td_operand_ints(td_in(c, 1), "reduction_indices", &v));
   TD_TRY(read_axes(&v, x->shape.rank, &a));
   td_shape out =
       reduced_shape(&x->shape, &a, td_node_bool(td_ctx_node(c), "keep_dims"));

@@ -8,7 +8,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "kernels/array.h"
 #include "kernels/regex.h"
 
 /* ---- replacing ----------------------------------------------------------- */

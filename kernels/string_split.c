@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "kernels/array.h"
 #include "kernels/text.h"
 
 /* The pieces so far. */

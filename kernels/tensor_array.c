@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/step_array.h"
 
 /* ---- making -------------------------------------------------------------- */
@@ -33,7 +34,7 @@ static td_status *make_run(td_kernel_ctx *c) {
       .grows = td_node_bool(n, "dynamic_size"),
       .clears = td_node_bool(n, "clear_after_read"),
       .identical = td_node_bool(n, "identical_element_shapes")};
-  TD_TRY(td_array_scalar(td_in(c, 0), "size", &size));
+  TD_TRY(td_operand_scalar(td_in(c, 0), "size", &size));
   TD_TRY(td_out(c, 1, &scalar, &flow));
   *(float *)flow->data = 0;
   TD_TRY(td_step_array_new(&spec, size, &a));
@@ -57,7 +58,7 @@ static td_status *grad_run(td_kernel_ctx *c) {
 
 static td_status *grad_shape_run(td_kernel_ctx *c) {
   td_shape before;
-  TD_TRY(td_array_shape(td_in(c, 2), "shape_to_prepend", &before));
+  TD_TRY(td_operand_shape(td_in(c, 2), "shape_to_prepend", &before));
   return twin_of(c, &before);
 }
 
@@ -87,7 +88,7 @@ static td_status *write_run(td_kernel_ctx *c) {
   td_step_array *a = NULL;
   int64_t i = 0;
   TD_TRY(td_step_array_find(c, t->dtype, &a));
-  TD_TRY(td_array_scalar(td_in(c, 1), "index", &i));
+  TD_TRY(td_operand_scalar(td_in(c, 1), "index", &i));
   TD_TRY(td_step_array_write(c, a, i, t));
   td_out_pass(c, 0, 3);
   return NULL;
@@ -108,7 +109,7 @@ static td_status *read_run(td_kernel_ctx *c) {
   td_tensor t = {.dtype = TD_INVALID};
   int64_t i = 0;
   TD_TRY(td_step_array_find(c, td_ctx_node(c)->out[0].dtype, &a));
-  TD_TRY(td_array_scalar(td_in(c, 1), "index", &i));
+  TD_TRY(td_operand_scalar(td_in(c, 1), "index", &i));
   TD_TRY(td_step_array_read(c, a, i, &t));
   if (!td_tensor_valid(&t)) return out_zeros(c, &t.shape);
   c->out[0] = t;

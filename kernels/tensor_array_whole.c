@@ -330,7 +330,7 @@ static td_status *gather_infer(td_infer *c) {
     return td_error(TD_INVALID_ARGUMENT,
                     "elements of rank %d have no room for another dimension",
                     each->rank);
-  out = td_array_rank(each->rank + 1);
+  out = td_shape_ranked(each->rank + 1);
   out.dim[0] = index.dim[0];
   for (int k = 0; k < each->rank; k++) out.dim[k + 1] = each->dim[k];
   td_infer_out(c, 0, out);
@@ -340,9 +340,9 @@ static td_status *gather_infer(td_infer *c) {
 static td_status *concat_infer(td_infer *c) {
   const td_shape *rest = td_infer_attr_shape(c, "element_shape_except0");
   TD_TRY(check_flow(c, 1));
-  td_infer_out(c, 1, td_array_rank(1));
+  td_infer_out(c, 1, td_shape_ranked(1));
   if (rest->rank < 0 || rest->rank == TD_MAX_RANK) return NULL;
-  td_shape out = td_array_rank(rest->rank + 1);
+  td_shape out = td_shape_ranked(rest->rank + 1);
   for (int k = 0; k < rest->rank; k++) out.dim[k + 1] = rest->dim[k];
   td_infer_out(c, 0, out);
   return NULL;

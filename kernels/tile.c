@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
-
-/* ---- Tile ---------------------------------------------------------------- */
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 static td_status *tile_to(const td_shape *in, const td_small *times,
                           td_shape *out) {
@@ -12,7 +12,7 @@ static td_status *tile_to(const td_shape *in, const td_small *times,
                     "multiples must have one element for each of the %d "
                     "dimensions, not %d",
                     in->rank, times->count);
-  *out = td_array_rank(in->rank);
+  *out = td_shape_ranked(in->rank);
   for (int k = 0; k < in->rank; k++) {
     if (!times->known[k]) continue;
     if (times->at[k] < 0)
@@ -32,16 +32,16 @@ static td_status *tile_infer(td_infer *c) {
   td_small times;
   td_shape out;
   bool known;
-  TD_TRY(td_array_ask(c, 1, "multiples", &times, &known));
+  TD_TRY(td_operand_infer_ints(c, 1, "multiples", &times, &known));
   if (!known) {
-    if (in->rank >= 0) td_infer_out(c, 0, td_array_rank(in->rank));
+    if (in->rank >= 0) td_infer_out(c, 0, td_shape_ranked(in->rank));
     return NULL;
   }
   if (times.count > TD_MAX_RANK)
     return td_error(TD_INVALID_ARGUMENT,
                     "multiples has %d elements: at most %d are possible",
                     times.count, TD_MAX_RANK);
-  td_shape full = in->rank < 0 ? td_array_rank(times.count) : *in;
+  td_shape full = in->rank < 0 ? td_shape_ranked(times.count) : *in;
   TD_TRY(tile_to(&full, &times, &out));
   td_infer_out(c, 0, out);
   return NULL;
@@ -53,7 +53,7 @@ static td_status *tile_run(td_kernel_ctx *c) {
   td_shape out;
   td_move m = {0};
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK];
-  TD_TRY(td_array_small(td_in(c, 1), "multiples", &times));
+  TD_TRY(td_operand_ints(td_in(c, 1), "multiples", &times));
   TD_TRY(tile_to(in, &times, &out));
   if (td_shape_equal(in, &out)) return td_array_share(c, 0, 0, &out);
   TD_TRY(td_array_count(&out, NULL));

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/cpu.h"
 
 /* ---- InTopK -------------------------------------------------------------- */
@@ -233,8 +233,8 @@ static td_status *top_v2_infer(td_infer *c) {
   bool known;
   int64_t k = 0;
   TD_TRY(td_infer_rank(c, 1, 0, "k", NULL));
-  TD_TRY(td_array_ask(c, 1, "k", &v, &known));
-  if (known) TD_TRY(td_array_single(&v, "k", &k, &known));
+  TD_TRY(td_operand_infer_ints(c, 1, "k", &v, &known));
+  if (known) TD_TRY(td_operand_single(&v, "k", &k, &known));
   if (known && k < 0)
     return td_error(TD_INVALID_ARGUMENT, "k must not be negative, is %lld",
                     (long long)k);
@@ -289,8 +289,8 @@ static td_status *nth_infer(td_infer *c) {
   int64_t n = 0;
   TD_TRY(td_infer_rank_at_least(c, 0, 1, "input"));
   TD_TRY(td_infer_rank(c, 1, 0, "n", NULL));
-  TD_TRY(td_array_ask(c, 1, "n", &v, &known));
-  if (known) TD_TRY(td_array_single(&v, "n", &n, &known));
+  TD_TRY(td_operand_infer_ints(c, 1, "n", &v, &known));
+  if (known) TD_TRY(td_operand_single(&v, "n", &n, &known));
   if (x.rank < 0) return NULL;
   if (known) TD_TRY(check_nth(&x, n));
   x.rank--;
@@ -302,7 +302,7 @@ static td_status *nth_run(td_kernel_ctx *c) {
   td_shape shape = td_in(c, 0)->shape;
   nth t = {.x = td_in(c, 0),
            .smallest = !td_node_bool(td_ctx_node(c), "reverse")};
-  TD_TRY(td_array_scalar(td_in(c, 1), "n", &t.k));
+  TD_TRY(td_operand_scalar(td_in(c, 1), "n", &t.k));
   TD_TRY(check_nth(&shape, t.k));
   t.n = shape.dim[--shape.rank];
   TD_TRY(td_out(c, 0, &shape, &t.values));

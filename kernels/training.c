@@ -13,7 +13,6 @@
 
 #include <string.h>
 
-#include "kernels/array.h"
 #include "kernels/cpu.h"
 #include "kernels/row_updates.h"
 
@@ -258,7 +257,7 @@ static void run_all(const td_kernel_ctx *c, const roles *r, update *u,
     td_for(c, td_shape_count(var), TD_GRAIN / 2, run_piece, u);
     return;
   }
-  u->each = td_array_span(var, 1, var->rank);
+  u->each = td_shape_span(var, 1, var->rank);
   if (u->each > 0)
     td_row_updates_run(c, td_in(c, r->indices), u->each, run_row, u);
 }

@@ -6,6 +6,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/move.h"
+#include "kernels/operand.h"
+#include "kernels/array.h"
 
 /* ---- Transpose ----------------------------------------------------------- */
 
@@ -38,7 +40,7 @@ static td_status *read_perm(const td_small *perm, const td_shape *in,
 }
 
 static td_shape permuted(const td_shape *in, const int *axes) {
-  td_shape out = td_array_rank(in->rank);
+  td_shape out = td_shape_ranked(in->rank);
   for (int k = 0; k < in->rank; k++)
     if (axes[k] >= 0) out.dim[k] = in->dim[axes[k]];
   return out;
@@ -50,9 +52,9 @@ static td_status *transpose_infer(td_infer *c) {
   td_small perm;
   bool known;
   TD_TRY(td_infer_rank(c, 1, 1, "perm", NULL));
-  TD_TRY(td_array_ask(c, 1, "perm", &perm, &known));
+  TD_TRY(td_operand_infer_ints(c, 1, "perm", &perm, &known));
   if (in.rank < 0 && known && perm.count <= TD_MAX_RANK)
-    in = td_array_rank(perm.count);
+    in = td_shape_ranked(perm.count);
   if (in.rank < 0) return NULL;
   if (!known) perm = (td_small){.rank = 1, .count = in.rank};
   TD_TRY(read_perm(&perm, &in, axes));
@@ -77,7 +79,7 @@ static td_status *transpose_run(td_kernel_ctx *c) {
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK];
   td_small perm;
   td_move m = {0};
-  TD_TRY(td_array_small(td_in(c, 1), "perm", &perm));
+  TD_TRY(td_operand_ints(td_in(c, 1), "perm", &perm));
   TD_TRY(read_perm(&perm, in, axes));
   td_shape out = permuted(in, axes);
   if (keeps_order(in, axes)) return td_array_share(c, 0, 0, &out);
@@ -106,7 +108,7 @@ static td_status *bad_element(int64_t n, int64_t i, int64_t x) {
 static bool invert_value(td_infer *c, int out, td_small *v) {
   td_small x;
   (void)out;
-  if (!td_infer_small(c, 0, &x) || x.rank != 1 || !td_array_all(&x))
+  if (!td_infer_small(c, 0, &x) || x.rank != 1 || !td_operand_known(&x))
     return false;
   *v = (td_small){.rank = 1, .count = x.count};
   for (int k = 0; k < x.count; k++) {

@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
+#include "kernels/operand.h"
 
 #include <string.h>
 
@@ -134,8 +135,8 @@ static table table_of(const td_tensor *x, int axis) {
   int rank = x->shape.rank;
   return (table){.x = x,
                  .n = x->shape.dim[axis],
-                 .outer = td_array_span(&x->shape, 0, axis),
-                 .inner = td_array_span(&x->shape, axis + 1, rank)};
+                 .outer = td_shape_span(&x->shape, 0, axis),
+                 .inner = td_shape_span(&x->shape, axis + 1, rank)};
 }
 
 static td_status *open_table(const td_tensor *x, int axis, table *t) {
@@ -161,9 +162,9 @@ static void close_table(table *t) {
 static td_status *unique_infer(td_infer *c) {
   td_shape s;
   TD_TRY(td_infer_rank(c, 0, 1, "x", &s));
-  td_infer_out(c, 0, td_array_rank(1));
+  td_infer_out(c, 0, td_shape_ranked(1));
   td_infer_out(c, 1, s);
-  if (td_infer_outputs(c) > 2) td_infer_out(c, 2, td_array_rank(1));
+  if (td_infer_outputs(c) > 2) td_infer_out(c, 2, td_shape_ranked(1));
   return NULL;
 }
 
@@ -256,13 +257,13 @@ static td_status *axis_infer(td_infer *c) {
   int axis;
   bool known;
   TD_TRY(td_infer_rank(c, 1, 1, "axis", NULL));
-  TD_TRY(td_array_ask(c, 1, "axis", &v, &known));
+  TD_TRY(td_operand_infer_ints(c, 1, "axis", &v, &known));
   for (int i = 1; i < td_infer_outputs(c); i++)
-    td_infer_out(c, i, td_array_rank(1));
+    td_infer_out(c, i, td_shape_ranked(1));
   if (known && v.count == 0) TD_TRY(td_infer_rank(c, 0, 1, "x", NULL));
   if (x->rank < 0) return NULL;
-  td_infer_out(c, 0, td_array_rank(x->rank));
-  if (!known || !td_array_all(&v)) return NULL;
+  td_infer_out(c, 0, td_shape_ranked(x->rank));
+  if (!known || !td_operand_known(&v)) return NULL;
   TD_TRY(read_axis(&v, x->rank, &axis));
   td_shape y = *x;
   y.dim[axis] = -1;
@@ -275,7 +276,7 @@ static td_status *axis_run(td_kernel_ctx *c) {
   const td_tensor *x = td_in(c, 0);
   td_small v;
   int axis;
-  TD_TRY(td_array_small(td_in(c, 1), "axis", &v));
+  TD_TRY(td_operand_ints(td_in(c, 1), "axis", &v));
   if (v.rank != 1)
     return td_error(TD_INVALID_ARGUMENT, "axis must be a vector");
   if (v.count == 0) TD_TRY(check_vector(x, "x"));
@@ -288,8 +289,8 @@ static td_status *axis_run(td_kernel_ctx *c) {
 static td_status *diff_infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 0, 1, "x", NULL));
   TD_TRY(td_infer_rank(c, 1, 1, "y", NULL));
-  td_infer_out(c, 0, td_array_rank(1));
-  td_infer_out(c, 1, td_array_rank(1));
+  td_infer_out(c, 0, td_shape_ranked(1));
+  td_infer_out(c, 1, td_shape_ranked(1));
   return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "kernels/array.h"
+#include "kernels/operand.h"
 #include "kernels/binary.h"
 #include "kernels/cpu.h"
 
@@ -173,7 +174,7 @@ static bool shape_value(td_infer *c, int out, td_small *v) {
   td_shape shape;
   (void)out;
   if (!td_infer_handle(c, 0, &dtype, &shape) || shape.rank < 0) return false;
-  *v = td_array_sizes(&shape);
+  *v = td_operand_sizes(&shape);
   return true;
 }
 

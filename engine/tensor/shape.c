@@ -31,6 +31,12 @@ td_shape td_shape_unknown(void) {
   return (td_shape){.rank = -1};
 }
 
+td_shape td_shape_ranked(int rank) {
+  td_shape s = {.rank = rank};
+  for (int k = 0; k < rank; k++) s.dim[k] = -1;
+  return s;
+}
+
 bool td_shape_known(const td_shape *s) {
   for (int i = 0; i < s->rank; i++)
     if (s->dim[i] < 0) return false;
@@ -49,6 +55,12 @@ int64_t td_shape_product(const td_shape *s) {
       return -1;
   }
   return empty ? 0 : product;
+}
+
+int64_t td_shape_span(const td_shape *s, int begin, int end) {
+  int64_t n = 1;
+  for (int k = begin; k < end; k++) n *= s->dim[k];
+  return n;
 }
 
 bool td_shape_equal(const td_shape *a, const td_shape *b) {

@@ -38,6 +38,7 @@ td_shape td_shape_scalar(void);
 td_shape td_shape_vector(int64_t n);
 td_shape td_shape_matrix(int64_t rows, int64_t cols);
 td_shape td_shape_unknown(void);
+td_shape td_shape_ranked(int rank); /* of that rank, sizes unknown */
 
 bool td_shape_known(const td_shape *s); /* rank and every size */
 /* Number of elements; -1 when not known or when the product of the sizes that
@@ -46,6 +47,8 @@ int64_t td_shape_product(const td_shape *s);
 static inline int64_t td_shape_count(const td_shape *s) {
   return s->rank == 0 ? 1 : td_shape_product(s);
 }
+/* Elements of the axes [begin, end) of a shape that has been counted. */
+int64_t td_shape_span(const td_shape *s, int begin, int end);
 bool td_shape_equal(const td_shape *a, const td_shape *b); /* as written */
 /* Could both describe one value? */
 bool td_shape_compatible(const td_shape *a, const td_shape *b);
