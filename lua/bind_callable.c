@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "engine/run/async.h"
+#include "engine/run/partial.h"
 #include "lua/bind.h"
 #include "lua/bind_session.h"
 #include "lua/bind_step.h"
@@ -24,7 +26,7 @@ typedef struct lua_callable {
 } lua_callable;
 
 typedef struct lua_handle {
-  td_handle *h;
+  td_async *h;
 } lua_handle;
 
 typedef struct lua_partial {
@@ -114,7 +116,7 @@ static int call_callable(lua_State *L) {
     const td_edge *edges = lua_touserdata(L, -1);
     read_arguments(L, c, in, edges);
   }
-  td_run_options o = td_lua_step_defaults();
+  td_step_options o = td_lua_step_defaults();
   td_lua_unlock(st);
   td_status *s = td_callable_run(c->c, in, out, &o);
   td_lua_lock(st);
@@ -167,7 +169,7 @@ static int session_callable(lua_State *L) {
 
 static int handle_gc(lua_State *L) {
   lua_handle *h = lua_touserdata(L, 1);
-  td_handle_release(h->h);
+  td_async_release(h->h);
   h->h = NULL;
   return 0;
 }
@@ -189,13 +191,13 @@ static int session_start(lua_State *L) {
   td_lua_step step;
   lua_settop(L, 6);
   td_lua_to_session(L, 1);
-  td_run_options o = td_lua_step_read_options(L, 6).run;
+  td_step_options o = td_lua_step_read_options(L, 6).run;
   o.interrupt = NULL;
   td_lua_step_read(L, 2, 3, &step);
   td_tensor *in = td_lua_step_values(L, 4, &step);
   lua_callable *c = push_callable(L, &step);
   lua_handle *h = push_handle(L, lua_gettop(L), 5);
-  td_lua_check(L, td_callable_start(c->c, in, &o, &h->h));
+  td_lua_check(L, td_async_start(c->c, in, &o, &h->h));
   return 1;
 }
 
@@ -214,7 +216,7 @@ static int session_loop(lua_State *L) {
   td_lua_step_read(L, 2, 0, &step);
   lua_callable *c = push_callable(L, &step);
   lua_handle *h = push_handle(L, lua_gettop(L), 5);
-  td_lua_check(L, td_callable_loop(c->c, most, steps, &h->h));
+  td_lua_check(L, td_async_loop(c->c, most, steps, &h->h));
   return 1;
 }
 
@@ -241,7 +243,7 @@ static int handle_wait(lua_State *L) {
   lua_callable *c = lua_touserdata(L, -1);
   td_tensor *out = td_lua_tensors(L, (size_t)c->n_fetches);
   td_lua_unlock(st);
-  td_status *s = td_handle_wait(h->h, timeout, out, td_lua_interrupt());
+  td_status *s = td_async_wait(h->h, timeout, out, td_lua_interrupt());
   td_lua_lock(st);
   if (!td_ok(s)) fail_known(L, 2, s);
   for (int k = 0; k < c->n_fetches; k++)
@@ -250,17 +252,17 @@ static int handle_wait(lua_State *L) {
 }
 
 static int handle_done(lua_State *L) {
-  lua_pushboolean(L, td_handle_done(to_handle(L)->h));
+  lua_pushboolean(L, td_async_done(to_handle(L)->h));
   return 1;
 }
 
 static int handle_cancel(lua_State *L) {
-  td_handle_cancel(to_handle(L)->h);
+  td_async_cancel(to_handle(L)->h);
   return 0;
 }
 
 static int handle_steps(lua_State *L) {
-  lua_pushinteger(L, td_handle_steps(to_handle(L)->h));
+  lua_pushinteger(L, td_async_steps(to_handle(L)->h));
   return 1;
 }
 

@@ -137,8 +137,8 @@ static void print_out(void *arg, const char *text, size_t len) {
   fflush(arg);
 }
 
-td_run_options td_lua_step_defaults(void) {
-  return (td_run_options){
+td_step_options td_lua_step_defaults(void) {
+  return (td_step_options){
       .interrupt = td_lua_interrupt(), .print = print_out, .print_arg = stderr};
 }
 

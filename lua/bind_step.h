@@ -21,7 +21,7 @@ typedef struct td_lua_step {
 } td_lua_step;
 
 typedef struct td_lua_step_options {
-  td_run_options run;
+  td_step_options run;
   bool as_values; /* rank 0 too comes as a value */
   bool traced;
 } td_lua_step_options;
@@ -40,7 +40,7 @@ td_tensor *td_lua_step_values(lua_State *L, int i, const td_lua_step *step);
  * nothing there. */
 td_lua_step_options td_lua_step_read_options(lua_State *L, int i);
 /* Without a table: what may interrupt it, where its ops print. */
-td_run_options td_lua_step_defaults(void);
+td_step_options td_lua_step_defaults(void);
 /* Pushes n results in the order asked for; takes ownership of the fetches. */
 int td_lua_step_results(lua_State *L, td_tensor *fetches, const int8_t *is_op,
                         int n);

@@ -6,6 +6,8 @@
  * not a wait for ever.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/run/partial.h"
+
 #include <string.h>
 
 #include "engine/base/clock.h"
@@ -15,7 +17,7 @@
 struct td_partial {
   td_session *session;
   td_compiled *compiled;
-  td_exec *exec;
+  td_session_step *step;
   bool *fed, *fetched;
   bool *needs; /* [fetch * n_feeds + feed] */
   bool failed;
@@ -92,8 +94,8 @@ static td_status *partial_init(td_partial *p, const td_signature *sig) {
   if (!p->fed || !p->fetched || !p->needs) return td_oom();
   TD_TRY(find_needs(p, sig));
   TD_TRY(td_session_compile(p->session, sig, true, &p->compiled));
-  TD_TRY(td_exec_new(p->session, p->compiled, NULL, NULL, &p->exec));
-  td_exec_start(p->exec, true);
+  TD_TRY(td_session_step_new(p->session, p->compiled, NULL, NULL, &p->step));
+  td_session_step_start(p->step, true);
   return NULL;
 }
 
@@ -113,12 +115,12 @@ td_status *td_partial_new(td_session *s, const td_signature *sig,
 
 void td_partial_release(td_partial *p) {
   if (!p) return;
-  if (p->exec && !td_exec_over(p->exec)) {
-    td_exec_cancel(p->exec,
-                   td_error(TD_CANCELLED, "the partial run was given up"));
-    td_status_release(td_exec_wait(p->exec, INT64_MAX, NULL, false));
+  if (p->step && !td_session_step_over(p->step)) {
+    td_session_step_cancel(
+        p->step, td_error(TD_CANCELLED, "the partial run was given up"));
+    td_status_release(td_session_step_wait(p->step, INT64_MAX, NULL, false));
   }
-  td_exec_release(p->exec);
+  td_session_step_release(p->step);
   td_compiled_release(p->compiled);
   td_session_release(p->session);
   td_free(p->fed);
@@ -137,15 +139,7 @@ static td_status *check_feed(td_partial *p, int f, const td_tensor *t) {
   if (p->fed[f])
     return td_error(TD_INVALID_ARGUMENT, "\"%s:%d\" has been fed already",
                     e.node->name, e.port);
-  td_shape_text want_text, given;
-  if (t->dtype != td_edge_dtype(e) ||
-      !td_shape_compatible(&t->shape, td_edge_shape(e)))
-    return td_error(TD_INVALID_ARGUMENT,
-                    "feed \"%s:%d\" expects %s %s, given %s %s", e.node->name,
-                    e.port, td_dtype_name(td_edge_dtype(e)),
-                    td_shape_str(td_edge_shape(e), &want_text),
-                    td_dtype_name(t->dtype), td_shape_str(&t->shape, &given));
-  return NULL;
+  return td_compiled_check_feed(c, f, t);
 }
 
 static bool listed(const int *list, int n, int x) {
@@ -186,7 +180,7 @@ static void got(td_receiver *r, td_tensor value, bool dead, td_status *s) {
 
 /* Sleeps until every fetch came; a deadline or interrupt cancels the step,
  * which brings them all. */
-static void wait_all(td_partial *p, gathering *w, const td_run_options *o) {
+static void wait_all(td_partial *p, gathering *w, const td_step_options *o) {
   int64_t start = td_clock_now();
   int64_t until = o && o->timeout > 0 ? start + o->timeout : INT64_MAX;
   bool cancelled = false;
@@ -197,11 +191,11 @@ static void wait_all(td_partial *p, gathering *w, const td_run_options *o) {
     if (!cancelled && (stop || now >= until)) {
       cancelled = true;
       pthread_mutex_unlock(&w->lock);
-      td_exec_cancel(p->exec,
-                     stop ? td_error(TD_CANCELLED, "interrupted")
-                          : td_error(TD_DEADLINE_EXCEEDED,
-                                     "the fetches did not come within %.3f s",
-                                     (double)o->timeout * 1e-9));
+      td_session_step_cancel(
+          p->step, stop ? td_error(TD_CANCELLED, "interrupted")
+                        : td_error(TD_DEADLINE_EXCEEDED,
+                                   "the fetches did not come within %.3f s",
+                                   (double)o->timeout * 1e-9));
       pthread_mutex_lock(&w->lock);
       continue;
     }
@@ -227,7 +221,7 @@ static td_status *take(td_partial *p, int k, want *w, td_tensor *out) {
 }
 
 static td_status *receive(td_partial *p, const int *index, td_tensor *fetches,
-                          int n, const td_run_options *o) {
+                          int n, const td_step_options *o) {
   want *wants = td_alloc_zero((size_t)n + 1, sizeof *wants);
   if (!wants) return td_oom();
   gathering w = {.left = n};
@@ -241,7 +235,7 @@ static td_status *receive(td_partial *p, const int *index, td_tensor *fetches,
     wants[i].base.got = got;
     wants[i].all = &w;
     td_key key = {.edge = p->compiled->n_feeds + index[i]};
-    td_rendezvous_receive(p->exec->rendezvous, key, &wants[i].base);
+    td_rendezvous_receive(p->step->rendezvous, key, &wants[i].base);
   }
   wait_all(p, &w, o);
   td_status *st = NULL;
@@ -257,7 +251,7 @@ static td_status *receive(td_partial *p, const int *index, td_tensor *fetches,
 td_status *td_partial_run(td_partial *p, const int *feed_index_,
                           const td_tensor *feeds, int n_feeds,
                           const int *fetch_index, td_tensor *fetches,
-                          int n_fetches, const td_run_options *options) {
+                          int n_fetches, const td_step_options *options) {
   for (int i = 0; i < n_fetches; i++) fetches[i] = (td_tensor){0};
   if (p->failed)
     return td_error(TD_FAILED_PRECONDITION,
@@ -271,7 +265,7 @@ td_status *td_partial_run(td_partial *p, const int *feed_index_,
     td_tensor share;
     td_tensor_retain(&feeds[i], &share);
     p->fed[feed_index_[i]] = true;
-    st = td_rendezvous_send(p->exec->rendezvous,
+    st = td_rendezvous_send(p->step->rendezvous,
                             (td_key){.edge = feed_index_[i]}, &share, false);
   }
   if (td_ok(st)) st = receive(p, fetch_index, fetches, n_fetches, options);

@@ -1,16 +1,15 @@
-/* session.c - graphs bound to devices; planned signatures and their cache.
+/* session.c - a graph bound to devices; compiled signatures and their cache.
  *
  * Planning is one at a time (the placer grows with the graph); running is not:
  * a step takes what it needs from the cache and holds no lock of the session.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/run/session.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/graph/region.h"
 #include "engine/run/session_impl.h"
 
 enum { CACHE_DEFAULT = 256 };
@@ -75,7 +74,6 @@ td_status *td_session_new(td_runtime *rt, td_graph *g,
   s->graph = td_graph_retain(g);
   pthread_mutex_init(&s->lock, NULL);
   pthread_mutex_init(&s->plan_lock, NULL);
-  pthread_cond_init(&s->quiet, NULL);
   td_map_init(&s->cache);
   td_status *st = session_init(s, options);
   if (!td_ok(st)) {
@@ -91,8 +89,8 @@ td_session *td_session_retain(td_session *s) {
   return s;
 }
 
-/* Empties the cache; the signatures are released outside the lock. */
-static void drop_cache(td_session *s) {
+/* The signatures are released outside the lock. */
+void td_session_drop_cache(td_session *s) {
   pthread_mutex_lock(&s->lock);
   td_map old = s->cache;
   td_map_init(&s->cache);
@@ -104,7 +102,7 @@ static void drop_cache(td_session *s) {
 
 void td_session_release(td_session *s) {
   if (!s || __atomic_fetch_sub(&s->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
-  drop_cache(s);
+  td_session_drop_cache(s);
   td_placer_free(s->placer);
   td_states_release(s->states);
   td_resources_free(s->own);
@@ -114,130 +112,10 @@ void td_session_release(td_session *s) {
   td_runtime_release(s->runtime);
   pthread_mutex_destroy(&s->lock);
   pthread_mutex_destroy(&s->plan_lock);
-  pthread_cond_destroy(&s->quiet);
   td_free(s);
 }
 
-void td_session_close(td_session *s) {
-  pthread_mutex_lock(&s->lock);
-  s->closed = true;
-  while (s->running) {
-    td_exec *e = s->running;
-    __atomic_fetch_add(&e->refs, 1, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&s->lock);
-    td_exec_cancel(e, td_error(TD_CANCELLED, "the session was closed"));
-    td_status *ignored = td_exec_wait(e, INT64_MAX, NULL, false);
-    td_status_release(ignored);
-    td_exec_release(e);
-    pthread_mutex_lock(&s->lock);
-  }
-  pthread_mutex_unlock(&s->lock);
-  drop_cache(s);
-  td_resources_reset(s->own, NULL);
-}
-
-td_graph *td_session_graph(td_session *s) {
-  return s->graph;
-}
-td_runtime *td_session_runtime(td_session *s) {
-  return s->runtime;
-}
-
 /* ---- compiling ---- */
-
-static const td_node *node_at(const td_compiled *c, int i) {
-  if (i < c->n_feeds) return c->feeds[i].node;
-  i -= c->n_feeds;
-  return i < c->n_fetches ? c->fetches[i].node : c->targets[i - c->n_fetches];
-}
-
-static int nodes_of(const td_compiled *c) {
-  return c->feeds && c->fetches && c->targets
-             ? c->n_feeds + c->n_fetches + c->n_targets
-             : 0;
-}
-
-td_status *td_compiled_check(const td_compiled *c) {
-  if (TD_LIKELY(td_graph_cuts(c->graph) == 0)) return NULL;
-  for (int i = 0; i < nodes_of(c); i++)
-    if (node_at(c, i)->gone) return td_region_gone(node_at(c, i));
-  return NULL;
-}
-
-void td_compiled_release(td_compiled *c) {
-  if (!c || __atomic_fetch_sub(&c->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
-  td_exec_free_idle(c);
-  for (int i = 0; i < c->n_programs; i++) td_program_free(c->programs[i]);
-  td_free(c->programs);
-  td_plan_free(c->plan);
-  for (int i = 0; c->held && i < nodes_of(c); i++)
-    td_region_release(node_at(c, i)->region);
-  td_free(c->feeds);
-  td_free(c->fetches);
-  td_free(c->targets);
-  td_free(c->key);
-  td_graph_release(c->graph);
-  pthread_mutex_destroy(&c->lock);
-  td_free(c);
-}
-
-static td_status *plan(td_session *s, const td_signature *sig, bool partial,
-                       td_plan **out) {
-  td_plan_request r = {.graph = s->graph,
-                       .feeds = sig->feeds,
-                       .n_feeds = sig->n_feeds,
-                       .fetches = sig->fetches,
-                       .n_fetches = sig->n_fetches,
-                       .targets = sig->targets,
-                       .n_targets = sig->n_targets,
-                       .placer = s->placer,
-                       .devices = s->devices,
-                       .n_devices = s->n_devices,
-                       .passes_off = s->options.passes_off,
-                       .verify = s->options.verify,
-                       .roundtrip = s->options.roundtrip,
-                       .partial = partial,
-                       .dump = s->options.dump};
-  pthread_mutex_lock(&s->plan_lock);
-  td_status *st = td_plan_new(&r, out);
-  pthread_mutex_unlock(&s->plan_lock);
-  return st;
-}
-
-static td_status *copy_edges(const td_edge *from, int n, td_edge **to) {
-  *to = td_alloc_zero((size_t)n + 1, sizeof **to);
-  if (!*to) return td_oom();
-  if (n) memcpy(*to, from, (size_t)n * sizeof **to);
-  return NULL;
-}
-
-/* The signature, and what it needs to be looked at later. */
-static td_status *copy_signature(const td_signature *sig, td_compiled *c) {
-  c->n_feeds = sig->n_feeds;
-  c->n_fetches = sig->n_fetches;
-  c->n_targets = sig->n_targets;
-  TD_TRY(copy_edges(sig->feeds, sig->n_feeds, &c->feeds));
-  TD_TRY(copy_edges(sig->fetches, sig->n_fetches, &c->fetches));
-  c->targets = td_alloc_zero((size_t)sig->n_targets + 1, sizeof *c->targets);
-  if (!c->targets) return td_oom();
-  for (int i = 0; i < sig->n_targets; i++) c->targets[i] = sig->targets[i];
-  for (int i = 0; i < nodes_of(c); i++) td_region_retain(node_at(c, i)->region);
-  c->held = true;
-  return NULL;
-}
-
-static td_status *compile_parts(td_session *s, td_compiled *c) {
-  c->programs =
-      td_alloc_zero((size_t)c->plan->n_parts + 1, sizeof *c->programs);
-  if (!c->programs) return td_oom();
-  for (int i = 0; i < c->plan->n_parts; i++) {
-    td_part *part = &c->plan->parts[i];
-    TD_TRY(
-        td_program_new(part->graph, part->device, s->states, &c->programs[i]));
-    c->n_programs++;
-  }
-  return NULL;
-}
 
 /* Planned signatures of nodes that are gone leave the cache. */
 static void forget_gone(td_session *s) {
@@ -266,21 +144,9 @@ td_status *td_session_compile(td_session *s, const td_signature *sig,
                               bool partial, td_compiled **out) {
   int64_t start = td_clock_now();
   forget_gone(s);
-  td_compiled *c = td_alloc_zero(1, sizeof *c);
-  if (!c) return td_oom();
-  c->refs = 1;
-  c->graph = td_graph_retain(s->graph);
-  pthread_mutex_init(&c->lock, NULL);
-  td_status *st = copy_signature(sig, c);
-  if (td_ok(st)) st = plan(s, sig, partial, &c->plan);
-  if (td_ok(st)) st = compile_parts(s, c);
-  if (!td_ok(st)) {
-    td_compiled_release(c);
-    return st;
-  }
+  TD_TRY(td_compiled_new(s, sig, partial, out));
   __atomic_fetch_add(&s->stats.plans, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&s->stats.plan_ns, td_clock_now() - start, __ATOMIC_RELAXED);
-  *out = c;
   return NULL;
 }
 
@@ -364,7 +230,7 @@ static td_status *check_owner(td_session *s, const td_signature *sig) {
 td_status *td_session_plan(td_session *s, const td_signature *sig,
                            td_plan **out) {
   TD_TRY(check_owner(s, sig));
-  return plan(s, sig, false, out);
+  return td_compiled_plan(s, sig, false, out);
 }
 
 td_status *td_session_lookup(td_session *s, const td_signature *sig,
@@ -397,16 +263,6 @@ td_status *td_session_lookup(td_session *s, const td_signature *sig,
 
 /* ---- looking inside ---- */
 
-void td_session_why(td_session *s, td_str *out) {
-  pthread_mutex_lock(&s->lock);
-  for (td_exec *e = s->running; e; e = e->next) {
-    td_str_addf(out, "step %llu:\n", (unsigned long long)e->step.id);
-    for (int i = 0; i < e->compiled->n_programs; i++)
-      td_program_why(e->compiled->programs[i], out);
-  }
-  pthread_mutex_unlock(&s->lock);
-}
-
 void td_session_explain_placement(td_session *s, td_str *out) {
   pthread_mutex_lock(&s->plan_lock);
   td_graph_lock(s->graph);
@@ -430,7 +286,7 @@ void td_session_reset(td_session *s, const char *container) {
 td_status *td_session_rename(td_session *s, const char *name, const char *to) {
   td_status *st = to ? td_resources_rename(s->own, "", name, to)
                      : td_resources_remove(s->own, "", name);
-  if (to) drop_cache(s);
+  if (to) td_session_drop_cache(s);
   if (td_status_code(st) != TD_NOT_FOUND) return st;
   td_status_release(st);
   return NULL;

@@ -1,9 +1,14 @@
 /* session.h - runs graphs: feeds in, fetches out.
  *
- * A session binds a graph to devices of a runtime. Each distinct signature
- * (feeds, fetches, targets) is planned and compiled once and kept in a bounded
- * cache (least recently used goes, counted). The graph may grow between and
- * during steps. Any thread may call; a step never holds the session's lock.
+ * A session binds a graph to devices of a runtime. One run of it is a *step*.
+ * Each distinct signature (feeds, fetches, targets) is planned and compiled
+ * once and kept in a bounded cache (the one used longest ago goes, counted).
+ * The graph may grow between and during steps. Any thread may call; a step
+ * never holds the session's lock.
+ *
+ * What has a header of its own: a signature that is run again and again
+ * (callable.h), steps that nobody waits for (async.h), a step in several calls
+ * (partial.h).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_SESSION_H
@@ -20,7 +25,7 @@ typedef struct td_session td_session;
 typedef struct td_session_options {
   int threads;         /* 0: all of the pool */
   int cpu_devices;     /* 0: 1 */
-  bool hard_placement; /* impossible device wishes are errors */
+  bool hard_placement; /* an impossible device is an error */
   unsigned passes_off; /* td_plan_pass_bit of those not to run */
   bool verify;         /* check graphs between passes */
   bool roundtrip;      /* parts go through GraphDef bytes (TIDE_TEST) */
@@ -37,8 +42,6 @@ void td_session_release(td_session *s);
 /* Cancels running steps, waits for them, drops the default container. Later
  * calls fail with FAILED_PRECONDITION. */
 void td_session_close(td_session *s);
-td_graph *td_session_graph(td_session *s);
-td_runtime *td_session_runtime(td_session *s);
 
 typedef struct td_signature {
   const td_edge *feeds;
@@ -49,7 +52,7 @@ typedef struct td_signature {
   int n_targets;
 } td_signature;
 
-typedef struct td_run_options {
+typedef struct td_step_options {
   int64_t timeout;      /* ns, 0: none -> DEADLINE_EXCEEDED */
   td_trace *trace;      /* filled when not NULL */
   bool check_numerics;  /* the first node that gives a NaN or infinity, in the
@@ -59,70 +62,19 @@ typedef struct td_run_options {
   /* Where Print writes; NULL: stderr. */
   void (*print)(void *arg, const char *text, size_t len);
   void *print_arg;
-} td_run_options;
+} td_step_options;
 
 /* feeds: host tensors, signature order, shared not copied (they must not be
  * written until the step is over). fetches: host tensors, the caller's; on
  * error all invalid. Checks dtype and shape of each feed against its edge. */
 td_status *td_session_run(td_session *s, const td_signature *sig,
                           const td_tensor *feeds, td_tensor *fetches,
-                          const td_run_options *options) TD_MUST_USE;
+                          const td_step_options *options) TD_MUST_USE;
 
 /* What a step of `sig` would run: planned anew, for people. Caller owns the
  * result (td_plan_free). */
 td_status *td_session_plan(td_session *s, const td_signature *sig,
                            td_plan **out) TD_MUST_USE;
-
-/* ---- callables: a signature planned once ---- */
-
-typedef struct td_callable td_callable;
-td_status *td_callable_new(td_session *s, const td_signature *sig,
-                           td_callable **out) TD_MUST_USE;
-td_callable *td_callable_retain(td_callable *c);
-void td_callable_release(td_callable *c);
-/* How many feeds and fetches it has. */
-void td_callable_arity(const td_callable *c, int *feeds, int *fetches);
-td_status *td_callable_run(td_callable *c, const td_tensor *feeds,
-                           td_tensor *fetches,
-                           const td_run_options *options) TD_MUST_USE;
-
-/* ---- without waiting ---- */
-
-typedef struct td_handle td_handle;
-/* Feeds are retained. options->interrupt is not looked at. */
-td_status *td_callable_start(td_callable *c, const td_tensor *feeds,
-                             const td_run_options *options,
-                             td_handle **out) TD_MUST_USE;
-/* `threads` C threads run `c` (no feeds, fetches dropped) `steps` times in all
- * (-1: until cancelled or an error, which td_handle_wait returns; OUT_OF_RANGE
- * ends it as success). */
-td_status *td_callable_loop(td_callable *c, int threads, int64_t steps,
-                            td_handle **out) TD_MUST_USE;
-bool td_handle_done(td_handle *h);
-/* Waits at most timeout ns (-1: for ever); DEADLINE_EXCEEDED when it is not
- * over (the step goes on). fetches (may be NULL): as td_session_run; only the
- * first wait gets them. `interrupt` as above, ends the wait only, may be NULL.
- */
-td_status *td_handle_wait(td_handle *h, int64_t timeout, td_tensor *fetches,
-                          const int *interrupt) TD_MUST_USE;
-void td_handle_cancel(td_handle *h);
-int64_t td_handle_steps(td_handle *h); /* finished so far, of a loop */
-void td_handle_release(td_handle *h);  /* a running step goes on */
-
-/* ---- partial runs ---- */
-
-typedef struct td_partial td_partial;
-/* All feeds and fetches that will occur; each once. */
-td_status *td_partial_new(td_session *s, const td_signature *sig,
-                          td_partial **out) TD_MUST_USE;
-/* feed_index/fetch_index: positions in the signature. A fetch that still lacks
- * a feed is INVALID_ARGUMENT naming it and leaves the handle usable. */
-td_status *td_partial_run(td_partial *p, const int *feed_index,
-                          const td_tensor *feeds, int n_feeds,
-                          const int *fetch_index, td_tensor *fetches,
-                          int n_fetches,
-                          const td_run_options *options) TD_MUST_USE;
-void td_partial_release(td_partial *p); /* cancels what is left */
 
 /* ---- looking inside ---- */
 

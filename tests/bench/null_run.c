@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/base/clock.h"
-#include "engine/run/session.h"
+#include "engine/run/callable.h"
 
 static td_status *make(td_callable **out) {
   td_runtime *rt;

@@ -124,7 +124,7 @@ static td_status *run_total(rig *r, int parallel, double *total,
   n_waiting = 0;
   td_edge fetch = overlapping(r, parallel);
   td_signature sig = {.fetches = &fetch, .n_fetches = 1};
-  td_run_options o = {.timeout = timeout};
+  td_step_options o = {.timeout = timeout};
   OK(td_session_new(r->runtime, r->graph, NULL, &s));
   td_status *st = td_session_run(s, &sig, NULL, &out, &o);
   if (td_ok(st)) *total = td_tensor_get_f(&out, 0);
@@ -197,7 +197,7 @@ static void test_mortal(void **state) {
     rig_init(&r);
     td_edge i = mortal(&r, k ? "/cpu:1" : "/cpu:0", &y);
     td_session_options so = {.cpu_devices = 2, .verify = true};
-    td_run_options o = {.timeout = 60000000000};
+    td_step_options o = {.timeout = 60000000000};
     td_signature sig = {
         .fetches = &i, .n_fetches = 1, .targets = &y.node, .n_targets = 1};
     OK(td_session_new(r.runtime, r.graph, &so, &s));

@@ -46,7 +46,7 @@ static int64_t loops, live, in_frames, across;
 
 static void run_all(td_session *s, drawn *d, const td_edge *fetch, int n,
                     outcome *o) {
-  td_run_options options = {.timeout = 20000000000};
+  td_step_options options = {.timeout = 20000000000};
   td_signature init = {.targets = d->init, .n_targets = d->variables};
   td_node *over[MOST_VARIABLES];
   int n_over = 0;

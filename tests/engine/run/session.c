@@ -5,7 +5,8 @@
 
 #include <sched.h>
 
-#include "engine/run/session.h"
+#include "engine/run/async.h"
+#include "engine/run/partial.h"
 
 /* A rig with a session on one or two CPU devices. */
 typedef struct bench {
@@ -42,7 +43,7 @@ static td_tensor scalar(double v) {
 }
 
 static td_status *run1(bench *b, td_edge feed, double v, td_edge fetch,
-                       double *out, const td_run_options *o) {
+                       double *out, const td_step_options *o) {
   td_tensor in = scalar(v), got;
   td_signature sig = {.feeds = &feed,
                       .n_feeds = feed.node != NULL,
@@ -140,34 +141,34 @@ static void test_handle(void **state) {
   td_edge never = make_endless(&b.r);
   td_signature sig = {.fetches = &never, .n_fetches = 1};
   td_callable *c;
-  td_handle *h;
+  td_async *h;
   td_tensor out;
   OK(td_callable_new(b.s, &sig, &c));
-  OK(td_callable_start(c, NULL, NULL, &h));
-  td_status *s = td_handle_wait(h, 5000000, &out, NULL);
+  OK(td_async_start(c, NULL, NULL, &h));
+  td_status *s = td_async_wait(h, 5000000, &out, NULL);
   assert_int_equal(td_status_code(s), TD_DEADLINE_EXCEEDED);
   td_status_release(s);
-  assert_false(td_handle_done(h));
+  assert_false(td_async_done(h));
   td_str why;
   td_str_init(&why);
   td_session_why(b.s, &why);
   assert_true(why.len > 0);
   td_str_deinit(&why);
-  td_handle_cancel(h);
-  s = td_handle_wait(h, -1, &out, NULL);
+  td_async_cancel(h);
+  s = td_async_wait(h, -1, &out, NULL);
   assert_int_equal(td_status_code(s), TD_CANCELLED);
   td_status_release(s);
-  td_handle_release(h);
+  td_async_release(h);
   /* Closing ends what runs. */
-  OK(td_callable_start(c, NULL, NULL, &h));
+  OK(td_async_start(c, NULL, NULL, &h));
   td_session_close(b.s);
-  s = td_handle_wait(h, -1, &out, NULL);
+  s = td_async_wait(h, -1, &out, NULL);
   assert_int_equal(td_status_code(s), TD_CANCELLED);
   td_status_release(s);
   s = td_callable_run(c, NULL, &out, NULL);
   assert_int_equal(td_status_code(s), TD_FAILED_PRECONDITION);
   td_status_release(s);
-  td_handle_release(h);
+  td_async_release(h);
   td_callable_release(c);
   bench_deinit(&b);
 }
@@ -195,14 +196,14 @@ static void test_deadline_alone(void **state) {
   bench_init(&b, 1);
   td_edge never = make_recv(&b.r), loop = make_endless(&b.r);
   td_signature sig = {.fetches = &never, .n_fetches = 1};
-  td_run_options o = {.timeout = 5000000};
+  td_step_options o = {.timeout = 5000000};
   for (int i = 0; i < 3; i++) {
     td_callable *c;
-    td_handle *h;
+    td_async *h;
     double v;
     OK(td_callable_new(b.s, &sig, &c));
-    OK(td_callable_start(c, NULL, &o, &h));
-    td_handle_release(h);
+    OK(td_async_start(c, NULL, &o, &h));
+    td_async_release(h);
     td_callable_release(c);
     while (td_session_read_stats(b.s).steps < 2 * i + 1) sched_yield();
     td_status *s = run1(&b, (td_edge){NULL, 0}, 0, loop, &v, &o);
@@ -263,17 +264,17 @@ static void test_no_lost_update(void **state) {
   OK(td_build_node(&rb, &read));
   td_signature sig = {.targets = &add, .n_targets = 1};
   td_callable *c[2];
-  td_handle *h[2];
+  td_async *h[2];
   int64_t each = 200000;
   td_session *sessions[2] = {b.s, other};
   for (int i = 0; i < 2; i++) {
     OK(td_callable_new(sessions[i], &sig, &c[i]));
-    OK(td_callable_loop(c[i], 2, each, &h[i]));
+    OK(td_async_loop(c[i], 2, each, &h[i]));
   }
   for (int i = 0; i < 2; i++) {
-    OK(td_handle_wait(h[i], -1, NULL, NULL));
-    assert_int_equal(td_handle_steps(h[i]), each);
-    td_handle_release(h[i]);
+    OK(td_async_wait(h[i], -1, NULL, NULL));
+    assert_int_equal(td_async_steps(h[i]), each);
+    td_async_release(h[i]);
     td_callable_release(c[i]);
   }
   double sum;

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/engine/run/harness.h"
 
-#include "engine/run/session.h"
+#include "engine/run/async.h"
 
 enum { SIZE = 4096 };
 
@@ -148,14 +148,14 @@ static void test_never_torn(void **state) {
   model m;
   model_init(&m);
   td_callable *c;
-  td_handle *h;
+  td_async *h;
   td_signature step = {.targets = &m.step, .n_targets = 1};
   td_signature read = {.fetches = &m.read, .n_fetches = 1};
   OK(td_callable_new(m.s, &step, &c));
-  OK(td_callable_loop(c, 2, 4000, &h));
+  OK(td_async_loop(c, 2, 4000, &h));
   float last = 0;
   int reads = 0;
-  while (!td_handle_done(h)) {
+  while (!td_async_done(h)) {
     td_tensor out;
     OK(td_session_run(m.s, &read, NULL, &out, NULL));
     const float *v = out.data;
@@ -166,13 +166,13 @@ static void test_never_torn(void **state) {
     reads++;
     td_tensor_release(&out);
   }
-  OK(td_handle_wait(h, -1, NULL, NULL));
+  OK(td_async_wait(h, -1, NULL, NULL));
   td_tensor out;
   OK(td_session_run(m.s, &read, NULL, &out, NULL));
   assert_true(td_tensor_get_f(&out, 0) == 4000);
   td_tensor_release(&out);
   print_message("%d reads beside 4000 updates\n", reads);
-  td_handle_release(h);
+  td_async_release(h);
   td_callable_release(c);
   model_deinit(&m);
 }

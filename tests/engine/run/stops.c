@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "engine/run/session.h"
+#include "engine/run/async.h"
 
 enum { SIZE = 65536, LONGEST = 3000000 /* ns before a stop */ };
 
@@ -127,7 +127,7 @@ static void expect(td_status *s, td_code code) {
 
 static int64_t by_deadline(world *w) {
   td_tensor out;
-  td_run_options o = {.timeout = 100000 + rand_r(&w->seed) % LONGEST};
+  td_step_options o = {.timeout = 100000 + rand_r(&w->seed) % LONGEST};
   int64_t start = td_clock_now();
   td_status *s = td_callable_run(w->endless, NULL, &out, &o);
   int64_t late = td_clock_now() - start - o.timeout;
@@ -136,30 +136,30 @@ static int64_t by_deadline(world *w) {
 }
 
 static int64_t by_cancel(world *w) {
-  td_handle *h;
+  td_async *h;
   td_tensor out;
-  OK(td_callable_start(w->endless, NULL, NULL, &h));
+  OK(td_async_start(w->endless, NULL, NULL, &h));
   nap(w);
   int64_t start = td_clock_now();
-  td_handle_cancel(h);
-  td_status *s = td_handle_wait(h, -1, &out, NULL);
+  td_async_cancel(h);
+  td_status *s = td_async_wait(h, -1, &out, NULL);
   int64_t late = td_clock_now() - start;
   expect(s, TD_CANCELLED);
-  td_handle_release(h);
+  td_async_release(h);
   return late;
 }
 
 static int64_t by_close(world *w) {
-  td_handle *h;
+  td_async *h;
   td_tensor out;
-  OK(td_callable_start(w->endless, NULL, NULL, &h));
+  OK(td_async_start(w->endless, NULL, NULL, &h));
   nap(w);
   int64_t start = td_clock_now();
   td_session_close(w->s);
-  td_status *s = td_handle_wait(h, -1, &out, NULL);
+  td_status *s = td_async_wait(h, -1, &out, NULL);
   int64_t late = td_clock_now() - start;
   expect(s, TD_CANCELLED);
-  td_handle_release(h);
+  td_async_release(h);
   world_close(w);
   world_open(w);
   return late;
@@ -167,15 +167,15 @@ static int64_t by_close(world *w) {
 
 /* A loop of short steps on two threads. */
 static int64_t by_loop(world *w) {
-  td_handle *h;
-  OK(td_callable_loop(w->step, 2, -1, &h));
+  td_async *h;
+  OK(td_async_loop(w->step, 2, -1, &h));
   nap(w);
   int64_t start = td_clock_now();
-  td_handle_cancel(h);
-  td_status *s = td_handle_wait(h, -1, NULL, NULL);
+  td_async_cancel(h);
+  td_status *s = td_async_wait(h, -1, NULL, NULL);
   int64_t late = td_clock_now() - start;
   expect(s, TD_CANCELLED);
-  td_handle_release(h);
+  td_async_release(h);
   return late;
 }
 
@@ -197,7 +197,7 @@ static int64_t by_interrupt(world *w) {
   pthread_t t;
   td_tensor out;
   alarm_clock a = {.w = w};
-  td_run_options o = {.interrupt = &a.flag};
+  td_step_options o = {.interrupt = &a.flag};
   assert_int_equal(pthread_create(&t, NULL, ring, &a), 0);
   td_status *s = td_callable_run(w->endless, NULL, &out, &o);
   int64_t over = td_clock_now();
