@@ -6,9 +6,13 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include "engine/base/mem.h"
 #include "engine/base/thread.h"
+#include "jupyter/error.h"
+#include "jupyter/event.h"
+#include "jupyter/info.h"
 #include "jupyter/kernel_impl.h"
+#include "jupyter/log.h"
+#include "jupyter/outbox.h"
 
 enum {
   PARENT_MS = 1000, /* how often a vanished parent is looked for */
@@ -18,6 +22,7 @@ enum {
 typedef struct control {
   td_jupyter_kernel *kernel;
   void *socket;
+  td_jupyter_queue outbox; /* the debugger's replies; its event wakes us */
   bool ended;
 } control;
 
@@ -25,11 +30,8 @@ static control the_one; /* of the process's one kernel */
 
 /* ---- handlers: each appends the content of its reply ---- */
 
-static void add_error(td_str *out, const char *name, const char *value) {
-  td_str_addf(out,
-              "{\"status\": \"error\", \"ename\": \"%s\", \"evalue\": ", name);
-  td_str_json(out, value, strlen(value));
-  td_str_add(out, ", \"traceback\": []}");
+static void add_error(td_str *out, const char *why) {
+  td_jupyter_error_reply(out, "SubshellError", why, strlen(why), -1);
 }
 
 static void kernel_info(control *c, const td_jupyter_request *r, td_str *out) {
@@ -53,7 +55,7 @@ static void interrupt(control *c, const td_jupyter_request *r, td_str *out) {
 /* All output is out before the reply is. */
 static void shut_down(control *c, const td_jupyter_request *r, td_str *out) {
   bool restart = td_jupyter_request_flag(r, "restart", false);
-  td_jupyter_kernel_stop(c->kernel);
+  td_jupyter_shutdown(c->kernel);
   td_jupyter_iopub_flush(c->kernel->iopub);
   td_str_addf(out, "{\"status\": \"ok\", \"restart\": %s}",
               restart ? "true" : "false");
@@ -64,28 +66,28 @@ static void create_subshell(control *c, const td_jupyter_request *r,
                             td_str *out) {
   char id[37];
   (void)r;
-  td_status *s = td_jupyter_subshell_create(c->kernel, id);
+  td_status *s = td_jupyter_subshell_create(&c->kernel->subshells, id);
   if (td_ok(s))
     td_str_addf(out, "{\"status\": \"ok\", \"subshell_id\": \"%s\"}", id);
   else
-    add_error(out, "SubshellError", td_status_message(s));
+    add_error(out, td_status_message(s));
   td_status_release(s);
 }
 
 static void delete_subshell(control *c, const td_jupyter_request *r,
                             td_str *out) {
   const char *id = td_jupyter_request_text(r, "subshell_id").at;
-  if (id && td_jupyter_subshell_delete(c->kernel, id))
+  if (id && td_jupyter_subshell_delete(&c->kernel->subshells, id))
     td_str_add(out, "{\"status\": \"ok\"}");
   else
-    add_error(out, "SubshellError", "there is no subshell of this id");
+    add_error(out, "there is no subshell of this id");
 }
 
 static void list_subshell(control *c, const td_jupyter_request *r,
                           td_str *out) {
   (void)r;
   td_str_add(out, "{\"status\": \"ok\", \"subshell_id\": ");
-  td_jupyter_subshell_list(c->kernel, out);
+  td_jupyter_subshell_list(&c->kernel->subshells, out);
   td_str_addc(out, '}');
 }
 
@@ -104,67 +106,22 @@ static const struct {
 
 /* ---- debugging: on a line and thread of its own ---- */
 
-/* A reply of that thread on its way out. */
-typedef struct letter {
-  struct letter *next;
-  td_jupyter_request *to;
-  char *type;
-  td_str content;
-} letter;
-
-static pthread_mutex_t mail_lock = PTHREAD_MUTEX_INITIALIZER; /* of letters */
-static letter *letters;                                       /* newest first */
-
-void td_jupyter_control_reply(td_jupyter_kernel *k, td_jupyter_request *to,
-                              const char *type, const td_str *content) {
-  uint64_t one = 1;
-  letter *l = td_alloc_zero(1, sizeof *l);
-  if (!l) return;
-  l->to = td_jupyter_request_retain(to);
-  l->type = td_strdup(type);
-  td_str_init(&l->content);
-  td_str_addn(&l->content, td_str_c(content), content->len);
-  pthread_mutex_lock(&mail_lock);
-  l->next = letters;
-  letters = l;
-  pthread_mutex_unlock(&mail_lock);
-  ssize_t n = write(k->mail, &one, sizeof one);
-  (void)n;
-}
-
-static void send_letter(control *c, letter *l) {
-  if (l->next) send_letter(c, l->next);
-  td_jupyter_reply reply = {.to = l->to,
-                            .type = l->type,
-                            .content = {td_str_c(&l->content), l->content.len}};
-  td_jupyter_wire_send(&c->kernel->wire, c->socket, &reply, NULL);
-  td_jupyter_request_release(l->to);
-  td_str_deinit(&l->content);
-  td_free(l->type);
-  td_free(l);
-}
-
-static void send_letters(control *c) {
-  pthread_mutex_lock(&mail_lock);
-  letter *l = letters;
-  letters = NULL;
-  pthread_mutex_unlock(&mail_lock);
-  if (l) send_letter(c, l);
-}
-
-static bool start_debug(td_jupyter_kernel *k) {
+static bool start_debug(control *c) {
+  td_jupyter_kernel *k = c->kernel;
   td_jupyter_worker *w = &k->debug;
   if (w->started) return true;
-  td_status *s = td_jupyter_worker_init(w, k, td_line_new(k->host, "debug"));
+  td_status *s = NULL;
+  if (!w->line)
+    s = td_jupyter_worker_init(w, td_line_new(k->host, "debug"), k->iopub,
+                               k->shell, &c->outbox);
   if (td_ok(s)) s = td_jupyter_worker_start(w);
-  bool ok = td_ok(s);
   td_status_release(s);
-  return ok;
+  return w->started;
 }
 
 /* True when the request is taken care of. */
 static bool debug(control *c, td_jupyter_request *r) {
-  if (!td_jupyter_request_is(r, "debug_request") || !start_debug(c->kernel))
+  if (!td_jupyter_request_is(r, "debug_request") || !start_debug(c))
     return false;
   td_jupyter_worker_add(&c->kernel->debug, td_jupyter_request_retain(r), 0);
   return true;
@@ -201,7 +158,7 @@ static void serve_all(control *c) {
       continue;
     }
     bool none = td_status_code(s) == TD_UNAVAILABLE;
-    if (!none) td_jupyter_kernel_dropped(s);
+    if (!none) td_jupyter_log_dropped(s);
     if (none) {
       td_status_release(s);
       return;
@@ -218,41 +175,38 @@ static pid_t watched_parent(void) {
   return pid > 1 && pid == getppid() ? pid : 0;
 }
 
-static bool was_rung(int fd) {
-  uint64_t count;
-  return read(fd, &count, sizeof count) > 0;
-}
-
 static void *run(void *arg) {
   control *c = arg;
   td_jupyter_kernel *k = c->kernel;
   pid_t parent = watched_parent();
-  bool follows = false;
+  bool follows = false, all_left = true;
   while (!c->ended) {
     zmq_pollitem_t items[] = {{.socket = c->socket, .events = ZMQ_POLLIN},
                               {.fd = k->terminate, .events = ZMQ_POLLIN},
                               {.fd = k->interrupt, .events = ZMQ_POLLIN},
-                              {.fd = k->mail, .events = ZMQ_POLLIN}};
-    bool looks = follows || k->leaving;
+                              {.fd = c->outbox.event, .events = ZMQ_POLLIN}};
+    bool looks = follows || !all_left;
     zmq_poll(items, 4, looks ? FOLLOW_MS : parent ? PARENT_MS : -1);
-    if (was_rung(k->interrupt)) td_jupyter_interrupt_all(k);
-    if (was_rung(k->mail)) send_letters(c);
+    if (td_jupyter_event_clear(k->interrupt)) td_jupyter_interrupt_all(k);
+    if (td_jupyter_event_clear(c->outbox.event))
+      td_jupyter_outbox_send(&c->outbox, &k->wire, c->socket);
     serve_all(c);
     follows = td_jupyter_interrupt_follow(k);
-    td_jupyter_subshell_reap(k, false);
+    all_left = td_jupyter_subshell_reap(&k->subshells);
     bool orphan = parent && getppid() != parent;
-    if (!c->ended && (orphan || was_rung(k->terminate))) {
-      td_jupyter_kernel_stop(k);
+    if (!c->ended && (orphan || td_jupyter_event_clear(k->terminate))) {
+      td_jupyter_shutdown(k);
       c->ended = true;
     }
   }
   zmq_close(c->socket);
-  if (td_jupyter_worker_busy(&k->main)) td_jupyter_kernel_abandon(k);
+  if (td_jupyter_worker_busy(&k->main)) td_jupyter_shutdown_abandon(k);
   return NULL;
 }
 
 td_status *td_jupyter_control_start(td_jupyter_kernel *k, void *socket) {
   the_one = (control){.kernel = k, .socket = socket};
+  TD_TRY(td_jupyter_queue_init(&the_one.outbox, true));
   k->has_control = td_thread_start(&k->control, "control", -1, run, &the_one);
   return k->has_control
              ? NULL

@@ -1,6 +1,8 @@
 /* info.c - what kernel_info_reply and usage_reply tell.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "jupyter/info.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -8,7 +10,6 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/version.h"
-#include "jupyter/kernel_impl.h"
 
 static const char help_links[] =
     "[{\"text\": \"Lua 5.4 Reference Manual\", "

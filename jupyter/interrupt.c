@@ -1,4 +1,4 @@
-/* interrupt.c - control's part in stopping what runs.
+/* interrupt.c - interrupts what runs.
  *
  * An interrupt by message and one by signal take the same road: through the
  * control thread, which follows up. A line that has not seen its interrupt gets
@@ -23,7 +23,7 @@ void td_jupyter_interrupt_all(td_jupyter_kernel *k) {
   interrupt(&k->main, &number);
   interrupt(&k->side, &number);
   if (k->debug.started) interrupt(&k->debug, &number);
-  td_jupyter_subshell_each(k, interrupt, &number);
+  td_jupyter_subshell_each(&k->subshells, interrupt, &number);
   k->interrupted_ns = td_clock_now();
   k->told = false;
 }
@@ -37,7 +37,7 @@ static void tell(td_jupyter_worker *w) {
           : "[the interrupt is not obeyed yet: a C function called from Lua, "
             "which cannot be stopped, holds on; restart the kernel to end "
             "it]\n";
-  if (r) td_jupyter_iopub_text(w->kernel->iopub, r, 2, text, strlen(text));
+  if (r) td_jupyter_iopub_text(w->iopub, r, 2, text, strlen(text));
   td_jupyter_request_release(r);
 }
 
@@ -64,7 +64,7 @@ bool td_jupyter_interrupt_follow(td_jupyter_kernel *k) {
                 !k->told && td_clock_now() - k->interrupted_ns > PATIENCE_NS};
   follow_one(&k->main, &a);
   follow_one(&k->side, &a);
-  td_jupyter_subshell_each(k, follow_one, &a);
+  td_jupyter_subshell_each(&k->subshells, follow_one, &a);
   if (a.say) k->told = true;
   if (!a.pending) k->interrupted_ns = 0;
   return a.pending;

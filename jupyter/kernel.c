@@ -1,5 +1,27 @@
 /* kernel.c - starts the kernel, hands requests out, ends it.
  *
+ * Threads, and what each owns; a ZeroMQ socket is its thread's alone:
+ *
+ *   main       serves requests of the shell socket, above all cells (worker.c)
+ *   side       a second worker: while main runs a cell, it answers what needs
+ *              none, such as completion, inspection and comm messages
+ *   subshells  a worker each, opened by clients (subshell.c)
+ *   debug      a worker for the debugger, started by the first debug_request
+ *   shell      the shell and stdin sockets; dispatches, never waits (shell.c)
+ *   control    the control socket: interrupts, shutdown, subshells, which it
+ *              answers while all workers are busy; signals reach it as events,
+ *              since a handler may do little more (control.c)
+ *   iopub      the IOPub socket, and the pipes of descriptors 1 and 2 (iopub.c)
+ *   heartbeat  the heartbeat socket, in a ZeroMQ context of its own
+ *
+ * A request: shell's thread receives it, `dispatch` puts it into the queue of a
+ * worker, that calls into Lua, leaves what is shown in iopub's queue and the
+ * reply in the shell's outbox, whose thread sends it. So there is a lock for
+ * each queue, one for the questions of shell.c and one for the subshells' list;
+ * a thread that holds the latter may take a worker's, and no other two are held
+ * at once. The interpreter's own lock is not held while one of them is waited
+ * for.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "jupyter/kernel.h"
 
@@ -8,26 +30,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/base/mem.h"
+#include "jupyter/error.h"
+#include "jupyter/event.h"
 #include "jupyter/kernel_impl.h"
+#include "jupyter/log.h"
+#include "jupyter/outbox.h"
 #include "jupyter/output.h"
+#include "jupyter/probe.h"
 #include "jupyter/registration.h"
 #include "jupyter/socket.h"
 
-enum {
-  STRAGGLER_MS = 20,    /* at the end, for requests on their way */
-  GRACE_MS = 250,       /* then, for what is nearly done */
-  PATIENCE_MS = 1500,   /* then, after an interrupt */
-  LEAVE_NS = 1000000000 /* at last, for threads to end */
-};
+enum { LEAVE_NS = 1000000000 }; /* at the end, for threads to end */
 
 static td_jupyter_kernel kernel; /* the process's: signals mean it */
 
@@ -41,44 +60,26 @@ static const char usage[] =
     "usage: tide kernel [--output-limit BYTES] [--allow-no-key] "
     "[CONNECTION_FILE]\n";
 
-/* The first few, and then each time there are twice as many. */
-void td_jupyter_kernel_dropped(td_status *why) {
-  static uint64_t count; /* atomic */
-  uint64_t n = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
-  if (n <= 8 || (n & (n - 1)) == 0)
-    td_jupyter_kernel_log("dropped a message: %s (%llu so far)",
-                          td_status_message(why), (unsigned long long)n);
-  td_status_release(why);
-}
-
 /* ---- dispatch ---- */
-
-static void ring(int fd) {
-  uint64_t one = 1;
-  ssize_t n = write(fd, &one, sizeof one);
-  (void)n;
-}
 
 /* A request for a subshell that is not there. */
 static void refuse(td_jupyter_kernel *k, td_jupyter_request *r) {
-  static const char content[] =
-      "{\"status\": \"error\", \"ename\": \"SubshellError\", \"evalue\": "
-      "\"there is no subshell of this id\", \"traceback\": [], "
-      "\"execution_count\": 0}";
+  static const char why[] = "there is no subshell of this id";
   const char *type = td_jupyter_request_type(r),
              *end = strstr(type, "_request");
-  td_str reply;
+  td_str reply_type, reply;
+  td_str_init(&reply_type);
   td_str_init(&reply);
   td_jupyter_iopub_status(k->iopub, r, "busy");
   if (end) {
-    td_str_addn(&reply, type, (size_t)(end - type));
-    td_str_add(&reply, "_reply");
-    td_jupyter_shell_reply(k->shell, r, td_str_c(&reply), content,
-                           sizeof content - 1, NULL);
+    td_str_addf(&reply_type, "%.*s_reply", (int)(end - type), type);
+    td_jupyter_error_reply(&reply, "SubshellError", why, sizeof why - 1, 0);
+    td_jupyter_outbox_post(td_jupyter_shell_outbox(k->shell), r,
+                           td_str_c(&reply_type), &reply, NULL);
   }
   td_jupyter_iopub_status(k->iopub, r, "idle");
   td_str_deinit(&reply);
-  td_jupyter_request_release(r);
+  td_str_deinit(&reply_type);
 }
 
 /* While a cell runs, what needs no cell is answered aside; a comm message stays
@@ -91,93 +92,32 @@ static bool goes_aside(td_jupyter_kernel *k, const td_jupyter_request *r) {
          (comm && td_jupyter_worker_busy(&k->side));
 }
 
-void td_jupyter_kernel_dispatch(td_jupyter_kernel *k, td_jupyter_request *r,
-                                uint64_t number) {
-  const char *subshell = td_jupyter_request_subshell(r);
-  if (__atomic_load_n(&k->stopping, __ATOMIC_ACQUIRE)) {
+/* Takes a request over and hands it to the worker that is to serve it; on the
+ * shell's thread. */
+static void dispatch(void *arg, td_jupyter_request *r, uint64_t number) {
+  td_jupyter_kernel *k = arg;
+  bool stopping = __atomic_load_n(&k->stopping, __ATOMIC_ACQUIRE);
+  if (stopping || td_jupyter_request_is(r, "shutdown_request")) {
+    if (!stopping) td_jupyter_event_set(k->terminate); /* by an old client */
     td_jupyter_request_release(r);
-  } else if (td_jupyter_request_is(
-                 r, "shutdown_request")) { /* old clients send it here */
-    td_jupyter_request_release(r);
-    ring(k->terminate);
-  } else if (*subshell) {
-    if (!td_jupyter_subshell_add(k, subshell, r, number)) refuse(k, r);
-  } else {
+  } else if (!*td_jupyter_request_subshell(r)) {
     td_jupyter_worker_add(goes_aside(k, r) ? &k->side : &k->main, r, number);
+  } else if (!td_jupyter_subshell_add(&k->subshells, r, number)) {
+    refuse(k, r);
+    td_jupyter_request_release(r);
   }
-}
-
-/* ---- the end ---- */
-
-static void rest(long ms) {
-  struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-  nanosleep(&t, NULL);
-}
-
-static bool is_busy(td_jupyter_worker *w, void *arg) {
-  (void)arg;
-  return td_jupyter_worker_busy(w);
-}
-
-static bool stop_worker(td_jupyter_worker *w, void *arg) {
-  (void)arg;
-  td_jupyter_worker_stop(w);
-  return false;
-}
-
-static bool any_busy(td_jupyter_kernel *k) {
-  return td_jupyter_worker_busy(&k->main) || td_jupyter_worker_busy(&k->side) ||
-         td_jupyter_subshell_each(k, is_busy, NULL);
-}
-
-static bool wait_idle(td_jupyter_kernel *k, int ms) {
-  for (int i = 0; i < ms && any_busy(k); i++) rest(1);
-  return !any_busy(k);
-}
-
-static void stop_all(td_jupyter_kernel *k) {
-  td_jupyter_worker_stop(&k->main);
-  td_jupyter_worker_stop(&k->side);
-  td_jupyter_subshell_each(k, stop_worker, NULL);
-}
-
-/* What was sent before the shutdown may come by another socket after it. What
- * waits runs while the grace lasts; then what runs is stopped. */
-void td_jupyter_kernel_stop(td_jupyter_kernel *k) {
-  uint64_t before, number = td_jupyter_shell_drain(k->shell);
-  do {
-    before = number;
-    rest(STRAGGLER_MS);
-    number = td_jupyter_shell_drain(k->shell);
-  } while (number != before);
-  __atomic_store_n(&k->stopping, 1, __ATOMIC_RELEASE);
-  bool idle = wait_idle(k, GRACE_MS);
-  stop_all(k);
-  if (idle) return;
-  td_jupyter_interrupt_all(k);
-  for (int i = 0; i < PATIENCE_MS / 50 && any_busy(k); i++) {
-    td_jupyter_interrupt_follow(k);
-    wait_idle(k, 50);
-  }
-}
-
-void td_jupyter_kernel_abandon(td_jupyter_kernel *k) {
-  td_jupyter_kernel_log("a cell does not stop; it is left as it is");
-  td_jupyter_iopub_flush(k->iopub);
-  rest(STRAGGLER_MS); /* for what is in the sockets */
-  _exit(0);
 }
 
 /* ---- signals ---- */
 
 static void on_interrupt(int number) {
   (void)number;
-  ring(kernel.interrupt);
+  td_jupyter_event_set(kernel.interrupt);
 }
 
 static void on_terminate(int number) {
   (void)number;
-  ring(kernel.terminate);
+  td_jupyter_event_set(kernel.terminate);
 }
 
 static void listen_to_signals(void) {
@@ -204,7 +144,8 @@ static void publish(void *arg, td_line *line, const td_frontend_message *m) {
 static td_host_outcome input(void *arg, td_line *line, const char *prompt,
                              bool password, td_str *out) {
   td_jupyter_kernel *k = arg;
-  return td_jupyter_shell_input(k->shell, line, prompt, password, out);
+  return td_jupyter_shell_input(k->shell, td_jupyter_worker_request(), line,
+                                prompt, password, out);
 }
 
 static bool part(void *arg, td_line *line, int n, td_bytes *out) {
@@ -233,23 +174,30 @@ static td_status *make_host(td_jupyter_kernel *k) {
   return s;
 }
 
+/* The process's own worker, which this thread becomes, and the one beside. */
+static td_status *make_workers(td_jupyter_kernel *k) {
+  td_jupyter_queue *outbox = td_jupyter_shell_outbox(k->shell);
+  td_jupyter_subshell_init(&k->subshells, k->host, k->iopub, k->shell);
+  TD_TRY(td_jupyter_worker_init(&k->main, td_host_line(k->host), k->iopub,
+                                k->shell, outbox));
+  TD_TRY(td_jupyter_worker_init(&k->side, td_line_new(k->host, "side"),
+                                k->iopub, k->shell, outbox));
+  return td_jupyter_worker_start(&k->side);
+}
+
 static td_status *start_threads(td_jupyter_kernel *k,
                                 void *sockets[TD_JUPYTER_N_CHANNELS]) {
-  td_status *s = td_jupyter_iopub_new(
-      &k->iopub, &k->wire, sockets[TD_JUPYTER_IOPUB], k->output_limit);
-  if (td_ok(s))
-    s = td_jupyter_heartbeat_start(k, sockets[TD_JUPYTER_HEARTBEAT]);
-  if (td_ok(s)) s = td_jupyter_stdio_take(k);
-  if (td_ok(s)) s = make_host(k);
-  if (td_ok(s)) s = td_jupyter_worker_init(&k->main, k, td_host_line(k->host));
-  if (td_ok(s))
-    s = td_jupyter_worker_init(&k->side, k, td_line_new(k->host, "side"));
-  if (td_ok(s)) s = td_jupyter_worker_start(&k->side);
-  if (td_ok(s))
-    s = td_jupyter_shell_new(&k->shell, k, sockets[TD_JUPYTER_SHELL],
-                             sockets[TD_JUPYTER_STDIN]);
-  if (td_ok(s)) s = td_jupyter_control_start(k, sockets[TD_JUPYTER_CONTROL]);
-  return s;
+  TD_TRY(td_jupyter_iopub_new(&k->iopub, &k->wire, sockets[TD_JUPYTER_IOPUB],
+                              k->output_limit));
+  TD_TRY(td_jupyter_heartbeat_start(k, sockets[TD_JUPYTER_HEARTBEAT]));
+  TD_TRY(td_jupyter_shell_new(&k->shell, &k->wire, k->iopub,
+                              sockets[TD_JUPYTER_SHELL],
+                              sockets[TD_JUPYTER_STDIN]));
+  TD_TRY(td_jupyter_stdio_take(k));
+  TD_TRY(make_host(k));
+  TD_TRY(make_workers(k));
+  TD_TRY(td_jupyter_shell_start(k->shell, dispatch, k));
+  return td_jupyter_control_start(k, sockets[TD_JUPYTER_CONTROL]);
 }
 
 /* Appends "$NAME" and `more`; false where it is not set. */
@@ -275,8 +223,7 @@ static td_status *announce(td_jupyter_kernel *k) {
   if (td_ok(s))
     s = td_jupyter_connection_write(&k->connection, td_str_c(&path));
   if (td_ok(s))
-    td_jupyter_kernel_log("to attach: jupyter console --existing %s",
-                          td_str_c(&path));
+    td_jupyter_log("to attach: jupyter console --existing %s", td_str_c(&path));
   if (td_ok(s)) k->announced = td_strdup(td_str_c(&path));
   td_str_deinit(&path);
   return s;
@@ -295,11 +242,9 @@ static td_status *start(td_jupyter_kernel *k, const options *o) {
   if (td_ok(s)) s = td_jupyter_wire_init(&k->wire, &k->connection);
   if (!td_ok(s)) return s;
   k->output_limit = o->output_limit;
-  pthread_mutex_init(&k->subshell_lock, NULL);
-  k->terminate = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  k->interrupt = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  k->mail = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (k->terminate < 0 || k->interrupt < 0 || k->mail < 0)
+  k->terminate = td_jupyter_event_open();
+  k->interrupt = td_jupyter_event_open();
+  if (k->terminate < 0 || k->interrupt < 0)
     return td_error(TD_RESOURCE_EXHAUSTED, "no file descriptors are left");
   listen_to_signals(); /* before anybody knows of the kernel */
   k->context = zmq_ctx_new();
@@ -323,10 +268,8 @@ static void leave(void *arg) {
 static void finish(td_jupyter_kernel *k) {
   td_jupyter_control_join(k);
   td_timer_start(td_clock_now() + LEAVE_NS, leave, NULL);
-  for (td_jupyter_subshell *t = k->subshells; t; t = k->subshells)
-    td_jupyter_subshell_delete(k, t->id);
-  td_jupyter_subshell_reap(k, true);
-  if (k->debug.kernel) {
+  td_jupyter_subshell_deinit(&k->subshells);
+  if (k->debug.line) {
     td_line_interrupt(k->debug.line);
     td_jupyter_worker_deinit(&k->debug);
     td_line_free(k->debug.line);
@@ -380,7 +323,7 @@ int td_jupyter_kernel_main(int argc, char **argv) {
   }
   td_status *s = start(k, &o);
   if (!td_ok(s)) {
-    td_jupyter_kernel_log("%s", td_status_message(s));
+    td_jupyter_log("%s", td_status_message(s));
     td_status_release(s);
     _exit(1); /* threads may run already */
   }

@@ -5,6 +5,8 @@
  * and which go with it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "jupyter/probe.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,7 +21,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/base/mem.h"
-#include "jupyter/kernel_impl.h"
+#include "jupyter/wire.h"
 
 enum { MOST_ARGS = 64, MOST_SAID = 4096, SLICE_MS = 10, END_MS = 1000 };
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "jupyter/kernel_impl.h"
+#include "jupyter/log.h"
 
 enum { PIPE_BYTES = 1 << 20 };
 
@@ -51,8 +52,8 @@ static bool ask(void) {
   line_at = 0;
   if (!l || !kernel->shell) return false;
   td_line_wait(l);
-  td_host_outcome o =
-      td_jupyter_shell_input(kernel->shell, l, "", false, &line);
+  td_host_outcome o = td_jupyter_shell_input(
+      kernel->shell, td_jupyter_worker_request(), l, "", false, &line);
   td_line_resume(l);
   if (o == TD_HOST_OK) {
     td_str_addc(&line, '\n');
@@ -115,6 +116,7 @@ td_status *td_jupyter_stdio_take(td_jupyter_kernel *k) {
     close(nothing);
   }
   int from_out = redirect(1), from_err = redirect(2);
+  if (real[2] >= 0) td_jupyter_log_to(real[2]);
   td_jupyter_iopub_capture(k->iopub, from_out, from_err);
   return NULL;
 }
@@ -125,18 +127,4 @@ void td_jupyter_stdio_give_back(void) {
   stdin = was_in, stdout = was_out, stderr = was_err;
   for (int fd = 1; fd <= 2; fd++)
     if (real[fd] >= 0) dup2(real[fd], fd);
-}
-
-void td_jupyter_kernel_log(const char *fmt, ...) {
-  va_list args;
-  td_str text;
-  td_str_init(&text);
-  td_str_add(&text, "tide kernel: ");
-  va_start(args, fmt);
-  td_str_addv(&text, fmt, args);
-  va_end(args);
-  td_str_addc(&text, '\n');
-  ssize_t n = write(real[2] >= 0 ? real[2] : 2, td_str_c(&text), text.len);
-  (void)n;
-  td_str_deinit(&text);
 }

@@ -4,15 +4,25 @@
  * an interrupt, those that had arrived when it came. Other requests go on.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "jupyter/worker.h"
+
 #include <jansson.h>
 #include <string.h>
 #include <time.h>
 
 #include "engine/base/mem.h"
 #include "engine/base/thread.h"
-#include "jupyter/kernel_impl.h"
+#include "jupyter/error.h"
+#include "jupyter/info.h"
+#include "jupyter/outbox.h"
 
 enum { MOST_TRIES = 4000 }; /* to find a request's line busy */
+
+typedef struct job {
+  td_jupyter_entry entry;
+  td_jupyter_request *request;
+  uint64_t number; /* in the order of arrival at the kernel */
+} job;
 
 static _Thread_local td_jupyter_worker *mine;
 
@@ -41,23 +51,6 @@ static bool is_execute(const td_jupyter_request *r) {
   return td_jupyter_request_is(r, "execute_request");
 }
 
-/* {"ename": .., "evalue": .., "traceback": [..] */
-static void add_error(td_str *out, const char *name, const char *value,
-                      size_t len) {
-  td_str_addf(out, "{\"ename\": \"%s\", \"evalue\": ", name);
-  td_str_json(out, value, len);
-  td_str_add(out, ", \"traceback\": [");
-  td_str_json(out, value, len);
-  td_str_addc(out, ']');
-}
-
-static void add_failure(td_str *out, const char *name, const char *value,
-                        size_t len, int count) {
-  td_str_clear(out);
-  add_error(out, name, value, len);
-  td_str_addf(out, ", \"status\": \"error\", \"execution_count\": %d}", count);
-}
-
 /* The service itself failed: the console says nothing more of it. */
 static void failed(td_jupyter_worker *w, td_jupyter_request *r,
                    td_host_outcome o, td_str *reply) {
@@ -70,13 +63,13 @@ static void failed(td_jupyter_worker *w, td_jupyter_request *r,
   else
     td_str_addn(&text, td_str_c(reply), reply->len);
   if (is_execute(r) && !td_jupyter_request_flag(r, "silent", false)) {
-    add_error(&shown, name, td_str_c(&text), text.len);
-    td_str_addc(&shown, '}');
-    td_jupyter_iopub_send(w->kernel->iopub, r, "error",
+    td_jupyter_error_shown(&shown, name, td_str_c(&text), text.len);
+    td_jupyter_iopub_send(w->iopub, r, "error",
                           (td_bytes){td_str_c(&shown), shown.len},
                           (td_bytes){0}, NULL, 0);
   }
-  add_failure(reply, name, td_str_c(&text), text.len, w->count);
+  td_str_clear(reply);
+  td_jupyter_error_reply(reply, name, td_str_c(&text), text.len, w->count);
   td_str_deinit(&text);
   td_str_deinit(&shown);
 }
@@ -103,16 +96,15 @@ static void note_reply(td_jupyter_worker *w, td_jupyter_request *r,
   json_decref(a);
   bool goes_on = !td_jupyter_request_flag(r, "stop_on_error", true);
   if (!failure || goes_on) return;
-  uint64_t before = td_jupyter_shell_drain(w->kernel->shell);
-  pthread_mutex_lock(&w->lock);
+  uint64_t before = td_jupyter_shell_drain(w->shell);
+  pthread_mutex_lock(&w->jobs.lock);
   if (interrupt && w->interrupted_at) before = w->interrupted_at;
   w->abort_before = before;
-  pthread_mutex_unlock(&w->lock);
+  pthread_mutex_unlock(&w->jobs.lock);
 }
 
 static void answer(td_jupyter_worker *w, td_jupyter_request *r,
                    const char *started) {
-  td_jupyter_kernel *k = w->kernel;
   const char *reply_type = NULL;
   td_str reply;
   td_str_init(&reply);
@@ -126,25 +118,22 @@ static void answer(td_jupyter_worker *w, td_jupyter_request *r,
     call(w, r, services[i].service, &reply);
   }
   if (is_execute(r)) note_reply(w, r, &reply);
-  if (reply_type && w == &k->debug)
-    td_jupyter_control_reply(k, r, reply_type, &reply);
-  else if (reply_type)
-    td_jupyter_shell_reply(k->shell, r, reply_type, td_str_c(&reply), reply.len,
-                           started);
+  if (reply_type)
+    td_jupyter_outbox_post(w->outbox, r, reply_type, &reply, started);
   td_str_deinit(&reply);
 }
 
 static void refuse(td_jupyter_worker *w, td_jupyter_request *r) {
+  static const char why[] = "a cell before it failed";
   td_str reply;
   td_str_init(&reply);
-  add_failure(&reply, "Aborted", "a cell before it failed", 23, w->count);
-  td_jupyter_shell_reply(w->kernel->shell, r, "execute_reply", td_str_c(&reply),
-                         reply.len, NULL);
+  td_jupyter_error_reply(&reply, "Aborted", why, sizeof why - 1, w->count);
+  td_jupyter_outbox_post(w->outbox, r, "execute_reply", &reply, NULL);
   td_str_deinit(&reply);
 }
 
-static void serve(td_jupyter_worker *w, const td_jupyter_job *j, bool aborted) {
-  td_jupyter_iopub *io = w->kernel->iopub;
+static void serve(td_jupyter_worker *w, const job *j, bool aborted) {
+  td_jupyter_iopub *io = w->iopub;
   td_str started;
   td_str_init(&started);
   td_str_add(&started, "{\"started\": ");
@@ -164,74 +153,72 @@ static void serve(td_jupyter_worker *w, const td_jupyter_job *j, bool aborted) {
 /* ---- the queue ---- */
 
 /* The next job, which becomes the current one; NULL when stopping. */
-static td_jupyter_job *next_job(td_jupyter_worker *w, bool *aborted) {
-  pthread_mutex_lock(&w->lock);
-  while (!w->first && !w->stopping) pthread_cond_wait(&w->changed, &w->lock);
-  td_jupyter_job *j = w->stopping ? NULL : w->first;
+static job *next_job(td_jupyter_worker *w, bool *aborted) {
+  td_jupyter_queue *q = &w->jobs;
+  pthread_mutex_lock(&q->lock);
+  while (!q->first && !w->stopping) pthread_cond_wait(&q->changed, &q->lock);
+  job *j = w->stopping ? NULL : td_jupyter_queue_pop(q);
   if (j) {
-    w->first = j->next;
-    if (!w->first) w->last = &w->first;
     w->current = j->request;
     w->interrupted_at = 0;
     *aborted = is_execute(j->request) && j->number < w->abort_before;
   }
-  pthread_mutex_unlock(&w->lock);
+  pthread_mutex_unlock(&q->lock);
   return j;
 }
 
+static void job_free(job *j) {
+  td_jupyter_request_release(j->request);
+  td_free(j);
+}
+
 void td_jupyter_worker_run(td_jupyter_worker *w) {
-  td_jupyter_job *j;
+  job *j;
   bool aborted = false;
   mine = w;
   while ((j = next_job(w, &aborted))) {
     serve(w, j, aborted);
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&w->jobs.lock);
     w->current = NULL;
-    pthread_cond_broadcast(&w->changed);
-    pthread_mutex_unlock(&w->lock);
-    td_jupyter_request_release(j->request);
-    td_free(j);
+    pthread_mutex_unlock(&w->jobs.lock);
+    job_free(j);
   }
   mine = NULL;
 }
 
 void td_jupyter_worker_add(td_jupyter_worker *w, td_jupyter_request *r,
                            uint64_t number) {
-  td_jupyter_job *j = td_alloc_zero(1, sizeof *j);
+  job *j = td_alloc_zero(1, sizeof *j);
   if (!j) {
     td_jupyter_request_release(r);
     return;
   }
   j->request = r;
   j->number = number;
-  pthread_mutex_lock(&w->lock);
-  *w->last = j;
-  w->last = &j->next;
-  pthread_cond_broadcast(&w->changed);
-  pthread_mutex_unlock(&w->lock);
+  td_jupyter_queue_put(&w->jobs, &j->entry);
 }
 
 bool td_jupyter_worker_has_cell(td_jupyter_worker *w) {
-  pthread_mutex_lock(&w->lock);
+  pthread_mutex_lock(&w->jobs.lock);
   bool has = w->current && is_execute(w->current);
-  for (const td_jupyter_job *j = w->first; j && !has; j = j->next)
-    has = is_execute(j->request);
-  pthread_mutex_unlock(&w->lock);
+  for (const td_jupyter_entry *e = w->jobs.first; e && !has; e = e->next)
+    has = is_execute(((const job *)e)->request);
+  pthread_mutex_unlock(&w->jobs.lock);
   return has;
 }
 
 bool td_jupyter_worker_busy(td_jupyter_worker *w) {
-  pthread_mutex_lock(&w->lock);
-  bool busy = w->current || w->first;
-  pthread_mutex_unlock(&w->lock);
+  pthread_mutex_lock(&w->jobs.lock);
+  bool busy = w->current || w->jobs.first;
+  pthread_mutex_unlock(&w->jobs.lock);
   return busy;
 }
 
 /* The request that is served, for comparing only. */
 static const td_jupyter_request *served(td_jupyter_worker *w) {
-  pthread_mutex_lock(&w->lock);
+  pthread_mutex_lock(&w->jobs.lock);
   const td_jupyter_request *r = w->current;
-  pthread_mutex_unlock(&w->lock);
+  pthread_mutex_unlock(&w->jobs.lock);
   return r;
 }
 
@@ -239,10 +226,10 @@ static const td_jupyter_request *served(td_jupyter_worker *w) {
  * line is idle. */
 bool td_jupyter_worker_interrupt(td_jupyter_worker *w, uint64_t number) {
   struct timespec t = {.tv_nsec = 50000};
-  pthread_mutex_lock(&w->lock);
+  pthread_mutex_lock(&w->jobs.lock);
   const td_jupyter_request *r = w->current;
   w->interrupted_at = number;
-  pthread_mutex_unlock(&w->lock);
+  pthread_mutex_unlock(&w->jobs.lock);
   for (int i = 0; r && i < MOST_TRIES && served(w) == r; i++) {
     if (td_line_interrupt(w->line)) return true;
     nanosleep(&t, NULL);
@@ -251,17 +238,17 @@ bool td_jupyter_worker_interrupt(td_jupyter_worker *w, uint64_t number) {
 }
 
 td_jupyter_request *td_jupyter_worker_served(td_jupyter_worker *w) {
-  pthread_mutex_lock(&w->lock);
+  pthread_mutex_lock(&w->jobs.lock);
   td_jupyter_request *r = td_jupyter_request_retain(w->current);
-  pthread_mutex_unlock(&w->lock);
+  pthread_mutex_unlock(&w->jobs.lock);
   return r;
 }
 
 void td_jupyter_worker_stop(td_jupyter_worker *w) {
-  pthread_mutex_lock(&w->lock);
+  pthread_mutex_lock(&w->jobs.lock);
   w->stopping = true;
-  pthread_cond_broadcast(&w->changed);
-  pthread_mutex_unlock(&w->lock);
+  pthread_cond_broadcast(&w->jobs.changed);
+  pthread_mutex_unlock(&w->jobs.lock);
 }
 
 /* ---- life ---- */
@@ -271,14 +258,14 @@ static void *run(void *arg) {
   return NULL;
 }
 
-td_status *td_jupyter_worker_init(td_jupyter_worker *w, td_jupyter_kernel *k,
-                                  td_line *line) {
-  w->kernel = k;
-  w->line = line;
-  w->last = &w->first;
-  pthread_mutex_init(&w->lock, NULL);
-  pthread_cond_init(&w->changed, NULL);
-  return line ? NULL : td_oom();
+td_status *td_jupyter_worker_init(td_jupyter_worker *w, td_line *line,
+                                  td_jupyter_iopub *iopub,
+                                  td_jupyter_shell *shell,
+                                  td_jupyter_queue *outbox) {
+  if (!line) return td_oom();
+  *w = (td_jupyter_worker){
+      .line = line, .iopub = iopub, .shell = shell, .outbox = outbox};
+  return td_jupyter_queue_init(&w->jobs, false);
 }
 
 td_status *td_jupyter_worker_start(td_jupyter_worker *w) {
@@ -288,15 +275,10 @@ td_status *td_jupyter_worker_start(td_jupyter_worker *w) {
 }
 
 void td_jupyter_worker_deinit(td_jupyter_worker *w) {
-  if (!w->kernel) return;
+  job *j;
+  if (!w->line) return;
   td_jupyter_worker_stop(w);
   if (w->started) pthread_join(w->thread, NULL);
-  w->started = false;
-  for (td_jupyter_job *j = w->first, *next; j; j = next) {
-    next = j->next;
-    td_jupyter_request_release(j->request);
-    td_free(j);
-  }
-  w->first = NULL;
-  w->last = &w->first;
+  while ((j = td_jupyter_queue_take(&w->jobs))) job_free(j);
+  td_jupyter_queue_deinit(&w->jobs);
 }
