@@ -135,7 +135,7 @@ static void set_controls(lua_State *L, int opts, int to, td_lua_scope *t) {
 
 static void set_device(lua_State *L, int opts, td_lua_scope *t) {
   int type = lua_getfield(L, opts, "device");
-  if (type == LUA_TBOOLEAN) { /* false: no wish */
+  if (type == LUA_TBOOLEAN) { /* false: any device */
     t->device[0] = 0;
   } else if (type != LUA_TNIL) {
     td_device_name outer, inner, both;

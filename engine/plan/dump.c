@@ -11,7 +11,7 @@
 
 #include "engine/base/file.h"
 #include "engine/graph/graphdef.h"
-#include "engine/plan/pass_impl.h"
+#include "engine/plan/dump_impl.h"
 
 static bool path_of(const td_pass *p, const char *pass, const char *end,
                     td_str *out) {

@@ -137,7 +137,7 @@ static td_status *place_body(inliner *x, const td_node *call, td_node *entry,
     if (!n->origin[0]) n->origin = call->origin;
     n->may_die = call->may_die;
     n->frame = call->frame;
-    TD_TRY(td_placer_put(x->p->request->placer, n, call->placed));
+    TD_TRY(td_placer_choose_inlined(x->p->request->placer, n, call->placed));
   }
   return NULL;
 }

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "engine/plan/pass_impl.h"
+#include "engine/plan/uses_impl.h"
 
 /* More edges than FEW go through a NoOp. A node from which a path leads to the
  * update needs no edge: paths are looked for to BATCH updates at a time, a bit

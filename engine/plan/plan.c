@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "engine/plan/pass_impl.h"
+#include "engine/plan/dump_impl.h"
 
 /* ---- the passes ---------------------------------------------------------- */
 

@@ -9,8 +9,7 @@
 #ifndef TD_PLAN_H
 #define TD_PLAN_H
 
-#include "engine/device/kernel.h"
-#include "engine/graph/frames.h"
+#include "engine/plan/placer.h"
 
 TD_BEGIN
 
@@ -20,29 +19,6 @@ TD_BEGIN
 const char *td_plan_pass_name(int i);
 /* Its bit in `passes_off`; 0 when there is no such pass, or it always runs. */
 unsigned td_plan_pass_bit(const char *name);
-
-/* ---- placement of the whole graph, kept as it grows (place.c) ----
- *
- * Stateful nodes and both ends of every resource edge form colocation groups
- * (with _class "loc:@x"), whose device never changes again in this session. */
-typedef struct td_placer td_placer;
-
-typedef struct td_placer_options {
-  td_device *const *devices; /* borrowed; [0] is the default */
-  int n_devices;
-  bool soft; /* an impossible wish falls back to a device that can */
-} td_placer_options;
-
-td_status *td_placer_new(const td_placer_options *o, td_placer **out)
-    TD_MUST_USE;
-void td_placer_free(td_placer *p);
-/* Places the nodes added since last time; sets node->placed in `g` itself (the
- * caller holds its lock). The error is that of the first new node that cannot
- * be placed (-1) and names node, wish, and devices; the others are placed. */
-td_status *td_placer_extend(td_placer *p, td_graph *g) TD_MUST_USE;
-/* "MatMul (y) -> CPU:0: colocated with W" a line for every node. The caller
- * holds the lock of `g`. */
-void td_placer_explain(const td_placer *p, const td_graph *g, td_str *out);
 
 /* ---- a plan ---- */
 

@@ -24,7 +24,7 @@ typedef struct prune {
   int32_t n;              /* nodes of the user's graph */
   const td_frames *whole; /* the frames of the user's graph; NULL when nobody
                              asks or it fails the check as a whole */
-  td_prune_seat *seats;   /* by node id; borrowed, cleared again */
+  td_prune_mark *marks;   /* by node id; borrowed, cleared again */
   int32_t *fed_too;       /* by feed: the next feed of that node + 1 */
   bool *used;             /* by feed: somebody needs it */
   TD_VEC(int32_t) queue;  /* nodes seen, in order; then by id */
@@ -36,10 +36,10 @@ typedef struct prune {
 
 static void prune_deinit(prune *t) {
   for (size_t k = 0; k < t->queue.len; k++)
-    t->seats[t->queue.at[k]] = (td_prune_seat){0};
-  for (int i = 0; t->seats && i < t->r->n_feeds; i++)
+    t->marks[t->queue.at[k]] = (td_prune_mark){0};
+  for (int i = 0; t->marks && i < t->r->n_feeds; i++)
     if (t->r->feeds[i].node && t->r->feeds[i].node->graph == t->r->graph)
-      t->seats[t->r->feeds[i].node->id] = (td_prune_seat){0};
+      t->marks[t->r->feeds[i].node->id] = (td_prune_mark){0};
   td_free(t->fed_too);
   td_free(t->used);
   td_vec_free(&t->queue);
@@ -53,19 +53,19 @@ static td_status *prune_init(prune *t, td_pass *p) {
   const td_plan_request *r = p->request;
   size_t feeds = (size_t)r->n_feeds;
   *t = (prune){.p = p, .r = r, .n = td_graph_size(r->graph)};
-  t->seats = td_placer_seats(r->placer);
+  t->marks = td_placer_marks(r->placer);
   t->fed_too = td_alloc_zero(feeds + 1, sizeof *t->fed_too);
   t->used = td_alloc_zero(feeds + 1, sizeof *t->used);
   t->arg = td_alloc_zero(feeds + 1, sizeof *t->arg);
   t->where = td_alloc_zero(feeds + 1, sizeof *t->where);
-  if (!t->seats || !t->fed_too || !t->used || !t->arg || !t->where)
+  if (!t->marks || !t->fed_too || !t->used || !t->arg || !t->where)
     return td_oom();
   for (size_t i = 0; i < feeds; i++) t->where[i] = NOWHERE;
   return NULL;
 }
 
-static td_prune_seat *seat_of(const prune *t, const td_node *n) {
-  return &t->seats[n->id];
+static td_prune_mark *mark_of(const prune *t, const td_node *n) {
+  return &t->marks[n->id];
 }
 
 /* ---- what was asked for -------------------------------------------------- */
@@ -129,7 +129,7 @@ static td_status *find_whole(prune *t) {
 }
 
 static int32_t feed_of(const prune *t, td_edge e) {
-  for (int32_t f = seat_of(t, e.node)->fed; f; f = t->fed_too[f - 1])
+  for (int32_t f = mark_of(t, e.node)->fed; f; f = t->fed_too[f - 1])
     if (t->r->feeds[f - 1].port == e.port) return f - 1;
   return -1;
 }
@@ -142,9 +142,9 @@ static td_status *take_feeds(prune *t) {
     if (feed_of(t, e) >= 0)
       return td_error(TD_INVALID_ARGUMENT, "\"%s:%d\" is fed twice",
                       e.node->name, e.port);
-    td_placer_place(t->r->placer, e.node);
-    t->fed_too[i] = seat_of(t, e.node)->fed;
-    seat_of(t, e.node)->fed = i + 1;
+    td_placer_assign(t->r->placer, e.node);
+    t->fed_too[i] = mark_of(t, e.node)->fed;
+    mark_of(t, e.node)->fed = i + 1;
   }
   return NULL;
 }
@@ -163,7 +163,7 @@ static td_status *add_path(const prune *t, const td_node *x, td_str *text) {
   bool room = true;
   for (int32_t id = x->id; id >= 0 && room;) {
     room = td_vec_push(&way, id);
-    id = t->seats[id].via > 0 ? t->seats[id].via - 1 : -1;
+    id = t->marks[id].via > 0 ? t->marks[id].via - 1 : -1;
   }
   for (size_t i = way.len; room && i-- > 0;) {
     if (i >= ENDS && i < way.len - ENDS) {
@@ -181,8 +181,8 @@ static td_status *add_path(const prune *t, const td_node *x, td_str *text) {
 static td_status *not_fed(const prune *t, const td_node *x) {
   td_str text = {0};
   td_shape_text shape;
-  int32_t via = seat_of(t, x)->via;
-  while (via > 0) via = t->seats[via - 1].via;
+  int32_t via = mark_of(t, x)->via;
+  while (via > 0) via = t->marks[via - 1].via;
   int i = -1 - via;
   td_str_add(&text, i < t->r->n_fetches ? "fetch \"" : "target \"");
   if (i < t->r->n_fetches)
@@ -202,12 +202,12 @@ static td_status *not_fed(const prune *t, const td_node *x) {
 
 /* ---- the walk ------------------------------------------------------------ */
 
-/* `via` as in a seat. */
+/* `via` as in a mark. */
 static td_status *want(prune *t, td_node *n, int32_t via) {
-  if (seat_of(t, n)->via) return NULL;
+  if (mark_of(t, n)->via) return NULL;
   if (!td_vec_push(&t->queue, n->id)) return td_oom();
-  seat_of(t, n)->via = via;
-  td_placer_place(t->r->placer, n);
+  mark_of(t, n)->via = via;
+  td_placer_assign(t->r->placer, n);
   return NULL;
 }
 
@@ -220,7 +220,7 @@ static bool take_fed(prune *t, td_edge e) {
 
 /* "After placeholder x" means after it was fed. */
 static bool fed_control(const prune *t, const td_node *before) {
-  return before->op->kind == TD_KIND_PLACEHOLDER && seat_of(t, before)->fed;
+  return before->op->kind == TD_KIND_PLACEHOLDER && mark_of(t, before)->fed;
 }
 
 static td_status *want_roots(prune *t) {
@@ -246,7 +246,7 @@ static td_status *want_inputs(prune *t, const td_node *n) {
       TD_TRY(want(t, n->in[i].node, n->id + 1));
   for (int i = 0; i < n->n_control; i++) {
     if (fed_control(t, n->control[i]))
-      t->used[seat_of(t, n->control[i])->fed - 1] = true;
+      t->used[mark_of(t, n->control[i])->fed - 1] = true;
     else
       TD_TRY(want(t, n->control[i], n->id + 1));
   }
@@ -267,7 +267,7 @@ static void sort_queue(prune *t) {
   }
   size_t k = 0;
   for (int32_t id = 0; id < t->n; id++)
-    if (t->seats[id].via) t->queue.at[k++] = id;
+    if (t->marks[id].via) t->queue.at[k++] = id;
 }
 
 static td_status *walk(prune *t) {
@@ -347,14 +347,14 @@ static void note_user(prune *t, int32_t feed, int32_t placed) {
  * down a back edge, is still to come. */
 static td_edge copied(prune *t, td_edge e, int32_t placed) {
   int32_t f = e.node ? feed_of(t, e) : -1;
-  if (f < 0) return (td_edge){e.node ? seat_of(t, e.node)->copy : NULL, e.port};
+  if (f < 0) return (td_edge){e.node ? mark_of(t, e.node)->copy : NULL, e.port};
   note_user(t, f, placed);
   return (td_edge){t->arg[f], 0};
 }
 
 static td_node *copied_control(prune *t, const td_node *before) {
-  if (fed_control(t, before)) return t->arg[seat_of(t, before)->fed - 1];
-  return seat_of(t, before)->copy;
+  if (fed_control(t, before)) return t->arg[mark_of(t, before)->fed - 1];
+  return mark_of(t, before)->copy;
 }
 
 static td_status *copy_node(prune *t, const td_node *n) {
@@ -366,12 +366,12 @@ static td_status *copy_node(prune *t, const td_node *n) {
     if (before && !td_vec_push(&t->control, before)) return td_oom();
   }
   return td_graph_clone_node(t->p->graph, n, n->name, t->in.at, t->control.at,
-                             (int)t->control.len, &seat_of(t, n)->copy);
+                             (int)t->control.len, &mark_of(t, n)->copy);
 }
 
 /* What came later in the user's graph than those who use it. */
 static td_status *late_inputs(prune *t, const td_node *n) {
-  td_node *c = seat_of(t, n)->copy;
+  td_node *c = mark_of(t, n)->copy;
   for (int i = 0; i < n->n_in; i++)
     if (n->in[i].node && !c->in[i].node)
       td_node_set_in(c, i, copied(t, n->in[i], n->placed));
@@ -399,7 +399,7 @@ static td_status *note_rows(prune *t) {
   for (size_t k = 0; k < count; k++) {
     const td_node *n = td_graph_node(t->r->graph, sparse[k]);
     for (int i = 0; i < n->n_in; i++) {
-      td_node *from = n->in[i].node, *c = from ? seat_of(t, from)->copy : NULL;
+      td_node *from = n->in[i].node, *c = from ? mark_of(t, from)->copy : NULL;
       if (c && td_edge_dtype(n->in[i]) == TD_RESOURCE)
         TD_TRY(td_node_set_note(c, "_rows", td_attr_bool(true)));
     }
@@ -435,7 +435,7 @@ static td_status *add_retvals(prune *t) {
   for (int i = 0; i < t->r->n_fetches; i++) {
     td_edge e = t->r->fetches[i];
     int32_t f = feed_of(t, e);
-    td_edge from = f < 0 ? (td_edge){seat_of(t, e.node)->copy, e.port}
+    td_edge from = f < 0 ? (td_edge){mark_of(t, e.node)->copy, e.port}
                          : (td_edge){t->arg[f], 0};
     td_node *n;
     TD_TRY(add_retval(t, i, from, &n));
@@ -454,7 +454,7 @@ static td_status *finish(prune *t) {
       td_alloc_zero((size_t)t->r->n_targets + 1, sizeof *t->p->targets);
   if (!t->p->targets) return td_oom();
   for (int i = 0; i < t->r->n_targets; i++) {
-    td_node *copy = seat_of(t, t->r->targets[i])->copy;
+    td_node *copy = mark_of(t, t->r->targets[i])->copy;
     if (copy) t->p->targets[t->p->n_targets++] = copy;
   }
   td_pass_log(t->p, "kept %zu of %d nodes", t->queue.len, t->n);
@@ -463,7 +463,7 @@ static td_status *finish(prune *t) {
 
 static td_status *check_fetches(const prune *t, const td_frames *mine) {
   for (int i = 0; i < t->r->n_fetches; i++) {
-    const td_node *n = seat_of(t, t->r->fetches[i].node)->copy;
+    const td_node *n = mark_of(t, t->r->fetches[i].node)->copy;
     int32_t frame = n ? mine->beyond[n->id] : 0;
     if (frame)
       return inside_error(t->r->fetches[i], mine->at[frame].name, false);

@@ -4,7 +4,7 @@
  * only.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/plan/pass_impl.h"
+#include "engine/plan/uses_impl.h"
 
 /* begin[id + 1] becomes the number of uses of `id`. */
 static size_t count(const td_graph *g, int32_t n, int32_t *begin) {

@@ -110,7 +110,7 @@ function context.frame(place)
 end
 
 --- What core.push takes to build in a place, or outside of all with nil, when
--- one is elsewhere: no wishes of the current scope apply.
+-- one is elsewhere: nothing that the current scope says of devices applies.
 function context.scope_of(place)
   local s = place and context.scope(place, place.pivot) or context.frame(nil)
   s.device, s.device_fn, s.colocate = false, false, false

@@ -58,7 +58,7 @@ end
 -- ---- places ---------------------------------------------------------------
 
 --- A device for the nodes: "/CPU:1", a function of the op that gives one, or
--- nil for no wish.
+-- nil for none in particular.
 -- @usage td.device("/cpu:1", td.no_op).device  --> /device:CPU:1
 function scope.device(spec, f, ...)
   if type(spec) == "function" then

@@ -1,9 +1,9 @@
-/* place_explain.c - why a node is where it is, or nowhere.
+/* placer_explain.c - why a node is where it is, or nowhere.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "engine/plan/place_impl.h"
+#include "engine/plan/placement_impl.h"
 
 /* ---- names --------------------------------------------------------------- */
 
@@ -42,9 +42,9 @@ static void add_node(const td_node *n, td_str *out) {
   if (n->origin[0]) td_str_addf(out, " (%s)", n->origin);
 }
 
-static void add_wish(const td_placer *p, int32_t wish, td_str *out) {
+static void add_request(const td_placer *p, int32_t request, td_str *out) {
   td_str_add(out, "asks for \"");
-  td_device_name_print(&p->wishes.at[wish], out);
+  td_device_name_print(&p->requests.at[request], out);
   td_str_addc(out, '"');
 }
 
@@ -67,9 +67,10 @@ static td_status *error_from(td_str *text, const td_node *n) {
   return td_node_blame(s, n);
 }
 
-/* What the side holds to: its device, its wish, or where it has kernels. */
-static void add_side(const td_placer *p, const td_bid *side, bool kinds,
-                     td_str *out) {
+/* What stops this side of a conflict: its device, its request, or where it has
+ * kernels. */
+static void add_side(const td_placer *p, const td_placer_constraint *side,
+                     bool kinds, td_str *out) {
   if (kinds && side->device < 0 && !side->kinds) {
     td_str_add(out, "has a kernel of its dtypes on no device");
   } else if (kinds && side->device < 0) {
@@ -80,16 +81,17 @@ static void add_side(const td_placer *p, const td_bid *side, bool kinds,
     td_str_add(out, "is on ");
     add_device(p, side->device, out);
     td_str_add(out, " for good");
-  } else if (side->wish >= 0) {
-    add_wish(p, side->wish, out);
+  } else if (side->request >= 0) {
+    add_request(p, side->request, out);
   } else {
-    td_str_add(out, "has no wish");
+    td_str_add(out, "asks for no device");
   }
 }
 
-td_status *td_place_conflict(const td_placer *p, const td_graph *g,
-                             const td_node *n, const td_bid *a,
-                             const td_bid *b) {
+td_status *td_placer_explain_conflict(const td_placer *p, const td_graph *g,
+                                      const td_node *n,
+                                      const td_placer_constraint *a,
+                                      const td_placer_constraint *b) {
   bool kinds = (a->kinds & b->kinds) == 0 ||
                (b->device >= 0 && !(a->kinds >> p->kind_of[b->device] & 1)) ||
                (a->device >= 0 && !(b->kinds >> p->kind_of[a->device] & 1));
@@ -118,16 +120,16 @@ static td_status *no_kernel(const td_placer *p, const td_node *n) {
   return td_node_blame(s, n);
 }
 
-td_status *td_place_none(const td_placer *p, const td_graph *g,
-                         const td_node *n) {
-  const td_place *e = &p->at.at[n->id];
+td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
+                                  const td_node *n) {
+  const td_placement *e = &p->at.at[n->id];
   td_str text = {0};
   if (e->kinds == 0) return no_kernel(p, n);
   bool exists = false;
-  for (int i = 0; i < p->n_devices && e->wish >= 0; i++)
-    exists |=
-        td_device_name_matches(&p->wishes.at[e->wish], &p->devices[i]->parsed);
-  const td_node *who = td_graph_node(g, e->wisher);
+  for (int i = 0; i < p->n_devices && e->request >= 0; i++)
+    exists |= td_device_name_matches(&p->requests.at[e->request],
+                                     &p->devices[i]->parsed);
+  const td_node *who = td_graph_node(g, e->requester);
   if (who != n) {
     td_str_add(&text, "it must be with ");
     add_node(who, &text);
@@ -135,7 +137,7 @@ td_status *td_place_none(const td_placer *p, const td_graph *g,
   } else {
     td_str_add(&text, "it ");
   }
-  if (e->wish >= 0) add_wish(p, e->wish, &text);
+  if (e->request >= 0) add_request(p, e->request, &text);
   if (exists) {
     td_str_add(&text, ", where there is no kernel; there are kernels for ");
     add_kinds(p, e->kinds, &text);
@@ -151,49 +153,50 @@ td_status *td_place_none(const td_placer *p, const td_graph *g,
 
 /* ---- explaining ---------------------------------------------------------- */
 
-static void add_asked(const td_placer *p, const td_graph *g, int32_t id,
-                      td_str *out) {
-  const td_place *e = &p->at.at[id];
-  if (e->wisher != id) {
-    add_node(td_graph_node(g, e->wisher), out);
+static void add_requested(const td_placer *p, const td_graph *g, int32_t id,
+                          td_str *out) {
+  const td_placement *e = &p->at.at[id];
+  if (e->requester != id) {
+    add_node(td_graph_node(g, e->requester), out);
     td_str_addc(out, ' ');
   }
-  add_wish(p, e->wish, out);
+  add_request(p, e->request, out);
 }
 
-/* A member's own wish may have given way. */
+/* A member's own request may have given way to that of the group. */
 static void add_group(const td_placer *p, const td_graph *g, int32_t id,
                       int32_t first, td_str *out) {
-  int32_t wish = p->at.at[id].wish, device = p->at.at[first].device;
+  int32_t request = p->at.at[id].request, device = p->at.at[first].device;
   td_str_addf(out, "colocated with %s", td_graph_node(g, first)->name);
-  if (wish < 0 || device < 0 ||
-      td_device_name_matches(&p->wishes.at[wish], &p->devices[device]->parsed))
+  if (request < 0 || device < 0 ||
+      td_device_name_matches(&p->requests.at[request],
+                             &p->devices[device]->parsed))
     return;
   td_str_add(out, ", though it ");
-  add_wish(p, wish, out);
+  add_request(p, request, out);
 }
 
 static void add_reason(const td_placer *p, const td_graph *g, int32_t id,
                        td_str *out) {
-  const td_place *e = &p->at.at[id];
+  const td_placement *e = &p->at.at[id];
   switch (e->why) {
-  case TD_PLACE_DEFAULT:
+  case TD_PLACER_DEFAULT:
     td_str_add(out, "the default device");
     break;
-  case TD_PLACE_ASKED:
-    add_asked(p, g, id, out);
+  case TD_PLACER_REQUESTED:
+    add_requested(p, g, id, out);
     break;
-  case TD_PLACE_INPUT:
+  case TD_PLACER_INPUT:
     td_str_addf(out, "with its input %s", td_graph_node(g, e->with)->name);
     break;
-  case TD_PLACE_CONSUMER:
+  case TD_PLACER_CONSUMER:
     td_str_addf(out, "with its consumer %s", td_graph_node(g, e->with)->name);
     break;
-  case TD_PLACE_ABLE:
+  case TD_PLACER_ABLE:
     td_str_add(out, "the first device with a kernel for it");
     break;
-  case TD_PLACE_SOFT:
-    add_asked(p, g, id, out);
+  case TD_PLACER_FALLBACK:
+    add_requested(p, g, id, out);
     td_str_add(out, ", which cannot be had");
     break;
   default:
@@ -204,8 +207,8 @@ static void add_reason(const td_placer *p, const td_graph *g, int32_t id,
 void td_placer_explain(const td_placer *p, const td_graph *g, td_str *out) {
   for (int32_t id = 0; id < p->n && id < td_graph_size(g); id++) {
     const td_node *n = td_graph_node(g, id);
-    int32_t first = td_place_first(p, id);
-    const td_place *group = &p->at.at[first];
+    int32_t first = td_placer_group(p, id);
+    const td_placement *group = &p->at.at[first];
     td_str_addf(out, "%s (%s) -> ", n->op->type, n->name);
     if (group->device < 0) {
       const char *why =

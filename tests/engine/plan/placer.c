@@ -1,4 +1,4 @@
-/* place.c - tests of engine/plan/place.c.
+/* placer.c - tests of engine/plan/placer*.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
@@ -33,7 +33,7 @@ static void assert_explains(world *w, const char *line) {
   td_str_deinit(&text);
 }
 
-static void test_wishes(void **state) {
+static void test_requests(void **state) {
   (void)state;
   world w = new_world("CCF");
   add(&w, "a", "PlanSource", "");
@@ -47,7 +47,7 @@ static void test_wishes(void **state) {
   free_world(&w);
 }
 
-/* What a wish that cannot be had becomes. */
+/* What a request that cannot be had becomes. */
 static const struct {
   const char *op, *inputs, *soft, *error;
 } impossible[] = {
@@ -115,8 +115,8 @@ static void test_resources(void **state) {
   free_world(&w);
 }
 
-/* The reader's wish places the variable when nothing else does. */
-static void test_wish_of_a_member(void **state) {
+/* The request of a reader places the variable when nothing else does. */
+static void test_request_of_a_member(void **state) {
   (void)state;
   world w = new_world("CC");
   add(&w, "v", "PlanVar", "");
@@ -292,11 +292,11 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_wishes),
+      cmocka_unit_test(test_requests),
       cmocka_unit_test(test_impossible),
       cmocka_unit_test(test_others_go_on),
       cmocka_unit_test(test_resources),
-      cmocka_unit_test(test_wish_of_a_member),
+      cmocka_unit_test(test_request_of_a_member),
       cmocka_unit_test(test_kernels_of_all),
       cmocka_unit_test(test_conflicts),
       cmocka_unit_test(test_two_resources),

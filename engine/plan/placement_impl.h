@@ -1,0 +1,127 @@
+/* placement_impl.h - what a placer knows. Inside placer*.c only.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_PLACEMENT_IMPL_H
+#define TD_PLACEMENT_IMPL_H
+
+#include "engine/base/map.h"
+#include "engine/plan/placer_impl.h"
+
+/* Why a node is where it is, for td_placer_explain. */
+typedef enum td_placer_why {
+  TD_PLACER_NOT,       /* it is nowhere; `error` says why */
+  TD_PLACER_DEFAULT,   /* on the default device */
+  TD_PLACER_REQUESTED, /* what it or its group requested */
+  TD_PLACER_INPUT,     /* with its input `with` */
+  TD_PLACER_CONSUMER,  /* with its only consumer, `with` */
+  TD_PLACER_ABLE,      /* the default device has no kernel for it */
+  TD_PLACER_FALLBACK,  /* what it requested cannot be had */
+} td_placer_why;
+
+/* Where one node is. Nodes that must share a device form a group, a set of a
+ * union-find; what says "of the group" counts at its first node. */
+typedef struct td_placement {
+  uint64_t serial;   /* the node's */
+  int32_t parent;    /* towards the first node of its group, which is its own */
+  int32_t device;    /* of the group; -1: none yet */
+  int32_t request;   /* of the group: index in requests, -1: any device */
+  int32_t requester; /* of the group: the node that brought the request */
+  uint32_t kinds;    /* of the group: kinds of devices, as bits, for which all
+                        members have kernels */
+  bool shared;       /* of the group: it has other members */
+  uint8_t why;       /* td_placer_why of this node */
+  int32_t with;      /* of this node: see td_placer_why */
+  int32_t consumer;  /* the one that takes its outputs; -1 nobody, -2 several */
+  int32_t error;     /* of this node: index in errors, -1: none */
+} td_placement;
+
+enum { TD_PLACER_KINDS = 32 };
+
+struct td_placer {
+  td_device **devices; /* retained */
+  int n_devices;
+  bool soft;
+  const char *kinds[TD_PLACER_KINDS]; /* kinds of devices: whose kernels */
+  int n_kinds;
+  int *kind_of;                 /* by device */
+  TD_VEC(td_placement) at;      /* by node id */
+  int32_t n;                    /* nodes placed so far */
+  uint64_t removals;            /* td_graph_cuts when they were */
+  TD_VEC(td_placement) kept;    /* room for `at` without the removed nodes */
+  TD_VEC(td_device_name) requests;
+  td_map request_of; /* device string to its index in requests + 1 */
+  TD_VEC(td_status *) errors;
+  TD_VEC(int32_t) sparse;      /* ids of nodes that work on rows of a variable */
+  int32_t n_searched;          /* nodes searched for these */
+  TD_VEC(td_prune_mark) marks; /* by node id, cleared between plans */
+  td_frames frames;            /* of the graph at `version` */
+  uint64_t version;
+  bool checked; /* `frames` is what the check of `version` gave */
+};
+
+/* The first node of a group. */
+static inline int32_t td_placer_group(const td_placer *p, int32_t id) {
+  while (p->at.at[id].parent != id) id = p->at.at[id].parent;
+  return id;
+}
+
+/* The same, shortening the way for the next who asks. */
+static inline td_placement *td_placer_group_of(td_placer *p, int32_t id) {
+  td_placement *at = p->at.at;
+  while (at[id].parent != id) id = at[id].parent = at[at[id].parent].parent;
+  return &at[id];
+}
+
+/* ---- groups (placer_group.c) ---- */
+
+/* What a node or a group may have, and on whose account. */
+typedef struct td_placer_constraint {
+  int32_t node;    /* who brought it */
+  int32_t request; /* index in requests, -1: any */
+  int32_t device;  /* has it already; -1: not */
+  uint32_t kinds;
+} td_placer_constraint;
+
+/* A new node, as a group by itself. */
+td_status *td_placer_group_begin(td_placer *p, const td_node *n) TD_MUST_USE;
+/* Tells the inputs of `n` that it is their consumer. */
+void td_placer_group_consumers(td_placer *p, const td_node *n);
+/* Unites the group of `n` with those of its peers. */
+td_status *td_placer_group_join(td_placer *p, const td_graph *g,
+                                const td_node *n) TD_MUST_USE;
+/* Peer `i` of `n`, below td_placer_group_peers: a node that it must be with.
+ * These are the sources of resources that it takes and the nodes that its
+ * attribute _class names. NULL when there is none at `i`. */
+td_status *td_placer_group_peer(const td_graph *g, const td_node *n, int i,
+                                td_node **out) TD_MUST_USE;
+int td_placer_group_peers(const td_node *n);
+/* The kinds of devices that have a kernel for `n`, as bits. */
+uint32_t td_placer_group_kinds(const td_placer *p, const td_node *n);
+/* The index in requests of a device string. */
+td_status *td_placer_group_request(td_placer *p, const char *text,
+                                   int32_t *out) TD_MUST_USE;
+/* Keeps `s` as the reason why the group has no device; takes ownership. Only
+ * TD_RESOURCE_EXHAUSTED is returned: it may pass. */
+td_status *td_placer_group_fail(td_placer *p, td_placement *group,
+                                td_status *s) TD_MUST_USE;
+
+/* ---- devices (placer_choose.c) ---- */
+
+/* Chooses a device for the nodes from `begin` to `end`. */
+td_status *td_placer_choose_new(td_placer *p, const td_graph *g, int32_t begin,
+                                int32_t end) TD_MUST_USE;
+
+/* ---- errors (placer_explain.c) ---- */
+
+/* Node `n` would have to be where `a` and where `b` may be, and there is no
+ * such device; one of the two may be `n` itself. */
+td_status *td_placer_explain_conflict(const td_placer *p, const td_graph *g,
+                                      const td_node *n,
+                                      const td_placer_constraint *a,
+                                      const td_placer_constraint *b)
+    TD_MUST_USE;
+/* No device will do for the group that begins with `n`. */
+td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
+                                  const td_node *n) TD_MUST_USE;
+
+#endif

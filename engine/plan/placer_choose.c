@@ -1,0 +1,157 @@
+/* placer_choose.c - the device of a group, once it is known what it may have.
+ *
+ * Groups that something binds (a request, a member with a state, a peer) choose
+ * first: what was requested, else the first device with a kernel. Then the free
+ * nodes follow others, so that values cross as seldom as can be:
+ *
+ *   Switch, Identity, Shape, ...   the device of their input
+ *   a Const with one consumer      the device of that consumer
+ *   all others                     the first device with a kernel
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/plan/placement_impl.h"
+
+static int32_t choose(const td_placer *p, const td_device_name *request,
+                      uint32_t kinds) {
+  for (int d = 0; d < p->n_devices; d++)
+    if ((kinds >> p->kind_of[d] & 1) &&
+        (!request || td_device_name_matches(request, &p->devices[d]->parsed)))
+      return d;
+  return -1;
+}
+
+/* Soft placement: another type of device in the same task, then any device. */
+static int32_t choose_soft(const td_placer *p, td_device_name request,
+                           uint32_t kinds) {
+  request.type[0] = '\0';
+  request.index = -1;
+  int32_t d = choose(p, &request, kinds);
+  return d >= 0 ? d : choose(p, NULL, kinds);
+}
+
+static td_status *decide(td_placer *p, const td_graph *g, int32_t id) {
+  td_placement *e = &p->at.at[id];
+  const td_device_name *request =
+      e->request < 0 ? NULL : &p->requests.at[e->request];
+  e->device = choose(p, request, e->kinds);
+  e->why = request          ? TD_PLACER_REQUESTED
+           : e->device == 0 ? TD_PLACER_DEFAULT
+                            : TD_PLACER_ABLE;
+  if (e->device < 0 && request && p->soft) {
+    e->device = choose_soft(p, *request, e->kinds);
+    e->why = TD_PLACER_FALLBACK;
+  }
+  if (e->device >= 0) return NULL;
+  e->why = TD_PLACER_NOT;
+  return td_placer_group_fail(
+      p, e, td_placer_explain_none(p, g, td_graph_node(g, id)));
+}
+
+/* Places node `id` with `leader` when it has a kernel there. */
+static bool follow(td_placer *p, int32_t id, int32_t leader,
+                   td_placer_why why) {
+  td_placement *e = &p->at.at[id];
+  int32_t device = leader < 0 ? -1 : td_placer_group_of(p, leader)->device;
+  if (device < 0 || !(e->kinds >> p->kind_of[device] & 1)) return false;
+  e->device = device;
+  e->why = (uint8_t)why;
+  e->with = leader;
+  return true;
+}
+
+static bool is_source(const td_placement *e, const td_node *n) {
+  return n->n_in == 0 && n->n_out > 0 && e->consumer >= 0 &&
+         !(n->op->flags & TD_STATEFUL);
+}
+
+/* Does the node give host memory only, about an input that is on the device, as
+ * Shape does? */
+static bool is_metadata(const td_node *n) {
+  if (n->n_in == 0 || n->op->n_out == 0 || n->op->in[0].host) return false;
+  for (int i = 0; i < n->op->n_out; i++)
+    if (!n->op->out[i].host) return false;
+  return true;
+}
+
+/* The input that `n` goes with, -1 when it goes by itself. */
+static int32_t leader_of(const td_node *n) {
+  switch (n->op->kind) {
+  case TD_KIND_SWITCH:
+  case TD_KIND_MERGE:
+  case TD_KIND_ENTER:
+  case TD_KIND_EXIT:
+  case TD_KIND_NEXT:
+  case TD_KIND_COND:
+  case TD_KIND_IDENTITY:
+    break;
+  default:
+    if (!is_metadata(n)) return -1;
+  }
+  return n->n_in > 0 && n->in[0].node ? n->in[0].node->id : -1;
+}
+
+static bool is_free(const td_placement *e) {
+  return e->device < 0 && e->error < 0;
+}
+
+td_status *td_placer_choose_new(td_placer *p, const td_graph *g, int32_t begin,
+                                int32_t end) {
+  for (int32_t id = begin; id < end; id++) {
+    const td_placement *e = &p->at.at[id];
+    bool bound = e->request >= 0 || e->shared ||
+                 (td_graph_node(g, id)->op->flags & TD_STATEFUL);
+    if (e->parent == id && is_free(e) && bound) TD_TRY(decide(p, g, id));
+  }
+  for (int32_t id = begin; id < end; id++) {
+    const td_node *n = td_graph_node(g, id);
+    const td_placement *e = &p->at.at[id];
+    if (e->parent != id || !is_free(e) || is_source(e, n)) continue;
+    if (!follow(p, id, leader_of(n), TD_PLACER_INPUT)) TD_TRY(decide(p, g, id));
+  }
+  for (int32_t id = begin; id < end; id++) {
+    const td_placement *e = &p->at.at[id];
+    if (e->parent != id || !is_free(e)) continue;
+    if (!follow(p, id, e->consumer, TD_PLACER_CONSUMER))
+      TD_TRY(decide(p, g, id));
+  }
+  return NULL;
+}
+
+/* ---- nodes out of functions ---------------------------------------------- */
+
+static bool has_kernel(const td_placer *p, uint32_t kinds, int32_t device) {
+  return device >= 0 && (kinds >> p->kind_of[device] & 1);
+}
+
+static td_status *place_as_requested(td_placer *p, td_node *n, uint32_t kinds) {
+  int32_t request;
+  TD_TRY(td_placer_group_request(p, n->device, &request));
+  n->placed = choose(p, &p->requests.at[request], kinds);
+  if (n->placed < 0 && p->soft)
+    n->placed = choose_soft(p, p->requests.at[request], kinds);
+  if (n->placed >= 0) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "no device \"%s\" that has a kernel for it, inside a "
+                  "function",
+                  n->device);
+}
+
+static td_status *put(td_placer *p, td_node *n, int32_t with) {
+  uint32_t kinds = td_placer_group_kinds(p, n);
+  for (int i = 0; i < td_placer_group_peers(n); i++) {
+    td_node *other;
+    TD_TRY(td_placer_group_peer(n->graph, n, i, &other));
+    if (!other || !has_kernel(p, kinds, other->placed)) continue;
+    n->placed = other->placed;
+    return NULL;
+  }
+  if (n->device[0]) return place_as_requested(p, n, kinds);
+  n->placed = has_kernel(p, kinds, with) ? with : choose(p, NULL, kinds);
+  if (n->placed >= 0) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "no device has a kernel for it, inside a function");
+}
+
+td_status *td_placer_choose_inlined(td_placer *p, td_node *n, int32_t with) {
+  return td_node_blame(put(p, n, with), n);
+}
