@@ -94,7 +94,7 @@ td_region *td_lua_check_region(lua_State *L, int i) {
 /* The handle on top of the stack, of a node of the graph at `graph`, holds the
  * node's region if that was put aside. */
 static void pin(lua_State *L, int graph, const td_node *n) {
-  if (!td_region_aside(n->region)) return;
+  if (!td_region_retired(n->region)) return;
   td_lua_push_region(L, graph, td_region_retain(n->region));
   lua_rawgetp(L, LUA_REGISTRYINDEX, &pins_key);
   lua_pushvalue(L, -3);

@@ -270,7 +270,7 @@ static void give_inputs(td_build *b, const call *c, td_edge *list) {
 
 static void give_notes(lua_State *L, td_build *b, const target *t) {
   if (t->s->colocate) {
-    if (t->s->colocate->gone) td_lua_check(L, td_region_gone(t->s->colocate));
+    if (t->s->colocate->gone) td_lua_check(L, td_region_gone_error(t->s->colocate));
     td_bytes *loc = td_lua_block(L, 1, sizeof *loc);
     loc->at = lua_pushfstring(L, "loc:@%s", t->s->colocate->name);
     loc->len = strlen(loc->at);
@@ -395,7 +395,7 @@ static td_edge edge_of(lua_State *L, int i, td_dtype want) {
   if (e) {
     target g = push_target(L);
     out = (td_edge){e->node, e->port};
-    if (TD_UNLIKELY(out.node->gone)) td_lua_check(L, td_region_gone(out.node));
+    if (TD_UNLIKELY(out.node->gone)) td_lua_check(L, td_region_gone_error(out.node));
     if (out.node->graph != g.s->graph) foreign(L, g.graph, at, &out);
   } else {
     td_tensor t;

@@ -22,7 +22,7 @@ static int region_enter(lua_State *L) {
 /* core.region_here(): that which this thread builds in; nil: none. Who entered
  * it holds it. */
 static int region_here(lua_State *L) {
-  td_region *r = td_region_here();
+  td_region *r = td_region_current();
   if (r)
     td_lua_find_region(L, r);
   else
@@ -33,7 +33,7 @@ static int region_here(lua_State *L) {
 /* core.region_put_aside(region, by) */
 static int region_put_aside(lua_State *L) {
   td_region *r = td_lua_check_region(L, 1);
-  td_status *s = td_region_put_aside(r, td_lua_text(L, 2));
+  td_status *s = td_region_retire(r, td_lua_text(L, 2));
   td_lua_push_graph_of(L, 1);
   td_lua_pin_region(L, -1, r);
   td_lua_check(L, s);
@@ -42,7 +42,7 @@ static int region_put_aside(lua_State *L) {
 
 /* core.region_take_back(region) */
 static int region_take_back(lua_State *L) {
-  td_region_take_back(td_lua_check_region(L, 1));
+  td_region_restore(td_lua_check_region(L, 1));
   return 0;
 }
 
@@ -113,7 +113,7 @@ static int is_gone(lua_State *L) {
 
 /* core.region_is_old(edge or op) */
 static int is_old(lua_State *L) {
-  lua_pushboolean(L, td_region_is_old(td_lua_check_node(L, 1)));
+  lua_pushboolean(L, td_region_has_old_name(td_lua_check_node(L, 1)));
   return 1;
 }
 

@@ -82,7 +82,7 @@ static td_status *check_edge(const td_build *b, td_edge e) {
     return td_error(TD_INVALID_ARGUMENT,
                     "%s: input %d, \"%s:%d\", is of another graph", b->op->type,
                     b->n_in, e.node->name, e.port);
-  if (TD_UNLIKELY(e.node->gone)) return td_region_gone(e.node);
+  if (TD_UNLIKELY(e.node->gone)) return td_region_gone_error(e.node);
   if (e.port < 0 || e.port >= e.node->n_out)
     return td_error(TD_INVALID_ARGUMENT,
                     "%s: input %d is output %d of \"%s\", a %s with %d",
@@ -137,7 +137,7 @@ void td_build_control(td_build *b, td_node *node) {
                          "%s: control input \"%s\" is of another graph",
                          b->op->type, node->name);
   else if (node->gone)
-    b->status = td_region_gone(node);
+    b->status = td_region_gone_error(node);
   else
     b->control[b->n_control++] = node;
 }

@@ -1,13 +1,16 @@
 /* function.h - the library of functions that a graph carries.
  *
- * Definitions arrive with a GraphDef and leave with it, or are made from the
- * nodes of another graph; attributes of kind func name them. Kept as their
- * FunctionDef bytes, sorted by name; of regions, as nodes are: one put aside
- * gives its name to a new definition and is called "f.old", where it still is
- * called, and goes when nobody does. A body must be whole (every result given,
- * every input there), and no function may call itself, through whatever others.
- * A call is a PartitionedCall or StatefulPartitionedCall; it runs as the nodes
- * of the body, which the planner puts in its place.
+ * A function is called by a PartitionedCall or StatefulPartitionedCall node that
+ * names it in an attribute of kind func. No such node ever runs: the planner
+ * puts the nodes of the body in its place. Definitions arrive with a GraphDef
+ * and leave with it, or are made from the nodes of another graph, as td.func
+ * does with what it traced. The graph keeps them as FunctionDef bytes
+ * (graph/function_library.h). A body must be whole (every result given, every
+ * input there), and no function may call itself, through whatever others.
+ *
+ * A function belongs to a region, as a node does. When the cell that made "f"
+ * runs again and makes another "f", the old one becomes "f.old" wherever it is
+ * called, and goes when nobody calls it any more.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_FUNCTION_H
@@ -30,10 +33,12 @@ int td_function_count(const td_graph *g);
 const char *td_function_name(const td_graph *g, int i);
 /* What a function is known by however its name changes; 0 when absent. */
 uint64_t td_function_serial(const td_graph *g, const char *name);
-/* Its name now; NULL when it is gone. Borrowed until the next change. */
-const char *td_function_known(const td_graph *g, uint64_t serial);
-/* Has a function that name which will not give it away? */
-bool td_function_taken(const td_graph *g, const char *name);
+/* The name that the function with that serial has now; NULL when it is gone.
+ * Borrowed until the next change. */
+const char *td_function_of_serial(const td_graph *g, uint64_t serial);
+/* Is that the name of a function which a new definition would not rename (one
+ * of a region that is not retired)? */
+bool td_function_name_taken(const td_graph *g, const char *name);
 /* Calls it `to` wherever it is named. NOT_FOUND, ALREADY_EXISTS. */
 td_status *td_function_rename(td_graph *g, const char *name,
                               const char *to) TD_MUST_USE;

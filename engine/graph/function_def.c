@@ -1,8 +1,8 @@
-/* function_def.c - one definition: its bytes, and what they call.
+/* function_def.c - from a FunctionDef to the definition that a graph keeps.
  *
  * The bytes are kept as they came, so that what leaves equals what arrived;
- * beside them only what is asked for again. Another name means other bytes, so
- * a new definition is made: plans go on with the one they have.
+ * beside them only the names they call. Another name means other bytes, so a
+ * new definition is made: plans go on with the one they have.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -44,67 +44,31 @@ static void visit_calls(const Td__FunctionDef *p, visit *f, void *arg) {
   }
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- made ---------------------------------------------------------------- */
 
-typedef struct room {
-  size_t names, bytes;
-} room;
-
-static void measure(void *arg, char **name) {
-  room *r = arg;
-  r->names++;
-  r->bytes += strlen(*name) + 1;
+static void count_one(void *arg, char **name) {
+  (void)name;
+  ++*(size_t *)arg;
 }
 
-typedef struct filling {
-  char *at;
-  const char **call;
-} filling;
-
-static const char *keep(filling *f, const char *text) {
-  size_t len = strlen(text) + 1;
-  char *kept = memcpy(f->at, text, len);
-  f->at += len;
-  return kept;
+static void keep_one(void *arg, char **name) {
+  const char ***at = arg;
+  *(*at)++ = *name;
 }
 
-static void keep_call(void *arg, char **name) {
-  filling *f = arg;
-  *f->call++ = keep(f, *name);
+td_status *td_function_define(const Td__FunctionDef *def, td_bytes bytes,
+                              const char *gradient, td_arena *scratch,
+                              td_definition **out) {
+  size_t n = 0;
+  visit_calls(def, count_one, &n);
+  const char **calls = td_arena_alloc(scratch, (n + 1) * sizeof *calls);
+  const char **end = calls;
+  if (!calls) return td_oom();
+  visit_calls(def, keep_one, &end);
+  return td_definition_new(def->signature->name, bytes, gradient, calls, out);
 }
 
-td_status *td_function_new(const Td__FunctionDef *p, td_bytes def,
-                           const char *gradient, td_function **out) {
-  const char *name = p->signature->name;
-  room r = {.names = 1, .bytes = strlen(name) + 1 + def.len + 1};
-  if (gradient) r.bytes += strlen(gradient) + 1;
-  visit_calls(p, measure, &r);
-  td_function *f = td_alloc(sizeof *f + r.names * sizeof(char *) + r.bytes);
-  *out = f;
-  if (!f) return td_oom();
-  filling to = {.call = (const char **)(f + 1)};
-  to.at = (char *)(to.call + r.names);
-  *f = (td_function){.refs = 1, .calls = to.call};
-  f->name = keep(&to, name);
-  if (gradient) f->gradient = keep(&to, gradient);
-  visit_calls(p, keep_call, &to);
-  *to.call = NULL;
-  f->def = (td_bytes){to.at, def.len};
-  if (def.len) memcpy(to.at, def.at, def.len);
-  to.at[def.len] = '\0';
-  return NULL;
-}
-
-td_function *td_function_retain(td_function *f) {
-  __atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED);
-  return f;
-}
-
-void td_function_release(td_function *f) {
-  if (f && __atomic_fetch_sub(&f->refs, 1, __ATOMIC_ACQ_REL) == 1) td_free(f);
-}
-
-/* ---- others like it ------------------------------------------------------ */
+/* ---- with another name --------------------------------------------------- */
 
 typedef struct renaming {
   const char *from;
@@ -116,40 +80,30 @@ static void rename_one(void *arg, char **name) {
   if (strcmp(*name, r->from) == 0) *name = r->to;
 }
 
-static td_status *remade(const td_function *f, const char *gradient,
-                         renaming *r, td_arena *scratch, td_function **out) {
-  Td__FunctionDef *p;
+static td_status *renamed(const td_definition *d, renaming *r,
+                          td_arena *scratch, td_definition **out) {
+  Td__FunctionDef *def;
   char *bytes = NULL;
   size_t len = 0;
-  TD_TRY(td_graphdef_unpack(&td__function_def__descriptor, scratch, f->def.at,
-                            f->def.len, &p));
-  if (!r) return td_function_new(p, f->def, gradient, out);
-  rename_one(r, &p->signature->name);
-  visit_calls(p, rename_one, r);
-  TD_TRY(td_graphdef_pack(&p->base, &bytes, &len));
-  td_status *s = td_function_new(p, (td_bytes){bytes, len}, gradient, out);
+  const char *gradient = d->gradient;
+  if (gradient && strcmp(gradient, r->from) == 0) gradient = r->to;
+  TD_TRY(td_graphdef_unpack(&td__function_def__descriptor, scratch, d->bytes.at,
+                            d->bytes.len, &def));
+  rename_one(r, &def->signature->name);
+  visit_calls(def, rename_one, r);
+  TD_TRY(td_graphdef_pack(&def->base, &bytes, &len));
+  td_status *s =
+      td_function_define(def, (td_bytes){bytes, len}, gradient, scratch, out);
   td_free(bytes);
   return s;
 }
 
-static td_status *remake(const td_function *f, const char *gradient,
-                         renaming *r, td_function **out) {
+td_status *td_function_renamed(const td_definition *d, const char *from,
+                               const char *to, td_definition **out) {
+  renaming r = {from, (char *)to};
   td_arena scratch;
   td_arena_init(&scratch);
-  td_status *s = remade(f, gradient, r, &scratch, out);
+  td_status *s = renamed(d, &r, &scratch, out);
   td_arena_deinit(&scratch);
   return s;
-}
-
-td_status *td_function_with_gradient(const td_function *f, const char *gradient,
-                                     td_function **out) {
-  return remake(f, gradient, NULL, out);
-}
-
-td_status *td_function_renamed(const td_function *f, const char *from,
-                               const char *to, td_function **out) {
-  renaming r = {from, (char *)to};
-  const char *gradient = f->gradient;
-  if (gradient && strcmp(gradient, from) == 0) gradient = to;
-  return remake(f, gradient, &r, out);
 }

@@ -217,13 +217,13 @@ static td_status *write(making *m) {
 
 static td_status *add_called(const making *m, td_graph *g, td_region *r) {
   const td_graph *body = m->body;
-  for (size_t i = 0; i < body->functions.len; i++) {
-    const td_function *f = body->functions.at[i].f;
-    const td_bytes *known = td_function_find(g, f->name);
-    if (known && known->len == f->def.len &&
-        !memcmp(known->at, f->def.at, f->def.len))
-      continue; /* it stays whose it is */
-    TD_TRY(td_functions_add(g, r, f->name, f->def.at, f->def.len));
+  for (size_t i = 0; i < body->functions.list.len; i++) {
+    const td_definition *d = body->functions.list.at[i].definition;
+    const td_bytes *have = td_function_find(g, d->name);
+    if (have && have->len == d->bytes.len &&
+        !memcmp(have->at, d->bytes.at, d->bytes.len))
+      continue; /* it stays of the region it is of */
+    TD_TRY(td_function_add_to(g, r, d->name, d->bytes.at, d->bytes.len));
   }
   return NULL;
 }
@@ -241,10 +241,10 @@ static td_status *make(making *m, td_graph *g) {
   TD_TRY(choose(m));
   TD_TRY(write(m));
   td_region *r = m->spec->region;
-  if (!r || r->graph != g) r = td_graph_region(g);
+  if (!r || r->graph != g) r = td_region_of(g);
   TD_TRY(add_called(m, g, r));
   TD_TRY(td_graphdef_pack(&m->def.base, &bytes, &len));
-  td_status *s = td_functions_add(g, r, m->spec->name, bytes, len);
+  td_status *s = td_function_add_to(g, r, m->spec->name, bytes, len);
   td_free(bytes);
   return s;
 }

@@ -10,15 +10,24 @@
 
 #include <string.h>
 
-#include "engine/graph/function_impl.h"
+#include "engine/graph/graph_impl.h"
 #include "engine/graph/nearest_impl.h"
 
 /* ---- life ---------------------------------------------------------------- */
 
+static void leave_regions(td_graph *g) {
+  for (uint32_t i = 0; i < g->names.len; i++) {
+    td_region *r = g->names.at[i].owner;
+    if (r) td_region_drop(r, &r->names);
+  }
+  for (size_t i = 0; i < g->nodes.len; i++)
+    td_region_drop(g->nodes.at[i]->region, &g->nodes.at[i]->region->nodes);
+}
+
 static void graph_free(td_graph *g) {
   for (size_t i = 0; i < g->nodes.len; i++) td_node_drop_attrs(g->nodes.at[i]);
-  td_functions_free(g);
-  td_region_leave(g);
+  td_function_library_clear(&g->functions);
+  leave_regions(g);
   for (size_t i = 0; i < g->flows.len; i++) td_free(g->flows.at[i]);
   td_vec_free(&g->nodes);
   td_vec_free(&g->flows);
@@ -68,8 +77,8 @@ void td_graph_unlock(td_graph *g) {
 uint64_t td_graph_version(const td_graph *g) {
   return __atomic_load_n(&g->version, __ATOMIC_ACQUIRE);
 }
-uint64_t td_graph_cuts(const td_graph *g) {
-  return __atomic_load_n(&g->cuts, __ATOMIC_ACQUIRE);
+uint64_t td_graph_removals(const td_graph *g) {
+  return __atomic_load_n(&g->removals, __ATOMIC_ACQUIRE);
 }
 uint64_t td_graph_next_serial(const td_graph *g) {
   return g->serials + 1;
@@ -160,12 +169,12 @@ td_status *td_graph_unique(td_graph *g, const char *wanted, const char **out) {
   const char *kept = NULL;
   const char *text =
       td_names_free_one(&g->names, wanted, strlen(wanted), &g->trial);
-  td_region *r = td_graph_region(g);
+  td_region *r = td_region_of(g);
   if (text) kept = td_arena_str(&r->arena, text);
   bool good = kept && td_names_reserve(&g->names, 1);
   if (good) {
     td_names_reserved(&g->names, kept, strlen(kept), r);
-    if (r->names++ == 0) td_region_retain(r);
+    td_region_add(r, &r->names);
   }
   td_graph_unlock(g);
   if (!good) return td_oom();
@@ -183,7 +192,7 @@ td_status *td_graph_reserve(td_graph *g, size_t more) {
 
 void td_graph_adopt(td_graph *g, td_node *n, td_name *name) {
   n->graph = g;
-  if (n->region->nodes++ == 0) td_region_retain(n->region);
+  td_region_add(n->region, &n->region->nodes);
   if (!n->serial && !g->scratch) n->serial = ++g->serials;
   n->id = (int32_t)g->nodes.len;
   g->nodes.at[g->nodes.len++] = n;
@@ -192,14 +201,6 @@ void td_graph_adopt(td_graph *g, td_node *n, td_name *name) {
   else
     td_names_add(&g->names, n->name, strlen(n->name), n);
   td_graph_touch(g);
-}
-
-const char *td_region_keep(td_region *r, const char **last, const char *s) {
-  if (!s || !s[0]) return "";
-  if (strcmp(*last, s) == 0) return *last;
-  const char *kept = td_arena_str(&r->arena, s);
-  if (kept) *last = kept;
-  return kept;
 }
 
 /* ---- references ---------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* graph.h - nodes, edges, and how they are added.
  *
  * A graph grows, and gives up nodes by regions (region.h). A node never changes
- * once added, except that a Merge gets its back edge later, a region put aside
+ * once added, except that a Merge gets its back edge later, a retired region
  * other names, and the planner, on graphs of its own, rewires. Functions that
  * add to a graph take its lock themselves; those that read do not: the one
  * thread that builds needs none, every other reader holds td_graph_lock. The
@@ -61,9 +61,9 @@ struct td_node {
   uint64_t serial; /* its number among all the graph ever had, kept by copies;
                       0: a planner's own */
   struct td_region *region; /* what it can be taken out with (region.h) */
-  const char *other; /* the name it has while its region is put aside, or had
-                        before; NULL: it never was */
-  bool gone;       /* taken out: nobody may use it */
+  const char *other; /* of "x" and "x.old" (region.h) the one that it is not
+                        called now; NULL: it never had another */
+  bool gone;       /* taken out by td_region_sweep: nobody may use it */
   const char *device; /* wanted: "" or a full or partial device string */
   const char *origin; /* "train.lua:12", or "" */
 
@@ -87,8 +87,8 @@ void td_graph_lock(td_graph *g);
 void td_graph_unlock(td_graph *g);
 /* Grows with every change. */
 uint64_t td_graph_version(const td_graph *g);
-/* How often nodes were taken out (region.h). Atomic. */
-uint64_t td_graph_cuts(const td_graph *g);
+/* How often nodes were taken out (td_region_sweep). Atomic. */
+uint64_t td_graph_removals(const td_graph *g);
 /* What the next node gets. */
 uint64_t td_graph_next_serial(const td_graph *g);
 /* No further node may be added. */

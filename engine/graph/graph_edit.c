@@ -79,7 +79,7 @@ static td_status *push_control(td_node *node, td_node *before) {
 td_status *td_graph_add_control(td_node *node, td_node *before) {
   td_graph *g = node->graph;
   if (node->gone || before->gone)
-    return td_region_gone(node->gone ? node : before);
+    return td_region_gone_error(node->gone ? node : before);
   if (before->graph != g || before == node)
     return td_error(TD_INVALID_ARGUMENT,
                     "no control edge from \"%s\" to \"%s\": %s", before->name,

@@ -7,27 +7,10 @@
 #include <pthread.h>
 
 #include "engine/base/vec.h"
+#include "engine/graph/function_library.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/graph_name.h"
 #include "engine/graph/region.h"
-
-/* A function's definition (function_def.c), never changed: one piece of memory
- * that graphs and their copies share. */
-typedef struct td_function {
-  int32_t refs; /* atomic */
-  const char *name;
-  td_bytes def;         /* FunctionDef, as it came */
-  const char *gradient; /* the function that is its gradient, or NULL */
-  const char **calls;   /* what its body names that may be functions; NULL ends
-                           the list */
-} td_function;
-
-/* One of a graph's library. */
-typedef struct td_member {
-  td_function *f; /* retained */
-  struct td_region *region;
-  uint64_t serial; /* unlike any other's of the graph, and stays; 0: none */
-} td_member;
 
 /* Nodes with memory of their own; under the graph's mutex but for `refs`. */
 struct td_region {
@@ -38,16 +21,16 @@ struct td_region {
   int32_t nodes;   /* in the graph */
   int32_t names;   /* reserved */
   int32_t functions;
-  bool aside;
-  char by[64];                 /* who put it aside, for messages */
+  bool retired;
+  char by[64];                 /* who retired it, for messages */
   const char *device, *origin; /* the last ones kept: often wanted again */
 };
 
 struct td_graph {
   int32_t refs;          /* atomic */
-  pthread_mutex_t mutex; /* protects all below but `version`, `cuts` */
+  pthread_mutex_t mutex; /* protects all below but `version`, `removals` */
   uint64_t version;      /* atomic; written under the mutex */
-  uint64_t cuts;         /* the same */
+  uint64_t removals;     /* the same */
   uint64_t serials;      /* the last one given */
   bool scratch;          /* none are given */
   bool finalized;
@@ -55,9 +38,8 @@ struct td_graph {
   int64_t seed;
   td_region root; /* of nodes that go with the graph */
   TD_VEC(td_node *) nodes;
-  TD_VEC(td_flow *) flows;     /* [0] is the root */
-  TD_VEC(td_member) functions; /* sorted by name */
-  uint64_t function_serials;   /* the last one given */
+  TD_VEC(td_flow *) flows; /* [0] is the root */
+  td_function_library functions;
   td_names names;
   td_str trial; /* for names being tried */
 };
@@ -69,7 +51,11 @@ typedef struct td_node_size {
 } td_node_size;
 
 /* Where this thread's next node of `g` goes. */
-td_region *td_graph_region(td_graph *g);
+td_region *td_region_of(td_graph *g);
+/* One more, or one fewer, of what the graph has of `r`: `count` is that of its
+ * nodes, names or functions. */
+void td_region_add(td_region *r, int32_t *count);
+void td_region_drop(td_region *r, int32_t *count);
 /* A cleared node with its arrays in one piece of that region's arena; not yet
  * in the graph. NULL when there is no memory. */
 td_node *td_node_alloc(td_graph *g, const td_node_size *size, const char *name);
@@ -84,6 +70,12 @@ const char *td_region_keep(td_region *r, const char **last, const char *s);
 /* Copies attributes and notes of `from`; on error none is held. */
 td_status *td_node_copy_attrs(const td_node *from, td_node *to) TD_MUST_USE;
 void td_node_drop_attrs(td_node *n); /* lets go of tensors */
+/* Calls f(arg, n, func) for every function that an attribute of `n` names, also
+ * in attributes of functions, until it says false: then the result is false. */
+bool td_node_visit_funcs(const td_node *n,
+                         bool (*f)(void *arg, const td_node *n,
+                                   td_func_attr *func),
+                         void *arg);
 void td_graph_touch(td_graph *g);    /* one more change */
 
 #endif

@@ -114,7 +114,7 @@ static td_status *nodes_out(td_arena *arena, const td_graph *g,
 
 static td_status *library_out(td_arena *arena, const td_graph *g,
                               Td__GraphDef *p) {
-  size_t n = g->functions.len;
+  size_t n = g->functions.list.len;
   if (n == 0) return NULL;
   Td__FunctionDefLibrary *lib = td_arena_alloc(arena, sizeof *lib);
   Td__GradientDef *gradients = td_arena_alloc(arena, n * sizeof *gradients);
@@ -124,15 +124,15 @@ static td_status *library_out(td_arena *arena, const td_graph *g,
   lib->gradient = td_arena_alloc(arena, n * sizeof *lib->gradient);
   if (!lib->function || !lib->gradient) return td_oom();
   for (size_t i = 0; i < n; i++) {
-    const td_function *f = g->functions.at[i].f;
-    lib->function[lib->n_function++] =
-        (ProtobufCBinaryData){.len = f->def.len, .data = (uint8_t *)f->def.at};
-    if (!f->gradient) continue;
-    Td__GradientDef *d = &gradients[lib->n_gradient];
-    td__gradient_def__init(d);
-    d->function_name = (char *)f->name;
-    d->gradient_func = (char *)f->gradient;
-    lib->gradient[lib->n_gradient++] = d;
+    const td_definition *d = g->functions.list.at[i].definition;
+    lib->function[lib->n_function++] = (ProtobufCBinaryData){
+        .len = d->bytes.len, .data = (uint8_t *)d->bytes.at};
+    if (!d->gradient) continue;
+    Td__GradientDef *of = &gradients[lib->n_gradient];
+    td__gradient_def__init(of);
+    of->function_name = (char *)d->name;
+    of->gradient_func = (char *)d->gradient;
+    lib->gradient[lib->n_gradient++] = of;
   }
   p->library = lib;
   return NULL;

@@ -38,12 +38,12 @@ static td_status *read_library(td_import *m) {
   const Td__FunctionDefLibrary *lib = m->def->library;
   if (!lib) return NULL;
   for (size_t i = 0; i < lib->n_function; i++)
-    TD_TRY(td_functions_put(m->g, lib->function[i].data, lib->function[i].len,
-                            NULL));
+    TD_TRY(td_function_put(m->g, lib->function[i].data, lib->function[i].len,
+                           NULL));
   for (size_t i = 0; i < lib->n_gradient; i++)
-    TD_TRY(td_functions_set_gradient(m->g, lib->gradient[i]->function_name,
-                                     lib->gradient[i]->gradient_func));
-  return td_functions_order(m->g->functions.at, m->g->functions.len, NULL);
+    TD_TRY(td_function_set_gradient(m->g, lib->gradient[i]->function_name,
+                                    lib->gradient[i]->gradient_func));
+  return td_function_library_order(&m->g->functions, NULL);
 }
 
 /* ---- replaced inputs ----------------------------------------------------- */
@@ -292,7 +292,7 @@ static td_status *make_room(td_import *m) {
                                       n->name),
                              n);
   }
-  return td_functions_join(m->to, m->g, td_graph_region(m->to));
+  return td_function_unite(m->to, m->g, td_region_of(m->to));
 }
 
 /* Stand-ins, the first nodes of their graph, give way to what they stood for;
@@ -316,7 +316,7 @@ static void replace_stands(const td_import *m, td_node *n) {
 
 static void move_nodes(td_import *m) {
   int32_t first = m->o->n_inputs, n = td_graph_size(m->g);
-  td_region *r = td_graph_region(m->to);
+  td_region *r = td_region_of(m->to);
   for (int32_t i = 0; i < first; i++)
     td_node_drop_attrs(td_graph_node(m->g, i));
   for (int32_t i = first; i < n && first; i++)
@@ -330,7 +330,7 @@ static void move_nodes(td_import *m) {
   }
   m->g->nodes.len = 0;
   td_arena_join(&r->arena, &m->g->root.arena);
-  td_functions_move(m->to, m->g, r);
+  td_function_take(m->to, m->g, r);
 }
 
 static td_status *check_frames(const td_import *m) {

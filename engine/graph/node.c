@@ -18,7 +18,7 @@ td_node *td_node_alloc(td_graph *g, const td_node_size *size,
   size_t note = (size_t)size->note * sizeof(td_note);
   size_t in = (size_t)size->in * sizeof(td_edge);
   size_t control = (size_t)size->control * sizeof(td_node *);
-  td_region *r = td_graph_region(g);
+  td_region *r = td_region_of(g);
   char *p = td_arena_alloc(&r->arena, sizeof(td_node) + out + attr + note + in +
                                           control + size->name + 1);
   if (!p) return NULL;
@@ -89,6 +89,29 @@ const char *td_node_string(const td_node *n, const char *name) {
 }
 td_dtype td_node_type(const td_node *n, const char *name) {
   return td_attr_as_type(td_node_attr(n, name));
+}
+
+static bool visit_attr(const td_node *n, const td_attr *a,
+                       bool (*f)(void *, const td_node *, td_func_attr *),
+                       void *arg) {
+  if (a->kind != TD_ATTR_FUNC) return true;
+  const td_func_attr *at = a->is_list ? a->funcs : a->func;
+  for (int i = 0; i < (a->is_list ? a->len : 1); i++) {
+    if (!f(arg, n, (td_func_attr *)&at[i])) return false;
+    for (int k = 0; k < at[i].n_attrs; k++)
+      if (!visit_attr(n, &at[i].attrs[k], f, arg)) return false;
+  }
+  return true;
+}
+
+bool td_node_visit_funcs(const td_node *n,
+                         bool (*f)(void *, const td_node *, td_func_attr *),
+                         void *arg) {
+  for (int i = 0; i < n->op->n_attr; i++)
+    if (!visit_attr(n, &n->attr[i], f, arg)) return false;
+  for (int i = 0; i < n->n_note; i++)
+    if (!visit_attr(n, &n->note[i].value, f, arg)) return false;
+  return true;
 }
 
 /* ---- arguments ----------------------------------------------------------- */

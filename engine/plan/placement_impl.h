@@ -46,7 +46,7 @@ struct td_placer {
   int *kind_of;                 /* by device */
   TD_VEC(td_placement) at;      /* by node id */
   int32_t n;                    /* nodes placed so far */
-  uint64_t removals;            /* td_graph_cuts when they were */
+  uint64_t removals;            /* td_graph_removals when they were */
   TD_VEC(td_placement) kept;    /* room for `at` without the removed nodes */
   TD_VEC(td_device_name) requests;
   td_map request_of; /* device string to its index in requests + 1 */

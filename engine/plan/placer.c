@@ -109,7 +109,7 @@ static void inherit(td_placer *p, int32_t old, const int32_t *now,
 
 /* Drops the placements of removed nodes; those that stay keep their devices. */
 static td_status *shrink(td_placer *p, const td_graph *g) {
-  uint64_t removals = td_graph_cuts(g);
+  uint64_t removals = td_graph_removals(g);
   if (p->removals == removals) return NULL;
   size_t n = (size_t)p->n;
   int32_t *now = td_alloc_zero(2 * n + 1, sizeof *now), *heir = now + n;

@@ -73,11 +73,11 @@ static td_prune_mark *mark_of(const prune *t, const td_node *n) {
 /* The graph may have changed since they were looked up. */
 static td_status *check_there(const td_plan_request *r) {
   for (int i = 0; i < r->n_feeds; i++)
-    if (r->feeds[i].node->gone) return td_region_gone(r->feeds[i].node);
+    if (r->feeds[i].node->gone) return td_region_gone_error(r->feeds[i].node);
   for (int i = 0; i < r->n_fetches; i++)
-    if (r->fetches[i].node->gone) return td_region_gone(r->fetches[i].node);
+    if (r->fetches[i].node->gone) return td_region_gone_error(r->fetches[i].node);
   for (int i = 0; i < r->n_targets; i++)
-    if (r->targets[i]->gone) return td_region_gone(r->targets[i]);
+    if (r->targets[i]->gone) return td_region_gone_error(r->targets[i]);
   return NULL;
 }
 

@@ -83,9 +83,9 @@ static int nodes_of(const td_compiled *c) {
 }
 
 td_status *td_compiled_check(const td_compiled *c) {
-  if (TD_LIKELY(td_graph_cuts(c->graph) == 0)) return NULL;
+  if (TD_LIKELY(td_graph_removals(c->graph) == 0)) return NULL;
   for (int i = 0; i < nodes_of(c); i++)
-    if (node_at(c, i)->gone) return td_region_gone(node_at(c, i));
+    if (node_at(c, i)->gone) return td_region_gone_error(node_at(c, i));
   return NULL;
 }
 

@@ -121,7 +121,7 @@ void td_session_release(td_session *s) {
 static void forget_gone(td_session *s) {
   td_compiled *gone = NULL;
   const td_map_entry *e;
-  uint64_t cuts = td_graph_cuts(s->graph);
+  uint64_t cuts = td_graph_removals(s->graph);
   if (__atomic_exchange_n(&s->cuts, cuts, __ATOMIC_ACQ_REL) == cuts) return;
   pthread_mutex_lock(&s->lock);
   for (size_t i = 0; td_map_next(&s->cache, &i, &e);) {
@@ -222,7 +222,7 @@ static td_status *check_owner(td_session *s, const td_signature *sig) {
       return td_error(TD_INVALID_ARGUMENT,
                       "\"%s\" belongs to another graph than this session",
                       n->name);
-    if (TD_UNLIKELY(n->gone)) return td_region_gone(n);
+    if (TD_UNLIKELY(n->gone)) return td_region_gone_error(n);
   }
   return NULL;
 }

@@ -84,11 +84,11 @@ static void what_nobody_calls_goes(void **state) {
   world w = new_world();
   assert_int_equal(td_region_read_stats(w.first).functions, 1);
   assert_true(td_region_read_stats(w.first).bytes > 0);
-  OK(td_region_put_aside(w.third, "c"));
-  OK(td_region_put_aside(w.first, "a"));
+  OK(td_region_retire(w.third, "c"));
+  OK(td_region_retire(w.first, "a"));
   sweep(w.g);
   assert_names(w.g, "e h "); /* h calls e */
-  OK(td_region_put_aside(w.second, "b"));
+  OK(td_region_retire(w.second, "b"));
   sweep(w.g);
   assert_names(w.g, "");
   assert_int_equal(td_region_read_stats(w.first).functions, 0);
@@ -99,7 +99,7 @@ static void the_same_again_is_the_new_cells(void **state) {
   (void)state;
   world w = new_world();
   uint64_t serial = td_function_serial(w.g, "e");
-  OK(td_region_put_aside(w.first, "a"));
+  OK(td_region_retire(w.first, "a"));
   td_region_release(w.first);
   w.first = begin(w.g);
   OK(add_function(w.g, "e", "e(a) r=a"));
@@ -116,12 +116,12 @@ static void another_one_gets_the_name(void **state) {
   world w = new_world();
   uint64_t serial = td_function_serial(w.g, "e");
   FAILS(add_function(w.g, "e", "e(b) r=b"), TD_ALREADY_EXISTS, "\"e\" exists");
-  assert_true(td_function_taken(w.g, "e"));
-  OK(td_region_put_aside(w.first, "a"));
-  assert_false(td_function_taken(w.g, "e"));
+  assert_true(td_function_name_taken(w.g, "e"));
+  OK(td_region_retire(w.first, "a"));
+  assert_false(td_function_name_taken(w.g, "e"));
   OK(add_function(w.g, "e", "e(b) r=b"));
   assert_names(w.g, "e e.old h ");
-  assert_string_equal(td_function_known(w.g, serial), "e.old");
+  assert_string_equal(td_function_of_serial(w.g, serial), "e.old");
   assert_true(td_function_serial(w.g, "e") != serial);
   const td_bytes *h = td_function_find(w.g, "h");
   assert_true(has_text(h, "e.old"));
@@ -130,14 +130,14 @@ static void another_one_gets_the_name(void **state) {
   assert_string_equal(f->attrs[0].func->name, "e.old");
   sweep(w.g);
   assert_names(w.g, "e e.old h ");
-  OK(td_region_put_aside(w.second, "b"));
+  OK(td_region_retire(w.second, "b"));
   OK(add_function(w.g, "h", "h(a) r=n:r:0 | n e a"));
   assert_names(w.g, "e e.old h h.old ");
   assert_string_equal(td_node_attr(w.call, "f")->func->name, "h.old");
-  OK(td_region_put_aside(w.third, "c"));
+  OK(td_region_retire(w.third, "c"));
   sweep(w.g);
   assert_names(w.g, "e h ");
-  assert_null(td_function_known(w.g, serial));
+  assert_null(td_function_of_serial(w.g, serial));
   end(&w);
 }
 
@@ -146,7 +146,7 @@ static void names_that_are_taken(void **state) {
   (void)state;
   world w = new_world();
   OK(add_function(w.g, "e.old", "e.old()"));
-  OK(td_region_put_aside(w.first, "a"));
+  OK(td_region_retire(w.first, "a"));
   td_str def = {0}, library = {0}, f = function_of("e(b) r=b");
   wire_message(&library, 1, &f);
   wire_message(&def, 2, &library);
@@ -175,7 +175,7 @@ static void gradients_are_kept(void **state) {
   td_str_deinit(&def);
   td_region_enter(NULL);
   call(g, placeholder(g, TD_FLOAT32, td_shape_vector(2), "x").node, "a");
-  OK(td_region_put_aside(r, "a"));
+  OK(td_region_retire(r, "a"));
   sweep(g);
   assert_names(g, "a b c ");
   OK(td_function_rename(g, "c", "d"));
@@ -214,7 +214,7 @@ static void copies_stay(void **state) {
   OK(td_graph_new(&copy));
   OK(td_function_copy(w.g, copy));
   uint64_t serial = td_function_serial(w.g, "e");
-  OK(td_region_put_aside(w.first, "a"));
+  OK(td_region_retire(w.first, "a"));
   OK(add_function(w.g, "e", "e(b) r=b"));
   assert_names(copy, "e h ");
   assert_true(td_function_serial(copy, "e") == serial);
@@ -229,7 +229,7 @@ static td_status *replace(void *arg) {
   world *w = arg;
   int32_t n;
   td_region *users[8];
-  TD_TRY(td_region_put_aside(w->first, "a"));
+  TD_TRY(td_region_retire(w->first, "a"));
   TD_TRY(td_function_add(w->g, "e", w->other.at, w->other.len));
   TD_TRY(td_region_users(w->g, &w->first, 1, users, &n));
   return td_region_sweep(w->g, &n);

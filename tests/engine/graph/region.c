@@ -58,11 +58,11 @@ static void what_nobody_uses_goes(void **state) {
   (void)state;
   world w = new_world();
   source(w.g, "other");
-  uint64_t cuts = td_graph_cuts(w.g), serial = td_graph_next_serial(w.g);
-  OK(td_region_put_aside(w.old, "cell In[1] ran again"));
+  uint64_t cuts = td_graph_removals(w.g), serial = td_graph_next_serial(w.g);
+  OK(td_region_retire(w.old, "cell In[1] ran again"));
   OK(td_graph_verify(w.g));
   assert_string_equal(w.x->name, "x.old");
-  assert_true(td_region_is_old(w.x));
+  assert_true(td_region_has_old_name(w.x));
   w.fresh = begin(w.g);
   td_node *x = source(w.g, "x"), *more = source(w.g, "x");
   assert_string_equal(x->name, "x");
@@ -70,7 +70,7 @@ static void what_nobody_uses_goes(void **state) {
   assert_int_equal(x->serial, serial);
   assert_int_equal(sweep(w.g), 2);
   assert_int_equal(td_graph_size(w.g), 3);
-  assert_true(td_graph_cuts(w.g) > cuts);
+  assert_true(td_graph_removals(w.g) > cuts);
   assert_true(w.x->gone && w.y->gone && !x->gone);
   assert_int_equal(w.y->n_in, 0);
   assert_string_equal(w.y->name, "y");
@@ -90,7 +90,7 @@ static void what_is_used_stays(void **state) {
   (void)state;
   world w = new_world();
   w.user = identity(w.g, w.y, "user");
-  OK(td_region_put_aside(w.old, "a"));
+  OK(td_region_retire(w.old, "a"));
   w.fresh = begin(w.g);
   td_node *x = source(w.g, "x");
   td_region_enter(NULL);
@@ -104,13 +104,13 @@ static void what_is_used_stays(void **state) {
   assert_int_equal(n, 2); /* its own, and the graph's for `user` */
   assert_ptr_equal(users[0], w.old);
   assert_true(td_region_is_root(users[1]));
-  OK(td_region_put_aside(w.old, "a")); /* again */
+  OK(td_region_retire(w.old, "a")); /* again */
   assert_string_equal(w.y->name, "y.old");
-  OK(td_region_put_aside(w.fresh, "b"));
+  OK(td_region_retire(w.fresh, "b"));
   assert_int_equal(sweep(w.g), 1);
   assert_string_equal(w.x->name, "x");
-  td_region_take_back(w.old);
-  assert_false(td_region_aside(w.old));
+  td_region_restore(w.old);
+  assert_false(td_region_retired(w.old));
   end(&w);
 }
 
@@ -122,7 +122,7 @@ static void reserved_names_and_numbers_are_free(void **state) {
   td_region *r = begin(g);
   OK(td_graph_unique(g, "scope", &name));
   source(g, "n");
-  OK(td_region_put_aside(r, "a"));
+  OK(td_region_retire(r, "a"));
   td_region_enter(NULL);
   assert_int_equal(sweep(g), 1);
   OK(td_graph_unique(g, "scope", &name));
@@ -144,7 +144,7 @@ static void colocation_follows(void **state) {
       .kind = TD_ATTR_STRING, .is_list = true, .len = 1, .ss = &text};
   td_node *n = source(w.g, "beside");
   OK(td_node_set_note(n, "_class", with));
-  OK(td_region_put_aside(w.old, "a"));
+  OK(td_region_retire(w.old, "a"));
   assert_string_equal(class_of(n), "loc:@x.old");
   assert_int_equal(sweep(w.g), 1); /* y */
   assert_string_equal(class_of(n), "loc:@x");
@@ -167,7 +167,7 @@ static void flows_are_used_again(void **state) {
   sweep(g);
   assert_int_equal(td_graph_flow_at(g, inner)->kind, 'c');
   assert_int_equal(td_graph_flow_at(g, outer)->kind, 'w');
-  OK(td_region_put_aside(r, "a"));
+  OK(td_region_retire(r, "a"));
   assert_int_equal(sweep(g), 1);
   OK(td_graph_flow(g, 0, 'c', "again", &again));
   assert_int_equal(again, outer);
@@ -179,7 +179,7 @@ static void a_final_graph_stays(void **state) {
   (void)state;
   world w = new_world();
   td_graph_finalize(w.g);
-  FAILS(td_region_put_aside(w.old, "a"), TD_FAILED_PRECONDITION, "final");
+  FAILS(td_region_retire(w.old, "a"), TD_FAILED_PRECONDITION, "final");
   assert_string_equal(w.x->name, "x");
   end(&w);
 }
@@ -199,8 +199,8 @@ static void graphs_may_go_first(void **state) {
 static td_status *rerun(void *arg) {
   world *w = arg;
   int32_t n;
-  TD_TRY(td_region_put_aside(w->old, "a"));
-  TD_TRY(td_region_put_aside(w->fresh, "b"));
+  TD_TRY(td_region_retire(w->old, "a"));
+  TD_TRY(td_region_retire(w->fresh, "b"));
   return td_region_sweep(w->g, &n);
 }
 
