@@ -4,7 +4,7 @@
  * a definition a graph again.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/graph/function.h"
+#include "engine/graphdef/function.h"
 #include "lua/bind.h"
 #include "lua/bind_handle.h"
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "engine/graph/graphdef.h"
+#include "engine/graphdef/graphdef.h"
 #include "lua/bind.h"
 #include "lua/bind_handle.h"
 #include "lua/bind_shape.h"

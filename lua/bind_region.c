@@ -1,7 +1,7 @@
 /* bind_region.c - regions: what a cell built, and how it is taken out.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/graph/function.h"
+#include "engine/graphdef/function.h"
 #include "lua/bind.h"
 #include "lua/bind_handle.h"
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "engine/graph/device_name.h"
-#include "engine/graph/function_impl.h"
 #include "engine/graph/graph_impl.h"
 #include "engine/graph/infer_impl.h"
 

@@ -1,4 +1,9 @@
-/* graph_impl.h - what a td_graph is. Inside engine/graph only.
+/* graph_impl.h - what a td_graph is.
+ *
+ * For engine/graph, and for engine/graphdef above it, whose reader allocates
+ * nodes in a graph of its own (td_node_alloc, td_graph_reserve, td_graph_adopt)
+ * and hands them over with the memory they lie in, and whose functions are kept
+ * in `functions`. Nobody else includes this.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_GRAPH_IMPL_H

@@ -1,4 +1,4 @@
-/* graph_name.h - the names of a graph. Inside engine/graph only.
+/* graph_name.h - the names of a graph. Inside engine/graph and engine/graphdef.
  *
  * A table made for this: names lie in the graph's arenas, a look-up hashes
  * once, room is taken before and adding then cannot fail. Each name remembers the

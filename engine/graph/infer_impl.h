@@ -1,4 +1,4 @@
-/* infer_impl.h - what a td_infer is. Inside engine/graph only.
+/* infer_impl.h - what a td_infer is. For engine/graph and engine/graphdef.
  *
  * A view of a node that may not exist yet: build.c infers before it takes
  * memory of the graph, so that a shape error leaves nothing behind.

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "engine/base/file.h"
-#include "engine/graph/graphdef.h"
+#include "engine/graphdef/graphdef.h"
 #include "engine/plan/dump_impl.h"
 
 static bool path_of(const td_pass *p, const char *pass, const char *end,

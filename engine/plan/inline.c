@@ -13,7 +13,7 @@
  * Handles go in directly: readers of a variable must be found.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/graph/function.h"
+#include "engine/graphdef/function.h"
 #include "engine/plan/pass_impl.h"
 
 /* By node id; of a call once it is expanded. */

@@ -16,8 +16,8 @@
 
 #include "engine/base/map.h"
 #include "engine/base/plant.h"
-#include "engine/graph/function.h"
-#include "engine/graph/graphdef.h"
+#include "engine/graphdef/function.h"
+#include "engine/graphdef/graphdef.h"
 #include "engine/plan/link_impl.h"
 
 /* What a link is known by. */

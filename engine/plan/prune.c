@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/graph/function.h"
+#include "engine/graphdef/function.h"
 #include "engine/graph/region.h"
 #include "engine/plan/link_impl.h"
 

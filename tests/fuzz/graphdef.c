@@ -1,15 +1,15 @@
 /* graphdef.c - libFuzzer: no bytes may break the GraphDef reader, and what it
  * accepts is written as bytes that read and write the same again.
  *
- * Input beginning with "#" is a graph as text (tests/engine/graph/wire.h):
+ * Input beginning with "#" is a graph as text (tests/engine/graphdef/wire.h):
  * changes to it make whole messages with other names, edges and attributes,
  * where changes to bytes mostly end in the scan.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "engine/graph/graphdef.h"
-#include "tests/engine/graph/wire.h"
+#include "engine/graphdef/graphdef.h"
+#include "tests/engine/graphdef/wire.h"
 
 /* Larger files are not read again: repeated values make them of a few bytes. */
 enum { LARGE = 1 << 20 };

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/graph/graphdef.h"
+#include "engine/graphdef/graphdef.h"
 
 enum { MAX_FILE = 8192, MAX_TENSOR = 1 << 16 };
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "engine/base/file.h"
-#include "engine/graph/graphdef.h"
+#include "engine/graphdef/graphdef.h"
 #include "world.h"
 
 typedef struct place {

@@ -4,7 +4,7 @@
  * there in every test.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/graph/function.h"
+#include "engine/graphdef/function.h"
 #include "world.h"
 
 /* Makes `name` of nodes added to `body`; "" for none. */

@@ -7,7 +7,7 @@
 #ifndef TEST_RANDOM_CALL_H
 #define TEST_RANDOM_CALL_H
 
-#include "engine/graph/function.h"
+#include "engine/graphdef/function.h"
 #include "tests/engine/run/random_flow.h"
 
 enum { MOST_ARGS = 2, MOST_RESULTS = 2 };

@@ -4,10 +4,10 @@
  * result, then nodes. "@g" as an attribute of a node names a function.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_GRAPH_FUNCTIONS_H
-#define TESTS_GRAPH_FUNCTIONS_H
+#ifndef TESTS_GRAPHDEF_FUNCTIONS_H
+#define TESTS_GRAPHDEF_FUNCTIONS_H
 
-#include "engine/graph/function.h"
+#include "engine/graphdef/function.h"
 #include "wire.h"
 
 static inline void add_args(td_str *sig, int field, const char *text,

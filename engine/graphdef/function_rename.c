@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "engine/graph/function_impl.h"
+#include "engine/graphdef/function_impl.h"
 
 typedef struct renaming {
   td_graph *g;

@@ -6,7 +6,7 @@
  * or holds a value that does not fit, is refused.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/graph/graphdef_impl.h"
+#include "engine/graphdef/graphdef_impl.h"
 
 #include <inttypes.h>
 #include <string.h>

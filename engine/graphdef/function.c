@@ -6,12 +6,12 @@
  * definition (function_rename.c).
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/graph/function.h"
+#include "engine/graphdef/function.h"
 
 #include <string.h>
 
-#include "engine/graph/function_impl.h"
-#include "engine/graph/graphdef_impl.h"
+#include "engine/graphdef/function_impl.h"
+#include "engine/graphdef/graphdef_impl.h"
 
 /* ---- into a library ------------------------------------------------------ */
 

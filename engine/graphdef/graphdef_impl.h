@@ -4,8 +4,8 @@
 #ifndef TD_GRAPHDEF_IMPL_H
 #define TD_GRAPHDEF_IMPL_H
 
-#include "engine/graph/graph.pb-c.h"
-#include "engine/graph/graphdef.h"
+#include "engine/graphdef/graph.pb-c.h"
+#include "engine/graphdef/graphdef.h"
 #include "engine/graph/op.h"
 
 /* The version of GraphDef spoken here: that of TensorFlow 1.15. */

@@ -1,11 +1,11 @@
 /* graphdef.c - graphs written, and read back as they were.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ops.h"
+#include "tests/engine/graph/ops.h"
 
 #include <sys/mman.h>
 
-#include "engine/graph/graphdef.h"
+#include "engine/graphdef/graphdef.h"
 
 static td_node *add(td_build *b) {
   td_node *n;

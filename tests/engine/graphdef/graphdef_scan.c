@@ -5,7 +5,7 @@
 
 #include "wire.h"
 
-#include "engine/graph/graphdef_impl.h"
+#include "engine/graphdef/graphdef_impl.h"
 
 static td_status *scan(const td_str *m) {
   return td_graphdef_scan(&td__graph_def__descriptor, td_str_c(m), m->len);

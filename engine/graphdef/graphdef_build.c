@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "engine/graph/graphdef_read_impl.h"
+#include "engine/graphdef/graphdef_read_impl.h"
 
 /* ---- attributes ---------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 
 #include "wire.h"
 
-#include "engine/graph/graphdef.h"
+#include "engine/graphdef/graphdef.h"
 
 enum { LIMIT = 1 << 16 };
 

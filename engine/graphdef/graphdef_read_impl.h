@@ -5,7 +5,7 @@
 #define TD_GRAPHDEF_READ_IMPL_H
 
 #include "engine/graph/graph_impl.h"
-#include "engine/graph/graphdef_impl.h"
+#include "engine/graphdef/graphdef_impl.h"
 
 /* Where an input comes from. */
 typedef struct td_source {

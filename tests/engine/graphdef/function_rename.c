@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "functions.h"
 
-#include "engine/graph/graphdef.h"
+#include "engine/graphdef/graphdef.h"
 
 /* "e" is in the first cell; "h", of the second, calls it, and so does a node
  * of the third. */

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/graph/function_impl.h"
-#include "engine/graph/graphdef_impl.h"
+#include "engine/graphdef/function_impl.h"
+#include "engine/graphdef/graphdef_impl.h"
 
 typedef struct making {
   const td_graph *body;

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "engine/graph/frames.h"
-#include "engine/graph/function_body_impl.h"
-#include "engine/graph/function_impl.h"
-#include "engine/graph/graphdef_read_impl.h"
+#include "engine/graphdef/function_body_impl.h"
+#include "engine/graphdef/function_impl.h"
+#include "engine/graphdef/graphdef_read_impl.h"
 #include "engine/graph/infer_impl.h"
 #include "engine/graph/nearest_impl.h"
 

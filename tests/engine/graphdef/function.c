@@ -5,7 +5,7 @@
 
 #include "functions.h"
 
-#include "engine/graph/graphdef.h"
+#include "engine/graphdef/graphdef.h"
 
 /* ---- the library --------------------------------------------------------- */
 

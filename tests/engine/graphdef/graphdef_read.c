@@ -7,7 +7,7 @@
 
 #include "wire.h"
 
-#include "engine/graph/graphdef.h"
+#include "engine/graphdef/graphdef.h"
 
 #define X "x Placeholder dtype=t1 shape=S2,3\n"
 #define P "p Placeholder dtype=t10 shape=S\n"

@@ -6,7 +6,7 @@
  * protoc-c generates: afterwards unpacking can fail for want of memory only.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/graph/graphdef_impl.h"
+#include "engine/graphdef/graphdef_impl.h"
 
 #include <limits.h>
 #include <string.h>

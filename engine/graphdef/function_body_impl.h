@@ -1,12 +1,12 @@
 /* function_body_impl.h - a definition on its way into nodes.
  *
- * Inside engine/graph only.
+ * Inside engine/graphdef only.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_FUNCTION_BODY_IMPL_H
 #define TD_FUNCTION_BODY_IMPL_H
 
-#include "engine/graph/graphdef_impl.h"
+#include "engine/graphdef/graphdef_impl.h"
 
 /* The tensors of one argument or result of a function: what the attributes of
  * the call make of its signature. `types` holds `count` of them. */

@@ -7,8 +7,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "engine/graph/function_impl.h"
-#include "engine/graph/graphdef_impl.h"
+#include "engine/graphdef/function_impl.h"
+#include "engine/graphdef/graphdef_impl.h"
 #include "engine/graph/op.h"
 
 /* ---- names of functions in a definition ---------------------------------- */

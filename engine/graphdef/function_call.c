@@ -7,8 +7,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "engine/graph/function_body_impl.h"
-#include "engine/graph/function_impl.h"
+#include "engine/graphdef/function_body_impl.h"
+#include "engine/graphdef/function_impl.h"
 
 /* ---- arguments ----------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
  * Each test makes a function out of one graph and opens it in another.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/graph/function.h"
-#include "ops.h"
+#include "engine/graphdef/function.h"
+#include "tests/engine/graph/ops.h"
 
 static size_t fill = TD_FUNCTION_FILL;
 

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "engine/graph/function_impl.h"
+#include "engine/graphdef/function_impl.h"
 
 typedef struct body {
   const Td__FunctionDef *def;

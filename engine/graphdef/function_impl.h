@@ -6,8 +6,8 @@
 #ifndef TD_FUNCTION_IMPL_H
 #define TD_FUNCTION_IMPL_H
 
-#include "engine/graph/function.h"
-#include "engine/graph/graph.pb-c.h"
+#include "engine/graphdef/function.h"
+#include "engine/graphdef/graph.pb-c.h"
 #include "engine/graph/graph_impl.h"
 
 /* ---- one definition ---- */

@@ -1,13 +1,13 @@
 /* wire.h - GraphDef bytes made by hand, good ones and bad ones.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_GRAPH_WIRE_H
-#define TESTS_GRAPH_WIRE_H
+#ifndef TESTS_GRAPHDEF_WIRE_H
+#define TESTS_GRAPHDEF_WIRE_H
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ops.h"
+#include "tests/engine/graph/ops.h"
 
 /* ---- fields -------------------------------------------------------------- */
 

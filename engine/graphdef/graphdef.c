@@ -8,14 +8,14 @@
  * the same.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/graph/graphdef.h"
+#include "engine/graphdef/graphdef.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/graph/function_impl.h"
-#include "engine/graph/graphdef_impl.h"
+#include "engine/graphdef/function_impl.h"
+#include "engine/graphdef/graphdef_impl.h"
 
 /* ---- nodes --------------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/graph/function_body_impl.h"
-#include "engine/graph/function_impl.h"
+#include "engine/graphdef/function_body_impl.h"
+#include "engine/graphdef/function_impl.h"
 #include "engine/graph/infer_impl.h"
 
 /* Functions that call others twice, these too, and so on, grow without end. */
