@@ -1,9 +1,9 @@
 /* iopub.c - the thread of the IOPub socket.
  *
  * The XPUB tells of each new subscriber, who gets a welcome before anything
- * else; `starting` follows the first. Nothing is dropped: who adds more than
- * the queue holds waits, and a peer that does not read holds up the socket. If
- * that lasts, it alone misses messages for a while, and everybody is told.
+ * else; `starting` follows the first. A peer that does not read holds up the
+ * socket. If that lasts, it alone misses messages for a while, and everybody is
+ * told.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "jupyter/iopub.h"
@@ -11,210 +11,72 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 #include <zmq.h>
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/thread.h"
+#include "jupyter/event.h"
+#include "jupyter/iopub_queue.h"
 #include "jupyter/output.h"
 #include "jupyter/updates.h"
 
 enum {
-  MERGE_MS = 80,          /* stream text waits so long for more */
-  MOST_QUEUED = 64 << 20, /* bytes; who adds more waits */
-  MOST_TEXT = 1 << 20,    /* of one stream message */
-  MOST_TURNS = 64,        /* of stdout and stderr; then each goes as one */
-  PATIENCE_S = 60,        /* how long a peer that does not read is left out */
-  SOON_NS = 200000,       /* no child process prints so soon */
-  CHUNK = 1 << 16
+  MERGE_MS = 80,  /* stream text waits so long for more */
+  PATIENCE_S = 60 /* how long a peer that does not read is left out */
 };
 
-typedef enum item_kind { MESSAGE, TEXT, OWNER, END } item_kind;
-
-/* What is in the queue: a message, text of a stream, or a mark that a cell
- * begins to own what the process prints, or is over. */
-typedef struct item {
-  struct item *next;
-  item_kind kind;
-  td_jupyter_request *parent;
-  char *type;
-  int stream; /* of text: 1 or 2 */
-  td_str content, metadata;
-  td_str *buffers;
-  int n_buffers;
-  size_t size;
-  uint64_t stands_for; /* items that were joined in it */
-} item;
+typedef td_jupyter_iopub_item item;
 
 struct td_jupyter_iopub {
+  td_jupyter_iopub_queue queue;
   const td_jupyter_wire *wire;
-  void *socket; /* the thread's */
-  char topic[96];
   pthread_t thread;
-  int wake;    /* an eventfd: something was queued */
-  int pipe[2]; /* guarded by the lock */
+  char topic[96];
   /* the thread's: */
+  void *socket;
   bool welcomed; /* somebody watches */
   td_jupyter_output outputs;
   td_jupyter_updates updates;
   td_jupyter_request *owner;
   int64_t lenient_until; /* a peer that does not read may miss messages; 0 */
-  pthread_mutex_t lock;  /* of what follows */
-  pthread_cond_t moved;  /* the queue became shorter */
-  item *first, **last;
-  size_t queued;
-  size_t others;        /* items in the queue that are no text */
-  uint64_t added, sent; /* items ever */
-  uint64_t hurry;       /* so many are not to wait for more text */
-  int64_t printed;      /* ns: when text last came */
-  bool closing;
 };
 
-static void item_free(item *i) {
-  if (!i) return;
-  td_jupyter_request_release(i->parent);
-  td_free(i->type);
-  td_str_deinit(&i->content);
-  td_str_deinit(&i->metadata);
-  for (int b = 0; b < i->n_buffers; b++) td_str_deinit(&i->buffers[b]);
-  td_free(i->buffers);
-  td_free(i);
-}
-
 /* ---- adding: any thread ---- */
-
-static void wake(td_jupyter_iopub *p) {
-  uint64_t one = 1;
-  ssize_t n = write(p->wake, &one, sizeof one);
-  (void)n; /* it can only fail when it is awake */
-}
-
-static item *item_new(item_kind kind, td_jupyter_request *parent,
-                      const char *type) {
-  item *i = td_alloc_zero(1, sizeof *i);
-  if (!i) return NULL;
-  i->kind = kind;
-  i->stands_for = 1;
-  i->parent = td_jupyter_request_retain(parent);
-  i->type = td_strdup(type);
-  td_str_init(&i->content);
-  td_str_init(&i->metadata);
-  return i;
-}
-
-/* The lock is held. */
-static void append(td_jupyter_iopub *p, item *i) {
-  i->size = i->content.len + i->metadata.len + sizeof *i;
-  for (int b = 0; b < i->n_buffers; b++) i->size += i->buffers[b].len;
-  *p->last = i;
-  p->last = &i->next;
-  p->queued += i->size;
-  p->others += i->kind != TEXT;
-  p->added++;
-}
-
-/* What is there goes as it is. The lock is held. */
-static void hurry(td_jupyter_iopub *p) {
-  p->hurry = p->added;
-}
-
-/* True when it was joined with what waits. The lock is held. */
-static bool append_text(td_jupyter_iopub *p, td_jupyter_request *parent,
-                        int stream, const char *text, size_t len) {
-  item *i = p->first ? (item *)((char *)p->last - offsetof(item, next)) : NULL;
-  if (i && i->kind == TEXT && i->stream == stream && i->parent == parent &&
-      i->content.len + len <= MOST_TEXT) {
-    td_str_addn(&i->content, text, len);
-    i->size += len;
-    p->queued += len;
-    return true;
-  }
-  i = item_new(TEXT, parent, "stream");
-  if (!i) return false;
-  i->stream = stream;
-  td_str_addn(&i->content, text, len);
-  append(p, i);
-  return false;
-}
-
-/* What the process itself wrote, past our streams, comes before what is added
- * now. A full queue leaves it in the pipe. The lock is held. */
-static void drain_pipes(td_jupyter_iopub *p) {
-  char bytes[CHUNK];
-  for (int stream = 1; stream <= 2; stream++) {
-    ssize_t n = 1;
-    while (p->pipe[stream - 1] >= 0 && n > 0 && p->queued < MOST_QUEUED) {
-      n = read(p->pipe[stream - 1], bytes, sizeof bytes);
-      if (n > 0) append_text(p, NULL, stream, bytes, (size_t)n);
-    }
-  }
-}
-
-static void enqueue(td_jupyter_iopub *p, item *i) {
-  if (!i) return;
-  pthread_mutex_lock(&p->lock);
-  while (p->queued > MOST_QUEUED && !p->closing)
-    pthread_cond_wait(&p->moved, &p->lock);
-  drain_pipes(p);
-  append(p, i);
-  pthread_mutex_unlock(&p->lock);
-  wake(p);
-}
 
 void td_jupyter_iopub_send(td_jupyter_iopub *p, td_jupyter_request *parent,
                            const char *type, td_bytes content,
                            td_bytes metadata, const td_bytes *buffers,
                            int n_buffers) {
-  item *i = item_new(MESSAGE, parent, type);
-  if (!i) return;
-  td_str_addn(&i->content, content.at, content.len);
-  td_str_addn(&i->metadata, metadata.at, metadata.len);
-  if (n_buffers) i->buffers = td_alloc_zero((size_t)n_buffers, sizeof(td_str));
-  for (int b = 0; i->buffers && b < n_buffers; b++) {
-    td_str_init(&i->buffers[b]);
-    td_str_addn(&i->buffers[b], buffers[b].at, buffers[b].len);
-    i->n_buffers++;
-  }
-  enqueue(p, i);
+  td_jupyter_iopub_queue_message(&p->queue, parent, type, content, metadata,
+                                 buffers, n_buffers);
 }
 
 void td_jupyter_iopub_status(td_jupyter_iopub *p, td_jupyter_request *parent,
                              const char *state) {
   char text[64];
   int n = snprintf(text, sizeof text, "{\"execution_state\": \"%s\"}", state);
-  if (!strcmp(state, "idle")) enqueue(p, item_new(END, parent, ""));
+  if (!strcmp(state, "idle"))
+    td_jupyter_iopub_queue_mark(&p->queue, TD_JUPYTER_IOPUB_END, parent);
   td_jupyter_iopub_send(p, parent, "status", (td_bytes){text, (size_t)n},
                         (td_bytes){0}, NULL, 0);
 }
 
-/* A child process takes longer than SOON_NS to print: within that there is no
- * need to look. */
 void td_jupyter_iopub_text(td_jupyter_iopub *p, td_jupyter_request *parent,
                            int stream, const char *text, size_t len) {
-  int64_t now = td_clock_now();
-  pthread_mutex_lock(&p->lock);
-  while (p->queued > MOST_QUEUED && !p->closing)
-    pthread_cond_wait(&p->moved, &p->lock);
-  if (now - p->printed > SOON_NS) drain_pipes(p);
-  p->printed = now;
-  bool joined = append_text(p, parent, stream, text, len);
-  pthread_mutex_unlock(&p->lock);
-  if (!joined) wake(p);
+  td_jupyter_iopub_queue_text(&p->queue, parent, stream, text, len);
 }
 
 void td_jupyter_iopub_owner(td_jupyter_iopub *p, td_jupyter_request *parent) {
-  enqueue(p, item_new(OWNER, parent, ""));
+  td_jupyter_iopub_queue_mark(&p->queue, TD_JUPYTER_IOPUB_OWNER, parent);
+}
+
+void td_jupyter_iopub_capture(td_jupyter_iopub *p, int out, int err) {
+  td_jupyter_iopub_queue_capture(&p->queue, out, err);
 }
 
 void td_jupyter_iopub_flush(td_jupyter_iopub *p) {
-  pthread_mutex_lock(&p->lock);
-  uint64_t until = p->added;
-  hurry(p);
-  wake(p);
-  while (p->sent < until && !p->closing) pthread_cond_wait(&p->moved, &p->lock);
-  pthread_mutex_unlock(&p->lock);
+  td_jupyter_iopub_queue_flush(&p->queue);
 }
 
 /* ---- sending: the thread ---- */
@@ -285,7 +147,7 @@ static void transmit_text(void *arg, td_jupyter_request *parent, int stream,
 
 static void transmit_update(void *arg, void *message) {
   transmit(arg, message);
-  item_free(message);
+  td_jupyter_iopub_queue_release(message);
 }
 
 /* True when the message is kept for later. */
@@ -297,7 +159,7 @@ static bool is_put_off(td_jupyter_iopub *p, item *i) {
   void *instead = NULL;
   bool now = !id || td_jupyter_updates_admit(&p->updates, id, update,
                                              td_clock_now(), i, &instead);
-  item_free(instead);
+  td_jupyter_iopub_queue_release(instead);
   td_free(id);
   return !now;
 }
@@ -311,81 +173,24 @@ static void end_cell(td_jupyter_iopub *p, td_jupyter_request *parent) {
 /* Takes the item over. */
 static void deliver(td_jupyter_iopub *p, item *i) {
   switch (i->kind) {
-  case TEXT:
+  case TD_JUPYTER_IOPUB_TEXT:
     td_jupyter_output_text(&p->outputs, i->parent ? i->parent : p->owner,
                            i->stream, td_str_c(&i->content), i->content.len);
     break;
-  case MESSAGE:
+  case TD_JUPYTER_IOPUB_MESSAGE:
     if (is_put_off(p, i)) return;
     transmit(p, i);
     break;
-  case OWNER:
+  case TD_JUPYTER_IOPUB_OWNER:
     end_cell(p, p->owner);
     td_jupyter_request_release(p->owner);
     p->owner = td_jupyter_request_retain(i->parent);
     break;
-  case END:
+  case TD_JUPYTER_IOPUB_END:
     end_cell(p, i->parent);
     break;
   }
-  item_free(i);
-}
-
-/* Text of stdout and stderr in turns would be a message each: beyond a few, all
- * of the first one's goes first. The lock is held. */
-static void join_turns(td_jupyter_iopub *p, item *first) {
-  int turns = 0;
-  item *i;
-  for (i = first->next; i && i->kind == TEXT && turns < MOST_TURNS; i = i->next)
-    turns++;
-  if (turns < MOST_TURNS) return;
-  for (item **at = &first->next; (i = *at) && i->kind == TEXT;) {
-    bool joins = i->stream == first->stream && i->parent == first->parent &&
-                 first->content.len + i->content.len <= MOST_TEXT;
-    if (!joins) {
-      at = &i->next;
-      continue;
-    }
-    td_str_addn(&first->content, td_str_c(&i->content), i->content.len);
-    first->size += i->size;
-    first->stands_for += i->stands_for;
-    *at = i->next;
-    if (!i->next) p->last = at;
-    item_free(i);
-  }
-}
-
-/* The first item when it may go now: text that nothing else follows waits for
- * more. */
-static item *take(td_jupyter_iopub *p) {
-  pthread_mutex_lock(&p->lock);
-  item *i = p->first;
-  if (i && i->kind == TEXT && p->others == 0 && p->hurry <= p->sent &&
-      p->queued < MOST_TEXT / 2)
-    i = NULL;
-  if (i) {
-    if (i->kind == TEXT) join_turns(p, i);
-    p->others -= i->kind != TEXT;
-    p->first = i->next;
-    if (!p->first) p->last = &p->first;
-  }
-  pthread_mutex_unlock(&p->lock);
-  return i;
-}
-
-static void gone(td_jupyter_iopub *p, size_t size, uint64_t n) {
-  pthread_mutex_lock(&p->lock);
-  p->queued -= size;
-  p->sent += n;
-  pthread_cond_broadcast(&p->moved);
-  pthread_mutex_unlock(&p->lock);
-}
-
-static bool waiting_text(td_jupyter_iopub *p) {
-  pthread_mutex_lock(&p->lock);
-  bool is = p->first != NULL;
-  pthread_mutex_unlock(&p->lock);
-  return is;
+  td_jupyter_iopub_queue_release(i);
 }
 
 /* ---- subscribers ---- */
@@ -436,41 +241,30 @@ static void read_subscriptions(td_jupyter_iopub *p) {
  * until an update that waits is due, or -1. */
 static int64_t send_ready(td_jupyter_iopub *p, bool ripe) {
   item *i;
-  pthread_mutex_lock(&p->lock);
-  drain_pipes(p);
-  if (ripe) hurry(p);
-  pthread_mutex_unlock(&p->lock);
-  while ((i = take(p))) {
+  td_jupyter_iopub_queue_refill(&p->queue, ripe);
+  while ((i = td_jupyter_iopub_queue_take(&p->queue))) {
     size_t size = i->size;
     uint64_t n = i->stands_for;
     deliver(p, i);
-    gone(p, size, n);
+    td_jupyter_iopub_queue_sent(&p->queue, size, n);
   }
   return td_jupyter_updates_send(&p->updates, td_clock_now(), false,
                                  transmit_update, p);
-}
-
-static bool is_closing(td_jupyter_iopub *p) {
-  pthread_mutex_lock(&p->lock);
-  bool is = p->closing;
-  pthread_mutex_unlock(&p->lock);
-  return is;
 }
 
 static void sleep_for(td_jupyter_iopub *p, int64_t ns) {
   int socket_fd;
   size_t size = sizeof socket_fd;
   zmq_getsockopt(p->socket, ZMQ_FD, &socket_fd, &size);
-  pthread_mutex_lock(&p->lock);
-  struct pollfd fds[] = {{.fd = p->wake, .events = POLLIN},
+  td_jupyter_queue *q = &p->queue.queue;
+  pthread_mutex_lock(&q->lock);
+  struct pollfd fds[] = {{.fd = q->event, .events = POLLIN},
                          {.fd = socket_fd, .events = POLLIN},
-                         {.fd = p->pipe[0], .events = POLLIN},
-                         {.fd = p->pipe[1], .events = POLLIN}};
-  pthread_mutex_unlock(&p->lock);
+                         {.fd = p->queue.pipe[0], .events = POLLIN},
+                         {.fd = p->queue.pipe[1], .events = POLLIN}};
+  pthread_mutex_unlock(&q->lock);
   poll(fds, TD_COUNT(fds), ns < 0 ? -1 : (int)(ns / 1000000) + 1);
-  uint64_t count;
-  ssize_t n = read(p->wake, &count, sizeof count);
-  (void)n;
+  td_jupyter_event_clear(q->event);
 }
 
 static int64_t sooner(int64_t a, int64_t b) {
@@ -480,11 +274,11 @@ static int64_t sooner(int64_t a, int64_t b) {
 static void *run(void *arg) {
   td_jupyter_iopub *p = arg;
   int64_t due = 0; /* when waiting text goes; 0: none waits */
-  while (!is_closing(p)) {
+  while (!td_jupyter_iopub_queue_closing(&p->queue)) {
     read_subscriptions(p);
     bool ripe = due && td_clock_now() >= due;
     int64_t wait = send_ready(p, ripe), now = td_clock_now();
-    if (!waiting_text(p))
+    if (!td_jupyter_iopub_queue_waits(&p->queue))
       due = 0;
     else if (ripe || !due)
       due = now + (int64_t)MERGE_MS * 1000000;
@@ -500,14 +294,6 @@ static void *run(void *arg) {
   return NULL;
 }
 
-void td_jupyter_iopub_capture(td_jupyter_iopub *p, int out, int err) {
-  pthread_mutex_lock(&p->lock);
-  p->pipe[0] = out;
-  p->pipe[1] = err;
-  pthread_mutex_unlock(&p->lock);
-  wake(p);
-}
-
 td_status *td_jupyter_iopub_new(td_jupyter_iopub **out,
                                 const td_jupyter_wire *wire, void *socket,
                                 size_t limit) {
@@ -515,35 +301,25 @@ td_status *td_jupyter_iopub_new(td_jupyter_iopub **out,
   if (!p) return td_oom();
   p->wire = wire;
   p->socket = socket;
-  p->pipe[0] = p->pipe[1] = -1;
-  p->last = &p->first;
   td_jupyter_output_init(&p->outputs, limit, transmit_text, p);
-  p->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   snprintf(p->topic, sizeof p->topic, "kernel.%s", wire->session);
-  pthread_mutex_init(&p->lock, NULL);
-  pthread_cond_init(&p->moved, NULL);
-  if (p->wake >= 0 && td_thread_start(&p->thread, "iopub", -1, run, p)) {
+  td_status *s = td_jupyter_iopub_queue_init(&p->queue);
+  if (td_ok(s) && !td_thread_start(&p->thread, "iopub", -1, run, p))
+    s = td_error(TD_RESOURCE_EXHAUSTED, "no thread for the output");
+  if (td_ok(s)) {
     *out = p;
-    return NULL;
+  } else {
+    td_jupyter_iopub_queue_deinit(&p->queue);
+    td_free(p);
   }
-  if (p->wake >= 0) close(p->wake);
-  td_free(p);
-  return td_error(TD_RESOURCE_EXHAUSTED, "no thread for the output");
+  return s;
 }
 
 void td_jupyter_iopub_free(td_jupyter_iopub *p) {
   if (!p) return;
-  pthread_mutex_lock(&p->lock);
-  p->closing = true;
-  pthread_cond_broadcast(&p->moved);
-  pthread_mutex_unlock(&p->lock);
-  wake(p);
+  td_jupyter_iopub_queue_close(&p->queue);
   pthread_join(p->thread, NULL);
-  for (item *i = p->first, *next; i; i = next) {
-    next = i->next;
-    item_free(i);
-  }
+  td_jupyter_iopub_queue_deinit(&p->queue);
   td_jupyter_request_release(p->owner);
-  close(p->wake);
   td_free(p);
 }

@@ -1,9 +1,8 @@
 /* iopub.h - what everybody watching sees: status, output, results.
  *
- * One thread owns the XPUB socket; others put messages into its queue, which
- * keeps their order. Text of streams is merged while it waits, so that a loop
- * of prints is some ten messages a second; everything else goes at once and
- * takes the text before it along.
+ * One thread owns the XPUB socket; others put messages into its queue
+ * (iopub_queue.h), which keeps their order. It collects the text of each cell
+ * (output.h) and thins the updates of displays (updates.h).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_JUPYTER_IOPUB_H
