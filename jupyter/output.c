@@ -1,8 +1,10 @@
-/* output.c - repairs, collapses and limits the text of a cell.
+/* output.c - the text of each cell, put together and limited.
  *
  * Up to three quarters of the limit go out as they come. From then on text goes
  * to a file, which begins with what was shown, and the last quarter of the
- * limit is kept to be shown when the cell ends.
+ * limit (the cell's *tail*, a list of chunks) is kept to be shown when the cell
+ * ends: with a limit of 1 MiB, the first 768 KiB, a line that names the file,
+ * and the last 256 KiB.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "jupyter/output.h"
@@ -15,6 +17,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/mem.h"
+#include "jupyter/text.h"
 
 enum { CHUNK = 1 << 14, MOST_FILES = 64 };
 
@@ -31,118 +34,18 @@ struct td_jupyter_cell {
   bool silent;
   char part[3][4]; /* of each stream: a character that is not whole */
   size_t n_part[3];
-  td_str shown; /* raw; kept until it is in the file */
+  td_str shown; /* what was sent, for the start of the file; then empty */
   bool over;    /* the limit was reached */
   int fd;       /* of the file, or -1 */
   char *path;
-  chunk *first, *last; /* the end so far */
+  chunk *first, *last; /* the tail */
   size_t tail;         /* its bytes */
-  size_t lines, bytes; /* neither shown nor kept */
+  size_t lines, bytes; /* left out between what was shown and the tail */
 };
 
 void td_jupyter_output_init(td_jupyter_output *o, size_t limit,
                             td_jupyter_output_sink *sink, void *arg) {
   *o = (td_jupyter_output){.limit = limit, .sink = sink, .arg = arg};
-}
-
-/* ---- characters ---- */
-
-static size_t length_of(unsigned char lead) {
-  if (lead >= 0xf0 && lead < 0xf8) return 4;
-  if (lead >= 0xe0) return lead < 0xf0 ? 3 : 1;
-  return lead >= 0xc0 ? 2 : 1;
-}
-
-size_t td_jupyter_output_partial(const char *text, size_t len) {
-  for (size_t back = 1; back <= 3 && back <= len; back++) {
-    unsigned char c = (unsigned char)text[len - back];
-    if ((c & 0xc0) == 0x80) continue;
-    return length_of(c) > back ? back : 0;
-  }
-  return 0;
-}
-
-/* ---- lines written over ---- */
-
-static size_t count_characters(const char *text, size_t len) {
-  size_t n = 0;
-  for (size_t i = 0; i < len; i++) n += ((unsigned char)text[i] & 0xc0) != 0x80;
-  return n;
-}
-
-/* Where the n-th character begins; at most `len`. */
-static size_t skip_characters(const char *text, size_t len, size_t n) {
-  size_t i = 0;
-  for (; i < len && n; n--) do
-      i++;
-    while (i < len && ((unsigned char)text[i] & 0xc0) == 0x80);
-  return i;
-}
-
-static bool is_plain(const char *text, size_t len) {
-  return !memchr(text, '\033', len) && !memchr(text, '\b', len);
-}
-
-/* Writes over the line that begins at `start` of `out`. What is under a shorter
- * text stays to be seen; under colours it cannot be told. */
-static void overwrite(td_str *out, size_t start, const char *text, size_t len) {
-  size_t under = out->len - start;
-  const char *was = td_str_c(out) + start;
-  size_t n = count_characters(text, len);
-  if (!len) return;
-  if (n >= count_characters(was, under)) {
-    out->len = start;
-    td_str_addn(out, text, len);
-  } else if (is_plain(text, len) && is_plain(was, under)) {
-    size_t rest = skip_characters(was, under, n);
-    td_str whole;
-    td_str_init(&whole);
-    td_str_addn(&whole, text, len);
-    td_str_addn(&whole, was + rest, under - rest);
-    out->len = start;
-    td_str_addn(out, td_str_c(&whole), whole.len);
-    td_str_deinit(&whole);
-  } else {
-    td_str_addc(out, '\r');
-    td_str_addn(out, text, len);
-  }
-}
-
-/* One line without its end. What stands before its first \r may go on from text
- * sent before: that \r is kept where the line is not known from its start. */
-static void collapse_line(td_str *out, const char *text, size_t len,
-                          bool from_start) {
-  const char *r = memchr(text, '\r', len);
-  size_t start = out->len;
-  if (!r) {
-    td_str_addn(out, text, len);
-    return;
-  }
-  if (from_start)
-    td_str_addn(out, text, (size_t)(r - text));
-  else
-    td_str_addn(out, text, (size_t)(r - text) + 1), start = out->len;
-  while (r) {
-    const char *at = r + 1;
-    size_t left = (size_t)(text + len - at);
-    r = memchr(at, '\r', left);
-    overwrite(out, start, at, r ? (size_t)(r - at) : left);
-  }
-  if (text[len - 1] == '\r') td_str_addc(out, '\r');
-}
-
-void td_jupyter_output_collapse(td_str *out, const char *text, size_t len) {
-  bool from_start = false;
-  while (len) {
-    const char *end = memchr(text, '\n', len);
-    size_t n = end ? (size_t)(end - text) : len;
-    size_t own = end && n && text[n - 1] == '\r' ? n - 1 : n;
-    collapse_line(out, text, own, from_start);
-    if (end) td_str_addc(out, '\n');
-    from_start = true;
-    text += n + (end != NULL);
-    len -= n + (end != NULL);
-  }
 }
 
 /* ---- the limit ---- */
@@ -292,7 +195,7 @@ static void add_over(td_jupyter_output *o, td_jupyter_cell *c, int stream,
   keep(c, text, len);
   while (len) {
     size_t n = len < piece(o) ? len : piece(o);
-    if (n < len) n -= td_jupyter_output_partial(text, n);
+    if (n < len) n -= td_jupyter_text_partial(text, n);
     add_tail(o, c, stream, text, n);
     text += n;
     len -= n;
@@ -310,8 +213,7 @@ static void limited(td_jupyter_output *o, td_jupyter_cell *c, int stream,
     size_t n = len < head - c->shown.len ? len : head - c->shown.len;
     if (n < len) {
       const char *end = memrchr(text, '\n', n);
-      n = end ? (size_t)(end - text) + 1
-              : n - td_jupyter_output_partial(text, n);
+      n = end ? (size_t)(end - text) + 1 : n - td_jupyter_text_partial(text, n);
     }
     if (n) o->sink(o->arg, c->parent, stream, text, n);
     td_str_addn(&c->shown, text, n);
@@ -367,13 +269,13 @@ void td_jupyter_output_text(td_jupyter_output *o, td_jupyter_request *parent,
   td_str_init(&whole);
   td_str_addn(&whole, c->part[stream], c->n_part[stream]);
   td_str_addn(&whole, text, len);
-  c->n_part[stream] = td_jupyter_output_partial(td_str_c(&whole), whole.len);
+  c->n_part[stream] = td_jupyter_text_partial(td_str_c(&whole), whole.len);
   whole.len -= c->n_part[stream];
   memcpy(c->part[stream], td_str_c(&whole) + whole.len, c->n_part[stream]);
   if (whole.len && memchr(whole.at, '\r', whole.len)) {
     td_str seen;
     td_str_init(&seen);
-    td_jupyter_output_collapse(&seen, td_str_c(&whole), whole.len);
+    td_jupyter_text_collapse(&seen, td_str_c(&whole), whole.len);
     limited(o, c, stream, td_str_c(&seen), seen.len);
     td_str_deinit(&seen);
   } else if (whole.len) {

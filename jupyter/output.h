@@ -2,10 +2,10 @@
  *
  * Text comes in pieces that end anywhere. A character cut in two is put
  * together, a line that was written over and over (\r) is sent as it looks at
- * last, and a cell that prints more than the limit shows its beginning and its
- * end: all of it is then in a file, which a line names.
+ * last (text.h), and a cell that prints more than the limit shows its beginning
+ * and its end: all of it is then in a file, which a line names.
  *
- * One thread's: iopub.c's.
+ * Used by one thread alone, iopub's.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_JUPYTER_OUTPUT_H
@@ -38,13 +38,5 @@ void td_jupyter_output_text(td_jupyter_output *o, td_jupyter_request *parent,
                             int stream, const char *text, size_t len);
 /* The cell is over: what was held back is sent. */
 void td_jupyter_output_end(td_jupyter_output *o, td_jupyter_request *parent);
-
-/* ---- pieces, for output.c and its tests ---- */
-
-/* How many bytes at the end begin a character that is not whole: 0 to 3. */
-size_t td_jupyter_output_partial(const char *text, size_t len);
-/* Appends the text as it looks once each \r has gone back to the start of its
- * line and what follows has been written over it. */
-void td_jupyter_output_collapse(td_str *out, const char *text, size_t len);
 
 #endif
