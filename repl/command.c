@@ -1,15 +1,17 @@
-/* command.c - the editor's commands, by whichever key they come.
+/* command.c - what an editor can do, by whichever key it is asked for.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "repl/command.h"
+
 #include <string.h>
 
 #include "engine/base/mem.h"
 #include "repl/ask.h"
 #include "repl/color.h"
-#include "repl/editor.h"
 #include "repl/paste.h"
 #include "repl/term.h"
 #include "repl/text.h"
+#include "repl/view.h"
 
 void td_edit_command_set(td_editor *e, const char *text, size_t len,
                          size_t cursor) {

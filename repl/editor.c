@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repl/command.h"
+#include "repl/emacs.h"
 #include "repl/text.h"
+#include "repl/vi.h"
 
 void td_editor_init(td_editor *e, td_line *line) {
   const char *none = getenv("NO_COLOR");

@@ -1,8 +1,9 @@
 /* editor.h - the editor of a chunk: its state, and what keys do.
  *
  * A key goes to the menu or the search while one is open, then to the keymap
- * (emacs.c, vi.c), whose commands are the functions below. Nothing here writes
- * to the terminal but td_edit_view_draw.
+ * (emacs.h, vi.h), which calls the commands (command.h) on the buffer, the kill
+ * ring and the history. Nothing of this writes to the terminal; view.h shows
+ * the state.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_REPL_EDITOR_H
@@ -46,7 +47,7 @@ typedef struct td_edit_vi {
   char pending;     /* f, t, F, T, r, g wait for a character */
   char find;        /* the last f, t, F, T, and what it looked for */
   unsigned found;
-  bool lines;         /* the last cut was of whole lines */
+  bool lines;                        /* the last cut was of whole lines */
   td_edit_key keys[TD_EDIT_VI_KEYS]; /* of the command so far, for `.` */
   td_edit_key last[TD_EDIT_VI_KEYS]; /* of the last one that changed the text */
   int n_keys, n_last; /* n_keys > TD_EDIT_VI_KEYS: it cannot be repeated */
@@ -83,47 +84,5 @@ void td_editor_begin(td_editor *e, const char *prompt);
 
 /* What the key does. */
 td_edit_outcome td_editor_key(td_editor *e, const td_edit_key *key);
-td_edit_outcome td_edit_emacs_key(td_editor *e, const td_edit_key *key);
-td_edit_outcome td_edit_vi_key(td_editor *e, const td_edit_key *key);
-/* Forgets the beginning of a command. */
-void td_edit_vi_forget(td_edit_vi *v);
-/* Whether vi's keys are wanted: TIDE_EDIT, or editing-mode of ~/.inputrc. */
-bool td_edit_vi_wanted(void);
-
-/* ---- drawing: view.c ---- */
-
-/* Lays the text out for the terminal's width. `final`: without what helps only
- * while typing. */
-void td_edit_view_layout(td_editor *e, int columns, int lines, bool final);
-void td_edit_view_draw(td_editor *e);
-/* What goes on in grey behind the text; NULL: nothing. Borrowed. */
-const char *td_edit_view_suggestion(const td_editor *e);
-
-/* ---- commands ---- */
-
-td_edit_outcome td_edit_command_enter(td_editor *e);
-void td_edit_command_newline(td_editor *e);
-void td_edit_command_type(td_editor *e, unsigned rune);
-void td_edit_command_paste(td_editor *e, const char *text, size_t len);
-/* Fills the menu with what can stand at the cursor; it stays closed. */
-void td_edit_command_complete(td_editor *e);
-void td_edit_command_tab(td_editor *e);
-/* Shows what is known of what stands at the cursor. */
-void td_edit_command_help(td_editor *e);
-void td_edit_command_move(td_editor *e, size_t to);
-/* Accepts the suggestion up to the end of a word, or all of it; false: none. */
-bool td_edit_command_accept(td_editor *e, bool word);
-void td_edit_command_up(td_editor *e);
-void td_edit_command_down(td_editor *e);
-void td_edit_command_older(td_editor *e);
-void td_edit_command_newer(td_editor *e);
-/* Cuts [from, to) into the kill ring. */
-void td_edit_command_kill(td_editor *e, size_t from, size_t to);
-void td_edit_command_yank(td_editor *e);
-void td_edit_command_yank_pop(td_editor *e);
-void td_edit_command_search(td_editor *e);
-/* Replaces all of the text; the cursor goes to `cursor`. */
-void td_edit_command_set(td_editor *e, const char *text, size_t len,
-                         size_t cursor);
 
 #endif

@@ -4,8 +4,9 @@
  *   ^P ^N, up down                   lines, then history by what stands before
  *   M-p M-n, page up and down        history at once
  *   ^R ^S                            search in the history
- *   ^K ^U ^W M-d M-Backspace         cut; ^Y puts back, then M-y what was
- * before ^T M-t  M-u M-l M-c              swap characters, words; change case
+ *   ^K ^U ^W M-d M-Backspace         cut
+ *   ^Y, then M-y                     put back, in its place what was before
+ *   ^T M-t  M-u M-l M-c              swap characters, words; change case
  *   ^_ or ^X ^U, M-_ or ^X ^R        undo, redo
  *   Tab, Shift-Tab                   complete or indent, indent less
  *   Alt-Enter                        a new line, whatever stands there
@@ -17,10 +18,12 @@
  * a word of it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "repl/emacs.h"
+
 #include <string.h>
 #include <utf8proc.h>
 
-#include "repl/editor.h"
+#include "repl/command.h"
 #include "repl/text.h"
 
 static size_t cursor(const td_editor *e) {

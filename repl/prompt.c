@@ -21,11 +21,12 @@
 #include "engine/base/file.h"
 #include "engine/base/mem.h"
 #include "repl/ask.h"
-#include "repl/editor.h"
+#include "repl/command.h"
 #include "repl/interrupt.h"
 #include "repl/plain.h"
 #include "repl/term.h"
 #include "repl/text.h"
+#include "repl/view.h"
 
 typedef struct prompt {
   td_line *line;

@@ -1,21 +1,26 @@
-/* vi.c - the keys of vi: [count] operator [count] motion, and what goes with
- * it.
+/* vi.c - the keys of vi: [count] operator [count] motion.
  *
- * While inserting, keys are those of emacs.c and Escape leads to commands:
+ * This file reads the keys of a command one by one and keeps in td_edit_vi what
+ * it has of them: after "2d" a count and an operator, with "w" the command is
+ * whole. vi_move.c knows the motions, vi_command.c what is done then. While
+ * inserting, keys are those of emacs.c and Escape leads to commands:
  *
  *   h j k l w b e W B E 0 ^ $ gg G f t F T ; , %   motions
  *   iw aw i" a" i( a( i[ i{ ...                    objects, behind an operator
  *   d c y > <   with a motion, or doubled for lines; D C Y x X s S
- *   i a I A o O  p P  r ~ J  . u ^R  v (edit in $EDITOR)  / ? (search)  K
- * (help)
+ *   i a I A o O  p P  r ~ J  . u ^R
+ *   v (edit in $EDITOR)  / ? (search)  K (help)
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "repl/vi.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "repl/text.h"
-#include "repl/vi_move.h"
+#include "repl/command.h"
+#include "repl/emacs.h"
+#include "repl/vi_command.h"
 
 /* ---- wanted? ---- */
 
@@ -44,250 +49,6 @@ bool td_edit_vi_wanted(void) {
   return vi;
 }
 
-/* ---- operators ---- */
-
-/* A command stands on a character, never behind the line's last. */
-static void keep_in_line(td_editor *e) {
-  td_edit_buffer *b = &e->buffer;
-  if (b->cursor > td_edit_buffer_line_start(b, b->cursor) &&
-      b->cursor == td_edit_buffer_line_end(b, b->cursor))
-    b->cursor = td_edit_buffer_left(b, b->cursor);
-}
-
-static void insert_mode(td_editor *e) {
-  e->vi.normal = false;
-  td_edit_buffer_seal(&e->buffer);
-}
-
-static void indent_lines(td_editor *e, size_t from, size_t to, bool more) {
-  td_edit_buffer *b = &e->buffer;
-  td_edit_buffer_begin(b);
-  size_t at = td_edit_buffer_line_start(b, to);
-  for (;;) {
-    size_t spaces = td_edit_buffer_line_text(b, at) - at;
-    bool blank =
-        td_edit_buffer_line_text(b, at) == td_edit_buffer_line_end(b, at);
-    if (more && !blank) td_edit_buffer_replace(b, at, at, "  ", 2);
-    if (!more) td_edit_buffer_remove(b, at, at + (spaces < 2 ? spaces : 2));
-    if (at <= from || at == 0) break;
-    at = td_edit_buffer_line_start(b, at - 1);
-  }
-  td_edit_buffer_end(b);
-  b->cursor = td_edit_buffer_line_text(b, at);
-}
-
-/* Whole lines are cut with one of the newlines around them. */
-static void cut_lines(td_editor *e, size_t from, size_t to, bool change) {
-  td_edit_buffer *b = &e->buffer;
-  from = td_edit_buffer_line_start(b, from);
-  to = td_edit_buffer_line_end(b, to);
-  td_edit_kill_add(&e->kill, b->text.at + from, to - from, TD_EDIT_KILL_NEW);
-  if (change) {
-    from = td_edit_buffer_line_text(b, from);
-  } else if (to < b->text.len) {
-    to++;
-  } else if (from > 0) {
-    from--;
-  }
-  td_edit_buffer_remove(b, from, to);
-  if (!change) b->cursor = td_edit_buffer_line_text(b, b->cursor);
-}
-
-static void copy(td_editor *e, size_t from, size_t to, bool lines) {
-  td_edit_buffer *b = &e->buffer;
-  if (lines) {
-    from = td_edit_buffer_line_start(b, from);
-    to = td_edit_buffer_line_end(b, to);
-  }
-  td_edit_kill_add(&e->kill, b->text.at + from, to - from, TD_EDIT_KILL_NEW);
-  if (!lines) b->cursor = from;
-}
-
-/* Applies d, c, y, > or < from the cursor to where the motion leads. */
-static void operate(td_editor *e, char op, const td_edit_vi_motion *m) {
-  td_edit_buffer *b = &e->buffer;
-  size_t here = m->object ? m->from : b->cursor;
-  size_t from = here < m->to ? here : m->to, to = here < m->to ? m->to : here;
-  if (m->inclusive && to < b->text.len) to = td_edit_buffer_right(b, to);
-  if (op == '>' || op == '<') {
-    indent_lines(e, from, to, op == '>');
-    return;
-  }
-  e->vi.lines = m->lines;
-  if (op == 'y')
-    copy(e, from, to, m->lines);
-  else if (m->lines)
-    cut_lines(e, from, to, op == 'c');
-  else
-    td_edit_command_kill(e, from, to);
-  if (op == 'c') insert_mode(e);
-}
-
-/* dw on a line's last word stops at its end. */
-static void stop_at_line(const td_editor *e, unsigned rune,
-                         td_edit_vi_motion *m) {
-  size_t end = td_edit_buffer_line_end(&e->buffer, e->buffer.cursor);
-  if ((rune == 'w' || rune == 'W') && m->to > end && e->buffer.cursor < end)
-    m->to = end;
-}
-
-/* ---- commands ---- */
-
-static void put(td_editor *e, bool behind) {
-  td_edit_buffer *b = &e->buffer;
-  td_bytes cut = td_edit_kill_yank(&e->kill);
-  if (!cut.at) return;
-  td_edit_buffer_begin(b);
-  if (!e->vi.lines) {
-    if (behind && b->cursor < td_edit_buffer_line_end(b, b->cursor))
-      b->cursor = td_edit_buffer_right(b, b->cursor);
-    if (td_edit_buffer_insert(b, cut.at, cut.len))
-      b->cursor = td_edit_buffer_left(b, b->cursor);
-  } else {
-    size_t at = behind ? td_edit_buffer_line_end(b, b->cursor)
-                       : td_edit_buffer_line_start(b, b->cursor);
-    td_edit_buffer_replace(b, at, at, "\n", 1);
-    size_t line = behind ? at + 1 : at;
-    td_edit_buffer_replace(b, line, line, cut.at, cut.len);
-    b->cursor = td_edit_buffer_line_text(b, line);
-  }
-  td_edit_buffer_end(b);
-}
-
-static void open_line(td_editor *e, bool below) {
-  td_edit_buffer *b = &e->buffer;
-  insert_mode(e);
-  if (below) {
-    b->cursor = td_edit_buffer_line_end(b, b->cursor);
-    td_edit_command_newline(e);
-    return;
-  }
-  size_t start = td_edit_buffer_line_start(b, b->cursor);
-  size_t spaces = td_edit_buffer_line_text(b, start) - start;
-  td_str line;
-  td_str_init(&line);
-  td_str_addn(&line, td_str_c(&b->text) + start, spaces);
-  td_str_addc(&line, '\n');
-  if (td_edit_buffer_replace(b, start, start, td_str_c(&line), line.len))
-    b->cursor = start + spaces;
-  td_str_deinit(&line);
-}
-
-static void replace_char(td_editor *e, unsigned rune) {
-  td_edit_buffer *b = &e->buffer;
-  char bytes[4];
-  size_t n = td_edit_text_encode(rune, bytes), at = b->cursor;
-  if (!n || at >= td_edit_buffer_line_end(b, at)) return;
-  if (td_edit_buffer_replace(b, at, td_edit_buffer_right(b, at), bytes, n))
-    b->cursor = at;
-}
-
-static void flip_case(td_editor *e, int n) {
-  td_edit_buffer *b = &e->buffer;
-  td_edit_buffer_begin(b);
-  for (; n > 0 && b->cursor < td_edit_buffer_line_end(b, b->cursor); n--) {
-    size_t at = b->cursor, next = td_edit_buffer_right(b, at);
-    char c = b->text.at[at];
-    bool letter = (c | 32) >= 'a' && (c | 32) <= 'z';
-    char other = (char)(c ^ 32);
-    if (letter) td_edit_buffer_replace(b, at, at + 1, &other, 1);
-    b->cursor = next;
-  }
-  td_edit_buffer_end(b);
-}
-
-static void join_lines(td_editor *e) {
-  td_edit_buffer *b = &e->buffer;
-  size_t end = td_edit_buffer_line_end(b, b->cursor);
-  if (end == b->text.len) return;
-  if (td_edit_buffer_replace(b, end, td_edit_buffer_line_text(b, end + 1), " ",
-                             1))
-    b->cursor = end;
-}
-
-/* Commands that are short for an operator and a motion. */
-static bool short_form(td_editor *e, unsigned rune, int n) {
-  static const struct {
-    char rune, op, motion;
-  } forms[] = {{'D', 'd', '$'},
-               {'C', 'c', '$'},
-               {'x', 'd', 'l'},
-               {'X', 'd', 'h'},
-               {'s', 'c', 'l'}};
-  td_edit_vi_motion m;
-  for (size_t i = 0; i < TD_COUNT(forms); i++) {
-    if ((unsigned char)forms[i].rune != rune) continue;
-    if (td_edit_vi_move(e, (unsigned char)forms[i].motion, n, &m))
-      operate(e, forms[i].op, &m);
-    return true;
-  }
-  m = (td_edit_vi_motion){
-      .to = td_edit_vi_move_line(&e->buffer, e->buffer.cursor, n - 1),
-      .lines = true};
-  if (rune == 'S' || rune == 'Y') operate(e, rune == 'S' ? 'c' : 'y', &m);
-  return rune == 'S' || rune == 'Y';
-}
-
-static bool start_insert(td_editor *e, unsigned rune) {
-  td_edit_buffer *b = &e->buffer;
-  size_t at = b->cursor;
-  switch (rune) {
-  case 'i':
-    break;
-  case 'a':
-    if (at < td_edit_buffer_line_end(b, at)) at = td_edit_buffer_right(b, at);
-    break;
-  case 'I':
-    at = td_edit_buffer_line_text(b, at);
-    break;
-  case 'A':
-    at = td_edit_buffer_line_end(b, at);
-    break;
-  case 'o':
-    open_line(e, true);
-    return true;
-  case 'O':
-    open_line(e, false);
-    return true;
-  default:
-    return false;
-  }
-  b->cursor = at;
-  insert_mode(e);
-  return true;
-}
-
-static td_edit_outcome command(td_editor *e, unsigned rune, int n) {
-  if (start_insert(e, rune) || short_form(e, rune, n)) return TD_EDIT_GO_ON;
-  switch (rune) {
-  case 'p':
-    put(e, true);
-    break;
-  case 'P':
-    put(e, false);
-    break;
-  case '~':
-    flip_case(e, n);
-    break;
-  case 'J':
-    join_lines(e);
-    break;
-  case 'u':
-    td_edit_buffer_undo(&e->buffer);
-    break;
-  case 'K':
-    td_edit_command_help(e);
-    break;
-  case 'v':
-    return TD_EDIT_OUTSIDE;
-  case '/':
-  case '?':
-    td_edit_command_search(e);
-    break;
-  }
-  return TD_EDIT_GO_ON;
-}
-
 /* ---- keys ---- */
 
 void td_edit_vi_forget(td_edit_vi *v) {
@@ -300,11 +61,19 @@ static int times(const td_edit_vi *v) {
   return n > 9999 ? 9999 : (int)n;
 }
 
+/* dw on a line's last word stops at its end. */
+static void stop_at_line(const td_editor *e, unsigned rune,
+                         td_edit_vi_motion *m) {
+  size_t end = td_edit_buffer_line_end(&e->buffer, e->buffer.cursor);
+  if ((rune == 'w' || rune == 'W') && m->to > end && e->buffer.cursor < end)
+    m->to = end;
+}
+
 /* Moves there, or operates up to there. */
 static void go(td_editor *e, unsigned rune, td_edit_vi_motion *m) {
   if (e->vi.op) {
     stop_at_line(e, rune, m);
-    operate(e, e->vi.op, m);
+    td_edit_vi_command_operate(e, e->vi.op, m);
   } else {
     td_edit_command_move(e, m->to);
   }
@@ -314,7 +83,7 @@ static td_edit_outcome pending(td_editor *e, unsigned rune) {
   char what = e->vi.pending;
   td_edit_vi_motion m = {.to = 0, .lines = true};
   if (what == 'r') {
-    replace_char(e, rune);
+    td_edit_vi_command_replace(e, rune);
   } else if (what == 'g') {
     if (rune == 'g') go(e, 0, &m);
   } else if (what == 'i' || what == 'a') {
@@ -327,14 +96,6 @@ static td_edit_outcome pending(td_editor *e, unsigned rune) {
   }
   td_edit_vi_forget(&e->vi);
   return TD_EDIT_GO_ON;
-}
-
-/* The operator twice: whole lines. */
-static void operate_lines(td_editor *e, char op, int n) {
-  td_edit_vi_motion m = {
-      .to = td_edit_vi_move_line(&e->buffer, e->buffer.cursor, n - 1),
-      .lines = true};
-  operate(e, op, &m);
 }
 
 /* cw changes up to the word's end, and leaves the space behind it. */
@@ -360,7 +121,7 @@ static td_edit_outcome normal_char(td_editor *e, unsigned rune) {
   }
   td_edit_outcome what = TD_EDIT_GO_ON;
   if (v->op && rune == (unsigned char)v->op) {
-    operate_lines(e, v->op, n);
+    td_edit_vi_command_lines(e, v->op, n);
   } else if (find_motion(e, rune, n, &m)) {
     go(e, rune, &m);
   } else if (!v->op && rune && rune < 0x80 && strchr("dcy><", (char)rune)) {
@@ -373,7 +134,7 @@ static td_edit_outcome normal_char(td_editor *e, unsigned rune) {
   } else if (!v->op && rune == 'k') {
     td_edit_command_older(e);
   } else if (!v->op) {
-    what = command(e, rune, n);
+    what = td_edit_vi_command(e, rune, n);
   }
   td_edit_vi_forget(v);
   return what;
@@ -399,6 +160,14 @@ static void leave_insert(td_editor *e) {
   e->vi.normal = true;
   td_edit_vi_forget(&e->vi);
   if (b->cursor > td_edit_buffer_line_start(b, b->cursor))
+    b->cursor = td_edit_buffer_left(b, b->cursor);
+}
+
+/* A command stands on a character, never behind the line's last. */
+static void keep_in_line(td_editor *e) {
+  td_edit_buffer *b = &e->buffer;
+  if (b->cursor > td_edit_buffer_line_start(b, b->cursor) &&
+      b->cursor == td_edit_buffer_line_end(b, b->cursor))
     b->cursor = td_edit_buffer_left(b, b->cursor);
 }
 

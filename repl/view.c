@@ -3,10 +3,11 @@
  * Laid out anew for every key; the screen finds out which rows changed.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "repl/view.h"
+
 #include <string.h>
 
 #include "repl/color.h"
-#include "repl/editor.h"
 #include "repl/term.h"
 #include "repl/text.h"
 

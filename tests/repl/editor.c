@@ -13,6 +13,7 @@
 #include "engine/base/mem.h"
 #include "repl/editor.h"
 #include "repl/text.h"
+#include "repl/view.h"
 
 static uint64_t state_of_random;
 
