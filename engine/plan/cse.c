@@ -1,11 +1,12 @@
 /* cse.c - computes once what is asked for twice.
  *
- * Nodes are taken inputs first; one that equals an earlier one in op,
- * attributes, inputs, control inputs, device and frame is replaced by it, and
- * what was different only because its inputs were then is equal too. Never a
- * node with a state: two reads of a variable may see different values, two
- * random ones must. The operands of a commutative op may change places only
- * where they are integers: of floats, NaN and -0 can tell the order.
+ * Common subexpression elimination. Nodes are taken inputs first; one that
+ * equals an earlier one in op, attributes, inputs, control inputs, device and
+ * frame is replaced by it. Its consumers then have an input in common with
+ * those of the other, and may be equal in turn. Never a node with a state: two
+ * reads of a variable may see different values, two random ops must. The
+ * operands of a commutative op may change places only where they are integers:
+ * of floats, NaN and -0 can tell the order.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/map.h"
@@ -22,7 +23,7 @@ typedef struct cse {
   uint32_t nslots; /* power of two */
 } cse;
 
-/* ---- which ones ---------------------------------------------------------- */
+/* ---- what may be merged -------------------------------------------------- */
 
 static bool mergeable(const td_node *n) {
   td_op_kind kind = n->op->kind;

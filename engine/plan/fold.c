@@ -7,8 +7,8 @@
  * result is kept when it is small or smaller than what it came from. Only what
  * is exact to the bit is done; x + 0 is not x where x is -0.
  *
- * In a loop or a branch a constant would need a control edge to be made there,
- * so that only the root is folded.
+ * Only nodes of the root are folded: a Const has no inputs, and one for a loop
+ * or a branch would need a control edge to run there.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/plan/pass_impl.h"
@@ -30,7 +30,7 @@ typedef struct fold {
   size_t work;          /* bytes read so far */
 } fold;
 
-/* ---- which ones ---------------------------------------------------------- */
+/* ---- what may be folded -------------------------------------------------- */
 
 static bool is_constant(const td_node *n) {
   return n->op->kind == TD_KIND_CONST && n->n_control == 0;
@@ -48,7 +48,7 @@ static bool foldable(const td_node *n) {
   return true;
 }
 
-/* To wait for a constant is not to wait. */
+/* A constant is there from the start: nobody needs to wait for it. */
 static void drop_constant_controls(const fold *f, td_node *n) {
   for (int i = n->n_control; i-- > 0;)
     if (f->value[n->control[i]->id]) td_node_drop_control(n, i);
@@ -202,7 +202,7 @@ static void log_folded(const fold *f, const td_node *n, const td_node *made) {
   td_str_deinit(&text);
 }
 
-/* Those that are still computed take Consts for what is not. */
+/* Inputs of `n`, which is still computed, that are folded become Consts. */
 static td_status *rewire(fold *f, td_node *n) {
   for (int i = 0; i < n->n_in; i++) {
     td_edge e = n->in[i];

@@ -1,22 +1,29 @@
 /* inline.c - the bodies of functions in place of their calls.
  *
- * Runs on the copy, before everything that looks at single nodes, so that a
- * body is folded, merged and scheduled with the rest: what a gradient computes
- * again of a function is merged with the first time. Names do not depend on
- * what else the step needs: a stream of random numbers inside goes on from run
- * to run.
+ * Runs before the passes that look at single nodes, so that a body is folded,
+ * merged and scheduled with the rest: what a gradient computes again of a
+ * function is merged with the first time. Names do not depend on what else the
+ * step needs, so that a random stream inside goes on from run to run.
  *
- * A body in a loop or branch, or of a call that waits for others, begins with
- * its inputs: they pass Identities, for whose control edge the nodes without
- * inputs wait, so that none runs in another frame, too early, or where the
- * inputs are dead. So do the loops of the body, with all that is in them.
- * Handles go in directly: readers of a variable must be found.
+ * A call y = f(x) of f(a) = a + 1 in a loop or a branch, or one that waits for
+ * other nodes, becomes
+ *
+ *   x -> f/arg (Identity) --------------------> f/add -> y
+ *          |                                      ^
+ *          +--^--> f/begin (NoOp) --^--> f/one ---+
+ *
+ * The Const f/one has no inputs: without its control edge it would run in the
+ * root, too early, or though x is dead. So the body's nodes without inputs, its
+ * loops and what has a state wait for f/begin. Handles of resources go in
+ * directly, not through an Identity: order_updates must find who reads a
+ * variable. Where others wait for the call itself, they wait for f/end, a NoOp
+ * that waits for all results.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graphdef/function.h"
 #include "engine/plan/pass_impl.h"
 
-/* By node id; of a call once it is expanded. */
+/* What became of a call. */
 typedef struct inlined {
   td_function_body body;
   td_node *done; /* what waits for the call waits for it; NULL: nobody does */
@@ -25,7 +32,7 @@ typedef struct inlined {
 typedef struct inliner {
   td_pass *p;
   td_graph *g;
-  TD_VEC(inlined) at;
+  TD_VEC(inlined) at; /* by node id; of a call once it is expanded */
   TD_VEC(td_edge) args;
   bool *awaited; /* by node id of the copy as it was: a control input */
   int32_t n;     /* nodes of the copy as it was */
@@ -57,7 +64,7 @@ static td_status *add_node(inliner *x, const td_node *call, const char *op,
   return NULL;
 }
 
-/* The edge that output of a call became. */
+/* The edge that this output of a call became, calls within calls included. */
 static td_edge resolve(const inliner *x, td_edge e) {
   while (e.node && is_call(e.node) && x->at.at[e.node->id].body.results)
     e = x->at.at[e.node->id].body.results[e.port];
@@ -91,7 +98,7 @@ static td_status *begin(inliner *x, td_node *call, td_node **entry) {
   return NULL;
 }
 
-/* The input that says where `n` runs; NULL: none does. */
+/* The input in whose frame `n` runs; NULL when `n` has no inputs. */
 static const td_node *settles(const td_node *n) {
   for (int i = 0; i < n->n_in; i++)
     if (n->op->kind != TD_KIND_MERGE || n->in[i].node->op->kind != TD_KIND_NEXT)
@@ -99,8 +106,9 @@ static const td_node *settles(const td_node *n) {
   return n->n_control ? n->control[0] : NULL;
 }
 
-/* How many loops of the body are around `n`. They are known of the nodes before
- * it: `loops`, by node of the body, counts those around what it gives. */
+/* How many loops of the body are around `n`. `loops`, by node of the body,
+ * holds how many are around its outputs, which is known of the inputs of `n`.
+ */
 static int32_t loops_around(const td_node *n, int32_t begin, int32_t *loops) {
   const td_node *from = settles(n);
   int32_t around = from && from->id >= begin ? loops[from->id - begin] : 0;
@@ -109,7 +117,8 @@ static int32_t loops_around(const td_node *n, int32_t begin, int32_t *loops) {
   return around;
 }
 
-/* What has a state waits too: it may only run when all inputs are there. */
+/* Must `n` wait for the entry? What has a state must: it may only run when all
+ * inputs of the call are there. */
 static bool waits(const td_node *n) {
   return n->n_in + n->n_control == 0 || (n->op->flags & TD_STATEFUL) ||
          n->op->kind == TD_KIND_ENTER;
@@ -178,7 +187,7 @@ static td_status *expand(inliner *x, td_node *call) {
 
 /* ---- what used the calls ------------------------------------------------- */
 
-/* Control inputs that are calls, here and inside of them. */
+/* Control inputs of `n` that are calls become the ends of these. */
 static td_status *rewire_controls(inliner *x, td_node *n) {
   for (int i = n->n_control; i-- > 0;) {
     td_node *before = n->control[i];
@@ -232,7 +241,7 @@ static td_status *start(inliner *x) {
   return NULL;
 }
 
-/* Calls inside come behind, and are met in their turn. */
+/* Calls inside a body are added behind, and met in their turn. */
 static td_status *inline_all(inliner *x) {
   TD_TRY(start(x));
   for (int32_t id = 0; id < td_graph_size(x->g); id++) {

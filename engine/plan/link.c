@@ -32,7 +32,8 @@ static void describe(const td_pass *p, const td_link *l, td_build *b) {
   td_build_attr(b, "_edge", td_attr_int(l->edge));
 }
 
-/* What inference cannot know of a node that stands for another's output. */
+/* A _Send or _Recv has frame and deadness of the value it stands for, which
+ * inference cannot know. */
 static void settle(const td_link *l, td_node *n) {
   n->frame = l->frame;
   n->may_die = l->may_die;

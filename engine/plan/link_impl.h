@@ -24,7 +24,7 @@ typedef struct td_link {
   int32_t frame;           /* where both ends run */
 } td_link;
 
-/* The next edge; its name says where it comes from. */
+/* Numbers the next edge, and names it after its `source`. */
 td_status *td_link_number(td_pass *p, const char *source,
                           int32_t *out) TD_MUST_USE;
 /* Adds the _Send (_HostSend) of `input`, a node of `g`. */

@@ -58,8 +58,8 @@ typedef struct td_plan {
 
 /* Errors: a fetch that needs a placeholder which is not fed (names the fetch
  * and the shortest path), an edge of another graph or inside a loop, a needed
- * node that cannot be placed or a needed loop that is none; mistakes elsewhere
- * in the graph do not matter. A fetch of a fed edge is the feed itself. A
+ * node that cannot be placed or a needed loop half built; mistakes elsewhere in
+ * the graph do not matter. A fetch of a fed edge is the feed itself. A
  * signature that needs nothing has no parts. */
 td_status *td_plan_new(const td_plan_request *r, td_plan **out) TD_MUST_USE;
 void td_plan_free(td_plan *p);

@@ -35,12 +35,13 @@ static td_status *pruning_init(td_pruning *t, td_pass *p) {
 
 /* ---- what was asked for -------------------------------------------------- */
 
-/* The graph may have changed since they were looked up. */
+/* Nodes may have been removed since the request was made. */
 static td_status *check_there(const td_plan_request *r) {
   for (int i = 0; i < r->n_feeds; i++)
     if (r->feeds[i].node->gone) return td_region_gone_error(r->feeds[i].node);
   for (int i = 0; i < r->n_fetches; i++)
-    if (r->fetches[i].node->gone) return td_region_gone_error(r->fetches[i].node);
+    if (r->fetches[i].node->gone)
+      return td_region_gone_error(r->fetches[i].node);
   for (int i = 0; i < r->n_targets; i++)
     if (r->targets[i]->gone) return td_region_gone_error(r->targets[i]);
   return NULL;
@@ -57,8 +58,8 @@ static td_status *check_edge(const td_pruning *t, td_edge e, const char *what,
   return NULL;
 }
 
-/* A value inside a loop is there many times, or never: it can neither be given
- * nor taken. */
+/* A value inside a loop has a value in each iteration, or in none: it can
+ * neither be fed nor fetched. */
 static td_status *inside_error(td_edge e, const char *loop, bool feed) {
   return td_node_blame(
       td_error(TD_INVALID_ARGUMENT,
@@ -76,9 +77,10 @@ static td_status *check_outside(const td_pruning *t, td_edge e, bool feed) {
   return inside_error(e, all->at[all->beyond[e.node->id]].name, feed);
 }
 
-/* What is needed brings its loops with it whole, so that only a fed value
- * inside one asks for the rest of the graph; and partial runs, whose links are
- * told what may die as they are made. */
+/* Are the frames of the whole graph needed? Those of the copy are enough for
+ * most, as what is needed brings its loops with it whole. But a fed value may
+ * lie in a loop of which nothing else is needed; and the links of partial runs
+ * are told what may be dead as they are made, before the copy has frames. */
 static bool asks_for_whole(const td_plan_request *r) {
   if (r->partial) return true;
   for (int i = 0; i < r->n_feeds; i++)
@@ -115,26 +117,26 @@ static void add_node(td_str *text, const td_node *n) {
   if (n->origin[0]) td_str_addf(text, " (%s)", n->origin);
 }
 
-/* "loss <- sub <- x"; a long way is cut in the middle. */
+/* "loss <- sub <- x"; a long path is shortened in the middle. */
 static td_status *add_path(const td_pruning *t, const td_node *x,
                            td_str *text) {
   enum { ENDS = 6 };
-  TD_VEC(int32_t) way = {0};
+  TD_VEC(int32_t) path = {0};
   bool room = true;
   for (int32_t id = x->id; id >= 0 && room;) {
-    room = td_vec_push(&way, id);
+    room = td_vec_push(&path, id);
     id = t->marks[id].via > 0 ? t->marks[id].via - 1 : -1;
   }
-  for (size_t i = way.len; room && i-- > 0;) {
-    if (i >= ENDS && i < way.len - ENDS) {
-      td_str_addf(text, " <- ... %zu more", way.len - 2 * ENDS);
+  for (size_t i = path.len; room && i-- > 0;) {
+    if (i >= ENDS && i < path.len - ENDS) {
+      td_str_addf(text, " <- ... %zu more", path.len - 2 * ENDS);
       i = ENDS;
       continue;
     }
-    if (i + 1 < way.len) td_str_add(text, " <- ");
-    add_node(text, td_graph_node(t->r->graph, way.at[i]));
+    if (i + 1 < path.len) td_str_add(text, " <- ");
+    add_node(text, td_graph_node(t->r->graph, path.at[i]));
   }
-  td_vec_free(&way);
+  td_vec_free(&path);
   return room && !text->failed ? NULL : td_oom();
 }
 
@@ -162,7 +164,7 @@ static td_status *not_fed(const td_pruning *t, const td_node *x) {
 
 /* ---- the walk ------------------------------------------------------------ */
 
-/* `via` as in a mark. */
+/* Adds `n` to what is needed; `via` as in td_prune_mark. */
 static td_status *want(td_pruning *t, td_node *n, int32_t via) {
   if (td_prune_mark_of(t, n)->via) return NULL;
   if (!td_vec_push(&t->needed, n->id)) return td_oom();
@@ -213,7 +215,8 @@ static int by_id(const void *a, const void *b) {
   return (*x > *y) - (*x < *y);
 }
 
-/* A large part of the graph is sooner gone through by the graph. */
+/* Puts `needed` in the order of ids: by sorting it, or by a walk over the graph
+ * when it holds a large part of that. */
 static void sort_needed(td_pruning *t) {
   if (t->needed.len == 0) return;
   if (t->needed.len < (size_t)t->n / 16) {
@@ -250,7 +253,7 @@ static td_status *check_fetches(const td_pruning *t, const td_frames *mine) {
   return NULL;
 }
 
-/* Those of the copy, unless those of the whole graph are known. */
+/* The frames of the copy, unless those of the whole graph are known. */
 static td_status *find_frames(td_pruning *t) {
   td_frames mine;
   if (t->whole) return NULL;

@@ -89,8 +89,8 @@ static void note_user(copying *c, int32_t feed, int32_t placed) {
   if (c->where[feed] != placed) c->where[feed] = SEVERAL;
 }
 
-/* An edge of the user's graph in the copy; node NULL while its node, further
- * down a back edge, is still to come. */
+/* The edge of the copy for `e`, an edge of the user's graph. Its node is NULL
+ * while that is still to come, as that of a back edge is. */
 static td_edge copied(copying *c, td_edge e, int32_t placed) {
   int32_t f = e.node ? td_prune_feed_of(c->t, e) : -1;
   if (f < 0) return (td_edge){e.node ? copy_of(c, e.node) : NULL, e.port};
@@ -140,9 +140,9 @@ static td_status *copy_nodes(copying *c) {
 }
 
 /* Puts the note "_rows" on the handle of each variable that has rows gathered
- * or scattered somewhere in the user's graph, whether or not in this step. Such
- * a variable is never shared with who reads it whole: a scatter that comes
- * later could not write in place then. */
+ * or scattered somewhere in the user's graph, whether or not in this step.
+ * Whoever reads such a variable whole copies it: sharing the buffer would keep
+ * a scatter from writing in place. */
 static td_status *note_rows(const copying *c) {
   size_t count;
   const int32_t *sparse = td_placer_sparse(c->r->placer, &count);

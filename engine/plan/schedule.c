@@ -1,22 +1,22 @@
 /* schedule.c - which of two ready nodes goes first.
  *
- * The one with the longer way still to go: the weights of the nodes on the
- * longest path from it to a sink, added, across all devices. Weights are
- * guessed from the sizes of outputs; a hand-over to another device has one as
- * well. As every weight is positive, sorting by the way to go puts inputs
- * first, too: the parts get their nodes in this order.
+ * The one with the longer critical path: the longest path from it to a sink,
+ * across all devices, in weights of the nodes on it. Weights are guessed from
+ * the sizes of outputs; a transfer to another device has one as well. As every
+ * weight is positive, sorting by the length of the path puts inputs first, too:
+ * the parts get their nodes in this order.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "engine/plan/pass_impl.h"
 
-/* In units of one kilobyte made. A size not known counts as a small batch; a
- * hand-over between devices as 64 KB. */
-enum { UNIT = 1024, UNKNOWN = 32, CROSSING = 64, MAX_WEIGHT = 1 << 30 };
+/* In units of one kilobyte of output. A dimension not known counts as a small
+ * batch, a transfer between devices as 64 KB. */
+enum { UNIT = 1024, UNKNOWN = 32, TRANSFER = 64, MAX_WEIGHT = 1 << 30 };
 
 typedef struct rank {
-  int64_t way; /* to go */
+  int64_t path; /* the length of its critical path */
   int32_t id;
 } rank;
 
@@ -34,17 +34,17 @@ static int64_t weight(const td_node *n) {
 }
 
 static void pass_on(rank *ranks, const td_node *from, const td_node *to) {
-  int64_t way = ranks[to->id].way;
-  if (from->placed != to->placed) way += CROSSING;
-  if (ranks[from->id].way < way) ranks[from->id].way = way;
+  int64_t path = ranks[to->id].path;
+  if (from->placed != to->placed) path += TRANSFER;
+  if (ranks[from->id].path < path) ranks[from->id].path = path;
 }
 
-/* Against the order of nodes. `way` holds, until the node's turn, the longest
- * way to go behind it. */
+/* Goes against the order of nodes. Until a node's turn `path` holds the longest
+ * path behind it, without the node itself. */
 static void measure(const td_graph *g, const int32_t *order, rank *ranks) {
   for (int32_t k = td_graph_size(g); k-- > 0;) {
     const td_node *n = td_graph_node(g, order[k]);
-    ranks[n->id].way += weight(n);
+    ranks[n->id].path += weight(n);
     for (int i = 0; i < n->n_in; i++)
       if (n->in[i].node->op->kind != TD_KIND_NEXT)
         pass_on(ranks, n->in[i].node, n);
@@ -54,14 +54,14 @@ static void measure(const td_graph *g, const int32_t *order, rank *ranks) {
 
 static int compare(const void *a, const void *b) {
   const rank *x = a, *y = b;
-  if (x->way != y->way) return x->way > y->way ? -1 : 1;
+  if (x->path != y->path) return x->path > y->path ? -1 : 1;
   return x->id < y->id ? -1 : x->id > y->id;
 }
 
 static void log_order(td_pass *p, const rank *ranks) {
   for (int32_t k = 0; p->log && k < td_graph_size(p->graph); k++)
     td_pass_log(p, "%s: %lld to go", td_graph_node(p->graph, ranks[k].id)->name,
-                (long long)ranks[k].way);
+                (long long)ranks[k].path);
 }
 
 td_status *td_schedule(td_pass *p) {

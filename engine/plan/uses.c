@@ -1,7 +1,7 @@
 /* uses.c - who uses the nodes of a graph, as one array.
  *
- * Made when a pass needs it and gone with the pass: a graph knows its inputs
- * only.
+ * A node knows its inputs, not its consumers: a pass that needs these makes the
+ * array, which goes with the pass.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/plan/uses_impl.h"
