@@ -15,6 +15,7 @@
 
 #include "jupyter/kernel_impl.h"
 #include "jupyter/log.h"
+#include "lua/console/capture.h"
 
 enum { PIPE_BYTES = 1 << 20 };
 
@@ -28,7 +29,7 @@ static size_t line_at;
 /* ---- writing ---- */
 
 static ssize_t write_text(int stream, const char *bytes, size_t len) {
-  if (!td_line_captures(stream, bytes, len) && kernel->iopub)
+  if (!td_capture_write(stream, bytes, len) && kernel->iopub)
     td_jupyter_iopub_text(kernel->iopub, td_jupyter_worker_request(), stream,
                           bytes, len);
   return (ssize_t)len;

@@ -77,7 +77,7 @@ static void failed(td_jupyter_worker *w, td_jupyter_request *r,
 static void call(td_jupyter_worker *w, td_jupyter_request *r,
                  const char *service, td_str *reply) {
   td_bytes c = td_jupyter_request_part(r, TD_JUPYTER_PART_CONTENT);
-  td_host_outcome o = td_line_call(w->line, service, c.at, c.len, reply);
+  td_host_outcome o = td_host_call(w->line, service, c.at, c.len, reply);
   if (o != TD_HOST_OK) failed(w, r, o, reply);
 }
 

@@ -23,7 +23,7 @@ static json_t *ask(td_line *l, const char *service, const char *code,
   td_str_addc(&request, '}');
   *outcome = TD_HOST_ERROR;
   if (!request.failed)
-    *outcome = td_line_call(l, service, td_str_c(&request), request.len, text);
+    *outcome = td_host_call(l, service, td_str_c(&request), request.len, text);
   td_str_deinit(&request);
   if (*outcome != TD_HOST_OK) return NULL;
   return json_loadb(td_str_c(text), text->len, JSON_ALLOW_NUL, NULL);

@@ -1,6 +1,6 @@
 /* ask.h - what the prompt asks of the console: Jupyter's requests.
  *
- * Each is one td_line_call. A service that fails or is missing answers as if it
+ * Each is one td_host_call. A service that fails or is missing answers as if it
  * had nothing to say, so that the editor always works.
  *
  * SPDX-License-Identifier: Apache-2.0 */

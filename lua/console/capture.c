@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "lua/bind.h"
-#include "lua/console/line.h"
+#include "lua/console/line_impl.h"
 
 #define CAPTURE "tide.capture"
 
@@ -30,7 +30,7 @@ typedef struct capture {
 
 static capture *innermost;
 
-bool td_line_captures(int stream, const char *bytes, size_t len) {
+bool td_capture_write(int stream, const char *bytes, size_t len) {
   td_line *l = td_line_current();
   capture *c = innermost;
   while (c && c->line != l) c = c->outer;
@@ -117,7 +117,7 @@ static void set_class(lua_State *L) {
   lua_setmetatable(L, -2);
 }
 
-int td_capture(lua_State *L) {
+int td_capture_start(lua_State *L) {
   capture *c = lua_newuserdatauv(L, sizeof *c, 0);
   *c = (capture){.saved = {-1, -1}};
   set_class(L);

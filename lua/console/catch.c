@@ -1,13 +1,27 @@
-/* catch.c - what catches errors in a console: pcall, xpcall, coroutines.
+/* catch.c - pcall, xpcall and coroutines of a console.
  *
- * As in Lua, but the error of an interrupt is not caught: it goes on up, and
- * what its way closes may run first. Coroutines that run are entered in their
- * line's stack, since a hook belongs to one coroutine.
+ * They do as Lua's, but an interrupt goes through. With Lua's own pcall, Ctrl-C
+ * in
+ *
+ *   while true do pcall(work) end
+ *
+ * would end one call of work() and the loop would go on. So whatever catches an
+ * interrupt's error raises it again, up to the protected call that the console
+ * itself made. On the way `local x <close>` variables are closed; a pcall that
+ * begins in such a handler (an *inner* one) catches as ever, as long as the
+ * handlers' time lasts.
+ *
+ * A Lua hook belongs to one coroutine. So that an interrupt reaches the one
+ * that runs, resume and wrap keep the stack of a line's coroutines
+ * (td_line_enter, td_line_leave).
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lua/console/line.h"
+#include "lua/console/catch.h"
 
-bool td_catch_inner(void) {
+#include "lua/console/line_impl.h"
+
+/* Does a call that begins now begin in what an interrupt closes? */
+static bool is_inner(void) {
   const td_line *l = td_line_current();
   return l && td_line_unwinds(l);
 }
@@ -55,7 +69,7 @@ static int finish(lua_State *L, int status, lua_KContext about) {
 /* The message handler is at `at`, then come true, the function, arguments. */
 static int call(lua_State *L, int at) {
   int n = lua_gettop(L) - at - 2;
-  lua_KContext about = at | (td_catch_inner() ? INNER : 0);
+  lua_KContext about = at | (is_inner() ? INNER : 0);
   return finish(L, lua_pcallk(L, n, LUA_MULTRET, at, about, finish), about);
 }
 
@@ -70,7 +84,7 @@ static int protected_call(lua_State *L) {
 static int protected_call_handled(lua_State *L) {
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_pushvalue(L, 2);
-  lua_pushboolean(L, td_catch_inner());
+  lua_pushboolean(L, is_inner());
   lua_pushcclosure(L, handle, 2);
   lua_replace(L, 2);
   lua_pushboolean(L, true);
@@ -127,7 +141,7 @@ static bool resumable(lua_State *L, lua_State *co) {
 static int co_resume(lua_State *L) {
   lua_State *co = lua_tothread(L, 1);
   luaL_argexpected(L, co, 1, "coroutine");
-  bool inner = td_catch_inner();
+  bool inner = is_inner();
   int n = -1;
   if (resumable(L, co)) {
     n = resume(L, co, lua_gettop(L) - 1);
@@ -180,7 +194,7 @@ static int co_close(lua_State *L) {
   lua_Debug ar;
   if (co == L || (lua_status(co) == LUA_OK && lua_getstack(co, 0, &ar)))
     return luaL_error(L, "cannot close a running coroutine");
-  bool inner = td_catch_inner(), ok = reset(co) == LUA_OK;
+  bool inner = is_inner(), ok = reset(co) == LUA_OK;
   lua_pushboolean(L, ok);
   if (ok) return 1;
   lua_xmove(co, L, 1);

@@ -19,7 +19,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
-#include "lua/console/line.h"
+#include "lua/console/line_impl.h"
 
 enum { LONGEST_NAP = 20 };                 /* ms between two looks */
 static const int64_t patience = 300000000; /* ns until the next signal */

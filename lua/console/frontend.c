@@ -10,20 +10,24 @@
  *   words(text)                       kind, start, stop of each word, flat
  *   line()                            the name of the line that runs
  *   interrupted()                     has this call been interrupted?
- *   trace(f, g)                       f(source, line) at each line, g(err) at
+ *   debug(f, g)                       f(source, line) at each line, g(err) at
  *                                     errors of protected calls; nil: not
  *   pause(), resume()                 a line halts; all that halt go on
  *   execute, popen, capture        see child.h, capture.h
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "lua/console/frontend.h"
+
 #include <limits.h>
 #include <string.h>
 
 #include "lua/bind_scope.h"
 #include "lua/console/capture.h"
+#include "lua/console/catch.h"
 #include "lua/console/child.h"
+#include "lua/console/debug.h"
 #include "lua/console/lexer.h"
-#include "lua/console/line.h"
+#include "lua/console/line_impl.h"
 
 static const td_frontend *frontend_of(lua_State *L) {
   (void)L;
@@ -141,7 +145,7 @@ static int note_frames(lua_State *L) {
   lua_Debug ar;
   td_catch_passes(false);
   lua_settop(L, 1);
-  td_trace_raised(L, 1);
+  td_debug_raised(L, 1);
   lua_createtable(L, 8, 0);
   for (int level = 1; level < MOST_FRAMES && lua_getstack(L, level, &ar);
        level++) {
@@ -218,10 +222,10 @@ static const luaL_Reg functions[] = {{"publish", publish},
                                      {"interrupted", interrupted},
                                      {"execute", td_child_execute},
                                      {"popen", td_child_popen},
-                                     {"capture", td_capture},
-                                     {"trace", td_trace_set},
-                                     {"pause", td_trace_pause},
-                                     {"resume", td_trace_resume},
+                                     {"capture", td_capture_start},
+                                     {"debug", td_debug_set},
+                                     {"pause", td_debug_pause},
+                                     {"resume", td_debug_resume},
                                      {NULL, NULL}};
 
 static int open_frontend(lua_State *L) {

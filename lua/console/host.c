@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
-#include "lua/console/line.h"
+#include "lua/console/catch.h"
+#include "lua/console/child.h"
+#include "lua/console/frontend.h"
+#include "lua/console/line_impl.h"
 
 int luaopen_tide(lua_State *L);
 
@@ -138,6 +141,7 @@ static td_host_outcome run(td_line *l, lua_CFunction body, job *j) {
     j->outcome = TD_HOST_ERROR;
     lua_pop(L, 1);
   }
+  td_child_reap();
   bool was = td_line_end(l);
   return was && j->outcome == TD_HOST_ERROR ? TD_HOST_INTERRUPTED : j->outcome;
 }
@@ -220,7 +224,7 @@ static int run_service(lua_State *L) {
   return 0;
 }
 
-td_host_outcome td_line_call(td_line *l, const char *name, const char *request,
+td_host_outcome td_host_call(td_line *l, const char *name, const char *request,
                              size_t len, td_str *reply) {
   job j = {.code = request, .len = len, .name = name, .text = reply};
   td_str_clear(reply);

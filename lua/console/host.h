@@ -2,27 +2,16 @@
  *
  * Shared by the prompt and the notebook kernel, which know no Lua. What a
  * console does is written in Lua (lua/tide/console) and reached by one door:
- * td_line_call, JSON in and JSON out.
+ * td_host_call, JSON in and JSON out.
  *
- * A *line* is one line of evaluation: the prompt, a notebook's cells, a
- * subshell. Each belongs to one thread at a time and has a coroutine of its
- * own; they take turns in the interpreter, which is free while a step runs, a
- * line waits for input, or a wait ends by td_line_wait. Whoever waits for a
- * turn gets it within milliseconds, from busy Lua code too.
- *
- * An interrupt may come from any thread or signal handler and gives control
- * back within a second from Lua code, coroutines, pcall loops, steps and waits.
- * (A library call in C that never looks, such as an exponential string.find, is
- * the exception.)
+ * It has lines of evaluation (line.h): the first one is there from the start.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_HOST_H
 #define TD_HOST_H
 
 #include "engine/base/str.h"
-
-typedef struct td_host td_host;
-typedef struct td_line td_line;
+#include "lua/console/line.h"
 
 typedef enum td_host_outcome {
   TD_HOST_OK,
@@ -48,9 +37,9 @@ typedef struct td_frontend {
    * there is none; `out` then says so. */
   td_host_outcome (*input)(void *arg, td_line *line, const char *prompt,
                            bool password, td_str *out);
-  /* What came with the request that is served, beside its content: its metadata
-   * (n = -1, a JSON object), its n-th buffer; false when there is none. Borrowed
-   * while it is served. */
+  /* What came with the request that is served, beside its content: its
+   * metadata (n = -1, a JSON object), its n-th buffer; false when there is
+   * none. Borrowed while it is served. */
   bool (*part)(void *arg, td_line *line, int n, td_bytes *out);
 } td_frontend;
 
@@ -60,44 +49,14 @@ td_host *td_host_new(const td_frontend *frontend, char **why);
 /* Every other line is gone before. */
 void td_host_free(td_host *h);
 
-/* ---- lines ---- */
-
-/* The first one, of the thread that made the host. Borrowed. */
+/* The first line, of the thread that made the host. Borrowed. */
 td_line *td_host_line(td_host *h);
-/* One more; `name` is how Lua knows it (a subshell's id). NULL: no memory. */
-td_line *td_line_new(td_host *h, const char *name);
-void td_line_free(td_line *l);
-const char *td_line_name(const td_line *l);
-/* The one this thread runs at the moment, or NULL. */
-td_line *td_line_current(void);
 
-/* Async-signal-safe. False, and nothing done, when the line is idle. */
-bool td_line_interrupt(td_line *l);
-/* Signals once more to a call that was interrupted and has not seen it: a wait
- * in a library may have begun just after the first time. False when there is
- * none. */
-bool td_line_nudge(td_line *l);
-/* True while something runs. */
-bool td_line_busy(const td_line *l);
-/* True from an interrupt until the call it meant has ended. */
-bool td_line_interrupted(const td_line *l);
-/* True while what runs is no Lua code: a step, a wait. */
-bool td_line_waiting(const td_line *l);
-
-/* Around a wait in C code that the line's Lua code called: others may run.
- * Nothing of Lua may be touched between the two. */
-void td_line_wait(td_line *l);
-void td_line_resume(td_line *l);
-
-/* For who has replaced C's streams: a line that captures its output takes this
- * text of stream 1 or 2, written by its thread. False: nobody did. */
-bool td_line_captures(int stream, const char *bytes, size_t len);
-
-/* ---- running: on the line's thread ---- */
+/* ---- running: on the line's thread, without a line the first one's ---- */
 
 /* Calls service `name` of tide.console with the decoded request, a JSON object;
  * `reply` gets the encoded result, or the error's text. */
-td_host_outcome td_line_call(td_line *l, const char *name, const char *request,
+td_host_outcome td_host_call(td_line *l, const char *name, const char *request,
                              size_t len, td_str *reply);
 
 /* Sets the script's arguments: global `arg`, arg[0] = name. */

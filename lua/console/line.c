@@ -10,7 +10,7 @@
  * lets it through at the next instruction.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lua/console/line.h"
+#include "lua/console/line_impl.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -18,7 +18,6 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
-#include "lua/console/child.h"
 
 enum {
   MERCY_NS = 300000000, /* for handlers of variables that are to be closed */
@@ -91,8 +90,8 @@ static void hook_again(td_line *l) {
 
 /* No hook, but the debugger's when there is one. */
 static void unhook(const td_line *l, lua_State *L) {
-  if (l && td_trace_wanted(l))
-    lua_sethook(L, td_trace_hook, LUA_MASKLINE, 0);
+  if (l && l->host->debug_hook && !l->debugs)
+    lua_sethook(L, l->host->debug_hook, LUA_MASKLINE, 0);
   else
     lua_sethook(L, NULL, 0, 0);
 }
@@ -234,7 +233,7 @@ void td_line_begin(td_line *l) {
   l->stack[0] = l->L;
   l->depth = 1;
   current = l;
-  if (l->host->traces) unhook(l, l->L);
+  if (l->host->debug_hook) unhook(l, l->L);
   hook_again(l);
 }
 
@@ -249,7 +248,6 @@ bool td_line_end(td_line *l) {
   current = NULL;
   l->depth = 0;
   td_lua_interrupt_by(NULL);
-  td_child_reap();
   td_lua_unlock(l->host->state);
   return was;
 }
@@ -271,7 +269,7 @@ int td_line_enter(td_line *l, lua_State *co) {
   int depth = l->depth;
   if (depth < TD_LINE_DEEPEST) l->stack[depth] = co;
   l->depth = depth + 1;
-  if (l->host->traces) unhook(l, co);
+  if (l->host->debug_hook) unhook(l, co);
   hook_again(l);
   return depth;
 }
@@ -295,6 +293,7 @@ td_line *td_line_new(td_host *h, const char *name) {
   if (!l) return NULL;
   l->host = h;
   l->name = td_strdup(name);
+  l->debugs = !strcmp(name, "debug");
   l->anchor = LUA_NOREF;
   td_lua_lock(h->state);
   lua_pushcfunction(h->spare, make_thread);

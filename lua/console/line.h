@@ -1,82 +1,48 @@
-/* line.h - inside of the console core: a line's coroutines and interrupts.
+/* line.h - lines of evaluation, which share one interpreter.
+ *
+ * A *line* runs code in order: the prompt is one, a notebook's cells are one, a
+ * subshell is one more. Each belongs to one thread at a time and has a
+ * coroutine of its own; they take turns in the interpreter, which is free while
+ * a step runs, a line waits for input, or a wait ends by td_line_wait. Whoever
+ * waits for a turn gets it within milliseconds, from busy Lua code too.
+ *
+ * An interrupt may come from any thread or signal handler and gives control
+ * back within a second from Lua code, coroutines, pcall loops, steps and waits.
+ * (A library call in C that never looks, such as an exponential string.find, is
+ * the exception.)
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_LUA_LINE_H
 #define TD_LUA_LINE_H
 
-#include "lua/bind.h"
-#include "lua/console/host.h"
+#include "engine/base/base.h"
 
-enum { TD_LINE_DEEPEST = 256 };
+typedef struct td_host td_host;
+typedef struct td_line td_line;
 
-struct td_line {
-  td_host *host;
-  lua_State *L; /* its coroutine; the first line has the main one */
-  int anchor;   /* keeps it alive: a reference, or LUA_NOREF */
-  char *name;
-  /* Coroutines that run, first the line's own: written by its thread with
-   * signals not yet looking at them, read by the handler on the same thread. */
-  lua_State *volatile stack[TD_LINE_DEEPEST];
-  volatile int depth; /* 0: idle */
-  int interrupted;    /* atomic */
-  int flag;           /* atomic: what running steps look at */
-  int64_t raised_ns;  /* atomic; when the interrupt's error was raised, or 0 */
-  int n_calls;      /* atomic; begun and not ended: a call may come in a call */
-  int knocking;     /* atomic: threads that interrupt just now */
-  pthread_t thread; /* of the running call */
-  td_line *next;    /* of the host's lines; guarded by the interpreter */
-};
+/* A line more; `name` is how Lua knows it (a subshell's id). NULL: no memory. */
+td_line *td_line_new(td_host *h, const char *name);
+void td_line_free(td_line *l);
+const char *td_line_name(const td_line *l);
+/* The one this thread runs at the moment, or NULL. */
+td_line *td_line_current(void);
 
-struct td_host {
-  td_line first;    /* and, behind it, the others */
-  lua_State *spare; /* a coroutine for short work on behalf of no line */
-  td_lua_state *state;
-  const td_frontend *frontend;
-  bool traces; /* the debugger wants to look; guarded by the interpreter */
-};
+/* Async-signal-safe. False, and nothing done, when the line is idle. */
+bool td_line_interrupt(td_line *l);
+/* Signals once more to a call that was interrupted and has not seen it: a wait
+ * in a library may have begun just after the first time. False when there is
+ * none. */
+bool td_line_nudge(td_line *l);
+/* True while something runs. */
+bool td_line_busy(const td_line *l);
+/* True from an interrupt until the call it meant has ended. */
+bool td_line_interrupted(const td_line *l);
+/* True while what runs is no Lua code: a step, a wait. */
+bool td_line_waiting(const td_line *l);
 
-/* Between the two, the interpreter is this thread's and the line is busy.
- * `end` is true when it was interrupted, and forgets that. */
-void td_line_begin(td_line *l);
-bool td_line_end(td_line *l);
-/* Forgets an interrupt within a call, once its error has arrived. */
-bool td_line_forget(td_line *l);
-
-/* The interrupt's error is on its way up: what closes may run for a while. */
-void td_line_unwind(td_line *l);
-/* Is it on its way, and that while not over? */
-bool td_line_unwinds(const td_line *l);
-
-/* `co` runs on top of the line's coroutines until it leaves them as deep as
- * `enter` said. The line may be NULL. */
-int td_line_enter(td_line *l, lua_State *co);
-void td_line_leave(td_line *l, int depth, lua_State *co);
-
-/* catch.c: replaces pcall, xpcall and coroutine.resume, .wrap and .close. */
-void td_catch_open(lua_State *L);
-/* Is the error that has arrived an interrupt's, which goes on? What it closes
- * has its time from now. `inner`: the call began in what closes. */
-bool td_catch_passes(bool inner);
-/* Does a call that begins now begin in what an interrupt closes? */
-bool td_catch_inner(void);
-/* Installs the signal handlers of interrupts and turns. */
-void td_line_signals(void);
-
-/* Has the lines that run take the debugger's hook or leave it. The caller has
- * the interpreter. */
-void td_line_rehook(td_host *h);
-
-/* trace.c: the debugger's hook, and whether calls on a line are to have it. */
-void td_trace_hook(lua_State *L, lua_Debug *ar);
-bool td_trace_wanted(const td_line *l);
-/* Shows the debugger the error at `err`, in a message handler. */
-void td_trace_raised(lua_State *L, int err);
-/* Functions of tide.frontend: trace, pause, resume. */
-int td_trace_set(lua_State *L);
-int td_trace_pause(lua_State *L);
-int td_trace_resume(lua_State *L);
-
-/* frontend.c: preloads module tide.frontend. */
-void td_frontend_open(lua_State *L, const td_frontend *f);
+/* Around a wait in C code that the line's Lua code called: others may run.
+ * Nothing of Lua may be touched between the two. */
+void td_line_wait(td_line *l);
+void td_line_resume(td_line *l);
 
 #endif

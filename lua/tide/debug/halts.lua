@@ -123,7 +123,7 @@ end
 
 local function attend()
   local lines = breakpoints.any() or next(steps)
-  frontend.trace(started and lines and look or nil,
+  frontend.debug(started and lines and look or nil,
               started and uncaught and raised or nil)
 end
 

@@ -150,7 +150,7 @@ static void test_beside(void **state) {
   assert_true(td_thread_start(&t, "caller", -1, call, &c));
   pause_ms(200);
   assert_int_equal(
-      td_line_call(other, "execute", request, strlen(request), &reply),
+      td_host_call(other, "execute", request, strlen(request), &reply),
       TD_HOST_OK);
   assert_int_equal(__atomic_load_n(&c.done, __ATOMIC_ACQUIRE), 0);
   td_line_interrupt(td_host_line(h));

@@ -41,7 +41,7 @@ static td_host_outcome eval_cell(td_host *h, const char *code, td_str *text) {
   if (request.failed)
     td_str_add(text, "out of memory");
   else
-    o = td_line_call(td_host_line(h), "execute", td_str_c(&request),
+    o = td_host_call(td_host_line(h), "execute", td_str_c(&request),
                      request.len, text);
   td_str_deinit(&request);
   if (o == TD_HOST_OK && strstr(td_str_c(text), "\"status\": \"error\""))

@@ -32,7 +32,7 @@ static td_host_outcome evaluate(td_line *l, const char *code, td_str *reply) {
   td_str_json(&request, code, strlen(code));
   td_str_addc(&request, '}');
   td_host_outcome o =
-      td_line_call(l, "execute", td_str_c(&request), request.len, reply);
+      td_host_call(l, "execute", td_str_c(&request), request.len, reply);
   td_str_deinit(&request);
   return o;
 }

@@ -1,5 +1,4 @@
-/* trace.c - what a debugger needs: a look at each line of the user's and at
- * errors where they are raised, and a halt there.
+/* debug.c - the debugger's hook, and a halt.
  *
  * Hooks are on only while somebody asked for them (breakpoints exist); lines
  * that run already get theirs at once. The line "debug" is the debugger's own
@@ -7,11 +6,13 @@
  * that the debugger's line can read its stack.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "lua/console/debug.h"
+
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
 
-#include "lua/console/line.h"
+#include "lua/console/line_impl.h"
 
 enum { LOOK_MS = 20 }; /* how often who halts looks for an interrupt */
 
@@ -22,20 +23,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned resumes; /* how often lines were let go */
 
-static bool is_debuggers(const td_line *l) {
-  return strcmp(td_line_name(l), "debug") == 0;
-}
-
-bool td_trace_wanted(const td_line *l) {
-  return l->host->traces && !is_debuggers(l);
-}
-
 static bool is_users(const char *source) {
   return *source == '@' || strncmp(source, "=In[", 4) == 0;
 }
 
 /* Calls f(source, line). */
-void td_trace_hook(lua_State *L, lua_Debug *ar) {
+static void look_hook(lua_State *L, lua_Debug *ar) {
   lua_getinfo(L, "Sl", ar);
   if (!is_users(ar->source)) return;
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &looks) != LUA_TFUNCTION) {
@@ -47,9 +40,9 @@ void td_trace_hook(lua_State *L, lua_Debug *ar) {
   lua_call(L, 2, 0);
 }
 
-void td_trace_raised(lua_State *L, int err) {
+void td_debug_raised(lua_State *L, int err) {
   td_line *l = td_line_current();
-  if (!l || is_debuggers(l) || td_line_interrupted(l)) return;
+  if (!l || l->debugs || td_line_interrupted(l)) return;
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &raises) == LUA_TFUNCTION) {
     lua_pushvalue(L, err);
     if (lua_pcall(L, 1, 0, 0) == LUA_OK) return;
@@ -64,14 +57,14 @@ static void keep_function(lua_State *L, int i, const char *key) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, key);
 }
 
-int td_trace_set(lua_State *L) {
+int td_debug_set(lua_State *L) {
   td_line *l = td_line_current();
   lua_settop(L, 2);
   keep_function(L, 1, &looks);
   keep_function(L, 2, &raises);
-  bool on = lua_isfunction(L, 1);
-  if (!l || l->host->traces == on) return 0;
-  l->host->traces = on;
+  lua_Hook hook = lua_isfunction(L, 1) ? look_hook : NULL;
+  if (!l || l->host->debug_hook == hook) return 0;
+  l->host->debug_hook = hook;
   td_line_rehook(l->host);
   return 0;
 }
@@ -98,7 +91,7 @@ static void wait_for_resume(const td_line *l, unsigned before) {
   pthread_mutex_unlock(&lock);
 }
 
-int td_trace_pause(lua_State *L) {
+int td_debug_pause(lua_State *L) {
   td_line *l = td_line_current();
   if (!l) return luaL_error(L, "there is nothing to halt");
   unsigned before = count_resumes(); /* nobody resumes while we hold on */
@@ -108,7 +101,7 @@ int td_trace_pause(lua_State *L) {
   return 0;
 }
 
-int td_trace_resume(lua_State *L) {
+int td_debug_resume(lua_State *L) {
   (void)L;
   pthread_mutex_lock(&lock);
   resumes++;
