@@ -1,5 +1,11 @@
 /* control.c - the thread of the control socket, which always answers.
  *
+ * It serves its requests itself, one after the other, but for those of the
+ * debugger, which run Lua code and so get a worker. It calls no Lua and waits
+ * for none: a cell that holds the interpreter cannot hold it. Between requests
+ * it follows up interrupts, frees subshells that have ended, and ends the
+ * kernel when it is told to or when the process that started it is gone.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,9 @@
 /* iopub.c - the thread of the IOPub socket.
  *
+ * Text of a thread that serves a request belongs to that request; text without
+ * one, of child processes and of other threads, belongs to the *owner*, the
+ * cell that began last.
+ *
  * The XPUB tells of each new subscriber, who gets a welcome before anything
  * else; `starting` follows the first. A peer that does not read holds up the
  * socket. If that lasts, it alone misses messages for a while, and everybody is

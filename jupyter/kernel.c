@@ -2,25 +2,31 @@
  *
  * Threads, and what each owns; a ZeroMQ socket is its thread's alone:
  *
- *   main       serves requests of the shell socket, above all cells (worker.c)
- *   side       a second worker: while main runs a cell, it answers what needs
- *              none, such as completion, inspection and comm messages
- *   subshells  a worker each, opened by clients (subshell.c)
+ *   main       a worker: the notebook's cells, and other requests (worker.c)
+ *   side       a worker: while main runs a cell, it answers what needs none,
+ *              such as completion, inspection and comm messages
+ *   subshells  a worker each, opened and closed by clients (subshell.c)
  *   debug      a worker for the debugger, started by the first debug_request
- *   shell      the shell and stdin sockets; dispatches, never waits (shell.c)
- *   control    the control socket: interrupts, shutdown, subshells, which it
- *              answers while all workers are busy; signals reach it as events,
- *              since a handler may do little more (control.c)
- *   iopub      the IOPub socket, and the pipes of descriptors 1 and 2 (iopub.c)
+ *   shell      the shell and stdin sockets: receives and dispatches requests,
+ *              sends replies, asks for input (shell.c)
+ *   control    the control socket: interrupts, shutdown and subshells while all
+ *              workers are busy; SIGINT and SIGTERM reach it as events, since a
+ *              signal's handler may do little more (control.c)
+ *   iopub      the IOPub socket, and what the process writes on descriptors 1
+ *              and 2 (iopub.c)
  *   heartbeat  the heartbeat socket, in a ZeroMQ context of its own
  *
- * A request: shell's thread receives it, `dispatch` puts it into the queue of a
- * worker, that calls into Lua, leaves what is shown in iopub's queue and the
- * reply in the shell's outbox, whose thread sends it. So there is a lock for
- * each queue, one for the questions of shell.c and one for the subshells' list;
- * a thread that holds the latter may take a worker's, and no other two are held
- * at once. The interpreter's own lock is not held while one of them is waited
- * for.
+ * The life of a cell: shell's thread receives an execute_request and `dispatch`
+ * puts it into main's queue. Main calls the service "execute" of the console,
+ * which takes the interpreter. What the cell shows comes back by `publish` and
+ * by the streams of stdio.c, and waits in iopub's queue; the reply waits in the
+ * shell's outbox. Their threads send both.
+ *
+ * Locks: each queue has one (queue.h), the shell one for open questions and
+ * drains, the subshells one for their list, the wire one for the signatures
+ * seen. Under the list's a worker's queue may be locked; else no thread holds two
+ * of these. A print locks iopub's queue, and waits while that is full, with the
+ * interpreter held.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "jupyter/kernel.h"

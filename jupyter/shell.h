@@ -14,8 +14,8 @@
 
 typedef struct td_jupyter_shell td_jupyter_shell;
 
-/* Takes a request over, on the shell's thread, which must not wait. `number`
- * counts requests in the order of their arrival. */
+/* Takes a request over, on the shell's thread, and leaves it to a worker.
+ * `number` counts requests in the order of their arrival. */
 typedef void td_jupyter_shell_handler(void *arg, td_jupyter_request *r,
                                       uint64_t number);
 

@@ -1,4 +1,7 @@
-/* updates.c - thins the updates of displays.
+/* updates.c - displays that change, at a rate a browser can follow.
+ *
+ * Used by one thread alone, iopub's. A list of the displays used last holds for
+ * each when the next message may go, and the one that waits for then.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "jupyter/updates.h"

@@ -1,7 +1,9 @@
 /* worker.c - serves requests one by one: busy, handler, reply, idle.
  *
- * After a cell that failed, those that had arrived by then are refused; after
- * an interrupt, those that had arrived when it came. Other requests go on.
+ * A request is answered by a service of the console, in Lua. A cell that fails
+ * takes the cells behind it along: those that had arrived by then are refused;
+ * after an interrupt, those that had arrived when it came. Other requests go
+ * on.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "jupyter/worker.h"

@@ -13,7 +13,7 @@ static bool is_blank(char c) {
 
 /* ---- styles ---- */
 
-/* True for a line that is none of Lua: %time, !ls, ?name. */
+/* True for a line that is no Lua but a command: %time, !ls, ?name. */
 static bool is_command(const char *text, size_t len) {
   size_t at = 0;
   while (at < len && is_blank(text[at])) at++;
@@ -41,7 +41,8 @@ static td_edit_style style_of(td_word_kind kind) {
   return TD_EDIT_STYLE_PLAIN;
 }
 
-/* A string that is still being typed is none that is broken. */
+/* A string without its closing quote counts as broken for the lexer; here it is
+ * still being typed. */
 static td_edit_style style_here(const char *text, td_word w) {
   char c = text[w.start];
   if (w.kind == TD_WORD_BROKEN && (c == '"' || c == '\''))
@@ -99,8 +100,9 @@ void td_edit_color_text(const char *text, size_t len, size_t cursor,
 
 /* ---- brackets ---- */
 
-/* Brackets from the first on, as a stack: when the one at `at` closes, or is
- * closed, both are known. Deeper than this none is found. */
+/* The open brackets are kept on a stack, from the text's start on. When the one
+ * at `at` closes the top of it, or is the top when that is closed, both halves
+ * are known. Below this depth none is found. */
 enum { DEEPEST = 512 };
 
 size_t td_edit_color_pair(const char *text, size_t len, size_t at) {
@@ -141,7 +143,8 @@ static bool is_word(const char *text, td_word w, const char *word) {
   return w.len == strlen(word) && !memcmp(text + w.start, word, w.len);
 }
 
-/* One step more when the line leaves something open that it opened itself. */
+/* As far as the line that ends at `at`, and a step more when it opened what it
+ * did not close: after "if x then" and "f({", not after "end)". */
 size_t td_edit_color_indent(const char *text, size_t at) {
   size_t start = line_start(text, at);
   int depth = 0, lowest = 0;

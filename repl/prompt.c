@@ -1,9 +1,15 @@
 /* prompt.c - the prompt: read a chunk, run it, and again.
  *
- * The prompt is "In [3]: ", the name by which tracebacks, %history and Out know
- * the chunk; further lines begin with dots below it.
+ * All of the prompt is on the main thread. keys.c reads a key, editor.c changes
+ * its state by it, view.c lays that out as a frame, and screen.c writes to the
+ * terminal what differs from the frame before. Enter runs the text: plain.c,
+ * which asks the console (ask.c) to. On a pipe there is no editor: plain.c
+ * reads lines.
  *
- * The terminal is raw from the prompt to Enter and as it was while code runs.
+ * The prompt is "In [3]: ", the name by which tracebacks, %history and Out know
+ * the chunk; further lines begin with dots below it. The terminal is raw from
+ * the prompt to Enter and as it was while code runs.
+ *
  * With TIDE_EDIT_DUMP=1, behind each draw the editor's state follows as JSON in
  * an escape sequence (OSC "tide;"), so that a test can compare it with what the
  * terminal shows at that moment.
@@ -33,12 +39,12 @@ typedef struct prompt {
   td_editor editor;
   int count;   /* chunks run */
   td_str next; /* what the next one begins as */
-  bool dump;   /* the debug door is open */
+  bool dump;   /* the state is written too, for tests */
   long keys;   /* read so far */
   int64_t ns;  /* that the keys since the last draw took */
 } prompt;
 
-/* ---- the debug door ---- */
+/* ---- the state, for tests ---- */
 
 static int64_t now(void) {
   struct timespec t;
@@ -114,7 +120,7 @@ static void leave_text(td_editor *e, const char *mark) {
   td_edit_screen_leave(&e->screen, &e->frame);
 }
 
-/* The last line that a file has to lose: editors end a file with a newline. */
+/* The file becomes the text, without its last newline: editors add one. */
 static void read_back(td_editor *e, FILE *f) {
   td_str raw, clean;
   char part[4096];

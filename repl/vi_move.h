@@ -6,9 +6,10 @@
 
 #include "repl/editor.h"
 
+/* Where a motion leads, or what text an object is. */
 typedef struct td_edit_vi_motion {
   size_t to;
-  size_t from; /* of an object; else it is the cursor */
+  size_t from; /* of an object; a motion begins at the cursor */
   bool object;
   bool lines;     /* of whole lines */
   bool inclusive; /* the character at the end belongs to it */
