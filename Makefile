@@ -207,11 +207,7 @@ ctests: $(CTESTS) $(CONSOLE_TESTS) $(B)/tests/rows/rows
 
 # Everything that tests run: plain, with address and undefined sanitizers, with
 # the thread sanitizer.
-THREAD_TESTS := $(wildcard tests/engine/device/*.c tests/engine/run/*.c) \
-  tests/engine/base/pool.c tests/engine/base/clock.c \
-  tests/engine/base/status.c tests/engine/tensor/buffer.c \
-  tests/engine/io/batcher.c \
-  tests/kernels/variable.c tests/kernels/blas/doors.c tests/lua/console/lines.c
+THREAD_TESTS := $(wildcard $(addprefix tests/,$(shell sed 's/\#.*//' tests/thread.txt)))
 test-build:
 	$(MAKE) -j$(JOBS) all ctests
 	$(MAKE) SANITIZE=address,undefined ctests $(B)/address-undefined/tide

@@ -1,6 +1,6 @@
 -- doc.lua - takes the doc comments out of the Lua library, for help and doc.
 --
--- lua5.4 lua/doc.lua lua/tide/init.lua lua/tide/ops.lua ... > docs.lua
+-- lua5.4 lua/doc.lua lua/tide/init.lua lua/tide/ops/array.lua ... > docs.lua
 --
 -- A block of comments that begins with three dashes documents the function
 -- under it, or those that its lines `@function name(arguments)` name. The

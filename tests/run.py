@@ -4,12 +4,15 @@
 A part is a list of commands. A command's own counts are read from its output
 (cmocka's summary, or a last line in the form above); one that prints none
 counts as a single test by its exit code. Skips must be listed in skips.txt.
+How long each took goes to DIR/test-times.txt, the slowest first: a command, and
+the tests in it that it prints in lines such as "fold.cse: 1.2 s".
 With --soak everything runs at full counts, and what each command says is kept
 in DIR/soak.log, for the figures in it.
 
 usage: run.py [--build DIR] [--soak] [--fuzz SECONDS] [PART ...]
 """
 import argparse
+import glob
 import os
 import re
 import subprocess
@@ -19,6 +22,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PLAIN = re.compile(r"^(?:\S+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
 CMOCKA = re.compile(r"^\[\s+(PASSED|FAILED|SKIPPED)\s+\] (\d+) test")
+TIME = re.compile(r"^([A-Za-z_][\w./-]*): (\d+\.\d) s$", re.M)
 SKIP = re.compile(r"^(?:\[\s+SKIPPED\s+\] |skip: )([A-Za-z_]\S*)")
 
 
@@ -62,13 +66,8 @@ def count_output(text, code):
     return count, names
 
 
-def allowed_skips():
-    with open(os.path.join(ROOT, "tests/skips.txt"), encoding="utf-8") as f:
-        lines = [line.split("#")[0].strip() for line in f]
-    return [re.compile(line) for line in lines if line]
-
-
 def run_command(command, env, timeout, allowed, log):
+    """Its counts, and (seconds, name) of it and of tests in it."""
     full, start = dict(os.environ, **env), time.time()
     try:
         r = subprocess.run(command, cwd=ROOT, env=full, timeout=timeout,
@@ -78,32 +77,38 @@ def run_command(command, env, timeout, allowed, log):
     except subprocess.TimeoutExpired as e:
         text = (e.stdout or b"").decode(errors="replace") + f"\ntimed out after {timeout} s"
         code = 124
+    except FileNotFoundError:
+        text, code = "it is not built", 127
+    took = time.time() - start
     count, names = count_output(text, code)
     bad = [n for n in names if not any(a.fullmatch(n) for a in allowed)]
     if bad:
         count.failed += len(bad)
         text += "\nskipped without being listed in tests/skips.txt: " + ", ".join(bad)
     if log:
-        log.write(f"--- {' '.join(command)} ({time.time() - start:.1f} s)\n{text}\n")
+        log.write(f"--- {' '.join(command)} ({took:.1f} s)\n{text}\n")
         log.flush()
     if count.failed:
         print(f"--- {' '.join(command)} (exit {code})\n{text}\n---", flush=True)
-    return count
+    name = next((c for c in command if c.startswith("tests/")), command[0])
+    times = [(float(s), f"{name} {inner}") for inner, s in TIME.findall(text)]
+    return count, [(took, name), *times]
 
 
-def c_tests(build, only=""):
-    base = os.path.join(build, "tests")
-    found = []
-    for folder, _, files in os.walk(os.path.join(ROOT, "tests")):
-        rel = os.path.relpath(folder, os.path.join(ROOT, "tests"))
-        if not re.match(r"(engine/\w+|kernels(/\w+)?|lua/console|repl|rows)$", rel):
-            continue
-        for f in sorted(files):
-            path = os.path.join(rel, f[:-2])
-            if f.endswith(".c") and os.path.exists(os.path.join(ROOT, base, path)):
-                if re.search(only, path):
-                    found.append([os.path.join(base, path)])
-    return sorted(found)
+def c_tests(build, which):
+    """Programs of the C tests that patterns of sources below tests/ mean."""
+    found = set()
+    for pattern in which:
+        files = glob.glob(pattern, root_dir=os.path.join(ROOT, "tests"))
+        found |= {f[:-2] for f in files or [pattern + " (nothing)"]}
+    return [[os.path.join(build, "tests", f)] for f in sorted(found)]
+
+
+def listed(name):
+    """The lines of a file of this folder, without comments."""
+    with open(os.path.join(ROOT, "tests", name), encoding="utf-8") as f:
+        lines = [line.split("#")[0].strip() for line in f]
+    return [line for line in lines if line]
 
 
 def fuzz_targets(build, seconds):
@@ -133,9 +138,15 @@ def in_venv(build, script, which="", venv="venv"):
     return ["printf", f"skip: venv-{script}\n0 passed, 0 failed, 1 skipped\n"]
 
 
-# What is run under ThreadSanitizer too.
-THREADED = (r"base/(pool|clock|status)$|device/|run/|tensor/buffer$|"
-            r"kernels/(state|blas/doors|step_array)$|lua/console/lines$")
+# Each source is a program, but tests/rows is one of several.
+C_TESTS = ["engine/*/*.c", "kernels/*.c", "kernels/*/*.c", "lua/console/*.c", "repl/*.c",
+           "rows/rows.c"]
+
+
+def programs(folder):
+    """Tests that are programs; files with an ending are what these use."""
+    found = sorted(glob.glob(f"tests/{folder}/*", root_dir=ROOT))
+    return [f for f in found if "." not in f and not os.path.isdir(os.path.join(ROOT, f))]
 
 
 def parts(build, soak, fuzz):
@@ -147,25 +158,23 @@ def parts(build, soak, fuzz):
             "UBSAN_OPTIONS": "print_stacktrace=1"}
     tsan = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
     scale = {"TIDE_SOAK": "1"} if soak else {}
-    shell = sorted(os.listdir(os.path.join(ROOT, "tests/shell")))
-    # Lua files there are what the commands run; opfuzz has a short form.
-    long = ["opfuzz"] if not soak else sorted(
-        f for f in os.listdir(os.path.join(ROOT, "tests/soak")) if "." not in f)
+    # opfuzz has a short form.
+    long = programs("soak") if soak else ["tests/soak/opfuzz"]
     every = {
-        "c": (c_tests(build), scale),
-        "c-address": (c_tests(build + "/address-undefined"), {**asan, **scale}),
-        "c-thread": (c_tests(build + "/thread", THREADED), {**tsan, **scale}),
+        "c": (c_tests(build, C_TESTS), scale),
+        "c-address": (c_tests(build + "/address-undefined", C_TESTS), {**asan, **scale}),
+        "c-thread": (c_tests(build + "/thread", listed("thread.txt")), {**tsan, **scale}),
         "lua": ([[tide, "tests/lua/run.lua"]], scale),
         "lua-device": ([[tide, "tests/lua/run.lua", "devices"]],
                        {"TIDE_TEST_DEVICES": "1", **scale}),
         "fuzz": (fuzz_targets(build, fuzz), {}),
-        "shell": ([["tests/shell/" + f, build] for f in shell], scale),
+        "shell": ([[f, build] for f in programs("shell")], scale),
         "jupyter": ([in_venv(build, "tests/jupyter/run.py")], scale),
         "prompt": ([in_venv(build, "tests/prompt/run.py"),
                     ["env", *(f"{k}={v}" for k, v in asan.items()),
                      *in_venv(build, "tests/prompt/run.py", "/address-undefined")]], scale),
         "notebook": ([in_venv(build, "tests/notebook/run.py")], scale),
-        "soak": ([["tests/soak/" + f, build] for f in long], scale),
+        "soak": ([[f, build] for f in long], scale),
     }
     if soak:
         every["lab"] = ([in_venv(build, "tests/lab/run.py", venv="lab")], scale)
@@ -179,7 +188,8 @@ def main():
     p.add_argument("--fuzz", type=int, default=20)
     p.add_argument("part", nargs="*")
     args = p.parse_args()
-    allowed, total = allowed_skips(), Count()
+    allowed = [re.compile(line) for line in listed("skips.txt")]
+    total, times = Count(), []
     timeout = 3 * 3600 if args.soak else 900
     log = None
     if args.soak:
@@ -192,9 +202,16 @@ def main():
             print(f"{name}: nothing was found to run")
             count.failed = 1
         for c in commands:
-            count.add(run_command(c, env, timeout, allowed, log))
+            of_command, took = run_command(c, env, timeout, allowed, log)
+            count.add(of_command)
+            times += [(seconds, name, test) for seconds, test in took]
         total.add(count)
         print(f"{name:12} {time.time() - start:7.1f} s  {count}", flush=True)
+    times.sort(reverse=True)
+    with open(os.path.join(args.build, "test-times.txt"), "w", encoding="utf-8") as f:
+        f.writelines(f"{seconds:8.1f}  {part:12} {test}\n" for seconds, part, test in times)
+    print("the slowest:", *(f"{part} {test} {seconds:.0f} s" for seconds, part, test in times[:10]),
+          sep="\n  ")
     print(total)
     return 1 if total.failed or not total.passed else 0
 

@@ -7,13 +7,8 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def main():
-    sys.path.insert(0, os.path.join(HERE, "../notebook"))
-    import run # pylint: disable=import-outside-toplevel
-    return run.main(HERE, "journey*.py")
-
+sys.path.append(os.path.dirname(HERE))
+import timed # pylint: disable=wrong-import-position
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(timed.main(HERE, "journey*.py"))

@@ -1,12 +1,14 @@
 -- run.lua - the tests of the Lua library: tide tests/lua/run.lua [FILE ...]
 --
--- Each file gives a table of tests by name. The last line counts.
+-- Each file gives a table of tests by name. The last line counts; before it
+-- come those that took long.
 -- SPDX-License-Identifier: Apache-2.0
 
 local dir = arg[0]:match("^(.*)/[^/]*$") or "."
 package.path = dir .. "/?.lua;" .. package.path
 
 local lu = require "luaunit"
+local core = require "tide.core"
 local td = require "tide"
 
 local function files()
@@ -23,10 +25,13 @@ local function files()
 end
 
 -- Each test begins with an empty graph and no session.
-local function isolated(test)
+local function isolated(name, test)
   return function()
     td.reset()
-    return test()
+    local start = core.clock()
+    test()
+    local took = core.clock() - start
+    if took > 0.5 then print(("%s: %.1f s"):format(name, took)) end
   end
 end
 
@@ -37,7 +42,8 @@ for _, stem in ipairs(files()) do
   for name in pairs(tests) do names[#names + 1] = name end
   table.sort(names)
   for _, name in ipairs(names) do
-    instances[#instances + 1] = {stem .. "." .. name, isolated(tests[name])}
+    local full = stem .. "." .. name
+    instances[#instances + 1] = {full, isolated(full, tests[name])}
   end
 end
 

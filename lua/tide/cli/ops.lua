@@ -6,7 +6,7 @@ local core = require "tide.core"
 local gradients = require "tide.autodiff.gradients"
 local help = require "tide.help.help"
 
--- One op as BUILD.md's record.
+-- One op as a program reads it: names, operands, dtypes, documentation.
 local function record(type)
   local info = core.op_info(type)
   return {name = info.name, lua = info.lua, inputs = info.inputs,
