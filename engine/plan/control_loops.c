@@ -1,7 +1,7 @@
 /* control_loops.c - lets a loop turn on every device that has a part of it.
  *
  * Take `while i < n do x = x @ W; i = i + 1`, with the MatMul on GPU:0 and all
- * else on CPU:0. Cut in two, the GPU's part of the loop would be
+ * else on CPU:0. Split in two, the GPU's part of the loop would be
  *
  *   _Recv x -> MatMul -> _Send y
  *
@@ -13,12 +13,13 @@
  *   Const -> Enter -> Merge -> Switch -> NextIteration -> back to the Merge
  *                       |        ^
  *                       |        LoopCond <- _Recv p
- *                       +- ^ -> _Recv p, _Recv x
+ *                       +--^--> _Recv p, _Recv x    (^: a control edge)
  *
  * In each iteration, the last included, CPU:0 sends its predicate p. The Merge
  * is the frame's trigger on this device: every _Recv of the frame has a control
  * edge from it, and so runs once an iteration. Where p is true the
- * NextIteration begins the next iteration, where it is false all of them end.
+ * NextIteration begins the next iteration; where it is false, on all devices in
+ * the same iteration, the Switch gives it a dead input and the loop is over.
  *
  * So no device runs ahead of the LoopCond: iteration k + 1 begins where the
  * predicate of iteration k has come in. And none waits for ever: in each
@@ -28,7 +29,8 @@
  * A device that has a part of an inner loop gets a control loop for the outer
  * one too, whose Merge feeds the Enter of the inner: the inner one begins anew
  * in each iteration of the outer. The LoopCond's own device needs one when it
- * receives inside the loop, or has no loop variable that would turn its part.
+ * receives inside the loop, as CPU:0 receives y here, or has no loop variable
+ * that would turn its part; that one takes the LoopCond itself.
  *
  * A loop variable that is dead in an iteration has no next one, and on one
  * device a loop whose variables are all dead ends, though the predicate was

@@ -6,7 +6,7 @@
 
 #include "engine/plan/pass_impl.h"
 
-/* Begins the log of a pass; nothing without request->dump. */
+/* Finds a free number and begins the log; nothing without request->dump. */
 td_status *td_dump_begin(td_pass *p) TD_MUST_USE;
 /* Writes graph and log, and empties the log. `pass` and `what` as in pass.def.
  */

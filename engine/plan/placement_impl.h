@@ -51,8 +51,8 @@ struct td_placer {
   TD_VEC(td_device_name) requests;
   td_map request_of; /* device string to its index in requests + 1 */
   TD_VEC(td_status *) errors;
-  TD_VEC(int32_t) sparse;      /* ids of nodes that work on rows of a variable */
-  int32_t n_searched;          /* nodes searched for these */
+  TD_VEC(int32_t) sparse; /* ids of nodes that work on rows of a variable */
+  int32_t n_searched;     /* nodes searched for these */
   TD_VEC(td_prune_mark) marks; /* by node id, cleared between plans */
   td_frames frames;            /* of the graph at `version` */
   uint64_t version;
