@@ -55,7 +55,7 @@ static const td_op_def ops[] = {
      .shape = const_infer,
      .doc = "A constant tensor.",
      .lua = "constant",
-     .kind = TD_KIND_CONST,
+     .kind = TD_OP_CONST,
      .flags = TD_CHEAP | TD_NO_GRADIENT,
      .section = "Graph plumbing, feeds/fetches, no-ops"},
     {0},

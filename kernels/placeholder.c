@@ -48,7 +48,7 @@ static const td_op_def ops[] = {
      .sig = "-> output: dtype; dtype: type; shape: shape = ?",
      .shape = placeholder_infer,
      .doc = "A tensor that must be fed.",
-     .kind = TD_KIND_PLACEHOLDER,
+     .kind = TD_OP_PLACEHOLDER,
      .flags = TD_CHEAP | TD_NO_FOLD,
      SECTION},
     {.type = "PlaceholderWithDefault",

@@ -108,7 +108,7 @@ static void add_item(lua_State *L, call *c, int at, int arg) {
 
 /* In the list of a Merge a last `false` stands for the back edge. */
 static bool read_open(lua_State *L, call *c, int at, int arg) {
-  if (c->op->kind != TD_KIND_MERGE || !lua_isboolean(L, at)) return false;
+  if (c->op->kind != TD_OP_MERGE || !lua_isboolean(L, at)) return false;
   add_item(L, c, at, arg);
   item *it = &c->items[c->n - 1];
   it->literal = false;

@@ -27,8 +27,8 @@ typedef td_lua_call call;
 
 static bool computes(const call *c) {
   if (c->add || c->n == 0) return false;
-  if (c->op->flags & TD_STATEFUL || c->op->kind == TD_KIND_CONST ||
-      (c->op->kind != TD_KIND_PLAIN && c->op->kind != TD_KIND_IDENTITY))
+  if (c->op->flags & TD_STATEFUL || c->op->kind == TD_OP_CONST ||
+      (c->op->kind != TD_OP_PLAIN && c->op->kind != TD_OP_IDENTITY))
     return false;
   for (int i = 0; i < c->n; i++)
     if (c->items[i].is_edge) return false;
@@ -222,7 +222,7 @@ static void push_edge_at(lua_State *L, void *arg, int k) {
  * only. */
 static void check_outside(lua_State *L, const td_op *op, td_edge e) {
   const td_flow *f = td_graph_flow_at(e.node->graph, e.node->flow);
-  if (op->kind >= TD_KIND_SWITCH && op->kind <= TD_KIND_COND) return;
+  if (op->kind >= TD_OP_SWITCH && op->kind <= TD_OP_COND) return;
   td_lua_error(L, TD_INVALID_ARGUMENT,
                "\"%s:%d\" (made at %s) belongs to %s \"%s\" and cannot be used "
                "outside: only results of %s leave it, so give it as one more",
@@ -270,7 +270,8 @@ static void give_inputs(td_build *b, const call *c, td_edge *list) {
 
 static void give_notes(lua_State *L, td_build *b, const target *t) {
   if (t->s->colocate) {
-    if (t->s->colocate->gone) td_lua_check(L, td_region_gone_error(t->s->colocate));
+    if (t->s->colocate->gone)
+      td_lua_check(L, td_region_gone_error(t->s->colocate));
     td_bytes *loc = td_lua_block(L, 1, sizeof *loc);
     loc->at = lua_pushfstring(L, "loc:@%s", t->s->colocate->name);
     loc->len = strlen(loc->at);
@@ -291,8 +292,7 @@ static void give_notes(lua_State *L, td_build *b, const target *t) {
 static bool needs_pivot(const call *c) {
   for (int i = 0; i < c->n; i++) {
     const td_node *in = c->items[i].edge.node;
-    if (!in || in->op->kind != TD_KIND_ENTER ||
-        !td_node_bool(in, "is_constant"))
+    if (!in || in->op->kind != TD_OP_ENTER || !td_node_bool(in, "is_constant"))
       return false;
   }
   return true;
@@ -395,7 +395,8 @@ static td_edge edge_of(lua_State *L, int i, td_dtype want) {
   if (e) {
     target g = push_target(L);
     out = (td_edge){e->node, e->port};
-    if (TD_UNLIKELY(out.node->gone)) td_lua_check(L, td_region_gone_error(out.node));
+    if (TD_UNLIKELY(out.node->gone))
+      td_lua_check(L, td_region_gone_error(out.node));
     if (out.node->graph != g.s->graph) foreign(L, g.graph, at, &out);
   } else {
     td_tensor t;

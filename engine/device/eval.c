@@ -20,7 +20,7 @@ static void never(td_kernel_ctx *c, td_status *s) {
 
 static td_status *check_outputs(const td_node *n, const td_tensor *out) {
   for (int i = 0; i < n->n_out; i++)
-    if (!td_tensor_valid(&out[i]) && n->op->kind != TD_KIND_SWITCH)
+    if (!td_tensor_valid(&out[i]) && n->op->kind != TD_OP_SWITCH)
       return td_error(TD_INTERNAL, "the kernel did not set output %d", i);
   return NULL;
 }

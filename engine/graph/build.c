@@ -1,15 +1,15 @@
 /* build.c - adding nodes.
  *
  * A td_build collects; nothing is checked against the signature before
- * td_build_node, which works in two steps. First, without the lock, call.c
- * makes the call whole. Then, under the lock, shapes are inferred, a name is
- * found and the node copied into the graph's arena. The graph changes only
- * when nothing can fail any more.
+ * td_build_node, which works in two steps. First, without the lock,
+ * resolve.c makes what was collected whole. Then, under the lock, shapes are
+ * inferred, a name is found and the node copied into the graph's arena. The
+ * graph changes only when nothing can fail any more.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "engine/graph/call.h"
+#include "engine/graph/resolve.h"
 #include "engine/graph/device_name.h"
 #include "engine/graph/graph_impl.h"
 #include "engine/graph/infer_impl.h"
@@ -74,7 +74,7 @@ static bool grow(td_build *b, void **at, void *few, int32_t *cap, int32_t len,
 }
 
 static td_status *check_edge(const td_build *b, td_edge e) {
-  if (!e.node && b->op->kind == TD_KIND_MERGE) return NULL;
+  if (!e.node && b->op->kind == TD_OP_MERGE) return NULL;
   if (!e.node)
     return td_error(TD_INVALID_ARGUMENT, "%s: input %d is no tensor",
                     b->op->type, b->n_in);
@@ -161,7 +161,7 @@ void td_build_drop(td_build *b) {
 
 /* The same control input twice says nothing new. Many (a group over all
  * variables) are told apart by one bit a node. */
-static td_status *drop_doubled_controls(td_call *c, td_build *b) {
+static td_status *drop_doubled_controls(td_resolve *c, td_build *b) {
   enum { FEW = 16 };
   int32_t kept = 0;
   uint8_t *seen = NULL;
@@ -185,7 +185,7 @@ static td_status *drop_doubled_controls(td_call *c, td_build *b) {
   return NULL;
 }
 
-static td_status *infer_call(td_call *c) {
+static td_status *infer_shapes(td_resolve *c) {
   td_infer infer = {.op = c->op,
                     .attr = c->attr,
                     .note = c->note,
@@ -232,7 +232,7 @@ static td_status *keep_place(const td_build *b, td_node *n) {
 }
 
 /* Copies what was resolved; on error no tensor is held. */
-static td_status *fill_node(const td_call *c, td_node *n) {
+static td_status *fill_node(const td_resolve *c, td_node *n) {
   const td_build *b = c->b;
   td_arena *arena = &n->region->arena;
   td_status *s = keep_place(b, n);
@@ -255,7 +255,7 @@ static td_status *fill_node(const td_call *c, td_node *n) {
 }
 
 /* Under the lock. */
-static td_status *add_node(td_call *c, td_build *b, td_node **out) {
+static td_status *add_node(td_resolve *c, td_build *b, td_node **out) {
   td_graph *g = b->graph;
   const char *name;
   td_name *reserved;
@@ -267,7 +267,7 @@ static td_status *add_node(td_call *c, td_build *b, td_node **out) {
     return td_error(TD_INVALID_ARGUMENT, "%s: no flow %d", b->op->type,
                     b->flow);
   TD_TRY(drop_doubled_controls(c, b));
-  TD_TRY(infer_call(c));
+  TD_TRY(infer_shapes(c));
   TD_TRY(td_graph_reserve(g, 1)); /* before: it moves the names */
   TD_TRY(find_name(b, &name, &reserved));
   td_node_size size = {.in = b->n_in,
@@ -285,18 +285,18 @@ static td_status *add_node(td_call *c, td_build *b, td_node **out) {
 }
 
 td_status *td_build_node(td_build *b, td_node **out) {
-  td_call c;
+  td_resolve c;
   td_status *s = b->status;
   b->status = NULL;
   *out = NULL;
   if (td_ok(s)) {
-    s = td_call_resolve(&c, b);
+    s = td_resolve_node(&c, b);
     if (td_ok(s)) {
       td_graph_lock(b->graph);
       s = add_node(&c, b, out);
       td_graph_unlock(b->graph);
     }
-    td_call_end(&c);
+    td_resolve_deinit(&c);
   }
   if (s)
     s = td_status_at(s, b->op ? b->op->type : NULL,

@@ -124,14 +124,13 @@ static td_status *visit(td_frames_walk *w, td_node *n) {
   int32_t frame = first ? w->frames->beyond[first->id] : 0;
   td_frame *f = &w->frames->at[frame];
   w->frame[n->id] = w->frames->beyond[n->id] = frame;
-  if (n->op->kind == TD_KIND_ENTER) return lead_in(w, n, frame);
-  if (frame == 0 &&
-      (n->op->kind == TD_KIND_EXIT || n->op->kind == TD_KIND_NEXT ||
-       n->op->kind == TD_KIND_COND))
+  if (n->op->kind == TD_OP_ENTER) return lead_in(w, n, frame);
+  if (frame == 0 && (n->op->kind == TD_OP_EXIT || n->op->kind == TD_OP_NEXT ||
+                     n->op->kind == TD_OP_COND))
     return td_frames_error(n, "%s is in no loop: no Enter leads to it",
                            n->op->type);
-  if (n->op->kind == TD_KIND_EXIT) w->frames->beyond[n->id] = f->parent;
-  if (n->op->kind == TD_KIND_COND) {
+  if (n->op->kind == TD_OP_EXIT) w->frames->beyond[n->id] = f->parent;
+  if (n->op->kind == TD_OP_COND) {
     if (f->cond)
       return td_frames_error(
           n,

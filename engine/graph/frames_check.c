@@ -44,7 +44,7 @@ typedef struct search {
 } search;
 
 static void reach(search *q, const td_node *from, const td_node *to) {
-  if (from->op->kind == TD_KIND_NEXT || q->after[from->id]) return;
+  if (from->op->kind == TD_OP_NEXT || q->after[from->id]) return;
   q->after[from->id] = to->id + 1;
   q->queue[q->tail++] = from->id;
 }
@@ -115,13 +115,13 @@ static td_status *check_merge(const td_frames_walk *w, td_node *m) {
   int enters = 0;
   for (int i = 0; i < m->n_in; i++) {
     td_node *from = m->in[i].node;
-    bool enter = from->op->kind == TD_KIND_ENTER;
+    bool enter = from->op->kind == TD_OP_ENTER;
     if (enter && td_node_bool(from, "is_constant"))
       return cycle_error(w, m, next,
                          "a Merge that begins a loop takes a constant "
                          "Enter, which would come again every iteration");
     enters += enter;
-    if (!enter && from != next && from->op->kind != TD_KIND_NEXT)
+    if (!enter && from != next && from->op->kind != TD_OP_NEXT)
       return cycle_error(w, m, next,
                          "a Merge that begins a loop takes an input that "
                          "is neither Enter nor NextIteration");
@@ -134,8 +134,7 @@ static td_status *check_merge(const td_frames_walk *w, td_node *m) {
 
 static td_status *check_use(const td_node *n, const td_node *from,
                             bool control) {
-  if (from->op->kind != TD_KIND_NEXT ||
-      (n->op->kind == TD_KIND_MERGE && !control))
+  if (from->op->kind != TD_OP_NEXT || (n->op->kind == TD_OP_MERGE && !control))
     return NULL;
   td_str user = {0};
   td_frames_name(n, &user);
@@ -149,7 +148,7 @@ static td_status *check_use(const td_node *n, const td_node *from,
 td_status *td_frames_shape(const td_frames_walk *w) {
   for (int32_t id = 0; id < w->n; id++) {
     td_node *n = td_graph_node(w->g, id);
-    if (n->op->kind == TD_KIND_MERGE) TD_TRY(check_merge(w, n));
+    if (n->op->kind == TD_OP_MERGE) TD_TRY(check_merge(w, n));
     for (int i = 0; i < n->n_in; i++)
       TD_TRY(check_use(n, n->in[i].node, false));
     for (int i = 0; i < n->n_control; i++)

@@ -86,9 +86,9 @@ static void shrink(const dead *d, const td_node *n, set *s) {
   bool recv = false;
   for (int i = 0; i < s->len; i++) {
     td_op_kind kind = atom_node(d, s->at[i])->op->kind;
-    if (kind == TD_KIND_COND || (kind == TD_KIND_RECV && !recv))
+    if (kind == TD_OP_COND || (kind == TD_OP_RECV && !recv))
       kept.at[kept.len++] = s->at[i];
-    recv = recv || kind == TD_KIND_RECV;
+    recv = recv || kind == TD_OP_RECV;
   }
   insert(&kept, opaque(n));
   *s = kept;
@@ -184,7 +184,7 @@ static bool find_recv(const dead *d, int32_t number, atom *out) {
   load(d, number, &s);
   for (int i = 0; i < s.len; i++) {
     *out = s.at[i];
-    if (atom_node(d, *out)->op->kind == TD_KIND_RECV) return true;
+    if (atom_node(d, *out)->op->kind == TD_OP_RECV) return true;
   }
   return false;
 }
@@ -216,7 +216,7 @@ static int32_t merge_sets(dead *d, const td_node *n, int32_t *of, int len) {
 static atom side_of(td_edge pred, bool side) {
   for (int i = 0; i < STRIPPED; i++) {
     const td_node *n = pred.node;
-    if (n->op->kind != TD_KIND_IDENTITY || pred.port >= n->n_in) break;
+    if (n->op->kind != TD_OP_IDENTITY || pred.port >= n->n_in) break;
     pred = n->in[pred.port];
   }
   return (atom)(uint32_t)pred.node->id << 32 | (uint32_t)pred.port << 1 | side;
@@ -224,7 +224,7 @@ static atom side_of(td_edge pred, bool side) {
 
 static int32_t live_edge(dead *d, const td_node *n, td_edge e) {
   int32_t live = d->live[e.node->id];
-  if (e.node->op->kind != TD_KIND_SWITCH) return live;
+  if (e.node->op->kind != TD_OP_SWITCH) return live;
   return join_atom(d, n, live, side_of(e.node->in[1], e.port == 1));
 }
 
@@ -260,7 +260,7 @@ static td_status *check_side(const dead *d, const td_node *n, int32_t live,
   load(d, live, &s);
   if (!f->cond || has(&s, side_of((td_edge){f->cond, 0}, side))) return NULL;
   for (int i = 0; i < s.len; i++)
-    if (atom_node(d, s.at[i])->op->kind == TD_KIND_RECV) return NULL;
+    if (atom_node(d, s.at[i])->op->kind == TD_OP_RECV) return NULL;
   return td_frames_error(
       n, "%s must follow output %d of a Switch that LoopCond '%s' controls%s",
       n->op->type, (int)side, f->cond->name,
@@ -279,7 +279,7 @@ static int32_t live_exit(dead *d, const td_node *n, int32_t live) {
   load(d, live, &s);
   for (int i = 0; i < s.len; i++) {
     const td_node *of = atom_node(d, s.at[i]);
-    bool first = of->op->kind == TD_KIND_RECV && !recv;
+    bool first = of->op->kind == TD_OP_RECV && !recv;
     recv = recv || first;
     if (d->w->frames->beyond[of->id] != frame || first)
       kept.at[kept.len++] = s.at[i];
@@ -293,21 +293,21 @@ static int32_t live_exit(dead *d, const td_node *n, int32_t live) {
 static td_status *visit(dead *d, const td_node *n) {
   int32_t live = 0;
   switch (n->op->kind) {
-  case TD_KIND_TRIGGER:
+  case TD_OP_TRIGGER:
     break;
-  case TD_KIND_MERGE:
+  case TD_OP_MERGE:
     TD_TRY(live_merge(d, n, &live));
     break;
-  case TD_KIND_NEXT:
+  case TD_OP_NEXT:
     live = live_inputs(d, n);
     TD_TRY(check_side(d, n, live, true));
     break;
-  case TD_KIND_EXIT:
+  case TD_OP_EXIT:
     live = live_inputs(d, n);
     TD_TRY(check_side(d, n, live, false));
     live = live_exit(d, n, live);
     break;
-  case TD_KIND_RECV:
+  case TD_OP_RECV:
     live = live_inputs(d, n);
     if (td_node_bool(n, "_may_die")) live = join_atom(d, n, live, opaque(n));
     break;

@@ -24,8 +24,8 @@ typedef struct td_frames_walk {
 
 /* Needs a Merge, one of its inputs a NextIteration. */
 static inline bool td_frames_back_edge(const td_node *n, int i) {
-  return n->op->kind == TD_KIND_MERGE && n->in[i].node &&
-         n->in[i].node->op->kind == TD_KIND_NEXT;
+  return n->op->kind == TD_OP_MERGE && n->in[i].node &&
+         n->in[i].node->op->kind == TD_OP_NEXT;
 }
 static inline bool td_frames_loop_merge(const td_node *n) {
   for (int i = 0; i < n->n_in; i++)

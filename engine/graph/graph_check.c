@@ -28,7 +28,7 @@ typedef struct walk {
 } walk;
 
 static bool is_back_edge(const td_node *from, const td_node *to) {
-  return from->op->kind == TD_KIND_NEXT && to->op->kind == TD_KIND_MERGE;
+  return from->op->kind == TD_OP_NEXT && to->op->kind == TD_OP_MERGE;
 }
 
 /* Input k of all, control inputs last; NULL for a missing or a back edge. */
@@ -134,7 +134,7 @@ static td_status *verify_inputs(const td_graph *g, const td_node *n) {
     for (int i = begin; i < begin + count; i++) {
       if (i >= n->n_in) return wrong(n, "missing input", i);
       td_edge e = n->in[i];
-      if (!e.node && n->op->kind == TD_KIND_MERGE) continue;
+      if (!e.node && n->op->kind == TD_OP_MERGE) continue;
       if (!e.node || !is_here(g, e.node) || e.port < 0 ||
           e.port >= e.node->n_out)
         return wrong(n, "bad input", i);

@@ -23,12 +23,12 @@ static td_status *check_open(const td_graph *g) {
 static td_status *check_back_edge(const td_node *merge, int i, td_edge from) {
   td_shape_text a, b;
   const char *name = merge->name;
-  if (merge->op->kind != TD_KIND_MERGE || i < 0 || i >= merge->n_in ||
+  if (merge->op->kind != TD_OP_MERGE || i < 0 || i >= merge->n_in ||
       merge->in[i].node)
     return td_error(TD_INVALID_ARGUMENT,
                     "\"%s\" (%s) has no open input %d for a back edge", name,
                     merge->op->type, i);
-  if (!from.node || from.node->op->kind != TD_KIND_NEXT ||
+  if (!from.node || from.node->op->kind != TD_OP_NEXT ||
       from.node->graph != merge->graph || from.port != 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "the back edge of \"%s\" must come from a NextIteration of "

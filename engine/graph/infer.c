@@ -77,7 +77,7 @@ td_status *td_infer_run(td_infer *c) {
 /* Where the value of an edge comes from: Identities hand it on. */
 static td_edge source_of(td_edge e) {
   for (int i = 0; i < MAX_PASSED && e.node; i++) {
-    if (e.node->op->kind != TD_KIND_IDENTITY || e.port >= e.node->n_in) break;
+    if (e.node->op->kind != TD_OP_IDENTITY || e.port >= e.node->n_in) break;
     e = e.node->in[e.port];
   }
   return e;
@@ -85,13 +85,13 @@ static td_edge source_of(td_edge e) {
 
 /* A handle is the same thing on both sides of these. */
 static bool passes_handles(td_op_kind kind) {
-  return kind == TD_KIND_IDENTITY || kind == TD_KIND_ENTER ||
-         kind == TD_KIND_EXIT || kind == TD_KIND_SWITCH;
+  return kind == TD_OP_IDENTITY || kind == TD_OP_ENTER || kind == TD_OP_EXIT ||
+         kind == TD_OP_SWITCH;
 }
 
 td_edge td_infer_handle_source(td_edge e) {
   for (int k = 0; k < MAX_PASSED && e.node; k++) {
-    int32_t in = e.node->op->kind == TD_KIND_IDENTITY ? e.port : 0;
+    int32_t in = e.node->op->kind == TD_OP_IDENTITY ? e.port : 0;
     if (!passes_handles(e.node->op->kind) || in >= e.node->n_in) break;
     e = e.node->in[in];
   }
@@ -103,7 +103,7 @@ bool td_infer_handle(const td_infer *c, int i, td_dtype *dtype,
   td_edge e = td_infer_handle_source(c->in[i]);
   if (!e.node || td_edge_dtype(e) != TD_RESOURCE) return false;
   /* The attributes of a stand-in are its own; notes say what it stands for. */
-  bool stands = e.node->op->kind == TD_KIND_PLACEHOLDER;
+  bool stands = e.node->op->kind == TD_OP_PLACEHOLDER;
   const td_attr *type =
       td_node_attr(e.node, stands ? "_handle_dtype" : "dtype");
   const td_attr *size =
@@ -117,7 +117,7 @@ bool td_infer_handle(const td_infer *c, int i, td_dtype *dtype,
 }
 
 static const td_tensor *const_of(td_edge source) {
-  if (!source.node || source.node->op->kind != TD_KIND_CONST) return NULL;
+  if (!source.node || source.node->op->kind != TD_OP_CONST) return NULL;
   const td_attr *a = td_node_attr(source.node, "value");
   return a && a->kind == TD_ATTR_TENSOR && !a->is_list ? a->tensor : NULL;
 }

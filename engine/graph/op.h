@@ -29,23 +29,23 @@ TD_BEGIN
 
 /* What the engine itself must know of a node; everything else is PLAIN. */
 typedef enum td_op_kind {
-  TD_KIND_PLAIN = 0,
-  TD_KIND_CONST,
-  TD_KIND_PLACEHOLDER,
-  TD_KIND_SWITCH,
-  TD_KIND_MERGE,
-  TD_KIND_ENTER,
-  TD_KIND_EXIT,
-  TD_KIND_NEXT,    /* NextIteration */
-  TD_KIND_COND,    /* LoopCond */
-  TD_KIND_TRIGGER, /* ControlTrigger */
-  TD_KIND_SEND,
-  TD_KIND_RECV,
-  TD_KIND_ARG,
-  TD_KIND_RETVAL,
-  TD_KIND_NOOP,
-  TD_KIND_IDENTITY, /* passes its inputs on unchanged */
-  TD_KIND_CALL,     /* stands for a function's body until it is planned */
+  TD_OP_PLAIN = 0,
+  TD_OP_CONST,
+  TD_OP_PLACEHOLDER,
+  TD_OP_SWITCH,
+  TD_OP_MERGE,
+  TD_OP_ENTER,
+  TD_OP_EXIT,
+  TD_OP_NEXT,    /* NextIteration */
+  TD_OP_COND,    /* LoopCond */
+  TD_OP_TRIGGER, /* ControlTrigger */
+  TD_OP_SEND,
+  TD_OP_RECV,
+  TD_OP_ARG,
+  TD_OP_RETVAL,
+  TD_OP_NOOP,
+  TD_OP_IDENTITY, /* passes its inputs on unchanged */
+  TD_OP_CALL,     /* stands for a function's body until it is planned */
 } td_op_kind;
 
 enum {

@@ -6,7 +6,7 @@
 
 #include "engine/graph/op.h"
 
-enum { TD_OP_MAX_ATTRS = 32 }; /* so that a call fits the stack */
+enum { TD_OP_MAX_ATTRS = 32 }; /* so that a td_resolve fits the stack */
 
 /* Fills *op from its row; memory comes from `arena`. op->lua is the name the
  * row would like to have. The error says where in the signature. */

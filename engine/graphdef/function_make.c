@@ -57,7 +57,7 @@ static td_status *check_edge(const making *m, td_edge e, const char *what) {
 }
 
 static td_status *follow(making *m, const td_node *n) {
-  if (n->op->kind == TD_KIND_PLACEHOLDER)
+  if (n->op->kind == TD_OP_PLACEHOLDER)
     return bad(m, "it needs a placeholder that is no argument,", n->name);
   for (int i = 0; i < n->n_in; i++) {
     if (!n->in[i].node) return bad(m, "a loop that is not closed, at", n->name);

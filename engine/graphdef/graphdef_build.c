@@ -47,11 +47,11 @@ static td_status *adapt(td_import *m, const td_item *n, const char *key,
                         td_attr *a) {
   static const td_shape unknown = {.rank = -1};
   if (m->o->prefix && strcmp(key, "_class") == 0) return prefix_class(m, a);
-  if (m->o->prefix && n->op->kind == TD_KIND_ENTER &&
+  if (m->o->prefix && n->op->kind == TD_OP_ENTER &&
       strcmp(key, "frame_name") == 0)
     return prefix_frame(m, a);
   /* Before version 22 a Placeholder without shape wrote an empty one. */
-  if (m->producer < 22 && n->op->kind == TD_KIND_PLACEHOLDER &&
+  if (m->producer < 22 && n->op->kind == TD_OP_PLACEHOLDER &&
       a->kind == TD_ATTR_SHAPE && !a->is_list && a->shape->rank == 0)
     a->shape = &unknown;
   return NULL;
@@ -88,8 +88,8 @@ static td_status *read_attr(td_import *m, const td_item *n,
 
 static bool is_back_edge(const td_import *m, const td_item *n, int i) {
   const td_source *in = &n->in[i];
-  return n->op->kind == TD_KIND_MERGE && in->item >= 0 &&
-         m->item[in->item].op->kind == TD_KIND_NEXT;
+  return n->op->kind == TD_OP_MERGE && in->item >= 0 &&
+         m->item[in->item].op->kind == TD_OP_NEXT;
 }
 
 static td_node *node_of(const td_import *m, const td_source *s) {

@@ -55,7 +55,7 @@ static const td_op stand_op = {.def = &stand_def, .type = "(input)", .lua = ""};
 /* The node whose attributes say what edge `e` is: a constant, what made a
  * handle; or NULL. */
 static const td_node *teller(td_edge e) {
-  if (e.node->op->kind == TD_KIND_CONST) return e.node;
+  if (e.node->op->kind == TD_OP_CONST) return e.node;
   if (td_edge_dtype(e) != TD_RESOURCE) return NULL;
   const td_node *n = td_infer_handle_source(e).node;
   return n && n->n_in == 0 ? n : NULL;

@@ -93,12 +93,12 @@ static td_status *bring(colocation *t, td_node *n, int32_t device,
 
 static bool comes_along(const colocation *t, const td_node *n) {
   return n->id < t->n &&
-         (n->op->kind == TD_KIND_ENTER || n->op->kind == TD_KIND_NEXT);
+         (n->op->kind == TD_OP_ENTER || n->op->kind == TD_OP_NEXT);
 }
 
 static td_status *bring_inputs(colocation *t, td_node *user) {
   td_node *near;
-  if (user->op->kind == TD_KIND_EXIT) return NULL; /* goes itself */
+  if (user->op->kind == TD_OP_EXIT) return NULL; /* goes itself */
   for (int i = 0; i < user->n_in; i++) {
     if (!comes_along(t, user->in[i].node)) continue;
     TD_TRY(bring(t, user->in[i].node, user->placed, &near));
@@ -121,7 +121,7 @@ static td_status *colocate_all(colocation *t, const int32_t *order) {
     TD_TRY(bring_inputs(t, td_graph_node(t->g, id)));
   for (int32_t k = 0; k < t->n; k++) {
     td_node *n = td_graph_node(t->g, order[k]);
-    if (n->op->kind == TD_KIND_EXIT) n->placed = n->in[0].node->placed;
+    if (n->op->kind == TD_OP_EXIT) n->placed = n->in[0].node->placed;
   }
   return NULL;
 }
@@ -175,7 +175,7 @@ static void note_edge(const survey *v, const td_node *from, const td_node *to) {
 
 static void note_variable(const survey *v, const td_node *m) {
   for (int i = 0; i < m->n_in; i++)
-    if (m->in[i].node->op->kind == TD_KIND_NEXT) {
+    if (m->in[i].node->op->kind == TD_OP_NEXT) {
       v->turns[m->frame] = true;
       if (!m->may_stop) *flags_at(v, m->frame, m->placed) |= TURNS;
     }
@@ -185,8 +185,8 @@ static void look(const survey *v) {
   for (int32_t id = 0; id < td_graph_size(v->p->graph); id++) {
     td_node *n = td_graph_node(v->p->graph, id);
     *flags_at(v, n->frame, n->placed) |= HERE;
-    if (n->op->kind == TD_KIND_COND) v->cond[n->frame] = n;
-    if (n->op->kind == TD_KIND_MERGE) note_variable(v, n);
+    if (n->op->kind == TD_OP_COND) v->cond[n->frame] = n;
+    if (n->op->kind == TD_OP_MERGE) note_variable(v, n);
     for (int i = 0; i < n->n_in; i++) note_edge(v, n->in[i].node, n);
     for (int i = 0; i < n->n_control; i++) note_edge(v, n->control[i], n);
   }
@@ -269,7 +269,7 @@ static td_status *add_alive(const survey *v, int32_t frame) {
   for (int32_t id = 0; id < size && td_ok(s); id++) {
     const td_node *n = td_graph_node(v->p->graph, id);
     td_edge signal;
-    if (n->frame != frame || n->op->kind != TD_KIND_NEXT) continue;
+    if (n->frame != frame || n->op->kind != TD_OP_NEXT) continue;
     s = add_signal(v, n, &signal);
     if (td_ok(s) && !td_vec_push(&signals, signal)) s = td_oom();
   }
@@ -413,7 +413,7 @@ static td_status *add_loops(const survey *v) {
  * another device; else NULL. */
 static td_node *near_cond(const survey *v, const td_node *n,
                           const td_node *cond) {
-  if (cond->op->kind != TD_KIND_COND) return NULL;
+  if (cond->op->kind != TD_OP_COND) return NULL;
   td_node *near = v->near[cell(v, cond->frame, n->placed)];
   return near == n ? NULL : near;
 }

@@ -27,8 +27,7 @@ typedef struct cse {
 
 static bool mergeable(const td_node *n) {
   td_op_kind kind = n->op->kind;
-  if (kind != TD_KIND_PLAIN && kind != TD_KIND_CONST &&
-      kind != TD_KIND_IDENTITY)
+  if (kind != TD_OP_PLAIN && kind != TD_OP_CONST && kind != TD_OP_IDENTITY)
     return false;
   for (int i = 0; i < n->n_out; i++)
     if (n->out[i].dtype == TD_RESOURCE || n->out[i].dtype == TD_VARIANT)

@@ -33,12 +33,11 @@ typedef struct fold {
 /* ---- what may be folded -------------------------------------------------- */
 
 static bool is_constant(const td_node *n) {
-  return n->op->kind == TD_KIND_CONST && n->n_control == 0;
+  return n->op->kind == TD_OP_CONST && n->n_control == 0;
 }
 
 static bool foldable(const td_node *n) {
-  if (n->op->kind != TD_KIND_PLAIN && n->op->kind != TD_KIND_IDENTITY)
-    return false;
+  if (n->op->kind != TD_OP_PLAIN && n->op->kind != TD_OP_IDENTITY) return false;
   if (n->op->flags & (TD_STATEFUL | TD_NO_FOLD | TD_UPDATES | TD_READS))
     return false;
   if (n->frame || n->may_die || n->n_control || n->n_out == 0) return false;
@@ -208,7 +207,7 @@ static td_status *rewire(fold *f, td_node *n) {
     td_edge e = n->in[i];
     td_node *made;
     if (!e.node || e.node->id >= f->n || !f->value[e.node->id] ||
-        e.node->op->kind == TD_KIND_CONST)
+        e.node->op->kind == TD_OP_CONST)
       continue;
     TD_TRY(const_for(f, e, &made));
     log_folded(f, e.node, made);

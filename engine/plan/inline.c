@@ -40,7 +40,7 @@ typedef struct inliner {
 } inliner;
 
 static bool is_call(const td_node *n) {
-  return n->op->kind == TD_KIND_CALL;
+  return n->op->kind == TD_OP_CALL;
 }
 
 /* ---- where it begins and ends -------------------------------------------- */
@@ -101,7 +101,7 @@ static td_status *begin(inliner *x, td_node *call, td_node **entry) {
 /* The input in whose frame `n` runs; NULL when `n` has no inputs. */
 static const td_node *settles(const td_node *n) {
   for (int i = 0; i < n->n_in; i++)
-    if (n->op->kind != TD_KIND_MERGE || n->in[i].node->op->kind != TD_KIND_NEXT)
+    if (n->op->kind != TD_OP_MERGE || n->in[i].node->op->kind != TD_OP_NEXT)
       return n->in[i].node;
   return n->n_control ? n->control[0] : NULL;
 }
@@ -113,7 +113,7 @@ static int32_t loops_around(const td_node *n, int32_t begin, int32_t *loops) {
   const td_node *from = settles(n);
   int32_t around = from && from->id >= begin ? loops[from->id - begin] : 0;
   loops[n->id - begin] =
-      around + (n->op->kind == TD_KIND_ENTER) - (n->op->kind == TD_KIND_EXIT);
+      around + (n->op->kind == TD_OP_ENTER) - (n->op->kind == TD_OP_EXIT);
   return around;
 }
 
@@ -121,7 +121,7 @@ static int32_t loops_around(const td_node *n, int32_t begin, int32_t *loops) {
  * inputs of the call are there. */
 static bool waits(const td_node *n) {
   return n->n_in + n->n_control == 0 || (n->op->flags & TD_STATEFUL) ||
-         n->op->kind == TD_KIND_ENTER;
+         n->op->kind == TD_OP_ENTER;
 }
 
 static td_status *wait_for(td_graph *g, td_node *entry, int32_t begin) {

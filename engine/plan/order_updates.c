@@ -65,8 +65,8 @@ typedef struct ordering {
 /* ---- ranks --------------------------------------------------------------- */
 
 static bool is_back_edge(const ordering *t, int32_t from, const td_use *u) {
-  return u->in >= 0 && td_graph_node(t->g, from)->op->kind == TD_KIND_NEXT &&
-         td_graph_node(t->g, u->node)->op->kind == TD_KIND_MERGE;
+  return u->in >= 0 && td_graph_node(t->g, from)->op->kind == TD_OP_NEXT &&
+         td_graph_node(t->g, u->node)->op->kind == TD_OP_MERGE;
 }
 
 static int queue_of(const ordering *t, int32_t id) {
@@ -121,7 +121,7 @@ static td_status *find_ranks(ordering *t) {
 /* ---- who reads, who updates ---------------------------------------------- */
 
 static td_edge origin_of(td_edge e) {
-  while (e.node->op->kind == TD_KIND_IDENTITY && e.port < e.node->n_in)
+  while (e.node->op->kind == TD_OP_IDENTITY && e.port < e.node->n_in)
     e = e.node->in[e.port];
   return e;
 }
@@ -161,8 +161,8 @@ static td_status *find_accesses(ordering *t) {
  * Reshape does? Of cheap ops it does, or it is tiny; then an edge too many is
  * the price. */
 static bool passes_on(const td_node *n) {
-  return n->op->kind == TD_KIND_IDENTITY ||
-         (n->op->kind == TD_KIND_PLAIN && (n->op->flags & TD_CHEAP));
+  return n->op->kind == TD_OP_IDENTITY ||
+         (n->op->kind == TD_OP_PLAIN && (n->op->flags & TD_CHEAP));
 }
 
 /* Can the update wait for `n`, a consumer of the value? Not for an Enter, as
@@ -171,8 +171,7 @@ static bool passes_on(const td_node *n) {
 static bool may_hold(const td_node *n, int32_t device) {
   td_op_kind kind = n->op->kind;
   return n->frame == 0 && !n->may_die && n->placed == device &&
-         kind != TD_KIND_RETVAL && kind != TD_KIND_SWITCH &&
-         kind != TD_KIND_ENTER;
+         kind != TD_OP_RETVAL && kind != TD_OP_SWITCH && kind != TD_OP_ENTER;
 }
 
 /* Adds those who hold the value that `read` shares: its consumers, and where a
@@ -248,7 +247,7 @@ static void find_paths(ordering *t, size_t begin, size_t end) {
     for (int i = 0; to && i < n->n_in + n->n_control; i++) {
       const td_node *from =
           i < n->n_in ? n->in[i].node : n->control[i - n->n_in];
-      bool back = from->op->kind == TD_KIND_NEXT;
+      bool back = from->op->kind == TD_OP_NEXT;
       if (!back && from->id < t->n) t->leads[from->id] |= to;
     }
   }

@@ -184,8 +184,8 @@ static td_status *copy_node(partition *t, const td_node *n) {
  * before these. */
 static bool is_trigger(const partition *t, const td_node *n) {
   return n->id >= t->p->first_trigger &&
-         (n->op->kind == TD_KIND_CONST || n->op->kind == TD_KIND_ENTER ||
-          n->op->kind == TD_KIND_MERGE);
+         (n->op->kind == TD_OP_CONST || n->op->kind == TD_OP_ENTER ||
+          n->op->kind == TD_OP_MERGE);
 }
 
 static td_status *copy_nodes(partition *t, const int32_t *order) {
@@ -273,7 +273,7 @@ static td_status *settle_frames(td_graph *g) {
   bool flow = false;
   for (int32_t id = 0; id < td_graph_size(g) && !flow; id++) {
     const td_node *n = td_graph_node(g, id);
-    flow = n->op->kind == TD_KIND_SWITCH || n->op->kind == TD_KIND_ENTER ||
+    flow = n->op->kind == TD_OP_SWITCH || n->op->kind == TD_OP_ENTER ||
            td_node_bool(n, "_may_die");
   }
   if (!flow) return NULL;

@@ -35,7 +35,7 @@ td_status *td_pass_roots(const td_pass *p, bool **out) {
   if (!root) return td_oom();
   for (int32_t id = 0; id < n; id++) {
     const td_node *node = td_graph_node(p->graph, id);
-    root[id] = node->op->kind == TD_KIND_RETVAL ||
+    root[id] = node->op->kind == TD_OP_RETVAL ||
                ((node->op->flags & TD_STATEFUL) && !TD_PLANT(9));
   }
   for (int32_t i = 0; i < p->n_targets; i++) root[p->targets[i]->id] = true;

@@ -67,7 +67,7 @@ td_status *td_pass_const(td_graph *g, const char *name, const td_tensor *value,
 
 /* Can what output `port` gives be dead? */
 static inline bool td_edge_may_die(td_edge e) {
-  return e.node->may_die || e.node->op->kind == TD_KIND_SWITCH;
+  return e.node->may_die || e.node->op->kind == TD_OP_SWITCH;
 }
 
 #endif

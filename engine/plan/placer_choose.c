@@ -76,13 +76,13 @@ static bool is_metadata(const td_node *n) {
 /* The input that `n` goes with, -1 when it goes by itself. */
 static int32_t leader_of(const td_node *n) {
   switch (n->op->kind) {
-  case TD_KIND_SWITCH:
-  case TD_KIND_MERGE:
-  case TD_KIND_ENTER:
-  case TD_KIND_EXIT:
-  case TD_KIND_NEXT:
-  case TD_KIND_COND:
-  case TD_KIND_IDENTITY:
+  case TD_OP_SWITCH:
+  case TD_OP_MERGE:
+  case TD_OP_ENTER:
+  case TD_OP_EXIT:
+  case TD_OP_NEXT:
+  case TD_OP_COND:
+  case TD_OP_IDENTITY:
     break;
   default:
     if (!is_metadata(n)) return -1;

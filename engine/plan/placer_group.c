@@ -35,8 +35,7 @@ td_status *td_placer_group_fail(td_placer *p, td_placement *group,
 /* Control flow, _Send and the like are done by the executor, on any device. */
 static bool runs_anywhere(const td_node *n) {
   td_op_kind kind = n->op->kind;
-  return kind != TD_KIND_PLAIN && kind != TD_KIND_CONST &&
-         kind != TD_KIND_IDENTITY;
+  return kind != TD_OP_PLAIN && kind != TD_OP_CONST && kind != TD_OP_IDENTITY;
 }
 
 uint32_t td_placer_group_kinds(const td_placer *p, const td_node *n) {
@@ -185,7 +184,7 @@ td_status *td_placer_group_peer(const td_graph *g, const td_node *n, int i,
   *out = NULL;
   if (i < n->n_in) { /* a call is nowhere; its body may be in many places */
     if (n->in[i].node && td_edge_dtype(n->in[i]) == TD_RESOURCE &&
-        n->op->kind != TD_KIND_CALL)
+        n->op->kind != TD_OP_CALL)
       *out = n->in[i].node;
     return NULL;
   }

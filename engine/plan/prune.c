@@ -232,7 +232,7 @@ static td_status *walk(td_pruning *t) {
   TD_TRY(want_roots(t));
   for (size_t k = 0; k < t->needed.len; k++) {
     const td_node *n = td_graph_node(t->r->graph, t->needed.at[k]);
-    if (n->op->kind == TD_KIND_PLACEHOLDER) return not_fed(t, n);
+    if (n->op->kind == TD_OP_PLACEHOLDER) return not_fed(t, n);
     if (n->placed < 0) return td_placer_why_not(t->r->placer, n);
     TD_TRY(want_inputs(t, n));
   }

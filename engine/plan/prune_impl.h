@@ -34,7 +34,7 @@ static inline int32_t td_prune_feed_of(const td_pruning *t, td_edge e) {
 /* "After placeholder x" means after it was fed. */
 static inline bool td_prune_fed_control(const td_pruning *t,
                                         const td_node *before) {
-  return before->op->kind == TD_KIND_PLACEHOLDER &&
+  return before->op->kind == TD_OP_PLACEHOLDER &&
          td_prune_mark_of(t, before)->fed;
 }
 

@@ -46,7 +46,7 @@ static void measure(const td_graph *g, const int32_t *order, rank *ranks) {
     const td_node *n = td_graph_node(g, order[k]);
     ranks[n->id].path += weight(n);
     for (int i = 0; i < n->n_in; i++)
-      if (n->in[i].node->op->kind != TD_KIND_NEXT)
+      if (n->in[i].node->op->kind != TD_OP_NEXT)
         pass_on(ranks, n->in[i].node, n);
     for (int i = 0; i < n->n_control; i++) pass_on(ranks, n->control[i], n);
   }

@@ -78,26 +78,26 @@ static td_status *run_merge(const td_xnode *n, td_tensor *in, td_tensor *out) {
 static inline bool run_native(const td_xnode *n, td_tensor *in, td_tensor *out,
                               td_status **s) {
   switch (n->kind) {
-  case TD_KIND_NOOP:
-  case TD_KIND_TRIGGER:
+  case TD_OP_NOOP:
+  case TD_OP_TRIGGER:
     return true;
-  case TD_KIND_ENTER:
-  case TD_KIND_EXIT:
-  case TD_KIND_NEXT:
-  case TD_KIND_COND:
+  case TD_OP_ENTER:
+  case TD_OP_EXIT:
+  case TD_OP_NEXT:
+  case TD_OP_COND:
     out[0] = in[0];
     in[0].buffer = NULL;
     return true;
-  case TD_KIND_IDENTITY:
+  case TD_OP_IDENTITY:
     for (int i = 0; i < n->n_out; i++) {
       out[i] = in[i];
       in[i].buffer = NULL;
     }
     return true;
-  case TD_KIND_SWITCH:
+  case TD_OP_SWITCH:
     *s = run_switch(n, in, out);
     return true;
-  case TD_KIND_MERGE:
+  case TD_OP_MERGE:
     *s = run_merge(n, in, out);
     return true;
   default:
@@ -129,7 +129,7 @@ static void fill_ctx(td_kernel_ctx *c, td_execution *e, td_iteration *it,
 /* A kernel that set no output, did not fail and is not dead is at fault. */
 static td_status *check_outputs(const td_xnode *n, const td_tensor *out) {
   for (int i = 0; i < n->n_out; i++)
-    if (out[i].dtype == TD_INVALID && n->kind != TD_KIND_SWITCH)
+    if (out[i].dtype == TD_INVALID && n->kind != TD_OP_SWITCH)
       return td_error(TD_INTERNAL, "the kernel did not set output %d", i);
   return NULL;
 }
@@ -387,7 +387,7 @@ static inline void process_plain(td_execution *e, td_ready *r,
 
 static void process(td_execution *e, td_ready *r, td_chain *ready) {
   const td_xnode *n = &e->program->node[r->node];
-  if (r->dead && !n->runs_dead && n->kind != TD_KIND_TRIGGER) {
+  if (r->dead && !n->runs_dead && n->kind != TD_OP_TRIGGER) {
     process_dead(e, r, n, ready);
   } else if (n->pending >= 0) {
     pending_start(e, r, n, ready);

@@ -59,7 +59,7 @@ static void hand_on(td_execution *e, td_iteration *to, int32_t node,
     bool none = dead || t->dtype == TD_INVALID;
     for (int32_t k = begin[port]; k < begin[port + 1]; k++) {
       td_ready *before = ready->first;
-      if (none && n->kind == TD_KIND_ENTER && p->target[k].merge)
+      if (none && n->kind == TD_OP_ENTER && p->target[k].merge)
         td_arrive_merge(to, p->target[k], true, true, false, ready);
       else
         td_deliver(to, p->target[k], t, none, k + 1 == begin[port + 1], false,
@@ -236,13 +236,13 @@ void td_executor_frames_propagate(td_execution *e, td_iteration *it,
   td_instance *entered = NULL;
   lock(e);
   switch (n->kind) {
-  case TD_KIND_ENTER:
+  case TD_OP_ENTER:
     entered = enter(e, it, n, node, out, dead, ready);
     break;
-  case TD_KIND_EXIT:
+  case TD_OP_EXIT:
     leave(e, it, node, out, dead, ready);
     break;
-  case TD_KIND_NEXT:
+  case TD_OP_NEXT:
     if (!dead)
       next(e, it, node, out, ready);
     else if (n->tells)

@@ -16,8 +16,8 @@
 
 /* The static frame a node's outputs are in. */
 static int32_t frame_of_outputs(const td_xnode *n, const td_xframe *f) {
-  if (n->kind == TD_KIND_ENTER) return n->child;
-  if (n->kind == TD_KIND_EXIT) return f[n->frame].parent;
+  if (n->kind == TD_OP_ENTER) return n->child;
+  if (n->kind == TD_OP_EXIT) return f[n->frame].parent;
   return n->frame;
 }
 
@@ -55,7 +55,7 @@ static td_status *frame_node(td_program *p, int32_t i) {
   for (int k = 0; k < from->n_in + from->n_control; k++) {
     const td_node *in =
         k < from->n_in ? from->in[k].node : from->control[k - from->n_in];
-    if (in->op->kind == TD_KIND_NEXT) continue; /* a back edge */
+    if (in->op->kind == TD_OP_NEXT) continue; /* a back edge */
     int32_t f = frame_of_outputs(&p->node[in->id], p->frame);
     if (f < 0)
       return td_node_blame(
@@ -70,14 +70,14 @@ static td_status *frame_node(td_program *p, int32_t i) {
   }
   n->frame = frame;
   n->child = -1;
-  if (n->kind == TD_KIND_ENTER) return frame_enter(p, n, from);
+  if (n->kind == TD_OP_ENTER) return frame_enter(p, n, from);
   return NULL;
 }
 
 /* ---- nodes ---- */
 
 static uint64_t initial_state(const td_node *from) {
-  if (from->op->kind != TD_KIND_MERGE)
+  if (from->op->kind != TD_OP_MERGE)
     return (uint64_t)from->n_in + (uint64_t)from->n_control;
   return (uint64_t)from->n_control + (uint64_t)from->n_in * TD_STATE_DATA_ONE;
 }
@@ -89,7 +89,7 @@ static td_status *compile_node(td_program *p, int32_t i) {
   n->n_in = from->n_in;
   n->n_out = from->n_out;
   TD_TRY(frame_node(p, i));
-  if (n->kind == TD_KIND_MERGE && from->n_in > 0xfffff)
+  if (n->kind == TD_OP_MERGE && from->n_in > 0xfffff)
     return td_node_blame(
         td_error(TD_INVALID_ARGUMENT, "a Merge of %d inputs", from->n_in),
         from);
@@ -131,8 +131,8 @@ static int32_t group_of(const td_program *p, const td_node *from, int port) {
 
 static td_target target_of(const td_xnode *n, int32_t slot) {
   return (td_target){.local = (uint32_t)n->local,
-                     .merge = n->kind == TD_KIND_MERGE,
-                     .lone = n->initial == 1 && n->kind != TD_KIND_MERGE,
+                     .merge = n->kind == TD_OP_MERGE,
+                     .lone = n->initial == 1 && n->kind != TD_OP_MERGE,
                      .slot = slot};
 }
 
@@ -142,7 +142,7 @@ static void note_stop(td_program *p, const td_node *m) {
   p->node[m->id].child = 0;
   for (int k = 0; k < m->n_in; k++) {
     td_xnode *from = &p->node[m->in[k].node->id];
-    if (from->kind == TD_KIND_NEXT)
+    if (from->kind == TD_OP_NEXT)
       from->tells = true;
     else
       p->node[m->id].child++;
@@ -207,7 +207,7 @@ static td_status *compile_sources(td_program *p) {
 static int32_t count_enters(const td_graph *g) {
   int32_t n = 0;
   for (int32_t i = 0; i < td_graph_size(g); i++)
-    n += td_graph_node(g, i)->op->kind == TD_KIND_ENTER;
+    n += td_graph_node(g, i)->op->kind == TD_OP_ENTER;
   return n;
 }
 
@@ -218,7 +218,7 @@ static td_status *check_order(const td_graph *g) {
     for (int k = 0; k < n->n_in; k++) {
       const td_node *in = n->in[k].node;
       bool back =
-          in && n->op->kind == TD_KIND_MERGE && in->op->kind == TD_KIND_NEXT;
+          in && n->op->kind == TD_OP_MERGE && in->op->kind == TD_OP_NEXT;
       if (!in || (in->id >= i && !back))
         return td_node_blame(
             td_error(TD_INTERNAL, "the part is not in topological order"), n);

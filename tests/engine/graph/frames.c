@@ -27,22 +27,22 @@ static td_status *same_as_first(td_infer *c) {
 /* clang-format off */
 static const td_op_def flow_ops[] = {
   {.type = "FSwitch", .sig = "data: T, pred: bool -> no: T, yes: T; T: type",
-   .shape = same_as_first, .kind = TD_KIND_SWITCH},
+   .shape = same_as_first, .kind = TD_OP_SWITCH},
   {.type = "FMerge", .sig = "inputs: N*T -> output: T, index: int32; T: type; N: int >= 1",
-   .shape = same_as_first, .kind = TD_KIND_MERGE},
+   .shape = same_as_first, .kind = TD_OP_MERGE},
   {.type = "FEnter", .sig = "data: T -> output: T; T: type; frame_name: string; "
           "is_constant: bool = false; parallel_iterations: int = 10",
-   .shape = same_as_first, .kind = TD_KIND_ENTER},
+   .shape = same_as_first, .kind = TD_OP_ENTER},
   {.type = "FExit", .sig = "data: T -> output: T; T: type",
-   .shape = same_as_first, .kind = TD_KIND_EXIT},
+   .shape = same_as_first, .kind = TD_OP_EXIT},
   {.type = "FNext", .sig = "data: T -> output: T; T: type",
-   .shape = same_as_first, .kind = TD_KIND_NEXT},
+   .shape = same_as_first, .kind = TD_OP_NEXT},
   {.type = "FCond", .sig = "input: bool -> output: bool",
-   .shape = same_as_first, .kind = TD_KIND_COND},
-  {.type = "FTrigger", .sig = "->", .shape = td_shape_none, .kind = TD_KIND_TRIGGER},
-  {.type = "FRecv", .sig = "-> tensor: T; T: type", .shape = td_shape_any, .kind = TD_KIND_RECV},
+   .shape = same_as_first, .kind = TD_OP_COND},
+  {.type = "FTrigger", .sig = "->", .shape = td_shape_none, .kind = TD_OP_TRIGGER},
+  {.type = "FRecv", .sig = "-> tensor: T; T: type", .shape = td_shape_any, .kind = TD_OP_RECV},
   {.type = "FId", .sig = "input: T -> output: T; T: type",
-   .shape = same_as_first, .kind = TD_KIND_IDENTITY},
+   .shape = same_as_first, .kind = TD_OP_IDENTITY},
   {.type = "FAny", .sig = "in: N*bool -> out: bool; N: int", .shape = td_shape_any},
   {0}};
 /* clang-format on */

@@ -84,8 +84,8 @@ static void test_loops(void **state) {
       const td_graph *g = p->parts[k].graph;
       for (int32_t id = 0; id < td_graph_size(g); id++) {
         const td_node *n = td_graph_node(g, id);
-        have += n->op->kind == TD_KIND_ENTER && n->name[0] == '_';
-        if (n->op->kind == TD_KIND_ENTER)
+        have += n->op->kind == TD_OP_ENTER && n->name[0] == '_';
+        if (n->op->kind == TD_OP_ENTER)
           assert_string_equal(td_node_string(n, "frame_name"), "loop");
       }
       assert_int_equal(have, want);
@@ -121,7 +121,7 @@ static void test_nested(void **state) {
   const td_node *recv = node(g, "body")->in[0].node;
   const td_node *enter = recv->control[0]->in[0].node;
   assert_string_equal(td_node_string(enter, "frame_name"), "inner");
-  assert_int_equal(enter->in[0].node->op->kind, TD_KIND_MERGE);
+  assert_int_equal(enter->in[0].node->op->kind, TD_OP_MERGE);
   td_plan_free(p);
   free_world(&w);
 }
@@ -151,8 +151,8 @@ static void test_shared_enter(void **state) {
   check_parts(p);
   for (int i = 0; i < 2; i++) {
     const td_node *m = node(part(p, "CPU", i), i ? "b" : "a");
-    assert_int_equal(m->in[0].node->op->kind, TD_KIND_ENTER);
-    assert_int_equal(m->in[1].node->op->kind, TD_KIND_NEXT);
+    assert_int_equal(m->in[0].node->op->kind, TD_OP_ENTER);
+    assert_int_equal(m->in[1].node->op->kind, TD_OP_NEXT);
   }
   assert_non_null(td_graph_find(part(p, "CPU", 1), "xb"));
   td_plan_free(p);

@@ -155,7 +155,7 @@ static void test_many(void **state) {
   OK(plan(&w, "", all, &p));
   const td_node *u = td_graph_find(p->parts[0].graph, "u");
   assert_int_equal(u->n_control, 1);
-  assert_int_equal(u->control[0]->op->kind, TD_KIND_NOOP);
+  assert_int_equal(u->control[0]->op->kind, TD_OP_NOOP);
   assert_int_equal(u->control[0]->n_control, 12);
   td_plan_free(p);
   free_world(&w);

@@ -37,8 +37,8 @@ static inline void check_links(const td_plan *p) {
     for (int32_t id = 0; id < td_graph_size(p->parts[i].graph); id++) {
       const td_node *n = td_graph_node(p->parts[i].graph, id);
       int64_t e = td_node_int(n, "_edge");
-      if (n->op->kind == TD_KIND_SEND) sends[e]++;
-      if (n->op->kind == TD_KIND_RECV) recvs[e]++;
+      if (n->op->kind == TD_OP_SEND) sends[e]++;
+      if (n->op->kind == TD_OP_RECV) recvs[e]++;
     }
   for (int32_t e = 0; e < p->n_edges; e++) {
     assert_int_equal(sends[e], 1);
@@ -59,11 +59,11 @@ static inline void check_parts(const td_plan *p) {
     for (int32_t id = 0; id < td_graph_size(g); id++) {
       const td_node *n = td_graph_node(g, id);
       for (int k = 0; k < n->n_in; k++)
-        if (n->in[k].node->op->kind != TD_KIND_NEXT)
+        if (n->in[k].node->op->kind != TD_OP_NEXT)
           assert_true(n->in[k].node->id < id);
       for (int k = 0; k < n->n_control; k++)
         assert_true(n->control[k]->id < id);
-      if (n->op->kind == TD_KIND_RECV && n->frame)
+      if (n->op->kind == TD_OP_RECV && n->frame)
         assert_int_equal(n->n_control, 1);
     }
     td_frames_free(&frames);

@@ -31,7 +31,7 @@ static void check_order(const td_plan *p) {
       assert_false(seen[node->order]);
       seen[node->order] = true;
       for (int k = 0; k < node->n_in; k++)
-        if (node->in[k].node->op->kind != TD_KIND_NEXT)
+        if (node->in[k].node->op->kind != TD_OP_NEXT)
           assert_true(node->in[k].node->order < node->order);
       for (int k = 0; k < node->n_control; k++)
         assert_true(node->control[k]->order < node->order);

@@ -63,7 +63,7 @@ static inline const char *draw_device(drawn *d) {
 static inline bool only_constants(const td_build *b) {
   for (int i = 0; i < b->n_in; i++) {
     const td_node *in = b->in[i].node;
-    if (!in || in->op->kind != TD_KIND_ENTER ||
+    if (!in || in->op->kind != TD_OP_ENTER ||
         !td_node_bool(in, "is_constant"))
       return false;
   }

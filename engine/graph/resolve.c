@@ -1,4 +1,4 @@
-/* call.c - checks what was given for a node against its signature.
+/* resolve.c - checks what was given for a node against its op's signature.
  *
  * In this order: given attributes; inputs, which decide the types and numbers
  * not given and must agree with those that are; defaults; bounds and allowed
@@ -6,7 +6,7 @@
  * it is read beside the line of Lua that made the call, not beside this file.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/graph/call.h"
+#include "engine/graph/resolve.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ enum { FROM_NOWHERE = -1, FROM_CALLER = -2, FROM_DEFAULT = -3 };
 
 /* ---- messages ------------------------------------------------------------ */
 
-static td_status *bad(const td_call *c, td_str *message) {
+static td_status *bad(const td_resolve *c, td_str *message) {
   td_status *s = message->failed ? td_oom()
                                  : td_error(TD_INVALID_ARGUMENT, "%s: %s",
                                             c->op->type, td_str_c(message));
@@ -35,10 +35,10 @@ static void add_edge(td_str *m, td_edge e) {
               td_shape_str(td_edge_shape(e), &text), e.node->name, e.port);
 }
 
-static int32_t count_in(const td_call *c, int arg);
+static int32_t count_in(const td_resolve *c, int arg);
 
 /* Input i of all as the signature calls it: b, or values[2]. */
-static void add_input(const td_call *c, td_str *m, int i) {
+static void add_input(const td_resolve *c, td_str *m, int i) {
   int arg = 0, at = i;
   while (arg < c->op->n_in - 1 && at >= count_in(c, arg))
     at -= count_in(c, arg++);
@@ -61,7 +61,7 @@ static void add_allowed(td_str *m, const td_attr_def *a) {
 }
 
 /* Why an attribute is what it is. */
-static void add_reason(const td_call *c, td_str *m, int attr) {
+static void add_reason(const td_resolve *c, td_str *m, int attr) {
   int from = c->from[attr];
   if (from == FROM_CALLER) td_str_add(m, ", as given");
   if (from == FROM_DEFAULT) td_str_add(m, ", its default");
@@ -74,7 +74,7 @@ static void add_reason(const td_call *c, td_str *m, int attr) {
 
 /* ---- given attributes ---------------------------------------------------- */
 
-static td_status *unknown_attr(const td_call *c, const char *name) {
+static td_status *unknown_attr(const td_resolve *c, const char *name) {
   td_hint hint;
   td_nearest near = td_nearest_to(name);
   td_str m = {0};
@@ -90,7 +90,7 @@ static td_status *unknown_attr(const td_call *c, const char *name) {
   return bad(c, &m);
 }
 
-static td_status *wrong_kind(const td_call *c, const td_attr_def *def,
+static td_status *wrong_kind(const td_resolve *c, const td_attr_def *def,
                              const td_attr *given) {
   td_str m = {0};
   td_str_addf(&m, "attribute %s must be %s, not %s ", def->name,
@@ -100,7 +100,7 @@ static td_status *wrong_kind(const td_call *c, const td_attr_def *def,
   return bad(c, &m);
 }
 
-static td_status *floats_from_ints(td_call *c, const td_attr *given,
+static td_status *floats_from_ints(td_resolve *c, const td_attr *given,
                                    td_attr *to) {
   float *f = td_arena_alloc(&c->scratch, (size_t)given->len * sizeof *f);
   if (!f) return td_oom();
@@ -111,7 +111,7 @@ static td_status *floats_from_ints(td_call *c, const td_attr *given,
 }
 
 /* An int is also a float, an empty list one of any kind; nothing else. */
-static td_status *take_value(td_call *c, const td_attr_def *def,
+static td_status *take_value(td_resolve *c, const td_attr_def *def,
                              const td_attr *given, td_attr *to) {
   bool ints = given->kind == TD_ATTR_INT && def->kind == TD_ATTR_FLOAT;
   if (given->is_list != def->is_list || (given->is_list && given->len < 0))
@@ -129,17 +129,17 @@ static td_status *take_value(td_call *c, const td_attr_def *def,
   return NULL;
 }
 
-static td_status *take_note(td_call *c, const td_note *given) {
+static td_status *take_note(td_resolve *c, const td_note *given) {
   for (int i = 0; i < c->n_note; i++)
     if (strcmp(c->note[i].name, given->name) == 0)
       return td_error(TD_INVALID_ARGUMENT, "%s: attribute \"%s\" given twice",
                       c->op->type, given->name);
-  if (c->n_note == TD_CALL_MAX_NOTES)
+  if (c->n_note == TD_RESOLVE_MAX_NOTES)
     return td_error(TD_INVALID_ARGUMENT, "%s: more than %d annotations",
-                    c->op->type, TD_CALL_MAX_NOTES);
+                    c->op->type, TD_RESOLVE_MAX_NOTES);
   if (c->n_note == TD_COUNT(c->note_few)) {
     td_note *more =
-        td_arena_alloc(&c->scratch, TD_CALL_MAX_NOTES * sizeof *more);
+        td_arena_alloc(&c->scratch, TD_RESOLVE_MAX_NOTES * sizeof *more);
     if (!more) return td_oom();
     memcpy(more, c->note_few, sizeof c->note_few);
     c->note = more;
@@ -148,7 +148,7 @@ static td_status *take_note(td_call *c, const td_note *given) {
   return NULL;
 }
 
-static td_status *take_given(td_call *c) {
+static td_status *take_given(td_resolve *c) {
   for (int i = 0; i < c->b->n_attr; i++) {
     const td_note *given = &c->b->attr[i];
     int at = td_op_attr(c->op, given->name);
@@ -170,7 +170,7 @@ static td_status *take_given(td_call *c) {
 
 /* Tensors of an argument. Flattened inputs have only the attributes to go by;
  * -1 when those do not say. */
-static int32_t count_in(const td_call *c, int arg) {
+static int32_t count_in(const td_resolve *c, int arg) {
   const td_arg *a = &c->op->in[arg];
   if (!c->b->flat) return arg < c->b->n_group ? c->b->group[arg] : -1;
   if (a->number_attr >= 0) {
@@ -181,7 +181,7 @@ static int32_t count_in(const td_call *c, int arg) {
   return c->from[a->type_attr] == FROM_NOWHERE ? -1 : c->attr[a->type_attr].len;
 }
 
-static td_status *wrong_inputs(const td_call *c, int given) {
+static td_status *wrong_inputs(const td_resolve *c, int given) {
   td_str m = {0};
   td_str_addf(&m, "takes %d input%s", c->op->n_in, c->op->n_in == 1 ? "" : "s");
   for (int i = 0; i < c->op->n_in; i++) {
@@ -195,13 +195,13 @@ static td_status *wrong_inputs(const td_call *c, int given) {
   return bad(c, &m);
 }
 
-static td_status *need_attr(const td_call *c, const td_attr_def *def) {
+static td_status *need_attr(const td_resolve *c, const td_attr_def *def) {
   return td_error(TD_INVALID_ARGUMENT, "%s: needs attribute %s (%s)",
                   c->op->type, def->name,
                   td_attr_kind_name(def->kind, def->is_list));
 }
 
-static td_status *wrong_count(const td_call *c, const td_arg *arg, int32_t n,
+static td_status *wrong_count(const td_resolve *c, const td_arg *arg, int32_t n,
                               int attr, int64_t want) {
   td_str m = {0};
   td_str_addf(&m, "input %s is a list of %d tensors", arg->name, n);
@@ -215,7 +215,8 @@ static td_status *wrong_count(const td_call *c, const td_arg *arg, int32_t n,
 }
 
 /* Input i is not of the dtype that `attr` (or the signature: -1) wants. */
-static td_status *wrong_type(const td_call *c, int i, int attr, td_dtype want) {
+static td_status *wrong_type(const td_resolve *c, int i, int attr,
+                             td_dtype want) {
   td_str m = {0};
   add_input(c, &m, i);
   td_str_addf(&m, " must be %s, not ", td_dtype_name(want));
@@ -228,7 +229,7 @@ static td_status *wrong_type(const td_call *c, int i, int attr, td_dtype want) {
   return bad(c, &m);
 }
 
-static td_status *take_number(td_call *c, const td_arg *arg, int32_t count,
+static td_status *take_number(td_resolve *c, const td_arg *arg, int32_t count,
                               int first) {
   int at = arg->number_attr;
   if (at < 0 && !arg->type_list && count != 1)
@@ -243,8 +244,8 @@ static td_status *take_number(td_call *c, const td_arg *arg, int32_t count,
 }
 
 /* A list of mixed dtypes: made from the inputs, or compared with them. */
-static td_status *take_type_list(td_call *c, const td_arg *arg, int32_t count,
-                                 int first) {
+static td_status *take_type_list(td_resolve *c, const td_arg *arg,
+                                 int32_t count, int first) {
   int at = arg->type_attr;
   if (c->from[at] == FROM_NOWHERE) {
     td_dtype *types =
@@ -269,7 +270,7 @@ static td_status *take_type_list(td_call *c, const td_arg *arg, int32_t count,
   return NULL;
 }
 
-static td_status *take_types(td_call *c, const td_arg *arg, int32_t count,
+static td_status *take_types(td_resolve *c, const td_arg *arg, int32_t count,
                              int first) {
   int at = arg->type_attr;
   if (arg->type_list) return take_type_list(c, arg, count, first);
@@ -288,7 +289,7 @@ static td_status *take_types(td_call *c, const td_arg *arg, int32_t count,
 }
 
 /* Flattened inputs: what the caller left out of the list attributes. */
-static td_status *default_lengths(td_call *c) {
+static td_status *default_lengths(td_resolve *c) {
   for (int k = 0; c->b->flat && k < c->op->n_in; k++) {
     const td_arg *a = &c->op->in[k];
     int at = a->type_list ? a->type_attr : a->number_attr;
@@ -300,7 +301,7 @@ static td_status *default_lengths(td_call *c) {
   return NULL;
 }
 
-static td_status *take_inputs(td_call *c) {
+static td_status *take_inputs(td_resolve *c) {
   const td_build *b = c->b;
   int64_t total = 0;
   TD_TRY(default_lengths(c));
@@ -349,7 +350,7 @@ static bool value_allowed(const td_attr_def *def, const td_attr *v) {
   return true;
 }
 
-static td_status *check_value(const td_call *c, int at) {
+static td_status *check_value(const td_resolve *c, int at) {
   const td_attr_def *def = &c->op->attr[at];
   const td_attr *v = &c->attr[at];
   int64_t size = v->is_list ? v->len : v->i;
@@ -371,7 +372,7 @@ static td_status *check_value(const td_call *c, int at) {
   return bad(c, &m);
 }
 
-static td_status *check_attrs(td_call *c) {
+static td_status *check_attrs(td_resolve *c) {
   for (int i = 0; i < c->op->n_attr; i++) {
     const td_attr_def *def = &c->op->attr[i];
     if (c->from[i] == FROM_NOWHERE) {
@@ -386,9 +387,9 @@ static td_status *check_attrs(td_call *c) {
 
 /* A constant is what it says it is, and never a handle: those from a file could
  * point anywhere. */
-static td_status *check_const(const td_call *c) {
+static td_status *check_const(const td_resolve *c) {
   int value = td_op_attr(c->op, "value"), dtype = td_op_attr(c->op, "dtype");
-  if (c->op->kind != TD_KIND_CONST || value < 0 || dtype < 0) return NULL;
+  if (c->op->kind != TD_OP_CONST || value < 0 || dtype < 0) return NULL;
   td_dtype t = c->attr[value].tensor->dtype, want = c->attr[dtype].type;
   if (t != want)
     return td_error(TD_INVALID_ARGUMENT,
@@ -402,21 +403,21 @@ static td_status *check_const(const td_call *c) {
 
 /* ---- outputs ------------------------------------------------------------- */
 
-static int64_t count_out(const td_call *c, const td_arg *arg) {
+static int64_t count_out(const td_resolve *c, const td_arg *arg) {
   if (arg->number_attr >= 0) return c->attr[arg->number_attr].i;
   return arg->type_list ? c->attr[arg->type_attr].len : 1;
 }
 
-static td_status *make_outputs(td_call *c) {
+static td_status *make_outputs(td_resolve *c) {
   int64_t total = 0;
   for (int k = 0; k < c->op->n_out; k++) {
     int64_t count = count_out(c, &c->op->out[k]);
-    if (count < 0 || count > TD_CALL_MAX_OUTPUTS - total)
+    if (count < 0 || count > TD_RESOLVE_MAX_OUTPUTS - total)
       return td_error(TD_INVALID_ARGUMENT,
                       "%s: output %s cannot be a list of %lld tensors: at most "
                       "%d are possible",
                       c->op->type, c->op->out[k].name, (long long)count,
-                      TD_CALL_MAX_OUTPUTS);
+                      TD_RESOLVE_MAX_OUTPUTS);
     total += count;
   }
   c->n_out = (int32_t)total;
@@ -441,7 +442,7 @@ static td_status *make_outputs(td_call *c) {
 
 /* ---- the whole ----------------------------------------------------------- */
 
-td_status *td_call_resolve(td_call *c, const td_build *b) {
+td_status *td_resolve_node(td_resolve *c, const td_build *b) {
   c->b = b;
   c->op = b->op;
   td_arena_init(&c->scratch);
@@ -460,6 +461,6 @@ td_status *td_call_resolve(td_call *c, const td_build *b) {
   return make_outputs(c);
 }
 
-void td_call_end(td_call *c) {
+void td_resolve_deinit(td_resolve *c) {
   td_arena_deinit(&c->scratch);
 }
