@@ -54,7 +54,7 @@ local exports = {
   ["nn.rnn"] = {"static_rnn", "dynamic_rnn", "bidirectional_dynamic_rnn"},
   ["nn.embedding"] = {"embedding_lookup", "embedding_lookup_sparse"},
   ["nn.sampled"] = {"sampled_softmax_loss", "nce_loss"},
-  ["console.display"] = {"display", "update_display", "clear_output", "html",
+  ["show.display"] = {"display", "update_display", "clear_output", "html",
                          "markdown", "latex", "svg", "png"},
   ["show.repr"] = {"register_repr"},
   ["show.picture"] = {"image_grid"},

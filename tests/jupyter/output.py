@@ -47,7 +47,7 @@ def test_a_large_result(client):
 def test_a_large_display(client):
     size = 50_000_000
     r = client.run(f"local s = ('y'):rep({size})\n"
-                   "require('tide.console.publish')('display_data', "
+                   "require('tide.frontend.publish')('display_data', "
                    "{data = {['text/plain'] = s}, metadata = {}})",
                    timeout=120)
     assert len(r.of("display_data")[0]["data"]["text/plain"]) == size
@@ -75,7 +75,7 @@ def test_a_few_turns_keep_their_order(client):
 
 
 def test_output_before_displays(client):
-    r = client.run("print 'a'\nlocal p = require 'tide.console.publish'\n"
+    r = client.run("print 'a'\nlocal p = require 'tide.frontend.publish'\n"
                    "p('display_data', {data = {['text/plain'] = 'b'}, "
                    "metadata = {}})\nprint 'c'")
     assert r.types() == ["execute_input", "stream", "display_data", "stream"]
@@ -159,7 +159,7 @@ def test_progress_lines_are_collapsed(client):
 def test_updates_of_a_display_at_a_thousand_a_second(client):
     start = time.monotonic()
     r = client.run("""
-local p = require 'tide.console.publish'
+local p = require 'tide.frontend.publish'
 p('display_data', {data = {['text/plain'] = '0'}, metadata = {},
                    transient = {display_id = 'd'}})
 local t = os.clock()
@@ -185,7 +185,7 @@ def test_displays_without_an_id_are_not_thinned(client):
 
 def test_several_displays_each_get_their_last(client):
     r = client.run("""
-local p = require 'tide.console.publish'
+local p = require 'tide.frontend.publish'
 for i = 1, 100 do
   for d = 1, 5 do
     p('update_display_data', {data = {['text/plain'] = tostring(i)},
@@ -199,7 +199,7 @@ end""")
 
 
 def test_buffers_go_out_and_come_in(client):
-    m = client.start("require('tide.console.publish')('comm_msg', "
+    m = client.start("require('tide.frontend.publish')('comm_msg', "
                      "{comm_id = 'c', data = {}}, nil, "
                      "{'\\0\\255', '', ('z'):rep(100000)})")
     r = client.finish(m)

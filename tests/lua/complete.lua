@@ -4,7 +4,7 @@
 local lu = require "luaunit"
 local td = require "tide"
 local json = require "tide.base.json"
-local complete = require "tide.assist.complete"
+local complete = require "tide.services.complete"
 local console = require "tide.console"
 local asking = require "shared.asking"
 
@@ -265,7 +265,7 @@ function tests.every_function_has_its_options()
       if #known.of(name) == 0 then missing[#missing + 1] = name end
     end
   end
-  lu.assertEquals(missing, {}, "without options; see tide.console.options")
+  lu.assertEquals(missing, {}, "without options; see tide.assist.options")
 end
 
 tests.strings = table_of{

@@ -309,7 +309,7 @@ end
 
 function tests.the_start_file()
   local nb <close> = notebook.open()
-  local start = require "tide.console.start"
+  local start = require "tide.services.start"
   local path = os.tmpname()
   core.write_file(path, "local mine = 5\neverywhere = 6\n")
   lu.assertTrue(start.run(path))

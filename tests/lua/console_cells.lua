@@ -192,7 +192,7 @@ local words = {"and", "do", "else", "elseif", "end", "false", "for", "function",
 -- more than Lua, but for what cells may have beside.
 function tests.soups_of_words()
   local cell = require "tide.console.cell"
-  local is_complete = require "tide.console.is_complete"
+  local is_complete = require "tide.services.is_complete"
   math.randomseed(7)
   for _ = 1, 2000 do
     local soup = {}

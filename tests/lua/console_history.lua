@@ -4,8 +4,8 @@
 
 local lu = require "luaunit"
 local core = require "tide.core"
-local console = require "tide.console"
-local history = require "tide.console.history"
+local lines = require "tide.frontend.lines"
+local history = require "tide.services.history"
 local notebook = require "shared.notebook"
 
 local tests = {}
@@ -38,7 +38,7 @@ end
 
 -- A new session of the first line, as a kernel's start is.
 local function restart(path)
-  local line = console.line ""
+  local line = lines.current()
   line.session, line.count = nil, 0
   history.use(path)
 end
@@ -161,7 +161,7 @@ function tests.several_writers()
   local dir = folder()
   local path = dir .. "/history"
   local code = ([[
-    local history = require "tide.console.history"
+    local history = require "tide.services.history"
     history.use %q
     local line = {name = "", count = 0}
     for i = 1, 50 do history.add(line, i, ("x"):rep(i * 20) .. arg[1]) end

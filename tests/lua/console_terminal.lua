@@ -6,7 +6,7 @@ local lu = require "luaunit"
 local core = require "tide.core"
 local frontend = require "tide.frontend"
 local paint = require "tide.console.paint"
-local terminal = require "tide.console.terminal"
+local terminal = require "tide.frontend.terminal"
 local helper = require "helper"
 
 local tests = {}

@@ -4,8 +4,7 @@
 local lu = require "luaunit"
 local td = require "tide"
 local core = require "tide.core"
-local console = require "tide.console"
-local frontend = require "tide.frontend"
+local lines = require "tide.frontend.lines"
 local owner = require "tide.console.owner"
 local watch = require "tide.console.watch"
 local helper = require "helper"
@@ -20,7 +19,7 @@ local function notebook()
     book.count = book.count + 1
     local run = owner.start(key, ("In[%d]"):format(book.count))
     local got = table.pack(pcall(f))
-    local line = console.line(frontend.line())
+    local line = lines.current()
     line.sink = function() end
     book.note = owner.stop(run, got[1])
     line.sink = nil

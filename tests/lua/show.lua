@@ -5,7 +5,7 @@
 local lu = require "luaunit"
 local td = require "tide"
 local core = require "tide.core"
-local bundle = require "tide.console.bundle"
+local bundle = require "tide.show.bundle"
 local markup = require "shared.markup"
 local tensor_text = require("tide.show.tensor").text
 local value_text = require("tide.show.value").text

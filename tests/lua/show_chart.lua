@@ -4,7 +4,7 @@
 local lu = require "luaunit"
 local td = require "tide"
 local axis = require "tide.show.axis"
-local bundle = require "tide.console.bundle"
+local bundle = require "tide.show.bundle"
 local json = require "tide.base.json"
 local markup = require "shared.markup"
 local series = require "tide.show.series"
@@ -261,10 +261,10 @@ end
 function tests.live()
   local frontend, core = require "tide.frontend", require "tide.core"
   local kind, publish, clock = frontend.kind, frontend.publish, core.clock
-  local console = require "tide.console"
-  local line = console.line(frontend.line())
+  local lines = require "tide.frontend.lines"
+  local line = lines.current()
   local list, now = {}, 100.0
-  console.finish(line)
+  lines.finish(line)
   frontend.kind = "notebook"
   function frontend.publish(type, content)
     list[#list + 1] = {type = type, content = json.decode(content)}
@@ -276,7 +276,7 @@ function tests.live()
       now = now + 0.001
       c:log{y = now}
     end
-    console.finish(line)
+    lines.finish(line)
   end)
   frontend.kind, frontend.publish, core.clock = kind, publish, clock
   lu.assertTrue(ok, e)

@@ -3,7 +3,7 @@
 
 local lu = require "luaunit"
 local td = require "tide"
-local bundle = require "tide.console.bundle"
+local bundle = require "tide.show.bundle"
 local layout = require "tide.show.layout"
 local markup = require "shared.markup"
 local scopes = require "tide.show.scopes"

@@ -4,10 +4,10 @@
 
 local lu = require "luaunit"
 local td = require "tide"
-local console = require "tide.console"
+local lines = require "tide.frontend.lines"
 local frontend = require "tide.frontend"
 local json = require "tide.base.json"
-local service = require "tide.console.channels"
+local service = require("tide.ui.channels").services
 local helper = require "helper"
 
 local raises = helper.raises
@@ -15,7 +15,7 @@ local tests = {}
 
 -- f's messages: {type, content, metadata, buffers} each.
 local function messages(f, ...)
-  local list, line = {}, console.line(frontend.line())
+  local list, line = {}, lines.current()
   line.sink = function(type, content, metadata, buffers)
     list[#list + 1] = {type = type, content = content, metadata = metadata,
                        buffers = buffers}

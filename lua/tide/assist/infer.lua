@@ -1,7 +1,7 @@
 --- assist/infer.lua - what an expression in unfinished source stands for.
 --
 -- A *thing* is what is known: {value =} where the value exists, {is =} where
--- only its kind does (a type of Lua, or an object as tide.console.known names
+-- only its kind does (a type of Lua, or an object as tide.assist.known names
 -- it), `name` the public name of a function of Tide, `module` the place in td
 -- of a table, `at` the word that defines it in the text. No user's function is
 -- called: fields are read raw, through tables that are __index only, and a
@@ -10,7 +10,7 @@
 
 local core = require "tide.core"
 local known = require "tide.assist.known"
-local library = require "tide.assist.lua_library"
+local library = require "tide.help.lua_library"
 
 local infer = {}
 

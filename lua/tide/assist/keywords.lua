@@ -40,7 +40,7 @@ for word in pairs(about) do
   keywords.list[#keywords.list + 1] = word
 end
 
---- What is to be said of one, as tide.console.describe has it.
+--- What is to be said of one, as tide.assist.describe has it.
 function keywords.page(word)
   local row = about[word]
   return row and {head = row[1], text = row[2], rows = {}}

@@ -8,7 +8,7 @@
 local core = require "tide.core"
 local infer = require "tide.assist.infer"
 local known = require "tide.assist.known"
-local library = require "tide.assist.lua_library"
+local library = require "tide.help.lua_library"
 
 local members = {}
 

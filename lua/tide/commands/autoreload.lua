@@ -5,7 +5,7 @@
 -- one gets the new functions, so that names that hold it need no change.
 -- SPDX-License-Identifier: Apache-2.0
 
-local execute = require "tide.console.execute"
+local execute = require "tide.services.execute"
 
 local on = false
 local known = {} -- module name -> text of its file

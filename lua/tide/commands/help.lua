@@ -5,6 +5,7 @@
 local core = require "tide.core"
 local help = require "tide.help.help"
 local commands = require "tide.console.commands"
+local service = require "tide.services.inspect"
 local pager = require "tide.console.pager"
 
 local GENERAL = [[
@@ -19,9 +20,6 @@ Ctrl-C      interrupts what runs
 
 -- What the inspection service knows: of variables too.
 local function inspect(name, level, line)
-  if not package.preload["tide.assist.inspect"] then return nil end
-  local service = require "tide.assist.inspect"
-  if type(service) == "table" then service = service.inspect end
   local reply = service({code = name, cursor_pos = utf8.len(name) or #name,
                          detail_level = level}, line)
   return reply.found and reply.data or nil

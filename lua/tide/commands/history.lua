@@ -2,7 +2,7 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local history = require "tide.console.history"
+local history = require "tide.services.history"
 
 local function ask(request, line)
   return history.history(request, line).history

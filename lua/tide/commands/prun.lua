@@ -20,8 +20,9 @@ local function watcher()
     for level = 2, 60 do
       local info = debug.getinfo(level, "Sl")
       if not info then break end
-      if info.currentline > 0
-         and not info.source:find "^=%[tide%] console/" then
+      local folder = info.source:match "^=%[tide%] (%l+)/"
+      if info.currentline > 0 and folder ~= "console"
+         and folder ~= "services" then
         local key = ("%s:%d"):format(info.short_src, info.currentline)
         if level == 2 then add(own, key) end
         if not seen[key] then add(total, key) end

@@ -8,6 +8,7 @@
 
 local core = require "tide.core"
 local frontend = require "tide.frontend"
+local lines = require "tide.frontend.lines"
 local cell = require "tide.console.cell"
 local traceback = require "tide.console.traceback"
 
@@ -48,8 +49,8 @@ end
 --- Runs a command; what cells call.
 function commands.run(name, text, at, body, chunk)
   chunk = chunk or debug.getinfo(2, "S").source
-  return find(name)(text, {line = require "tide.console".line(frontend.line()),
-                           chunk = chunk, at = at, body = body})
+  return find(name)(text, {line = lines.current(), chunk = chunk, at = at,
+                           body = body})
 end
 
 --- The values of `code`, written on the line of a command: run in the cells'

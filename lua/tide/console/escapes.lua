@@ -87,7 +87,7 @@ function escapes.complete(text, new)
 end
 
 --- The page of the command that the last line of the text ends with, as
--- tide.console.describe has it; or nil.
+-- tide.assist.describe has it; or nil.
 function escapes.page(text)
   local name = cursor.last_line(text):match "^%s*%%%%?([%w_]+)%s*$"
   if not name then return nil end

@@ -6,6 +6,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local frontend = require "tide.frontend"
+local lines = require "tide.frontend.lines"
 
 local system = {}
 
@@ -16,7 +17,7 @@ local function replace(library, name, f) library[name] = f end
 -- ---- standard input ---------------------------------------------------------
 
 local function may_ask()
-  if require "tide.console".line(frontend.line()).allow_stdin == false then
+  if lines.current().allow_stdin == false then
     error("no input here: whoever runs this cell takes no questions "
           .. "(allow_stdin is false)", 0)
   end

@@ -7,8 +7,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local console = require "tide.console"
-local frontend = require "tide.frontend"
+local lines = require "tide.frontend.lines"
 local session = require "tide.run.session"
 
 local watch = {}
@@ -27,7 +26,7 @@ end
 
 -- In place of `run` of a session.
 local function observe(run, self, fetches, feeds, o)
-  local line = console.line(frontend.line())
+  local line = lines.current()
   local asked = type(o) == "table" and o.trace
   line.step = {session = self, fetches = fetches, feeds = feeds}
   if line.traces and (o == nil or type(o) == "table") then o = with_trace(o) end
@@ -39,7 +38,7 @@ local function observe(run, self, fetches, feeds, o)
 end
 
 local function made(callable, known, step)
-  step.label = ("In[%d]"):format(console.line(frontend.line()).count)
+  step.label = ("In[%d]"):format(lines.current().count)
   step.region = core.region_here()
   watch.callables[callable], by_known[known] = step, step
 end
@@ -61,7 +60,7 @@ local function failed(known, ...)
   if not step then return nil end
   local feeds, values = {}, step.values or {...}
   for i, x in ipairs(step.edges) do feeds[x] = values[i] end
-  console.line(frontend.line()).step = {session = step.session,
+  lines.current().step = {session = step.session,
                                      fetches = step.fetches, feeds = feeds}
   if not step.label or not is_gone(step) then return nil end
   return ("the callable was made by %s: run that cell again"):format(step.label)

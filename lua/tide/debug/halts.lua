@@ -8,7 +8,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local breakpoints = require "tide.debug.breakpoints"
-local console = require "tide.console"
+local lines = require "tide.frontend.lines"
 local files = require "tide.debug.files"
 local frontend = require "tide.frontend"
 local json = require "tide.base.json"
@@ -122,8 +122,8 @@ end
 -- ---- what is looked for -----------------------------------------------------
 
 local function attend()
-  local lines = breakpoints.any() or next(steps)
-  frontend.debug(started and lines and look or nil,
+  local wanted = breakpoints.any() or next(steps)
+  frontend.debug(started and wanted and look or nil,
               started and uncaught and raised or nil)
 end
 
@@ -172,7 +172,7 @@ end
 local function attend_to_end(thread)
   if attended[thread] then return end
   attended[thread] = true
-  console.at_end(function()
+  lines.at_end(function()
     attended[thread], thinking[thread], steps[thread] = nil, nil, nil
     if halted[thread] then release(halted[thread]) end
     attend()
@@ -256,7 +256,7 @@ local function ends_cell(co)
     if not info then return false end
     if info.func == frontend.protected then
       local runs = debug.getinfo(co, level - 1, "S")
-      return runs.source == "=[tide] console/execute.lua"
+      return runs.source == "=[tide] services/execute.lua"
     end
   end
 end

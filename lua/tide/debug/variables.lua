@@ -7,7 +7,7 @@
 local core = require "tide.core"
 local frontend = require "tide.frontend"
 local json = require "tide.base.json"
-local bundle = require "tide.console.bundle"
+local bundle = require "tide.show.bundle"
 local cell = require "tide.console.cell"
 local keywords = require "tide.assist.keywords"
 local names = require "tide.assist.names"

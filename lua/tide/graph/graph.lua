@@ -179,7 +179,7 @@ function methods.display(g, o)
   o = args.options(o, "display")
   local id = o.id
   o.id = nil
-  return require("tide.console.display").display(methods.picture(g, o),
+  return require("tide.show.display").display(methods.picture(g, o),
                                                  {id = id})
 end
 

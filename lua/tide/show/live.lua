@@ -7,9 +7,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local display = require "tide.console.display"
+local autoload = require "tide.base.autoload"
+local display = require "tide.show.display"
 local html = require "tide.show.html"
 local style = require "tide.show.style"
+
+local lines = autoload "tide.frontend.lines"
+
+local has_frontend = pcall(require, "tide.frontend")
 
 local live = {}
 live.__index = live
@@ -29,8 +34,8 @@ end
 
 -- Has the end of the cell show what is left. Gives what takes that back.
 local function at_end(self)
-  if not pcall(require, "tide.frontend") then return function() end end
-  return require("tide.console").at_end(function() self:finish() end)
+  if not has_frontend then return function() end end
+  return lines.at_end(function() self:finish() end)
 end
 
 local function show_notebook(self)

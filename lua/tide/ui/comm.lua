@@ -6,7 +6,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
-local channels = require "tide.console.channels"
+local channels = require "tide.ui.channels"
 
 local comm = {}
 

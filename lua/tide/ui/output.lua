@@ -2,7 +2,14 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
+local autoload = require "tide.base.autoload"
 local json = require "tide.base.json"
+local bundle = require "tide.show.bundle"
+
+local lines = autoload "tide.frontend.lines"
+local traceback = autoload "tide.console.traceback"
+
+local has_frontend, frontend = pcall(require, "tide.frontend")
 
 local output = {}
 
@@ -53,8 +60,8 @@ end
 -- A message that is not for the widget goes on its way.
 local function pass_on(before, type, content, metadata, buffers)
   if before then return before(type, content, metadata, buffers) end
-  require "tide.frontend".publish(type, json.encode(json.object(content)),
-                               json.encode(json.object(metadata)), buffers)
+  frontend.publish(type, json.encode(json.object(content)),
+                   json.encode(json.object(metadata)), buffers)
 end
 
 -- What f printed comes before what it displays: text is taken from the output
@@ -66,7 +73,7 @@ local function sink_of(self, state, before)
       return pass_on(before, type, content, metadata, buffers)
     end
     take(self, state.kept)
-    state.kept = require "tide.frontend".capture()
+    state.kept = frontend.capture()
     if one then
       output.add(self, one)
     else
@@ -78,17 +85,15 @@ end
 -- Shows the error in the widget, or raises it where there is nobody to see it.
 local function finish(self, ok, ...)
   if ok then return ... end
-  local traceback = require "tide.console.traceback"
-  local name, value, lines = traceback.describe(...)
+  local name, value, text = traceback.describe(...)
   output.add(self, {output_type = "error", ename = name, evalue = value,
-                    traceback = json.array(lines)})
+                    traceback = json.array(text)})
 end
 
 --- Runs f(...); an error in it is shown in the widget.
 function output.capture(self, f, ...)
-  local has_frontend, frontend = pcall(require, "tide.frontend")
   if not has_frontend or frontend.kind ~= "notebook" then return f(...) end
-  local line = require "tide.console".line(frontend.line())
+  local line = lines.current()
   local before, state = line.sink, {kept = frontend.capture()}
   line.sink = sink_of(self, state, before)
   local got = table.pack(frontend.protected(f, ...))
@@ -99,7 +104,7 @@ end
 
 --- Shows x in the widget.
 function output.show(self, x)
-  local shown = require "tide.console.bundle"(x)
+  local shown = bundle(x)
   output.add(self, {output_type = "display_data", data = shown.data,
                     metadata = shown.metadata})
 end

@@ -9,7 +9,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
-local comm = require "tide.console.channels"
+local comm = require "tide.ui.channels"
 local json = require "tide.base.json"
 local models = require "tide.ui.models"
 

@@ -10,6 +10,7 @@
 local core = require "tide.core"
 local frontend = require "tide.frontend"
 local console = require "tide.console"
+local lines = require "tide.frontend.lines"
 local json = require "tide.base.json"
 local names = require "tide.assist.names"
 
@@ -59,18 +60,18 @@ function notebook.open()
     require "tide.console.system".install()
     installed = values_of(places)
   end
-  require "tide.console.history".use(nil)
+  require "tide.services.history".use(nil)
   names.reset()
-  clean(console.line "")
+  clean(lines.current())
   return nb
 end
 
 function notebook:close()
   put(self.before)
   require "tide.run.session".observer = nil
-  require "tide.console.history".use(nil)
+  require "tide.services.history".use(nil)
   names.reset()
-  clean(console.line "")
+  clean(lines.current())
 end
 notebook.__close = notebook.close
 

@@ -1,4 +1,4 @@
---- console/banner.lua - service "banner": what a console says first.
+--- services/banner.lua - service "banner": what a console says first.
 --
 -- SPDX-License-Identifier: Apache-2.0
 

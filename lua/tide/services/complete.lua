@@ -1,5 +1,5 @@
---- assist/complete.lua - service "complete": how the word at the cursor may go
--- on.
+--- services/complete.lua - service "complete": how the word at the cursor may
+-- go on.
 --
 -- What stands before the cursor says what is asked for: a field, a method, an
 -- option of a call, the inside of a string, a command, or a name. Completion
@@ -12,7 +12,7 @@ local cursor = require "tide.console.cursor"
 local escapes = require "tide.console.escapes"
 local infer = require "tide.assist.infer"
 local keywords = require "tide.assist.keywords"
-local library = require "tide.assist.lua_library"
+local library = require "tide.help.lua_library"
 local members = require "tide.assist.members"
 local options = require "tide.assist.options"
 local parse = require "tide.assist.parse"

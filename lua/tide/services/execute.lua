@@ -1,4 +1,4 @@
---- console/execute.lua - service "execute": runs a cell.
+--- services/execute.lua - service "execute": runs a cell.
 --
 -- Whatever happens inside, an interrupt at any instruction included, the
 -- request gets its reply and at most one error is shown.
@@ -7,12 +7,12 @@
 local core = require "tide.core"
 local frontend = require "tide.frontend"
 local json = require "tide.base.json"
-local bundle = require "tide.console.bundle"
+local bundle = require "tide.show.bundle"
 local cell = require "tide.console.cell"
-local console = require "tide.console"
-local history = require "tide.console.history"
+local lines = require "tide.frontend.lines"
+local history = require "tide.services.history"
 local owner = require "tide.console.owner"
-local publish = require "tide.console.publish"
+local publish = require "tide.frontend.publish"
 local system = require "tide.console.system"
 local session = require "tide.run.session"
 local traceback = require "tide.console.traceback"
@@ -80,8 +80,8 @@ end
 -- ---- errors -----------------------------------------------------------------
 
 -- The reply to a cell that failed; the error is shown, once.
-local function failed(run, name, value, lines)
-  local content = {ename = name, evalue = value, traceback = json.array(lines)}
+local function failed(run, name, value, trace)
+  local content = {ename = name, evalue = value, traceback = json.array(trace)}
   io.stdout:flush()
   if not run.request.silent and not run.told then
     run.told = true
@@ -112,7 +112,7 @@ end
 local function expression(code)
   if type(code) ~= "string" then code = "" end
   local chunk, why = load("return " .. code, "=expression", "t", cell.env)
-  local name, value, lines
+  local name, value, trace
   if chunk then
     local got = table.pack(frontend.protected(function()
       return bundle((chunk()))
@@ -121,12 +121,12 @@ local function expression(code)
       got[2].status = "ok"
       return got[2]
     end
-    name, value, lines = traceback.describe(table.unpack(got, 2, 4))
+    name, value, trace = traceback.describe(table.unpack(got, 2, 4))
   else
-    name, value, lines = traceback.syntax(why)
+    name, value, trace = traceback.syntax(why)
   end
   return {status = "error", ename = name, evalue = value,
-          traceback = json.array(lines)}
+          traceback = json.array(trace)}
 end
 
 local function expressions(request)
@@ -156,7 +156,7 @@ local function serve(run)
   if not chunk then return failed(run, traceback.syntax(hidden)) end
   local owned = owner.begin(request, line)
   local got = table.pack(frontend.protected(evaluate, run, chunk))
-  console.finish(line)
+  lines.finish(line)
   owner.finish(owned, got[1])
   if not got[1] then
     return failed(run, describe(run, table.unpack(got, 2, 4)))

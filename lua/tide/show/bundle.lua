@@ -1,4 +1,4 @@
---- console/bundle.lua - a value in the forms it can be shown in.
+--- show/bundle.lua - a value in the forms it can be shown in.
 --
 -- Always text, and at most one rich form (a chart has a picture beside its
 -- data). What goes wrong inside of a display shows below the text, which stays.

@@ -1,4 +1,4 @@
---- console/display.lua - td.display and its like: what shows beside results.
+--- show/display.lua - td.display and its like: what shows beside results.
 --
 -- In a notebook what has an id can be changed where it stands. A terminal and a
 -- script print the text form.
@@ -6,21 +6,26 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local autoload = require "tide.base.autoload"
 local style = require "tide.show.style"
+
+local bundle = autoload "tide.show.bundle"
+local out = autoload "tide.frontend.publish"
+
+local has_frontend = pcall(require, "tide.frontend")
 
 local display = {}
 
 -- Prints or publishes a message of the Jupyter protocol.
 local function publish(type, content)
-  if pcall(require, "tide.frontend") then
-    require "tide.console.publish"(type, content)
+  if has_frontend then
+    out(type, content)
   elseif content.data then
     print(content.data["text/plain"])
   end
 end
 
 local function message(x, id)
-  local bundle = require "tide.console.bundle"
   local content = bundle(x, style.frontend() ~= "notebook")
   if id then content.transient = {display_id = id} end
   return content

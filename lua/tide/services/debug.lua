@@ -1,7 +1,7 @@
---- debug/debugger.lua - service "debug": the Debug Adapter Protocol.
+--- services/debug.lua - service "debug": the Debug Adapter Protocol.
 --
 -- What a client may ask, with what it gives checked: whatever is wrong is told
--- in the response. The state is that of tide.console.halts. Source: the Debug
+-- in the response. The state is that of tide.debug.halts. Source: the Debug
 -- Adapter Protocol; "debug request" in Jupyter's messaging protocol, which adds
 -- debugInfo, dumpCell, inspectVariables, richInspectVariables, copyToGlobals.
 -- SPDX-License-Identifier: Apache-2.0

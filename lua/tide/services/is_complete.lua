@@ -1,4 +1,4 @@
---- console/is_complete.lua - service "is_complete": is that all of the cell?
+--- services/is_complete.lua - service "is_complete": is that all of the cell?
 --
 -- SPDX-License-Identifier: Apache-2.0
 

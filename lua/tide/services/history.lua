@@ -1,4 +1,4 @@
---- console/history.lua - service "history": what was typed, in all sessions.
+--- services/history.lua - service "history": what was typed, in all sessions.
 --
 -- A log in $XDG_STATE_HOME/tide/history, one record of JSON a line, each added
 -- by one write behind a lock, so that neither several kernels nor a crash can

@@ -1,4 +1,4 @@
---- console/terminal.lua - messages as they look on a terminal.
+--- frontend/terminal.lua - messages as they look on a terminal.
 --
 -- A display that is updated is drawn over its older form while nothing else was
 -- written since: for that, once there is such a display, print and the write of

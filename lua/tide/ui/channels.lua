@@ -1,16 +1,18 @@
---- console/channels.lua - channels to a notebook's page.
+--- ui/channels.lua - channels to a notebook's page.
 --
--- The services comm_open, comm_msg, comm_close and comm_info are here. What a
--- handler raises goes to stderr: there is no cell to show it in.
+-- What a handler raises goes to stderr: there is no cell to show it in.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local autoload = require "tide.base.autoload"
 local json = require "tide.base.json"
+
+local out = autoload "tide.frontend.publish"
 
 local has_frontend, frontend = pcall(require, "tide.frontend")
 
-local comm = {}
+local comm = {services = {}}
 
 local targets = {} -- functions by name
 local open = {}    -- channels by id
@@ -26,8 +28,7 @@ end
 -- ---- sending ----------------------------------------------------------------
 
 local function publish(type, content, metadata, buffers)
-  if not has_frontend then return end
-  require "tide.console.publish"(type, content, metadata, buffers)
+  if has_frontend then out(type, content, metadata, buffers) end
 end
 
 local function data_of(data)
@@ -132,8 +133,12 @@ local function refuse(id)
   return json.object{}
 end
 
---- Service: the page opens a channel. One to an unknown target is closed.
-function comm.comm_open(request)
+-- ---- services ---------------------------------------------------------------
+
+local services = comm.services
+
+--- The page opens a channel. One to an unknown target is closed.
+function services.comm_open(request)
   local id, target = request.comm_id, request.target_name
   if type(id) ~= "string" then return json.object{} end
   local f = targets[target]
@@ -147,8 +152,8 @@ function comm.comm_open(request)
   return json.object{}
 end
 
---- Service: a message on a channel.
-function comm.comm_msg(request)
+--- A message on a channel.
+function services.comm_msg(request)
   local self = open[request.comm_id or ""]
   if self and self.message then
     comm.call("message of comm \"" .. self.target .. "\"", self.message,
@@ -157,8 +162,8 @@ function comm.comm_msg(request)
   return json.object{}
 end
 
---- Service: the page closes a channel.
-function comm.comm_close(request)
+--- The page closes a channel.
+function services.comm_close(request)
   local self = open[request.comm_id or ""]
   if self then
     open[self.id] = nil
@@ -170,9 +175,9 @@ function comm.comm_close(request)
   return json.object{}
 end
 
---- Service: the channels there are, {comms = {[id] = {target_name =}}}; those
+--- The channels there are, {comms = {[id] = {target_name =}}}; those
 -- of one target when it is named.
-function comm.comm_info(request)
+function services.comm_info(request)
   local list = json.object{}
   for id, self in pairs(open) do
     if type(request.target_name) ~= "string"

@@ -1,4 +1,4 @@
---- assist/lua_library.lua - the functions of Lua's own libraries.
+--- help/lua_library.lua - the functions of Lua's own libraries.
 --
 -- A line for each. By name: {call =, text =}.
 -- SPDX-License-Identifier: Apache-2.0

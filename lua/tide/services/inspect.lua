@@ -1,4 +1,4 @@
---- assist/inspect.lua - service "inspect": what is the thing at the cursor?
+--- services/inspect.lua - service "inspect": what is the thing at the cursor?
 --
 -- The word at the cursor; where it says nothing, the function whose call the
 -- cursor is in. Detail 0 gives the call, the text and what a value is; detail 1

@@ -1,4 +1,4 @@
---- console/start.lua - service "start": how a prompt or a notebook begins.
+--- services/start.lua - service "start": how a prompt or a notebook begins.
 --
 -- The global `td`, then the user's $XDG_CONFIG_HOME/tide/init.lua, whose error
 -- is shown and stops nothing. Done once, before the first request.
@@ -7,7 +7,7 @@
 local frontend = require "tide.frontend"
 local json = require "tide.base.json"
 local cell = require "tide.console.cell"
-local publish = require "tide.console.publish"
+local publish = require "tide.frontend.publish"
 local traceback = require "tide.console.traceback"
 
 local start = {}
