@@ -89,7 +89,7 @@ class Completion(unittest.TestCase):
 
     def test_ctrl_c_ends_a_completion(self):
         with Terminal() as t:
-            t.start().enter("package.loaded['tide.assist.complete'] = function() "
+            t.start().enter("package.loaded['tide.services.complete'] = function() "
                             "print 'asked' while true do end end")
             t.send("x")
             t.raw("\t")
