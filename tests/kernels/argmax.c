@@ -1,11 +1,7 @@
 /* argmax.c - indices of extremes: ties, NaN, any axis, dtypes, threads.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <math.h>
 #include <string.h>

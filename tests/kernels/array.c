@@ -3,11 +3,7 @@
  * Run under AddressSanitizer this shows that nothing leaks.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "engine/base/mem.h"
 #include "tests/kernels/arrays.h"

@@ -1,11 +1,7 @@
 /* binary.c - the loops of binary.def, broadcasting, integers, strings.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <math.h>
 #include <string.h>

@@ -37,15 +37,15 @@ static void test_check_numerics(void **state) {
   for (size_t k = 0; k < TD_COUNT(types); k++) {
     for (size_t i = 0; i < TD_COUNT(rows); i++) {
       td_tensor x, y;
-      assert_ok(td_tensor_new(NULL, types[k], &shape, &x));
+      OK(td_tensor_new(NULL, types[k], &shape, &x));
       memset(x.data, 0, td_tensor_bytes(&x));
       td_tensor_set_f(&x, 0, rows[i].first);
       td_tensor_set_f(&x, MANY - 1, rows[i].last);
       td_status *s = eval("CheckNumerics", &x, attrs, 1, &y);
       if (rows[i].part) {
-        check_error(s, TD_INVALID_ARGUMENT, rows[i].part);
+        FAILS(s, TD_INVALID_ARGUMENT, rows[i].part);
       } else {
-        assert_ok(s);
+        OK(s);
         assert_true(td_tensor_same(&x, &y));
         td_tensor_release(&y);
       }
@@ -58,7 +58,7 @@ static void test_nothing_to_check(void **state) {
   td_note attrs[] = {{"message", td_attr_string("msg")}};
   td_tensor x = floats(0, NULL), y;
   (void)state;
-  assert_ok(eval("CheckNumerics", &x, attrs, 1, &y));
+  OK(eval("CheckNumerics", &x, attrs, 1, &y));
   assert_int_equal(td_tensor_count(&y), 0);
   td_tensor_release(&x);
   td_tensor_release(&y);
@@ -66,7 +66,7 @@ static void test_nothing_to_check(void **state) {
 
 static int begin(void **state) {
   (void)state;
-  assert_ok(td_device_cpu_new(PLACE, 0, 0, &cpu));
+  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
   return 0;
 }
 

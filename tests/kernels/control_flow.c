@@ -7,7 +7,7 @@ static td_device *cpu;
 
 static td_graph *fresh(void) {
   td_graph *g;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   return g;
 }
 
@@ -17,7 +17,7 @@ static td_edge of_shape(td_graph *g, td_shape shape) {
   td_build_init(&b, g, "Placeholder", NULL);
   td_build_attr(&b, "dtype", td_attr_type(TD_FLOAT32));
   td_build_attr(&b, "shape", td_attr_shape(&shape));
-  assert_ok(td_build_node(&b, &e.node));
+  OK(td_build_node(&b, &e.node));
   return e;
 }
 
@@ -50,7 +50,7 @@ static void test_merge_widens(void **state) {
                     of_shape(g, shape_of(rows[i].rb, rows[i].b0, rows[i].b1))};
     td_build_init(&b, g, "Merge", NULL);
     td_build_list(&b, in, 2);
-    assert_ok(td_build_node(&b, &n));
+    OK(td_build_node(&b, &n));
     check_shape((td_edge){n, 0}, rows[i].want);
     check_shape((td_edge){n, 1}, "{}");
     td_graph_release(g);
@@ -77,7 +77,7 @@ static td_node *add_merge(td_graph *g, td_edge enter) {
   td_build_flat(&b, in, 2);
   td_build_attr(&b, "T", td_attr_type(TD_FLOAT32));
   td_build_attr(&b, "N", td_attr_int(2));
-  assert_ok(td_build_node(&b, &n));
+  OK(td_build_node(&b, &n));
   return n;
 }
 
@@ -86,7 +86,7 @@ static td_edge add_next(td_graph *g, td_edge x) {
   td_edge e = {NULL, 0};
   td_build_init(&b, g, "NextIteration", NULL);
   td_build_in(&b, x);
-  assert_ok(td_build_node(&b, &e.node));
+  OK(td_build_node(&b, &e.node));
   return e;
 }
 
@@ -106,19 +106,18 @@ static void test_back_edges(void **state) {
     td_graph *g = fresh();
     td_shape invariant = td_shape_vector(rows[i].invariant);
     td_edge enter, x = of_shape(g, td_shape_vector(rows[i].begins));
-    assert_ok(
-        add_enter(g, x, rows[i].invariant ? &invariant : NULL, 10, &enter));
+    OK(add_enter(g, x, rows[i].invariant ? &invariant : NULL, 10, &enter));
     td_node *merge = add_merge(g, enter);
     check_shape((td_edge){merge, 0}, rows[i].shape);
     td_edge next =
         add_next(g, of_shape(g, td_shape_vector(rows[i].comes_back)));
     td_status *s = td_graph_back_edge(merge, 1, next);
     if (rows[i].good) {
-      assert_ok(s);
-      assert_ok(td_node_infer(merge));
+      OK(s);
+      OK(td_node_infer(merge));
       check_shape((td_edge){merge, 0}, rows[i].shape);
     } else {
-      check_error(s, TD_INVALID_ARGUMENT, "shape");
+      FAILS(s, TD_INVALID_ARGUMENT, "shape");
     }
     td_graph_release(g);
   }
@@ -129,10 +128,10 @@ static void test_bad_enter(void **state) {
   td_edge e, x = of_shape(g, td_shape_vector(3));
   td_shape narrow = td_shape_vector(4);
   (void)state;
-  check_error(add_enter(g, x, &narrow, 10, &e), TD_INVALID_ARGUMENT,
-              "begins with shape {3}, which its invariant {4} does not allow");
-  check_error(add_enter(g, x, NULL, 0, &e), TD_INVALID_ARGUMENT,
-              "parallel_iterations must be at least 1, is 0");
+  FAILS(add_enter(g, x, &narrow, 10, &e), TD_INVALID_ARGUMENT,
+        "begins with shape {3}, which its invariant {4} does not allow");
+  FAILS(add_enter(g, x, NULL, 0, &e), TD_INVALID_ARGUMENT,
+        "parallel_iterations must be at least 1, is 0");
   td_graph_release(g);
 }
 
@@ -146,14 +145,14 @@ static void test_scalars_are_demanded(void **state) {
   td_build_init(&b, g, "Placeholder", NULL);
   td_build_attr(&b, "dtype", td_attr_type(TD_BOOL));
   td_build_attr(&b, "shape", td_attr_shape(&two));
-  assert_ok(td_build_node(&b, &e.node));
+  OK(td_build_node(&b, &e.node));
   td_build_init(&b, g, "Switch", NULL);
   td_build_in(&b, of_shape(g, two));
   td_build_in(&b, e);
-  check_error(td_build_node(&b, &n), TD_INVALID_ARGUMENT, "rank 0");
+  FAILS(td_build_node(&b, &n), TD_INVALID_ARGUMENT, "rank 0");
   td_build_init(&b, g, "LoopCond", NULL);
   td_build_in(&b, e);
-  check_error(td_build_node(&b, &n), TD_INVALID_ARGUMENT, "rank 0");
+  FAILS(td_build_node(&b, &n), TD_INVALID_ARGUMENT, "rank 0");
   td_graph_release(g);
 }
 
@@ -170,14 +169,14 @@ static void test_merge(void **state) {
   for (int i = 0; i < 3; i++) in[i] = placeholder(g, TD_FLOAT32);
   td_build_init(&b, g, "Merge", NULL);
   td_build_list(&b, in, 3);
-  assert_ok(td_build_node(&b, &n));
+  OK(td_build_node(&b, &n));
   for (int live = 0; live < 4; live++) {
     td_tensor x[4] = {{.dtype = 0}}, out[2];
     x[live] = FLOATS(7, 8);
     if (live == 3) {
-      check_error(run_node(n, cpu, &step, x, out), TD_INTERNAL, "live");
+      FAILS(run_node(n, cpu, &step, x, out), TD_INTERNAL, "live");
     } else {
-      assert_ok(run_node(n, cpu, &step, x, out));
+      OK(run_node(n, cpu, &step, x, out));
       assert_true(td_tensor_same(&out[0], &x[live]));
       assert_int_equal(td_tensor_get_i(&out[1], 0), live);
       td_tensor_release(&out[0]);
@@ -198,9 +197,9 @@ static void test_switch_checks_its_predicate(void **state) {
   bool yes[2] = {true, true};
   td_tensor in[] = {FLOATS(1), {.dtype = 0}}, out[2];
   (void)state;
-  assert_ok(td_tensor_from(TD_BOOL, &two, yes, &in[1]));
-  check_error(run_node(n, cpu, &step, in, out), TD_INVALID_ARGUMENT,
-              "pred must be a scalar, not of {2}");
+  OK(td_tensor_from(TD_BOOL, &two, yes, &in[1]));
+  FAILS(run_node(n, cpu, &step, in, out), TD_INVALID_ARGUMENT,
+        "pred must be a scalar, not of {2}");
   td_tensor_release(&in[0]);
   td_tensor_release(&in[1]);
   step_end(&step);
@@ -209,7 +208,7 @@ static void test_switch_checks_its_predicate(void **state) {
 
 static int begin(void **state) {
   (void)state;
-  assert_ok(td_device_cpu_new(PLACE, 0, 0, &cpu));
+  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
   return 0;
 }
 

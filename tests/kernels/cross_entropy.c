@@ -1,11 +1,7 @@
 /* cross_entropy.c - softmax cross entropies against their definition in double.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <math.h>
 

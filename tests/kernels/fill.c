@@ -1,11 +1,7 @@
 /* fill.c - Fill, OneHot, Tile, BroadcastTo, Pad, Diag by coordinates.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "tests/kernels/arrays.h"
 

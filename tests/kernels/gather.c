@@ -1,11 +1,7 @@
 /* gather.c - Gather and GatherV2 against their definition.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "tests/kernels/arrays.h"
 

@@ -14,24 +14,6 @@
 #include "engine/base/mem.h"
 #include "engine/device/kernel.h"
 
-#define OK(expr)                                                               \
-  do {                                                                         \
-    td_status *ok_ = (expr);                                                   \
-    if (ok_) fail_msg("%s: %s", #expr, td_status_message(ok_));                \
-  } while (0)
-
-/* An error of that code whose message has `part` in it. */
-#define FAILS(expr, code, part)                                                \
-  do {                                                                         \
-    td_status *fails_ = (expr);                                                \
-    if (!fails_) fail_msg("%s: no error, wanted \"%s\"", #expr, part);         \
-    if (!strstr(td_status_message(fails_), part))                              \
-      fail_msg("%s: \"%s\" lacks \"%s\"", #expr, td_status_message(fails_),    \
-               part);                                                          \
-    assert_int_equal(td_status_code(fails_), code);                            \
-    td_status_release(fails_);                                                 \
-  } while (0)
-
 enum { WORLD_NODES = 64, WORLD_INPUTS = 16 };
 
 typedef struct world {

@@ -1,11 +1,7 @@
 /* loop_stack.c - stacks: order, shares, refusals, life.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "tests/kernels/graph.h"
 

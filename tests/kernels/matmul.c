@@ -1,11 +1,7 @@
 /* matmul.c - products against sums in double, by every way there is.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <complex.h>
 #include <math.h>

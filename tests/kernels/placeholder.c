@@ -24,13 +24,13 @@ static void test_placeholder_was_not_fed(void **state) {
   td_shape shape = td_shape_matrix(-1, 784);
   td_tensor out;
   (void)state;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   td_build_init(&b, g, "Placeholder", "x");
   td_build_attr(&b, "dtype", td_attr_type(TD_FLOAT32));
   td_build_attr(&b, "shape", td_attr_shape(&shape));
-  assert_ok(td_build_node(&b, &n));
-  check_error(run_node(n, cpu, &step, NULL, &out), TD_INVALID_ARGUMENT,
-              "you must feed placeholder x (float32 {-1, 784})");
+  OK(td_build_node(&b, &n));
+  FAILS(run_node(n, cpu, &step, NULL, &out), TD_INVALID_ARGUMENT,
+        "you must feed placeholder x (float32 {-1, 784})");
   step_end(&step);
   td_graph_release(g);
 }
@@ -41,12 +41,11 @@ static void test_default(void **state) {
   td_note bad[] = {{"shape", td_attr_shape(&three)}};
   td_tensor x = FLOATS(1, 2), y;
   (void)state;
-  assert_ok(eval("PlaceholderWithDefault", &x, good, 1, &y));
+  OK(eval("PlaceholderWithDefault", &x, good, 1, &y));
   assert_true(td_tensor_same(&x, &y));
   td_tensor_release(&y);
-  check_error(eval("PlaceholderWithDefault", &x, bad, 1, &y),
-              TD_INVALID_ARGUMENT,
-              "a default of shape {2} for a placeholder of shape {3}");
+  FAILS(eval("PlaceholderWithDefault", &x, bad, 1, &y), TD_INVALID_ARGUMENT,
+        "a default of shape {2} for a placeholder of shape {3}");
   td_tensor_release(&x);
 }
 
@@ -60,16 +59,16 @@ static void test_ensure_shape(void **state) {
   td_shape want = td_shape_vector(3);
   td_tensor good = FLOATS(1, 2, 3), bad = FLOATS(1, 2), out;
   (void)state;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   td_build_init(&b, g, "EnsureShape", NULL);
   td_build_in(&b, placeholder(g, TD_FLOAT32)); /* of unknown shape */
   td_build_attr(&b, "shape", td_attr_shape(&want));
-  assert_ok(td_build_node(&b, &n));
+  OK(td_build_node(&b, &n));
   assert_int_equal(n->out[0].shape.dim[0], 3);
-  assert_ok(run_node(n, cpu, &step, &good, &out));
+  OK(run_node(n, cpu, &step, &good, &out));
   td_tensor_release(&out);
-  check_error(run_node(n, cpu, &step, &bad, &out), TD_INVALID_ARGUMENT,
-              "must be of shape {3}, not {2}");
+  FAILS(run_node(n, cpu, &step, &bad, &out), TD_INVALID_ARGUMENT,
+        "must be of shape {3}, not {2}");
   td_tensor_release(&good);
   td_tensor_release(&bad);
   step_end(&step);
@@ -78,7 +77,7 @@ static void test_ensure_shape(void **state) {
 
 static int begin(void **state) {
   (void)state;
-  assert_ok(td_device_cpu_new(PLACE, 0, 0, &cpu));
+  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
   return 0;
 }
 

@@ -27,7 +27,7 @@ static td_node *print_node(td_graph *g, td_dtype type, const char *message,
   td_build_attr(&b, "message", td_attr_string(message));
   td_build_attr(&b, "summarize", td_attr_int(summarize));
   td_build_attr(&b, "first_n", td_attr_int(first_n));
-  assert_ok(td_build_node(&b, &n));
+  OK(td_build_node(&b, &n));
   return n;
 }
 
@@ -37,10 +37,10 @@ static void check_print(td_tensor t, int summarize, const char *want) {
   td_step step = step_new();
   td_tensor in[] = {FLOATS(1), t}, out;
   step.print = keep;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   td_node *n = print_node(g, t.dtype, "m: ", summarize, -1);
   td_str_clear(&printed);
-  assert_ok(run_node(n, cpu, &step, in, &out));
+  OK(run_node(n, cpu, &step, in, &out));
   assert_string_equal(td_str_c(&printed), want);
   assert_true(td_tensor_same(&in[0], &out));
   td_tensor_release(&in[0]);
@@ -54,7 +54,7 @@ static void check_print(td_tensor t, int summarize, const char *want) {
 static td_tensor counted(int rank, const int64_t *dims) {
   td_tensor t;
   td_shape shape = td_shape_of(rank, dims);
-  assert_ok(td_tensor_new(NULL, TD_INT32, &shape, &t));
+  OK(td_tensor_new(NULL, TD_INT32, &shape, &t));
   for (int64_t i = 0; i < td_tensor_count(&t); i++) td_tensor_set_i(&t, i, i);
   return t;
 }
@@ -92,7 +92,7 @@ static void test_brackets(void **state) {
 static td_tensor of(td_dtype dtype, int n, const double *at) {
   td_tensor t;
   td_shape shape = td_shape_vector(n);
-  assert_ok(td_tensor_new(NULL, dtype, &shape, &t));
+  OK(td_tensor_new(NULL, dtype, &shape, &t));
   for (int i = 0; i < n; i++) td_tensor_set_f(&t, i, at[i]);
   return t;
 }
@@ -135,15 +135,15 @@ static void test_first_n(void **state) {
   td_tensor in[] = {FLOATS(1), INTS(1)};
   (void)state;
   step.print = keep;
-  assert_ok(td_graph_new(&g));
-  assert_ok(td_states_new(&states_of));
+  OK(td_graph_new(&g));
+  OK(td_states_new(&states_of));
   td_node *n = print_node(g, TD_INT32, "", 3, 2);
   td_str_clear(&printed);
   for (int i = 0; i < 4; i++) {
     pending f;
-    assert_ok(pending_init(&f, n, cpu, states_of, &step, in));
+    OK(pending_init(&f, n, cpu, states_of, &step, in));
     td_kernel_start(&f.ctx);
-    assert_ok(pending_wait(&f));
+    OK(pending_wait(&f));
     pending_end(&f);
   }
   assert_string_equal(td_str_c(&printed), "[1]\n[1]\n");
@@ -161,22 +161,22 @@ static void test_assert(void **state) {
   td_step step = step_new();
   bool yes = true;
   (void)state;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   td_edge data[] = {placeholder(g, TD_INT32), placeholder(g, TD_STRING)};
   td_build_init(&b, g, "Assert", NULL);
   td_build_in(&b, placeholder(g, TD_BOOL));
   td_build_list(&b, data, 2);
-  assert_ok(td_build_node(&b, &n));
+  OK(td_build_node(&b, &n));
   td_tensor in[] = {{.dtype = 0}, INTS(1, 2, 3, 4), text("hi")};
   td_shape scalar = td_shape_scalar();
-  assert_ok(td_tensor_from(TD_BOOL, &scalar, &yes, &in[0]));
-  assert_ok(run_node(n, cpu, &step, in, NULL));
+  OK(td_tensor_from(TD_BOOL, &scalar, &yes, &in[0]));
+  OK(run_node(n, cpu, &step, in, NULL));
   *(bool *)in[0].data = false;
-  check_error(run_node(n, cpu, &step, in, NULL), TD_INVALID_ARGUMENT,
-              "assertion failed: [1 2 3...] [hi]");
+  FAILS(run_node(n, cpu, &step, in, NULL), TD_INVALID_ARGUMENT,
+        "assertion failed: [1 2 3...] [hi]");
   in[0].shape = td_shape_vector(1);
-  check_error(run_node(n, cpu, &step, in, NULL), TD_INVALID_ARGUMENT,
-              "condition must be a scalar, not of {1}");
+  FAILS(run_node(n, cpu, &step, in, NULL), TD_INVALID_ARGUMENT,
+        "condition must be a scalar, not of {1}");
   for (int i = 0; i < 3; i++) td_tensor_release(&in[i]);
   step_end(&step);
   td_graph_release(g);
@@ -185,7 +185,7 @@ static void test_assert(void **state) {
 static int begin(void **state) {
   (void)state;
   td_str_init(&printed);
-  assert_ok(td_device_cpu_new(PLACE, 0, 0, &cpu));
+  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
   return 0;
 }
 

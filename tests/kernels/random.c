@@ -3,11 +3,7 @@
  * Expected values are TensorFlow 2.21's, seeds given as attributes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <math.h>
 

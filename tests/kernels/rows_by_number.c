@@ -2,11 +2,7 @@
  * UnsortedSegmentSum, Unique, Where, DynamicPartition, DynamicStitch.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "tests/kernels/arrays.h"
 

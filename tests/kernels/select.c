@@ -1,11 +1,7 @@
 /* select.c - choosing elements: broadcasting, row by row, text.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <string.h>
 

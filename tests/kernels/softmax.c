@@ -1,11 +1,7 @@
 /* softmax.c - softmax and log-softmax: errors, instruction sets, odd rows.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <math.h>
 

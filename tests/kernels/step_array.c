@@ -2,11 +2,7 @@
  * threads, twins, life.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "kernels/step_array.h"
 #include "tests/kernels/graph.h"

@@ -4,11 +4,7 @@
  * slice.indices does, then walks begin, begin + stride, ... until end.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "tests/kernels/arrays.h"
 

@@ -1,11 +1,7 @@
 /* topk.c - TopK against a full sort, InTopK against counting.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <math.h>
 #include <stdlib.h>

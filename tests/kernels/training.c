@@ -1,11 +1,7 @@
 /* training.c - optimizers against the formulas in double, element by element.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <complex.h>
 #include <math.h>

@@ -1,11 +1,7 @@
 /* variable.c - variables through their kernels: life, locks, copies, errors.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "tests/kernels/graph.h"
 

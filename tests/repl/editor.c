@@ -1,11 +1,7 @@
 /* editor.c - tests of repl/editor.h, without a terminal.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <stdlib.h>
 #include <string.h>

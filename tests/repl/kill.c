@@ -1,11 +1,7 @@
 /* kill.c - tests of repl/kill.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <stdio.h>
 #include <string.h>

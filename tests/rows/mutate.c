@@ -15,12 +15,6 @@
 
 int changed_accepted, changed_refused;
 
-#define assert_ok(expr)                                                        \
-  do {                                                                         \
-    td_status *ok_ = (expr);                                                   \
-    if (ok_) fail_msg("%s: %s", #expr, td_status_message(ok_));                \
-  } while (0)
-
 /* ---- new tensors --------------------------------------------------------- */
 
 /* Elements of `from`, again and again, in another shape. */
@@ -35,10 +29,10 @@ td_tensor refill(const td_tensor *from, td_shape shape) {
       at[i] = m ? td_tensor_str(from, i % m, &len[i]) : "s";
       if (!m) len[i] = 1;
     }
-    assert_ok(td_tensor_strings(&shape, at, len, &t));
+    OK(td_tensor_strings(&shape, at, len, &t));
     return t;
   }
-  assert_ok(td_tensor_new(NULL, from->dtype, &shape, &t));
+  OK(td_tensor_new(NULL, from->dtype, &shape, &t));
   size_t size = td_dtype_size(from->dtype);
   if (m == 0) memset(t.data, 0, (size_t)n * size);
   for (int64_t i = 0; m && i < n; i++)
@@ -196,7 +190,7 @@ static void mutate_input(const row *r, const golden_case *c, int i) {
   if (x->dtype == TD_STRING || td_tensor_count(x) == 0) return;
   for (int v = 0;; v++) {
     td_tensor t;
-    assert_ok(td_tensor_copy(x, &t));
+    OK(td_tensor_copy(x, &t));
     if (!other_value(&t, v % td_tensor_count(&t), v)) {
       td_tensor_release(&t);
       return;
@@ -210,7 +204,7 @@ static void mutate_input(const row *r, const golden_case *c, int i) {
 /* Every element v, as far as the dtype can. */
 static td_tensor filled(const td_tensor *x, int64_t v) {
   td_tensor t;
-  assert_ok(td_tensor_copy(x, &t));
+  OK(td_tensor_copy(x, &t));
   for (int64_t i = 0; i < td_tensor_count(&t); i++) td_tensor_set_i(&t, i, v);
   return t;
 }

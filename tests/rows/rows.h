@@ -8,11 +8,7 @@
 #ifndef TD_TESTS_ROWS_H
 #define TD_TESTS_ROWS_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "engine/device/kernel.h"
 #include "tests/golden/golden.pb-c.h"

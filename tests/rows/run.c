@@ -14,12 +14,6 @@
 
 enum { MEMORY = 4 << 20 };
 
-#define assert_ok(expr)                                                        \
-  do {                                                                         \
-    td_status *ok_ = (expr);                                                   \
-    if (ok_) fail_msg("%s: %s", #expr, td_status_message(ok_));                \
-  } while (0)
-
 /* ---- memory -------------------------------------------------------------- */
 
 static uint8_t pattern;
@@ -47,7 +41,7 @@ static td_device *device(void) {
   static td_device d;
   static td_device *cpu;
   if (!cpu) {
-    assert_ok(td_device_cpu_new("/job:localhost/replica:0/task:0", 0, 0, &cpu));
+    OK(td_device_cpu_new("/job:localhost/replica:0/task:0", 0, 0, &cpu));
     d = *cpu;
     d.memory = d.host = &memory;
   }
@@ -99,7 +93,7 @@ static td_edge source(const golden_case *c, int i, const td_tensor *x,
     td_build_attr(&b, "dtype", td_attr_type(x->dtype));
     td_build_attr(&b, "value", td_attr_tensor(x));
   }
-  assert_ok(td_build_node(&b, &e.node));
+  OK(td_build_node(&b, &e.node));
   return e;
 }
 
@@ -145,7 +139,7 @@ td_status *build_node(const golden_case *c, const td_tensor *in, knowledge k,
 td_status *build_changed(const golden_case *c, const td_tensor *in, knowledge k,
                          const td_note *change, built *out) {
   td_node *like = NULL;
-  assert_ok(td_graph_new(&out->graph));
+  OK(td_graph_new(&out->graph));
   td_status *s = import(c, out->graph, &like);
   out->node = like;
   if (td_ok(s) && (k != NOTHING || change))
@@ -176,17 +170,17 @@ typedef struct variables {
 
 static void variables_make(const golden_case *c, variables *v) {
   char name[16];
-  assert_ok(td_resources_new(&v->table));
+  OK(td_resources_new(&v->table));
   for (int i = 0; i < c->n_var; i++) {
     td_dtype dtype = c->var_dtype[i];
     td_resource *r;
     snprintf(name, sizeof name, "v%d", i);
-    assert_ok(td_resources_get(v->table, "", TD_VARIABLE, name, make_variable,
-                               &dtype, &r));
+    OK(td_resources_get(v->table, "", TD_VARIABLE, name, make_variable, &dtype,
+                        &r));
     v->at[i] = (td_variable *)r;
     if (td_tensor_valid(&c->before[i]))
-      assert_ok(td_tensor_copy(&c->before[i], &v->at[i]->value));
-    assert_ok(td_tensor_object(TD_RESOURCE, &r->object, &v->handle[i]));
+      OK(td_tensor_copy(&c->before[i], &v->at[i]->value));
+    OK(td_tensor_object(TD_RESOURCE, &r->object, &v->handle[i]));
   }
 }
 
@@ -216,7 +210,7 @@ static void give_inputs(const golden_case *c, const variables *v,
     if (!td_tensor_valid(&c->in[i]))
       continue;
     else if (alone && td_dtype_is_plain(in[i].dtype))
-      assert_ok(td_tensor_copy(&in[i], &out[i]));
+      OK(td_tensor_copy(&in[i], &out[i]));
     else
       td_tensor_retain(&in[i], &out[i]);
   for (int i = 0; i < c->n_var; i++)

@@ -3,11 +3,7 @@
  * What is read once is read in a child for each row.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <ftw.h>
 #include <sched.h>

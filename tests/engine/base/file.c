@@ -1,11 +1,7 @@
 /* file.c - tests of engine/base/file.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <dirent.h>
 #include <ftw.h>
@@ -56,22 +52,10 @@ static int files_in_dir(void) {
   return n - 2;
 }
 
-static void assert_fails(td_status *s, td_code code, const char *says) {
-  assert_false(td_ok(s));
-  assert_int_equal(td_status_code(s), code);
-  if (!strstr(td_status_message(s), says))
-    fail_msg("'%s' does not say '%s'", td_status_message(s), says);
-  td_status_release(s);
-}
-
-static void assert_ok(td_status *s) {
-  if (!td_ok(s)) fail_msg("%s", td_status_message(s));
-}
-
 static void assert_holds(const char *path, const char *want) {
   char *bytes;
   size_t len;
-  assert_ok(td_file_read(path, 1 << 20, &bytes, &len));
+  OK(td_file_read(path, 1 << 20, &bytes, &len));
   assert_int_equal(len, strlen(want));
   assert_string_equal(bytes, want);
   td_free(bytes);
@@ -88,15 +72,15 @@ static void writes_and_reads(void **state) {
     size_t n = sizes[i], len;
     char *bytes;
     memset(data, 'a' + (int)i, n);
-    assert_ok(td_file_write(path, data, n));
-    assert_ok(td_file_read(path, n, &bytes, &len));
+    OK(td_file_write(path, data, n));
+    OK(td_file_read(path, n, &bytes, &len));
     assert_int_equal(len, n);
     assert_memory_equal(bytes, data, n);
     assert_int_equal(bytes[n], '\0');
     td_free(bytes);
     if (n > 0)
-      assert_fails(td_file_read(path, n - 1, &bytes, &len),
-                   TD_RESOURCE_EXHAUSTED, "larger than");
+      FAILS(td_file_read(path, n - 1, &bytes, &len), TD_RESOURCE_EXHAUSTED,
+            "larger than");
   }
   td_free(data);
   assert_int_equal(files_in_dir(), 1);
@@ -107,13 +91,13 @@ static void reads_files_without_a_size(void **state) {
   (void)state;
   char *bytes;
   size_t len;
-  assert_ok(td_file_read("/proc/self/status", 1 << 20, &bytes, &len));
+  OK(td_file_read("/proc/self/status", 1 << 20, &bytes, &len));
   assert_true(len > 100);
   td_free(bytes);
-  assert_fails(td_file_read("/proc/self/status", 10, &bytes, &len),
-               TD_RESOURCE_EXHAUSTED, "10 bytes");
-  assert_fails(td_file_read("/dev/zero", 100000, &bytes, &len),
-               TD_RESOURCE_EXHAUSTED, "100000 bytes");
+  FAILS(td_file_read("/proc/self/status", 10, &bytes, &len),
+        TD_RESOURCE_EXHAUSTED, "10 bytes");
+  FAILS(td_file_read("/dev/zero", 100000, &bytes, &len), TD_RESOURCE_EXHAUSTED,
+        "100000 bytes");
 }
 
 static void says_what_went_wrong(void **state) {
@@ -123,20 +107,19 @@ static void says_what_went_wrong(void **state) {
   char long_name[5000];
   memset(long_name, 'x', sizeof long_name);
   long_name[sizeof long_name - 1] = '\0';
-  assert_ok(td_file_write(in_dir("f"), "x", 1));
-  assert_fails(td_file_read(in_dir("no"), 10, &b, &n), TD_NOT_FOUND, "/no'");
-  assert_fails(td_file_read(dir, 10, &b, &n), TD_FAILED_PRECONDITION, dir);
-  assert_fails(td_file_write(dir, "x", 1), TD_FAILED_PRECONDITION, dir);
-  assert_fails(td_file_write(in_dir("no/f"), "x", 1), TD_NOT_FOUND, "no");
-  assert_fails(td_file_write(in_dir("f/g"), "x", 1), TD_FAILED_PRECONDITION,
-               "f/g");
+  OK(td_file_write(in_dir("f"), "x", 1));
+  FAILS(td_file_read(in_dir("no"), 10, &b, &n), TD_NOT_FOUND, "/no'");
+  FAILS(td_file_read(dir, 10, &b, &n), TD_FAILED_PRECONDITION, dir);
+  FAILS(td_file_write(dir, "x", 1), TD_FAILED_PRECONDITION, dir);
+  FAILS(td_file_write(in_dir("no/f"), "x", 1), TD_NOT_FOUND, "no");
+  FAILS(td_file_write(in_dir("f/g"), "x", 1), TD_FAILED_PRECONDITION, "f/g");
   assert_int_equal(mkfifo(in_dir("pipe"), 0600), 0);
-  assert_fails(td_file_write(in_dir("pipe"), "x", 1), TD_FAILED_PRECONDITION,
-               "regular");
-  assert_fails(td_file_write(long_name, "x", 1), TD_INVALID_ARGUMENT, "long");
-  assert_fails(td_file_write("", "x", 1), TD_NOT_FOUND, "''");
-  assert_fails(td_file_mkdirs(""), TD_NOT_FOUND, "''");
-  assert_fails(td_file_mkdirs(in_dir("f/g")), TD_FAILED_PRECONDITION, "f'");
+  FAILS(td_file_write(in_dir("pipe"), "x", 1), TD_FAILED_PRECONDITION,
+        "regular");
+  FAILS(td_file_write(long_name, "x", 1), TD_INVALID_ARGUMENT, "long");
+  FAILS(td_file_write("", "x", 1), TD_NOT_FOUND, "''");
+  FAILS(td_file_mkdirs(""), TD_NOT_FOUND, "''");
+  FAILS(td_file_mkdirs(in_dir("f/g")), TD_FAILED_PRECONDITION, "f'");
   assert_int_equal(files_in_dir(), 2);
 }
 
@@ -145,13 +128,13 @@ static void keeps_mode_and_link(void **state) {
   struct stat st;
   const char *path = in_dir("f"), *link = in_dir("link");
   mode_t mask = umask(027);
-  assert_ok(td_file_write(path, "1", 1));
+  OK(td_file_write(path, "1", 1));
   umask(mask);
   assert_int_equal(stat(path, &st), 0);
   assert_int_equal(st.st_mode & 0777, 0640);
   assert_int_equal(chmod(path, 0604), 0);
   assert_int_equal(symlink("f", link), 0);
-  assert_ok(td_file_write(link, "two", 3));
+  OK(td_file_write(link, "two", 3));
   assert_int_equal(lstat(link, &st), 0);
   assert_true(S_ISLNK(st.st_mode));
   assert_int_equal(stat(path, &st), 0);
@@ -164,10 +147,10 @@ static void writes_beside_the_directory(void **state) {
   char was[4096], name[256];
   assert_non_null(getcwd(was, sizeof was));
   assert_int_equal(chdir(dir), 0);
-  assert_ok(td_file_write("bare", "x", 1));
+  OK(td_file_write("bare", "x", 1));
   memset(name, 'n', 255); /* the longest name there is */
   name[255] = '\0';
-  assert_ok(td_file_write(name, "y", 1));
+  OK(td_file_write(name, "y", 1));
   assert_holds("bare", "x");
   assert_int_equal(chdir(was), 0);
   assert_int_equal(files_in_dir(), 2);
@@ -178,11 +161,11 @@ static void makes_directories(void **state) {
   static const char *const names[] = {"a", "b/c/d", "b/c", "e//f/", "b/c/x//"};
   for (size_t i = 0; i < TD_COUNT(names); i++) {
     assert_false(i < 2 && td_file_exists(in_dir(names[i])));
-    assert_ok(td_file_mkdirs(in_dir(names[i])));
+    OK(td_file_mkdirs(in_dir(names[i])));
     assert_true(td_file_exists(in_dir(names[i])));
   }
-  assert_ok(td_file_mkdirs("/"));
-  assert_ok(td_file_mkdirs("//"));
+  OK(td_file_mkdirs("/"));
+  OK(td_file_mkdirs("//"));
 }
 
 typedef struct reader {
@@ -217,12 +200,11 @@ static void a_reader_sees_old_or_new(void **state) {
   pthread_t thread;
   memset(a, 'a', sizeof a);
   memset(b, 'b', sizeof b);
-  assert_ok(td_file_write(r.path, a, sizeof a));
+  OK(td_file_write(r.path, a, sizeof a));
   pthread_create(&thread, NULL, read_often, &r);
   for (int i = 0; i < 50; i++) {
     const char *p = r.path;
-    assert_ok(i % 2 ? td_file_write(p, a, sizeof a)
-                    : td_file_write(p, b, sizeof b));
+    OK(i % 2 ? td_file_write(p, a, sizeof a) : td_file_write(p, b, sizeof b));
   }
   __atomic_store_n(&r.stop, 1, __ATOMIC_RELAXED);
   pthread_join(thread, NULL);
@@ -236,7 +218,7 @@ static void each_operation_may_fail(void **state) {
   const char *path = in_dir("f");
   for (int n = 1;; n++) {
     td_file_fail(0, false);
-    assert_ok(td_file_write(path, "old", 3));
+    OK(td_file_write(path, "old", 3));
     int64_t before = td_file_calls();
     td_file_fail(n, false);
     td_status *s = td_file_write(path, "brand new", 9);
@@ -248,19 +230,19 @@ static void each_operation_may_fail(void **state) {
       break;
     }
     assert_holds(path, n == 6 ? "brand new" : "old");
-    assert_fails(s, TD_UNAVAILABLE, "by a test");
+    FAILS(s, TD_UNAVAILABLE, "by a test");
   }
   for (int n = 1; n <= 3; n++) { /* open stat read */
     char *bytes;
     size_t len;
     td_file_fail(n, false);
-    assert_fails(td_file_read(path, 10, &bytes, &len), TD_UNAVAILABLE, "f'");
+    FAILS(td_file_read(path, 10, &bytes, &len), TD_UNAVAILABLE, "f'");
   }
   td_file_fail(1, true);
-  assert_fails(td_file_mkdirs(in_dir("d")), TD_UNAVAILABLE, "make directory");
-  assert_fails(td_file_mkdirs(in_dir("d")), TD_UNAVAILABLE, "make directory");
+  FAILS(td_file_mkdirs(in_dir("d")), TD_UNAVAILABLE, "make directory");
+  FAILS(td_file_mkdirs(in_dir("d")), TD_UNAVAILABLE, "make directory");
   td_file_fail(0, false);
-  assert_ok(td_file_mkdirs(in_dir("d")));
+  OK(td_file_mkdirs(in_dir("d")));
 }
 
 static void each_allocation_may_fail(void **state) {
@@ -269,22 +251,22 @@ static void each_allocation_may_fail(void **state) {
   char *bytes;
   size_t len;
   char big[20000] = {0};
-  assert_ok(td_file_write(path, big, sizeof big));
+  OK(td_file_write(path, big, sizeof big));
   for (int n = 1, ok = 0; !ok; n++) {
     td_mem_fail(n, false);
     td_status *s = td_file_write(path, big, sizeof big);
     td_mem_fail(0, false);
     ok = td_ok(s);
-    if (!ok) assert_fails(s, TD_RESOURCE_EXHAUSTED, "memory");
+    if (!ok) FAILS(s, TD_RESOURCE_EXHAUSTED, "memory");
   }
   td_mem_fail(1, false);
-  assert_fails(td_file_read(path, 1 << 20, &bytes, &len), TD_RESOURCE_EXHAUSTED,
-               "memory");
+  FAILS(td_file_read(path, 1 << 20, &bytes, &len), TD_RESOURCE_EXHAUSTED,
+        "memory");
   td_mem_fail(3, false); /* the second growth of what tells no size */
-  assert_fails(td_file_read("/dev/zero", 1 << 20, &bytes, &len),
-               TD_RESOURCE_EXHAUSTED, "memory");
+  FAILS(td_file_read("/dev/zero", 1 << 20, &bytes, &len), TD_RESOURCE_EXHAUSTED,
+        "memory");
   td_mem_fail(1, false);
-  assert_fails(td_file_mkdirs(in_dir("d")), TD_RESOURCE_EXHAUSTED, "memory");
+  FAILS(td_file_mkdirs(in_dir("d")), TD_RESOURCE_EXHAUSTED, "memory");
   td_mem_fail(0, false);
   assert_int_equal(files_in_dir(), 1);
 }
@@ -306,7 +288,7 @@ static void assert_unpacks(const char *in, size_t len, const char *want,
                            size_t want_len) {
   char *out;
   size_t n;
-  assert_ok(td_file_gunzip(in, len, want_len, &out, &n));
+  OK(td_file_gunzip(in, len, want_len, &out, &n));
   assert_int_equal(n, want_len);
   assert_memory_equal(out, want, want_len);
   assert_int_equal(out[n], '\0');
@@ -323,8 +305,8 @@ static void gunzips(void **state) {
     char *out;
     assert_unpacks(zipped, n, text, sizes[i]);
     if (sizes[i])
-      assert_fails(td_file_gunzip(zipped, n, sizes[i] - 1, &out, &len),
-                   TD_RESOURCE_EXHAUSTED, "more than");
+      FAILS(td_file_gunzip(zipped, n, sizes[i] - 1, &out, &len),
+            TD_RESOURCE_EXHAUSTED, "more than");
   }
 }
 
@@ -345,8 +327,7 @@ static void refuses_bad_gzip(void **state) {
   for (size_t cut = 0; cut < n; cut++) {
     char *exact = td_alloc(cut);
     memcpy(exact, zipped, cut);
-    assert_fails(td_file_gunzip(exact, cut, 100, &out, &len), TD_DATA_LOSS,
-                 "gzip");
+    FAILS(td_file_gunzip(exact, cut, 100, &out, &len), TD_DATA_LOSS, "gzip");
     td_free(exact);
   }
   for (size_t i = 0; i < n; i++) {
@@ -360,9 +341,8 @@ static void refuses_bad_gzip(void **state) {
     td_status_release(s);
   }
   memcpy(zipped + n, "tail", 4);
-  assert_fails(td_file_gunzip(zipped, n + 4, 100, &out, &len), TD_DATA_LOSS,
-               "gzip");
-  assert_fails(td_file_gunzip(NULL, 0, 100, &out, &len), TD_DATA_LOSS, "early");
+  FAILS(td_file_gunzip(zipped, n + 4, 100, &out, &len), TD_DATA_LOSS, "gzip");
+  FAILS(td_file_gunzip(NULL, 0, 100, &out, &len), TD_DATA_LOSS, "early");
 }
 
 /* 1,000 to 1: stops at the limit, not after 16 MiB. */
@@ -371,8 +351,8 @@ static void refuses_a_bomb(void **state) {
   size_t size = 16 << 20, len;
   char *zeros = td_alloc_zero(1, size), *zipped = td_alloc(1 << 16), *out;
   size_t n = gzip(zeros, size, zipped, 1 << 16);
-  assert_fails(td_file_gunzip(zipped, n, 1000, &out, &len),
-               TD_RESOURCE_EXHAUSTED, "1000 bytes");
+  FAILS(td_file_gunzip(zipped, n, 1000, &out, &len), TD_RESOURCE_EXHAUSTED,
+        "1000 bytes");
   assert_unpacks(zipped, n, zeros, size);
   td_free(zeros);
   td_free(zipped);
@@ -392,7 +372,7 @@ static void gunzip_without_memory(void **state) {
       td_free(out);
       break;
     }
-    assert_fails(s, TD_RESOURCE_EXHAUSTED, "memory");
+    FAILS(s, TD_RESOURCE_EXHAUSTED, "memory");
   }
 }
 
@@ -416,12 +396,12 @@ static void makes_temporary_ones(void **state) {
       setenv("TMPDIR", rows[i].tmpdir, 1);
     else
       unsetenv("TMPDIR");
-    assert_ok(td_file_temp_dir(rows[i].most, &path));
+    OK(td_file_temp_dir(rows[i].most, &path));
     assert_memory_equal(td_str_c(&path), rows[i].want, strlen(rows[i].want));
     assert_int_equal(rmdir(td_str_c(&path)), 0);
     if (rows[i].most == 4096) {
-      assert_ok(td_file_temp(".lua", &path));
-      assert_ok(td_file_temp(".lua", &again));
+      OK(td_file_temp(".lua", &path));
+      OK(td_file_temp(".lua", &again));
       assert_string_not_equal(td_str_c(&path), td_str_c(&again));
       assert_memory_equal(td_str_c(&path), rows[i].want, strlen(rows[i].want));
       assert_string_equal(td_str_c(&path) + path.len - 4, ".lua");
@@ -434,8 +414,8 @@ static void makes_temporary_ones(void **state) {
   setenv("TMPDIR", in_dir("nowhere"), 1);
   td_str path;
   td_str_init(&path);
-  assert_fails(td_file_temp("", &path), TD_NOT_FOUND, "nowhere/tide-");
-  assert_fails(td_file_temp_dir(4096, &path), TD_NOT_FOUND, "nowhere/tide-");
+  FAILS(td_file_temp("", &path), TD_NOT_FOUND, "nowhere/tide-");
+  FAILS(td_file_temp_dir(4096, &path), TD_NOT_FOUND, "nowhere/tide-");
   td_str_deinit(&path);
   if (was)
     setenv("TMPDIR", was, 1);

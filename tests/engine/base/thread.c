@@ -1,11 +1,7 @@
 /* thread.c - tests of engine/base/thread.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -1,11 +1,7 @@
 /* vec.c - tests of engine/base/vec.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "engine/base/mem.h"
 #include "engine/base/vec.h"

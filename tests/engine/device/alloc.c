@@ -3,11 +3,7 @@
  * Most tests run twice: with caching and without, as under AddressSanitizer.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <stdlib.h>
 #include <string.h>

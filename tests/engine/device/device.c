@@ -23,7 +23,7 @@ static void test_names(void **state) {
   (void)state;
   assert_string_equal(cpu->name, PLACE "/device:CPU:0");
   assert_string_equal(late->name, PLACE "/device:TEST:0");
-  assert_ok(td_device_cpu_new(PLACE, 3, 0, &other));
+  OK(td_device_cpu_new(PLACE, 3, 0, &other));
   assert_string_equal(other->name, PLACE "/device:CPU:3");
   assert_int_equal(other->index, 3);
   assert_int_equal(other->parsed.index, 3);
@@ -33,10 +33,10 @@ static void test_names(void **state) {
   FOR_DEVICES(d) assert_string_equal(d->kernels, "CPU");
   assert_true(td_device_on_host(cpu));
   assert_false(td_device_on_host(late));
-  check_error(td_device_cpu_new("/job:?", 0, 0, &other), TD_INVALID_ARGUMENT,
-              "/job:?");
-  check_error(td_device_test_new("/job:?", 0, 1, &other), TD_INVALID_ARGUMENT,
-              "/job:?");
+  FAILS(td_device_cpu_new("/job:?", 0, 0, &other), TD_INVALID_ARGUMENT,
+        "/job:?");
+  FAILS(td_device_test_new("/job:?", 0, 1, &other), TD_INVALID_ARGUMENT,
+        "/job:?");
 }
 
 /* ---- conformance --------------------------------------------------------- */
@@ -74,7 +74,7 @@ static td_tensor tensor_of(td_dtype dtype, const char *s) {
   int64_t n = 0;
   for (char *end; *s; s = end + (*end == ' ')) at[n++] = strtof(s, &end);
   td_shape shape = n == 1 ? td_shape_scalar() : td_shape_vector(n);
-  assert_ok(td_tensor_new(NULL, dtype, &shape, &t));
+  OK(td_tensor_new(NULL, dtype, &shape, &t));
   for (int64_t i = 0; i < n; i++) td_tensor_set_f(&t, i, at[i]);
   return t;
 }
@@ -83,7 +83,7 @@ static void check_row(const row *r, td_device *d) {
   td_graph *g;
   td_step step = step_new();
   td_tensor in[3], out[2];
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   td_node *n = node_of(g, r->op, r->types, r->n_in);
   for (int i = 0; i < r->n_in; i++) in[i] = tensor_of(r->types[i], r->in[i]);
   td_status *s = run_node(n, d, &step, in, out);
@@ -112,13 +112,13 @@ static void test_conformance(void **state) {
 static void test_kernel_error(void **state) {
   td_graph *g;
   (void)state;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   td_node *n = NODE(g, "TestTake", TD_FLOAT32, TD_INT32);
   FOR_DEVICES(d) {
     td_step step = step_new();
     td_tensor in[] = {FLOATS(1, 2), INTS(3)}, out[2];
     in[1].shape = td_shape_scalar();
-    check_error(run_node(n, d, &step, in, out), TD_OUT_OF_RANGE, "k is 3");
+    FAILS(run_node(n, d, &step, in, out), TD_OUT_OF_RANGE, "k is 3");
     td_tensor_release(&in[0]);
     td_tensor_release(&in[1]);
     step_end(&step);
@@ -135,19 +135,19 @@ static void test_constant(void **state) {
     for (int kind = 0; kind < 2; kind++) {
       td_tensor x = kind ? text("tide") : FLOATS(1, 2, 3), out[2];
       td_step step = step_new();
-      assert_ok(td_graph_new(&g));
+      OK(td_graph_new(&g));
       td_build_init(&b, g, "Const", NULL);
       td_build_attr(&b, "value", td_attr_tensor(&x));
       td_build_attr(&b, "dtype", td_attr_type(x.dtype));
-      assert_ok(td_build_node(&b, &n));
+      OK(td_build_node(&b, &n));
       pending f;
-      assert_ok(pending_init(&f, n, d, NULL, &step, NULL));
+      OK(pending_init(&f, n, d, NULL, &step, NULL));
       td_kernel_start(&f.ctx);
-      assert_ok(pending_wait(&f));
+      OK(pending_wait(&f));
       assert_true(f.out[0].buffer->readonly);
       assert_int_equal(td_tensor_on_host(&f.out[0]),
                        td_device_on_host(d) || kind == 1);
-      assert_ok(td_device_transfer_wait(d, &f.out[0], d->host, &out[0]));
+      OK(td_device_transfer_wait(d, &f.out[0], d->host, &out[0]));
       assert_true(td_tensor_same(&x, &out[0]));
       td_tensor_release(&out[0]);
       pending_end(&f);
@@ -161,7 +161,7 @@ static void test_constant(void **state) {
 static void test_where_operands_live(void **state) {
   td_graph *g;
   (void)state;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   td_node *take = NODE(g, "TestTake", TD_FLOAT32, TD_INT32);
   td_node *same = NODE(g, "Identity", TD_STRING);
   td_node *read = NODE(g, "TestRead", TD_RESOURCE);
@@ -193,7 +193,7 @@ static td_node *end_node(td_graph *g, const char *op, td_edge *from,
   td_build_attr(&b, "send_device_incarnation", td_attr_int(1));
   td_build_attr(&b, "recv_device", td_attr_string(receiver));
   if (edge >= 0) td_build_attr(&b, "_edge", td_attr_int(edge));
-  assert_ok(td_build_node(&b, &n));
+  OK(td_build_node(&b, &n));
   return n;
 }
 
@@ -201,7 +201,7 @@ static td_node *end_node(td_graph *g, const char *op, td_edge *from,
 static void send_over(td_device *from, td_device *to, bool send_host,
                       bool recv_host, bool receive_first, bool dead) {
   td_graph *g;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   td_edge x = placeholder(g, TD_FLOAT32);
   td_node *send = end_node(g, send_host ? "_HostSend" : "_Send", &x, from->name,
                            to->name, 2);
@@ -210,20 +210,20 @@ static void send_over(td_device *from, td_device *to, bool send_host,
   td_tensor value = FLOATS(1, 2, 3), got;
   td_step step = step_new();
   pending s, r;
-  assert_ok(pending_init(&s, send, from, NULL, &step, &value));
-  assert_ok(pending_init(&r, recv, to, NULL, &step, NULL));
+  OK(pending_init(&s, send, from, NULL, &step, &value));
+  OK(pending_init(&r, recv, to, NULL, &step, NULL));
   s.ctx.dead = dead;
   if (dead) td_tensor_release(&s.in[0]);
   if (receive_first) td_kernel_start(&r.ctx);
   td_kernel_start(&s.ctx);
-  assert_ok(pending_wait(&s));
+  OK(pending_wait(&s));
   if (!receive_first) td_kernel_start(&r.ctx);
-  assert_ok(pending_wait(&r));
+  OK(pending_wait(&r));
   assert_int_equal(r.ctx.out_dead, dead);
   if (!dead) {
     assert_int_equal(td_tensor_on_host(&r.out[0]),
                      recv_host || td_device_on_host(to));
-    assert_ok(td_device_transfer_wait(to, &r.out[0], to->host, &got));
+    OK(td_device_transfer_wait(to, &r.out[0], to->host, &got));
     assert_true(td_tensor_same(&value, &got));
     td_tensor_release(&got);
   }
@@ -237,7 +237,7 @@ static void send_over(td_device *from, td_device *to, bool send_host,
 static void test_sending(void **state) {
   td_device *other;
   (void)state;
-  assert_ok(td_device_test_new(PLACE, 1, 2, &other));
+  OK(td_device_test_new(PLACE, 1, 2, &other));
   td_device *all[] = {cpu, late, other};
   for (int from = 0; from < 3; from++)
     for (int to = 0; to < 3; to++)
@@ -251,10 +251,10 @@ static void test_send_needs_an_edge(void **state) {
   td_step step = step_new();
   pending f;
   (void)state;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   td_node *n = end_node(g, "_Recv", NULL, cpu->name, cpu->name, -1);
-  check_error(pending_init(&f, n, cpu, NULL, &step, NULL), TD_INVALID_ARGUMENT,
-              "_edge");
+  FAILS(pending_init(&f, n, cpu, NULL, &step, NULL), TD_INVALID_ARGUMENT,
+        "_edge");
   pending_end(&f);
   step_end(&step);
   td_graph_release(g);
@@ -264,17 +264,17 @@ static void test_send_needs_an_edge(void **state) {
 static void test_cancelled_receive(void **state) {
   td_graph *g;
   (void)state;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   td_node *n = end_node(g, "_Recv", NULL, cpu->name, cpu->name, 0);
   FOR_DEVICES(d) {
     td_step step = step_new();
     pending f;
-    assert_ok(pending_init(&f, n, d, NULL, &step, NULL));
+    OK(pending_init(&f, n, d, NULL, &step, NULL));
     td_kernel_start(&f.ctx);
     assert_false(pending_over(&f));
     td_cancel_fire(step.cancel, td_error(TD_DEADLINE_EXCEEDED, "too late"));
     td_kernel_cancel(&f.ctx);
-    check_error(pending_wait(&f), TD_DEADLINE_EXCEEDED, "too late");
+    FAILS(pending_wait(&f), TD_DEADLINE_EXCEEDED, "too late");
     pending_end(&f);
     step_end(&step);
   }
@@ -292,14 +292,14 @@ static td_node *indexed(td_graph *g, const char *op, td_edge *in, int index) {
   else
     td_build_attr(&b, "T", td_attr_type(TD_FLOAT32));
   td_build_attr(&b, "index", td_attr_int(index));
-  assert_ok(td_build_node(&b, &n));
+  OK(td_build_node(&b, &n));
   return n;
 }
 
 static void test_feeds_and_fetches(void **state) {
   td_graph *g;
   (void)state;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   td_edge x = placeholder(g, TD_FLOAT32);
   td_node *arg = indexed(g, "_Arg", NULL, 1);
   td_node *ret = indexed(g, "_Retval", &x, 1);
@@ -307,31 +307,30 @@ static void test_feeds_and_fetches(void **state) {
     td_step step = step_new();
     td_tensor args[] = {INTS(1), FLOATS(4, 5)}, rets[2] = {{.dtype = 0}}, got;
     bool dead[2] = {false, true};
-    check_error(run_node(arg, d, &step, NULL, &got), TD_FAILED_PRECONDITION,
-                "feeds");
-    check_error(run_node(ret, d, &step, &args[1], NULL), TD_FAILED_PRECONDITION,
-                "fetches");
+    FAILS(run_node(arg, d, &step, NULL, &got), TD_FAILED_PRECONDITION, "feeds");
+    FAILS(run_node(ret, d, &step, &args[1], NULL), TD_FAILED_PRECONDITION,
+          "fetches");
     step.args = args;
     step.rets = rets;
     step.rets_dead = dead;
-    assert_ok(run_node(arg, d, &step, NULL, &got));
+    OK(run_node(arg, d, &step, NULL, &got));
     assert_ptr_equal(got.buffer, args[1].buffer);
-    assert_ok(run_node(ret, d, &step, &got, NULL));
+    OK(run_node(ret, d, &step, &got, NULL));
     assert_ptr_equal(rets[1].buffer, args[1].buffer);
     assert_false(dead[1]);
     td_tensor_release(&got);
     td_tensor_release(&rets[1]);
     pending f;
     td_tensor none = {0};
-    assert_ok(pending_init(&f, ret, d, NULL, &step, &none));
+    OK(pending_init(&f, ret, d, NULL, &step, &none));
     f.ctx.dead = true;
     td_kernel_start(&f.ctx);
-    assert_ok(pending_wait(&f));
+    OK(pending_wait(&f));
     assert_true(dead[1]);
     pending_end(&f);
     args[1].dtype = TD_INT32; /* what the planner would not let through */
-    check_error(run_node(arg, d, &step, NULL, &got), TD_INVALID_ARGUMENT,
-                "feed 1 is int32, not float32");
+    FAILS(run_node(arg, d, &step, NULL, &got), TD_INVALID_ARGUMENT,
+          "feed 1 is int32, not float32");
     td_tensor_release(&args[0]);
     td_tensor_release(&args[1]);
     step_end(&step);
@@ -344,21 +343,21 @@ static void test_feeds_and_fetches(void **state) {
 static void test_transfers(void **state) {
   td_tensor host = FLOATS(1, 2, 3), there, back, again, words = text("x");
   (void)state;
-  assert_ok(td_device_transfer_wait(late, &host, late->memory, &there));
+  OK(td_device_transfer_wait(late, &host, late->memory, &there));
   assert_ptr_not_equal(there.buffer, host.buffer);
   assert_false(td_tensor_on_host(&there));
-  assert_ok(td_device_transfer_wait(late, &there, late->memory, &again));
+  OK(td_device_transfer_wait(late, &there, late->memory, &again));
   assert_ptr_equal(again.buffer, there.buffer); /* there already: shared */
   td_tensor_release(&again);
-  assert_ok(td_device_transfer_wait(late, &there, late->host, &back));
+  OK(td_device_transfer_wait(late, &there, late->host, &back));
   assert_true(td_tensor_same(&back, &host));
   td_tensor_release(&back);
-  assert_ok(td_device_transfer_wait(late, &words, late->memory, &again));
+  OK(td_device_transfer_wait(late, &words, late->memory, &again));
   assert_ptr_equal(again.buffer, words.buffer); /* text stays on the host */
   td_tensor_release(&again);
-  check_error(td_device_transfer_wait(cpu, &there, cpu->memory, &back),
-              TD_INTERNAL, "cannot copy a tensor out of the memory of");
-  check_error(td_tensor_copy(&there, &back), TD_FAILED_PRECONDITION, "TEST:0");
+  FAILS(td_device_transfer_wait(cpu, &there, cpu->memory, &back), TD_INTERNAL,
+        "cannot copy a tensor out of the memory of");
+  FAILS(td_tensor_copy(&there, &back), TD_FAILED_PRECONDITION, "TEST:0");
   td_tensor_release(&there);
   td_tensor_release(&words);
   td_tensor_release(&host);
@@ -368,9 +367,9 @@ static void test_transfers(void **state) {
 static void test_transfer_of_a_view(void **state) {
   td_tensor host = FLOATS(1, 2, 3, 4), there, view, back;
   (void)state;
-  assert_ok(td_device_transfer_wait(late, &host, late->memory, &there));
-  assert_ok(td_tensor_rows(&there, 1, 2, &view));
-  assert_ok(td_device_transfer_wait(late, &view, late->host, &back));
+  OK(td_device_transfer_wait(late, &host, late->memory, &there));
+  OK(td_tensor_rows(&there, 1, 2, &view));
+  OK(td_device_transfer_wait(late, &view, late->host, &back));
   assert_true(td_tensor_get_f(&back, 0) == 2);
   assert_true(td_tensor_get_f(&back, 1) == 3);
   td_tensor_release(&back);
@@ -401,7 +400,7 @@ static bool faults(const volatile char *p) {
 static void test_memory_faults(void **state) {
   td_tensor host = FLOATS(1, 2, 3), there;
   (void)state;
-  assert_ok(td_device_transfer_wait(late, &host, late->memory, &there));
+  OK(td_device_transfer_wait(late, &host, late->memory, &there));
   assert_false(faults(host.data));
   assert_true(faults(there.data));
   assert_false(faults(late->map(late, there.data)));
@@ -414,8 +413,8 @@ static void test_memory_outlives_the_device(void **state) {
   td_device *d;
   td_tensor host = FLOATS(1, 2, 3), there;
   (void)state;
-  assert_ok(td_device_test_new(PLACE, 7, 1, &d));
-  assert_ok(td_device_transfer_wait(d, &host, d->memory, &there));
+  OK(td_device_test_new(PLACE, 7, 1, &d));
+  OK(td_device_transfer_wait(d, &host, d->memory, &there));
   td_device_release(d);
   td_tensor_release(&there);
   td_tensor_release(&host);
@@ -429,7 +428,7 @@ static int32_t landed; /* atomic */
 
 static void count_landed(void *arg, td_status *s) {
   (void)arg;
-  assert_ok(s);
+  OK(s);
   __atomic_fetch_add(&landed, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -440,7 +439,7 @@ static void test_copies_are_late(void **state) {
   int32_t unfinished = 0;
   (void)state;
   landed = 0;
-  assert_ok(td_device_test_new(PLACE, 1, 5, &d));
+  OK(td_device_test_new(PLACE, 1, 5, &d));
   for (int i = 0; i < MANY; i++) {
     td_device_transfer(d, &host, d->memory, &there[i], count_landed, NULL);
     unfinished += __atomic_load_n(&landed, __ATOMIC_ACQUIRE) <= i;
@@ -453,7 +452,7 @@ static void test_copies_are_late(void **state) {
 }
 
 static void release_device(void *arg, td_status *s) {
-  assert_ok(s);
+  OK(s);
   td_device_release(arg);
   __atomic_fetch_add(&landed, 1, __ATOMIC_ACQ_REL);
 }
@@ -464,7 +463,7 @@ static void test_released_by_its_own_thread(void **state) {
   td_tensor host = FLOATS(1, 2, 3), there;
   (void)state;
   landed = 0;
-  assert_ok(td_device_test_new(PLACE, 1, 5, &d));
+  OK(td_device_test_new(PLACE, 1, 5, &d));
   td_device_transfer(d, &host, d->memory, &there, release_device, d);
   while (!__atomic_load_n(&landed, __ATOMIC_ACQUIRE)) usleep(1000);
   td_tensor_release(&there);
@@ -495,7 +494,7 @@ static void test_without_memory(void **state) {
   td_graph *g;
   td_tensor x = FLOATS(1, 2, 3);
   (void)state;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   td_node *n = NODE(g, "TestDouble", TD_FLOAT32);
   for (int for_ever = 0; for_ever < 2; for_ever++) {
     int64_t nth = 1;
@@ -504,7 +503,7 @@ static void test_without_memory(void **state) {
       td_status *s = once_through(n, &x);
       td_mem_fail(0, false);
       if (td_ok(s)) break;
-      check_error(s, TD_RESOURCE_EXHAUSTED, "");
+      FAILS(s, TD_RESOURCE_EXHAUSTED, "");
     }
     print_message("%lld allocations failed\n", (long long)nth - 1);
     assert_true(nth > 10);
@@ -515,8 +514,8 @@ static void test_without_memory(void **state) {
 
 static int begin(void **state) {
   register_fixture(state);
-  assert_ok(td_device_cpu_new(PLACE, 0, 0, &cpu));
-  assert_ok(td_device_test_new(PLACE, 0, 1, &late));
+  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
+  OK(td_device_test_new(PLACE, 0, 1, &late));
   devices[0] = cpu;
   devices[1] = late;
   return 0;

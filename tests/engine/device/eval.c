@@ -24,7 +24,7 @@ static void test_values(void **state) {
   int n_out;
   (void)state;
   in[1].shape = td_shape_scalar();
-  assert_ok(eval("TestTake", in, 2, NULL, 0, out, 2, &n_out));
+  OK(eval("TestTake", in, 2, NULL, 0, out, 2, &n_out));
   assert_int_equal(n_out, 2);
   assert_int_equal(td_tensor_count(&out[0]), 2);
   assert_true(td_tensor_get_f(&out[0], 1) == 6);
@@ -40,7 +40,7 @@ static void test_operands_are_kept(void **state) {
   td_tensor x = FLOATS(1, 2), y;
   int n_out;
   (void)state;
-  assert_ok(eval("TestDouble", &x, 1, NULL, 0, &y, 1, &n_out));
+  OK(eval("TestDouble", &x, 1, NULL, 0, &y, 1, &n_out));
   assert_true(td_tensor_get_f(&x, 1) == 2);
   assert_true(td_tensor_get_f(&y, 1) == 4);
   assert_int_equal(x.buffer->refs, 1);
@@ -53,8 +53,8 @@ static void test_lists(void **state) {
   int groups[] = {10}, n_out;
   (void)state;
   for (int i = 0; i < 10; i++) in[i] = i % 2 ? INTS(i) : FLOATS((float)i);
-  assert_ok(td_eval(td_op_find("IdentityN"), cpu, 1, in, groups, NULL, 0, out,
-                    10, &n_out, NULL));
+  OK(td_eval(td_op_find("IdentityN"), cpu, 1, in, groups, NULL, 0, out, 10,
+             &n_out, NULL));
   assert_int_equal(n_out, 10);
   for (int i = 0; i < 10; i++) {
     assert_int_equal(out[i].dtype, in[i].dtype);
@@ -70,11 +70,11 @@ static void test_attributes(void **state) {
   td_tensor good = FLOATS(1, 2), bad = FLOATS(1, 2, 3), y;
   int n_out;
   (void)state;
-  assert_ok(eval("EnsureShape", &good, 1, attrs, 1, &y, 1, &n_out));
+  OK(eval("EnsureShape", &good, 1, attrs, 1, &y, 1, &n_out));
   assert_true(td_tensor_same(&good, &y));
   td_tensor_release(&y);
-  check_error(eval("EnsureShape", &bad, 1, attrs, 1, &y, 1, &n_out),
-              TD_INVALID_ARGUMENT, "must be of shape {2}, not {3}");
+  FAILS(eval("EnsureShape", &bad, 1, attrs, 1, &y, 1, &n_out),
+        TD_INVALID_ARGUMENT, "must be of shape {2}, not {3}");
   td_tensor_release(&good);
   td_tensor_release(&bad);
 }
@@ -101,9 +101,9 @@ static void test_errors(void **state) {
   (void)state;
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
     int groups[2] = {rows[i].n > 0, rows[i].n > 1}, n_out = 7;
-    check_error(td_eval(td_op_find(rows[i].op), cpu, 1, in, groups, NULL, 0,
-                        out, rows[i].cap, &n_out, NULL),
-                rows[i].code, rows[i].part);
+    FAILS(td_eval(td_op_find(rows[i].op), cpu, 1, in, groups, NULL, 0, out,
+                  rows[i].cap, &n_out, NULL),
+          rows[i].code, rows[i].part);
     assert_int_equal(n_out, 0);
   }
   td_tensor_release(&in[0]);
@@ -117,7 +117,7 @@ static void test_error_names_the_op(void **state) {
   in[1].shape = td_shape_scalar();
   td_status *s = eval("TestTake", in, 2, NULL, 0, out, 2, &n_out);
   assert_string_equal(td_status_op(s), "TestTake");
-  check_error(s, TD_OUT_OF_RANGE, "k is 3");
+  FAILS(s, TD_OUT_OF_RANGE, "k is 3");
   td_tensor_release(&in[0]);
   td_tensor_release(&in[1]);
 }
@@ -127,9 +127,9 @@ static void test_stopped(void **state) {
   td_tensor x = FLOATS(1, 2), y;
   int n_out;
   (void)state;
-  check_error(td_eval(td_op_find("TestDouble"), cpu, 1, &x, ones, NULL, 0, &y,
-                      1, &n_out, &stop),
-              TD_CANCELLED, "cancelled");
+  FAILS(td_eval(td_op_find("TestDouble"), cpu, 1, &x, ones, NULL, 0, &y, 1,
+                &n_out, &stop),
+        TD_CANCELLED, "cancelled");
   td_tensor_release(&x);
 }
 
@@ -146,7 +146,7 @@ static void test_without_memory(void **state) {
     td_status *s = eval("TestTake", in, 2, NULL, 0, out, 2, &n_out);
     td_mem_fail(0, false);
     if (td_ok(s)) break;
-    check_error(s, TD_RESOURCE_EXHAUSTED, "");
+    FAILS(s, TD_RESOURCE_EXHAUSTED, "");
   }
   print_message("%lld allocations failed\n", (long long)nth - 1);
   assert_true(nth > 5);
@@ -164,7 +164,7 @@ static void test_says_how_long_it_takes(void **state) {
   in[1].shape = td_shape_scalar();
   int64_t start = td_clock_now();
   for (int i = 0; i < RUNS; i++) {
-    assert_ok(eval("TestTake", in, 2, NULL, 0, out, 2, &n_out));
+    OK(eval("TestTake", in, 2, NULL, 0, out, 2, &n_out));
     td_tensor_release(&out[0]);
     td_tensor_release(&out[1]);
   }
@@ -180,8 +180,8 @@ static const td_op_def without[] = {
 static int begin(void **state) {
   td_module m = {"without", without, NULL};
   register_fixture(state);
-  assert_ok(td_op_register(&m));
-  assert_ok(td_device_cpu_new(PLACE, 0, 0, &cpu));
+  OK(td_op_register(&m));
+  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
   return 0;
 }
 

@@ -5,11 +5,7 @@
 #ifndef TD_TESTS_DEVICE_FIXTURE_H
 #define TD_TESTS_DEVICE_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,36 +16,19 @@
 
 #define PLACE "/job:localhost/replica:0/task:0"
 
-/* ---- errors -------------------------------------------------------------- */
-
-#define assert_ok(expr)                                                        \
-  do {                                                                         \
-    td_status *ok_ = (expr);                                                   \
-    if (ok_) fail_msg("%s: %s", #expr, td_status_message(ok_));                \
-  } while (0)
-
-/* Ends `s`, which must have that code and speak of `part`. */
-static inline void check_error(td_status *s, td_code code, const char *part) {
-  if (td_status_code(s) != code || !strstr(td_status_message(s), part))
-    fail_msg("%s \"%s\", expected %s \"..%s..\"",
-             td_code_name(td_status_code(s)), td_status_message(s),
-             td_code_name(code), part);
-  td_status_release(s);
-}
-
 /* ---- tensors ------------------------------------------------------------- */
 
 static inline td_tensor floats(int64_t n, const float *at) {
   td_tensor t;
   td_shape shape = n < 0 ? td_shape_scalar() : td_shape_vector(n);
-  assert_ok(td_tensor_from(TD_FLOAT32, &shape, at, &t));
+  OK(td_tensor_from(TD_FLOAT32, &shape, at, &t));
   return t;
 }
 
 static inline td_tensor ints(int64_t n, const int32_t *at) {
   td_tensor t;
   td_shape shape = n < 0 ? td_shape_scalar() : td_shape_vector(n);
-  assert_ok(td_tensor_from(TD_INT32, &shape, at, &t));
+  OK(td_tensor_from(TD_INT32, &shape, at, &t));
   return t;
 }
 
@@ -57,7 +36,7 @@ static inline td_tensor text(const char *s) {
   td_tensor t;
   td_shape shape = td_shape_scalar();
   size_t len = strlen(s);
-  assert_ok(td_tensor_strings(&shape, &s, &len, &t));
+  OK(td_tensor_strings(&shape, &s, &len, &t));
   return t;
 }
 
@@ -70,7 +49,7 @@ static inline td_tensor text(const char *s) {
 static inline td_tensor handle_of(td_variable *v) {
   td_tensor t;
   td_object_retain(&v->base.object);
-  assert_ok(td_tensor_object(TD_RESOURCE, &v->base.object, &t));
+  OK(td_tensor_object(TD_RESOURCE, &v->base.object, &t));
   return t;
 }
 
@@ -78,8 +57,8 @@ static inline td_tensor handle_of(td_variable *v) {
 
 static inline td_step step_new(void) {
   td_step s = {.id = 1, .threads = 2};
-  assert_ok(td_cancel_new(&s.cancel));
-  assert_ok(td_rendezvous_new(8, &s.rendezvous));
+  OK(td_cancel_new(&s.cancel));
+  OK(td_rendezvous_new(8, &s.rendezvous));
   s.stop = td_cancel_flag(s.cancel);
   return s;
 }
@@ -182,7 +161,7 @@ static inline td_edge placeholder(td_graph *g, td_dtype dtype) {
   td_edge e = {NULL, 0};
   td_build_init(&b, g, "Placeholder", NULL);
   td_build_attr(&b, "dtype", td_attr_type(dtype));
-  assert_ok(td_build_node(&b, &e.node));
+  OK(td_build_node(&b, &e.node));
   return e;
 }
 
@@ -193,7 +172,7 @@ static inline td_node *node_of(td_graph *g, const char *op,
   td_node *node;
   td_build_init(&b, g, op, NULL);
   for (int i = 0; i < n; i++) td_build_in(&b, placeholder(g, types[i]));
-  assert_ok(td_build_node(&b, &node));
+  OK(td_build_node(&b, &node));
   return node;
 }
 
@@ -407,8 +386,8 @@ static const td_module fixture = {"fixture", fixture_ops, fixture_kernels};
 
 static inline int register_fixture(void **state) {
   (void)state;
-  assert_ok(td_op_register(&fixture));
-  assert_ok(td_kernel_register(&fixture));
+  OK(td_op_register(&fixture));
+  OK(td_kernel_register(&fixture));
   return 0;
 }
 

@@ -11,7 +11,7 @@ static td_device *cpu;
 
 static td_graph *fresh_graph(void) {
   td_graph *g;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   return g;
 }
 
@@ -24,9 +24,9 @@ static void nap(void) {
 static int32_t run_count(td_states *keep, const td_node *n) {
   td_step step = step_new();
   pending f;
-  assert_ok(pending_init(&f, n, cpu, keep, &step, NULL));
+  OK(pending_init(&f, n, cpu, keep, &step, NULL));
   td_kernel_start(&f.ctx);
-  assert_ok(pending_wait(&f));
+  OK(pending_wait(&f));
   int32_t v = *(const int32_t *)f.out[0].data;
   pending_end(&f);
   step_end(&step);
@@ -41,8 +41,8 @@ static void test_state_belongs_to_session_and_node(void **state) {
   (void)state;
   for (int i = 0; i < 2; i++) {
     td_build_init(&b, g, "TestCount", NULL);
-    assert_ok(td_build_node(&b, &n[i]));
-    assert_ok(td_states_new(&keep[i]));
+    OK(td_build_node(&b, &n[i]));
+    OK(td_states_new(&keep[i]));
   }
   assert_int_equal(run_count(keep[0], n[0]), 1);
   assert_int_equal(run_count(keep[0], n[0]), 2);
@@ -72,19 +72,19 @@ static void test_forwarding(void **state) {
     td_tensor x = how == 3 ? FLOATS(1, 2, 3, 4, 5, 6, 7, 8) : FLOATS(1, 2, 3);
     if (how == 3) {
       td_tensor view;
-      assert_ok(td_tensor_rows(&x, 0, 2, &view));
+      OK(td_tensor_rows(&x, 0, 2, &view));
       td_tensor_release(&x);
       x = view;
     }
     x.buffer->readonly = how == 2;
     pending f;
     td_tensor none = {0};
-    assert_ok(pending_init(&f, n, cpu, NULL, &step, &none));
+    OK(pending_init(&f, n, cpu, NULL, &step, &none));
     f.in[0] = x;
     if (how == 1) td_buffer_retain(x.buffer);
     uint64_t stamp = x.buffer->stamp;
     td_kernel_start(&f.ctx);
-    assert_ok(pending_wait(&f));
+    OK(pending_wait(&f));
     assert_int_equal(f.out[0].buffer == x.buffer, how == 0);
     assert_int_equal(x.buffer->stamp != stamp, how == 0);
     assert_true(td_tensor_get_f(&f.out[0], 1) == 4);
@@ -104,11 +104,11 @@ static void test_pass_moves_or_shares(void **state) {
   for (int alone = 0; alone < 2; alone++) {
     td_tensor x = FLOATS(1, 2), none = {0};
     pending f;
-    assert_ok(pending_init(&f, n, cpu, NULL, &step, &none));
+    OK(pending_init(&f, n, cpu, NULL, &step, &none));
     f.in[0] = x;
     if (!alone) td_buffer_retain(x.buffer);
     td_kernel_start(&f.ctx);
-    assert_ok(pending_wait(&f));
+    OK(pending_wait(&f));
     assert_ptr_equal(f.out[0].buffer, x.buffer);
     assert_int_equal(td_tensor_valid(&f.in[0]), !alone);
     assert_int_equal(x.buffer->refs, alone ? 1 : 3);
@@ -134,7 +134,7 @@ static void test_flush_to_zero(void **state) {
   td_kernel_ctx c = {.kernel = &k};
   unsigned was = _mm_getcsr();
   (void)state;
-  assert_ok(td_kernel_run(&c));
+  OK(td_kernel_run(&c));
   assert_int_equal(flush_seen & 0x8040, 0x8040);
   assert_int_equal(_mm_getcsr() & 0x8040, was & 0x8040);
 }
@@ -144,7 +144,7 @@ static void test_flush_to_zero(void **state) {
 static td_variable *ready_variable(float v) {
   td_variable *var;
   td_shape one = td_shape_vector(1);
-  assert_ok(td_variable_new(TD_FLOAT32, &one, &var));
+  OK(td_variable_new(TD_FLOAT32, &one, &var));
   var->base.name = td_strdup("W");
   var->value = FLOATS(v);
   return var;
@@ -167,7 +167,7 @@ static void test_parks_until_the_lock_is_free(void **state) {
   td_step step = step_new();
   pending f;
   (void)state;
-  assert_ok(pending_init(&f, n, cpu, NULL, &step, in));
+  OK(pending_init(&f, n, cpu, NULL, &step, in));
   assert_false(f.kernel.plain);
   assert_true(f.kernel.whole);
   assert_true(td_lock_try(&v->base.lock, false));
@@ -176,7 +176,7 @@ static void test_parks_until_the_lock_is_free(void **state) {
   assert_false(pending_over(&f));
   assert_true(value_of(v) == 1);
   td_lock_release(&v->base.lock, false);
-  assert_ok(pending_wait(&f));
+  OK(pending_wait(&f));
   assert_true(value_of(v) == 3);
   pending_end(&f);
   td_tensor_release(&in[0]);
@@ -195,13 +195,13 @@ static void test_cancel_while_parked(void **state) {
   for (int early = 0; early < 2; early++) { /* before or after the start */
     td_step step = step_new();
     pending f;
-    assert_ok(pending_init(&f, n, cpu, NULL, &step, in));
+    OK(pending_init(&f, n, cpu, NULL, &step, in));
     assert_true(td_lock_try(&v->base.lock, true));
     if (early) td_kernel_cancel(&f.ctx);
     td_kernel_start(&f.ctx);
     if (!early) td_kernel_cancel(&f.ctx);
     td_kernel_cancel(&f.ctx); /* twice is once */
-    check_error(pending_wait(&f), TD_CANCELLED, "cancelled");
+    FAILS(pending_wait(&f), TD_CANCELLED, "cancelled");
     assert_int_equal(f.dones, 1);
     pending_end(&f);
     td_lock_release(&v->base.lock, true);
@@ -223,7 +223,7 @@ static void test_stopped_before_it_begins(void **state) {
   td_step step = step_new();
   (void)state;
   td_cancel_fire(step.cancel, NULL);
-  check_error(run_node(n, cpu, &step, in, NULL), TD_CANCELLED, "cancelled");
+  FAILS(run_node(n, cpu, &step, in, NULL), TD_CANCELLED, "cancelled");
   assert_true(value_of(v) == 1);
   td_tensor_release(&in[0]);
   td_tensor_release(&in[1]);
@@ -238,8 +238,8 @@ static void test_locks_what_is_no_handle(void **state) {
   td_tensor in[] = {FLOATS(1), FLOATS(2)};
   td_step step = step_new();
   (void)state;
-  check_error(run_node(n, cpu, &step, in, NULL), TD_INVALID_ARGUMENT,
-              "var must be the handle of a resource, not float32 {1}");
+  FAILS(run_node(n, cpu, &step, in, NULL), TD_INVALID_ARGUMENT,
+        "var must be the handle of a resource, not float32 {1}");
   td_tensor_release(&in[0]);
   td_tensor_release(&in[1]);
   step_end(&step);
@@ -262,7 +262,7 @@ static void *run_updates(void *arg) {
   td_step step = step_new();
   for (int i = 0; i < UPDATES; i++) {
     pending f;
-    assert_ok(pending_init(&f, w->node, cpu, NULL, &step, w->in));
+    OK(pending_init(&f, w->node, cpu, NULL, &step, w->in));
     if (w->cancels && i % 3 == 0) td_kernel_cancel(&f.ctx);
     td_kernel_start(&f.ctx);
     if (w->cancels && i % 3 == 1) {
@@ -344,7 +344,7 @@ static td_node *wait_node(td_graph *g) {
   td_build b;
   td_node *n;
   td_build_init(&b, g, "TestWait", NULL);
-  assert_ok(td_build_node(&b, &n));
+  OK(td_build_node(&b, &n));
   return n;
 }
 
@@ -364,7 +364,7 @@ static void test_asynchronous(void **state) {
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
     td_step step = step_new();
     pending f;
-    assert_ok(pending_init(&f, n, cpu, NULL, &step, NULL));
+    OK(pending_init(&f, n, cpu, NULL, &step, NULL));
     if (rows[i].before) td_kernel_cancel(&f.ctx);
     td_kernel_start(&f.ctx);
     assert_int_equal(pending_over(&f), rows[i].before);
@@ -422,7 +422,7 @@ static void test_without_memory(void **state) {
   (void)state;
   NODE(g, "TestUpdate", TD_RESOURCE, TD_FLOAT32);
   td_build_init(&b, g, "TestCount", NULL);
-  assert_ok(td_build_node(&b, &n));
+  OK(td_build_node(&b, &n));
   for (int for_ever = 0; for_ever < 2; for_ever++) {
     int64_t nth = 1;
     for (;; nth++) {
@@ -433,7 +433,7 @@ static void test_without_memory(void **state) {
       td_tensor_release(&reader);
       assert_int_equal(v->base.lock.state, 0);
       if (td_ok(s)) break;
-      check_error(s, TD_RESOURCE_EXHAUSTED, "");
+      FAILS(s, TD_RESOURCE_EXHAUSTED, "");
     }
     print_message("%lld allocations failed\n", (long long)nth - 1);
     assert_true(nth > 5);
@@ -446,7 +446,7 @@ static void test_without_memory(void **state) {
 
 static int begin(void **state) {
   register_fixture(state);
-  assert_ok(td_device_cpu_new(PLACE, 0, 0, &cpu));
+  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
   return 0;
 }
 

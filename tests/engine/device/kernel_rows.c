@@ -5,7 +5,7 @@
 
 static td_graph *fresh_graph(void) {
   td_graph *g;
-  assert_ok(td_graph_new(&g));
+  OK(td_graph_new(&g));
   return g;
 }
 
@@ -17,13 +17,13 @@ static td_graph *fresh_graph(void) {
 static int read_without_memory(void **state) {
   int64_t nth = 1;
   (void)state;
-  assert_ok(td_op_check());
+  OK(td_op_check());
   for (;; nth++) {
     td_mem_fail(nth, nth % 2);
     td_status *s = td_kernel_check();
     td_mem_fail(0, false);
     if (td_ok(s)) break;
-    check_error(s, TD_RESOURCE_EXHAUSTED, "");
+    FAILS(s, TD_RESOURCE_EXHAUSTED, "");
   }
   print_message("%lld allocations failed\n", (long long)nth - 1);
   assert_true(nth > 100);
@@ -34,8 +34,8 @@ static int read_without_memory(void **state) {
 
 static void test_registry_is_sound(void **state) {
   (void)state;
-  assert_ok(td_op_check());
-  assert_ok(td_kernel_check());
+  OK(td_op_check());
+  OK(td_kernel_check());
 }
 
 static td_node *types_node(td_graph *g, td_dtype t, td_dtype ti, td_dtype u) {
@@ -45,7 +45,7 @@ static td_node *types_node(td_graph *g, td_dtype t, td_dtype ti, td_dtype u) {
   td_build_in(&b, placeholder(g, t));
   td_build_in(&b, placeholder(g, ti));
   td_build_attr(&b, "U", td_attr_types(&u, 1));
-  assert_ok(td_build_node(&b, &n));
+  OK(td_build_node(&b, &n));
   return n;
 }
 
@@ -74,10 +74,10 @@ static void test_rows_by_dtype(void **state) {
     td_status *s = td_kernel_find(n, rows[i].device, &got);
     assert_int_equal(td_kernel_exists(n, rows[i].device), rows[i].row >= 0);
     if (rows[i].row < 0) {
-      check_error(s, TD_NOT_FOUND, "there are: T=float|double");
+      FAILS(s, TD_NOT_FOUND, "there are: T=float|double");
       continue;
     }
-    assert_ok(s);
+    OK(s);
     assert_ptr_equal(got, first + rows[i].row);
   }
   td_graph_release(g);
@@ -88,9 +88,9 @@ static void test_message_names_what_was_given(void **state) {
   td_graph *g = fresh_graph();
   td_node *n = types_node(g, TD_STRING, TD_INT64, TD_BOOL);
   (void)state;
-  check_error(td_kernel_find(n, "CPU", &def), TD_NOT_FOUND,
-              "no CPU kernel for op TestTypes with T=string, Ti=int64; there "
-              "are: T=float|double; T=int32, Ti=int64; U=half on CUDA");
+  FAILS(td_kernel_find(n, "CPU", &def), TD_NOT_FOUND,
+        "no CPU kernel for op TestTypes with T=string, Ti=int64; there "
+        "are: T=float|double; T=int32, Ti=int64; U=half on CUDA");
   td_graph_release(g);
 }
 
@@ -143,7 +143,7 @@ static void test_bad_rows(void **state) {
     td_kernel_def kernels[] = {
         {.op = "TestTypes", CPU, .run = never_run}, rows[i].row, {0}};
     td_module m = {"bad", NULL, kernels};
-    check_error(td_kernel_register(&m), TD_INTERNAL, rows[i].part);
+    FAILS(td_kernel_register(&m), TD_INTERNAL, rows[i].part);
     assert_false(td_kernel_exists(n, "CPU"));
   }
   td_graph_release(g);
@@ -160,7 +160,7 @@ static void test_register_without_memory(void **state) {
   td_graph *g = fresh_graph();
   int64_t nth = 1;
   (void)state;
-  assert_ok(td_op_register(&m));
+  OK(td_op_register(&m));
   td_node *n = NODE(g, "TestLate", TD_FLOAT32);
   for (;; nth++) {
     td_mem_fail(nth, false);
@@ -169,7 +169,7 @@ static void test_register_without_memory(void **state) {
     assert_int_equal(td_kernel_exists(n, "CPU"), td_ok(s));
     assert_int_equal(td_kernel_exists(n, "CUDA"), td_ok(s));
     if (td_ok(s)) break;
-    check_error(s, TD_RESOURCE_EXHAUSTED, "");
+    FAILS(s, TD_RESOURCE_EXHAUSTED, "");
   }
   assert_true(nth > 2);
   td_graph_release(g);

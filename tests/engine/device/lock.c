@@ -1,11 +1,7 @@
 /* lock.c - the parking lock: order, hand-over, forgetting, no lost update.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -3,11 +3,7 @@
  * Every case runs for the slots of the root frame and for the table of loops.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <pthread.h>
 #include <sched.h>

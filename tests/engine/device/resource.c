@@ -33,7 +33,7 @@ static td_status *make_nothing(void *arg, td_resource **out) {
 
 static td_resources *fresh(void) {
   td_resources *m = NULL;
-  assert_ok(td_resources_new(&m));
+  OK(td_resources_new(&m));
   return m;
 }
 
@@ -44,8 +44,7 @@ static void drop(td_resource *r) {
 static td_resource *get(td_resources *m, const char *container,
                         const char *name) {
   td_resource *r = NULL;
-  assert_ok(
-      td_resources_get(m, container, "thing", name, make_thing, NULL, &r));
+  OK(td_resources_get(m, container, "thing", name, make_thing, NULL, &r));
   return r;
 }
 
@@ -62,12 +61,12 @@ static void test_found_or_made(void **state) {
   td_resource *c = get(m, "box", "x"), *d = get(m, "", "y");
   assert_ptr_not_equal(a, c);
   assert_ptr_not_equal(a, d);
-  check_error(td_resources_get(m, "", "queue", "x", make_thing, NULL, &other),
-              TD_INVALID_ARGUMENT, "\"x\" in container \"\" is a thing");
-  check_error(td_resources_get(m, "", "thing", "z", NULL, NULL, &other),
-              TD_NOT_FOUND, "no thing \"z\"");
-  check_error(td_resources_get(m, "", "thing", "z", make_nothing, NULL, &other),
-              TD_UNIMPLEMENTED, "cannot be made");
+  FAILS(td_resources_get(m, "", "queue", "x", make_thing, NULL, &other),
+        TD_INVALID_ARGUMENT, "\"x\" in container \"\" is a thing");
+  FAILS(td_resources_get(m, "", "thing", "z", NULL, NULL, &other), TD_NOT_FOUND,
+        "no thing \"z\"");
+  FAILS(td_resources_get(m, "", "thing", "z", make_nothing, NULL, &other),
+        TD_UNIMPLEMENTED, "cannot be made");
   drop(a), drop(b), drop(c), drop(d);
   assert_int_equal(alive, 3); /* the table's */
   td_resources_free(m);
@@ -91,15 +90,14 @@ static void test_renamed(void **state) {
   td_resource *a = get(m, "", "x");
   uint64_t before = td_resources_generation(m);
   (void)state;
-  check_error(td_resources_rename(m, "", "y", "z"), TD_NOT_FOUND, "\"y\"");
-  assert_ok(td_resources_rename(m, "", "x", "y"));
+  FAILS(td_resources_rename(m, "", "y", "z"), TD_NOT_FOUND, "\"y\"");
+  OK(td_resources_rename(m, "", "x", "y"));
   assert_true(td_resources_generation(m) > before);
   assert_int_equal(a->gone, 0);
   td_resource *b = get(m, "", "y"), *c = get(m, "", "x");
   assert_ptr_equal(a, b);
   assert_ptr_not_equal(a, c);
-  check_error(td_resources_rename(m, "", "x", "y"), TD_ALREADY_EXISTS,
-              "new name");
+  FAILS(td_resources_rename(m, "", "x", "y"), TD_ALREADY_EXISTS, "new name");
   drop(a);
   drop(b);
   drop(c);
@@ -112,9 +110,9 @@ static void test_removed_is_gone(void **state) {
   td_resource *a = get(m, "", "x");
   uint64_t before = td_resources_generation(m);
   (void)state;
-  check_error(td_resources_remove(m, "", "y"), TD_NOT_FOUND, "\"y\"");
+  FAILS(td_resources_remove(m, "", "y"), TD_NOT_FOUND, "\"y\"");
   assert_int_equal(td_resources_generation(m), before);
-  assert_ok(td_resources_remove(m, "", "x"));
+  OK(td_resources_remove(m, "", "x"));
   assert_true(td_resources_generation(m) > before);
   assert_int_equal(a->gone, 1);
   assert_int_equal(alive, 1); /* ours */
@@ -219,7 +217,7 @@ static void test_without_memory(void **state) {
       drop(r);
       break;
     }
-    check_error(s, TD_RESOURCE_EXHAUSTED, "");
+    FAILS(s, TD_RESOURCE_EXHAUSTED, "");
     assert_int_equal(alive, 0);
     failed++;
   }

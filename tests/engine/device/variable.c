@@ -21,8 +21,8 @@ typedef struct bench {
 
 static bench bench_new(td_device *d, td_dtype dtype, td_shape shape) {
   bench b = {.device = d, .step = step_new()};
-  assert_ok(td_graph_new(&b.graph));
-  assert_ok(td_variable_new(dtype, &shape, &b.v));
+  OK(td_graph_new(&b.graph));
+  OK(td_variable_new(dtype, &shape, &b.v));
   b.v->base.name = td_strdup("W");
   b.handle = handle_of(b.v);
   return b;
@@ -48,17 +48,17 @@ static td_status *on(bench *b, const char *op, td_tensor x, td_tensor *out) {
 }
 
 static void set(bench *b, td_tensor x) {
-  assert_ok(on(b, "TestSet", x, NULL));
+  OK(on(b, "TestSet", x, NULL));
 }
 
 static void update(bench *b, const char *op, float by) {
-  assert_ok(on(b, op, floats(-1, &by), NULL));
+  OK(on(b, op, floats(-1, &by), NULL));
 }
 
 /* The first element, as TestRead (or TestPeek) gives it. */
 static float read_with(bench *b, const char *op) {
   td_tensor y;
-  assert_ok(on(b, op, (td_tensor){0}, &y));
+  OK(on(b, op, (td_tensor){0}, &y));
   float v = (float)td_tensor_get_f(&y, 0);
   td_tensor_release(&y);
   return v;
@@ -80,17 +80,17 @@ static void test_errors(void **state) {
     td_tensor y, none = {0}, wrong = FLOATS(1);
     const char *advice =
         "variable W is not initialised: run sess:init() or its initializer";
-    check_error(on(&b, "TestRead", none, &y), TD_FAILED_PRECONDITION, advice);
-    check_error(on(&b, "TestPeek", none, &y), TD_FAILED_PRECONDITION, advice);
-    check_error(on(&b, "TestUpdate", FLOATS(1), NULL), TD_FAILED_PRECONDITION,
-                advice);
-    check_error(on(&b, "TestSet", FLOATS(1, 2, 3), NULL), TD_INVALID_ARGUMENT,
-                "variable W has shape {2} and cannot hold a value of shape "
-                "{3}");
-    check_error(on(&b, "TestFill", FLOATS(1, 2, 3), NULL), TD_INVALID_ARGUMENT,
-                "variable W has shape {2}");
-    check_error(on(&b, "TestSetText", text("x"), NULL), TD_INVALID_ARGUMENT,
-                "variable W holds float32 and cannot be given string");
+    FAILS(on(&b, "TestRead", none, &y), TD_FAILED_PRECONDITION, advice);
+    FAILS(on(&b, "TestPeek", none, &y), TD_FAILED_PRECONDITION, advice);
+    FAILS(on(&b, "TestUpdate", FLOATS(1), NULL), TD_FAILED_PRECONDITION,
+          advice);
+    FAILS(on(&b, "TestSet", FLOATS(1, 2, 3), NULL), TD_INVALID_ARGUMENT,
+          "variable W has shape {2} and cannot hold a value of shape "
+          "{3}");
+    FAILS(on(&b, "TestFill", FLOATS(1, 2, 3), NULL), TD_INVALID_ARGUMENT,
+          "variable W has shape {2}");
+    FAILS(on(&b, "TestSetText", text("x"), NULL), TD_INVALID_ARGUMENT,
+          "variable W holds float32 and cannot be given string");
     td_tensor_release(&wrong);
     bench_end(&b);
   }
@@ -106,9 +106,9 @@ static void test_another_kind_of_handle(void **state) {
   td_tensor real = b.handle, y;
   (void)state;
   td_object_retain(&other.object);
-  assert_ok(td_tensor_object(TD_RESOURCE, &other.object, &b.handle));
-  check_error(on(&b, "TestRead", (td_tensor){0}, &y), TD_INVALID_ARGUMENT,
-              "must be the handle of a variable, not of a queue");
+  OK(td_tensor_object(TD_RESOURCE, &other.object, &b.handle));
+  FAILS(on(&b, "TestRead", (td_tensor){0}, &y), TD_INVALID_ARGUMENT,
+        "must be the handle of a variable, not of a queue");
   td_tensor_release(&b.handle);
   b.handle = real;
   bench_end(&b);
@@ -127,13 +127,13 @@ static void test_assign_shares_when_safe(void **state) {
     static float foreign[8] = {1};
     if (how == 1) buffer->readonly = true;
     if (how == 2) {
-      assert_ok(td_tensor_rows(&x, 0, 2, &view));
+      OK(td_tensor_rows(&x, 0, 2, &view));
       td_tensor_release(&x);
       x = view;
     }
     if (how == 3) {
       td_tensor_release(&x);
-      assert_ok(td_buffer_wrap(foreign, sizeof foreign, NULL, NULL, &buffer));
+      OK(td_buffer_wrap(foreign, sizeof foreign, NULL, NULL, &buffer));
       x = (td_tensor){.dtype = TD_FLOAT32,
                       .shape = td_shape_vector(8),
                       .buffer = buffer,
@@ -155,7 +155,7 @@ static void test_text(void **state) {
   (void)state;
   FOR_DEVICES(d) {
     bench b = bench_new(d, TD_STRING, td_shape_scalar());
-    assert_ok(on(&b, "TestSetText", text("moon"), NULL));
+    OK(on(&b, "TestSetText", text("moon"), NULL));
     size_t len;
     const char *s = td_tensor_str(&b.v->value, 0, &len);
     assert_int_equal(len, 4);
@@ -169,14 +169,14 @@ static void test_overwrite(void **state) {
   (void)state;
   FOR_DEVICES(d) {
     bench b = bench_new(d, TD_FLOAT32, td_shape_vector(-1));
-    assert_ok(on(&b, "TestFill", FLOATS(1, 2), NULL));
+    OK(on(&b, "TestFill", FLOATS(1, 2), NULL));
     td_buffer *first = b.v->value.buffer;
     uint64_t stamp = first->stamp;
-    assert_ok(on(&b, "TestFill", FLOATS(3, 4), NULL));
+    OK(on(&b, "TestFill", FLOATS(3, 4), NULL));
     assert_ptr_equal(b.v->value.buffer, first); /* in place */
     assert_int_not_equal(first->stamp, stamp);
     assert_true(read_with(&b, "TestRead") == 3);
-    assert_ok(on(&b, "TestFill", FLOATS(5, 6, 7), NULL));
+    OK(on(&b, "TestFill", FLOATS(5, 6, 7), NULL));
     assert_int_equal(td_tensor_count(&b.v->value), 3);
     assert_true(read_with(&b, "TestRead") == 5);
     bench_end(&b);
@@ -201,7 +201,7 @@ static void test_copy_on_write(void **state) {
     update(&b, "TestUpdate", 1);
     assert_int_equal(copied_on_write(), before + 12); /* once */
     td_tensor old;
-    assert_ok(td_device_transfer_wait(d, &held, d->host, &old));
+    OK(td_device_transfer_wait(d, &held, d->host, &old));
     assert_true(td_tensor_get_f(&old, 0) == 2);
     assert_true(read_with(&b, "TestRead") == 4);
     td_tensor_release(&old);
@@ -222,7 +222,7 @@ static void test_sparse_mode(void **state) {
     int64_t writes = copied_on_write(), reads = copied_on_read();
     td_buffer *buffer = b.v->value.buffer;
     td_tensor y;
-    assert_ok(on(&b, "TestRead", (td_tensor){0}, &y));
+    OK(on(&b, "TestRead", (td_tensor){0}, &y));
     assert_int_equal(copied_on_read(), reads + 12);
     assert_int_equal(buffer->refs, 1); /* the reader took no share */
     update(&b, "TestRows", 1);
@@ -253,7 +253,7 @@ static void *read_on(void *arg) {
   td_step step = step_new();
   while (!__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE)) {
     td_tensor y;
-    assert_ok(run_node(r->read, r->device, &step, &r->handle, &y));
+    OK(run_node(r->read, r->device, &step, &r->handle, &y));
     for (int i = 1; i < ELEMENTS; i++)
       assert_true(td_tensor_get_f(&y, i) == td_tensor_get_f(&y, 0));
     td_tensor_release(&y);
@@ -275,8 +275,7 @@ static void test_no_read_is_torn(void **state) {
       td_tensor in[] = {b.handle, FLOATS(1)};
       pthread_t thread;
       assert_int_equal(pthread_create(&thread, NULL, read_on, &r), 0);
-      for (int i = 0; i < ROUNDS; i++)
-        assert_ok(run_node(n, d, &b.step, in, NULL));
+      for (int i = 0; i < ROUNDS; i++) OK(run_node(n, d, &b.step, in, NULL));
       __atomic_store_n(&r.stop, 1, __ATOMIC_RELEASE);
       pthread_join(thread, NULL);
       assert_true(read_with(&b, "TestRead") == ROUNDS);
@@ -288,8 +287,8 @@ static void test_no_read_is_torn(void **state) {
 
 static int begin(void **state) {
   register_fixture(state);
-  assert_ok(td_device_cpu_new(PLACE, 0, 0, &devices[0]));
-  assert_ok(td_device_test_new(PLACE, 0, 1, &devices[1]));
+  OK(td_device_cpu_new(PLACE, 0, 0, &devices[0]));
+  OK(td_device_test_new(PLACE, 0, 1, &devices[1]));
   return 0;
 }
 

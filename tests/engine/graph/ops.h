@@ -6,11 +6,7 @@
 #ifndef TESTS_GRAPH_OPS_H
 #define TESTS_GRAPH_OPS_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <string.h>
 
@@ -172,24 +168,6 @@ static inline int register_ops(void **state) {
 }
 
 /* ---- short ways ---------------------------------------------------------- */
-
-#define OK(expr)                                                               \
-  do {                                                                         \
-    td_status *ok_ = (expr);                                                   \
-    if (ok_) fail_msg("%s: %s", #expr, td_status_message(ok_));                \
-  } while (0)
-
-/* An error of that code whose message has `part` in it. */
-#define FAILS(expr, code, part)                                                \
-  do {                                                                         \
-    td_status *fails_ = (expr);                                                \
-    if (!fails_) fail_msg("%s: no error, wanted \"%s\"", #expr, part);         \
-    if (!strstr(td_status_message(fails_), part))                              \
-      fail_msg("%s: \"%s\" lacks \"%s\"", #expr, td_status_message(fails_),    \
-               part);                                                          \
-    assert_int_equal(td_status_code(fails_), code);                            \
-    td_status_release(fails_);                                                 \
-  } while (0)
 
 static inline td_graph *new_graph(void) {
   td_graph *g;

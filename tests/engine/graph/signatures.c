@@ -6,11 +6,7 @@
  * written as a signature, read back and compared.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -3,11 +3,7 @@
  * What real TensorFlow makes of pictures is in the rows of the decoding ops.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <string.h>
 #include <zlib.h>

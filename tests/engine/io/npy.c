@@ -1,11 +1,7 @@
 /* npy.c - .npy files: exact bytes, every dtype, damaged and hostile ones.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,12 +41,6 @@ static td_status *decode(const image *f, td_tensor *out) {
   td_status *s = td_npy_decode(exact, f->len, "'x.npy'", out);
   td_free(exact);
   return s;
-}
-
-static void refused(td_status *s, td_code code, const char *part) {
-  assert_int_equal(td_status_code(s), code);
-  assert_non_null(strstr(td_status_message(s), part));
-  td_status_release(s);
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -120,15 +110,15 @@ static void test_unwritable(void **state) {
   char *bytes;
   size_t len;
   (void)state;
-  refused(td_npy_encode(&t, &bytes, &len), TD_INVALID_ARGUMENT, "no tensor");
+  FAILS(td_npy_encode(&t, &bytes, &len), TD_INVALID_ARGUMENT, "no tensor");
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
     assert_null(td_tensor_new(NULL, rows[i].dtype, &shape, &t));
-    refused(td_npy_encode(&t, &bytes, &len), TD_INVALID_ARGUMENT, rows[i].part);
+    FAILS(td_npy_encode(&t, &bytes, &len), TD_INVALID_ARGUMENT, rows[i].part);
     td_tensor_release(&t);
   }
   assert_null(td_tensor_strings(&shape, (const char *[]){"a", "b"},
                                 (size_t[]){1, 1}, &t));
-  refused(td_npy_encode(&t, &bytes, &len), TD_INVALID_ARGUMENT, "no string");
+  FAILS(td_npy_encode(&t, &bytes, &len), TD_INVALID_ARGUMENT, "no string");
   td_tensor_release(&t);
 }
 
@@ -298,7 +288,7 @@ static void test_bad_headers(void **state) {
     image f = make(1, rows[i].header, "\1\0\0\0", 4);
     td_status *s = decode(&f, &t);
     if (s) assert_non_null(strstr(td_status_message(s), "'x.npy'"));
-    refused(s, rows[i].code, rows[i].part);
+    FAILS(s, rows[i].code, rows[i].part);
     td_tensor_release(&t);
   }
 }
@@ -325,7 +315,7 @@ static void test_bad_frame(void **state) {
     td_tensor t;
     image f = {.len = 0};
     put(&f, rows[i].bytes, rows[i].len);
-    refused(decode(&f, &t), rows[i].code, "'x.npy'");
+    FAILS(decode(&f, &t), rows[i].code, "'x.npy'");
   }
 }
 
@@ -340,7 +330,7 @@ static void test_damage(void **state) {
     td_tensor t = {0};
     image f = good;
     f.len = i;
-    refused(decode(&f, &t), TD_DATA_LOSS, "");
+    FAILS(decode(&f, &t), TD_DATA_LOSS, "");
     for (size_t k = 0; k < sizeof changes - 1; k++) {
       f = good;
       f.bytes[i] = changes[k];
@@ -366,7 +356,7 @@ static void test_files(void **state) {
   assert_null(td_npy_read(path, 1 << 20, &back));
   assert_true(td_tensor_same(&t, &back));
   td_tensor_release(&back);
-  refused(td_npy_read(path, 100, &back), TD_RESOURCE_EXHAUSTED, "100 bytes");
+  FAILS(td_npy_read(path, 100, &back), TD_RESOURCE_EXHAUSTED, "100 bytes");
   for (int64_t n = 1;; n++) {
     td_file_fail(n, false);
     td_status *s = td_npy_write(path, &t);
@@ -374,12 +364,12 @@ static void test_files(void **state) {
     td_file_fail(0, false);
     td_tensor_release(&back);
     if (td_ok(s)) break;
-    refused(s, TD_UNAVAILABLE, dir);
+    FAILS(s, TD_UNAVAILABLE, dir);
   }
   assert_null(td_file_write(path, "junk", 4));
-  refused(td_npy_read(path, 1 << 20, &back), TD_DATA_LOSS, path);
+  FAILS(td_npy_read(path, 1 << 20, &back), TD_DATA_LOSS, path);
   unlink(path);
-  refused(td_npy_read(path, 1 << 20, &back), TD_NOT_FOUND, path);
+  FAILS(td_npy_read(path, 1 << 20, &back), TD_NOT_FOUND, path);
   rmdir(dir);
   td_tensor_release(&t);
 }
@@ -400,7 +390,7 @@ static void test_faults(void **state) {
     td_free(bytes);
     td_tensor_release(&back);
     if (td_ok(s)) break;
-    refused(s, TD_RESOURCE_EXHAUSTED, "memory");
+    FAILS(s, TD_RESOURCE_EXHAUSTED, "memory");
   }
   assert_true(failed >= 3);
   td_tensor_release(&t);

@@ -1,11 +1,7 @@
 /* npz.c - .npz archives: written, read, damaged.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,12 +28,6 @@ static int remove_dir(void **state) {
   (void)state;
   unlink(path);
   return rmdir(dir);
-}
-
-static void refused(td_status *s, td_code code, const char *part) {
-  assert_int_equal(td_status_code(s), code);
-  assert_non_null(strstr(td_status_message(s), part));
-  td_status_release(s);
 }
 
 static void make_arrays(td_tensor out[3]) {
@@ -90,7 +80,7 @@ static void test_empty(void **state) {
   assert_null(td_npz_write(path, 0, NULL, NULL, false));
   assert_null(td_npz_open(path, LIMIT, &z));
   assert_int_equal(td_npz_count(z), 0);
-  refused(td_npz_read(z, "x", &t), TD_NOT_FOUND, "no array 'x'");
+  FAILS(td_npz_read(z, "x", &t), TD_NOT_FOUND, "no array 'x'");
   td_npz_close(z);
   td_npz_close(NULL);
 }
@@ -104,24 +94,22 @@ static void test_refused(void **state) {
   memset(longest, 'n', sizeof longest - 1);
   longest[sizeof longest - 1] = 0;
   make_arrays(t);
-  refused(td_npz_write(path, 2, twice, t, false), TD_INVALID_ARGUMENT, "'a'");
-  refused(td_npz_write(path, 1, empty, t, false), TD_INVALID_ARGUMENT, "name");
-  refused(td_npz_write(path, 1, too_long, t, false), TD_INVALID_ARGUMENT,
-          "500");
+  FAILS(td_npz_write(path, 2, twice, t, false), TD_INVALID_ARGUMENT, "'a'");
+  FAILS(td_npz_write(path, 1, empty, t, false), TD_INVALID_ARGUMENT, "name");
+  FAILS(td_npz_write(path, 1, too_long, t, false), TD_INVALID_ARGUMENT, "500");
   td_dtype was = t[1].dtype;
   t[1].dtype = TD_QINT32;
-  refused(td_npz_write(path, 3, names, t, false), TD_INVALID_ARGUMENT,
-          "qint32");
+  FAILS(td_npz_write(path, 3, names, t, false), TD_INVALID_ARGUMENT, "qint32");
   t[1].dtype = was;
   assert_null(td_npz_write(path, 3, names, t, true));
-  refused(td_npz_open(path, 100, &z), TD_RESOURCE_EXHAUSTED, "100 bytes");
+  FAILS(td_npz_open(path, 100, &z), TD_RESOURCE_EXHAUSTED, "100 bytes");
   assert_null(td_npz_open(path, 10000, &z));
-  refused(td_npz_read(z, "weights", &one), TD_RESOURCE_EXHAUSTED,
-          "20128 bytes; 10000 are allowed");
+  FAILS(td_npz_read(z, "weights", &one), TD_RESOURCE_EXHAUSTED,
+        "20128 bytes; 10000 are allowed");
   assert_null(td_npz_read(z, "dir/bias", &one));
   td_tensor_release(&one);
-  refused(td_npz_read(z, "wieghts", &one), TD_NOT_FOUND,
-          "it has: weights, dir/bias");
+  FAILS(td_npz_read(z, "wieghts", &one), TD_NOT_FOUND,
+        "it has: weights, dir/bias");
   td_npz_close(z);
   release_arrays(t);
 }
@@ -185,7 +173,7 @@ static void test_false_size(void **state) {
   memcpy(bytes + directory + 24, "\0\0\0\x10", 4); /* ... and the directory */
   assert_null(td_file_write(path, bytes, len));
   assert_null(td_npz_open(path, SIZE_MAX, &z));
-  refused(td_npz_read(z, "weights", &one), TD_DATA_LOSS, "cannot be true");
+  FAILS(td_npz_read(z, "weights", &one), TD_DATA_LOSS, "cannot be true");
   td_npz_close(z);
   td_free(bytes);
   release_arrays(t);
@@ -207,7 +195,7 @@ static void test_faults(void **state) {
       td_npz_close(z);
       td_tensor_release(&one);
       if (td_ok(s)) break;
-      refused(s, files ? TD_UNAVAILABLE : TD_RESOURCE_EXHAUSTED, "");
+      FAILS(s, files ? TD_UNAVAILABLE : TD_RESOURCE_EXHAUSTED, "");
     }
   release_arrays(t);
 }

@@ -5,11 +5,7 @@
 #ifndef TESTS_PLAN_WORLD_H
 #define TESTS_PLAN_WORLD_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -117,26 +113,6 @@ static inline int register_ops(void **state) {
   if (s) print_error("%s\n", td_status_message(s));
   return s ? -1 : 0;
 }
-
-/* ---- checks -------------------------------------------------------------- */
-
-#define OK(expr)                                                               \
-  do {                                                                         \
-    td_status *ok_ = (expr);                                                   \
-    if (ok_) fail_msg("%s: %s", #expr, td_status_message(ok_));                \
-  } while (0)
-
-/* An error of that code whose message has `part` in it. */
-#define FAILS(expr, code, part)                                                \
-  do {                                                                         \
-    td_status *fails_ = (expr);                                                \
-    if (!fails_) fail_msg("%s: no error, wanted \"%s\"", #expr, part);         \
-    if (!strstr(td_status_message(fails_), part))                              \
-      fail_msg("%s: \"%s\" lacks \"%s\"", #expr, td_status_message(fails_),    \
-               part);                                                          \
-    assert_int_equal(td_status_code(fails_), code);                            \
-    td_status_release(fails_);                                                 \
-  } while (0)
 
 /* ---- a world ------------------------------------------------------------- */
 

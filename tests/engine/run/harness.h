@@ -4,11 +4,7 @@
 #ifndef TEST_RUN_HARNESS_H
 #define TEST_RUN_HARNESS_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,13 +14,6 @@
 #include "engine/base/mem.h"
 #include "engine/run/executor.h"
 #include "engine/run/runtime.h"
-
-#define OK(expr)                                                               \
-  do {                                                                         \
-    td_status *ok_ = (expr);                                                   \
-    if (ok_)                                                                   \
-      fail_msg("%s:%d: %s", __FILE__, __LINE__, td_status_message(ok_));       \
-  } while (0)
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SANITIZED = true };

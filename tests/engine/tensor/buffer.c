@@ -1,11 +1,7 @@
 /* buffer.c - buffers of our own, of another space, and foreign ones.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <string.h>
 

@@ -3,11 +3,7 @@
  * Shapes are written as text here: "3 -1", "" a scalar, "?" of unknown rank.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <stdlib.h>
 #include <string.h>

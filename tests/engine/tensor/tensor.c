@@ -1,22 +1,12 @@
 /* tensor.c - tensors made, viewed, copied, compared; objects.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include <string.h>
 
 #include "engine/base/mem.h"
 #include "engine/tensor/tensor.h"
-
-static void refused(td_status *s, td_code code, const char *part) {
-  assert_int_equal(td_status_code(s), code);
-  assert_non_null(strstr(td_status_message(s), part));
-  td_status_release(s);
-}
 
 static void test_new(void **state) {
   (void)state;
@@ -25,7 +15,7 @@ static void test_new(void **state) {
     td_tensor x = {0};
     td_status *s = td_tensor_new(NULL, (td_dtype)t, &shape, &x);
     if (!td_dtype_is_plain((td_dtype)t)) {
-      refused(s, TD_INVALID_ARGUMENT, td_dtype_name((td_dtype)t));
+      FAILS(s, TD_INVALID_ARGUMENT, td_dtype_name((td_dtype)t));
       continue;
     }
     assert_null(s);
@@ -57,8 +47,8 @@ static void test_new_refused(void **state) {
   (void)state;
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
     td_tensor x = {0};
-    refused(td_tensor_new(NULL, rows[i].dtype, &rows[i].shape, &x),
-            TD_INVALID_ARGUMENT, rows[i].message);
+    FAILS(td_tensor_new(NULL, rows[i].dtype, &rows[i].shape, &x),
+          TD_INVALID_ARGUMENT, rows[i].message);
     assert_false(td_tensor_valid(&x));
   }
 }
@@ -99,10 +89,10 @@ static void test_reshape(void **state) {
   assert_ptr_equal(x.data, y.data);
   assert_int_equal(y.shape.dim[0], 6);
   assert_false(td_buffer_sole(x.buffer));
-  refused(td_tensor_reshape(&x, &seven, &y), TD_INVALID_ARGUMENT,
-          "{3, 4} (12 elements) to {7}");
-  refused(td_tensor_reshape(&x, &open, &y), TD_INVALID_ARGUMENT, "not known");
-  refused(td_tensor_reshape(&none, &seven, &y), TD_INVALID_ARGUMENT, "no tens");
+  FAILS(td_tensor_reshape(&x, &seven, &y), TD_INVALID_ARGUMENT,
+        "{3, 4} (12 elements) to {7}");
+  FAILS(td_tensor_reshape(&x, &open, &y), TD_INVALID_ARGUMENT, "not known");
+  FAILS(td_tensor_reshape(&none, &seven, &y), TD_INVALID_ARGUMENT, "no tens");
   td_tensor_release(&y);
   td_tensor_release(&x);
 }
@@ -123,7 +113,7 @@ static void test_rows(void **state) {
   for (size_t i = 0; i < TD_COUNT(cases); i++) {
     td_status *s = td_tensor_rows(&x, cases[i].begin, cases[i].n, &y);
     if (!cases[i].ok) {
-      refused(s, TD_OUT_OF_RANGE, "{4, 3}");
+      FAILS(s, TD_OUT_OF_RANGE, "{4, 3}");
       continue;
     }
     assert_null(s);
@@ -134,8 +124,8 @@ static void test_rows(void **state) {
   }
   td_tensor scalar;
   assert_null(td_tensor_scalar_i(TD_INT8, 1, &scalar));
-  refused(td_tensor_rows(&scalar, 0, 1, &y), TD_INVALID_ARGUMENT, "a scalar");
-  refused(td_tensor_rows(&none, 0, 1, &y), TD_INVALID_ARGUMENT, "no tensor");
+  FAILS(td_tensor_rows(&scalar, 0, 1, &y), TD_INVALID_ARGUMENT, "a scalar");
+  FAILS(td_tensor_rows(&none, 0, 1, &y), TD_INVALID_ARGUMENT, "no tensor");
   td_tensor_release(&scalar);
   td_tensor_release(&x);
 }
@@ -191,7 +181,7 @@ static void test_far(void **state) {
   assert_null(td_tensor_new(&far, TD_FLOAT32, &shape, &x));
   assert_false(td_tensor_on_host(&x));
   assert_false(x.buffer->inlined);
-  refused(td_tensor_copy(&x, &y), TD_FAILED_PRECONDITION, "MOON:0");
+  FAILS(td_tensor_copy(&x, &y), TD_FAILED_PRECONDITION, "MOON:0");
   td_tensor_release(&x);
 }
 
@@ -236,10 +226,10 @@ static void test_object_refused(void **state) {
   thing it = {{1, "thing", thing_free}, &freed};
   td_tensor x;
   (void)state;
-  refused(td_tensor_object(TD_FLOAT32, &it.base, &x), TD_INVALID_ARGUMENT,
-          "float32");
+  FAILS(td_tensor_object(TD_FLOAT32, &it.base, &x), TD_INVALID_ARGUMENT,
+        "float32");
   assert_int_equal(freed, 1); /* owned even then */
-  refused(td_tensor_object(TD_VARIANT, NULL, &x), TD_INVALID_ARGUMENT, "null");
+  FAILS(td_tensor_object(TD_VARIANT, NULL, &x), TD_INVALID_ARGUMENT, "null");
   assert_null(td_object_retain(NULL));
   td_object_release(NULL);
 }
@@ -271,7 +261,7 @@ static void test_faults(void **state) {
     td_mem_fail(0, false);
     assert_int_equal(it.base.refs, 1);
     if (td_ok(s)) break;
-    refused(s, TD_RESOURCE_EXHAUSTED, "memory");
+    FAILS(s, TD_RESOURCE_EXHAUSTED, "memory");
   }
   assert_int_equal(failed, 6);
   assert_int_equal(freed, 0);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "engine/base/thread.h"
 #include "tests/lua/console/eval.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "engine/base/thread.h"
 #include "lua/console/host.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "tests/lua/console/eval.h"
 
