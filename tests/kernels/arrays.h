@@ -9,7 +9,7 @@
 #ifndef TD_TEST_ARRAYS_H
 #define TD_TEST_ARRAYS_H
 
-#include "tests/kernels/graph.h"
+#include "tests/kernels/net.h"
 
 enum { MAX_IN = 8, MAX_OUT = 8 };
 

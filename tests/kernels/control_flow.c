@@ -1,7 +1,7 @@
 /* control_flow.c - shapes through loops, and what Merge and Switch pass on.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/device/fixture.h"
+#include "tests/engine/device/run_node.h"
 
 static td_device *cpu;
 

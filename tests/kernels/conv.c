@@ -13,7 +13,7 @@
 #include "kernels/conv.h"
 #include "kernels/blas/dnn.h"
 #include "tests/kernels/call.h"
-#include "tests/kernels/graph.h"
+#include "tests/kernels/net.h"
 
 /* ---- plain loops --------------------------------------------------------- */
 
@@ -178,10 +178,10 @@ static td_conv_data data_of(float **of) {
   return (td_conv_data){TD_FLOAT32, of[X], of[FILTER], of[Y]};
 }
 
-static td_status *run_by(world *w, td_conv_way way, td_conv_pass pass,
+static td_status *run_by(net *w, td_conv_way way, td_conv_pass pass,
                          problem *p) {
   static const bool host[4] = {true, true, true, true};
-  td_edge node = world_node(w, "NoOp", NULL, 0, NULL, 0);
+  td_edge node = net_node(w, "NoOp", NULL, 0, NULL, 0);
   td_kernel k = {.node = node.node,
                  .device = w->device,
                  .in_host = host,
@@ -208,10 +208,10 @@ static void check_near(const problem *p, td_conv_pass pass, int number,
 
 /* oneDNN may have no such convolution: then another way is taken. */
 static int check_way(td_conv_way way, double bound) {
-  world w;
+  net w;
   int taken = 0;
   bool library = way == TD_CONV_DNN || way == TD_CONV_WINOGRAD;
-  world_init(&w, 2);
+  net_init(&w, 2);
   for (size_t i = 0; i < TD_COUNT(rows); i++)
     for (td_conv_pass pass = TD_CONV_FORWARD; pass <= TD_CONV_WEIGHTS; pass++) {
       problem p;
@@ -230,7 +230,7 @@ static int check_way(td_conv_way way, double bound) {
       td_status_release(s);
       problem_deinit(&p);
     }
-  world_deinit(&w);
+  net_deinit(&w);
   return taken;
 }
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/kernels/graph.h"
+#include "tests/kernels/net.h"
 
 enum { COUNT = 23, N = 40 };
 
@@ -26,15 +26,15 @@ static td_tensor matrices(td_dtype dtype) {
 }
 
 static td_tensor run_on(int threads, const char *op, const td_tensor *x) {
-  world w;
+  net w;
   td_tensor all[3] = {0}, share; /* of an op's results the first is kept */
-  world_init(&w, threads);
+  net_init(&w, threads);
   td_tensor_retain(x, &share);
-  td_edge in = world_feed(&w, share);
-  td_edge e = world_node(&w, op, &in, 1, NULL, 0);
-  OK(world_run(&w, e, all));
+  td_edge in = net_feed(&w, share);
+  td_edge e = net_node(&w, op, &in, 1, NULL, 0);
+  OK(net_run(&w, e, all));
   for (int i = 1; i < 3; i++) td_tensor_release(&all[i]);
-  world_deinit(&w);
+  net_deinit(&w);
   return all[0];
 }
 
@@ -80,17 +80,17 @@ static void test_inverse_times_matrix(void **state) {
 static void test_first_bad_matrix_is_named(void **state) {
   (void)state;
   td_tensor x = matrices(TD_FLOAT32), y;
-  world w;
+  net w;
   for (int64_t bad = COUNT - 1; bad >= 4; bad -= 3)
     memset((float *)x.data + bad * N * N, 0, N * N * sizeof(float));
-  world_init(&w, 4);
-  td_edge in = world_feed(&w, x);
-  td_edge e = world_node(&w, "MatrixInverse", &in, 1, NULL, 0);
-  td_status *s = world_run(&w, e, &y);
+  net_init(&w, 4);
+  td_edge in = net_feed(&w, x);
+  td_edge e = net_node(&w, "MatrixInverse", &in, 1, NULL, 0);
+  td_status *s = net_run(&w, e, &y);
   assert_int_equal(td_status_code(s), TD_INVALID_ARGUMENT);
   assert_non_null(strstr(td_status_message(s), "matrix 4 of 23"));
   td_status_release(s);
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 /* LAPACK's own search would not end. */
@@ -101,38 +101,37 @@ static void test_infinite_and_nan(void **state) {
   (void)state;
   for (size_t k = 0; k < 2 * TD_COUNT(types); k++) {
     td_tensor x = matrices(types[k / 2]), all[3] = {0};
-    world w;
+    net w;
     td_tensor_set_f(&x, 5 * N * N + 3 * N, k % 4 < 2 ? NAN : INFINITY);
-    world_init(&w, 2);
-    td_edge in = world_feed(&w, x);
-    td_status *s =
-        world_run(&w, world_node(&w, ops[k % 2], &in, 1, NULL, 0), all);
+    net_init(&w, 2);
+    td_edge in = net_feed(&w, x);
+    td_status *s = net_run(&w, net_node(&w, ops[k % 2], &in, 1, NULL, 0), all);
     assert_int_equal(td_status_code(s), TD_INVALID_ARGUMENT);
     assert_non_null(strstr(td_status_message(s), "matrix 5 of 23"));
     td_status_release(s);
     for (int i = 0; i < 3; i++) td_tensor_release(&all[i]);
-    world_deinit(&w);
+    net_deinit(&w);
   }
 }
 
 /* Fails one allocation after another until the op succeeds. */
 static void starve(const char *op) {
   td_status *s = NULL;
-  world w;
-  world_init(&w, 2);
-  td_edge in = world_feed(&w, matrices(TD_FLOAT64));
-  td_edge e = world_node(&w, op, &in, 1, NULL, 0);
+  net w;
+  net_init(&w, 2);
+  td_edge in = net_feed(&w, matrices(TD_FLOAT64));
+  td_edge e = net_node(&w, op, &in, 1, NULL, 0);
   for (int64_t n = 1; n == 1 || s; n++) {
     td_tensor all[3] = {0};
     td_status_release(s);
     td_mem_fail(n, false);
-    s = world_run(&w, e, all);
+    s = net_run(&w, e, all);
     td_mem_fail(0, false);
     for (int i = 0; i < 3; i++) td_tensor_release(&all[i]);
     assert_true(!s || td_status_code(s) == TD_RESOURCE_EXHAUSTED);
     assert_true(n < 1000);
   }
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 static void test_no_memory(void **state) {

@@ -10,7 +10,7 @@
 #include "kernels/blas/dnn.h"
 #include "kernels/blas/gemm.h"
 #include "kernels/blas/gemm_tile.h"
-#include "tests/kernels/graph.h"
+#include "tests/kernels/net.h"
 
 typedef double complex number;
 
@@ -107,7 +107,7 @@ static void check(const product *r, const char *what) {
     }
 }
 
-static void run_by(world *w, td_gemm_way way, const td_product *p) {
+static void run_by(net *w, td_gemm_way way, const td_product *p) {
   static const bool host[4] = {true, true, true, true};
   td_kernel k = {.device = w->device, .in_host = host, .out_host = host};
   td_kernel_ctx c = {.kernel = &k, .step = &w->step};
@@ -138,8 +138,8 @@ static void test_ways(void **state) {
                                     TD_COMPLEX128, TD_INT16,   TD_INT32,
                                     TD_INT64};
   static const char *const names[] = {"loops", "tiles", "OpenBLAS", "oneDNN"};
-  world w;
-  world_init(&w, 2);
+  net w;
+  net_init(&w, 2);
   for (size_t d = 0; d < TD_COUNT(dtypes); d++)
     for (td_gemm_way way = TD_GEMM_LOOP; way <= TD_GEMM_DNN; way++)
       for (size_t i = 0; i < 4 * TD_COUNT(all_sizes); i++) {
@@ -153,7 +153,7 @@ static void test_ways(void **state) {
         check(&r, names[way]);
         drop(&r);
       }
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 /* Few elements of C, so that k is cut. */
@@ -162,8 +162,8 @@ static void test_long(void **state) {
   static const td_dtype dtypes[] = {TD_FLOAT32, TD_INT64};
   static const sizes s[] = {
       {3, 5, 300001, 0, 0}, {3, 5, 300001, 1, 1}, {1, 1, 4300000, 0, 1}};
-  world w;
-  world_init(&w, 2);
+  net w;
+  net_init(&w, 2);
   for (size_t i = 0; i < TD_COUNT(dtypes) * TD_COUNT(s); i++)
     for (td_gemm_way way = TD_GEMM_LOOP; way <= TD_GEMM_DNN; way++) {
       td_dtype dtype = dtypes[i % TD_COUNT(dtypes)];
@@ -173,7 +173,7 @@ static void test_long(void **state) {
       check(&r, "long");
       drop(&r);
     }
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 /* ---- bits ---------------------------------------------------------------- */
@@ -252,8 +252,8 @@ static void test_threads(void **state) {
                               {7, 9, 100000, 0, 0}};
   static const td_dtype dtypes[] = {TD_FLOAT32, TD_FLOAT64, TD_COMPLEX64,
                                     TD_INT32};
-  world w;
-  world_init(&w, 1);
+  net w;
+  net_init(&w, 1);
   for (size_t i = 0; i < TD_COUNT(cut) * TD_COUNT(dtypes); i++) {
     td_dtype dtype = dtypes[i % TD_COUNT(dtypes)];
     product r = make(dtype, cut[i / TD_COUNT(dtypes)]);
@@ -273,18 +273,18 @@ static void test_threads(void **state) {
     }
     drop(&r);
   }
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 /* ---- the ops ------------------------------------------------------------- */
 
-static td_status *multiply(world *w, const char *op, td_tensor a, td_tensor b,
+static td_status *multiply(net *w, const char *op, td_tensor a, td_tensor b,
                            const char *first, bool ta, const char *second,
                            bool tb, td_tensor *out) {
   td_note attrs[] = {{first, td_attr_bool(ta)}, {second, td_attr_bool(tb)}};
-  td_edge in[] = {world_feed(w, a), world_feed(w, b)}, e;
-  TD_TRY(world_try(w, op, in, 2, attrs, 2, &e));
-  return world_run(w, e, out);
+  td_edge in[] = {net_feed(w, a), net_feed(w, b)}, e;
+  TD_TRY(net_try(w, op, in, 2, attrs, 2, &e));
+  return net_run(w, e, out);
 }
 
 static void test_matmul(void **state) {
@@ -295,8 +295,8 @@ static void test_matmul(void **state) {
   static const sizes s[] = {
       {2, 3, 4, 0, 0}, {33, 65, 70, 0, 0}, {4, 0, 3, 0, 0}, {2, 3, 0, 0, 0}};
   for (size_t i = 0; i < TD_COUNT(dtypes) * TD_COUNT(s) * 4; i++) {
-    world w;
-    world_init(&w, 2);
+    net w;
+    net_init(&w, 2);
     sizes z = s[i / 4 % TD_COUNT(s)];
     z.ta = i & 1;
     z.tb = i & 2;
@@ -312,7 +312,7 @@ static void test_matmul(void **state) {
     assert_int_equal(r.c.shape.dim[1], z.n);
     check(&r, "MatMul");
     drop(&r);
-    world_deinit(&w);
+    net_deinit(&w);
   }
 }
 
@@ -330,8 +330,8 @@ static void test_batches(void **state) {
     td_dtype t = dtypes[i / 4];
     bool ta = i & 1, tb = i & 2;
     size_t size = td_dtype_size(t);
-    world w;
-    world_init(&w, 2);
+    net w;
+    net_init(&w, 2);
     td_shape sa = ta ? shape4(2, 1, K, M) : shape4(2, 1, M, K);
     td_shape sb = td_shape_of(3, (int64_t[]){3, tb ? N : K, tb ? K : N});
     td_tensor a = operand(t, sa, 1), b = operand(t, sb, 2), a2, b2, c;
@@ -351,7 +351,7 @@ static void test_batches(void **state) {
     td_tensor_release(&a2);
     td_tensor_release(&b2);
     td_tensor_release(&c);
-    world_deinit(&w);
+    net_deinit(&w);
   }
 }
 
@@ -359,13 +359,13 @@ static void expect_error(const char *op, td_shape a, td_shape b,
                          const char *part) {
   bool batch = strcmp(op, "MatMul") != 0;
   td_tensor out;
-  world w;
-  world_init(&w, 1);
+  net w;
+  net_init(&w, 1);
   FAILS(multiply(&w, op, random_f(TD_FLOAT32, a, 1), random_f(TD_FLOAT32, b, 2),
                  batch ? "adj_x" : "transpose_a", false,
                  batch ? "adj_y" : "transpose_b", true, &out),
         TD_INVALID_ARGUMENT, part);
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 static void test_errors(void **state) {
@@ -387,19 +387,19 @@ static void test_errors(void **state) {
 static void test_no_memory(void **state) {
   (void)state;
   static const td_dtype dtypes[] = {TD_FLOAT32, TD_FLOAT64, TD_FLOAT16};
-  world w;
-  world_init(&w, 2);
+  net w;
+  net_init(&w, 2);
   for (size_t i = 0; i < TD_COUNT(dtypes); i++) {
     td_shape many = td_shape_of(3, (int64_t[]){3, 120, 120});
-    td_edge in[] = {world_feed(&w, random_f(dtypes[i], many, 1)),
-                    world_feed(&w, random_f(dtypes[i], many, 2))};
-    world_starve(&w, world_node(&w, "BatchMatMul", in, 2, NULL, 0));
+    td_edge in[] = {net_feed(&w, random_f(dtypes[i], many, 1)),
+                    net_feed(&w, random_f(dtypes[i], many, 2))};
+    net_starve(&w, net_node(&w, "BatchMatMul", in, 2, NULL, 0));
     td_edge thin[] = {
-        world_feed(&w, random_f(dtypes[i], td_shape_matrix(2, 1500000), 1)),
-        world_feed(&w, random_f(dtypes[i], td_shape_matrix(1500000, 2), 2))};
-    world_starve(&w, world_node(&w, "MatMul", thin, 2, NULL, 0));
+        net_feed(&w, random_f(dtypes[i], td_shape_matrix(2, 1500000), 1)),
+        net_feed(&w, random_f(dtypes[i], td_shape_matrix(1500000, 2), 2))};
+    net_starve(&w, net_node(&w, "MatMul", thin, 2, NULL, 0));
   }
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 int main(void) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels/move.h"
-#include "tests/kernels/graph.h"
+#include "tests/kernels/net.h"
 
 static const size_t sizes[] = {1, 2, 4, 8, 16};
 

@@ -1,7 +1,7 @@
 /* print.c - values as TensorFlow 2.21 writes them, and when Print speaks.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/device/fixture.h"
+#include "tests/engine/device/run_node.h"
 
 #include <math.h>
 

@@ -6,12 +6,12 @@
 
 #include <string.h>
 
-#include "tests/kernels/graph.h"
+#include "tests/kernels/net.h"
 
 enum { PARAMETERS = 7, SAMPLES = 3001 };
 
-/* Builds the op in a world of its own. */
-static td_edge build(world *w, const char *op) {
+/* Builds the op in a net of its own. */
+static td_edge build(net *w, const char *op) {
   static const int32_t samples = SAMPLES;
   td_note seeds[2] = {{"seed", td_attr_int(3)}, {"seed2", td_attr_int(4)}};
   td_shape scalar = td_shape_scalar();
@@ -28,17 +28,17 @@ static td_edge build(world *w, const char *op) {
     td_tensor_release(&size);
     size = ints(1, &samples);
   }
-  td_edge a = world_feed(w, x), b = world_feed(w, size);
+  td_edge a = net_feed(w, x), b = net_feed(w, size);
   td_edge in[2] = {classes ? a : b, classes ? b : a};
-  return world_node(w, op, in, 2, seeds, 2);
+  return net_node(w, op, in, 2, seeds, 2);
 }
 
 static td_tensor run_on(int threads, const char *op) {
-  world w;
+  net w;
   td_tensor y;
-  world_init(&w, threads);
-  OK(world_run(&w, build(&w, op), &y));
-  world_deinit(&w);
+  net_init(&w, threads);
+  OK(net_run(&w, build(&w, op), &y));
+  net_deinit(&w);
   return y;
 }
 
@@ -60,10 +60,10 @@ static void test_threads_do_not_matter(void **state) {
 static void test_no_memory(void **state) {
   (void)state;
   for (size_t i = 0; i < TD_COUNT(ops); i++) {
-    world w;
-    world_init(&w, 2);
-    world_starve(&w, build(&w, ops[i]));
-    world_deinit(&w);
+    net w;
+    net_init(&w, 2);
+    net_starve(&w, build(&w, ops[i]));
+    net_deinit(&w);
   }
 }
 

@@ -5,27 +5,27 @@
 #include "tests/check.h"
 
 #include "kernels/step_array.h"
-#include "tests/kernels/graph.h"
+#include "tests/kernels/net.h"
 
 /* A kernel's context, as far as an array looks at it. */
 typedef struct bench {
-  world w;
+  net w;
   td_kernel kernel;
   td_kernel_ctx ctx;
 } bench;
 
 static void bench_init(bench *b) {
-  world_init(&b->w, 2);
-  td_edge in[] = {world_feed(&b->w, scalar_f(TD_FLOAT32, 0)),
-                  world_feed(&b->w, scalar_f(TD_FLOAT32, 0))};
-  td_edge add = world_node(&b->w, "AddV2", in, 2, NULL, 0);
+  net_init(&b->w, 2);
+  td_edge in[] = {net_feed(&b->w, scalar_f(TD_FLOAT32, 0)),
+                  net_feed(&b->w, scalar_f(TD_FLOAT32, 0))};
+  td_edge add = net_node(&b->w, "AddV2", in, 2, NULL, 0);
   OK(td_kernel_init(&b->kernel, add.node, b->w.device, NULL));
   b->ctx = (td_kernel_ctx){.kernel = &b->kernel, .step = &b->w.step};
 }
 
 static void bench_deinit(bench *b) {
   td_kernel_deinit(&b->kernel);
-  world_deinit(&b->w);
+  net_deinit(&b->w);
 }
 
 static td_step_array *array_of(td_step_array_spec spec, int64_t size) {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "kernels/training.h"
-#include "tests/kernels/graph.h"
+#include "tests/kernels/net.h"
 
 /* ---- the formulas, one element ------------------------------------------- */
 
@@ -122,14 +122,14 @@ static const struct spec sparse_specs[] = {
 
 /* What one op is run on. */
 typedef struct bench {
-  world w;
+  net w;
   td_edge handle[3], apply, scalar[6], grad, indices;
   int n_vars;
 } bench;
 
-static td_edge give(world *w, td_edge h, td_tensor t) {
-  td_edge in[] = {h, world_feed(w, t)};
-  OK(world_do(w, world_node(w, "AssignVariableOp", in, 2, NULL, 0)));
+static td_edge give(net *w, td_edge h, td_tensor t) {
+  td_edge in[] = {h, net_feed(w, t)};
+  OK(net_do(w, net_node(w, "AssignVariableOp", in, 2, NULL, 0)));
   return h;
 }
 
@@ -146,23 +146,23 @@ static void bench_init(bench *b, const struct spec *s, td_dtype dtype,
                        td_shape shape, int threads, bool option, td_tensor grad,
                        td_tensor indices) {
   static const char *const names[] = {"var", "slot_a", "slot_b"};
-  td_edge in[WORLD_INPUTS];
+  td_edge in[NET_INPUTS];
   char op[64];
   int scalars = 0;
   *b = (bench){.n_vars = 0};
-  world_init(&b->w, threads);
-  b->grad = world_feed(&b->w, grad);
+  net_init(&b->w, threads);
+  b->grad = net_feed(&b->w, grad);
   bool dense = !td_tensor_valid(&indices);
-  if (!dense) b->indices = world_feed(&b->w, indices);
+  if (!dense) b->indices = net_feed(&b->w, indices);
   for (const char *at = s->order; *at; at++) {
     td_edge *e = &in[at - s->order];
     if (*at == 'v') {
       int k = b->n_vars++;
-      *e = b->handle[k] = world_variable(&b->w, names[k], dtype, shape);
+      *e = b->handle[k] = net_variable(&b->w, names[k], dtype, shape);
       give(&b->w, *e,
            k ? slot(dtype, shape, (uint64_t)k) : random_f(dtype, shape, 7));
     } else if (*at == 's') {
-      *e = world_feed(&b->w, scalar_f(dtype, s->scalars[scalars]));
+      *e = net_feed(&b->w, scalar_f(dtype, s->scalars[scalars]));
       b->scalar[scalars++] = *e;
     } else {
       *e = *at == 'g' ? b->grad : b->indices;
@@ -170,16 +170,16 @@ static void bench_init(bench *b, const struct spec *s, td_dtype dtype,
   }
   snprintf(op, sizeof op, "Resource%sApply%s", dense ? "" : "Sparse", s->op);
   td_note attr = {s->option, td_attr_bool(option)};
-  b->apply = world_node(&b->w, op, in, (int)strlen(s->order), &attr,
-                        s->option ? 1 : 0);
+  b->apply =
+      net_node(&b->w, op, in, (int)strlen(s->order), &attr, s->option ? 1 : 0);
 }
 
 static td_tensor value_of(bench *b, int k, td_dtype dtype) {
   td_tensor t;
   td_note attr = {"dtype", td_attr_type(dtype)};
-  OK(world_run(&b->w,
-               world_node(&b->w, "ReadVariableOp", &b->handle[k], 1, &attr, 1),
-               &t));
+  OK(net_run(&b->w,
+             net_node(&b->w, "ReadVariableOp", &b->handle[k], 1, &attr, 1),
+             &t));
   return t;
 }
 
@@ -227,7 +227,7 @@ static void check_dense(const struct spec *s, td_dtype dtype, int n,
   bench_init(&b, s, dtype, td_shape_vector(n), 2, option, grad,
              (td_tensor){.dtype = TD_INVALID});
   look(&b, dtype, old);
-  OK(world_do(&b.w, b.apply));
+  OK(net_do(&b.w, b.apply));
   look(&b, dtype, now);
   for (int i = 0; i < n; i++) {
     number x[3];
@@ -239,7 +239,7 @@ static void check_dense(const struct spec *s, td_dtype dtype, int n,
   release(old, b.n_vars);
   release(now, b.n_vars);
   td_tensor_release(&g);
-  world_deinit(&b.w);
+  net_deinit(&b.w);
 }
 
 static const td_dtype dtypes[] = {TD_FLOAT32,  TD_FLOAT64,   TD_FLOAT16,
@@ -268,7 +268,7 @@ static void check_sparse(const struct spec *s, td_dtype dtype, bool option) {
   bench_init(&b, s, dtype, td_shape_matrix(ROWS, EACH), 2, option, grad,
              ints(N, row));
   look(&b, dtype, old);
-  OK(world_do(&b.w, b.apply));
+  OK(net_do(&b.w, b.apply));
   look(&b, dtype, now);
   for (int i = 0; i < ROWS * EACH; i++) {
     number x[3];
@@ -282,7 +282,7 @@ static void check_sparse(const struct spec *s, td_dtype dtype, bool option) {
   release(old, b.n_vars);
   release(now, b.n_vars);
   td_tensor_release(&g);
-  world_deinit(&b.w);
+  net_deinit(&b.w);
 }
 
 static void test_sparse(void **state) {
@@ -336,9 +336,9 @@ static td_tensor trained(int threads) {
   bench_init(&b, &specs[4], TD_FLOAT32, td_shape_vector(N), threads, false,
              random_f(TD_FLOAT32, td_shape_vector(N), 3),
              (td_tensor){.dtype = TD_INVALID});
-  for (int i = 0; i < 3; i++) OK(world_do(&b.w, b.apply));
+  for (int i = 0; i < 3; i++) OK(net_do(&b.w, b.apply));
   td_tensor t = value_of(&b, 0, TD_FLOAT32);
-  world_deinit(&b.w);
+  net_deinit(&b.w);
   return t;
 }
 
@@ -355,14 +355,14 @@ static void test_threads(void **state) {
 static void expect_untouched(bench *b, td_tensor *old, td_code code,
                              const char *part) {
   td_tensor now[3];
-  FAILS(world_do(&b->w, b->apply), code, part);
+  FAILS(net_do(&b->w, b->apply), code, part);
   look(b, TD_FLOAT32, now);
   for (int k = 0; k < b->n_vars; k++) {
     assert_true(td_tensor_same(&now[k], &old[k]));
     td_tensor_release(&now[k]);
     td_tensor_release(&old[k]);
   }
-  world_deinit(&b->w);
+  net_deinit(&b->w);
 }
 
 static void test_errors(void **state) {
@@ -378,7 +378,7 @@ static void test_errors(void **state) {
                    "grad is of shape {2, 3}, but var of shape {3, 2}");
   bench_init(&b, &specs[1], TD_FLOAT32, shape, 1, false,
              random_f(TD_FLOAT32, shape, 1), none);
-  world_refeed(&b.w, b.scalar[1], random_f(TD_FLOAT32, td_shape_vector(1), 1));
+  net_refeed(&b.w, b.scalar[1], random_f(TD_FLOAT32, td_shape_vector(1), 1));
   look(&b, TD_FLOAT32, old);
   expect_untouched(&b, old, TD_INVALID_ARGUMENT,
                    "momentum must be a scalar, not of shape {1}");
@@ -406,7 +406,7 @@ static void test_no_memory(void **state) {
   bench_init(&b, &specs[4], TD_FLOAT32, td_shape_vector(N), 1, false, grad,
              (td_tensor){.dtype = TD_INVALID});
   look(&b, TD_FLOAT32, old); /* the variables share what was assigned */
-  world_starve(&b.w, b.apply);
+  net_starve(&b.w, b.apply);
   look(&b, TD_FLOAT32, now);
   for (int i = 0; i < N; i++) {
     number x[3] = {at(&old[0], i), at(&old[1], i), at(&old[2], i)};
@@ -417,36 +417,35 @@ static void test_no_memory(void **state) {
   release(old, 3);
   release(now, 3);
   td_tensor_release(&g);
-  world_deinit(&b.w);
+  net_deinit(&b.w);
 }
 
 static void test_one_variable_twice(void **state) {
   (void)state;
-  world w;
-  world_init(&w, 1);
-  td_edge h = give(&w, world_variable(&w, "v", TD_FLOAT32, td_shape_scalar()),
+  net w;
+  net_init(&w, 1);
+  td_edge h = give(&w, net_variable(&w, "v", TD_FLOAT32, td_shape_scalar()),
                    scalar_f(TD_FLOAT32, 1));
-  td_edge one = world_feed(&w, scalar_f(TD_FLOAT32, 1));
+  td_edge one = net_feed(&w, scalar_f(TD_FLOAT32, 1));
   td_edge in[] = {h, h, one, one, one};
-  FAILS(world_do(&w, world_node(&w, "ResourceApplyMomentum", in, 5, NULL, 0)),
+  FAILS(net_do(&w, net_node(&w, "ResourceApplyMomentum", in, 5, NULL, 0)),
         TD_INVALID_ARGUMENT, "var and accum must be two variables");
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 /* A gradient that is the variable itself. */
 static void test_gradient_is_variable(void **state) {
   (void)state;
-  world w;
-  world_init(&w, 1);
-  td_edge h = give(&w, world_variable(&w, "v", TD_FLOAT32, td_shape_scalar()),
+  net w;
+  net_init(&w, 1);
+  td_edge h = give(&w, net_variable(&w, "v", TD_FLOAT32, td_shape_scalar()),
                    scalar_f(TD_FLOAT32, 3));
   td_note attr = {"dtype", td_attr_type(TD_FLOAT32)};
-  td_edge read = world_node(&w, "ReadVariableOp", &h, 1, &attr, 1);
-  td_edge in[] = {h, world_feed(&w, scalar_f(TD_FLOAT32, 0.5)), read};
-  OK(world_do(&w,
-              world_node(&w, "ResourceApplyGradientDescent", in, 3, NULL, 0)));
-  world_expect(&w, read, 1, (double[]){1.5}, 0);
-  world_deinit(&w);
+  td_edge read = net_node(&w, "ReadVariableOp", &h, 1, &attr, 1);
+  td_edge in[] = {h, net_feed(&w, scalar_f(TD_FLOAT32, 0.5)), read};
+  OK(net_do(&w, net_node(&w, "ResourceApplyGradientDescent", in, 3, NULL, 0)));
+  net_expect(&w, read, 1, (double[]){1.5}, 0);
+  net_deinit(&w);
 }
 
 int main(void) {

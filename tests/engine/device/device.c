@@ -2,7 +2,7 @@
  * the test device: memory that faults, a queue that is late, copies that are.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/device/fixture.h"
+#include "tests/engine/device/run_node.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -513,7 +513,7 @@ static void test_without_memory(void **state) {
 }
 
 static int begin(void **state) {
-  register_fixture(state);
+  register_node_ops(state);
   OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
   OK(td_device_test_new(PLACE, 0, 1, &late));
   devices[0] = cpu;

@@ -1,7 +1,7 @@
 /* eval.c - ops computed at once: values, checks, messages, operands kept.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/device/fixture.h"
+#include "tests/engine/device/run_node.h"
 
 #include "engine/base/clock.h"
 
@@ -179,7 +179,7 @@ static const td_op_def without[] = {
 
 static int begin(void **state) {
   td_module m = {"without", without, NULL};
-  register_fixture(state);
+  register_node_ops(state);
   OK(td_op_register(&m));
   OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
   return 0;

@@ -1,7 +1,7 @@
 /* kernel.c - state, outputs, and a kernel's way through locks and cancels.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/device/fixture.h"
+#include "tests/engine/device/run_node.h"
 
 #include <sched.h>
 #include <time.h>
@@ -445,7 +445,7 @@ static void test_without_memory(void **state) {
 }
 
 static int begin(void **state) {
-  register_fixture(state);
+  register_node_ops(state);
   OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
   return 0;
 }

@@ -1,7 +1,7 @@
 /* kernel_rows.c - the registry of kernels: rows found, refused, listed.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/device/fixture.h"
+#include "tests/engine/device/run_node.h"
 
 static td_graph *fresh_graph(void) {
   td_graph *g;
@@ -27,7 +27,7 @@ static int read_without_memory(void **state) {
   }
   print_message("%lld allocations failed\n", (long long)nth - 1);
   assert_true(nth > 100);
-  return register_fixture(state);
+  return register_node_ops(state);
 }
 
 /* ---- the registry -------------------------------------------------------- */
@@ -53,7 +53,7 @@ static void test_rows_by_dtype(void **state) {
   static const struct {
     td_dtype t, ti, u;
     const char *device;
-    int row; /* in fixture_kernels from the first TestTypes, -1: none */
+    int row; /* in node_kernels from the first TestTypes, -1: none */
   } rows[] = {
       {TD_FLOAT32, TD_INT32, TD_BOOL, "CPU", 0},
       {TD_FLOAT64, TD_INT64, TD_BOOL, "CPU", 0},
@@ -64,7 +64,7 @@ static void test_rows_by_dtype(void **state) {
       {TD_STRING, TD_INT32, TD_FLOAT32, "CUDA", -1},
       {TD_FLOAT32, TD_INT32, TD_FLOAT16, "TEST", -1},
   };
-  const td_kernel_def *first = fixture_kernels;
+  const td_kernel_def *first = node_kernels;
   while (strcmp(first->op, "TestTypes") != 0) first++;
   td_graph *g = fresh_graph();
   (void)state;

@@ -1,7 +1,7 @@
 /* resource.c - containers: found, made, removed, raced for.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/device/fixture.h"
+#include "tests/engine/device/run_node.h"
 
 static int32_t alive; /* atomic */
 

@@ -1,7 +1,7 @@
 /* variable.c - shares, copies and modes of variables, on CPU and test device.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/device/fixture.h"
+#include "tests/engine/device/run_node.h"
 
 static td_device *devices[2]; /* CPU, TEST */
 
@@ -286,7 +286,7 @@ static void test_no_read_is_torn(void **state) {
 }
 
 static int begin(void **state) {
-  register_fixture(state);
+  register_node_ops(state);
   OK(td_device_cpu_new(PLACE, 0, 0, &devices[0]));
   OK(td_device_test_new(PLACE, 0, 1, &devices[1]));
   return 0;

@@ -1,7 +1,7 @@
 /* executor.c - both loops, by hand-built parts.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/run/harness.h"
+#include "tests/engine/run/rig.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -6,7 +6,7 @@
  * and afterwards all works. TIDE_SOAK tries every n, else every 7th.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/run/harness.h"
+#include "tests/engine/run/rig.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  * the loop could not end.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/run/harness.h"
+#include "tests/engine/run/rig.h"
 
 #include "engine/run/session.h"
 

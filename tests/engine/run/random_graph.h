@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-#include "tests/engine/run/harness.h"
+#include "tests/engine/run/rig.h"
 
 enum { MOST_VALUES = 160, MOST_VARIABLES = 3, MOST_DEPTH = 3 };
 

@@ -1,7 +1,7 @@
 /* runtime.c - what a runtime does by itself: an idle one gives memory back.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/run/harness.h"
+#include "tests/engine/run/rig.h"
 
 #include <time.h>
 

@@ -1,7 +1,7 @@
 /* session.c - whole graphs through planner, executor and session.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/run/harness.h"
+#include "tests/engine/run/rig.h"
 
 #include <sched.h>
 

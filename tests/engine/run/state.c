@@ -1,7 +1,7 @@
 /* state.c - variables under a session: whole reads, no copies in training.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/run/harness.h"
+#include "tests/engine/run/rig.h"
 
 #include "engine/run/async.h"
 

@@ -7,7 +7,7 @@
  * thousand steps by deadlines and ten thousand by the rest.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/run/harness.h"
+#include "tests/engine/run/rig.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -11,7 +11,7 @@
 #include "kernels/blas/blas.h"
 #include "kernels/blas/dnn.h"
 #include "kernels/blas/gemm.h"
-#include "tests/kernels/graph.h"
+#include "tests/kernels/net.h"
 
 enum { CALLERS = 8, ROUNDS = 40, SIZES = 5 };
 static const int sizes[SIZES] = {7, 33, 64, 150, 201};
@@ -35,14 +35,14 @@ static td_product product_of(const problem *p, void *c) {
                       .trans_b = p->n % 2};
 }
 
-static td_status *run_by(world *w, td_gemm_way way, const td_product *p) {
+static td_status *run_by(net *w, td_gemm_way way, const td_product *p) {
   static const bool host[4] = {true, true, true, true};
   td_kernel k = {.device = w->device, .in_host = host, .out_host = host};
   td_kernel_ctx c = {.kernel = &k, .step = &w->step};
   return td_gemm_by(&c, way, p, 1, NULL);
 }
 
-static void make(problem *p, world *w, td_gemm_way way, td_dtype dtype, int n) {
+static void make(problem *p, net *w, td_gemm_way way, td_dtype dtype, int n) {
   td_shape shape = td_shape_matrix(n, n);
   p->n = n;
   p->a = random_f(dtype, shape, 1);
@@ -59,7 +59,7 @@ static void drop(problem *p) {
 }
 
 typedef struct caller {
-  world *w;
+  net *w;
   td_gemm_way way;
   const problem *problems;
   int first, wrong;
@@ -81,11 +81,11 @@ static void *call_many(void *arg) {
 }
 
 static void hammer(td_gemm_way way, td_dtype dtype) {
-  world w;
+  net w;
   problem problems[SIZES];
   caller callers[CALLERS];
   pthread_t threads[CALLERS];
-  world_init(&w, 1);
+  net_init(&w, 1);
   for (int i = 0; i < SIZES; i++) make(&problems[i], &w, way, dtype, sizes[i]);
   for (int i = 0; i < CALLERS; i++) {
     callers[i] = (caller){&w, way, problems, i, 0};
@@ -97,7 +97,7 @@ static void hammer(td_gemm_way way, td_dtype dtype) {
     assert_int_equal(callers[i].wrong, 0);
   }
   for (int i = 0; i < SIZES; i++) drop(&problems[i]);
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 static void test_blas(void **state) {
@@ -124,10 +124,10 @@ static void test_dnn(void **state) {
 static void test_cache(void **state) {
   (void)state;
   enum { SHAPES = 300 };
-  world w;
+  net w;
   problem p;
   if (!td_dnn_ready()) skip();
-  world_init(&w, 1);
+  net_init(&w, 1);
   make(&p, &w, TD_GEMM_DNN, TD_FLOAT32, 37);
   int64_t made = td_dnn_read_stats().made;
   td_product product = product_of(&p, p.c.data);
@@ -150,7 +150,7 @@ static void test_cache(void **state) {
   assert_true(td_tensor_same(&again, &p.c));
   td_tensor_release(&again);
   drop(&p);
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 int main(void) {

@@ -1,8 +1,8 @@
-/* harness.h - runs hand-built parts: graphs that already hold _Retval nodes.
+/* rig.h - runs hand-built parts: graphs that already hold _Retval nodes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEST_RUN_HARNESS_H
-#define TEST_RUN_HARNESS_H
+#ifndef TEST_RUN_RIG_H
+#define TEST_RUN_RIG_H
 
 #include "tests/check.h"
 #include <pthread.h>

@@ -1,12 +1,12 @@
-/* graph.h - a small graph run node by node, for tests of kernels with state.
+/* net.h - a small graph run node by node, for tests of kernels with state.
  *
  * Nodes keep their kernels' state from run to run, as in a session; kernels
  * start with their locks, as in a step. A value is computed anew each time it
  * is asked for, by computing its inputs first.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TD_TEST_GRAPH_H
-#define TD_TEST_GRAPH_H
+#ifndef TD_TEST_NET_H
+#define TD_TEST_NET_H
 
 #include <pthread.h>
 #include <string.h>
@@ -14,20 +14,20 @@
 #include "engine/base/mem.h"
 #include "engine/device/kernel.h"
 
-enum { WORLD_NODES = 64, WORLD_INPUTS = 16 };
+enum { NET_NODES = 64, NET_INPUTS = 16 };
 
-typedef struct world {
+typedef struct net {
   td_graph *graph;
   td_device *device;
   td_states *states;
   td_resources *own, *named;
   td_cancel *cancel;
   td_step step;
-  td_tensor fed[WORLD_NODES]; /* by node; of placeholders */
-} world;
+  td_tensor fed[NET_NODES]; /* by node; of placeholders */
+} net;
 
-static inline void world_init(world *w, int threads) {
-  *w = (world){0};
+static inline void net_init(net *w, int threads) {
+  *w = (net){0};
   OK(td_graph_new(&w->graph));
   OK(td_device_cpu_new("/job:localhost/replica:0/task:0", 0, 0, &w->device));
   OK(td_states_new(&w->states));
@@ -41,8 +41,8 @@ static inline void world_init(world *w, int threads) {
                       .threads = threads};
 }
 
-static inline void world_deinit(world *w) {
-  for (int i = 0; i < WORLD_NODES; i++) td_tensor_release(&w->fed[i]);
+static inline void net_deinit(net *w) {
+  for (int i = 0; i < NET_NODES; i++) td_tensor_release(&w->fed[i]);
   td_states_release(w->states);
   td_resources_free(w->own);
   td_resources_free(w->named);
@@ -54,9 +54,9 @@ static inline void world_deinit(world *w) {
 /* ---- building ------------------------------------------------------------ */
 
 /* A node of `n_in` inputs and the attributes given. */
-static inline td_status *world_try(world *w, const char *op, const td_edge *in,
-                                   int n_in, const td_note *attrs, int n_attrs,
-                                   td_edge *out) {
+static inline td_status *net_try(net *w, const char *op, const td_edge *in,
+                                 int n_in, const td_note *attrs, int n_attrs,
+                                 td_edge *out) {
   td_build b;
   td_build_init(&b, w->graph, op, NULL);
   for (int i = 0; i < n_in; i++) td_build_in(&b, in[i]);
@@ -66,49 +66,49 @@ static inline td_status *world_try(world *w, const char *op, const td_edge *in,
   return td_build_node(&b, &out->node);
 }
 
-static inline td_edge world_node(world *w, const char *op, const td_edge *in,
-                                 int n_in, const td_note *attrs, int n_attrs) {
+static inline td_edge net_node(net *w, const char *op, const td_edge *in,
+                               int n_in, const td_note *attrs, int n_attrs) {
   td_edge e;
-  OK(world_try(w, op, in, n_in, attrs, n_attrs, &e));
+  OK(net_try(w, op, in, n_in, attrs, n_attrs, &e));
   return e;
 }
 
 /* A placeholder that gives `t`, which it takes. Nothing of its shape is known
  * when the graph is built. */
-static inline td_edge world_feed(world *w, td_tensor t) {
+static inline td_edge net_feed(net *w, td_tensor t) {
   td_shape any = td_shape_unknown();
   td_note attrs[] = {{"dtype", td_attr_type(t.dtype)},
                      {"shape", td_attr_shape(&any)}};
-  td_edge e = world_node(w, "Placeholder", NULL, 0, attrs, 2);
-  assert_true(e.node->id < WORLD_NODES);
+  td_edge e = net_node(w, "Placeholder", NULL, 0, attrs, 2);
+  assert_true(e.node->id < NET_NODES);
   w->fed[e.node->id] = t;
   return e;
 }
 
-static inline void world_refeed(world *w, td_edge e, td_tensor t) {
+static inline void net_refeed(net *w, td_edge e, td_tensor t) {
   td_tensor_release(&w->fed[e.node->id]);
   w->fed[e.node->id] = t;
 }
 
-static inline td_edge world_variable(world *w, const char *name, td_dtype dtype,
-                                     td_shape shape) {
+static inline td_edge net_variable(net *w, const char *name, td_dtype dtype,
+                                   td_shape shape) {
   td_note attrs[] = {{"dtype", td_attr_type(dtype)},
                      {"shape", td_attr_shape(&shape)},
                      {"shared_name", td_attr_string(name)}};
-  return world_node(w, "VarHandleOp", NULL, 0, attrs, 3);
+  return net_node(w, "VarHandleOp", NULL, 0, attrs, 3);
 }
 
 /* ---- running ------------------------------------------------------------- */
 
-typedef struct world_wait {
+typedef struct net_wait {
   pthread_mutex_t mutex;
   pthread_cond_t cond;
   bool over;
   td_status *status;
-} world_wait;
+} net_wait;
 
-static inline void world_done(td_kernel_ctx *c, td_status *s) {
-  world_wait *wait = c->owner;
+static inline void net_done(td_kernel_ctx *c, td_status *s) {
+  net_wait *wait = c->owner;
   pthread_mutex_lock(&wait->mutex);
   wait->over = true;
   wait->status = s;
@@ -117,17 +117,17 @@ static inline void world_done(td_kernel_ctx *c, td_status *s) {
 }
 
 /* Runs kernel `k` on the inputs given, and waits. */
-static inline td_status *world_start(world *w, const td_kernel *k,
-                                     td_tensor *in, td_tensor *out) {
-  world_wait wait = {.mutex = PTHREAD_MUTEX_INITIALIZER,
-                     .cond = PTHREAD_COND_INITIALIZER};
+static inline td_status *net_start(net *w, const td_kernel *k, td_tensor *in,
+                                   td_tensor *out) {
+  net_wait wait = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+                   .cond = PTHREAD_COND_INITIALIZER};
   td_kernel_ctx c = {.kernel = k,
                      .step = &w->step,
                      .in = in,
                      .out = out,
                      .n_in = k->node->n_in,
                      .n_out = k->node->n_out,
-                     .done = world_done,
+                     .done = net_done,
                      .owner = &wait};
   td_kernel_start(&c);
   pthread_mutex_lock(&wait.mutex);
@@ -137,19 +137,19 @@ static inline td_status *world_start(world *w, const td_kernel *k,
 }
 
 /* Output 0 of a node (nothing where it has none); the caller's. */
-static inline td_status *world_run(world *w, td_edge e, td_tensor *out) {
+static inline td_status *net_run(net *w, td_edge e, td_tensor *out) {
   td_node *n = e.node;
-  td_tensor in[WORLD_INPUTS] = {{.dtype = TD_INVALID}};
+  td_tensor in[NET_INPUTS] = {{.dtype = TD_INVALID}};
   td_kernel k;
   *out = (td_tensor){.dtype = TD_INVALID};
-  if (n->id < WORLD_NODES && td_tensor_valid(&w->fed[n->id])) {
+  if (n->id < NET_NODES && td_tensor_valid(&w->fed[n->id])) {
     td_tensor_retain(&w->fed[n->id], out);
     return NULL;
   }
   td_status *s = td_kernel_init(&k, n, w->device, w->states);
   for (int i = 0; td_ok(s) && i < n->n_in; i++)
-    s = world_run(w, n->in[i], &in[i]);
-  if (td_ok(s)) s = world_start(w, &k, in, out);
+    s = net_run(w, n->in[i], &in[i]);
+  if (td_ok(s)) s = net_start(w, &k, in, out);
   for (int i = 0; i < n->n_in; i++) td_tensor_release(&in[i]);
   if (!td_ok(s)) td_tensor_release(out);
   td_kernel_deinit(&k);
@@ -157,19 +157,19 @@ static inline td_status *world_run(world *w, td_edge e, td_tensor *out) {
 }
 
 /* Runs a node for what it does. */
-static inline td_status *world_do(world *w, td_edge e) {
+static inline td_status *net_do(net *w, td_edge e) {
   td_tensor t;
-  TD_TRY(world_run(w, e, &t));
+  TD_TRY(net_run(w, e, &t));
   td_tensor_release(&t);
   return NULL;
 }
 
 /* Runs a node with the first allocation failing, then the second, and so on
  * until it succeeds; each failure must be told as one. */
-static inline void world_starve(world *w, td_edge e) {
+static inline void net_starve(net *w, td_edge e) {
   for (int64_t n = 1; n < 1000; n++) {
     td_mem_fail(n, false);
-    td_status *s = world_do(w, e);
+    td_status *s = net_do(w, e);
     td_mem_fail(0, false);
     if (!s) return;
     if (td_status_code(s) != TD_RESOURCE_EXHAUSTED)
@@ -236,10 +236,10 @@ static inline td_tensor random_i(td_dtype dtype, td_shape shape, uint64_t seed,
 }
 
 /* Elements of the value of `e`, within `error` of those wanted. */
-static inline void world_expect(world *w, td_edge e, int n, const double *want,
-                                double error) {
+static inline void net_expect(net *w, td_edge e, int n, const double *want,
+                              double error) {
   td_tensor t;
-  OK(world_run(w, e, &t));
+  OK(net_run(w, e, &t));
   assert_int_equal(td_tensor_count(&t), n);
   for (int i = 0; i < n; i++) {
     double got = td_tensor_get_f(&t, i), off = got - want[i];

@@ -1,9 +1,9 @@
-/* fixture.h - what the tests of engine/device share: ops of their own, and a
+/* run_node.h - what the tests of engine/device share: ops of their own, and a
  * node run on any device as the executor would.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TD_TESTS_DEVICE_FIXTURE_H
-#define TD_TESTS_DEVICE_FIXTURE_H
+#ifndef TD_TESTS_DEVICE_RUN_NODE_H
+#define TD_TESTS_DEVICE_RUN_NODE_H
 
 #include "tests/check.h"
 
@@ -331,7 +331,7 @@ static inline td_status *never_run(td_kernel_ctx *c) {
 #define ANY .shape = td_shape_any
 #define CPU .device = "CPU"
 
-static const td_op_def fixture_ops[] = {
+static const td_op_def node_ops[] = {
     {.type = "TestDouble", .sig = "x: float -> y: float", ANY},
     {.type = "TestTake",
      .sig = "x: float, k: int32 -> y: float, n: int32",
@@ -359,7 +359,7 @@ static const td_op_def fixture_ops[] = {
     {0},
 };
 
-static const td_kernel_def fixture_kernels[] = {
+static const td_kernel_def node_kernels[] = {
     {.op = "TestDouble", CPU, .run = double_run},
     {.op = "TestTake", CPU, .run = take_run},
     {.op = "TestUpdate", CPU, .run = update_run, .exclusive = "var"},
@@ -382,12 +382,12 @@ static const td_kernel_def fixture_kernels[] = {
     {0},
 };
 
-static const td_module fixture = {"fixture", fixture_ops, fixture_kernels};
+static const td_module node_module = {"run_node", node_ops, node_kernels};
 
-static inline int register_fixture(void **state) {
+static inline int register_node_ops(void **state) {
   (void)state;
-  OK(td_op_register(&fixture));
-  OK(td_kernel_register(&fixture));
+  OK(td_op_register(&node_module));
+  OK(td_kernel_register(&node_module));
   return 0;
 }
 
