@@ -153,47 +153,47 @@ static void test_distributions(void **state) {
 
 /* ---- ops ----------------------------------------------------------------- */
 
-static td_edge random_node(world *w, const char *op, td_tensor shape,
+static td_edge random_node(net *w, const char *op, td_tensor shape,
                            int64_t seed2) {
-  td_edge in = world_feed(w, shape);
+  td_edge in = net_feed(w, shape);
   td_note attrs[] = {{"seed", td_attr_int(seed2 ? 87654321 : 0)},
                      {"seed2", td_attr_int(seed2)},
                      {"dtype", td_attr_type(TD_FLOAT32)}};
-  return world_node(w, op, &in, 1, attrs, 3);
+  return net_node(w, op, &in, 1, attrs, 3);
 }
 
 /* A stream goes on where the last run ended: 256 blocks for each element. */
 static void test_stream(void **state) {
-  world w;
+  net w;
   td_tensor t;
   (void)state;
-  world_init(&w, 2);
+  net_init(&w, 2);
   td_edge e = random_node(&w, "RandomUniform", ints(1, (int32_t[]){5}), 42);
   for (int run = 0; run < 3; run++) {
     float want[5];
     td_random_draw d = draw_of(TD_RANDOM_UNIFORM, TD_FLOAT32, 5, want);
     td_philox_skip(&d.base, (uint64_t)run * 5 * 256);
     fill(&d);
-    OK(world_run(&w, e, &t));
+    OK(net_run(&w, e, &t));
     assert_memory_equal(t.data, want, sizeof want);
     td_tensor_release(&t);
   }
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 static void test_entropy(void **state) {
-  world w;
+  net w;
   td_tensor a, b;
   (void)state;
-  world_init(&w, 2);
+  net_init(&w, 2);
   td_edge e = random_node(&w, "RandomUniform", ints(1, (int32_t[]){8}), 0);
   td_edge f = random_node(&w, "RandomUniform", ints(1, (int32_t[]){8}), 0);
-  OK(world_run(&w, e, &a));
-  OK(world_run(&w, f, &b));
+  OK(net_run(&w, e, &a));
+  OK(net_run(&w, f, &b));
   assert_false(td_tensor_same(&a, &b));
   td_tensor_release(&a);
   td_tensor_release(&b);
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 /* One run of a kernel as iteration `i` of a loop. */
@@ -216,10 +216,10 @@ enum { STEPS = 3, ITERATIONS = 4 };
 
 /* Runs iterations of steps in the order given by `back`. */
 static void loop(bool back, td_tensor out[STEPS][ITERATIONS]) {
-  world w;
+  net w;
   td_kernel k;
   td_tensor in = ints(1, (int32_t[]){16});
-  world_init(&w, 2);
+  net_init(&w, 2);
   td_edge e = random_node(&w, "RandomUniform", ints(1, (int32_t[]){16}), 42);
   OK(td_kernel_init(&k, e.node, w.device, w.states));
   for (int s = 0; s < STEPS; s++)
@@ -230,7 +230,7 @@ static void loop(bool back, td_tensor out[STEPS][ITERATIONS]) {
     }
   td_kernel_deinit(&k);
   td_tensor_release(&in);
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 /* In a loop the order of iterations does not matter, nor what ids steps have;
@@ -251,45 +251,45 @@ static void test_loops(void **state) {
 }
 
 static void test_integers(void **state) {
-  world w;
+  net w;
   td_tensor t;
   td_note attrs[] = {{"seed", td_attr_int(87654321)},
                      {"seed2", td_attr_int(42)}};
   (void)state;
-  world_init(&w, 2);
-  td_edge in[3] = {world_feed(&w, ints(1, (int32_t[]){4})),
-                   world_feed(&w, scalar64(-5)), world_feed(&w, scalar64(5))};
-  td_edge e = world_node(&w, "RandomUniformInt", in, 3, attrs, 2);
-  OK(world_run(&w, e, &t));
+  net_init(&w, 2);
+  td_edge in[3] = {net_feed(&w, ints(1, (int32_t[]){4})),
+                   net_feed(&w, scalar64(-5)), net_feed(&w, scalar64(5))};
+  td_edge e = net_node(&w, "RandomUniformInt", in, 3, attrs, 2);
+  OK(net_run(&w, e, &t));
   for (int i = 0; i < 4; i++) assert_in_range(td_tensor_get_i(&t, i) + 5, 0, 9);
   td_tensor_release(&t);
-  world_refeed(&w, in[2], scalar64(-5));
-  FAILS(world_do(&w, e), TD_INVALID_ARGUMENT, "minval must be below maxval");
-  world_refeed(&w, in[0], ints(1, (int32_t[]){-4}));
-  FAILS(world_do(&w, e), TD_INVALID_ARGUMENT, "shape[0] must not be negative");
-  world_deinit(&w);
+  net_refeed(&w, in[2], scalar64(-5));
+  FAILS(net_do(&w, e), TD_INVALID_ARGUMENT, "minval must be below maxval");
+  net_refeed(&w, in[0], ints(1, (int32_t[]){-4}));
+  FAILS(net_do(&w, e), TD_INVALID_ARGUMENT, "shape[0] must not be negative");
+  net_deinit(&w);
 }
 
 /* TensorFlow's order for 10 rows. */
 static void test_shuffle(void **state) {
   static const int32_t want[] = {2, 0, 7, 8, 9, 3, 6, 4, 1, 5};
-  world w;
+  net w;
   td_tensor t;
   td_note attrs[] = {{"seed", td_attr_int(87654321)},
                      {"seed2", td_attr_int(42)}};
   (void)state;
-  world_init(&w, 2);
+  net_init(&w, 2);
   td_edge in =
-      world_feed(&w, ints(10, (int32_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
-  td_edge e = world_node(&w, "RandomShuffle", &in, 1, attrs, 2);
-  OK(world_run(&w, e, &t));
+      net_feed(&w, ints(10, (int32_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  td_edge e = net_node(&w, "RandomShuffle", &in, 1, attrs, 2);
+  OK(net_run(&w, e, &t));
   assert_memory_equal(t.data, want, sizeof want);
   td_tensor_release(&t);
   uint64_t r = 1;
   for (int i = 0; i < 50; i++) { /* rows of any dtype: a permutation */
-    world_refeed(&w, in, random_i(TD_INT32, td_shape_matrix(30, 1), r, 1000));
+    net_refeed(&w, in, random_i(TD_INT32, td_shape_matrix(30, 1), r, 1000));
     int64_t before = 0, after = 0;
-    OK(world_run(&w, e, &t));
+    OK(net_run(&w, e, &t));
     for (int k = 0; k < 30; k++) {
       before += td_tensor_get_i(&w.fed[in.node->id], k);
       after += td_tensor_get_i(&t, k);
@@ -297,7 +297,7 @@ static void test_shuffle(void **state) {
     assert_int_equal(before, after);
     td_tensor_release(&t);
   }
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 int main(void) {

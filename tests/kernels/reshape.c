@@ -142,18 +142,18 @@ static void test_broadcast_gradient(void **state) {
 
 /* ---- values known before running ----------------------------------------- */
 
-static td_edge constant(world *w, td_tensor t) {
+static td_edge constant(net *w, td_tensor t) {
   td_note attrs[] = {{"value", td_attr_tensor(&t)},
                      {"dtype", td_attr_type(t.dtype)}};
-  td_edge e = world_node(w, "Const", NULL, 0, attrs, 2);
+  td_edge e = net_node(w, "Const", NULL, 0, attrs, 2);
   td_tensor_release(&t);
   return e;
 }
 
-static td_edge placeholder(world *w, td_shape s) {
+static td_edge placeholder(net *w, td_shape s) {
   td_note attrs[] = {{"dtype", td_attr_type(TD_FLOAT32)},
                      {"shape", td_attr_shape(&s)}};
-  return world_node(w, "Placeholder", NULL, 0, attrs, 2);
+  return net_node(w, "Placeholder", NULL, 0, attrs, 2);
 }
 
 static void shape_is(td_edge e, int rank, const int64_t *dims) {
@@ -167,19 +167,19 @@ static void shape_is(td_edge e, int rank, const int64_t *dims) {
 /* x of {?, 28, 28} flattened as TensorFlow programs do it:
  * reshape(x, stack([shape(x)[0], shape(x)[1] * shape(x)[2]])). */
 static void test_flatten(void **state) {
-  world w;
+  net w;
   td_note shrink[] = {{"shrink_axis_mask", td_attr_int(1)}};
   td_edge dims[2], in[4];
   (void)state;
-  world_init(&w, 1);
+  net_init(&w, 1);
   td_edge x = placeholder(&w, td_shape_of(3, (int64_t[]){-1, 28, 28}));
-  td_edge shape = world_node(&w, "Shape", &x, 1, NULL, 0);
+  td_edge shape = net_node(&w, "Shape", &x, 1, NULL, 0);
   for (int k = 0; k < 2; k++) {
     in[0] = shape;
     in[1] = constant(&w, ints(1, &(int32_t){k}));
     in[2] = constant(&w, ints(1, &(int32_t){k + 1}));
     in[3] = constant(&w, ints(1, &(int32_t){1}));
-    dims[k] = world_node(&w, "StridedSlice", in, 4, shrink, 1);
+    dims[k] = net_node(&w, "StridedSlice", in, 4, shrink, 1);
   }
   dims[1] = constant(&w, scalar32(784));
   td_build b;
@@ -187,35 +187,35 @@ static void test_flatten(void **state) {
   td_build_init(&b, w.graph, "Pack", NULL);
   td_build_list(&b, dims, 2);
   OK(td_build_node(&b, &packed.node));
-  td_edge flat = world_node(&w, "Reshape", (td_edge[]){x, packed}, 2, NULL, 0);
+  td_edge flat = net_node(&w, "Reshape", (td_edge[]){x, packed}, 2, NULL, 0);
   shape_is(flat, 2, (int64_t[]){-1, 784});
-  td_edge zeros = world_node(
+  td_edge zeros = net_node(
       &w, "Fill", (td_edge[]){packed, constant(&w, scalar_f(TD_FLOAT32, 0))}, 2,
       NULL, 0);
   shape_is(zeros, 2, (int64_t[]){-1, 784});
-  world_deinit(&w);
+  net_deinit(&w);
 }
 
 /* Each of these hands a known vector on. */
 static void test_value_hooks(void **state) {
-  world w;
+  net w;
   td_edge in[4];
   (void)state;
-  world_init(&w, 1);
+  net_init(&w, 1);
   td_edge x = placeholder(&w, td_shape_of(4, (int64_t[]){2, 3, 5, 7}));
-  td_edge s = world_node(&w, "Shape", &x, 1, NULL, 0);
+  td_edge s = net_node(&w, "Shape", &x, 1, NULL, 0);
   td_edge zero = constant(&w, scalar_f(TD_FLOAT32, 0));
   in[0] = s;
   in[1] = constant(&w, ints(1, &(int32_t){1}));
   in[2] = constant(&w, ints(1, &(int32_t){-1}));
-  td_edge tail = world_node(&w, "Slice", in, 3, NULL, 0); /* 3 5 7 */
-  shape_is(world_node(&w, "Fill", (td_edge[]){tail, zero}, 2, NULL, 0), 3,
+  td_edge tail = net_node(&w, "Slice", in, 3, NULL, 0); /* 3 5 7 */
+  shape_is(net_node(&w, "Fill", (td_edge[]){tail, zero}, 2, NULL, 0), 3,
            (int64_t[]){3, 5, 7});
   in[1] = constant(&w, ints(2, (int32_t[]){3, 0}));
   in[2] = constant(&w, scalar32(0));
   td_note batch[] = {{"batch_dims", td_attr_int(0)}};
-  td_edge some = world_node(&w, "GatherV2", in, 3, batch, 1); /* 7 2 */
-  shape_is(world_node(&w, "Fill", (td_edge[]){some, zero}, 2, NULL, 0), 2,
+  td_edge some = net_node(&w, "GatherV2", in, 3, batch, 1); /* 7 2 */
+  shape_is(net_node(&w, "Fill", (td_edge[]){some, zero}, 2, NULL, 0), 2,
            (int64_t[]){7, 2});
   td_build b;
   td_edge joined = {NULL, 0};
@@ -223,29 +223,29 @@ static void test_value_hooks(void **state) {
   td_build_list(&b, (td_edge[]){some, tail}, 2);
   td_build_in(&b, constant(&w, scalar32(0)));
   OK(td_build_node(&b, &joined.node));
-  shape_is(world_node(&w, "Fill", (td_edge[]){joined, zero}, 2, NULL, 0), 5,
+  shape_is(net_node(&w, "Fill", (td_edge[]){joined, zero}, 2, NULL, 0), 5,
            (int64_t[]){7, 2, 3, 5, 7});
-  td_edge rank = world_node(&w, "Rank", &x, 1, NULL, 0);
+  td_edge rank = net_node(&w, "Rank", &x, 1, NULL, 0);
   in[0] = constant(&w, scalar32(0));
   in[1] = rank;
   in[2] = constant(&w, scalar32(1));
-  td_edge axes = world_node(&w, "Range", in, 3, NULL, 0); /* 0 1 2 3 */
+  td_edge axes = net_node(&w, "Range", in, 3, NULL, 0); /* 0 1 2 3 */
   shape_is(axes, 1, (int64_t[]){4});
-  shape_is(world_node(&w, "Transpose", (td_edge[]){x, axes}, 2, NULL, 0), 4,
+  shape_is(net_node(&w, "Transpose", (td_edge[]){x, axes}, 2, NULL, 0), 4,
            (int64_t[]){2, 3, 5, 7});
-  td_edge size = world_node(&w, "Size", &x, 1, NULL, 0);
+  td_edge size = net_node(&w, "Size", &x, 1, NULL, 0);
   td_edge one =
-      world_node(&w, "ExpandDims", (td_edge[]){size, constant(&w, scalar32(0))},
-                 2, NULL, 0);
-  shape_is(world_node(&w, "Reshape", (td_edge[]){x, one}, 2, NULL, 0), 1,
+      net_node(&w, "ExpandDims", (td_edge[]){size, constant(&w, scalar32(0))},
+               2, NULL, 0);
+  shape_is(net_node(&w, "Reshape", (td_edge[]){x, one}, 2, NULL, 0), 1,
            (int64_t[]){210});
   td_note num[] = {{"num", td_attr_int(4)}};
-  td_edge third = world_node(&w, "Unpack", &s, 1, num, 1);
+  td_edge third = net_node(&w, "Unpack", &s, 1, num, 1);
   third.port = 2;
   in[0] = constant(&w, scalar32(0));
   in[1] = third;
-  shape_is(world_node(&w, "Range", in, 3, NULL, 0), 1, (int64_t[]){5});
-  world_deinit(&w);
+  shape_is(net_node(&w, "Range", in, 3, NULL, 0), 1, (int64_t[]){5});
+  net_deinit(&w);
 }
 
 int main(void) {
