@@ -42,14 +42,11 @@ static td_key key_of(const td_kernel_ctx *c) {
       .edge = e->edge, .frame = c->frame, .iteration = c->iteration};
 }
 
-/* Wakes whoever waits: whether or not it was an error that fired the cancel,
- * nothing more will be sent in this step. */
+/* Whether or not it was an error that fired the cancel, nothing more will be
+ * sent in this step: whoever waits is woken. */
 static void cancel(td_kernel_ctx *c) {
-  td_status *why = c->step->cancel ? td_cancel_cause(c->step->cancel) : NULL;
-  if (!why)
-    why = td_status_derive(td_error(TD_CANCELLED, "the step was cancelled"));
-  td_rendezvous_abort(c->step->rendezvous, why);
-  td_status_release(why);
+  td_step_fail(c->step, td_status_derive(
+                            td_error(TD_CANCELLED, "the step was cancelled")));
 }
 
 /* ---- _Send --------------------------------------------------------------- */

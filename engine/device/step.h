@@ -1,44 +1,16 @@
-/* step.h - one run of a graph, as kernels see it; and how it is cancelled.
+/* step.h - one run of a session, as kernels see it.
+ *
+ * A step executes a program on each device that it needs. They share what is
+ * here: the mailboxes between them, what stops them all, feeds and fetches.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_STEP_H
 #define TD_STEP_H
 
+#include "engine/device/cancel.h"
 #include "engine/device/rendezvous.h"
 
 TD_BEGIN
-
-/* ---- cancelling ----
- *
- * Fired once, with the first cause. Everything that waits adds a hook; long
- * kernels look at the flag between pieces. Hooks run on the firing thread,
- * outside the lock, and must only wake or enqueue. */
-typedef struct td_cancel td_cancel;
-typedef struct td_cancel_hook {
-  void (*fire)(void *arg);
-  void *arg;
-  struct td_cancel_hook *prev, *next;
-  bool added;
-} td_cancel_hook;
-
-td_status *td_cancel_new(td_cancel **out) TD_MUST_USE;
-td_cancel *td_cancel_retain(td_cancel *c);
-void td_cancel_release(td_cancel *c);
-/* Takes ownership of `cause` (NULL: CANCELLED). Later ones are dropped, unless
- * the first was derived and this one is not. */
-void td_cancel_fire(td_cancel *c, td_status *cause);
-const int *td_cancel_flag(const td_cancel *c); /* non-zero once fired */
-static inline bool td_cancelled(const int *flag) {
-  return __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
-}
-/* The cause, retained for the caller; NULL while not fired. */
-td_status *td_cancel_cause(td_cancel *c);
-/* False (and not added) when already fired. */
-bool td_cancel_add(td_cancel *c, td_cancel_hook *h);
-/* After it returns the hook is not running and will not run. */
-void td_cancel_remove(td_cancel *c, td_cancel_hook *h);
-
-/* ---- a step ---- */
 
 struct td_resources;
 
@@ -49,7 +21,6 @@ typedef struct td_step {
   td_rendezvous *rendezvous;
   struct td_resources *resources; /* named containers (the runtime's) */
   struct td_resources *own;       /* the session's default container */
-  struct td_resources *scratch;   /* lives as long as the step; may be NULL */
   int threads;                  /* at most so many for one kernel */
   const td_tensor *args;        /* feeds, by _Arg's index */
   td_tensor *rets;              /* fetches, by _Retval's index */
@@ -60,6 +31,11 @@ typedef struct td_step {
   void *trace;                  /* run/trace, NULL when not traced */
   bool check_numerics;          /* the first NaN or infinity is an error */
 } td_step;
+
+/* Stops the step everywhere: the first cause is kept, what waits is cancelled,
+ * nothing more is sent or received. Takes ownership of `cause`. May be called
+ * again, from any thread, as long as the step is not over. */
+void td_step_fail(td_step *step, td_status *cause);
 
 TD_END
 #endif

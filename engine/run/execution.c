@@ -112,8 +112,7 @@ void td_execution_fail(td_execution *e, td_status *s, const td_xnode *n) {
   s = td_status_at(s, NULL, NULL, NULL, e->program->device->name);
   note(e, td_status_retain(s));
   __atomic_store_n(&e->failed, 1, __ATOMIC_RELEASE);
-  td_rendezvous_abort(e->step->rendezvous, s);
-  td_cancel_fire(e->step->cancel, s);
+  td_step_fail(e->step, s);
 }
 
 void td_execution_stop(td_execution *e) {

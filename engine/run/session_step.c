@@ -21,13 +21,6 @@ enum {
 
 /* ---- making ---- */
 
-static void rendezvous_abort(void *arg) {
-  td_session_step *step = arg;
-  td_status *s = td_cancel_cause(step->base.cancel);
-  td_rendezvous_abort(step->rendezvous, s);
-  td_status_release(s);
-}
-
 /* Into the session's list; refused once it is closed. */
 static td_status *list(td_session_step *step, td_session *s) {
   pthread_mutex_lock(&s->lock);
@@ -53,7 +46,6 @@ static void fill_base(td_session_step *step, td_session *s,
   base->rendezvous = step->rendezvous;
   base->resources = td_runtime_resources(s->runtime);
   base->own = s->own;
-  base->scratch = NULL;
   base->threads = s->options.threads;
   base->args = step->args;
   base->rets = step->rets;
@@ -121,7 +113,6 @@ void td_session_step_release(td_session_step *step) {
   td_compiled *c = step->compiled;
   td_session *s = step->session;
   if (step->timer) td_timer_cancel(step->timer);
-  td_cancel_remove(step->base.cancel, &step->abort);
   release_values(step);
   bool spent = td_cancelled(step->base.stop) || !td_ok(step->status);
   td_status_release(step->status);
@@ -180,7 +171,7 @@ bool td_session_step_over(const td_session_step *step) {
 }
 
 void td_session_step_cancel(td_session_step *step, td_status *cause) {
-  td_cancel_fire(step->base.cancel, cause);
+  td_step_fail(&step->base, cause);
 }
 
 /* The error of a step that takes too long, with the nodes that wait. */
@@ -222,9 +213,6 @@ void td_session_step_start(td_session_step *step, bool wake) {
    * started. */
   __atomic_store_n(&step->remaining, c->n_programs + 1, __ATOMIC_RELEASE);
   __atomic_fetch_add(&step->refs, 1, __ATOMIC_RELAXED);
-  step->abort = (td_cancel_hook){.fire = rendezvous_abort, .arg = step};
-  if (c->plan->n_edges > 0 && !td_cancel_add(step->base.cancel, &step->abort))
-    rendezvous_abort(step);
   if (wake && step->timeout > 0)
     step->timer =
         td_timer_start(td_clock_now() + step->timeout, on_timer, step);

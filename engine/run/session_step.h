@@ -24,9 +24,8 @@ struct td_session_step {
   int32_t finished;  /* atomic: status and rets are final */
   td_status *status; /* lock: lock, until finished */
   pthread_mutex_t lock;
-  pthread_cond_t wake;  /* lock: lock */
-  int32_t waiters;      /* lock: lock */
-  td_cancel_hook abort; /* aborts the rendezvous */
+  pthread_cond_t wake; /* lock: lock */
+  int32_t waiters;     /* lock: lock */
   uint64_t timer;
   int64_t timeout;
   td_session_step *prev, *next; /* session->running, or compiled->idle */

@@ -1,4 +1,4 @@
-/* step.c - cancelling: the first cause, hooks, races with their removal.
+/* cancel.c - cancelling: the first cause, hooks, races with their removal.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
@@ -7,7 +7,7 @@
 #include <sched.h>
 
 #include "engine/base/mem.h"
-#include "engine/device/step.h"
+#include "engine/device/cancel.h"
 
 static td_cancel *fresh(void) {
   td_cancel *c = NULL;
