@@ -90,9 +90,8 @@ local function closed(name, module)
     local list = {}
     for k in pairs(t) do list[#list + 1] = tostring(k) end
     table.sort(list)
-    local near = core.nearest(tostring(key), list)
     core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(name,
-      tostring(key), require "tide.help.elsewhere".hint(key, near)))
+      tostring(key), require "tide.help.elsewhere".hint(key, list)))
   end})
 end
 
@@ -119,9 +118,8 @@ setmetatable(td, {
       rawset(t, name, x)
       return x
     end
-    local near = core.nearest(tostring(name), names())
     core.error("invalid_argument", ("td has no \"%s\"%s"):format(
-      tostring(name), require "tide.help.elsewhere".hint(name, near)))
+      tostring(name), require "tide.help.elsewhere".hint(name, names())))
   end,
   __name = "td itself (td.NAME is called with a dot)",
   __tostring = function()

@@ -74,9 +74,9 @@ for place, known in pairs(short) do
     __index = function(t, name)
       local f = namespace.ops[known[name] or name] or built(place, name)
       if not f then
-        local near = core.nearest(tostring(name), names(place))
         core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(place,
-          tostring(name), require "tide.help.elsewhere".hint(name, near)))
+          tostring(name), require "tide.help.elsewhere".hint(name,
+                                                 names(place))))
       end
       rawset(t, name, f)
       return f

@@ -9,6 +9,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local dtypes = require "tide.tensor.dtype"
 local flows = require "tide.autodiff.array_order"
 local graph = require "tide.graph.graph"
@@ -18,9 +19,7 @@ local slices = require "tide.tensor.indexed_slices"
 
 local backprop = {}
 
-local function fail(code, fmt, ...)
-  core.error(code, fmt:format(...))
-end
+local fail = errors.raise
 
 -- The module of a construct: inputs, depends, gradient.
 local function module_of(construct)

@@ -7,6 +7,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local dtypes = require "tide.tensor.dtype"
 local context = require "tide.control.context"
 local rules = require "tide.autodiff.rules"
@@ -32,9 +33,7 @@ local gradients = {
   gradient_override_map = rules.override_map,
 }
 
-local function fail(code, fmt, ...)
-  core.error(code, fmt:format(...))
-end
+local fail = errors.raise
 
 -- ---- what there is to differentiate ---------------------------------------
 

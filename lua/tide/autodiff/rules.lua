@@ -6,15 +6,14 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local scope = require "tide.graph.scope"
 
 local rules = {
   source = "gradients", -- the name of the gradients being built
 }
 
-local function fail(code, fmt, ...)
-  core.error(code, fmt:format(...))
-end
+local fail = errors.raise
 
 -- Of the op whose rule runs: is the gradient of input i asked for?
 local asked

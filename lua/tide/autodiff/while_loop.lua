@@ -10,6 +10,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local errors = require "tide.base.errors"
 local dtypes = require "tide.tensor.dtype"
 local context = require "tide.control.context"
 local flows = require "tide.autodiff.array_order"
@@ -131,7 +132,7 @@ end
 -- ---- the loop that counts back --------------------------------------------
 
 local function fail(fmt, ...)
-  core.error("unimplemented", fmt:format(...))
+  errors.raise("unimplemented", fmt, ...)
 end
 
 local function check(l)

@@ -5,6 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local errors = require "tide.base.errors"
 
 local args = {}
 
@@ -87,11 +88,9 @@ function args.check(o, known, what)
   end
   for _, key in ipairs(args.sorted_keys(o)) do
     if not allowed[key] then
-      local near = core.nearest(key, known)
-      local hint = near and ("; did you mean \"" .. near .. "\"?") or ""
-      core.error("invalid_argument", ("%s has no option \"%s\"%s; it takes %s")
-        :format(what, key, hint, #known > 0 and table.concat(known, ", ")
-                or "none"))
+      errors.invalid("%s has no option \"%s\"%s; it takes %s", what, key,
+        errors.did_you_mean(key, known),
+        #known > 0 and table.concat(known, ", ") or "none")
     end
   end
   return o

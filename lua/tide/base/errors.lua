@@ -4,6 +4,8 @@
 -- gives them as they are, print and .. as one line.
 -- SPDX-License-Identifier: Apache-2.0
 
+local core = require "tide.core"
+
 local meta = debug.getregistry()["tide.error"]
 
 --- "message (MatMul, node "y", train.lua:12)"
@@ -21,8 +23,29 @@ function meta.__concat(a, b)
   return tostring(a) .. tostring(b)
 end
 
+local errors = {}
+
+--- Raises an error of that code; the message is fmt with what follows it.
+function errors.raise(code, fmt, ...)
+  core.error(code, fmt:format(...))
+end
+
+--- The same for a wrong argument.
+function errors.invalid(fmt, ...)
+  core.error("invalid_argument", fmt:format(...))
+end
+
+--- The end of a message about an unknown word: `; did you mean "x"?` with the
+-- nearest of a list, or "" when none is near. `form` ("--%s") is how words of
+-- the list are written.
+function errors.did_you_mean(word, list, form)
+  local near = core.nearest(tostring(word), list)
+  if not near or near == "" then return "" end
+  return "; did you mean " .. (form or "\"%s\""):format(near) .. "?"
+end
+
 --- The codes of errors, and when each is raised.
-return {codes = {
+errors.codes = {
   cancelled = "the step was stopped: by Ctrl-C, h:cancel(), or its session "
     .. "was closed",
   unknown = "an error without a code, such as one of Lua inside a hook",
@@ -42,4 +65,6 @@ return {codes = {
   unavailable = "another process that cannot be reached for now",
   data_loss = "a file that is damaged or cut short",
   unauthenticated = "a process that does not say who it is",
-}}
+}
+
+return errors

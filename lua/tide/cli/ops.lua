@@ -3,6 +3,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local errors = require "tide.base.errors"
 local gradients = require "tide.autodiff.gradients"
 local help = require "tide.help.help"
 
@@ -56,9 +57,8 @@ return function(args)
   else
     local text = help.text(what)
     if not text then
-      local near = core.nearest(what, core.op_names())
-      io.stderr:write("no op \"", what, "\"", near and "; did you mean \""
-                      .. near .. "\"?" or "", "\n")
+      io.stderr:write("no op \"", what, "\"",
+                      errors.did_you_mean(what, core.op_names()), "\n")
       return 1
     end
     print(text)

@@ -2,7 +2,7 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local core = require "tide.core"
+local errors = require "tide.base.errors"
 local help = require "tide.help.help"
 local commands = require "tide.console.commands"
 local service = require "tide.services.inspect"
@@ -41,7 +41,5 @@ return function(name, state, level)
     or plain(help.text((name:gsub("^td%.", ""))))
     or of_command(name)
   if data then return pager.show(state.line, data) end
-  local near = help.nearest(name)
-  core.error("not_found", ("no help on \"%s\"%s"):format(name,
-    near and "; did you mean \"" .. near .. "\"?" or ""))
+  errors.raise("not_found", "no help on \"%s\"%s", name, help.hint(name))
 end

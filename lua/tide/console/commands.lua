@@ -6,7 +6,7 @@
 -- %%name. What it returns is its value.
 -- SPDX-License-Identifier: Apache-2.0
 
-local core = require "tide.core"
+local errors = require "tide.base.errors"
 local frontend = require "tide.frontend"
 local lines = require "tide.frontend.lines"
 local cell = require "tide.console.cell"
@@ -41,9 +41,8 @@ end
 local function find(name)
   local module = "tide.commands." .. name
   if package.preload[module] then return require(module) end
-  local near = core.nearest(name, commands.names())
-  core.error("not_found", ("there is no command %%%s%s; %%lsmagic lists them")
-    :format(name, near and "; did you mean %" .. near .. "?" or ""))
+  errors.raise("not_found", "there is no command %%%s%s; %%lsmagic lists them",
+    name, errors.did_you_mean(name, commands.names(), "%%%s"))
 end
 
 --- Runs a command; what cells call.

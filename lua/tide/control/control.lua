@@ -8,6 +8,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local context = require "tide.control.context"
 local loop = require "tide.control.loop_nodes"
 local scope = require "tide.graph.scope"
@@ -17,9 +18,7 @@ local ops = require("tide.ops").ops
 
 local control = {}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- x as a tensor of the current place.
 local function edge_here(x, dtype)

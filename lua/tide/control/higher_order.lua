@@ -9,6 +9,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local context = require "tide.control.context"
 local loop = require "tide.control.loop_nodes"
 local scope = require "tide.graph.scope"
@@ -20,9 +21,7 @@ local ops = require("tide.ops").ops
 local higher_order = {}
 local flatten, pack = structure.flatten, structure.pack
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- ---- slices ---------------------------------------------------------------
 

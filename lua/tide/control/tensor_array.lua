@@ -9,6 +9,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local shapes = require "tide.tensor.shape"
 local ops = require("tide.ops").ops
 
@@ -16,9 +17,7 @@ local tensor_array = {}
 local methods = {}
 local meta = {__index = methods}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 --- Is x one?
 function tensor_array.is(x)

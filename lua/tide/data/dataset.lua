@@ -7,6 +7,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 
 local dataset = {}
 local methods = {}
@@ -20,11 +21,10 @@ local function index(self, name)
   local rows = rawget(self, "rows")[name]
   if not rows then
     if methods[name] then return methods[name] end
-    local near = core.nearest(tostring(name), self.columns)
-    core.error("invalid_argument", ("the data has no column \"%s\"%s; it has %s"
-      .. " and :batches, :take, :shuffled"):format(tostring(name), near
-      and ("; did you mean \"%s\"?"):format(near) or "",
-      table.concat(self.columns, ", ")))
+    errors.invalid("the data has no column \"%s\"%s; it has %s and :batches, "
+      .. ":take, :shuffled", tostring(name),
+      errors.did_you_mean(name, self.columns),
+      table.concat(self.columns, ", "))
   end
   local scale = self.scales[name]
   local value = scale and scaled(rows, scale) or rows

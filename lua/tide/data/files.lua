@@ -4,6 +4,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 
 local files = {}
 
@@ -56,9 +57,8 @@ local function check_names(types, names)
   for _, name in ipairs(names) do known[name] = true end
   for _, name in ipairs(args.sorted_keys(types)) do
     if not known[name] then
-      local near = core.nearest(name, names)
-      core.error("not_found", ("load_csv: no column \"%s\"%s"):format(name,
-        near and ("; did you mean \"" .. near .. "\"?") or ""))
+      errors.raise("not_found", "load_csv: no column \"%s\"%s", name,
+                   errors.did_you_mean(name, names))
     end
   end
 end

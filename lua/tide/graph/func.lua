@@ -14,6 +14,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local dtypes = require "tide.tensor.dtype"
 local gradients = require "tide.autodiff.gradients"
 local grad_shape = require "tide.autodiff.rule_shape"
@@ -23,9 +24,7 @@ local slices = require "tide.tensor.indexed_slices"
 
 local func = {}
 
-local function fail(code, fmt, ...)
-  core.error(code, fmt:format(...))
-end
+local fail = errors.raise
 
 -- ---- tracing --------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 -- and what they are called here: errors about unknown names offer it.
 -- SPDX-License-Identifier: Apache-2.0
 
+local errors = require "tide.base.errors"
+
 local elsewhere = {}
 
 local here = {
@@ -67,10 +69,10 @@ local here = {
 
 --- The end of an error about the unknown `name`: what it is here, else the
 -- nearest of the names there are, else "".
-function elsewhere.hint(name, near)
+function elsewhere.hint(name, names)
   local known = here[name]
   if known then return "; write " .. known end
-  return near and ("; did you mean \"" .. near .. "\"?") or ""
+  return errors.did_you_mean(name, names)
 end
 
 return elsewhere

@@ -3,6 +3,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local errors = require "tide.base.errors"
 
 local help = {}
 
@@ -88,12 +89,13 @@ function help.text(name)
   return table.concat(lines, "\n")
 end
 
---- What is most like `name`, or nil.
-function help.nearest(name)
+--- `; did you mean "x"?` for an unknown name, or "".
+function help.hint(name)
   local reference = require "tide.help.reference"
   local all = reference.names()
   local types = core.op_names()
-  return core.nearest(name, table.move(types, 1, #types, #all + 1, all))
+  return errors.did_you_mean(name,
+                             table.move(types, 1, #types, #all + 1, all))
 end
 
 --- Prints what is known of a name: an op, a function, a method, an error code.
@@ -108,9 +110,7 @@ function help.help(name)
   require("tide.base.args").expect(name, "string", "help: the name")
   local text = help.text(name)
   if text then return print(text) end
-  local near = help.nearest(name)
-  core.error("not_found", ("no help on \"%s\"%s"):format(name, near
-    and "; did you mean \"" .. near .. "\"?" or ""))
+  errors.raise("not_found", "no help on \"%s\"%s", name, help.hint(name))
 end
 
 -- ---- the machine -----------------------------------------------------------

@@ -11,6 +11,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local dtypes = require "tide.tensor.dtype"
 local fetch = require "tide.run.fetch"
 local files = require "tide.data.files"
@@ -18,9 +19,7 @@ local ops = require("tide.ops").ops
 
 local compare = {}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- ---- two sides ------------------------------------------------------------
 

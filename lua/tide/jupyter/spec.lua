@@ -5,6 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local errors = require "tide.base.errors"
 local folders = require "tide.jupyter.folders"
 local json = require "tide.base.json"
 local logo = require "tide.jupyter.logo"
@@ -14,9 +15,7 @@ local spec = {}
 
 local MOST = 1 << 20 -- bytes of a kernel.json
 
-local function fail(code, fmt, ...)
-  core.error(code, fmt:format(...))
-end
+local fail = errors.raise
 
 local function names_in(folder)
   local names = {}

@@ -10,6 +10,7 @@ local normalization = {
     "axis", "momentum", "epsilon", "center", "scale", "training", "fused",
     "beta_initializer", "gamma_initializer", "moving_mean_initializer",
     "moving_variance_initializer", "beta_regularizer", "gamma_regularizer"},
+  booleans = {"center", "scale", "fused"}, optional = {"gamma", "beta"},
 }
 
 function normalization:check()
@@ -52,9 +53,8 @@ end
 -- Variables gamma, beta, moving_mean, moving_variance. With training (a boolean
 -- or graph scalar) mean and variance are the batch's, and ops that let the
 -- moving ones follow join the collection "update_ops": run them in training.
--- Options: axis (-1), momentum (0.99), epsilon (1e-3), training (false), scale,
--- center (true), fused (where the op can), *_initializer and *_regularizer of
--- the variables. Source: Ioffe and Szegedy 2015.
+-- Options: axis (-1), momentum (0.99), epsilon (1e-3), training, scale, center,
+-- fused, *_initializer, *_regularizer. Source: Ioffe and Szegedy 2015.
 -- @function layers.batch_normalization(x, o)
 -- @usage td.layers.batch_normalization(td.ones{2, 3}).shape  --> {2, 3}
 return layer.define(normalization)

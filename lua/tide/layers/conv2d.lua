@@ -1,6 +1,7 @@
 --- layers/conv2d.lua - one small weight for every place of an image.
 -- SPDX-License-Identifier: Apache-2.0
 
+local affine = require "tide.nn.affine"
 local layer = require "tide.nn.layer"
 local window = require "tide.nn.window"
 local ops = require("tide.ops").ops
@@ -10,10 +11,12 @@ local conv2d = {
   options = {"strides", "padding", "data_format", "dilation_rate",
              "activation", "use_bias", "kernel_initializer",
              "bias_initializer", "kernel_regularizer", "bias_regularizer"},
+  booleans = affine.booleans, optional = affine.optional,
 }
 
 function conv2d:check()
   layer.count(self, "filters")
+  affine.check(self)
   window.pair(self, "kernel_size")
   window.pair(self, "dilation_rate", 1)
   window.check(self, 1)
@@ -25,7 +28,7 @@ function conv2d:rows(x)
   local list = {{"kernel", {rows, cols, depth, self.filters},
                  initializer = self.kernel_initializer,
                  regularizer = self.kernel_regularizer}}
-  list[2] = layer.bias(self, self.filters)
+  list[2] = affine.bias(self, self.filters)
   return list
 end
 

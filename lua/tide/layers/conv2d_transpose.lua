@@ -1,6 +1,7 @@
 --- layers/conv2d_transpose.lua - the gradient of conv2d, a layer that enlarges.
 -- SPDX-License-Identifier: Apache-2.0
 
+local affine = require "tide.nn.affine"
 local layer = require "tide.nn.layer"
 local window = require "tide.nn.window"
 local ops = require("tide.ops").ops
@@ -10,10 +11,12 @@ local transposed = {
   ranks = {4, 4}, options = {"strides", "padding", "data_format", "activation",
     "use_bias", "kernel_initializer", "bias_initializer", "kernel_regularizer",
     "bias_regularizer"},
+  booleans = affine.booleans, optional = affine.optional,
 }
 
 function transposed:check()
   layer.count(self, "filters")
+  affine.check(self)
   window.pair(self, "kernel_size")
   window.check(self, 1)
 end
@@ -24,7 +27,7 @@ function transposed:rows(x)
   local list = {{"kernel", {rows, cols, self.filters, depth},
                  initializer = self.kernel_initializer,
                  regularizer = self.kernel_regularizer}}
-  list[2] = layer.bias(self, self.filters)
+  list[2] = affine.bias(self, self.filters)
   return list
 end
 

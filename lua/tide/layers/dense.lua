@@ -1,6 +1,7 @@
 --- layers/dense.lua - every input with every unit.
 -- SPDX-License-Identifier: Apache-2.0
 
+local affine = require "tide.nn.affine"
 local layer = require "tide.nn.layer"
 local ops = require("tide.ops").ops
 
@@ -8,17 +9,19 @@ local dense = {
   kind = "dense", positions = {"units"}, ranks = {2, 254},
   options = {"activation", "use_bias", "kernel_initializer",
              "bias_initializer", "kernel_regularizer", "bias_regularizer"},
+  booleans = affine.booleans, optional = affine.optional,
 }
 
 function dense:check()
   layer.count(self, "units")
+  affine.check(self)
 end
 
 function dense:rows(x)
   local rows = {{"kernel", {layer.size(self, x, -1), self.units},
                  initializer = self.kernel_initializer,
                  regularizer = self.kernel_regularizer}}
-  rows[2] = layer.bias(self, self.units)
+  rows[2] = affine.bias(self, self.units)
   return rows
 end
 
@@ -30,7 +33,7 @@ function dense:apply(x, w)
     local shape = ops.concat({ops.shape(x)["0:-1"], {self.units}}, 0)
     y = ops.reshape(y, shape)
   end
-  return layer.activate(self, y)
+  return affine.activate(self, y)
 end
 
 --- activation(x kernel + bias), along the last axis of x. Variables kernel

@@ -10,7 +10,7 @@
 -- batch_normalization. Each layer is a file of tide/layers/.
 -- SPDX-License-Identifier: Apache-2.0
 
-local core = require "tide.core"
+local errors = require "tide.base.errors"
 local elsewhere = require "tide.help.elsewhere"
 
 local names = {
@@ -25,10 +25,8 @@ for _, name in ipairs(names) do known[name] = true end
 return setmetatable({}, {
   __index = function(t, name)
     if not known[name] then
-      local near = core.nearest(tostring(name), names)
-      core.error("invalid_argument", ("td.layers has no \"%s\"%s"):format(
-        tostring(name), near and ("; did you mean \"" .. near .. "\"?")
-        or elsewhere.hint(name) .. "; it has " .. table.concat(names, ", ")))
+      errors.invalid("td.layers has no \"%s\"%s; it has %s", tostring(name),
+        elsewhere.hint(name, names), table.concat(names, ", "))
     end
     local f = require("tide.layers." .. name)
     rawset(t, name, f)

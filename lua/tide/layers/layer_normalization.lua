@@ -9,6 +9,7 @@ local normalization = {
   kind = "layer_normalization", ranks = {2, 254},
   options = {"epsilon", "center", "scale", "beta_initializer",
              "gamma_initializer", "beta_regularizer", "gamma_regularizer"},
+  booleans = {"center", "scale"}, optional = {"gamma", "beta"},
 }
 
 function normalization:check()

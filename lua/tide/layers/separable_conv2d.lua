@@ -1,6 +1,7 @@
 --- layers/separable_conv2d.lua - each channel by itself, then all of a place.
 -- SPDX-License-Identifier: Apache-2.0
 
+local affine = require "tide.nn.affine"
 local layer = require "tide.nn.layer"
 local window = require "tide.nn.window"
 local ops = require("tide.ops").ops
@@ -11,11 +12,13 @@ local separable = {
     "dilation_rate", "depth_multiplier", "activation", "use_bias",
     "depthwise_initializer", "pointwise_initializer", "bias_initializer",
     "depthwise_regularizer", "pointwise_regularizer", "bias_regularizer"},
+  booleans = affine.booleans, optional = affine.optional,
 }
 
 function separable:check()
   self.depth_multiplier = self.depth_multiplier or 1
   layer.count(self, "filters")
+  affine.check(self)
   layer.count(self, "depth_multiplier")
   window.pair(self, "kernel_size")
   window.pair(self, "dilation_rate", 1)
@@ -33,7 +36,7 @@ function separable:rows(x)
      initializer = self.pointwise_initializer,
      regularizer = self.pointwise_regularizer},
   }
-  list[3] = layer.bias(self, self.filters)
+  list[3] = affine.bias(self, self.filters)
   return list
 end
 

@@ -7,15 +7,14 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local scope = require "tide.graph.scope"
 local shapes = require "tide.tensor.shape"
 local ops = require("tide.ops").ops
 
 local embedding = {}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- ---- which part, which row ------------------------------------------------
 

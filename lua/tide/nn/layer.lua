@@ -9,8 +9,8 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local dtypes = require "tide.tensor.dtype"
-local initializers = require "tide.variables.initializers"
 local scope = require "tide.graph.scope"
 local shapes = require "tide.tensor.shape"
 local variable_scope = require "tide.variables.variable_scope"
@@ -28,17 +28,14 @@ end
 
 local common = {"name", "trainable", "reuse"}
 
-local flags = {"use_bias", "trainable", "center", "scale", "fused"}
-
 -- Options of the same name are alike in all layers.
 local function check_options(self)
   local kind = self.kind
-  if self.activation ~= nil then
-    args.expect_callable(self.activation, kind .. ": activation")
-  end
-  for _, key in ipairs(flags) do
-    if rawget(self, key) ~= nil then
-      args.expect(rawget(self, key), "boolean", kind .. ": " .. key)
+  for _, list in ipairs{self.booleans, {"trainable"}} do
+    for _, key in ipairs(list) do
+      if self[key] ~= nil then
+        args.expect(self[key], "boolean", kind .. ": " .. key)
+      end
     end
   end
   for _, key in ipairs(args.sorted_keys(self)) do
@@ -85,13 +82,6 @@ local function new(class, list)
   return self
 end
 
---- The row of a bias of size n; nil where use_bias is false.
-function layer.bias(self, n)
-  if self.use_bias == false then return nil end
-  return {"bias", {n}, regularizer = self.bias_regularizer,
-          initializer = self.bias_initializer or initializers.zeros()}
-end
-
 --- Raises for an option of another type: `types` is {axis = "integer"}.
 function layer.expect(self, types)
   for _, key in ipairs(args.sorted_keys(types)) do
@@ -99,15 +89,6 @@ function layer.expect(self, types)
       args.expect(self[key], types[key], self.kind .. ": " .. key)
     end
   end
-end
-
---- y through the activation, if there is one.
-function layer.activate(self, y)
-  if self.activation == nil then return y end
-  local out = self.activation(y)
-  if args.is_tensor(out) then return out end
-  return layer.fail(self, "its activation gives no tensor, but %s",
-                    args.what(out))
 end
 
 --- Option `key` as a number, `default` when absent, from `low` to `high` where
@@ -193,7 +174,8 @@ end
 
 -- ---- classes --------------------------------------------------------------
 
-local base = {options = {}, positions = {}, ranks = {0, 254}, takes_ids = false}
+local base = {options = {}, positions = {}, booleans = {}, optional = {},
+              ranks = {0, 254}, takes_ids = false}
 
 -- Variables: a list of {name, shape, initializer =, regularizer =, ...}.
 function base.rows() return {} end
@@ -211,12 +193,12 @@ local function describe(self)
     #parts > 0 and ": " .. table.concat(parts, ", ") or "")
 end
 
--- What a layer of a class may have: options, and what the first call makes.
+-- What a layer of a class may have: options, variables that options switch off,
+-- and what the first call makes.
 local function own_fields(class)
   local known = {}
-  for _, list in ipairs{class.positions or {}, class.options or {}, common,
-                        flags, {"activation", "training", "made", "dtype",
-                        "scope", "format", "bias", "gamma", "beta"}} do
+  for _, list in ipairs{class.positions, class.options, class.optional, common,
+                        {"training", "made", "dtype", "scope"}} do
     for _, key in ipairs(list) do known[key] = true end
   end
   return known
@@ -227,9 +209,8 @@ local function unknown(self, key)
   if type(key) ~= "string" then return nil end
   local has = args.sorted_keys(self.made or {})
   table.insert(has, "variables")
-  local near = core.nearest(key, has)
   return layer.fail(self, "it has no \"%s\"%s; %s", key,
-    near and ("; did you mean \"%s\"?"):format(near) or "",
+    errors.did_you_mean(key, has),
     self.made and "it has " .. table.concat(has, ", ")
     or "the first call layer(x) makes its variables")
 end
@@ -241,10 +222,11 @@ function layer.is(x)
 end
 
 --- The function that makes, and given a tensor applies, layers of a class:
--- kind, its name; positions and options, names of arguments; ranks {least,
--- most} of the input; check(self) looks at the arguments; rows(self, x) lists
--- its variables; apply(self, x, w, o) -> y, where w are the variables' values
--- by name and o.training says what dropout and the like are to do.
+-- kind, its name; positions and options, names of arguments, of which
+-- `booleans` are true or false; `optional`, variables it may do without; ranks
+-- {least, most} of the input; check(self) looks at the arguments; rows(self, x)
+-- lists its variables; apply(self, x, w, o) -> y, where w are the variables'
+-- values by name and o.training says what dropout and the like are to do.
 function layer.define(class)
   setmetatable(class, {__index = base})
   local known = own_fields(class)

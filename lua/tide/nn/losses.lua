@@ -13,6 +13,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local dtypes = require "tide.tensor.dtype"
 local graph = require "tide.graph.graph"
 local scope = require "tide.graph.scope"
@@ -21,9 +22,7 @@ local ops = require("tide.ops").ops
 
 local losses = {}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- ---- weights --------------------------------------------------------------
 

@@ -10,6 +10,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local scope = require "tide.graph.scope"
 local shapes = require "tide.tensor.shape"
 local variables = require "tide.variables.variables"
@@ -17,9 +18,7 @@ local ops = require("tide.ops").ops
 
 local metrics = {}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- ---- counts over batches --------------------------------------------------
 

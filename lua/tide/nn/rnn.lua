@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local cells = require "tide.nn.cells"
 local control = require "tide.control.control"
 local scope = require "tide.graph.scope"
@@ -17,9 +18,7 @@ local ops = require("tide.ops").ops
 
 local rnn = {}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- ---- lengths --------------------------------------------------------------
 

@@ -8,6 +8,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local embedding = require "tide.nn.embedding"
 local scope = require "tide.graph.scope"
 local shapes = require "tide.tensor.shape"
@@ -15,9 +16,7 @@ local ops = require("tide.ops").ops
 
 local sampled = {}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 local known = {"num_true", "sampled_values", "remove_accidental_hits",
                "strategy", "seed", "name"}

@@ -5,6 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
+local affine = require "tide.nn.affine"
 local layer = require "tide.nn.layer"
 
 local window = {}
@@ -69,7 +70,7 @@ function window.finish(self, y, w)
     y = require("tide.ops").ops.bias_add(y, w.bias,
                                          {data_format = self.format})
   end
-  return layer.activate(self, y)
+  return affine.activate(self, y)
 end
 
 return window

@@ -10,15 +10,14 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local namespace = require "tide.ops"
 
 local ops = namespace.ops
 
 -- ---- arguments ------------------------------------------------------------
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- A list for the tensor from one for its `axes`: `fill` for the others.
 local function spread(list, axes, first, fill)

@@ -7,6 +7,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local errors = require "tide.base.errors"
 
 local td = package.loaded.tide
 local ops = {}
@@ -119,9 +120,8 @@ namespace.raw = setmetatable({}, {
   __index = function(t, name)
     local f = type(name) == "string" and core.op(name)
     if not f then
-      local near = core.nearest(tostring(name), core.op_names())
-      core.error("not_found", ("there is no op \"%s\"%s"):format(
-        tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
+      errors.raise("not_found", "there is no op \"%s\"%s", tostring(name),
+                   errors.did_you_mean(name, core.op_names()))
     end
     rawset(t, name, f)
     return f

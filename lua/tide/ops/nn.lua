@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local dtypes = require "tide.tensor.dtype"
 local namespace = require "tide.ops"
 local shapes = require "tide.tensor.shape"
@@ -13,7 +14,7 @@ local shapes = require "tide.tensor.shape"
 local ops = namespace.ops
 
 local function fail(what, fmt, ...)
-  core.error("invalid_argument", what .. ": " .. fmt:format(...))
+  errors.invalid(what .. ": " .. fmt, ...)
 end
 
 -- (logits, labels, o), or one table {logits =, labels =}.

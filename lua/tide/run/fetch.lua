@@ -7,12 +7,11 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 
 local fetch = {}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- ---- handles --------------------------------------------------------------
 
@@ -22,16 +21,14 @@ local function named(g, name, feeding)
   if not found then
     local names = {}
     for i, op in ipairs(g:ops()) do names[i] = op.name end
-    local near = core.nearest(name, names)
+    local hint = errors.did_you_mean(name, names)
     if feeding and name == "feed_dict" then
       fail("feeds are the second argument themselves: run(y, {[x] = value})")
     elseif feeding then
       fail("no node \"%s\"; to feed the tensor in variable %s write [%s] =%s",
-           name, name, name, near and ", or did you mean \"" .. near .. "\"?"
-           or "")
+           name, name, name, hint)
     end
-    fail("no node \"%s\" in the graph%s", name,
-         near and "; did you mean \"" .. near .. "\"?" or "")
+    fail("no node \"%s\" in the graph%s", name, hint)
   end
   if name:sub(1, 1) == "^" or (#found.outputs == 0 and not name:find(":")) then
     return found

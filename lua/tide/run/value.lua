@@ -5,6 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local errors = require "tide.base.errors"
 local graph = require "tide.graph.graph"
 local namespace = require "tide.ops"
 
@@ -28,9 +29,8 @@ end
 return setmetatable({}, {__index = function(t, name)
   local f = ops[name]
   if not f then
-    local near = core.nearest(tostring(name), namespace.names())
-    core.error("invalid_argument", ("td.value has no \"%s\"%s"):format(
-      tostring(name), near and ("; did you mean \"" .. near .. "\"?") or ""))
+    errors.invalid("td.value has no \"%s\"%s", tostring(name),
+                   errors.did_you_mean(name, namespace.names()))
   end
   local function now(...)
     return table.unpack(compute(name, f, ...))

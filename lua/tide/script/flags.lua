@@ -5,12 +5,10 @@
 -- reads `--lr 0.01 --epochs=3`. A default fixes the type; --help is made.
 -- SPDX-License-Identifier: Apache-2.0
 
-local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 local parsers = {
   integer = function(text) return math.tointeger(tonumber(text)) end,
@@ -53,9 +51,9 @@ local function set(flags, defaults, name, text)
 end
 
 local function unknown(defaults, name)
-  local near = core.nearest(name, args.sorted_keys(defaults))
-  fail("no flag --%s%s\n%s", name, near and ("; did you mean --" .. near .. "?")
-       or "", usage(defaults))
+  fail("no flag --%s%s\n%s", name,
+       errors.did_you_mean(name, args.sorted_keys(defaults), "--%s"),
+       usage(defaults))
 end
 
 -- Reads list[i]; returns how many words it took.

@@ -4,6 +4,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local gradients = require "tide.autodiff.gradients"
 local rng = require "tide.base.rng"
 local ops = require("tide.ops").ops
@@ -11,7 +12,7 @@ local ops = require("tide.ops").ops
 local test = {}
 
 local function fail(fmt, ...)
-  core.error("failed_precondition", fmt:format(...))
+  errors.raise("failed_precondition", fmt, ...)
 end
 
 local function as_value(x)

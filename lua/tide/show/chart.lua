@@ -10,6 +10,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local html = require "tide.show.html"
 local kinds = require "tide.show.chart_kinds"
 local live = require "tide.show.live"
@@ -27,9 +28,7 @@ local types = {x = "string", title = "string", kind = "string",
                log_x = "boolean", log_y = "boolean", bins = "integer",
                names = "table", rows = "table", columns = "table"}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- One line for the terminal while a loop runs.
 local function line(c)
@@ -113,10 +112,8 @@ end
 local function kind_of(name)
   if kinds[name] then return name end
   local list = args.sorted_keys(kinds)
-  local near = core.nearest(name, list)
   fail("chart: no kind \"%s\"%s; there are %s", name,
-       near and "; did you mean \"" .. near .. "\"?" or "",
-       table.concat(list, ", "))
+       errors.did_you_mean(name, list), table.concat(list, ", "))
 end
 
 --- A chart.

@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local dtypes = require "tide.tensor.dtype"
 local draw = require "tide.show.chart_svg"
 local html = require "tide.show.html"
@@ -25,9 +26,7 @@ local MOST_CELLS = 48    -- rows and columns of a heat map
 local MOST_CLASSES = 200
 local SAMPLE = 1 << 20
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- A number from a number or a value of one element.
 local function scalar(v, what)

@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local colour = require "tide.show.colour"
 local draw = require "tide.show.graph_svg"
 local html = require "tide.show.html"
@@ -142,10 +143,8 @@ local function root_of(p)
   if root then return tree, root end
   local known = {}
   for _, s in ipairs(tree.scopes) do known[#known + 1] = s.path end
-  local near = core.nearest(path, known)
-  return core.error("not_found", ("picture: the graph has no scope \"%s\"%s")
-    :format(path, near and near ~= "" and "; did you mean \"" .. near .. "\"?"
-            or ""))
+  return errors.raise("not_found", "picture: the graph has no scope \"%s\"%s",
+                      path, errors.did_you_mean(path, known))
 end
 
 --- The drawing as the text of an SVG file.

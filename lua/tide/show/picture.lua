@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local colour = require "tide.show.colour"
 local dtypes = require "tide.tensor.dtype"
 local html = require "tide.show.html"
@@ -18,9 +19,7 @@ local MOST = 64       -- images of a grid
 local HEAT = 96       -- rows and columns of a heat map
 local GAP = 3         -- pixels between images
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 local ops = setmetatable({}, {__index = function(_, name)
   return namespace.ops[name]

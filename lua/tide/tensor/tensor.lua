@@ -96,9 +96,8 @@ local function missing(name)
   local known = table.move(fields, 1, #fields, 1, {})
   local all = namespace.names()
   table.move(all, 1, #all, #known + 1, known)
-  local near = core.nearest(name, known)
   core.error("invalid_argument", ("no field or method \"%s\" on a tensor%s")
-    :format(name, require "tide.help.elsewhere".hint(name, near)))
+    :format(name, require "tide.help.elsewhere".hint(name, known)))
 end
 
 setmetatable(methods, {__index = function(t, name)

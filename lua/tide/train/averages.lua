@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local graph = require "tide.graph.graph"
 local scope = require "tide.graph.scope"
 local variables = require "tide.variables.variables"
@@ -22,9 +23,7 @@ function average.__index(_, key)
     .. "has :apply(variables) and :average(variable)"):format(key))
 end
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 --- Averages with decay d: a <- d a + (1 - d) v each time the op of :apply()
 -- runs. Option num_updates, a count of steps: early averages forget faster, by

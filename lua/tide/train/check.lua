@@ -6,13 +6,12 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local session = require "tide.run.session"
 
 local check = {}
 
-local function fail(code, fmt, ...)
-  core.error(code, fmt:format(...))
-end
+local fail = errors.raise
 
 -- ---- data and what it feeds -----------------------------------------------
 

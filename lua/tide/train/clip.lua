@@ -2,16 +2,14 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local slices = require "tide.tensor.indexed_slices"
 local ops = require("tide.ops").ops
 
 local train = {}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 local function values_of(g)
   return slices.is(g) and g.values or g

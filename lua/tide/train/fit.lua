@@ -9,6 +9,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local check = require "tide.train.check"
 local graph = require "tide.graph.graph"
 local progress = require "tide.script.progress"
@@ -17,9 +18,7 @@ local ops = require("tide.ops").ops
 
 local train = {}
 
-local function fail(code, fmt, ...)
-  core.error(code, fmt:format(...))
-end
+local fail = errors.raise
 
 -- ---- what feeds what ------------------------------------------------------
 

@@ -6,16 +6,14 @@
 -- ends the training after the current step.
 -- SPDX-License-Identifier: Apache-2.0
 
-local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local spark = require "tide.show.spark"
 local variables = require "tide.variables.variables"
 
 local train = {}
 
-local function fail(code, fmt, ...)
-  core.error(code, fmt:format(...))
-end
+local fail = errors.raise
 
 -- ---- when to end ----------------------------------------------------------
 

@@ -9,6 +9,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local optimizer = require "tide.train.optimizer"
 local scope = require "tide.graph.scope"
 local ops = require("tide.ops").ops
@@ -19,9 +20,7 @@ local lbfgs, methods = optimizer.class("LBFGS", {})
 local SHARE = 1e-4     -- of the fall that the slope promises (Armijo)
 local SHORTEST = 2^-30 -- a step this short is given up
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- ---- many variables as one vector -----------------------------------------
 

@@ -7,6 +7,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local clip = require "tide.train.clip"
 local gradients = require "tide.autodiff.gradients"
 local scope = require "tide.graph.scope"
@@ -17,9 +18,7 @@ local ops = require("tide.ops").ops
 -- What a class may leave out.
 local optimizer = {slot_names = {}, slot_starts = {}, attrs = {}}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- Raises unless all of a list are variables.
 local function check_variables(self, list)
@@ -211,17 +210,12 @@ function optimizer:slot(v, slot)
   return found
 end
 
--- Fields that an object has later, if at all.
-local late = {power1 = true, power2 = true, memory = true}
-
 -- What neither an object of the class `name` nor the class has.
 local function unknown(name, key)
-  if late[key] or type(key) ~= "string" then return nil end
+  if type(key) ~= "string" then return nil end
   local methods = {"minimize", "compute_gradients", "apply_gradients"}
-  local near = core.nearest(key, methods)
   return fail("%s has no \"%s\"%s; it has :%s", name, key,
-    near and ("; did you mean \"%s\"?"):format(near) or "",
-    table.concat(methods, ", :"))
+    errors.did_you_mean(key, methods), table.concat(methods, ", :"))
 end
 
 -- A class of optimizers; `fields` are its methods and constants: dense(v, g, s)

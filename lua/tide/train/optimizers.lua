@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local graph = require "tide.graph.graph"
 local optimizer = require "tide.train.optimizer"
 local variables = require "tide.variables.variables"
@@ -16,9 +17,7 @@ local train = {}
 local base, class = optimizer.base, optimizer.class
 local class_by_op, as_dtype = optimizer.class_by_op, optimizer.as_dtype
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 --- The variable that counts training steps (int64), made on first use.
 function train.global_step()
@@ -192,7 +191,7 @@ end
 
 -- ---- adam -----------------------------------------------------------------
 
-local adam = {slot_names = {"Adam", "Adam_1"}}
+local adam = {slot_names = {"Adam", "Adam_1"}, power1 = false, power2 = false}
 
 -- beta1^t and beta2^t, kept as variables beside the first one trained.
 function adam:prepare(list)

@@ -6,13 +6,12 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local ops = require("tide.ops").ops
 
 local train = {}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- x as float32, for arithmetic with the step.
 local function float(x, what)

@@ -6,8 +6,8 @@
 -- session runs, so that a training loop sees them at its next step.
 -- SPDX-License-Identifier: Apache-2.0
 
-local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local forms = require "tide.ui.forms"
 local json = require "tide.base.json"
 local output = require "tide.ui.output"
@@ -15,9 +15,7 @@ local widget = require "tide.ui.widget"
 
 local ui = {}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 -- Options by name; a string alone is the label.
 local function read(o, what, allowed)
@@ -155,9 +153,8 @@ local select_fields = {
     local list = self.options
     local at = index_of(list, x)
     if at then return at - 1 end
-    local near = core.nearest(tostring(x), list)
     return fail("select: \"%s\" is none of the options%s", tostring(x),
-                near and "; did you mean \"" .. near .. "\"?" or "")
+                errors.did_you_mean(x, list))
   end},
   options = {field = "_options_labels", get = function(_, state)
     return state._options_labels

@@ -7,8 +7,8 @@
 -- Source: facts of ipywidgets' message protocol 2.1.0.
 -- SPDX-License-Identifier: Apache-2.0
 
-local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local comm = require "tide.ui.channels"
 local json = require "tide.base.json"
 local models = require "tide.ui.models"
@@ -62,9 +62,7 @@ local names = {label = "description"}
 
 local function model_of(self) return rawget(self, "model") end
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 local function no_field(self, key)
   local list = {}
@@ -74,9 +72,8 @@ local function no_field(self, key)
   for name in pairs(methods) do list[#list + 1] = name end
   for name in pairs(self.kind.fields or {}) do list[#list + 1] = name end
   table.sort(list)
-  local near = core.nearest(tostring(key), list)
   fail("td.ui.%s has no field \"%s\"%s", self.kind.name, tostring(key),
-       near and "; did you mean \"" .. near .. "\"?" or "")
+       errors.did_you_mean(key, list))
 end
 
 local meta = {__name = "widget"}

@@ -4,15 +4,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local core = require "tide.core"
 local shapes = require "tide.tensor.shape"
 local ops = require("tide.ops").ops
 
 local initializers = {}
 
-local function fail(fmt, ...)
-  core.error("invalid_argument", fmt:format(...))
-end
+local fail = errors.invalid
 
 --- All zeros.
 function initializers.zeros()

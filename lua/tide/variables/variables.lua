@@ -7,6 +7,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local graph = require "tide.graph.graph"
 local dtypes = require "tide.tensor.dtype"
 local shapes = require "tide.tensor.shape"
@@ -19,9 +20,7 @@ local methods = {}
 local meta = {}
 local part = {}
 
-local function fail(code, fmt, ...)
-  core.error(code, fmt:format(...))
-end
+local fail = errors.raise
 
 -- ---- reading --------------------------------------------------------------
 
@@ -199,9 +198,8 @@ local function tensor_method(key)
   for _, more in ipairs{fields, namespace.names()} do
     table.move(more, 1, #more, #known + 1, known)
   end
-  local near = core.nearest(key, known)
   fail("invalid_argument", "no field or method \"%s\" on a variable%s", key,
-       near and ("; did you mean \"" .. near .. "\"?") or "")
+       errors.did_you_mean(key, known))
 end
 
 function meta.__index(self, key)
