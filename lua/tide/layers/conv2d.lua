@@ -25,11 +25,10 @@ end
 function conv2d:rows(x)
   local depth = layer.size(self, x, window.channels(self))
   local rows, cols = table.unpack(self.kernel_size)
-  local list = {{"kernel", {rows, cols, depth, self.filters},
-                 initializer = self.kernel_initializer,
-                 regularizer = self.kernel_regularizer}}
-  list[2] = affine.bias(self, self.filters)
-  return list
+  return {{"kernel", {rows, cols, depth, self.filters},
+           initializer = self.kernel_initializer,
+           regularizer = self.kernel_regularizer},
+          affine.bias(self, self.filters)}
 end
 
 function conv2d:apply(x, w)

@@ -24,11 +24,10 @@ end
 function transposed:rows(x)
   local depth = layer.size(self, x, window.channels(self))
   local rows, cols = table.unpack(self.kernel_size)
-  local list = {{"kernel", {rows, cols, self.filters, depth},
-                 initializer = self.kernel_initializer,
-                 regularizer = self.kernel_regularizer}}
-  list[2] = affine.bias(self, self.filters)
-  return list
+  return {{"kernel", {rows, cols, self.filters, depth},
+           initializer = self.kernel_initializer,
+           regularizer = self.kernel_regularizer},
+          affine.bias(self, self.filters)}
 end
 
 -- The size of rows (1) or columns (2) that conv2d would turn into x's.
