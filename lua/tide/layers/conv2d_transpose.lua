@@ -53,8 +53,7 @@ function transposed:apply(x, w)
 end
 
 --- What conv2d's gradient does to images: with strides it enlarges them.
--- Variables kernel {rows, columns, filters, depth}, bias. Options as conv2d's,
--- without dilation_rate.
+-- Variables kernel {rows, columns, filters, depth}, bias; conv2d's options.
 -- @function layers.conv2d_transpose(x, filters, kernel_size, o)
 -- @usage td.layers.conv2d_transpose(td.ones{2, 4, 4, 3}, 2, 3, {strides = 2})
 --   .shape  --> {2, 9, 9, 2}
