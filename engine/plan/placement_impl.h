@@ -43,11 +43,11 @@ struct td_placer {
   bool soft;
   const char *kinds[TD_PLACER_KINDS]; /* kinds of devices: whose kernels */
   int n_kinds;
-  int *kind_of;                 /* by device */
-  TD_VEC(td_placement) at;      /* by node id */
-  int32_t n;                    /* nodes placed so far */
-  uint64_t removals;            /* td_graph_removals when they were */
-  TD_VEC(td_placement) kept;    /* room for `at` without the removed nodes */
+  int *kind_of;              /* by device */
+  TD_VEC(td_placement) at;   /* by node id */
+  int32_t n;                 /* nodes placed so far */
+  uint64_t removals;         /* td_graph_removals when they were */
+  TD_VEC(td_placement) kept; /* room for `at` without the removed nodes */
   TD_VEC(td_device_name) requests;
   td_map request_of; /* device string to its index in requests + 1 */
   TD_VEC(td_status *) errors;
