@@ -4,6 +4,8 @@
  * a definition a graph again.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph/build.h"
+#include "engine/graph/graph_edit.h"
 #include "engine/graphdef/function.h"
 #include "lua/bind.h"
 #include "lua/bind_handle.h"

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "engine/graph/node_edit.h"
 #include "engine/graphdef/graphdef.h"
 #include "lua/bind.h"
 #include "lua/bind_handle.h"
@@ -176,14 +177,14 @@ static int graph_index(lua_State *L) {
 /* core.set_back_edge(merge op, input index from 0, edge) */
 static int core_back_edge(lua_State *L) {
   td_node *merge = td_lua_check_op(L, 1);
-  td_lua_check(L, td_graph_back_edge(merge, (int)luaL_checkinteger(L, 2),
+  td_lua_check(L, td_node_set_back_edge(merge, (int)luaL_checkinteger(L, 2),
                                      td_lua_check_edge(L, 3)));
   return 0;
 }
 
 static int core_add_control(lua_State *L) {
   td_lua_check(
-      L, td_graph_add_control(td_lua_check_op(L, 1), td_lua_check_op(L, 2)));
+      L, td_node_add_control(td_lua_check_op(L, 1), td_lua_check_op(L, 2)));
   return 0;
 }
 

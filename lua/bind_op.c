@@ -10,6 +10,8 @@
 
 #include "engine/base/map.h"
 #include "engine/device/kernel.h"
+#include "engine/graph/build.h"
+#include "engine/graph/node_edit.h"
 #include "lua/bind.h"
 #include "lua/bind_args.h"
 #include "lua/bind_handle.h"

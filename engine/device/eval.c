@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/mem.h"
 #include "engine/device/kernel.h"
+#include "engine/graph/build.h"
 
 enum { FEW = 8 };
 

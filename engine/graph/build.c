@@ -7,6 +7,8 @@
  * graph changes only when nothing can fail any more.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph/build.h"
+
 #include <string.h>
 
 #include "engine/graph/resolve.h"

@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graph/frames_impl.h"
+#include "engine/graph/graph_check.h"
 
 #include <string.h>
 

@@ -83,9 +83,6 @@ uint64_t td_graph_removals(const td_graph *g) {
 uint64_t td_graph_next_serial(const td_graph *g) {
   return g->serials + 1;
 }
-void td_graph_scratch(td_graph *g) {
-  g->scratch = true;
-}
 void td_graph_touch(td_graph *g) {
   __atomic_store_n(&g->version, g->version + 1, __ATOMIC_RELEASE);
 }

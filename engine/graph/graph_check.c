@@ -6,6 +6,8 @@
  * NextIteration into a Merge go to the next round of a loop and do not count.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph/graph_check.h"
+
 #include <string.h>
 
 #include "engine/graph/graph_impl.h"

@@ -179,9 +179,9 @@ bool td_infer_small(td_infer *c, int i, td_small *v) {
          small_from_shape(td_edge_shape(c->in[i]), v);
 }
 
-bool td_edge_small(td_edge e, td_small *v) {
+bool td_infer_edge_small(const td_edge *e, td_small *v) {
   int budget = MAX_HOOKS;
-  td_infer c = {.in = &e, .n_in = 1, .budget = &budget};
+  td_infer c = {.in = e, .n_in = 1, .budget = &budget};
   return td_infer_small(&c, 0, v);
 }
 

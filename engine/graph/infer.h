@@ -51,6 +51,9 @@ const td_tensor *td_infer_const(td_infer *c, int i);
  * False when nothing is known or the input is no int32/int64 scalar or vector
  * of <= TD_SMALL_MAX. */
 bool td_infer_small(td_infer *c, int i, td_small *v);
+/* The same of any edge, where no node is being inferred. */
+struct td_edge;
+bool td_infer_edge_small(const struct td_edge *e, td_small *v);
 /* Input i, a vector of sizes, as a shape: -1 where a size is not known, unknown
  * rank where not even the length is. Error on a negative size other than -1 or
  * rank over TD_MAX_RANK. */

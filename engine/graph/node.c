@@ -3,6 +3,8 @@
  * A node and its arrays are one piece of its region's arena.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph/node.h"
+
 #include <string.h>
 
 #include "engine/graph/graph_impl.h"

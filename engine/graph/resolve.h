@@ -9,6 +9,7 @@
 #ifndef TD_RESOLVE_H
 #define TD_RESOLVE_H
 
+#include "engine/graph/build.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/op_sig.h"
 

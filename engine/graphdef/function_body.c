@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/graph/build.h"
+#include "engine/graph/graph_edit.h"
+#include "engine/graph/node_edit.h"
 #include "engine/graphdef/function_body_impl.h"
 #include "engine/graphdef/function_impl.h"
 #include "engine/graph/infer_impl.h"

@@ -9,6 +9,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "engine/graph/build.h"
+#include "engine/graph/node_edit.h"
 #include "engine/graphdef/graphdef_read_impl.h"
 
 /* ---- attributes ---------------------------------------------------------- */
@@ -242,7 +244,7 @@ static td_status *close_loops(const td_import *m) {
     for (int k = 0; k < n->n_in && n->loop; k++) {
       if (!is_back_edge(m, n, k)) continue;
       td_edge from = {node_of(m, &n->in[k]), n->in[k].port};
-      TD_TRY(td_graph_back_edge(n->node, k, from));
+      TD_TRY(td_node_set_back_edge(n->node, k, from));
     }
   }
   return NULL;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/graph/frames.h"
+#include "engine/graph/graph_edit.h"
 #include "engine/graphdef/function_body_impl.h"
 #include "engine/graphdef/function_impl.h"
 #include "engine/graphdef/graphdef_read_impl.h"

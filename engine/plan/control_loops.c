@@ -45,6 +45,10 @@
 #include <stdio.h>
 
 #include "engine/base/map.h"
+#include "engine/graph/build.h"
+#include "engine/graph/graph_check.h"
+#include "engine/graph/graph_edit.h"
+#include "engine/graph/node_edit.h"
 #include "engine/plan/pass_impl.h"
 
 /* ---- colocation ---------------------------------------------------------- */
@@ -251,7 +255,7 @@ static td_status *add_signal(const survey *v, const td_node *next,
   TD_TRY(td_tensor_scalar_f(TD_FLOAT32, 0, &zero));
   td_status *s = td_pass_const(g, name, &zero, next->placed, &signal);
   td_tensor_release(&zero);
-  if (td_ok(s)) s = td_graph_add_control(signal, value);
+  if (td_ok(s)) s = td_node_add_control(signal, value);
   if (!td_ok(s)) return s;
   signal->frame = next->frame;
   signal->may_die = true;
@@ -384,7 +388,7 @@ static td_status *add_turn(loop *l) {
   if (l->v->alive[l->frame]) td_build_control(&b, l->v->alive[l->frame]);
   TD_TRY(finish(&b, l, l->frame, &l->next));
   l->next->may_die = true;
-  return td_graph_back_edge(l->merge, 1, (td_edge){l->next, 0});
+  return td_node_set_back_edge(l->merge, 1, (td_edge){l->next, 0});
 }
 
 static td_status *add_loop(const survey *v, int32_t frame, int32_t device,

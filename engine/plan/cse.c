@@ -11,6 +11,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/map.h"
 #include "engine/base/plant.h"
+#include "engine/graph/graph_check.h"
+#include "engine/graph/node_edit.h"
 #include "engine/plan/pass_impl.h"
 
 typedef struct cse {

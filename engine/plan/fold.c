@@ -11,6 +11,8 @@
  * or a branch would need a control edge to run there.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph/graph_check.h"
+#include "engine/graph/node_edit.h"
 #include "engine/plan/pass_impl.h"
 
 /* Results over SMALL bytes are kept when their inputs were larger. Planning
@@ -137,7 +139,7 @@ static td_tensor *sizes(const td_node *n) {
     td_small v;
     td_dtype dtype = n->out[i].dtype;
     bool good = (dtype == TD_INT32 || dtype == TD_INT64) &&
-                td_edge_small((td_edge){(td_node *)n, i}, &v) &&
+                td_infer_edge_small(&(td_edge){(td_node *)n, i}, &v) &&
                 tensor_of_small(&v, dtype, &out[i]);
     if (good) continue;
     drop_values(out, n->n_out);

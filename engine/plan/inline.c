@@ -20,6 +20,9 @@
  * that waits for all results.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph/build.h"
+#include "engine/graph/graph_edit.h"
+#include "engine/graph/node_edit.h"
 #include "engine/graphdef/function.h"
 #include "engine/plan/pass_impl.h"
 
@@ -87,11 +90,11 @@ static td_status *begin(inliner *x, td_node *call, td_node **entry) {
   if (!guarded) return NULL;
   TD_TRY(add_node(x, call, "NoOp", "begin", NULL, entry));
   for (int i = 0; i < call->n_control; i++)
-    TD_TRY(td_graph_add_control(*entry, call->control[i]));
+    TD_TRY(td_node_add_control(*entry, call->control[i]));
   for (int i = 0; i < call->n_in; i++) {
     td_node *pass;
     TD_TRY(add_node(x, call, "Identity", "arg", &x->args.at[i], &pass));
-    TD_TRY(td_graph_add_control(*entry, pass));
+    TD_TRY(td_node_add_control(*entry, pass));
     td_dtype t = td_edge_dtype(x->args.at[i]);
     if (t != TD_RESOURCE && t != TD_VARIANT) x->args.at[i] = (td_edge){pass, 0};
   }
@@ -131,7 +134,7 @@ static td_status *wait_for(td_graph *g, td_node *entry, int32_t begin) {
   for (int32_t id = begin; id < end && td_ok(s); id++) {
     td_node *n = td_graph_node(g, id);
     if (loops_around(n, begin, loops) == 0 && waits(n))
-      s = td_graph_add_control(n, entry);
+      s = td_node_add_control(n, entry);
   }
   td_free(loops);
   return s;
@@ -156,11 +159,11 @@ static td_status *end(inliner *x, const td_node *call, td_node *entry,
   bool awaited = call->id >= x->n || x->awaited[call->id];
   if (!awaited) return NULL;
   TD_TRY(add_node(x, call, "NoOp", "end", NULL, &to->done));
-  if (entry) TD_TRY(td_graph_add_control(to->done, entry));
+  if (entry) TD_TRY(td_node_add_control(to->done, entry));
   for (int i = 0; i < to->body.n_results; i++)
-    TD_TRY(td_graph_add_control(to->done, to->body.results[i].node));
+    TD_TRY(td_node_add_control(to->done, to->body.results[i].node));
   for (int i = 0; i < to->body.n_controls; i++)
-    TD_TRY(td_graph_add_control(to->done, to->body.controls[i]));
+    TD_TRY(td_node_add_control(to->done, to->body.controls[i]));
   return NULL;
 }
 
@@ -193,7 +196,7 @@ static td_status *rewire_controls(inliner *x, td_node *n) {
     td_node *before = n->control[i];
     if (!is_call(before)) continue;
     td_node_drop_control(n, i);
-    TD_TRY(td_graph_add_control(n, x->at.at[before->id].done));
+    TD_TRY(td_node_add_control(n, x->at.at[before->id].done));
   }
   return NULL;
 }

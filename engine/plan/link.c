@@ -1,6 +1,7 @@
 /* link.c - _Send and _Recv nodes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph/build.h"
 #include "engine/plan/link_impl.h"
 
 #include <stdio.h>

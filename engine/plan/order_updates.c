@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/graph/build.h"
+#include "engine/graph/node_edit.h"
 #include "engine/plan/pass_impl.h"
 #include "engine/plan/uses_impl.h"
 
@@ -264,7 +266,7 @@ static td_status *add_hub(ordering *t, td_node *n) {
     td_build_control(&b, t->wanted.at[i]);
   TD_TRY(td_build_node(&b, &hub));
   hub->placed = n->placed;
-  return td_graph_add_control(n, hub);
+  return td_node_add_control(n, hub);
 }
 
 static td_status *add_edges(ordering *t, td_node *n) {
@@ -273,7 +275,7 @@ static td_status *add_edges(ordering *t, td_node *n) {
                 n->name);
   if (t->wanted.len > FEW) return add_hub(t, n);
   for (size_t i = 0; i < t->wanted.len; i++)
-    TD_TRY(td_graph_add_control(n, t->wanted.at[i]));
+    TD_TRY(td_node_add_control(n, t->wanted.at[i]));
   return NULL;
 }
 

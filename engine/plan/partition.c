@@ -23,6 +23,10 @@
 
 #include "engine/base/map.h"
 #include "engine/base/plant.h"
+#include "engine/graph/build.h"
+#include "engine/graph/graph_check.h"
+#include "engine/graph/graph_edit.h"
+#include "engine/graph/node_edit.h"
 #include "engine/graphdef/function.h"
 #include "engine/graphdef/graphdef.h"
 #include "engine/plan/link_impl.h"
@@ -116,7 +120,7 @@ static td_status *add_signal(partition *t, td_node *from, const link_key *k,
   snprintf(name, sizeof name, "_signal_%d", (int)l.edge);
   TD_TRY(td_pass_const(graph_of(t, from->placed), name, &t->signal,
                        from->placed, &signal));
-  TD_TRY(td_graph_add_control(signal, t->copy[from->id]));
+  TD_TRY(td_node_add_control(signal, t->copy[from->id]));
   signal->frame = frame;
   signal->may_die = from->may_die;
   l.value = (td_edge){signal, 0};

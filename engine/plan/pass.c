@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "engine/base/plant.h"
+#include "engine/graph/build.h"
+#include "engine/graph/graph_edit.h"
 #include "engine/plan/pass_impl.h"
 
 void td_pass_log(td_pass *p, const char *fmt, ...) {

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "engine/graph/graph_check.h"
 #include "engine/plan/dump_impl.h"
 
 /* ---- the passes ---------------------------------------------------------- */

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "engine/graph/graph_edit.h"
 #include "engine/graphdef/function.h"
 #include "engine/graph/region.h"
 #include "engine/plan/prune_impl.h"

@@ -7,6 +7,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "engine/graph/build.h"
+#include "engine/graph/graph_edit.h"
+#include "engine/graph/node_edit.h"
 #include "engine/plan/link_impl.h"
 #include "engine/plan/prune_impl.h"
 
@@ -126,7 +129,7 @@ static td_status *late_inputs(copying *c, const td_node *n) {
       td_node_set_in(copy, i, copied(c, n->in[i], n->placed));
   for (int i = 0; i < n->n_control && copy->n_control < n->n_control; i++)
     if (n->control[i]->id > n->id)
-      TD_TRY(td_graph_add_control(copy, copied_control(c, n->control[i])));
+      TD_TRY(td_node_add_control(copy, copied_control(c, n->control[i])));
   return NULL;
 }
 

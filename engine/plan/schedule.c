@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "engine/graph/graph_check.h"
 #include "engine/plan/pass_impl.h"
 
 /* In units of one kilobyte of output. A dimension not known counts as a small

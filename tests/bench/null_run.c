@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/clock.h"
+#include "engine/graph/build.h"
 #include "engine/run/callable.h"
 
 static td_status *make(td_callable **out) {

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "engine/graph/graph_check.h"
 #include "engine/graphdef/graphdef.h"
 #include "tests/engine/graphdef/wire.h"
 

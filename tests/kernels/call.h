@@ -8,6 +8,7 @@
 #define TD_TEST_CALL_H
 
 #include "engine/device/kernel.h"
+#include "engine/graph/build.h"
 
 static td_status *call_operands(td_graph *g, const td_tensor *in, int n,
                                 td_edge *edges) {

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/engine/device/run_node.h"
+#include "engine/graph/node_edit.h"
 
 static td_device *cpu;
 
@@ -111,7 +112,7 @@ static void test_back_edges(void **state) {
     check_shape((td_edge){merge, 0}, rows[i].shape);
     td_edge next =
         add_next(g, of_shape(g, td_shape_vector(rows[i].comes_back)));
-    td_status *s = td_graph_back_edge(merge, 1, next);
+    td_status *s = td_node_set_back_edge(merge, 1, next);
     if (rows[i].good) {
       OK(s);
       OK(td_node_infer(merge));

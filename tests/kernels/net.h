@@ -13,6 +13,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/device/kernel.h"
+#include "engine/graph/build.h"
 
 enum { NET_NODES = 64, NET_INPUTS = 16 };
 

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
 
+#include "engine/graph/build.h"
 #include "engine/graph/graph.h"
 
 static td_edge node(td_build *b) {

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/rows/rows.h"
+#include "engine/graph/build.h"
 
 #include <string.h>
 

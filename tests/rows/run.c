@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/graph/build.h"
 #include "engine/graphdef/graphdef.h"
 
 enum { MEMORY = 4 << 20 };

@@ -13,6 +13,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/device/kernel.h"
+#include "engine/graph/build.h"
 
 #define PLACE "/job:localhost/replica:0/task:0"
 

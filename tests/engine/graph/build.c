@@ -2,6 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ops.h"
+#include "engine/graph/build.h"
+#include "engine/graph/graph_check.h"
 
 #include <stdio.h>
 

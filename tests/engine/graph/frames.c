@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/graph/build.h"
 #include "engine/graph/frames.h"
+#include "engine/graph/node_edit.h"
 
 /* ---- ops ----------------------------------------------------------------- */
 
@@ -82,7 +84,7 @@ static void add_line(td_graph *g, char *line) {
     int open = 0;
     OK(td_graph_edge(g, strtok_r(NULL, " ", &save), &e));
     while (m->in[open].node) open++;
-    OK(td_graph_back_edge(m, open, e));
+    OK(td_node_set_back_edge(m, open, e));
     return;
   }
   snprintf(op, sizeof op, "F%s", word);

@@ -2,6 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ops.h"
+#include "engine/graph/build.h"
+#include "engine/graph/graph_check.h"
+#include "engine/graph/node_edit.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -167,7 +170,7 @@ static void a_final_graph_stays(void **state) {
   td_graph_finalize(g);
   td_build_init(&b, g, "TestNoOp", "c");
   FAILS(td_build_node(&b, &n), TD_FAILED_PRECONDITION, "final");
-  FAILS(td_graph_add_control(m, td_graph_node(g, 0)), TD_FAILED_PRECONDITION,
+  FAILS(td_node_add_control(m, td_graph_node(g, 0)), TD_FAILED_PRECONDITION,
         "final");
   assert_int_equal(td_graph_size(g), 2);
   td_graph_release(g);

@@ -5,7 +5,11 @@
 
 #include <stdio.h>
 
+#include "engine/graph/build.h"
+#include "engine/graph/graph_check.h"
+#include "engine/graph/graph_edit.h"
 #include "engine/graph/graph_impl.h"
+#include "engine/graph/node_edit.h"
 
 /* ---- a loop -------------------------------------------------------------- */
 
@@ -50,23 +54,23 @@ static void back_edges(void **state) {
   td_node *wrong = unary(l.g, "TestNext", f).node;
   td_edge any = placeholder(l.g, TD_INT32, td_shape_vector(-1), "any");
   td_node *wide = unary(l.g, "TestNext", any).node;
-  FAILS(td_graph_back_edge(l.merge, 0, of(l.next)), TD_INVALID_ARGUMENT,
+  FAILS(td_node_set_back_edge(l.merge, 0, of(l.next)), TD_INVALID_ARGUMENT,
         "no open input 0");
-  FAILS(td_graph_back_edge(l.merge, 2, of(l.next)), TD_INVALID_ARGUMENT,
+  FAILS(td_node_set_back_edge(l.merge, 2, of(l.next)), TD_INVALID_ARGUMENT,
         "no open input 2");
-  FAILS(td_graph_back_edge(l.add, 0, of(l.next)), TD_INVALID_ARGUMENT,
+  FAILS(td_node_set_back_edge(l.add, 0, of(l.next)), TD_INVALID_ARGUMENT,
         "no open input");
-  FAILS(td_graph_back_edge(l.merge, 1, of(l.add)), TD_INVALID_ARGUMENT,
+  FAILS(td_node_set_back_edge(l.merge, 1, of(l.add)), TD_INVALID_ARGUMENT,
         "must come from a NextIteration");
-  FAILS(td_graph_back_edge(l.merge, 1, of(wrong)), TD_INVALID_ARGUMENT,
+  FAILS(td_node_set_back_edge(l.merge, 1, of(wrong)), TD_INVALID_ARGUMENT,
         "loop variable \"merge\" is int32, but comes back as float32");
-  FAILS(td_graph_back_edge(l.merge, 1, of(wide)), TD_INVALID_ARGUMENT,
+  FAILS(td_node_set_back_edge(l.merge, 1, of(wide)), TD_INVALID_ARGUMENT,
         "has shape {2}, but comes back with {-1}: give a shape_invariants");
   uint64_t version = td_graph_version(l.g);
-  OK(td_graph_back_edge(l.merge, 1, of(l.next)));
+  OK(td_node_set_back_edge(l.merge, 1, of(l.next)));
   assert_true(td_graph_version(l.g) > version);
   assert_ptr_equal(l.merge->in[1].node, l.next);
-  FAILS(td_graph_back_edge(l.merge, 1, of(l.next)), TD_INVALID_ARGUMENT,
+  FAILS(td_node_set_back_edge(l.merge, 1, of(l.next)), TD_INVALID_ARGUMENT,
         "no open input 1");
   OK(td_graph_verify(l.g));
   td_graph_release(l.g);
@@ -87,13 +91,13 @@ static void merge_needs_its_type(void **state) {
 static void control_edges(void **state) {
   (void)state;
   loop l = new_loop(td_shape_scalar());
-  OK(td_graph_add_control(l.done, l.add));
-  OK(td_graph_add_control(l.done, l.x));
-  OK(td_graph_add_control(l.done, l.add)); /* there already */
+  OK(td_node_add_control(l.done, l.add));
+  OK(td_node_add_control(l.done, l.x));
+  OK(td_node_add_control(l.done, l.add)); /* there already */
   assert_int_equal(l.done->n_control, 2);
-  FAILS(td_graph_add_control(l.done, l.done), TD_INVALID_ARGUMENT, "are one");
+  FAILS(td_node_add_control(l.done, l.done), TD_INVALID_ARGUMENT, "are one");
   loop m = new_loop(td_shape_scalar());
-  FAILS(td_graph_add_control(l.done, m.x), TD_INVALID_ARGUMENT,
+  FAILS(td_node_add_control(l.done, m.x), TD_INVALID_ARGUMENT,
         "of two graphs");
   OK(td_graph_verify(l.g));
   td_node_drop_control(l.done, 0);
@@ -170,7 +174,7 @@ static void removes(void **state) {
   (void)state;
   loop l = new_loop(td_shape_scalar());
   td_edge two = ints(l.g, (int32_t[]){2}, -1);
-  OK(td_graph_back_edge(l.merge, 1, of(l.next)));
+  OK(td_node_set_back_edge(l.merge, 1, of(l.next)));
   td_node_set_in(l.add, 1, two);
   td_buffer *value =
       td_buffer_retain(td_node_attr(l.one, "value")->tensor->buffer);
@@ -220,11 +224,11 @@ static void order_is_stable(void **state) {
   (void)state;
   loop l = new_loop(td_shape_scalar());
   int32_t *order;
-  OK(td_graph_back_edge(l.merge, 1, of(l.next)));
+  OK(td_node_set_back_edge(l.merge, 1, of(l.next)));
   OK(td_graph_order(l.g, &order));
   for (int i = 0; i < td_graph_size(l.g); i++) assert_int_equal(order[i], i);
   td_free(order);
-  OK(td_graph_add_control(l.x, l.done)); /* done comes before x now */
+  OK(td_node_add_control(l.x, l.done)); /* done comes before x now */
   OK(td_graph_order(l.g, &order));
   static const int32_t want[] = {5, 0, 1, 2, 3, 4};
   assert_memory_equal(order, want, sizeof want);
@@ -245,16 +249,16 @@ static void cycles_are_named(void **state) {
     char name[8];
     snprintf(name, sizeof name, "n%d", i);
     n[i] = no_op(g, name);
-    if (i) OK(td_graph_add_control(n[i], n[i - 1]));
+    if (i) OK(td_node_add_control(n[i], n[i - 1]));
   }
-  OK(td_graph_add_control(n[4], n[6]));
+  OK(td_node_add_control(n[4], n[6]));
   FAILS(td_graph_order(g, &order), TD_INVALID_ARGUMENT,
         "a cycle that passes no NextIteration: \"n4\" <- \"n5\" <- \"n6\" <- "
         "\"n4\"");
   assert_null(order);
   FAILS(td_graph_verify(g), TD_INVALID_ARGUMENT, "a cycle");
   td_node_drop_control(n[4], 1);
-  OK(td_graph_add_control(n[0], n[11]));
+  OK(td_node_add_control(n[0], n[11]));
   FAILS(td_graph_order(g, &order), TD_INVALID_ARGUMENT, "<- 3 more <- \"n0\"");
   td_graph_release(g);
 }
@@ -270,7 +274,7 @@ static void long_chains(void **state) {
     td_build b;
     td_build_init(&b, g, "TestNoOp", "n");
     OK(td_build_node(&b, &n));
-    if (last) OK(td_graph_add_control(last, n));
+    if (last) OK(td_node_add_control(last, n));
     last = n;
     if (!first) first = n;
   }
@@ -365,8 +369,8 @@ static void verify_sees_it(void **state) {
   no_op(stranger, "s");
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
     loop l = new_loop(td_shape_scalar());
-    OK(td_graph_add_control(l.done, l.x));
-    OK(td_graph_add_control(l.done, l.one));
+    OK(td_node_add_control(l.done, l.x));
+    OK(td_node_add_control(l.done, l.one));
     OK(td_graph_verify(l.g));
     rows[i].breaks(&l);
     td_status *s = td_graph_verify(l.g);
@@ -397,7 +401,7 @@ static td_status *rewrite(void *arg) {
     if (!s) s = td_node_set_note(n, "_t", *td_node_attr(l->one, "value"));
     if (!s) s = td_node_set_device(n, i % 2 ? "/cpu:1" : "/cpu:2");
     if (!s) s = td_node_infer(n);
-    if (!s && i) s = td_graph_add_control(n, td_graph_node(g, i - 1));
+    if (!s && i) s = td_node_add_control(n, td_graph_node(g, i - 1));
   }
   td_graph_release(g);
   return s;
@@ -407,7 +411,7 @@ static void no_memory(void **state) {
   (void)state;
   loop l = new_loop(td_shape_scalar());
   OK(td_node_set_note(l.one, "_t", *td_node_attr(l.one, "value")));
-  OK(td_graph_add_control(l.done, l.add));
+  OK(td_node_add_control(l.done, l.add));
   for (int i = 0; i < 100; i++) no_op(l.g, "more");
   print_message("%lld allocations failed\n", (long long)fail_each(rewrite, &l));
   assert_int_equal(td_node_attr(l.one, "value")->tensor->buffer->refs, 2);

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "engine/graph/build.h"
 #include "engine/graph/infer_impl.h"
 
 /* ---- values -------------------------------------------------------------- */

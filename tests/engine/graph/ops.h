@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "engine/graph/build.h"
 #include "engine/graph/graph.h"
 
 /* ---- ops ----------------------------------------------------------------- */

@@ -1,6 +1,8 @@
 /* region.c - tests of regions: names, what stays, what goes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph/graph_check.h"
+#include "engine/graph/node_edit.h"
 #include "engine/graph/region.h"
 
 #include "ops.h"
@@ -81,8 +83,8 @@ static void what_nobody_uses_goes(void **state) {
   td_build_in(&b, (td_edge){w.y, 0});
   FAILS(td_build_node(&b, &none), TD_FAILED_PRECONDITION,
         "node \"y\" was replaced when cell In[1] ran again");
-  FAILS(td_graph_add_control(x, w.x), TD_FAILED_PRECONDITION, "\"x\" was");
-  FAILS(td_graph_add_control(w.x, x), TD_FAILED_PRECONDITION, "\"x\" was");
+  FAILS(td_node_add_control(x, w.x), TD_FAILED_PRECONDITION, "\"x\" was");
+  FAILS(td_node_add_control(w.x, x), TD_FAILED_PRECONDITION, "\"x\" was");
   end(&w);
 }
 

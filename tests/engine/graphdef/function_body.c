@@ -3,6 +3,7 @@
  * Each test makes a function out of one graph and opens it in another.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph/graph_check.h"
 #include "engine/graphdef/function.h"
 #include "tests/engine/graph/ops.h"
 

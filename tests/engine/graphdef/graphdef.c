@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include "engine/graph/node_edit.h"
 #include "engine/graphdef/graphdef.h"
 
 static td_node *add(td_build *b) {
@@ -276,7 +277,7 @@ static td_graph *loop_graph(bool closed) {
   td_edge body = binary(g, "TestAdd", (td_edge){sw, 1}, (td_edge){sw, 1});
   next = unary(g, "NextIteration", body).node;
   unary(g, "Exit", (td_edge){sw, 0});
-  if (closed) OK(td_graph_back_edge(m, 1, (td_edge){next, 0}));
+  if (closed) OK(td_node_set_back_edge(m, 1, (td_edge){next, 0}));
   return g;
 }
 
@@ -306,7 +307,7 @@ static void test_late_control(void **state) {
   td_edge y = unary(g, "TestIdentity", x);
   td_build_init(&b, g, "TestNoOp", "gate");
   td_node *gate = add(&b);
-  OK(td_graph_add_control(y.node, gate));
+  OK(td_node_add_control(y.node, gate));
   write_graph(g, &one);
   td_graph *h = new_graph();
   OK(td_graphdef_read(h, one.at, one.len, NULL));

@@ -7,6 +7,7 @@
 
 #include "wire.h"
 
+#include "engine/graph/graph_check.h"
 #include "engine/graphdef/graphdef.h"
 
 #define X "x Placeholder dtype=t1 shape=S2,3\n"

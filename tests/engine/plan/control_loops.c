@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parts.h"
+#include "engine/graph/node_edit.h"
 
 /* A loop's name, what it begins with, and the devices of its pieces. */
 typedef struct loop {
@@ -47,7 +48,7 @@ static void end_loop(world *w, const loop *l, const char *result) {
   char name[128];
   td_node *n = add_in(w, l, "$/next", "NextIteration", result, l->merge);
   snprintf(name, sizeof name, "%s/merge", l->name);
-  OK(td_graph_back_edge(edge(w, name).node, 1, (td_edge){n, 0}));
+  OK(td_node_set_back_edge(edge(w, name).node, 1, (td_edge){n, 0}));
   add_in(w, l, "$/exit", "Exit", "$/switch:0", l->exit);
 }
 
@@ -142,8 +143,8 @@ static void test_shared_enter(void **state) {
   add(&w, "sa", "Switch", "a cond @c0");
   add(&w, "sb", "Switch", "b cond @c1");
   td_node *next = add(&w, "next", "NextIteration", "sa:1 @c0");
-  OK(td_graph_back_edge(a, 1, (td_edge){next, 0}));
-  OK(td_graph_back_edge(b, 1, (td_edge){next, 0}));
+  OK(td_node_set_back_edge(a, 1, (td_edge){next, 0}));
+  OK(td_node_set_back_edge(b, 1, (td_edge){next, 0}));
   add(&w, "xa", "Exit", "sa @c0");
   add(&w, "xb", "Exit", "sb @c0");
   OK(plan(&w, "x", "xa xb", &p));
@@ -234,7 +235,7 @@ static void begin_mortal(world *w, const char *there) {
   add(w, "pred", "PlanLess", "merge constant @c0");
   add(w, "side", "Switch", "switch:1 pred @c0");
   td_node *next = add(w, "next", "NextIteration", "side:1 @c0");
-  OK(td_graph_back_edge(m, 1, (td_edge){next, 0}));
+  OK(td_node_set_back_edge(m, 1, (td_edge){next, 0}));
   add(w, "exit", "Exit", "switch:0");
 }
 

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
+#include "engine/graph/node_edit.h"
 
 static world new_cse(const char *devices) {
   world w = new_world(devices);
@@ -106,7 +107,7 @@ static void test_loop(void **state) {
   add(&w, "b", "PlanNeg", "switch:1");
   add(&w, "sum", "PlanAdd", "a b");
   td_node *n = add(&w, "next", "NextIteration", "sum");
-  OK(td_graph_back_edge(m, 1, (td_edge){n, 0}));
+  OK(td_node_set_back_edge(m, 1, (td_edge){n, 0}));
   add(&w, "exit", "Exit", "switch");
   add(&w, "outside", "PlanNeg", "exit");
   OK(plan(&w, "", "outside", &p));

@@ -4,6 +4,7 @@
  * there in every test.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph/node_edit.h"
 #include "engine/graphdef/function.h"
 #include "world.h"
 
@@ -121,7 +122,7 @@ static void test_loop(void **state) {
   add(&body, "draw", "PlanSource", "^merge");
   add(&body, "sum", "PlanAdd", "switch:1 draw");
   td_node *next = add(&body, "next", "NextIteration", "sum");
-  OK(td_graph_back_edge(m, 1, (td_edge){next, 0}));
+  OK(td_node_set_back_edge(m, 1, (td_edge){next, 0}));
   add(&body, "exit", "Exit", "switch");
   add(&body, "end", "PlanSource", "^exit");
   add(&body, "out", "PlanAdd", "exit end");

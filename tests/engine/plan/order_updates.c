@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
+#include "engine/graph/graph_check.h"
 
 static world new_ordering(void) {
   world w = new_world("CC");

@@ -5,6 +5,7 @@
 #define TESTS_PLAN_PARTS_H
 
 #include "world.h"
+#include "engine/graph/graph_check.h"
 
 static inline const td_graph *part(const td_plan *p, const char *type,
                                    int index) {

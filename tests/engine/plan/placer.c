@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
+#include "engine/graph/build.h"
 
 /* "a=CPU:0 b=CPU:1", in order of nodes; "-" for nowhere. */
 static void assert_places(world *w, const char *want) {

@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
+#include "engine/graph/build.h"
+#include "engine/graph/node_edit.h"
 
 #include <pthread.h>
 
@@ -42,7 +44,7 @@ static world mixed(const char *devices, const char *there) {
   snprintf(in, sizeof in, "turn:1 %s", there);
   add(&w, "body", "PlanNeg", in);
   td_node *n = add(&w, "next", "NextIteration", "body");
-  OK(td_graph_back_edge(m, 1, (td_edge){n, 0}));
+  OK(td_node_set_back_edge(m, 1, (td_edge){n, 0}));
   add(&w, "exit", "Exit", "turn");
   attr(&w, "N", td_attr_int(2));
   add(&w, "join", "Merge", "switch:0 exit");

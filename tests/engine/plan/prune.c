@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
+#include "engine/graph/node_edit.h"
 
 /* x -> sub -> loss, beside something nobody asks for. */
 static world chain(void) {
@@ -146,7 +147,7 @@ static void test_late_control(void **state) {
   world w = new_world("C");
   td_node *a = add(&w, "a", "PlanSource", "");
   td_node *b = add(&w, "b", "PlanSource", "");
-  OK(td_graph_add_control(a, b));
+  OK(td_node_add_control(a, b));
   assert_plan(&w, "", "a",
               "b=PlanSource()\n"
               "a=PlanSource()^b\n"
@@ -166,7 +167,7 @@ static void add_loop(world *w) {
   add(w, "switch", "Switch", "merge cond");
   add(w, "body", "PlanNeg", "switch:1");
   td_node *n = add(w, "next", "NextIteration", "body");
-  OK(td_graph_back_edge(m, 1, (td_edge){n, 0}));
+  OK(td_node_set_back_edge(m, 1, (td_edge){n, 0}));
   add(w, "exit", "Exit", "switch");
 }
 

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
+#include "engine/graph/node_edit.h"
 
 static td_plan *new_plan(world *w, const char *feeds, const char *fetches) {
   td_plan *p;
@@ -96,7 +97,7 @@ static void test_loop(void **state) {
   add(&w, "cond", "LoopCond", "less");
   add(&w, "switch", "Switch", "merge cond");
   td_node *n = add(&w, "next", "NextIteration", "switch:1");
-  OK(td_graph_back_edge(m, 1, (td_edge){n, 0}));
+  OK(td_node_set_back_edge(m, 1, (td_edge){n, 0}));
   add(&w, "exit", "Exit", "switch");
   td_plan *p = new_plan(&w, "x", "exit");
   check_order(p);

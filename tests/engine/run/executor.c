@@ -115,7 +115,7 @@ static loop make_count(rig *r, td_edge start, td_edge limit, const char *frame,
   td_edge one = make_const(r, td_edge_dtype(start), 1, l.body.node);
   td_edge next = NODE(r, "AddV2", NULL, l.body, one);
   td_edge back = NODE(r, "NextIteration", NULL, next);
-  OK(td_graph_back_edge(l.merge.node, 1, back));
+  OK(td_node_set_back_edge(l.merge.node, 1, back));
   return l;
 }
 
@@ -193,7 +193,7 @@ static void test_nested(void **state) {
     td_edge until = NODE(&r, "AddV2", NULL, body, step);
     loop inner = make_count(&r, body, until, "inner", parallel);
     td_edge back = NODE(&r, "NextIteration", NULL, inner.exit);
-    OK(td_graph_back_edge(merge.node, 1, back));
+    OK(td_node_set_back_edge(merge.node, 1, back));
     make_ret(&r, NODE(&r, "Exit", NULL, port(sw, 0)), 0);
     td_program *p = rig_compile(&r);
     each_way(&r, p, counted);

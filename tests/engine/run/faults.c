@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 
+#include "engine/graph/build.h"
+#include "engine/graph/node_edit.h"
 #include "engine/run/session.h"
 
 /* A loop of three iterations with a branch's worth of ops in it, and state. */
@@ -67,7 +69,7 @@ static td_status *try_loop(rig *r, td_edge x, td_edge *out) {
   TD_TRY(try_const(r, 1, body.node, &one));
   TD_TRY(try_node(r, "AddV2", (td_edge[]){body, one}, 2, NULL, &next));
   TD_TRY(try_node(r, "NextIteration", &next, 1, NULL, &back));
-  TD_TRY(td_graph_back_edge(merge.node, 1, back));
+  TD_TRY(td_node_set_back_edge(merge.node, 1, back));
   return try_node(r, "Exit", &no, 1, NULL, out);
 }
 

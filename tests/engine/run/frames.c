@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/engine/run/rig.h"
 
+#include "engine/graph/node_edit.h"
 #include "engine/run/session.h"
 
 /* ---- two ops: Fast notes its iteration, Slow waits for a later one ---- */
@@ -110,8 +111,8 @@ static td_edge overlapping(rig *r, int parallel) {
   td_edge more = NODE(r, "AddV2", NULL, body, one);
   td_edge held = NODE(r, "TestSlow", NULL, body);
   td_edge sum = NODE(r, "AddV2", NULL, port(ss, 1), held);
-  OK(td_graph_back_edge(i.node, 1, NODE(r, "NextIteration", NULL, more)));
-  OK(td_graph_back_edge(s.node, 1, NODE(r, "NextIteration", NULL, sum)));
+  OK(td_node_set_back_edge(i.node, 1, NODE(r, "NextIteration", NULL, more)));
+  OK(td_node_set_back_edge(s.node, 1, NODE(r, "NextIteration", NULL, sum)));
   NODE(r, "Exit", NULL, port(si, 0));
   return NODE(r, "Exit", "total", port(ss, 0));
 }
@@ -178,8 +179,8 @@ static td_edge mortal(rig *r, const char *device, td_edge *y) {
   td_edge sum = NODE(r, "AddV2", NULL, port(sm, 1), one);
   td_edge side = NODE(r, "Switch", NULL, sum, goes_on);
   td_edge half = NODE(r, "Neg", NULL, m);
-  OK(td_graph_back_edge(i.node, 1, NODE(r, "NextIteration", NULL, more)));
-  OK(td_graph_back_edge(m.node, 1,
+  OK(td_node_set_back_edge(i.node, 1, NODE(r, "NextIteration", NULL, more)));
+  OK(td_node_set_back_edge(m.node, 1,
                         NODE(r, "NextIteration", NULL, port(side, 1))));
   OK(td_node_set_device(sum.node, device));
   OK(td_node_set_device(half.node, device));

@@ -159,7 +159,7 @@ static inline void close_var(drawn *d, loop *l, int i, td_edge next,
   next = after_inner(d, l->in, next);
   td_edge back = OP(d, l->in, "NextIteration", next);
   l->in->n--; /* it feeds the Merge and nothing else */
-  OK(td_graph_back_edge(l->merge[i].node, 1, back));
+  OK(td_node_set_back_edge(l->merge[i].node, 1, back));
 }
 
 /* The counter one more, others as drawn. */

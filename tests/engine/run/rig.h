@@ -12,6 +12,8 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/graph/build.h"
+#include "engine/graph/node_edit.h"
 #include "engine/run/executor.h"
 #include "engine/run/runtime.h"
 
@@ -210,7 +212,7 @@ static inline td_edge make_endless(rig *r) {
   td_edge one = make_const(r, TD_FLOAT64, 1, body.node);
   td_edge next = NODE(r, "AddV2", "endless_add", body, one);
   td_edge back = NODE(r, "NextIteration", NULL, next);
-  OK(td_graph_back_edge(merge.node, 1, back));
+  OK(td_node_set_back_edge(merge.node, 1, back));
   return exit;
 }
 

@@ -94,8 +94,8 @@ static void world_init(world *w, int cpus) {
   td_edge in_v = make_enter(r, v, "endless", true, 10);
   td_edge in_ones = make_enter(r, ones, "endless", true, 10);
   td_edge up = state_op(r, "AssignAddVariableOp", in_v, &in_ones);
-  OK(td_graph_add_control(up.node, body));
-  OK(td_graph_add_control(add, up.node));
+  OK(td_node_add_control(up.node, body));
+  OK(td_node_add_control(add, up.node));
   w->init = state_op(r, "AssignVariableOp", v, &zeros).node;
   w->add = state_op(r, "AssignAddVariableOp", v, &ones).node;
   w->read = state_op(r, "ReadVariableOp", v, NULL);

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "engine/graph/build.h"
 #include "engine/run/session.h"
 
 /* A node of two inputs, or of none. */
