@@ -159,7 +159,7 @@ static bool is_axis(const char *name) {
   return false;
 }
 
-/* An input given as if it were an attribute. */
+/* An input given as if it were an attribute: td.concat(list, {axis = 1}). */
 static void check_no_input(lua_State *L, const td_op *op, const char *key) {
   for (int i = 0; i < op->n_in; i++) {
     const char *name = op->in[i].name;

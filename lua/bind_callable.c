@@ -69,7 +69,10 @@ static void read_arguments(lua_State *L, lua_callable *c, td_tensor *in,
   }
 }
 
-/* (what failed, values...) -> what else is to be said, or nil */
+/* (key, values...) -> what a console adds to the error of that step, or nil:
+ * which cell made the node, say. A step's *key* is any Lua value that the
+ * library gave along, so that session.on_failure's function finds what it knows
+ * of the step. */
 static int ask_about(lua_State *L) {
   int n = lua_gettop(L);
   if (lua_getfield(L, LUA_REGISTRYINDEX, FAILED) != LUA_TFUNCTION) return 0;
@@ -78,14 +81,14 @@ static int ask_about(lua_State *L) {
   return 1;
 }
 
-/* Raises `s` of what is at `known`, given the first values of the stack.
- * Whoever looks on may add to it, but for an interrupt, which has to be raised
- * first. */
-static void fail_step(lua_State *L, int known, int given, td_status *s) {
+/* Raises `s`, the error of the step whose key is at `key`, which was given the
+ * first `given` values of the stack. Of an interrupt nothing is asked: more Lua
+ * code would only be interrupted too. */
+static void fail_step(lua_State *L, int key, int given, td_status *s) {
   if (td_status_code(s) == TD_CANCELLED) td_lua_check_step(L, s);
   luaL_checkstack(L, given + 8, NULL);
   lua_pushcfunction(L, ask_about);
-  lua_pushvalue(L, known);
+  lua_pushvalue(L, key);
   for (int i = 1; i <= given; i++) lua_pushvalue(L, i);
   if (lua_pcall(L, given + 1, 1, 0) == LUA_OK &&
       lua_type(L, -1) == LUA_TSTRING) {
@@ -97,8 +100,8 @@ static void fail_step(lua_State *L, int known, int given, td_status *s) {
   td_lua_check_step(L, s);
 }
 
-/* The same of what user value `n` of the first argument tells. */
-static void fail_known(lua_State *L, int n, td_status *s) {
+/* The same, with the key in user value `n` of the first argument. */
+static void fail_keyed(lua_State *L, int n, td_status *s) {
   lua_getiuservalue(L, 1, n);
   fail_step(L, lua_gettop(L), 0, s);
 }
@@ -151,8 +154,8 @@ static lua_callable *push_callable(lua_State *L, const td_lua_step *step) {
   return c;
 }
 
-/* s:callable(fetches, feeds) -> function(values...) -> results, and what it is
- * known by */
+/* s:core_callable(fetches, feed edges) -> function(values...) -> results; and
+ * its key, the callable's userdata */
 static int session_callable(lua_State *L) {
   td_lua_step step;
   td_lua_to_session(L, 1);
@@ -174,19 +177,19 @@ static int handle_gc(lua_State *L) {
   return 0;
 }
 
-/* User values: 1 the callable, 2 what the step is known by. */
-static lua_handle *push_handle(lua_State *L, int callable, int known) {
+/* User values: 1 the callable, 2 the key. */
+static lua_handle *push_handle(lua_State *L, int callable, int key) {
   lua_handle *h = lua_newuserdatauv(L, sizeof *h, 2);
   h->h = NULL;
   luaL_setmetatable(L, HANDLE);
   lua_pushvalue(L, callable);
   lua_setiuservalue(L, -2, 1);
-  lua_pushvalue(L, known);
+  lua_pushvalue(L, key);
   lua_setiuservalue(L, -2, 2);
   return h;
 }
 
-/* s:core_start(fetches, feed edges, feed values, known by, options) */
+/* s:core_start(fetches, feed edges, feed values, key, options) -> handle */
 static int session_start(lua_State *L) {
   td_lua_step step;
   lua_settop(L, 6);
@@ -201,7 +204,7 @@ static int session_start(lua_State *L) {
   return 1;
 }
 
-/* s:core_loop(fetches, threads, steps, known by) */
+/* s:core_loop(fetches, threads, steps, key) -> handle */
 static int session_loop(lua_State *L) {
   td_lua_step step;
   lua_settop(L, 5);
@@ -245,7 +248,7 @@ static int handle_wait(lua_State *L) {
   td_lua_unlock(st);
   td_status *s = td_async_wait(h->h, timeout, out, td_lua_interrupt());
   td_lua_lock(st);
-  if (!td_ok(s)) fail_known(L, 2, s);
+  if (!td_ok(s)) fail_keyed(L, 2, s);
   for (int k = 0; k < c->n_fetches; k++)
     if (!td_tensor_valid(&out[k])) return 0;
   return td_lua_step_results(L, out, c->is_op, c->n_results);
@@ -275,8 +278,8 @@ static int partial_gc(lua_State *L) {
   return 0;
 }
 
-/* s:core_partial(fetches, feeds, known by); user values: 1 feed edges, 2 the
- * session, 3 what the step is known by */
+/* s:core_partial(fetches, feed edges, key); user values: 1 feed edges, 2 the
+ * session, 3 the key */
 static int session_partial(lua_State *L) {
   td_session *s = td_lua_to_session(L, 1);
   td_lua_step step;
@@ -332,7 +335,7 @@ static int partial_run(lua_State *L) {
   td_status *s =
       td_partial_run(p->p, feed, in, n_feed, fetch, out, n_fetch, &o.run);
   td_lua_lock(st);
-  if (!td_ok(s)) fail_known(L, 3, s);
+  if (!td_ok(s)) fail_keyed(L, 3, s);
   lua_createtable(L, n_fetch, 0);
   int list = lua_gettop(L);
   for (int k = 0; k < n_fetch; k++) {

@@ -59,8 +59,8 @@ static bool try_lock(int fd) {
   return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
-/* An interrupt may have come between locking and closing: then the object that
- * holds the lock is garbage of our own. */
+/* This process itself may hold the lock, in an object that an interrupt kept
+ * from being closed: a collection closes it. */
 static void wait_for_lock(lua_State *L, int fd) {
   if (try_lock(fd)) return;
   lua_gc(L, LUA_GCCOLLECT);

@@ -159,15 +159,15 @@ static int function_serial(lua_State *L) {
 
 /* core.function_taken(graph, name): by a function that is not put aside? */
 static int function_taken(lua_State *L) {
-  lua_pushboolean(L,
-                  td_function_name_taken(td_lua_to_graph(L, 1), td_lua_text(L, 2)));
+  lua_pushboolean(
+      L, td_function_name_taken(td_lua_to_graph(L, 1), td_lua_text(L, 2)));
   return 1;
 }
 
 /* core.function_name(graph, serial): its name now; nil when it is gone. */
 static int function_name(lua_State *L) {
   lua_pushstring(L, td_function_of_serial(td_lua_to_graph(L, 1),
-                                      (uint64_t)luaL_checkinteger(L, 2)));
+                                          (uint64_t)luaL_checkinteger(L, 2)));
   return 1;
 }
 

@@ -196,19 +196,11 @@ static int core_set_shape(lua_State *L) {
   return 0;
 }
 
-static int core_set_device(lua_State *L) {
-  td_lua_check(L, td_node_set_device(td_lua_check_op(L, 1), td_lua_text(L, 2)));
-  return 0;
-}
-
 TD_LUA_OPEN(graph) {
-  static const luaL_Reg functions[] = {{"graph_new", graph_new},
-                                       {"set_back_edge", core_back_edge},
-                                       {"add_control", core_add_control},
-                                       {"set_shape", core_set_shape},
-                                       {"set_device", core_set_device},
-                                       {"next_serial", core_next_serial},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"graph_new", graph_new},          {"set_back_edge", core_back_edge},
+      {"add_control", core_add_control}, {"set_shape", core_set_shape},
+      {"next_serial", core_next_serial}, {NULL, NULL}};
   static const luaL_Reg methods[] = {{"edge", graph_edge},
                                      {"op", graph_op},
                                      {"ops", graph_ops},

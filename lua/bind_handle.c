@@ -2,9 +2,10 @@
  * thing.
  *
  * A handle of an edge or op keeps its graph alive through its user value, and
- * the graph's user value is a weak table of the handles in use. The region of
- * a node that was put aside is kept by `pins`, a weak table of regions by
- * handle; a region's own handle is found in `regions`, by address.
+ * the graph's user value is a weak table of the handles in use. A node of a
+ * retired region may be taken out of the graph; that its memory stays while
+ * there is a handle of it, `pins` is a weak table of regions by handle. A
+ * region's own handle is found in `regions`, by address.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lua/bind_handle.h"
@@ -92,7 +93,7 @@ td_region *td_lua_check_region(lua_State *L, int i) {
 }
 
 /* The handle on top of the stack, of a node of the graph at `graph`, holds the
- * node's region if that was put aside. */
+ * node's region if that is retired. */
 static void pin(lua_State *L, int graph, const td_node *n) {
   if (!td_region_retired(n->region)) return;
   td_lua_push_region(L, graph, td_region_retain(n->region));

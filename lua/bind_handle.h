@@ -41,8 +41,8 @@ void td_lua_push_region(lua_State *L, int graph, td_region *r);
 /* Pushes the handle if there is one, else nil and returns false. */
 bool td_lua_find_region(lua_State *L, const td_region *r);
 td_region *td_lua_check_region(lua_State *L, int i); /* raises */
-/* A region that was put aside goes when nobody holds it, and its nodes with it:
- * has the handles that exist of its nodes hold it. */
+/* A retired region goes when nobody holds it, and its nodes with it: has the
+ * handles that exist of its nodes hold it. */
 void td_lua_pin_region(lua_State *L, int graph, const td_region *r);
 
 #endif

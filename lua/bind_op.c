@@ -300,6 +300,33 @@ static bool needs_pivot(const call *c) {
   return true;
 }
 
+static void give_attrs(td_build *b, const target *t, const call *c,
+                       const char *full, bool own_seeds) {
+  for (int i = 0; i < c->n_attrs; i++)
+    if (!own_seeds || strcmp(c->attrs[i].name, "seed"))
+      td_build_attr(b, c->attrs[i].name, c->attrs[i].value);
+  if (own_seeds) add_seeds(b, t->s->graph, full, c);
+  if (t->s->container[0] && td_op_attr(c->op, "container") >= 0 &&
+      !td_lua_args_attr(c, "container"))
+    td_build_attr(b, "container", td_attr_string(t->s->container));
+}
+
+/* The node's edges; itself when its op has no results. */
+static int push_results(lua_State *L, const target *t, const td_op *op,
+                        td_node *n) {
+  if (n->n_out == 0 && op->n_out == 0) {
+    td_lua_push_edge(L, t->graph, n, -1);
+    return 1;
+  }
+  node_ref ref = {n, t->graph};
+  int *counts = td_lua_block(L, (size_t)op->n_out, sizeof *counts);
+  for (int a = 0; a < op->n_out; a++) {
+    int begin;
+    td_node_out_range(n, a, &begin, &counts[a]);
+  }
+  return push_outputs(L, op, n->n_out, push_edge_at, &ref, counts);
+}
+
 static int build(lua_State *L, call *c) {
   char where[300];
   luaL_checkstack(L, 32, "building a node");
@@ -315,30 +342,12 @@ static int build(lua_State *L, call *c) {
   td_build_op(&b, t.s->graph, c->op, full);
   give_inputs(&b, c, list);
   /* An op's own seed is TensorFlow's op seed; both attributes given are raw. */
-  bool own_seeds = seeded && !td_lua_args_attr(c, "seed2");
-  for (int i = 0; i < c->n_attrs; i++)
-    if (!own_seeds || strcmp(c->attrs[i].name, "seed"))
-      td_build_attr(&b, c->attrs[i].name, c->attrs[i].value);
+  give_attrs(&b, &t, c, full, seeded && !td_lua_args_attr(c, "seed2"));
   b.exact_name = seeded || c->exact;
-  if (own_seeds) add_seeds(&b, t.s->graph, full, c);
-  if (t.s->container[0] && td_op_attr(c->op, "container") >= 0 &&
-      !td_lua_args_attr(c, "container"))
-    td_build_attr(&b, "container", td_attr_string(t.s->container));
   b.origin = origin(L, t.s, where, sizeof where);
   place(L, &b, &t, needs_pivot(c));
   give_notes(L, &b, &t);
-  td_node *n = finish(L, &b, &t, c->op->type);
-  if (n->n_out == 0 && c->op->n_out == 0) {
-    td_lua_push_edge(L, t.graph, n, -1);
-    return 1;
-  }
-  node_ref ref = {n, t.graph};
-  int *counts = td_lua_block(L, (size_t)c->op->n_out, sizeof *counts);
-  for (int a = 0; a < c->op->n_out; a++) {
-    int begin;
-    td_node_out_range(n, a, &begin, &counts[a]);
-  }
-  return push_outputs(L, c->op, n->n_out, push_edge_at, &ref, counts);
+  return push_results(L, &t, c->op, finish(L, &b, &t, c->op->type));
 }
 
 /* ---- the closures ---- */

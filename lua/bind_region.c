@@ -1,4 +1,5 @@
-/* bind_region.c - regions: what a cell built, and how it is taken out.
+/* bind_region.c - regions: what a notebook's cell built, and how it is taken
+ * out of the graph when the cell runs again.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graphdef/function.h"
@@ -19,9 +20,9 @@ static int region_enter(lua_State *L) {
   return 0;
 }
 
-/* core.region_here(): that which this thread builds in; nil: none. Who entered
- * it holds it. */
-static int region_here(lua_State *L) {
+/* core.region_current(): the one this thread builds in, or nil. Whoever entered
+ * it has its handle. */
+static int region_current(lua_State *L) {
   td_region *r = td_region_current();
   if (r)
     td_lua_find_region(L, r);
@@ -30,8 +31,9 @@ static int region_here(lua_State *L) {
   return 1;
 }
 
-/* core.region_put_aside(region, by) */
-static int region_put_aside(lua_State *L) {
+/* core.region_retire(region, by): its names are free for new nodes. `by`, "cell
+ * In[3] ran again", is said to who uses a node of it once that is gone. */
+static int region_retire(lua_State *L) {
   td_region *r = td_lua_check_region(L, 1);
   td_status *s = td_region_retire(r, td_lua_text(L, 2));
   td_lua_push_graph_of(L, 1);
@@ -40,13 +42,13 @@ static int region_put_aside(lua_State *L) {
   return 0;
 }
 
-/* core.region_take_back(region) */
-static int region_take_back(lua_State *L) {
+/* core.region_restore(region): it is retired no more. */
+static int region_restore(lua_State *L) {
   td_region_restore(td_lua_check_region(L, 1));
   return 0;
 }
 
-/* core.rename_variable(handle op, name) */
+/* core.rename_variable(op that makes its handle, name) */
 static int rename_variable(lua_State *L) {
   td_lua_check(
       L, td_region_rename_variable(td_lua_check_op(L, 1), td_lua_text(L, 2)));
@@ -70,7 +72,7 @@ static int region_stats(lua_State *L) {
   return 3;
 }
 
-/* core.region_of(op): nil for what goes with the graph. */
+/* core.region_of(op): nil for what lives as long as its graph. */
 static int region_of(lua_State *L) {
   td_region *r = td_lua_check_op(L, 1)->region;
   td_lua_push_graph_of(L, 1);
@@ -81,8 +83,8 @@ static int region_of(lua_State *L) {
   return 1;
 }
 
-/* core.region_users(graph, regions): a set of those that use them, by way of
- * others too. */
+/* core.region_users(graph, {regions}) -> a set: those regions and the ones that
+ * use their nodes, directly or through others. */
 static int region_users(lua_State *L) {
   td_graph *g = td_lua_to_graph(L, 1);
   int n = (int)luaL_len(L, 2), n_users;
@@ -105,31 +107,32 @@ static int region_users(lua_State *L) {
   return 1;
 }
 
-/* core.is_gone(edge or op) */
+/* core.is_gone(edge or op): was its node taken out? */
 static int is_gone(lua_State *L) {
   lua_pushboolean(L, td_lua_check_node(L, 1)->gone);
   return 1;
 }
 
-/* core.region_is_old(edge or op) */
-static int is_old(lua_State *L) {
+/* core.region_has_old_name(edge or op): is it "x.old" for now? */
+static int region_has_old_name(lua_State *L) {
   lua_pushboolean(L, td_region_has_old_name(td_lua_check_node(L, 1)));
   return 1;
 }
 
 TD_LUA_OPEN(region) {
-  static const luaL_Reg functions[] = {{"region_new", region_new},
-                                       {"region_enter", region_enter},
-                                       {"region_here", region_here},
-                                       {"region_put_aside", region_put_aside},
-                                       {"region_take_back", region_take_back},
-                                       {"rename_variable", rename_variable},
-                                       {"region_sweep", region_sweep},
-                                       {"region_stats", region_stats},
-                                       {"region_of", region_of},
-                                       {"region_users", region_users},
-                                       {"region_is_old", is_old},
-                                       {"is_gone", is_gone},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"region_new", region_new},
+      {"region_enter", region_enter},
+      {"region_current", region_current},
+      {"region_retire", region_retire},
+      {"region_restore", region_restore},
+      {"rename_variable", rename_variable},
+      {"region_sweep", region_sweep},
+      {"region_stats", region_stats},
+      {"region_of", region_of},
+      {"region_users", region_users},
+      {"region_has_old_name", region_has_old_name},
+      {"is_gone", is_gone},
+      {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

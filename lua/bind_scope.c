@@ -11,6 +11,7 @@
 
 #include "engine/base/mem.h"
 #include "lua/bind.h"
+#include "lua/bind_field.h"
 #include "lua/bind_handle.h"
 
 #define TD_LUA_SCOPE "tide.scope"
@@ -108,9 +109,7 @@ static bool set_value(lua_State *L, int opts, const char *key, int to, int uv,
 
 /* Outer control inputs first, then those given; a fresh list. */
 static void set_controls(lua_State *L, int opts, int to, td_lua_scope *t) {
-  lua_getfield(L, opts, "clear_controls");
-  bool clear = lua_toboolean(L, -1);
-  lua_pop(L, 1);
+  bool clear = td_lua_flag(L, opts, "clear_controls");
   lua_newtable(L);
   int n = 0;
   if (!clear && lua_getiuservalue(L, to, TD_LUA_SCOPE_CONTROLS) == LUA_TTABLE) {
@@ -153,34 +152,45 @@ static void set_device(lua_State *L, int opts, td_lua_scope *t) {
   lua_pop(L, 1);
 }
 
-/* core.push{graph=, prefix=, device=, controls=, clear_controls=, flow=,
- * pivot=, capture=, colocate=, container=, device_fn=, origin=, notes={op = {k
- * = v}}}
- * -> token */
+/* Nothing of another graph's scope applies in this one. */
+static void set_graph(lua_State *L, int opts, int to, td_lua_scope *t) {
+  if (lua_getfield(L, opts, "graph") == LUA_TNIL) {
+    lua_pop(L, 1);
+    return;
+  }
+  td_graph *g = td_lua_to_graph(L, -1);
+  if (g != t->graph) {
+    t->graph = g;
+    t->prefix[0] = t->device[0] = 0;
+    t->flow = 0;
+    t->pivot = t->colocate = NULL;
+    t->captures = t->has_device_fn = false;
+    t->n_controls = 0;
+  }
+  lua_setiuservalue(L, to, TD_LUA_SCOPE_GRAPH);
+}
+
+/* Pushes a cleared one. */
+static td_lua_scope *push_new(lua_State *L) {
+  td_lua_scope *t = lua_newuserdatauv(L, sizeof *t, TD_LUA_SCOPE_VALUES);
+  memset(t, 0, sizeof *t);
+  luaL_setmetatable(L, TD_LUA_SCOPE);
+  return t;
+}
+
+/* core.push{graph =, prefix =, device =, controls =, clear_controls =, flow =,
+ * pivot =, capture =, colocate =, container =, device_fn =, origin =, notes =
+ * {op type = {attribute = text}}} -> the scope, for core.pop. What is not given
+ * is as in the current scope. */
 static int core_push(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
   td_lua_scope_push(L);
-  td_lua_scope *t = lua_newuserdatauv(L, sizeof *t, TD_LUA_SCOPE_VALUES);
-  memset(t, 0, sizeof *t);
-  luaL_setmetatable(L, TD_LUA_SCOPE);
+  td_lua_scope *t = push_new(L);
   inherit(L, 2, 3);
   lua_pushvalue(L, 2);
   lua_setiuservalue(L, 3, TD_LUA_SCOPE_OUTER);
-  if (lua_getfield(L, 1, "graph") != LUA_TNIL) {
-    td_graph *g = td_lua_to_graph(L, -1);
-    if (g != t->graph) { /* another graph: nothing of this one applies */
-      t->graph = g;
-      t->prefix[0] = t->device[0] = 0;
-      t->flow = 0;
-      t->pivot = t->colocate = NULL;
-      t->captures = t->has_device_fn = false;
-      t->n_controls = 0;
-    }
-    lua_setiuservalue(L, 3, TD_LUA_SCOPE_GRAPH);
-  } else {
-    lua_pop(L, 1);
-  }
+  set_graph(L, 1, 3, t);
   set_string(L, 1, "prefix", &t->prefix);
   set_string(L, 1, "container", &t->container);
   set_string(L, 1, "origin", &t->origin);
@@ -201,7 +211,7 @@ static int core_push(lua_State *L) {
   return 1;
 }
 
-/* core.pop(token): back to the scope outside of it. */
+/* core.pop(scope): back to the scope outside of it. */
 static int core_pop(lua_State *L) {
   luaL_checkudata(L, 1, TD_LUA_SCOPE);
   td_lua_scope_push(L);
@@ -238,14 +248,10 @@ static int core_scope(lua_State *L) {
   lua_createtable(L, 0, 8);
   lua_getiuservalue(L, at, TD_LUA_SCOPE_GRAPH);
   lua_setfield(L, -2, "graph");
-  lua_pushstring(L, s->prefix);
-  lua_setfield(L, -2, "prefix");
-  lua_pushstring(L, s->device);
-  lua_setfield(L, -2, "device");
-  lua_pushstring(L, s->container);
-  lua_setfield(L, -2, "container");
-  lua_pushinteger(L, s->flow);
-  lua_setfield(L, -2, "flow");
+  td_lua_set_string(L, "prefix", s->prefix);
+  td_lua_set_string(L, "device", s->device);
+  td_lua_set_string(L, "container", s->container);
+  td_lua_set_integer(L, "flow", s->flow);
   if (s->captures) {
     lua_getiuservalue(L, at, TD_LUA_SCOPE_CAPTURE);
     lua_setfield(L, -2, "capture");
@@ -265,9 +271,7 @@ static int core_graph(lua_State *L) {
 /* core.set_default_graph(g): a new root scope for every coroutine. */
 static int core_set_default(lua_State *L) {
   td_graph *g = td_lua_to_graph(L, 1);
-  td_lua_scope *t = lua_newuserdatauv(L, sizeof *t, TD_LUA_SCOPE_VALUES);
-  memset(t, 0, sizeof *t);
-  luaL_setmetatable(L, TD_LUA_SCOPE);
+  td_lua_scope *t = push_new(L);
   t->prefix = copy(L, "");
   t->device = copy(L, "");
   t->container = copy(L, "");

@@ -1,8 +1,7 @@
 /* bind_step.c - one step of a session: what it is fed and what it gives.
  *
- * The Lua library gives flat lists; structures are its business. The
- * interpreter's lock is released while a step runs, and Ctrl-C reaches the step
- * through the state's interrupt flag.
+ * The interpreter's lock is released while a step runs, and Ctrl-C reaches the
+ * step through the flag of td_lua_interrupt.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lua/bind_step.h"

@@ -290,16 +290,6 @@ static int core_from_bytes(lua_State *L) {
   return 1;
 }
 
-/* core.to_lua(value): rank 0 as a Lua value. */
-static int core_to_lua(lua_State *L) {
-  const td_tensor *t = td_lua_check_value(L, 1);
-  if (t->shape.rank != 0 || !has_elements(t))
-    lua_settop(L, 1);
-  else
-    td_lua_push_element(L, t, 0);
-  return 1;
-}
-
 static int core_same(lua_State *L) {
   lua_pushboolean(
       L, td_tensor_same(td_lua_check_value(L, 1), td_lua_check_value(L, 2)));
@@ -314,7 +304,6 @@ static int core_held(lua_State *L) {
 
 TD_LUA_OPEN(tensor) {
   static const luaL_Reg functions[] = {{"from_bytes", core_from_bytes},
-                                       {"to_lua", core_to_lua},
                                        {"same", core_same},
                                        {"held", core_held},
                                        {NULL, NULL}};

@@ -36,7 +36,8 @@ bool td_catch_passes(bool inner) {
 
 /* ---- protected calls ---- */
 
-/* Before anything is closed. */
+/* The message handler of pcall: it runs where the error was raised, before
+ * anything is closed, so that an interrupt's time begins there. */
 static int on_error(lua_State *L) {
   td_catch_passes(false);
   lua_settop(L, 1);
@@ -55,8 +56,9 @@ static int handle(lua_State *L) {
 
 enum { INNER = 1 << 8 }; /* in `about` of finish */
 
-/* Above our values, as many as `about` says, stand true and the results, or the
- * error. */
+/* What pcall returns, once the call has ended or a coroutine in it goes on. The
+ * stack holds first values of ours, as many as `about` says, then true and the
+ * results, or the error. */
 static int finish(lua_State *L, int status, lua_KContext about) {
   if (status == LUA_OK || status == LUA_YIELD)
     return lua_gettop(L) - (int)(about & ~INNER);
@@ -66,7 +68,7 @@ static int finish(lua_State *L, int status, lua_KContext about) {
   return 2;
 }
 
-/* The message handler is at `at`, then come true, the function, arguments. */
+/* At `at` is the message handler; behind it true, the function, arguments. */
 static int call(lua_State *L, int at) {
   int n = lua_gettop(L) - at - 2;
   lua_KContext about = at | (is_inner() ? INNER : 0);

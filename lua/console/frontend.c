@@ -138,9 +138,11 @@ static void push_frame(lua_State *L, lua_Debug *ar) {
   lua_setfield(L, -2, "what");
 }
 
-/* Notes where an error was raised, innermost first. In C: an interrupt that
- * lost its patience lets no Lua code run. And beside the error, which stays
- * what it is: Lua calls this for errors too that `load` catches and returns. */
+/* The message handler of `protected`: notes in its upvalue, a list, where the
+ * error was raised, innermost frame first. It is in C, since an interrupt that
+ * was ignored for too long lets no Lua code run. The error itself stays what it
+ * is: Lua calls a message handler for a syntax error too that `load` then
+ * returns. */
 static int note_frames(lua_State *L) {
   lua_Debug ar;
   td_catch_passes(false);
@@ -157,6 +159,9 @@ static int note_frames(lua_State *L) {
   return 1;
 }
 
+/* f(...) with what a cell needs: where an error was raised, the scope in force
+ * before, and an interrupt that ends here. On the stack stand two values of the
+ * scope, the list for frames, the message handler, then f. */
 static int protected(lua_State *L) {
   luaL_checkany(L, 1);
   int nargs = lua_gettop(L) - 1;

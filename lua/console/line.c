@@ -61,8 +61,9 @@ static void arm(td_line *l) {
              LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
 }
 
-/* Steps of a handler that closes are not the ones that were to stop: who knocks
- * has done so, and does not set the flag again. */
+/* The interrupt's error begins its way up. Steps that a closing handler runs
+ * are not the ones that were to stop, so the flag is cleared; a thread that is
+ * within `knock` could set it once more, hence the wait. */
 void td_line_unwind(td_line *l) {
   if (has_raised(l)) return;
   __atomic_store_n(&l->raised_ns, td_clock_now(), __ATOMIC_SEQ_CST);
@@ -82,13 +83,13 @@ static void raise_hook(lua_State *L, lua_Debug *ar) {
   luaL_error(L, "interrupted");
 }
 
-/* After hooks were changed outside of a handler, which may have set its own in
- * between. */
+/* After hooks were changed outside of a signal handler: one that ran in between
+ * may have set its own, which that change undid. */
 static void hook_again(td_line *l) {
   if (l && td_line_interrupted(l)) arm(l);
 }
 
-/* No hook, but the debugger's when there is one. */
+/* Takes our hooks from a coroutine; the debugger's, if there is one, is set. */
 static void unhook(const td_line *l, lua_State *L) {
   if (l && l->host->debug_hook && !l->debugs)
     lua_sethook(L, l->host->debug_hook, LUA_MASKLINE, 0);
@@ -200,8 +201,8 @@ static void unhook_all(td_line *l) {
     if (lua_gethook(l->stack[i]) == raise_hook) unhook(l, l->stack[i]);
 }
 
-/* What knocks meanwhile is one with the interrupt that is forgotten: until all
- * is quiet, and flag, mark and hooks agree. */
+/* An interrupt that comes meanwhile is one with the one that is forgotten: this
+ * goes on until nobody knocks and nothing is set. */
 bool td_line_forget(td_line *l) {
   bool was = false;
   for (;;) {
@@ -256,7 +257,7 @@ void td_line_wait(td_line *l) {
   td_lua_unlock(l->host->state);
 }
 
-/* Who waited may have seen the interrupt before its signal came. */
+/* A wait may have ended by the interrupt before its signal came. */
 void td_line_resume(td_line *l) {
   td_lua_lock(l->host->state);
   hook_again(l);

@@ -51,7 +51,7 @@ end
 -- another name.
 local function listed(x)
   local op = op_of(x)
-  return not op or not (core.is_gone(op) or core.region_is_old(op))
+  return not op or not (core.is_gone(op) or core.region_has_old_name(op))
 end
 
 -- Lists of the graph without what is put aside; gives what is left out.
@@ -205,7 +205,7 @@ end
 
 local function put_aside(run, cell)
   for _, region in ipairs(cell.regions) do
-    core.region_put_aside(region, ("cell %s ran again as %s"):format(
+    core.region_retire(region, ("cell %s ran again as %s"):format(
       cell.label, run.label))
   end
   run.left_out = leave_out(run.state)
@@ -322,7 +322,7 @@ local function settle(run, ok)
   if ok then
     cell.whole = run.region
   elseif cell.whole then
-    core.region_take_back(cell.whole)
+    core.region_restore(cell.whole)
   end
   table.insert(cell.regions, run.region)
   book.cells[run.key] = cell

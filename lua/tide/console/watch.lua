@@ -39,7 +39,7 @@ end
 
 local function made(callable, known, step)
   step.label = ("In[%d]"):format(lines.current().count)
-  step.region = core.region_here()
+  step.region = core.region_current()
   watch.callables[callable], by_known[known] = step, step
 end
 

@@ -355,7 +355,7 @@ function func.func(f, types, o)
   for _, y in ipairs(draws_of(controls)) do results[#results + 1] = y end
   local made = define(name, trace, xs, results, controls, 0)
   made.n_results = ys.n
-  made.region, made.unnamed = core.region_here(), not o.name
+  made.region, made.unnamed = core.region_current(), not o.name
   return function(...)
     local out, op = call(made, check_args(made, #xs, ...))
     if ys.n == 0 then return op end
