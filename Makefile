@@ -206,10 +206,10 @@ ctests: $(CTESTS) $(CONSOLE_TESTS) $(B)/tests/rows/rows
 .SECONDARY:
 
 # Everything that tests run: plain, with address and undefined sanitizers, with
-# the thread sanitizer.
+# the thread sanitizer. What is plain is made by this make, not by one below it:
+# two that make the same files at once (make -j all test-build) spoil them.
 THREAD_TESTS := $(wildcard $(addprefix tests/,$(shell sed 's/\#.*//' tests/thread.txt)))
-test-build:
-	$(MAKE) -j$(JOBS) all ctests
+test-build: all ctests
 	$(MAKE) SANITIZE=address,undefined ctests $(B)/address-undefined/tide
 	$(MAKE) SANITIZE=thread thread-ctests
 	$(MAKE) fuzz-build
