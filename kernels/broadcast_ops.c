@@ -2,7 +2,7 @@
  * the axes a gradient sums over, and an input repeated to a shape.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
 
@@ -161,21 +161,21 @@ static td_status *to_infer(td_infer *c) {
 
 static td_status *to_run(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
-  td_move m = {0};
+  td_strided_copy m = {0};
   td_shape to;
   int64_t from[TD_MAX_RANK], steps[TD_MAX_RANK];
   TD_TRY(td_operand_shape(td_in(c, 1), "shape", &to));
   TD_TRY(check_repeats(in, &to));
   if (td_shape_equal(in, &to)) return td_array_share(c, 0, 0, &to);
   TD_TRY(td_array_count(&to, NULL));
-  td_move_steps(in, from);
-  td_move_steps(&to, steps);
+  td_shape_strides(in, from);
+  td_shape_strides(&to, steps);
   for (int k = 0; k < to.rank; k++) {
     int axis = k - (to.rank - in->rank);
     bool repeated = axis < 0 || in->dim[axis] == 1;
-    td_move_loop(&m, to.dim[k], repeated ? 0 : from[axis], steps[k]);
+    td_strided_copy_loop(&m, to.dim[k], repeated ? 0 : from[axis], steps[k]);
   }
-  return td_move_kernel(c, 0, 0, &to, &m, 0);
+  return td_strided_copy_kernel(c, 0, 0, &to, &m, 0);
 }
 
 /* ---- tables -------------------------------------------------------------- */

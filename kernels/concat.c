@@ -1,7 +1,7 @@
 /* concat.c - joining tensors along an axis: Concat, ConcatV2, Pack.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
 
@@ -94,12 +94,12 @@ static td_status *place(td_kernel_ctx *c, int i, td_array *y, int64_t before,
                         int64_t row, int64_t at) {
   int64_t n = td_tensor_count(td_in(c, i));
   td_array x;
-  td_move m = {0};
+  td_strided_copy m = {0};
   if (n == 0) return NULL;
   TD_TRY(td_array_in(td_in(c, i), &x));
-  td_move_loop(&m, before, n / before, row);
-  td_move_loop(&m, n / before, 1, 1);
-  td_move_run(c, &m, y->size, x.at, y->at + at * (int64_t)y->size);
+  td_strided_copy_loop(&m, before, n / before, row);
+  td_strided_copy_loop(&m, n / before, 1, 1);
+  td_strided_copy_run(c, &m, y->size, x.at, y->at + at * (int64_t)y->size);
   td_array_drop(&x);
   return NULL;
 }

@@ -12,7 +12,7 @@
 #include "kernels/cpu.h"
 #include "kernels/blas/dnn.h"
 #include "kernels/half_copy.h"
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 
 /* ---- which way ----------------------------------------------------------- */
 
@@ -78,16 +78,16 @@ static void turn(const td_kernel_ctx *ctx, const td_shape *shape, size_t size,
                  bool to_last, const void *from, void *to) {
   int64_t channels = shape->dim[1];
   int64_t places = td_shape_span(shape, 2, shape->rank);
-  td_move m = {0};
-  td_move_loop(&m, shape->dim[0], channels * places, channels * places);
+  td_strided_copy m = {0};
+  td_strided_copy_loop(&m, shape->dim[0], channels * places, channels * places);
   if (to_last) {
-    td_move_loop(&m, places, 1, channels);
-    td_move_loop(&m, channels, places, 1);
+    td_strided_copy_loop(&m, places, 1, channels);
+    td_strided_copy_loop(&m, channels, places, 1);
   } else {
-    td_move_loop(&m, channels, 1, places);
-    td_move_loop(&m, places, channels, 1);
+    td_strided_copy_loop(&m, channels, 1, places);
+    td_strided_copy_loop(&m, places, channels, 1);
   }
-  td_move_run(ctx, &m, size, from, to);
+  td_strided_copy_run(ctx, &m, size, from, to);
 }
 
 /* ---- operands ------------------------------------------------------------ */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "kernels/cpu.h"
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/softmax.h"
 #include "kernels/array.h"
 
@@ -174,20 +174,20 @@ static td_status *repeated(td_kernel_ctx *c, int i, const td_shape *shape,
                            td_tensor *t) {
   const td_tensor *x = td_in(c, i);
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK];
-  td_move m = {0};
+  td_strided_copy m = {0};
   if (td_shape_equal(&x->shape, shape)) {
     td_tensor_retain(x, t);
     return NULL;
   }
   TD_TRY(td_temp(c, x->dtype, shape, t));
-  td_move_steps(&x->shape, from);
-  td_move_steps(shape, to);
+  td_shape_strides(&x->shape, from);
+  td_shape_strides(shape, to);
   for (int k = 0; k < 2; k++) {
     int axis = k - (2 - x->shape.rank);
     bool once = axis < 0 || x->shape.dim[axis] == 1;
-    td_move_loop(&m, shape->dim[k], once ? 0 : from[axis], to[k]);
+    td_strided_copy_loop(&m, shape->dim[k], once ? 0 : from[axis], to[k]);
   }
-  td_move_run(c, &m, td_dtype_size(x->dtype), x->data, t->data);
+  td_strided_copy_run(c, &m, td_dtype_size(x->dtype), x->data, t->data);
   return NULL;
 }
 

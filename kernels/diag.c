@@ -2,7 +2,7 @@
  * Matrices in the last two axes are in matrix_diag.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/array.h"
 
 static td_status *diag_to(const td_shape *in, td_shape *out) {
@@ -27,16 +27,16 @@ static td_status *diag_infer(td_infer *c) {
 static td_status *diag_run(td_kernel_ctx *c) {
   static const char zero[16];
   const td_tensor *x = td_in(c, 0);
-  td_move fill = {0}, m = {0};
+  td_strided_copy fill = {0}, m = {0};
   td_shape shape;
   td_array y = {0};
   TD_TRY(diag_to(&x->shape, &shape));
   TD_TRY(td_array_out(c, 0, &shape, &y));
   int64_t n = td_tensor_count(x);
-  td_move_loop(&fill, td_shape_count(&shape), 0, 1);
-  td_move_run(c, &fill, y.size, zero, y.at);
-  td_move_loop(&m, n, 1, n + 1);
-  td_move_run(c, &m, y.size, x->data, y.at);
+  td_strided_copy_loop(&fill, td_shape_count(&shape), 0, 1);
+  td_strided_copy_run(c, &fill, y.size, zero, y.at);
+  td_strided_copy_loop(&m, n, 1, n + 1);
+  td_strided_copy_run(c, &m, y.size, x->data, y.at);
   return NULL;
 }
 
@@ -64,12 +64,12 @@ static td_status *part_infer(td_infer *c) {
 }
 
 static td_status *part_run(td_kernel_ctx *c) {
-  td_move m = {0};
+  td_strided_copy m = {0};
   td_shape shape;
   TD_TRY(part_to(&td_in(c, 0)->shape, &shape));
   int64_t n = td_shape_count(&shape);
-  td_move_loop(&m, n, n + 1, 1);
-  return td_move_kernel(c, 0, 0, &shape, &m, 0);
+  td_strided_copy_loop(&m, n, n + 1, 1);
+  return td_strided_copy_kernel(c, 0, 0, &shape, &m, 0);
 }
 
 /* ---- tables -------------------------------------------------------------- */

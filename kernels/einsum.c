@@ -3,7 +3,7 @@
  * Every subscript is a loop. An operand is brought into the order batch
  * (subscripts of both operands and the result), its own, contracted; what it
  * alone has and the result has not is summed first. One batch of matrix
- * products does the rest, and a last move brings its axes into the order that
+ * products does the rest, and a last copy brings its axes into the order that
  * was asked for. Moves are left out where the order is there already. A
  * subscript twice in an operand walks along its diagonal; twice in the result,
  * it fills the diagonal of zeros.
@@ -17,7 +17,7 @@
 #include "kernels/einsum.h"
 #include "kernels/cpu.h"
 #include "kernels/blas/gemm.h"
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/array.h"
 
 enum { TEMPS = 12 };
@@ -65,7 +65,7 @@ static int64_t product(const td_einsum *e, const int *labels, int n) {
   return all;
 }
 
-/* ---- moves --------------------------------------------------------------- */
+/* ---- copies -------------------------------------------------------------- */
 
 static td_status *make_temp(temps *t, td_dtype dtype, int64_t count,
                             void **data) {
@@ -80,7 +80,7 @@ static td_status *make_temp(temps *t, td_dtype dtype, int64_t count,
 static void steps_of(const td_einsum_axes *axes, const td_shape *s,
                      const int *labels, int n, int64_t *step) {
   int64_t dense[TD_MAX_RANK];
-  td_move_steps(s, dense);
+  td_shape_strides(s, dense);
   for (int i = 0; i < n; i++) {
     step[i] = 0;
     for (int k = 0; k < axes->n; k++)
@@ -97,7 +97,7 @@ static void dense_steps(const td_einsum *e, const int *labels, int n,
   }
 }
 
-/* Would the move change nothing? */
+/* Would the copy change nothing? */
 static bool same_place(const td_einsum *e, const int *labels, int n,
                        const int64_t *from, const int64_t *to) {
   for (int i = 0; i < n; i++)
@@ -105,13 +105,13 @@ static bool same_place(const td_einsum *e, const int *labels, int n,
   return true;
 }
 
-static void move(temps *t, const td_einsum *e, const int *labels, int n,
-                 const int64_t *from, const int64_t *to, size_t size,
-                 const void *x, void *y) {
-  td_move m = {0};
+static void reorder(temps *t, const td_einsum *e, const int *labels, int n,
+                    const int64_t *from, const int64_t *to, size_t size,
+                    const void *x, void *y) {
+  td_strided_copy m = {0};
   for (int i = 0; i < n; i++)
-    td_move_loop(&m, e->size[labels[i]], from[i], to[i]);
-  td_move_run(t->c, &m, size, x, y);
+    td_strided_copy_loop(&m, e->size[labels[i]], from[i], to[i]);
+  td_strided_copy_run(t->c, &m, size, x, y);
 }
 
 /* Input k as a dense array of o->label. */
@@ -125,7 +125,8 @@ static td_status *gather(temps *t, const td_einsum *e, int k, operand *o) {
   o->data = x->data;
   if (!same_place(e, o->label, o->n, from, to)) {
     TD_TRY(make_temp(t, x->dtype, count, &y));
-    move(t, e, o->label, o->n, from, to, td_dtype_size(x->dtype), x->data, y);
+    reorder(t, e, o->label, o->n, from, to, td_dtype_size(x->dtype), x->data,
+            y);
     o->data = y;
   }
   if (!td_is_half(x->dtype)) return NULL;
@@ -248,7 +249,7 @@ static td_status *put(temps *t, const td_einsum *e, const operand *r,
   }
   size_t size = td_dtype_size(y->dtype);
   if (r->n < e->out.n) memset(y->data, 0, (size_t)td_tensor_count(y) * size);
-  move(t, e, r->label, r->n, from, to, size, x, y->data);
+  reorder(t, e, r->label, r->n, from, to, size, x, y->data);
   return NULL;
 }
 

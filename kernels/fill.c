@@ -1,7 +1,7 @@
 /* fill.c - Fill, ZerosLike, OnesLike, Empty: one element everywhere.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
 
@@ -9,9 +9,9 @@
 
 /* n elements of output, all the one at `x`. */
 static void fill_all(const td_kernel_ctx *c, const td_array *y, const void *x) {
-  td_move m = {0};
-  td_move_loop(&m, td_shape_count(&y->shape), 0, 1);
-  td_move_run(c, &m, y->size, x, y->at);
+  td_strided_copy m = {0};
+  td_strided_copy_loop(&m, td_shape_count(&y->shape), 0, 1);
+  td_strided_copy_run(c, &m, y->size, x, y->at);
 }
 
 /* ---- Fill ---------------------------------------------------------------- */

@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu.h"
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
 

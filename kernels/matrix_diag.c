@@ -4,14 +4,14 @@
  * Diagonal d holds the elements whose column is d more than their row. Several,
  * upper to lower, are packed as rows of the longest one's length; shorter ones
  * are aligned to the left or to the right. The ops without k are the band
- * [0, 0]. Every diagonal is one strided move over all matrices.
+ * [0, 0]. Every diagonal is one strided copy over all matrices.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "kernels/cpu.h"
 #include "kernels/linalg.h"
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
 
@@ -98,26 +98,27 @@ static void move_band(td_kernel_ctx *c, const band *b, int64_t count,
   int64_t length = longest(b), matrix = b->rows * b->cols;
   int64_t all = (b->upper - b->lower + 1) * length;
   for (int64_t d = b->lower; d <= b->upper; d++) {
-    td_move m = {0};
+    td_strided_copy m = {0};
     int64_t n = length_of(b, d);
     bool left = (d >= 0 && b->left_above) || (d <= 0 && b->left_below);
     int64_t packed = (b->upper - d) * length + (left ? 0 : length - n);
     int64_t first = most(d, 0) + most(-d, 0) * b->cols;
     if (n <= 0 || count == 0) continue;
     int64_t get = to_matrix ? packed : first, put = to_matrix ? first : packed;
-    td_move_loop(&m, count, to_matrix ? all : matrix, to_matrix ? matrix : all);
-    td_move_loop(&m, n, to_matrix ? 1 : b->cols + 1,
-                 to_matrix ? b->cols + 1 : 1);
-    td_move_run(c, &m, size, (const char *)from + (size_t)get * size,
-                (char *)to + (size_t)put * size);
+    td_strided_copy_loop(&m, count, to_matrix ? all : matrix,
+                         to_matrix ? matrix : all);
+    td_strided_copy_loop(&m, n, to_matrix ? 1 : b->cols + 1,
+                         to_matrix ? b->cols + 1 : 1);
+    td_strided_copy_run(c, &m, size, (const char *)from + (size_t)get * size,
+                        (char *)to + (size_t)put * size);
   }
 }
 
 static void fill(td_kernel_ctx *c, td_tensor *t, const void *value) {
-  td_move m = {0};
-  td_move_loop(&m, td_tensor_count(t), 0, 1);
+  td_strided_copy m = {0};
+  td_strided_copy_loop(&m, td_tensor_count(t), 0, 1);
   if (td_tensor_count(t))
-    td_move_run(c, &m, td_dtype_size(t->dtype), value, t->data);
+    td_strided_copy_run(c, &m, td_dtype_size(t->dtype), value, t->data);
 }
 
 /* A scalar's element, or zero for input -1. */
@@ -355,10 +356,10 @@ static td_status *set_with(td_kernel_ctx *c, band *b) {
   TD_TRY(check_diagonal(b, &x.shape, &td_in(c, 1)->shape));
   TD_TRY(td_out_like(c, 0, 0, &y));
   if (td_tensor_count(y) == 0) return NULL;
-  td_move m = {0};
-  td_move_loop(&m, td_tensor_count(y), 1, 1);
+  td_strided_copy m = {0};
+  td_strided_copy_loop(&m, td_tensor_count(y), 1, 1);
   if (y->data != x.data)
-    td_move_run(c, &m, td_dtype_size(x.dtype), x.data, y->data);
+    td_strided_copy_run(c, &m, td_dtype_size(x.dtype), x.data, y->data);
   move_band(c, b, td_linalg_count(&x.shape), td_dtype_size(x.dtype), true,
             td_in(c, 1)->data, y->data);
   return NULL;

@@ -1,7 +1,7 @@
 /* one_hot.c - OneHot: a new axis of zeros with a one where the index says.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/array.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ static void one_hot_units(void *arg, int64_t begin, int64_t end) {
     int64_t row = u / h->chunks, low = u % h->chunks * h->chunk;
     int64_t high = low + h->chunk < h->depth ? low + h->chunk : h->depth;
     char *to = h->y.at + (row * h->depth + low) * h->after * size;
-    td_move_fill(h->off, h->y.size, to, (high - low) * h->after);
+    td_strided_copy_fill(h->off, h->y.size, to, (high - low) * h->after);
     for (int64_t i = 0; i < h->after; i++) {
       int64_t hot = td_tensor_get_i(h->indices, row * h->after + i);
       if (hot < low || hot >= high) continue;

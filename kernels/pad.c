@@ -5,7 +5,7 @@
  * whole of those behind it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/array.h"
 
 /* A padded shape and where the input lies in it. */
@@ -79,13 +79,13 @@ static td_status *pad_v2_infer(td_infer *c) {
 /* Loops over the slab of `n` indices of axis k from `at` on; returns the
  * element of the output it begins at. */
 static int64_t slab(const padding *p, int k, int64_t at, int64_t n,
-                    const int64_t *from, td_move *m) {
+                    const int64_t *from, td_strided_copy *m) {
   int64_t first = at * p->steps[k];
-  *m = (td_move){0};
+  *m = (td_strided_copy){0};
   for (int i = 0; i < p->rank; i++) {
-    int64_t turns = i < k ? p->in.dim[i] : i == k ? n : p->out.dim[i];
+    int64_t count = i < k ? p->in.dim[i] : i == k ? n : p->out.dim[i];
     if (i < k) first += p->before[i] * p->steps[i];
-    td_move_loop(m, turns, from[i], p->steps[i]);
+    td_strided_copy_loop(m, count, from[i], p->steps[i]);
   }
   return first;
 }
@@ -94,25 +94,26 @@ static int64_t slab(const padding *p, int k, int64_t at, int64_t n,
 static void put_middle(const td_kernel_ctx *c, const padding *p,
                        const td_array *x, td_array *y) {
   int64_t from[TD_MAX_RANK], first = 0;
-  td_move m = {0};
-  td_move_steps(&p->in, from);
+  td_strided_copy m = {0};
+  td_shape_strides(&p->in, from);
   for (int k = 0; k < p->rank; k++) {
     first += p->before[k] * p->steps[k];
-    td_move_loop(&m, p->in.dim[k], from[k], p->steps[k]);
+    td_strided_copy_loop(&m, p->in.dim[k], from[k], p->steps[k]);
   }
-  td_move_run(c, &m, y->size, x->at, y->at + first * (int64_t)y->size);
+  td_strided_copy_run(c, &m, y->size, x->at, y->at + first * (int64_t)y->size);
 }
 
 static void put_constant(const td_kernel_ctx *c, const padding *p,
                          const void *value, td_array *y) {
   static const int64_t from[TD_MAX_RANK];
-  td_move m;
+  td_strided_copy m;
   for (int k = 0; k < p->rank; k++)
     for (int side = 0; side < 2; side++) {
       int64_t at = side ? p->before[k] + p->in.dim[k] : 0;
       int64_t n = side ? p->after[k] : p->before[k];
       int64_t first = slab(p, k, at, n, from, &m);
-      td_move_run(c, &m, y->size, value, y->at + first * (int64_t)y->size);
+      td_strided_copy_run(c, &m, y->size, value,
+                          y->at + first * (int64_t)y->size);
     }
 }
 
@@ -122,7 +123,7 @@ static td_status *pad_with(td_kernel_ctx *c, const void *value) {
   TD_TRY(plan(&td_in(c, 0)->shape, td_in(c, 1), &p));
   if (td_shape_equal(&p.in, &p.out)) return td_array_share(c, 0, 0, &p.out);
   TD_TRY(td_array_count(&p.out, NULL));
-  td_move_steps(&p.out, p.steps);
+  td_shape_strides(&p.out, p.steps);
   td_status *s = td_array_in(td_in(c, 0), &x);
   if (td_ok(s)) s = td_array_out(c, 0, &p.out, &y);
   if (td_ok(s) && td_shape_count(&p.out) > 0) {

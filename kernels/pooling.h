@@ -59,7 +59,7 @@ td_status *td_pooling_check(const td_tensor *t, const td_shape *want,
 
 /* The part of a window that lies inside the input. */
 typedef struct td_pooling_window {
-  int64_t turns[TD_POOLING_AXES]; /* cells along each axis; 0: none at all */
+  int64_t count[TD_POOLING_AXES]; /* cells along each axis; 0: none at all */
   int64_t step[TD_POOLING_AXES];  /* elements from one to the next */
   int64_t lane; /* elements from a lane to the next: see the loops */
 } td_pooling_window;
@@ -139,7 +139,7 @@ struct td_pooling_job {
  * that is already set. Ends with td_pooling_end, also after an error. */
 td_status *td_pooling_begin(td_kernel_ctx *c, td_pooling_job *j, int first,
                             int n, const td_shape *shape) TD_MUST_USE;
-/* Stores the result; takes and returns the status so far. */
+/* Stores the result; takes and recount the status so far. */
 td_status *td_pooling_end(td_kernel_ctx *c, td_pooling_job *j,
                           td_status *s) TD_MUST_USE;
 /* The lowest number of a dtype, where TensorFlow's 2-D maxima begin. */

@@ -46,7 +46,7 @@ static void find_step(const td_pooling_job *j, const td_pooling_at *at,
   j->loops->find(&at->w, n, j->in[0] + (size_t)(at->x + from) * j->size,
                  j->out + (size_t)y * j->size, where);
   for (int64_t i = 0; i < n; i++) {
-    int64_t row = where[i] / at->w.turns[2], k = where[i] % at->w.turns[2];
+    int64_t row = where[i] / at->w.count[2], k = where[i] % at->w.count[2];
     int64_t cell = at->cell + row * p->axis[2].in + k;
     int64_t place =
         cell * p->inner + from + i * at->w.lane + at->image * f->images;

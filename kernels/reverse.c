@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/mem.h"
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/row_gather.h"
 #include "kernels/operand.h"
 
@@ -35,19 +35,19 @@ static td_status *reverse_run(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   bool reversed[TD_MAX_RANK] = {false};
   td_small axes;
-  td_move m = {0};
+  td_strided_copy m = {0};
   int64_t steps[TD_MAX_RANK], first = 0;
   TD_TRY(td_operand_ints(td_in(c, 1), "axis", &axes));
   if (axes.rank != 1)
     return td_error(TD_INVALID_ARGUMENT, "axis must be a vector");
   TD_TRY(mark_axes(&axes, in->rank, reversed));
-  td_move_steps(in, steps);
+  td_shape_strides(in, steps);
   for (int k = 0; k < in->rank; k++) {
     int64_t back = reversed[k] ? -steps[k] : steps[k];
     if (reversed[k] && in->dim[k] > 0) first += (in->dim[k] - 1) * steps[k];
-    td_move_loop(&m, in->dim[k], back, steps[k]);
+    td_strided_copy_loop(&m, in->dim[k], back, steps[k]);
   }
-  return td_move_kernel(c, 0, 0, in, &m, first);
+  return td_strided_copy_kernel(c, 0, 0, in, &m, first);
 }
 
 /* ---- ReverseSequence ----------------------------------------------------- */

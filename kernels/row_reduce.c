@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "kernels/cpu.h"
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/num.h"
 
 enum {
@@ -126,7 +126,7 @@ static void begin_rows(const job *j, int64_t begin, int64_t end) {
   int64_t each = j->f->each, at = begin * each, n = (end - begin) * each;
   char *acc = j->acc + (size_t)at * j->acc_size;
   if (!j->base)
-    td_move_fill(j->start, j->acc_size, acc, n);
+    td_strided_copy_fill(j->start, j->acc_size, acc, n);
   else if (j->acc_dtype != j->dtype)
     td_half_load(j->dtype, n, (const uint16_t *)j->base + at,
                  (float *)(void *)acc);
@@ -159,7 +159,7 @@ static void end_rows(const job *j, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; row++) {
     char *acc = j->acc + (size_t)(row * each) * j->acc_size;
     if (j->seen && !j->seen[row])
-      td_move_fill(j->empty, j->acc_size, acc, each);
+      td_strided_copy_fill(j->empty, j->acc_size, acc, each);
     if (j->f->over && j->f->over[row] != 1)
       divide(j->acc_dtype, each, j->f->over[row], acc);
   }

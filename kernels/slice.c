@@ -1,7 +1,7 @@
 /* slice.c - Slice. (x[a:b:c] is StridedSlice, in strided_slice.c.)
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
 
@@ -101,22 +101,22 @@ static td_status *slice_run(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_small begin, size;
   td_shape out;
-  td_move m = {0};
+  td_strided_copy m = {0};
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK], first = 0;
   bool taken = false;
   TD_TRY(td_operand_ints(td_in(c, 1), "begin", &begin));
   TD_TRY(td_operand_ints(td_in(c, 2), "size", &size));
   TD_TRY(slice_to(in, &begin, &size, &out));
   if (td_shape_equal(in, &out)) return td_array_share(c, 0, 0, &out);
-  td_move_steps(in, from);
-  td_move_steps(&out, to);
+  td_shape_strides(in, from);
+  td_shape_strides(&out, to);
   for (int k = 0; k < in->rank; k++) {
     first += begin.at[k] * from[k];
-    td_move_loop(&m, out.dim[k], from[k], to[k]);
+    td_strided_copy_loop(&m, out.dim[k], from[k], to[k]);
   }
   if (td_shape_count(&out) > 0 && is_dense(in, &out))
     TD_TRY(td_array_view(c, 0, 0, first, &out, &taken));
-  return taken ? NULL : td_move_kernel(c, 0, 0, &out, &m, first);
+  return taken ? NULL : td_strided_copy_kernel(c, 0, 0, &out, &m, first);
 }
 
 /* ---- tables -------------------------------------------------------------- */

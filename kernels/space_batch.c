@@ -195,7 +195,7 @@ static int64_t batch_row(const plan *p, const int64_t *at) {
   return row;
 }
 
-static td_status *move(td_kernel_ctx *c, const plan *p, bool back) {
+static td_status *copy_places(td_kernel_ctx *c, const plan *p, bool back) {
   const td_shape *out = back ? &p->space : &p->batch;
   int64_t at[TD_MAX_RANK] = {0}, count = 0;
   TD_TRY(td_array_count(out, &count));
@@ -226,7 +226,7 @@ static td_status *run(td_kernel_ctx *c, bool back) {
   }
   TD_TRY(
       make_plan(&td_in(c, 0)->shape, &block, td_in(c, nd ? 2 : 1), back, &p));
-  return move(c, &p, back);
+  return copy_places(c, &p, back);
 }
 
 static td_status *batch_run(td_kernel_ctx *c) {

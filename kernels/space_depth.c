@@ -4,7 +4,7 @@
  * are axes of their own on either side.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/array.h"
 
 #include <string.h>
@@ -80,14 +80,14 @@ static td_status *space_infer(td_infer *c) {
   return infer(c, false);
 }
 
-/* ---- the move ------------------------------------------------------------ */
+/* ---- the copy ------------------------------------------------------------ */
 
 /* Steps of batch, row and column of blocks, row and column inside a block, and
  * channel, of a tensor with blocks in space or in depth. */
 static void block_steps(const td_shape *s, const layout *at, int64_t block,
                         bool in_depth, int64_t *steps) {
   int64_t of[TD_MAX_RANK];
-  td_move_steps(s, of);
+  td_shape_strides(s, of);
   int64_t channels = s->dim[at->depth] / (in_depth ? block * block : 1);
   steps[0] = of[0];
   steps[1] = of[at->height] * (in_depth ? 1 : block);
@@ -103,12 +103,12 @@ static td_status *run(td_kernel_ctx *c, bool to_depth) {
   int64_t from[AXES], to[AXES];
   layout at;
   td_shape out;
-  td_move m = {0};
+  td_strided_copy m = {0};
   TD_TRY(layout_of(td_node_string(td_ctx_node(c), "data_format"), &at));
   TD_TRY(shape_of(in, &at, block, to_depth, &out));
   TD_TRY(td_array_count(&out, NULL));
   const td_shape *deep = to_depth ? &out : in;
-  const int64_t turns[AXES] = {in->dim[0],
+  const int64_t count[AXES] = {in->dim[0],
                                deep->dim[at.height],
                                deep->dim[at.width],
                                block,
@@ -119,8 +119,8 @@ static td_status *run(td_kernel_ctx *c, bool to_depth) {
   static const int nhwc[] = {0, 1, 3, 2, 4, 5}, nchw[] = {0, 5, 1, 3, 2, 4};
   const int *order = at.depth == 3 ? nhwc : nchw;
   for (int k = 0; k < AXES; k++)
-    td_move_loop(&m, turns[order[k]], from[order[k]], to[order[k]]);
-  return td_move_kernel(c, 0, 0, &out, &m, 0);
+    td_strided_copy_loop(&m, count[order[k]], from[order[k]], to[order[k]]);
+  return td_strided_copy_kernel(c, 0, 0, &out, &m, 0);
 }
 
 static td_status *depth_run(td_kernel_ctx *c) {

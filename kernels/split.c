@@ -3,7 +3,7 @@
  * A part that is dense in its source shares the source's buffer.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
 
@@ -14,15 +14,15 @@ static td_status *take_part(td_kernel_ctx *c, int i, int in, int axis,
   const td_shape *s = &td_in(c, in)->shape;
   int64_t before = td_shape_span(s, 0, axis);
   int64_t after = td_shape_span(s, axis + 1, s->rank);
-  td_move m = {0};
+  td_strided_copy m = {0};
   if (before == 1) {
     bool taken;
     TD_TRY(td_array_view(c, i, in, first * after, shape, &taken));
     if (taken) return NULL;
   }
-  td_move_loop(&m, before, s->dim[axis] * after, size * after);
-  td_move_loop(&m, size * after, 1, 1);
-  return td_move_kernel(c, in, i, shape, &m, first * after);
+  td_strided_copy_loop(&m, before, s->dim[axis] * after, size * after);
+  td_strided_copy_loop(&m, size * after, 1, 1);
+  return td_strided_copy_kernel(c, in, i, shape, &m, first * after);
 }
 
 /* ---- Split --------------------------------------------------------------- */

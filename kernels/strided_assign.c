@@ -30,16 +30,16 @@ static td_status *spread(const td_kernel_ctx *c, const td_shape *to,
                          td_array *x) {
   int64_t from[TD_MAX_RANK], steps[TD_MAX_RANK], count = td_shape_count(to);
   int missing = to->rank - x->shape.rank;
-  td_move m = {0};
-  td_move_steps(&x->shape, from);
-  td_move_steps(to, steps);
+  td_strided_copy m = {0};
+  td_shape_strides(&x->shape, from);
+  td_shape_strides(to, steps);
   for (int k = 0; k < to->rank; k++) {
     bool own = k >= missing && x->shape.dim[k - missing] != 1;
-    td_move_loop(&m, to->dim[k], own ? from[k - missing] : 0, steps[k]);
+    td_strided_copy_loop(&m, to->dim[k], own ? from[k - missing] : 0, steps[k]);
   }
   char *all = td_alloc_zero((size_t)count, x->size);
   if (!all) return td_oom();
-  td_move_run(c, &m, x->size, x->at, all);
+  td_strided_copy_run(c, &m, x->size, x->at, all);
   td_array_drop(x);
   x->own = x->at = all;
   return NULL;

@@ -181,17 +181,17 @@ td_strided_masks td_strided_slice_masks(const td_node *n) {
                             .shrink = td_node_int(n, "shrink_axis_mask")};
 }
 
-int64_t td_strided_slice_move(const td_strided_slice *s, const td_shape *in,
-                              td_move *m) {
+int64_t td_strided_slice_copy(const td_strided_slice *s, const td_shape *in,
+                              td_strided_copy *m) {
   td_shape taken = td_shape_of(s->rank, s->size);
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK], first = 0;
-  td_move_steps(in, from);
-  td_move_steps(&taken, to);
+  td_shape_strides(in, from);
+  td_shape_strides(&taken, to);
   for (int k = 0; k < s->rank; k++) {
     first += s->begin[k] * from[k];
     /* One turn makes no step; the stride may then be of any size. */
     int64_t step = s->size[k] > 1 ? s->stride[k] * from[k] : 0;
-    td_move_loop(m, s->size[k], step, to[k]);
+    td_strided_copy_loop(m, s->size[k], step, to[k]);
   }
   return first;
 }
@@ -292,17 +292,17 @@ td_status *td_strided_slice_read(td_kernel_ctx *c, const td_shape *in,
 static td_status *slice_run(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_strided_slice slice;
-  td_move m = {0};
+  td_strided_copy m = {0};
   bool taken = false;
   TD_TRY(td_strided_slice_read(c, in, 1, &slice));
   int64_t count = td_shape_count(&slice.out);
-  int64_t first = td_strided_slice_move(&slice, in, &m);
+  int64_t first = td_strided_slice_copy(&slice, in, &m);
   bool dense = count > 0 && td_strided_slice_dense(&slice, in);
   if (dense && count == td_shape_count(in))
     return td_array_share(c, 0, 0, &slice.out);
   if (dense) TD_TRY(td_array_view(c, 0, 0, first, &slice.out, &taken));
   if (taken) return NULL;
-  return td_move_kernel(c, 0, 0, &slice.out, &m, first);
+  return td_strided_copy_kernel(c, 0, 0, &slice.out, &m, first);
 }
 
 /* ---- StridedSliceGrad ---------------------------------------------------- */
@@ -327,13 +327,13 @@ static td_status *grad_infer(td_infer *c) {
 void td_strided_slice_put(const td_kernel_ctx *c, const td_strided_slice *s,
                           const td_shape *shape, const td_array *part,
                           td_array *whole) {
-  td_move m = {0}, back;
-  int64_t first = td_strided_slice_move(s, shape, &m);
+  td_strided_copy m = {0}, back;
+  int64_t first = td_strided_slice_copy(s, shape, &m);
   back = m;
   memcpy(back.from, m.to, sizeof m.to);
   memcpy(back.to, m.from, sizeof m.from);
-  td_move_run(c, &back, whole->size, part->at,
-              whole->at + first * (int64_t)whole->size);
+  td_strided_copy_run(c, &back, whole->size, part->at,
+                      whole->at + first * (int64_t)whole->size);
 }
 
 /* Zeros, and dy where the slice was taken. */
@@ -341,10 +341,10 @@ static td_status *grad_write(td_kernel_ctx *c, const td_shape *shape,
                              const td_strided_slice *slice, const td_array *dy,
                              td_array *y) {
   static const char zero[16];
-  td_move all = {0};
+  td_strided_copy all = {0};
   if (td_shape_count(shape) == 0) return td_array_done(c, 0, y);
-  td_move_loop(&all, td_shape_count(shape), 0, 1);
-  td_move_run(c, &all, y->size, zero, y->at);
+  td_strided_copy_loop(&all, td_shape_count(shape), 0, 1);
+  td_strided_copy_run(c, &all, y->size, zero, y->at);
   td_strided_slice_put(c, slice, shape, dy, y);
   return td_array_done(c, 0, y);
 }

@@ -8,7 +8,7 @@
 #define TD_STRIDED_SLICE_H
 
 #include "kernels/array.h"
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 
 TD_BEGIN
 
@@ -32,10 +32,10 @@ td_status *td_strided_slice_parse(const td_shape *in, const td_small *begin,
                                   td_strided_slice *s) TD_MUST_USE;
 /* The masks of a node that has them as attributes. */
 td_strided_masks td_strided_slice_masks(const td_node *n);
-/* Loops over a known slice: `from` steps through the whole, `to` through what
- * is taken. Returns the element of the whole it begins at. */
-int64_t td_strided_slice_move(const td_strided_slice *s, const td_shape *in,
-                              td_move *m);
+/* Describes a known slice as a copy: `from` steps through the whole tensor, `to`
+ * through what is taken of it. Returns the element of the whole it begins at. */
+int64_t td_strided_slice_copy(const td_strided_slice *s, const td_shape *in,
+                              td_strided_copy *copy);
 /* In a shape function: what a node whose vectors are the inputs from `first` on
  * takes of `in`; of unknown rank while that is not known. */
 td_status *td_strided_slice_ask(td_infer *c, const td_shape *in, int first,

@@ -1,7 +1,7 @@
 /* tile.c - Tile: a tensor repeated along its axes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
 
@@ -51,19 +51,19 @@ static td_status *tile_run(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_small times;
   td_shape out;
-  td_move m = {0};
+  td_strided_copy m = {0};
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK];
   TD_TRY(td_operand_ints(td_in(c, 1), "multiples", &times));
   TD_TRY(tile_to(in, &times, &out));
   if (td_shape_equal(in, &out)) return td_array_share(c, 0, 0, &out);
   TD_TRY(td_array_count(&out, NULL));
-  td_move_steps(in, from);
-  td_move_steps(&out, to);
+  td_shape_strides(in, from);
+  td_shape_strides(&out, to);
   for (int k = 0; k < in->rank; k++) {
-    td_move_loop(&m, times.at[k], 0, in->dim[k] * to[k]);
-    td_move_loop(&m, in->dim[k], from[k], to[k]);
+    td_strided_copy_loop(&m, times.at[k], 0, in->dim[k] * to[k]);
+    td_strided_copy_loop(&m, in->dim[k], from[k], to[k]);
   }
-  return td_move_kernel(c, 0, 0, &out, &m, 0);
+  return td_strided_copy_kernel(c, 0, 0, &out, &m, 0);
 }
 
 /* ---- tables -------------------------------------------------------------- */

@@ -1,11 +1,11 @@
 /* transpose.c - Transpose and the permutations it is given.
  *
  * A permutation that moves only dimensions of size 1 leaves every element where
- * it is: the buffer is then shared. Everything else is one strided move, which
+ * it is: the buffer is then shared. Everything else is one strided copy, which
  * merges the dimensions that stay neighbours.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
 
@@ -78,16 +78,16 @@ static td_status *transpose_run(td_kernel_ctx *c) {
   int axes[TD_MAX_RANK];
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK];
   td_small perm;
-  td_move m = {0};
+  td_strided_copy m = {0};
   TD_TRY(td_operand_ints(td_in(c, 1), "perm", &perm));
   TD_TRY(read_perm(&perm, in, axes));
   td_shape out = permuted(in, axes);
   if (keeps_order(in, axes)) return td_array_share(c, 0, 0, &out);
-  td_move_steps(in, from);
-  td_move_steps(&out, to);
+  td_shape_strides(in, from);
+  td_shape_strides(&out, to);
   for (int k = 0; k < in->rank; k++)
-    td_move_loop(&m, out.dim[k], from[axes[k]], to[k]);
-  return td_move_kernel(c, 0, 0, &out, &m, 0);
+    td_strided_copy_loop(&m, out.dim[k], from[axes[k]], to[k]);
+  return td_strided_copy_kernel(c, 0, 0, &out, &m, 0);
 }
 
 /* ---- InvertPermutation --------------------------------------------------- */

@@ -63,6 +63,14 @@ int64_t td_shape_span(const td_shape *s, int begin, int end) {
   return n;
 }
 
+void td_shape_strides(const td_shape *s, int64_t *strides) {
+  int64_t stride = 1;
+  for (int k = s->rank - 1; k >= 0; k--) {
+    strides[k] = stride;
+    stride *= s->dim[k];
+  }
+}
+
 bool td_shape_equal(const td_shape *a, const td_shape *b) {
   if (a->rank != b->rank) return false;
   for (int i = 0; i < a->rank; i++)

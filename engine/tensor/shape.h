@@ -49,6 +49,8 @@ static inline int64_t td_shape_count(const td_shape *s) {
 }
 /* Elements of the axes [begin, end) of a shape that has been counted. */
 int64_t td_shape_span(const td_shape *s, int begin, int end);
+/* Of a dense array: elements from one index of each axis to the next. */
+void td_shape_strides(const td_shape *s, int64_t *strides);
 bool td_shape_equal(const td_shape *a, const td_shape *b); /* as written */
 /* Could both describe one value? */
 bool td_shape_compatible(const td_shape *a, const td_shape *b);

@@ -26,9 +26,9 @@ enum { LANES = 32, FEW = 16 }; /* the widths known when compiling */
 #define EACH_CELL(w, lane, ...)                                                \
   do {                                                                         \
     int32_t at = 0;                                                            \
-    for (int64_t d = 0; d < (w)->turns[0]; d++)                                \
-      for (int64_t h = 0; h < (w)->turns[1]; h++)                              \
-        for (int64_t k = 0; k < (w)->turns[2]; k++, at++) {                    \
+    for (int64_t d = 0; d < (w)->count[0]; d++)                                \
+      for (int64_t h = 0; h < (w)->count[1]; h++)                              \
+        for (int64_t k = 0; k < (w)->count[2]; k++, at++) {                    \
           int64_t cell =                                                       \
               d * (w)->step[0] + h * (w)->step[1] + k * (w)->step[2];          \
           LANE_LOOP                                                            \
@@ -44,10 +44,10 @@ enum { LANES = 32, FEW = 16 }; /* the widths known when compiling */
 #define EACH_CELL_BACK(w, lane, ...)                                           \
   do {                                                                         \
     int32_t row = 0;                                                           \
-    for (int64_t d = 0; d < (w)->turns[0]; d++)                                \
-      for (int64_t h = 0; h < (w)->turns[1]; h++, row++)                       \
-        for (int64_t k = (w)->turns[2] - 1; k >= 0; k--) {                     \
-          int32_t at = (int32_t)(row * (w)->turns[2] + k);                     \
+    for (int64_t d = 0; d < (w)->count[0]; d++)                                \
+      for (int64_t h = 0; h < (w)->count[1]; h++, row++)                       \
+        for (int64_t k = (w)->count[2] - 1; k >= 0; k--) {                     \
+          int32_t at = (int32_t)(row * (w)->count[2] + k);                     \
           int64_t cell =                                                       \
               d * (w)->step[0] + h * (w)->step[1] + k * (w)->step[2];          \
           LANE_LOOP                                                            \
@@ -130,7 +130,7 @@ enum { LANES = 32, FEW = 16 }; /* the widths known when compiling */
                           const void *from, void *best, int32_t *where) {      \
     const td_##kind *x = from;                                                 \
     td_##kind *y = best;                                                       \
-    if (w->turns[0] * w->turns[1] * w->turns[2] == 0) {                        \
+    if (w->count[0] * w->count[1] * w->count[2] == 0) {                        \
       for (int64_t i = 0; i < n; i++) where[i] = -1;                           \
       return;                                                                  \
     }                                                                          \
@@ -139,8 +139,8 @@ enum { LANES = 32, FEW = 16 }; /* the widths known when compiling */
 
 /* The number of a cell is all that is known of it. */
 ALWAYS int64_t cell_of(const td_pooling_window *w, int32_t at) {
-  uint32_t number = (uint32_t)at, columns = (uint32_t)w->turns[2];
-  uint32_t row = number / columns, rows = (uint32_t)w->turns[1];
+  uint32_t number = (uint32_t)at, columns = (uint32_t)w->count[2];
+  uint32_t row = number / columns, rows = (uint32_t)w->count[1];
   uint32_t k = number - row * columns, d = row < rows ? 0 : row / rows;
   return d * w->step[0] + (row - d * rows) * w->step[1] + k * w->step[2];
 }

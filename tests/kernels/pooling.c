@@ -272,7 +272,7 @@ static void compute(td_isa isa, int64_t n, int64_t lane, const float *x,
                     const float *dy, results *out) {
   const td_pooling_loops *f = td_pooling_loops_of(TD_FLOAT32, isa);
   td_pooling_window w = {
-      .turns = {1, 3, 4}, .step = {0, 4 * WIDTH, WIDTH}, .lane = lane};
+      .count = {1, 3, 4}, .step = {0, 4 * WIDTH, WIDTH}, .lane = lane};
   *out = (results){0};
   f->max(&w, n, x, -1.0, out->max);
   f->find(&w, n, x, out->best, out->where);

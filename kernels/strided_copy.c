@@ -1,6 +1,6 @@
-/* move.c - strided copies.
+/* strided_copy.c - strided copies; see strided_copy.h.
  *
- * A move is first brought into its simplest form: loops of one turn go, loops
+ * A copy is first brought into its simplest form: loops that run once go, loops
  * that continue each other become one, and a short dense run becomes an
  * element of twice, four times, ... the size. What then is innermost decides:
  *   run        dense on both sides: memcpy
@@ -12,11 +12,12 @@
  * blocks; units depend on the sizes only.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/move.h"
-#include "kernels/array.h"
+#include "kernels/strided_copy.h"
 
 #include <emmintrin.h>
 #include <string.h>
+
+#include "kernels/array.h"
 
 enum {
   BLOCK = 32,      /* elements along a side of a block */
@@ -25,64 +26,58 @@ enum {
   WIDEST = 16,     /* bytes of the largest element */
 };
 
-typedef enum move_kind { RUN, FILL, STEP, TRANSPOSE } move_kind;
+typedef enum copy_kind { RUN, FILL, STEP, TRANSPOSE } copy_kind;
 
-/* All steps here count bytes. */
-typedef struct move_job {
-  move_kind kind;
+/* All strides here count bytes. */
+typedef struct copy_job {
+  copy_kind kind;
   size_t size; /* bytes of an element: a power of two */
   int loops;   /* outer loops */
-  int64_t turns[TD_MOVE_LOOPS], from[TD_MOVE_LOOPS], to[TD_MOVE_LOOPS];
+  int64_t count[TD_STRIDED_COPY_LOOPS], from[TD_STRIDED_COPY_LOOPS],
+      to[TD_STRIDED_COPY_LOOPS];
   /* The inner loop i and, for a transpose, the loop j along which the source
-   * is dense; otherwise j has one turn. */
-  int64_t turns_i, from_i, to_i;
-  int64_t turns_j, to_j;
-  int64_t part_i, part_j;   /* turns of them in one unit */
+   * is dense; otherwise j runs once. */
+  int64_t count_i, from_i, to_i;
+  int64_t count_j, to_j;
+  int64_t part_i, part_j;   /* rounds of them in one unit */
   int64_t parts_i, parts_j; /* units along them */
   const char *source;
   char *target;
-} move_job;
+} copy_job;
 
-void td_move_loop(td_move *m, int64_t turns, int64_t from, int64_t to) {
+void td_strided_copy_loop(td_strided_copy *m, int64_t count, int64_t from,
+                          int64_t to) {
   int k = m->loops++;
-  m->turns[k] = turns;
+  m->count[k] = count;
   m->from[k] = from;
   m->to[k] = to;
 }
 
-void td_move_steps(const td_shape *shape, int64_t *steps) {
-  int64_t step = 1;
-  for (int k = shape->rank - 1; k >= 0; k--) {
-    steps[k] = step;
-    step *= shape->dim[k];
-  }
-}
-
 /* ---- the simplest form --------------------------------------------------- */
 
-static bool moves_nothing(const td_move *m) {
+static bool copies_nothing(const td_strided_copy *m) {
   for (int k = 0; k < m->loops; k++)
-    if (m->turns[k] <= 0) return true;
+    if (m->count[k] <= 0) return true;
   return false;
 }
 
 /* Takes the loops over, in bytes, those merged that continue each other. */
-static void take_loops(const td_move *m, size_t size, move_job *job) {
+static void take_loops(const td_strided_copy *m, size_t size, copy_job *job) {
   int n = 0;
   job->size = size;
   for (int k = 0; k < m->loops; k++) {
-    int64_t turns = m->turns[k];
-    if (turns == 1) continue;
+    int64_t count = m->count[k];
+    if (count == 1) continue;
     int64_t from = m->from[k] * (int64_t)size, to = m->to[k] * (int64_t)size;
-    if (n > 0 && job->from[n - 1] == from * turns &&
-        job->to[n - 1] == to * turns)
-      turns *= job->turns[--n];
-    job->turns[n] = turns;
+    if (n > 0 && job->from[n - 1] == from * count &&
+        job->to[n - 1] == to * count)
+      count *= job->count[--n];
+    job->count[n] = count;
     job->from[n] = from;
     job->to[n++] = to;
   }
   if (n == 0) { /* a single element */
-    job->turns[0] = 1;
+    job->count[0] = 1;
     job->from[0] = job->to[0] = (int64_t)size;
     n = 1;
   }
@@ -90,34 +85,34 @@ static void take_loops(const td_move *m, size_t size, move_job *job) {
 }
 
 /* A short dense run inside other loops becomes a larger element. */
-static void widen(move_job *job) {
+static void widen(copy_job *job) {
   while (job->loops > 1) {
     int in = job->loops - 1;
-    int64_t size = (int64_t)job->size, turns = job->turns[in];
+    int64_t size = (int64_t)job->size, count = job->count[in];
     if (job->from[in] != size || job->to[in] != size) return;
-    if (turns > WIDEST / size || (turns & (turns - 1)) != 0) return;
-    job->size *= (size_t)turns;
+    if (count > WIDEST / size || (count & (count - 1)) != 0) return;
+    job->size *= (size_t)count;
     job->loops--;
   }
 }
 
-static void drop_loop(move_job *job, int k) {
+static void drop_loop(copy_job *job, int k) {
   job->loops--;
   for (; k < job->loops; k++) {
-    job->turns[k] = job->turns[k + 1];
+    job->count[k] = job->count[k + 1];
     job->from[k] = job->from[k + 1];
     job->to[k] = job->to[k + 1];
   }
 }
 
 /* Takes the inner loops out and decides how they are done. */
-static void choose(move_job *job) {
+static void choose(copy_job *job) {
   int in = --job->loops;
   int64_t size = (int64_t)job->size;
-  job->turns_i = job->turns[in];
+  job->count_i = job->count[in];
   job->from_i = job->from[in];
   job->to_i = job->to[in];
-  job->turns_j = 1;
+  job->count_j = 1;
   job->to_j = 0;
   job->kind = STEP;
   if (job->to_i != size) return;
@@ -127,7 +122,7 @@ static void choose(move_job *job) {
   for (int k = in - 1; k >= 0; k--) {
     if (job->from[k] != size) continue;
     job->kind = TRANSPOSE;
-    job->turns_j = job->turns[k];
+    job->count_j = job->count[k];
     job->to_j = job->to[k];
     drop_loop(job, k);
     return;
@@ -138,17 +133,17 @@ static int64_t parts(int64_t n, int64_t part) {
   return n / part + (n % part != 0);
 }
 
-static void cut(move_job *job) {
+static void cut(copy_job *job) {
   job->part_j = 1;
   job->part_i = PIECE / (int64_t)job->size;
   if (job->kind == TRANSPOSE) {
-    job->part_j = job->turns_i < BLOCK ? LONG_SIDE : BLOCK;
+    job->part_j = job->count_i < BLOCK ? LONG_SIDE : BLOCK;
     job->part_i = LONG_SIDE;
   }
-  if (job->part_i > job->turns_i) job->part_i = job->turns_i;
-  if (job->part_j > job->turns_j) job->part_j = job->turns_j;
-  job->parts_i = parts(job->turns_i, job->part_i);
-  job->parts_j = parts(job->turns_j, job->part_j);
+  if (job->part_i > job->count_i) job->part_i = job->count_i;
+  if (job->part_j > job->count_j) job->part_j = job->count_j;
+  job->parts_i = parts(job->count_i, job->part_i);
+  job->parts_j = parts(job->count_j, job->part_j);
 }
 
 /* ---- the inner loops ----------------------------------------------------- */
@@ -157,7 +152,7 @@ static void cut(move_job *job) {
  * size, memcpy is one load and one store that need no alignment. */
 #define INLINED static inline __attribute__((always_inline))
 
-INLINED void step_sized(const move_job *job, size_t size, const char *from,
+INLINED void step_sized(const copy_job *job, size_t size, const char *from,
                         char *to, int64_t n) {
   int64_t from_i = job->from_i, to_i = job->to_i;
   for (int64_t i = 0; i < n; i++)
@@ -170,7 +165,7 @@ INLINED void fill_sized(size_t size, const char *from, char *to, int64_t n) {
   for (int64_t i = 0; i < n; i++) memcpy(to + i * (int64_t)size, x, size);
 }
 
-INLINED void block_sized(const move_job *job, size_t size, const char *from,
+INLINED void block_sized(const copy_job *job, size_t size, const char *from,
                          char *to, int64_t nj, int64_t ni) {
   int64_t from_i = job->from_i, to_j = job->to_j, s = (int64_t)size;
   for (int64_t j = 0; j < nj; j++)
@@ -178,7 +173,7 @@ INLINED void block_sized(const move_job *job, size_t size, const char *from,
       memcpy(to + j * to_j + i * s, from + j * s + i * from_i, size);
 }
 
-static void step(const move_job *job, const char *from, char *to, int64_t n) {
+static void step(const copy_job *job, const char *from, char *to, int64_t n) {
   switch (job->size) {
   case 1:
     step_sized(job, 1, from, to, n);
@@ -198,7 +193,7 @@ static void step(const move_job *job, const char *from, char *to, int64_t n) {
   }
 }
 
-void td_move_fill(const void *from, size_t size, void *to, int64_t n) {
+void td_strided_copy_fill(const void *from, size_t size, void *to, int64_t n) {
   switch (size) {
   case 1:
     memset(to, *(const char *)from, (size_t)n);
@@ -233,7 +228,7 @@ static void block_4x4(const char *from, int64_t from_i, char *to,
   _mm_storeu_si128((__m128i *)(to + 3 * to_j), _mm_unpackhi_epi64(AB, CD));
 }
 
-static void block_of_4(const move_job *job, const char *from, char *to,
+static void block_of_4(const copy_job *job, const char *from, char *to,
                        int64_t nj, int64_t ni) {
   int64_t j4 = nj & ~(int64_t)3, i4 = ni & ~(int64_t)3;
   for (int64_t j = 0; j < j4; j += 4)
@@ -246,7 +241,7 @@ static void block_of_4(const move_job *job, const char *from, char *to,
     block_sized(job, 4, from + j4 * 4, to + j4 * job->to_j, nj - j4, ni);
 }
 
-static void block(const move_job *job, const char *from, char *to, int64_t nj,
+static void block(const copy_job *job, const char *from, char *to, int64_t nj,
                   int64_t ni) {
   switch (job->size) {
   case 1:
@@ -271,7 +266,7 @@ static int64_t at_most(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-static void rectangle(const move_job *job, const char *from, char *to,
+static void rectangle(const copy_job *job, const char *from, char *to,
                       int64_t nj, int64_t ni) {
   int64_t size = (int64_t)job->size;
   for (int64_t j = 0; j < nj; j += BLOCK)
@@ -283,10 +278,10 @@ static void rectangle(const move_job *job, const char *from, char *to,
 
 /* ---- units --------------------------------------------------------------- */
 
-static void do_unit(const move_job *job, const char *from, char *to,
+static void do_unit(const copy_job *job, const char *from, char *to,
                     int64_t part_j, int64_t part_i) {
   int64_t i = part_i * job->part_i, j = part_j * job->part_j;
-  int64_t ni = at_most(job->part_i, job->turns_i - i);
+  int64_t ni = at_most(job->part_i, job->count_i - i);
   from += i * job->from_i;
   to += i * job->to_i;
   switch (job->kind) {
@@ -294,51 +289,51 @@ static void do_unit(const move_job *job, const char *from, char *to,
     memcpy(to, from, (size_t)ni * job->size);
     break;
   case FILL:
-    td_move_fill(from, job->size, to, ni);
+    td_strided_copy_fill(from, job->size, to, ni);
     break;
   case STEP:
     step(job, from, to, ni);
     break;
   case TRANSPOSE:
     rectangle(job, from + j * (int64_t)job->size, to + j * job->to_j,
-              at_most(job->part_j, job->turns_j - j), ni);
+              at_most(job->part_j, job->count_j - j), ni);
     break;
   }
 }
 
-/* Where a piece of work stands: turns of the outer loops, and the places they
+/* Where a piece of work stands: count of the outer loops, and the places they
  * have come to. */
-typedef struct move_place {
-  int64_t turn[TD_MOVE_LOOPS];
+typedef struct place {
+  int64_t round[TD_STRIDED_COPY_LOOPS];
   const char *from;
   char *to;
-} move_place;
+} place;
 
-static void place_at(const move_job *job, int64_t row, move_place *p) {
+static void place_at(const copy_job *job, int64_t row, place *p) {
   p->from = job->source;
   p->to = job->target;
   for (int k = job->loops - 1; k >= 0; k--) {
-    p->turn[k] = row % job->turns[k];
-    row /= job->turns[k];
-    p->from += p->turn[k] * job->from[k];
-    p->to += p->turn[k] * job->to[k];
+    p->round[k] = row % job->count[k];
+    row /= job->count[k];
+    p->from += p->round[k] * job->from[k];
+    p->to += p->round[k] * job->to[k];
   }
 }
 
-static void place_next(const move_job *job, move_place *p) {
+static void place_next(const copy_job *job, place *p) {
   for (int k = job->loops - 1; k >= 0; k--) {
     p->from += job->from[k];
     p->to += job->to[k];
-    if (++p->turn[k] < job->turns[k]) return;
-    p->from -= job->turns[k] * job->from[k];
-    p->to -= job->turns[k] * job->to[k];
-    p->turn[k] = 0;
+    if (++p->round[k] < job->count[k]) return;
+    p->from -= job->count[k] * job->from[k];
+    p->to -= job->count[k] * job->to[k];
+    p->round[k] = 0;
   }
 }
 
 static void do_units(void *arg, int64_t begin, int64_t end) {
-  const move_job *job = arg;
-  move_place p;
+  const copy_job *job = arg;
+  place p;
   int64_t part_i = begin % job->parts_i;
   int64_t part_j = begin / job->parts_i % job->parts_j;
   place_at(job, begin / job->parts_i / job->parts_j, &p);
@@ -352,28 +347,28 @@ static void do_units(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-void td_move_run(const td_kernel_ctx *c, const td_move *m, size_t size,
-                 const void *from, void *to) {
-  if (moves_nothing(m)) return;
-  move_job job = {.source = from, .target = to};
+void td_strided_copy_run(const td_kernel_ctx *c, const td_strided_copy *m,
+                         size_t size, const void *from, void *to) {
+  if (copies_nothing(m)) return;
+  copy_job job = {.source = from, .target = to};
   take_loops(m, size, &job);
   widen(&job);
   choose(&job);
   cut(&job);
   int64_t units = job.parts_i * job.parts_j;
-  for (int k = 0; k < job.loops; k++) units *= job.turns[k];
+  for (int k = 0; k < job.loops; k++) units *= job.count[k];
   int64_t bytes = job.part_i * job.part_j * (int64_t)job.size;
   td_for(c, units, bytes < PIECE ? PIECE / bytes : 1, do_units, &job);
 }
 
-td_status *td_move_kernel(td_kernel_ctx *c, int in, int out,
-                          const td_shape *shape, const td_move *m,
-                          int64_t first) {
+td_status *td_strided_copy_kernel(td_kernel_ctx *c, int in, int out,
+                                  const td_shape *shape,
+                                  const td_strided_copy *m, int64_t first) {
   td_array x = {0}, y = {0};
   td_status *s = td_array_in(td_in(c, in), &x);
   if (td_ok(s)) s = td_array_out(c, out, shape, &y);
-  if (td_ok(s) && !moves_nothing(m))
-    td_move_run(c, m, x.size, x.at + first * (int64_t)x.size, y.at);
+  if (td_ok(s) && !copies_nothing(m))
+    td_strided_copy_run(c, m, x.size, x.at + first * (int64_t)x.size, y.at);
   if (td_ok(s)) s = td_array_done(c, out, &y);
   td_array_drop(&x);
   td_array_drop(&y);

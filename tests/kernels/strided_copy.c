@@ -1,4 +1,4 @@
-/* move.c - strided copies against plain loops.
+/* strided_copy.c - strided copies against plain loops.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/move.h"
+#include "kernels/strided_copy.h"
 #include "tests/kernels/net.h"
 
 static const size_t sizes[] = {1, 2, 4, 8, 16};
 
 typedef struct walk {
-  td_move m;
+  td_strided_copy m;
   size_t size;
   const char *from;
   char *to;
@@ -24,12 +24,12 @@ static void plain(const walk *w, int loop, int64_t from, int64_t to) {
            w->size);
     return;
   }
-  for (int64_t i = 0; i < w->m.turns[loop]; i++)
+  for (int64_t i = 0; i < w->m.count[loop]; i++)
     plain(w, loop + 1, from + i * w->m.from[loop], to + i * w->m.to[loop]);
 }
 
 /* Runs `m` both ways; places count from the middle of both buffers. */
-static void compare(const td_move *m, size_t size, int64_t reach) {
+static void compare(const td_strided_copy *m, size_t size, int64_t reach) {
   size_t bytes = (size_t)(2 * reach + 1) * size;
   char *from = test_malloc(bytes), *a = test_malloc(bytes);
   char *b = test_malloc(bytes);
@@ -44,7 +44,7 @@ static void compare(const td_move *m, size_t size, int64_t reach) {
   int64_t middle = reach * (int64_t)size;
   walk w = {.m = *m, .size = size, .from = from + middle, .to = a + middle};
   plain(&w, 0, 0, 0);
-  td_move_run(&c, m, size, from + middle, b + middle);
+  td_strided_copy_run(&c, m, size, from + middle, b + middle);
   assert_memory_equal(a, b, bytes);
   test_free(from);
   test_free(a);
@@ -56,18 +56,18 @@ static void test_random(void **state) {
   uint64_t r = 2;
   (void)state;
   for (int n = 0; n < 3000; n++) {
-    td_move m = {0};
-    int64_t dense = 1, reach = 1, turns[6], to[6];
+    td_strided_copy m = {0};
+    int64_t dense = 1, reach = 1, count[6], to[6];
     int loops = (int)(draw(&r) % 7);
     for (int k = loops - 1; k >= 0; k--) {
-      turns[k] = draw(&r) % 40 == 0 ? 0 : 1 + (int64_t)(draw(&r) % 4);
+      count[k] = draw(&r) % 40 == 0 ? 0 : 1 + (int64_t)(draw(&r) % 4);
       to[k] = dense;
-      dense *= turns[k] ? turns[k] : 1;
+      dense *= count[k] ? count[k] : 1;
     }
     for (int k = 0; k < loops; k++) {
       int64_t from = draw(&r) % 2 ? to[k] : (int64_t)(draw(&r) % 21) - 10;
-      td_move_loop(&m, turns[k], from, to[k]);
-      reach += turns[k] * (from < 0 ? -from : from);
+      td_strided_copy_loop(&m, count[k], from, to[k]);
+      reach += count[k] * (from < 0 ? -from : from);
     }
     compare(&m, sizes[n % 5], reach + dense);
   }
@@ -76,7 +76,7 @@ static void test_random(void **state) {
 /* Each way of doing the inner loop, over several pieces. */
 static void test_large(void **state) {
   static const struct {
-    int64_t turns[3], from[3], to[3];
+    int64_t count[3], from[3], to[3];
   } moves[] = {
       {{1, 1, 400000}, {0, 0, 1}, {0, 0, 1}},              /* run */
       {{3, 700, 300}, {210000, 301, 1}, {210000, 300, 1}}, /* runs */
@@ -93,9 +93,10 @@ static void test_large(void **state) {
   (void)state;
   for (size_t i = 0; i < TD_COUNT(moves); i++)
     for (size_t s = 0; s < TD_COUNT(sizes); s++) {
-      td_move m = {0};
+      td_strided_copy m = {0};
       for (int k = 0; k < 3; k++)
-        td_move_loop(&m, moves[i].turns[k], moves[i].from[k], moves[i].to[k]);
+        td_strided_copy_loop(&m, moves[i].count[k], moves[i].from[k],
+                             moves[i].to[k]);
       compare(&m, sizes[s], 800000);
     }
 }
