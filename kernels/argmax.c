@@ -70,7 +70,7 @@ typedef struct loops {
 } loops;
 
 #define ENTRY(kind, name)                                                      \
-  [TD_KIND_##kind] = {name##_strip_##kind, name##_run_##kind},
+  [TD_ELEMENT_##kind] = {name##_strip_##kind, name##_run_##kind},
 static const loops max_loops[TD_DTYPES] = {EACH_REALS(ENTRY, max)};
 static const loops min_loops[TD_DTYPES] = {EACH_REALS(ENTRY, min)};
 
@@ -90,7 +90,7 @@ typedef struct job {
 /* The element itself starts: nothing beats it but something better. A NaN
  * gives way to whatever is beyond the worst number. */
 #define START(kind, ...)                                                       \
-  case TD_KIND_##kind:                                                         \
+  case TD_ELEMENT_##kind:                                                      \
     for (int64_t i = 0; i < width; i++) {                                      \
       td_##kind v = ((const td_##kind *)x)[i];                                 \
       ((td_##kind *)best)[i] = v == v ? v : (td_##kind)worst;                  \

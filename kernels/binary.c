@@ -104,7 +104,7 @@ typedef struct search {
 } search;
 
 #define FIND(kind, test)                                                       \
-  case TD_KIND_##kind: {                                                       \
+  case TD_ELEMENT_##kind: {                                                    \
     const td_##kind *y = (const void *)s->y;                                   \
     for (int64_t i = begin; i < end; i++) found |= y[i] test 0;                \
     break;                                                                     \

@@ -15,7 +15,7 @@
 
 /* Adds weight i (1 where there are none) to bin `at` of y. */
 #define ADD(kind)                                                              \
-  case TD_KIND_##kind: {                                                       \
+  case TD_ELEMENT_##kind: {                                                    \
     const td_##kind *w = weights ? weights->data : NULL;                       \
     ((td_##kind *)y)[at] += w ? w[i] : 1;                                      \
     break;                                                                     \
@@ -32,7 +32,7 @@ static void add(td_dtype t, const td_tensor *weights, int64_t i, void *y,
 }
 
 #define SET(kind)                                                              \
-  case TD_KIND_##kind:                                                         \
+  case TD_ELEMENT_##kind:                                                      \
     ((td_##kind *)y)[at] = 1;                                                  \
     break;
 

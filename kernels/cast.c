@@ -84,7 +84,7 @@ SATURATE(u64, 0.0f, 0x1p64f, 0, UINT64_MAX)
       PAIRS(M, u32) PAIRS(M, u64)
 ALL_PAIRS(LOOP)
 
-#define ENTRY(from, to) [TD_KIND_##from][TD_KIND_##to] = from##_loop_##to,
+#define ENTRY(from, to) [TD_ELEMENT_##from][TD_ELEMENT_##to] = from##_loop_##to,
 static const cast_loop loops[TD_DTYPES][TD_DTYPES] = {ALL_PAIRS(ENTRY)};
 
 /* ---- blocks -------------------------------------------------------------- */

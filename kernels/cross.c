@@ -21,7 +21,7 @@ typedef void (*cross_loop)(int64_t n, const void *a, const void *b, void *y);
   }
 EACH_REALS(LOOP, )
 
-#define ENTRY(kind, ...) [TD_KIND_##kind] = cross_##kind,
+#define ENTRY(kind, ...) [TD_ELEMENT_##kind] = cross_##kind,
 static const cross_loop loops[TD_DTYPES] = {EACH_REALS(ENTRY, )};
 
 /* ---- running ------------------------------------------------------------- */

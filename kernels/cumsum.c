@@ -68,14 +68,14 @@ EACH_FLOATS(LINE, logsumexp, LOGSUMEXP, -INFINITY)
 
 typedef enum scan_op { SUM, PRODUCT, LOGSUMEXP, SCANS } scan_op;
 
-#define ENTRY(kind, name) [TD_KIND_##kind] = name##_##kind,
+#define ENTRY(kind, name) [TD_ELEMENT_##kind] = name##_##kind,
 static const scan_loop scans[SCANS][TD_DTYPES] = {
     [SUM] = {EACH_NUMBERS(ENTRY, sum)},
     [PRODUCT] = {EACH_NUMBERS(ENTRY, product)},
     [LOGSUMEXP] = {EACH_FLOATS(ENTRY, logsumexp)},
 };
 
-#define LINE_ENTRY(kind, name) [TD_KIND_##kind] = name##_line_##kind,
+#define LINE_ENTRY(kind, name) [TD_ELEMENT_##kind] = name##_line_##kind,
 static const line_loop line_scans[SCANS][TD_DTYPES] = {
     [SUM] = {EACH_NUMBERS(LINE_ENTRY, sum)},
     [PRODUCT] = {EACH_NUMBERS(LINE_ENTRY, product)},
@@ -95,7 +95,7 @@ typedef struct job {
 } job;
 
 #define FILL(kind, ...)                                                        \
-  case TD_KIND_##kind:                                                         \
+  case TD_ELEMENT_##kind:                                                      \
     for (int i = 0; i < STRIP; i++)                                            \
       ((td_##kind *)running)[i] = (td_##kind)value;                            \
     break;

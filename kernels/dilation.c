@@ -151,9 +151,9 @@ LARGEST(u8, 0) LARGEST(u16, 0) LARGEST(u32, 0) LARGEST(u64, 0)
 EACH_REALS(LOOPS)
 
 #define ROWS(kind, ...) \
-  case TD_KIND_##kind: rows_##kind(j, begin, end); break;
+  case TD_ELEMENT_##kind: rows_##kind(j, begin, end); break;
 #define GIVE(kind, ...) \
-  case TD_KIND_##kind: give_##kind(j, image, c, to_filter); break;
+  case TD_ELEMENT_##kind: give_##kind(j, image, c, to_filter); break;
     /* clang-format on */
 
     static void do_rows(void *arg, int64_t begin, int64_t end) {

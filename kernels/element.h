@@ -14,7 +14,7 @@
 
 #include "engine/tensor/dtype.h"
 
-/* The kinds: td_f32 is the C type of dtype TD_KIND_f32. */
+/* The kinds: td_f32 is the C type of dtype TD_ELEMENT_f32. */
 typedef float td_f32;
 typedef double td_f64;
 typedef int8_t td_i8;
@@ -30,19 +30,19 @@ typedef double complex td_c128;
 typedef uint8_t td_b8; /* bool: 0 or 1 */
 
 enum {
-  TD_KIND_f32 = TD_FLOAT32,
-  TD_KIND_f64 = TD_FLOAT64,
-  TD_KIND_i8 = TD_INT8,
-  TD_KIND_i16 = TD_INT16,
-  TD_KIND_i32 = TD_INT32,
-  TD_KIND_i64 = TD_INT64,
-  TD_KIND_u8 = TD_UINT8,
-  TD_KIND_u16 = TD_UINT16,
-  TD_KIND_u32 = TD_UINT32,
-  TD_KIND_u64 = TD_UINT64,
-  TD_KIND_c64 = TD_COMPLEX64,
-  TD_KIND_c128 = TD_COMPLEX128,
-  TD_KIND_b8 = TD_BOOL,
+  TD_ELEMENT_f32 = TD_FLOAT32,
+  TD_ELEMENT_f64 = TD_FLOAT64,
+  TD_ELEMENT_i8 = TD_INT8,
+  TD_ELEMENT_i16 = TD_INT16,
+  TD_ELEMENT_i32 = TD_INT32,
+  TD_ELEMENT_i64 = TD_INT64,
+  TD_ELEMENT_u8 = TD_UINT8,
+  TD_ELEMENT_u16 = TD_UINT16,
+  TD_ELEMENT_u32 = TD_UINT32,
+  TD_ELEMENT_u64 = TD_UINT64,
+  TD_ELEMENT_c64 = TD_COMPLEX64,
+  TD_ELEMENT_c128 = TD_COMPLEX128,
+  TD_ELEMENT_b8 = TD_BOOL,
 };
 
 /* clang-format off */

@@ -128,7 +128,7 @@ static void report(give_job *g, int64_t i) {
 }
 
 #define GIVE(kind, ...)                                                        \
-  case TD_KIND_##kind:                                                         \
+  case TD_ELEMENT_##kind:                                                      \
     ((td_##kind *)to)[k] =                                                     \
         (td_##kind)(((td_##kind *)to)[k] + ((const td_##kind *)from)[i]);      \
     break;

@@ -52,7 +52,7 @@ typedef struct job {
 /* ---- accumulators -------------------------------------------------------- */
 
 #define FILL(kind, value)                                                      \
-  case TD_KIND_##kind:                                                         \
+  case TD_ELEMENT_##kind:                                                      \
     for (int64_t i = 0; i < n; i++) ((td_##kind *)acc)[i] = (value);           \
     break;
 
@@ -329,7 +329,7 @@ static td_status *fold_all(td_kernel_ctx *c, job *j, char *acc) {
 /* ---- the end of a sum ---------------------------------------------------- */
 
 #define SCALE(kind, ...)                                                       \
-  case TD_KIND_##kind:                                                         \
+  case TD_ELEMENT_##kind:                                                      \
     for (int64_t i = 0; i < n; i++)                                            \
       ((td_##kind *)acc)[i] /= (td_##kind)divisor;                             \
     break;
@@ -340,7 +340,7 @@ static void scale(td_dtype t, int64_t n, int64_t divisor, void *acc) {
 
 /* Sums in 64 bits to means, rounded toward 0; of nothing 0. */
 #define MEAN(kind, sum_kind)                                                   \
-  case TD_KIND_##kind:                                                         \
+  case TD_ELEMENT_##kind:                                                      \
     for (int64_t i = 0; i < n; i++)                                            \
       ((td_##kind *)y)[i] = (td_##kind)(                                       \
           divisor ? ((const td_##sum_kind *)acc)[i] / (td_##sum_kind)divisor   \
@@ -358,7 +358,7 @@ static void integer_means(td_dtype t, int64_t n, int64_t divisor,
 
 /* A sum of integers that wrapped below 0 has no root: 0. */
 #define ROOT(kind, ...)                                                        \
-  case TD_KIND_##kind:                                                         \
+  case TD_ELEMENT_##kind:                                                      \
     for (int64_t i = 0; i < n; i++) {                                          \
       double v = (double)((td_##kind *)acc)[i];                                \
       ((td_##kind *)acc)[i] = (td_##kind)(v < 0 ? 0 : sqrt(v));                \

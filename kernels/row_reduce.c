@@ -43,7 +43,7 @@ LOOP(b8, sum, y[i] | x[i])
 LOOP(f32, weighted, y[i] + x[i] * (float)by)
 LOOP(f64, weighted, y[i] + x[i] * by)
 
-#define ENTRY(kind, name) [TD_KIND_##kind] = name##_##kind,
+#define ENTRY(kind, name) [TD_ELEMENT_##kind] = name##_##kind,
 static const row_loop loops[OPS][TD_DTYPES] = {
     [TD_ROW_REDUCE_SUM] = {EACH_NUMBERS(ENTRY, sum) ENTRY(b8, sum)},
     [TD_ROW_REDUCE_SUB] = {EACH_NUMBERS(ENTRY, sub)},
@@ -56,7 +56,7 @@ static const row_loop weighted[TD_DTYPES] = {EACH_FLOATS(ENTRY, weighted)};
 /* ---- where a row begins, and ends when nothing went to it ---------------- */
 
 #define START(kind, low, high)                                                 \
-  case TD_KIND_##kind: {                                                       \
+  case TD_ELEMENT_##kind: {                                                    \
     const td_##kind v[OPS] = {0, 0, 1, low, high, 0};                          \
     memcpy(to, &v[op], sizeof *v);                                             \
     break;                                                                     \
@@ -137,7 +137,7 @@ static void begin_rows(const job *j, int64_t begin, int64_t end) {
 
 /* Quotients: of floats as they are, of integers rounded toward 0. */
 #define DIVIDE(kind, wide)                                                     \
-  case TD_KIND_##kind:                                                         \
+  case TD_ELEMENT_##kind:                                                      \
     for (int64_t i = 0; i < n; i++)                                            \
       ((td_##kind *)y)[i] =                                                    \
           (td_##kind)(((td_##kind *)y)[i] / (td_##wide)divisor);               \

@@ -34,7 +34,7 @@ typedef void (*search_loop)(const void *sorted, int64_t n, bool over,
 EACH_REALS(SAME, search)
 EACH_FLOATS_LONG(LOOP, bucket, f32)
 
-#define ENTRY(kind, name) [TD_KIND_##kind] = name##_##kind,
+#define ENTRY(kind, name) [TD_ELEMENT_##kind] = name##_##kind,
 static const search_loop searches[TD_DTYPES] = {EACH_REALS(ENTRY, search)};
 static const search_loop buckets[TD_DTYPES] = {EACH_FLOATS_LONG(ENTRY, bucket)};
 

@@ -28,7 +28,7 @@ typedef void (*ternary_loop)(int64_t n, const void *const *in, void *to);
 EACH_REALS(LOOP, clip, ABOVE(BELOW(x, z), y))
 EACH_LONG_FLOATS(LOOP, betainc, td_special_betainc(x, y, z))
 
-#define ENTRY(kind, name) [TD_KIND_##kind] = name##_##kind,
+#define ENTRY(kind, name) [TD_ELEMENT_##kind] = name##_##kind,
 static const ternary_loop clips[TD_DTYPES] = {EACH_REALS(ENTRY, clip)};
 static const ternary_loop betaincs[TD_DTYPES] = {
     EACH_LONG_FLOATS(ENTRY, betainc)};

@@ -41,7 +41,7 @@
 #include "kernels/binary.def"
 #undef BINARY
 
-#define ENTRY(kind, op) [TD_BINARY_##op][TD_KIND_##kind] = op##_##kind,
+#define ENTRY(kind, op) [TD_BINARY_##op][TD_ELEMENT_##kind] = op##_##kind,
 #define BINARY(op, form, allowed, kernels, ...) EACH_##kernels(ENTRY, op)
 const td_binary_table BINARY_TABLE = {
 #include "kernels/binary.def"

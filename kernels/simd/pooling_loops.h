@@ -245,7 +245,7 @@ EACH_FLOATS(MEAN)
 
 /* clang-format off */
 #define ENTRY(kind, ...) \
-  [TD_KIND_##kind] = {.max = max_##kind, .find = find_##kind, \
+  [TD_ELEMENT_##kind] = {.max = max_##kind, .find = find_##kind, \
     .give = give_##kind, .give_equal = give_equal_##kind, \
     .take_equal = take_equal_##kind, __VA_ARGS__},
 #define WITH_MEAN(kind, ...) \

@@ -70,7 +70,7 @@ EACH_INTS(TOTAL, Total)
 
 /* clang-format off */
 #define ENTRY(kind, name, loop) \
-  [loop][TD_KIND_##kind] = {name##_##kind, name##_halve_##kind},
+  [loop][TD_ELEMENT_##kind] = {name##_##kind, name##_halve_##kind},
 const td_reduce_table REDUCE_TABLE = {
   EACH_NUMBERS(ENTRY, Sum, TD_REDUCE_SUM)
   EACH_NUMBERS(ENTRY, Prod, TD_REDUCE_PROD)

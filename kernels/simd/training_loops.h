@@ -63,7 +63,8 @@
 #undef REAL_UPDATE
 #undef UPDATE
 
-#define ENTRY(kind, name) [TD_TRAINING_##name][TD_KIND_##kind] = name##_##kind,
+#define ENTRY(kind, name)                                                      \
+  [TD_TRAINING_##name][TD_ELEMENT_##kind] = name##_##kind,
 const td_training_table TRAINING_TABLE = {
 #define UPDATE(name, ...) EACH_FLOATS_C(ENTRY, name)
 #define REAL_UPDATE(name, ...) EACH_FLOATS(ENTRY, name)

@@ -32,7 +32,7 @@
 #include "kernels/unary.def"
 #undef UNARY
 
-#define ENTRY(kind, op) [TD_UNARY_##op][TD_KIND_##kind] = op##_##kind,
+#define ENTRY(kind, op) [TD_UNARY_##op][TD_ELEMENT_##kind] = op##_##kind,
 #define UNARY(op, form, allowed, kernels, ...) EACH_##kernels(ENTRY, op)
 const td_unary_table UNARY_TABLE = {
 #include "kernels/unary.def"
