@@ -302,8 +302,32 @@ static int session_partial(lua_State *L) {
   return 1;
 }
 
-/* p:run({fetch indices}, {feed indices}, {feed values}, options): indices count
- * from 1 in the lists of session:partial; ops are not counted. */
+/* Index k of the list at `i`, counted from 1 there, at most `n`; from 0 here.
+ */
+static int index_at(lua_State *L, int i, int k, int n) {
+  lua_rawgeti(L, i, k + 1);
+  lua_Integer at = luaL_checkinteger(L, -1);
+  luaL_argcheck(L, at >= 1 && at <= n, i, "no such index");
+  lua_pop(L, 1);
+  return (int)at - 1;
+}
+
+/* The values of the list at 4 for the feeds of those indices; they stay on the
+ * Lua stack. */
+static td_tensor *partial_values(lua_State *L, const int *feed, int n) {
+  td_tensor *in = td_lua_block(L, (size_t)n, sizeof *in);
+  lua_getiuservalue(L, 1, 1);
+  const td_edge *edges = lua_touserdata(L, -1);
+  luaL_checkstack(L, n + 16, "feeds");
+  for (int k = 0; k < n; k++) {
+    lua_rawgeti(L, 4, k + 1);
+    in[k] = *td_lua_step_value(L, lua_gettop(L), edges[feed[k]]);
+  }
+  return in;
+}
+
+/* p:core_run({fetch indices}, {feed indices}, {feed values}, options): indices
+ * count from 1 in the lists of session:partial; ops are not counted. */
 static int partial_run(lua_State *L) {
   lua_partial *p = luaL_checkudata(L, 1, PARTIAL);
   td_lua_state *st = td_lua_get(L);
@@ -312,35 +336,19 @@ static int partial_run(lua_State *L) {
   int n_fetch = (int)luaL_len(L, 2), n_feed = (int)luaL_len(L, 3);
   int *fetch = td_lua_block(L, (size_t)n_fetch, sizeof *fetch);
   int *feed = td_lua_block(L, (size_t)n_feed, sizeof *feed);
-  td_tensor *in = td_lua_block(L, (size_t)n_feed, sizeof *in);
+  for (int k = 0; k < n_fetch; k++) fetch[k] = index_at(L, 2, k, p->n_fetches);
+  for (int k = 0; k < n_feed; k++) feed[k] = index_at(L, 3, k, p->n_feeds);
   td_tensor *out = td_lua_tensors(L, (size_t)n_fetch);
-  lua_getiuservalue(L, 1, 1);
-  const td_edge *edges = lua_touserdata(L, -1);
-  luaL_checkstack(L, n_feed + 16, "feeds");
-  for (int k = 0; k < n_feed; k++) {
-    lua_rawgeti(L, 3, k + 1);
-    lua_Integer i = luaL_checkinteger(L, -1);
-    luaL_argcheck(L, i >= 1 && i <= p->n_feeds, 3, "no such feed");
-    lua_pop(L, 1);
-    feed[k] = (int)i - 1;
-    lua_rawgeti(L, 4, k + 1);
-    in[k] = *td_lua_step_value(L, lua_gettop(L), edges[i - 1]);
-  }
-  for (int k = 0; k < n_fetch; k++) {
-    lua_rawgeti(L, 2, k + 1);
-    fetch[k] = (int)luaL_checkinteger(L, -1) - 1;
-    lua_pop(L, 1);
-  }
+  td_tensor *in = partial_values(L, feed, n_feed);
   td_lua_unlock(st);
   td_status *s =
       td_partial_run(p->p, feed, in, n_feed, fetch, out, n_fetch, &o.run);
   td_lua_lock(st);
   if (!td_ok(s)) fail_keyed(L, 3, s);
   lua_createtable(L, n_fetch, 0);
-  int list = lua_gettop(L);
   for (int k = 0; k < n_fetch; k++) {
     td_lua_push_result(L, &out[k], o.as_values);
-    lua_rawseti(L, list, k + 1);
+    lua_rawseti(L, -2, k + 1);
   }
   return 1;
 }

@@ -4,6 +4,7 @@
 #include "engine/io/batcher.h"
 #include "engine/io/csv.h"
 #include "lua/bind.h"
+#include "lua/bind_field.h"
 #include "lua/bind_shape.h"
 #include "lua/bind_tensor.h"
 
@@ -28,14 +29,8 @@ static int batches_close(lua_State *L) {
   return 0;
 }
 
-/* core.batches({values}, {scales}, {size, epochs, first, step, shuffle, seed,
- * drop_remainder}) */
-static int new_batches(lua_State *L) {
-  luaL_checktype(L, 1, LUA_TTABLE);
-  luaL_checktype(L, 2, LUA_TTABLE);
-  luaL_checktype(L, 3, LUA_TTABLE);
-  lua_settop(L, 3);
-  int n = (int)lua_rawlen(L, 1);
+/* The values of the list at 1, with the scales of the list at 2. */
+static td_batch_column *batch_columns(lua_State *L, int n) {
   td_batch_column *columns = td_lua_block(L, (size_t)n, sizeof *columns);
   for (int i = 0; i < n; i++) {
     lua_rawgeti(L, 1, i + 1);
@@ -44,22 +39,30 @@ static int new_batches(lua_State *L) {
     columns[i].scale = (float)lua_tonumber(L, -1);
     lua_pop(L, 2); /* the list holds it */
   }
-  int64_t number[4];
-  for (int i = 0; i < 4; i++) {
-    lua_rawgeti(L, 3, i + 1);
-    number[i] = luaL_checkinteger(L, -1);
-    lua_pop(L, 1);
-  }
-  lua_rawgeti(L, 3, 5);
-  lua_rawgeti(L, 3, 6);
-  lua_rawgeti(L, 3, 7);
-  td_batch_options o = {.size = number[0],
-                        .epochs = number[1],
-                        .first = number[2],
-                        .step = number[3],
-                        .shuffle = lua_toboolean(L, -3),
-                        .seed = (uint64_t)lua_tointeger(L, -2),
-                        .drop_remainder = lua_toboolean(L, -1)};
+  return columns;
+}
+
+static td_batch_options batch_options(lua_State *L, int i) {
+  return (td_batch_options){.size = td_lua_integer(L, i, "size"),
+                            .epochs = td_lua_integer(L, i, "epochs"),
+                            .first = td_lua_integer(L, i, "first"),
+                            .step = td_lua_integer(L, i, "step"),
+                            .shuffle = td_lua_flag(L, i, "shuffle"),
+                            .seed = (uint64_t)td_lua_integer(L, i, "seed"),
+                            .drop_remainder =
+                                td_lua_flag(L, i, "drop_remainder")};
+}
+
+/* core.batches({values}, {scales}, {size =, epochs =, first =, step =, shuffle
+ * =, seed =, drop_remainder =}) */
+static int new_batches(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  luaL_checktype(L, 3, LUA_TTABLE);
+  lua_settop(L, 3);
+  int n = (int)lua_rawlen(L, 1);
+  td_batch_column *columns = batch_columns(L, n);
+  td_batch_options o = batch_options(L, 3);
   if (!td_lua_try_object(L, TD_LUA_BATCHES, sizeof(lua_batches), 0))
     return lua_error(L);
   lua_batches *u = lua_touserdata(L, -1);

@@ -15,5 +15,7 @@ void td_lua_set_number(lua_State *L, const char *key, lua_Number v);
 void td_lua_set_flag(lua_State *L, const char *key, bool v);
 /* Is it there, and neither nil nor false? */
 bool td_lua_flag(lua_State *L, int i, const char *key);
+/* The integer there, or 0 for nil; raises for anything else. */
+lua_Integer td_lua_integer(lua_State *L, int i, const char *key);
 
 #endif

@@ -21,6 +21,12 @@
 
 static const size_t array_limit = (size_t)1 << 40;
 
+/* "cannot open x: no such file" */
+static int refuse(lua_State *L, td_code code, const char *verb,
+                  const char *path, int err) {
+  return td_lua_error(L, code, "cannot %s %s: %s", verb, path, strerror(err));
+}
+
 /* ---- files ---- */
 
 /* core.read_file(path [, limit]) -> bytes */
@@ -79,9 +85,7 @@ static int lock_file(lua_State *L) {
   *fd = -1;
   luaL_setmetatable(L, LOCK);
   *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (*fd < 0)
-    return td_lua_error(L, TD_UNAVAILABLE, "cannot open %s: %s", path,
-                        strerror(errno));
+  if (*fd < 0) return refuse(L, TD_UNAVAILABLE, "open", path, errno);
   wait_for_lock(L, *fd);
   return 1;
 }
@@ -129,9 +133,7 @@ static int append_line(lua_State *L) {
   int err = line.failed ? ENOMEM : errno;
   if (fd >= 0) close(fd);
   td_str_deinit(&line);
-  if (!ok)
-    return td_lua_error(L, TD_UNAVAILABLE, "cannot write %s: %s", path,
-                        strerror(err));
+  if (!ok) return refuse(L, TD_UNAVAILABLE, "write", path, err);
   lua_pushinteger(L, (lua_Integer)st.st_size);
   return 1;
 }
@@ -217,9 +219,7 @@ static int list_folder(lua_State *L) {
 /* core.chdir(path): where relative paths begin. */
 static int change_folder(lua_State *L) {
   const char *path = td_lua_text(L, 1);
-  if (chdir(path))
-    return td_lua_error(L, TD_NOT_FOUND, "cannot go to %s: %s", path,
-                        strerror(errno));
+  if (chdir(path)) return refuse(L, TD_NOT_FOUND, "go to", path, errno);
   return 0;
 }
 

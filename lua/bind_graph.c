@@ -178,7 +178,7 @@ static int graph_index(lua_State *L) {
 static int core_back_edge(lua_State *L) {
   td_node *merge = td_lua_check_op(L, 1);
   td_lua_check(L, td_node_set_back_edge(merge, (int)luaL_checkinteger(L, 2),
-                                     td_lua_check_edge(L, 3)));
+                                        td_lua_check_edge(L, 3)));
   return 0;
 }
 

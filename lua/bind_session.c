@@ -28,9 +28,7 @@ static int session_gc(lua_State *L) {
 }
 
 static int int_option(lua_State *L, const char *key) {
-  lua_getfield(L, 2, key);
-  lua_Integer v = luaL_optinteger(L, -1, 0);
-  lua_pop(L, 1);
+  lua_Integer v = td_lua_integer(L, 2, key);
   if (v < 0 || v > 4096)
     td_lua_error(L, TD_INVALID_ARGUMENT, "%s must be 1 to 4096, not %lld", key,
                  (long long)v);

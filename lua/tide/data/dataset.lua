@@ -141,9 +141,9 @@ function methods:batches(size, o)
   end
   local seed = o.seed or o.shuffle and core.random_bits() or 0
   local source = core.batches(values, scales,
-    {size, o.epochs, first, step, o.shuffle and true or false,
-     args.expect(seed, "integer", "batches: seed"),
-     o.drop_remainder and true or false})
+    {size = size, epochs = o.epochs, first = first, step = step,
+     shuffle = o.shuffle, seed = args.expect(seed, "integer", "batches: seed"),
+     drop_remainder = o.drop_remainder})
   local columns = self.columns
   return setmetatable({
     source = source,
