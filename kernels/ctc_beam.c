@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "kernels/array.h"
+#include "kernels/ctc.h"
 #include "kernels/element.h"
 
 typedef struct chance {
@@ -24,18 +25,12 @@ typedef struct entry {
   chance now, before;
 } entry;
 
-/* What came out of a row: classes, last first. */
-typedef struct path {
-  int64_t *classes;
-  int64_t n;
-} path;
-
 typedef struct job {
   td_kernel_ctx *c;
-  const td_tensor *x, *lengths;
-  int64_t times, batch, classes, width, top;
+  td_ctc x;
+  int64_t width, top;
   bool merge;
-  path *paths; /* {batch, top} */
+  td_ctc_sequence *paths; /* {top, batch} */
   td_tensor *score;
   td_status **errors; /* of each row */
 } job;
@@ -55,11 +50,6 @@ typedef struct beam {
 } beam;
 
 static const chance never = {-INFINITY, -INFINITY, -INFINITY};
-
-static double log_add(double a, double b) {
-  double high = a > b ? a : b, low = a > b ? b : a;
-  return low == -INFINITY ? high : high + log1p(exp(low - high));
-}
 
 /* ---- the beam as a heap -------------------------------------------------- */
 
@@ -155,23 +145,6 @@ static void list_children(const beam *b, int64_t of, bool forget) {
 
 /* ---- a time -------------------------------------------------------------- */
 
-static double at(const job *j, int64_t i) {
-  return j->x->dtype == TD_FLOAT64 ? ((const double *)j->x->data)[i]
-                                   : (double)((const float *)j->x->data)[i];
-}
-
-static void normalise(beam *b, int64_t t) {
-  const job *j = b->j;
-  int64_t from = (t * j->batch + b->row) * j->classes;
-  double max = -INFINITY, sum = 0;
-  for (int64_t k = 0; k < j->classes; k++) {
-    b->y[k] = at(j, from + k);
-    if (b->y[k] > max) max = b->y[k];
-  }
-  for (int64_t k = 0; k < j->classes; k++) sum += exp(b->y[k] - max);
-  for (int64_t k = 0; k < j->classes; k++) b->y[k] -= max + log(sum);
-}
-
 /* The entry stays as it is: by a blank, by its label once more, or reached from
  * its parent. */
 static void stay(beam *b, entry *e) {
@@ -179,12 +152,12 @@ static void stay(beam *b, entry *e) {
     const entry *p = &b->all[e->parent];
     if (p->now.total != -INFINITY)
       e->now.label =
-          log_add(e->now.label,
-                  e->class == p->class ? p->before.blank : p->before.total);
+          td_ctc_log_add(e->now.label, e->class == p->class ? p->before.blank
+                                                            : p->before.total);
     e->now.label += b->y[e->class];
   }
-  e->now.blank = e->before.total + b->y[b->j->classes - 1];
-  e->now.total = log_add(e->now.blank, e->now.label);
+  e->now.blank = e->before.total + b->y[b->j->x.classes - 1];
+  e->now.total = td_ctc_log_add(e->now.blank, e->now.label);
 }
 
 static bool is_candidate(const beam *b, double total) {
@@ -210,7 +183,7 @@ static td_status *grow_by(beam *b, int64_t from, int64_t class) {
 
 static td_status *step(beam *b, int64_t t) {
   int64_t count;
-  normalise(b, t);
+  td_ctc_log_softmax(&b->j->x, t, b->row, b->y);
   TD_TRY(extract(b, &count));
   for (int64_t i = 0; i < count; i++)
     b->all[b->branches[i]].before = b->all[b->branches[i]].now;
@@ -222,7 +195,8 @@ static td_status *step(beam *b, int64_t t) {
     int64_t from = b->branches[i];
     if (!is_candidate(b, b->all[from].before.total)) continue;
     list_children(b, from, false);
-    for (int64_t k = 0; k < b->j->classes - 1; k++) TD_TRY(grow_by(b, from, k));
+    for (int64_t k = 0; k < b->j->x.classes - 1; k++)
+      TD_TRY(grow_by(b, from, k));
     list_children(b, from, true);
   }
   return NULL;
@@ -231,7 +205,7 @@ static td_status *step(beam *b, int64_t t) {
 /* ---- a row --------------------------------------------------------------- */
 
 /* The classes on the way from the root to an entry. */
-static td_status *read_path(const beam *b, int64_t leaf, path *p) {
+static td_status *read_path(const beam *b, int64_t leaf, td_ctc_sequence *p) {
   int64_t n = 0, before = -1;
   for (int64_t i = leaf; b->all[i].parent >= 0; i = b->all[i].parent) n++;
   p->classes = td_alloc_zero((size_t)n + 1, sizeof *p->classes);
@@ -240,6 +214,11 @@ static td_status *read_path(const beam *b, int64_t leaf, path *p) {
     int64_t class = b->all[i].class;
     if (!b->j->merge || class != before) p->classes[p->n++] = class;
     before = class;
+  }
+  for (int64_t i = 0; i < p->n / 2; i++) { /* they were found last first */
+    int64_t class = p->classes[i];
+    p->classes[i] = p->classes[p->n - 1 - i];
+    p->classes[p->n - 1 - i] = class;
   }
   return NULL;
 }
@@ -255,12 +234,8 @@ static td_status *read_paths(beam *b) {
                     (long long)j->top, (long long)b->row, (long long)count);
   for (int64_t k = 0; k < j->top; k++) {
     double total = b->all[b->branches[k]].now.total;
-    int64_t to = b->row * j->top + k;
-    TD_TRY(read_path(b, b->branches[k], &j->paths[to]));
-    if (j->score->dtype == TD_FLOAT64)
-      ((double *)j->score->data)[to] = total;
-    else
-      ((float *)j->score->data)[to] = (float)total;
+    TD_TRY(read_path(b, b->branches[k], &j->paths[k * j->x.batch + b->row]));
+    td_ctc_put(j->score, b->row * j->top + k, total);
   }
   return NULL;
 }
@@ -268,14 +243,14 @@ static td_status *read_paths(beam *b) {
 static td_status *search(beam *b) {
   const job *j = b->j;
   int64_t root;
-  b->known = td_alloc_zero((size_t)j->classes, sizeof *b->known);
-  b->y = td_alloc_zero((size_t)j->classes, sizeof *b->y);
+  b->known = td_alloc_zero((size_t)j->x.classes, sizeof *b->known);
+  b->y = td_alloc_zero((size_t)j->x.classes, sizeof *b->y);
   if (!b->known || !b->y) return td_oom();
-  for (int64_t k = 0; k < j->classes; k++) b->known[k] = -1;
+  for (int64_t k = 0; k < j->x.classes; k++) b->known[k] = -1;
   TD_TRY(add(b, -1, -1, &root));
   b->all[root].now.total = b->all[root].now.blank = 0;
   TD_TRY(push(b, root));
-  int32_t length = ((const int32_t *)j->lengths->data)[b->row];
+  int32_t length = j->x.lengths[b->row];
   for (int64_t t = 0; t < length && !td_stopped(j->c); t++) TD_TRY(step(b, t));
   return read_paths(b);
 }
@@ -293,57 +268,19 @@ static void do_rows(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-/* ---- outputs ------------------------------------------------------------- */
-
-static td_status *write(td_kernel_ctx *c, const job *j, int64_t k) {
-  int64_t n = 0, longest = 0;
-  for (int64_t row = 0; row < j->batch; row++) {
-    int64_t some = j->paths[row * j->top + k].n;
-    n += some;
-    if (some > longest) longest = some;
-  }
-  td_shape pairs = td_shape_matrix(n, 2), list = td_shape_vector(n);
-  td_shape two = td_shape_vector(2);
-  td_tensor *indices, *values, *shape;
-  TD_TRY(td_out(c, (int)k, &pairs, &indices));
-  TD_TRY(td_out(c, (int)(j->top + k), &list, &values));
-  TD_TRY(td_out(c, (int)(2 * j->top + k), &two, &shape));
-  int64_t *to = indices->data, *value = values->data;
-  for (int64_t row = 0; row < j->batch; row++) {
-    const path *p = &j->paths[row * j->top + k];
-    for (int64_t i = 0; i < p->n; i++) {
-      *to++ = row;
-      *to++ = i;
-      *value++ = p->classes[p->n - 1 - i];
-    }
-  }
-  ((int64_t *)shape->data)[0] = j->batch;
-  ((int64_t *)shape->data)[1] = longest;
-  return NULL;
-}
-
-/* The first error; the others are let go. */
-static td_status *first_error(const job *j) {
-  td_status *first = NULL;
-  for (int64_t row = 0; row < j->batch; row++)
-    if (td_ok(first))
-      first = j->errors[row];
-    else
-      td_status_release(j->errors[row]);
-  return first;
-}
-
 static td_status *run_all(td_kernel_ctx *c, job *j) {
   size_t count = 0;
-  bool fits = td_mul((size_t)j->batch, (size_t)j->top, &count);
+  bool fits = td_mul((size_t)j->x.batch, (size_t)j->top, &count);
   j->paths = fits ? td_alloc_zero(count + 1, sizeof *j->paths) : NULL;
-  j->errors = td_alloc_zero((size_t)j->batch + 1, sizeof(td_status *));
+  j->errors = td_alloc_zero((size_t)j->x.batch + 1, sizeof(td_status *));
   td_status *s = j->paths && j->errors ? NULL : td_oom();
   if (td_ok(s)) {
-    td_for(c, j->batch, 1, do_rows, j);
-    s = first_error(j);
+    td_for(c, j->x.batch, 1, do_rows, j);
+    s = td_ctc_first_error(j->errors, j->x.batch);
   }
-  for (int64_t k = 0; k < j->top && td_ok(s); k++) s = write(c, j, k);
+  for (int64_t k = 0; k < j->top && td_ok(s); k++)
+    s = td_ctc_write(c, (int)k, (int)j->top, j->x.batch,
+                     j->paths + k * j->x.batch);
   for (size_t i = 0; j->paths && i < count; i++) td_free(j->paths[i].classes);
   td_free(j->paths);
   td_free(j->errors);
@@ -354,67 +291,39 @@ static td_status *run_all(td_kernel_ctx *c, job *j) {
 
 static td_status *check(const td_shape *x, const td_shape *lengths,
                         int64_t width, int64_t top) {
-  td_shape_text text;
-  td_shape cube = td_shape_ranked(3);
-  td_shape batch = td_shape_vector(x->rank == 3 ? x->dim[1] : -1);
   if (top > width)
     return td_error(TD_INVALID_ARGUMENT,
                     "top_paths is %lld, more than beam_width, %lld",
                     (long long)top, (long long)width);
-  if (!td_shape_compatible(x, &cube))
-    return td_error(TD_INVALID_ARGUMENT,
-                    "inputs must be {times, batch, classes}, not %s",
-                    td_shape_str(x, &text));
-  if (td_shape_compatible(lengths, &batch)) return NULL;
-  return td_error(TD_INVALID_ARGUMENT,
-                  "sequence_length must have an element for each of the batch, "
-                  "not be %s",
-                  td_shape_str(lengths, &text));
+  return td_ctc_check(x, lengths);
 }
 
 static td_status *infer(td_infer *c) {
   const td_shape *x = td_infer_in(c, 0), *lengths = td_infer_in(c, 1);
   int64_t top = td_infer_int(c, "top_paths");
   TD_TRY(check(x, lengths, td_infer_int(c, "beam_width"), top));
-  int64_t batch = x->rank == 3 ? x->dim[1] : -1;
-  if (batch < 0 && lengths->rank == 1) batch = lengths->dim[0];
   for (int k = 0; k < (int)top; k++) {
     td_infer_out(c, k, td_shape_matrix(-1, 2));
     td_infer_out(c, (int)top + k, td_shape_ranked(1));
     td_infer_out(c, 2 * (int)top + k, td_shape_vector(2));
   }
-  td_infer_out(c, 3 * (int)top, td_shape_matrix(batch, top));
-  return NULL;
-}
-
-static td_status *check_values(const job *j) {
-  const int32_t *lengths = j->lengths->data;
-  if (j->classes < 1)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "inputs must have a class at least, the blank");
-  for (int64_t row = 0; row < j->batch; row++)
-    if (lengths[row] < 0 || lengths[row] > j->times)
-      return td_error(TD_INVALID_ARGUMENT,
-                      "sequence_length[%lld] is %d, which is not in [0, %lld]",
-                      (long long)row, lengths[row], (long long)j->times);
+  td_infer_out(c, 3 * (int)top, td_shape_matrix(td_ctc_batch(x, lengths), top));
   return NULL;
 }
 
 static td_status *run(td_kernel_ctx *c) {
   const td_node *node = td_ctx_node(c);
-  const td_shape *x = &td_in(c, 0)->shape;
   job j = {.c = c,
-           .x = td_in(c, 0),
-           .lengths = td_in(c, 1),
            .width = td_node_int(node, "beam_width"),
            .top = td_node_int(node, "top_paths"),
            .merge = td_node_bool(node, "merge_repeated")};
-  TD_TRY(check(x, &td_in(c, 1)->shape, j.width, j.top));
-  j.times = x->dim[0];
-  j.batch = x->dim[1];
-  j.classes = x->dim[2];
-  TD_TRY(check_values(&j));
-  td_shape scores = td_shape_matrix(j.batch, j.top);
+  TD_TRY(check(&td_in(c, 0)->shape, &td_in(c, 1)->shape, j.width, j.top));
+  j.x = td_ctc_of(td_in(c, 0), td_in(c, 1));
+  if (j.x.classes < 1)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "inputs must have a class at least, the blank");
+  TD_TRY(td_ctc_check_lengths(&j.x));
+  td_shape scores = td_shape_matrix(j.x.batch, j.top);
   TD_TRY(td_array_count(&scores, NULL));
   TD_TRY(td_out(c, (int)(3 * j.top), &scores, &j.score));
   return run_all(c, &j);

@@ -13,16 +13,16 @@
 #include <string.h>
 
 #include "kernels/cpu.h"
+#include "kernels/ctc.h"
 #include "kernels/element.h"
 
 typedef struct job {
   td_kernel_ctx *ctx;
-  const td_tensor *inputs;
+  td_ctc x;
   td_tensor *loss, *gradient;
   const int64_t *indices;
-  const int32_t *values, *lengths;
+  const int32_t *values;
   int64_t n; /* labels */
-  int64_t times, batch, classes;
   bool collapse, merge, ignore;
   int64_t *first;     /* label of each row of the batch; batch + 1 of them */
   td_status **errors; /* of each row */
@@ -42,36 +42,17 @@ typedef struct path {
   int n_memory;
 } path;
 
-static double log_add(double a, double b) {
-  double high = a > b ? a : b, low = a > b ? b : a;
-  return low == -INFINITY ? high : high + log1p(exp(low - high));
-}
-
 /* ---- operands ------------------------------------------------------------ */
-
-static double input_at(const job *j, int64_t t, int64_t row, int64_t class) {
-  int64_t i = (t * j->batch + row) * j->classes + class;
-  const void *x = j->inputs->data;
-  return j->inputs->dtype == TD_FLOAT64 ? ((const double *)x)[i]
-                                        : (double)((const float *)x)[i];
-}
-
-static void put(td_tensor *t, int64_t i, double value) {
-  if (t->dtype == TD_FLOAT64)
-    ((double *)t->data)[i] = value;
-  else
-    ((float *)t->data)[i] = (float)value;
-}
 
 static td_status *check_labels(job *j) {
   for (int64_t i = 0; i < j->n; i++) {
     int64_t row = j->indices[2 * i], at = j->indices[2 * i + 1];
-    if (row < 0 || row >= j->batch || at < 0)
+    if (row < 0 || row >= j->x.batch || at < 0)
       return td_error(TD_INVALID_ARGUMENT,
                       "labels_indices[%lld] is {%lld, %lld}, outside a batch "
                       "of %lld",
                       (long long)i, (long long)row, (long long)at,
-                      (long long)j->batch);
+                      (long long)j->x.batch);
     const int64_t *before = j->indices + 2 * i - 2;
     if (i > 0 && (row < before[0] || (row == before[0] && at <= before[1])))
       return td_error(TD_INVALID_ARGUMENT,
@@ -79,20 +60,15 @@ static td_status *check_labels(job *j) {
                       (long long)i, (long long)row, (long long)at);
     j->first[row + 1] = i + 1;
   }
-  for (int64_t row = 0; row < j->batch; row++) {
+  for (int64_t row = 0; row < j->x.batch; row++)
     if (j->first[row + 1] < j->first[row]) j->first[row + 1] = j->first[row];
-    if (j->lengths[row] < 0 || j->lengths[row] > j->times)
-      return td_error(TD_INVALID_ARGUMENT,
-                      "sequence_length[%lld] is %d, which is not in [0, %lld]",
-                      (long long)row, j->lengths[row], (long long)j->times);
-  }
-  return NULL;
+  return td_ctc_check_lengths(&j->x);
 }
 
 /* The labels of a row into every second place. */
 static td_status *read_labels(path *p) {
   const job *j = p->j;
-  int32_t blank = (int32_t)(j->classes - 1);
+  int32_t blank = (int32_t)(j->x.classes - 1);
   bool over = false;
   for (int64_t i = j->first[p->row]; i < j->first[p->row + 1]; i++) {
     int32_t v = j->values[i];
@@ -117,19 +93,6 @@ static td_status *read_labels(path *p) {
 
 /* ---- forward and backward ------------------------------------------------ */
 
-static void normalise(path *p) {
-  int64_t classes = p->j->classes;
-  for (int64_t t = 0; t < p->times; t++) {
-    double *y = p->log_y + t * classes, max = -INFINITY, sum = 0;
-    for (int64_t k = 0; k < classes; k++) {
-      y[k] = input_at(p->j, t, p->row, k);
-      if (y[k] > max) max = y[k];
-    }
-    for (int64_t k = 0; k < classes; k++) sum += exp(y[k] - max);
-    for (int64_t k = 0; k < classes; k++) y[k] -= max + log(sum);
-  }
-}
-
 static bool stays(const path *p, int64_t u) {
   return p->j->merge || p->at[u] == p->at[0];
 }
@@ -141,7 +104,7 @@ static bool skips(const path *p, int64_t u) {
 }
 
 static void go_backward(path *p) {
-  int64_t n = p->places, classes = p->j->classes;
+  int64_t n = p->places, classes = p->j->x.classes;
   for (int64_t t = p->times - 1; t >= 0; t--) {
     double *b = p->backward + t * n, *after = b + n;
     const double *y = p->log_y + (t + 1) * classes;
@@ -149,22 +112,23 @@ static void go_backward(path *p) {
       b[u] = t == p->times - 1 && u >= n - 2 ? 0 : -INFINITY;
       if (t == p->times - 1) continue;
       if (stays(p, u)) b[u] = after[u] + y[p->at[u]];
-      if (u + 1 < n) b[u] = log_add(b[u], after[u + 1] + y[p->at[u + 1]]);
+      if (u + 1 < n)
+        b[u] = td_ctc_log_add(b[u], after[u + 1] + y[p->at[u + 1]]);
       if (u + 2 < n && skips(p, u))
-        b[u] = log_add(b[u], after[u + 2] + y[p->at[u + 2]]);
+        b[u] = td_ctc_log_add(b[u], after[u + 2] + y[p->at[u + 2]]);
     }
   }
 }
 
 static void step_forward(path *p, int64_t t, const double *before,
                          double *now) {
-  const double *y = p->log_y + t * p->j->classes;
+  const double *y = p->log_y + t * p->j->x.classes;
   for (int64_t u = 0; u < p->places; u++) {
     double sum = t == 0 && u < 2 ? 0 : -INFINITY;
     if (t > 0) {
       if (stays(p, u)) sum = before[u];
-      if (u > 0) sum = log_add(sum, before[u - 1]);
-      if (u > 1 && skips(p, u - 2)) sum = log_add(sum, before[u - 2]);
+      if (u > 0) sum = td_ctc_log_add(sum, before[u - 1]);
+      if (u > 1 && skips(p, u - 2)) sum = td_ctc_log_add(sum, before[u - 2]);
     }
     now[u] = sum + y[p->at[u]];
   }
@@ -173,30 +137,31 @@ static void step_forward(path *p, int64_t t, const double *before,
 /* y - p(class at t | labels, inputs); y alone where there is no path. */
 static void write_gradient(path *p, int64_t t, const double *forward) {
   const job *j = p->j;
-  const double *y = p->log_y + t * j->classes;
+  const double *y = p->log_y + t * j->x.classes;
   const double *b = p->backward + t * p->places;
-  for (int64_t k = 0; k < j->classes; k++) p->sum[k] = -INFINITY;
+  for (int64_t k = 0; k < j->x.classes; k++) p->sum[k] = -INFINITY;
   for (int64_t u = 0; u < p->places; u++)
-    p->sum[p->at[u]] = log_add(p->sum[p->at[u]], forward[u] + b[u]);
-  for (int64_t k = 0; k < j->classes; k++) {
+    p->sum[p->at[u]] = td_ctc_log_add(p->sum[p->at[u]], forward[u] + b[u]);
+  for (int64_t k = 0; k < j->x.classes; k++) {
     double share = p->total == -INFINITY ? 0 : exp(p->sum[k] - p->total);
-    put(j->gradient, (t * j->batch + p->row) * j->classes + k,
-        exp(y[k]) - share);
+    td_ctc_put(j->gradient, (t * j->x.batch + p->row) * j->x.classes + k,
+               exp(y[k]) - share);
   }
 }
 
 static void solve(path *p) {
-  normalise(p);
+  for (int64_t t = 0; t < p->times; t++)
+    td_ctc_log_softmax(&p->j->x, t, p->row, p->log_y + t * p->j->x.classes);
   go_backward(p);
   p->total = -INFINITY;
   for (int64_t t = 0; t < p->times; t++) {
     double *now = p->forward[t & 1];
     step_forward(p, t, p->forward[~t & 1], now);
     for (int64_t u = 0; t == 0 && u < p->places; u++)
-      p->total = log_add(p->total, now[u] + p->backward[u]);
+      p->total = td_ctc_log_add(p->total, now[u] + p->backward[u]);
     write_gradient(p, t, now);
   }
-  put(p->j->loss, p->row, -p->total);
+  td_ctc_put(p->j->loss, p->row, -p->total);
 }
 
 /* ---- rows of the batch --------------------------------------------------- */
@@ -221,17 +186,17 @@ static td_status *take(path *p, int64_t n, int64_t each, double **out) {
 
 static td_status *run_path(path *p) {
   if (p->labels > p->times) return p->j->ignore ? NULL : too_long(p);
-  TD_TRY(take(p, p->times, p->j->classes, &p->log_y));
+  TD_TRY(take(p, p->times, p->j->x.classes, &p->log_y));
   TD_TRY(take(p, p->times, p->places, &p->backward));
   TD_TRY(take(p, 2, p->places, &p->forward[0]));
-  TD_TRY(take(p, 1, p->j->classes, &p->sum));
+  TD_TRY(take(p, 1, p->j->x.classes, &p->sum));
   p->forward[1] = p->forward[0] + p->places;
   solve(p);
   return NULL;
 }
 
 static td_status *run_row(const job *j, int64_t row) {
-  path p = {.j = j, .row = row, .times = j->lengths[row]};
+  path p = {.j = j, .row = row, .times = j->x.lengths[row]};
   size_t most = (size_t)(j->first[row + 1] - j->first[row]);
   p.at = td_alloc_zero(2 * most + 1, sizeof *p.at);
   td_status *s = p.at ? read_labels(&p) : td_oom();
@@ -246,27 +211,16 @@ static void run_rows(void *arg, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; row++) j->errors[row] = run_row(j, row);
 }
 
-/* The first error; the others are let go. */
-static td_status *first_error(const job *j) {
-  td_status *first = NULL;
-  for (int64_t row = 0; row < j->batch; row++)
-    if (td_ok(first))
-      first = j->errors[row];
-    else
-      td_status_release(j->errors[row]);
-  return first;
-}
-
 static td_status *run_all(td_kernel_ctx *c, job *j) {
-  size_t batch = (size_t)j->batch;
+  size_t batch = (size_t)j->x.batch;
   memset(j->gradient->data, 0, td_tensor_bytes(j->gradient));
   memset(j->loss->data, 0, td_tensor_bytes(j->loss));
   j->first = td_alloc_zero(batch + 1, sizeof *j->first);
   j->errors = td_alloc_zero(batch + 1, sizeof(td_status *));
   td_status *s = j->first && j->errors ? check_labels(j) : td_oom();
   if (td_ok(s)) {
-    td_for(c, j->batch, 1, run_rows, j);
-    s = first_error(j);
+    td_for(c, j->x.batch, 1, run_rows, j);
+    s = td_ctc_first_error(j->errors, j->x.batch);
   }
   td_free(j->first);
   td_free(j->errors);
@@ -279,12 +233,8 @@ static td_status *check(const td_shape *x, const td_shape *indices,
                         const td_shape *values, const td_shape *lengths) {
   td_shape_text text;
   td_shape two = td_shape_matrix(values->rank == 1 ? values->dim[0] : -1, 2);
-  td_shape vector = td_shape_vector(-1), cube = td_shape_ranked(3);
-  td_shape batch = td_shape_vector(x->rank == 3 ? x->dim[1] : -1);
-  if (!td_shape_compatible(x, &cube))
-    return td_error(TD_INVALID_ARGUMENT,
-                    "inputs must be {times, batch, classes}, not %s",
-                    td_shape_str(x, &text));
+  td_shape vector = td_shape_vector(-1);
+  TD_TRY(td_ctc_check(x, lengths));
   if (!td_shape_compatible(values, &vector))
     return td_error(TD_INVALID_ARGUMENT,
                     "labels_values must be a vector, not "
@@ -295,20 +245,13 @@ static td_status *check(const td_shape *x, const td_shape *indices,
                     "labels_indices must have a row {batch, place} for each "
                     "label, not be %s",
                     td_shape_str(indices, &text));
-  if (!td_shape_compatible(lengths, &batch))
-    return td_error(TD_INVALID_ARGUMENT,
-                    "sequence_length must have an element for each of the "
-                    "batch, not be %s",
-                    td_shape_str(lengths, &text));
   return NULL;
 }
 
 static td_status *infer(td_infer *c) {
   const td_shape *x = td_infer_in(c, 0);
   TD_TRY(check(x, td_infer_in(c, 1), td_infer_in(c, 2), td_infer_in(c, 3)));
-  int64_t batch = x->rank == 3 ? x->dim[1] : -1;
-  if (batch < 0 && td_infer_in(c, 3)->rank == 1)
-    batch = td_infer_in(c, 3)->dim[0];
+  int64_t batch = td_ctc_batch(x, td_infer_in(c, 3));
   td_infer_out(c, 0, td_shape_of(1, &batch));
   td_infer_out(c, 1, x->rank == 3 ? *x : td_shape_ranked(3));
   return NULL;
@@ -318,24 +261,20 @@ static td_status *run(td_kernel_ctx *c) {
   const td_node *node = td_ctx_node(c);
   const td_shape *x = &td_in(c, 0)->shape;
   job j = {.ctx = c,
-           .inputs = td_in(c, 0),
            .indices = td_in(c, 1)->data,
            .values = td_in(c, 2)->data,
-           .lengths = td_in(c, 3)->data,
            .n = td_tensor_count(td_in(c, 2)),
            .collapse = td_node_bool(node, "preprocess_collapse_repeated"),
            .merge = td_node_bool(node, "ctc_merge_repeated"),
            .ignore = td_node_bool(node, "ignore_longer_outputs_than_inputs")};
   TD_TRY(
       check(x, &td_in(c, 1)->shape, &td_in(c, 2)->shape, &td_in(c, 3)->shape));
-  j.times = x->dim[0];
-  j.batch = x->dim[1];
-  j.classes = x->dim[2];
-  if (j.classes < 1 || j.classes > INT32_MAX)
+  j.x = td_ctc_of(td_in(c, 0), td_in(c, 3));
+  if (j.x.classes < 1 || j.x.classes > INT32_MAX)
     return td_error(TD_INVALID_ARGUMENT,
                     "inputs must have from 1 to 2^31 - 1 classes, not %lld",
-                    (long long)j.classes);
-  td_shape batch = td_shape_vector(j.batch);
+                    (long long)j.x.classes);
+  td_shape batch = td_shape_vector(j.x.batch);
   TD_TRY(td_out(c, 0, &batch, &j.loss));
   TD_TRY(td_out(c, 1, x, &j.gradient));
   return run_all(c, &j);
