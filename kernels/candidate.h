@@ -21,12 +21,10 @@ typedef struct td_candidate_words {
   int left; /* of them */
 } td_candidate_words;
 
-uint32_t td_candidate_next(td_candidate_words *w);
 /* In [0, n), n > 0: words that would favour low numbers are drawn again. */
 uint32_t td_candidate_below32(td_candidate_words *w, uint32_t n);
 uint64_t td_candidate_below64(td_candidate_words *w, uint64_t n);
 double td_candidate_double(td_candidate_words *w); /* in [0, 1) */
-float td_candidate_float(td_candidate_words *w);
 
 /* ---- a fixed table (Walker 1977): a slot is kept or names another ---- */
 

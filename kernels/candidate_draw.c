@@ -6,7 +6,7 @@
 
 /* ---- words --------------------------------------------------------------- */
 
-uint32_t td_candidate_next(td_candidate_words *w) {
+static uint32_t next(td_candidate_words *w) {
   if (w->left == 0) {
     td_philox_next(&w->stream, w->word);
     w->left = 4;
@@ -15,14 +15,14 @@ uint32_t td_candidate_next(td_candidate_words *w) {
 }
 
 static uint64_t next64(td_candidate_words *w) {
-  uint64_t low = td_candidate_next(w);
-  return low | (uint64_t)td_candidate_next(w) << 32;
+  uint64_t low = next(w);
+  return low | (uint64_t)next(w) << 32;
 }
 
 uint32_t td_candidate_below32(td_candidate_words *w, uint32_t n) {
-  if ((n & (n - 1)) == 0) return td_candidate_next(w) & (n - 1);
+  if ((n & (n - 1)) == 0) return next(w) & (n - 1);
   uint32_t rest = UINT32_MAX % n + 1, x;
-  do x = td_candidate_next(w);
+  do x = next(w);
   while (x > UINT32_MAX - rest);
   return x % n;
 }
@@ -37,19 +37,19 @@ uint64_t td_candidate_below64(td_candidate_words *w, uint64_t n) {
 
 /* The words are the fraction of a number in [1, 2). */
 double td_candidate_double(td_candidate_words *w) {
-  uint64_t high = td_candidate_next(w) & 0xfffff;
+  uint64_t high = next(w) & 0xfffff;
   union {
     uint64_t u;
     double d;
-  } v = {.u = UINT64_C(1023) << 52 | high << 32 | td_candidate_next(w)};
+  } v = {.u = UINT64_C(1023) << 52 | high << 32 | next(w)};
   return v.d - 1.0;
 }
 
-float td_candidate_float(td_candidate_words *w) {
+static float next_float(td_candidate_words *w) {
   union {
     uint32_t u;
     float f;
-  } v = {.u = UINT32_C(127) << 23 | (td_candidate_next(w) & 0x7fffff)};
+  } v = {.u = UINT32_C(127) << 23 | (next(w) & 0x7fffff)};
   return v.f - 1.0f;
 }
 
@@ -110,7 +110,7 @@ void td_candidate_alias_deinit(td_candidate_alias *a) {
 
 int64_t td_candidate_alias_pick(const td_candidate_alias *a,
                                 td_candidate_words *w) {
-  float r = td_candidate_float(w);
+  float r = next_float(w);
   uint32_t i = td_candidate_below32(w, (uint32_t)a->n);
   return r < a->keep[i] ? (int64_t)i : a->other[i];
 }

@@ -151,7 +151,8 @@ static int fraction_bits(td_dtype t) {
 }
 
 /* Clears the bits the result has no room for, so that nothing is rounded. */
-static const void *cut(const job *j, int64_t n, const void *x, void *block) {
+static const void *clear_fraction(const job *j, int64_t n, const void *x,
+                                  void *block) {
   int bits = fraction_bits(j->from_real) - fraction_bits(j->to);
   memcpy(block, x, (size_t)n * td_dtype_size(j->from_real));
   if (j->from_real == TD_FLOAT32)
@@ -167,7 +168,7 @@ static void staged(const job *j, int64_t n, const char *x, char *y) {
     int64_t m = n - i < BLOCK ? n - i : BLOCK;
     char *to = y + (size_t)i * j->to_size;
     const void *from = load(j, m, x + (size_t)i * j->from_size, in);
-    if (j->truncate) from = cut(j, m, from, in);
+    if (j->truncate) from = clear_fraction(j, m, from, in);
     if (j->to == j->to_real) {
       j->loop(m, from, to);
     } else {

@@ -129,7 +129,7 @@ static td_status *forward_run(td_kernel_ctx *ctx, family f) {
   td_shape out;
   TD_TRY(td_conv_rule_node(td_ctx_node(ctx), f.axes, f.depthwise, &r));
   TD_TRY(td_conv_of(&r, in, filter, NULL, &c));
-  if (td_conv_taps(&c) == 0 && !f.depthwise)
+  if (td_conv_window(&c) == 0 && !f.depthwise)
     return td_error(TD_INVALID_ARGUMENT, "filter must not be empty");
   TD_TRY(td_conv_shape(&r, in, filter, &out));
   return td_conv_kernel(ctx, &c, &r, TD_CONV_FORWARD, 0, 1, &out);

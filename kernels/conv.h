@@ -65,9 +65,10 @@ td_status *td_conv_of(const td_conv_rule *r, const td_shape *in,
  * false when they cannot be counted. */
 bool td_conv_extent(int64_t k, int64_t dilation, int64_t *extent);
 
-/* Places of the result, all images together; multiply-adds of one place. */
+/* Places of the result, all images together. */
 int64_t td_conv_places(const td_conv *c);
-int64_t td_conv_taps(const td_conv *c); /* elements of the filter's axes */
+/* Places of a window: 9 for a filter of 3 x 3. */
+int64_t td_conv_window(const td_conv *c);
 /* Multiply-adds of all, as far as they can be counted. */
 int64_t td_conv_work(const td_conv *c);
 /* One product of two matrices: a filter of one place at every place. */
@@ -88,9 +89,6 @@ typedef struct td_conv_data {
   void *x, *filter, *y;
 } td_conv_data;
 
-/* Computes the pass, where nothing is empty. */
-td_status *td_conv_run(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
-                       const td_conv_data *d) TD_MUST_USE;
 /* A whole kernel: the result of the pass is output 0, of `shape`; a, b: the
  * inputs in the order of td_conv_data. Sees to layouts, float16, bfloat16 and
  * empty tensors. */
@@ -107,23 +105,21 @@ typedef enum td_conv_way {
   TD_CONV_DEPTHWISE, /* conv_depthwise.c: a group for each channel */
 } td_conv_way;
 
-/* The way of the table, where its library is there. */
-td_conv_way td_conv_choose(const td_conv *c, td_conv_pass pass, td_dtype t,
-                           td_isa isa);
+/* Computes the pass, where nothing is empty. */
 td_status *td_conv_by(td_kernel_ctx *ctx, td_conv_way way, const td_conv *c,
                       td_conv_pass pass, const td_conv_data *d) TD_MUST_USE;
 
-/* Along axis i: the element of the input under tap t at a place of the result;
- * outside it: -1. */
+/* Along axis i: the element of the input that a place of the result sees at
+ * `offset` in its window; outside the input: -1. */
 static inline int64_t td_conv_input_at(const td_conv *c, int i, int64_t out,
-                                       int64_t t) {
-  int64_t in = out * c->stride[i] - c->before[i] + t * c->dilation[i];
+                                       int64_t offset) {
+  int64_t in = out * c->stride[i] - c->before[i] + offset * c->dilation[i];
   return in >= 0 && in < c->in[i] ? in : -1;
 }
-/* The place of the result whose tap t is at `in`; -1: none. */
+/* The place of the result that sees `in` at `offset`; -1: none. */
 static inline int64_t td_conv_output_at(const td_conv *c, int i, int64_t in,
-                                        int64_t t) {
-  int64_t at = in + c->before[i] - t * c->dilation[i];
+                                        int64_t offset) {
+  int64_t at = in + c->before[i] - offset * c->dilation[i];
   if (at < 0 || at % c->stride[i] != 0) return -1;
   at /= c->stride[i];
   return at < c->out[i] ? at : -1;

@@ -4,8 +4,8 @@
  * times the filter are the result. The gradient of the input is the other way
  * round: a product makes the rows, and these are added where they came from.
  * Rows are made by panels of bounded memory; each is a few long copies, since
- * neighbouring taps are neighbours in the input too. A filter of one place
- * needs no rows: the input is them.
+ * what neighbours in a window are neighbours in the input too. A filter of one
+ * place needs no rows: the input is them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -24,10 +24,10 @@ typedef struct job {
   size_t size; /* bytes of an element */
   td_isa isa;
   int64_t deep, wide;   /* channels of a group, in and out */
-  int64_t k;            /* elements of a row: taps x deep */
-  int64_t run;          /* taps that are neighbours in the input */
+  int64_t k;            /* elements of a row: window x deep */
+  int64_t run;          /* offsets that are neighbours in the input */
   int64_t first, count; /* places of the panel */
-  char *rows;           /* [group][place of the panel][tap][channel] */
+  char *rows;           /* [group][place of the panel][offset][channel] */
   int64_t *offsets;     /* of the groups' products, {a, b, c}; NULL: one */
 } job;
 
@@ -52,15 +52,16 @@ static int64_t row_at(const td_conv *c, int64_t image, int64_t d, int64_t h) {
   return ((image * c->in[0] + d) * c->in[1] + h) * c->in[2] * c->in_channels;
 }
 
-/* A run of taps in a row of the input: its elements inside, n from `from` in
- * the input's row are n from `to` among the taps of the run. */
+/* A run of neighbouring offsets in a window, in a row of the input: of its
+ * elements those inside the input, n from `from` in the input's row, are n from
+ * `to` on in the run. */
 typedef struct run {
   int64_t from, to, n;
 } run;
 
-static run run_of(const job *j, int64_t group, int64_t out, int64_t tap) {
+static run run_of(const job *j, int64_t group, int64_t out, int64_t offset) {
   const td_conv *c = j->c;
-  int64_t in = out * c->stride[2] - c->before[2] + tap * c->dilation[2];
+  int64_t in = out * c->stride[2] - c->before[2] + offset * c->dilation[2];
   int64_t low = in < 0 ? -in : 0, high = c->in[2] - in;
   if (high > j->run) high = j->run;
   if (low >= high) return (run){0};
@@ -74,13 +75,14 @@ static char *row_of(const job *j, int64_t group, int64_t index) {
 
 /* ---- rows of the input --------------------------------------------------- */
 
-/* The taps of one line of the filter, from a row of the input (-1: none). */
+/* What one line of the window sees of a row of the input (-1: none). */
 static char *fill_line(const job *j, int64_t group, int64_t out, int64_t from,
                        char *to) {
   const char *x = j->d->x;
   size_t bytes = (size_t)(j->run * j->deep) * j->size;
-  for (int64_t tap = 0; tap < j->c->filter[2]; tap += j->run, to += bytes) {
-    run r = from < 0 ? (run){0} : run_of(j, group, out, tap);
+  for (int64_t offset = 0; offset < j->c->filter[2];
+       offset += j->run, to += bytes) {
+    run r = from < 0 ? (run){0} : run_of(j, group, out, offset);
     if (r.n < j->run * j->deep) memset(to, 0, bytes);
     if (r.n > 0)
       memcpy(to + (size_t)r.to * j->size, x + (size_t)(from + r.from) * j->size,
@@ -121,12 +123,12 @@ static void add_line(const job *j, int64_t group, int64_t places, int64_t line,
   for (int64_t out = begin; out < end; out++) {
     const char *from = row_of(j, group, places + out - j->first) +
                        (size_t)(line * c->filter[2] * j->deep) * j->size;
-    for (int64_t tap = 0; tap < c->filter[2]; tap += j->run) {
-      run r = run_of(j, group, out, tap);
+    for (int64_t offset = 0; offset < c->filter[2]; offset += j->run) {
+      run r = run_of(j, group, out, offset);
       if (r.n == 0) continue;
       char *at = to + (size_t)r.from * j->size;
       td_binary_apply(TD_BINARY_AddV2, j->d->dtype, j->isa, r.n, at,
-                      from + (size_t)(tap * j->deep + r.to) * j->size, at);
+                      from + (size_t)(offset * j->deep + r.to) * j->size, at);
     }
   }
 }
@@ -172,7 +174,7 @@ static void scatter_panel(const job *j) {
   part.d = &data;
   part.first -= image * each;
   td_for(j->ctx, few.batch * rows,
-         td_grain_of(c->in[2] * c->in_channels * td_conv_taps(c)), add_rows,
+         td_grain_of(c->in[2] * c->in_channels * td_conv_window(c)), add_rows,
          &part);
 }
 
@@ -292,7 +294,7 @@ td_status *td_conv_columns(td_kernel_ctx *ctx, const td_conv *c,
            .run = c->groups == 1 && c->dilation[2] == 1 ? c->filter[2] : 1};
   td_tensor offsets = {.dtype = TD_INVALID};
   td_shape shape = td_shape_matrix(c->groups, 3);
-  j.k = td_conv_taps(c) * j.deep;
+  j.k = td_conv_window(c) * j.deep;
   if (td_conv_is_product(c)) {
     j.rows = d->x;
     j.count = td_conv_places(c);

@@ -1,9 +1,9 @@
 /* conv_depthwise.c - convolutions of each channel with filters of its own.
  *
- * A tap is one multiply-add of as many elements as the result has channels, all
- * of them neighbours: loops over taps and channels, nothing copied. A piece is
- * some rows of what is computed; the gradient of the filter is computed in
- * parts, added in order.
+ * At each offset of a window as many elements are multiplied and added as the
+ * result has channels, all of them neighbours: loops over offsets and channels,
+ * nothing copied. A piece is some rows of what is computed; the gradient of the
+ * filter is computed in parts, added in order.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -13,12 +13,12 @@
 #include "kernels/element.h"
 #include "kernels/blas/gemm.h"
 
-/* ---- one tap at one place ------------------------------------------------ */
+/* ---- one offset at one place --------------------------------------------- */
 
-typedef void (*tap_fn)(int64_t channels, int64_t times, void *x, void *w,
-                       void *y);
+typedef void (*multiply_fn)(int64_t channels, int64_t times, void *x, void *w,
+                            void *y);
 
-#define TAPS(kind)                                                             \
+#define LOOPS(kind)                                                            \
   static void forward_##kind(int64_t channels, int64_t times, void *x,         \
                              void *w, void *y) {                               \
     const td_##kind *a = x, *b = w;                                            \
@@ -53,12 +53,12 @@ typedef void (*tap_fn)(int64_t channels, int64_t times, void *x, void *w,
       for (int64_t k = 0; k < times; k++) to[k] += a[i] * b[k];                \
   }
 
-TAPS(f32)
-TAPS(f64)
+LOOPS(f32)
+LOOPS(f64)
 
-static tap_fn tap_of(td_conv_pass pass, td_dtype t) {
-  static const tap_fn floats[] = {forward_f32, data_f32, weights_f32};
-  static const tap_fn doubles[] = {forward_f64, data_f64, weights_f64};
+static multiply_fn multiply_of(td_conv_pass pass, td_dtype t) {
+  static const multiply_fn floats[] = {forward_f32, data_f32, weights_f32};
+  static const multiply_fn doubles[] = {forward_f64, data_f64, weights_f64};
   return (t == TD_FLOAT32 ? floats : doubles)[pass];
 }
 
@@ -66,7 +66,7 @@ static tap_fn tap_of(td_conv_pass pass, td_dtype t) {
 
 typedef struct job {
   const td_conv *c;
-  tap_fn tap;
+  multiply_fn multiply;
   char *x, *w, *y;
   size_t size;   /* bytes of an element */
   int64_t times; /* channels of the result for each of the input */
@@ -87,8 +87,8 @@ static void run_line(const job *j, int64_t from, int64_t line, int64_t to,
     for (int64_t t = 0; t < c->filter[2]; t++) {
       int64_t in = td_conv_input_at(c, 2, out, t);
       if (in >= 0)
-        j->tap(c->in_channels, j->times, x + (size_t)in * deep,
-               w + (size_t)t * wide, y + (size_t)out * wide);
+        j->multiply(c->in_channels, j->times, x + (size_t)in * deep,
+                    w + (size_t)t * wide, y + (size_t)out * wide);
     }
 }
 
@@ -129,7 +129,7 @@ static int64_t rows_of(const td_conv *c, const int64_t *axes) {
 }
 
 static size_t filter_bytes(const job *j) {
-  return (size_t)(td_conv_taps(j->c) * j->c->out_channels) * j->size;
+  return (size_t)(td_conv_window(j->c) * j->c->out_channels) * j->size;
 }
 
 static void weights_parts(void *arg, int64_t begin, int64_t end) {
@@ -154,7 +154,7 @@ bool td_conv_is_depthwise(const td_conv *c, td_dtype t) {
 /* Parts are few, so that adding them does not matter. */
 static td_status *run_weights(td_kernel_ctx *ctx, job *j, td_dtype dtype) {
   enum { PARTS = 8, ROWS_LEAST = 16 };
-  int64_t all = rows_of(j->c, j->c->out), filter = td_conv_taps(j->c);
+  int64_t all = rows_of(j->c, j->c->out), filter = td_conv_window(j->c);
   j->rows = all / PARTS + (all % PARTS != 0);
   if (j->rows < ROWS_LEAST) j->rows = ROWS_LEAST;
   int64_t parts = all / j->rows + (all % j->rows != 0);
@@ -173,7 +173,7 @@ static td_status *run_weights(td_kernel_ctx *ctx, job *j, td_dtype dtype) {
 td_status *td_conv_depthwise(td_kernel_ctx *ctx, const td_conv *c,
                              td_conv_pass pass, const td_conv_data *d) {
   job j = {.c = c,
-           .tap = tap_of(pass, d->dtype),
+           .multiply = multiply_of(pass, d->dtype),
            .x = d->x,
            .w = d->filter,
            .y = d->y,
@@ -181,7 +181,7 @@ td_status *td_conv_depthwise(td_kernel_ctx *ctx, const td_conv *c,
            .times = c->out_channels / c->in_channels};
   if (pass == TD_CONV_WEIGHTS) return run_weights(ctx, &j, d->dtype);
   bool back = pass == TD_CONV_DATA;
-  int64_t each = c->out[2] * c->out_channels * td_conv_taps(c);
+  int64_t each = c->out[2] * c->out_channels * td_conv_window(c);
   td_for(ctx, rows_of(c, back ? c->in : c->out), td_grain_of(each),
          back ? data_rows : forward_rows, &j);
   return NULL;

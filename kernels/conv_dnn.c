@@ -211,7 +211,7 @@ static bool may_band(const job *j) {
          (j->pass != TD_CONV_DATA || c->stride[a] == 1);
 }
 
-static void cut(job *j) {
+static void partition(job *j) {
   const td_conv *c = j->c;
   int64_t work = td_conv_work(c), must = divide_up(work, PIECE_MOST);
   int64_t length = (j->pass == TD_CONV_DATA ? c->in : c->out)[j->axis];
@@ -481,7 +481,7 @@ td_status *td_conv_dnn(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
            .axis = first_axis(c)};
   if (!fits(c) || (winograd && pass == TD_CONV_WEIGHTS))
     return td_error(TD_UNIMPLEMENTED, "nothing for oneDNN");
-  cut(&j);
+  partition(&j);
   td_status *s = prepare(&j);
   if (td_ok(s)) {
     td_for(ctx, j.pieces, 1, run_pieces, &j);

@@ -35,8 +35,9 @@ static bool is_winograd(const td_conv *c, td_conv_pass pass) {
          c->out_channels % WINOGRAD_CHANNELS == 0;
 }
 
-td_conv_way td_conv_choose(const td_conv *c, td_conv_pass pass, td_dtype t,
-                           td_isa isa) {
+/* The way of the table, where its library is there. */
+static td_conv_way choose(const td_conv *c, td_conv_pass pass, td_dtype t,
+                          td_isa isa) {
   td_conv_way own =
       td_conv_is_depthwise(c, t) ? TD_CONV_DEPTHWISE : TD_CONV_COLUMNS;
   if (t != TD_FLOAT32 || isa < TD_AVX2 || !td_dnn_ready()) return own;
@@ -59,9 +60,10 @@ static td_conv_way instead_of(td_conv_way way, const td_conv *c, td_dtype t) {
   return td_conv_is_depthwise(c, t) ? TD_CONV_DEPTHWISE : TD_CONV_COLUMNS;
 }
 
-td_status *td_conv_run(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
-                       const td_conv_data *d) {
-  td_conv_way way = td_conv_choose(c, pass, d->dtype, td_cpu_isa());
+/* Computes the pass, where nothing is empty. */
+static td_status *run(td_kernel_ctx *ctx, const td_conv *c, td_conv_pass pass,
+                      const td_conv_data *d) {
+  td_conv_way way = choose(c, pass, d->dtype, td_cpu_isa());
   td_status *s = td_conv_by(ctx, way, c, pass, d);
   while (td_status_code(s) == TD_UNIMPLEMENTED) {
     td_status_release(s);
@@ -147,7 +149,7 @@ static td_status *run_on(td_kernel_ctx *ctx, const td_conv *c,
                          td_conv_pass pass, const operand *x,
                          const operand *filter, const operand *y) {
   td_conv_data d = {x->dtype, x->data, filter->data, y->data};
-  return td_conv_run(ctx, c, pass, &d);
+  return run(ctx, c, pass, &d);
 }
 
 td_status *td_conv_kernel(td_kernel_ctx *ctx, const td_conv *c,

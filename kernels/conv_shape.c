@@ -262,19 +262,19 @@ int64_t td_conv_places(const td_conv *c) {
   return c->batch * c->out[0] * c->out[1] * c->out[2];
 }
 
-int64_t td_conv_taps(const td_conv *c) {
+int64_t td_conv_window(const td_conv *c) {
   return c->filter[0] * c->filter[1] * c->filter[2];
 }
 
 int64_t td_conv_work(const td_conv *c) {
-  double each = (double)td_conv_taps(c) * (double)c->out_channels *
+  double each = (double)td_conv_window(c) * (double)c->out_channels *
                 (double)(c->groups > 0 ? c->in_channels / c->groups : 0);
   double work = each * (double)td_conv_places(c);
   return work < 4e18 ? (int64_t)work : (int64_t)4e18;
 }
 
 bool td_conv_is_product(const td_conv *c) {
-  if (td_conv_taps(c) != 1 || c->groups != 1) return false;
+  if (td_conv_window(c) != 1 || c->groups != 1) return false;
   for (int i = 0; i < TD_CONV_AXES; i++)
     if (c->stride[i] != 1 || c->before[i] != 0 || c->after[i] != 0)
       return false;

@@ -117,7 +117,7 @@ static void sum(const back *b, const float *from, const float *by,
 }
 
 /* *earlier: `first`, then all of `rest` but its last step. */
-static td_status *shift(back *b, const float *first, const float *rest) {
+static td_status *set_earlier(back *b, const float *first, const float *rest) {
   int64_t n = b->r.sizes.cells, batch = b->r.sizes.batch, step = batch * n;
   td_tensor_release(&b->earlier);
   TD_TRY(td_recurrent_temp(&b->r, b->steps * batch, n, &b->earlier));
@@ -132,7 +132,7 @@ static td_status *shift(back *b, const float *first, const float *rest) {
 static td_status *peepholes(back *b, int at) {
   int64_t n = b->r.sizes.cells;
   static const int gates[] = {TD_LSTM_I, TD_LSTM_F, TD_LSTM_O};
-  if (b->peephole) TD_TRY(shift(b, b->cs_prev, b->cs));
+  if (b->peephole) TD_TRY(set_earlier(b, b->cs_prev, b->cs));
   for (int k = 0; k < 3; k++) {
     float *to = td_recurrent_out(&b->r, at + k);
     const float *by = k < 2 ? b->earlier.data : b->cs;
@@ -263,7 +263,7 @@ static td_status *run_steps(back *b) {
   TD_TRY(peepholes(b, WCI_GRAD));
   sum(b, b->dgates, NULL, 4 * n, td_recurrent_out(r, B_GRAD));
   TD_TRY(weights(b, b->x, from, dw));
-  TD_TRY(shift(b, b->h_prev, b->h));
+  TD_TRY(set_earlier(b, b->h_prev, b->h));
   return weights(b, b->earlier.data, n, dw + from * 4 * n);
 }
 

@@ -389,15 +389,15 @@ static td_status *set_v3_run(td_kernel_ctx *c) {
 
 /* ---- MatrixBandPart ------------------------------------------------------ */
 
-typedef struct cut {
+typedef struct band_job {
   const char *from;
   char *to;
   size_t size;
   int64_t rows, cols, below, above; /* below, above: -1 is all */
-} cut;
+} band_job;
 
-static void cut_rows(void *arg, int64_t begin, int64_t end) {
-  const cut *b = arg;
+static void band_rows(void *arg, int64_t begin, int64_t end) {
+  const band_job *b = arg;
   size_t row = (size_t)b->cols * b->size;
   for (int64_t i = begin; i < end; i++) {
     int64_t at = i % b->rows, first = 0, last = b->cols;
@@ -432,7 +432,7 @@ static td_status *read_count(td_kernel_ctx *c, int i, const char *what,
 
 static td_status *band_run(td_kernel_ctx *c) {
   td_tensor x = *td_in(c, 0), *y;
-  cut b = {.size = td_dtype_size(x.dtype)};
+  band_job b = {.size = td_dtype_size(x.dtype)};
   TD_TRY(td_linalg_matrices(&x.shape, "input"));
   b.rows = x.shape.dim[x.shape.rank - 2];
   b.cols = x.shape.dim[x.shape.rank - 1];
@@ -442,7 +442,7 @@ static td_status *band_run(td_kernel_ctx *c) {
   if (td_tensor_count(y) == 0) return NULL;
   b.from = x.data;
   b.to = y->data;
-  td_for(c, td_linalg_count(&x.shape) * b.rows, td_grain_of(b.cols), cut_rows,
+  td_for(c, td_linalg_count(&x.shape) * b.rows, td_grain_of(b.cols), band_rows,
          &b);
   return NULL;
 }

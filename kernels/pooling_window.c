@@ -290,7 +290,7 @@ td_status *td_pooling_check(const td_tensor *t, const td_shape *want,
 /* ---- one window ---------------------------------------------------------- */
 
 /* Cells [*begin, *begin + count) of an axis lie under output i. */
-static int64_t cut(const td_pooling_axis *a, int64_t i, int64_t *begin) {
+static int64_t clip(const td_pooling_axis *a, int64_t i, int64_t *begin) {
   int64_t from = i * a->stride - a->before;
   int64_t room = a->in - from;
   int64_t end = from + (room < a->window ? room : a->window);
@@ -306,9 +306,9 @@ void td_pooling_row(const td_pooling *p, int64_t i, td_pooling_at *at) {
   at->w.step[2] = p->inner;
   at->w.step[1] = a[2].in * p->inner;
   at->w.step[0] = a[1].in * at->w.step[1];
-  at->w.count[1] = cut(&a[1], i % a[1].out, &h);
+  at->w.count[1] = clip(&a[1], i % a[1].out, &h);
   i /= a[1].out;
-  at->w.count[0] = cut(&a[0], i % a[0].out, &d);
+  at->w.count[0] = clip(&a[0], i % a[0].out, &d);
   at->image = i / a[0].out;
   at->row_x = at->image * a[0].in * at->w.step[0];
   at->row_cell = (d * a[1].in + h) * a[2].in;
@@ -316,7 +316,7 @@ void td_pooling_row(const td_pooling *p, int64_t i, td_pooling_at *at) {
 
 void td_pooling_place(const td_pooling *p, int64_t k, td_pooling_at *at) {
   int64_t w;
-  at->w.count[2] = cut(&p->axis[2], k, &w);
+  at->w.count[2] = clip(&p->axis[2], k, &w);
   at->cell = at->row_cell + w;
   at->x = at->row_x + at->cell * p->inner;
   at->y = at->row_y + k * p->inner;

@@ -126,40 +126,40 @@ static void fill_poisson(void *arg, int64_t begin, int64_t end) {
 }
 
 /* The sizes in input 0, then those of input 1. */
-static td_status *joined(const td_shape *front, const td_shape *back,
+static td_status *joined(const td_shape *samples, const td_shape *back,
                          td_shape *out) {
   td_shape_text a, b;
-  if (front->rank + back->rank > TD_MAX_RANK)
+  if (samples->rank + back->rank > TD_MAX_RANK)
     return td_error(TD_INVALID_ARGUMENT,
                     "shape %s and the parameters' %s make more than %d axes",
-                    td_shape_str(front, &a), td_shape_str(back, &b),
+                    td_shape_str(samples, &a), td_shape_str(back, &b),
                     TD_MAX_RANK);
-  *out = *front;
+  *out = *samples;
   for (int k = 0; k < back->rank; k++) out->dim[out->rank++] = back->dim[k];
   return NULL;
 }
 
 static td_status *infer(td_infer *c) {
-  td_shape front, out;
+  td_shape samples, out;
   TD_TRY(td_infer_rank(c, 0, 1, "shape", NULL));
-  TD_TRY(td_infer_shape_from(c, 0, &front));
-  if (front.rank < 0 || td_infer_in(c, 1)->rank < 0) return NULL;
-  TD_TRY(joined(&front, td_infer_in(c, 1), &out));
+  TD_TRY(td_infer_shape_from(c, 0, &samples));
+  if (samples.rank < 0 || td_infer_in(c, 1)->rank < 0) return NULL;
+  TD_TRY(joined(&samples, td_infer_in(c, 1), &out));
   td_infer_out(c, 0, out);
   return NULL;
 }
 
 static td_status *run(td_kernel_ctx *c, job *j,
                       void (*fn)(void *arg, int64_t begin, int64_t end)) {
-  td_shape front, out;
-  TD_TRY(td_operand_shape(td_in(c, 0), "shape", &front));
+  td_shape samples, out;
+  TD_TRY(td_operand_shape(td_in(c, 0), "shape", &samples));
   j->parameter = td_in(c, 1);
-  TD_TRY(joined(&front, &j->parameter->shape, &out));
+  TD_TRY(joined(&samples, &j->parameter->shape, &out));
   TD_TRY(td_array_count(&out, NULL));
   TD_TRY(td_out(c, 0, &out, &j->out));
   int64_t count = td_tensor_count(j->out);
   if (count == 0) return NULL;
-  j->samples = td_shape_count(&front);
+  j->samples = td_shape_count(&samples);
   j->parameters = td_tensor_count(j->parameter);
   j->base = td_random_reserve(c, (uint64_t)count * TD_RANDOM_RESERVED);
   td_for(c, count, TD_GRAIN_COSTLY / 8, fn, j);

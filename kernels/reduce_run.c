@@ -261,7 +261,7 @@ static int64_t lanes_for(int64_t width, int64_t rows) {
   return lanes;
 }
 
-static void cut(job *j, bool may_slice) {
+static void partition(job *j, bool may_slice) {
   const td_reduce_plan *p = j->plan;
   j->strip = p->width < STRIP ? p->width : STRIP;
   j->strips = pieces_of(p->width, j->strip);
@@ -303,14 +303,14 @@ static void join_slices(td_kernel_ctx *c, const job *sliced, char *acc) {
   j.in = j.join;
   j.x = sliced->acc;
   j.acc = acc;
-  cut(&j, false);
+  partition(&j, false);
   run_items(c, &j);
 }
 
 /* Into acc, [groups][width]. */
 static td_status *fold_all(td_kernel_ctx *c, job *j, char *acc) {
   td_tensor slices;
-  cut(j, true);
+  partition(j, true);
   if (j->slices == 1) {
     j->acc = acc;
     run_items(c, j);

@@ -14,16 +14,17 @@
 #include "kernels/cpu.h"
 #include "kernels/resize.h"
 
-enum { TABLE = 1024, TAPS = 4 };
+enum { TABLE = 1024, WEIGHTS = 4 };
 
-typedef struct taps {
-  int64_t at[TAPS];
-  float weight[TAPS];
-} taps;
+/* The pixels that a pixel of the result is made from along an axis. */
+typedef struct weights {
+  int64_t at[WEIGHTS];
+  float weight[WEIGHTS];
+} weights;
 
 typedef struct job {
   td_resize r;
-  taps *rows, *columns;
+  weights *rows, *columns;
   const float *from;
   float *to;
   double *sums;
@@ -45,47 +46,49 @@ static int64_t bound(int64_t i, int64_t n) {
   return i < 0 ? 0 : i > n - 1 ? n - 1 : i;
 }
 
-static void drop_outside(taps *t, int64_t first) {
+static void drop_outside(weights *t, int64_t first) {
   float sum = 0;
-  for (int k = 0; k < TAPS; k++) {
+  for (int k = 0; k < WEIGHTS; k++) {
     if (t->at[k] != first + k) t->weight[k] = 0;
     sum += t->weight[k];
   }
   if (fabsf(sum) < 1000 * FLT_MIN) return;
   float one = 1 / sum;
-  for (int k = 0; k < TAPS; k++) t->weight[k] *= one;
+  for (int k = 0; k < WEIGHTS; k++) t->weight[k] *= one;
 }
 
-static taps taps_of(const td_resize *r, float scale, int64_t n, int64_t i) {
+static weights weights_of(const td_resize *r, float scale, int64_t n,
+                          int64_t i) {
   float at = td_resize_at(r, scale, i);
   double a = r->half ? -0.5 : -0.75;
   int64_t base = (int64_t)floorf(at);
   int64_t offset = lrintf((at - (float)base) * TABLE);
   double x = (double)offset / TABLE, rest = (double)(TABLE - offset) / TABLE;
-  taps t = {.weight = {far_weight(a, x), near_weight(a, x),
-                       near_weight(a, rest), far_weight(a, rest)}};
-  for (int k = 0; k < TAPS; k++) t.at[k] = bound(base - 1 + k, n);
+  weights t = {.weight = {far_weight(a, x), near_weight(a, x),
+                          near_weight(a, rest), far_weight(a, rest)}};
+  for (int k = 0; k < WEIGHTS; k++) t.at[k] = bound(base - 1 + k, n);
   if (r->half) drop_outside(&t, base - 1);
   return t;
 }
 
-static td_status *make_taps(td_kernel_ctx *c, job *j, td_tensor *mem) {
+static td_status *make_weights(td_kernel_ctx *c, job *j, td_tensor *mem) {
   const td_resize *r = &j->r;
   td_shape shape =
-      td_shape_vector((r->out_h + r->out_w) * (int64_t)sizeof(taps));
+      td_shape_vector((r->out_h + r->out_w) * (int64_t)sizeof(weights));
   TD_TRY(td_temp(c, TD_UINT8, &shape, mem));
   j->rows = mem->data;
   j->columns = j->rows + r->out_h;
   for (int64_t i = 0; i < r->out_h; i++)
-    j->rows[i] = taps_of(r, r->scale_h, r->in_h, i);
+    j->rows[i] = weights_of(r, r->scale_h, r->in_h, i);
   for (int64_t i = 0; i < r->out_w; i++)
-    j->columns[i] = taps_of(r, r->scale_w, r->in_w, i);
+    j->columns[i] = weights_of(r, r->scale_w, r->in_w, i);
   return NULL;
 }
 
 /* ---- forward ------------------------------------------------------------- */
 
-static float down(const float *const row[TAPS], int64_t at, const taps *y) {
+static float down(const float *const row[WEIGHTS], int64_t at,
+                  const weights *y) {
   return row[0][at] * y->weight[0] + row[1][at] * y->weight[1] +
          row[2][at] * y->weight[2] + row[3][at] * y->weight[3];
 }
@@ -95,13 +98,13 @@ static void cubic_rows(void *arg, int64_t begin, int64_t end) {
   const td_resize *r = &j->r;
   int64_t n = r->channels, line = r->in_w * n;
   for (int64_t i = begin; i < end; i++) {
-    const taps *y = &j->rows[i % r->out_h];
-    const float *row[TAPS];
-    for (int k = 0; k < TAPS; k++)
+    const weights *y = &j->rows[i % r->out_h];
+    const float *row[WEIGHTS];
+    for (int k = 0; k < WEIGHTS; k++)
       row[k] = j->from + (i / r->out_h * r->in_h + y->at[k]) * line;
     float *to = j->to + i * r->out_w * n;
     for (int64_t k = 0; k < r->out_w; k++) {
-      const taps *x = &j->columns[k];
+      const weights *x = &j->columns[k];
       for (int64_t ch = 0; ch < n; ch++)
         *to++ = down(row, x->at[0] * n + ch, y) * x->weight[0] +
                 down(row, x->at[1] * n + ch, y) * x->weight[1] +
@@ -134,7 +137,7 @@ static td_status *run(td_kernel_ctx *c, int64_t cost,
 }
 
 static td_status *cubic_run(td_kernel_ctx *c) {
-  return run(c, TAPS * TAPS, make_taps, cubic_rows);
+  return run(c, WEIGHTS * WEIGHTS, make_weights, cubic_rows);
 }
 
 /* ---- backward ------------------------------------------------------------ */
@@ -145,9 +148,9 @@ static void spread_picture(const job *j, const float *g, double *dx) {
   memset(dx, 0, (size_t)(r->in_h * line) * sizeof *dx);
   for (int64_t i = 0; i < r->out_h; i++)
     for (int64_t k = 0; k < r->out_w; k++, g += n)
-      for (int a = 0; a < TAPS; a++)
-        for (int b = 0; b < TAPS; b++) {
-          const taps *y = &j->rows[i], *x = &j->columns[k];
+      for (int a = 0; a < WEIGHTS; a++)
+        for (int b = 0; b < WEIGHTS; b++) {
+          const weights *y = &j->rows[i], *x = &j->columns[k];
           double *to = dx + y->at[a] * line + x->at[b] * n;
           for (int64_t ch = 0; ch < n; ch++)
             to[ch] +=
@@ -175,7 +178,7 @@ static td_status *cubic_grad(td_kernel_ctx *c) {
       td_resize_read_grad(c, &td_in(c, 0)->shape, &td_in(c, 1)->shape, &j.r));
   TD_TRY(td_out(c, 0, &td_in(c, 1)->shape, &dx));
   if (j.r.batch == 0) return NULL;
-  td_status *s = make_taps(c, &j, &mem);
+  td_status *s = make_weights(c, &j, &mem);
   if (td_ok(s)) s = td_temp(c, TD_FLOAT64, &dx->shape, &sums);
   if (td_ok(s)) {
     j.dx = *dx, j.sums = sums.data;
@@ -195,7 +198,7 @@ static float covered(int64_t k, float from, float to) {
   return high - low;
 }
 
-static td_status *no_taps(td_kernel_ctx *c, job *j, td_tensor *mem) {
+static td_status *no_weights(td_kernel_ctx *c, job *j, td_tensor *mem) {
   (void)c, (void)j, (void)mem;
   return NULL;
 }
@@ -236,7 +239,7 @@ static td_status *area_run(td_kernel_ctx *c) {
   TD_TRY(td_operand_ints(td_in(c, 1), "size", &size));
   if (from->rank == 4 && size.count == 2 && size.at[0] > 0 && size.at[1] > 0)
     cost = (from->dim[1] / size.at[0] + 2) * (from->dim[2] / size.at[1] + 2);
-  return run(c, cost, no_taps, area_rows);
+  return run(c, cost, no_weights, area_rows);
 }
 
 /* ---- tables -------------------------------------------------------------- */

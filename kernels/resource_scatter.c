@@ -59,9 +59,9 @@ static td_status *check_batch(const td_shape *x, const td_shape *indices,
 /* x[:axis] + indices[axis:] + x[axis + 1:] */
 static td_status *gather_shape(const td_shape *x, const td_shape *indices,
                                int axis, td_shape *out) {
-  td_shape front;
-  TD_TRY(join(x, axis, indices, axis, &front));
-  return join(&front, front.rank, x, axis + 1, out);
+  td_shape head;
+  TD_TRY(join(x, axis, indices, axis, &head));
+  return join(&head, head.rank, x, axis + 1, out);
 }
 
 static td_status *gather_infer(td_infer *c) {

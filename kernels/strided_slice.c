@@ -8,6 +8,11 @@
 
 /* ---- reading the masks --------------------------------------------------- */
 
+/* Bit i of a mask speaks of position i of the vectors. */
+typedef struct masks {
+  int64_t begin, end, ellipsis, new_axis, shrink;
+} masks;
+
 static bool bit(int64_t mask, int i) {
   return mask >> i & 1;
 }
@@ -21,8 +26,7 @@ typedef struct position {
 } position;
 
 static position position_at(int i, const td_small *begin, const td_small *end,
-                            const td_small *strides,
-                            const td_strided_masks *m) {
+                            const td_small *strides, const masks *m) {
   return (position){.begin = begin->at[i],
                     .end = end->at[i],
                     .stride = strides->at[i],
@@ -100,7 +104,7 @@ static td_status *add_size(td_strided_slice *s, int64_t size) {
 }
 
 /* The positions that take an axis each; -1 when there are two ellipses. */
-static int axes_taken(int n, const td_strided_masks *m) {
+static int axes_taken(int n, const masks *m) {
   int taken = 0, ellipses = 0;
   for (int i = 0; i < n; i++) {
     if (bit(m->ellipsis, i))
@@ -113,7 +117,7 @@ static int axes_taken(int n, const td_strided_masks *m) {
 
 static td_status *check_vectors(const td_shape *in, const td_small *begin,
                                 const td_small *end, const td_small *strides,
-                                const td_strided_masks *m) {
+                                const masks *m) {
   if (begin->count != end->count || begin->count != strides->count ||
       begin->rank != 1 || end->rank != 1 || strides->rank != 1)
     return td_error(TD_INVALID_ARGUMENT,
@@ -150,10 +154,10 @@ static td_status *take_axis(const position *p, int i, int axis, int64_t dim,
   return add_size(s, s->size[axis]);
 }
 
-td_status *td_strided_slice_parse(const td_shape *in, const td_small *begin,
-                                  const td_small *end, const td_small *strides,
-                                  const td_strided_masks *m,
-                                  td_strided_slice *s) {
+/* `in` is of known rank; its sizes and the vectors may be known in part. */
+static td_status *parse(const td_shape *in, const td_small *begin,
+                        const td_small *end, const td_small *strides,
+                        const masks *m, td_strided_slice *s) {
   *s = (td_strided_slice){.rank = in->rank, .known = true};
   TD_TRY(check_vectors(in, begin, end, strides, m));
   int axis = 0, rest = in->rank - axes_taken(begin->count, m);
@@ -173,30 +177,34 @@ td_status *td_strided_slice_parse(const td_shape *in, const td_small *begin,
   return ellipsis ? NULL : take_rest(in, rest, &axis, s);
 }
 
-td_strided_masks td_strided_slice_masks(const td_node *n) {
-  return (td_strided_masks){.begin = td_node_int(n, "begin_mask"),
-                            .end = td_node_int(n, "end_mask"),
-                            .ellipsis = td_node_int(n, "ellipsis_mask"),
-                            .new_axis = td_node_int(n, "new_axis_mask"),
-                            .shrink = td_node_int(n, "shrink_axis_mask")};
+/* The masks of a node that has them as attributes. */
+static masks masks_of(const td_node *n) {
+  return (masks){.begin = td_node_int(n, "begin_mask"),
+                 .end = td_node_int(n, "end_mask"),
+                 .ellipsis = td_node_int(n, "ellipsis_mask"),
+                 .new_axis = td_node_int(n, "new_axis_mask"),
+                 .shrink = td_node_int(n, "shrink_axis_mask")};
 }
 
-int64_t td_strided_slice_copy(const td_strided_slice *s, const td_shape *in,
-                              td_strided_copy *m) {
+/* A known slice as a copy: `from` steps through the whole tensor, `to` through
+ * what is taken of it. Returns the element of the whole it begins at. */
+static int64_t copy_of(const td_strided_slice *s, const td_shape *in,
+                       td_strided_copy *m) {
   td_shape taken = td_shape_of(s->rank, s->size);
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK], first = 0;
   td_shape_strides(in, from);
   td_shape_strides(&taken, to);
   for (int k = 0; k < s->rank; k++) {
     first += s->begin[k] * from[k];
-    /* One turn makes no step; the stride may then be of any size. */
+    /* A single round makes no step; the stride may then be of any size. */
     int64_t step = s->size[k] > 1 ? s->stride[k] * from[k] : 0;
     td_strided_copy_loop(m, s->size[k], step, to[k]);
   }
   return first;
 }
 
-bool td_strided_slice_dense(const td_strided_slice *s, const td_shape *in) {
+/* Is a known slice a dense run of elements? */
+static bool is_dense(const td_strided_slice *s, const td_shape *in) {
   int k = 0;
   while (k < s->rank && s->size[k] == 1) k++;
   if (k < s->rank && s->stride[k] != 1) return false;
@@ -207,12 +215,12 @@ bool td_strided_slice_dense(const td_strided_slice *s, const td_shape *in) {
 
 /* ---- StridedSlice -------------------------------------------------------- */
 
-static td_strided_masks infer_masks(const td_infer *c) {
-  return (td_strided_masks){.begin = td_infer_int(c, "begin_mask"),
-                            .end = td_infer_int(c, "end_mask"),
-                            .ellipsis = td_infer_int(c, "ellipsis_mask"),
-                            .new_axis = td_infer_int(c, "new_axis_mask"),
-                            .shrink = td_infer_int(c, "shrink_axis_mask")};
+static masks infer_masks(const td_infer *c) {
+  return (masks){.begin = td_infer_int(c, "begin_mask"),
+                 .end = td_infer_int(c, "end_mask"),
+                 .ellipsis = td_infer_int(c, "ellipsis_mask"),
+                 .new_axis = td_infer_int(c, "new_axis_mask"),
+                 .shrink = td_infer_int(c, "shrink_axis_mask")};
 }
 
 static const char *const vector_names[] = {"begin", "end", "strides"};
@@ -237,14 +245,14 @@ static td_status *ask_vectors(td_infer *c, int first, td_small v[3],
 
 td_status *td_strided_slice_ask(td_infer *c, const td_shape *in, int first,
                                 td_shape *out) {
-  td_strided_masks masks = infer_masks(c);
+  masks m = infer_masks(c);
   td_strided_slice slice;
   td_small v[3];
   bool known;
   *out = td_shape_unknown();
   TD_TRY(ask_vectors(c, first, v, &known));
   if (!known || in->rank < 0) return NULL;
-  TD_TRY(td_strided_slice_parse(in, &v[0], &v[1], &v[2], &masks, &slice));
+  TD_TRY(parse(in, &v[0], &v[1], &v[2], &m, &slice));
   *out = slice.out;
   return NULL;
 }
@@ -258,7 +266,7 @@ static td_status *slice_infer(td_infer *c) {
 
 /* Of a vector: some of its elements, or one. */
 static bool slice_value(td_infer *c, int out, td_small *v) {
-  td_strided_masks masks = infer_masks(c);
+  masks m = infer_masks(c);
   td_strided_slice slice = {0};
   td_small all, bounds[3];
   (void)out;
@@ -266,8 +274,7 @@ static bool slice_value(td_infer *c, int out, td_small *v) {
   for (int k = 0; k < 3; k++)
     if (!td_infer_small(c, 1 + k, &bounds[k])) return false;
   td_shape in = td_shape_vector(all.count);
-  td_status *s = td_strided_slice_parse(&in, &bounds[0], &bounds[1], &bounds[2],
-                                        &masks, &slice);
+  td_status *s = parse(&in, &bounds[0], &bounds[1], &bounds[2], &m, &slice);
   bool good = td_ok(s) && slice.known && slice.out.rank <= 1;
   td_status_release(s);
   if (!good) return false;
@@ -282,11 +289,11 @@ static bool slice_value(td_infer *c, int out, td_small *v) {
 
 td_status *td_strided_slice_read(td_kernel_ctx *c, const td_shape *in,
                                  int first, td_strided_slice *slice) {
-  td_strided_masks masks = td_strided_slice_masks(td_ctx_node(c));
+  masks m = masks_of(td_ctx_node(c));
   td_small v[3];
   for (int k = 0; k < 3; k++)
     TD_TRY(td_operand_ints(td_in(c, first + k), vector_names[k], &v[k]));
-  return td_strided_slice_parse(in, &v[0], &v[1], &v[2], &masks, slice);
+  return parse(in, &v[0], &v[1], &v[2], &m, slice);
 }
 
 static td_status *slice_run(td_kernel_ctx *c) {
@@ -296,8 +303,8 @@ static td_status *slice_run(td_kernel_ctx *c) {
   bool taken = false;
   TD_TRY(td_strided_slice_read(c, in, 1, &slice));
   int64_t count = td_shape_count(&slice.out);
-  int64_t first = td_strided_slice_copy(&slice, in, &m);
-  bool dense = count > 0 && td_strided_slice_dense(&slice, in);
+  int64_t first = copy_of(&slice, in, &m);
+  bool dense = count > 0 && is_dense(&slice, in);
   if (dense && count == td_shape_count(in))
     return td_array_share(c, 0, 0, &slice.out);
   if (dense) TD_TRY(td_array_view(c, 0, 0, first, &slice.out, &taken));
@@ -328,7 +335,7 @@ void td_strided_slice_put(const td_kernel_ctx *c, const td_strided_slice *s,
                           const td_shape *shape, const td_array *part,
                           td_array *whole) {
   td_strided_copy m = {0}, back;
-  int64_t first = td_strided_slice_copy(s, shape, &m);
+  int64_t first = copy_of(s, shape, &m);
   back = m;
   memcpy(back.from, m.to, sizeof m.to);
   memcpy(back.to, m.from, sizeof m.from);

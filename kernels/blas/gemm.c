@@ -48,7 +48,8 @@ static bool blas_takes(const td_product *p) {
   return td_blas_ready() && td_blas_takes(p);
 }
 
-td_gemm_way td_gemm_choose(const td_product *p, td_isa isa) {
+/* The way of the table, where its library is there. */
+static td_gemm_way choose(const td_product *p, td_isa isa) {
   td_gemm_way way = wanted(p, isa);
   if (way == TD_GEMM_DNN && !td_dnn_ready()) way = TD_GEMM_BLAS;
   if (way == TD_GEMM_BLAS && !blas_takes(p))
@@ -400,7 +401,7 @@ td_status *td_gemm_by(td_kernel_ctx *c, td_gemm_way way, const td_product *p,
 td_status *td_gemm(td_kernel_ctx *c, const td_product *p, int64_t batch,
                    const int64_t *offsets) {
   if (batch == 0 || p->m == 0 || p->n == 0) return NULL;
-  td_gemm_way way = td_gemm_choose(p, td_cpu_isa());
+  td_gemm_way way = choose(p, td_cpu_isa());
   td_status *s = td_gemm_by(c, way, p, batch, offsets);
   if (way != TD_GEMM_DNN || td_status_code(s) != TD_UNIMPLEMENTED) return s;
   td_status_release(s);

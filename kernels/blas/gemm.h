@@ -37,8 +37,6 @@ typedef enum td_gemm_way {
   TD_GEMM_DNN,  /* oneDNN: float */
 } td_gemm_way;
 
-/* The way of the table, where its library is there. */
-td_gemm_way td_gemm_choose(const td_product *p, td_isa isa);
 td_status *td_gemm_by(td_kernel_ctx *c, td_gemm_way way, const td_product *p,
                       int64_t batch, const int64_t *offsets) TD_MUST_USE;
 /* Plain loops. */

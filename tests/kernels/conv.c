@@ -18,10 +18,11 @@
 /* ---- plain loops --------------------------------------------------------- */
 
 static int64_t input_index(const td_conv *c, const int64_t *at,
-                           const int64_t *tap, int64_t image) {
+                           const int64_t *offset, int64_t image) {
   int64_t index = image;
   for (int i = 0; i < TD_CONV_AXES; i++) {
-    int64_t in = at[i] * c->stride[i] + tap[i] * c->dilation[i] - c->before[i];
+    int64_t in =
+        at[i] * c->stride[i] + offset[i] * c->dilation[i] - c->before[i];
     if (in < 0 || in >= c->in[i]) return -1;
     index = index * c->in[i] + in;
   }
@@ -52,13 +53,13 @@ static void tap_naively(const td_conv *c, td_conv_pass pass, float *x,
 
 static void run_naively(const td_conv *c, td_conv_pass pass,
                         const td_conv_data *d) {
-  int64_t each = td_conv_places(c) / c->batch, at[3], tap[3];
+  int64_t each = td_conv_places(c) / c->batch, at[3], offset[3];
   int64_t size = c->in_channels / c->groups * c->out_channels;
   for (int64_t p = 0; p < td_conv_places(c); p++)
-    for (int64_t t = 0; t < td_conv_taps(c); t++) {
+    for (int64_t t = 0; t < td_conv_window(c); t++) {
       unravel(p % each, c->out, at);
-      unravel(t, c->filter, tap);
-      int64_t from = input_index(c, at, tap, p / each);
+      unravel(t, c->filter, offset);
+      int64_t from = input_index(c, at, offset, p / each);
       if (from >= 0)
         tap_naively(c, pass, (float *)d->x + from,
                     (float *)d->filter + t * size,
@@ -135,7 +136,8 @@ enum { X, FILTER, Y, KINDS };
 
 static void sizes_of(const td_conv *c, int64_t *n) {
   n[X] = c->batch * c->in[0] * c->in[1] * c->in[2] * c->in_channels;
-  n[FILTER] = td_conv_taps(c) * (c->in_channels / c->groups) * c->out_channels;
+  n[FILTER] =
+      td_conv_window(c) * (c->in_channels / c->groups) * c->out_channels;
   n[Y] = td_conv_places(c) * c->out_channels;
 }
 
@@ -195,7 +197,7 @@ static td_status *run_by(net *w, td_conv_way way, td_conv_pass pass,
 static void check_near(const problem *p, td_conv_pass pass, int number,
                        double bound) {
   int64_t terms =
-      pass == TD_CONV_WEIGHTS ? td_conv_places(&p->c) : td_conv_taps(&p->c);
+      pass == TD_CONV_WEIGHTS ? td_conv_places(&p->c) : td_conv_window(&p->c);
   if (pass == TD_CONV_FORWARD) terms *= p->c.in_channels;
   if (pass == TD_CONV_DATA) terms *= p->c.out_channels;
   int r = result_of[pass];
