@@ -20,7 +20,7 @@
 typedef struct td_host td_host;
 typedef struct td_line td_line;
 
-/* A line more; `name` is how Lua knows it (a subshell's id). NULL: no memory. */
+/* One more; `name` is how Lua knows it (a subshell's id). NULL: no memory. */
 td_line *td_line_new(td_host *h, const char *name);
 void td_line_free(td_line *l);
 const char *td_line_name(const td_line *l);
