@@ -3,10 +3,11 @@
  *
  * Loops go over lines of lanes; a lane belongs to one channel. With the
  * channels last a line is a row of channels, or several rows where there are
- * few channels; with the channels first a run of one channel is cut into lines
- * of LINE lanes that all are of it. What belongs to a channel is given once a
- * lane. Sums of lines go to pieces, the same for any number of threads, whose
- * totals are added in order, in double.
+ * few: with 3 channels the lanes of a line are 0 1 2 0 1 2 .... With the
+ * channels first the elements of one channel are divided into lines of LINE
+ * lanes, all of that channel. Mean, scale and what else belongs to a channel are
+ * given once for each lane of a line. Lines are summed in pieces, the same for
+ * any number of threads, whose totals are added in order, in double.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_BATCH_NORM_H

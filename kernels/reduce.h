@@ -1,4 +1,5 @@
-/* reduce.h - folding axes of a tensor: plans, loops, and the one way to run.
+/* reduce.h - axes of a tensor reduced (here: folded) to a sum, product, maximum
+ * or minimum: plans, loops, and the one way to run them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_REDUCE_H
@@ -14,7 +15,14 @@ TD_BEGIN
  * are merged; what is left alternates. The result is `groups` rows of `width`
  * elements, `width` being the innermost axis when it is kept, else 1. A group
  * is folded from `blocks` blocks of `rows` rows of `width` elements, each block
- * one piece of memory. */
+ * one piece of memory. Of a {2, 3, 4} tensor
+ *
+ *   folded axes   groups  blocks  rows  width
+ *   1                  2       1     3      4
+ *   0                  1       1     2     12
+ *   2                  6       1     4      1
+ *   0 and 2            3       2     4      1
+ */
 typedef struct td_reduce_plan {
   int64_t groups, blocks, rows, width;
   /* where groups and blocks begin: axes, innermost first, in elements */
@@ -47,11 +55,13 @@ enum {
 };
 
 typedef struct td_reduce_loop {
-  /* acc[i] takes in x[i], x[i + stride], ... of n rows, for i < width. Rows are
-   * taken four at a time, joined two by two: the same on every processor. */
+  /* Adds (multiplies, ...) x[i], x[i + stride], ... of n rows to acc[i], for
+   * i < width. Four rows at a time are joined two by two, then with acc: the
+   * same order on every processor. */
   void (*take)(void *acc, const void *x, int64_t n, int64_t width,
                int64_t stride);
-  /* Folds `lanes` rows of `width`, a power of 2, into the first, by halves. */
+  /* Folds `lanes` rows of `width`, a power of 2 of them, into the first: the
+   * upper half into the lower one, again and again. */
   void (*halve)(void *acc, int64_t lanes, int64_t width);
 } td_reduce_loop;
 typedef td_reduce_loop td_reduce_table[TD_REDUCE_LOOPS][TD_DTYPES];

@@ -1,4 +1,5 @@
-/* row_updates.h - indices of rows of a table, and updates of those rows.
+/* row_updates.h - updates of those rows of a table that indices name, each
+ * perhaps several times.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_ROW_UPDATES_H

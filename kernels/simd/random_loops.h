@@ -1,8 +1,9 @@
 /* random_loops.h - Philox blocks and Box-Muller on many lanes; makes the table
  * RANDOM_TABLE.
  *
- * Included once by each of random_fill.c, random_avx2.c, random_avx512.c, whose
- * flags decide what the compiler makes of the loops. They say how wide a lane
+ * Included once by each of kernels/random_fill.c, for every processor, and of
+ * random_avx2.c and random_avx512.c here, whose flags decide what the compiler
+ * makes of the loops. They say how wide a lane
  * set is: WIDTH bytes, and LOW_PRODUCT(a, b), the 64-bit products of the low
  * halves of 64-bit lanes.
  *

@@ -1,7 +1,8 @@
 /* training_loops.h - the loops of training.def for one instruction set.
  *
- * Each reads and writes every array once. Included once by each of training.c,
- * training_avx2.c and training_avx512.c, which name TRAINING_TABLE.
+ * Each reads and writes every array once. Included once by each of
+ * kernels/training.c, for every processor, and of training_avx2.c and
+ * training_avx512.c here, which name TRAINING_TABLE.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/num.h"

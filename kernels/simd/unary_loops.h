@@ -1,7 +1,8 @@
 /* unary_loops.h - turns unary.def into the table UNARY_TABLE.
  *
- * Included once by each of unary.c, unary_avx2.c, unary_avx512.c, whose flags
- * decide what the compiler makes of the loops.
+ * Included once by each of kernels/unary.c, for every processor, and of
+ * unary_avx2.c and unary_avx512.c here, whose flags decide what the compiler
+ * makes of the loops.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/num.h"
