@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "engine/base/nearest.h"
 #include "lua/bind.h"
 #include "lua/bind_attr.h"
 #include "lua/bind_handle.h"
@@ -174,19 +175,12 @@ static void check_no_input(lua_State *L, const td_op *op, const char *key) {
 /* Every op takes a name, besides its attributes. */
 static void attr_unknown(lua_State *L, const td_op *op, const char *key) {
   check_no_input(L, op, key);
-  const char *best = NULL;
-  int distance = 1 + (int)strlen(key) / 2;
-  for (int i = 0; i <= op->n_attr; i++) {
-    const char *name = i < op->n_attr ? op->attr[i].name : "name";
-    int d = td_str_distance(key, name);
-    if (d <= distance) {
-      best = name;
-      distance = d - 1;
-    }
-  }
-  if (best)
+  td_nearest near = td_nearest_to(key);
+  for (int i = 0; i <= op->n_attr; i++)
+    td_nearest_try(&near, i < op->n_attr ? op->attr[i].name : "name");
+  if (near.best)
     signature_error(L, op, "no attribute \"%s\"; did you mean \"%s\"?", key,
-                    best);
+                    near.best);
   signature_error(L, op, "no attribute \"%s\"", key);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
+#include "engine/base/nearest.h"
 #include "lua/bind.h"
 
 void *td_lua_block(lua_State *L, size_t n, size_t size) {
@@ -154,51 +155,40 @@ bool td_lua_identifier(const char *s) {
   return true;
 }
 
-static void nearest(const char *word, const char *candidate, const char **best,
-                    int *distance) {
-  int d = td_str_distance(word, candidate);
-  if (d < *distance && d <= 1 + (int)strlen(word) / 3) {
-    *best = candidate;
-    *distance = d;
-  }
-}
-
 int td_lua_no_field(lua_State *L, const char *type, const char *key,
                     const char *const *fields) {
-  const char *best = NULL;
-  int distance = 1000;
-  for (; fields && *fields; fields++) nearest(key, *fields, &best, &distance);
+  td_nearest near = td_nearest_to(key);
+  for (; fields && *fields; fields++) td_nearest_try(&near, *fields);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &methods_key);
   if (lua_getfield(L, -1, type) == LUA_TTABLE) {
     lua_pushnil(L);
     while (lua_next(L, -2)) {
       if (lua_type(L, -2) == LUA_TSTRING)
-        nearest(key, lua_tostring(L, -2), &best, &distance);
+        td_nearest_try(&near, lua_tostring(L, -2));
       lua_pop(L, 1);
     }
   }
-  if (best)
+  if (near.best)
     return td_lua_error(L, TD_INVALID_ARGUMENT,
                         "no field or method \"%s\" on a %s; did you mean "
                         "\"%s\"?",
-                        key, type + 5, best);
+                        key, type + 5, near.best);
   return td_lua_error(L, TD_INVALID_ARGUMENT,
                       "no field or method \"%s\" on a %s", key, type + 5);
 }
 
 /* core.nearest(word, list): the most similar of the list, or nil. */
 static int core_nearest(lua_State *L) {
-  const char *word = luaL_checkstring(L, 1), *best = NULL;
-  int distance = 1000;
+  td_nearest near = td_nearest_to(luaL_checkstring(L, 1));
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_Integer n = luaL_len(L, 2);
   for (lua_Integer i = 1; i <= n; i++) {
     lua_rawgeti(L, 2, i); /* the list keeps the string alive */
     if (lua_type(L, -1) == LUA_TSTRING)
-      nearest(word, lua_tostring(L, -1), &best, &distance);
+      td_nearest_try(&near, lua_tostring(L, -1));
     lua_pop(L, 1);
   }
-  lua_pushstring(L, best);
+  lua_pushstring(L, near.best);
   return 1;
 }
 

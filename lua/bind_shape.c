@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lua/bind_shape.h"
 
+#include "engine/base/nearest.h"
 #include "lua/bind.h"
 
 /* ---- shapes ---- */
@@ -112,17 +113,12 @@ td_status *td_lua_to_shape(lua_State *L, int i, td_shape *out) {
 
 /* The error for what is no dtype, with the name most like it. */
 static td_status *no_dtype(const char *name) {
-  const char *best = "float32";
-  int least = 4;
-  for (int t = 1; t < TD_DTYPES; t++) {
-    int d = td_str_distance(name, td_dtype_name((td_dtype)t));
-    if (d < least) {
-      best = td_dtype_name((td_dtype)t);
-      least = d;
-    }
-  }
+  td_nearest near = td_nearest_to(name);
+  for (int t = 1; t < TD_DTYPES; t++)
+    td_nearest_try(&near, td_dtype_name((td_dtype)t));
   return td_error(TD_INVALID_ARGUMENT,
-                  "a dtype is a string such as \"%s\", not %s", best, name);
+                  "a dtype is a string such as \"%s\", not %s",
+                  near.best ? near.best : "float32", name);
 }
 
 td_status *td_lua_to_dtype(lua_State *L, int i, td_dtype *out) {

@@ -7,7 +7,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/str.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -168,30 +167,4 @@ void td_str_json(td_str *s, const char *text, size_t len) {
   }
   td_str_addn(s, text + plain, len - plain);
   td_str_addc(s, '"');
-}
-
-enum { MAX_WORD = 64 };
-
-static int least(int a, int b) {
-  return a < b ? a : b;
-}
-
-/* Optimal string alignment: three rows of the table of Damerau's distance. */
-int td_str_distance(const char *a, const char *b) {
-  int rows[3][MAX_WORD + 1];
-  size_t la = strnlen(a, MAX_WORD + 1), lb = strnlen(b, MAX_WORD + 1);
-  if (la > MAX_WORD || lb > MAX_WORD) return INT_MAX;
-  for (size_t j = 0; j <= lb; j++) rows[0][j] = (int)j;
-  for (size_t i = 1; i <= la; i++) {
-    int *now = rows[i % 3], *up = rows[(i + 2) % 3], *up2 = rows[(i + 1) % 3];
-    now[0] = (int)i;
-    for (size_t j = 1; j <= lb; j++) {
-      int d = up[j - 1] + (a[i - 1] != b[j - 1]);
-      d = least(d, least(up[j], now[j - 1]) + 1);
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        d = least(d, up2[j - 2] + 1);
-      now[j] = d;
-    }
-  }
-  return rows[la % 3][lb];
 }

@@ -44,9 +44,5 @@ char *td_strndup(const char *s, size_t len);
 /* Appends `text` as a JSON string with its quotes; bad UTF-8 is replaced. */
 void td_str_json(td_str *s, const char *text, size_t len);
 
-/* The distance of two words (insertions, deletions, changes, swaps), for
- * "did you mean". Words over 64 bytes are at distance INT_MAX. */
-int td_str_distance(const char *a, const char *b);
-
 TD_END
 #endif

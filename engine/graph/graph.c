@@ -10,8 +10,8 @@
 
 #include <string.h>
 
+#include "engine/base/nearest.h"
 #include "engine/graph/graph_impl.h"
-#include "engine/graph/nearest_impl.h"
 
 /* ---- life ---------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "engine/base/map.h"
-#include "engine/graph/nearest_impl.h"
+#include "engine/base/nearest.h"
 #include "engine/graph/op_sig.h"
 
 /* The rows of one call: all built-in modules, or a library's. */

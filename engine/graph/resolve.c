@@ -7,10 +7,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graph/resolve.h"
+#include "engine/base/nearest.h"
 
 #include <string.h>
-
-#include "engine/graph/nearest_impl.h"
 
 enum { FROM_NOWHERE = -1, FROM_CALLER = -2, FROM_DEFAULT = -3 };
 

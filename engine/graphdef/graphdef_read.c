@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "engine/graph/frames.h"
+#include "engine/base/nearest.h"
 #include "engine/graph/graph_edit.h"
 #include "engine/graphdef/function_body_impl.h"
 #include "engine/graphdef/function_impl.h"
 #include "engine/graphdef/graphdef_read_impl.h"
 #include "engine/graph/infer_impl.h"
-#include "engine/graph/nearest_impl.h"
 
 /* ---- versions and functions ---------------------------------------------- */
 

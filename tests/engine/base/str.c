@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "engine/base/mem.h"
@@ -112,41 +111,12 @@ static void quotes_json(void **state) {
   }
 }
 
-static void distances(void **state) {
-  (void)state;
-  static const struct {
-    const char *a, *b;
-    int d;
-  } rows[] = {
-      {"", "", 0},
-      {"", "abc", 3},
-      {"same", "same", 0},
-      {"relu", "rleu", 1},
-      {"kitten", "sitting", 3},
-      {"ab", "ba", 1},
-      {"matmul", "matmull", 1},
-      {"ca", "abc", 3},
-      {"sofmax", "softmax", 1},
-      {"a", "b", 1},
-  };
-  for (size_t i = 0; i < TD_COUNT(rows); i++) {
-    assert_int_equal(td_str_distance(rows[i].a, rows[i].b), rows[i].d);
-    assert_int_equal(td_str_distance(rows[i].b, rows[i].a), rows[i].d);
-  }
-  char word[66];
-  memset(word, 'x', sizeof word);
-  word[64] = '\0';
-  assert_int_equal(td_str_distance(word, ""), 64);
-  word[64] = 'x', word[65] = '\0';
-  assert_int_equal(td_str_distance(word, ""), INT_MAX);
-  assert_int_equal(td_str_distance("", word), INT_MAX);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(grows),          cmocka_unit_test(hands_over),
-      cmocka_unit_test(without_memory), cmocka_unit_test(quotes_json),
-      cmocka_unit_test(distances),
+      cmocka_unit_test(grows),
+      cmocka_unit_test(hands_over),
+      cmocka_unit_test(without_memory),
+      cmocka_unit_test(quotes_json),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
