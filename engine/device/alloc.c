@@ -81,6 +81,13 @@ static void settle_now(td_alloc_heap *h, td_alloc_cache *c) {
   pthread_mutex_unlock(&h->lock);
 }
 
+/* Kept memory goes back to the system, large blocks first. The heap's lock is
+ * held. */
+static void trim(td_alloc_heap *h, size_t keep) {
+  td_alloc_maps_trim(h, keep);
+  td_alloc_spans_trim(h, keep);
+}
+
 /* ---- a heap ends --------------------------------------------------------- */
 
 /* The heap's lock is held. */
@@ -113,7 +120,7 @@ static void end_if_unused(td_alloc_heap *h) {
   bool ends = h->closed && td_alloc_in_use(h) == 0;
   if (ends) {
     while (h->caches) end_cache(h, h->caches);
-    td_alloc_heap_trim(h, 0);
+    trim(h, 0);
     registry.heaps[h->slot] = NULL;
   }
   pthread_mutex_unlock(&h->lock);
@@ -180,19 +187,20 @@ static td_alloc_cache *new_cache(td_alloc_heap *h) {
   return c;
 }
 
-td_alloc_cache *td_alloc_cache_find(td_alloc_heap *h) {
+/* This thread's; NULL when it has none yet. */
+static inline td_alloc_cache *find_cache(td_alloc_heap *h) {
   return TD_LIKELY(mine != NULL) ? mine->at[h->slot] : NULL;
 }
 
 static inline td_alloc_cache *cache_of(td_alloc_heap *h) {
-  td_alloc_cache *c = td_alloc_cache_find(h);
+  td_alloc_cache *c = find_cache(h);
   return TD_LIKELY(c != NULL) ? c : new_cache(h);
 }
 
 /* ---- under the lock ------------------------------------------------------ */
 
 static void *refuse(td_alloc_heap *h, td_alloc_reason reason) {
-  td_alloc_cache *c = td_alloc_cache_find(h);
+  td_alloc_cache *c = find_cache(h);
   if (c) c->reason = reason;
   return NULL;
 }
@@ -353,8 +361,18 @@ static void plain_free(td_allocator *a, void *p, size_t bytes) {
 
 /* ---- life ---------------------------------------------------------------- */
 
-td_alloc_heap *td_alloc_heap_of(td_allocator *a) {
-  return a->refusal == td_alloc_refusal ? (td_alloc_heap *)a : NULL;
+static td_status *refusal(td_allocator *a, size_t bytes) {
+  td_alloc_cache *c = find_cache((td_alloc_heap *)a);
+  if (!c || c->reason == TD_ALLOC_NO_REASON) return NULL;
+  return td_alloc_describe(a, bytes, c->reason == TD_ALLOC_OVER_LIMIT);
+}
+
+void td_alloc_set_limit(td_allocator *a, size_t limit) {
+  td_alloc_heap *h = (td_alloc_heap *)a;
+  if (limit > PTRDIFF_MAX) limit = PTRDIFF_MAX; /* sums of sizes are signed */
+  pthread_mutex_lock(&h->lock);
+  h->limit = limit;
+  pthread_mutex_unlock(&h->lock);
 }
 
 static void init_heap(td_alloc_heap *h, const td_alloc_options *o) {
@@ -362,12 +380,13 @@ static void init_heap(td_alloc_heap *h, const td_alloc_options *o) {
   pthread_mutex_init(&h->lock, NULL);
   snprintf(h->name, sizeof h->name, "%s", o->name ? o->name : "the host");
   h->caching = caching > 0;
+  h->trim = trim;
   td_alloc_set_limit(&h->base, o->limit ? o->limit : td_alloc_default_limit());
   h->base = (td_allocator){.name = h->name,
                            .host = true,
                            .alloc = h->caching ? cached_alloc : plain_alloc,
                            .free = h->caching ? cached_free : plain_free,
-                           .refusal = td_alloc_refusal};
+                           .refusal = refusal};
 }
 
 static bool take_slot(td_alloc_heap *h) {
@@ -406,10 +425,25 @@ void td_alloc_release(td_allocator *a) {
 
 void td_alloc_trim(td_allocator *a, size_t keep) {
   td_alloc_heap *h = (td_alloc_heap *)a;
-  td_alloc_cache *c = td_alloc_cache_find(h);
+  td_alloc_cache *c = find_cache(h);
   pthread_mutex_lock(&h->lock);
   h->epoch++;
   if (c) settle(h, c), follow_trim(h, c);
-  td_alloc_heap_trim(h, keep);
+  trim(h, keep);
+  pthread_mutex_unlock(&h->lock);
+}
+
+void td_alloc_tag(td_allocator *a, void *p, size_t bytes, const char *tag) {
+  td_alloc_heap *h = (td_alloc_heap *)a;
+  char *to = NULL;
+  if (a->refusal != refusal || bytes <= TD_ALLOC_SMALL) return;
+  pthread_mutex_lock(&h->lock);
+  if (h->caching && bytes <= TD_ALLOC_MEDIUM) {
+    to = td_alloc_span_of(p)->tag;
+  } else {
+    td_alloc_map *m = td_alloc_map_find(h, p);
+    if (m) to = m->tag;
+  }
+  if (to) snprintf(to, TD_ALLOC_TAG, "%s", tag);
   pthread_mutex_unlock(&h->lock);
 }

@@ -1,9 +1,9 @@
 /* alloc_heap.h - what the files of the caching allocator share.
  *
- *   alloc.c         the allocator, its life, the lists of each thread
+ *   alloc.c         the allocator, its life, the lists of each thread; calls the rest
  *   alloc_span.c    chunks of 2 MiB cut into spans: small and medium blocks
  *   alloc_map.c     the door to the system; large blocks, one mapping each
- *   alloc_report.c  statistics, names of blocks, refusals
+ *   alloc_report.c  statistics, the largest blocks, the text of a refusal
  *   alloc_limit.c   how much memory there is
  *
  * Small: up to 32 KiB, in classes. Medium: up to 256 KiB, whole pages of 16
@@ -100,6 +100,9 @@ typedef struct td_alloc_heap {
   int slot; /* index in every thread's table */
   bool caching;
   bool closed;          /* atomic: the owner let go */
+  /* Gives kept memory back until at most `keep` unused bytes are held: small
+   * and large blocks each make room for the other. The lock is held. */
+  void (*trim)(struct td_alloc_heap *h, size_t keep);
   uint64_t epoch;       /* atomic: counts trims */
   pthread_mutex_t lock; /* of everything below */
   size_t limit;
@@ -168,25 +171,23 @@ void *td_alloc_system_take(td_alloc_heap *h, size_t size);
 /* Has the pages of fresh memory made now, not each at its first touch. */
 void td_alloc_system_touch(void *p, size_t size);
 void td_alloc_system_give(td_alloc_heap *h, void *p, size_t size);
-/* Both trims, large blocks first. */
-void td_alloc_heap_trim(td_alloc_heap *h, size_t keep);
+
+/* Bytes in use, by all threads. */
+static inline int64_t td_alloc_in_use(const td_alloc_heap *h) {
+  int64_t sum = h->in_use;
+  for (td_alloc_cache *c = h->caches; c; c = c->next)
+    sum += __atomic_load_n(&c->drift, __ATOMIC_ACQUIRE);
+  return sum;
+}
 
 /* Bytes held that no block in use needs. */
 static inline size_t td_alloc_unused(const td_alloc_heap *h) {
   return (int64_t)h->held > h->in_use ? h->held - (size_t)h->in_use : 0;
 }
 
-/* ---- alloc.c ------------------------------------------------------------- */
-
-/* This thread's cache; NULL when it has none yet. */
-td_alloc_cache *td_alloc_cache_find(td_alloc_heap *h);
-/* NULL when `a` is another kind of allocator. */
-td_alloc_heap *td_alloc_heap_of(td_allocator *a);
-
 /* ---- alloc_report.c ------------------------------------------------------ */
 
-/* Bytes in use, by all threads. The lock is held. */
-int64_t td_alloc_in_use(const td_alloc_heap *h);
-td_status *td_alloc_refusal(td_allocator *a, size_t bytes);
+/* The error of a refused request: what is in use, the largest blocks. */
+td_status *td_alloc_describe(td_allocator *a, size_t bytes, bool over_limit);
 
 #endif

@@ -51,11 +51,11 @@ static void *map_from_system(const td_alloc_heap *h, size_t size) {
 void *td_alloc_system_take(td_alloc_heap *h, size_t size) {
   if (h->held + size > h->limit) {
     size_t excess = h->held + size - h->limit, unused = td_alloc_unused(h);
-    td_alloc_heap_trim(h, unused > excess ? unused - excess : 0);
+    h->trim(h, unused > excess ? unused - excess : 0);
   }
   void *p = map_from_system(h, size);
   if (!p) {
-    td_alloc_heap_trim(h, 0);
+    h->trim(h, 0);
     p = map_from_system(h, size);
   }
   if (!p) return NULL;
@@ -171,11 +171,6 @@ void td_alloc_maps_trim(td_alloc_heap *h, size_t keep) {
       td_alloc_system_give(h, m->base, m->size);
       td_free(m);
     }
-}
-
-void td_alloc_heap_trim(td_alloc_heap *h, size_t keep) {
-  td_alloc_maps_trim(h, keep);
-  td_alloc_spans_trim(h, keep);
 }
 
 void td_alloc_maps_each(td_alloc_heap *h,

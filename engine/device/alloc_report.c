@@ -9,13 +9,6 @@
 
 /* ---- numbers ------------------------------------------------------------- */
 
-int64_t td_alloc_in_use(const td_alloc_heap *h) {
-  int64_t sum = h->in_use;
-  for (td_alloc_cache *c = h->caches; c; c = c->next)
-    sum += __atomic_load_n(&c->drift, __ATOMIC_ACQUIRE);
-  return sum;
-}
-
 static void add_counts(const td_alloc_heap *h, td_alloc_stats *s) {
   for (td_alloc_cache *c = h->caches; c; c = c->next) {
     s->allocs += __atomic_load_n(&c->allocs, __ATOMIC_RELAXED);
@@ -54,30 +47,7 @@ void td_alloc_reset_peak(td_allocator *a) {
   pthread_mutex_unlock(&h->lock);
 }
 
-void td_alloc_set_limit(td_allocator *a, size_t limit) {
-  td_alloc_heap *h = (td_alloc_heap *)a;
-  if (limit > PTRDIFF_MAX) limit = PTRDIFF_MAX; /* sums of sizes are signed */
-  pthread_mutex_lock(&h->lock);
-  h->limit = limit;
-  pthread_mutex_unlock(&h->lock);
-}
-
 /* ---- names --------------------------------------------------------------- */
-
-void td_alloc_tag(td_allocator *a, void *p, size_t bytes, const char *tag) {
-  td_alloc_heap *h = td_alloc_heap_of(a);
-  char *to = NULL;
-  if (!h || bytes <= TD_ALLOC_SMALL) return;
-  pthread_mutex_lock(&h->lock);
-  if (h->caching && bytes <= TD_ALLOC_MEDIUM) {
-    to = td_alloc_span_of(p)->tag;
-  } else {
-    td_alloc_map *m = td_alloc_map_find(h, p);
-    if (m) to = m->tag;
-  }
-  if (to) snprintf(to, TD_ALLOC_TAG, "%s", tag);
-  pthread_mutex_unlock(&h->lock);
-}
 
 /* The first `n` by size of what was seen so far. */
 typedef struct ranking {
@@ -95,9 +65,8 @@ static void rank(void *arg, size_t size, const char *tag) {
 }
 
 size_t td_alloc_largest(td_allocator *a, td_alloc_block *out, size_t n) {
-  td_alloc_heap *h = td_alloc_heap_of(a);
+  td_alloc_heap *h = (td_alloc_heap *)a;
   ranking r = {.at = out, .cap = n};
-  if (!h) return 0;
   pthread_mutex_lock(&h->lock);
   td_alloc_maps_each(h, rank, &r);
   td_alloc_spans_each(h, rank, &r);
@@ -128,7 +97,7 @@ static void add_largest(td_str *s, td_allocator *a) {
   }
 }
 
-static td_status *describe(td_allocator *a, size_t bytes, bool over_limit) {
+td_status *td_alloc_describe(td_allocator *a, size_t bytes, bool over_limit) {
   td_alloc_stats now = td_alloc_read_stats(a);
   td_str s;
   td_str_init(&s);
@@ -145,10 +114,4 @@ static td_status *describe(td_allocator *a, size_t bytes, bool over_limit) {
       s.failed ? td_oom() : td_error(TD_RESOURCE_EXHAUSTED, "%s", td_str_c(&s));
   td_str_deinit(&s);
   return st;
-}
-
-td_status *td_alloc_refusal(td_allocator *a, size_t bytes) {
-  td_alloc_cache *c = td_alloc_cache_find((td_alloc_heap *)a);
-  if (!c || c->reason == TD_ALLOC_NO_REASON) return NULL;
-  return describe(a, bytes, c->reason == TD_ALLOC_OVER_LIMIT);
 }
