@@ -59,20 +59,30 @@ static void test_rest(void **state) {
   td_clock_set(NULL);
 }
 
-/* A runtime that ends while it is looked after. */
+/* A runtime that ends while it is looked after, sometimes just as a look is due:
+ * it lets go of its devices, and what a device that outlives it keeps is not
+ * looked at any more. */
 static void test_release(void **state) {
   (void)state;
+  struct timespec t = {.tv_nsec = 1500000};
   td_clock_set(put_forward);
   for (int i = 0; i < 200; i++) {
     td_runtime *rt;
+    td_device *cpu;
     OK(td_runtime_new(NULL, &rt));
+    OK(td_runtime_cpu(rt, 0, &cpu));
+    td_device_retain(cpu);
+    if (i % 20 == 1) use_much(cpu);
     td_runtime_next_step(rt);
     __atomic_fetch_add(&ahead, i % 2 * INT64_C(5000000000), __ATOMIC_RELAXED);
-    if (i % 20 == 1) {
-      struct timespec t = {.tv_nsec = 1500000};
-      nanosleep(&t, NULL);
-    }
+    if (i % 20 == 11) nanosleep(&t, NULL);
     td_runtime_release(rt);
+    assert_int_equal(cpu->refs, 1);
+    size_t kept = held(cpu);
+    __atomic_fetch_add(&ahead, INT64_C(20000000000), __ATOMIC_RELAXED);
+    if (i % 20 == 1) nanosleep(&t, NULL);
+    assert_int_equal(held(cpu), kept);
+    td_device_release(cpu);
   }
   td_clock_set(NULL);
 }
