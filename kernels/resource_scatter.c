@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "engine/device/variable.h"
 #include "kernels/array.h"
 #include "kernels/binary.h"
 #include "kernels/cpu.h"

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "engine/device/variable.h"
 #include "kernels/binary.h"
 #include "kernels/gather_nd.h"
 #include "kernels/row_updates.h"

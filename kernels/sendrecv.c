@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
-#include "engine/device/kernel.h"
+#include "engine/device/kernel_start.h"
 
 /* Of one _Send or _Recv, the program's own. */
 typedef struct end {

@@ -2,6 +2,7 @@
  * a copy of a tensor.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/variable.h"
 #include "kernels/strided_slice.h"
 
 #include <string.h>

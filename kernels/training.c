@@ -9,6 +9,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #define TRAINING_TABLE td_training_scalar
+#include "engine/device/variable.h"
 #include "kernels/simd/training_loops.h"
 
 #include <string.h>

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 
+#include "engine/device/variable.h"
 #include "kernels/array.h"
 #include "kernels/operand.h"
 #include "kernels/binary.h"

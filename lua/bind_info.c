@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "engine/device/kernel_rows.h"
 #include "engine/graph/infer.h"
 #include "engine/base/version.h"
 #include "lua/bind.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "engine/base/map.h"
-#include "engine/device/kernel.h"
+#include "engine/device/eval.h"
 #include "engine/graph/build.h"
 #include "engine/graph/node_edit.h"
 #include "lua/bind.h"

@@ -17,7 +17,7 @@
 #include "engine/base/thread.h"
 #include "engine/device/alloc.h"
 #include "engine/device/device_impl.h"
-#include "engine/device/kernel.h"
+#include "engine/device/kernel_start.h"
 
 #define TAG ((uintptr_t)1 << 62)
 

@@ -7,7 +7,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/mem.h"
-#include "engine/device/kernel.h"
+#include "engine/device/eval.h"
+#include "engine/device/kernel_start.h"
 #include "engine/graph/build.h"
 
 enum { FEW = 8 };
@@ -70,7 +71,7 @@ static td_status *run_with_room(const td_kernel *k, int threads,
   return s;
 }
 
-td_status *td_kernel_eval(const td_node *n, td_device *d, int threads,
+td_status *td_eval_node(const td_node *n, td_device *d, int threads,
                           const td_tensor *in, td_tensor *out,
                           const int *stop) {
   td_kernel k;
@@ -157,7 +158,7 @@ td_status *td_eval(const td_op *op, td_device *d, int threads,
   if (td_ok(s) && n->n_out > cap)
     s = td_error(TD_INVALID_ARGUMENT, "%s has %d outputs, there is room for %d",
                  op->type, n->n_out, cap);
-  if (td_ok(s)) s = td_kernel_eval(n, d, threads, in, out, stop);
+  if (td_ok(s)) s = td_eval_node(n, d, threads, in, out, stop);
   if (td_ok(s)) *n_out = n->n_out;
   td_graph_release(g);
   return s;

@@ -5,7 +5,8 @@
  * locked, which way the kernel is run.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/device/kernel.h"
+#include "engine/device/kernel_rows.h"
+#include "engine/device/kernel_start.h"
 
 #include <string.h>
 

@@ -13,12 +13,14 @@
  *     return NULL;
  *   }
  *
+ * Elsewhere: variables (variable.h), the registry of rows (kernel_rows.h), what
+ * runs kernels (kernel_start.h).
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_KERNEL_H
 #define TD_KERNEL_H
 
 #include "engine/device/device.h"
-#include "engine/device/resource.h"
 #include "engine/device/step.h"
 #include "engine/graph/graph.h"
 
@@ -97,6 +99,11 @@ struct td_kernel_ctx {
   struct td_kernel_wait *wait; /* kernel_start.c's; NULL before start */
 };
 
+/* dtype of output i, from the kernel's own memory where it can be. */
+static inline td_dtype td_kernel_type(const td_kernel *k, int i) {
+  return i < 4 ? (td_dtype)k->out_type[i] : k->node->out[i].dtype;
+}
+
 /* ---- inside kernels ---- */
 
 static inline const td_tensor *td_in(const td_kernel_ctx *c, int i) {
@@ -143,94 +150,6 @@ static inline bool td_stopped(const td_kernel_ctx *c) {
 static inline void td_kernel_done(td_kernel_ctx *c, td_status *s) {
   c->done(c, s);
 }
-
-/* Variables (variable.c): input i is a resource; the row names it in shared or
- * exclusive. Pointers given out are valid while the lock is held. */
-td_status *td_var(td_kernel_ctx *c, int i, td_variable **out) TD_MUST_USE;
-/* A share of the value (a copy by slices in sparse mode). FAILED_PRECONDITION
- * when not initialised, naming the variable and the remedy. */
-td_status *td_var_read(td_kernel_ctx *c, td_variable *v,
-                       td_tensor *out) TD_MUST_USE;
-/* Initialised and of dtype: a borrowed look at the value, no share taken. */
-td_status *td_var_peek(td_kernel_ctx *c, td_variable *v,
-                       const td_tensor **out) TD_MUST_USE;
-/* The value to be written in place: a fresh copy first when others share the
- * buffer (counted). Touches the content stamp. Exclusive lock. */
-td_status *td_var_write(td_kernel_ctx *c, td_variable *v,
-                        td_tensor **out) TD_MUST_USE;
-/* The same without keeping the old contents: all of it will be written. */
-td_status *td_var_overwrite(td_kernel_ctx *c, td_variable *v,
-                            const td_shape *shape, td_tensor **out) TD_MUST_USE;
-/* Replaces the value: shares `t` (which must not be written by others later),
- * or copies it when somebody else may write it. Exclusive lock. */
-td_status *td_var_assign(td_kernel_ctx *c, td_variable *v,
-                         const td_tensor *t) TD_MUST_USE;
-
-/* ---- around kernels ---- */
-
-/* dtype of output i, from the kernel's own memory where it can be. */
-static inline td_dtype td_kernel_type(const td_kernel *k, int i) {
-  return i < 4 ? (td_dtype)k->out_type[i] : k->node->out[i].dtype;
-}
-
-/* The row for this node among the kernels of `device_type` (td_device.kernels);
- * NOT_FOUND lists what there is. */
-td_status *td_kernel_find(const td_node *n, const char *device_type,
-                          const td_kernel_def **out) TD_MUST_USE;
-/* Is there one? For placement. */
-bool td_kernel_exists(const td_node *n, const char *device_type);
-/* Does operand (result) i live in host memory on `d`? True on host devices,
- * for strings, resources, variants, and what the op's row lists. */
-bool td_kernel_in_host(const td_node *n, const td_device *d, int i);
-bool td_kernel_out_host(const td_node *n, const td_device *d, int i);
-
-/* Fills *k for a node. `states` NULL: its state ends with it. */
-td_status *td_kernel_init(td_kernel *k, const td_node *n, td_device *d,
-                          td_states *states) TD_MUST_USE;
-void td_kernel_deinit(td_kernel *k);
-/* Runs any kernel: takes its locks, goes to the device, calls c->done. */
-void td_kernel_start(td_kernel_ctx *c);
-/* Runs a `plain` kernel here and now and returns its status; no c->done. Also
- * what `launch` does on the device. Flush-to-zero is set meanwhile. */
-td_status *td_kernel_run(td_kernel_ctx *c) TD_MUST_USE;
-/* Asks a started, unfinished kernel to finish (lock waits included). `c` must
- * stay valid meanwhile; its `done` may be called inside. */
-void td_kernel_cancel(td_kernel_ctx *c);
-
-/* State of kernels by (device, node name), of a session and its programs. */
-td_status *td_states_new(td_states **out) TD_MUST_USE;
-td_states *td_states_retain(td_states *s);
-void td_states_release(td_states *s);
-/* Finds or makes the state of a node's kernel. Borrowed; valid while `s` lives,
- * or until it is put back and a new node has taken the place of this one. `make`
- * must not be NULL. */
-td_status *td_states_get(td_states *s, const td_kernel_info *info,
-                         const td_kernel_def *def, void **out) TD_MUST_USE;
-/* A kernel that has its state from `s` needs it no more. */
-void td_states_put(td_states *s, const td_kernel *k);
-
-/* Computes a stateless node now, on the CPU device `d`, from host tensors
- * (n->n_in of them); out: n->n_out tensors, the caller's. For folding and for
- * values in Lua. `stop` may be NULL. */
-td_status *td_kernel_eval(const td_node *n, td_device *d, int threads,
-                          const td_tensor *in, td_tensor *out,
-                          const int *stop) TD_MUST_USE;
-/* The same for an op and tensors without a graph: infers, checks, computes.
- * `groups`: tensors in each input argument (op->n_in of them). Caller owns
- * out[0 .. *n_out), at most `cap`. */
-td_status *td_eval(const td_op *op, td_device *d, int threads,
-                   const td_tensor *in, const int *groups, const td_note *attrs,
-                   int n_attrs, td_tensor *out, int cap, int *n_out,
-                   const int *stop) TD_MUST_USE;
-
-/* Rows of the registry are checked when first used: an asynchronous kernel
- * without cancel is refused. NULL, or what is wrong with the first bad row. */
-td_status *td_kernel_check(void) TD_MUST_USE;
-/* Adds the kernels of a library's module, after td_op_register; all or none. */
-td_status *td_kernel_register(const td_module *m) TD_MUST_USE;
-/* dtypes that `device_type` has a kernel for, as bits, for attribute `attr`. */
-uint32_t td_kernel_types(const td_op *op, const char *device_type,
-                         const char *attr);
 
 TD_END
 #endif

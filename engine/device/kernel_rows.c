@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "engine/base/map.h"
-#include "engine/device/kernel.h"
+#include "engine/device/kernel_rows.h"
 
 enum { MAX_NEEDS = 6, ALL_TYPES = (1 << TD_DTYPES) - 1 };
 

@@ -17,7 +17,8 @@
 
 #include "engine/base/cpu.h"
 #include "engine/base/mem.h"
-#include "engine/device/kernel.h"
+#include "engine/device/kernel_start.h"
+#include "engine/device/resource.h"
 
 enum { MAX_LOCKS = TD_COUNT(((td_kernel *)0)->lock_in) };
 enum { GUARD = 1, CANCELLED = 2, STARTED = 4, FLAGS = 7 };

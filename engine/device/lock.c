@@ -10,7 +10,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/lock.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 enum { WAITERS = 1, EXCLUSIVE = 2, SHARED = 4, HOLDERS = ~WAITERS };
@@ -142,35 +141,4 @@ bool td_lock_forget(td_lock *l, td_lock_waiter *w) {
   leave(l);
   run(granted);
   return found;
-}
-
-/* ---- for threads --------------------------------------------------------- */
-
-typedef struct sleeper {
-  td_lock_waiter waiter; /* first */
-  pthread_mutex_t mutex;
-  pthread_cond_t cond;
-  bool held; /* under the mutex */
-} sleeper;
-
-static void wake(td_task *task) {
-  sleeper *s = (sleeper *)task;
-  pthread_mutex_lock(&s->mutex);
-  s->held = true;
-  pthread_cond_signal(&s->cond);
-  pthread_mutex_unlock(&s->mutex);
-}
-
-void td_lock_wait(td_lock *l, bool exclusive) {
-  if (td_lock_try(l, exclusive)) return;
-  sleeper s = {.waiter.task.run = wake,
-               .mutex = PTHREAD_MUTEX_INITIALIZER,
-               .cond = PTHREAD_COND_INITIALIZER};
-  if (!td_lock_acquire(l, exclusive, &s.waiter)) {
-    pthread_mutex_lock(&s.mutex);
-    while (!s.held) pthread_cond_wait(&s.cond, &s.mutex);
-    pthread_mutex_unlock(&s.mutex);
-  }
-  pthread_mutex_destroy(&s.mutex);
-  pthread_cond_destroy(&s.cond);
 }

@@ -31,8 +31,6 @@ void td_lock_release(td_lock *l, bool exclusive);
 /* Takes a queued waiter out; false when it is no longer queued (it has, or is
  * about to get, the lock). */
 bool td_lock_forget(td_lock *l, td_lock_waiter *w);
-/* Parks the calling thread: for callers that are no kernels (Lua, tests). */
-void td_lock_wait(td_lock *l, bool exclusive);
 
 TD_END
 #endif

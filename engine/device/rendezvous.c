@@ -1,10 +1,13 @@
 /* rendezvous.c - mailboxes for the edges of one step.
  *
- * In the root frame an edge has a slot whose `state` says who came: nobody, a
+ * There are two kinds, for speed. In the root frame every edge is used once a
+ * step, so it has a slot in an array, whose `state` says who came: nobody, a
  * receiver (the pointer itself), or a value; one compare-and-swap each. The
- * sender writes the value before it says so. Keys inside loops live in a hash
- * table under a lock; a value that came first is kept in a parcel that looks
- * like a receiver, so that a bucket is one list.
+ * sender writes the value before it says so. Inside a loop an edge is used once
+ * an iteration, and how many there will be nobody knows: those mailboxes are
+ * made when the first of both comes, in a hash table under a lock. A value that
+ * came first is kept there in a parcel that looks like a receiver, so that a
+ * bucket is one list.
  *
  * An abort closes every slot that waits and makes later ones fail; a value
  * that nobody will fetch any more is dropped then, or by reset.
@@ -16,7 +19,6 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
-#include "engine/base/vec.h"
 
 /* What a slot's state is when it is no receiver. */
 enum { EMPTY, FULL, MET, CLOSED, FIRST_RECEIVER };
@@ -28,12 +30,10 @@ typedef struct slot {
 
 typedef struct parcel {
   td_receiver node; /* first; `got` NULL */
-  td_tensor value;
-  bool dead;
+  td_tensor value; /* invalid when dead */
 } parcel;
 
 struct td_rendezvous {
-  int32_t refs; /* atomic */
   int32_t edges;
   slot *slots;
   pthread_mutex_t mutex;
@@ -55,16 +55,10 @@ td_status *td_rendezvous_new(int32_t edges, td_rendezvous **out) {
     td_free(r);
     return td_oom();
   }
-  r->refs = 1;
   r->edges = edges;
   pthread_mutex_init(&r->mutex, NULL);
   *out = r;
   return NULL;
-}
-
-td_rendezvous *td_rendezvous_retain(td_rendezvous *r) {
-  if (r) __atomic_fetch_add(&r->refs, 1, __ATOMIC_RELAXED);
-  return r;
 }
 
 static void drop_parcels(td_rendezvous *r) {
@@ -92,8 +86,8 @@ void td_rendezvous_reset(td_rendezvous *r) {
   r->aborted = NULL;
 }
 
-void td_rendezvous_release(td_rendezvous *r) {
-  if (!r || __atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+void td_rendezvous_free(td_rendezvous *r) {
+  if (!r) return;
   td_rendezvous_reset(r);
   pthread_mutex_destroy(&r->mutex);
   td_free(r->buckets);
@@ -350,19 +344,4 @@ void td_rendezvous_abort(td_rendezvous *r, td_status *s) {
     next = who->next;
     who->got(who, (td_tensor){0}, false, td_status_retain(s));
   }
-}
-
-void td_rendezvous_waiting(td_rendezvous *r,
-                           void (*visit)(void *arg, td_key key), void *arg) {
-  TD_VEC(td_key) keys = {0};
-  for (int32_t i = 0; i < r->edges; i++)
-    if (__atomic_load_n(&r->slots[i].state, __ATOMIC_RELAXED) >= FIRST_RECEIVER)
-      visit(arg, (td_key){.edge = i});
-  pthread_mutex_lock(&r->mutex);
-  for (size_t b = 0; b < r->n_buckets; b++)
-    for (const td_receiver *at = r->buckets[b]; at; at = at->next)
-      if (at->got && !td_vec_push(&keys, at->key)) break;
-  pthread_mutex_unlock(&r->mutex);
-  for (size_t i = 0; i < keys.len; i++) visit(arg, keys.at[i]);
-  td_vec_free(&keys);
 }

@@ -30,8 +30,7 @@ typedef struct td_receiver {
 } td_receiver;
 
 td_status *td_rendezvous_new(int32_t edges, td_rendezvous **out) TD_MUST_USE;
-td_rendezvous *td_rendezvous_retain(td_rendezvous *r);
-void td_rendezvous_release(td_rendezvous *r);
+void td_rendezvous_free(td_rendezvous *r);
 /* Makes it new again for the next step of the same program: every slot must
  * have been met; drops what was not received. Not while in use. */
 void td_rendezvous_reset(td_rendezvous *r);
@@ -42,9 +41,6 @@ td_status *td_rendezvous_send(td_rendezvous *r, td_key key, td_tensor *value,
 void td_rendezvous_receive(td_rendezvous *r, td_key key, td_receiver *who);
 /* Everyone waiting, now and later, gets (a retained) `s`. */
 void td_rendezvous_abort(td_rendezvous *r, td_status *s);
-/* For why(): edges with a waiting receiver. Calls visit(arg, key). */
-void td_rendezvous_waiting(td_rendezvous *r,
-                           void (*visit)(void *arg, td_key key), void *arg);
 
 TD_END
 #endif

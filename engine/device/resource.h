@@ -1,12 +1,9 @@
-/* resource.h - containers of named things that outlive a step; variables.
+/* resource.h - containers of named things that outlive a step.
  *
  * A container maps (type, name) to a counted td_object. A session's default
  * container ("") is its own; named ones belong to the runtime and last until
  * reset. A resource tensor holds the object itself; an object whose container
  * was reset is `gone`, and the handle op makes a new one on its next run.
- *
- * A variable's lock is taken by the kernel machinery, as its row says
- * (`exclusive`, `shared` in kernel.h): kernels only read and write.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_RESOURCE_H
@@ -58,35 +55,6 @@ uint64_t td_resources_generation(const td_resources *m);
 void td_resources_list(td_resources *m, const char *container,
                        void (*visit)(void *arg, const td_resource *r),
                        void *arg);
-
-/* ---- variables ---- */
-
-#define TD_VARIABLE "variable" /* td_object.type, compared by strcmp once */
-
-typedef struct td_variable {
-  td_resource base;
-  td_dtype dtype;
-  td_shape shape;   /* declared; unknown sizes allowed */
-  td_tensor value;  /* lock: base.lock. Invalid until initialised */
-  td_tensor seen;   /* lock: base.lock. `value` where kernels of a device that
-                       maps its memory see it; holds no count */
-  bool sparse;      /* atomic. Rows are touched in place: reads copy */
-} td_variable;
-
-td_status *td_variable_new(td_dtype dtype, const td_shape *shape,
-                           td_variable **out) TD_MUST_USE;
-/* From now on its rows are worked on in place: sparse. */
-void td_variable_by_rows(td_variable *v);
-
-/* Process-wide counters for tests: bytes copied because a value to be written
- * in place was shared, and by reads of sparse variables. */
-typedef struct td_variable_stats {
-  int64_t copied_on_write;
-  int64_t copied_on_read;
-} td_variable_stats;
-td_variable_stats td_variable_read_stats(void);
-
-/* Inside kernels, lock held as the row says: see kernel.h td_var_*. */
 
 TD_END
 #endif

@@ -11,7 +11,7 @@
 
 #include "engine/base/map.h"
 #include "engine/base/mem.h"
-#include "engine/device/kernel.h"
+#include "engine/device/states.h"
 
 typedef struct entry {
   int32_t refs; /* under the mutex: the kernels that have it */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
-#include "engine/device/kernel.h"
+#include "engine/device/variable.h"
 
 enum { SLICE = 1 << 20 }; /* bytes a thread copies at a time */
 
@@ -182,7 +182,8 @@ td_status *td_var_write(td_kernel_ctx *c, td_variable *v, td_tensor **out) {
   return NULL;
 }
 
-td_status *td_var_overwrite(td_kernel_ctx *c, td_variable *v,
+/* The value to be written, all of it: its old contents are not kept. */
+static td_status *overwrite(td_kernel_ctx *c, td_variable *v,
                             const td_shape *shape, td_tensor **out) {
   TD_TRY(check_shape(v, shape));
   if (td_tensor_valid(&v->value) && td_buffer_sole(v->value.buffer) &&
@@ -220,7 +221,7 @@ td_status *td_var_assign(td_kernel_ctx *c, td_variable *v, const td_tensor *t) {
     return NULL;
   }
   td_tensor *to;
-  TD_TRY(td_var_overwrite(c, v, &t->shape, &to));
+  TD_TRY(overwrite(c, v, &t->shape, &to));
   copy_contents(c, t, to);
   return NULL;
 }

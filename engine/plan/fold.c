@@ -11,6 +11,7 @@
  * or a branch would need a control edge to run there.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/eval.h"
 #include "engine/graph/graph_check.h"
 #include "engine/graph/node_edit.h"
 #include "engine/plan/pass_impl.h"
@@ -111,7 +112,7 @@ static td_tensor *compute(fold *f, const td_node *n) {
   f->work += taken;
   td_tensor *out = td_alloc_zero((size_t)n->n_out, sizeof *out);
   if (!out) return NULL;
-  td_status *s = td_kernel_eval(n, f->cpu, 1, f->in.at, out, NULL);
+  td_status *s = td_eval_node(n, f->cpu, 1, f->in.at, out, NULL);
   bool good = td_ok(s) && fits(bytes_of(out, n->n_out), taken);
   td_status_release(s);
   if (good) return out;

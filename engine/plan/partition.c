@@ -23,6 +23,7 @@
 
 #include "engine/base/map.h"
 #include "engine/base/plant.h"
+#include "engine/device/kernel_start.h"
 #include "engine/graph/build.h"
 #include "engine/graph/graph_check.h"
 #include "engine/graph/graph_edit.h"

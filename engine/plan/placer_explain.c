@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "engine/device/kernel_rows.h"
 #include "engine/plan/placement_impl.h"
 
 /* ---- names --------------------------------------------------------------- */

@@ -17,6 +17,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "engine/device/kernel_rows.h"
 #include "engine/plan/placement_impl.h"
 
 td_status *td_placer_group_fail(td_placer *p, td_placement *group,

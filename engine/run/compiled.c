@@ -13,7 +13,7 @@
 
 static void free_step(td_session_step *step) {
   td_team_release(step->team);
-  td_rendezvous_release(step->rendezvous);
+  td_rendezvous_free(step->rendezvous);
   td_cancel_release(step->base.cancel);
   td_free(step->args);
   td_free(step->rets);

@@ -19,6 +19,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/plant.h"
+#include "engine/device/kernel_start.h"
 #include "engine/run/deliver.h"
 #include "engine/run/execution.h"
 #include "engine/run/numerics.h"

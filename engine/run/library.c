@@ -1,12 +1,14 @@
 /* library.c - op libraries: shared objects that add ops, kernels, gradients.
  *
- * A library links against libtide, so there is one registry; a copy that
- * brought its own is recognised by the registry's address and refused. Loaded
- * libraries stay: their rows are referenced for ever.
+ * A library links against libtide, so that there is one registry in the
+ * process. One that carries a copy of Tide instead is refused: its record holds
+ * the address of the registry it sees, which is then not ours. Loaded libraries
+ * are never unloaded: the registry points at their rows.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 
+#include "engine/device/kernel_rows.h"
 #include "engine/run/runtime.h"
 
 static td_status *check(const td_library *l, const char *path) {

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* What a tensor holds; of complex numbers the parts count one by one. */
+/* What a tensor holds. A complex number counts as two. */
 typedef struct digest {
   int64_t count, nans, infs;
   double least, most, sum; /* of the finite ones */

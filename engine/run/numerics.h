@@ -1,7 +1,9 @@
-/* numerics.h - stops a step where the first NaN or infinity comes from.
+/* numerics.h - finds the node that the first NaN or infinity comes from.
  *
- * For a step that asks for it. Every node is looked at before others see what
- * it gives, so that the node that is named was given numbers.
+ * A step may ask for it (td_step_options.check_numerics). The outputs of each
+ * node are then checked before any other node gets them. In log(x - 1) with
+ * x = 0 it is Log that fails, and the message shows that its input was -1; the
+ * nodes behind it, which would pass the NaN on, never run.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_NUMERICS_H

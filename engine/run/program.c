@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
+#include "engine/device/kernel_start.h"
 #include "engine/run/execution.h"
 
 /* ---- frames ---- */

@@ -1,8 +1,9 @@
 /* program_why.c - what a step that does not finish is waiting for.
  *
- * Reads the state words of running iterations: a node whose count is neither
- * full nor zero waits for somebody. Values may move while we look; the list is
- * a picture, not a proof.
+ * Reads the state words of running iterations. A node of two inputs whose word
+ * says that one is still to come waits for it; at zero it has run. In a loop, a
+ * word as at the beginning says that the iteration has not come so far. The step
+ * goes on meanwhile: the list is a picture, not a proof.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/run/execution.h"

@@ -8,6 +8,7 @@
 #define TD_RUNTIME_H
 
 #include "engine/device/kernel.h"
+#include "engine/device/resource.h"
 
 TD_BEGIN
 

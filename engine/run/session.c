@@ -9,6 +9,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/device/states.h"
 #include "engine/graph/region.h"
 #include "engine/run/session_impl.h"
 

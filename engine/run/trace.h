@@ -1,6 +1,8 @@
 /* trace.h - what ran when, on which thread, over how many bytes.
  *
- * Filled only when a step asks for it: per-thread buffers, merged at the end.
+ * Only a step that was given a trace (td_step_options.trace) adds to it: one
+ * event for each node it ran, in a loop one for each iteration. The events are
+ * kept by thread and merged when somebody looks at them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_TRACE_H
@@ -23,14 +25,13 @@ typedef struct td_trace_event {
 } td_trace_event;
 
 td_status *td_trace_new(td_trace **out) TD_MUST_USE;
-td_trace *td_trace_retain(td_trace *t);
-void td_trace_release(td_trace *t);
+void td_trace_free(td_trace *t);
 
-/* Strings are copied once each. Thread-safe; never fails (drops and counts). */
+/* Copies `e`, each string once. Thread-safe. Without memory the event is left
+ * out. */
 void td_trace_add(td_trace *t, const td_trace_event *e);
 /* Sorted by start. Borrowed; valid until the next add. */
 const td_trace_event *td_trace_events(td_trace *t, int64_t *count);
-int64_t td_trace_dropped(const td_trace *t);
 
 /* Totals by op, longest first: "MatMul  3 calls  1.20 ms  41 %  12 MB". */
 void td_trace_totals(td_trace *t, td_str *out);

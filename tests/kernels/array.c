@@ -23,7 +23,7 @@ static void starve(request *q) {
     td_mem_fail(0, false);
     if (td_ok(s)) s = build_request(q, g, NULL, &node);
     td_mem_fail(n, false);
-    if (td_ok(s)) s = td_kernel_eval(node, d, 2, q->in, q->out, NULL);
+    if (td_ok(s)) s = td_eval_node(node, d, 2, q->in, q->out, NULL);
     td_mem_fail(0, false);
     if (td_ok(s)) q->n_out = node->n_out;
     td_device_release(d);

@@ -9,6 +9,7 @@
 #ifndef TD_TEST_ARRAYS_H
 #define TD_TEST_ARRAYS_H
 
+#include "engine/device/eval.h"
 #include "tests/kernels/net.h"
 
 enum { MAX_IN = 8, MAX_OUT = 8 };
@@ -192,10 +193,10 @@ static inline void check_shapes(const request *q, const td_node *n) {
 static inline td_status *eval_request(request *q, const td_node *n,
                                       td_device *d) {
   request again = *q;
-  TD_TRY(td_kernel_eval(n, d, 3, q->in, q->out, NULL));
+  TD_TRY(td_eval_node(n, d, 3, q->in, q->out, NULL));
   q->n_out = again.n_out = n->n_out;
   check_shapes(q, n);
-  OK(td_kernel_eval(n, d, 1, again.in, again.out, NULL));
+  OK(td_eval_node(n, d, 1, again.in, again.out, NULL));
   for (int i = 0; i < n->n_out; i++)
     assert_true(td_tensor_same(&q->out[i], &again.out[i]));
   drop_outputs(&again);

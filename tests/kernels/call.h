@@ -7,7 +7,7 @@
 #ifndef TD_TEST_CALL_H
 #define TD_TEST_CALL_H
 
-#include "engine/device/kernel.h"
+#include "engine/device/eval.h"
 #include "engine/graph/build.h"
 
 static td_status *call_operands(td_graph *g, const td_tensor *in, int n,
@@ -47,7 +47,7 @@ static inline td_status *call(const char *op, int threads, const td_tensor *in,
   if (td_ok(s)) s = call_node(g, op, in, n, attrs, n_attrs, &node);
   if (td_ok(s))
     s = td_device_cpu_new("/job:localhost/replica:0/task:0", 0, 0, &d);
-  if (td_ok(s)) s = td_kernel_eval(node, d, threads, in, out, NULL);
+  if (td_ok(s)) s = td_eval_node(node, d, threads, in, out, NULL);
   td_device_release(d);
   td_graph_release(g);
   return s;

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
-#include "engine/device/kernel.h"
+#include "engine/device/kernel_start.h"
+#include "engine/device/resource.h"
 #include "engine/graph/build.h"
 
 enum { NET_NODES = 64, NET_INPUTS = 16 };

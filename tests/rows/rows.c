@@ -8,6 +8,7 @@
  *   rows [--list] [OP ...]     --list prints the registered ops
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/kernel_rows.h"
 #include "tests/rows/rows.h"
 
 #include <dirent.h>

@@ -5,6 +5,8 @@
  * between two patterns; and little of it, so that absurd sizes are refused.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/kernel_start.h"
+#include "engine/device/variable.h"
 #include "tests/rows/rows.h"
 
 #include <stdio.h>

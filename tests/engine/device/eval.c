@@ -1,6 +1,7 @@
 /* eval.c - ops computed at once: values, checks, messages, operands kept.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/eval.h"
 #include "tests/engine/device/run_node.h"
 
 #include "engine/base/clock.h"

@@ -1,6 +1,7 @@
 /* kernel_rows.c - the registry of kernels: rows found, refused, listed.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/kernel_rows.h"
 #include "tests/engine/device/run_node.h"
 
 static td_graph *fresh_graph(void) {

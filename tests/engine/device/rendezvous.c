@@ -103,7 +103,7 @@ static void test_either_order(void **state) {
       check(&d, -1, true, TD_OK);
       td_rendezvous_reset(r);
     }
-    td_rendezvous_release(r);
+    td_rendezvous_free(r);
   }
 }
 
@@ -121,7 +121,7 @@ static void test_keys_are_apart(void **state) {
     receive(r, (td_key){1, (uint64_t)(i % 3 + 1), i / 3}, &t);
     check(&t, i, false, TD_OK);
   }
-  td_rendezvous_release(r);
+  td_rendezvous_free(r);
 }
 
 static void test_misuse(void **state) {
@@ -143,7 +143,7 @@ static void test_misuse(void **state) {
     assert_int_equal(send(r, key(1, f), 3), TD_OK);
     check(&b, 3, false, TD_OK);
     assert_int_equal(send(r, key(2, f), 4), TD_OK); /* dropped at the end */
-    td_rendezvous_release(r);
+    td_rendezvous_free(r);
   }
 }
 
@@ -174,29 +174,8 @@ static void test_abort(void **state) {
     assert_int_equal(send(r, key(0, f), 7), TD_OK);
     receive(r, key(0, f), &a);
     check(&a, 7, false, TD_OK);
-    td_rendezvous_release(r);
+    td_rendezvous_free(r);
   }
-}
-
-static void see(void *arg, td_key k) {
-  int *seen = arg;
-  seen[k.edge + (k.frame ? EDGES : 0)]++;
-}
-
-static void test_waiting(void **state) {
-  td_rendezvous *r = fresh();
-  taker a, b;
-  int seen[2 * EDGES] = {0};
-  (void)state;
-  receive(r, key(1, 0), &a);
-  receive(r, key(2, 1), &b);
-  assert_int_equal(send(r, key(3, 0), 1), TD_OK);
-  assert_int_equal(send(r, key(3, 1), 1), TD_OK);
-  td_rendezvous_waiting(r, see, seen);
-  for (int i = 0; i < 2 * EDGES; i++)
-    assert_int_equal(seen[i], i == 1 || i == EDGES + 2);
-  abort_with(r, TD_ABORTED);
-  td_rendezvous_release(r);
 }
 
 /* ---- races --------------------------------------------------------------- */
@@ -254,7 +233,7 @@ static void run_race(uint64_t frame, bool aborts) {
   pthread_join(thread, NULL);
   if (!aborts) assert_int_equal(got, (int64_t)ROUNDS * EDGES);
   assert_true(got <= x.sent);
-  td_rendezvous_release(x.r);
+  td_rendezvous_free(x.r);
 }
 
 static void test_race(void **state) {
@@ -289,7 +268,7 @@ static void test_without_memory(void **state) {
   receive(r, key(0, 1), &a);
   td_mem_fail(0, false);
   check(&a, -1, false, TD_RESOURCE_EXHAUSTED);
-  td_rendezvous_release(r);
+  td_rendezvous_free(r);
 }
 
 int main(void) {
@@ -298,7 +277,6 @@ int main(void) {
       cmocka_unit_test(test_keys_are_apart),
       cmocka_unit_test(test_misuse),
       cmocka_unit_test(test_abort),
-      cmocka_unit_test(test_waiting),
       cmocka_unit_test(test_race),
       cmocka_unit_test(test_race_with_abort),
       cmocka_unit_test(test_without_memory),

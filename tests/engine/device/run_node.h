@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
-#include "engine/device/kernel.h"
+#include "engine/device/kernel_rows.h"
+#include "engine/device/kernel_start.h"
+#include "engine/device/variable.h"
 #include "engine/graph/build.h"
 
 #define PLACE "/job:localhost/replica:0/task:0"
@@ -66,7 +68,7 @@ static inline td_step step_new(void) {
 
 static inline void step_end(td_step *s) {
   td_cancel_release(s->cancel);
-  td_rendezvous_release(s->rendezvous);
+  td_rendezvous_free(s->rendezvous);
 }
 
 /* ---- one node ------------------------------------------------------------ */
@@ -241,16 +243,6 @@ static inline td_status *set_run(td_kernel_ctx *c) {
   return td_var_assign(c, v, td_in(c, 1));
 }
 
-static inline td_status *fill_run(td_kernel_ctx *c) {
-  td_variable *v;
-  td_tensor *value;
-  TD_TRY(td_var(c, 0, &v));
-  td_shape shape = td_shape_vector(td_tensor_count(td_in(c, 1)));
-  TD_TRY(td_var_overwrite(c, v, &shape, &value));
-  memcpy(value->data, td_in(c, 1)->data, td_tensor_bytes(value));
-  return NULL;
-}
-
 /* One row through the shared lock, without a share. */
 static inline td_status *peek_run(td_kernel_ctx *c) {
   td_variable *v;
@@ -350,7 +342,6 @@ static const td_op_def node_ops[] = {
      ANY},
     {.type = "TestSet", .sig = "var: resource, x: float ->", ANY},
     {.type = "TestSetText", .sig = "var: resource, x: string ->", ANY},
-    {.type = "TestFill", .sig = "var: resource, x: float ->", ANY},
     {.type = "TestJoin", .sig = "a: resource, b: resource ->", ANY},
     {.type = "TestWait", .sig = "->", ANY},
     {.type = "TestCount", .sig = "-> y: int32", ANY},
@@ -369,7 +360,6 @@ static const td_kernel_def node_kernels[] = {
     {.op = "TestPeek", CPU, .run = peek_run, .shared = "var"},
     {.op = "TestSet", CPU, .run = set_run, .exclusive = "var"},
     {.op = "TestSetText", CPU, .run = set_run, .exclusive = "var"},
-    {.op = "TestFill", CPU, .run = fill_run, .exclusive = "var"},
     {.op = "TestJoin", CPU, .run = join_run, .shared = "b", .exclusive = "a"},
     {.op = "TestWait", CPU, .start = wait_start, .cancel = wait_cancel},
     {.op = "TestCount",

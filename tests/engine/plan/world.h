@@ -5,6 +5,7 @@
 #ifndef TESTS_PLAN_WORLD_H
 #define TESTS_PLAN_WORLD_H
 
+#include "engine/device/kernel_rows.h"
 #include "tests/check.h"
 
 #include <stdio.h>

@@ -5,6 +5,7 @@
  * the loop could not end.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/kernel_rows.h"
 #include "tests/engine/run/rig.h"
 
 #include "engine/graph/node_edit.h"

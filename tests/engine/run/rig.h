@@ -4,6 +4,7 @@
 #ifndef TEST_RUN_RIG_H
 #define TEST_RUN_RIG_H
 
+#include "engine/device/states.h"
 #include "tests/check.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -109,7 +110,7 @@ static inline void rig_run(rig *r, td_program *p, int threads, bool here) {
   while (!r->over) pthread_cond_wait(&r->wake, &r->lock);
   pthread_mutex_unlock(&r->lock);
   td_team_release(team);
-  td_rendezvous_release(step.rendezvous);
+  td_rendezvous_free(step.rendezvous);
   td_cancel_release(step.cancel);
 }
 

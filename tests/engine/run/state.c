@@ -1,6 +1,7 @@
 /* state.c - variables under a session: whole reads, no copies in training.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/variable.h"
 #include "tests/engine/run/rig.h"
 
 #include "engine/run/async.h"

@@ -1,0 +1,27 @@
+/* kernel_rows.h - the registry of kernels.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_KERNEL_ROWS_H
+#define TD_KERNEL_ROWS_H
+
+#include "engine/device/kernel.h"
+
+TD_BEGIN
+
+/* The row for this node among the kernels of `device_type` (td_device.kernels);
+ * NOT_FOUND lists what there is. */
+td_status *td_kernel_find(const td_node *n, const char *device_type,
+                          const td_kernel_def **out) TD_MUST_USE;
+/* Is there one? For placement. */
+bool td_kernel_exists(const td_node *n, const char *device_type);
+/* Rows of the registry are checked when first used: an asynchronous kernel
+ * without cancel is refused. NULL, or what is wrong with the first bad row. */
+td_status *td_kernel_check(void) TD_MUST_USE;
+/* Adds the kernels of a library's module, after td_op_register; all or none. */
+td_status *td_kernel_register(const td_module *m) TD_MUST_USE;
+/* dtypes that `device_type` has a kernel for, as bits, for attribute `attr`. */
+uint32_t td_kernel_types(const td_op *op, const char *device_type,
+                         const char *attr);
+
+TD_END
+#endif
