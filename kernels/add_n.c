@@ -108,7 +108,7 @@ static const td_op_def ops[] = {
     {.type = "AddN",
      .sig = "inputs: N*T -> sum: T; N: int >= 1; T: {" SIG_NUMBERS
             ", qint8, quint8, qint32, qint16, quint16, variant}",
-     .shape = td_shape_same_all,
+     .shape = td_infer_same_all,
      .doc = "Sum of tensors of one shape.",
      .lua = "add_n",
      .flags = TD_COMMUTATIVE | TD_AGGREGATE,

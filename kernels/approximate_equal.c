@@ -49,7 +49,7 @@ static const td_op_def ops[] = {
      .sig = "x: T, y: T -> z: bool; T: {" SIG_NUMBERS
             ", qint8, quint8, qint32, qint16, quint16}; "
             "tolerance: float = 1e-5",
-     .shape = td_shape_same_all,
+     .shape = td_infer_same_all,
      .doc = "True where |x - y| <= tolerance; x and y are of one shape.",
      .flags = TD_COMMUTATIVE,
      .section = "Element-wise math"},

@@ -299,7 +299,7 @@ static td_status *shape_equal(td_infer *c) {
   const td_shape *x = td_infer_in(c, 0), *y = td_infer_in(c, 1);
   td_shape shape;
   if (td_infer_bool(c, "incompatible_shape_error"))
-    return td_shape_broadcasting(c);
+    return td_infer_broadcasting(c);
   if (!td_shape_broadcast(x, y, &shape))
     td_infer_out(c, 0, td_shape_scalar());
   else if (td_shape_known(x) && td_shape_known(y))
@@ -367,19 +367,19 @@ static bool value_of(td_infer *c, int op, td_small *v) {
 #define FORM_SLOPE_OUT(allowed)                                                \
   "gradients: T, outputs: T -> backprops: T; T: {" allowed "}"
 
-#define SHAPE_MATH td_shape_broadcasting
-#define SHAPE_BITS td_shape_broadcasting
-#define SHAPE_ANGLE td_shape_broadcasting
-#define SHAPE_NEXT td_shape_broadcasting
-#define SHAPE_GAMMA td_shape_broadcasting
-#define SHAPE_SAMPLE td_shape_broadcasting
-#define SHAPE_ZETA td_shape_broadcasting
-#define SHAPE_TEST td_shape_broadcasting
-#define SHAPE_LOGIC td_shape_broadcasting
+#define SHAPE_MATH td_infer_broadcasting
+#define SHAPE_BITS td_infer_broadcasting
+#define SHAPE_ANGLE td_infer_broadcasting
+#define SHAPE_NEXT td_infer_broadcasting
+#define SHAPE_GAMMA td_infer_broadcasting
+#define SHAPE_SAMPLE td_infer_broadcasting
+#define SHAPE_ZETA td_infer_broadcasting
+#define SHAPE_TEST td_infer_broadcasting
+#define SHAPE_LOGIC td_infer_broadcasting
 #define SHAPE_EQUAL shape_equal
-#define SHAPE_GRAD td_shape_same_all
-#define SHAPE_SLOPE td_shape_same_all
-#define SHAPE_SLOPE_OUT td_shape_same_all
+#define SHAPE_GRAD td_infer_same_all
+#define SHAPE_SLOPE td_infer_same_all
+#define SHAPE_SLOPE_OUT td_infer_same_all
 
 #define SECTION_MATH "Element-wise math"
 #define SECTION_ANGLE SECTION_MATH

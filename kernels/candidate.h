@@ -8,7 +8,7 @@
 #ifndef TD_CANDIDATE_H
 #define TD_CANDIDATE_H
 
-#include "engine/base/random.h"
+#include "engine/base/philox.h"
 #include "engine/base/status.h"
 
 TD_BEGIN

@@ -244,7 +244,7 @@ static td_status *run_cast(td_kernel_ctx *c) {
 
 static td_status *shape_cast(td_infer *c) {
   TD_TRY(check_pair(td_infer_in_type(c, 0), td_infer_out_type(c, 0)));
-  return td_shape_same(c);
+  return td_infer_same(c);
 }
 
 static bool value_cast(td_infer *c, int out, td_small *v) {

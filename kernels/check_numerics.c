@@ -71,7 +71,7 @@ static const td_op_def ops[] = {
     {.type = "CheckNumericsV2",
      .sig = "tensor: T -> output: T; T: {bfloat16, half, float, double}; "
             "message: string",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "As CheckNumerics.",
      .flags = TD_STATEFUL,
      .lua = "",
@@ -79,7 +79,7 @@ static const td_op_def ops[] = {
     {.type = "CheckNumerics",
      .sig = "tensor: T -> output: T; T: {bfloat16, half, float, double}; "
             "message: string",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "The input, or an error when it holds a NaN or an infinity.",
      .flags = TD_STATEFUL,
      .section = "Graph plumbing, feeds/fetches, no-ops"},

@@ -123,12 +123,12 @@ static td_status *check_pair(td_dtype whole, td_dtype part) {
 
 static td_status *shape_part(td_infer *c) {
   TD_TRY(check_pair(td_infer_type(c, "T"), td_infer_type(c, "Tout")));
-  return td_shape_same(c);
+  return td_infer_same(c);
 }
 
 static td_status *shape_complex(td_infer *c) {
   TD_TRY(check_pair(td_infer_type(c, "Tout"), td_infer_type(c, "T")));
-  return td_shape_broadcasting(c);
+  return td_infer_broadcasting(c);
 }
 
 #define PART_SIG(in, out)                                                      \
@@ -161,7 +161,7 @@ static const td_op_def ops[] = {
     {.type = "Conj",
      .sig = "input: T -> output: T; "
             "T: {complex64, complex128, variant} = complex64",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "Complex conjugate.",
      .lua = "conj",
      .section = "Element-wise math"},

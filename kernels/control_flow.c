@@ -46,7 +46,7 @@ static td_status *cond_infer(td_infer *c) {
 
 static td_status *switch_infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 1, 0, "pred", NULL));
-  return td_shape_same(c);
+  return td_infer_same(c);
 }
 
 static td_status *switch_run(td_kernel_ctx *c) {
@@ -131,14 +131,14 @@ static const td_op_def ops[] = {
      SECTION},
     {.type = "Exit",
      .sig = "data: T -> output: T; T: type",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "Takes a value out of a loop.",
      .kind = TD_OP_EXIT,
      .flags = TD_CHEAP,
      SECTION},
     {.type = "NextIteration",
      .sig = "data: T -> output: T; T: type",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "Hands a value to the next iteration of its loop.",
      .kind = TD_OP_NEXT,
      .flags = TD_CHEAP,
@@ -153,14 +153,14 @@ static const td_op_def ops[] = {
      SECTION},
     {.type = "NoOp",
      .sig = "->",
-     .shape = td_shape_none,
+     .shape = td_infer_none,
      .doc = "Does nothing; a place for control edges.",
      .kind = TD_OP_NOOP,
      .flags = TD_CHEAP | TD_NO_GRADIENT,
      .section = "Graph plumbing, feeds/fetches, no-ops"},
     {.type = "ControlTrigger",
      .sig = "->",
-     .shape = td_shape_none,
+     .shape = td_infer_none,
      .doc = "Does nothing, even where its control inputs are dead.",
      .kind = TD_OP_TRIGGER,
      .flags = TD_CHEAP,

@@ -201,7 +201,7 @@ static td_status *shape_scan(td_infer *c) {
   TD_TRY(td_infer_rank(c, 1, 0, "axis", NULL));
   if (x->rank >= 0 && td_infer_small(c, 1, &v) && v.known[0])
     TD_TRY(td_infer_axis(v.at[0], x->rank, "axis", &axis));
-  return td_shape_same(c);
+  return td_infer_same(c);
 }
 
 /* ---- rows ---------------------------------------------------------------- */

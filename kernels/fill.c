@@ -148,7 +148,7 @@ static const td_op_def ops[] = {
      .section = "Array"},
     {.type = "ZerosLike",
      .sig = "x: T -> y: T; T: type",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .value = zeros_value,
      .doc = "Zeros (false, empty strings) in the shape of x.",
      .flags = TD_NO_GRADIENT,
@@ -158,7 +158,7 @@ static const td_op_def ops[] = {
      .sig = "x: T -> y: T; T: {bfloat16, half, float, double, int8, uint8, "
             "int16, uint16, int32, uint32, int64, uint64, complex64, "
             "complex128, bool}",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .value = ones_value,
      .doc = "Ones (true) in the shape of x.",
      .flags = TD_NO_GRADIENT,

@@ -182,8 +182,8 @@ static td_status *draw(td_kernel_ctx *c, const td_shape *in,
   uint64_t seed2 = (uint64_t)td_node_int(node, "seed2");
   td_philox p;
   if (seed == 0 && seed2 == 0) {
-    seed = td_random_entropy();
-    seed2 = td_random_entropy();
+    seed = td_philox_entropy();
+    seed2 = td_philox_entropy();
   }
   td_philox_init(&p, seed, seed2);
   for (int i = 1; i < 3; i++) {

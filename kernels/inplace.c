@@ -29,7 +29,7 @@ static td_status *check(const td_shape *x, const td_shape *i,
 
 static td_status *infer(td_infer *c) {
   TD_TRY(check(td_infer_in(c, 0), td_infer_in(c, 1), td_infer_in(c, 2)));
-  return td_shape_same(c);
+  return td_infer_same(c);
 }
 
 static td_status *run(td_kernel_ctx *c, td_row_reduce_op op) {

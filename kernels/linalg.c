@@ -133,7 +133,7 @@ td_status *td_linalg_run(td_kernel_ctx *c, td_linalg *l) {
 /* ---- matrices in and out ------------------------------------------------- */
 
 static float half_in(td_dtype t, uint16_t x) {
-  return t == TD_FLOAT16 ? td_half_to_float(x) : td_bfloat16_to_float(x);
+  return t == TD_FLOAT16 ? td_float_from_half(x) : td_float_from_bfloat16(x);
 }
 
 static uint16_t half_out(td_dtype t, float x) {

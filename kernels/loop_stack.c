@@ -156,7 +156,7 @@ static td_status *close_run(td_kernel_ctx *c) {
 
 static td_status *make_infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 0, 0, "max_size", NULL));
-  return td_shape_scalars(c);
+  return td_infer_scalars(c);
 }
 
 static td_status *push_infer(td_infer *c) {
@@ -188,13 +188,13 @@ static const td_op_def ops[] = {
      SECTION},
     {.type = "StackPopV2",
      .sig = "handle: resource -> elem: elem_type; elem_type: type",
-     .shape = td_shape_any,
+     .shape = td_infer_any,
      .doc = "Takes the topmost tensor off a stack.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      SECTION},
     {.type = "StackCloseV2",
      .sig = "handle: resource ->",
-     .shape = td_shape_none,
+     .shape = td_infer_none,
      .doc = "Lets go of all that is on a stack, and of the stack.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      SECTION},

@@ -182,7 +182,7 @@ static const td_op_def ops[] = {
     {.type = "Print",
      .sig = "input: T, data: U -> output: T; T: type; U: list(type) >= 0; "
             "message: string = \"\"; first_n: int = -1; summarize: int = 3",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "Passes input on and prints message and data.",
      .flags = TD_STATEFUL,
      .host = "data",

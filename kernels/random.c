@@ -37,8 +37,8 @@ td_status *td_random_make(const td_kernel_info *info, void **state) {
   stream *s = td_alloc_zero(1, sizeof *s);
   if (!s) return td_oom();
   if (seed == 0 && seed2 == 0) {
-    seed = td_random_entropy();
-    seed2 = td_random_entropy();
+    seed = td_philox_entropy();
+    seed2 = td_philox_entropy();
   }
   td_philox_init(&s->start, seed, seed2);
   s->next = s->start;
@@ -279,7 +279,7 @@ static const td_op_def ops[] = {
      .section = "Random"},
     {.type = "RandomShuffle",
      .sig = "value: T -> output: T; seed: int = 0; seed2: int = 0; T: type",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "The rows of value in random order.",
      .flags = TD_STATEFUL,
      .example = "td.random_shuffle({1, 2, 3}).shape  --> {3}",

@@ -11,7 +11,7 @@
 #define TD_KERNELS_RANDOM_H
 
 #include "engine/base/cpu.h"
-#include "engine/base/random.h"
+#include "engine/base/philox.h"
 #include "engine/device/kernel.h"
 
 TD_BEGIN

@@ -46,7 +46,7 @@ static const td_random_table *table(void) {
 static double rounded(const batch *b, double x) {
   if (b->dtype == TD_FLOAT64) return x;
   if (b->dtype == TD_FLOAT32) return (double)(float)x;
-  return (double)td_half_to_float(td_float_to_half((float)x));
+  return (double)td_float_from_half(td_float_to_half((float)x));
 }
 
 static void uniforms(batch *b, double *to) {

@@ -26,9 +26,9 @@ static const char *const bound_names[] = {"start", "limit", "delta"};
 static double rounded(td_dtype t, double x) {
   if (t == TD_FLOAT32) return (double)(float)x;
   if (t == TD_FLOAT16)
-    return (double)td_half_to_float(td_float_to_half((float)x));
+    return (double)td_float_from_half(td_float_to_half((float)x));
   if (t == TD_BFLOAT16)
-    return (double)td_bfloat16_to_float(td_float_to_bfloat16((float)x));
+    return (double)td_float_from_bfloat16(td_float_to_bfloat16((float)x));
   return x;
 }
 

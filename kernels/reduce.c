@@ -191,7 +191,7 @@ static const td_op_def ops[] = {
      REDUCES_IN("Beyond")},
     {.type = "L2Loss",
      .sig = "t: T -> output: T; T: {half, bfloat16, float, double}",
-     .shape = td_shape_scalars,
+     .shape = td_infer_scalars,
      .doc = "Half the sum of the squares.",
      .lua = "l2_loss",
      .section = "Neural-network building blocks"},

@@ -77,7 +77,7 @@ static td_status *check_axes(const td_shape *x, const td_shape *lengths,
 static td_status *sequence_infer(td_infer *c) {
   TD_TRY(check_axes(td_infer_in(c, 0), td_infer_in(c, 1),
                     td_infer_int(c, "seq_dim"), td_infer_int(c, "batch_dim")));
-  return td_shape_same(c);
+  return td_infer_same(c);
 }
 
 static td_status *check_lengths(const td_tensor *lengths, int64_t most) {

@@ -18,7 +18,7 @@ static td_status *check_shifts(const td_shape *shift, const td_shape *axis) {
 static td_status *roll_infer(td_infer *c) {
   TD_TRY(check_shifts(td_infer_in(c, 1), td_infer_in(c, 2)));
   TD_TRY(td_infer_rank_at_least(c, 0, 1, "input"));
-  return td_shape_same(c);
+  return td_infer_same(c);
 }
 
 /* Sums the shifts of each axis, in [0, size). */

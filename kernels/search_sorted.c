@@ -157,7 +157,7 @@ static td_status *check_sorted(const td_attr *boundaries) {
 
 static td_status *bucket_infer(td_infer *c) {
   TD_TRY(check_sorted(td_infer_attr(c, "boundaries")));
-  return td_shape_same(c);
+  return td_infer_same(c);
 }
 
 static td_status *bucket_run(td_kernel_ctx *c) {

@@ -119,7 +119,7 @@ static td_status *assign_run(td_kernel_ctx *c) {
 
 static td_status *update_infer(td_infer *c) {
   TD_TRY(check_infer(c, td_infer_in(c, WHOLE)));
-  return td_shape_same(c);
+  return td_infer_same(c);
 }
 
 /* The slice is written into x's own memory where nobody else has it. */

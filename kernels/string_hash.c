@@ -174,7 +174,7 @@ static td_status *plain_run(td_kernel_ctx *c) {
 static const td_op_def ops[] = {
     {.type = "StringToHashBucketFast",
      .sig = "input: string -> output: int64; num_buckets: int >= 1",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "A number below num_buckets for each string, from FarmHash; not "
             "safe against strings made to collide.",
      .lua = "string_to_hash_bucket_fast",
@@ -183,7 +183,7 @@ static const td_op_def ops[] = {
      .section = "Strings"},
     {.type = "StringToHashBucket",
      .sig = "string_tensor: string -> output: int64; num_buckets: int >= 1",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "A number below num_buckets for each string, from an old hash; "
             "StringToHashBucketFast is better.",
      .lua = "string_to_hash_bucket",

@@ -230,7 +230,7 @@ static const td_op_def ops[] = {
     {.type = "StringToNumber",
      .sig = "string_tensor: string -> output: out_type; "
             "out_type: {float, double, int32, int64, uint32, uint64} = float",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "The number that each string is, white space around it left out.",
      .flags = TD_NO_GRADIENT,
      .example = "td.string_to_number(td.tensor{\"1.5\", \" -2\"})  --> 1.5 -2",
@@ -242,7 +242,7 @@ static const td_op_def ops[] = {
             "variant, string}; "
             "precision: int = -1; scientific: bool = false; "
             "shortest: bool = false; width: int = -1; fill: string = \"\"",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "Each element as text.",
      .section = "Strings"},
     {0},

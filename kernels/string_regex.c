@@ -154,7 +154,7 @@ static td_status *infer(td_infer *c) {
   static const char *const what[] = {"input", "pattern", "rewrite"};
   for (int i = 1; i < td_infer_inputs(c); i++)
     TD_TRY(td_infer_rank(c, i, 0, what[i], NULL));
-  return td_shape_same(c);
+  return td_infer_same(c);
 }
 
 /* ---- tables -------------------------------------------------------------- */
@@ -179,13 +179,13 @@ static const td_op_def ops[] = {
     {.type = "StaticRegexReplace",
      .sig = "input: string -> output: string; pattern: string; "
             "rewrite: string; replace_global: bool = true",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "As RegexReplace, with a pattern that is known beforehand.",
      .lua = "",
      .section = "Strings"},
     {.type = "StaticRegexFullMatch",
      .sig = "input: string -> output: bool; pattern: string",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "As RegexFullMatch, with a pattern that is known beforehand.",
      .lua = "",
      .section = "Strings"},

@@ -120,7 +120,7 @@ static td_status *substr_run(td_kernel_ctx *c) {
 static const td_op_def ops[] = {
     {.type = "StringLength",
      .sig = "input: string -> output: int32; " UNIT,
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "The length of each string.",
      .example = "td.string_length(td.tensor{\"moon\", \"\"})  --> 4 0",
      .section = "Strings"},

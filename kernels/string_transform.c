@@ -112,7 +112,7 @@ static td_status *strip_run(td_kernel_ctx *c) {
 static const td_op_def ops[] = {
     {.type = "StringLower",
      .sig = "input: string -> output: string; encoding: string = \"\"",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "Small letters instead of capital ones: of ASCII, or with encoding "
             "\"utf-8\" of Unicode, letter by letter.",
      .lua = "string_lower",
@@ -120,7 +120,7 @@ static const td_op_def ops[] = {
      .section = "Beyond"},
     {.type = "StringUpper",
      .sig = "input: string -> output: string; encoding: string = \"\"",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "Capital letters instead of small ones: of ASCII, or with encoding "
             "\"utf-8\" of Unicode, letter by letter.",
      .lua = "string_upper",
@@ -128,7 +128,7 @@ static const td_op_def ops[] = {
      .section = "Beyond"},
     {.type = "StringStrip",
      .sig = "input: string -> output: string",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "Each string without white space at its ends.",
      .example = "td.string_strip(\" tide \")  --> tide",
      .section = "Strings"},

@@ -120,7 +120,7 @@ static td_status *read_run(td_kernel_ctx *c) {
 
 static td_status *make_infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 0, 0, "size", NULL));
-  return td_shape_scalars(c);
+  return td_infer_scalars(c);
 }
 
 static td_status *check_flow(td_infer *c, int i) {
@@ -129,18 +129,18 @@ static td_status *check_flow(td_infer *c, int i) {
 
 static td_status *grad_infer(td_infer *c) {
   TD_TRY(check_flow(c, 1));
-  return td_shape_scalars(c);
+  return td_infer_scalars(c);
 }
 
 static td_status *size_infer(td_infer *c) {
   TD_TRY(check_flow(c, 1));
-  return td_shape_scalars(c);
+  return td_infer_scalars(c);
 }
 
 static td_status *write_infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 1, 0, "index", NULL));
   TD_TRY(check_flow(c, 3));
-  return td_shape_scalars(c);
+  return td_infer_scalars(c);
 }
 
 static td_status *read_infer(td_infer *c) {
@@ -206,7 +206,7 @@ static const td_op_def ops[] = {
      SECTION},
     {.type = "TensorArrayCloseV3",
      .sig = "handle: resource ->",
-     .shape = td_shape_none,
+     .shape = td_infer_none,
      .doc = "Lets go of all elements of an array, and of the array.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      SECTION},

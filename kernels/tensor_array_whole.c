@@ -352,14 +352,14 @@ static td_status *scatter_infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 1, 1, "indices", NULL));
   TD_TRY(td_infer_rank_at_least(c, 2, 1, "value"));
   TD_TRY(check_flow(c, 3));
-  return td_shape_scalars(c);
+  return td_infer_scalars(c);
 }
 
 static td_status *split_infer(td_infer *c) {
   TD_TRY(td_infer_rank_at_least(c, 1, 1, "value"));
   TD_TRY(td_infer_rank(c, 2, 1, "lengths", NULL));
   TD_TRY(check_flow(c, 3));
-  return td_shape_scalars(c);
+  return td_infer_scalars(c);
 }
 
 /* ---- rows ---------------------------------------------------------------- */

@@ -150,7 +150,7 @@ static td_status *shape_ternary(td_infer *c) {
 static td_status *shape_clip(td_infer *c) {
   TD_TRY(check_bounds(td_infer_in(c, 0), td_infer_in(c, 1), td_infer_in(c, 2)));
   TD_TRY(shape_ternary(c));
-  return td_shape_same(c);
+  return td_infer_same(c);
 }
 
 /* ---- rows ---------------------------------------------------------------- */

@@ -123,7 +123,7 @@ static const td_op_def ops[] = {
 #define UNARY(op, form, allowed, kernels, expression, name, text)              \
   {.type = #op,                                                                \
    .sig = FORM_##form(SIG_##allowed),                                          \
-   .shape = td_shape_same,                                                     \
+   .shape = td_infer_same,                                                     \
    .doc = text,                                                                \
    .lua = name,                                                                \
    .section = SECTION_##form},

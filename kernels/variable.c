@@ -314,7 +314,7 @@ static const td_op_def ops[] = {
             "container: string = \"\"; shared_name: string = \"\"; "
             "debug_name: string = \"\"; dtype: type; shape: shape; "
             "allowed_devices: list(string) = {}",
-     .shape = td_shape_scalars,
+     .shape = td_infer_scalars,
      .doc = "A handle of the variable of that name, made when there is none.",
      .lua = "",
      .flags = TD_STATEFUL | TD_CHEAP,
@@ -328,7 +328,7 @@ static const td_op_def ops[] = {
      .section = "Variables and state"},
     {.type = "VarIsInitializedOp",
      .sig = "resource: resource -> is_initialized: bool",
-     .shape = td_shape_scalars,
+     .shape = td_infer_scalars,
      .doc = "Has the variable been given a value?",
      .lua = "",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
@@ -368,7 +368,7 @@ static const td_op_def ops[] = {
      .section = "Variables and state"},
     {.type = "DestroyResourceOp",
      .sig = "resource: resource -> ; ignore_lookup_error: bool = true",
-     .shape = td_shape_none,
+     .shape = td_infer_none,
      .doc = "Takes a resource out of its container: the next use of its name "
             "makes a new one.",
      .lua = "",

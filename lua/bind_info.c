@@ -95,12 +95,12 @@ static const char *shape_rule(const td_op *op) {
     td_shape_fn fn;
     const char *rule;
   } rules[] = {
-      {td_shape_none, "no results"},
-      {td_shape_same, "that of the first input"},
-      {td_shape_same_all, "that of the inputs, which agree"},
-      {td_shape_broadcasting, "the inputs broadcast as in NumPy"},
-      {td_shape_any, "known when the step runs"},
-      {td_shape_scalars, "a scalar"},
+      {td_infer_none, "no results"},
+      {td_infer_same, "that of the first input"},
+      {td_infer_same_all, "that of the inputs, which agree"},
+      {td_infer_broadcasting, "the inputs broadcast as in NumPy"},
+      {td_infer_any, "known when the step runs"},
+      {td_infer_scalars, "a scalar"},
   };
   for (size_t i = 0; i < TD_COUNT(rules); i++)
     if (op->def->shape == rules[i].fn) return rules[i].rule;
@@ -132,7 +132,7 @@ static void push_op(lua_State *L, const td_op *op) {
   lua_setfield(L, -2, "stateful");
   lua_pushboolean(L, (op->flags & TD_READS) != 0);
   lua_setfield(L, -2, "reads");
-  lua_pushboolean(L, op->def->shape == td_shape_broadcasting);
+  lua_pushboolean(L, op->def->shape == td_infer_broadcasting);
   lua_setfield(L, -2, "broadcasts");
   lua_pushboolean(L, (op->flags & TD_NO_GRADIENT) != 0);
   lua_setfield(L, -2, "no_gradient");

@@ -12,7 +12,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
 #include "engine/base/mem.h"
-#include "engine/base/random.h"
+#include "engine/base/philox.h"
 #include "engine/device/alloc.h"
 #include "kernels/blas/blas.h"
 #include "kernels/blas/dnn.h"
@@ -99,7 +99,7 @@ static int clock_now(lua_State *L) {
 }
 
 static int random_bits(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)td_random_entropy());
+  lua_pushinteger(L, (lua_Integer)td_philox_entropy());
   return 1;
 }
 

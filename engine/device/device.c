@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "engine/base/mem.h"
-#include "engine/base/random.h"
+#include "engine/base/philox.h"
 #include "engine/device/device_impl.h"
 
 /* ---- life ---------------------------------------------------------------- */
@@ -23,7 +23,7 @@ td_status *td_device_describe(td_device *d, const char *place, const char *type,
   d->type = type;
   d->kernels = "CPU";
   d->index = index;
-  d->incarnation = td_random_entropy();
+  d->incarnation = td_philox_entropy();
   d->name = td_str_take(&name);
   if (!d->name) {
     td_status_release(s);

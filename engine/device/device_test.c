@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "engine/base/mem.h"
-#include "engine/base/random.h"
+#include "engine/base/philox.h"
 #include "engine/base/thread.h"
 #include "engine/device/alloc.h"
 #include "engine/device/device_impl.h"

@@ -257,7 +257,7 @@ td_status *td_infer_axis(int64_t axis, int rank, const char *what, int *out) {
 
 /* ---- shared shape functions ---------------------------------------------- */
 
-td_status *td_shape_none(td_infer *c) {
+td_status *td_infer_none(td_infer *c) {
   (void)c;
   return NULL;
 }
@@ -266,13 +266,13 @@ static void set_all(td_infer *c, td_shape shape) {
   for (int i = 0; i < c->n_out; i++) td_infer_out(c, i, shape);
 }
 
-td_status *td_shape_same(td_infer *c) {
+td_status *td_infer_same(td_infer *c) {
   const td_shape *in = c->n_in > 0 ? td_infer_in(c, 0) : NULL;
   set_all(c, in ? *in : td_shape_unknown());
   return NULL;
 }
 
-td_status *td_shape_same_all(td_infer *c) {
+td_status *td_infer_same_all(td_infer *c) {
   td_shape shape = td_shape_unknown();
   td_shape_text a, b;
   for (int i = 0; i < c->n_in; i++) {
@@ -293,7 +293,7 @@ static bool chain(const td_shape *x, const td_shape *y) {
          x->dim[x->rank - 1] == y->dim[y->rank - 2];
 }
 
-td_status *td_shape_broadcasting(td_infer *c) {
+td_status *td_infer_broadcasting(td_infer *c) {
   td_shape shape;
   td_shape_text a, b;
   const td_shape *x = td_infer_in(c, 0), *y = td_infer_in(c, 1);
@@ -307,12 +307,12 @@ td_status *td_shape_broadcasting(td_infer *c) {
   return NULL;
 }
 
-td_status *td_shape_any(td_infer *c) {
+td_status *td_infer_any(td_infer *c) {
   set_all(c, td_shape_unknown());
   return NULL;
 }
 
-td_status *td_shape_scalars(td_infer *c) {
+td_status *td_infer_scalars(td_infer *c) {
   set_all(c, td_shape_scalar());
   return NULL;
 }

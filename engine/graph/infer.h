@@ -80,12 +80,12 @@ td_status *td_infer_axis(int64_t axis, int rank, const char *what, int *out)
     TD_MUST_USE;
 
 /* Shared shape functions. */
-td_status *td_shape_none(td_infer *c);      /* no outputs */
-td_status *td_shape_same(td_infer *c);      /* every output as input 0 */
-td_status *td_shape_same_all(td_infer *c);  /* all inputs merge; outputs so */
-td_status *td_shape_broadcasting(td_infer *c); /* inputs 0 and 1 broadcast */
-td_status *td_shape_any(td_infer *c);       /* outputs of unknown rank */
-td_status *td_shape_scalars(td_infer *c);   /* every output a scalar */
+td_status *td_infer_none(td_infer *c);      /* no outputs */
+td_status *td_infer_same(td_infer *c);      /* every output as input 0 */
+td_status *td_infer_same_all(td_infer *c);  /* all inputs merge; outputs so */
+td_status *td_infer_broadcasting(td_infer *c); /* inputs 0 and 1 broadcast */
+td_status *td_infer_any(td_infer *c);       /* outputs of unknown rank */
+td_status *td_infer_scalars(td_infer *c);   /* every output a scalar */
 
 TD_END
 #endif

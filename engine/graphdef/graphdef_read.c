@@ -50,7 +50,7 @@ static td_status *read_library(td_import *m) {
 /* ---- replaced inputs ----------------------------------------------------- */
 
 static const td_op_def stand_def = {
-    .type = "(input)", .sig = "", .shape = td_shape_any, .lua = ""};
+    .type = "(input)", .sig = "", .shape = td_infer_any, .lua = ""};
 static const td_op stand_op = {.def = &stand_def, .type = "(input)", .lua = ""};
 
 /* The node whose attributes say what edge `e` is: a constant, what made a

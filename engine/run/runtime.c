@@ -14,7 +14,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
-#include "engine/base/random.h"
+#include "engine/base/philox.h"
 #include "engine/base/str.h"
 #include "engine/device/alloc.h"
 
@@ -52,7 +52,7 @@ static td_status *runtime_init(td_runtime *rt, const td_runtime_options *o) {
   TD_TRY(td_resources_new(&rt->resources));
   int tests = test_devices(o);
   for (int i = 0; i < tests; i++) {
-    TD_TRY(td_device_test_new(rt->place, i, td_random_entropy(), &rt->test[i]));
+    TD_TRY(td_device_test_new(rt->place, i, td_philox_entropy(), &rt->test[i]));
     rt->n_tests++;
   }
   return NULL;

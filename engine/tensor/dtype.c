@@ -74,7 +74,7 @@ typedef union bits32 {
 /* Kernels run with denormals read as zero: no step below makes a float one. A
  * subnormal half gets the least normal exponent and has that part taken off
  * again, which normalises it. */
-float td_half_to_float(uint16_t h) {
+float td_float_from_half(uint16_t h) {
   bits32 v = {.u = (uint32_t)(h & 0x7fff) << 13};
   const bits32 least = {.u = (127u - 14u) << 23};
   uint32_t exponent = h & 0x7c00;

@@ -80,7 +80,7 @@ static inline bool td_dtype_is_plain(td_dtype t) {
   return td_dtype_in(t, TD_PLAIN);
 }
 
-static inline float td_bfloat16_to_float(uint16_t h) {
+static inline float td_float_from_bfloat16(uint16_t h) {
   union {
     uint32_t u;
     float f;
@@ -98,7 +98,7 @@ static inline uint16_t td_float_to_bfloat16(float f) {
   if ((v.u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(v.u >> 16 | 0x40);
   return (uint16_t)((v.u + 0x7fffu + (v.u >> 16 & 1)) >> 16);
 }
-float td_half_to_float(uint16_t h);
+float td_float_from_half(uint16_t h);
 uint16_t td_float_to_half(float f); /* round to nearest even */
 
 TD_END

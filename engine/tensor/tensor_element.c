@@ -22,9 +22,9 @@ double td_tensor_get_f(const td_tensor *t, int64_t i) {
   case TD_FLOAT64:
     return ((const double *)t->data)[i];
   case TD_FLOAT16:
-    return td_half_to_float(((const uint16_t *)t->data)[i]);
+    return td_float_from_half(((const uint16_t *)t->data)[i]);
   case TD_BFLOAT16:
-    return td_bfloat16_to_float(((const uint16_t *)t->data)[i]);
+    return td_float_from_bfloat16(((const uint16_t *)t->data)[i]);
   case TD_COMPLEX64:
     return ((const float *)t->data)[2 * i];
   case TD_COMPLEX128:

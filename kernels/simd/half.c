@@ -7,7 +7,7 @@
 #include "kernels/simd/half.h"
 
 static void load_float16(int64_t n, const uint16_t *from, float *to) {
-  for (int64_t i = 0; i < n; i++) to[i] = td_half_to_float(from[i]);
+  for (int64_t i = 0; i < n; i++) to[i] = td_float_from_half(from[i]);
 }
 
 static void store_float16(int64_t n, const float *from, uint16_t *to) {

@@ -1,7 +1,7 @@
 /* half.h - blocks of float16 and bfloat16 to float and back.
  *
  * Kernels compute both in float and round once, to nearest even, when they
- * store. Same bits on every processor, as td_half_to_float and its kin.
+ * store. Same bits on every processor, as td_float_from_half and its kin.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_HALF_H
@@ -33,7 +33,7 @@ extern const td_half_table td_half_avx2[2]; /* float16, bfloat16 */
 
 static inline void td_half_load_bfloat16(int64_t n, const uint16_t *from,
                                          float *to) {
-  for (int64_t i = 0; i < n; i++) to[i] = td_bfloat16_to_float(from[i]);
+  for (int64_t i = 0; i < n; i++) to[i] = td_float_from_bfloat16(from[i]);
 }
 static inline void td_half_store_bfloat16(int64_t n, const float *from,
                                           uint16_t *to) {

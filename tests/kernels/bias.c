@@ -69,7 +69,7 @@ static void check_grad(const row *r, td_dtype t) {
   for (int64_t i = 0; i < db.shape.dim[0]; i++) {
     double want = (double)sums[i];
     if (t == TD_BFLOAT16)
-      want = td_bfloat16_to_float(td_float_to_bfloat16((float)want));
+      want = td_float_from_bfloat16(td_float_to_bfloat16((float)want));
     assert_true(td_tensor_get_f(&db, i) == want);
   }
   td_tensor_release(&db);

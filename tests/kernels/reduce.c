@@ -104,7 +104,7 @@ static void check_naive(int op, td_dtype t) {
     if (op == 4) exact /= (double)each;
     if (op == 4 && td_dtype_is_integer(t)) exact = trunc(exact);
     if (t == TD_FLOAT16)
-      exact = td_half_to_float(td_float_to_half((float)exact));
+      exact = td_float_from_half(td_float_to_half((float)exact));
     if (t == TD_INT8 && op != 4) exact = (int8_t)(int64_t)exact;
     if (t == TD_UINT8 && op != 4) exact = (uint8_t)(int64_t)exact;
     if (t == TD_FLOAT32 || t == TD_COMPLEX64) exact = (float)exact;

@@ -208,8 +208,8 @@ static void check_half_load(td_dtype t, td_isa isa) {
   for (int i = 0; i < 65536; i++) h[i] = (uint16_t)i;
   td_half_table_of(t, isa)->load(65535, h + 1, f + 1); /* a tail of 7 */
   for (int i = 1; i < 65536; i++) {
-    float want =
-        t == TD_FLOAT16 ? td_half_to_float(h[i]) : td_bfloat16_to_float(h[i]);
+    float want = t == TD_FLOAT16 ? td_float_from_half(h[i])
+                                 : td_float_from_bfloat16(h[i]);
     assert_true(f[i] == want || (isnan(f[i]) && isnan(want)));
     assert_int_equal(signbit(f[i]) != 0, h[i] >> 15);
   }
@@ -246,7 +246,7 @@ static void test_half_ops(void **state) {
   for (size_t o = 0; o < TD_COUNT(ops); o++) {
     td_unary_apply(ops[o], TD_FLOAT16, td_cpu_isa(), 65536, h, y);
     for (int i = 0; i < 65536; i++) {
-      float x = td_half_to_float(h[i]), want;
+      float x = td_float_from_half(h[i]), want;
       uint8_t test;
       bool bools = gives_bytes(ops[o]);
       td_unary_scalar[ops[o]][TD_FLOAT32](1, &x, bools ? (void *)&test : &want);

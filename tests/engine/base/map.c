@@ -9,7 +9,7 @@
 
 #include "engine/base/map.h"
 #include "engine/base/mem.h"
-#include "engine/base/random.h"
+#include "engine/base/philox.h"
 
 static void *number(intptr_t n) {
   return (void *)n;

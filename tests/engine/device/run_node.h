@@ -321,7 +321,7 @@ static inline td_status *never_run(td_kernel_ctx *c) {
   return td_error(TD_INTERNAL, "was run");
 }
 
-#define ANY .shape = td_shape_any
+#define ANY .shape = td_infer_any
 #define CPU .device = "CPU"
 
 static const td_op_def node_ops[] = {

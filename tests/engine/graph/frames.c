@@ -41,11 +41,11 @@ static const td_op_def flow_ops[] = {
    .shape = same_as_first, .kind = TD_OP_NEXT},
   {.type = "FCond", .sig = "input: bool -> output: bool",
    .shape = same_as_first, .kind = TD_OP_COND},
-  {.type = "FTrigger", .sig = "->", .shape = td_shape_none, .kind = TD_OP_TRIGGER},
-  {.type = "FRecv", .sig = "-> tensor: T; T: type", .shape = td_shape_any, .kind = TD_OP_RECV},
+  {.type = "FTrigger", .sig = "->", .shape = td_infer_none, .kind = TD_OP_TRIGGER},
+  {.type = "FRecv", .sig = "-> tensor: T; T: type", .shape = td_infer_any, .kind = TD_OP_RECV},
   {.type = "FId", .sig = "input: T -> output: T; T: type",
    .shape = same_as_first, .kind = TD_OP_IDENTITY},
-  {.type = "FAny", .sig = "in: N*bool -> out: bool; N: int", .shape = td_shape_any},
+  {.type = "FAny", .sig = "in: N*bool -> out: bool; N: int", .shape = td_infer_any},
   {0}};
 /* clang-format on */
 

@@ -258,11 +258,11 @@ static void shared_functions(void **state) {
         "input 2 is {4, 3}, those before it {2, 3}");
   td_infer scalars = {
       .op = a.node->op, .attr = a.node->attr, .out = a.node->out, .n_out = 1};
-  OK(td_shape_scalars(&scalars));
+  OK(td_infer_scalars(&scalars));
   assert_shape(a, "{}");
-  OK(td_shape_any(&scalars));
+  OK(td_infer_any(&scalars));
   assert_shape(a, "?");
-  OK(td_shape_same(&scalars)); /* no input: nothing known */
+  OK(td_infer_same(&scalars)); /* no input: nothing known */
   assert_shape(a, "?");
   td_graph_release(g);
 }

@@ -36,7 +36,7 @@ static void every_part_is_read(void **state) {
                    .type = "ConcatV2",
                    .sig = " values:N*T,axis : Tidx->output: T ;N: int >=2;\n"
                           "\tT: type; Tidx: {int32, int64} = int32 ",
-                   .shape = td_shape_any,
+                   .shape = td_infer_any,
                    .flags = TD_CHEAP,
                    .host = "axis"}));
   const td_op *op = &p.op;
@@ -65,7 +65,7 @@ static void every_kind_of_default(void **state) {
   parsed p;
   OK(parse(&p, &(td_op_def){
                    .type = "All",
-                   .shape = td_shape_any,
+                   .shape = td_infer_any,
                    .sig = "-> out: resource, text: string; i: int = -3; "
                           "f: float = -1e-4; inf: float = inf; b: bool = true; "
                           "s: string = \"a\\\"\\n\\t\\\\;:\"; t: type = half; "
@@ -142,7 +142,7 @@ static void bad_signatures(void **state) {
   };
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
     parsed p;
-    td_op_def def = {.type = "Bad", .sig = rows[i][0], .shape = td_shape_any};
+    td_op_def def = {.type = "Bad", .sig = rows[i][0], .shape = td_infer_any};
     td_status *s = parse(&p, &def);
     if (!s) fail_msg("\"%s\" was taken", rows[i][0]);
     if (!strstr(td_status_message(s), rows[i][1]) ||
@@ -158,12 +158,12 @@ static void bad_rows(void **state) {
     td_op_def def;
     const char *part;
   } rows[] = {
-      {{.type = "softmax", .sig = "->", .shape = td_shape_any}, "op type"},
-      {{.type = "Soft-max", .sig = "->", .shape = td_shape_any}, "op type"},
-      {{.type = "_", .sig = "->", .shape = td_shape_any}, "op type"},
-      {{.type = "A", .shape = td_shape_any}, "no signature"},
+      {{.type = "softmax", .sig = "->", .shape = td_infer_any}, "op type"},
+      {{.type = "Soft-max", .sig = "->", .shape = td_infer_any}, "op type"},
+      {{.type = "_", .sig = "->", .shape = td_infer_any}, "op type"},
+      {{.type = "A", .shape = td_infer_any}, "no signature"},
       {{.type = "A", .sig = "->"}, "no shape function"},
-      {{.type = "A", .sig = "x: int32 ->", .shape = td_shape_any, .host = "y"},
+      {{.type = "A", .sig = "x: int32 ->", .shape = td_infer_any, .host = "y"},
        "no argument \"y\""},
   };
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
@@ -173,7 +173,7 @@ static void bad_rows(void **state) {
   char many[2048] = "->", *at = many + 2;
   for (int i = 0; i <= TD_OP_MAX_ATTRS; i++) at += sprintf(at, "; a%d: int", i);
   parsed p;
-  td_op_def def = {.type = "Many", .sig = many, .shape = td_shape_any};
+  td_op_def def = {.type = "Many", .sig = many, .shape = td_infer_any};
   FAILS(parse(&p, &def), TD_INVALID_ARGUMENT, "fewer attributes");
 }
 
@@ -202,14 +202,14 @@ static void lua_names(void **state) {
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
     parsed p;
     OK(parse(&p, &(td_op_def){
-                     .type = rows[i][0], .sig = "->", .shape = td_shape_any}));
+                     .type = rows[i][0], .sig = "->", .shape = td_infer_any}));
     assert_string_equal(p.op.lua, rows[i][1]);
     end(&p);
   }
   parsed p;
   OK(parse(&p, &(td_op_def){.type = "MatMul",
                             .sig = "->",
-                            .shape = td_shape_any,
+                            .shape = td_infer_any,
                             .lua = "matmul"}));
   assert_string_equal(p.op.lua, "matmul");
   end(&p);
@@ -224,7 +224,7 @@ static td_status *parse_once(void *arg) {
                               "N: int >= 2; T: type; Tidx: {int32, int64} = "
                               "int32; s: {\"A\", \"B\"} = \"A\"; "
                               "c: tensor = uint8{1, 2}; l: list(int) = {1}",
-                       .shape = td_shape_any});
+                       .shape = td_infer_any});
   if (!s) end(&p);
   return s;
 }
@@ -286,7 +286,7 @@ static void prints(void **state) {
 }
 
 #define ROW(name, ...)                                                         \
-  { .type = name, .sig = "->", .shape = td_shape_none, __VA_ARGS__ }
+  { .type = name, .sig = "->", .shape = td_infer_none, __VA_ARGS__ }
 
 static void libraries(void **state) {
   (void)state;
@@ -301,7 +301,7 @@ static void libraries(void **state) {
   static const td_op_def doubled[] = {ROW("LibNew"), ROW("LibNew"), {0}};
   static const td_op_def broken[] = {
       ROW("LibNew"),
-      {.type = "LibBad", .sig = "?", .shape = td_shape_none},
+      {.type = "LibBad", .sig = "?", .shape = td_infer_none},
       {0}};
   static const td_op_def clash[] = {
       ROW("LibA", .lua = "lib_x"), ROW("LibB", .lua = "lib_x"), {0}};

@@ -102,20 +102,20 @@ static const td_op_def test_ops[] = {
      .kind = TD_OP_PLACEHOLDER},
     {.type = "TestIdentity",
      .sig = "input: T -> output: T; T: type",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .kind = TD_OP_IDENTITY},
     {.type = "TestIdentityN",
      .sig = "input: T -> output: T; T: list(type) >= 1",
-     .shape = td_shape_any,
+     .shape = td_infer_any,
      .kind = TD_OP_IDENTITY},
     {.type = "TestAdd",
      .sig = "x: T, y: T -> z: T; T: {half, float, double, int32, int64}",
-     .shape = td_shape_broadcasting,
+     .shape = td_infer_broadcasting,
      .value = value_of_add,
      .flags = TD_COMMUTATIVE},
     {.type = "TestAddN",
      .sig = "inputs: N*T -> sum: T; N: int >= 1; T: {float, int32}",
-     .shape = td_shape_same_all},
+     .shape = td_infer_same_all},
     {.type = "TestPack",
      .sig = "values: N*T -> output: T; N: int >= 1; T: type; axis: int = 0",
      .shape = shape_pack,
@@ -123,7 +123,7 @@ static const td_op_def test_ops[] = {
     {.type = "TestSplit",
      .sig = "split_dim: int32, value: T -> output: num_split*T; "
             "num_split: int >= 1; T: type",
-     .shape = td_shape_any},
+     .shape = td_infer_any},
     {.type = "TestShape",
      .sig = "input: T -> output: out_type; T: type; "
             "out_type: {int32, int64} = int32",
@@ -136,7 +136,7 @@ static const td_op_def test_ops[] = {
     {.type = "TestTwoLists",
      .sig = "a: N*float, b: N*int32, c: T -> d: N*float, e: T, f: resource; "
             "N: int; T: list({float, int32, string}) >= 1",
-     .shape = td_shape_any,
+     .shape = td_infer_any,
      .flags = TD_STATEFUL},
     {.type = "TestAttrs",
      .sig = "->; i: int >= 2 = 2; f: float = 1.5; b: bool = false; "
@@ -144,7 +144,7 @@ static const td_op_def test_ops[] = {
             "sh: shape = {2, -1}; li: list(int) >= 1 = {1, 2}; "
             "lf: list(float) = {0.5}; ls: list(string) = {\"a\", \"b\"}; "
             "lt: list(type) = {float}; free: string = \"\"",
-     .shape = td_shape_none},
+     .shape = td_infer_none},
     {.type = "TestMerge",
      .sig =
          "inputs: N*T -> output: T, value_index: int32; T: type; N: int >= 1",
@@ -152,10 +152,10 @@ static const td_op_def test_ops[] = {
      .kind = TD_OP_MERGE},
     {.type = "TestNext",
      .sig = "data: T -> output: T; T: type",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .kind = TD_OP_NEXT},
-    {.type = "TestNoOp", .sig = "->", .shape = td_shape_none},
-    {.type = "_TestOwn", .sig = "->", .shape = td_shape_none},
+    {.type = "TestNoOp", .sig = "->", .shape = td_infer_none},
+    {.type = "_TestOwn", .sig = "->", .shape = td_infer_none},
     {0}};
 
 static const td_module test_module = {"test_ops", test_ops, NULL};

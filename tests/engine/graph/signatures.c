@@ -330,7 +330,7 @@ static void test_every_signature_reads(void **state) {
     write_op(want, &sig);
     td_op_def def = {.type = type,
                      .sig = td_str_c(&sig),
-                     .shape = td_shape_any,
+                     .shape = td_infer_any,
                      .flags = flags_of(want)};
     td_arena_init(&arena);
     td_status *s = td_op_parse(&arena, &def, &op);
@@ -381,7 +381,7 @@ static void test_differences_are_found(void **state) {
     diff d = {0};
     td_op_def def = {.type = rows[i].type,
                      .sig = rows[i].sig,
-                     .shape = td_shape_any,
+                     .shape = td_infer_any,
                      .flags = rows[i].flags};
     td_arena_init(&arena);
     td_status *s = td_op_parse(&arena, &def, &op);

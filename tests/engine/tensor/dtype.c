@@ -78,7 +78,7 @@ static double half_value(uint16_t h) {
 static void check_every_half(void) {
   for (uint32_t i = 0; i <= 0xffff; i++) {
     uint16_t h = (uint16_t)i;
-    float f = td_half_to_float(h);
+    float f = td_float_from_half(h);
     if ((h & 0x7fff) > 0x7c00) {
       assert_true(isnan(f));
       assert_int_equal(td_float_to_half(f), h | 0x200);
@@ -140,7 +140,7 @@ static void test_bfloat16(void **state) {
   (void)state;
   for (uint32_t i = 0; i <= 0xffff; i++) {
     uint16_t h = (uint16_t)i, magnitude = h & 0x7fff;
-    float f = td_bfloat16_to_float(h);
+    float f = td_float_from_bfloat16(h);
     assert_int_equal(bits(f), i << 16);
     if (magnitude > 0x7f80) {
       assert_int_equal(td_float_to_bfloat16(f), h | 0x40);

@@ -21,7 +21,7 @@ static td_status *cube(td_kernel_ctx *c) {
 static const td_op_def ops[] = {
     {.type = "Cube",
      .sig = "x: T -> y: T; T: {float}",
-     .shape = td_shape_same,
+     .shape = td_infer_same,
      .doc = "x * x * x, element by element."},
     {0},
 };

@@ -1,11 +1,11 @@
-/* random.c - tests of engine/base/random.h.
+/* philox.c - tests of engine/base/philox.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
 
 #include <string.h>
 
-#include "engine/base/random.h"
+#include "engine/base/philox.h"
 
 /* The known answers published with the generator (Salmon et al.). */
 static void known_answers(void **state) {
@@ -79,7 +79,7 @@ static void the_counter_carries(void **state) {
 
 static void entropy_differs(void **state) {
   (void)state;
-  uint64_t a = td_random_entropy(), b = td_random_entropy();
+  uint64_t a = td_philox_entropy(), b = td_philox_entropy();
   assert_true(a != b);
 }
 

@@ -1,10 +1,10 @@
-/* random.c - Philox-4x32-10 and the system's entropy.
+/* philox.c - Philox-4x32-10 and the system's entropy.
  *
  * Ten rounds of two 32x32 multiplies; the constants are the paper's. Tests hold
  * it to the known answers its authors published.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/base/random.h"
+#include "engine/base/philox.h"
 
 #include <errno.h>
 #include <string.h>
@@ -49,7 +49,7 @@ void td_philox_next(td_philox *p, uint32_t out[4]) {
   td_philox_skip(p, 1);
 }
 
-uint64_t td_random_entropy(void) {
+uint64_t td_philox_entropy(void) {
   uint64_t x;
   ssize_t n;
   do n = getrandom(&x, sizeof x, 0);

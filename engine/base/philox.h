@@ -1,4 +1,4 @@
-/* random.h - Philox-4x32-10, TensorFlow's generator, and entropy.
+/* philox.h - Philox-4x32-10, TensorFlow's generator, and entropy.
  *
  * Counter-based: block i of a stream is a function of (key, counter + i), so a
  * kernel may fill any part on any thread. Key = (seed low, seed high), counter
@@ -6,8 +6,8 @@
  * Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TD_RANDOM_H
-#define TD_RANDOM_H
+#ifndef TD_PHILOX_H
+#define TD_PHILOX_H
 
 #include "engine/base/base.h"
 
@@ -24,7 +24,7 @@ void td_philox_skip(td_philox *p, uint64_t blocks); /* 128-bit counter add */
 void td_philox_next(td_philox *p, uint32_t out[4]);
 
 /* 64 bits from the system; falls back to time and addresses. */
-uint64_t td_random_entropy(void);
+uint64_t td_philox_entropy(void);
 
 TD_END
 #endif
