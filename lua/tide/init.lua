@@ -10,21 +10,23 @@ local core = require "tide.core"
 local td = {}
 package.loaded.tide = td
 
+local autoload = require "tide.base.autoload"
+local elsewhere = autoload "tide.help.elsewhere"
 require "tide.base.errors"
 require "tide.tensor.shape"
 local namespace = require "tide.ops"
 require "tide.tensor.tensor"
 local dtype = require "tide.tensor.dtype"
 core.set_default_graph(core.graph_new())
-require "tide.graph.graph"
-require "tide.run.session"
+local graph = require "tide.graph.graph"
+local session = require "tide.run.session"
 
 -- Names by the module that has them.
 local exports = {
   ["tensor.tensor"] = {"tensor", "is_tensor"},
   ops = {"raw"},
-  ["graph.graph"] = {"graph", "get_default_graph", "reset", "seed",
-                     "import_graph", "add_to_collection", "get_collection"},
+  ["graph.graph"] = {"graph", "get_default_graph", "seed", "import_graph",
+                     "add_to_collection", "get_collection"},
   ["graph.scope"] = {"name_scope", "device", "control_dependencies",
                      "colocate_with", "container", "group", "tuple", "no_op"},
   ["graph.func"] = {"func"},
@@ -34,7 +36,8 @@ local exports = {
                              "global_variables_initializer", "local_variables",
                              "local_variables_initializer"},
   ["variables.variable_scope"] = {"variable_scope", "get_variable"},
-  ["run.session"] = {"session", "get_default_session"},
+  ["run.session"] = {"session", "get_default_session", "reset"},
+  ["run.config"] = {"devices", "config"},
   ["autodiff.gradients"] = {"gradients", "register_gradient",
                             "gradient_override_map", "custom_gradient"},
   ["autodiff.value_and_grad"] = {"grad", "value_and_grad"},
@@ -46,7 +49,7 @@ local exports = {
                     "load_image", "save_image"},
   ["script.options"] = {"options"},
   ["insight.compare"] = {"compare"},
-  ["help.help"] = {"help", "devices", "config"},
+  ["help.help"] = {"help"},
   ["console.input"] = {"input", "getpass"},
   ["nn.cells"] = {"basic_rnn_cell", "lstm_cell", "gru_cell"},
   ["nn.wrappers"] = {"multi_cell", "dropout_wrapper", "device_wrapper",
@@ -63,6 +66,22 @@ local exports = {
   ["show.tables"] = {"table"},
   namespaces = {"nn", "math", "image", "random", "linalg", "strings"},
 }
+
+-- A function of a module that is loaded at its first call.
+local function lent(module, name)
+  local m = autoload("tide." .. module)
+  return function(...) return m[name](...) end
+end
+
+-- What displays and insight give to graphs and sessions, which know neither.
+for method, module in pairs{summary = "insight.summary", diff = "insight.diff",
+                            estimate = "insight.estimate",
+                            picture = "show.graph"} do
+  graph.add_method(method, lent(module, method))
+end
+graph.add_method("display", lent("show.display", "graph"))
+session.add_method("program", lent("show.program", "program"))
+session.profile_of = lent("show.profile", "of")
 
 -- Modules that are names themselves.
 local modules = {
@@ -91,7 +110,7 @@ local function closed(name, module)
     for k in pairs(t) do list[#list + 1] = tostring(k) end
     table.sort(list)
     core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(name,
-      tostring(key), require "tide.help.elsewhere".hint(key, list)))
+      tostring(key), elsewhere.hint(key, list)))
   end})
 end
 
@@ -119,7 +138,7 @@ setmetatable(td, {
       return x
     end
     core.error("invalid_argument", ("td has no \"%s\"%s"):format(
-      tostring(name), require "tide.help.elsewhere".hint(name, names())))
+      tostring(name), elsewhere.hint(name, names())))
   end,
   __name = "td itself (td.NAME is called with a dot)",
   __tostring = function()

@@ -7,7 +7,10 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local autoload = require "tide.base.autoload"
 local namespace = require "tide.ops"
+
+local elsewhere = autoload "tide.help.elsewhere"
 
 -- By place: the short names.
 local short = {
@@ -75,7 +78,7 @@ for place, known in pairs(short) do
       local f = namespace.ops[known[name] or name] or built(place, name)
       if not f then
         core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(place,
-          tostring(name), require "tide.help.elsewhere".hint(name,
+          tostring(name), elsewhere.hint(name,
                                                  names(place))))
       end
       rawset(t, name, f)

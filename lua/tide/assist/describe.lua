@@ -6,16 +6,19 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local functions = require "tide.help.functions"
+local graph = require "tide.graph.graph"
 local help = require "tide.help.help"
-local infer = require "tide.assist.infer"
 local known = require "tide.assist.known"
 local library = require "tide.help.lua_library"
 local members = require "tide.assist.members"
 local reference = require "tide.help.reference"
+local dtypes = require "tide.tensor.dtype"
 local shapes = require "tide.tensor.shape"
 local sources = require "tide.console.sources"
 local style = require "tide.show.style"
 local value = require "tide.show.value"
+local td = require "tide"
 
 local describe = {}
 
@@ -67,11 +70,6 @@ local function of_function(f, label)
   return page
 end
 
-local function op_page(name, info)
-  return {head = "td." .. name .. help.call(info), text = info.doc,
-          example = info.example, facts = help.facts(info), rows = {}}
-end
-
 -- The comment in a text that ends on the line above word i.
 local function comment_before(parse, i)
   local lines, start = {}, parse.starts[i]
@@ -98,18 +96,19 @@ end
 --- What is known of a function of Tide or of Lua by its public name; nil when
 -- there is nothing.
 function describe.name(name)
-  local row, info = known.row(name), known.op(name)
+  local row, info = known.row(name), functions.op(name)
+  local head = functions.head(name)
   if row then
-    local head = name:find ":" and name or "td." .. name
-    return {head = head .. row.call, text = help.plain(row.text), rows = {},
+    return {head = head, text = help.plain(row.text), rows = {},
             example = row.usage ~= "" and row.usage
               or info and info.example or "",
             facts = info and help.facts(info) or nil}
   end
-  if info then return op_page(name, info) end
-  local own = library.find(name)
-  name = name:gsub("^_G%.", "")
-  return own and {head = name .. own.call, text = own.text, rows = {}}
+  if info then
+    return {head = head, text = info.doc, example = info.example,
+            facts = help.facts(info), rows = {}}
+  end
+  return head and {head = head, text = library.find(name).text, rows = {}}
 end
 
 -- ---- Tide's objects -------------------------------------------------------
@@ -167,8 +166,7 @@ function pages.op(op)
 end
 
 function pages.variable(v)
-  local dtype = require "tide.tensor.dtype"
-  local n, size = v.size, dtype.size(v.dtype)
+  local n, size = v.size, dtypes.size(v.dtype)
   return {head = ("variable \"%s\" %s"):format(v.name, type_of(v)),
           rows = {{"bytes", n and n >= 0 and size and style.bytes(n * size)
                             or "known when it has a value"},
@@ -179,7 +177,7 @@ function pages.variable(v)
 end
 
 function pages.graph(g)
-  local state = require("tide.graph.graph").state(g)
+  local state = graph.state(g)
   return {head = ("graph of %d nodes"):format(g:size()),
           rows = {{"variables", tostring(#(state.collections.variables or {}))},
                   {"seed", tostring(g:get_seed() or "none")},
@@ -214,7 +212,7 @@ end
 
 local function of_module(thing)
   local name = thing.module == "" and "td" or "td." .. thing.module
-  local file = getmetatable(require "tide").__modules[thing.module]
+  local file = getmetatable(td).__modules[thing.module]
   local text = reference.about(thing.module == "" and "init"
                                or file and file:sub(6) or "namespaces")
   return {head = name .. ", a module", text = text, rows = {}}
@@ -247,7 +245,7 @@ function describe.thing(thing, label)
   end
   local x = thing.value
   if type(x) == "function" then
-    local name = infer.public(x)
+    local name = functions.name(x)
     return name and describe.name(name) or of_function(x, label)
   end
   if x ~= nil then
@@ -265,8 +263,8 @@ function describe.thing(thing, label)
 end
 
 --- The page of a node of a graph by its name, or nil.
-function describe.node(graph, name)
-  local op = graph:find(name:match "^%^?([^:]*)")
+function describe.node(g, name)
+  local op = g:find(name:match "^%^?([^:]*)")
   return op and pages.op(op)
 end
 

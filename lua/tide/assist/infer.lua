@@ -10,7 +10,7 @@
 
 local core = require "tide.core"
 local known = require "tide.assist.known"
-local library = require "tide.help.lua_library"
+local functions = require "tide.help.functions"
 
 local infer = {}
 
@@ -119,60 +119,13 @@ function infer.field(thing, key)
   return name and {is = "function", name = name}
 end
 
--- Is the function written in C, or part of Tide?
-local function own(f)
-  local info = debug.getinfo(f, "S")
-  return info.what == "C" or info.source:find "^=%[tide%]" ~= nil
-end
-
 -- What calling a thing gives.
 local function called(thing)
   if not thing then return nil end
   if thing.is == "cell:" or thing.is == "layer" then return {is = "x:"} end
-  local name = thing.name or infer.public(thing.value)
+  local name = thing.name or functions.name(thing.value)
   local is = name and known.result(name)
   return is and {is = is}
-end
-
--- Names found before.
-local names = setmetatable({}, {__mode = "k"})
-
--- Looks for a function in td and in Lua's libraries; one of two names there is
--- known by that which the manual has.
-local function look(f)
-  local found
-  for _, place in ipairs{require "tide", require("tide.ops").ops} do
-    for name, x in next, place do
-      if rawequal(x, f) then return name end
-    end
-  end
-  for name, file in pairs(getmetatable(require "tide").__modules) do
-    local module = package.loaded[file]
-    for key, x in next, type(module) == "table" and module or {} do
-      if rawequal(x, f) then return name .. "." .. tostring(key) end
-    end
-  end
-  for _, name in ipairs{"_G", "string", "table", "math", "io", "os", "utf8",
-                        "coroutine", "debug"} do
-    for key, x in next, package.loaded[name] do
-      if rawequal(x, f) then
-        found = name .. "." .. tostring(key)
-        if library.find(found) then return found end
-      end
-    end
-  end
-  return found
-end
-
---- The public name of a function of Tide or Lua that somebody holds, such as
--- "conv2d" or "_G.print"; nil for others. `hint`: what it may be called.
-function infer.public(f, hint)
-  if type(f) ~= "function" then return nil end
-  if hint and library[hint] and rawequal(rawget(_G, hint), f) then
-    return "_G." .. hint
-  end
-  if not names[f] and own(f) then names[f] = look(f) end
-  return names[f]
 end
 
 -- ---- expressions ----------------------------------------------------------
@@ -194,7 +147,7 @@ end
 local function global(parse, name, depth)
   for _, t in ipairs(infer.globals(parse)) do
     local x = raw_field(t, name)
-    if x ~= nil then return of_value(x, infer.public(x)) end
+    if x ~= nil then return of_value(x, functions.name(x)) end
   end
   local at = parse.assigned[name]
   if not at or at == 0 then return nil end

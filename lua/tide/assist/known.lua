@@ -7,6 +7,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local functions = require "tide.help.functions"
 local help = require "tide.help.help"
 local reference = require "tide.help.reference"
 local namespace = require "tide.ops"
@@ -236,15 +237,6 @@ function known.row(name)
   return reference.rows()[name]
 end
 
---- The record of the op behind a function, or nil.
-function known.op(name)
-  if name:find ":" and name:sub(1, 2) ~= "x:" then return nil end
-  local type = reference.op_of(name)
-  if type then return core.op_info(type) end
-  name = name:gsub("^raw%.", ""):gsub("^x:", "")
-  return not name:find "[.:]" and core.op_info(name) or nil
-end
-
 local calls, n_calls = {}, 0 -- what was asked before, of so many ops
 
 local function call_of(name)
@@ -256,7 +248,7 @@ local function call_of(name)
     end
     return row.call
   end
-  local op = known.op(name)
+  local op = functions.op(name)
   return op and help.call(op) or row and row.call or nil
 end
 
@@ -339,7 +331,7 @@ function known.result(name)
     if name:find "^W" then return "x:" end
   end
   if name:find "^layers%." then return "layer" end
-  local op = known.op(name)
+  local op = functions.op(name)
   if not op then return nil end
   if #op.outputs == 0 then return "op:" end
   return op.outputs[1].list and "{x:}" or "x:"

@@ -9,6 +9,8 @@ local core = require "tide.core"
 local infer = require "tide.assist.infer"
 local known = require "tide.assist.known"
 local library = require "tide.help.lua_library"
+local functions = require "tide.help.functions"
+local shapes = require "tide.tensor.shape"
 
 local members = {}
 
@@ -72,7 +74,7 @@ function members.signature(thing)
   if thing.is == "function" and thing.parse then
     return written(thing.parse, thing.at)
   elseif type(x) == "function" then
-    local row = library.find(thing.name or infer.public(x))
+    local row = library.find(thing.name or functions.name(x))
     if row then return row.call end
     return debug.getinfo(x, "S").what ~= "C" and declared(x) or "(...)"
   end
@@ -87,7 +89,7 @@ function members.brief(thing)
   local kind = core.kind(x)
   if kind == "tensor" or kind == "edge" or thing.is == "W:" then
     local shape = x.shape
-    return ("%s %s"):format(x.dtype, require "tide.tensor.shape".text(shape))
+    return ("%s %s"):format(x.dtype, shapes.text(shape))
   elseif kind == "op" then
     return x.type
   elseif type(x) == "table" or type(x) == "userdata" then

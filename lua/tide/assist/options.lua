@@ -6,6 +6,7 @@
 
 local infer = require "tide.assist.infer"
 local known = require "tide.assist.known"
+local functions = require "tide.help.functions"
 
 local options = {}
 
@@ -97,7 +98,7 @@ end
 --- The options of the function of that public name: a list of {name =, type =,
 -- default =, allowed =}.
 function options.of(name)
-  local op, list, seen = known.op(name), {}, {}
+  local op, list, seen = functions.op(name), {}, {}
   local attrs = {name = {name = "name", type = "string"}}
   for _, a in ipairs(op and op.attrs or {}) do attrs[a.name] = a end
   for key in (all[name] or names_of(name, known.row(name), op)):gmatch "%S+" do
@@ -155,7 +156,7 @@ function options.call(source, brackets, k)
   end
   local thing = frame.callee and infer.ending(source, frame.callee)
   if not thing then return nil end
-  local name = thing.name or infer.public(thing.value)
+  local name = thing.name or functions.name(thing.value)
   return {name = name, direct = frame == brackets[k],
           argument = argument + options.shift(source, frame.callee, name)}
 end

@@ -11,6 +11,9 @@ local known = require "tide.assist.known"
 local options = require "tide.assist.options"
 local paths = require "tide.assist.paths"
 local reference = require "tide.help.reference"
+local functions = require "tide.help.functions"
+local graph = require "tide.graph.graph"
+local session = require "tide.run.session"
 
 local within = {}
 
@@ -33,10 +36,10 @@ local function graph_of(thing)
   return core.graph()
 end
 
-local function add_nodes(list, graph, kind, op_type)
+local function add_nodes(list, g, kind, op_type)
   local name = list.fragment:match "^[^:]*"
   local port = list.fragment:find ":"
-  local flat = core.node_names(graph, name, MOST_NODES, op_type)
+  local flat = core.node_names(g, name, MOST_NODES, op_type)
   for i = 1, #flat, 3 do
     local n = flat[i + 2]
     if not port then
@@ -65,7 +68,6 @@ function offer.dtype(list)
 end
 
 function offer.device(list)
-  local session = require "tide.run.session"
   local n = session.defaults.cpu_devices or 1
   for _, name in ipairs(core.devices(n)) do
     list:add(name, "device")
@@ -76,14 +78,14 @@ end
 
 function offer.variable(list)
   for _, name in ipairs{"variables", "local_variables"} do
-    for _, v in ipairs(require("tide.graph.graph").get_collection(name)) do
+    for _, v in ipairs(graph.get_collection(name)) do
       list:add(v.name, "variable")
     end
   end
 end
 
 function offer.collection(list)
-  local all = require("tide.graph.graph").state().collections
+  local all = graph.state().collections
   for name in next, all do list:add(name, "instance", "collection") end
 end
 
@@ -172,7 +174,7 @@ local function spot_of(source)
   local frame = brackets[1]
   if source:is_callee(n - 1) then
     local thing = infer.ending(source, n - 1)
-    local name = thing and (thing.name or infer.public(thing.value))
+    local name = thing and (thing.name or functions.name(thing.value))
     return {name = name, argument = options.shift(source, n - 1, name),
             object = object_before(source, n - 1)}
   end

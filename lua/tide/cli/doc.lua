@@ -5,6 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local manual = require "tide.help.manual"
 
 local USAGE = "usage: tide doc DIR [USAGE]"
 
@@ -19,7 +20,6 @@ return function(args)
     io.stderr:write(USAGE, "\n")
     return 2
   end
-  local manual = require "tide.help.manual"
   local usage = args[2] and core.read_file(args[2])
   local sections = manual.sections(usage)
   core.mkdirs(dir)

@@ -6,6 +6,7 @@ local core = require "tide.core"
 local errors = require "tide.base.errors"
 local gradients = require "tide.autodiff.gradients"
 local help = require "tide.help.help"
+local json = require "tide.base.json"
 
 -- One op as a program reads it: names, operands, dtypes, documentation.
 local function record(type)
@@ -18,7 +19,6 @@ local function record(type)
 end
 
 local function print_json()
-  local json = require "tide.base.json"
   local rows = {}
   for i, type in ipairs(core.op_names()) do
     rows[i] = json.encode(record(type))

@@ -2,11 +2,12 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local help = require "tide.help.help"
+local core = require "tide.core"
+local config = require "tide.run.config"
 
 --- %devices: the devices a session sees, and the machine.
 return function()
-  for _, name in ipairs(help.devices()) do print(name) end
-  local m = require "tide.core".machine()
+  for _, name in ipairs(config.devices()) do print(name) end
+  local m = core.machine()
   print(("%d threads, instruction set %s"):format(m.threads, m.isa))
 end

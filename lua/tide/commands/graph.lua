@@ -3,9 +3,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local commands = require "tide.console.commands"
+local td = require "tide"
 
 --- %graph [expression]: shows the default graph, or the one it gives.
 return function(text, state)
-  if text == "" then return require "tide".get_default_graph() end
+  if text == "" then return td.get_default_graph() end
   return (commands.evaluate(text, state))
 end

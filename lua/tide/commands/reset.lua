@@ -4,6 +4,8 @@
 
 local names = require "tide.assist.names"
 local system = require "tide.console.system"
+local owner = require "tide.console.owner"
+local td = require "tide"
 
 --- %reset [-f]: forgets the names you have made, the default graph and its
 -- session. Asks first; -f does not.
@@ -16,8 +18,7 @@ return function(text, state)
     end
   end
   names.reset()
-  require("tide.run.session").close_default()
-  require "tide".reset()
-  require "tide.console.owner".reset()
+  td.reset()
+  owner.reset()
   state.line.last = nil
 end

@@ -6,6 +6,7 @@ local cell = require "tide.console.cell"
 local pager = require "tide.console.pager"
 local paint = require "tide.console.paint"
 local sources = require "tide.console.sources"
+local help = require "tide.commands.help"
 
 -- The value of a name like "model.step"; metamethods may raise.
 local function value_of(name)
@@ -31,7 +32,7 @@ return function(name, state)
   local x = value_of(name)
   local text = type(x) == "function" and source_of(x)
   if not text then
-    return require "tide.commands.help"(name, state, 1)
+    return help(name, state, 1)
   end
   pager.show(state.line, {["text/plain"] = text})
 end

@@ -9,6 +9,9 @@ local commands = require "tide.console.commands"
 local cursor = require "tide.console.cursor"
 local paths = require "tide.assist.paths"
 local reference = require "tide.help.reference"
+local autoload = require "tide.base.autoload"
+
+local describe = autoload "tide.assist.describe"
 
 local escapes = {}
 
@@ -100,7 +103,7 @@ function escapes.help_page(text)
   local line = cursor.last_line(text)
   local name = line:match "^%s*%?%??%s*([%w_.:]+)$"
   if not name then return nil end
-  return require "tide.assist.describe".name((name:gsub("^td%.", "")))
+  return describe.name((name:gsub("^td%.", "")))
 end
 
 return escapes

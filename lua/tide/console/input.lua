@@ -8,6 +8,9 @@ local args = require "tide.base.args"
 local input = {}
 
 local has_frontend, frontend = pcall(require, "tide.frontend")
+local autoload = require "tide.base.autoload"
+
+local system = autoload "tide.console.system"
 
 -- A script's own standard input.
 local function plain(prompt)
@@ -21,7 +24,7 @@ end
 local function ask(prompt, password, what)
   prompt = prompt == nil and "" or args.expect(prompt, "string", what)
   if not has_frontend or frontend.kind == "script" then return plain(prompt) end
-  local text, why = require "tide.console.system".ask(prompt, password)
+  local text, why = system.ask(prompt, password)
   if text then return text end
   if frontend.kind == "notebook" or password then return nil, why end
   if core.isatty(0) and why ~= "there is nobody to ask" then return nil, why end

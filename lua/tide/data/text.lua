@@ -7,6 +7,9 @@ local args = require "tide.base.args"
 local dataset = require "tide.data.dataset"
 local vocab = require "tide.data.vocab"
 local source = require "tide.data.source"
+local autoload = require "tide.base.autoload"
+
+local sentences = autoload "tide.data.sentences"
 
 local text = {}
 local methods = {}
@@ -120,7 +123,7 @@ end
 
 -- Sentences made by code, by part.
 local function make_sentences(o, by)
-  local made = require("tide.data.sentences").make(o.seed or 1)
+  local made = sentences.make(o.seed or 1)
   return split(made, o.test or 0.1, by), by
 end
 

@@ -4,6 +4,7 @@
 
 local core = require "tide.core"
 local spec = require "tide.jupyter.spec"
+local td = require "tide"
 
 local function processor(r)
   local m = core.machine()
@@ -76,7 +77,6 @@ end
 -- A product whose result is known, through the whole engine.
 local function computes(r)
   local ok, why = pcall(function()
-    local td = require "tide"
     local graph = td.graph()
     local _ <close> = graph:as_default()
     local x = td.constant{{1.0, 2.0}, {3.0, 4.0}}

@@ -3,6 +3,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local gradients = require "tide.autodiff.gradients"
 local ops = require("tide.ops").ops
 
 local grad = {}
@@ -75,9 +76,8 @@ local function second(op, ...)
       kept[#kept + 1], dys[#dys + 1] = y, given[i]
     end
   end
-  local gradients = require("tide.autodiff.gradients").gradients
-  local d = gradients(kept, {op.inputs[1], op.inputs[2], op.inputs[3]},
-                      {grad_ys = dys})
+  local d = gradients.gradients(kept, {op.inputs[1], op.inputs[2],
+                                       op.inputs[3]}, {grad_ys = dys})
   local list = {}
   for i = 1, #op.inputs do list[i] = i <= 3 and d[i] or false end
   return table.unpack(list)

@@ -45,12 +45,6 @@ function graph.get_default_graph()
   return core.graph()
 end
 
---- A fresh default graph; the default session is closed.
-function graph.reset()
-  require("tide.run.session").close_default()
-  core.set_default_graph(core.graph_new())
-end
-
 --- Seeds every random op added to the current graph from now on. Two runs of a
 -- program with the same seed draw the same numbers.
 function graph.seed(n)
@@ -151,46 +145,8 @@ function graph.import_graph(path, o)
   return table.unpack(outputs)
 end
 
--- ---- looking --------------------------------------------------------------
-
 debug.getregistry()["tide.graph"].__tostring = function(g)
   return ("Graph of %d nodes"):format(g:size())
-end
-
---- Variables by scope with totals, implicit broadcasts with their lines, and
--- nodes, as text (insight/summary.lua). Options: nodes, how many to list.
-function methods.summary(g, o)
-  return require("tide.insight.summary").text(g, o)
-end
-
---- What turns g into h, told by names (insight/diff.lua).
-function methods.diff(g, h)
-  return require("tide.insight.diff").diff(g, h)
-end
-
---- A picture of the graph: displays as one (show/graph.lua). Options: scope,
--- nodes, layout.
-function methods.picture(g, o)
-  return require("tide.show.graph").picture(g, o)
-end
-
---- Shows the picture; the options are those of picture, and id.
-function methods.display(g, o)
-  o = args.options(o, "display")
-  local id = o.id
-  o.id = nil
-  return require("tide.show.display").display(methods.picture(g, o),
-                                                 {id = id})
-end
-
---- Bytes and operations of a step before it runs (insight/estimate.lua).
-function methods.estimate(g, feeds, o)
-  return require("tide.insight.estimate").estimate(g, feeds, o)
-end
-
---- Nodes are added to g inside the function, or until the scope closes.
-function methods.as_default(g, f, ...)
-  return require("tide.graph.scope").enter({graph = g}, f, ...)
 end
 
 -- Called with a dot, a method has no graph.
@@ -205,6 +161,12 @@ local function with_graph(name, f)
 end
 
 for name, f in pairs(methods) do methods[name] = with_graph(name, f) end
+
+--- Gives graphs a method: for what is built on graphs and need not be known
+-- here, such as displays.
+function graph.add_method(name, f)
+  methods[name] = with_graph(name, f)
+end
 
 core.set_methods("graph", methods)
 

@@ -3,6 +3,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local td = require "tide"
 
 local op_library = {}
 
@@ -19,7 +20,7 @@ function op_library.load_library(path)
       core.error("invalid_argument", ("%s: its gradients are no Lua: %s")
         :format(path, problem))
     end
-    chunk(require "tide")
+    chunk(td)
   end
   loaded[name] = true
   return name

@@ -7,6 +7,10 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local autoload = require "tide.base.autoload"
+local graph = require "tide.graph.graph"
+
+local context = autoload "tide.control.context"
 
 local scope = {}
 
@@ -33,6 +37,12 @@ end
 function scope.enter(what, f, ...)
   return scope.guarded(core.push(what), f, ...)
 end
+
+--- Nodes are added to g inside the function, or until the scope closes.
+-- @function g:as_default(f, ...)
+graph.add_method("as_default", function(g, f, ...)
+  return scope.enter({graph = g}, f, ...)
+end)
 
 -- ---- names ----------------------------------------------------------------
 
@@ -102,7 +112,6 @@ function scope.control_dependencies(list, f, ...)
   if list == nil then return scope.enter({clear_controls = true}, f, ...) end
   if args.is_tensor(list) or core.kind(list) == "op" then list = {list} end
   args.check_list(list, "control_dependencies")
-  local context = require "tide.control.context"
   local ops = {}
   for i, x in ipairs(list) do
     ops[i] = context.control(op_of(x, "control_dependencies"))

@@ -1,9 +1,11 @@
---- help/help.lua - what td.help prints, and what there is on this machine.
+--- help/help.lua - what td.help prints.
 --
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
 local errors = require "tide.base.errors"
+local args = require "tide.base.args"
+local reference = require "tide.help.reference"
 
 local help = {}
 
@@ -37,7 +39,6 @@ end
 
 --- Lines about an op: signature, attributes, dtypes, shape rule, gradient.
 function help.facts(info)
-  local reference = require "tide.help.reference"
   local lines = {}
   local function add(...) lines[#lines + 1] = table.concat{...} end
   add("op ", info.signature)
@@ -65,7 +66,6 @@ end
 --- The parts of an entry of tide.reference: call, text, facts (a list of lines,
 -- about its op), example.
 function help.parts(entry)
-  local reference = require "tide.help.reference"
   local call = entry.kind == "op" and help.call(entry.op) or entry.call
   local text = help.plain(entry.text)
   if entry.also then text = text .. "\nThe same as " .. entry.also .. "." end
@@ -76,7 +76,7 @@ end
 
 --- The text about a name; nil when there is none.
 function help.text(name)
-  local entry = require("tide.help.reference").entry(name)
+  local entry = reference.entry(name)
   if not entry then return nil end
   local parts = help.parts(entry)
   local lines = {parts.call, "  " .. parts.text:gsub("\n", "\n  ")}
@@ -91,7 +91,6 @@ end
 
 --- `; did you mean "x"?` for an unknown name, or "".
 function help.hint(name)
-  local reference = require "tide.help.reference"
   local all = reference.names()
   local types = core.op_names()
   return errors.did_you_mean(name,
@@ -107,31 +106,10 @@ function help.help(name)
       .. '("sess:run")\nor an error code; tide ops lists the ops')
     return
   end
-  require("tide.base.args").expect(name, "string", "help: the name")
+  args.expect(name, "string", "help: the name")
   local text = help.text(name)
   if text then return print(text) end
   errors.raise("not_found", "no help on \"%s\"%s", name, help.hint(name))
-end
-
--- ---- the machine -----------------------------------------------------------
-
---- Names of the devices a session sees.
-function help.devices()
-  local session = require "tide.run.session"
-  return core.devices(session.defaults.cpu_devices or 1)
-end
-
---- Defaults for sessions made later: config{threads = 2, cpu_devices = 1,
--- soft_placement = true}. Gives what is set, and the machine's part.
-function help.config(o)
-  local args = require "tide.base.args"
-  local session = require "tide.run.session"
-  o = args.expect_all(args.read(o, {"threads", "cpu_devices", "soft_placement",
-    "passes_off", "cache"}, "config"), session.types)
-  for k, v in pairs(o) do session.defaults[k] = v end
-  local out = {machine = core.machine()}
-  for k, v in pairs(session.defaults) do out[k] = v end
-  return out
 end
 
 return help

@@ -7,7 +7,13 @@
 local core = require "tide.core"
 local docs = require "tide.docs"
 local errors = require "tide.base.errors"
+local namespaces = require "tide.namespaces"
 local rules = require "tide.autodiff.rules"
+local dtype = require "tide.tensor.dtype"
+local ops = require("tide.ops").ops
+local td = require "tide"
+
+local meta = getmetatable(td)
 
 local reference = {}
 
@@ -17,8 +23,9 @@ local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
                   "average:", "array:", "dataset:", "text:", "vocab:",
                   "slices:", "cell:", "h:", "p:"}
 local objects = {
-  ["tensor.tensor.methods"] = "x:", ["tensor.tensor.op_methods"] = "op:",
-  ["graph.graph.methods"] = "g:", ["variables.variables.methods"] = "W:",
+  ["tensor.tensor.methods"] = "x:", ["run.session.tensor.methods"] = "x:",
+  ["run.session.tensor.op_methods"] = "op:", ["graph.graph.methods"] = "g:",
+  ["variables.variables.methods"] = "W:",
   ["variables.variables.part"] = "W[key]:", ["run.session.methods"] = "sess:",
   ["run.session.partial"] = "p:", ["run.session.handle"] = "h:",
   ["control.tensor_array.methods"] = "array:",
@@ -28,6 +35,9 @@ local objects = {
   ["train.averages.average"] = "average:",
   ["data.text.methods"] = "text:", ["data.vocab.methods"] = "vocab:",
 }
+
+-- What a comment may say itself: `@function g:summary(o)`.
+local of_object = {g = true, sess = true}
 
 -- Library functions for ops that the registry knows by another name.
 local op_of = {
@@ -46,17 +56,18 @@ local by_name, by_module
 local function last_part(module) return module:match "[^.]*$" end
 
 -- Modules that are tables of td, by module: {["nn.losses"] = "losses"}.
-local function tables_of(td)
+local function tables_of()
   local list = {}
-  for name, module in pairs(td.__modules) do list[module:sub(6)] = name end
+  for name, module in pairs(meta.__modules) do list[module:sub(6)] = name end
   return list
 end
 
 -- The public name of a row, or nil.
-local function public_name(row, td, tables)
+local function public_name(row, tables)
   if row.name:find "^_" then return nil end
   local place = row.module .. "." .. row.of
   if objects[place] then return objects[place] .. row.name end
+  if of_object[row.of] then return row.of .. ":" .. row.name end
   if row.module:find "^ops%." and row.of == "ops" then return row.name end
   if row.module == "init" and row.of == "td" then return row.name end
   if row.module:find "^layers%." and row.of == "layers" then
@@ -70,19 +81,18 @@ local function public_name(row, td, tables)
   end
   if row.of ~= last_part(row.module) then return nil end
   if own then return own .. "." .. row.name end
-  return td.__module_of[row.name] == "tide." .. row.module and row.name or nil
+  return meta.__module_of[row.name] == "tide." .. row.module and row.name or nil
 end
 
 local function load_docs()
   if by_module then return end
   local names, modules = {}, {}
-  local td = getmetatable(require "tide")
-  local tables = tables_of(td)
+  local tables = tables_of()
   for _, row in ipairs(docs) do
     if row.name == "" then
       modules[row.module] = row
     else
-      local name = public_name(row, td, tables)
+      local name = public_name(row, tables)
       if name and not (names[name] and names[name].text ~= "") then
         names[name] = row
       end
@@ -121,7 +131,6 @@ end
 
 -- Another name for the same function: both are ops.
 local function same_as(name)
-  local ops = require("tide.ops").ops
   local f = rawget(ops, name)
   for other, row in pairs(f and by_name or {}) do
     if row.text ~= "" and other ~= name and rawget(ops, other) == f then
@@ -139,10 +148,8 @@ local function module_entry(name, module)
 end
 
 local function known(name)
-  local td = require "tide"
-  local meta = getmetatable(td)
   return rawget(td, name) or meta.__module_of[name] or meta.__modules[name]
-    or require("tide.ops").ops[name]
+    or ops[name]
 end
 
 -- A name of td that is no function with a comment of its own.
@@ -153,13 +160,12 @@ local function other_entry(name)
   if core.op_type(name) then
     return op_entry(core.op_type(name), "td." .. name)
   end
-  local td = getmetatable(require "tide")
-  local module = td.__modules[name]
+  local module = meta.__modules[name]
   if module then return module_entry(name, module:sub(6)) end
-  if td.__module_of[name] == "tide.namespaces" then
+  if meta.__module_of[name] == "tide.namespaces" then
     return module_entry(name, "namespaces")
   end
-  if require("tide.tensor.dtype").is_name(name) then
+  if dtype.is_name(name) then
     return module_entry(name, "tensor.dtype")
   end
 end
@@ -168,7 +174,7 @@ end
 -- shorter ones.
 local function in_place(name)
   local place, rest = name:match "^(%l+)%.([%w_]+)$"
-  return place and require("tide.namespaces").name_in(place, rest) or name
+  return place and namespaces.name_in(place, rest) or name
 end
 
 --- What is known of a name: "matmul", "td.train.sgd", "sess:run", "MatMul", a
@@ -177,8 +183,7 @@ end
 function reference.entry(name)
   load_docs()
   name = in_place(name:gsub("^td%.", ""))
-  local td = getmetatable(require "tide")
-  local module = td.__module_of[name] and td.__module_of[name]:sub(6)
+  local module = meta.__module_of[name] and meta.__module_of[name]:sub(6)
   local row = by_name[name] or module and by_name[module .. "." .. name]
   if row then return function_entry(name, row) end
   local entry = other_entry(name)
@@ -236,7 +241,7 @@ function reference.names()
     end
   end
   for name in pairs(by_name) do add(name) end
-  for _, name in ipairs(getmetatable(require "tide").__complete()) do
+  for _, name in ipairs(meta.__complete()) do
     add(name)
   end
   table.sort(list)

@@ -96,6 +96,7 @@ end
 -- @return {removed = ops of g, added = ops of h, changed = {{name =, what =,
 -- from =, to =, origin =}, ...}, same = is there nothing?}; as text, a line for
 -- each
+-- @function g:diff(h)
 function diff.diff(g, h)
   if core.kind(h) ~= "graph" then
     core.error("invalid_argument", "diff: the other graph is a graph, not "

@@ -429,13 +429,13 @@ local function given_shapes(g, o)
 end
 
 --- What a step takes, before it runs: floating-point operations and bytes.
--- @param g the graph
 -- @param[opt] feeds {[x] = value}, for their shapes
 -- @param[opt] o fetches: what is computed (all); shapes: {[x] = {2, 3}} in
 -- place of values
 -- @return {flops =, peak =, variables =, constants =, feeds =, stacks =, live =
 -- (bytes), loops = {{name =, iterations =, exact =}}, unknown = ops of unknown
 -- shape}; as text, some lines
+-- @function g:estimate(feeds, o)
 function estimate.estimate(g, feeds, o)
   o = args.read(o, {"fetches", "shapes"}, "estimate")
   sizes.of_graph(g)

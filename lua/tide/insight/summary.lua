@@ -188,7 +188,8 @@ end
 -- change and of the rest, such as moving averages; implicit broadcasts with
 -- their Lua lines; the number of nodes.
 -- @param[opt] o nodes: how many nodes to list, one a line (none)
-function summary.text(g, o)
+-- @function g:summary(o)
+function summary.summary(g, o)
   o = args.read(o, {"nodes"}, "summary")
   local lines = {}
   add_variables(lines, g)

@@ -7,6 +7,7 @@
 local args = require "tide.base.args"
 local affine = require "tide.nn.affine"
 local layer = require "tide.nn.layer"
+local ops = require("tide.ops").ops
 
 local window = {}
 
@@ -67,7 +68,7 @@ end
 --- y + bias, through the activation.
 function window.finish(self, y, w)
   if w.bias then
-    y = require("tide.ops").ops.bias_add(y, w.bias,
+    y = ops.bias_add(y, w.bias,
                                          {data_format = self.format})
   end
   return affine.activate(self, y)

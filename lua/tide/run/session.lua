@@ -9,6 +9,7 @@ local args = require "tide.base.args"
 local fetch = require "tide.run.fetch"
 local graph = require "tide.graph.graph"
 local scope = require "tide.graph.scope"
+local tensor = require "tide.tensor.tensor"
 
 local session = {}
 local methods = {}
@@ -74,6 +75,22 @@ function session.close_default()
   latest = nil
 end
 
+--- A fresh default graph; the default session is closed.
+function session.reset()
+  session.close_default()
+  core.set_default_graph(core.graph_new())
+end
+
+--- Computes x in the default session.
+function tensor.methods.eval(x, feeds, o)
+  return session.default():run(x, feeds, o)
+end
+
+--- Runs the op in the default session.
+function tensor.op_methods.run(op, feeds, o)
+  return session.default():run(op, feeds, o)
+end
+
 --- Ends the session: running steps are cancelled, its variables are dropped.
 function methods:close()
   closed[self] = true
@@ -113,8 +130,8 @@ end
 local run_types = {timeout = "number", trace = "boolean",
                    as_values = "boolean", check_numerics = "boolean"}
 
--- The session's graph. A method called with a dot gets something else.
-local function graph_of(self, what)
+--- The session's graph. A method called with a dot gets something else.
+function session.graph_of(self, what)
   if core.kind(self) ~= "session" then
     core.error("invalid_argument", ("%s is called with a colon: sess:%s(...); "
       .. "given %s in place of the session"):format(what, what,
@@ -135,6 +152,13 @@ end
 session.observer = nil
 session.on_callable = nil
 
+-- Makes of the binding's trace of a step what run gives: show/profile.lua's.
+session.profile_of = nil
+
+--- Gives sessions a method: for what is built on sessions and need not be known
+-- here, such as displays. It asks session.graph_of.
+function session.add_method(name, f) methods[name] = f end
+
 --- f is called when a callable fails, of what it is known by and the values it
 -- was given; and when a handle's wait or a partial run does, of {session =,
 -- fetches =, edges =, values =}. A text that f gives is added to the error.
@@ -150,14 +174,14 @@ local function known_by(self, fetches, edges, values)
 end
 
 local function run(self, fetches, feeds, o)
-  local g = graph_of(self, "run")
+  local g = session.graph_of(self, "run")
   local handles, plan = fetch.read(g, fetches)
   local edges, values = fetch.feeds(g, feeds)
   o = read_options(o, {"timeout", "trace", "as_values", "check_numerics"},
                    "run")
   local results, trace = self:core_run(handles, edges, values, o)
   results = fetch.rebuild(plan, results)
-  if trace then return results, require("tide.show.profile").of(trace) end
+  if trace then return results, session.profile_of(trace) end
   return results
 end
 
@@ -180,23 +204,12 @@ function methods:run(fetches, feeds, o)
   return run(self, fetches, feeds, o)
 end
 
---- What a step would run, planned but not run: displays as a picture of the
--- graph in which the rest is grey, and as a graph for each device.
--- @param fetches as run takes them
--- @param[opt] feeds a list of tensors to be fed, or a table as run takes it
--- @usage local x = td.placeholder("float32", {}, "x")
--- td.session():program(x * 2, {x}).nodes  --> 4
-function methods:program(fetches, feeds)
-  graph_of(self, "program")
-  return require("tide.show.program").of(self, fetches, feeds)
-end
-
 --- A planned step: callable({loss, train}, {x, y}) gives a function of the fed
 -- values, which returns the results one by one. The fast way.
 -- @usage local x = td.placeholder("float32", {})
 -- td.session():callable(x * 2, {x})(4)  --> 8.0
 function methods:callable(fetches, feeds)
-  local g = graph_of(self, "callable")
+  local g = session.graph_of(self, "callable")
   local handles, edges = fetch.list(g, fetches), fetch.feed_list(g, feeds)
   local f, key = self:core_callable(handles, edges)
   if session.on_callable then
@@ -208,7 +221,7 @@ end
 
 --- Starts a step and returns at once: h:wait(seconds), h:done(), h:cancel().
 function methods:start(fetches, feeds, o)
-  local g = graph_of(self, "start")
+  local g = session.graph_of(self, "start")
   local edges, values = fetch.feeds(g, feeds)
   o = read_options(o, {"timeout"}, "start")
   local handles = fetch.list(g, fetches)
@@ -222,7 +235,7 @@ end
 function methods:loop(fetches, o)
   o = args.expect_all(args.read(o, {"threads", "steps"}, "loop"),
                       {threads = "integer", steps = "integer"})
-  local handles = fetch.list(graph_of(self, "loop"), fetches)
+  local handles = fetch.list(session.graph_of(self, "loop"), fetches)
   return self:core_loop(handles, o.threads, o.steps,
                         known_by(self, handles, {}, {}))
 end
@@ -262,7 +275,7 @@ partial.__index = partial
 -- local y = x * 2
 -- td.session():partial_run_setup({y}, {x}):run(y, {[x] = 4})  --> 8.0
 function methods:partial_run_setup(fetches, feeds)
-  local g = graph_of(self, "partial_run_setup")
+  local g = session.graph_of(self, "partial_run_setup")
   local handles = fetch.list(g, fetches)
   local edges = fetch.feed_list(g, feeds)
   local p = {graph = g, fetch_at = {}, feed_at = {},
@@ -345,7 +358,7 @@ end
 --- Runs the initializers of the variables (all of the graph, or a list) that
 -- have no value yet; those that an initial value reads go first.
 function methods:init(list)
-  local g = graph_of(self, "init")
+  local g = session.graph_of(self, "init")
   list = list or all_variables(g)
   local flags, waiting = {}, {}
   for i, v in ipairs(list) do flags[i] = v.is_initialized end

@@ -2,13 +2,13 @@
 --
 -- SPDX-License-Identifier: Apache-2.0
 
-local help = require "tide.help.help"
+local config = require "tide.run.config"
+local td = require "tide"
 
 --- {text = lines}: the version, the devices, and where help is.
 return function()
-  local td = require "tide"
   local devices = {}
-  for i, name in ipairs(help.devices()) do
+  for i, name in ipairs(config.devices()) do
     devices[i] = name:match "device:(.*)" or name
   end
   return {text = ("Tide %s, %s, on %s\n%%tour shows around, ?name explains, " ..

@@ -17,6 +17,7 @@ local members = require "tide.assist.members"
 local options = require "tide.assist.options"
 local parse = require "tide.assist.parse"
 local within = require "tide.assist.within"
+local functions = require "tide.help.functions"
 
 -- So many matches are told, and names where nothing is typed; so many
 -- candidates are looked at.
@@ -133,7 +134,7 @@ local function add_table(list, t)
     if list.n > MOST then return end
     if type(name) == "string" and list:wants(name) then
       local own = library[name] or members.is_library(x)
-      local f = type(x) == "function" and infer.public(x, name)
+      local f = type(x) == "function" and functions.name(x, name)
       list:put(name, infer.of_value(x, f or nil), nil, own and 3 or 2)
     end
   end

@@ -9,6 +9,7 @@ local json = require "tide.base.json"
 local cell = require "tide.console.cell"
 local publish = require "tide.frontend.publish"
 local traceback = require "tide.console.traceback"
+local td = require "tide"
 
 local start = {}
 
@@ -48,7 +49,7 @@ end
 --- Begins, unless that was done.
 function start.once()
   if done then return end
-  if rawget(_G, "td") == nil then _G.td = require "tide" end
+  if rawget(_G, "td") == nil then _G.td = td end
   done = true
   local path = start.path()
   if path then start.run(path) end

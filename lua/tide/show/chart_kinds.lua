@@ -16,6 +16,9 @@ local series = require "tide.show.series"
 local spark = require "tide.show.spark"
 local style = require "tide.show.style"
 local vega = require "tide.show.vega"
+local autoload = require "tide.base.autoload"
+
+local tables = autoload "tide.show.tables"
 
 local kinds = {}
 
@@ -271,7 +274,7 @@ local function matrix_text(c)
   for k = 1, #m.values[1] do
     names[k + 1] = m.columns and m.columns[k] or tostring(k - 1)
   end
-  return {require("tide.show.tables").layout(rows, names, style.width())}
+  return {tables.layout(rows, names, style.width())}
 end
 
 kinds.heatmap = {

@@ -53,6 +53,15 @@ function display.display(x, o)
   if id then return id end
 end
 
+--- Shows the picture of a graph; the options are those of picture, and id.
+-- @function g:display(o)
+function display.graph(g, o)
+  o = args.options(o, "display")
+  local id = o.id
+  o.id = nil
+  return display.display(g:picture(o), {id = id})
+end
+
 --- Shows x in place of what was displayed with that id.
 function display.update_display(id, x)
   args.expect(id, "string", "update_display: id")

@@ -7,6 +7,7 @@
 local core = require "tide.core"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
+local autoload = require "tide.base.autoload"
 local colour = require "tide.show.colour"
 local draw = require "tide.show.graph_svg"
 local html = require "tide.show.html"
@@ -14,6 +15,8 @@ local scopes = require "tide.show.scopes"
 local style = require "tide.show.style"
 local text = require "tide.show.graph_text"
 local view = require "tide.show.graph_view"
+
+local dot = autoload "tide.show.dot"
 
 local graph = {}
 
@@ -150,7 +153,7 @@ end
 --- The drawing as the text of an SVG file.
 function picture:svg()
   if self.layout == "dot" then
-    return require "tide.show.dot"(self.graph)
+    return dot(self.graph)
   end
   local tree, root = root_of(self)
   return draw(tree, view.of(tree, root, {small = self.nodes,
@@ -178,6 +181,7 @@ local layouts = {dot = true, own = true}
 -- @param[opt] o scope: only what is in this name scope; nodes: about how many
 -- boxes to draw; layout: "own", or "dot" to have Graphviz do it, for graphs of
 -- up to 400 nodes where it is installed
+-- @function g:picture(o)
 function graph.picture(g, o)
   o = args.read(o, {"scope", "nodes", "layout"}, "picture")
   args.expect_all(o, {scope = "string", nodes = "integer", layout = "string"})

@@ -11,6 +11,9 @@ local colour = require "tide.show.colour"
 local dtypes = require "tide.tensor.dtype"
 local html = require "tide.show.html"
 local namespace = require "tide.ops"
+local autoload = require "tide.base.autoload"
+
+local draw = autoload "tide.show.draw"
 
 local picture = {}
 
@@ -203,7 +206,7 @@ function grid:__repr_pretty()
   local low, high = range_of(self.images, self.options)
   local text = tostring(self) .. (n < s[1] and (", the first %d"):format(n)
                                   or "")
-  return text .. "\n" .. require("tide.show.draw").draw(ops.cast(x, "float32"),
+  return text .. "\n" .. draw.draw(ops.cast(x, "float32"),
     {low = low, high = high > low and high or low + 1})
 end
 

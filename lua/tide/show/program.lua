@@ -10,6 +10,7 @@ local core = require "tide.core"
 local args = require "tide.base.args"
 local draw = require "tide.show.graph_svg"
 local fetch = require "tide.run.fetch"
+local session = require "tide.run.session"
 local graph = require "tide.show.graph"
 local html = require "tide.show.html"
 local scopes = require "tide.show.scopes"
@@ -31,9 +32,15 @@ local function feed_list(g, feeds)
   return fetch.feed_list(g, feeds)
 end
 
---- The plan of a step of `sess`.
-function program.of(sess, fetches, feeds)
-  local g = sess:core_graph()
+--- What a step would run, planned but not run: displays as a picture of the
+-- graph in which the rest is grey, and as a graph for each device.
+-- @param fetches as run takes them
+-- @param[opt] feeds a list of tensors to be fed, or a table as run takes it
+-- @usage local x = td.placeholder("float32", {}, "x")
+-- td.session():program(x * 2, {x}).nodes  --> 4
+-- @function sess:program(fetches, feeds)
+function program.program(sess, fetches, feeds)
+  local g = session.graph_of(sess, "program")
   local handles = fetch.read(g, fetches)
   local edges = feed_list(g, feeds)
   local plan = sess:core_program(handles, edges)

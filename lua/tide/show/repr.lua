@@ -9,6 +9,11 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local autoload = require "tide.base.autoload"
+
+local handles = autoload "tide.show.handles"
+local tensor = autoload "tide.show.tensor"
+local tensor_html = autoload "tide.show.tensor_html"
 
 local repr = {}
 
@@ -24,9 +29,14 @@ local fields = {["text/plain"] = "__repr_pretty", ["text/html"] = "__repr_html",
 repr.rich = {"text/html", "image/png", "image/svg+xml", "text/markdown",
              "text/latex"}
 
-local built_in = {tensor = "tide.show.tensor_forms", graph = "tide.show.graph",
-                  session = "tide.show.handles", op = "tide.show.handles",
-                  edge = "tide.show.handles"}
+-- The forms of the library's own objects: by kind, by form.
+local built_in = {
+  tensor = {["text/plain"] = function(t) return tensor.text(t) end,
+            ["text/html"] = function(t) return tensor_html(t) end},
+  variable = {["text/html"] = function(v) return handles.variable(v) end},
+  graph = autoload "tide.show.graph",
+  session = handles, op = handles, edge = handles,
+}
 
 -- Does x go by that name: a Lua type, a handle's kind, a metatable's __name?
 local function named(name)
@@ -72,9 +82,10 @@ local function from_metatable(x, mime)
 end
 
 local function from_library(x, mime)
-  local kind = core.kind(x)
-  local module = kind and built_in[kind]
-  return module and require(module)[mime]
+  local meta = debug.getmetatable(x)
+  local kind = core.kind(x) or type(meta) == "table" and rawget(meta, "__forms")
+  local forms = kind and built_in[kind]
+  return forms and forms[mime]
 end
 
 --- The function that gives the form `mime` of x ("bundle": the whole of it), or

@@ -11,6 +11,7 @@ local picture = require "tide.show.picture"
 local style = require "tide.show.style"
 local svg = require "tide.show.svg"
 local tensor = require "tide.show.tensor"
+local dtypes = require "tide.tensor.dtype"
 
 local MOST_ROWS, MOST_COLUMNS = 16, 16
 local BINS = 40
@@ -121,7 +122,7 @@ end
 return function(t)
   local title = ("<b>Tensor</b> <code>%s %s</code> %s, %s"):format(t.dtype,
     html.escape(tostring(t.shape)), html.escape(core.place_of(t)),
-    style.bytes(t.size * (require("tide.tensor.dtype").size(t.dtype) or 8)))
+    style.bytes(t.size * (dtypes.size(t.dtype) or 8)))
   if t.dtype == "string" then title = title:gsub(", [^,]*$", "") end
   if not tensor.here(t) then return "<div>" .. title .. "</div>" end
   if t.size == 0 then return "<div>" .. title .. ": no elements</div>" end

@@ -8,6 +8,9 @@
 
 local core = require "tide.core"
 local style = require "tide.show.style"
+local autoload = require "tide.base.autoload"
+
+local functions = autoload "tide.help.functions"
 
 local value = {}
 
@@ -76,16 +79,10 @@ local function place(info)
   return ("%s:%d"):format(info.short_src, info.linedefined)
 end
 
--- "td.matmul(a, b, o)" of a function of Tide's or Lua's; nil of others.
-local function public_head(f)
-  local name = require "tide.assist.infer".public(f)
-  local page = name and require "tide.assist.describe".name(name)
-  return page and page.head
-end
-
 --- "function string.rep(s, n, sep)"; of a user: "function (a, b)  In[3]:1".
 function value.func(f)
-  local head = public_head(f)
+  local name = functions.name(f)
+  local head = name and functions.head(name)
   if head then return "function " .. head end
   local info = debug.getinfo(f, "Su")
   local names = {}

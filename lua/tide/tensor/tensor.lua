@@ -6,8 +6,11 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local autoload = require "tide.base.autoload"
 local namespace = require "tide.ops"
 local slice = require "tide.tensor.slice"
+
+local elsewhere = autoload "tide.help.elsewhere"
 
 require "tide.ops.math" -- the operators
 
@@ -52,11 +55,6 @@ function methods.dim(x, axis)
   return size >= 0 and size or ops.shape(x)[axis]
 end
 
---- Computes x in the default session.
-function methods.eval(x, feeds, o)
-  return require("tide.run.session").default():run(x, feeds, o)
-end
-
 --- Narrows what is known of the shape of a graph tensor; returns it.
 function methods.set_shape(x, shape)
   core.set_shape(x, shape)
@@ -97,7 +95,7 @@ local function missing(name)
   local all = namespace.names()
   table.move(all, 1, #all, #known + 1, known)
   core.error("invalid_argument", ("no field or method \"%s\" on a tensor%s")
-    :format(name, require "tide.help.elsewhere".hint(name, known)))
+    :format(name, elsewhere.hint(name, known)))
 end
 
 setmetatable(methods, {__index = function(t, name)
@@ -160,14 +158,8 @@ core.set_methods("edge", methods)
 
 -- ---- ops ------------------------------------------------------------------
 
-local op_methods = {}
-
---- Runs the op in the default session.
-function op_methods.run(op, feeds, o)
-  return require("tide.run.session").default():run(op, feeds, o)
-end
-
-core.set_methods("op", op_methods)
+tensor.op_methods = {}
+core.set_methods("op", tensor.op_methods)
 
 --- An array that never changes: tensor(data, dtype, shape).
 -- @param data numbers, booleans or strings, in nested tables; or a value

@@ -8,6 +8,7 @@ local core = require "tide.core"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
 local session = require "tide.run.session"
+local builtin = require "tide.train.hooks"
 
 local check = {}
 
@@ -115,7 +116,7 @@ local events = {"begin", "epoch_begin", "step_end", "epoch_end", "finish"}
 
 --- The hooks given, after the one that is always there.
 function check.hooks(hooks)
-  local list = {require("tide.train.hooks").nan_guard()}
+  local list = {builtin.nan_guard()}
   if args.plain(hooks) and args.has_names(hooks) then
     fail("invalid_argument", "fit: hooks is a list: put the hook in braces, "
       .. "{td.train.early_stop()}")

@@ -12,6 +12,9 @@ local forms = require "tide.ui.forms"
 local json = require "tide.base.json"
 local output = require "tide.ui.output"
 local widget = require "tide.ui.widget"
+local autoload = require "tide.base.autoload"
+
+local interact = autoload "tide.ui.interact"
 
 local ui = {}
 
@@ -302,7 +305,7 @@ ui.vbox = box("vbox", "VBox")
 -- @usage local box = td.ui.interact(function(v) return v.n * 2 end, {n = 3})
 -- box.controls.n.value  --> 3
 function ui.interact(f, specs)
-  return require "tide.ui.interact"(ui, f, specs)
+  return interact(ui, f, specs)
 end
 
 return ui

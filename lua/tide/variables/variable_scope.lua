@@ -11,6 +11,7 @@ local scope = require "tide.graph.scope"
 local shapes = require "tide.tensor.shape"
 local dtypes = require "tide.tensor.dtype"
 local variables = require "tide.variables.variables"
+local initializers = require "tide.variables.initializers"
 
 local variable_scope = {}
 
@@ -102,15 +103,14 @@ end
 
 -- Raises for the name of an initializer, and for what makes one.
 local function check_initializer(name, dtype, x)
-  local makers = require "tide.variables.initializers"
   if type(x) == "string" and dtype ~= "string" then
-    local near = core.nearest(x, args.sorted_keys(makers))
+    local near = core.nearest(x, args.sorted_keys(initializers))
     core.error("invalid_argument", ("variable \"%s\": the initializer is a "
       .. "function or a value, not the string \"%s\"; write "
       .. "td.initializers.%s()"):format(name, x, near or "zeros"))
   end
-  for _, maker in ipairs(args.sorted_keys(makers)) do
-    if type(x) == "function" and x == makers[maker] then
+  for _, maker in ipairs(args.sorted_keys(initializers)) do
+    if type(x) == "function" and x == initializers[maker] then
       core.error("invalid_argument", ("variable \"%s\": the initializer gives "
         .. "a function; call it: td.initializers.%s()"):format(name, maker))
     end
@@ -122,7 +122,6 @@ local function initial_value(name, shape, dtype, initializer)
   check_initializer(name, dtype, initializer)
   if type(initializer) ~= "function" then
     if initializer ~= nil then return initializer end
-    local initializers = require "tide.variables.initializers"
     initializer = dtypes.is_float(dtype) and initializers.glorot_uniform()
       or initializers.zeros()
   end

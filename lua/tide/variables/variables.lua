@@ -11,6 +11,8 @@ local errors = require "tide.base.errors"
 local graph = require "tide.graph.graph"
 local dtypes = require "tide.tensor.dtype"
 local shapes = require "tide.tensor.shape"
+local scope = require "tide.graph.scope"
+local session = require "tide.run.session"
 local slice = require "tide.tensor.slice"
 local tensor = require "tide.tensor.tensor"
 local namespace = require "tide.ops"
@@ -43,9 +45,7 @@ function meta.__tostring(self)
                                           shapes.text(self.shape))
 end
 
-function meta:__repr_html()
-  return require("tide.show.handles").variable(self)
-end
+meta.__forms = "variable" -- what show/repr.lua knows it by
 
 -- ---- writing --------------------------------------------------------------
 
@@ -100,7 +100,7 @@ updater("assign_sub", "AssignSubVariableOp")
 -- v:load(3.0)
 -- v:eval()  --> 3.0
 function methods:load(x, sess)
-  sess = sess or require("tide.run.session").default()
+  sess = sess or session.default()
   sess:run(self.initializer, {[self.initial_value] = x})
 end
 
@@ -330,7 +330,7 @@ end
 function variables.variables_initializer(list, o)
   local inits = {}
   for i, v in ipairs(list) do inits[i] = v.initializer end
-  return require("tide.graph.scope").group(inits, o or "init")
+  return scope.group(inits, o or "init")
 end
 
 --- The same for all variables of the graph.
