@@ -1,5 +1,5 @@
-/* row_reduce.h - rows that go to one row of the result are summed, multiplied or
- * compared there, as in UnsortedSegmentSum, ScatterNd and SparseSegmentMean.
+/* row_reduce.h - rows that go to one row of the result are summed, multiplied
+ * or compared there, as in UnsortedSegmentSum, ScatterNd and SparseSegmentMean.
  *
  * With `to` = {2, 0, 2} and sums, row 2 of the result is rows 0 and 2 of the
  * input added up, row 0 is row 1 of the input, and nothing goes to row 1.
@@ -36,10 +36,11 @@ typedef struct td_row_reduce {
                         * number of a maximum or minimum */
 } td_row_reduce;
 
-/* Makes output 0, of `shape`, from the rows of input `in`. half and bfloat16
- * are reduced in float and rounded once. Same bits for any number of threads. */
+/* Makes output 0, of `shape`, from the rows of input `in`. float16 and
+ * bfloat16 are reduced in float and rounded once. Same bits for any number of
+ * threads. */
 td_status *td_row_reduce_run(td_kernel_ctx *c, int in, const td_row_reduce *f,
-                           const td_shape *shape) TD_MUST_USE;
+                             const td_shape *shape) TD_MUST_USE;
 
 TD_END
 #endif

@@ -43,8 +43,8 @@ void td_strided_copy_run(const td_kernel_ctx *c, const td_strided_copy *m,
 /* n times the element at `from`, on this thread. */
 void td_strided_copy_fill(const void *from, size_t size, void *to, int64_t n);
 
-/* A whole kernel: output `out`, of `shape`, is all of what `m` copies from input
- * `in`, beginning at its element `first`. */
+/* A whole kernel: output `out`, of `shape`, is all of what `m` copies from
+ * input `in`, beginning at its element `first`. */
 td_status *td_strided_copy_kernel(td_kernel_ctx *c, int in, int out,
                                   const td_shape *shape,
                                   const td_strided_copy *m,

@@ -1,8 +1,8 @@
 /* training.h - the loops of training.def, by update, dtype, instruction set.
  *
  * An update is one pass over an optimizer's arrays: that of Adam
- * (TD_TRAINING_Adam) changes the variable and its two slots (the moments) by a gradient and
- * six scalars (learning rate, beta1, ...).
+ * (TD_TRAINING_Adam) changes the variable and its two slots, the moments, by a
+ * gradient and six scalars (learning rate, beta1, ...).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_TRAINING_H

@@ -1,7 +1,8 @@
 /* binary_loops.h - turns binary.def into the table BINARY_TABLE.
  *
  * Included once by each of kernels/binary.c, for every processor, and of
- * binary_avx2.c and binary_avx512.c here, whose flags decide what the compiler makes of the loops.
+ * binary_avx2.c and binary_avx512.c here, whose flags decide what the compiler
+ * makes of the loops.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/binary.h"

@@ -1,11 +1,11 @@
 /* gemm_tile_loops.h - the tiles of one instruction set; see gemm_tile.h.
  *
- * Included once by each of kernels/blas/gemm_tile.c, for every processor, and of
- * gemm_tile_avx2.c and gemm_tile_avx512.c here. They say how many BYTES a vector has, how many ROWS of
- * TD_GEMM_TILE_VECTORS of them stay in registers (EACH_ROWS lists the smaller
- * ones), and what a multiply-add is of vectors (FMA_f32) and of elements
- * (FMA1_f32). A tile's sizes are constants where it is made, so that the
- * compiler unrolls it.
+ * Included once by each of kernels/blas/gemm_tile.c, for every processor, and
+ * of gemm_tile_avx2.c and gemm_tile_avx512.c here. They say how many BYTES a
+ * vector has, how many ROWS of TD_GEMM_TILE_VECTORS of them stay in registers
+ * (EACH_ROWS lists the smaller ones), and what a multiply-add is of vectors
+ * (FMA_f32) and of elements (FMA1_f32). A tile's sizes are constants where it
+ * is made, so that the compiler unrolls it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>

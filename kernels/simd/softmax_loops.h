@@ -2,9 +2,9 @@
  * SOFTMAX_TABLE.
  *
  * Included once by each of kernels/softmax_row.c, for every processor, and of
- * softmax_avx2.c and softmax_avx512.c here, whose flags decide what the compiler
- * makes of the loops. They say how many bytes the processor adds at once: WIDTH.
- * The 16 lanes are that many parts.
+ * softmax_avx2.c and softmax_avx512.c here, whose flags decide what the
+ * compiler makes of the loops. They say how many bytes the processor adds at
+ * once: WIDTH. The 16 lanes are that many parts.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
