@@ -114,7 +114,7 @@ static void transmit(td_jupyter_iopub *p, const item *i) {
   td_bytes buffers[64];
   td_bytes *list = i->n_buffers <= 64
                        ? buffers
-                       : td_alloc((size_t)i->n_buffers * sizeof *list);
+                       : td_malloc((size_t)i->n_buffers * sizeof *list);
   if (!list) return;
   for (int b = 0; b < i->n_buffers; b++)
     list[b] = (td_bytes){td_str_c(&i->buffers[b]), i->buffers[b].len};
@@ -301,7 +301,7 @@ static void *run(void *arg) {
 td_status *td_jupyter_iopub_new(td_jupyter_iopub **out,
                                 const td_jupyter_wire *wire, void *socket,
                                 size_t limit) {
-  td_jupyter_iopub *p = td_alloc_zero(1, sizeof *p);
+  td_jupyter_iopub *p = td_calloc(1, sizeof *p);
   if (!p) return td_oom();
   p->wire = wire;
   p->socket = socket;

@@ -32,7 +32,7 @@ void td_jupyter_iopub_queue_release(td_jupyter_iopub_item *i) {
 }
 
 static item *item_new(td_jupyter_iopub_kind kind, td_jupyter_request *parent) {
-  item *i = td_alloc_zero(1, sizeof *i);
+  item *i = td_calloc(1, sizeof *i);
   if (!i) return NULL;
   i->kind = kind;
   i->stands_for = 1;
@@ -133,7 +133,7 @@ void td_jupyter_iopub_queue_message(td_jupyter_iopub_queue *q,
   i->type = td_strdup(type);
   td_str_addn(&i->content, content.at, content.len);
   td_str_addn(&i->metadata, metadata.at, metadata.len);
-  if (n_buffers) i->buffers = td_alloc_zero((size_t)n_buffers, sizeof(td_str));
+  if (n_buffers) i->buffers = td_calloc((size_t)n_buffers, sizeof(td_str));
   for (int b = 0; i->buffers && b < n_buffers; b++) {
     td_str_init(&i->buffers[b]);
     td_str_addn(&i->buffers[b], buffers[b].at, buffers[b].len);

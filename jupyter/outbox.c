@@ -23,7 +23,7 @@ static void letter_free(letter *l) {
 void td_jupyter_outbox_post(td_jupyter_queue *outbox, td_jupyter_request *to,
                             const char *type, const td_str *content,
                             const char *metadata) {
-  letter *l = td_alloc_zero(1, sizeof *l);
+  letter *l = td_calloc(1, sizeof *l);
   if (!l) return;
   l->to = td_jupyter_request_retain(to);
   l->type = td_strdup(type);

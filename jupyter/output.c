@@ -174,7 +174,7 @@ static void add_tail(td_jupyter_output *o, td_jupyter_cell *c, int stream,
                      const char *text, size_t len) {
   chunk *k = c->last;
   if (!k || k->stream != stream || k->text.len + len > piece(o)) {
-    k = td_alloc_zero(1, sizeof *k);
+    k = td_calloc(1, sizeof *k);
     if (!k) return;
     k->stream = stream;
     td_str_init(&k->text);
@@ -250,7 +250,7 @@ static void show_tail(td_jupyter_output *o, td_jupyter_cell *c) {
 static td_jupyter_cell *find(td_jupyter_output *o, td_jupyter_request *parent) {
   for (td_jupyter_cell *c = o->first; c; c = c->next)
     if (c->parent == parent) return c;
-  td_jupyter_cell *c = td_alloc_zero(1, sizeof *c);
+  td_jupyter_cell *c = td_calloc(1, sizeof *c);
   if (!c) return NULL;
   c->parent = td_jupyter_request_retain(parent);
   c->silent = parent && td_jupyter_request_flag(parent, "silent", false);

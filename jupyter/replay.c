@@ -21,11 +21,10 @@ struct td_jupyter_replay {
 };
 
 td_jupyter_replay *td_jupyter_replay_new(void) {
-  td_jupyter_replay *r = td_alloc_zero(1, sizeof *r);
+  td_jupyter_replay *r = td_calloc(1, sizeof *r);
   if (!r) return NULL;
   pthread_mutex_init(&r->lock, NULL);
-  for (int i = 0; i < 2; i++)
-    r->set[i] = td_alloc_zero(SLOTS, sizeof(uint64_t));
+  for (int i = 0; i < 2; i++) r->set[i] = td_calloc(SLOTS, sizeof(uint64_t));
   if (r->set[0] && r->set[1]) return r;
   td_jupyter_replay_free(r);
   return NULL;

@@ -72,7 +72,7 @@ static td_status *take_frames(void *socket, td_jupyter_request *r) {
 
 static td_status *copy_frames(const td_bytes *frames, int n,
                               td_jupyter_request *r) {
-  r->frames = td_alloc_zero((size_t)n, sizeof *r->frames);
+  r->frames = td_calloc((size_t)n, sizeof *r->frames);
   if (!r->frames) return td_oom();
   for (int i = 0; i < n; i++) {
     if (zmq_msg_init_size(&r->frames[i], frames[i].len) != 0) return td_oom();
@@ -95,7 +95,7 @@ static bool find_delimiter(td_jupyter_request *r) {
 }
 
 static td_jupyter_request *request_new(void) {
-  td_jupyter_request *r = td_alloc_zero(1, sizeof *r);
+  td_jupyter_request *r = td_calloc(1, sizeof *r);
   if (r) r->refs = 1;
   return r;
 }

@@ -262,7 +262,7 @@ td_status *td_jupyter_shell_new(td_jupyter_shell **out,
                                 const td_jupyter_wire *wire,
                                 td_jupyter_iopub *iopub, void *shell,
                                 void *input) {
-  td_jupyter_shell *s = td_alloc_zero(1, sizeof *s);
+  td_jupyter_shell *s = td_calloc(1, sizeof *s);
   if (!s) return td_oom();
   s->wire = wire;
   s->iopub = iopub;

@@ -34,7 +34,7 @@ td_status *td_jupyter_subshell_create(td_jupyter_subshells *all, char id[37]) {
   if (count(all) >= MOST)
     return td_error(TD_RESOURCE_EXHAUSTED,
                     "there are %d subshells; delete one first", MOST);
-  td_jupyter_subshell *s = td_alloc_zero(1, sizeof *s);
+  td_jupyter_subshell *s = td_calloc(1, sizeof *s);
   if (!s) return td_oom();
   td_jupyter_wire_uuid(s->id);
   td_status *e = td_jupyter_worker_init(

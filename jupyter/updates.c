@@ -44,7 +44,7 @@ static td_jupyter_update *find(td_jupyter_updates *u, const char *id) {
     *p = d->next;
   } else {
     if (u->n >= MOST) forget_one(u);
-    d = td_alloc_zero(1, sizeof *d);
+    d = td_calloc(1, sizeof *d);
     char *own = td_strdup(id);
     if (!d || !own) {
       td_free(d);

@@ -190,7 +190,7 @@ void td_jupyter_worker_run(td_jupyter_worker *w) {
 
 void td_jupyter_worker_add(td_jupyter_worker *w, td_jupyter_request *r,
                            uint64_t number) {
-  job *j = td_alloc_zero(1, sizeof *j);
+  job *j = td_calloc(1, sizeof *j);
   if (!j) {
     td_jupyter_request_release(r);
     return;

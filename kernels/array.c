@@ -25,7 +25,7 @@ td_status *td_array_in(const td_tensor *t, td_array *a) {
                   .shape = t->shape};
   if (t->dtype != TD_STRING) return NULL;
   int64_t count = td_tensor_count(t);
-  td_bytes *text = td_alloc_zero((size_t)count, sizeof *text);
+  td_bytes *text = td_calloc((size_t)count, sizeof *text);
   if (!text) return td_oom();
   for (int64_t i = 0; i < count; i++)
     text[i].at = td_tensor_str(t, i, &text[i].len);
@@ -38,7 +38,7 @@ td_status *td_array_edit(const td_tensor *t, td_array *a) {
   TD_TRY(td_array_in(t, a));
   if (a->own) return NULL;
   size_t bytes = (size_t)td_shape_count(&a->shape) * a->size;
-  a->own = td_alloc(bytes);
+  a->own = td_malloc(bytes);
   if (!a->own) return td_oom();
   if (bytes) memcpy(a->own, a->at, bytes);
   a->at = a->own;
@@ -68,7 +68,7 @@ td_status *td_array_out(td_kernel_ctx *c, int i, const td_shape *shape,
     return NULL;
   }
   TD_TRY(td_array_fits(c, shape));
-  a->own = td_alloc_zero((size_t)td_shape_count(shape), a->size);
+  a->own = td_calloc((size_t)td_shape_count(shape), a->size);
   if (!a->own) return td_oom();
   a->at = a->own;
   return NULL;

@@ -116,7 +116,7 @@ static td_status *make_fixed(sampler *s, const td_node *n) {
   if (r.shards < 1 || r.shard < 0 || r.shard >= r.shards)
     return td_error(TD_INVALID_ARGUMENT, "shard %lld is not one of %lld",
                     (long long)r.shard, (long long)r.shards);
-  s->weights = td_alloc_zero((size_t)s->range, sizeof *s->weights);
+  s->weights = td_calloc((size_t)s->range, sizeof *s->weights);
   if (!s->weights) return td_oom();
   TD_TRY(read_unigrams(&r, n));
   if (r.kept != s->range)
@@ -184,7 +184,7 @@ static td_status *fill(sampler *s, const td_kernel_info *info) {
 }
 
 static td_status *make(const td_kernel_info *info, void **state) {
-  sampler *s = td_alloc_zero(1, sizeof *s);
+  sampler *s = td_calloc(1, sizeof *s);
   if (!s) return td_oom();
   pthread_mutex_init(&s->mutex, NULL);
   td_status *st = fill(s, info);
@@ -264,7 +264,7 @@ static td_status *draw_unique(td_kernel_ctx *c, const sampler *s,
   seen_set set = {.bits = 1};
   int64_t have = 0;
   while (set.bits < 62 && INT64_C(1) << set.bits < 2 * n) set.bits++;
-  set.slot = td_alloc_zero((size_t)1 << set.bits, sizeof *set.slot);
+  set.slot = td_calloc((size_t)1 << set.bits, sizeof *set.slot);
   if (!set.slot) return td_oom();
   for (*tries = 0; have < n && *tries < INT32_MAX; ++*tries) {
     int64_t class = pick(s, w);

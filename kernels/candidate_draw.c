@@ -85,11 +85,11 @@ static void pair(td_candidate_alias *a, double *share, int32_t *low,
 td_status *td_candidate_alias_init(td_candidate_alias *a, const float *weights,
                                    int64_t n) {
   size_t count = (size_t)n;
-  double sum = 0, *share = td_alloc_zero(count, sizeof *share);
-  int32_t *stacks = td_alloc_zero(count, 2 * sizeof *stacks);
+  double sum = 0, *share = td_calloc(count, sizeof *share);
+  int32_t *stacks = td_calloc(count, 2 * sizeof *stacks);
   a->n = n;
-  a->keep = td_alloc_zero(count, sizeof *a->keep);
-  a->other = td_alloc_zero(count, sizeof *a->other);
+  a->keep = td_calloc(count, sizeof *a->keep);
+  a->other = td_calloc(count, sizeof *a->other);
   bool ok = share && stacks && a->keep && a->other;
   for (int64_t i = 0; ok && i < n; i++) sum += (double)weights[i];
   for (int64_t i = 0; ok && i < n; i++)
@@ -119,7 +119,7 @@ int64_t td_candidate_alias_pick(const td_candidate_alias *a,
 
 td_status *td_candidate_tree_init(td_candidate_tree *t, int64_t n) {
   *t = (td_candidate_tree){.n = n, .total = n};
-  t->sums = td_alloc_zero((size_t)n + 1, sizeof *t->sums);
+  t->sums = td_calloc((size_t)n + 1, sizeof *t->sums);
   return t->sums ? NULL : td_oom();
 }
 

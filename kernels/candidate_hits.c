@@ -89,7 +89,7 @@ static td_status *run(td_kernel_ctx *c) {
   int64_t n = td_tensor_count(sampled);
   TD_TRY(check(&td_in(c, 0)->shape, &sampled->shape,
                td_node_int(td_ctx_node(c), "num_true")));
-  drawn *list = td_alloc_zero((size_t)n + 1, sizeof *list);
+  drawn *list = td_calloc((size_t)n + 1, sizeof *list);
   if (!list) return td_oom();
   for (int64_t i = 0; i < n; i++)
     list[i] = (drawn){((const int64_t *)sampled->data)[i], i};

@@ -25,7 +25,7 @@ static void make_readonly(td_buffer *b) {
 static td_status *const_make(const td_kernel_info *info, void **state) {
   td_device *d = info->device;
   const td_tensor *value = td_node_attr(info->node, "value")->tensor;
-  td_tensor *t = td_alloc_zero(1, sizeof *t);
+  td_tensor *t = td_calloc(1, sizeof *t);
   if (!t) return td_oom();
   td_status *s = td_device_transfer_wait(d, value, d->memory, t);
   if (!td_ok(s)) {

@@ -208,7 +208,7 @@ static td_status *step(beam *b, int64_t t) {
 static td_status *read_path(const beam *b, int64_t leaf, td_ctc_sequence *p) {
   int64_t n = 0, before = -1;
   for (int64_t i = leaf; b->all[i].parent >= 0; i = b->all[i].parent) n++;
-  p->classes = td_alloc_zero((size_t)n + 1, sizeof *p->classes);
+  p->classes = td_calloc((size_t)n + 1, sizeof *p->classes);
   if (!p->classes) return td_oom();
   for (int64_t i = leaf; b->all[i].parent >= 0; i = b->all[i].parent) {
     int64_t class = b->all[i].class;
@@ -243,8 +243,8 @@ static td_status *read_paths(beam *b) {
 static td_status *search(beam *b) {
   const job *j = b->j;
   int64_t root;
-  b->known = td_alloc_zero((size_t)j->x.classes, sizeof *b->known);
-  b->y = td_alloc_zero((size_t)j->x.classes, sizeof *b->y);
+  b->known = td_calloc((size_t)j->x.classes, sizeof *b->known);
+  b->y = td_calloc((size_t)j->x.classes, sizeof *b->y);
   if (!b->known || !b->y) return td_oom();
   for (int64_t k = 0; k < j->x.classes; k++) b->known[k] = -1;
   TD_TRY(add(b, -1, -1, &root));
@@ -271,8 +271,8 @@ static void do_rows(void *arg, int64_t begin, int64_t end) {
 static td_status *run_all(td_kernel_ctx *c, job *j) {
   size_t count = 0;
   bool fits = td_mul((size_t)j->x.batch, (size_t)j->top, &count);
-  j->paths = fits ? td_alloc_zero(count + 1, sizeof *j->paths) : NULL;
-  j->errors = td_alloc_zero((size_t)j->x.batch + 1, sizeof(td_status *));
+  j->paths = fits ? td_calloc(count + 1, sizeof *j->paths) : NULL;
+  j->errors = td_calloc((size_t)j->x.batch + 1, sizeof(td_status *));
   td_status *s = j->paths && j->errors ? NULL : td_oom();
   if (td_ok(s)) {
     td_for(c, j->x.batch, 1, do_rows, j);

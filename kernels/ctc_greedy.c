@@ -36,8 +36,8 @@ static td_status *run_all(td_kernel_ctx *c, job *j) {
   int64_t batch = j->x.batch, times = j->x.times;
   size_t cells = 0;
   bool over = __builtin_mul_overflow((size_t)batch, (size_t)times, &cells);
-  int64_t *classes = over ? NULL : td_alloc_zero(cells + 1, sizeof *classes);
-  j->rows = td_alloc_zero((size_t)batch + 1, sizeof *j->rows);
+  int64_t *classes = over ? NULL : td_calloc(cells + 1, sizeof *classes);
+  j->rows = td_calloc((size_t)batch + 1, sizeof *j->rows);
   td_status *s = classes && j->rows ? NULL : td_oom();
   if (td_ok(s)) {
     for (int64_t row = 0; row < batch; row++)

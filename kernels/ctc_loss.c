@@ -198,7 +198,7 @@ static td_status *run_path(path *p) {
 static td_status *run_row(const job *j, int64_t row) {
   path p = {.j = j, .row = row, .times = j->x.lengths[row]};
   size_t most = (size_t)(j->first[row + 1] - j->first[row]);
-  p.at = td_alloc_zero(2 * most + 1, sizeof *p.at);
+  p.at = td_calloc(2 * most + 1, sizeof *p.at);
   td_status *s = p.at ? read_labels(&p) : td_oom();
   if (td_ok(s)) s = run_path(&p);
   td_free(p.at);
@@ -215,8 +215,8 @@ static td_status *run_all(td_kernel_ctx *c, job *j) {
   size_t batch = (size_t)j->x.batch;
   memset(j->gradient->data, 0, td_tensor_bytes(j->gradient));
   memset(j->loss->data, 0, td_tensor_bytes(j->loss));
-  j->first = td_alloc_zero(batch + 1, sizeof *j->first);
-  j->errors = td_alloc_zero(batch + 1, sizeof(td_status *));
+  j->first = td_calloc(batch + 1, sizeof *j->first);
+  j->errors = td_calloc(batch + 1, sizeof(td_status *));
   td_status *s = j->first && j->errors ? check_labels(j) : td_oom();
   if (td_ok(s)) {
     td_for(c, j->x.batch, 1, run_rows, j);

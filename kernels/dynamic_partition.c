@@ -101,8 +101,8 @@ static td_status *partition_with(td_kernel_ctx *c, deal *d) {
 
 static td_status *partition_run(td_kernel_ctx *c) {
   size_t n = (size_t)td_tensor_count(td_in(c, 1));
-  deal d = {.rows = td_alloc_zero(n, sizeof *d.rows),
-            .begin = td_alloc_zero((size_t)c->n_out + 1, sizeof *d.begin)};
+  deal d = {.rows = td_calloc(n, sizeof *d.rows),
+            .begin = td_calloc((size_t)c->n_out + 1, sizeof *d.begin)};
   td_status *s = d.rows && d.begin ? partition_with(c, &d) : td_oom();
   td_free(d.rows);
   td_free(d.begin);

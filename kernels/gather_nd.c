@@ -77,7 +77,7 @@ td_status *td_gather_nd_rows(const td_tensor *indices, const td_shape *of,
   int64_t k = indices->shape.dim[last];
   td_status *s = NULL;
   *n = td_shape_span(&indices->shape, 0, last);
-  *rows = td_alloc_zero((size_t)*n, sizeof **rows);
+  *rows = td_calloc((size_t)*n, sizeof **rows);
   if (!*rows) return td_oom();
   for (int64_t i = 0; i < *n && td_ok(s); i++) {
     int64_t row = 0;

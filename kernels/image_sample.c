@@ -183,7 +183,7 @@ static td_status *read_objects(const td_kernel_ctx *c, job *j) {
     return td_error(TD_INVALID_ARGUMENT,
                     "there are no bounding boxes: "
                     "use_image_if_no_bounding_boxes takes the whole picture");
-  j->objects = td_alloc_zero((size_t)n + 1, sizeof *j->objects);
+  j->objects = td_calloc((size_t)n + 1, sizeof *j->objects);
   if (!j->objects) return td_oom();
   j->n_objects = n;
   for (int64_t i = 0; i < n; i++)

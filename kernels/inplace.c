@@ -41,7 +41,7 @@ static td_status *run(td_kernel_ctx *c, td_row_reduce_op op) {
   if (n > 0 && rows == 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "i has %lld row numbers, but x has no rows", (long long)n);
-  int64_t *to = td_alloc_zero((size_t)n, sizeof *to);
+  int64_t *to = td_calloc((size_t)n, sizeof *to);
   if (!to) return td_oom();
   for (int64_t k = 0; k < n; k++) to[k] = (at[k] % rows + rows) % rows;
   td_row_reduce f = {.op = op,

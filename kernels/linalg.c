@@ -100,7 +100,7 @@ typedef struct batches {
 
 static void run_piece(void *arg, int64_t begin, int64_t end) {
   const batches *b = arg;
-  void *work = td_alloc_aligned(ALIGNED, b->l->work ? b->l->work : 1);
+  void *work = td_aligned_alloc(ALIGNED, b->l->work ? b->l->work : 1);
   for (int64_t i = begin; i < end; i++)
     b->info[i] = work ? b->l->one(b->l, i, work) : TD_LINALG_NO_MEMORY;
   td_free(work);
@@ -120,7 +120,7 @@ td_status *td_linalg_run(td_kernel_ctx *c, td_linalg *l) {
   double cost = ((double)l->m + 1) * ((double)l->n + 1) *
                 (fmin((double)l->m, (double)l->n) + (double)l->k + 1);
   if (l->count == 0) return NULL;
-  batches b = {l, td_alloc_zero((size_t)l->count, sizeof *b.info)};
+  batches b = {l, td_calloc((size_t)l->count, sizeof *b.info)};
   if (!b.info) return td_oom();
   td_for(c, l->count, cost < OPERATIONS ? (int64_t)(OPERATIONS / cost) : 1,
          run_piece, &b);

@@ -45,7 +45,7 @@ static void stack_free(td_object *o) {
 
 static td_status *new_stack(const td_node *n, int64_t most, stack **out) {
   const char *name = td_node_string(n, "stack_name");
-  stack *s = td_alloc_zero(1, sizeof *s);
+  stack *s = td_calloc(1, sizeof *s);
   if (!s) return td_oom();
   s->object = (td_object){.refs = 1, .type = type_name, .free = stack_free};
   s->dtype = td_node_type(n, "elem_type");

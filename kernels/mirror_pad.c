@@ -124,7 +124,7 @@ static td_status *mirror_rows(const plan *p, const td_shape *inside,
   int64_t at[TD_MAX_RANK] = {0};
   *each = together(inside, padded, &axes);
   *n = td_shape_span(padded, 0, axes);
-  *rows = td_alloc_zero((size_t)*n, sizeof **rows);
+  *rows = td_calloc((size_t)*n, sizeof **rows);
   if (!*rows) return td_oom();
   for (int64_t i = 0; i < *n; i++) {
     int64_t row = 0;

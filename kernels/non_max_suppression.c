@@ -66,8 +66,8 @@ static void choose(choice *j, const scored *list, int64_t n) {
 }
 
 static td_status *run_choice(choice *j) {
-  scored *list = td_alloc_zero((size_t)j->n + 1, sizeof *list);
-  j->chosen = td_alloc_zero((size_t)j->n + 1, sizeof *j->chosen);
+  scored *list = td_calloc((size_t)j->n + 1, sizeof *list);
+  j->chosen = td_calloc((size_t)j->n + 1, sizeof *j->chosen);
   td_status *s = list && j->chosen ? NULL : td_oom();
   int64_t n = 0;
   for (int64_t i = 0; td_ok(s) && i < j->n; i++) {

@@ -135,7 +135,7 @@ void td_print_tensor(td_str *out, const td_tensor *t, int64_t summarize) {
 
 static td_status *print_make(const td_kernel_info *info, void **state) {
   (void)info;
-  *state = td_alloc_zero(1, sizeof(int64_t)); /* how often it ran */
+  *state = td_calloc(1, sizeof(int64_t)); /* how often it ran */
   return *state ? NULL : td_oom();
 }
 

@@ -34,7 +34,7 @@ typedef struct stream {
 td_status *td_random_make(const td_kernel_info *info, void **state) {
   uint64_t seed = (uint64_t)td_node_int(info->node, "seed");
   uint64_t seed2 = (uint64_t)td_node_int(info->node, "seed2");
-  stream *s = td_alloc_zero(1, sizeof *s);
+  stream *s = td_calloc(1, sizeof *s);
   if (!s) return td_oom();
   if (seed == 0 && seed2 == 0) {
     seed = td_philox_entropy();
@@ -228,7 +228,7 @@ static td_status *shuffle_run(td_kernel_ctx *c) {
     return td_error(TD_INVALID_ARGUMENT,
                     "%lld rows are more than can be shuffled, 2^32-1",
                     (long long)n);
-  int64_t *rows = td_alloc((size_t)n * sizeof *rows);
+  int64_t *rows = td_malloc((size_t)n * sizeof *rows);
   if (!rows) return td_oom();
   words w = {.p = td_random_reserve(c, (uint64_t)(n + 2) / 4), .used = 4};
   shuffle(&w, rows, n);

@@ -101,7 +101,7 @@ static td_status *need_library(void) {
 
 static void *take(size_t size, void *unused) {
   (void)unused;
-  return td_alloc(size);
+  return td_malloc(size);
 }
 
 static void give(void *p, void *unused) {
@@ -245,7 +245,7 @@ static td_status *open(td_regex *r) {
 td_status *td_regex_new(td_bytes pattern, td_regex **out) {
   TD_TRY(need_library());
   TD_TRY(check(pattern));
-  td_regex *r = td_alloc_zero(1, sizeof *r);
+  td_regex *r = td_calloc(1, sizeof *r);
   if (!r) return td_oom();
   r->pattern = pattern;
   td_status *s = open(r);

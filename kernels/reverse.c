@@ -99,7 +99,7 @@ static td_status *sequence_run(td_kernel_ctx *c) {
   TD_TRY(check_lengths(lengths, x->shape.dim[seq]));
   int axes = (int)(seq > batch ? seq : batch) + 1;
   int64_t n = td_shape_span(&x->shape, 0, axes);
-  int64_t *rows = td_alloc_zero((size_t)n, sizeof *rows);
+  int64_t *rows = td_calloc((size_t)n, sizeof *rows);
   if (!rows) return td_oom();
   int64_t seq_step = td_shape_span(&x->shape, (int)seq + 1, axes);
   int64_t batch_step = td_shape_span(&x->shape, (int)batch + 1, axes);

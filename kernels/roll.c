@@ -46,7 +46,7 @@ static td_status *roll_run(td_kernel_ctx *c) {
   TD_TRY(check_shifts(&shift->shape, &axis->shape));
   TD_TRY(read_shifts(shift, axis, &x->shape, by, &axes));
   int64_t n = td_shape_span(&x->shape, 0, axes);
-  int64_t *rows = td_alloc_zero((size_t)n, sizeof *rows);
+  int64_t *rows = td_calloc((size_t)n, sizeof *rows);
   if (!rows) return td_oom();
   for (int64_t i = 0; i < n; i++) {
     int64_t row = 0;

@@ -204,7 +204,7 @@ static td_status *prepare(job *j, int64_t rows) {
     else
       memcpy(j->empty, &(float){(float)most}, sizeof(float));
   }
-  j->seen = td_alloc_zero((size_t)rows, 1);
+  j->seen = td_calloc((size_t)rows, 1);
   return j->seen ? NULL : td_oom();
 }
 

@@ -61,7 +61,7 @@ static td_status *unsorted_infer(td_infer *c) {
 static td_status *read_ids(const td_tensor *ids, int64_t segments,
                            int64_t **rows) {
   int64_t n = td_tensor_count(ids);
-  *rows = td_alloc_zero((size_t)n, sizeof **rows);
+  *rows = td_calloc((size_t)n, sizeof **rows);
   if (!*rows) return td_oom();
   for (int64_t i = 0; i < n; i++) {
     int64_t id = td_tensor_get_i(ids, i);
@@ -148,7 +148,7 @@ static td_status *read_sorted(const td_tensor *ids, int64_t **rows,
                               int64_t *segments) {
   int64_t n = td_tensor_count(ids), before = 0;
   td_status *s = NULL;
-  *rows = td_alloc_zero((size_t)n, sizeof **rows);
+  *rows = td_calloc((size_t)n, sizeof **rows);
   if (!*rows) return td_oom();
   for (int64_t i = 0; i < n && td_ok(s); i++) {
     int64_t id = td_tensor_get_i(ids, i);

@@ -25,7 +25,7 @@ static td_status *end_make(const td_kernel_info *info, void **state) {
       edge->i > INT32_MAX)
     return td_error(TD_INVALID_ARGUMENT,
                     "the attribute _edge must give the edge's number");
-  end *e = td_alloc(sizeof *e);
+  end *e = td_malloc(sizeof *e);
   if (!e) return td_oom();
   e->edge = (int32_t)edge->i;
   e->stage = n->op->kind == TD_OP_SEND &&
@@ -76,7 +76,7 @@ static void send_start(td_kernel_ctx *c) {
     return;
   }
   td_device *d = c->kernel->device;
-  staged *w = td_alloc_zero(1, sizeof *w);
+  staged *w = td_calloc(1, sizeof *w);
   if (!w) {
     td_kernel_done(c, td_oom());
     return;
@@ -124,7 +124,7 @@ static void got(td_receiver *base, td_tensor value, bool dead, td_status *s) {
 }
 
 static void recv_start(td_kernel_ctx *c) {
-  receipt *r = td_alloc_zero(1, sizeof *r);
+  receipt *r = td_calloc(1, sizeof *r);
   if (!r) {
     td_kernel_done(c, td_oom());
     return;

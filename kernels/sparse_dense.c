@@ -240,7 +240,7 @@ static td_status *multiply(td_kernel_ctx *c, product *p, td_dtype t) {
 static td_status *multiply_halves(td_kernel_ctx *c, product *p, td_tensor *y) {
   int64_t n = td_tensor_count(p->values), m = td_shape_count(&p->b);
   int64_t k = td_tensor_count(y);
-  float *wide = td_alloc_zero((size_t)(n + m) + (size_t)k, sizeof *wide);
+  float *wide = td_calloc((size_t)(n + m) + (size_t)k, sizeof *wide);
   if (!wide) return td_oom();
   td_half_load(y->dtype, n, p->a, wide);
   td_half_load(y->dtype, m, p->x, wide + n);
@@ -340,7 +340,7 @@ static td_status *reorder_run(td_kernel_ctx *c) {
   TD_TRY(td_operand_shape(td_in(c, 2), "input_shape", &shape));
   TD_TRY(td_array_count(&shape, &count));
   TD_TRY(td_gather_nd_rows(td_in(c, 0), &shape, false, &rows, &n));
-  element *e = td_alloc_zero((size_t)n, sizeof *e);
+  element *e = td_calloc((size_t)n, sizeof *e);
   for (int64_t i = 0; e && i < n; i++) e[i] = (element){rows[i], i};
   if (e && n) qsort(e, (size_t)n, sizeof *e, in_order);
   td_status *s = e ? put_ordered(c, e, n) : td_oom();

@@ -72,7 +72,7 @@ static td_status *read_rows(const td_tensor *t, const char *what, int64_t limit,
                             bool sorted, int64_t **out) {
   int64_t n = td_tensor_count(t);
   td_status *s = NULL;
-  *out = td_alloc_zero((size_t)n, sizeof **out);
+  *out = td_calloc((size_t)n, sizeof **out);
   if (!*out) return td_oom();
   for (int64_t i = 0; i < n && td_ok(s); i++) {
     int64_t row = (*out)[i] = td_tensor_get_i(t, i);
@@ -177,7 +177,7 @@ static td_status *weights(td_kernel_ctx *c, divisor kind, const int64_t *ids,
   TD_TRY(divisors(c, kind, ids, n, segments, &over));
   if (!td_tensor_valid(&over)) return NULL;
   const double *v = over.data;
-  *by = td_alloc_zero((size_t)n, sizeof **by);
+  *by = td_calloc((size_t)n, sizeof **by);
   for (int64_t i = 0; *by && i < n; i++) (*by)[i] = 1 / v[ids[i]];
   td_tensor_release(&over);
   return *by ? NULL : td_oom();

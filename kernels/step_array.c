@@ -93,7 +93,7 @@ td_status *td_step_array_new(const td_step_array_spec *spec, int64_t size,
   if (size < 0)
     return td_error(TD_INVALID_ARGUMENT, "size must not be negative, is %lld",
                     (long long)size);
-  td_step_array *a = td_alloc_zero(1, sizeof *a);
+  td_step_array *a = td_calloc(1, sizeof *a);
   if (!a) return td_oom();
   *a = (td_step_array){
       .object = {.refs = 1, .type = type_name, .free = array_free},

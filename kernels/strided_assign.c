@@ -38,7 +38,7 @@ static td_status *spread(const td_kernel_ctx *c, const td_shape *to,
     bool own = k >= missing && x->shape.dim[k - missing] != 1;
     td_strided_copy_loop(&m, to->dim[k], own ? from[k - missing] : 0, steps[k]);
   }
-  char *all = td_alloc_zero((size_t)count, x->size);
+  char *all = td_calloc((size_t)count, x->size);
   if (!all) return td_oom();
   td_strided_copy_run(c, &m, x->size, x->at, all);
   td_array_drop(x);

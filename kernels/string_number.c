@@ -71,7 +71,7 @@ static bool put_whole(const char *text, td_tensor *y, int64_t i) {
 static td_status *read_number(td_bytes s, td_tensor *y, int64_t i) {
   char near[SHORT], *text = near;
   td_bytes number = td_text_strip(s);
-  if (number.len >= SHORT && !(text = td_alloc(number.len + 1)))
+  if (number.len >= SHORT && !(text = td_malloc(number.len + 1)))
     return td_oom();
   memcpy(text, number.at, number.len);
   text[number.len] = '\0';

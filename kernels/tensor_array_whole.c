@@ -29,7 +29,7 @@ static void drop_parts(parts *p) {
  * case. */
 static td_status *read_parts(td_kernel_ctx *c, td_step_array *a,
                              const int32_t *index, int64_t n, parts *p) {
-  *p = (parts){.at = td_alloc_zero((size_t)n + 1, sizeof *p->at)};
+  *p = (parts){.at = td_calloc((size_t)n + 1, sizeof *p->at)};
   if (!p->at) return td_oom();
   for (int64_t i = 0; i < n; i++) {
     td_tensor t;
@@ -91,7 +91,7 @@ static td_status *out_joined(td_kernel_ctx *c, const parts *p,
 
 /* Where each of the parts begins. Caller frees *out. */
 static td_status *begins(const parts *p, int64_t **out) {
-  int64_t *begin = td_alloc_zero((size_t)p->n + 1, sizeof *begin);
+  int64_t *begin = td_calloc((size_t)p->n + 1, sizeof *begin);
   if (!begin) return td_oom();
   for (int64_t i = 0; i < p->n; i++)
     begin[i + 1] = begin[i] + td_shape_count(&p->at[i].shape);

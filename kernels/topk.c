@@ -195,7 +195,7 @@ static td_status *top_run_k(td_kernel_ctx *c, int64_t k) {
                     "index_type %s cannot number %lld elements",
                     td_dtype_name(t.indices->dtype), (long long)t.n);
   if (td_tensor_count(t.values) == 0) return NULL;
-  t.items = td_alloc_zero((size_t)td_tensor_count(t.values), sizeof *t.items);
+  t.items = td_calloc((size_t)td_tensor_count(t.values), sizeof *t.items);
   if (!t.items) return td_oom();
   td_for(c, td_tensor_count(t.values) / k, td_grain_of(2 * t.n), top_rows, &t);
   td_free(t.items);
@@ -259,7 +259,7 @@ static int by_key(const void *a, const void *b) {
 static void nth_rows(void *arg, int64_t begin, int64_t end) {
   nth *t = arg;
   size_t size = td_dtype_size(t->x->dtype);
-  item *items = td_alloc_zero((size_t)t->n, sizeof *items);
+  item *items = td_calloc((size_t)t->n, sizeof *items);
   if (!items) t->failed = true;
   for (int64_t row = begin; items && row < end; row++) {
     for (int64_t i = 0; i < t->n; i++)

@@ -134,7 +134,7 @@ static int update_of(const char *type) {
 
 static td_status *apply_make(const td_kernel_info *info, void **state) {
   const td_node *n = info->node;
-  plan *p = td_alloc_zero(1, sizeof *p);
+  plan *p = td_calloc(1, sizeof *p);
   if (!p) return td_oom();
   p->roles = roles_of(n->op);
   p->update = update_of(n->op->type);

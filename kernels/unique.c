@@ -143,10 +143,10 @@ static td_status *open_table(const td_tensor *x, int axis, table *t) {
   *t = table_of(x, axis);
   t->nslots = 16;
   /* First, as there may be any number of slices without elements. */
-  t->first = td_alloc_zero((size_t)t->n, sizeof *t->first);
+  t->first = td_calloc((size_t)t->n, sizeof *t->first);
   if (!t->first) return td_oom();
   while (t->nslots / 2 < (uint64_t)t->n) t->nslots *= 2;
-  t->slots = td_alloc_zero(t->nslots, sizeof *t->slots);
+  t->slots = td_calloc(t->nslots, sizeof *t->slots);
   if (t->slots) return NULL;
   td_free(t->first);
   return td_oom();
@@ -308,7 +308,7 @@ static td_status *diff_fill(td_kernel_ctx *c, table *known) {
   table x = table_of(td_in(c, 0), 0);
   int64_t count = 0;
   bool alone;
-  int64_t *which = td_alloc_zero((size_t)x.n, sizeof *which);
+  int64_t *which = td_calloc((size_t)x.n, sizeof *which);
   if (!which) return td_oom();
   for (int64_t i = 0; i < known->n; i++) (void)number_of(known, i);
   for (int64_t i = 0; i < x.n; i++) {

@@ -24,7 +24,7 @@ typedef struct handle {
 
 static td_status *handle_make(const td_kernel_info *info, void **state) {
   (void)info;
-  handle *h = td_alloc_zero(1, sizeof *h);
+  handle *h = td_calloc(1, sizeof *h);
   if (!h) return td_oom();
   pthread_mutex_init(&h->mutex, NULL);
   *state = h;

@@ -102,7 +102,7 @@ static td_status *where_run(td_kernel_ctx *c) {
              .count = td_tensor_count(td_in(c, 0)),
              .piece = TD_GRAIN};
   int64_t pieces = w.count / w.piece + (w.count % w.piece != 0);
-  w.found = td_alloc_zero((size_t)pieces, sizeof *w.found);
+  w.found = td_calloc((size_t)pieces, sizeof *w.found);
   if (!w.found) return td_oom();
   td_status *s = where_find(c, &w, pieces);
   td_free(w.found);

@@ -48,7 +48,7 @@ static bool splice(td_edit_buffer *b, size_t from, size_t to, const char *s,
   size_t tail = t->len - to, len = from + n + tail;
   if (len > t->len) { /* room first: the text is whole until then */
     size_t old = t->len;
-    char *more = td_alloc_zero(1, len - old + 1);
+    char *more = td_calloc(1, len - old + 1);
     if (!more) return false;
     td_str_addn(t, more, len - old);
     td_free(more);

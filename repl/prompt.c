@@ -289,7 +289,7 @@ static void greet(td_line *line) {
 }
 
 static void edited(td_line *line) {
-  prompt *p = td_alloc_zero(1, sizeof *p);
+  prompt *p = td_calloc(1, sizeof *p);
   if (!p) return;
   p->line = line;
   p->dump = getenv("TIDE_EDIT_DUMP") != NULL;

@@ -117,7 +117,7 @@ static bool grow(char **bytes, size_t *cap, size_t limit) {
 static td_status *read_all(int fd, const char *path, size_t hint, size_t limit,
                            char **bytes, size_t *len) {
   size_t cap = hint + 2, at = 0;
-  char *p = td_alloc(cap);
+  char *p = td_malloc(cap);
   td_status *s = p ? NULL : td_oom();
   for (size_t got = 1; td_ok(s) && got > 0; at += got) {
     got = 0;
@@ -335,7 +335,7 @@ td_status *td_file_temp_dir(size_t most, td_str *path) {
 
 static voidpf zip_alloc(voidpf opaque, uInt n, uInt size) {
   (void)opaque;
-  return td_alloc_zero(n, size);
+  return td_calloc(n, size);
 }
 
 static void zip_free(voidpf opaque, voidpf p) {
@@ -380,7 +380,7 @@ td_status *td_file_gunzip(const void *in, size_t len, size_t limit, char **out,
                 .next_in = (Bytef *)in}; /* zlib only reads it */
   enum { GZIP_ONLY = 16 };
   size_t cap = limit < 4096 ? limit + 2 : 4096, at = 0;
-  char *p = td_alloc(cap);
+  char *p = td_malloc(cap);
   if (!p || inflateInit2(&z, MAX_WBITS + GZIP_ONLY) != Z_OK) {
     td_free(p);
     return td_oom();

@@ -108,8 +108,8 @@ static bool rebuild(td_map *m) {
   size_t nslots = cap * 2;
   if (cap > UINT32_MAX / 2) return false;
   if (!td_mul(cap, sizeof *m->entries, &bytes)) return false;
-  td_map_entry *entries = td_alloc(bytes);
-  uint32_t *slots = td_alloc_zero(nslots, sizeof *slots);
+  td_map_entry *entries = td_malloc(bytes);
+  uint32_t *slots = td_calloc(nslots, sizeof *slots);
   if (!entries || !slots) {
     td_free(entries);
     td_free(slots);
@@ -136,7 +136,7 @@ bool td_map_putn(td_map *m, const void *key, size_t len, void *value) {
     return true;
   }
   size_t bytes;
-  char *copy = td_add(len, 1, &bytes) ? td_alloc(bytes) : NULL;
+  char *copy = td_add(len, 1, &bytes) ? td_malloc(bytes) : NULL;
   if (!copy) return false;
   if (m->used == m->cap && !rebuild(m)) {
     td_free(copy);

@@ -24,12 +24,12 @@ void td_mem_fail(int64_t nth, bool for_ever) {
   td_fault_arm(&seam, nth, for_ever);
 }
 
-void *td_alloc(size_t size) {
+void *td_malloc(size_t size) {
   if (!td_mem_try() || size > PTRDIFF_MAX) return NULL;
   return malloc(size ? size : 1);
 }
 
-void *td_alloc_zero(size_t n, size_t size) {
+void *td_calloc(size_t n, size_t size) {
   size_t bytes;
   if (!td_mem_try() || !td_mul(n, size, &bytes) || bytes > PTRDIFF_MAX)
     return NULL;
@@ -41,7 +41,7 @@ void *td_realloc(void *p, size_t size) {
   return realloc(p, size ? size : 1);
 }
 
-void *td_alloc_aligned(size_t align, size_t size) {
+void *td_aligned_alloc(size_t align, size_t size) {
   void *p = NULL;
   if (!td_mem_try() || size > PTRDIFF_MAX) return NULL;
   if (align & (align - 1)) return NULL; /* no power of two */
@@ -85,7 +85,7 @@ void td_arena_deinit(td_arena *a) {
 static td_arena_block *new_block(size_t size) {
   size_t bytes;
   if (!td_add(sizeof(td_arena_block), size, &bytes)) return NULL;
-  td_arena_block *b = td_alloc_zero(1, bytes);
+  td_arena_block *b = td_calloc(1, bytes);
   if (b) b->size = size;
   return b;
 }

@@ -12,10 +12,10 @@
 
 TD_BEGIN
 
-void *td_alloc(size_t size);                 /* Not cleared. size 0 is 1. */
-void *td_alloc_zero(size_t n, size_t size);  /* NULL on overflow of n*size. */
+void *td_malloc(size_t size);           /* Not cleared. size 0 is 1. */
+void *td_calloc(size_t n, size_t size); /* NULL on overflow of n*size. */
 void *td_realloc(void *p, size_t size);
-void *td_alloc_aligned(size_t align, size_t size); /* freed by td_free */
+void *td_aligned_alloc(size_t align, size_t size); /* freed by td_free */
 void td_free(void *p);
 
 /* a*b, a+b; false (and *out unchanged) on overflow. */

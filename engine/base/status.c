@@ -52,7 +52,7 @@ static bool is_sole(const td_status *s) {
 }
 
 static td_status *new_status(td_code code, uint32_t len) {
-  td_status *s = td_alloc(sizeof *s + len);
+  td_status *s = td_malloc(sizeof *s + len);
   if (!s) return NULL;
   bool known = code > TD_OK && code <= TD_UNAUTHENTICATED;
   *s = (td_status){.refs = 1, .code = known ? code : TD_UNKNOWN, .len = len};

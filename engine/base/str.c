@@ -99,7 +99,7 @@ void td_str_clear(td_str *s) {
 
 char *td_strndup(const char *s, size_t len) {
   size_t bytes;
-  char *p = td_add(len, 1, &bytes) ? td_alloc(bytes) : NULL;
+  char *p = td_add(len, 1, &bytes) ? td_malloc(bytes) : NULL;
   if (!p) return NULL;
   if (len) memcpy(p, s, len);
   p[len] = '\0';

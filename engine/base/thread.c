@@ -55,7 +55,7 @@ static void keep_crashes(sigset_t *set) {
 
 bool td_thread_start(pthread_t *thread, const char *name, int cpu,
                      void *(*run)(void *arg), void *arg) {
-  start *s = td_alloc_zero(1, sizeof *s);
+  start *s = td_calloc(1, sizeof *s);
   pthread_attr_t attr;
   if (!s) return false;
   if (pthread_attr_init(&attr)) {

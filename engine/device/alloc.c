@@ -154,7 +154,7 @@ static void make_key(void) {
 static bool has_table(void) {
   if (mine) return true;
   pthread_once(&registry.once, make_key);
-  thread_caches *t = registry.has_key ? td_alloc_zero(1, sizeof *t) : NULL;
+  thread_caches *t = registry.has_key ? td_calloc(1, sizeof *t) : NULL;
   if (t && pthread_setspecific(registry.key, t)) {
     td_free(t);
     t = NULL;
@@ -172,7 +172,7 @@ static void init_lists(td_alloc_cache *c) {
 }
 
 static td_alloc_cache *new_cache(td_alloc_heap *h) {
-  td_alloc_cache *c = has_table() ? td_alloc_zero(1, sizeof *c) : NULL;
+  td_alloc_cache *c = has_table() ? td_calloc(1, sizeof *c) : NULL;
   if (!c) return NULL;
   init_lists(c);
   c->place = &mine->at[h->slot];
@@ -399,7 +399,7 @@ static bool take_slot(td_alloc_heap *h) {
 }
 
 td_status *td_alloc_new(const td_alloc_options *options, td_allocator **out) {
-  td_alloc_heap *h = td_alloc_zero(1, sizeof *h);
+  td_alloc_heap *h = td_calloc(1, sizeof *h);
   if (!h) return td_oom();
   init_heap(h, options);
   if (take_slot(h)) {

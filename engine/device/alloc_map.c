@@ -123,7 +123,7 @@ static td_alloc_map *take_kept(td_alloc_heap *h, size_t bytes) {
 }
 
 static td_alloc_map *take_fresh(td_alloc_heap *h, size_t bytes) {
-  td_alloc_map *m = td_alloc_zero(1, sizeof *m);
+  td_alloc_map *m = td_calloc(1, sizeof *m);
   if (!m) return NULL;
   m->size = td_alloc_map_size(h, bytes);
   if (h->caching)

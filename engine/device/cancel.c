@@ -24,7 +24,7 @@ struct td_cancel {
 };
 
 td_status *td_cancel_new(td_cancel **out) {
-  td_cancel *c = td_alloc(sizeof *c);
+  td_cancel *c = td_malloc(sizeof *c);
   if (!c) return td_oom();
   *c = (td_cancel){.refs = 1};
   pthread_mutex_init(&c->mutex, NULL);

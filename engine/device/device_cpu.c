@@ -15,7 +15,7 @@ static void cpu_free(td_device *d) {
 
 td_status *td_device_cpu_new(const char *place, int index, size_t limit,
                              td_device **out) {
-  td_device *d = td_alloc_zero(1, sizeof *d);
+  td_device *d = td_calloc(1, sizeof *d);
   if (!d) return td_oom();
   d->free = cpu_free;
   td_status *s = td_device_describe(d, place, "CPU", index);

@@ -91,7 +91,7 @@ static td_status *tagged_refusal(td_allocator *a, size_t bytes) {
 
 static td_status *tagged_new(const char *name, td_allocator **out) {
   td_alloc_options options = {.name = name};
-  tagged *m = td_alloc_zero(1, sizeof *m);
+  tagged *m = td_calloc(1, sizeof *m);
   if (!m) return td_oom();
   m->base.name = td_strdup(name);
   td_status *s = m->base.name ? NULL : td_oom();
@@ -135,7 +135,7 @@ typedef struct test_device {
 
 static bool submit(td_device *base, const job *what) {
   test_device *d = (test_device *)base;
-  job *j = td_alloc(sizeof *j);
+  job *j = td_malloc(sizeof *j);
   if (!j) return false;
   *j = *what;
   pthread_mutex_lock(&d->mutex);
@@ -255,7 +255,7 @@ static td_status *init_memory(test_device *d) {
 
 td_status *td_device_test_new(const char *place, int index, uint64_t seed,
                               td_device **out) {
-  test_device *d = td_alloc_zero(1, sizeof *d);
+  test_device *d = td_calloc(1, sizeof *d);
   if (!d) return td_oom();
   pthread_mutex_init(&d->mutex, NULL);
   pthread_cond_init(&d->work, NULL);

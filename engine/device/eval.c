@@ -64,7 +64,7 @@ static td_status *run_with_room(const td_kernel *k, int threads,
                     "%s keeps state or waits: it can only run in a session",
                     k->node->op->type);
   if (k->node->n_in > FEW)
-    held = td_alloc((size_t)k->node->n_in * sizeof *held);
+    held = td_malloc((size_t)k->node->n_in * sizeof *held);
   if (!held) return td_oom();
   td_status *s = run(k, threads, in, held, out, stop);
   if (held != few) td_free(held);
@@ -131,7 +131,7 @@ static td_status *build(const call *c, td_graph *g, td_node **out) {
   td_build b;
   td_edge few[FEW], *edges = few;
   int n = count_inputs(c);
-  if (n > FEW) edges = td_alloc((size_t)n * sizeof *edges);
+  if (n > FEW) edges = td_malloc((size_t)n * sizeof *edges);
   if (!edges) return td_oom();
   td_build_op(&b, g, c->op, NULL);
   td_status *s = add_inputs(c, g, &b, edges);

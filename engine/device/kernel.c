@@ -38,7 +38,7 @@ static td_status *init_hosts(td_kernel *k) {
   k->in_host = k->out_host = all;
   if (td_device_on_host(k->device) && n->n_in <= FEW && n->n_out <= FEW)
     return NULL;
-  bool *host = td_alloc((size_t)n->n_in + (size_t)n->n_out);
+  bool *host = td_malloc((size_t)n->n_in + (size_t)n->n_out);
   if (!host) return td_oom();
   for (int i = 0; i < n->n_in; i++)
     host[i] = td_kernel_in_host(n, k->device, i);

@@ -133,7 +133,7 @@ static td_status *read_row(const td_kernel_def *d, row *r) {
 
 /* A new row, not yet listed. Caller owns *out (td_free). */
 static td_status *new_row(const td_kernel_def *d, row **out) {
-  row *r = td_alloc(sizeof *r);
+  row *r = td_malloc(sizeof *r);
   if (!r) return td_oom();
   td_status *s = read_row(d, r);
   if (!td_ok(s)) {

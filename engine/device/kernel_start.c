@@ -219,7 +219,7 @@ static void resume(td_task *task) {
 
 /* NULL when there is no memory. */
 static td_kernel_wait *wait_new(td_kernel_ctx *c, const locks *l, int held) {
-  td_kernel_wait *wait = td_alloc(sizeof *wait);
+  td_kernel_wait *wait = td_malloc(sizeof *wait);
   if (!wait) return NULL;
   *wait = (td_kernel_wait){.waiter.task.run = resume,
                            .ctx = c,

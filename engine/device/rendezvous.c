@@ -48,9 +48,9 @@ enum { MIN_BUCKETS = 64 };
 /* ---- life ---------------------------------------------------------------- */
 
 td_status *td_rendezvous_new(int32_t edges, td_rendezvous **out) {
-  td_rendezvous *r = td_alloc_zero(1, sizeof *r);
+  td_rendezvous *r = td_calloc(1, sizeof *r);
   if (!r) return td_oom();
-  r->slots = td_alloc_zero((size_t)edges, sizeof *r->slots);
+  r->slots = td_calloc((size_t)edges, sizeof *r->slots);
   if (!r->slots) {
     td_free(r);
     return td_oom();
@@ -202,7 +202,7 @@ static void link_node(td_rendezvous *r, td_receiver *node) {
 static bool grow(td_rendezvous *r) {
   if (r->n_buckets && r->count < r->n_buckets * 2) return true;
   size_t old_n = r->n_buckets, n = old_n ? old_n * 4 : MIN_BUCKETS;
-  td_receiver **old = r->buckets, **fresh = td_alloc_zero(n, sizeof *fresh);
+  td_receiver **old = r->buckets, **fresh = td_calloc(n, sizeof *fresh);
   if (!fresh) return old_n > 0;
   r->buckets = fresh;
   r->n_buckets = n;
@@ -230,7 +230,7 @@ static td_receiver *unlink_node(td_rendezvous *r, td_receiver **at) {
 }
 
 static td_status *keep_parcel(td_rendezvous *r, td_key key, td_tensor *value) {
-  parcel *p = td_alloc(sizeof *p);
+  parcel *p = td_malloc(sizeof *p);
   if (!p) return td_oom();
   *p = (parcel){.node.key = key};
   if (!insert(r, &p->node)) {

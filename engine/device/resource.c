@@ -22,7 +22,7 @@ struct td_resources {
 };
 
 td_status *td_resources_new(td_resources **out) {
-  td_resources *m = td_alloc_zero(1, sizeof *m);
+  td_resources *m = td_calloc(1, sizeof *m);
   if (!m) return td_oom();
   pthread_mutex_init(&m->mutex, NULL);
   td_map_init(&m->entries);

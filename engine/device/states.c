@@ -29,7 +29,7 @@ struct td_states {
 };
 
 td_status *td_states_new(td_states **out) {
-  td_states *s = td_alloc(sizeof *s);
+  td_states *s = td_malloc(sizeof *s);
   if (!s) return td_oom();
   pthread_mutex_init(&s->mutex, NULL);
   td_map_init(&s->entries);
@@ -89,7 +89,7 @@ static entry *find(td_states *s, const td_str *key, uint64_t serial) {
 
 static td_status *make(const td_kernel_info *info, const td_kernel_def *def,
                        entry **out) {
-  entry *e = td_alloc(sizeof *e);
+  entry *e = td_malloc(sizeof *e);
   if (!e) return td_oom();
   *e = (entry){.refs = 1, .serial = info->node->serial, .def = def};
   td_status *s = def->make(info, &e->state);

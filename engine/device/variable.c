@@ -37,7 +37,7 @@ static void variable_free(td_object *o) {
 
 td_status *td_variable_new(td_dtype dtype, const td_shape *shape,
                            td_variable **out) {
-  td_variable *v = td_alloc_zero(1, sizeof *v);
+  td_variable *v = td_calloc(1, sizeof *v);
   if (!v) return td_oom();
   v->base.object =
       (td_object){.refs = 1, .type = TD_VARIABLE, .free = variable_free};

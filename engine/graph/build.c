@@ -61,7 +61,7 @@ static bool grow(td_build *b, void **at, void *few, int32_t *cap, int32_t len,
   while (cap_new < need) cap_new *= 2;
   void *p = NULL;
   if (cap_new <= INT32_MAX && *at == few) {
-    p = td_alloc((size_t)cap_new * size);
+    p = td_malloc((size_t)cap_new * size);
     if (p) memcpy(p, few, (size_t)len * size);
   } else if (cap_new <= INT32_MAX) {
     p = td_realloc(*at, (size_t)cap_new * size);

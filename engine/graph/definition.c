@@ -21,7 +21,7 @@ td_status *td_definition_new(const char *name, td_bytes bytes,
   size_t n = 0, text = strlen(name) + 1 + bytes.len + 1;
   for (; calls[n]; n++) text += strlen(calls[n]) + 1;
   if (gradient) text += strlen(gradient) + 1;
-  td_definition *d = td_alloc(sizeof *d + (n + 1) * sizeof(char *) + text);
+  td_definition *d = td_malloc(sizeof *d + (n + 1) * sizeof(char *) + text);
   *out = d;
   if (!d) return td_oom();
   *d = (td_definition){.refs = 1, .calls = (const char **)(d + 1)};

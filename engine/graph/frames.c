@@ -159,10 +159,10 @@ td_status *td_frames_check(td_graph *g, td_frames *out) {
   td_frames frames = {0};
   td_frames_walk w = {.g = g, .n = td_graph_size(g), .frames = &frames};
   td_map_init(&w.index);
-  w.frame = td_alloc_zero((size_t)w.n, sizeof *w.frame);
-  w.may_die = td_alloc_zero((size_t)w.n, sizeof *w.may_die);
-  w.may_stop = td_alloc_zero((size_t)w.n, sizeof *w.may_stop);
-  frames.beyond = td_alloc_zero((size_t)w.n, sizeof *frames.beyond);
+  w.frame = td_calloc((size_t)w.n, sizeof *w.frame);
+  w.may_die = td_calloc((size_t)w.n, sizeof *w.may_die);
+  w.may_stop = td_calloc((size_t)w.n, sizeof *w.may_stop);
+  frames.beyond = td_calloc((size_t)w.n, sizeof *frames.beyond);
   bool room = w.frame && w.may_die && w.may_stop && frames.beyond;
   td_status *s = room ? walk(&w) : td_oom();
   for (int32_t i = 0; td_ok(s) && i < w.n; i++) {

@@ -81,8 +81,8 @@ static void print_cycle(const td_frames_walk *w, const search *q,
 static td_status *cycle_error(const td_frames_walk *w, td_node *m,
                               td_node *next, const char *what) {
   td_str text = {0};
-  search q = {.after = td_alloc_zero((size_t)w->n, sizeof *q.after),
-              .queue = td_alloc_zero((size_t)w->n, sizeof *q.queue)};
+  search q = {.after = td_calloc((size_t)w->n, sizeof *q.after),
+              .queue = td_calloc((size_t)w->n, sizeof *q.queue)};
   if (q.after && q.queue) {
     q.queue[q.tail++] = next->id;
     look(w, &q, m);

@@ -240,7 +240,7 @@ static int32_t live_inputs(dead *d, const td_node *n) {
 static td_status *live_merge(dead *d, const td_node *n, int32_t *out) {
   int32_t few[MERGED], *of = few;
   int len = 0;
-  if (n->n_in > MERGED) of = td_alloc_zero((size_t)n->n_in, sizeof *of);
+  if (n->n_in > MERGED) of = td_calloc((size_t)n->n_in, sizeof *of);
   if (!of) return td_oom();
   for (int i = 0; i < n->n_in; i++)
     if (!td_frames_back_edge(n, i)) of[len++] = live_edge(d, n, n->in[i]);
@@ -380,8 +380,8 @@ static td_status *walk(dead *d) {
 td_status *td_frames_deadness(td_frames_walk *w) {
   dead d = {.w = w};
   td_map_init(&d.sets);
-  d.live = td_alloc_zero((size_t)w->n, sizeof *d.live);
-  d.lossy = td_alloc_zero((size_t)w->n, sizeof *d.lossy);
+  d.live = td_calloc((size_t)w->n, sizeof *d.live);
+  d.lossy = td_calloc((size_t)w->n, sizeof *d.lossy);
   td_status *s = d.live && d.lossy ? walk(&d) : td_oom();
   td_free(d.live);
   td_free(d.lossy);

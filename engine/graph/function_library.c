@@ -153,8 +153,8 @@ td_status *td_function_library_order(const td_function_library *l,
                                      size_t *order) {
   size_t n = l->list.len;
   descent d = {.library = l, .order = order};
-  d.state = td_alloc_zero(n, sizeof *d.state);
-  d.open = td_alloc_zero(n, sizeof *d.open);
+  d.state = td_calloc(n, sizeof *d.state);
+  d.open = td_calloc(n, sizeof *d.open);
   td_status *s = d.state && d.open ? NULL : td_oom();
   for (size_t i = 0; i < n && td_ok(s); i++)
     if (d.state[i] == UNSEEN) s = descend(&d, i);

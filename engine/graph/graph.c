@@ -41,7 +41,7 @@ static void graph_free(td_graph *g) {
 td_status *td_graph_new(td_graph **out) {
   int32_t root;
   *out = NULL;
-  td_graph *g = td_alloc_zero(1, sizeof *g);
+  td_graph *g = td_calloc(1, sizeof *g);
   if (!g) return td_oom();
   g->refs = 1;
   g->root.graph = g;
@@ -109,7 +109,7 @@ bool td_graph_seed(const td_graph *g, int64_t *seed) {
 
 static td_flow *new_flow(int32_t parent, char kind, const char *name) {
   size_t len = strlen(name) + 1;
-  td_flow *f = td_alloc(sizeof *f + len);
+  td_flow *f = td_malloc(sizeof *f + len);
   if (!f) return NULL;
   char *kept = memcpy(f + 1, name, len);
   *f = (td_flow){.parent = parent, .kind = kind, .name = kept};

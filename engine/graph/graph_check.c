@@ -80,9 +80,9 @@ static td_status *visit(walk *w, const td_node *root) {
 td_status *td_graph_order(const td_graph *g, int32_t **order) {
   size_t n = g->nodes.len;
   td_status *s = NULL;
-  walk w = {.color = td_alloc_zero(n, 1),
-            .stack = td_alloc_zero(n, sizeof(step)),
-            .order = td_alloc_zero(n, sizeof(int32_t))};
+  walk w = {.color = td_calloc(n, 1),
+            .stack = td_calloc(n, sizeof(step)),
+            .order = td_calloc(n, sizeof(int32_t))};
   if (!w.color || !w.stack || !w.order) s = td_oom();
   for (size_t i = 0; i < n && td_ok(s); i++)
     if (w.color[i] == WHITE) s = visit(&w, g->nodes.at[i]);
@@ -186,7 +186,7 @@ static td_status *verify_node(const td_graph *g, int32_t id, int32_t *seen) {
 
 td_status *td_graph_verify(const td_graph *g) {
   int32_t *order = NULL, n = td_graph_size(g);
-  int32_t *seen = td_alloc_zero((size_t)n, sizeof *seen);
+  int32_t *seen = td_calloc((size_t)n, sizeof *seen);
   td_status *s = seen ? NULL : td_oom();
   for (int32_t i = 0; i < n && td_ok(s); i++) s = verify_node(g, i, seen);
   td_free(seen);

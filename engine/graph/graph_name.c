@@ -31,7 +31,7 @@ bool td_names_reserve(td_names *t, size_t more) {
   if (more > INT32_MAX / 2 || need > INT32_MAX / 2) return false;
   size_t cap = t->cap ? 2 * (size_t)t->cap : 64;
   while (cap < need) cap *= 2;
-  td_name_slot *slots = td_alloc_zero(2 * cap, sizeof *slots);
+  td_name_slot *slots = td_calloc(2 * cap, sizeof *slots);
   if (!slots) return false;
   td_name *at = td_realloc(t->at, cap * sizeof *at);
   if (!at) {

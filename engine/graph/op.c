@@ -72,15 +72,15 @@ static int by_type(const void *a, const void *b) {
 }
 
 static table *new_table(const table *old, batch *b) {
-  table *t = td_alloc_zero(1, sizeof *t);
+  table *t = td_calloc(1, sizeof *t);
   if (!t) return NULL;
   int had = old ? old->n : 0;
   size_t slots = 16;
   while (slots < 2 * (size_t)(had + b->n)) slots *= 2;
   t->mask = (uint32_t)slots - 1;
-  t->op = td_alloc_zero((size_t)(had + b->n), sizeof *t->op);
-  t->by_type = td_alloc_zero(slots, sizeof *t->by_type);
-  t->by_lua = td_alloc_zero(slots, sizeof *t->by_lua);
+  t->op = td_calloc((size_t)(had + b->n), sizeof *t->op);
+  t->by_type = td_calloc(slots, sizeof *t->by_type);
+  t->by_lua = td_calloc(slots, sizeof *t->by_lua);
   if (!t->op || !t->by_type || !t->by_lua) {
     free_table(t);
     return NULL;
@@ -206,7 +206,7 @@ static td_status *drop_doubles(batch *b, const table *old, td_status **bad) {
  * row ends it only where `strict`. Under the mutex. */
 static td_status *add_modules(const table *old, const td_module *const *modules,
                               int n, bool strict, td_status **bad) {
-  batch *b = td_alloc_zero(1, sizeof *b);
+  batch *b = td_calloc(1, sizeof *b);
   if (!b) return td_oom();
   table *t = NULL;
   td_status *s = read_rows(b, modules, n, bad);

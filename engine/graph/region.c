@@ -16,7 +16,7 @@ bool td_region_is_root(const td_region *r) {
 }
 
 td_status *td_region_new(td_graph *g, td_region **out) {
-  td_region *r = td_alloc_zero(1, sizeof *r);
+  td_region *r = td_calloc(1, sizeof *r);
   *out = r;
   if (!r) return td_oom();
   r->refs = 1;

@@ -301,8 +301,8 @@ static td_status *marks_init(marks *m, const td_graph *g) {
   size_t nodes = g->nodes.len, flows = g->flows.len;
   size_t n = g->functions.list.len;
   *m = (marks){.graph = g};
-  m->keep = td_alloc_zero(nodes + flows + n, sizeof *m->keep);
-  m->order = td_alloc_zero(n, sizeof *m->order);
+  m->keep = td_calloc(nodes + flows + n, sizeof *m->keep);
+  m->order = td_calloc(n, sizeof *m->order);
   if (!m->keep || !m->order) return td_oom();
   m->busy = m->keep + nodes;
   m->used = m->busy + flows;

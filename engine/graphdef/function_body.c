@@ -352,9 +352,8 @@ static td_status *find_controls(expansion *x, td_function_body *out) {
 static td_status *expand(expansion *x, td_function_body *out) {
   TD_TRY(read_def(x));
   size_t names = x->def->signature->n_input_arg + x->def->n_node_def;
-  out->results = td_alloc_zero((size_t)x->call->n_out + 1, sizeof(td_edge));
-  out->controls =
-      td_alloc_zero(x->def->n_control_ret + 1, sizeof *out->controls);
+  out->results = td_calloc((size_t)x->call->n_out + 1, sizeof(td_edge));
+  out->controls = td_calloc(x->def->n_control_ret + 1, sizeof *out->controls);
   if (!out->results || !out->controls || !td_names_reserve(&x->names, names))
     return td_oom();
   TD_TRY(read_args(x));
@@ -425,7 +424,7 @@ static td_status *infer_in(td_graph *g, td_node *call, td_edge *args) {
 td_status *td_function_infer(td_node *call) {
   td_graph *g;
   TD_TRY(td_graph_new(&g));
-  td_edge *args = td_alloc_zero((size_t)call->n_in + 1, sizeof *args);
+  td_edge *args = td_calloc((size_t)call->n_in + 1, sizeof *args);
   td_status *s = args ? td_function_copy(call->graph, g) : td_oom();
   if (td_ok(s)) s = infer_in(g, call, args);
   td_free(args);

@@ -82,7 +82,7 @@ static td_status *rename_function(td_graph *g, const char *from,
                                   const char *to) {
   renaming r = {.g = g, .from = from, .to = to};
   size_t n = g->functions.list.len;
-  r.fresh = td_alloc_zero(n, sizeof *r.fresh);
+  r.fresh = td_calloc(n, sizeof *r.fresh);
   td_status *s = r.fresh ? remake(&r) : td_oom();
   if (td_ok(s)) s = rename_attrs(&r);
   if (td_ok(s)) put_in_place(&r);

@@ -252,7 +252,7 @@ static td_status *close_loops(const td_import *m) {
 
 td_status *td_import_build(td_import *m) {
   td_status *s = NULL;
-  step *stack = td_alloc_zero((size_t)m->n_item, sizeof *stack);
+  step *stack = td_calloc((size_t)m->n_item, sizeof *stack);
   if (!stack) return td_oom();
   for (int32_t i = 0; i < m->n_item && td_ok(s); i++)
     if (m->item[i].state == NEW) s = build_from(m, i, stack);

@@ -256,7 +256,7 @@ td_status *td_graphdef_pack(const ProtobufCMessage *m, char **bytes,
     return td_error(TD_RESOURCE_EXHAUSTED,
                     "a %s of %zu bytes: protobuf ends at 2 GiB",
                     m->descriptor->short_name, size);
-  char *to = td_alloc(size);
+  char *to = td_malloc(size);
   if (!to) return td_oom();
   *len = protobuf_c_message_pack(m, (uint8_t *)to);
   *bytes = to;

@@ -77,7 +77,7 @@ static td_status *list_rows(td_batcher *b) {
   int64_t n = b->columns[0].rows.shape.dim[0];
   int64_t step = b->o.step, first = b->o.first;
   b->n_rows = first < n ? (n - 1 - first) / step + 1 : 0;
-  b->rows = td_alloc_zero(b->n_rows ? (size_t)b->n_rows : 1, sizeof *b->rows);
+  b->rows = td_calloc(b->n_rows ? (size_t)b->n_rows : 1, sizeof *b->rows);
   if (!b->rows) return td_oom();
   for (int64_t i = 0; i < b->n_rows; i++) b->rows[i] = first + i * step;
   b->per_epoch = b->n_rows / b->o.size;
@@ -86,11 +86,11 @@ static td_status *list_rows(td_batcher *b) {
 }
 
 static td_status *make_parts(td_batcher *b) {
-  b->columns = td_alloc_zero((size_t)b->n_columns, sizeof *b->columns);
+  b->columns = td_calloc((size_t)b->n_columns, sizeof *b->columns);
   if (!b->columns) return td_oom();
   for (int i = 0; i < TD_BATCHES_AHEAD; i++) {
     b->ring[i].parts =
-        td_alloc_zero((size_t)b->n_columns, sizeof *b->ring[i].parts);
+        td_calloc((size_t)b->n_columns, sizeof *b->ring[i].parts);
     if (!b->ring[i].parts) return td_oom();
   }
   return NULL;
@@ -100,7 +100,7 @@ td_status *td_batcher_new(const td_batch_column *columns, int n_columns,
                           const td_batch_options *o, td_batcher **out) {
   TD_TRY(check_columns(columns, n_columns));
   TD_TRY(check_options(o));
-  td_batcher *b = td_alloc_zero(1, sizeof *b);
+  td_batcher *b = td_calloc(1, sizeof *b);
   if (!b) return td_oom();
   b->refs = 1;
   b->n_columns = n_columns;

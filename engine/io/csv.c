@@ -139,7 +139,7 @@ static td_status *scan_row(scan *s, int *n) {
 
 static td_status *set_names(td_csv *c, bool header) {
   char made[32];
-  c->names = td_alloc_zero((size_t)c->columns, sizeof *c->names);
+  c->names = td_calloc((size_t)c->columns, sizeof *c->names);
   if (!c->names) return td_oom();
   for (int i = 0; i < c->columns; i++) {
     snprintf(made, sizeof made, "c%d", i);
@@ -186,7 +186,7 @@ td_status *td_csv_parse(const char *bytes, size_t len, const char *from,
   if (o->separator == '"' || o->separator == '\n' || o->separator == '\r')
     return td_error(TD_INVALID_ARGUMENT,
                     "a separator is neither a quote nor a line's end");
-  td_csv *c = td_alloc_zero(1, sizeof *c);
+  td_csv *c = td_calloc(1, sizeof *c);
   if (!c) return td_oom();
   c->from = td_strdup(from);
   c->text = td_strndup(bytes, len);

@@ -282,7 +282,7 @@ static td_status *make_room(job *j, td_tensor *out) {
   TD_TRY(check_window(j));
   TD_TRY(td_image_new("JPEG", TD_UINT8, j->height, j->width, j->channels, out));
   j->rows = out->data;
-  j->line = td_alloc((size_t)j->in.output_width * 4);
+  j->line = td_malloc((size_t)j->in.output_width * 4);
   return j->line ? NULL : td_oom();
 }
 
@@ -301,7 +301,7 @@ td_status *td_image_decode_jpeg(const void *bytes, size_t len,
                                 const td_jpeg_reading *o, td_tensor *out) {
   TD_TRY(check_reading(o));
   TD_TRY(need_jpeg());
-  job *j = td_alloc_zero(1, sizeof *j);
+  job *j = td_calloc(1, sizeof *j);
   if (!j) return td_oom();
   *out = (td_tensor){0};
   j->o = o;
@@ -322,7 +322,7 @@ td_status *td_image_decode_jpeg(const void *bytes, size_t len,
 td_status *td_image_jpeg_shape(const void *bytes, size_t len,
                                int64_t shape[3]) {
   TD_TRY(need_jpeg());
-  job *j = td_alloc_zero(1, sizeof *j);
+  job *j = td_calloc(1, sizeof *j);
   if (!j) return td_oom();
   set_errors(j);
   set_source(j, bytes, len);
@@ -435,7 +435,7 @@ td_status *td_image_encode_jpeg(const td_tensor *image,
                                 const td_jpeg_writing *w, td_str *out) {
   TD_TRY(check_writing(image, w));
   TD_TRY(need_jpeg());
-  job *j = td_alloc_zero(1, sizeof *j);
+  job *j = td_calloc(1, sizeof *j);
   if (!j) return td_oom();
   j->image = image;
   j->w = w;

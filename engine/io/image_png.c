@@ -226,7 +226,7 @@ td_status *td_image_decode_png(const void *bytes, size_t len, int channels,
     return td_error(TD_INVALID_ARGUMENT,
                     "channels must be 0, 1, 3 or 4, not %d", channels);
   TD_TRY(need_png());
-  job *j = td_alloc_zero(1, sizeof *j);
+  job *j = td_calloc(1, sizeof *j);
   if (!j) return td_oom();
   j->bytes = bytes, j->len = len;
   j->channels = channels;
@@ -305,7 +305,7 @@ td_status *td_image_encode_png(const td_tensor *image, int compression,
                                td_str *out) {
   TD_TRY(check_writing(image, compression));
   TD_TRY(need_png());
-  job *j = td_alloc_zero(1, sizeof *j);
+  job *j = td_calloc(1, sizeof *j);
   if (!j) return td_oom();
   j->image = image;
   j->compression = compression;

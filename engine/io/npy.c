@@ -335,7 +335,7 @@ td_status *td_npy_encode(const td_tensor *t, char **bytes, size_t *len) {
   add_header(&head, t);
   size_t n = td_tensor_bytes(t);
   char *to = NULL;
-  if (!head.failed && td_add(head.len, n, len)) to = td_alloc(*len);
+  if (!head.failed && td_add(head.len, n, len)) to = td_malloc(*len);
   if (to) memcpy(to, head.at, head.len);
   if (to && n) memcpy(to + head.len, t->data, n);
   td_str_deinit(&head);

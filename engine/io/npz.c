@@ -113,7 +113,7 @@ static td_status *open_archive(td_npz *z, size_t len) {
 
 static td_status *read_names(td_npz *z) {
   zip_int64_t n = zip.zip_get_num_entries(z->archive, 0);
-  z->names = td_alloc_zero(n > 0 ? (size_t)n : 1, sizeof *z->names);
+  z->names = td_calloc(n > 0 ? (size_t)n : 1, sizeof *z->names);
   if (!z->names) return td_oom();
   for (zip_int64_t i = 0; i < n; i++) {
     zip_stat_t st;
@@ -130,7 +130,7 @@ static td_status *read_names(td_npz *z) {
 td_status *td_npz_open(const char *path, size_t limit, td_npz **out) {
   size_t len;
   TD_TRY(need_zip());
-  td_npz *z = td_alloc_zero(1, sizeof *z);
+  td_npz *z = td_calloc(1, sizeof *z);
   if (!z) return td_oom();
   z->limit = limit;
   z->path = td_strdup(path);
@@ -199,7 +199,7 @@ static td_status *read_entry(td_npz *z, size_t i, td_tensor *out) {
   if (zip.zip_stat_index(z->archive, i, 0, &st))
     return broken(z->path, z->names[i], zip.zip_strerror(z->archive));
   TD_TRY(check_entry(z, &st));
-  char *bytes = td_alloc(st.size);
+  char *bytes = td_malloc(st.size);
   if (!bytes) return td_oom();
   snprintf(from, sizeof from, "%s in '%s'", st.name, z->path);
   td_status *s = unpack(z, &st, bytes);
@@ -244,7 +244,7 @@ static td_status *zip_failed(const char *name, const char *why) {
 static td_status *start(maker *m, size_t n) {
   zip_error_t e;
   zip.zip_error_init(&e);
-  m->parts = td_alloc_zero(n ? n : 1, sizeof *m->parts);
+  m->parts = td_calloc(n ? n : 1, sizeof *m->parts);
   if (m->parts) m->bytes = zip.zip_source_buffer_create(NULL, 0, 0, &e);
   if (m->bytes) {
     zip.zip_source_keep(m->bytes);
@@ -291,7 +291,7 @@ static td_status *collect(maker *m, char **bytes, size_t *len) {
   if (zip.zip_source_stat(m->bytes, &st) || zip.zip_source_open(m->bytes))
     return td_oom();
   *len = st.size;
-  *bytes = td_alloc(*len);
+  *bytes = td_malloc(*len);
   zip_int64_t got = *bytes ? zip.zip_source_read(m->bytes, *bytes, *len) : -1;
   zip.zip_source_close(m->bytes);
   return got == (zip_int64_t)*len ? NULL : td_oom();

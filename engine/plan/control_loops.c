@@ -134,7 +134,7 @@ static td_status *colocate(td_graph *g) {
   colocation t = {.g = g, .n = td_graph_size(g)};
   int32_t *order = NULL;
   td_map_init(&t.replicas);
-  t.settled = td_alloc_zero((size_t)t.n + 1, sizeof *t.settled);
+  t.settled = td_calloc((size_t)t.n + 1, sizeof *t.settled);
   td_status *s = t.settled ? td_graph_order(g, &order) : td_oom();
   if (td_ok(s)) s = colocate_all(&t, order);
   td_free(order);
@@ -451,12 +451,12 @@ static td_status *survey_init(survey *v, td_pass *p) {
   size_t frames = (size_t)p->n_frames, cells;
   *v = (survey){.p = p};
   if (!td_mul(frames, (size_t)p->request->n_devices, &cells)) return td_oom();
-  v->at = td_alloc_zero(cells, sizeof *v->at);
-  v->near = td_alloc_zero(cells, sizeof(td_node *));
-  v->cond = td_alloc_zero(frames, sizeof(td_node *));
-  v->alive = td_alloc_zero(frames, sizeof(td_node *));
-  v->turns = td_alloc_zero(frames, sizeof *v->turns);
-  p->triggers = td_alloc_zero(cells, sizeof(td_node *));
+  v->at = td_calloc(cells, sizeof *v->at);
+  v->near = td_calloc(cells, sizeof(td_node *));
+  v->cond = td_calloc(frames, sizeof(td_node *));
+  v->alive = td_calloc(frames, sizeof(td_node *));
+  v->turns = td_calloc(frames, sizeof *v->turns);
+  p->triggers = td_calloc(cells, sizeof(td_node *));
   bool room =
       v->at && v->near && v->cond && v->alive && v->turns && p->triggers;
   return room ? NULL : td_oom();

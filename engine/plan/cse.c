@@ -160,9 +160,9 @@ static void visit(cse *c, td_node *n) {
 static td_status *merge(cse *c, int32_t n) {
   int32_t *order = NULL;
   for (c->nslots = 16; c->nslots < 2 * (size_t)n;) c->nslots *= 2;
-  c->same = td_alloc_zero((size_t)n + 1, sizeof(td_node *));
-  c->hash = td_alloc_zero((size_t)n + 1, sizeof *c->hash);
-  c->slots = td_alloc_zero(c->nslots, sizeof *c->slots);
+  c->same = td_calloc((size_t)n + 1, sizeof(td_node *));
+  c->hash = td_calloc((size_t)n + 1, sizeof *c->hash);
+  c->slots = td_calloc(c->nslots, sizeof *c->slots);
   if (!c->same || !c->hash || !c->slots) return td_oom();
   TD_TRY(td_pass_roots(c->p, &c->root));
   TD_TRY(td_graph_order(c->g, &order));

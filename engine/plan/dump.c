@@ -37,7 +37,7 @@ td_status *td_dump_begin(td_pass *p) {
   if (!p->request->dump || !p->request->dump[0]) return NULL;
   TD_TRY(td_file_mkdirs(p->request->dump));
   TD_TRY(find_number(p));
-  p->log = td_alloc_zero(1, sizeof *p->log);
+  p->log = td_calloc(1, sizeof *p->log);
   return p->log ? NULL : td_oom();
 }
 

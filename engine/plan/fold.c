@@ -110,7 +110,7 @@ static td_tensor *compute(fold *f, const td_node *n) {
       taken > LARGE || too_large(n, taken))
     return NULL;
   f->work += taken;
-  td_tensor *out = td_alloc_zero((size_t)n->n_out, sizeof *out);
+  td_tensor *out = td_calloc((size_t)n->n_out, sizeof *out);
   if (!out) return NULL;
   td_status *s = td_eval_node(n, f->cpu, 1, f->in.at, out, NULL);
   bool good = td_ok(s) && fits(bytes_of(out, n->n_out), taken);
@@ -135,7 +135,7 @@ static bool tensor_of_small(const td_small *v, td_dtype dtype, td_tensor *out) {
 
 static td_tensor *sizes(const td_node *n) {
   if (!n->op->def->value) return NULL;
-  td_tensor *out = td_alloc_zero((size_t)n->n_out, sizeof *out);
+  td_tensor *out = td_calloc((size_t)n->n_out, sizeof *out);
   for (int i = 0; out && i < n->n_out; i++) {
     td_small v;
     td_dtype dtype = n->out[i].dtype;
@@ -152,7 +152,7 @@ static td_tensor *sizes(const td_node *n) {
 static td_tensor *constant(const td_node *n) {
   const td_attr *a = td_node_attr(n, "value");
   if (!a || a->kind != TD_ATTR_TENSOR || a->is_list) return NULL;
-  td_tensor *out = td_alloc_zero(1, sizeof *out);
+  td_tensor *out = td_calloc(1, sizeof *out);
   if (out) td_tensor_retain(a->tensor, out);
   return out;
 }
@@ -180,7 +180,7 @@ static td_status *find_values(fold *f) {
 /* The Const that stands for an output of a folded node; made at first use. */
 static td_status *const_for(fold *f, td_edge e, td_node **out) {
   td_node ***made = &f->made[e.node->id];
-  if (!*made) *made = td_alloc_zero((size_t)e.node->n_out, sizeof **made);
+  if (!*made) *made = td_calloc((size_t)e.node->n_out, sizeof **made);
   if (!*made) return td_oom();
   *out = (*made)[e.port];
   if (*out) return NULL;
@@ -240,8 +240,8 @@ static void fold_deinit(fold *f) {
 td_status *td_fold(td_pass *p) {
   fold f = {.p = p, .g = p->graph, .n = td_graph_size(p->graph)};
   f.cpu = find_cpu(p->request);
-  f.value = td_alloc_zero((size_t)f.n + 1, sizeof *f.value);
-  f.made = td_alloc_zero((size_t)f.n + 1, sizeof *f.made);
+  f.value = td_calloc((size_t)f.n + 1, sizeof *f.value);
+  f.made = td_calloc((size_t)f.n + 1, sizeof *f.made);
   td_status *s = f.value && f.made ? find_values(&f) : td_oom();
   for (int32_t id = 0; id < f.n && td_ok(s); id++)
     if (!f.value[id]) s = rewire(&f, td_graph_node(f.g, id));

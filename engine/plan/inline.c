@@ -129,7 +129,7 @@ static bool waits(const td_node *n) {
 
 static td_status *wait_for(td_graph *g, td_node *entry, int32_t begin) {
   int32_t end = td_graph_size(g);
-  int32_t *loops = td_alloc_zero((size_t)(end - begin) + 1, sizeof *loops);
+  int32_t *loops = td_calloc((size_t)(end - begin) + 1, sizeof *loops);
   td_status *s = loops ? NULL : td_oom();
   for (int32_t id = begin; id < end && td_ok(s); id++) {
     td_node *n = td_graph_node(g, id);
@@ -218,7 +218,7 @@ static td_status *rewire(inliner *x) {
 
 static td_status *drop_calls(inliner *x) {
   int32_t n = td_graph_size(x->g);
-  bool *drop = td_alloc_zero((size_t)n + 1, sizeof *drop);
+  bool *drop = td_calloc((size_t)n + 1, sizeof *drop);
   if (!drop) return td_oom();
   for (int32_t id = 0; id < n; id++)
     drop[id] = is_call(td_graph_node(x->g, id));
@@ -231,7 +231,7 @@ static td_status *drop_calls(inliner *x) {
 
 static td_status *start(inliner *x) {
   size_t n = (size_t)x->n;
-  x->awaited = td_alloc_zero(n + 1, sizeof *x->awaited);
+  x->awaited = td_calloc(n + 1, sizeof *x->awaited);
   if (!x->awaited || !td_vec_reserve(&x->at, n)) return td_oom();
   while (x->at.len < n) x->at.at[x->at.len++] = (inlined){0};
   for (int32_t id = 0; id < x->n; id++) {

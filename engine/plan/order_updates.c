@@ -105,13 +105,13 @@ static void rank_all(ordering *t, int32_t *pending, int32_t *ready,
 
 static td_status *find_ranks(ordering *t) {
   size_t n = (size_t)t->n + 1;
-  t->rank = td_alloc_zero(n, sizeof *t->rank);
-  t->order = td_alloc_zero(n, sizeof *t->order);
-  t->stamp = td_alloc_zero(n, sizeof *t->stamp);
-  t->stack = td_alloc_zero(n, sizeof *t->stack);
-  t->leads = td_alloc_zero(n, sizeof *t->leads);
-  int32_t *pending = td_alloc_zero(n, sizeof *pending);
-  int32_t *updates = td_alloc_zero(n, sizeof *updates);
+  t->rank = td_calloc(n, sizeof *t->rank);
+  t->order = td_calloc(n, sizeof *t->order);
+  t->stamp = td_calloc(n, sizeof *t->stamp);
+  t->stack = td_calloc(n, sizeof *t->stack);
+  t->leads = td_calloc(n, sizeof *t->leads);
+  int32_t *pending = td_calloc(n, sizeof *pending);
+  int32_t *updates = td_calloc(n, sizeof *updates);
   bool good = t->rank && t->order && t->stamp && t->stack && t->leads &&
               pending && updates;
   if (good) rank_all(t, pending, t->stack, updates);

@@ -229,9 +229,9 @@ static td_status *add_part(partition *t, int32_t device) {
 static td_status *add_parts(partition *t) {
   int n = t->p->request->n_devices;
   int32_t size = td_graph_size(t->p->graph);
-  t->part_of = td_alloc_zero((size_t)n, sizeof *t->part_of);
-  t->p->plan->parts = td_alloc_zero((size_t)n, sizeof *t->p->plan->parts);
-  t->copy = td_alloc_zero((size_t)size + 1, sizeof(td_node *));
+  t->part_of = td_calloc((size_t)n, sizeof *t->part_of);
+  t->p->plan->parts = td_calloc((size_t)n, sizeof *t->p->plan->parts);
+  t->copy = td_calloc((size_t)size + 1, sizeof(td_node *));
   if (!t->part_of || !t->p->plan->parts || !t->copy) return td_oom();
   for (int32_t id = 0; id < size; id++)
     t->part_of[td_graph_node(t->p->graph, id)->placed] = 1;

@@ -33,7 +33,7 @@ td_status *td_pass_const(td_graph *g, const char *name, const td_tensor *value,
 
 td_status *td_pass_roots(const td_pass *p, bool **out) {
   int32_t n = td_graph_size(p->graph);
-  bool *root = td_alloc_zero((size_t)n + 1, sizeof *root);
+  bool *root = td_calloc((size_t)n + 1, sizeof *root);
   if (!root) return td_oom();
   for (int32_t id = 0; id < n; id++) {
     const td_node *node = td_graph_node(p->graph, id);
@@ -48,7 +48,7 @@ td_status *td_pass_roots(const td_pass *p, bool **out) {
 /* Marks in `keep` all that the nodes already marked need. */
 static td_status *mark_needed(const td_graph *g, bool *keep) {
   int32_t n = td_graph_size(g), len = 0;
-  int32_t *stack = td_alloc_zero((size_t)n + 1, sizeof *stack);
+  int32_t *stack = td_calloc((size_t)n + 1, sizeof *stack);
   if (!stack) return td_oom();
   for (int32_t id = 0; id < n; id++)
     if (keep[id]) stack[len++] = id;
@@ -82,7 +82,7 @@ td_status *td_pass_sweep(td_pass *p) {
 td_status *td_pass_keep_frames(td_pass *p, const td_frames *all) {
   size_t n = (size_t)all->count;
   td_free(p->frames);
-  p->frames = td_alloc_zero(n, sizeof *p->frames);
+  p->frames = td_calloc(n, sizeof *p->frames);
   if (!p->frames) return td_oom();
   memcpy(p->frames, all->at, n * sizeof *p->frames);
   p->n_frames = all->count;

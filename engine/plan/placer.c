@@ -16,8 +16,8 @@
 
 static td_status *take_devices(td_placer *p, const td_placer_options *o) {
   size_t n = (size_t)o->n_devices;
-  p->devices = td_alloc_zero(n, sizeof *p->devices);
-  p->kind_of = td_alloc_zero(n, sizeof *p->kind_of);
+  p->devices = td_calloc(n, sizeof *p->devices);
+  p->kind_of = td_calloc(n, sizeof *p->kind_of);
   if (!p->devices || !p->kind_of) return td_oom();
   for (int i = 0; i < o->n_devices; i++) {
     const char *kind = o->devices[i]->kernels;
@@ -37,7 +37,7 @@ td_status *td_placer_new(const td_placer_options *o, td_placer **out) {
   *out = NULL;
   if (o->n_devices < 1)
     return td_error(TD_INVALID_ARGUMENT, "there is no device to place on");
-  td_placer *p = td_alloc_zero(1, sizeof *p);
+  td_placer *p = td_calloc(1, sizeof *p);
   if (!p) return td_oom();
   p->soft = o->soft;
   td_map_init(&p->request_of);
@@ -112,7 +112,7 @@ static td_status *shrink(td_placer *p, const td_graph *g) {
   uint64_t removals = td_graph_removals(g);
   if (p->removals == removals) return NULL;
   size_t n = (size_t)p->n;
-  int32_t *now = td_alloc_zero(2 * n + 1, sizeof *now), *heir = now + n;
+  int32_t *now = td_calloc(2 * n + 1, sizeof *now), *heir = now + n;
   p->kept.len = 0;
   if (!now || !td_vec_reserve(&p->kept, n)) {
     td_free(now);

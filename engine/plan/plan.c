@@ -86,7 +86,7 @@ static int32_t client_of(const td_plan_request *r) {
 td_status *td_plan_new(const td_plan_request *r, td_plan **out) {
   td_pass p = {.request = r, .client = client_of(r)};
   *out = NULL;
-  p.plan = td_alloc_zero(1, sizeof *p.plan);
+  p.plan = td_calloc(1, sizeof *p.plan);
   if (!p.plan) return td_oom();
   td_status *s = run_passes(&p);
   p.plan->edge_names = p.edges.at;

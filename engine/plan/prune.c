@@ -29,8 +29,8 @@ static td_status *pruning_init(td_pruning *t, td_pass *p) {
   size_t feeds = (size_t)r->n_feeds;
   *t = (td_pruning){.p = p, .r = r, .n = td_graph_size(r->graph)};
   t->marks = td_placer_marks(r->placer);
-  t->fed_too = td_alloc_zero(feeds + 1, sizeof *t->fed_too);
-  t->used = td_alloc_zero(feeds + 1, sizeof *t->used);
+  t->fed_too = td_calloc(feeds + 1, sizeof *t->fed_too);
+  t->used = td_calloc(feeds + 1, sizeof *t->used);
   return t->marks && t->fed_too && t->used ? NULL : td_oom();
 }
 

@@ -204,8 +204,7 @@ static td_status *finish(copying *c) {
   for (int i = 0; i < c->r->n_feeds; i++)
     if (c->arg[i])
       c->arg[i]->placed = end_place(c, c->r->feeds[i], c->where[i]);
-  c->p->targets =
-      td_alloc_zero((size_t)c->r->n_targets + 1, sizeof *c->p->targets);
+  c->p->targets = td_calloc((size_t)c->r->n_targets + 1, sizeof *c->p->targets);
   if (!c->p->targets) return td_oom();
   for (int i = 0; i < c->r->n_targets; i++) {
     td_node *copy = copy_of(c, c->r->targets[i]);
@@ -217,8 +216,8 @@ static td_status *finish(copying *c) {
 
 static td_status *copy(copying *c) {
   size_t feeds = (size_t)c->r->n_feeds;
-  c->arg = td_alloc_zero(feeds + 1, sizeof(td_node *));
-  c->where = td_alloc_zero(feeds + 1, sizeof *c->where);
+  c->arg = td_calloc(feeds + 1, sizeof(td_node *));
+  c->where = td_calloc(feeds + 1, sizeof *c->where);
   if (!c->arg || !c->where) return td_oom();
   for (size_t i = 0; i < feeds; i++) c->where[i] = NOWHERE;
   TD_TRY(add_args(c));

@@ -68,7 +68,7 @@ static void log_order(td_pass *p, const rank *ranks) {
 td_status *td_schedule(td_pass *p) {
   const td_graph *g = p->graph;
   int32_t n = td_graph_size(g);
-  rank *ranks = td_alloc_zero((size_t)n + 1, sizeof *ranks);
+  rank *ranks = td_calloc((size_t)n + 1, sizeof *ranks);
   td_status *s = ranks ? td_graph_order(g, &p->order) : td_oom();
   if (td_ok(s)) {
     for (int32_t id = 0; id < n; id++) ranks[id].id = id;

@@ -35,13 +35,12 @@ static void fill(const td_graph *g, int32_t n, int32_t *next, td_use *at) {
 
 td_status *td_uses_init(const td_graph *g, td_uses *out) {
   int32_t n = td_graph_size(g);
-  int32_t *next = td_alloc_zero((size_t)n + 1, sizeof *next);
-  out->begin = td_alloc_zero((size_t)n + 1, sizeof *out->begin);
+  int32_t *next = td_calloc((size_t)n + 1, sizeof *next);
+  out->begin = td_calloc((size_t)n + 1, sizeof *out->begin);
   out->at = NULL;
   if (next && out->begin) {
     size_t total = count(g, n, out->begin);
-    out->at =
-        total <= INT32_MAX ? td_alloc_zero(total + 1, sizeof *out->at) : NULL;
+    out->at = total <= INT32_MAX ? td_calloc(total + 1, sizeof *out->at) : NULL;
   }
   if (!out->at) {
     td_free(next);

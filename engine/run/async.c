@@ -23,7 +23,7 @@ struct td_async {
 };
 
 static td_status *async_new(td_async **out) {
-  td_async *a = td_alloc_zero(1, sizeof *a);
+  td_async *a = td_calloc(1, sizeof *a);
   if (!a) return td_oom();
   a->refs = 1;
   pthread_condattr_t attr;

@@ -7,7 +7,7 @@
 
 td_status *td_callable_new(td_session *s, const td_signature *sig,
                            td_callable **out) {
-  td_callable *c = td_alloc_zero(1, sizeof *c);
+  td_callable *c = td_calloc(1, sizeof *c);
   if (!c) return td_oom();
   c->refs = 1;
   td_status *st = td_session_lookup(s, sig, &c->compiled);

@@ -25,7 +25,7 @@ static void free_step(td_session_step *step) {
 
 static td_status *new_step(const td_compiled *c, int threads,
                            td_session_step **out) {
-  td_session_step *step = td_alloc_zero(1, sizeof *step);
+  td_session_step *step = td_calloc(1, sizeof *step);
   if (!step) return td_oom();
   pthread_condattr_t attr;
   pthread_condattr_init(&attr);
@@ -34,9 +34,9 @@ static td_status *new_step(const td_compiled *c, int threads,
   pthread_cond_init(&step->wake, &attr);
   pthread_condattr_destroy(&attr);
   td_status *s = NULL;
-  step->args = td_alloc_zero((size_t)c->n_feeds + 1, sizeof *step->args);
-  step->rets = td_alloc_zero((size_t)c->n_fetches + 1, sizeof *step->rets);
-  step->rets_dead = td_alloc_zero((size_t)c->n_fetches + 1, sizeof(bool));
+  step->args = td_calloc((size_t)c->n_feeds + 1, sizeof *step->args);
+  step->rets = td_calloc((size_t)c->n_fetches + 1, sizeof *step->rets);
+  step->rets_dead = td_calloc((size_t)c->n_fetches + 1, sizeof(bool));
   if (!step->args || !step->rets || !step->rets_dead) s = td_oom();
   if (td_ok(s)) s = td_rendezvous_new(c->plan->n_edges, &step->rendezvous);
   if (td_ok(s)) s = td_team_new(threads, &step->team);
@@ -130,7 +130,7 @@ td_status *td_compiled_plan(td_session *s, const td_signature *sig,
 }
 
 static td_status *copy_edges(const td_edge *from, int n, td_edge **to) {
-  *to = td_alloc_zero((size_t)n + 1, sizeof **to);
+  *to = td_calloc((size_t)n + 1, sizeof **to);
   if (!*to) return td_oom();
   if (n) memcpy(*to, from, (size_t)n * sizeof **to);
   return NULL;
@@ -143,7 +143,7 @@ static td_status *copy_signature(const td_signature *sig, td_compiled *c) {
   c->n_targets = sig->n_targets;
   TD_TRY(copy_edges(sig->feeds, sig->n_feeds, &c->feeds));
   TD_TRY(copy_edges(sig->fetches, sig->n_fetches, &c->fetches));
-  c->targets = td_alloc_zero((size_t)sig->n_targets + 1, sizeof *c->targets);
+  c->targets = td_calloc((size_t)sig->n_targets + 1, sizeof *c->targets);
   if (!c->targets) return td_oom();
   for (int i = 0; i < sig->n_targets; i++) c->targets[i] = sig->targets[i];
   for (int i = 0; i < nodes_of(c); i++) td_region_retain(node_at(c, i)->region);
@@ -152,8 +152,7 @@ static td_status *copy_signature(const td_signature *sig, td_compiled *c) {
 }
 
 static td_status *compile_parts(td_session *s, td_compiled *c) {
-  c->programs =
-      td_alloc_zero((size_t)c->plan->n_parts + 1, sizeof *c->programs);
+  c->programs = td_calloc((size_t)c->plan->n_parts + 1, sizeof *c->programs);
   if (!c->programs) return td_oom();
   for (int i = 0; i < c->plan->n_parts; i++) {
     td_part *part = &c->plan->parts[i];
@@ -166,7 +165,7 @@ static td_status *compile_parts(td_session *s, td_compiled *c) {
 
 td_status *td_compiled_new(td_session *s, const td_signature *sig, bool partial,
                            td_compiled **out) {
-  td_compiled *c = td_alloc_zero(1, sizeof *c);
+  td_compiled *c = td_calloc(1, sizeof *c);
   if (!c) return td_oom();
   c->refs = 1;
   c->graph = td_graph_retain(s->graph);

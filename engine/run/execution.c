@@ -22,12 +22,12 @@ void td_execution_free(td_execution *e) {
 }
 
 static td_execution *fresh(td_program *p) {
-  td_execution *e = td_alloc_zero(1, sizeof *e);
+  td_execution *e = td_calloc(1, sizeof *e);
   if (!e) return NULL;
   e->program = p;
   pthread_spin_init(&e->frames_lock, PTHREAD_PROCESS_PRIVATE);
   pthread_mutex_init(&e->pending_lock, NULL);
-  e->spare = td_alloc_zero((size_t)p->n_frames, sizeof *e->spare);
+  e->spare = td_calloc((size_t)p->n_frames, sizeof *e->spare);
   if (!e->spare) {
     td_execution_free(e);
     return NULL;

@@ -191,7 +191,7 @@ static inline void propagate(td_execution *e, td_iteration *it, int32_t node,
 /* Shares of the inputs: a kernel that holds one alone may write over it. NULL
  * when there is no memory. */
 static td_tensor *keep_inputs(const td_xnode *n, const td_tensor *in) {
-  td_tensor *kept = td_alloc_zero((size_t)n->n_in + 1, sizeof *kept);
+  td_tensor *kept = td_calloc((size_t)n->n_in + 1, sizeof *kept);
   for (int i = 0; kept && i < n->n_in; i++)
     if (in[i].buffer) td_tensor_retain(&in[i], &kept[i]);
   return kept;
@@ -288,7 +288,7 @@ static void pending_start(td_execution *e, td_ready *r, const td_xnode *n,
                           td_chain *ready) {
   td_iteration *it = r->iter;
   td_pending *k = &it->pending[n->pending];
-  td_tensor *out = td_alloc_zero((size_t)n->n_out, sizeof *out);
+  td_tensor *out = td_calloc((size_t)n->n_out, sizeof *out);
   if (!out) {
     release_all(it->slot + n->in, n->n_in);
     td_execution_fail(e, td_oom(), n);
@@ -395,7 +395,7 @@ static void process(td_execution *e, td_ready *r, td_chain *ready) {
   } else {
     td_tensor few[FEW_OUTPUTS], *out = few;
     if (TD_UNLIKELY(n->n_out > FEW_OUTPUTS))
-      out = td_alloc((size_t)n->n_out * sizeof *out);
+      out = td_malloc((size_t)n->n_out * sizeof *out);
     if (TD_LIKELY(out)) {
       process_plain(e, r, n, out, ready);
     } else {
@@ -425,7 +425,7 @@ static void posted_work(td_team_job *base) {
 /* Gives the whole chain to the team. */
 static void post_chain(td_execution *e, td_chain *chain, bool wake) {
   if (!chain->first) return;
-  td_posted *s = wake ? td_alloc(sizeof *s) : &e->first;
+  td_posted *s = wake ? td_malloc(sizeof *s) : &e->first;
   if (!s) {
     td_execution_fail(e, td_oom(), NULL);
     chain->first = NULL;

@@ -25,7 +25,7 @@ td_iteration *td_iteration_make(td_execution *e, int32_t frame) {
   if (it) {
     e->spare[frame].first = it->next;
   } else {
-    it = td_alloc_aligned(TD_LINE, f->size);
+    it = td_aligned_alloc(TD_LINE, f->size);
     if (!it) return NULL;
     memset(it, 0, f->size);
     char *at = (char *)(it + 1);
@@ -80,7 +80,7 @@ td_instance *td_instance_make(td_execution *e, td_iteration *parent,
   if (inst)
     e->spare_instances = inst->next;
   else
-    inst = td_alloc_zero(1, sizeof *inst);
+    inst = td_calloc(1, sizeof *inst);
   if (!inst) return NULL;
   inst->oldest = inst->newest = td_iteration_make(e, frame);
   if (!inst->oldest) {

@@ -61,8 +61,8 @@ static td_status *find_needs(td_partial *p, const td_signature *sig) {
   td_graph *g = p->session->graph;
   td_graph_lock(g);
   size_t n = (size_t)td_graph_size(g) + 1;
-  bool *seen = td_alloc_zero(n, sizeof *seen);
-  td_node **stack = td_alloc_zero(n, sizeof *stack);
+  bool *seen = td_calloc(n, sizeof *seen);
+  td_node **stack = td_calloc(n, sizeof *stack);
   for (int k = 0; seen && stack && k < sig->n_fetches; k++) {
     bool *needs = p->needs + (size_t)k * (size_t)sig->n_feeds;
     int32_t depth = 0;
@@ -88,9 +88,9 @@ static td_status *find_needs(td_partial *p, const td_signature *sig) {
 static td_status *partial_init(td_partial *p, const td_signature *sig) {
   size_t feeds = (size_t)sig->n_feeds, fetches = (size_t)sig->n_fetches, all;
   if (!td_mul(feeds, fetches, &all)) return td_oom();
-  p->fed = td_alloc_zero(feeds + 1, sizeof *p->fed);
-  p->fetched = td_alloc_zero(fetches + 1, sizeof *p->fetched);
-  p->needs = td_alloc_zero(all + 1, sizeof *p->needs);
+  p->fed = td_calloc(feeds + 1, sizeof *p->fed);
+  p->fetched = td_calloc(fetches + 1, sizeof *p->fetched);
+  p->needs = td_calloc(all + 1, sizeof *p->needs);
   if (!p->fed || !p->fetched || !p->needs) return td_oom();
   TD_TRY(find_needs(p, sig));
   TD_TRY(td_session_compile(p->session, sig, true, &p->compiled));
@@ -101,7 +101,7 @@ static td_status *partial_init(td_partial *p, const td_signature *sig) {
 
 td_status *td_partial_new(td_session *s, const td_signature *sig,
                           td_partial **out) {
-  td_partial *p = td_alloc_zero(1, sizeof *p);
+  td_partial *p = td_calloc(1, sizeof *p);
   if (!p) return td_oom();
   p->session = td_session_retain(s);
   td_status *st = partial_init(p, sig);
@@ -222,7 +222,7 @@ static td_status *take(td_partial *p, int k, want *w, td_tensor *out) {
 
 static td_status *receive(td_partial *p, const int *index, td_tensor *fetches,
                           int n, const td_step_options *o) {
-  want *wants = td_alloc_zero((size_t)n + 1, sizeof *wants);
+  want *wants = td_calloc((size_t)n + 1, sizeof *wants);
   if (!wants) return td_oom();
   gathering w = {.left = n};
   pthread_condattr_t attr;

@@ -109,8 +109,8 @@ static td_status *compile_node(td_program *p, int32_t i) {
 static td_status *compile_frames(td_program *p) {
   for (int32_t k = 0; k < p->n_frames; k++) {
     td_xframe *f = &p->frame[k];
-    f->members = td_alloc_zero((size_t)f->nodes + 1, sizeof *f->members);
-    f->initial = td_alloc_zero((size_t)f->nodes + 1, sizeof *f->initial);
+    f->members = td_calloc((size_t)f->nodes + 1, sizeof *f->members);
+    f->initial = td_calloc((size_t)f->nodes + 1, sizeof *f->initial);
     if (!f->members || !f->initial) return td_oom();
     f->size = td_iteration_size(f);
   }
@@ -171,8 +171,8 @@ static td_status *compile_edges(td_program *p) {
     p->node[i].targets = groups;
     groups += p->node[i].n_out + 1;
   }
-  p->begin = td_alloc_zero((size_t)groups + 1, sizeof *p->begin);
-  int32_t *fill = td_alloc_zero((size_t)groups + 1, sizeof *fill);
+  p->begin = td_calloc((size_t)groups + 1, sizeof *p->begin);
+  int32_t *fill = td_calloc((size_t)groups + 1, sizeof *fill);
   if (!p->begin || !fill) {
     td_free(fill);
     return td_oom();
@@ -187,7 +187,7 @@ static td_status *compile_edges(td_program *p) {
   }
   for (int32_t g = 0; g < groups; g++) p->begin[g + 1] += p->begin[g];
   memcpy(fill, p->begin, ((size_t)groups + 1) * sizeof *fill);
-  p->target = td_alloc_zero((size_t)edges + 1, sizeof *p->target);
+  p->target = td_calloc((size_t)edges + 1, sizeof *p->target);
   if (p->target) fill_targets(p, fill);
   for (int32_t i = 0; i < p->n_nodes; i++)
     note_stop(p, td_graph_node(p->graph, i));
@@ -196,7 +196,7 @@ static td_status *compile_edges(td_program *p) {
 }
 
 static td_status *compile_sources(td_program *p) {
-  p->source = td_alloc_zero((size_t)p->n_nodes + 1, sizeof *p->source);
+  p->source = td_calloc((size_t)p->n_nodes + 1, sizeof *p->source);
   if (!p->source) return td_oom();
   for (int32_t i = 0; i < p->n_nodes; i++)
     if (p->node[i].initial == 0) p->source[p->n_sources++] = i;
@@ -236,10 +236,9 @@ static td_status *compile(td_program *p) {
   p->n_nodes = td_graph_size(p->graph);
   TD_TRY(check_order(p->graph));
   p->node =
-      td_alloc_aligned(TD_LINE, (size_t)(p->n_nodes + 1) * sizeof *p->node);
+      td_aligned_alloc(TD_LINE, (size_t)(p->n_nodes + 1) * sizeof *p->node);
   if (p->node) memset(p->node, 0, (size_t)(p->n_nodes + 1) * sizeof *p->node);
-  p->frame =
-      td_alloc_zero((size_t)count_enters(p->graph) + 1, sizeof *p->frame);
+  p->frame = td_calloc((size_t)count_enters(p->graph) + 1, sizeof *p->frame);
   if (!p->node || !p->frame) return td_oom();
   p->n_frames = 1;
   p->frame[0].name = "";
@@ -253,7 +252,7 @@ static td_status *compile(td_program *p) {
 
 td_status *td_program_new(td_graph *graph, td_device *device, td_states *states,
                           td_program **out) {
-  td_program *p = td_alloc_zero(1, sizeof *p);
+  td_program *p = td_calloc(1, sizeof *p);
   if (!p) return td_oom();
   p->graph = td_graph_retain(graph);
   p->device = td_device_retain(device);

@@ -59,7 +59,7 @@ static td_status *runtime_init(td_runtime *rt, const td_runtime_options *o) {
 }
 
 td_status *td_runtime_new(const td_runtime_options *o, td_runtime **out) {
-  td_runtime *rt = td_alloc_zero(1, sizeof *rt);
+  td_runtime *rt = td_calloc(1, sizeof *rt);
   if (!rt) return td_oom();
   rt->refs = 1;
   pthread_mutex_init(&rt->lock, NULL);
@@ -159,7 +159,7 @@ td_status *td_runtime_devices(td_runtime *rt, int cpus, td_device ***out,
     return td_error(TD_INVALID_ARGUMENT, "cpu_devices must be 1 to %d, not %d",
                     MAX_CPUS, cpus);
   td_device **d =
-      td_alloc_zero((size_t)cpus + (size_t)rt->n_tests, sizeof(td_device *));
+      td_calloc((size_t)cpus + (size_t)rt->n_tests, sizeof(td_device *));
   if (!d) return td_oom();
   for (int i = 0; i < cpus; i++) {
     td_status *s = td_runtime_cpu(rt, i, &d[i]);

@@ -68,7 +68,7 @@ static td_status *session_init(td_session *s, const td_session_options *o) {
 
 td_status *td_session_new(td_runtime *rt, td_graph *g,
                           const td_session_options *options, td_session **out) {
-  td_session *s = td_alloc_zero(1, sizeof *s);
+  td_session *s = td_calloc(1, sizeof *s);
   if (!s) return td_oom();
   s->refs = 1;
   s->runtime = td_runtime_retain(rt);
@@ -161,7 +161,7 @@ typedef struct key_entry {
 static td_status *make_key(const td_signature *sig, char **key, size_t *len) {
   size_t n = (size_t)sig->n_feeds + (size_t)sig->n_fetches +
              (size_t)sig->n_targets + 2;
-  key_entry *k = td_alloc_zero(n, sizeof *k);
+  key_entry *k = td_calloc(n, sizeof *k);
   if (!k) return td_oom();
   *key = (char *)k;
   *len = n * sizeof *k;

@@ -41,7 +41,7 @@ int64_t td_team_until(void) {
 static void worker_run(td_task *task);
 
 td_status *td_team_new(int size, td_team **out) {
-  td_team *t = td_alloc_zero(1, sizeof *t);
+  td_team *t = td_calloc(1, sizeof *t);
   if (!t) return td_oom();
   t->refs = 1;
   t->size = size < 1 ? 1 : size > MOST ? MOST : size;

@@ -30,7 +30,7 @@ struct td_trace {
 };
 
 td_status *td_trace_new(td_trace **out) {
-  td_trace *t = td_alloc_zero(1, sizeof *t);
+  td_trace *t = td_calloc(1, sizeof *t);
   if (!t) return td_oom();
   for (int i = 0; i < SHARDS; i++) {
     pthread_mutex_init(&t->shard[i].lock, NULL);
@@ -124,7 +124,7 @@ static total *total_of(total *list, size_t *n, td_map *index, const char *op) {
 void td_trace_totals(td_trace *t, td_str *out) {
   int64_t count, all = 0;
   const td_trace_event *e = td_trace_events(t, &count);
-  total *list = td_alloc_zero((size_t)count + 1, sizeof *list);
+  total *list = td_calloc((size_t)count + 1, sizeof *list);
   td_map index;
   size_t n = 0;
   td_map_init(&index);

@@ -38,7 +38,7 @@ void td_buffer_touch(td_buffer *b) {
 
 static void *host_alloc(td_allocator *a, size_t bytes) {
   (void)a;
-  return td_alloc_aligned(LINE, bytes ? bytes : 1);
+  return td_aligned_alloc(LINE, bytes ? bytes : 1);
 }
 
 static void host_free(td_allocator *a, void *p, size_t bytes) {
@@ -73,7 +73,7 @@ static td_status *new_inlined(td_allocator *a, size_t size, td_buffer **out) {
 }
 
 static td_status *new_apart(td_allocator *a, size_t size, td_buffer **out) {
-  td_buffer *b = td_alloc(sizeof *b);
+  td_buffer *b = td_malloc(sizeof *b);
   if (!b) return td_oom();
   void *data = a->alloc(a, size);
   if (!data) {
@@ -99,7 +99,7 @@ td_status *td_buffer_new(td_allocator *a, size_t size, td_buffer **out) {
 td_status *td_buffer_wrap(void *data, size_t size,
                           void (*release)(void *arg, void *data, size_t size),
                           void *arg, td_buffer **out) {
-  td_buffer *b = td_alloc(sizeof *b);
+  td_buffer *b = td_malloc(sizeof *b);
   if (!b) return td_oom();
   *b = (td_buffer){.refs = 1,
                    .foreign = true,

@@ -214,7 +214,7 @@ void td_dnn_release(td_dnn_op *op) {
 /* A kind that the library does not have is remembered as well. */
 static td_status *make_op(td_dnn_describe describe, const void *key,
                           td_dnn_op **out) {
-  td_dnn_op *op = td_alloc_zero(1, sizeof *op);
+  td_dnn_op *op = td_calloc(1, sizeof *op);
   if (!op) return td_oom();
   op->refs = 1;
   pthread_mutex_init(&op->mutex, NULL);
@@ -338,7 +338,7 @@ static bool add_memory(const td_dnn_op *op, run_set *s, int arg, int what,
 }
 
 static run_set *make_set(const td_dnn_op *op, const td_dnn_arg *args, int n) {
-  run_set *s = td_alloc_zero(1, sizeof *s);
+  run_set *s = td_calloc(1, sizeof *s);
   if (!s) return NULL;
   bool ok = !dnn.stream_create(&s->stream, dnn.engine, IN_ORDER);
   for (int i = 0; ok && i < n; i++)

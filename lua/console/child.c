@@ -194,7 +194,7 @@ int td_child_popen(lua_State *L) {
   luaL_Stream *s = lua_newuserdatauv(L, sizeof *s, 0);
   s->closef = NULL;
   luaL_setmetatable(L, LUA_FILEHANDLE);
-  child *c = td_alloc_zero(1, sizeof *c);
+  child *c = td_calloc(1, sizeof *c);
   errno = c ? open_pipe(c, command, *mode == 'r') : ENOMEM;
   if (errno) {
     int err = errno;

@@ -49,7 +49,7 @@ static int panic(lua_State *L) {
 }
 
 td_host *td_host_new(const td_frontend *frontend, char **why) {
-  td_host *h = td_alloc_zero(1, sizeof *h);
+  td_host *h = td_calloc(1, sizeof *h);
   lua_State *L = h ? lua_newstate(allocate, NULL) : NULL;
   *why = NULL;
   if (!L) {

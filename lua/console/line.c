@@ -290,7 +290,7 @@ static int make_thread(lua_State *L) {
 }
 
 td_line *td_line_new(td_host *h, const char *name) {
-  td_line *l = td_alloc_zero(1, sizeof *l);
+  td_line *l = td_calloc(1, sizeof *l);
   if (!l) return NULL;
   l->host = h;
   l->name = td_strdup(name);

@@ -41,7 +41,7 @@ static void set_checksums(uint8_t *data, size_t size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const int channels[] = {0, 1, 3, 4};
   if (size > LARGE) return 0;
-  uint8_t *copy = td_alloc(size);
+  uint8_t *copy = td_malloc(size);
   if (!copy) return 0;
   memcpy(copy, data, size);
   set_checksums(copy, size);

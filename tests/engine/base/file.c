@@ -67,7 +67,7 @@ static void writes_and_reads(void **state) {
   (void)state;
   static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 100000};
   const char *path = in_dir("f");
-  char *data = td_alloc_zero(1, 100000);
+  char *data = td_calloc(1, 100000);
   for (size_t i = 0; i < TD_COUNT(sizes); i++) {
     size_t n = sizes[i], len;
     char *bytes;
@@ -325,7 +325,7 @@ static void refuses_bad_gzip(void **state) {
   char zipped[200], *out;
   size_t n = gzip("some text, some text", 20, zipped, sizeof zipped), len;
   for (size_t cut = 0; cut < n; cut++) {
-    char *exact = td_alloc(cut);
+    char *exact = td_malloc(cut);
     memcpy(exact, zipped, cut);
     FAILS(td_file_gunzip(exact, cut, 100, &out, &len), TD_DATA_LOSS, "gzip");
     td_free(exact);
@@ -349,7 +349,7 @@ static void refuses_bad_gzip(void **state) {
 static void refuses_a_bomb(void **state) {
   (void)state;
   size_t size = 16 << 20, len;
-  char *zeros = td_alloc_zero(1, size), *zipped = td_alloc(1 << 16), *out;
+  char *zeros = td_calloc(1, size), *zipped = td_malloc(1 << 16), *out;
   size_t n = gzip(zeros, size, zipped, 1 << 16);
   FAILS(td_file_gunzip(zipped, n, 1000, &out, &len), TD_RESOURCE_EXHAUSTED,
         "1000 bytes");

@@ -9,21 +9,21 @@
 
 static void gives_memory(void **state) {
   (void)state;
-  char *p = td_alloc(10);
+  char *p = td_malloc(10);
   memset(p, 1, 10);
   p = td_realloc(p, 100);
   assert_int_equal(p[9], 1);
   td_free(p);
-  p = td_alloc(0);
+  p = td_malloc(0);
   assert_non_null(p);
   p = td_realloc(p, 0);
   assert_non_null(p);
   td_free(p);
   td_free(NULL);
-  p = td_alloc_zero(25, 4);
+  p = td_calloc(25, 4);
   for (int i = 0; i < 100; i++) assert_int_equal(p[i], 0);
   td_free(p);
-  p = td_alloc_zero(0, 8);
+  p = td_calloc(0, 8);
   assert_non_null(p);
   td_free(p);
 }
@@ -31,24 +31,24 @@ static void gives_memory(void **state) {
 static void aligns(void **state) {
   (void)state;
   for (size_t align = 1; align <= 4096; align *= 2) {
-    void *p = td_alloc_aligned(align, 33);
+    void *p = td_aligned_alloc(align, 33);
     assert_non_null(p);
     assert_int_equal((uintptr_t)p % align, 0);
     td_free(p);
   }
-  assert_null(td_alloc_aligned(48, 1)); /* no power of two */
+  assert_null(td_aligned_alloc(48, 1)); /* no power of two */
 }
 
 static void refuses_what_no_object_can_be(void **state) {
   (void)state;
   size_t too_large = (size_t)PTRDIFF_MAX + 1;
-  char *p = td_alloc(1);
-  assert_null(td_alloc(too_large));
-  assert_null(td_alloc(SIZE_MAX));
-  assert_null(td_alloc_zero(SIZE_MAX / 2, 3));
-  assert_null(td_alloc_zero(1, too_large));
+  char *p = td_malloc(1);
+  assert_null(td_malloc(too_large));
+  assert_null(td_malloc(SIZE_MAX));
+  assert_null(td_calloc(SIZE_MAX / 2, 3));
+  assert_null(td_calloc(1, too_large));
   assert_null(td_realloc(p, too_large));
-  assert_null(td_alloc_aligned(64, SIZE_MAX));
+  assert_null(td_aligned_alloc(64, SIZE_MAX));
   td_free(p);
 }
 
@@ -65,13 +65,13 @@ static void checked_arithmetic(void **state) {
 }
 
 static void *by_alloc(void) {
-  return td_alloc(8);
+  return td_malloc(8);
 }
 static void *by_zero(void) {
-  return td_alloc_zero(2, 4);
+  return td_calloc(2, 4);
 }
 static void *by_aligned(void) {
-  return td_alloc_aligned(64, 8);
+  return td_aligned_alloc(64, 8);
 }
 static void *by_realloc(void) {
   return td_realloc(NULL, 8);
@@ -94,14 +94,14 @@ static void every_door_passes_the_seam(void **state) {
   }
   td_mem_fail(1, true);
   assert_false(td_mem_try());
-  assert_null(td_alloc(1));
+  assert_null(td_malloc(1));
   td_mem_fail(0, false);
   assert_true(td_mem_try());
 }
 
 static void failed_realloc_keeps_the_block(void **state) {
   (void)state;
-  char *p = td_alloc(4);
+  char *p = td_malloc(4);
   memcpy(p, "abc", 4);
   td_mem_fail(1, false);
   assert_null(td_realloc(p, 1000));

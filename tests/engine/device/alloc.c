@@ -250,7 +250,7 @@ static void test_limit_small(void **state) {
   (void)state;
   for (int caching = -1; caching <= 1; caching += 2) {
     td_allocator *a = make(caching, 4 * MIB);
-    void **p = td_alloc_zero(MOST, sizeof *p);
+    void **p = td_calloc(MOST, sizeof *p);
     for (int turn = 0; turn < 2; turn++) {
       size_t n = 0;
       while (n < MOST && (p[n] = a->alloc(a, 256)) != NULL) n++;

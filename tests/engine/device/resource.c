@@ -17,7 +17,7 @@ static void thing_free(td_object *o) {
 }
 
 static td_status *make_thing(void *arg, td_resource **out) {
-  thing *t = td_alloc_zero(1, sizeof *t);
+  thing *t = td_calloc(1, sizeof *t);
   if (!t) return td_oom();
   t->base.object = (td_object){.refs = 1, .type = "thing", .free = thing_free};
   t->number = arg ? *(int *)arg : 0;

@@ -297,7 +297,7 @@ static int32_t states; /* atomic */
 
 static inline td_status *count_make(const td_kernel_info *info, void **state) {
   (void)info;
-  *state = td_alloc_zero(1, sizeof(int32_t));
+  *state = td_calloc(1, sizeof(int32_t));
   if (!*state) return td_oom();
   __atomic_fetch_add(&states, 1, __ATOMIC_RELAXED);
   return NULL;

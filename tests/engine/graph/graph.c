@@ -75,7 +75,7 @@ static void names_have_rules(void **state) {
           "a name must be");
   }
   size_t len = (1 << 16) + 1;
-  char *big = td_alloc_zero(1, len + 1);
+  char *big = td_calloc(1, len + 1);
   memset(big, 'a', len);
   FAILS(td_graph_unique(g, big, &name), TD_INVALID_ARGUMENT, "65536 bytes");
   big[len - 1] = '\0';

@@ -227,7 +227,7 @@ static void test_unwritable(void **state) {
   td_tensor t;
   char *at;
   size_t len;
-  td_object *o = td_alloc_zero(1, sizeof *o);
+  td_object *o = td_calloc(1, sizeof *o);
   *o = (td_object){.refs = 1, .type = "thing", .free = free_object};
   OK(td_tensor_object(TD_RESOURCE, o, &t));
   FAILS(td_tensorproto_write(&t, &at, &len), TD_INVALID_ARGUMENT,

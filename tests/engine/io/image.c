@@ -49,7 +49,7 @@ static void test_prefixes(void **state) {
     assert_null(jpeg ? td_image_encode_jpeg(&t, &w, &bytes)
                      : td_image_encode_png(&t, 0, &bytes));
     for (size_t n = 0; n < bytes.len; n++) {
-      char *part = td_alloc(n); /* of that size: overruns are seen */
+      char *part = td_malloc(n); /* of that size: overruns are seen */
       memcpy(part, bytes.at, n);
       td_status *s = jpeg ? td_image_decode_jpeg(part, n, &r, &back)
                           : td_image_decode_png(part, n, 0, TD_UINT8, &back);

@@ -36,7 +36,7 @@ static image make(int version, const char *header, const void *data, size_t n) {
 }
 
 static td_status *decode(const image *f, td_tensor *out) {
-  char *exact = td_alloc(f->len); /* so that a read beyond the end is seen */
+  char *exact = td_malloc(f->len); /* so that a read beyond the end is seen */
   memcpy(exact, f->bytes, f->len);
   td_status *s = td_npy_decode(exact, f->len, "'x.npy'", out);
   td_free(exact);

@@ -32,8 +32,8 @@ static inline int count(const td_graph *g, const char *op) {
 
 /* Every edge is sent once and received once, or ends at the client. */
 static inline void check_links(const td_plan *p) {
-  int *sends = td_alloc_zero((size_t)p->n_edges + 1, sizeof *sends);
-  int *recvs = td_alloc_zero((size_t)p->n_edges + 1, sizeof *recvs);
+  int *sends = td_calloc((size_t)p->n_edges + 1, sizeof *sends);
+  int *recvs = td_calloc((size_t)p->n_edges + 1, sizeof *recvs);
   for (int i = 0; i < p->n_parts; i++)
     for (int32_t id = 0; id < td_graph_size(p->parts[i].graph); id++) {
       const td_node *n = td_graph_node(p->parts[i].graph, id);

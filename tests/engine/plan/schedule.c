@@ -25,7 +25,7 @@ static void check_order(const td_plan *p) {
   for (int i = 0; i < p->n_parts; i++) {
     const td_graph *g = p->parts[i].graph;
     int32_t n = td_graph_size(g);
-    bool *seen = td_alloc_zero((size_t)n, sizeof *seen);
+    bool *seen = td_calloc((size_t)n, sizeof *seen);
     for (int32_t id = 0; id < n; id++) {
       const td_node *node = td_graph_node(g, id);
       assert_in_range(node->order, 0, n - 1);

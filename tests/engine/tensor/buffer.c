@@ -19,7 +19,7 @@ typedef struct counted {
 static void *counted_alloc(td_allocator *a, size_t bytes) {
   counted *c = (counted *)a;
   c->calls++;
-  void *p = c->none ? NULL : td_alloc_aligned(64, bytes ? bytes : 1);
+  void *p = c->none ? NULL : td_aligned_alloc(64, bytes ? bytes : 1);
   if (p) c->live += bytes;
   return p;
 }

@@ -166,7 +166,7 @@ static void test_same(void **state) {
 /* A space whose bytes the host may not touch. */
 static void *far_alloc(td_allocator *a, size_t bytes) {
   (void)a;
-  return td_alloc(bytes);
+  return td_malloc(bytes);
 }
 static void far_free(td_allocator *a, void *p, size_t bytes) {
   (void)a, (void)bytes;
