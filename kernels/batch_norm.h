@@ -6,8 +6,8 @@
  * few: with 3 channels the lanes of a line are 0 1 2 0 1 2 .... With the
  * channels first the elements of one channel are divided into lines of LINE
  * lanes, all of that channel. What belongs to a channel, such as its mean and
- * scale, is given once for each lane of a line. Lines are summed in pieces, the same for
- * any number of threads, whose totals are added in order, in double.
+ * scale, is given once for each lane of a line. Lines are summed in pieces, the
+ * same for any number of threads, whose totals are added in order, in double.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_BATCH_NORM_H

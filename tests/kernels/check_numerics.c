@@ -1,6 +1,7 @@
 /* check_numerics.c - NaNs and infinities found in every dtype.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/eval.h"
 #include "tests/engine/device/run_node.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
  * PlaceholderWithDefault, EnsureShape.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/eval.h"
 #include "tests/engine/device/run_node.h"
 
 static td_device *cpu;

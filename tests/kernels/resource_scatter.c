@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
 
+#include "engine/device/variable.h"
 #include "tests/kernels/net.h"
 
 static td_edge variable(net *w, const char *name, td_tensor t) {

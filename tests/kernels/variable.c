@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
 
+#include "engine/device/variable.h"
 #include "tests/kernels/net.h"
 
 static td_edge reading(net *w, td_edge handle, td_dtype dtype) {
