@@ -14,7 +14,6 @@
 #include "jupyter/connection.h"
 #include "jupyter/request.h"
 
-typedef struct td_jupyter_replay td_jupyter_replay;
 
 /* What signs and names messages. Read-only once made, but for `seen`: threads
  * share it. */
@@ -23,7 +22,8 @@ typedef struct td_jupyter_wire {
   bool sha512;
   char session[37]; /* a new one each start: clients see restarts by it */
   char username[64];
-  td_jupyter_replay *seen; /* signatures that came, so that none comes twice */
+  /* signatures that came, so that none comes twice */
+  struct td_jupyter_replay *seen;
 } td_jupyter_wire;
 
 td_status *td_jupyter_wire_init(td_jupyter_wire *w,

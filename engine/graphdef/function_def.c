@@ -70,17 +70,17 @@ td_status *td_function_define(const Td__FunctionDef *def, td_bytes bytes,
 
 /* ---- with another name --------------------------------------------------- */
 
-typedef struct renaming {
+typedef struct name_change {
   const char *from;
   char *to;
-} renaming;
+} name_change;
 
 static void rename_one(void *arg, char **name) {
-  const renaming *r = arg;
+  const name_change *r = arg;
   if (strcmp(*name, r->from) == 0) *name = r->to;
 }
 
-static td_status *renamed(const td_definition *d, renaming *r,
+static td_status *renamed(const td_definition *d, name_change *r,
                           td_arena *scratch, td_definition **out) {
   Td__FunctionDef *def;
   char *bytes = NULL;
@@ -100,7 +100,7 @@ static td_status *renamed(const td_definition *d, renaming *r,
 
 td_status *td_function_renamed(const td_definition *d, const char *from,
                                const char *to, td_definition **out) {
-  renaming r = {from, (char *)to};
+  name_change r = {from, (char *)to};
   td_arena scratch;
   td_arena_init(&scratch);
   td_status *s = renamed(d, &r, &scratch, out);

@@ -314,26 +314,26 @@ end
 -- Iterations that overlap: by frame, what the variable that runs ahead takes,
 -- held once for each; most often it is the largest of the variables.
 local function in_flight(list, frame, trips)
-  local flight, readers = {}, readers_of(list, frame)
+  local held, readers = {}, readers_of(list, frame)
   for _, op in ipairs(list) do
     local enter = op.type == "Merge" and op.inputs[1].op
     if enter and enter.type == "Enter" and not sums_up(op, readers) then
       local name = enter.attr.frame_name
       local n = math.min(enter.attr.parallel_iterations,
                          trips[name].exact and trips[name].own or math.huge)
-      flight[name] = math.max(flight[name] or 0,
-                              n * (bytes_of(enter.outputs[1]) or 0))
+      held[name] = math.max(held[name] or 0,
+                            n * (bytes_of(enter.outputs[1]) or 0))
     end
   end
-  return flight
+  return held
 end
 
--- The most that is alive at one time, what is fed and kept aside; `flight` is
--- held while a loop goes on.
-local function liveness(list, unknown, frame, flight, fixed)
+-- The most that is alive at one time, what is fed and kept aside; `held`, by
+-- frame, is there while a loop goes on.
+local function liveness(list, unknown, frame, held, fixed)
   local last, ends, now, peak = last_uses(list), {}, 0, 0
   for i, op in ipairs(list) do
-    local aside = flight[frame[op]] or 0
+    local aside = held[frame[op]] or 0
     for _, y in ipairs(op.outputs) do
       if not passes[op.type] and not fixed[op]
          and op.type ~= "Placeholder" then
