@@ -1,6 +1,7 @@
 /* resource_scatter.c - rows of variables: gathered, changed, and what it costs.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/variable.h"
 #include "tests/check.h"
 
 #include "engine/device/variable.h"

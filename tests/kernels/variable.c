@@ -1,6 +1,7 @@
 /* variable.c - variables through their kernels: life, locks, copies, errors.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/variable.h"
 #include "tests/check.h"
 
 #include "engine/device/variable.h"
