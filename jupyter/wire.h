@@ -14,7 +14,6 @@
 #include "jupyter/connection.h"
 #include "jupyter/request.h"
 
-
 /* What signs and names messages. Read-only once made, but for `seen`: threads
  * share it. */
 typedef struct td_jupyter_wire {
