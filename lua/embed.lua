@@ -1,6 +1,6 @@
 -- embed.lua - writes the Lua library as one C file.
 --
--- lua5.4 lua/embed.lua lua/tide/init.lua lua/tide/namespaces.lua ... > lua_library.c
+-- lua5.4 lua/embed.lua lua/tide/init.lua lua/tide/ops/*.lua > lua_library.c
 -- Each file becomes an array of bytes under its module name.
 -- SPDX-License-Identifier: Apache-2.0
 
