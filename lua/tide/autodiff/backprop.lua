@@ -21,9 +21,12 @@ local backprop = {}
 
 local fail = errors.raise
 
--- The module of a construct: inputs, depends, gradient.
+--- What differentiates a construct, by its kind: {inputs =, depends =, gradient
+-- =}. gradients.lua says who does, for they call the walk in turn.
+backprop.constructs = {}
+
 local function module_of(construct)
-  return require("tide.autodiff." .. construct.kind)
+  return backprop.constructs[construct.kind]
 end
 
 -- ---- what there is to differentiate ---------------------------------------

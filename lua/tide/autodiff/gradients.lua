@@ -7,6 +7,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local autoload = require "tide.base.autoload"
 local errors = require "tide.base.errors"
 local dtypes = require "tide.tensor.dtype"
 local context = require "tide.control.context"
@@ -16,6 +17,9 @@ local shapes = require "tide.tensor.shape"
 local slices = require "tide.tensor.indexed_slices"
 local backprop = require "tide.autodiff.backprop"
 local ops = require("tide.ops").ops
+
+backprop.constructs.cond = autoload "tide.autodiff.cond"
+backprop.constructs.while_loop = autoload "tide.autodiff.while_loop"
 
 --- Declares the gradient of an op type, or of a name that gradient_override_map
 -- uses.

@@ -7,6 +7,7 @@
 local core = require "tide.core"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
+local modules = require "tide.base.modules"
 local scope = require "tide.graph.scope"
 
 local rules = {
@@ -40,9 +41,7 @@ local none = {} -- by op type: is its gradient none, on purpose?
 -- All or none, whenever an interrupt comes.
 local function load_rules()
   local all = {}
-  for _, name in ipairs{"math", "segment", "array", "sparse", "linalg", "nn",
-                       "conv", "pool", "norm", "recurrent", "ctc", "image",
-                       "state", "control", "tensor_array", "call"} do
+  for _, name in ipairs(modules "grad") do
     for op, rule in pairs(require("tide.grad." .. name)) do all[op] = rule end
   end
   known = all

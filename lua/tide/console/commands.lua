@@ -8,6 +8,7 @@
 
 local errors = require "tide.base.errors"
 local frontend = require "tide.frontend"
+local modules = require "tide.base.modules"
 local lines = require "tide.frontend.lines"
 local cell = require "tide.console.cell"
 local traceback = require "tide.console.traceback"
@@ -20,11 +21,9 @@ local marks = {help = "?name", source = "??name", shell = "!command"}
 --- The names of all commands, sorted.
 function commands.names()
   local list = {}
-  for module in pairs(package.preload) do
-    local name = module:match "^tide%.commands%.(%w+)$"
-    if name and not marks[name] then list[#list + 1] = name end
+  for _, name in ipairs(modules "commands") do
+    if not marks[name] then list[#list + 1] = name end
   end
-  table.sort(list)
   return list
 end
 

@@ -1,9 +1,11 @@
 --- console/watch.lua - looks on at the runs of sessions in cells.
 --
--- What is running is noted, so that %debug can tell about a step that failed;
--- while a line's state has `traces`, each run is traced into that list. Of a
--- callable, which runs without Lua, it is noted what it was made of, and by
--- which cell.
+-- While a console is there, each sess:run goes through this file. It keeps the
+-- step that runs in the state of its line, so that %debug can show the fetches
+-- and fed values of a step that failed. %profile puts a list `traces` into that
+-- state; each run is then traced and its trace added to the list. A callable's
+-- calls run without Lua and are not seen: when it is made, this file notes its
+-- session, its fetches and the cell, "In[3]", that made it.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"

@@ -9,7 +9,8 @@
 -- A place may mirror another: gradients of what was built in a branch or loop
 -- are built in a branch or loop of their own, and a tensor of the first that
 -- is used in the second is recalled (autodiff/saved.lua).
--- Source: facts of TensorFlow's control_flow_ops; Yu et al. 2018, section 4.
+-- Source: Yu et al., "Dynamic control flow in large-scale machine learning",
+-- 2018, section 4; TensorFlow's control_flow_ops.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"

@@ -9,7 +9,7 @@
 -- of calls and merges what is computed twice. What a body draws or takes from a
 -- queue cannot be had twice: it is among the results of the call, beyond those
 -- the caller sees, and an argument of the gradient.
--- Source: facts of TensorFlow's function.proto and SymbolicGradient.
+-- Source: TensorFlow's function.proto and SymbolicGradient.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"

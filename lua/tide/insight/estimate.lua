@@ -1,14 +1,21 @@
 --- insight/estimate.lua - g:estimate(feeds): what a step will take, before it
 -- runs.
 --
--- The graph is inferred anew with the shapes of the feeds. Nodes are gone
--- through as one thread does; a tensor lives from the node that makes it to the
--- last that takes it; what only passes on, and element by element what an input
--- of the same size ends in, takes nothing new; what is computed of constants
--- stays. A loop counts what one iteration holds, the variable that runs ahead
--- and, until the stack is emptied, what it pushes in all iterations.
--- Nothing is known of the library's scratch memory and of what several threads
--- hold at once, so that the peak is that of one thread.
+-- Shapes are inferred anew with those of the feeds. Then the nodes are gone
+-- through in the order in which one thread would run them, and the bytes that
+-- are held are added up:
+--
+--   * a tensor is held from the node that makes it to the last that reads it;
+--   * a node that hands its input on (Identity, Reshape), and an element-wise
+--     one whose input of the same size nobody reads later (y = relu(x)), takes
+--     no memory: it writes where its input was;
+--   * what depends on constants only is computed once and held to the end;
+--   * a loop holds what one iteration does, one value more of the variable that
+--     runs ahead of the others, and, from the loop to its gradient, all that
+--     its iterations push on stacks.
+--
+-- The scratch memory of libraries, and what several threads hold at once, is
+-- not known: the peak is that of one thread.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"

@@ -11,14 +11,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local errors = require "tide.base.errors"
+local modules = require "tide.base.modules"
 local elsewhere = require "tide.help.elsewhere"
 
-local names = {
-  "average_pooling2d", "batch_normalization", "conv2d", "conv2d_transpose",
-  "dense", "dropout", "embedding", "flatten", "layer_normalization",
-  "max_pooling2d", "separable_conv2d", "sequential",
-}
-
+local names = modules "layers"
 local known = {}
 for _, name in ipairs(names) do known[name] = true end
 

@@ -7,6 +7,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local modules = require "tide.base.modules"
 local errors = require "tide.base.errors"
 
 local td = package.loaded.tide
@@ -39,13 +40,8 @@ local function strict(name, f)
   end
 end
 
-local modules = {"array", "math", "linalg", "strings", "create", "random", "nn",
-  "conv", "pool", "norm", "image"}
-
 local function load_all()
-  for _, name in ipairs(modules) do
-    require("tide.ops." .. name)
-  end
+  for _, name in ipairs(modules "ops") do require("tide.ops." .. name) end
   loaded = true
 end
 

@@ -2,7 +2,7 @@
 --
 -- A page draws a widget from its state alone; the names, versions and defaults
 -- are those of ipywidgets' base 2.0.0, controls 2.0.0 and output 1.0.0.
--- Source: facts of ipywidgets' jupyterwidgetmodels.
+-- Source: ipywidgets' jupyterwidgetmodels.
 -- SPDX-License-Identifier: Apache-2.0
 
 local json = require "tide.base.json"

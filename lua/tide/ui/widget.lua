@@ -4,7 +4,7 @@
 -- What the page sends is echoed to all pages, taken, and where it had to be
 -- changed (a value out of range) sent back. Reading a field is a look into a
 -- table: a loop may read what a callback has just written.
--- Source: facts of ipywidgets' message protocol 2.1.0.
+-- Source: ipywidgets' message protocol 2.1.0.
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
