@@ -351,8 +351,7 @@ static bool value_of(td_infer *c, int op, td_small *v) {
 #define FORM_MATH(allowed) "x: T, y: T -> z: T; T: {" allowed "}"
 #define FORM_BITS(allowed) FORM_MATH(allowed)
 #define FORM_ANGLE(allowed) "y: T, x: T -> z: T; T: {" allowed "}"
-#define FORM_NEXT(allowed)                                                     \
-  "x1: T, x2: T -> output: T; T: {" allowed "} = float"
+#define FORM_NEXT(allowed) "x1: T, x2: T -> output: T; T: {" allowed "} = float"
 #define FORM_GAMMA(allowed) "a: T, x: T -> z: T; T: {" allowed "}"
 #define FORM_SAMPLE(allowed)                                                   \
   "alpha: T, sample: T -> output: T; T: {" allowed "}"
@@ -382,16 +381,16 @@ static bool value_of(td_infer *c, int op, td_small *v) {
 #define SHAPE_SLOPE_OUT td_infer_same_all
 
 #define SECTION_MATH "Element-wise math"
+#define SECTION_BITS SECTION_MATH
 #define SECTION_ANGLE SECTION_MATH
-#define SECTION_NEXT SECTION_BITS
-#define SECTION_GAMMA SECTION_BITS
-#define SECTION_SAMPLE SECTION_BITS
-#define SECTION_ZETA SECTION_BITS
+#define SECTION_NEXT SECTION_MATH
+#define SECTION_GAMMA SECTION_MATH
+#define SECTION_SAMPLE SECTION_MATH
+#define SECTION_ZETA SECTION_MATH
 #define SECTION_TEST SECTION_MATH
 #define SECTION_EQUAL SECTION_MATH
 #define SECTION_LOGIC SECTION_MATH
 #define SECTION_GRAD SECTION_MATH
-#define SECTION_BITS "Beyond"
 #define SECTION_SLOPE "Neural-network building blocks"
 #define SECTION_SLOPE_OUT SECTION_SLOPE
 

@@ -237,7 +237,7 @@ static const td_op_def ops[] = {
             "1 for what occurs.",
      .lua = "",
      .host = "size",
-     .section = "Beyond"},
+     .section = "Reductions, ranges, segments"},
     {.type = "HistogramFixedWidth",
      .sig = "values: T, value_range: T, nbins: int32 -> out: dtype; " BINS
             "; dtype: {int32, int64} = int32",
@@ -247,7 +247,7 @@ static const td_op_def ops[] = {
      .host = "value_range, nbins",
      .example = "td.histogram_fixed_width(td.tensor{-1.0, 0.0, 1.5, 2.0, 5.0}, "
                 "{0, 5}, 5)  --> 2 1 1 0 1",
-     .section = "Beyond"},
+     .section = "Reductions, ranges, segments"},
     {0},
 };
 

@@ -75,7 +75,7 @@ static const td_op_def ops[] = {
      .doc = "As CheckNumerics.",
      .flags = TD_STATEFUL,
      .lua = "",
-     .section = "Beyond"},
+     .section = "Graph plumbing, feeds/fetches, no-ops"},
     {.type = "CheckNumerics",
      .sig = "tensor: T -> output: T; T: {bfloat16, half, float, double}; "
             "message: string",

@@ -155,9 +155,9 @@ static const td_op_def ops[] = {
     PART_OP("Imag", PART_SIG("input", "output"), "imag",
             "Imaginary parts of complex numbers.", "Element-wise math"),
     PART_OP("Angle", PART_SIG("input", "output"), "angle",
-            "Angles of complex numbers, in (-pi, pi].", "Beyond"),
+            "Angles of complex numbers, in (-pi, pi].", "Element-wise math"),
     PART_OP("ComplexAbs", PART_SIG("x", "y"), "",
-            "Absolute values of complex numbers.", "Beyond"),
+            "Absolute values of complex numbers.", "Element-wise math"),
     {.type = "Conj",
      .sig = "input: T -> output: T; "
             "T: {complex64, complex128, variant} = complex64",

@@ -271,7 +271,7 @@ static const td_op_def ops[] = {
      .doc = "Gradient of Conv3D for its input, of shape input_sizes.",
      .lua = "",
      .host = "input_sizes",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {.type = "Conv3DBackpropFilterV2",
      .sig = "input: T, filter_sizes: int32, out_backprop: T -> output: T; "
             "T: {" FLOATS "}; " ATTRS3,
@@ -279,7 +279,7 @@ static const td_op_def ops[] = {
      .doc = "Gradient of Conv3D for its filter, of shape filter_sizes.",
      .lua = "",
      .host = "filter_sizes",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {0},
 };
 

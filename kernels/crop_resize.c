@@ -342,7 +342,7 @@ static const td_op_def ops[] = {
      .flags = TD_NO_GRADIENT,
      .lua = "",
      .host = "image_size",
-     .section = "Beyond"},
+     .section = "Image"},
     {.type = "CropAndResizeGradBoxes",
      .sig =
          "grads: float, image: T, boxes: float, box_ind: int32 -> "
@@ -351,7 +351,7 @@ static const td_op_def ops[] = {
      .doc = "The gradient of CropAndResize by the boxes.",
      .flags = TD_NO_GRADIENT,
      .lua = "",
-     .section = "Beyond"},
+     .section = "Image"},
     {0},
 };
 

@@ -234,7 +234,7 @@ static const td_op_def ops[] = {
             "reverse as in Cumsum.",
      .host = "axis",
      .example = "td.cumulative_logsumexp({0.0, 0.0}, 0)  --> 0 0.6931472",
-     .section = "Beyond"},
+     .section = "Reductions, ranges, segments"},
     {0},
 };
 

@@ -138,7 +138,7 @@ static const td_op_def ops[] = {
      .doc = "The sign of each square matrix's determinant, and the logarithm "
             "of its size.",
      .example = "td.log_matrix_determinant{{2.0, 0.0}, {0.0, -0.5}}  --> -1",
-     .section = "Beyond"},
+     .section = "Matrix / linear algebra"},
     {0},
 };
 

@@ -290,13 +290,13 @@ static const td_op_def ops[] = {
      .shape = infer_input,
      .doc = "Gradient of Dilation2D for its input.",
      .lua = "",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {.type = "Dilation2DBackpropFilter",
      .sig = "input: T, filter: T, out_backprop: T -> filter_backprop: T" ATTRS,
      .shape = infer_filter,
      .doc = "Gradient of Dilation2D for its filter.",
      .lua = "",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {0},
 };
 

@@ -314,7 +314,7 @@ static const td_op_def ops[] = {
      .doc = "Products of elements summed over every subscript that the result "
             "lacks: \"ij,jk->ik\" is the product of matrices.",
      .lua = "",
-     .section = "Beyond"},
+     .section = "Matrix / linear algebra"},
     {0},
 };
 

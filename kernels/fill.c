@@ -171,7 +171,7 @@ static const td_op_def ops[] = {
      .flags = TD_STATEFUL | TD_NO_GRADIENT,
      .host = "shape",
      .example = "td.empty({2}, {dtype = \"float32\"})  --> 0 0",
-     .section = "Beyond"},
+     .section = "Array"},
     {0},
 };
 

@@ -247,7 +247,7 @@ static const td_op_def ops[] = {
      .flags = TD_NO_FOLD,
      .example = "td.fractional_max_pool({{{{1.0}, {2.0}}}}, "
                 "{pooling_ratio = {1, 1, 2, 1}})  --> 2",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {.type = "FractionalAvgPool",
      .sig = SIG,
      .shape = infer,
@@ -257,7 +257,7 @@ static const td_op_def ops[] = {
      .flags = TD_NO_FOLD,
      .example = "td.fractional_avg_pool({{{{1.0}, {2.0}}}}, "
                 "{pooling_ratio = {1, 1, 2, 1}})  --> 1.5",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {0},
 };
 

@@ -239,14 +239,14 @@ static const td_op_def ops[] = {
      .shape = max_infer,
      .doc = "Gradient of FractionalMaxPool.",
      .lua = "",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {.type = "FractionalAvgPoolGrad",
      .sig = "orig_input_tensor_shape: int64, out_backprop: T, " END,
      .shape = avg_infer,
      .doc = "Gradient of FractionalAvgPool.",
      .lua = "",
      .host = "orig_input_tensor_shape",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {0},
 };
 

@@ -201,7 +201,7 @@ static const td_op_def ops[] = {
      .shape = cell_infer,
      .doc = "One step of a GRU cell; h is the last of the results.",
      .lua = "",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {.type = "GRUBlockCellGrad",
      .sig = CELL ", r: T, u: T, c: T, d_h: T -> d_x: T, d_h_prev: T, "
                  "d_c_bar: T, d_r_bar_u_bar: T; T: {float}",
@@ -209,7 +209,7 @@ static const td_op_def ops[] = {
      .doc = "Gradients of GRUBlockCell: of x and h_prev, and of c and of "
             "[r, u] before their functions.",
      .lua = "",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {0},
 };
 

@@ -73,7 +73,7 @@ static td_status *run_sub(td_kernel_ctx *c) {
   {                                                                            \
     .type = name, .sig = "x: T, i: int32, v: T -> y: T; T: type",              \
     .shape = infer, .doc = text, .flags = TD_NO_GRADIENT, .example = line,     \
-    .section = "Beyond"                                                        \
+    .section = "Array"                                                         \
   }
 
 static const td_op_def ops[] = {

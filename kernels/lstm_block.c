@@ -201,7 +201,7 @@ static const td_op_def ops[] = {
      .doc = "One step of an LSTM cell; gates i, ci, f, o in the columns of w; "
             "h is the last of the results.",
      .lua = "",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {.type = "BlockLSTM",
      .sig = "seq_len_max: int64, x: T, " WEIGHTS RESULTS
             "forget_bias: float = 1; cell_clip: float = 3; " END,
@@ -210,7 +210,7 @@ static const td_op_def ops[] = {
             "it; zeros after them. Gates i, ci, f, o.",
      .lua = "",
      .host = "seq_len_max",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {.type = "BlockLSTMV2",
      .sig = "seq_len_max: int64, x: T, " WEIGHTS RESULTS
             "cell_clip: float = 0; " END,
@@ -218,7 +218,7 @@ static const td_op_def ops[] = {
      .doc = "BlockLSTM without a forget bias, gates i, f, ci, o.",
      .lua = "",
      .host = "seq_len_max",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {0},
 };
 

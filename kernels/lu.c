@@ -87,7 +87,7 @@ static const td_op_def ops[] = {
             "lower triangle with ones on its diagonal and an upper one, both "
             "in lu.",
      .example = "td.lu{{4.0, 2.0}, {2.0, 3.0}}  --> {2, 2} 4 2 0.5 2",
-     .section = "Beyond"},
+     .section = "Matrix / linear algebra"},
     {0},
 };
 

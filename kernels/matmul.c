@@ -264,7 +264,7 @@ static const td_op_def ops[] = {
      .doc = "The products of BatchMatMulV2; small integers are multiplied in "
             "int32 or bfloat16.",
      .lua = "",
-     .section = "Beyond"},
+     .section = "Matrix / linear algebra"},
     {0},
 };
 

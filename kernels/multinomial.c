@@ -186,7 +186,7 @@ static const td_op_def ops[] = {
      .host = "num_samples, seed",
      .example =
          "td.stateless_multinomial({{0.0, 0.0}}, 5, {1, 2}).shape  --> {1, 5}",
-     .section = "Beyond"},
+     .section = "Random"},
     {0},
 };
 

@@ -205,7 +205,7 @@ static const td_op_def ops[] = {
      .lua = "",
      .flags = TD_NO_GRADIENT,
      .host = "max_output_size",
-     .section = "Beyond"},
+     .section = "Image"},
     {0},
 };
 

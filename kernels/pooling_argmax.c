@@ -210,7 +210,7 @@ static const td_op_def ops[] = {
      .shape = infer_grad,
      .doc = "Gradient of MaxPoolWithArgmax: grad at the places found.",
      .lua = "",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {0},
 };
 

@@ -119,14 +119,14 @@ static const td_op_def ops[] = {
      .shape = infer_volume,
      .doc = "The mean of the elements under each window of a volume.",
      .lua = "avg_pool3d",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {.type = "AvgPool3DGrad",
      .sig = "orig_input_shape: int32, grad: T -> output: T" VOLUME,
      .shape = infer_volume_grad,
      .doc = "Gradient of AvgPool3D.",
      .lua = "",
      .host = "orig_input_shape",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {0},
 };
 

@@ -142,7 +142,6 @@ GRAD_FORM(pool_second_3d, volume, true)
 
 /* clang-format off */
 #define SECTION "Neural-network building blocks"
-#define BEYOND "Beyond"
 #define WINDOW(n) \
   "; ksize: list(int) >= " n "; strides: list(int) >= " n "; "
 #define PADDING "padding: {\"SAME\", \"VALID\"}; "
@@ -177,7 +176,7 @@ static const td_op_def ops[] = {
      .doc = "MaxPool with the windows' sizes and steps as operands.",
      .lua = "",
      .host = "ksize, strides",
-     .section = BEYOND},
+     .section = SECTION},
     {.type = "MaxPoolGrad",
      .sig = ORIGINAL " -> output: T" WINDOW("4") PADDING_E FORMAT BACKWARD
      " = float",
@@ -191,27 +190,27 @@ static const td_op_def ops[] = {
      .doc = "Gradient of MaxPoolV2.",
      .lua = "",
      .host = "ksize, strides",
-     .section = BEYOND},
+     .section = SECTION},
     {.type = "MaxPoolGradGrad",
      .sig = ORIGINAL " -> output: T" WINDOW("4") PADDING FORMAT BACKWARD,
      .shape = infer_pool_second,
      .doc = "Gradient of MaxPoolGrad: what grad is where the largest was.",
      .lua = "",
-     .section = BEYOND},
+     .section = SECTION},
     {.type = "MaxPoolGradGradV2",
      .sig = ORIGINAL SIZES PADDING FORMAT BACKWARD " = float",
      .shape = infer_pool_second_v2,
      .doc = "Gradient of MaxPoolGradV2.",
      .lua = "",
      .host = "ksize, strides",
-     .section = BEYOND},
+     .section = SECTION},
     {.type = "MaxPool3D",
      .sig =
          "input: T -> output: T" WINDOW("5") PADDING FORMAT_3D "T: " FLOATS_3D,
      .shape = infer_pool_3d,
      .doc = "The largest element under each window of a volume.",
      .lua = "max_pool3d",
-     .section = BEYOND},
+     .section = SECTION},
     {.type = "MaxPool3DGrad",
      .sig =
          "orig_input: TInput, orig_output: TInput, grad: T -> output: T" WINDOW(
@@ -220,13 +219,13 @@ static const td_op_def ops[] = {
      .shape = infer_pool_grad_3d,
      .doc = "Gradient of MaxPool3D: grad wherever the largest element was.",
      .lua = "",
-     .section = BEYOND},
+     .section = SECTION},
     {.type = "MaxPool3DGradGrad",
      .sig = ORIGINAL " -> output: T" WINDOW("5") PADDING FORMAT_3D BACKWARD,
      .shape = infer_pool_second_3d,
      .doc = "Gradient of MaxPool3DGrad.",
      .lua = "",
-     .section = BEYOND},
+     .section = SECTION},
     {0},
 };
 

@@ -92,7 +92,7 @@ static const td_op_def ops[] = {
      .doc = "Numbers evenly spread over [0, 1), the same for the same seed.",
      .flags = TD_NO_GRADIENT,
      .host = "shape, seed",
-     .section = "Beyond"},
+     .section = "Random"},
     {.type = "StatelessRandomNormal",
      .sig = SIG,
      .shape = infer,
@@ -100,7 +100,7 @@ static const td_op_def ops[] = {
             "for the same seed.",
      .flags = TD_NO_GRADIENT,
      .host = "shape, seed",
-     .section = "Beyond"},
+     .section = "Random"},
     {.type = "StatelessTruncatedNormal",
      .sig = SIG,
      .shape = infer,
@@ -108,7 +108,7 @@ static const td_op_def ops[] = {
             "again, the same for the same seed.",
      .flags = TD_NO_GRADIENT,
      .host = "shape, seed",
-     .section = "Beyond"},
+     .section = "Random"},
     {.type = "StatelessRandomUniformInt",
      .sig = "shape: T, seed: Tseed, minval: dtype, maxval: dtype -> "
             "output: dtype; dtype: {int32, int64}; T: {int32, int64}; "
@@ -118,7 +118,7 @@ static const td_op_def ops[] = {
             "same seed.",
      .lua = "",
      .host = "shape, seed, minval, maxval",
-     .section = "Beyond"},
+     .section = "Random"},
     {0},
 };
 

@@ -138,9 +138,9 @@ static td_status *run_l2_loss(td_kernel_ctx *c) {
   "input: bool, reduction_indices: Tidx -> output: bool; "                     \
   "keep_dims: bool = false; Tidx: {int32, int64} = int32"
 #define SIG_ORDERED SIG_REALS ", qint8, quint8, qint32, qint16, quint16"
-#define REDUCES_IN(part)                                                       \
-  .shape = shape_reduce, .host = "reduction_indices", .section = part
-#define REDUCES REDUCES_IN("Reductions, ranges, segments")
+#define REDUCES                                                                \
+  .shape = shape_reduce, .host = "reduction_indices",                          \
+  .section = "Reductions, ranges, segments"
 
 static const td_op_def ops[] = {
     {.type = "Sum",
@@ -188,7 +188,7 @@ static const td_op_def ops[] = {
             "rounded toward 0.",
      .lua = "reduce_euclidean_norm",
      .example = "td.reduce_euclidean_norm(td.tensor{3.0, 4.0}, {0})  --> 5",
-     REDUCES_IN("Beyond")},
+     REDUCES},
     {.type = "L2Loss",
      .sig = "t: T -> output: T; T: {half, bfloat16, float, double}",
      .shape = td_infer_scalars,

@@ -212,7 +212,8 @@ static td_status *max_run(td_kernel_ctx *c) {
            "Tindices: {int32, int64}; use_locking: bool = true; "              \
            "bad_indices_policy: string = \"\"",                                \
     .shape = scatter_infer, .doc = text, .lua = "",                            \
-    .flags = TD_STATEFUL | TD_UPDATES | TD_SPARSE, .section = "Beyond"         \
+    .flags = TD_STATEFUL | TD_UPDATES | TD_SPARSE,                             \
+    .section = "Variables and state"                                           \
   }
 #define KERNEL(name, dtypes, fn)                                               \
   {                                                                            \
@@ -229,7 +230,7 @@ static const td_op_def ops[] = {
             "dimension of indices.",
      .lua = "",
      .flags = TD_STATEFUL | TD_READS | TD_SPARSE,
-     .section = "Beyond"},
+     .section = "Variables and state"},
     OP("ResourceScatterNdUpdate", "Gives slices of a variable new values."),
     OP("ResourceScatterNdAdd", "Adds to slices of a variable."),
     OP("ResourceScatterNdSub", "Subtracts from slices of a variable."),

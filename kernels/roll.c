@@ -73,7 +73,7 @@ static const td_op_def ops[] = {
             "in at the other.",
      .host = "shift, axis",
      .example = "td.roll(td.tensor{1, 2, 3}, 1, 0)  --> 3 1 2",
-     .section = "Beyond"},
+     .section = "Array"},
     {0},
 };
 

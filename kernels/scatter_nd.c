@@ -144,7 +144,7 @@ static td_status *onto_min(td_kernel_ctx *c) {
     .sig = input ": T, indices: Tindices, updates: T -> output: T; "           \
                  "T: " dtypes "; Tindices: {" indices_types "}" POLICY,        \
     .shape = onto_infer, .doc = text, .lua = lua_name, .example = line,        \
-    .section = "Beyond"                                                        \
+    .section = "Array"                                                         \
   }
 #define KERNEL(name, dtypes, fn)                                               \
   { .op = name, .device = "CPU", .types = "T=" dtypes, .run = fn }

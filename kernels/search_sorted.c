@@ -191,14 +191,14 @@ static const td_op_def ops[] = {
      .doc = "For each value how many of the sorted numbers in its row are "
             "below it.",
      .example = "td.lower_bound({{1, 3, 5}}, {{3, 4}})  --> {1, 2} 1 2",
-     .section = "Beyond"},
+     .section = "Array"},
     {.type = "UpperBound",
      .sig = SIG,
      .shape = bound_infer,
      .doc = "For each value how many of the sorted numbers in its row are not "
             "above it.",
      .example = "td.upper_bound({{1, 3, 5}}, {{3, 4}})  --> {1, 2} 2 2",
-     .section = "Beyond"},
+     .section = "Array"},
     {.type = "Bucketize",
      .sig = "input: T -> output: int32; T: {int32, int64, float, double}; "
             "boundaries: list(float)",
@@ -207,7 +207,7 @@ static const td_op_def ops[] = {
             "it.",
      .example = "td.bucketize(td.tensor{1, 7, 3}, {boundaries = {2, 5}})"
                 "  --> 0 2 1",
-     .section = "Beyond"},
+     .section = "Array"},
     {0},
 };
 

@@ -255,7 +255,7 @@ static const td_op_def ops[] = {
              "Reductions, ranges, segments"),
     UNSORTED("UnsortedSegmentProd", NUMBER, "int32, int64",
              "Row i is the product of the rows of data whose segment id is i.",
-             "Beyond"),
+             "Reductions, ranges, segments"),
     UNSORTED("UnsortedSegmentMax", REAL, "int32, int64",
              "Row i is the maximum of the rows of data whose segment id is i; "
              "of none, the least number.",
@@ -263,7 +263,7 @@ static const td_op_def ops[] = {
     UNSORTED("UnsortedSegmentMin", REAL, "int32, int64",
              "Row i is the minimum of the rows of data whose segment id is i; "
              "of none, the greatest number.",
-             "Beyond"),
+             "Reductions, ranges, segments"),
     SORTED("SegmentSum", NUMBER,
            "Row i is the sum of the rows of data whose segment id, all of them "
            "sorted, is i; of none, 0."),

@@ -232,7 +232,7 @@ static const td_op_def ops[] = {
      .shape = shape_select_v2,
      .doc = "t where condition is true, e elsewhere, broadcasting.",
      .lua = "",
-     .section = "Beyond"},
+     .section = "Element-wise math"},
     {0},
 };
 

@@ -248,7 +248,7 @@ static td_status *back_root(td_kernel_ctx *c) {
            "Tsegmentids: {int32, int64} = int32; "                             \
            "sparse_gradient: bool = false",                                    \
     .shape = shape_counted, .doc = text, .host = "num_segments", .lua = "",    \
-    .section = "Beyond"                                                        \
+    .section = "Reductions, ranges, segments"                                  \
   }
 #define GRADIENT(name, of, part)                                               \
   {                                                                            \
@@ -283,9 +283,11 @@ static const td_op_def ops[] = {
             "SparseSegmentMean with as many rows as num_segments says."),
     COUNTED("SparseSegmentSqrtNWithNumSegments", FLOATS,
             "SparseSegmentSqrtN with as many rows as num_segments says."),
-    GRADIENT("SparseSegmentSumGrad", "SparseSegmentSum", "Beyond"),
+    GRADIENT("SparseSegmentSumGrad", "SparseSegmentSum",
+             "Reductions, ranges, segments"),
     GRADIENT("SparseSegmentMeanGrad", "SparseSegmentMean", SECTION),
-    GRADIENT("SparseSegmentSqrtNGrad", "SparseSegmentSqrtN", "Beyond"),
+    GRADIENT("SparseSegmentSqrtNGrad", "SparseSegmentSqrtN",
+             "Reductions, ranges, segments"),
     {0},
 };
 

@@ -168,7 +168,7 @@ static const td_op_def ops[] = {
      .lua = "",
      .flags = TD_STATEFUL | TD_UPDATES | TD_SPARSE,
      .host = "begin, end, strides",
-     .section = "Beyond"},
+     .section = "Variables and state"},
     {.type = "TensorStridedSliceUpdate",
      .sig = "input: T, " SLICE "output: T; " ATTRS,
      .shape = update_infer,
@@ -176,7 +176,7 @@ static const td_op_def ops[] = {
             "StridedSlice would take.",
      .lua = "",
      .host = "begin, end, strides",
-     .section = "Beyond"},
+     .section = "Variables and state"},
     {0},
 };
 

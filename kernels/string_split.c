@@ -181,7 +181,7 @@ static const td_op_def ops[] = {
      .doc = "Each string cut where sep stands, at white space when it is "
             "empty, at most maxsplit times, as a sparse matrix.",
      .lua = "",
-     .section = "Beyond"},
+     .section = "Strings"},
     {0},
 };
 

@@ -327,7 +327,7 @@ static const td_op_def ops[] = {
      .flags = TD_NO_GRADIENT,
      .host = "k",
      .example = "td.in_top_k({{0.1, 0.7, 0.2}}, {1}, 1)  --> true",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {.type = "InTopK",
      .sig = "predictions: float, targets: T -> precision: bool; k: int; "
             "T: {int32, int64} = int32",
@@ -364,7 +364,7 @@ static const td_op_def ops[] = {
             "(with reverse behind n larger ones).",
      .host = "n",
      .example = "td.nth_element({3, 1, 2}, 0)  --> 1",
-     .section = "Beyond"},
+     .section = "Neural-network building blocks"},
     {0},
 };
 

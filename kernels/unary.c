@@ -113,8 +113,8 @@ static td_status *run(td_kernel_ctx *c, int op) {
 #define FORM_TEST(allowed) "x: T -> y: bool; T: {" allowed "}"
 #define FORM_LOGIC(allowed) "x: bool -> y: bool"
 #define SECTION_MATH "Element-wise math"
-#define SECTION_BITS "Beyond"
-#define SECTION_COUNT SECTION_BITS
+#define SECTION_BITS SECTION_MATH
+#define SECTION_COUNT SECTION_MATH
 #define SECTION_ACTIVATION "Neural-network building blocks"
 #define SECTION_TEST SECTION_MATH
 #define SECTION_LOGIC SECTION_MATH

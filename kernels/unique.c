@@ -356,7 +356,7 @@ static const td_op_def ops[] = {
             "and for every slice the number of its like among them.",
      .lua = "",
      .host = "axis",
-     .section = "Beyond"},
+     .section = "Array"},
     {.type = "UniqueWithCountsV2",
      .sig = "x: T, axis: Taxis -> y: T, idx: out_idx, count: out_idx; "
             "T: type; Taxis: {int32, int64} = int64; "
@@ -365,7 +365,7 @@ static const td_op_def ops[] = {
      .doc = "As UniqueV2, and how often each of the different slices occurs.",
      .lua = "",
      .host = "axis",
-     .section = "Beyond"},
+     .section = "Array"},
     {.type = "ListDiff",
      .sig = "x: T, y: T -> out: T, idx: out_idx; T: type; "
             "out_idx: {int32, int64} = int32",
