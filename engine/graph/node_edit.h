@@ -22,7 +22,10 @@ td_status *td_node_add_control(td_node *node, td_node *before) TD_MUST_USE;
 td_status *td_node_set_shape(td_node *n, int port, const td_shape *shape)
     TD_MUST_USE;
 
+/* Input i becomes `e`, of the same dtype. Shapes stay as they are: see
+ * td_node_infer. */
 void td_node_set_in(td_node *n, int i, td_edge e);
+/* Control input i goes; the last one takes its place. */
 void td_node_drop_control(td_node *n, int i);
 td_status *td_node_set_device(td_node *n, const char *device) TD_MUST_USE;
 /* Replaces an annotation of that name, or adds one. */

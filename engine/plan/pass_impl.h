@@ -4,7 +4,16 @@
  * leaves valid. Nodes that must not go, whatever else becomes of the graph, are
  * its roots: fetches, targets, and all that has a state. That a stateful node
  * stays although nobody needs its result any more keeps runs with and without
- * the exact passes alike: its queue, stream or variable moves on all the same.
+ * a pass alike: its queue, stream or variable moves on all the same.
+ *
+ * What every optional pass keeps to. The result has the same bits with it and
+ * without. A node with control inputs is not bypassed: who takes its value also
+ * waits for those. What is outside of loops and branches has `frame == 0` and
+ * not `may_die` (that is called the root frame; roots are something else). A
+ * pass that looks for one op compares `node->op` with td_op_find("Neg"); ops
+ * that all of the engine must know have a kind (op.h). It rewires with
+ * node_edit.h, drops what nobody needs any more with td_pass_sweep, unless it
+ * changed nothing, and says why with td_pass_log.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_PASS_IMPL_H

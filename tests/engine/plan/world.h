@@ -1,5 +1,7 @@
 /* world.h - a few ops, a graph, devices and a placer, for the tests of
  * engine/plan; and plans as text, to be compared with what they should be.
+ * The ops of kernels/ are there too. `w.request.passes_off` leaves passes out:
+ * ~td_plan_pass_bit("cse") all optional ones but that.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TESTS_PLAN_WORLD_H
