@@ -105,6 +105,7 @@ static const td_op_def ops[] = {
      .doc = "value + bias, one element of bias for each channel.",
      .lua = "bias_add",
      .example = "td.bias_add({{1, 2}, {3, 4}}, {10, 20})  --> 11 22 13 24",
+     .flags = TD_IN_PLACE,
      .section = "Neural-network building blocks"},
     {.type = "BiasAddV1",
      .sig = "value: T, bias: T -> output: T; "
@@ -113,6 +114,7 @@ static const td_op_def ops[] = {
      .doc = "value + bias, one element of bias for each index of the last "
             "axis; the older form.",
      .lua = "",
+     .flags = TD_IN_PLACE,
      .section = "Neural-network building blocks"},
     {.type = "BiasAddGrad",
      .sig = "out_backprop: T -> output: T" ATTRS,

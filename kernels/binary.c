@@ -402,7 +402,7 @@ static const td_op_def ops[] = {
    .shape = SHAPE_##form,                                                      \
    .doc = text,                                                                \
    .lua = name,                                                                \
-   .flags = flag,                                                              \
+   .flags = (flag) | TD_IN_PLACE,                                              \
    .section = SECTION_##form,                                                  \
    .value = VALUE_##small(op)},
 #include "kernels/binary.def"

@@ -262,6 +262,7 @@ static const td_op_def ops[] = {
      .doc = "The cross entropy of each row of labels with softmax(features), "
             "and its gradient, softmax(features) - labels.",
      .lua = "",
+     .flags = TD_IN_PLACE,
      .section = "Neural-network building blocks"},
     {.type = "SparseSoftmaxCrossEntropyWithLogits",
      .sig = "features: T, labels: Tlabels -> loss: T, backprop: T; "
@@ -271,6 +272,7 @@ static const td_op_def ops[] = {
      .doc = "The cross entropy of each row's class with softmax(features), "
             "and its gradient.",
      .lua = "",
+     .flags = TD_IN_PLACE,
      .section = "Neural-network building blocks"},
     {0},
 };

@@ -103,11 +103,13 @@ static const td_op_def ops[] = {
      .sig = "logits: T -> softmax: T; T: {half, bfloat16, float, double}",
      .shape = softmax_infer,
      .doc = "exp(x) / sum(exp(x)) over the last dimension.",
+     .flags = TD_IN_PLACE,
      .section = "Neural-network building blocks"},
     {.type = "LogSoftmax",
      .sig = "logits: T -> logsoftmax: T; T: {half, bfloat16, float, double}",
      .shape = softmax_infer,
      .doc = "x - log(sum(exp(x))) over the last dimension.",
+     .flags = TD_IN_PLACE,
      .section = "Neural-network building blocks"},
     {0},
 };

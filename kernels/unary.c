@@ -126,6 +126,7 @@ static const td_op_def ops[] = {
    .shape = td_infer_same,                                                     \
    .doc = text,                                                                \
    .lua = name,                                                                \
+   .flags = TD_IN_PLACE,                                                       \
    .section = SECTION_##form},
 #include "kernels/unary.def"
 #undef UNARY

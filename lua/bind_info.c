@@ -134,6 +134,8 @@ static void push_op(lua_State *L, const td_op *op) {
   lua_setfield(L, -2, "reads");
   lua_pushboolean(L, op->def->shape == td_infer_broadcasting);
   lua_setfield(L, -2, "broadcasts");
+  lua_pushboolean(L, (op->flags & TD_IN_PLACE) != 0);
+  lua_setfield(L, -2, "in_place");
   lua_pushboolean(L, (op->flags & TD_NO_GRADIENT) != 0);
   lua_setfield(L, -2, "no_gradient");
   td_str_init(&s);

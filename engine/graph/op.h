@@ -11,6 +11,7 @@
  * An argument's type is a dtype, a type attribute, N*type, or a list(type)
  * attribute (a list of mixed dtypes). An attribute is
  *   name: kind [>= minimum] [= default]
+ * (a minimum of an int, or of a list's length)
  * with kind int, float, bool, string, type, shape, tensor, func, list(kind), a
  * set of dtypes {float, double} or of strings {"SAME", "VALID"}. Names of
  * dtypes as in GraphDef (half, float, double). A shape is {2, -1} or ? (unknown
@@ -58,6 +59,8 @@ enum {
   TD_SPARSE = 1 << 6,      /* touches rows of the resource it takes */
   TD_NO_FOLD = 1 << 7,     /* pure, but not computed ahead */
   TD_CHEAP = 1 << 8,       /* takes well under a microsecond */
+  TD_IN_PLACE = 1 << 9,    /* writes over an input that ends in it; told for
+                              estimates, kernels decide */
 };
 
 typedef struct td_op_def {

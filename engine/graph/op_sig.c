@@ -351,7 +351,7 @@ static void take_attr(cursor *c) {
   take_kind(c, a);
   if (take(c, ">=")) {
     if (a->kind != TD_ATTR_INT && !a->is_list)
-      fail_here(c, "no minimum for this kind");
+      fail_here(c, "no minimum: only an int and a list's length have one");
     a->has_minimum = true;
     a->minimum = take_int(c);
   }
