@@ -118,24 +118,16 @@ local function source(x, merges)
   return at
 end
 
--- Ops that write over an input which ends in them, besides those of
--- element-wise mathematics.
-local elementwise = {}
-for type in ([[BiasAdd BiasAddV1 Relu ReluGrad Relu6 Relu6Grad LeakyRelu
-  LeakyReluGrad Elu EluGrad Selu SeluGrad Softplus SoftplusGrad Softsign
-  SoftsignGrad Softmax LogSoftmax SoftmaxCrossEntropyWithLogits
-  SparseSoftmaxCrossEntropyWithLogits FusedBatchNorm FusedBatchNormV2
-  FusedBatchNormV3]]):gmatch "%w+" do
-  elementwise[type] = true
-end
+-- Does the op write over an input which ends in it? By the op's type.
+local in_place = {}
 
 local function writes_over(op)
-  if elementwise[op.type] == nil then
+  if in_place[op.type] == nil then
     local info = core.op_info(op.type)
-    elementwise[op.type] = info.section == "Element-wise math"
-      or info.broadcasts or false
+    in_place[op.type] = info.in_place or info.broadcasts
+      or info.section == "Element-wise math"
   end
-  return elementwise[op.type]
+  return in_place[op.type]
 end
 
 -- ---- what is planned ------------------------------------------------------
