@@ -11,7 +11,7 @@ local td = {}
 package.loaded.tide = td
 
 local autoload = require "tide.base.autoload"
-local elsewhere = autoload "tide.help.elsewhere"
+local elsewhere = autoload "tide.base.elsewhere"
 require "tide.base.errors"
 require "tide.tensor.shape"
 local namespace = require "tide.ops"

@@ -10,7 +10,7 @@ local args = require "tide.base.args"
 local autoload = require "tide.base.autoload"
 local namespace = require "tide.ops"
 
-local elsewhere = autoload "tide.help.elsewhere"
+local elsewhere = autoload "tide.base.elsewhere"
 
 -- By place: the short names.
 local short = {

@@ -12,7 +12,7 @@
 
 local errors = require "tide.base.errors"
 local modules = require "tide.base.modules"
-local elsewhere = require "tide.help.elsewhere"
+local elsewhere = require "tide.base.elsewhere"
 
 local names = modules "layers"
 local known = {}

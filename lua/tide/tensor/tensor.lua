@@ -10,7 +10,7 @@ local autoload = require "tide.base.autoload"
 local namespace = require "tide.ops"
 local slice = require "tide.tensor.slice"
 
-local elsewhere = autoload "tide.help.elsewhere"
+local elsewhere = autoload "tide.base.elsewhere"
 
 require "tide.ops.math" -- the operators
 

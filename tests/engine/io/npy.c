@@ -288,7 +288,10 @@ static void test_bad_headers(void **state) {
     image f = make(1, rows[i].header, "\1\0\0\0", 4);
     td_status *s = decode(&f, &t);
     if (s) assert_non_null(strstr(td_status_message(s), "'x.npy'"));
-    FAILS(s, rows[i].code, rows[i].part);
+    if (rows[i].code == TD_OK)
+      OK(s);
+    else
+      FAILS(s, rows[i].code, rows[i].part);
     td_tensor_release(&t);
   }
 }

@@ -1,4 +1,4 @@
---- help/elsewhere.lua - what things are called in Torch, NumPy and Python,
+--- base/elsewhere.lua - what things are called in Torch, NumPy and Python,
 -- and what they are called here: errors about unknown names offer it.
 -- SPDX-License-Identifier: Apache-2.0
 
