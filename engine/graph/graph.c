@@ -211,25 +211,13 @@ static td_status *no_node(const td_graph *g, const char *name) {
                   td_nearest_hint(&near, &hint));
 }
 
-/* The port behind ":"; -1 when it is not one. */
-static int32_t read_port(const char *text) {
-  int64_t port = 0;
-  if (!text[0] || (text[0] == '0' && text[1])) return -1;
-  for (; *text; text++) {
-    if (*text < '0' || *text > '9') return -1;
-    port = port * 10 + (*text - '0');
-    if (port > INT32_MAX) return -1;
-  }
-  return (int32_t)port;
-}
-
 static td_status *find_edge(const td_graph *g, char *name, const char *ref,
                             td_edge *out) {
   int32_t port = ref[0] == '^' ? -1 : 0;
   char *colon = port < 0 ? NULL : strrchr(name, ':');
   if (colon) {
     *colon = '\0';
-    port = read_port(colon + 1);
+    port = td_names_port(colon + 1);
     if (port < 0)
       return td_error(TD_INVALID_ARGUMENT,
                       "\"%.200s\" must be a name, name:port or ^name", ref);

@@ -121,3 +121,14 @@ td_status *td_names_check(const char *name, bool exact) {
                   "\"_\", \"/\", \"-\", not \"%.100s\"",
                   name);
 }
+
+int32_t td_names_port(const char *text) {
+  int64_t port = 0;
+  if (!text[0] || (text[0] == '0' && text[1])) return -1;
+  for (; *text; text++) {
+    if (*text < '0' || *text > '9') return -1;
+    port = port * 10 + (*text - '0');
+    if (port > INT32_MAX) return -1;
+  }
+  return (int32_t)port;
+}

@@ -54,5 +54,7 @@ const char *td_names_free_one(td_names *t, const char *wanted, size_t len,
                               td_str *scratch);
 /* [A-Za-z0-9.][A-Za-z0-9_./-]*; `exact` names may begin with "_" too. */
 td_status *td_names_check(const char *name, bool exact) TD_MUST_USE;
+/* The number behind the ":" of "node:1"; -1 when it is none. */
+int32_t td_names_port(const char *text);
 
 #endif

@@ -165,18 +165,6 @@ static td_status *find_op(td_import *m, td_item *n) {
                   near ? "\"?)" : "");
 }
 
-/* The port behind "name:"; -1 when it is not one. */
-static int32_t read_port(const char *text) {
-  int64_t port = 0;
-  if (!text[0] || (text[0] == '0' && text[1])) return -1;
-  for (; *text; text++) {
-    if (*text < '0' || *text > '9') return -1;
-    port = port * 10 + (*text - '0');
-    if (port > INT32_MAX) return -1;
-  }
-  return (int32_t)port;
-}
-
 static td_status *no_input(const td_import *m, const char *ref,
                            const char *name) {
   td_hint hint;
@@ -200,7 +188,7 @@ static td_status *find_source(td_import *m, const char *ref, td_source *out) {
   const char *name = ref + control;
   const char *colon = control ? NULL : strrchr(name, ':');
   size_t len = colon ? (size_t)(colon - name) : strlen(name);
-  out->port = colon ? read_port(colon + 1) : 0;
+  out->port = colon ? td_names_port(colon + 1) : 0;
   if (out->port < 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "input \"%.200s\" must be name, name:port or ^name", ref);
