@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-static td_device *cpu;
-
 static td_status *eval(const char *op, const td_tensor *in,
                        const td_note *attrs, int n_attrs, td_tensor *out) {
   static const int one[] = {1};
@@ -65,22 +63,10 @@ static void test_nothing_to_check(void **state) {
   td_tensor_release(&y);
 }
 
-static int begin(void **state) {
-  (void)state;
-  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  td_device_release(cpu);
-  return 0;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_check_numerics),
       cmocka_unit_test(test_nothing_to_check),
   };
-  return cmocka_run_group_tests(tests, begin, end);
+  return cmocka_run_group_tests(tests, begin_cpu, end_cpu);
 }

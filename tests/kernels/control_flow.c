@@ -4,8 +4,6 @@
 #include "tests/engine/device/run_node.h"
 #include "engine/graph/node_edit.h"
 
-static td_device *cpu;
-
 static td_graph *fresh(void) {
   td_graph *g;
   OK(td_graph_new(&g));
@@ -207,18 +205,6 @@ static void test_switch_checks_its_predicate(void **state) {
   td_graph_release(g);
 }
 
-static int begin(void **state) {
-  (void)state;
-  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  td_device_release(cpu);
-  return 0;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_merge_widens),
@@ -228,5 +214,5 @@ int main(void) {
       cmocka_unit_test(test_merge),
       cmocka_unit_test(test_switch_checks_its_predicate),
   };
-  return cmocka_run_group_tests(tests, begin, end);
+  return cmocka_run_group_tests(tests, begin_cpu, end_cpu);
 }

@@ -5,8 +5,6 @@
 #include "engine/device/eval.h"
 #include "tests/engine/device/run_node.h"
 
-static td_device *cpu;
-
 static td_status *eval(const char *op, const td_tensor *in,
                        const td_note *attrs, int n_attrs, td_tensor *out) {
   static const int one[] = {1};
@@ -76,23 +74,11 @@ static void test_ensure_shape(void **state) {
   td_graph_release(g);
 }
 
-static int begin(void **state) {
-  (void)state;
-  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  td_device_release(cpu);
-  return 0;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_placeholder_was_not_fed),
       cmocka_unit_test(test_default),
       cmocka_unit_test(test_ensure_shape),
   };
-  return cmocka_run_group_tests(tests, begin, end);
+  return cmocka_run_group_tests(tests, begin_cpu, end_cpu);
 }

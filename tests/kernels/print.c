@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-static td_device *cpu;
-
 /* What step->print was given. */
 static td_str printed;
 
@@ -185,8 +183,7 @@ static void test_assert(void **state) {
 static int begin(void **state) {
   (void)state;
   td_str_init(&printed);
-  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
-  return 0;
+  return begin_cpu(state);
 }
 
 static int end(void **state) {

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static td_device *cpu, *late; /* CPU:0, TEST:0 */
+static td_device *late; /* TEST:0 */
 static td_device *devices[2];
 
 #define FOR_DEVICES(d)                                                         \
@@ -514,7 +514,7 @@ static void test_without_memory(void **state) {
 
 static int begin(void **state) {
   register_node_ops(state);
-  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
+  begin_cpu(state);
   OK(td_device_test_new(PLACE, 0, 1, &late));
   devices[0] = cpu;
   devices[1] = late;

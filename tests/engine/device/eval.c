@@ -6,8 +6,6 @@
 
 #include "engine/base/clock.h"
 
-static td_device *cpu;
-
 /* An op with one tensor in each of its first n arguments. */
 static td_status *eval(const char *op, const td_tensor *in, int n,
                        const td_note *attrs, int n_attrs, td_tensor *out,
@@ -182,14 +180,7 @@ static int begin(void **state) {
   td_module m = {"without", without, NULL};
   register_node_ops(state);
   OK(td_op_register(&m));
-  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  td_device_release(cpu);
-  return 0;
+  return begin_cpu(state);
 }
 
 int main(void) {
@@ -204,5 +195,5 @@ int main(void) {
       cmocka_unit_test(test_without_memory),
       cmocka_unit_test(test_says_how_long_it_takes),
   };
-  return cmocka_run_group_tests(tests, begin, end);
+  return cmocka_run_group_tests(tests, begin, end_cpu);
 }

@@ -7,8 +7,6 @@
 #include <time.h>
 #include <xmmintrin.h>
 
-static td_device *cpu;
-
 static td_graph *fresh_graph(void) {
   td_graph *g;
   OK(td_graph_new(&g));
@@ -446,14 +444,7 @@ static void test_without_memory(void **state) {
 
 static int begin(void **state) {
   register_node_ops(state);
-  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  td_device_release(cpu);
-  return 0;
+  return begin_cpu(state);
 }
 
 int main(void) {
@@ -472,5 +463,5 @@ int main(void) {
       cmocka_unit_test(test_asynchronous),
       cmocka_unit_test(test_without_memory),
   };
-  return cmocka_run_group_tests(tests, begin, end);
+  return cmocka_run_group_tests(tests, begin, end_cpu);
 }

@@ -19,6 +19,23 @@
 
 #define PLACE "/job:localhost/replica:0/task:0"
 
+/* ---- a device ------------------------------------------------------------ */
+
+/* CPU:0 of a group of tests: begin_cpu and end_cpu go around the group. */
+static td_device *cpu;
+
+static inline int begin_cpu(void **state) {
+  (void)state;
+  OK(td_device_cpu_new(PLACE, 0, 0, &cpu));
+  return 0;
+}
+
+static inline int end_cpu(void **state) {
+  (void)state;
+  td_device_release(cpu);
+  return 0;
+}
+
 /* ---- tensors ------------------------------------------------------------- */
 
 static inline td_tensor floats(int64_t n, const float *at) {
