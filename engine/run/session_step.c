@@ -56,6 +56,19 @@ static void fill_base(td_session_step *step, td_session *s,
   base->check_numerics = o && o->check_numerics;
 }
 
+static void fill(td_session_step *step, td_session *s, td_compiled *c,
+                 const td_step_options *o) {
+  step->refs = 1;
+  step->session = s;
+  step->compiled = c;
+  step->finished = 0;
+  step->status = NULL;
+  step->timer = 0;
+  step->timeout = o ? o->timeout : 0;
+  memset(step->rets_dead, 0, (size_t)c->n_fetches);
+  fill_base(step, s, o);
+}
+
 td_status *td_session_step_new(td_session *s, td_compiled *c,
                                const td_tensor *feeds, const td_step_options *o,
                                td_session_step **out) {
@@ -66,22 +79,18 @@ td_status *td_session_step_new(td_session *s, td_compiled *c,
   TD_TRY(td_compiled_take_step(c, s->options.threads, &step));
   td_status *st = NULL;
   if (!step->base.cancel) st = td_cancel_new(&step->base.cancel);
-  if (td_ok(st)) st = list(step, s);
+  if (td_ok(st)) {
+    fill(step, s, c, o); /* whole before others see it in the list */
+    st = list(step, s);
+  }
   if (!td_ok(st)) {
     td_compiled_give_step(c, step, false);
     return st;
   }
-  step->refs = 1;
-  step->session = td_session_retain(s);
-  step->compiled = td_compiled_retain(c);
-  step->finished = 0;
-  step->status = NULL;
-  step->timer = 0;
-  step->timeout = o ? o->timeout : 0;
-  fill_base(step, s, o);
+  td_session_retain(s);
+  td_compiled_retain(c);
   for (int i = 0; feeds && i < c->n_feeds; i++)
     td_tensor_retain(&feeds[i], &step->args[i]);
-  memset(step->rets_dead, 0, (size_t)c->n_fetches);
   *out = step;
   return NULL;
 }
