@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/file.h"
@@ -20,14 +21,17 @@ static bool path_of(const td_pass *p, const char *pass, const char *end,
   return !out->failed;
 }
 
-/* One more than the largest number in the directory. */
+/* One more than the largest number in the directory, of files that are ours. */
+enum { MOST_DUMPS = 1 << 30 };
+
 static td_status *find_number(td_pass *p) {
   td_str names = {0};
   td_status *s = td_file_list(p->request->dump, &names);
   for (size_t i = 0; td_ok(s) && i < names.len; i += strlen(names.at + i) + 1) {
-    int number = -1;
-    if (sscanf(names.at + i, "%d_", &number) == 1 && number >= p->dumped)
-      p->dumped = number + 1;
+    char *end;
+    long number = strtol(names.at + i, &end, 10);
+    if (*end == '_' && number >= p->dumped && number < MOST_DUMPS)
+      p->dumped = (int32_t)number + 1;
   }
   td_str_deinit(&names);
   return s;

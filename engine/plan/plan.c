@@ -42,7 +42,9 @@ unsigned td_plan_pass_bit(const char *name) {
   return 0;
 }
 
-/* After a pass: the dump, and the check that nothing was broken. */
+/* After a pass: the dump, and the check that nothing was broken; for people who
+ * ask. The locked passes are looked at under the lock, too: what they leave
+ * between them is of one state of the user's graph. */
 static td_status *look_at(td_pass *p, int pass, const td_graph *g) {
   const char *name = passes[pass].name;
   TD_TRY(td_dump_graph(p, name, passes[pass].what, g));
