@@ -111,7 +111,7 @@ static const td_op_def ops[] = {
      .shape = td_infer_same_all,
      .doc = "Sum of tensors of one shape.",
      .lua = "add_n",
-     .flags = TD_COMMUTATIVE | TD_AGGREGATE,
+     .flags = TD_COMMUTATIVE | TD_AGGREGATE | TD_IN_PLACE,
      .example = "td.add_n({td.tensor{1, 2}, td.tensor{3, 4}})  --> 4 6",
      .section = "Element-wise math"},
     {.type = "AccumulateNV2",
@@ -120,7 +120,7 @@ static const td_op_def ops[] = {
      .shape = accumulate_infer,
      .doc = "Sum of tensors of one shape.",
      .lua = "",
-     .flags = TD_COMMUTATIVE | TD_AGGREGATE,
+     .flags = TD_COMMUTATIVE | TD_AGGREGATE | TD_IN_PLACE,
      .section = "Element-wise math"},
     {0},
 };

@@ -73,15 +73,16 @@ SATURATE(u64, 0.0f, 0x1p64f, 0, UINT64_MAX)
   M(from, f64)                                                                 \
   M(from, b8)                                                                  \
   M(from, i8)                                                                  \
-  M(from, i16) M(from, i32) M(from, i64) M(from, u8) M(from, u16) M(from, u32) \
-      M(from, u64)
+  M(from, i16)                                                                 \
+  M(from, i32) M(from, i64) M(from, u8) M(from, u16) M(from, u32) M(from, u64)
 #define ALL_PAIRS(M)                                                           \
   PAIRS(M, f32)                                                                \
   PAIRS(M, f64)                                                                \
   PAIRS(M, b8)                                                                 \
   PAIRS(M, i8)                                                                 \
-  PAIRS(M, i16) PAIRS(M, i32) PAIRS(M, i64) PAIRS(M, u8) PAIRS(M, u16)         \
-      PAIRS(M, u32) PAIRS(M, u64)
+  PAIRS(M, i16)                                                                \
+  PAIRS(M, i32) PAIRS(M, i64) PAIRS(M, u8) PAIRS(M, u16) PAIRS(M, u32)         \
+      PAIRS(M, u64)
 ALL_PAIRS(LOOP)
 
 #define ENTRY(from, to) [TD_ELEMENT_##from][TD_ELEMENT_##to] = from##_loop_##to,
@@ -321,6 +322,7 @@ static const td_op_def ops[] = {
      .doc = "The same numbers as another dtype; a float beyond an integer "
             "dtype becomes its nearest end, NaN 0.",
      .example = "td.cast(td.tensor{1.5, -2.5}, \"int32\")  --> 1 -2",
+     .flags = TD_IN_PLACE,
      .section = "Element-wise math",
      .value = value_cast},
     {.type = "Bitcast",

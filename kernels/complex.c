@@ -134,10 +134,10 @@ static td_status *shape_complex(td_infer *c) {
 #define PART_SIG(in, out)                                                      \
   in ": T -> " out ": Tout; T: {complex64, complex128} = complex64; "          \
      "Tout: {float, double} = float"
-#define PART_OP(name, sign, said, text, part)                                  \
+#define PART_OP(name, sign, said, text)                                        \
   {                                                                            \
     .type = name, .sig = sign, .shape = shape_part, .doc = text, .lua = said,  \
-    .section = part                                                            \
+    .flags = TD_IN_PLACE, .section = "Element-wise math"                       \
   }
 #define PART_KERNEL(name, fn)                                                  \
   {.op = name,                                                                 \
@@ -151,19 +151,20 @@ static td_status *shape_complex(td_infer *c) {
 
 static const td_op_def ops[] = {
     PART_OP("Real", PART_SIG("input", "output"), "real",
-            "Real parts of complex numbers.", "Element-wise math"),
+            "Real parts of complex numbers."),
     PART_OP("Imag", PART_SIG("input", "output"), "imag",
-            "Imaginary parts of complex numbers.", "Element-wise math"),
+            "Imaginary parts of complex numbers."),
     PART_OP("Angle", PART_SIG("input", "output"), "angle",
-            "Angles of complex numbers, in (-pi, pi].", "Element-wise math"),
+            "Angles of complex numbers, in (-pi, pi]."),
     PART_OP("ComplexAbs", PART_SIG("x", "y"), "",
-            "Absolute values of complex numbers.", "Element-wise math"),
+            "Absolute values of complex numbers."),
     {.type = "Conj",
      .sig = "input: T -> output: T; "
             "T: {complex64, complex128, variant} = complex64",
      .shape = td_infer_same,
      .doc = "Complex conjugate.",
      .lua = "conj",
+     .flags = TD_IN_PLACE,
      .section = "Element-wise math"},
     {.type = "Complex",
      .sig = "real: T, imag: T -> out: Tout; T: {float, double} = float; "

@@ -101,7 +101,7 @@ typedef struct job {
   _Alignas(16) char start[16], empty[16];
 } job;
 
-/* Folds row `from` of the input, in blocks where it must be converted. */
+/* Reduces row `from` of the input, in blocks where it must be converted. */
 static void reduce_row(const job *j, int64_t to, int64_t from, double by) {
   int64_t each = j->f->each;
   char *acc = j->acc + (size_t)(to * each) * j->acc_size;

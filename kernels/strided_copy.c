@@ -301,7 +301,7 @@ static void do_unit(const copy_job *job, const char *from, char *to,
   }
 }
 
-/* Where a piece of work stands: count of the outer loops, and the places they
+/* Where a piece of work stands: rounds of the outer loops, and the places they
  * have come to. */
 typedef struct place {
   int64_t round[TD_STRIDED_COPY_LOOPS];

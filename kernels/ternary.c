@@ -164,11 +164,13 @@ static const td_op_def ops[] = {
             "clip_value_max.",
      .lua = "clip_by_value",
      .example = "td.clip_by_value(td.tensor{-3, 1, 9}, 0, 5)  --> 0 1 5",
+     .flags = TD_IN_PLACE,
      .section = "Element-wise math"},
     {.type = "Betainc",
      .sig = "a: T, b: T, x: T -> z: T; T: {float, double}",
      .shape = shape_ternary,
      .doc = "Regularised incomplete beta function I_x(a, b).",
+     .flags = TD_IN_PLACE,
      .section = "Element-wise math"},
     {0},
 };

@@ -123,9 +123,7 @@ local in_place = {}
 
 local function writes_over(op)
   if in_place[op.type] == nil then
-    local info = core.op_info(op.type)
-    in_place[op.type] = info.in_place or info.broadcasts
-      or info.section == "Element-wise math"
+    in_place[op.type] = core.op_info(op.type).in_place
   end
   return in_place[op.type]
 end
