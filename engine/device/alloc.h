@@ -67,7 +67,8 @@ typedef struct td_alloc_block {
   char tag[48]; /* "" when nobody named it */
 } td_alloc_block;
 
-/* The largest live blocks over 32 KiB, largest first; returns how many. */
+/* The largest live blocks over 32 KiB of an allocator of td_alloc_new, largest
+ * first; returns how many. */
 size_t td_alloc_largest(td_allocator *a, td_alloc_block *out, size_t n);
 
 TD_END

@@ -162,6 +162,27 @@ static void test_text(void **state) {
   }
 }
 
+/* What cannot be shared is copied, the second time of a size into the buffer
+ * that is there, whose stamp tells. */
+static void test_overwrite(void **state) {
+  (void)state;
+  bench b = bench_new(devices[0], TD_FLOAT32, td_shape_vector(-1));
+  td_buffer *first = NULL;
+  uint64_t stamp = 0;
+  for (int i = 0; i < 3; i++) {
+    td_tensor x = i < 2 ? FLOATS(1, 2) : FLOATS(1, 2, 3);
+    x.buffer->readonly = true;
+    set(&b, x);
+    const td_buffer *now = b.v->value.buffer;
+    if (i == 1) assert_ptr_equal(now, first);
+    assert_true(now->stamp != stamp);
+    first = b.v->value.buffer;
+    stamp = now->stamp;
+  }
+  assert_int_equal(td_tensor_count(&b.v->value), 3);
+  bench_end(&b);
+}
+
 /* A partly declared shape takes values of several sizes. */
 static void test_sizes(void **state) {
   (void)state;
@@ -297,6 +318,7 @@ int main(void) {
       cmocka_unit_test(test_another_kind_of_handle),
       cmocka_unit_test(test_assign_shares_when_safe),
       cmocka_unit_test(test_text),
+      cmocka_unit_test(test_overwrite),
       cmocka_unit_test(test_sizes),
       cmocka_unit_test(test_copy_on_write),
       cmocka_unit_test(test_sparse_mode),

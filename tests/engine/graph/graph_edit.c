@@ -147,6 +147,7 @@ static void clones(void **state) {
   l.add->frame = 3;
   l.add->may_die = l.add->may_stop = true;
   l.add->placed = 2;
+  OK(td_node_set_device(l.add, "/cpu:1"));
   OK(td_node_set_note(l.add, "_class", td_attr_string("x")));
   td_edge in[] = {of(x), {NULL, 0}};
   OK(td_graph_clone_node(g, l.add, "add", in, NULL, 0, &add));
@@ -160,6 +161,10 @@ static void clones(void **state) {
   assert_true(add->may_die && add->may_stop);
   assert_int_equal(add->placed, 2);
   assert_string_equal(td_node_string(add, "_class"), "x");
+  assert_string_equal(add->device, l.add->device);
+  assert_string_equal(add->origin, l.add->origin);
+  assert_int_equal(add->flow, l.add->flow);
+  assert_int_equal(add->out[0].dtype, l.add->out[0].dtype);
   assert_int_equal(td_node_attr(l.one, "value")->tensor->buffer->refs, 2);
   FAILS(td_graph_clone_node(g, l.add, "add", in, NULL, 0, &add),
         TD_ALREADY_EXISTS, "\"add\" exists");

@@ -1,8 +1,8 @@
 /* eval.h - a host whose cells are run one by one, for tests.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TD_TESTS_HOST_EVAL_H
-#define TD_TESTS_HOST_EVAL_H
+#ifndef TD_TESTS_LUA_CONSOLE_EVAL_H
+#define TD_TESTS_LUA_CONSOLE_EVAL_H
 
 #include <string.h>
 
