@@ -11,8 +11,8 @@ local td = {}
 package.loaded.tide = td
 
 local autoload = require "tide.base.autoload"
+local errors = require "tide.base.errors"
 local elsewhere = autoload "tide.base.elsewhere"
-require "tide.base.errors"
 require "tide.tensor.shape"
 local namespace = require "tide.ops"
 require "tide.tensor.tensor"
@@ -109,8 +109,8 @@ local function closed(name, module)
     local list = {}
     for k in pairs(t) do list[#list + 1] = tostring(k) end
     table.sort(list)
-    core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(name,
-      tostring(key), elsewhere.hint(key, list)))
+    errors.invalid("td.%s has no \"%s\"%s", name, tostring(key),
+                   elsewhere.hint(key, list))
   end})
 end
 
@@ -137,8 +137,8 @@ setmetatable(td, {
       rawset(t, name, x)
       return x
     end
-    core.error("invalid_argument", ("td has no \"%s\"%s"):format(
-      tostring(name), elsewhere.hint(name, names())))
+    errors.invalid("td has no \"%s\"%s", tostring(name),
+                   elsewhere.hint(name, names()))
   end,
   __name = "td itself (td.NAME is called with a dot)",
   __tostring = function()

@@ -5,12 +5,12 @@
 -- cells, recurrent networks, embeddings (tide/nn/).
 -- SPDX-License-Identifier: Apache-2.0
 
-local core = require "tide.core"
 local args = require "tide.base.args"
 local autoload = require "tide.base.autoload"
 local namespace = require "tide.ops"
 
 local elsewhere = autoload "tide.base.elsewhere"
+local errors = require "tide.base.errors"
 
 -- By place: the short names.
 local short = {
@@ -77,9 +77,8 @@ for place, known in pairs(short) do
     __index = function(t, name)
       local f = namespace.ops[known[name] or name] or built(place, name)
       if not f then
-        core.error("invalid_argument", ("td.%s has no \"%s\"%s"):format(place,
-          tostring(name), elsewhere.hint(name,
-                                                 names(place))))
+        errors.invalid("td.%s has no \"%s\"%s", place, tostring(name),
+                       elsewhere.hint(name, names(place)))
       end
       rawset(t, name, f)
       return f

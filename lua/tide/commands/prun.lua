@@ -22,7 +22,7 @@ local function watcher()
       if not info then break end
       local folder = info.source:match "^=%[tide%] (%l+)/"
       if info.currentline > 0 and folder ~= "console"
-         and folder ~= "services" then
+         and folder ~= "services" and folder ~= "frontend" then
         local key = ("%s:%d"):format(info.short_src, info.currentline)
         if level == 2 then add(own, key) end
         if not seen[key] then add(total, key) end
