@@ -1,4 +1,4 @@
-/* graphdef_scan.c - the gate before protobuf-c.
+/* graphdef_scan.c - what is looked at before protobuf-c reads.
  *
  * protobuf-c recurses as deep as the bytes say, takes memory before it knows
  * what for, merges messages given twice, and cuts a string at its first NUL. So

@@ -10,6 +10,11 @@ FOLDERS = ("engine", "kernels", "lua", "repl", "jupyter")
 def objects(build):
     """The product's object files whose source is still there, without .o."""
     found = []
+    missing = [c for folder in FOLDERS
+               for c in glob.glob(f"{folder}/**/*.c", recursive=True)
+               if not os.path.exists(f"{build}/{c[:-2]}.o")]
+    if missing or not os.path.isdir("engine"):
+        raise SystemExit(f"{build} is not whole, {missing[:3]} are not built: make all")
     for folder in FOLDERS:
         for path in glob.glob(f"{build}/{folder}/**/*.o", recursive=True):
             name = os.path.relpath(path, build)[:-2]
