@@ -36,6 +36,12 @@ static control the_one; /* of the process's one kernel */
 
 /* ---- handlers: each appends the content of its reply ---- */
 
+static void unreadable(control *c, const td_jupyter_request *r, td_str *out) {
+  const char *why = td_jupyter_request_problem(r);
+  (void)c;
+  td_jupyter_error_reply(out, "Error", why, strlen(why), -1);
+}
+
 static void add_error(td_str *out, const char *why) {
   td_jupyter_error_reply(out, "SubshellError", why, strlen(why), -1);
 }
@@ -141,7 +147,8 @@ static void serve(control *c, td_jupyter_request *r) {
   td_jupyter_iopub_status(k->iopub, r, "busy");
   for (size_t i = 0; i < TD_COUNT(handlers); i++) {
     if (!td_jupyter_request_is(r, handlers[i].request)) continue;
-    handlers[i].handle(c, r, &content);
+    bool readable = !td_jupyter_request_problem(r);
+    (readable ? handlers[i].handle : unreadable)(c, r, &content);
     td_bytes bytes = {td_str_c(&content), content.len};
     td_jupyter_reply reply = {
         .to = r, .type = handlers[i].reply, .content = bytes};
@@ -164,7 +171,7 @@ static void serve_all(control *c) {
       continue;
     }
     bool none = td_status_code(s) == TD_UNAVAILABLE;
-    if (!none) td_jupyter_log_dropped(s);
+    if (!none) td_jupyter_iopub_dropped(c->kernel->iopub, s);
     if (none) {
       td_status_release(s);
       return;

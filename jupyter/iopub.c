@@ -22,6 +22,7 @@
 #include "engine/base/thread.h"
 #include "jupyter/event.h"
 #include "jupyter/iopub_queue.h"
+#include "jupyter/log.h"
 #include "jupyter/output.h"
 #include "jupyter/updates.h"
 
@@ -69,6 +70,17 @@ void td_jupyter_iopub_status(td_jupyter_iopub *p, td_jupyter_request *parent,
 void td_jupyter_iopub_text(td_jupyter_iopub *p, td_jupyter_request *parent,
                            int stream, const char *text, size_t len) {
   td_jupyter_iopub_queue_text(&p->queue, parent, stream, text, len);
+}
+
+void td_jupyter_iopub_dropped(td_jupyter_iopub *p, td_status *why) {
+  if (td_status_code(why) == TD_DATA_LOSS) {
+    td_str text;
+    td_str_init(&text);
+    td_str_addf(&text, "[%s]\n", td_status_message(why));
+    td_jupyter_iopub_text(p, NULL, 2, td_str_c(&text), text.len);
+    td_str_deinit(&text);
+  }
+  td_jupyter_log_dropped(why);
 }
 
 void td_jupyter_iopub_owner(td_jupyter_iopub *p, td_jupyter_request *parent) {

@@ -33,6 +33,9 @@ void td_jupyter_iopub_status(td_jupyter_iopub *p, td_jupyter_request *parent,
 /* stream: 1 stdout, 2 stderr. */
 void td_jupyter_iopub_text(td_jupyter_iopub *p, td_jupyter_request *parent,
                            int stream, const char *text, size_t len);
+/* Logs why a message was dropped; where it was a client's own, those who watch
+ * are told too. Takes ownership of `why`. */
+void td_jupyter_iopub_dropped(td_jupyter_iopub *p, td_status *why);
 /* Reads output of the process's own descriptors 1 and 2, of C code and child
  * processes, from these pipes; it belongs to the request last named by
  * td_jupyter_iopub_owner. Called before the first message. */

@@ -31,6 +31,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "jupyter/kernel.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -45,6 +46,7 @@
 #include "jupyter/error.h"
 #include "jupyter/event.h"
 #include "jupyter/kernel_impl.h"
+#include "jupyter/limits.h"
 #include "jupyter/log.h"
 #include "jupyter/outbox.h"
 #include "jupyter/output.h"
@@ -52,7 +54,10 @@
 #include "jupyter/registration.h"
 #include "jupyter/socket.h"
 
-enum { LEAVE_NS = 1000000000 }; /* at the end, for threads to end */
+enum {
+  LEAVE_NS = 1000000000, /* at the end, for threads to end */
+  LARGE = 1 << 20        /* pieces that go back to the system when freed */
+};
 
 static td_jupyter_kernel kernel; /* the process's: signals mean it */
 
@@ -327,7 +332,9 @@ int td_jupyter_kernel_main(int argc, char **argv) {
     fputs(usage, stderr);
     return 2;
   }
-  td_status *s = start(k, &o);
+  mallopt(M_MMAP_THRESHOLD, LARGE); /* else it grows with what is freed */
+  td_status *s = td_jupyter_limits_check();
+  if (td_ok(s)) s = start(k, &o);
   if (!td_ok(s)) {
     td_jupyter_log("%s", td_status_message(s));
     td_status_release(s);

@@ -34,14 +34,22 @@ void td_jupyter_outbox_post(td_jupyter_queue *outbox, td_jupyter_request *to,
   td_jupyter_queue_put(outbox, &l->entry);
 }
 
+/* What is told where there was no memory for a reply. */
+static const char no_memory[] = "{\"status\": \"error\", \"ename\": \"Error\", "
+                                "\"evalue\": \"not enough memory\", "
+                                "\"traceback\": [\"not enough memory\"]}";
+
 void td_jupyter_outbox_send(td_jupyter_queue *outbox, const td_jupyter_wire *w,
                             void *socket) {
   letter *l;
   while ((l = td_jupyter_queue_take(outbox))) {
+    td_bytes content = {td_str_c(&l->content), l->content.len};
+    if (l->content.failed || !content.len)
+      content = (td_bytes){no_memory, sizeof no_memory - 1};
     td_jupyter_reply reply = {
         .to = l->to,
         .type = l->type,
-        .content = {td_str_c(&l->content), l->content.len},
+        .content = content,
         .metadata = {td_str_c(&l->metadata), l->metadata.len}};
     td_jupyter_wire_send(w, socket, &reply, NULL);
     letter_free(l);

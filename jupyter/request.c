@@ -8,6 +8,7 @@
 #include <zmq.h>
 
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
 
 enum { MOST_FRAMES = 1024, BUFFERS = TD_JUPYTER_PART_CONTENT + 1 };
 
@@ -17,6 +18,7 @@ struct td_jupyter_request {
   int n, delimiter; /* frames, and where the delimiter is among them */
   json_t *content;
   char *type, *subshell, *parent_id;
+  char *problem; /* why a part behind the header cannot be read, or NULL */
 };
 
 td_jupyter_request *td_jupyter_request_retain(td_jupyter_request *r) {
@@ -32,6 +34,7 @@ void td_jupyter_request_release(td_jupyter_request *r) {
   td_free(r->type);
   td_free(r->subshell);
   td_free(r->parent_id);
+  td_free(r->problem);
   td_free(r);
 }
 
@@ -133,33 +136,60 @@ static td_status *copy_text(json_t *object, const char *key, char **out) {
   return *out ? NULL : td_oom();
 }
 
-/* Caller owns *out. */
+/* Caller owns *out. Integers are read as reals: nothing here looks at numbers,
+ * and a client may write 1e20 or 30 digits where JSON has no bounds. */
 static td_status *parse_part(const td_jupyter_request *r, td_jupyter_part part,
                              json_t **out) {
+  static const char *const names[] = {
+      "", "", "header", "parent header", "metadata", "content"};
   td_bytes b = td_jupyter_request_part(r, part);
-  *out = json_loadb(b.at, b.len, JSON_ALLOW_NUL, NULL);
+  json_error_t e = {.text = "it is something else"};
+  size_t flags = JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL;
+  *out = json_loadb(b.at, b.len, flags, &e);
+  bool refused = !*out && !e.text[0]; /* no memory: it has no word for that */
+  if (refused && td_reserve_spend()) *out = json_loadb(b.at, b.len, flags, &e);
   if (json_is_object(*out)) return NULL;
+  bool other = *out;
   json_decref(*out);
   *out = NULL;
-  return td_error(TD_INVALID_ARGUMENT, "part %d is no JSON object", part - 1);
+  if (other || e.position < 0)
+    return td_error(TD_DATA_LOSS, "the %s of a message is no JSON object",
+                    names[part]);
+  return td_error(TD_DATA_LOSS,
+                  "the %s of a message cannot be read: %s (at byte %d)",
+                  names[part], e.text, e.position);
 }
 
-/* Of the metadata nothing is needed here, but it must be an object too. */
-td_status *td_jupyter_request_parse(td_jupyter_request *r) {
-  json_t *header = NULL, *parent = NULL, *metadata = NULL;
+static td_status *parse_header(td_jupyter_request *r) {
+  json_t *header = NULL;
   td_status *s = parse_part(r, TD_JUPYTER_PART_HEADER, &header);
   if (td_ok(s)) s = copy_text(header, "msg_type", &r->type);
   if (td_ok(s)) s = copy_text(header, "subshell_id", &r->subshell);
-  if (td_ok(s)) s = parse_part(r, TD_JUPYTER_PART_PARENT, &parent);
-  if (td_ok(s)) s = copy_text(parent, "msg_id", &r->parent_id);
+  json_decref(header);
+  if (td_ok(s) && !r->type[0])
+    s = td_error(TD_DATA_LOSS, "the header of a message has no msg_type");
+  return s;
+}
+
+/* Of the metadata nothing is needed here, but it must be an object too. */
+static td_status *parse_rest(td_jupyter_request *r) {
+  json_t *parent = NULL, *metadata = NULL;
+  td_status *s = parse_part(r, TD_JUPYTER_PART_PARENT, &parent);
+  td_status *copied = copy_text(parent, "msg_id", &r->parent_id);
   if (td_ok(s)) s = parse_part(r, TD_JUPYTER_PART_METADATA, &metadata);
   if (td_ok(s)) s = parse_part(r, TD_JUPYTER_PART_CONTENT, &r->content);
-  json_decref(header);
   json_decref(parent);
   json_decref(metadata);
-  if (td_ok(s) && !r->type[0])
-    s = td_error(TD_INVALID_ARGUMENT, "the header has no msg_type");
-  return s;
+  return td_status_first(copied, s);
+}
+
+td_status *td_jupyter_request_parse(td_jupyter_request *r) {
+  TD_TRY(parse_header(r));
+  td_status *s = parse_rest(r);
+  if (td_status_code(s) != TD_DATA_LOSS) return s;
+  r->problem = td_strdup(td_status_message(s));
+  td_status_release(s);
+  return r->problem ? NULL : td_oom();
 }
 
 /* ---- reading ---- */
@@ -174,6 +204,10 @@ bool td_jupyter_request_is(const td_jupyter_request *r, const char *type) {
 
 const char *td_jupyter_request_subshell(const td_jupyter_request *r) {
   return r->subshell;
+}
+
+const char *td_jupyter_request_problem(const td_jupyter_request *r) {
+  return r->problem;
 }
 
 const char *td_jupyter_request_parent_id(const td_jupyter_request *r) {

@@ -33,7 +33,8 @@ td_status *td_jupyter_request_receive(void *socket,
 /* The message of these frames, unparsed; copies them. Caller owns *out. */
 td_status *td_jupyter_request_make(const td_bytes *frames, int n,
                                    td_jupyter_request **out) TD_MUST_USE;
-/* Once, and before what follows is asked. */
+/* Once, and before what follows is asked. TD_DATA_LOSS: its header cannot be
+ * read, so that there is nobody to be answered. */
 td_status *td_jupyter_request_parse(td_jupyter_request *r) TD_MUST_USE;
 td_jupyter_request *td_jupyter_request_retain(td_jupyter_request *r);
 void td_jupyter_request_release(td_jupyter_request *r);
@@ -43,6 +44,9 @@ const char *td_jupyter_request_type(const td_jupyter_request *r);
 bool td_jupyter_request_is(const td_jupyter_request *r, const char *type);
 /* The subshell it is for; "" means the first line. */
 const char *td_jupyter_request_subshell(const td_jupyter_request *r);
+/* Why another part cannot be read: then the reply is an error that says so.
+ * NULL: all is well. */
+const char *td_jupyter_request_problem(const td_jupyter_request *r);
 /* The id of the message that it answers; "" when it answers none. */
 const char *td_jupyter_request_parent_id(const td_jupyter_request *r);
 /* A boolean of the content; `otherwise` where there is none of that name. */

@@ -3,31 +3,34 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "jupyter/shell.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <zmq.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/thread.h"
+#include "engine/base/waiter.h"
 #include "jupyter/event.h"
-#include "jupyter/log.h"
 #include "jupyter/outbox.h"
 
 enum {
-  LOOK_MS = 50,   /* how often who waits for input looks around */
-  MOST_ASKED = 40 /* times, of a client that is not there yet */
+  ASK_AGAIN = 50000000, /* ns: when a client that is not there is asked again */
+  MOST_ASKED = 40       /* times */
 };
 
 /* Input that is asked for; on the stack of who waits for it. */
 typedef struct question {
   struct question *next;
+  td_jupyter_shell *shell;
+  td_line *line;               /* whose interrupt ends the wait */
   td_jupyter_request *request; /* whose client is asked */
   td_str content;              /* of the input_request */
   char id[37];                 /* of the same, once it was sent */
   bool sent, refused;          /* refused: the client is not connected */
-  bool answered;
-  td_str text;
+  bool answered, unreadable;
+  td_str text; /* the answer, or why it is unreadable */
 } question;
 
 struct td_jupyter_shell {
@@ -41,15 +44,22 @@ struct td_jupyter_shell {
   bool started;
   td_jupyter_queue outbox; /* its event wakes the thread */
   pthread_mutex_t lock;    /* of what follows, and of all questions */
-  pthread_cond_t changed;
   question *questions;
   uint64_t drains, drained; /* asked for, done */
   uint64_t drained_at;      /* `number` at the last one */
   bool closing;
+  td_waiter changed; /* of who waits for any of that */
 };
 
 static void wake(td_jupyter_shell *s) {
   td_jupyter_event_set(s->outbox.event);
+}
+
+/* The signal of an interrupt has who waits look again: nobody polls. */
+static void wait_for(td_jupyter_shell *s, int64_t until, bool (*ready)(void *),
+                     void *arg) {
+  td_waited why = td_waiter_wait(&s->changed, until, NULL, ready, arg);
+  assert(why != TD_WAITED_INTERRUPT);
 }
 
 /* ---- from other threads ---- */
@@ -58,30 +68,42 @@ td_jupyter_queue *td_jupyter_shell_outbox(td_jupyter_shell *s) {
   return &s->outbox;
 }
 
+typedef struct drain {
+  td_jupyter_shell *s;
+  uint64_t mine;
+} drain;
+
+static bool is_drained(void *arg) {
+  drain *d = arg;
+  pthread_mutex_lock(&d->s->lock);
+  bool done = d->s->drained >= d->mine || d->s->closing;
+  pthread_mutex_unlock(&d->s->lock);
+  return done;
+}
+
 uint64_t td_jupyter_shell_drain(td_jupyter_shell *s) {
   pthread_mutex_lock(&s->lock);
-  uint64_t mine = ++s->drains;
+  drain d = {s, ++s->drains};
+  pthread_mutex_unlock(&s->lock);
   wake(s);
-  while (s->drained < mine && !s->closing)
-    pthread_cond_wait(&s->changed, &s->lock);
+  wait_for(s, INT64_MAX, is_drained, &d);
+  pthread_mutex_lock(&s->lock);
   uint64_t number = s->drained_at;
   pthread_mutex_unlock(&s->lock);
   return number;
 }
 
-/* Until the answer is there, an interrupt or the end; the lock is held. */
-static void await(td_jupyter_shell *s, question *q, td_line *line) {
-  while (!q->answered && !q->refused && !s->closing &&
-         !td_line_interrupted(line)) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)LOOK_MS * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-      until.tv_nsec -= 1000000000;
-      until.tv_sec++;
-    }
-    pthread_cond_timedwait(&s->changed, &s->lock, &until);
-  }
+/* The answer is there, an interrupt or the end. */
+static bool is_settled(void *arg) {
+  const question *q = arg;
+  pthread_mutex_lock(&q->shell->lock);
+  bool settled = q->answered || q->refused || q->shell->closing;
+  pthread_mutex_unlock(&q->shell->lock);
+  return settled || td_line_interrupted(q->line);
+}
+
+static bool is_interrupted(void *arg) {
+  return td_line_interrupted(arg);
 }
 
 /* The lock is held. */
@@ -93,25 +115,26 @@ static void remove_question(td_jupyter_shell *s, const question *q) {
 
 /* Has the thread ask once; false when the client's stdin is not connected
  * (yet). */
-static bool ask_once(td_jupyter_shell *s, question *q, td_line *line) {
+static bool ask_once(td_jupyter_shell *s, question *q) {
   pthread_mutex_lock(&s->lock);
   q->sent = q->refused = false;
   q->next = s->questions;
   s->questions = q;
+  pthread_mutex_unlock(&s->lock);
   wake(s);
-  await(s, q, line);
+  wait_for(s, INT64_MAX, is_settled, q);
+  pthread_mutex_lock(&s->lock);
   remove_question(s, q);
   bool refused = q->refused;
   pthread_mutex_unlock(&s->lock);
   return !refused;
 }
 
-static void ask(td_jupyter_shell *s, question *q, td_line *line) {
-  struct timespec t = {.tv_nsec = LOOK_MS * 1000000};
+static void ask(td_jupyter_shell *s, question *q) {
   for (int i = 0; i < MOST_ASKED; i++) {
-    if (ask_once(s, q, line)) return;
-    nanosleep(&t, NULL);
-    if (td_line_interrupted(line)) return;
+    if (ask_once(s, q)) return;
+    wait_for(s, td_clock_now() + ASK_AGAIN, is_interrupted, q->line);
+    if (td_line_interrupted(q->line)) return;
   }
 }
 
@@ -129,21 +152,22 @@ td_host_outcome td_jupyter_shell_input(td_jupyter_shell *s,
     td_str_add(out, "this client takes no input");
     return TD_HOST_ERROR;
   }
-  question q = {.request = r};
+  question q = {.shell = s, .line = line, .request = r};
   td_str_init(&q.content);
   td_str_init(&q.text);
   write_question(&q.content, prompt, password);
   fflush(stdout);
   td_jupyter_iopub_flush(s->iopub);
-  ask(s, &q, line);
+  ask(s, &q);
   bool ended = q.answered && q.text.len == 1 && q.text.at[0] == '\4';
-  bool ok = q.answered && !ended;
+  bool ok = q.answered && !ended && !q.unreadable;
   if (ok)
     td_str_addn(out, td_str_c(&q.text), q.text.len);
   else
-    td_str_add(out, ended       ? "the input has ended"
-                    : q.refused ? "the client's stdin is not connected"
-                                : "no input came");
+    td_str_add(out, q.unreadable ? td_str_c(&q.text)
+                    : ended      ? "the input has ended"
+                    : q.refused  ? "the client's stdin is not connected"
+                                 : "no input came");
   td_str_deinit(&q.text);
   td_str_deinit(&q.content);
   return ok ? TD_HOST_OK : TD_HOST_ERROR;
@@ -168,21 +192,24 @@ static void send_questions(td_jupyter_shell *s) {
         .content = {td_str_c(&q->content), q->content.len}};
     q->refused = !td_jupyter_wire_send(s->wire, s->input, &reply, q->id);
     q->sent = true;
-    if (q->refused) pthread_cond_broadcast(&s->changed);
+    if (q->refused) td_waiter_wake(&s->changed);
   }
   pthread_mutex_unlock(&s->lock);
 }
 
 static void take_answer(td_jupyter_shell *s, const td_jupyter_request *r) {
+  const char *problem = td_jupyter_request_problem(r);
   td_bytes value = td_jupyter_request_text(r, "value");
+  if (problem) value = (td_bytes){problem, strlen(problem)};
   pthread_mutex_lock(&s->lock);
   question *q = s->questions;
   while (q && !means(r, q)) q = q->next;
   if (q) {
     td_str_addn(&q->text, value.at, value.len);
     q->answered = true;
+    q->unreadable = problem;
   }
-  pthread_cond_broadcast(&s->changed);
+  td_waiter_wake(&s->changed);
   pthread_mutex_unlock(&s->lock);
 }
 
@@ -196,7 +223,7 @@ static bool receive(td_jupyter_shell *s, void *socket, td_jupyter_request **r) {
   if (none)
     td_status_release(e);
   else
-    td_jupyter_log_dropped(e);
+    td_jupyter_iopub_dropped(s->iopub, e);
   return !none;
 }
 
@@ -222,7 +249,7 @@ static bool look_around(td_jupyter_shell *s, uint64_t asked_before) {
   if (s->drained < asked_before) {
     s->drained = asked_before;
     s->drained_at = s->number;
-    pthread_cond_broadcast(&s->changed);
+    td_waiter_wake(&s->changed);
   }
   pthread_mutex_unlock(&s->lock);
   return !closing;
@@ -269,7 +296,6 @@ td_status *td_jupyter_shell_new(td_jupyter_shell **out,
   s->shell = shell;
   s->input = input;
   pthread_mutex_init(&s->lock, NULL);
-  pthread_cond_init(&s->changed, NULL);
   td_status *e = td_jupyter_queue_init(&s->outbox, true);
   *out = td_ok(e) ? s : NULL;
   if (!td_ok(e)) td_free(s);
@@ -290,7 +316,7 @@ void td_jupyter_shell_free(td_jupyter_shell *s) {
   if (!s) return;
   pthread_mutex_lock(&s->lock);
   s->closing = true;
-  pthread_cond_broadcast(&s->changed);
+  td_waiter_wake(&s->changed);
   pthread_mutex_unlock(&s->lock);
   wake(s);
   if (s->started) pthread_join(s->thread, NULL);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "jupyter/wire.h"
 
+#include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
 #include "jupyter/replay.h"
 
 enum { MAC_MOST = 64, HEX_MOST = 2 * MAC_MOST + 1 };
@@ -147,8 +149,13 @@ static void make_header(const td_jupyter_wire *w, const char *type,
   td_str_addf(out, ", \"msg_type\": \"%s\", \"version\": \"5.5\"}", type);
 }
 
+/* A message that is begun must go out whole. */
 static bool send_frame(void *socket, const void *bytes, size_t len, bool more) {
-  return zmq_send(socket, bytes, len, more ? ZMQ_SNDMORE : 0) >= 0;
+  int flags = more ? ZMQ_SNDMORE : 0;
+  int sent = zmq_send(socket, bytes, len, flags);
+  if (sent < 0 && zmq_errno() == ENOMEM && td_reserve_spend())
+    sent = zmq_send(socket, bytes, len, flags);
+  return sent >= 0;
 }
 
 /* What stands before the delimiter. */

@@ -41,7 +41,8 @@ bool td_jupyter_wire_signed(const td_jupyter_wire *w, td_bytes part,
 
 /* Takes one whole message from the socket and parses it: NULL in *out with
  * TD_UNAVAILABLE when none is waiting, else why it was dropped (bad signature,
- * frames, JSON). Caller owns *out. */
+ * frames; TD_DATA_LOSS: a header of our own client's that cannot be read).
+ * Caller owns *out. */
 td_status *td_jupyter_wire_receive(const td_jupyter_wire *w, void *socket,
                                    td_jupyter_request **out) TD_MUST_USE;
 /* Parses a message whose signature holds and was not seen before. */

@@ -53,34 +53,47 @@ static bool is_execute(const td_jupyter_request *r) {
   return td_jupyter_request_is(r, "execute_request");
 }
 
-/* The service itself failed: the console says nothing more of it. */
-static void failed(td_jupyter_worker *w, td_jupyter_request *r,
-                   td_host_outcome o, td_str *reply) {
-  const char *name = o == TD_HOST_INTERRUPTED ? "KeyboardInterrupt" : "Error";
-  td_str text, shown;
-  td_str_init(&text);
+/* Shows an error of a request that is no cell's own: a cell's as such, else,
+ * where no reply tells it, as text. */
+static void show(td_jupyter_worker *w, td_jupyter_request *r, bool replies,
+                 const char *name, const td_str *why) {
+  td_str shown;
   td_str_init(&shown);
-  if (o == TD_HOST_INTERRUPTED)
-    td_str_add(&text, "interrupted");
-  else
-    td_str_addn(&text, td_str_c(reply), reply->len);
-  if (is_execute(r) && !td_jupyter_request_flag(r, "silent", false)) {
-    td_jupyter_error_shown(&shown, name, td_str_c(&text), text.len);
+  if (is_execute(r)) {
+    td_jupyter_error_shown(&shown, name, td_str_c(why), why->len);
     td_jupyter_iopub_send(w->iopub, r, "error",
                           (td_bytes){td_str_c(&shown), shown.len},
                           (td_bytes){0}, NULL, 0);
+  } else if (!replies) {
+    td_str_addf(&shown, "[%s: %s]\n", td_jupyter_request_type(r),
+                td_str_c(why));
+    td_jupyter_iopub_text(w->iopub, r, 2, td_str_c(&shown), shown.len);
   }
-  td_str_clear(reply);
-  td_jupyter_error_reply(reply, name, td_str_c(&text), text.len, w->count);
-  td_str_deinit(&text);
   td_str_deinit(&shown);
 }
 
-static void call(td_jupyter_worker *w, td_jupyter_request *r,
-                 const char *service, td_str *reply) {
+/* The service itself failed, or there is nothing for it to read: `reply`, the
+ * reason so far, becomes the reply that tells it. */
+static void failed(td_jupyter_worker *w, td_jupyter_request *r, bool replies,
+                   td_host_outcome o, td_str *reply) {
+  const char *name = o == TD_HOST_INTERRUPTED ? "KeyboardInterrupt" : "Error";
+  td_str why;
+  td_str_init(&why);
+  if (o == TD_HOST_INTERRUPTED)
+    td_str_add(&why, "interrupted");
+  else
+    td_str_addn(&why, td_str_c(reply), reply->len);
+  if (!td_jupyter_request_flag(r, "silent", false))
+    show(w, r, replies, name, &why);
+  td_str_clear(reply);
+  td_jupyter_error_reply(reply, name, td_str_c(&why), why.len, w->count);
+  td_str_deinit(&why);
+}
+
+static td_host_outcome call(td_jupyter_worker *w, const td_jupyter_request *r,
+                            const char *service, td_str *reply) {
   td_bytes c = td_jupyter_request_part(r, TD_JUPYTER_PART_CONTENT);
-  td_host_outcome o = td_host_call(w->line, service, c.at, c.len, reply);
-  if (o != TD_HOST_OK) failed(w, r, o, reply);
+  return td_host_call(w->line, service, c.at, c.len, reply);
 }
 
 /* Looks at the reply to a cell: its count, and whether cells that wait are to
@@ -107,18 +120,25 @@ static void note_reply(td_jupyter_worker *w, td_jupyter_request *r,
 
 static void answer(td_jupyter_worker *w, td_jupyter_request *r,
                    const char *started) {
-  const char *reply_type = NULL;
+  const char *reply_type = NULL, *service = NULL,
+             *problem = td_jupyter_request_problem(r);
+  td_host_outcome o = problem ? TD_HOST_ERROR : TD_HOST_OK;
+  bool info = td_jupyter_request_is(r, "kernel_info_request");
   td_str reply;
   td_str_init(&reply);
-  if (td_jupyter_request_is(r, "kernel_info_request")) {
-    td_jupyter_info(&reply);
-    reply_type = "kernel_info_reply";
-  }
+  if (info) reply_type = "kernel_info_reply";
   for (size_t i = 0; i < TD_COUNT(services); i++) {
     if (!td_jupyter_request_is(r, services[i].request)) continue;
     reply_type = services[i].reply;
-    call(w, r, services[i].service, &reply);
+    service = services[i].service;
   }
+  if (problem)
+    td_str_add(&reply, problem);
+  else if (info)
+    td_jupyter_info(&reply);
+  else if (service)
+    o = call(w, r, service, &reply);
+  if (o != TD_HOST_OK) failed(w, r, reply_type, o, &reply);
   if (is_execute(r)) note_reply(w, r, &reply);
   if (reply_type)
     td_jupyter_outbox_post(w->outbox, r, reply_type, &reply, started);

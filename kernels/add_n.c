@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "kernels/binary.h"
+#include "kernels/cost.h"
 #include "kernels/element.h"
+#include "kernels/variant.h"
 
 enum { BLOCK = 1024 };
 
@@ -81,27 +83,8 @@ static td_status *run(td_kernel_ctx *c) {
   return NULL;
 }
 
-static td_status *accumulate_infer(td_infer *c) {
-  const td_shape *said = td_infer_attr_shape(c, "shape");
-  td_shape_text a, b;
-  td_shape shape = *said;
-  for (int i = 0; i < td_infer_inputs(c); i++)
-    if (!td_shape_merge(&shape, td_infer_in(c, i), &shape))
-      return td_error(
-          TD_INVALID_ARGUMENT, "inputs must be of shape %s: input %d is of %s",
-          td_shape_str(said, &a), i, td_shape_str(td_infer_in(c, i), &b));
-  td_infer_out(c, 0, shape);
-  return NULL;
-}
-
-static td_status *accumulate_run(td_kernel_ctx *c) {
-  const td_shape *said = td_node_attr(td_ctx_node(c), "shape")->shape;
-  td_shape_text a, b;
-  if (!td_shape_compatible(said, &c->in[0].shape))
-    return td_error(TD_INVALID_ARGUMENT,
-                    "inputs must be of shape %s: input 0 is of %s",
-                    td_shape_str(said, &a), td_shape_str(&c->in[0].shape, &b));
-  return run(c);
+static void sum_cost(td_infer *c, td_cost *cost) {
+  td_cost_per_output(c, cost, td_infer_inputs(c) - 1, 0);
 }
 
 static const td_op_def ops[] = {
@@ -109,6 +92,7 @@ static const td_op_def ops[] = {
      .sig = "inputs: N*T -> sum: T; N: int >= 1; T: {" SIG_NUMBERS
             ", qint8, quint8, qint32, qint16, quint16, variant}",
      .shape = td_infer_same_all,
+     .cost = sum_cost,
      .doc = "Sum of tensors of one shape.",
      .lua = "add_n",
      .flags = TD_COMMUTATIVE | TD_AGGREGATE | TD_IN_PLACE,
@@ -117,8 +101,9 @@ static const td_op_def ops[] = {
     {.type = "AccumulateNV2",
      .sig = "inputs: N*T -> sum: T; N: int >= 1; T: {" SIG_NUMBERS
             ", qint8, quint8, qint32, qint16, quint16}; shape: shape",
-     .shape = accumulate_infer,
-     .doc = "Sum of tensors of one shape.",
+     .shape = td_infer_same_all,
+     .cost = sum_cost,
+     .doc = "Sum of tensors of one shape, whatever `shape` says of it.",
      .lua = "",
      .flags = TD_COMMUTATIVE | TD_AGGREGATE | TD_IN_PLACE,
      .section = "Element-wise math"},
@@ -127,10 +112,14 @@ static const td_op_def ops[] = {
 
 static const td_kernel_def kernels[] = {
     {.op = "AddN", .device = "CPU", .types = TYPES_NUMBERS, .run = run},
+    {.op = "AddN",
+     .device = "CPU",
+     .types = "T=variant",
+     .run = td_variant_sum_run},
     {.op = "AccumulateNV2",
      .device = "CPU",
      .types = TYPES_NUMBERS,
-     .run = accumulate_run},
+     .run = run},
     {0},
 };
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 #include "kernels/transpose_tile.h"
@@ -314,6 +315,7 @@ static const td_op_def ops[] = {
     {.type = "ArgMax",
      .sig = SIG("int16, int32, int64", "int16, uint16, int32, int64"),
      .shape = shape_of,
+     .cost = td_cost_reduce,
      .doc = "Index of the largest element along an axis, the first of many.",
      .lua = "argmax",
      .example = "td.argmax(td.tensor{{1, 3, 2}, {6, 5, 4}}, 1)  --> 1 0",
@@ -322,6 +324,7 @@ static const td_op_def ops[] = {
     {.type = "ArgMin",
      .sig = SIG("int32, int64", "int32, int64"),
      .shape = shape_of,
+     .cost = td_cost_reduce,
      .doc = "Index of the smallest element along an axis, the first of many.",
      .lua = "argmin",
      .host = "dimension",

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/kernel.h"
+#include "kernels/cost.h"
 #include "kernels/print.h"
 
 static td_status *infer(td_infer *c) {
@@ -40,6 +41,7 @@ static const td_op_def ops[] = {
      .sig = "condition: bool, data: T ->; T: list(type) >= 1; "
             "summarize: int = 3",
      .shape = infer,
+     .cost = td_cost_none,
      .doc = "An error that prints data unless condition is true.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT,
      .host = "*",

@@ -9,7 +9,9 @@
 #include "kernels/batch_norm.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/half_copy.h"
 
 /* ---- shapes -------------------------------------------------------------- */
@@ -60,6 +62,13 @@ static bool takes_volumes(int outputs) {
   return outputs == 6;
 }
 
+/* The last result, which only GPUs use: what oneDNN's kernel, of images, and
+ * TensorFlow's own give differ. */
+static td_shape reserved(td_dtype t, int rank) {
+  if (rank < 0) return td_shape_unknown();
+  return rank == 4 && t != TD_FLOAT16 ? td_shape_vector(0) : td_shape_scalar();
+}
+
 static td_status *infer_forward(td_infer *c) {
   static const char *const names[] = {"x", "scale", "offset", "mean",
                                       "variance"};
@@ -76,7 +85,8 @@ static td_status *infer_forward(td_infer *c) {
   if (x.rank >= 0) x.dim[axis] = channels;
   td_infer_out(c, 0, x);
   for (int i = 1; i < 5; i++) td_infer_out(c, i, td_shape_of(1, &channels));
-  if (td_infer_outputs(c) > 5) td_infer_out(c, 5, td_shape_scalar());
+  if (td_infer_outputs(c) > 5)
+    td_infer_out(c, 5, reserved(td_infer_type(c, "T"), x.rank));
   return NULL;
 }
 
@@ -234,15 +244,15 @@ static td_status *normalise(td_kernel_ctx *c, job *j, const outputs *o) {
 }
 
 static td_status *make_outputs(td_kernel_ctx *c, int64_t n, outputs *o) {
-  td_shape scalar = td_shape_scalar();
+  td_shape none = reserved(td_in(c, 0)->dtype, td_in(c, 0)->shape.rank);
   td_tensor *t;
   TD_TRY(vector_out(c, 1, n, &o->mean));
   TD_TRY(vector_out(c, 2, n, &o->variance));
   TD_TRY(vector_out(c, 3, n, &o->saved_mean));
   TD_TRY(vector_out(c, 4, n, &o->saved_variance));
   if (c->n_out < 6) return NULL;
-  TD_TRY(td_out(c, 5, &scalar, &t));
-  *(float *)t->data = 0;
+  TD_TRY(td_out(c, 5, &none, &t));
+  memset(t->data, 0, td_tensor_bytes(t));
   return NULL;
 }
 
@@ -324,6 +334,18 @@ static td_status *run_grad(td_kernel_ctx *c) {
   return end(c, &j, s);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* A scale and a shift; in training sums of x and of squared distances before.
+ */
+static void forward_cost(td_infer *c, td_cost *cost) {
+  td_cost_per_input(c, cost, td_infer_bool(c, "is_training") ? 6 : 2, 0);
+}
+
+/* Two sums over the batch, and what they say of each element. */
+TD_COST_INPUT(grad_cost, 9, 0)
+
 /* ---- rows ---------------------------------------------------------------- */
 
 /* clang-format off */
@@ -349,6 +371,7 @@ static const td_op_def ops[] = {
     {.type = "FusedBatchNorm",
      .sig = FORWARD("T") "; T: {float}; " EPSILON FACTOR FORMAT,
      .shape = infer_forward,
+     .cost = forward_cost,
      .doc = "Batch normalisation of float images.",
      .lua = "",
      .flags = TD_IN_PLACE,
@@ -356,6 +379,7 @@ static const td_op_def ops[] = {
     {.type = "FusedBatchNormV2",
      .sig = FORWARD("U") MIXED EPSILON FACTOR FORMAT,
      .shape = infer_forward,
+     .cost = forward_cost,
      .doc = "Batch normalisation of images of any float dtype.",
      .lua = "",
      .flags = TD_IN_PLACE,
@@ -364,6 +388,7 @@ static const td_op_def ops[] = {
      .sig =
          FORWARD("U") ", reserve_space_3: U" MIXED_V3 EPSILON FACTOR FORMAT_V3,
      .shape = infer_forward,
+     .cost = forward_cost,
      .doc = "Batch normalisation of images and volumes.",
      .lua = "fused_batch_norm",
      .flags = TD_IN_PLACE,
@@ -371,12 +396,14 @@ static const td_op_def ops[] = {
     {.type = "FusedBatchNormGrad",
      .sig = BACKWARD("T", "T", "", "3", "4") "; T: {float}; " EPSILON FORMAT,
      .shape = infer_grad,
+     .cost = grad_cost,
      .doc = "Gradient of FusedBatchNorm.",
      .lua = "",
      .section = SECTION},
     {.type = "FusedBatchNormGradV2",
      .sig = BACKWARD("float", "U", "", "3", "4") MIXED EPSILON FORMAT,
      .shape = infer_grad,
+     .cost = grad_cost,
      .doc = "Gradient of FusedBatchNormV2.",
      .lua = "",
      .section = SECTION},
@@ -384,6 +411,7 @@ static const td_op_def ops[] = {
      .sig = BACKWARD("float", "U", ", reserve_space_3: U", "4", "5")
          MIXED EPSILON FORMAT_V3,
      .shape = infer_grad,
+     .cost = grad_cost,
      .doc = "Gradient of FusedBatchNormV3.",
      .lua = "",
      .section = SECTION},

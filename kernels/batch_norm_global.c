@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 
@@ -150,6 +151,13 @@ static td_status *run_grad(td_kernel_ctx *c) {
   return NULL;
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* A scale and a shift; and two sums over the batch. */
+TD_COST_INPUT(scale_cost, 2, 0)
+TD_COST_INPUT(scale_grad_cost, 6, 0)
+
 /* ---- rows ---------------------------------------------------------------- */
 
 /* clang-format off */
@@ -163,6 +171,7 @@ static const td_op_def ops[] = {
     {.type = "BatchNormWithGlobalNormalization",
      .sig = "t: T, m: T, v: T, beta: T, gamma: T -> result: T" ATTRS,
      .shape = infer,
+     .cost = scale_cost,
      .doc = "Normalisation of images by given moments, as in old graphs.",
      .lua = "",
      .section = "Neural-network building blocks"},
@@ -170,6 +179,7 @@ static const td_op_def ops[] = {
      .sig = "t: T, m: T, v: T, gamma: T, backprop: T -> dx: T, dm: T, dv: T, "
             "db: T, dg: T" ATTRS,
      .shape = infer_grad,
+     .cost = scale_grad_cost,
      .doc = "Gradient of BatchNormWithGlobalNormalization.",
      .lua = "",
      .section = "Neural-network building blocks"},

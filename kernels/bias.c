@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/binary.h"
+#include "kernels/cost.h"
 #include "kernels/element.h"
 #include "kernels/reduce.h"
 
@@ -119,6 +120,7 @@ static const td_op_def ops[] = {
     {.type = "BiasAddGrad",
      .sig = "out_backprop: T -> output: T" ATTRS,
      .shape = shape_grad,
+     .cost = td_cost_reduce,
      .doc = "Gradient of BiasAdd for bias: the sum over all but the channels.",
      .lua = "",
      .section = "Neural-network building blocks"},

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/array.h"
+#include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/element.h"
 
@@ -224,6 +225,7 @@ static const td_op_def ops[] = {
     {.type = "Bincount",
      .sig = "arr: int32, size: int32, weights: T -> bins: T; " BINS,
      .shape = bincount_infer,
+     .cost = td_cost_reduce,
      .doc = "How often each of 0 .. size - 1 occurs in arr, or the sums of the "
             "weights beside them; larger numbers are left out.",
      .host = "size",
@@ -233,6 +235,7 @@ static const td_op_def ops[] = {
      .sig = "input: Tidx, size: Tidx, weights: T -> output: T; "
             "Tidx: {int32, int64}; " BINS "; binary_output: bool = false",
      .shape = dense_infer,
+     .cost = td_cost_reduce,
      .doc = "Bincount of a vector or of each row of a matrix; binary_output: "
             "1 for what occurs.",
      .lua = "",
@@ -242,6 +245,7 @@ static const td_op_def ops[] = {
      .sig = "values: T, value_range: T, nbins: int32 -> out: dtype; " BINS
             "; dtype: {int32, int64} = int32",
      .shape = histogram_infer,
+     .cost = td_cost_reduce,
      .doc = "How many values fall into each of nbins equal parts of "
             "value_range; those outside count at its ends.",
      .host = "value_range, nbins",

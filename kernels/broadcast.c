@@ -73,7 +73,9 @@ td_status *td_broadcast_plan(td_broadcast *b, int n,
   for (int k = 1; k < n; k++)
     if (!td_shape_broadcast(out, shapes[k], out))
       return refuse(n, shapes, "do not broadcast");
-  *b = (td_broadcast){.n = n, .count = td_shape_count(out)};
+  b->n = n;
+  b->rank = 0;
+  b->count = td_shape_count(out);
   if (b->count < 0)
     return refuse(n, shapes, "broadcast to more elements than can be counted");
   if (b->count) plan_axes(b, shapes, out);

@@ -2,6 +2,7 @@
  * the axes a gradient sums over, and an input repeated to a shape.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -161,7 +162,8 @@ static td_status *to_infer(td_infer *c) {
 
 static td_status *to_run(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   td_shape to;
   int64_t from[TD_MAX_RANK], steps[TD_MAX_RANK];
   TD_TRY(td_operand_shape(td_in(c, 1), "shape", &to));
@@ -205,6 +207,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, shape: Tidx -> output: T; "
             "T: type; Tidx: {int32, int64} = int32",
      .shape = to_infer,
+     .cost = td_cost_move,
      .doc = "The input repeated along dimensions of size 1, or new ones, to "
             "a shape.",
      .host = "shape",

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/file.h"
 #include "kernels/random.h"
 
@@ -193,6 +194,39 @@ static td_status *make(const td_kernel_info *info, void **state) {
   else
     drop(s);
   return st;
+}
+
+/* The length of the stream's bytes, these, and what LEARNED has counted. */
+static td_status *save(const void *state, td_str *out) {
+  sampler *s = (sampler *)state;
+  td_str stream;
+  td_str_init(&stream);
+  td_status *st = td_random_save(s->stream, &stream);
+  td_bytes_put(out, stream.len, 4);
+  td_str_addn(out, td_str_c(&stream), stream.len);
+  td_str_deinit(&stream);
+  pthread_mutex_lock(&s->mutex);
+  if (s->form == LEARNED) td_candidate_tree_save(&s->seen, out);
+  pthread_mutex_unlock(&s->mutex);
+  return td_ok(st) && out->failed ? td_oom() : st;
+}
+
+/* The counts are looked at first, then the stream's bytes, which are the last
+ * that can be refused. */
+static td_status *load(void *state, td_bytes from) {
+  sampler *s = state;
+  uint64_t len;
+  td_bytes stream;
+  size_t seen = s->form == LEARNED ? 8 + 4 * (size_t)s->range : 0;
+  if (!td_bytes_get(&from, 4, &len) ||
+      !td_bytes_take(&from, (size_t)len, &stream) || from.len != seen ||
+      (seen > 0 && !td_candidate_tree_loads(&s->seen, from)))
+    return td_error(TD_DATA_LOSS, "these are not the bytes of a sampler");
+  TD_TRY(td_random_load(s->stream, stream));
+  pthread_mutex_lock(&s->mutex);
+  if (seen > 0) td_candidate_tree_load(&s->seen, from);
+  pthread_mutex_unlock(&s->mutex);
+  return NULL;
 }
 
 /* ---- drawing ------------------------------------------------------------- */
@@ -398,7 +432,7 @@ static const td_op_def ops[] = {
 #define CPU(name)                                                              \
   {                                                                            \
     .op = name "CandidateSampler", .device = "CPU", .run = run_sampler,        \
-    .make = make, .drop = drop                                                 \
+    .make = make, .drop = drop, .save = save, .load = load                     \
   }
 
 static const td_kernel_def kernels[] = {

@@ -10,6 +10,7 @@
 
 #include "engine/base/philox.h"
 #include "engine/base/status.h"
+#include "engine/base/str.h"
 
 TD_BEGIN
 
@@ -53,6 +54,10 @@ td_status *td_candidate_tree_init(td_candidate_tree *t, int64_t n) TD_MUST_USE;
 void td_candidate_tree_deinit(td_candidate_tree *t);
 /* One more of class i; no more when the total would not fit. */
 void td_candidate_tree_add(td_candidate_tree *t, int64_t i);
+/* Its counts as bytes; are these of such a table; the table from such ones. */
+void td_candidate_tree_save(const td_candidate_tree *t, td_str *out);
+bool td_candidate_tree_loads(const td_candidate_tree *t, td_bytes from);
+void td_candidate_tree_load(td_candidate_tree *t, td_bytes from);
 int64_t td_candidate_tree_weight(const td_candidate_tree *t, int64_t i);
 int64_t td_candidate_tree_pick(const td_candidate_tree *t,
                                td_candidate_words *w);

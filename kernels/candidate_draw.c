@@ -1,6 +1,7 @@
 /* candidate_draw.c - how candidate samplers draw.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/base/bytes.h"
 #include "engine/base/mem.h"
 #include "kernels/candidate.h"
 
@@ -147,6 +148,37 @@ int64_t td_candidate_tree_weight(const td_candidate_tree *t, int64_t i) {
 }
 
 /* The class that the number falls into when all lie beside each other. */
+void td_candidate_tree_save(const td_candidate_tree *t, td_str *out) {
+  td_bytes_put(out, (uint64_t)t->n, 8);
+  for (int64_t i = 0; i < t->n; i++)
+    td_bytes_put(out, (uint64_t)td_candidate_tree_weight(t, i) - 1, 4);
+}
+
+bool td_candidate_tree_loads(const td_candidate_tree *t, td_bytes from) {
+  uint64_t n, count, total = (uint64_t)t->n;
+  if (!td_bytes_get(&from, 8, &n) || n != total) return false;
+  for (int64_t i = 0; i < t->n; i++) {
+    if (!td_bytes_get(&from, 4, &count)) return false;
+    total += count;
+    if (total > INT32_MAX) return false;
+  }
+  return from.len == 0;
+}
+
+void td_candidate_tree_load(td_candidate_tree *t, td_bytes from) {
+  uint64_t count = 0;
+  td_bytes_get(&from, 8, &count);
+  t->total = t->n;
+  for (int64_t i = 1; i <= t->n && td_bytes_get(&from, 4, &count); i++) {
+    t->sums[i] = (int32_t)count;
+    t->total += (int64_t)count;
+  }
+  for (int64_t i = 1; i <= t->n; i++) {
+    int64_t above = i + (i & -i);
+    if (above <= t->n) t->sums[above] += t->sums[i];
+  }
+}
+
 int64_t td_candidate_tree_pick(const td_candidate_tree *t,
                                td_candidate_words *w) {
   int64_t place = td_candidate_below32(w, (uint32_t)t->total), i = 0, step = 1;

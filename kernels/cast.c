@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 #include "kernels/simd/vec.h"
@@ -81,8 +82,8 @@ SATURATE(u64, 0.0f, 0x1p64f, 0, UINT64_MAX)
   PAIRS(M, b8)                                                                 \
   PAIRS(M, i8)                                                                 \
   PAIRS(M, i16)                                                                \
-  PAIRS(M, i32) PAIRS(M, i64) PAIRS(M, u8) PAIRS(M, u16) PAIRS(M, u32)         \
-      PAIRS(M, u64)
+  PAIRS(M, i32)                                                                \
+  PAIRS(M, i64) PAIRS(M, u8) PAIRS(M, u16) PAIRS(M, u32) PAIRS(M, u64)
 ALL_PAIRS(LOOP)
 
 #define ENTRY(from, to) [TD_ELEMENT_##from][TD_ELEMENT_##to] = from##_loop_##to,
@@ -268,11 +269,7 @@ static td_status *bitcast_shape(const td_shape *x, td_dtype from, td_dtype to,
   *out = *x;
   if (x->rank < 0 || in_size == out_size) return NULL;
   if (in_size > out_size) {
-    if (x->rank == TD_MAX_RANK)
-      return td_error(TD_INVALID_ARGUMENT,
-                      "a bitcast of %s to %s adds a dimension, and %s has %d",
-                      td_dtype_name(from), td_dtype_name(to),
-                      td_shape_str(x, &text), TD_MAX_RANK);
+    TD_TRY(td_shape_check_rank(x->rank + 1));
     out->dim[out->rank++] = in_size / out_size;
     return NULL;
   }
@@ -328,6 +325,7 @@ static const td_op_def ops[] = {
     {.type = "Bitcast",
      .sig = "input: T -> output: type; T: {" BITS "}; type: {" BITS "}",
      .shape = shape_bitcast,
+     .cost = td_cost_none,
      .doc = "The same bytes read as another dtype.",
      .flags = TD_CHEAP,
      .section = "Array"},

@@ -1,5 +1,9 @@
 /* cholesky.c - Cholesky: a positive definite matrix as L L^H.
  *
+ * A matrix that is not positive definite gives NaN in the triangle, as in
+ * TensorFlow: one of a batch does not stop the rest. (TensorFlow's NaN of a
+ * complex matrix is 0, and nobody could tell.)
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -17,7 +21,7 @@ static int cholesky_one(const td_linalg *l, int64_t i, void *work) {
   int n = (int)l->m, info = 0;
   td_linalg_load(l, j->in, i, n, n, false, a);
   l->call->potrf("L", &n, a, &n, &info, 1);
-  if (info != 0) return TD_LINALG_FAILED;
+  if (info != 0) td_linalg_nan(l, (int64_t)n * n, a);
   for (int k = 1; k < n; k++) /* above the diagonal */
     memset(a + (size_t)k * (size_t)n * l->size, 0, (size_t)k * l->size);
   td_linalg_store(l, a, n, n, n, false, j->out, i);
@@ -35,12 +39,18 @@ static td_status *cholesky_run(td_kernel_ctx *c) {
                  .count = td_linalg_count(s),
                  .m = s->dim[s->rank - 1],
                  .n = s->dim[s->rank - 1],
-                 .fault = "is not positive definite",
                  .arg = &j};
   TD_TRY(td_linalg_begin(&l));
   if (!td_linalg_room(&l, l.m * l.n, l.size, &j.a))
     return td_linalg_too_large(&l);
   return td_linalg_run(c, &l);
+}
+
+/* ---- cost -----------------------------------------------------------------
+ */
+
+static void cholesky_cost(td_infer *c, td_cost *cost) {
+  cost->flops = td_linalg_cube(c, 0) / 3;
 }
 
 /* ---- tables -------------------------------------------------------------- */
@@ -50,8 +60,9 @@ static const td_op_def ops[] = {
      .sig = "input: T -> output: T; "
             "T: {double, float, half, complex64, complex128}",
      .shape = td_linalg_infer_square,
+     .cost = cholesky_cost,
      .doc = "The lower triangle L with L L^H equal to each positive definite "
-            "matrix, whose upper triangle is not looked at.",
+            "matrix, whose upper triangle is not looked at; NaN of others.",
      .example = "td.cholesky{{4.0, 2.0}, {2.0, 10.0}}[1]  --> 1 3",
      .section = "Matrix / linear algebra"},
     {0},

@@ -1,6 +1,7 @@
 /* complex.c - complex numbers from their parts, and parts of them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 
@@ -170,6 +171,7 @@ static const td_op_def ops[] = {
      .sig = "real: T, imag: T -> out: Tout; T: {float, double} = float; "
             "Tout: {complex64, complex128} = complex64",
      .shape = shape_complex,
+     .cost = td_cost_move,
      .doc = "Complex numbers from their parts, broadcasting.",
      .lua = "complex",
      .section = "Element-wise math"},

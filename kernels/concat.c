@@ -1,6 +1,7 @@
 /* concat.c - joining tensors along an axis: Concat, ConcatV2, Pack.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -94,7 +95,8 @@ static td_status *place(td_kernel_ctx *c, int i, td_array *y, int64_t before,
                         int64_t row, int64_t at) {
   int64_t n = td_tensor_count(td_in(c, i));
   td_array x;
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   if (n == 0) return NULL;
   TD_TRY(td_array_in(td_in(c, i), &x));
   td_strided_copy_loop(&m, before, n / before, row);
@@ -182,12 +184,13 @@ static td_status *offset_check(td_kernel_ctx *c, int rank, int axis) {
 
 static td_status *offset_run(td_kernel_ctx *c) {
   const td_shape shape = td_in(c, 1)->shape;
-  int64_t at = 0;
+  int64_t dim = 0, at = 0;
   int axis;
   if (shape.rank != 1 || shape.dim[0] > TD_SMALL_MAX)
     return td_error(TD_INVALID_ARGUMENT, "shape 0 must be a vector of sizes");
   int rank = (int)shape.dim[0];
-  TD_TRY(td_operand_axis(td_in(c, 0), rank, "concat_dim", &axis));
+  TD_TRY(td_operand_scalar(td_in(c, 0), "concat_dim", &dim));
+  TD_TRY(td_infer_axis(dim, rank, "concat_dim", &axis));
   TD_TRY(offset_check(c, rank, axis));
   for (int i = 1; i < c->n_in; i++) {
     td_tensor *y;
@@ -204,10 +207,7 @@ static td_status *offset_run(td_kernel_ctx *c) {
 
 static td_status *pack_to(const td_shape *each, int64_t n, int64_t given,
                           int *axis, td_shape *out) {
-  if (each->rank == TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "values of rank %d have no room for another dimension",
-                    each->rank);
+  TD_TRY(td_shape_check_rank(each->rank + 1));
   TD_TRY(td_infer_axis(given, each->rank + 1, "axis", axis));
   *out = td_shape_ranked(each->rank + 1);
   for (int k = 0; k < each->rank; k++)
@@ -277,6 +277,7 @@ static const td_op_def ops[] = {
      .sig = "values: N*T, axis: Tidx -> output: T; "
             "N: int >= 2; T: type; Tidx: {int32, int64} = int32",
      .shape = concat_v2_infer,
+     .cost = td_cost_move,
      .value = concat_value,
      .doc = "The values joined along an axis.",
      .lua = "concat",
@@ -286,6 +287,7 @@ static const td_op_def ops[] = {
      .sig = "concat_dim: int32, values: N*T -> output: T; "
             "N: int >= 2; T: type",
      .shape = concat_v1_infer,
+     .cost = td_cost_move,
      .doc = "The values joined along an axis; the older form.",
      .lua = "",
      .host = "concat_dim",
@@ -303,6 +305,7 @@ static const td_op_def ops[] = {
     {.type = "Pack",
      .sig = "values: N*T -> output: T; N: int >= 1; T: type; axis: int = 0",
      .shape = pack_infer,
+     .cost = td_cost_move,
      .value = pack_value,
      .doc = "The values, of one shape, joined along a new axis.",
      .lua = "stack",

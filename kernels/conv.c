@@ -5,6 +5,8 @@
  * here all of these are computed.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "kernels/conv.h"
 #include "kernels/operand.h"
 
@@ -122,6 +124,13 @@ static td_status *depth2_weights_infer(td_infer *c) {
 
 /* ---- running ------------------------------------------------------------- */
 
+/* May a filter have no elements? In TensorFlow, where nothing comes of it: of
+ * two axes when there is no result, of three never. */
+static bool allows_empty(family f, const td_conv *c, const td_shape *out) {
+  if (f.depthwise) return true;
+  return f.axes == 2 && (td_conv_window(c) > 0 || td_shape_count(out) == 0);
+}
+
 static td_status *forward_run(td_kernel_ctx *ctx, family f) {
   const td_shape *in = &td_in(ctx, 0)->shape, *filter = &td_in(ctx, 1)->shape;
   td_conv_rule r;
@@ -129,9 +138,9 @@ static td_status *forward_run(td_kernel_ctx *ctx, family f) {
   td_shape out;
   TD_TRY(td_conv_rule_node(td_ctx_node(ctx), f.axes, f.depthwise, &r));
   TD_TRY(td_conv_of(&r, in, filter, NULL, &c));
-  if (td_conv_window(&c) == 0 && !f.depthwise)
-    return td_error(TD_INVALID_ARGUMENT, "filter must not be empty");
   TD_TRY(td_conv_shape(&r, in, filter, &out));
+  if (td_shape_count(filter) == 0 && !allows_empty(f, &c, &out))
+    return td_error(TD_INVALID_ARGUMENT, "filter must not be empty");
   return td_conv_kernel(ctx, &c, &r, TD_CONV_FORWARD, 0, 1, &out);
 }
 
@@ -188,6 +197,39 @@ static td_status *depth2_weights_run(td_kernel_ctx *c) {
   return weights_run(c, depth2);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* A multiply-add for each tap of the filter at each place and channel of the
+ * result; the gradients take the same work. Of a depthwise one, the taps of one
+ * channel: {height, width, ..}. */
+static double taps(const td_shape *filter, bool depthwise) {
+  double n = 2;
+  int rank = depthwise ? 2 : filter->rank - 1;
+  if (filter->rank < 0) return NAN;
+  for (int i = 0; i < rank; i++) n *= td_infer_size(filter, i);
+  return n;
+}
+
+static void conv_cost(td_infer *c, td_cost *cost) {
+  cost->flops = td_infer_out_count(c, 0) * taps(td_infer_in(c, 1), false);
+}
+static void conv_data_cost(td_infer *c, td_cost *cost) {
+  cost->flops = td_infer_in_count(c, 2) * taps(td_infer_in(c, 1), false);
+}
+static void conv_weights_cost(td_infer *c, td_cost *cost) {
+  cost->flops = td_infer_in_count(c, 2) * taps(td_infer_out_shape(c, 0), false);
+}
+static void depth_cost(td_infer *c, td_cost *cost) {
+  cost->flops = td_infer_out_count(c, 0) * taps(td_infer_in(c, 1), true);
+}
+static void depth_data_cost(td_infer *c, td_cost *cost) {
+  cost->flops = td_infer_in_count(c, 2) * taps(td_infer_in(c, 1), true);
+}
+static void depth_weights_cost(td_infer *c, td_cost *cost) {
+  cost->flops = td_infer_in_count(c, 2) * taps(td_infer_out_shape(c, 0), true);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define FLOATS "half, bfloat16, float, double"
@@ -210,6 +252,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, filter: T -> output: T; "
             "T: {" FLOATS ", int32}; " ATTRS2,
      .shape = conv2_infer,
+     .cost = conv_cost,
      .doc = "Each place of the result is the sum of the filter times what it "
             "covers of the images; the filter is not flipped. Fewer channels "
             "in the filter than in the input make groups.",
@@ -219,6 +262,7 @@ static const td_op_def ops[] = {
      .sig = "input_sizes: int32, filter: T, out_backprop: T -> output: T; "
             "T: {" FLOATS ", int32}; " ATTRS2,
      .shape = conv2_data_infer,
+     .cost = conv_data_cost,
      .doc = "Gradient of Conv2D for its input, of shape input_sizes; height "
             "and width alone will do.",
      .lua = "",
@@ -228,6 +272,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, filter_sizes: int32, out_backprop: T -> output: T; "
             "T: {" FLOATS "}; " ATTRS2,
      .shape = conv2_weights_infer,
+     .cost = conv_weights_cost,
      .doc = "Gradient of Conv2D for its filter, of shape filter_sizes.",
      .lua = "",
      .host = "filter_sizes",
@@ -235,6 +280,7 @@ static const td_op_def ops[] = {
     {.type = "DepthwiseConv2dNative",
      .sig = "input: T, filter: T -> output: T; T: {" FLOATS "}; " DEPTH_ATTRS,
      .shape = depth2_infer,
+     .cost = depth_cost,
      .doc = "Convolves each channel with filters of its own, {height, width, "
             "channels, multiplier}: channel c gives those from c * multiplier "
             "on.",
@@ -244,6 +290,7 @@ static const td_op_def ops[] = {
      .sig = "input_sizes: int32, filter: T, out_backprop: T -> output: T; "
             "T: {" FLOATS "}; " DEPTH_ATTRS,
      .shape = depth2_data_infer,
+     .cost = depth_data_cost,
      .doc = "Gradient of DepthwiseConv2dNative for its input, of shape "
             "input_sizes.",
      .lua = "",
@@ -253,6 +300,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, filter_sizes: int32, out_backprop: T -> output: T; "
             "T: {" FLOATS "}; " DEPTH_ATTRS,
      .shape = depth2_weights_infer,
+     .cost = depth_weights_cost,
      .doc = "Gradient of DepthwiseConv2dNative for its filter, of shape "
             "filter_sizes.",
      .lua = "",
@@ -261,6 +309,7 @@ static const td_op_def ops[] = {
     {.type = "Conv3D",
      .sig = "input: T, filter: T -> output: T; T: {" FLOATS "}; " ATTRS3,
      .shape = conv3_infer,
+     .cost = conv_cost,
      .doc = "Conv2D with one more axis before the height.",
      .lua = "",
      .section = "Neural-network building blocks"},
@@ -268,6 +317,7 @@ static const td_op_def ops[] = {
      .sig = "input_sizes: Tshape, filter: T, out_backprop: T -> output: T; "
             "T: {" FLOATS "}; " ATTRS3 "; Tshape: {int32, int64} = int32",
      .shape = conv3_data_infer,
+     .cost = conv_data_cost,
      .doc = "Gradient of Conv3D for its input, of shape input_sizes.",
      .lua = "",
      .host = "input_sizes",
@@ -276,6 +326,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, filter_sizes: int32, out_backprop: T -> output: T; "
             "T: {" FLOATS "}; " ATTRS3,
      .shape = conv3_weights_infer,
+     .cost = conv_weights_cost,
      .doc = "Gradient of Conv3D for its filter, of shape filter_sizes.",
      .lua = "",
      .host = "filter_sizes",

@@ -41,6 +41,8 @@ typedef struct td_conv_rule {
   int axes;            /* 2 or 3; the last ones of TD_CONV_AXES */
   bool channels_first; /* NCHW, NCDHW */
   bool depthwise;      /* the filter is {.., in, multiplier} */
+  bool strict;         /* a filter too large is an error, in a shape function; a
+                          kernel gives nothing, as in TensorFlow */
   td_conv_padding padding;
   int64_t stride[TD_CONV_AXES], dilation[TD_CONV_AXES];
   int64_t before[TD_CONV_AXES], after[TD_CONV_AXES]; /* TD_CONV_EXPLICIT */

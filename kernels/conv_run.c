@@ -80,7 +80,8 @@ static void turn(const td_kernel_ctx *ctx, const td_shape *shape, size_t size,
                  bool to_last, const void *from, void *to) {
   int64_t channels = shape->dim[1];
   int64_t places = td_shape_span(shape, 2, shape->rank);
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   td_strided_copy_loop(&m, shape->dim[0], channels * places, channels * places);
   if (to_last) {
     td_strided_copy_loop(&m, places, 1, channels);

@@ -1,15 +1,16 @@
 /* conv_shape.c - the sizes of a convolution, from attributes and shapes.
  *
  * TensorFlow's rules: with k' = (k - 1) dilation + 1, VALID gives
- * (in - k') / stride + 1, SAME in / stride rounded up, with the odd element of
- * the padding at the end. Every product here is checked: sizes may
- * be anybody's.
+ * (in - k' + stride) / stride, SAME in / stride rounded up, with the odd
+ * element of the padding at the end. Every product here is checked: sizes
+ * may be anybody's.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "kernels/array.h"
 #include "kernels/conv.h"
+#include "kernels/sliding_window.h"
 
 /* ---- attributes ---------------------------------------------------------- */
 
@@ -95,7 +96,9 @@ td_status *td_conv_rule_infer(td_infer *c, int axes, bool depthwise,
                   td_infer_attr(c, "explicit_paddings"),
                   td_infer_string(c, "padding"),
                   td_infer_string(c, "data_format")};
-  return read_rule(&a, axes, depthwise, r);
+  TD_TRY(read_rule(&a, axes, depthwise, r));
+  r->strict = true;
+  return NULL;
 }
 
 td_status *td_conv_rule_node(const td_node *n, int axes, bool depthwise,
@@ -143,11 +146,10 @@ static td_status *size_of(const td_conv_rule *r, int i, int64_t in, int64_t k,
     *after = pad - pad / 2;
     return NULL;
   }
-  int64_t room = in + *before + *after - extent;
-  if (room >= 0) {
-    *out = room / stride + 1;
+  int64_t whole = in + *before + *after;
+  if (td_sliding_window_count(whole, extent, stride, out) &&
+      (whole >= extent || !r->strict))
     return NULL;
-  }
   return td_error(TD_INVALID_ARGUMENT,
                   "the result's size would be negative: along an axis the "
                   "input has %lld elements, %lld with padding, and the filter "

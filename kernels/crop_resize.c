@@ -2,13 +2,14 @@
  *
  * A box is {y1, x1, y2, x2} in shares of the picture's height - 1 and width -
  * 1; y2 may be above y1, which turns the crop over. What lies outside the
- * picture, or nowhere at all (NaN), is extrapolation_value.
+ * picture is extrapolation_value.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/array.h"
+#include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/cpu.h"
 #include "kernels/resize.h"
@@ -81,6 +82,10 @@ static td_status *read_boxes(const td_tensor *boxes, const td_tensor *of,
   j->boxes = boxes->shape.dim[0];
   j->box = boxes->data;
   j->of = of->data;
+  for (int64_t i = 0; i < 4 * j->boxes; i++)
+    if (!isfinite(j->box[i]))
+      return td_error(TD_INVALID_ARGUMENT, "boxes[%lld][%d] is not finite: %g",
+                      (long long)i / 4, (int)(i % 4), (double)j->box[i]);
   for (int64_t i = 0; i < j->boxes; i++)
     if (j->of[i] < 0 || j->of[i] >= j->batch)
       return td_error(TD_OUT_OF_RANGE,
@@ -101,11 +106,20 @@ static td_status *read_picture(const td_shape *s, job *j) {
   return NULL;
 }
 
+/* Before anything else is looked at. */
+static td_status *check_grads(const td_shape *s) {
+  td_shape_text text;
+  if (s->rank == 4 && s->dim[1] > 0 && s->dim[2] > 0) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "grads must be {boxes, height, width, channels} with pixels, "
+                  "not %s",
+                  td_shape_str(s, &text));
+}
+
 static td_status *read_grads(const td_tensor *g, job *j) {
   const td_shape *s = &g->shape;
   td_shape_text text;
-  if (s->rank != 4 || s->dim[0] != j->boxes || s->dim[3] != j->channels ||
-      s->dim[1] < 1 || s->dim[2] < 1)
+  if (s->dim[0] != j->boxes || s->dim[3] != j->channels)
     return td_error(TD_INVALID_ARGUMENT,
                     "grads of shape %s must be {%lld, height, width, %lld}",
                     td_shape_str(s, &text), (long long)j->boxes,
@@ -176,11 +190,11 @@ static td_status *run(td_kernel_ctx *c) {
   td_small size;
   td_tensor *y, in = {0};
   TD_TRY(read_picture(&td_in(c, 0)->shape, &j));
-  TD_TRY(read_boxes(td_in(c, 1), td_in(c, 2), &j));
   TD_TRY(td_operand_ints(td_in(c, 3), "crop_size", &size));
   if (size.rank != 1 || size.count != 2 || size.at[0] < 1 || size.at[1] < 1)
     return td_error(TD_INVALID_ARGUMENT,
                     "crop_size must be {height, width} of 1 pixel or more");
+  TD_TRY(read_boxes(td_in(c, 1), td_in(c, 2), &j));
   j.crop_h = size.at[0], j.crop_w = size.at[1];
   td_shape shape =
       td_shape_of(4, (int64_t[]){j.boxes, j.crop_h, j.crop_w, j.channels});
@@ -240,6 +254,7 @@ static td_status *run_image_grad(td_kernel_ctx *c) {
   job j = {.nearest = is_nearest(c)};
   td_shape shape;
   td_tensor *dx, sums = {0};
+  TD_TRY(check_grads(&td_in(c, 0)->shape));
   TD_TRY(td_operand_shape(td_in(c, 3), "image_size", &shape));
   TD_TRY(read_picture(&shape, &j));
   TD_TRY(td_array_count(&shape, NULL));
@@ -303,6 +318,7 @@ static void add_boxes(void *arg, int64_t begin, int64_t end) {
 static td_status *run_boxes_grad(td_kernel_ctx *c) {
   job j = {0};
   td_tensor *db, in = {0};
+  TD_TRY(check_grads(&td_in(c, 0)->shape));
   TD_TRY(read_picture(&td_in(c, 1)->shape, &j));
   TD_TRY(read_boxes(td_in(c, 2), td_in(c, 3), &j));
   TD_TRY(read_grads(td_in(c, 0), &j));
@@ -317,6 +333,13 @@ static td_status *run_boxes_grad(td_kernel_ctx *c) {
   return NULL;
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+TD_COST_OUTPUT(crop_cost, 8, 0)
+TD_COST_INPUT(image_grad_cost, 8, 0)
+TD_COST_INPUT(boxes_grad_cost, 16, 0)
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define IMAGE_TYPES                                                            \
@@ -329,6 +352,7 @@ static const td_op_def ops[] = {
             "crops: float; " IMAGE_TYPES METHODS
             "; extrapolation_value: float = 0",
      .shape = infer,
+     .cost = crop_cost,
      .doc = "Boxes {y1, x1, y2, x2} of pictures, all in the size crop_size.",
      .example = "td.crop_and_resize({{{{1.0}, {2.0}, {3.0}}}}, {{0, 0.5, 0, "
                 "1}}, {0}, {1, 2})  --> 2 3",
@@ -338,6 +362,7 @@ static const td_op_def ops[] = {
      .sig = "grads: float, boxes: float, box_ind: int32, image_size: int32 -> "
             "output: T; T: {float, half, double}; " METHODS,
      .shape = image_grad_infer,
+     .cost = image_grad_cost,
      .doc = "The gradient of CropAndResize by the pictures.",
      .flags = TD_NO_GRADIENT,
      .lua = "",
@@ -348,6 +373,7 @@ static const td_op_def ops[] = {
          "grads: float, image: T, boxes: float, box_ind: int32 -> "
          "output: float; " IMAGE_TYPES "method: {\"bilinear\"} = \"bilinear\"",
      .shape = boxes_grad_infer,
+     .cost = boxes_grad_cost,
      .doc = "The gradient of CropAndResize by the boxes.",
      .flags = TD_NO_GRADIENT,
      .lua = "",

@@ -1,6 +1,7 @@
 /* cross.c - the product of vectors in space.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 #include "kernels/num.h"
@@ -52,13 +53,16 @@ static void run_piece(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-static td_status *check(const td_shape *a, const td_shape *b, td_shape *out) {
+/* `code`: of a last size that is not 3. */
+static td_status *check(const td_shape *a, const td_shape *b, td_code code,
+                        td_shape *out) {
   td_shape_text at, bt;
-  if (td_shape_merge(a, b, out) &&
+  bool one = td_shape_merge(a, b, out);
+  if (one &&
       (out->rank < 0 || (out->rank > 0 && (out->dim[out->rank - 1] == 3 ||
                                            out->dim[out->rank - 1] < 0))))
     return NULL;
-  return td_error(TD_INVALID_ARGUMENT,
+  return td_error(one ? code : TD_INVALID_ARGUMENT,
                   "a and b must be of one shape with a last size of 3, not %s "
                   "and %s",
                   td_shape_str(a, &at), td_shape_str(b, &bt));
@@ -66,7 +70,8 @@ static td_status *check(const td_shape *a, const td_shape *b, td_shape *out) {
 
 static td_status *infer(td_infer *c) {
   td_shape out;
-  TD_TRY(check(td_infer_in(c, 0), td_infer_in(c, 1), &out));
+  TD_TRY(
+      check(td_infer_in(c, 0), td_infer_in(c, 1), TD_INVALID_ARGUMENT, &out));
   if (out.rank > 0) out.dim[out.rank - 1] = 3;
   td_infer_out(c, 0, out);
   return NULL;
@@ -76,7 +81,8 @@ static td_status *run(td_kernel_ctx *c) {
   td_tensor *y;
   td_shape out;
   job j = {.a = td_in(c, 0)->data, .b = td_in(c, 1)->data};
-  TD_TRY(check(&td_in(c, 0)->shape, &td_in(c, 1)->shape, &out));
+  TD_TRY(check(&td_in(c, 0)->shape, &td_in(c, 1)->shape, TD_FAILED_PRECONDITION,
+               &out));
   TD_TRY(td_out_forward(c, 0, &out, 0, 1, &y));
   j.dtype = y->dtype;
   j.y = y->data;
@@ -84,12 +90,19 @@ static td_status *run(td_kernel_ctx *c) {
   return NULL;
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Two products and a difference. */
+TD_COST_OUTPUT(cross_cost, 3, 0)
+
 /* ---- tables -------------------------------------------------------------- */
 
 static const td_op_def ops[] = {
     {.type = "Cross",
      .sig = "a: T, b: T -> product: T; T: {" SIG_REALS "}",
      .shape = infer,
+     .cost = cross_cost,
      .doc = "The cross product of the vectors of three in the last axis.",
      .example = "td.cross({1, 0, 0}, {0, 1, 0})  --> 0 0 1",
      .section = "Reductions, ranges, segments"},

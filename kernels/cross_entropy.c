@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/strided_copy.h"
 #include "kernels/softmax.h"
@@ -174,7 +175,8 @@ static td_status *repeated(td_kernel_ctx *c, int i, const td_shape *shape,
                            td_tensor *t) {
   const td_tensor *x = td_in(c, i);
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK];
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   if (td_shape_equal(&x->shape, shape)) {
     td_tensor_retain(x, t);
     return NULL;
@@ -252,6 +254,13 @@ static td_status *sparse_run(td_kernel_ctx *c) {
   return run_rows(c, td_in(c, 0), &shape, &e);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Softmax, and a product, a sum and a difference with the labels. */
+TD_COST_INPUT(dense_cost, 8, 0)
+TD_COST_INPUT(sparse_cost, 6, 0)
+
 /* ---- tables -------------------------------------------------------------- */
 
 static const td_op_def ops[] = {
@@ -259,6 +268,7 @@ static const td_op_def ops[] = {
      .sig = "features: T, labels: T -> loss: T, backprop: T; "
             "T: {half, bfloat16, float, double}",
      .shape = dense_infer,
+     .cost = dense_cost,
      .doc = "The cross entropy of each row of labels with softmax(features), "
             "and its gradient, softmax(features) - labels.",
      .lua = "",
@@ -269,6 +279,7 @@ static const td_op_def ops[] = {
             "T: {half, bfloat16, float, double}; "
             "Tlabels: {int32, int64} = int64",
      .shape = sparse_infer,
+     .cost = sparse_cost,
      .doc = "The cross entropy of each row's class with softmax(features), "
             "and its gradient.",
      .lua = "",

@@ -53,6 +53,28 @@ void td_ctc_log_softmax(const td_ctc *x, int64_t t, int64_t row, double *y) {
   for (int64_t k = 0; k < x->classes; k++) y[k] -= max + log(sum);
 }
 
+td_status *td_ctc_read_decoder(const td_kernel_ctx *c, td_ctc *x) {
+  const td_shape *inputs = &td_in(c, 0)->shape, *lengths = &td_in(c, 1)->shape;
+  td_shape_text text;
+  if (inputs->rank != 3 || lengths->rank != 1)
+    TD_TRY(td_ctc_check(inputs, lengths));
+  if (td_shape_count(inputs) == 0)
+    return td_error(TD_INVALID_ARGUMENT, "inputs must not be empty, but are %s",
+                    td_shape_str(inputs, &text));
+  if (lengths->dim[0] != inputs->dim[1])
+    return td_error(TD_FAILED_PRECONDITION,
+                    "sequence_length must have an element for each of the "
+                    "batch, %lld, not %lld",
+                    (long long)inputs->dim[1], (long long)lengths->dim[0]);
+  *x = td_ctc_of(td_in(c, 0), td_in(c, 1));
+  for (int64_t row = 0; row < x->batch; row++)
+    if (x->lengths[row] > x->times)
+      return td_error(TD_FAILED_PRECONDITION,
+                      "sequence_length[%lld] is %d, which is above %lld",
+                      (long long)row, x->lengths[row], (long long)x->times);
+  return NULL;
+}
+
 /* ---- results ------------------------------------------------------------- */
 
 void td_ctc_put(td_tensor *t, int64_t i, double value) {

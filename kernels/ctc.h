@@ -25,6 +25,9 @@ td_status *td_ctc_check(const td_shape *inputs,
 int64_t td_ctc_batch(const td_shape *inputs, const td_shape *lengths);
 /* From operands whose shapes were checked. Borrowed; valid while they are. */
 td_ctc td_ctc_of(const td_tensor *inputs, const td_tensor *lengths);
+/* Operands 0 and 1 of a decoder, checked as in TensorFlow: neither is empty, and
+ * a length below 0 is one of 0. */
+td_status *td_ctc_read_decoder(const td_kernel_ctx *c, td_ctc *x) TD_MUST_USE;
 /* Is every length in [0, times]? */
 td_status *td_ctc_check_lengths(const td_ctc *x) TD_MUST_USE;
 

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "kernels/array.h"
+#include "kernels/cost.h"
 #include "kernels/ctc.h"
 #include "kernels/element.h"
 
@@ -289,19 +290,18 @@ static td_status *run_all(td_kernel_ctx *c, job *j) {
 
 /* ---- the op -------------------------------------------------------------- */
 
-static td_status *check(const td_shape *x, const td_shape *lengths,
-                        int64_t width, int64_t top) {
-  if (top > width)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "top_paths is %lld, more than beam_width, %lld",
-                    (long long)top, (long long)width);
-  return td_ctc_check(x, lengths);
+static td_status *check_top(int64_t width, int64_t top) {
+  if (top <= width) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "top_paths is %lld, more than beam_width, %lld",
+                  (long long)top, (long long)width);
 }
 
 static td_status *infer(td_infer *c) {
   const td_shape *x = td_infer_in(c, 0), *lengths = td_infer_in(c, 1);
   int64_t top = td_infer_int(c, "top_paths");
-  TD_TRY(check(x, lengths, td_infer_int(c, "beam_width"), top));
+  TD_TRY(check_top(td_infer_int(c, "beam_width"), top));
+  TD_TRY(td_ctc_check(x, lengths));
   for (int k = 0; k < (int)top; k++) {
     td_infer_out(c, k, td_shape_matrix(-1, 2));
     td_infer_out(c, (int)top + k, td_shape_ranked(1));
@@ -317,16 +317,17 @@ static td_status *run(td_kernel_ctx *c) {
            .width = td_node_int(node, "beam_width"),
            .top = td_node_int(node, "top_paths"),
            .merge = td_node_bool(node, "merge_repeated")};
-  TD_TRY(check(&td_in(c, 0)->shape, &td_in(c, 1)->shape, j.width, j.top));
-  j.x = td_ctc_of(td_in(c, 0), td_in(c, 1));
-  if (j.x.classes < 1)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "inputs must have a class at least, the blank");
-  TD_TRY(td_ctc_check_lengths(&j.x));
+  TD_TRY(check_top(j.width, j.top));
+  TD_TRY(td_ctc_read_decoder(c, &j.x));
   td_shape scores = td_shape_matrix(j.x.batch, j.top);
   TD_TRY(td_array_count(&scores, NULL));
   TD_TRY(td_out(c, (int)(3 * j.top), &scores, &j.score));
   return run_all(c, &j);
+}
+
+/* Every class, at each time, for each prefix of the beam. */
+static void beam_cost(td_infer *c, td_cost *cost) {
+  td_cost_per_input(c, cost, (double)td_infer_int(c, "beam_width"), 0);
 }
 
 static const td_op_def ops[] = {
@@ -337,6 +338,7 @@ static const td_op_def ops[] = {
             "log_probability: T; beam_width: int >= 1; top_paths: int >= 1; "
             "merge_repeated: bool = true; T: {float, double} = float",
      .shape = infer,
+     .cost = beam_cost,
      .doc = "The top_paths likeliest sequences of labels that a search with "
             "beam_width finds, sparse, and their log probabilities.",
      .lua = "ctc_beam_search_decoder",

@@ -1,6 +1,7 @@
 /* ctc_greedy.c - the likeliest class at each time, without repeats and blanks.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/ctc.h"
 #include "kernels/element.h"
 
@@ -65,15 +66,13 @@ static td_status *infer(td_infer *c) {
 static td_status *run(td_kernel_ctx *c) {
   const td_node *node = td_ctx_node(c);
   int64_t blank = td_node_int(node, "blank_index");
-  TD_TRY(td_ctc_check(&td_in(c, 0)->shape, &td_in(c, 1)->shape));
-  job j = {.x = td_ctc_of(td_in(c, 0), td_in(c, 1)),
-           .merge = td_node_bool(node, "merge_repeated")};
+  job j = {.merge = td_node_bool(node, "merge_repeated")};
+  TD_TRY(td_ctc_read_decoder(c, &j.x));
   int64_t classes = j.x.classes;
-  if (classes < 1 || blank < -classes || blank >= classes)
+  if (blank < -classes || blank >= classes)
     return td_error(TD_INVALID_ARGUMENT,
                     "blank_index %lld is not one of %lld classes",
                     (long long)blank, (long long)classes);
-  TD_TRY(td_ctc_check_lengths(&j.x));
   j.blank = blank < 0 ? blank + classes : blank;
   td_shape column = td_shape_matrix(j.x.batch, 1);
   TD_TRY(td_out(c, 3, &column, &j.score));
@@ -87,6 +86,7 @@ static const td_op_def ops[] = {
             "merge_repeated: bool = false; blank_index: int = -1; "
             "T: {float, double} = float",
      .shape = infer,
+     .cost = td_cost_reduce,
      .doc = "The likeliest class at each time as a sparse tensor, without "
             "blanks; and minus the sum of their logits.",
      .lua = "ctc_greedy_decoder",

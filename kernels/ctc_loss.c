@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/ctc.h"
 #include "kernels/element.h"
@@ -270,6 +271,11 @@ static td_status *run(td_kernel_ctx *c) {
   TD_TRY(
       check(x, &td_in(c, 1)->shape, &td_in(c, 2)->shape, &td_in(c, 3)->shape));
   j.x = td_ctc_of(td_in(c, 0), td_in(c, 3));
+  if (j.x.batch == 0 || j.x.times == 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "inputs must have a time and a row at least, not %lld "
+                    "times of %lld rows",
+                    (long long)j.x.times, (long long)j.x.batch);
   if (j.x.classes < 1 || j.x.classes > INT32_MAX)
     return td_error(TD_INVALID_ARGUMENT,
                     "inputs must have from 1 to 2^31 - 1 classes, not %lld",
@@ -280,6 +286,9 @@ static td_status *run(td_kernel_ctx *c) {
   return run_all(c, &j);
 }
 
+/* Softmax, both ways through the labels, the gradient. */
+TD_COST_INPUT(loss_cost, 9, 0)
+
 static const td_op_def ops[] = {
     {.type = "CTCLoss",
      .sig = "inputs: T, labels_indices: int64, labels_values: int32, "
@@ -289,6 +298,7 @@ static const td_op_def ops[] = {
             "ignore_longer_outputs_than_inputs: bool = false; "
             "T: {float, double} = float",
      .shape = infer,
+     .cost = loss_cost,
      .doc = "-log p(labels | inputs) over all alignments, and its gradient for "
             "inputs, logits of {times, batch, classes}; the last is the blank.",
      .lua = "ctc_loss",

@@ -4,15 +4,12 @@
 #include <string.h>
 
 #include "kernels/array.h"
+#include "kernels/cost.h"
 #include "kernels/text.h"
 
 static td_status *infer(td_infer *c) {
   td_shape s = *td_infer_in(c, 0);
-  td_shape_text text;
-  if (s.rank == TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "bytes must be of rank %d at most, not of shape %s",
-                    TD_MAX_RANK - 1, td_shape_str(&s, &text));
+  TD_TRY(td_shape_check_rank(s.rank + 1));
   if (s.rank >= 0) s.dim[s.rank++] = -1;
   td_infer_out(c, 0, s);
   return NULL;
@@ -51,9 +48,7 @@ static td_status *run(td_kernel_ctx *c) {
   size_t size = td_dtype_size(t), len;
   td_shape shape = x->shape;
   td_tensor *y;
-  if (shape.rank == TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT, "bytes must be of rank %d at most",
-                    TD_MAX_RANK - 1);
+  TD_TRY(td_shape_check_rank(shape.rank + 1));
   TD_TRY(read_length(x, size, &len));
   shape.dim[shape.rank++] = (int64_t)(len / size);
   TD_TRY(td_array_count(&shape, NULL));
@@ -79,6 +74,7 @@ static const td_op_def ops[] = {
             "int8, int64, complex64, complex128, bool, bfloat16}; "
             "little_endian: bool = true",
      .shape = infer,
+     .cost = td_cost_move,
      .doc = "The bytes of each string, all of one length, as numbers along a "
             "new last axis.",
      .flags = TD_NO_GRADIENT,

@@ -119,6 +119,13 @@ static td_status *log_run(td_kernel_ctx *c) {
   return run(c, &l, true);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+static void determinant_cost(td_infer *c, td_cost *cost) {
+  cost->flops = td_linalg_cube(c, 0) * 2 / 3;
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define TYPES "T=float|double|complex64|complex128"
@@ -128,6 +135,7 @@ static const td_op_def ops[] = {
      .sig = "input: T -> output: T; "
             "T: {half, float, double, complex64, complex128}",
      .shape = infer,
+     .cost = determinant_cost,
      .doc = "The determinant of each square matrix.",
      .example = "td.matrix_determinant{{2.0, 1.0}, {0.0, 4.0}}  --> 8",
      .section = "Matrix / linear algebra"},
@@ -135,6 +143,7 @@ static const td_op_def ops[] = {
      .sig = "input: T -> sign: T, log_abs_determinant: T; "
             "T: {half, float, double, complex64, complex128}",
      .shape = infer,
+     .cost = determinant_cost,
      .doc = "The sign of each square matrix's determinant, and the logarithm "
             "of its size.",
      .example = "td.log_matrix_determinant{{2.0, 0.0}, {0.0, -0.5}}  --> -1",

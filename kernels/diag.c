@@ -2,15 +2,17 @@
  * Matrices in the last two axes are in matrix_diag.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/array.h"
 
 static td_status *diag_to(const td_shape *in, td_shape *out) {
   td_shape_text text;
-  if (in->rank < 1 || in->rank > TD_MAX_RANK / 2)
+  if (in->rank < 1)
     return td_error(TD_INVALID_ARGUMENT,
-                    "diagonal must be of rank 1 to %d, not of shape %s",
-                    TD_MAX_RANK / 2, td_shape_str(in, &text));
+                    "diagonal must be of rank 1 or more, not of shape %s",
+                    td_shape_str(in, &text));
+  TD_TRY(td_shape_check_rank(2 * in->rank));
   *out = td_shape_ranked(2 * in->rank);
   for (int k = 0; k < out->rank; k++) out->dim[k] = in->dim[k % in->rank];
   return NULL;
@@ -27,7 +29,9 @@ static td_status *diag_infer(td_infer *c) {
 static td_status *diag_run(td_kernel_ctx *c) {
   static const char zero[16];
   const td_tensor *x = td_in(c, 0);
-  td_strided_copy fill = {0}, m = {0};
+  td_strided_copy fill, m;
+  td_strided_copy_init(&fill);
+  td_strided_copy_init(&m);
   td_shape shape;
   td_array y = {0};
   TD_TRY(diag_to(&x->shape, &shape));
@@ -64,7 +68,8 @@ static td_status *part_infer(td_infer *c) {
 }
 
 static td_status *part_run(td_kernel_ctx *c) {
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   td_shape shape;
   TD_TRY(part_to(&td_in(c, 0)->shape, &shape));
   int64_t n = td_shape_count(&shape);
@@ -79,6 +84,7 @@ static const td_op_def ops[] = {
      .sig = "diagonal: T -> output: T; T: {bfloat16, half, float, double, "
             "int32, int64, complex64, complex128}",
      .shape = diag_infer,
+     .cost = td_cost_move,
      .doc = "Zeros with the elements of diagonal on the diagonal: "
             "output[i, j, i, j] = diagonal[i, j].",
      .example = "td.diag(td.tensor{1, 2})  --> {2, 2} 1 0 0 2",
@@ -87,6 +93,7 @@ static const td_op_def ops[] = {
      .sig = "input: T -> diagonal: T; T: {bfloat16, half, float, double, "
             "int32, int64, complex64, complex128}",
      .shape = part_infer,
+     .cost = td_cost_move,
      .doc = "The diagonal: output[i, j] = input[i, j, i, j].",
      .example = "td.diag_part(td.tensor{{1, 2}, {3, 4}})  --> 1 4",
      .section = "Array"},

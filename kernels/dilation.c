@@ -26,17 +26,7 @@ typedef struct job {
 
 /* ---- geometry ------------------------------------------------------------ */
 
-/* Sizes of the result; -1 where those of the operands are not known. */
-static td_status *set_axis(td_sliding_window *t, bool same) {
-  TD_TRY(td_sliding_window_place(t, same));
-  if (!same && t->out == 0)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "a filter that reaches over %lld does not fit an image of "
-                    "%lld; use padding SAME",
-                    (long long)t->reach, (long long)t->in);
-  return NULL;
-}
-
+/* Sizes of the result are -1 where those of the operands are not known. */
 static td_status *set_job(const td_shape *image, const td_shape *filter,
                           const td_attr *strides, const td_attr *rates,
                           const char *padding, job *j) {
@@ -53,8 +43,8 @@ static td_status *set_job(const td_shape *image, const td_shape *filter,
                     (long long)depth, (long long)j->channels);
   j->y.in = image->dim[1], j->x.in = image->dim[2];
   j->y.window = filter->dim[0], j->x.window = filter->dim[1];
-  TD_TRY(set_axis(&j->y, same));
-  return set_axis(&j->x, same);
+  TD_TRY(td_sliding_window_place(&j->y, same));
+  return td_sliding_window_place(&j->x, same);
 }
 
 static td_shape result_shape(const job *j) {
@@ -86,6 +76,11 @@ static int64_t begin_of(const td_sliding_window *a, int64_t i) {
   return i * a->stride - a->before;
 }
 
+/* The first cell of a window that is in the image, if any is. */
+static int64_t first_in(const td_sliding_window *a, int64_t begin) {
+  return begin < 0 ? 0 : begin < a->in ? begin : a->in - 1;
+}
+
 /* The largest sum of window (y, x) of an image's channel: *at and *weight are
  * its places in image and filter, in elements. */
 #define LARGEST(kind, least)                                                   \
@@ -95,8 +90,8 @@ static int64_t begin_of(const td_sliding_window *a, int64_t i) {
     int64_t top = begin_of(&j->y, y), left = begin_of(&j->x, x);               \
     td_##kind most = least;                                                    \
     *weight = 0;                                                               \
-    *at =                                                                      \
-        ((top < 0 ? 0 : top) * j->x.in + (left < 0 ? 0 : left)) * j->channels; \
+    *at = (first_in(&j->y, top) * j->x.in + first_in(&j->x, left)) *           \
+          j->channels;                                                         \
     for (int64_t h = 0; h < j->y.window; h++) {                                \
       int64_t row = top + h * j->y.rate;                                       \
       if (row < 0 || row >= j->y.in) continue;                                 \
@@ -266,6 +261,18 @@ FORM(dilation, -1)
 FORM(input, 0)
 FORM(filter, 1)
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* An addition and a comparison for each tap at each place of the result. */
+static void dilation_cost(td_infer *c, td_cost *cost) {
+  const td_shape *filter = td_infer_in(c, 1);
+  double places = td_infer_inputs(c) > 2 ? td_infer_in_count(c, 2)
+                                         : td_infer_out_count(c, 0);
+  cost->flops =
+      2 * places * td_infer_size(filter, 0) * td_infer_size(filter, 1);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 /* clang-format off */
@@ -278,6 +285,7 @@ static const td_op_def ops[] = {
     {.type = "Dilation2D",
      .sig = "input: T, filter: T -> output: T" ATTRS,
      .shape = infer_dilation,
+     .cost = dilation_cost,
      .doc = "The largest of input + filter under a window that slides over "
             "images, channel by channel.",
      .lua = "dilation2d",
@@ -288,12 +296,14 @@ static const td_op_def ops[] = {
     {.type = "Dilation2DBackpropInput",
      .sig = "input: T, filter: T, out_backprop: T -> in_backprop: T" ATTRS,
      .shape = infer_input,
+     .cost = dilation_cost,
      .doc = "Gradient of Dilation2D for its input.",
      .lua = "",
      .section = "Neural-network building blocks"},
     {.type = "Dilation2DBackpropFilter",
      .sig = "input: T, filter: T, out_backprop: T -> filter_backprop: T" ATTRS,
      .shape = infer_filter,
+     .cost = dilation_cost,
      .doc = "Gradient of Dilation2D for its filter.",
      .lua = "",
      .section = "Neural-network building blocks"},

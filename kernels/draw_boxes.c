@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 
 /* The colours that boxes take in turn. */
@@ -93,6 +94,7 @@ static const td_op_def ops[] = {
     {.type = "DrawBoundingBoxes",
      .sig = "images: T, boxes: float -> output: T; T: {float, half} = float",
      .shape = draw_infer,
+     .cost = td_cost_move,
      .doc = "Draws boxes {batch, n, 4} into pictures, in ten colours.",
      .example = "td.draw_bounding_boxes({{{{0.0}, {0.0}}, {{0.0}, {0.0}}}}, "
                 "{{{0, 0, 0, 1}}})  --> 1 1 0 0",

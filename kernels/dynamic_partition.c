@@ -2,6 +2,7 @@
  * number, and put together again.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/row_gather.h"
 #include "kernels/array.h"
 
@@ -27,10 +28,7 @@ static td_status *rows_shape(const char *what, const td_shape *data,
   td_shape first = td_shape_of(head->rank, data->dim);
   if (!td_shape_compatible(&first, head)) return not_prefix(what, data, head);
   int rank = data->rank - head->rank + 1;
-  if (rank > TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "the result would have more than %d dimensions",
-                    TD_MAX_RANK);
+  TD_TRY(td_shape_check_rank(rank));
   *out = td_shape_ranked(rank);
   out->dim[0] = rows;
   for (int k = 1; k < rank; k++) out->dim[k] = data->dim[head->rank + k - 1];
@@ -202,6 +200,7 @@ static const td_op_def ops[] = {
      .sig = "data: T, partitions: int32 -> outputs: num_partitions*T; "
             "num_partitions: int >= 1; T: type",
      .shape = partition_infer,
+     .cost = td_cost_move,
      .doc = "The rows of data dealt out to num_partitions outputs, each to "
             "the one its number in partitions names.",
      .example = "td.dynamic_partition({5, 6, 7}, {0, 1, 0}, {num_partitions = "
@@ -210,6 +209,7 @@ static const td_op_def ops[] = {
     {.type = "DynamicStitch",
      .sig = "indices: N*int32, data: N*T -> merged: T; N: int >= 1; T: type",
      .shape = stitch_infer,
+     .cost = td_cost_move,
      .doc = "Rows put together: row indices[m][i] is row i of data[m]; of "
             "several the last.",
      .host = "indices",
@@ -218,6 +218,7 @@ static const td_op_def ops[] = {
     {.type = "ParallelDynamicStitch",
      .sig = "indices: N*int32, data: N*T -> merged: T; N: int >= 1; T: type",
      .shape = stitch_infer,
+     .cost = td_cost_move,
      .doc = "As DynamicStitch, which is as parallel here: of several rows the "
             "last.",
      .lua = "",

@@ -12,6 +12,7 @@
  * counted from the last one.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "kernels/einsum.h"
@@ -108,7 +109,8 @@ static bool same_place(const td_einsum *e, const int *labels, int n,
 static void reorder(temps *t, const td_einsum *e, const int *labels, int n,
                     const int64_t *from, const int64_t *to, size_t size,
                     const void *x, void *y) {
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   for (int i = 0; i < n; i++)
     td_strided_copy_loop(&m, e->size[labels[i]], from[i], to[i]);
   td_strided_copy_run(t->c, &m, size, x, y);
@@ -305,12 +307,40 @@ static td_status *infer(td_infer *c) {
   return NULL;
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Of two operands, a multiply-add for each element of their product before it
+ * is summed; of one, an addition for each of its own. */
+static void einsum_cost(td_infer *c, td_cost *cost) {
+  td_einsum e;
+  td_shape out;
+  int n = td_infer_inputs(c);
+  const td_shape *shapes[2] = {td_infer_in(c, 0),
+                               n > 1 ? td_infer_in(c, 1) : NULL};
+  bool seen[TD_EINSUM_LABELS] = {false};
+  td_status *s = td_einsum_parse(&e, td_infer_attr(c, "equation")->s, n);
+  if (td_ok(s)) s = td_einsum_bind(&e, shapes, &out);
+  cost->flops = td_ok(s) ? n : NAN;
+  for (int k = 0; td_ok(s) && k < n; k++) {
+    if (shapes[k]->rank < 0) cost->flops = NAN;
+    for (int i = 0; i < e.in[k].n; i++) {
+      int label = e.in[k].label[i];
+      if (seen[label]) continue;
+      seen[label] = true;
+      cost->flops *= e.size[label] < 0 ? NAN : (double)e.size[label];
+    }
+  }
+  td_status_release(s);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 static const td_op_def ops[] = {
     {.type = "Einsum",
      .sig = "inputs: N*T -> output: T; equation: string; N: int >= 1; T: type",
      .shape = infer,
+     .cost = einsum_cost,
      .doc = "Products of elements summed over every subscript that the result "
             "lacks: \"ij,jk->ik\" is the product of matrices.",
      .lua = "",

@@ -123,9 +123,7 @@ static void settle_dots(td_einsum *e, const td_shape *const *shapes) {
 
 static td_status *result_shape(td_einsum *e, int dots, td_shape *out) {
   if (e->out.dots >= 0) {
-    if (e->out.n + dots > TD_MAX_RANK)
-      return td_error(TD_INVALID_ARGUMENT, "the result would have %d axes",
-                      e->out.n + dots);
+    TD_TRY(td_shape_check_rank(e->out.n + dots));
     open_dots(&e->out, dots);
   } else if (dots > 0) {
     return td_error(TD_INVALID_ARGUMENT,

@@ -1,15 +1,18 @@
 /* fill.c - Fill, ZerosLike, OnesLike, Empty: one element everywhere.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
+#include "kernels/variant.h"
 
 #include <string.h>
 
 /* n elements of output, all the one at `x`. */
 static void fill_all(const td_kernel_ctx *c, const td_array *y, const void *x) {
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   td_strided_copy_loop(&m, td_shape_count(&y->shape), 0, 1);
   td_strided_copy_run(c, &m, y->size, x, y->at);
 }
@@ -40,12 +43,20 @@ static bool fill_value(td_infer *c, int out, td_small *v) {
   return true;
 }
 
+/* Programs of old gave a size as a scalar and the value as a vector of one. As
+ * in TensorFlow that runs, where it is not seen before. */
+static td_status *fill_dims(const td_tensor *t, td_shape *shape) {
+  td_tensor vector = *t;
+  if (t->shape.rank == 0) vector.shape = td_shape_vector(1);
+  return td_operand_shape(&vector, "dims", shape);
+}
+
 static td_status *fill_run(td_kernel_ctx *c) {
   td_shape_text text;
   td_shape shape;
   td_array x = {0}, y = {0};
-  TD_TRY(td_operand_shape(td_in(c, 0), "dims", &shape));
-  if (td_in(c, 1)->shape.rank != 0)
+  TD_TRY(fill_dims(td_in(c, 0), &shape));
+  if (td_in(c, 1)->shape.rank > 1 || td_tensor_count(td_in(c, 1)) != 1)
     return td_error(TD_INVALID_ARGUMENT, "value must be a scalar, not of %s",
                     td_shape_str(&td_in(c, 1)->shape, &text));
   td_status *s = td_array_in(td_in(c, 1), &x);
@@ -81,6 +92,7 @@ static td_status *like_run(td_kernel_ctx *c, const void *x) {
 
 static td_status *zeros_run(td_kernel_ctx *c) {
   static const char zero[16];
+  if (td_in(c, 0)->dtype == TD_VARIANT) return td_variant_zeros_run(c);
   return like_run(c, zero);
 }
 
@@ -142,6 +154,7 @@ static const td_op_def ops[] = {
      .sig = "dims: index_type, value: T -> output: T; "
             "T: type; index_type: {int32, int64} = int32",
      .shape = fill_infer,
+     .cost = td_cost_fill,
      .value = fill_value,
      .doc = "A tensor of shape dims with every element value.",
      .host = "dims",
@@ -149,8 +162,9 @@ static const td_op_def ops[] = {
     {.type = "ZerosLike",
      .sig = "x: T -> y: T; T: type",
      .shape = td_infer_same,
+     .cost = td_cost_fill,
      .value = zeros_value,
-     .doc = "Zeros (false, empty strings) in the shape of x.",
+     .doc = "Zeros (false, empty strings, lists of zeros) in the shape of x.",
      .flags = TD_NO_GRADIENT,
      .example = "td.zeros_like(td.tensor{1, 2})  --> 0 0",
      .section = "Array"},
@@ -159,6 +173,7 @@ static const td_op_def ops[] = {
             "int16, uint16, int32, uint32, int64, uint64, complex64, "
             "complex128, bool}",
      .shape = td_infer_same,
+     .cost = td_cost_fill,
      .value = ones_value,
      .doc = "Ones (true) in the shape of x.",
      .flags = TD_NO_GRADIENT,
@@ -167,6 +182,7 @@ static const td_op_def ops[] = {
     {.type = "Empty",
      .sig = "shape: int32 -> output: dtype; dtype: type; init: bool = false",
      .shape = empty_infer,
+     .cost = td_cost_fill,
      .doc = "A tensor to be filled; it holds zeros, with init or without.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT,
      .host = "shape",

@@ -8,11 +8,13 @@
  * when seeds are given.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/fractional_pool.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "engine/base/entropy.h"
 #include "kernels/cpu.h"
 #include "kernels/random.h"
 
@@ -59,7 +61,7 @@ static td_status *pooled_size(int64_t in, float ratio, int axis, int64_t *out) {
                     axis, whole ? "1" : "1 or more", (double)ratio);
   *out = -1;
   if (in < 0) return NULL;
-  if ((float)in < ratio && !whole)
+  if ((float)in < ratio)
     return td_error(TD_INVALID_ARGUMENT,
                     "pooling_ratio[%d], %g, is more than the size there, %lld",
                     axis, (double)ratio, (long long)in);
@@ -182,8 +184,8 @@ static td_status *draw(td_kernel_ctx *c, const td_shape *in,
   uint64_t seed2 = (uint64_t)td_node_int(node, "seed2");
   td_philox p;
   if (seed == 0 && seed2 == 0) {
-    seed = td_philox_entropy();
-    seed2 = td_philox_entropy();
+    seed = td_entropy();
+    seed2 = td_entropy();
   }
   td_philox_init(&p, seed, seed2);
   for (int i = 1; i < 3; i++) {
@@ -241,6 +243,7 @@ static const td_op_def ops[] = {
     {.type = "FractionalMaxPool",
      .sig = SIG,
      .shape = infer,
+     .cost = td_cost_reduce,
      .doc = "The largest cells of random windows, pooling_ratio cells wide on "
             "average; and where the windows begin.",
      .lua = "fractional_max_pool",
@@ -251,6 +254,7 @@ static const td_op_def ops[] = {
     {.type = "FractionalAvgPool",
      .sig = SIG,
      .shape = infer,
+     .cost = td_cost_reduce,
      .doc = "The means of random windows, pooling_ratio cells wide on average; "
             "and where the windows begin.",
      .lua = "fractional_avg_pool",

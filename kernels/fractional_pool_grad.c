@@ -155,8 +155,9 @@ static td_status *max_run(td_kernel_ctx *c) {
   TD_TRY(td_fractional_of(&j.f, in, td_in(c, 3), td_in(c, 4), overlapping));
   TD_TRY(check_backprop(&j.f, in, &td_in(c, 1)->shape, "orig_output"));
   TD_TRY(check_backprop(&j.f, in, &td_in(c, 2)->shape, "out_backprop"));
+  if (td_tensor_count(x) == 0)
+    return td_error(TD_INVALID_ARGUMENT, "orig_input must not be empty");
   TD_TRY(td_out(c, 0, in, &dx));
-  if (td_tensor_count(dx) == 0) return NULL;
   memset(dx->data, 0, td_tensor_bytes(dx));
   j.f.x = x->data;
   j.dx = dx->data;

@@ -6,6 +6,7 @@
  * reported, whichever thread meets it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
@@ -44,10 +45,7 @@ static td_status *gather_to(const td_shape *params, const td_shape *indices,
   int n = 0;
   TD_TRY(check_batch(params, indices, axis, from));
   int batch = (int)from, rank = params->rank - 1 + indices->rank - batch;
-  if (rank > TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "the result would have %d dimensions, more than %d", rank,
-                    TD_MAX_RANK);
+  TD_TRY(td_shape_check_rank(rank));
   *out = td_shape_ranked(rank);
   if (axis < 0) return NULL;
   for (int k = 0; k < axis; k++) out->dim[n++] = params->dim[k];
@@ -231,6 +229,7 @@ static const td_op_def ops[] = {
             "output: Tparams; batch_dims: int = 0; Tparams: type; "
             "Tindices: {int16, int32, int64}; Taxis: {int32, int64}",
      .shape = gather_v2_infer,
+     .cost = td_cost_take,
      .value = gather_value,
      .doc = "The slices of params at the given indices along an axis; the "
             "first batch_dims dimensions go side by side.",
@@ -242,6 +241,7 @@ static const td_op_def ops[] = {
             "validate_indices: bool = true; Tparams: type; "
             "Tindices: {int32, int64}",
      .shape = gather_v1_infer,
+     .cost = td_cost_take,
      .value = gather_value,
      .doc = "The rows of params at the given indices; the older form.",
      .lua = "",

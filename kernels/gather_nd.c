@@ -4,6 +4,7 @@
  * dimensions; it is turned into the number of a row of what is left.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/gather_nd.h"
 
 #include "kernels/row_gather.h"
@@ -30,10 +31,7 @@ td_status *td_gather_nd_shape(const td_shape *indices, const td_shape *of,
   if (k > of->rank) return bad_depth(indices, of);
   if (k < 0) return NULL;
   int rank = last + of->rank - (int)k;
-  if (rank > TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "%d dimensions are asked for: at most %d are possible",
-                    rank, TD_MAX_RANK);
+  TD_TRY(td_shape_check_rank(rank));
   *out = td_shape_ranked(rank);
   for (int i = 0; i < last; i++) out->dim[i] = indices->dim[i];
   for (int i = (int)k; i < of->rank; i++) out->dim[last + i - k] = of->dim[i];
@@ -76,7 +74,13 @@ td_status *td_gather_nd_rows(const td_tensor *indices, const td_shape *of,
   int last = indices->shape.rank - 1;
   int64_t k = indices->shape.dim[last];
   td_status *s = NULL;
+  td_shape_text text;
   *n = td_shape_span(&indices->shape, 0, last);
+  if (*n > 0 && td_shape_count(of) == 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "there are %lld index vectors for a tensor without "
+                    "elements, %s",
+                    (long long)*n, td_shape_str(of, &text));
   *rows = td_calloc((size_t)*n, sizeof **rows);
   if (!*rows) return td_oom();
   for (int64_t i = 0; i < *n && td_ok(s); i++) {
@@ -135,6 +139,7 @@ static const td_op_def ops[] = {
             "Tparams: type; Tindices: {int16, int32, int64}; "
             "bad_indices_policy: string = \"\"",
      .shape = gather_infer,
+     .cost = td_cost_take,
      .doc = "The slices of params named by the vectors along the last "
             "dimension of indices.",
      .example = "td.gather_nd({{1, 2}, {3, 4}}, {{0, 1}, {1, 0}})  --> 2 3",

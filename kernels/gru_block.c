@@ -193,12 +193,18 @@ static td_status *grad_run(td_kernel_ctx *c) {
   return end(&g, s);
 }
 
+/* The gradient leaves the products for the weights to other ops. */
+static void gru_cost(td_infer *c, td_cost *cost) {
+  cost->flops = td_recurrent_flops(c, 0, 2) + td_recurrent_flops(c, 0, 3);
+}
+
 #define CELL "x: T, h_prev: T, w_ru: T, w_c: T, b_ru: T, b_c: T"
 
 static const td_op_def ops[] = {
     {.type = "GRUBlockCell",
      .sig = CELL " -> r: T, u: T, c: T, h: T; T: {float}",
      .shape = cell_infer,
+     .cost = gru_cost,
      .doc = "One step of a GRU cell; h is the last of the results.",
      .lua = "",
      .section = "Neural-network building blocks"},
@@ -206,6 +212,7 @@ static const td_op_def ops[] = {
      .sig = CELL ", r: T, u: T, c: T, d_h: T -> d_x: T, d_h_prev: T, "
                  "d_c_bar: T, d_r_bar_u_bar: T; T: {float}",
      .shape = grad_infer,
+     .cost = gru_cost,
      .doc = "Gradients of GRUBlockCell: of x and h_prev, and of c and of "
             "[r, u] before their functions.",
      .lua = "",

@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/kernel.h"
+#include "kernels/cost.h"
 
 static td_status *pass_all(td_kernel_ctx *c) {
   for (int i = 0; i < c->n_out; i++) td_out_pass(c, i, i);
@@ -81,6 +82,7 @@ static const td_op_def ops[] = {
     {.type = "EnsureShape",
      .sig = "input: T -> output: T; shape: shape; T: type",
      .shape = ensure_infer,
+     .cost = td_cost_none,
      .doc = "The input, or an error when it is not of that shape.",
      .flags = TD_CHEAP,
      .example = "td.ensure_shape(td.tensor{1, 2}, {shape = {-1}})  --> {1, 2}",
@@ -88,6 +90,7 @@ static const td_op_def ops[] = {
     {.type = "Snapshot",
      .sig = "input: T -> output: T; T: type",
      .shape = td_infer_same,
+     .cost = td_cost_none,
      .doc = "The input as it is now; values never change here.",
      .flags = TD_CHEAP,
      .lua = "",
@@ -95,6 +98,7 @@ static const td_op_def ops[] = {
     {.type = "DeepCopy",
      .sig = "x: T -> y: T; T: type",
      .shape = td_infer_same,
+     .cost = td_cost_none,
      .doc = "The input: values are never changed, so a share is as good as a "
             "copy.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT,
@@ -103,6 +107,7 @@ static const td_op_def ops[] = {
     {.type = "GuaranteeConst",
      .sig = "input: T -> output: T; T: type",
      .shape = td_infer_same,
+     .cost = td_cost_none,
      .doc = "The input, which its maker promises never to change.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT,
      .lua = "",

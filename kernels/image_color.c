@@ -80,10 +80,13 @@ static void map_part(void *arg, int64_t begin, int64_t end) {
   }
 }
 
+/* Adjustments are of rank 3; the wrong channels have another code otherwise. */
 static td_status *check_colors(const td_shape *s, int least_rank) {
   td_shape_text text;
   if (s->rank >= least_rank && s->dim[s->rank - 1] == 3) return NULL;
-  return td_error(TD_INVALID_ARGUMENT,
+  return td_error(s->rank >= least_rank && least_rank == 1
+                      ? TD_FAILED_PRECONDITION
+                      : TD_INVALID_ARGUMENT,
                   "images must be of rank %d or more with 3 channels last, "
                   "not %s",
                   least_rank, td_shape_str(s, &text));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/array.h"
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/sliding_window.h"
 
@@ -126,6 +127,7 @@ static const td_op_def ops[] = {
             "uint8, uint16, uint32, uint64, complex64, complex128, bool}; "
             "padding: {\"SAME\", \"VALID\"}",
      .shape = infer,
+     .cost = td_cost_move,
      .doc = "The places under a window that slides over pictures, as channels.",
      .example = "td.extract_image_patches({{{{1}, {2}, {3}}}}, {ksizes = {1, 1,"
                 " 2, 1}, strides = {1, 1, 1, 1}, rates = {1, 1, 1, 1}, "

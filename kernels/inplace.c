@@ -36,11 +36,8 @@ static td_status *run(td_kernel_ctx *c, td_row_reduce_op op) {
   const td_tensor *i = td_in(c, 1);
   td_shape shape = td_in(c, 0)->shape;
   TD_TRY(check(&shape, &i->shape, &td_in(c, 2)->shape));
-  int64_t n = td_tensor_count(i), rows = shape.dim[0];
+  int64_t rows = shape.dim[0], n = rows ? td_tensor_count(i) : 0;
   const int32_t *at = i->data;
-  if (n > 0 && rows == 0)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "i has %lld row numbers, but x has no rows", (long long)n);
   int64_t *to = td_calloc((size_t)n, sizeof *to);
   if (!to) return td_oom();
   for (int64_t k = 0; k < n; k++) to[k] = (at[k] % rows + rows) % rows;

@@ -2,7 +2,8 @@
  *
  * Fast: through the product of A with itself and its Cholesky factor, which
  * squares the condition of A. Otherwise through an orthogonal factorisation
- * that finds the rank; l is then left aside, as in TensorFlow.
+ * that finds the rank; l is then left aside, as in TensorFlow. NaN or infinity
+ * in A gives NaN, where TensorFlow's second way answers 0.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <float.h>
@@ -45,6 +46,12 @@ static void add_to_diagonal(const td_linalg *l, void *g, int n, double v) {
 
 /* ---- the two ways -------------------------------------------------------- */
 
+static int no_number(const td_linalg *l, const job *j, int64_t i, void *x) {
+  td_linalg_nan(l, l->n * l->k, x);
+  td_linalg_store(l, x, l->n, l->k, l->n, false, j->out, i);
+  return 0;
+}
+
 static int fast_one(const td_linalg *l, int64_t i, void *work) {
   const job *j = l->arg;
   char *at = work, *a = at + j->a, *b = at + j->b, *g = at + j->g;
@@ -58,7 +65,9 @@ static int fast_one(const td_linalg *l, int64_t i, void *work) {
            m, a, m, g);
   add_to_diagonal(l, g, least, j->regularizer);
   l->call->potrf("L", &least, g, &least, &info, 1);
-  if (info != 0) return TD_LINALG_FAILED;
+  if (info != 0 && td_linalg_finite(l, (int64_t)m * n, a))
+    return TD_LINALG_FAILED;
+  if (info != 0) return no_number(l, j, i, x);
   if (tall) multiply(l, "C", "N", n, k, m, a, m, b, m, x);
   l->call->potrs("L", &least, &k, g, &least, right, &least, &info, 1);
   if (!tall) multiply(l, "C", "N", n, k, m, a, m, b, m, x);
@@ -89,6 +98,7 @@ static int slow_one(const td_linalg *l, int64_t i, void *work) {
   int64_t m = l->m, n = l->n, k = l->k, ldb = m > n ? m : n;
   td_linalg_load(l, j->matrix, i, m, n, false, at + j->a);
   td_linalg_load(l, j->rhs, i, m, k, false, x);
+  if (!td_linalg_finite(l, m * n, at + j->a)) return no_number(l, j, i, x);
   for (int64_t c = 0; c < k; c++) /* columns further apart */
     memcpy(b + (size_t)(c * ldb) * l->size, x + (size_t)(c * m) * l->size,
            (size_t)m * l->size);
@@ -182,6 +192,16 @@ static td_status *run(td_kernel_ctx *c) {
   return td_linalg_run(c, &l);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Householder's R, and it applied to the right side. */
+static void least_cost(td_infer *c, td_cost *cost) {
+  double columns = td_infer_size(td_infer_in(c, 0), -1);
+  cost->flops =
+      2 * td_linalg_cube(c, 0) + 4 * td_infer_in_count(c, 1) * columns;
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 static const td_op_def ops[] = {
@@ -190,6 +210,7 @@ static const td_op_def ops[] = {
             "T: {double, float, half, complex64, complex128}; "
             "fast: bool = true",
      .shape = infer,
+     .cost = least_cost,
      .doc = "X with the least squares of matrix X - rhs and, times "
             "l2_regularizer, of X.",
      .host = "l2_regularizer",

@@ -44,6 +44,12 @@ td_status *td_linalg_infer_square(td_infer *c) {
   return NULL;
 }
 
+double td_linalg_cube(const td_infer *c, int i) {
+  double m = td_infer_size(td_infer_in(c, i), -2);
+  double n = td_infer_size(td_infer_in(c, i), -1);
+  return td_infer_in_count(c, i) * (m < n ? m : n);
+}
+
 td_shape td_linalg_shape(const td_shape *s, int n, const int64_t *sizes) {
   td_shape out = *s;
   out.rank = s->rank - 2;
@@ -189,9 +195,14 @@ void td_linalg_load(const td_linalg *l, const td_tensor *t, int64_t i,
   }
 }
 
+/* In n elements; complex ones have two. */
+static int64_t real_numbers(const td_linalg *l, int64_t n) {
+  return n * (int64_t)(l->size / td_dtype_size(l->real));
+}
+
 bool td_linalg_finite(const td_linalg *l, int64_t n, const void *at) {
   bool wide = l->real == TD_FLOAT64;
-  n *= (int64_t)(l->size / td_dtype_size(l->real)); /* complex ones: two */
+  n = real_numbers(l, n);
   for (int64_t i = 0; i < n; i++)
     if (!isfinite(wide ? ((const double *)at)[i]
                        : (double)((const float *)at)[i]))
@@ -240,6 +251,15 @@ void td_linalg_identity(const td_linalg *l, int64_t rows, int64_t cols,
   for (int64_t i = 0; i < rows && i < cols; i++)
     memcpy((char *)to + (size_t)(i * rows + i) * l->size,
            wide ? (const void *)&one_d : &one, l->size);
+}
+
+void td_linalg_nan(const td_linalg *l, int64_t n, void *at) {
+  n = real_numbers(l, n);
+  for (int64_t i = 0; i < n; i++)
+    if (l->real == TD_FLOAT64)
+      ((double *)at)[i] = NAN;
+    else
+      ((float *)at)[i] = NAN;
 }
 
 int64_t td_linalg_asked(const td_linalg *l, const void *work) {

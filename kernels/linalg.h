@@ -22,6 +22,8 @@ td_status *td_linalg_matrices(const td_shape *s, const char *what) TD_MUST_USE;
 td_status *td_linalg_squares(const td_shape *s, const char *what) TD_MUST_USE;
 /* Shape function: input 0 is square matrices, every output is like it. */
 td_status *td_linalg_infer_square(td_infer *c) TD_MUST_USE;
+/* For costs: elements of input i times the smaller size of its matrices. */
+double td_linalg_cube(const td_infer *c, int i);
 /* The axes of `s` before the last two, and after them `n` more sizes. The rank
  * of `s` is known. */
 td_shape td_linalg_shape(const td_shape *s, int n, const int64_t *sizes);
@@ -83,6 +85,8 @@ void td_linalg_store_real(const td_linalg *l, const void *from, int64_t n,
 /* Columns become zeros, ones on the diagonal. */
 void td_linalg_identity(const td_linalg *l, int64_t rows, int64_t cols,
                         void *to);
+/* n elements become NaN, both parts of complex ones. */
+void td_linalg_nan(const td_linalg *l, int64_t n, void *at);
 /* What a routine said it needs, in elements: the first of `work`. */
 int64_t td_linalg_asked(const td_linalg *l, const void *work);
 

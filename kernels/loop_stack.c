@@ -14,6 +14,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/vec.h"
 #include "engine/device/kernel.h"
+#include "kernels/cost.h"
 
 static const char type_name[] = "stack";
 
@@ -174,6 +175,7 @@ static const td_op_def ops[] = {
      .sig = "max_size: int32 -> handle: resource; "
             "elem_type: type; stack_name: string = \"\"",
      .shape = make_infer,
+     .cost = td_cost_none,
      .doc = "A stack of at most max_size tensors (-1: any number), for one "
             "step.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
@@ -183,18 +185,21 @@ static const td_op_def ops[] = {
      .sig = "handle: resource, elem: T -> output: T; "
             "T: type; swap_memory: bool = false",
      .shape = push_infer,
+     .cost = td_cost_none,
      .doc = "Puts elem on a stack, and passes it on.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      SECTION},
     {.type = "StackPopV2",
      .sig = "handle: resource -> elem: elem_type; elem_type: type",
      .shape = td_infer_any,
+     .cost = td_cost_none,
      .doc = "Takes the topmost tensor off a stack.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      SECTION},
     {.type = "StackCloseV2",
      .sig = "handle: resource ->",
      .shape = td_infer_none,
+     .cost = td_cost_none,
      .doc = "Lets go of all that is on a stack, and of the stack.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      SECTION},

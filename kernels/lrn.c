@@ -5,6 +5,7 @@
  * alpha is not divided by the width of the window.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/half_copy.h"
 #include "kernels/simd/vec.h"
@@ -186,6 +187,13 @@ static td_status *infer(td_infer *c) {
   return NULL;
 }
 
+/* A multiply-add for each channel of the window, and the power. */
+static void lrn_cost(td_infer *c, td_cost *cost) {
+  double window = 2 * (double)td_infer_int(c, "depth_radius") + 1;
+  bool back = td_infer_inputs(c) > 1;
+  td_cost_per_input(c, cost, (back ? 2 : 1) * (2 * window + 3), 0);
+}
+
 #define ATTRS                                                                  \
   "; depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; "           \
   "beta: float = 0.5; T: {half, bfloat16, float} = float"
@@ -194,6 +202,7 @@ static const td_op_def ops[] = {
     {.type = "LRN",
      .sig = "input: T -> output: T" ATTRS,
      .shape = infer,
+     .cost = lrn_cost,
      .doc = "Divides by a power of the squares of neighbouring channels.",
      .lua = "lrn",
      .example = "td.lrn({{{{1.0, 2.0}}}}, {beta = 1.0})  --> 0.1666667 "
@@ -203,6 +212,7 @@ static const td_op_def ops[] = {
      .sig = "input_grads: T, input_image: T, output_image: T -> output: "
             "T" ATTRS,
      .shape = infer,
+     .cost = lrn_cost,
      .doc = "Gradient of LRN from its operand and result.",
      .lua = "",
      .section = "Neural-network building blocks"},

@@ -187,6 +187,14 @@ static td_status *block_v2_run(td_kernel_ctx *c) {
   return block_with(c, td_lstm_ifco);
 }
 
+static void cell_cost(td_infer *c, td_cost *cost) {
+  cost->flops = td_recurrent_flops(c, 0, 3);
+}
+
+static void block_cost(td_infer *c, td_cost *cost) {
+  cost->flops = td_recurrent_flops(c, 1, 4);
+}
+
 /* clang-format off */
 #define WEIGHTS "cs_prev: T, h_prev: T, w: T, wci: T, wcf: T, wco: T, b: T"
 #define RESULTS " -> i: T, cs: T, f: T, o: T, ci: T, co: T, h: T; "
@@ -198,6 +206,7 @@ static const td_op_def ops[] = {
      .sig = "x: T, " WEIGHTS RESULTS
             "forget_bias: float = 1; cell_clip: float = 3; " END,
      .shape = cell_infer,
+     .cost = cell_cost,
      .doc = "One step of an LSTM cell; gates i, ci, f, o in the columns of w; "
             "h is the last of the results.",
      .lua = "",
@@ -206,6 +215,7 @@ static const td_op_def ops[] = {
      .sig = "seq_len_max: int64, x: T, " WEIGHTS RESULTS
             "forget_bias: float = 1; cell_clip: float = 3; " END,
      .shape = block_infer,
+     .cost = block_cost,
      .doc = "An LSTM cell over x, {times, batch, inputs}, seq_len_max steps of "
             "it; zeros after them. Gates i, ci, f, o.",
      .lua = "",
@@ -215,6 +225,7 @@ static const td_op_def ops[] = {
      .sig = "seq_len_max: int64, x: T, " WEIGHTS RESULTS
             "cell_clip: float = 0; " END,
      .shape = block_infer,
+     .cost = block_cost,
      .doc = "BlockLSTM without a forget bias, gates i, f, ci, o.",
      .lua = "",
      .host = "seq_len_max",

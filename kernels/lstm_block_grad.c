@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/blas/gemm.h"
 #include "kernels/lstm_block.h"
@@ -287,6 +288,17 @@ static td_status *block_v2_run(td_kernel_ctx *c) {
   return block_with(c, td_lstm_ifco);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Twice the work of a step, for x and for the weights. The gradient of one step
+ * leaves the products to other ops: a dozen for each gate. */
+static void block_cost(td_infer *c, td_cost *cost) {
+  cost->flops = 2 * td_recurrent_flops(c, 1, 4);
+}
+
+TD_COST_OUTPUT(cell_cost, 12, 0)
+
 /* ---- tables -------------------------------------------------------------- */
 
 /* clang-format off */
@@ -305,6 +317,7 @@ static const td_op_def ops[] = {
          "x: T, " CELL
          "cs_grad: T, h_grad: T -> cs_prev_grad: T, dicfo: T, " PEEPHOLES END,
      .shape = cell_infer,
+     .cost = cell_cost,
      .doc = "Gradients of LSTMBlockCell: of cs_prev, of the gates, of the "
             "peepholes.",
      .lua = "",
@@ -312,6 +325,7 @@ static const td_op_def ops[] = {
     {.type = "BlockLSTMGrad",
      .sig = BLOCK,
      .shape = block_infer,
+     .cost = block_cost,
      .doc = "Gradients of BlockLSTM for all that it takes.",
      .lua = "",
      .host = "seq_len_max",
@@ -319,6 +333,7 @@ static const td_op_def ops[] = {
     {.type = "BlockLSTMGradV2",
      .sig = BLOCK,
      .shape = block_infer,
+     .cost = block_cost,
      .doc = "Gradients of BlockLSTMV2 for all that it takes.",
      .lua = "",
      .host = "seq_len_max",

@@ -10,6 +10,7 @@ TD_BEGIN
 
 typedef struct td_lu {
   const td_tensor *matrix; /* the matrices, set by the caller */
+  bool visible;            /* pivots are part of the result */
   size_t a, pivots;        /* places in the working memory */
 } td_lu;
 
@@ -20,6 +21,8 @@ td_status *td_lu_begin(td_linalg *l, td_lu *f) TD_MUST_USE;
  * the matrix is singular. */
 int td_lu_factor(const td_linalg *l, const td_lu *f, int64_t i, void *work,
                  void **a, int **pivots);
+/* The same in place, of l->m columns that are loaded. */
+int td_lu_columns(const td_linalg *l, bool visible, void *a, int *pivots);
 
 TD_END
 #endif

@@ -205,6 +205,24 @@ static td_status *batch_v3_run(td_kernel_ctx *c) {
   return batch_with(c, BROADCAST_BATCH);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* A multiply-add for each element of the product and of what is summed over. */
+static void product_cost(td_infer *c, td_cost *cost, const char *turned) {
+  int summed = td_infer_bool(c, turned) ? -2 : -1;
+  cost->flops =
+      2 * td_infer_out_count(c, 0) * td_infer_size(td_infer_in(c, 0), summed);
+}
+
+static void matmul_cost(td_infer *c, td_cost *cost) {
+  product_cost(c, cost, "transpose_a");
+}
+
+static void batch_cost(td_infer *c, td_cost *cost) {
+  product_cost(c, cost, "adj_x");
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define TYPES "T=half|bfloat16|float|double|int32|int64|complex64|complex128"
@@ -227,6 +245,7 @@ static const td_op_def ops[] = {
             "uint32, uint64, complex64, complex128}; "
             "grad_a: bool = false; grad_b: bool = false",
      .shape = matmul_infer,
+     .cost = matmul_cost,
      .doc = "The product of two matrices, either transposed first.",
      .lua = "matmul",
      .example = "td.matmul(td.tensor{{1, 2}}, td.tensor{{3}, {4}})  --> 11",
@@ -238,6 +257,7 @@ static const td_op_def ops[] = {
             "adj_x: bool = false; adj_y: bool = false; "
             "grad_x: bool = false; grad_y: bool = false",
      .shape = batch_infer,
+     .cost = batch_cost,
      .doc = "Products of the matrices in the last two axes, either transposed "
             "and conjugated first.",
      .lua = "",
@@ -249,6 +269,7 @@ static const td_op_def ops[] = {
             "adj_x: bool = false; adj_y: bool = false; "
             "grad_x: bool = false; grad_y: bool = false",
      .shape = batch_v2_infer,
+     .cost = batch_cost,
      .doc = "Products of the matrices in the last two axes, either transposed "
             "and conjugated first; the axes before broadcast.",
      .lua = "batch_matmul",
@@ -261,6 +282,7 @@ static const td_op_def ops[] = {
             "adj_x: bool = false; adj_y: bool = false; "
             "grad_x: bool = false; grad_y: bool = false",
      .shape = batch_v2_infer,
+     .cost = batch_cost,
      .doc = "The products of BatchMatMulV2; small integers are multiplied in "
             "int32 or bfloat16.",
      .lua = "",

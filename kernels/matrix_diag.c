@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/linalg.h"
 #include "kernels/strided_copy.h"
@@ -97,8 +98,11 @@ static void move_band(td_kernel_ctx *c, const band *b, int64_t count,
                       size_t size, bool to_matrix, const void *from, void *to) {
   int64_t length = longest(b), matrix = b->rows * b->cols;
   int64_t all = (b->upper - b->lower + 1) * length;
-  for (int64_t d = b->lower; d <= b->upper; d++) {
-    td_strided_copy m = {0};
+  int64_t first_in = most(b->lower, 1 - b->rows);
+  int64_t last_in = least(b->upper, b->cols - 1);
+  for (int64_t d = first_in; d <= last_in; d++) {
+    td_strided_copy m;
+    td_strided_copy_init(&m);
     int64_t n = length_of(b, d);
     bool left = (d >= 0 && b->left_above) || (d <= 0 && b->left_below);
     int64_t packed = (b->upper - d) * length + (left ? 0 : length - n);
@@ -115,7 +119,8 @@ static void move_band(td_kernel_ctx *c, const band *b, int64_t count,
 }
 
 static void fill(td_kernel_ctx *c, td_tensor *t, const void *value) {
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   td_strided_copy_loop(&m, td_tensor_count(t), 0, 1);
   if (td_tensor_count(t))
     td_strided_copy_run(c, &m, td_dtype_size(t->dtype), value, t->data);
@@ -168,15 +173,14 @@ static td_status *diag_shape(const td_shape *s, band *b, td_shape *out) {
   int packed = diagonals > 1 ? 2 : 1;
   *out = td_shape_unknown();
   if (s->rank < 0 || !b->known) return NULL;
-  if (s->rank < packed || s->rank - packed > TD_MAX_RANK - 2 ||
-      (packed == 2 && s->dim[s->rank - 2] >= 0 &&
-       s->dim[s->rank - 2] != diagonals))
+  TD_TRY(td_shape_check_rank(s->rank - packed + 2));
+  if (s->rank < packed || (packed == 2 && s->dim[s->rank - 2] >= 0 &&
+                           s->dim[s->rank - 2] != diagonals))
     return td_error(TD_INVALID_ARGUMENT,
-                    "diagonal must have %lld diagonals in rows%s, and rank %d "
-                    "at most, not shape %s",
+                    "diagonal must have %lld diagonals in rows%s, not shape %s",
                     (long long)diagonals,
                     packed == 1 ? " of its last axis" : "",
-                    TD_MAX_RANK - 2 + packed, td_shape_str(s, &text));
+                    td_shape_str(s, &text));
   int64_t length = s->dim[s->rank - 1];
   if (length >= 0) {
     int64_t rows = length - least(b->upper, 0);
@@ -192,7 +196,6 @@ static td_status *diag_shape(const td_shape *s, band *b, td_shape *out) {
                       (long long)b->rows, (long long)b->cols,
                       (long long)b->lower, (long long)b->upper,
                       (long long)length);
-    TD_TRY(check_range(b));
   }
   *out = *s;
   out->rank -= packed;
@@ -356,7 +359,8 @@ static td_status *set_with(td_kernel_ctx *c, band *b) {
   TD_TRY(check_diagonal(b, &x.shape, &td_in(c, 1)->shape));
   TD_TRY(td_out_like(c, 0, 0, &y));
   if (td_tensor_count(y) == 0) return NULL;
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   td_strided_copy_loop(&m, td_tensor_count(y), 1, 1);
   if (y->data != x.data)
     td_strided_copy_run(c, &m, td_dtype_size(x.dtype), x.data, y->data);
@@ -460,6 +464,7 @@ static const td_op_def ops[] = {
     {.type = "MatrixDiag",
      .sig = "diagonal: T -> output: T; T: type",
      .shape = diag_infer,
+     .cost = td_cost_move,
      .doc = "Square matrices of zeros with the rows of diagonal on theirs.",
      .lua = "",
      .section = "Array"},
@@ -467,6 +472,7 @@ static const td_op_def ops[] = {
      .sig = "diagonal: T, k: int32, num_rows: int32, num_cols: int32, "
             "padding_value: T -> output: T; T: type; " ALIGN,
      .shape = diag_v3_infer,
+     .cost = td_cost_move,
      .doc = "Matrices of padding_value with diagonals k, or k[0] to k[1].",
      .lua = "",
      .host = "k, num_rows, num_cols, padding_value",
@@ -474,6 +480,7 @@ static const td_op_def ops[] = {
     {.type = "MatrixDiagPart",
      .sig = "input: T -> diagonal: T; T: type",
      .shape = part_infer,
+     .cost = td_cost_move,
      .doc = "The diagonal of each matrix.",
      .lua = "",
      .section = "Array"},
@@ -481,6 +488,7 @@ static const td_op_def ops[] = {
      .sig =
          "input: T, k: int32, padding_value: T -> diagonal: T; T: type; " ALIGN,
      .shape = part_v3_infer,
+     .cost = td_cost_move,
      .doc = "Diagonals k, or k[0] to k[1], of each matrix, upper ones first, "
             "padded to the length of the longest.",
      .lua = "",
@@ -489,12 +497,14 @@ static const td_op_def ops[] = {
     {.type = "MatrixSetDiag",
      .sig = "input: T, diagonal: T -> output: T; T: type",
      .shape = set_infer,
+     .cost = td_cost_move,
      .doc = "Each matrix with another diagonal.",
      .lua = "",
      .section = "Array"},
     {.type = "MatrixSetDiagV3",
      .sig = "input: T, diagonal: T, k: int32 -> output: T; T: type; " ALIGN,
      .shape = set_v3_infer,
+     .cost = td_cost_move,
      .doc = "Each matrix with other diagonals k, or k[0] to k[1].",
      .lua = "",
      .host = "k",
@@ -503,6 +513,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, num_lower: Tindex, num_upper: Tindex -> band: T; "
             "T: type; Tindex: {int32, int64} = int64",
      .shape = band_infer,
+     .cost = td_cost_move,
      .doc = "Each matrix with zeros but for so many diagonals below and above "
             "the main one; negative numbers keep all.",
      .example = "td.matrix_band_part({{1, 2}, {3, 4}}, 0, -1)  --> 1 2 0 4",

@@ -6,6 +6,7 @@
  * by it. What lies behind the last padded axis is moved as one.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/row_reduce.h"
 #include "kernels/row_gather.h"
 #include "kernels/array.h"
@@ -51,6 +52,11 @@ static td_status *axis_size(const td_tensor *paddings, int k, int64_t edge,
                     k, (long long)a, (long long)b);
   if (size < 0) return NULL;
   int64_t most = inside - 1 + edge;
+  if (back && inside == 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "paddings[%d], {%lld, %lld}, leave nothing of %lld "
+                    "elements",
+                    k, (long long)a, (long long)b, (long long)size);
   if (inside < 0 || (a > 0 && a > most) || (b > 0 && b > most) ||
       size > INT64_MAX / 2)
     return td_error(
@@ -172,6 +178,7 @@ static const td_op_def ops[] = {
     {.type = "MirrorPad",
      .sig = SIG,
      .shape = pad_infer,
+     .cost = td_cost_move,
      .doc = "Borders that mirror the inside; SYMMETRIC repeats the outermost "
             "element, REFLECT does not.",
      .host = "paddings",
@@ -181,6 +188,7 @@ static const td_op_def ops[] = {
     {.type = "MirrorPadGrad",
      .sig = SIG,
      .shape = back_infer,
+     .cost = td_cost_reduce,
      .doc = "Gradient of MirrorPad: what the borders got is added to what they "
             "mirror.",
      .lua = "",

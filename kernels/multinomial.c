@@ -3,7 +3,8 @@
  *
  * A number below the sum of the exponentials is looked up among their running
  * sums. Sample number i of all takes words 2 i and 2 i + 1 of the stream, which
- * is what TensorFlow draws on one thread.
+ * is what TensorFlow draws on one thread. The sums are those of a few rows at a
+ * time, so that no more memory is taken than one long row needs.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <float.h>
@@ -14,10 +15,13 @@
 #include "kernels/cpu.h"
 #include "kernels/random_stateless.h"
 
+enum { SUMS = 1 << 16 }; /* of the rows at hand, if not of a single one */
+
 typedef struct job {
   const td_tensor *logits;
   td_tensor *out;
-  double *sums; /* of every row; the last is their total */
+  double *sums;  /* of the rows at hand; a row's last is their total */
+  int64_t first; /* of those rows */
   int64_t classes, samples;
   td_philox base;
 } job;
@@ -29,7 +33,7 @@ static void add_up(void *arg, int64_t begin, int64_t end) {
   const job *j = arg;
   for (int64_t r = begin; r < end; r++) {
     double largest = -DBL_MAX, total = 0;
-    int64_t first = r * j->classes;
+    int64_t first = (j->first + r) * j->classes, to = r * j->classes;
     for (int64_t k = 0; k < j->classes; k++) {
       double x = td_tensor_get_f(j->logits, first + k);
       if (isfinite(x) && x > largest) largest = x;
@@ -37,7 +41,7 @@ static void add_up(void *arg, int64_t begin, int64_t end) {
     for (int64_t k = 0; k < j->classes; k++) {
       double x = td_tensor_get_f(j->logits, first + k);
       if (isfinite(x)) total += exp(x - largest);
-      j->sums[first + k] = total;
+      j->sums[to + k] = total;
     }
   }
 }
@@ -58,12 +62,15 @@ static int64_t look_up(const double *sums, int64_t n, double x) {
 
 static void draw(void *arg, int64_t begin, int64_t end) {
   const job *j = arg;
+  int64_t before = j->first * j->samples;
   td_philox p = j->base;
   uint32_t words[4];
+  begin += before;
+  end += before;
   td_philox_skip(&p, (uint64_t)begin / 2);
   if (begin % 2) td_philox_next(&p, words);
   for (int64_t i = begin; i < end; i++) {
-    const double *sums = j->sums + i / j->samples * j->classes;
+    const double *sums = j->sums + (i - before) / j->samples * j->classes;
     if (i % 2 == 0) td_philox_next(&p, words);
     double x = td_random_double(words + i % 2 * 2) * sums[j->classes - 1];
     td_tensor_set_i(j->out, i, look_up(sums, j->classes, x));
@@ -131,13 +138,18 @@ static td_status *prepare(td_kernel_ctx *c, job *j) {
 
 static td_status *fill(td_kernel_ctx *c, job *j) {
   td_tensor sums;
-  int64_t count = td_tensor_count(j->out);
-  TD_TRY(td_temp(c, TD_FLOAT64, &j->logits->shape, &sums));
+  int64_t rows = j->logits->shape.dim[0];
+  int64_t most = j->classes < SUMS ? SUMS / j->classes : 1;
+  td_shape shape = td_shape_matrix(rows < most ? rows : most, j->classes);
+  TD_TRY(td_temp(c, TD_FLOAT64, &shape, &sums));
   j->sums = sums.data;
-  td_for(c, j->logits->shape.dim[0],
-         j->classes < TD_GRAIN_COSTLY ? TD_GRAIN_COSTLY / j->classes : 1,
-         add_up, j);
-  td_for(c, count, TD_GRAIN_COSTLY, draw, j);
+  for (j->first = 0; j->first < rows; j->first += most) {
+    int64_t n = rows - j->first < most ? rows - j->first : most;
+    td_for(c, n,
+           j->classes < TD_GRAIN_COSTLY ? TD_GRAIN_COSTLY / j->classes : 1,
+           add_up, j);
+    td_for(c, n * j->samples, TD_GRAIN_COSTLY, draw, j);
+  }
   td_tensor_release(&sums);
   return NULL;
 }

@@ -1,6 +1,7 @@
 /* one_hot.c - OneHot: a new axis of zeros with a one where the index says.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/array.h"
 
@@ -19,10 +20,7 @@ typedef struct one_hot {
 } one_hot;
 
 static td_status *one_hot_axis(int64_t given, int rank, int *axis) {
-  if (rank == TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "indices of rank %d have no room for another dimension",
-                    rank);
+  TD_TRY(td_shape_check_rank(rank + 1));
   if (given < -1)
     return td_error(TD_INVALID_ARGUMENT,
                     "axis must be -1 or in [0, %d], is %lld", rank,
@@ -124,6 +122,7 @@ static const td_op_def ops[] = {
             "output: T; axis: int = -1; T: type; "
             "TI: {uint8, int8, int32, int64} = int64",
      .shape = one_hot_infer,
+     .cost = td_cost_move,
      .doc = "A new dimension of size depth at axis, on_value where its index "
             "is the one given, off_value elsewhere.",
      .flags = TD_NO_GRADIENT,

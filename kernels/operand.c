@@ -58,12 +58,21 @@ td_small td_operand_sizes(const td_shape *s) {
   return v;
 }
 
+td_status *td_operand_vector(const td_small *v, const char *what) {
+  if (v->rank == 1) return NULL;
+  return td_error(TD_INVALID_ARGUMENT, "%s must be a vector, not a scalar",
+                  what);
+}
+
+static td_status *not_one(const td_small *v, const char *what) {
+  return td_error(TD_INVALID_ARGUMENT,
+                  "%s must be a scalar, not a vector of %d elements", what,
+                  v->count);
+}
+
 td_status *td_operand_single(const td_small *v, const char *what,
                              int64_t *value, bool *known) {
-  if (v->count != 1)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "%s must be a scalar, not a vector of %d elements", what,
-                    v->count);
+  if (v->rank != 0) return not_one(v, what);
   *value = v->at[0];
   if (known) *known = v->known[0];
   return NULL;
@@ -78,32 +87,33 @@ td_status *td_operand_scalar(const td_tensor *t, const char *what,
 
 td_status *td_operand_axis(const td_tensor *t, int rank, const char *what,
                            int *axis) {
-  int64_t value = 0;
-  TD_TRY(td_operand_scalar(t, what, &value));
-  return td_infer_axis(value, rank, what, axis);
+  td_small v;
+  TD_TRY(td_operand_ints(t, what, &v));
+  if (v.count != 1) return not_one(&v, what);
+  return td_infer_axis(v.at[0], rank, what, axis);
 }
 
 td_status *td_operand_infer_axis(td_infer *c, int i, int rank, const char *what,
                                  int *axis) {
   td_small v;
-  int64_t value = 0;
   bool known;
   *axis = -1;
   TD_TRY(td_operand_infer_ints(c, i, what, &v, &known));
   if (!known) return NULL;
-  TD_TRY(td_operand_single(&v, what, &value, &known));
-  if (!known || rank < 0) return NULL;
-  return td_infer_axis(value, rank, what, axis);
+  if (v.count != 1) return not_one(&v, what);
+  if (!v.known[0] || rank < 0) return NULL;
+  return td_infer_axis(v.at[0], rank, what, axis);
 }
 
 td_status *td_operand_shape(const td_tensor *t, const char *what,
                             td_shape *shape) {
   td_small v;
   td_shape_text text;
-  if (t->shape.rank != 1 || t->shape.dim[0] > TD_MAX_RANK)
+  if (t->shape.rank != 1)
     return td_error(TD_INVALID_ARGUMENT,
-                    "%s must be a vector of at most %d sizes, not of shape %s",
-                    what, TD_MAX_RANK, td_shape_str(&t->shape, &text));
+                    "%s must be a vector of sizes, not of shape %s", what,
+                    td_shape_str(&t->shape, &text));
+  TD_TRY(td_shape_check_rank(t->shape.dim[0]));
   read_small(t, &v);
   for (int k = 0; k < v.count; k++)
     if (v.at[k] < 0)

@@ -22,13 +22,14 @@ td_status *td_operand_infer_ints(td_infer *c, int i, const char *what,
                                  td_small *v, bool *known) TD_MUST_USE;
 bool td_operand_known(const td_small *v); /* every integer is */
 
-/* The integer of a scalar or of a vector of one; known (may be NULL) as it is
- * in `v`. */
+/* Those of an op that takes no scalar. */
+td_status *td_operand_vector(const td_small *v, const char *what) TD_MUST_USE;
+/* The integer of a scalar; known (may be NULL) as it is in `v`. */
 td_status *td_operand_single(const td_small *v, const char *what,
                              int64_t *value, bool *known) TD_MUST_USE;
 td_status *td_operand_scalar(const td_tensor *t, const char *what,
                              int64_t *value) TD_MUST_USE;
-/* A scalar as an axis in [0, rank), given from -rank on. */
+/* A scalar, or a vector of one, as an axis in [0, rank), given from -rank on. */
 td_status *td_operand_axis(const td_tensor *t, int rank, const char *what,
                            int *axis) TD_MUST_USE;
 /* In a shape function: -1 while the axis or the rank (-1) is not known. */

@@ -5,6 +5,7 @@
  * whole of those behind it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/array.h"
 
@@ -81,7 +82,7 @@ static td_status *pad_v2_infer(td_infer *c) {
 static int64_t slab(const padding *p, int k, int64_t at, int64_t n,
                     const int64_t *from, td_strided_copy *m) {
   int64_t first = at * p->steps[k];
-  *m = (td_strided_copy){0};
+  td_strided_copy_init(m);
   for (int i = 0; i < p->rank; i++) {
     int64_t count = i < k ? p->in.dim[i] : i == k ? n : p->out.dim[i];
     if (i < k) first += p->before[i] * p->steps[i];
@@ -94,7 +95,8 @@ static int64_t slab(const padding *p, int k, int64_t at, int64_t n,
 static void put_middle(const td_kernel_ctx *c, const padding *p,
                        const td_array *x, td_array *y) {
   int64_t from[TD_MAX_RANK], first = 0;
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   td_shape_strides(&p->in, from);
   for (int k = 0; k < p->rank; k++) {
     first += p->before[k] * p->steps[k];
@@ -158,6 +160,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, paddings: Tpaddings -> output: T; "
             "T: type; Tpaddings: {int32, int64} = int32",
      .shape = pad_infer,
+     .cost = td_cost_move,
      .doc = "Zeros before and after: paddings[i] is how many along "
             "dimension i.",
      .host = "paddings",
@@ -166,6 +169,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, paddings: Tpaddings, constant_values: T -> output: T; "
             "T: type; Tpaddings: {int32, int64} = int32",
      .shape = pad_v2_infer,
+     .cost = td_cost_move,
      .doc = "constant_values before and after: paddings[i] is how many along "
             "dimension i.",
      .lua = "",

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/kernel.h"
+#include "kernels/cost.h"
 
 static td_status *placeholder_infer(td_infer *c) {
   td_infer_out(c, 0, *td_infer_attr_shape(c, "shape"));
@@ -54,6 +55,7 @@ static const td_op_def ops[] = {
     {.type = "PlaceholderWithDefault",
      .sig = "input: dtype -> output: dtype; dtype: type; shape: shape",
      .shape = default_infer,
+     .cost = td_cost_none,
      .doc = "Passes its input on unless something else is fed.",
      .flags = TD_CHEAP,
      SECTION},

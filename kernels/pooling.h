@@ -3,7 +3,8 @@
  *
  * Every layout is seen as [outer, three axes, inner]: NHWC has its channels
  * inside, where loops run over many at once; NCHW has them outside, and loops
- * run over the windows of a row that are not cut at its ends. A window
+ * run over the windows of a row that are not cut at its ends. Where such rows
+ * are short the operands are copied with their channels inside. A window
  * that pools channels is one that slides along a single axis. Windows are cut
  * at the edges of the input, so that padding is never read.
  *
@@ -27,6 +28,7 @@ typedef struct td_pooling_axis {
 typedef struct td_pooling {
   td_shape in, out; /* of the tensors */
   int64_t outer, inner;
+  int64_t channels; /* that are the last part of outer; else 1 */
   td_pooling_axis axis[TD_POOLING_AXES];
 } td_pooling;
 
@@ -34,6 +36,8 @@ typedef struct td_pooling {
 typedef struct td_pooling_spec {
   int rank; /* of the tensors: 4 or 5 */
   bool known;
+  bool strict; /* in a shape function: a window too large is an error, where a
+                  kernel gives nothing, as in TensorFlow */
   int64_t ksize[5], strides[5];
   const char *padding;
   const struct td_attr *explicit_paddings; /* may be NULL */
@@ -44,6 +48,8 @@ typedef struct td_pooling_spec {
  * the V2 ops are the inputs from `sizes` on; -1: attributes. */
 td_status *td_pooling_infer(td_infer *c, int rank, int sizes,
                             td_pooling_spec *spec) TD_MUST_USE;
+/* A cost function's: one for each cell of so many windows. */
+void td_pooling_cost(td_infer *c, td_cost *cost, double windows);
 td_status *td_pooling_read(const td_kernel_ctx *c, int rank, int sizes,
                            td_pooling_spec *spec) TD_MUST_USE;
 
@@ -132,7 +138,10 @@ struct td_pooling_job {
   char *out;
   td_tensor *result; /* output 0 */
   double start;      /* for max */
-  td_tensor held[4]; /* float copies of halves */
+  bool plain;        /* steps write `out` only, and not where things are */
+  bool turned;       /* operands have their channels inside */
+  td_tensor held[4]; /* float copies of halves, the last of the result */
+  td_tensor turn[4]; /* the same of what is turned */
 };
 
 /* Begins a job: `n` inputs from `first` on and output 0 of `shape`, for a pool

@@ -7,14 +7,17 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/pooling.h"
 
-static td_status *check_spec(const td_pooling_spec *spec) {
-  if (!spec->known || spec->ksize[3] == 1) return NULL;
-  return td_error(TD_UNIMPLEMENTED,
-                  "places are not found over channels: ksize[3] must be 1, not "
-                  "%lld",
-                  (long long)spec->ksize[3]);
+/* A window over channels must be one that pools them, and is then as one of a
+ * single channel: so TensorFlow's kernels, whatever their shape function says.
+ */
+static td_status *one_channel(td_pooling_spec *spec, const td_shape *in) {
+  td_shape pooled;
+  TD_TRY(td_pooling_shape(spec, in, &pooled));
+  spec->ksize[3] = spec->strides[3] = 1;
+  return NULL;
 }
 
 /* ---- MaxPoolWithArgmax --------------------------------------------------- */
@@ -23,7 +26,7 @@ static td_status *infer_argmax(td_infer *c) {
   td_pooling_spec spec;
   td_shape out;
   TD_TRY(td_pooling_infer(c, 4, -1, &spec));
-  TD_TRY(check_spec(&spec));
+  TD_TRY(one_channel(&spec, td_infer_in(c, 0)));
   TD_TRY(td_pooling_shape(&spec, td_infer_in(c, 0), &out));
   td_infer_out(c, 0, out);
   td_infer_out(c, 1, out);
@@ -76,8 +79,10 @@ static td_status *run_argmax(td_kernel_ctx *c) {
   td_tensor *places;
   find_job f = {.wide = td_kernel_type(c->kernel, 1) == TD_INT64};
   TD_TRY(td_pooling_read(c, 4, -1, &spec));
-  TD_TRY(check_spec(&spec));
+  TD_TRY(one_channel(&spec, in));
   TD_TRY(td_pooling_of(&spec, in, &f.j.pool));
+  if (td_tensor_count(td_in(c, 0)) == 0)
+    return td_error(TD_INVALID_ARGUMENT, "input must not be empty");
   TD_TRY(check_places(in, f.wide));
   TD_TRY(td_out(c, 1, &f.j.pool.out, &places));
   f.places = places->data;
@@ -94,7 +99,7 @@ static td_status *infer_grad(td_infer *c) {
   td_shape out;
   td_shape_text want, is;
   TD_TRY(td_pooling_infer(c, 4, -1, &spec));
-  TD_TRY(check_spec(&spec));
+  TD_TRY(one_channel(&spec, td_infer_in(c, 0)));
   TD_TRY(td_pooling_shape(&spec, td_infer_in(c, 0), &out));
   for (int i = 1; i < 3; i++)
     if (!td_shape_compatible(&out, td_infer_in(c, i)))
@@ -170,7 +175,7 @@ static td_status *run_grad(td_kernel_ctx *c) {
   td_pooling_spec spec;
   give_job g = {.places = td_in(c, 2), .bad = INT64_MAX};
   TD_TRY(td_pooling_read(c, 4, -1, &spec));
-  TD_TRY(check_spec(&spec));
+  TD_TRY(one_channel(&spec, in));
   TD_TRY(td_pooling_of(&spec, in, &g.j.pool));
   TD_TRY(td_pooling_check(td_in(c, 1), &g.j.pool.out, "grad"));
   TD_TRY(td_pooling_check(td_in(c, 2), &g.j.pool.out, "argmax"));
@@ -185,6 +190,15 @@ static td_status *run_grad(td_kernel_ctx *c) {
   }
   return td_pooling_end(c, &g.j, s);
 }
+
+/* ---- cost -----------------------------------------------------------------
+ */
+
+static void argmax_cost(td_infer *c, td_cost *cost) {
+  td_pooling_cost(c, cost, td_infer_out_count(c, 0));
+}
+
+TD_COST_INPUT(argmax_grad_cost, 1, 1)
 
 /* ---- rows ---------------------------------------------------------------- */
 
@@ -201,6 +215,7 @@ static const td_op_def ops[] = {
      .sig = "input: T -> output: T, argmax: Targmax" WINDOW
             "Targmax: {int32, int64} = int64; " PLACES NUMBERS,
      .shape = infer_argmax,
+     .cost = argmax_cost,
      .doc = "The largest element under each window, and its place.",
      .lua = "max_pool_with_argmax",
      .section = "Neural-network building blocks"},
@@ -208,6 +223,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, grad: T, argmax: Targmax -> output: T" WINDOW PLACES
             "Targmax: {int32, int64}; " NUMBERS,
      .shape = infer_grad,
+     .cost = argmax_grad_cost,
      .doc = "Gradient of MaxPoolWithArgmax: grad at the places found.",
      .lua = "",
      .section = "Neural-network building blocks"},

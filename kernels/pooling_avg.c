@@ -3,6 +3,8 @@
  * Padding is no cell: a window at the edge divides by those it has.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "kernels/operand.h"
 #include "kernels/pooling.h"
 
@@ -25,7 +27,7 @@ static void mean_step(const td_pooling_job *j, const td_pooling_at *at,
 
 static td_status *run_avg(td_kernel_ctx *c, int rank) {
   td_pooling_spec spec;
-  td_pooling_job j = {0};
+  td_pooling_job j = {.plain = true};
   TD_TRY(td_pooling_read(c, rank, -1, &spec));
   TD_TRY(td_pooling_of(&spec, &td_in(c, 0)->shape, &j.pool));
   td_status *s = td_pooling_begin(c, &j, 0, 1, &j.pool.out);
@@ -35,14 +37,28 @@ static td_status *run_avg(td_kernel_ctx *c, int rank) {
 
 /* ---- the gradient -------------------------------------------------------- */
 
+/* Is a gradient 0 whatever its sizes are? TensorFlow takes such a one, of
+ * volumes if batch and channels are right. */
+static bool is_nothing(const td_shape *grad, const td_shape *in,
+                       const td_shape *out, bool channels_first) {
+  int channels = channels_first ? 1 : in->rank - 1;
+  if (in->rank == 5 && grad->rank == 5 &&
+      (grad->dim[0] != out->dim[0] ||
+       grad->dim[channels] != out->dim[channels]))
+    return false;
+  return td_shape_count(grad) == 0 || td_shape_count(in) == 0;
+}
+
 static td_status *infer_grad(td_infer *c, int rank) {
   td_pooling_spec spec;
   td_shape in, out;
   td_shape_text a, b;
   TD_TRY(td_pooling_infer(c, rank, -1, &spec));
+  spec.strict = false; /* TensorFlow's looks at no windows */
   TD_TRY(td_infer_shape_from(c, 0, &in));
   TD_TRY(td_pooling_shape(&spec, &in, &out));
-  if (!td_shape_compatible(&out, td_infer_in(c, 1)))
+  if (!td_shape_compatible(&out, td_infer_in(c, 1)) &&
+      !is_nothing(td_infer_in(c, 1), &in, &out, spec.channels_first))
     return td_error(TD_INVALID_ARGUMENT, "grad must be of shape %s, not %s",
                     td_shape_str(&out, &a),
                     td_shape_str(td_infer_in(c, 1), &b));
@@ -57,17 +73,37 @@ static void spread_step(const td_pooling_job *j, const td_pooling_at *at,
                    j->out + (size_t)(at->x + from) * j->size);
 }
 
+static td_status *zeros(td_kernel_ctx *c, const td_shape *shape) {
+  td_tensor *out;
+  TD_TRY(td_out(c, 0, shape, &out));
+  memset(out->data, 0, td_tensor_bytes(out));
+  return NULL;
+}
+
 static td_status *run_grad(td_kernel_ctx *c, int rank) {
   td_pooling_spec spec;
-  td_pooling_job j = {0};
+  td_pooling_job j = {.plain = true};
   td_shape in;
   TD_TRY(td_pooling_read(c, rank, -1, &spec));
   TD_TRY(td_operand_shape(td_in(c, 0), "orig_input_shape", &in));
   TD_TRY(td_pooling_of(&spec, &in, &j.pool));
+  if (is_nothing(&td_in(c, 1)->shape, &in, &j.pool.out, spec.channels_first))
+    return zeros(c, &in);
   TD_TRY(td_pooling_check(td_in(c, 1), &j.pool.out, "grad"));
   td_status *s = td_pooling_begin(c, &j, 1, 1, &in);
   if (td_ok(s)) td_pooling_inputs(c, &j, spread_step);
   return td_pooling_end(c, &j, s);
+}
+
+/* ---- cost -----------------------------------------------------------------
+ */
+
+static void avg_cost(td_infer *c, td_cost *cost) {
+  td_pooling_cost(c, cost, td_infer_out_count(c, 0));
+}
+
+static void avg_grad_cost(td_infer *c, td_cost *cost) {
+  td_pooling_cost(c, cost, td_infer_in_count(c, 1));
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -101,6 +137,7 @@ static const td_op_def ops[] = {
     {.type = "AvgPool",
      .sig = "value: T -> output: T" IMAGE,
      .shape = infer_image,
+     .cost = avg_cost,
      .doc = "The mean of the elements under each window of an image.",
      .lua = "avg_pool",
      .example =
@@ -110,6 +147,7 @@ static const td_op_def ops[] = {
     {.type = "AvgPoolGrad",
      .sig = "orig_input_shape: int32, grad: T -> output: T" IMAGE,
      .shape = infer_image_grad,
+     .cost = avg_grad_cost,
      .doc = "Gradient of AvgPool: each grad shared out over its window.",
      .lua = "",
      .host = "orig_input_shape",
@@ -117,12 +155,14 @@ static const td_op_def ops[] = {
     {.type = "AvgPool3D",
      .sig = "input: T -> output: T" VOLUME,
      .shape = infer_volume,
+     .cost = avg_cost,
      .doc = "The mean of the elements under each window of a volume.",
      .lua = "avg_pool3d",
      .section = "Neural-network building blocks"},
     {.type = "AvgPool3DGrad",
      .sig = "orig_input_shape: int32, grad: T -> output: T" VOLUME,
      .shape = infer_volume_grad,
+     .cost = avg_grad_cost,
      .doc = "Gradient of AvgPool3D.",
      .lua = "",
      .host = "orig_input_shape",

@@ -41,7 +41,8 @@ static void max_step(const td_pooling_job *j, const td_pooling_at *at,
 static td_status *run_max(td_kernel_ctx *c, form f) {
   const td_tensor *x = td_in(c, 0);
   td_pooling_spec spec;
-  td_pooling_job j = {.start = f.rank == 4 ? td_pooling_lowest(x->dtype) : NAN};
+  td_pooling_job j = {.start = f.rank == 4 ? td_pooling_lowest(x->dtype) : NAN,
+                      .plain = true};
   TD_TRY(td_pooling_read(c, f.rank, f.sizes, &spec));
   TD_TRY(td_pooling_of(&spec, &x->shape, &j.pool));
   td_status *s = td_pooling_begin(c, &j, 0, 1, &j.pool.out);
@@ -100,10 +101,12 @@ static void second_step(const td_pooling_job *j, const td_pooling_at *at,
 static td_status *run_grad(td_kernel_ctx *c, form f, bool second) {
   const td_tensor *x = td_in(c, 0);
   td_pooling_spec spec;
-  td_pooling_job j = {0};
+  td_pooling_job j = {.plain = true};
   TD_TRY(td_pooling_read(c, f.rank, f.sizes, &spec));
   TD_TRY(td_pooling_of(&spec, &x->shape, &j.pool));
   const td_shape *in = &x->shape, *out = &j.pool.out;
+  if (second && f.rank == 5 && td_tensor_count(x) == 0)
+    return td_error(TD_INVALID_ARGUMENT, "orig_input must not be empty");
   TD_TRY(td_pooling_check(td_in(c, 1), out, "orig_output"));
   TD_TRY(td_pooling_check(td_in(c, 2), second ? in : out, "grad"));
   td_status *s = td_pooling_begin(c, &j, 0, 3, second ? out : in);
@@ -111,6 +114,17 @@ static td_status *run_grad(td_kernel_ctx *c, form f, bool second) {
   if (td_ok(s) && !second)
     td_pooling_inputs(c, &j, f.rank == 4 ? first_step : all_step);
   return td_pooling_end(c, &j, s);
+}
+
+/* ---- cost -----------------------------------------------------------------
+ */
+
+static void pool_cost(td_infer *c, td_cost *cost) {
+  td_pooling_cost(c, cost, td_infer_out_count(c, 0));
+}
+
+static void grad_cost(td_infer *c, td_cost *cost) {
+  td_pooling_cost(c, cost, td_infer_in_count(c, 2));
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -164,6 +178,7 @@ static const td_op_def ops[] = {
     {.type = "MaxPool",
      .sig = "input: T -> output: T; " FORWARD WINDOW("4") PADDING_E FORMAT_V,
      .shape = infer_pool,
+     .cost = pool_cost,
      .doc = "The largest element under each window of an image.",
      .lua = "max_pool",
      .example = "td.max_pool({{{{1}, {2}}, {{3}, {4}}}}, 2, 2, \"VALID\")  "
@@ -173,6 +188,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, ksize: int32, strides: int32 -> output: T; " FORWARD
             "; " PADDING FORMAT_V,
      .shape = infer_pool_v2,
+     .cost = pool_cost,
      .doc = "MaxPool with the windows' sizes and steps as operands.",
      .lua = "",
      .host = "ksize, strides",
@@ -181,12 +197,14 @@ static const td_op_def ops[] = {
      .sig = ORIGINAL " -> output: T" WINDOW("4") PADDING_E FORMAT BACKWARD
      " = float",
      .shape = infer_pool_grad,
+     .cost = grad_cost,
      .doc = "Gradient of MaxPool: grad where the largest element was.",
      .lua = "",
      .section = SECTION},
     {.type = "MaxPoolGradV2",
      .sig = ORIGINAL SIZES PADDING FORMAT BACKWARD " = float",
      .shape = infer_pool_grad_v2,
+     .cost = grad_cost,
      .doc = "Gradient of MaxPoolV2.",
      .lua = "",
      .host = "ksize, strides",
@@ -194,12 +212,14 @@ static const td_op_def ops[] = {
     {.type = "MaxPoolGradGrad",
      .sig = ORIGINAL " -> output: T" WINDOW("4") PADDING FORMAT BACKWARD,
      .shape = infer_pool_second,
+     .cost = pool_cost,
      .doc = "Gradient of MaxPoolGrad: what grad is where the largest was.",
      .lua = "",
      .section = SECTION},
     {.type = "MaxPoolGradGradV2",
      .sig = ORIGINAL SIZES PADDING FORMAT BACKWARD " = float",
      .shape = infer_pool_second_v2,
+     .cost = pool_cost,
      .doc = "Gradient of MaxPoolGradV2.",
      .lua = "",
      .host = "ksize, strides",
@@ -208,6 +228,7 @@ static const td_op_def ops[] = {
      .sig =
          "input: T -> output: T" WINDOW("5") PADDING FORMAT_3D "T: " FLOATS_3D,
      .shape = infer_pool_3d,
+     .cost = pool_cost,
      .doc = "The largest element under each window of a volume.",
      .lua = "max_pool3d",
      .section = SECTION},
@@ -217,12 +238,14 @@ static const td_op_def ops[] = {
              "5") PADDING FORMAT_3D "T: " FLOATS_3D
                                     " = float; TInput: " FLOATS_3D " = float",
      .shape = infer_pool_grad_3d,
+     .cost = grad_cost,
      .doc = "Gradient of MaxPool3D: grad wherever the largest element was.",
      .lua = "",
      .section = SECTION},
     {.type = "MaxPool3DGradGrad",
      .sig = ORIGINAL " -> output: T" WINDOW("5") PADDING FORMAT_3D BACKWARD,
      .shape = infer_pool_second_3d,
+     .cost = pool_cost,
      .doc = "Gradient of MaxPool3DGrad.",
      .lua = "",
      .section = SECTION},

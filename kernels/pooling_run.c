@@ -10,6 +10,7 @@
 
 #include "kernels/half_copy.h"
 #include "kernels/pooling.h"
+#include "kernels/strided_copy.h"
 
 const td_pooling_loops *td_pooling_loops_of(td_dtype t, td_isa isa) {
   const td_pooling_loops *wide = isa == TD_AVX512 ? &td_pooling_avx512[t]
@@ -43,6 +44,52 @@ double td_pooling_lowest(td_dtype t) {
 
 /* ---- operands ------------------------------------------------------------ */
 
+/* Copies images of rows * columns elements, transposed. */
+static void transpose(const td_kernel_ctx *c, const td_pooling_job *j,
+                      int64_t images, int64_t rows, int64_t columns,
+                      const void *from, void *to) {
+  td_strided_copy m = {0};
+  td_strided_copy_loop(&m, images, rows * columns, rows * columns);
+  td_strided_copy_loop(&m, columns, 1, rows);
+  td_strided_copy_loop(&m, rows, columns, 1);
+  td_strided_copy_run(c, &m, j->size, from, to);
+}
+
+/* Elements of a channel of an operand with so many. */
+static int64_t cells_of(const td_pooling_job *j, int64_t count) {
+  const td_pooling *p = &j->pool;
+  return count / (p->outer * p->channels);
+}
+
+/* Puts the channels inside. */
+static td_status *turn(td_kernel_ctx *c, td_pooling_job *j, int first, int n) {
+  td_pooling *p = &j->pool;
+  td_dtype dtype = j->result->dtype;
+  td_dtype seen = td_is_half(dtype) ? TD_FLOAT32 : dtype;
+  td_shape shape = j->result->shape;
+  p->outer /= p->channels;
+  p->inner = p->channels;
+  j->turned = true;
+  for (int i = 0; i < n; i++) {
+    const td_tensor *t = td_in(c, first + i);
+    TD_TRY(td_temp(c, seen, &t->shape, &j->turn[i]));
+    transpose(c, j, p->outer, p->channels, cells_of(j, td_tensor_count(t)),
+              j->in[i], j->turn[i].data);
+    j->in[i] = j->turn[i].data;
+  }
+  TD_TRY(td_temp(c, seen, &shape, &j->turn[3]));
+  j->out = j->turn[3].data;
+  return NULL;
+}
+
+/* Rows of one channel are too short for the loops, and channels are not. */
+static bool to_be_turned(const td_pooling_job *j, int64_t results) {
+  enum { SHORT = 64, MANY = 8 };
+  const td_pooling *p = &j->pool;
+  return j->plain && p->inner == 1 && p->channels >= MANY && results > 0 &&
+         p->axis[2].out < SHORT;
+}
+
 td_status *td_pooling_begin(td_kernel_ctx *c, td_pooling_job *j, int first,
                             int n, const td_shape *shape) {
   td_dtype dtype = td_kernel_type(c->kernel, 0);
@@ -58,13 +105,19 @@ td_status *td_pooling_begin(td_kernel_ctx *c, td_pooling_job *j, int first,
   TD_TRY(td_out(c, 0, shape, &j->result));
   if (half) TD_TRY(td_temp(c, TD_FLOAT32, shape, &j->held[3]));
   j->out = half ? j->held[3].data : j->result->data;
-  return NULL;
+  if (!to_be_turned(j, td_shape_count(shape))) return NULL;
+  return turn(c, j, first, n);
 }
 
 td_status *td_pooling_end(td_kernel_ctx *c, td_pooling_job *j, td_status *s) {
-  if (td_ok(s) && td_is_half(j->result->dtype))
-    td_half_copy_narrow(c, j->held[3].data, j->result);
+  bool half = td_ok(s) && td_is_half(j->result->dtype);
+  void *wide = half ? j->held[3].data : j->result ? j->result->data : NULL;
+  if (td_ok(s) && j->turned)
+    transpose(c, j, j->pool.outer, cells_of(j, td_tensor_count(j->result)),
+              j->pool.channels, j->out, wide);
+  if (half) td_half_copy_narrow(c, wide, j->result);
   for (size_t i = 0; i < TD_COUNT(j->held); i++) td_tensor_release(&j->held[i]);
+  for (size_t i = 0; i < TD_COUNT(j->turn); i++) td_tensor_release(&j->turn[i]);
   return s;
 }
 

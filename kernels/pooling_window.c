@@ -1,11 +1,13 @@
 /* pooling_window.c - where the windows of a pooling op lie.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "kernels/array.h"
 #include "kernels/operand.h"
 #include "kernels/pooling.h"
+#include "kernels/sliding_window.h"
 
 /* ---- what the op says ---------------------------------------------------- */
 
@@ -122,6 +124,7 @@ td_status *td_pooling_infer(td_infer *c, int rank, int sizes,
   td_small ksize, strides;
   bool a = true, b = true;
   *spec = (td_pooling_spec){.rank = rank,
+                            .strict = true,
                             .padding = td_infer_string(c, "padding"),
                             .explicit_paddings =
                                 td_infer_attr(c, "explicit_paddings")};
@@ -141,6 +144,20 @@ td_status *td_pooling_infer(td_infer *c, int rank, int sizes,
   spec->known = a && b;
   if (spec->known) TD_TRY(check_spec(spec));
   return check_paddings(spec);
+}
+
+void td_pooling_cost(td_infer *c, td_cost *cost, double windows) {
+  const td_attr *a = td_infer_attr(c, "ksize");
+  td_small v;
+  cost->flops = windows;
+  if (a) {
+    for (int i = 0; i < a->len; i++) cost->flops *= (double)a->is[i];
+  } else if (td_infer_small(c, td_infer_inputs(c) - 2, &v)) {
+    for (int i = 0; i < v.count; i++)
+      cost->flops *= v.known[i] ? (double)v.at[i] : NAN;
+  } else {
+    cost->flops = NAN;
+  }
 }
 
 td_status *td_pooling_read(const td_kernel_ctx *c, int rank, int sizes,
@@ -196,10 +213,11 @@ static td_status *fit(const td_pooling_spec *s, int k, td_pooling_axis *a) {
     whole += (uint64_t)a->before;
     whole += (uint64_t)s->explicit_paddings->is[2 * k + 1];
   }
-  if (whole > INT64_MAX || whole < (uint64_t)window)
-    return too_small(in, window, k);
-  a->out = ((int64_t)whole - window) / stride + 1;
-  return NULL;
+  if (whole <= INT64_MAX &&
+      td_sliding_window_count((int64_t)whole, window, stride, &a->out) &&
+      (whole >= (uint64_t)window || !s->strict))
+    return NULL;
+  return too_small(in, window, k);
 }
 
 static td_status *wrong_rank(const td_shape *in, int rank) {
@@ -257,12 +275,14 @@ td_status *td_pooling_of(const td_pooling_spec *spec, const td_shape *in,
   TD_TRY(td_array_count(&p->out, &count));
   for (int k = 0; k < TD_POOLING_AXES; k++)
     p->axis[k] = (td_pooling_axis){.in = 1, .out = 1, .window = 1, .stride = 1};
+  p->channels = 1;
   if (pools_channels(spec)) {
     over_channels(spec, p);
   } else {
     int spatial = spec->rank - 2, first = spatial_axis(spec, 0);
     p->outer = td_shape_span(in, 0, first);
     p->inner = td_shape_span(in, first + spatial, spec->rank);
+    if (spec->channels_first) p->channels = in->dim[1];
     for (int k = 0; k < spatial; k++) {
       td_pooling_axis *a = &p->axis[TD_POOLING_AXES - spatial + k];
       a->in = in->dim[first + k];

@@ -5,6 +5,7 @@
  * "...". A float takes as few digits as give it back exactly.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/print.h"
 
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/mem.h"
 #include "engine/device/kernel.h"
 
@@ -131,12 +133,76 @@ void td_print_tensor(td_str *out, const td_tensor *t, int64_t summarize) {
   td_str_addc(out, ']');
 }
 
+/* ---- arrays -------------------------------------------------------------- */
+
+/* Between the elements of an axis; `left` more axes are inside. */
+static void print_gap(td_str *out, int axis, int left) {
+  for (int k = 0; k < left; k++) td_str_addc(out, '\n');
+  for (int k = 0; k <= axis && left > 0; k++) td_str_addc(out, ' ');
+  if (left == 0) td_str_addc(out, ' ');
+}
+
+static void print_quoted(td_str *out, const td_tensor *t, int64_t i) {
+  if (t->dtype == TD_STRING) td_str_addc(out, '"');
+  print_element(out, t, i);
+  if (t->dtype == TD_STRING) td_str_addc(out, '"');
+}
+
+/* The part of an axis that begins with element `at` of the tensor; `ends` of
+ * each axis are written from either end. */
+static void print_part(td_str *out, const td_tensor *t, int axis, int64_t at,
+                       int64_t ends) {
+  const td_shape *s = &t->shape;
+  if (axis == s->rank) {
+    print_quoted(out, t, at);
+    return;
+  }
+  int64_t n = s->dim[axis], each = td_shape_span(s, axis + 1, s->rank);
+  int left = s->rank - 1 - axis;
+  bool cut = ends < n - ends;
+  td_str_addc(out, '[');
+  for (int64_t i = 0; i < n && !out->failed; i++) {
+    if (cut && i == ends) {
+      print_gap(out, axis, left);
+      td_str_add(out, "...");
+      i = n - ends;
+      if (i == n) break;
+    }
+    if (i > 0) print_gap(out, axis, left);
+    print_part(out, t, axis + 1, at + i * each, ends);
+  }
+  td_str_addc(out, ']');
+}
+
+void td_print_array(td_str *out, const td_tensor *t, int64_t summarize) {
+  int64_t count = td_tensor_count(t), ends = count;
+  if (summarize >= 0 && summarize < count) ends = summarize;
+  if (t->shape.rank == 0 && ends == 0)
+    td_str_add(out, "...");
+  else
+    print_part(out, t, 0, 0, ends);
+}
+
 /* ---- Print --------------------------------------------------------------- */
 
 static td_status *print_make(const td_kernel_info *info, void **state) {
   (void)info;
   *state = td_calloc(1, sizeof(int64_t)); /* how often it ran */
   return *state ? NULL : td_oom();
+}
+
+static td_status *print_save(const void *state, td_str *out) {
+  int64_t runs = __atomic_load_n((const int64_t *)state, __ATOMIC_RELAXED);
+  td_bytes_put(out, (uint64_t)runs, 8);
+  return out->failed ? td_oom() : NULL;
+}
+
+static td_status *print_load(void *state, td_bytes from) {
+  uint64_t runs;
+  if (!td_bytes_get(&from, 8, &runs) || runs > INT64_MAX / 2 || from.len)
+    return td_error(TD_DATA_LOSS, "these are not the bytes of a count");
+  __atomic_store_n((int64_t *)state, (int64_t)runs, __ATOMIC_RELAXED);
+  return NULL;
 }
 
 /* False once first_n runs have printed. */
@@ -183,6 +249,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, data: U -> output: T; T: type; U: list(type) >= 0; "
             "message: string = \"\"; first_n: int = -1; summarize: int = 3",
      .shape = td_infer_same,
+     .cost = td_cost_none,
      .doc = "Passes input on and prints message and data.",
      .flags = TD_STATEFUL,
      .host = "data",
@@ -196,6 +263,8 @@ static const td_kernel_def kernels[] = {
      .run = print_run,
      .make = print_make,
      .drop = td_free,
+     .save = print_save,
+     .load = print_load,
      .flags = TD_KERNEL_INLINE},
     {0},
 };

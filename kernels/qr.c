@@ -103,6 +103,14 @@ static td_status *qr_run(td_kernel_ctx *c) {
   return td_linalg_run(c, &l);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Householder's R, and q from its reflections. */
+static void qr_cost(td_infer *c, td_cost *cost) {
+  cost->flops = 4 * td_linalg_cube(c, 0);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 static const td_op_def ops[] = {
@@ -110,6 +118,7 @@ static const td_op_def ops[] = {
      .sig = "input: T -> q: T, r: T; full_matrices: bool = false; "
             "T: {double, float, half, complex64, complex128}",
      .shape = qr_infer,
+     .cost = qr_cost,
      .doc = "Each matrix as q with orthogonal columns times an upper triangle "
             "r.",
      .example = "td.qr{{1.0, 0.0}, {0.0, 1.0}}.shape  --> {2, 2}",

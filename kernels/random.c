@@ -8,11 +8,14 @@
  * again draws the same numbers.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/random.h"
 
 #include <pthread.h>
 #include <string.h>
 
+#include "engine/base/bytes.h"
+#include "engine/base/entropy.h"
 #include "kernels/cpu.h"
 #include "kernels/row_gather.h"
 #include "kernels/operand.h"
@@ -22,7 +25,7 @@ enum { REMEMBERED = 16 }; /* steps that may be inside loops at once */
 
 typedef struct stream {
   pthread_mutex_t mutex;
-  td_philox start; /* of the stream; never changes */
+  td_philox start; /* mutex: of the stream */
   td_philox next;  /* mutex: where the next run begins */
   int64_t steps;   /* mutex: steps that met this kernel inside a loop */
   uint64_t step[REMEMBERED]; /* mutex: their ids + 1, at their number modulo */
@@ -37,8 +40,8 @@ td_status *td_random_make(const td_kernel_info *info, void **state) {
   stream *s = td_calloc(1, sizeof *s);
   if (!s) return td_oom();
   if (seed == 0 && seed2 == 0) {
-    seed = td_philox_entropy();
-    seed2 = td_philox_entropy();
+    seed = td_entropy();
+    seed2 = td_entropy();
   }
   td_philox_init(&s->start, seed, seed2);
   s->next = s->start;
@@ -52,6 +55,61 @@ void td_random_drop(void *state) {
   pthread_mutex_destroy(&s->mutex);
   td_free(s);
 }
+
+/* ---- streams as bytes: version, where it starts, the next run, steps ----- */
+
+enum { STREAM_VERSION = 1 };
+
+static void save_philox(const td_philox *p, td_str *out) {
+  for (int i = 0; i < 4; i++) td_bytes_put(out, p->counter[i], 4);
+  for (int i = 0; i < 2; i++) td_bytes_put(out, p->key[i], 4);
+}
+
+static bool load_word(td_bytes *from, uint32_t *to) {
+  uint64_t word;
+  bool got = td_bytes_get(from, 4, &word);
+  if (got) *to = (uint32_t)word;
+  return got;
+}
+
+static bool load_philox(td_bytes *from, td_philox *p) {
+  bool got = true;
+  for (int i = 0; i < 4; i++) got = got && load_word(from, &p->counter[i]);
+  for (int i = 0; i < 2; i++) got = got && load_word(from, &p->key[i]);
+  return got;
+}
+
+td_status *td_random_save(const void *state, td_str *out) {
+  stream *s = (stream *)state;
+  pthread_mutex_lock(&s->mutex);
+  td_philox start = s->start, next = s->next;
+  uint64_t steps = (uint64_t)s->steps;
+  pthread_mutex_unlock(&s->mutex);
+  td_bytes_put(out, STREAM_VERSION, 1);
+  save_philox(&start, out);
+  save_philox(&next, out);
+  td_bytes_put(out, steps, 8);
+  return out->failed ? td_oom() : NULL;
+}
+
+td_status *td_random_load(void *state, td_bytes from) {
+  stream *s = state;
+  uint64_t version, steps;
+  td_philox start, next;
+  if (!td_bytes_get(&from, 1, &version) || version != STREAM_VERSION ||
+      !load_philox(&from, &start) || !load_philox(&from, &next) ||
+      !td_bytes_get(&from, 8, &steps) || steps > INT64_MAX / 2 || from.len)
+    return td_error(TD_DATA_LOSS, "these are not the bytes of a stream");
+  pthread_mutex_lock(&s->mutex);
+  s->start = start;
+  s->next = next;
+  s->steps = (int64_t)steps;
+  memset(s->step, 0, sizeof s->step); /* steps are numbered from here */
+  pthread_mutex_unlock(&s->mutex);
+  return NULL;
+}
+
+/* ---- whose turn ---------------------------------------------------------- */
 
 /* The number of a step among those that met this kernel. */
 static int64_t number_of(stream *s, uint64_t id) {
@@ -87,9 +145,10 @@ td_philox td_random_reserve_of(td_kernel_ctx *c, void *state, uint64_t blocks) {
     p = s->next;
     td_philox_skip(&s->next, blocks);
   }
+  td_philox start = s->start;
   pthread_mutex_unlock(&s->mutex);
   if (c->frame == 0) return p;
-  p = derive(&s->start, c->frame, (uint64_t)number);
+  p = derive(&start, c->frame, (uint64_t)number);
   return derive(&p, (uint64_t)c->iteration, 0);
 }
 
@@ -219,22 +278,33 @@ static td_status *put_rows(td_kernel_ctx *c, const int64_t *rows, int64_t n) {
   return s;
 }
 
-static td_status *shuffle_run(td_kernel_ctx *c) {
-  const td_tensor *x = td_in(c, 0);
+/* Rows of a tensor that have an order, 1 where there is nothing to shuffle. */
+static int64_t rows_of(const td_tensor *x) {
   int64_t n = x->shape.rank > 0 ? x->shape.dim[0] : 1;
-  if (td_tensor_count(x) <= 1 || n <= 1)
-    return td_array_share(c, 0, 0, &x->shape);
+  return td_tensor_count(x) <= 1 ? 1 : n;
+}
+
+td_status *td_random_shuffle(td_kernel_ctx *c, const td_philox *p) {
+  int64_t n = rows_of(td_in(c, 0));
+  if (n <= 1) return td_array_share(c, 0, 0, &td_in(c, 0)->shape);
   if (n > UINT32_MAX)
     return td_error(TD_INVALID_ARGUMENT,
                     "%lld rows are more than can be shuffled, 2^32-1",
                     (long long)n);
   int64_t *rows = td_malloc((size_t)n * sizeof *rows);
   if (!rows) return td_oom();
-  words w = {.p = td_random_reserve(c, (uint64_t)(n + 2) / 4), .used = 4};
+  words w = {.p = *p, .used = 4};
   shuffle(&w, rows, n);
   td_status *s = put_rows(c, rows, n);
   td_free(rows);
   return s;
+}
+
+static td_status *shuffle_run(td_kernel_ctx *c) {
+  int64_t n = rows_of(td_in(c, 0));
+  td_philox p = {{0}, {0}};
+  if (n > 1 && n <= UINT32_MAX) p = td_random_reserve(c, (uint64_t)(n + 2) / 4);
+  return td_random_shuffle(c, &p);
 }
 
 /* ---- tables -------------------------------------------------------------- */
@@ -280,6 +350,7 @@ static const td_op_def ops[] = {
     {.type = "RandomShuffle",
      .sig = "value: T -> output: T; seed: int = 0; seed2: int = 0; T: type",
      .shape = td_infer_same,
+     .cost = td_cost_move,
      .doc = "The rows of value in random order.",
      .flags = TD_STATEFUL,
      .example = "td.random_shuffle({1, 2, 3}).shape  --> {3}",

@@ -21,6 +21,7 @@ typedef enum td_random_kind {
   TD_RANDOM_NORMAL,    /* mean 0, deviation 1 */
   TD_RANDOM_TRUNCATED, /* the same, drawn again until within (-2, 2) */
   TD_RANDOM_INTEGER,   /* low + a number below range */
+  TD_RANDOM_BITS,      /* any integer of 4 or 8 bytes */
 } td_random_kind;
 
 typedef struct td_random_draw {
@@ -46,6 +47,10 @@ void td_random_run(td_kernel_ctx *c, td_random_draw *d, td_tensor *y);
 td_status *td_random_range(const td_kernel_ctx *c, int i, bool any,
                            td_random_draw *d) TD_MUST_USE;
 
+/* A whole kernel: output 0 is the rows of input 0 in an order that the words of
+ * a stream tell. */
+td_status *td_random_shuffle(td_kernel_ctx *c, const td_philox *p) TD_MUST_USE;
+
 /* In [0, 1), from two words; two normal ones from four. */
 double td_random_double(const uint32_t *words);
 void td_random_normals(const uint32_t *words, double *to);
@@ -55,11 +60,16 @@ void td_random_normals(const uint32_t *words, double *to);
 /* A kernel's state, from its attributes seed and seed2. */
 td_status *td_random_make(const td_kernel_info *info, void **state) TD_MUST_USE;
 void td_random_drop(void *state);
+/* Where the stream stands, as bytes. */
+td_status *td_random_save(const void *state, td_str *out) TD_MUST_USE;
+td_status *td_random_load(void *state, td_bytes from) TD_MUST_USE;
 /* Where this run of the kernel draws; `blocks` are its own. */
 td_philox td_random_reserve(td_kernel_ctx *c, uint64_t blocks);
 /* The same of a state that is part of the kernel's. */
 td_philox td_random_reserve_of(td_kernel_ctx *c, void *state, uint64_t blocks);
-#define TD_RANDOM_STREAM .make = td_random_make, .drop = td_random_drop
+#define TD_RANDOM_STREAM                                                       \
+  .make = td_random_make, .drop = td_random_drop, .save = td_random_save,      \
+  .load = td_random_load
 
 /* Blocks reserved for every element of a result, as in TensorFlow. */
 enum { TD_RANDOM_RESERVED = 256 };

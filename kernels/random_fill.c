@@ -170,7 +170,9 @@ void td_random_fill(void *arg, int64_t begin, int64_t end) {
     td_philox_skip(&p, (uint64_t)g * stride);
     table_of(d->isa)->bits(&p, blocks, stride, words);
     if (n > left) n = left;
-    if (d->kind == TD_RANDOM_INTEGER)
+    if (d->kind == TD_RANDOM_BITS)
+      memcpy(to, words, (size_t)(n * size));
+    else if (d->kind == TD_RANDOM_INTEGER)
       store_integers(d, n, words, to);
     else if (d->dtype == TD_FLOAT64)
       store_doubles(d, g, blocks, n, words, to);

@@ -128,12 +128,7 @@ static void fill_poisson(void *arg, int64_t begin, int64_t end) {
 /* The sizes in input 0, then those of input 1. */
 static td_status *joined(const td_shape *samples, const td_shape *back,
                          td_shape *out) {
-  td_shape_text a, b;
-  if (samples->rank + back->rank > TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "shape %s and the parameters' %s make more than %d axes",
-                    td_shape_str(samples, &a), td_shape_str(back, &b),
-                    TD_MAX_RANK);
+  TD_TRY(td_shape_check_rank(samples->rank + back->rank));
   *out = *samples;
   for (int k = 0; k < back->rank; k++) out->dim[out->rank++] = back->dim[k];
   return NULL;

@@ -78,6 +78,16 @@ static td_status *integer_run(td_kernel_ctx *c) {
   return run(c, TD_RANDOM_INTEGER);
 }
 
+/* The signature allows seeds that TensorFlow's kernels do not take. */
+static td_status *bits_run(td_kernel_ctx *c) {
+  td_dtype t = td_in(c, 1)->dtype;
+  if (t != TD_INT32 && t != TD_INT64)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "seed must be int32 or int64, not %s: cast it first",
+                    td_dtype_name(t));
+  return run(c, TD_RANDOM_BITS);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define SIG                                                                    \
@@ -119,6 +129,18 @@ static const td_op_def ops[] = {
      .lua = "",
      .host = "shape, seed, minval, maxval",
      .section = "Random"},
+    {.type = "StatelessRandomUniformFullInt",
+     .sig = "shape: T, seed: Tseed -> output: dtype; "
+            "dtype: {int32, int64, uint32, uint64} = uint64; "
+            "T: {int32, int64} = int32; "
+            "Tseed: {int32, int64, uint32, uint64} = int64",
+     .shape = infer,
+     .doc = "Integers evenly spread over all that there are, the same for the "
+            "same seed.",
+     .lua = "",
+     .flags = TD_NO_GRADIENT,
+     .host = "shape, seed",
+     .section = "Random"},
     {0},
 };
 
@@ -127,6 +149,7 @@ static const td_kernel_def kernels[] = {
     {.op = "StatelessRandomNormal", .device = "CPU", .run = normal_run},
     {.op = "StatelessTruncatedNormal", .device = "CPU", .run = truncated_run},
     {.op = "StatelessRandomUniformInt", .device = "CPU", .run = integer_run},
+    {.op = "StatelessRandomUniformFullInt", .device = "CPU", .run = bits_run},
     {0},
 };
 

@@ -6,6 +6,7 @@
  * element longer than arithmetic says.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 
 #include <math.h>
@@ -252,6 +253,7 @@ static const td_op_def ops[] = {
             "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, "
             "uint16, uint32, uint64} = int32",
      .shape = range_infer,
+     .cost = td_cost_fill,
      .value = range_value,
      .doc = "start, start + delta, ... up to, without, limit.",
      .host = "start, limit, delta",

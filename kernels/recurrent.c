@@ -127,6 +127,12 @@ static td_status *make_out(td_recurrent *r, int i, const td_shape *shape) {
   return NULL;
 }
 
+double td_recurrent_flops(const td_infer *c, int x, int w) {
+  double columns = td_infer_size(td_infer_in(c, x), -1);
+  double rows = columns > 0 ? td_infer_in_count(c, x) / columns : 0 * columns;
+  return 2 * rows * td_infer_in_count(c, w);
+}
+
 td_status *td_recurrent_begin(td_kernel_ctx *c, const td_recurrent_arg *args,
                               const char *const *outs, td_recurrent *r) {
   const td_shape *shapes[TD_RECURRENT_ARGS];

@@ -50,6 +50,9 @@ static inline float *td_recurrent_out(const td_recurrent *r, int i) {
   return r->out[i].data;
 }
 
+/* A multiply-add for each row of x (input `x`) and each weight of input `w`. */
+double td_recurrent_flops(const td_infer *c, int x, int w);
+
 /* Working memory of rows * columns floats. */
 td_status *td_recurrent_temp(td_recurrent *r, int64_t rows, int64_t columns,
                              td_tensor *t) TD_MUST_USE;

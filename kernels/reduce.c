@@ -1,6 +1,7 @@
 /* reduce.c - sums, products, extremes and means along axes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/element.h"
 #include "kernels/reduce.h"
 
@@ -139,7 +140,7 @@ static td_status *run_l2_loss(td_kernel_ctx *c) {
   "keep_dims: bool = false; Tidx: {int32, int64} = int32"
 #define SIG_ORDERED SIG_REALS ", qint8, quint8, qint32, qint16, quint16"
 #define REDUCES                                                                \
-  .shape = shape_reduce, .host = "reduction_indices",                          \
+  .shape = shape_reduce, .cost = td_cost_reduce, .host = "reduction_indices",  \
   .section = "Reductions, ranges, segments"
 
 static const td_op_def ops[] = {
@@ -192,6 +193,7 @@ static const td_op_def ops[] = {
     {.type = "L2Loss",
      .sig = "t: T -> output: T; T: {half, bfloat16, float, double}",
      .shape = td_infer_scalars,
+     .cost = td_cost_reduce,
      .doc = "Half the sum of the squares.",
      .lua = "l2_loss",
      .section = "Neural-network building blocks"},

@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
+#include "kernels/cost.h"
 #include "kernels/operand.h"
 
 /* ---- Reshape ------------------------------------------------------------- */
@@ -46,10 +47,7 @@ static td_status *fill_hole(const td_shape *in, int hole, td_shape *out) {
 static td_status *reshape_to(const td_shape *in, const td_small *sizes,
                              td_shape *out) {
   int hole = -1, holes = 0, wild = -1;
-  if (sizes->count > TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "shape has %d sizes: at most %d are possible", sizes->count,
-                    TD_MAX_RANK);
+  TD_TRY(td_shape_check_rank(sizes->count));
   *out = td_shape_ranked(sizes->count);
   for (int k = 0; k < sizes->count; k++) {
     int64_t size = sizes->at[k];
@@ -109,10 +107,7 @@ static td_status *reshape_run(td_kernel_ctx *c) {
 /* ---- ExpandDims ---------------------------------------------------------- */
 
 static td_status *expand_to(const td_shape *in, int axis, td_shape *out) {
-  if (in->rank == TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "an input of rank %d has no room for another dimension",
-                    in->rank);
+  TD_TRY(td_shape_check_rank(in->rank + 1));
   *out = td_shape_ranked(in->rank + 1);
   for (int k = 0; k < in->rank; k++) out->dim[k + (k >= axis)] = in->dim[k];
   if (axis >= 0) out->dim[axis] = 1;
@@ -206,6 +201,7 @@ static const td_op_def ops[] = {
      .sig = "tensor: T, shape: Tshape -> output: T; "
             "T: type; Tshape: {int32, int64} = int32",
      .shape = reshape_infer,
+     .cost = td_cost_none,
      .value = reshape_value,
      .doc = "The same elements in another shape; one size may be -1: as "
             "many as are left.",
@@ -218,6 +214,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, dim: Tdim -> output: T; "
             "T: type; Tdim: {int32, int64} = int32",
      .shape = expand_infer,
+     .cost = td_cost_none,
      .value = expand_value,
      .doc = "Inserts a dimension of size 1 before dimension dim.",
      .flags = TD_CHEAP,
@@ -227,6 +224,7 @@ static const td_op_def ops[] = {
      .sig = "input: T -> output: T; "
             "T: type; squeeze_dims: list(int) >= 0 = {}",
      .shape = squeeze_infer,
+     .cost = td_cost_none,
      .value = squeeze_value,
      .doc = "Drops dimensions of size 1: all, or those of squeeze_dims.",
      .flags = TD_CHEAP,

@@ -33,11 +33,19 @@ td_status *td_resize_infer(td_infer *c) {
   return NULL;
 }
 
+/* As many pictures and channels as the gradients have. */
+static td_shape gradient_shape(const td_shape *grads, const td_shape *picture) {
+  td_shape s = *picture;
+  s.dim[0] = grads->dim[0];
+  s.dim[3] = grads->dim[3];
+  return s;
+}
+
 td_status *td_resize_infer_grad(td_infer *c) {
   td_shape grads, picture;
   TD_TRY(td_infer_rank(c, 0, 4, "grads", &grads));
   TD_TRY(td_infer_rank(c, 1, 4, "original_image", &picture));
-  td_infer_out(c, 0, picture);
+  td_infer_out(c, 0, gradient_shape(&grads, &picture));
   return NULL;
 }
 
@@ -48,15 +56,19 @@ static float scale_of(int64_t in, int64_t out, bool align) {
                           : (float)in / (float)out;
 }
 
+static td_status *no_pixels(const td_shape *s, const char *what) {
+  td_shape_text text;
+  return td_error(TD_INVALID_ARGUMENT, "%s of shape %s have no pixels", what,
+                  td_shape_str(s, &text));
+}
+
 static td_status *check_pixels(const td_shape *s, const char *what) {
   td_shape_text text;
   if (s->rank != 4)
     return td_error(TD_INVALID_ARGUMENT,
                     "%s must be {batch, height, width, channels}, not %s", what,
                     td_shape_str(s, &text));
-  if (s->dim[1] < 1 || s->dim[2] < 1 || s->dim[3] < 1)
-    return td_error(TD_INVALID_ARGUMENT, "%s of shape %s have no pixels", what,
-                    td_shape_str(s, &text));
+  if (s->dim[1] < 1 || s->dim[2] < 1) return no_pixels(s, what);
   if (s->dim[1] > INT32_MAX || s->dim[2] > INT32_MAX)
     return td_error(TD_INVALID_ARGUMENT, "%s of shape %s are too large", what,
                     td_shape_str(s, &text));
@@ -89,6 +101,7 @@ td_status *td_resize_read(const td_kernel_ctx *c, td_resize *r,
   const td_shape *from = &td_in(c, 0)->shape;
   td_small size;
   TD_TRY(check_pixels(from, "images"));
+  if (from->dim[3] < 1) return no_pixels(from, "images");
   TD_TRY(td_operand_ints(td_in(c, 1), "size", &size));
   if (size.rank != 1 || size.count != 2 || size.at[0] < 1 || size.at[1] < 1)
     return td_error(TD_INVALID_ARGUMENT,
@@ -101,16 +114,13 @@ td_status *td_resize_read(const td_kernel_ctx *c, td_resize *r,
 }
 
 td_status *td_resize_read_grad(const td_kernel_ctx *c, const td_shape *grads,
-                               const td_shape *picture, td_resize *r) {
-  td_shape_text a, b;
+                               const td_shape *picture, td_resize *r,
+                               td_shape *shape) {
   TD_TRY(check_pixels(grads, "grads"));
   TD_TRY(check_pixels(picture, "pictures"));
-  if (grads->dim[0] != picture->dim[0] || grads->dim[3] != picture->dim[3])
-    return td_error(TD_INVALID_ARGUMENT,
-                    "grads of shape %s do not belong to pictures of shape %s",
-                    td_shape_str(grads, &a), td_shape_str(picture, &b));
-  TD_TRY(td_array_count(picture, NULL));
-  return set_geometry(c, picture, grads, r);
+  *shape = gradient_shape(grads, picture);
+  TD_TRY(td_array_count(shape, NULL));
+  return set_geometry(c, shape, grads, r);
 }
 
 td_resize_span td_resize_between(float at, int64_t n) {

@@ -27,10 +27,11 @@ td_status *td_resize_infer_grad(td_infer *c) TD_MUST_USE;
 /* The geometry of a forward op; *shape is its result's. */
 td_status *td_resize_read(const td_kernel_ctx *c, td_resize *r,
                           td_shape *shape) TD_MUST_USE;
-/* The same of a gradient: from shapes of the result and of the picture. */
+/* The same of a gradient, from its own shape and that of the picture: *shape is
+ * of as many pictures and channels as there are gradients of. */
 td_status *td_resize_read_grad(const td_kernel_ctx *c, const td_shape *grads,
-                               const td_shape *picture,
-                               td_resize *r) TD_MUST_USE;
+                               const td_shape *picture, td_resize *r,
+                               td_shape *shape) TD_MUST_USE;
 
 /* Where place i lies in the source. */
 static inline float td_resize_at(const td_resize *r, float scale, int64_t i) {

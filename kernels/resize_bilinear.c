@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/resize.h"
 
@@ -129,10 +130,11 @@ static void spread_pictures(void *arg, int64_t begin, int64_t end) {
 static td_status *run_grad(td_kernel_ctx *c) {
   job j = {.from = td_in(c, 0)->data, .dtype = td_in(c, 1)->dtype};
   td_tensor *dx, mem = {0}, sums = {0};
-  TD_TRY(
-      td_resize_read_grad(c, &td_in(c, 0)->shape, &td_in(c, 1)->shape, &j.r));
-  TD_TRY(td_out(c, 0, &td_in(c, 1)->shape, &dx));
-  if (j.r.batch == 0) return NULL;
+  td_shape shape;
+  TD_TRY(td_resize_read_grad(c, &td_in(c, 0)->shape, &td_in(c, 1)->shape, &j.r,
+                             &shape));
+  TD_TRY(td_out(c, 0, &shape, &dx));
+  if (td_tensor_count(dx) == 0) return NULL;
   td_status *s = make_spans(c, &j, &mem);
   if (td_ok(s)) s = td_temp(c, TD_FLOAT64, &dx->shape, &sums);
   if (td_ok(s)) {
@@ -144,6 +146,13 @@ static td_status *run_grad(td_kernel_ctx *c) {
   return s;
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Four corners, weighted. */
+TD_COST_OUTPUT(resize_cost, 8, 0)
+TD_COST_INPUT(resize_grad_cost, 8, 0)
+
 /* ---- tables -------------------------------------------------------------- */
 
 static const td_op_def ops[] = {
@@ -153,6 +162,7 @@ static const td_op_def ops[] = {
             "float, double, bfloat16}; align_corners: bool = false; "
             "half_pixel_centers: bool = false",
      .shape = td_resize_infer,
+     .cost = resize_cost,
      .doc = "Pictures in another size, each pixel from the four around it.",
      .example = "td.resize_bilinear({{{{0.0}, {1.0}}}}, {1, 4})"
                 "  --> 0 0.5 1 1",
@@ -163,6 +173,7 @@ static const td_op_def ops[] = {
             "T: {float, bfloat16, half, double}; align_corners: bool = false; "
             "half_pixel_centers: bool = false",
      .shape = td_resize_infer_grad,
+     .cost = resize_grad_cost,
      .doc = "The gradient of ResizeBilinear.",
      .lua = "",
      .section = "Image"},

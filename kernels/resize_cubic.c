@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/cpu.h"
 #include "kernels/resize.h"
@@ -174,10 +175,11 @@ static void spread_pictures(void *arg, int64_t begin, int64_t end) {
 static td_status *cubic_grad(td_kernel_ctx *c) {
   job j = {.from = td_in(c, 0)->data};
   td_tensor *dx, mem = {0}, sums = {0};
-  TD_TRY(
-      td_resize_read_grad(c, &td_in(c, 0)->shape, &td_in(c, 1)->shape, &j.r));
-  TD_TRY(td_out(c, 0, &td_in(c, 1)->shape, &dx));
-  if (j.r.batch == 0) return NULL;
+  td_shape shape;
+  TD_TRY(td_resize_read_grad(c, &td_in(c, 0)->shape, &td_in(c, 1)->shape, &j.r,
+                             &shape));
+  TD_TRY(td_out(c, 0, &shape, &dx));
+  if (td_tensor_count(dx) == 0) return NULL;
   td_status *s = make_weights(c, &j, &mem);
   if (td_ok(s)) s = td_temp(c, TD_FLOAT64, &dx->shape, &sums);
   if (td_ok(s)) {
@@ -203,6 +205,12 @@ static td_status *no_weights(td_kernel_ctx *c, job *j, td_tensor *mem) {
   return NULL;
 }
 
+/* An axis of 1 that grows has a scale of 0 under align_corners: every pixel of
+ * the result covers the one there is. */
+static float area_scale(float scale, int64_t out) {
+  return scale > 0 ? scale : 1 / (float)out;
+}
+
 /* The mean over the part of the picture that a pixel of the result covers. */
 static void area_pixel(const td_resize *r, const float *picture, int64_t i,
                        int64_t k, int64_t ch, float *to) {
@@ -221,7 +229,9 @@ static void area_pixel(const td_resize *r, const float *picture, int64_t i,
 
 static void area_rows(void *arg, int64_t begin, int64_t end) {
   const job *j = arg;
-  const td_resize *r = &j->r;
+  td_resize of = j->r, *r = &of;
+  of.scale_h = area_scale(of.scale_h, of.out_h);
+  of.scale_w = area_scale(of.scale_w, of.out_w);
   for (int64_t i = begin; i < end; i++) {
     const float *picture =
         j->from + i / r->out_h * r->in_h * r->in_w * r->channels;
@@ -242,6 +252,14 @@ static td_status *area_run(td_kernel_ctx *c) {
   return run(c, cost, no_weights, area_rows);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Sixteen pixels, weighted; or those that a place covers. */
+TD_COST_OUTPUT(cubic_cost, 32, 0)
+TD_COST_INPUT(cubic_grad_cost, 32, 0)
+TD_COST_INPUT(area_cost, 2, 0)
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define PICTURES                                                               \
@@ -253,6 +271,7 @@ static const td_op_def ops[] = {
     {.type = "ResizeBicubic",
      .sig = PICTURES "; half_pixel_centers: bool = false",
      .shape = td_resize_infer,
+     .cost = cubic_cost,
      .doc = "Pictures in another size, by cubic interpolation.",
      .example = "td.resize_bicubic({{{{0.0}, {1.0}}}}, {1, 2})  --> 0 1",
      .host = "size",
@@ -262,6 +281,7 @@ static const td_op_def ops[] = {
             "T: {float, double}; align_corners: bool = false; "
             "half_pixel_centers: bool = false",
      .shape = td_resize_infer_grad,
+     .cost = cubic_grad_cost,
      .doc = "The gradient of ResizeBicubic.",
      .flags = TD_NO_GRADIENT,
      .lua = "",
@@ -269,6 +289,7 @@ static const td_op_def ops[] = {
     {.type = "ResizeArea",
      .sig = PICTURES,
      .shape = td_resize_infer,
+     .cost = area_cost,
      .doc = "Pictures in another size, each pixel the mean of what it covers.",
      .example = "td.resize_area({{{{1}, {2}, {5}, {6}}}}, {1, 2})"
                 "  --> 1.5 5.5",

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/array.h"
+#include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/cpu.h"
 #include "kernels/resize.h"
@@ -107,6 +109,16 @@ static td_status *grad_infer(td_infer *c) {
   return NULL;
 }
 
+static td_status *zeros(td_kernel_ctx *c, const td_shape *shape) {
+  td_tensor *dx;
+  if (shape->dim[1] < 1 || shape->dim[2] < 1)
+    return td_error(TD_INVALID_ARGUMENT, "size must be of 1 pixel or more");
+  TD_TRY(td_array_count(shape, NULL));
+  TD_TRY(td_out(c, 0, shape, &dx));
+  memset(dx->data, 0, td_tensor_bytes(dx));
+  return NULL;
+}
+
 static td_status *run_grad(td_kernel_ctx *c) {
   const td_tensor *g = td_in(c, 0);
   grad_job q = {.j = {.from = g->data, .dtype = g->dtype}};
@@ -117,7 +129,8 @@ static td_status *run_grad(td_kernel_ctx *c) {
   if (size.rank != 1 || size.count != 2)
     return td_error(TD_INVALID_ARGUMENT, "size must be {height, width}");
   if (shape.rank == 4) shape.dim[1] = size.at[0], shape.dim[2] = size.at[1];
-  TD_TRY(td_resize_read_grad(c, &g->shape, &shape, &q.j.r));
+  if (shape.rank == 4 && td_tensor_count(g) == 0) return zeros(c, &shape);
+  TD_TRY(td_resize_read_grad(c, &g->shape, &shape, &q.j.r, &shape));
   TD_TRY(td_out(c, 0, &shape, &dx));
   TD_TRY(td_temp(c, TD_FLOAT64, &shape, &sums));
   q.j.to = dx->data, q.sums = sums.data;
@@ -135,6 +148,7 @@ static const td_op_def ops[] = {
             "double, bfloat16}; align_corners: bool = false; "
             "half_pixel_centers: bool = false",
      .shape = td_resize_infer,
+     .cost = td_cost_move,
      .doc = "Pictures in another size, each pixel the nearest one.",
      .example = "td.resize_nearest_neighbor({{{{1}, {2}}}}, {1, 4})"
                 "  --> 1 1 2 2",
@@ -145,6 +159,7 @@ static const td_op_def ops[] = {
             "T: {uint8, int8, int32, half, float, double, bfloat16}; "
             "align_corners: bool = false; half_pixel_centers: bool = false",
      .shape = grad_infer,
+     .cost = td_cost_reduce,
      .doc = "The gradient of ResizeNearestNeighbor.",
      .flags = TD_NO_GRADIENT,
      .lua = "",

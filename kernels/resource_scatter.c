@@ -11,6 +11,7 @@
 #include "engine/device/variable.h"
 #include "kernels/array.h"
 #include "kernels/binary.h"
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/row_updates.h"
 
@@ -18,10 +19,7 @@
 static td_status *join(const td_shape *a, int to_a, const td_shape *b,
                        int from_b, td_shape *out) {
   int rank = to_a + b->rank - from_b;
-  if (rank > TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "the result would be of rank %d: at most %d is possible",
-                    rank, TD_MAX_RANK);
+  TD_TRY(td_shape_check_rank(rank));
   *out = td_shape_ranked(rank);
   for (int k = 0; k < rank; k++)
     out->dim[k] = k < to_a ? a->dim[k] : b->dim[k - to_a + from_b];
@@ -176,14 +174,22 @@ static td_status *scatter_infer(td_infer *c) {
   return check_updates(&x, indices, updates);
 }
 
-/* Integers have no quotient by 0. */
+static bool is_zero(const td_tensor *t, int64_t i) {
+  const float *f = t->data;
+  const double *d = t->data;
+  if (t->dtype == TD_COMPLEX64) return f[2 * i] == 0 && f[2 * i + 1] == 0;
+  if (t->dtype == TD_COMPLEX128) return d[2 * i] == 0 && d[2 * i + 1] == 0;
+  return td_dtype_is_integer(t->dtype) ? td_tensor_get_i(t, i) == 0
+                                       : td_tensor_get_f(t, i) == 0;
+}
+
+/* TensorFlow divides by 0 of no dtype here. */
 static td_status *check_divisors(const td_tensor *updates) {
-  if (!td_dtype_is_integer(updates->dtype)) return NULL;
   int64_t n = td_tensor_count(updates);
   for (int64_t i = 0; i < n; i++)
-    if (td_tensor_get_i(updates, i) == 0)
+    if (is_zero(updates, i))
       return td_error(TD_INVALID_ARGUMENT,
-                      "update %lld is 0: an integer cannot be divided by it",
+                      "update %lld is 0: nothing can be divided by it",
                       (long long)i);
   return NULL;
 }
@@ -320,6 +326,15 @@ static td_status *set_run(td_kernel_ctx *c) {
   return scatter_run(c, SET);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Reads and writes the rows, and reads the updates. */
+static void scatter_cost(td_infer *c, td_cost *cost) {
+  *cost = (td_cost){td_infer_in_count(c, 2),
+                    3 * td_infer_in_bytes(c, 2) + td_infer_in_bytes(c, 1)};
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define REALS                                                                  \
@@ -336,7 +351,8 @@ static td_status *set_run(td_kernel_ctx *c) {
 #define SCATTER_OP(name, of_dtype, text)                                       \
   {                                                                            \
     .type = name, .sig = SCATTER(of_dtype), .shape = scatter_infer,            \
-    .doc = text, .lua = "", .flags = TD_STATEFUL | TD_UPDATES | TD_SPARSE,     \
+    .cost = scatter_cost, .doc = text, .lua = "",                              \
+    .flags = TD_STATEFUL | TD_UPDATES | TD_SPARSE,                             \
     .section = "Variables and state"                                           \
   }
 #define SCATTER_KERNEL(name, of_dtype, fn)                                     \
@@ -351,6 +367,7 @@ static const td_op_def ops[] = {
             "batch_dims: int = 0; validate_indices: bool = true; "
             "dtype: type; Tindices: {int32, int64}",
      .shape = gather_infer,
+     .cost = td_cost_take,
      .doc = "Rows of a variable.",
      .lua = "",
      .flags = TD_STATEFUL | TD_READS | TD_SPARSE,

@@ -10,6 +10,7 @@
 
 #include "engine/device/variable.h"
 #include "kernels/binary.h"
+#include "kernels/cost.h"
 #include "kernels/gather_nd.h"
 #include "kernels/row_updates.h"
 #include "kernels/row_gather.h"
@@ -199,6 +200,15 @@ static td_status *max_run(td_kernel_ctx *c) {
   return scatter_run(c, TD_BINARY_Maximum);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Reads and writes the slices, and reads the updates. */
+static void scatter_cost(td_infer *c, td_cost *cost) {
+  *cost = (td_cost){td_infer_in_count(c, 2),
+                    3 * td_infer_in_bytes(c, 2) + td_infer_in_bytes(c, 1)};
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define REALS                                                                  \
@@ -211,7 +221,7 @@ static td_status *max_run(td_kernel_ctx *c) {
     .sig = "ref: resource, indices: Tindices, updates: T -> ; T: type; "       \
            "Tindices: {int32, int64}; use_locking: bool = true; "              \
            "bad_indices_policy: string = \"\"",                                \
-    .shape = scatter_infer, .doc = text, .lua = "",                            \
+    .shape = scatter_infer, .cost = scatter_cost, .doc = text, .lua = "",      \
     .flags = TD_STATEFUL | TD_UPDATES | TD_SPARSE,                             \
     .section = "Variables and state"                                           \
   }
@@ -226,6 +236,7 @@ static const td_op_def ops[] = {
      .sig = "resource: resource, indices: Tindices -> output: dtype; "
             "dtype: type; Tindices: {int32, int64}",
      .shape = gather_infer,
+     .cost = td_cost_take,
      .doc = "Slices of a variable, named by the vectors along the last "
             "dimension of indices.",
      .lua = "",

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/mem.h"
+#include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/row_gather.h"
 #include "kernels/operand.h"
@@ -35,7 +36,8 @@ static td_status *reverse_run(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   bool reversed[TD_MAX_RANK] = {false};
   td_small axes;
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   int64_t steps[TD_MAX_RANK], first = 0;
   TD_TRY(td_operand_ints(td_in(c, 1), "axis", &axes));
   if (axes.rank != 1)
@@ -124,6 +126,7 @@ static const td_op_def ops[] = {
             "bool, bfloat16, half, float, double, complex64, complex128, "
             "string}",
      .shape = reverse_infer,
+     .cost = td_cost_move,
      .doc = "The elements in the opposite order along the axes given.",
      .host = "axis",
      .example = "td.reverse(td.tensor{1, 2, 3}, {0})  --> 3 2 1",
@@ -132,6 +135,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, seq_lengths: Tlen -> output: T; seq_dim: int; "
             "batch_dim: int = 0; T: type; Tlen: {int32, int64} = int64",
      .shape = sequence_infer,
+     .cost = td_cost_move,
      .doc = "The first seq_lengths[b] elements along seq_dim in the opposite "
             "order, for every b of batch_dim.",
      .host = "seq_lengths",

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/mem.h"
+#include "kernels/cost.h"
 #include "kernels/row_gather.h"
 
 static td_status *check_shifts(const td_shape *shift, const td_shape *axis) {
@@ -69,6 +70,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, shift: Tshift, axis: Taxis -> output: T; T: type; "
             "Tshift: {int32, int64}; Taxis: {int32, int64}",
      .shape = roll_infer,
+     .cost = td_cost_move,
      .doc = "Elements moved by shift along axis; what leaves at one end comes "
             "in at the other.",
      .host = "shift, axis",

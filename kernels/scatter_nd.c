@@ -4,10 +4,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/gather_nd.h"
 #include "kernels/row_reduce.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
+#include "kernels/text.h"
 
 /* ---- ScatterNd ----------------------------------------------------------- */
 
@@ -33,6 +35,48 @@ static td_status *scatter_infer(td_infer *c) {
   return NULL;
 }
 
+/* The updates of each row, in order, as lists: first[row], then next[i]; -1 at
+ * the end. Caller owns both, which are one block. */
+static int64_t *list_updates(const int64_t *to, int64_t n, int64_t rows,
+                             int64_t **next) {
+  size_t size;
+  if (__builtin_add_overflow((size_t)n, (size_t)rows, &size)) return NULL;
+  int64_t *first = td_calloc(size, sizeof *first);
+  if (!first) return NULL;
+  *next = first + rows;
+  for (int64_t i = 0; i < rows; i++) first[i] = -1;
+  for (int64_t i = n - 1; i >= 0; i--) {
+    if (to[i] < 0) continue;
+    (*next)[i] = first[to[i]];
+    first[to[i]] = i;
+  }
+  return first;
+}
+
+/* The sum of strings is what they are when joined. */
+static td_status *scatter_text(td_kernel_ctx *c, const td_row_reduce *f,
+                               const td_shape *shape) {
+  const td_tensor *updates = td_in(c, 1);
+  int64_t count = td_shape_count(shape), *next = NULL;
+  int64_t rows = f->each > 0 ? count / f->each : 0;
+  td_text text = {0};
+  TD_TRY(td_array_fits(c, shape));
+  int64_t *first = list_updates(f->to, f->n, rows, &next);
+  if (!first) return td_oom();
+  if (td_text_reserve(&text, count))
+    for (int64_t i = 0; i < count; i++) {
+      for (int64_t k = first[i / f->each]; k >= 0; k = next[k]) {
+        td_bytes s = td_text_at(updates, k * f->each + i % f->each);
+        td_str_addn(&text.all, s.at, s.len);
+      }
+      td_text_end(&text);
+    }
+  td_status *s = td_text_out(c, 0, shape, &text);
+  td_text_drop(&text);
+  td_free(first);
+  return s;
+}
+
 static td_status *scatter_run(td_kernel_ctx *c) {
   const td_tensor *indices = td_in(c, 0), *updates = td_in(c, 1);
   td_shape shape, want;
@@ -42,6 +86,8 @@ static td_status *scatter_run(td_kernel_ctx *c) {
       td_node_string(td_ctx_node(c), "bad_indices_policy"), &ignore));
   TD_TRY(td_operand_shape(td_in(c, 2), "shape", &shape));
   TD_TRY(td_array_count(&shape, &count));
+  if (shape.rank == 0)
+    return td_error(TD_INVALID_ARGUMENT, "shape must have a size at least");
   TD_TRY(td_gather_nd_shape(&indices->shape, &shape, &want));
   if (!td_shape_equal(&updates->shape, &want))
     return bad_updates(&updates->shape, &want);
@@ -52,7 +98,9 @@ static td_status *scatter_run(td_kernel_ctx *c) {
   int64_t k = indices->shape.dim[indices->shape.rank - 1];
   td_row_reduce f = {
       .n = n, .each = td_shape_span(&shape, (int)k, shape.rank), .to = rows};
-  td_status *s = td_row_reduce_run(c, 1, &f, &shape);
+  td_status *s = updates->dtype == TD_STRING
+                     ? scatter_text(c, &f, &shape)
+                     : td_row_reduce_run(c, 1, &f, &shape);
   td_free(rows);
   return s;
 }
@@ -131,6 +179,11 @@ static td_status *onto_min(td_kernel_ctx *c) {
   return onto_run(c, TD_ROW_REDUCE_MIN);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+TD_COST_INPUT(onto_cost, 1, 2)
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define REALS                                                                  \
@@ -143,8 +196,8 @@ static td_status *onto_min(td_kernel_ctx *c) {
     .type = name,                                                              \
     .sig = input ": T, indices: Tindices, updates: T -> output: T; "           \
                  "T: " dtypes "; Tindices: {" indices_types "}" POLICY,        \
-    .shape = onto_infer, .doc = text, .lua = lua_name, .example = line,        \
-    .section = "Array"                                                         \
+    .shape = onto_infer, .cost = onto_cost, .doc = text, .lua = lua_name,      \
+    .example = line, .section = "Array"                                        \
   }
 #define KERNEL(name, dtypes, fn)                                               \
   { .op = name, .device = "CPU", .types = "T=" dtypes, .run = fn }
@@ -154,8 +207,9 @@ static const td_op_def ops[] = {
      .sig = "indices: Tindices, updates: T, shape: Tindices -> output: T; "
             "T: type; Tindices: {int16, int32, int64}" POLICY,
      .shape = scatter_infer,
+     .cost = td_cost_move,
      .doc = "Zeros with updates added to the slices that the vectors along "
-            "the last dimension of indices name.",
+            "the last dimension of indices name; strings are joined.",
      .host = "shape",
      .example = "td.scatter_nd({{2}, {0}}, {5, 6}, {3})  --> 6 0 5",
      .section = "Array"},
@@ -196,7 +250,7 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    KERNEL("ScatterNd", "bool|" NUMBERS, scatter_run),
+    KERNEL("ScatterNd", "bool|string|" NUMBERS, scatter_run),
     KERNEL("ScatterNdNonAliasingAdd", "bool|" NUMBERS, onto_add),
     KERNEL("TensorScatterUpdate",
            "bool|string|qint8|quint8|qint16|quint16|qint32|" NUMBERS, onto_set),

@@ -5,6 +5,7 @@
 #include "kernels/row_reduce.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
+#include "kernels/cost.h"
 
 /* ---- unsorted: shapes ---------------------------------------------------- */
 
@@ -25,10 +26,7 @@ static td_status *segments_to(const td_shape *data, const td_shape *ids,
   if (ids->rank > data->rank) return not_prefix(data, ids);
   td_shape head = td_shape_of(ids->rank, data->dim);
   if (!td_shape_compatible(&head, ids)) return not_prefix(data, ids);
-  if (data->rank - ids->rank + 1 > TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "the result would have more than %d dimensions",
-                    TD_MAX_RANK);
+  TD_TRY(td_shape_check_rank(data->rank - ids->rank + 1));
   *out = td_shape_ranked(data->rank - ids->rank + 1);
   out->dim[0] = segments;
   for (int k = ids->rank; k < data->rank; k++)
@@ -234,15 +232,15 @@ static td_status *sorted_min(td_kernel_ctx *c) {
     .sig = "data: T, segment_ids: Tindices, num_segments: Tnumsegments -> "    \
            "output: T; T: {" allowed "}; Tindices: {" ids "}; "                \
            "Tnumsegments: {int32, int64} = int32",                             \
-    .shape = unsorted_infer, .doc = text, .host = "num_segments",              \
-    .section = part                                                            \
+    .shape = unsorted_infer, .cost = td_cost_reduce, .doc = text,              \
+    .host = "num_segments", .section = part                                    \
   }
 #define SORTED(name, allowed, text)                                            \
   {                                                                            \
     .type = name,                                                              \
     .sig = "data: T, segment_ids: Tindices -> output: T; T: {" allowed "}; "   \
            "Tindices: {int32, int64}",                                         \
-    .shape = sorted_infer, .doc = text,                                        \
+    .shape = sorted_infer, .cost = td_cost_reduce, .doc = text,                \
     .section = "Reductions, ranges, segments"                                  \
   }
 #define KERNEL(name, dtypes, fn)                                               \

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 #include "kernels/simd/vec.h"
@@ -224,6 +225,7 @@ static const td_op_def ops[] = {
     {.type = "Select",
      .sig = SIG,
      .shape = shape_select,
+     .cost = td_cost_move,
      .doc = "t where condition is true, e elsewhere; a vector chooses rows.",
      .lua = "",
      .flags = TD_IN_PLACE,
@@ -231,6 +233,7 @@ static const td_op_def ops[] = {
     {.type = "SelectV2",
      .sig = SIG,
      .shape = shape_select_v2,
+     .cost = td_cost_move,
      .doc = "t where condition is true, e elsewhere, broadcasting.",
      .lua = "",
      .flags = TD_IN_PLACE,

@@ -94,6 +94,15 @@ static td_status *run(td_kernel_ctx *c) {
   return td_linalg_run(c, &l);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Golub and Van Loan, 8.3: with vectors, and of the values alone. */
+static void eig_cost(td_infer *c, td_cost *cost) {
+  cost->flops =
+      (td_infer_bool(c, "compute_v") ? 9 : 4.0 / 3) * td_linalg_cube(c, 0);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 static const td_op_def ops[] = {
@@ -101,6 +110,7 @@ static const td_op_def ops[] = {
      .sig = "input: T -> e: T, v: T; compute_v: bool = true; "
             "T: {double, float, half, complex64, complex128}",
      .shape = infer,
+     .cost = eig_cost,
      .doc = "The eigenvalues of each symmetric (Hermitian) matrix, smallest "
             "first, and its eigenvectors as columns; the upper triangle is not "
             "looked at.",

@@ -3,8 +3,9 @@
  * The partition puts them where an edge leaves a device or its memory. Which
  * mailbox of the step they meet in is the note "_edge"; TensorFlow's attributes
  * stay beside it so that parts are graphs like any other. A value in a mailbox
- * is one that both sides reach: a sender whose device is not the receiver's
- * brings it into host memory first; the receiver fetches it into its own.
+ * is one that both sides reach: a sender whose device is neither the receiver's
+ * nor a peer of it brings it into host memory first; the receiver fetches it
+ * into its own.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -17,6 +18,17 @@ typedef struct end {
   int32_t edge;
   bool stage; /* sends: goes through host memory */
 } end;
+
+/* Does the device called `to` copy out of d's memory itself? */
+static bool is_peer(const td_device *d, const char *to) {
+  td_device_name other, both;
+  td_status *s = td_device_name_parse(to, &other);
+  bool ok = td_ok(s) && d->copy_peer && strcmp(d->type, other.type) == 0;
+  td_status_release(s);
+  other.index =
+      d->parsed.index; /* of one process: they differ in nothing else */
+  return ok && td_device_name_intersect(&d->parsed, &other, &both);
+}
 
 static td_status *end_make(const td_kernel_info *info, void **state) {
   const td_node *n = info->node;
@@ -31,7 +43,8 @@ static td_status *end_make(const td_kernel_info *info, void **state) {
   e->stage = n->op->kind == TD_OP_SEND &&
              !td_kernel_in_host(n, info->device, 0) &&
              strcmp(td_node_string(n, "send_device"),
-                    td_node_string(n, "recv_device")) != 0;
+                    td_node_string(n, "recv_device")) != 0 &&
+             !is_peer(info->device, td_node_string(n, "recv_device"));
   *state = e;
   return NULL;
 }
@@ -134,6 +147,19 @@ static void recv_start(td_kernel_ctx *c) {
   td_rendezvous_receive(c->step->rendezvous, key_of(c), &r->base);
 }
 
+/* ---- what they wait for -------------------------------------------------- */
+
+static void send_why(const td_kernel_ctx *c, td_str *out) {
+  td_str_addf(out, "the copy of %s into host memory",
+              td_node_string(td_ctx_node(c), "tensor_name"));
+}
+
+static void recv_why(const td_kernel_ctx *c, td_str *out) {
+  const td_node *n = td_ctx_node(c);
+  td_str_addf(out, "%s from %s", td_node_string(n, "tensor_name"),
+              td_node_string(n, "send_device"));
+}
+
 /* ---- _Arg and _Retval ---------------------------------------------------- */
 
 /* Attributes are T and index. */
@@ -161,6 +187,9 @@ static td_status *arg_run(td_kernel_ctx *c) {
 static td_status *retval_run(td_kernel_ctx *c) {
   if (!c->step->rets) return no_step("fetches");
   int64_t i = index_of(c);
+  if (c->step->rets[i].buffer)
+    return td_error(TD_INVALID_ARGUMENT, "fetch %lld is set by two parts",
+                    (long long)i);
   c->step->rets_dead[i] = c->dead;
   if (!c->dead) td_tensor_retain(td_in(c, 0), &c->step->rets[i]);
   return NULL;
@@ -224,10 +253,10 @@ static const td_op_def ops[] = {
   .flags = TD_KERNEL_DEAD | TD_KERNEL_OWN
 
 static const td_kernel_def kernels[] = {
-    {.op = "_Send", .start = send_start, END},
-    {.op = "_HostSend", .start = send_start, END},
-    {.op = "_Recv", .start = recv_start, END},
-    {.op = "_HostRecv", .start = recv_start, END},
+    {.op = "_Send", .start = send_start, .why = send_why, END},
+    {.op = "_HostSend", .start = send_start, .why = send_why, END},
+    {.op = "_Recv", .start = recv_start, .why = recv_why, END},
+    {.op = "_HostRecv", .start = recv_start, .why = recv_why, END},
     {.op = "_Arg", .device = "CPU", .run = arg_run, .flags = TD_KERNEL_INLINE},
     {.op = "_Retval",
      .device = "CPU",

@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
+#include "kernels/cost.h"
 #include "kernels/operand.h"
 
 static td_status *shape_infer(td_infer *c) {
@@ -69,6 +70,7 @@ static const td_op_def ops[] = {
      .sig = "input: T -> output: out_type; "
             "T: type; out_type: {int32, int64} = int32",
      .shape = shape_infer,
+     .cost = td_cost_none,
      .value = shape_value,
      .doc = "The sizes of the input's dimensions, as a vector.",
      .flags = TD_NO_GRADIENT | TD_CHEAP,
@@ -79,6 +81,7 @@ static const td_op_def ops[] = {
      .sig = "input: N*T -> output: N*out_type; "
             "N: int >= 1; T: type; out_type: {int32, int64} = int32",
      .shape = shape_infer,
+     .cost = td_cost_none,
      .value = shape_value,
      .doc = "The shape of each of several inputs.",
      .flags = TD_NO_GRADIENT | TD_CHEAP,
@@ -89,6 +92,7 @@ static const td_op_def ops[] = {
      .sig = "input: T -> output: out_type; "
             "T: type; out_type: {int32, int64} = int32",
      .shape = td_infer_scalars,
+     .cost = td_cost_none,
      .value = size_value,
      .doc = "The number of elements of the input.",
      .flags = TD_NO_GRADIENT | TD_CHEAP,
@@ -98,6 +102,7 @@ static const td_op_def ops[] = {
     {.type = "Rank",
      .sig = "input: T -> output: int32; T: type",
      .shape = td_infer_scalars,
+     .cost = td_cost_none,
      .value = rank_value,
      .doc = "The number of dimensions of the input.",
      .flags = TD_NO_GRADIENT | TD_CHEAP,

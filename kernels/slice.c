@@ -1,6 +1,7 @@
 /* slice.c - Slice. (x[a:b:c] is StridedSlice, in strided_slice.c.)
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -39,6 +40,8 @@ static td_status *slice_size(int k, int64_t dim, const td_small *begin,
 
 static td_status *slice_to(const td_shape *in, const td_small *begin,
                            const td_small *size, td_shape *out) {
+  TD_TRY(td_operand_vector(begin, "begin"));
+  TD_TRY(td_operand_vector(size, "size"));
   if (begin->count != size->count || begin->count > TD_MAX_RANK ||
       (in->rank >= 0 && begin->count != in->rank))
     return td_error(TD_INVALID_ARGUMENT,
@@ -101,7 +104,8 @@ static td_status *slice_run(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_small begin, size;
   td_shape out;
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK], first = 0;
   bool taken = false;
   TD_TRY(td_operand_ints(td_in(c, 1), "begin", &begin));
@@ -126,6 +130,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, begin: Index, size: Index -> output: T; "
             "T: type; Index: {int32, int64}",
      .shape = slice_infer,
+     .cost = td_cost_take,
      .value = slice_value,
      .doc = "size[i] elements of dimension i from begin[i] on; -1 is all "
             "that are left.",

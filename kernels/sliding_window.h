@@ -22,8 +22,15 @@ typedef struct td_sliding_window {
 td_status *td_sliding_window_read(const td_attr *a, const char *what,
                                   int64_t *height, int64_t *width);
 
-/* Sets the other fields. With padding VALID, `out` is 0 where the window does
- * not fit. INVALID_ARGUMENT: the window is empty or reaches too far. */
+/* How many windows that reach over so many cells lie inside of `in`, which are
+ * not negative: (in - reach + stride) / stride, cut towards 0. That is none
+ * where the window is a little too large; false where it is so by two strides
+ * or more, as in TensorFlow. */
+bool td_sliding_window_count(int64_t in, int64_t reach, int64_t stride,
+                             int64_t *out);
+
+/* Sets the other fields. A window may be empty. INVALID_ARGUMENT: it reaches
+ * too far. */
 td_status *td_sliding_window_place(td_sliding_window *t, bool same);
 
 #endif

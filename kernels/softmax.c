@@ -1,6 +1,7 @@
 /* softmax.c - softmax and log-softmax over the last dimension.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/softmax.h"
 
 #include <math.h>
@@ -98,16 +99,21 @@ static td_status *log_softmax_run(td_kernel_ctx *c) {
   return run(c, true);
 }
 
+/* The largest, a difference, exp, a sum, a quotient. */
+TD_COST_OUTPUT(softmax_cost, 5, 0)
+
 static const td_op_def ops[] = {
     {.type = "Softmax",
      .sig = "logits: T -> softmax: T; T: {half, bfloat16, float, double}",
      .shape = softmax_infer,
+     .cost = softmax_cost,
      .doc = "exp(x) / sum(exp(x)) over the last dimension.",
      .flags = TD_IN_PLACE,
      .section = "Neural-network building blocks"},
     {.type = "LogSoftmax",
      .sig = "logits: T -> logsoftmax: T; T: {half, bfloat16, float, double}",
      .shape = softmax_infer,
+     .cost = softmax_cost,
      .doc = "x - log(sum(exp(x))) over the last dimension.",
      .flags = TD_IN_PLACE,
      .section = "Neural-network building blocks"},

@@ -5,8 +5,10 @@
  * broadcast, the others' must be equal.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/linalg.h"
 #include "kernels/array.h"
+#include "kernels/element.h"
+#include "kernels/linalg.h"
+#include "kernels/lu.h"
 
 static const char *const singular = "is not invertible";
 
@@ -84,8 +86,7 @@ static int solve_one(const td_linalg *l, int64_t i, void *work) {
     td_linalg_load(l, e->rhs, i, n, columns, false, b);
   else
     td_linalg_identity(l, n, columns, b);
-  l->call->getrf(&n, &n, a, &n, pivots, &info);
-  if (info != 0) return TD_LINALG_FAILED;
+  if (td_lu_columns(l, false, a, pivots) != 0) return TD_LINALG_FAILED;
   l->call->getrs("N", &n, &columns, a, &n, pivots, b, &n, &info, 1);
   td_linalg_store(l, b, n, columns, n, false, e->out, i);
   return info;
@@ -135,6 +136,39 @@ static td_status *inverse_run(td_kernel_ctx *c) {
 
 /* ---- triangular ---------------------------------------------------------- */
 
+/* By its definition, one row after the other: what a 0 on the diagonal gives,
+ * infinity and NaN, is the result. Blocks of LAPACK's would refuse it. */
+#define SUBSTITUTE(kind, ...)                                                  \
+  static void substitute_##kind(int64_t n, int64_t columns, bool lower,        \
+                                const void *matrix, void *at) {                \
+    const td_##kind *a = matrix;                                               \
+    for (td_##kind *b = at; columns > 0; columns--, b += n)                    \
+      for (int64_t k = 0; k < n; k++) {                                        \
+        int64_t row = lower ? k : n - 1 - k;                                   \
+        const td_##kind *column = a + row * n;                                 \
+        b[row] /= column[row];                                                 \
+        for (int64_t i = lower ? row + 1 : 0; i < (lower ? n : row); i++)      \
+          b[i] -= column[i] * b[row];                                          \
+      }                                                                        \
+  }
+EACH_FLOATS_C(SUBSTITUTE, )
+
+static void substitute(const td_linalg *l, bool lower, const void *a, void *b) {
+  switch (l->dtype) {
+  case TD_FLOAT32:
+    substitute_f32(l->m, l->k, lower, a, b);
+    break;
+  case TD_FLOAT64:
+    substitute_f64(l->m, l->k, lower, a, b);
+    break;
+  case TD_COMPLEX64:
+    substitute_c64(l->m, l->k, lower, a, b);
+    break;
+  default:
+    substitute_c128(l->m, l->k, lower, a, b);
+  }
+}
+
 static int triangular_one(const td_linalg *l, int64_t i, void *work) {
   const equations *e = l->arg;
   char *at = work;
@@ -144,11 +178,12 @@ static int triangular_one(const td_linalg *l, int64_t i, void *work) {
   /* The adjoint of a lower matrix is an upper one. */
   td_linalg_load(l, e->matrix, place[0], n, n, e->adjoint, a);
   td_linalg_load(l, e->rhs, place[1], n, columns, false, b);
-  l->call->trtrs(e->lower != e->adjoint ? "L" : "U", "N", "N", &n, &columns, a,
-                 &n, b, &n, &info, 1, 1, 1);
-  if (info > 0) return TD_LINALG_FAILED;
+  bool lower = e->lower != e->adjoint;
+  l->call->trtrs(lower ? "L" : "U", "N", "N", &n, &columns, a, &n, b, &n, &info,
+                 1, 1, 1);
+  if (info > 0) substitute(l, lower, a, b);
   td_linalg_store(l, b, n, columns, n, false, e->out, i);
-  return info;
+  return 0;
 }
 
 /* Which matrix of `s` belongs to number i of those in `out`. */
@@ -170,7 +205,7 @@ static td_status *triangular_run(td_kernel_ctx *c) {
                  .rhs = td_in(c, 1),
                  .adjoint = td_node_bool(n, "adjoint"),
                  .lower = td_node_bool(n, "lower")};
-  td_linalg l = {.one = triangular_one, .fault = singular};
+  td_linalg l = {.one = triangular_one};
   TD_TRY(solve_shape(&e.matrix->shape, &e.rhs->shape, true, &out));
   TD_TRY(td_array_count(&out, NULL));
   TD_TRY(td_out(c, 0, &out, &e.out));
@@ -189,6 +224,26 @@ static td_status *triangular_run(td_kernel_ctx *c) {
   return s;
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* LU factors, and two triangles for each column of the right side. */
+static double right_side(const td_infer *c) {
+  return td_infer_in_count(c, 1) * td_infer_size(td_infer_in(c, 0), -1);
+}
+
+static void inverse_cost(td_infer *c, td_cost *cost) {
+  cost->flops = 2 * td_linalg_cube(c, 0);
+}
+
+static void solve_cost(td_infer *c, td_cost *cost) {
+  cost->flops = td_linalg_cube(c, 0) * 2 / 3 + 2 * right_side(c);
+}
+
+static void triangle_cost(td_infer *c, td_cost *cost) {
+  cost->flops = right_side(c);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define TYPES "T=float|double|complex64|complex128"
@@ -198,6 +253,7 @@ static const td_op_def ops[] = {
     {.type = "MatrixInverse",
      .sig = "input: T -> output: T; adjoint: bool = false; " DTYPES,
      .shape = td_linalg_infer_square,
+     .cost = inverse_cost,
      .doc = "The inverse of each square matrix, or of its conjugated "
             "transpose.",
      .example = "td.matrix_inverse{{2.0, 0.0}, {0.0, 4.0}}[1]  --> 0 0.25",
@@ -205,6 +261,7 @@ static const td_op_def ops[] = {
     {.type = "MatrixSolve",
      .sig = "matrix: T, rhs: T -> output: T; adjoint: bool = false; " DTYPES,
      .shape = solve_infer,
+     .cost = solve_cost,
      .doc = "X of matrix X = rhs, for each square matrix or its conjugated "
             "transpose.",
      .example = "td.matrix_solve({{2.0, 1.0}, {0.0, 4.0}}, {{4.0}, {8.0}})[0]"
@@ -215,8 +272,10 @@ static const td_op_def ops[] = {
             "adjoint: bool = false; "
             "T: {bfloat16, double, float, half, complex64, complex128}",
      .shape = triangular_infer,
+     .cost = triangle_cost,
      .doc = "X of matrix X = rhs, for each triangular matrix or its "
-            "conjugated transpose; the other triangle is not looked at.",
+            "conjugated transpose; the other triangle is not looked at. A 0 on "
+            "the diagonal gives infinity or NaN.",
      .example = "td.matrix_triangular_solve({{2.0, 0.0}, {1.0, 1.0}}, {{2.0}, "
                 "{3.0}})  --> 1 2",
      .section = "Matrix / linear algebra"},

@@ -5,6 +5,7 @@
  * cut off ends, is place i of batch j: both ways that gives a list of rows.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/row_gather.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -35,11 +36,7 @@ static td_status *check_operands(const td_shape *in, int axes,
 static td_status *read_block(const td_small *block, plan *p) {
   p->axes = block->count;
   p->blocks = 1;
-  if (p->axes >= TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "block_shape has %d sizes: at most %d "
-                    "are possible",
-                    p->axes, TD_MAX_RANK - 1);
+  TD_TRY(td_shape_check_rank(1 + p->axes));
   for (int k = 0; k < p->axes; k++) {
     p->block[k] = block->at[k];
     if (block->at[k] < 1 || block->at[k] > INT32_MAX ||
@@ -139,6 +136,7 @@ static td_status *infer(td_infer *c, bool back) {
     TD_TRY(td_infer_rank(c, 1, 1, "block_shape", NULL));
     TD_TRY(td_operand_infer_ints(c, 1, "block_shape", &block, &known));
   }
+  if (!nd) TD_TRY(td_infer_rank(c, 0, 4, "input", NULL));
   if (known)
     TD_TRY(check_operands(in, block.count, td_infer_in(c, nd ? 2 : 1),
                           back ? "crops" : "paddings"));
@@ -218,6 +216,10 @@ static td_status *run(td_kernel_ctx *c, bool back) {
   td_small block = square_of(0);
   plan p;
   if (!nd) {
+    td_shape_text text;
+    if (td_in(c, 0)->shape.rank != 4)
+      return td_error(TD_INVALID_ARGUMENT, "input must be of rank 4, not %s",
+                      td_shape_str(&td_in(c, 0)->shape, &text));
     block = square_of(td_node_int(td_ctx_node(c), "block_size"));
   } else {
     TD_TRY(td_operand_ints(td_in(c, 1), "block_shape", &block));
@@ -247,6 +249,7 @@ static const td_op_def ops[] = {
     {.type = "SpaceToBatchND",
      .sig = ND_SIG("paddings", "Tpaddings"),
      .shape = batch_infer,
+     .cost = td_cost_move,
      .doc = "Every block_shape-th place of the padded input, from each place "
             "of a block on, as batches of their own.",
      .lua = "space_to_batch_nd",
@@ -257,6 +260,7 @@ static const td_op_def ops[] = {
     {.type = "BatchToSpaceND",
      .sig = ND_SIG("crops", "Tcrops"),
      .shape = space_infer,
+     .cost = td_cost_move,
      .doc = "Batches as the places of blocks, the other way than "
             "SpaceToBatchND; crops are cut off.",
      .lua = "batch_to_space_nd",
@@ -268,6 +272,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, paddings: Tpaddings -> output: T; T: type; "
             "Tpaddings: {int32, int64} = int32; block_size: int >= 2",
      .shape = batch_infer,
+     .cost = td_cost_move,
      .doc = "SpaceToBatchND for squares of block_size places.",
      .lua = "space_to_batch",
      .host = "paddings",
@@ -279,6 +284,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, crops: Tidx -> output: T; T: type; block_size: int >= "
             "2; Tidx: {int32, int64} = int32",
      .shape = space_infer,
+     .cost = td_cost_move,
      .doc = "BatchToSpaceND for squares of block_size places.",
      .lua = "batch_to_space",
      .host = "crops",

@@ -4,6 +4,7 @@
  * are axes of their own on either side.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/array.h"
 
@@ -103,7 +104,8 @@ static td_status *run(td_kernel_ctx *c, bool to_depth) {
   int64_t from[AXES], to[AXES];
   layout at;
   td_shape out;
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   TD_TRY(layout_of(td_node_string(td_ctx_node(c), "data_format"), &at));
   TD_TRY(shape_of(in, &at, block, to_depth, &out));
   TD_TRY(td_array_count(&out, NULL));
@@ -140,6 +142,7 @@ static const td_op_def ops[] = {
     {.type = "SpaceToDepth",
      .sig = SIG,
      .shape = depth_infer,
+     .cost = td_cost_move,
      .doc = "Squares of block_size places become the channels of one place.",
      .example =
          "td.space_to_depth({{{{1}, {2}}, {{3}, {4}}}}, {block_size = 2})"
@@ -148,6 +151,7 @@ static const td_op_def ops[] = {
     {.type = "DepthToSpace",
      .sig = SIG,
      .shape = space_infer,
+     .cost = td_cost_move,
      .doc = "Channels of one place become squares of block_size places.",
      .example = "td.depth_to_space({{{{1, 2, 3, 4}}}}, {block_size = 2})"
                 "  --> 1 2 3 4",

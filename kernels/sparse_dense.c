@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 #include "kernels/gather_nd.h"
@@ -349,6 +350,15 @@ static td_status *reorder_run(td_kernel_ctx *c) {
   return s;
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* A multiply-add for each element of the sparse matrix and column. */
+static void product_cost(td_infer *c, td_cost *cost) {
+  cost->flops =
+      2 * td_infer_in_count(c, 1) * td_infer_size(td_infer_out_shape(c, 0), 1);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 static const td_op_def ops[] = {
@@ -358,6 +368,7 @@ static const td_op_def ops[] = {
             "validate_indices: bool = true; T: type; "
             "Tindices: {int32, int64}",
      .shape = to_dense_infer,
+     .cost = td_cost_move,
      .doc = "A tensor of default_value but for sparse_values at the places "
             "that sparse_indices, in order, name.",
      .host = "output_shape",
@@ -368,6 +379,7 @@ static const td_op_def ops[] = {
             "product: T; T: type; Tindices: {int32, int64} = int64; "
             "adjoint_a: bool = false; adjoint_b: bool = false",
      .shape = product_infer,
+     .cost = product_cost,
      .doc = "A sparse matrix times a dense one, each as its adjoint if so "
             "asked.",
      .lua = "sparse_tensor_dense_matmul",
@@ -379,6 +391,7 @@ static const td_op_def ops[] = {
      .sig = "input_indices: int64, input_values: T, input_shape: int64 -> "
             "output_indices: int64, output_values: T; T: type",
      .shape = reorder_infer,
+     .cost = td_cost_move,
      .doc = "The elements of a sparse tensor in row-major order.",
      .host = "input_shape",
      .example = "(td.sparse_reorder({{1}, {0}}, {7, 8}, {2}))  --> 0 1",

@@ -223,6 +223,19 @@ static td_status *back_root(td_kernel_ctx *c) {
   return back(c, ROOT);
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* An addition for each element of the rows that are taken. */
+static void rows_cost(td_infer *c, td_cost *cost) {
+  const td_shape *data = td_infer_in(c, 0);
+  double row = td_infer_in_count(c, 0) / fmax(td_infer_size(data, 0), 1);
+  double size = (double)td_dtype_size(td_infer_in_type(c, 0));
+  cost->flops = row * td_infer_in_count(c, 1);
+  cost->bytes = cost->flops * size + td_infer_in_bytes(c, 1) +
+                td_infer_in_bytes(c, 2) + td_infer_out_bytes(c, 0);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define REALS                                                                  \
@@ -237,7 +250,7 @@ static td_status *back_root(td_kernel_ctx *c) {
     .type = name,                                                              \
     .sig = "data: T, " INPUTS " -> output: T; T: {" allowed "}; " IDS_ATTRS    \
            "; sparse_gradient: bool = false",                                  \
-    .shape = shape_last, .doc = text, .section = part                          \
+    .shape = shape_last, .cost = rows_cost, .doc = text, .section = part       \
   }
 #define COUNTED(name, allowed, text)                                           \
   {                                                                            \
@@ -247,7 +260,8 @@ static td_status *back_root(td_kernel_ctx *c) {
            "Tnumsegments: {int32, int64} = int32; "                            \
            "Tsegmentids: {int32, int64} = int32; "                             \
            "sparse_gradient: bool = false",                                    \
-    .shape = shape_counted, .doc = text, .host = "num_segments", .lua = "",    \
+    .shape = shape_counted, .cost = rows_cost, .doc = text,                    \
+    .host = "num_segments", .lua = "",                                         \
     .section = "Reductions, ranges, segments"                                  \
   }
 #define GRADIENT(name, of, part)                                               \
@@ -255,8 +269,9 @@ static td_status *back_root(td_kernel_ctx *c) {
     .type = name,                                                              \
     .sig = "grad: T, " INPUTS ", output_dim0: int32 -> output: T; "            \
            "T: {" FLOATS "}; " IDS_ATTRS,                                      \
-    .shape = shape_gradient, .doc = "Gradient of " of " for data.",            \
-    .host = "output_dim0", .lua = "", .section = part                          \
+    .shape = shape_gradient, .cost = rows_cost,                                \
+    .doc = "Gradient of " of " for data.", .host = "output_dim0", .lua = "",   \
+    .section = part                                                            \
   }
 #define ANY_REAL                                                               \
   "T=half|bfloat16|float|double|int8|uint8|int16|uint16|int32|uint32|int64|"   \

@@ -11,9 +11,32 @@
 #include <math.h>
 
 enum {
-  TERMS = 10000, /* at most, of a series or fraction */
-  SHIFT = 10,    /* from there on asymptotic series hold */
+  TERMS = 10000,   /* at most, of a series or fraction */
+  SHIFT = 10,      /* from there on asymptotic series hold */
+  LARGE = 1000000, /* from there on a series in 1 / a needs two terms */
 };
+
+/* ---- logarithms ---------------------------------------------------------- */
+
+/* log(1 + x) - x, of which near 0 nothing would be left. */
+static double log_without_line(double x) {
+  double sum = 0, power = -x * x;
+  if (!(fabs(x) < 0.2)) return log1p(x) - x;
+  for (int k = 2; fabs(power) > fabs(sum) * DBL_EPSILON / 4; k++, power *= -x)
+    sum += power / k;
+  return sum;
+}
+
+/* 5.11.1: log gamma(a + 1) is log(2 pi a) / 2 + a log(a) - a and this, a at
+ * least SHIFT. */
+static double stirling_rest(double a) {
+  double s = 1 / (a * a);
+  return (1.0 / 12 -
+          s * (1.0 / 360 -
+               s * (1.0 / 1260 -
+                    s * (1.0 / 1680 - s * (1.0 / 1188 - s * 691 / 360360))))) /
+         a;
+}
 
 /* ---- gamma and its derivatives ------------------------------------------- */
 
@@ -32,8 +55,8 @@ double td_special_digamma(double x) {
                              1.0 / 132, -691.0 / 32760, 1.0 / 12};
   double y = 0, power, square;
   if (x <= 0 && is_whole(x)) return NAN;
-  if (x < 0) {
-    y = -M_PI / tan(M_PI * (x - floor(x)));
+  if (x < 0) { /* from the nearest pole: x - floor(x) would round to 1 */
+    y = -M_PI / tan(M_PI * (x - rint(x)));
     x = 1 - x;
   }
   for (; x < SHIFT; x++) y -= 1 / x;
@@ -75,14 +98,14 @@ static double zeta_positive(double x, double q) {
 /* Terms with q + n < 0 are, but for their sign, those of another zeta without
  * its tail. */
 double td_special_zeta(double x, double q) {
-  if (isnan(q) || !(x >= 1)) return NAN;
   if (x == 1) return INFINITY;
-  if (isinf(x)) return q > 1 ? 0 : q == 1 ? 1 : q > 0 ? INFINITY : NAN;
+  if (isnan(q) || !(x > 1)) return NAN;
+  if (isinf(x)) return q > 1 ? 0 : q == 1 ? 1 : INFINITY;
   if (q > 0) return isinf(q) ? 0 : zeta_positive(x, q);
   if (!is_whole(x)) return NAN;
   bool even = is_whole(x / 2);
   if (is_whole(q)) return even ? INFINITY : NAN;
-  double rest = q - floor(q), below = 1 - rest;
+  double rest = q - floor(q), below = ceil(q) - q; /* neither rounds */
   double sum = zeta_positive(x, below) - zeta_positive(x, 1 - q);
   return zeta_positive(x, rest) + (even ? sum : -sum);
 }
@@ -92,7 +115,7 @@ double td_special_polygamma(double n, double x) {
   if (!(n >= 0) || !is_whole(n)) return NAN;
   if (n == 0) return td_special_digamma(x);
   double y = tgamma(n + 1) * td_special_zeta(n + 1, x);
-  return is_whole(n / 2) ? -y : y;
+  return is_whole((n + 1) / 2) ? y : -y;
 }
 
 /* ---- error function ------------------------------------------------------ */
@@ -156,15 +179,23 @@ typedef struct dual {
   double is, by_a;
 } dual;
 
-/* x^a exp(-x) / gamma(a) */
+/* x^a exp(-x) / gamma(a + 1): at a small a nothing cancels, as it would with
+ * 1 / a in front; at a large one the parts that cancel are left out. */
 static dual gamma_front(double a, double x) {
-  double is = exp(a * log(x) - x - td_special_lgamma(a));
-  return (dual){is, is * (log(x) - td_special_digamma(a))};
+  double is = a < SHIFT
+                  ? exp(a * log(x) - x - td_special_lgamma(a + 1))
+                  : exp(a * log_without_line((x - a) / a) - stirling_rest(a)) /
+                        sqrt(2 * M_PI * a);
+  return (dual){is, is * (log(x) - td_special_digamma(a + 1))};
+}
+
+static dual times(dual x, dual y) {
+  return (dual){x.is * y.is, x.by_a * y.is + x.is * y.by_a};
 }
 
 /* P, by 8.11.4: for x up to a. */
 static dual gamma_series(double a, double x) {
-  dual front = gamma_front(a, x), term = {1 / a, -1 / (a * a)}, sum = term;
+  dual term = {1, 0}, sum = term;
   for (int n = 1; n < TERMS; n++) {
     double of = a + n;
     term.by_a = (term.by_a - term.is / of) * x / of;
@@ -175,7 +206,7 @@ static dual gamma_series(double a, double x) {
         fabs(term.by_a) <= fabs(sum.by_a) * DBL_EPSILON / 4)
       break;
   }
-  return (dual){front.is * sum.is, front.by_a * sum.is + front.is * sum.by_a};
+  return times(gamma_front(a, x), sum);
 }
 
 /* Q, by 8.9.2 with Lentz's method: for x above a. */
@@ -190,23 +221,40 @@ static dual gamma_fraction(double a, double x) {
     d.by_a *= -d.is * d.is;
     c.by_a = b.by_a + (up.by_a - up.is * (c.by_a / c.is)) / c.is;
     c.is = b.is + up.is / c.is;
-    by = (dual){c.is * d.is, c.by_a * d.is + c.is * d.by_a};
-    h.by_a = h.by_a * by.is + h.is * by.by_a;
-    h.is *= by.is;
+    by = times(c, d);
+    h = times(h, by);
     if (fabs(by.is - 1) <= DBL_EPSILON &&
         fabs(h.is * by.by_a) <= fabs(h.by_a) * DBL_EPSILON)
       break;
   }
-  dual front = gamma_front(a, x);
-  return (dual){front.is * h.is, front.by_a * h.is + front.is * h.by_a};
+  return times(gamma_front(a, x), times((dual){a, 1}, h));
+}
+
+/* P, by 8.12.3 to 8.12.10, a at least LARGE: sums would need as many terms as
+ * the root of a. */
+static dual gamma_large(double a, double x) {
+  static const double c[] = {-1.0 / 3,  1.0 / 12,   -2.0 / 135,
+                             1.0 / 864, 1.0 / 2835, -139.0 / 777600};
+  double far = (x - a) / a, half = -log_without_line(far); /* eta^2 / 2 */
+  double eta = copysign(sqrt(2 * half), far), c0 = 0, slope = 0;
+  double bell = exp(-a * half) / sqrt(2 * M_PI * a);
+  double turn = eta == 0 ? 1 : far / eta; /* -a times eta's derivative */
+  if (bell == 0) return (dual){far > 0, 0};
+  for (int k = TD_COUNT(c) - 1; k >= 0; k--) {
+    slope = slope * eta + (k + 1 < (int)TD_COUNT(c) ? (k + 1) * c[k + 1] : 0);
+    c0 = c0 * eta + c[k];
+  }
+  return (dual){erfc(-eta * sqrt(a / 2)) / 2 - bell * (c0 - 1 / (540 * a)),
+                bell * (eta / 2 - turn - c0 * (log1p(far) - 1 / (2 * a)) +
+                        slope * turn / a)};
 }
 
 /* P and Q where no sum is needed. */
 static bool gamma_simple(double a, double x, double *p) {
-  if (!(a > 0) || !(x >= 0) || (isinf(a) && isinf(x)))
-    *p = NAN;
-  else if (x == 0 || isinf(a))
+  if (x == 0 || (isinf(a) && a > 0 && x > 0)) /* whatever a is */
     *p = 0;
+  else if (!(a > 0) || !(x > 0))
+    *p = NAN;
   else if (isinf(x))
     *p = 1;
   else
@@ -217,27 +265,33 @@ static bool gamma_simple(double a, double x, double *p) {
 double td_special_igamma(double a, double x) {
   double p;
   if (gamma_simple(a, x, &p)) return p;
+  if (a >= LARGE) return gamma_large(a, x).is;
   return x > 1 && x > a ? 1 - gamma_fraction(a, x).is : gamma_series(a, x).is;
 }
 
 double td_special_igammac(double a, double x) {
   double p;
+  if (x == 0 && !(a > 0)) return NAN;
+  if (x == INFINITY && a > 0) return 0;
   if (gamma_simple(a, x, &p)) return 1 - p;
-  return x > 1 && x > a ? gamma_fraction(a, x).is : 1 - gamma_series(a, x).is;
+  if (a >= LARGE) return 1 - gamma_large(a, x).is;
+  return x > 1 && x > a ? gamma_fraction(a, x).is
+                        : fmax(0, 1 - gamma_series(a, x).is);
 }
 
 double td_special_igamma_da(double a, double x) {
   double p;
   if (gamma_simple(a, x, &p)) return isnan(p) ? p : 0;
+  if (a >= LARGE) return gamma_large(a, x).by_a;
   return x > 1 && x > a ? -gamma_fraction(a, x).by_a : gamma_series(a, x).by_a;
 }
 
+/* So far out that there is no density, the sample stays. */
 double td_special_gamma_sample_da(double alpha, double sample) {
-  double density =
-      exp((alpha - 1) * log(sample) - sample - td_special_lgamma(alpha));
   double p;
   if (gamma_simple(alpha, sample, &p)) return isnan(p) ? p : 0;
-  return -td_special_igamma_da(alpha, sample) / density;
+  double density = gamma_front(alpha, sample).is * alpha / sample;
+  return density ? -td_special_igamma_da(alpha, sample) / density : 0;
 }
 
 /* ---- incomplete beta function -------------------------------------------- */
@@ -247,8 +301,8 @@ static double beta_fraction(double a, double b, double x) {
   double c = 1, d = 1 - (a + b) * x / (a + 1), h;
   d = h = 1 / d;
   for (int m = 1; m < TERMS; m++) {
-    double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-    double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+    double even = m / (a + 2 * m - 1) * ((b - m) / (a + 2 * m)) * x;
+    double odd = -(a + m) / (a + 2 * m) * ((a + b + m) / (a + 2 * m + 1)) * x;
     d = 1 / (1 + even * d);
     c = 1 + even / c;
     h *= c * d;
@@ -260,11 +314,28 @@ static double beta_fraction(double a, double b, double x) {
   return h;
 }
 
+/* x^a (1 - x)^b / B(a, b); what cancels of large ones is left out. */
+static double beta_front(double a, double b, double x) {
+  double more = fmax(a, b), less = fmin(a, b);
+  double p = 1 / (1 + b / a), q = 1 / (1 + a / b);
+  if (more < SHIFT)
+    return exp(td_special_lgamma(a + b) - td_special_lgamma(a) -
+               td_special_lgamma(b) + a * log(x) + b * log1p(-x));
+  if (less < SHIFT) /* gamma(more + less) / gamma(more) by 5.11.1 */
+    return exp((more - 0.5) * log1p(less / more) + less * log(more + less) -
+               less + stirling_rest(more + less) - stirling_rest(more) -
+               td_special_lgamma(less) + a * log(x) + b * log1p(-x));
+  double far = x < 0.5 ? x - p : q - (1 - x); /* neither rounds */
+  return exp(a * log_without_line(far / p) + b * log_without_line(-far / q) +
+             stirling_rest(a + b) - stirling_rest(a) - stirling_rest(b)) *
+         sqrt(a * q / (2 * M_PI));
+}
+
 double td_special_betainc(double a, double b, double x) {
   if (!(a > 0 && b > 0 && x >= 0 && x <= 1) || isinf(a) || isinf(b)) return NAN;
   if (x == 0 || x == 1) return x;
-  double front = exp(td_special_lgamma(a + b) - td_special_lgamma(a) -
-                     td_special_lgamma(b) + a * log(x) + b * log1p(-x));
+  double front = beta_front(a, b, x);
+  if (front == 0) return x > 1 / (1 + b / a);
   if (x < (a + 1) / (a + b + 2)) return front * beta_fraction(a, b, x) / a;
-  return 1 - front * beta_fraction(b, a, 1 - x) / b;
+  return fmax(0, 1 - front * beta_fraction(b, a, 1 - x) / b);
 }

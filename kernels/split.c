@@ -3,6 +3,7 @@
  * A part that is dense in its source shares the source's buffer.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -14,7 +15,8 @@ static td_status *take_part(td_kernel_ctx *c, int i, int in, int axis,
   const td_shape *s = &td_in(c, in)->shape;
   int64_t before = td_shape_span(s, 0, axis);
   int64_t after = td_shape_span(s, axis + 1, s->rank);
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   if (before == 1) {
     bool taken;
     TD_TRY(td_array_view(c, i, in, first * after, shape, &taken));
@@ -49,6 +51,7 @@ static td_status *split_infer(td_infer *c) {
   td_shape s = *td_infer_in(c, 1);
   int n = td_infer_outputs(c), axis;
   TD_TRY(no_scalar(&s));
+  TD_TRY(td_infer_rank(c, 0, 0, "split_dim", NULL));
   TD_TRY(td_operand_infer_axis(c, 0, s.rank, "split_dim", &axis));
   if (axis >= 0)
     TD_TRY(even_size(s.dim[axis], n, axis, &s.dim[axis]));
@@ -82,10 +85,11 @@ static bool split_value(td_infer *c, int out, td_small *v) {
 
 static td_status *split_run(td_kernel_ctx *c) {
   td_shape s = td_in(c, 1)->shape;
-  int64_t size;
+  int64_t size, at = 0;
   int axis;
   TD_TRY(no_scalar(&s));
-  TD_TRY(td_operand_axis(td_in(c, 0), s.rank, "split_dim", &axis));
+  TD_TRY(td_operand_scalar(td_in(c, 0), "split_dim", &at));
+  TD_TRY(td_infer_axis(at, s.rank, "split_dim", &axis));
   TD_TRY(even_size(s.dim[axis], c->n_out, axis, &size));
   s.dim[axis] = size;
   for (int i = 0; i < c->n_out; i++)
@@ -266,6 +270,7 @@ static const td_op_def ops[] = {
      .sig = "split_dim: int32, value: T -> output: num_split*T; "
             "num_split: int >= 1; T: type",
      .shape = split_infer,
+     .cost = td_cost_move,
      .value = split_value,
      .doc = "The value cut along an axis into num_split equal parts.",
      .host = "split_dim",
@@ -275,6 +280,7 @@ static const td_op_def ops[] = {
             "output: num_split*T; num_split: int >= 1; T: type; "
             "Tlen: {int8, int32, int64} = int64",
      .shape = splitv_infer,
+     .cost = td_cost_move,
      .value = splitv_value,
      .doc = "The value cut along an axis into parts of the sizes given; one "
             "may be -1: what is left.",
@@ -285,6 +291,7 @@ static const td_op_def ops[] = {
      .sig = "value: T -> output: num*T; num: int >= 0; T: type; "
             "axis: int = 0",
      .shape = unpack_infer,
+     .cost = td_cost_move,
      .value = unpack_value,
      .doc = "The num slices along an axis, which disappears.",
      .lua = "unstack",

@@ -38,6 +38,9 @@ struct td_step_array {
   bool clears, identical, sums;
   pthread_mutex_t mutex;
   bool grows, closed; /* under the mutex */
+  int64_t split;      /* under the mutex: elements that a split made; -1 */
+  int64_t joined;     /* by a concat: those that a split of the array made
+                         whose gradients these are; -1: all */
   td_shape each;      /* under the mutex */
   TD_VEC(element) at; /* under the mutex */
   TD_VEC(twin) twins; /* under the mutex */
@@ -103,6 +106,8 @@ td_status *td_step_array_new(const td_step_array_spec *spec, int64_t size,
       .sums = spec->sums,
       .grows = spec->grows,
       .each = spec->each,
+      .split = -1,
+      .joined = -1,
       .name = td_strdup(spec->name)};
   pthread_mutex_init(&a->mutex, NULL);
   td_status *s = a->name ? lengthen(a, size) : td_oom();
@@ -152,6 +157,12 @@ td_status *td_step_array_size(td_step_array *a, int64_t *size) {
   return s;
 }
 
+td_status *td_step_array_joined(td_step_array *a, int64_t *size) {
+  TD_TRY(td_step_array_size(a, size));
+  if (a->joined >= 0) *size = a->joined;
+  return NULL;
+}
+
 td_status *td_step_array_shape(td_step_array *a, const td_shape *said,
                                td_shape *out) {
   td_shape_text have, want;
@@ -180,7 +191,7 @@ static td_status *find_place(td_step_array *a, int64_t i, bool grow,
   }
   if (i < 0 || i >= n)
     return td_error(
-        TD_OUT_OF_RANGE,
+        TD_INVALID_ARGUMENT,
         "index %lld is outside tensor array %s of %lld "
         "elements%s",
         (long long)i, a->name, (long long)n,
@@ -195,6 +206,7 @@ td_status *td_step_array_fit(td_step_array *a, int64_t size) {
   int64_t n = (int64_t)a->at.len;
   if (td_ok(s) && n < size && a->grows) s = lengthen(a, size);
   bool fits = n == size || (n < size && a->grows);
+  if (td_ok(s) && fits) a->split = size;
   pthread_mutex_unlock(&a->mutex);
   if (!td_ok(s) || fits) return s;
   return td_error(TD_INVALID_ARGUMENT,
@@ -360,10 +372,7 @@ static td_status *prepend(const td_shape *before, const td_shape *shape,
                           td_shape *out) {
   *out = td_shape_unknown();
   if (before->rank < 0 || shape->rank < 0) return NULL;
-  if (before->rank + shape->rank > TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "elements of rank %d cannot have %d more dimensions",
-                    shape->rank, before->rank);
+  TD_TRY(td_shape_check_rank(before->rank + shape->rank));
   *out = *before;
   out->rank = before->rank + shape->rank;
   for (int k = 0; k < shape->rank; k++)
@@ -392,6 +401,7 @@ static td_status *make_twin(td_step_array *a, const char *source,
                              .sums = true};
   td_step_array *t = NULL;
   TD_TRY(td_step_array_new(&spec, (int64_t)a->at.len, &t));
+  t->joined = a->split;
   twin made = {td_strdup(source), t};
   td_status *s = copy_shapes(a, before, t);
   if (td_ok(s) && !(made.source && td_vec_push(&a->twins, made))) s = td_oom();

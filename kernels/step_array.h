@@ -34,10 +34,14 @@ td_status *td_step_array_find(const td_kernel_ctx *c, td_dtype dtype,
                               td_step_array **out) TD_MUST_USE;
 /* Both fail when it was closed. */
 td_status *td_step_array_size(td_step_array *a, int64_t *size) TD_MUST_USE;
+/* As many as are joined by a concat: all, but of gradients those that a split
+ * made, however much the array has grown since. Fails when it was closed. */
+td_status *td_step_array_joined(td_step_array *a, int64_t *size) TD_MUST_USE;
 /* What is known of the shape of every element, merged with `said`. */
 td_status *td_step_array_shape(td_step_array *a, const td_shape *said,
                                td_shape *out) TD_MUST_USE;
-/* Makes room for `size` elements when it grows; else it must have as many. */
+/* For a split: makes room for `size` elements when it grows; else it must have
+ * as many. */
 td_status *td_step_array_fit(td_step_array *a, int64_t size) TD_MUST_USE;
 /* Puts a share of `t`, as the kernel sees it. */
 td_status *td_step_array_write(td_kernel_ctx *c, td_step_array *a, int64_t i,

@@ -3,15 +3,24 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/variable.h"
+#include "kernels/cost.h"
 #include "kernels/strided_slice.h"
 
 #include <string.h>
 
 enum { WHOLE, BEGIN, VALUE = 4 }; /* inputs */
 
+static bool is_empty(const td_shape *s) {
+  for (int k = 0; k < s->rank; k++)
+    if (s->dim[k] == 0) return true;
+  return false;
+}
+
+/* Whatever is assigned to nothing changes nothing, as in TensorFlow. */
 static td_status *check_value(const td_shape *value, const td_shape *want) {
   td_shape all;
   td_shape_text a, b;
+  if (is_empty(want)) return NULL;
   if (td_shape_broadcast(value, want, &all) && td_shape_compatible(&all, want))
     return NULL;
   return td_error(TD_INVALID_ARGUMENT,
@@ -31,7 +40,8 @@ static td_status *spread(const td_kernel_ctx *c, const td_shape *to,
                          td_array *x) {
   int64_t from[TD_MAX_RANK], steps[TD_MAX_RANK], count = td_shape_count(to);
   int missing = to->rank - x->shape.rank;
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   td_shape_strides(&x->shape, from);
   td_shape_strides(to, steps);
   for (int k = 0; k < to->rank; k++) {
@@ -163,6 +173,7 @@ static const td_op_def ops[] = {
     {.type = "ResourceStridedSliceAssign",
      .sig = "ref: resource, " SLICE "; " ATTRS,
      .shape = assign_infer,
+     .cost = td_cost_move,
      .doc = "Gives the slice of a variable that StridedSlice would take new "
             "values.",
      .lua = "",
@@ -172,6 +183,7 @@ static const td_op_def ops[] = {
     {.type = "TensorStridedSliceUpdate",
      .sig = "input: T, " SLICE "output: T; " ATTRS,
      .shape = update_infer,
+     .cost = td_cost_move,
      .doc = "A copy of input with value in place of the slice that "
             "StridedSlice would take.",
      .lua = "",

@@ -350,7 +350,9 @@ static void do_units(void *arg, int64_t begin, int64_t end) {
 void td_strided_copy_run(const td_kernel_ctx *c, const td_strided_copy *m,
                          size_t size, const void *from, void *to) {
   if (copies_nothing(m)) return;
-  copy_job job = {.source = from, .target = to};
+  copy_job job;
+  job.source = from;
+  job.target = to;
   take_loops(m, size, &job);
   widen(&job);
   choose(&job);

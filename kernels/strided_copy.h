@@ -7,7 +7,8 @@
  * result. The transpose of a dense 2 x 3 matrix, element from[i * 3 + k] to
  * to[k * 2 + i], is
  *
- *   td_strided_copy m = {0};
+ *   td_strided_copy m;
+ *   td_strided_copy_init(&m);
  *   td_strided_copy_loop(&m, 2, 3, 1);
  *   td_strided_copy_loop(&m, 3, 1, 2);
  *
@@ -31,6 +32,10 @@ typedef struct td_strided_copy {
   int64_t to[TD_STRIDED_COPY_LOOPS];   /* and in the result */
 } td_strided_copy;
 
+/* No loops: one element. */
+static inline void td_strided_copy_init(td_strided_copy *m) {
+  m->loops = 0;
+}
 /* One more loop inside those there are. */
 void td_strided_copy_loop(td_strided_copy *m, int64_t count, int64_t from,
                           int64_t to);

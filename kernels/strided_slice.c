@@ -1,6 +1,7 @@
 /* strided_slice.c - StridedSlice and its gradient.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/strided_slice.h"
 #include "kernels/operand.h"
 
@@ -96,9 +97,7 @@ static void take_all(int axis, int64_t dim, td_strided_slice *s) {
 }
 
 static td_status *add_size(td_strided_slice *s, int64_t size) {
-  if (s->out.rank == TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "the slice has more than %d dimensions", TD_MAX_RANK);
+  TD_TRY(td_shape_check_rank(s->out.rank + 1));
   s->out.dim[s->out.rank++] = size;
   return NULL;
 }
@@ -299,7 +298,8 @@ td_status *td_strided_slice_read(td_kernel_ctx *c, const td_shape *in,
 static td_status *slice_run(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_strided_slice slice;
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   bool taken = false;
   TD_TRY(td_strided_slice_read(c, in, 1, &slice));
   int64_t count = td_shape_count(&slice.out);
@@ -334,7 +334,8 @@ static td_status *grad_infer(td_infer *c) {
 void td_strided_slice_put(const td_kernel_ctx *c, const td_strided_slice *s,
                           const td_shape *shape, const td_array *part,
                           td_array *whole) {
-  td_strided_copy m = {0}, back;
+  td_strided_copy m, back;
+  td_strided_copy_init(&m);
   int64_t first = copy_of(s, shape, &m);
   back = m;
   memcpy(back.from, m.to, sizeof m.to);
@@ -348,7 +349,8 @@ static td_status *grad_write(td_kernel_ctx *c, const td_shape *shape,
                              const td_strided_slice *slice, const td_array *dy,
                              td_array *y) {
   static const char zero[16];
-  td_strided_copy all = {0};
+  td_strided_copy all;
+  td_strided_copy_init(&all);
   if (td_shape_count(shape) == 0) return td_array_done(c, 0, y);
   td_strided_copy_loop(&all, td_shape_count(shape), 0, 1);
   td_strided_copy_run(c, &all, y->size, zero, y->at);
@@ -384,6 +386,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, begin: Index, end: Index, strides: Index -> output: T; "
             "T: type; Index: {int16, int32, int64}; " MASKS,
      .shape = slice_infer,
+     .cost = td_cost_take,
      .value = slice_value,
      .doc = "Elements begin, begin + stride, ... before end of every "
             "dimension; bits of the masks leave bounds open, stand for the "
@@ -395,6 +398,7 @@ static const td_op_def ops[] = {
      .sig = "shape: Index, begin: Index, end: Index, strides: Index, dy: T -> "
             "output: T; T: type; Index: {int32, int64}; " MASKS,
      .shape = grad_infer,
+     .cost = td_cost_move,
      .doc = "The gradient of StridedSlice: zeros of that shape, with dy "
             "where the slice was taken.",
      .lua = "",

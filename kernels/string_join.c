@@ -69,22 +69,27 @@ typedef struct axes {
   bool joined[TD_MAX_RANK];
 } axes;
 
+/* No more than there are: the next would be one of them. */
 static td_status *read_axes(const td_small *v, int rank, axes *a) {
   *a = (axes){0};
-  if (v->count > rank)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "reduction_indices names %d axes, inputs have %d", v->count,
-                    rank);
   for (int i = 0; i < v->count; i++) {
-    int axis;
-    TD_TRY(td_infer_axis(v->at[i], rank, "reduction_indices", &axis));
+    if (v->at[i] < -rank || v->at[i] >= rank)
+      return td_error(TD_OUT_OF_RANGE,
+                      "reduction_indices must be in [%d, %d) for rank %d, is "
+                      "%lld",
+                      -rank, rank, rank, (long long)v->at[i]);
+    int axis = (int)(v->at[i] < 0 ? v->at[i] + rank : v->at[i]);
     if (a->joined[axis])
       return td_error(TD_INVALID_ARGUMENT,
                       "reduction_indices names axis %d twice", axis);
     a->joined[axis] = true;
-    a->at[v->count - 1 - i] = axis;
+    a->at[a->n++] = axis;
   }
-  a->n = v->count;
+  for (int i = 0, j = a->n - 1; i < j; i++, j--) {
+    int axis = a->at[i];
+    a->at[i] = a->at[j];
+    a->at[j] = axis;
+  }
   return NULL;
 }
 

@@ -24,20 +24,10 @@ static void plain_make(void) {
   plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* What strtod takes but is no number here: "nan(...)", hexadecimal digits with
- * an exponent. */
-static bool is_decimal(const char *s) {
-  s += *s == '+' || *s == '-';
-  if (!strcasecmp(s, "inf") || !strcasecmp(s, "infinity") ||
-      !strcasecmp(s, "nan"))
-    return true;
-  return *s && strspn(s, "0123456789.eE+-") == strlen(s);
-}
-
-/* Puts the number in `text` into element i; false when it is none. */
+/* Puts the number in `text` into element i; false when it is none. What strtod
+ * takes is one, hexadecimal digits ("0xF", "0x1p-3") and "nan(1)" too. */
 static bool put_float(const char *text, td_tensor *y, int64_t i) {
   char *end;
-  if (!is_decimal(text)) return false;
   if (y->dtype == TD_FLOAT32)
     ((float *)y->data)[i] = strtof_l(text, &end, plain);
   else
@@ -104,12 +94,14 @@ typedef struct format {
   char text[FORMAT]; /* of one number */
   bool shortest;     /* as few digits as give the number back */
   int width;
+  int64_t precision; /* negative: none */
 } format;
 
 static td_status *check_fields(const td_node *n, td_dtype t) {
   int64_t precision = td_node_int(n, "precision");
   int64_t width = td_node_int(n, "width");
-  bool floats = td_dtype_is_float(t) || td_dtype_is_complex(t);
+  bool floats = /* strings take the words, too */
+      td_dtype_is_float(t) || td_dtype_is_complex(t) || t == TD_STRING;
   bool both = td_node_bool(n, "scientific") && td_node_bool(n, "shortest");
   if (both)
     return td_error(TD_INVALID_ARGUMENT,
@@ -129,29 +121,30 @@ static td_status *check_fields(const td_node *n, td_dtype t) {
   return NULL;
 }
 
-static td_status *read_fill(const td_node *n, td_dtype t, char fill[2]) {
+static td_status *read_fill(const td_node *n, char fill[2]) {
   const char *text = td_node_string(n, "fill");
   size_t len = td_node_attr(n, "fill")->s.len;
-  bool number = t != TD_STRING && t != TD_BOOL;
   fill[0] = text[0];
   fill[1] = '\0';
   if (len > 1)
     return td_error(TD_INVALID_ARGUMENT,
                     "fill must be one character or none, not \"%.60s\"", text);
-  if (len == 0 || (text[0] && strchr(number ? " +-0" : " -", text[0])))
-    return NULL;
+  if (len == 0 || (text[0] && strchr(" #+-0", text[0]))) return NULL;
   return td_error(
       TD_INVALID_ARGUMENT,
-      "fill must be \" \", \"+\", \"-\" or \"0\", not \"%s\" (of %s)", text,
-      td_dtype_name(t));
+      "fill must be \" \", \"#\", \"+\", \"-\" or \"0\", not \"%s\"", text);
+}
+
+static bool is_unsigned(td_dtype t) {
+  return t == TD_UINT8 || t == TD_UINT16 || t == TD_UINT32 || t == TD_UINT64;
 }
 
 /* "%" fill width precision, then what the dtype says. */
 static td_status *make_format(const td_node *n, td_dtype t, format *f) {
   char fill[2], *at = f->text, *end = f->text + sizeof f->text;
-  int64_t precision = td_node_int(n, "precision");
+  int64_t precision = f->precision = td_node_int(n, "precision");
   TD_TRY(check_fields(n, t));
-  TD_TRY(read_fill(n, t, fill));
+  TD_TRY(read_fill(n, fill));
   f->width = (int)td_node_int(n, "width");
   f->shortest = td_node_bool(n, "shortest");
   at += snprintf(at, (size_t)(end - at), "%%%s", fill);
@@ -163,7 +156,7 @@ static td_status *make_format(const td_node *n, td_dtype t, format *f) {
                                                      : "f";
   if (!td_dtype_is_float(t) && !td_dtype_is_complex(t))
     kind = t == TD_BOOL || t == TD_STRING ? "s"
-           : t == TD_UINT64               ? PRIu64
+           : is_unsigned(t)               ? PRIu64
                                           : PRId64;
   snprintf(at, (size_t)(end - at), "%s", kind);
   return NULL;
@@ -187,6 +180,8 @@ static void add_complex(const format *f, const td_tensor *x, int64_t i,
 
 static void add_padded(const format *f, td_bytes s, td_str *out) {
   size_t width = f->width > 0 ? (size_t)f->width : 0;
+  bool cut = width > 0 && f->precision >= 0; /* as printf's "%5.2s" */
+  if (cut && s.len > (size_t)f->precision) s.len = (size_t)f->precision;
   size_t pad = s.len < width ? width - s.len : 0;
   bool left = f->text[1] == '-';
   for (size_t i = 0; !left && i < pad; i++) td_str_addc(out, ' ');

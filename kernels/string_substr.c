@@ -53,7 +53,7 @@ static td_status *cut(td_bytes s, int64_t at, int64_t pos, int64_t len,
   int64_t size = utf8 ? characters(s) : (int64_t)s.len;
   int64_t from = pos < 0 ? pos + size : pos;
   if (from < 0 || from > size)
-    return td_error(TD_OUT_OF_RANGE,
+    return td_error(TD_INVALID_ARGUMENT,
                     "pos %lld is outside of string %lld, \"%.*s\"",
                     (long long)pos, (long long)at, td_text_shown(s), s.at);
   if (len < 0) len = 0;

@@ -1,7 +1,9 @@
 /* svd.c - Svd: singular values and vectors.
  *
  * Vectors are determined but for their sign (complex ones: their phase), which
- * is LAPACK's. Without them their outputs have no elements.
+ * is LAPACK's. Without them their outputs have no elements. Of a matrix that
+ * holds NaN or infinity all of them are NaN, as in TensorFlow (where those of
+ * complex matrices are 0): LAPACK's search for them may not end.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
@@ -36,13 +38,21 @@ static int decompose(const td_linalg *l, const job *j, char *at, int lwork) {
   return info;
 }
 
+static void all_nan(const td_linalg *l, const job *j, char *at) {
+  td_linalg_nan(l, l->m < l->n ? l->m : l->n, at + j->s);
+  td_linalg_nan(l, l->m * j->u_cols, at + j->u);
+  td_linalg_nan(l, l->n * j->v_rows, at + j->v);
+}
+
 static int svd_one(const td_linalg *l, int64_t i, void *work) {
   const job *j = l->arg;
   char *at = work;
   int64_t m = l->m, n = l->n, least = m < n ? m : n;
   td_linalg_load(l, j->in, i, m, n, false, at + j->a);
-  if (!td_linalg_finite(l, m * n, at + j->a)) return TD_LINALG_FAILED;
-  if (least > 0) {
+  if (!td_linalg_finite(l, m * n, at + j->a)) {
+    all_nan(l, j, at);
+    td_linalg_store_real(l, at + j->s, least, j->values, i);
+  } else if (least > 0) {
     if (decompose(l, j, at, j->lwork) != 0) return TD_LINALG_FAILED;
     td_linalg_store_real(l, at + j->s, least, j->values, i);
   } else {
@@ -74,7 +84,7 @@ static td_status *svd_plan(td_linalg *l, job *j) {
   if (least > 0) decompose(l, &ask, (char *)&answer, -1);
   int64_t lwork = td_linalg_asked(l, &answer);
   if (lwork > INT32_MAX || !td_linalg_room(l, l->m * l->n, l->size, &j->a) ||
-      !td_linalg_room(l, least, sizeof(double), &j->s) ||
+      !td_linalg_room(l, least, sizeof(td_c128), &j->s) ||
       !td_linalg_room(l, l->m * j->u_cols, l->size, &j->u) ||
       !td_linalg_room(l, l->n * j->v_rows, l->size, &j->v) ||
       !td_linalg_room(l, lwork, l->size, &j->work) ||
@@ -136,9 +146,7 @@ static td_status *svd_run(td_kernel_ctx *c) {
                  .count = td_linalg_count(x),
                  .m = x->dim[x->rank - 2],
                  .n = x->dim[x->rank - 1],
-                 .fault =
-                     "gives no answer: it holds NaN or infinity, or does not "
-                     "converge",
+                 .fault = "gives no answer: its search does not end",
                  .arg = &j};
   if (j.vectors && td_tensor_count(j.left))
     j.u_cols = (int)all.u.dim[x->rank - 1];
@@ -146,6 +154,15 @@ static td_status *svd_run(td_kernel_ctx *c) {
     j.v_rows = (int)all.v.dim[x->rank - 1];
   TD_TRY(svd_plan(&l, &j));
   return td_linalg_run(c, &l);
+}
+
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Golub and Van Loan, 5.4.5: with both sides, and of the values alone. */
+static void svd_cost(td_infer *c, td_cost *cost) {
+  cost->flops =
+      (td_infer_bool(c, "compute_uv") ? 21 : 4) * td_linalg_cube(c, 0);
 }
 
 /* ---- tables -------------------------------------------------------------- */
@@ -158,6 +175,7 @@ static const td_op_def ops[] = {
             "full_matrices: bool = false; "
             "T: {double, float, half, complex64, complex128}",
      .shape = svd_infer,
+     .cost = svd_cost,
      .doc = "The singular values of each matrix, largest first, and vectors: "
             "input is u diag(s) v^H.",
      .example = "(td.svd{{3.0, 0.0}, {0.0, 4.0}})  --> 4 3",

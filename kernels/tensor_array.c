@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/array.h"
+#include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/step_array.h"
 
@@ -161,6 +162,7 @@ static const td_op_def ops[] = {
             "identical_element_shapes: bool = false; "
             "tensor_array_name: string = \"\"",
      .shape = make_infer,
+     .cost = td_cost_none,
      .doc = "An array of tensors, for one step.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      .host = "size",
@@ -169,6 +171,7 @@ static const td_op_def ops[] = {
      .sig = "handle: resource, flow_in: float -> grad_handle: resource, "
             "flow_out: float; source: string",
      .shape = grad_infer,
+     .cost = td_cost_none,
      .doc = "The array of gradients of an array, one for each source.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      SECTION},
@@ -176,6 +179,7 @@ static const td_op_def ops[] = {
      .sig = "handle: resource, flow_in: float, shape_to_prepend: int32 -> "
             "grad_handle: resource, flow_out: float; source: string",
      .shape = grad_infer,
+     .cost = td_cost_none,
      .doc = "The same, whose elements have more dimensions in front.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      .host = "shape_to_prepend",
@@ -185,6 +189,7 @@ static const td_op_def ops[] = {
      .sig = "handle: resource, index: int32, value: T, flow_in: float -> "
             "flow_out: float; T: type",
      .shape = write_infer,
+     .cost = td_cost_none,
      .doc = "Puts value into an array, once for each index.",
      .flags = TD_STATEFUL,
      .host = "index",
@@ -193,6 +198,7 @@ static const td_op_def ops[] = {
      .sig = "handle: resource, index: int32, flow_in: float -> value: dtype; "
             "dtype: type",
      .shape = read_infer,
+     .cost = td_cost_none,
      .doc = "An element of an array; zeros where none was written.",
      .flags = TD_STATEFUL,
      .host = "index",
@@ -200,6 +206,7 @@ static const td_op_def ops[] = {
     {.type = "TensorArraySizeV3",
      .sig = "handle: resource, flow_in: float -> size: int32",
      .shape = size_infer,
+     .cost = td_cost_none,
      .doc = "The number of elements of an array.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      .host = "size",
@@ -207,6 +214,7 @@ static const td_op_def ops[] = {
     {.type = "TensorArrayCloseV3",
      .sig = "handle: resource ->",
      .shape = td_infer_none,
+     .cost = td_cost_none,
      .doc = "Lets go of all elements of an array, and of the array.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      SECTION},

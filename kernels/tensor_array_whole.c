@@ -5,141 +5,23 @@
  * rows.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
-#include "engine/base/mem.h"
-#include "kernels/array.h"
-#include "kernels/cpu.h"
+#include "kernels/cost.h"
+#include "kernels/parts.h"
 #include "kernels/step_array.h"
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* What was read; those that were never written are TD_INVALID. */
-typedef struct parts {
-  td_tensor *at; /* owned, and counted each */
-  int64_t n;
-} parts;
-
-static void drop_parts(parts *p) {
-  for (int64_t i = 0; i < p->n; i++) td_tensor_release(&p->at[i]);
-  td_free(p->at);
-}
-
-/* Reads n elements, `index` (NULL: all in order). Ends with drop_parts in any
- * case. */
+/* Reads n elements, `index` (NULL: all in order). Ends with td_parts_drop in
+ * any case. */
 static td_status *read_parts(td_kernel_ctx *c, td_step_array *a,
-                             const int32_t *index, int64_t n, parts *p) {
-  *p = (parts){.at = td_calloc((size_t)n + 1, sizeof *p->at)};
-  if (!p->at) return td_oom();
+                             const int32_t *index, int64_t n, td_parts *p) {
+  TD_TRY(td_parts_init(p, n));
   for (int64_t i = 0; i < n; i++) {
     td_tensor t;
     TD_TRY(td_step_array_read(c, a, index ? index[i] : i, &t));
     p->at[p->n++] = t;
   }
   return NULL;
-}
-
-typedef struct join_job {
-  const parts *from;
-  td_array *to;
-  const int64_t *begin; /* where each begins, in elements; n + 1 of them */
-} join_job;
-
-static void join_piece(void *arg, int64_t begin, int64_t end) {
-  const join_job *j = arg;
-  for (int64_t i = begin; i < end; i++) {
-    const td_tensor *t = &j->from->at[i];
-    int64_t at = j->begin[i], n = j->begin[i + 1] - at;
-    char *to = j->to->at + (size_t)at * j->to->size;
-    if (n == 0) continue;
-    if (td_tensor_valid(t))
-      memcpy(to, t->data, (size_t)n * j->to->size);
-    else
-      memset(to, 0, (size_t)n * j->to->size);
-  }
-}
-
-/* Strings and objects, one part after the other. */
-static td_status *join_objects(const join_job *j) {
-  for (int64_t i = 0; i < j->from->n; i++) {
-    td_array x;
-    if (!td_tensor_valid(&j->from->at[i])) continue;
-    TD_TRY(td_array_in(&j->from->at[i], &x));
-    int64_t at = j->begin[i], n = j->begin[i + 1] - at;
-    memcpy(j->to->at + (size_t)at * x.size, x.at, (size_t)n * x.size);
-    td_array_drop(&x);
-  }
-  return NULL;
-}
-
-/* Output 0, of `shape`: the parts one after the other. */
-static td_status *out_joined(td_kernel_ctx *c, const parts *p,
-                             const int64_t *begin, const td_shape *shape) {
-  td_array y;
-  td_status *s = NULL;
-  TD_TRY(td_array_out(c, 0, shape, &y));
-  join_job j = {p, &y, begin};
-  int64_t all = begin[p->n];
-  if (!td_dtype_is_plain(y.dtype))
-    s = join_objects(&j);
-  else if (p->n)
-    td_for(c, p->n, td_grain_of(all / p->n), join_piece, &j);
-  if (td_ok(s)) s = td_array_done(c, 0, &y);
-  td_array_drop(&y);
-  return s;
-}
-
-/* Where each of the parts begins. Caller frees *out. */
-static td_status *begins(const parts *p, int64_t **out) {
-  int64_t *begin = td_calloc((size_t)p->n + 1, sizeof *begin);
-  if (!begin) return td_oom();
-  for (int64_t i = 0; i < p->n; i++)
-    begin[i + 1] = begin[i] + td_shape_count(&p->at[i].shape);
-  *out = begin;
-  return NULL;
-}
-
-/* A shape of n elements, each of a known shape. */
-static td_status *stacked(const td_shape *each, int64_t n, td_shape *out) {
-  int64_t count = 0;
-  if (each->rank == TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "elements of rank %d have no room for another dimension",
-                    each->rank);
-  *out = *each;
-  out->rank++;
-  out->dim[0] = n;
-  for (int k = 0; k < each->rank; k++) out->dim[k + 1] = each->dim[k];
-  return td_array_count(out, &count);
-}
-
-/* All parts have one shape, which *each agrees with; sets it. */
-static td_status *same_shape(const parts *p, td_shape *each) {
-  td_shape_text a, b;
-  for (int64_t i = 0; i < p->n; i++)
-    if (!td_shape_merge(each, &p->at[i].shape, each))
-      return td_error(TD_INVALID_ARGUMENT,
-                      "elements must have one shape: element %lld is of %s, "
-                      "those before it %s",
-                      (long long)i, td_shape_str(&p->at[i].shape, &a),
-                      td_shape_str(each, &b));
-  if (td_shape_known(each)) return NULL;
-  return td_error(TD_INVALID_ARGUMENT,
-                  "there are no elements, and their shape, %s, is not known "
-                  "without them",
-                  td_shape_str(each, &a));
-}
-
-static td_status *gather_parts(td_kernel_ctx *c, const parts *p,
-                               td_shape each) {
-  td_shape shape;
-  int64_t *begin = NULL;
-  TD_TRY(same_shape(p, &each));
-  TD_TRY(stacked(&each, p->n, &shape));
-  TD_TRY(begins(p, &begin));
-  td_status *s = out_joined(c, p, begin, &shape);
-  td_free(begin);
-  return s;
 }
 
 static td_status *gather_run(td_kernel_ctx *c) {
@@ -149,70 +31,19 @@ static td_status *gather_run(td_kernel_ctx *c) {
   td_step_array *a = NULL;
   td_shape_text text;
   td_shape each;
-  parts p;
+  td_parts p;
   if (index->shape.rank != 1)
     return td_error(TD_INVALID_ARGUMENT, "indices must be a vector, not of %s",
                     td_shape_str(&index->shape, &text));
   TD_TRY(td_step_array_find(c, n->out[0].dtype, &a));
   TD_TRY(td_step_array_shape(a, said, &each));
   td_status *s = read_parts(c, a, index->data, index->shape.dim[0], &p);
-  if (td_ok(s)) s = gather_parts(c, &p, each);
-  drop_parts(&p);
+  if (td_ok(s)) s = td_parts_stack(c, &p, each);
+  td_parts_drop(&p);
   return s;
 }
 
 /* ---- concat -------------------------------------------------------------- */
-
-static td_status *without_first(const td_shape *s, td_shape *out) {
-  if (s->rank == 0)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "elements are scalars: they are stacked, not joined");
-  *out = *s;
-  for (int k = 1; k < s->rank; k++) out->dim[k - 1] = s->dim[k];
-  if (s->rank > 0) out->rank--;
-  return NULL;
-}
-
-/* The shape of the parts end to end, of which `rest` says all but the first
- * dimension; and the lengths as output 1. */
-static td_status *concat_shape(td_kernel_ctx *c, const parts *p, td_shape rest,
-                               td_shape *out) {
-  td_shape vector = td_shape_vector(p->n), own;
-  td_shape_text a, b;
-  td_tensor *lengths;
-  int64_t sum = 0;
-  TD_TRY(td_out(c, 1, &vector, &lengths));
-  for (int64_t i = 0; i < p->n; i++) {
-    const td_shape *s = &p->at[i].shape;
-    TD_TRY(without_first(s, &own));
-    if (!td_shape_merge(&rest, &own, &rest))
-      return td_error(TD_INVALID_ARGUMENT,
-                      "elements must agree in all dimensions but the first: "
-                      "element %lld is of %s, those before it end with %s",
-                      (long long)i, td_shape_str(s, &a),
-                      td_shape_str(&rest, &b));
-    td_tensor_set_i(lengths, i, s->dim[0]);
-    if (__builtin_add_overflow(sum, s->dim[0], &sum))
-      return td_error(TD_INVALID_ARGUMENT, "the lengths sum to over 2^63-1");
-  }
-  if (!td_shape_known(&rest))
-    return td_error(TD_INVALID_ARGUMENT,
-                    "there are no elements, and their shape but for the first "
-                    "dimension, %s, is not known without them",
-                    td_shape_str(&rest, &a));
-  return stacked(&rest, sum, out);
-}
-
-static td_status *concat_parts(td_kernel_ctx *c, const parts *p,
-                               const td_shape *rest) {
-  td_shape shape;
-  int64_t *begin = NULL;
-  TD_TRY(concat_shape(c, p, *rest, &shape));
-  TD_TRY(begins(p, &begin));
-  td_status *s = out_joined(c, p, begin, &shape);
-  td_free(begin);
-  return s;
-}
 
 static td_status *concat_run(td_kernel_ctx *c) {
   const td_node *n = td_ctx_node(c);
@@ -222,18 +53,18 @@ static td_status *concat_run(td_kernel_ctx *c) {
   td_shape_text a, b;
   td_step_array *array = NULL;
   int64_t size = 0;
-  parts p;
+  td_parts p;
   TD_TRY(td_step_array_find(c, n->out[0].dtype, &array));
-  TD_TRY(td_step_array_size(array, &size));
+  TD_TRY(td_step_array_joined(array, &size));
   TD_TRY(td_step_array_shape(array, &any, &each));
-  TD_TRY(without_first(&each, &rest));
+  TD_TRY(td_parts_rest(&each, &rest));
   if (!td_shape_merge(&rest, said, &rest))
     return td_error(TD_INVALID_ARGUMENT,
                     "element_shape_except0 is %s, but the elements are of %s",
                     td_shape_str(said, &a), td_shape_str(&each, &b));
   td_status *s = read_parts(c, array, NULL, size, &p);
-  if (td_ok(s)) s = concat_parts(c, &p, &rest);
-  drop_parts(&p);
+  if (td_ok(s)) s = td_parts_concat(c, &p, &rest);
+  td_parts_drop(&p);
   return s;
 }
 
@@ -243,20 +74,11 @@ static td_status *concat_run(td_kernel_ctx *c) {
  * dimension. */
 static td_status *write_rows(td_kernel_ctx *c, td_step_array *a, int64_t i,
                              const td_tensor *t, int64_t begin, int64_t n) {
-  td_tensor rows, row;
-  td_shape each;
-  TD_TRY(td_tensor_rows(t, begin, n < 0 ? 1 : n, &rows));
-  if (n >= 0) {
-    td_status *s = td_step_array_write(c, a, i, &rows);
-    td_tensor_release(&rows);
-    return s;
-  }
-  td_status *s = without_first(&rows.shape, &each);
-  if (td_ok(s)) s = td_tensor_reshape(&rows, &each, &row);
+  td_tensor rows;
+  TD_TRY(n < 0 ? td_parts_row(t, begin, &rows)
+               : td_tensor_rows(t, begin, n, &rows));
+  td_status *s = td_step_array_write(c, a, i, &rows);
   td_tensor_release(&rows);
-  if (!td_ok(s)) return s;
-  s = td_step_array_write(c, a, i, &row);
-  td_tensor_release(&row);
   return s;
 }
 
@@ -326,10 +148,7 @@ static td_status *gather_infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 1, 1, "indices", &index));
   TD_TRY(check_flow(c, 2));
   if (each->rank < 0) return NULL;
-  if (each->rank == TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "elements of rank %d have no room for another dimension",
-                    each->rank);
+  TD_TRY(td_shape_check_rank(each->rank + 1));
   out = td_shape_ranked(each->rank + 1);
   out.dim[0] = index.dim[0];
   for (int k = 0; k < each->rank; k++) out.dim[k + 1] = each->dim[k];
@@ -372,6 +191,7 @@ static const td_op_def ops[] = {
      .sig = "handle: resource, indices: int32, flow_in: float -> "
             "value: dtype; dtype: type; element_shape: shape = ?",
      .shape = gather_infer,
+     .cost = td_cost_take,
      .doc = "Elements of an array side by side along a new axis.",
      .flags = TD_STATEFUL,
      .host = "indices",
@@ -380,6 +200,7 @@ static const td_op_def ops[] = {
      .sig = "handle: resource, indices: int32, value: T, flow_in: float -> "
             "flow_out: float; T: type",
      .shape = scatter_infer,
+     .cost = td_cost_move,
      .doc = "Puts the slices of value into an array.",
      .flags = TD_STATEFUL,
      .host = "indices",
@@ -388,6 +209,7 @@ static const td_op_def ops[] = {
      .sig = "handle: resource, flow_in: float -> value: dtype, "
             "lengths: int64; dtype: type; element_shape_except0: shape = ?",
      .shape = concat_infer,
+     .cost = td_cost_take,
      .doc = "All elements of an array one after the other, and how long each "
             "is.",
      .flags = TD_STATEFUL,
@@ -397,6 +219,7 @@ static const td_op_def ops[] = {
      .sig = "handle: resource, value: T, lengths: int64, flow_in: float -> "
             "flow_out: float; T: type",
      .shape = split_infer,
+     .cost = td_cost_move,
      .doc = "Puts parts of value, of those lengths, into an array.",
      .flags = TD_STATEFUL,
      .host = "lengths",

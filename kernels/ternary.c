@@ -28,8 +28,18 @@ typedef void (*ternary_loop)(int64_t n, const void *const *in, void *to);
 EACH_REALS(LOOP, clip, ABOVE(BELOW(x, z), y))
 EACH_LONG_FLOATS(LOOP, betainc, td_special_betainc(x, y, z))
 
+/* The real and the imaginary part, each between those of the bounds. */
+static void clip_c64(int64_t n, const void *const *in, void *to) {
+  clip_f32(2 * n, in, to);
+}
+static void clip_c128(int64_t n, const void *const *in, void *to) {
+  clip_f64(2 * n, in, to);
+}
+
 #define ENTRY(kind, name) [TD_ELEMENT_##kind] = name##_##kind,
-static const ternary_loop clips[TD_DTYPES] = {EACH_REALS(ENTRY, clip)};
+static const ternary_loop clips[TD_DTYPES] = {
+    EACH_REALS(ENTRY, clip)[TD_COMPLEX64] = clip_c64, [TD_COMPLEX128] =
+                                                          clip_c128};
 static const ternary_loop betaincs[TD_DTYPES] = {
     EACH_LONG_FLOATS(ENTRY, betainc)};
 
@@ -161,7 +171,7 @@ static const td_op_def ops[] = {
             "T: {" SIG_NUMBERS ", qint8, quint8, qint32, qint16, quint16}",
      .shape = shape_clip,
      .doc = "t with its elements brought into clip_value_min .. "
-            "clip_value_max.",
+            "clip_value_max; of complex numbers, each part.",
      .lua = "clip_by_value",
      .example = "td.clip_by_value(td.tensor{-3, 1, 9}, 0, 5)  --> 0 1 5",
      .flags = TD_IN_PLACE,
@@ -178,7 +188,7 @@ static const td_op_def ops[] = {
 static const td_kernel_def kernels[] = {
     {.op = "ClipByValue",
      .device = "CPU",
-     .types = TYPES_REALS,
+     .types = TYPES_NUMBERS,
      .run = run_clip},
     {.op = "Betainc",
      .device = "CPU",

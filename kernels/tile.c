@@ -1,12 +1,14 @@
 /* tile.c - Tile: a tensor repeated along its axes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
 
 static td_status *tile_to(const td_shape *in, const td_small *times,
                           td_shape *out) {
+  TD_TRY(td_operand_vector(times, "multiples"));
   if (times->count != in->rank)
     return td_error(TD_INVALID_ARGUMENT,
                     "multiples must have one element for each of the %d "
@@ -37,10 +39,7 @@ static td_status *tile_infer(td_infer *c) {
     if (in->rank >= 0) td_infer_out(c, 0, td_shape_ranked(in->rank));
     return NULL;
   }
-  if (times.count > TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "multiples has %d elements: at most %d are possible",
-                    times.count, TD_MAX_RANK);
+  TD_TRY(td_shape_check_rank(times.count));
   td_shape full = in->rank < 0 ? td_shape_ranked(times.count) : *in;
   TD_TRY(tile_to(&full, &times, &out));
   td_infer_out(c, 0, out);
@@ -51,7 +50,8 @@ static td_status *tile_run(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_small times;
   td_shape out;
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK];
   TD_TRY(td_operand_ints(td_in(c, 1), "multiples", &times));
   TD_TRY(tile_to(in, &times, &out));
@@ -73,6 +73,7 @@ static const td_op_def ops[] = {
      .sig = "input: T, multiples: Tmultiples -> output: T; "
             "T: type; Tmultiples: {int32, int64} = int32",
      .shape = tile_infer,
+     .cost = td_cost_move,
      .doc = "The input repeated multiples[i] times along dimension i.",
      .host = "multiples",
      .example = "td.tile(td.tensor{1, 2}, {2})  --> 1 2 1 2",

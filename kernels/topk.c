@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/cpu.h"
 
@@ -321,6 +322,7 @@ static const td_op_def ops[] = {
      .sig = "predictions: float, targets: T, k: T -> precision: bool; "
             "T: {int32, int64} = int32",
      .shape = in_top_infer,
+     .cost = td_cost_reduce,
      .doc = "Is the prediction for the target class among the k largest of "
             "its row? Ties count as in.",
      .lua = "in_top_k",
@@ -332,6 +334,7 @@ static const td_op_def ops[] = {
      .sig = "predictions: float, targets: T -> precision: bool; k: int; "
             "T: {int32, int64} = int32",
      .shape = in_top_infer,
+     .cost = td_cost_reduce,
      .doc = "Is the prediction for the target class among the k largest of "
             "its row? k is an attribute; the older form.",
      .lua = "",
@@ -343,6 +346,7 @@ static const td_op_def ops[] = {
             "Tk: {int16, int32, int64} = int32; "
             "index_type: {int16, int32, int64} = int32",
      .shape = top_v2_infer,
+     .cost = td_cost_reduce,
      .doc = "The k largest elements of each row, largest first, and their "
             "indices; of equal ones the lower index comes first.",
      .lua = "top_k",
@@ -352,6 +356,7 @@ static const td_op_def ops[] = {
      .sig = "input: T -> values: T, indices: int32; k: int >= 0; "
             "sorted: bool = true; " TOP_TYPES,
      .shape = top_infer,
+     .cost = td_cost_reduce,
      .doc = "The k largest elements of each row and their indices; k is an "
             "attribute; the older form.",
      .lua = "",
@@ -360,6 +365,7 @@ static const td_op_def ops[] = {
      .sig =
          "input: T, n: int32 -> values: T; reverse: bool = false; " TOP_TYPES,
      .shape = nth_infer,
+     .cost = td_cost_reduce,
      .doc = "The element of each row that is behind n smaller ones when sorted "
             "(with reverse behind n larger ones).",
      .host = "n",

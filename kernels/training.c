@@ -290,6 +290,29 @@ static td_status *apply_run(td_kernel_ctx *c) {
   return NULL;
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Index of the gradient among the inputs: each argument is one tensor. */
+static int gradient_of(const td_infer *c) {
+  const td_op *op = td_infer_op(c);
+  for (int i = 0; i < op->n_in; i++)
+    if (strcmp(op->in[i].name, "grad") == 0 ||
+        strcmp(op->in[i].name, "delta") == 0)
+      return i;
+  return 0;
+}
+
+/* Four for each element of the variable and each of its slots, two of them for
+ * the variable itself; each is read and written, and the gradient is read. */
+static void apply_cost(td_infer *c, td_cost *cost) {
+  int held = 0, grad = gradient_of(c);
+  for (int i = 0; i < td_infer_inputs(c); i++)
+    held += td_infer_in_type(c, i) == TD_RESOURCE;
+  cost->flops = (4 * held - 2) * td_infer_in_count(c, grad);
+  cost->bytes = (2 * held + 1) * td_infer_in_bytes(c, grad);
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define NUMBERS                                                                \
@@ -301,8 +324,8 @@ static td_status *apply_run(td_kernel_ctx *c) {
   "T: " NUMBERS "; Tindices: {int32, int64}; use_locking: bool = false"
 #define OP(name, signature, extra, text)                                       \
   {                                                                            \
-    .type = name, .sig = signature, .shape = apply_infer, .doc = text,         \
-    .lua = "", .flags = TD_STATEFUL | TD_UPDATES | (extra),                    \
+    .type = name, .sig = signature, .shape = apply_infer, .cost = apply_cost,  \
+    .doc = text, .lua = "", .flags = TD_STATEFUL | TD_UPDATES | (extra),       \
     .section = "Training"                                                      \
   }
 #define KERNEL(name, vars)                                                     \

@@ -1,13 +1,17 @@
-/* transpose.c - Transpose and the permutations it is given.
+/* transpose.c - Transpose, ConjugateTranspose and the permutations they are
+ * given.
  *
  * A permutation that moves only dimensions of size 1 leaves every element where
  * it is: the buffer is then shared. Everything else is one strided copy, which
  * merges the dimensions that stay neighbours.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
+
+enum { CONJUGATED = 16384 /* elements of a piece */ };
 
 /* ---- Transpose ----------------------------------------------------------- */
 
@@ -73,21 +77,45 @@ static bool keeps_order(const td_shape *in, const int *axes) {
   return true;
 }
 
-static td_status *transpose_run(td_kernel_ctx *c) {
+/* A copy in any case when `copied`. */
+static td_status *permute(td_kernel_ctx *c, bool copied) {
   const td_shape *in = &td_in(c, 0)->shape;
   int axes[TD_MAX_RANK];
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK];
   td_small perm;
-  td_strided_copy m = {0};
+  td_strided_copy m;
+  td_strided_copy_init(&m);
   TD_TRY(td_operand_ints(td_in(c, 1), "perm", &perm));
   TD_TRY(read_perm(&perm, in, axes));
   td_shape out = permuted(in, axes);
-  if (keeps_order(in, axes)) return td_array_share(c, 0, 0, &out);
+  if (!copied && keeps_order(in, axes)) return td_array_share(c, 0, 0, &out);
   td_shape_strides(in, from);
   td_shape_strides(&out, to);
   for (int k = 0; k < in->rank; k++)
     td_strided_copy_loop(&m, out.dim[k], from[axes[k]], to[k]);
   return td_strided_copy_kernel(c, 0, 0, &out, &m, 0);
+}
+
+static td_status *transpose_run(td_kernel_ctx *c) {
+  return permute(c, false);
+}
+
+static void conjugate_piece(void *arg, int64_t begin, int64_t end) {
+  const td_tensor *y = arg;
+  for (int64_t i = begin; i < end; i++) /* the imaginary parts */
+    if (y->dtype == TD_COMPLEX64)
+      ((float *)y->data)[2 * i + 1] *= -1;
+    else
+      ((double *)y->data)[2 * i + 1] *= -1;
+}
+
+static td_status *conjugate_run(td_kernel_ctx *c) {
+  bool complex = td_dtype_is_complex(td_in(c, 0)->dtype);
+  TD_TRY(permute(c, complex));
+  if (complex)
+    td_for(c, td_tensor_count(&c->out[0]), CONJUGATED, conjugate_piece,
+           &c->out[0]);
+  return NULL;
 }
 
 /* ---- InvertPermutation --------------------------------------------------- */
@@ -143,8 +171,20 @@ static const td_op_def ops[] = {
      .sig = "x: T, perm: Tperm -> y: T; "
             "T: type; Tperm: {int32, int64} = int32",
      .shape = transpose_infer,
+     .cost = td_cost_move,
      .doc = "The dimensions in another order: dimension i of the result is "
             "dimension perm[i] of x.",
+     .host = "perm",
+     .section = "Array"},
+    {.type = "ConjugateTranspose",
+     .sig = "x: T, perm: Tperm -> y: T; "
+            "T: type; Tperm: {int32, int64} = int32",
+     .shape = transpose_infer,
+     .cost = td_cost_move,
+     .doc = "The dimensions in another order, as Transpose, and the complex "
+            "conjugate of each element.",
+     .example = "td.conjugate_transpose(td.complex({{1.0, 2.0}}, {{3.0, 4.0}})"
+                ", {1, 0})  --> {2, 1} 1-3i 2-4i",
      .host = "perm",
      .section = "Array"},
     {.type = "InvertPermutation",
@@ -161,6 +201,7 @@ static const td_op_def ops[] = {
 
 static const td_kernel_def kernels[] = {
     {.op = "Transpose", .device = "CPU", .run = transpose_run},
+    {.op = "ConjugateTranspose", .device = "CPU", .run = conjugate_run},
     {.op = "InvertPermutation", .device = "CPU", .run = invert_run},
     {0},
 };

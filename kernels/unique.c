@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
+#include "kernels/cost.h"
 #include "kernels/operand.h"
 
 #include <string.h>
@@ -339,6 +340,7 @@ static const td_op_def ops[] = {
      .sig = "x: T -> y: T, idx: out_idx; "
             "T: type; out_idx: {int32, int64} = int32",
      .shape = unique_infer,
+     .cost = td_cost_move,
      .doc = "The different elements of a vector in order of first occurrence, "
             "and for every element the number of its like among them.",
      .section = "Array"},
@@ -346,12 +348,14 @@ static const td_op_def ops[] = {
      .sig = "x: T -> y: T, idx: out_idx, count: out_idx; "
             "T: type; out_idx: {int32, int64} = int32",
      .shape = unique_infer,
+     .cost = td_cost_move,
      .doc = "As unique, and how often each of the different elements occurs.",
      .section = "Array"},
     {.type = "UniqueV2",
      .sig = "x: T, axis: Taxis -> y: T, idx: out_idx; T: type; "
             "Taxis: {int32, int64} = int64; out_idx: {int32, int64} = int32",
      .shape = axis_infer,
+     .cost = td_cost_move,
      .doc = "The different slices along an axis in order of first occurrence, "
             "and for every slice the number of its like among them.",
      .lua = "",
@@ -362,6 +366,7 @@ static const td_op_def ops[] = {
             "T: type; Taxis: {int32, int64} = int64; "
             "out_idx: {int32, int64} = int32",
      .shape = axis_infer,
+     .cost = td_cost_move,
      .doc = "As UniqueV2, and how often each of the different slices occurs.",
      .lua = "",
      .host = "axis",
@@ -370,6 +375,7 @@ static const td_op_def ops[] = {
      .sig = "x: T, y: T -> out: T, idx: out_idx; T: type; "
             "out_idx: {int32, int64} = int32",
      .shape = diff_infer,
+     .cost = td_cost_move,
      .doc = "The elements of x that y lacks, and where they stand in x.",
      .lua = "setdiff1d",
      .example = "td.setdiff1d({3, 1, 4, 1}, {1})  --> 3 4",

@@ -9,6 +9,7 @@
 
 #include "engine/device/variable.h"
 #include "kernels/array.h"
+#include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/binary.h"
 #include "kernels/cpu.h"
@@ -64,10 +65,12 @@ static bool recall(handle *h, const td_resources *home, td_tensor *out) {
 }
 
 static td_status *make_variable(void *arg, td_resource **out) {
-  const td_node *n = arg;
+  const td_kernel *k = arg;
+  const td_node *n = k->node;
   td_variable *v = NULL;
   TD_TRY(td_variable_new(td_node_type(n, "dtype"),
                          td_attr_as_shape(td_node_attr(n, "shape")), &v));
+  v->base.home = k->device->incarnation;
   *out = &v->base;
   return NULL;
 }
@@ -84,12 +87,16 @@ static td_status *check_found(const td_node *n, const td_variable *v) {
                   td_dtype_name(dtype), td_shape_str(shape, &want));
 }
 
-static td_status *find_variable(const td_node *n, td_resources *home,
+static td_status *find_variable(const td_kernel *k, td_resources *home,
                                 const char *container, td_tensor *out) {
+  const td_node *n = k->node;
   const char *name = td_node_string(n, "shared_name");
   td_resource *r = NULL;
+  if (td_device_gone(k->device))
+    return td_error(TD_UNAVAILABLE, "%s was removed, and its variables with it",
+                    k->device->name);
   TD_TRY(td_resources_get(home, container, TD_VARIABLE,
-                          name[0] ? name : n->name, make_variable, (void *)n,
+                          name[0] ? name : n->name, make_variable, (void *)k,
                           &r));
   td_status *s = check_found(n, (td_variable *)r);
   if (td_ok(s)) return td_tensor_object(TD_RESOURCE, &r->object, out);
@@ -108,7 +115,7 @@ static td_status *handle_run(td_kernel_ctx *c) {
                     "a variable can only be used in a session");
   if (TD_UNLIKELY(!recall(h, home, &t))) {
     uint64_t generation = td_resources_generation(home);
-    TD_TRY(find_variable(n, home, container, &t));
+    TD_TRY(find_variable(c->kernel, home, container, &t));
     td_tensor kept;
     td_tensor_retain(&t, &kept);
     remember(h, home, generation, kept);
@@ -302,6 +309,14 @@ static td_status *destroy_run(td_kernel_ctx *c) {
   return NULL;
 }
 
+/* ---- cost -----------------------------------------------------------------
+ */
+
+/* Reads and writes the variable, and reads the value. */
+static void add_cost(td_infer *c, td_cost *cost) {
+  *cost = (td_cost){td_infer_in_count(c, 1), 3 * td_infer_in_bytes(c, 1)};
+}
+
 /* ---- tables -------------------------------------------------------------- */
 
 #define NUMBERS                                                                \
@@ -322,6 +337,7 @@ static const td_op_def ops[] = {
     {.type = "ReadVariableOp",
      .sig = "resource: resource -> value: dtype; dtype: type",
      .shape = read_infer,
+     .cost = td_cost_none,
      .doc = "The value of a variable.",
      .lua = "",
      .flags = TD_STATEFUL | TD_READS | TD_CHEAP,
@@ -329,6 +345,7 @@ static const td_op_def ops[] = {
     {.type = "VarIsInitializedOp",
      .sig = "resource: resource -> is_initialized: bool",
      .shape = td_infer_scalars,
+     .cost = td_cost_none,
      .doc = "Has the variable been given a value?",
      .lua = "",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
@@ -338,6 +355,7 @@ static const td_op_def ops[] = {
      .sig = "input: resource -> output: out_type; "
             "out_type: {int32, int64} = int32",
      .shape = shape_infer,
+     .cost = td_cost_none,
      .value = shape_value,
      .doc = "The shape of a variable's value.",
      .lua = "",
@@ -348,6 +366,7 @@ static const td_op_def ops[] = {
      .sig = "resource: resource, value: dtype -> ; "
             "dtype: type; validate_shape: bool = false",
      .shape = assign_infer,
+     .cost = td_cost_move,
      .doc = "Gives a variable a value.",
      .lua = "",
      .flags = TD_STATEFUL | TD_UPDATES,
@@ -355,6 +374,7 @@ static const td_op_def ops[] = {
     {.type = "AssignAddVariableOp",
      .sig = "resource: resource, value: dtype -> ; dtype: type",
      .shape = assign_infer,
+     .cost = add_cost,
      .doc = "Adds to a variable.",
      .lua = "",
      .flags = TD_STATEFUL | TD_UPDATES,
@@ -362,6 +382,7 @@ static const td_op_def ops[] = {
     {.type = "AssignSubVariableOp",
      .sig = "resource: resource, value: dtype -> ; dtype: type",
      .shape = assign_infer,
+     .cost = add_cost,
      .doc = "Subtracts from a variable.",
      .lua = "",
      .flags = TD_STATEFUL | TD_UPDATES,

@@ -4,6 +4,7 @@
  * have. The order is that of the elements, whatever the threads.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cost.h"
 #include "kernels/cpu.h"
 
 #include <string.h>
@@ -15,8 +16,15 @@ typedef struct where {
   int64_t *to;
 } where;
 
+static td_status *no_scalar(void) {
+  return td_error(TD_INVALID_ARGUMENT,
+                  "input must be of rank 1 or more: a scalar has no "
+                  "coordinates");
+}
+
 static td_status *where_infer(td_infer *c) {
   int rank = td_infer_in(c, 0)->rank;
+  if (rank == 0) return no_scalar();
   td_infer_out(c, 0, td_shape_matrix(-1, rank));
   return NULL;
 }
@@ -101,6 +109,7 @@ static td_status *where_run(td_kernel_ctx *c) {
   where w = {.x = td_in(c, 0),
              .count = td_tensor_count(td_in(c, 0)),
              .piece = TD_GRAIN};
+  if (w.x->shape.rank == 0) return no_scalar();
   int64_t pieces = w.count / w.piece + (w.count % w.piece != 0);
   w.found = td_calloc((size_t)pieces, sizeof *w.found);
   if (!w.found) return td_oom();
@@ -116,6 +125,7 @@ static const td_op_def ops[] = {
             "qint16, quint16, uint16, complex128, half, uint32, uint64, "
             "bool} = bool",
      .shape = where_infer,
+     .cost = td_cost_move,
      .doc = "The coordinates of the elements that are true, or not zero: a "
             "row each, in order.",
      .lua = "",

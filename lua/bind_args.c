@@ -58,6 +58,7 @@ static bool holds_edges(lua_State *L, int i, int depth) {
   size_t n = lua_rawlen(L, i);
   bool found = false;
   for (size_t k = 1; k <= n && !found; k++) {
+    if (td_lua_ends_at((int64_t)k)) break; /* who reads it next says so */
     lua_rawgeti(L, i, (lua_Integer)k);
     if (td_lua_to_edge(L, -1))
       found = true;

@@ -166,6 +166,9 @@ static void push_one_of(lua_State *L, const td_attr *a, int i) {
       lua_pushboolean(L, false);
     }
     break;
+  case TD_ATTR_FUNC:
+    lua_pushstring(L, a->funcs[i].name);
+    break;
   default:
     lua_pushboolean(L, false);
   }

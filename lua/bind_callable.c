@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/run/async.h"
+#include "engine/run/loop.h"
 #include "engine/run/partial.h"
 #include "lua/bind.h"
 #include "lua/bind_session.h"
@@ -25,8 +26,10 @@ typedef struct lua_callable {
   int8_t *is_op; /* result i is an op: true */
 } lua_callable;
 
+/* One of them. */
 typedef struct lua_handle {
-  td_async *h;
+  td_async *step;
+  td_loop *loop;
 } lua_handle;
 
 typedef struct lua_partial {
@@ -45,7 +48,8 @@ static int callable_gc(lua_State *L) {
 
 static void wrong_count(lua_State *L, const lua_callable *c, int given) {
   td_lua_error(L, TD_INVALID_ARGUMENT,
-               "this callable takes %d values, %d given", c->n_feeds, given);
+               "this callable takes %d value%s, %d given", c->n_feeds,
+               c->n_feeds == 1 ? "" : "s", given);
 }
 
 /* Numbers to scalars without a table walk. */
@@ -172,20 +176,24 @@ static int session_callable(lua_State *L) {
 
 static int handle_gc(lua_State *L) {
   lua_handle *h = lua_touserdata(L, 1);
-  td_async_release(h->h);
-  h->h = NULL;
+  td_async_release(h->step);
+  td_loop_release(h->loop);
+  *h = (lua_handle){NULL, NULL};
   return 0;
 }
 
-/* User values: 1 the callable, 2 the key. */
-static lua_handle *push_handle(lua_State *L, int callable, int key) {
+/* User values: 1 what it keeps (a step's callable, a loop's session), 2 the
+ * key. */
+static lua_handle *push_handle(lua_State *L, int keeps, int key) {
   lua_handle *h = lua_newuserdatauv(L, sizeof *h, 2);
-  h->h = NULL;
+  *h = (lua_handle){NULL, NULL};
   luaL_setmetatable(L, HANDLE);
-  lua_pushvalue(L, callable);
+  lua_pushvalue(L, keeps);
   lua_setiuservalue(L, -2, 1);
-  lua_pushvalue(L, key);
-  lua_setiuservalue(L, -2, 2);
+  if (key) {
+    lua_pushvalue(L, key);
+    lua_setiuservalue(L, -2, 2);
+  }
   return h;
 }
 
@@ -200,26 +208,7 @@ static int session_start(lua_State *L) {
   td_tensor *in = td_lua_step_values(L, 4, &step);
   lua_callable *c = push_callable(L, &step);
   lua_handle *h = push_handle(L, lua_gettop(L), 5);
-  td_lua_check(L, td_async_start(c->c, in, &o, &h->h));
-  return 1;
-}
-
-/* s:core_loop(fetches, threads, steps, key) -> handle */
-static int session_loop(lua_State *L) {
-  td_lua_step step;
-  lua_settop(L, 5);
-  td_lua_to_session(L, 1);
-  lua_Integer threads = luaL_optinteger(L, 3, 1);
-  int64_t steps = luaL_optinteger(L, 4, -1);
-  if (steps < 0 && !lua_isnoneornil(L, 4))
-    td_lua_error(L, TD_INVALID_ARGUMENT,
-                 "steps must be 0 or more, or nothing for no end; given %lld",
-                 (long long)steps);
-  int most = threads < 0 ? -1 : threads > INT_MAX ? INT_MAX : (int)threads;
-  td_lua_step_read(L, 2, 0, &step);
-  lua_callable *c = push_callable(L, &step);
-  lua_handle *h = push_handle(L, lua_gettop(L), 5);
-  td_lua_check(L, td_async_loop(c->c, most, steps, &h->h));
+  td_lua_check(L, td_async_start(c->c, in, &o, &h->step));
   return 1;
 }
 
@@ -237,16 +226,22 @@ static int64_t wait_time(lua_State *L, int i) {
   return seconds > 1e9 ? -1 : (int64_t)(seconds * 1e9);
 }
 
-/* h:wait([seconds]) -> results one by one; raises DEADLINE_EXCEEDED */
-static int handle_wait(lua_State *L) {
-  lua_handle *h = to_handle(L);
+static int loop_wait(lua_State *L, td_loop *l, int64_t timeout) {
   td_lua_state *st = td_lua_get(L);
-  int64_t timeout = lua_isnoneornil(L, 2) ? -1 : wait_time(L, 2);
+  td_lua_unlock(st);
+  td_status *s = td_loop_wait(l, timeout, td_lua_interrupt());
+  td_lua_lock(st);
+  if (!td_ok(s)) fail_keyed(L, 2, s);
+  return 0;
+}
+
+static int step_wait(lua_State *L, td_async *a, int64_t timeout) {
+  td_lua_state *st = td_lua_get(L);
   lua_getiuservalue(L, 1, 1);
   lua_callable *c = lua_touserdata(L, -1);
   td_tensor *out = td_lua_tensors(L, (size_t)c->n_fetches);
   td_lua_unlock(st);
-  td_status *s = td_async_wait(h->h, timeout, out, td_lua_interrupt());
+  td_status *s = td_async_wait(a, timeout, out, td_lua_interrupt());
   td_lua_lock(st);
   if (!td_ok(s)) fail_keyed(L, 2, s);
   for (int k = 0; k < c->n_fetches; k++)
@@ -254,18 +249,148 @@ static int handle_wait(lua_State *L) {
   return td_lua_step_results(L, out, c->is_op, c->n_results);
 }
 
+/* h:wait([seconds]) -> results one by one; raises DEADLINE_EXCEEDED */
+static int handle_wait(lua_State *L) {
+  lua_handle *h = to_handle(L);
+  int64_t timeout = lua_isnoneornil(L, 2) ? -1 : wait_time(L, 2);
+  return h->loop ? loop_wait(L, h->loop, timeout)
+                 : step_wait(L, h->step, timeout);
+}
+
 static int handle_done(lua_State *L) {
-  lua_pushboolean(L, td_async_done(to_handle(L)->h));
+  lua_handle *h = to_handle(L);
+  lua_pushboolean(L, h->loop ? td_loop_over(h->loop) : td_async_done(h->step));
   return 1;
 }
 
 static int handle_cancel(lua_State *L) {
-  td_async_cancel(to_handle(L)->h);
+  lua_handle *h = to_handle(L);
+  if (h->loop)
+    td_loop_cancel(h->loop);
+  else
+    td_async_cancel(h->step);
   return 0;
 }
 
 static int handle_steps(lua_State *L) {
-  lua_pushinteger(L, td_async_steps(to_handle(L)->h));
+  lua_handle *h = to_handle(L);
+  lua_pushinteger(L, h->loop ? td_loop_steps(h->loop) : td_async_done(h->step));
+  return 1;
+}
+
+/* ---- loops ---- */
+
+static int int_field(lua_State *L, int i, const char *name, int least,
+                     int absent) {
+  lua_getfield(L, i, name);
+  lua_Integer v = luaL_optinteger(L, -1, absent);
+  if (v < least && !lua_isnil(L, -1))
+    td_lua_error(L, TD_INVALID_ARGUMENT, "%s must be %d or more, not %lld",
+                 name, least, (long long)v);
+  lua_pop(L, 1);
+  return v > INT_MAX ? INT_MAX : (int)v;
+}
+
+/* What options.log asks for: the callable of the steps that are logged stays on
+ * the stack, its names, and the list of them. */
+static void read_log(lua_State *L, int i, td_loop_options *o) {
+  if (lua_getfield(L, i, "names") == LUA_TNIL) return;
+  int names = lua_gettop(L);
+  o->n_log = (int)luaL_len(L, names);
+  const char **name = td_lua_block(L, (size_t)o->n_log, sizeof *name);
+  for (int k = 0; k < o->n_log; k++) {
+    lua_rawgeti(L, names, k + 1);
+    name[k] = lua_tostring(L, -1); /* the list keeps it */
+    lua_pop(L, 1);
+  }
+  o->names = name;
+  td_lua_step step;
+  lua_getfield(L, i, "logged");
+  td_lua_step_read(L, lua_gettop(L), 0, &step);
+  o->log = push_callable(L, &step)->c;
+}
+
+/* s:core_loop(fetches, key, options) -> handle. Options: threads, steps, every;
+ * names: what is logged, and logged: the fetches of such a step, those first.
+ */
+static int session_loop(lua_State *L) {
+  td_lua_step step;
+  lua_settop(L, 4);
+  td_lua_to_session(L, 1);
+  td_loop_options o = {.threads = int_field(L, 4, "threads", 1, 1),
+                       .every = int_field(L, 4, "every", 1, 1)};
+  lua_getfield(L, 4, "steps");
+  o.steps = luaL_optinteger(L, -1, -1);
+  if (o.steps < 0 && !lua_isnil(L, -1))
+    td_lua_error(L, TD_INVALID_ARGUMENT,
+                 "steps must be 0 or more, or nothing for no end; given %lld",
+                 (long long)o.steps);
+  td_lua_step_read(L, 2, 0, &step);
+  lua_callable *c = push_callable(L, &step);
+  read_log(L, 4, &o);
+  lua_handle *h = push_handle(L, 1, 3);
+  td_lua_check(L, td_loop_start(c->c, &o, &h->loop));
+  return 1;
+}
+
+/* s:loops() -> handles, the oldest first */
+static int session_loops(lua_State *L) {
+  td_session *s = td_lua_to_session(L, 1);
+  int n = td_session_loops(s, NULL, 0);
+  td_loop **found = td_lua_block(L, (size_t)n, sizeof *found);
+  lua_createtable(L, n, 0);
+  for (int k = 0; k < n; k++) {
+    push_handle(L, 1, 0);
+    lua_rawseti(L, -2, k + 1);
+  }
+  int there = td_session_loops(s, found, n);
+  if (there > n) there = n;
+  for (int k = 1; k <= there; k++) {
+    lua_rawgeti(L, -1, k);
+    ((lua_handle *)lua_touserdata(L, -1))->loop = found[there - k];
+    lua_pop(L, 1);
+  }
+  for (int k = n; k > there; k--) { /* these are over by now */
+    lua_pushnil(L);
+    lua_rawseti(L, -2, k);
+  }
+  return 1;
+}
+
+/* The list of n numbers of steps. */
+static void push_steps(lua_State *L, const int64_t *steps, int n) {
+  lua_createtable(L, n, 0);
+  for (int k = 0; k < n; k++) {
+    lua_pushinteger(L, steps[k]);
+    lua_rawseti(L, -2, k + 1);
+  }
+}
+
+/* h:log() -> {name = {steps = {..}, values = {..}}} */
+static int handle_log(lua_State *L) {
+  td_loop *l = to_handle(L)->loop;
+  lua_newtable(L);
+  int each = l ? td_loop_logs(l) : 0;
+  if (each == 0) return 1;
+  int result = lua_gettop(L);
+  int64_t n = td_loop_log(l, NULL, NULL, 0);
+  int64_t *steps = td_lua_block(L, (size_t)n, sizeof *steps);
+  td_tensor *values = td_lua_tensors(L, (size_t)(n * each));
+  int64_t there = td_loop_log(l, steps, values, n);
+  if (there < n) n = there;
+  for (int i = 0; i < each; i++) {
+    lua_createtable(L, 0, 2);
+    push_steps(L, steps, (int)n);
+    lua_setfield(L, -2, "steps");
+    lua_createtable(L, (int)n, 0);
+    for (int64_t k = 0; k < n; k++) {
+      td_lua_push_result(L, &values[k * each + i], false);
+      lua_rawseti(L, -2, k + 1);
+    }
+    lua_setfield(L, -2, "values");
+    lua_setfield(L, result, td_loop_log_name(l, i));
+  }
+  lua_settop(L, result);
   return 1;
 }
 
@@ -354,16 +479,13 @@ static int partial_run(lua_State *L) {
 }
 
 TD_LUA_OPEN(callable) {
-  static const luaL_Reg methods[] = {{"core_callable", session_callable},
-                                     {"core_start", session_start},
-                                     {"core_loop", session_loop},
-                                     {"core_partial", session_partial},
-                                     {NULL, NULL}};
-  static const luaL_Reg handle[] = {{"wait", handle_wait},
-                                    {"done", handle_done},
-                                    {"cancel", handle_cancel},
-                                    {"steps", handle_steps},
-                                    {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"core_callable", session_callable}, {"core_start", session_start},
+      {"core_loop", session_loop},         {"loops", session_loops},
+      {"core_partial", session_partial},   {NULL, NULL}};
+  static const luaL_Reg handle[] = {
+      {"wait", handle_wait},   {"done", handle_done}, {"cancel", handle_cancel},
+      {"steps", handle_steps}, {"log", handle_log},   {NULL, NULL}};
   static const luaL_Reg partial[] = {{"core_run", partial_run}, {NULL, NULL}};
   static const luaL_Reg none[] = {{NULL, NULL}};
   td_lua_session_methods(L, methods);

@@ -12,7 +12,7 @@ static void set_text(lua_State *L, const char *field, const char *text) {
 
 static int push_error_table(lua_State *L) {
   td_status *s = lua_touserdata(L, 1);
-  lua_createtable(L, 0, 7);
+  lua_createtable(L, 0, 8);
   set_text(L, "code", td_code_name(td_status_code(s)));
   set_text(L, "message", td_status_message(s));
   set_text(L, "op", td_status_op(s));
@@ -20,6 +20,8 @@ static int push_error_table(lua_State *L) {
   set_text(L, "where", td_status_origin(s));
   set_text(L, "device", td_status_device(s));
   td_lua_set_flag(L, "derived", td_status_derived(s));
+  if (td_lua_push_frames(L, L, "stack traceback:"))
+    lua_setfield(L, -2, "traceback");
   luaL_setmetatable(L, TD_LUA_ERROR);
   return 1;
 }
@@ -115,16 +117,111 @@ static int core_error(lua_State *L) {
   return 0;
 }
 
-const char *td_lua_origin(lua_State *L, char *buf, size_t size) {
+/* ---- the user's line ---- */
+
+enum { NOBODYS, LIBRARYS, USERS };
+
+/* Whose is the function at `level` of the stack, told in *ar? */
+static int whose(lua_State *L, int level, lua_Debug *ar) {
+  if (!lua_getstack(L, level, ar)) return NOBODYS;
+  lua_getinfo(L, "Sl", ar);
+  return ar->currentline < 0 || !strncmp(ar->source, "=[tide]", 7) ? LIBRARYS
+                                                                   : USERS;
+}
+
+static int depth_of(lua_State *L) {
   lua_Debug ar;
-  buf[0] = 0;
-  for (int level = 0; lua_getstack(L, level, &ar); level++) {
-    lua_getinfo(L, "Sl", &ar);
-    if (ar.currentline < 0 || !strncmp(ar.source, "=[tide]", 7)) continue;
-    snprintf(buf, size, "%s:%d", ar.short_src, ar.currentline);
-    break;
+  int there = 0, gone = 1;
+  while (lua_getstack(L, gone, &ar)) there = gone, gone *= 2;
+  while (gone - there > 1) {
+    int mid = there + (gone - there) / 2;
+    if (lua_getstack(L, mid, &ar))
+      there = mid;
+    else
+      gone = mid;
   }
+  return there;
+}
+
+/* The nearest line of the user's. Lua finds a level by walking to it, so that
+ * to look at all of a deep stack costs its square: where branches within
+ * branches end in tail calls, which leave no line behind, there are thousands
+ * of the library's above each other. Beyond NEAR it is the outermost line. */
+const char *td_lua_origin(lua_State *L, char *buf, size_t size) {
+  enum { NEAR = 128 };
+  lua_Debug ar;
+  int level = 0, found = LIBRARYS;
+  while (found == LIBRARYS && level < NEAR) found = whose(L, level++, &ar);
+  if (found == LIBRARYS)
+    for (level = depth_of(L); found == LIBRARYS && level >= NEAR; level--)
+      found = whose(L, level, &ar);
+  buf[0] = 0;
+  if (found == USERS)
+    snprintf(buf, size, "%s:%d", ar.short_src, ar.currentline);
   return buf;
+}
+
+/* ---- the user's frames ---- */
+
+/* What Lua calls the function of a frame, by who called it: in the library that
+ * is the name of a parameter, and nobody's business. */
+static void add_function(luaL_Buffer *b, lua_State *L, const lua_Debug *ar,
+                         bool by_user) {
+  if (*ar->what == 'm')
+    lua_pushliteral(L, "main chunk");
+  else if (by_user && *ar->namewhat)
+    lua_pushfstring(L, "%s '%s'", ar->namewhat, ar->name);
+  else
+    lua_pushfstring(L, "function <%s:%d>", ar->short_src, ar->linedefined);
+  luaL_addvalue(b);
+}
+
+static void add_frame(luaL_Buffer *b, lua_State *L, lua_State *of,
+                      lua_Debug *ar, int level) {
+  lua_Debug caller;
+  lua_getinfo(of, "Slnt", ar);
+  lua_pushfstring(L, "\n\t%s:%d: in ", ar->short_src, ar->currentline);
+  luaL_addvalue(b);
+  add_function(b, L, ar, whose(of, level + 1, &caller) == USERS);
+  if (ar->istailcall) luaL_addstring(b, "\n\t(...tail calls...)");
+}
+
+bool td_lua_push_frames(lua_State *L, lua_State *of, const char *head) {
+  enum { FAR = 200, MOST = 20 }; /* levels looked at, frames told */
+  lua_Debug ar;
+  luaL_Buffer b;
+  int told = 0, found = LIBRARYS;
+  luaL_buffinit(L, &b);
+  luaL_addstring(&b, head);
+  for (int level = 0; level < FAR && told < MOST; level++) {
+    found = whose(of, level, &ar);
+    if (found == NOBODYS) break;
+    if (found == USERS) add_frame(&b, L, of, &ar, level), told++;
+  }
+  if (told && found != NOBODYS) luaL_addstring(&b, "\n\t...");
+  luaL_pushresult(&b);
+  if (!told) lua_pop(L, 1);
+  return told;
+}
+
+bool td_lua_is_error(lua_State *L, int i) {
+  if (!lua_istable(L, i) || !lua_getmetatable(L, i)) return false;
+  luaL_getmetatable(L, TD_LUA_ERROR);
+  bool is = lua_rawequal(L, -1, -2);
+  lua_pop(L, 2);
+  return is;
+}
+
+void td_lua_error_resumed(lua_State *L) {
+  if (!lua_checkstack(L, 16) || !td_lua_is_error(L, -1)) return;
+  enum { LONG = 8192 }; /* it may be raised again for ever */
+  lua_getfield(L, -1, "traceback");
+  size_t len = 0;
+  const char *so_far = lua_tolstring(L, -1, &len);
+  if (len < LONG &&
+      td_lua_push_frames(L, L, so_far ? so_far : "stack traceback:"))
+    lua_setfield(L, -3, "traceback");
+  lua_pop(L, 1);
 }
 
 TD_LUA_OPEN(error) {

@@ -26,7 +26,16 @@ int td_lua_error(lua_State *L, td_code code, const char *fmt, ...)
  * raises nothing. */
 td_status *td_lua_prefix(td_status *s, const char *fmt, ...) TD_PRINTF(2, 3)
     TD_MUST_USE;
+/* Is it an error object? */
+bool td_lua_is_error(lua_State *L, int i);
+/* An error object on top of the stack has come out of a coroutine: the frames
+ * that resumed it join its traceback. */
+void td_lua_error_resumed(lua_State *L);
 /* "file.lua:12" of the first frame outside the library; "" when none. */
 const char *td_lua_origin(lua_State *L, char *buf, size_t size);
+/* Pushes `head` and, on lines of their own, "file.lua:12: in ..." for each of the
+ * user's frames of the coroutine `of`, innermost first. False, and nothing is pushed,
+ * where there is none. */
+bool td_lua_push_frames(lua_State *L, lua_State *of, const char *head);
 
 #endif

@@ -2,6 +2,7 @@
  * the names in a graph, for completion.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -11,6 +12,7 @@
 #include "lua/bind.h"
 #include "lua/bind_field.h"
 #include "lua/bind_handle.h"
+#include "lua/bind_shape.h"
 
 static void set_text(lua_State *L, const char *key, const char *s) {
   td_lua_set_string(L, key, s ? s : "");
@@ -144,8 +146,13 @@ static void push_op(lua_State *L, const td_op *op) {
   lua_setfield(L, -2, "signature");
 }
 
-/* core.op_info(type or Lua name): its record, or nil. */
+/* core.op_info(type or Lua name): its record, or nil; core.op_info(op), of an
+ * op that may be known to its graph only. */
 static int op_info(lua_State *L) {
+  if (lua_isuserdata(L, 1)) {
+    push_op(L, td_lua_check_op(L, 1)->op);
+    return 1;
+  }
   const char *name = td_lua_text(L, 1);
   const td_op *op = td_op_find(name);
   if (!op) op = td_op_find_lua(name);
@@ -214,14 +221,49 @@ static int node_names(lua_State *L) {
   return 1;
 }
 
+static void push_known(lua_State *L, double v) {
+  if (isnan(v))
+    lua_pushnil(L);
+  else
+    lua_pushnumber(L, v);
+}
+
+/* The list of shapes at `i`, one for each of n edges; NULL: none is there. */
+static const td_shape *read_shapes(lua_State *L, int i, int n) {
+  if (lua_isnoneornil(L, i)) return NULL;
+  luaL_checktype(L, i, LUA_TTABLE);
+  if (luaL_len(L, i) != n)
+    td_lua_error(L, TD_INVALID_ARGUMENT, "there must be %d shapes, not %d", n,
+                 (int)luaL_len(L, i));
+  td_shape *s = td_lua_block(L, (size_t)n, sizeof *s);
+  for (int k = 0; k < n; k++) {
+    lua_rawgeti(L, i, k + 1);
+    td_lua_check(L, td_lua_to_shape(L, -1, &s[k]));
+    lua_pop(L, 1);
+  }
+  return s;
+}
+
+/* core.op_cost(op [, shapes of its inputs, of its outputs]): floating-point
+ * operations and bytes of one run; nil where they are not known. */
+static int op_cost(lua_State *L) {
+  lua_settop(L, 3);
+  const td_node *n = td_lua_check_op(L, 1);
+  const td_shape *in = read_shapes(L, 2, n->n_in);
+  const td_shape *out = read_shapes(L, 3, n->n_out);
+  td_cost cost;
+  td_infer_cost(n, in, out, &cost);
+  push_known(L, cost.flops);
+  push_known(L, cost.bytes);
+  return 2;
+}
+
 TD_LUA_OPEN(info) {
-  static const luaL_Reg functions[] = {{"op_info", op_info},
-                                       {"op_type", op_type},
-                                       {"op_names", op_names},
-                                       {"op_lua_names", op_lua_names},
-                                       {"op_count", op_count},
-                                       {"node_names", node_names},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"op_info", op_info},       {"op_type", op_type},
+      {"op_names", op_names},     {"op_lua_names", op_lua_names},
+      {"op_count", op_count},     {"op_cost", op_cost},
+      {"node_names", node_names}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   td_lua_set_string(L, "version", TD_VERSION);
 }

@@ -18,6 +18,7 @@ typedef struct scan {
   td_shape shape;
   bool any_float, any_int, any_bool, any_string;
   size_t text;             /* bytes of strings */
+  int64_t steps;           /* elements and rows that were read */
   int64_t at[TD_MAX_RANK]; /* the index on the way to what is being read */
 } scan;
 
@@ -61,11 +62,19 @@ static td_status *scan_leaf(lua_State *L, int i, int depth, scan *s) {
   }
 }
 
+static td_status *interrupted(void) {
+  return td_error(TD_CANCELLED, "interrupted");
+}
+
 /* Holes show as keys beyond the length or nil inside it. */
 static td_status *check_list(lua_State *L, int i, int64_t n, int depth,
                              const scan *s) {
   int64_t keys = 0;
-  for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1)) keys++;
+  for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1))
+    if (td_lua_ends_at(keys++)) {
+      lua_pop(L, 2);
+      return interrupted();
+    }
   if (keys == n) return NULL;
   return refuse(s, depth,
                 "the list has a hole or a named key: %lld entries, length "
@@ -97,6 +106,7 @@ static td_status *scan_table(lua_State *L, int i, int depth, scan *s) {
                   (long long)n, (long long)s->shape.dim[depth]);
   if (n == 0 && s->shape.rank < 0) s->shape.rank = depth + 1;
   for (int64_t k = 1; k <= n; k++) {
+    if (td_lua_ends_at(s->steps++)) return interrupted();
     s->at[depth] = k;
     lua_rawgeti(L, i, k);
     td_status *st = scan_table(L, lua_gettop(L), depth + 1, s);
@@ -207,6 +217,7 @@ static td_status *put_all(lua_State *L, int i, td_tensor *t, int depth,
   if (depth == t->shape.rank) return put_leaf(L, i, t, (*at)++);
   td_lua_list(L, i);
   for (int64_t k = 1; k <= t->shape.dim[depth]; k++) {
+    if (td_lua_ends_at(k) || td_lua_ends_at(*at)) return interrupted();
     lua_rawgeti(L, i, k);
     td_status *st = put_all(L, lua_gettop(L), t, depth + 1, at);
     lua_pop(L, 1);

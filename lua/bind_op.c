@@ -6,6 +6,7 @@
  * inputs and place in control flow.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <string.h>
 
 #include "engine/base/map.h"
@@ -118,23 +119,23 @@ static bool foreign(lua_State *L, int graph, int at, td_edge *e) {
 
 /* As in TensorFlow: with a seed of the graph `seed` is that one and `seed2` the
  * op's; with the op's alone, `seed` is TensorFlow's DEFAULT_GRAPH_SEED; with
- * none, both stay 0 and the stream is a random one. Where the op has no seed
- * of its own, TensorFlow takes a count of the ops made so far; here it is a
- * hash of the node's name, so that one op more shifts no other's stream. */
+ * none, both stay 0 and the stream is a random one; two that would be 0 are
+ * TensorFlow's 0 and 2^31 - 1. Where the op has no seed of its own, TensorFlow
+ * takes a count of the ops made so far; here it is a hash of the node's name,
+ * so that one op more shifts no other's stream. */
 static void add_seeds(td_build *b, td_graph *g, const char *full_name,
                       const call *c) {
   const td_attr *own = td_lua_args_attr(c, "seed");
-  int64_t seed;
-  if (td_graph_seed(g, &seed)) {
-    int64_t op_seed =
-        own ? own->i
-            : (int64_t)(td_hash(full_name, strlen(full_name), 0) >> 33);
-    td_build_attr(b, "seed", td_attr_int(seed));
-    td_build_attr(b, "seed2", td_attr_int(op_seed));
-  } else if (own) {
-    td_build_attr(b, "seed", td_attr_int(87654321));
-    td_build_attr(b, "seed2", td_attr_int(own->i));
-  }
+  const td_attr *fixed = td_lua_args_attr(c, "deterministic");
+  int64_t seed = 87654321, op_seed = own ? own->i : 0;
+  bool seeded = td_graph_seed(g, &seed);
+  if (!own && (!seeded || (fixed && !fixed->b))) return;
+  if (!own) op_seed = (int64_t)(td_hash(full_name, strlen(full_name), 0) >> 33);
+  if (!seed && !op_seed) op_seed = INT32_MAX;
+  td_build_attr(b, "seed", td_attr_int(seed));
+  td_build_attr(b, "seed2", td_attr_int(op_seed));
+  if (!fixed && td_op_attr(c->op, "deterministic") >= 0)
+    td_build_attr(b, "deterministic", td_attr_bool(true));
 }
 
 typedef struct target {
@@ -432,6 +433,45 @@ static int core_edge(lua_State *L) {
   return 1;
 }
 
+enum { STRICT_NAME = 1, STRICT_F, STRICT_MOST, STRICT_TD };
+
+static int strict_done(lua_State *L, int status, lua_KContext about) {
+  (void)status;
+  (void)about;
+  return lua_gettop(L);
+}
+
+static int strict_call(lua_State *L) {
+  int given = lua_gettop(L);
+  const char *name = lua_tostring(L, lua_upvalueindex(STRICT_NAME));
+  if (given && lua_rawequal(L, 1, lua_upvalueindex(STRICT_TD)))
+    return td_lua_error(L, TD_INVALID_ARGUMENT,
+                        "td.%s is called with a dot, not with a colon", name);
+  lua_Integer most = lua_tointeger(L, lua_upvalueindex(STRICT_MOST));
+  if (given > most)
+    return td_lua_error(L, TD_INVALID_ARGUMENT,
+                        "%s takes %d arguments and options at most, given %d",
+                        name, (int)most - 1, given);
+  lua_pushvalue(L, lua_upvalueindex(STRICT_F));
+  lua_insert(L, 1);
+  lua_callk(L, given, LUA_MULTRET, 0, strict_done);
+  return lua_gettop(L);
+}
+
+/* core.strict(name, f, most or nil, td): f, refusing more than `most` arguments
+ * and td itself. A function of Lua in its place would be called by tail calls,
+ * `return td.f(x)`, which take the user's line off the stack. */
+static int strict(lua_State *L) {
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  lua_settop(L, 4);
+  if (lua_isnil(L, 3)) {
+    lua_pushinteger(L, INT_MAX);
+    lua_replace(L, 3);
+  }
+  lua_pushcclosure(L, strict_call, 4);
+  return 1;
+}
+
 /* core.set_foreign(f): f(graph, edge) brings an edge of another graph into the
  * one being built, or gives nil. */
 static int set_foreign(lua_State *L) {
@@ -442,11 +482,10 @@ static int set_foreign(lua_State *L) {
 }
 
 TD_LUA_OPEN(op) {
-  static const luaL_Reg functions[] = {{"op", core_op},
-                                       {"add", core_add},
-                                       {"edge", core_edge},
-                                       {"set_foreign", set_foreign},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"op", core_op},     {"add", core_add},
+      {"edge", core_edge}, {"set_foreign", set_foreign},
+      {"strict", strict},  {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   push_op(L, td_op_find("Pack"));
   lua_setfield(L, LUA_REGISTRYINDEX, TD_LUA_PACK);

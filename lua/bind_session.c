@@ -22,6 +22,7 @@ td_session *td_lua_to_session(lua_State *L, int i) {
 
 static int session_gc(lua_State *L) {
   lua_session *u = lua_touserdata(L, 1);
+  if (u->s) td_session_end_loops(u->s);
   td_session_release(u->s);
   u->s = NULL;
   return 0;
@@ -110,6 +111,20 @@ static int session_explain(lua_State *L) {
   return 1;
 }
 
+/* s:devices(): names of the devices that its next plan may use. */
+static int session_devices(lua_State *L) {
+  td_device **d;
+  int n;
+  td_lua_check(L, td_session_list_devices(td_lua_to_session(L, 1), &d, &n));
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    lua_pushstring(L, d[i]->name);
+    lua_rawseti(L, -2, i + 1);
+  }
+  td_runtime_drop_devices(d, n);
+  return 1;
+}
+
 static int session_reset(lua_State *L) {
   td_session_reset(td_lua_to_session(L, 1),
                    lua_isnoneornil(L, 2) ? NULL : td_lua_text(L, 2));
@@ -122,6 +137,30 @@ static int session_rename(lua_State *L) {
   const char *to = lua_isnoneornil(L, 3) ? NULL : td_lua_text(L, 3);
   if (u->s) td_lua_check(L, td_session_rename(u->s, td_lua_text(L, 2), to));
   return 0;
+}
+
+/* s:core_save_states() -> bytes */
+static int session_save_states(lua_State *L) {
+  td_str s;
+  td_str_init(&s);
+  td_status *st = td_session_save_states(td_lua_to_session(L, 1), &s);
+  if (!td_ok(st)) td_str_deinit(&s);
+  td_lua_check(L, st);
+  td_lua_push_str(L, &s);
+  return 1;
+}
+
+/* s:core_load_states(bytes) -> names that wait, a line for each */
+static int session_load_states(lua_State *L) {
+  td_str s;
+  td_bytes from;
+  from.at = luaL_checklstring(L, 2, &from.len);
+  td_str_init(&s);
+  td_status *st = td_session_load_states(td_lua_to_session(L, 1), from, &s);
+  if (!td_ok(st)) td_str_deinit(&s);
+  td_lua_check(L, st);
+  td_lua_push_str(L, &s);
+  return 1;
 }
 
 static int session_close(lua_State *L) {
@@ -169,11 +208,17 @@ void td_lua_session_methods(lua_State *L, const luaL_Reg *methods) {
 }
 
 TD_LUA_OPEN(session) {
-  static const luaL_Reg methods[] = {
-      {"why", session_why},          {"explain_placement", session_explain},
-      {"core_reset", session_reset}, {"core_rename", session_rename},
-      {"close", session_close},      {"stats", session_stats},
-      {"core_graph", session_graph}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"why", session_why},
+                                     {"explain_placement", session_explain},
+                                     {"devices", session_devices},
+                                     {"core_reset", session_reset},
+                                     {"core_rename", session_rename},
+                                     {"close", session_close},
+                                     {"stats", session_stats},
+                                     {"core_save_states", session_save_states},
+                                     {"core_load_states", session_load_states},
+                                     {"core_graph", session_graph},
+                                     {NULL, NULL}};
   lua_pushcfunction(L, core_session);
   lua_setfield(L, -2, "session");
   luaL_newmetatable(L, TD_LUA_SESSION);

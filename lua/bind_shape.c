@@ -111,14 +111,24 @@ td_status *td_lua_to_shape(lua_State *L, int i, td_shape *out) {
 
 /* ---- dtypes ---- */
 
-/* The error for what is no dtype, with the name most like it. */
+/* What other languages call them. */
+static const char *const dtypes_elsewhere[][2] = {
+    {"int", "int32"},   {"integer", "int32"}, {"long", "int64"},
+    {"short", "int16"}, {"byte", "uint8"},    {"char", "int8"},
+    {"uint", "uint32"}, {"boolean", "bool"},  {"str", "string"},
+    {"text", "string"}, {"number", "float32"}};
+
+/* The error for a string that is no dtype, with the one that is meant. */
 static td_status *no_dtype(const char *name) {
   td_nearest near = td_nearest_to(name);
   for (int t = 1; t < TD_DTYPES; t++)
     td_nearest_try(&near, td_dtype_name((td_dtype)t));
-  return td_error(TD_INVALID_ARGUMENT,
-                  "a dtype is a string such as \"%s\", not %s",
-                  near.best ? near.best : "float32", name);
+  for (size_t i = 0; i < TD_COUNT(dtypes_elsewhere); i++)
+    if (!strcmp(name, dtypes_elsewhere[i][0]))
+      near.best = dtypes_elsewhere[i][1];
+  return td_error(TD_INVALID_ARGUMENT, "there is no dtype \"%s\"; %s \"%s\"%s",
+                  name, near.best ? "did you mean" : "one is",
+                  near.best ? near.best : "float32", near.best ? "?" : "");
 }
 
 td_status *td_lua_to_dtype(lua_State *L, int i, td_dtype *out) {
@@ -127,7 +137,10 @@ td_status *td_lua_to_dtype(lua_State *L, int i, td_dtype *out) {
       lua_type(L, i) == LUA_TSTRING ? lua_tolstring(L, i, &len) : NULL;
   *out = name ? td_dtype_parse(name, len) : TD_INVALID;
   if (*out != TD_INVALID) return NULL;
-  return no_dtype(name ? name : luaL_typename(L, i));
+  if (name) return no_dtype(name);
+  return td_error(TD_INVALID_ARGUMENT,
+                  "a dtype is a string such as \"float32\", not %s",
+                  luaL_typename(L, i));
 }
 
 TD_LUA_OPEN(shape) {

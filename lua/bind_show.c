@@ -34,7 +34,7 @@ static int base64(lua_State *L) {
 
 static td_tensor *readable(lua_State *L) {
   td_tensor *t = td_lua_check_value(L, 1);
-  if (!td_tensor_on_host(t))
+  if (!td_tensor_touchable(t))
     td_lua_error(L, TD_FAILED_PRECONDITION,
                  "the value is in the memory of %s; td.identity under "
                  "td.device(\"/cpu:0\") brings it here",

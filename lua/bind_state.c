@@ -8,7 +8,8 @@
 #include "lua/bind_state.h"
 
 #include <string.h>
-#include <time.h>
+
+#include "engine/base/clock.h"
 
 enum { PATIENCE = 2000000 }; /* ns until the holder is asked to share */
 
@@ -23,52 +24,57 @@ void td_lua_interrupt_by(int *flag) {
   interrupt = flag;
 }
 
-static void turns_init(td_lua_turns *t) {
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-  pthread_mutex_init(&t->lock, NULL);
-  pthread_cond_init(&t->served, &attr);
-  pthread_condattr_destroy(&attr);
-  t->next = t->serving = 0;
-}
+typedef struct ticket {
+  const td_lua_turns *turns;
+  uint64_t number;
+} ticket;
 
-/* Waits until PATIENCE has gone; false when it has. */
-static bool wait_a_little(td_lua_turns *t) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += PATIENCE;
-  if (until.tv_nsec >= 1000000000) {
-    until.tv_nsec -= 1000000000;
-    until.tv_sec++;
-  }
-  return pthread_cond_timedwait(&t->served, &t->lock, &until) == 0;
+static bool my_turn(void *arg) {
+  const ticket *t = arg;
+  return __atomic_load_n(&t->turns->serving, __ATOMIC_ACQUIRE) == t->number;
 }
 
 /* The holder cannot go while it is asked: to go it needs the lock. */
+static void ask_holder(td_lua_turns *t) {
+  pthread_mutex_lock(&t->lock);
+  if (t->held) pthread_kill(t->holder, TD_LUA_SIGNAL_TURN);
+  pthread_mutex_unlock(&t->lock);
+}
+
+static void wait_for_turn(td_lua_turns *t, uint64_t mine) {
+  ticket k = {t, mine};
+  while (td_waiter_wait(&t->served, td_clock_now() + PATIENCE, NULL, my_turn,
+                        &k) != TD_WAITED_READY)
+    ask_holder(t);
+}
+
 void td_lua_lock(td_lua_state *st) {
   td_lua_turns *t = &st->turns;
   pthread_mutex_lock(&t->lock);
   uint64_t mine = t->next++;
-  while (t->serving != mine)
-    if (!wait_a_little(t) && t->serving != mine)
-      pthread_kill(t->holder, TD_LUA_SIGNAL_TURN);
+  if (t->serving != mine) {
+    pthread_mutex_unlock(&t->lock);
+    wait_for_turn(t, mine);
+    pthread_mutex_lock(&t->lock);
+  }
   t->holder = pthread_self();
+  t->held = true;
   pthread_mutex_unlock(&t->lock);
 }
 
 void td_lua_unlock(td_lua_state *st) {
   td_lua_turns *t = &st->turns;
   pthread_mutex_lock(&t->lock);
-  t->serving++;
-  if (t->serving != t->next) pthread_cond_broadcast(&t->served);
+  t->held = false;
+  __atomic_fetch_add(&t->serving, 1, __ATOMIC_ACQ_REL);
+  td_waiter_wake(&t->served);
   pthread_mutex_unlock(&t->lock);
 }
 
 bool td_lua_holds(td_lua_state *st, pthread_t thread) {
   td_lua_turns *t = &st->turns;
   pthread_mutex_lock(&t->lock);
-  bool held = t->serving != t->next && pthread_equal(t->holder, thread);
+  bool held = t->held && pthread_equal(t->holder, thread);
   pthread_mutex_unlock(&t->lock);
   return held;
 }
@@ -94,7 +100,7 @@ static int state_gc(lua_State *L) {
 td_lua_state *td_lua_state_new(lua_State *L) {
   td_lua_state *st = lua_newuserdatauv(L, sizeof *st, 0);
   memset(st, 0, sizeof *st);
-  turns_init(&st->turns);
+  pthread_mutex_init(&st->turns.lock, NULL);
   td_lua_lock(st);
   lua_createtable(L, 0, 1);
   lua_pushcfunction(L, state_gc);

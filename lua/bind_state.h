@@ -16,15 +16,18 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "engine/base/waiter.h"
 #include "engine/run/session.h"
 
 /* A thread that waits for its turn for long sends TD_LUA_SIGNAL_TURN to the
  * one whose turn it is. */
 typedef struct td_lua_turns {
   pthread_mutex_t lock; /* of what follows */
-  pthread_cond_t served;
-  uint64_t next, serving; /* tickets: the next to draw, whose turn it is */
+  uint64_t next;        /* the next ticket to draw */
+  uint64_t serving;     /* whose turn it is; atomic, changed under the lock */
+  bool held;            /* else `holder` may be gone */
   pthread_t holder;
+  td_waiter served; /* who waits for a turn */
 } td_lua_turns;
 
 /* The console core handles these two; a plain lua5.4 gets neither. */
@@ -53,6 +56,13 @@ bool td_lua_holds(td_lua_state *st, pthread_t thread);
 /* What steps begun by this thread look at: non-zero ends them. Never NULL;
  * atomic. */
 int *td_lua_interrupt(void);
+/* For loops over what Lua or a tensor holds, where no hook of Lua's comes: is
+ * the call to end? `i` counts the elements; most of the time it costs nothing.
+ */
+static inline bool td_lua_ends_at(int64_t i) {
+  return TD_UNLIKELY((i & 4095) == 4095) &&
+         __atomic_load_n(td_lua_interrupt(), __ATOMIC_RELAXED);
+}
 /* Sets it; NULL: one that nobody sets. */
 void td_lua_interrupt_by(int *flag);
 

@@ -12,8 +12,9 @@
 #include "engine/base/clock.h"
 #include "engine/base/cpu.h"
 #include "engine/base/mem.h"
-#include "engine/base/philox.h"
+#include "engine/base/entropy.h"
 #include "engine/device/alloc.h"
+#include "engine/run/library.h"
 #include "kernels/blas/blas.h"
 #include "kernels/blas/dnn.h"
 #include "lua/bind.h"
@@ -52,6 +53,9 @@ static int opens(lua_State *L) {
 static int library_load(lua_State *L) {
   const td_library *l;
   td_lua_check(L, td_library_load(td_lua_text(L, 1), &l));
+  for (int i = 0; l->devices && l->devices[i]; i++)
+    td_lua_check(
+        L, td_runtime_make_devices(td_lua_get(L)->runtime, l->devices[i]));
   lua_pushstring(L, l->gradients);
   lua_pushstring(L, l->name);
   return 2;
@@ -99,7 +103,7 @@ static int clock_now(lua_State *L) {
 }
 
 static int random_bits(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)td_philox_entropy());
+  lua_pushinteger(L, (lua_Integer)td_entropy());
   return 1;
 }
 
@@ -124,7 +128,7 @@ static int devices(lua_State *L) {
     lua_pushstring(L, d[i]->name);
     lua_rawseti(L, -2, i + 1);
   }
-  td_free(d);
+  td_runtime_drop_devices(d, n);
   return 1;
 }
 
@@ -140,8 +144,8 @@ static int machine(lua_State *L) {
 static int memory(lua_State *L) {
   td_device *cpu;
   td_lua_check(L, td_runtime_cpu(td_lua_get(L)->runtime, 0, &cpu));
-  td_alloc_stats st = td_alloc_read_stats(cpu->memory);
-  td_alloc_reset_peak(cpu->memory);
+  td_allocator_stats st = td_allocator_read_stats(cpu->memory);
+  td_allocator_reset_peak(cpu->memory);
   lua_pushinteger(L, (lua_Integer)st.in_use);
   lua_pushinteger(L, (lua_Integer)st.peak);
   return 2;

@@ -166,24 +166,28 @@ static int tensor_item(lua_State *L) {
   return 1;
 }
 
-static void push_table(lua_State *L, const td_tensor *t, int depth,
-                       int64_t *at) {
+enum { MOST_AT_ONCE = 1 << 16 }; /* places made in a table before it grows */
+
+/* `steps` counts elements and rows, of which there may be many with none. */
+static void push_table(lua_State *L, const td_tensor *t, int depth, int64_t *at,
+                       int64_t *steps) {
   luaL_checkstack(L, 4, "tensor:table");
+  if (td_lua_ends_at((*steps)++)) luaL_error(L, "interrupted");
   if (depth == t->shape.rank) {
     td_lua_push_element(L, t, (*at)++);
     return;
   }
   int64_t n = t->shape.dim[depth];
-  lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
+  lua_createtable(L, (int)(n < MOST_AT_ONCE ? n : MOST_AT_ONCE), 0);
   for (int64_t k = 1; k <= n; k++) {
-    push_table(L, t, depth + 1, at);
+    push_table(L, t, depth + 1, at, steps);
     lua_rawseti(L, -2, k);
   }
 }
 
 static int tensor_table(lua_State *L) {
-  int64_t at = 0;
-  push_table(L, check_elements(L, 1), 0, &at);
+  int64_t at = 0, steps = 0;
+  push_table(L, check_elements(L, 1), 0, &at, &steps);
   return 1;
 }
 

@@ -2,7 +2,7 @@
  *
  * tide FILE.lua [args] runs a script, -e a string, -i a prompt, a subcommand
  * whatever tide.cli has by that name. Exit codes: 0 success, 1 an error in the
- * script, 2 wrong usage, 130 interrupted.
+ * script or output that was lost, 2 wrong usage, 130 interrupted.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -15,6 +15,7 @@
 #include "lua/console/host.h"
 #include "repl/interrupt.h"
 #include "repl/prompt.h"
+#include "repl/streams.h"
 
 enum { EXIT_ERROR = 1, EXIT_USAGE = 2 };
 
@@ -119,6 +120,7 @@ static int run(const request *r, int argc, char **argv, td_str *text) {
 
 int main(int argc, char **argv) {
   request r = {0};
+  td_streams_guard();
   int leave = parse(argc, argv, &r);
   if (leave) return leave - 1;
   if (r.file && !strcmp(r.file, "kernel"))

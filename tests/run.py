@@ -7,12 +7,15 @@ counts as a single test by its exit code. Skips must be listed in skips.txt.
 How long each took goes to DIR/test-times.txt, the slowest first: a command, and
 the tests in it that it prints in lines such as "fold.cse: 1.2 s".
 With --soak everything runs at full counts, and what each command says is kept
-in DIR/soak.log, for the figures in it.
+in DIR/soak.log, for the figures in it. With --device the only part is the
+conformance of one device: a type, or the op library that makes it.
 
-usage: run.py [--build DIR] [--soak] [--fuzz SECONDS] [PART ...]
+usage: run.py [--build DIR] [--soak] [--fuzz SECONDS] [--device DEVICE] [PART ...]
 """
 import argparse
+from concurrent.futures import ThreadPoolExecutor
 import glob
+import itertools
 import os
 import re
 import subprocess
@@ -20,7 +23,8 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PLAIN = re.compile(r"^(?:\S+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
+PLAIN = re.compile(r"^(?:\S+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?"
+                   r"(?:, (\d+) excepted)?$")
 CMOCKA = re.compile(r"^\[\s+(PASSED|FAILED|SKIPPED)\s+\] (\d+) test")
 TIME = re.compile(r"^([A-Za-z_][\w./-]*): (\d+\.\d) s$", re.M)
 SKIP = re.compile(r"^(?:\[\s+SKIPPED\s+\] |skip: )([A-Za-z_]\S*)")
@@ -28,15 +32,18 @@ SKIP = re.compile(r"^(?:\[\s+SKIPPED\s+\] |skip: )([A-Za-z_]\S*)")
 
 class Count:
     def __init__(self):
-        self.passed = self.failed = self.skipped = 0
+        self.passed = self.failed = self.skipped = self.excepted = 0
 
     def add(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
+        self.excepted += other.excepted
 
     def __str__(self):
-        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+        excepted = f", {self.excepted} excepted" if self.excepted else ""
+        return (f"{self.passed} passed, {self.failed} failed, "
+                f"{self.skipped} skipped{excepted}")
 
 
 def count_output(text, code):
@@ -58,7 +65,7 @@ def count_output(text, code):
             names.append(m[1].rstrip(":"))
     if plain:
         count.passed, count.failed = int(plain[1]), int(plain[2])
-        count.skipped = int(plain[3] or 0)
+        count.skipped, count.excepted = int(plain[3] or 0), int(plain[4] or 0)
     if count.passed + count.failed + count.skipped == 0:
         count.passed, count.failed = (1, 0) if code == 0 else (0, 1)
     if code != 0 and count.failed == 0:
@@ -90,7 +97,7 @@ def run_command(command, env, timeout, allowed, log):
         log.flush()
     if count.failed:
         print(f"--- {' '.join(command)} (exit {code})\n{text}\n---", flush=True)
-    name = next((c for c in command if c.startswith("tests/")), command[0])
+    name = next((c for c in command if "tests/" in c), command[0])
     times = [(float(s), f"{name} {inner}") for inner, s in TIME.findall(text)]
     return count, [(took, name), *times]
 
@@ -140,7 +147,52 @@ def in_venv(build, script, which="", venv="venv"):
 
 # Each source is a program, but tests/rows is one of several.
 C_TESTS = ["engine/*/*.c", "kernels/*.c", "kernels/*/*.c", "lua/console/*.c", "repl/*.c",
-           "rows/rows.c"]
+           "rows/rows.c", "sim/*.c"]
+
+
+# Ways in which the tests of the Lua library compute their values (modes.txt).
+MODES = ["roundtrip", "two", "test"]
+
+
+# What a device must be able to do, beside the rows of all ops.
+DEVICE_C = ["engine/run/session.c", "engine/run/state.c", "engine/run/frames.c",
+            "engine/run/numerics.c"]
+DEVICE_MORE_C = ["engine/run/stops.c", "engine/run/random_graphs.c"]
+DEVICE_ASKED_C = ["engine/run/session.c", *DEVICE_MORE_C]
+DEVICE_LUA = ["devices", "gradients", "golden", "loops", "control", "arrays", "func", "rnn",
+              "variables", "train"]
+
+
+def on_device(device, command, library=""):
+    env = {"TIDE_TEST": "test", "TIDE_DEVICE": device}
+    if library:
+        env["TIDE_LIBRARY"] = os.path.abspath(library)
+    return ["env", *(f"{k}={v}" for k, v in env.items()), *command]
+
+
+def type_made_by(tide, library):
+    """The type of device that an op library brings."""
+    code = ('local td = require "tide" td.load_library(os.getenv "TIDE_LIBRARY") '
+            'for _, d in ipairs(td.devices()) do print(d:match "device:(%w+):0$") end')
+    r = subprocess.run([tide, "-e", code], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+                       check=True, env=dict(os.environ, TIDE_LIBRARY=os.path.abspath(library)))
+    found = [t for t in r.stdout.split() if t not in ("CPU", "TEST")]
+    if not found:
+        sys.exit(f"{library} makes no device")
+    return found[0]
+
+
+def conformance(build, device):
+    """One device through everything: op rows with golden vectors, steps, loops,
+    random graphs, gradients. Those of the C tests that ask which device it is
+    take one of a library, too."""
+    tide, library = os.path.join(build, "tide"), ""
+    if "/" in device or device.endswith(".so"):
+        library, device = device, type_made_by(tide, device)
+    commands = c_tests(build, ["rows/rows.c", *(DEVICE_ASKED_C if library else
+                                                DEVICE_C + DEVICE_MORE_C)])
+    commands.append([tide, "tests/lua/run.lua", *DEVICE_LUA])
+    return [on_device(device, c, library) for c in commands]
 
 
 def programs(folder):
@@ -158,15 +210,18 @@ def parts(build, soak, fuzz):
             "UBSAN_OPTIONS": "print_stacktrace=1"}
     tsan = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
     scale = {"TIDE_SOAK": "1"} if soak else {}
-    # opfuzz has a short form.
-    long = programs("soak") if soak else ["tests/soak/opfuzz"]
+    # These have a short form.
+    long = programs("soak") if soak else ["tests/soak/opfuzz", "tests/soak/steady"]
     every = {
         "c": (c_tests(build, C_TESTS), scale),
         "c-address": (c_tests(build + "/address-undefined", C_TESTS), {**asan, **scale}),
         "c-thread": (c_tests(build + "/thread", listed("thread.txt")), {**tsan, **scale}),
         "lua": ([[tide, "tests/lua/run.lua"]], scale),
-        "lua-device": ([[tide, "tests/lua/run.lua", "devices"]],
-                       {"TIDE_TEST_DEVICES": "1", **scale}),
+        # The rest of their conformance is in c and lua-test.
+        "device": ([on_device(d, c) for d, which in (("CPU", []), ("TEST", DEVICE_C))
+                    for c in c_tests(build, ["rows/rows.c", *which])], scale),
+        **{f"lua-{mode}": ([[tide, "tests/lua/run.lua"]], {"TIDE_TEST": mode, **scale})
+           for mode in MODES},
         "fuzz": (fuzz_targets(build, fuzz), {}),
         "shell": ([[f, build] for f in programs("shell")], scale),
         "jupyter": ([in_venv(build, "tests/jupyter/run.py")], scale),
@@ -181,11 +236,34 @@ def parts(build, soak, fuzz):
     return every
 
 
+def run_part(part, timeout, allowed, log):
+    """Its counts, and (seconds, part, test) of what ran."""
+    name, (commands, env) = part
+    start, count, times = time.time(), Count(), []
+    if not commands:
+        print(f"{name}: nothing was found to run")
+        count.failed = 1
+    for c in commands:
+        of_command, took = run_command(c, env, timeout, allowed, log)
+        count.add(of_command)
+        times += [(seconds, name, test) for seconds, test in took]
+    print(f"{name:13} {time.time() - start:7.1f} s  {count}", flush=True)
+    return count, times
+
+
+def side_by_side(chosen):
+    """The parts in groups: modes use one core, so two of them run at once."""
+    modes = {f"lua-{m}" for m in MODES}
+    for is_mode, group in itertools.groupby(chosen.items(), lambda part: part[0] in modes):
+        yield (2 if is_mode else 1), list(group)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--build", default="build")
     p.add_argument("--soak", action="store_true")
     p.add_argument("--fuzz", type=int, default=20)
+    p.add_argument("--device")
     p.add_argument("part", nargs="*")
     args = p.parse_args()
     allowed = [re.compile(line) for line in listed("skips.txt")]
@@ -194,19 +272,16 @@ def main():
     log = None
     if args.soak:
         log = open(os.path.join(args.build, "soak.log"), "w", encoding="utf-8")
-    for name, (commands, env) in parts(args.build, args.soak, args.fuzz).items():
-        if args.part and name not in args.part:
-            continue
-        start, count = time.time(), Count()
-        if not commands:
-            print(f"{name}: nothing was found to run")
-            count.failed = 1
-        for c in commands:
-            of_command, took = run_command(c, env, timeout, allowed, log)
-            count.add(of_command)
-            times += [(seconds, name, test) for seconds, test in took]
-        total.add(count)
-        print(f"{name:12} {time.time() - start:7.1f} s  {count}", flush=True)
+    chosen = {name: part for name, part in parts(args.build, args.soak, args.fuzz).items()
+              if not args.part or name in args.part}
+    if args.device:
+        chosen = {"conformance": (conformance(args.build, args.device), {})}
+    for at_once, group in side_by_side(chosen):
+        with ThreadPoolExecutor(at_once) as threads:
+            run = [threads.submit(run_part, p, timeout, allowed, log) for p in group]
+        for count, took in (r.result() for r in run):
+            total.add(count)
+            times += took
     times.sort(reverse=True)
     with open(os.path.join(args.build, "test-times.txt"), "w", encoding="utf-8") as f:
         f.writelines(f"{seconds:8.1f}  {part:12} {test}\n" for seconds, part, test in times)

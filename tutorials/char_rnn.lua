@@ -45,11 +45,12 @@ local fed = {inputs, targets, first.c, first.h}
 local learn = sess:callable({loss, last.c, last.h, train}, fed)
 local check = sess:callable({loss, last.c, last.h}, fed)
 
--- A step over every batch of a text; the mean loss in nats a character.
-local function go_over(part, step, batches)
+-- A step over every batch of a text, which `...` walks, a bar too, that ends
+-- with the loop; the mean loss in nats a character.
+local function go_over(part, step, ...)
   local zeros = td.value.zeros{flags.batch, flags.units}
   local c, h, sum, n = zeros, zeros, 0.0, 0
-  for batch in batches do
+  for batch in ... do
     if batch.first then c, h = zeros, zeros end
     local l
     l, c, h = step(batch.inputs, batch.targets, c, h)

@@ -67,14 +67,15 @@ local check = sess:callable(kept, fed)
 kept[#kept + 1] = train
 local learn = sess:callable(kept, fed)
 
--- Perplexity over batches that go on where the last one ended.
-local function perplexity(step, batches, learning)
+-- Perplexity over batches that go on where the last one ended; `...` walks
+-- them, a bar too, that ends with the loop.
+local function perplexity(step, learning, ...)
   local zeros = {}
   for i = 1, 2 * flags.layers do
     zeros[i] = td.value.zeros{flags.batch, flags.units}
   end
   local state, sum, n = zeros, 0.0, 0
-  for batch in batches do
+  for batch in ... do
     local got = table.pack(step(batch.inputs, batch.targets, learning,
                                 table.unpack(state)))
     state = table.move(got, 2, 1 + 2 * flags.layers, 1, {})
@@ -88,9 +89,9 @@ local test = text.test
 for epoch = 1, flags.epochs do
   lr:load(flags.lr * math.min(1, 2 * (1 - (epoch - 1) / flags.epochs)))
   local batches = text.train:sequences(flags.batch, flags.length)
-  local seen = perplexity(learn, td.progress(batches), true)
-  local unseen = perplexity(check, test:sequences(flags.batch, flags.length),
-                            false)
+  local seen = perplexity(learn, true, td.progress(batches))
+  local unseen = perplexity(check, false,
+                            test:sequences(flags.batch, flags.length))
   print(("epoch %d: perplexity %.1f, on test words %.1f"):format(epoch, seen,
                                                                  unseen))
 end
@@ -120,6 +121,6 @@ local function bigram(train_ids, test_ids)
   return math.exp(sum / (#test_ids - 1))
 end
 print(("test_perplexity: %.1f"):format(perplexity(check,
-  test:sequences(flags.batch, flags.length), false)))
+  false, test:sequences(flags.batch, flags.length))))
 print(("a bigram model's: %.1f"):format(bigram(text.train.ids:table(),
                                                test.ids:table())))

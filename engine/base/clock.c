@@ -3,7 +3,9 @@
  * Timers lie in slots; a binary heap of slot numbers orders them by time, then
  * by age. An id is slot and generation, so that cancelling one that has fired
  * touches no other. The thread starts with the first timer and sleeps until the
- * earliest one. No lock is held while a callback runs.
+ * earliest one. No lock is held while a callback runs. It sleeps by a condition
+ * and not by a td_waiter: there is nobody to interrupt it, and its heap has a
+ * lock in any case.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/clock.h"
@@ -26,6 +28,12 @@ static int64_t ns_of(clockid_t clock) {
 int64_t td_clock_now(void) {
   int64_t (*now)(void) = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
   return TD_UNLIKELY(now != NULL) ? now() : ns_of(CLOCK_MONOTONIC);
+}
+
+int64_t td_clock_alarm(int64_t at_ns) {
+  const int64_t tick = 1000000;
+  if (TD_LIKELY(!__atomic_load_n(&source, __ATOMIC_ACQUIRE))) return at_ns;
+  return ns_of(CLOCK_MONOTONIC) + tick;
 }
 
 int64_t td_clock_wall_us(void) {
@@ -109,14 +117,10 @@ static void fire_first(void) {
   pthread_cond_broadcast(&fired);
 }
 
-/* Sleeps until `at` or a change. A clock set by a test does not drive the
- * system's wait: it is looked at every millisecond. */
-static void doze(int64_t at, int64_t now) {
-  const uint64_t second = 1000000000, tick = 1000000;
-  uint64_t ns = (uint64_t)at - (uint64_t)now;
-  if (__atomic_load_n(&source, __ATOMIC_RELAXED)) ns = tick;
-  if (ns > 3600 * second) ns = 3600 * second;
-  uint64_t until = (uint64_t)ns_of(CLOCK_MONOTONIC) + ns;
+/* Sleeps until `at` or a change. */
+static void doze(int64_t at) {
+  const int64_t second = 1000000000;
+  int64_t until = td_clock_alarm(at);
   struct timespec t = {(time_t)(until / second), (long)(until % second)};
   pthread_cond_timedwait(&changed, &lock, &t);
 }
@@ -133,7 +137,7 @@ static void *watch(void *arg) {
     if (at <= now)
       fire_first();
     else
-      doze(at, now);
+      doze(at);
   }
   return NULL;
 }

@@ -4,7 +4,7 @@
 #ifndef TD_FILE_H
 #define TD_FILE_H
 
-#include "engine/base/status.h"
+#include "engine/base/file_fault.h"
 #include "engine/base/str.h"
 
 TD_BEGIN
@@ -31,10 +31,6 @@ td_status *td_file_list(const char *path, td_str *names) TD_MUST_USE;
 /* gunzips `in`; refuses more than `limit` bytes. Caller owns *out. */
 td_status *td_file_gunzip(const void *in, size_t len, size_t limit, char **out,
                           size_t *out_len) TD_MUST_USE;
-
-/* Makes the n-th file operation from now fail with UNAVAILABLE; 0 ends it. */
-void td_file_fail(int64_t nth, bool for_ever);
-int64_t td_file_calls(void);
 
 TD_END
 #endif

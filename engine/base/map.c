@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
-#include "engine/base/philox.h"
+#include "engine/base/entropy.h"
 
 /* ---- hash ----------------------------------------------------------------
  *
@@ -51,7 +51,7 @@ uint64_t td_hash_secret(void) {
   static uint64_t seed; /* atomic; 0: not drawn yet */
   uint64_t s = __atomic_load_n(&seed, __ATOMIC_RELAXED);
   if (TD_LIKELY(s)) return s;
-  uint64_t drawn = td_philox_entropy() | 1;
+  uint64_t drawn = td_entropy() | 1;
   bool first = __atomic_compare_exchange_n(&seed, &s, drawn, false,
                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return first ? drawn : s;

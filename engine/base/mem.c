@@ -10,6 +10,9 @@
 #include <string.h>
 
 #include "engine/base/fault.h"
+#include "engine/base/reserve.h"
+
+enum { SMALL = 1 << 16 }; /* bytes that are taken from the reserve */
 
 static td_fault seam;
 
@@ -24,21 +27,33 @@ void td_mem_fail(int64_t nth, bool for_ever) {
   td_fault_arm(&seam, nth, for_ever);
 }
 
+/* The system has refused so much: is it worth another try? In any case others,
+ * such as libraries that end the process, are to find some. */
+static bool again(size_t size) {
+  return td_reserve_spend() && size <= SMALL;
+}
+
 void *td_malloc(size_t size) {
   if (!td_mem_try() || size > PTRDIFF_MAX) return NULL;
-  return malloc(size ? size : 1);
+  if (!size) size = 1;
+  void *p = malloc(size);
+  return TD_UNLIKELY(!p) && again(size) ? malloc(size) : p;
 }
 
 void *td_calloc(size_t n, size_t size) {
   size_t bytes;
   if (!td_mem_try() || !td_mul(n, size, &bytes) || bytes > PTRDIFF_MAX)
     return NULL;
-  return calloc(bytes ? bytes : 1, 1);
+  if (!bytes) bytes = 1;
+  void *p = calloc(bytes, 1);
+  return TD_UNLIKELY(!p) && again(bytes) ? calloc(bytes, 1) : p;
 }
 
 void *td_realloc(void *p, size_t size) {
   if (!td_mem_try() || size > PTRDIFF_MAX) return NULL;
-  return realloc(p, size ? size : 1);
+  if (!size) size = 1;
+  void *q = realloc(p, size);
+  return TD_UNLIKELY(!q) && again(size) ? realloc(p, size) : q;
 }
 
 void *td_aligned_alloc(size_t align, size_t size) {

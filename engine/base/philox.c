@@ -1,4 +1,4 @@
-/* philox.c - Philox-4x32-10 and the system's entropy.
+/* philox.c - Philox-4x32-10.
  *
  * Ten rounds of two 32x32 multiplies; the constants are the paper's. Tests hold
  * it to the known answers its authors published.
@@ -6,11 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/philox.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { ROUNDS = 10 };
 
@@ -47,20 +43,4 @@ void td_philox_next(td_philox *p, uint32_t out[4]) {
   }
   memcpy(out, c, sizeof c);
   td_philox_skip(p, 1);
-}
-
-uint64_t td_philox_entropy(void) {
-  uint64_t x;
-  ssize_t n;
-  do n = getrandom(&x, sizeof x, 0);
-  while (n < 0 && errno == EINTR);
-  if (n == (ssize_t)sizeof x) return x;
-  struct timespec t;
-  clock_gettime(CLOCK_REALTIME, &t);
-  x = (uint64_t)t.tv_nsec << 32 ^ (uint64_t)t.tv_sec ^ (uint64_t)getpid() << 48;
-  td_philox p;
-  uint32_t out[4];
-  td_philox_init(&p, x, (uintptr_t)&x);
-  td_philox_next(&p, out);
-  return (uint64_t)out[1] << 32 | out[0];
 }

@@ -1,4 +1,4 @@
-/* philox.h - Philox-4x32-10, TensorFlow's generator, and entropy.
+/* philox.h - Philox-4x32-10, TensorFlow's generator.
  *
  * Counter-based: block i of a stream is a function of (key, counter + i), so a
  * kernel may fill any part on any thread. Key = (seed low, seed high), counter
@@ -22,9 +22,6 @@ void td_philox_init(td_philox *p, uint64_t seed, uint64_t seed2);
 void td_philox_skip(td_philox *p, uint64_t blocks); /* 128-bit counter add */
 /* The next four words; advances by one block. */
 void td_philox_next(td_philox *p, uint32_t out[4]);
-
-/* 64 bits from the system; falls back to time and addresses. */
-uint64_t td_philox_entropy(void);
 
 TD_END
 #endif

@@ -8,6 +8,7 @@
  *  3 Merge fires twice                       8 constant Enter not replayed
  *  4 rendezvous key without iteration        9 stateful op merged by cse
  *  5 in-place write to a shared buffer      10 parallel_iterations overrun
+ * 11 a job's hold taken once it was posted: only an unlucky order shows it
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_PLANT_H

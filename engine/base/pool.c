@@ -11,7 +11,8 @@
  * loop is listed, claim pieces by an atomic counter, and touch it for the last
  * time when they count themselves out; the caller unlists it and waits for
  * that count. Nothing here allocates, and no loop ever waits for a free worker:
- * the caller alone gets it done.
+ * the caller alone gets it done. So a helper leaves a loop, which is open again
+ * for others, when it has helped for a while and tasks wait.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/pool.h"
@@ -26,6 +27,7 @@
 enum {
   SPIN_MAX = 100 * 1000, /* ns */
   SPIN_MIN = 12 * 1000,
+  SLICE = 1000 * 1000,        /* ns a helper stays while tasks wait */
   RETRY = 1000 * 1000 * 1000, /* ns until threads refused are asked for again */
   WAITING = 1 << 30,          /* in loop.helpers: the caller sleeps */
 };
@@ -75,10 +77,16 @@ static struct {
   td_pool_stats stats;
 } pool; /* under lock */
 
-static int hint; /* atomic: tasks, loops and calls of each that wait */
+static int hint;   /* atomic: tasks, loops and calls of each that wait */
+static int wanted; /* atomic, written under lock: those that are no loops */
 
 static void add_hint(int n) {
   __atomic_fetch_add(&hint, n, __ATOMIC_RELAXED);
+}
+
+static void add_wanted(int n) {
+  __atomic_store_n(&wanted, wanted + n, __ATOMIC_RELAXED);
+  add_hint(n);
 }
 
 /* Not td_clock_now: a test's clock must not decide how long we spin. */
@@ -159,8 +167,17 @@ static bool is_stopped(const int *stop) {
   return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
 }
 
-static void run_pieces(loop *l) {
-  while (!is_stopped(l->stop)) {
+/* Time to leave? It begins, in *until, when a task waits. */
+static bool must_leave(int64_t *until) {
+  if (!td_pool_wanted()) return false;
+  int64_t now = now_ns();
+  if (*until == 0) *until = now + SLICE;
+  return now > *until;
+}
+
+static void run_pieces(loop *l, bool helper) {
+  int64_t until = 0;
+  while (!is_stopped(l->stop) && !(helper && must_leave(&until))) {
     int64_t i = __atomic_fetch_add(&l->claimed, 1, __ATOMIC_RELAXED);
     if (i >= l->pieces) return;
     int64_t begin = i * l->grain;
@@ -189,12 +206,26 @@ static loop *join_loop(void) {
   return NULL;
 }
 
+/* A helper left before the end: another may join, this one too. */
+static void open_again(loop *l) {
+  pthread_mutex_lock(&lock);
+  if (has_pieces(l)) { /* so its caller is still at it */
+    l->room++;
+    if (l->listed)
+      pool.room++;
+    else
+      list_loop(l);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
 /* The count goes down as the last thing: from then on `l` may be gone. */
 static void help(loop *l) {
   unsigned was = td_cpu_flush_get();
   td_cpu_flush_restore(l->mode);
-  run_pieces(l);
+  run_pieces(l, true);
   td_cpu_flush_restore(was);
+  if (has_pieces(l)) open_again(l);
   if (__atomic_fetch_sub(&l->helpers, 1, __ATOMIC_ACQ_REL) != (WAITING | 1))
     return;
   pthread_mutex_lock(&lock);
@@ -232,7 +263,7 @@ static bool do_each(worker *me) {
   void (*fn)(void *) = pool.each_fn;
   void *arg = pool.each_arg;
   me->each = pool.each;
-  add_hint(-1);
+  add_wanted(-1);
   pthread_mutex_unlock(&lock);
   fn(arg);
   pthread_mutex_lock(&lock);
@@ -245,7 +276,7 @@ static bool do_task(worker *me) {
   if (!t) return false;
   pool.head = t->next;
   pool.queued--;
-  add_hint(-1);
+  add_wanted(-1);
   me->task_first = false;
   unlock_and_wake(call_up());
   t->run(t);
@@ -343,6 +374,7 @@ static void in_child(void) {
   pool.generation = generation;
   self = NULL;
   __atomic_store_n(&hint, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&wanted, 0, __ATOMIC_RELAXED);
   pthread_cond_init(&done, NULL);
   pthread_mutex_unlock(&lock);
 }
@@ -389,6 +421,10 @@ bool td_pool_inside(void) {
   return self != NULL;
 }
 
+bool td_pool_wanted(void) {
+  return __atomic_load_n(&wanted, __ATOMIC_RELAXED) > 0;
+}
+
 /* There is no worker. Tasks that `t` submits wait until it returns, so that a
  * chain of them does not eat the stack. */
 static void run_here(td_task *t) {
@@ -419,7 +455,7 @@ void td_pool_submit(td_task *task) {
   *(pool.head ? &pool.tail->next : &pool.head) = task;
   pool.tail = task;
   pool.queued++;
-  add_hint(1);
+  add_wanted(1);
   unlock_and_wake(call_up());
 }
 
@@ -452,7 +488,7 @@ void td_parallel_for(int threads, int64_t n, int64_t grain,
   if (l.pieces - 1 < l.room) l.room = (int)(l.pieces - 1);
   if (l.room > 0) list_loop(&l);
   unlock_and_wake(call_up());
-  run_pieces(&l);
+  run_pieces(&l, false);
   pthread_mutex_lock(&lock);
   unlist_loop(&l);
   pthread_mutex_unlock(&lock);
@@ -473,7 +509,7 @@ void td_pool_each(void (*fn)(void *arg), void *arg) {
   pool.each_fn = fn;
   pool.each_arg = arg;
   pool.each_left = pool.started;
-  add_hint(pool.started);
+  add_wanted(pool.started);
   for (worker *w; pool.asleep;) {
     w = rouse();
     pthread_cond_signal(&w->wake);

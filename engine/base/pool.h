@@ -4,7 +4,8 @@
  * pool of two cores has two worker threads of which a session uses at most
  * its `threads`. Workers spin at most 100 us, and only after recent hand-offs,
  * then sleep: an idle prompt uses no CPU. The pool starts at first use and
- * survives fork by staying unused in the child.
+ * survives fork by staying unused in the child. Tasks are run in the order in
+ * which they came.
  *
  * Determinism: td_parallel_for cuts [0, n) into pieces of `grain` (the last
  * shorter); pieces never depend on the number of threads. Whoever waits for a
@@ -31,6 +32,11 @@ int td_pool_size(void);
 /* Queues `task`; runs it on a worker. Never fails, never runs it here: when
  * no worker thread could ever be started the task runs on the caller. */
 void td_pool_submit(td_task *task);
+
+/* Does anything wait for a worker: a task, a call of td_pool_each? A task that
+ * takes long submits itself again then, and returns: workers are shared in
+ * turn. One relaxed load. */
+bool td_pool_wanted(void);
 
 /* Calls fn(arg, begin, end) for every piece, on at most `threads` threads, the
  * caller among them; returns when all are done. Pieces already begun finish;

@@ -10,7 +10,8 @@
  * take the caches apart: their threads are done with them.
  *
  * Locks: `registry.lock` before a heap's lock. The registry is of the process,
- * because a thread that ends must find all its caches.
+ * because a thread that ends must find all its caches, and a heap that has no
+ * room those it shares a budget with.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/alloc.h"
@@ -63,10 +64,16 @@ static inline bool drifted(const td_alloc_cache *c) {
   return (uint64_t)(c->drift + DRIFT) > 2 * DRIFT;
 }
 
-/* The heap's lock is held. */
-static void charge(td_alloc_heap *h, int64_t bytes) {
+/* What the budget knows of already. The heap's lock is held. */
+static void add_in_use(td_alloc_heap *h, int64_t bytes) {
   h->in_use += bytes;
   if (h->in_use > h->peak) h->peak = h->in_use;
+}
+
+/* The heap's lock is held. */
+static void charge(td_alloc_heap *h, int64_t bytes) {
+  td_alloc_budget_charge(h->budget, bytes);
+  add_in_use(h, bytes);
 }
 
 /* The heap's lock is held. */
@@ -125,6 +132,7 @@ static void end_if_unused(td_alloc_heap *h) {
   }
   pthread_mutex_unlock(&h->lock);
   if (!ends) return;
+  td_alloc_budget_leave(h->budget);
   pthread_mutex_destroy(&h->lock);
   td_free(h);
 }
@@ -205,10 +213,6 @@ static void *refuse(td_alloc_heap *h, td_alloc_reason reason) {
   return NULL;
 }
 
-static bool over_limit(const td_alloc_heap *h, size_t size) {
-  return size == 0 || size > h->limit || h->in_use > (int64_t)(h->limit - size);
-}
-
 /* A block of *size bytes, uncharged. The heap's lock is held. */
 static void *take(td_alloc_heap *h, size_t bytes, size_t *size) {
   unsigned got;
@@ -230,18 +234,55 @@ static size_t rounded(const td_alloc_heap *h, size_t bytes) {
   return (size_t)td_alloc_run_pages(bytes) * TD_ALLOC_PAGE;
 }
 
-static void *locked_alloc(td_alloc_heap *h, size_t bytes) {
+/* NULL and a reason, or a block that is charged. */
+static void *try_locked(td_alloc_heap *h, size_t bytes,
+                        td_alloc_reason *reason) {
   td_alloc_cache *c = cache_of(h);
-  td_alloc_reason reason = TD_ALLOC_NO_SYSTEM_MEMORY;
-  size_t size = rounded(h, bytes);
+  size_t asked = rounded(h, bytes), size = asked;
   void *p = NULL;
   pthread_mutex_lock(&h->lock);
   if (c) settle(h, c);
-  if (over_limit(h, size))
-    reason = TD_ALLOC_OVER_LIMIT;
-  else if ((p = take(h, bytes, &size)) != NULL)
-    charge(h, (int64_t)size), h->allocs++;
+  bool allowed = td_alloc_budget_take(h->budget, asked);
+  if (allowed) p = take(h, bytes, &size);
+  if (p)
+    add_in_use(h, (int64_t)asked), charge(h, (int64_t)(size - asked));
+  else if (allowed)
+    td_alloc_budget_charge(h->budget, -(int64_t)asked);
+  h->allocs += p != NULL;
   pthread_mutex_unlock(&h->lock);
+  *reason = allowed ? TD_ALLOC_NO_SYSTEM_MEMORY : TD_ALLOC_OVER_LIMIT;
+  return p;
+}
+
+/* What the others of the budget only keep goes back to the system. */
+static void trim_others(const td_alloc_heap *h) {
+  pthread_mutex_lock(&registry.lock);
+  for (int slot = 0; slot < SLOTS; slot++) {
+    td_alloc_heap *other = registry.heaps[slot];
+    if (!other || other == h || other->budget != h->budget) continue;
+    pthread_mutex_lock(&other->lock);
+    other->epoch++;
+    trim(other, 0);
+    pthread_mutex_unlock(&other->lock);
+  }
+  pthread_mutex_unlock(&registry.lock);
+}
+
+static bool has_others(const td_alloc_heap *h) {
+  return __atomic_load_n(&h->budget->heaps, __ATOMIC_RELAXED) > 1;
+}
+
+static void *locked_alloc(td_alloc_heap *h, size_t bytes) {
+  td_alloc_reason reason;
+  size_t size = rounded(h, bytes);
+  if (TD_UNLIKELY(td_alloc_excess(h->budget, size) > 0) && has_others(h) &&
+      td_alloc_budget_allows(h->budget, size))
+    trim_others(h);
+  void *p = try_locked(h, bytes, &reason);
+  if (TD_UNLIKELY(!p) && reason == TD_ALLOC_NO_SYSTEM_MEMORY && has_others(h)) {
+    trim_others(h);
+    p = try_locked(h, bytes, &reason);
+  }
   return p ? p : refuse(h, reason);
 }
 
@@ -258,7 +299,7 @@ static void give(td_alloc_heap *h, void *p, size_t bytes) {
     ((td_alloc_free *)p)->next = NULL;
     td_alloc_blocks_give(h, p);
   }
-  h->in_use -= (int64_t)size;
+  charge(h, -(int64_t)size);
   h->frees++;
 }
 
@@ -294,7 +335,7 @@ static bool refill(td_alloc_heap *h, td_alloc_cache *c, td_alloc_list *l) {
   pthread_mutex_lock(&h->lock);
   settle(h, c);
   follow_trim(h, c);
-  if (over_limit(h, l->size))
+  if (!td_alloc_budget_allows(h->budget, l->size))
     reason = TD_ALLOC_OVER_LIMIT;
   else
     l->head =
@@ -317,13 +358,22 @@ static void make_room(td_alloc_heap *h, td_alloc_cache *c, td_alloc_list *l) {
   l->head = NULL, l->n = 0;
 }
 
+/* The same; what others of the budget only keep goes back before it fails. */
+static bool refill_at_last(td_alloc_heap *h, td_alloc_cache *c,
+                           td_alloc_list *l) {
+  if (TD_LIKELY(refill(h, c, l))) return true;
+  if (c->reason != TD_ALLOC_NO_SYSTEM_MEMORY || !has_others(h)) return false;
+  trim_others(h);
+  return refill(h, c, l);
+}
+
 static void *cached_alloc(td_allocator *a, size_t bytes) {
   td_alloc_heap *h = (td_alloc_heap *)a;
   td_alloc_cache *c = cache_of(h);
   if (TD_UNLIKELY(!td_mem_try())) return refuse(h, TD_ALLOC_NO_REASON);
   if (TD_UNLIKELY(bytes > TD_ALLOC_SMALL || !c)) return locked_alloc(h, bytes);
   td_alloc_list *l = &c->lists[td_alloc_class(bytes)];
-  if (TD_UNLIKELY(!l->head) && !refill(h, c, l)) return NULL;
+  if (TD_UNLIKELY(!l->head) && !refill_at_last(h, c, l)) return NULL;
   td_alloc_free *b = l->head;
   l->head = b->next, l->n--;
   if (TD_UNLIKELY(drifted(c))) settle_now(h, c);
@@ -362,16 +412,47 @@ static void plain_free(td_allocator *a, void *p, size_t bytes) {
 /* ---- life ---------------------------------------------------------------- */
 
 static td_status *refusal(td_allocator *a, size_t bytes) {
-  td_alloc_cache *c = find_cache((td_alloc_heap *)a);
+  td_alloc_heap *h = (td_alloc_heap *)a, *all[SLOTS];
+  td_alloc_cache *c = find_cache(h);
+  int n = 0;
   if (!c || c->reason == TD_ALLOC_NO_REASON) return NULL;
-  return td_alloc_describe(a, bytes, c->reason == TD_ALLOC_OVER_LIMIT);
+  pthread_mutex_lock(&registry.lock);
+  for (int slot = 0; slot < SLOTS; slot++) {
+    td_alloc_heap *one = registry.heaps[slot];
+    if (one && one->budget == h->budget) all[n++] = one;
+  }
+  td_status *s =
+      td_alloc_describe(h, all, n, bytes, c->reason == TD_ALLOC_OVER_LIMIT);
+  pthread_mutex_unlock(&registry.lock);
+  return s;
 }
 
-void td_alloc_set_limit(td_allocator *a, size_t limit) {
+static void set_limit(td_allocator *a, size_t limit) {
+  td_alloc_budget_set_limit(((td_alloc_heap *)a)->budget, limit);
+}
+
+static void trim_all(td_allocator *a, size_t keep) {
   td_alloc_heap *h = (td_alloc_heap *)a;
-  if (limit > PTRDIFF_MAX) limit = PTRDIFF_MAX; /* sums of sizes are signed */
+  td_alloc_cache *c = find_cache(h);
   pthread_mutex_lock(&h->lock);
-  h->limit = limit;
+  h->epoch++;
+  if (c) settle(h, c), follow_trim(h, c);
+  trim(h, keep);
+  pthread_mutex_unlock(&h->lock);
+}
+
+static void set_tag(td_allocator *a, void *p, size_t bytes, const char *tag) {
+  td_alloc_heap *h = (td_alloc_heap *)a;
+  char *to = NULL;
+  if (bytes <= TD_ALLOC_SMALL) return;
+  pthread_mutex_lock(&h->lock);
+  if (h->caching && bytes <= TD_ALLOC_MEDIUM) {
+    to = td_alloc_span_of(p)->tag;
+  } else {
+    td_alloc_map *m = td_alloc_map_find(h, p);
+    if (m) to = m->tag;
+  }
+  if (to) snprintf(to, TD_ALLOC_TAG, "%s", tag);
   pthread_mutex_unlock(&h->lock);
 }
 
@@ -381,12 +462,19 @@ static void init_heap(td_alloc_heap *h, const td_alloc_options *o) {
   snprintf(h->name, sizeof h->name, "%s", o->name ? o->name : "the host");
   h->caching = caching > 0;
   h->trim = trim;
-  td_alloc_set_limit(&h->base, o->limit ? o->limit : td_alloc_default_limit());
+  td_alloc_budget_join(h->budget);
   h->base = (td_allocator){.name = h->name,
                            .host = true,
+                           .touchable = true,
                            .alloc = h->caching ? cached_alloc : plain_alloc,
                            .free = h->caching ? cached_free : plain_free,
-                           .refusal = refusal};
+                           .refusal = refusal,
+                           .trim = trim_all,
+                           .set_limit = set_limit,
+                           .read_stats = td_alloc_read_stats,
+                           .reset_peak = td_alloc_reset_peak,
+                           .tag = set_tag,
+                           .largest = td_alloc_largest};
 }
 
 static bool take_slot(td_alloc_heap *h) {
@@ -401,11 +489,20 @@ static bool take_slot(td_alloc_heap *h) {
 td_status *td_alloc_new(const td_alloc_options *options, td_allocator **out) {
   td_alloc_heap *h = td_calloc(1, sizeof *h);
   if (!h) return td_oom();
+  h->budget = td_alloc_budget_retain(options->budget);
+  td_status *s =
+      h->budget ? NULL : td_alloc_budget_new(options->limit, &h->budget);
+  if (!td_ok(s)) {
+    td_free(h);
+    return s;
+  }
   init_heap(h, options);
+  td_alloc_budget_release(h->budget); /* it has joined */
   if (take_slot(h)) {
     *out = &h->base;
     return NULL;
   }
+  td_alloc_budget_leave(h->budget);
   pthread_mutex_destroy(&h->lock);
   td_free(h);
   return td_error(TD_RESOURCE_EXHAUSTED,
@@ -421,29 +518,4 @@ void td_alloc_release(td_allocator *a) {
   __atomic_store_n(&h->closed, true, __ATOMIC_RELEASE);
   end_if_unused(h);
   pthread_mutex_unlock(&registry.lock);
-}
-
-void td_alloc_trim(td_allocator *a, size_t keep) {
-  td_alloc_heap *h = (td_alloc_heap *)a;
-  td_alloc_cache *c = find_cache(h);
-  pthread_mutex_lock(&h->lock);
-  h->epoch++;
-  if (c) settle(h, c), follow_trim(h, c);
-  trim(h, keep);
-  pthread_mutex_unlock(&h->lock);
-}
-
-void td_alloc_tag(td_allocator *a, void *p, size_t bytes, const char *tag) {
-  td_alloc_heap *h = (td_alloc_heap *)a;
-  char *to = NULL;
-  if (a->refusal != refusal || bytes <= TD_ALLOC_SMALL) return;
-  pthread_mutex_lock(&h->lock);
-  if (h->caching && bytes <= TD_ALLOC_MEDIUM) {
-    to = td_alloc_span_of(p)->tag;
-  } else {
-    td_alloc_map *m = td_alloc_map_find(h, p);
-    if (m) to = m->tag;
-  }
-  if (to) snprintf(to, TD_ALLOC_TAG, "%s", tag);
-  pthread_mutex_unlock(&h->lock);
 }

@@ -6,10 +6,15 @@
  * lock. A block may be freed on any thread. All memory is host memory, aligned
  * to 64 bytes.
  *
- * Sizes are counted as handed out, rounded up by at most a quarter. `limit`
- * bounds what is in use; memory that is only kept goes back to the system
- * before anything is refused. Small blocks are counted in batches of 64 KiB a
- * thread: `peak` and the limit are that inexact, no more.
+ * Sizes are counted as handed out, rounded up by at most a quarter. The limit
+ * of its budget bounds what is in use; memory that is only kept, by it or by
+ * others of the budget, goes back to the system before anything is refused.
+ * Small blocks are counted in batches of 64 KiB a thread: `peak` and the limit
+ * are that inexact, no more.
+ *
+ * It offers all that an allocator may (tensor/allocator.h): a limit set is the
+ * budget's; blocks of up to 32 KiB are not named; after a trim, lists of other
+ * threads follow when these next run dry.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_DEVICE_ALLOC_H
@@ -19,8 +24,21 @@
 
 TD_BEGIN
 
+/* What several allocators may have in use together, such as all that stand for
+ * the memory of one machine. Shared: counted. */
+typedef struct td_alloc_budget td_alloc_budget;
+
+/* `limit` 0: td_alloc_default_limit(). Caller owns the result. */
+td_status *td_alloc_budget_new(size_t limit, td_alloc_budget **out) TD_MUST_USE;
+td_alloc_budget *td_alloc_budget_retain(td_alloc_budget *b);
+void td_alloc_budget_release(td_alloc_budget *b);
+/* That of the process, for host memory. Its limit is the default one at the
+ * time when the first allocator joins. Never ends. */
+td_alloc_budget *td_alloc_budget_process(void);
+
 typedef struct td_alloc_options {
   const char *name; /* of the device, for messages; copied */
+  td_alloc_budget *budget; /* retained; NULL: one of its own, of `limit` */
   size_t limit;     /* bytes in use at most; 0: td_alloc_default_limit() */
   /* 1: keeps freed memory; -1: each block goes to malloc and back, so that
    * AddressSanitizer sees overruns; 0: 1, but -1 under AddressSanitizer. */
@@ -34,42 +52,9 @@ td_status *td_alloc_new(const td_alloc_options *options,
  * freed; with the last one `a` ends. */
 void td_alloc_release(td_allocator *a);
 
-void td_alloc_set_limit(td_allocator *a, size_t limit);
 /* $TIDE_MEMORY_LIMIT, else 80 % of the machine's memory or of the control
  * group's, whichever is less. */
 size_t td_alloc_default_limit(void);
-
-/* Gives kept memory back to the system until at most `keep` bytes beyond those
- * in use are held. Lists of other threads follow when these next run dry. */
-void td_alloc_trim(td_allocator *a, size_t keep);
-
-typedef struct td_alloc_stats {
-  size_t in_use; /* bytes in live blocks */
-  size_t peak;   /* the most there were */
-  size_t held;   /* bytes taken from the system, kept ones included */
-  size_t limit;
-  int64_t allocs, frees; /* blocks handed out and taken back */
-  int64_t system_allocs; /* calls of mmap */
-  int64_t system_frees;  /* calls of munmap */
-} td_alloc_stats;
-
-td_alloc_stats td_alloc_read_stats(td_allocator *a);
-/* Lets `peak` start again from what is in use. */
-void td_alloc_reset_peak(td_allocator *a);
-
-/* Names the owner of block `p` of `bytes`, in case memory runs out: a copy of
- * at most 47 bytes is kept. Blocks of up to 32 KiB are not named; `a` may be
- * any allocator. */
-void td_alloc_tag(td_allocator *a, void *p, size_t bytes, const char *tag);
-
-typedef struct td_alloc_block {
-  size_t size;
-  char tag[48]; /* "" when nobody named it */
-} td_alloc_block;
-
-/* The largest live blocks over 32 KiB of an allocator of td_alloc_new, largest
- * first; returns how many. */
-size_t td_alloc_largest(td_allocator *a, td_alloc_block *out, size_t n);
 
 TD_END
 #endif

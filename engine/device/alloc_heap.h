@@ -4,6 +4,7 @@
  *   alloc_span.c    chunks of 2 MiB cut into spans: small and medium blocks
  *   alloc_map.c     the door to the system; large blocks, one mapping each
  *   alloc_report.c  statistics, the largest blocks, the text of a refusal
+ *   alloc_budget.c  how much several of them may use together
  *   alloc_limit.c   how much memory there is
  *
  * Small: up to 32 KiB, in classes. Medium: up to 256 KiB, whole pages of 16
@@ -94,18 +95,26 @@ typedef struct td_alloc_cache {
   td_alloc_list lists[TD_ALLOC_CLASSES];
 } td_alloc_cache;
 
+struct td_alloc_budget {
+  int32_t refs;  /* atomic */
+  int32_t heaps; /* atomic: how many share it */
+  bool follows;  /* its limit is the default one, read when the first joins */
+  size_t limit;  /* atomic */
+  int64_t in_use, held; /* atomic: sums over the heaps */
+};
+
 typedef struct td_alloc_heap {
   td_allocator base; /* first: a td_allocator * is one of these */
   char name[64];
+  td_alloc_budget *budget; /* retained; charged with in_use and held */
   int slot; /* index in every thread's table */
   bool caching;
   bool closed;          /* atomic: the owner let go */
   /* Gives kept memory back until at most `keep` unused bytes are held: small
    * and large blocks each make room for the other. The lock is held. */
   void (*trim)(struct td_alloc_heap *h, size_t keep);
-  uint64_t epoch;       /* atomic: counts trims */
+  uint64_t epoch;       /* lock: lock. Counts trims */
   pthread_mutex_t lock; /* of everything below */
-  size_t limit;
   int64_t in_use; /* without the caches' drifts */
   int64_t peak;
   size_t held;
@@ -185,9 +194,41 @@ static inline size_t td_alloc_unused(const td_alloc_heap *h) {
   return (int64_t)h->held > h->in_use ? h->held - (size_t)h->in_use : 0;
 }
 
+/* ---- alloc_budget.c ------------------------------------------------------ */
+
+void td_alloc_budget_join(td_alloc_budget *b); /* retains it */
+void td_alloc_budget_leave(td_alloc_budget *b);
+void td_alloc_budget_set_limit(td_alloc_budget *b, size_t limit);
+bool td_alloc_budget_allows(const td_alloc_budget *b, size_t size);
+/* The same, and charges it. */
+bool td_alloc_budget_take(td_alloc_budget *b, size_t size);
+
+static inline size_t td_alloc_budget_limit(const td_alloc_budget *b) {
+  return __atomic_load_n(&b->limit, __ATOMIC_RELAXED);
+}
+static inline void td_alloc_budget_charge(td_alloc_budget *b, int64_t bytes) {
+  __atomic_fetch_add(&b->in_use, bytes, __ATOMIC_RELAXED);
+}
+/* Bytes that the heap holds of the system's, more or fewer. Its lock is held. */
+static inline void td_alloc_hold(td_alloc_heap *h, int64_t bytes) {
+  h->held += (size_t)bytes;
+  __atomic_fetch_add(&h->budget->held, bytes, __ATOMIC_RELAXED);
+}
+/* By how much the heaps of a budget would hold too much with `size` more. */
+static inline size_t td_alloc_excess(const td_alloc_budget *b, size_t size) {
+  int64_t held = __atomic_load_n(&b->held, __ATOMIC_RELAXED);
+  int64_t over = held - (int64_t)td_alloc_budget_limit(b);
+  return over + (int64_t)size > 0 ? (size_t)(over + (int64_t)size) : 0;
+}
+
 /* ---- alloc_report.c ------------------------------------------------------ */
 
-/* The error of a refused request: what is in use, the largest blocks. */
-td_status *td_alloc_describe(td_allocator *a, size_t bytes, bool over_limit);
+void td_alloc_read_stats(td_allocator *a, td_allocator_stats *out);
+void td_alloc_reset_peak(td_allocator *a);
+size_t td_alloc_largest(td_allocator *a, td_allocator_block *out, size_t n);
+/* The error of a request that h refused: what is in use, the largest blocks of
+ * the n heaps of its budget, which stay alive meanwhile. */
+td_status *td_alloc_describe(td_alloc_heap *h, td_alloc_heap *const *all, int n,
+                             size_t bytes, bool over_limit);
 
 #endif

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
 
 enum { FIRST_LOG = 18, LAST_LOG = 46, STEPS = 16, SLACK = 4 };
 _Static_assert(1 << FIRST_LOG == TD_ALLOC_MEDIUM, "classes begin there");
@@ -25,7 +26,9 @@ _Static_assert((LAST_LOG - FIRST_LOG + 1) * STEPS == TD_ALLOC_MAP_CLASSES,
 
 /* ---- the system ---------------------------------------------------------- */
 
+/* While the reserve is spent, what is left is not for tensors. */
 static void *map_pages(size_t size) {
+  if (TD_UNLIKELY(td_reserve_spent()) && !td_reserve_take()) return NULL;
   void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return p == MAP_FAILED ? NULL : p;
@@ -49,8 +52,9 @@ static void *map_from_system(const td_alloc_heap *h, size_t size) {
 }
 
 void *td_alloc_system_take(td_alloc_heap *h, size_t size) {
-  if (h->held + size > h->limit) {
-    size_t excess = h->held + size - h->limit, unused = td_alloc_unused(h);
+  size_t excess = td_alloc_excess(h->budget, size);
+  if (excess > 0) {
+    size_t unused = td_alloc_unused(h);
     h->trim(h, unused > excess ? unused - excess : 0);
   }
   void *p = map_from_system(h, size);
@@ -59,7 +63,7 @@ void *td_alloc_system_take(td_alloc_heap *h, size_t size) {
     p = map_from_system(h, size);
   }
   if (!p) return NULL;
-  h->held += size;
+  td_alloc_hold(h, (int64_t)size);
   h->system_allocs++;
   return p;
 }
@@ -70,7 +74,7 @@ void td_alloc_system_touch(void *p, size_t size) {
 
 void td_alloc_system_give(td_alloc_heap *h, void *p, size_t size) {
   munmap(p, size);
-  h->held -= size;
+  td_alloc_hold(h, -(int64_t)size);
   h->system_frees++;
 }
 
@@ -115,7 +119,8 @@ static td_alloc_map *take_kept(td_alloc_heap *h, size_t bytes) {
   for (; cls < end && cls < TD_ALLOC_MAP_CLASSES; cls++) {
     td_alloc_map *m = h->kept[cls];
     if (!m) continue;
-    if (h->in_use + (int64_t)m->size > (int64_t)h->limit) return NULL;
+    size_t more = m->size - class_size(class_of(bytes)); /* than charged */
+    if (more > 0 && !td_alloc_budget_allows(h->budget, more)) return NULL;
     h->kept[cls] = m->next;
     return m;
   }

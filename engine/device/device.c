@@ -8,8 +8,9 @@
 #include <pthread.h>
 
 #include "engine/base/mem.h"
-#include "engine/base/philox.h"
-#include "engine/device/device_impl.h"
+#include "engine/base/entropy.h"
+#include "engine/device/device.h"
+#include "engine/device/kernel_table.h"
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -23,7 +24,7 @@ td_status *td_device_describe(td_device *d, const char *place, const char *type,
   d->type = type;
   d->kernels = "CPU";
   d->index = index;
-  d->incarnation = td_philox_entropy();
+  d->incarnation = td_entropy();
   d->name = td_str_take(&name);
   if (!d->name) {
     td_status_release(s);
@@ -33,6 +34,7 @@ td_status *td_device_describe(td_device *d, const char *place, const char *type,
 }
 
 void td_device_forget(td_device *d) {
+  td_kernel_table_release(d->table);
   td_free((void *)d->name);
   d->name = NULL;
 }
@@ -50,18 +52,25 @@ void td_device_release(td_device *d) {
 
 static bool is_there(const td_tensor *t, const td_allocator *memory) {
   const td_allocator *now = t->buffer->allocator;
-  return now == memory || (now->host && memory->host) ||
-         !td_dtype_is_plain(t->dtype);
+  bool both = now->host && memory->host && now->touchable && memory->touchable;
+  return now == memory || both || !td_dtype_is_plain(t->dtype);
 }
 
-/* Can `d` reach the memory the tensor is in? */
-static td_status *check_reach(const td_device *d, const td_tensor *from) {
-  const td_allocator *a = from->buffer->allocator;
-  if (d->copy && (a->host || a == d->memory)) return NULL;
+static td_status *out_of_reach(const td_device *d, const td_allocator *a) {
   return td_error(TD_INTERNAL,
                   "%s cannot copy a tensor out of the memory of %s: its own "
                   "device has to",
                   d->name, a->name);
+}
+
+typedef void (*copy_fn)(td_device *d, const td_tensor *from, td_tensor *to,
+                        td_copied copied, void *arg);
+
+/* How `d` reaches the memory the tensor is in; NULL: not at all. */
+static copy_fn way_from(const td_device *d, const td_tensor *from) {
+  const td_allocator *a = from->buffer->allocator;
+  if (d->copy && (a->touchable || a == d->memory)) return d->copy;
+  return d->is_peer && d->is_peer(d, a) ? d->copy_peer : NULL;
 }
 
 void td_device_transfer(td_device *d, const td_tensor *from,
@@ -73,10 +82,11 @@ void td_device_transfer(td_device *d, const td_tensor *from,
     copied(arg, NULL);
     return;
   }
-  td_status *s = check_reach(d, from);
-  if (td_ok(s)) s = td_tensor_new(to_memory, from->dtype, &from->shape, to);
+  copy_fn copy = way_from(d, from);
+  td_status *s = copy ? td_tensor_new(to_memory, from->dtype, &from->shape, to)
+                      : out_of_reach(d, from->buffer->allocator);
   if (td_ok(s))
-    d->copy(d, from, to, copied, arg);
+    copy(d, from, to, copied, arg);
   else
     copied(arg, s);
 }

@@ -1,280 +1,452 @@
 /* device_test.c - TEST:k: a CPU that behaves like an accelerator.
  *
- * It proves on a CPU what CUDA needs of the engine. Its memory is host memory
- * whose pointers carry a bit no address has: code that follows one without
- * being asked to faults at once. Kernels and copies go through one queue to one
- * thread, which waits for a random time before each, so that whoever forgets to
- * wait for a result is caught. The kernels are the CPU's, run with the bit
- * taken off their operands.
+ * It proves on a CPU what CUDA needs of the engine: memory that host code must
+ * not touch, two streams for kernels and one for copies, each a thread that
+ * comes late by a random time, and failures when a test asks for one.
+ *
+ * The kernels are the CPU's. One whose outputs can be told from its inputs'
+ * shapes, and that neither keeps nor shares anything, is *promised*: its
+ * outputs are made when it is enqueued, `done` is called, and the stream fills
+ * them later. Any other runs when all that was enqueued before it is complete,
+ * and is `done` when it is complete itself. So is every kernel while a stream
+ * has much to do: whoever enqueues without end is slowed down, without a thread
+ * that waits.
+ *
+ * Promised work does not hold the blocks of its own stream: these cannot be
+ * given to anyone before it has run. So it must not count on their buffers, and
+ * sees stand-ins that are read-only.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 #include "engine/base/mem.h"
-#include "engine/base/philox.h"
-#include "engine/base/thread.h"
 #include "engine/device/alloc.h"
-#include "engine/device/device_impl.h"
+#include "engine/device/device_test_impl.h"
 #include "engine/device/kernel_start.h"
 
-#define TAG ((uintptr_t)1 << 62)
-
-enum { MAX_DELAY = 200 * 1000 }; /* ns */
-
-/* ---- memory -------------------------------------------------------------- */
-
-/* Before each block. The list is for leak checkers, which do not know a tagged
- * pointer for one. */
-typedef struct head {
-  struct head *prev, *next;
-} head;
-
-enum { HEAD = 64 }; /* keeps the block aligned */
-
-/* Ends with the device and the last of its blocks. */
-typedef struct tagged {
-  td_allocator base;
-  td_allocator *under;
-  int64_t holds; /* atomic: blocks, and the device */
-  pthread_mutex_t mutex;
-  head *blocks; /* under the mutex */
-} tagged;
-
-static void *tag(void *p) {
-  return (void *)((uintptr_t)p | TAG);
-}
-
-static void *untag(void *p) {
-  return (void *)((uintptr_t)p & ~TAG);
-}
-
-static void drop_tagged(tagged *m) {
-  if (__atomic_sub_fetch(&m->holds, 1, __ATOMIC_ACQ_REL) > 0) return;
-  td_alloc_release(m->under);
-  pthread_mutex_destroy(&m->mutex);
-  td_free((void *)m->base.name);
-  td_free(m);
-}
-
-static void *tagged_alloc(td_allocator *a, size_t bytes) {
-  tagged *m = (tagged *)a;
-  size_t with_head;
-  if (!td_add(bytes, HEAD, &with_head)) return NULL;
-  head *h = m->under->alloc(m->under, with_head);
-  if (!h) return NULL;
-  __atomic_fetch_add(&m->holds, 1, __ATOMIC_RELAXED);
-  pthread_mutex_lock(&m->mutex);
-  *h = (head){.next = m->blocks};
-  if (h->next) h->next->prev = h;
-  m->blocks = h;
-  pthread_mutex_unlock(&m->mutex);
-  return tag((char *)h + HEAD);
-}
-
-static void tagged_free(td_allocator *a, void *p, size_t bytes) {
-  tagged *m = (tagged *)a;
-  head *h = (head *)((char *)untag(p) - HEAD);
-  pthread_mutex_lock(&m->mutex);
-  *(h->prev ? &h->prev->next : &m->blocks) = h->next;
-  if (h->next) h->next->prev = h->prev;
-  pthread_mutex_unlock(&m->mutex);
-  m->under->free(m->under, h, bytes + HEAD);
-  drop_tagged(m);
-}
-
-static td_status *tagged_refusal(td_allocator *a, size_t bytes) {
-  td_allocator *under = ((tagged *)a)->under;
-  return under->refusal ? under->refusal(under, bytes) : NULL;
-}
-
-static td_status *tagged_new(const char *name, td_allocator **out) {
-  td_alloc_options options = {.name = name};
-  tagged *m = td_calloc(1, sizeof *m);
-  if (!m) return td_oom();
-  m->base.name = td_strdup(name);
-  td_status *s = m->base.name ? NULL : td_oom();
-  if (td_ok(s)) s = td_alloc_new(&options, &m->under);
-  if (!td_ok(s)) {
-    td_free((void *)m->base.name);
-    td_free(m);
-    return s;
-  }
-  pthread_mutex_init(&m->mutex, NULL);
-  m->base.alloc = tagged_alloc;
-  m->base.free = tagged_free;
-  m->base.refusal = tagged_refusal;
-  m->holds = 1;
-  *out = &m->base;
-  return NULL;
-}
-
-/* ---- the queue ----------------------------------------------------------- */
-
-typedef struct job {
-  struct job *next;
-  td_kernel_ctx *ctx; /* a kernel to run, or NULL: a copy */
-  const td_tensor *from;
-  td_tensor *to;
-  td_copied copied;
-  void *arg;
-} job;
+enum { BACKLOG = 256 }; /* work on a stream */
 
 typedef struct test_device {
   td_device base; /* first */
-  pthread_t thread;
-  bool started; /* there is a thread */
-  pthread_mutex_t mutex;
-  pthread_cond_t work;
-  job *first, *last; /* under the mutex */
-  bool quit;         /* under the mutex */
-  bool orphan;       /* under the mutex; the thread frees the device */
-  td_philox random;  /* the thread's */
+  td_test_streams *streams;
+  uint64_t seed;
+  td_device_test_faults faults;
 } test_device;
 
-static bool submit(td_device *base, const job *what) {
-  test_device *d = (test_device *)base;
-  job *j = td_malloc(sizeof *j);
-  if (!j) return false;
-  *j = *what;
-  pthread_mutex_lock(&d->mutex);
-  *(d->last ? &d->last->next : &d->first) = j;
-  d->last = j;
-  pthread_cond_signal(&d->work);
-  pthread_mutex_unlock(&d->mutex);
+/* A kernel in a queue. Promised: `ctx` is its own, and its tensors lie behind,
+ * with a buffer each: in, out, promised. */
+typedef struct queued_kernel {
+  td_test_job base; /* first */
+  test_device *device;
+  td_kernel_ctx *late; /* the executor's, whose `done` is still to come */
+  td_kernel_ctx ctx;
+  td_buffer *stand_in; /* n_in, then n_out of them */
+  td_tensor *promised;
+} queued_kernel;
+
+typedef struct queued_copy {
+  td_test_job base; /* first */
+  test_device *device;
+  td_tensor from, to; /* held */
+  td_copied copied;
+  void *arg;
+} queued_copy;
+
+static td_status *asked_for(const test_device *d, const char *what) {
+  return td_error(TD_UNAVAILABLE, "%s failed on %s, as a test asked for", what,
+                  d->base.name);
+}
+
+static bool is_here(const test_device *d, const td_tensor *t) {
+  return t->buffer && t->buffer->allocator == d->base.memory;
+}
+
+static void change_all(const test_device *d, td_tensor *t, int n,
+                       void *(*change)(void *p)) {
+  for (int i = 0; i < n; i++)
+    if (is_here(d, &t[i])) t[i].data = change(t[i].data);
+}
+
+/* Some stream, the same for a node each time. */
+static int stream_of(const test_device *d, const td_node *n) {
+  uint64_t h = ((uint64_t)n->id + d->seed) * 0x9e3779b97f4a7c15u;
+  return (int)(h >> 40) % TD_TEST_COMPUTE;
+}
+
+/* ---- kernels that are done when they are complete ------------------------ */
+
+static void run_late(td_test_job *j) {
+  queued_kernel *k = (queued_kernel *)j;
+  test_device *d = k->device;
+  td_kernel_ctx *c = k->late;
+  td_free(k);
+  td_status *s = NULL;
+  change_all(d, c->in, c->n_in, td_test_untag);
+  if (td_stopped(c))
+    s = td_status_derive(td_error(TD_CANCELLED, "the step was cancelled"));
+  if (td_ok(s)) s = td_kernel_run(c);
+  if (td_ok(s) && !td_fault_try(&d->faults.complete))
+    s = asked_for(d, "a kernel");
+  change_all(d, c->in, c->n_in, td_test_tag);
+  change_all(d, c->out, c->n_out, td_test_tag);
+  td_kernel_done(c, s);
+}
+
+static void launch_late(test_device *d, td_kernel_ctx *c) {
+  queued_kernel *k = td_calloc(1, sizeof *k);
+  if (!k) {
+    td_kernel_done(c, td_oom());
+    return;
+  }
+  k->base.run = run_late;
+  k->device = d;
+  k->late = c;
+  td_test_count(&d->streams->counts.whole);
+  pthread_mutex_lock(&d->streams->mutex);
+  for (int i = 0; i < c->n_in; i++)
+    if (is_here(d, &c->in[i])) td_test_memory_keep(c->in[i].buffer->data);
+  k->base.after = td_test_everything(d->streams);
+  td_test_push(d->streams, stream_of(d, c->kernel->node), &k->base);
+  pthread_mutex_unlock(&d->streams->mutex);
+}
+
+/* ---- promised kernels ---------------------------------------------------- */
+
+/* Whatever waits, keeps something or has results for the host is done only when
+ * it is complete. */
+static bool may_promise(const td_kernel_ctx *c) {
+  const td_kernel *k = c->kernel;
+  if (k->n_locks > 0 || k->def->make || c->n_out == 0 || c->dead ||
+      k->def->flags & TD_KERNEL_DEAD || k->node->op->flags & TD_STATEFUL)
+    return false;
+  for (int i = 0; i < c->n_in; i++)
+    if (!td_dtype_is_plain(c->in[i].dtype)) return false;
+  for (int i = 0; i < c->n_out; i++)
+    if (k->out_host[i]) return false;
   return true;
 }
 
-static void launch(td_device *d, td_kernel_ctx *c) {
-  if (!submit(d, &(job){.ctx = c})) td_kernel_done(c, td_oom());
+static bool is_busy(const test_device *d, const td_node *n) {
+  const td_test_stream *s = &d->streams->stream[stream_of(d, n)];
+  pthread_mutex_lock(&d->streams->mutex);
+  bool busy = s->enqueued - s->complete >= BACKLOG;
+  pthread_mutex_unlock(&d->streams->mutex);
+  return busy;
+}
+
+static void free_job(queued_kernel *k) {
+  if (k) td_free(k->promised);
+  td_free(k);
+}
+
+static queued_kernel *new_job(test_device *d, const td_kernel_ctx *c) {
+  size_t in = (size_t)c->n_in, out = (size_t)c->n_out, n = in + 2 * out;
+  queued_kernel *k = td_calloc(1, sizeof *k);
+  char *room =
+      td_calloc(1, n * sizeof(td_tensor) + (in + out) * sizeof(td_buffer));
+  if (!k || !room) {
+    td_free(k);
+    td_free(room);
+    return NULL;
+  }
+  k->device = d;
+  k->promised = (td_tensor *)room;
+  k->stand_in = (td_buffer *)(room + n * sizeof(td_tensor));
+  k->ctx = (td_kernel_ctx){.kernel = c->kernel,
+                           .step = c->step,
+                           .in = k->promised + out + out,
+                           .out = k->promised + out,
+                           .n_in = c->n_in,
+                           .n_out = c->n_out,
+                           .frame = c->frame,
+                           .iteration = c->iteration,
+                           .promised = k->promised};
+  return k;
+}
+
+/* Nobody can share it, and nobody writes over it. */
+static void stand_in(td_tensor *t, td_buffer *b) {
+  *b = (td_buffer){.refs = 1,
+                   .readonly = true,
+                   .size = t->buffer->size,
+                   .data = t->buffer->data,
+                   .allocator = t->buffer->allocator,
+                   .stamp = t->buffer->stamp};
+  t->buffer = b;
+}
+
+static bool make_outputs(td_kernel_ctx *c, int stream) {
+  td_result few[4], *shape = few;
+  const td_node *n = c->kernel->node;
+  td_allocator *memory = c->kernel->device->memory;
+  if (c->n_out > 4) shape = td_malloc((size_t)c->n_out * sizeof *shape);
+  if (!shape) return false;
+  td_status *s = td_infer_shapes(n, c->in, shape);
+  bool ok = td_ok(s);
+  td_test_memory_for(memory, stream);
+  for (int i = 0; ok && i < c->n_out; i++) {
+    ok = td_shape_known(&shape[i].shape) && td_dtype_is_plain(shape[i].dtype);
+    if (!ok) break;
+    s = td_tensor_new(memory, shape[i].dtype, &shape[i].shape, &c->out[i]);
+    ok = td_ok(s);
+    if (ok) td_kernel_owns(c->kernel, &c->out[i]);
+  }
+  td_test_memory_for(memory, TD_TEST_NONE);
+  td_status_release(s);
+  if (shape != few) td_free(shape);
+  for (int i = 0; !ok && i < c->n_out; i++) td_tensor_release(&c->out[i]);
+  return ok;
+}
+
+/* Blocks that stay are used without a hold. Under the mutex. */
+static void take_inputs(queued_kernel *k, const td_kernel_ctx *c, int stream) {
+  for (int i = 0; i < c->n_in; i++) {
+    td_tensor *t = &k->ctx.in[i];
+    *t = c->in[i];
+    if (!is_here(k->device, t)) {
+      td_buffer_retain(t->buffer);
+      continue;
+    }
+    td_test_after_add(&k->base.after, t->buffer->event);
+    if (td_test_memory_stays(t->buffer->data, stream))
+      stand_in(t, &k->stand_in[i]);
+    else
+      td_buffer_retain(t->buffer);
+  }
+}
+
+static void promise(queued_kernel *k, const td_kernel_ctx *c) {
+  for (int i = 0; i < c->n_out; i++) {
+    k->promised[i] = c->out[i];
+    stand_in(&k->promised[i], &k->stand_in[c->n_in + i]);
+    k->promised[i].data = td_test_untag(k->promised[i].data);
+  }
+}
+
+static td_status *check_promised(const td_kernel_ctx *c) {
+  for (int i = 0; i < c->n_out; i++)
+    if (c->out[i].dtype != c->promised[i].dtype ||
+        !td_shape_equal(&c->out[i].shape, &c->promised[i].shape))
+      return td_error(TD_INTERNAL,
+                      "output %d is not as inferred from the inputs", i);
+  return NULL;
+}
+
+/* The step is not over: its execution settles the device first. */
+static void fail(const td_kernel_ctx *c, td_status *s) {
+  s = td_node_blame(s, c->kernel->node);
+  td_step_fail(c->step,
+               td_status_at(s, NULL, NULL, NULL, c->kernel->device->name));
+}
+
+static void run_promised(td_test_job *j) {
+  queued_kernel *k = (queued_kernel *)j;
+  test_device *d = k->device;
+  td_kernel_ctx *c = &k->ctx;
+  td_status *s = NULL;
+  for (int i = 0; i < c->n_out; i++)
+    td_test_poison(k->promised[i].data, td_tensor_bytes(&k->promised[i]));
+  change_all(d, c->in, c->n_in, td_test_untag);
+  if (!td_stopped(c)) {
+    s = td_kernel_run(c);
+    if (td_ok(s)) s = check_promised(c);
+    if (td_ok(s) && !td_fault_try(&d->faults.complete))
+      s = asked_for(d, "a kernel");
+  }
+  if (!td_ok(s)) fail(c, s);
+  for (int i = 0; i < c->n_in; i++)
+    if (c->in[i].buffer != &k->stand_in[i]) td_buffer_release(c->in[i].buffer);
+  free_job(k);
+}
+
+/* False when it cannot be promised: nothing has happened then. */
+static bool launch_promised(test_device *d, td_kernel_ctx *c) {
+  int stream = stream_of(d, c->kernel->node);
+  queued_kernel *k = new_job(d, c);
+  if (!k) return false;
+  if (!make_outputs(c, stream)) {
+    free_job(k);
+    return false;
+  }
+  k->base.run = run_promised;
+  promise(k, c);
+  td_test_count(&d->streams->counts.promised);
+  pthread_mutex_lock(&d->streams->mutex);
+  take_inputs(k, c, stream);
+  uint64_t number = td_test_push(d->streams, stream, &k->base);
+  for (int i = 0; i < c->n_out; i++)
+    c->out[i].buffer->event = td_test_event(stream, number);
+  pthread_mutex_unlock(&d->streams->mutex);
+  td_kernel_done(c, NULL);
+  return true;
+}
+
+static void launch(td_device *base, td_kernel_ctx *c) {
+  test_device *d = (test_device *)base;
+  if (!td_fault_try(&d->faults.enqueue))
+    td_kernel_done(c, asked_for(d, "enqueueing"));
+  else if (!may_promise(c) || is_busy(d, c->kernel->node) ||
+           !launch_promised(d, c))
+    launch_late(d, c);
+}
+
+/* ---- copies -------------------------------------------------------------- */
+
+static td_status *run_copy_now(test_device *d, const td_tensor *from,
+                               const td_tensor *to) {
+  size_t bytes = td_tensor_bytes(from);
+  if (!td_fault_try(&d->faults.copy)) return asked_for(d, "a copy");
+  if (bytes) memcpy(td_test_untag(to->data), td_test_untag(from->data), bytes);
+  return NULL;
+}
+
+static void run_copy(td_test_job *j) {
+  queued_copy *k = (queued_copy *)j;
+  td_status *s = run_copy_now(k->device, &k->from, &k->to);
+  td_copied copied = k->copied;
+  void *arg = k->arg;
+  td_tensor_release(&k->from);
+  td_tensor_release(&k->to);
+  td_free(k);
+  copied(arg, s);
+}
+
+static uint64_t event_of(const td_tensor *t) {
+  td_test_streams *of = td_test_memory_streams(t->buffer->allocator);
+  pthread_mutex_lock(&of->mutex);
+  uint64_t event = t->buffer->event;
+  pthread_mutex_unlock(&of->mutex);
+  return event;
+}
+
+/* `after`: of this device, `peer_after`: of the device that `from` is on. */
+static void copy_from(test_device *d, const td_tensor *from, td_tensor *to,
+                      td_copied copied, void *arg, bool peer) {
+  queued_copy *k = td_calloc(1, sizeof *k);
+  if (!k) {
+    copied(arg, td_oom());
+    return;
+  }
+  k->base.run = run_copy;
+  k->device = d;
+  k->copied = copied;
+  k->arg = arg;
+  td_tensor_retain(from, &k->from);
+  td_tensor_retain(to, &k->to);
+  if (peer) {
+    k->base.peer = td_test_memory_streams(from->buffer->allocator);
+    td_test_after_add(&k->base.peer_after, event_of(from));
+    td_test_count(&d->streams->counts.peers);
+  }
+  pthread_mutex_lock(&d->streams->mutex);
+  if (is_here(d, from)) td_test_after_add(&k->base.after, from->buffer->event);
+  if (is_here(d, to)) td_test_after_add(&k->base.after, to->buffer->event);
+  td_test_push(d->streams, TD_TEST_COPY, &k->base);
+  pthread_mutex_unlock(&d->streams->mutex);
 }
 
 static void copy(td_device *d, const td_tensor *from, td_tensor *to,
                  td_copied copied, void *arg) {
-  job j = {.from = from, .to = to, .copied = copied, .arg = arg};
-  if (!submit(d, &j)) copied(arg, td_oom());
+  copy_from((test_device *)d, from, to, copied, arg, false);
 }
 
-static void *map(td_device *d, void *p) {
-  (void)d;
-  return untag(p);
+static void copy_peer(td_device *d, const td_tensor *from, td_tensor *to,
+                      td_copied copied, void *arg) {
+  copy_from((test_device *)d, from, to, copied, arg, true);
 }
 
-/* ---- the thread ---------------------------------------------------------- */
-
-static void change_all(const td_device *d, td_tensor *t, int n,
-                       void *(*change)(void *p)) {
-  for (int i = 0; i < n; i++)
-    if (t[i].buffer && t[i].buffer->allocator == d->memory)
-      t[i].data = change(t[i].data);
+static bool is_peer(const td_device *d, const td_allocator *a) {
+  return a != d->memory && td_test_is_memory(a);
 }
 
-static void run_kernel(td_device *d, td_kernel_ctx *c) {
-  change_all(d, c->in, c->n_in, untag);
-  td_status *s = td_kernel_run(c);
-  change_all(d, c->in, c->n_in, tag);
-  change_all(d, c->out, c->n_out, tag);
-  td_kernel_done(c, s);
-}
-
-static void run_copy(const job *j) {
-  size_t bytes = td_tensor_bytes(j->from);
-  if (bytes) memcpy(untag(j->to->data), untag(j->from->data), bytes);
-  j->copied(j->arg, NULL);
-}
-
-static void delay(test_device *d) {
-  uint32_t words[4];
-  td_philox_next(&d->random, words);
-  struct timespec t = {.tv_nsec = words[0] % MAX_DELAY};
-  nanosleep(&t, NULL);
-}
-
-/* The next job; NULL when it is time to end. */
-static job *take(test_device *d) {
-  pthread_mutex_lock(&d->mutex);
-  while (!d->first && !d->quit) pthread_cond_wait(&d->work, &d->mutex);
-  job *j = d->first;
-  if (j) d->first = j->next;
-  if (!d->first) d->last = NULL;
-  pthread_mutex_unlock(&d->mutex);
-  return j;
-}
-
-static void destroy(test_device *d) {
-  pthread_mutex_destroy(&d->mutex);
-  pthread_cond_destroy(&d->work);
-  if (d->base.memory) drop_tagged((tagged *)d->base.memory);
-  if (d->base.host) td_alloc_release(d->base.host);
-  td_device_forget(&d->base);
-  td_free(d);
-}
-
-static void *work(void *arg) {
-  test_device *d = arg;
-  for (job *j; (j = take(d)); td_free(j)) {
-    delay(d);
-    if (j->ctx)
-      run_kernel(&d->base, j->ctx);
-    else
-      run_copy(j);
-  }
-  pthread_mutex_lock(&d->mutex);
-  bool orphan = d->orphan;
-  pthread_mutex_unlock(&d->mutex);
-  if (orphan) destroy(d);
-  return NULL;
+/* On a stream's thread, by the kernel that it runs. */
+static td_status *copy_inside(td_device *d, const td_tensor *from,
+                              td_tensor *to) {
+  return run_copy_now((test_device *)d, from, to);
 }
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* The last reference may go on the device's own thread, when a kernel's `done`
- * ends the program: the thread then cleans up behind itself. */
-static void test_free(td_device *base) {
-  test_device *d = (test_device *)base;
-  bool own = d->started && pthread_equal(d->thread, pthread_self());
-  pthread_mutex_lock(&d->mutex);
-  d->quit = true;
-  d->orphan = own;
-  pthread_cond_signal(&d->work);
-  pthread_mutex_unlock(&d->mutex);
-  if (own) {
-    pthread_detach(d->thread);
-    return;
-  }
-  if (d->started) pthread_join(d->thread, NULL);
-  destroy(d);
+static void *map(td_device *d, void *p) {
+  (void)d;
+  return td_test_untag(p);
 }
 
-static td_status *init_memory(test_device *d) {
-  td_alloc_options options = {.name = d->base.name};
+static bool settle(td_device *d, td_settling *w) {
+  return td_test_settle(((test_device *)d)->streams, w);
+}
+
+static void destroy(void *arg) {
+  test_device *d = arg;
+  if (d->base.memory)
+    td_test_memory_release(d->base.memory); /* and the streams */
+  else
+    td_test_streams_free(d->streams);
+  td_alloc_release(d->base.host);
+  td_device_forget(&d->base);
+  td_free(d);
+}
+
+/* The last reference may go on one of the device's own threads, when a kernel's
+ * `done` ends the program: the last of them then cleans up behind itself. */
+static void test_free(td_device *base) {
+  test_device *d = (test_device *)base;
+  if (!d->streams || td_test_streams_end(d->streams, destroy, d)) destroy(d);
+}
+
+static td_status *init(test_device *d, const char *place, int index,
+                       td_alloc_budget *budget) {
+  if (!budget) budget = td_alloc_budget_process();
+  td_alloc_options options = {.budget = budget};
+  TD_TRY(td_device_describe(&d->base, place, "TEST", index));
+  options.name = d->base.name;
   TD_TRY(td_alloc_new(&options, &d->base.host));
-  return tagged_new(d->base.name, &d->base.memory);
+  TD_TRY(td_test_streams_new(d->seed, index, &d->streams));
+  TD_TRY(td_test_memory_new(d->base.name, d->streams, &d->base.memory));
+  return td_test_streams_start(d->streams);
 }
 
 td_status *td_device_test_new(const char *place, int index, uint64_t seed,
-                              td_device **out) {
+                              td_alloc_budget *budget, td_device **out) {
   test_device *d = td_calloc(1, sizeof *d);
   if (!d) return td_oom();
-  pthread_mutex_init(&d->mutex, NULL);
-  pthread_cond_init(&d->work, NULL);
-  td_philox_init(&d->random, seed, (uint64_t)index);
-  td_status *s = td_device_describe(&d->base, place, "TEST", index);
+  d->seed = seed;
   d->base.launch = launch;
   d->base.copy = copy;
+  d->base.is_peer = is_peer;
+  d->base.copy_peer = copy_peer;
+  d->base.copy_inside = copy_inside;
+  d->base.settle = settle;
   d->base.map = map;
   d->base.free = test_free;
-  if (td_ok(s)) s = init_memory(d);
-  if (td_ok(s)) {
-    d->started = td_thread_start(&d->thread, "tide-test", -1, work, d);
-    if (!d->started)
-      s = td_error(TD_RESOURCE_EXHAUSTED, "no thread for %s", d->base.name);
-  }
+  td_status *s = init(d, place, index, budget);
   if (!td_ok(s)) {
     test_free(&d->base);
     return s;
   }
   *out = &d->base;
   return NULL;
+}
+
+/* ---- what tests ask ------------------------------------------------------ */
+
+td_device_test_faults *td_device_test_doors(td_device *d) {
+  return &((test_device *)d)->faults;
+}
+
+void td_device_test_delay(td_device *d, int64_t most) {
+  __atomic_store_n(&((test_device *)d)->streams->delay, most, __ATOMIC_RELAXED);
+}
+
+static int64_t read_count(const int64_t *counter) {
+  return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+td_device_test_counts td_device_test_count(td_device *d) {
+  const td_device_test_counts *c = &((test_device *)d)->streams->counts;
+  return (td_device_test_counts){.promised = read_count(&c->promised),
+                                 .whole = read_count(&c->whole),
+                                 .waits = read_count(&c->waits),
+                                 .reused = read_count(&c->reused),
+                                 .peers = read_count(&c->peers)};
 }

@@ -72,8 +72,7 @@ static td_status *run_with_room(const td_kernel *k, int threads,
 }
 
 td_status *td_eval_node(const td_node *n, td_device *d, int threads,
-                          const td_tensor *in, td_tensor *out,
-                          const int *stop) {
+                        const td_tensor *in, td_tensor *out, const int *stop) {
   td_kernel k;
   TD_TRY(td_kernel_init(&k, n, d, NULL));
   td_status *s = run_with_room(&k, threads, in, out, stop);

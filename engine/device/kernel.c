@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/kernel_rows.h"
 #include "engine/device/kernel_start.h"
+#include "engine/device/kernel_table.h"
 
 #include <string.h>
 
@@ -101,6 +102,22 @@ static td_status *init_state(td_kernel *k, td_states *states) {
   return NULL;
 }
 
+/* ---- the row ------------------------------------------------------------- */
+
+/* What a device elsewhere has kernels for is run there. */
+static td_status *find_row(td_kernel *k) {
+  const td_device *d = k->device;
+  td_status *s = td_kernel_find(k->node, d->kernels, &k->def);
+  if (td_ok(s) || !d->table || !td_kernel_table_has(d->table, NULL, k->node))
+    return s;
+  td_status_release(s);
+  return td_error(
+      TD_FAILED_PRECONDITION,
+      "%s says that it has a kernel for op %s, but this process has "
+      "none: its part of the graph must run where the device is",
+      d->name, k->node->op->type);
+}
+
 /* ---- the whole ----------------------------------------------------------- */
 
 td_status *td_kernel_init(td_kernel *k, const td_node *n, td_device *d,
@@ -108,7 +125,7 @@ td_status *td_kernel_init(td_kernel *k, const td_node *n, td_device *d,
   *k = (td_kernel){.node = n, .device = d};
   for (int i = 0; i < n->n_out && i < (int)TD_COUNT(k->out_type); i++)
     k->out_type[i] = (uint8_t)n->out[i].dtype;
-  td_status *s = td_kernel_find(n, d->kernels, &k->def);
+  td_status *s = find_row(k);
   if (td_ok(s)) s = init_hosts(k);
   if (td_ok(s)) s = init_locks(k);
   if (td_ok(s)) s = init_state(k, states);

@@ -50,6 +50,15 @@ typedef struct td_kernel_def {
   void (*cancel)(td_kernel_ctx *c);
   td_status *(*make)(const td_kernel_info *info, void **state);
   void (*drop)(void *state);
+  /* (optional, both or neither) The state as bytes, appended to `out`; and from
+   * such bytes, which may come from anywhere: an error leaves the state as it
+   * was. On any thread, also while the kernel runs. */
+  td_status *(*save)(const void *state, td_str *out);
+  td_status *(*load)(void *state, td_bytes from);
+  /* (optional) Of an asynchronous kernel between `start` and `done`: appends
+   * what it waits for, "edge_3_x from /device:CPU:1". On any thread, so it looks
+   * at nothing that `start` changes; `c` stays valid meanwhile. */
+  void (*why)(const td_kernel_ctx *c, td_str *out);
   /* Resource inputs by name whose locks are held while `run` runs. Several are
    * taken in order of address; a wait parks the work, not the thread. */
   const char *shared, *exclusive;
@@ -93,6 +102,9 @@ struct td_kernel_ctx {
   int64_t iteration;
   bool dead;     /* some input is dead (TD_KERNEL_DEAD only) */
   bool out_dead; /* set by the kernel: its outputs are dead */
+  /* Outputs whose memory others hold already (a device that calls `done` when
+   * the kernel is enqueued): they are to be filled. NULL: to be made. */
+  const td_tensor *promised;
   void (*done)(td_kernel_ctx *c, td_status *s); /* the executor's */
   void *owner;                                  /* the executor's */
   void *work;                  /* an asynchronous kernel's own, while it runs */

@@ -6,8 +6,9 @@
  * inputs and outputs when the kernel is over.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "engine/base/plant.h"
-#include "engine/device/alloc.h"
 #include "engine/device/kernel.h"
 
 #include "engine/base/pool.h"
@@ -22,7 +23,7 @@ void td_kernel_owns(const td_kernel *k, const td_tensor *t) {
   enum { NAMED_FROM = 1 << 20 };
   td_buffer *b = t->buffer;
   if (b && b->size >= NAMED_FROM)
-    td_alloc_tag(b->allocator, b->data, b->size, k->node->name);
+    td_allocator_tag(b->allocator, b->data, b->size, k->node->name);
 }
 
 static td_status *make(const td_kernel *k, bool host, td_dtype dtype,
@@ -34,9 +35,43 @@ static td_status *make(const td_kernel *k, bool host, td_dtype dtype,
   return NULL;
 }
 
+/* ---- outputs that were promised ------------------------------------------ */
+
+static td_status *take_promised(td_kernel_ctx *c, int i,
+                                const td_shape *shape) {
+  td_shape_text made, told;
+  if (!td_shape_equal(&c->promised[i].shape, shape))
+    return td_error(TD_INTERNAL,
+                    "output %d is of shape %s, not %s as inferred from the "
+                    "inputs",
+                    i, td_shape_str(shape, &made),
+                    td_shape_str(&c->promised[i].shape, &told));
+  td_tensor_set(&c->out[i], &c->promised[i]);
+  return NULL;
+}
+
+/* A share cannot be given any more. The kernel may still set shape and dtype.
+ * Where there is no room the output stays unset, which is noticed by whoever
+ * promised it. */
+static void fill_promised(td_kernel_ctx *c, int i, const td_tensor *t) {
+  const td_tensor *to = &c->promised[i];
+  size_t bytes = td_tensor_bytes(t);
+  if (!td_dtype_is_plain(t->dtype) || bytes != td_tensor_bytes(to)) return;
+  if (bytes) memcpy(to->data, t->data, bytes);
+  td_tensor_set(&c->out[i], to);
+  td_shape_set(&c->out[i].shape, &t->shape);
+}
+
+/* ---- outputs ------------------------------------------------------------- */
+
 td_status *td_out(td_kernel_ctx *c, int i, const td_shape *shape,
                   td_tensor **out) {
   const td_kernel *k = c->kernel;
+  if (TD_UNLIKELY(c->promised != NULL)) {
+    TD_TRY(take_promised(c, i, shape));
+    *out = &c->out[i];
+    return NULL;
+  }
   TD_TRY(make(k, k->out_host[i], td_kernel_type(k, i), shape, &c->out[i]));
   *out = &c->out[i];
   return NULL;
@@ -58,7 +93,7 @@ static bool may_reuse(const td_kernel_ctx *c, int i, int in, int64_t count) {
   bool sole = td_buffer_sole(t->buffer) ||
               (TD_PLANT(5) && t->buffer && !t->buffer->readonly);
   size_t size = td_dtype_size(t->dtype);
-  return sole && td_dtype_is_plain(t->dtype) &&
+  return sole && !c->promised && td_dtype_is_plain(t->dtype) &&
          size == td_dtype_size(td_kernel_type(k, i)) &&
          k->in_host[in] == k->out_host[i] &&
          td_shape_count(&t->shape) == count &&
@@ -94,22 +129,33 @@ td_status *td_out_like(td_kernel_ctx *c, int i, int in, td_tensor **out) {
 }
 
 void td_out_set(td_kernel_ctx *c, int i, const td_tensor *t) {
-  td_tensor_retain(t, &c->out[i]);
+  if (TD_UNLIKELY(c->promised != NULL))
+    fill_promised(c, i, t);
+  else
+    td_tensor_retain(t, &c->out[i]);
 }
 
 void td_out_pass(td_kernel_ctx *c, int i, int in) {
-  c->out[i] = c->in[in];
-  if (td_buffer_sole(c->in[in].buffer))
-    c->in[in] = (td_tensor){.dtype = TD_INVALID};
-  else
+  if (TD_UNLIKELY(c->promised != NULL)) {
+    fill_promised(c, i, &c->in[in]);
+    return;
+  }
+  td_tensor_set(&c->out[i], &c->in[in]);
+  if (!td_buffer_sole(c->in[in].buffer)) {
     td_buffer_retain(c->out[i].buffer);
+    return;
+  }
+  c->in[in].buffer = NULL;
+  c->in[in].data = NULL;
+  c->in[in].dtype = TD_INVALID;
 }
 
 /* ---- keeping ------------------------------------------------------------- */
 
 static bool is_mapped(const td_kernel_ctx *c, const td_tensor *t) {
-  return TD_UNLIKELY(c->kernel->launched && c->kernel->device->map) &&
-         !td_tensor_on_host(t);
+  const td_device *d = c->kernel->device;
+  return TD_UNLIKELY(c->kernel->launched && d->map) && t->buffer &&
+         t->buffer->allocator == d->memory;
 }
 
 td_tensor td_ctx_at_rest(const td_kernel_ctx *c, const td_tensor *t) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/base/map.h"
+#include "engine/base/vec.h"
 #include "engine/device/kernel_rows.h"
 
 enum { MAX_NEEDS = 6, ALL_TYPES = (1 << TD_DTYPES) - 1 };
@@ -111,20 +112,28 @@ static td_status *check_code(const td_kernel_def *d) {
   if (!d->run == !d->start) return bad_row(d, "must have run or start");
   if (d->start && !d->cancel)
     return bad_row(d, "is asynchronous and cannot be cancelled");
+  if (!d->save != !d->load)
+    return bad_row(d, "saves what it cannot load, or the other way round");
+  if (d->save && !d->make) return bad_row(d, "saves a state it does not have");
   return NULL;
 }
 
-static td_status *read_row(const td_kernel_def *d, row *r) {
+static td_status *read_needs(const td_kernel_def *d, row *r) {
   const char *types = d->types;
   text word;
-  *r = (row){.def = d, .op = td_op_find(d->op)};
-  TD_TRY(check_code(d));
-  if (!r->op) return bad_row(d, "belongs to no registered op");
   while (next_word(&types, ',', &word)) {
     if (r->n_need == MAX_NEEDS) return bad_row(d, "has too many constraints");
     TD_TRY(read_need(r->op, d, word, &r->need[r->n_need]));
     r->n_need++;
   }
+  return NULL;
+}
+
+static td_status *read_row(const td_kernel_def *d, row *r) {
+  *r = (row){.def = d, .op = td_op_find(d->op)};
+  TD_TRY(check_code(d));
+  if (!r->op) return bad_row(d, "belongs to no registered op");
+  TD_TRY(read_needs(d, r));
   TD_TRY(check_locks(r->op, d, d->shared));
   return check_locks(r->op, d, d->exclusive);
 }
@@ -250,11 +259,23 @@ static bool fits_type(const td_attr *a, uint32_t types) {
   return true;
 }
 
-static bool fits(const row *r, const td_node *n, const char *device_type) {
-  if (strcmp(r->def->device, device_type) != 0) return false;
+static bool fits_needs(const row *r, const td_node *n) {
   for (int i = 0; i < r->n_need; i++)
     if (!fits_type(&n->attr[r->need[i].attr], r->need[i].types)) return false;
   return true;
+}
+
+static bool fits(const row *r, const td_node *n, const char *device_type) {
+  return strcmp(r->def->device, device_type) == 0 && fits_needs(r, n);
+}
+
+bool td_kernel_types_fit(const char *types, const td_node *n) {
+  td_kernel_def d = {.op = n->op->type, .device = "", .types = types};
+  row r = {.def = &d, .op = n->op};
+  td_status *s = read_needs(&d, &r);
+  bool fit = td_ok(s) && fits_needs(&r, n);
+  td_status_release(s);
+  return fit;
 }
 
 /* The attributes that rows of that device speak of, as the node has them. */
@@ -351,4 +372,23 @@ uint32_t td_kernel_types(const td_op *op, const char *device_type,
   pthread_mutex_unlock(&mutex);
   td_status_release(s);
   return types;
+}
+
+td_status *td_kernel_list(const char *device_type, const td_kernel_def ***out,
+                          size_t *n) {
+  TD_VEC(const td_kernel_def *) list = {0};
+  const td_map_entry *e;
+  bool room = true;
+  pthread_mutex_lock(&mutex);
+  td_status *s = build();
+  for (size_t i = 0; td_ok(s) && td_map_next(&by_op, &i, &e);)
+    for (const row *r = e->value; r; r = r->next)
+      if (strcmp(r->def->device, device_type) == 0)
+        room = room && td_vec_push(&list, r->def);
+  pthread_mutex_unlock(&mutex);
+  if (!room) s = td_oom();
+  if (!td_ok(s)) td_vec_free(&list);
+  *out = list.at;
+  *n = list.len;
+  return s;
 }

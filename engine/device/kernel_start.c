@@ -21,7 +21,7 @@
 #include "engine/device/resource.h"
 
 enum { MAX_LOCKS = TD_COUNT(((td_kernel *)0)->lock_in) };
-enum { GUARD = 1, CANCELLED = 2, STARTED = 4, FLAGS = 7 };
+enum { GUARD = 1, CANCELLED = 2, STARTED = TD_KERNEL_STARTED, FLAGS = 7 };
 
 /* Distinct resources by address. */
 typedef struct locks {
@@ -35,8 +35,12 @@ typedef struct td_kernel_wait {
   td_kernel_ctx *ctx;
   void (*done)(td_kernel_ctx *c, td_status *s); /* the executor's */
   locks locks;
-  int held;    /* so many of them, from the first on */
-  bool queued; /* in locks.at[held]; under the guard */
+  int held;        /* so many of them, from the first on */
+  bool queued;     /* in locks.at[held]; under the guard */
+  bool left;       /* the pool's task is still to come and uses it, too */
+  int32_t claimed; /* atomic: somebody goes on, or ends, with the lock that was
+                      waited for: the pool's task or a cancel */
+  int32_t dropped; /* atomic: of a `left` one, by the first of both users */
 } td_kernel_wait;
 
 /* ---- the word ------------------------------------------------------------ */
@@ -162,6 +166,11 @@ static void release(const locks *l, int held) {
 
 /* ---- waiting ------------------------------------------------------------- */
 
+/* Of two that use a wait which was left, the last frees it. */
+static void drop(td_kernel_wait *wait) {
+  if (__atomic_exchange_n(&wait->dropped, 1, __ATOMIC_ACQ_REL)) td_free(wait);
+}
+
 /* Stands for the executor's done. The locks go first: whoever waits for them
  * need not wait for what follows this kernel. */
 static void done_with_locks(td_kernel_ctx *c, td_status *s) {
@@ -169,7 +178,10 @@ static void done_with_locks(td_kernel_ctx *c, td_status *s) {
   leave(c, (td_kernel_wait *)((uintptr_t)w & FLAGS));
   release(&wait->locks, wait->held);
   c->done = wait->done;
-  td_free(wait);
+  if (wait->left)
+    drop(wait);
+  else
+    td_free(wait);
   c->done(c, s);
 }
 
@@ -181,6 +193,7 @@ static bool take_next(td_kernel_wait *wait, bool *stop) {
   bool got = false;
   *stop = has_flag(w, CANCELLED);
   if (!*stop) {
+    wait->claimed = 0;
     wait->queued = true; /* before others can see it queued */
     got = td_lock_acquire(&wait->locks.at[i]->lock, wait->locks.exclusive[i],
                           &wait->waiter);
@@ -207,9 +220,17 @@ static void take_rest(td_kernel_wait *wait) {
     go(c);
 }
 
+static bool claim(td_kernel_wait *wait) {
+  return !__atomic_exchange_n(&wait->claimed, 1, __ATOMIC_ACQ_REL);
+}
+
 /* On a thread of the pool: the lock waited for is held. */
 static void resume(td_task *task) {
   td_kernel_wait *wait = (td_kernel_wait *)task;
+  if (!claim(wait)) { /* a cancel was quicker: the kernel may be gone */
+    drop(wait);
+    return;
+  }
   td_kernel_wait *w = enter(wait->ctx);
   wait->queued = false;
   wait->held++;
@@ -265,16 +286,45 @@ void td_kernel_start(td_kernel_ctx *c) {
     go(c);
 }
 
+/* Takes a queued kernel out of its wait. Where the lock has just become its own
+ * the pool's task is on its way, and may be for long: it is left behind. */
+static bool take_out(td_kernel_wait *wait) {
+  bool out = td_lock_forget(&wait->locks.at[wait->held]->lock, &wait->waiter);
+  if (!out && claim(wait)) {
+    wait->held++;
+    out = wait->left = true;
+  }
+  if (out) wait->queued = false;
+  return out;
+}
+
 void td_kernel_cancel(td_kernel_ctx *c) {
   td_kernel_wait *w = enter(c), *wait = without_flags(w, FLAGS);
-  bool again = has_flag(w, CANCELLED), forgot = false;
-  if (!again && wait && wait->queued) {
-    forgot = td_lock_forget(&wait->locks.at[wait->held]->lock, &wait->waiter);
-    if (forgot) wait->queued = false;
-  }
+  bool again = has_flag(w, CANCELLED);
+  bool ends = !again && wait && wait->queued && take_out(wait);
   leave(c, with_flags(w, CANCELLED));
-  if (forgot)
+  if (ends)
     td_kernel_done(c, cancelled());
   else if (!again && has_flag(w, STARTED))
     c->kernel->def->cancel(c);
+}
+
+/* The inputs hold the resource as long as the kernel is not done; its name
+ * never changes. */
+void td_kernel_why(td_kernel_ctx *c, td_str *out) {
+  const td_kernel *k = c->kernel;
+  td_kernel_wait *w = enter(c), *wait = without_flags(w, FLAGS);
+  const td_resource *r =
+      wait && wait->queued ? wait->locks.at[wait->held] : NULL;
+  bool parked = wait && wait->held < wait->locks.n;
+  leave(c, w);
+  if (r)
+    td_str_addf(out, "the lock of %s \"%s\"", r->object.type,
+                r->name ? r->name : "");
+  else if (parked)
+    return; /* it goes on at this moment */
+  else if (k->launched)
+    td_str_addf(out, "%s to run it", k->device->name);
+  else if (k->def->why && has_flag(w, STARTED))
+    k->def->why(c, out);
 }

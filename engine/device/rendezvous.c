@@ -10,7 +10,7 @@
  * bucket is one list.
  *
  * An abort closes every slot that waits and makes later ones fail; a value
- * that nobody will fetch any more is dropped then, or by reset.
+ * that nobody will fetch any more is dropped then.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/rendezvous.h"
@@ -30,7 +30,7 @@ typedef struct slot {
 
 typedef struct parcel {
   td_receiver node; /* first; `got` NULL */
-  td_tensor value; /* invalid when dead */
+  td_tensor value;  /* invalid when dead */
 } parcel;
 
 struct td_rendezvous {
@@ -41,6 +41,9 @@ struct td_rendezvous {
   td_receiver **buckets; /* under the mutex */
   size_t n_buckets;      /* a power of two, 0 before the first key */
   size_t count;          /* under the mutex; keys in the table */
+  const bool *far;       /* by edge, or NULL: see td_rendezvous_route */
+  td_status *(*send_far)(void *arg, td_key key, td_tensor *value, bool dead);
+  void *send_arg;
 };
 
 enum { MIN_BUCKETS = 64 };
@@ -61,13 +64,16 @@ td_status *td_rendezvous_new(int32_t edges, td_rendezvous **out) {
   return NULL;
 }
 
+static void drop_parcel(td_receiver *node) {
+  td_tensor_release(&((parcel *)node)->value);
+  td_free(node);
+}
+
 static void drop_parcels(td_rendezvous *r) {
   for (size_t b = 0; r->count && b < r->n_buckets; b++) {
     for (td_receiver *at = r->buckets[b], *next; at; at = next) {
       next = at->next;
-      if (at->got) continue; /* its owner's */
-      td_tensor_release(&((parcel *)at)->value);
-      td_free(at);
+      if (!at->got) drop_parcel(at); /* else its owner's */
     }
     r->buckets[b] = NULL;
   }
@@ -282,18 +288,15 @@ static void receive_table(td_rendezvous *r, td_receiver *who) {
   who->got(who, t, !s && !td_tensor_valid(&t), s);
 }
 
-/* Every waiting receiver of the table, unlinked: a list by `next`. */
-static td_receiver *unlink_receivers(td_rendezvous *r) {
+/* All that is in the table, receivers and parcels, unlinked: a list by `next`.
+ */
+static td_receiver *unlink_all(td_rendezvous *r) {
   td_receiver *list = NULL;
-  for (size_t b = 0; b < r->n_buckets; b++)
-    for (td_receiver **at = &r->buckets[b]; *at;) {
-      if (!(*at)->got) {
-        at = &(*at)->next;
-        continue;
-      }
-      td_receiver *who = unlink_node(r, at);
-      who->next = list;
-      list = who;
+  for (size_t b = 0; r->count && b < r->n_buckets; b++)
+    while (r->buckets[b]) {
+      td_receiver *node = unlink_node(r, &r->buckets[b]);
+      node->next = list;
+      list = node;
     }
   return list;
 }
@@ -310,9 +313,20 @@ static td_status *check_edge(const td_rendezvous *r, td_key key) {
                   r->edges);
 }
 
+void td_rendezvous_route(td_rendezvous *r, const bool *far,
+                         td_status *(*send)(void *arg, td_key key,
+                                            td_tensor *value, bool dead),
+                         void *arg) {
+  r->far = far;
+  r->send_far = send;
+  r->send_arg = arg;
+}
+
 td_status *td_rendezvous_send(td_rendezvous *r, td_key key, td_tensor *value,
                               bool dead) {
   td_status *s = check_edge(r, key);
+  if (TD_UNLIKELY(r->far != NULL) && td_ok(s) && r->far[key.edge])
+    return r->send_far(r->send_arg, key, value, dead);
   if (dead) td_tensor_release(value);
   if (td_ok(s))
     s = is_root(key) ? send_slot(r, key, value) : send_table(r, key, value);
@@ -336,12 +350,15 @@ void td_rendezvous_abort(td_rendezvous *r, td_status *s) {
   pthread_mutex_lock(&r->mutex);
   bool first = !r->aborted;
   if (first) r->aborted = td_status_retain(s);
-  td_receiver *list = first ? unlink_receivers(r) : NULL;
+  td_receiver *list = first ? unlink_all(r) : NULL;
   pthread_mutex_unlock(&r->mutex);
   if (!first) return;
   for (int32_t i = 0; i < r->edges; i++) close_slot(&r->slots[i], s);
   for (td_receiver *who = list, *next; who; who = next) {
     next = who->next;
-    who->got(who, (td_tensor){0}, false, td_status_retain(s));
+    if (who->got)
+      who->got(who, (td_tensor){0}, false, td_status_retain(s));
+    else
+      drop_parcel(who);
   }
 }

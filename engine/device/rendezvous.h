@@ -35,6 +35,13 @@ void td_rendezvous_free(td_rendezvous *r);
  * have been met; drops what was not received. Not while in use. */
 void td_rendezvous_reset(td_rendezvous *r);
 
+/* What is sent over an edge of which far[edge] is true goes to send(arg, ..),
+ * which takes ownership of *value, instead of meeting its receiver here. Until
+ * the next call, or freed; not while in use. `far`, by edge, is borrowed. */
+void td_rendezvous_route(td_rendezvous *r, const bool *far,
+                         td_status *(*send)(void *arg, td_key key,
+                                            td_tensor *value, bool dead),
+                         void *arg);
 /* Takes ownership of *value (invalid when dead). A key is sent once. */
 td_status *td_rendezvous_send(td_rendezvous *r, td_key key, td_tensor *value,
                               bool dead) TD_MUST_USE;

@@ -188,13 +188,19 @@ td_status *td_resources_rename(td_resources *m, const char *container,
   return s;
 }
 
-void td_resources_reset(td_resources *m, const char *container) {
+/* One container (NULL: all), one device (0: all). */
+static bool is_of(const td_resource *r, const char *container, uint64_t home) {
+  return (!container || strcmp(r->container, container) == 0) &&
+         (home == 0 || r->home == home);
+}
+
+static void remove_all(td_resources *m, const char *container, uint64_t home) {
   td_resource *list = NULL, *next;
   const td_map_entry *e;
   pthread_mutex_lock(&m->mutex);
   for (size_t i = 0; td_map_next(&m->entries, &i, &e);) {
     td_resource *r = e->value;
-    if (container && strcmp(r->container, container) != 0) continue;
+    if (!is_of(r, container, home)) continue;
     td_map_removen(&m->entries, e->key, e->len);
     r->next = list;
     list = r;
@@ -207,21 +213,29 @@ void td_resources_reset(td_resources *m, const char *container) {
   }
 }
 
+void td_resources_reset(td_resources *m, const char *container) {
+  remove_all(m, container, 0);
+}
+
+void td_resources_drop_on(td_resources *m, uint64_t home) {
+  if (home) remove_all(m, NULL, home); /* 0: a device without a number */
+}
+
 uint64_t td_resources_generation(const td_resources *m) {
   return __atomic_load_n(&m->generation, __ATOMIC_ACQUIRE);
 }
 
 /* ---- listing ------------------------------------------------------------- */
 
-void td_resources_list(td_resources *m, const char *container,
-                       void (*visit)(void *arg, const td_resource *r),
-                       void *arg) {
+static void visit_all(td_resources *m, const char *container, uint64_t home,
+                      void (*visit)(void *arg, const td_resource *r),
+                      void *arg) {
   TD_VEC(td_resource *) found = {0};
   const td_map_entry *e;
   pthread_mutex_lock(&m->mutex);
   for (size_t i = 0; td_map_next(&m->entries, &i, &e);) {
     td_resource *r = e->value;
-    if (strcmp(r->container, container) != 0) continue;
+    if (!is_of(r, container, home)) continue;
     if (!td_vec_push(&found, r)) break;
     td_object_retain(&r->object);
   }
@@ -231,4 +245,16 @@ void td_resources_list(td_resources *m, const char *container,
     td_object_release(&found.at[i]->object);
   }
   td_vec_free(&found);
+}
+
+void td_resources_list(td_resources *m, const char *container,
+                       void (*visit)(void *arg, const td_resource *r),
+                       void *arg) {
+  visit_all(m, container, 0, visit, arg);
+}
+
+void td_resources_list_on(td_resources *m, uint64_t home,
+                          void (*visit)(void *arg, const td_resource *r),
+                          void *arg) {
+  if (home) visit_all(m, NULL, home, visit, arg);
 }

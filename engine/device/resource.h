@@ -22,6 +22,7 @@ typedef struct td_resource {
   const char *name;   /* owned */
   const char *container;
   int32_t gone;       /* atomic: its container was reset */
+  uint64_t home;      /* incarnation of the device it lives on, 0: none */
   td_lock lock;       /* protects the content */
   struct td_resource *next; /* the table's */
 } td_resource;
@@ -49,12 +50,18 @@ td_status *td_resources_rename(td_resources *m, const char *container,
                                const char *from, const char *to) TD_MUST_USE;
 /* Removes a whole container (NULL: all). */
 void td_resources_reset(td_resources *m, const char *container);
+/* Removes what lives on the device of that incarnation. */
+void td_resources_drop_on(td_resources *m, uint64_t home);
 /* Grows with every removal. Atomic. */
 uint64_t td_resources_generation(const td_resources *m);
 /* Names in a container, in order of creation. */
 void td_resources_list(td_resources *m, const char *container,
                        void (*visit)(void *arg, const td_resource *r),
                        void *arg);
+/* What lives on the device of that incarnation, in all containers. */
+void td_resources_list_on(td_resources *m, uint64_t home,
+                          void (*visit)(void *arg, const td_resource *r),
+                          void *arg);
 
 TD_END
 #endif

@@ -6,6 +6,8 @@
  * rows of large tables are touched, a read copies instead and takes no share,
  * so that updates always find the buffer theirs.
  *
+ * Where memory cannot be touched the device copies (copy_inside).
+ *
  * The value at rest carries the device's pointer. A device that maps its memory
  * gets `seen`, kept beside it by whoever sets the value.
  *
@@ -54,7 +56,9 @@ static const char *name_of(const td_variable *v) {
 /* ---- the device's pointers and the kernel's ------------------------------ */
 
 static bool is_mapped(const td_kernel_ctx *c, const td_tensor *t) {
-  return c->kernel->launched && c->kernel->device->map && !td_tensor_on_host(t);
+  const td_device *d = c->kernel->device;
+  return c->kernel->launched && d->map && t->buffer &&
+         t->buffer->allocator == d->memory;
 }
 
 static td_tensor *view(const td_kernel_ctx *c, td_variable *v) {
@@ -89,10 +93,13 @@ static void copy_slice(void *arg, int64_t begin, int64_t end) {
 }
 
 /* Both as the kernel sees them. */
-static void copy_contents(const td_kernel_ctx *c, const td_tensor *from,
-                          td_tensor *to) {
+static td_status *copy_contents(const td_kernel_ctx *c, const td_tensor *from,
+                                td_tensor *to) {
+  td_device *d = c->kernel->device;
   copy_job job = {from->data, to->data};
+  if (d->copy_inside) return d->copy_inside(d, from, to);
   td_for(c, (int64_t)td_tensor_bytes(from), SLICE, copy_slice, &job);
+  return NULL;
 }
 
 static void count_bytes(int64_t *counter, const td_tensor *t) {
@@ -124,9 +131,24 @@ td_status *td_var(td_kernel_ctx *c, int i, td_variable **out) {
   return NULL;
 }
 
-static td_status *check_ready(const td_variable *v) {
+/* Can code that runs on the kernel's device follow the value's pointer? */
+static bool in_reach(const td_kernel_ctx *c, const td_variable *v) {
+  const td_allocator *a = v->value.buffer ? v->value.buffer->allocator : NULL;
+  return !a || a->touchable || a == c->kernel->device->memory;
+}
+
+/* `code`: of a variable without a value. TensorFlow's kernels but the one that
+ * reads find no such thing. */
+static td_status *check_ready(const td_kernel_ctx *c, const td_variable *v,
+                              td_code code) {
+  if (TD_UNLIKELY(!in_reach(c, v)))
+    return td_error(TD_FAILED_PRECONDITION,
+                    "variable %s is in the memory of %s and cannot be used on "
+                    "%s: place what uses it there",
+                    name_of(v), v->value.buffer->allocator->name,
+                    c->kernel->device->name);
   if (TD_LIKELY(td_tensor_valid(&v->value))) return NULL;
-  return td_error(TD_FAILED_PRECONDITION,
+  return td_error(code,
                   "variable %s is not initialised: run sess:init() or its "
                   "initializer first",
                   name_of(v));
@@ -134,13 +156,13 @@ static td_status *check_ready(const td_variable *v) {
 
 td_status *td_var_peek(td_kernel_ctx *c, td_variable *v,
                        const td_tensor **out) {
-  TD_TRY(check_ready(v));
+  TD_TRY(check_ready(c, v, TD_NOT_FOUND));
   *out = view(c, v);
   return NULL;
 }
 
 td_status *td_var_read(td_kernel_ctx *c, td_variable *v, td_tensor *out) {
-  TD_TRY(check_ready(v));
+  TD_TRY(check_ready(c, v, TD_FAILED_PRECONDITION));
   td_tensor *now = view(c, v);
   if (!__atomic_load_n(&v->sparse, __ATOMIC_RELAXED) ||
       !td_dtype_is_plain(v->dtype)) {
@@ -149,9 +171,10 @@ td_status *td_var_read(td_kernel_ctx *c, td_variable *v, td_tensor *out) {
   }
   TD_TRY(make(c, v, &now->shape, out));
   *out = td_ctx_seen(c, out);
-  copy_contents(c, now, out);
   count_bytes(&stats.copied_on_read, now);
-  return NULL;
+  td_status *s = copy_contents(c, now, out);
+  if (!td_ok(s)) td_tensor_release(out);
+  return s;
 }
 
 /* ---- changing ------------------------------------------------------------ */
@@ -166,36 +189,41 @@ static td_status *check_shape(const td_variable *v, const td_shape *shape) {
                   td_shape_str(shape, &have));
 }
 
+/* A fresh value that holds a copy of `from`, as the kernel sees it. The old one
+ * stays when there is no memory, or the device cannot copy. */
+static td_status *replace(td_kernel_ctx *c, td_variable *v,
+                          const td_tensor *from) {
+  td_tensor fresh, now = *from; /* the shape may be the old value's own */
+  TD_TRY(make(c, v, &now.shape, &fresh));
+  td_tensor seen = td_ctx_seen(c, &fresh);
+  td_status *s = copy_contents(c, &now, &seen);
+  if (td_ok(s))
+    set_value(c, v, fresh);
+  else
+    td_tensor_release(&fresh);
+  return s;
+}
+
 td_status *td_var_write(td_kernel_ctx *c, td_variable *v, td_tensor **out) {
-  TD_TRY(check_ready(v));
+  TD_TRY(check_ready(c, v, TD_NOT_FOUND));
   if (TD_LIKELY(td_buffer_sole(v->value.buffer))) {
     td_buffer_touch(v->value.buffer);
   } else {
-    td_tensor fresh, now = *view(c, v);
-    TD_TRY(make(c, v, &now.shape, &fresh));
-    td_tensor seen = td_ctx_seen(c, &fresh);
-    copy_contents(c, &now, &seen);
-    count_bytes(&stats.copied_on_write, &now);
-    set_value(c, v, fresh);
+    TD_TRY(replace(c, v, view(c, v)));
+    count_bytes(&stats.copied_on_write, &v->value);
   }
   *out = view(c, v);
   return NULL;
 }
 
-/* The value to be written, all of it: its old contents are not kept. */
+/* Into the memory that is there where nobody else has it and it fits. */
 static td_status *overwrite(td_kernel_ctx *c, td_variable *v,
-                            const td_shape *shape, td_tensor **out) {
-  TD_TRY(check_shape(v, shape));
-  if (td_tensor_valid(&v->value) && td_buffer_sole(v->value.buffer) &&
-      td_shape_equal(&v->value.shape, shape)) {
-    td_buffer_touch(v->value.buffer);
-  } else {
-    td_tensor fresh;
-    TD_TRY(make(c, v, shape, &fresh));
-    set_value(c, v, fresh);
-  }
-  *out = view(c, v);
-  return NULL;
+                            const td_tensor *t) {
+  if (!td_tensor_valid(&v->value) || !td_buffer_sole(v->value.buffer) ||
+      !in_reach(c, v) || !td_shape_equal(&v->value.shape, &t->shape))
+    return replace(c, v, t);
+  td_buffer_touch(v->value.buffer);
+  return copy_contents(c, t, view(c, v));
 }
 
 /* May the variable hold the very buffer of `t`? Not one that will never be its
@@ -220,8 +248,5 @@ td_status *td_var_assign(td_kernel_ctx *c, td_variable *v, const td_tensor *t) {
     set_value(c, v, td_ctx_at_rest(c, t));
     return NULL;
   }
-  td_tensor *to;
-  TD_TRY(overwrite(c, v, &t->shape, &to));
-  copy_contents(c, t, to);
-  return NULL;
+  return overwrite(c, v, t);
 }

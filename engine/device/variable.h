@@ -46,7 +46,7 @@ td_status *td_var(td_kernel_ctx *c, int i, td_variable **out) TD_MUST_USE;
  * when not initialised, naming the variable and the remedy. */
 td_status *td_var_read(td_kernel_ctx *c, td_variable *v,
                        td_tensor *out) TD_MUST_USE;
-/* Initialised and of dtype: a borrowed look at the value, no share taken. */
+/* Initialised (else NOT_FOUND): a borrowed look at the value, no share taken. */
 td_status *td_var_peek(td_kernel_ctx *c, td_variable *v,
                        const td_tensor **out) TD_MUST_USE;
 /* The value to be written in place: a fresh copy first when others share the

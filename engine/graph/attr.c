@@ -348,7 +348,7 @@ static uint64_t hash_tensor(const td_tensor *t, uint64_t h) {
   h = td_hash(&t->dtype, sizeof t->dtype, h);
   for (int i = 0; i < t->shape.rank; i++)
     h = td_hash(&t->shape.dim[i], sizeof(int64_t), h);
-  if (!td_tensor_on_host(t) || !td_tensor_valid(t)) return h;
+  if (!td_tensor_touchable(t) || !td_tensor_valid(t)) return h;
   if (t->dtype == TD_STRING) {
     int64_t n = td_tensor_count(t);
     for (int64_t i = 0; i < n && i < PRINTED; i++) {

@@ -29,6 +29,7 @@ td_dtype td_infer_out_type(const td_infer *c, int i) {
   return c->out[i].dtype;
 }
 const td_shape *td_infer_in(const td_infer *c, int i) {
+  if (c->in_shape) return &c->in_shape[i];
   td_edge e = c->in[i];
   return e.node ? td_edge_shape(e) : NULL;
 }
@@ -62,13 +63,18 @@ const td_shape *td_infer_attr_shape(const td_infer *c, const char *name) {
   return td_attr_as_shape(td_infer_attr(c, name));
 }
 
-td_status *td_infer_run(td_infer *c) {
-  int budget = MAX_HOOKS;
+void td_infer_budget(td_infer *c, int *budget) {
+  if (budget) *budget = MAX_HOOKS;
   c->depth = 0;
-  c->budget = &budget;
+  c->budget = budget;
+}
+
+td_status *td_infer_run(td_infer *c) {
+  int budget;
+  td_infer_budget(c, &budget);
   for (int i = 0; i < c->n_out; i++) c->out[i].shape = td_shape_unknown();
   td_status *s = c->op->def->shape(c);
-  c->budget = NULL;
+  td_infer_budget(c, NULL);
   return s;
 }
 
@@ -128,7 +134,7 @@ const td_tensor *td_infer_const(td_infer *c, int i) {
 
 static bool small_from_tensor(const td_tensor *t, td_small *v) {
   int64_t n = td_tensor_count(t);
-  if (t->shape.rank > 1 || n > TD_SMALL_MAX || !td_tensor_on_host(t))
+  if (t->shape.rank > 1 || n > TD_SMALL_MAX || !td_tensor_touchable(t))
     return false;
   v->rank = t->shape.rank;
   v->count = (int32_t)n;
@@ -187,10 +193,7 @@ bool td_infer_edge_small(const td_edge *e, td_small *v) {
 
 static td_status *shape_from_small(const td_small *v, td_shape *out) {
   td_shape shape = {.rank = v->count};
-  if (v->count > TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "a shape of %d sizes: at most %d are possible", v->count,
-                    TD_MAX_RANK);
+  TD_TRY(td_shape_check_rank(v->count));
   for (int k = 0; k < v->count; k++) {
     shape.dim[k] = v->known[k] ? v->at[k] : -1;
     if (shape.dim[k] < -1)
@@ -212,10 +215,7 @@ td_status *td_infer_shape_from(td_infer *c, int i, td_shape *out) {
     return td_error(TD_INVALID_ARGUMENT,
                     "a shape must be a vector of sizes, not of shape %s",
                     td_shape_str(in, &text));
-  if (in->rank == 1 && in->dim[0] > TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "a shape of %lld sizes: at most %d are possible",
-                    (long long)in->dim[0], TD_MAX_RANK);
+  if (in->rank == 1) TD_TRY(td_shape_check_rank(in->dim[0]));
   if (!td_infer_small(c, i, &v) || v.rank != 1) return NULL;
   return shape_from_small(&v, out);
 }

@@ -29,6 +29,17 @@ typedef struct td_small {
  * shapes built from shapes are known before running. */
 typedef bool (*td_value_fn)(td_infer *c, int out, td_small *v);
 
+/* What one run of an op is estimated to take. NaN: not known. */
+typedef struct td_cost {
+  double flops; /* operations on floating-point numbers */
+  double bytes; /* read and written in the memory of its device */
+} td_cost;
+
+/* Comes with the usual answer (td_infer_cost) in *cost and mends it. It sees
+ * what a shape function sees, and the outputs' shapes; counts that are not
+ * known are NaN, and so is what is computed from them. */
+typedef void (*td_cost_fn)(td_infer *c, td_cost *cost);
+
 int td_infer_inputs(const td_infer *c); /* tensors, lists flattened */
 int td_infer_outputs(const td_infer *c);
 td_dtype td_infer_in_type(const td_infer *c, int i);
@@ -54,6 +65,12 @@ bool td_infer_small(td_infer *c, int i, td_small *v);
 /* The same of any edge, where no node is being inferred. */
 struct td_edge;
 bool td_infer_edge_small(const struct td_edge *e, td_small *v);
+/* What a node gives when its inputs are `in` (n_in of them): out[i].shape, known
+ * in part where it depends on more than shapes and what may be touched. */
+struct td_node;
+struct td_result;
+td_status *td_infer_shapes(const struct td_node *n, const td_tensor *in,
+                           struct td_result *out) TD_MUST_USE;
 /* Input i, a vector of sizes, as a shape: -1 where a size is not known, unknown
  * rank where not even the length is. Error on a negative size other than -1 or
  * rank over TD_MAX_RANK. */
@@ -68,6 +85,22 @@ float td_infer_float(const td_infer *c, const char *name);
 const char *td_infer_string(const td_infer *c, const char *name);
 td_dtype td_infer_type(const td_infer *c, const char *name);
 const td_shape *td_infer_attr_shape(const td_infer *c, const char *name);
+
+/* What a run of `n` takes, on shapes of its inputs and outputs that are given
+ * (NULL: those that are inferred). Without a row's own answer: a flop for each
+ * element of the first output, if these are floats, and the bytes of all inputs
+ * and outputs; nothing for what the engine itself hands on. */
+struct td_node;
+void td_infer_cost(const struct td_node *n, const td_shape *in,
+                   const td_shape *out, td_cost *cost);
+/* For cost functions. NaN where a size is not known; an axis from the end is
+ * negative; strings count as the bytes of their offsets, handles as none. */
+const td_shape *td_infer_out_shape(const td_infer *c, int i);
+double td_infer_in_count(const td_infer *c, int i);
+double td_infer_out_count(const td_infer *c, int i);
+double td_infer_in_bytes(const td_infer *c, int i);
+double td_infer_out_bytes(const td_infer *c, int i);
+double td_infer_size(const td_shape *s, int axis);
 
 /* Requires rank: INVALID_ARGUMENT "logits must be of rank 2, not {3}"; *out
  * (may be NULL) is the shape merged with that rank. `what` names the input. */

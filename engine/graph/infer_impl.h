@@ -18,6 +18,8 @@ struct td_infer {
   int n_in;
   td_result *out; /* dtypes are set */
   int n_out;
+  /* Of a cost function: shapes that count instead, or NULL. */
+  const td_shape *in_shape, *out_shape;
   int depth;   /* of value hooks inside value hooks */
   int *budget; /* hooks that may still run for this node */
 };
@@ -27,6 +29,8 @@ const td_attr *td_attr_find(const td_op *op, const td_attr *attr,
                             const td_note *note, int n_note, const char *name);
 /* Runs op's shape function. Outputs begin as of unknown rank. */
 td_status *td_infer_run(td_infer *c) TD_MUST_USE;
+/* Gives `c` what value hooks of one node may take: ended with NULL. */
+void td_infer_budget(td_infer *c, int *budget);
 /* What made the handle `e`, which Enters, Switches and Identities pass on; node
  * NULL where that is still to come. */
 td_edge td_infer_handle_source(td_edge e);

@@ -61,7 +61,7 @@ struct td_node {
   bool may_die;    /* a dead value can reach it */
   bool may_stop;   /* a loop's Merge: it may die and the loop go on */
 
-  /* The planner's. */
+  /* The planner's, in its working copy; never set in a user's graph. */
   int32_t placed;  /* index of its device, -1: not yet */
   int32_t order;   /* its rank in the schedule */
 };

@@ -290,6 +290,31 @@ const char *td_op_nearest(const char *type) {
   return near.best;
 }
 
+static int by_name(const void *a, const void *b) {
+  const char *const *x = a, *const *y = b;
+  return strcmp(*x, *y);
+}
+
+td_status *td_op_unknown(const char *who, const char **types, size_t n) {
+  enum { SHOWN = 20 };
+  td_str m = {0};
+  size_t found = 0;
+  qsort(types, n, sizeof *types, by_name);
+  td_str_addf(&m, "%s needs what there is not here: ", who);
+  for (size_t i = 0; i < n; i++) {
+    if (i && strcmp(types[i - 1], types[i]) == 0) continue;
+    if (found++ >= SHOWN) continue;
+    const char *near = td_op_nearest(types[i]);
+    td_str_addf(&m, "%sop \"%.100s\"", found > 1 ? ", " : "", types[i]);
+    if (near) td_str_addf(&m, " (did you mean \"%s\"?)", near);
+  }
+  if (found > SHOWN) td_str_addf(&m, " and %zu more", found - SHOWN);
+  td_status *s =
+      m.failed ? td_oom() : td_error(TD_NOT_FOUND, "%s", td_str_c(&m));
+  td_str_deinit(&m);
+  return s;
+}
+
 int td_op_attr(const td_op *op, const char *name) {
   for (int i = 0; i < op->n_attr; i++)
     if (strcmp(op->attr[i].name, name) == 0) return i;

@@ -47,7 +47,22 @@ typedef enum td_op_kind {
   TD_OP_NOOP,
   TD_OP_IDENTITY, /* passes its inputs on unchanged */
   TD_OP_CALL,     /* stands for a function's body until it is planned */
+  TD_OP_IF,       /* If, Case, While: for branches or a loop whose bodies are
+                     functions */
+  TD_OP_CASE,
+  TD_OP_WHILE,
+  TD_OP_FOREIGN,  /* of a file, and not known here: kept, but not run */
 } td_op_kind;
+
+/* Does the planner put functions in its place? */
+static inline bool td_op_is_call(td_op_kind kind) {
+  return kind >= TD_OP_CALL && kind <= TD_OP_WHILE;
+}
+
+/* An end of a part: only the planner makes _Send, _Recv, _Arg and _Retval. */
+static inline bool td_op_is_end(td_op_kind kind) {
+  return kind >= TD_OP_SEND && kind <= TD_OP_RETVAL;
+}
 
 enum {
   TD_STATEFUL = 1 << 0,    /* never folded, merged or moved */
@@ -77,6 +92,8 @@ typedef struct td_op_def {
   const char *example; /* optional: Lua, run by the tests */
   const char *section; /* optional: heading in help */
   td_value_fn value;   /* optional: sizes known before running (infer.h) */
+  td_cost_fn cost;     /* optional: what a run takes (infer.h), else that of an
+                          element-wise op */
 } td_op_def;
 
 struct td_kernel_def; /* device/kernel.h */
@@ -138,6 +155,10 @@ int td_op_count(void);
 const td_op *td_op_at(int i); /* sorted by type */
 /* The registered type nearest to a misspelt one, or NULL. */
 const char *td_op_nearest(const char *type);
+/* NOT_FOUND: `who` needs ops of these types, which there are not, each named
+ * once, with the nearest that there is. Sorts types[]. */
+td_status *td_op_unknown(const char *who, const char **types,
+                         size_t n) TD_MUST_USE;
 /* NULL, or why the registry could not be read (bad signature, two rows). Bad
  * rows are left out of it. */
 td_status *td_op_check(void) TD_MUST_USE;

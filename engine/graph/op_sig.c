@@ -166,7 +166,8 @@ static td_shape take_shape(cursor *c) {
   while (!c->status && !take(c, "}")) {
     if (rank) need(c, ",", "\",\" or \"}\"");
     int64_t d = take_int(c);
-    if (rank == TD_MAX_RANK || d < -1) fail_here(c, "at most 8 sizes >= -1");
+    if (rank == TD_MAX_RANK || d < -1) fail_here(c, "at most 16 sizes >= -1");
+    _Static_assert(TD_MAX_RANK == 16, "the message above");
     if (!c->status) dim[rank++] = d;
   }
   return c->status ? td_shape_scalar() : td_shape_of(rank, dim);

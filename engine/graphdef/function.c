@@ -124,6 +124,41 @@ td_status *td_function_copy(const td_graph *from, td_graph *to) {
   return td_function_library_copy(&from->functions, &to->functions, &to->root);
 }
 
+/* What nodes of a copy name, in the library that it was copied from. */
+typedef struct naming {
+  const td_function_library *library;
+  bool *used; /* by index in it */
+  bool any;
+} naming;
+
+static bool mark_named(void *arg, const td_node *n, td_func_attr *f) {
+  naming *m = arg;
+  ptrdiff_t i = td_function_library_index(m->library, f->name);
+  (void)n;
+  if (i >= 0) m->any = m->used[i] = true;
+  return true;
+}
+
+td_status *td_function_copy_used(const td_graph *from, td_graph *to) {
+  const td_function_library *l = &from->functions;
+  size_t n = l->list.len;
+  if (n == 0) return NULL;
+  naming m = {.library = l, .used = td_calloc(n, sizeof *m.used)};
+  size_t *order = td_calloc(n, sizeof *order);
+  td_status *s = m.used && order ? NULL : td_oom();
+  for (int32_t id = 0; td_ok(s) && id < td_graph_size(to); id++)
+    td_node_visit_funcs(td_graph_node(to, id), mark_named, &m);
+  if (td_ok(s) && m.any) s = td_function_library_order(l, order);
+  if (td_ok(s) && m.any) {
+    td_function_library_add_called(l, order, m.used);
+    s = td_function_copy(from, to);
+    if (td_ok(s)) td_function_library_sweep(&to->functions, m.used);
+  }
+  td_free(m.used);
+  td_free(order);
+  return s;
+}
+
 /* ---- what there is ------------------------------------------------------- */
 
 const td_bytes *td_function_find(const td_graph *g, const char *name) {

@@ -1,7 +1,8 @@
 /* function.h - the library of functions that a graph carries.
  *
  * A function is called by a PartitionedCall or StatefulPartitionedCall node that
- * names it in an attribute of kind func. No such node ever runs: the planner
+ * names it in an attribute of kind func, or is a branch or body of an If or
+ * While. No such node ever runs: the planner
  * puts the nodes of the body in its place. Definitions arrive with a GraphDef
  * and leave with it, or are made from the nodes of another graph, as td.func
  * does with what it traced. The graph keeps them as FunctionDef bytes
@@ -26,6 +27,9 @@ td_status *td_function_add(td_graph *g, const char *name, const void *def,
                            size_t len) TD_MUST_USE;
 /* All functions of `from` into `to`, a graph that has none. */
 td_status *td_function_copy(const td_graph *from, td_graph *to) TD_MUST_USE;
+/* Only those that nodes of `to` name, and what these call. */
+td_status *td_function_copy_used(const td_graph *from,
+                                 td_graph *to) TD_MUST_USE;
 /* Borrowed until the next function is added; NULL when absent. */
 const td_bytes *td_function_find(const td_graph *g, const char *name);
 int td_function_count(const td_graph *g);
@@ -87,6 +91,16 @@ td_status *td_function_expand(td_graph *g, const td_node *call,
 void td_function_body_deinit(td_function_body *b);
 /* Narrows the shapes that `call` gives to those its body does. */
 td_status *td_function_infer(td_node *call) TD_MUST_USE;
+
+/* ---- known without expanding (function_passes.c) ---- */
+
+/* same[i]: does function `name`, of n arguments and results, give argument i as
+ * result i? */
+td_status *td_function_passes(const td_graph *g, const char *name, int n,
+                              bool *same) TD_MUST_USE;
+/* The dtype of the one tensor that `f` gives. */
+td_status *td_function_result_type(const td_graph *g, const td_func_attr *f,
+                                   td_dtype *out) TD_MUST_USE;
 
 TD_END
 #endif

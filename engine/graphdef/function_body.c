@@ -32,7 +32,11 @@ typedef struct expansion {
   td_function_arg *in; /* by argument */
   int32_t *in_begin;   /* by argument: its first input of the call */
   const char **arg;    /* by input of the call: "x:1" when used, else NULL */
-  Td__NodeDef **node;  /* rewritten, in their order */
+  const char **after;  /* the same: "^x:1" when something waits for it */
+  Td__NodeDef **given; /* nodes with placeholders filled in, in their order */
+  Td__NodeDef **node;  /* rewritten: calls by name are calls by attribute */
+  const Td__OpDef **callee; /* by node: the signature it calls by name, else
+                               NULL */
 } expansion;
 
 static td_status *bad(const expansion *x, const char *what, const char *name) {
@@ -94,7 +98,9 @@ static td_status *read_args(expansion *x) {
   x->in_begin = td_arena_alloc(&x->arena, (n + 1) * sizeof *x->in_begin);
   x->arg =
       td_arena_alloc(&x->arena, ((size_t)x->call->n_in + 1) * sizeof *x->arg);
-  if (!x->in || !x->in_begin || !x->arg) return td_oom();
+  x->after =
+      td_arena_alloc(&x->arena, ((size_t)x->call->n_in + 1) * sizeof *x->after);
+  if (!x->in || !x->in_begin || !x->arg || !x->after) return td_oom();
   for (size_t i = 0; i < n; i++) {
     const Td__OpDef__ArgDef *arg = sig->input_arg[i];
     td_names_add(&x->names, arg->name, strlen(arg->name), NULL);
@@ -128,24 +134,8 @@ static int64_t number(const char *text) {
   return n;
 }
 
-static const Td__AttrValue *attr_value(const Td__NodeDef *n, const char *name) {
-  for (size_t i = 0; i < n->n_attr; i++)
-    if (strcmp(n->attr[i]->key, name) == 0) return n->attr[i]->value;
-  return NULL;
-}
-
-/* Tensors of result `a` of a node; -1 when its attributes do not say. */
-static int64_t count_of(const td_op *op, const td_arg *a,
-                        const Td__NodeDef *n) {
-  int at = a->type_list ? a->type_attr : a->number_attr;
-  if (at < 0) return 1;
-  const Td__AttrValue *v = attr_value(n, op->attr[at].name);
-  const td_attr *d = op->attr[at].has_default ? &op->attr[at].value : NULL;
-  if (!v) return !d ? -1 : a->type_list ? d->len : d->i;
-  if (!a->type_list)
-    return v->value_case == TD__ATTR_VALUE__VALUE_I ? v->i : -1;
-  return v->value_case == TD__ATTR_VALUE__VALUE_LIST ? (int64_t)v->list->n_type
-                                                     : -1;
+static bool is_name(const char *name, const char *text, size_t len) {
+  return strlen(name) == len && memcmp(name, text, len) == 0;
 }
 
 /* The port where result `out` (`len` bytes) of node `n` begins; -1: it has no
@@ -154,13 +144,31 @@ static int64_t port_of(const Td__NodeDef *n, const char *out, size_t len) {
   const td_op *op = td_op_find(n->op);
   int64_t port = 0;
   for (int i = 0; op && i < op->n_out; i++) {
-    const char *name = op->out[i].name;
-    if (strlen(name) == len && memcmp(name, out, len) == 0) return port;
-    int64_t count = count_of(op, &op->out[i], n);
+    if (is_name(op->out[i].name, out, len)) return port;
+    int64_t count = td_graphdef_arg_count(op, &op->out[i], n);
     if (count < 0 || count > INT32_MAX) return -1;
     port += count;
   }
   return -1;
+}
+
+/* The same of a call by name: its results are called as the function calls
+ * them. */
+static td_status *called_port(expansion *x, size_t i, const char *out,
+                              size_t len, int64_t *port) {
+  const Td__OpDef *sig = x->callee[i];
+  const Td__NodeDef *n = x->given[i];
+  td_function_arg a;
+  *port = 0;
+  for (size_t k = 0; k < sig->n_output_arg; k++) {
+    if (is_name(sig->output_arg[k]->name, out, len)) return NULL;
+    TD_TRY(td_function_arg_of(&x->arena, sig->output_arg[k], n->attr, n->n_attr,
+                              &a));
+    *port += (int64_t)a.count;
+    if (*port > INT32_MAX) break;
+  }
+  *port = -1;
+  return NULL;
 }
 
 /* A data reference: an input of the call (*node NULL), or a port of a node. */
@@ -179,10 +187,15 @@ static td_status *resolve(expansion *x, const char *ref, int32_t *port,
     *port = x->in_begin[at] + (int32_t)k;
     return NULL;
   }
-  const Td__NodeDef *def = x->node[at - n_args];
+  at -= n_args;
+  const Td__NodeDef *def = x->node[at];
   const char *out = ref + len + 1;
   size_t out_len = strcspn(out, ":");
-  int64_t first = port_of(def, out, out_len), k = number(out + out_len);
+  int64_t first, k = number(out + out_len);
+  if (x->callee[at])
+    TD_TRY(called_port(x, at, out, out_len, &first));
+  else
+    first = port_of(def, out, out_len);
   if (first < 0 || k < 0 || first + k > INT32_MAX)
     return bad(x, "a node has no such output:", ref);
   *port = (int32_t)(first + k);
@@ -192,24 +205,79 @@ static td_status *resolve(expansion *x, const char *ref, int32_t *port,
 
 /* ---- nodes --------------------------------------------------------------- */
 
+/* "loc:@node" names a node of the body, "loc:@arg" what the call is given for
+ * it; what is neither says nothing here. *skip: such an entry. */
+static td_status *put_group(expansion *x, ProtobufCBinaryData *s, bool *skip) {
+  static const char loc[] = "loc:@";
+  size_t head = sizeof loc - 1, n_args = x->def->signature->n_input_arg;
+  const char *name = (const char *)s->data + head;
+  *skip = false;
+  if (s->len < head || memcmp(s->data, loc, head) != 0) return NULL;
+  const td_name *n = td_names_find(&x->names, name, s->len - head);
+  size_t at = n ? (size_t)(n - x->names.at) : 0;
+  *skip = !n || (at < n_args && x->in[at].count == 0);
+  if (*skip) return NULL;
+  const char *call = x->call->name, *slash = "/", *own = n->text;
+  if (at < n_args) {
+    own = x->args[x->in_begin[at]].node->name;
+    call = slash = "";
+  }
+  size_t size = head + strlen(call) + strlen(own) + 2;
+  char *text = td_arena_alloc(&x->arena, size);
+  if (!text) return td_oom();
+  s->len = (size_t)snprintf(text, size, "%s%s%s%s", loc, call, slash, own);
+  s->data = (uint8_t *)text;
+  return NULL;
+}
+
+static td_status *put_class(expansion *x, Td__AttrEntry *e) {
+  const Td__AttrValue *from = e->value;
+  if (from->value_case != TD__ATTR_VALUE__VALUE_LIST) return NULL;
+  Td__AttrValue *to = td_arena_alloc(&x->arena, sizeof *to);
+  Td__ListValue *list = td_arena_alloc(&x->arena, sizeof *list);
+  if (!to || !list) return td_oom();
+  *to = *from;
+  *list = *from->list;
+  to->list = list;
+  e->value = to;
+  list->s = td_arena_alloc(&x->arena, (list->n_s + 1) * sizeof *list->s);
+  if (!list->s) return td_oom();
+  list->n_s = 0;
+  for (size_t i = 0; i < from->list->n_s; i++) {
+    bool skip;
+    list->s[list->n_s] = from->list->s[i];
+    TD_TRY(put_group(x, &list->s[list->n_s], &skip));
+    list->n_s += !skip;
+  }
+  return NULL;
+}
+
+/* An attribute of the call in place of its placeholder. */
+static td_status *put_value(expansion *x, Td__AttrEntry *e) {
+  const char *name = e->value->placeholder;
+  for (size_t i = 0; i < x->n_attr; i++) {
+    e->value = x->attr[i]->value;
+    if (strcmp(x->attr[i]->key, name) == 0) return NULL;
+  }
+  return bad(x, "the call gives no attribute", name);
+}
+
 static td_status *put_attr(expansion *x, const Td__AttrEntry *e,
                            Td__AttrEntry **out) {
+  bool group = strcmp(e->key, "_class") == 0;
   *out = (Td__AttrEntry *)e;
-  if (!e->value || e->value->value_case != TD__ATTR_VALUE__VALUE_PLACEHOLDER)
+  if (!e->value ||
+      (!group && e->value->value_case != TD__ATTR_VALUE__VALUE_PLACEHOLDER))
     return NULL;
   Td__AttrEntry *copy = td_arena_alloc(&x->arena, sizeof *copy);
   if (!copy) return td_oom();
   *copy = *e;
   *out = copy;
-  for (size_t i = 0; i < x->n_attr; i++) {
-    copy->value = x->attr[i]->value;
-    if (strcmp(x->attr[i]->key, e->value->placeholder) == 0) return NULL;
-  }
-  return bad(x, "the call gives no attribute", e->value->placeholder);
+  return group ? put_class(x, copy) : put_value(x, copy);
 }
 
-static td_status *put_node(expansion *x, const Td__NodeDef *from,
-                           Td__NodeDef **out) {
+static td_status *put_node(expansion *x, size_t at) {
+  const Td__NodeDef *from = x->def->node_def[at];
   Td__NodeDef *to = td_arena_alloc(&x->arena, sizeof *to);
   if (!to) return td_oom();
   *to = *from;
@@ -217,10 +285,11 @@ static td_status *put_node(expansion *x, const Td__NodeDef *from,
   if (!to->attr) return td_oom();
   for (size_t i = 0; i < from->n_attr; i++)
     TD_TRY(put_attr(x, from->attr[i], &to->attr[i]));
+  x->given[at] = x->node[at] = to;
   const td_bytes *f =
       td_op_find(to->op) ? NULL : td_function_find(x->g, to->op);
-  *out = to;
-  return f ? td_function_as_call(&x->arena, f, to, out) : NULL;
+  return f ? td_function_as_call(&x->arena, f, to, &x->node[at], &x->callee[at])
+           : NULL;
 }
 
 static td_status *print(expansion *x, char **out, const char *name,
@@ -233,10 +302,24 @@ static td_status *print(expansion *x, char **out, const char *name,
 }
 
 /* "#3" stands for input 3 of the call: no name of a node's. */
+/* "^arg" waits for what makes the first of its tensors; for none where it has
+ * none (*ref becomes NULL). */
+static td_status *put_control(expansion *x, char **ref) {
+  const char *name = *ref + 1;
+  const td_name *n = td_names_find(&x->names, name, strlen(name));
+  size_t at = n ? (size_t)(n - x->names.at) : SIZE_MAX;
+  if (at >= x->def->signature->n_input_arg) return NULL;
+  *ref = NULL;
+  if (x->in[at].count == 0) return NULL;
+  TD_TRY(print(x, ref, "^#", x->in_begin[at]));
+  x->after[x->in_begin[at]] = *ref;
+  return NULL;
+}
+
 static td_status *put_input(expansion *x, char **ref) {
   const Td__NodeDef *node;
   int32_t port;
-  if (**ref == '^') return NULL;
+  if (**ref == '^') return put_control(x, ref);
   TD_TRY(resolve(x, *ref, &port, &node));
   if (node) return print(x, ref, node->name, port);
   TD_TRY(print(x, ref, "#", port));
@@ -246,25 +329,29 @@ static td_status *put_input(expansion *x, char **ref) {
 
 static td_status *put_inputs(expansion *x, Td__NodeDef *n) {
   char **input = td_arena_alloc(&x->arena, (n->n_input + 1) * sizeof *input);
+  size_t kept = 0;
   if (!input) return td_oom();
   for (size_t i = 0; i < n->n_input; i++) {
-    input[i] = n->input[i];
-    TD_TRY(put_input(x, &input[i]));
+    input[kept] = n->input[i];
+    TD_TRY(put_input(x, &input[kept]));
+    kept += input[kept] != NULL;
   }
   n->input = input;
+  n->n_input = kept;
   return NULL;
 }
 
 static td_status *put_nodes(expansion *x) {
   const Td__FunctionDef *f = x->def;
   size_t n = f->n_node_def;
+  x->given = td_arena_alloc(&x->arena, (n + 1) * sizeof *x->given);
   x->node = td_arena_alloc(&x->arena, (n + 1) * sizeof *x->node);
-  if (!x->node) return td_oom();
-  for (size_t i = 0; i < n; i++) {
+  x->callee = td_arena_alloc(&x->arena, (n + 1) * sizeof *x->callee);
+  if (!x->given || !x->node || !x->callee) return td_oom();
+  for (size_t i = 0; i < n; i++)
     td_names_add(&x->names, f->node_def[i]->name, strlen(f->node_def[i]->name),
                  NULL);
-    TD_TRY(put_node(x, f->node_def[i], &x->node[i]));
-  }
+  for (size_t i = 0; i < n; i++) TD_TRY(put_node(x, i));
   for (size_t i = 0; i < n; i++) TD_TRY(put_inputs(x, x->node[i]));
   return NULL;
 }
@@ -273,16 +360,16 @@ static td_status *put_nodes(expansion *x) {
 
 static td_status *add_nodes(expansion *x) {
   size_t n = (size_t)x->call->n_in;
-  const char **names = td_arena_alloc(&x->arena, (n + 1) * sizeof *names);
-  td_edge *edges = td_arena_alloc(&x->arena, (n + 1) * sizeof *edges);
+  const char **names = td_arena_alloc(&x->arena, (2 * n + 1) * sizeof *names);
+  td_edge *edges = td_arena_alloc(&x->arena, (2 * n + 1) * sizeof *edges);
   Td__GraphDef def;
   td_graphdef_options o = {
       .prefix = x->call->name, .names = names, .edges = edges};
   if (!names || !edges) return td_oom();
-  for (size_t i = 0; i < n; i++) {
-    if (!x->arg[i]) continue;
-    names[o.n_inputs] = x->arg[i];
-    edges[o.n_inputs++] = x->args[i];
+  for (size_t i = 0; i < 2 * n; i++) {
+    names[o.n_inputs] = i < n ? x->arg[i] : x->after[i - n];
+    edges[o.n_inputs] = x->args[i % n];
+    o.n_inputs += names[o.n_inputs] != NULL;
   }
   td__graph_def__init(&def);
   def.version = TD_GRAPHDEF_VERSION;

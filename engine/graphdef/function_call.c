@@ -123,11 +123,13 @@ static td_status *add_func(td_arena *arena, const Td__NodeDef *from,
 }
 
 td_status *td_function_as_call(td_arena *arena, const td_bytes *f,
-                               const Td__NodeDef *n, Td__NodeDef **out) {
+                               const Td__NodeDef *n, Td__NodeDef **out,
+                               const Td__OpDef **signature) {
   Td__FunctionDef *def;
   TD_TRY(td_graphdef_unpack(&td__function_def__descriptor, arena, f->at, f->len,
                             &def));
   const Td__OpDef *sig = def->signature;
+  if (signature) *signature = sig;
   Td__NodeDef *call = td_arena_alloc(arena, sizeof *call);
   if (!call) return td_oom();
   *call = *n;

@@ -1,6 +1,7 @@
 /* function_check.c - is a definition whole?
  *
- * Every result is given, every input is an argument or a node of the body.
+ * Every result is given, every input is an argument or a node of the body, and
+ * no node is an end of a part.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -29,12 +30,11 @@ static td_status *add_name(const body *b, td_names *names, const char *name) {
   return NULL;
 }
 
-/* "arg", "arg:0", "node:out:1", "^node" names an argument or node. */
+/* "arg", "arg:0", "node:out:1", "^node", "^arg" names an argument or node. */
 static td_status *check_ref(const body *b, const char *ref, bool control) {
   const char *name = control ? ref + 1 : ref;
   const td_name *n = td_names_find(&b->names, name, strcspn(name, ":"));
-  if (!n || (control && n < b->names.at + b->n_args))
-    return bad(b, "no argument or node for input", ref);
+  if (!n) return bad(b, "no argument or node for input", ref);
   if (n >= b->names.at + b->n_args && !control && !strchr(name, ':'))
     return bad(b, "an output is missing in input", ref);
   return NULL;
@@ -44,7 +44,10 @@ static td_status *check_nodes(body *b) {
   const Td__FunctionDef *f = b->def;
   for (size_t i = 0; i < f->n_node_def; i++) {
     const Td__NodeDef *n = f->node_def[i];
+    const td_op *op = td_op_find(n->op);
     if (!*n->op) return bad(b, "no op in node", n->name);
+    if (op && td_op_is_end(op->kind))
+      return bad(b, "only a part of a plan has the op of node", n->name);
     for (size_t k = 0; k < n->n_input; k++)
       TD_TRY(check_ref(b, n->input[k], n->input[k][0] == '^'));
   }

@@ -23,10 +23,12 @@ typedef struct td_graphdef_options {
   const char *const *names; /* inputs replaced: "x:0" in the file ... */
   const td_edge *edges;     /* ... by this edge of `g` */
   int n_inputs;
+  bool part; /* of a plan: a loop's LoopCond may be in another one */
 } td_graphdef_options;
 
 /* Adds the nodes to `g`, all or none, in the file's order where inputs come
- * first there. Takes the lock itself. `options` may be NULL. */
+ * first there. A MetaGraphDef or SavedModel is read for the GraphDef within.
+ * Takes the lock itself. `options` may be NULL. */
 td_status *td_graphdef_read(td_graph *g, const void *bytes, size_t len,
                             const td_graphdef_options *options) TD_MUST_USE;
 

@@ -2,9 +2,15 @@
  *
  * Depth first from the file's order, so that a file whose inputs come first
  * keeps its order. Back edges, from a NextIteration into a Merge, are left open
- * and closed last. A file does not say how a loop variable's shape changes: a
- * Merge begins with its Enter's shape and is widened to what comes back, and
- * what follows inferred again, until nothing changes.
+ * and closed last.
+ *
+ * A file does not say how a loop variable's shape changes. While nodes are
+ * built a loop's Merge says nothing of it, so that no check on the way sees a
+ * shape that the second iteration does not have. Then all Merges begin with
+ * their Enter's shape and are widened to what comes back, and what follows is
+ * inferred again, until nothing changes: the least shapes that hold in every
+ * iteration. Where a node fails even so (its loop may never turn), or there is
+ * no end to it, loop variables go without.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -48,7 +54,8 @@ static td_status *prefix_frame(td_import *m, td_attr *a) {
 static td_status *adapt(td_import *m, const td_item *n, const char *key,
                         td_attr *a) {
   static const td_shape unknown = {.rank = -1};
-  if (m->o->prefix && strcmp(key, "_class") == 0) return prefix_class(m, a);
+  if (m->o->prefix && !m->is_body && strcmp(key, "_class") == 0)
+    return prefix_class(m, a);
   if (m->o->prefix && n->op->kind == TD_OP_ENTER &&
       strcmp(key, "frame_name") == 0)
     return prefix_frame(m, a);
@@ -107,10 +114,18 @@ static td_status *give_edges(td_import *m, td_item *n, td_build *b) {
     else
       in[i] = (td_edge){node_of(m, &n->in[i]), n->in[i].port};
   }
+  if (n->foreign) td_import_foreign_inputs(n, in);
   td_build_flat(b, in, n->n_in);
   for (int i = 0; i < n->n_control; i++)
     td_build_control(b, node_of(m, &n->control[i]));
   return NULL;
+}
+
+/* A number in the file makes thousands of them. */
+static td_status *take_outputs(td_import *m, const td_node *n) {
+  if (n->n_out <= 1) return NULL;
+  return td_graphdef_take_fill(
+      "outputs", (size_t)(n->n_out - 1) * sizeof *n->out, &m->fill);
 }
 
 static td_status *build_node(td_import *m, td_item *n) {
@@ -134,6 +149,8 @@ static td_status *build_node(td_import *m, td_item *n) {
   else
     td_build_drop(&b);
   for (size_t i = 0; i < n_attr; i++) td_attr_drop(&attr[i]);
+  if (td_ok(s)) s = take_outputs(m, n->node);
+  if (td_ok(s) && n->loop) n->node->out[0].shape = td_shape_unknown();
   return td_import_blame(s, n);
 }
 
@@ -190,51 +207,112 @@ static td_status *build_from(td_import *m, int32_t first, step *stack) {
   return NULL;
 }
 
-/* ---- loops --------------------------------------------------------------- */
+/* ---- shapes in loops ------------------------------------------------------
+ */
 
-/* Until the shapes of loop variables settle; then they are given up. */
-enum { PASSES = 8 };
+/* A round over the nodes costs little where nothing changes. Beyond so many the
+ * loop variables that still change, and all others, say nothing any more. */
+enum { ROUNDS = 64 };
+
+/* The way to the narrowest shapes that hold in every iteration. */
+typedef struct settling {
+  const td_import *m;
+  const td_item **loop; /* by node id: of a loop's Merge, else NULL */
+  bool *known; /* by node id: its shapes hold for what is known of its inputs */
+  bool *stale; /* by node id: in this round they changed, or what they are from
+                  did */
+} settling;
+
+static bool any_input(const bool *flag, const td_node *n, bool wanted) {
+  for (int i = 0; i < n->n_in; i++)
+    if (n->in[i].node && flag[n->in[i].node->id] == wanted) return true;
+  return false;
+}
 
 /* The Merge of a loop allows what comes in, and so far back. */
-static bool widen(const td_import *m, const td_item *n) {
-  td_shape *out = &n->node->out[0].shape;
+static bool widen(settling *t, td_node *n) {
+  const td_item *item = t->loop[n->id];
+  td_shape *out = &n->out[0].shape;
   bool changed = false;
-  for (int i = 0; i < n->n_in; i++) {
-    td_edge e = {node_of(m, &n->in[i]), n->in[i].port};
-    if (e.port >= e.node->n_out || td_shape_allows(out, td_edge_shape(e)))
+  for (int i = 0; i < item->n_in; i++) {
+    td_edge e = {node_of(t->m, &item->in[i]), item->in[i].port};
+    if (!t->known[e.node->id] || e.port >= e.node->n_out) continue;
+    if (t->known[n->id] && td_shape_allows(out, td_edge_shape(e))) continue;
+    *out = t->known[n->id] ? td_shape_widen(out, td_edge_shape(e))
+                           : *td_edge_shape(e);
+    t->known[n->id] = changed = true;
+  }
+  return changed;
+}
+
+/* What fails now may do better with what is to come, so that nobody builds on
+ * it yet. */
+static bool infer_again(td_node *n) {
+  for (int i = 0; i < n->n_out; i++) n->out[i].shape = td_shape_unknown();
+  td_status *s = td_node_infer(n);
+  td_status_release(s);
+  return td_ok(s);
+}
+
+/* All nodes once, in the order of building; true when a loop's variable has
+ * changed. */
+static bool round_of(settling *t) {
+  bool changed = false;
+  for (int32_t id = t->m->o->n_inputs; id < td_graph_size(t->m->g); id++) {
+    td_node *n = td_graph_node(t->m->g, id);
+    if (t->loop[id]) {
+      t->stale[id] = widen(t, n);
+      changed = changed || t->stale[id];
       continue;
-    *out = td_shape_widen(out, td_edge_shape(e));
-    changed = true;
+    }
+    bool ready = !any_input(t->known, n, false);
+    t->stale[id] = any_input(t->stale, n, true) || (ready && !t->known[id]);
+    if (t->stale[id]) t->known[id] = ready && infer_again(n);
   }
   return changed;
 }
 
-/* `give_up`: when one still changes, none says anything any more. */
-static bool widen_all(const td_import *m, bool give_up) {
-  bool changed = false;
-  for (int32_t i = 0; i < m->n_item; i++)
-    if (m->item[i].loop && widen(m, &m->item[i])) changed = true;
-  for (int32_t i = 0; i < m->n_item && changed && give_up; i++)
-    if (m->item[i].loop) m->item[i].node->out[0].shape = td_shape_unknown();
-  return changed;
+/* At first what follows a loop's Merge is not known. */
+static void begin_settling(settling *t) {
+  for (int32_t i = 0; i < t->m->n_item; i++)
+    if (t->m->item[i].loop) t->loop[t->m->item[i].node->id] = &t->m->item[i];
+  for (int32_t id = 0; id < td_graph_size(t->m->g); id++)
+    t->known[id] =
+        !t->loop[id] && !any_input(t->known, td_graph_node(t->m->g, id), false);
 }
 
-/* Shapes anew, in the order of building; those of loops' Merges stand. */
-static td_status *infer_all(const td_import *m) {
-  for (int32_t id = m->o->n_inputs; id < td_graph_size(m->g); id++) {
-    td_node *n = td_graph_node(m->g, id);
-    bool open = false;
-    for (int i = 0; i < n->n_in; i++) open = open || !n->in[i].node;
-    if (open) continue;
-    for (int i = 0; i < n->n_out; i++) n->out[i].shape = td_shape_unknown();
-    TD_TRY(td_node_infer(n));
+static bool all_known(const settling *t) {
+  for (int32_t id = 0; id < td_graph_size(t->m->g); id++)
+    if (!t->known[id]) return false;
+  return true;
+}
+
+/* As it was built: no loop variable has a known shape. */
+static void give_up(settling *t) {
+  for (int32_t id = 0; id < td_graph_size(t->m->g); id++) {
+    td_node *n = td_graph_node(t->m->g, id);
+    t->stale[id] = t->loop[id] || any_input(t->stale, n, true);
+    if (t->loop[id]) n->out[0].shape = td_shape_unknown();
+    if (t->stale[id] && !t->loop[id]) infer_again(n);
   }
-  return NULL;
 }
 
 static td_status *settle_shapes(const td_import *m) {
-  for (int pass = 0; widen_all(m, pass >= PASSES); pass++) TD_TRY(infer_all(m));
-  return NULL;
+  size_t n = (size_t)td_graph_size(m->g);
+  settling t = {.m = m,
+                .loop = td_calloc(n, sizeof *t.loop),
+                .known = td_calloc(n, sizeof *t.known),
+                .stale = td_calloc(n, sizeof *t.stale)};
+  bool room = t.loop && t.known && t.stale, changed = true;
+  if (room) {
+    begin_settling(&t);
+    for (int i = 0; i < ROUNDS && changed; i++) changed = round_of(&t);
+    if (changed || !all_known(&t)) give_up(&t);
+  }
+  td_free(t.loop);
+  td_free(t.known);
+  td_free(t.stale);
+  return room ? NULL : td_oom();
 }
 
 static td_status *close_loops(const td_import *m) {

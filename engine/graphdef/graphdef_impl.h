@@ -11,7 +11,8 @@
 /* The version of GraphDef spoken here: that of TensorFlow 1.15. */
 enum { TD_GRAPHDEF_VERSION = 134 };
 
-/* What the constants of one file may grow to by repeated values, in bytes. */
+/* What one file may grow to by the numbers in it, in bytes: values of constants
+ * that are repeated, outputs of nodes beyond the first. */
 enum { TD_GRAPHDEF_FILL = 256 << 20 };
 
 /* ---- graphdef_scan.c ---- */
@@ -29,13 +30,23 @@ td_status *td_graphdef_unpack(const ProtobufCMessageDescriptor *type,
 td_status *td_graphdef_pack(const ProtobufCMessage *m, char **bytes,
                             size_t *len) TD_MUST_USE;
 
+/* ---- graphdef_kind.c ---- */
+
+/* Of the bytes of a MetaGraphDef or SavedModel, those of the GraphDef within.
+ * INVALID_ARGUMENT for a file that is known to be something else; what is not
+ * known stays as it is. */
+td_status *td_graphdef_within(const void **bytes, size_t *len) TD_MUST_USE;
+
 /* ---- graphdef_tensor.c ---- */
 
 td_status *td_graphdef_shape_in(const Td__TensorShapeProto *p,
                                 td_shape *out) TD_MUST_USE;
 Td__TensorShapeProto *td_graphdef_shape_out(td_arena *arena,
                                             const td_shape *shape);
-/* *fill: what repeated values may still grow to; lessened. */
+/* *fill: what the file may still grow to; `more`, of which the file has nothing
+ * itself, is taken off. RESOURCE_EXHAUSTED when there is not so much left. */
+td_status *td_graphdef_take_fill(const char *what, size_t more,
+                                 size_t *fill) TD_MUST_USE;
 td_status *td_graphdef_tensor_in(const Td__TensorProto *p, size_t *fill,
                                  td_tensor *out) TD_MUST_USE;
 /* Borrows the contents of `t`. */
@@ -58,6 +69,10 @@ bool td_graphdef_attr_unset(const Td__AttrValue *p);
  * (graphdef.c). */
 td_status *td_graphdef_attrs_out(td_arena *arena, const td_node *n,
                                  Td__NodeDef *p) TD_MUST_USE;
+/* Tensors of an argument of a node with that op; -1 when the node's attributes do
+ * not say (graphdef_foreign.c). */
+int64_t td_graphdef_arg_count(const td_op *op, const td_arg *a,
+                              const Td__NodeDef *n);
 /* Sorts by key. */
 void td_graphdef_attr_sort(Td__AttrEntry **at, size_t n);
 

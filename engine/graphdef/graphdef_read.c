@@ -126,43 +126,35 @@ static td_status *check_used(const td_import *m) {
 
 /* ---- names, ops, inputs -------------------------------------------------- */
 
-static td_status *name_item(td_import *m, td_item *n) {
-  const char *name = n->def->name, *prefix = m->o->prefix;
-  size_t len = strlen(name);
-  n->name = name;
-  if (prefix) {
-    size_t size = strlen(prefix) + len + 2;
-    char *text = td_arena_alloc(&m->arena, size);
-    if (!text) return td_oom();
-    snprintf(text, size, "%s/%s", prefix, name);
-    n->name = text;
-  }
-  TD_TRY(td_import_blame(td_names_check(name, true), n));
-  if (td_names_find(&m->names, name, len))
-    return td_import_blame(
-        td_error(TD_INVALID_ARGUMENT, "two nodes are called \"%.200s\"", name),
-        n);
-  td_names_add(&m->names, name, len, NULL);
-  return NULL;
-}
-
+/* n->op stays NULL where it is not known. */
 static td_status *find_op(td_import *m, td_item *n) {
   const char *type = n->def->op;
   n->op = td_op_find(type);
   if (n->op) return NULL;
+  if (!*type) return td_error(TD_NOT_FOUND, "no op \"\"");
   if (td_op_count() == 0) TD_TRY(td_op_check());
   const td_bytes *f = td_function_find(m->functions, type);
   if (f) {
     Td__NodeDef *call;
-    TD_TRY(td_function_as_call(&m->arena, f, n->def, &call));
+    TD_TRY(td_function_as_call(&m->arena, f, n->def, &call, NULL));
     n->def = call;
     n->op = td_op_find(call->op);
-    if (n->op) return NULL;
   }
-  const char *near = td_op_nearest(type);
-  return td_error(TD_NOT_FOUND, "no op \"%.100s\"%s%s%s", type,
-                  near ? " (did you mean \"" : "", near ? near : "",
-                  near ? "\"?)" : "");
+  return NULL;
+}
+
+/* In a file, that is for who needs them (graphdef_foreign.c). The body of a
+ * function is there to be run. */
+static td_status *find_unknown(td_import *m) {
+  size_t n = 0;
+  if (!m->is_body) return td_import_foreign(m);
+  const char **types = td_calloc((size_t)m->n_item + 1, sizeof *types);
+  if (!types) return td_oom();
+  for (int32_t i = 0; i < m->n_item; i++)
+    if (!m->item[i].op) types[n++] = m->item[i].def->op;
+  td_status *s = n ? td_op_unknown("the function", types, n) : NULL;
+  td_free(types);
+  return s;
 }
 
 static td_status *no_input(const td_import *m, const char *ref,
@@ -254,7 +246,7 @@ static td_status *read_items(td_import *m) {
   if (!m->item || !td_names_reserve(&m->names, n)) return td_oom();
   for (size_t i = 0; i < n; i++) {
     m->item[i].def = m->def->node[i];
-    TD_TRY(name_item(m, &m->item[i]));
+    TD_TRY(td_import_name(m, &m->item[i]));
   }
   for (int32_t i = 0; i < m->n_item; i++) {
     td_item *item = &m->item[i];
@@ -262,7 +254,9 @@ static td_status *read_items(td_import *m) {
     TD_TRY(td_import_blame(find_op(m, item), item));
     TD_TRY(td_import_blame(find_inputs(m, item), item));
   }
-  return check_used(m);
+  TD_TRY(check_used(m));
+  TD_TRY(find_unknown(m));
+  return td_import_conds(m);
 }
 
 /* ---- changing hands ------------------------------------------------------ */
@@ -367,8 +361,12 @@ static td_status *run(td_import *m, const void *bytes, size_t len) {
 td_status *td_graphdef_add(td_graph *g, const Td__GraphDef *def,
                            const td_graphdef_options *options,
                            const td_graph *functions, size_t *fill) {
-  td_import m = {
-      .to = g, .o = options, .def = def, .functions = functions, .fill = *fill};
+  td_import m = {.to = g,
+                 .o = options,
+                 .def = def,
+                 .functions = functions,
+                 .fill = *fill,
+                 .is_body = true};
   td_status *s = run(&m, NULL, 0);
   *fill = m.fill;
   return s;
@@ -379,6 +377,7 @@ td_status *td_graphdef_read(td_graph *g, const void *bytes, size_t len,
   static const td_graphdef_options none;
   td_graphdef_options o = options ? *options : none;
   td_import m = {.to = g, .o = &o, .fill = TD_GRAPHDEF_FILL};
+  TD_TRY(td_graphdef_within(&bytes, &len));
   if (o.prefix && !*o.prefix) o.prefix = NULL;
   return run(&m, bytes, len);
 }

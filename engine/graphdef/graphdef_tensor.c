@@ -2,8 +2,9 @@
  *
  * Written: raw little-endian bytes (this machine's own), strings one by one.
  * Read: those, packed strings, and the typed lists, of which the last value
- * stands for all that are missing; a list that is too long, of another dtype,
- * or holds a value that does not fit, is refused.
+ * stands for all that are missing, and those beyond the shape are left out; a
+ * list of another dtype, or a value that does not fit, is refused. An empty
+ * tensor is one whatever stands beside its shape.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graphdef/graphdef_impl.h"
@@ -19,9 +20,7 @@ td_status *td_graphdef_shape_in(const Td__TensorShapeProto *p, td_shape *out) {
     return td_error(TD_INVALID_ARGUMENT,
                     "a shape of unknown rank has %zu sizes", p->n_dim);
   if (p->unknown_rank) return NULL;
-  if (p->n_dim > TD_MAX_RANK)
-    return td_error(TD_INVALID_ARGUMENT, "a shape of rank %zu: at most %d",
-                    p->n_dim, TD_MAX_RANK);
+  if (p->n_dim > TD_MAX_RANK) return td_shape_check_rank((int64_t)p->n_dim);
   td_shape s = {.rank = (int32_t)p->n_dim};
   int64_t product = 1;
   for (size_t i = 0; i < p->n_dim; i++) {
@@ -144,11 +143,11 @@ static bool range_of(td_dtype dtype, int64_t *low, int64_t *high) {
 
 /* int32 of the file to 1, 2 or 4 bytes: the low ones, as the machine is
  * little-endian. */
-static td_status *narrow(const values *v, td_dtype dtype, int64_t low,
+static td_status *narrow(const values *v, size_t k, td_dtype dtype, int64_t low,
                          int64_t high, char *to) {
   const int32_t *from = v->at;
   size_t size = td_dtype_size(dtype);
-  for (size_t i = 0; i < v->n; i++) {
+  for (size_t i = 0; i < k; i++) {
     if (from[i] < low || from[i] > high)
       return td_error(TD_INVALID_ARGUMENT,
                       "%s holds %d: %s goes from %" PRId64 " to %" PRId64,
@@ -164,23 +163,20 @@ static void repeat_last(char *at, size_t size, size_t k, size_t n) {
     memcpy(at + i * size, at + (k - 1) * size, size);
 }
 
-static td_status *take_fill(size_t more, size_t *fill) {
+static const char repeated[] = "repeated values";
+
+td_status *td_graphdef_take_fill(const char *what, size_t more, size_t *fill) {
   if (more > *fill)
     return td_error(TD_RESOURCE_EXHAUSTED,
-                    "repeated values would take %zu bytes more than the file "
+                    "%s would take %zu bytes more than the file "
                     "has: %zu are allowed",
-                    more, *fill);
+                    what, more, *fill);
   *fill -= more;
   return NULL;
 }
 
-static td_status *too_many(const values *v, size_t k, const td_shape *shape) {
-  td_shape_text text;
-  return td_error(TD_INVALID_ARGUMENT, "%s has %zu values: too many for %s",
-                  v->name, k, td_shape_str(shape, &text));
-}
-
-/* How many elements the list gives and the shape has. */
+/* How many elements the list gives and the shape has. Values that the shape has
+ * no room for say nothing, as in TensorFlow. */
 static td_status *count_values(const values *v, td_dtype dtype,
                                const td_shape *shape, size_t *k, size_t *n) {
   *k = v->n;
@@ -191,7 +187,8 @@ static td_status *count_values(const values *v, td_dtype dtype,
                       "%s has %zu values: pairs are needed", v->name, v->n);
     *k /= 2;
   }
-  return *k > *n ? too_many(v, *k, shape) : NULL;
+  if (*k > *n) *k = *n;
+  return NULL;
 }
 
 static td_status *plain_in(const values *v, td_dtype dtype,
@@ -201,11 +198,11 @@ static td_status *plain_in(const values *v, td_dtype dtype,
   int64_t low, high;
   TD_TRY(count_values(v, dtype, shape, &k, &n));
   if (!td_mul(n, size, &bytes)) bytes = SIZE_MAX;
-  if (k < n) TD_TRY(take_fill(bytes - k * size, fill));
+  if (k < n) TD_TRY(td_graphdef_take_fill(repeated, bytes - k * size, fill));
   TD_TRY(td_tensor_new(NULL, dtype, shape, out));
   td_status *s = NULL;
   if (range_of(dtype, &low, &high))
-    s = narrow(v, dtype, low, high, out->data);
+    s = narrow(v, k, dtype, low, high, out->data);
   else if (k)
     memcpy(out->data, v->at, k * size);
   if (td_ok(s) && k)
@@ -229,7 +226,7 @@ static td_status *strings_in(const Td__TensorProto *p, const td_shape *shape,
   for (size_t i = 0; i < k; i++) total += p->string_val[i].len;
   const ProtobufCBinaryData *last = k ? &p->string_val[k - 1] : &empty;
   if (!td_mul(n - k, last->len + sizeof *offset, &more)) more = SIZE_MAX;
-  TD_TRY(take_fill(more, fill));
+  TD_TRY(td_graphdef_take_fill(repeated, more, fill));
   total += (n - k) * last->len;
   TD_TRY(td_tensor_strings_new(shape, total, out, &offset, &text));
   for (size_t i = 0; i < n; i++) {
@@ -322,6 +319,16 @@ static td_status *shape_in(const Td__TensorProto *p, td_shape *out) {
   return NULL;
 }
 
+/* Whatever the message has beside the shape: there is no element to take it. */
+static td_status *empty_in(td_dtype dtype, const td_shape *shape,
+                           td_tensor *out) {
+  uint64_t *offset;
+  char *text;
+  return dtype == TD_STRING
+             ? td_tensor_strings_new(shape, 0, out, &offset, &text)
+             : td_tensor_new(NULL, dtype, shape, out);
+}
+
 td_status *td_graphdef_tensor_in(const Td__TensorProto *p, size_t *fill,
                                  td_tensor *out) {
   td_shape shape;
@@ -330,6 +337,7 @@ td_status *td_graphdef_tensor_in(const Td__TensorProto *p, size_t *fill,
   *out = (td_tensor){0};
   TD_TRY(check_dtype(p->dtype));
   TD_TRY(shape_in(p, &shape));
+  if (td_shape_count(&shape) == 0) return empty_in(dtype, &shape, out);
   values v = values_of(p, dtype);
   size_t given = values_everywhere(p);
   if (given != v.n)
@@ -353,9 +361,25 @@ td_status *td_graphdef_tensor_in(const Td__TensorProto *p, size_t *fill,
   return NULL;
 }
 
+/* How many strings are written: of empty ones at the end, the first. A reader
+ * takes the last for all that are missing. A file of a few bytes may hold
+ * millions of them, which written one by one would take more memory to read
+ * than their size allows (graphdef_scan.c). */
+static size_t strings_written(const td_tensor *t) {
+  size_t n = (size_t)td_tensor_count(t), len;
+  while (n > 1) {
+    td_tensor_str(t, (int64_t)n - 1, &len);
+    if (len) break;
+    td_tensor_str(t, (int64_t)n - 2, &len);
+    if (len) break;
+    n--;
+  }
+  return n;
+}
+
 static td_status *strings_out(td_arena *arena, const td_tensor *t,
                               Td__TensorProto *p) {
-  size_t n = (size_t)td_tensor_count(t);
+  size_t n = strings_written(t);
   p->string_val = td_arena_alloc(arena, n * sizeof *p->string_val);
   if (!p->string_val) return td_oom();
   for (size_t i = 0; i < n; i++) {
@@ -375,7 +399,7 @@ td_status *td_graphdef_tensor_out(td_arena *arena, const td_tensor *t,
   if (t->dtype != TD_STRING && !td_dtype_is_plain(t->dtype))
     return td_error(TD_INVALID_ARGUMENT, "a %s tensor has no form in a file",
                     td_dtype_name(t->dtype));
-  if (!td_tensor_on_host(t))
+  if (!td_tensor_touchable(t))
     return td_error(TD_INVALID_ARGUMENT,
                     "a tensor in the memory of %s must be copied first",
                     t->buffer->allocator->name);

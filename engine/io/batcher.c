@@ -1,8 +1,10 @@
-/* batcher.c - a ring of finished batches between one thread and one reader.
+/* batcher.c - a ring of finished batches between a task and one reader.
  *
- * The thread and the reader each hold the batcher; whoever lets go last frees
- * it, so that a reader who leaves never waits for a copy under way. Everything
- * but the ring belongs to whoever assembles: the thread once it runs.
+ * The task runs on an I/O thread while there is room in the ring; the reader
+ * has it run again when he took a batch. Each holds the batcher; whoever lets
+ * go last frees it, so that a reader who leaves never waits for a copy under
+ * way. Everything but the ring belongs to whoever assembles: the task while it
+ * is busy, else the reader, who does it himself where no thread is to be had.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/io/batcher.h"
@@ -10,9 +12,9 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "engine/base/clock.h"
+#include "engine/base/io_threads.h"
 #include "engine/base/mem.h"
-#include "engine/base/thread.h"
+#include "engine/base/waiter.h"
 
 typedef struct batch {
   td_tensor *parts; /* one per column */
@@ -28,14 +30,15 @@ struct td_batcher {
   int64_t n_rows, per_epoch;
   /* The assembler's: what comes next. */
   uint64_t random;
-  int64_t at;             /* batches of this epoch that are made */
-  td_batch_place place;   /* of the batch made last */
-  bool started, threaded; /* the reader's */
+  int64_t at;           /* batches of this epoch that are made */
+  td_batch_place place; /* of the batch made last */
 
+  td_task task;     /* assembles while there is room in the ring */
+  td_waiter waiter; /* the reader's */
   pthread_mutex_t lock;
-  pthread_cond_t wake;
   batch ring[TD_BATCHES_AHEAD]; /* lock: lock */
   int first, ready;             /* lock: lock */
+  bool busy;                    /* lock: lock. The task is under way */
   bool stop, ended;             /* lock: lock. Reader left; nothing follows */
   td_status *status;            /* lock: lock. Why it ended */
 };
@@ -46,7 +49,7 @@ static td_status *check_columns(const td_batch_column *c, int n) {
   if (n < 1) return td_error(TD_INVALID_ARGUMENT, "a batch needs a column");
   for (int i = 0; i < n; i++) {
     const td_tensor *t = &c[i].rows;
-    if (t->shape.rank < 1 || !td_tensor_on_host(t) ||
+    if (t->shape.rank < 1 || !td_tensor_touchable(t) ||
         (!td_dtype_is_plain(t->dtype) && t->dtype != TD_STRING))
       return td_error(TD_INVALID_ARGUMENT,
                       "column %d of a data set must be rows of numbers or "
@@ -96,6 +99,8 @@ static td_status *make_parts(td_batcher *b) {
   return NULL;
 }
 
+static void fill(td_task *t);
+
 td_status *td_batcher_new(const td_batch_column *columns, int n_columns,
                           const td_batch_options *o, td_batcher **out) {
   TD_TRY(check_columns(columns, n_columns));
@@ -107,11 +112,7 @@ td_status *td_batcher_new(const td_batch_column *columns, int n_columns,
   b->o = *o;
   b->random = o->seed;
   pthread_mutex_init(&b->lock, NULL);
-  pthread_condattr_t monotonic;
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(&b->wake, &monotonic);
-  pthread_condattr_destroy(&monotonic);
+  b->task.run = fill;
   td_status *s = make_parts(b);
   for (int i = 0; td_ok(s) && i < n_columns; i++) {
     b->columns[i].scale = columns[i].scale;
@@ -145,7 +146,6 @@ static void let_go(td_batcher *b) {
     if (td_tensor_valid(&b->columns[i].rows))
       td_tensor_release(&b->columns[i].rows);
   td_status_release(b->status);
-  pthread_cond_destroy(&b->wake);
   pthread_mutex_destroy(&b->lock);
   td_free(b->rows);
   td_free(b->columns);
@@ -156,7 +156,6 @@ void td_batcher_release(td_batcher *b) {
   if (!b) return;
   pthread_mutex_lock(&b->lock);
   b->stop = true;
-  pthread_cond_broadcast(&b->wake);
   pthread_mutex_unlock(&b->lock);
   let_go(b);
 }
@@ -276,78 +275,79 @@ static td_status *assemble(td_batcher *b, td_tensor *parts,
   return s;
 }
 
-/* ---- the thread ---------------------------------------------------------- */
+/* ---- ahead of the reader ------------------------------------------------- */
 
-/* Waits for a free place in the ring; NULL when the reader has left. */
+/* A free place in the ring; NULL when it is full, at the end, or when the
+ * reader has left: the task is over then. */
 static batch *free_place(td_batcher *b) {
   pthread_mutex_lock(&b->lock);
-  while (!b->stop && b->ready == TD_BATCHES_AHEAD)
-    pthread_cond_wait(&b->wake, &b->lock);
+  b->busy = !b->stop && !b->ended && b->ready < TD_BATCHES_AHEAD;
   batch *to =
-      b->stop ? NULL : &b->ring[(b->first + b->ready) % TD_BATCHES_AHEAD];
+      b->busy ? &b->ring[(b->first + b->ready) % TD_BATCHES_AHEAD] : NULL;
   pthread_mutex_unlock(&b->lock);
   return to;
 }
 
-static void *run(void *arg) {
-  td_batcher *b = arg;
-  bool done = false;
-  while (!done) {
-    batch *to = free_place(b);
-    if (!to) break;
+static void fill(td_task *t) {
+  td_batcher *b = (td_batcher *)((char *)t - offsetof(td_batcher, task));
+  for (batch *to; (to = free_place(b));) {
+    bool done;
     td_status *s = assemble(b, to->parts, &to->place, &done);
     done = done || !td_ok(s);
     pthread_mutex_lock(&b->lock);
     b->ready += !done;
     b->ended = done;
     b->status = s;
-    pthread_cond_broadcast(&b->wake);
     pthread_mutex_unlock(&b->lock);
+    td_waiter_wake(&b->waiter);
   }
   let_go(b);
-  return NULL;
 }
 
-static void start(td_batcher *b) {
-  b->started = true;
+/* Has the free places filled. Lock held. */
+static void go_ahead(td_batcher *b) {
+  if (b->busy || b->ended || b->ready == TD_BATCHES_AHEAD) return;
   __atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
-  b->threaded = td_thread_start(NULL, "tide-input", -1, run, b);
-  if (!b->threaded) let_go(b);
+  b->busy = td_io_submit(&b->task);
+  if (!b->busy) __atomic_fetch_sub(&b->refs, 1, __ATOMIC_RELAXED);
 }
 
-/* 20 ms at a time, to see an interrupt. Lock held. */
-static td_status *wait_ready(td_batcher *b, const int *interrupt) {
-  while (b->ready == 0 && !b->ended) {
-    if (interrupt && __atomic_load_n(interrupt, __ATOMIC_ACQUIRE))
-      return td_error(TD_CANCELLED, "interrupted");
-    int64_t wake = td_clock_now() + 20000000;
-    struct timespec at = {.tv_sec = wake / 1000000000,
-                          .tv_nsec = wake % 1000000000};
-    pthread_cond_timedwait(&b->wake, &b->lock, &at);
-  }
-  return NULL;
+/* A batch is there, none will be, or nobody works on one. */
+static bool is_settled(void *arg) {
+  td_batcher *b = arg;
+  pthread_mutex_lock(&b->lock);
+  bool settled = b->ready > 0 || b->ended || !b->busy;
+  pthread_mutex_unlock(&b->lock);
+  return settled;
+}
+
+/* The first of the ring, and the place it takes up free again. False when the
+ * ring is empty. Lock held. */
+static bool take_first(td_batcher *b, td_tensor *out, td_batch_place *place) {
+  if (b->ready == 0) return false;
+  batch *from = &b->ring[b->first];
+  *place = from->place;
+  memcpy(out, from->parts, (size_t)b->n_columns * sizeof *out);
+  memset(from->parts, 0, (size_t)b->n_columns * sizeof *out);
+  b->first = (b->first + 1) % TD_BATCHES_AHEAD;
+  b->ready--;
+  return true;
 }
 
 td_status *td_batcher_next(td_batcher *b, const int *interrupt, td_tensor *out,
                            td_batch_place *place, bool *done) {
-  if (!b->started) start(b);
   for (int i = 0; i < b->n_columns; i++) out[i] = (td_tensor){0};
-  if (!b->threaded) return assemble(b, out, place, done);
   pthread_mutex_lock(&b->lock);
-  td_status *s = wait_ready(b, interrupt);
-  if (td_ok(s) && b->ready > 0) {
-    batch *from = &b->ring[b->first];
-    *done = false;
-    *place = from->place;
-    memcpy(out, from->parts, (size_t)b->n_columns * sizeof *out);
-    memset(from->parts, 0, (size_t)b->n_columns * sizeof *out);
-    b->first = (b->first + 1) % TD_BATCHES_AHEAD;
-    b->ready--;
-    pthread_cond_broadcast(&b->wake);
-  } else if (td_ok(s)) {
-    *done = true;
-    s = td_status_retain(b->status);
-  }
+  go_ahead(b);
   pthread_mutex_unlock(&b->lock);
-  return s;
+  if (td_waiter_wait(&b->waiter, INT64_MAX, interrupt, is_settled, b) ==
+      TD_WAITED_INTERRUPT)
+    return td_error(TD_CANCELLED, "interrupted");
+  pthread_mutex_lock(&b->lock);
+  bool got = take_first(b, out, place), here = !got && !b->ended;
+  td_status *s = got ? NULL : td_status_retain(b->status);
+  if (got) go_ahead(b);
+  pthread_mutex_unlock(&b->lock);
+  *done = !got;
+  return here ? assemble(b, out, place, done) : s; /* here: no thread */
 }

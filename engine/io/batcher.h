@@ -1,8 +1,8 @@
-/* batcher.h - batches of examples, assembled ahead of use by a thread.
+/* batcher.h - batches of examples, assembled ahead of use on an I/O thread.
  *
  * Examples are the rows of some columns in host memory. A batch copies its rows
  * out of every column, in order or shuffled anew for each epoch, of the whole
- * or of one shard; the thread keeps at most TD_BATCHES_AHEAD of them ready.
+ * or of one shard; at most TD_BATCHES_AHEAD of them are kept ready.
  * The order is a function of the seed alone.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -42,13 +42,12 @@ typedef struct td_batch_place {
 td_status *td_batcher_new(const td_batch_column *columns, int n_columns,
                           const td_batch_options *o,
                           td_batcher **out) TD_MUST_USE;
-/* Never waits: a thread that is copying ends by itself. */
+/* Never waits: a copy under way ends by itself. */
 void td_batcher_release(td_batcher *b);
 /* Batches of one epoch; may be 0. */
 int64_t td_batcher_per_epoch(const td_batcher *b);
 /* The next batch: one tensor per column; *done instead when there is none. One
- * caller at a time. Starts the thread; where there is none to have, assembles
- * here. *interrupt (may be NULL) non-zero ends the wait with CANCELLED. */
+ * caller at a time. Where there is no thread to have, assembles here. *interrupt (may be NULL) non-zero ends the wait with CANCELLED. */
 td_status *td_batcher_next(td_batcher *b, const int *interrupt, td_tensor *out,
                            td_batch_place *place, bool *done) TD_MUST_USE;
 

@@ -249,42 +249,104 @@ static void from_fortran(const td_shape *shape, size_t item, const char *from,
   }
 }
 
-static void fill(const header *h, const char *data, td_tensor *out) {
-  size_t bytes = td_tensor_bytes(out), item = td_dtype_size(h->dtype);
+/* In place, what the file says otherwise than the tensor. */
+static void convert(const header *h, td_tensor *t) {
+  size_t bytes = td_tensor_bytes(t), item = td_dtype_size(h->dtype);
   if (bytes == 0) return;
-  if (h->fortran && h->shape.rank > 1)
-    from_fortran(&h->shape, item, data, out->data);
-  else
-    memcpy(out->data, data, bytes);
   if (h->big_endian)
-    swap_bytes(out->data, bytes,
-               td_dtype_is_complex(h->dtype) ? item / 2 : item);
+    swap_bytes(t->data, bytes, td_dtype_is_complex(h->dtype) ? item / 2 : item);
   if (h->dtype == TD_BOOL) /* any byte may be there: only 0 and 1 are bools */
     for (size_t i = 0; i < bytes; i++)
-      ((uint8_t *)out->data)[i] = ((uint8_t *)out->data)[i] != 0;
+      ((uint8_t *)t->data)[i] = ((uint8_t *)t->data)[i] != 0;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* The beginning of the source, which holds the header whole. */
+typedef struct beginning {
+  char *bytes;
+  size_t len;
+  const char *data; /* within it, behind the header */
+} beginning;
+
+static td_status *read_beginning(const td_npy_source *src, beginning *b,
+                                 header *h) {
+  enum { MOST = HEADER_MAX + 12 };
+  b->len = src->size < MOST ? src->size : MOST;
+  b->bytes = td_malloc(b->len ? b->len : 1);
+  if (!b->bytes) return td_oom();
+  TD_TRY(src->read(src->arg, b->bytes, b->len));
+  parser p = {.at = b->bytes, .end = b->bytes + b->len, .from = src->from};
+  TD_TRY(find_header(&p, &b->data));
+  return parse_header(&p, h);
+}
+
+/* The header's array is what `have` bytes make. */
+static td_status *check_size(const td_npy_source *src, const header *h,
+                             size_t have) {
+  td_shape_text text;
+  size_t want;
+  int64_t count = td_shape_count(&h->shape);
+  if (count >= 0 && td_mul((size_t)count, td_dtype_size(h->dtype), &want) &&
+      want == have)
+    return NULL;
+  return td_error(TD_DATA_LOSS,
+                  "%s is no readable .npy array: %zu bytes of data do not "
+                  "make %s %s",
+                  src->from, have, td_dtype_name(h->dtype),
+                  td_shape_str(&h->shape, &text));
+}
+
+/* All `have` bytes behind the header. */
+static td_status *read_data(const td_npy_source *src, const beginning *b,
+                            size_t have, char *to) {
+  size_t first = b->len - (size_t)(b->data - b->bytes);
+  if (first) memcpy(to, b->data, first);
+  return src->read(src->arg, to + first, have - first);
+}
+
+static td_status *read_elements(const td_npy_source *src, const beginning *b,
+                                const header *h, size_t have, td_tensor *out) {
+  bool turned = h->fortran && h->shape.rank > 1 && have > 0;
+  char *bytes = turned ? td_malloc(have) : NULL;
+  if (turned && !bytes) return td_oom();
+  td_status *s = td_tensor_new(NULL, h->dtype, &h->shape, out);
+  if (td_ok(s)) {
+    s = read_data(src, b, have, turned ? bytes : out->data);
+    if (td_ok(s) && turned)
+      from_fortran(&h->shape, td_dtype_size(h->dtype), bytes, out->data);
+    if (td_ok(s))
+      convert(h, out);
+    else
+      td_tensor_release(out);
+  }
+  td_free(bytes);
+  return s;
+}
+
+td_status *td_npy_decode_from(const td_npy_source *source, td_tensor *out) {
+  beginning b = {NULL, 0, NULL};
+  header h = {0};
+  td_status *s = read_beginning(source, &b, &h);
+  size_t have = td_ok(s) ? source->size - (size_t)(b.data - b.bytes) : 0;
+  if (td_ok(s)) s = check_size(source, &h, have);
+  if (td_ok(s)) s = read_elements(source, &b, &h, have, out);
+  td_free(b.bytes);
+  return s;
+}
+
+static td_status *from_memory(void *arg, void *to, size_t n) {
+  const char **at = arg;
+  if (n) memcpy(to, *at, n);
+  *at += n;
+  return NULL;
 }
 
 td_status *td_npy_decode(const void *bytes, size_t len, const char *from,
                          td_tensor *out) {
-  parser p = {.at = bytes, .end = (const char *)bytes + len, .from = from};
-  const char *data = NULL;
-  header h = {0};
-  td_shape_text text;
-  size_t want;
-  TD_TRY(find_header(&p, &data));
-  TD_TRY(parse_header(&p, &h));
-  size_t have = (size_t)((const char *)bytes + len - data);
-  int64_t count = td_shape_count(&h.shape);
-  if (count < 0 || !td_mul((size_t)count, td_dtype_size(h.dtype), &want) ||
-      want != have)
-    return td_error(TD_DATA_LOSS,
-                    "%s is no readable .npy array: %zu bytes of data do not "
-                    "make %s %s",
-                    from, have, td_dtype_name(h.dtype),
-                    td_shape_str(&h.shape, &text));
-  TD_TRY(td_tensor_new(NULL, h.dtype, &h.shape, out));
-  fill(&h, data, out);
-  return NULL;
+  const char *at = bytes;
+  td_npy_source source = {from_memory, &at, len, from};
+  return td_npy_decode_from(&source, out);
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -305,7 +367,7 @@ static td_status *check_writable(const td_tensor *t) {
                     : td_dtype_is_plain(t->dtype)
                         ? "cast it to an integer or float dtype first"
                         : "only numbers and bool can be written");
-  if (!td_tensor_on_host(t))
+  if (!td_tensor_touchable(t))
     return td_error(TD_FAILED_PRECONDITION,
                     "the tensor is in the memory of %s: copy it to the host "
                     "first",

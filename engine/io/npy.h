@@ -22,6 +22,16 @@ td_status *td_npy_write(const char *path, const td_tensor *t) TD_MUST_USE;
 /* The same from and to memory. `from` names the source in messages. */
 td_status *td_npy_decode(const void *bytes, size_t len, const char *from,
                          td_tensor *out) TD_MUST_USE;
+/* The same from `size` bytes that are read in order, a piece at a time; at most
+ * 64 KiB are held beside the array, but of Fortran order. */
+typedef struct td_npy_source {
+  td_status *(*read)(void *arg, void *to, size_t n); /* all n, or an error */
+  void *arg;
+  size_t size;
+  const char *from;
+} td_npy_source;
+td_status *td_npy_decode_from(const td_npy_source *source,
+                              td_tensor *out) TD_MUST_USE;
 /* Caller owns *bytes (td_free). */
 td_status *td_npy_encode(const td_tensor *t, char **bytes, size_t *len)
     TD_MUST_USE;

@@ -1,7 +1,9 @@
 /* npz.c - NumPy's .npz archives.
  *
- * libzip reads and makes the archive in memory; files go through base/file, so
- * that a reader of the file never sees half an archive. The library is opened
+ * libzip reads the archive through base/file_stream, in pieces, and makes one
+ * in memory, which goes to its file by base/file, so that a reader of the file
+ * never sees half an archive. What is no file on a disk is read whole. The
+ * library is opened
  * by the first archive: linked, it and what it brings would double the memory
  * of an idle prompt.
  *
@@ -18,6 +20,7 @@
 #include <zip.h>
 
 #include "engine/base/file.h"
+#include "engine/base/file_stream.h"
 #include "engine/base/mem.h"
 #include "engine/base/str.h"
 #include "engine/io/npy.h"
@@ -29,6 +32,7 @@
   X(zip_discard)                                                               \
   X(zip_error_fini)                                                            \
   X(zip_error_init)                                                            \
+  X(zip_error_set)                                                             \
   X(zip_error_strerror)                                                        \
   X(zip_fclose)                                                                \
   X(zip_file_add)                                                              \
@@ -42,9 +46,12 @@
   X(zip_source_buffer_create)                                                  \
   X(zip_source_close)                                                          \
   X(zip_source_free)                                                           \
+  X(zip_source_function_create)                                                \
   X(zip_source_keep)                                                           \
+  X(zip_source_make_command_bitmap)                                            \
   X(zip_source_open)                                                           \
   X(zip_source_read)                                                           \
+  X(zip_source_seek_compute_offset)                                            \
   X(zip_source_stat)                                                           \
   X(zip_stat_index)                                                            \
   X(zip_strerror)
@@ -79,33 +86,144 @@ static td_status *need_zip(void) {
 
 /* ---- opening ------------------------------------------------------------- */
 
+/* What `archive` reads from: a file, or its bytes. */
+typedef struct origin {
+  td_file *file; /* NULL: bytes */
+  char *bytes;
+  uint64_t size, at;
+  zip_error_t error;
+  td_status *failed; /* the first error of a read */
+} origin;
+
 struct td_npz {
   char *path;
-  char *bytes;  /* the file; `archive` reads from it */
+  origin from;
   size_t limit; /* of one array */
   zip_t *archive;
   size_t n;
   char **names; /* without ".npy" */
 };
 
-/* DATA_LOSS with libzip's reason. */
-static td_status *broken(const char *path, const char *name, const char *why) {
+/* Why the file could not be read, or DATA_LOSS with libzip's reason. */
+static td_status *broken(td_npz *z, const char *name, const char *why) {
+  td_status *s = z->from.failed;
+  z->from.failed = NULL;
+  if (s) return s;
   return td_error(TD_DATA_LOSS, "'%s' is no readable .npz archive: %s%s%s",
-                  path, name ? name : "", name ? ": " : "", why);
+                  z->path, name ? name : "", name ? ": " : "", why);
 }
 
-static td_status *open_archive(td_npz *z, size_t len) {
+static zip_int64_t read_some(origin *f, void *to, uint64_t n) {
+  size_t got = 0;
+  if (n > f->size - f->at) n = f->size - f->at;
+  if (f->file) {
+    td_status *s = td_file_read_at(f->file, f->at, to, n, &got);
+    if (!td_ok(s)) {
+      f->failed = td_status_first(f->failed, s);
+      zip.zip_error_set(&f->error, ZIP_ER_READ, 0);
+      return -1;
+    }
+  } else {
+    memcpy(to, f->bytes + f->at, n);
+    got = n;
+  }
+  f->at += got;
+  return (zip_int64_t)got;
+}
+
+static zip_int64_t seek(origin *f, void *how, uint64_t len) {
+  zip_int64_t at =
+      zip.zip_source_seek_compute_offset(f->at, f->size, how, len, &f->error);
+  if (at < 0) return -1;
+  f->at = (uint64_t)at;
+  return 0;
+}
+
+static zip_int64_t tell_size(origin *f, zip_stat_t *st) {
+  memset(st, 0, sizeof *st);
+  st->valid = ZIP_STAT_SIZE;
+  st->size = f->size;
+  return sizeof *st;
+}
+
+/* libzip's door to it. */
+static zip_int64_t serve(void *arg, void *data, zip_uint64_t len,
+                         zip_source_cmd_t command) {
+  origin *f = arg;
+  switch (command) {
+  case ZIP_SOURCE_OPEN:
+    f->at = 0;
+    return 0;
+  case ZIP_SOURCE_READ:
+    return read_some(f, data, len);
+  case ZIP_SOURCE_SEEK:
+    return seek(f, data, len);
+  case ZIP_SOURCE_TELL:
+    return (zip_int64_t)f->at;
+  case ZIP_SOURCE_STAT:
+    return tell_size(f, data);
+  case ZIP_SOURCE_ERROR: {
+    int codes[2] = {f->error.zip_err, f->error.sys_err};
+    memcpy(data, codes, sizeof codes);
+    return sizeof codes;
+  }
+  case ZIP_SOURCE_SUPPORTS:
+    return zip.zip_source_make_command_bitmap(
+        ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
+        ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL,
+        -1);
+  default:
+    return 0; /* nothing to close or to free */
+  }
+}
+
+static td_status *too_large(const td_npz *z) {
+  return td_error(TD_RESOURCE_EXHAUSTED,
+                  "'%s' has %llu bytes; %zu bytes are allowed", z->path,
+                  (unsigned long long)z->from.size, z->limit);
+}
+
+/* A pipe: nobody knows its size before its end. */
+static td_status *read_whole(td_npz *z) {
+  enum { PIECE = 1 << 16 };
+  origin *f = &z->from;
+  size_t got = PIECE, room = 0;
+  while (got > 0) {
+    if (f->size > z->limit) return too_large(z);
+    if (room - f->size < PIECE) {
+      room = 2 * room + PIECE;
+      char *bytes = td_realloc(f->bytes, room);
+      if (!bytes) return td_oom();
+      f->bytes = bytes;
+    }
+    TD_TRY(td_file_read_at(f->file, f->size, f->bytes + f->size, PIECE, &got));
+    f->size += got;
+  }
+  td_status_release(td_file_close(f->file));
+  f->file = NULL;
+  return NULL;
+}
+
+static td_status *open_origin(td_npz *z) {
+  origin *f = &z->from;
+  zip.zip_error_init(&f->error);
+  TD_TRY(td_file_open(z->path, TD_FILE_READ, &f->file));
+  TD_TRY(td_file_size(f->file, &f->size));
+  if (f->size > z->limit) return too_large(z);
+  if (f->size == 0) TD_TRY(read_whole(z));
+  return f->size > 0 ? NULL : broken(z, NULL, "it is empty");
+}
+
+static td_status *open_archive(td_npz *z) {
   zip_error_t e;
   td_status *s = NULL;
-  if (len == 0) return broken(z->path, NULL, "it is empty"); /* libzip: fine */
   zip.zip_error_init(&e);
-  zip_source_t *source = zip.zip_source_buffer_create(z->bytes, len, 0, &e);
-  if (source)
-    z->archive =
-        zip.zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &e);
+  zip_source_t *from = zip.zip_source_function_create(serve, &z->from, &e);
+  if (from)
+    z->archive = zip.zip_open_from_source(from, ZIP_RDONLY | ZIP_CHECKCONS, &e);
   if (!z->archive) {
-    s = broken(z->path, NULL, zip.zip_error_strerror(&e));
-    zip.zip_source_free(source);
+    s = broken(z, NULL, zip.zip_error_strerror(&e));
+    zip.zip_source_free(from);
   }
   zip.zip_error_fini(&e);
   return s;
@@ -118,7 +236,7 @@ static td_status *read_names(td_npz *z) {
   for (zip_int64_t i = 0; i < n; i++) {
     zip_stat_t st;
     if (zip.zip_stat_index(z->archive, (zip_uint64_t)i, 0, &st))
-      return broken(z->path, NULL, zip.zip_strerror(z->archive));
+      return broken(z, NULL, zip.zip_strerror(z->archive));
     size_t len = strlen(st.name);
     if (len > 4 && !strcmp(st.name + len - 4, ".npy")) len -= 4;
     z->names[z->n] = td_strndup(st.name, len);
@@ -128,15 +246,14 @@ static td_status *read_names(td_npz *z) {
 }
 
 td_status *td_npz_open(const char *path, size_t limit, td_npz **out) {
-  size_t len;
   TD_TRY(need_zip());
   td_npz *z = td_calloc(1, sizeof *z);
   if (!z) return td_oom();
   z->limit = limit;
   z->path = td_strdup(path);
   td_status *s = z->path ? NULL : td_oom();
-  if (td_ok(s)) s = td_file_read(path, limit, &z->bytes, &len);
-  if (td_ok(s)) s = open_archive(z, len);
+  if (td_ok(s)) s = open_origin(z);
+  if (td_ok(s)) s = open_archive(z);
   if (td_ok(s)) s = read_names(z);
   if (td_ok(s))
     *out = z;
@@ -150,7 +267,9 @@ void td_npz_close(td_npz *z) {
   if (z->archive) zip.zip_discard(z->archive);
   for (size_t i = 0; i < z->n; i++) td_free(z->names[i]);
   td_free(z->names);
-  td_free(z->bytes);
+  if (z->from.file) td_status_release(td_file_close(z->from.file));
+  td_status_release(z->from.failed);
+  td_free(z->from.bytes);
   td_free(z->path);
   td_free(z);
 }
@@ -167,44 +286,62 @@ const char *td_npz_name(const td_npz *z, size_t i) {
 
 enum { DEFLATE_RATIO = 1032 }; /* the most that deflate can pack into a byte */
 
-static td_status *check_entry(const td_npz *z, const zip_stat_t *st) {
+static td_status *check_entry(td_npz *z, const zip_stat_t *st) {
   if (st->size > z->limit)
     return td_error(TD_RESOURCE_EXHAUSTED,
                     "%s in '%s' unpacks to %llu bytes; %zu are allowed",
                     st->name, z->path, (unsigned long long)st->size, z->limit);
   if (st->size / DEFLATE_RATIO > st->comp_size)
-    return broken(z->path, st->name, "its size cannot be true");
+    return broken(z, st->name, "its size cannot be true");
   return NULL;
 }
 
-/* All of the entry. Reading on past its end makes libzip compare the checksum,
- * and shows whether there is more than was claimed. */
-static td_status *unpack(const td_npz *z, const zip_stat_t *st, char *to) {
-  zip_file_t *f = zip.zip_fopen_index(z->archive, st->index, 0);
-  size_t got = 0;
-  zip_int64_t n = 1;
+/* An entry under way. */
+typedef struct entry {
+  td_npz *archive;
+  const zip_stat_t *stat;
+  zip_file_t *file;
+} entry;
+
+static td_status *read_bytes(void *arg, void *to, size_t n) {
+  entry *e = arg;
+  char *at = to;
+  while (n > 0) {
+    zip_int64_t got = zip.zip_fread(e->file, at, n);
+    if (got <= 0)
+      return broken(e->archive, e->stat->name,
+                    "its bytes do not agree with its checksum");
+    at += got;
+    n -= (size_t)got;
+  }
+  return NULL;
+}
+
+/* Reading on past its end makes libzip compare the checksum, and shows whether
+ * there is more than was claimed. */
+static td_status *check_end(const entry *e) {
   char beyond;
-  if (!f) return broken(z->path, st->name, zip.zip_strerror(z->archive));
-  while (got < st->size && (n = zip.zip_fread(f, to + got, st->size - got)) > 0)
-    got += (size_t)n;
-  if (n > 0 || st->size == 0) n = zip.zip_fread(f, &beyond, 1);
-  zip.zip_fclose(f);
-  if (got == st->size && n == 0) return NULL;
-  return broken(z->path, st->name, "its bytes do not agree with its checksum");
+  if (zip.zip_fread(e->file, &beyond, 1) == 0) return NULL;
+  return broken(e->archive, e->stat->name,
+                "its bytes do not agree with its checksum");
 }
 
 static td_status *read_entry(td_npz *z, size_t i, td_tensor *out) {
   zip_stat_t st;
   char from[256];
   if (zip.zip_stat_index(z->archive, i, 0, &st))
-    return broken(z->path, z->names[i], zip.zip_strerror(z->archive));
+    return broken(z, z->names[i], zip.zip_strerror(z->archive));
   TD_TRY(check_entry(z, &st));
-  char *bytes = td_malloc(st.size);
-  if (!bytes) return td_oom();
+  entry e = {z, &st, zip.zip_fopen_index(z->archive, st.index, 0)};
+  if (!e.file) return broken(z, st.name, zip.zip_strerror(z->archive));
   snprintf(from, sizeof from, "%s in '%s'", st.name, z->path);
-  td_status *s = unpack(z, &st, bytes);
-  if (td_ok(s)) s = td_npy_decode(bytes, st.size, from, out);
-  td_free(bytes);
+  td_npy_source source = {read_bytes, &e, st.size, from};
+  td_status *s = td_npy_decode_from(&source, out);
+  if (td_ok(s)) {
+    s = check_end(&e);
+    if (!td_ok(s)) td_tensor_release(out);
+  }
+  zip.zip_fclose(e.file);
   return s;
 }
 

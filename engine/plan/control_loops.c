@@ -28,9 +28,18 @@
  *
  * A device that has a part of an inner loop gets a control loop for the outer
  * one too, whose Merge feeds the Enter of the inner: the inner one begins anew
- * in each iteration of the outer. The LoopCond's own device needs one when it
- * receives inside the loop, as CPU:0 receives y here, or has no loop variable
- * that would turn its part; that one takes the LoopCond itself.
+ * in each iteration of the outer. The LoopCond's own device turns without one
+ * if it has a loop variable; an Enter of a constant, which comes anew in each
+ * iteration, starts what it receives, as CPU:0 receives y here. With no such
+ * variable it gets a control loop that takes the LoopCond itself.
+ *
+ * Nor does the LoopCond run ahead of the others. Its iteration is not over
+ * before something has come from each device of the loop in it: what that
+ * device has to give it, as y here, else a report, the empty tensor that its
+ * Merge gave. At most parallel_iterations are under way on each device, so no
+ * device is more than twice as many behind, and what others sent it does not
+ * grow with the length of the loop. This holds nobody up for ever: what an
+ * iteration gives never needs a later one.
  *
  * A loop variable that is dead in an iteration has no next one, and on one
  * device a loop whose variables are all dead ends, though the predicate was
@@ -151,6 +160,8 @@ enum {
   RECEIVES = 2, /* nodes that take something from another device */
   NEEDED = 4,   /* it gets a control loop */
   TURNS = 8,    /* a loop variable that lives as long as the loop */
+  ANSWERS = 16, /* nodes that give something to the LoopCond's device */
+  REPORTS = 32, /* nothing of the kind: it says that an iteration began */
 };
 
 typedef struct survey {
@@ -175,6 +186,9 @@ static void note_edge(const survey *v, const td_node *from, const td_node *to) {
   if (from->placed == to->placed) return;
   *flags_at(v, to->frame, from->placed) |= HERE;
   *flags_at(v, to->frame, to->placed) |= HERE | RECEIVES;
+  const td_node *cond = v->cond[to->frame];
+  if (cond && cond->placed == to->placed)
+    *flags_at(v, to->frame, from->placed) |= ANSWERS;
 }
 
 static void note_variable(const survey *v, const td_node *m) {
@@ -185,17 +199,24 @@ static void note_variable(const survey *v, const td_node *m) {
     }
 }
 
-static void look(const survey *v) {
+static void look_at_loops(const survey *v) {
   for (int32_t id = 0; id < td_graph_size(v->p->graph); id++) {
     td_node *n = td_graph_node(v->p->graph, id);
-    *flags_at(v, n->frame, n->placed) |= HERE;
     if (n->op->kind == TD_OP_COND) v->cond[n->frame] = n;
     if (n->op->kind == TD_OP_MERGE) note_variable(v, n);
-    for (int i = 0; i < n->n_in; i++) note_edge(v, n->in[i].node, n);
-    for (int i = 0; i < n->n_control; i++) note_edge(v, n->control[i], n);
   }
   for (int32_t f = 0; f < v->p->n_frames; f++)
     if (!v->turns[f]) v->cond[f] = NULL;
+}
+
+static void look(const survey *v) {
+  look_at_loops(v);
+  for (int32_t id = 0; id < td_graph_size(v->p->graph); id++) {
+    const td_node *n = td_graph_node(v->p->graph, id);
+    *flags_at(v, n->frame, n->placed) |= HERE;
+    for (int i = 0; i < n->n_in; i++) note_edge(v, n->in[i].node, n);
+    for (int i = 0; i < n->n_control; i++) note_edge(v, n->control[i], n);
+  }
 }
 
 static int devices_in(const survey *v, int32_t frame) {
@@ -213,10 +234,24 @@ static bool is_needed(const survey *v, int32_t frame, int32_t device) {
   return (at & HERE) && (!owner || (at & RECEIVES) || !(at & TURNS));
 }
 
+/* A device that gives the LoopCond's nothing in an iteration reports that it
+ * began, which the LoopCond's then receives. */
+static void decide_reports(const survey *v, int32_t frame) {
+  const td_node *cond = v->cond[frame];
+  if (!cond) return;
+  for (int32_t d = 0; d < v->p->request->n_devices; d++) {
+    uint8_t *at = flags_at(v, frame, d);
+    if (!(*at & HERE) || (*at & ANSWERS) || d == cond->placed) continue;
+    *at |= REPORTS;
+    *flags_at(v, frame, cond->placed) |= RECEIVES;
+  }
+}
+
 /* Inner loops come after outer ones in the list. */
 static void decide(const survey *v) {
   for (int32_t f = v->p->n_frames; f-- > 1;) {
     bool several = devices_in(v, f) > 1;
+    decide_reports(v, f);
     for (int32_t d = 0; d < v->p->request->n_devices; d++) {
       uint8_t *at = flags_at(v, f, d);
       if (several && is_needed(v, f, d)) *at |= NEEDED;
@@ -326,17 +361,27 @@ static td_status *finish(td_build *b, const loop *l, int32_t frame,
   return NULL;
 }
 
+/* Empty: what reports and signals carry over is nothing. */
 static td_status *add_const(const loop *l, td_edge *out) {
   char name[80];
-  td_tensor zero;
+  td_shape none = td_shape_vector(0);
+  td_tensor empty;
   td_node *n;
   snprintf(name, sizeof name, "_control_loop_%d_%d/Const", (int)l->frame,
            (int)l->device);
-  TD_TRY(td_tensor_scalar_f(TD_FLOAT32, 0, &zero));
-  td_status *s = td_pass_const(l->v->p->graph, name, &zero, l->device, &n);
-  td_tensor_release(&zero);
+  TD_TRY(td_tensor_new(NULL, TD_FLOAT32, &none, &empty));
+  td_status *s = td_pass_const(l->v->p->graph, name, &empty, l->device, &n);
+  td_tensor_release(&empty);
   if (td_ok(s)) *out = (td_edge){n, 0};
   return s;
+}
+
+/* The LoopCond's device turns by itself where it has a loop variable that lives
+ * as long as the loop: all it needs is what comes anew in each iteration. */
+static bool turns_itself(const survey *v, int32_t frame, int32_t device) {
+  const td_node *cond = v->cond[frame];
+  return cond && cond->placed == device &&
+         (*flags_at(v, frame, device) & TURNS);
 }
 
 static td_status *add_enter(loop *l) {
@@ -349,6 +394,8 @@ static td_status *add_enter(loop *l) {
   td_build_in(&b, from);
   td_build_attr(&b, "frame_name", td_attr_string(f->name));
   td_build_attr(&b, "parallel_iterations", td_attr_int(f->parallel));
+  if (turns_itself(l->v, l->frame, l->device))
+    td_build_attr(&b, "is_constant", td_attr_bool(true));
   return finish(&b, l, f->parent, &l->enter);
 }
 
@@ -396,7 +443,7 @@ static td_status *add_loop(const survey *v, int32_t frame, int32_t device,
   loop l = {.v = v, .frame = frame, .device = device};
   TD_TRY(add_enter(&l));
   *trigger = l.enter;
-  if (!v->cond[frame]) return NULL; /* a frame that does not turn */
+  if (!v->cond[frame] || turns_itself(v, frame, device)) return NULL;
   TD_TRY(add_merge(&l));
   *trigger = l.merge;
   TD_TRY(add_cond(&l));
@@ -410,6 +457,29 @@ static td_status *add_loops(const survey *v) {
     for (int32_t d = 0; d < v->p->request->n_devices; d++)
       if (*flags_at(v, f, d) & NEEDED)
         TD_TRY(add_loop(v, f, d, &v->p->triggers[cell(v, f, d)]));
+  return NULL;
+}
+
+/* On the LoopCond's device, what takes the Merge of `device`: all that matters
+ * is that it came. */
+static td_status *add_report(const survey *v, int32_t frame, int32_t device) {
+  td_build b;
+  td_node *report;
+  char name[48];
+  snprintf(name, sizeof name, "_report_%d_%d", (int)frame, (int)device);
+  td_build_init(&b, v->p->graph, "Identity", name);
+  b.exact_name = true;
+  td_build_in(&b, (td_edge){td_pass_trigger(v->p, frame, device), 0});
+  TD_TRY(td_build_node(&b, &report));
+  report->placed = v->cond[frame]->placed;
+  report->frame = frame;
+  return NULL;
+}
+
+static td_status *add_reports(const survey *v) {
+  for (int32_t f = 1; f < v->p->n_frames; f++)
+    for (int32_t d = 0; d < v->p->request->n_devices; d++)
+      if (*flags_at(v, f, d) & REPORTS) TD_TRY(add_report(v, f, d));
   return NULL;
 }
 
@@ -443,6 +513,7 @@ static td_status *add_all(survey *v) {
   look(v); /* at the nodes that watch, too */
   decide(v);
   TD_TRY(add_loops(v));
+  TD_TRY(add_reports(v));
   take_near(v);
   return NULL;
 }

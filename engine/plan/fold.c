@@ -221,7 +221,8 @@ static td_status *rewire(fold *f, td_node *n) {
 
 static td_device *find_cpu(const td_plan_request *r) {
   for (int i = 0; i < r->n_devices; i++)
-    if (td_device_on_host(r->devices[i]) && !r->devices[i]->launch)
+    if (r->devices[i] && td_device_touchable(r->devices[i]) &&
+        !r->devices[i]->launch)
       return r->devices[i];
   return NULL;
 }

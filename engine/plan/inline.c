@@ -19,36 +19,22 @@
  * variable. Where others wait for the call itself, they wait for f/end, a NoOp
  * that waits for all results.
  *
+ * If, Case and While become branches and loops whose bodies are calls
+ * (lower.c); these are met in their turn.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/graph/build.h"
 #include "engine/graph/graph_edit.h"
 #include "engine/graph/node_edit.h"
-#include "engine/graphdef/function.h"
-#include "engine/plan/pass_impl.h"
-
-/* What became of a call. */
-typedef struct inlined {
-  td_function_body body;
-  td_node *done; /* what waits for the call waits for it; NULL: nobody does */
-} inlined;
-
-typedef struct inliner {
-  td_pass *p;
-  td_graph *g;
-  TD_VEC(inlined) at; /* by node id; of a call once it is expanded */
-  TD_VEC(td_edge) args;
-  bool *awaited; /* by node id of the copy as it was: a control input */
-  int32_t n;     /* nodes of the copy as it was */
-  size_t fill;   /* bytes that constants of bodies may still grow to */
-} inliner;
+#include "engine/plan/inline_impl.h"
 
 static bool is_call(const td_node *n) {
-  return n->op->kind == TD_OP_CALL;
+  return td_op_is_call(n->op->kind);
 }
 
 /* ---- where it begins and ends -------------------------------------------- */
 
-static td_status *add_node(inliner *x, const td_node *call, const char *op,
+static td_status *add_node(td_inliner *x, const td_node *call, const char *op,
                            const char *end, const td_edge *in, td_node **out) {
   td_str name = {0};
   td_build b;
@@ -68,26 +54,26 @@ static td_status *add_node(inliner *x, const td_node *call, const char *op,
 }
 
 /* The edge that this output of a call became, calls within calls included. */
-static td_edge resolve(const inliner *x, td_edge e) {
+static td_edge resolve(const td_inliner *x, td_edge e) {
   while (e.node && is_call(e.node) && x->at.at[e.node->id].body.results)
     e = x->at.at[e.node->id].body.results[e.port];
   return e;
 }
 
-static bool needs_entry(const inliner *x, const td_node *call) {
+static bool needs_entry(const td_inliner *x, const td_node *call) {
   if (call->n_in + call->n_control == 0) return false;
   return call->id >= x->n || call->frame > 0 || call->may_die ||
          call->n_control > 0;
 }
 
 /* x->args becomes what the body takes; *entry, where it begins, or NULL. */
-static td_status *begin(inliner *x, td_node *call, td_node **entry) {
+static td_status *begin(td_inliner *x, td_node *call, td_node **entry) {
   bool guarded = needs_entry(x, call);
-  *entry = NULL;
+  *entry = x->at.at[call->id].pivot;
   x->args.len = 0;
   for (int i = 0; i < call->n_in; i++)
     if (!td_vec_push(&x->args, resolve(x, call->in[i]))) return td_oom();
-  if (!guarded) return NULL;
+  if (!guarded || *entry) return NULL;
   TD_TRY(add_node(x, call, "NoOp", "begin", NULL, entry));
   for (int i = 0; i < call->n_control; i++)
     TD_TRY(td_node_add_control(*entry, call->control[i]));
@@ -95,8 +81,8 @@ static td_status *begin(inliner *x, td_node *call, td_node **entry) {
     td_node *pass;
     TD_TRY(add_node(x, call, "Identity", "arg", &x->args.at[i], &pass));
     TD_TRY(td_node_add_control(*entry, pass));
-    td_dtype t = td_edge_dtype(x->args.at[i]);
-    if (t != TD_RESOURCE && t != TD_VARIANT) x->args.at[i] = (td_edge){pass, 0};
+    if (td_edge_dtype(x->args.at[i]) != TD_RESOURCE)
+      x->args.at[i] = (td_edge){pass, 0};
   }
   return NULL;
 }
@@ -140,7 +126,7 @@ static td_status *wait_for(td_graph *g, td_node *entry, int32_t begin) {
   return s;
 }
 
-static td_status *place_body(inliner *x, const td_node *call, td_node *entry,
+static td_status *place_body(td_inliner *x, const td_node *call, td_node *entry,
                              const td_function_body *body) {
   int32_t end = td_graph_size(x->g);
   if (entry) TD_TRY(wait_for(x->g, entry, body->begin));
@@ -154,44 +140,56 @@ static td_status *place_body(inliner *x, const td_node *call, td_node *entry,
   return NULL;
 }
 
-static td_status *end(inliner *x, const td_node *call, td_node *entry,
-                      inlined *to) {
+static td_status *end(td_inliner *x, const td_node *call, td_node *entry,
+                      td_inlined *to) {
   bool awaited = call->id >= x->n || x->awaited[call->id];
   if (!awaited) return NULL;
   TD_TRY(add_node(x, call, "NoOp", "end", NULL, &to->done));
   if (entry) TD_TRY(td_node_add_control(to->done, entry));
-  for (int i = 0; i < to->body.n_results; i++)
-    TD_TRY(td_node_add_control(to->done, to->body.results[i].node));
+  for (int i = 0; i < to->body.n_results; i++) {
+    td_node *n = to->body.results[i].node;
+    if (to->pivot && n->id < to->body.begin) continue; /* an argument */
+    TD_TRY(td_node_add_control(to->done, n));
+  }
   for (int i = 0; i < to->body.n_controls; i++)
     TD_TRY(td_node_add_control(to->done, to->body.controls[i]));
   return NULL;
 }
 
-static td_status *expand(inliner *x, td_node *call) {
+/* A call's body, which waits where it must; else what becomes of an If or
+ * While, which calls more. */
+static td_status *put_body(td_inliner *x, td_node *call, td_node *entry,
+                           td_inlined *to) {
+  if (call->op->kind != TD_OP_CALL) return td_lower(x, call, entry, &to->body);
+  TD_TRY(td_function_expand(x->g, call, x->args.at, &x->fill, &to->body));
+  td_status *s = place_body(x, call, entry, &to->body);
+  if (!td_ok(s)) td_function_body_deinit(&to->body);
+  return s;
+}
+
+static td_status *expand(td_inliner *x, td_node *call) {
   td_node *entry;
-  inlined to = {0};
+  td_inlined to = {.pivot = x->at.at[call->id].pivot};
   TD_TRY(begin(x, call, &entry));
-  TD_TRY(td_function_expand(x->g, call, x->args.at, &x->fill, &to.body));
+  TD_TRY(put_body(x, call, entry, &to));
   for (int32_t id = to.body.begin; id < td_graph_size(x->g); id++)
     td_graph_node(x->g, id)->serial = call->serial;
-  td_status *s = place_body(x, call, entry, &to.body);
-  if (td_ok(s)) s = end(x, call, entry, &to);
-  size_t n = (size_t)td_graph_size(x->g);
-  if (td_ok(s) && !td_vec_reserve(&x->at, n - x->at.len)) s = td_oom();
+  td_status *s = end(x, call, entry, &to);
+  if (td_ok(s)) s = td_inline_known(x);
   if (!td_ok(s)) {
     td_function_body_deinit(&to.body);
     return s;
   }
-  while (x->at.len < n) x->at.at[x->at.len++] = (inlined){0};
   x->at.at[call->id] = to;
-  td_pass_log(x->p, "%s: %d nodes", call->name, (int)n - to.body.begin);
+  td_pass_log(x->p, "%s: %d nodes", call->name,
+              (int)td_graph_size(x->g) - to.body.begin);
   return NULL;
 }
 
 /* ---- what used the calls ------------------------------------------------- */
 
 /* Control inputs of `n` that are calls become the ends of these. */
-static td_status *rewire_controls(inliner *x, td_node *n) {
+static td_status *rewire_controls(td_inliner *x, td_node *n) {
   for (int i = n->n_control; i-- > 0;) {
     td_node *before = n->control[i];
     if (!is_call(before)) continue;
@@ -201,7 +199,7 @@ static td_status *rewire_controls(inliner *x, td_node *n) {
   return NULL;
 }
 
-static td_status *rewire(inliner *x) {
+static td_status *rewire(td_inliner *x) {
   for (int32_t id = 0; id < td_graph_size(x->g); id++) {
     td_node *n = td_graph_node(x->g, id);
     if (is_call(n)) continue;
@@ -216,7 +214,7 @@ static td_status *rewire(inliner *x) {
   return NULL;
 }
 
-static td_status *drop_calls(inliner *x) {
+static td_status *drop_calls(td_inliner *x) {
   int32_t n = td_graph_size(x->g);
   bool *drop = td_calloc((size_t)n + 1, sizeof *drop);
   if (!drop) return td_oom();
@@ -229,11 +227,11 @@ static td_status *drop_calls(inliner *x) {
 
 /* ---- the pass ------------------------------------------------------------ */
 
-static td_status *start(inliner *x) {
+static td_status *start(td_inliner *x) {
   size_t n = (size_t)x->n;
   x->awaited = td_calloc(n + 1, sizeof *x->awaited);
-  if (!x->awaited || !td_vec_reserve(&x->at, n)) return td_oom();
-  while (x->at.len < n) x->at.at[x->at.len++] = (inlined){0};
+  if (!x->awaited) return td_oom();
+  TD_TRY(td_inline_known(x));
   for (int32_t id = 0; id < x->n; id++) {
     const td_node *node = td_graph_node(x->g, id);
     for (int i = 0; i < node->n_control; i++)
@@ -245,13 +243,14 @@ static td_status *start(inliner *x) {
 }
 
 /* Calls inside a body are added behind, and met in their turn. */
-static td_status *inline_all(inliner *x) {
+static td_status *inline_all(td_inliner *x) {
   TD_TRY(start(x));
   for (int32_t id = 0; id < td_graph_size(x->g); id++) {
     td_node *n = td_graph_node(x->g, id);
     if (is_call(n)) TD_TRY(expand(x, n));
   }
   TD_TRY(rewire(x));
+  TD_TRY(td_lower_check(x));
   TD_TRY(drop_calls(x));
   return td_pass_sweep(x->p);
 }
@@ -272,16 +271,17 @@ static td_status *find_frames(td_pass *p) {
 }
 
 td_status *td_inline(td_pass *p) {
-  inliner x = {.p = p,
-               .g = p->graph,
-               .n = td_graph_size(p->graph),
-               .fill = TD_FUNCTION_FILL};
+  td_inliner x = {.p = p,
+                  .g = p->graph,
+                  .n = td_graph_size(p->graph),
+                  .fill = TD_FUNCTION_FILL};
   if (!has_calls(p->graph)) return NULL;
   td_status *s = inline_all(&x);
   for (size_t i = 0; i < x.at.len; i++)
     td_function_body_deinit(&x.at.at[i].body);
   td_vec_free(&x.at);
   td_vec_free(&x.args);
+  td_vec_free(&x.claims);
   td_free(x.awaited);
   return td_ok(s) ? find_frames(p) : s;
 }

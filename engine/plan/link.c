@@ -13,7 +13,7 @@ td_status *td_link_number(td_pass *p, const char *source, int32_t *out) {
   td_str_addf(&name, "edge_%zu_%s", p->edges.len, source);
   char *text = td_str_take(&name);
   if (!text) return td_oom();
-  if (!td_vec_push(&p->edges, text)) {
+  if (!td_vec_push(&p->edges, (td_plan_edge){.name = text})) {
     td_free(text);
     return td_oom();
   }
@@ -21,13 +21,17 @@ td_status *td_link_number(td_pass *p, const char *source, int32_t *out) {
   return NULL;
 }
 
-static void describe(const td_pass *p, const td_link *l, td_build *b) {
+/* An incarnation is of one process and one start of it: it travels beside a
+ * part, so that equal parts have equal bytes. */
+static void describe(td_pass *p, const td_link *l, td_build *b) {
+  td_plan_edge *edge = &p->edges.at[l->edge];
+  edge->from = l->from;
+  edge->to = l->to;
   b->exact_name = true;
   b->origin = l->value.node->origin;
-  td_build_attr(b, "tensor_name", td_attr_string(p->edges.at[l->edge]));
+  td_build_attr(b, "tensor_name", td_attr_string(edge->name));
   td_build_attr(b, "send_device", td_attr_string(l->from->name));
-  td_build_attr(b, "send_device_incarnation",
-                td_attr_int((int64_t)l->from->incarnation));
+  td_build_attr(b, "send_device_incarnation", td_attr_int(0));
   td_build_attr(b, "recv_device", td_attr_string(l->to->name));
   td_build_attr(b, "client_terminated", td_attr_bool(l->client));
   td_build_attr(b, "_edge", td_attr_int(l->edge));
@@ -40,7 +44,7 @@ static void settle(const td_link *l, td_node *n) {
   n->may_die = l->may_die;
 }
 
-td_status *td_link_send(const td_pass *p, td_graph *g, const td_link *l,
+td_status *td_link_send(td_pass *p, td_graph *g, const td_link *l,
                         td_edge input, td_node **out) {
   char name[32];
   td_build b;
@@ -53,7 +57,7 @@ td_status *td_link_send(const td_pass *p, td_graph *g, const td_link *l,
   return NULL;
 }
 
-td_status *td_link_recv(const td_pass *p, td_graph *g, const td_link *l,
+td_status *td_link_recv(td_pass *p, td_graph *g, const td_link *l,
                         td_node *trigger, td_node **out) {
   char name[32];
   td_build b;

@@ -28,11 +28,11 @@ typedef struct td_link {
 td_status *td_link_number(td_pass *p, const char *source,
                           int32_t *out) TD_MUST_USE;
 /* Adds the _Send (_HostSend) of `input`, a node of `g`. */
-td_status *td_link_send(const td_pass *p, td_graph *g, const td_link *l,
+td_status *td_link_send(td_pass *p, td_graph *g, const td_link *l,
                         td_edge input, td_node **out) TD_MUST_USE;
 /* Adds the _Recv (_HostRecv); `trigger` (may be NULL), a node of `g`, starts
  * it once an iteration. */
-td_status *td_link_recv(const td_pass *p, td_graph *g, const td_link *l,
+td_status *td_link_recv(td_pass *p, td_graph *g, const td_link *l,
                         td_node *trigger, td_node **out) TD_MUST_USE;
 
 #endif

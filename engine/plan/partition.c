@@ -29,8 +29,8 @@
 #include "engine/graph/graph_edit.h"
 #include "engine/graph/node_edit.h"
 #include "engine/graphdef/function.h"
-#include "engine/graphdef/graphdef.h"
 #include "engine/plan/link_impl.h"
+#include "engine/plan/part.h"
 
 /* What a link is known by. */
 typedef struct link_key {
@@ -78,11 +78,11 @@ static td_status *connect(partition *t, const td_link *l, td_edge input,
     if (trigger) start = t->copy[trigger->id];
     if (!start && l->frame)
       return td_error(TD_INTERNAL, "no control loop for %s",
-                      t->p->edges.at[l->edge]);
+                      t->p->edges.at[l->edge].name);
   }
   TD_TRY(td_link_recv(t->p, graph_of(t, to), l, start, out));
   (*out)->placed = to;
-  td_pass_log(t->p, "%s: %s to %s", t->p->edges.at[l->edge], l->from->name,
+  td_pass_log(t->p, "%s: %s to %s", t->p->edges.at[l->edge].name, l->from->name,
               l->to->name);
   return NULL;
 }
@@ -244,58 +244,10 @@ static td_status *add_parts(partition *t) {
   return NULL;
 }
 
-/* Nodes keep their serials: by these a session knows the states of kernels. */
-static void keep_serials(const td_graph *from, td_graph *to) {
-  for (int32_t id = 0; id < td_graph_size(to); id++) {
-    td_node *n = td_graph_node(to, id);
-    const td_node *same = td_graph_find(from, n->name);
-    n->serial = same ? same->serial : 0;
-  }
-}
-
-/* Writes and reads the graph, so that it is what a remote worker would get. */
-static td_status *through_bytes(td_graph **g) {
-  char *bytes = NULL;
-  size_t len = 0;
-  td_graph *read = NULL;
-  td_status *s = td_graphdef_write(*g, &bytes, &len);
-  if (td_ok(s)) s = td_graph_new(&read);
-  if (td_ok(s)) s = td_graphdef_read(read, bytes, len, NULL);
-  td_free(bytes);
-  if (!td_ok(s)) {
-    td_graph_release(read);
-    return s;
-  }
-  keep_serials(*g, read);
-  td_graph_release(*g);
-  *g = read;
-  return NULL;
-}
-
-/* Frames are numbered anew in each part; deadness is carried by notes of the
- * _Recvs. A part without control flow has neither. */
-static td_status *settle_frames(td_graph *g) {
-  bool flow = false;
-  for (int32_t id = 0; id < td_graph_size(g) && !flow; id++) {
-    const td_node *n = td_graph_node(g, id);
-    flow = n->op->kind == TD_OP_SWITCH || n->op->kind == TD_OP_ENTER ||
-           td_node_bool(n, "_may_die");
-  }
-  if (!flow) return NULL;
-  td_frames frames;
-  TD_TRY(td_frames_check(g, &frames));
-  td_frames_free(&frames);
-  return NULL;
-}
-
+/* Attributes may name functions: a part carries those that it reaches. */
 static td_status *finish_part(td_pass *p, td_part *part) {
-  /* Attributes may name functions. */
-  TD_TRY(td_function_copy(p->graph, part->graph));
-  if (p->request->roundtrip) TD_TRY(through_bytes(&part->graph));
-  TD_TRY(settle_frames(part->graph));
-  for (int32_t id = 0; id < td_graph_size(part->graph); id++)
-    td_graph_node(part->graph, id)->order = id;
-  return NULL;
+  TD_TRY(td_function_copy_used(p->graph, part->graph));
+  return td_part_settle(part);
 }
 
 /* ---- the pass ------------------------------------------------------------ */

@@ -37,7 +37,7 @@ typedef struct td_pass {
   int32_t n_frames;
   td_node **targets; /* from prune: nodes of the working copy; owned */
   int32_t n_targets;
-  TD_VEC(char *) edges;  /* names of the rendezvous edges so far; owned */
+  TD_VEC(td_plan_edge) edges; /* of the rendezvous, so far; names owned */
   td_node **triggers;    /* from control_loops: see td_pass_trigger. Owned */
   int32_t first_trigger; /* nodes from this id on belong to control loops */
   int32_t *order;        /* from schedule: node ids, inputs first; NULL: any

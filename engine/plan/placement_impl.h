@@ -5,6 +5,7 @@
 #define TD_PLACEMENT_IMPL_H
 
 #include "engine/base/map.h"
+#include "engine/device/kernel_table.h"
 #include "engine/plan/placer_impl.h"
 
 /* Why a node is where it is, for td_placer_explain. */
@@ -16,6 +17,7 @@ typedef enum td_placer_why {
   TD_PLACER_CONSUMER,  /* with its only consumer, `with` */
   TD_PLACER_ABLE,      /* the default device has no kernel for it */
   TD_PLACER_FALLBACK,  /* what it requested cannot be had */
+  TD_PLACER_SPREAD,    /* by a hash of its name */
 } td_placer_why;
 
 /* Where one node is. Nodes that must share a device form a group, a set of a
@@ -37,13 +39,25 @@ typedef struct td_placement {
 
 enum { TD_PLACER_KINDS = 32 };
 
+typedef struct td_placer_device {
+  td_device *device; /* retained; NULL: it was removed */
+  td_device_name name;
+  int kind;
+} td_placer_device;
+
+/* Devices that say the same about kernels. */
+typedef struct td_placer_kind {
+  char *kernels;          /* td_device.kernels; owned */
+  td_kernel_table *table; /* retained */
+  int devices;            /* of this kind; 0: it is free */
+} td_placer_kind;
+
 struct td_placer {
-  td_device **devices; /* retained */
-  int n_devices;
-  bool soft;
-  const char *kinds[TD_PLACER_KINDS]; /* kinds of devices: whose kernels */
-  int n_kinds;
-  int *kind_of;              /* by device */
+  TD_VEC(td_placer_device) devices; /* by index, for good */
+  bool changed; /* devices came or went since free nodes were placed */
+  bool soft, spread;
+  char first[32]; /* type of the devices that are tried first, or "" */
+  td_placer_kind kinds[TD_PLACER_KINDS];
   TD_VEC(td_placement) at;   /* by node id */
   int32_t n;                 /* nodes placed so far */
   uint64_t removals;         /* td_graph_removals when they were */
@@ -72,6 +86,24 @@ static inline td_placement *td_placer_group_of(td_placer *p, int32_t id) {
   return &at[id];
 }
 
+/* Is the device still there, and one that nodes of these kinds may have? */
+static inline bool td_placer_may(const td_placer *p, uint32_t kinds,
+                                 int32_t device) {
+  const td_placer_device *d = &p->devices.at[device];
+  return d->device && (kinds >> d->kind & 1);
+}
+
+/* Does the group that begins with `n` keep its device for good? */
+static inline bool td_placer_is_bound(const td_placer *p, const td_node *n) {
+  return p->at.at[n->id].shared || (n->op->flags & TD_STATEFUL);
+}
+
+/* ---- devices that come and go (placer_devices.c) ---- */
+
+/* Places anew what may have another device since some came or went. */
+td_status *td_placer_devices_settle(td_placer *p, const td_graph *g) TD_MUST_USE;
+void td_placer_devices_free(td_placer *p);
+
 /* ---- groups (placer_group.c) ---- */
 
 /* What a node or a group may have, and on whose account. */
@@ -91,9 +123,9 @@ td_status *td_placer_group_join(td_placer *p, const td_graph *g,
                                 const td_node *n) TD_MUST_USE;
 /* Peer `i` of `n`, below td_placer_group_peers: a node that it must be with.
  * These are the sources of resources that it takes and the nodes that its
- * attribute _class names. NULL when there is none at `i`. */
-td_status *td_placer_group_peer(const td_graph *g, const td_node *n, int i,
-                                td_node **out) TD_MUST_USE;
+ * attribute _class names. NULL when there is none at `i`: a file may be a part
+ * of another, whose nodes it still names. */
+td_node *td_placer_group_peer(const td_graph *g, const td_node *n, int i);
 int td_placer_group_peers(const td_node *n);
 /* The kinds of devices that have a kernel for `n`, as bits. */
 uint32_t td_placer_group_kinds(const td_placer *p, const td_node *n);
@@ -105,7 +137,7 @@ td_status *td_placer_group_request(td_placer *p, const char *text,
 td_status *td_placer_group_fail(td_placer *p, td_placement *group,
                                 td_status *s) TD_MUST_USE;
 
-/* ---- devices (placer_choose.c) ---- */
+/* ---- choosing (placer_choose.c) ---- */
 
 /* Chooses a device for the nodes from `begin` to `end`. */
 td_status *td_placer_choose_new(td_placer *p, const td_graph *g, int32_t begin,
@@ -120,6 +152,9 @@ td_status *td_placer_explain_conflict(const td_placer *p, const td_graph *g,
                                       const td_placer_constraint *a,
                                       const td_placer_constraint *b)
     TD_MUST_USE;
+/* The group of `n` is bound to a device that was removed. */
+td_status *td_placer_explain_removed(const td_placer *p,
+                                     const td_node *n) TD_MUST_USE;
 /* No device will do for the group that begins with `n`. */
 td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
                                   const td_node *n) TD_MUST_USE;

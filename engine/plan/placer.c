@@ -1,35 +1,26 @@
 /* placer.c - which device each node runs on.
  *
- * The whole graph is placed, never one signature, and a node keeps its device
- * for the life of the session. New nodes are placed in three rounds: each is
- * read by itself (what it requests, where it has kernels), joins the group of
- * those that it must be with (placer_group.c), and then the groups choose a
- * device (placer_choose.c). A node that fits nowhere remembers why, so that one
- * bad line does not take the rest of the graph with it.
+ * The whole graph is placed, never one signature. New nodes are placed in three
+ * rounds: each is read by itself (what it requests, where it has kernels),
+ * joins the group of those that it must be with (placer_group.c), and then the
+ * groups choose a device (placer_choose.c). A group that is bound, by a state
+ * or by having several members, keeps its device for the life of the session; a
+ * free node keeps it until devices come or go (placer_devices.c). A node that
+ * fits nowhere remembers why, so that one bad line does not take the rest of
+ * the graph with it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/plan/placement_impl.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- life ---------------------------------------------------------------- */
 
 static td_status *take_devices(td_placer *p, const td_placer_options *o) {
-  size_t n = (size_t)o->n_devices;
-  p->devices = td_calloc(n, sizeof *p->devices);
-  p->kind_of = td_calloc(n, sizeof *p->kind_of);
-  if (!p->devices || !p->kind_of) return td_oom();
-  for (int i = 0; i < o->n_devices; i++) {
-    const char *kind = o->devices[i]->kernels;
-    int k = 0;
-    while (k < p->n_kinds && strcmp(p->kinds[k], kind) != 0) k++;
-    if (k == TD_PLACER_KINDS)
-      return td_error(TD_RESOURCE_EXHAUSTED, "more than %d kinds of devices",
-                      TD_PLACER_KINDS);
-    if (k == p->n_kinds) p->kinds[p->n_kinds++] = kind;
-    p->kind_of[i] = k;
-    p->devices[p->n_devices++] = td_device_retain(o->devices[i]);
-  }
+  for (int i = 0; i < o->n_devices; i++)
+    TD_TRY(td_placer_add_device(p, o->devices[i]));
+  p->changed = false;
   return NULL;
 }
 
@@ -40,6 +31,8 @@ td_status *td_placer_new(const td_placer_options *o, td_placer **out) {
   td_placer *p = td_calloc(1, sizeof *p);
   if (!p) return td_oom();
   p->soft = o->soft;
+  p->spread = o->spread;
+  if (o->first) snprintf(p->first, sizeof p->first, "%s", o->first);
   td_map_init(&p->request_of);
   td_status *s = take_devices(p, o);
   if (td_ok(s))
@@ -51,10 +44,8 @@ td_status *td_placer_new(const td_placer_options *o, td_placer **out) {
 
 void td_placer_free(td_placer *p) {
   if (!p) return;
-  for (int i = 0; i < p->n_devices; i++) td_device_release(p->devices[i]);
+  td_placer_devices_free(p);
   for (size_t i = 0; i < p->errors.len; i++) td_status_release(p->errors.at[i]);
-  td_free(p->devices);
-  td_free(p->kind_of);
   td_vec_free(&p->at);
   td_vec_free(&p->kept);
   td_vec_free(&p->sparse);
@@ -160,12 +151,14 @@ td_prune_mark *td_placer_marks(td_placer *p) {
   return p->marks.at;
 }
 
-void td_placer_assign(td_placer *p, td_node *n) {
-  n->placed = td_placer_group_of(p, n->id)->device;
+int32_t td_placer_where(td_placer *p, const td_node *n) {
+  int32_t d = td_placer_group_of(p, n->id)->device;
+  return d >= 0 && p->devices.at[d].device ? d : -1;
 }
 
-td_status *td_placer_grow(td_placer *p, td_graph *g) {
+td_status *td_placer_grow(td_placer *p, const td_graph *g) {
   TD_TRY(shrink(p, g));
+  TD_TRY(td_placer_devices_settle(p, g));
   int32_t old = p->n, n = td_graph_size(g);
   p->at.len = (size_t)old;
   if (!td_vec_reserve(&p->at, (size_t)(n - old))) return td_oom();
@@ -178,22 +171,20 @@ td_status *td_placer_grow(td_placer *p, td_graph *g) {
     TD_TRY(td_placer_group_join(p, g, td_graph_node(g, id)));
   TD_TRY(td_placer_choose_new(p, g, old, n));
   p->n = n;
-  for (int32_t id = old; id < n; id++)
-    td_placer_assign(p, td_graph_node(g, id));
   return find_sparse(p, g);
 }
 
 td_status *td_placer_why_not(const td_placer *p, const td_node *n) {
   int32_t error = p->at.at[td_placer_group(p, n->id)].error;
   if (error >= 0) return td_status_retain(p->errors.at[error]);
-  return td_node_blame(td_error(TD_INTERNAL, "not placed"), n);
+  return td_placer_explain_removed(p, n);
 }
 
-td_status *td_placer_extend(td_placer *p, td_graph *g) {
+td_status *td_placer_extend(td_placer *p, const td_graph *g) {
   int32_t old = p->n;
   TD_TRY(td_placer_grow(p, g));
   for (int32_t id = old; id < p->n; id++)
-    if (td_graph_node(g, id)->placed < 0)
+    if (td_placer_where(p, td_graph_node(g, id)) < 0)
       return td_placer_why_not(p, td_graph_node(g, id));
   return NULL;
 }

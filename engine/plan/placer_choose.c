@@ -8,16 +8,46 @@
  *   a Const with one consumer      the device of that consumer
  *   all others                     the first device with a kernel
  *
+ * For tests there is `spread`: who requested nothing follows nobody and goes by
+ * a hash of its name to any device with a kernel, variables and the nodes of
+ * loops too, so that every edge of some graph crosses.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "engine/plan/placement_impl.h"
 
+static int32_t count(const td_placer *p) {
+  return (int32_t)p->devices.len;
+}
+
+static bool suits(const td_placer *p, int32_t d, const td_device_name *request,
+                  uint32_t kinds) {
+  return td_placer_may(p, kinds, d) &&
+         (!request || td_device_name_matches(request, &p->devices.at[d].name));
+}
+
+/* The first that suits, of the type that is tried first if there is one. */
 static int32_t choose(const td_placer *p, const td_device_name *request,
                       uint32_t kinds) {
-  for (int d = 0; d < p->n_devices; d++)
-    if ((kinds >> p->kind_of[d] & 1) &&
-        (!request || td_device_name_matches(request, &p->devices[d]->parsed)))
+  for (int32_t d = 0; p->first[0] && d < count(p); d++)
+    if (strcmp(p->devices.at[d].name.type, p->first) == 0 &&
+        suits(p, d, request, kinds))
       return d;
+  for (int32_t d = 0; d < count(p); d++)
+    if (suits(p, d, request, kinds)) return d;
   return -1;
+}
+
+/* One of those with a kernel, the same in every session with these devices. */
+static int32_t choose_by_name(const td_placer *p, const td_node *n,
+                              uint32_t kinds) {
+  uint64_t suitable = 0;
+  for (int32_t d = 0; d < count(p); d++) suitable += suits(p, d, NULL, kinds);
+  if (suitable == 0) return -1;
+  uint64_t skip = td_hash(n->name, strlen(n->name), 0) % suitable;
+  for (int32_t d = 0;; d++)
+    if (suits(p, d, NULL, kinds) && skip-- == 0) return d;
 }
 
 /* Soft placement: another type of device in the same task, then any device. */
@@ -33,10 +63,14 @@ static td_status *decide(td_placer *p, const td_graph *g, int32_t id) {
   td_placement *e = &p->at.at[id];
   const td_device_name *request =
       e->request < 0 ? NULL : &p->requests.at[e->request];
-  e->device = choose(p, request, e->kinds);
-  e->why = request          ? TD_PLACER_REQUESTED
-           : e->device == 0 ? TD_PLACER_DEFAULT
-                            : TD_PLACER_ABLE;
+  bool spread = p->spread && !request;
+  e->device = spread ? choose_by_name(p, td_graph_node(g, id), e->kinds)
+                     : choose(p, request, e->kinds);
+  e->why = request  ? TD_PLACER_REQUESTED
+           : spread ? TD_PLACER_SPREAD
+                    : TD_PLACER_DEFAULT;
+  if (e->why == TD_PLACER_DEFAULT && e->device != choose(p, NULL, ~0U))
+    e->why = TD_PLACER_ABLE;
   if (e->device < 0 && request && p->soft) {
     e->device = choose_soft(p, *request, e->kinds);
     e->why = TD_PLACER_FALLBACK;
@@ -52,7 +86,8 @@ static bool follow(td_placer *p, int32_t id, int32_t leader,
                    td_placer_why why) {
   td_placement *e = &p->at.at[id];
   int32_t device = leader < 0 ? -1 : td_placer_group_of(p, leader)->device;
-  if (device < 0 || !(e->kinds >> p->kind_of[device] & 1)) return false;
+  if (device < 0 || p->spread || !td_placer_may(p, e->kinds, device))
+    return false;
   e->device = device;
   e->why = (uint8_t)why;
   e->with = leader;
@@ -98,9 +133,8 @@ td_status *td_placer_choose_new(td_placer *p, const td_graph *g, int32_t begin,
                                 int32_t end) {
   for (int32_t id = begin; id < end; id++) {
     const td_placement *e = &p->at.at[id];
-    bool bound = e->request >= 0 || e->shared ||
-                 (td_graph_node(g, id)->op->flags & TD_STATEFUL);
-    if (e->parent == id && is_free(e) && bound) TD_TRY(decide(p, g, id));
+    bool first = e->request >= 0 || td_placer_is_bound(p, td_graph_node(g, id));
+    if (e->parent == id && is_free(e) && first) TD_TRY(decide(p, g, id));
   }
   for (int32_t id = begin; id < end; id++) {
     const td_node *n = td_graph_node(g, id);
@@ -120,7 +154,7 @@ td_status *td_placer_choose_new(td_placer *p, const td_graph *g, int32_t begin,
 /* ---- nodes out of functions ---------------------------------------------- */
 
 static bool has_kernel(const td_placer *p, uint32_t kinds, int32_t device) {
-  return device >= 0 && (kinds >> p->kind_of[device] & 1);
+  return device >= 0 && td_placer_may(p, kinds, device);
 }
 
 static td_status *place_as_requested(td_placer *p, td_node *n, uint32_t kinds) {
@@ -139,14 +173,16 @@ static td_status *place_as_requested(td_placer *p, td_node *n, uint32_t kinds) {
 static td_status *put(td_placer *p, td_node *n, int32_t with) {
   uint32_t kinds = td_placer_group_kinds(p, n);
   for (int i = 0; i < td_placer_group_peers(n); i++) {
-    td_node *other;
-    TD_TRY(td_placer_group_peer(n->graph, n, i, &other));
+    const td_node *other = td_placer_group_peer(n->graph, n, i);
     if (!other || !has_kernel(p, kinds, other->placed)) continue;
     n->placed = other->placed;
     return NULL;
   }
   if (n->device[0]) return place_as_requested(p, n, kinds);
-  n->placed = has_kernel(p, kinds, with) ? with : choose(p, NULL, kinds);
+  if (p->spread)
+    n->placed = choose_by_name(p, n, kinds);
+  else
+    n->placed = has_kernel(p, kinds, with) ? with : choose(p, NULL, kinds);
   if (n->placed >= 0) return NULL;
   return td_error(TD_INVALID_ARGUMENT,
                   "no device has a kernel for it, inside a function");

@@ -10,9 +10,9 @@
 
 /* Are all devices of one task, so that type and number tell them apart? */
 static bool one_task(const td_placer *p) {
-  const td_device_name *a = &p->devices[0]->parsed;
-  for (int i = 1; i < p->n_devices; i++) {
-    const td_device_name *b = &p->devices[i]->parsed;
+  const td_device_name *a = &p->devices.at[0].name;
+  for (size_t i = 1; i < p->devices.len; i++) {
+    const td_device_name *b = &p->devices.at[i].name;
     if (strcmp(a->job, b->job) != 0 || a->task != b->task ||
         a->replica != b->replica)
       return false;
@@ -21,20 +21,24 @@ static bool one_task(const td_placer *p) {
 }
 
 static void add_device(const td_placer *p, int32_t device, td_str *out) {
-  const td_device *d = p->devices[device];
+  const td_device_name *d = &p->devices.at[device].name;
   if (one_task(p))
     td_str_addf(out, "%s:%d", d->type, (int)d->index);
   else
-    td_str_add(out, d->name);
+    td_device_name_print(d, out);
 }
 
 static void add_devices(const td_placer *p, td_str *out) {
   enum { SHOWN = 16 };
-  for (int i = 0; i < p->n_devices && i < SHOWN; i++) {
-    if (i) td_str_add(out, ", ");
-    add_device(p, i, out);
+  int shown = 0;
+  for (size_t i = 0; i < p->devices.len && shown <= SHOWN; i++) {
+    if (!p->devices.at[i].device) continue;
+    if (shown++) td_str_add(out, ", ");
+    if (shown <= SHOWN)
+      add_device(p, (int32_t)i, out);
+    else
+      td_str_add(out, "...");
   }
-  if (p->n_devices > SHOWN) td_str_add(out, ", ...");
 }
 
 /* MatMul "y" (train.lua:3) */
@@ -51,9 +55,10 @@ static void add_request(const td_placer *p, int32_t request, td_str *out) {
 
 static void add_kinds(const td_placer *p, uint32_t kinds, td_str *out) {
   const char *comma = "";
-  for (int k = 0; k < p->n_kinds; k++) {
+  for (int k = 0; k < TD_PLACER_KINDS; k++) {
     if (!(kinds >> k & 1)) continue;
-    td_str_addf(out, "%s%s", comma, p->kinds[k]);
+    td_str_addf(out, "%s%s", comma, p->kinds[k].kernels);
+    if (p->kinds[k].table) td_str_add(out, " elsewhere");
     comma = ", ";
   }
 }
@@ -82,6 +87,8 @@ static void add_side(const td_placer *p, const td_placer_constraint *side,
     td_str_add(out, "is on ");
     add_device(p, side->device, out);
     td_str_add(out, " for good");
+    if (!p->devices.at[side->device].device)
+      td_str_add(out, ", which was removed");
   } else if (side->request >= 0) {
     add_request(p, side->request, out);
   } else {
@@ -94,8 +101,8 @@ td_status *td_placer_explain_conflict(const td_placer *p, const td_graph *g,
                                       const td_placer_constraint *a,
                                       const td_placer_constraint *b) {
   bool kinds = (a->kinds & b->kinds) == 0 ||
-               (b->device >= 0 && !(a->kinds >> p->kind_of[b->device] & 1)) ||
-               (a->device >= 0 && !(b->kinds >> p->kind_of[a->device] & 1));
+               (b->device >= 0 && !td_placer_may(p, a->kinds, b->device)) ||
+               (a->device >= 0 && !td_placer_may(p, b->kinds, a->device));
   td_str text = {0};
   if (a->node == n->id) {
     td_str_add(&text, "it ");
@@ -113,11 +120,15 @@ td_status *td_placer_explain_conflict(const td_placer *p, const td_graph *g,
   return error_from(&text, n);
 }
 
-/* No kernel anywhere: the registry knows best what there is. */
+/* No kernel anywhere: the registry knows best what there is. That it is not
+ * found when a node is run alone is an invalid graph here, as in TensorFlow. */
 static td_status *no_kernel(const td_placer *p, const td_node *n) {
   const td_kernel_def *def;
-  td_status *s = td_kernel_find(n, p->kinds[0], &def);
-  if (td_ok(s)) s = td_error(TD_NOT_FOUND, "no device has a kernel for it");
+  td_status *why = td_kernel_find(n, p->kinds[0].kernels, &def);
+  td_status *s =
+      td_error(TD_INVALID_ARGUMENT, "%s",
+               why ? td_status_message(why) : "no device has a kernel for it");
+  td_status_release(why);
   return td_node_blame(s, n);
 }
 
@@ -127,9 +138,10 @@ td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
   td_str text = {0};
   if (e->kinds == 0) return no_kernel(p, n);
   bool exists = false;
-  for (int i = 0; i < p->n_devices && e->request >= 0; i++)
-    exists |= td_device_name_matches(&p->requests.at[e->request],
-                                     &p->devices[i]->parsed);
+  for (size_t i = 0; i < p->devices.len && e->request >= 0; i++)
+    exists |= p->devices.at[i].device &&
+              td_device_name_matches(&p->requests.at[e->request],
+                                     &p->devices.at[i].name);
   const td_node *who = td_graph_node(g, e->requester);
   if (who != n) {
     td_str_add(&text, "it must be with ");
@@ -152,6 +164,26 @@ td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
   return error_from(&text, n);
 }
 
+td_status *td_placer_explain_removed(const td_placer *p, const td_node *n) {
+  int32_t first = td_placer_group(p, n->id);
+  int32_t device = p->at.at[first].device;
+  td_str text = {0};
+  td_str_add(&text, "it ");
+  if (first != n->id) {
+    td_str_add(&text, "must be with ");
+    add_node(td_graph_node(n->graph, first), &text);
+    td_str_add(&text, ", which ");
+  }
+  td_str_add(&text, "is on ");
+  add_device(p, device, &text);
+  td_str_add(&text, " for good, and that device was removed; a new session "
+                    "places it anew");
+  td_status *s =
+      text.failed ? td_oom() : td_error(TD_UNAVAILABLE, "%s", td_str_c(&text));
+  td_str_deinit(&text);
+  return td_node_blame(s, n);
+}
+
 /* ---- explaining ---------------------------------------------------------- */
 
 static void add_requested(const td_placer *p, const td_graph *g, int32_t id,
@@ -171,7 +203,7 @@ static void add_group(const td_placer *p, const td_graph *g, int32_t id,
   td_str_addf(out, "colocated with %s", td_graph_node(g, first)->name);
   if (request < 0 || device < 0 ||
       td_device_name_matches(&p->requests.at[request],
-                             &p->devices[device]->parsed))
+                             &p->devices.at[device].name))
     return;
   td_str_add(out, ", though it ");
   add_request(p, request, out);
@@ -200,6 +232,9 @@ static void add_reason(const td_placer *p, const td_graph *g, int32_t id,
     add_requested(p, g, id, out);
     td_str_add(out, ", which cannot be had");
     break;
+  case TD_PLACER_SPREAD:
+    td_str_add(out, "spread by its name");
+    break;
   default:
     break;
   }
@@ -219,6 +254,8 @@ void td_placer_explain(const td_placer *p, const td_graph *g, td_str *out) {
     }
     add_device(p, group->device, out);
     td_str_add(out, ": ");
+    if (!p->devices.at[group->device].device)
+      td_str_add(out, "removed; it was placed there as ");
     if (first != id)
       add_group(p, g, id, first, out);
     else

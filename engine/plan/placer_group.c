@@ -39,10 +39,14 @@ static bool runs_anywhere(const td_node *n) {
   return kind != TD_OP_PLAIN && kind != TD_OP_CONST && kind != TD_OP_IDENTITY;
 }
 
+static bool has_kernel(const td_placer_kind *k, const td_node *n) {
+  return runs_anywhere(n) || td_kernel_table_has(k->table, k->kernels, n);
+}
+
 uint32_t td_placer_group_kinds(const td_placer *p, const td_node *n) {
   uint32_t kinds = 0;
-  for (int k = 0; k < p->n_kinds; k++)
-    if (runs_anywhere(n) || td_kernel_exists(n, p->kinds[k]))
+  for (int k = 0; k < TD_PLACER_KINDS; k++)
+    if (p->kinds[k].devices > 0 && has_kernel(&p->kinds[k], n))
       kinds |= (uint32_t)1 << k;
   return kinds;
 }
@@ -114,7 +118,7 @@ void td_placer_group_consumers(td_placer *p, const td_node *n) {
 
 static bool may_have(const td_placer *p, int32_t request, int32_t device) {
   return request < 0 || td_device_name_matches(&p->requests.at[request],
-                                               &p->devices[device]->parsed);
+                                               &p->devices.at[device].name);
 }
 
 /* Takes over the device that `from` has already. With soft placement a request
@@ -146,7 +150,7 @@ static td_status *narrow(td_placer *p, td_placer_constraint *to,
   *fits = take_device(p, to, from) && take_device(p, &back, to);
   to->kinds &= from->kinds;
   if (!*fits || to->kinds == 0 ||
-      (to->device >= 0 && !(to->kinds >> p->kind_of[to->device] & 1)))
+      (to->device >= 0 && !td_placer_may(p, to->kinds, to->device)))
     *fits = false;
   if (!*fits || from->request < 0 || from->request == to->request) return NULL;
   if (to->request < 0) {
@@ -178,29 +182,21 @@ static void unite(td_placer *p, int32_t a, int32_t b,
   first->device = all->device;
 }
 
-td_status *td_placer_group_peer(const td_graph *g, const td_node *n, int i,
-                                td_node **out) {
+td_node *td_placer_group_peer(const td_graph *g, const td_node *n, int i) {
   static const char prefix[] = "loc:@";
   const td_attr *a = td_node_attr(n, "_class");
-  *out = NULL;
   if (i < n->n_in) { /* a call is nowhere; its body may be in many places */
-    if (n->in[i].node && td_edge_dtype(n->in[i]) == TD_RESOURCE &&
-        n->op->kind != TD_OP_CALL)
-      *out = n->in[i].node;
-    return NULL;
+    bool peers = n->in[i].node && td_edge_dtype(n->in[i]) == TD_RESOURCE &&
+                 !td_op_is_call(n->op->kind) && n->op->kind != TD_OP_FOREIGN &&
+                 n->in[i].node->op->kind != TD_OP_FOREIGN;
+    return peers ? n->in[i].node : NULL;
   }
   i -= n->n_in;
   if (!a || a->kind != TD_ATTR_STRING || !a->is_list || i >= a->len)
     return NULL;
   const char *text = a->ss[i].at;
   if (strncmp(text, prefix, sizeof prefix - 1) != 0) return NULL;
-  *out = td_graph_find(g, text + sizeof prefix - 1);
-  if (*out) return NULL;
-  return td_node_blame(td_error(TD_INVALID_ARGUMENT,
-                                "to be colocated with \"%s\", but there "
-                                "is no such node",
-                                text + sizeof prefix - 1),
-                       n);
+  return td_graph_find(g, text + sizeof prefix - 1);
 }
 
 int td_placer_group_peers(const td_node *n) {
@@ -215,9 +211,8 @@ static td_status *narrow_all(td_placer *p, const td_graph *g, const td_node *n,
   td_placement *mine = td_placer_group_of(p, n->id);
   bool own = all->request >= 0;
   for (int i = 0; i < td_placer_group_peers(n); i++) {
-    td_node *with;
+    const td_node *with = td_placer_group_peer(g, n, i);
     bool fits;
-    TD_TRY(td_placer_group_peer(g, n, i, &with));
     if (!with || td_placer_group_of(p, with->id) == mine) continue;
     const td_placement *other = td_placer_group_of(p, with->id);
     if (other->error >= 0) return td_status_retain(p->errors.at[other->error]);
@@ -246,8 +241,7 @@ td_status *td_placer_group_join(td_placer *p, const td_graph *g,
   }
   if (!td_ok(s)) return td_placer_group_fail(p, mine, s);
   for (int i = 0; i < td_placer_group_peers(n); i++) {
-    td_node *with;
-    TD_TRY(td_placer_group_peer(g, n, i, &with));
+    const td_node *with = td_placer_group_peer(g, n, i);
     if (with) unite(p, n->id, with->id, &all);
   }
   return NULL;

@@ -13,11 +13,8 @@
 
 /* As td_placer_extend, but a node that cannot be placed is no error: only
  * those who need it fail, with td_placer_why_not. */
-td_status *td_placer_grow(td_placer *p, td_graph *g) TD_MUST_USE;
+td_status *td_placer_grow(td_placer *p, const td_graph *g) TD_MUST_USE;
 td_status *td_placer_why_not(const td_placer *p, const td_node *n) TD_MUST_USE;
-/* Sets n->placed, of a node of the graph that the placer has grown with:
- * another session may have placed it its own way. */
-void td_placer_assign(td_placer *p, td_node *n);
 /* Sets n->placed, of a node of the working copy that came out of a function:
  * where its peers are, where it requests to be, where its call is (`with`), or
  * where there is a kernel. */

@@ -12,6 +12,7 @@
 
 #include "engine/graph/graph_check.h"
 #include "engine/plan/dump_impl.h"
+#include "engine/plan/part.h"
 
 /* ---- the passes ---------------------------------------------------------- */
 
@@ -81,7 +82,7 @@ static td_status *run_passes(td_pass *p) {
 
 static int32_t client_of(const td_plan_request *r) {
   for (int i = 0; i < r->n_devices; i++)
-    if (td_device_on_host(r->devices[i])) return i;
+    if (r->devices[i] && td_device_touchable(r->devices[i])) return i;
   return 0;
 }
 
@@ -91,7 +92,7 @@ td_status *td_plan_new(const td_plan_request *r, td_plan **out) {
   p.plan = td_calloc(1, sizeof *p.plan);
   if (!p.plan) return td_oom();
   td_status *s = run_passes(&p);
-  p.plan->edge_names = p.edges.at;
+  p.plan->edges = p.edges.at;
   p.plan->n_edges = (int32_t)p.edges.len;
   td_graph_release(p.graph);
   td_free(p.frames);
@@ -108,12 +109,9 @@ td_status *td_plan_new(const td_plan_request *r, td_plan **out) {
 
 void td_plan_free(td_plan *p) {
   if (!p) return;
-  for (int i = 0; i < p->n_parts; i++) {
-    td_graph_release(p->parts[i].graph);
-    td_device_release(p->parts[i].device);
-  }
-  for (int32_t i = 0; i < p->n_edges; i++) td_free(p->edge_names[i]);
-  td_free(p->edge_names);
+  for (int i = 0; i < p->n_parts; i++) td_part_deinit(&p->parts[i]);
+  for (int32_t i = 0; i < p->n_edges; i++) td_free(p->edges[i].name);
+  td_free(p->edges);
   td_free(p->parts);
   td_free(p);
 }

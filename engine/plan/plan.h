@@ -31,11 +31,10 @@ typedef struct td_plan_request {
   td_node *const *targets;
   int n_targets;
   td_placer *placer;
-  td_device *const *devices;
+  td_device *const *devices; /* those of the placer; NULL: removed */
   int n_devices;
   unsigned passes_off; /* bits of those that do not run */
   bool verify;         /* td_graph_verify between passes */
-  bool roundtrip;      /* each part goes through GraphDef bytes */
   bool partial;        /* feeds and fetches are _Recv and _Send of the client,
                           so that they may come one by one */
   const char *dump;    /* directory, or NULL */
@@ -47,12 +46,19 @@ typedef struct td_part {
   td_device *device; /* retained */
 } td_part;
 
+/* An edge of the rendezvous: who sends over it to whom. */
+typedef struct td_plan_edge {
+  char *name;                 /* "edge_3_x" */
+  const td_device *from, *to; /* borrowed: the request's. Both the device of
+                                 the part when the other end is the client */
+} td_plan_edge;
+
 typedef struct td_plan {
   td_part *parts;
   int n_parts;
-  int32_t n_edges;   /* rendezvous edges; partial: feeds are edges 0 ..
-                        n_feeds-1, fetches n_feeds .. n_feeds+n_fetches-1 */
-  char **edge_names; /* "edge_3_x" by edge, for why() */
+  int32_t n_edges;     /* partial: feeds are edges 0 .. n_feeds-1, fetches
+                          n_feeds .. n_feeds+n_fetches-1 */
+  td_plan_edge *edges; /* by number */
   int64_t folded, merged, pruned; /* nodes, for traces and tests */
 } td_plan;
 
@@ -66,8 +72,8 @@ void td_plan_free(td_plan *p);
 
 /* Attributes the partition puts on _Send/_Recv beyond TensorFlow's: _edge
  * (int); on a _Recv whose value may be dead _may_die (bool). Compiling a part
- * needs nothing but the part: td_frames_check accepts it, as it is or read back
- * from GraphDef bytes. */
+ * needs nothing but the part (part.h): td_frames_check accepts it, as it is or
+ * read back from GraphDef bytes. */
 
 TD_END
 #endif

@@ -104,7 +104,6 @@ static td_status *take_feeds(td_pruning *t) {
     if (td_prune_feed_of(t, e) >= 0)
       return td_error(TD_INVALID_ARGUMENT, "\"%s:%d\" is fed twice",
                       e.node->name, e.port);
-    td_placer_assign(t->r->placer, e.node);
     t->fed_too[i] = td_prune_mark_of(t, e.node)->fed;
     td_prune_mark_of(t, e.node)->fed = i + 1;
   }
@@ -141,21 +140,26 @@ static td_status *add_path(const td_pruning *t, const td_node *x,
   return room && !text->failed ? NULL : td_oom();
 }
 
-static td_status *not_fed(const td_pruning *t, const td_node *x) {
-  td_str text = {0};
-  td_shape_text shape;
+/* 'fetch "y:0"', because of which `x` is needed. */
+static void add_root(const td_pruning *t, const td_node *x, td_str *text) {
   int32_t via = td_prune_mark_of(t, x)->via;
   while (via > 0) via = t->marks[via - 1].via;
   int i = -1 - via;
-  td_str_add(&text, i < t->r->n_fetches ? "fetch \"" : "target \"");
   if (i < t->r->n_fetches)
-    td_str_addf(&text, "%s:%d", t->r->fetches[i].node->name,
+    td_str_addf(text, "fetch \"%s:%d\"", t->r->fetches[i].node->name,
                 t->r->fetches[i].port);
   else
-    td_str_add(&text, t->r->targets[i - t->r->n_fetches]->name);
+    td_str_addf(text, "target \"%s\"",
+                t->r->targets[i - t->r->n_fetches]->name);
+}
+
+static td_status *not_fed(const td_pruning *t, const td_node *x) {
+  td_str text = {0};
+  td_shape_text shape;
+  add_root(t, x, &text);
   td_str_addf(
       &text,
-      "\" needs placeholder \"%s\" (%s %s), which is not fed; path: ", x->name,
+      " needs placeholder \"%s\" (%s %s), which is not fed; path: ", x->name,
       td_dtype_name(x->out[0].dtype), td_shape_str(&x->out[0].shape, &shape));
   td_status *s = add_path(t, x, &text);
   if (td_ok(s)) s = td_error(TD_INVALID_ARGUMENT, "%s", td_str_c(&text));
@@ -163,14 +167,55 @@ static td_status *not_fed(const td_pruning *t, const td_node *x) {
   return td_node_blame(s, x);
 }
 
+/* ---- ops that are not known ---------------------------------------------- */
+
+static bool is_foreign(const td_node *n) {
+  return n->op->kind == TD_OP_FOREIGN;
+}
+
+/* All of them at once: who makes one go wants to know of the next. */
+static td_status *check_foreign(const td_pruning *t) {
+  const char **types = td_calloc(t->needed.len + 1, sizeof *types);
+  const td_node *first = NULL;
+  size_t n = 0;
+  td_str who = {0};
+  for (size_t k = 0; types && k < t->needed.len; k++) {
+    const td_node *x = td_graph_node(t->r->graph, t->needed.at[k]);
+    if (!is_foreign(x)) continue;
+    if (!first) first = x;
+    types[n++] = x->op->type;
+  }
+  if (first) add_root(t, first, &who);
+  td_status *s = NULL;
+  if (!types || who.failed)
+    s = td_oom();
+  else if (first)
+    s = td_op_unknown(td_str_c(&who), types, n);
+  td_str_deinit(&who);
+  td_free(types);
+  return first ? td_node_blame(s, first) : s;
+}
+
 /* ---- the walk ------------------------------------------------------------ */
+
+/* A graph with ends was a part of another plan. */
+static td_status *check_op(const td_node *n) {
+  if (!td_op_is_end(n->op->kind)) return NULL;
+  return td_node_blame(
+      td_error(
+          TD_INVALID_ARGUMENT,
+          "\"%s\" is a %s, which only a part of a plan has: a graph with it "
+          "can be looked at, but not run; put a Placeholder or an Identity "
+          "in its place",
+          n->name, n->op->type),
+      n);
+}
 
 /* Adds `n` to what is needed; `via` as in td_prune_mark. */
 static td_status *want(td_pruning *t, td_node *n, int32_t via) {
   if (td_prune_mark_of(t, n)->via) return NULL;
   if (!td_vec_push(&t->needed, n->id)) return td_oom();
   td_prune_mark_of(t, n)->via = via;
-  td_placer_assign(t->r->placer, n);
   return NULL;
 }
 
@@ -230,13 +275,19 @@ static void sort_needed(td_pruning *t) {
 }
 
 static td_status *walk(td_pruning *t) {
+  bool foreign = false;
+  const td_node *unfed = NULL;
   TD_TRY(want_roots(t));
   for (size_t k = 0; k < t->needed.len; k++) {
     const td_node *n = td_graph_node(t->r->graph, t->needed.at[k]);
-    if (n->op->kind == TD_OP_PLACEHOLDER) return not_fed(t, n);
-    if (n->placed < 0) return td_placer_why_not(t->r->placer, n);
+    if (n->op->kind == TD_OP_PLACEHOLDER && !unfed) unfed = n;
+    TD_TRY(check_op(n));
+    foreign = foreign || is_foreign(n);
+    if (td_prune_where(t, n) < 0) return td_placer_why_not(t->r->placer, n);
     TD_TRY(want_inputs(t, n));
   }
+  if (foreign) return check_foreign(t);
+  if (unfed) return not_fed(t, unfed);
   t->p->plan->pruned = t->n - (int32_t)t->needed.len;
   sort_needed(t);
   return NULL;

@@ -108,16 +108,19 @@ static td_node *copied_control(copying *c, const td_node *before) {
 }
 
 static td_status *copy_node(copying *c, const td_node *n) {
+  td_node **copy = &td_prune_mark_of(c->t, n)->copy;
+  int32_t placed = td_prune_where(c->t, n);
   c->in.len = c->control.len = 0;
   for (int i = 0; i < n->n_in; i++)
-    if (!td_vec_push(&c->in, copied(c, n->in[i], n->placed))) return td_oom();
+    if (!td_vec_push(&c->in, copied(c, n->in[i], placed))) return td_oom();
   for (int i = 0; i < n->n_control; i++) {
     td_node *before = copied_control(c, n->control[i]);
     if (before && !td_vec_push(&c->control, before)) return td_oom();
   }
-  return td_graph_clone_node(c->p->graph, n, n->name, c->in.at, c->control.at,
-                             (int)c->control.len,
-                             &td_prune_mark_of(c->t, n)->copy);
+  TD_TRY(td_graph_clone_node(c->p->graph, n, n->name, c->in.at, c->control.at,
+                             (int)c->control.len, copy));
+  (*copy)->placed = placed;
+  return NULL;
 }
 
 /* Gives the copy of `n` the inputs that come after it in the user's graph: back
@@ -126,7 +129,7 @@ static td_status *late_inputs(copying *c, const td_node *n) {
   td_node *copy = copy_of(c, n);
   for (int i = 0; i < n->n_in; i++)
     if (n->in[i].node && !copy->in[i].node)
-      td_node_set_in(copy, i, copied(c, n->in[i], n->placed));
+      td_node_set_in(copy, i, copied(c, n->in[i], copy->placed));
   for (int i = 0; i < n->n_control && copy->n_control < n->n_control; i++)
     if (n->control[i]->id > n->id)
       TD_TRY(td_node_add_control(copy, copied_control(c, n->control[i])));
@@ -167,8 +170,8 @@ static td_status *note_rows(const copying *c) {
  * need no link to the client. But the client of a partial run knows one device
  * only, and a handle never leaves the device of its resource. */
 static int32_t end_place(const copying *c, td_edge e, int32_t device) {
-  if (td_edge_dtype(e) == TD_RESOURCE && e.node->placed >= 0)
-    return e.node->placed;
+  int32_t own = td_prune_where(c->t, e.node);
+  if (td_edge_dtype(e) == TD_RESOURCE && own >= 0) return own;
   return device >= 0 && !c->r->partial ? device : c->p->client;
 }
 

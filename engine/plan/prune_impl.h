@@ -24,6 +24,11 @@ static inline td_prune_mark *td_prune_mark_of(const td_pruning *t,
   return &t->marks[n->id];
 }
 
+/* Index of the device of a node of the user's graph, -1: nowhere. */
+static inline int32_t td_prune_where(const td_pruning *t, const td_node *n) {
+  return td_placer_where(t->r->placer, n);
+}
+
 /* The feed that stands for the edge, -1: none. */
 static inline int32_t td_prune_feed_of(const td_pruning *t, td_edge e) {
   for (int32_t f = td_prune_mark_of(t, e.node)->fed; f; f = t->fed_too[f - 1])

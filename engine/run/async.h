@@ -1,4 +1,4 @@
-/* async.h - a step, or a loop of steps, that goes on by itself.
+/* async.h - a step that goes on by itself.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_ASYNC_H
@@ -15,11 +15,6 @@ typedef struct td_async td_async;
 td_status *td_async_start(td_callable *c, const td_tensor *feeds,
                           const td_step_options *options,
                           td_async **out) TD_MUST_USE;
-/* `threads` C threads run `c` (no feeds, fetches dropped) `steps` times in all
- * (-1: until cancelled or an error, which td_async_wait returns; OUT_OF_RANGE
- * ends it as success). Caller owns the result. */
-td_status *td_async_loop(td_callable *c, int threads, int64_t steps,
-                         td_async **out) TD_MUST_USE;
 void td_async_release(td_async *a); /* what runs goes on */
 
 bool td_async_done(td_async *a);
@@ -30,7 +25,6 @@ bool td_async_done(td_async *a);
 td_status *td_async_wait(td_async *a, int64_t timeout, td_tensor *fetches,
                          const int *interrupt) TD_MUST_USE;
 void td_async_cancel(td_async *a);
-int64_t td_async_steps(td_async *a); /* finished so far */
 
 TD_END
 #endif

@@ -28,12 +28,46 @@ td_callable *td_callable_retain(td_callable *c) {
 void td_callable_release(td_callable *c) {
   if (!c || __atomic_fetch_sub(&c->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   td_compiled_release(c->compiled);
+  for (size_t i = 0; i < c->old.len; i++) td_compiled_release(c->old.at[i]);
+  td_vec_free(&c->old);
   td_session_release(c->session);
   td_free(c);
 }
 
+/* Takes ownership of `fresh`; unless another thread was quicker, it replaces
+ * `was`. *out is the one that counts. */
+static td_status *replace(td_callable *c, td_compiled *was, td_compiled *fresh,
+                          td_compiled **out) {
+  pthread_mutex_lock(&c->session->lock);
+  bool mine = c->compiled == was, room = !mine || td_vec_push(&c->old, was);
+  if (mine && room) __atomic_store_n(&c->compiled, fresh, __ATOMIC_RELEASE);
+  *out = c->compiled;
+  pthread_mutex_unlock(&c->session->lock);
+  if (!mine || !room) td_compiled_release(fresh);
+  return room ? NULL : td_oom();
+}
+
+td_status *td_callable_current(td_callable *c, td_compiled **out) {
+  td_compiled *now = td_callable_held(c), *fresh;
+  *out = now;
+  if (TD_LIKELY(!td_compiled_lost(now))) return NULL;
+  td_signature sig = {.feeds = now->feeds,
+                      .n_feeds = now->n_feeds,
+                      .fetches = now->fetches,
+                      .n_fetches = now->n_fetches,
+                      .targets = now->targets,
+                      .n_targets = now->n_targets};
+  TD_TRY(td_session_lookup(c->session, &sig, &fresh));
+  return replace(c, now, fresh, out);
+}
+
 td_status *td_callable_run(td_callable *c, const td_tensor *feeds,
                            td_tensor *fetches, const td_step_options *options) {
-  return td_session_run_compiled(c->session, c->compiled, feeds, fetches,
-                                 options);
+  td_compiled *now;
+  td_status *s = td_callable_current(c, &now);
+  if (td_ok(s))
+    return td_session_run_compiled(c->session, now, feeds, fetches, options);
+  for (int i = 0; fetches && i < now->n_fetches; i++)
+    fetches[i] = (td_tensor){0};
+  return s;
 }

@@ -7,39 +7,48 @@
 
 #include "engine/base/mem.h"
 #include "engine/graph/region.h"
+#include "engine/run/session_devices.h"
 #include "engine/run/session_impl.h"
 
 /* ---- steps kept for the next ---- */
 
 static void free_step(td_session_step *step) {
-  td_team_release(step->team);
-  td_rendezvous_free(step->rendezvous);
-  td_cancel_release(step->base.cancel);
+  for (int i = 0; step->portions && i < step->n_portions; i++) {
+    td_portion *n = step->portions[i].portion;
+    if (n) n->of->ops->end(n);
+  }
+  td_free(step->portions);
   td_free(step->args);
   td_free(step->rets);
   td_free(step->rets_dead);
   pthread_mutex_destroy(&step->lock);
-  pthread_cond_destroy(&step->wake);
   td_free(step);
+}
+
+static td_status *begin_portions(const td_compiled *c, int threads,
+                                 td_session_step *step) {
+  size_t n = (size_t)c->n_enrollments;
+  step->portions = td_calloc(n + 1, sizeof *step->portions);
+  if (!step->portions) return td_oom();
+  for (; step->n_portions < c->n_enrollments; step->n_portions++) {
+    int i = step->n_portions;
+    const td_participant_ops *ops = c->participants[i]->ops;
+    TD_TRY(ops->begin(c->enrollments[i], threads, &step->portions[i].portion));
+  }
+  return NULL;
 }
 
 static td_status *new_step(const td_compiled *c, int threads,
                            td_session_step **out) {
   td_session_step *step = td_calloc(1, sizeof *step);
   if (!step) return td_oom();
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   pthread_mutex_init(&step->lock, NULL);
-  pthread_cond_init(&step->wake, &attr);
-  pthread_condattr_destroy(&attr);
   td_status *s = NULL;
   step->args = td_calloc((size_t)c->n_feeds + 1, sizeof *step->args);
   step->rets = td_calloc((size_t)c->n_fetches + 1, sizeof *step->rets);
   step->rets_dead = td_calloc((size_t)c->n_fetches + 1, sizeof(bool));
   if (!step->args || !step->rets || !step->rets_dead) s = td_oom();
-  if (td_ok(s)) s = td_rendezvous_new(c->plan->n_edges, &step->rendezvous);
-  if (td_ok(s)) s = td_team_new(threads, &step->team);
+  if (td_ok(s)) s = begin_portions(c, threads, step);
   if (!td_ok(s)) {
     free_step(step);
     return s;
@@ -104,6 +113,29 @@ td_status *td_compiled_check_feed(const td_compiled *c, int i,
       e.node);
 }
 
+/* ---- its devices ---- */
+
+bool td_compiled_uses(const td_compiled *c, const td_device *d) {
+  for (int i = 0; i < c->plan->n_parts; i++)
+    if (c->plan->parts[i].device == d) return true;
+  return false;
+}
+
+const td_device *td_compiled_lost(const td_compiled *c) {
+  for (int i = 0; i < c->plan->n_parts; i++)
+    if (TD_UNLIKELY(td_device_gone(c->plan->parts[i].device)))
+      return c->plan->parts[i].device;
+  return NULL;
+}
+
+td_status *td_compiled_unavailable(const td_device *d) {
+  return td_status_at(td_error(TD_UNAVAILABLE,
+                               "device %s, which the step was planned for, was "
+                               "removed",
+                               d->name),
+                      NULL, NULL, NULL, d->name);
+}
+
 /* ---- planning and compiling ---- */
 
 td_status *td_compiled_plan(td_session *s, const td_signature *sig,
@@ -116,15 +148,15 @@ td_status *td_compiled_plan(td_session *s, const td_signature *sig,
                        .targets = sig->targets,
                        .n_targets = sig->n_targets,
                        .placer = s->placer,
-                       .devices = s->devices,
-                       .n_devices = s->n_devices,
                        .passes_off = s->options.passes_off,
                        .verify = s->options.verify,
-                       .roundtrip = s->options.roundtrip,
                        .partial = partial,
                        .dump = s->options.dump};
   pthread_mutex_lock(&s->plan_lock);
-  td_status *st = td_plan_new(&r, out);
+  td_status *st = td_session_devices_refresh(s);
+  r.devices = s->devices;
+  r.n_devices = s->n_devices;
+  if (td_ok(st)) st = td_plan_new(&r, out);
   pthread_mutex_unlock(&s->plan_lock);
   return st;
 }
@@ -151,16 +183,82 @@ static td_status *copy_signature(const td_signature *sig, td_compiled *c) {
   return NULL;
 }
 
-static td_status *compile_parts(td_session *s, td_compiled *c) {
-  c->programs = td_calloc((size_t)c->plan->n_parts + 1, sizeof *c->programs);
-  if (!c->programs) return td_oom();
-  for (int i = 0; i < c->plan->n_parts; i++) {
-    td_part *part = &c->plan->parts[i];
-    TD_TRY(
-        td_program_new(part->graph, part->device, s->states, &c->programs[i]));
-    c->n_programs++;
+/* The parts of the plan that are for one participant. */
+static td_status *enroll(const td_compiled *c, td_participant *p,
+                         const td_part *parts, int n, td_enrollment **out) {
+  td_roll roll = {.parts = parts,
+                  .n_parts = n,
+                  .edges = c->plan->edges,
+                  .n_edges = c->plan->n_edges,
+                  .n_args = c->n_feeds,
+                  .n_rets = c->n_fetches};
+  return p->ops->enroll(p, &roll, out);
+}
+
+/* Puts parts of one participant beside one another; counts each one's. */
+static td_status *sort_parts(td_session *s, td_compiled *c, int *counts) {
+  int n = c->plan->n_parts, at = 0;
+  td_part *parts = c->plan->parts;
+  for (int p = 0; p < s->n_participants; p++) {
+    int begin = at;
+    for (int i = at; i < n; i++) {
+      if (td_session_participant_of(s, parts[i].device) != p) continue;
+      td_part mine = parts[i];
+      parts[i] = parts[at];
+      parts[at++] = mine;
+    }
+    counts[p] = at - begin;
+  }
+  if (at == n) return NULL;
+  return td_error(TD_UNAVAILABLE, "nobody runs the part for %s",
+                  parts[at].device->name);
+}
+
+static td_status *find_receivers(td_compiled *c, const int *counts,
+                                 int participants) {
+  if (c->n_enrollments < 2) return NULL;
+  c->receivers = td_calloc((size_t)c->plan->n_edges + 1, sizeof(int32_t));
+  if (!c->receivers) return td_oom();
+  for (int32_t e = 0; e < c->plan->n_edges; e++) {
+    int part = 0, enrollment = 0;
+    c->receivers[e] = -1;
+    for (int p = 0; p < participants; p++) {
+      for (int end = part + counts[p]; part < end; part++)
+        if (c->plan->parts[part].device == c->plan->edges[e].to)
+          c->receivers[e] = enrollment;
+      enrollment += counts[p] > 0;
+    }
   }
   return NULL;
+}
+
+static td_status *enroll_all(td_session *s, td_compiled *c, int *counts) {
+  const td_part *at = c->plan->parts;
+  TD_TRY(sort_parts(s, c, counts));
+  for (int p = 0; p < s->n_participants; at += counts[p++]) {
+    if (counts[p] == 0) continue;
+    td_participant *who = s->participants[p];
+    TD_TRY(enroll(c, who, at, counts[p], &c->enrollments[c->n_enrollments]));
+    c->participants[c->n_enrollments++] = td_participant_retain(who);
+  }
+  return find_receivers(c, counts, s->n_participants);
+}
+
+static td_status *enroll_parts(td_session *s, td_compiled *c) {
+  size_t n = (size_t)s->n_participants;
+  int *counts = td_calloc(n, sizeof *counts);
+  c->enrollments = td_calloc(n, sizeof(td_enrollment *));
+  c->participants = td_calloc(n, sizeof(td_participant *));
+  td_status *st = counts && c->enrollments && c->participants
+                      ? enroll_all(s, c, counts)
+                      : td_oom();
+  td_free(counts);
+  return st;
+}
+
+int32_t td_compiled_receiver(const td_compiled *c, int32_t edge) {
+  if (!c->receivers || edge < 0 || edge >= c->plan->n_edges) return -1;
+  return c->receivers[edge];
 }
 
 td_status *td_compiled_new(td_session *s, const td_signature *sig, bool partial,
@@ -172,7 +270,7 @@ td_status *td_compiled_new(td_session *s, const td_signature *sig, bool partial,
   pthread_mutex_init(&c->lock, NULL);
   td_status *st = copy_signature(sig, c);
   if (td_ok(st)) st = td_compiled_plan(s, sig, partial, &c->plan);
-  if (td_ok(st)) st = compile_parts(s, c);
+  if (td_ok(st)) st = enroll_parts(s, c);
   if (!td_ok(st)) {
     td_compiled_release(c);
     return st;
@@ -187,8 +285,13 @@ void td_compiled_release(td_compiled *c) {
     c->idle = step->next;
     free_step(step);
   }
-  for (int i = 0; i < c->n_programs; i++) td_program_free(c->programs[i]);
-  td_free(c->programs);
+  for (int i = 0; i < c->n_enrollments; i++) {
+    c->participants[i]->ops->forget(c->enrollments[i]);
+    td_participant_release(c->participants[i]);
+  }
+  td_free(c->enrollments);
+  td_free(c->participants);
+  td_free(c->receivers);
   td_plan_free(c->plan);
   for (int i = 0; c->held && i < nodes_of(c); i++)
     td_region_release(node_at(c, i)->region);

@@ -1,4 +1,5 @@
-/* compiled.h - a planned signature: its programs, and steps kept for the next.
+/* compiled.h - a planned signature, enrolled with the participants that it
+ * needs, and steps kept for the next.
  *
  * Making a step costs allocations (arguments, mailboxes, a team). A step that
  * ended well is therefore kept here and used again: a step of a warm session
@@ -10,7 +11,7 @@
 
 #include <pthread.h>
 
-#include "engine/run/executor.h"
+#include "engine/run/participant.h"
 #include "engine/run/session.h"
 
 typedef struct td_compiled td_compiled;
@@ -19,8 +20,11 @@ typedef struct td_session_step td_session_step;
 struct td_compiled {
   int32_t refs; /* atomic */
   td_plan *plan;
-  td_program **programs;
-  int n_programs;
+  td_enrollment **enrollments; /* one of each participant that has parts */
+  td_participant **participants; /* their participants, retained */
+  int n_enrollments;
+  int32_t *receivers; /* by edge: index of the enrollment that receives, -1:
+                         none; NULL: there is one enrollment only */
   td_edge *feeds, *fetches; /* copies of the signature */
   td_node **targets;
   int n_feeds, n_fetches, n_targets;
@@ -35,7 +39,7 @@ struct td_compiled {
       *idle; /* lock: lock. Steps that are over, kept for the next */
 };
 
-/* Plans `sig` for the session and compiles each part. `partial`: for a partial
+/* Plans `sig` for the session and enrolls its parts. `partial`: for a partial
  * run, whose feeds and fetches are edges of the rendezvous. Caller owns the
  * result. */
 td_status *td_compiled_new(td_session *s, const td_signature *sig, bool partial,
@@ -50,6 +54,14 @@ td_status *td_compiled_check(const td_compiled *c) TD_MUST_USE;
 /* Has `t` the dtype and shape of feed i? */
 td_status *td_compiled_check_feed(const td_compiled *c, int i,
                                   const td_tensor *t) TD_MUST_USE;
+/* The enrollment that receives over `edge`, -1: none. */
+int32_t td_compiled_receiver(const td_compiled *c, int32_t edge);
+/* Has `d` a part of it? */
+bool td_compiled_uses(const td_compiled *c, const td_device *d);
+/* A device of it that was removed, or NULL; borrowed from `c`. */
+const td_device *td_compiled_lost(const td_compiled *c);
+/* What steps on such a device end with. */
+td_status *td_compiled_unavailable(const td_device *d) TD_MUST_USE;
 /* The plan alone. Caller owns the result (td_plan_free). */
 td_status *td_compiled_plan(td_session *s, const td_signature *sig,
                             bool partial, td_plan **out) TD_MUST_USE;

@@ -91,4 +91,13 @@ static inline void td_deliver(td_iteration *it, td_target to, td_tensor *t,
     td_arrive(it, to, dead && !(control && TD_PLANT(2)), shared, ready);
 }
 
+/* The same over a control edge. */
+static inline void td_deliver_control(td_iteration *it, td_target to, bool dead,
+                                      bool shared, td_chain *ready) {
+  if (TD_UNLIKELY(to.merge))
+    td_arrive_merge(it, to, dead, false, shared, ready);
+  else
+    td_arrive(it, to, dead && !TD_PLANT(2), shared, ready);
+}
+
 #endif

@@ -17,7 +17,7 @@ void td_execution_free(td_execution *e) {
     }
   td_free(e->spare);
   pthread_spin_destroy(&e->frames_lock);
-  pthread_mutex_destroy(&e->pending_lock);
+  pthread_mutex_destroy(&e->status_lock);
   td_free(e);
 }
 
@@ -26,7 +26,7 @@ static td_execution *fresh(td_program *p) {
   if (!e) return NULL;
   e->program = p;
   pthread_spin_init(&e->frames_lock, PTHREAD_PROCESS_PRIVATE);
-  pthread_mutex_init(&e->pending_lock, NULL);
+  pthread_mutex_init(&e->status_lock, NULL);
   e->spare = td_calloc((size_t)p->n_frames, sizeof *e->spare);
   if (!e->spare) {
     td_execution_free(e);
@@ -86,10 +86,10 @@ static void decay(int64_t *average, int64_t value) {
 
 /* Nobody else can reach `e` any more, and once `over` has run, nobody at all:
  * its program may be gone. */
-void td_execution_over(td_execution *e) {
+static void end(td_execution *e) {
   td_program *p = e->program;
   td_cancel_remove(e->step->cancel, &e->hook);
-  if (e->measure && !e->failed)
+  if (e->started && !e->failed)
     decay(&p->cost, td_clock_now() - e->started + 1);
   if (p->n_frames > 1) td_instances_clear(e);
   td_iteration_clear(e->root);
@@ -101,10 +101,27 @@ void td_execution_over(td_execution *e) {
   over(arg, s);
 }
 
+/* The step may have failed meanwhile, by what was still to complete. */
+static void settled(td_settling *w) {
+  td_execution *e =
+      (td_execution *)((char *)w - offsetof(td_execution, settling));
+  if (td_cancelled(e->step->stop)) td_execution_stop(e);
+  end(e);
+}
+
+void td_execution_over(td_execution *e) {
+  td_device *d = e->program->device;
+  e->settling.over = settled;
+  if (!d->settle)
+    end(e);
+  else if (d->settle(d, &e->settling))
+    settled(&e->settling);
+}
+
 static void note(td_execution *e, td_status *s) {
-  pthread_mutex_lock(&e->pending_lock);
+  pthread_mutex_lock(&e->status_lock);
   e->status = td_status_first(e->status, s);
-  pthread_mutex_unlock(&e->pending_lock);
+  pthread_mutex_unlock(&e->status_lock);
 }
 
 void td_execution_fail(td_execution *e, td_status *s, const td_xnode *n) {

@@ -7,6 +7,10 @@
  * hold goes, every node that could become ready has run. After a failure
  * nothing new is started, and the holds drain.
  *
+ * What it enqueued on a device may still be under way then: it is over when the
+ * device says that all of it is complete, so that errors found on the way are
+ * its own step's and the program outlives the work.
+ *
  * Executions that are over are kept by their program for the next step.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -16,13 +20,6 @@
 #include "engine/run/executor.h"
 #include "engine/run/iteration.h"
 
-/* A chain on its way to a thread. */
-typedef struct td_posted {
-  td_team_job base; /* first */
-  td_execution *execution;
-  td_chain chain;
-} td_posted;
-
 struct td_execution {
   td_program *program;
   td_step *step;
@@ -30,12 +27,14 @@ struct td_execution {
   void (*over)(void *arg, td_status *s);
   void *arg;
   bool shared;       /* several threads may touch it */
-  bool measure;      /* times its nodes: the first ones, and some later */
+  bool measure;      /* learns what its nodes cost: the first ones, some later */
+  bool tells;        /* other programs what it learns, too */
+  bool timed;        /* times its nodes: it is measured, or traced */
   int32_t live;      /* atomic: posted chains, threads and pending kernels that
                         hold it */
   int32_t failed;    /* atomic: stop handing out nodes */
-  td_status *status; /* lock: pending_lock. The first cause */
-  int64_t started;
+  td_status *status; /* lock: status_lock. The first cause */
+  int64_t started;   /* 0: the whole is not timed */
   td_iteration *root;
   struct td_spare {
     td_iteration *first;
@@ -45,11 +44,10 @@ struct td_execution {
   td_instance *instances;         /* alive, for why() and cleaning up */
   pthread_spinlock_t frames_lock; /* guards every iteration and instance of an
                                      execution that has frames */
-  pthread_mutex_t pending_lock;
-  td_pending *pending; /* lock: pending_lock */
+  pthread_mutex_t status_lock;
   td_cancel_hook hook;
-  td_posted first;           /* the chain it starts with */
-  td_team_job cancel_job;    /* see pending_cancel_all */
+  td_team_duty cancel_over;  /* see pending_cancel */
+  td_settling settling;      /* the device's work that it waits for at its end */
   td_execution *prev, *next; /* program->running or ->idle */
 };
 
@@ -57,11 +55,21 @@ struct td_execution {
  * caller fills step, team, over. NULL: no memory. */
 td_execution *td_execution_take(td_program *p);
 void td_execution_free(td_execution *e);
-/* The last hold is gone: calls over and keeps `e` for later. */
+/* The last hold is gone: calls over, at once or when the device has settled,
+ * and keeps `e` for later. */
 void td_execution_over(td_execution *e);
 
 static inline void td_execution_hold(td_execution *e) {
   __atomic_fetch_add(&e->live, 1, __ATOMIC_RELAXED);
+}
+/* False, and no hold, when the last one is gone. */
+static inline bool td_execution_try_hold(td_execution *e) {
+  int32_t n = __atomic_load_n(&e->live, __ATOMIC_RELAXED);
+  while (n > 0 &&
+         !__atomic_compare_exchange_n(&e->live, &n, n + 1, true,
+                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+  }
+  return n > 0;
 }
 static inline void td_execution_drop(td_execution *e) {
   if (__atomic_fetch_sub(&e->live, 1, __ATOMIC_ACQ_REL) == 1)

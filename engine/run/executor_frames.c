@@ -51,7 +51,7 @@ static void hand_on(td_execution *e, td_iteration *to, int32_t node,
   const int32_t *begin = &p->begin[n->targets];
   for (int32_t k = begin[n->n_out]; k < begin[n->n_out + 1]; k++) {
     td_ready *before = ready->first;
-    td_deliver(to, p->target[k], NULL, dead, false, false, ready);
+    td_deliver_control(to, p->target[k], dead, false, ready);
     to->busy += ready->first != before;
   }
   for (int32_t port = 0; port < n->n_out; port++) {
@@ -93,13 +93,15 @@ static void tell(td_execution *e, td_iteration *to, int32_t node,
 /* A remembered value enters an iteration. Invariants stay; others move. */
 static void replay(td_execution *e, td_iteration *to, td_kept *k, bool move,
                    td_chain *ready) {
-  td_tensor t = {0};
+  td_tensor t;
+  t.buffer = NULL;
+  t.dtype = TD_INVALID;
   if (k->dead && move) {
     tell(e, to, k->node, ready);
     return;
   }
   if (move) {
-    t = k->value;
+    td_tensor_set(&t, &k->value);
     k->value.buffer = NULL;
   } else if (!k->dead) {
     td_tensor_retain(&k->value, &t);

@@ -14,9 +14,30 @@
 size_t td_iteration_size(const td_xframe *f) {
   return sizeof(td_iteration) + (size_t)f->nodes * sizeof(uint64_t) +
          (size_t)f->slots * sizeof(td_tensor) +
+         (size_t)f->pending_outs * sizeof(td_tensor) +
          (size_t)f->nodes * sizeof(td_ready) +
          (size_t)f->pendings * sizeof(td_pending) +
-         (size_t)f->children * sizeof(td_instance *);
+         (size_t)f->children * sizeof(td_instance *) +
+         (size_t)f->nodes * sizeof(int64_t);
+}
+
+/* The arrays behind `it`, where each node finds its own. */
+static void lay_out(td_iteration *it, const td_program *p, const td_xframe *f) {
+  it->slot = (td_tensor *)(it + 1);
+  td_tensor *out = it->slot + f->slots;
+  it->pending = (td_pending *)(out + f->pending_outs);
+  it->state = (uint64_t *)(it->pending + f->pendings);
+  it->ready = (td_ready *)(it->state + f->nodes);
+  it->child = (td_instance **)(it->ready + f->nodes);
+  it->since = (int64_t *)(it->child + f->children);
+  for (int32_t k = 0; k < f->nodes; k++) {
+    const td_xnode *n = &p->node[f->members[k]];
+    it->ready[k].iter = it;
+    it->ready[k].node = f->members[k];
+    if (n->pending < 0) continue;
+    it->pending[n->pending].out = out;
+    out += n->n_out;
+  }
 }
 
 td_iteration *td_iteration_make(td_execution *e, int32_t frame) {
@@ -28,22 +49,9 @@ td_iteration *td_iteration_make(td_execution *e, int32_t frame) {
     it = td_aligned_alloc(TD_LINE, f->size);
     if (!it) return NULL;
     memset(it, 0, f->size);
-    char *at = (char *)(it + 1);
-    it->slot = (td_tensor *)at;
-    at += (size_t)f->slots * sizeof(td_tensor);
-    it->pending = (td_pending *)at;
-    at += (size_t)f->pendings * sizeof(td_pending);
-    it->state = (uint64_t *)at;
-    at += (size_t)f->nodes * sizeof(uint64_t);
-    it->ready = (td_ready *)at;
-    at += (size_t)f->nodes * sizeof(td_ready);
-    it->child = (td_instance **)at;
     it->execution = e;
     it->frame = frame;
-    for (int32_t k = 0; k < f->nodes; k++) {
-      it->ready[k].iter = it;
-      it->ready[k].node = f->members[k];
-    }
+    lay_out(it, e->program, f);
   }
   memcpy(it->state, f->initial, (size_t)f->nodes * sizeof *it->state);
   memset(it->child, 0, (size_t)f->children * sizeof *it->child);

@@ -42,11 +42,9 @@ static inline void td_chain_push(td_chain *c, td_ready *r) {
 typedef struct td_pending {
   td_kernel_ctx ctx;
   td_ready *ready;
-  struct td_pending *prev, *next; /* lock: pending_lock. Of the execution */
-  int32_t phase;                  /* atomic: PHASE_* of executor.c */
-  int32_t holds;                  /* lock: pending_lock. A cancel looks at it */
-  bool finished;     /* lock: pending_lock. done came during a hold */
-  td_status *status; /* what done brought, while finished */
+  td_tensor *out;    /* room for its outputs, in the iteration's memory */
+  int32_t word;      /* atomic: pending.c's */
+  td_status *status; /* what done brought */
   int64_t start;
 } td_pending;
 
@@ -60,6 +58,7 @@ struct td_iteration {
   uint64_t *state;
   td_tensor *slot;
   td_ready *ready;
+  int64_t *since; /* when each became ready, in a step that is traced */
   td_pending *pending;
   td_instance **child; /* by the child's ordinal; NULL: not entered */
   int32_t busy;        /* nodes ready or running here */

@@ -9,19 +9,26 @@
 #ifndef TD_NUMERICS_H
 #define TD_NUMERICS_H
 
-#include "engine/tensor/tensor.h"
+#include "engine/device/device.h"
 
 TD_BEGIN
 
 typedef struct td_numerics {
-  const td_tensor *in, *out; /* host tensors; invalid ones are passed over */
+  const td_tensor *in, *out; /* invalid ones are passed over */
   int n_in, n_out;
   int64_t iteration; /* of the loop, -1 outside */
 } td_numerics;
 
-/* INVALID_ARGUMENT when an output holds a NaN or infinity: how many, and what
+/* Of tensors that may be touched. INVALID_ARGUMENT when an output holds a NaN or infinity: how many, and what
  * is known of the inputs. The caller adds op, node and line. */
 td_status *td_numerics_check(const td_numerics *c) TD_MUST_USE;
+/* Is something among the outputs that must be fetched to be looked at? */
+bool td_numerics_is_away(const td_numerics *c);
+/* The same for tensors in the memory of `d`, which brings them to the host:
+ * over(arg, status) is called once, perhaps at once, perhaps on a thread of `d`;
+ * the tensors stay alive until then. */
+void td_numerics_check_away(const td_numerics *c, td_device *d,
+                            void (*over)(void *arg, td_status *s), void *arg);
 
 TD_END
 #endif

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/run/partial.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "engine/base/clock.h"
@@ -33,9 +34,9 @@ typedef struct want {
 } want;
 
 typedef struct gathering {
-  pthread_mutex_t lock;
-  pthread_cond_t wake; /* lock: lock */
-  int left;            /* lock: lock */
+  pthread_mutex_t lock; /* who brings one wakes under it: `waiter` lives on */
+  td_waiter waiter;
+  int left; /* lock: lock */
 } gathering;
 
 /* ---- which feeds a fetch needs ---- */
@@ -174,36 +175,34 @@ static void got(td_receiver *r, td_tensor value, bool dead, td_status *s) {
   w->value = value;
   w->dead = dead;
   w->status = s;
-  if (--all->left == 0) pthread_cond_signal(&all->wake);
+  if (--all->left == 0) td_waiter_wake(&all->waiter);
   pthread_mutex_unlock(&all->lock);
 }
 
-/* Sleeps until every fetch came; a deadline or interrupt cancels the step,
- * which brings them all. */
-static void wait_all(td_partial *p, gathering *w, const td_step_options *o) {
-  int64_t start = td_clock_now();
-  int64_t until = o && o->timeout > 0 ? start + o->timeout : INT64_MAX;
-  bool cancelled = false;
+static bool all_came(void *arg) {
+  gathering *w = arg;
   pthread_mutex_lock(&w->lock);
-  while (w->left > 0) {
-    int64_t now = td_clock_now(), wake = now + 20000000;
-    bool stop = o && o->interrupt && td_cancelled(o->interrupt);
-    if (!cancelled && (stop || now >= until)) {
-      cancelled = true;
-      pthread_mutex_unlock(&w->lock);
-      td_session_step_cancel(
-          p->step, stop ? td_error(TD_CANCELLED, "interrupted")
-                        : td_error(TD_DEADLINE_EXCEEDED,
-                                   "the fetches did not come within %.3f s",
-                                   (double)o->timeout * 1e-9));
-      pthread_mutex_lock(&w->lock);
-      continue;
-    }
-    struct timespec at = {.tv_sec = wake / 1000000000,
-                          .tv_nsec = wake % 1000000000};
-    pthread_cond_timedwait(&w->wake, &w->lock, &at);
-  }
+  bool came = w->left == 0;
   pthread_mutex_unlock(&w->lock);
+  return came;
+}
+
+/* Waits until every fetch came; a deadline or interrupt cancels the step, which
+ * brings them all. */
+static void wait_all(td_partial *p, gathering *w, const td_step_options *o) {
+  bool limited = o && o->timeout > 0;
+  int64_t until = limited ? td_clock_now() + o->timeout : INT64_MAX;
+  const int *interrupt = o ? o->interrupt : NULL;
+  td_waited why = td_waiter_wait(&w->waiter, until, interrupt, all_came, w);
+  if (why == TD_WAITED_READY) return;
+  td_session_step_cancel(
+      p->step, why == TD_WAITED_INTERRUPT
+                   ? td_error(TD_CANCELLED, "interrupted")
+                   : td_error(TD_DEADLINE_EXCEEDED,
+                              "the fetches did not come within %.3f s",
+                              (double)o->timeout * 1e-9));
+  why = td_waiter_wait(&w->waiter, INT64_MAX, NULL, all_came, w);
+  assert(why == TD_WAITED_READY);
 }
 
 static td_status *take(td_partial *p, int k, want *w, td_tensor *out) {
@@ -225,17 +224,13 @@ static td_status *receive(td_partial *p, const int *index, td_tensor *fetches,
   want *wants = td_calloc((size_t)n + 1, sizeof *wants);
   if (!wants) return td_oom();
   gathering w = {.left = n};
-  pthread_condattr_t attr;
-  pthread_condattr_init(&attr);
-  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
   pthread_mutex_init(&w.lock, NULL);
-  pthread_cond_init(&w.wake, &attr);
-  pthread_condattr_destroy(&attr);
   for (int i = 0; i < n; i++) {
     wants[i].base.got = got;
     wants[i].all = &w;
     td_key key = {.edge = p->compiled->n_feeds + index[i]};
-    td_rendezvous_receive(p->step->rendezvous, key, &wants[i].base);
+    td_rendezvous_receive(td_session_step_mailboxes(p->step), key,
+                          &wants[i].base);
   }
   wait_all(p, &w, o);
   td_status *st = NULL;
@@ -243,7 +238,6 @@ static td_status *receive(td_partial *p, const int *index, td_tensor *fetches,
     st = td_status_first(st, take(p, index[i], &wants[i], &fetches[i]));
   for (int i = 0; i < n && !td_ok(st); i++) td_tensor_release(&fetches[i]);
   pthread_mutex_destroy(&w.lock);
-  pthread_cond_destroy(&w.wake);
   td_free(wants);
   return st;
 }
@@ -261,12 +255,14 @@ td_status *td_partial_run(td_partial *p, const int *feed_index_,
   for (int i = 0; i < n_fetches; i++)
     TD_TRY(check_fetch(p, fetch_index[i], feed_index_, n_feeds));
   td_status *st = NULL;
+  td_rendezvous *mailboxes = td_session_step_mailboxes(p->step);
   for (int i = 0; i < n_feeds && td_ok(st); i++) {
     td_tensor share;
-    td_tensor_retain(&feeds[i], &share);
     p->fed[feed_index_[i]] = true;
-    st = td_rendezvous_send(p->step->rendezvous,
-                            (td_key){.edge = feed_index_[i]}, &share, false);
+    if (!mailboxes) continue; /* nothing needs it */
+    td_tensor_retain(&feeds[i], &share);
+    st = td_rendezvous_send(mailboxes, (td_key){.edge = feed_index_[i]}, &share,
+                            false);
   }
   if (td_ok(st)) st = receive(p, fetch_index, fetches, n_fetches, options);
   p->failed = !td_ok(st);

@@ -53,21 +53,25 @@ static td_status *frame_node(td_program *p, int32_t i) {
   const td_node *from = td_graph_node(p->graph, i);
   td_xnode *n = &p->node[i];
   int32_t frame = 0;
+  int first = 0; /* input that is no back edge */
   for (int k = 0; k < from->n_in + from->n_control; k++) {
     const td_node *in =
         k < from->n_in ? from->in[k].node : from->control[k - from->n_in];
-    if (in->op->kind == TD_OP_NEXT) continue; /* a back edge */
+    if (in->op->kind == TD_OP_NEXT) {
+      first += k == first;
+      continue;
+    }
     int32_t f = frame_of_outputs(&p->node[in->id], p->frame);
     if (f < 0)
       return td_node_blame(
           td_error(TD_INVALID_ARGUMENT, "Exit outside of any loop"), in);
-    if (k > 0 && f != frame && frame != 0)
+    if (k > first && f != frame)
       return td_node_blame(
           td_error(TD_INVALID_ARGUMENT,
                    "inputs come from two frames, \"%s\" and \"%s\"",
                    p->frame[frame].name, p->frame[f].name),
           from);
-    if (f != 0) frame = f;
+    frame = f;
   }
   n->frame = frame;
   n->child = -1;
@@ -90,10 +94,7 @@ static td_status *compile_node(td_program *p, int32_t i) {
   n->n_in = from->n_in;
   n->n_out = from->n_out;
   TD_TRY(frame_node(p, i));
-  if (n->kind == TD_OP_MERGE && from->n_in > 0xfffff)
-    return td_node_blame(
-        td_error(TD_INVALID_ARGUMENT, "a Merge of %d inputs", from->n_in),
-        from);
+  TD_TRY(td_program_check_node(p, n, from));
   TD_TRY(td_kernel_init(&n->kernel, from, p->device, p->states));
   n->runs_dead = n->kernel.def && (n->kernel.def->flags & TD_KERNEL_DEAD);
   n->initial = initial_state(from);
@@ -101,8 +102,11 @@ static td_status *compile_node(td_program *p, int32_t i) {
   n->local = f->nodes++;
   n->in = f->slots;
   f->slots += n->n_in;
-  n->pending = n->kernel.plain ? -1 : f->pendings++;
-  if (!n->kernel.plain) p->plain = false;
+  n->pending = -1;
+  if (n->kernel.plain) return NULL;
+  n->pending = f->pendings++;
+  f->pending_outs += n->n_out;
+  p->plain = false;
   return NULL;
 }
 
@@ -212,29 +216,9 @@ static int32_t count_enters(const td_graph *g) {
   return n;
 }
 
-/* Parts come in order; one that does not is refused, not followed. */
-static td_status *check_order(const td_graph *g) {
-  for (int32_t i = 0; i < td_graph_size(g); i++) {
-    const td_node *n = td_graph_node(g, i);
-    for (int k = 0; k < n->n_in; k++) {
-      const td_node *in = n->in[k].node;
-      bool back =
-          in && n->op->kind == TD_OP_MERGE && in->op->kind == TD_OP_NEXT;
-      if (!in || (in->id >= i && !back))
-        return td_node_blame(
-            td_error(TD_INTERNAL, "the part is not in topological order"), n);
-    }
-    for (int k = 0; k < n->n_control; k++)
-      if (n->control[k]->id >= i)
-        return td_node_blame(
-            td_error(TD_INTERNAL, "the part is not in topological order"), n);
-  }
-  return NULL;
-}
-
 static td_status *compile(td_program *p) {
   p->n_nodes = td_graph_size(p->graph);
-  TD_TRY(check_order(p->graph));
+  TD_TRY(td_program_check_part(p->graph));
   p->node =
       td_aligned_alloc(TD_LINE, (size_t)(p->n_nodes + 1) * sizeof *p->node);
   if (p->node) memset(p->node, 0, (size_t)(p->n_nodes + 1) * sizeof *p->node);
@@ -245,20 +229,43 @@ static td_status *compile(td_program *p) {
   p->frame[0].parent = -1;
   p->plain = true;
   for (int32_t i = 0; i < p->n_nodes; i++) TD_TRY(compile_node(p, i));
+  TD_TRY(td_program_check_loops(p));
   TD_TRY(compile_frames(p));
   TD_TRY(compile_edges(p));
   return compile_sources(p);
 }
 
+/* What earlier programs measured. The time of a whole execution is known where
+ * that of each node is, and none runs more than once. */
+static td_status *begin_costs(td_program *p) {
+  int64_t sum = 0;
+  bool known = p->n_frames == 1;
+  if (!p->costs) return NULL;
+  p->measured = td_calloc((size_t)p->n_nodes + 1, sizeof(td_measured *));
+  if (!p->measured) return td_oom();
+  for (int32_t i = 0; i < p->n_nodes; i++) {
+    td_xnode *n = &p->node[i];
+    TD_TRY(td_costs_get(p->costs, p->device, td_graph_node(p->graph, i),
+                        &p->measured[i]));
+    n->cost = __atomic_load_n(&p->measured[i]->ns, __ATOMIC_RELAXED);
+    known = known && n->cost > 0;
+    sum += n->cost;
+  }
+  if (known) p->cost = sum;
+  return NULL;
+}
+
 td_status *td_program_new(td_graph *graph, td_device *device, td_states *states,
-                          td_program **out) {
+                          td_costs *costs, td_program **out) {
   td_program *p = td_calloc(1, sizeof *p);
   if (!p) return td_oom();
   p->graph = td_graph_retain(graph);
   p->device = td_device_retain(device);
   p->states = td_states_retain(states);
+  p->costs = td_costs_retain(costs);
   pthread_mutex_init(&p->lock, NULL);
   td_status *s = compile(p);
+  if (td_ok(s)) s = begin_costs(p);
   if (!td_ok(s)) {
     td_program_free(p);
     return s;
@@ -286,6 +293,9 @@ void td_program_free(td_program *p) {
   td_free(p->begin);
   td_free(p->target);
   td_free(p->source);
+  td_costs_put(p->costs, p->measured, p->n_nodes);
+  td_free(p->measured);
+  td_costs_release(p->costs);
   td_states_release(p->states);
   td_graph_release(p->graph);
   td_device_release(p->device);
@@ -295,4 +305,13 @@ void td_program_free(td_program *p) {
 
 int64_t td_program_cost(const td_program *p) {
   return __atomic_load_n(&p->cost, __ATOMIC_RELAXED);
+}
+
+void td_program_costs(const td_program *p,
+                      void (*each)(void *arg, const td_device *d,
+                                   const char *node, int64_t ns),
+                      void *arg) {
+  for (int32_t i = 0; i < p->n_nodes; i++)
+    each(arg, p->device, p->node[i].kernel.node->name,
+         __atomic_load_n(&p->node[i].cost, __ATOMIC_RELAXED));
 }

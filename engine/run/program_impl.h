@@ -75,6 +75,7 @@ typedef struct td_xframe {
   int32_t ordinal;  /* index among the parent's children */
   int32_t children;
   int32_t nodes, slots, pendings; /* how many an iteration has of each */
+  int32_t pending_outs;           /* outputs of its pendings, together */
   int32_t enters;                 /* Enter nodes that lead to it */
   int32_t parallel;               /* at most so many iterations at once */
   int32_t *members;               /* program indices by local index */
@@ -88,6 +89,8 @@ struct td_program {
   td_graph *graph;
   td_device *device;
   td_states *states;
+  td_costs *costs;
+  td_measured **measured; /* by node: what outlives the program, or NULL */
   td_xnode *node;
   int32_t n_nodes;
   int32_t *begin; /* see td_xnode.targets */
@@ -97,11 +100,22 @@ struct td_program {
   int32_t *source; /* nodes ready at once, in the root frame */
   int32_t n_sources;
   bool plain;      /* every kernel runs on the thread that made it ready */
+  const td_node *arg, *ret, *edge; /* the _Arg and _Retval of the highest index
+                                      and the node of the highest edge; NULL:
+                                      there is none */
   int64_t cost;    /* ns of a whole execution, atomic, a decaying average */
   int64_t started; /* atomic: executions so far */
   pthread_mutex_t lock;
   td_execution *idle;    /* lock: lock. Finished ones, kept for the next */
   td_execution *running; /* lock: lock. For why() */
 };
+
+/* What must hold of the part before it is compiled (program_check.c). */
+td_status *td_program_check_part(const td_graph *g) TD_MUST_USE;
+/* The same of a node whose frame is known; notes the ends of the part. */
+td_status *td_program_check_node(td_program *p, const td_xnode *n,
+                                 const td_node *from) TD_MUST_USE;
+/* The same of back edges, once all frames are known. */
+td_status *td_program_check_loops(const td_program *p) TD_MUST_USE;
 
 #endif

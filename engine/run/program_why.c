@@ -2,11 +2,12 @@
  *
  * Reads the state words of running iterations. A node of two inputs whose word
  * says that one is still to come waits for it; at zero it has run. In a loop, a
- * word as at the beginning says that the iteration has not come so far. The step
- * goes on meanwhile: the list is a picture, not a proof.
+ * word as at the beginning says that the iteration has not come so far. The
+ * step goes on meanwhile: the list is a picture, not a proof.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/run/execution.h"
+#include "engine/device/kernel_start.h"
+#include "engine/run/pending.h"
 
 enum { MOST_LINES = 50 };
 
@@ -46,23 +47,52 @@ static void explain_iteration(const td_iteration *it, td_str *out, int *lines) {
   }
 }
 
-static void explain_execution(td_execution *e, td_str *out) {
-  int lines = 0;
-  pthread_mutex_lock(&e->pending_lock);
-  for (td_pending *k = e->pending; k && lines < MOST_LINES; k = k->next) {
-    const td_node *n = k->ctx.kernel->node;
-    td_str_addf(out, "%s (%s) has started and waits", n->name, n->op->type);
-    const char *what = td_node_string(n, "tensor_name");
-    if (what[0]) td_str_addf(out, " for %s", what);
-    td_str_addc(out, '\n');
-    lines++;
+static void explain_kernel(td_kernel_ctx *c, td_str *out) {
+  const td_node *n = td_ctx_node(c);
+  td_str what;
+  td_str_init(&what);
+  td_kernel_why(c, &what);
+  td_str_addf(out, "%s (%s) has started%s%s\n", n->name, n->op->type,
+              what.len ? " and waits for " : "", td_str_c(&what));
+  td_str_deinit(&what);
+}
+
+static void explain_pending(const td_iteration *it, td_str *out, int *lines) {
+  const td_xframe *f = &it->execution->program->frame[it->frame];
+  for (int32_t i = 0; i < f->pendings && *lines < MOST_LINES; i++) {
+    td_pending *k = &it->pending[i];
+    if (!td_pending_look(k)) continue;
+    explain_kernel(&k->ctx, out);
+    td_pending_looked(k);
+    ++*lines;
   }
-  pthread_mutex_unlock(&e->pending_lock);
-  pthread_spin_lock(&e->frames_lock);
-  explain_iteration(e->root, out, &lines);
+}
+
+/* Calls explain(it, out, lines) for each iteration under way. Lock held. */
+static void each(td_execution *e, td_str *out, int *lines,
+                 void (*explain)(const td_iteration *it, td_str *out,
+                                 int *lines)) {
+  explain(e->root, out, lines);
   for (td_instance *inst = e->instances; inst; inst = inst->next)
     for (td_iteration *it = inst->oldest; it; it = it->later)
-      explain_iteration(it, out, &lines);
+      explain(it, out, lines);
+}
+
+/* One thread has the execution to itself and nothing of it waits: what that
+ * thread writes without a lock is not looked at. */
+static void explain_alone(const td_execution *e, td_str *out) {
+  td_str_addf(out, "%s is computing\n", e->program->device->name);
+}
+
+static void explain_execution(td_execution *e, td_str *out) {
+  int lines = 0;
+  if (!__atomic_load_n(&e->shared, __ATOMIC_RELAXED)) {
+    explain_alone(e, out);
+    return;
+  }
+  pthread_spin_lock(&e->frames_lock);
+  each(e, out, &lines, explain_pending);
+  each(e, out, &lines, explain_iteration);
   pthread_spin_unlock(&e->frames_lock);
   if (lines >= MOST_LINES) td_str_add(out, "...\n");
 }

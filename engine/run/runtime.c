@@ -1,4 +1,4 @@
-/* runtime.c - devices made on demand, named containers, step numbers.
+/* runtime.c - devices made on demand, named containers.
  *
  * While it is used, a timer looks every few seconds whether the CPU devices
  * still hand out memory. Once they did not, what they keep for later goes back
@@ -14,47 +14,151 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
-#include "engine/base/philox.h"
+#include "engine/base/entropy.h"
 #include "engine/base/str.h"
 #include "engine/device/alloc.h"
+#include "engine/run/device_list.h"
+#include "engine/run/library.h"
 
-enum { MAX_CPUS = 64, MAX_TESTS = 8 };
+enum { MAX_CPUS = TD_DEVICE_MAX_CPUS };
 #define REST INT64_C(5000000000) /* ns between looks */
 
 struct td_runtime {
   int32_t refs;
   char *place;
-  size_t memory_limit;
+  td_alloc_budget *budget; /* of all CPU devices; NULL: the process's */
   pthread_mutex_t lock;
   td_device *cpu[MAX_CPUS]; /* lock: lock. Made on demand, never removed */
-  td_device *test[MAX_TESTS];
-  int n_tests;
+  td_device_list others;
   td_resources *resources;
-  uint64_t step;         /* atomic */
   bool watched;          /* atomic: a look is to come */
   bool closing;          /* lock: lock */
   uint64_t timer, fired; /* lock: lock. The next look, the one before */
   int64_t seen;          /* lock: lock. Blocks given out and back by then */
 };
 
-static int test_devices(const td_runtime_options *o) {
-  int n = o ? o->test_devices : 0;
-  const char *env = getenv("TIDE_TEST_DEVICES");
-  if (n == 0 && env) n = atoi(env);
-  return n < 0 ? 0 : n > MAX_TESTS ? MAX_TESTS : n;
+bool td_runtime_env_has(const char *variable, const char *word) {
+  const char *at = getenv(variable);
+  size_t len = strlen(word);
+  while (at && *at) {
+    size_t n = strcspn(at, ",");
+    if (n == len && !memcmp(at, word, n)) return true;
+    at += n + (at[n] == ',');
+  }
+  return false;
+}
+
+/* ---- devices ---- */
+
+static td_status *make(td_runtime *rt, const td_device_factory *f, int index,
+                       td_device **out) {
+  td_device_options o = {.budget = rt->budget, .seed = td_entropy()};
+  return f->make(index, rt->place, &o, out);
+}
+
+/* Unless there is one of that type and number. */
+static td_status *make_device(td_runtime *rt, const td_device_factory *f,
+                              int index) {
+  td_device *d = td_device_list_find(&rt->others, f->type, index);
+  if (d) {
+    td_device_release(d);
+    return NULL;
+  }
+  TD_TRY(make(rt, f, index, &d));
+  td_status *s = td_device_list_add(&rt->others, d);
+  td_device_release(d);
+  return s;
+}
+
+td_status *td_runtime_make_devices(td_runtime *rt, const td_device_factory *f) {
+  int n;
+  TD_TRY(f->count(&n));
+  for (int i = 0; i < n; i++) TD_TRY(make_device(rt, f, i));
+  return NULL;
+}
+
+td_status *td_runtime_add_device(td_runtime *rt, td_device *d) {
+  return td_device_list_add(&rt->others, d);
+}
+
+static void add_resource(void *arg, const td_resource *r) {
+  td_str_addf(arg, "%s%s", ((td_str *)arg)->len ? ", " : "", r->name);
+}
+
+td_status *td_runtime_remove_device(td_runtime *rt, td_device *d, bool drop) {
+  td_str names;
+  if (d->index < MAX_CPUS && d == rt->cpu[d->index])
+    return td_error(TD_INVALID_ARGUMENT,
+                    "%s cannot be removed: CPU devices are made on demand",
+                    d->name);
+  td_str_init(&names);
+  td_resources_list_on(rt->resources, d->incarnation, add_resource, &names);
+  td_status *s = names.failed ? td_oom()
+                              : td_device_list_remove(&rt->others, d, drop,
+                                                      td_str_c(&names));
+  td_str_deinit(&names);
+  if (td_ok(s)) td_resources_drop_on(rt->resources, d->incarnation);
+  return s;
+}
+
+td_device_list *td_runtime_device_list(td_runtime *rt) {
+  return &rt->others;
+}
+
+void td_runtime_drop_devices(td_device **list, int count) {
+  for (int i = 0; i < count; i++) td_device_release(list[i]);
+  td_free(list);
+}
+
+static td_status *copy_cpus(td_runtime *rt, int cpus, td_device **out) {
+  for (int i = 0; i < cpus; i++) {
+    TD_TRY(td_runtime_cpu(rt, i, &out[i]));
+    td_device_retain(out[i]);
+  }
+  return NULL;
+}
+
+td_status *td_runtime_devices(td_runtime *rt, int cpus, td_device ***out,
+                              int *count) {
+  size_t n = (size_t)cpus, room = 0;
+  if (cpus < 1 || cpus > MAX_CPUS)
+    return td_error(TD_INVALID_ARGUMENT, "cpu_devices must be 1 to %d, not %d",
+                    MAX_CPUS, cpus);
+  for (td_device **d = NULL;; td_runtime_drop_devices(d, (int)(n + room))) {
+    room = td_device_list_copy(&rt->others, NULL, 0);
+    d = td_calloc(n + room + 1, sizeof *d);
+    if (!d) return td_oom();
+    td_status *s = copy_cpus(rt, cpus, d);
+    size_t others = td_device_list_copy(&rt->others, d + n, room);
+    if (td_ok(s) && others > room) continue; /* one came meanwhile */
+    if (others > room) others = room;
+    *out = d;
+    *count = (int)(n + others);
+    if (!td_ok(s)) td_runtime_drop_devices(d, *count);
+    return s;
+  }
+}
+
+static td_status *make_test_devices(td_runtime *rt, int n) {
+  if (n == 0) TD_TRY(td_device_factory_test.count(&n));
+  if (n == 0 && td_runtime_env_has("TIDE_TEST", "test")) n = 1;
+  for (int i = 0; i < n; i++)
+    TD_TRY(make_device(rt, &td_device_factory_test, i));
+  return NULL;
 }
 
 static td_status *runtime_init(td_runtime *rt, const td_runtime_options *o) {
   const char *place = o && o->place ? o->place : NULL;
   rt->place = td_strdup(place ? place : "/job:localhost/replica:0/task:0");
   if (!rt->place) return td_oom();
-  rt->memory_limit = o ? o->memory_limit : 0;
+  if (o && o->memory_limit)
+    TD_TRY(td_alloc_budget_new(o->memory_limit, &rt->budget));
   TD_TRY(td_resources_new(&rt->resources));
-  int tests = test_devices(o);
-  for (int i = 0; i < tests; i++) {
-    TD_TRY(td_device_test_new(rt->place, i, td_philox_entropy(), &rt->test[i]));
-    rt->n_tests++;
-  }
+  TD_TRY(make_test_devices(rt, o ? o->test_devices : 0));
+  const td_library *l;
+  for (int i = 0; (l = td_library_loaded(i)); i++)
+    for (int k = 0; l->devices && l->devices[k]; k++)
+      TD_TRY(td_runtime_make_devices(rt, l->devices[k]));
   return NULL;
 }
 
@@ -63,6 +167,7 @@ td_status *td_runtime_new(const td_runtime_options *o, td_runtime **out) {
   if (!rt) return td_oom();
   rt->refs = 1;
   pthread_mutex_init(&rt->lock, NULL);
+  td_device_list_init(&rt->others);
   td_status *s = runtime_init(rt, o);
   if (!td_ok(s)) {
     td_runtime_release(rt);
@@ -78,7 +183,7 @@ static int64_t count_blocks(td_runtime *rt) {
   int64_t n = 0;
   for (int i = 0; i < MAX_CPUS; i++) {
     if (!rt->cpu[i]) continue;
-    td_alloc_stats s = td_alloc_read_stats(rt->cpu[i]->memory);
+    td_allocator_stats s = td_allocator_read_stats(rt->cpu[i]->memory);
     n += s.allocs + s.frees;
   }
   return n;
@@ -102,7 +207,7 @@ static void look(void *arg) {
   __atomic_store_n(&rt->watched, false, __ATOMIC_RELAXED);
   if (!rests && !rt->closing) look_later(rt);
   for (int i = 0; rests && i < MAX_CPUS; i++)
-    if (rt->cpu[i]) td_alloc_trim(rt->cpu[i]->memory, 0);
+    if (rt->cpu[i]) td_allocator_trim(rt->cpu[i]->memory, 0);
   pthread_mutex_unlock(&rt->lock);
 }
 
@@ -133,7 +238,8 @@ void td_runtime_release(td_runtime *rt) {
   stop_looking(rt);
   td_resources_free(rt->resources);
   for (int i = 0; i < MAX_CPUS; i++) td_device_release(rt->cpu[i]);
-  for (int i = 0; i < rt->n_tests; i++) td_device_release(rt->test[i]);
+  td_device_list_deinit(&rt->others);
+  td_alloc_budget_release(rt->budget);
   td_free(rt->place);
   pthread_mutex_destroy(&rt->lock);
   td_free(rt);
@@ -146,38 +252,20 @@ td_status *td_runtime_cpu(td_runtime *rt, int k, td_device **out) {
   td_status *s = NULL;
   pthread_mutex_lock(&rt->lock);
   if (!rt->watched) look_later(rt);
-  if (!rt->cpu[k])
-    s = td_device_cpu_new(rt->place, k, rt->memory_limit, &rt->cpu[k]);
+  if (!rt->cpu[k]) s = make(rt, &td_device_factory_cpu, k, &rt->cpu[k]);
   *out = rt->cpu[k];
   pthread_mutex_unlock(&rt->lock);
   return s;
-}
-
-td_status *td_runtime_devices(td_runtime *rt, int cpus, td_device ***out,
-                              int *count) {
-  if (cpus < 1 || cpus > MAX_CPUS)
-    return td_error(TD_INVALID_ARGUMENT, "cpu_devices must be 1 to %d, not %d",
-                    MAX_CPUS, cpus);
-  td_device **d =
-      td_calloc((size_t)cpus + (size_t)rt->n_tests, sizeof(td_device *));
-  if (!d) return td_oom();
-  for (int i = 0; i < cpus; i++) {
-    td_status *s = td_runtime_cpu(rt, i, &d[i]);
-    if (td_ok(s)) continue;
-    td_free(d);
-    return s;
-  }
-  memcpy(d + cpus, rt->test, (size_t)rt->n_tests * sizeof *d);
-  *out = d;
-  *count = cpus + rt->n_tests;
-  return NULL;
 }
 
 td_resources *td_runtime_resources(td_runtime *rt) {
   return rt->resources;
 }
 
-uint64_t td_runtime_next_step(td_runtime *rt) {
+const char *td_runtime_place(const td_runtime *rt) {
+  return rt->place;
+}
+
+void td_runtime_used(td_runtime *rt) {
   watch(rt);
-  return __atomic_add_fetch(&rt->step, 1, __ATOMIC_RELAXED);
 }

@@ -9,32 +9,32 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
-#include "engine/device/states.h"
+#include "engine/base/entropy.h"
 #include "engine/graph/region.h"
+#include "engine/run/session_devices.h"
 #include "engine/run/session_impl.h"
 
 enum { CACHE_DEFAULT = 256 };
 
 /* ---- sessions ---- */
 
-/* Is `word` in the comma-separated list of an environment variable? */
-static bool env_has(const char *variable, const char *word) {
-  const char *at = getenv(variable);
-  size_t len = strlen(word);
-  while (at && *at) {
-    size_t n = strcspn(at, ",");
-    if (n == len && !memcmp(at, word, n)) return true;
-    at += n + (at[n] == ',');
-  }
-  return false;
-}
-
 static unsigned env_passes_off(void) {
   unsigned off = 0;
   const char *name;
   for (int i = 0; (name = td_plan_pass_name(i)); i++)
-    if (env_has("TIDE_OFF", name)) off |= td_plan_pass_bit(name);
+    if (td_runtime_env_has("TIDE_OFF", name)) off |= td_plan_pass_bit(name);
   return off;
+}
+
+/* Where nothing was said of devices. */
+static void fill_devices(td_session_options *own) {
+  const char *device = getenv("TIDE_DEVICE");
+  if (own->cpu_devices > 0) return;
+  bool two = td_runtime_env_has("TIDE_TEST", "two");
+  own->cpu_devices = two ? 2 : 1;
+  own->spread = own->spread || two;
+  if (!own->first && td_runtime_env_has("TIDE_TEST", "test"))
+    own->first = device ? device : "TEST";
 }
 
 static td_status *fill_options(td_session *s, const td_session_options *o) {
@@ -42,11 +42,12 @@ static td_status *fill_options(td_session *s, const td_session_options *o) {
   td_session_options *own = &s->options;
   int pool = td_pool_size();
   if (own->threads <= 0 || own->threads > pool) own->threads = pool;
-  if (own->cpu_devices <= 0) own->cpu_devices = 1;
+  fill_devices(own);
   if (own->cache <= 0) own->cache = CACHE_DEFAULT;
   own->passes_off |= env_passes_off();
-  own->verify = own->verify || env_has("TIDE_TEST", "verify");
-  own->roundtrip = own->roundtrip || env_has("TIDE_TEST", "roundtrip");
+  own->verify = own->verify || td_runtime_env_has("TIDE_TEST", "verify");
+  own->roundtrip =
+      own->roundtrip || td_runtime_env_has("TIDE_TEST", "roundtrip");
   const char *dump = own->dump ? own->dump : getenv("TIDE_DUMP");
   own->dump = NULL;
   if (!dump || !*dump) return NULL;
@@ -54,20 +55,49 @@ static td_status *fill_options(td_session *s, const td_session_options *o) {
   return s->dump ? NULL : td_oom();
 }
 
-static td_status *session_init(td_session *s, const td_session_options *o) {
-  TD_TRY(fill_options(s, o));
-  TD_TRY(td_runtime_devices(s->runtime, s->options.cpu_devices, &s->devices,
-                            &s->n_devices));
-  TD_TRY(td_states_new(&s->states));
-  TD_TRY(td_resources_new(&s->own));
+/* Takes ownership of `p` when it succeeds. */
+static td_status *add_participant(td_session *s, td_participant *p) {
+  size_t n = (size_t)s->n_participants + 1;
+  td_participant **list =
+      td_realloc(s->participants, n * sizeof(td_participant *));
+  if (!list) return td_oom();
+  s->participants = list;
+  list[s->n_participants++] = p;
+  return NULL;
+}
+
+static td_status *begin_alone(td_session *s) {
+  uint64_t id[2] = {td_entropy(), td_entropy()};
+  td_participant *here;
+  TD_TRY(td_participant_local_new(s->runtime, id, s->options.roundtrip, &here));
+  td_status *st = add_participant(s, here);
+  if (!td_ok(st)) td_participant_release(here);
+  return st;
+}
+
+/* Under the plan lock. */
+static td_status *make_placer(td_session *s) {
+  TD_TRY(td_session_devices_refresh(s));
   td_placer_options po = {.devices = s->devices,
                           .n_devices = s->n_devices,
-                          .soft = !s->options.hard_placement};
+                          .soft = !s->options.hard_placement,
+                          .first = s->options.first,
+                          .spread = s->options.spread};
   return td_placer_new(&po, &s->placer);
 }
 
-td_status *td_session_new(td_runtime *rt, td_graph *g,
-                          const td_session_options *options, td_session **out) {
+static td_status *session_init(td_session *s, const td_session_options *o) {
+  TD_TRY(fill_options(s, o));
+  TD_TRY(begin_alone(s));
+  pthread_mutex_lock(&s->plan_lock);
+  td_status *st = make_placer(s);
+  pthread_mutex_unlock(&s->plan_lock);
+  return st;
+}
+
+td_status *td_session_begin(td_runtime *rt, td_graph *g,
+                            const td_session_options *options,
+                            td_session **out) {
   td_session *s = td_calloc(1, sizeof *s);
   if (!s) return td_oom();
   s->refs = 1;
@@ -90,6 +120,11 @@ td_session *td_session_retain(td_session *s) {
   return s;
 }
 
+td_status *td_session_closed_error(void) {
+  return td_error(TD_FAILED_PRECONDITION,
+                  "the session is closed; make another with td.session()");
+}
+
 /* The signatures are released outside the lock. */
 void td_session_drop_cache(td_session *s) {
   pthread_mutex_lock(&s->lock);
@@ -104,10 +139,16 @@ void td_session_drop_cache(td_session *s) {
 void td_session_release(td_session *s) {
   if (!s || __atomic_fetch_sub(&s->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   td_session_drop_cache(s);
+  if (s->watcher.arg)
+    td_device_list_unwatch(td_runtime_device_list(s->runtime), &s->watcher);
   td_placer_free(s->placer);
-  td_states_release(s->states);
-  td_resources_free(s->own);
-  td_free(s->devices);
+  if (s->devices) td_runtime_drop_devices(s->devices, s->n_devices);
+  for (int i = 0; i < s->n_participants; i++)
+    td_participant_release(s->participants[i]);
+  for (int i = 0; i < s->n_afar; i++) td_device_release(s->afar[i]);
+  td_free(s->participants);
+  td_free(s->afar);
+  td_free(s->afar_of);
   td_free(s->dump);
   td_graph_release(s->graph);
   td_runtime_release(s->runtime);
@@ -116,20 +157,61 @@ void td_session_release(td_session *s) {
   td_free(s);
 }
 
+/* ---- participants ---- */
+
+/* Room for `n` more devices afar. */
+static td_status *more_afar(td_session *s, int n) {
+  size_t far = (size_t)s->n_afar + (size_t)n;
+  td_device **afar = td_realloc(s->afar, far * sizeof(td_device *));
+  if (afar) s->afar = afar;
+  int *of = td_realloc(s->afar_of, far * sizeof *of);
+  if (of) s->afar_of = of;
+  return afar && of ? NULL : td_oom();
+}
+
+static td_status *join(td_session *s, td_participant *p,
+                       td_device *const *devices, int n) {
+  td_status *st = more_afar(s, n);
+  if (td_ok(st)) st = add_participant(s, p);
+  if (!td_ok(st)) {
+    td_participant_release(p);
+    return st;
+  }
+  for (int i = 0; i < n; i++) {
+    TD_TRY(td_session_devices_append(s, devices[i]));
+    s->afar[s->n_afar] = td_device_retain(devices[i]);
+    s->afar_of[s->n_afar++] = s->n_participants - 1;
+  }
+  return NULL;
+}
+
+td_status *td_session_join(td_session *s, td_participant *p,
+                           td_device *const *devices, int n) {
+  pthread_mutex_lock(&s->plan_lock);
+  td_status *st = join(s, p, devices, n);
+  pthread_mutex_unlock(&s->plan_lock);
+  return st;
+}
+
 /* ---- compiling ---- */
 
-/* Planned signatures of nodes that are gone leave the cache. */
-static void forget_gone(td_session *s) {
+static bool has_gone_nodes(const td_compiled *c, const td_device *none) {
+  (void)none;
+  td_status *st = td_compiled_check(c);
+  td_status_release(st);
+  return !td_ok(st);
+}
+
+/* What `spoilt` says yes to leaves the cache; it is released unlocked. */
+static void forget(td_session *s,
+                   bool (*spoilt)(const td_compiled *c, const td_device *d),
+                   const td_device *d) {
   td_compiled *gone = NULL;
   const td_map_entry *e;
-  uint64_t cuts = td_graph_removals(s->graph);
-  if (__atomic_exchange_n(&s->cuts, cuts, __ATOMIC_ACQ_REL) == cuts) return;
   pthread_mutex_lock(&s->lock);
   for (size_t i = 0; td_map_next(&s->cache, &i, &e);) {
     td_compiled *c = e->value;
-    td_status *st = td_compiled_check(c);
-    if (td_ok(st)) continue;
-    td_status_release(st);
+    if (!spoilt(c, d)) continue;
     td_map_removen(&s->cache, c->key, c->key_len);
     c->next_gone = gone;
     gone = c;
@@ -139,6 +221,17 @@ static void forget_gone(td_session *s) {
     next = gone->next_gone;
     td_compiled_release(gone);
   }
+}
+
+/* Planned signatures of nodes that are gone leave the cache. */
+static void forget_gone(td_session *s) {
+  uint64_t cuts = td_graph_removals(s->graph);
+  if (__atomic_exchange_n(&s->cuts, cuts, __ATOMIC_ACQ_REL) != cuts)
+    forget(s, has_gone_nodes, NULL);
+}
+
+void td_session_forget_device(td_session *s, const td_device *d) {
+  forget(s, td_compiled_uses, d);
 }
 
 td_status *td_session_compile(td_session *s, const td_signature *sig,
@@ -188,6 +281,25 @@ static td_compiled *evict_locked(td_session *s) {
   td_map_removen(&s->cache, oldest->key, oldest->key_len);
   s->stats.evicted++;
   return oldest;
+}
+
+/* Retained, or NULL. One that came too late to leave with its device is not
+ * used, and goes. */
+static td_compiled *cache_get(td_session *s, const char *key, size_t len) {
+  td_compiled *spoilt = NULL;
+  pthread_mutex_lock(&s->lock);
+  td_compiled *c = td_map_getn(&s->cache, key, len);
+  if (c && TD_UNLIKELY(td_compiled_lost(c) != NULL)) {
+    spoilt = td_map_removen(&s->cache, key, len);
+    c = NULL;
+  }
+  if (c) {
+    c->used = ++s->tick;
+    td_compiled_retain(c);
+  }
+  pthread_mutex_unlock(&s->lock);
+  td_compiled_release(spoilt);
+  return c;
 }
 
 /* Puts `c` in, unless another thread was quicker: then that one is used. */
@@ -240,13 +352,7 @@ td_status *td_session_lookup(td_session *s, const td_signature *sig,
   char *key = NULL;
   size_t len = 0;
   TD_TRY(make_key(sig, &key, &len));
-  pthread_mutex_lock(&s->lock);
-  td_compiled *c = td_map_getn(&s->cache, key, len);
-  if (c) {
-    c->used = ++s->tick;
-    td_compiled_retain(c);
-  }
-  pthread_mutex_unlock(&s->lock);
+  td_compiled *c = cache_get(s, key, len);
   td_status *st = NULL;
   if (!c) {
     st = td_session_compile(s, sig, false, &c);
@@ -262,12 +368,24 @@ td_status *td_session_lookup(td_session *s, const td_signature *sig,
   return st;
 }
 
+/* ---- what kernels keep ---- */
+
+td_status *td_session_save_states(td_session *s, td_str *out) {
+  return s->participants[0]->ops->save(s->participants[0], out);
+}
+
+td_status *td_session_load_states(td_session *s, td_bytes from,
+                                  td_str *waiting) {
+  return s->participants[0]->ops->load(s->participants[0], from, waiting);
+}
+
 /* ---- looking inside ---- */
 
 void td_session_explain_placement(td_session *s, td_str *out) {
   pthread_mutex_lock(&s->plan_lock);
+  td_status *st = td_session_devices_refresh(s);
   td_graph_lock(s->graph);
-  td_status *st = td_placer_extend(s->placer, s->graph);
+  if (td_ok(st)) st = td_placer_extend(s->placer, s->graph);
   if (td_ok(st))
     td_placer_explain(s->placer, s->graph, out);
   else
@@ -281,16 +399,18 @@ void td_session_reset(td_session *s, const char *container) {
   if (container)
     td_resources_reset(td_runtime_resources(s->runtime), container);
   else
-    td_resources_reset(s->own, NULL);
+    for (int i = 0; i < s->n_participants; i++)
+      s->participants[i]->ops->clear(s->participants[i]);
 }
 
 td_status *td_session_rename(td_session *s, const char *name, const char *to) {
-  td_status *st = to ? td_resources_rename(s->own, "", name, to)
-                     : td_resources_remove(s->own, "", name);
+  td_status *st = NULL;
+  for (int i = 0; i < s->n_participants; i++) {
+    td_participant *p = s->participants[i];
+    st = td_status_first(st, p->ops->rename(p, name, to));
+  }
   if (to) td_session_drop_cache(s);
-  if (td_status_code(st) != TD_NOT_FOUND) return st;
-  td_status_release(st);
-  return NULL;
+  return st;
 }
 
 td_session_stats td_session_read_stats(td_session *s) {

@@ -7,7 +7,7 @@
  * never holds the session's lock.
  *
  * What has a header of its own: a signature that is run again and again
- * (callable.h), steps that nobody waits for (async.h), a step in several calls
+ * (callable.h), steps that nobody waits for (async.h, loop.h), a step in several calls
  * (partial.h).
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -26,12 +26,17 @@ typedef struct td_session_options {
   int threads;         /* 0: all of the pool */
   int cpu_devices;     /* 0: 1 */
   bool hard_placement; /* an impossible device is an error */
+  bool spread;         /* what requests no device goes to any, by its name */
+  const char *first;   /* type of the devices that are tried first, or NULL */
   unsigned passes_off; /* td_plan_pass_bit of those not to run */
   bool verify;         /* check graphs between passes */
-  bool roundtrip;      /* parts go through GraphDef bytes (TIDE_TEST) */
+  bool roundtrip;      /* parts go through GraphDef bytes */
   int cache;           /* signatures kept, 0: 256 */
   const char *dump;    /* NULL: $TIDE_DUMP */
 } td_session_options;
+/* For tests, words of TIDE_TEST in the environment make every session verify or
+ * roundtrip, and one that does not say how many CPU devices it wants has two and
+ * is spread (two), or tries the type TIDE_DEVICE first, else TEST (test). */
 
 /* `options` may be NULL. Retains runtime and graph. */
 td_status *td_session_new(td_runtime *rt, td_graph *g,
@@ -39,9 +44,12 @@ td_status *td_session_new(td_runtime *rt, td_graph *g,
                           td_session **out) TD_MUST_USE;
 td_session *td_session_retain(td_session *s);
 void td_session_release(td_session *s);
-/* Cancels running steps, waits for them, drops the default container. Later
+/* Cancels running steps and loops, waits for them, drops the default container. Later
  * calls fail with FAILED_PRECONDITION. */
 void td_session_close(td_session *s);
+/* Cancels its loops of steps and does not wait: for who lets the last handle of
+ * `s` go, which the loops outlive otherwise. */
+void td_session_end_loops(td_session *s);
 
 typedef struct td_signature {
   const td_edge *feeds;
@@ -76,7 +84,23 @@ td_status *td_session_run(td_session *s, const td_signature *sig,
 td_status *td_session_plan(td_session *s, const td_signature *sig,
                            td_plan **out) TD_MUST_USE;
 
+/* ---- what kernels keep from step to step ---- */
+
+/* Random streams and the like of all nodes that have run, as bytes, appended;
+ * variables are none. */
+td_status *td_session_save_states(td_session *s, td_str *out) TD_MUST_USE;
+/* Nodes of the same names on the same devices go on from there, those that have
+ * not run yet when they do: their names are appended to `waiting`, a line for
+ * each (NULL: nobody asks). Hostile bytes are refused. */
+td_status *td_session_load_states(td_session *s, td_bytes from,
+                                  td_str *waiting) TD_MUST_USE;
+
 /* ---- looking inside ---- */
+
+/* The devices that the next plan may use. Caller owns the list and its shares
+ * (td_runtime_drop_devices). */
+td_status *td_session_list_devices(td_session *s, td_device ***out,
+                                   int *count) TD_MUST_USE;
 
 /* What running steps wait for; "" when nothing runs. */
 void td_session_why(td_session *s, td_str *out);

@@ -15,9 +15,9 @@ td_status *td_session_run_compiled(td_session *s, td_compiled *c,
   int64_t until = o && o->timeout > 0 ? start + o->timeout : INT64_MAX;
   td_session_step_start(step, false);
   if (td_session_step_short(step))
-    td_team_work(step->team, start + TD_CALLER_BUDGET);
+    td_session_step_work(step, start + TD_CALLER_BUDGET);
   else
-    td_team_wake(step->team);
+    td_session_step_wake(step);
   td_status *st =
       td_session_step_wait(step, until, o ? o->interrupt : NULL, true);
   if (td_ok(st)) st = td_session_step_results(step, fetches);
@@ -40,16 +40,62 @@ td_status *td_session_run(td_session *s, const td_signature *sig,
 void td_session_why(td_session *s, td_str *out) {
   pthread_mutex_lock(&s->lock);
   for (td_session_step *step = s->running; step; step = step->next) {
-    td_str_addf(out, "step %llu:\n", (unsigned long long)step->base.id);
-    for (int i = 0; i < step->compiled->n_programs; i++)
-      td_program_why(step->compiled->programs[i], out);
+    td_str_addf(out, "step %llu:\n", (unsigned long long)step->number);
+    td_session_step_why(step, out);
   }
   pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- the end ---- */
+
+td_status *td_session_guest_in(td_session *s, td_session_guest *g) {
+  pthread_mutex_lock(&s->lock);
+  bool closed = s->closed;
+  if (!closed) {
+    g->prev = NULL;
+    g->next = s->guests;
+    if (g->next) g->next->prev = g;
+    s->guests = g;
+  }
+  pthread_mutex_unlock(&s->lock);
+  return closed ? td_session_closed_error() : NULL;
+}
+
+void td_session_unguest(td_session *s, td_session_guest *g) {
+  pthread_mutex_lock(&s->lock);
+  *(g->prev ? &g->prev->next : &s->guests) = g->next;
+  if (g->next) g->next->prev = g->prev;
+  pthread_mutex_unlock(&s->lock);
+}
+
+/* One that has not been told yet, held; NULL: none. */
+static td_session_guest *next_guest(td_session *s) {
+  pthread_mutex_lock(&s->lock);
+  td_session_guest *g = s->guests;
+  while (g && g->told) g = g->next;
+  if (g) {
+    g->told = true;
+    g->hold(g);
+  }
+  pthread_mutex_unlock(&s->lock);
+  return g;
+}
+
+static void end_guests(td_session *s, const char *why, bool wait) {
+  for (td_session_guest *g; (g = next_guest(s));)
+    g->end(g, td_error(TD_CANCELLED, "%s", why), wait);
+}
+
+void td_session_end_loops(td_session *s) {
+  end_guests(s, "the session was let go", false);
 }
 
 void td_session_close(td_session *s) {
   pthread_mutex_lock(&s->lock);
   s->closed = true;
+  pthread_mutex_unlock(&s->lock);
+  end_guests(s, "the session was closed", true);
+  pthread_mutex_lock(&s->lock);
   while (s->running) {
     td_session_step *step = s->running;
     __atomic_fetch_add(&step->refs, 1, __ATOMIC_RELAXED);
@@ -63,5 +109,6 @@ void td_session_close(td_session *s) {
   }
   pthread_mutex_unlock(&s->lock);
   td_session_drop_cache(s);
-  td_resources_reset(s->own, NULL);
+  for (int i = 0; i < s->n_participants; i++)
+    s->participants[i]->ops->close(s->participants[i]);
 }

@@ -2,22 +2,27 @@
  *
  * The calling thread works on a step that is known to be short, with a budget;
  * everything else runs on the pool while the caller waits where it can hear an
- * interrupt or a deadline. Either way the step ends when every execution is
- * over, never before: after an error or a cancel that is prompt, because all
- * waits are cancelled and kernels look at the step's flag.
+ * interrupt or a deadline. Either way the step ends when every portion is over,
+ * never before: after an error or a cancel that is prompt, because all waits
+ * are cancelled and kernels look at the step's flag.
+ *
+ * A portion of another process may stay silent. Two seconds after the cancel it
+ * is given up: the step ends without it. Each portion under way holds the step,
+ * so that what a late one still touches is there.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
+#include <stddef.h>
 #include <string.h>
-#include <time.h>
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/run/session_impl.h"
+#include "engine/run/team.h"
 
-enum {
-  LISTEN_EVERY = 20000000, /* ns: between looks at an interrupt */
-};
+#define GIVE_UP INT64_C(2000000000) /* ns between a cancel and the end */
+
+/* Of a portion. */
+enum { RUNNING, OVER, GIVEN_UP };
 
 /* ---- making ---- */
 
@@ -25,35 +30,58 @@ enum {
 static td_status *list(td_session_step *step, td_session *s) {
   pthread_mutex_lock(&s->lock);
   bool closed = s->closed;
-  if (!closed) {
+  const td_device *lost = td_compiled_lost(step->compiled);
+  if (!closed && !lost) {
     step->prev = NULL;
     step->next = s->running;
     if (step->next) step->next->prev = step;
     s->running = step;
   }
   pthread_mutex_unlock(&s->lock);
-  if (closed)
-    return td_error(TD_FAILED_PRECONDITION,
-                    "the session is closed; make another with td.session()");
-  return NULL;
+  if (closed) return td_session_closed_error();
+  return lost ? td_compiled_unavailable(lost) : NULL;
 }
 
-static void fill_base(td_session_step *step, td_session *s,
-                      const td_step_options *o) {
-  td_step *base = &step->base;
-  base->id = td_runtime_next_step(s->runtime);
-  base->stop = td_cancel_flag(base->cancel);
-  base->rendezvous = step->rendezvous;
-  base->resources = td_runtime_resources(s->runtime);
-  base->own = s->own;
-  base->threads = s->options.threads;
-  base->args = step->args;
-  base->rets = step->rets;
-  base->rets_dead = step->rets_dead;
-  base->print = o ? o->print : NULL;
-  base->print_arg = o ? o->print_arg : NULL;
-  base->trace = o ? o->trace : NULL;
-  base->check_numerics = o && o->check_numerics;
+static void fill_options(td_session_step *step, const td_step_options *o) {
+  step->options = (td_portion_start){.step = step->number};
+  if (!o) return;
+  step->options.timeout = o->timeout;
+  step->options.trace = o->trace;
+  step->options.check_numerics = o->check_numerics;
+  step->options.print = o->print;
+  step->options.print_arg = o->print_arg;
+}
+
+static void portion_over(void *arg, td_status *s);
+
+/* A value on its way from one participant to another. */
+static td_status *route(void *arg, td_key key, td_tensor *value, bool dead) {
+  td_session_step *step = arg;
+  int32_t to = td_compiled_receiver(step->compiled, key.edge);
+  if (to < 0) {
+    td_tensor_release(value);
+    return td_error(TD_INTERNAL, "edge %d leads nowhere", (int)key.edge);
+  }
+  td_portion *n = step->portions[to].portion;
+  return n->of->ops->deliver(n, key, value, dead);
+}
+
+static void fill_portions(td_session_step *step) {
+  for (int i = 0; i < step->n_portions; i++) {
+    td_step_portion *p = &step->portions[i];
+    td_portion *n = p->portion;
+    p->state = RUNNING;
+    if (p->step) continue; /* as it was for the last run */
+    p->step = step;
+    n->args = step->args;
+    n->rets = step->rets;
+    n->rets_dead = step->rets_dead;
+    n->over = portion_over;
+    n->over_arg = p;
+    n->send = route;
+    n->send_arg = step;
+    if (!n->of->ops->work) step->elsewhere = true;
+  }
 }
 
 static void fill(td_session_step *step, td_session *s, td_compiled *c,
@@ -61,12 +89,16 @@ static void fill(td_session_step *step, td_session *s, td_compiled *c,
   step->refs = 1;
   step->session = s;
   step->compiled = c;
-  step->finished = 0;
-  step->status = NULL;
-  step->timer = 0;
-  step->timeout = o ? o->timeout : 0;
+  step->number = __atomic_add_fetch(&s->steps_begun, 1, __ATOMIC_RELAXED);
+  step->finished = step->cancelled = step->given_up = 0;
+  step->ended = NULL;
+  step->status = step->cause = NULL;
+  step->timer = step->give_up_timer = 0;
+  step->ending = false;
   memset(step->rets_dead, 0, (size_t)c->n_fetches);
-  fill_base(step, s, o);
+  fill_options(step, o);
+  fill_portions(step);
+  td_runtime_used(s->runtime);
 }
 
 td_status *td_session_step_new(td_session *s, td_compiled *c,
@@ -77,12 +109,8 @@ td_status *td_session_step_new(td_session *s, td_compiled *c,
     TD_TRY(td_compiled_check_feed(c, i, &feeds[i]));
   td_session_step *step;
   TD_TRY(td_compiled_take_step(c, s->options.threads, &step));
-  td_status *st = NULL;
-  if (!step->base.cancel) st = td_cancel_new(&step->base.cancel);
-  if (td_ok(st)) {
-    fill(step, s, c, o); /* whole before others see it in the list */
-    st = list(step, s);
-  }
+  fill(step, s, c, o); /* whole before others see it in the list */
+  td_status *st = list(step, s);
   if (!td_ok(st)) {
     td_compiled_give_step(c, step, false);
     return st;
@@ -123,13 +151,13 @@ void td_session_step_release(td_session_step *step) {
   td_session *s = step->session;
   if (step->timer) td_timer_cancel(step->timer);
   release_values(step);
-  bool spent = td_cancelled(step->base.stop) || !td_ok(step->status);
+  bool again = !td_cancelled(&step->cancelled) && td_ok(step->status);
   td_status_release(step->status);
-  step->status = NULL;
-  bool again = !spent && td_team_idle(step->team);
-  if (again) {
-    td_rendezvous_reset(step->rendezvous);
-    td_team_reset(step->team);
+  td_status_release(step->cause);
+  step->status = step->cause = NULL;
+  for (int i = 0; again && i < step->n_portions; i++) {
+    td_portion *n = step->portions[i].portion;
+    again = n->of->ops->reset(n);
   }
   td_compiled_give_step(c, step, again);
   td_compiled_release(c);
@@ -157,21 +185,62 @@ static td_status *check_fetches(const td_session_step *step) {
   return NULL;
 }
 
-/* One execution is over; the last one ends the step. */
-static void execution_over(void *arg, td_status *s) {
-  td_session_step *step = arg;
-  if (!td_ok(s)) {
+/* Nobody is given up any more. */
+static void stop_giving_up(td_session_step *step) {
+  pthread_mutex_lock(&step->lock);
+  uint64_t timer = step->give_up_timer;
+  step->ending = true;
+  pthread_mutex_unlock(&step->lock);
+  if (!timer) return;
+  td_timer_cancel(timer);
+  if (!__atomic_load_n(&step->given_up, __ATOMIC_ACQUIRE))
+    td_session_step_release(step); /* the timer's hold */
+}
+
+static void finish(td_session_step *step) {
+  __atomic_fetch_add(&step->session->stats.steps, 1, __ATOMIC_RELAXED);
+  unlist(step);
+  if (TD_UNLIKELY(step->elsewhere)) stop_giving_up(step);
+  __atomic_store_n(&step->finished, 1, __ATOMIC_RELEASE);
+  td_waiter_wake(&step->waiter);
+  if (step->ended) step->ended(step->ended_arg);
+}
+
+static void cancel_portions(td_session_step *step, td_status *cause) {
+  for (int i = 0; i < step->n_portions; i++) {
+    td_step_portion *p = &step->portions[i];
+    if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == RUNNING)
+      p->portion->of->ops->cancel(p->portion, td_status_retain(cause));
+  }
+}
+
+/* A portion is not waited for any more; the last one ends the step. */
+static void count_down(td_session_step *step, td_status *s) {
+  if (TD_UNLIKELY(!td_ok(s))) {
+    if (step->n_portions > 1 && !td_cancelled(&step->cancelled))
+      td_session_step_cancel(step, td_status_derive(td_status_retain(s)));
     pthread_mutex_lock(&step->lock);
     step->status = td_status_first(step->status, s);
     pthread_mutex_unlock(&step->lock);
   }
-  if (__atomic_fetch_sub(&step->remaining, 1, __ATOMIC_ACQ_REL) != 1) return;
-  __atomic_fetch_add(&step->session->stats.steps, 1, __ATOMIC_RELAXED);
-  unlist(step);
-  pthread_mutex_lock(&step->lock);
-  __atomic_store_n(&step->finished, 1, __ATOMIC_RELEASE);
-  if (step->waiters) pthread_cond_broadcast(&step->wake);
-  pthread_mutex_unlock(&step->lock);
+  if (step->n_portions == 1 ||
+      __atomic_fetch_sub(&step->remaining, 1, __ATOMIC_ACQ_REL) == 1)
+    finish(step);
+}
+
+static void portion_over(void *arg, td_status *s) {
+  td_step_portion *p = arg;
+  td_session_step *step = p->step;
+  bool given_up = false;
+  if (TD_UNLIKELY(step->elsewhere))
+    given_up =
+        __atomic_exchange_n(&p->state, OVER, __ATOMIC_ACQ_REL) == GIVEN_UP;
+  else
+    __atomic_store_n(&p->state, OVER, __ATOMIC_RELEASE);
+  if (TD_UNLIKELY(given_up))
+    td_status_release(s);
+  else
+    count_down(step, s);
   td_session_step_release(step);
 }
 
@@ -179,101 +248,197 @@ bool td_session_step_over(const td_session_step *step) {
   return __atomic_load_n(&step->finished, __ATOMIC_ACQUIRE) != 0;
 }
 
+/* ---- cancelling ---- */
+
+/* Why a step ends without `p`: for what it was cancelled. */
+static td_status *left_behind(td_session_step *step, const td_step_portion *p) {
+  pthread_mutex_lock(&step->lock);
+  td_status *cause = td_status_retain(step->cause);
+  pthread_mutex_unlock(&step->lock);
+  return td_status_first(
+      cause, td_error(TD_UNAVAILABLE,
+                      "%s did not end its part of the step within %.0f s of "
+                      "the cancel, and was left behind",
+                      p->portion->of->task, (double)GIVE_UP * 1e-9));
+}
+
+/* On the pool: the timer's thread must not end steps. */
+static void give_up(td_task *task) {
+  td_session_step *step =
+      (td_session_step *)((char *)task - offsetof(td_session_step, give_up));
+  for (int i = 0; i < step->n_portions; i++) {
+    td_step_portion *p = &step->portions[i];
+    int32_t state = RUNNING;
+    if (!p->portion->of->ops->work &&
+        __atomic_compare_exchange_n(&p->state, &state, GIVEN_UP, false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+      count_down(step, left_behind(step, p));
+  }
+  td_session_step_release(step);
+}
+
+static void on_give_up(void *arg) {
+  td_session_step *step = arg;
+  __atomic_store_n(&step->given_up, 1, __ATOMIC_RELEASE);
+  td_pool_submit(&step->give_up);
+}
+
+static void start_giving_up(td_session_step *step, td_status *cause) {
+  pthread_mutex_lock(&step->lock);
+  step->cause = td_status_first(step->cause, td_status_retain(cause));
+  if (!step->ending && !step->give_up_timer) {
+    step->give_up.run = give_up;
+    __atomic_fetch_add(&step->refs, 1, __ATOMIC_RELAXED);
+    step->give_up_timer =
+        td_timer_start(td_clock_now() + GIVE_UP, on_give_up, step);
+    if (!step->give_up_timer)
+      __atomic_fetch_sub(&step->refs, 1, __ATOMIC_RELAXED);
+  }
+  pthread_mutex_unlock(&step->lock);
+}
+
 void td_session_step_cancel(td_session_step *step, td_status *cause) {
-  td_step_fail(&step->base, cause);
+  bool first = !__atomic_exchange_n(&step->cancelled, 1, __ATOMIC_ACQ_REL);
+  if (first && step->elsewhere) start_giving_up(step, cause);
+  cancel_portions(step, cause);
+  td_status_release(cause);
+}
+
+void td_session_step_why(td_session_step *step, td_str *out) {
+  for (int i = 0; i < step->n_portions; i++) {
+    td_portion *n = step->portions[i].portion;
+    n->of->ops->why(n, out);
+  }
 }
 
 /* The error of a step that takes too long, with the nodes that wait. */
-static td_status *late(const td_session_step *step) {
+static td_status *late(td_session_step *step) {
   enum { MOST = 1000 };
   td_str why;
   td_str_init(&why);
-  for (int i = 0; i < step->compiled->n_programs; i++)
-    td_program_why(step->compiled->programs[i], &why);
+  td_session_step_why(step, &why);
   int n = why.len < MOST ? (int)why.len : MOST;
+  const char *waiting = n ? "; waiting:\n" : "";
+  if (n && n < MOST) n--; /* the end of the last line */
+  int64_t limit = step->options.timeout;
   td_status *s =
-      td_error(TD_DEADLINE_EXCEEDED, "the step did not end within %.3f s%s%.*s",
-               (double)step->timeout * 1e-9, n ? "; waiting:\n" : "",
-               n && n < MOST ? n - 1 : n, td_str_c(&why));
+      limit > 0
+          ? td_error(TD_DEADLINE_EXCEEDED,
+                     "the step did not end within %.3f s%s%.*s",
+                     (double)limit * 1e-9, waiting, n, td_str_c(&why))
+          : td_error(TD_DEADLINE_EXCEEDED, "the step is still running%s%.*s",
+                     waiting, n, td_str_c(&why));
   td_str_deinit(&why);
   return s;
 }
 
+/* On the pool. */
+static void let_go(td_task *task) {
+  td_session_step_release(
+      (td_session_step *)((char *)task - offsetof(td_session_step, let_go)));
+}
+
+/* Held meanwhile: the step may end in its cancel, and whoever releases it last
+ * waits for this function. */
 static void on_timer(void *arg) {
   td_session_step *step = arg;
+  int32_t n = __atomic_load_n(&step->refs, __ATOMIC_RELAXED);
+  while (n > 0 &&
+         !__atomic_compare_exchange_n(&step->refs, &n, n + 1, true,
+                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+  }
+  if (n == 0) return;
   td_session_step_cancel(step, late(step));
+  step->let_go.run = let_go;
+  td_pool_submit(&step->let_go);
 }
 
 /* ---- running ---- */
 
 bool td_session_step_short(const td_session_step *step) {
   int64_t cost = 0;
-  for (int i = 0; i < step->compiled->n_programs; i++) {
-    int64_t c = td_program_cost(step->compiled->programs[i]);
+  for (int i = 0; i < step->n_portions; i++) {
+    const td_participant_ops *ops = step->portions[i].portion->of->ops;
+    int64_t c = ops->cost(step->compiled->enrollments[i]);
     if (c == 0) return false;
     cost += c;
   }
   return cost < TD_CALLER_BUDGET;
 }
 
-void td_session_step_start(td_session_step *step, bool wake) {
-  td_compiled *c = step->compiled;
-  /* The step's own hold: executions may be over before the last has
-   * started. */
-  __atomic_store_n(&step->remaining, c->n_programs + 1, __ATOMIC_RELEASE);
-  __atomic_fetch_add(&step->refs, 1, __ATOMIC_RELAXED);
-  if (wake && step->timeout > 0)
-    step->timer =
-        td_timer_start(td_clock_now() + step->timeout, on_timer, step);
-  for (int i = 0; i < c->n_programs; i++) {
-    td_status *s = td_executor_start(c->programs[i], &step->base, step->team,
-                                     execution_over, step);
-    if (td_ok(s)) continue;
-    td_session_step_cancel(step, td_status_retain(s));
-    execution_over(step, s);
+void td_session_step_work(td_session_step *step, int64_t until) {
+  for (int i = 0; i < step->n_portions; i++) {
+    td_portion *n = step->portions[i].portion;
+    if (n->of->ops->work) n->of->ops->work(n, until);
   }
-  if (wake) td_team_wake(step->team);
-  execution_over(step, NULL);
 }
 
-/* Sleeps until the step is over or td_clock_now() >= until. */
-static void sleep_until(td_session_step *step, int64_t until) {
-  struct timespec at = {.tv_sec = until / 1000000000,
-                        .tv_nsec = until % 1000000000};
-  pthread_mutex_lock(&step->lock);
-  step->waiters++;
-  while (!step->finished) {
-    if (until == INT64_MAX)
-      pthread_cond_wait(&step->wake, &step->lock);
-    else if (pthread_cond_timedwait(&step->wake, &step->lock, &at) == ETIMEDOUT)
-      break;
+void td_session_step_wake(td_session_step *step) {
+  for (int i = 0; i < step->n_portions; i++) {
+    td_portion *n = step->portions[i].portion;
+    if (n->of->ops->wake) n->of->ops->wake(n);
   }
-  step->waiters--;
-  pthread_mutex_unlock(&step->lock);
+}
+
+td_rendezvous *td_session_step_mailboxes(const td_session_step *step) {
+  for (int i = 0; i < step->n_portions; i++)
+    if (step->portions[i].portion->rendezvous)
+      return step->portions[i].portion->rendezvous;
+  return NULL;
+}
+
+void td_session_step_start(td_session_step *step, bool wake) {
+  int n = step->n_portions;
+  __atomic_store_n(&step->remaining, n, __ATOMIC_RELEASE);
+  __atomic_fetch_add(&step->refs, n, __ATOMIC_RELAXED);
+  if (wake && step->options.timeout > 0)
+    step->timer =
+        td_timer_start(td_clock_now() + step->options.timeout, on_timer, step);
+  for (int i = 0; i < n; i++) {
+    td_portion *portion = step->portions[i].portion;
+    portion->of->ops->start(portion, &step->options);
+  }
+  if (wake) td_session_step_wake(step);
+  if (n == 0) finish(step);
+}
+
+static bool is_over(void *arg) {
+  return td_session_step_over(arg);
 }
 
 /* Why waiting must stop now, or NULL. */
-static td_status *stop_waiting(const td_session_step *step, int64_t now,
-                               int64_t until, const int *interrupt) {
+static td_status *stop_waiting(td_session_step *step, int64_t until,
+                               const int *interrupt) {
   if (interrupt && td_cancelled(interrupt))
     return td_error(TD_CANCELLED, "interrupted");
-  return now >= until ? late(step) : NULL;
+  return td_clock_now() >= until ? late(step) : NULL;
+}
+
+/* Runs what nobody in this process comes to; returns how many ns the thread may
+ * sleep before it looks again. */
+static int64_t watch(td_session_step *step, td_watch *w) {
+  for (int i = 0; i < step->n_portions; i++) {
+    td_portion *n = step->portions[i].portion;
+    if (n->of->ops->watch) return n->of->ops->watch(n, w);
+  }
+  return INT64_MAX / 2;
 }
 
 td_status *td_session_step_wait(td_session_step *step, int64_t until,
                                 const int *interrupt, bool cancels) {
-  bool cancelled = false;
+  td_watch w = {0};
   while (!td_session_step_over(step)) {
-    int64_t now = td_clock_now();
-    td_status *why =
-        cancelled ? NULL : stop_waiting(step, now, until, interrupt);
-    if (why && !cancels) return why;
-    if (why) td_session_step_cancel(step, why);
-    cancelled = cancelled || why;
-    int64_t wake = cancelled ? INT64_MAX : until;
-    if (interrupt && !cancelled && wake - now > LISTEN_EVERY)
-      wake = now + LISTEN_EVERY;
-    sleep_until(step, wake);
+    int64_t wake = td_clock_now() + watch(step, &w);
+    if (wake > until) wake = until;
+    if (td_waiter_wait(&step->waiter, wake, interrupt, is_over, step) ==
+        TD_WAITED_READY)
+      break;
+    td_status *why = stop_waiting(step, until, interrupt);
+    if (!why) continue;
+    if (!cancels) return why;
+    td_session_step_cancel(step, why);
+    until = INT64_MAX;
+    interrupt = NULL;
   }
   return NULL;
 }
@@ -281,7 +446,13 @@ td_status *td_session_step_wait(td_session_step *step, int64_t until,
 td_status *td_session_step_results(td_session_step *step, td_tensor *fetches) {
   td_status *s = td_status_retain(step->status);
   if (td_ok(s)) s = check_fetches(step);
+  /* What a portion that was left behind may still set is let go with it. */
+  bool left = !td_ok(s) && td_cancelled(&step->given_up);
   for (int i = 0; i < step->compiled->n_fetches; i++) {
+    if (left) {
+      if (fetches) fetches[i] = (td_tensor){0};
+      continue;
+    }
     if (fetches && td_ok(s))
       fetches[i] = step->rets[i];
     else

@@ -1,33 +1,50 @@
 /* session_step.h - one step: a run of a compiled signature.
  *
- * A step executes each of its signature's programs once; the last execution to
- * end ends the step. Kernels see a part of it, td_step.
+ * Each participant that the signature needs runs a portion of it; the step is
+ * over when the last portion is.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_SESSION_STEP_H
 #define TD_SESSION_STEP_H
 
+#include "engine/base/waiter.h"
 #include "engine/run/compiled.h"
 
 enum { TD_CALLER_BUDGET = 1000000 }; /* ns: longer steps are the pool's */
 
+/* What the step knows of a portion. */
+typedef struct td_step_portion {
+  td_portion *portion;
+  td_session_step *step;
+  int32_t state; /* atomic: whether it is over, or was given up */
+} td_step_portion;
+
 struct td_session_step {
-  int32_t refs; /* atomic: who waits for it, and the running step itself */
+  int32_t refs; /* atomic: who waits for it, and each portion under way */
   td_session *session;   /* retained while running */
   td_compiled *compiled; /* retained while running */
-  td_step base;          /* what kernels see of it */
-  td_team *team;
-  td_rendezvous *rendezvous;
+  uint64_t number;       /* in the session; kernels see it */
+  td_step_portion *portions;
+  int n_portions;
   td_tensor *args, *rets;
   bool *rets_dead;
-  int32_t remaining; /* atomic: executions not over */
+  td_portion_start options;
+  int32_t remaining; /* atomic: portions not over */
   int32_t finished;  /* atomic: status and rets are final */
-  td_status *status; /* lock: lock, until finished */
+  int32_t cancelled; /* atomic */
+  td_status *status; /* lock: lock, until finished. The first cause */
   pthread_mutex_t lock;
-  pthread_cond_t wake; /* lock: lock */
-  int32_t waiters;     /* lock: lock */
+  td_waiter waiter; /* of who waits until it has finished */
+  void (*ended)(void *arg); /* (optional) called then, on any thread */
+  void *ended_arg;
   uint64_t timer;
-  int64_t timeout;
+  bool elsewhere;         /* a portion is not of this process: see give_up */
+  bool ending;            /* lock: lock. Nobody is given up any more */
+  uint64_t give_up_timer; /* lock: lock */
+  int32_t given_up;       /* atomic: that timer has fired */
+  td_task give_up;
+  td_status *cause;       /* lock: lock. Of the cancel, where `elsewhere` */
+  td_task let_go;         /* on the pool: the timer's hold ends */
   td_session_step *prev, *next; /* session->running, or compiled->idle */
 };
 
@@ -36,11 +53,16 @@ td_status *td_session_step_new(td_session *s, td_compiled *c,
                                const td_tensor *feeds, const td_step_options *o,
                                td_session_step **out) TD_MUST_USE;
 void td_session_step_release(td_session_step *step);
-/* Starts its executions. Nothing runs yet unless `wake`: workers are called,
- * and the timeout begins. */
+/* Starts its portions. In this process nothing runs yet unless `wake`: workers
+ * are called, and the timeout begins. */
 void td_session_step_start(td_session_step *step, bool wake);
 /* May the caller's thread run it? */
 bool td_session_step_short(const td_session_step *step);
+/* The calling thread works on it until nothing is left to do here, or
+ * td_clock_now() passes `until`. */
+void td_session_step_work(td_session_step *step, int64_t until);
+/* Calls threads of the pool. */
+void td_session_step_wake(td_session_step *step);
 /* Waits until it is over, `until` (ns) passes or *interrupt: the last two
  * cancel the step when `cancels`, else return DEADLINE_EXCEEDED or CANCELLED.
  */
@@ -52,5 +74,10 @@ td_status *td_session_step_results(td_session_step *step,
                                    td_tensor *fetches) TD_MUST_USE;
 /* Takes ownership of `cause`. */
 void td_session_step_cancel(td_session_step *step, td_status *cause);
+/* What it waits for; appends lines. */
+void td_session_step_why(td_session_step *step, td_str *out);
+/* The mailboxes where the client's edges of a partial run meet; NULL: it has
+ * none, as it needs nothing here. */
+td_rendezvous *td_session_step_mailboxes(const td_session_step *step);
 
 #endif

@@ -1,10 +1,10 @@
 /* buffer.c - counted memory that tensors look into.
  *
- * A small buffer on the host is one block: the header, then the contents at
- * the next 64-byte line. Such a block costs one call of the allocator, which
- * matters because a step makes one per small op. Larger contents stand alone,
- * so that sizes that are powers of two stay so; they and memory of other
- * spaces get a header from td_mem.
+ * A small buffer in memory that we may touch is one block: the header, then the
+ * contents at the next 64-byte line. Such a block costs one call of the
+ * allocator, which matters because a step makes one per small op. Larger
+ * contents stand alone, so that sizes that are powers of two stay so; they and
+ * memory of other spaces get a header from td_mem.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/tensor/buffer.h"
@@ -32,24 +32,6 @@ static inline uint64_t stamp_new(void) {
 
 void td_buffer_touch(td_buffer *b) {
   __atomic_store_n(&b->stamp, stamp_new(), __ATOMIC_RELEASE);
-}
-
-/* ---- host memory --------------------------------------------------------- */
-
-static void *host_alloc(td_allocator *a, size_t bytes) {
-  (void)a;
-  return td_aligned_alloc(LINE, bytes ? bytes : 1);
-}
-
-static void host_free(td_allocator *a, void *p, size_t bytes) {
-  (void)a, (void)bytes;
-  td_free(p);
-}
-
-td_allocator *td_allocator_host(void) {
-  static td_allocator host = {
-      .name = "host", .host = true, .alloc = host_alloc, .free = host_free};
-  return &host;
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -91,7 +73,7 @@ static td_status *new_apart(td_allocator *a, size_t size, td_buffer **out) {
 
 td_status *td_buffer_new(td_allocator *a, size_t size, td_buffer **out) {
   if (!a) a = td_allocator_host();
-  if (TD_LIKELY(size <= INLINE_MAX && a->host))
+  if (TD_LIKELY(size <= INLINE_MAX && a->touchable))
     return new_inlined(a, size, out);
   return new_apart(a, size, out);
 }

@@ -8,24 +8,9 @@
 #ifndef TD_BUFFER_H
 #define TD_BUFFER_H
 
-#include "engine/base/status.h"
+#include "engine/tensor/allocator.h"
 
 TD_BEGIN
-
-/* Where bytes live. Host code may touch bytes only where `host` is true. */
-typedef struct td_allocator td_allocator;
-struct td_allocator {
-  const char *name;
-  bool host;
-  /* 64-byte aligned, not cleared; NULL when there is none. */
-  void *(*alloc)(td_allocator *a, size_t bytes);
-  void (*free)(td_allocator *a, void *p, size_t bytes);
-  /* (optional) why the last alloc on this thread said no: adds to the error. */
-  td_status *(*refusal)(td_allocator *a, size_t bytes);
-};
-
-/* Plain aligned host memory through td_mem; always there. */
-td_allocator *td_allocator_host(void);
 
 typedef struct td_buffer {
   int32_t refs;            /* atomic (__atomic builtins) */
@@ -40,10 +25,12 @@ typedef struct td_buffer {
   void (*release)(void *arg, void *data, size_t size);
   void *arg;
   uint64_t stamp;          /* content stamp; atomic, unique per write */
+  uint64_t event;          /* the last work of a device that was to write it, as
+                              the device numbers work; 0: nothing to wait for */
 } td_buffer;
 
-/* Contents are not cleared. `a` NULL: host. A small one on the host is a single
- * block. */
+/* Contents are not cleared. `a` NULL: host. A small one that may be
+ * touched is a single block. */
 td_status *td_buffer_new(td_allocator *a, size_t size, td_buffer **out)
     TD_MUST_USE;
 /* Wraps host memory; `release` (may be NULL) runs once when the last holder lets go. On

@@ -1,22 +1,25 @@
 /* shape.c - sizes of a tensor, known or partly known.
  *
- * Unused sizes of a shape are zero, so that shapes may be hashed by bytes.
- *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/tensor/shape.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* What is beyond the rank is not written: these are called for each output. */
+
 td_shape td_shape_of(int rank, const int64_t *dims) {
-  td_shape s = {.rank = rank};
+  td_shape s;
   if (rank < 0 || rank > TD_MAX_RANK) return td_shape_unknown();
+  s.rank = rank;
   for (int i = 0; i < rank; i++) s.dim[i] = dims[i] < 0 ? -1 : dims[i];
   return s;
 }
 
 td_shape td_shape_scalar(void) {
-  return (td_shape){.rank = 0};
+  td_shape s;
+  s.rank = 0;
+  return s;
 }
 
 td_shape td_shape_vector(int64_t n) {
@@ -28,13 +31,23 @@ td_shape td_shape_matrix(int64_t rows, int64_t cols) {
 }
 
 td_shape td_shape_unknown(void) {
-  return (td_shape){.rank = -1};
+  td_shape s;
+  s.rank = -1;
+  return s;
 }
 
 td_shape td_shape_ranked(int rank) {
-  td_shape s = {.rank = rank};
+  td_shape s;
+  s.rank = rank;
   for (int k = 0; k < rank; k++) s.dim[k] = -1;
   return s;
+}
+
+td_status *td_shape_check_rank(int64_t rank) {
+  if (TD_LIKELY(rank <= TD_MAX_RANK)) return NULL;
+  return td_error(TD_UNIMPLEMENTED,
+                  "a tensor of %lld dimensions: at most %d are possible",
+                  (long long)rank, TD_MAX_RANK);
 }
 
 bool td_shape_known(const td_shape *s) {

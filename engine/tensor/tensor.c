@@ -30,6 +30,10 @@ bool td_tensor_on_host(const td_tensor *t) {
   return t->buffer && t->buffer->allocator->host;
 }
 
+bool td_tensor_touchable(const td_tensor *t) {
+  return t->buffer && t->buffer->allocator->touchable;
+}
+
 static td_status *check_size(td_dtype dtype, const td_shape *shape,
                              size_t *bytes) {
   td_shape_text text;
@@ -65,8 +69,10 @@ td_status *td_tensor_new(td_allocator *a, td_dtype dtype, const td_shape *shape,
   TD_TRY(check_plain(dtype));
   TD_TRY(check_size(dtype, shape, &bytes));
   TD_TRY(td_buffer_new(a, bytes, &b));
-  *out = (td_tensor){
-      .shape = *shape, .dtype = dtype, .buffer = b, .data = b->data};
+  out->buffer = b;
+  out->data = b->data;
+  out->dtype = dtype;
+  td_shape_set(&out->shape, shape);
   return NULL;
 }
 
@@ -192,7 +198,7 @@ td_status *td_tensor_copy(const td_tensor *t, td_tensor *out) {
     *out = (td_tensor){0};
     return NULL;
   }
-  if (!td_tensor_on_host(t))
+  if (!td_tensor_touchable(t))
     return td_error(TD_FAILED_PRECONDITION,
                     "the tensor is in the memory of %s, which the host cannot "
                     "read: have the device copy it",

@@ -21,10 +21,10 @@
 TD_BEGIN
 
 typedef struct td_tensor {
-  td_shape shape;
-  td_dtype dtype;
   td_buffer *buffer; /* NULL only for TD_INVALID */
   void *data;        /* inside the buffer */
+  td_dtype dtype;
+  td_shape shape; /* last: its end is seldom read */
 } td_tensor;
 
 /* Uninitialised contents from `a` (NULL: host). Overflow and rank checked.
@@ -48,7 +48,7 @@ static inline void td_tensor_set(td_tensor *to, const td_tensor *from) {
   td_shape_set(&to->shape, &from->shape);
 }
 static inline void td_tensor_retain(const td_tensor *t, td_tensor *out) {
-  *out = *t;
+  td_tensor_set(out, t);
   td_buffer_retain(t->buffer);
 }
 static inline void td_tensor_release(td_tensor *t) {
@@ -64,7 +64,9 @@ static inline bool td_tensor_valid(const td_tensor *t) {
 int64_t td_tensor_count(const td_tensor *t);
 /* Bytes of the contents; string: offsets and text; resource: 0. */
 size_t td_tensor_bytes(const td_tensor *t);
-bool td_tensor_on_host(const td_tensor *t);
+bool td_tensor_on_host(const td_tensor *t); /* in host memory */
+/* May code of this process read and write its contents? */
+bool td_tensor_touchable(const td_tensor *t);
 
 /* Same buffer, other shape of the same count. */
 td_status *td_tensor_reshape(const td_tensor *t, const td_shape *shape,

@@ -273,7 +273,7 @@ void td_tensor_print(const td_tensor *t, int64_t limit, td_str *out) {
   }
   td_str_addf(out, "%s ", td_dtype_name(t->dtype));
   td_shape_print(&t->shape, out);
-  if (!td_tensor_on_host(t)) {
+  if (!td_tensor_touchable(t)) {
     td_str_addf(out, " in the memory of %s", t->buffer->allocator->name);
     return;
   }

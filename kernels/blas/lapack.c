@@ -37,15 +37,18 @@ static void take(td_lapack *t, char letter, bool *all) {
   *(void **)&t->orgqr = routine(letter, complex ? "ungqr" : "orgqr", all);
   void *svd = routine(letter, "gesdd", all);
   void *eigen = routine(letter, complex ? "heevd" : "syevd", all);
+  void *any = routine(letter, "geev", all);
   void *least = routine(letter, "gelsy", all);
   if (complex) {
     *(void **)&t->gelsy_complex = least;
     *(void **)&t->gesdd_complex = svd;
     *(void **)&t->heevd = eigen;
+    *(void **)&t->geev_complex = any;
   } else {
     *(void **)&t->gelsy = least;
     *(void **)&t->gesdd = svd;
     *(void **)&t->syevd = eigen;
+    *(void **)&t->geev = any;
   }
 }
 

@@ -63,6 +63,16 @@ typedef struct td_lapack {
                 const int *lda, void *e, void *work, const int *lwork,
                 void *rwork, const int *lrwork, int *iwork, const int *liwork,
                 int *info, size_t, size_t);
+  /* A V = V E of any square A: wr and wi have the parts of real matrices' E */
+  void (*geev)(const char *left, const char *right, const int *n, void *a,
+               const int *lda, void *wr, void *wi, void *vl, const int *ldvl,
+               void *v, const int *ldv, void *work, const int *lwork, int *info,
+               size_t, size_t);
+  void (*geev_complex)(const char *left, const char *right, const int *n,
+                       void *a, const int *lda, void *e, void *vl,
+                       const int *ldvl, void *v, const int *ldv, void *work,
+                       const int *lwork, void *rwork, int *info, size_t,
+                       size_t);
   /* The shortest X with the least |A X - B|, singular A too */
   void (*gelsy)(const int *m, const int *n, const int *columns, void *a,
                 const int *lda, void *b, const int *ldb, int *pivot,

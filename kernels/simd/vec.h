@@ -120,7 +120,7 @@ static inline float td_vec_expm1(float x) {
   float y = td_vec_expm1_near(td_vec_reduce(c, &n));
   float s = td_vec_power2(n - 1);
   y = 2.0f * td_vec_fma(s, y, s - 0.5f);
-  return x == 0.0f ? x : y; /* keeps -0 */
+  return __builtin_fabsf(x) < 0x1p-25f ? x : y; /* keeps -0 and tiny ones */
 }
 
 /* log(1 + f) - f for 1 + f in [sqrt(1/2), sqrt(2)], plus `low`. */

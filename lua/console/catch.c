@@ -18,6 +18,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lua/console/catch.h"
 
+#include "lua/bind_error.h"
 #include "lua/console/line_impl.h"
 
 /* Does a call that begins now begin in what an interrupt closes? */
@@ -112,6 +113,7 @@ static int resume(lua_State *L, lua_State *co, int n) {
   td_line_leave(l, depth, co);
   if (rc != LUA_OK && rc != LUA_YIELD) {
     lua_xmove(co, L, 1);
+    td_lua_error_resumed(L);
     return -1;
   }
   if (!lua_checkstack(L, results + 1)) {

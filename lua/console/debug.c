@@ -8,20 +8,17 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lua/console/debug.h"
 
-#include <pthread.h>
+#include <assert.h>
 #include <string.h>
-#include <time.h>
 
+#include "engine/base/waiter.h"
 #include "lua/console/line_impl.h"
-
-enum { LOOK_MS = 20 }; /* how often who halts looks for an interrupt */
 
 /* Their addresses are the keys of the Lua functions. */
 static char looks, raises;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static unsigned resumes; /* how often lines were let go */
+static unsigned resumes; /* atomic; how often lines were let go */
+static td_waiter halted;
 
 static bool is_users(const char *source) {
   return *source == '@' || strncmp(source, "=In[", 4) == 0;
@@ -70,42 +67,34 @@ int td_debug_set(lua_State *L) {
 }
 
 static unsigned count_resumes(void) {
-  pthread_mutex_lock(&lock);
-  unsigned n = resumes;
-  pthread_mutex_unlock(&lock);
-  return n;
+  return __atomic_load_n(&resumes, __ATOMIC_ACQUIRE);
 }
 
-static void wait_for_resume(const td_line *l, unsigned before) {
-  pthread_mutex_lock(&lock);
-  while (resumes == before && !td_line_interrupted(l)) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += LOOK_MS * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-      until.tv_nsec -= 1000000000;
-      until.tv_sec++;
-    }
-    pthread_cond_timedwait(&changed, &lock, &until);
-  }
-  pthread_mutex_unlock(&lock);
+typedef struct halt {
+  const td_line *line;
+  unsigned before; /* resumes */
+} halt;
+
+/* The signal of an interrupt has the line look again. */
+static bool is_over(void *arg) {
+  const halt *h = arg;
+  return count_resumes() != h->before || td_line_interrupted(h->line);
 }
 
 int td_debug_pause(lua_State *L) {
   td_line *l = td_line_current();
   if (!l) return luaL_error(L, "there is nothing to halt");
-  unsigned before = count_resumes(); /* nobody resumes while we hold on */
+  halt h = {l, count_resumes()}; /* nobody resumes while we hold on */
   td_line_wait(l);
-  wait_for_resume(l, before);
+  td_waited why = td_waiter_wait(&halted, INT64_MAX, NULL, is_over, &h);
+  assert(why == TD_WAITED_READY);
   td_line_resume(l);
   return 0;
 }
 
 int td_debug_resume(lua_State *L) {
   (void)L;
-  pthread_mutex_lock(&lock);
-  resumes++;
-  pthread_cond_broadcast(&changed);
-  pthread_mutex_unlock(&lock);
+  __atomic_fetch_add(&resumes, 1, __ATOMIC_ACQ_REL);
+  td_waiter_wake(&halted);
   return 0;
 }

@@ -8,6 +8,7 @@
  *   protected(f, ...)                 true, results; or false, error, frames,
  *                                     interrupted
  *   words(text)                       kind, start, stop of each word, flat
+ *   word(text, at)                    those of the next one from byte `at` on
  *   line()                            the name of the line that runs
  *   interrupted()                     has this call been interrupted?
  *   debug(f, g)                       f(source, line) at each line, g(err) at
@@ -205,6 +206,19 @@ static int words(lua_State *L) {
   }
 }
 
+/* The kind is "end" behind the last one. */
+static int word(lua_State *L) {
+  size_t len;
+  const char *text = luaL_checklstring(L, 1, &len);
+  lua_Integer at = luaL_checkinteger(L, 2);
+  luaL_argcheck(L, at >= 1, 2, "bytes are counted from 1");
+  td_word w = td_lexer_next(text, len, (size_t)at > len ? len : (size_t)at - 1);
+  lua_pushstring(L, td_lexer_kind_name(w.kind));
+  lua_pushinteger(L, (lua_Integer)w.start + 1);
+  lua_pushinteger(L, (lua_Integer)(w.start + w.len));
+  return 3;
+}
+
 static int line(lua_State *L) {
   td_line *l = td_line_current();
   lua_pushstring(L, l ? td_line_name(l) : "");
@@ -223,6 +237,7 @@ static const luaL_Reg functions[] = {{"publish", publish},
                                      {"input", input},
                                      {"protected", protected},
                                      {"words", words},
+                                     {"word", word},
                                      {"line", line},
                                      {"interrupted", interrupted},
                                      {"execute", td_child_execute},

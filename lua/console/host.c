@@ -4,12 +4,15 @@
 #include "lua/console/host.h"
 
 #include <lualib.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
 #include "lua/console/catch.h"
 #include "lua/console/child.h"
+#include "lua/console/finalize.h"
 #include "lua/console/frontend.h"
 #include "lua/console/line_impl.h"
 
@@ -21,6 +24,7 @@ static int open_all(lua_State *L) {
   td_host *h = lua_touserdata(L, 1);
   luaL_openlibs(L);
   td_catch_open(L);
+  td_finalize_open(L);
   td_frontend_open(L, h->frontend);
   h->spare = lua_newthread(L);
   luaL_ref(L, LUA_REGISTRYINDEX);
@@ -34,13 +38,62 @@ static int open_all(lua_State *L) {
   return 0;
 }
 
-/* Lua's memory comes through the door that tests can close. */
+/* ---- memory ----
+ *
+ * Once the system has refused a piece and the reserve is spent, each call
+ * lets Lua grow by a little only. A refusal is the error of who wanted more,
+ * and makes room for those who are to unwind, to describe it and to reply. Most
+ * of the reserve is left to C, which has to send that.
+ */
+
+enum {
+  LITTLE = 256 << 10,
+  MOST_REFUSALS = 8,    /* of a call, that make room */
+  ALTOGETHER = 32 << 20 /* until the reserve is had again */
+};
+
+static bool may_grow(td_host *h, size_t by) {
+  if (!TD_UNLIKELY(td_reserve_spent())) {
+    if (h->most) h->most = h->ceiling = 0;
+    return true;
+  }
+  if (!h->ceiling) h->ceiling = h->used + ALTOGETHER;
+  if (!h->most) {
+    h->most = h->used + LITTLE;
+    h->refusals = 0;
+  }
+  size_t most = h->most < h->ceiling ? h->most : h->ceiling;
+  if (h->used + by <= most || td_reserve_take()) return true;
+  if (h->refusals++ < MOST_REFUSALS) h->most = h->used + LITTLE;
+  return false;
+}
+
+/* Lua's memory comes through the door that tests can close. What shrinks never
+ * fails. */
 static void *allocate(void *arg, void *p, size_t old, size_t size) {
-  (void)arg;
-  (void)old;
-  if (size) return td_realloc(p, size);
-  td_free(p);
-  return NULL;
+  td_host *h = arg;
+  size_t had = p ? old : 0;
+  if (size > had && !may_grow(h, size - had)) return NULL;
+  void *q = size ? td_realloc(p, size) : NULL;
+  if (!size) td_free(p);
+  if (size > had && !q) return NULL;
+  h->used += size - had;
+  return q || !size ? q : p;
+}
+
+/* Lua's `warn`, as its own command has it: off until warn("@on"). A message may
+ * come in pieces. */
+static void on_warning(void *arg, const char *text, int more) {
+  td_host *h = arg;
+  if (!h->warning_goes_on && !more && text[0] == '@') {
+    if (!strcmp(text, "@on")) h->warns = true;
+    if (!strcmp(text, "@off")) h->warns = false;
+    return;
+  }
+  if (h->warns)
+    fprintf(stderr, "%s%s%s", h->warning_goes_on ? "" : "Lua warning: ", text,
+            more ? "" : "\n");
+  h->warning_goes_on = more;
 }
 
 static int panic(lua_State *L) {
@@ -50,18 +103,20 @@ static int panic(lua_State *L) {
 
 td_host *td_host_new(const td_frontend *frontend, char **why) {
   td_host *h = td_calloc(1, sizeof *h);
-  lua_State *L = h ? lua_newstate(allocate, NULL) : NULL;
+  lua_State *L = h ? lua_newstate(allocate, h) : NULL;
   *why = NULL;
   if (!L) {
     td_free(h);
     *why = td_strdup("out of memory");
     return NULL;
   }
+  td_reserve_take();
   h->frontend = frontend;
   h->first.host = h;
   h->first.L = L;
   td_line_signals();
   lua_atpanic(L, panic);
+  lua_setwarnf(L, on_warning, h);
   lua_gc(L, LUA_GCGEN, 0, 0);
   lua_pushcfunction(L, open_all);
   lua_pushlightuserdata(L, h);
@@ -102,11 +157,46 @@ typedef struct job {
   int result; /* of a command */
 } job;
 
-/* Error objects of Tide read by themselves; others get a traceback. */
+/* Is the innermost frame of Lua code one of the library's? Then it is to blame,
+ * and is shown. */
+static bool in_library(lua_State *L) {
+  lua_Debug ar;
+  for (int level = 1; lua_getstack(L, level, &ar); level++)
+    if (lua_getinfo(L, "Sl", &ar) && ar.currentline > 0)
+      return !strncmp(ar.source, "=[tide]", 7);
+  return false;
+}
+
+/* Is it one line, that of `where`? */
+static bool is_told(const char *frames, const char *where) {
+  const char *first = strstr(frames, "\n\t");
+  size_t len = strlen(where);
+  return first && len && !strchr(first + 1, '\n') &&
+         !strncmp(first + 2, where, len) && first[2 + len] == ':';
+}
+
+/* The text of an error of Tide: behind it the user's frames, unless the one
+ * that there is stands in it. */
+static int tell_error(lua_State *L) {
+  lua_getfield(L, 1, "where");
+  lua_getfield(L, 1, "traceback");
+  const char *frames = lua_tostring(L, -1);
+  if (frames && !is_told(frames, luaL_optstring(L, -2, "")))
+    lua_pushfstring(L, "%s\n%s", luaL_tolstring(L, 1, NULL), frames);
+  else
+    luaL_tolstring(L, 1, NULL);
+  return 1;
+}
+
+/* Errors are told with the user's lines; where the library itself has failed,
+ * with all. */
 static int on_error(lua_State *L) {
-  if (luaL_testudata(L, 1, TD_LUA_ERROR)) return 1;
-  if (lua_type(L, 1) == LUA_TSTRING)
+  if (td_lua_is_error(L, 1)) return tell_error(L);
+  if (lua_type(L, 1) != LUA_TSTRING) return 1;
+  if (in_library(L))
     luaL_traceback(L, L, lua_tostring(L, 1), 1);
+  else if (td_lua_push_frames(L, L, "\nstack traceback:"))
+    lua_concat(L, 2);
   return 1;
 }
 
@@ -182,6 +272,15 @@ static int push_arguments(lua_State *L) {
   return n;
 }
 
+/* Lines that the script left on the terminal end before what follows. */
+static void finish_lines(lua_State *L, job *j) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  if (lua_getfield(L, -1, "tide.show.live") == LUA_TTABLE) {
+    lua_getfield(L, -1, "finish_all");
+    call(L, j, 0, 0);
+  }
+}
+
 static int run_script(lua_State *L) {
   job *j = lua_touserdata(L, 1);
   bool in = j->path && !strcmp(j->path, "-");
@@ -193,6 +292,7 @@ static int run_script(lua_State *L) {
     return 0;
   }
   call(L, j, push_arguments(L), 0);
+  finish_lines(L, j);
   return 0;
 }
 
@@ -221,6 +321,7 @@ static int run_service(lua_State *L) {
   size_t len;
   const char *s = luaL_checklstring(L, -1, &len);
   td_str_addn(j->text, s, len);
+  if (j->text->failed) return luaL_error(L, "not enough memory");
   return 0;
 }
 

@@ -1,13 +1,14 @@
 /* line.c - a line of evaluation, and how it is interrupted.
  *
  * An interrupt sets the flag that running steps look at, and a signal to the
- * line's thread hooks every coroutine on its resume stack. The hook raises at
- * the next instruction. What catches errors lets this one through (catch.c), so
- * the stack unwinds and variables that are to be closed are. A call that goes
- * on all the same after MERCY_NS gets the error at each instruction until it
- * has ended. Lua hooks are per coroutine, hence our resume and wrap, which keep
- * that stack. A thread that waits for its turn sends another signal, whose hook
- * lets it through at the next instruction.
+ * line's thread ends its wait (td_waiter) and hooks every coroutine on its
+ * resume stack. The hook raises at the next instruction. What catches errors
+ * lets this one through (catch.c), so the stack unwinds and variables that are
+ * to be closed are. A call that goes on all the same after MERCY_NS gets the
+ * error at each instruction until it has ended. Lua hooks are per coroutine,
+ * hence our resume and wrap, which keep that stack. A thread that waits for its
+ * turn sends another signal, whose hook lets it through at the next
+ * instruction.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lua/console/line_impl.h"
@@ -18,6 +19,8 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
+#include "engine/base/waiter.h"
 
 enum {
   MERCY_NS = 300000000, /* for handlers of variables that are to be closed */
@@ -72,6 +75,17 @@ void td_line_unwind(td_line *l) {
   arm(l);
 }
 
+bool td_line_raised(const td_line *l) {
+  return has_raised(l);
+}
+
+void td_line_raise_again(td_line *l) {
+  if (!td_line_interrupted(l)) return;
+  __atomic_store_n(&l->raised_ns, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&l->flag, 1, __ATOMIC_SEQ_CST);
+  arm(l);
+}
+
 static void raise_hook(lua_State *L, lua_Debug *ar) {
   (void)ar;
   td_line *l = current;
@@ -112,6 +126,7 @@ static void on_interrupt(int number) {
   (void)number;
   td_line *l = current;
   if (l && td_line_interrupted(l)) arm(l);
+  td_waiter_wake_here();
 }
 
 static void on_turn(int number) {
@@ -231,6 +246,7 @@ void td_line_begin(td_line *l) {
   td_lua_interrupt_by(&l->flag);
   __atomic_store_n(&l->n_calls, 1, __ATOMIC_SEQ_CST);
   td_line_resume(l);
+  if (td_reserve_spent() && !td_reserve_take()) l->host->most = 0;
   l->stack[0] = l->L;
   l->depth = 1;
   current = l;

@@ -30,12 +30,19 @@ struct td_line {
 
 struct td_host {
   td_line first;    /* and, behind it, the others */
+  size_t used;      /* bytes that Lua has */
+  size_t most;      /* that it may have in this call while the reserve is spent;
+                       0: not decided */
+  size_t ceiling;   /* the same in all calls */
+  int refusals;     /* in this call */
   lua_State *spare; /* a coroutine for short work on behalf of no line */
   td_lua_state *state;
   const td_frontend *frontend;
   /* At each line of Lua code, while a debugger looks on; else NULL. Guarded by
    * the interpreter. */
   lua_Hook debug_hook;
+  bool warns;           /* warn("@on") was said. Guarded likewise */
+  bool warning_goes_on; /* pieces of a warning are to come */
 };
 
 /* Between the two, the interpreter is this thread's and the line is busy.
@@ -49,6 +56,11 @@ bool td_line_forget(td_line *l);
 void td_line_unwind(td_line *l);
 /* Is it on its way, and that while not over? */
 bool td_line_unwinds(const td_line *l);
+
+/* Was its error raised? */
+bool td_line_raised(const td_line *l);
+/* It was, by an interrupt, where nothing hands it on: once more. */
+void td_line_raise_again(td_line *l);
 
 /* `co` runs on top of the line's coroutines until it leaves them as deep as
  * `enter` said. The line may be NULL. */

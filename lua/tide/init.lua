@@ -55,6 +55,7 @@ local exports = {
   ["nn.wrappers"] = {"multi_cell", "dropout_wrapper", "device_wrapper",
                      "residual_wrapper"},
   ["nn.rnn"] = {"static_rnn", "dynamic_rnn", "bidirectional_dynamic_rnn"},
+  ["nn.raw_rnn"] = {"raw_rnn"},
   ["nn.embedding"] = {"embedding_lookup", "embedding_lookup_sparse"},
   ["nn.sampled"] = {"sampled_softmax_loss", "nce_loss"},
   ["show.display"] = {"display", "update_display", "clear_output", "html",
@@ -64,7 +65,8 @@ local exports = {
   ["show.chart"] = {"chart"},
   ["show.draw"] = {"draw"},
   ["show.tables"] = {"table"},
-  namespaces = {"nn", "math", "image", "random", "linalg", "strings"},
+  namespaces = {"nn", "math", "image", "random", "linalg", "strings",
+                "signal", "spectral"},
 }
 
 -- A function of a module that is loaded at its first call.

@@ -1,6 +1,7 @@
 -- ours.lua - Tide's side of the benchmarks: ours.lua ROW THREADS.
 --
--- Prints "ready", then answers each line with the seconds one unit took.
+-- Prints "ready", then answers each line with the seconds one unit took, or with
+-- what the row found where it gives no units.
 
 local td = require "tide"
 local core = require "tide.core"
@@ -189,6 +190,30 @@ for name, sizes in pairs(convolutions) do
   end
 end
 
+-- A transform of many lines, of a long one, of one of a prime length, of an
+-- image and of reals.
+local transforms = {
+  fft_lines = {"FFT", 1000, 1000}, fft_long = {"FFT", 1, 1 << 20},
+  fft_prime = {"FFT", 1, 100003}, fft_image = {"FFT2D", 512, 512},
+  fft_reals = {"RFFT", 64, 4096},
+}
+for name, how in pairs(transforms) do
+  rows[name] = function()
+    local op, lines, n = table.unpack(how)
+    local sess = session()
+    local x = td.value.random_normal{lines, n}
+    local y
+    if op == "RFFT" then
+      y = td.rfft(td.variable(x, "x"):read())
+    else
+      y = td.raw[op](td.variable(td.complex(x, x * 0.5), "x"):read())
+    end
+    sess:init()
+    local step = sess:callable(y.op, {})
+    return function() step() end, 1
+  end
+end
+
 -- Loss and gradient of 400 rows of 10,000 classes.
 function rows.softmax_xent()
   local sess = session()
@@ -353,11 +378,72 @@ function rows.display_graph_36000()
   return function() display(g) end, 1
 end
 
+-- ---- beside 8 endless loops and 8 long ones --------------------------------
+
+local function counting(n)
+  return (td.while_loop(function(i) return i:less(n) end,
+                        function(i) return i + 1 end, {td.constant(0.0)}))
+end
+
+-- A session in which they run; the handles keep them.
+local function loaded()
+  local sess = session()
+  local endless, long = counting(math.huge), counting(1e6)
+  local handles = {}
+  for i = 1, 16 do handles[i] = sess:start(i % 2 == 0 and endless or long) end
+  return sess, endless, handles
+end
+
+-- How late a step ends that would never.
+function rows.load_overrun()
+  local sess, endless, handles = loaded()
+  return function()
+    local start = core.clock()
+    pcall(sess.run, sess, endless, nil, {timeout = 0.05})
+    return core.clock() - start - 0.05, handles
+  end
+end
+
+function rows.load_small_p99()
+  local sess, _, handles = loaded()
+  local x = td.placeholder("float32", {}, "x")
+  local step = sess:callable(x * 2, {x})
+  return function()
+    local took = {}
+    for i = 1, 200 do
+      local start = core.clock()
+      step(1.0)
+      took[i] = core.clock() - start
+    end
+    table.sort(took)
+    return took[198], handles
+  end
+end
+
+-- Of eight loops of equal steps, who began most and who fewest.
+function rows.load_fair()
+  local sess = session()
+  local x = td.tanh(td.constant(0.5) + td.random_uniform{})
+  local loops = {}
+  for i = 1, 8 do loops[i] = sess:loop(x, {threads = 1}) end
+  return function()
+    local before, most, fewest = {}, 0, math.huge
+    for i, h in ipairs(loops) do before[i] = h:steps() end
+    local start = core.clock()
+    while core.clock() - start < 0.5 do os.execute("sleep 0.1") end
+    for i, h in ipairs(loops) do
+      local n = h:steps() - before[i]
+      most, fewest = math.max(most, n), math.min(fewest, n)
+    end
+    return most / fewest
+  end
+end
+
 local work, units = assert(rows[row], "no such row")()
 work()
 print("ready")
 io.stdout:flush()
 for _ in io.lines() do
-  print(("%.9g"):format(timed(work, units)))
+  print(("%.9g"):format(units and timed(work, units) or (work())))
   io.stdout:flush()
 end

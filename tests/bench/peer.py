@@ -2,6 +2,12 @@
 import sys
 import time
 
+# Op, lines and length of Fourier transforms.
+TRANSFORMS = {
+    "fft_lines": ("fft", 1000, 1000), "fft_long": ("fft", 1, 1 << 20),
+    "fft_prime": ("fft", 1, 100003), "fft_image": ("fft2d", 512, 512),
+    "fft_reals": ("rfft", 64, 4096)}
+
 # name: batch, size, channels in and out, filter, stride; as in ours.lua
 CONVOLUTIONS = {
     "conv_3x3": (16, 56, 64, 64, 3, 1), "conv_5x5": (100, 14, 32, 64, 5, 1),

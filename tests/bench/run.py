@@ -43,6 +43,7 @@ ROWS = {
     "dispatch_mix": ("s/step", [2], ["ours:1"], 0.6),
     "null_run_c": ("s/run", [1], [], "1e-6 s"),
     "null_run_lua": ("s/run", [1], ["tensorflow"], 0.5),
+    "async_nothing": ("s/node", [1, 2], ["row:inline_nothing"], 1.5),
     "while_loop": ("s/iteration", [1], ["tensorflow"], 0.33),
     "while_grad": ("s/iteration", [1, 2], ["tensorflow"], 0.6),
     "mlp_step": ("s/step", [1, 2], ["tensorflow", "torch", "jax"], 0.65),
@@ -52,6 +53,8 @@ ROWS = {
     "sgemm_2048": ("s/call", [1, 2], ["tensorflow", "torch"], 1.15),
     **{f"conv_{size}{step}": ("s/call", [1, 2], ["tensorflow", "torch", "jax"], 0.9)
        for size in ("3x3", "5x5", "1x1", "7x7") for step in ("", "_step")},
+    **{f"fft_{row}": ("s/call", [1, 2], ["tensorflow", "torch"], 2)
+       for row in ("lines", "long", "prime", "image", "reals")},
     "softmax_xent": ("s/call", [1, 2], ["tensorflow", "torch"], 0.6),
     "sparse_sgd": ("s/step", [1, 2], ["tensorflow", "torch"], 0.6),
     "ptb_lstm_step": ("s/step", [1, 2], ["tensorflow", "torch"], 0.7),
@@ -63,6 +66,9 @@ ROWS = {
     "growing_run": ("s/run", [1], ["tensorflow"], 0.1),
     "first_run_36000": ("s", [1], [], "0.7 s"),
     "display_graph_36000": ("s", [1], [], "1 s"),
+    "load_overrun": ("s", [2], [], "0.1 s"),
+    "load_small_p99": ("s", [2], [], "0.02 s"),
+    "load_fair": ("most / fewest", [2], [], "2"),
     "start": ("s", [1], [], "0.02 s"),
     "rss": ("MB", [1], [], "15 MB"),
     "idle": ("ticks in 10 s", [1], [], "0"),
@@ -245,6 +251,9 @@ def ours(row, threads, args, build=None):
         return notebook(row, threads, args, "tide", build)
     if row == "null_run_c":
         return Contestant([os.path.join(build.folder, "bench/null_run")], threads)
+    if row.endswith("_nothing"):
+        return Contestant([os.path.join(build.folder, "bench/nothing"), row, str(threads)],
+                          threads)
     return Contestant([os.path.join(build.folder, "tide"), os.path.join(HERE, "ours.lua"),
                        row, str(threads)], threads, build.tree)
 
@@ -316,7 +325,8 @@ def main():
         args.peers, folder = ["before"], os.path.join(args.build, "bench")
         args.before = copied(os.path.abspath(args.against), os.path.join(folder, "before"))
         args.after = copied(args.build, os.path.join(folder, "after"))
-        shutil.copy(os.path.join(folder, "null_run"), args.after.folder + "/bench")
+        for program in ("null_run", "nothing"):
+            shutil.copy(os.path.join(folder, program), args.after.folder + "/bench")
     wanted = args.rows.replace(",", " ").split() or (AGAINST if args.against else list(ROWS))
     unknown = [r for r in wanted if r not in ROWS]
     if unknown:

@@ -103,6 +103,16 @@ def convolution(batch, size, deep, wide, k, stride, backward):
     return s.make_callable([t.op for t in fetch]), 1
 
 
+def transform(op, lines, n):
+    x = tf.random.normal([lines, n])
+    x = tf.Variable(x if op == "rfft" else tf.complex(x, x * 0.5),
+                    use_resource=True)
+    y = getattr(tf.signal, op)(x.read_value())
+    s = session()
+    s.run(tf.global_variables_initializer())
+    return s.make_callable(y.op), 1
+
+
 def softmax_xent():
     logits = tf.Variable(tf.random.normal([400, 10000]), use_resource=True)
     labels = tf.placeholder(tf.int64, [400])
@@ -207,6 +217,8 @@ for size in (64, 512, 1024, 2048):
 for name, sizes in peer.CONVOLUTIONS.items():
     ROWS[name] = lambda s=sizes: convolution(*s, False)
     ROWS[f"{name}_step"] = lambda s=sizes: convolution(*s, True)
+for name, how in peer.TRANSFORMS.items():
+    ROWS[name] = lambda h=how: transform(*h)
 
 for name in models.MODELS:
     for suffix in ("", "_step"):

@@ -53,6 +53,13 @@ def convolution(batch, size, deep, wide, k, stride, backward):
     return lambda: torch.autograd.grad(forward(), of, dy), 1
 
 
+def transform(op, lines, n):
+    x = torch.randn(lines, n)
+    x = x if op == "rfft" else torch.complex(x, x * 0.5)
+    f = getattr(torch.fft, {"fft2d": "fft2"}.get(op, op))
+    return lambda: f(x), 1
+
+
 def softmax_xent():
     logits = torch.randn(400, 10000, requires_grad=True)
     labels = torch.randint(0, 10000, (400,))
@@ -102,6 +109,8 @@ for size in (64, 512, 1024, 2048):
 for name, sizes in peer.CONVOLUTIONS.items():
     ROWS[name] = lambda s=sizes: convolution(*s, False)
     ROWS[f"{name}_step"] = lambda s=sizes: convolution(*s, True)
+for name, how in peer.TRANSFORMS.items():
+    ROWS[name] = lambda h=how: transform(*h)
 
 for name in models.MODELS:
     for suffix in ("", "_step"):

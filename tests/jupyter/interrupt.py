@@ -46,6 +46,24 @@ KINDS = {
     "string work": "while true do local s = ('x'):rep(1000):gsub('x', 'y') "
                    "end",
     "garbage": "while true do local t = {{}, {}, {}} end",
+    "a finalizer": "setmetatable({}, {__gc = function() while true do end end})"
+                   " collectgarbage() while true do end",
+    "a finalizer of debug's": "debug.setmetatable({}, {__gc = function() "
+                              "while true do pcall(error) end end}) "
+                              "collectgarbage() while true do end",
+    "many finalizers": "for i = 1, 1000 do setmetatable({}, {__gc = function() "
+                       "while true do end end}) end collectgarbage() "
+                       "while true do end",
+    "a finalizer in a coroutine": "coroutine.wrap(function() while true do "
+        "setmetatable({}, {__gc = function() while true do end end}) end "
+        "end)()",
+    "a table of a tensor": "td.value.zeros{1 << 30, 0}:table()",
+    "a tensor of a table": "local row, t = {}, {} for i = 1, 1000 do "
+                           "row[i] = i end for i = 1, 500000 do t[i] = row end "
+                           "td.tensor(t)",
+    "a node of a table": "local row, t = {}, {} for i = 1, 1000 do "
+                         "row[i] = 'x' end for i = 1, 500000 do t[i] = row end "
+                         "td.constant(t)",
     "loading": "while true do load('return 1 + 1')() end",
 }
 

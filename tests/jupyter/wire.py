@@ -1,4 +1,5 @@
-"""Frames, signatures, JSON: what is no message is dropped, the kernel lives."""
+"""Frames, signatures, JSON: what is no message of a client is dropped; what is
+one and cannot be read is answered or told; the kernel lives."""
 import hashlib
 import hmac
 import json
@@ -163,27 +164,149 @@ def test_the_scheme_may_be_missing(fresh):
         still_answers(c)
 
 
-def test_malformed_json_in_each_part(client):
-    good = [header(), b"{}", b"{}", b"{}"]
-    bad = [b"", b"{", b"null", b"[]", b"1", b'"x"', b"\xff\xfe", b"{}{}",
-           b"[" * 100000, b'{"a": NaN}', b'{"a": "\\ud800"}']
-    for part in range(4):
-        for text in bad:
-            parts = list(good)
-            parts[part] = text
-            client.shell.send_multipart(signed(client, parts))
-            client.control.send_multipart(signed(client, parts))
-    unanswered(client, ms=300)
-    unanswered(client, "control")
+UNREADABLE = [b"", b"{", b"null", b"[]", b"1", b'"x"', b"\xff\xfe", b"{}{}",
+              b"[" * 100000, b'{"a": NaN}', b'{"a": Infinity}',
+              b'{"a": 1e400}', b'{"a": "\\ud800"}', b'{"a": "\xff"}',
+              b'{"a\\u0000": 1}', b'{"a": ' + b"[" * 3000 + b"]" * 3000 + b"}",
+              b'{"a": 1' + b"0" * 400 + b"}", b'{"a": 01}', b'{"a": "\n"}']
+NAMES = ("header", "parent header", "metadata", "content")
+# JSON bounds no number: JavaScript writes 1e20 as 100000000000000000000.
+NUMBERS = ["9223372036854775807", "9223372036854775808", "-1e20", "1e20",
+           "123456789012345678901234567890", "1e300", "-1e300", "1e-300",
+           "1e-999", "-0", "0.5", "2.0"]
+
+
+def send(client, channel, parts):
+    getattr(client, channel).send_multipart(signed(client, parts))
+
+
+def told(client, *texts):
+    """Waits until those who watch have read them."""
+    seen = ""
+    while not all(text in seen for text in texts):
+        m = client.get("iopub")
+        if m["msg_type"] == "stream":
+            seen += m["content"]["text"]
+
+
+def test_a_header_that_cannot_be_read_is_told(client):
+    for channel in ("shell", "control"):
+        for text in [*UNREADABLE, b"{}", b'{"msg_type": 1}',
+                     b'{"msg_type": ""}', b'{"msg_type": 1e300}']:
+            send(client, channel, [text, b"{}", b"{}", header()])
+        told(client, "[the header of a message is no JSON object]",
+             "has no msg_type]", "cannot be read: unable to decode")
+        unanswered(client, channel)
     still_answers(client)
 
 
-def test_a_header_without_a_type(client):
-    for text in (b"{}", b'{"msg_type": 1}', b'{"msg_type": ""}'):
-        parts = [text, b"{}", b"{}", b"{}"]
-        client.shell.send_multipart(signed(client, parts))
-    unanswered(client)
+def test_parts_that_cannot_be_read_get_an_error_reply(client):
+    types = [("shell", t) for t in (
+        "kernel_info", "execute", "complete", "inspect", "is_complete",
+        "history", "comm_info")]
+    types += [("control", t) for t in (
+        "kernel_info", "usage", "interrupt", "debug", "shutdown",
+        "create_subshell", "delete_subshell", "list_subshell")]
+    for k, (channel, msg_type) in enumerate(types):
+        for part in (1, 2, 3):
+            for text in UNREADABLE[(k + part) % 2::2]:
+                parts = [header(msg_type + "_request"), b"{}", b"{}", b"{}"]
+                parts[part] = text
+                send(client, channel, parts)
+                reply = client.get(channel)
+                assert reply["msg_type"] == msg_type + "_reply", reply
+                c = reply["content"]
+                assert c["status"] == "error", (msg_type, text, c)
+                assert f"the {NAMES[part]} of a message" in c["evalue"], c
     still_answers(client)
+
+
+def test_a_comm_message_that_cannot_be_read_is_told(client):
+    for msg_type in ("comm_open", "comm_msg", "comm_close"):
+        for text in UNREADABLE[::3]:
+            send(client, "shell", [header(msg_type), b"{}", b"{}", text])
+            told(client, f"[{msg_type}: the content of a message")
+    still_answers(client)
+
+
+def test_an_answer_that_cannot_be_read_ends_the_question(client):
+    for text in (b'{"value": "\xff"}', b'{"value": NaN}', b"["):
+        msg_id = client.start("print(io.read())", allow_stdin=True)
+        client.get("stdin")
+        send(client, "stdin", [header("input_reply"), b"{}", b"{}", text])
+        client.reply_to(msg_id)
+    still_answers(client)
+
+
+def fields(n):
+    """Requests with that number in each member that a request has."""
+    request = '"type": "request", "seq": 1, "command"'
+    history = (f'"output": {n}, "raw": {n}, "pattern": {n}, "unique": {n}, '
+               f'"before": {n}, "n": {n}, "start": {n}, "stop": {n}, '
+               f'"session": {n}')
+    rows = [
+        ("shell", "kernel_info", f'"x": {n}'),
+        ("shell", "execute",
+         f'"code": "return 7", "silent": {n}, "store_history": {n}, '
+         f'"allow_stdin": {n}, "stop_on_error": {n}, '
+         f'"user_expressions": {{"a": {n}}}'),
+        ("shell", "execute", f'"code": {n}'),
+        ("shell", "execute", f'"code": "7", "user_expressions": {n}'),
+        ("shell", "complete", f'"code": "pri", "cursor_pos": {n}'),
+        ("shell", "complete", f'"code": {n}, "cursor_pos": 1'),
+        ("shell", "inspect",
+         f'"code": "print", "cursor_pos": {n}, "detail_level": {n}'),
+        ("shell", "inspect", f'"code": {n}, "cursor_pos": 2'),
+        ("shell", "is_complete", f'"code": {n}'),
+        ("shell", "comm_info", f'"target_name": {n}'),
+        ("control", "debug",
+         f'"type": "request", "command": "debugInfo", "seq": {n}'),
+        ("control", "debug",
+         f'{request}: "stackTrace", "arguments": {{"threadId": {n}, '
+         f'"startFrame": {n}, "levels": {n}}}'),
+        ("control", "debug",
+         f'{request}: "variables", "arguments": {{"variablesReference": {n}, '
+         f'"start": {n}}}'),
+        ("control", "debug",
+         f'{request}: "setBreakpoints", "arguments": {{"source": '
+         f'{{"path": "x"}}, "breakpoints": [{{"line": {n}}}]}}'),
+        ("control", "debug", f'"type": {n}, "command": {n}, "seq": {n}'),
+        ("control", "usage", f'"x": {n}'),
+        ("control", "interrupt", f'"x": [{n}, {{"y": {n}}}]'),
+        ("control", "delete_subshell", f'"subshell_id": {n}'),
+        ("control", "list_subshell", f'"x": {n}')]
+    rows += [("shell", "history", f'"hist_access_type": {kind}, {history}')
+             for kind in ('"tail"', '"range"', '"search"', n)]
+    return rows
+
+
+def test_any_number_in_any_field(client):
+    for number in NUMBERS:
+        odd = f'{{"x": {number}, "x": {number}}}'.encode()
+        for channel, msg_type, content in fields(number):
+            h = json.loads(header(msg_type + "_request"))
+            h = json.dumps({**h, "date": "@", "session": "@", "version": "@"})
+            h = h.replace('"@"', number).encode()
+            send(client, channel, [h, odd, odd, f"{{{content}}}".encode()])
+            reply = client.get(channel)
+            assert reply["msg_type"] == msg_type + "_reply", reply
+            assert reply["content"], reply
+        for msg_type in ("comm_open", "comm_msg", "comm_close"):
+            text = f'{{"comm_id": {number}, "target_name": {number}, ' \
+                   f'"data": {number}}}'
+            send(client, "shell", [header(msg_type), odd, odd, text.encode()])
+        send(client, "shell", [header("no_such"), odd, odd, odd])
+        still_answers(client)
+
+
+def test_cursors_are_read_as_numbers(client):
+    def at(pos):
+        c = client.request("complete_request",
+                           {"code": "io.wri", "cursor_pos": pos}).content
+        return c["cursor_start"], c["cursor_end"]
+
+    assert at(6) == at(6.0) == at(6.5) == at(1e20) == at(10 ** 30) == (3, 6)
+    assert at(0) == at(-1) == at(-1e20) == at(-10 ** 30) == (0, 0)
 
 
 def test_frames_of_no_message(client):

@@ -30,7 +30,9 @@ static inline td_dtype any_dtype(uint64_t *r) {
 static inline td_shape any_shape(uint64_t *r, int low, int high) {
   td_shape s = {.rank = low + (int32_t)below(r, high - low + 1)};
   for (int k = 0; k < s.rank; k++)
-    s.dim[k] = below(r, 30) == 0 ? 0 : 1 + below(r, s.rank > 4 ? 3 : 6);
+    s.dim[k] = below(r, 30) == 0 ? 0
+               : s.rank > 8      ? 1 + (below(r, 3) == 0)
+                                 : 1 + below(r, s.rank > 4 ? 3 : 6);
   return s;
 }
 

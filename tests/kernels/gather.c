@@ -73,27 +73,29 @@ static void test_first_bad_index(void **state) {
 }
 
 static void refuse(td_shape params, td_shape indices, int axis, int batch,
-                   const char *part) {
+                   td_code code, const char *part) {
   uint64_t r = 3;
   request q = {.op = "GatherV2"};
   request_in(&q, any_tensor(&r, TD_FLOAT32, params));
   request_in(&q, any_indices(&r, indices, 1));
   request_in(&q, scalar32(axis));
   request_int(&q, "batch_dims", batch);
-  FAILS(ask(&q, &r), TD_INVALID_ARGUMENT, part);
+  FAILS(ask(&q, &r), code, part);
   request_end(&q);
 }
 
 static void test_bad_shapes(void **state) {
   td_shape m = td_shape_matrix(2, 3), v = td_shape_vector(3);
-  td_shape deep = {.dim = {1, 1, 1, 1, 1, 1, 1, 1}, .rank = 8};
+  td_code bad = TD_INVALID_ARGUMENT;
+  td_shape deep = td_shape_ranked(TD_MAX_RANK);
   (void)state;
-  refuse(td_shape_scalar(), v, 0, 0, "rank 1 or more");
-  refuse(m, v, 2, 0, "axis must be in [-2, 2)");
-  refuse(m, v, 0, 1, "batch_dims must be at most");
-  refuse(m, v, 1, -2, "batch_dims must be at most");
-  refuse(m, v, 1, 1, "must agree in the first 1");
-  refuse(deep, m, 0, 0, "more than 8");
+  for (int k = 0; k < deep.rank; k++) deep.dim[k] = 1;
+  refuse(td_shape_scalar(), v, 0, 0, bad, "rank 1 or more");
+  refuse(m, v, 2, 0, bad, "axis must be in [-2, 2)");
+  refuse(m, v, 0, 1, bad, "batch_dims must be at most");
+  refuse(m, v, 1, -2, bad, "batch_dims must be at most");
+  refuse(m, v, 1, 1, bad, "must agree in the first 1");
+  refuse(deep, m, 0, 0, TD_UNIMPLEMENTED, "17 dimensions: at most 16");
 }
 
 int main(void) {

@@ -26,6 +26,7 @@ static const shape_case cases[] = {
     {{9, 3, 4, 40}, {5, 7}, {1, 1}, "SAME"},
     {{2, 9, 8, 5}, {1, 2}, {4, 3}, "SAME"},
     {{1, 40, 50, 64}, {3, 3}, {1, 1}, "SAME"},
+    {{2, 3, 130, 12}, {2, 3}, {1, 1}, "SAME"},
 };
 
 static const td_dtype kinds[] = {TD_FLOAT16, TD_BFLOAT16, TD_FLOAT32,
@@ -235,7 +236,8 @@ static void check_layouts(const shape_case *k, td_dtype dtype, bool mean,
   for (size_t i = 0; i < TD_COUNT(held); i++) td_tensor_release(held[i]);
 }
 
-/* Rows of windows are done many at once where channels lie outside. */
+/* Where channels lie outside, rows of windows are done many at once, or the
+ * channels of short ones. */
 static void test_layouts(void **state) {
   static const shape_case rows[] = {
       {{2, 5, 40, 3}, {3, 3}, {2, 2}, "SAME"},
@@ -245,11 +247,12 @@ static void test_layouts(void **state) {
       {{1, 3, 600, 2}, {1, 2}, {1, 1}, "VALID"},
       {{1, 4, 9, 2}, {2, 20}, {1, 2}, "SAME"},
   };
-  static const td_dtype some[] = {TD_BFLOAT16, TD_FLOAT32, TD_FLOAT64};
+  static const td_dtype some[] = {TD_BFLOAT16, TD_FLOAT32, TD_FLOAT64, TD_INT8,
+                                  TD_INT64};
   uint64_t r = 5;
   (void)state;
   for (size_t t = 0; t < TD_COUNT(some); t++)
-    for (int mean = 0; mean < 2; mean++) {
+    for (int mean = 0; mean < 1 + td_dtype_is_float(some[t]); mean++) {
       for (size_t i = 0; i < TD_COUNT(rows); i++)
         check_layouts(&rows[i], some[t], mean, &r);
       for (size_t i = 0; i < TD_COUNT(cases); i++)

@@ -174,7 +174,7 @@ static void test_where(void **state) {
   uint64_t r = 5;
   (void)state;
   for (int i = 0; i < 100; i++) {
-    td_shape s = any_shape(&r, 0, 6);
+    td_shape s = any_shape(&r, 1, 6);
     if (i == 0) s = td_shape_matrix(700, 200);
     request q = {.op = "Where"};
     request_in(&q, random_i(i % 2 ? TD_BOOL : TD_FLOAT16, s, draw(&r), 2));

@@ -1,8 +1,8 @@
 /* special.c - special functions against 20 digits, and outside their domains.
  *
- * The digits are from mpmath at 60 digits. Errors are in units in the last
- * place; those of the incomplete functions grow with their arguments, whose
- * logarithms of gamma cancel.
+ * The digits are from mpmath at 40 digits and more. Errors are in units in the
+ * last place; those of the incomplete functions grow with the exponent of a
+ * tail, of which they are a part.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
@@ -29,6 +29,11 @@ static void test_values(void **state) {
     ROW(digamma, (-3.25), 4.4662758723502799671, 16),
     ROW(digamma, (1e-5), -100000.57719921567289, 16),
     ROW(digamma, (1e8), 18.420680738952365464, 16),
+    ROW(digamma, (-1e-10), 9999999999.4227839706, 16),
+    ROW(digamma, (-1e-30), 9.9999999999999991666e+29, 16),
+    ROW(digamma, (-1e-300), 9.9999999999999997494e+299, 16),
+    ROW(digamma, (-9.999999999999), -999911107317.91822965, 16),
+    ROW(digamma, (-0.5000001), 0.036489080498352792364, 64),
     ROW(erfinv, (0.25), 0.22531205501217810473, 4),
     ROW(erfinv, (-0.75), -0.81341984759761854169, 4),
     ROW(erfinv, (1e-300), 8.8622692545275803586e-301, 4),
@@ -77,6 +82,34 @@ static void test_values(void **state) {
     ROW(igamma, (0.01, 1e-5), 0.89633679826719720097, 256),
     ROW(igammac, (0.01, 1e-5), 0.10366320173280279903, 256),
     ROW(igamma_da, (0.01, 1e-5), -9.816725261192565275, 512),
+    ROW(igamma, (1e5, 1e5), 0.50042052211036517669, 64),
+    ROW(igammac, (1e5, 1e5), 0.49957947788963482331, 64),
+    ROW(igamma_da, (1e5, 1e5), -0.0012615673123160860018, 1024),
+    ROW(igamma, (1e5, 99000), 0.00075741992117476797412, 512),
+    ROW(igammac, (1e5, 99000), 0.99924258007882523203, 16),
+    ROW(igamma_da, (1e5, 99000), -8.2610007359684174287e-6, 4096),
+    ROW(igamma, (1.5e6, 1.501e6), 0.79291785901709080248, 4096),
+    ROW(igammac, (1.5e6, 1.501e6), 0.20708214098290919752, 4096),
+    ROW(igamma_da, (1.5e6, 1.501e6), -0.00023335613132509898653, 4096),
+    ROW(igamma, (1e8, 100010000), 0.84134474647179881357, 16),
+    ROW(igammac, (1e8, 100010000), 0.15865525352820118643, 16),
+    ROW(igamma_da, (1e8, 100010000), -2.4196669180817915619e-5, 16),
+    ROW(igamma, (1e8, 99950000), 2.854642139958626143e-7, 512),
+    ROW(igammac, (1e8, 99950000), 0.99999971453578600414, 16),
+    ROW(igamma_da, (1e8, 99950000), -1.4809056819852581987e-10, 4096),
+    ROW(igamma_da, (1e-5, 0.25), -1.0442838821956276292, 64),
+    ROW(igamma_da, (1e-30, 0.5), -0.55977359477616081175, 64),
+    ROW(igamma_da, (1e-200, 1e-200), -459.93980293390761, 64),
+    ROW(gamma_sample_da, (1e-5, 0.25), 33522.447399053556007, 64),
+    ROW(gamma_sample_da, (1e-30, 0.5), 4.6145531624186525e29, 64),
+    ROW(gamma_sample_da, (1e8, 1.0001e8), 1.00005000000016666, 512),
+    ROW(betainc, (1000, 2000, 0.34), 0.78121509116064272515, 64),
+    ROW(betainc, (1e6, 5, 0.999995), 0.440489337042438717, 64),
+    ROW(betainc, (5, 1e6, 5e-6), 0.5595106629518137277, 64),
+    ROW(betainc, (1e5, 1e5, 0.501), 0.81445325544244324535, 64),
+    ROW(betainc, (0.5, 1e8, 1e-9), 0.3452791536585545291, 64),
+    ROW(betainc, (1e-10, 3, 0.5), 0.99999999999318528194, 64),
+    ROW(zeta, (134.4625490142048, 133.27665959587654), 3.1561022509700072645e-286, 128),
     ROW(betainc, (0.5, 2, 0.25), 0.6875, 256),
     ROW(betainc, (3, 0.5, 0.9), 0.44541555534797052797, 256),
     ROW(betainc, (20, 30, 0.4), 0.50770019965764800544, 256),
@@ -95,21 +128,13 @@ static void test_values(void **state) {
 static void test_poles_and_ends(void **state) {
   (void)state;
   const double none[] = {
-      td_special_digamma(0),
-      td_special_digamma(-3),
-      td_special_erfinv(1.5),
-      td_special_ndtri(-0.5),
-      td_special_zeta(0.5, 1),
-      td_special_zeta(2.5, -0.5),
-      td_special_zeta(3, -2),
-      td_special_polygamma(0.5, 1),
-      td_special_polygamma(-1, 1),
-      td_special_igamma(-1, 1),
-      td_special_igammac(1, -1),
-      td_special_igamma_da(0, 1),
-      td_special_igamma(INFINITY, INFINITY),
-      td_special_betainc(0, 1, 0.5),
-      td_special_betainc(1, 1, 1.5),
+      td_special_digamma(0),         td_special_digamma(-3),
+      td_special_erfinv(1.5),        td_special_ndtri(-0.5),
+      td_special_zeta(0.5, 1),       td_special_zeta(2.5, -0.5),
+      td_special_zeta(3, -2),        td_special_polygamma(0.5, 1),
+      td_special_polygamma(-1, 1),   td_special_igamma(-1, 1),
+      td_special_igammac(1, -1),     td_special_igamma_da(0, 1),
+      td_special_betainc(0, 1, 0.5), td_special_betainc(1, 1, 1.5),
       td_special_bessel_ie(0, NAN),
   };
   for (size_t i = 0; i < TD_COUNT(none); i++)
@@ -119,6 +144,17 @@ static void test_poles_and_ends(void **state) {
   assert_true(td_special_ndtri(0) == -INFINITY);
   assert_true(td_special_zeta(1, 2) == INFINITY);
   assert_true(td_special_zeta(2, 0) == INFINITY);
+  assert_true(td_special_zeta(INFINITY, -0.5) == INFINITY);
+  assert_true(td_special_zeta(1, NAN) == INFINITY);
+  assert_true(td_special_igamma(-1, 0) == 0); /* as in TensorFlow */
+  assert_true(isnan(td_special_igammac(-1, 0)));
+  assert_true(td_special_igamma(INFINITY, INFINITY) == 0);
+  assert_true(td_special_igammac(INFINITY, INFINITY) == 0);
+  assert_true(isnan(td_special_igammac(1, -INFINITY)));
+  assert_true(td_special_gamma_sample_da(28, 1e9) == 0); /* no density */
+  assert_true(td_special_gamma_sample_da(1e30, 1e29) == 0);
+  assert_true(td_special_betainc(1e209, 0.9, 0.7) == 0);
+  assert_true(td_special_betainc(0.9, 1e300, 0.7) == 1);
   assert_true(td_special_igamma(2, INFINITY) == 1);
   assert_true(td_special_igammac(2, 0) == 1);
   assert_true(td_special_betainc(2, 3, 1) == 1);
@@ -129,7 +165,9 @@ static void test_poles_and_ends(void **state) {
 static void test_huge_arguments_end(void **state) {
   (void)state;
   assert_true(td_special_zeta(3, -1e15 - 0.5) < 10);
-  assert_true(td_special_igamma(1e12, 1e12) >= 0);
+  assert_true(fabs(td_special_igamma(1e12, 1e12) - 0.5) < 1e-6);
+  assert_true(fabs(td_special_igamma(1e30, 1e30) - 0.5) < 1e-12);
+  assert_true(fabs(td_special_gamma_sample_da(1e30, 1e30) - 1) < 1e-12);
   assert_true(td_special_betainc(1e12, 1e12, 0.5) >= 0);
 }
 

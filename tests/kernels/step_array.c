@@ -101,9 +101,9 @@ static void test_bounds(void **state) {
   growing.grows = true;
   td_step_array *a = array_of(plain, 2), *g = array_of(growing, 0);
   int64_t size;
-  FAILS(put(&b, a, 2, pair(1, 2)), TD_OUT_OF_RANGE, "would grow");
-  FAILS(put(&b, g, -1, pair(1, 2)), TD_OUT_OF_RANGE, "index -1");
-  FAILS(reading(&b, g, 0), TD_OUT_OF_RANGE, "of 0 elements");
+  FAILS(put(&b, a, 2, pair(1, 2)), TD_INVALID_ARGUMENT, "would grow");
+  FAILS(put(&b, g, -1, pair(1, 2)), TD_INVALID_ARGUMENT, "index -1");
+  FAILS(reading(&b, g, 0), TD_INVALID_ARGUMENT, "of 0 elements");
   OK(put(&b, g, 4, pair(1, 2)));
   OK(td_step_array_size(g, &size));
   assert_int_equal(size, 5);

@@ -56,7 +56,8 @@ static void test_random(void **state) {
   uint64_t r = 2;
   (void)state;
   for (int n = 0; n < 3000; n++) {
-    td_strided_copy m = {0};
+    td_strided_copy m;
+    td_strided_copy_init(&m);
     int64_t dense = 1, reach = 1, count[6], to[6];
     int loops = (int)(draw(&r) % 7);
     for (int k = loops - 1; k >= 0; k--) {
@@ -93,7 +94,8 @@ static void test_large(void **state) {
   (void)state;
   for (size_t i = 0; i < TD_COUNT(moves); i++)
     for (size_t s = 0; s < TD_COUNT(sizes); s++) {
-      td_strided_copy m = {0};
+      td_strided_copy m;
+      td_strided_copy_init(&m);
       for (int k = 0; k < 3; k++)
         td_strided_copy_loop(&m, moves[i].count[k], moves[i].from[k],
                              moves[i].to[k]);

@@ -8,7 +8,7 @@
 
 #include "tests/kernels/arrays.h"
 
-enum { POSITIONS = 10 };
+enum { POSITIONS = TD_MAX_RANK + 2 };
 
 typedef struct spec {
   int n;
@@ -121,7 +121,7 @@ static int64_t source(const td_shape *in, const taken *t, int64_t i) {
 
 static void gradient(uint64_t *r, const td_shape *in, const spec *s,
                      const taken *t) {
-  bool hit[20000] = {false};
+  bool *hit = td_calloc((size_t)td_shape_count(in) + 1, sizeof *hit);
   request q = {.op = "StridedSliceGrad"};
   request_in(&q, vector64(in->rank, in->dim));
   add_spec(&q, s);
@@ -135,6 +135,7 @@ static void gradient(uint64_t *r, const td_shape *in, const spec *s,
   }
   for (int64_t i = 0; i < td_shape_count(in); i++)
     assert_true(hit[i] || zero_element(&q.out[0], i));
+  td_free(hit);
   request_end(&q);
 }
 
@@ -145,7 +146,8 @@ static void slice(uint64_t *r, td_shape in, spec s) {
   request_in(&q, any_tensor(r, any_dtype(r), in));
   add_spec(&q, &s);
   if (t.bad || t.deep) {
-    FAILS(ask(&q, r), TD_INVALID_ARGUMENT, "");
+    td_code code = t.bad ? TD_INVALID_ARGUMENT : TD_UNIMPLEMENTED;
+    FAILS(ask(&q, r), code, "");
   } else {
     OK(ask(&q, r));
     assert_true(td_shape_equal(&q.out[0].shape, &t.out));

@@ -36,6 +36,20 @@ function tests.split_and_joined()
   gives({2, 3, 4}, two)
 end
 
+-- A gradient has the shape of what was split, however the array grew since.
+function tests.split_then_grown()
+  for _, more in ipairs{{2}, {2, 3}} do
+    local x = td.constant{1.0, 2.0, 3.0}
+    local ta = td.tensor_array("float32", 0,
+                               {dynamic_size = true, infer_shape = false})
+    ta = ta:split(x, {1, 2})
+    for _, i in ipairs(more) do ta = ta:write(i, td.constant{7.0, 8.0}) end
+    local y = td.reduce_sum(ta:read(1) * td.constant{5.0, 6.0})
+    gives({0, 5, 6}, td.gradients(y, x))
+    gives({2, 4, 6}, td.gradients(td.reduce_sum(td.square((ta:concat()))), x))
+  end
+end
+
 function tests.of_strings_and_bools()
   gives({"a", "bc", ""}, td.tensor_array("string", 3):unstack(
     td.constant{"a", "bc", ""}):stack())

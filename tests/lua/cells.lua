@@ -71,6 +71,110 @@ function tests.calls_share_the_variables()
   lu.assertEquals({a.shape, b.shape}, {{3, 2}, {3, 2}})
 end
 
+-- The names of the variables after `make` has run twice.
+local function names_of_two(make)
+  make()
+  make()
+  local names = {}
+  for i, v in ipairs(td.global_variables()) do names[i] = v.name end
+  return table.concat(names, " ")
+end
+
+-- Cells without a name are cells of their own.
+function tests.names()
+  local x, xs = td.ones{2, 3}, td.ones{2, 4, 3}
+  local function call(cell) cell(x, cell:zero_state(2)) end
+  local makers = {
+    {function() call(td.nn.lstm_cell(2)) end, "lstm_cell/kernel "
+      .. "lstm_cell/bias lstm_cell_1/kernel lstm_cell_1/bias"},
+    {function() call(td.nn.basic_rnn_cell(2)) end, "basic_rnn_cell/kernel "
+      .. "basic_rnn_cell/bias basic_rnn_cell_1/kernel basic_rnn_cell_1/bias"},
+    {function()
+      call(td.nn.dropout_wrapper(td.nn.residual_wrapper(
+        td.nn.basic_rnn_cell(3))))
+    end, "basic_rnn_cell/kernel basic_rnn_cell/bias basic_rnn_cell_1/kernel "
+      .. "basic_rnn_cell_1/bias"},
+    {function() call(td.nn.multi_cell{td.nn.basic_rnn_cell(2)}) end,
+     "multi_rnn_cell/cell_0/basic_rnn_cell/kernel "
+      .. "multi_rnn_cell/cell_0/basic_rnn_cell/bias "
+      .. "multi_rnn_cell_1/cell_0/basic_rnn_cell/kernel "
+      .. "multi_rnn_cell_1/cell_0/basic_rnn_cell/bias"},
+    {function() td.nn.dynamic_rnn(td.nn.basic_rnn_cell(2), xs) end,
+     "rnn/basic_rnn_cell/kernel rnn/basic_rnn_cell/bias "
+      .. "rnn_1/basic_rnn_cell/kernel rnn_1/basic_rnn_cell/bias"},
+    {function() td.nn.static_rnn(td.nn.basic_rnn_cell(2), {x, x}) end,
+     "rnn/basic_rnn_cell/kernel rnn/basic_rnn_cell/bias "
+      .. "rnn_1/basic_rnn_cell/kernel rnn_1/basic_rnn_cell/bias"},
+  }
+  for _, row in ipairs(makers) do
+    td.graph():as_default(function()
+      x, xs = td.ones{2, 3}, td.ones{2, 4, 3}
+      lu.assertEquals(names_of_two(row[1]), row[2])
+    end)
+  end
+  td.graph():as_default(function()
+    lu.assertStrContains(names_of_two(function()
+      td.nn.bidirectional_dynamic_rnn(td.nn.gru_cell(1), td.nn.gru_cell(1),
+                                      td.ones{2, 4, 3})
+    end), "bidirectional_rnn_1/bw/gru_cell/gates/kernel")
+  end)
+end
+
+-- What is dropped from the input is no guide to what is from the output.
+function tests.dropout_of_one_seed_is_drawn_apart()
+  local cell = td.nn.dropout_wrapper(td.nn.basic_rnn_cell(40, {
+    initializer = td.initializers.constant(0.1)}),
+    {input_keep_prob = 0.5, output_keep_prob = 0.5, state_keep_prob = 0.5,
+     seed = 3})
+  cell(td.ones{1, 40}, cell:zero_state(1))
+  local seeds = {}
+  for _, op in ipairs(td.get_default_graph():ops()) do
+    if op.type == "RandomUniform" then
+      seeds[#seeds + 1] = op.attr.seed2
+    end
+  end
+  table.sort(seeds)
+  lu.assertEquals(seeds, {3, 4, 5})
+end
+
+-- Two stacks over time with one cell have one set of variables.
+function tests.one_cell_in_two_loops()
+  local cell, x = td.nn.gru_cell(2), td.ones{2, 3, 4}
+  local a, b = td.nn.dynamic_rnn(cell, x), td.nn.dynamic_rnn(cell, x)
+  lu.assertEquals(#td.global_variables(), 4)
+  local s = td.session()
+  s:init()
+  gives(s:run(a), s:run(b))
+end
+
+-- In a scope that is entered again with reuse each finds its own.
+function tests.reuse_finds_several()
+  local function net(reuse)
+    return td.variable_scope("net", {reuse = reuse}, function()
+      local one, two = td.nn.basic_rnn_cell(3), td.nn.basic_rnn_cell(3)
+      local h = one(td.ones{1, 2}, one:zero_state(1))
+      return (two(h, two:zero_state(1)))
+    end)
+  end
+  local a, b, c = net(false), net(true), net("auto")
+  lu.assertEquals(#td.global_variables(), 4)
+  local s = td.session()
+  s:init()
+  gives(s:run(a), s:run(b))
+  gives(s:run(a), s:run(c))
+end
+
+function tests.a_name_that_is_taken()
+  local function named()
+    local cell = td.nn.gru_cell(2, "mine")
+    cell(td.ones{1, 2}, cell:zero_state(1))
+  end
+  named()
+  raises("for one of its own give it, its layer or its variable_scope another "
+    .. "name; to share it set reuse = true in variable_scope, or call the same "
+    .. "layer or cell again", named)
+end
+
 function tests.reuse_finds_the_variables_of_another_cell()
   local function outputs(reuse)
     return td.variable_scope("s", {reuse = reuse}, function()
@@ -100,7 +204,7 @@ end
 
 function tests.texts()
   local cell = td.nn.gru_cell(2)
-  lu.assertEquals(tostring(cell), "gru_cell \"gru_cell\" of 2 units")
+  lu.assertEquals(tostring(cell), "gru_cell \"not named yet\" of 2 units")
   td.nn.dynamic_rnn(cell, td.ones{1, 2, 3})
   lu.assertEquals(tostring(cell), "gru_cell \"rnn/gru_cell\" of 2 units")
 end
@@ -169,7 +273,7 @@ end
 function tests.errors()
   local cell = td.nn.lstm_cell(2)
   local state = cell:zero_state(3)
-  raises("lstm_cell \"lstm_cell\": its input has rank 2, given shape {3}",
+  raises("lstm_cell: its input has rank 2, given shape {3}",
          cell, td.ones{3}, state)
   raises("begin with cell:zero_state(batch)", cell, td.ones{3, 4})
   raises("its state has the sizes 2, 2, given {3, 2}", cell, td.ones{3, 4},

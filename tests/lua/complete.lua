@@ -214,7 +214,7 @@ tests.things_of_tide = table_of{
   {"local a = td.matmul(x, y)\nlocal b = a + 1\nb:re|", "reshape", "relu"},
   {"local o = td.train.adam(1)\no:mini|", "minimize"},
   {"local h = td.session():start(y)\nh:|", "only", "wait", "done", "cancel",
-   "steps"},
+   "steps", "log"},
   {"require('tide').matm|", "matmul"},
   {"local td2 = require 'tide'\ntd2.matm|", "matmul"},
   {"td.get_default_graph():|", "ops", "save"},
@@ -448,9 +448,9 @@ function tests.large_tables_are_cut()
   for i = 1, 200000 do large["key" .. i] = i end
   local _ <close> = asking.provide{large = large}
   local reply = ask "large.|"
-  lu.assertEquals(#reply.matches, 500)
+  lu.assertEquals(#reply.matches, 1000)
   reply = ask "large.key1|"
-  lu.assertTrue(#reply.matches <= 500)
+  lu.assertTrue(#reply.matches <= 1000)
 end
 
 function tests.types_may_offer_names()
@@ -490,7 +490,7 @@ local function try(code, at)
   lu.assertTrue(reply.cursor_start <= reply.cursor_end, code)
   lu.assertTrue(reply.cursor_start >= 0, code)
   lu.assertTrue(reply.cursor_end <= size)
-  lu.assertTrue(#reply.matches <= 500)
+  lu.assertTrue(#reply.matches <= 1000)
   lu.assertEquals(#reply.metadata._jupyter_types_experimental, #reply.matches)
 end
 

@@ -128,6 +128,40 @@ function tests.an_error_in_gc_is_no_error_of_the_cell()
   lu.assertEquals(nb:result(), "1")
 end
 
+function tests.a_finalizer_that_does_not_return_closes_its_variables()
+  local nb <close> = notebook.open()
+  nb:run [[
+    closed = {}
+    local function finalizer(leave)
+      return {__gc = function()
+        local x <close> = setmetatable({}, {__close = function(_, e)
+          closed[#closed + 1] = tostring(e)
+        end})
+        leave("gone", 0)
+      end}
+    end
+    setmetatable({}, finalizer(error))
+    setmetatable({}, finalizer(coroutine.yield))
+    setmetatable({}, finalizer(function() end))
+    collectgarbage()]]
+  nb:run "table.sort(closed) table.concat(closed, ' ')"
+  lu.assertEquals(nb:result(),
+    '"attempt to yield across a C-call boundary gone nil"')
+end
+
+function tests.many_finalizers_need_no_memory()
+  local nb <close> = notebook.open()
+  nb:run [[
+    local n, all, before = 0, {}
+    local meta = {__gc = function() n = n + 1 end}
+    for i = 1, 20000 do all[i] = setmetatable({}, meta) end
+    before, all = collectgarbage "count", nil
+    collectgarbage()
+    fits = n == 20000 and collectgarbage "count" - before < 4000]]
+  nb:run "fits"
+  lu.assertEquals(nb:result(), "true")
+end
+
 function tests.tracebacks_show_the_users_lines()
   local nb <close> = notebook.open()
   nb:run "function deep(x)\n  -- adds\n  return x + 1\nend"

@@ -253,4 +253,18 @@ function tests.is_complete()
   end
 end
 
+-- The newest are kept, whatever went before.
+function tests.sources_have_bounds()
+  local sources = require "tide.console.sources"
+  local text = ("x"):rep(1 << 20)
+  for i = 1, 40 do
+    sources.keep("S" .. i, text .. i)
+    for k = 1, i do
+      lu.assertEquals(sources.text("S" .. k) ~= nil, k > i - 3, k .. "/" .. i)
+    end
+  end
+  sources.keep("S40", "short")
+  lu.assertEquals(sources.text "S40", "short")
+end
+
 return tests

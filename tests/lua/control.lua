@@ -214,6 +214,31 @@ function tests.while_captures()
   lu.assertEquals(s:run(y, {x = 3}), 29.0)
 end
 
+-- Tail calls leave no lines behind: 400 deep there are thousands of the
+-- library's functions above the user's, and each node looks for its line.
+function tests.branches_within_branches_by_tail_calls()
+  local x = td.placeholder("float32", {}, "x")
+  local inner
+  local function nest(n, v)
+    if n > 0 then
+      return td.cond(v:less(n), function() return nest(n - 1, v + 1) end,
+                     function() return v - 1 end)
+    end
+    inner = v * 2
+    return inner
+  end
+  local y = coroutine.wrap(function()
+    local deep = nest(400, x)
+    return deep
+  end)()
+  lu.assertStrMatches(inner.op.origin, ".*control%.lua:%d+")
+  lu.assertStrMatches(y.op.origin, ".*control%.lua:%d+")
+  local s <close> = td.session()
+  lu.assertEquals(s:run(y, {[x] = 500}), 499)
+  lu.assertEquals(s:run(y, {[x] = 300}), 349)
+  lu.assertEquals(s:run(y, {[x] = -1000}), -1200)
+end
+
 function tests.while_nested()
   local i, total = td.while_loop(function(i) return i:less(4) end,
     function(i, total)
@@ -370,6 +395,15 @@ function tests.scopes_after_an_error()
         function() error "x" end, {0})
   lu.assertEquals(td.no_op("n").name, "n")
   lu.assertEquals(td.no_op("m").flow, 0)
+end
+
+function tests.structures_that_hold_themselves()
+  local x = {td.constant{1, 2}}
+  x[2] = x
+  raises("does a table hold itself", td.map_fn, td.identity, x)
+  local named = {}
+  named.a = named
+  raises("does a table hold itself", td.scan, td.add, named)
 end
 
 return tests

@@ -33,6 +33,12 @@ function tests.digits()
   lu.assertFalse(core.same(d.train.labels["0:20"], d.test.labels))
 end
 
+function tests.parts_as_text()
+  lu.assertEquals(tostring(td.data.digits{train = 3, test = 2}),
+    "test: Dataset of 2: images float32 {2, 784}, labels int64 {2}\n"
+    .. "train: Dataset of 3: images float32 {3, 784}, labels int64 {3}")
+end
+
 function tests.validation_apart()
   local d = td.data.digits{train = 50, test = 10, validation = 15}
   lu.assertEquals({#d.train, #d.validation, #d.test}, {35, 15, 10})

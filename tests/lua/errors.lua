@@ -62,7 +62,7 @@ rows("literal", {
   word = {function() return td.tensor{1} + "a" end, invalid, "expected int32",
           "given a string"},
   dtype = {function() return (td.cast({1}, "flaot64")) end, invalid,
-           "such as \"float64\"", "not flaot64"},
+           "no dtype \"flaot64\"", "did you mean \"float64\"?"},
 })
 
 rows("tensor", {
@@ -94,6 +94,12 @@ rows("tensor", {
 -- ---- arguments ------------------------------------------------------------
 
 rows("argument", {
+  rounds_of_a_cipher = {function()
+    td.raw.RandomIndexShuffle({0}, {1, 2, 3}, 9, {rounds = 5})
+  end, invalid, "even number from 4", "5", HERE},
+  few_rounds = {function()
+    td.raw.RandomIndexShuffle({0}, {1, 2, 3}, 9, {rounds = 2})
+  end, invalid, "rounds", "2", HERE},
   surplus = {function() return (td.relu({1.0}, td.tensor{2.0})) end, invalid,
              "surplus argument 2 (tensor)", "Relu(features: T)", HERE},
   surplus_graph_tensor = {function()
@@ -205,8 +211,9 @@ rows("graph", {
     return (td.constant(1))
   end, "failed_precondition", "the graph is final", HERE},
   unknown_op = {function() -- 6.10, 12
-    imported(function(bytes) return bytes:gsub("Relu", "Relv") end)
-  end, "not_found", "no op \"Relv\"", "did you mean \"Relu\"?"},
+    imported(function(bytes) return (bytes:gsub("Relu", "Relv")) end)
+    run(td.get_default_graph():edge "zz")
+  end, "not_found", "op \"Relv\" (did you mean \"Relu\"?)", HERE},
   cycle = {function() -- 6.10, 13
     imported(function(bytes)
       return (bytes:gsub("xx", "zz"):gsub("zz", "xx", 1))
@@ -319,7 +326,7 @@ rows("run", {
     "Const has kernels for CPU", "devices: CPU:0", HERE},
   no_kernel = {function()
     return run(td.placeholder("qint8", {}):relu())
-  end, "not_found", "no CPU kernel for op Relu with T=qint8", "there are: T=",
+  end, invalid, "no CPU kernel for op Relu with T=qint8", "there are: T=",
     HERE},
   memory = {function() -- 6.10, 9
     local w = td.variable(td.zeros({1 << 20}, "some"), "w")
@@ -373,6 +380,36 @@ rows("loop", {
                     function() return 1.5 end))
   end, invalid, "int32 in the true branch", "float32 in the false one",
     "td.cast", HERE},
+})
+
+-- ---- strings --------------------------------------------------------------
+
+rows("string", {
+  axis = {function()
+    return (td.reduce_join(td.tensor{{"a", "b"}}, 2))
+  end, "out_of_range", "reduction_indices must be in [-2, 2)", "is 2", HERE},
+  axis_of_many = {function()
+    return (td.reduce_join(td.tensor{{"a", "b"}}, {0, 1, 5}))
+  end, "out_of_range", "is 5"},
+  axis_of_a_scalar = {function()
+    return (td.reduce_join(td.tensor "a", 0))
+  end, "out_of_range", "for rank 0"},
+  axis_that_is_fed = {function()
+    local axes = placeholder({1}, "int32")
+    return run(td.reduce_join(td.tensor{{"a", "b"}}, axes), {[axes] = {-3}})
+  end, "out_of_range", "is -3", HERE},
+  axis_twice = {function()
+    return (td.reduce_join(td.tensor{{"a", "b"}}, {0, -2}))
+  end, invalid, "axis 0 twice"},
+  position = {function() return (td.substr(td.tensor "moon", 5, 1)) end,
+              invalid, "pos 5 is outside of string 0, \"moon\"", HERE},
+  position_before = {function()
+    return (td.substr(td.tensor "moon", -5, 1, {unit = "UTF8_CHAR"}))
+  end, invalid, "pos -5"},
+  number = {function() return (td.string_to_number(td.tensor{"1", "0xg"})) end,
+            invalid, "string 1, \"0xg\", is no float32", HERE},
+  fill = {function() return (td.as_string(td.tensor "a", {fill = "x"})) end,
+          invalid, "fill must be", "not \"x\"", HERE},
 })
 
 -- ---- gradients ------------------------------------------------------------

@@ -1,9 +1,9 @@
 -- golden.lua - gradient rules against real TensorFlow's gradients.
 --
--- tests/golden/<Op>.pb holds, beside an op's results, the gradients of
--- sum(output * weight) (golden.proto). Each case becomes a GraphDef, with
--- constant inputs and again with floats of which nothing is known, so that a
--- rule must not lean on known shapes or values.
+-- tests/golden/<Op>.pb and ranks/<Op>.pb there hold, beside an op's results,
+-- the gradients of sum(output * weight) (golden.proto). Each case becomes a
+-- GraphDef, with constant inputs and again with floats of which nothing is
+-- known, so that a rule must not lean on known shapes or values.
 -- SPDX-License-Identifier: Apache-2.0
 
 local lu = require "luaunit"
@@ -158,12 +158,16 @@ local function read(path)
   return f:read "a"
 end
 
+-- An op's file, and the one of its cases by rank.
 for _, op in ipairs(core.op_names()) do
-  local f = io.open(dir .. op .. ".pb", "rb")
-  if f then
-    f:close()
-    tests[op] = function()
-      check_op(op, message(read(dir .. op .. ".pb"))[4])
+  for _, folder in ipairs{"", "ranks/"} do
+    local path = dir .. folder .. op .. ".pb"
+    local f = io.open(path, "rb")
+    if f then
+      f:close()
+      tests[folder:gsub("/", "_") .. op] = function()
+        check_op(folder .. op, message(read(path))[4])
+      end
     end
   end
 end

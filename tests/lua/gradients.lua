@@ -22,6 +22,7 @@ local SQUARE = f64{{0.7, -1.3, 0.2}, {2.1, 1.1, -0.6}, {0.3, 0.9, 1.7}}
 local CUBE = td.tensor({0.1, -0.2, 0.3, 0.4, -0.5, 0.6, 0.7, 0.8, -0.9, 1.0,
                         1.1, -1.2}, "float64", {2, 2, 3})
 local STACK = f64{{{0.7, -1.3}, {2.1, 1.1}}, {{0.3, 0.9}, {-1.7, 0.4}}}
+local BANDS = f64{{1.5, -2, 0.8}, {0.3, 0.9, 1.7}}
 local STACK_3 = td.stack{SQUARE, SQUARE + 1}
 local TALL = f64{{0.7, -1.3}, {2.1, 1.1}, {0.3, 0.9}}
 
@@ -37,6 +38,9 @@ local function second(name, x)
     return td.gradients(raw[name](a), a, {grad_ys = dy})
   end, {x, x}}
 end
+
+-- Complex numbers as reals.
+local function parts(z) return td.real(z), td.imag(z) end
 
 -- op whose rule is meant, function, arguments
 local rows = {
@@ -233,6 +237,10 @@ local rows = {
   {"MatrixTriangularSolve", function(a, b)
     return td.matrix_triangular_solve(a, b, {lower = false, adjoint = true})
   end, {SQUARE, STACK_3}},
+  {"BandedTriangularSolve", td.banded_triangular_solve, {BANDS, SQUARE}},
+  {"BandedTriangularSolve", function(a, b)
+    return td.banded_triangular_solve(a, b, {lower = false, adjoint = true})
+  end, {BANDS, STACK_3}},
   {"MatrixSolveLs", function(a, b)
     return raw.MatrixSolveLs(a, b, td.tensor(0.5, "float64"))
   end, {TALL, TALL}},
@@ -251,6 +259,14 @@ local rows = {
   {"Svd", function(a) return (raw.Svd(a, {compute_uv = false})) end, {CUBE}},
   {"SelfAdjointEigV2", function(a) return raw.SelfAdjointEigV2(a) end,
    {SQUARE}},
+  {"Eig", function(a)
+    local e, v = td.eig(td.raw.BatchMatMulV2(a, a, {adj_y = true}))
+    return td.real(e), td.abs(v)
+  end, {SQUARE}},
+  {"Eig", function(a)
+    local e = td.eigvals(a)
+    return td.real(e) * td.abs(e)
+  end, {STACK}},
   {"SelfAdjointEigV2", function(a)
     return (raw.SelfAdjointEigV2(a, {compute_v = false}))
   end, {STACK}},
@@ -281,9 +297,40 @@ local rows = {
   {"Einsum", function(a, b) return td.einsum("ij,...jk->...ik", a, b) end,
    {S, STACK_3}},
 
+  {"FFT", function(a, b) return parts(raw.FFT(td.complex(a, b))) end, {S, P}},
+  {"IFFT", function(a, b) return parts(raw.IFFT(td.complex(a, b))) end, {S, P}},
+  {"FFT2D", function(a, b)
+    return parts(raw.FFT2D(td.complex(a, b)))
+  end, {S, P}},
+  {"IFFT2D", function(a, b)
+    return parts(raw.IFFT2D(td.complex(a, b)))
+  end, {S, P}},
+  {"FFT3D", function(a) return parts(raw.FFT3D(td.complex(a, a * 2))) end,
+   {CUBE}},
+  {"IFFT3D", function(a) return parts(raw.IFFT3D(td.complex(a, a * 2))) end,
+   {CUBE}},
+  {"RFFT", function(a) return parts(td.rfft(a)) end, {S}},
+  {"RFFT", function(a) return parts(td.rfft(a, 2)) end, {S}},
+  {"RFFT", function(a) return parts(td.rfft(a, 6)) end, {S}},
+  {"IRFFT", function(a, b) return td.irfft(td.complex(a, b)) end, {S, P}},
+  {"IRFFT", function(a, b) return td.irfft(td.complex(a, b), 5) end, {S, P}},
+  {"IRFFT", function(a, b) return td.irfft(td.complex(a, b), 2) end, {S, P}},
+  {"RFFT2D", function(a) return parts(td.rfft2d(a)) end, {S}},
+  {"RFFT2D", function(a) return parts(td.rfft2d(a, {1, 2})) end, {CUBE}},
+  {"IRFFT2D", function(a, b) return td.irfft2d(td.complex(a, b)) end, {S, P}},
+  {"IRFFT2D", function(a) return td.irfft2d(td.complex(a, a), {1, 5}) end,
+   {CUBE}},
+  {"RFFT3D", function(a) return parts(td.rfft3d(a)) end, {CUBE}},
+  {"IRFFT3D", function(a, b)
+    return td.irfft3d(td.complex(a, b), {2, 2, 5})
+  end, {CUBE, CUBE * 2}},
+
   {"Reshape", function(a) return a:reshape{3, -1} end, {S}},
   {"ExpandDims", function(a) return a:expand_dims(1) end, {S}},
   {"Transpose", function(a) return a:transpose{2, 0, 1} end, {CUBE}},
+  {"ConjugateTranspose", function(a)
+    return a:transpose({2, 0, 1}, {conjugate = true})
+  end, {CUBE}},
   {"ReverseV2", function(a) return a:reverse{1} end, {S}},
   {"BroadcastTo", function(a) return td.broadcast_to(a, {4, 2, 3}) end,
    {COLUMN}},
@@ -693,10 +740,21 @@ local elsewhere = {RandomGamma = true, ReadVariableOp = true,
 elsewhere.StackPopV2 = true -- loops.lua
 elsewhere.PartitionedCall = true -- func.lua
 elsewhere.StatefulPartitionedCall = true
+for _, name in ipairs{"If", "Case", "While"} do -- functional.lua
+  elsewhere[name], elsewhere["Stateless" .. name] = true, true
+end
 for _, name in ipairs{"Read", "Write", "Gather", "Scatter", "Concat", "Split",
                       "Grad"} do
   elsewhere["TensorArray" .. name .. "V3"] = true -- loops.lua
 end
+
+for _, name in ipairs{"PushBack", "PopBack", "Stack", "FromTensor", "Concat",
+                      "ConcatV2", "Split", "GetItem", "SetItem", "Resize",
+                      "Gather", "Scatter", "ScatterV2",
+                      "ScatterIntoExistingList"} do
+  elsewhere["TensorList" .. name] = true -- functional.lua
+end
+elsewhere.OptionalFromValue, elsewhere.OptionalGetValue = true, true
 
 local function gives_floats(info)
   for _, out in ipairs(info.outputs) do

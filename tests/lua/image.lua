@@ -136,4 +136,29 @@ function tests.random_light()
   raises("0 to 0.5", image.random_hue, c, 0.6)
 end
 
+-- Beyond the picture is noise of its kind; what overlaps is the picture.
+function tests.glimpses_beyond_the_picture()
+  local x = td.reshape(td.value.range(12.0), {1, 3, 4, 1})
+  local function glimpse(noise)
+    return td.extract_glimpse(x, {43, 44}, {{0.0, 0.0}},
+      {uniform_noise = noise == "uniform", noise = noise})
+  end
+  for _, noise in ipairs{"uniform", "gaussian", "zero"} do
+    local y = glimpse(noise)
+    lu.assertTrue(y[":, 20:23, 20:24"] == x or
+                  td.abs(y[":, 20:23, 20:24"] - x):max():item() == 0, noise)
+    lu.assertTrue(y:min():item() >= 0 and y:max():item() <= 11, noise)
+  end
+  local even, normal = glimpse "uniform", glimpse "gaussian"
+  lu.assertAlmostEquals(even:mean():item(), 5.5, 0.3)
+  lu.assertAlmostEquals(normal:mean():item(), 5.5, 0.3)
+  local function deviation(y)
+    return (y - y:mean()):square():mean():item() ^ 0.5
+  end
+  lu.assertAlmostEquals(deviation(even), 11 / 12^0.5, 0.2)
+  lu.assertTrue(deviation(normal) < deviation(even))
+  lu.assertEquals(glimpse "zero":sum():item(), 66)
+  lu.assertEquals(even:bytes(), glimpse "uniform":bytes())
+end
+
 return tests

@@ -24,6 +24,78 @@ local function dense_with(key, value)
   return function() layers.dense(floats(-1, 3), 10, {[key] = value}) end
 end
 
+tests.first_hour = each{
+  {"there is no dtype \"flaot32\"; did you mean \"float32\"?", function()
+    td.placeholder("flaot32", {2})
+  end},
+  {"there is no dtype \"int\"; did you mean \"int32\"?", function()
+    td.cast(td.ones{2}, "int")
+  end},
+  {"there is no dtype \"integer\"; did you mean \"int32\"?", function()
+    td.ones{2}:cast "integer"
+  end},
+  {"there is no dtype \"qqqq\"; one is \"float32\"", function()
+    td.zeros{2}:cast "qqqq"
+  end},
+  {"a dtype is a string such as \"float32\", not number", function()
+    td.cast(td.ones{2}, 3)
+  end},
+  {"variable \"w\": a shape is a list of sizes such as {2, 3}, not string",
+   function() td.get_variable("w", "2") end},
+  {"variable \"w\": a shape is a list of sizes such as {2, 3}, not edge",
+   function() td.get_variable("w", td.constant{2, 3}) end},
+  {"variable \"w\": size 2 of the shape must be a whole number, given a",
+   function() td.get_variable("w", {2, "a"}) end},
+  {"variable \"w\": size 1 of the shape must be a whole number, given 2.5",
+   function() td.get_variable("w", {2.5}) end},
+  {"no node \"q:0\" in the graph", function()
+    local p = floats(2)
+    td.session():run(p, {["q:0"] = {1, 2}})
+  end},
+  {"no field or method \"run\" on a tensor; write x:eval() or sess:run(x)",
+   function() td.zeros{2}:run() end},
+  {"stack takes one list of tensors, stack({a, b}, axis)", function()
+    td.stack(td.ones{2}, td.ones{2})
+  end},
+  {"this callable takes 1 value, 0 given", function()
+    local x = floats()
+    td.session():callable({x * 2}, {x})()
+  end},
+  {"session: graph is one such as td.graph() gives, not number", function()
+    td.session{graph = 3}
+  end},
+  {"chart: data is a table such as {loss = {3, 2, 1}}, not number", function()
+    td.chart{data = 3}
+  end},
+  {"progress takes a number or an iterator such as d:batches(100), not table",
+   function() td.progress{1, 2} end},
+  {"td has no \"plot\"; write td.chart{data = {y = list}}", function()
+    td.plot{1, 2, 3}
+  end},
+  {"td.train has no \"saver\"; write td.save_npz(path, values) of what "
+   .. "sess:run gives of variables", function() td.train.saver() end},
+  {"td has no \"summary\"; write td.get_default_graph():summary()", function()
+    td.summary()
+  end},
+  {"chart: loss has 3 values, others 2", function()
+    td.chart{data = {acc = {1, 2}, loss = {1, 2, 3}}}
+  end},
+}
+
+function tests.one_size_is_a_shape()
+  lu.assertEquals(td.get_variable("w", 3).shape, {3})
+  lu.assertEquals(td.get_variable("v", td.ones{2, 4}.shape).shape, {2, 4})
+end
+
+-- A device of this process is called by its short name.
+function tests.devices_in_messages()
+  local v = td.variable(1.0, "v")
+  local _, e = pcall(v.eval, v)
+  local here = "^/job:localhost/replica:0/task:0/device:"
+  local short = e.device:match(here .. "(%u+:%d)$")
+  lu.assertStrContains(tostring(e), "node \"v/Read\", " .. short .. ", ")
+end
+
 tests.dense = each{
   {"dense: units is a whole number of at least 1, not 0", function()
     layers.dense(floats(-1, 3), 0)
@@ -36,7 +108,7 @@ tests.dense = each{
   end},
   {"dense \"dense\": its input is of floats, given int32; cast it: x:cast "
    .. "\"float32\"", function() layers.dense(ints(-1, 3), 10) end},
-  {"dense \"dense\": its input has rank 2 to 254, given shape {3}", function()
+  {"dense \"dense\": its input has rank 2 or more, given shape {3}", function()
     layers.dense(floats(3), 10)
   end},
   {"dense: its input is nil; without an input, td.layers.dense(...) makes the "
@@ -202,12 +274,12 @@ tests.cells = each{
   {"its state has the sizes 4, given {2, 4}, {2, 4}", function()
     nn.gru_cell(4)(floats(2, 3), nn.lstm_cell(4):zero_state(2))
   end},
-  {"gru_cell \"gru_cell\": x has 2 rows, the state 3; cell:zero_state(2) "
+  {"gru_cell: x has 2 rows, the state 3; cell:zero_state(2) "
    .. "begins one", function()
     local cell = nn.gru_cell(4)
     cell(floats(2, 3), cell:zero_state(3))
   end},
-  {"gru_cell \"gru_cell\": its input is of floats, given int32; embed or "
+  {"gru_cell: its input is of floats, given int32; embed or "
    .. "cast it first", function()
     local cell = nn.gru_cell(4)
     cell(ints(2, 3), cell:zero_state(2))

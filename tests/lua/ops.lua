@@ -34,6 +34,9 @@ local rows = {
   {{7, 10, 15, 22}, function(x) return x:matmul(x):reshape{-1} end},
   {{7, 15}, function(x) return (x:matmul(x))[":, 0"] end},
   {{{1, 3}, {2, 4}}, function(x) return x:transpose() end},
+  {{{1, 3}, {2, 4}}, function(x)
+    return x:transpose(nil, {conjugate = true})
+  end},
   {{{1, 2, 1, 2}, {3, 4, 3, 4}}, function(x) return td.concat({x, x}, 1) end},
   {{{1, 2}}, function(x) return x:split(2)[1] end},
   {{{2}, {4}}, function(x) return x:split({1, 1}, 1)[2] end},
@@ -64,6 +67,39 @@ local rows = {
   end},
   {{{1, 2}, {3, 4}}, function(x) return x:ensure_shape{-1, 2} end},
   {{{0, 1}, {0, 1}}, function(x) return td.mod(x - 1, 2) end},
+  {{{3, -1}, {7, -1}}, function(x) return td.real(td.rfft(x)) end},
+  {{{3, 1, -1}, {7, 3, -1}}, function(x) return td.real(td.rfft(x, 4)) end},
+  {{{0, -2, 0}, {0, -4, 0}}, function(x)
+    return td.imag(td.signal.rfft(x, {fft_length = {4}}))
+  end},
+  {{{1}, {3}}, function(x) return td.real(td.spectral.rfft(x, {1})) end},
+  {{{10, -2}}, function(x) return td.real(td.rfft2d(x, {2, 2}))["0:1"] end},
+  {{{10, 4, -2}}, function(x)
+    return td.real(td.rfft2d(x, {2, 4}))["0:1"]
+  end},
+  {{{1, 2}, {3, 4}}, function(x) return td.irfft(td.rfft(x)) end},
+  {{{1, 2}, {3, 4}}, function(x) return td.irfft2d(td.rfft2d(x)) end},
+  {{{{1, 2}, {3, 4}}}, function(x)
+    return td.irfft3d(td.rfft3d(td.expand_dims(x, 0)))
+  end},
+  {{{4, 3}, {2, 1}}, function(x) return td.fftshift(x) end},
+  {{{2, 1}, {4, 3}}, function(x) return td.ifftshift(x, -1) end},
+  {{{{1}, {2}}, {{3}, {4}}}, function(x) return td.signal.frame(x, 1, 1) end},
+  {{{{1, 2}, {2, 9}}, {{3, 4}, {4, 9}}}, function(x)
+    return td.signal.frame(x, 2, 1, {pad_end = true, pad_value = 9.0})
+  end},
+  {{1, 5, 4}, function(x) return td.signal.overlap_and_add(x, 1) end},
+  {{1, 2, 0, 3, 4}, function(x) return td.signal.overlap_and_add(x, 3) end},
+  {{{{3, -1}}, {{7, -1}}}, function(x)
+    return td.real(td.signal.stft(x, 2, 2, {window_fn = false}))
+  end},
+  {{{1, 2}, {1, 2}}, function(x)
+    local signal = td.stack({td.range(4), td.range(4)}):cast "float32" + x:sum()
+    local window = td.signal.inverse_stft_window_fn(1, td.hamming_window)
+    local z = td.signal.stft(signal, 2, 1, {window_fn = td.hamming_window})
+    return td.signal.inverse_stft(z, 2, 1, {window_fn = window})[":, 1:3"]
+           - x:sum()
+  end},
   {{1.3132617, 3.3132617}, function(x)
     return td.nn.sparse_softmax_cross_entropy(x, {0, 0}) * td.tensor{1.0, 1.0}
            + td.tensor{0.0, 2.0}
@@ -75,6 +111,40 @@ function tests.on_values_and_nodes()
     gives(row[1], row[2](A()), "value, row " .. i)
     gives(row[1], row[2](td.constant(A())), "node, row " .. i)
   end
+end
+
+-- Of TensorFlow: types 1 to 4, as they are and orthonormal; sizes given.
+function tests.cosine_transforms()
+  local x = td.tensor{1.0, 2.0, 3.0, 5.0}
+  local dct, idct = td.signal.dct, td.signal.idct
+  gives({16, -5, 1, -2}, dct(x, {type = 1}))
+  gives({22, -8.156404, 1.4142137, -1.2137082}, dct(x))
+  gives({12.764994, -10.950703, 4.4654207, -2.2797117}, dct(x, {type = 3}))
+  gives({10.571773, -10.557836, 6.6732373, -6.651136}, dct(x, {type = 4}))
+  local ortho = {{}, {5.5, -2.883724, 0.5, -0.42911062},
+                 {4.659553, -3.7252111, 1.7252114, -0.65955293},
+                 {3.737686, -3.7327585, 2.3593457, -2.3515315}}
+  for kind = 2, 4 do
+    local o = {type = kind, norm = "ortho"}
+    gives(ortho[kind], dct(x, o))
+    gives({1, 2, 3, 5}, idct(dct(x, o), o))
+    gives({8, 16, 24, 40}, idct(dct(x, {type = kind}), {type = kind}))
+  end
+  gives({6, -1.4142135}, dct(x, {n = 2}))
+  gives({22, 3.7250028, -12.124355, 1.4142137, 5, -6.174493}, dct(x, {n = 6}))
+  raises("type is 1 to 4", dct, x, {type = 5})
+  raises("norm", dct, x, {type = 1, norm = "ortho"})
+  raises("last axis", dct, td.zeros{2, 0})
+end
+
+function tests.misuse_of_signals()
+  raises("float32 or float64", td.rfft, td.tensor({1, 2}, "int32"))
+  raises("complex64 or complex128", td.irfft, td.tensor{1.0})
+  raises("fft_length", td.rfft, {1.0}, {2, 2})
+  raises("negative", td.rfft, {1.0}, -1)
+  raises("at least 2 axes", td.rfft2d, {1.0})
+  raises("step", td.signal.frame, {1.0}, 1, 0)
+  raises("a length", td.hann_window, -1)
 end
 
 function tests.integers_divide_truly()
@@ -189,8 +259,8 @@ function tests.misuse()
   raises("cast", td.concat, {td.constant(1.0), td.constant{1}}, 0)
   raises("a list", td.concat, A(), 0)
   raises("a list", td.add_n, 3)
-  raises("at most 8", td.tile, td.placeholder("int32"),
-         {1, 1, 1, 1, 1, 1, 1, 1, 1})
+  raises("at most 16", td.tile, td.placeholder("int32"),
+         {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})
   raises("number of parts", td.split, A(), 0.5)
   raises("number of parts", td.split, A(), td.placeholder("int32"))
   raises("number of parts", td.split, A(), td.tensor(2))

@@ -116,6 +116,85 @@ function tests.gradients_by_lengths_are_exact()
   lu.assertTrue(td.test.gradient(f, {x, state}) < 1e-6)
 end
 
+-- dynamic_rnn said with a function that gives each step its input.
+local function fed_by_hand(cell, x, lengths_of_rows)
+  local time, batch = x.shape[2], x.shape[1]
+  local inputs = td.tensor_array("float32", time,
+    {element_shape = {batch, x.shape[3]}}):unstack(td.transpose(x, {1, 0, 2}))
+  local emitted, state, steps = td.nn.raw_rnn(cell,
+    function(t, output, given, count)
+      local over = t:greater_equal(lengths_of_rows)
+      local nothing = td.zeros{batch, x.shape[3]}
+      local input = td.cond(td.reduce_all(over),
+        function() return nothing end, function() return inputs:read(t) end)
+      if not output then
+        return over, input, cell:zero_state(batch), nil, td.constant(0)
+      end
+      return over, input, given, nil, count + 1
+    end)
+  return td.transpose(emitted:stack(), {1, 0, 2}), state, steps
+end
+
+function tests.raw_rnn_is_dynamic_rnn_by_hand()
+  td.seed(7)
+  local cell = td.nn.lstm_cell(3)
+  local x = td.constant(td.value.random_normal{4, 6, 2})
+  local ends = {2, 6, 0, 5}
+  local a = results(td.nn.dynamic_rnn, cell, x, {sequence_length = ends})
+  local steps
+  local b = results(function(...)
+    local y, s
+    y, s, steps = fed_by_hand(...)
+    return y, s
+  end, cell, x, td.tensor(ends))
+  local sess = td.session()
+  sess:init()
+  for k = 1, #a do
+    local one, two = table.unpack(sess:run{a[k], b[k]})
+    td.test.close(one, two, {rtol = 1e-6, atol = 1e-6})
+  end
+  lu.assertEquals(sess:run(steps), 6)
+end
+
+-- What a step says is the next one's input, as in a decoder.
+function tests.raw_rnn_feeds_itself()
+  local cell = td.nn.gru_cell(2)
+  local emitted, state = td.nn.raw_rnn(cell, function(t, output, given)
+    if not output then
+      return td.fill({3}, false), td.ones{3, 2}, cell:zero_state(3),
+             {said = td.zeros{2}, at = td.constant(0)}
+    end
+    return t:greater_equal({2, 4, 3}), output, given,
+           {said = output, at = td.fill({3}, t)}
+  end)
+  local x, s, want = td.ones{3, 2}, cell:zero_state(3), {}
+  for i = 1, 4 do
+    x, s = cell(x, s)
+    want[i] = x
+  end
+  local sess = td.session()
+  sess:init()
+  local got = sess:run{said = emitted.said:stack(), at = emitted.at:stack(),
+                       state = state, want = td.stack(want)}
+  lu.assertEquals(got.at:table(), {{1, 1, 1}, {2, 2, 2}, {0, 3, 3}, {0, 4, 0}})
+  td.test.close(got.said["0:2"], got.want["0:2"])
+  td.test.close(got.said["3, 1"], got.want["3, 1"])
+  gives(0, got.said["3, 0"]:abs():max())
+  td.test.close(got.state[0], got.want[1][0])
+end
+
+function tests.raw_rnn_says_what_it_wants()
+  local cell = td.nn.gru_cell(2)
+  raises("cell such as", td.nn.raw_rnn, 3, print)
+  raises("must be a function", td.nn.raw_rnn, cell, 3)
+  raises("returns finished {batch}", td.nn.raw_rnn, cell, function() end)
+  raises("finished is a bool", td.nn.raw_rnn, cell,
+         function() return td.zeros{3} end)
+  raises("the first input and the first state", td.nn.raw_rnn, cell,
+         function() return td.fill({3}, false) end)
+  raises("swap_memory", td.nn.raw_rnn, cell, print, {swap_memry = true})
+end
+
 function tests.same_bits_for_any_overlap()
   td.seed(1)
   local cell = td.nn.lstm_cell(4)

@@ -105,6 +105,68 @@ function tests.start_and_loop()
   lu.assertTrue(endless:done())
 end
 
+function tests.the_log_of_a_loop()
+  local v = td.variable(0, "v")
+  local up = v:assign_add(1)
+  local sess <close> = td.session()
+  sess:init()
+  local h = sess:loop(up.op, {steps = 7, log = {half = up / 2, v = up},
+                              every = 3})
+  h:wait()
+  lu.assertEquals(h:log(), {half = {steps = {3, 6}, values = {1.5, 3.0}},
+                            v = {steps = {3, 6}, values = {3, 6}}})
+  lu.assertEquals(sess:loop(up.op, {steps = 0}):log(), {})
+  raises("log.x must be a tensor", sess.loop, sess, up.op, {log = {x = up.op}})
+  raises("every must be 1 or more", sess.loop, sess, up.op, {every = 0})
+end
+
+function tests.a_session_owns_its_loops()
+  local v = td.variable(0, "v")
+  local up = v:assign_add(1).op
+  local sess = td.session()
+  sess:init()
+  lu.assertEquals(sess:loops(), {})
+  local h = sess:loop(up, {threads = 2})
+  sess:loop(up, {log = {v = v}})
+  collectgarbage()
+  local found = sess:loops()
+  lu.assertEquals(#found, 2)
+  while found[2]:steps() < 5 do end
+  local steps = found[2]:log().v.steps -- the newest: the loop is fast
+  lu.assertEquals(steps[3], steps[1] + 2)
+  lu.assertFalse(h:done() or found[1]:done())
+  found[1]:cancel()
+  raises("cancelled", h.wait, h, 30)
+  sess:close()
+  lu.assertTrue(found[2]:done())
+  raises("session was closed", found[2].wait, found[2])
+end
+
+function tests.a_session_that_is_collected_ends_its_loops()
+  local w = td.raw.VarHandleOp{dtype = "int32", shape = {}, shared_name = "w",
+                               container = "kept"}
+  local zero = td.raw.AssignVariableOp(w, td.constant(0))
+  local up = td.raw.AssignAddVariableOp(w, td.constant(1))
+  local read = td.raw.ReadVariableOp(w, {dtype = "int32"})
+  local function forget(sess)
+    sess:run(zero)
+    sess:loop(up)
+  end
+  forget(td.session())
+  local watch <close> = td.session() -- the default one in its place
+  while watch:run(read) < 10 do end
+  local last, times = nil, 0
+  for _ = 1, 1000 do
+    collectgarbage()
+    local now = watch:run(read)
+    times = now == last and times + 1 or 0
+    if times == 5 then return end
+    last = now
+    os.execute("sleep 0.01")
+  end
+  error("the loop goes on")
+end
+
 function tests.timeout()
   local i = td.while_loop(function(i) return i:greater_equal(0) end,
                           function(i) return i * 1 end, {1})
@@ -125,6 +187,8 @@ function tests.partial()
   local q = sess:partial_run_setup({x, y}, {a, b})
   raises("", q.run, q, y, {[a] = 2})
   raises("no fetch of", q.run, q, a + 1)
+  local unused = sess:partial_run_setup({}, {a})
+  lu.assertEquals(unused:run({}, {[a] = 1}), {})
 end
 
 function tests.trace()
@@ -167,7 +231,10 @@ function tests.devices_and_threads()
   local s = td.session{cpu_devices = 2, threads = 2}
   local x = td.device("/cpu:1", td.constant, 3)
   lu.assertEquals(s:run(x + 1), 4)
+  lu.assertStrContains(s:devices()[2], "device:CPU:1")
+  lu.assertEquals(td.devices(), s:devices())
   lu.assertStrContains(s:explain_placement(), "CPU:1")
+  s:close() -- then td.devices() tells what the next one would see
   lu.assertEquals(#td.devices(), 1)
   td.config{cpu_devices = 2}
   lu.assertEquals(#td.devices(), 2)
@@ -198,6 +265,27 @@ function tests.stats_and_why()
   s:run(td.constant(1))
   lu.assertEquals(s:stats().steps, 1)
   lu.assertEquals(s:why(), "")
+end
+
+-- What holds itself is refused wherever structures are read; what is there
+-- twice is not.
+function tests.a_fetch_that_holds_itself()
+  local s <close> = td.session()
+  local x = td.placeholder("float32", {})
+  local list, named = {x}, {a = {}}
+  list[2], named.a.b = list, named
+  local object = setmetatable({}, {__fetch = function(o) return o end})
+  local says = "is the table that it lies in"
+  for _, f in ipairs{list, named, object} do
+    helper.raises(says, s.run, s, f)
+    helper.raises(says, s.callable, s, f, {x})
+    helper.raises(says, s.start, s, f)
+  end
+  local pair = {x, x + 1}
+  lu.assertEquals(s:run({pair, {pair}}, {[x] = 1}), {{1, 2}, {{1, 2}}})
+  local value = {}
+  value[1] = value
+  helper.raises("nest deeper", s.run, s, x, {[x] = value})
 end
 
 return tests

@@ -36,6 +36,24 @@ end
 
 -- ---- pieces ----------------------------------------------------------------
 
+-- Lists are as many points.
+function tests.lists()
+  local a = td.chart{data = {x = {3, 2, 1}, y = {4, 5, 6}}}
+  local b = td.chart()
+  for i = 1, 3 do b:log{x = 4 - i, y = 3 + i} end
+  lu.assertEquals(tostring(a), tostring(b))
+  lu.assertEquals(a:svg(), b:svg())
+  local c = td.chart{x = "t", data = {t = {10, 20}, y = td.tensor{1.0, 2.0}}}
+  local _, _, spec = forms(c)
+  lu.assertEquals(spec.data.values[2].x, 20)
+  lu.assertEquals(tostring(td.chart{data = {3, 1, 2}}),
+                  tostring(td.chart{data = {y = {3, 1, 2}}}))
+  lu.assertEquals(tostring(td.chart{data = td.tensor{3.0, 1.0, 2.0}}),
+                  tostring(td.chart{data = {y = {3, 1, 2}}}))
+  lu.assertEquals(tostring(td.chart{data = {y = {}}}),
+                  "line chart: no data yet")
+end
+
 function tests.ticks()
   for _, row in ipairs{
     {0, 1, 250, false, "0 0.2 0.4 0.6 0.8 1"},

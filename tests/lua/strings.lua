@@ -81,4 +81,17 @@ function tests.long_texts_are_searched_in_parts()
   lu.assertEquals(td.regex_replace(text .. "c", "[bc]$", ""):item(), text)
 end
 
+function tests.values_in_a_text()
+  local n = td.value.range(10)
+  lu.assertEquals(td.string_format("n = {}", n):item(), "n = [0 1 2 ... 7 8 9]")
+  lu.assertEquals(td.strings.format("%d and %d", {n, "x"}, {placeholder = "%d",
+    summarize = 1}):item(), "[0 ... 9] and \"x\"")
+  local x = td.placeholder("float32", {-1})
+  lu.assertEquals(td.string_format("{} {}", {x, 2}):eval{[x] = {0.5, 1}},
+                  "[0.5 1] 2")
+  helper.raises("1 placeholders \"{}\" for 2 inputs", td.string_format, "{}",
+                {1, 2})
+  helper.raises("template", td.string_format, 1, {2})
+end
+
 return tests

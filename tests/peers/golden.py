@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Golden vectors: every op's cases, computed by real TensorFlow.
 
-    python tests/peers/golden.py [--check] [OP ...]
+    python tests/peers/golden.py [--check] [--ranks] [OP ...]
 
 writes tests/golden/<Op>.pb (golden.proto) of every op that Tide has, from
-tests/peers/cases, or with --check computes all again and compares. Needs
+tests/peers/cases, and tests/golden/ranks/<Op>.pb of those that ranks.py there
+names, or with --check computes all again and compares. Needs
 TensorFlow, protoc-c and build/tests/rows/rows, which lists the ops; the files
 are in the tree because tests must not need any. A case runs as a graph of one
 node, as Tide runs it: imported, fed, without any rewriting. What TensorFlow
-refuses is printed.
+refuses is printed. TensorFlow's own loops compute; for FusedBatchNormV3, whose
+last result is of another shape in what users run, oneDNN's: set
+TF_ENABLE_ONEDNN_OPTS=1.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -22,7 +25,7 @@ import sys
 import tempfile
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import numpy as np
@@ -34,7 +37,7 @@ from tensorflow.python.framework import op_def_registry, tensor_util
 HERE = pathlib.Path(__file__).resolve().parent
 GOLDEN = HERE.parent / "golden"
 sys.path.insert(0, str(HERE))
-from cases import L, OPS, Unset, Var, Zeros, source  # noqa: E402
+from cases import L, OPS, RANKS, Unset, Var, Zeros, source  # noqa: E402
 
 v1 = tf.compat.v1
 MAX_BYTES = 8192
@@ -306,6 +309,8 @@ class Run:
 
 
 def session():
+    if os.environ["TF_ENABLE_ONEDNN_OPTS"] == "1":
+        return v1.Session()
     options = v1.ConfigProto(intra_op_parallelism_threads=1,
                              inter_op_parallelism_threads=1)
     rewrite = options.graph_options.rewrite_options
@@ -478,17 +483,17 @@ def fill_row(row, out):
         out.missing.add(attr=attr, dtype=numbers)
 
 
-def make(message, op, verbose):
-    row = OPS[op]
+def make(message, op, row, verbose):
+    """The file of an op's cases: those of its row or those by rank."""
     op_def = op_def_registry.get(op)
     if op_def is None:
         sys.exit(f"{op}: not in this TensorFlow")
     types = Types(op_def)
-    golden = message(tensorflow=tf.__version__, script=script_hash(op))
+    golden = message(tensorflow=tf.__version__, script=script_hash(row))
     for n in types.names:
         numbers = sorted(t.as_datatype_enum for t in types.sets[n])
         golden.types.add(attr=n, dtype=numbers)
-    fill_row(row, golden.row)
+    fill_row(OPS[op], golden.row)
     for case in row.cases:
         pinned = {n: tf.as_dtype(v) for n, v in case.attrs.items()
                   if n in types.names}
@@ -512,8 +517,8 @@ def make(message, op, verbose):
     return golden
 
 
-def script_hash(op):
-    text_ = pathlib.Path(__file__).read_bytes() + source(op).encode()
+def script_hash(row):
+    text_ = pathlib.Path(__file__).read_bytes() + source(row).encode()
     return hashlib.sha256(text_).hexdigest()
 
 
@@ -568,12 +573,29 @@ def registered(build):
     return [op for op in out if op in OPS]
 
 
+def write(message, path, golden, check):
+    """Writes a file or compares it; 1 when something is wrong."""
+    data = golden.SerializeToString(deterministic=True)
+    if len(data) > MAX_BYTES:
+        print(f"{path}: {len(data)} bytes, more than {MAX_BYTES}")
+        return 1
+    if not check:
+        path.write_bytes(data)
+    elif not path.exists() or not same(
+            message.FromString(path.read_bytes()), golden):
+        print(f"{path} differs")
+        return 1
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true",
                         help="compute again and compare, write nothing")
     parser.add_argument("--verbose", action="store_true",
                         help="print what was computed")
+    parser.add_argument("--ranks", action="store_true",
+                        help="only the files of ranks/")
     parser.add_argument("--build", default="build", help="where the tests are")
     parser.add_argument("ops", nargs="*", help="only these; default: all")
     args = parser.parse_args()
@@ -581,18 +603,11 @@ def main():
     wrong = 0
     ops = args.ops or registered(args.build)
     for op in ops:
-        golden = make(message, op, args.verbose)
-        path = GOLDEN / f"{op}.pb"
-        data = golden.SerializeToString(deterministic=True)
-        if len(data) > MAX_BYTES:
-            print(f"{op}: {len(data)} bytes, more than {MAX_BYTES}")
-            wrong += 1
-        elif not args.check:
-            path.write_bytes(data)
-        elif not path.exists() or not same(
-                message.FromString(path.read_bytes()), golden):
-            print(f"{op}: {path.name} differs")
-            wrong += 1
+        for rows, where in (OPS, GOLDEN), (RANKS, GOLDEN / "ranks"):
+            if op in rows and (rows is RANKS or not args.ranks):
+                golden = make(message, op, rows[op], args.verbose)
+                wrong += write(message, where / f"{op}.pb", golden,
+                               args.check)
     print(f"{len(ops)} ops, {wrong} wrong")
     return 1 if wrong else 0
 

@@ -6,6 +6,8 @@
 writes tests/golden/loops.lua, which tests/lua/loops.lua compares with: the
 functions of tests/lua/shared/loop_rows.lua, by the same names, said once more
 with TensorFlow's cond, while_loop, TensorArray, map_fn, foldl, foldr and scan.
+Second derivatives are those of its loops made of functions: through a cond in a
+loop made of nodes it has none.
 With --graphs TensorFlow runs the graphs that Tide built, gradients and all
 (tests/peers/loops.lua), and must get the same. Needs TensorFlow; the file is in
 the tree because tests must not.
@@ -143,6 +145,20 @@ def while_in_cond_in_while(w, v):
                 even(i + j), lambda: tf.sin(u * h), lambda: u @ w), h)
         return tf.cond(even(i), yes, lambda: h * tf.reduce_sum(w))
     return times(4, body, v)
+
+
+@row(W, V)
+def cond_in_cond_in_while(w, v):
+    def body(i, h):
+        def yes():
+            return tf.cond(tf.reduce_sum(h) < 0.25, lambda: times(
+                i, lambda _, u: tf.tanh(u @ w + h), h * h),
+                lambda: tf.sin(h) * tf.reduce_sum(w))
+
+        def no():
+            return tf.cond(i < 2, lambda: h @ w, lambda: tf.sin(h * h) - h)
+        return tf.cond(even(i), yes, no)
+    return times(5, body, v)
 
 
 @row(W, V)
@@ -313,16 +329,27 @@ def rows_of_a_variable(x):
 
 # ---- the file ----------------------------------------------------------------
 
+def gradients(ys, xs):
+    return [tf.zeros_like(x) if d is None else tf.convert_to_tensor(d)
+            for x, d in zip(xs, tf.gradients(ys, xs))]
+
+
 def outcome(f, args):
     with tf.Graph().as_default():
         xs = [tf.placeholder(tf.float64, a.shape) for a in args]
         ys = f(*xs)
         ys = list(ys) if isinstance(ys, (tuple, list)) else [ys]
-        ds = tf.gradients(ys, xs)
-        ds = [tf.zeros_like(x) if d is None else tf.convert_to_tensor(d)
-              for x, d in zip(xs, ds)]
         with tf.Session() as s:
-            return s.run((ys, ds), dict(zip(xs, args)))
+            return s.run((ys, gradients(ys, xs)), dict(zip(xs, args)))
+
+
+def seconds(f, args):
+    """The gradients of the sum of all gradients."""
+    tf.enable_control_flow_v2()
+    try:
+        return outcome(lambda *xs: gradients(f(*xs), xs), args)[1]
+    finally:
+        tf.disable_control_flow_v2()
 
 
 def lua(x):
@@ -352,7 +379,8 @@ def text():
     for name, (f, args) in ROWS.items():
         ys, ds = outcome(f, args)
         lines += [f'  ["{name}"] = {{', *wrapped("values", ys),
-                  *wrapped("gradients", ds), "  },"]
+                  *wrapped("gradients", ds),
+                  *wrapped("seconds", seconds(f, args)), "  },"]
     return "\n".join(lines + ["}", ""])
 
 

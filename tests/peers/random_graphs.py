@@ -5,7 +5,8 @@ A graph grows op by op from three placeholders. Every op that has cases is drawn
 value plus a small function of something the graph already computed, so that ops
 are fed by each other and stay within their domains. An op on a variable gets one
 of its own, assigned before it and read after it. What TensorFlow refuses is left
-out. What is vast or not finite is compared but not passed on: it would make
+out. Now and then a function, a branch or a loop is drawn (random_regions.py).
+What is vast or not finite is compared but not passed on: it would make
 everything after it the same. So NaN and infinity come from the cases.
 
 SPDX-License-Identifier: Apache-2.0
@@ -18,6 +19,7 @@ import numpy as np
 import golden
 from golden import FLOATS, Run, Types, dtype_of, reason, session, tf, v1
 from cases import OPS
+from random_regions import Regions
 from tensorflow.core.framework import graph_pb2
 from tensorflow.python.framework import op_def_registry, ops as tf_ops
 
@@ -30,12 +32,16 @@ CONSTANT = {("PadV2", 2), ("SparseSegmentSumWithNumSegments", 0),
             ("Unique", 0), ("UniqueV2", 0), ("UniqueWithCounts", 0),
             ("UniqueWithCountsV2", 0), ("ListDiff", 0), ("AsString", 0),
             ("RGBToHSV", 0)}
+CONSTANT |= {("StringFormat", i) for i in range(11)}
 # Which element is the largest is told by comparing what was computed, too; and
 # TensorFlow's second gradients clear an input: the result takes the memory of
 # what is still to be read.
 CONSTANT |= {(op, i) for i in (0, 1, 2) for op in (
     "MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradGrad", "MaxPoolGradGradV2",
     "MaxPool3DGrad", "MaxPool3DGradGrad")}
+
+# (op, output): nothing, of another shape with oneDNN than without.
+NOT_COMPARED = {("FusedBatchNormV3", 5)}
 
 # So many ops refused in a row: TensorFlow took a node in that it cannot prepare,
 # and refuses all that comes after.
@@ -75,7 +81,10 @@ def moderate(value):
 class Recipes:
     """The ops to draw from, with their cases."""
 
-    def __init__(self, build):
+    def __init__(self, build, unsure=(), regions=0.0):
+        """unsure: ops whose results may differ, not drawn within regions;
+        regions: how often one is drawn in place of an op."""
+        self.unsure, self.regions = unsure, regions
         self.names = sorted(n for n in golden.registered(build) if drawable(n))
         self.types = {}
 
@@ -126,6 +135,7 @@ class Grown:
         self.rng, self.sess = rng, sess
         self.feeds, self.pool, self.checks, self.sums = {}, [], [], []
         self.drawn = []
+        self.serial = 0
         self.coarse = False  # some value was rounded to less than float64
         for i, shape in enumerate([(2, 3), (3,), (2, 2, 2)]):
             p = v1.placeholder(tf.float64, shape, f"x{i}")
@@ -172,6 +182,7 @@ class Grown:
     def place(self, run, handles):
         """The op in the graph, with inputs of its own."""
         kind = run.op_def.name
+        self.serial += 1
         # TensorFlow does not look at a NaN among an optimizer's own numbers.
         rule = "Apply" in kind
         ends = [self.variable(*x, handles) if isinstance(x, tuple) else
@@ -179,7 +190,7 @@ class Grown:
                 for i, x in enumerate(run.inputs)]
         g = graph_pb2.GraphDef()
         g.node.append(run.node)
-        name = g.node[0].name = f"n{len(self.drawn)}_{kind}"
+        name = g.node[0].name = f"n{self.serial}_{kind}"
         removed = run.op_def.deprecation.version
         g.versions.producer = removed - 1 if removed else \
             tf.version.GRAPH_DEF_VERSION
@@ -204,6 +215,28 @@ class Grown:
         smooth = bool(grads) and all(moderate(g) for g in grads)
         for t, value in zip([*op.outputs, *after], found, strict=True):
             self.take(t, value, smooth, op.type)
+        return None
+
+    def add_region(self, recipes):
+        """The same of a region."""
+        rng, made = self.rng, Regions(recipes, self)
+        try:
+            args = [tf.cast(t, tf.float64) for t in
+                    rng.sample(self.pool, min(len(self.pool), rng.randint(1, 3)))]
+            ys, word = made.region(args, 0, rng.random() < 0.5)
+            grads = v1.gradients(ys, [*args, *made.outer()])
+            grads = [tf.convert_to_tensor(g) for g in grads if g is not None]
+            values, slopes = self.sess.run([ys, grads], self.feeds)
+        except (ValueError, TypeError, LookupError, AttributeError,
+                tf.errors.OpError) as e:
+            return f"{' in '.join(made.words)}: {reason(e)}"
+        self.coarse = True  # float32 within cannot be seen from here
+        self.drawn += [*made.names, *made.words]
+        smooth = made.smooth() and all(moderate(g) for g in slopes)
+        for t, value in zip(ys, values, strict=True):
+            self.take(t, value, smooth, word)
+        for t in grads:
+            self.check(t, word)
         return None
 
     def run(self, results, grads):
@@ -241,13 +274,16 @@ class Grown:
         self.checks.append(Check(t.name, shown, op, t))
 
     def take(self, t, value, smooth, op):
-        if t.dtype.is_quantized:
+        if t.dtype.is_quantized or (op, t.value_index) in NOT_COMPARED:
             return
         if t.dtype in FLOATS or t.dtype.is_complex:
             self.coarse |= t.dtype not in (tf.float64, tf.complex128)
         self.check(t, op)
         if t.dtype not in (tf.float32, tf.float64) or \
                 not t.shape.num_elements() or not moderate(value):
+            return
+        # MaxPoolWithArgmax over channels: TensorFlow contradicts itself.
+        if not t.shape.is_compatible_with(np.shape(value)):
             return
         if smooth:
             self.sums.append(t)
@@ -290,6 +326,30 @@ class Expected:
         return [(c.label, v) for c, v in found]
 
 
+def draw(recipes, rng, g):
+    """(what was drawn, why it was not added); nothing: try again."""
+    if rng.random() < recipes.regions:
+        return "region", g.add_region(recipes)
+    run = recipes.draw(rng)
+    return (run.op_def.name, g.add(run)) if run else (None, None)
+
+
+def whole(g):
+    """The loss, the placeholders that it depends on, and what a session of its
+    own makes of all: TensorFlow's gradients change nodes that have run."""
+    loss, have = total(g), []
+    if loss is not None:
+        grads = v1.gradients(loss, list(g.feeds))
+        g.checks.append(Check("loss", loss))
+        for x, d in zip(g.feeds, grads):
+            if d is not None:
+                have.append(x)
+                g.checks.append(Check(f"gradient of {x.op.name}",
+                                      tf.convert_to_tensor(d)))
+    with session() as sess:
+        return loss, have, sess.run([c.tensor for c in g.checks], g.feeds)
+
+
 def grow(recipes, seed, path, stats):
     """One graph of up to 30 ops as <path>.pb; an Expected, or None."""
     rng = random.Random(seed)
@@ -297,32 +357,25 @@ def grow(recipes, seed, path, stats):
     with tf.Graph().as_default() as graph, session() as sess:
         g, in_a_row, first = Grown(rng, sess), 0, None
         while len(g.drawn) < most:
-            run = recipes.draw(rng)
-            if run is None:
-                continue
-            why = g.add(run)
+            count = len(g.drawn)
+            what, why = draw(recipes, rng, g)
             if why:
-                stats.refused[run.op_def.name] = why
-                first = first or f"{run.op_def.name}: {why}"
+                stats.refused[what] = why
+                first = first or f"{what}: {why}"
                 in_a_row += 1
-            else:
-                stats.drawn[run.op_def.name] += 1
+            elif what:
+                stats.drawn.update(g.drawn[count:])
                 in_a_row, first = 0, None
             if in_a_row == BROKEN:
                 stats.broken.append(f"seed {seed}: {first}")
                 return None
-        loss = total(g)
-        grads = [None] * len(g.feeds)
-        if loss is not None:
-            grads = v1.gradients(loss, list(g.feeds))
-            g.checks.append(Check("loss", loss))
-        have = [x for x, d in zip(g.feeds, grads) if d is not None]
-        asked = [c.tensor for c in g.checks]
-        for x, d in zip(g.feeds, grads):
-            if d is not None:
-                g.checks.append(Check(f"gradient of {x.op.name}",
-                                      tf.convert_to_tensor(d)))
-        values = sess.run([c.tensor for c in g.checks], g.feeds)
+        try:
+            loss, have, values = whole(g)
+        except (ValueError, tf.errors.OpError) as e:
+            stats.broken.append(f"seed {seed}: {reason(e)}")
+            return None
+        asked = [c.tensor for c in g.checks
+                 if not c.label.startswith("gradient of ")]
         def_ = v1.graph_util.extract_sub_graph(
             graph.as_graph_def(), [t.op.name for t in [*asked, *g.feeds]])
         path.write_bytes(def_.SerializeToString())

@@ -10,10 +10,10 @@
 
 enum { MAX_FILE = 8192, MAX_TENSOR = 1 << 16 };
 
-Td__Golden *golden_load(const char *op) {
+Td__Golden *golden_load(const char *folder, const char *op) {
   char path[256];
   uint8_t bytes[MAX_FILE + 1];
-  snprintf(path, sizeof path, "tests/golden/%s.pb", op);
+  snprintf(path, sizeof path, "%s/%s.pb", folder, op);
   FILE *f = fopen(path, "rb");
   if (!f) return NULL;
   size_t len = fread(bytes, 1, sizeof bytes, f);

@@ -3,15 +3,20 @@
  * One test an op. The cases of its golden file are run with everything, with
  * shapes and with nothing known of the inputs, on one thread and several, in
  * memory of its own and in that of its inputs: TensorFlow's answer within the
- * row's tolerance, or a refusal that says what was wrong. Then mutate*.c.
+ * row's tolerance, or a refusal that says what was wrong. Then mutate*.c. An op
+ * that takes tensors of any rank has a second file, with cases of ranks 0 to 15
+ * or as far as TensorFlow goes.
  *
  *   rows [--list] [OP ...]     --list prints the registered ops
+ *
+ * With TIDE_DEVICE in the environment: device.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/kernel_rows.h"
 #include "tests/rows/rows.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +30,10 @@ static const char stacks[] = "a stack lives for a step: tests/lua/loops.lua";
 static const char arrays[] = "an array lives for a step: tests/lua/arrays.lua";
 
 static const char functions[] =
-    "its function's body runs in its place: tests/lua/func.lua";
+    "its function's body runs in its place: tests/lua/func.lua, functional.lua";
+
+static const char variants[] =
+    "a variant cannot be fed: tests/lua/functional.lua";
 
 static const char global_norm[] =
     "TensorFlow 2.21 refuses it in graphs: tests/lua/gradients.lua";
@@ -35,11 +43,19 @@ static const struct {
 } no_golden[] = {
     {"BatchNormWithGlobalNormalization", global_norm},
     {"BatchNormWithGlobalNormalizationGrad", global_norm},
+    {"Case", functions},
+    {"EmptyTensorList", variants},
     {"Enter", executors},
     {"Exit", executors},
+    {"FakeParam", "nobody looks at what it gives: tests/lua/functional.lua"},
+    {"If", functions},
     {"LoopCond", executors},
     {"Merge", executors},
     {"NextIteration", executors},
+    {"OptionalFromValue", variants},
+    {"OptionalGetValue", variants},
+    {"OptionalHasValue", variants},
+    {"OptionalNone", variants},
     {"PartitionedCall", functions},
     {"Placeholder", "a value is fed in its place"},
     {"StackCloseV2", stacks},
@@ -47,6 +63,9 @@ static const struct {
     {"StackPushV2", stacks},
     {"StackV2", stacks},
     {"StatefulPartitionedCall", functions},
+    {"StatelessCase", functions},
+    {"StatelessIf", functions},
+    {"StatelessWhile", functions},
     {"TensorArrayCloseV3", arrays},
     {"TensorArrayConcatV3", arrays},
     {"TensorArrayGatherV3", arrays},
@@ -58,8 +77,28 @@ static const struct {
     {"TensorArraySplitV3", arrays},
     {"TensorArrayV3", arrays},
     {"TensorArrayWriteV3", arrays},
+    {"TensorListConcat", variants},
+    {"TensorListConcatLists", variants},
+    {"TensorListConcatV2", variants},
+    {"TensorListElementShape", variants},
+    {"TensorListFromTensor", variants},
+    {"TensorListGather", variants},
+    {"TensorListGetItem", variants},
+    {"TensorListLength", variants},
+    {"TensorListPopBack", variants},
+    {"TensorListPushBack", variants},
+    {"TensorListPushBackBatch", variants},
+    {"TensorListReserve", variants},
+    {"TensorListResize", variants},
+    {"TensorListScatter", variants},
+    {"TensorListScatterIntoExistingList", variants},
+    {"TensorListScatterV2", variants},
+    {"TensorListSetItem", variants},
+    {"TensorListSplit", variants},
+    {"TensorListStack", variants},
     {"TopK", "TensorFlow 2.21 has no kernel that fits the op"},
     {"VarHandleOp", "every case with a variable runs it"},
+    {"While", functions},
     {"_Arg", executors},
     {"_HostRecv", executors},
     {"_HostSend", executors},
@@ -97,6 +136,28 @@ static void check_inferred(const row *r, const golden_case *c, const built *b,
   }
 }
 
+/* What a run takes is told of what was there, as a number. Where inputs' values
+ * are not known it may not be, but never less than nothing. */
+static void check_cost(const row *r, const golden_case *c, const built *b,
+                       knowledge k, const result *ran) {
+  td_shape in[MAX_IN], out[MAX_OUT];
+  td_cost cost;
+  for (int i = 0; i < c->n_in; i++)
+    in[i] = td_tensor_valid(&c->in[i]) ? c->in[i].shape : td_shape_scalar();
+  for (int i = 0; i < ran->n_out; i++)
+    out[i] =
+        td_tensor_valid(&ran->out[i]) ? ran->out[i].shape : td_shape_scalar();
+  td_infer_cost(b->node, in, out, &cost);
+  bool known = isfinite(cost.flops) && isfinite(cost.bytes);
+  if ((k == VALUES && !known) || cost.flops < 0 || cost.bytes < 0)
+    fail_msg("%s, case %d: costs %g flops and %g bytes", r->op, c->index,
+             cost.flops, cost.bytes);
+  td_infer_cost(b->node, NULL, NULL, &cost);
+  if (cost.flops < 0 || cost.bytes < 0)
+    fail_msg("%s, case %d: costs %g flops and %g bytes on inferred shapes",
+             r->op, c->index, cost.flops, cost.bytes);
+}
+
 static void run_one(const row *r, const golden_case *c, knowledge k,
                     uint8_t poison, bool alone, int threads, result *out) {
   built b;
@@ -108,6 +169,7 @@ static void run_one(const row *r, const golden_case *c, knowledge k,
   s = run_node(&b, c, c->in, poison, alone, threads, out);
   if (!td_ok(s))
     fail_msg("%s, case %d: %s", r->op, c->index, td_status_message(s));
+  check_cost(r, c, &b, k, out);
   built_drop(&b);
 }
 
@@ -161,6 +223,7 @@ static void check_answer(const row *r, const golden_case *c) {
     result_drop(&other);
   }
   check_long(r, c, &first);
+  check_without_memory(r, c);
   result_drop(&first);
 }
 
@@ -221,6 +284,13 @@ static bool excused(const row *r, const golden_case *c) {
 
 enum { MUTATED = 6 }; /* cases of an op */
 
+static void check_device_case(const row *r, const Td__Golden *g, int i) {
+  golden_case c;
+  golden_open(g, i, &c);
+  if (!c.from->fails && !excused(r, &c)) check_on_device(r, &c);
+  golden_close(&c);
+}
+
 static void check_case(const row *r, const Td__Golden *g, int i) {
   golden_case c;
   golden_open(g, i, &c);
@@ -240,10 +310,27 @@ static void check_case(const row *r, const Td__Golden *g, int i) {
   golden_close(&c);
 }
 
+/* The cases of each rank. */
+static void test_ranks(const td_op *op) {
+  Td__Golden *g = golden_load("tests/golden/ranks", op->type);
+  if (!g) return;
+  row r = {op->type, g->row};
+  for (size_t i = 0; i < g->n_cases; i++)
+    if (device_wanted()) {
+      check_device_case(&r, g, (int)i);
+    } else {
+      golden_case c;
+      golden_open(g, (int)i, &c);
+      check_answer(&r, &c);
+      golden_close(&c);
+    }
+  golden_free(g);
+}
+
 static void test_op(void **state) {
   const td_op *op = *state;
   if (!op->def->doc || !op->def->doc[0]) fail_msg("%s: no doc", op->type);
-  Td__Golden *g = golden_load(op->type);
+  Td__Golden *g = golden_load("tests/golden", op->type);
   if (!g == !may_lack_golden(op->type))
     fail_msg("%s: %s", op->type,
              g ? "has a golden file, which rows.c denies"
@@ -254,9 +341,15 @@ static void test_op(void **state) {
   row r = {op->type, g->row};
   if (g->row->n_missing && !g->row->because[0])
     fail_msg("%s: an exception without a reason", op->type);
-  check_types(&r, g);
-  for (size_t i = 0; i < g->n_cases; i++) check_case(&r, g, (int)i);
+  if (!device_wanted()) check_types(&r, g);
+  for (size_t i = 0; i < g->n_cases; i++)
+    if (device_wanted())
+      check_device_case(&r, g, (int)i);
+    else
+      check_case(&r, g, (int)i);
+  if (!device_wanted()) check_extremes(&r, g);
   golden_free(g);
+  test_ranks(op);
 }
 
 /* ---- all of them --------------------------------------------------------- */
@@ -268,10 +361,9 @@ static void test_exceptions_are_ops(void **state) {
       fail_msg("%s: an exception without an op", no_golden[i].op);
 }
 
-static void test_golden_files_have_ops(void **state) {
-  (void)state;
-  DIR *d = opendir("tests/golden");
-  if (!d) fail_msg("tests/golden: not found; run from the top of the tree");
+static void check_files_have_ops(const char *folder) {
+  DIR *d = opendir(folder);
+  if (!d) fail_msg("%s: not found; run from the top of the tree", folder);
   for (struct dirent *e = readdir(d); e; e = readdir(d)) {
     size_t len = strlen(e->d_name);
     char op[256];
@@ -280,6 +372,12 @@ static void test_golden_files_have_ops(void **state) {
     if (!td_op_find(op)) fail_msg("%s: a golden file without an op", op);
   }
   closedir(d);
+}
+
+static void test_golden_files_have_ops(void **state) {
+  (void)state;
+  check_files_have_ops("tests/golden");
+  check_files_have_ops("tests/golden/ranks");
 }
 
 static void test_registry_is_sound(void **state) {
@@ -309,8 +407,17 @@ static int run_chosen(struct CMUnitTest *tests, int argc, char **argv) {
                                      .initial_state = (void *)(uintptr_t)op};
   }
   int failed = _cmocka_run_group_tests("rows", tests, n, NULL, NULL);
-  printf("changed inputs and attributes: %d accepted, %d refused\n",
-         changed_accepted, changed_refused);
+  if (device_wanted() && steps_there == 0) {
+    printf("no case was on %s:0\n", device_wanted());
+    failed++;
+  }
+  if (device_wanted())
+    printf("cases on %s:0: %d, elsewhere: %d\n", device_wanted(), steps_there,
+           steps_elsewhere);
+  else
+    printf("changed inputs and attributes: %d accepted, %d refused; %d runs "
+           "ended without memory\n",
+           changed_accepted, changed_refused, runs_without_memory);
   printf("%zu passed, %d failed, 0 skipped\n", n - (size_t)failed, failed);
   return failed ? 1 : 0;
 }

@@ -36,7 +36,7 @@ typedef struct golden_case {
 } golden_case;
 
 /* NULL when there is no such file; a bad one fails the test. */
-Td__Golden *golden_load(const char *op);
+Td__Golden *golden_load(const char *folder, const char *op);
 void golden_free(Td__Golden *g);
 void golden_open(const Td__Golden *g, int index, golden_case *out);
 void golden_close(golden_case *c);
@@ -72,6 +72,9 @@ typedef struct result {
  * success ended by result_drop. */
 td_status *run_node(const built *b, const golden_case *c, const td_tensor *in,
                     uint8_t poison, bool alone, int threads, result *out);
+/* Of the kernel's run in the last of these: its allocations. One of the next
+ * will be refused, the n-th; 0: none. */
+extern int64_t run_allocations, run_refuse;
 void result_drop(result *r);
 /* Same shapes and bits. */
 bool result_same(const result *a, const result *b, int n_var);
@@ -81,6 +84,15 @@ bool result_same(const result *a, const result *b, int n_var);
 /* Fails the test when `got` is not `want` within the row's tolerance. */
 void compare_tensors(const row *r, const char *what, const td_tensor *got,
                      const td_tensor *want);
+
+/* ---- on a device (device.c) ----------------------------------------------- */
+
+/* The type of device that TIDE_DEVICE names; NULL: none. */
+const char *device_wanted(void);
+/* The case as steps of a session there. */
+void check_on_device(const row *r, const golden_case *c);
+/* Cases whose node was there so far, and was not. */
+extern int steps_there, steps_elsewhere;
 
 /* ---- what nobody asked for ----------------------------------------------- */
 
@@ -100,6 +112,19 @@ void mutate_variables(const row *r, const golden_case *c);
 void mutate_attrs(const row *r, const golden_case *c);
 /* Elements of `from`, again and again, in another shape. The caller's. */
 td_tensor refill(const td_tensor *from, td_shape shape);
+
+/* ---- without memory (memory.c) -------------------------------------------- */
+
+/* An answer that holds, with each allocation refused. */
+void check_without_memory(const row *r, const golden_case *c);
+/* Runs that ended with such an error so far. */
+extern int runs_without_memory;
+
+/* ---- extremes (extremes.c) ------------------------------------------------- */
+
+/* Operands that are empty, of size 1 or of another rank, against TensorFlow's
+ * answers (extremes.c). */
+void check_extremes(const row *r, const Td__Golden *g);
 
 /* ---- refusing (refuse.c) ------------------------------------------------- */
 

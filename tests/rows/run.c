@@ -36,8 +36,11 @@ static void unpoisoned(td_allocator *a, void *p, size_t bytes) {
   host->free(host, p, bytes);
 }
 
-static td_allocator memory = {
-    .name = "poisoned", .host = true, .alloc = poisoned, .free = unpoisoned};
+static td_allocator memory = {.name = "poisoned",
+                              .host = true,
+                              .touchable = true,
+                              .alloc = poisoned,
+                              .free = unpoisoned};
 
 /* A CPU that uses it; the real one underneath stays alive with it. */
 static td_device *device(void) {
@@ -226,6 +229,8 @@ static void ignore_text(void *arg, const char *text, size_t len) {
   (void)len;
 }
 
+int64_t run_allocations, run_refuse;
+
 /* Starts the kernel on inputs of its own. */
 static td_status *run_kernel(const td_kernel *k, const golden_case *c,
                              const variables *vars, const td_tensor *in,
@@ -247,7 +252,11 @@ static td_status *run_kernel(const td_kernel *k, const golden_case *c,
                        .n_out = k->node->n_out,
                        .done = finished,
                        .owner = &w};
+  int64_t before = td_mem_calls();
+  td_mem_fail(run_refuse, false);
   td_kernel_start(&ctx);
+  td_mem_fail(0, false);
+  run_allocations = td_mem_calls() - before;
   assert_int_equal(w.done, 1); /* nobody else holds the locks */
   for (int i = 0; i < c->n_in; i++) td_tensor_release(&given[i]);
   return w.status;

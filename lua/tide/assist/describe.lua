@@ -149,14 +149,14 @@ local function node_rows(op)
 end
 
 function pages.edge(x)
-  local info = core.op_info(x.op.type)
+  local info = core.op_info(x.op)
   return {head = ("graph tensor \"%s\" %s"):format(x.name, type_of(x)),
           text = info and info.doc, rows = node_rows(x.op),
           facts = info and help.facts(info)}
 end
 
 function pages.op(op)
-  local info = core.op_info(op.type)
+  local info = core.op_info(op)
   local rows = node_rows(op)
   for name, x in pairs(op.attr) do rows[#rows + 1] = {name, literal(x)} end
   table.sort(rows, function(a, b) return a[1] < b[1] end)

@@ -26,6 +26,10 @@ local all = {
   matrix_diag_part = "k padding_value align name", save_image = "quality",
   nce_loss = "num_true sampled_values remove_accidental_hits strategy seed "
     .. "name",
+  dct = "type n norm name", idct = "type n norm name",
+  hann_window = "periodic dtype", hamming_window = "periodic dtype",
+  eig = "compute_v name",
+  fftshift = "name", ifftshift = "name",
   ["g:display"] = "scope nodes layout", ["g:picture"] = "scope nodes layout",
   ["g:summary"] = "nodes", ["g:estimate"] = "fetches shapes",
   ["p:run"] = "timeout as_values",
@@ -35,6 +39,10 @@ local all = {
 all.sampled_softmax_loss = all.nce_loss
 for _, name in ipairs{"foldl", "foldr", "scan"} do
   all[name] = "reverse parallel_iterations swap_memory back_prop name"
+end
+for _, name in ipairs{"rfft", "rfft2d", "rfft3d", "irfft", "irfft2d",
+                      "irfft3d"} do
+  all[name] = "fft_length name"
 end
 for _, name in ipairs{"conv2d", "conv3d", "depthwise_conv2d"} do
   all[name] = "strides padding dilations rate data_format name"

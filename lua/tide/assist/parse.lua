@@ -13,14 +13,18 @@ local frontend = require "tide.frontend"
 local parse = {}
 parse.__index = parse
 
--- Texts beyond that are read from a statement near their end; of what is
--- before, not all, the names are known that its lines begin to define.
+-- Texts beyond that are read from a statement near their end, or from anywhere
+-- within three times as much; of what is before, not all, the names are known
+-- that its lines begin to define.
 local MOST, MOST_BEFORE = 12000, 200000
+local MOST_BRACKETS = 20 -- open ones that are told, the innermost
 
 local closers = {[")"] = "(", ["]"] = "[", ["}"] = "{"}
 local blocks = {["function"] = true, ["do"] = true, ["then"] = true,
                 ["else"] = true, ["repeat"] = true, ["until"] = true,
                 ["for"] = true, ["while"] = true}
+local ended = {["function"] = true, ["do"] = true, ["then"] = true,
+               ["else"] = true, ["for"] = true, ["while"] = true}
 local statements = {}
 for word in ("local if for while repeat return goto break function end until "
              .. "else elseif"):gmatch "%a+" do
@@ -83,46 +87,81 @@ end
 
 -- ---- scopes ---------------------------------------------------------------
 
-local function push(self, open, at)
-  local frame = {open = open, at = at, first = at + 1, commas = 0,
-                 locals = blocks[open] and {} or nil}
-  self.stack[#self.stack + 1] = frame
-  return frame
-end
-
--- Closes the innermost frame for which `is` holds, and all inside it.
-local function pop(self, is)
-  for k = #self.stack, 2, -1 do
-    local frame = self.stack[k]
-    if is(frame) then
-      for j = #self.stack, k, -1 do self.stack[j] = nil end
-      return frame
-    end
-  end
-end
+-- Everything here takes a time that does not depend on how much is open: what
+-- is open is counted by what would close it, and each frame knows its block.
 
 local function top(self) return self.stack[#self.stack] end
 
--- The innermost block.
-local function block(self)
-  for k = #self.stack, 1, -1 do
-    if self.stack[k].locals then return self.stack[k] end
+-- What closes a frame counts `by` more or less of them.
+local function count(self, open, by)
+  self.opened[open] = (self.opened[open] or 0) + by
+  if ended[open] then self.opened["end"] = (self.opened["end"] or 0) + by end
+end
+
+local function push(self, open, at)
+  local frame = {open = open, at = at, first = at + 1, commas = 0,
+                 locals = blocks[open] and {} or nil}
+  frame.block = frame.locals and frame or top(self).block
+  self.stack[#self.stack + 1] = frame
+  count(self, open, 1)
+  return frame
+end
+
+-- Another word would close it from here on.
+local function become(self, frame, open)
+  count(self, frame.open, -1)
+  count(self, open, 1)
+  frame.open = open
+end
+
+local function drop(self)
+  local frame = table.remove(self.stack)
+  count(self, frame.open, -1)
+  for _, l in ipairs(frame.locals or {}) do
+    table.remove(self.visible[l.name])
   end
 end
 
-local function declare(frame, name, at, from, part)
-  frame.locals[#frame.locals + 1] = {name = name, at = at, from = from,
-                                     part = part, outer = frame.at == 0}
+-- Drops what is inside of the innermost frame that `open` (or "end") stands
+-- for, and returns that.
+local function inner(self, open)
+  if (self.opened[open] or 0) == 0 then return nil end
+  while not (top(self).open == open or open == "end" and ended[top(self).open])
+  do
+    drop(self)
+  end
+  return top(self)
+end
+
+-- Closes it, and all inside it.
+local function pop(self, open)
+  local frame = inner(self, open)
+  if frame then drop(self) end
+  return frame
+end
+
+-- The innermost block.
+local function block(self) return top(self).block end
+
+-- A local of the innermost block.
+local function declare(self, name, at, from, part)
+  local frame = block(self)
+  local l = {name = name, at = at, from = from, part = part,
+             outer = frame.at == 0}
+  frame.locals[#frame.locals + 1] = l
+  local visible = self.visible[name] or {}
+  self.visible[name] = visible
+  visible[#visible + 1] = l
 end
 
 -- The names of a `local` become visible with the statement after it.
-local function settle(frame)
+local function settle(self, frame)
   local p = frame.pending
   if not p then return end
   frame.pending = nil
   for k, name in ipairs(p.names) do
     local last = #p.exprs
-    declare(frame, name.name, name.at, p.exprs[math.min(k, last)],
+    declare(self, name.name, name.at, p.exprs[math.min(k, last)],
             k > last and k - last + 1 or 1)
   end
 end
@@ -137,9 +176,11 @@ local function parameters(self, frame, i)
   self.is_head[i] = true
   frame.head = i
   for j = i + 1, self.n do
-    if self.words[j] == ")" then break end
+    local word = self.words[j]
     if self.kinds[j] == "name" then
-      declare(frame, self.words[j], j)
+      declare(self, word, j)
+    elseif word ~= "," and word ~= "..." then
+      break
     end
   end
 end
@@ -155,14 +196,14 @@ on["function"] = function(self, i)
   end
   if named and self.words[i - 1] == "local" then
     outer.pending = nil
-    declare(outer, path[1], i + 1, i)
+    declare(self, path[1], i + 1, i)
   elseif named and #path == 1 then
     self.assigned[path[1]] = i
   elseif #path == 3 then
     self:extend(path[1], path[3], i)
   end
   local frame = push(self, "function", i)
-  if path[#path - 1] == ":" then declare(frame, "self", i) end
+  if path[#path - 1] == ":" then declare(self, "self", i) end
   parameters(self, frame, j)
 end
 
@@ -200,38 +241,34 @@ on["repeat"] = function(self, i) push(self, "repeat", i) end
 on["do"] = function(self, i)
   local frame = top(self)
   if frame.open ~= "for" and frame.open ~= "while" then
-    if frame.locals then settle(frame) end
+    if frame.locals then settle(self, frame) end
     push(self, "do", i)
     return
   end
-  frame.open = "do"
+  become(self, frame, "do")
   for k, head in ipairs(frame.heads or {}) do
-    declare(frame, head.name, head.at, frame.walks and -frame.walks, k)
+    declare(self, head.name, head.at, frame.walks and -frame.walks, k)
   end
 end
 
 on["else"] = function(self, i)
-  pop(self, function(f) return f.open == "then" end)
+  pop(self, "then")
   push(self, "else", i)
 end
 
 on["elseif"] = function(self)
-  pop(self, function(f) return f.open == "then" end)
+  pop(self, "then")
 end
 
 on["end"] = function(self, i)
-  local closed = pop(self, function(f)
-    return f.locals and f.open ~= "repeat" and f.open ~= "until"
-  end)
+  local closed = pop(self, "end")
   if closed then self.match[closed.at], self.match[i] = i, closed.at end
 end
 
 -- The locals of the block are visible in its condition.
 on["until"] = function(self)
-  local frame = pop(self, function(f) return f.open == "repeat" end)
-  if not frame then return end
-  frame.open = "until"
-  self.stack[#self.stack + 1] = frame
+  local frame = inner(self, "repeat")
+  if frame then become(self, frame, "until") end
 end
 
 -- ---- symbols --------------------------------------------------------------
@@ -289,7 +326,7 @@ local function symbol(self, i, word)
   if word == "(" or word == "[" or word == "{" then
     push(self, word, i)
   elseif closers[word] then
-    local opened = pop(self, function(f) return f.open == closers[word] end)
+    local opened = pop(self, closers[word])
     if opened then self.match[opened.at], self.match[i] = i, opened.at end
   elseif word == "," or word == ";" then
     separate(self, i)
@@ -300,8 +337,8 @@ end
 
 -- What the beginning of a statement ends.
 local function boundary(self)
-  while top(self).open == "until" do self.stack[#self.stack] = nil end
-  if top(self).locals then settle(top(self)) end
+  while top(self).open == "until" do drop(self) end
+  if top(self).locals then settle(self, top(self)) end
 end
 
 local function scan(self)
@@ -320,14 +357,17 @@ end
 -- ---- asking ---------------------------------------------------------------
 
 -- Where to begin a text: a line before its last MOST bytes that is not indented
--- and looks like a statement.
+-- and looks like a statement. Where there is none, one line may be the whole
+-- text: then anywhere, but at a word's end.
 local function beginning(text)
   if #text <= MOST then return 1 end
   local from = 1
-  for at, word in text:sub(-3 * MOST, -MOST):gmatch "\n()([%a_][%w_]*)" do
+  local before = math.max(#text - 3 * MOST, 0)
+  for at, word in text:sub(before + 1, -MOST):gmatch "\n()([%a_][%w_]*)" do
     if word ~= "end" and word ~= "else" and word ~= "until" then from = at end
   end
-  return from > 1 and from + math.max(#text - 3 * MOST, 0) or 1
+  if from > 1 then return from + before end
+  return before > 0 and text:find("[^%w_]", before) or 1
 end
 
 -- The names that unindented lines of a text define.
@@ -346,11 +386,13 @@ end
 function parse.read(text, fresh)
   local from = beginning(text)
   local self = setmetatable({text = text:sub(from), comments = {}, stack = {},
-    match = {}, is_head = {}, assigned = {}, fields = {}}, parse)
+    match = {}, is_head = {}, assigned = {}, fields = {}, opened = {},
+    visible = {}}, parse)
   if from > 1 then names_before(self, text:sub(1, from - 1)) end
   text = self.text
   read(self, without_commands(text))
   push(self, "do", 0)
+  self.opened = {} -- nothing closes the text
   scan(self)
   if fresh and self.n > 0 and self:ends_operand(self.n) then boundary(self) end
   return self
@@ -360,12 +402,9 @@ end
 -- from = the word where its value begins, part = which of its results}.
 function parse:find(name, before)
   before = before or math.huge
-  for k = #self.stack, 1, -1 do
-    local locals = self.stack[k].locals or {}
-    for j = #locals, 1, -1 do
-      local l = locals[j]
-      if l.name == name and l.at < before then return l end
-    end
+  local visible = self.visible[name] or {}
+  for k = #visible, 1, -1 do
+    if visible[k].at < before then return visible[k] end
   end
 end
 
@@ -420,11 +459,12 @@ function parse:is_callee(i)
     or self.words[i] == "]" or false
 end
 
---- The open brackets at the end, the innermost first, as far as they are in one
--- function: {open =, at =, commas =, key =, first =, callee = its last word}.
+--- The open brackets at the end, the innermost first, some of them and as far
+-- as they are in one function: {open =, at =, commas =, key =, first =, callee
+-- = its last word}.
 function parse:brackets()
   local list = {}
-  for k = #self.stack, 2, -1 do
+  for k = #self.stack, math.max(2, #self.stack - MOST_BRACKETS), -1 do
     local frame = self.stack[k]
     if frame.locals then break end
     frame.callee = nil

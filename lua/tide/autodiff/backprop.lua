@@ -8,6 +8,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local context = require "tide.control.context"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
 local dtypes = require "tide.tensor.dtype"
@@ -159,8 +160,20 @@ local function apply_rule(row, rule, dys, wanted)
   return results
 end
 
+-- The scope that is told already where a gradient is built in the mirror of a
+-- branch or loop: names of deeply nested ones would grow with the square of the
+-- depth.
+local function told()
+  local place = context.current()
+  local m = place and place.mirror
+  if not m then return "" end
+  return m.kind == "w" and m.name .. "/" or m.name:match("^.*/") or ""
+end
+
 -- Opens the scope of the gradient of what is called `name`.
 local function open_scope(name, origin)
+  local outer = told()
+  if name:sub(1, #outer) == outer then name = name:sub(#outer + 1) end
   return core.push{prefix = core.scope().prefix .. name .. "_grad/",
                    origin = origin}
 end

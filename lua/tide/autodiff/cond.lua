@@ -22,12 +22,15 @@ local function each_branch(c, f)
 end
 
 -- What was brought into a branch, {outer =, inside =}. The branch of a gradient
--- goes on in the one it mirrors.
+-- goes on in the one it mirrors as long as that is alive. A stack that a loop
+-- or cond inside fills is a result of that one.
 local function brought_into(branch)
   local list, place = {}, branch.place
   while place do
-    table.move(place.brought, 1, #place.brought, #list + 1, list)
-    place = place.mirror
+    for _, b in ipairs(place.brought) do
+      if not context.construct(b.inside.op) then list[#list + 1] = b end
+    end
+    place = place.mirror and not saved.saving(place) and place.mirror
   end
   return list
 end
@@ -47,6 +50,13 @@ local function inside(branch, o)
   return {stop = o.stop, within = within}
 end
 
+-- All that a walk through a branch may begin with.
+local function ends(branch)
+  local list = table.move(branch.edges, 1, #branch.edges, 1, {})
+  for _, link in ipairs(branch.place.links) do list[#list + 1] = link.edge end
+  return list
+end
+
 --- Those of its results that depend on what `depends` says.
 function grad.depends(c, depends, o)
   local hit, list = {}, {}
@@ -56,12 +66,17 @@ function grad.depends(c, depends, o)
       given[b.inside] = depends(b.outer) or nil
     end
     local within = inside(branch, o)
-    local rows = backprop.ancestors(branch.edges, within)
+    local rows = backprop.ancestors(ends(branch), within)
     local now = backprop.dependence(rows, given, within)
-    for i, y in ipairs(branch.edges) do hit[i] = hit[i] or now(y) end
+    for i, y in ipairs(branch.edges) do
+      if now(y) then hit[c.outputs[i]] = true end
+    end
+    for _, link in ipairs(branch.place.links) do
+      if now(link.edge) then hit[link.stack] = true end
+    end
   end)
-  for i, y in ipairs(c.outputs) do
-    if hit[i] then list[#list + 1] = y end
+  for _, y in ipairs(c.outputs) do
+    if hit[y] then list[#list + 1] = y end
   end
   return list
 end
@@ -83,16 +98,27 @@ local function open_branch(branch, port, pred)
   return place
 end
 
+-- What a branch gave and saved, and the gradients of that.
+local function given_to(c, branch, dys)
+  local ys, gs = {}, {}
+  for i, y in ipairs(branch.edges) do
+    local dy = dys[c.outputs[i]]
+    if dy then ys[#ys + 1], gs[#gs + 1] = y, dy end
+  end
+  for _, link in ipairs(branch.place.links) do
+    for _, stack in ipairs(dys[link.stack] or {}) do
+      ys[#ys + 1] = link.edge
+      gs[#gs + 1] = saved.pop_gradient(link, stack)
+    end
+  end
+  return ys, gs
+end
+
 -- Gradients of what was brought into a branch, by the tensor outside.
 local function through_branch(c, branch, place, dys, wanted, o)
   local _ <close> = core.push(context.scope(place, place.pivot))
-  local ys, gs, xs, found = {}, {}, {}, {}
-  for i, y in ipairs(c.outputs) do
-    if dys[y] then
-      ys[#ys + 1] = branch.edges[i]
-      gs[#gs + 1] = dys[y]
-    end
-  end
+  local xs, found = {}, {}
+  local ys, gs = given_to(c, branch, dys)
   local brought = {}
   for _, b in ipairs(brought_into(branch)) do
     if wanted(b.outer) then
@@ -168,13 +194,22 @@ local function stays_sparse(no, yes)
   return shapes.known((no or yes).dense_shape)
 end
 
+-- A stack is filled in one of the branches. The loop around, which it leaves
+-- too, says when it is full.
+local function pass_stack(_, _, no, yes) return saved.made(no or yes) end
+
+local function is_stack(g)
+  return not slices.is(g) and g.dtype == "resource"
+end
+
 local function merge_parts(c, made, found_no, found_yes)
   local parts, done = {}, {}
   for _, x in ipairs(grad.inputs(c)) do
     local no, yes = found_no[x], found_yes[x]
     if (no or yes) and not done[x] then
       done[x] = true
-      local together = stays_sparse(no, yes) and merge_sparse or merge_dense
+      local together = is_stack(no or yes) and pass_stack
+        or stays_sparse(no, yes) and merge_sparse or merge_dense
       parts[#parts + 1] = {of = x, is = together(made, x, no, yes)}
     end
   end
@@ -187,6 +222,7 @@ function grad.gradient(c, dys, wanted, o)
   local made = {kind = "cond", name = c.name, pred = pred, outputs = {},
                 no = {place = open_branch(c.no, 1, pred), edges = {}},
                 yes = {place = open_branch(c.yes, 2, pred), edges = {}}}
+  made.no.place.construct, made.yes.place.construct = made, made
   local found_no = through_branch(c, c.no, made.no.place, dys, wanted, o)
   local found_yes = through_branch(c, c.yes, made.yes.place, dys, wanted, o)
   return merge_parts(c, made, found_no, found_yes)

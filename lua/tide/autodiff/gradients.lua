@@ -74,7 +74,7 @@ local function first_gradients(ys, grad_ys)
   local dys = {}
   for i, y in ipairs(ys) do
     local g = grad_ys and grad_ys[i]
-    if not dtypes.differentiable(y.dtype) then
+    if not dtypes.differentiable(y.dtype) or y.dtype == "variant" and not g then
       fail("invalid_argument", "gradients: y \"%s\" is %s; only floats can be "
         .. "differentiated", y.name, y.dtype)
     end

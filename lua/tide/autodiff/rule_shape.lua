@@ -52,8 +52,10 @@ function shape.of_variable(handle)
   return shapes.known(s) and s or core.op "VariableShape"(handle)
 end
 
---- Zeros like x; like the variable behind it when x is a handle.
+--- Zeros like x; like the variable behind it when x is a handle, like all that
+-- is in it when it is a list.
 function shape.zeros(x)
+  if x.dtype == "variant" then return core.op "ZerosLike"(x) end
   if x.dtype == "resource" then
     return ops.zeros(shape.of_variable(x), {dtype = shape.variable(x)})
   end

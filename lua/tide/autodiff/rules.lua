@@ -47,8 +47,9 @@ local function load_rules()
   known = all
 end
 
-local function has_none(type)
-  if none[type] == nil then none[type] = core.op_info(type).no_gradient end
+local function has_none(op)
+  local type = op.type
+  if none[type] == nil then none[type] = core.op_info(op).no_gradient end
   return none[type]
 end
 
@@ -94,7 +95,7 @@ function rules.of(op)
       name, op.name)
   end
   local rule = rules.get(op.type)
-  if rule ~= nil or has_none(op.type) then return rule end
+  if rule ~= nil or has_none(op) then return rule end
   fail("not_found", "no gradient is defined for op %s (node \"%s\", made at "
     .. "%s); give one with td.register_gradient, or stop there with "
     .. "td.stop_gradient", op.type, op.name, op.origin)

@@ -14,6 +14,7 @@
 local core = require "tide.core"
 local context = require "tide.control.context"
 local loop = require "tide.control.loop_nodes"
+local slices = require "tide.tensor.indexed_slices"
 
 local saved = {}
 
@@ -25,6 +26,14 @@ local function loop_around(place)
   return place and place.back
 end
 saved.loop_around = loop_around
+
+--- The gradient loop for which a branch of a gradient saves what is inside the
+-- branch it mirrors; nil when that is alive whenever the gradient's branch is.
+function saved.saving(place)
+  local back = loop_around(place)
+  return back and context.lies_in(place.mirror, back.forward.place) and back
+    or nil
+end
 
 -- Outside of all loops that the gradient goes through.
 local function place_of_stack(back)
@@ -65,24 +74,23 @@ local function pop(back, place, stack, edge)
   return popped
 end
 
--- The stack is a result of loop l, and of the loops around up to where it is
--- made: for each, its handle outside stands for what is pushed inside.
-local function link(l, stack, edge, place)
-  local handle = context.capture(l.parent, stack)
-  table.insert(l.links, {stack = handle, edge = edge, place = place})
-  table.insert(l.outputs, handle)
-  context.declare(l, {handle.op})
-  if handle == stack then return end
-  local outer = l.parent
-  while outer.kind ~= "w" do outer = outer.parent end
-  link(outer.loop, stack, handle, l.parent)
+-- The stack is a result of the cond or loop that `place` is a part of, and of
+-- those around up to where it is made: for each, its handle outside stands for
+-- what is pushed inside.
+local function link(place, stack, edge)
+  local construct = place.construct
+  local handle = context.capture(place.parent, stack)
+  table.insert(place.links, {stack = handle, edge = edge})
+  table.insert(construct.outputs, handle)
+  context.declare(construct, {handle.op})
+  if handle ~= stack then link(place.parent, stack, handle) end
 end
 
 -- The value that `edge`, in `from`, had in the iteration that `place` is in.
 local function save(back, from, place, edge)
   local stack = new_stack(back, edge)
   push(back.forward, from, stack, edge)
-  link(back.forward, stack, edge, from)
+  link(from, stack, edge)
   return pop(back, place, stack, edge)
 end
 
@@ -91,38 +99,36 @@ end
 -- A value that a gradient loop popped has a gradient itself. The loop that is
 -- the gradient of the gradient counts forward again; it pushes them, in the
 -- order in which a second gradient of the first loop pops them. So the gradient
--- of a stack is a stack: its handle goes from loop to loop like any gradient.
-
-local function refuse(l)
-  while l.forward do l = l.forward end
-  core.error("unimplemented", ("the second derivative through loop \"%s\": it "
-    .. "goes through loops, also in each other, but none with a cond inside, "
-    .. "and no third goes through; take the first derivative in the "
-    .. "body"):format(l.name))
-end
-saved.refuse = refuse
+-- of a stack is a stack: its handle goes from place to place like any gradient,
+-- against the way of what was saved. What was pushed in a branch was popped in
+-- the branch that mirrors it; its gradient is pushed in the mirror of the
+-- second and popped in another mirror of the first. All four are taken in the
+-- same iterations, for they have one predicate.
 
 --- Puts dp, the gradient of what was popped, aside: the handle of a new stack.
-function saved.push_gradient(op, dp)
+-- Nil where no gradient loop popped it.
+function saved.push_gradient(dp)
   local place = context.current()
   local back = loop_around(place)
-  local l = back and back.forward.forward
-  if not l or l.forward or place ~= back.place then
-    refuse(back and back.forward or {name = op.name})
-  end
+  if not back or not back.forward.forward then return nil end
+  if slices.is(dp) then dp = dp:dense() end
   local stack = new_stack(back, dp)
   push(back, place, stack, context.capture(place, dp))
   return stack
 end
 
---- What push_gradient put aside for the edge of a link; `back` is the gradient
--- of its loop. A loop further inside takes the handle.
-function saved.pop_gradient(back, from, stack)
-  if from.place ~= back.forward.place then refuse(back.forward) end
-  if from.edge.dtype == "resource" then
-    return context.capture(back.place, stack)
-  end
-  return pop(back, back.place, stack, from.edge)
+--- What push_gradient put aside for the edge of link `of`, in the place here.
+-- One that is a handle itself stands for what is further inside.
+function saved.pop_gradient(of, stack)
+  local place = context.current()
+  if of.edge.dtype == "resource" then return context.capture(place, stack) end
+  return pop(loop_around(place), place, stack, of.edge)
+end
+
+--- The stack that a handle stands for, where it was made.
+function saved.made(stack)
+  while stack.op.type ~= "StackV2" do stack = stack.op.inputs[1] end
+  return stack
 end
 
 -- ---- recalling ------------------------------------------------------------
@@ -186,10 +192,9 @@ function saved.recall_in_loop(back, edge)
   return save(back, l.place, place, edge)
 end
 
---- For a branch of a gradient: `edge` is inside the branch it mirrors. Outside
--- of loops it is alive whenever the gradient's branch is.
+--- For a branch of a gradient: `edge` is inside the branch it mirrors.
 function saved.recall_in_branch(place, edge)
-  local back = loop_around(place)
+  local back = saved.saving(place)
   if not back then return edge end
   return without_saving(place, edge)
     or save(back, place.mirror, place, edge)

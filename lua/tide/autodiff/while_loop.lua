@@ -35,8 +35,8 @@ function grad.inputs(l)
   return list
 end
 
--- Tensors brought into the loop, {outer =, inside =}. A stack that a loop in
--- the body fills is a result of that one.
+-- Tensors brought into the loop, {outer =, inside =}. A stack that a loop or
+-- cond in the body fills is a result of that one.
 local function brought_into(l)
   local list = {}
   for _, b in ipairs(l.place.brought) do
@@ -56,9 +56,7 @@ end
 local function ends(l)
   local list = {}
   for i, var in ipairs(l.vars) do list[i] = var.result end
-  for _, link in ipairs(l.links) do
-    if link.place == l.place then list[#list + 1] = link.edge end
-  end
+  for _, link in ipairs(l.place.links) do list[#list + 1] = link.edge end
   return list
 end
 
@@ -94,10 +92,8 @@ function grad.depends(l, depends, o)
   for _, var in ipairs(l.vars) do
     if var.exit and given[var.merge] then list[#list + 1] = var.exit end
   end
-  for _, link in ipairs(l.links) do -- of what is deeper inside: who knows
-    if link.place ~= l.place and next(given) or now(link.edge) then
-      list[#list + 1] = link.stack
-    end
+  for _, link in ipairs(l.place.links) do
+    if now(link.edge) then list[#list + 1] = link.stack end
   end
   return list
 end
@@ -113,7 +109,7 @@ local function reaching(l, dys, o)
   while grown do
     grown = false
     local ys = {}
-    for _, link in ipairs(l.links) do
+    for _, link in ipairs(l.place.links) do
       if dys[link.stack] then ys[#ys + 1] = link.edge end
     end
     for _, var in ipairs(l.vars) do
@@ -136,7 +132,10 @@ local function fail(fmt, ...)
 end
 
 local function check(l)
-  if l.forward and l.forward.forward then saved.refuse(l) end
+  if l.forward and l.forward.forward then
+    fail("the third derivative through loop \"%s\": there are two; take the "
+      .. "first derivative in the body", l.forward.forward.name)
+  end
   local place = context.current()
   while place and not place.mirror and place ~= l.parent do
     if place.kind == "w" then
@@ -215,13 +214,18 @@ end
 
 -- ---- its variables --------------------------------------------------------
 
+-- Zeros like what a variable is in the end: of a list, as long as it grew.
+local function zeros_behind(l, var)
+  local list = var.initial.dtype == "variant" and not var.exit
+  return shape.zeros(list and loop.exit(l, var) or var.exit or var.initial)
+end
+
 -- Variables that carry gradients: {var =, back =}.
 local function carry(l, back, dys, which)
   local list = {}
   for _, var in ipairs(l.vars) do
     if which(var) then
-      local dy = var.exit and dys[var.exit] or shape.zeros(var.exit
-                                                           or var.initial)
+      local dy = var.exit and dys[var.exit] or zeros_behind(l, var)
       list[#list + 1] = {var = var, back = enter(back, dy, var.merge)}
     end
   end
@@ -230,15 +234,15 @@ end
 
 -- The walk through the body: gradients of the variables carried, then of the
 -- tensors in `brought`.
-local function through_body(l, back, carried, brought, outer_dys, o)
+local function through_body(l, carried, brought, outer_dys, o)
   local ys, dys, xs = {}, {}, {}
   for i, c in ipairs(carried) do
     ys[i], dys[i], xs[i] = c.var.result, c.back.inside, c.var.merge
   end
-  for _, link in ipairs(l.links) do
+  for _, link in ipairs(l.place.links) do
     for _, stack in ipairs(outer_dys[link.stack] or {}) do
       ys[#ys + 1] = link.edge
-      dys[#ys] = saved.pop_gradient(back, link, stack)
+      dys[#ys] = saved.pop_gradient(link, stack)
     end
   end
   for _, b in ipairs(brought) do xs[#xs + 1] = b.inside end
@@ -255,7 +259,7 @@ local function accumulate(back, b, g)
     var.orders = true
     flows.after(g, var.inside.op)
   end
-  close(back, var, var.inside + dense(g), zero.shape)
+  close(back, var, backprop.sum{var.inside, dense(g)}, zero.shape)
   return loop.exit(back, var)
 end
 
@@ -290,11 +294,10 @@ end
 
 -- A stack that is full when the loop is over.
 local function filled(back, stack)
-  while stack.op.type ~= "StackV2" do stack = stack.op.inputs[1] end
   local _ <close> = core.push(context.scope_of(back.parent))
   local after = back.counter.exit or loop.exit(back, back.counter)
   local _ <close> = core.push{controls = {after.op}}
-  return core.add("Identity", {stack})
+  return core.add("Identity", {saved.made(stack)})
 end
 
 -- The gradient of b that the loop gives, when it is g in each iteration.
@@ -327,7 +330,7 @@ function grad.gradient(l, dys, wanted, o)
   local found
   do
     local _ <close> = core.push(context.scope(back.place, back.place.pivot))
-    found = through_body(l, back, carried, brought, dys, o)
+    found = through_body(l, carried, brought, dys, o)
     for i, c in ipairs(carried) do
       close(back, c.back, found[i] or shape.zeros(c.var.inside),
             c.var.merge.shape)

@@ -35,11 +35,20 @@ local here = {
   -- values
   numpy = "x:table()", tolist = "x:table()", data = "x:table()",
   -- steps
+  run = "x:eval() or sess:run(x)", feed = "sess:run(y, {[x] = value})",
   backward = "td.gradients(y, xs)", autograd = "td.gradients(y, xs)",
   GradientTape = "td.gradients(y, xs)", no_grad = "td.stop_gradient(x)",
   detach = "td.stop_gradient(x)", optim = "td.train",
   initialize_all_variables = "sess:init()", Session = "td.session()",
   InteractiveSession = "td.session()", Print = "td.print(x, message)",
+  -- files, pictures
+  save = "td.save_npz(path, {name = value})", load = "td.load_npz(path)",
+  saver = "td.save_npz(path, values) of what sess:run gives of variables",
+  Saver = "td.save_npz(path, values) of what sess:run gives of variables",
+  read_image = "td.load_image(path)", imread = "td.load_image(path)",
+  plot = "td.chart{data = {y = list}}", imshow = "td.image_grid(x)",
+  show = "td.display(x)", summary = "td.get_default_graph():summary()",
+  tqdm = "td.progress(n)", trange = "td.progress(n)",
   -- layers, losses
   Linear = "td.layers.dense(x, units)", linear = "td.layers.dense(x, units)",
   Dense = "td.layers.dense(x, units)", lstm = "td.nn.lstm_cell(units)",

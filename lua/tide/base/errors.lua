@@ -1,22 +1,39 @@
 --- base/errors.lua - what an error object looks like as text.
 --
--- Errors are tables {code, message, op, node, where, device, derived}; pcall
--- gives them as they are, print and .. as one line.
+-- Errors are tables {code, message, op, node, where, device, derived,
+-- traceback}; pcall gives them as they are, print and .. as one line. `where`
+-- is the line that made the node, `traceback` the user's frames where it was
+-- raised: of an error of a step, who ran it.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
 
+local HERE = "^/job:localhost/replica:0/task:0/device:"
 local meta = debug.getregistry()["tide.error"]
+local has_console = pcall(require, "tide.frontend")
+local print_like = {[tostring] = true, [print] = true, [string.format] = true}
+
+-- Asks the message handler of a stock lua5.4, which prints what this gives? It
+-- is a C function that nobody's code has called.
+local function is_last_word()
+  local caller = not has_console and debug.getinfo(3, "fnS")
+  return caller and caller.what == "C" and caller.namewhat == ""
+    and not print_like[caller.func]
+end
 
 --- "message (MatMul, node "y", train.lua:12)"
 function meta.__tostring(e)
   local parts = {}
   parts[#parts + 1] = e.op
   if e.node then parts[#parts + 1] = ("node \"%s\""):format(e.node) end
-  parts[#parts + 1] = e.device
+  if e.device then parts[#parts + 1] = e.device:gsub(HERE, "") end
   parts[#parts + 1] = e.where
-  if #parts == 0 then return e.message or e.code end
-  return ("%s (%s)"):format(e.message or e.code, table.concat(parts, ", "))
+  local text = e.message or e.code
+  if #parts > 0 then
+    text = ("%s (%s)"):format(text, table.concat(parts, ", "))
+  end
+  local last = e.traceback and is_last_word()
+  return last and text .. "\n" .. e.traceback or text
 end
 
 function meta.__concat(a, b)

@@ -82,21 +82,35 @@ cell.provide("__values", function(...) return ... end)
 local opening = {["("] = 1, ["["] = 1, ["{"] = 1,
                  [")"] = -1, ["]"] = -1, ["}"] = -1}
 
+local LONGEST_NAME = 200 -- bytes of a line that asks for help
+
+-- The text up to its last character that is no space.
+local function trimmed(text) return text:match "^.*%S" or "" end
+
 -- What the line asks for: the command and its text; nil where it is Lua.
 local function command_of(line)
-  local mark, text = line:match "^%s*(%?%??)%s*([^%s?]*)%s*$"
-  if not mark then text, mark = line:match "^%s*([%a_][%w_.:]*)(%?%??)%s*$" end
-  if mark then return mark == "?" and "help" or "source", text end
-  text = line:match "^%s*!(.*)$"
-  if text then return "shell", text end
-  return line:match "^%s*%%(%a[%w_]*)%s*(.-)%s*$"
+  if #line <= LONGEST_NAME then
+    local mark, text = line:match "^%s*(%?%??)%s*([^%s?]*)%s*$"
+    if not mark then
+      text, mark = line:match "^%s*([%a_][%w_.:]*)(%?%??)%s*$"
+    end
+    if mark then return mark == "?" and "help" or "source", text end
+  end
+  local shell = line:match "^%s*!(.*)$"
+  if shell then return "shell", shell end
+  local name, text = line:match "^%s*%%(%a[%w_]*)%s*(.*)$"
+  return name, text and trimmed(text)
 end
 
-local function line_around(code, at)
-  local from = at
-  while from > 1 and code:byte(from - 1) ~= 10 do from = from - 1 end
-  local to = code:find("\n", at, true) or #code + 1
-  return from, to - 1
+-- Goes on to the line of `code` in which byte `at` is, and reads it: `name` and
+-- `text` of the command that it may be.
+local function go_to(line, code, at)
+  if at <= line.to then return end
+  repeat
+    line.from = line.to + 1
+    line.to = code:find("\n", line.from, true) or #code + 1
+  until at <= line.to
+  line.name, line.text = command_of(code:sub(line.from, line.to - 1))
 end
 
 local operands = {name = true, number = true, string = true}
@@ -107,48 +121,28 @@ local function is_operator(name, kind, word)
     and (operands[kind] or word == ")" or word == "]" or word == "}")
 end
 
--- Is the word a command's mark? Then the line around it, the command and its
--- text. `before` and `last` are the word before it.
-local function command_at(code, kind, word, at, before, last)
-  local mark = word == "%" or kind == "broken" and word:find "^[?!]"
-  if not mark then return nil end
-  local from, to = line_around(code, at)
-  local name, text = command_of(code:sub(from, to))
-  if name and not is_operator(name, before, last) then
-    return from, to, name, text
-  end
-end
-
 -- The commands of `code`, {from, to, name, text}, in order: lines that begin
--- with a mark outside of brackets, strings and comments.
+-- with a mark outside of brackets, strings and comments. What is in their lines
+-- is not read as Lua.
 local function find_commands(code)
-  local list, words, base, i = {}, frontend.words(code), 0, 1
-  local depth, before, last = 0, nil, nil
-  while words[i] do
-    local kind, at, stop = words[i], base + words[i + 1], base + words[i + 2]
-    local word = code:sub(at, stop)
-    local from, to, name, text
+  local list, line, depth, at = {}, {from = 1, to = 0}, 0, 1
+  local before, last = nil, nil -- the word before: its kind, itself
+  while true do
+    local kind, start, stop = frontend.word(code, at)
+    if kind == "end" then return list end
+    local word = code:sub(start, stop)
     if kind == "symbol" then depth = depth + (opening[word] or 0) end
-    if depth <= 0 then
-      from, to, name, text = command_at(code, kind, word, at, before, last)
-    end
-    i = i + 3
-    if from then
-      list[#list + 1] = {from, to, name, text}
-      while words[i] and base + words[i + 1] <= to do
-        stop = base + words[i + 2]
-        i = i + 3
-      end
-      -- What seemed to begin in the command and went on behind its line.
-      if stop > to then
-        base, words, i = to, frontend.words(code:sub(to + 1)), 1
-      end
-      depth, before = 0, nil
+    local mark = depth <= 0
+      and (word == "%" or kind == "broken" and word:find "^[?!]")
+    if mark then go_to(line, code, start) end
+    at = stop + 1
+    if mark and line.name and not is_operator(line.name, before, last) then
+      list[#list + 1] = {line.from, line.to - 1, line.name, line.text}
+      depth, before, at = 0, nil, math.max(line.to, at)
     elseif kind ~= "comment" then
       before, last = kind, word
     end
   end
-  return list
 end
 
 local function apply(code, edits)
@@ -180,8 +174,7 @@ function cell.cell_command(code)
   local space, name, text, rest =
     code:match "^(%s*)%%%%(%a[%w_]*)[ \t]*([^\n]*)(.*)$"
   if not name then return nil end
-  return name, text:gsub("%s+$", ""), rest:sub(2),
-         select(2, space:gsub("\n", "")) + 2
+  return name, trimmed(text), rest:sub(2), select(2, space:gsub("\n", "")) + 2
 end
 
 -- ---- from a cell to Lua -----------------------------------------------------

@@ -22,9 +22,11 @@ function cursor.sound(text)
 end
 
 --- How many bytes of sound text are before a cursor; one past an end, or none
--- at all, is at the end.
+-- at all, is at the end. Clients write numbers as they like: 3.0, -1e20.
 function cursor.bytes(text, points)
-  points = math.tointeger(points) or math.maxinteger
+  points = type(points) ~= "number" and math.maxinteger
+    or math.tointeger(points // 1)
+    or points < 0 and 0 or math.maxinteger
   if points <= 0 then return 0 end
   if points >= #text then points = math.min(points, utf8.len(text)) end
   local at = utf8.offset(text, points + 1)

@@ -194,13 +194,16 @@ end
 
 -- ---- cells ------------------------------------------------------------------
 
+local LONG = 4096 -- bytes of a cell that is known by its digest
+
 -- What the request's cell is known by; nil where nothing is owned.
 local function key_of(request)
   if frontend.kind ~= "notebook" or request.silent then return nil end
   local metadata = json.decode(frontend.metadata() or "{}")
   local id = type(metadata) == "table" and metadata.cellId
   if type(id) == "string" then return "id:" .. id end
-  return "text:" .. request.code
+  local code = request.code
+  return "text:" .. (#code < LONG and code or core.sha256(code))
 end
 
 local function put_aside(run, cell)

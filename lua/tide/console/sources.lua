@@ -9,7 +9,8 @@ local sources = {}
 local MOST = 4 << 20    -- bytes of cells kept
 local LONGEST = 8 << 20 -- bytes of a file worth reading
 
-local texts, order, first, held = {}, {}, 1, 0
+-- Names in the order they came, order[first] to order[last].
+local texts, order, first, last, held = {}, {}, 1, 0, 0
 
 local function forget_oldest()
   local name = order[first]
@@ -24,7 +25,8 @@ function sources.keep(name, text)
   if texts[name] then
     held = held - #texts[name]
   else
-    order[#order + 1 >= first and #order + 1 or first] = name
+    last = last + 1
+    order[last] = name
   end
   texts[name] = text
   held = held + #text

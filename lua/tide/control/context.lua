@@ -34,15 +34,17 @@ end
 -- @param name for messages
 -- @param bring function(edge) -> edge: brings a tensor of the parent inside
 -- @return a record: `pivot`, set by who opens it, is the op that runs before
--- all that has no input; `brought` lists {outer =, inside =}, `outer_of` gives
--- the first by the second
+-- all that has no input; `construct`, set when it is complete, the cond or loop
+-- that it is a part of; `brought` lists {outer =, inside =}, `outer_of` gives
+-- the first by the second; `links` lists {stack =, edge =}: what gradients
+-- saved inside, and the stack outside that stands for it
 function context.new(kind, name, bring)
   local parent, scope = context.current()
   local g = scope.graph
   local index = g:flow(scope.flow, kind, name)
   local place = {index = index, parent = parent, kind = kind, name = name,
                  bring = bring, seen = {}, brought = {}, outer_of = {},
-                 graph = g}
+                 links = {}, graph = g}
   graph.state(g).flows[index] = place
   function place.capture(edge) return context.capture(place, edge) end
   return place
@@ -78,17 +80,32 @@ local function mirrors(place, at)
   return m
 end
 
--- From the outermost place inwards, so that each has its own Switch or Enter.
--- A tensor of a place that does not hold `target` is found nowhere.
-local function bring(place, edge, target)
-  local at = edge.op.flow
-  if at == index_of(place) then return edge end
-  if not place then refuse(edge, target) end
-  if not place.seen[edge] then
-    place.seen[edge] = mirrors(place, at) and place.recall(edge)
-      or bring_inside(place, bring(place.parent, edge, target))
+-- The nearest place around `place` that has the edge already, as it has it, and
+-- the places further inside, the innermost first.
+local function nearest(place, edge, target)
+  local at, missing = edge.op.flow, {}
+  while at ~= index_of(place) do
+    if not place then refuse(edge, target) end
+    if not place.seen[edge] and mirrors(place, at) then
+      place.seen[edge] = place.recall(edge)
+    end
+    if place.seen[edge] then return place.seen[edge], missing end
+    missing[#missing + 1] = place
+    place = place.parent
   end
-  return place.seen[edge]
+  return edge, missing
+end
+
+-- From the outermost place inwards, so that each has its own Switch or Enter.
+-- A tensor of a place that does not hold `target` is found nowhere. A loop, not
+-- a recursion: each node looks up the stack for the line that made it.
+local function bring(place, edge, target)
+  local inside, missing = nearest(place, edge, target)
+  for i = #missing, 1, -1 do
+    inside = bring_inside(missing[i], inside)
+    missing[i].seen[edge] = inside
+  end
+  return inside
 end
 
 --- `edge` as a tensor of `place`; nil is the graph outside of all.
@@ -124,8 +141,8 @@ function context.holds(place, op)
   return index_of(place) == op.flow
 end
 
--- Is `place`, or one around it, `around`?
-local function lies_in(place, around)
+--- Is `place`, or one around it, `around`?
+function context.lies_in(place, around)
   while place and place ~= around do place = place.parent end
   return place ~= nil
 end
@@ -138,7 +155,7 @@ function context.again(op)
   while place do
     local m = place.kind == "c" and place.mirror and place.mirror.mirror
     while m do
-      if lies_in(made_in, m) then return place end
+      if context.lies_in(made_in, m) then return place end
       m = m.mirror
     end
     place = place.parent

@@ -142,8 +142,10 @@ local function declare(name, pred, no, yes, merged)
   local made = {}
   for i, y in ipairs(merged) do made[i] = y.op end
   if #made == 0 then return end
-  context.declare({kind = "cond", name = name, id = made[1].serial, pred = pred,
-                no = no, yes = yes, outputs = {table.unpack(merged)}}, made)
+  local c = {kind = "cond", name = name, id = made[1].serial, pred = pred,
+             no = no, yes = yes, outputs = {table.unpack(merged)}}
+  no.place.construct, yes.place.construct = c, c
+  context.declare(c, made)
 end
 
 --- The results of true_fn() where the boolean scalar `pred` is true, else of

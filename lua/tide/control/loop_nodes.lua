@@ -22,21 +22,20 @@ local loop = {}
 --- A loop in the current place, without variables yet.
 -- @param name for messages and for the frame
 -- @param o parallel; swap and backward matter to gradients
--- @return {place =, vars = {}, of = {edge -> variable}, outputs = {}, ...};
--- `links` are {stack =, edge =, place =} of tensors that gradients saved
+-- @return {place =, vars = {}, of = {edge -> variable}, outputs = {}, ...}
 function loop.new(name, o)
   local g = core.scope().graph
   local l = {kind = "while_loop", name = name,
              frame = g:unique(name .. "/frame"), parallel = o.parallel,
              swap = o.swap, backward = o.backward, vars = {}, of = {},
-             outputs = {}, links = {}}
+             outputs = {}}
   local function bring(outer)
     return core.add("Enter", {outer}, {frame_name = l.frame,
       is_constant = true, parallel_iterations = l.parallel})
   end
   l.parent = context.current()
   l.place = context.new("w", name, bring)
-  l.place.loop = l
+  l.place.construct = l
   return l
 end
 

@@ -8,6 +8,7 @@
 local core = require "tide.core"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
+local graph = require "tide.graph.graph"
 
 local dataset = {}
 local methods = {}
@@ -64,14 +65,27 @@ function dataset.new(columns, scales)
   return setmetatable(self, meta)
 end
 
---- The parts of a data set, {train =, test =, ...}; what only a part has is an
--- error that says so.
+-- Of data in parts: what only a part has is an error that says so.
+local in_parts = {__index = function(_, key)
+  if not methods[key] and key ~= "sequences" then return nil end
+  return core.error("invalid_argument", ("a data set has parts: write "
+    .. "d.train:%s(...), or d.test"):format(key))
+end}
+
+-- "train: Dataset of 10: x float32 {10, 2}", a line for each part.
+function in_parts.__tostring(d)
+  local lines = {}
+  for _, key in ipairs(args.sorted_keys(d)) do
+    if getmetatable(d[key]) == meta then
+      lines[#lines + 1] = key .. ": " .. tostring(d[key])
+    end
+  end
+  return table.concat(lines, "\n")
+end
+
+--- The parts of a data set, {train =, test =, ...}.
 function dataset.parts(d)
-  return setmetatable(d, {__index = function(_, key)
-    if not methods[key] and key ~= "sequences" then return nil end
-    return core.error("invalid_argument", ("a data set has parts: write "
-      .. "d.train:%s(...), or d.test"):format(key))
-  end})
+  return setmetatable(d, in_parts)
 end
 
 -- ---- batches ----------------------------------------------------------------
@@ -128,9 +142,10 @@ end
 
 --- Batches of `size` examples: for batch in d:batches(100, {epochs = 3}) do.
 -- Options: epochs (1; math.huge goes on for ever), shuffle (each epoch anew),
--- seed (of the shuffle), shard {k, n} (part k of n), drop_remainder (a last
--- batch that is short). A thread keeps two batches ready; it ends with the
--- iterator, which `close` ends at once. The same seed gives the same order.
+-- seed (of the shuffle; else it follows from td.seed), shard {k, n} (part k of
+-- n), drop_remainder (a last batch that is short). A thread keeps two batches
+-- ready; it ends with the iterator, which `close` ends at once. The same seed
+-- gives the same order.
 -- @return an iterator over tables with the columns, epoch, step (both from 1)
 function methods:batches(size, o)
   o = read_options(size, o)
@@ -139,7 +154,7 @@ function methods:batches(size, o)
   for i, name in ipairs(self.columns) do
     values[i], scales[i] = self.rows[name], self.scales[name] or 0
   end
-  local seed = o.seed or o.shuffle and core.random_bits() or 0
+  local seed = o.seed or o.shuffle and graph.next_seed() or 0
   local source = core.batches(values, scales,
     {size = size, epochs = o.epochs, first = first, step = step,
      shuffle = o.shuffle, seed = args.expect(seed, "integer", "batches: seed"),
@@ -166,7 +181,8 @@ function methods:take(n, from)
   return dataset.new(rows, self.scales)
 end
 
---- The examples in an order of their own, drawn once. Option seed.
+--- The examples in an order of their own, drawn once. Option seed; else it
+-- follows from td.seed.
 function methods:shuffled(o)
   o = args.read(o, {"seed"}, "shuffled")
   if self.size == 0 then return self end

@@ -50,7 +50,8 @@ function grad.Squeeze(op, dy) return reshape_back(op, dy) end
 function grad.Reshape(op, dy) return reshape_back(op, dy), false end
 function grad.ExpandDims(op, dy) return reshape_back(op, dy), false end
 
-function grad.Transpose(op, dy)
+-- The axes back in their order, by the same op.
+local function moved_back(op, dy)
   local perm = shape.constant(op.inputs[2])
   local inverse
   if perm then
@@ -60,8 +61,10 @@ function grad.Transpose(op, dy)
   else
     inverse = ops.invert_permutation(op.inputs[2])
   end
-  return core.op "Transpose"(dy, inverse), false
+  return core.op(op.type)(dy, inverse), false
 end
+
+grad.Transpose, grad.ConjugateTranspose = moved_back, moved_back
 
 function grad.ReverseV2(op, dy)
   return core.op "ReverseV2"(dy, op.inputs[2]), false
@@ -73,15 +76,30 @@ function grad.BroadcastTo(op, dy)
   return dx, false
 end
 
--- Element i of an axis of size d lies at i, i + d, ...: sum over the copies.
+-- Sums over the copies of axes [first, first + 7) of dy, as far as there are so
+-- many; those before and behind are one axis each.
+local function sum_copies(dy, multiples, size, first)
+  local here, behind = ("%d:%d"):format(first, first + 7), first + 7 .. ":"
+  local inner = ops.transpose(ops.stack{multiples[here], size[here]})
+  local before = ops.prod(size["0:" .. first], 0, {keep_dims = true})
+  local rest = ops.prod(size[behind] * multiples[behind], 0,
+                        {keep_dims = true})
+  inner = ops.reshape(inner, {-1})
+  local parts = ops.concat({before, inner, rest}, 0)
+  return ops.sum(ops.reshape(dy, parts), ops.range(1, ops.size(inner) + 1, 2))
+end
+
+-- Element i of an axis of size d lies at i, i + d, ...: sum over the copies, of
+-- all axes at once: they become twice as many.
 function grad.Tile(op, dy)
   local x, multiples = table.unpack(op.inputs)
   local counts, parts, axes = shape.constant(multiples), {}, {}
-  if not x.rank or not counts then
+  if not x.rank or not counts or x.rank > 8 then
     local size = shape.sizes(x, {out_type = multiples.dtype})
-    parts = ops.reshape(ops.transpose(ops.stack{multiples, size}), {-1})
-    return ops.sum(ops.reshape(dy, parts), ops.range(0, ops.size(parts), 2)),
-           false
+    for first = 0, (x.rank or 16) - 1, 7 do
+      dy = sum_copies(dy, multiples, size, first)
+    end
+    return ops.reshape(dy, size), false
   end
   for i = 1, x.rank do
     parts[2 * i - 1] = counts[i]

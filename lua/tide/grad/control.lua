@@ -38,7 +38,7 @@ end
 
 -- In a gradient loop: the handle stands for what was pushed.
 function grad.StackPopV2(op, dp)
-  return saved.push_gradient(op, dp)
+  return saved.push_gradient(dp) or refuse(op)
 end
 
 grad.Exit, grad.NextIteration, grad.Merge = refuse, refuse, refuse

@@ -96,6 +96,22 @@ function grad.MatrixTriangularSolve(op, dy)
   return shape.unbatch(a, b, da, db)
 end
 
+-- The diagonals of the whole matrix's gradient, in the rows that they have.
+function grad.BandedTriangularSolve(op, dy)
+  local a, b = table.unpack(op.inputs)
+  local is_lower, count = op.attr.lower, size(a, -2) - 1
+  local db = ops.banded_triangular_solve(a, dy,
+    {lower = is_lower, adjoint = not op.attr.adjoint})
+  local k = is_lower and {-count, 0} or {0, count}
+  if not math.type(count) then
+    local zero = ops.zeros_like(count)
+    k = ops.stack(is_lower and {-count, zero} or {zero, count})
+  end
+  local da = ops.matrix_diag_part(of_matrix(op, db),
+                                  {k = k, align = "LEFT_RIGHT"})
+  return shape.unbatch(a, b, da, db)
+end
+
 -- X of (a + l I) X = b, a positive.
 local function regular(a, l, b)
   local diagonal = diag_part(a) + ops.cast(l, a.dtype)
@@ -203,6 +219,23 @@ function grad.SelfAdjointEigV2(op, de, dv)
     inner = inner + differences(e) * mul(v, dv, true)
   end
   return folded(mul(v, mul(inner, v, false, true)))
+end
+
+-- Of A V = V E with vectors of length 1 whose phase stays: Boeddeker et al.,
+-- "On the computation of complex-valued gradients", 2017, 4.77.
+function grad.Eig(op, de, dv)
+  local a, e, v = op.inputs[1], table.unpack(op.outputs)
+  if not op.attr.compute_v then e, v = ops.eig(a) end
+  local inner = diag(de or ops.zeros_like(e))
+  if dv and op.attr.compute_v then
+    local in_v = mul(v, dv, true)
+    local along = diag(ops.cast(ops.real(diag_part(in_v)), e.dtype))
+    inner = inner + conj(differences(e))
+                    * (in_v - mul(mul(v, v, true), along))
+  end
+  local turned = adjoint(v)
+  local da = ops.matrix_solve(turned, mul(inner, turned))
+  return a.dtype == e.dtype and da or ops.cast(ops.real(da), a.dtype)
 end
 
 -- What lies outside the columns of u: x - u u^H x.

@@ -84,9 +84,9 @@ end
 
 local info = {} -- by op type
 
-local function info_of(type)
-  info[type] = info[type] or core.op_info(type)
-  return info[type]
+local function info_of(op)
+  info[op.type] = info[op.type] or core.op_info(op)
+  return info[op.type]
 end
 
 -- The op that made the handle which op takes, or nil.
@@ -108,10 +108,17 @@ local local_state = {StackV2 = true, TensorArrayV3 = true}
 -- Does it change or take what is there when the step is over? Stacks and arrays
 -- are the step's own.
 local function acts(op)
-  local i = info_of(op.type)
+  local i = info_of(op)
   if not i.stateful or i.reads or harmless[op.type] then return false end
   local source = source_of(op)
   return not (source and local_state[source.type])
+end
+
+--- A node of the function that op calls which must not run twice, or nil.
+function func.acting(op)
+  for _, inner in ipairs((core.function_body(op)):ops()) do
+    if acts(inner) then return inner end
+  end
 end
 
 -- Nodes that must run with every call: what acts, and the cond or loop around.

@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local rng = require "tide.base.rng"
 
 local graph = {}
 local methods = {}
@@ -20,7 +21,7 @@ function graph.state(g)
   local s = states[g]
   if not s then
     s = {collections = {}, variables = {}, flows = {},
-         constructs = {}, loop_variables = {}, draws = 0}
+         constructs = {}, loop_variables = {}, draws = 0, orders = 0}
     states[g] = s
   end
   return s
@@ -45,13 +46,26 @@ function graph.get_default_graph()
   return core.graph()
 end
 
---- Seeds every random op added to the current graph from now on. Two runs of a
--- program with the same seed draw the same numbers.
+--- Seeds every random op added to the current graph from now on, and every
+-- shuffle of data begun from now on that has no seed of its own. Two runs of a
+-- program with the same seed draw the same numbers. Data sets that are made or
+-- split by chance (td.data.digits, csv, ...) have their own seed, 1, so that
+-- the same examples are set apart whatever the seed; so has Lua's math.random.
 function graph.seed(n)
   args.expect(n, "number", "seed")
   core.graph():set_seed(math.tointeger(n) or core.error("invalid_argument",
                                                        "a seed is an integer"))
-  graph.state().draws = 0
+  graph.state().draws, graph.state().orders = 0, 0
+end
+
+--- The seed of a shuffle that has none of its own: the next of those that
+-- follow from td.seed, else one by chance.
+function graph.next_seed()
+  local g = graph.owner()
+  local seed, state = g:get_seed(), graph.state(g)
+  if not seed then return core.random_bits() end
+  state.orders = state.orders + 1
+  return rng.new(rng.new(seed):bits() + state.orders):bits()
 end
 
 -- ---- collections ----------------------------------------------------------
@@ -127,7 +141,15 @@ local function read_inputs(inputs)
   return names, edges
 end
 
---- Adds the nodes of a GraphDef file to the current graph.
+-- A SavedModel is a folder.
+local function file_of(path)
+  local model = path .. "/saved_model.pb"
+  return core.exists(model) and model or path
+end
+
+--- Adds the nodes of a GraphDef file to the current graph, or those of the
+-- GraphDef in a MetaGraphDef (model.meta) or a SavedModel. Ops that are not
+-- known here (savers, summaries, queues) are kept: a step that needs one fails.
 -- @param path of the file
 -- @param[opt] o prefix: before every name; inputs: {["x:0"] = tensor}, which
 -- replace tensors of the file; outputs: list of names to return
@@ -137,7 +159,7 @@ function graph.import_graph(path, o)
   local g = core.graph()
   local prefix = o.prefix or o.name
   local names, edges = read_inputs(o.inputs or {})
-  g:import_bytes(core.read_file(path), prefix, names, edges)
+  g:import_bytes(core.read_file(file_of(path)), prefix, names, edges)
   local outputs = {}
   for i, name in ipairs(o.outputs or {}) do
     outputs[i] = g:edge(prefix and prefix .. "/" .. name or name)

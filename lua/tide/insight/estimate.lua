@@ -1,15 +1,17 @@
 --- insight/estimate.lua - g:estimate(feeds): what a step will take, before it
 -- runs.
 --
--- Shapes are inferred anew with those of the feeds. Then the nodes are gone
--- through in the order in which one thread would run them, and the bytes that
--- are held are added up:
+-- A copy of the graph with the shapes of the feeds is planned as a session
+-- would, on one CPU. The plan says what is needed, computed ahead or computed
+-- once, and in which order; the row of its op says what a node takes. The nodes
+-- are gone through as one thread would run them, and the bytes that are held
+-- are added up:
 --
 --   * a tensor is held from the node that makes it to the last that reads it;
 --   * a node that hands its input on (Identity, Reshape), and an element-wise
 --     one whose input of the same size nobody reads later (y = relu(x)), takes
 --     no memory: it writes where its input was;
---   * what depends on constants only is computed once and held to the end;
+--   * constants are held to the end;
 --   * a loop holds what one iteration does, one value more of the variable that
 --     runs ahead of the others, and, from the loop to its gradient, all that
 --     its iterations push on stacks.
@@ -20,32 +22,37 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
-local cost = require "tide.insight.cost"
 local dtypes = require "tide.tensor.dtype"
 local fetch = require "tide.run.fetch"
 local loops = require "tide.insight.trips"
 local shapes = require "tide.tensor.shape"
-local sizes = require "tide.insight.sizes"
 
 local estimate = {}
-local bytes_of, count_of, shape_of = sizes.bytes_of, sizes.count_of,
-                                    sizes.shape_of
+
+-- ---- sizes ----------------------------------------------------------------
+
+-- The elements of a shape, as a float, which no product of sizes overflows.
+local function count_of(shape)
+  if not shapes.known(shape) then return nil end
+  local n = 1.0
+  for _, size in ipairs(shape) do n = n * size end
+  return n
+end
+
+-- The bytes of x; nil where they are not known.
+local function bytes_of(x)
+  if x.dtype == "resource" or x.dtype == "variant" then return 0 end
+  local size, n = dtypes.size(x.dtype), count_of(x.shape)
+  return size and n and size * n or nil
+end
 
 -- ---- the graph with the shapes of the feeds -------------------------------
 
--- A copy where what is fed is a placeholder of the value's shape. A feed may
--- also be a shape: a plain list beside a placeholder is a value, so that shapes
--- are given as options.shapes.
-local function with_shapes(g, feeds, given)
+-- What is fed: edges and their shapes. A feed may also be a shape: a plain list
+-- beside a placeholder is a value, so that shapes are given as options.shapes.
+local function fed_shapes(g, feeds, given)
   local edges, values = fetch.feeds(g, feeds)
-  local copy = core.graph_new()
-  local _ <close> = core.push{graph = copy}
-  local names, stands = {}, {}
-  local function stand(edge, shape)
-    names[#names + 1] = edge.name
-    stands[#stands + 1] = core.add("Placeholder", {}, {dtype = edge.dtype,
-      shape = shape}, "fed")
-  end
+  local list = {}
   for i, edge in ipairs(edges) do
     local v = values[i]
     if core.kind(v) ~= "tensor" then v = core.tensor(v, edge.dtype) end
@@ -53,48 +60,81 @@ local function with_shapes(g, feeds, given)
       core.error("invalid_argument", ("estimate: \"%s\" has shape %s, given %s")
         :format(edge.name, shapes.text(edge.shape), shapes.text(v.shape)))
     end
-    stand(edge, v.shape)
+    list[i] = {edge = edge, shape = v.shape}
   end
-  for _, key in ipairs(given) do stand(key.edge, key.shape) end
-  local used, keep = {}, {}
+  return table.move(given, 1, #given, #list + 1, list)
+end
+
+-- What reading a stack loses in a copy, the graph as it was built still knows.
+local function tell_shapes(g, copy)
+  for _, op in ipairs(copy:ops()) do
+    local known = g:find(op.name)
+    for i, y in ipairs(known and known.type == op.type and op.outputs or {}) do
+      local shape = known.outputs[i].shape
+      if not shapes.known(y.shape) and shapes.known(shape) then
+        core.set_shape(y, shape)
+      end
+    end
+  end
+end
+
+-- A copy where what is fed is a placeholder of that shape; and those, by the
+-- names of what they stand for.
+local function with_shapes(g, fed)
+  local copy = core.graph_new()
+  local _ <close> = core.push{graph = copy}
+  local stands, used, names, by = {}, {}, {}, {}
   for _, op in ipairs(g:ops()) do
     for _, x in ipairs(op.inputs) do
       if x then used[x.name] = true end
     end
   end
-  for i, name in ipairs(names) do
-    if used[name] then keep[#keep + 1] = i end
-  end
-  local use, by = {}, {}
-  for k, i in ipairs(keep) do use[k], by[k] = names[i], stands[i] end
-  copy:import_bytes(g:save_bytes(), nil, use, by)
-  return copy
-end
-
--- ---- what is needed -------------------------------------------------------
-
--- The ops that the fetches need (all without), inputs first.
-local function needed(g, handles)
-  if not handles then return g:ops() end
-  local seen, stack, list = {}, {}, {}
-  local function want(op)
-    if op and not seen[op] then
-      seen[op] = true
-      stack[#stack + 1] = op
+  for _, f in ipairs(fed) do
+    local name = f.edge.name
+    stands[name] = core.add("Placeholder", {}, {dtype = f.edge.dtype,
+      shape = f.shape}, "fed")
+    if used[name] then
+      names[#names + 1] = name
+      by[#by + 1] = stands[name]
     end
   end
-  for _, x in ipairs(handles) do
-    local op = core.kind(x) == "edge" and x.op or x
-    want(g:op(op.name))
+  copy:import_bytes(g:save_bytes(), nil, names, by)
+  tell_shapes(g, copy)
+  return copy, stands
+end
+
+-- ---- what is planned ------------------------------------------------------
+
+-- What nobody takes, outside of loops: all is computed for one of these.
+local function last_ops(g)
+  local list, taken, frame = g:ops(), {}, loops.frames_of(g:ops())
+  for _, op in ipairs(list) do
+    for _, x in ipairs(op.inputs) do
+      if x then taken[x.op] = true end
+    end
+    for _, before in ipairs(op.control_inputs) do taken[before] = true end
   end
-  while #stack > 0 do
-    local op = table.remove(stack)
-    list[#list + 1] = op
-    for _, x in ipairs(op.inputs) do want(x and x.op) end
-    for _, before in ipairs(op.control_inputs) do want(before) end
+  local last = {}
+  for _, op in ipairs(list) do
+    if not taken[op] and not frame[op] then last[#last + 1] = op end
   end
-  table.sort(list, function(a, b) return a.id < b.id end)
-  return list
+  return last
+end
+
+-- The ops of a step for these fetches (nil: of all), the most urgent first
+-- among those whose inputs are there.
+local function planned(copy, stands, handles)
+  local fetches, feeds = {}, {}
+  for i, x in ipairs(handles or {}) do
+    fetches[i] = core.kind(x) == "op" and copy:op(x.name) or stands[x.name]
+      or copy:edge(x.name)
+  end
+  for _, op in ipairs(copy:ops()) do
+    if op.type == "Placeholder" then feeds[#feeds + 1] = op.outputs[1] end
+  end
+  local s <close> = core.session(copy, {threads = 1, cpu_devices = 1})
+  local plan = s:core_program(handles and fetches or last_ops(copy), feeds)
+  return plan[1] and plan[1].graph:ops() or {}
 end
 
 -- ---- memory ---------------------------------------------------------------
@@ -123,52 +163,9 @@ local in_place = {}
 
 local function writes_over(op)
   if in_place[op.type] == nil then
-    in_place[op.type] = core.op_info(op.type).in_place
+    in_place[op.type] = core.op_info(op).in_place
   end
   return in_place[op.type]
-end
-
--- ---- what is planned ------------------------------------------------------
-
-local FOLDED = 10 << 20 -- bytes: larger results are left to each step
-
--- Is an op outside of loops a function of what is fixed?
-local function is_fixed(op, frame, fixed)
-  if op.type == "Const" then return true end
-  if frame[op] or #op.control_inputs > 0 or #op.inputs == 0
-     or #op.outputs ~= 1 or core.op_info(op.type).stateful then
-    return false
-  end
-  if op.type == "Shape" or op.type == "Size" or op.type == "Rank" then
-    return shapes.known(shape_of(op.inputs[1]))
-  end
-  for _, x in ipairs(op.inputs) do
-    if not fixed[x.op] then return false end
-  end
-  return (bytes_of(op.outputs[1]) or math.huge) <= FOLDED
-end
-
--- The constants, and what is computed of them once, when the step is planned.
-local function fixed_of(list, frame)
-  local fixed = {}
-  for _, op in ipairs(list) do
-    fixed[op] = is_fixed(op, frame, fixed) or nil
-  end
-  return fixed
-end
-
--- Bytes of those that a step reads.
-local function constant_bytes(list, fixed)
-  local total, seen = 0, {}
-  for _, op in ipairs(list) do
-    for _, x in ipairs(fixed[op] and {} or op.inputs) do
-      if x and fixed[x.op] and not seen[x] then
-        seen[x] = true
-        total = total + (bytes_of(x) or 0)
-      end
-    end
-  end
-  return total
 end
 
 -- ---- the order of one thread ----------------------------------------------
@@ -203,7 +200,8 @@ local function waiting(list, frame)
   return takers, waits
 end
 
--- The ops as one thread runs them: what became ready last comes first.
+-- The ops as one thread runs them: what became ready last comes first, of those
+-- at once the most urgent.
 local function run_order(list, frame)
   local takers, waits = waiting(list, frame)
   local stack, order = {}, {}
@@ -211,7 +209,9 @@ local function run_order(list, frame)
     if waits[list[i]] == 0 then stack[#stack + 1] = list[i] end
   end
   local function done(key)
-    for _, op in ipairs(takers[key] or {}) do
+    local list_of = takers[key] or {}
+    for i = #list_of, 1, -1 do
+      local op = list_of[i]
       waits[op] = waits[op] - 1
       if waits[op] == 0 then stack[#stack + 1] = op end
     end
@@ -225,25 +225,30 @@ local function run_order(list, frame)
   return order
 end
 
--- Position of the last op that takes each tensor.
+-- Position of the last op that takes each tensor; what is fetched stays.
 local function last_uses(list)
   local last = {}
   for i, op in ipairs(list) do
     for _, x in ipairs(op.inputs) do
-      if x then last[source(x)] = i end
+      if x then
+        last[source(x)] = op.type == "_Retval" and #list
+          or math.max(last[source(x)] or 0, i)
+      end
     end
   end
   return last
 end
 
+-- Counted apart: they are there from the beginning to the end.
+local apart = {Const = true, _Arg = true}
+
 -- Is there an input of that size that ends here?
-local function takes_over(op, i, bytes, last, fixed)
+local function takes_over(op, i, bytes, last)
   if not writes_over(op) then return false end
   for _, x in ipairs(op.inputs) do
     local from = x and source(x)
-    if from and last[from] == i and not fixed[from.op]
-       and from.op.type ~= "Placeholder" and from.op.type ~= "ReadVariableOp"
-       and bytes_of(from) == bytes then
+    if from and last[from] == i and not apart[from.op.type]
+       and from.op.type ~= "ReadVariableOp" and bytes_of(from) == bytes then
       return true
     end
   end
@@ -327,13 +332,12 @@ end
 
 -- The most that is alive at one time, what is fed and kept aside; `held`, by
 -- frame, is there while a loop goes on.
-local function liveness(list, unknown, frame, held, fixed)
+local function liveness(list, unknown, frame, held)
   local last, ends, now, peak = last_uses(list), {}, 0, 0
   for i, op in ipairs(list) do
     local aside = held[frame[op]] or 0
     for _, y in ipairs(op.outputs) do
-      if not passes[op.type] and not fixed[op]
-         and op.type ~= "Placeholder" then
+      if not passes[op.type] and not apart[op.type] then
         local bytes = bytes_of(y)
         if not bytes then
           unknown[#unknown + 1] = op
@@ -341,7 +345,7 @@ local function liveness(list, unknown, frame, held, fixed)
           local until_ = last[y]
           ends[until_] = (ends[until_] or 0) + bytes
           now = now + bytes
-          if takes_over(op, i, bytes, last, fixed) then
+          if takes_over(op, i, bytes, last) then
             peak = math.max(peak, now - bytes + aside)
           else
             peak = math.max(peak, now + aside)
@@ -435,30 +439,28 @@ end
 -- @function g:estimate(feeds, o)
 function estimate.estimate(g, feeds, o)
   o = args.read(o, {"fetches", "shapes"}, "estimate")
-  sizes.of_graph(g)
   local handles = o.fetches and fetch.read(g, o.fetches)
-  local copy = with_shapes(g, feeds, given_shapes(g, o))
-  local list = needed(copy, handles)
+  local copy, stands = with_shapes(g, fed_shapes(g, feeds, given_shapes(g, o)))
+  local list = planned(copy, stands, handles)
   local frame, parent = loops.frames_of(list)
   local trips = loops.of(list, frame, parent)
   local e = {flops = 0, loops = loops_of(parent, trips), unknown = {}}
   for _, op in ipairs(list) do
-    local n = cost.operations(op)
+    local n = core.op_cost(op)
     if n then
       e.flops = e.flops + n * trips[frame[op]].n
     elseif #op.outputs > 0 then
       e.unknown[#e.unknown + 1] = op
     end
   end
-  local unknown, fixed = {}, fixed_of(list, frame)
+  local function first_bytes(op) return bytes_of(op.outputs[1]) end
+  local unknown = {}
   e.variables = sum_of(list, "VarHandleOp", variable_bytes)
-  e.constants = constant_bytes(list, fixed)
-  e.feeds = sum_of(list, "Placeholder", function(op)
-    return bytes_of(op.outputs[1])
-  end)
+  e.constants = sum_of(list, "Const", first_bytes)
+  e.feeds = sum_of(list, "_Arg", first_bytes)
   e.stacks = stacks_of(list, frame, trips, unknown)
   e.live = liveness(run_order(list, frame), unknown, frame,
-                    in_flight(list, frame, trips), fixed)
+                    in_flight(list, frame, trips))
   e.peak = e.variables + e.constants + e.feeds + e.stacks + e.live
   for _, field in ipairs(totals) do
     e[field] = math.tointeger(e[field]) or e[field]

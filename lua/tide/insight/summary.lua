@@ -110,9 +110,10 @@ end
 
 local broadcasting = {} -- by op type
 
-local function may_broadcast(type)
+local function may_broadcast(op)
+  local type = op.type
   if broadcasting[type] == nil then
-    broadcasting[type] = core.op_info(type).broadcasts or type == "Equal"
+    broadcasting[type] = core.op_info(op).broadcasts or type == "Equal"
       or type == "NotEqual"
   end
   return broadcasting[type]
@@ -131,7 +132,7 @@ end
 function summary.broadcasts(g)
   local list = {}
   for _, op in ipairs(g:ops()) do
-    if may_broadcast(op.type) then
+    if may_broadcast(op) then
       local a, b = op.inputs[1].shape, op.inputs[2].shape
       local to = op.outputs[1].shape
       if a and b and to and #a > 0 and #b > 0 then

@@ -6,7 +6,7 @@ local layer = require "tide.nn.layer"
 local ops = require("tide.ops").ops
 
 local dense = {
-  kind = "dense", positions = {"units"}, ranks = {2, 254},
+  kind = "dense", positions = {"units"}, ranks = {2, math.huge},
   options = {"activation", "use_bias", "kernel_initializer",
              "bias_initializer", "kernel_regularizer", "bias_regularizer"},
   booleans = affine.booleans, optional = affine.optional,

@@ -5,7 +5,7 @@ local layer = require "tide.nn.layer"
 local shapes = require "tide.tensor.shape"
 local ops = require("tide.ops").ops
 
-local flatten = {kind = "flatten", ranks = {1, 254}}
+local flatten = {kind = "flatten", ranks = {1, math.huge}}
 
 function flatten.apply(_, x)
   local rest = x.shape and shapes.count(shapes.of{table.unpack(x.shape, 2)})

@@ -6,7 +6,7 @@ local initializers = require "tide.variables.initializers"
 local ops = require("tide.ops").ops
 
 local normalization = {
-  kind = "layer_normalization", ranks = {2, 254},
+  kind = "layer_normalization", ranks = {2, math.huge},
   options = {"epsilon", "center", "scale", "beta_initializer",
              "gamma_initializer", "beta_regularizer", "gamma_regularizer"},
   booleans = {"center", "scale"}, optional = {"gamma", "beta"},

@@ -2,9 +2,10 @@
 --
 -- A cell is what one step of a recurrent network computes: x is {batch, depth},
 -- the state a tensor or a table of tensors. Its variables are made by the first
--- call; cell:open(depth, dtype) reads them and gives the step as a function, so
--- that a loop reads them once, outside. Variables and their layout are
--- TensorFlow 1's.
+-- call, which names it after its kind where it has no name, lstm_cell,
+-- lstm_cell_1, ..., as layers are; further calls share them. cell:open(depth,
+-- dtype) reads them and gives the step as a function, so that a loop reads them
+-- once, outside. Variables and their layout are TensorFlow 1's.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
@@ -58,6 +59,7 @@ function cell:open(depth, dtype)
       .. "make a new cell in this one", first.origin)
   end
   if not self.variables then
+    self.name = self.name or variable_scope.unused(self.kind)
     variable_scope.variable_scope(self.name, weights.make, self,
                                   self:rows(depth), dtype)
     self.depth = depth
@@ -138,8 +140,8 @@ function cell:zero_state(batch, dtype)
 end
 
 function cell:__tostring()
-  return ("%s \"%s\" of %d units"):format(self.kind, self.scope or self.name,
-                                          self.output_size)
+  return ("%s \"%s\" of %d units"):format(self.kind,
+    self.scope or self.name or "not named yet", self.output_size)
 end
 
 local function check_units(n, what)
@@ -155,7 +157,7 @@ local function new(class, n, o, known)
   check_units(n, class.kind .. ": the number of units")
   local self = args.read(o, {"name", "activation", "initializer", "trainable",
                              table.unpack(known)}, class.kind)
-  self.units, self.name = n, self.name or class.kind
+  self.units = n
   self.activation = args.expect_callable(self.activation or ops.tanh,
                                          class.kind .. ": activation")
   self.state_size, self.output_size = n, n

@@ -175,7 +175,7 @@ end
 -- ---- classes --------------------------------------------------------------
 
 local base = {options = {}, positions = {}, booleans = {}, optional = {},
-              ranks = {0, 254}, takes_ids = false}
+              ranks = {0, math.huge}, takes_ids = false}
 
 -- Variables: a list of {name, shape, initializer =, regularizer =, ...}.
 function base.rows() return {} end

@@ -98,11 +98,17 @@ end
 
 local static_options = {"initial_state", "sequence_length", "scope"}
 
+-- The variable scope: its name as asked for, or one that nothing has here.
+local function scope_of(o, base)
+  return o.scope or variable_scope.unused(base)
+end
+
 --- A cell over a list of inputs {batch, depth}, one copy of the cell each.
 -- @param cell
 -- @param inputs list of tensors
 -- @param[opt] o initial_state (zeros); sequence_length {batch}: beyond it
--- outputs are 0 and the state stays; scope, the variable scope ("rnn")
+-- outputs are 0 and the state stays; scope, the variable scope ("rnn", and
+-- "rnn_1", ... where that is taken)
 -- @return the list of outputs, and the last state
 -- @usage local x = td.unstack(td.ones{3, 2, 5}, 0)
 -- #td.nn.static_rnn(td.nn.gru_cell(4), x)  --> 3
@@ -116,7 +122,7 @@ function rnn.static_rnn(cell, inputs, o)
   args.check_list(inputs, "static_rnn: the inputs")
   if #inputs == 0 then fail("static_rnn: the list has no input") end
   o = args.read(o, static_options, "static_rnn")
-  return variable_scope.variable_scope(o.scope or "rnn", function()
+  return variable_scope.variable_scope(scope_of(o, "rnn"), function()
     local xs = structure.flatten(inputs, "static_rnn: inputs")
     local x = xs[1]
     for i, input in ipairs(xs) do check_input(input, i, x) end
@@ -202,14 +208,15 @@ end
 -- @param cell
 -- @param x {batch, time, depth}; {time, batch, depth} with time_major
 -- @param[opt] o sequence_length {batch}; initial_state (zeros); time_major;
--- parallel_iterations (32); swap_memory; scope, the variable scope ("rnn")
+-- parallel_iterations (32); swap_memory; scope, the variable scope ("rnn", and
+-- "rnn_1", ... where that is taken)
 -- @return outputs {batch, time, n}, and the last state
 -- @usage td.nn.dynamic_rnn(td.nn.gru_cell(4), td.ones{2, 3, 5}).shape
 -- --> {2, 3, 4}
 function rnn.dynamic_rnn(cell, x, o)
   cells.expect(cell, "dynamic_rnn")
   o = args.read(o, dynamic_options, "dynamic_rnn")
-  return variable_scope.variable_scope(o.scope or "rnn", unroll, cell, x, o)
+  return variable_scope.variable_scope(scope_of(o, "rnn"), unroll, cell, x, o)
 end
 
 -- ---- both ways ------------------------------------------------------------
@@ -237,7 +244,7 @@ function rnn.bidirectional_dynamic_rnn(fw, bw, x, o)
     own.scope, own.initial_state = side, state
     return rnn.dynamic_rnn(cell, input, own)
   end
-  return variable_scope.variable_scope(o.scope or "bidirectional_rnn",
+  return variable_scope.variable_scope(scope_of(o, "bidirectional_rnn"),
     function()
       x = core.edge(x)
       local y1, s1 = over(fw, x, "fw", first[1])

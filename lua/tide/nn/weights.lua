@@ -19,13 +19,19 @@ function weights.fail(self, fmt, ...)
     or "") .. ": " .. fmt:format(...))
 end
 
+-- "2", "2 to 4", "2 or more"
+local function ranks_text(from, to)
+  if to == math.huge then return from .. " or more" end
+  return to and to > from and from .. " to " .. to or tostring(from)
+end
+
 --- x as a graph tensor of one of the ranks from..to.
 function weights.input(self, x, from, to)
   if x == nil then weights.fail(self, "a call takes a tensor, given nil") end
   x = core.edge(x, not args.is_tensor(x) and self.dtype or nil)
   if x.rank and (x.rank < from or x.rank > (to or from)) then
-    weights.fail(self, "its input has rank %d%s, given shape %s", from,
-      to and to > from and " to " .. to or "", shapes.text(x.shape))
+    weights.fail(self, "its input has rank %s, given shape %s",
+                 ranks_text(from, to), shapes.text(x.shape))
   end
   return x
 end

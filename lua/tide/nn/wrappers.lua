@@ -24,7 +24,8 @@ end
 -- The step of the cell inside.
 local function open_inner(self, depth, dtype)
   local step = self.cell:open(depth, dtype)
-  self.variables = self.cell.variables
+  self.variables, self.name = self.cell.variables, self.cell.name
+  self.scope = self.cell.scope
   return step
 end
 
@@ -34,6 +35,7 @@ local multi = cells.class{kind = "multi_rnn_cell"}
 
 function multi:open(depth, dtype)
   local steps, all = {}, {}
+  self.name = self.name or variable_scope.unused(self.kind)
   local _ <close> = variable_scope.variable_scope(self.name)
   for i, cell in ipairs(self.cells) do
     steps[i] = variable_scope.variable_scope("cell_" .. i - 1, function()
@@ -52,7 +54,8 @@ end
 
 --- Cells one above the other: each takes the output of the one below. The state
 -- is the list of their states. Variables are called
--- multi_rnn_cell/cell_<i>/..., i from 0. Option name.
+-- multi_rnn_cell/cell_<i>/..., i from 0. Option name; without one further
+-- stacks are multi_rnn_cell_1 and so on.
 -- @param list of cells
 -- @usage local cell = td.nn.multi_cell{td.nn.gru_cell(3), td.nn.gru_cell(2)}
 -- cell(td.ones{2, 5}, cell:zero_state(2)).shape  --> {2, 2}
@@ -68,7 +71,7 @@ function wrappers.multi_cell(list, o)
     core.error("invalid_argument", "multi_cell: the list has no cell")
   end
   o = args.read(next(named) and named or o, {"name"}, "multi_cell")
-  local self = {cells = list, name = o.name or multi.kind, state_size = {}}
+  local self = {cells = list, name = o.name, state_size = {}}
   for i, cell in ipairs(list) do
     self.state_size[i] = cells.expect(cell, "multi_cell").state_size
   end
@@ -81,13 +84,15 @@ end
 local dropout = cells.class{kind = "dropout_wrapper"}
 
 -- A function that drops elements of what has `size` columns; the same ones in
--- each step and row if it is variational.
-local function dropper(self, keep, size, dtype)
+-- each step and row if it is variational. Droppers of one cell are drawn apart:
+-- with its own seed, the n-th has the n-th from there.
+local function dropper(self, keep, size, dtype, n)
   if not keep or keep == 1 then return function(x) return x end end
+  local seed = self.seed and self.seed + n
   if not self.variational_recurrent then
-    return function(x) return ops.dropout(x, keep, {seed = self.seed}) end
+    return function(x) return ops.dropout(x, keep, {seed = seed}) end
   end
-  local mask = ops.dropout(ops.ones({1, size}, dtype), keep, {seed = self.seed})
+  local mask = ops.dropout(ops.ones({1, size}, dtype), keep, {seed = seed})
   return function(x) return x * mask end
 end
 
@@ -101,25 +106,27 @@ local function on_state(state, droppers)
   return out
 end
 
--- Droppers for a state of these sizes.
-local function state_droppers(self, size, dtype)
+-- Droppers for a state of these sizes, and the number of the last one.
+local function state_droppers(self, size, dtype, n)
   if type(size) == "number" then
-    return {dropper(self, self.state_keep_prob, size, dtype)}
+    return {dropper(self, self.state_keep_prob, size, dtype, n + 1)}, n + 1
   end
-  local out = {}
-  for k, part in pairs(size) do
-    if k ~= "c" then out[k] = state_droppers(self, part, dtype) end
+  local out, keys = {}, {}
+  for k in pairs(size) do keys[#keys + 1] = k ~= "c" and k or nil end
+  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+  for _, k in ipairs(keys) do
+    out[k], n = state_droppers(self, size[k], dtype, n)
   end
-  return out
+  return out, n
 end
 
 function dropout:open(depth, dtype)
   local step = open_inner(self, depth, dtype)
-  local on_input = dropper(self, self.input_keep_prob, depth, dtype)
+  local on_input = dropper(self, self.input_keep_prob, depth, dtype, 0)
   local on_output = dropper(self, self.output_keep_prob, self.output_size,
-                            dtype)
+                            dtype, 1)
   local droppers = self.state_keep_prob and self.state_keep_prob ~= 1
-    and state_droppers(self, self.state_size, dtype)
+    and state_droppers(self, self.state_size, dtype, 1)
   return function(x, state)
     local out, new = step(on_input(x), state)
     return on_output(out), droppers and on_state(new, droppers) or new

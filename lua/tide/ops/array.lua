@@ -63,6 +63,10 @@ end
 --- The tensors of a list side by side along a new axis.
 -- @usage td.stack({{1, 2}, {3, 4}}, 1)  --> {2, 2} 1 3 2 4
 function ops.stack(list, axis, o)
+  if args.is_tensor(axis) then
+    core.error("invalid_argument", "stack takes one list of tensors, "
+      .. "stack({a, b}, axis)")
+  end
   o = options(o, "stack")
   o.axis = axis or 0
   return core.op "Pack"(list, o)
@@ -95,20 +99,26 @@ function ops.squeeze(x, axes, o)
   return core.op "Squeeze"(x, o)
 end
 
---- Axes in the order `perm`; reversed without it.
+--- Axes in the order `perm`; reversed without it. conjugate = true: of complex
+-- numbers the conjugates.
 -- @usage td.transpose{{1, 2}, {3, 4}}  --> {2, 2} 1 3 2 4
 function ops.transpose(x, perm, o)
+  o = args.read(o, {"conjugate", "name"}, "transpose")
+  local op = o.conjugate and "ConjugateTranspose" or "Transpose"
+  o.conjugate = nil
   if not perm then
     local rank = args.is_tensor(x) and x.rank or core.tensor(x).rank
     perm = {}
     if rank then
       for i = 1, rank do perm[i] = rank - i end
-      if rank < 2 then return ops.identity(x, o) end
+      if rank < 2 then
+        return op == "Transpose" and ops.identity(x, o) or ops.conj(x, o)
+      end
     else
       perm = ops.range(ops.rank(x) - 1, -1, -1)
     end
   end
-  return core.op "Transpose"(x, perm, options(o, "transpose"))
+  return core.op(op)(x, perm, o)
 end
 
 --- Row i of the result is `on` at column indices[i], `off` elsewhere.

@@ -11,6 +11,7 @@
 local core = require "tide.core"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
+local shapes = require "tide.tensor.shape"
 local namespace = require "tide.ops"
 
 local ops = namespace.ops
@@ -158,6 +159,28 @@ function ops.separable_conv2d(x, depthwise, pointwise, strides, padding, o)
   local y = ops.depthwise_conv2d(x, depthwise, strides, padding, o)
   return ops.conv2d(y, pointwise, {padding = "VALID", name = name,
                                    data_format = o.data_format})
+end
+
+--- conv1d, conv2d or conv3d, by the rank of x. Options strides, padding,
+-- dilations (also rate), data_format as theirs.
+-- @usage td.convolution({{{1.0}, {2.0}, {4.0}}}, {{{1.0}}, {{-1.0}}},
+--   {padding = "VALID"})  --> -1 -2
+function ops.convolution(x, filter, o)
+  x, o = args.tensor(x), args.read(o, known, "convolution")
+  local by_rank = {[3] = ops.conv1d, [4] = ops.conv2d, [5] = ops.conv3d}
+  local conv = by_rank[x.shape and #x.shape or 0]
+  if not conv then
+    fail("convolution: x has a batch, one, two or three axes and channels, "
+      .. "given shape %s", shapes.text(x.shape))
+  end
+  o.dilations, o.rate = o.rate or o.dilations, nil
+  if conv ~= ops.conv1d then return conv(x, filter, o) end
+  for _, key in ipairs{"strides", "dilations"} do
+    if args.plain(o[key]) then o[key] = o[key][1] end
+  end
+  local strides, padding = o.strides, o.padding
+  o.strides, o.padding = nil, nil
+  return conv(x, filter, strides, padding, o)
 end
 
 -- ---- transposed -----------------------------------------------------------

@@ -21,23 +21,11 @@ local not_methods = {}
 -- Names that came from the registry, with their op.
 local registered = {}
 
--- f, refusing more arguments than it has.
+-- f, refusing more arguments than it has; in C, so that `return td.f(x)` leaves
+-- the user's line on the stack.
 local function strict(name, f)
   local info = debug.getinfo(f, "u")
-  if info.isvararg then return f end
-  local most = info.nparams
-  return function(...)
-    local given = select("#", ...)
-    if rawequal((...), td) then
-      core.error("invalid_argument", ("td.%s is called with a dot, not with a "
-        .. "colon"):format(name))
-    end
-    if given > most then
-      core.error("invalid_argument", ("%s takes %d arguments and options at "
-        .. "most, given %d"):format(name, most - 1, given))
-    end
-    return f(...)
-  end
+  return core.strict(name, f, not info.isvararg and info.nparams or nil, td)
 end
 
 local function load_all()

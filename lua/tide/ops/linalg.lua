@@ -52,8 +52,10 @@ function ops.matrix_set_diag(x, diagonal, o)
   return core.op "MatrixSetDiagV3"(x, diagonal, t[1] or 0, o)
 end
 
---- The last two axes exchanged.
+--- The last two axes exchanged. conjugate = true: of complex numbers the
+-- conjugates.
 function ops.matrix_transpose(x, o)
+  o = args.read(o, {"conjugate", "name"}, "matrix_transpose")
   local rank = args.is_tensor(x) and x.rank or nil
   if not args.is_tensor(x) then
     x = core.tensor(x)
@@ -95,6 +97,26 @@ function ops.norm(x, axes, o)
   o.name = nil
   local size = ops.abs(x)
   return ops.sqrt(ops.sum(size * size, axes, o), name)
+end
+
+local complex_of = {float32 = "complex64", float64 = "complex128"}
+
+--- The eigenvalues of each square matrix, complex numbers in no order, and its
+-- eigenvectors as columns, of length 1. Options compute_v.
+-- @usage (td.eig{{0.0, 1.0}, {-1.0, 0.0}})  --> 0+1i 0-1i
+function ops.eig(x, o)
+  o = args.read(o, {"compute_v", "name"}, "eig")
+  if not args.is_tensor(x) then x = core.tensor(x) end
+  return core.op "Eig"(x, {compute_v = o.compute_v, name = o.name,
+                           Tout = complex_of[x.dtype] or x.dtype})
+end
+
+--- The eigenvalues of each square matrix alone.
+-- @usage td.eigvals{{2.0, 0.0}, {0.0, 3.0}}  --> 2+0i 3+0i
+function ops.eigvals(x, o)
+  o = args.read(o, {"name"}, "eigvals")
+  o.compute_v = false
+  return (ops.eig(x, o))
 end
 
 --- X of A X = B from the factor L that cholesky gives of A.

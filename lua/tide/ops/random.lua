@@ -82,6 +82,15 @@ function ops.stateless_random_uniform(shape, seed, o)
   return affine(x, (high or 1) - low, low, o.name)
 end
 
+--- The rows of x in an order that is a function of `seed` {a, b}.
+-- @usage td.stateless_shuffle({1, 2, 3}, {1, 2}).shape  --> {3}
+function ops.stateless_shuffle(x, seed, o)
+  o = args.read(o, {"name"}, "stateless_shuffle")
+  local key, counter, alg = core.op "StatelessRandomGetKeyCounterAlg"(
+    seeds(seed, "stateless_shuffle"))
+  return core.op "StatelessShuffle"(x, key, counter, alg, {name = o.name})
+end
+
 local function normal(what, op)
   return function(shape, seed, o)
     o = args.check(options(o, what), {"mean", "stddev", "dtype", "name"}, what)

@@ -8,7 +8,7 @@ local namespace = require "tide.ops"
 
 local ops = namespace.ops
 
-namespace.not_methods{"string_join"}
+namespace.not_methods{"string_join", "string_format"}
 
 --- The numbers in the bytes of each string, along a new last axis.
 -- @param dtype "uint8" or another number dtype
@@ -54,4 +54,20 @@ function ops.reduce_join(x, axes, o)
     axes = core.tensor(axes, "int32")
   end
   return core.op "ReduceJoin"(x, axes, o)
+end
+
+--- A text with values in it: each "{}" of the template stands for one. Of each
+-- axis of an array the first and the last three elements are written.
+-- @param template
+-- @param values a list, or one tensor
+-- @param[opt] o placeholder ("{}"); summarize (3), negative for all
+-- @usage td.string_format("{} of {}", {{1, 2}, 3})  --> [1 2] of 3
+function ops.string_format(template, values, o)
+  o = args.options(o, "string_format")
+  o.template = args.expect(template, "string", "string_format: the template")
+  o.placeholder = o.placeholder or "{}"
+  if args.is_tensor(values) or type(values) ~= "table" then
+    values = {values}
+  end
+  return core.op "StringFormat"(values, o)
 end

@@ -9,8 +9,10 @@ local session = require "tide.run.session"
 
 local config = {}
 
---- Names of the devices a session sees.
+--- Names of the devices that the default session sees, or would see.
 function config.devices()
+  local sess = session.get_default_session()
+  if sess then return sess:devices() end
   return core.devices(session.defaults.cpu_devices or 1)
 end
 

@@ -22,9 +22,10 @@ local function named(g, name, feeding)
     local names = {}
     for i, op in ipairs(g:ops()) do names[i] = op.name end
     local hint = errors.did_you_mean(name, names)
+    local is_word = name:find "^[%a_][%w_]*$"
     if feeding and name == "feed_dict" then
       fail("feeds are the second argument themselves: run(y, {[x] = value})")
-    elseif feeding then
+    elseif feeding and is_word then
       fail("no node \"%s\"; to feed the tensor in variable %s write [%s] =%s",
            name, name, name, hint)
     end
@@ -56,6 +57,22 @@ local function leaf(list, x)
   return at
 end
 
+-- f(list, x, path), refusing what holds itself.
+local function inside(f, list, x, path)
+  if list.open[x] then
+    fail("fetch%s is the table that it lies in: what holds itself cannot be "
+      .. "fetched", path)
+  end
+  list.open[x] = true
+  local plan = f(list, x, path)
+  list.open[x] = nil
+  return plan
+end
+
+local function collect_object(list, x, path)
+  return collect(list, getmetatable(x).__fetch(x), path)
+end
+
 local function collect_table(list, t, path)
   local plan = {list = {}, names = {}}
   local items, rest = args.split(t)
@@ -79,8 +96,8 @@ function collect(list, x, path)
     return leaf(list, named(list.graph, x))
   end
   local meta = type(x) == "table" and getmetatable(x)
-  if meta and meta.__fetch then return collect(list, meta.__fetch(x), path) end
-  if args.plain(x) then return collect_table(list, x, path) end
+  if meta and meta.__fetch then return inside(collect_object, list, x, path) end
+  if args.plain(x) then return inside(collect_table, list, x, path) end
   local hint = x == false and " (false stands for no gradient)"
     or kind == "tensor" and " (a value is there already, without a run)" or ""
   fail("fetch%s is %s; fetched are graph tensors, ops, variables, names and "
@@ -89,7 +106,7 @@ end
 
 --- Reads a structure: the flat list of handles, and the plan to rebuild it.
 function fetch.read(g, structure)
-  local list = {graph = g, handles = {}, index = {}}
+  local list = {graph = g, handles = {}, index = {}, open = {}}
   if structure == nil then fail("nothing to fetch is given") end
   local plan = collect(list, structure, "")
   return list.handles, plan

@@ -6,6 +6,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local errors = require "tide.base.errors"
 local fetch = require "tide.run.fetch"
 local graph = require "tide.graph.graph"
 local scope = require "tide.graph.scope"
@@ -44,6 +45,10 @@ function session.session(o)
       .. "td.session{graph = g}")
   end
   o = args.expect_all(args.read(o, known, "session"), types)
+  if o.graph ~= nil and core.kind(o.graph) ~= "graph" then
+    core.error("invalid_argument", ("session: graph is one such as td.graph() "
+      .. "gives, not %s"):format(args.what(o.graph)))
+  end
   if o.target and o.target ~= "" then
     core.error("unimplemented", ("session: \"%s\" is another process; sessions "
       .. "run in this one"):format(o.target))
@@ -229,16 +234,43 @@ function methods:start(fetches, feeds, o)
                          known_by(self, handles, edges, values), o)
 end
 
---- Runs a step again and again on threads of its own: loop(train, {threads = 4,
--- steps = 100}). Gives a handle as start does; h:steps() are those done. wait
--- raises the cancelled error after h:cancel(); out_of_range ends a loop well.
-function methods:loop(fetches, o)
-  o = args.expect_all(args.read(o, {"threads", "steps"}, "loop"),
-                      {threads = "integer", steps = "integer"})
-  local handles = fetch.list(session.graph_of(self, "loop"), fetches)
-  return self:core_loop(handles, o.threads, o.steps,
-                        known_by(self, handles, {}, {}))
+-- Names and tensors of a log, by name; and what a logged step fetches: those,
+-- and what every step does.
+local function read_log(g, log, handles)
+  local names, logged = args.sorted_keys(log), {}
+  for i, name in ipairs(names) do
+    local list = fetch.list(g, log[name])
+    if #list ~= 1 or core.kind(list[1]) ~= "edge" then
+      errors.invalid("log.%s must be a tensor", name)
+    end
+    logged[i] = list[1]
+  end
+  table.move(handles, 1, #handles, #logged + 1, logged)
+  return names, logged
 end
+
+--- Runs a step again and again in the background: loop(train, {threads = 4,
+-- steps = 100}); threads are the steps in flight. log = {loss = l} keeps the
+-- loss of each step, of every tenth with every = 10. Gives a handle as start
+-- does; h:steps() are those done, h:log() what was kept. wait raises the
+-- cancelled error after h:cancel(); out_of_range ends a loop well. The session
+-- owns it: sess:loops() finds it, closing the session ends it.
+function methods:loop(fetches, o)
+  o = args.expect_all(args.read(o, {"threads", "steps", "log", "every"},
+                                "loop"),
+                      {threads = "integer", steps = "integer", log = "table",
+                       every = "integer"})
+  local g = session.graph_of(self, "loop")
+  local handles = fetch.list(g, fetches)
+  local options = {threads = o.threads, steps = o.steps, every = o.every}
+  if o.log then
+    options.names, options.logged = read_log(g, o.log, handles)
+  end
+  return self:core_loop(handles, known_by(self, handles, {}, {}), options)
+end
+
+--- Handles of the loops that go on, the oldest first.
+-- @function methods:loops()
 
 --- Waits until the step is over, for `seconds` at most; gives its results one
 -- by one, and raises what it raises.
@@ -253,6 +285,10 @@ end
 --- How many steps a loop has done.
 -- @function handle:steps()
 
+--- What a loop with a log kept, the last ten thousand at most: {loss = {steps =
+-- {10, 20}, values = {0.5, 0.4}}}; steps count from 1.
+-- @function handle:log()
+
 -- ---- what is going on -----------------------------------------------------
 
 --- Which nodes of the running steps wait, and for what; "" when nothing runs.
@@ -261,6 +297,10 @@ end
 --- Where each node runs and why: its device was asked for, it is colocated with
 -- a variable, it is the default.
 -- @function methods:explain_placement()
+
+--- Names of the devices that the next plan may use. td.load_library adds those
+-- of a library to sessions that are there, too.
+-- @function methods:devices()
 
 --- Counters: steps, and what the cache of planned steps did.
 -- @function methods:stats()

@@ -43,7 +43,7 @@ local function line(bar)
   local title = bar.title and bar.title .. " " or ""
   local tail = count_text(bar)
   if not bar.total or bar.total == 0 then return title .. tail end
-  local room = style.terminal_width() - #title - #tail - 4
+  local room = style.terminal_width() - style.columns(title) - #tail - 4
   if room < 4 then return title .. " " .. tail end
   local full = math.floor(math.min(1, bar.done / bar.total) * room)
   return ("%s[%s%s] %s"):format(title, ("#"):rep(full), ("."):rep(room - full),
@@ -84,21 +84,32 @@ end
 -- @param[opt] o title; total, where the iterator does not tell
 return function(x, o)
   o = args.read(o, {"title", "total", "name"}, "progress")
+  x = math.tointeger(x) or x
   local step = math.type(x) == "integer" and counter(x) or x
   if step == nil or (type(step) ~= "function" and not (getmetatable(step)
      and getmetatable(step).__call)) then
-    core.error("invalid_argument", "progress takes a number or an iterator")
+    core.error("invalid_argument", ("progress takes a number or an iterator "
+      .. "such as d:batches(100), not %s"):format(args.what(x)))
   end
   local bar = setmetatable({title = o.title or o.name, done = 0,
     start = core.clock(), total = o.total or (step ~= x and x) or length(x)},
     class)
   local shown, first = live.new(bar, line), true
   local closing = setmetatable({}, {__close = function() shown:finish() end})
+  -- Where nothing comes, it was all: a total that was told was wrong, if it is
+  -- not what came.
+  local function pass(...)
+    if ... == nil then
+      bar.total = bar.total and bar.done
+      shown:finish()
+    end
+    return ...
+  end
   local function next_item()
     if not first then bar.done = bar.done + 1 end
     first = false
     shown:change()
-    return step()
+    return pass(step())
   end
   return next_item, nil, nil, closing
 end

@@ -21,7 +21,7 @@ local functions = require "tide.help.functions"
 
 -- So many matches are told, and names where nothing is typed; so many
 -- candidates are looked at.
-local MOST_MATCHES, MOST_NAMES, MOST = 500, 200, 50000
+local MOST_MATCHES, MOST_NAMES, MOST = 1000, 200, 50000
 
 -- ---- candidates -----------------------------------------------------------
 

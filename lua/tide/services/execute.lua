@@ -24,6 +24,7 @@ local execute = {}
 
 local MOST_OUT = 100   -- results that Out holds
 local MOST_IN = 1000   -- inputs that In holds
+local MOST_BYTES = 4 << 20 -- of all of them but the newest
 
 --- Functions of the line and the request, called before a cell runs. What they
 -- raise is the cell's error.
@@ -35,6 +36,21 @@ execute.before = {}
 local function keep(t, n, x, most)
   t[n] = x
   t[n - most] = nil
+end
+
+-- The same of an input: a few large cells take the place of many.
+local function keep_input(line, n, text)
+  local sizes = line.sizes or {held = 0, first = n}
+  line.sizes = sizes
+  line.inputs[n], sizes[n] = text, #text
+  sizes.held = sizes.held + #text
+  while sizes.first < n
+        and (sizes.held > MOST_BYTES or n - sizes.first >= MOST_IN) do
+    local old = sizes.first
+    sizes.held = sizes.held - (sizes[old] or 0)
+    line.inputs[old], sizes[old] = nil, nil
+    sizes.first = old + 1
+  end
 end
 
 -- Puts the line's names into the environment of cells.
@@ -184,7 +200,7 @@ local function begin(run)
   if run.counted then line.count = line.count + 1 end
   provide(line)
   if run.counted then
-    keep(line.inputs, line.count, request.code, MOST_IN)
+    keep_input(line, line.count, request.code)
     history.add(line, line.count, request.code)
   end
   if not request.silent then

@@ -43,9 +43,10 @@ local function string_goes_on(code)
   if words[n - 2] ~= "broken" or not code:find("^[\"']", words[n - 1]) then
     return false
   end
-  local tail = code:sub(words[n - 1])
-  return #tail:match "\\*\n?$":gsub("\n", "") % 2 == 1
-    or tail:find "\\z%s*$" ~= nil
+  local stop = #code - (code:byte(-1) == 10 and 1 or 0)
+  local from = stop
+  while code:byte(from) == 92 do from = from - 1 end -- backslashes
+  return (stop - from) % 2 == 1 or code:sub(words[n - 1]):find "\\z%s*$" ~= nil
 end
 
 -- The body of a %%command ends with an empty line.

@@ -121,8 +121,8 @@ end
 -- "heatmap", "confusion", "image_grid"; title; x: "step" (counted, or given
 -- with what is logged), "time" (seconds since the first log), "wall" (time of
 -- day), or the name of what is logged; log_x = true, log_y = true; data: what
--- to log at once; bins (30) of a histogram; names of classes or of bars; rows
--- and columns, names of a heat map
+-- to log at once, for lines also lists, {loss = {3, 2, 1}}; bins (30) of a
+-- histogram; names of classes or of bars; rows and columns, names of a heat map
 -- @return the chart: :log{...} adds to it, :svg() gives a file's text
 -- @usage local c = td.chart{kind = "bar", title = "n", data = {a = 1, b = 2}}
 -- c:svg():match "^<svg"  --> <svg
@@ -138,7 +138,12 @@ function chart.chart(o)
     fail("chart: bins are 1 to 1000, not %d", o.bins)
   end
   c.live = live.new(c, line)
-  if o.data ~= nil then kinds[kind].log(c, o.data) end
+  if o.data ~= nil and type(o.data) ~= "table" and core.kind(o.data) ~= "tensor"
+  then
+    fail("chart: data is a table such as {loss = {3, 2, 1}}, not %s",
+         args.what(o.data))
+  end
+  if o.data ~= nil then (kinds[kind].data or kinds[kind].log)(c, o.data) end
   return c
 end
 

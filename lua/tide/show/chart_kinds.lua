@@ -83,6 +83,27 @@ local function log_points(c, t)
   if not any then fail("chart: nothing is logged beside %s", c.x) end
 end
 
+-- {loss = {3, 2, 1}, acc = {1, 2, 3}}, as many points as each has; a list of
+-- numbers or a vector by itself, which is called y; or a point.
+local function log_lists(c, t)
+  local lists, n = {}, nil
+  if core.kind(t) == "tensor" or t[1] ~= nil then t = {y = t} end
+  for _, name in ipairs(args.sorted_keys(t)) do
+    local v = t[name]
+    if core.kind(v) == "tensor" and v.rank == 1 then v = v:table() end
+    if not args.plain(v) then return log_points(c, t) end
+    if n and n ~= #v then
+      fail("chart: %s has %d values, others %d", name, #v, n)
+    end
+    lists[name], n = v, #v
+  end
+  for i = 1, n or 0 do
+    local point = {}
+    for name, v in pairs(lists) do point[name] = v[i] end
+    log_points(c, point)
+  end
+end
+
 local function lists_of(c)
   local lists = {}
   local most = (c.moving and MOVING_POINTS or MOST_POINTS)
@@ -107,7 +128,7 @@ local function dressed(c)
 end
 
 kinds.line = {
-  log = log_points,
+  log = log_points, data = log_lists,
   svg = function(c) return draw.series(dressed(c), lists_of(c)) end,
   vega = function(c) return vega.series(dressed(c), lists_of(c)) end,
   text = function(c) return spark.series(c, lists_of(c)) end,

@@ -5,6 +5,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local json = require "tide.base.json"
 
 local style = {}
 
@@ -40,9 +41,45 @@ function style.paint(colour, text)
   return ("\27[%sm%s\27[0m"):format(codes[colour], text)
 end
 
---- How many columns a text of UTF-8 takes, one a character.
+-- Ranges of code points that take two columns, or none, in order.
+local wide = {{0x1100, 0x115F}, {0x2E80, 0xA4CF}, {0xAC00, 0xD7A3},
+              {0xF900, 0xFAFF}, {0xFE30, 0xFE6F}, {0xFF00, 0xFF60},
+              {0xFFE0, 0xFFE6}, {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF},
+              {0x1F900, 0x1FAFF}, {0x20000, 0x3FFFD}}
+local none = {{0x0300, 0x036F}, {0x200B, 0x200F}, {0x20D0, 0x20FF},
+              {0xFE00, 0xFE0F}}
+
+local function within(ranges, code)
+  for _, range in ipairs(ranges) do
+    if code < range[1] then return false end
+    if code <= range[2] then return true end
+  end
+end
+
+local function columns_of(code)
+  return within(none, code) and 0 or within(wide, code) and 2 or 1
+end
+
+--- How many columns a text of UTF-8 takes on a terminal.
 function style.columns(s)
-  return utf8.len(s) or #s
+  if not s:find "[\xCC-\xFF]" then return utf8.len(s) or #s end
+  if not utf8.len(s) then return #s end
+  local n = 0
+  for _, code in utf8.codes(s) do n = n + columns_of(code) end
+  return n
+end
+
+--- As much of s as n columns take, with … where it was longer.
+function style.cut(s, n)
+  s = json.utf8(s)
+  if style.columns(s) <= n then return s end
+  local used, stop = 0, 1
+  for at, code in utf8.codes(s) do
+    used = used + columns_of(code)
+    if used > n - 1 then break end
+    stop = utf8.offset(s, 2, at)
+  end
+  return s:sub(1, stop - 1) .. "…"
 end
 
 --- s filled up with blanks to n columns: behind it, before it where `left`.

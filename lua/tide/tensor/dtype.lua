@@ -23,6 +23,10 @@ dtype.quotient = {
   int32 = "float64", uint32 = "float64", int64 = "float64", uint64 = "float64",
 }
 
+--- The dtype of the parts of complex numbers, and the other way round.
+dtype.part = {complex64 = "float32", complex128 = "float64"}
+dtype.whole = {float32 = "complex64", float64 = "complex128"}
+
 function dtype.is_name(x) return is_name[x] or false end
 function dtype.is_float(t) return floats[t] or false end
 function dtype.is_complex(t) return t == "complex64" or t == "complex128" end
@@ -36,9 +40,9 @@ function dtype.size(t)
 end
 
 --- Does a gradient flow through tensors of this dtype? Resources carry those
--- of variables.
+-- of variables, variants those of what is in a list.
 function dtype.differentiable(t)
-  return floats[t] or dtype.is_complex(t) or t == "resource"
+  return floats[t] or dtype.is_complex(t) or t == "resource" or t == "variant"
 end
 
 return dtype

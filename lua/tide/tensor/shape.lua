@@ -55,6 +55,23 @@ function shape.of(list)
   return core.shape_of({table.unpack(list)})
 end
 
+--- What was asked for as the shape of variable `name`: a list of sizes, or one.
+function shape.asked(given, name)
+  if math.type(given) == "integer" then given = {given} end
+  if type(given) ~= "table" then
+    core.error("invalid_argument", ("variable \"%s\": a shape is a list of "
+      .. "sizes such as {2, 3}, not %s"):format(name,
+      core.kind(given) or type(given)))
+  end
+  for i, size in ipairs{table.unpack(given)} do
+    if math.type(size) ~= "integer" then
+      core.error("invalid_argument", ("variable \"%s\": size %d of the shape "
+        .. "must be a whole number, given %s"):format(name, i, tostring(size)))
+    end
+  end
+  return shape.of(given)
+end
+
 --- Is every size known? `s` may be nil (unknown rank).
 function shape.known(s)
   if not s then return false end

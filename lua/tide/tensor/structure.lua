@@ -10,12 +10,15 @@ local args = require "tide.base.args"
 
 local structure = {}
 
+local DEEPEST = 100 -- tables in tables; more hold themselves
+
 -- Does a table hold tensors or names, at any depth? Else it is data.
-local function is_structure(x)
-  if not args.plain(x) then return false end
+local function is_structure(x, depth)
+  depth = depth or 0
+  if not args.plain(x) or depth > DEEPEST then return false end
   if args.has_names(x) then return true end
   for _, v in pairs(x) do
-    if args.is_tensor(v) or is_structure(v) then return true end
+    if args.is_tensor(v) or is_structure(v, depth + 1) then return true end
   end
   return false
 end
@@ -31,10 +34,15 @@ local function keys_of(t)
 end
 
 --- The tensors of a structure as a list; `what` are they, for messages.
-function structure.flatten(x, what, list)
-  list = list or {}
-  if is_structure(x) then
-    for _, k in ipairs(keys_of(x)) do structure.flatten(x[k], what, list) end
+function structure.flatten(x, what, list, depth)
+  list, depth = list or {}, depth or 0
+  if depth > DEEPEST then
+    core.error("invalid_argument", ("%s nest deeper than %d: does a table hold "
+      .. "itself?"):format(what, DEEPEST))
+  elseif is_structure(x) then
+    for _, k in ipairs(keys_of(x)) do
+      structure.flatten(x[k], what, list, depth + 1)
+    end
   elseif x == nil or core.kind(x) == "op" or type(x) == "function" then
     core.error("invalid_argument", ("%s must be tensors, not %s"):format(what,
       core.kind(x) or type(x)))

@@ -340,15 +340,17 @@ local function text(row)
   return table.concat(parts, ", ")
 end
 
-local function run_epoch(run, o, step)
-  local sum, n = 0.0, 0
+-- The batches of an epoch: what a for loop walks and closes.
+local function walk(run, o)
   local batches = sized(o.data, o.batch, {shuffle = o.shuffle ~= false,
     seed = o.seed and o.seed + run.epoch})
-  if not o.quiet then
-    batches = progress(batches, {title = (o.title or "epoch %d"):format(
-      run.epoch)})
-  end
-  for batch in batches do
+  if o.quiet then return batches end
+  return progress(batches, {title = (o.title or "epoch %d"):format(run.epoch)})
+end
+
+local function run_epoch(run, o, step)
+  local sum, n = 0.0, 0
+  for batch in walk(run, o) do
     run.step, run.batch = run.step + 1, batch
     run.loss = step(run.values(batch))
     sum, n = sum + run.loss * batch.size, n + batch.size

@@ -156,7 +156,8 @@ end
 
 --- The variable of that name in the current variable scope.
 -- @param name
--- @param shape list of sizes; may be nil where initializer is a value
+-- @param shape list of sizes, or one size; may be nil where initializer is a
+-- value
 -- @param[opt] o dtype (float32), initializer (td.initializers.*, a value or a
 -- graph tensor), trainable, collections; regularizer, a function of the
 -- variable whose result joins the collection "regularization_losses"
@@ -166,6 +167,7 @@ function variable_scope.get_variable(name, shape, o)
   o = args.check(args.options(o, "get_variable"),
                  {"dtype", "initializer", "regularizer", "trainable",
                   "collections"}, "get_variable")
+  if shape ~= nil then shape = shapes.asked(shape, name) end
   local record = here()
   local full = record.name == "" and name or record.name .. "/" .. name
   local known_here = graph.state(graph.owner()).variables
@@ -173,8 +175,9 @@ function variable_scope.get_variable(name, shape, o)
   if found and record.reuse then return check_shape(found, shape, o.dtype) end
   if found then
     core.error("already_exists", ("variable \"%s\" exists already, made at %s; "
-      .. "to share it set reuse = true in variable_scope"):format(full,
-      found.origin))
+      .. "for one of its own give it, its layer or its variable_scope another "
+      .. "name; to share it set reuse = true in variable_scope, or call the "
+      .. "same layer or cell again"):format(full, found.origin))
   end
   if record.reuse == true then
     core.error("not_found", ("there is no variable \"%s\" to reuse; make it "

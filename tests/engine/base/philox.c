@@ -77,19 +77,12 @@ static void the_counter_carries(void **state) {
   }
 }
 
-static void entropy_differs(void **state) {
-  (void)state;
-  uint64_t a = td_philox_entropy(), b = td_philox_entropy();
-  assert_true(a != b);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(known_answers),
       cmocka_unit_test(seeds_take_their_places),
       cmocka_unit_test(skipping_is_stepping),
       cmocka_unit_test(the_counter_carries),
-      cmocka_unit_test(entropy_differs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,12 +18,12 @@ static td_allocator *make(int caching, size_t limit) {
   td_alloc_options o = {.name = "CPU:7", .limit = limit, .caching = caching};
   td_allocator *a = NULL;
   assert_null(td_alloc_new(&o, &a));
-  assert_true(a->host);
+  assert_true(a->host && a->touchable);
   return a;
 }
 
 static size_t in_use(td_allocator *a) {
-  return td_alloc_read_stats(a).in_use;
+  return td_allocator_read_stats(a).in_use;
 }
 
 /* ---- sizes --------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static void test_contents(void **state) {
       memset(b->p, b->mark, b->size);
     }
     for (int i = 0; i < 300; i++) check_and_free(a, &blocks[i]);
-    td_alloc_stats s = td_alloc_read_stats(a);
+    td_allocator_stats s = td_allocator_read_stats(a);
     assert_int_equal(s.in_use, 0);
     assert_int_equal(s.allocs, 20000);
     assert_int_equal(s.frees, 20000);
@@ -134,10 +134,10 @@ static void test_steady(void **state) {
   (void)state;
   td_allocator *a = make(1, 0);
   one_round(a);
-  td_alloc_stats first = td_alloc_read_stats(a);
+  td_allocator_stats first = td_allocator_read_stats(a);
   int64_t calls = td_mem_calls();
   for (int i = 0; i < 30000; i++) one_round(a); /* 1,080,000 blocks */
-  td_alloc_stats last = td_alloc_read_stats(a);
+  td_allocator_stats last = td_allocator_read_stats(a);
   assert_int_equal(td_mem_calls() - calls, 30000 * 36); /* the seam saw each */
   assert_int_equal(last.system_allocs, first.system_allocs);
   assert_int_equal(last.system_frees, 0);
@@ -149,7 +149,7 @@ static void test_steady(void **state) {
 }
 
 static void test_determined(void **state) {
-  td_alloc_stats s[2];
+  td_allocator_stats s[2];
   (void)state;
   for (int turn = 0; turn < 2; turn++) {
     td_allocator *a = make(1, 1024 * MIB);
@@ -161,7 +161,7 @@ static void test_determined(void **state) {
       b->size = any_size(&seed);
       b->p = a->alloc(a, b->size);
     }
-    s[turn] = td_alloc_read_stats(a);
+    s[turn] = td_allocator_read_stats(a);
     for (int i = 0; i < 64; i++) a->free(a, blocks[i].p, blocks[i].size);
     td_alloc_release(a);
   }
@@ -178,7 +178,7 @@ static void test_large_reuse(void **state) {
     assert_non_null(p);
     a->free(a, p, bytes);
   }
-  td_alloc_stats s = td_alloc_read_stats(a);
+  td_allocator_stats s = td_allocator_read_stats(a);
   assert_true(s.system_allocs <= 2);
   td_alloc_release(a);
 }
@@ -187,16 +187,16 @@ static void test_trim(void **state) {
   (void)state;
   td_allocator *a = make(1, 0);
   one_round(a);
-  assert_true(td_alloc_read_stats(a).held > 40 * MIB);
-  td_alloc_trim(a, 20 * MIB);
-  td_alloc_stats s = td_alloc_read_stats(a);
+  assert_true(td_allocator_read_stats(a).held > 40 * MIB);
+  td_allocator_trim(a, 20 * MIB);
+  td_allocator_stats s = td_allocator_read_stats(a);
   assert_true(s.held <= 20 * MIB && s.held > 8 * MIB);
   void *p = a->alloc(a, 100);
-  td_alloc_trim(a, 0);
-  assert_int_equal(td_alloc_read_stats(a).held, 2 * MIB); /* one chunk */
+  td_allocator_trim(a, 0);
+  assert_int_equal(td_allocator_read_stats(a).held, 2 * MIB); /* one chunk */
   a->free(a, p, 100);
-  td_alloc_trim(a, 0);
-  s = td_alloc_read_stats(a);
+  td_allocator_trim(a, 0);
+  s = td_allocator_read_stats(a);
   assert_int_equal(s.held, 0);
   assert_int_equal(s.system_allocs, s.system_frees);
   one_round(a);
@@ -218,10 +218,10 @@ static void test_limit(void **state) {
   for (int caching = -1; caching <= 1; caching += 2) {
     td_allocator *a = make(caching, 10 * MIB);
     void *p = a->alloc(a, 6 * MIB), *q = a->alloc(a, 64 * KIB);
-    td_alloc_tag(a, p, 6 * MIB, "conv1/weights");
-    td_alloc_tag(a, q, 64 * KIB,
-                 "a name that is far longer than the 47 bytes "
-                 "that are kept");
+    td_allocator_tag(a, p, 6 * MIB, "conv1/weights");
+    td_allocator_tag(a, q, 64 * KIB,
+                     "a name that is far longer than the 47 bytes "
+                     "that are kept");
     expect_refusal(a, 5 * MIB,
                    "CPU:7 has no 5242880 bytes (5.0 MiB) within its memory "
                    "limit of 10.0 MiB: 6.1 MiB are in use; the largest: "
@@ -237,7 +237,7 @@ static void test_limit(void **state) {
     assert_non_null(p = a->alloc(a, 9 * MIB));
     a->free(a, p, 9 * MIB);
     a->free(a, q, 64 * KIB);
-    td_alloc_set_limit(a, SIZE_MAX);
+    td_allocator_set_limit(a, SIZE_MAX);
     assert_non_null(p = a->alloc(a, 20 * MIB));
     a->free(a, p, 20 * MIB);
     td_alloc_release(a);
@@ -273,9 +273,83 @@ static void test_limit_reclaims(void **state) {
       void *p = a->alloc(a, sizes[i]);
       assert_non_null(p);
       a->free(a, p, sizes[i]);
-      assert_true(td_alloc_read_stats(a).held <= 12 * MIB);
+      assert_true(td_allocator_read_stats(a).held <= 12 * MIB);
     }
   td_alloc_release(a);
+}
+
+/* ---- a budget of several ------------------------------------------------- */
+
+static td_allocator *member(const char *name, td_alloc_budget *b, int caching) {
+  td_alloc_options o = {.name = name, .budget = b, .caching = caching};
+  td_allocator *a = NULL;
+  assert_null(td_alloc_new(&o, &a));
+  return a;
+}
+
+/* What one has in use the other cannot have, and is named when it asks. */
+static void test_shared_limit(void **state) {
+  (void)state;
+  for (int caching = -1; caching <= 1; caching += 2) {
+    td_alloc_budget *b;
+    OK(td_alloc_budget_new(10 * MIB, &b));
+    td_allocator *a[] = {member("CPU:0", b, caching),
+                         member("CPU:1", b, caching)};
+    td_alloc_budget_release(b);
+    void *p = a[0]->alloc(a[0], 6 * MIB), *q = a[1]->alloc(a[1], 2 * MIB);
+    td_allocator_tag(a[0], p, 6 * MIB, "conv1/weights");
+    expect_refusal(a[1], 3 * MIB,
+                   "CPU:1 has no 3145728 bytes (3.0 MiB) within its memory "
+                   "limit of 10.0 MiB, which 2 devices share: 8.0 MiB are in "
+                   "use; the largest: conv1/weights 6.0 MiB (CPU:0), (unnamed) "
+                   "2.0 MiB (CPU:1)");
+    assert_int_equal(in_use(a[0]), 6 * MIB);
+    a[0]->free(a[0], p, 6 * MIB);
+    assert_non_null(p = a[1]->alloc(a[1], 8 * MIB));
+    expect_refusal(a[0], 1 * MIB, "CPU:1");
+    td_allocator_set_limit(a[0], 12 * MIB); /* of both */
+    assert_int_equal(td_allocator_read_stats(a[1]).limit, 12 * MIB);
+    a[1]->free(a[1], q, 2 * MIB);
+    td_alloc_release(a[0]);
+    expect_refusal(a[1], 5 * MIB, "limit of 12.0 MiB: 8.0 MiB");
+    a[1]->free(a[1], p, 8 * MIB);
+    td_alloc_release(a[1]);
+  }
+}
+
+/* What one only keeps goes back before the other takes more than there is. */
+static void test_shared_reclaims(void **state) {
+  td_alloc_budget *b;
+  (void)state;
+  OK(td_alloc_budget_new(12 * MIB, &b));
+  td_allocator *a[] = {member("CPU:0", b, 1), member("CPU:1", b, 1)};
+  for (int turn = 0; turn < 6; turn++) {
+    td_allocator *now = a[turn % 2];
+    void *p = now->alloc(now, 9 * MIB);
+    assert_non_null(p);
+    now->free(now, p, 9 * MIB);
+    assert_true(td_allocator_read_stats(a[0]).held +
+                    td_allocator_read_stats(a[1]).held <=
+                12 * MIB);
+  }
+  for (int i = 0; i < 2; i++) td_alloc_release(a[i]);
+  td_alloc_budget_release(b);
+}
+
+/* That of the process takes its limit from the environment when it is joined
+ * and nobody else is there. */
+static void test_process_limit(void **state) {
+  (void)state;
+  for (int turn = 1; turn < 3; turn++) {
+    setenv("TIDE_MEMORY_LIMIT", turn == 1 ? "1000000" : "2000000", 1);
+    td_allocator *a = member("CPU:0", td_alloc_budget_process(), 0);
+    setenv("TIDE_MEMORY_LIMIT", "5", 1);
+    td_allocator *other = member("CPU:1", td_alloc_budget_process(), 0);
+    assert_int_equal(td_allocator_read_stats(other).limit, turn * 1000000);
+    td_alloc_release(a);
+    td_alloc_release(other);
+  }
+  unsetenv("TIDE_MEMORY_LIMIT");
 }
 
 static void test_default_limit(void **state) {
@@ -283,7 +357,7 @@ static void test_default_limit(void **state) {
   size_t limit = td_alloc_default_limit();
   assert_true(limit > 16 * MIB && limit < (size_t)1 << 46);
   td_allocator *a = make(0, 0);
-  assert_int_equal(td_alloc_read_stats(a).limit, limit);
+  assert_int_equal(td_allocator_read_stats(a).limit, limit);
   td_alloc_release(a);
   setenv("TIDE_MEMORY_LIMIT", "12345678", 1);
   assert_int_equal(td_alloc_default_limit(), 12345678);
@@ -300,29 +374,29 @@ static void test_largest(void **state) {
   for (int caching = -1; caching <= 1; caching += 2) {
     td_allocator *a = make(caching, 0);
     void *p[TD_COUNT(sizes)];
-    td_alloc_block out[8];
-    assert_int_equal(td_alloc_largest(a, out, 8), 0);
+    td_allocator_block out[8];
+    assert_int_equal(td_allocator_largest(a, out, 8), 0);
     for (size_t i = 0; i < TD_COUNT(sizes); i++) {
       p[i] = a->alloc(a, sizes[i]);
-      td_alloc_tag(a, p[i], sizes[i], (char[]){(char)('0' + i), 0});
+      td_allocator_tag(a, p[i], sizes[i], (char[]){(char)('0' + i), 0});
     }
-    assert_int_equal(td_alloc_largest(a, out, 0), 0);
-    assert_int_equal(td_alloc_largest(a, out, 8), 5);
+    assert_int_equal(td_allocator_largest(a, out, 0), 0);
+    assert_int_equal(td_allocator_largest(a, out, 8), 5);
     assert_int_equal(out[4].size, 48 * KIB);
-    assert_int_equal(td_alloc_largest(a, out, 4), 4);
+    assert_int_equal(td_allocator_largest(a, out, 4), 4);
     for (int i = 0; i < 4; i++) assert_string_equal(out[i].tag, order[i]);
     for (size_t i = 0; i < TD_COUNT(sizes); i++) a->free(a, p[i], sizes[i]);
     /* the next owner of the same memory does not inherit the name */
     p[0] = a->alloc(a, 3 * MIB), p[1] = a->alloc(a, 64 * KIB);
-    assert_int_equal(td_alloc_largest(a, out, 8), 2);
+    assert_int_equal(td_allocator_largest(a, out, 8), 2);
     assert_string_equal(out[0].tag, "");
     assert_string_equal(out[1].tag, "");
     a->free(a, p[0], 3 * MIB);
     a->free(a, p[1], 64 * KIB);
     td_alloc_release(a);
   }
-  td_alloc_block out[1];
-  td_alloc_tag(td_allocator_host(), out, MIB, "not ours");
+  td_allocator_block out[1];
+  td_allocator_tag(td_allocator_host(), out, MIB, "not ours");
 }
 
 static void test_peak(void **state) {
@@ -331,13 +405,13 @@ static void test_peak(void **state) {
     td_allocator *a = make(caching, 0);
     void *p = a->alloc(a, 4 * MIB), *q = a->alloc(a, MIB);
     a->free(a, p, 4 * MIB);
-    td_alloc_stats s = td_alloc_read_stats(a);
+    td_allocator_stats s = td_allocator_read_stats(a);
     assert_int_equal(s.peak, 5 * MIB);
     assert_int_equal(s.in_use, MIB);
-    td_alloc_reset_peak(a);
-    assert_int_equal(td_alloc_read_stats(a).peak, MIB);
+    td_allocator_reset_peak(a);
+    assert_int_equal(td_allocator_read_stats(a).peak, MIB);
     a->free(a, q, MIB);
-    assert_int_equal(td_alloc_read_stats(a).peak, MIB);
+    assert_int_equal(td_allocator_read_stats(a).peak, MIB);
     td_alloc_release(a);
   }
 }
@@ -419,6 +493,9 @@ int main(void) {
       cmocka_unit_test(test_limit),
       cmocka_unit_test(test_limit_small),
       cmocka_unit_test(test_limit_reclaims),
+      cmocka_unit_test(test_shared_limit),
+      cmocka_unit_test(test_shared_reclaims),
+      cmocka_unit_test(test_process_limit),
       cmocka_unit_test(test_default_limit),
       cmocka_unit_test(test_largest),
       cmocka_unit_test(test_peak),

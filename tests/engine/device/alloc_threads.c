@@ -53,7 +53,7 @@ static void *trade(void *arg) {
     __atomic_fetch_add(&x->made, 1, __ATOMIC_RELAXED);
     *p = (parcel){size, seed};
     memcpy((char *)p + size - sizeof seed, &seed, sizeof seed);
-    if (size > 64 << 10) td_alloc_tag(x->a, p, size, "parcel");
+    if (size > 64 << 10) td_allocator_tag(x->a, p, size, "parcel");
     parcel **place = &x->places[seed >> 20 & (PLACES - 1)];
     open_parcel(x, __atomic_exchange_n(place, p, __ATOMIC_ACQ_REL));
   }
@@ -87,22 +87,22 @@ static void test_trade(void **state) {
     pthread_t threads[THREADS];
     start_all(&x, threads, trade);
     for (int i = 0; i < 50; i++) {
-      td_alloc_block largest[4];
-      td_alloc_largest(x.a, largest, 4);
-      td_alloc_trim(x.a, (size_t)(i % 3) << 20);
-      td_alloc_stats now = td_alloc_read_stats(x.a);
+      td_allocator_block largest[4];
+      td_allocator_largest(x.a, largest, 4);
+      td_allocator_trim(x.a, (size_t)(i % 3) << 20);
+      td_allocator_stats now = td_allocator_read_stats(x.a);
       assert_true(now.peak >= now.in_use);
     }
     join_all(threads);
     open_all(&x);
-    td_alloc_stats s = td_alloc_read_stats(x.a);
+    td_allocator_stats s = td_allocator_read_stats(x.a);
     assert_int_equal(x.broken, 0);
     assert_int_equal(x.made, THREADS * ROUNDS);
     assert_int_equal(s.in_use, 0);
     assert_int_equal(s.allocs, x.made);
     assert_int_equal(s.frees, x.made);
-    td_alloc_trim(x.a, 0); /* ended threads left nothing in their lists */
-    assert_int_equal(td_alloc_read_stats(x.a).held, 0);
+    td_allocator_trim(x.a, 0); /* ended threads left nothing in their lists */
+    assert_int_equal(td_allocator_read_stats(x.a).held, 0);
     td_alloc_release(x.a);
   }
 }
@@ -115,7 +115,7 @@ static void test_trade_limited(void **state) {
   start_all(&x, threads, trade);
   join_all(threads);
   open_all(&x);
-  td_alloc_stats s = td_alloc_read_stats(x.a);
+  td_allocator_stats s = td_allocator_read_stats(x.a);
   assert_int_equal(x.broken, 0);
   assert_true(x.made < THREADS * ROUNDS);
   assert_int_equal(s.in_use, 0);
@@ -156,7 +156,7 @@ static void test_one_way(void **state) {
     __atomic_store_n(&b.block[i % 64], b.a->alloc(b.a, 128), __ATOMIC_RELEASE);
   }
   pthread_join(taker, NULL);
-  td_alloc_stats s = td_alloc_read_stats(b.a);
+  td_allocator_stats s = td_allocator_read_stats(b.a);
   assert_int_equal(s.in_use, 0);
   assert_int_equal(s.system_allocs, 1);
   td_alloc_release(b.a);
@@ -206,7 +206,7 @@ static void test_thread_ends(void **state) {
     }
     start_all(&x, threads, open_own);
     join_all(threads);
-    td_alloc_stats s = td_alloc_read_stats(x.a);
+    td_allocator_stats s = td_allocator_read_stats(x.a);
     if (turn == 1) held = s.held;
     if (turn > 1) assert_int_equal(s.held, held);
     assert_int_equal(s.in_use, 0);

@@ -35,7 +35,7 @@ static void test_names(void **state) {
   assert_false(td_device_on_host(late));
   FAILS(td_device_cpu_new("/job:?", 0, 0, &other), TD_INVALID_ARGUMENT,
         "/job:?");
-  FAILS(td_device_test_new("/job:?", 0, 1, &other), TD_INVALID_ARGUMENT,
+  FAILS(td_device_test_new("/job:?", 0, 1, NULL, &other), TD_INVALID_ARGUMENT,
         "/job:?");
 }
 
@@ -237,7 +237,7 @@ static void send_over(td_device *from, td_device *to, bool send_host,
 static void test_sending(void **state) {
   td_device *other;
   (void)state;
-  OK(td_device_test_new(PLACE, 1, 2, &other));
+  OK(td_device_test_new(PLACE, 1, 2, NULL, &other));
   td_device *all[] = {cpu, late, other};
   for (int from = 0; from < 3; from++)
     for (int to = 0; to < 3; to++)
@@ -413,7 +413,7 @@ static void test_memory_outlives_the_device(void **state) {
   td_device *d;
   td_tensor host = FLOATS(1, 2, 3), there;
   (void)state;
-  OK(td_device_test_new(PLACE, 7, 1, &d));
+  OK(td_device_test_new(PLACE, 7, 1, NULL, &d));
   OK(td_device_transfer_wait(d, &host, d->memory, &there));
   td_device_release(d);
   td_tensor_release(&there);
@@ -439,7 +439,7 @@ static void test_copies_are_late(void **state) {
   int32_t unfinished = 0;
   (void)state;
   landed = 0;
-  OK(td_device_test_new(PLACE, 1, 5, &d));
+  OK(td_device_test_new(PLACE, 1, 5, NULL, &d));
   for (int i = 0; i < MANY; i++) {
     td_device_transfer(d, &host, d->memory, &there[i], count_landed, NULL);
     unfinished += __atomic_load_n(&landed, __ATOMIC_ACQUIRE) <= i;
@@ -463,7 +463,7 @@ static void test_released_by_its_own_thread(void **state) {
   td_tensor host = FLOATS(1, 2, 3), there;
   (void)state;
   landed = 0;
-  OK(td_device_test_new(PLACE, 1, 5, &d));
+  OK(td_device_test_new(PLACE, 1, 5, NULL, &d));
   td_device_transfer(d, &host, d->memory, &there, release_device, d);
   while (!__atomic_load_n(&landed, __ATOMIC_ACQUIRE)) usleep(1000);
   td_tensor_release(&there);
@@ -478,7 +478,7 @@ static td_status *once_through(const td_node *n, const td_tensor *x) {
   td_device *d = NULL;
   td_cancel *cancel = NULL;
   td_tensor y = {0};
-  td_status *s = td_device_test_new(PLACE, 0, 3, &d);
+  td_status *s = td_device_test_new(PLACE, 0, 3, NULL, &d);
   if (td_ok(s)) s = td_cancel_new(&cancel);
   if (td_ok(s)) {
     td_step step = {.threads = 1, .stop = td_cancel_flag(cancel)};
@@ -515,7 +515,7 @@ static void test_without_memory(void **state) {
 static int begin(void **state) {
   register_node_ops(state);
   begin_cpu(state);
-  OK(td_device_test_new(PLACE, 0, 1, &late));
+  OK(td_device_test_new(PLACE, 0, 1, NULL, &late));
   devices[0] = cpu;
   devices[1] = late;
   return 0;

@@ -137,6 +137,14 @@ static void test_flush_to_zero(void **state) {
   assert_int_equal(_mm_getcsr() & 0x8040, was & 0x8040);
 }
 
+static void check_why(pending *f, const char *want) {
+  td_str why;
+  td_str_init(&why);
+  td_kernel_why(&f->ctx, &why);
+  assert_string_equal(td_str_c(&why), want);
+  td_str_deinit(&why);
+}
+
 /* ---- locks --------------------------------------------------------------- */
 
 static td_variable *ready_variable(float v) {
@@ -172,6 +180,7 @@ static void test_parks_until_the_lock_is_free(void **state) {
   td_kernel_start(&f.ctx); /* returns: it parks the work, not the thread */
   nap();
   assert_false(pending_over(&f));
+  check_why(&f, "the lock of variable \"W\"");
   assert_true(value_of(v) == 1);
   td_lock_release(&v->base.lock, false);
   OK(pending_wait(&f));
@@ -366,6 +375,7 @@ static void test_asynchronous(void **state) {
     if (rows[i].before) td_kernel_cancel(&f.ctx);
     td_kernel_start(&f.ctx);
     assert_int_equal(pending_over(&f), rows[i].before);
+    check_why(&f, rows[i].before ? "" : "the test, at " PLACE "/device:CPU:0");
     if (rows[i].after) td_kernel_cancel(&f.ctx);
     if (!rows[i].before && !rows[i].after) wait_end(NULL);
     td_status *s = pending_wait(&f);

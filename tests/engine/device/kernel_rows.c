@@ -114,6 +114,16 @@ static void test_types_of_an_op(void **state) {
                      rows[i].want);
 }
 
+static td_status *never_save(const void *state, td_str *out) {
+  (void)state, (void)out;
+  return NULL;
+}
+
+static td_status *never_load(void *state, td_bytes from) {
+  (void)state, (void)from;
+  return NULL;
+}
+
 /* A library's rows are refused whole, whatever is wrong with one. */
 static void test_bad_rows(void **state) {
   static const struct {
@@ -126,6 +136,14 @@ static void test_bad_rows(void **state) {
       {{.op = "TestTypes", CPU, .start = wait_start}, "cannot be cancelled"},
       {{.op = "TestTypes", CPU, .run = never_run, .start = wait_start},
        "run or start"},
+      {{.op = "TestTypes", CPU, .run = never_run, .save = never_save},
+       "cannot load"},
+      {{.op = "TestTypes",
+        CPU,
+        .run = never_run,
+        .save = never_save,
+        .load = never_load},
+       "a state it does not have"},
       {{.op = "TestTypes", CPU, .run = never_run, .types = "T"}, "without"},
       {{.op = "TestTypes", CPU, .run = never_run, .types = "X=float"},
        "no type attribute"},

@@ -160,10 +160,15 @@ static void test_abort(void **state) {
   FOR_FRAMES(f) {
     td_rendezvous *r = fresh();
     taker a, b, c;
+    td_tensor held = number(5), sent;
+    td_tensor_retain(&held, &sent);
     receive(r, key(0, f), &a);
-    assert_int_equal(send(r, key(1, f), 5), TD_OK);
+    OK(td_rendezvous_send(r, key(1, f), &sent, false));
+    assert_false(td_buffer_sole(held.buffer));
     abort_with(r, TD_ABORTED);
-    abort_with(r, TD_UNAVAILABLE); /* the first counts */
+    abort_with(r, TD_UNAVAILABLE);            /* the first counts */
+    assert_true(td_buffer_sole(held.buffer)); /* nobody will fetch it */
+    td_tensor_release(&held);
     check(&a, -1, false, TD_ABORTED);
     receive(r, key(1, f), &b);
     check(&b, -1, false, TD_ABORTED);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/mem.h"
 #include "engine/device/kernel_rows.h"
 #include "engine/device/kernel_start.h"
@@ -150,7 +151,34 @@ static inline bool pending_over(pending *f) {
   return over;
 }
 
+typedef struct settler {
+  td_settling base; /* first */
+  pthread_mutex_t mutex;
+  pthread_cond_t cond;
+  bool over; /* under the mutex */
+} settler;
+
+static inline void settled(td_settling *w) {
+  settler *s = (settler *)w;
+  pthread_mutex_lock(&s->mutex);
+  s->over = true;
+  pthread_cond_signal(&s->cond);
+  pthread_mutex_unlock(&s->mutex);
+}
+
+/* Waits until all work that `d` was given is complete. */
+static inline void settle(td_device *d) {
+  settler s = {.base.over = settled,
+               .mutex = PTHREAD_MUTEX_INITIALIZER,
+               .cond = PTHREAD_COND_INITIALIZER};
+  if (!d->settle || d->settle(d, &s.base)) return;
+  pthread_mutex_lock(&s.mutex);
+  while (!s.over) pthread_cond_wait(&s.cond, &s.mutex);
+  pthread_mutex_unlock(&s.mutex);
+}
+
 static inline void pending_end(pending *f) {
+  if (f->kernel.device) settle(f->kernel.device);
   for (int i = 0; i < MAX_OPERANDS; i++) {
     td_tensor_release(&f->in[i]);
     td_tensor_release(&f->out[i]);
@@ -171,6 +199,7 @@ static inline td_status *run_node(const td_node *n, td_device *d, td_step *step,
   for (int i = 0; td_ok(s) && i < n->n_out; i++)
     s = td_device_transfer_wait(d, &f.out[i], d->host, &out[i]);
   pending_end(&f);
+  if (td_ok(s) && td_cancelled(step->stop)) s = td_cancel_cause(step->cancel);
   return s;
 }
 
@@ -309,6 +338,10 @@ static inline void wait_cancel(td_kernel_ctx *c) {
   wait_end(td_error(TD_CANCELLED, "cancelled while it waits"));
 }
 
+static inline void wait_why(const td_kernel_ctx *c, td_str *out) {
+  td_str_addf(out, "the test, at %s", c->kernel->device->name);
+}
+
 /* How often it ran, and how many states there are. */
 static int32_t states; /* atomic */
 
@@ -323,6 +356,19 @@ static inline td_status *count_make(const td_kernel_info *info, void **state) {
 static inline void count_drop(void *state) {
   __atomic_fetch_sub(&states, 1, __ATOMIC_RELAXED);
   td_free(state);
+}
+
+static inline td_status *count_save(const void *state, td_str *out) {
+  td_bytes_put(out, (uint64_t)*(const int32_t *)state, 4);
+  return NULL;
+}
+
+static inline td_status *count_load(void *state, td_bytes from) {
+  uint64_t n;
+  if (from.len != 4 || !td_bytes_get(&from, 4, &n))
+    return td_error(TD_DATA_LOSS, "no count");
+  *(int32_t *)state = (int32_t)n;
+  return NULL;
 }
 
 static inline td_status *count_run(td_kernel_ctx *c) {
@@ -378,12 +424,18 @@ static const td_kernel_def node_kernels[] = {
     {.op = "TestSet", CPU, .run = set_run, .exclusive = "var"},
     {.op = "TestSetText", CPU, .run = set_run, .exclusive = "var"},
     {.op = "TestJoin", CPU, .run = join_run, .shared = "b", .exclusive = "a"},
-    {.op = "TestWait", CPU, .start = wait_start, .cancel = wait_cancel},
+    {.op = "TestWait",
+     CPU,
+     .start = wait_start,
+     .cancel = wait_cancel,
+     .why = wait_why},
     {.op = "TestCount",
      CPU,
      .run = count_run,
      .make = count_make,
-     .drop = count_drop},
+     .drop = count_drop,
+     .save = count_save,
+     .load = count_load},
     {.op = "TestTypes", CPU, .types = "T=float|double", .run = never_run},
     {.op = "TestTypes", CPU, .types = "T=int32, Ti=int64", .run = never_run},
     {.op = "TestTypes", .device = "CUDA", .types = "U=half", .run = never_run},

@@ -1,6 +1,7 @@
 /* variable.c - shares, copies and modes of variables, on CPU and test device.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/device/device_test.h"
 #include "tests/engine/device/run_node.h"
 
 static td_device *devices[2]; /* CPU, TEST */
@@ -81,9 +82,8 @@ static void test_errors(void **state) {
     const char *advice =
         "variable W is not initialised: run sess:init() or its initializer";
     FAILS(on(&b, "TestRead", none, &y), TD_FAILED_PRECONDITION, advice);
-    FAILS(on(&b, "TestPeek", none, &y), TD_FAILED_PRECONDITION, advice);
-    FAILS(on(&b, "TestUpdate", FLOATS(1), NULL), TD_FAILED_PRECONDITION,
-          advice);
+    FAILS(on(&b, "TestPeek", none, &y), TD_NOT_FOUND, advice);
+    FAILS(on(&b, "TestUpdate", FLOATS(1), NULL), TD_NOT_FOUND, advice);
     FAILS(on(&b, "TestSet", FLOATS(1, 2, 3), NULL), TD_INVALID_ARGUMENT,
           "variable W has shape {2} and cannot hold a value of shape "
           "{3}");
@@ -92,6 +92,23 @@ static void test_errors(void **state) {
     td_tensor_release(&wrong);
     bench_end(&b);
   }
+}
+
+/* Two nodes may name one variable and be on two devices: no kernel follows a
+ * pointer of the other device's. */
+static void test_memory_of_another_device(void **state) {
+  (void)state;
+  td_tensor y, none = {0};
+  bench b = bench_new(devices[1], TD_FLOAT32, td_shape_vector(2));
+  set(&b, FLOATS(1, 2));
+  b.device = devices[0];
+  FAILS(on(&b, "TestRead", none, &y), TD_FAILED_PRECONDITION,
+        "cannot be used on");
+  FAILS(on(&b, "TestUpdate", FLOATS(1, 1), NULL), TD_FAILED_PRECONDITION,
+        "place what uses it there");
+  set(&b, FLOATS(5, 6)); /* it moves */
+  assert_true(read_with(&b, "TestRead") == 5);
+  bench_end(&b);
 }
 
 static void no_free(td_object *o) {
@@ -224,6 +241,40 @@ static void test_copy_on_write(void **state) {
   }
 }
 
+/* In memory that cannot be touched it is the device that copies; when it
+ * cannot, the value is as it was. */
+static void test_the_device_copies(void **state) {
+  td_device *d = devices[1];
+  td_fault *door = &td_device_test_doors(d)->copy;
+  td_tensor held, y;
+  (void)state;
+  bench b = bench_new(d, TD_FLOAT32, td_shape_vector(3));
+  set(&b, FLOATS(1, 2, 3));
+  td_node *n = NODE(b.graph, "TestUpdate", TD_RESOURCE, TD_FLOAT32);
+  td_tensor in[] = {b.handle, FLOATS(1)};
+  for (int nth = 2; nth < 4; nth++) { /* the first brings the operand */
+    td_tensor_retain(&b.v->value, &held);
+    int64_t before = td_fault_calls(door);
+    td_fault_arm(door, nth, false);
+    td_status *s = run_node(n, d, &b.step, in, NULL);
+    td_fault_arm(door, 0, false);
+    assert_int_equal(td_fault_calls(door), before + 2);
+    if (nth == 2)
+      FAILS(s, TD_UNAVAILABLE, "a copy failed");
+    else
+      OK(s);
+    td_tensor_release(&held);
+    assert_true(read_with(&b, "TestRead") == nth - 1);
+  }
+  update(&b, "TestRows", 1); /* from now on reads copy */
+  td_fault_arm(door, 1, false);
+  FAILS(on(&b, "TestRead", (td_tensor){0}, &y), TD_UNAVAILABLE,
+        "a copy failed");
+  assert_true(read_with(&b, "TestRead") == 3);
+  td_tensor_release(&in[1]);
+  bench_end(&b);
+}
+
 /* Once rows are touched, reads copy and updates stay in place. */
 static void test_sparse_mode(void **state) {
   (void)state;
@@ -302,7 +353,7 @@ static void test_no_read_is_torn(void **state) {
 static int begin(void **state) {
   register_node_ops(state);
   OK(td_device_cpu_new(PLACE, 0, 0, &devices[0]));
-  OK(td_device_test_new(PLACE, 0, 1, &devices[1]));
+  OK(td_device_test_new(PLACE, 0, 1, NULL, &devices[1]));
   return 0;
 }
 
@@ -316,11 +367,13 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_errors),
       cmocka_unit_test(test_another_kind_of_handle),
+      cmocka_unit_test(test_memory_of_another_device),
       cmocka_unit_test(test_assign_shares_when_safe),
       cmocka_unit_test(test_text),
       cmocka_unit_test(test_overwrite),
       cmocka_unit_test(test_sizes),
       cmocka_unit_test(test_copy_on_write),
+      cmocka_unit_test(test_the_device_copies),
       cmocka_unit_test(test_sparse_mode),
       cmocka_unit_test(test_no_read_is_torn),
   };

@@ -14,7 +14,7 @@ static td_tensor vector(int n) {
 static const td_bytes words[] = {{"SAME", 4}, {"a\0b", 3}, {"", 0}};
 static const int64_t numbers[] = {1, -2, INT64_MIN};
 static const td_dtype types[] = {TD_FLOAT32, TD_STRING, TD_RESOURCE};
-static const td_shape shapes[] = {{{2, -1}, 2}, {{0}, -1}};
+static const td_shape shapes[] = {{2, {2, -1}}, {-1, {0}}};
 static const float floats[] = {0.1f, 1e30f, 3};
 static const bool bools[] = {true, false};
 

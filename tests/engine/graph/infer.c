@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "engine/base/mem.h"
 #include "engine/graph/build.h"
 #include "engine/graph/infer_impl.h"
 
@@ -130,12 +131,12 @@ static void shapes_from_values(void **state) {
   (void)state;
   td_graph *g = new_graph();
   td_edge e, x = placeholder(g, TD_FLOAT32, td_shape_matrix(-1, 3), "x");
-  int32_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+  int32_t ones[17] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
   OK(fill(g, ints(g, (int32_t[]){2, 0, 5}, 3), &e));
   assert_shape(e, "{2, 0, 5}");
   OK(fill(g, ints(g, (int32_t[]){2, -1}, 2), &e));
   assert_shape(e, "{2, -1}");
-  OK(fill(g, ints(g, nine, 0), &e));
+  OK(fill(g, ints(g, ones, 0), &e));
   assert_shape(e, "{}");
   OK(fill(g, unary(g, "TestShape", x), &e));
   assert_shape(e, "{-1, 3}");
@@ -147,11 +148,11 @@ static void shapes_from_values(void **state) {
   assert_shape(e, "?");
   FAILS(fill(g, ints(g, (int32_t[]){2, -3}, 2), &e), TD_INVALID_ARGUMENT,
         "size 1 of a shape must not be negative, is -3");
-  FAILS(fill(g, ints(g, nine, 9), &e), TD_INVALID_ARGUMENT,
-        "a shape of 9 sizes: at most 8");
-  FAILS(fill(g, placeholder(g, TD_INT32, td_shape_vector(9), "n"), &e),
-        TD_INVALID_ARGUMENT, "a shape of 9 sizes");
-  FAILS(fill(g, ints(g, nine, -1), &e), TD_INVALID_ARGUMENT,
+  FAILS(fill(g, ints(g, ones, 17), &e), TD_UNIMPLEMENTED,
+        "a tensor of 17 dimensions: at most 16");
+  FAILS(fill(g, placeholder(g, TD_INT32, td_shape_vector(17), "n"), &e),
+        TD_UNIMPLEMENTED, "a tensor of 17 dimensions");
+  FAILS(fill(g, ints(g, ones, -1), &e), TD_INVALID_ARGUMENT,
         "a vector of sizes, not of shape {}");
   FAILS(fill(g, placeholder(g, TD_INT32, td_shape_matrix(-1, 1), "m"), &e),
         TD_INVALID_ARGUMENT, "not of shape {-1, 1}");
@@ -283,6 +284,64 @@ static void missing_back_edge(void **state) {
   OK(td_infer_rank(&c, 0, 2, "x", NULL));
 }
 
+/* ---- of tensors that are there ------------------------------------------- */
+
+static td_tensor tensor_of(td_dtype dtype, td_shape shape) {
+  td_tensor t;
+  OK(td_tensor_new(NULL, dtype, &shape, &t));
+  for (int64_t i = 0; i < td_tensor_count(&t); i++) td_tensor_set_i(&t, i, 2);
+  return t;
+}
+
+static void expect_inferred(const td_node *n, const td_tensor *in,
+                            const char *want) {
+  td_result out[1];
+  td_shape_text text;
+  OK(td_infer_shapes(n, in, out));
+  assert_int_equal(out[0].dtype, n->out[0].dtype);
+  assert_string_equal(td_shape_str(&out[0].shape, &text), want);
+}
+
+/* Whatever the graph knew of the inputs, these are asked. */
+static void shapes_of_tensors(void **state) {
+  (void)state;
+  td_allocator away = *td_allocator_host();
+  td_graph *g = new_graph();
+  td_edge x = placeholder(g, TD_FLOAT32, td_shape_unknown(), "x");
+  td_edge sizes = placeholder(g, TD_INT32, td_shape_unknown(), "sizes");
+  td_tensor in[6];
+  td_node *n = binary(g, "Reshape", x, sizes).node;
+  in[0] = tensor_of(TD_FLOAT32, td_shape_vector(8));
+  in[1] = tensor_of(TD_INT32, td_shape_vector(3));
+  expect_inferred(n, in, "{2, 2, 2}");
+  away.touchable = false; /* only how many there are is known */
+  td_allocator *here = in[1].buffer->allocator;
+  in[1].buffer->allocator = &away;
+  expect_inferred(n, in, "{-1, -1, -1}");
+  in[1].buffer->allocator = here;
+  td_tensor_release(&in[1]);
+  in[1] = tensor_of(TD_FLOAT32, td_shape_matrix(3, 1));
+  td_result out[1];
+  td_edge y = placeholder(g, TD_FLOAT32, td_shape_unknown(), "y");
+  expect_inferred(binary(g, "TestAdd", x, y).node, in, "{3, 8}");
+  td_tensor_release(&in[1]);
+  in[1] = tensor_of(TD_FLOAT32, td_shape_vector(3));
+  FAILS(td_infer_shapes(binary(g, "TestAdd", x, y).node, in, out),
+        TD_INVALID_ARGUMENT, "shapes {8} and {3} do not broadcast");
+  td_tensor_release(&in[1]);
+  td_build build;
+  td_build_init(&build, g, "TestAddN", NULL);
+  td_build_list(&build, (td_edge[]){x, x, x, x, x, x}, 6);
+  OK(td_build_node(&build, &n));
+  for (int i = 1; i < 6; i++) in[i] = in[0];
+  expect_inferred(n, in, "{8}");
+  td_mem_fail(1, false);
+  FAILS(td_infer_shapes(n, in, out), TD_RESOURCE_EXHAUSTED, "");
+  td_mem_fail(0, false);
+  td_tensor_release(&in[0]);
+  td_graph_release(g);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(constants_through_identity),
@@ -294,6 +353,7 @@ int main(void) {
       cmocka_unit_test(attributes),
       cmocka_unit_test(shared_functions),
       cmocka_unit_test(missing_back_edge),
+      cmocka_unit_test(shapes_of_tensors),
   };
   return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -1,7 +1,7 @@
 /* signatures.c - every registered op against TensorFlow's own table.
  *
  * tests/golden/opdefs.json is that table: inputs, outputs, attributes, flags of
- * 717 ops. An op that is registered here and stands there must be the same in
+ * hundreds of ops. An op that is registered here and stands there must be the same in
  * every part. The reader of signatures is tested by the whole table: each op is
  * written as a signature, read back and compared.
  *
@@ -343,7 +343,7 @@ static void test_every_signature_reads(void **state) {
     read++;
   }
   print_message("%d signatures read\n", read);
-  assert_int_equal(read, 717);
+  assert_true(read >= 717);
 }
 
 /* The comparison itself sees each kind of difference. */

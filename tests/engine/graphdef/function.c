@@ -53,7 +53,7 @@ static const struct { const char *text, *part; } bad[] = {
   {"f(a) r=b", "no argument or node for input \"b\""},
   {"f(a) r=a | n Relu b", "no argument or node for input \"b\""},
   {"f(a) r=a | n Relu m", "no argument or node for input \"m\""},
-  {"f(a) r=a | n NoOp ^a", "no argument or node for input \"^a\""},
+  {"f(a) r=a | n NoOp ^b", "no argument or node for input \"^b\""},
   {"f(a) r=n | n Relu a", "an output is missing in input \"n\""},
   {"f(a) r=a | n Relu a; m Relu n", "an output is missing in input \"n\""},
   {"f(a) r=a ^c=a", "no node for control result \"c\""},

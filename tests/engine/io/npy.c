@@ -72,14 +72,14 @@ static void test_headers(void **state) {
     const char *text;
   } rows[] = {
       {TD_BOOL,
-       {{0}, 0},
+       {0, {0}},
        "{'descr': '|b1', 'fortran_order': False, 'shape': (), }"},
-      {TD_INT8, {{3}, 1}, "'|i1', 'fortran_order': False, 'shape': (3,), }"},
-      {TD_UINT8, {{0}, 1}, "'|u1', 'fortran_order': False, 'shape': (0,), }"},
+      {TD_INT8, {1, {3}}, "'|i1', 'fortran_order': False, 'shape': (3,), }"},
+      {TD_UINT8, {1, {0}}, "'|u1', 'fortran_order': False, 'shape': (0,), }"},
       {TD_COMPLEX128,
-       {{1, 2, 3}, 3},
+       {3, {1, 2, 3}},
        "'<c16', 'fortran_order': False, 'shape': (1, 2, 3), }"},
-      {TD_FLOAT16, {{1, 1, 1, 1, 1, 1, 1, 2}, 8}, "(1, 1, 1, 1, 1, 1, 1, 2)"},
+      {TD_FLOAT16, {8, {1, 1, 1, 1, 1, 1, 1, 2}}, "(1, 1, 1, 1, 1, 1, 1, 2)"},
   };
   (void)state;
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
@@ -273,7 +273,8 @@ static void test_bad_headers(void **state) {
       {HEAD("'<i4'", "(4294967296, 4294967296, 4)"), TD_DATA_LOSS,
        "do not make"},
       {HEAD("'<i4'", "(0, 9223372036854775807, 9)"), TD_DATA_LOSS, "do not"},
-      {HEAD("'<i4'", "(1,1,1,1,1,1,1,1,1)"), TD_UNIMPLEMENTED, "8 dimensions"},
+      {HEAD("'<i4'", "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)"), TD_UNIMPLEMENTED,
+       "16 dimensions"},
       {HEAD("'<U4'", "(1,)"), TD_UNIMPLEMENTED, "'<U4', which has no"},
       {HEAD("'|O'", "(1,)"), TD_UNIMPLEMENTED, "no counterpart"},
       {HEAD("'<V2'", "(2,)"), TD_UNIMPLEMENTED, "astype('float32')"},

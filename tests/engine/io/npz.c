@@ -3,6 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
 
+#include <sys/stat.h>
+#include <sys/wait.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -179,6 +182,72 @@ static void test_false_size(void **state) {
   release_arrays(t);
 }
 
+/* A line of /proc/self/status, in KiB. */
+static long memory(const char *line) {
+  char text[128];
+  long kib = -1;
+  FILE *f = fopen("/proc/self/status", "r");
+  while (kib < 0 && fgets(text, sizeof text, f))
+    if (!strncmp(text, line, strlen(line)))
+      kib = strtol(text + strlen(line) + 1, NULL, 10);
+  fclose(f);
+  return kib;
+}
+
+/* In a process of its own, whose peak begins with what it has. */
+static int read_alone(const td_tensor *want) {
+  td_tensor back;
+  td_npz *z;
+  long before = memory("VmRSS:");
+  if (!td_ok(td_npz_open(path, SIZE_MAX, &z))) return 1;
+  if (!td_ok(td_npz_read(z, "big", &back))) return 2;
+  long room = (long)(td_tensor_bytes(want) >> 10) + 16 * 1024;
+  if (memory("VmHWM:") - before > room) return 3;
+  return td_tensor_same(&back, want) ? 0 : 4;
+}
+
+/* Neither the archive nor an entry is ever held whole beside the array. */
+static void test_in_pieces(void **state) {
+  enum { MIB = 64 };
+  const char *name[] = {"big"};
+  td_shape s = td_shape_matrix(MIB, 1 << 18);
+  td_tensor t;
+  int how;
+  (void)state;
+  OK(td_tensor_new(NULL, TD_FLOAT32, &s, &t));
+  for (int64_t i = 0; i < td_tensor_count(&t); i++)
+    ((float *)t.data)[i] = (float)(i % 1000);
+  for (int deflate = 0; deflate < 2; deflate++) {
+    OK(td_npz_write(path, 1, name, &t, deflate));
+    pid_t child = fork();
+    if (child == 0) _exit(read_alone(&t));
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+  }
+  td_tensor_release(&t);
+}
+
+/* What cannot be sought in is read whole. */
+static void test_pipe(void **state) {
+  td_tensor t[3], one;
+  td_npz *z;
+  char pipe_path[80], command[256];
+  (void)state;
+  make_arrays(t);
+  OK(td_npz_write(path, 3, names, t, true));
+  snprintf(pipe_path, sizeof pipe_path, "%s/pipe", dir);
+  assert_int_equal(mkfifo(pipe_path, 0600), 0);
+  snprintf(command, sizeof command, "cat '%s' >'%s' &", path, pipe_path);
+  assert_int_equal(system(command), 0);
+  OK(td_npz_open(pipe_path, LIMIT, &z));
+  OK(td_npz_read(z, "weights", &one));
+  assert_true(td_tensor_same(&one, &t[0]));
+  td_tensor_release(&one);
+  td_npz_close(z);
+  unlink(pipe_path);
+  release_arrays(t);
+}
+
 static void test_faults(void **state) {
   td_tensor t[3];
   (void)state;
@@ -202,9 +271,10 @@ static void test_faults(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round),   cmocka_unit_test(test_empty),
-      cmocka_unit_test(test_refused), cmocka_unit_test(test_damage),
-      cmocka_unit_test(test_faults),  cmocka_unit_test(test_false_size),
+      cmocka_unit_test(test_round),     cmocka_unit_test(test_empty),
+      cmocka_unit_test(test_refused),   cmocka_unit_test(test_damage),
+      cmocka_unit_test(test_faults),    cmocka_unit_test(test_false_size),
+      cmocka_unit_test(test_in_pieces), cmocka_unit_test(test_pipe),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -185,7 +185,7 @@ static void test_constant_enter(void **state) {
   check_links(p);
   check_parts(p);
   for (int32_t e = 0; e < p->n_edges; e++)
-    assert_null(strstr(p->edge_names[e], "constant"));
+    assert_null(strstr(p->edges[e].name, "constant"));
   td_plan_free(p);
   free_world(&w);
 }
@@ -262,6 +262,33 @@ static void test_mortal_variable(void **state) {
   free_world(&w);
 }
 
+/* A device that only takes reports each iteration to the LoopCond's, which has
+ * a control loop to receive it; one that gives something need not. */
+static void test_reports(void **state) {
+  (void)state;
+  for (int gives = 0; gives < 2; gives++) {
+    world w = new_world("CCC");
+    td_plan *p;
+    loop l = {"loop", "x", "@c0", "@c0", "@c0", "@c0"};
+    add_placeholder(&w, "x", td_shape_scalar());
+    begin_loop(&w, &l);
+    add(&w, "there", "PlanNeg", "loop/switch:1 @c1");
+    add_in(&w, &l, "body", "PlanNeg",
+           gives ? "$/switch:1 ^there" : "$/switch:1", "@c0");
+    end_loop(&w, &l, "body");
+    add(&w, "sum", "PlanNeg", "there @c1");
+    OK(plan(&w, "x", gives ? "loop/exit" : "loop/exit ^sum", &p));
+    check_links(p);
+    check_parts(p);
+    const td_graph *g = part(p, "CPU", 0);
+    assert_int_equal(td_graph_find(g, "_report_1_1") != NULL, !gives);
+    assert_int_equal(count(g, "_Recv"), 1);
+    assert_int_equal(count(g, "Enter"), 2);
+    td_plan_free(p);
+    free_world(&w);
+  }
+}
+
 static void test_no_memory(void **state) {
   (void)state;
   world w = new_world("CT");
@@ -284,6 +311,7 @@ int main(void) {
       cmocka_unit_test(test_constant_enter),
       cmocka_unit_test(test_condition_of_constants),
       cmocka_unit_test(test_mortal_variable),
+      cmocka_unit_test(test_reports),
       cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, register_ops, NULL);

@@ -2,6 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
+#include "engine/device/kernel_start.h"
+#include "engine/device/kernel_table.h"
 #include "engine/graph/build.h"
 
 /* "a=CPU:0 b=CPU:1", in order of nodes; "-" for nowhere. */
@@ -12,11 +14,13 @@ static void assert_places(world *w, const char *want) {
   for (int32_t id = 0; id < td_graph_size(w->g); id++) {
     const td_node *n = td_graph_node(w->g, id);
     td_str_addf(&text, "%s%s=", id ? " " : "", n->name);
-    if (n->placed < 0)
+    int32_t d = td_placer_where(w->placer, n);
+    assert_int_equal(n->placed, -1); /* the graph is nobody's own */
+    if (d < 0)
       td_str_addc(&text, '-');
     else
-      td_str_addf(&text, "%s:%d", w->devices[n->placed]->type,
-                  (int)w->devices[n->placed]->index);
+      td_str_addf(&text, "%s:%d", w->devices[d]->type,
+                  (int)w->devices[d]->index);
   }
   assert_string_equal(td_str_c(&text), want);
   td_str_deinit(&text);
@@ -197,8 +201,8 @@ static void test_colocation(void **state) {
   assert_places(&w, "a=CPU:0 b=CPU:1 c=CPU:1");
   attr(&w, "_class", td_attr_strings(&with_x, 1));
   add(&w, "d", "PlanNeg", "a");
-  FAILS(td_placer_extend(placer_of(&w), w.g), TD_INVALID_ARGUMENT,
-        "colocated with \"x\", but there is no such node");
+  extend(&w); /* with a node that is not there: by itself */
+  assert_places(&w, "a=CPU:0 b=CPU:1 c=CPU:1 d=CPU:0");
   free_world(&w);
 }
 
@@ -258,6 +262,243 @@ static void test_two_placers(void **state) {
   free_world(&v);
 }
 
+/* What requests nothing goes by its name, the same in every placer, with its
+ * group. */
+static void test_spread(void **state) {
+  (void)state;
+  world w = new_world("CCF"), v = new_world("CCF");
+  char name[8];
+  int count[3] = {0};
+  w.spread = v.spread = true;
+  td_graph_release(v.g);
+  v.g = td_graph_retain(w.g);
+  add(&w, "v", "PlanVar", "");
+  add(&w, "read", "PlanRead", "v");
+  add(&w, "asks", "PlanNeg", "read @c1");
+  add(&w, "id", "Identity", "asks");
+  add(&w, "fake", "PlanFake", "read");
+  extend(&w);
+  assert_places(&w, "v=CPU:1 read=CPU:1 asks=CPU:1 id=CPU:0 fake=FAKE:0");
+  for (int i = 0; i < 60; i++) {
+    snprintf(name, sizeof name, "n%d", i);
+    add(&w, name, "PlanNeg", "read");
+    name[0] = 'm';
+    add(&w, name, "PlanAdd", "read read"); /* on CPUs only */
+  }
+  extend(&w);
+  extend(&v);
+  for (int32_t id = 5; id < td_graph_size(w.g); id++) {
+    const td_node *n = td_graph_node(w.g, id);
+    int32_t d = td_placer_where(w.placer, n);
+    assert_int_equal(td_placer_where(v.placer, n), d);
+    if (id % 2) count[d]++;
+    assert_true(id % 2 || d < 2);
+  }
+  for (int d = 0; d < 3; d++) assert_in_range(count[d], 8, 40);
+  assert_explains(&w, "(n0) -> ");
+  assert_explains(&w, ": spread by its name\n");
+  free_world(&w);
+  free_world(&v);
+}
+
+/* The type that is tried first is the default where it has a kernel. */
+static void test_first(void **state) {
+  (void)state;
+  world w = new_world("CF");
+  w.first = "FAKE";
+  add(&w, "v", "PlanVar", "");
+  add(&w, "read", "PlanRead", "v");
+  add(&w, "a", "PlanAdd", "read read");
+  add(&w, "b", "PlanNeg", "a");
+  add(&w, "c", "PlanNeg", "a @c0");
+  extend(&w);
+  assert_places(&w, "v=FAKE:0 read=FAKE:0 a=CPU:0 b=FAKE:0 c=CPU:0");
+  assert_explains(&w, "PlanNeg (b) -> FAKE:0: the default device\n");
+  assert_explains(&w, "PlanAdd (a) -> CPU:0: the first device with a kernel");
+  free_world(&w);
+}
+
+/* ---- devices that come and go -------------------------------------------- */
+
+/* Appends a device to the world's, and to the placer's. */
+static void add_device(world *w, td_device *d) {
+  w->devices[w->n_devices++] = d;
+  OK(td_placer_add_device(placer_of(w), d));
+}
+
+static td_device *new_cpu(int index) {
+  td_device *d;
+  OK(td_device_cpu_new(TASK, index, NULL, &d));
+  return d;
+}
+
+/* What is free goes where it would have gone had the device been there from the
+ * first; what is bound stays. */
+static void test_added(void **state) {
+  (void)state;
+  world w = new_world("C");
+  w.soft = true;
+  add(&w, "v", "PlanVar", "@c1");
+  add(&w, "read", "PlanRead", "v");
+  add(&w, "a", "PlanNeg", "read @c1");
+  add(&w, "b", "PlanNeg", "a");
+  add(&w, "id", "Identity", "a");
+  extend(&w);
+  assert_places(&w, "v=CPU:0 read=CPU:0 a=CPU:0 b=CPU:0 id=CPU:0");
+  add_device(&w, new_cpu(1));
+  add(&w, "u", "PlanVar", "@c1");
+  extend(&w);
+  assert_places(&w, "v=CPU:0 read=CPU:0 a=CPU:1 b=CPU:0 id=CPU:1 u=CPU:1");
+  assert_explains(&w, "PlanNeg (a) -> CPU:1: asks for \"/device:CPU:1\"\n");
+  free_world(&w);
+}
+
+/* What fitted nowhere is tried again, and those who failed because of it. */
+static void test_added_where_one_was_missed(void **state) {
+  (void)state;
+  world w = new_world("C");
+  td_placer *p = placer_of(&w);
+  add(&w, "v", "PlanVar", "@f");
+  add(&w, "read", "PlanRead", "v");
+  add(&w, "fake", "PlanFake", "read");
+  add(&w, "never", "PlanNowhere", "read");
+  FAILS(td_placer_extend(p, w.g), TD_INVALID_ARGUMENT, "no such device");
+  assert_places(&w, "v=- read=- fake=- never=-");
+  add_device(&w, &fake);
+  assert_places(&w, "v=FAKE:0 read=FAKE:0 fake=FAKE:0 never=-");
+  assert_explains(&w, "PlanNowhere (never) -> nowhere: ");
+  add(&w, "set", "PlanUpdate", "v fake"); /* on CPUs only */
+  FAILS(td_placer_extend(p, w.g), TD_INVALID_ARGUMENT, "on FAKE:0 for good");
+  assert_places(&w, "v=FAKE:0 read=FAKE:0 fake=FAKE:0 never=- set=-");
+  free_world(&w);
+}
+
+static void test_removed(void **state) {
+  (void)state;
+  for (int drop = 0; drop < 2; drop++) {
+    world w = new_world("CC");
+    td_plan *plan_of_a;
+    w.soft = true;
+    add(&w, "v", "PlanVar", "@c1");
+    add(&w, "read", "PlanRead", "v");
+    add(&w, "a", "PlanSource", "@c0");
+    add(&w, "b", "PlanNeg", "a @c1");
+    extend(&w);
+    assert_places(&w, "v=CPU:1 read=CPU:1 a=CPU:0 b=CPU:1");
+    td_placer_remove_device(w.placer, 1, drop);
+    td_device_release(w.devices[1]);
+    w.devices[1] = NULL;
+    add_device(&w, new_cpu(1)); /* another of that name, at another index */
+    w.request.passes_off = ~0U;
+    OK(plan(&w, "", "b", &plan_of_a));
+    assert_ptr_equal(plan_of_a->parts[1].device, w.devices[2]);
+    td_plan_free(plan_of_a);
+    assert_int_equal(td_placer_where(w.placer, edge(&w, "b").node), 2);
+    if (drop) {
+      assert_places(&w, "v=CPU:1 read=CPU:1 a=CPU:0 b=CPU:1");
+    } else {
+      assert_places(&w, "v=- read=- a=CPU:0 b=CPU:1");
+      FAILS(plan(&w, "", "read", &plan_of_a), TD_UNAVAILABLE,
+            "it must be with PlanVar \"v\", which is on CPU:1 for good, and "
+            "that device was removed");
+      assert_explains(&w, "PlanVar (v) -> CPU:1: removed; it was placed there");
+      add(&w, "set", "PlanUpdate", "v b");
+      FAILS(td_placer_extend(w.placer, w.g), TD_INVALID_ARGUMENT,
+            "is on CPU:1 for good, which was removed");
+    }
+    free_world(&w);
+  }
+}
+
+/* Indices are not used again, kinds of devices are. */
+static void test_many_come_and_go(void **state) {
+  (void)state;
+  enum { ROUNDS = 100 };
+  static td_device kind[ROUNDS];
+  static char names[ROUNDS][16];
+  world w = new_world("C");
+  td_placer *p = placer_of(&w);
+  add(&w, "a", "PlanSource", "");
+  for (int i = 0; i < ROUNDS; i++) {
+    snprintf(names[i], sizeof names[i], "KIND%d", i);
+    kind[i] = fake;
+    kind[i].kernels = names[i];
+    OK(td_placer_add_device(p, &kind[i]));
+    if (i >= 20) td_placer_remove_device(p, i - 20 + 1, false);
+    OK(td_placer_extend(p, w.g));
+  }
+  for (int i = ROUNDS; i < ROUNDS + 11; i++)
+    OK(td_placer_add_device(p, &kind[i - 50]));
+  FAILS(td_placer_add_device(p, &kind[0]), TD_RESOURCE_EXHAUSTED,
+        "more than 32 kinds of devices");
+  assert_places(&w, "a=CPU:0");
+  free_world(&w);
+}
+
+/* A device elsewhere is placed on by the table of kernels that it sent, which
+ * need not be those of this process. */
+static void test_elsewhere(void **state) {
+  static const td_kernel_offer rows[] = {
+      {"PlanNowhere", "T=float"}, {"PlanNeg", "T=int32"}, {"PlanSource", NULL}};
+  (void)state;
+  world w = new_world("C");
+  td_device far = fake;
+  td_kernel k;
+  td_plan *p;
+  far.kernels = "CPU";
+  OK(td_kernel_table_new(rows, TD_COUNT(rows), &far.table));
+  add(&w, "a", "PlanSource", "");
+  add(&w, "b", "PlanNeg", "a @f");
+  td_node *c = add(&w, "c", "PlanNowhere", "a");
+  w.soft = true;
+  add_device(&w, &far);
+  extend(&w);
+  assert_places(&w, "a=CPU:0 b=CPU:0 c=FAKE:0");
+  OK(plan(&w, "", "c", &p));
+  assert_int_equal(p->n_parts, 2);
+  assert_ptr_equal(p->parts[1].device, &far);
+  td_plan_free(p);
+  FAILS(td_kernel_init(&k, c, &far, NULL), TD_FAILED_PRECONDITION,
+        "its part of the graph must run where the device is");
+  td_node *n = add(&w, "n", "PlanNowhere", "a @c0");
+  extend(&w);
+  assert_int_equal(td_placer_where(w.placer, n), 1);
+  td_kernel_table_release(far.table);
+  w.n_devices = 1;
+  free_world(&w);
+}
+
+/* A change without memory is made at the next look. */
+static void test_change_without_memory(void **state) {
+  (void)state;
+  for (int64_t nth = 1;; nth++) {
+    world w = new_world("CC");
+    w.soft = true;
+    add(&w, "v", "PlanVar", "@f");
+    add(&w, "read", "PlanRead", "v");
+    add(&w, "a", "PlanFake", "read");
+    add(&w, "b", "PlanNeg", "read @c1");
+    td_status_release(td_placer_extend(placer_of(&w), w.g));
+    td_placer_remove_device(w.placer, 1, false);
+    td_device_release(w.devices[1]);
+    w.devices[1] = NULL;
+    td_mem_fail(nth, true);
+    td_status *s = td_placer_add_device(w.placer, &fake);
+    if (td_ok(s)) w.devices[w.n_devices++] = &fake;
+    if (td_ok(s)) s = td_placer_extend(w.placer, w.g);
+    td_mem_fail(0, false);
+    bool over = td_ok(s);
+    if (!over) {
+      FAILS(s, TD_RESOURCE_EXHAUSTED, "");
+      if (w.n_devices == 2) add_device(&w, &fake);
+      OK(td_placer_extend(w.placer, w.g));
+    }
+    assert_places(&w, "v=CPU:0 read=CPU:0 a=FAKE:0 b=CPU:0");
+    free_world(&w);
+    if (over) break;
+  }
+}
+
 /* Parts of a device string are enough; names are full where tasks differ. */
 static void test_tasks(void **state) {
   (void)state;
@@ -271,7 +512,7 @@ static void test_tasks(void **state) {
   OK(td_build_node(&b, &n));
   add(&w, "b", "PlanNeg", "a");
   extend(&w);
-  assert_int_equal(n->placed, 1);
+  assert_int_equal(td_placer_where(w.placer, n), 1);
   assert_explains(&w, "(a) -> /job:ps/replica:0/task:3/device:CPU:0: asks for "
                       "\"/job:ps\"");
   assert_explains(&w, "(b) -> " TASK "/device:CPU:0: the default device");
@@ -305,6 +546,14 @@ int main(void) {
       cmocka_unit_test(test_followers),
       cmocka_unit_test(test_incremental),
       cmocka_unit_test(test_two_placers),
+      cmocka_unit_test(test_spread),
+      cmocka_unit_test(test_first),
+      cmocka_unit_test(test_added),
+      cmocka_unit_test(test_added_where_one_was_missed),
+      cmocka_unit_test(test_removed),
+      cmocka_unit_test(test_many_come_and_go),
+      cmocka_unit_test(test_elsewhere),
+      cmocka_unit_test(test_change_without_memory),
       cmocka_unit_test(test_tasks),
       cmocka_unit_test(test_no_memory),
   };

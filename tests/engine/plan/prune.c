@@ -241,7 +241,7 @@ static void test_partial(void **state) {
               "_send_4=_Send(loss:0)\n");
   OK(plan(&w, "sub x", "loss other loss", &p));
   assert_int_equal(p->n_edges, 5);
-  assert_string_equal(p->edge_names[1], "edge_1_x");
+  assert_string_equal(p->edges[1].name, "edge_1_x");
   const td_node *n = td_graph_find(p->parts[0].graph, "_recv_1");
   assert_true(td_node_bool(n, "client_terminated"));
   assert_int_equal(td_node_int(n, "_edge"), 1);

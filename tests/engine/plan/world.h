@@ -128,7 +128,8 @@ typedef struct world {
   td_graph *g;
   td_device *devices[MAX_DEVICES];
   int n_devices;
-  bool soft;
+  bool soft, spread;
+  const char *first;
   td_placer *placer;        /* made at first use */
   td_note attrs[MAX_NOTES]; /* of the next node */
   int n_attrs;
@@ -154,7 +155,7 @@ static inline world new_world(const char *what) {
   for (; *what; what++) {
     td_device **d = &w.devices[w.n_devices++];
     if (*what == 'C') OK(td_device_cpu_new(TASK, cpus++, 0, d));
-    if (*what == 'T') OK(td_device_test_new(TASK, tests++, 1, d));
+    if (*what == 'T') OK(td_device_test_new(TASK, tests++, 1, NULL, d));
     if (*what == 'F') *d = &fake;
   }
   return w;
@@ -168,7 +169,11 @@ static inline void free_world(world *w) {
 }
 
 static inline td_placer *placer_of(world *w) {
-  td_placer_options o = {w->devices, w->n_devices, w->soft};
+  td_placer_options o = {.devices = w->devices,
+                         .n_devices = w->n_devices,
+                         .soft = w->soft,
+                         .first = w->first,
+                         .spread = w->spread};
   if (!w->placer) OK(td_placer_new(&o, &w->placer));
   return w->placer;
 }

@@ -1,4 +1,5 @@
-/* frames.c - iterations overlap; loops that cannot end are refused.
+/* frames.c - iterations overlap; no device runs ahead of another; loops that
+ * cannot end are refused.
  *
  * Overlap is shown without a clock: in each iteration a slow half waits until
  * the fast half of a later one has run. Were iterations one after the other,
@@ -8,6 +9,7 @@
 #include "engine/device/kernel_rows.h"
 #include "tests/engine/run/rig.h"
 
+#include "engine/device/alloc.h"
 #include "engine/graph/node_edit.h"
 #include "engine/run/session.h"
 
@@ -73,6 +75,30 @@ static void slow_cancel(td_kernel_ctx *c) {
   if (mine) td_kernel_done(c, td_error(TD_CANCELLED, "cancelled"));
 }
 
+/* ---- two more: Make makes a mebibyte, Nap takes its time with it ---- */
+
+static td_status *make(td_kernel_ctx *c) {
+  td_tensor *y;
+  td_shape shape = td_shape_vector(1 << 17);
+  TD_TRY(td_out(c, 0, &shape, &y));
+  memset(y->data, 0, td_tensor_bytes(y));
+  return NULL;
+}
+
+static void wake_up(void *c) {
+  td_out_set(c, 0, td_in(c, 0));
+  td_kernel_done(c, NULL);
+}
+
+static void nap(td_kernel_ctx *c) {
+  if (!td_timer_start(td_clock_now() + 500000, wake_up, c)) wake_up(c);
+}
+
+/* It is short. */
+static void nap_cancel(td_kernel_ctx *c) {
+  (void)c;
+}
+
 static const td_op_def ops[] = {
     {.type = "TestFast",
      .sig = "x: T -> y: T; T: type",
@@ -84,11 +110,23 @@ static const td_op_def ops[] = {
      .shape = td_infer_same,
      .flags = TD_STATEFUL,
      .doc = "Waits for a later iteration."},
+    {.type = "TestMake",
+     .sig = "x: T -> y: T; T: type",
+     .shape = td_infer_any,
+     .flags = TD_STATEFUL,
+     .doc = "Gives a mebibyte."},
+    {.type = "TestNap",
+     .sig = "x: T -> y: T; T: type",
+     .shape = td_infer_same,
+     .flags = TD_STATEFUL,
+     .doc = "Gives its input after half a millisecond."},
     {0},
 };
 static const td_kernel_def kernels[] = {
     {.op = "TestFast", .device = "CPU", .run = fast},
     {.op = "TestSlow", .device = "CPU", .start = slow, .cancel = slow_cancel},
+    {.op = "TestMake", .device = "CPU", .run = make},
+    {.op = "TestNap", .device = "CPU", .start = nap, .cancel = nap_cancel},
     {0},
 };
 static const td_module module = {"test_frames", ops, kernels};
@@ -158,6 +196,83 @@ static void test_limit(void **state) {
   rig_deinit(&r);
 }
 
+/* ---- a device that is slower than the one it receives from ---- */
+
+/* while i < n: `maker` makes a mebibyte, and `taker`, which has the variable s,
+ * naps over it. i is on CPU:0. Gives the Exit of s. */
+static td_edge lagging(rig *r, int n, const char *maker, const char *taker) {
+  enum { AT_ONCE = 4 };
+  td_edge zero = make_const(r, TD_FLOAT64, 0, NULL);
+  td_edge many = make_const(r, TD_FLOAT64, n, NULL);
+  many = make_enter(r, many, "lag", true, AT_ONCE);
+  td_edge i = make_loop_merge(r, make_enter(r, zero, "lag", false, AT_ONCE));
+  td_edge s = make_loop_merge(r, make_enter(r, zero, "lag", false, AT_ONCE));
+  td_edge cond = NODE(r, "LoopCond", NULL, NODE(r, "Less", NULL, i, many));
+  td_edge si = NODE(r, "Switch", NULL, i, cond);
+  td_edge ss = NODE(r, "Switch", NULL, s, cond);
+  td_edge body = NODE(r, "Identity", NULL, port(si, 1));
+  td_edge one = make_const(r, TD_FLOAT64, 1, body.node);
+  td_edge more = NODE(r, "AddV2", NULL, body, one);
+  td_edge big = NODE(r, "TestMake", NULL, body);
+  td_edge slow = NODE(r, "TestNap", NULL, big);
+  td_edge kept = NODE(r, "Identity", NULL, port(ss, 1));
+  OK(td_node_add_control(kept.node, slow.node));
+  OK(td_node_set_back_edge(i.node, 1, NODE(r, "NextIteration", NULL, more)));
+  OK(td_node_set_back_edge(s.node, 1, NODE(r, "NextIteration", NULL, kept)));
+  OK(td_node_set_device(i.node, "/cpu:0"));
+  OK(td_node_set_device(cond.node, "/cpu:0"));
+  OK(td_node_set_device(more.node, "/cpu:0"));
+  OK(td_node_set_device(big.node, maker));
+  OK(td_node_set_device(s.node, taker));
+  OK(td_node_set_device(ss.node, taker));
+  OK(td_node_set_device(slow.node, taker));
+  OK(td_node_set_device(kept.node, taker));
+  return NODE(r, "Exit", NULL, port(ss, 0));
+}
+
+/* The most that the maker's values took at once. */
+static size_t peak_of(int n, int maker, const char *taker, bool roundtrip) {
+  rig r;
+  td_session *s;
+  td_tensor out;
+  td_device *d;
+  rig_init(&r);
+  td_edge y = lagging(&r, n, maker ? "/cpu:1" : "/cpu:0", taker);
+  td_signature sig = {.fetches = &y, .n_fetches = 1};
+  td_session_options so = {
+      .cpu_devices = 3, .threads = 2, .verify = true, .roundtrip = roundtrip};
+  OK(td_session_new(r.runtime, r.graph, &so, &s));
+  OK(td_runtime_cpu(r.runtime, maker, &d));
+  td_allocator_reset_peak(d->memory);
+  size_t before = td_allocator_read_stats(d->memory).in_use;
+  OK(td_session_run(s, &sig, NULL, &out, NULL));
+  size_t peak = td_allocator_read_stats(d->memory).peak;
+  assert_true(peak >= before);
+  td_tensor_release(&out);
+  td_session_release(s);
+  rig_deinit(&r);
+  return peak - before;
+}
+
+/* At most parallel_iterations are under way on each device, and the LoopCond's
+ * does not run ahead of any: what waits for the slow one does not grow with the
+ * number of iterations. A mebibyte a value, and what one is made of. */
+static void check_lag(int maker, const char *taker, bool roundtrip) {
+  enum { MOST = 10 << 20 };
+  size_t few = peak_of(50, maker, taker, roundtrip);
+  size_t many = peak_of(rounds(1200, 5000), maker, taker, roundtrip);
+  assert_in_range(few, 1 << 20, MOST);
+  assert_in_range(many, 1 << 20, MOST);
+}
+
+static void test_lag(void **state) {
+  (void)state;
+  check_lag(0, "/cpu:1", false);
+  check_lag(0, "/cpu:1", true);
+  check_lag(1, "/cpu:2", false); /* the LoopCond on a third one */
+  check_lag(1, "/cpu:0", false);
+}
+
 /* ---- variables that die ---- */
 
 /* while i < 5: y goes on while i < 2. Where y's part is on another device, that
@@ -182,7 +297,7 @@ static td_edge mortal(rig *r, const char *device, td_edge *y) {
   td_edge half = NODE(r, "Neg", NULL, m);
   OK(td_node_set_back_edge(i.node, 1, NODE(r, "NextIteration", NULL, more)));
   OK(td_node_set_back_edge(m.node, 1,
-                        NODE(r, "NextIteration", NULL, port(side, 1))));
+                           NODE(r, "NextIteration", NULL, port(side, 1))));
   OK(td_node_set_device(sum.node, device));
   OK(td_node_set_device(half.node, device));
   *y = NODE(r, "Exit", NULL, port(NODE(r, "Switch", NULL, half, cond), 0));
@@ -268,6 +383,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_overlap),
       cmocka_unit_test(test_limit),
+      cmocka_unit_test(test_lag),
       cmocka_unit_test(test_mortal),
       cmocka_unit_test(test_missing_back_edge),
       cmocka_unit_test(test_two_frames),

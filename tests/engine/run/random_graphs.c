@@ -1,20 +1,19 @@
 /* random_graphs.c - random graphs give the same bits however they are run.
  *
  * Each seed's graph runs on one thread and device without passes, then with
- * passes, threads, two devices, the test device and parts sent through bytes.
- * TIDE_SEEDS=n or first:n chooses how many; TIDE_SOAK runs ten thousand.
+ * passes, threads, two devices, the test device and parts sent through bytes. A
+ * node of four asks for no device: it follows others, is spread, or tries the
+ * test device first. TIDE_SEEDS=n or first:n chooses how many; TIDE_SOAK runs
+ * ten thousand.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/engine/run/random_call.h"
+#include "tests/engine/run/random_draw.h"
 
-#include <math.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "engine/base/map.h"
 #include "engine/run/session.h"
-
-enum { MOST_FETCHES = 8 };
 
 typedef struct outcome {
   td_code code;
@@ -25,17 +24,19 @@ typedef struct outcome {
 typedef struct setting {
   const char *name;
   int threads, cpus;
-  bool test, passes, roundtrip;
+  bool test, passes, roundtrip, spread;
 } setting;
 
 static const setting settings[] = {
-    {"one device, one thread, no passes", 1, 1, false, false, false},
-    {"two threads, passes", 2, 1, false, true, false},
-    {"two devices", 1, 2, false, true, false},
-    {"two devices, two threads, no passes", 2, 2, false, false, false},
-    {"two devices, through bytes", 2, 2, false, true, true},
-    {"test device", 2, 2, true, true, false},
-    {"test device, through bytes, no passes", 1, 2, true, false, true},
+    {"one device, one thread, no passes", 1, 1, false, false, false, false},
+    {"two threads, passes", 2, 1, false, true, false, false},
+    {"two devices", 1, 2, false, true, false, false},
+    {"two devices, two threads, no passes", 2, 2, false, false, false, false},
+    {"two devices, through bytes", 2, 2, false, true, true, false},
+    {"test device", 2, 2, true, true, false, false},
+    {"test device, through bytes, no passes", 1, 2, true, false, true, false},
+    {"two devices, spread, through bytes", 2, 2, false, true, true, true},
+    {"test device, spread, no passes", 2, 2, true, false, false, true},
 };
 
 static volatile sig_atomic_t current = -1; /* the seed being run */
@@ -49,9 +50,7 @@ static void run_all(td_session *s, drawn *d, const td_edge *fetch, int n,
   td_step_options options = {.timeout = 20000000000};
   td_signature init = {.targets = d->init, .n_targets = d->variables};
   td_node *over[MOST_VARIABLES];
-  int n_over = 0;
-  for (int i = 0; i < d->variables; i++)
-    if (d->last[i]) over[n_over++] = d->last[i];
+  int n_over = state_ops(d, over);
   td_signature sig = {
       .fetches = fetch, .n_fetches = n, .targets = over, .n_targets = n_over};
   td_edge reads[MOST_VARIABLES];
@@ -73,35 +72,7 @@ static void drop(outcome *o) {
   for (int i = 0; i < o->n; i++) td_tensor_release(&o->value[i]);
 }
 
-/* Bits, except that any NaN equals any NaN. */
-static bool same_value(const td_tensor *a, const td_tensor *b) {
-  if (a->dtype != b->dtype || !td_shape_equal(&a->shape, &b->shape))
-    return false;
-  if (a->dtype != TD_FLOAT32) return td_tensor_same(a, b);
-  for (int64_t i = 0; i < td_tensor_count(a); i++) {
-    const float *x = a->data, *y = b->data;
-    if (memcmp(&x[i], &y[i], sizeof *x) && !(isnan(x[i]) && isnan(y[i])))
-      return false;
-  }
-  return true;
-}
-
 /* ---- one seed ---- */
-
-static int choose_fetches(drawn *d, const context *root, td_edge *fetch) {
-  int n = 0;
-  for (int i = 0; i < MOST_FETCHES && root->n; i++) {
-    int k = draw(d, root->n);
-    td_edge e = root->value[root->n - 1 - k];
-    fetch[n++] = e;
-    for (k = 0; k < n - 1; k++)
-      if (fetch[k].node == e.node && fetch[k].port == e.port) {
-        n--;
-        break;
-      }
-  }
-  return n;
-}
 
 static void count_ops(const drawn *d) {
   for (int32_t i = 0; i < td_graph_size(d->graph); i++) {
@@ -124,7 +95,10 @@ static bool run_setting(const setting *w, drawn *d, const td_edge *fetch, int n,
                            .cpu_devices = w->cpus,
                            .passes_off = w->passes ? 0 : ~0U,
                            .verify = true,
-                           .roundtrip = w->roundtrip};
+                           .roundtrip = w->roundtrip,
+                           .spread = w->spread,
+                           .first = w->test && !w->spread ? device_type("TEST")
+                                                          : NULL};
   OK(td_runtime_new(&ro, &rt));
   OK(td_session_new(rt, d->graph, &so, &s));
   run_all(s, d, fetch, n, o);
@@ -137,14 +111,9 @@ static bool run_setting(const setting *w, drawn *d, const td_edge *fetch, int n,
 static bool run_seed(unsigned seed) {
   rig r;
   rig_init(&r);
-  drawn d = {.graph = r.graph, .seed = seed * 2654435761u + 1};
-  context *root = context_new(NULL, 'r');
-  for (int i = 0; i < 3; i++) fresh_value(&d, root, TD_INVALID);
-  make_variables(&d, root);
-  int ops = 10 + draw(&d, 16);
-  draw_ops(&d, root, root, ops, 0);
+  drawn d;
   td_edge fetch[MOST_FETCHES];
-  int n = choose_fetches(&d, root, fetch);
+  int n = draw_graph(&d, r.graph, seed, fetch);
   count_ops(&d);
   outcome first, o;
   bool good = run_setting(&settings[0], &d, fetch, n, &first);
@@ -160,7 +129,6 @@ static bool run_seed(unsigned seed) {
     drop(&o);
   }
   drop(&first);
-  free(root);
   rig_deinit(&r);
   return good;
 }

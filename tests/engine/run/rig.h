@@ -5,7 +5,7 @@
 #define TEST_RUN_RIG_H
 
 #include "engine/device/states.h"
-#include "tests/check.h"
+#include "tests/device.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -220,7 +220,7 @@ static inline td_edge make_endless(rig *r) {
 /* The part in topological order, compiled. */
 static inline td_program *rig_compile(rig *r) {
   td_program *p;
-  OK(td_program_new(r->graph, r->device, r->states, &p));
+  OK(td_program_new(r->graph, r->device, r->states, NULL, &p));
   return p;
 }
 

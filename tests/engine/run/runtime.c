@@ -19,7 +19,7 @@ static int64_t put_forward(void) {
 }
 
 static size_t held(const td_device *d) {
-  return td_alloc_read_stats(d->memory).held;
+  return td_allocator_read_stats(d->memory).held;
 }
 
 /* Waits at most ten seconds until the device holds little. */
@@ -49,7 +49,7 @@ static void test_rest(void **state) {
   OK(td_runtime_cpu(rt, 0, &cpu));
   for (int i = 0; i < 3; i++) {
     use_much(cpu);
-    td_runtime_next_step(rt);      /* wakes the watch */
+    td_runtime_used(rt);      /* wakes the watch */
 #if !defined(__SANITIZE_ADDRESS__) /* keeps nothing anyway */
     assert_true(held(cpu) >= SIZE);
 #endif
@@ -73,7 +73,7 @@ static void test_release(void **state) {
     OK(td_runtime_cpu(rt, 0, &cpu));
     td_device_retain(cpu);
     if (i % 20 == 1) use_much(cpu);
-    td_runtime_next_step(rt);
+    td_runtime_used(rt);
     __atomic_fetch_add(&ahead, i % 2 * INT64_C(5000000000), __ATOMIC_RELAXED);
     if (i % 20 == 11) nanosleep(&t, NULL);
     td_runtime_release(rt);

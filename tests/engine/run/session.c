@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "engine/run/async.h"
+#include "engine/run/loop.h"
 #include "engine/run/partial.h"
 
 /* A rig with a session on one or two CPU devices. */
@@ -16,7 +17,10 @@ typedef struct bench {
 
 static void bench_init(bench *b, int cpus) {
   rig_init(&b->r);
-  td_session_options o = {.threads = 2, .cpu_devices = cpus, .verify = true};
+  td_session_options o = {.threads = 2,
+                          .cpu_devices = cpus,
+                          .first = device_type(NULL),
+                          .verify = true};
   OK(td_session_new(b->r.runtime, b->r.graph, &o, &b->s));
 }
 
@@ -173,19 +177,24 @@ static void test_handle(void **state) {
   bench_deinit(&b);
 }
 
-/* Waits for what nobody sends. */
-static td_edge make_recv(rig *r) {
-  td_build b;
-  td_node *n;
-  td_build_init(&b, r->graph, "_Recv", NULL);
-  td_build_attr(&b, "tensor_type", td_attr_type(TD_FLOAT64));
-  td_build_attr(&b, "tensor_name", td_attr_string("nothing"));
-  td_build_attr(&b, "send_device", td_attr_string("/device:CPU:1"));
-  td_build_attr(&b, "send_device_incarnation", td_attr_int(0));
-  td_build_attr(&b, "recv_device", td_attr_string("/device:CPU:0"));
-  td_build_attr(&b, "_edge", td_attr_int(0));
-  OK(td_build_node(&b, &n));
-  return (td_edge){n, 0};
+/* On CPU:1, of what a loop on CPU:0 never gives. */
+static td_edge make_never(rig *r) {
+  td_edge never = NODE(r, "Neg", "never", make_endless(r));
+  OK(td_node_set_device(never.node, "/device:CPU:1"));
+  return never;
+}
+
+/* A late step's error says what its kernels wait for. */
+static void test_deadline_tells_why(void **state) {
+  (void)state;
+  bench b;
+  bench_init(&b, 2);
+  double v;
+  td_step_options o = {.timeout = 50000000};
+  FAILS(run1(&b, (td_edge){NULL, 0}, 0, make_never(&b.r), &v, &o),
+        TD_DEADLINE_EXCEEDED,
+        "_endless_exit from /job:localhost/replica:0/task:0/device:");
+  bench_deinit(&b);
 }
 
 /* The handle was let go: the step's deadline ends it and is the last to know
@@ -193,8 +202,8 @@ static td_edge make_recv(rig *r) {
 static void test_deadline_alone(void **state) {
   (void)state;
   bench b;
-  bench_init(&b, 1);
-  td_edge never = make_recv(&b.r), loop = make_endless(&b.r);
+  bench_init(&b, 2);
+  td_edge never = make_never(&b.r), loop = make_endless(&b.r);
   td_signature sig = {.fetches = &never, .n_fetches = 1};
   td_step_options o = {.timeout = 5000000};
   for (int i = 0; i < 3; i++) {
@@ -264,17 +273,18 @@ static void test_no_lost_update(void **state) {
   OK(td_build_node(&rb, &read));
   td_signature sig = {.targets = &add, .n_targets = 1};
   td_callable *c[2];
-  td_async *h[2];
-  int64_t each = 200000;
+  td_loop *h[2];
+  int64_t each = device_type(NULL) ? 10000 : 200000; /* some are slow */
+  td_loop_options o = {.threads = 2, .steps = each};
   td_session *sessions[2] = {b.s, other};
   for (int i = 0; i < 2; i++) {
     OK(td_callable_new(sessions[i], &sig, &c[i]));
-    OK(td_async_loop(c[i], 2, each, &h[i]));
+    OK(td_loop_start(c[i], &o, &h[i]));
   }
   for (int i = 0; i < 2; i++) {
-    OK(td_async_wait(h[i], -1, NULL, NULL));
-    assert_int_equal(td_async_steps(h[i]), each);
-    td_async_release(h[i]);
+    OK(td_loop_wait(h[i], -1, NULL));
+    assert_int_equal(td_loop_steps(h[i]), each);
+    td_loop_release(h[i]);
     td_callable_release(c[i]);
   }
   double sum;
@@ -355,6 +365,7 @@ int main(void) {
       cmocka_unit_test(test_dead_fetch),
       cmocka_unit_test(test_grow),
       cmocka_unit_test(test_handle),
+      cmocka_unit_test(test_deadline_tells_why),
       cmocka_unit_test(test_deadline_alone),
       cmocka_unit_test(test_no_lost_update),
       cmocka_unit_test(test_partial),

@@ -4,7 +4,7 @@
 #include "engine/device/variable.h"
 #include "tests/engine/run/rig.h"
 
-#include "engine/run/async.h"
+#include "engine/run/loop.h"
 
 enum { SIZE = 4096 };
 
@@ -149,14 +149,15 @@ static void test_never_torn(void **state) {
   model m;
   model_init(&m);
   td_callable *c;
-  td_async *h;
+  td_loop *h;
+  td_loop_options o = {.threads = 2, .steps = 4000};
   td_signature step = {.targets = &m.step, .n_targets = 1};
   td_signature read = {.fetches = &m.read, .n_fetches = 1};
   OK(td_callable_new(m.s, &step, &c));
-  OK(td_async_loop(c, 2, 4000, &h));
+  OK(td_loop_start(c, &o, &h));
   float last = 0;
   int reads = 0;
-  while (!td_async_done(h)) {
+  while (!td_loop_over(h)) {
     td_tensor out;
     OK(td_session_run(m.s, &read, NULL, &out, NULL));
     const float *v = out.data;
@@ -167,13 +168,13 @@ static void test_never_torn(void **state) {
     reads++;
     td_tensor_release(&out);
   }
-  OK(td_async_wait(h, -1, NULL, NULL));
+  OK(td_loop_wait(h, -1, NULL));
   td_tensor out;
   OK(td_session_run(m.s, &read, NULL, &out, NULL));
   assert_true(td_tensor_get_f(&out, 0) == 4000);
   td_tensor_release(&out);
   print_message("%d reads beside 4000 updates\n", reads);
-  td_async_release(h);
+  td_loop_release(h);
   td_callable_release(c);
   model_deinit(&m);
 }

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "engine/run/async.h"
+#include "engine/run/loop.h"
 
 enum { SIZE = 65536, LONGEST = 3000000 /* ns before a stop */ };
 
@@ -68,7 +69,10 @@ static td_edge filled(rig *r, float v) {
 
 /* A session and what it keeps planned. */
 static void world_open(world *w) {
-  td_session_options o = {.threads = 2, .cpu_devices = w->cpus, .verify = true};
+  td_session_options o = {.threads = 2,
+                          .cpu_devices = w->cpus,
+                          .first = device_type(NULL),
+                          .verify = true};
   td_signature never = {.fetches = &w->never, .n_fetches = 1};
   td_signature step = {.targets = &w->add, .n_targets = 1};
   OK(td_session_new(w->r.runtime, w->r.graph, &o, &w->s));
@@ -165,17 +169,18 @@ static int64_t by_close(world *w) {
   return late;
 }
 
-/* A loop of short steps on two threads. */
+/* A loop of short steps in two chains. */
 static int64_t by_loop(world *w) {
-  td_async *h;
-  OK(td_async_loop(w->step, 2, -1, &h));
+  td_loop *h;
+  td_loop_options o = {.threads = 2, .steps = -1};
+  OK(td_loop_start(w->step, &o, &h));
   nap(w);
   int64_t start = td_clock_now();
-  td_async_cancel(h);
-  td_status *s = td_async_wait(h, -1, NULL, NULL);
+  td_loop_cancel(h);
+  td_status *s = td_loop_wait(h, -1, NULL);
   int64_t late = td_clock_now() - start;
   expect(s, TD_CANCELLED);
-  td_async_release(h);
+  td_loop_release(h);
   return late;
 }
 

@@ -37,6 +37,7 @@ static td_status *counted_refusal(td_allocator *a, size_t bytes) {
 static counted counted_make(bool host) {
   return (counted){.base = {.name = "counted",
                             .host = host,
+                            .touchable = host,
                             .alloc = counted_alloc,
                             .free = counted_free,
                             .refusal = counted_refusal}};

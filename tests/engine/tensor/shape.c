@@ -56,13 +56,12 @@ static void test_count(void **state) {
 
 static void test_make(void **state) {
   (void)state;
-  td_shape s = td_shape_of(9, (int64_t[9]){0});
+  td_shape s = td_shape_of(17, (int64_t[17]){0});
   assert_int_equal(s.rank, -1);
   s = td_shape_of(-7, NULL);
   assert_int_equal(s.rank, -1);
   s = td_shape_of(2, (int64_t[]){-5, 3});
   assert_int_equal(s.dim[0], -1);
-  assert_int_equal(s.dim[2], 0);
   s = td_shape_scalar();
   assert_int_equal(s.rank, 0);
   s = td_shape_vector(7);

@@ -35,14 +35,14 @@ static void test_new_refused(void **state) {
     td_shape shape;
     const char *message;
   } rows[] = {
-      {TD_FLOAT32, {{0}, -1}, "known shape, not ?"},
-      {TD_FLOAT32, {{2, -1}, 2}, "known shape, not {2, -1}"},
-      {TD_INT8, {{INT64_MAX, 2}, 2}, "more than 2^63-1 elements"},
-      {TD_FLOAT32, {{INT64_MAX}, 1}, "more than 2^63-1 bytes"},
-      {TD_INT64, {{INT64_MAX / 8 + 1}, 1}, "more than 2^63-1 bytes"},
-      {TD_COMPLEX128, {{1LL << 60}, 1}, "complex128 tensor of shape"},
-      {TD_INT8, {{0, INT64_MAX, 2}, 3}, "elements"},
-      {TD_INVALID, {{0}, 0}, "invalid are not plain"},
+      {TD_FLOAT32, {-1, {0}}, "known shape, not ?"},
+      {TD_FLOAT32, {2, {2, -1}}, "known shape, not {2, -1}"},
+      {TD_INT8, {2, {INT64_MAX, 2}}, "more than 2^63-1 elements"},
+      {TD_FLOAT32, {1, {INT64_MAX}}, "more than 2^63-1 bytes"},
+      {TD_INT64, {1, {INT64_MAX / 8 + 1}}, "more than 2^63-1 bytes"},
+      {TD_COMPLEX128, {1, {1LL << 60}}, "complex128 tensor of shape"},
+      {TD_INT8, {3, {0, INT64_MAX, 2}}, "elements"},
+      {TD_INVALID, {0, {0}}, "invalid are not plain"},
   };
   (void)state;
   for (size_t i = 0; i < TD_COUNT(rows); i++) {

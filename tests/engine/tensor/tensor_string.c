@@ -86,10 +86,10 @@ static void test_refused(void **state) {
     td_shape shape;
     size_t total;
   } rows[] = {
-      {{{0}, -1}, 0},          {{{-1}, 1}, 0},
-      {{{INT64_MAX}, 1}, 0},   {{{INT64_MAX / 8}, 1}, 64},
-      {{{2}, 1}, SIZE_MAX},    {{{2}, 1}, SIZE_MAX - 24},
-      {{{2}, 1}, PTRDIFF_MAX},
+      {{-1, {0}}, 0},          {{1, {-1}}, 0},
+      {{1, {INT64_MAX}}, 0},   {{1, {INT64_MAX / 8}}, 64},
+      {{1, {2}}, SIZE_MAX},    {{1, {2}}, SIZE_MAX - 24},
+      {{1, {2}}, PTRDIFF_MAX},
   };
   uint64_t *offsets;
   char *text;

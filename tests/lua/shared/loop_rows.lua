@@ -96,6 +96,19 @@ local loops = {
       end, function() return h * w:sum() end)
     end, {v}))
   end, {W, V}},
+  {"cond_in_cond_in_while", function(w, v)
+    return (times(5, function(i, h)
+      return td.cond(even(i), function()
+        return td.cond(h:sum():less(0.25), function()
+          return (times(i, function(_, u) return td.tanh(u:matmul(w) + h) end,
+                        {h * h}))
+        end, function() return td.sin(h) * w:sum() end)
+      end, function()
+        return td.cond(i:less(2), function() return h:matmul(w) end,
+                       function() return td.sin(h * h) - h end)
+      end)
+    end, {v}))
+  end, {W, V}},
   {"three_deep", function(w, v)
     return (times(2, function(_, a)
       return (times(2, function(_, b)
@@ -236,17 +249,24 @@ local sparse = {
 }
 table.move(sparse, 1, #sparse, #arrays + 1, arrays)
 
--- A row's values and the gradients of their sum, as nodes of the current graph,
--- with what is fed. Where there is no gradient there are zeros.
-local function build(row)
-  local xs, ds = {}, {}
-  for i, v in ipairs(row[3]) do xs[i] = td.placeholder(v.dtype, v.shape) end
-  local ys = {row[2](table.unpack(xs))}
+-- Gradients as tensors. Where there is none there are zeros.
+local function dense_gradients(ys, xs)
+  local ds = {}
   for i, d in ipairs(td.gradients(ys, xs)) do
     if not d then d = td.zeros_like(xs[i]) end
     ds[i] = slices.is(d) and d:dense() or d
   end
-  return ys, ds, xs
+  return ds
 end
 
-return {loops = loops, arrays = arrays, times = times, build = build}
+-- A row's values and the gradients of their sum, as nodes of the current graph,
+-- with what is fed.
+local function build(row)
+  local xs = {}
+  for i, v in ipairs(row[3]) do xs[i] = td.placeholder(v.dtype, v.shape) end
+  local ys = {row[2](table.unpack(xs))}
+  return ys, dense_gradients(ys, xs), xs
+end
+
+return {loops = loops, arrays = arrays, times = times, even = even,
+        build = build, dense_gradients = dense_gradients}

@@ -1,7 +1,7 @@
 -- scattered.lua - the same graph on devices drawn for each node: the same bits.
 --
--- On two CPU devices; with TIDE_TEST_DEVICES=1 in the environment on the test
--- device too. Each part goes through GraphDef's bytes as well.
+-- On two CPU devices, and on the test device or what TIDE_DEVICE names where
+-- there is one. Each part goes through GraphDef's bytes as well.
 -- SPDX-License-Identifier: Apache-2.0
 
 local lu = require "luaunit"
@@ -11,15 +11,11 @@ local rng = require "tide.base.rng"
 
 local scattered = {}
 
-local function has_test_device()
-  for _, d in ipairs(td.devices()) do
-    if d:find "TEST:0" then return true end
-  end
-  return false
-end
-
 local places = {"/CPU:0", "/CPU:1"}
-if has_test_device() then places[3] = "/device:TEST:0" end
+local under_test = (os.getenv "TIDE_DEVICE" or "TEST") .. ":0"
+for _, d in ipairs(td.devices()) do
+  if d:find(under_test, 1, true) then places[3] = "/device:" .. under_test end
+end
 
 -- What holds a resource stays with it.
 local function holds_resource(op)

@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import (CLOSE, L, Zeros, bad, case, i32, i64, no_grad, of, op,
+from .base import (CLOSE, L, Zeros, bad, case, i32, i64, nan, no_grad, of, op,
                    string, sweep)
 
 X = [[1, -2, 3], [4, 5, -6]]
@@ -68,7 +68,7 @@ op("Slice",
    bad("", X, i32([0, 1]), i32([2, 3])), bad("", X, i32([0, -1]), i32([1, 1])),
    bad("", X, i32([0, 0]), i32([-2, 1])), bad("", X, i32([0]), i32([1])),
    bad("", X, i32([3, 0]), i32([-1, 1])),
-   bad("", X, i32([0, 0]), i32([1])))
+   bad("", X, i32([0, 0]), i32([1])), bad("vector", [1, 2], i32(0), i32(1)))
 
 
 def ss(x, begin, end, strides, **masks):
@@ -117,7 +117,7 @@ op("Tile",
    case([[1, 2]], i32([0, 2])), case(3, i32([])), case([[], []], i32([2, 2])),
    case(CUBE, i32([1, 2, 2])), of("string", WORDS, i32([2])),
    bad("multiples", X, i32([2])), bad("multiples", X, i32([2, -1])),
-   bad("", X, i32([[1, 2]])))
+   bad("", X, i32([[1, 2]])), bad("vector", [1, 2], i32(2)))
 op("Pad",
    sweep([[1, 2], [3, 4]], i32([[0, 1], [1, 0]])),
    case([[1, 2]], i64([[1, 1], [0, 2]])), case(3, i32([[]]).reshape(0, 2)),
@@ -217,7 +217,12 @@ op("Transpose",
    bad("perm", X, i32([[0, 1]])))
 op("ConjugateTranspose",
    sweep(X, i32([1, 0])), of("complex64", [[1 + 2j, 3j]], i32([1, 0])),
-   bad("perm", X, i32([0])))
+   of("complex128", [[[1 + 2j], [3j]]], i64([2, 0, 1])),
+   of("complex64", [[1 + 2j], [3j]], i32([0, 1])),
+   of("complex128", 2 - 1j, i32([])), of("complex64", [1j, nan], i32([0])),
+   of("string", string([[b"a", b"b"]]), i32([1, 0])),
+   of("complex64", Zeros(0, 2), i32([1, 0])),
+   bad("perm", X, i32([0])), bad("perm", X, i32([0, 0])))
 op("ReverseV2",
    sweep(X, i32([1])), case(CUBE, i32([0, -1])), case(CUBE, i64([1])),
    case(X, i32([])), case([[], []], i32([0])), case(3, i32([])),

@@ -15,6 +15,7 @@ SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
 OPS = {}
+RANKS = {}
 
 nan, inf = float("nan"), float("inf")
 
@@ -122,10 +123,18 @@ def op(name, *cases, near=EXACT, **row):
     OPS[name] = Row(cases, near, **row)
 
 
-def source(name):
-    """What the cases of an op are, for the hash in its file."""
-    row = dict(vars(OPS[name]), cases=[vars(c) for c in OPS[name].cases])
-    return repr(row)
+def ranks(name, of_ranks, make):
+    """Cases make(n) of one op for each rank n; how near, the op's row says."""
+    cases = []
+    for n in of_ranks:
+        made = make(n)
+        cases += made if isinstance(made, list) else [made]
+    RANKS[name] = Row(cases, ())
+
+
+def source(row):
+    """What the cases of a row are, for the hash in its file."""
+    return repr(dict(vars(row), cases=[vars(c) for c in row.cases]))
 
 
 def i32(x):

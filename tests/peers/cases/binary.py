@@ -96,23 +96,34 @@ binary("NextAfter", edges=False,
 # TensorFlow's floats are rougher than ours, which come from doubles.
 ROUGH = (1, 1, 256, 256, 0)
 SHAPE = [[0.5, 2, 7], [1, 3.5, 0.25]]
+# Zeros, infinity, tiny and large orders.
+HARD_GAMMA = ([0, -1, 0.5, 0, inf, inf, 1e-30, 1e-20, 1e-10, 1e-5, 30, 0.5, 3,
+               28, 1e5],
+              [0, 0, 0, 1, inf, 1, 2.5, 3, 1.5, 2, 20, 1e-10, 1e-5, 1e9, 1e9])
 for name in ("Igamma", "Igammac"):
     binary(name, SHAPE, [[0.25, 2, 4], [6, 3.5, 9]], edges=False, more=[
         no_grad(floats([nan, 1, 0, -1, 2, 2, 1, 30],
-                       [1, nan, 1, 1, 0, -1, inf, 25]))],
+                       [1, nan, 1, 1, 0, -1, inf, 25])),
+        no_grad(of("float64 float32", *HARD_GAMMA))],
            near=ROUGH)
 binary("IgammaGradA", SHAPE, [[0.25, 2, 4], [6, 3.5, 9]], edges=False,
+       more=[no_grad(of("float64 float32", *HARD_GAMMA))],
        near=ROUGH)
 binary("RandomGammaGrad", SHAPE, [[0.25, 2, 4], [6, 3.5, 9]], edges=False,
+       more=[no_grad(of("float64 float32", *HARD_GAMMA))],
        near=ROUGH)
 binary("Zeta", [[2, 3, 1.5], [10, 4, 2]], [[1, 2, 0.5], [3, 20, 7.5]],
        edges=False,
        more=[floats([1, 0.5, 2, 3, 2, 3, 2.5, 2], [2, 2, -1, -1, -1.5, -1.5,
-                                                   -0.5, 0])],
+                                                   -0.5, 0]),
+             floats([1, inf, inf, inf, 4, 1e5], [nan, -0.5, 0.5, 3, -0.001, 2]),
+             of("float64", [1.0001, 40, 7, 3], [1e8, 0.1, -3.0001, -1e-5])],
        near=ROUGH)
 binary("Polygamma", [[0, 1, 2], [3, 1, 0]], [[1, 2, 0.5], [3, 20, 7.5]],
        edges=False,
-       more=[floats([0.5, -1, 1, 2], [2, 2, -0.5, -1.5])],
+       more=[floats([0.5, -1, 1, 2], [2, 2, -0.5, -1.5]),
+             no_grad(of("float64", [0, 0, 1, 2, 12, 1e30, 3],
+                        [-1e-10, -1e-200, 1e-10, -1e-5, 0.5, 0.5, 1e6]))],
        near=ROUGH)
 binary("Atan2",
        near=CLOSE)
@@ -153,7 +164,11 @@ def slope(name, first=ONE, second=Y, edges=True, **row):
     op(name,
        sweep(first, second),
        *([no_grad(floats([1, nan, 2, -3, 0.5], [nan, 1, 0.0, -0.0, 6])),
-          no_grad(floats([nan, nan, inf, -inf], [-1, 7, -1, 7]))]
+          no_grad(floats([nan, nan, inf, -inf], [-1, 7, -1, 7])),
+          no_grad(floats([0.0, -0.0, nan, inf, -inf, 4],
+                         [0.0, 0.0, 0.0, -0.0, 0.0, 0.0])),
+          no_grad(floats([0.0, 0.0, -0.0, 0.0, 0.0, 0.0],
+                         [0.0, -0.0, nan, inf, -inf, 4]))]
          if edges else []),
        case([[], []], [[], []]),
        case(0.5, 2),
@@ -212,12 +227,17 @@ op("ClipByValue",
    case([], 0, 1),
    case([1, 5, 3], 2, [4, 4, 0]), case([1, 5, 3], 4, 2), no_grad(floats([nan, 1], 0, 5)),
    no_grad(floats([-1, 1, 7], [nan, 2, 0], [3, nan, nan])),
-   bad("shape", [1, 5, 3], [2, 2], 4),
-   missing={"T": "complex64 complex128"}, because="they have no order")
+   no_grad(of("complex64 complex128", [1 + 2j, 3 - 1j, -1 - 1j, 9j],
+              1j, 2 + 3j)),
+   no_grad(of("complex64", [1 + 2j, nan], [2 + 1j] * 2, [3, 1 - 1j])),
+   bad("shape", [1, 5, 3], [2, 2], 4))
 op("Betainc",
    sweep([[0.5, 2], [3, 4]], [[1, 3], [0.25, 7]], [[0.25, 0.5], [0.75, 1]]),
    case(2, [1, 3.5], [0.5, 0]), case([[], []], 1, 2),
    floats([nan, -1, 1, 1, 2], [1, 1, 0, 1, 3], [0.5, 0.5, 0.5, 2, 1]),
+   no_grad(of("float64", [1e209, 1, 1e-10],
+              [0.9, 1e224, 2],
+              [0.75, 0.25, 0.5])),
    bad("shape", [1, 2], [1, 2, 3], 0.5),
    near=ROUGH)
 op("ApproximateEqual",

@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .base import bad, case, i32, i64, no_grad, of, op
+from .base import Zeros, bad, case, i32, i64, no_grad, of, op
 from .pool import grid
 
 X = grid(4, 2, 3)
@@ -23,6 +23,7 @@ op("CTCLoss",
    of("float32", X, FOUR, AGAIN, i32([4, 4]),
       preprocess_collapse_repeated=True),
    of("float32", grid(5, 2, 4), FOUR, i32([2, 0, 2, 1]), i32([5, 3])),
+   bad("0 rows", Zeros(3, 0, 2), i64([]).reshape(0, 2), i32([]), i32([])),
    bad("no labels", X, TWO[:2], i32([0, 1]), i32([4, 4])),
    bad("only 1", X, TWO, i32([0, 1, 1]), i32([1, 4])),
    bad("-1", X, TWO, i32([0, -1, 1]), i32([4, 4])),

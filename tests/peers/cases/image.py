@@ -9,8 +9,8 @@ import zlib
 
 import numpy as np
 
-from .base import (bad, case, f32, floats, i32, no_grad, of, op, string, sweep,
-                   u8)
+from .base import (bad, case, f32, floats, i32, inf, nan, no_grad, of, op, string,
+                   sweep, u8)
 
 # ---- files -------------------------------------------------------------------
 
@@ -121,6 +121,7 @@ SMALL = [[[[1.5, 2], [3, -4]], [[5, 6.5], [7, 8]], [[0, 1], [2, 9]]]]
 TWO = (np.arange(2 * 4 * 5 * 1).reshape(2, 4, 5, 1) % 7 - 2.5).tolist()
 BAD_SIZES = [bad("size", SMALL, i32([2])), bad("size", SMALL, i32([0, 2])),
              bad("", SMALL[0], i32([2, 2]))]
+ROW, COLUMN, DOT = [[[[1], [2.5], [4]]]], [[[[1]], [[2.5]], [[4]]]], [[[[3]]]]
 HALF = {"half_pixel_centers": True}
 ALIGN = {"align_corners": True}
 NEAR = (1, 1, 4, 4, 0)
@@ -131,12 +132,16 @@ for name in ("ResizeBilinear", "ResizeBicubic", "ResizeNearestNeighbor"):
        *[of("float32", TWO, i32(size), **a) for size in
          ([3, 3], [5, 6]) for a in ({}, ALIGN, HALF)],
        of("float32", SMALL, i32([1, 1])),
+       *[of("float32", x, i32([3, 2]), **a) for x in (ROW, COLUMN, DOT)
+         for a in ({}, ALIGN, HALF)],
        bad("exclude", SMALL, i32([2, 2]), **HALF, **ALIGN), *BAD_SIZES,
        near=(1, 1, 4, 4, 0), least=1)
 op("ResizeArea",
    sweep(SMALL, i32([2, 1])),
    *[of("float32", TWO, i32(size), **a) for size in
      ([3, 3], [7, 9], [1, 1], [2, 5]) for a in ({}, ALIGN)],
+   *[of("float32", x, i32(size), **a) for x in (ROW, COLUMN, DOT)
+     for size in ([3, 2], [1, 5]) for a in ({}, ALIGN)],
    *BAD_SIZES, near=NEAR, least=1)
 
 GRADS = f32(np.arange(2 * 3 * 7 * 1).reshape(2, 3, 7, 1) % 5 - 1.5)
@@ -165,6 +170,9 @@ op("CropAndResize",
      for size in ([1, 1], [2, 5]) for m in ("bilinear", "nearest")],
    bad("box_ind", TWO, CUTS, i32([0, 2, 1]), i32([2, 2])),
    bad("boxes", TWO, CUTS, i32([0, 1]), i32([2, 2])),
+   bad("boxes[1][2]", TWO, f32([[0, 0, 1, 1], [0, 0, inf, 1]]), i32([0, 1]),
+       i32([2, 2])),
+   bad("boxes[0][1]", TWO, f32([[0, nan, 1, 1]]), i32([0]), i32([2, 2])),
    bad("crop_size", TWO, CUTS, OF, i32([0, 2])), near=NEAR, least=1)
 CROPS = f32(np.arange(3 * 2 * 3).reshape(3, 2, 3, 1) % 4 - 1.5)
 op("CropAndResizeGradImage",
@@ -259,3 +267,28 @@ op("ExtractImagePatches",
        padding="SAME"),
    bad("rates", TWO, ksizes=ONES, strides=ONES, rates=[2, 1, 1, 1],
        padding="SAME"))
+
+# ---- glimpses: with noise there is no right answer ---------------------------
+
+GLIMPSE = np.arange(1, 41, dtype=np.float32).reshape(2, 4, 5, 1)
+ZERO = {"uniform_noise": False, "noise": "zero"}
+op("ExtractGlimpse",
+   case(f32(GLIMPSE), i32([2, 3]), f32([[0, 0], [0.2, -0.1]])),
+   case(f32(GLIMPSE), i32([1, 1]), f32([[2, 3], [1.5, 2.5]]),
+           normalized=False, centered=False),
+   case(f32(GLIMPSE), i32([4, 5]), f32([[0.5, 0.5], [0.5, 0.5]]),
+           centered=False),
+   case(f32(GLIMPSE), i32([3, 3]), f32([[1, 1], [-1, 0.3]]), **ZERO),
+   case(f32(GLIMPSE), i32([7, 2]), f32([[-0.3, 0.9], [3, -3]]), **ZERO),
+   case(f32(GLIMPSE), i32([3, 4]), f32([[3.9, 6.2], [-2, 1e30]]),
+           normalized=False, **ZERO),
+   case(f32(GLIMPSE), i32([0, 3]), f32([[0, 0], [0, 0]])),
+   bad("size", f32(GLIMPSE), i32([2]), f32([[0, 0], [0, 0]])),
+   bad("negative", f32(GLIMPSE), i32([2, -1]), f32([[0, 0], [0, 0]])),
+   bad("offsets", f32(GLIMPSE), i32([2, 2]), f32([[0, 0]])),
+   bad("offsets", f32(GLIMPSE), i32([2, 2]), f32([[0, 0, 0], [0, 0, 0]])),
+   bad("input", f32([[1]]), i32([2, 2]), f32([[0, 0]])),
+   bad("noise", f32(GLIMPSE), i32([2, 2]), f32([[0, 0], [0, 0]]),
+       uniform_noise=False, noise="grey"),
+   bad("uniform_noise", f32(GLIMPSE), i32([2, 2]), f32([[0, 0], [0, 0]]),
+       noise="zero"))

@@ -58,3 +58,8 @@ op("Switch",
                                                           boolean(True)),
    of("string", string([b"a"]), boolean(False)),
    bad("", X, boolean([True])))
+op("ToBool",
+   sweep(3), sweep(0), sweep([0, 0]), case([]), case([[0]]), case(-0.0),
+   case(float("nan")), case(0.5), of("string", string(b"x")),
+   of("string", string(b"")), of("string", string([b""])),
+   of("bool", boolean(False)))

@@ -3,7 +3,14 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import numpy as np
+
 from .base import bad, case, f32, i32, i64, inf, no_grad, of, op, string
+
+
+def u64(x):
+    return np.array(x, np.uint64)
+
 
 SEEDS = {"seed": 87654321, "seed2": 42}
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -71,6 +78,73 @@ op("StatelessRandomUniformInt",
    bad("minval", i32([2]), i64([3, 4]), i32(4), i32(4)),
    bad("seed", i32([2]), i64([3, 4, 5]), i32(4), i32(7)),
    bad("", i32([2]), i64([3, 4]), i32([1, 2]), i32(4)))
+ONE, TWO = u64([7]), u64([1, 2**63 + 5])
+
+
+def keyed(*more):
+    """As stateless, of a key and a counter."""
+    return [case(i32([7]), ONE, TWO, i32(1), dtype=t) for t in FLOATS] + [
+        case(i64([2, 3]), ONE, u64([1, 2, 3]), i32(3), dtype="float32"),
+        case(i32([]), ONE, TWO, i32(1), dtype="float32"),
+        case(i32([0, 3]), ONE, TWO, i32(1), dtype="float32"),
+        case(i32([65]), ONE, TWO, i32(1), dtype="float32"), *more,
+        bad("-1", i32([-1]), ONE, TWO, i32(1), dtype="float32"),
+        bad("alg", i32([1]), ONE, TWO, i32(2), dtype="float32"),
+        bad("alg", i32([1]), ONE, TWO, i32([1]), dtype="float32"),
+        bad("key", i32([1]), TWO, TWO, i32(1), dtype="float32"),
+        bad("key", i32([1]), u64(1), TWO, i32(1), dtype="float32"),
+        bad("counter", i32([1]), ONE, u64([[1, 2]]), i32(1), dtype="float32")]
+
+
+op("StatelessRandomUniformV2", *keyed())
+op("StatelessRandomNormalV2", *keyed(), near=(1, 1, 4, 4, 4))
+op("StatelessTruncatedNormalV2", *keyed(), near=(1, 1, 4, 4, 4))
+op("StatelessRandomUniformIntV2",
+   case(i32([9]), ONE, TWO, i32(1), i32(-3), i32(4)),
+   case(i64([3, 3]), ONE, TWO, i32(3), i64(0), i64(2**40)),
+   case(i32([0]), ONE, TWO, i32(1), i32(1), i32(0)),
+   bad("minval", i32([2]), ONE, TWO, i32(1), i32(4), i32(4)),
+   bad("minval", i32([2]), ONE, TWO, i32(1), i32([4]), i32(7)),
+   bad("key", i32([2]), TWO, TWO, i32(1), i32(4), i32(7)))
+INTEGERS = ("int32", "int64", "uint32", "uint64")
+op("StatelessRandomUniformFullIntV2",
+   *[case(i32([9]), ONE, TWO, i32(1), dtype=t) for t in INTEGERS],
+   bad("key", i32([2]), TWO, TWO, i32(1), dtype="int32"))
+op("StatelessRandomUniformFullInt",
+   *[case(i32([9]), i32([3, -4]), dtype=t) for t in INTEGERS],
+   case(i64([2, 3]), i64([3, 2**40]), dtype="int32"),
+   bad("seed", i32([2]), u64([3, 4]), dtype="int32"),
+   bad("seed", i32([2]), i32([3]), dtype="int32"))
+for name in "StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg":
+    op(name, case(i32([3, -4])), case(i64([-1, 2**40])),
+       bad("seed", i64([1, 2, 3])), bad("seed", i64(1)))
+op("StatelessRandomGetAlg", case())
+op("StatelessShuffle",
+   case(i32([1, 2, 3, 4, 5, 6, 7]), ONE, TWO, i32(1)),
+   case(f32([[1, 2], [3, 4], [5, 6]]), ONE, TWO, i32(3)),
+   case(string([b"a", b"bb", b"", b"d"]), ONE, TWO, i32(1)),
+   case(f32([]), ONE, TWO, i32(1)), case(f32(3), ONE, TWO, i32(1)),
+   bad("key", f32([1, 2]), TWO, TWO, i32(1)),
+   bad("alg", f32([1, 2]), ONE, TWO, i32(2)))
+KEY = i32([1, 2, 3])
+op("RandomIndexShuffle",
+   *[case(np.arange(10, dtype=t), KEY, np.array(9, t)) for t in INTEGERS],
+   case(i32(3), KEY, i32(9)), case(i32(3), i32([[1, 2, 3]]), i32(9)),
+   case(i32([0, 1, 2]), i32([[1, 2, 3], [4, 5, 6], [7, 8, 9]]), i32(9)),
+   case(i32([0, 1, 2]), KEY, i32([9, 10, 11])), case(i32(0), KEY, i32([9, 8])),
+   case(i32(0), i32([[1, 2, 3], [4, 5, 6]]), i32(9)),
+   case(i64([0, 1, 2**40]), i64([1, 2**40, -3]), i64(2**62)),
+   case(i64([0, 1, 7]), u64([1, 2, 3]), i64(2**63 - 1), rounds=8),
+   case(i64([0, 1, 65536]), KEY, i64(65536)),
+   case(u64([0, 1, 2**64 - 1]), KEY, u64(2**64 - 1)),
+   case(i64([70000, 3]), KEY, i64(70001), rounds=12), case(i32(0), KEY, i32(0)),
+   bad("index", i32(10), KEY, i32(9)), bad("index", i32(-1), KEY, i32(9)),
+   bad("index", i32(0), KEY, i32(-9)), bad("seed", i32(0), i32([1, 2]), i32(9)),
+   bad("index", i32([0, 1]), KEY, i32([9, 9, 9])),
+   bad("index", i32([[0, 1]]), KEY, i32(9)),
+   bad("max_index", i32([0, 1]), KEY, i32([9])),
+   bad("index", i32([]), KEY, i32(9)),
+   bad("seed", i32([1, 2, 3]), i32([[1, 2, 3], [4, 5, 6]]), i32(9)))
 op("StatelessMultinomial",
    case(f32([[0, 1, 2], [5, -5, 0]]), i32(6), i64([3, 4])),
    of("float64 float16 bfloat16", [[0, 1, 2]], i32(5), i32([3, 4])),

@@ -2,7 +2,7 @@
  *
  * In Lua:  td.load_library("./cube.so");  td.cube(x)
  */
-#include "engine/run/runtime.h"
+#include "engine/run/library.h"
 
 static void cube_piece(void *arg, int64_t begin, int64_t end) {
   const float *x = ((float **)arg)[0];
@@ -37,9 +37,7 @@ static const td_module *const modules[] = {&module, NULL};
 extern const td_library td_library_record __asm__("td_library");
 const td_library td_library_record = {
     .abi = TD_ABI,
-    .op_size = sizeof(td_op_def),
-    .kernel_size = sizeof(td_kernel_def),
-    .module_size = sizeof(td_module),
+    .sizes = TD_ABI_SIZES,
     .name = "cube",
     .modules = modules,
     .gradients = "local td = require 'tide'\n"

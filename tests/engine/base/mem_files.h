@@ -1,0 +1,145 @@
+/* mem_files.h - a file system in memory, "mem://": for tests.
+ *
+ * mem_files_crash is what a crash does to a disk: what was not synced is lost.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TEST_MEM_FILES_H
+#define TEST_MEM_FILES_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/file_stream.h"
+
+enum { MEM_FILES = 16, MEM_BYTES = 1 << 18 };
+
+typedef struct mem_file {
+  char name[64]; /* "": free */
+  char *bytes;
+  size_t len, safe; /* what there is; what a crash leaves of it */
+} mem_file;
+
+static mem_file mem_files[MEM_FILES];
+
+static inline mem_file *mem_find(const char *name) {
+  for (int i = 0; i < MEM_FILES; i++)
+    if (strcmp(mem_files[i].name, name) == 0) return &mem_files[i];
+  return NULL;
+}
+
+static td_status *mem_missing(const char *path) {
+  return td_error(TD_NOT_FOUND, "'%s' is not there", path);
+}
+
+static td_status *mem_open(const char *path, td_file_mode mode, void **file) {
+  mem_file *m = mem_find(path);
+  if (m && mode == TD_FILE_CREATE)
+    return td_error(TD_ALREADY_EXISTS, "'%s' is there", path);
+  if (!m && mode == TD_FILE_READ) return mem_missing(path);
+  if (!m) {
+    m = mem_find("");
+    if (!m) return td_error(TD_RESOURCE_EXHAUSTED, "'%s': full", path);
+    snprintf(m->name, sizeof m->name, "%s", path);
+    m->bytes = malloc(MEM_BYTES);
+    m->len = m->safe = 0;
+  }
+  if (mode == TD_FILE_WRITE) m->len = 0;
+  *file = m;
+  return NULL;
+}
+
+static td_status *mem_close(void *file) {
+  (void)file;
+  return NULL;
+}
+
+static td_status *mem_read(void *file, uint64_t offset, void *to, size_t n,
+                           size_t *got) {
+  mem_file *m = file;
+  *got = offset < m->len ? m->len - offset : 0;
+  if (*got > n) *got = n;
+  memcpy(to, m->bytes + offset, *got);
+  return NULL;
+}
+
+static td_status *mem_append(void *file, const void *bytes, size_t n) {
+  mem_file *m = file;
+  if (n > MEM_BYTES - m->len)
+    return td_error(TD_RESOURCE_EXHAUSTED, "'%s' is full", m->name);
+  memcpy(m->bytes + m->len, bytes, n);
+  m->len += n;
+  return NULL;
+}
+
+static td_status *mem_size(void *file, uint64_t *bytes) {
+  *bytes = ((mem_file *)file)->len;
+  return NULL;
+}
+
+static td_status *mem_sync(void *file) {
+  mem_file *m = file;
+  m->safe = m->len;
+  return NULL;
+}
+
+static td_status *mem_remove(const char *path) {
+  mem_file *m = mem_find(path);
+  if (!m) return mem_missing(path);
+  free(m->bytes);
+  *m = (mem_file){.len = 0};
+  return NULL;
+}
+
+static td_status *mem_rename(const char *from, const char *to) {
+  mem_file *m = mem_find(from);
+  if (!m) return mem_missing(from);
+  td_status_release(mem_remove(to));
+  snprintf(m->name, sizeof m->name, "%s", to);
+  return NULL;
+}
+
+static bool mem_exists(const char *path) {
+  return mem_find(path) != NULL;
+}
+
+static td_status *mem_make_folders(const char *path) {
+  (void)path;
+  return NULL;
+}
+
+static td_status *mem_list(const char *path, td_str *names) {
+  size_t n = strlen(path);
+  for (int i = 0; i < MEM_FILES; i++)
+    if (strncmp(mem_files[i].name, path, n) == 0 && mem_files[i].name[n])
+      td_str_addn(names, mem_files[i].name + n,
+                  strlen(mem_files[i].name + n) + 1);
+  return NULL;
+}
+
+/* What was not synced is gone. */
+static inline void mem_files_crash(void) {
+  for (int i = 0; i < MEM_FILES; i++) mem_files[i].len = mem_files[i].safe;
+}
+
+static inline void mem_files_clear(void) {
+  for (int i = 0; i < MEM_FILES; i++)
+    if (mem_files[i].name[0])
+      td_status_release(mem_remove(mem_files[i].name));
+}
+
+static const td_file_system mem_file_system = {
+    .prefix = "mem://",
+    .open = mem_open,
+    .close = mem_close,
+    .read = mem_read,
+    .append = mem_append,
+    .size = mem_size,
+    .sync = mem_sync,
+    .rename = mem_rename,
+    .remove = mem_remove,
+    .exists = mem_exists,
+    .make_folders = mem_make_folders,
+    .list = mem_list,
+};
+
+#endif

@@ -1,0 +1,15 @@
+/* io_threads.c - engine/base/io_threads.h, simulated: tasks are events.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/base/io_threads.h"
+
+#include "tests/sim/base/sim.h"
+
+bool td_io_submit(td_task *task) {
+  sim_push(task);
+  return true;
+}
+
+int td_io_threads(void) {
+  return 0;
+}
