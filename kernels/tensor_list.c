@@ -117,6 +117,7 @@ td_status *td_tensor_list_resize(td_kernel_ctx *c, td_tensor_list *l,
   size_t n = (size_t)size;
   if (n > l->list.len) TD_TRY(check_size(c, size));
   while (l->list.len > n) td_tensor_release(&l->list.at[--l->list.len]);
+  if (n == l->list.len) return NULL;
   if (!td_vec_reserve(&l->list, n - l->list.len)) return td_oom();
   memset(l->list.at + l->list.len, 0, (n - l->list.len) * sizeof *l->list.at);
   l->list.len = n;

@@ -85,6 +85,39 @@ local function tensor_array(c)
   return handle
 end
 
+local TensorListFromTensor, EmptyTensorList = core.op "TensorListFromTensor",
+  core.op "EmptyTensorList"
+local OptionalFromValue, OptionalNone, Pack = core.op "OptionalFromValue",
+  core.op "OptionalNone", core.op "Pack"
+
+-- A list of three tensors or of none: a node, as no variant is a constant.
+local function tensor_list(c)
+  local dtype = c.types.element_dtype or c.type
+  if not dtype or dtype == "variant" then dtype = "float32" end
+  if chance(10) then
+    return EmptyTensorList(core.edge(-1), pick{-1, 5}, {element_dtype = dtype})
+  end
+  local values = args.value(dtype, {3, table.unpack(c.like)})
+  return TensorListFromTensor(core.edge(values),
+    chance(50) and -1 or core.tensor(c.like, "int32", {#c.like}))
+end
+
+local function optional(c)
+  if chance(10) then return OptionalNone() end
+  local dtype = pick{"float32", "int64", "string"}
+  c.options.output_types = {dtype}
+  c.options.output_shapes = {args.declared(c.like)}
+  return OptionalFromValue{core.edge(args.value(dtype, c.like))}
+end
+
+local function variant(c, shape)
+  local make = c.op:find "^Optional" and optional or tensor_list
+  if #shape ~= 1 or shape[1] > 4 or not c.hinted then return make(c) end
+  local list = {}
+  for i = 1, shape[1] do list[i] = make(c) end
+  return Pack(list)
+end
+
 -- A variable of the call's dtype and shape, mostly.
 local function variable(c)
   local dtype = chance(95) and c.type or pick{"float32", "int64", "string"}
@@ -118,6 +151,7 @@ local function input(c, it, feeds)
       and tensor_array
     return (make and chance(95) and make or variable)(c)
   end
+  if it.dtype == "variant" then return variant(c, it.shape) end
   if it.name == "flow_in" and c.flow and chance(95) then return c.flow end
   local value = args.value(it.dtype, it.shape, it.list)
   if not value then return nil end
@@ -141,16 +175,34 @@ local function inputs(c, feeds)
   return list
 end
 
--- Something for calls of functions to call.
+-- Something for calls of functions, branches and loops to call.
 local double = td.func(function(x) return x + x end, "float32",
   {name = "double"})
+local some = td.func(function(x)
+  local n = x:abs():sum()
+  return n:greater_equal(1):logical_and(n:less(99))
+end, "float32", {name = "some"})
+
+local function calls_functions(c)
+  return c.op:find "PartitionedCall$" or c.op:find "If$" or c.op:find "Case$"
+    or c.op:find "While$"
+end
 
 local function call_double(c, list)
-  double(1.0) -- the graph knows it now
-  c.options.f = "double"
+  double(1.0) -- the graph knows them now
+  some(1.0)
+  local o, x = c.options, {core.edge(args.value("float32", c.like))}
+  o.f, o.body, o.cond = "double", "double", "some"
+  o.then_branch, o.else_branch = "double", pick{"double", "double", "some"}
+  o.branches = {"double", o.else_branch}
+  for name in pairs(o) do
+    local known = false
+    for _, a in ipairs(c.info.attrs) do known = known or a.name == name end
+    if not known then o[name] = nil end
+  end
   if chance(70) then
-    c.options.Tout = {"float32"}
-    list[1] = {core.edge(args.value("float32", c.like))}
+    if not c.op:find "While$" then o.Tout = {"float32"} end
+    list[#c.info.inputs] = x
   end
 end
 
@@ -216,7 +268,7 @@ local function call(name)
   local as_node = chance(60)
   local list, o = inputs(c, as_node and feeds or nil), c.options
   -- takes nothing, so refuses little
-  if name:find("PartitionedCall$") then call_double(c, list) end
+  if calls_functions(c) then call_double(c, list) end
   local plain = #info.inputs + #info.attrs == 0
   if chance(plain and 30 or 6) then pick(breaks)(list, o, info) end
   local f = functions[name]

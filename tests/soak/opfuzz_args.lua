@@ -16,7 +16,7 @@ local ranks = {0, 1, 1, 2, 2, 2, 3, 3, 4, 5, 8}
 local vast = {{0, 1 << 40}, {1 << 62, 0, 1 << 62}, {0, 1 << 31, 3},
   {1 << 33, 0}, {1 << 33, 0, 0}}
 local any_dtype = {"float32", "float32", "int32", "int32", "int64", "float64",
-  "bool", "string",
+  "bool", "string", "variant",
   "uint8", "int8", "int16", "float16", "bfloat16", "complex64", "complex128",
   "uint16", "uint32",
   "uint64", "qint8", "quint8", "qint16", "quint16", "qint32"}
@@ -625,6 +625,43 @@ hints.max_output_size = scalar(0, 5)
 hints.iou_threshold, hints.score_threshold = scalar(0, 1), scalar(0, 1)
 hints["Fill.value"], hints["Assert.condition"] = a_scalar, a_scalar
 hints["LoopCond.input"], hints["Switch.pred"] = a_scalar, a_scalar
+hints["ExtractGlimpse.size"] = pair
+hints.offsets = function(c) return {c.like[1], 2} end
+hints.cond, hints.branch_index = a_scalar, scalar(-1, 3)
+-- Transforms and numbers from a key.
+hints.fft_length = function(c)
+  local n = tonumber(c.op:match "(%d)D$") or 1
+  return {n}, many(n, 0, 6)
+end
+hints.key, hints.counter = function() return {1} end, function() return {2} end
+hints.alg = scalar(1, 3)
+for _, of in ipairs{"Normal", "Uniform", "UniformInt", "UniformFullInt"} do
+  hints["StatelessRandom" .. of .. "V2.shape"] = new_shape
+end
+hints["StatelessTruncatedNormalV2.shape"] = new_shape
+hints["RandomIndexShuffle.seed"] = function() return {3} end
+hints.max_index = scalar(3, 9)
+-- Lists of three tensors like c.like (opfuzz.lua makes them).
+hints.element_shape = function(c)
+  if chance(50) then return {}, {-1} end
+  return vector(c.like)
+end
+hints.num_elements, hints.max_num_elements = scalar(-1, 4), scalar(-1, 6)
+hints.item = function(c) return c.like end
+hints["TensorListPushBack.tensor"] = hints.item
+hints["TensorListGather.indices"] = function() return {2}, many(2, 0, 2) end
+for _, of in ipairs{"V2", "IntoExistingList"} do
+  local op = "TensorListScatter" .. of
+  hints[op .. ".indices"] = function() return {2}, {0, 1} end
+  hints[op .. ".tensor"] = function(c) return joined({2}, c.like) end
+end
+hints.lengths = function() return {3}, {1, 0, 2} end
+hints["TensorListSplit.tensor"] = function(c) return joined({3}, c.like) end
+hints.leading_dims = function(c) return {3}, many(3, c.like[1], c.like[1]) end
+hints.input_handles = function() return {2} end
+hints["TensorListPushBackBatch.tensor"] = function(c)
+  return joined({2}, c.like)
+end
 
 -- The rank of what the op works on.
 local rank_of = {MatMul = {2, 2}, BatchMatMul = {2, 4}, BatchMatMulV2 = {2, 4},
@@ -657,9 +694,13 @@ for _, how in ipairs{"Bilinear", "Bicubic", "NearestNeighbor", "Area"} do
 end
 for _, op in ipairs{"CropAndResize", "CropAndResizeGradImage",
                     "CropAndResizeGradBoxes", "DrawBoundingBoxes",
-                    "ExtractImagePatches"} do
+                    "ExtractImagePatches", "ExtractGlimpse"} do
   rank_of[op] = {4, 4}
 end
+for _, of in ipairs{"FFT", "IFFT", "RFFT", "IRFFT"} do
+  rank_of[of], rank_of[of .. "2D"], rank_of[of .. "3D"] = {1, 3}, {2, 4}, {3, 5}
+end
+rank_of.TensorListConcat, rank_of.TensorListConcatV2 = {1, 4}, {1, 4}
 for _, op in ipairs{"AdjustHue", "AdjustSaturation", "AdjustContrastv2",
                     "EncodeJpeg"} do
   rank_of[op] = {3, 4}
@@ -794,6 +835,8 @@ local attr_hints = {
     return pick{"a", "[a-z]*", "(i|d)e?", "", "x+?$", "("}
   end,
   rewrite = function() return pick{"", "b", "<\\0>", "\\1"} end,
+  noise = function() return pick{"uniform", "gaussian", "zero", "x"} end,
+  rounds = function() return pick{4, 4, 6, 1} end,
 }
 for _, of in ipairs{"begin", "end", "ellipsis", "new_axis", "shrink_axis"} do
   attr_hints[of .. "_mask"] = function(c)
@@ -867,7 +910,7 @@ local function one(c, arg, k)
   local hint = hints[c.op .. "." .. arg.name] or hints[arg.name]
   if hint and c.hinted then
     local ok, shape, list = pcall(hint, c, k)
-    if ok and not chance(6) then
+    if ok and not chance(#c.info.inputs > 6 and 2 or 6) then
       return {name = arg.name, dtype = dtype_of(c, arg), shape = shape,
         list = list}
     end
