@@ -308,11 +308,14 @@ class Run:
         return g.SerializeToString(deterministic=True)
 
 
-def session():
+def session(threads=1):
+    """Functions in functions wait for threads of TensorFlow's: with few, for
+    ever."""
     if os.environ["TF_ENABLE_ONEDNN_OPTS"] == "1":
         return v1.Session()
     options = v1.ConfigProto(intra_op_parallelism_threads=1,
-                             inter_op_parallelism_threads=1)
+                             inter_op_parallelism_threads=threads,
+                             operation_timeout_in_ms=60000)
     rewrite = options.graph_options.rewrite_options
     rewrite.disable_meta_optimizer = True
     options.graph_options.optimizer_options.opt_level = -1

@@ -346,7 +346,7 @@ def whole(g):
                 have.append(x)
                 g.checks.append(Check(f"gradient of {x.op.name}",
                                       tf.convert_to_tensor(d)))
-    with session() as sess:
+    with session(8) as sess:
         return loss, have, sess.run([c.tensor for c in g.checks], g.feeds)
 
 
@@ -354,7 +354,7 @@ def grow(recipes, seed, path, stats):
     """One graph of up to 30 ops as <path>.pb; an Expected, or None."""
     rng = random.Random(seed)
     most = rng.randint(1, 30)
-    with tf.Graph().as_default() as graph, session() as sess:
+    with tf.Graph().as_default() as graph, session(8) as sess:
         g, in_a_row, first = Grown(rng, sess), 0, None
         while len(g.drawn) < most:
             count = len(g.drawn)

@@ -84,13 +84,11 @@ class Regions:
 
     def fits(self, run):
         """No variables, nothing that may differ, and no halves: their rounding
-        is not to be seen in a gradient. Over channels TensorFlow contradicts
-        itself, which shows only where it runs."""
+        is not to be seen in a gradient."""
         return not (any(isinstance(x, tuple) for x in run.inputs) or
                     any(a.type in HALVES for a in run.node.attr.values()) or
                     run.op_def.is_stateful or
-                    run.op_def.name in self.recipes.unsure or
-                    run.op_def.name == "MaxPoolWithArgmax")
+                    run.op_def.name in self.recipes.unsure)
 
     def op(self, args):
         """The float64 sum of what one drawn op makes of something."""
@@ -108,7 +106,7 @@ class Regions:
         self.names.append(op.type)
         floats = [t for t in op.outputs
                   if t.dtype.is_floating and t.shape.num_elements()]
-        if not differentiable(op):
+        if not (run.case.grad and differentiable(op)):
             floats = [tf.stop_gradient(t) for t in floats]
         return sum((summed(t) for t in floats), tf.constant(0.0, tf.float64))
 
