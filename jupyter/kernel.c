@@ -43,6 +43,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/base/mem.h"
+#include "engine/base/reserve.h"
 #include "jupyter/error.h"
 #include "jupyter/event.h"
 #include "jupyter/kernel_impl.h"
@@ -333,6 +334,7 @@ int td_jupyter_kernel_main(int argc, char **argv) {
     return 2;
   }
   mallopt(M_MMAP_THRESHOLD, LARGE); /* else it grows with what is freed */
+  td_reserve_take(); /* before there are threads */
   td_status *s = td_jupyter_limits_check();
   if (td_ok(s)) s = start(k, &o);
   if (!td_ok(s)) {

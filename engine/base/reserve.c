@@ -8,7 +8,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/reserve.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 enum { BYTES = 48 << 20 };
 
@@ -22,7 +24,16 @@ static bool change(int from) {
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+/* glibc gives each thread an arena with 64 MB of address space, used or not: a
+ * few threads would take all that a limit leaves. Under one, all share one. */
+static void share_arena(void) {
+  struct rlimit l;
+  if (!getrlimit(RLIMIT_AS, &l) && l.rlim_cur != RLIM_INFINITY)
+    mallopt(M_ARENA_MAX, 1);
+}
+
 bool td_reserve_take(void) {
+  if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == NEVER) share_arena();
   if (!change(NEVER) && !change(SPENT)) return !td_reserve_spent();
   void *p = mmap(NULL, BYTES, PROT_NONE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

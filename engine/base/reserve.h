@@ -13,7 +13,8 @@
 
 TD_BEGIN
 
-/* Keeps it from now on, or again; false when it cannot be had. */
+/* Keeps it from now on, or again; false when it cannot be had. The first call is
+ * to come before there are threads: they share malloc's arena under a limit. */
 bool td_reserve_take(void);
 /* Lets it go: malloc finds room again. False when it was not there. */
 bool td_reserve_spend(void);

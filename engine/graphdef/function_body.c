@@ -402,11 +402,20 @@ static td_status *add_results(expansion *x, const char *ref, size_t count,
   int32_t end = node ? n->n_out : x->call->n_in;
   for (size_t k = 0; k < count; k++, port++) {
     int i = out->n_results;
-    if (port >= end || i >= x->call->n_out)
+    if (i >= x->call->n_out)
+      return td_error(TD_INVALID_ARGUMENT,
+                      "function \"%.100s\" gives more tensors than the call, %d",
+                      x->def->signature->name, x->call->n_out);
+    if (port >= end)
       return bad(x, "there are not as many tensors as results in", ref);
     td_edge e = node ? (td_edge){n, port} : x->args[port];
     if (td_edge_dtype(e) != x->call->out[i].dtype)
-      return bad(x, "a result is not of the dtype that the call says:", ref);
+      return td_error(TD_INVALID_ARGUMENT,
+                      "function \"%.100s\": result \"%.100s\" is %s, the call "
+                      "says %s",
+                      x->def->signature->name, ref,
+                      td_dtype_name(td_edge_dtype(e)),
+                      td_dtype_name(x->call->out[i].dtype));
     out->results[out->n_results++] = e;
   }
   return NULL;

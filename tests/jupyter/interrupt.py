@@ -324,11 +324,13 @@ def test_what_holds_is_told(client):
 
 
 def test_at_random_moments(client, kernel):
-    """Reply within a second each, and variables whole."""
+    """Reply within a second each, and variables whole. Without finalizers: one
+    whose turn had not come yet would loop in a later cell."""
     client.run(SETUP + "\nlocal v = td.variable(td.zeros{10}, 'v')\n"
                "sess:init()\nupdate = v:assign_add(td.ones{10})\nV = v")
     draw = random.Random(int(os.environ.get("TIDE_SEED", "1")))
-    kinds = [k for k in KINDS if k != "a large MatMul"]
+    kinds = [k for k in KINDS
+             if k != "a large MatMul" and "finalizer" not in k]
     kinds += ["update"] * 5
     for i in range(10000 if SOAK else 300):
         kind = draw.choice(kinds)

@@ -177,7 +177,7 @@ static void test_wrong_calls(void **state) {
       {"g", 2, 3, TD_NOT_FOUND, "the graph has no function \"g\""},
       {"f", 1, 3, TD_INVALID_ARGUMENT, "other than the 1 tensors"},
       {"f", 3, 3, TD_INVALID_ARGUMENT, "other than the 3 tensors"},
-      {"f", 2, 2, TD_INVALID_ARGUMENT, "not as many tensors as results"},
+      {"f", 2, 2, TD_INVALID_ARGUMENT, "more tensors than the call, 2"},
       {"f", 2, 4, TD_INVALID_ARGUMENT, "gives 3 tensors, the call 4"},
   };
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
