@@ -403,9 +403,10 @@ static td_status *add_results(expansion *x, const char *ref, size_t count,
   for (size_t k = 0; k < count; k++, port++) {
     int i = out->n_results;
     if (i >= x->call->n_out)
-      return td_error(TD_INVALID_ARGUMENT,
-                      "function \"%.100s\" gives more tensors than the call, %d",
-                      x->def->signature->name, x->call->n_out);
+      return td_error(
+          TD_INVALID_ARGUMENT,
+          "function \"%.100s\" gives more tensors than the call, %d",
+          x->def->signature->name, x->call->n_out);
     if (port >= end)
       return bad(x, "there are not as many tensors as results in", ref);
     td_edge e = node ? (td_edge){n, port} : x->args[port];
