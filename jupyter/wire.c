@@ -15,7 +15,7 @@
 #include "engine/base/reserve.h"
 #include "jupyter/replay.h"
 
-enum { MAC_MOST = 64, HEX_MOST = 2 * MAC_MOST + 1 };
+enum { MAC_MOST = 64, HEX_MOST = 2 * MAC_MOST + 1, FEW = 16 };
 
 /* ---- names and times ---- */
 
@@ -149,26 +149,60 @@ static void make_header(const td_jupyter_wire *w, const char *type,
   td_str_addf(out, ", \"msg_type\": \"%s\", \"version\": \"5.5\"}", type);
 }
 
-/* A message that is begun must go out whole. */
-static bool send_frame(void *socket, const void *bytes, size_t len, bool more) {
-  int flags = more ? ZMQ_SNDMORE : 0;
-  int sent = zmq_send(socket, bytes, len, flags);
-  if (sent < 0 && zmq_errno() == ENOMEM && td_reserve_spend())
-    sent = zmq_send(socket, bytes, len, flags);
-  return sent >= 0;
+/* The frames of a message. All are made before the first is sent: memory may be
+ * refused until then, and one that is begun must go out whole. */
+typedef struct message {
+  zmq_msg_t few[FEW], *frame;
+  int n;
+  bool failed;
+} message;
+
+static void message_init(message *m, int most) {
+  m->n = 0;
+  m->frame = most <= FEW ? m->few : td_calloc((size_t)most, sizeof *m->frame);
+  m->failed = !m->frame;
+}
+
+static void add_frame(message *m, const void *bytes, size_t len) {
+  if (m->failed) return;
+  zmq_msg_t *f = &m->frame[m->n];
+  bool made = zmq_msg_init_size(f, len) == 0;
+  if (!made && td_reserve_spend()) made = zmq_msg_init_size(f, len) == 0;
+  m->failed = !made;
+  if (!made) return;
+  if (len) memcpy(zmq_msg_data(f), bytes, len);
+  m->n++;
+}
+
+/* Frees it, too. */
+static bool send_message(message *m, void *socket) {
+  bool ok = !m->failed;
+  for (int i = 0; ok && i < m->n; i++)
+    ok =
+        zmq_msg_send(&m->frame[i], socket, i + 1 < m->n ? ZMQ_SNDMORE : 0) >= 0;
+  for (int i = 0; i < m->n; i++) zmq_msg_close(&m->frame[i]);
+  if (m->frame != m->few) td_free(m->frame);
+  return ok;
 }
 
 /* What stands before the delimiter. */
-static bool send_address(void *socket, const td_jupyter_reply *reply) {
-  if (reply->topic)
-    return send_frame(socket, reply->topic, strlen(reply->topic), true);
-  bool ok = true;
+static int count_address(const td_jupyter_reply *reply) {
   td_bytes identity;
+  int n = 0;
+  if (reply->topic) return 1;
+  while (reply->to && td_jupyter_request_identity(reply->to, n, &identity)) n++;
+  return n;
+}
+
+static void add_address(message *m, const td_jupyter_reply *reply) {
+  td_bytes identity;
+  if (reply->topic) {
+    add_frame(m, reply->topic, strlen(reply->topic));
+    return;
+  }
   for (int i = 0;
-       ok && reply->to && td_jupyter_request_identity(reply->to, i, &identity);
-       i++)
-    ok = send_frame(socket, identity.at, identity.len, true);
-  return ok;
+       reply->to && td_jupyter_request_identity(reply->to, i, &identity); i++)
+    add_frame(m, identity.at, identity.len);
 }
 
 bool td_jupyter_wire_send(const td_jupyter_wire *w, void *socket,
@@ -187,16 +221,16 @@ bool td_jupyter_wire_send(const td_jupyter_wire *w, void *socket,
       reply->metadata.len ? reply->metadata : none,
       reply->content.len ? reply->content : none};
   sign(w, parts, 4, hex);
-  bool ok = !header.failed && send_address(socket, reply) &&
-            send_frame(socket, TD_JUPYTER_DELIMITER,
-                       strlen(TD_JUPYTER_DELIMITER), true) &&
-            send_frame(socket, hex, strlen(hex), true);
-  for (int i = 0; ok && i < 4; i++)
-    ok = send_frame(socket, parts[i].at, parts[i].len,
-                    i < 3 || reply->n_buffers > 0);
-  for (int i = 0; ok && i < reply->n_buffers; i++)
-    ok = send_frame(socket, reply->buffers[i].at, reply->buffers[i].len,
-                    i + 1 < reply->n_buffers);
+  message m;
+  message_init(&m, count_address(reply) + 6 + reply->n_buffers);
+  add_address(&m, reply);
+  add_frame(&m, TD_JUPYTER_DELIMITER, strlen(TD_JUPYTER_DELIMITER));
+  add_frame(&m, hex, strlen(hex));
+  for (int i = 0; i < 4; i++) add_frame(&m, parts[i].at, parts[i].len);
+  for (int i = 0; i < reply->n_buffers; i++)
+    add_frame(&m, reply->buffers[i].at, reply->buffers[i].len);
+  m.failed |= header.failed;
+  bool ok = send_message(&m, socket);
   td_str_deinit(&header);
   return ok;
 }

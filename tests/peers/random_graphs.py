@@ -31,7 +31,10 @@ CONSTANT = {("PadV2", 2), ("SparseSegmentSumWithNumSegments", 0),
             # What is one value here may be two there, by the last bit.
             ("Unique", 0), ("UniqueV2", 0), ("UniqueWithCounts", 0),
             ("UniqueWithCountsV2", 0), ("ListDiff", 0), ("AsString", 0),
-            ("RGBToHSV", 0)}
+            ("RGBToHSV", 0),
+            # Next to a pole or an edge the last bit is much.
+            ("Digamma", 0), ("Polygamma", 1), ("CropAndResize", 1),
+            ("CropAndResizeGradImage", 1), ("CropAndResizeGradBoxes", 2)}
 CONSTANT |= {("StringFormat", i) for i in range(11)}
 # Which element is the largest is told by comparing what was computed, too; and
 # TensorFlow's second gradients clear an input: the result takes the memory of
@@ -221,7 +224,8 @@ class Grown:
         """The same of a region."""
         rng, made = self.rng, Regions(recipes, self)
         try:
-            args = [tf.cast(t, tf.float64) for t in
+            # Large float32 would come out of the body as noise.
+            args = [tf.tanh(tf.cast(t, tf.float64)) for t in
                     rng.sample(self.pool, min(len(self.pool), rng.randint(1, 3)))]
             ys, word = made.region(args, 0, rng.random() < 0.5)
             grads = v1.gradients(ys, [*args, *made.outer()])
