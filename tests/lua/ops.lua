@@ -141,6 +141,10 @@ function tests.misuse_of_signals()
   raises("float32 or float64", td.rfft, td.tensor({1, 2}, "int32"))
   raises("complex64 or complex128", td.irfft, td.tensor{1.0})
   raises("fft_length", td.rfft, {1.0}, {2, 2})
+  for _, odd in ipairs{"x", true, 1.5, print, {"x"}, {{}}} do
+    raises("fft_length must be whole numbers", td.rfft, {1.0}, odd)
+    raises("fft_length must be whole numbers", td.irfft2d, {{1.0}}, {2, odd})
+  end
   raises("negative", td.rfft, {1.0}, -1)
   raises("at least 2 axes", td.rfft2d, {1.0})
   raises("step", td.signal.frame, {1.0}, 1, 0)

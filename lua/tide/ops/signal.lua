@@ -70,11 +70,22 @@ local function of_kind(x, table, fallback, what)
   return x
 end
 
+-- An integer, a tensor, or a list of these.
+local function check_lengths(given, what)
+  local list = type(given) == "table" and given or {given}
+  for _, n in ipairs(list) do
+    if math.type(n) ~= "integer" and not args.is_tensor(n) then
+      errors.invalid("%s: fft_length must be whole numbers, one for each axis, "
+        .. "not %s", what, args.what(n))
+    end
+  end
+  return list == given and given or args.is_tensor(given) and given or list
+end
+
 -- The lengths that were given, or those of x: of the last axis made by
 -- `of_last`.
-local function lengths(x, given, axes, of_last)
-  if math.type(given) == "integer" then given = {given} end
-  if given then return given end
+local function lengths(x, given, axes, of_last, what)
+  if given ~= nil then return check_lengths(given, what) end
   local list = {}
   for i = 1, axes do list[i] = size(x, i - axes - 1) end
   list[axes] = of_last(list[axes])
@@ -129,7 +140,7 @@ local function transform(name, axes, back)
       errors.invalid("%s takes at least %d axes, given a tensor of rank %d",
                      name, axes, x.rank)
     end
-    local length = lengths(x, fft_length, axes, last)
+    local length = lengths(x, fft_length, axes, last, name)
     local list = {table.unpack(listed(length, axes))}
     if #list == axes then
       if back then list[axes] = list[axes] // 2 + 1 end
