@@ -44,6 +44,17 @@ td_status *td_linalg_infer_square(td_infer *c) {
   return NULL;
 }
 
+td_status *td_linalg_infer_eig(td_infer *c) {
+  td_shape s = *td_infer_in(c, 0);
+  TD_TRY(td_linalg_infer_square(c));
+  if (!td_infer_bool(c, "compute_v")) td_infer_out(c, 1, td_shape_vector(0));
+  if (s.rank < 2) return NULL;
+  if (s.dim[s.rank - 2] < 0) s.dim[s.rank - 2] = s.dim[s.rank - 1];
+  s.rank -= 1;
+  td_infer_out(c, 0, s);
+  return NULL;
+}
+
 double td_linalg_cube(const td_infer *c, int i) {
   double m = td_infer_size(td_infer_in(c, i), -2);
   double n = td_infer_size(td_infer_in(c, i), -1);

@@ -22,6 +22,9 @@ td_status *td_linalg_matrices(const td_shape *s, const char *what) TD_MUST_USE;
 td_status *td_linalg_squares(const td_shape *s, const char *what) TD_MUST_USE;
 /* Shape function: input 0 is square matrices, every output is like it. */
 td_status *td_linalg_infer_square(td_infer *c) TD_MUST_USE;
+/* Shape function: input 0 is square matrices, output 0 a vector for each and
+ * output 1 like input 0, or empty without compute_v. */
+td_status *td_linalg_infer_eig(td_infer *c) TD_MUST_USE;
 /* For costs: elements of input i times the smaller size of its matrices. */
 double td_linalg_cube(const td_infer *c, int i);
 /* The axes of `s` before the last two, and after them `n` more sizes. The rank

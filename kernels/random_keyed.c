@@ -78,16 +78,9 @@ static td_status *integer_infer(td_infer *c) {
 }
 
 static td_status *run(td_kernel_ctx *c, td_random_kind kind) {
-  td_random_draw d = {.kind = kind};
-  td_shape shape;
-  td_tensor *y;
-  TD_TRY(keyed(c, &d.base));
-  TD_TRY(td_operand_shape(td_in(c, 0), "shape", &shape));
-  TD_TRY(td_out(c, 0, &shape, &y));
-  bool any = td_tensor_count(y) > 0;
-  if (kind == TD_RANDOM_INTEGER) TD_TRY(td_random_range(c, 4, any, &d));
-  if (any) td_random_run(c, &d, y);
-  return NULL;
+  td_philox base;
+  TD_TRY(keyed(c, &base));
+  return td_random_from(c, kind, &base, 4);
 }
 
 static td_status *uniform_run(td_kernel_ctx *c) {

@@ -52,17 +52,23 @@ static td_status *integer_infer(td_infer *c) {
   return infer(c);
 }
 
-static td_status *run(td_kernel_ctx *c, td_random_kind kind) {
-  td_random_draw d = {.kind = kind};
+td_status *td_random_from(td_kernel_ctx *c, td_random_kind kind,
+                          const td_philox *base, int range) {
+  td_random_draw d = {.kind = kind, .base = *base};
   td_shape shape;
   td_tensor *y;
-  TD_TRY(td_random_seeded(td_in(c, 1), &d.base));
   TD_TRY(td_operand_shape(td_in(c, 0), "shape", &shape));
   TD_TRY(td_out(c, 0, &shape, &y));
   bool any = td_tensor_count(y) > 0;
-  if (kind == TD_RANDOM_INTEGER) TD_TRY(td_random_range(c, 2, any, &d));
+  if (kind == TD_RANDOM_INTEGER) TD_TRY(td_random_range(c, range, any, &d));
   if (any) td_random_run(c, &d, y);
   return NULL;
+}
+
+static td_status *run(td_kernel_ctx *c, td_random_kind kind) {
+  td_philox base;
+  TD_TRY(td_random_seeded(td_in(c, 1), &base));
+  return td_random_from(c, kind, &base, 2);
 }
 
 static td_status *uniform_run(td_kernel_ctx *c) {

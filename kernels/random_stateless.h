@@ -12,6 +12,10 @@ TD_BEGIN
 td_status *td_random_ask_seed(td_infer *c, int i) TD_MUST_USE;
 /* The start of its stream. */
 td_status *td_random_seeded(const td_tensor *seed, td_philox *p) TD_MUST_USE;
+/* A whole kernel: output 0 has the shape that input 0 says and numbers drawn
+ * from `base` on; integers in the range of inputs `range` and range + 1. */
+td_status *td_random_from(td_kernel_ctx *c, td_random_kind kind,
+                          const td_philox *base, int range) TD_MUST_USE;
 
 TD_END
 #endif

@@ -60,17 +60,6 @@ static td_status *plan(td_linalg *l, job *j) {
   return NULL;
 }
 
-static td_status *infer(td_infer *c) {
-  td_shape s = *td_infer_in(c, 0);
-  TD_TRY(td_linalg_infer_square(c));
-  if (!td_infer_bool(c, "compute_v")) td_infer_out(c, 1, td_shape_vector(0));
-  if (s.rank < 2) return NULL;
-  if (s.dim[s.rank - 2] < 0) s.dim[s.rank - 2] = s.dim[s.rank - 1];
-  s.rank -= 1;
-  td_infer_out(c, 0, s);
-  return NULL;
-}
-
 static td_status *run(td_kernel_ctx *c) {
   job j = {.in = td_in(c, 0),
            .vectors = td_node_bool(td_ctx_node(c), "compute_v")};
@@ -109,7 +98,7 @@ static const td_op_def ops[] = {
     {.type = "SelfAdjointEigV2",
      .sig = "input: T -> e: T, v: T; compute_v: bool = true; "
             "T: {double, float, half, complex64, complex128}",
-     .shape = infer,
+     .shape = td_linalg_infer_eig,
      .cost = eig_cost,
      .doc = "The eigenvalues of each symmetric (Hermitian) matrix, smallest "
             "first, and its eigenvectors as columns; the upper triangle is not "
