@@ -54,19 +54,19 @@ static td_status *join_objects(const join_job *j) {
   return NULL;
 }
 
-/* Output 0, of `shape`: the parts one after the other. */
-static td_status *out_joined(td_kernel_ctx *c, const td_parts *p,
+/* Output `out`, of `shape`: the parts one after the other. */
+static td_status *out_joined(td_kernel_ctx *c, int out, const td_parts *p,
                              const int64_t *begin, const td_shape *shape) {
   td_array y;
   td_status *s = NULL;
-  TD_TRY(td_array_out(c, 0, shape, &y));
+  TD_TRY(td_array_out(c, out, shape, &y));
   join_job j = {p, &y, begin};
   int64_t all = begin[p->n];
   if (!td_dtype_is_plain(y.dtype))
     s = join_objects(&j);
   else if (p->n)
     td_for(c, p->n, td_grain_of(all / p->n), join_piece, &j);
-  if (td_ok(s)) s = td_array_done(c, 0, &y);
+  if (td_ok(s)) s = td_array_done(c, out, &y);
   td_array_drop(&y);
   return s;
 }
@@ -112,13 +112,14 @@ static td_status *same_shape(const td_parts *p, td_shape *each) {
                   td_shape_str(each, &a));
 }
 
-td_status *td_parts_stack(td_kernel_ctx *c, const td_parts *p, td_shape each) {
+td_status *td_parts_stack(td_kernel_ctx *c, int out, const td_parts *p,
+                          td_shape each) {
   td_shape shape;
   int64_t *begin = NULL;
   TD_TRY(same_shape(p, &each));
   TD_TRY(stacked(&each, p->n, &shape));
   TD_TRY(begins(p, &begin));
-  td_status *s = out_joined(c, p, begin, &shape);
+  td_status *s = out_joined(c, out, p, begin, &shape);
   td_free(begin);
   return s;
 }
@@ -171,7 +172,7 @@ td_status *td_parts_concat(td_kernel_ctx *c, const td_parts *p,
   int64_t *begin = NULL;
   TD_TRY(concat_shape(c, p, *rest, &shape));
   TD_TRY(begins(p, &begin));
-  td_status *s = out_joined(c, p, begin, &shape);
+  td_status *s = out_joined(c, 0, p, begin, &shape);
   td_free(begin);
   return s;
 }

@@ -22,9 +22,9 @@ typedef struct td_parts {
 td_status *td_parts_init(td_parts *p, int64_t n) TD_MUST_USE;
 void td_parts_drop(td_parts *p);
 
-/* Output 0: the parts side by side along a new first axis. Each has the shape
- * `each`, as far as that is known. */
-td_status *td_parts_stack(td_kernel_ctx *c, const td_parts *p,
+/* Output `out`: the parts side by side along a new first axis. Each has the
+ * shape `each`, as far as that is known. */
+td_status *td_parts_stack(td_kernel_ctx *c, int out, const td_parts *p,
                           td_shape each) TD_MUST_USE;
 /* Output 0: the parts one after the other; output 1, how long each is. `rest`
  * says what is known of all dimensions but the first. */

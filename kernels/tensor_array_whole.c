@@ -38,7 +38,7 @@ static td_status *gather_run(td_kernel_ctx *c) {
   TD_TRY(td_step_array_find(c, n->out[0].dtype, &a));
   TD_TRY(td_step_array_shape(a, said, &each));
   td_status *s = read_parts(c, a, index->data, index->shape.dim[0], &p);
-  if (td_ok(s)) s = td_parts_stack(c, &p, each);
+  if (td_ok(s)) s = td_parts_stack(c, 0, &p, each);
   td_parts_drop(&p);
   return s;
 }

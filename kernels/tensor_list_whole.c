@@ -71,7 +71,7 @@ static td_status *out_stacked(td_kernel_ctx *c, const td_tensor_list *l,
                               td_parts *p, td_shape each) {
   TD_TRY(agree(p, &each));
   TD_TRY(fill_parts(c, l->dtype, &each, p));
-  return td_parts_stack(c, p, each);
+  return td_parts_stack(c, 0, p, each);
 }
 
 static td_status *check_length(const td_kernel_ctx *c,

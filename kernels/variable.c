@@ -1,82 +1,31 @@
 /* variable.c - variables: handles, reading, assigning, destroying.
  *
- * A handle op finds its variable once and remembers the tensor that holds it,
- * until something was removed from the containers it looked in. The locks that
- * reading and writing need are taken around the kernel, as its row says.
+ * The locks that reading and writing need are taken around the kernel, as its
+ * row says.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <pthread.h>
-
 #include "engine/device/variable.h"
 #include "kernels/array.h"
 #include "kernels/cost.h"
+#include "kernels/handle.h"
 #include "kernels/operand.h"
 #include "kernels/binary.h"
 #include "kernels/cpu.h"
 
 /* ---- VarHandleOp --------------------------------------------------------- */
 
-typedef struct handle {
-  pthread_mutex_t mutex;
-  td_resources *home;  /* under the mutex: where it was found */
-  uint64_t generation; /* under the mutex: of `home`, before it was looked up */
-  td_tensor tensor;    /* under the mutex: invalid until found */
-} handle;
-
-static td_status *handle_make(const td_kernel_info *info, void **state) {
-  (void)info;
-  handle *h = td_calloc(1, sizeof *h);
-  if (!h) return td_oom();
-  pthread_mutex_init(&h->mutex, NULL);
-  *state = h;
-  return NULL;
-}
-
-static void handle_drop(void *state) {
-  handle *h = state;
-  if (!h) return;
-  td_tensor_release(&h->tensor);
-  pthread_mutex_destroy(&h->mutex);
-  td_free(h);
-}
-
-/* Takes ownership of `t`. */
-static void remember(handle *h, td_resources *home, uint64_t generation,
-                     td_tensor t) {
-  pthread_mutex_lock(&h->mutex);
-  td_tensor old = h->tensor;
-  h->home = home;
-  h->generation = generation;
-  h->tensor = t;
-  pthread_mutex_unlock(&h->mutex);
-  td_tensor_release(&old);
-}
-
-static bool recall(handle *h, const td_resources *home, td_tensor *out) {
-  bool found = false;
-  pthread_mutex_lock(&h->mutex);
-  if (h->home == home && td_tensor_valid(&h->tensor) &&
-      h->generation == td_resources_generation(home)) {
-    td_tensor_retain(&h->tensor, out);
-    found = true;
-  }
-  pthread_mutex_unlock(&h->mutex);
-  return found;
-}
-
-static td_status *make_variable(void *arg, td_resource **out) {
-  const td_kernel *k = arg;
+static td_status *make_variable(const td_kernel *k, td_resource **out) {
   const td_node *n = k->node;
   td_variable *v = NULL;
   TD_TRY(td_variable_new(td_node_type(n, "dtype"),
                          td_attr_as_shape(td_node_attr(n, "shape")), &v));
-  v->base.home = k->device->incarnation;
   *out = &v->base;
   return NULL;
 }
 
 /* Is the variable that somebody may have made before what the node wants? */
-static td_status *check_found(const td_node *n, const td_variable *v) {
+static td_status *check_found(const td_node *n, const td_resource *r) {
+  const td_variable *v = (const td_variable *)r;
   const td_shape *shape = td_attr_as_shape(td_node_attr(n, "shape"));
   td_dtype dtype = td_node_type(n, "dtype");
   td_shape_text have, want;
@@ -87,43 +36,12 @@ static td_status *check_found(const td_node *n, const td_variable *v) {
                   td_dtype_name(dtype), td_shape_str(shape, &want));
 }
 
-static td_status *find_variable(const td_kernel *k, td_resources *home,
-                                const char *container, td_tensor *out) {
-  const td_node *n = k->node;
-  const char *name = td_node_string(n, "shared_name");
-  td_resource *r = NULL;
-  if (td_device_gone(k->device))
-    return td_error(TD_UNAVAILABLE, "%s was removed, and its variables with it",
-                    k->device->name);
-  TD_TRY(td_resources_get(home, container, TD_VARIABLE,
-                          name[0] ? name : n->name, make_variable, (void *)k,
-                          &r));
-  td_status *s = check_found(n, (td_variable *)r);
-  if (td_ok(s)) return td_tensor_object(TD_RESOURCE, &r->object, out);
-  td_object_release(&r->object);
-  return s;
-}
-
 static td_status *handle_run(td_kernel_ctx *c) {
+  static const td_handle_kind kind = {TD_VARIABLE, make_variable, check_found};
   const td_node *n = td_ctx_node(c);
-  const char *container = td_node_string(n, "container");
-  td_resources *home = container[0] ? c->step->resources : c->step->own;
-  handle *h = c->kernel->state;
-  td_tensor t = {.dtype = TD_INVALID};
-  if (!home)
-    return td_error(TD_FAILED_PRECONDITION,
-                    "a variable can only be used in a session");
-  if (TD_UNLIKELY(!recall(h, home, &t))) {
-    uint64_t generation = td_resources_generation(home);
-    TD_TRY(find_variable(c->kernel, home, container, &t));
-    td_tensor kept;
-    td_tensor_retain(&t, &kept);
-    remember(h, home, generation, kept);
-  }
+  TD_TRY(td_handle_run(c, &kind));
   if (n->n_note > 0 && td_node_bool(n, "_rows")) /* see plan/prune.c */
-    td_variable_by_rows((td_variable *)td_tensor_get_object(&t));
-  td_out_set(c, 0, &t);
-  td_tensor_release(&t);
+    td_variable_by_rows((td_variable *)td_tensor_get_object(&c->out[0]));
   return NULL;
 }
 
@@ -402,8 +320,7 @@ static const td_kernel_def kernels[] = {
     {.op = "VarHandleOp",
      .device = "CPU",
      .run = handle_run,
-     .make = handle_make,
-     .drop = handle_drop,
+     TD_HANDLE_STATE,
      .flags = TD_KERNEL_INLINE},
     {.op = "ReadVariableOp",
      .device = "CPU",

@@ -138,6 +138,7 @@ td_status *td_resources_get(td_resources *m, const char *container,
 
 static void let_go(td_resource *r) {
   __atomic_store_n(&r->gone, 1, __ATOMIC_RELEASE);
+  if (r->removed) r->removed(r);
   td_object_release(&r->object);
 }
 

@@ -24,6 +24,9 @@ typedef struct td_resource {
   int32_t gone;       /* atomic: its container was reset */
   uint64_t home;      /* incarnation of the device it lives on, 0: none */
   td_lock lock;       /* protects the content */
+  /* (optional) It was taken out of its container: whoever waits at it is told.
+   * Outside of all locks. */
+  void (*removed)(struct td_resource *r);
   struct td_resource *next; /* the table's */
 } td_resource;
 

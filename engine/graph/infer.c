@@ -122,6 +122,17 @@ bool td_infer_handle(const td_infer *c, int i, td_dtype *dtype,
   return true;
 }
 
+const char *td_infer_maker(const td_infer *c, int i) {
+  td_edge e = td_infer_handle_source(c->in[i]);
+  return e.node && td_edge_dtype(e) == TD_RESOURCE ? e.node->op->type : NULL;
+}
+
+const td_attr *td_infer_maker_attr(const td_infer *c, int i, const char *name) {
+  td_edge e = td_infer_handle_source(c->in[i]);
+  if (!e.node || td_edge_dtype(e) != TD_RESOURCE) return NULL;
+  return td_node_attr(e.node, name);
+}
+
 static const td_tensor *const_of(td_edge source) {
   if (!source.node || source.node->op->kind != TD_OP_CONST) return NULL;
   const td_attr *a = td_node_attr(source.node, "value");

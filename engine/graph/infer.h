@@ -52,6 +52,11 @@ void td_infer_out(td_infer *c, int i, td_shape shape);
  * dtype and shape); false when there is no saying. */
 bool td_infer_handle(const td_infer *c, int i, td_dtype *dtype,
                      td_shape *shape);
+/* The type of the op that made the resource of input i, and its attributes;
+ * NULL when there is no saying. */
+const char *td_infer_maker(const td_infer *c, int i);
+const struct td_attr *td_infer_maker_attr(const td_infer *c, int i,
+                                          const char *name);
 /* The op, for rules that many share. Never NULL. */
 const struct td_op *td_infer_op(const td_infer *c);
 

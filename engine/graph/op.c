@@ -76,7 +76,7 @@ static table *new_table(const table *old, batch *b) {
   if (!t) return NULL;
   int had = old ? old->n : 0;
   size_t slots = 16;
-  while (slots < 2 * (size_t)(had + b->n)) slots *= 2;
+  while (slots < 3 * (size_t)(had + b->n)) slots *= 2;
   t->mask = (uint32_t)slots - 1;
   t->op = td_calloc((size_t)(had + b->n), sizeof *t->op);
   t->by_type = td_calloc(slots, sizeof *t->by_type);
@@ -90,6 +90,7 @@ static table *new_table(const table *old, batch *b) {
   qsort(t->op, (size_t)t->n, sizeof *t->op, by_type);
   for (int i = 0; i < t->n; i++) {
     put(t->by_type, t->mask, t->op[i]->type, i);
+    if (t->op[i]->def->old) put(t->by_type, t->mask, t->op[i]->def->old, i);
     if (t->op[i]->lua[0]) put(t->by_lua, t->mask, t->op[i]->lua, i);
   }
   return t;
@@ -100,7 +101,9 @@ static const td_op *get(const table *t, const char *name, bool lua) {
   uint32_t s = (uint32_t)hash_name(name) & t->mask;
   for (; slots[s]; s = (s + 1) & t->mask) {
     const td_op *op = t->op[slots[s] - 1];
+    const char *old = lua ? NULL : op->def->old;
     if (strcmp(lua ? op->lua : op->type, name) == 0) return op;
+    if (old && strcmp(old, name) == 0) return op;
   }
   return NULL;
 }

@@ -94,6 +94,8 @@ typedef struct td_op_def {
   td_value_fn value;   /* optional: sizes known before running (infer.h) */
   td_cost_fn cost;     /* optional: what a run takes (infer.h), else that of an
                           element-wise op */
+  const char *old;     /* optional: an older type of the same arguments and
+                          attributes, which graphs may call it by */
 } td_op_def;
 
 struct td_kernel_def; /* device/kernel.h */
@@ -148,7 +150,8 @@ typedef struct td_op {
   int n_attr;
 } td_op;
 
-/* Borrowed for ever; NULL when there is none. Thread-safe. */
+/* Borrowed for ever; NULL when there is none. Thread-safe. Older types find the
+ * op that took their place: its type is another. */
 const td_op *td_op_find(const char *type);
 const td_op *td_op_find_lua(const char *name);
 int td_op_count(void);

@@ -35,76 +35,18 @@ static const char functions[] =
 static const char variants[] =
     "a variant cannot be fed: tests/lua/functional.lua";
 
+static const char queues[] = "what it gives depends on others: "
+                             "tests/kernels/queue.c, tests/lua/queues.lua";
+
 static const char global_norm[] =
     "TensorFlow 2.21 refuses it in graphs: tests/lua/gradients.lua";
 
 static const struct {
   const char *op, *because;
 } no_golden[] = {
-    {"BatchNormWithGlobalNormalization", global_norm},
-    {"BatchNormWithGlobalNormalizationGrad", global_norm},
-    {"Case", functions},
-    {"EmptyTensorList", variants},
-    {"Enter", executors},
-    {"Exit", executors},
-    {"FakeParam", "nobody looks at what it gives: tests/lua/functional.lua"},
-    {"If", functions},
-    {"LoopCond", executors},
-    {"Merge", executors},
-    {"NextIteration", executors},
-    {"OptionalFromValue", variants},
-    {"OptionalGetValue", variants},
-    {"OptionalHasValue", variants},
-    {"OptionalNone", variants},
-    {"PartitionedCall", functions},
-    {"Placeholder", "a value is fed in its place"},
-    {"StackCloseV2", stacks},
-    {"StackPopV2", stacks},
-    {"StackPushV2", stacks},
-    {"StackV2", stacks},
-    {"StatefulPartitionedCall", functions},
-    {"StatelessCase", functions},
-    {"StatelessIf", functions},
-    {"StatelessWhile", functions},
-    {"TensorArrayCloseV3", arrays},
-    {"TensorArrayConcatV3", arrays},
-    {"TensorArrayGatherV3", arrays},
-    {"TensorArrayGradV3", arrays},
-    {"TensorArrayGradWithShape", arrays},
-    {"TensorArrayReadV3", arrays},
-    {"TensorArrayScatterV3", arrays},
-    {"TensorArraySizeV3", arrays},
-    {"TensorArraySplitV3", arrays},
-    {"TensorArrayV3", arrays},
-    {"TensorArrayWriteV3", arrays},
-    {"TensorListConcat", variants},
-    {"TensorListConcatLists", variants},
-    {"TensorListConcatV2", variants},
-    {"TensorListElementShape", variants},
-    {"TensorListFromTensor", variants},
-    {"TensorListGather", variants},
-    {"TensorListGetItem", variants},
-    {"TensorListLength", variants},
-    {"TensorListPopBack", variants},
-    {"TensorListPushBack", variants},
-    {"TensorListPushBackBatch", variants},
-    {"TensorListReserve", variants},
-    {"TensorListResize", variants},
-    {"TensorListScatter", variants},
-    {"TensorListScatterIntoExistingList", variants},
-    {"TensorListScatterV2", variants},
-    {"TensorListSetItem", variants},
-    {"TensorListSplit", variants},
-    {"TensorListStack", variants},
-    {"TopK", "TensorFlow 2.21 has no kernel that fits the op"},
-    {"VarHandleOp", "every case with a variable runs it"},
-    {"While", functions},
-    {"_Arg", executors},
-    {"_HostRecv", executors},
-    {"_HostSend", executors},
-    {"_Recv", executors},
-    {"_Retval", executors},
-    {"_Send", executors},
+#define X(op, because) {op, because},
+#include "tests/rows/no_golden.def"
+#undef X
 };
 
 static bool may_lack_golden(const char *op) {
