@@ -139,7 +139,10 @@ td_philox td_random_reserve_of(td_kernel_ctx *c, void *state, uint64_t blocks) {
   td_philox p;
   int64_t number = 0;
   pthread_mutex_lock(&s->mutex);
-  if (c->frame != 0) {
+  bool own = c->frame != 0 || c->step->draw != 0;
+  if (c->step->draw) {
+    number = (int64_t)c->step->draw;
+  } else if (own) {
     number = number_of(s, c->step->id);
   } else {
     p = s->next;
@@ -147,7 +150,7 @@ td_philox td_random_reserve_of(td_kernel_ctx *c, void *state, uint64_t blocks) {
   }
   td_philox start = s->start;
   pthread_mutex_unlock(&s->mutex);
-  if (c->frame == 0) return p;
+  if (!own) return p;
   p = derive(&start, c->frame, (uint64_t)number);
   return derive(&p, (uint64_t)c->iteration, 0);
 }

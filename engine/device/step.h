@@ -28,6 +28,7 @@ typedef struct td_step {
   /* Where Print writes; NULL: stderr. */
   void (*print)(void *arg, const char *text, size_t len);
   void *print_arg;
+  uint64_t draw; /* not 0: random ops draw as this says, whatever ran before */
   void *trace;                  /* run/trace, NULL when not traced */
   bool check_numerics;          /* the first NaN or infinity is an error */
 } td_step;

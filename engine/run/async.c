@@ -26,6 +26,10 @@ td_status *td_async_start(td_callable *c, const td_tensor *feeds,
     td_free(a);
     return st;
   }
+  if (options) {
+    a->step->ended = options->ended;
+    a->step->ended_arg = options->ended_arg;
+  }
   td_session_step_start(a->step, true);
   *out = a;
   return NULL;

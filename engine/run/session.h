@@ -70,6 +70,11 @@ typedef struct td_step_options {
   /* Where Print writes; NULL: stderr. */
   void (*print)(void *arg, const char *text, size_t len);
   void *print_arg;
+  uint64_t draw; /* not 0: random ops draw as this number says, not as the
+                    next time they run */
+  void (*ended)(void *arg); /* of td_async_start: called once the step is over,
+                               on any thread, perhaps before that returns */
+  void *ended_arg;
 } td_step_options;
 
 /* feeds: host tensors, signature order, shared not copied (they must not be

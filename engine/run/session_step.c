@@ -50,6 +50,7 @@ static void fill_options(td_session_step *step, const td_step_options *o) {
   step->options.check_numerics = o->check_numerics;
   step->options.print = o->print;
   step->options.print_arg = o->print_arg;
+  step->options.draw = o->draw;
 }
 
 static void portion_over(void *arg, td_status *s);

@@ -1,0 +1,648 @@
+/* pipeline.c - a chain of stages, and who wants what comes out of it.
+ *
+ * `working` says that a thread is at the stages; whoever would be second sets
+ * `again` and leaves, so nobody waits. The thread goes over the stages from the
+ * last to the first until none changes, hands out what is ready, and looks
+ * once more when `again` was set meanwhile.
+ *
+ * Work begun by stages counts as a reference: its end pokes, which has the pool
+ * go on, and lets go.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/pipeline/pipeline.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include "engine/base/mem.h"
+#include "engine/base/philox.h"
+#include "engine/base/waiter.h"
+#include "engine/pipeline/stage.h"
+
+enum { AHEAD = 2, TRIM_EVERY = 64 };
+
+struct td_pipeline {
+  td_elements base; /* first */
+  td_stage *last;
+  td_task task; /* goes on, on the pool */
+  pthread_mutex_t lock;
+  bool working, again;              /* under the lock */
+  td_element_request *first, **end; /* under the lock: who waits */
+  bool closed;                      /* under the lock */
+  int64_t asked;                    /* under the lock: elements, ever */
+  /* Of whoever is at it: */
+  bool over;   /* the last element was given */
+  bool broken; /* there was no memory to keep an element */
+  td_waiter idle;
+};
+
+/* ---- elements ------------------------------------------------------------ */
+
+void td_element_drop(td_element *e) {
+  for (int i = 0; e->at && i < e->n; i++) td_tensor_release(&e->at[i]);
+  td_free(e->at);
+  td_status_release(e->status);
+  *e = (td_element){0};
+}
+
+td_status *td_element_new(int n, td_element *e) {
+  *e = (td_element){.at = td_calloc((size_t)n + 1, sizeof *e->at), .n = n};
+  return e->at ? NULL : td_oom();
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void stage_free(td_stage *s) {
+  if (s->kind->free) s->kind->free(s);
+  for (size_t i = s->ready_at; i < s->ready.len; i++)
+    td_element_drop(&s->ready.at[i]);
+  td_vec_free(&s->ready);
+  td_vec_free(&s->marks);
+  td_free(s->columns);
+  td_free(s);
+}
+
+static void pipeline_free(td_object *o) {
+  td_pipeline *p = (td_pipeline *)o;
+  for (td_stage *s = p->last, *before; s; s = before) {
+    before = s->before;
+    stage_free(s);
+  }
+  pthread_mutex_destroy(&p->lock);
+  td_free((void *)p->base.dtypes);
+  td_free((void *)p->base.shapes);
+  td_resource_deinit(&p->base.base);
+  td_free(p);
+}
+
+static void go_on(td_task *task);
+static void next(td_elements *e, td_element_request *r);
+static bool cancel(td_elements *e, td_element_request *r);
+static void why(td_elements *e, td_str *out);
+
+static void removed(td_resource *r) {
+  td_pipeline_close((td_pipeline *)r);
+}
+
+td_status *td_pipeline_new(td_pipeline **out) {
+  td_pipeline *p = td_calloc(1, sizeof *p);
+  if (!p) return td_oom();
+  p->base.base.object =
+      (td_object){.refs = 1, .type = TD_ELEMENTS, .free = pipeline_free};
+  p->base.base.removed = removed;
+  p->base.next = next;
+  p->base.cancel = cancel;
+  p->base.why = why;
+  p->task.run = go_on;
+  p->end = &p->first;
+  pthread_mutex_init(&p->lock, NULL);
+  *out = p;
+  return NULL;
+}
+
+void td_pipeline_release(td_pipeline *p) {
+  if (p) td_object_release(&p->base.base.object);
+}
+
+td_stage *td_pipeline_last(td_pipeline *p) {
+  return p->last;
+}
+
+td_elements *td_pipeline_elements(td_pipeline *p) {
+  return &p->base;
+}
+
+int td_pipeline_columns(const td_pipeline *p) {
+  return p->last->n_columns;
+}
+
+const td_column *td_pipeline_column(const td_pipeline *p, int i) {
+  return &p->last->columns[i];
+}
+
+/* What kernels see of the last stage's columns. */
+static td_status *tell_columns(td_pipeline *p, const td_column *columns,
+                               int n) {
+  td_dtype *dtypes = td_calloc((size_t)n + 1, sizeof *dtypes);
+  td_shape *shapes = td_calloc((size_t)n + 1, sizeof *shapes);
+  if (!dtypes || !shapes) {
+    td_free(dtypes);
+    td_free(shapes);
+    return td_oom();
+  }
+  for (int i = 0; i < n; i++) {
+    dtypes[i] = columns[i].dtype;
+    shapes[i] = columns[i].shape;
+  }
+  td_free((void *)p->base.dtypes);
+  td_free((void *)p->base.shapes);
+  p->base.n = n;
+  p->base.dtypes = dtypes;
+  p->base.shapes = shapes;
+  return NULL;
+}
+
+td_status *td_stage_add(td_pipeline *p, const td_stage_kind *kind, size_t size,
+                        const td_column *columns, int n_columns, void *out) {
+  if (!columns) {
+    columns = p->last->columns;
+    n_columns = p->last->n_columns;
+  }
+  td_stage *s = td_calloc(1, size);
+  td_column *own = td_calloc((size_t)n_columns + 1, sizeof *own);
+  td_mark start = {0};
+  td_status *st = s && own ? NULL : td_oom();
+  if (td_ok(st) && !td_vec_push(&s->marks, start)) st = td_oom();
+  if (td_ok(st)) st = tell_columns(p, columns, n_columns);
+  if (!td_ok(st)) {
+    if (s) td_vec_free(&s->marks);
+    td_free(s);
+    td_free(own);
+    return st;
+  }
+  memcpy(own, columns, (size_t)n_columns * sizeof *own);
+  s->kind = kind;
+  s->pipeline = p;
+  s->before = p->last;
+  s->columns = own;
+  s->n_columns = n_columns;
+  s->room = AHEAD;
+  p->last = s;
+  *(td_stage **)out = s;
+  return NULL;
+}
+
+/* ---- what stages ask ----------------------------------------------------- */
+
+static size_t ready_count(const td_stage *s) {
+  return s->ready.len - s->ready_at;
+}
+
+bool td_stage_has_room(const td_stage *s) {
+  return s->skip > 0 || ready_count(s) < s->room;
+}
+
+bool td_stage_has_input(const td_stage *s) {
+  return ready_count(s->before) > 0;
+}
+
+/* The first of those that are ready. */
+static td_element shift(td_stage *s) {
+  td_element e = s->ready.at[s->ready_at++];
+  if (s->ready_at == s->ready.len) s->ready_at = s->ready.len = 0;
+  s->given++;
+  return e;
+}
+
+td_element td_stage_take(td_stage *s) {
+  td_element e = shift(s->before);
+  s->now.in++;
+  if (e.end) s->now.in_epoch++;
+  return e;
+}
+
+static void cut(td_stage *s, int64_t epoch) {
+  s->cut = epoch + 1;
+  if (s->before && !s->kind->joins && s->now.in_epoch == epoch)
+    cut(s->before, epoch);
+}
+
+void td_stage_cut(td_stage *s) {
+  if (s->before) cut(s->before, s->now.in_epoch);
+}
+
+/* Room in `ready` and for a mark; compacts what was taken. */
+static bool make_room(td_stage *s) {
+  if (s->ready_at > 0 && s->ready.len == s->ready.cap) {
+    size_t n = ready_count(s);
+    memmove(s->ready.at, s->ready.at + s->ready_at, n * sizeof *s->ready.at);
+    s->ready.len = n;
+    s->ready_at = 0;
+  }
+  return td_vec_reserve(&s->ready, 1) && td_vec_reserve(&s->marks, 1);
+}
+
+void td_stage_break(td_stage *s) {
+  s->pipeline->broken = true;
+}
+
+void td_stage_put_as(td_stage *s, td_element e, const td_mark *mark) {
+  if (!make_room(s)) {
+    td_stage_break(s);
+    td_element_drop(&e);
+    return;
+  }
+  s->out++;
+  s->marks.at[s->marks.len++] = *mark;
+  if (s->skip > 0) {
+    s->skip--;
+    s->given++;
+    td_element_drop(&e);
+  } else {
+    s->ready.at[s->ready.len++] = e;
+  }
+}
+
+void td_stage_put(td_stage *s, td_element e) {
+  if (e.end) {
+    s->now.epoch++;
+    s->now.at[0] = s->now.at[1] = 0;
+  }
+  td_stage_put_as(s, e, &s->now);
+}
+
+void td_stage_put_error(td_stage *s, td_status *status) {
+  td_stage_put(s, (td_element){.status = status});
+}
+
+uint64_t td_stage_draw(uint64_t seed, int64_t epoch, int64_t k) {
+  td_philox p;
+  uint32_t words[4];
+  td_philox_init(&p, seed, (uint64_t)epoch);
+  td_philox_skip(&p, (uint64_t)k);
+  td_philox_next(&p, words);
+  return (uint64_t)words[0] | (uint64_t)words[1] << 32;
+}
+
+/* ---- being at it --------------------------------------------------------- */
+
+static bool advance(td_pipeline *p) {
+  bool changed = false;
+  for (td_stage *s = p->last; s; s = s->before) changed |= s->kind->advance(s);
+  return changed;
+}
+
+/* The states of what was given on are not asked for any more. */
+static void forget(td_stage *s, int64_t upto) {
+  while (s) {
+    int64_t n = upto - s->first_mark;
+    int64_t in = 0;
+    if (s->kind->forget) {
+      in = s->kind->forget(s, upto);
+    } else if (n >= 0 && n < (int64_t)s->marks.len) {
+      in = s->marks.at[n].in;
+      memmove(s->marks.at, s->marks.at + n,
+              (s->marks.len - (size_t)n) * sizeof *s->marks.at);
+      s->marks.len -= (size_t)n;
+      s->first_mark = upto;
+    }
+    upto = in;
+    s = s->before;
+  }
+}
+
+static td_element_request *take_request(td_pipeline *p) {
+  pthread_mutex_lock(&p->lock);
+  td_element_request *r = p->first;
+  if (r) {
+    p->first = r->next;
+    if (!p->first) p->end = &p->first;
+  }
+  pthread_mutex_unlock(&p->lock);
+  return r;
+}
+
+static td_status *at_end(void) {
+  return td_error(TD_OUT_OF_RANGE, "the pipeline has no more elements");
+}
+
+static bool is_closed(td_pipeline *p) {
+  pthread_mutex_lock(&p->lock);
+  bool closed = p->closed;
+  pthread_mutex_unlock(&p->lock);
+  return closed;
+}
+
+static td_status *closed_error(void) {
+  return td_error(TD_CANCELLED, "the pipeline was closed");
+}
+
+static void give(td_element_request *r, td_element e) {
+  if (e.status)
+    r->got(r, NULL, e.status);
+  else
+    r->got(r, e.at, NULL);
+}
+
+/* Hands out what is ready; true when anything was. */
+static bool deliver(td_pipeline *p) {
+  bool any = false, closed = is_closed(p);
+  td_stage *s = p->last;
+  while (closed || p->over || p->broken || ready_count(s) > 0) {
+    td_element_request *r = take_request(p);
+    if (!r) break;
+    any = true;
+    if (closed || p->broken) {
+      r->got(r, NULL, closed ? closed_error() : td_oom());
+      continue;
+    }
+    td_element e = {.end = true};
+    if (!p->over) e = shift(s);
+    p->over = e.end;
+    if (e.end)
+      r->got(r, NULL, at_end());
+    else
+      give(r, e);
+    if (s->given % TRIM_EVERY == 0) forget(s, s->given);
+  }
+  return any;
+}
+
+/* The caller has set `working`. */
+static void work(td_pipeline *p) {
+  bool more = true;
+  while (more) {
+    bool changed = true;
+    while (changed) {
+      changed = !is_closed(p) && !p->over && !p->broken && advance(p);
+      changed |= deliver(p);
+    }
+    pthread_mutex_lock(&p->lock);
+    more = p->again;
+    p->again = false;
+    p->working = more;
+    pthread_mutex_unlock(&p->lock);
+  }
+  td_waiter_wake(&p->idle);
+}
+
+/* True: the caller is now at it. False: whoever is looks again. */
+static bool enter(td_pipeline *p) {
+  pthread_mutex_lock(&p->lock);
+  bool mine = !p->working;
+  if (mine)
+    p->working = true;
+  else
+    p->again = true;
+  pthread_mutex_unlock(&p->lock);
+  return mine;
+}
+
+static void go_on(td_task *task) {
+  td_pipeline *p = (td_pipeline *)((char *)task - offsetof(td_pipeline, task));
+  work(p);
+  td_pipeline_release(p);
+}
+
+void td_stage_begin(td_stage *s) {
+  td_object_retain(&s->pipeline->base.base.object);
+}
+
+/* The work's reference goes on with the task. */
+void td_stage_poke(td_stage *s) {
+  td_pipeline *p = s->pipeline;
+  if (enter(p))
+    td_pool_submit(&p->task);
+  else
+    td_pipeline_release(p);
+}
+
+void td_stage_not_begun(td_stage *s) {
+  td_pipeline_release(s->pipeline);
+}
+
+/* ---- those who want elements --------------------------------------------- */
+
+static void next(td_elements *e, td_element_request *r) {
+  td_pipeline *p = (td_pipeline *)e;
+  td_object_retain(&p->base.base.object); /* `got` may let go of it */
+  pthread_mutex_lock(&p->lock);
+  r->next = NULL;
+  *p->end = r;
+  p->end = &r->next;
+  p->asked++;
+  pthread_mutex_unlock(&p->lock);
+  if (enter(p)) work(p);
+  td_pipeline_release(p);
+}
+
+static bool cancel(td_elements *e, td_element_request *r) {
+  td_pipeline *p = (td_pipeline *)e;
+  bool found = false;
+  pthread_mutex_lock(&p->lock);
+  for (td_element_request **at = &p->first; *at; at = &(*at)->next) {
+    if (*at != r) continue;
+    *at = r->next;
+    if (!*at) p->end = at;
+    found = true;
+    break;
+  }
+  pthread_mutex_unlock(&p->lock);
+  return found;
+}
+
+void td_pipeline_close(td_pipeline *p) {
+  pthread_mutex_lock(&p->lock);
+  p->closed = true;
+  pthread_mutex_unlock(&p->lock);
+  td_object_retain(&p->base.base.object);
+  for (td_stage *s = p->last; s; s = s->before)
+    if (s->kind->stop) s->kind->stop(s);
+  if (enter(p)) work(p);
+  td_pipeline_release(p);
+}
+
+/* One who waits here. */
+typedef struct taker {
+  td_element_request base; /* first */
+  td_waiter waiter;
+  td_tensor *out;
+  int n;
+  td_status *status;
+  int32_t over; /* atomic */
+} taker;
+
+static void taken(td_element_request *r, td_tensor *at, td_status *s) {
+  taker *t = (taker *)r;
+  for (int i = 0; at && i < t->n; i++) t->out[i] = at[i];
+  t->status = s;
+  td_free(at);
+  __atomic_store_n(&t->over, 1, __ATOMIC_RELEASE);
+  td_waiter_wake(&t->waiter);
+  __atomic_store_n(&t->over, 2, __ATOMIC_RELEASE); /* `t` is its owner's */
+}
+
+static bool is_taken(void *arg) {
+  return __atomic_load_n(&((taker *)arg)->over, __ATOMIC_ACQUIRE) != 0;
+}
+
+static bool is_let_go(const taker *t) {
+  return __atomic_load_n(&t->over, __ATOMIC_ACQUIRE) == 2;
+}
+
+td_status *td_pipeline_take(td_pipeline *p, const int *interrupt,
+                            td_tensor *out, bool *end) {
+  taker t = {.base.got = taken, .out = out, .n = p->last->n_columns};
+  *end = false;
+  for (int i = 0; i < t.n; i++) out[i] = (td_tensor){0};
+  next(&p->base, &t.base);
+  if (td_waiter_wait(&t.waiter, INT64_MAX, interrupt, is_taken, &t) !=
+          TD_WAITED_READY &&
+      cancel(&p->base, &t.base))
+    return td_error(TD_CANCELLED, "interrupted while waiting for input");
+  while (!is_let_go(&t)) sched_yield(); /* it is being handed over */
+  if (td_status_code(t.status) != TD_OUT_OF_RANGE) return t.status;
+  td_status_release(t.status);
+  *end = true;
+  return NULL;
+}
+
+/* ---- states -------------------------------------------------------------- */
+
+static bool is_idle(void *arg) {
+  return enter(arg);
+}
+
+/* Alone at the pipeline, until leave(). */
+static void seize(td_pipeline *p) {
+  while (td_waiter_wait(&p->idle, INT64_MAX, NULL, is_idle, p) !=
+         TD_WAITED_READY) {
+  }
+}
+
+static void leave(td_pipeline *p) {
+  work(p);
+}
+
+void td_stage_write(td_str *out, int64_t v) {
+  td_str_addn(out, (const char *)&v, sizeof v);
+}
+
+td_status *td_stage_read(const char **at, const char *end, int64_t *v) {
+  if (end - *at < (ptrdiff_t)sizeof *v)
+    return td_error(TD_DATA_LOSS, "the state of the pipeline is cut short");
+  memcpy(v, *at, sizeof *v);
+  *at += sizeof *v;
+  return NULL;
+}
+
+static td_status *save_stage(td_stage *s, int64_t upto, td_str *out,
+                             int64_t *in) {
+  td_mark m;
+  int64_t at = upto;
+  td_str own;
+  td_str_init(&own);
+  td_status *st = NULL;
+  if (s->kind->save)
+    st = s->kind->save(s, upto, &own, &at, &m);
+  else
+    m = s->marks.at[upto - s->first_mark];
+  if (td_ok(st)) {
+    td_stage_write(out, at);
+    td_stage_write(out, upto - at);
+    td_stage_write(out, m.in);
+    td_stage_write(out, m.in_epoch);
+    td_stage_write(out, m.epoch);
+    td_stage_write(out, m.at[0]);
+    td_stage_write(out, m.at[1]);
+    td_stage_write(out, (int64_t)own.len);
+    td_str_addn(out, td_str_c(&own), own.len);
+    *in = m.in;
+  }
+  td_str_deinit(&own);
+  return st;
+}
+
+static const char magic[] = "tide.pipeline.1";
+
+/* Names and columns, so that the state of another pipeline is refused. */
+static void write_shape_of(const td_pipeline *p, td_str *out) {
+  td_str_addn(out, magic, sizeof magic);
+  for (td_stage *s = p->last; s; s = s->before)
+    td_str_addf(out, "%s/%d;", s->kind->name, s->n_columns);
+  td_str_addc(out, '\0');
+}
+
+td_status *td_pipeline_save(td_pipeline *p, td_str *out) {
+  td_status *st = NULL;
+  seize(p);
+  write_shape_of(p, out);
+  td_stage_write(out, p->over);
+  int64_t upto = p->last->given;
+  for (td_stage *s = p->last; td_ok(st) && s; s = s->before)
+    st = save_stage(s, upto, out, &upto);
+  leave(p);
+  if (td_ok(st) && out->failed) st = td_oom();
+  return st;
+}
+
+static td_status *load_stage(td_stage *s, const char **at, const char *end) {
+  int64_t out = 0, skip = 0, own = 0;
+  td_mark m = {0};
+  TD_TRY(td_stage_read(at, end, &out));
+  TD_TRY(td_stage_read(at, end, &skip));
+  TD_TRY(td_stage_read(at, end, &m.in));
+  TD_TRY(td_stage_read(at, end, &m.in_epoch));
+  TD_TRY(td_stage_read(at, end, &m.epoch));
+  TD_TRY(td_stage_read(at, end, &m.at[0]));
+  TD_TRY(td_stage_read(at, end, &m.at[1]));
+  TD_TRY(td_stage_read(at, end, &own));
+  if (out < 0 || skip < 0 || m.in < 0 || m.in_epoch < 0 || m.epoch < 0 ||
+      own < 0 || own > end - *at || (!s->kind->load && own > 0))
+    return td_error(TD_DATA_LOSS, "the state of the %s is damaged",
+                    s->kind->name);
+  s->out = s->given = s->first_mark = out;
+  s->skip = skip;
+  s->now = m;
+  s->marks.at[0] = m;
+  s->marks.len = 1;
+  const char *stop = *at + own;
+  if (s->kind->load) TD_TRY(s->kind->load(s, at, stop));
+  if (*at != stop)
+    return td_error(TD_DATA_LOSS, "the state of the %s is damaged",
+                    s->kind->name);
+  return NULL;
+}
+
+static td_status *load_all(td_pipeline *p, const char *at, const char *end) {
+  int64_t over = 0;
+  TD_TRY(td_stage_read(&at, end, &over));
+  for (td_stage *s = p->last; s; s = s->before) TD_TRY(load_stage(s, &at, end));
+  if (at != end)
+    return td_error(TD_DATA_LOSS,
+                    "the state of the pipeline has %lld bytes "
+                    "too many",
+                    (long long)(end - at));
+  p->over = over != 0;
+  return NULL;
+}
+
+td_status *td_pipeline_load(td_pipeline *p, td_bytes from) {
+  td_str want;
+  td_str_init(&want);
+  write_shape_of(p, &want);
+  bool same = !want.failed && from.len >= want.len &&
+              memcmp(from.at, want.at, want.len) == 0;
+  size_t begin = want.len;
+  td_str_deinit(&want);
+  if (!same)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "the state is not that of a pipeline of these stages");
+  pthread_mutex_lock(&p->lock);
+  bool used = p->asked > 0;
+  pthread_mutex_unlock(&p->lock);
+  if (used)
+    return td_error(TD_FAILED_PRECONDITION,
+                    "a state is restored before the first element is taken");
+  seize(p);
+  td_status *st = load_all(p, from.at + begin, from.at + from.len);
+  leave(p);
+  return st;
+}
+
+/* ---- looking ------------------------------------------------------------- */
+
+static void why(td_elements *e, td_str *out) {
+  td_pipeline_why((td_pipeline *)e, out);
+}
+
+void td_pipeline_why(td_pipeline *p, td_str *out) {
+  td_str_addf(out, "the pipeline %s",
+              p->base.base.name ? p->base.base.name : "");
+  for (td_stage *s = p->last; s; s = s->before)
+    if (s->kind->why) {
+      td_str_add(out, ", ");
+      s->kind->why(s, out);
+    }
+}
