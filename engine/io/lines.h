@@ -18,11 +18,10 @@ td_status *td_lines_next(td_input *in, uint64_t limit, td_bytes *out,
 /* Does a whole line lie in memory? */
 bool td_lines_held(const td_input *in);
 
-/* The next `record` bytes, behind which `footer` bytes follow; then goes on to
- * `hop` bytes behind its beginning. What is left at the end is no record.
- * Borrowed, as above. */
+/* The next `record` bytes, if `footer` bytes follow them: what is left at the
+ * end is no record. Nothing is taken. Borrowed, as above. */
 td_status *td_lines_piece(td_input *in, size_t record, size_t footer,
-                          uint64_t hop, td_bytes *out, bool *more) TD_MUST_USE;
+                          td_bytes *out, bool *more) TD_MUST_USE;
 
 TD_END
 #endif

@@ -24,8 +24,9 @@ typedef struct td_record_rules {
 /* The next payload, and where its frame begins; false in *more at the end.
  * Bad places are passed over and counted in *skipped while it is below
  * skip_errors: behind a payload that is bad comes the next frame, behind a
- * header that is bad the next place that looks like one. Borrowed; valid until
- * the next call with `in`. */
+ * header that is bad, or a payload whose length is not where the next frame
+ * is, the next place that looks like one. A call that failed took nothing.
+ * Borrowed, without a NUL; valid until the next call with `in`. */
 td_status *td_record_next(td_input *in, const td_record_rules *rules,
                           int64_t *skipped, td_bytes *out, uint64_t *offset,
                           bool *more) TD_MUST_USE;
@@ -34,11 +35,9 @@ bool td_record_held(const td_input *in);
 
 typedef struct td_record_writer td_record_writer;
 
-/* Empties the file; `append` adds to what it has (not packed ones). Caller owns
- * the result. */
+/* Empties the file, or makes it. Caller owns the result. */
 td_status *td_record_writer_open(const char *path, const char *compression,
-                                 bool append, td_record_writer **out)
-    TD_MUST_USE;
+                                 td_record_writer **out) TD_MUST_USE;
 /* After an error it takes no more. */
 td_status *td_record_write(td_record_writer *w, const void *bytes,
                            size_t n) TD_MUST_USE;
