@@ -23,6 +23,8 @@ typedef struct td_element_request {
    * (n of them; td_free(at); NULL when `s` is an error) and of `s`: OUT_OF_RANGE
    * is the end. May let go of the request; must not wait. */
   void (*got)(struct td_element_request *r, td_tensor *at, td_status *s);
+  const void *owner; /* who may cancel it */
+  const int *stop;   /* (optional) once non-zero it is CANCELLED in `next` */
   struct td_element_request *next; /* the source's */
 } td_element_request;
 
@@ -32,8 +34,9 @@ typedef struct td_elements {
   const td_dtype *dtypes;
   const td_shape *shapes; /* as far as they are known */
   void (*next)(struct td_elements *e, td_element_request *r);
-  /* True: the request was taken back, and `got` will not be called. */
-  bool (*cancel)(struct td_elements *e, td_element_request *r);
+  /* Takes a request of that owner back, whose `got` is then not called; NULL:
+   * there is none. */
+  td_element_request *(*cancel)(struct td_elements *e, const void *owner);
   void (*why)(struct td_elements *e, td_str *out);
 } td_elements;
 

@@ -78,7 +78,7 @@ static void pipeline_free(td_object *o) {
 
 static void go_on(td_task *task);
 static void next(td_elements *e, td_element_request *r);
-static bool cancel(td_elements *e, td_element_request *r);
+static td_element_request *cancel(td_elements *e, const void *owner);
 static void why(td_elements *e, td_str *out);
 
 static void removed(td_resource *r) {
@@ -247,7 +247,7 @@ void td_stage_put_as(td_stage *s, td_element e, const td_mark *mark) {
 void td_stage_put(td_stage *s, td_element e) {
   if (e.end) {
     s->now.epoch++;
-    s->now.at[0] = s->now.at[1] = 0;
+    memset(s->now.at, 0, sizeof s->now.at);
   }
   td_stage_put_as(s, e, &s->now);
 }
@@ -408,24 +408,31 @@ static void next(td_elements *e, td_element_request *r) {
   td_pipeline *p = (td_pipeline *)e;
   td_object_retain(&p->base.base.object); /* `got` may let go of it */
   pthread_mutex_lock(&p->lock);
-  r->next = NULL;
-  *p->end = r;
-  p->end = &r->next;
-  p->asked++;
+  bool stopped = r->stop && __atomic_load_n(r->stop, __ATOMIC_SEQ_CST);
+  if (!stopped) {
+    r->next = NULL;
+    *p->end = r;
+    p->end = &r->next;
+    p->asked++;
+  }
   pthread_mutex_unlock(&p->lock);
-  if (enter(p)) work(p);
+  if (stopped)
+    r->got(r, NULL,
+           td_status_derive(td_error(TD_CANCELLED, "the step was cancelled")));
+  else if (enter(p))
+    work(p);
   td_pipeline_release(p);
 }
 
-static bool cancel(td_elements *e, td_element_request *r) {
+static td_element_request *cancel(td_elements *e, const void *owner) {
   td_pipeline *p = (td_pipeline *)e;
-  bool found = false;
+  td_element_request *found = NULL;
   pthread_mutex_lock(&p->lock);
   for (td_element_request **at = &p->first; *at; at = &(*at)->next) {
-    if (*at != r) continue;
-    *at = r->next;
+    if ((*at)->owner != owner) continue;
+    found = *at;
+    *at = found->next;
     if (!*at) p->end = at;
-    found = true;
     break;
   }
   pthread_mutex_unlock(&p->lock);
@@ -473,13 +480,14 @@ static bool is_let_go(const taker *t) {
 
 td_status *td_pipeline_take(td_pipeline *p, const int *interrupt,
                             td_tensor *out, bool *end) {
-  taker t = {.base.got = taken, .out = out, .n = p->last->n_columns};
+  taker t = {
+      .base = {.got = taken, .owner = &t}, .out = out, .n = p->last->n_columns};
   *end = false;
   for (int i = 0; i < t.n; i++) out[i] = (td_tensor){0};
   next(&p->base, &t.base);
   if (td_waiter_wait(&t.waiter, INT64_MAX, interrupt, is_taken, &t) !=
           TD_WAITED_READY &&
-      cancel(&p->base, &t.base))
+      cancel(&p->base, &t))
     return td_error(TD_CANCELLED, "interrupted while waiting for input");
   while (!is_let_go(&t)) sched_yield(); /* it is being handed over */
   if (td_status_code(t.status) != TD_OUT_OF_RANGE) return t.status;
@@ -534,8 +542,7 @@ static td_status *save_stage(td_stage *s, int64_t upto, td_str *out,
     td_stage_write(out, m.in);
     td_stage_write(out, m.in_epoch);
     td_stage_write(out, m.epoch);
-    td_stage_write(out, m.at[0]);
-    td_stage_write(out, m.at[1]);
+    for (int i = 0; i < TD_MARK_OWN; i++) td_stage_write(out, m.at[i]);
     td_stage_write(out, (int64_t)own.len);
     td_str_addn(out, td_str_c(&own), own.len);
     *in = m.in;
@@ -575,8 +582,8 @@ static td_status *load_stage(td_stage *s, const char **at, const char *end) {
   TD_TRY(td_stage_read(at, end, &m.in));
   TD_TRY(td_stage_read(at, end, &m.in_epoch));
   TD_TRY(td_stage_read(at, end, &m.epoch));
-  TD_TRY(td_stage_read(at, end, &m.at[0]));
-  TD_TRY(td_stage_read(at, end, &m.at[1]));
+  for (int i = 0; i < TD_MARK_OWN; i++)
+    TD_TRY(td_stage_read(at, end, &m.at[i]));
   TD_TRY(td_stage_read(at, end, &own));
   if (out < 0 || skip < 0 || m.in < 0 || m.in_epoch < 0 || m.epoch < 0 ||
       own < 0 || own > end - *at || (!s->kind->load && own > 0))
@@ -629,6 +636,12 @@ td_status *td_pipeline_load(td_pipeline *p, td_bytes from) {
   td_status *st = load_all(p, from.at + begin, from.at + from.len);
   leave(p);
   return st;
+}
+
+void td_pipeline_again(td_pipeline *p) {
+  seize(p);
+  p->over = false;
+  leave(p);
 }
 
 /* ---- looking ------------------------------------------------------------- */

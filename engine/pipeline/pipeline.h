@@ -22,6 +22,7 @@
 #define TD_PIPELINE_H
 
 #include "engine/device/elements.h"
+#include "engine/io/source.h"
 #include "engine/run/callable.h"
 
 TD_BEGIN
@@ -44,6 +45,23 @@ typedef struct td_pipeline_rows {
 } td_pipeline_rows;
 td_status *td_pipeline_from_rows(const td_pipeline_rows *o,
                                  td_pipeline **out) TD_MUST_USE;
+
+/* The records of files: elements of two strings, the record and its key. Paths
+ * are copied, and read in the order given or, with `shuffle`, one drawn for each
+ * epoch. An error is given in its place, and what is behind it in that file is
+ * left out: options.skip_errors goes on. Of a shard `first` of `step` these are
+ * the files `first`, first + step, ... of that order when there are `step` or
+ * more, else the records of all. */
+typedef struct td_pipeline_files {
+  const char *const *paths;
+  int64_t n_paths;
+  td_source_options options;
+  int64_t first, step; /* 0 and 1 for all */
+  bool shuffle;
+  uint64_t seed;
+} td_pipeline_files;
+td_status *td_pipeline_from_files(const td_pipeline_files *o,
+                                  td_pipeline **out) TD_MUST_USE;
 
 void td_pipeline_release(td_pipeline *p); /* what is under way ends by itself */
 
@@ -102,6 +120,8 @@ const td_column *td_pipeline_column(const td_pipeline *p, int i);
  * CANCELLED. */
 td_status *td_pipeline_take(td_pipeline *p, const int *interrupt,
                             td_tensor *out, bool *end) TD_MUST_USE;
+/* After the end: the next epoch's elements follow. */
+void td_pipeline_again(td_pipeline *p);
 /* The same as kernels see it. Borrowed; valid while `p` lives. */
 td_elements *td_pipeline_elements(td_pipeline *p);
 /* Nothing more is given: what waits is CANCELLED, what runs is stopped. */

@@ -37,12 +37,14 @@ void td_element_drop(td_element *e);
 /* `e` of n tensors, uninitialised. */
 td_status *td_element_new(int n, td_element *e) TD_MUST_USE;
 
+enum { TD_MARK_OWN = 5 };
+
 /* Where a stage stood after an output. */
 typedef struct td_mark {
   int64_t in;       /* elements that it had taken for that, ends among them */
   int64_t in_epoch; /* of these the ends */
   int64_t epoch;    /* ends that it had put */
-  int64_t at[2];    /* the kind's own, of this epoch */
+  int64_t at[TD_MARK_OWN]; /* the kind's own, of this epoch */
 } td_mark;
 
 typedef struct td_stage_kind {

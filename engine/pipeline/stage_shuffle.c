@@ -166,8 +166,9 @@ static void take_one(shuffling *h) {
     h->draining = true;
   } else if (e.status) {
     td_stage_put(s, e);
-  } else {
-    h->places.at[h->places.len++] = (place){.number = number, .e = e};
+  } else if (!td_vec_push(&h->places, ((place){.number = number, .e = e}))) {
+    td_element_drop(&e);
+    td_stage_break(s);
   }
 }
 

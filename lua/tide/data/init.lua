@@ -19,6 +19,8 @@ local mnist = autoload "tide.data.mnist"
 local shapes = autoload "tide.data.shapes"
 local text = autoload "tide.data.text"
 
+local pipeline = autoload "tide.data.pipeline"
+
 local data = {}
 
 --- The folder that downloads are kept in.
@@ -183,6 +185,23 @@ function data.of(columns)
     values[name] = kind and x or core.tensor(x)
   end
   return dataset.new(values)
+end
+
+-- ---- pipelines --------------------------------------------------------------
+
+--- A pipeline over the records of TFRecord files: see data/pipeline.lua.
+function data.records(files, o)
+  return pipeline.records(files, o)
+end
+
+--- A pipeline over the lines of text files.
+function data.lines(files, o)
+  return pipeline.lines(files, o)
+end
+
+--- A pipeline over records of a fixed number of bytes.
+function data.fixed(files, bytes, o)
+  return pipeline.fixed(files, bytes, o)
 end
 
 return data
