@@ -16,6 +16,7 @@ local digits = autoload "tide.data.digits"
 local files = autoload "tide.data.files"
 local folder = autoload "tide.data.folder"
 local mnist = autoload "tide.data.mnist"
+local record_files = autoload "tide.data.record_files"
 local shapes = autoload "tide.data.shapes"
 local text = autoload "tide.data.text"
 
@@ -183,6 +184,12 @@ function data.of(columns)
     values[name] = kind and x or core.tensor(x)
   end
   return dataset.new(values)
+end
+
+--- The records of a TFRecord file with their keys, for a generic `for`.
+-- Options: compression, skip_errors, limit (data/record_files.lua).
+function data.read_records(path, o)
+  return record_files.read_records(path, o)
 end
 
 return data
