@@ -47,6 +47,7 @@ local exports = {
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},
+  ["data.record_files"] = {"record_writer"},
   ["script.options"] = {"options"},
   ["insight.compare"] = {"compare"},
   ["help.help"] = {"help"},
@@ -88,6 +89,7 @@ session.profile_of = lent("show.profile", "of")
 -- Modules that are names themselves.
 local modules = {
   train = "tide.train", data = "tide.data", layers = "tide.layers",
+  reader = "tide.flow.readers",
   losses = "tide.nn.losses", metrics = "tide.nn.metrics",
   initializers = "tide.variables.initializers",
   regularizers = "tide.variables.regularizers", value = "tide.run.value",

@@ -37,6 +37,10 @@ static const char variants[] =
 
 static const char queues[] = "what it gives depends on others: "
                              "tests/kernels/queue.c, tests/lua/queues.lua";
+static const char readers[] = "files are read: tests/kernels/reader.c, "
+                              "tests/lua/readers.lua";
+static const char files[] = "files are read or written: "
+                            "tests/kernels/file_ops.c, tests/lua/readers.lua";
 
 static const char global_norm[] =
     "TensorFlow 2.21 refuses it in graphs: tests/lua/gradients.lua";

@@ -1,0 +1,48 @@
+/* errand.h - kernels whose work blocks: on an I/O thread, without their step.
+ *
+ * The kernel copies what it needs into an errand, which sees no more of it: a
+ * step that is cancelled goes on at once, and the errand, which may stand in a
+ * read for ever, ends by itself.
+ *
+ *   typedef struct fetching {
+ *     td_errand base;   // first
+ *     char *path;
+ *     ...
+ *   } fetching;
+ *   static const td_errand_kind kind = {.run = .., .finish = .., .drop = ..};
+ *   ... td_errand_start(&f->base, c);
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_ERRAND_H
+#define TD_ERRAND_H
+
+#include "engine/base/pool.h"
+#include "engine/device/kernel.h"
+
+TD_BEGIN
+
+typedef struct td_errand td_errand;
+
+typedef struct td_errand_kind {
+  const char *doing; /* "reads": for `why` */
+  td_status *(*run)(td_errand *e); /* on an I/O thread */
+  /* (optional) Makes the outputs. */
+  td_status *(*finish)(td_errand *e, td_kernel_ctx *c);
+  void (*drop)(td_errand *e); /* frees it */
+} td_errand_kind;
+
+struct td_errand {
+  const td_errand_kind *kind;
+  td_kernel_ctx *ctx; /* errand.c's from here on */
+  td_task task;
+};
+
+/* For `start`; ends in td_kernel_done. Takes ownership of `e`, whose kind the
+ * caller has set. */
+void td_errand_start(td_errand *e, td_kernel_ctx *c);
+/* For `cancel` and `why` of such a kernel. */
+void td_errand_cancel(td_kernel_ctx *c);
+void td_errand_why(const td_kernel_ctx *c, td_str *out);
+
+TD_END
+#endif
