@@ -62,13 +62,30 @@ static td_example_kind kind_of(td_dtype t) {
                            : TD_EXAMPLE_INTS;
 }
 
-static fault find_values(const td_example_table *t, int64_t row, int *which) {
+/* Which feature (by index + 1) an Example's entries were, one after the other:
+ * the next one's are mostly the same. */
+typedef struct order {
+  int32_t entry[64];
+} order;
+
+static int32_t find(const td_example_table *t, order *o, uint32_t entry,
+                    td_bytes key) {
+  int32_t *last = &o->entry[entry % TD_COUNT(o->entry)];
+  if (*last && same(t->features[*last - 1].key, key)) return *last;
+  int32_t f = *slot_of(t, key);
+  if (f) *last = f;
+  return f;
+}
+
+static fault find_values(const td_example_table *t, int64_t row, order *o,
+                         int *which) {
   td_example_reader r;
+  uint32_t entry = 0;
   td_bytes key, feature;
   td_example_value v;
   td_example_open(&r, td_text_at(t->serialized, row));
   while (td_example_next(&r, &key, &feature)) {
-    int32_t f = *slot_of(t, key);
+    int32_t f = find(t, o, entry++, key);
     if (!f) continue;
     *which = f - 1;
     if (!td_example_value_open(feature, &v)) return NO_FEATURE;
@@ -93,10 +110,11 @@ static fault check_cell(const td_example_feature *f, td_example_cell *cell) {
 }
 
 /* Fills a row; of a fault, *which is the feature. */
-static fault read_row(const td_example_table *t, int64_t row, int *which) {
+static fault read_row(const td_example_table *t, int64_t row, order *o,
+                      int *which) {
   td_example_cell *cells = td_example_table_at(t, row, 0);
   for (int f = 0; f < t->n; f++) cells[f] = (td_example_cell){0};
-  fault bad = find_values(t, row, which);
+  fault bad = find_values(t, row, o, which);
   for (int f = 0; !bad && f < t->n; f++) {
     *which = f;
     bad = check_cell(&t->features[f], &cells[f]);
@@ -140,13 +158,13 @@ static void print_fault(const td_example_table *t, int64_t row, int which,
     td_str_addf(out, "has values of %s, not of %s", list_of(v->kind),
                 td_dtype_name(f->dtype));
   if (bad == OTHER_COUNT)
-    td_str_addf(out, "has %lld values, and shape %s takes %lld",
-                (long long)v->count, td_shape_str(&f->shape, &shape),
-                (long long)f->each);
+    td_str_addf(out, "has %lld value%s, and shape %s takes %lld",
+                (long long)v->count, v->count == 1 ? "" : "s",
+                td_shape_str(&f->shape, &shape), (long long)f->each);
   if (bad == NO_ROWS)
-    td_str_addf(out, "has %lld values: in shape %s a row has %lld",
-                (long long)v->count, td_shape_str(&f->shape, &shape),
-                (long long)f->each);
+    td_str_addf(out, "has %lld value%s: in shape %s a row has %lld",
+                (long long)v->count, v->count == 1 ? "" : "s",
+                td_shape_str(&f->shape, &shape), (long long)f->each);
   if (bad == MISSING)
     td_str_addf(out, "(%s, shape %s) is missing, and has no default",
                 td_dtype_name(f->dtype), td_shape_str(&f->shape, &shape));
@@ -155,7 +173,9 @@ static void print_fault(const td_example_table *t, int64_t row, int which,
 static td_status *explain(const td_example_table *t, int64_t row) {
   int which = 0;
   td_str text = {0};
-  print_fault(t, row, which, read_row(t, row, &which), &text);
+  order o = {0};
+  fault bad = read_row(t, row, &o, &which);
+  print_fault(t, row, which, bad, &text);
   td_status *s = text.failed
                      ? td_oom()
                      : td_error(TD_INVALID_ARGUMENT, "%s", td_str_c(&text));
@@ -177,8 +197,9 @@ static void note_bad(td_example_table *t, int64_t row) {
 static void read_rows(void *arg, int64_t begin, int64_t end) {
   td_example_table *t = arg;
   int which;
+  order o = {0};
   for (int64_t row = begin; row < end; row++)
-    if (read_row(t, row, &which)) {
+    if (read_row(t, row, &o, &which)) {
       note_bad(t, row);
       return;
     }

@@ -2,7 +2,9 @@
  *
  * Lists are walked by *chunks*: the bytes of one string, or of some numbers,
  * packed or one alone. Walking is done twice, first with every check, so that
- * copying needs none.
+ * copying needs none. What libraries write is nearly always of one form, each
+ * field once and in order: it is tried first (`quick`), and whatever is not of
+ * that form is left to next_field.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/example_wire.h"
@@ -115,6 +117,41 @@ static bool next_field(td_wire *w, field *f) {
   return false;
 }
 
+/* ---- what is nearly always there ----------------------------------------- */
+
+#define TAG(number) ((number) << 3 | LENGTH)
+
+/* Takes a field of that tag with a length of one to three bytes, if it is that
+ * which comes next. */
+static inline bool quick(td_wire *w, int tag, td_bytes *out) {
+  const uint8_t *at = w->at;
+  size_t len, left = (size_t)(w->end - at);
+  if (left < 2 || at[0] != tag) return false;
+  if (TD_LIKELY(at[1] < 0x80)) {
+    len = at[1];
+    at += 2;
+  } else if (left > 2 && at[2] < 0x80) {
+    len = (size_t)(at[1] & 0x7f) | (size_t)at[2] << 7;
+    at += 3;
+  } else if (left > 3 && at[3] < 0x80) {
+    len = (size_t)(at[1] & 0x7f) | (size_t)(at[2] & 0x7f) << 7 |
+          (size_t)at[3] << 14;
+    at += 4;
+  } else {
+    return false;
+  }
+  if (len > (size_t)(w->end - at)) return false;
+  *out = (td_bytes){(const char *)at, len};
+  w->at = at + len;
+  return true;
+}
+
+/* The same, and nothing behind it. */
+static inline bool quick_whole(td_bytes from, int tag, td_bytes *out) {
+  td_wire w = wire_of(from);
+  return quick(&w, tag, out) && w.at == w.end;
+}
+
 /* ---- entries ------------------------------------------------------------- */
 
 static const uint8_t nothing[1];
@@ -132,6 +169,10 @@ bool td_example_broken(const td_example_reader *r) {
 static bool read_entry(td_bytes entry, td_bytes *key, td_bytes *feature) {
   td_wire w = wire_of(entry);
   field f;
+  if (TD_LIKELY(quick(&w, TAG(1), key) && quick(&w, TAG(2), feature) &&
+                w.at == w.end))
+    return true;
+  w = wire_of(entry);
   *key = *feature = (td_bytes){(const char *)nothing, 0};
   while (next_field(&w, &f)) {
     if (f.type == LENGTH && f.number == 1) *key = f.value;
@@ -142,6 +183,8 @@ static bool read_entry(td_bytes entry, td_bytes *key, td_bytes *feature) {
 
 bool td_example_next(td_example_reader *r, td_bytes *key, td_bytes *feature) {
   field f;
+  if (TD_LIKELY(quick(&r->features, TAG(1), &f.value)))
+    return read_entry(f.value, key, feature) || fail(&r->features);
   for (;;) {
     while (next_field(&r->features, &f)) {
       if (f.number != 1 || f.type != LENGTH) continue;
@@ -157,9 +200,29 @@ bool td_example_next(td_example_reader *r, td_bytes *key, td_bytes *feature) {
 
 /* ---- lists --------------------------------------------------------------- */
 
+/* A Feature that is one list, and of numbers one chunk. */
+static bool open_quickly(td_bytes feature, td_example_value *v) {
+  int tag = feature.len ? feature.at[0] : 0;
+  td_bytes chunk;
+  if (tag != TAG(TD_EXAMPLE_BYTES) && tag != TAG(TD_EXAMPLE_FLOATS) &&
+      tag != TAG(TD_EXAMPLE_INTS))
+    return false;
+  if (!quick_whole(feature, tag, &v->from)) return false;
+  v->kind = (td_example_kind)(tag >> 3);
+  v->part = TD_EXAMPLE_LIST;
+  v->count = 0;
+  v->text = 0;
+  if (v->kind == TD_EXAMPLE_BYTES || !quick_whole(v->from, TAG(1), &chunk))
+    return true;
+  v->from = chunk;
+  v->part = TD_EXAMPLE_CHUNK;
+  return true;
+}
+
 bool td_example_value_open(td_bytes feature, td_example_value *v) {
   td_wire w = wire_of(feature);
   field f;
+  if (TD_LIKELY(open_quickly(feature, v))) return true;
   *v = (td_example_value){.from = {feature.at, 0}};
   for (const uint8_t *before = w.at; next_field(&w, &f); before = w.at) {
     bool list = f.type == LENGTH && f.number >= TD_EXAMPLE_BYTES &&
@@ -175,13 +238,20 @@ bool td_example_value_open(td_bytes feature, td_example_value *v) {
 /* A walk over the chunks of a value. */
 typedef struct chunks {
   td_wire feature, list;
+  td_bytes alone; /* the one there is, until it was given */
   uint32_t kind;
 } chunks;
 
 static void chunks_open(chunks *c, const td_example_value *v) {
-  c->feature = wire_of(v->from);
-  c->list = (td_wire){nothing, nothing};
+  c->feature = c->list = (td_wire){nothing, nothing};
+  c->alone = (td_bytes){NULL, 0};
   c->kind = (uint32_t)v->kind;
+  if (v->part == TD_EXAMPLE_CHUNK)
+    c->alone = v->from;
+  else if (v->part == TD_EXAMPLE_LIST)
+    c->list = wire_of(v->from);
+  else
+    c->feature = wire_of(v->from);
 }
 
 static bool is_chunk(const chunks *c, const field *f) {
@@ -191,7 +261,7 @@ static bool is_chunk(const chunks *c, const field *f) {
          (f->type == VARINT && c->kind == TD_EXAMPLE_INTS);
 }
 
-static bool next_chunk(chunks *c, td_bytes *out) {
+static bool next_field_chunk(chunks *c, td_bytes *out) {
   field f;
   for (;;) {
     while (next_field(&c->list, &f))
@@ -207,29 +277,51 @@ static bool next_chunk(chunks *c, td_bytes *out) {
   }
 }
 
-static uint64_t high_bits(const char *at) {
-  uint64_t word;
-  memcpy(&word, at, sizeof word);
-  return word & UINT64_C(0x8080808080808080);
+static inline bool next_chunk(chunks *c, td_bytes *out) {
+  if (c->alone.at) {
+    *out = c->alone;
+    c->alone.at = NULL;
+    return true;
+  }
+  if (quick(&c->list, TAG(1), out)) return true;
+  return (c->list.at != c->list.end || c->feature.at != c->feature.end) &&
+         next_field_chunk(c, out);
 }
 
-/* How many varints the bytes are; -1 when they are not whole ones. */
+static inline uint64_t word_at(const char *at, size_t len) {
+  uint64_t word = 0;
+  memcpy(&word, at, len);
+  return word;
+}
+
+/* The highest bits of the bytes of a word: of a varint all but the last have
+ * it. */
+#define HIGH UINT64_C(0x8080808080808080)
+
+/* Are there as many bits set in a row as no varint has? */
+static bool too_long(uint32_t bits) {
+  bits &= bits >> 1;              /* 2 */
+  bits &= bits >> 2;              /* 4 */
+  bits &= bits >> 4;              /* 8 */
+  return (bits & bits >> 2) != 0; /* 10 */
+}
+
+/* How many varints the bytes are; -1 when they are not whole ones. Eight bytes
+ * at a time: a bit for each of the last 24 says whether a varint goes on. */
 static int64_t count_varints(td_bytes b) {
-  int64_t n = 0;
-  int run = 0;
-  for (size_t i = 0; i < b.len;) {
+  const uint64_t gather = UINT64_C(0x0102040810204080);
+  const uint64_t ones = UINT64_C(0x0101010101010101);
+  int64_t n = (int64_t)b.len;
+  uint32_t on = 0;
+  for (size_t i = 0; i < b.len; i += WORD) {
     size_t here = b.len - i < WORD ? b.len - i : WORD;
-    if (here == WORD && run == 0 && !high_bits(b.at + i)) {
-      n += WORD;
-      i += WORD;
-      continue;
-    }
-    for (size_t end = i + here; i < end; i++) {
-      if (++run > LONGEST) return -1;
-      if ((uint8_t)b.at[i] < 0x80) n++, run = 0;
-    }
+    uint64_t high = word_at(b.at + i, here) & HIGH;
+    if (!high && !on) continue;
+    n -= (int64_t)((high >> 7) * ones >> 56);
+    on = (on >> 8 | (uint32_t)((high >> 7) * gather >> 56) << 16) & 0xffffff;
+    if (on && too_long(on)) return -1;
   }
-  return run ? -1 : n;
+  return b.len && (uint8_t)b.at[b.len - 1] >= 0x80 ? -1 : n;
 }
 
 bool td_example_value_count(td_example_value *v) {
@@ -261,8 +353,8 @@ void td_example_floats(const td_example_value *v, float *to) {
   }
 }
 
-/* Of bytes that were counted. */
-static const char *take_varint(const char *at, int64_t *v) {
+/* A varint of up to ten bytes, one by one. Of bytes that were counted. */
+static const char *take_long(const char *at, int64_t *v) {
   uint64_t sum = 0;
   for (int shift = 0;; shift += 7) {
     uint8_t byte = (uint8_t)*at++;
@@ -273,16 +365,40 @@ static const char *take_varint(const char *at, int64_t *v) {
   return at;
 }
 
+/* The low seven bits of each byte of a word, pushed together. */
+static uint64_t press(uint64_t w) {
+  w = (w & UINT64_C(0x7f007f007f007f00)) >> 1 |
+      (w & UINT64_C(0x007f007f007f007f));
+  w = (w & UINT64_C(0x3fff00003fff0000)) >> 2 |
+      (w & UINT64_C(0x00003fff00003fff));
+  return (w & UINT64_C(0x0fffffff00000000)) >> 4 |
+         (w & UINT64_C(0x000000000fffffff));
+}
+
+/* The varint at the start of a word; the word's bytes that it has, 0 when it
+ * goes on behind. */
+static int take_short(uint64_t w, int64_t *v) {
+  uint64_t ends = ~w & HIGH;
+  if (!ends) return 0;
+  uint64_t last = ends & -ends;
+  *v = (int64_t)press(w & (last | (last - 1)));
+  return (__builtin_ctzll(last) + 1) / 8;
+}
+
 static int64_t *put_varints(td_bytes b, int64_t *to) {
   const char *at = b.at, *end = b.at + b.len;
-  while (at < end) {
-    if (end - at >= WORD && !high_bits(at)) {
-      for (int i = 0; i < WORD; i++) *to++ = at[i];
-      at += WORD;
+  while (end - at >= WORD) {
+    uint64_t w = word_at(at, WORD);
+    int len = take_short(w, to);
+    if (TD_LIKELY(w & HIGH)) {
+      at = len ? at + len : take_long(at, to);
+      to++;
       continue;
     }
-    at = take_varint(at, to++);
+    for (int i = 0; i < WORD; i++) *to++ = at[i];
+    at += WORD;
   }
+  while (at < end) at = take_long(at, to++);
   return to;
 }
 

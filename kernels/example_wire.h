@@ -43,12 +43,21 @@ typedef enum td_example_kind {
   TD_EXAMPLE_INTS = 3,
 } td_example_kind;
 
+/* What the bytes of a value are: fields of the Feature, among them lists of one
+ * kind; the fields of its only list; the bytes of its numbers. */
+typedef enum td_example_part {
+  TD_EXAMPLE_FIELDS = 0,
+  TD_EXAMPLE_LIST,
+  TD_EXAMPLE_CHUNK,
+} td_example_part;
+
 /* The values of a Feature. Borrows its bytes. */
 typedef struct td_example_value {
-  td_bytes from; /* fields of the Feature: lists of one kind, and unknown ones */
+  td_bytes from;
   int64_t count; /* values */
   size_t text;   /* bytes of strings together */
   td_example_kind kind;
+  td_example_part part;
 } td_example_value;
 
 /* Which kind, without looking into the lists; false when the Feature is

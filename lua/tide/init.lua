@@ -47,6 +47,7 @@ local exports = {
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},
+  ["data.example"] = {"example", "sequence_example"},
   ["script.options"] = {"options"},
   ["insight.compare"] = {"compare"},
   ["help.help"] = {"help"},
