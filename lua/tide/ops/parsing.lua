@@ -15,7 +15,8 @@ local fail = errors.invalid
 
 namespace.not_methods{"fixed_len_feature", "var_len_feature", "ragged_feature",
                       "fixed_len_sequence_feature", "decode_csv",
-                      "parse_example", "parse_single_example"}
+                      "decode_padded_raw", "parse_example",
+                      "parse_single_example", "parse_tensor"}
 
 -- ---- what is wanted -------------------------------------------------------
 
@@ -187,4 +188,48 @@ function ops.parse_single_example(serialized, features, o)
     {num_sparse = #sparse.keys, sparse_keys = sparse.keys,
      sparse_types = sparse.dtypes, dense_keys = dense.keys,
      Tdense = dense.dtypes, dense_shapes = dense.shapes, name = o.name}))
+end
+
+-- ---- other bytes ----------------------------------------------------------
+
+--- The tensor that td.serialize_tensor made a string of.
+-- @param serialized a string
+-- @param dtype of the tensor; another is invalid_argument
+-- @param[opt] o name
+-- @usage td.parse_tensor(td.serialize_tensor({1.5, 2}), "float32")  --> 1.5 2
+function ops.parse_tensor(serialized, dtype, o)
+  o = args.options(o, "parse_tensor")
+  o.out_type = dtype or o.out_type
+  return core.op "ParseTensor"(serialized, o)
+end
+
+--- The numbers in the first bytes of each string, along a new last axis; zeros
+-- where it is shorter.
+-- @param bytes strings
+-- @param length how many bytes of each
+-- @param dtype "uint8" or another number dtype
+-- @param[opt] o little_endian (true), name
+-- @usage td.decode_padded_raw({"ab", "c"}, 2, "uint8")  --> 97 98 99 0
+function ops.decode_padded_raw(bytes, length, dtype, o)
+  o = args.options(o, "decode_padded_raw")
+  o.out_type = dtype or o.out_type
+  return core.op "DecodePaddedRaw"(bytes, length, o)
+end
+
+--- Records of comma separated fields as tensors, one for each column.
+-- @param records strings, a record each, without line ends
+-- @param defaults a list: for each column what an empty field is, whose dtype
+-- is the column's; td.tensor({}, dtype) where a field must not be empty
+-- @param[opt] o field_delim (","), use_quote_delim (true), na_value (""): what
+-- else stands for an empty field, select_cols: the columns that are wanted,
+-- counted from 0, in their order; name
+-- @return a list of tensors, each of the shape of the records.
+-- invalid_argument, with the record's number and the field's, where a field is
+-- no number or there are too many or too few
+-- @usage local age, name = table.unpack(
+--   td.decode_csv({"7,moon", ",tide"}, {-1, "nobody"}))
+-- age  --> 7 -1
+function ops.decode_csv(records, defaults, o)
+  args.check_list(defaults, "decode_csv: the defaults")
+  return core.op "DecodeCSV"(records, defaults, args.options(o, "decode_csv"))
 end

@@ -6,7 +6,9 @@ writes: numbers one by one, unknown fields, keys twice, lists in two parts.
 SPDX-License-Identifier: Apache-2.0
 """
 
+import gzip
 import struct
+import zlib
 
 import numpy as np
 
@@ -195,3 +197,86 @@ op("ParseSingleExample",
    bad("sparse_keys", string(A), L(), num_sparse=1, sparse_keys=[],
        sparse_types=["int64"], dense_keys=[], dense_shapes=[]),
    dynamic=True)
+
+# ---- other bytes -------------------------------------------------------------
+
+op("ParseTensor",
+   *[case(string(p), out_type=t) for p, t in
+     ((b"\x08\x01\x12\x04\x12\x02\x08\x02\x22\x08" + struct.pack("<2f", 1, -2),
+       "float32"),
+      (b"\x08\x01\x12\x04\x12\x02\x08\x03\x2a\x04\0\0\x80?", "float32"),
+      (b"\x08\x07\x12\x00\x42\x03abc", "string"),
+      (b"\x08\x09\x12\x04\x12\x02\x08\x02\x52\x02\x05\x06", "int64"),
+      (b"\x08\x03\x12\x08\x12\x02\x08\x02\x12\x02\x08\x00", "int32"),
+      (b"\x08\x0a\x12\x00\x5a\x01\x01", "bool"))],
+   bad("is a tensor of float32", string(b"\x08\x01\x12\x00\x2a\x04\0\0\x80?"),
+       out_type="int32"),
+   bad("no tensor", string(b"zzz"), out_type="float32"),
+   bad("no tensor", string(b""), out_type="float32"),
+   bad("serialized", string([b"", b""]), out_type="float32"),
+   dynamic=True)
+op("SerializeTensor",
+   case(f32([[1.5, -2]])), case(f64([1, 2, 3])), case(i32([[0], [7]])),
+   case(i64(2**62)), case(string([[b"a", b"bb"]])), case(string(b"x")),
+   case(np.array([False, True])), case(np.array([1 + 2j], np.complex64)),
+   case(u8(range(7))), case(np.zeros((0, 2), np.float32)))
+op("DecodePaddedRaw",
+   *[case(string([b"abc", b"", b"0123456789"]), i32(8), out_type=t)
+     for t in ("bfloat16", "float32", "float64", "int32", "uint16",
+               "uint8", "int16", "int8", "int64")],
+   case(string([[b"abc"], [b"abcdef"]]), i32(4), out_type="int16",
+        little_endian=False),
+   case(string([]), i32(4), out_type="int32"),
+   case(string(b"x"), i32(2), out_type="uint8"),
+   bad("fixed_length", string([b"a"]), i32(3), out_type="int16"),
+   bad("above 0", string([b"a"]), i32(0), out_type="int16"),
+   bad("above 0", string([b"a"]), i32(-2), out_type="int16"),
+   bad("fixed_length", string([b"a"]), i32([2]), out_type="int16"))
+
+Z = zlib.compress(b"moon" * 5)
+G = gzip.compress(b"tide", mtime=0)
+op("DecodeCompressed",
+   case(string([Z, b"", zlib.compress(b"")]), compression_type="ZLIB"),
+   case(string([[G], [G + G]]), compression_type="GZIP"),
+   case(string(Z + b"more"), compression_type="ZLIB"),
+   case(string([b"as it is", b"\0"])), case(string([]), compression_type="GZIP"),
+   bad("incorrect header", string([Z, G]), compression_type="ZLIB"),
+   bad("incorrect header", string([Z]), compression_type="GZIP"),
+   bad("incorrect data check", string(Z[:-1] + b"0"), compression_type="ZLIB"),
+   bad("compression_type", string([b"x"]), compression_type="RAW"))
+
+I, F, T = i32([]), f32([]), string([])
+
+
+def lines(*records):
+    return string([r.encode() for r in records])
+
+
+op("DecodeCSV",
+   case(lines("1,2.5,x", "-7, 1e3 ,\"a,\"\"b\""), L(I, F, T)),
+   case(lines(",", "\"\",", "4,5"), L(i32([3]), i64(4))),
+   case(lines("NA,1,NA"), L(f64([0.5]), I, string([b"none"])), na_value="NA"),
+   case(lines("1;2", "\n3;\r\n4"), L(I, I), field_delim=";"),
+   case(lines("a\"b", "\"x\""), L(T), use_quote_delim=False),
+   case(lines("0,1,2,3", "4,5,,\"bad"), L(I, i32([9])), select_cols=[1, 2]),
+   case(lines("1,"), L(I, string(b"z")), select_cols=[0, 1]),
+   case(string([[b"1", b"2"], [b"3", b"4"]]), L(i64([]))),
+   case(string(b"7"), L(F)), case(string([]), L(I, T)),
+   case(lines("inf,nan,-0"), L(F, f64([]), F)),
+   case(lines("\"\"\"\"", "\"a\nb\""), L(T)),
+   bad("field 1: has a line end", lines("1,2\n"), L(I, I)),
+   bad("field 0: has a quote", lines("a\"b"), L(T)),
+   bad("must be doubled", lines("\"a\"b\""), L(T)),
+   bad("does not end", lines("x", "\"ab"), L(T)),
+   bad("record 1: has 3 fields", lines("1,2", "1,2,3"), L(I, I)),
+   bad("has 0 fields", lines(""), L(i32([1]))),
+   bad("record 1, field 0: is empty", lines("1,", ",1"), L(I, i32([1]))),
+   bad("\"1.5\" is no int32", lines("1.5"), L(I)),
+   bad("\"2147483648\" is no int32", lines("2147483648"), L(I)),
+   bad("is no float32", lines("x"), L(F)),
+   bad("record_defaults[0]", lines("1"), L(i32([1, 2]))),
+   bad("record_defaults[0]", lines("1"), L(i32([[1]]))),
+   bad("field_delim", lines("1"), L(I), field_delim=";;"),
+   bad("select_cols", lines("1"), L(I), select_cols=[-1]),
+   bad("select_cols", lines("1"), L(I, I), select_cols=[1, 1]),
+   bad("select_cols", lines("1"), L(I), select_cols=[1, 2]))
