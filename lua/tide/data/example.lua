@@ -6,6 +6,7 @@
 -- td.parse_example reads them.
 -- SPDX-License-Identifier: Apache-2.0
 
+local core = require "tide.core"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
 
@@ -83,9 +84,9 @@ local writers = {string = strings, float = floats, integer = integers}
 local function feature(x, key)
   local list, kind = x, nil
   if args.is_tensor(x) then
-    if not x.table then
-      errors.invalid("feature \"%s\" is a graph tensor: what a run gives can "
-        .. "be written", key)
+    if core.kind(x) ~= "tensor" then
+      errors.invalid("feature \"%s\" is a %s: what a run gives can be written",
+        key, args.what(x))
     end
     list, kind = elements(x)
   elseif not args.plain(x) then

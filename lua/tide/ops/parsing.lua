@@ -98,8 +98,10 @@ local function preset(f)
   if x == nil then return core.tensor({}, f.dtype) end
   if not args.is_tensor(x) then x = core.tensor(x, f.dtype) end
   if f.rows or core.kind(x) ~= "tensor" then return x end
-  return x.size == 1 and core.tensor(x, f.dtype, f.shape)
-    or ops.reshape(x, f.shape)
+  local shape, scalar = core.tensor(f.shape, "int32"), core.tensor({}, "int32")
+  local reshape = core.op "Reshape"
+  return x.size == 1 and core.op "Fill"(shape, reshape(x, scalar))
+    or reshape(x, shape)
 end
 
 -- The features of a table, by form: keys, dtypes, shapes, defaults, in the
