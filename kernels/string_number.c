@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/string_number.h"
 #include "kernels/text.h"
 
 /* ---- StringToNumber ------------------------------------------------------ */
@@ -58,17 +59,26 @@ static bool put_whole(const char *text, td_tensor *y, int64_t i) {
   return true;
 }
 
-static td_status *read_number(td_bytes s, td_tensor *y, int64_t i) {
+td_status *td_string_number_put(td_bytes s, td_tensor *y, int64_t i,
+                                bool *done) {
   char near[SHORT], *text = near;
   td_bytes number = td_text_strip(s);
+  pthread_once(&plain_once, plain_make);
+  if (!plain) return td_oom();
   if (number.len >= SHORT && !(text = td_malloc(number.len + 1)))
     return td_oom();
   memcpy(text, number.at, number.len);
   text[number.len] = '\0';
   bool whole = strlen(text) == number.len;
-  bool done = whole && (td_dtype_is_float(y->dtype) ? put_float(text, y, i)
-                                                    : put_whole(text, y, i));
+  *done = whole && (td_dtype_is_float(y->dtype) ? put_float(text, y, i)
+                                                : put_whole(text, y, i));
   if (text != near) td_free(text);
+  return NULL;
+}
+
+static td_status *read_number(td_bytes s, td_tensor *y, int64_t i) {
+  bool done;
+  TD_TRY(td_string_number_put(s, y, i, &done));
   if (done) return NULL;
   return td_error(TD_INVALID_ARGUMENT, "string %lld, \"%.*s\", is no %s",
                   (long long)i, td_text_shown(s), s.at,
@@ -78,8 +88,6 @@ static td_status *read_number(td_bytes s, td_tensor *y, int64_t i) {
 static td_status *to_number_run(td_kernel_ctx *c) {
   const td_tensor *x = td_in(c, 0);
   td_tensor *y;
-  pthread_once(&plain_once, plain_make);
-  if (!plain) return td_oom();
   TD_TRY(td_out(c, 0, &x->shape, &y));
   int64_t n = td_tensor_count(x);
   for (int64_t i = 0; i < n; i++) TD_TRY(read_number(td_text_at(x, i), y, i));

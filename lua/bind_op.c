@@ -42,26 +42,40 @@ static bool is_list(const td_arg *a) {
   return a->number_attr >= 0 || a->type_list;
 }
 
-/* Pushes results argument by argument: lists as tables, of one length where
- * `lists` does not say. `push` pushes tensor k. */
-static int push_outputs(lua_State *L, const td_op *op, int total,
+/* Pushes results argument by argument: lists as tables, of the lengths in
+ * `lists`. `push` pushes tensor k. */
+static int push_outputs(lua_State *L, const td_op *op,
                         void (*push)(lua_State *L, void *arg, int k), void *arg,
                         const int *lists) {
-  int k = 0, n_lists = 0;
-  for (int a = 0; a < op->n_out; a++) n_lists += is_list(&op->out[a]);
+  int k = 0;
   for (int a = 0; a < op->n_out; a++) {
     if (!is_list(&op->out[a])) {
       push(L, arg, k++);
       continue;
     }
-    int n = lists ? lists[a] : (total - (op->n_out - n_lists)) / n_lists;
-    lua_createtable(L, n, 0);
-    for (int i = 1; i <= n; i++) {
+    lua_createtable(L, lists[a], 0);
+    for (int i = 1; i <= lists[a]; i++) {
       push(L, arg, k++);
       lua_rawseti(L, -2, i);
     }
   }
   return op->n_out;
+}
+
+static int list_attr(const td_arg *a) {
+  return a->number_attr >= 0 ? a->number_attr : a->type_attr;
+}
+
+/* How many tensors output `a` is: what the call says of its list's attribute,
+ * or an input that has the same, or the default. */
+static int list_length(const call *c, const td_arg *a) {
+  const td_attr_def *def = &c->op->attr[list_attr(a)];
+  const td_attr *given = td_lua_args_attr(c, def->name);
+  for (int i = 0; !given && i < c->op->n_in; i++)
+    if (is_list(&c->op->in[i]) && list_attr(&c->op->in[i]) == list_attr(a))
+      return c->groups[i];
+  if (!given) given = &def->value;
+  return given->is_list ? given->len : (int)td_attr_as_int(given);
 }
 
 static void push_value(lua_State *L, void *arg, int k) {
@@ -87,7 +101,10 @@ static int eval(lua_State *L, call *c) {
     td_lua_check_step(L, s);
     return 0;
   }
-  return push_outputs(L, c->op, n, push_value, out, NULL);
+  int *lists = td_lua_block(L, (size_t)c->op->n_out + 1, sizeof *lists);
+  for (int a = 0; a < c->op->n_out; a++)
+    lists[a] = is_list(&c->op->out[a]) ? list_length(c, &c->op->out[a]) : 1;
+  return push_outputs(L, c->op, push_value, out, lists);
 }
 
 /* ---- adding a node ---- */
@@ -325,7 +342,7 @@ static int push_results(lua_State *L, const target *t, const td_op *op,
     int begin;
     td_node_out_range(n, a, &begin, &counts[a]);
   }
-  return push_outputs(L, op, n->n_out, push_edge_at, &ref, counts);
+  return push_outputs(L, op, push_edge_at, &ref, counts);
 }
 
 static int build(lua_State *L, call *c) {

@@ -214,6 +214,27 @@ for name, how in pairs(transforms) do
   end
 end
 
+-- A batch of 128 Examples: 784 bytes, 10 floats, a label, 20 ids, a few words.
+function rows.parse_examples()
+  local batch = {}
+  for i = 1, 128 do
+    local size, ids = {}, {}
+    for k = 1, 10 do size[k] = k / 4 end
+    for k = 1, 20 do ids[k] = k * i * i end
+    batch[i] = td.example{image = ("x"):rep(784), label = i, size = size,
+                          ids = ids, words = {"a", "few", "words"}}
+  end
+  local sess = session{passes_off = {"fold"}}
+  local x = td.parse_example(td.constant(batch), {
+    image = td.fixed_len_feature({}, "string"),
+    label = td.fixed_len_feature({}, "int64"),
+    size = td.fixed_len_feature({10}, "float32"),
+    ids = td.fixed_len_feature({20}, "int64"),
+    words = td.var_len_feature "string"})
+  local step = sess:callable(x.label.op, {})
+  return function() step() end, #batch
+end
+
 -- Loss and gradient of 400 rows of 10,000 classes.
 function rows.softmax_xent()
   local sess = session()

@@ -55,6 +55,7 @@ ROWS = {
        for size in ("3x3", "5x5", "1x1", "7x7") for step in ("", "_step")},
     **{f"fft_{row}": ("s/call", [1, 2], ["tensorflow", "torch"], 2)
        for row in ("lines", "long", "prime", "image", "reals")},
+    "parse_examples": ("s/Example", [1, 2], ["tensorflow"], 0.67),
     "softmax_xent": ("s/call", [1, 2], ["tensorflow", "torch"], 0.6),
     "sparse_sgd": ("s/step", [1, 2], ["tensorflow", "torch"], 0.6),
     "ptb_lstm_step": ("s/step", [1, 2], ["tensorflow", "torch"], 0.7),

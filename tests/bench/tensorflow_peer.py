@@ -113,6 +113,27 @@ def transform(op, lines, n):
     return s.make_callable(y.op), 1
 
 
+def parse_examples():
+    def example(i):
+        lists = {"image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"x" * 784])),
+                 "words": tf.train.Feature(bytes_list=tf.train.BytesList(
+                     value=[b"a", b"few", b"words"]))}
+        for key, values in ("label", [i]), ("ids", [k * i * i for k in range(1, 21)]):
+            lists[key] = tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+        lists["size"] = tf.train.Feature(float_list=tf.train.FloatList(
+            value=[k / 4 for k in range(1, 11)]))
+        return tf.train.Example(features=tf.train.Features(feature=lists)).SerializeToString()
+
+    batch = [example(i) for i in range(1, 129)]
+    x = tf.io.parse_example(tf.constant(batch), {
+        "image": tf.io.FixedLenFeature([], tf.string),
+        "label": tf.io.FixedLenFeature([], tf.int64),
+        "size": tf.io.FixedLenFeature([10], tf.float32),
+        "ids": tf.io.FixedLenFeature([20], tf.int64),
+        "words": tf.io.VarLenFeature(tf.string)})
+    return session(False).make_callable(x["label"].op), len(batch)
+
+
 def softmax_xent():
     logits = tf.Variable(tf.random.normal([400, 10000]), use_resource=True)
     labels = tf.placeholder(tf.int64, [400])
@@ -206,6 +227,7 @@ ROWS = {
     "while_loop": while_loop,
     "while_grad": while_grad,
     "mlp_step": mlp_step,
+    "parse_examples": parse_examples,
     "softmax_xent": softmax_xent,
     "sparse_sgd": sparse_sgd,
     "ptb_lstm_step": ptb_lstm_step,

@@ -235,7 +235,7 @@ def told(y):
     """A tensor as its shape and a sum."""
     if y is None:
         return "-"
-    y = np.asarray(y)
+    y = np.asarray(y, object if isinstance(y, bytes) else None)
     shape = spelled(y.shape)
     if y.dtype == object or y.dtype.kind == "S":
         parts = [float(b) for s in y.ravel() for b in [len(s), *s]]

@@ -206,7 +206,10 @@ def tensor_bytes(a, dtype=None):
 
 def bytes_of(y, dtype):
     """Of a fetched value; None (dead, not initialised) gives none."""
-    return b"" if y is None else tensor_bytes(np.asarray(y), dtype)
+    if y is None:
+        return b""
+    kind = object if dtype == tf.string else None  # NumPy's drops zero bytes
+    return tensor_bytes(np.asarray(y, kind), dtype)
 
 
 def tensor_value(data):

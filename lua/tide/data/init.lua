@@ -188,7 +188,6 @@ function data.of(columns)
   return dataset.new(values)
 end
 
-<<<<<<< HEAD
 -- ---- pipelines --------------------------------------------------------------
 
 --- A pipeline over the records of TFRecord files: see data/pipeline.lua.
@@ -204,12 +203,10 @@ end
 --- A pipeline over records of a fixed number of bytes.
 function data.fixed(files, bytes, o)
   return pipeline.fixed(files, bytes, o)
-=======
 --- The records of a TFRecord file with their keys, for a generic `for`.
 -- Options: compression, skip_errors, limit (data/record_files.lua).
 function data.read_records(path, o)
   return record_files.read_records(path, o)
->>>>>>> 022026f0e83f5ab46b80df11ec024a432cdd1896
 end
 
 return data

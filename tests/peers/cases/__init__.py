@@ -5,8 +5,8 @@ SPDX-License-Identifier: Apache-2.0
 
 from .base import OPS, RANKS, L, Unset, Var, Zeros, source
 from . import array, binary, conv, ctc, files, image, indexed, linalg, linear
-from . import losses
-from . import norm, plumbing, pool, random, ranks, recurrent, reduce, sampling
-from . import shape, signal, sparse, state, strings, train, unary
+from . import losses, norm, parsing, plumbing, pool, random, ranks, recurrent
+from . import reduce, sampling, shape, signal, sparse, state, strings, train
+from . import unary
 
 __all__ = ["OPS", "RANKS", "L", "Unset", "Var", "Zeros", "source"]

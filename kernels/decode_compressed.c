@@ -1,0 +1,151 @@
+/* decode_compressed.c - DecodeCompressed: strings that zlib or gzip made small.
+ *
+ * A few bytes can stand for gigabytes: what they become grows in memory of the
+ * device, whose limit holds, and twice as much at a time. Bytes behind the end
+ * of a zlib stream are left alone; gzip's may be several streams, one after the
+ * other.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "kernels/cost.h"
+#include "kernels/text.h"
+
+enum { FIRST = 4096 /* bytes of room */, GZIP_HEADER = 16 };
+
+/* Text that grows, and its strings' ends. */
+typedef struct grown {
+  td_kernel_ctx *ctx;
+  td_tensor memory;
+  size_t len, room;
+} grown;
+
+static td_status *more_room(grown *g) {
+  size_t room = g->room ? 2 * g->room : FIRST;
+  td_shape shape = td_shape_vector((int64_t)room);
+  td_tensor wider;
+  if (room > INT64_MAX / 2) return td_oom();
+  TD_TRY(td_temp(g->ctx, TD_UINT8, &shape, &wider));
+  if (g->len) memcpy(wider.data, g->memory.data, g->len);
+  td_tensor_release(&g->memory);
+  g->memory = wider;
+  g->room = room;
+  return NULL;
+}
+
+static td_status *broken(int64_t i, const z_stream *z, int rc) {
+  return td_error(TD_DATA_LOSS, "string %lld: %s", (long long)i,
+                  z->msg              ? z->msg
+                  : rc == Z_BUF_ERROR ? "it ends too early"
+                                      : "its compressed data are broken");
+}
+
+/* One call of inflate, with as much of `from` as it takes. */
+static int inflate_some(z_stream *z, td_bytes *from, grown *g) {
+  size_t in = from->len < UINT_MAX ? from->len : UINT_MAX;
+  size_t out = g->room - g->len < UINT_MAX ? g->room - g->len : UINT_MAX;
+  z->next_in = (Bytef *)(uintptr_t)from->at;
+  z->avail_in = (uInt)in;
+  z->next_out = (Bytef *)g->memory.data + g->len;
+  z->avail_out = (uInt)out;
+  int rc = inflate(z, Z_NO_FLUSH);
+  from->at += in - z->avail_in;
+  from->len -= in - z->avail_in;
+  g->len += out - z->avail_out;
+  return rc;
+}
+
+static td_status *inflate_all(z_stream *z, td_bytes from, bool gzip, int64_t i,
+                              grown *g) {
+  for (;;) {
+    if (td_stopped(g->ctx))
+      return td_status_derive(td_error(TD_CANCELLED, "the step was cancelled"));
+    if (g->len == g->room) TD_TRY(more_room(g));
+    bool starved = from.len == 0;
+    int rc = inflate_some(z, &from, g);
+    if (rc == Z_MEM_ERROR) return td_oom();
+    if (rc == Z_STREAM_END && (!gzip || from.len == 0)) return NULL;
+    if (rc == Z_STREAM_END) rc = inflateReset(z);
+    bool stuck = rc == Z_BUF_ERROR || (starved && g->len < g->room);
+    if (stuck) return broken(i, z, Z_BUF_ERROR);
+    if (rc != Z_OK) return broken(i, z, rc);
+  }
+}
+
+static td_status *decompress(td_bytes from, bool gzip, int64_t i, grown *g) {
+  z_stream z = {0};
+  if (from.len == 0) return NULL;
+  if (inflateInit2(&z, MAX_WBITS + (gzip ? GZIP_HEADER : 0)) != Z_OK)
+    return td_oom();
+  td_status *s = inflate_all(&z, from, gzip, i, g);
+  inflateEnd(&z);
+  return s;
+}
+
+/* ---- the op -------------------------------------------------------------- */
+
+static td_status *check_type(const char *type) {
+  if (!*type || strcmp(type, "ZLIB") == 0 || strcmp(type, "GZIP") == 0)
+    return NULL;
+  if (strcmp(type, "ZSTD") == 0)
+    return td_error(TD_UNIMPLEMENTED,
+                    "compression_type \"ZSTD\" is not supported: \"ZLIB\", "
+                    "\"GZIP\" and \"\" are");
+  return td_error(TD_INVALID_ARGUMENT,
+                  "compression_type must be \"ZLIB\", \"GZIP\" or \"\", not "
+                  "\"%.60s\"",
+                  type);
+}
+
+static td_status *infer(td_infer *c) {
+  TD_TRY(check_type(td_infer_string(c, "compression_type")));
+  return td_infer_same(c);
+}
+
+static td_status *decompress_all(td_kernel_ctx *c, bool gzip, td_text *t) {
+  const td_tensor *x = td_in(c, 0);
+  grown g = {.ctx = c};
+  int64_t count = td_tensor_count(x);
+  td_status *s = td_text_reserve(t, count) ? NULL : td_oom();
+  for (int64_t i = 0; td_ok(s) && i < count; i++) {
+    s = decompress(td_text_at(x, i), gzip, i, &g);
+    if (td_ok(s)) t->ends[t->count++] = g.len;
+  }
+  td_text whole = *t; /* its text is ours */
+  whole.all = (td_str){.at = g.memory.data, .len = g.len};
+  if (td_ok(s)) s = td_text_out(c, 0, &x->shape, &whole);
+  td_tensor_release(&g.memory);
+  return s;
+}
+
+static td_status *run(td_kernel_ctx *c) {
+  const char *type = td_node_string(td_ctx_node(c), "compression_type");
+  td_text t = {0};
+  if (!*type) {
+    td_out_pass(c, 0, 0);
+    return NULL;
+  }
+  td_status *s = decompress_all(c, strcmp(type, "GZIP") == 0, &t);
+  td_text_drop(&t);
+  return s;
+}
+
+static const td_op_def ops[] = {
+    {.type = "DecodeCompressed",
+     .sig = "bytes: string -> output: string; compression_type: string = \"\"",
+     .shape = infer,
+     .cost = td_cost_move,
+     .doc = "Each string decompressed: compression_type is ZLIB, GZIP or none.",
+     .flags = TD_NO_GRADIENT,
+     .section = "I/O: readers, checkpoints, files"},
+    {0},
+};
+
+static const td_kernel_def kernels[] = {
+    {.op = "DecodeCompressed", .device = "CPU", .run = run},
+    {0},
+};
+
+TD_MODULE(decode_compressed, ops, kernels)
