@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "engine/io/matching.h"
 #include "engine/pipeline/pipeline.h"
 #include "lua/bind.h"
 #include "lua/bind_field.h"
@@ -340,6 +341,23 @@ static int pipeline_publish(lua_State *L) {
   return 0;
 }
 
+/* core.matching_files(pattern) -> the paths, sorted, each with a NUL after it */
+static int matching_files(lua_State *L) {
+  td_paths paths = {0};
+  td_str all;
+  td_str_init(&all);
+  td_status *s = td_matching_files(luaL_checkstring(L, 1), &paths);
+  if (td_ok(s)) td_paths_sort(&paths);
+  for (size_t i = 0; td_ok(s) && i < paths.len; i++)
+    td_str_addn(&all, paths.at[i], strlen(paths.at[i]) + 1);
+  td_paths_free(&paths);
+  if (td_ok(s) && all.failed) s = td_oom();
+  if (!td_ok(s)) td_str_deinit(&all);
+  td_lua_check(L, s);
+  td_lua_push_str(L, &all);
+  return 1;
+}
+
 /* core.pool_size(): threads that may compute */
 static int pool_size(lua_State *L) {
   lua_pushinteger(L, td_pool_size());
@@ -359,6 +377,7 @@ TD_LUA_OPEN(pipeline) {
       {"close", pipeline_close},       {NULL, NULL}};
   static const luaL_Reg functions[] = {{"pipeline_rows", new_rows},
                                        {"pipeline_files", new_files},
+                                       {"matching_files", matching_files},
                                        {"pool_size", pool_size},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);

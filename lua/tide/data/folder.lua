@@ -19,8 +19,8 @@ local function list(dir)
   return names
 end
 
--- {path, class number} of every picture, and the classes' names.
-local function find(dir)
+--- {path, class number} of every picture, and the classes' names.
+function folder.find(dir)
   local found, classes = {}, {}
   for _, name in ipairs(list(dir)) do
     local sub = dir .. "/" .. name
@@ -66,7 +66,7 @@ end
 --- A data set of all pictures in the folders of `dir`, and the classes.
 function folder.load(dir, o)
   args.expect(dir, "string", "data.images: the folder")
-  local found, classes = find(dir)
+  local found, classes = folder.find(dir)
   local labels = {}
   for i, entry in ipairs(found) do labels[i] = entry[2] end
   return dataset.new({images = read(found, o),

@@ -20,7 +20,7 @@ local record_files = autoload "tide.data.record_files"
 local shapes = autoload "tide.data.shapes"
 local text = autoload "tide.data.text"
 
-local pipeline = autoload "tide.data.pipeline"
+local sources = autoload "tide.data.pipeline_sources"
 
 local data = {}
 
@@ -190,19 +190,43 @@ end
 
 -- ---- pipelines --------------------------------------------------------------
 
---- A pipeline over the records of TFRecord files: see data/pipeline.lua.
+--- A pipeline over the records of TFRecord files: columns record and key
+-- ("file:offset"). files: a path, a pattern ("data/*.tfrecord") or a list.
+-- Options: compression ("GZIP", "ZLIB"), shard {k, n}, shuffle_files (anew for
+-- each epoch), seed, skip_errors (bad places of a file that are passed over;
+-- math.huge). Then p:map(f), filter, shuffle, batch, padded_batch, bucket,
+-- repeat_, take, skip, prefetch, and for b in p:batches(n) or p:next().
 function data.records(files, o)
-  return pipeline.records(files, o)
+  return sources.records(files, o)
 end
 
---- A pipeline over the lines of text files.
+--- A pipeline over the lines of text files: columns line and key
+-- ("file:number"). Options as of records, and skip_lines.
 function data.lines(files, o)
-  return pipeline.lines(files, o)
+  return sources.lines(files, o)
 end
 
---- A pipeline over records of a fixed number of bytes.
+--- A pipeline over records of a fixed number of bytes: columns record and key.
+-- Options as of records, and header, footer, hop.
 function data.fixed(files, bytes, o)
-  return pipeline.fixed(files, bytes, o)
+  return sources.fixed(files, bytes, o)
+end
+
+--- A pipeline over the columns of .csv files, line by line. Options as of
+-- records, and columns (their names; without it the first line has them), types,
+-- missing, separator, parallel.
+function data.csv_files(files, o)
+  return sources.csv_files(files, o)
+end
+
+--- A pipeline over pictures in folders, one for each class: columns image
+-- (float32, 0 to 1), label (int64) and key. Options: size, channels, shard,
+-- shuffle_files, seed, parallel.
+-- @return the pipeline, and the folders' names in order
+function data.image_files(dir, o)
+  return sources.image_files(dir, o)
+end
+
 --- The records of a TFRecord file with their keys, for a generic `for`.
 -- Options: compression, skip_errors, limit (data/record_files.lua).
 function data.read_records(path, o)

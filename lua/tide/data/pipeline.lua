@@ -4,7 +4,8 @@
 -- A pipeline here is a description; each use of it (a loop over batches, the
 -- tensors of :next) makes one that runs (engine/pipeline), with a place of its
 -- own. An element is a table of tensors by column. Functions of elements are
--- built once, into a graph of their own, and run on the engine's threads.
+-- built once, into a graph of their own, and run on the engine's threads. Where
+-- elements come from is pipeline_sources.lua.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
@@ -103,7 +104,8 @@ end
 
 local reserved = {epoch = true, step = true}
 
-local function check_name(name, what)
+--- Raises unless a column may be called that.
+function pipeline.check_name(name, what)
   if type(name) ~= "string" or reserved[name] then
     fail("%s: a column has a name, other than epoch and step, not %s", what,
          type(name) == "string" and name or args.what(name))
@@ -132,7 +134,7 @@ local function trace(self, f, seed, what)
            args.what(result))
     end
     for name, x in pairs(result) do
-      check_name(name, what)
+      pipeline.check_name(name, what)
       result[name] = core.edge(x)
     end
   end)
@@ -505,109 +507,6 @@ end
 --- The tensors of :next() begin again.
 function methods:rewind()
   publish(self, live(self, "rewind").seeds)
-end
-
--- ---- sources --------------------------------------------------------------
-
-local source_options = {"shard", "shuffle_files", "seed", "compression",
-                        "skip_errors"}
-
-local function shard_of(o, what)
-  local s = o.shard
-  if s == nil then return 0, 1 end
-  if type(s) ~= "table" or math.type(s[1]) ~= "integer"
-     or math.type(s[2]) ~= "integer" or s[1] < 0 or s[1] >= s[2] then
-    fail("%s: shard is {k, n}: part k of n, counted from 0", what)
-  end
-  return s[1], s[2]
-end
-
--- A pattern (sorted), a path or a list of these.
-local function paths_of(files, what)
-  if type(files) == "string" then files = {files} end
-  args.check_list(files, what .. ": files")
-  local list = {}
-  for _, f in ipairs(files) do
-    args.expect(f, "string", what .. ": a file")
-    if f:find "[*?%[]" then
-      local found = core.glob(f)
-      if #found == 0 then
-        errors.raise("not_found", "%s: no file is like \"%s\"", what, f)
-      end
-      table.move(found, 1, #found, #list + 1, list)
-    else
-      list[#list + 1] = f
-    end
-  end
-  if #list == 0 then fail("%s: no files are given", what) end
-  return list
-end
-
-local function from_files(what, column, files, o, more, extra)
-  local allowed = {table.unpack(source_options)}
-  table.move(extra, 1, #extra, #allowed + 1, allowed)
-  o = args.read(o, allowed, what)
-  local paths = paths_of(files, what)
-  local first, step = shard_of(o, what)
-  if o.skip_errors == math.huge then o.skip_errors = -1 end
-  local spec = {compression = o.compression or "", first = first, step = step,
-                skip_errors = integer(o.skip_errors or 0,
-                                      what .. ": skip_errors", -1),
-                shuffle = o.shuffle_files == true}
-  for key, value in pairs(more(o)) do spec[key] = value end
-  return pipeline.new(("%s(%d files)"):format(what, #paths), {column, "key"},
-    function(seed)
-      spec.seed = seed
-      return core.pipeline_files(paths, spec)
-    end, {seed = seed_option(o, what), draws = spec.shuffle})
-end
-
---- The records of TFRecord files: columns record and key ("file:offset").
--- files: a path, a pattern ("data/*.tfrecord") or a list. Options: compression
--- ("GZIP", "ZLIB"), shard {k, n}, shuffle_files (anew for each epoch), seed,
--- skip_errors (bad places of a file that are passed over; math.huge).
-function pipeline.records(files, o)
-  return from_files("records", "record", files, o,
-                    function() return {format = 0} end, {})
-end
-
---- The lines of text files: columns line and key ("file:number"). Options as of
--- records, and skip_lines, of the beginning of each file.
-function pipeline.lines(files, o)
-  return from_files("lines", "line", files, o, function(opts)
-    return {format = 1, skip_lines = integer(opts.skip_lines or 0,
-                                             "lines: skip_lines", 0)}
-  end, {"skip_lines"})
-end
-
---- Records of a fixed number of bytes: columns record and key. Options as of
--- records, and header and footer, bytes before and after all, and hop, from one
--- record to the next.
-function pipeline.fixed(files, bytes, o)
-  integer(bytes, "fixed: bytes", 1)
-  return from_files("fixed", "record", files, o, function(opts)
-    return {format = 2, record = bytes,
-            header = integer(opts.header or 0, "fixed: header", 0),
-            footer = integer(opts.footer or 0, "fixed: footer", 0),
-            hop = integer(opts.hop or 0, "fixed: hop", 0)}
-  end, {"header", "footer", "hop"})
-end
-
---- The rows of values by column, all of one size. Options shard, shuffle, seed.
-function pipeline.rows(columns, o)
-  o = args.read(o, {"shard", "shuffle", "seed"}, "rows")
-  local names, values = args.sorted_keys(columns), {}
-  for i, name in ipairs(names) do
-    check_name(name, "rows")
-    values[i] = core.kind(columns[name]) == "tensor" and columns[name]
-      or core.tensor(columns[name])
-  end
-  local first, step = shard_of(o, "rows")
-  return pipeline.new(("rows(%d)"):format(values[1] and values[1]:dim(0) or 0),
-    names, function(seed)
-      return core.pipeline_rows(values, {first = first, step = step,
-                                         shuffle = o.shuffle, seed = seed})
-    end, {seed = seed_option(o, "rows"), draws = o.shuffle == true})
 end
 
 return pipeline
