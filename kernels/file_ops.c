@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/file.h"
+#include "engine/base/file_system.h"
 #include "engine/base/mem.h"
 #include "engine/io/matching.h"
 #include "kernels/cost.h"
@@ -72,8 +73,10 @@ static td_status *give_contents(td_errand *e, td_kernel_ctx *c) {
 }
 
 static td_status *make_folders_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  if (!slash || slash == path) return NULL;
+  const char *prefix = td_file_system_of(path)->prefix;
+  const char *first = path + (prefix ? strlen(prefix) : 1);
+  const char *slash = *path ? strrchr(path, '/') : NULL;
+  if (!slash || slash < first) return NULL;
   char *folder = td_strndup(path, (size_t)(slash - path));
   if (!folder) return td_oom();
   td_status *s = td_file_mkdirs(folder);

@@ -40,6 +40,7 @@ typedef struct job {
   td_text keys, values;
   td_tensor out[2]; /* made of them */
   bool ended;       /* the file was read to its end */
+  bool lost;        /* the source gave a record that is not here */
   int turn;         /* atomic: a `turn` */
   td_status *status;
   td_queue *q; /* held by the kernel */
@@ -178,7 +179,9 @@ static td_status *read_some(job *j, bool ready) {
     if (ready && !td_source_ready(r->source)) return NULL;
     TD_TRY(td_source_next(r->source, &rec, &more));
     j->ended = !more;
-    if (more) TD_TRY(add_record(j, &rec));
+    td_status *s = more ? add_record(j, &rec) : NULL;
+    j->lost = !td_ok(s);
+    if (j->lost) return s;
   }
   return NULL;
 }
@@ -387,6 +390,16 @@ static void next_file(job *j) {
   feed(j);
 }
 
+/* Records come before the error behind them, which comes again. */
+static void end_reading(job *j, td_status *s) {
+  j->status = s;
+  if (j->values.count > 0 && !j->lost) {
+    td_status_release(s);
+    j->status = NULL;
+  }
+  over(j);
+}
+
 static void read_task(td_task *task) {
   job *j = (job *)((char *)task - offsetof(job, task));
   td_status *s = open_source(j->r);
@@ -398,19 +411,14 @@ static void read_task(td_task *task) {
     next_file(j);
     return;
   }
-  if (j->values.count > 0) { /* an error comes again, after these */
-    td_status_release(s);
-    s = NULL;
-  }
-  j->status = s;
-  over(j);
+  end_reading(j, s);
 }
 
 static void read_on(job *j) {
   if (j->r->source && j->most <= AT_ONCE) {
-    j->status = read_some(j, true);
-    if (!td_ok(j->status) || !wants_more(j)) {
-      over(j);
+    td_status *s = read_some(j, true);
+    if (!td_ok(s) || !wants_more(j)) {
+      end_reading(j, s);
       return;
     }
   }
