@@ -56,10 +56,10 @@ struct td_reader {
   td_source_options o;
   char compression[8];
   pthread_mutex_t mutex;
-  td_reader_state state; /* under the mutex; changed by who has the turn */
-  job *first, *last;     /* under the mutex: the line */
-  bool busy;             /* under the mutex: the first has begun */
-  td_source *source;     /* of who has the turn; NULL: to be opened */
+  td_reader_state state;    /* under the mutex; changed by who has the turn */
+  job *first, *last;        /* under the mutex: the line */
+  bool busy;                /* under the mutex: the first has begun */
+  td_record_source *source; /* of who has the turn; NULL: to be opened */
 };
 
 /* ---- life ---------------------------------------------------------------- */

@@ -41,7 +41,7 @@ typedef struct mixer {
   uint64_t seed, draws;
   td_paths files; /* in this epoch's order; none: not looked for yet */
   size_t next;    /* of them, to be opened */
-  td_source *open[MOST_FILES];
+  td_record_source *open[MOST_FILES];
   int n_open, turn;
   bool any; /* this epoch has given a record */
   records buffer;
