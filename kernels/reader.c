@@ -145,23 +145,17 @@ static td_status *open_source(td_reader *r) {
   return s;
 }
 
-static td_status *add(job *j, const char *key, size_t key_len,
-                      const char *value, size_t len) {
-  td_str_addn(&j->keys.all, key, key_len);
-  td_str_addn(&j->values.all, value, len);
+/* What was appended to both texts is a record. */
+static td_status *end_record(job *j) {
   td_text_end(&j->keys);
   td_text_end(&j->values);
   return j->keys.failed || j->values.failed ? td_oom() : NULL;
 }
 
 static td_status *add_record(job *j, const td_source_record *rec) {
-  td_str key = {0};
-  td_source_key(j->r->source, rec, &key);
-  td_status *s = key.failed
-                     ? td_oom()
-                     : add(j, td_str_c(&key), key.len, rec->at, rec->len);
-  td_str_deinit(&key);
-  return s;
+  td_source_key(j->r->source, rec, &j->keys.all);
+  td_str_addn(&j->values.all, rec->at, rec->len);
+  return end_record(j);
 }
 
 static bool wants_more(const job *j) {
@@ -332,8 +326,9 @@ static td_status *go_on(job *j) {
   td_reader *r = j->r;
   if (!r->identity) return NULL;
   j->ended = true;
-  return add(j, r->state.work, r->state.work_len, r->state.work,
-             r->state.work_len);
+  td_str_addn(&j->keys.all, r->state.work, r->state.work_len);
+  td_str_addn(&j->values.all, r->state.work, r->state.work_len);
+  return end_record(j);
 }
 
 static void fed(td_queue_feed *f, td_tuple *t, td_status *s) {

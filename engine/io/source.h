@@ -2,8 +2,9 @@
  *
  * A file is read in a format: TFRecord's frames (record.h), lines of text,
  * pieces of one size (lines.h), or as a whole; packed by zlib or not. Whoever
- * takes records, a reader or a pipeline, sees a td_record_source only. It reads,
- * and so blocks: not on a thread of the pool. One thread at a time uses a source.
+ * takes records, a reader or a pipeline, sees a td_record_source only. One
+ * thread at a time uses a source. It reads, and so blocks: not on a thread of
+ * the pool.
  *
  * A position is a place between two records. What td_source_tell gave may be
  * kept as three numbers and sought later in another source of the same file and
