@@ -266,6 +266,7 @@ static const td_op_def ops[] = {
      .sig = "filename: string -> contents: string",
      .shape = read_infer,
      .doc = "The contents of a file.",
+     .example = "#td.read_file(td.constant \"/dev/null\"):eval()  --> 0",
      .flags = TD_NO_FOLD | TD_NO_GRADIENT,
      SECTION},
     {.type = "WriteFile",
@@ -279,13 +280,17 @@ static const td_op_def ops[] = {
      .shape = matching_infer,
      .doc = "The paths that fit a pattern with *, ? and [..], or one of "
             "several, sorted.",
+     .example = "td.matching_files(td.constant \"/de[v]\"):eval():table()[1]  "
+                "--> /dev",
      .flags = TD_NO_FOLD | TD_NO_GRADIENT,
      SECTION},
     {.type = "ShardedFilename",
      .sig = "basename: string, shard: int32, num_shards: int32 -> "
             "filename: string",
      .shape = scalars_infer,
-     .doc = "The name of one shard: \"basename-00001-of-00010\".",
+     .doc = "The name of one shard.",
+     .example = "td.sharded_filename(\"data\", 1, 10)  "
+                "--> data-00001-of-00010",
      .host = "*",
      .flags = TD_NO_GRADIENT,
      SECTION},
@@ -293,6 +298,7 @@ static const td_op_def ops[] = {
      .sig = "basename: string, num_shards: int32 -> filename: string",
      .shape = scalars_infer,
      .doc = "A pattern for the names of all shards.",
+     .example = "td.sharded_filespec(\"data\", 10)  --> data-????\?-of-00010",
      .host = "*",
      .flags = TD_NO_GRADIENT,
      SECTION},
