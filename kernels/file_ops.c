@@ -266,7 +266,6 @@ static const td_op_def ops[] = {
      .sig = "filename: string -> contents: string",
      .shape = read_infer,
      .doc = "The contents of a file.",
-     .example = "#td.read_file(td.constant \"/dev/null\"):eval()  --> 0",
      .flags = TD_NO_FOLD | TD_NO_GRADIENT,
      SECTION},
     {.type = "WriteFile",
@@ -280,8 +279,6 @@ static const td_op_def ops[] = {
      .shape = matching_infer,
      .doc = "The paths that fit a pattern with *, ? and [..], or one of "
             "several, sorted.",
-     .example = "td.matching_files(td.constant \"/de[v]\"):eval():table()[1]  "
-                "--> /dev",
      .flags = TD_NO_FOLD | TD_NO_GRADIENT,
      SECTION},
     {.type = "ShardedFilename",

@@ -288,6 +288,9 @@ function tests.whole_files()
   lu.assertEquals(match(dir .. "/*/e"), {"d/e"})
   raises("No such file", s.run, s, td.read_file(name), {[name] = dir .. "/x"})
   raises("NUL", s.run, s, td.read_file(name), {[name] = "a\0b"})
+  lu.assertEquals(td.read_file(dir .. "/a2"):eval(), "y")
+  lu.assertEquals(#td.matching_files{dir .. "/a*", dir .. "/b*"}:eval():table(),
+                  2)
 end
 
 function tests.record_input()
