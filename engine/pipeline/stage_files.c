@@ -39,7 +39,7 @@ typedef struct files {
   int32_t over; /* atomic: it is done */
   td_task task;
   td_mark at;        /* of the next record */
-  td_source *source; /* the file there; NULL: not open */
+  td_record_source *source; /* the file there; NULL: not open */
   TD_VEC(item) fresh;
   int64_t *order;   /* of paths, of the epoch order_of; NULL: as given */
   int64_t order_of; /* -1: none */

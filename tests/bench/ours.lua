@@ -42,6 +42,10 @@ local function chain(x, n)
   return x
 end
 
+-- Has f called when the process ends.
+local ending = {}
+local function at_end(f) ending[1] = setmetatable({}, {__gc = f}) end
+
 local rows = {}
 
 function rows.dispatch_chain()
@@ -458,6 +462,23 @@ function rows.load_fair()
     end
     return most / fewest
   end
+end
+
+-- Batches of 1000 TFRecords of 1 KiB, from a file that the system has in memory.
+function rows.records_read()
+  local path, batch = os.tmpname(), 1000
+  do
+    local w <close> = td.record_writer(path)
+    for _ = 1, 32 * batch do w:write(("x"):rep(1024)) end
+  end
+  local q = td.raw.FIFOQueueV2{component_types = {"string"}, shapes = {{}}}
+  local names = {}
+  for i = 1, 10000 do names[i] = path end
+  local sess = session()
+  sess:run(td.raw.QueueEnqueueManyV2(q, {td.constant(names)}))
+  local _, values = td.reader.tf_records():read_up_to(q, batch)
+  at_end(function() os.remove(path) end)
+  return sess:callable(values.op), batch
 end
 
 local work, units = assert(rows[row], "no such row")()

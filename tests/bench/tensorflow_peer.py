@@ -1,4 +1,8 @@
 """TensorFlow's side: graph mode, callables, no graph rewriting on null graphs."""
+import atexit
+import os
+import tempfile
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -218,6 +222,18 @@ def growing_run():
     return work, 200
 
 
+def records_read():
+    batch = 1000
+    path = tempfile.mktemp()
+    atexit.register(os.remove, path)
+    with tf.io.TFRecordWriter(path) as w:
+        for _ in range(32 * batch):
+            w.write(b"x" * 1024)
+    data = tf.data.TFRecordDataset(path).repeat().batch(batch)
+    values = tf.data.make_one_shot_iterator(data).get_next()
+    return session().make_callable(values.op), batch
+
+
 ROWS = {
     "dispatch_chain": lambda: dispatch(lambda x: [chain(x, NODES)]),
     "dispatch_independent": lambda: dispatch(lambda x: [tf.identity(x) for _ in range(NODES)]),
@@ -233,6 +249,7 @@ ROWS = {
     "ptb_lstm_step": ptb_lstm_step,
     "graph_build": graph_build,
     "growing_run": growing_run,
+    "records_read": records_read,
 }
 for size in (64, 512, 1024, 2048):
     ROWS[f"sgemm_{size}"] = lambda n=size: sgemm(n)

@@ -251,7 +251,7 @@ end
 local function only_built(name)
   return name:sub(1, 1) == "_" or name == "Enter" or name == "Exit"
     or name == "NextIteration"
-    or name == "LoopCond" or name == "Merge"
+    or name == "LoopCond" or name == "Merge" or name == "WriteFile"
 end
 
 local function collect(result, edges)

@@ -227,9 +227,15 @@ function data.image_files(dir, o)
   return sources.image_files(dir, o)
 end
 
---- The records of a TFRecord file with their keys, for a generic `for`.
--- Options: compression, skip_errors, limit (data/record_files.lua).
+--- The records of a TFRecord file, for a generic `for`: each with its key,
+-- "path:offset".
+-- @param path the file's; any file system's
+-- @param[opt] o compression = "", "ZLIB" or "GZIP"; skip_errors = n: damaged
+-- places that are passed over, -1 for any number, before one raises
+-- data_loss; limit: bytes of a record at most (2^30)
+-- @usage for record, key in td.data.read_records(p) do print(key, #record) end
 function data.read_records(path, o)
+  o = args.read(o, {"compression", "skip_errors", "limit"}, "read_records")
   return record_files.read_records(path, o)
 end
 
