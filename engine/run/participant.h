@@ -56,6 +56,7 @@ typedef struct td_portion_start {
   bool check_numerics;
   void (*print)(void *arg, const char *text, size_t len);
   void *print_arg;
+  td_caller *caller; /* of this process only; NULL: none */
 } td_portion_start;
 
 /* A participant's portion of a step; its maker's struct begins with it. What
