@@ -235,9 +235,9 @@ def told(y):
     """A tensor as its shape and a sum."""
     if y is None:
         return "-"
-    y = np.asarray(y)
+    y = np.asarray(y, dtype=object if isinstance(y, bytes) else None)
     shape = spelled(y.shape)
-    if y.dtype == object or y.dtype.kind == "S":
+    if y.dtype == object:
         parts = [float(b) for s in y.ravel() for b in [len(s), *s]]
     elif y.dtype.names:  # quantized
         parts = y.view(y.dtype[0]).astype(float).ravel()

@@ -205,8 +205,10 @@ def tensor_bytes(a, dtype=None):
 
 
 def bytes_of(y, dtype):
-    """Of a fetched value; None (dead, not initialised) gives none."""
-    return b"" if y is None else tensor_bytes(np.asarray(y), dtype)
+    """Of a fetched value; None (dead, not initialised) gives none. NumPy's own
+    strings would lose zero bytes at their ends."""
+    kind = object if dtype == tf.string else None
+    return b"" if y is None else tensor_bytes(np.asarray(y, dtype=kind), dtype)
 
 
 def tensor_value(data):
