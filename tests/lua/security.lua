@@ -589,18 +589,18 @@ local function gif(...)
 end
 
 tests["frames of a picture that claim what cannot be"] = function()
-  local one = {0, 0, 1, 1, 0}
-  lu.assertEquals(td.raw.DecodeGif(td.tensor(gif(one, one))).shape,
+  local whole = {0, 0, 1, 1, 0}
+  lu.assertEquals(td.raw.DecodeGif(td.tensor(gif(whole, whole))).shape,
                   {2, 1, 1, 3})
   for _, frame in ipairs{{0, 0, 65535, 65535, 0}, {0, 0, 0, 1, 0},
                          {0, 0, 65535, 1, 0}, {0, 0, 1, 1, 0x87}} do
     refused("gif", {"GIF picture"}, td.raw.DecodeGif, td.tensor(gif(frame)))
-    lu.assertEquals(td.raw.DecodeGif(td.tensor(gif(one, frame))).shape,
+    lu.assertEquals(td.raw.DecodeGif(td.tensor(gif(whole, frame))).shape,
                     {1, 1, 1, 3}) -- and what was whole before is there
   end
   local far = td.raw.DecodeGif(td.tensor(gif({65535, 65535, 1, 1, 0}))) -- off
   lu.assertEquals(far:table(), {{{{0, 0, 0}}}})
-  local file = gif(one, one)
+  local file = gif(whole, whole)
   for n = 1, #file do
     for _, byte in ipairs{0, 255, file:byte(n) ~ 1, file:byte(n) ~ 128} do
       local ok, e = pcall(td.raw.DecodeGif, td.tensor(file:sub(1, n - 1)
