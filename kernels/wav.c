@@ -7,7 +7,6 @@
 
 #include <math.h>
 
-#include "kernels/cost.h"
 #include "kernels/text.h"
 
 /* ---- DecodeWav ----------------------------------------------------------- */

@@ -577,6 +577,24 @@ tests["a sound cut short, or with a byte changed"] = function()
   spoil("DecodeWav", td.raw.EncodeWav({{0.5, -0.5}, {0.25, 1.0}}, 8000):item())
 end
 
+tests["frequencies that a sound cannot have"] = function()
+  local spectrum = td.value.ones{1, 1, 129}
+  all_refuse{ -- TensorFlow gives zeros for the first
+    {"Mfcc", {spectrum, int32(16000)}, {upper_frequency_limit = 9000}, "9000"},
+    {"Mfcc", {spectrum, int32(16000)}, {upper_frequency_limit = 1 / 0}, "inf"},
+    {"Mfcc", {spectrum, int32(16000)}, {lower_frequency_limit = 0 / 0},
+     "frequency_limit"},
+    {"Mfcc", {spectrum, int32(16000)}, {filterbank_channel_count = INT32_MAX},
+     "filterbank_channel_count"},
+    {"AudioSpectrogram", {td.value.ones{4, 1}},
+     {window_size = INT32_MAX, stride = 1}, "window_size"},
+    {"AudioSpectrogram", {td.value.ones{4, 1}},
+     {window_size = -1, stride = 1}, "window_size"},
+  }
+  lu.assertEquals(td.raw.AudioSpectrogram(td.value.ones{4, 1},
+    {window_size = 1 << 20, stride = 1}).shape, {1, 0, (1 << 19) + 1})
+end
+
 -- A GIF picture with frames of one pixel, and what else is said of each.
 local function gif(...)
   local file = {string.pack("<c6I2I2BBBc6", "GIF89a", 1, 1, 0x80, 0, 0,

@@ -1,9 +1,11 @@
-"""Sound: WAV files.
+"""Sound: WAV files, spectrograms.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
 import struct
+
+import numpy as np
 
 from .base import bad, case, f32, i32, inf, nan, op, string
 
@@ -65,3 +67,56 @@ op("EncodeWav",
    bad("audio", f32([0.5]), i32(8000)), bad("sample_rate", f32([[0.5]]), i32(0)),
    bad("sample_rate", f32([[0.5]]), i32(-1)),
    bad("sample_rate", f32([[0.5]]), i32([8000])), dynamic=True)
+
+# ---- spectrograms ------------------------------------------------------------
+
+
+def wave(*shape):
+    """Numbers in [-1, 1) without a period."""
+    n = int(np.prod(shape))
+    return (np.mod(np.arange(n) * 0.754877666 + 0.3, 1) * 2 - 1) \
+        .reshape(shape).astype(np.float32)
+
+
+SOUND = wave(20, 2)
+
+op("AudioSpectrogram",
+   *[case(SOUND, window_size=w, stride=s, magnitude_squared=q)
+     for w, s, q in ((8, 4, False), (8, 4, True), (5, 3, False), (20, 1, True),
+                     (21, 1, True), (2, 1, False), (3, 50, False))],
+   case(wave(300, 1), window_size=130, stride=60), # more than a plan for tiles
+   case(SOUND[:0], window_size=4, stride=1),
+   case(SOUND[:, :0], window_size=4, stride=1),
+   case(f32([[nan], [1], [2], [3], [4], [5]]), window_size=4, stride=2),
+   bad("window_size", SOUND, window_size=1, stride=1),
+   bad("window_size", SOUND, window_size=0, stride=1),
+   bad("stride", SOUND, window_size=4, stride=0),
+   bad("input", SOUND[0], window_size=4, stride=1),
+   near=(0, 0, 4, 0, 0), scaled=True, dynamic=True)
+
+SPECTRUM = (wave(2, 1, 33) + 1) / 2
+
+op("Mfcc",
+   case(SPECTRUM, i32(16000)), case(SPECTRUM, i32(8000)),
+   case(SPECTRUM, i32(16000), upper_frequency_limit=7600,
+        lower_frequency_limit=100, filterbank_channel_count=20,
+        dct_coefficient_count=20),
+   case(SPECTRUM, i32(16000), lower_frequency_limit=0),
+   case(SPECTRUM, i32(16000), upper_frequency_limit=8000),
+   case(SPECTRUM, i32(16000), filterbank_channel_count=200,
+        dct_coefficient_count=3), # triangles without a frequency
+   case(SPECTRUM[..., :2], i32(16000)), case(SPECTRUM * 0, i32(16000)),
+   case(-SPECTRUM, i32(16000)), case(SPECTRUM * np.float32(nan), i32(16000)),
+   case(SPECTRUM[:, :0], i32(16000)), case(SPECTRUM[:0], i32(16000)),
+   bad("dct_coefficient_count", SPECTRUM, i32(16000), dct_coefficient_count=41),
+   bad("dct_coefficient_count", SPECTRUM, i32(16000), dct_coefficient_count=0),
+   bad("filterbank_channel_count", SPECTRUM, i32(16000),
+       filterbank_channel_count=0),
+   bad("lower_frequency_limit", SPECTRUM, i32(16000), lower_frequency_limit=-1),
+   bad("frequency_limit", SPECTRUM, i32(16000), lower_frequency_limit=5000),
+   bad("sample_rate", SPECTRUM, i32(0)), bad("sample_rate", SPECTRUM, i32(-1)),
+   bad("sample_rate", SPECTRUM, i32([8000])),
+   bad("frequencies", SPECTRUM[..., :1], i32(16000)),
+   bad("frequencies", SPECTRUM[..., :0], i32(16000)),
+   bad("spectrogram", SPECTRUM[0], i32(16000)),
+   near=(0, 0, 8, 0, 0), scaled=True, dynamic=True)
