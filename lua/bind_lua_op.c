@@ -44,7 +44,15 @@ typedef struct call {
 static __thread td_lua_wait *waits; /* of this thread, the innermost */
 static __thread call *calls;
 
+static void set_flag(call *k) {
+  __atomic_store_n(&k->set, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(k->flag, 1, __ATOMIC_RELEASE);
+}
+
+/* A function that caught the end of a wait and waits again is told again. */
 void td_lua_wait_begin(td_lua_wait *w, lua_State *L) {
+  for (call *k = calls; k; k = k->outer)
+    if (td_stopped(k->ctx)) set_flag(k);
   *w = (td_lua_wait){.L = L, .state = td_lua_get(L), .outer = waits};
   waits = w;
   td_lua_unlock(w->state);
@@ -79,9 +87,7 @@ void td_lua_hook(lua_State *L) {
 }
 
 static void on_cancel(void *arg) {
-  call *k = arg;
-  __atomic_store_n(&k->set, 1, __ATOMIC_RELAXED);
-  __atomic_store_n(k->flag, 1, __ATOMIC_RELEASE);
+  set_flag(arg);
 }
 
 static td_status *cancelled(void) {
@@ -185,6 +191,8 @@ static void take_results(lua_State *L, td_kernel_ctx *c, int before) {
 static int protected_call(lua_State *L) {
   call *k = lua_touserdata(L, 1);
   td_kernel_ctx *c = k->ctx;
+  if (td_cancelled(k->flag)) /* our hook may have replaced an interrupt's */
+    td_lua_error(L, TD_CANCELLED, "interrupted");
   push_function(L, td_node_string(td_ctx_node(c), "token"));
   int before = lua_gettop(L) - 1;
   push_inputs(L, c);

@@ -283,6 +283,9 @@ function tests.deadlines()
     return s:run(never, {[empty] = 0})
   end, {timeout = 0.1})
   lu.assertEquals(e.code, "deadline_exceeded")
+  raises("did not end within 0.1", run, function()
+    for _ = 1, 3 do pcall(s.run, s, never, {[empty] = 0}) end
+  end, {timeout = 0.1})
   gives(2, run(function() return 2.0 end, {timeout = 10})) -- and nothing stays
 end
 
