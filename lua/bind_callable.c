@@ -9,6 +9,7 @@
 #include "engine/run/loop.h"
 #include "engine/run/partial.h"
 #include "lua/bind.h"
+#include "lua/bind_lua_op.h"
 #include "lua/bind_session.h"
 #include "lua/bind_step.h"
 #include "lua/bind_tensor.h"
@@ -112,7 +113,7 @@ static void fail_keyed(lua_State *L, int n, td_status *s) {
 
 static int call_callable(lua_State *L) {
   lua_callable *c = lua_touserdata(L, lua_upvalueindex(1));
-  td_lua_state *st = lua_touserdata(L, lua_upvalueindex(2));
+  td_lua_wait w;
   int given = lua_gettop(L);
   if (given != c->n_feeds) wrong_count(L, c, given);
   td_tensor few_in[8], few_out[8], *in = few_in, *out = few_out;
@@ -124,9 +125,9 @@ static int call_callable(lua_State *L) {
     read_arguments(L, c, in, edges);
   }
   td_step_options o = td_lua_step_defaults();
-  td_lua_unlock(st);
+  td_lua_wait_begin(&w, L);
   td_status *s = td_callable_run(c->c, in, out, &o);
-  td_lua_lock(st);
+  td_lua_wait_end(&w);
   if (TD_UNLIKELY(!td_ok(s))) fail_step(L, lua_upvalueindex(1), given, s);
   return td_lua_step_results(L, out, c->is_op, c->n_results);
 }
@@ -166,8 +167,7 @@ static int session_callable(lua_State *L) {
   td_lua_step_read(L, 2, 3, &step);
   push_callable(L, &step);
   lua_pushvalue(L, -1);
-  lua_pushlightuserdata(L, td_lua_get(L));
-  lua_pushcclosure(L, call_callable, 2);
+  lua_pushcclosure(L, call_callable, 1);
   lua_insert(L, -2);
   return 2;
 }
@@ -236,13 +236,13 @@ static int loop_wait(lua_State *L, td_loop *l, int64_t timeout) {
 }
 
 static int step_wait(lua_State *L, td_async *a, int64_t timeout) {
-  td_lua_state *st = td_lua_get(L);
+  td_lua_wait w;
   lua_getiuservalue(L, 1, 1);
   lua_callable *c = lua_touserdata(L, -1);
   td_tensor *out = td_lua_tensors(L, (size_t)c->n_fetches);
-  td_lua_unlock(st);
+  td_lua_wait_begin(&w, L);
   td_status *s = td_async_wait(a, timeout, out, td_lua_interrupt());
-  td_lua_lock(st);
+  td_lua_wait_end(&w);
   if (!td_ok(s)) fail_keyed(L, 2, s);
   for (int k = 0; k < c->n_fetches; k++)
     if (!td_tensor_valid(&out[k])) return 0;
@@ -423,7 +423,9 @@ static int session_partial(lua_State *L) {
   p->n_feeds = step.n_feeds;
   p->n_fetches = step.n_fetches;
   td_signature sig = td_lua_step_signature(&step);
-  td_lua_check(L, td_partial_new(s, &sig, &p->p));
+  td_step_options o = td_lua_step_defaults();
+  o.interrupt = NULL;
+  td_lua_check(L, td_partial_new(s, &sig, &o, &p->p));
   return 1;
 }
 
@@ -455,7 +457,7 @@ static td_tensor *partial_values(lua_State *L, const int *feed, int n) {
  * count from 1 in the lists of session:partial; ops are not counted. */
 static int partial_run(lua_State *L) {
   lua_partial *p = luaL_checkudata(L, 1, PARTIAL);
-  td_lua_state *st = td_lua_get(L);
+  td_lua_wait w;
   lua_settop(L, 5);
   td_lua_step_options o = td_lua_step_read_options(L, 5);
   int n_fetch = (int)luaL_len(L, 2), n_feed = (int)luaL_len(L, 3);
@@ -465,10 +467,10 @@ static int partial_run(lua_State *L) {
   for (int k = 0; k < n_feed; k++) feed[k] = index_at(L, 3, k, p->n_feeds);
   td_tensor *out = td_lua_tensors(L, (size_t)n_fetch);
   td_tensor *in = partial_values(L, feed, n_feed);
-  td_lua_unlock(st);
+  td_lua_wait_begin(&w, L);
   td_status *s =
       td_partial_run(p->p, feed, in, n_feed, fetch, out, n_fetch, &o.run);
-  td_lua_lock(st);
+  td_lua_wait_end(&w);
   if (!td_ok(s)) fail_keyed(L, 3, s);
   lua_createtable(L, n_fetch, 0);
   for (int k = 0; k < n_fetch; k++) {

@@ -30,6 +30,7 @@ local exports = {
   ["graph.scope"] = {"name_scope", "device", "control_dependencies",
                      "colocate_with", "container", "group", "tuple", "no_op"},
   ["graph.func"] = {"func"},
+  ["graph.lua_op"] = {"lua_op"},
   ["graph.op_library"] = {"load_library"},
   ["variables.variables"] = {"variable", "is_variable", "global_variables",
                              "trainable_variables", "variables_initializer",

@@ -35,6 +35,15 @@ KINDS = {
     "steps in a loop": "local x = td.constant(1) + 1\n"
                        "while true do sess:run(x) end",
     "steps in pcall": f"while true do pcall(function() {GRAPH_LOOP} end) end",
+    "a function of a step": "sess:run(td.lua_op(function() while true do end "
+                            "end, {})())",
+    "a step in a function of a step":
+        f"sess:run(td.lua_op(function() {GRAPH_LOOP} end, {{}})())",
+    "pcall in a function of a step":
+        "sess:run(td.lua_op(function() while true do "
+        f"pcall(function() {GRAPH_LOOP} end) end end, {{}})())",
+    "functions of steps": "local f = td.lua_op(function() end, {})()\n"
+                          "while true do sess:run(f) end",
     "a large MatMul": "a = td.ones{3000, 3000}\nsess:run(a:matmul(a))\n"
                       "while true do sess:run(a:matmul(a)) end",
     "a child": "os.execute 'sleep 60'",
