@@ -379,13 +379,16 @@ static void check_lost(const round *r, const elements *all, int gone) {
   }
 }
 
+/* What was taken was in by then, however long its enqueue went on; and was not
+ * taken before its enqueue began. */
 static bool put_before(const element *a, const element *b) {
   return a->put->end < b->put->begin ||
+         (a->took && a->took->end < b->put->begin) ||
          (a->put == b->put && a->put_at < b->put_at);
 }
 
 static bool took_before(const element *a, const element *b) {
-  return a->took->end < b->took->begin ||
+  return a->took->end < b->took->begin || a->took->end < b->put->begin ||
          (a->took == b->took && a->took_at < b->took_at);
 }
 
@@ -473,7 +476,7 @@ static int check_round(round *r, const worker *w) {
 static void write_round(FILE *f, const round *r, const worker *w) {
   static const char *const acts[] = {"put",  "put_many", "take",
                                      "many", "up_to",    "close"};
-  fprintf(f, "queue %s %d\n", r->spec.op, (int)r->spec.capacity);
+  fprintf(f, "queue %s %d %d\n", r->spec.op, (int)r->spec.capacity, r->way);
   for (int i = 0; i <= r->producers + r->consumers; i++)
     for (int k = 0; k < w[i].n; k++) {
       const operation *o = &w[i].did[k];
