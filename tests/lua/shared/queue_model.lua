@@ -28,7 +28,7 @@ local function read_operation(line)
   return o
 end
 
---- The rounds of a history: lists of operations with `type`, `capacity`, `way`.
+--- The rounds of a history: lists of operations, with `type` and so on.
 function queue_model.read(lines)
   local rounds = {}
   for line in lines do
@@ -97,8 +97,8 @@ end
 local function next_of(left)
   local put, took = earliest(left, "put"), earliest(left, "took")
   for e in pairs(left) do
-    if e.put.begin < math.min(put, took) and e.took.begin < took and not left[e.after_put]
-       and not left[e.after_took] then
+    local first = e.put.begin < math.min(put, took) and e.took.begin < took
+    if first and not left[e.after_put] and not left[e.after_took] then
       return e
     end
   end
