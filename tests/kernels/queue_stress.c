@@ -21,7 +21,6 @@
 #include <time.h>
 
 #include "engine/base/clock.h"
-#include "kernels/queue.h"
 #include "tests/kernels/net.h"
 #include "tests/kernels/queues.h"
 
@@ -217,6 +216,12 @@ static void *consume(void *arg) {
   return NULL;
 }
 
+static void look(const round *r) {
+  td_queue *q = (td_queue *)td_tensor_get_object(&r->handle);
+  if (queue_forgot(q))
+    fail_msg("%s: somebody waits who could go on", r->spec.op);
+}
+
 static void nap(uint64_t *random, int us) {
   struct timespec t = {.tv_nsec = below(random, us) * 1000L};
   nanosleep(&t, NULL);
@@ -285,7 +290,10 @@ static void run_round(round *r, worker *w, uint64_t *random) {
                                     i < r->producers ? produce : consume,
                                     &w[i]),
                      0);
-  nap(random, 3000);
+  for (int i = below(random, 20); i >= 0; i--) {
+    nap(random, 300);
+    look(r);
+  }
   operate(r, next_operation(&w[n], END, 0), -1);
   for (int i = 0; i < n; i++) pthread_join(w[i].thread, NULL);
 }

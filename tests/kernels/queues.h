@@ -1,10 +1,12 @@
-/* queues.h - nodes of queues, for the tests of queues.
+/* queues.h - nodes of queues, and what is true of one at any time, for the
+ * tests of queues.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_TEST_QUEUES_H
 #define TD_TEST_QUEUES_H
 
 #include "engine/graph/build.h"
+#include "kernels/queue.h"
 
 /* What makes a queue. */
 typedef struct queue_spec {
@@ -82,6 +84,18 @@ static inline td_status *close_node(td_graph *g, td_edge q, bool cancels,
   td_build_attr(&b, "cancel_pending_enqueues", td_attr_bool(cancels));
   *out = (td_edge){NULL, 0};
   return td_build_node(&b, &out->node);
+}
+
+/* Whenever nobody holds the mutex: does the first of a line wait though it could
+ * go on? Then somebody was not told. */
+static inline bool queue_forgot(td_queue *q) {
+  pthread_mutex_lock(&q->attempts.mutex);
+  bool puts = q->attempts.first[0], takes = q->attempts.first[1];
+  bool forgot = (puts && (q->closed || q->capacity < 0 ||
+                          q->count < q->capacity)) ||
+                (takes && (q->closed || q->count > q->keep));
+  pthread_mutex_unlock(&q->attempts.mutex);
+  return forgot;
 }
 
 #endif

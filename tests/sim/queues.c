@@ -231,7 +231,18 @@ static void finish(world *w, actor *a) {
   over(w, a, s, &out);
 }
 
+static void look_at_queue(const world *w) {
+  td_resource *r = NULL;
+  td_status *s = td_resources_get(td_runtime_resources(w->runtime), "shared",
+                                  td_queue_type, "q", NULL, NULL, &r);
+  td_status_release(s);
+  if (!r) return; /* not made yet */
+  if (queue_forgot((td_queue *)r)) fail_msg("somebody waits who could go on");
+  td_object_release(&r->object);
+}
+
 static void go_on(world *w, actor *a) {
+  look_at_queue(w);
   if (a->step) {
     look(w, a);
   } else if (a->left > 0) {
