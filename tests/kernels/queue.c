@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "engine/base/io_threads.h"
+#include "engine/run/session.h"
 #include "kernels/queue.h"
 #include "tests/kernels/net.h"
 #include "tests/kernels/queues.h"
@@ -813,6 +814,55 @@ static void test_crowd(void **state) {
   bench_deinit(&b);
 }
 
+/* Elements come from a device and go there; the queue is in host memory. Steps
+ * share it by its container. */
+static void test_device(void **state) {
+  (void)state;
+  net w;
+  td_runtime *rt;
+  td_session *s[2];
+  td_runtime_options with = {.test_devices = 1};
+  td_session_options first = {.first = "TEST", .verify = true};
+  net_init(&w, 1);
+  OK(td_runtime_new(&with, &rt));
+  queue_spec spec = int_queue("FIFOQueueV2", 4);
+  spec.container = "shared";
+  spec.types[0] = TD_FLOAT32;
+  td_edge q = queue(&w, spec), put, take;
+  td_edge x = net_feed(&w, number(TD_FLOAT32, 0)), in[] = {x, x};
+  td_edge twice = net_node(&w, "AddV2", in, 2, NULL, 0);
+  OK(enqueue_node(w.graph, false, q, &twice, 1, &put));
+  OK(dequeue_node(w.graph, q, NULL, false, spec.types, 1, &take));
+  td_edge pair[] = {take, take};
+  td_edge y = net_node(&w, "AddV2", pair, 2, NULL, 0);
+  td_signature puts = {.feeds = &x,
+                       .n_feeds = 1,
+                       .targets = &put.node,
+                       .n_targets = 1},
+               takes = {.fetches = &y, .n_fetches = 1};
+  for (int i = 0; i < 2; i++) OK(td_session_new(rt, w.graph, &first, &s[i]));
+  for (int i = 1; i <= 4; i++) {
+    td_tensor t = number(TD_FLOAT32, i);
+    OK(td_session_run(s[0], &puts, &t, NULL, NULL));
+    td_tensor_release(&t);
+  }
+  td_step_options soon = {.timeout = 20000000};
+  td_tensor late = number(TD_FLOAT32, 5);
+  FAILS(td_session_run(s[0], &puts, &late, NULL, &soon), TD_DEADLINE_EXCEEDED,
+        "");
+  td_tensor_release(&late);
+  for (int i = 1; i <= 4; i++) {
+    td_tensor t;
+    OK(td_session_run(s[1], &takes, NULL, &t, NULL));
+    IS(t, 4 * i);
+  }
+  FAILS(td_session_run(s[1], &takes, NULL, &late, &soon), TD_DEADLINE_EXCEEDED,
+        "");
+  for (int i = 0; i < 2; i++) td_session_release(s[i]);
+  td_runtime_release(rt);
+  net_deinit(&w);
+}
+
 /* What a waiting step is told to wait for. */
 static void test_why(void **state) {
   (void)state;
@@ -866,6 +916,7 @@ int main(void) {
       cmocka_unit_test(test_starved),
       cmocka_unit_test(test_starved_order),
       cmocka_unit_test(test_crowd),
+      cmocka_unit_test(test_device),
       cmocka_unit_test(test_why),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

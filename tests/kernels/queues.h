@@ -5,6 +5,8 @@
 #ifndef TD_TEST_QUEUES_H
 #define TD_TEST_QUEUES_H
 
+#include <string.h>
+
 #include "engine/graph/build.h"
 #include "kernels/queue.h"
 
