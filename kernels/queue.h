@@ -79,6 +79,11 @@ td_status *td_queue_new(const td_kernel *k, const td_queue_kind *kind,
 td_status *td_queue_check(const td_node *n, const td_resource *r,
                           const td_queue_kind *kind) TD_MUST_USE;
 
+/* Output i of `c`: component i of n tuples of `q`, which has shapes, side by side
+ * (queue_batch.c). Without the mutex. */
+td_status *td_queue_stack(td_kernel_ctx *c, int i, const td_queue *q,
+                          td_tuple *const *at, int64_t n) TD_MUST_USE;
+
 /* ---- for what uses queues; under the mutex ---- */
 
 bool td_queue_put(td_queue *q, td_tuple *t); /* false: no memory, not taken */

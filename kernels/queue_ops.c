@@ -13,7 +13,6 @@
 
 #include "engine/base/mem.h"
 #include "engine/base/vec.h"
-#include "kernels/array.h"
 #include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/parts.h"
@@ -271,79 +270,7 @@ static bool dequeue_go(td_attempt *a) {
   return true;
 }
 
-/* ---- a batch of tuples --------------------------------------------------- */
-
-static void pad_into(char *to, const td_shape *room, const char *from,
-                     const td_shape *s, int axis, size_t size) {
-  size_t here = (size_t)td_shape_span(s, axis, s->rank) * size;
-  if (axis == s->rank || memcmp(&s->dim[axis], &room->dim[axis],
-                                (size_t)(s->rank - axis) * 8) == 0) {
-    if (here) memcpy(to, from, here);
-    return;
-  }
-  size_t out = (size_t)td_shape_span(room, axis + 1, room->rank) * size;
-  size_t in = (size_t)td_shape_span(s, axis + 1, s->rank) * size;
-  for (int64_t i = 0; i < s->dim[axis]; i++)
-    pad_into(to + (size_t)i * out, room, from + (size_t)i * in, s, axis + 1,
-             size);
-}
-
-/* The least shape that all parts fit into, where the queue says -1. */
-static td_status *room_for(const td_parts *p, const td_shape *said,
-                           td_shape *out) {
-  *out = *said;
-  for (int k = 0; k < out->rank; k++)
-    if (out->dim[k] < 0) {
-      out->dim[k] = 0;
-      for (int64_t i = 0; i < p->n; i++)
-        if (p->at[i].shape.dim[k] > out->dim[k])
-          out->dim[k] = p->at[i].shape.dim[k];
-    }
-  if (out->rank < TD_MAX_RANK) return NULL;
-  return td_error(TD_INVALID_ARGUMENT,
-                  "components of rank %d have no room for another dimension",
-                  out->rank);
-}
-
-static td_status *stack_padded(td_kernel_ctx *c, int i, const td_parts *p,
-                               const td_shape *said) {
-  td_shape each, shape;
-  td_array y, x;
-  int64_t count;
-  TD_TRY(room_for(p, said, &each));
-  shape = each;
-  shape.rank++;
-  shape.dim[0] = p->n;
-  for (int k = 0; k < each.rank; k++) shape.dim[k + 1] = each.dim[k];
-  TD_TRY(td_array_count(&shape, &count));
-  TD_TRY(td_array_out(c, i, &shape, &y));
-  size_t row = p->n ? (size_t)(count / p->n) * y.size : 0;
-  if (count) memset(y.at, 0, (size_t)count * y.size);
-  td_status *s = NULL;
-  for (int64_t k = 0; td_ok(s) && k < p->n; k++) {
-    s = td_array_in(&p->at[k], &x);
-    if (!td_ok(s)) break;
-    pad_into(y.at + (size_t)k * row, &each, x.at, &x.shape, 0, y.size);
-    td_array_drop(&x);
-  }
-  if (td_ok(s)) s = td_array_done(c, i, &y);
-  td_array_drop(&y);
-  return s;
-}
-
-/* Output i: component i of all tuples. */
-static td_status *stack_component(const dequeuing *d, int i) {
-  const td_queue *q = d->q;
-  td_parts p;
-  TD_TRY(td_parts_init(&p, (int64_t)d->got.len));
-  for (; p.n < (int64_t)d->got.len; p.n++)
-    td_tensor_retain(&d->got.at[p.n]->at[i], &p.at[p.n]);
-  td_status *s = q->kind->pads
-                     ? stack_padded(d->base.ctx, i, &p, &q->shapes[i])
-                     : td_parts_stack(d->base.ctx, i, &p, q->shapes[i]);
-  td_parts_drop(&p);
-  return s;
-}
+/* ---- its end ------------------------------------------------------------- */
 
 static void hand_out(dequeuing *d) {
   td_tuple *t = d->got.at[0];
@@ -357,7 +284,8 @@ static void hand_out(dequeuing *d) {
 static td_status *make_batch(dequeuing *d) {
   td_attempts *w = &d->q->attempts;
   td_status *s = NULL;
-  for (int i = 0; td_ok(s) && i < d->q->n; i++) s = stack_component(d, i);
+  for (int i = 0; td_ok(s) && i < d->q->n; i++)
+    s = td_queue_stack(d->base.ctx, i, d->q, d->got.at, (int64_t)d->got.len);
   td_attempts_enter(w);
   if (td_ok(s))
     td_queue_keep(d->q, (int64_t)d->got.len);
