@@ -278,8 +278,9 @@ static int handle_steps(lua_State *L) {
   return 1;
 }
 
-/* h:core_failed() -> seconds, by which errors of loops can be put in order */
-static int handle_failed(lua_State *L) {
+/* core.failed_at(handle) -> seconds, by which errors of loops can be put in
+ * order */
+static int failed_at(lua_State *L) {
   lua_handle *h = to_handle(L);
   int64_t when = h->loop ? td_loop_failed(h->loop) : 0;
   if (when == 0) return 0;
@@ -524,15 +525,13 @@ TD_LUA_OPEN(callable) {
       {"core_callable", session_callable}, {"core_start", session_start},
       {"core_loop", session_loop},         {"loops", session_loops},
       {"core_partial", session_partial},   {NULL, NULL}};
-  static const luaL_Reg handle[] = {{"wait", handle_wait},
-                                    {"done", handle_done},
-                                    {"cancel", handle_cancel},
-                                    {"steps", handle_steps},
-                                    {"log", handle_log},
-                                    {"core_failed", handle_failed},
-                                    {NULL, NULL}};
+  static const luaL_Reg handle[] = {
+      {"wait", handle_wait},   {"done", handle_done}, {"cancel", handle_cancel},
+      {"steps", handle_steps}, {"log", handle_log},   {NULL, NULL}};
   static const luaL_Reg partial[] = {{"core_run", partial_run}, {NULL, NULL}};
   static const luaL_Reg none[] = {{NULL, NULL}};
+  lua_pushcfunction(L, failed_at);
+  lua_setfield(L, -2, "failed_at");
   td_lua_session_methods(L, methods);
   td_lua_make_class(L, CALLABLE, callable_gc, none);
   td_lua_make_class(L, HANDLE, handle_gc, handle);

@@ -421,9 +421,12 @@ end
 local types = {names = "table", shared_name = "string",
                min_after_dequeue = "integer", seed = "integer"}
 
-local function read_options(o, what, ...)
-  return args.expect_all(args.read(o, {"names", "shared_name", "name", ...},
-                                   what), types)
+local options = {"names", "shared_name", "name"}
+local shuffle_options = {"min_after_dequeue", "seed", "names", "shared_name",
+                         "name"}
+
+local function read_options(o, known, what)
+  return args.expect_all(args.read(o, known, what), types)
 end
 
 --- A queue that gives tuples in the order in which they came.
@@ -437,7 +440,7 @@ end
 -- td.session():run(q:enqueue{id = 7, text = "seven"})
 -- q:dequeue().text:eval()  --> seven
 function queues.fifo_queue(capacity, types_of, shape, o)
-  o = read_options(o, "fifo_queue")
+  o = read_options(o, options, "fifo_queue")
   local q = read("fifo_queue", capacity, types_of, shape, o)
   check_shapes(q, "fifo_queue")
   return make(q, "FIFOQueueV2", "fifo", {}, o)
@@ -455,7 +458,7 @@ end
 -- sess:run(q:enqueue{2, 3})
 -- q:dequeue(2):eval()  --> {{1, 0}, {2, 3}}
 function queues.padding_fifo_queue(capacity, types_of, shape, o)
-  o = read_options(o, "padding_fifo_queue")
+  o = read_options(o, options, "padding_fifo_queue")
   local q = read("padding_fifo_queue", capacity, types_of, shape, o)
   if not q.shapes then
     fail("padding_fifo_queue takes shapes: -1 is a size that varies")
@@ -481,7 +484,7 @@ end
 -- q:dequeue():eval()  --> 4
 function queues.random_shuffle_queue(capacity, types_of, shape, o)
   local what = "random_shuffle_queue"
-  o = read_options(o, what, "min_after_dequeue", "seed")
+  o = read_options(o, shuffle_options, what)
   local q = read(what, capacity, types_of, shape, o)
   check_shapes(q, what)
   local least = o.min_after_dequeue or 0
@@ -506,7 +509,7 @@ end
 -- select(2, q:dequeue()):eval()  --> soon
 function queues.priority_queue(capacity, types_of, shape, o)
   local what = "priority_queue"
-  o = read_options(o, what)
+  o = read_options(o, options, what)
   local q = read(what, capacity, types_of, shape, o)
   check_shapes(q, what)
   local attrs = {component_types = q.dtypes, shapes = q.shapes or {}}

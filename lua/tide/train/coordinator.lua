@@ -41,15 +41,9 @@ function coordinator.__tostring(self)
     self.stopping and ", stopping" or "")
 end
 
--- For start_queue_runners: the loop of runner r in that session.
-function coordinator:watch(sess, r, loop)
-  table.insert(self.watched, {session = sess, runner = r, loop = loop})
-  if self.stopping then self:halt() end
-end
-
 -- The error by which a loop ended, or nil. Cancelled loops have none.
 local function error_of(loop)
-  if not loop:core_failed() or not loop:done() then return nil end
+  if not core.failed_at(loop) or not loop:done() then return nil end
   local _, e = pcall(loop.wait, loop, 0)
   return type(e) == "table" and e.code ~= "cancelled" and e or nil
 end
@@ -59,7 +53,7 @@ local function first_error(self)
   local cause, when
   for _, w in ipairs(self.watched) do
     local e = error_of(w.loop)
-    local at = e and w.loop:core_failed()
+    local at = e and core.failed_at(w.loop)
     if e and (not when or at < when) then cause, when = e, at end
   end
   return cause
@@ -73,7 +67,7 @@ local function cancel_queues(w)
 end
 
 -- Ends what is watched.
-function coordinator:halt()
+local function halt(self)
   for _, w in ipairs(self.watched) do
     if not w.halted then
       w.halted = true
@@ -81,6 +75,12 @@ function coordinator:halt()
     end
   end
   for _, w in ipairs(self.watched) do w.loop:cancel() end
+end
+
+-- For start_queue_runners: the loop of runner r in that session.
+function coordinator.__watch(self, sess, r, loop)
+  table.insert(self.watched, {session = sess, runner = r, loop = loop})
+  if self.stopping then halt(self) end
 end
 
 --- Asks everything to stop.
@@ -99,7 +99,7 @@ function coordinator:request_stop(err)
       self.cause = err
     end
   end
-  self:halt()
+  halt(self)
 end
 
 -- Has a runner failed by now? Then the others stop, too.

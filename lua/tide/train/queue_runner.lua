@@ -125,12 +125,20 @@ end
 -- not started again
 function train.start_queue_runners(sess, coord)
   sess = sess or session.default()
+  if core.kind(sess) ~= "session" then
+    fail("start_queue_runners takes a session, not %s", args.what(sess))
+  end
+  local meta = type(coord) == "table" and getmetatable(coord)
+  if coord ~= nil and not (meta and rawget(meta, "__watch")) then
+    fail("start_queue_runners takes what td.train.coordinator gives, not %s",
+         args.what(coord))
+  end
   local g = session.graph_of(sess, "start_queue_runners")
   local handles = {}
   for _, r in ipairs(graph.state(g).collections.queue_runners or {}) do
     local loop = r:start(sess)
     handles[#handles + 1] = loop
-    if loop and coord then coord:watch(sess, r, loop) end
+    if loop and coord then coord:__watch(sess, r, loop) end
   end
   return handles
 end
