@@ -230,7 +230,7 @@ function tests.why_names_the_queue()
   local q = td.fifo_queue(3, "int32", {}, "letters")
   local sess = td.session()
   local waits = sess:start(q:dequeue())
-  wait_for(function() return sess:why():find "letters" end, "why")
+  wait_for(function() return sess:why():find "queue letters" end, "why")
   contains(sess:why(), "queue letters: 0 of 3 elements",
            "nothing has enqueued yet")
   waits:cancel()
