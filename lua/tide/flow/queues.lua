@@ -290,8 +290,8 @@ function methods:close(o)
     o.name or self.name .. "_close")
 end
 
--- "3 of 32 elements, closed" in the session; nil where it cannot tell. Who looks
--- on at what the user runs does not see it.
+-- "3 of 32 elements, closed" in the session; nil where it cannot tell. Who
+-- looks on at what the user runs does not see it.
 function queues.state(q, sess)
   if sess:core_graph() ~= q.graph then return nil end
   local ok, now = pcall(sess.core_run, sess, q.look, {}, {})

@@ -257,7 +257,7 @@ local bucket_options = {"threads", "capacity", "allow_smaller", "dynamic_pad",
 -- @return the lengths (int32), and the batch in the form of `list`
 -- @usage local q = td.train.range_input_producer(4, {shuffle = false})
 -- local i = q:dequeue()
--- local n, b = td.train.bucket_by_sequence_length(i, td.ones{i}, 2, {2})
+-- local n, b = td.train.bucket_by_sequence_length(i, td.ones{i}, 2, {4, 8})
 -- local sess = td.session()
 -- td.train.start_queue_runners(sess)
 -- sess:run(n)  --> 0 1
