@@ -201,7 +201,9 @@ function tests.handles()
   local q = td.fifo_queue(32, {"int32", "string"}, nil, {names = {"id", "<b>"}})
   contains(plain(q), '"fifo_queue" fifo of 32: id: int32, <b>: string')
   contains(html(q), "int32, string", "id, &lt;b&gt;", "32")
-  for _, h in ipairs{x, w, y, y.op, q, td.session()} do markup.check(html(h)) end
+  for _, h in ipairs{x, w, y, y.op, q, td.session()} do
+    markup.check(html(h))
+  end
   lu.assertEquals(td.get_default_graph():size(), before)
   local sess = td.session()
   sess:close()
