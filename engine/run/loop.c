@@ -56,7 +56,8 @@ struct td_loop {
   td_waiter waiter;    /* over or stop */
   pthread_mutex_t lock;
   int active;           /* lock: lock. Chains not ended */
-  bool last_begun;      /* lock: lock. Nothing comes after the last step */
+  bool last_begun;      /* lock: lock. Of what comes in the end */
+  bool end_begun;       /* lock: lock. at_end was */
   bool closing;         /* lock: lock. The session ends it */
   int64_t begun, steps; /* lock: lock */
   td_status *status;    /* lock: lock */
@@ -159,6 +160,7 @@ void td_loop_release(td_loop *l) {
 }
 
 static void run_last(td_loop *l, td_callable *what, const td_tensor *feeds);
+static void end_last(chain *c, bool ok);
 
 /* The last step is about to begin, with a chain of its own. Lock held. */
 static void add_last(td_loop *l) {
@@ -244,7 +246,10 @@ static void tell(td_loop *l, const td_status *cause) {
   if (td_ok(s))
     s = td_tensor_strings(&scalar, (const char *const[]){text.at},
                           (size_t[]){text.len}, &feeds[1]);
-  run_last(l, td_ok(s) ? l->at_error : l->at_end, feeds);
+  if (td_ok(s))
+    run_last(l, l->at_error, feeds);
+  else
+    end_last(&l->chain[l->n_chains], false);
   td_status_release(s);
   td_tensor_release(&feeds[0]);
   td_tensor_release(&feeds[1]);
@@ -451,35 +456,51 @@ static void run_chain(td_task *task) {
 
 /* ---- the last step ---- */
 
-/* How it ended is nobody's concern: the loop has its own end. */
-static void end_last(chain *c) {
+/* Its chain ends; but where at_error came to nothing, for lack of memory, say,
+ * at_end is tried: better that the end is known than nothing. */
+static void end_last(chain *c, bool ok) {
+  td_loop *l = c->loop;
+  pthread_mutex_lock(&l->lock);
+  bool again = !ok && l->at_end && !l->end_begun && !l->closing;
+  pthread_mutex_unlock(&l->lock);
+  if (again)
+    run_last(l, l->at_end, NULL);
+  else
+    end_chain(l);
+}
+
+static void finish_last(chain *c) {
   td_loop *l = c->loop;
   td_session_step *step = c->step;
   pthread_mutex_lock(&l->lock);
   c->step = NULL;
   pthread_mutex_unlock(&l->lock);
-  td_status_release(td_session_step_results(step, NULL));
+  td_status *s = td_session_step_results(step, NULL);
+  bool ok = td_ok(s);
+  td_status_release(s);
   td_session_step_release(step);
-  end_chain(l);
+  end_last(c, ok);
 }
 
 static void last_ended(void *arg) {
   chain *c = arg;
-  if (__atomic_exchange_n(&c->at, ENDED, __ATOMIC_ACQ_REL) == LEFT) end_last(c);
+  if (__atomic_exchange_n(&c->at, ENDED, __ATOMIC_ACQ_REL) == LEFT)
+    finish_last(c);
 }
 
-/* After add_last; NULL `what`: there is none after all. */
+/* After add_last. */
 static void run_last(td_loop *l, td_callable *what, const td_tensor *feeds) {
   chain *c = &l->chain[l->n_chains];
-  bool fed = what && td_callable_held(what)->n_feeds > 0;
-  td_status *s =
-      what ? begin(c, what, fed ? feeds : NULL, last_ended) : td_oom();
-  if (!td_ok(s)) {
-    td_status_release(s);
-    end_chain(l);
-    return;
-  }
-  if (go(c)) end_last(c);
+  pthread_mutex_lock(&l->lock);
+  l->end_begun = what == l->at_end;
+  pthread_mutex_unlock(&l->lock);
+  td_status *s = begin(c, what, feeds, last_ended);
+  bool ok = td_ok(s);
+  td_status_release(s);
+  if (!ok)
+    end_last(c, false);
+  else if (go(c))
+    finish_last(c);
 }
 
 /* ---- the session's ---- */

@@ -31,8 +31,8 @@ typedef struct td_loop_options {
   int n_more;
   /* (optional) What is run once in the end, without the pool and whoever still
    * has a handle, so that who depends on the loop is told of its end; before
-   * that it is not over. How they end changes nothing. Neither is run when the
-   * session is closed. */
+   * that it is not over. How they end changes nothing, but that at_end is tried
+   * where at_error failed. Neither is run when the session is closed. */
   td_callable *at_end; /* when the loop ended well: as its last chain did */
   td_callable *at_error; /* when a step failed or it was cancelled: at once; fed
                             the code, int32, and the message, string */

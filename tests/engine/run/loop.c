@@ -377,6 +377,40 @@ static void test_closed_in_the_last_step(void **state) {
   world_deinit(&w);
 }
 
+/* Whatever allocation fails, who takes is told of an end. */
+static void test_ends_without_memory(void **state) {
+  (void)state;
+  world w;
+  world_init(&w, 1);
+  td_callable *bad = failing(&w);
+  for (int nth = 1; nth <= 40; nth++) {
+    empty q;
+    td_loop *l;
+    empty_init(&q, &w);
+    td_loop_options o = {.steps = -1, .at_end = q.close, .at_error = q.fail};
+    td_mem_fail(nth, false);
+    td_status *s = td_loop_start(bad, &o, &l);
+    if (td_ok(s)) {
+      td_status *end = td_loop_wait(l, -1, NULL);
+      assert_true(td_status_code(end) == TD_FAILED_PRECONDITION ||
+                  td_status_code(end) == TD_RESOURCE_EXHAUSTED);
+      td_status_release(end);
+    }
+    td_mem_fail(0, false);
+    if (td_ok(s)) {
+      td_step_options soon = {.timeout = 10000000000};
+      s = td_callable_run(q.take, NULL, NULL, &soon);
+      assert_int_not_equal(td_status_code(s), TD_DEADLINE_EXCEEDED);
+      assert_false(td_ok(s));
+      td_loop_release(l);
+    }
+    td_status_release(s);
+    empty_deinit(&q);
+  }
+  td_callable_release(bad);
+  world_deinit(&w);
+}
+
 static void test_mistakes(void **state) {
   (void)state;
   world w;
@@ -488,6 +522,7 @@ int main(void) {
       cmocka_unit_test(test_ends_of_waiting_steps),
       cmocka_unit_test(test_cancelled_tells),
       cmocka_unit_test(test_closed_in_the_last_step),
+      cmocka_unit_test(test_ends_without_memory),
       cmocka_unit_test(test_mistakes),
       cmocka_unit_test(test_session_lists_and_ends_them),
       cmocka_unit_test(test_session_let_go),
