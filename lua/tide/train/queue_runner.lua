@@ -56,6 +56,7 @@ local function add_ends(self)
   self.code = core.add("Placeholder", {}, {dtype = "int32", shape = {}}, "code")
   self.message = core.add("Placeholder", {}, {dtype = "string", shape = {}},
                           "message")
+  self.handle = self.code -- a notebook's cell that runs again takes it along
   self.close, self.cancel, self.fail = {}, {}, {}
   for i, q in ipairs(self.queues) do
     self.close[i] = q:close "close"
