@@ -227,7 +227,7 @@ static void stop_chain(td_loop *l, chain *c) {
 }
 
 /* The last step of one that failed by `cause`; without memory for that text it
- * is what ends it well, so that nobody waits for more. */
+ * is at_end, so that nobody waits for more. */
 static void tell(td_loop *l, const td_status *cause) {
   td_tensor feeds[2] = {{0}, {0}};
   td_shape scalar = td_shape_scalar();
@@ -244,7 +244,7 @@ static void tell(td_loop *l, const td_status *cause) {
   if (td_ok(s))
     s = td_tensor_scalar_i(TD_INT32, td_status_code(cause), &feeds[0]);
   if (td_ok(s))
-    s = td_tensor_strings(&scalar, (const char *const[]){text.at},
+    s = td_tensor_strings(&scalar, (const char *const[]){td_str_c(&text)},
                           (size_t[]){text.len}, &feeds[1]);
   if (td_ok(s))
     run_last(l, l->at_error, feeds);
