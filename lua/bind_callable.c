@@ -278,6 +278,16 @@ static int handle_steps(lua_State *L) {
   return 1;
 }
 
+/* core.failed_at(handle) -> seconds, by which errors of loops can be put in
+ * order */
+static int failed_at(lua_State *L) {
+  lua_handle *h = to_handle(L);
+  int64_t when = h->loop ? td_loop_failed(h->loop) : 0;
+  if (when == 0) return 0;
+  lua_pushnumber(L, (double)when * 1e-9);
+  return 1;
+}
+
 /* ---- loops ---- */
 
 static int int_field(lua_State *L, int i, const char *name, int least,
@@ -310,8 +320,37 @@ static void read_log(lua_State *L, int i, td_loop_options *o) {
   o->log = push_callable(L, &step)->c;
 }
 
+/* The callable of the fetches and feeds of options[fetches], options[feeds],
+ * which stays on the stack; NULL without. */
+static td_callable *read_last(lua_State *L, int i, const char *fetches,
+                              const char *feeds) {
+  td_lua_step step;
+  if (lua_getfield(L, i, fetches) == LUA_TNIL) return NULL;
+  lua_getfield(L, i, feeds);
+  td_lua_step_read(L, lua_gettop(L) - 1, lua_gettop(L), &step);
+  return push_callable(L, &step)->c;
+}
+
+/* options.more: lists of fetches, each a step. */
+static void read_more(lua_State *L, int i, td_loop_options *o) {
+  if (lua_getfield(L, i, "more") == LUA_TNIL) return;
+  int list = lua_gettop(L);
+  o->n_more = (int)luaL_len(L, list);
+  td_callable **more = td_lua_block(L, (size_t)o->n_more, sizeof *more);
+  luaL_checkstack(L, 8 * o->n_more + 16, "more");
+  for (int k = 0; k < o->n_more; k++) {
+    td_lua_step step;
+    lua_rawgeti(L, list, k + 1);
+    td_lua_step_read(L, lua_gettop(L), 0, &step);
+    more[k] = push_callable(L, &step)->c;
+  }
+  o->more = more;
+}
+
 /* s:core_loop(fetches, key, options) -> handle. Options: threads, steps, every;
- * names: what is logged, and logged: the fetches of such a step, those first.
+ * names: what is logged, and logged: the fetches of such a step, those first;
+ * more: fetches of further steps; at_end, at_error: those of last steps, the
+ * latter's feeds, code and message, in error_feeds.
  */
 static int session_loop(lua_State *L) {
   td_lua_step step;
@@ -328,6 +367,9 @@ static int session_loop(lua_State *L) {
   td_lua_step_read(L, 2, 0, &step);
   lua_callable *c = push_callable(L, &step);
   read_log(L, 4, &o);
+  read_more(L, 4, &o);
+  o.at_end = read_last(L, 4, "at_end", "end_feeds");
+  o.at_error = read_last(L, 4, "at_error", "error_feeds");
   lua_handle *h = push_handle(L, 1, 3);
   td_lua_check(L, td_loop_start(c->c, &o, &h->loop));
   return 1;
@@ -490,6 +532,8 @@ TD_LUA_OPEN(callable) {
       {"steps", handle_steps}, {"log", handle_log},   {NULL, NULL}};
   static const luaL_Reg partial[] = {{"core_run", partial_run}, {NULL, NULL}};
   static const luaL_Reg none[] = {{NULL, NULL}};
+  lua_pushcfunction(L, failed_at);
+  lua_setfield(L, -2, "failed_at");
   td_lua_session_methods(L, methods);
   td_lua_make_class(L, CALLABLE, callable_gc, none);
   td_lua_make_class(L, HANDLE, handle_gc, handle);

@@ -45,6 +45,8 @@ local exports = {
   ["control.control"] = {"cond", "while_loop", "case"},
   ["control.higher_order"] = {"map_fn", "foldl", "foldr", "scan"},
   ["control.tensor_array"] = {"tensor_array"},
+  ["flow.queues"] = {"fifo_queue", "padding_fifo_queue",
+                     "random_shuffle_queue", "priority_queue"},
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},

@@ -46,6 +46,12 @@ KINDS = {
                           "while true do sess:run(f) end",
     "a large MatMul": "a = td.ones{3000, 3000}\nsess:run(a:matmul(a))\n"
                       "while true do sess:run(a:matmul(a)) end",
+    "a dequeue that waits": "local q = td.fifo_queue(2, 'int32', {})\n"
+                            "sess:run(q:dequeue())",
+    "a batch that waits": "local q = td.fifo_queue(2, 'int32', {})\n"
+                          "local b = td.train.batch(q:dequeue(), 2)\n"
+                          "td.train.start_queue_runners(sess)\n"
+                          "while true do pcall(sess.run, sess, b) end",
     "a child": "os.execute 'sleep 60'",
     "a pipe from a child": "return io.popen('sleep 60'):read 'a'",
     "printing": "while true do print(count) count = count + 1 end",

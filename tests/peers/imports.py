@@ -26,6 +26,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.python.framework import function
+from tensorflow.python.ops import gen_data_flow_ops as flow
 from tensorflow.python.ops import gen_functional_ops
 from tensorflow.python.ops import gen_resource_variable_ops as resource
 
@@ -194,6 +195,40 @@ def saver():
     tf.add(rows.get_next(), 1, name="next")
     tf.group(w.initializer, name="start_up")
     return [y]
+
+
+# ---- queues ------------------------------------------------------------------
+
+
+@case
+def old_queues():
+    """The first version of the ops, whose handles are references."""
+    types = [tf.float32, tf.int32]
+    q = flow.fifo_queue(types, shapes=[[2], []], capacity=8, shared_name="old")
+    p = flow.padding_fifo_queue([tf.float32], shapes=[[None]])
+    order = [flow.queue_enqueue_many(q, [numbers(4, 2), tf.range(4)])]
+    got = []
+
+    def then(f, *args, **kwargs):
+        with tf.control_dependencies(order):
+            out = f(*args, **kwargs)
+        order[:] = [out if isinstance(out, tf.Operation) else
+                    out[0].op if isinstance(out, list) else out.op]
+        for x in out if isinstance(out, list) else [out]:
+            if not isinstance(x, tf.Operation):
+                got.append(tf.reshape(tf.cast(x, tf.float32), [-1]))
+
+    then(flow.queue_enqueue, q, [tf.constant([5., 6.]), tf.constant(9)])
+    then(flow.queue_dequeue_many, q, 2, types)
+    then(flow.queue_dequeue, q, types)
+    then(flow.queue_size, q)
+    then(flow.queue_close, q)
+    then(flow.queue_is_closed, q)
+    then(flow.queue_dequeue_up_to, q, 8, types)
+    for row in [1.], [2., 3.], [4., 5., 6.]:
+        then(flow.queue_enqueue, p, [tf.constant(row)])
+    then(flow.queue_dequeue_many, p, 3, [tf.float32])
+    return [tf.concat(got, 0)]
 
 
 # ---- functions ---------------------------------------------------------------

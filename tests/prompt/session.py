@@ -64,6 +64,19 @@ class Session(unittest.TestCase):
                 t.send("print(6 * 7)\r")
                 self.assertTrue(any("42" in row for row in t.text()))
 
+    def test_ctrl_c_ends_a_dequeue(self):
+        with Terminal() as t:
+            t.start().enter("q = td.fifo_queue(2, 'int32', {}) s = td.session()")
+            t.send("print('on') s:run(q:dequeue())")
+            t.raw("\r")
+            t.wait(lambda: "on" in t.text(), "the dequeue")
+            t.raw(ctrl("c"))
+            t.sent += 1
+            t.wait(lambda: t.state["keys"] >= t.sent and not t.state["text"], "the prompt")
+            self.assertTrue(any("interrupt" in line.lower() for line in t.text()))
+            t.enter("s:run(q:enqueue(42)) s:run(q:dequeue())")
+            self.assertTrue(any(line.endswith("42") for line in t.text()))
+
     def test_ctrl_d_leaves(self):
         with Terminal() as t:
             t.start().send("x", "<backspace>")

@@ -20,8 +20,8 @@ local reference = {}
 -- How the objects are called whose methods stand in a table of a module; in the
 -- order in which a bare method name is looked for.
 local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
-                  "average:", "array:", "dataset:", "text:", "vocab:",
-                  "slices:", "cell:", "h:", "p:"}
+                  "average:", "array:", "q:", "coord:", "dataset:", "text:",
+                  "vocab:", "slices:", "cell:", "h:", "p:"}
 local objects = {
   ["tensor.tensor.methods"] = "x:", ["run.session.tensor.methods"] = "x:",
   ["run.session.tensor.op_methods"] = "op:", ["graph.graph.methods"] = "g:",
@@ -29,6 +29,8 @@ local objects = {
   ["variables.variables.part"] = "W[key]:", ["run.session.methods"] = "sess:",
   ["run.session.partial"] = "p:", ["run.session.handle"] = "h:",
   ["control.tensor_array.methods"] = "array:",
+  ["flow.queues.methods"] = "q:",
+  ["train.coordinator.coordinator"] = "coord:",
   ["tensor.indexed_slices.methods"] = "slices:",
   ["data.dataset.methods"] = "dataset:", ["nn.cells.cell"] = "cell:",
   ["train.optimizer.optimizer"] = "optimizer:",

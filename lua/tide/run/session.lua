@@ -249,6 +249,12 @@ local function read_log(g, log, handles)
   return names, logged
 end
 
+--- A loop of what is fetched, for modules that know more than sess:loop takes:
+-- more, at_end, at_error and error_feeds (lua/bind_callable.c).
+function session.begin_loop(self, fetches, options)
+  return self:core_loop(fetches, known_by(self, fetches, {}, {}), options)
+end
+
 --- Runs a step again and again in the background: loop(train, {threads = 4,
 -- steps = 100}); threads are the steps in flight. log = {loss = l} keeps the
 -- loss of each step, of every tenth with every = 10. Gives a handle as start
@@ -266,7 +272,7 @@ function methods:loop(fetches, o)
   if o.log then
     options.names, options.logged = read_log(g, o.log, handles)
   end
-  return self:core_loop(handles, known_by(self, handles, {}, {}), options)
+  return session.begin_loop(self, handles, options)
 end
 
 --- Handles of the loops that go on, the oldest first.
