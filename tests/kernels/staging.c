@@ -32,6 +32,20 @@ static void bench_init(bench *b, const char *kind) {
   b->values[1] = net_feed(&b->w, whole(TD_INT32, 0));
 }
 
+/* A node whose inputs from `lead` on are a list. */
+static td_edge list_node(bench *b, const char *op, const td_edge *in, int n,
+                         int lead, const td_note *attrs, int n_attrs) {
+  td_build build;
+  td_edge e = {NULL, 0};
+  td_build_init(&build, b->w.graph, op, NULL);
+  for (int i = 0; i < lead; i++) td_build_in(&build, in[i]);
+  if (n > lead) td_build_list(&build, in + lead, n - lead);
+  for (int i = 0; i < n_attrs; i++)
+    td_build_attr(&build, attrs[i].name, attrs[i].value);
+  OK(td_build_node(&build, &e.node));
+  return e;
+}
+
 /* An op of the kind, such as "Stage": those of maps are "MapStage". */
 static td_edge node(bench *b, const char *op, const td_edge *in, int n,
                     const td_dtype *dtypes, int n_dtypes) {
@@ -41,7 +55,8 @@ static td_edge node(bench *b, const char *op, const td_edge *in, int n,
                      {"shared_name", td_attr_string("s")},
                      {"capacity", td_attr_int(b->capacity)},
                      {"memory_limit", td_attr_int(b->limit)}};
-  return net_node(&b->w, name, in, n, attrs, 4);
+  bool listed = strcmp(op, "Stage") == 0;
+  return list_node(b, name, in, n, listed ? 0 : n, attrs, 4);
 }
 
 static double number(bench *b, const char *op) {
@@ -198,8 +213,8 @@ static td_edge put_node(bench *b, int64_t key, int first, int last, int v) {
   net_refeed(&b->w, b->indices, ints(n, at));
   net_refeed(&b->w, b->values[0], scalar_f(TD_FLOAT32, v));
   net_refeed(&b->w, b->values[1], whole(TD_INT32, v));
-  return net_node(&b->w, strcat(strcat(name, b->kind), "Stage"), in, 2 + n,
-                  attrs, 3);
+  return list_node(b, strcat(strcat(name, b->kind), "Stage"), in, 2 + n, 2,
+                   attrs, 3);
 }
 
 static td_status *put(bench *b, int64_t key, int first, int last, int v) {
