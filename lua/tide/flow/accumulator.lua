@@ -44,7 +44,7 @@ function accumulator.accumulator(dtype, shape, o)
   local type = (o.ordered and "Ordered" or "") .. (o.sparse and "Sparse" or "")
     .. "ConditionalAccumulator"
   local handle = core.add(type, {}, {
-    dtype = dtype, shape = shape == nil and false or shape,
+    dtype = dtype, shape = shape or false,
     reduction_type = reduction, slots = o.ordered,
     shared_name = o.shared_name}, o.name or "accumulator")
   return setmetatable({handle = handle, dtype = dtype, name = handle.op.name,

@@ -3,7 +3,6 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
-local errors = require "tide.base.errors"
 local resource = require "tide.flow.resource"
 local scope = require "tide.graph.scope"
 
@@ -29,28 +28,8 @@ end
 
 -- The op of each input, control inputs too.
 local function each_input(op, f)
-  for _, x in ipairs(op.inputs) do f(x.op, x) end
+  for _, x in ipairs(op.inputs) do f(x.op) end
   for _, x in ipairs(op.control_inputs) do f(x) end
-end
-
--- Ops that touch something which outlives the step must wait for the lock. One
--- in a branch does so by its condition, if that was made inside.
-local function check_waits(ops, lock)
-  local waits = {[lock.op] = true}
-  for _, op in ipairs(ops) do
-    local touches = false
-    each_input(op, function(from, edge)
-      if waits[from] then waits[op] = true end
-      if edge and edge.dtype == "resource" then touches = true end
-    end)
-    local passes = op.type == "Switch" or op.type == "Enter"
-      or op.type == "Identity"
-    if touches and not waits[op] and not passes then
-      errors.invalid("lock: \"%s\" (made at %s) would not wait for the mutex; "
-        .. "make the condition of its branch, and what its loop begins with, "
-        .. "inside of the function", op.name, op.origin)
-    end
-  end
 end
 
 -- Those that nothing else of them waits for, outside of their branches and
@@ -89,7 +68,6 @@ function methods:lock(f)
   local before = g:size()
   local results = table.pack(scope.control_dependencies({lock}, f))
   local ops = built_since(g, before)
-  check_waits(ops, lock)
   local release = scope.control_dependencies(last_of(ops, lock.op.flow),
     function() return core.add("ConsumeMutexLock", {lock}, nil, "unlock") end)
   if results.n == 0 then return release end

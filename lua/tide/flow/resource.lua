@@ -14,9 +14,10 @@ local fail = errors.invalid
 --- A metatable for objects of a kind; `hint` says what can be fetched instead.
 function resource.class(kind, methods, hint)
   local meta = {__name = kind}
-  function meta.__index(_, key)
+  function meta.__index(self, key)
     if methods[key] then return methods[key] end
-    return fail("a %s has no \"%s\"%s", kind, tostring(key),
+    return fail("%s \"%s\" has no \"%s\"%s", kind, rawget(self, "name"),
+                tostring(key),
                 errors.did_you_mean(key, args.sorted_keys(methods)))
   end
   function meta.__fetch(self)
