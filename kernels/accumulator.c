@@ -153,7 +153,7 @@ td_status *td_accumulator_typed(const td_accumulator *a, td_dtype dtype) {
 
 static td_status *merge(td_kernel_ctx *c, const td_accumulator *a,
                         td_gradient *x, const td_gradient *y) {
-  TD_TRY(a->sparse ? td_accumulator_merge_rows(c, x, y)
+  TD_TRY(a->sparse ? td_gradient_add_rows(c, x, y)
                    : td_gradient_add(c, &x->values, &y->values));
   x->count += y->count;
   return NULL;
@@ -356,7 +356,9 @@ static void list_slots(taking *t) {
 static td_status *give(taking *t, td_gradient *sum) {
   td_kernel_ctx *c = t->base.ctx;
   const td_accumulator *a = t->a;
-  if (a->sparse) return td_accumulator_give_rows(c, a, sum);
+  if (a->sparse)
+    return td_gradient_out_rows(c, sum, a->dtype, a->mean,
+                                a->shape.rank > 0 ? a->shape.dim[0] : -1);
   return td_gradient_out(c, 0, a->dtype, &sum->values, NULL,
                          a->mean ? sum->count : 1);
 }
@@ -468,7 +470,7 @@ static void take_start(td_kernel_ctx *c, bool sparse) {
     td_kernel_done(c, s);
 }
 
-void td_accumulator_take_start(td_kernel_ctx *c) {
+static void dense_take_start(td_kernel_ctx *c) {
   take_start(c, false);
 }
 
@@ -649,7 +651,7 @@ static const td_op_def ops[] = {
   .flags = TD_KERNEL_INLINE, TD_HANDLE_STATE
 #define CPU .device = "CPU", .flags = TD_KERNEL_INLINE
 #define WAITS                                                                  \
-  .device = "CPU", .start = td_accumulator_take_start,                         \
+  .device = "CPU", .start = dense_take_start,                                  \
   .cancel = td_accumulator_take_cancel, .why = td_accumulator_take_why
 
 static const td_kernel_def kernels[] = {

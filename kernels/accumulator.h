@@ -14,36 +14,10 @@
 #define TD_ACCUMULATOR_H
 
 #include "kernels/attempts.h"
+#include "kernels/gradient.h"
 #include "kernels/handle.h"
 
 TD_BEGIN
-
-/* The sum of `count` gradients; owned by whoever has it. */
-typedef struct td_gradient {
-  struct td_gradient *next;
-  int64_t count;
-  td_tensor values;  /* float32 where gradients are of 16 bits; host memory */
-  td_tensor indices; /* sparse: of the rows in `values`, ascending, each once */
-  td_tensor counts;  /* sparse: how many gradients each row comes from */
-} td_gradient;
-
-td_gradient *td_gradient_new(void);       /* NULL when there is no memory */
-void td_gradient_free(td_gradient *g);    /* NULL is ok */
-/* The dtype in which gradients of dtype t are added. */
-td_dtype td_gradient_sum_type(td_dtype t);
-/* Shares of `t`, in that dtype. Caller owns *out. */
-td_status *td_gradient_widen(td_kernel_ctx *c, const td_tensor *t,
-                             td_tensor *out) TD_MUST_USE;
-/* x += y, of one shape; both are sums, x is changed in place or replaced. On
- * error it is as it was. */
-td_status *td_gradient_add(td_kernel_ctx *c, td_tensor *x,
-                           const td_tensor *y) TD_MUST_USE;
-/* Output i is x, each row divided by its divisor (NULL: all by n), as dtype
- * `t`. x may be used up. */
-td_status *td_gradient_out(td_kernel_ctx *c, int i, td_dtype t, td_tensor *x,
-                           const int64_t *divisors, int64_t n) TD_MUST_USE;
-
-/* ---- the resource -------------------------------------------------------- */
 
 typedef struct td_accumulator {
   td_resource base; /* first */
@@ -75,15 +49,7 @@ td_status *td_accumulator_apply(td_kernel_ctx *c, td_accumulator *a,
                                 const td_shape *shape,
                                 td_gradient *g) TD_MUST_USE;
 
-/* accumulator_sparse.c's part of what accumulator.c does: x += y, and the
- * outputs of a taken sum. */
-td_status *td_accumulator_merge_rows(td_kernel_ctx *c, td_gradient *x,
-                                     const td_gradient *y) TD_MUST_USE;
-td_status *td_accumulator_give_rows(td_kernel_ctx *c, const td_accumulator *a,
-                                    td_gradient *g) TD_MUST_USE;
-
-/* For rows of accumulators' ops. */
-void td_accumulator_take_start(td_kernel_ctx *c);
+/* What else the rows of sparse ones' ops need. */
 void td_accumulator_sparse_take_start(td_kernel_ctx *c);
 void td_accumulator_take_cancel(td_kernel_ctx *c);
 void td_accumulator_take_why(const td_kernel_ctx *c, td_str *out);

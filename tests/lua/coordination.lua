@@ -11,15 +11,20 @@ local tests = {}
 
 local function run(x, feeds) return td.session():run(x, feeds) end
 
--- Starts a step, and gives it when it waits, with why.
-local function waiting(s, x, feeds)
-  local h = s:start(x, feeds)
+-- Until a step of s waits for that.
+local function until_waits(s, text)
   for _ = 1, 500 do
-    local why = s:why()
-    if why:find("has started", 1, true) then return h, why end
+    if s:why():find(text, 1, true) then return end
     os.execute("sleep 0.01")
   end
-  lu.fail("it does not wait: " .. s:why())
+  lu.assertStrContains(s:why(), text)
+end
+
+-- Starts a step, and gives it when it waits for that.
+local function waiting(s, x, text)
+  local h = s:start(x)
+  until_waits(s, text)
+  return h
 end
 
 -- ---- accumulators -----------------------------------------------------------
@@ -114,14 +119,13 @@ function tests.accumulator_waits()
   local s = td.session()
   local a = td.accumulator("float32", {}, {name = "acc"})
   local take, apply = a:take(2), a:apply(1.0, 0)
-  local h, why = waiting(s, take)
-  lu.assertStrContains(why,
-    "accumulator acc: 0 of 2 gradients, global step 0")
+  local h = waiting(s, take,
+                    "accumulator acc: 0 of 2 gradients, global step 0")
   s:run(apply)
   s:run(apply)
   gives(1, h:wait())
   raises("did not end within", s.run, s, take, nil, {timeout = 0.05})
-  h = waiting(s, take)
+  h = waiting(s, take, "0 of 2 gradients, global step 1")
   h:cancel()
   lu.assertFalse(pcall(h.wait, h))
   s:run(a:apply(1.0, 5))                 -- those who left took nothing
@@ -162,9 +166,8 @@ function tests.barrier()
   local s = td.session()
   local b = td.barrier({"float32", "int32"}, {{}, {2}})
   s:run(b:insert(1, {"a", "b"}, {1, 2}))
-  local h, why = waiting(s, td.tuple{b:take(2)})
-  lu.assertStrContains(why,
-    "barrier barrier: 0 of 2 elements ready, 2 incomplete")
+  local h = waiting(s, td.tuple{b:take(2)},
+                    "barrier barrier: 0 of 2 elements ready, 2 incomplete")
   s:run(b:insert(2, {"b", "a"}, {{3, 3}, {4, 4}}))
   local got = {h:wait()}
   gives({"b", "a"}, got[2])
@@ -208,8 +211,7 @@ function tests.staging_area()
   local put = area:put({1, 2}, "x")
   s:run(put)
   s:run(area:put({3}, "y"))
-  local h, why = waiting(s, put)
-  lu.assertStrContains(why, "room in staging area staging_area: 2 tuples")
+  local h = waiting(s, put, "room in staging area staging_area: 2 tuples")
   local x, name = area:get()
   lu.assertTrue(x.shape == {-1})
   local got = s:run{x, name}
@@ -333,13 +335,9 @@ function tests.a_failing_step_leaves_it_free()
     raises("bad", s.run, s, r, {[x] = 0 / 0})
     raises("did not end within", s.run, s, stuck, nil, {timeout = 0.05})
   end
-  local h = waiting(s, stuck)
+  local h = waiting(s, stuck, "staging area staging_area: 0 tuples")
   local other = s:start(r, {[x] = 2})
-  for _ = 1, 500 do
-    if s:why():find("mutex turn:", 1, true) then break end
-    os.execute("sleep 0.01")
-  end
-  lu.assertStrContains(s:why(), "mutex turn: lock_1 holds it, 1 wait")
+  until_waits(s, "mutex turn: lock_1 holds it, 1 wait")
   h:cancel()
   lu.assertFalse(pcall(h.wait, h))
   gives(2, other:wait())

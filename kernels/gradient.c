@@ -1,15 +1,11 @@
-/* accumulator_sum.c - the arithmetic of accumulators: sums of gradients, and their
- * means; see accumulator.h.
- *
- * Gradients of 16 bits are added in float and rounded once, when they are
- * taken.
+/* gradient.c - sums of gradients, and their means; see gradient.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "engine/base/mem.h"
-#include "kernels/accumulator.h"
 #include "kernels/binary.h"
+#include "kernels/gradient.h"
 
 enum { BLOCK = 1024 };
 
@@ -23,10 +19,6 @@ void td_gradient_free(td_gradient *g) {
   td_tensor_release(&g->indices);
   td_tensor_release(&g->counts);
   td_free(g);
-}
-
-td_dtype td_gradient_sum_type(td_dtype t) {
-  return td_is_half(t) ? TD_FLOAT32 : t;
 }
 
 static td_status *make(td_kernel_ctx *c, td_dtype t, const td_shape *shape,
