@@ -396,8 +396,8 @@ static void put_back(taking *t) {
   if (a->step == t->step + 1) a->step = t->step;
   for (int64_t i = 0; t->slot && i < a->slots; i++) {
     if (!t->slot[i]) continue;
-    td_gradient_free(a->slot[i]);
     a->count -= a->slot[i] != NULL;
+    td_gradient_free(a->slot[i]);
     a->slot[i] = t->slot[i];
     t->slot[i] = NULL;
   }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
+#include "engine/base/pool.h"
 #include "kernels/binary.h"
 #include "kernels/gradient.h"
 
@@ -24,6 +25,14 @@ void td_gradient_free(td_gradient *g) {
 static td_status *make(td_kernel_ctx *c, td_dtype t, const td_shape *shape,
                        td_tensor *out) {
   return td_tensor_new(c->kernel->device->host, t, shape, out);
+}
+
+/* What is added belongs to others than the step that adds: unlike td_for, which
+ * stops with the step. */
+static void to_the_end(const td_kernel_ctx *c, int64_t n, int64_t grain,
+                       void (*fn)(void *arg, int64_t begin, int64_t end),
+                       void *arg) {
+  td_parallel_for(c->step->threads, n, grain, fn, arg, NULL);
 }
 
 /* ---- widening ------------------------------------------------------------ */
@@ -47,7 +56,7 @@ td_status *td_gradient_widen(td_kernel_ctx *c, const td_tensor *t,
   }
   TD_TRY(make(c, TD_FLOAT32, &t->shape, out));
   widening w = {t->dtype, t->data, out->data};
-  td_for(c, td_tensor_count(t), TD_GRAIN, widen_piece, &w);
+  to_the_end(c, td_tensor_count(t), TD_GRAIN, widen_piece, &w);
   return NULL;
 }
 
@@ -75,7 +84,7 @@ td_status *td_gradient_add(td_kernel_ctx *c, td_tensor *x, const td_tensor *y) {
   bool fresh = !td_buffer_sole(x->buffer);
   if (fresh) TD_TRY(make(c, x->dtype, &x->shape, &z));
   adding j = {x->dtype, td_dtype_size(x->dtype), x->data, y->data, z.data};
-  td_for(c, td_tensor_count(x), TD_GRAIN, add_piece, &j);
+  to_the_end(c, td_tensor_count(x), TD_GRAIN, add_piece, &j);
   td_buffer_touch(z.buffer);
   if (fresh) td_tensor_release(x);
   *x = z;
@@ -151,7 +160,7 @@ td_status *td_gradient_out(td_kernel_ctx *c, int i, td_dtype t, td_tensor *x,
   bool fresh = t != x->dtype || !td_buffer_sole(x->buffer);
   if (fresh) TD_TRY(make(c, t, &x->shape, &y));
   dividing d = {t, count / rows, divisors, n, x->data, y.data};
-  td_for(c, count, TD_GRAIN, divide_piece, &d);
+  to_the_end(c, count, TD_GRAIN, divide_piece, &d);
   td_buffer_touch(y.buffer);
   if (fresh) td_tensor_release(x);
   *x = (td_tensor){0};

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "kernels/gradient.h"
 #include "tests/kernels/waiting.h"
 
 /* An accumulator, and nodes that use it. */
@@ -384,6 +385,31 @@ static void test_scarce_memory(void **state) {
   }
 }
 
+/* A step that is stopped while it adds leaves no half sum to the others. */
+static void test_a_stopped_step_adds(void **state) {
+  (void)state;
+  enum { N = 200000 };
+  bench b;
+  td_kernel k;
+  td_tensor x, y;
+  td_shape shape = td_shape_vector(N);
+  spec s = mean_of(TD_FLOAT32);
+  bench_init(&b, "ConditionalAccumulator", &s);
+  OK(td_kernel_init(&k, b.apply.node, b.w.device, b.w.states));
+  td_kernel_ctx c = {.kernel = &k, .step = &b.w.step};
+  OK(td_tensor_new(NULL, TD_FLOAT32, &shape, &x));
+  OK(td_tensor_new(NULL, TD_FLOAT32, &shape, &y));
+  for (int i = 0; i < N; i++) ((float *)x.data)[i] = 1;
+  for (int i = 0; i < N; i++) ((float *)y.data)[i] = 2;
+  td_cancel_fire(b.w.cancel, NULL);
+  OK(td_gradient_add(&c, &x, &y));
+  for (int i = 0; i < N; i++) assert_true(((float *)x.data)[i] == 3);
+  td_tensor_release(&x);
+  td_tensor_release(&y);
+  td_kernel_deinit(&k);
+  net_deinit(&b.w);
+}
+
 /* ---- rows ---------------------------------------------------------------- */
 
 typedef struct sparse {
@@ -531,6 +557,7 @@ int main(void) {
       cmocka_unit_test(test_unordered_sum),
       cmocka_unit_test(test_slots),
       cmocka_unit_test(test_scarce_memory),
+      cmocka_unit_test(test_a_stopped_step_adds),
       cmocka_unit_test(test_rows),
       cmocka_unit_test(test_rows_refused),
       cmocka_unit_test(test_rows_scarce_memory),
