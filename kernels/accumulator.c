@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/accumulator.h"
 
+#include "engine/base/cpu.h"
 #include "engine/base/mem.h"
 #include "kernels/cost.h"
 #include "kernels/operand.h"
@@ -410,12 +411,15 @@ static void put_back(taking *t) {
   td_attempts_leave(&a->attempts);
 }
 
+/* It may run on any thread: flushes denormals as kernels do, for the same
+ * bits. */
 static td_status *take_finish(td_attempt *base, td_status *s) {
   taking *t = (taking *)base;
-  bool took = td_ok(s);
-  if (took) {
+  if (td_ok(s)) {
+    unsigned was = td_cpu_flush_on();
     list_slots(t);
     s = take_all(t);
+    td_cpu_flush_restore(was);
     if (td_ok(s))
       free_list(t->got);
     else

@@ -361,6 +361,18 @@ static void test_slots(void **state) {
   net_deinit(&b.w);
 }
 
+/* As kernels do, on whatever thread a take ends. */
+static void test_denormals_are_zero(void **state) {
+  (void)state;
+  bench b;
+  spec s = {TD_FLOAT32, td_shape_vector(2), "SUM", 2};
+  bench_init(&b, "OrderedConditionalAccumulator", &s);
+  OK(apply_at(&b, 0, row(s.dtype, 1e-40, 1)));
+  OK(apply_at(&b, 1, row(s.dtype, 1e-40, 1)));
+  expect_taken(&b, 2, 0, 2);
+  net_deinit(&b.w);
+}
+
 static void test_scarce_memory(void **state) {
   (void)state;
   for (int ordered = 0; ordered < 2; ordered++) {
@@ -556,6 +568,7 @@ int main(void) {
       cmocka_unit_test(test_unordered_bits),
       cmocka_unit_test(test_unordered_sum),
       cmocka_unit_test(test_slots),
+      cmocka_unit_test(test_denormals_are_zero),
       cmocka_unit_test(test_scarce_memory),
       cmocka_unit_test(test_a_stopped_step_adds),
       cmocka_unit_test(test_rows),
