@@ -225,6 +225,30 @@ static td_status *find(const td_kernel_ctx *c, area **out) {
   return NULL;
 }
 
+/* ---- lines --------------------------------------------------------------- */
+
+static void to_front(td_attempts *w, td_attempt *a) {
+  td_attempt *first = w->first[a->line];
+  a->prev->next = a->next;
+  *(a->next ? &a->next->prev : &w->last[a->line]) = a->prev;
+  a->prev = NULL;
+  a->next = first;
+  first->prev = a;
+  w->first[a->line] = a;
+}
+
+/* Who waits for one key, or for much room, does not stand in the way of others:
+ * whoever behind `first` can go comes to the front. False: nobody. */
+static bool let_pass(td_attempts *w, td_attempt *first,
+                     bool (*can)(const td_attempt *a)) {
+  for (td_attempt *a = first->next; a; a = a->next)
+    if (a->over || can(a)) {
+      to_front(w, a);
+      return true;
+    }
+  return false;
+}
+
 /* ---- components ---------------------------------------------------------- */
 
 /* Which components of a tuple are meant. */
@@ -326,9 +350,17 @@ static td_status *put(putting *p) {
   return NULL;
 }
 
+static bool can_put(const td_attempt *base) {
+  return has_room((const putting *)base);
+}
+
+/* In a plain area the order in which tuples come is the order of who waits. */
 static bool put_go(td_attempt *base) {
   putting *p = (putting *)base;
-  if (!has_room(p)) return false;
+  area *a = p->a;
+  if (!has_room(p))
+    return a->base.object.type != plain_type &&
+           let_pass(&a->attempts, base, can_put);
   base->status = put(p);
   base->over = true;
   return true;
@@ -461,32 +493,17 @@ static td_status *hand_out(taking *t, tuple *x) {
   return NULL;
 }
 
-/* Those who wait for one key do not stand in the way of others: whoever can go
- * comes to the front of the line. */
-static void to_front(td_attempts *w, td_attempt *a) {
-  td_attempt *first = w->first[TAKE];
-  a->prev->next = a->next;
-  *(a->next ? &a->next->prev : &w->last[TAKE]) = a->prev;
-  a->prev = NULL;
-  a->next = first;
-  first->prev = a;
-  w->first[TAKE] = a;
+static bool can_take(const td_attempt *base) {
+  return wanted((const taking *)base) != NULL;
 }
 
 static bool take_go(td_attempt *base) {
   taking *t = (taking *)base;
   tuple *x = wanted(t);
-  if (x) {
-    base->status = hand_out(t, x);
-    base->over = true;
-    return true;
-  }
-  for (td_attempt *a = base->next; a; a = a->next)
-    if (a->over || wanted((taking *)a)) {
-      to_front(&t->a->attempts, a);
-      return true;
-    }
-  return false;
+  if (!x) return let_pass(&t->a->attempts, base, can_take);
+  base->status = hand_out(t, x);
+  base->over = true;
+  return true;
 }
 
 static td_status *take_finish(td_attempt *base, td_status *s) {

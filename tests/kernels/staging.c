@@ -205,7 +205,8 @@ static td_edge put_node(bench *b, int64_t key, int first, int last, int v) {
   td_edge in[4] = {b->key, b->indices, b->values[first]};
   td_note attrs[] = {{"dtypes", td_attr_types(types, 2)},
                      {"shared_name", td_attr_string("s")},
-                     {"capacity", td_attr_int(b->capacity)}};
+                     {"capacity", td_attr_int(b->capacity)},
+                     {"memory_limit", td_attr_int(b->limit)}};
   char name[32] = "";
   int n = last - first + 1;
   if (n == 2) in[3] = b->values[1];
@@ -214,7 +215,7 @@ static td_edge put_node(bench *b, int64_t key, int first, int last, int v) {
   net_refeed(&b->w, b->values[0], scalar_f(TD_FLOAT32, v));
   net_refeed(&b->w, b->values[1], whole(TD_INT32, v));
   return list_node(b, strcat(strcat(name, b->kind), "Stage"), in, 2 + n, 2,
-                   attrs, 3);
+                   attrs, 4);
 }
 
 static td_status *put(bench *b, int64_t key, int first, int last, int v) {
@@ -316,6 +317,24 @@ static void test_keys_wait_apart(void **state) {
   net_deinit(&b.w);
 }
 
+/* One that waits for much room lets another pass that completes a tuple. */
+static void test_small_puts_pass(void **state) {
+  (void)state;
+  bench b;
+  waiting large;
+  bench_init(&b, "Map");
+  b.limit = 12;
+  OK(put(&b, 1, 0, 0, 5));
+  OK(put(&b, 2, 0, 0, 6));
+  waiting_start(&large, &b.w, put_node(&b, 3, 0, 1, 7));
+  assert_false(waiting_over(&large));
+  OK(put(&b, 1, 1, 1, 5));
+  expect_values(&b, get_node(&b, "Unstage", 1, 0, 1), 5);
+  OK(waiting_end(&large));
+  expect_size(&b, 1, 1);
+  net_deinit(&b.w);
+}
+
 static void test_scarce_memory(void **state) {
   (void)state;
   bench b;
@@ -339,6 +358,7 @@ int main(void) {
       cmocka_unit_test(test_maps),
       cmocka_unit_test(test_maps_refused),
       cmocka_unit_test(test_keys_wait_apart),
+      cmocka_unit_test(test_small_puts_pass),
       cmocka_unit_test(test_scarce_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
