@@ -45,10 +45,14 @@ static void accumulator_free(td_object *o) {
   td_free(a);
 }
 
+static td_status *was_reset(const td_accumulator *a) {
+  return td_error(TD_CANCELLED, "the container of accumulator %s was reset",
+                  name_of(a));
+}
+
 static void accumulator_removed(td_resource *r) {
   td_accumulator *a = (td_accumulator *)r;
-  td_status *s = td_error(
-      TD_CANCELLED, "the container of accumulator %s was reset", name_of(a));
+  td_status *s = was_reset(a);
   td_attempts_enter(&a->attempts);
   td_attempts_fail(&a->attempts, TAKE, s);
   td_attempts_leave(&a->attempts);
@@ -325,6 +329,12 @@ static bool take_go(td_attempt *base) {
   taking *t = (taking *)base;
   td_accumulator *a = t->a;
   a->need = t->need;
+  if (__atomic_load_n(&a->base.gone,
+                      __ATOMIC_ACQUIRE)) { /* before it could wait */
+    base->status = was_reset(a);
+    base->over = true;
+    return false;
+  }
   if (a->count < t->need || a->busy > 0) return false;
   t->step = a->step;
   t->count = a->count;

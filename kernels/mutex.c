@@ -39,10 +39,14 @@ static void mutex_free(td_object *o) {
   td_free(m);
 }
 
+static td_status *was_reset(const mutex *m) {
+  return td_error(TD_CANCELLED, "the container of mutex %s was reset",
+                  name_of(m));
+}
+
 static void mutex_removed(td_resource *r) {
   mutex *m = (mutex *)r;
-  td_status *s =
-      td_error(TD_CANCELLED, "the container of mutex %s was reset", name_of(m));
+  td_status *s = was_reset(m);
   td_attempts_enter(&m->attempts);
   td_attempts_fail(&m->attempts, LOCK, s);
   td_attempts_leave(&m->attempts);
@@ -120,6 +124,11 @@ static bool lock_go(td_attempt *a) {
   mutex *m = l->m;
   bool waited = l->waited;
   l->waited = true;
+  if (__atomic_load_n(&m->base.gone, __ATOMIC_ACQUIRE)) {
+    a->status = was_reset(m); /* before it could wait */
+    a->over = true;
+    return false;
+  }
   if (m->held) return false;
   m->held = true;
   snprintf(m->holder, sizeof m->holder, "%s", td_ctx_node(a->ctx)->name);

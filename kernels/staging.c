@@ -73,10 +73,14 @@ static void area_free(td_object *o) {
   td_free(a);
 }
 
+td_status *td_staging_was_reset(const td_staging *a) {
+  return td_error(TD_CANCELLED, "the container of %s %s was reset",
+                  a->base.object.type, td_staging_name(a));
+}
+
 static void area_removed(td_resource *r) {
   td_staging *a = (td_staging *)r;
-  td_status *s = td_error(TD_CANCELLED, "the container of %s %s was reset",
-                          r->object.type, td_staging_name(a));
+  td_status *s = td_staging_was_reset(a);
   td_attempts_enter(&a->attempts);
   for (int i = 0; i < TD_ATTEMPT_LINES; i++)
     td_attempts_fail(&a->attempts, i, s);

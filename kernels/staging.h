@@ -48,6 +48,9 @@ static inline const char *td_staging_name(const td_staging *a) {
   return a->base.name ? a->base.name : "";
 }
 
+/* What those who wait at one are told. */
+td_status *td_staging_was_reset(const td_staging *a) TD_MUST_USE;
+
 /* The area of a node, which has TD_STAGING_STATE. Caller owns *out. */
 td_status *td_staging_find(const td_kernel_ctx *c,
                            td_staging **out) TD_MUST_USE;

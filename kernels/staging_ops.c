@@ -27,6 +27,14 @@ static void to_front(td_attempts *w, td_attempt *a) {
   w->first[a->line] = a;
 }
 
+/* Its container was reset before it could wait. */
+static bool is_gone(const td_staging *a, td_attempt *attempt) {
+  if (!__atomic_load_n(&a->base.gone, __ATOMIC_ACQUIRE)) return false;
+  attempt->status = td_staging_was_reset(a);
+  attempt->over = true;
+  return true;
+}
+
 /* Who waits for one key, or for much room, does not stand in the way of others:
  * whoever behind `first` can go comes to the front. False: nobody. */
 static bool let_pass(td_attempts *w, td_attempt *first,
@@ -149,6 +157,7 @@ static bool can_put(const td_attempt *base) {
 static bool put_go(td_attempt *base) {
   putting *p = (putting *)base;
   td_staging *a = p->a;
+  if (is_gone(a, base)) return false;
   if (!has_room(p))
     return a->base.object.type != td_staging_plain &&
            let_pass(&a->attempts, base, can_put);
@@ -291,6 +300,7 @@ static bool can_take(const td_attempt *base) {
 static bool take_go(td_attempt *base) {
   taking *t = (taking *)base;
   td_staging_tuple *x = wanted(t);
+  if (is_gone(t->a, base)) return false;
   if (!x) return let_pass(&t->a->attempts, base, can_take);
   base->status = hand_out(t, x);
   base->over = true;

@@ -215,6 +215,11 @@ static void test_cancel_and_reset(void **state) {
   td_resources_reset(b.w.own, NULL);
   FAILS(waiting_end(&y), TD_CANCELLED, "was reset");
   expect_count(&b, 0); /* a new one */
+  td_tensor old;
+  OK(net_run(&b.w, b.handle, &old));
+  td_resources_reset(b.w.own, NULL); /* between the handle and the take */
+  b.w.fed[b.handle.node->id] = old;
+  FAILS(net_do(&b.w, b.take), TD_CANCELLED, "was reset");
   net_deinit(&b.w);
 }
 
