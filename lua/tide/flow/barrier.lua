@@ -58,12 +58,14 @@ end
 
 --- Takes n elements once all their components are there.
 -- @param n how many; a number or a graph scalar
--- @param[opt] o allow_small_batch: once the barrier is closed, fewer are enough;
--- wait_for_incomplete: but not before those are complete that can be; name
+-- @param[opt] o allow_small_batch: once the barrier is closed, fewer are
+-- enough; wait_for_incomplete: but not before those are complete that can be;
+-- name
 -- @return the numbers of the batches in which their keys came, int64 {n}; the
 -- keys; then each component, {n, ...}
 function methods:take(n, o)
-  o = args.read(o, {"allow_small_batch", "wait_for_incomplete", "name"}, "take")
+  o = args.read(o, {"allow_small_batch", "wait_for_incomplete", "name"},
+                "take")
   local batches, keys, values = core.add("BarrierTakeMany", {self.handle, n}, {
     component_types = self.dtypes, allow_small_batch = o.allow_small_batch,
     wait_for_incomplete = o.wait_for_incomplete}, o.name)
