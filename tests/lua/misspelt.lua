@@ -21,6 +21,10 @@ local tests = {}
 -- like are, see `things`.
 local calls = [[
 abs(m, o)
+acc:apply(1.0, 0, o)
+acc:set_step(1, o)
+acc:take(1, o)
+accumulator("float32", {}, o)
 add_n({m, m}, o)
 adjust_brightness(images, 0.1, o)
 all(b, 0, o)
@@ -33,6 +37,9 @@ atrous_conv2d(images, td.zeros{3, 3, 3, 4}, 2, "SAME", o)
 avg_pool(images, 2, 2, "SAME", o)
 avg_pool2d(images, 2, 2, "SAME", o)
 avg_pool3d(td.zeros{1, 4, 4, 4, 2}, 2, 2, "SAME", o)
+barrier("float32", {}, o)
+barrier:close(o)
+barrier:take(1, o)
 basic_rnn_cell(3, o)
 batch_normalization(m, 0.0, 1.0, nil, nil, 0.1, o)
 bidirectional_dynamic_rnn(cell, td.lstm_cell(3), td.zeros{2, 3, 4}, o)
@@ -311,6 +318,7 @@ sparse_softmax_cross_entropy_with_logits(m, v, o)
 split(m, 2, 0, o)
 squeeze(images, 0, o)
 stack({m, m}, 0, o)
+staging_area("float32", {}, o)
 stateless_random_normal({2}, {1, 2}, o)
 stateless_random_uniform({2}, {1, 2}, o)
 stateless_shuffle(v, {1, 2}, o)
@@ -412,6 +420,7 @@ local function things()
     q = td.fifo_queue(4, "float32", {}),
     optimizer = td.train.sgd(0.1), dataset = td.data.of{x = {1.0, 2.0}},
     text = td.data.text{name = "sentences"}.train,
+    acc = td.accumulator("float32", {}), barrier = td.barrier("float32", {}),
   }
 end
 

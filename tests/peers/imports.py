@@ -417,6 +417,62 @@ for seed in SEEDS:
     cases[f"drawn_{seed}"] = drawn(seed)
 
 
+# ---- steps that wait for one another ------------------------------------------
+
+
+@case
+def coordination():
+    """Accumulators (handles by reference, too), a barrier, staging, a mutex."""
+    got, order = [], []
+
+    def then(f, *args, **kwargs):
+        with tf.control_dependencies(order):
+            out = tf.nest.flatten(f(*args, **kwargs))
+        order[:] = [x if isinstance(x, tf.Operation) else x.op for x in out[:1]]
+        got.extend(tf.reshape(tf.cast(x, tf.float32), [-1]) for x in out
+                   if not isinstance(x, tf.Operation) and x.dtype != tf.string)
+    shape = tf.TensorShape([None, 2])
+    old = flow.conditional_accumulator(tf.float32, shape, shared_name="old")
+    new = flow.resource_conditional_accumulator(tf.float64, shape,
+                                                reduction_type="SUM")
+    for k in range(3):
+        x = numbers(3, 2) * (k + 1)
+        then(flow.accumulator_apply_gradient, old, tf.constant(k - 1, tf.int64), x)
+        then(flow.resource_accumulator_apply_gradient, new,
+             tf.constant(k, tf.int64), tf.cast(x, tf.float64))
+    then(flow.accumulator_num_accumulated, old)
+    then(flow.accumulator_take_gradient, old, 2, tf.float32)
+    then(flow.resource_accumulator_take_gradient, new, 1, tf.float64)
+    rows = flow.sparse_conditional_accumulator(tf.float32, tf.TensorShape([4, 2]))
+    for at in [0, 2], [2, 3]:
+        then(flow.sparse_accumulator_apply_gradient, rows,
+             tf.constant(0, tf.int64), tf.constant(at, tf.int64), numbers(2, 2),
+             tf.constant([4, 2], tf.int64), True)
+    then(flow.sparse_accumulator_take_gradient, rows, 2, tf.float32)
+    b = flow.barrier([tf.float32, tf.int32], shapes=[[], [2]])
+    then(flow.barrier_insert_many, b, ["a", "b", "c"], numbers(3), 0)
+    then(flow.barrier_insert_many, b, ["c", "a"], [[1, 2], [3, 4]], 1)
+    then(flow.barrier_ready_size, b)
+    then(flow.barrier_take_many, b, 2, [tf.float32, tf.int32])
+    then(flow.barrier_incomplete_size, b)
+    types = [tf.float32, tf.int32]
+    for k in range(2):
+        then(flow.stage, [numbers(2), tf.constant(k)], shared_name="s")
+    then(flow.stage_peek, 1, types, shared_name="s")
+    then(flow.unstage, types, shared_name="s")
+    for k in 7, 5:
+        then(flow.ordered_map_stage, tf.constant(k, tf.int64), [0, 1],
+             [numbers(1) * k, tf.constant(k)], types, shared_name="m")
+    then(flow.ordered_map_unstage_no_key, [0, 1], types, shared_name="m")
+    then(flow.ordered_map_unstage, tf.constant(7, tf.int64), [1], [tf.int32],
+         shared_name="m")
+    then(flow.ordered_map_size, types, shared_name="m")
+    lock = resource.mutex_lock(resource.mutex_v2(shared_name="turn"))
+    order.append(lock.op)
+    then(resource.consume_mutex_lock, lock)
+    return [tf.concat(got, 0)]
+
+
 # ---- files -------------------------------------------------------------------
 
 

@@ -45,6 +45,12 @@ known.fields = {
             capacity = "number", graph = "g:", device = "string",
             origin = "string"},
   layer = {variables = "{W:}", name = "string"},
+  ["barrier:"] = {name = "string", handle = "x:", dtypes = "table",
+                  shapes = "table"},
+  ["acc:"] = {name = "string", handle = "x:", dtype = "string",
+              shape = "table", sparse = "boolean", ordered = "number"},
+  ["area:"] = {name = "string", dtypes = "table", shapes = "table"},
+  ["mutex:"] = {name = "string", handle = "x:"},
 }
 
 --- What a type of Lua or an object is called.
@@ -57,6 +63,8 @@ known.words = {["x:"] = "graph tensor", edge = "graph tensor",
   ["array:"] = "tensor array", ["q:"] = "queue", ["coord:"] = "coordinator",
   ["h:"] = "running step",
   ["p:"] = "partial run", layer = "layer", ["function"] = "function",
+  ["barrier:"] = "barrier", ["acc:"] = "accumulator",
+  ["area:"] = "staging area", ["mutex:"] = "mutex",
   ["{x:}"] = "list of graph tensors", ["{W:}"] = "list of variables",
   ["{op:}"] = "list of ops", string = "string", number = "number",
   boolean = "boolean", table = "table", file = "file"}
@@ -141,6 +149,10 @@ local of_file = {["data/dataset.lua"] = "dataset:", ["nn/layer.lua"] = "layer",
                  ["train/coordinator.lua"] = "coord:",
                  ["train/optimizers.lua"] = "optimizer:"}
 
+-- Those of flow/resource.lua, by what they are called.
+local of_class = {barrier = "barrier:", accumulator = "acc:", mutex = "mutex:",
+                  ["staging area"] = "area:"}
+
 --- What Tide's object x is, or nil for anything else. Runs no metamethod.
 function known.object(x)
   local kind = core.kind(x)
@@ -154,6 +166,9 @@ function known.object(x)
   local index = rawget(meta, "__index")
   if type(index) ~= "function" then return nil end
   local file = debug.getinfo(index, "S").source:match "^=%[tide%] (.*)$"
+  if file == "flow/resource.lua" then
+    return of_class[rawget(meta, "__name")]
+  end
   if file ~= "variables/variables.lua" then return of_file[file] end
   return rawget(x, "variable") and "W[key]:" or "W:"
 end
@@ -326,6 +341,13 @@ local results = {
   ["string.reverse"] = "string", ["table.concat"] = "string",
   ["io.open"] = "file", ["io.popen"] = "file", ["_G.tostring"] = "string",
   ["_G.type"] = "string", ["_G.tonumber"] = "number",
+  barrier = "barrier:", accumulator = "acc:", staging_area = "area:",
+  mutex = "mutex:", ["barrier:insert"] = "op:", ["barrier:take"] = "x:",
+  ["barrier:close"] = "op:", ["barrier:ready_size"] = "x:",
+  ["barrier:incomplete_size"] = "x:", ["acc:apply"] = "op:",
+  ["acc:take"] = "x:", ["acc:set_step"] = "op:", ["acc:size"] = "x:",
+  ["area:put"] = "op:", ["area:get"] = "x:", ["area:peek"] = "x:",
+  ["area:size"] = "x:", ["area:clear"] = "op:",
 }
 
 -- Results of whole modules, by the module of the row.

@@ -21,7 +21,8 @@ local reference = {}
 -- order in which a bare method name is looked for.
 local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
                   "average:", "array:", "q:", "coord:", "dataset:", "text:",
-                  "vocab:", "slices:", "cell:", "h:", "p:"}
+                  "vocab:", "slices:", "cell:", "h:", "p:", "barrier:", "acc:",
+                  "area:", "mutex:"}
 local objects = {
   ["tensor.tensor.methods"] = "x:", ["run.session.tensor.methods"] = "x:",
   ["run.session.tensor.op_methods"] = "op:", ["graph.graph.methods"] = "g:",
@@ -36,6 +37,9 @@ local objects = {
   ["train.optimizer.optimizer"] = "optimizer:",
   ["train.averages.average"] = "average:",
   ["data.text.methods"] = "text:", ["data.vocab.methods"] = "vocab:",
+  ["flow.barrier.methods"] = "barrier:", ["flow.mutex.methods"] = "mutex:",
+  ["flow.accumulator.methods"] = "acc:",
+  ["flow.staging_area.methods"] = "area:",
 }
 
 -- What a comment may say itself: `@function g:summary(o)`.
