@@ -58,9 +58,11 @@ static bool put_whole(const char *text, td_tensor *y, int64_t i) {
   return true;
 }
 
-static td_status *read_number(td_bytes s, td_tensor *y, int64_t i) {
+td_status *td_text_number(td_bytes s, td_tensor *y, int64_t i) {
   char near[SHORT], *text = near;
   td_bytes number = td_text_strip(s);
+  pthread_once(&plain_once, plain_make);
+  if (!plain) return td_oom();
   if (number.len >= SHORT && !(text = td_malloc(number.len + 1)))
     return td_oom();
   memcpy(text, number.at, number.len);
@@ -78,11 +80,10 @@ static td_status *read_number(td_bytes s, td_tensor *y, int64_t i) {
 static td_status *to_number_run(td_kernel_ctx *c) {
   const td_tensor *x = td_in(c, 0);
   td_tensor *y;
-  pthread_once(&plain_once, plain_make);
-  if (!plain) return td_oom();
   TD_TRY(td_out(c, 0, &x->shape, &y));
   int64_t n = td_tensor_count(x);
-  for (int64_t i = 0; i < n; i++) TD_TRY(read_number(td_text_at(x, i), y, i));
+  for (int64_t i = 0; i < n; i++)
+    TD_TRY(td_text_number(td_text_at(x, i), y, i));
   return NULL;
 }
 
