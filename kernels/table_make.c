@@ -62,6 +62,14 @@ static td_status *dense_new_marked_run(td_kernel_ctx *c) {
   return set_marks(c);
 }
 
+/* Dtypes that a table cannot have are told where it is built. */
+static td_status *make_infer(td_infer *c) {
+  td_table_map m;
+  TD_TRY(td_table_map_init(&m, td_infer_type(c, "key_dtype"), 1,
+                           td_infer_type(c, "value_dtype"), 1));
+  return td_infer_scalars(c);
+}
+
 /* ---- rows ---------------------------------------------------------------- */
 
 #define NAMED                                                                  \
@@ -75,7 +83,7 @@ static td_status *dense_new_marked_run(td_kernel_ctx *c) {
 #define MARKS "empty_key: key_dtype, deleted_key: key_dtype "
 
 #define MAKES                                                                  \
-  .shape = td_infer_scalars, .cost = td_cost_none, .lua = "",                  \
+  .shape = make_infer, .cost = td_cost_none, .lua = "",                        \
   .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP, .host = "*",               \
   .section = "Lookup tables"
 

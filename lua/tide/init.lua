@@ -44,6 +44,8 @@ local exports = {
   ["control.control"] = {"cond", "while_loop", "case"},
   ["control.higher_order"] = {"map_fn", "foldl", "foldr", "scan"},
   ["control.tensor_array"] = {"tensor_array"},
+  ["flow.tables"] = {"hash_table", "mutable_table", "vocabulary",
+                     "tables_initializer"},
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},

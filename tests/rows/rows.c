@@ -38,6 +38,9 @@ static const char variants[] =
 static const char queues[] = "what it gives depends on others: "
                              "tests/kernels/queue.c, tests/lua/queues.lua";
 
+static const char tables[] = "a table outlives its step: "
+                             "tests/kernels/table.c, tests/lua/tables.lua";
+
 static const char global_norm[] =
     "TensorFlow 2.21 refuses it in graphs: tests/lua/gradients.lua";
 
