@@ -11,6 +11,7 @@
 #include "kernels/table_map.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "engine/base/map.h"
 #include "engine/base/mem.h"
@@ -313,6 +314,16 @@ static td_status *too_many(size_t have, size_t more) {
                   have, more, most);
 }
 
+/* Large memory that was not touched yet, to be looked at here and there: on
+ * pages of the usual size most look-ups would miss their addresses' cache. */
+static void *on_huge_pages(void *p, size_t bytes) {
+  enum { HUGE = 1 << 21 };
+  uintptr_t begin = ((uintptr_t)p + HUGE - 1) & -(uintptr_t)HUGE;
+  uintptr_t end = ((uintptr_t)p + bytes) & -(uintptr_t)HUGE;
+  if (p && begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+  return p;
+}
+
 /* Puts a slot into the index, which has a free one. */
 static void link_slot(td_table_slot *slots, size_t mask, td_table_slot s) {
   size_t i = s.hash & mask;
@@ -325,7 +336,8 @@ static td_status *reserve_slots(td_table_map *m, size_t n) {
   size_t want = m->n_slots ? m->n_slots : 16;
   while (n > want / 8 * 5) want *= 2; /* n < 2^32 */
   if (want == m->n_slots) return NULL;
-  td_table_slot *slots = td_calloc(want, sizeof *slots);
+  size_t bytes = want * sizeof(td_table_slot);
+  td_table_slot *slots = on_huge_pages(td_calloc(1, bytes), bytes);
   if (!slots) return td_oom();
   for (size_t i = 0; i < m->n_slots; i++)
     if (m->slots[i].entry) link_slot(slots, want - 1, m->slots[i]);
@@ -342,8 +354,10 @@ static td_status *reserve_records(td_table_map *m, size_t n) {
   if (room < 8) room = 8;
   if (room > most) room = most;
   if (!td_mul(room, m->stride, &bytes)) return td_oom();
-  char *records = td_realloc(m->records, bytes);
+  char *records = on_huge_pages(td_malloc(bytes), bytes);
   if (!records) return td_oom();
+  if (m->count) memcpy(records, m->records, m->count * m->stride);
+  td_free(m->records);
   m->records = records;
   m->room = room;
   return NULL;

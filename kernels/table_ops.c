@@ -255,6 +255,8 @@ static td_status *insert_run(td_kernel_ctx *c) {
   TD_TRY(check_mutable(t, "inserted into"));
   TD_TRY(pairs_in(c, t, &p));
   td_status *s = check_marks(&p);
+  if (td_ok(s) && (size_t)p.n > t->map.count) /* most of them may be new */
+    s = td_table_map_reserve(&t->map, (size_t)p.n);
   if (td_ok(s)) s = each_batch(&p, &t->map, put_batch);
   td_array_drop(&p.values);
   return s;
