@@ -232,37 +232,56 @@ static inline uint32_t candidate(const td_table_map *m, uint32_t hash,
   return m->slots[i].entry - 1; /* of a free one TD_TABLE_NONE */
 }
 
-static inline void find_many(const td_table_map *m, td_table_kind keys,
-                             const td_table_key *k, int n, uint32_t *entry) {
-  size_t mask = m->n_slots - 1, at[TD_TABLE_BATCH];
-  for (int i = 0; i < n; i++) __builtin_prefetch(&m->slots[k[i].hash & mask]);
-  for (int i = 0; i < n; i++) {
-    at[i] = k[i].hash & mask;
-    entry[i] = candidate(m, k[i].hash, &at[i]);
-    if (entry[i] == TD_TABLE_NONE) continue;
-    __builtin_prefetch(record_at(m, entry[i]));
-    __builtin_prefetch(record_at(m, entry[i]) + m->stride - 1);
-  }
-  for (int i = 0; i < n; i++)
-    while (entry[i] != TD_TABLE_NONE && !is_key(m, keys, entry[i], &k[i]))
-      entry[i] = candidate(m, k[i].hash, &at[i]);
+void td_table_probe_slots(const td_table_map *m, const td_table_probe *p) {
+  size_t mask = m->n_slots - 1;
+  if (!m->n_slots) return;
+  for (int i = 0; i < p->n; i++)
+    __builtin_prefetch(&m->slots[p->key[i].hash & mask]);
 }
 
-void td_table_map_find_many(const td_table_map *m, const td_table_key *key,
-                            int n, uint32_t *entry) {
-  if (!m->n_slots)
-    for (int i = 0; i < n; i++) entry[i] = TD_TABLE_NONE;
-  else if (m->keys == TD_KEYS_INT)
-    find_many(m, TD_KEYS_INT, key, n, entry);
+void td_table_probe_records(const td_table_map *m, td_table_probe *p) {
+  size_t mask = m->n_slots - 1;
+  for (int i = 0; i < p->n; i++) {
+    p->entry[i] = TD_TABLE_NONE;
+    if (!m->n_slots) continue;
+    p->at[i] = p->key[i].hash & mask;
+    p->entry[i] = candidate(m, p->key[i].hash, &p->at[i]);
+    if (p->entry[i] == TD_TABLE_NONE) continue;
+    const char *r = record_at(m, p->entry[i]);
+    __builtin_prefetch(r);
+    __builtin_prefetch(r + m->stride - 1);
+  }
+}
+
+static inline void settle(const td_table_map *m, td_table_kind keys,
+                          td_table_probe *p) {
+  for (int i = 0; i < p->n; i++)
+    while (p->entry[i] != TD_TABLE_NONE &&
+           !is_key(m, keys, p->entry[i], &p->key[i]))
+      p->entry[i] = candidate(m, p->key[i].hash, &p->at[i]);
+}
+
+void td_table_probe_settle(const td_table_map *m, td_table_probe *p) {
+  if (m->keys == TD_KEYS_INT)
+    settle(m, TD_KEYS_INT, p);
   else if (m->keys == TD_KEYS_TEXT)
-    find_many(m, TD_KEYS_TEXT, key, n, entry);
+    settle(m, TD_KEYS_TEXT, p);
   else
-    find_many(m, TD_KEYS_BYTES, key, n, entry);
+    settle(m, TD_KEYS_BYTES, p);
+}
+
+void td_table_map_find_many(const td_table_map *m, td_table_probe *p) {
+  td_table_probe_slots(m, p);
+  td_table_probe_records(m, p);
+  td_table_probe_settle(m, p);
 }
 
 uint32_t td_table_map_find(const td_table_map *m, const td_table_key *key) {
-  uint32_t entry;
-  td_table_map_find_many(m, key, 1, &entry);
+  if (!m->n_slots) return TD_TABLE_NONE;
+  size_t at = key->hash & (m->n_slots - 1);
+  uint32_t entry = candidate(m, key->hash, &at);
+  while (entry != TD_TABLE_NONE && !is_key(m, m->keys, entry, key))
+    entry = candidate(m, key->hash, &at);
   return entry;
 }
 

@@ -19,7 +19,7 @@
 
 TD_BEGIN
 
-enum { TD_TABLE_BATCH = 32 };
+enum { TD_TABLE_BATCH = 16 };
 #define TD_TABLE_NONE UINT32_MAX /* no record */
 
 typedef struct td_table_slot {
@@ -77,11 +77,22 @@ void td_table_map_key_int(const td_table_map *m, int64_t v, td_table_key *key);
 bool td_table_map_same_key(const td_table_map *m, const td_table_key *a,
                            const td_table_key *b);
 
-/* The record of a key, or TD_TABLE_NONE; and of n <= TD_TABLE_BATCH keys. Good
- * until the map changes. */
+/* The record of a key, or TD_TABLE_NONE. Good until the map changes. */
 uint32_t td_table_map_find(const td_table_map *m, const td_table_key *key);
-void td_table_map_find_many(const td_table_map *m, const td_table_key *key,
-                            int n, uint32_t *entry);
+
+/* Keys that are looked for side by side: in three steps, each of which asks for
+ * the memory that the next one looks at. Other work may come between them. */
+typedef struct td_table_probe {
+  int n;                              /* <= TD_TABLE_BATCH */
+  td_table_key key[TD_TABLE_BATCH];   /* given */
+  uint32_t entry[TD_TABLE_BATCH];     /* at the end: their records */
+  size_t at[TD_TABLE_BATCH];          /* private */
+} td_table_probe;
+
+void td_table_probe_slots(const td_table_map *m, const td_table_probe *p);
+void td_table_probe_records(const td_table_map *m, td_table_probe *p);
+void td_table_probe_settle(const td_table_map *m, td_table_probe *p);
+void td_table_map_find_many(const td_table_map *m, td_table_probe *p); /* all */
 
 /* Copies the value of a record to `to`, and its key. Strings point into the map
  * until it changes. */

@@ -33,26 +33,39 @@ typedef struct finding {
   int32_t used; /* atomic: a mark was among the keys */
 } finding;
 
-static void find_batch(finding *f, int64_t first, int n) {
-  td_table_key key[TD_TABLE_BATCH];
-  uint32_t entry[TD_TABLE_BATCH];
-  if (!td_table_keys(f->t, f->keys, first, n, key))
+/* The probe of up to a batch of keys from `first` on, its first step done. */
+static void begin(finding *f, int64_t first, int64_t end, td_table_probe *p) {
+  p->n = end - first < TD_TABLE_BATCH ? (int)(end - first) : TD_TABLE_BATCH;
+  if (p->n <= 0) p->n = 0;
+  if (!td_table_keys(f->t, f->keys, first, p->n, p->key))
     __atomic_store_n(&f->used, 1, __ATOMIC_RELAXED);
-  td_table_map_find_many(&f->t->map, key, n, entry);
-  for (int i = 0; i < n; i++) {
+  td_table_probe_slots(&f->t->map, p);
+}
+
+/* Its last step, and the values. */
+static void finish(finding *f, int64_t first, td_table_probe *p) {
+  td_table_probe_settle(&f->t->map, p);
+  for (int i = 0; i < p->n; i++) {
     size_t at = (size_t)(first + i) * f->size;
-    if (entry[i] != TD_TABLE_NONE)
-      td_table_map_get(&f->t->map, entry[i], f->y.at + at);
+    if (p->entry[i] != TD_TABLE_NONE)
+      td_table_map_get(&f->t->map, p->entry[i], f->y.at + at);
     else if (f->size)
       memcpy(f->y.at + at, f->missing.at + (f->each ? at : 0), f->size);
   }
 }
 
-static void find_some(void *arg, int64_t begin, int64_t end) {
-  for (; begin < end; begin += TD_TABLE_BATCH)
-    find_batch(arg, begin,
-               end - begin < TD_TABLE_BATCH ? (int)(end - begin)
-                                            : TD_TABLE_BATCH);
+/* Three probes are on their way, each a step ahead of the next. */
+static void find_some(void *arg, int64_t first, int64_t end) {
+  finding *f = arg;
+  td_table_probe ring[3];
+  begin(f, first, end, &ring[0]);
+  begin(f, first + TD_TABLE_BATCH, end, &ring[1]);
+  td_table_probe_records(&f->t->map, &ring[0]);
+  for (int k = 0; first < end; first += TD_TABLE_BATCH, k = (k + 1) % 3) {
+    begin(f, first + 2 * TD_TABLE_BATCH, end, &ring[(k + 2) % 3]);
+    td_table_probe_records(&f->t->map, &ring[(k + 1) % 3]);
+    finish(f, first, &ring[k]);
+  }
 }
 
 static td_status *check_default(const td_table *t, const td_tensor *d,
@@ -130,35 +143,34 @@ static const void *value_at(const pairs *p, int64_t i) {
 }
 
 typedef td_status *(*batch_fn)(const pairs *p, td_table_map *m, int64_t first,
-                               int n, const td_table_key *key);
+                               td_table_probe *probe);
 
 /* Calls `fn` for all keys, a batch at a time. */
 static td_status *each_batch(const pairs *p, td_table_map *m, batch_fn fn) {
-  td_table_key key[TD_TABLE_BATCH];
+  td_table_probe probe;
   for (int64_t i = 0; i < p->n; i += TD_TABLE_BATCH) {
-    int n = p->n - i < TD_TABLE_BATCH ? (int)(p->n - i) : TD_TABLE_BATCH;
-    if (!td_table_keys(p->t, p->keys, i, n, key))
+    probe.n = p->n - i < TD_TABLE_BATCH ? (int)(p->n - i) : TD_TABLE_BATCH;
+    if (!td_table_keys(p->t, p->keys, i, probe.n, probe.key))
       return td_table_mark_used(p->t);
-    TD_TRY(fn(p, m, i, n, key));
+    TD_TRY(fn(p, m, i, &probe));
   }
   return NULL;
 }
 
 static td_status *put_batch(const pairs *p, td_table_map *m, int64_t first,
-                            int n, const td_table_key *key) {
-  uint32_t entry[TD_TABLE_BATCH];
-  td_table_map_find_many(m, key, n, entry);
-  for (int i = 0; i < n; i++) /* an earlier one may have added the key */
-    TD_TRY(entry[i] == TD_TABLE_NONE
-               ? td_table_map_put(m, &key[i], value_at(p, first + i))
-               : td_table_map_set(m, entry[i], value_at(p, first + i)));
+                            td_table_probe *probe) {
+  td_table_map_find_many(m, probe);
+  for (int i = 0; i < probe->n; i++) /* an earlier one may have added the key */
+    TD_TRY(probe->entry[i] == TD_TABLE_NONE
+               ? td_table_map_put(m, &probe->key[i], value_at(p, first + i))
+               : td_table_map_set(m, probe->entry[i], value_at(p, first + i)));
   return NULL;
 }
 
 static td_status *add_batch(const pairs *p, td_table_map *m, int64_t first,
-                            int n, const td_table_key *key) {
-  for (int i = 0; i < n; i++)
-    TD_TRY(td_table_add_once(m, &key[i], value_at(p, first + i)));
+                            td_table_probe *probe) {
+  for (int i = 0; i < probe->n; i++)
+    TD_TRY(td_table_add_once(m, &probe->key[i], value_at(p, first + i)));
   return NULL;
 }
 
