@@ -19,7 +19,7 @@
 
 TD_BEGIN
 
-enum { TD_TABLE_BATCH = 16 };
+enum { TD_TABLE_BATCH = 32 };
 #define TD_TABLE_NONE UINT32_MAX /* no record */
 
 typedef struct td_table_slot {
