@@ -598,7 +598,3 @@ bool td_table_map_same(const td_table_map *a, const td_table_map *b) {
     if (!has(a, b, e)) return false;
   return true;
 }
-
-size_t td_table_map_bytes(const td_table_map *m) {
-  return m->room * m->stride + m->n_slots * sizeof *m->slots + m->text_room;
-}

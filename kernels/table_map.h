@@ -116,8 +116,6 @@ void td_table_map_remove(td_table_map *m, uint32_t entry);
 
 /* Have both maps, of the same dtypes, the same keys with the same values? */
 bool td_table_map_same(const td_table_map *a, const td_table_map *b);
-/* Bytes of memory. */
-size_t td_table_map_bytes(const td_table_map *m);
 
 TD_END
 #endif
