@@ -169,6 +169,7 @@ static td_status *put_batch(const pairs *p, td_table_map *m, int64_t first,
 
 static td_status *add_batch(const pairs *p, td_table_map *m, int64_t first,
                             td_table_probe *probe) {
+  td_table_probe_slots(m, probe);
   for (int i = 0; i < probe->n; i++)
     TD_TRY(td_table_add_once(m, &probe->key[i], value_at(p, first + i)));
   return NULL;
