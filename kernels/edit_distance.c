@@ -212,6 +212,10 @@ static const td_op_def ops[] = {
             "tensors; divided by the length of the truth unless normalize is "
             "false.",
      .flags = TD_NO_GRADIENT,
+     .example = "local at = td.tensor({{0, 0}, {0, 1}}, \"int64\")\n"
+                "local shape = td.tensor({1, 2}, \"int64\")\n"
+                "td.edit_distance(at, {1, 2}, shape, at, {1, 3}, shape)  "
+                "--> 0.5",
      .section = "Strings"},
     {0},
 };

@@ -21,7 +21,7 @@ local reference = {}
 -- order in which a bare method name is looked for.
 local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
                   "average:", "array:", "dataset:", "text:", "vocab:",
-                  "slices:", "cell:", "h:", "p:"}
+                  "slices:", "cell:", "lookup:", "h:", "p:"}
 local objects = {
   ["tensor.tensor.methods"] = "x:", ["run.session.tensor.methods"] = "x:",
   ["run.session.tensor.op_methods"] = "op:", ["graph.graph.methods"] = "g:",
@@ -29,6 +29,7 @@ local objects = {
   ["variables.variables.part"] = "W[key]:", ["run.session.methods"] = "sess:",
   ["run.session.partial"] = "p:", ["run.session.handle"] = "h:",
   ["control.tensor_array.methods"] = "array:",
+  ["flow.tables.methods"] = "lookup:",
   ["tensor.indexed_slices.methods"] = "slices:",
   ["data.dataset.methods"] = "dataset:", ["nn.cells.cell"] = "cell:",
   ["train.optimizer.optimizer"] = "optimizer:",
