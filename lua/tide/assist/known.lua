@@ -53,7 +53,8 @@ known.words = {["x:"] = "graph tensor", edge = "graph tensor",
   ["optimizer:"] = "optimizer", ["average:"] = "moving average",
   ["cell:"] = "cell", ["dataset:"] = "data set", ["text:"] = "text",
   ["vocab:"] = "vocabulary", ["slices:"] = "indexed slices",
-  ["array:"] = "tensor array", ["lookup:"] = "lookup table", ["h:"] = "running step",
+  ["array:"] = "tensor array", ["lookup:"] = "lookup table",
+  ["h:"] = "running step",
   ["p:"] = "partial run", layer = "layer", ["function"] = "function",
   ["{x:}"] = "list of graph tensors", ["{W:}"] = "list of variables",
   ["{op:}"] = "list of ops", string = "string", number = "number",
@@ -82,8 +83,8 @@ local function tensor_methods()
   return op_methods
 end
 
--- Methods by prefix, from the comments. What is called otherwise has none: "table"
--- is a type of Lua, and the beginning of names.
+-- Methods by prefix, from the comments. Other things have none: "table" is a
+-- type of Lua, and the beginning of names.
 local by_prefix = {}
 
 local function commented(prefix)
@@ -286,7 +287,8 @@ local results = {
   tensor_array = "array:", hash_table = "lookup:", mutable_table = "lookup:",
   vocabulary = "lookup:", tables_initializer = "op:", ["lookup:find"] = "x:",
   ["lookup:size"] = "x:", ["lookup:export"] = "x:", ["lookup:insert"] = "op:",
-  ["lookup:remove"] = "op:", ["lookup:inverse"] = "lookup:", group = "op:", no_op = "op:", tensor = "tensor",
+  ["lookup:remove"] = "op:", ["lookup:inverse"] = "lookup:",
+  group = "op:", no_op = "op:", tensor = "tensor",
   basic_rnn_cell = "cell:", lstm_cell = "cell:", gru_cell = "cell:",
   multi_cell = "cell:", dropout_wrapper = "cell:", device_wrapper = "cell:",
   residual_wrapper = "cell:", unstack = "{x:}", split = "{x:}",
