@@ -1,11 +1,12 @@
 /* table.h - lookup tables: resources that map keys to values.
  *
- * A table that is initialized once (HashTableV2) gets all its keys at the same
- * time, from tensors or a file, and never changes after; a mutable one is
- * inserted into and removed from; a dense one (MutableDenseHashTableV2) has two
- * keys, its marks, which nobody may use, and its keys may be vectors. What makes
- * them is in table_make.c, what is done with them in table_ops.c and
- * table_file.c. Kernels name the table in `shared` or `exclusive` of their rows.
+ * A table that is initialized once (HashTableV2) gets all its keys at the
+ * same time, from tensors or a file, and never changes after; a mutable one is
+ * inserted into and removed from; a dense one (MutableDenseHashTableV2) has
+ * two keys, its marks, which nobody may use, and its keys may be vectors. What
+ * makes them is in table_make.c, what is done with them in table_ops.c and
+ * table_file.c. Kernels name the table in `shared` or `exclusive` of their
+ * rows.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_TABLE_H
@@ -43,7 +44,7 @@ td_status *td_table_new(const td_kernel *k, const td_table_class *of,
                         td_resource **out) TD_MUST_USE;
 td_status *td_table_check(const td_node *n, const td_resource *r,
                           const td_table_class *of) TD_MUST_USE;
-/* Sets the marks of a new table; those of one that has them must be the same. */
+/* Sets the marks of a new table; one that has them must have the same. */
 td_status *td_table_set_marks(td_table *t, const td_tensor *empty,
                               const td_tensor *deleted) TD_MUST_USE;
 

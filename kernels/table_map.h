@@ -1,11 +1,11 @@
 /* table_map.h - the content of a lookup table: keys to values of any dtype.
  *
  * Keys and values stand side by side in records, dense and in the order in
- * which they came (the last takes the place of one that is removed). An index of
- * slots, open addressing, finds a record by its key's hash. Integers are in the
- * record; so are strings of up to twelve bytes, longer ones in one block of text.
- * A look-up in a large table waits for memory three times, so that those of many
- * keys are done side by side.
+ * which they came (the last takes the place of one that is removed). An index
+ * of slots, open addressing, finds a record by its key's hash. Integers are in
+ * the record; so are strings of up to twelve bytes, longer ones in one block
+ * of text. A look-up in a large table waits for memory two or three times, so
+ * that those of many keys are done side by side.
  *
  * Not locked. Elements are passed as those of a td_array: a string is a
  * td_bytes. Errors leave the map as it was.

@@ -37,9 +37,9 @@ typedef td_status *(*td_text_fn)(const void *arg, td_bytes in, td_str *out);
 td_status *td_text_map(td_kernel_ctx *c, td_text_fn fn,
                        const void *arg) TD_MUST_USE;
 
-/* Puts the number that `s` is, white space around it, into element i of a tensor
- * of integers or float or double; INVALID_ARGUMENT, naming element and dtype,
- * when it is none. In string_number.c. */
+/* Puts the number that `s` is, white space around it, into element i of a
+ * tensor of integers or float or double; INVALID_ARGUMENT, naming element and
+ * dtype, when it is none. In string_number.c. */
 td_status *td_text_number(td_bytes s, td_tensor *y, int64_t i) TD_MUST_USE;
 
 static inline bool td_text_space(char c) {
