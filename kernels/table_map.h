@@ -58,9 +58,9 @@ typedef struct td_table_key {
   uint32_t hash;
 } td_table_key;
 
-/* An empty map of keys of key_n elements (one, when they are strings) and values
- * of value_n. INVALID_ARGUMENT when there are no such keys or values, or they
- * are too large. */
+/* An empty map of keys of key_n elements (one, when they are strings) and
+ * values of value_n. INVALID_ARGUMENT when there are no such keys or values, or
+ * they are too large. */
 td_status *td_table_map_init(td_table_map *m, td_dtype key, size_t key_n,
                              td_dtype value, size_t value_n) TD_MUST_USE;
 void td_table_map_deinit(td_table_map *m);
@@ -72,7 +72,8 @@ void td_table_map_key(const td_table_map *m, const td_tensor *t, int64_t i,
 /* The same of n keys, from `first` on. */
 void td_table_map_keys(const td_table_map *m, const td_tensor *t, int64_t first,
                        int n, td_table_key *key);
-void td_table_map_key_text(const td_table_map *m, td_bytes s, td_table_key *key);
+void td_table_map_key_text(const td_table_map *m, td_bytes s,
+                           td_table_key *key);
 void td_table_map_key_int(const td_table_map *m, int64_t v, td_table_key *key);
 bool td_table_map_same_key(const td_table_map *m, const td_table_key *a,
                            const td_table_key *b);
