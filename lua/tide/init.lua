@@ -51,6 +51,8 @@ local exports = {
   ["flow.accumulator"] = {"accumulator"},
   ["flow.staging_area"] = {"staging_area"},
   ["flow.mutex"] = {"mutex"},
+  ["flow.tables"] = {"hash_table", "mutable_table", "vocabulary",
+                     "tables_initializer"},
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},

@@ -266,6 +266,34 @@ function rows.sparse_sgd()
   return function() step(some) end, 1
 end
 
+-- A million look-ups, at random, in a table of a million keys: numbers or words.
+local keys = 1000000
+
+local function look_up(mutable, words)
+  local sess = session()
+  local function key(ids)
+    return words and td.string_join{"word", td.as_string(ids)} or ids
+  end
+  local ids = td.cast(td.value.range(keys), "int64")
+  local some = td.value.random_uniform({keys}, {maxval = keys,
+                                                dtype = "int64"})
+  local t
+  if mutable then
+    t = td.mutable_table(words and "string" or "int64", "int64", -1)
+    sess:run(t:insert(key(ids), ids))
+  else
+    t = td.hash_table(key(ids), ids, -1)
+    sess:init()
+  end
+  local step = sess:callable(t:find(td.constant(key(some))).op, {})
+  return function() step() end, keys
+end
+
+function rows.table_lookup() return look_up(false, true) end
+function rows.table_lookup_int() return look_up(false, false) end
+function rows.table_lookup_mutable() return look_up(true, true) end
+function rows.table_lookup_mutable_int() return look_up(true, false) end
+
 -- Zaremba's small model: two layers of 200, 20 rows of 20 steps, 10,000 words.
 function rows.ptb_lstm_step()
   local sess = session()

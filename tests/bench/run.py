@@ -58,6 +58,8 @@ ROWS = {
     "parse_examples": ("s/Example", [1, 2], ["tensorflow"], 0.67),
     "softmax_xent": ("s/call", [1, 2], ["tensorflow", "torch"], 0.6),
     "sparse_sgd": ("s/step", [1, 2], ["tensorflow", "torch"], 0.6),
+    **{f"table_lookup{of}": ("s/key", [1, 2], ["tensorflow"], 0.65)
+       for of in ("", "_int", "_mutable", "_mutable_int")},
     "ptb_lstm_step": ("s/step", [1, 2], ["tensorflow", "torch"], 0.7),
     "lenet_step": ("s/step", [1, 2], ["tensorflow", "torch"], 0.9),
     **{f"{model}{step}": ("s/call", [1, 2], ["tensorflow", "torch"], 1.0)

@@ -164,6 +164,24 @@ def sparse_sgd():
     return lambda: step(some), 1
 
 
+def table_lookup(mutable, words):
+    n = 1000000
+
+    def key(ids):
+        return np.array([b"word%d" % i for i in ids]) if words else ids
+    ids, some = np.arange(n), np.random.randint(0, n, n)
+    s = session()
+    if mutable:
+        t = tf.lookup.experimental.MutableHashTable(
+            tf.string if words else tf.int64, tf.int64, -1)
+        s.run(t.insert(tf.constant(key(ids)), tf.constant(ids)))
+    else:
+        t = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(
+            tf.constant(key(ids)), tf.constant(ids)), -1)
+        s.run(tf.tables_initializer())
+    return s.make_callable(t.lookup(tf.constant(key(some))).op), n
+
+
 def lstm(xs, units, name):
     """An unrolled LSTM: gates i, j, f, o, forget bias 1."""
     kernel = tf.get_variable(name + "k", [xs[0].shape[1] + units, 4 * units])
@@ -246,6 +264,10 @@ ROWS = {
     "parse_examples": parse_examples,
     "softmax_xent": softmax_xent,
     "sparse_sgd": sparse_sgd,
+    "table_lookup": lambda: table_lookup(False, True),
+    "table_lookup_int": lambda: table_lookup(False, False),
+    "table_lookup_mutable": lambda: table_lookup(True, True),
+    "table_lookup_mutable_int": lambda: table_lookup(True, False),
     "ptb_lstm_step": ptb_lstm_step,
     "graph_build": graph_build,
     "growing_run": growing_run,

@@ -57,6 +57,9 @@ static const char mutexes[] =
 static const char sessions[] =
     "what is kept belongs to a session: tests/lua/coordination.lua";
 
+static const char tables[] = "a table outlives its step: "
+                             "tests/kernels/table.c, tests/lua/tables.lua";
+
 static const char global_norm[] =
     "TensorFlow 2.21 refuses it in graphs: tests/lua/gradients.lua";
 

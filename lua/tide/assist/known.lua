@@ -44,6 +44,9 @@ known.fields = {
             dtypes = "table", shapes = "table", names = "table",
             capacity = "number", graph = "g:", device = "string",
             origin = "string"},
+  ["lookup:"] = {name = "string", handle = "x:", op = "op:", default = "x:",
+                 initializer = "op:", key_dtype = "string",
+                 value_dtype = "string", value_shape = "table"},
   layer = {variables = "{W:}", name = "string"},
   ["barrier:"] = {name = "string", handle = "x:", dtypes = "table",
                   shapes = "table"},
@@ -61,6 +64,7 @@ known.words = {["x:"] = "graph tensor", edge = "graph tensor",
   ["cell:"] = "cell", ["dataset:"] = "data set", ["text:"] = "text",
   ["vocab:"] = "vocabulary", ["slices:"] = "indexed slices",
   ["array:"] = "tensor array", ["q:"] = "queue", ["coord:"] = "coordinator",
+  ["lookup:"] = "lookup table",
   ["h:"] = "running step",
   ["p:"] = "partial run", layer = "layer", ["function"] = "function",
   ["barrier:"] = "barrier", ["acc:"] = "accumulator",
@@ -92,14 +96,15 @@ local function tensor_methods()
   return op_methods
 end
 
--- Methods by prefix, from the comments.
+-- Methods by prefix, from the comments. Other things have none: "table" is a
+-- type of Lua, and the beginning of names.
 local by_prefix = {}
 
 local function commented(prefix)
   if by_prefix[prefix] then return by_prefix[prefix] end
   local list = {}
   for name in pairs(reference.rows()) do
-    if name:sub(1, #prefix) == prefix then
+    if prefix:sub(-1) == ":" and name:sub(1, #prefix) == prefix then
       list[name:sub(#prefix + 1)] = name
     end
   end
@@ -301,7 +306,11 @@ end
 local results = {
   session = "sess:", get_default_session = "sess:", graph = "g:",
   get_default_graph = "g:", variable = "W:", get_variable = "W:",
-  tensor_array = "array:", group = "op:", no_op = "op:", tensor = "tensor",
+  tensor_array = "array:", hash_table = "lookup:", mutable_table = "lookup:",
+  vocabulary = "lookup:", tables_initializer = "op:", ["lookup:find"] = "x:",
+  ["lookup:size"] = "x:", ["lookup:export"] = "x:", ["lookup:insert"] = "op:",
+  ["lookup:remove"] = "op:", ["lookup:inverse"] = "lookup:",
+  group = "op:", no_op = "op:", tensor = "tensor",
   basic_rnn_cell = "cell:", lstm_cell = "cell:", gru_cell = "cell:",
   multi_cell = "cell:", dropout_wrapper = "cell:", device_wrapper = "cell:",
   residual_wrapper = "cell:", unstack = "{x:}", split = "{x:}",

@@ -21,8 +21,8 @@ local reference = {}
 -- order in which a bare method name is looked for.
 local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
                   "average:", "array:", "q:", "coord:", "dataset:", "text:",
-                  "vocab:", "slices:", "cell:", "h:", "p:", "barrier:", "acc:",
-                  "area:", "mutex:"}
+                  "vocab:", "slices:", "cell:", "lookup:", "h:", "p:",
+                  "barrier:", "acc:", "area:", "mutex:"}
 local objects = {
   ["tensor.tensor.methods"] = "x:", ["run.session.tensor.methods"] = "x:",
   ["run.session.tensor.op_methods"] = "op:", ["graph.graph.methods"] = "g:",
@@ -32,6 +32,7 @@ local objects = {
   ["control.tensor_array.methods"] = "array:",
   ["flow.queues.methods"] = "q:",
   ["train.coordinator.coordinator"] = "coord:",
+  ["flow.tables.methods"] = "lookup:",
   ["tensor.indexed_slices.methods"] = "slices:",
   ["data.dataset.methods"] = "dataset:", ["nn.cells.cell"] = "cell:",
   ["train.optimizer.optimizer"] = "optimizer:",

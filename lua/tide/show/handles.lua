@@ -87,6 +87,14 @@ function handles.queue(q)
     {"device", q.op.device}, {"origin", q.op.origin}})
 end
 
+--- The card of a lookup table.
+function handles.lookup_table(t)
+  return html.card(tostring(t), {{"name", t.name}, {"keys", t.key_dtype},
+    {"values", t.value_dtype}, {"shape of a value", shapes.text(t.value_shape)},
+    {"filled", t.initializer and "once" or "by steps"},
+    {"device", t.op.device}, {"origin", t.op.origin}})
+end
+
 handles["text/plain"] = function(x)
   local lines = {tostring(x)}
   for _, row in ipairs(rows_of[core.kind(x)](x)) do

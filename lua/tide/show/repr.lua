@@ -35,6 +35,9 @@ local built_in = {
             ["text/html"] = function(t) return tensor_html(t) end},
   variable = {["text/html"] = function(v) return handles.variable(v) end},
   queue = {["text/html"] = function(q) return handles.queue(q) end},
+  lookup_table = {["text/html"] = function(t)
+    return handles.lookup_table(t)
+  end},
   graph = autoload "tide.show.graph",
   session = handles, op = handles, edge = handles,
 }
