@@ -78,7 +78,8 @@ static td_status *make(const td_kernel *k, bool sparse, td_resource **out) {
   if (!a) return td_oom();
   a->base.object = (td_object){.refs = 1,
                                .type = sparse ? sparse_type : dense_type,
-                               .free = accumulator_free};
+                               .free = accumulator_free,
+                               .named = true};
   a->base.removed = accumulator_removed;
   td_attempts_init(&a->attempts);
   a->sparse = sparse;

@@ -162,7 +162,8 @@ static td_status *barrier_make(const td_kernel *k, td_resource **out) {
   const td_attr *shapes = td_node_attr(k->node, "shapes");
   barrier *b = td_calloc(1, sizeof *b);
   if (!b) return td_oom();
-  b->base.object = (td_object){.refs = 1, .type = type, .free = barrier_free};
+  b->base.object =
+      (td_object){.refs = 1, .type = type, .free = barrier_free, .named = true};
   b->base.removed = barrier_removed;
   td_attempts_init(&b->attempts);
   td_map_init(&b->incomplete);

@@ -57,7 +57,8 @@ static td_status *mutex_make(const td_kernel *k, td_resource **out) {
   (void)k;
   mutex *m = td_calloc(1, sizeof *m);
   if (!m) return td_oom();
-  m->base.object = (td_object){.refs = 1, .type = type, .free = mutex_free};
+  m->base.object =
+      (td_object){.refs = 1, .type = type, .free = mutex_free, .named = true};
   m->base.removed = mutex_removed;
   td_attempts_init(&m->attempts);
   *out = &m->base;

@@ -149,8 +149,8 @@ td_status *td_queue_new(const td_kernel *k, const td_queue_kind *kind,
   TD_TRY(check_layout(&l, kind));
   td_queue *q = td_calloc(1, sizeof *q);
   if (!q) return td_oom();
-  q->base.object =
-      (td_object){.refs = 1, .type = td_queue_type, .free = queue_free};
+  q->base.object = (td_object){
+      .refs = 1, .type = td_queue_type, .free = queue_free, .named = true};
   q->base.removed = queue_removed;
   td_attempts_init(&q->attempts);
   q->kind = kind;

@@ -78,8 +78,8 @@ td_status *td_reader_new(const td_reader_options *o, td_resource **out) {
   if (!o->identity) TD_TRY(td_source_check(&o->source));
   td_reader *r = td_calloc(1, sizeof *r);
   if (!r) return td_oom();
-  r->base.object =
-      (td_object){.refs = 1, .type = td_reader_type, .free = reader_free};
+  r->base.object = (td_object){
+      .refs = 1, .type = td_reader_type, .free = reader_free, .named = true};
   pthread_mutex_init(&r->mutex, NULL);
   r->name = o->name;
   r->identity = o->identity;

@@ -32,7 +32,8 @@ static void kept_free(td_object *o) {
 static td_status *kept_make(void *arg, td_resource **out) {
   kept *k = td_calloc(1, sizeof *k);
   if (!k) return td_oom();
-  k->base.object = (td_object){.refs = 1, .type = type, .free = kept_free};
+  k->base.object =
+      (td_object){.refs = 1, .type = type, .free = kept_free, .named = true};
   td_tensor_retain(arg, &k->value);
   *out = &k->base;
   return NULL;

@@ -98,8 +98,8 @@ static td_status *area_make(void *arg, td_resource **out) {
   const td_kernel *k = arg;
   td_staging *a = td_calloc(1, sizeof *a);
   if (!a) return td_oom();
-  a->base.object =
-      (td_object){.refs = 1, .type = type_of(k->node), .free = area_free};
+  a->base.object = (td_object){
+      .refs = 1, .type = type_of(k->node), .free = area_free, .named = true};
   a->base.removed = area_removed;
   a->base.home = k->device->incarnation;
   td_attempts_init(&a->attempts);

@@ -63,8 +63,8 @@ td_status *td_table_new(const td_kernel *k, const td_table_class *of,
   if (of->marked) TD_TRY(check_buckets(k->node));
   td_table *t = td_calloc(1, sizeof *t);
   if (!t) return td_oom();
-  t->base.object =
-      (td_object){.refs = 1, .type = td_table_type, .free = table_free};
+  t->base.object = (td_object){
+      .refs = 1, .type = td_table_type, .free = table_free, .named = true};
   pthread_mutex_init(&t->mutex, NULL);
   t->of = of;
   t->key_shape = td_shape_scalar();

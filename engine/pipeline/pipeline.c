@@ -70,8 +70,8 @@ static void removed(td_resource *r) {
 td_status *td_pipeline_new(td_pipeline **out) {
   td_pipeline *p = td_calloc(1, sizeof *p);
   if (!p) return td_oom();
-  p->base.base.object =
-      (td_object){.refs = 1, .type = TD_ELEMENTS, .free = pipeline_free};
+  p->base.base.object = (td_object){
+      .refs = 1, .type = TD_ELEMENTS, .free = pipeline_free, .named = true};
   p->base.base.removed = removed;
   p->base.next = next;
   p->base.cancel = cancel;
