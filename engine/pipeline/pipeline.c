@@ -191,7 +191,7 @@ static bool is_restored(const td_stage *s) {
 
 /* A stage that joins epochs has numbers of its own, and cuts by itself. Whoever
  * cuts does so whenever it advances, and so once a stage is restored, too. */
-void td_stage_cut(td_stage *s, int64_t epoch) {
+void td_stage_skip_to(td_stage *s, int64_t epoch) {
   while (s->before && is_restored(s)) {
     s = s->before;
     if (s->wanted < epoch) s->wanted = epoch;
