@@ -328,8 +328,8 @@ function methods:padded_batch(n, o)
 end
 
 --- Padded batches of n elements of like lengths: those whose column `length`,
--- an integer scalar, is below bounds[1], below bounds[2], ..., the rest. Options
--- as of padded_batch.
+-- an integer scalar, is below bounds[1], below bounds[2], ..., the rest.
+-- Options as of padded_batch.
 function methods:bucket(length, bounds, n, o)
   o = args.read(o, {"shapes", "values", "drop_remainder"}, "bucket")
   integer(n, "bucket: n", 1)
