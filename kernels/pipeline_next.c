@@ -128,7 +128,7 @@ static const td_op_def ops[] = {
      .doc = "The next element of an input pipeline.",
      .lua = "",
      .host = "*",
-     .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
+     .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP | TD_FED,
      .section = "I/O: readers, checkpoints, files"},
     {0},
 };

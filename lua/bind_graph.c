@@ -78,6 +78,15 @@ static int graph_save(lua_State *L) {
   return 1;
 }
 
+/* The same for who reads it elsewhere. */
+static int graph_export(lua_State *L) {
+  char *bytes;
+  size_t len;
+  td_lua_check(L, td_graphdef_export(td_lua_to_graph(L, 1), &bytes, &len));
+  td_lua_push_bytes(L, bytes, len);
+  return 1;
+}
+
 /* g:import_bytes(bytes, prefix, {names}, {edges}) */
 static int graph_import(lua_State *L) {
   td_graph *g = td_lua_to_graph(L, 1);
@@ -206,6 +215,7 @@ TD_LUA_OPEN(graph) {
                                      {"ops", graph_ops},
                                      {"size", graph_size},
                                      {"save_bytes", graph_save},
+                                     {"export_bytes", graph_export},
                                      {"import_bytes", graph_import},
                                      {"finalize", graph_finalize},
                                      {"set_seed", graph_set_seed},

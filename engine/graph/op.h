@@ -76,6 +76,8 @@ enum {
   TD_CHEAP = 1 << 8,       /* takes well under a microsecond */
   TD_IN_PLACE = 1 << 9,    /* writes over an input that ends in it; told for
                               estimates, kernels decide */
+  TD_FED = 1 << 10,        /* what it gives comes from this process: elsewhere
+                              it is fed */
 };
 
 typedef struct td_op_def {

@@ -19,8 +19,34 @@
 
 /* ---- nodes --------------------------------------------------------------- */
 
+/* Where a graph is written to. */
+typedef struct writer {
+  td_arena *arena;
+  const td_graph *graph;
+  bool elsewhere; /* TD_FED nodes become Placeholders */
+} writer;
+
+static bool is_fed(const writer *w, const td_node *n) {
+  return w->elsewhere && (n->op->flags & TD_FED);
+}
+
+/* The Placeholder that stands for an output: "x", "x/1", which no other node is
+ * called. */
+static char *fed_name(const writer *w, const td_node *n, int port) {
+  size_t size = strlen(n->name) + sizeof "/2147483647" + 8;
+  char *name = td_arena_alloc(w->arena, size);
+  if (!name) return NULL;
+  if (port == 0) return strcpy(name, n->name);
+  snprintf(name, size, "%s/%d", n->name, port);
+  for (int k = 0; k < 8 && td_graph_find(w->graph, name); k++)
+    strcat(name, "_");
+  return name;
+}
+
 /* "x", "x:1"; NULL when there is no memory. */
-static char *data_ref(td_arena *arena, td_edge e) {
+static char *data_ref(const writer *w, td_edge e) {
+  td_arena *arena = w->arena;
+  if (is_fed(w, e.node)) return fed_name(w, e.node, e.port);
   if (e.port == 0) return (char *)e.node->name;
   size_t size = strlen(e.node->name) + sizeof ":2147483647";
   char *ref = td_arena_alloc(arena, size);
@@ -37,8 +63,9 @@ static char *control_ref(td_arena *arena, const td_node *n) {
   return ref;
 }
 
-static td_status *inputs_out(td_arena *arena, const td_node *n,
+static td_status *inputs_out(const writer *w, const td_node *n,
                              Td__NodeDef *p) {
+  td_arena *arena = w->arena;
   size_t count = (size_t)n->n_in + (size_t)n->n_control;
   p->input = td_arena_alloc(arena, count * sizeof *p->input);
   if (!p->input) return td_oom();
@@ -48,7 +75,7 @@ static td_status *inputs_out(td_arena *arena, const td_node *n,
                       "input %d is missing: a loop that is not closed cannot "
                       "be written",
                       i);
-    char *ref = data_ref(arena, n->in[i]);
+    char *ref = data_ref(w, n->in[i]);
     if (!ref) return td_oom();
     p->input[p->n_input++] = ref;
   }
@@ -87,25 +114,51 @@ td_status *td_graphdef_attrs_out(td_arena *arena, const td_node *n,
   return NULL;
 }
 
-static td_status *node_out(td_arena *arena, const td_node *n, Td__NodeDef *p) {
+static td_status *node_out(const writer *w, const td_node *n, Td__NodeDef *p) {
   td__node_def__init(p);
   p->name = (char *)n->name;
   p->op = (char *)n->op->type;
   p->device = (char *)n->device;
-  TD_TRY(inputs_out(arena, n, p));
-  return td_graphdef_attrs_out(arena, n, p);
+  TD_TRY(inputs_out(w, n, p));
+  return td_graphdef_attrs_out(w->arena, n, p);
 }
 
-static td_status *nodes_out(td_arena *arena, const td_graph *g,
-                            Td__GraphDef *p) {
-  size_t n = g->nodes.len;
-  Td__NodeDef *nodes = td_arena_alloc(arena, n * sizeof *nodes);
-  p->node = td_arena_alloc(arena, n * sizeof *p->node);
+static td_status *placeholder_out(const writer *w, const td_node *n, int port,
+                                  Td__NodeDef *p) {
+  td_attr dtype = td_attr_type(n->out[port].dtype);
+  td_attr shape = td_attr_shape(&n->out[port].shape);
+  td__node_def__init(p);
+  p->name = fed_name(w, n, port);
+  p->op = "Placeholder";
+  p->device = (char *)n->device;
+  p->attr = td_arena_alloc(w->arena, 2 * sizeof *p->attr);
+  if (!p->name || !p->attr) return td_oom();
+  TD_TRY(attr_out(w->arena, "dtype", &dtype, p));
+  return attr_out(w->arena, "shape", &shape, p);
+}
+
+/* How many nodes stand for it. */
+static size_t written(const writer *w, const td_node *n) {
+  return is_fed(w, n) ? (size_t)n->n_out : 1;
+}
+
+static td_status *nodes_out(const writer *w, Td__GraphDef *p) {
+  const td_graph *g = w->graph;
+  size_t n = 0;
+  for (size_t i = 0; i < g->nodes.len; i++) n += written(w, g->nodes.at[i]);
+  Td__NodeDef *nodes = td_arena_alloc(w->arena, n * sizeof *nodes);
+  p->node = td_arena_alloc(w->arena, n * sizeof *p->node);
   if (!nodes || !p->node) return td_oom();
-  for (; p->n_node < n; p->n_node++) {
-    const td_node *node = g->nodes.at[p->n_node];
-    p->node[p->n_node] = &nodes[p->n_node];
-    TD_TRY(td_node_blame(node_out(arena, node, &nodes[p->n_node]), node));
+  for (size_t i = 0; i < g->nodes.len; i++) {
+    const td_node *node = g->nodes.at[i];
+    for (size_t k = 0; k < written(w, node); k++) {
+      Td__NodeDef *to = p->node[p->n_node] = &nodes[p->n_node];
+      p->n_node++;
+      TD_TRY(td_node_blame(is_fed(w, node)
+                               ? placeholder_out(w, node, (int)k, to)
+                               : node_out(w, node, to),
+                           node));
+    }
   }
   return NULL;
 }
@@ -187,27 +240,36 @@ static td_status *too_large(const td_graph *g, size_t size) {
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static td_status *graph_out(td_arena *arena, const td_graph *g, char **bytes,
-                            size_t *len) {
+static td_status *graph_out(const writer *w, char **bytes, size_t *len) {
   Td__GraphDef def;
   Td__VersionDef versions;
   td__graph_def__init(&def);
   td__version_def__init(&versions);
   versions.producer = TD_GRAPHDEF_VERSION;
   def.versions = &versions;
-  TD_TRY(nodes_out(arena, g, &def));
-  TD_TRY(library_out(arena, g, &def));
+  TD_TRY(nodes_out(w, &def));
+  TD_TRY(library_out(w->arena, w->graph, &def));
   size_t size = td__graph_def__get_packed_size(&def);
-  if (size > INT_MAX) return too_large(g, size);
+  if (size > INT_MAX) return too_large(w->graph, size);
   return td_graphdef_pack(&def.base, bytes, len);
 }
 
-td_status *td_graphdef_write(const td_graph *g, char **bytes, size_t *len) {
+static td_status *write_graph(const td_graph *g, bool elsewhere, char **bytes,
+                              size_t *len) {
   td_arena arena;
+  writer w = {&arena, g, elsewhere};
   *bytes = NULL;
   *len = 0;
   td_arena_init(&arena);
-  td_status *s = graph_out(&arena, g, bytes, len);
+  td_status *s = graph_out(&w, bytes, len);
   td_arena_deinit(&arena);
   return s;
+}
+
+td_status *td_graphdef_write(const td_graph *g, char **bytes, size_t *len) {
+  return write_graph(g, false, bytes, len);
+}
+
+td_status *td_graphdef_export(const td_graph *g, char **bytes, size_t *len) {
+  return write_graph(g, true, bytes, len);
 }

@@ -17,6 +17,10 @@ TD_BEGIN
  * Fails beyond 2 GiB, naming the largest constants. */
 td_status *td_graphdef_write(const td_graph *g, char **bytes, size_t *len)
     TD_MUST_USE;
+/* The same for who reads it elsewhere: what can only be had in this process
+ * (TD_FED) is a Placeholder, one for each output, the second called "x/1". */
+td_status *td_graphdef_export(const td_graph *g, char **bytes, size_t *len)
+    TD_MUST_USE;
 
 typedef struct td_graphdef_options {
   const char *prefix;       /* optional: put before every name, with "/" */

@@ -384,6 +384,28 @@ function tests.next_in_a_graph()
   raises("whose :next() is in a graph", rows(2).state, rows(2))
 end
 
+-- Elsewhere they are fed.
+function tests.a_saved_graph_has_placeholders()
+  local p = rows(4):map(function(e)
+    return {a = e.x, b = td.cast(e.x, "float32")}
+  end)
+  local path, copy = os.tmpname(), td.graph()
+  td.graph():as_default(function()
+    local e = p:next()
+    local sum = td.identity(td.cast(e.a, "float32") + e.b, "sum")
+    local s <close> = td.session{graph = sum.graph}
+    lu.assertEquals(s:run(sum), 0)
+    td.get_default_graph():save(path)
+  end)
+  copy:as_default(td.import_graph, path)
+  os.remove(path)
+  lu.assertEquals({copy:op("PipelineNext").type, copy:op("PipelineNext/1").type},
+                  {"Placeholder", "Placeholder"})
+  local s <close> = td.session{graph = copy}
+  lu.assertEquals(s:run("sum:0", {["PipelineNext:0"] = 1,
+                                  ["PipelineNext/1:0"] = 2.5}), 3.5)
+end
+
 function tests.a_step_that_waits_ends_in_time()
   local p = rows(2):map(function(e)
     local i = td.while_loop(function(i) return i:greater_equal(0) end,

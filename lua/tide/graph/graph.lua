@@ -125,9 +125,10 @@ end
 
 -- ---- files ----------------------------------------------------------------
 
---- Writes the graph as a binary GraphDef, which TensorFlow reads.
+--- Writes the graph as a binary GraphDef, which TensorFlow reads. Elements of
+-- pipelines are placeholders there.
 function methods.save(g, path)
-  core.write_file(path, g:save_bytes())
+  core.write_file(path, g:export_bytes())
 end
 
 local function read_inputs(inputs)
