@@ -47,11 +47,8 @@ local exports = {
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},
-<<<<<<< HEAD
   ["data.record_files"] = {"record_writer"},
-=======
   ["data.example"] = {"example", "sequence_example"},
->>>>>>> 7350c6e28a265dbb20c77630a57283d6aaac00d0
   ["script.options"] = {"options"},
   ["insight.compare"] = {"compare"},
   ["help.help"] = {"help"},
