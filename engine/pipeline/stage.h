@@ -76,6 +76,8 @@ struct td_stage {
   int64_t out;   /* elements put into `ready`, since the very beginning */
   int64_t given; /* of these taken out by the next stage */
   int64_t skip;  /* outputs still to be dropped */
+  int64_t refill_to; /* inputs before that one are taken again */
+  bool alone;    /* it wants nothing: the stages before it rest */
   td_mark now;   /* where it stands, after all that it took */
   int64_t cut;   /* nobody wants the rest of epoch cut - 1 */
   size_t room;
@@ -96,7 +98,8 @@ td_stage *td_pipeline_last(td_pipeline *p);
 
 /* ---- for `advance` ---- */
 
-/* May an output be put? (One that is to be dropped always may.) */
+/* May an output be put? (One that is to be dropped always may, as long as there
+ * is memory to go on.) */
 bool td_stage_has_room(const td_stage *s);
 /* Is there an input? */
 bool td_stage_has_input(const td_stage *s);
@@ -110,11 +113,13 @@ void td_stage_put_as(td_stage *s, td_element e, const td_mark *mark);
 /* An error as an output: takes ownership. */
 void td_stage_put_error(td_stage *s, td_status *status);
 /* Nobody wants what is left of the epoch that `s` is taking: the source ends it
- * soon. What is under way still comes. */
+ * soon. What is under way still comes. To be said in each `advance` until then.
+ */
 void td_stage_cut(td_stage *s);
-/* Is the epoch that `s` is putting one of these? */
+/* Is the epoch that `s` is putting one of these? (Not before what is to be
+ * dropped was put.) */
 static inline bool td_stage_is_cut(const td_stage *s) {
-  return s->cut == s->now.epoch + 1;
+  return s->cut == s->now.epoch + 1 && s->skip == 0;
 }
 
 /* ---- for work that was begun ---- */

@@ -5,10 +5,11 @@
  * epoch is a function of seed, epoch and k.
  *
  * The state is which inputs, by number, lie in which place. That is large, so
- * it is kept after some outputs only: what was given behind it is drawn once
- * more and dropped. The elements themselves are taken again, from the oldest
- * on: until the place where the state stood those that are in no place were
- * given before, and are dropped.
+ * it is kept after some outputs only, and after each end of an epoch, as the
+ * next time nobody may cut this one short: what was given behind it is drawn
+ * once more and dropped. The elements themselves are taken again, from the
+ * oldest on: until the place where the state stood those that are in no place
+ * were given before, and are dropped.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -38,8 +39,7 @@ typedef struct shuffling {
   size_t n;
   uint64_t seed;
   TD_VEC(place) places;
-  bool draining;     /* the end of the epoch was taken */
-  int64_t refill_to; /* inputs before that one are taken again */
+  bool draining; /* the end of the epoch was taken */
   TD_VEC(snapshot) snapshots;
 } shuffling;
 
@@ -121,7 +121,7 @@ static td_status *shuffle_load(td_stage *s, const char **at, const char *end) {
       return td_error(TD_DATA_LOSS, "the state of the shuffle is damaged");
     h->places.at[h->places.len++] = p;
   }
-  h->refill_to = to;
+  h->base.refill_to = to;
   h->draining = draining != 0;
   snapshot_free(&h->snapshots.at[0]);
   h->snapshots.len = 0;
@@ -159,7 +159,7 @@ static void take_one(shuffling *h) {
   td_stage *s = &h->base;
   int64_t number = s->now.in, epoch = s->now.in_epoch;
   td_element e = td_stage_take(s);
-  if (number < h->refill_to) {
+  if (number < h->base.refill_to) {
     if (e.end) s->now.in_epoch = epoch; /* it was counted then */
     take_again(h, number, e);
   } else if (e.end) {
@@ -183,11 +183,20 @@ static void give_one(shuffling *h) {
   td_stage_put(s, e);
 }
 
+static void end_epoch(shuffling *h) {
+  td_stage *s = &h->base;
+  h->draining = false;
+  td_stage_put(s, (td_element){.end = true});
+  td_status *st = keep_state(h, s->now.in);
+  if (!td_ok(st)) td_stage_break(s);
+  td_status_release(st);
+}
+
 /* One move; false when there is none. */
 static bool step(shuffling *h) {
   td_stage *s = &h->base;
   bool full = h->places.len == h->n || h->draining;
-  if (s->now.in < h->refill_to || !full) {
+  if (s->now.in < h->base.refill_to || !full) {
     if (!td_stage_has_input(s)) return false;
     take_one(h);
     return true;
@@ -199,8 +208,7 @@ static bool step(shuffling *h) {
   } else if (h->places.len > 0) {
     give_one(h);
   } else {
-    h->draining = false;
-    td_stage_put(s, (td_element){.end = true});
+    end_epoch(h);
   }
   return true;
 }

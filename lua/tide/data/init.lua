@@ -203,6 +203,8 @@ end
 --- A pipeline over records of a fixed number of bytes.
 function data.fixed(files, bytes, o)
   return pipeline.fixed(files, bytes, o)
+end
+
 --- The records of a TFRecord file with their keys, for a generic `for`.
 -- Options: compression, skip_errors, limit (data/record_files.lua).
 function data.read_records(path, o)

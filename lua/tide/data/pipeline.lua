@@ -262,6 +262,24 @@ function methods:skip(n)
   return with(self, ("skip(%d)"):format(n), {add = function(p) p:skip(n) end})
 end
 
+--- Keeps the elements of the first epoch; later ones are given from these, and
+-- the stages before are not asked again: what is random in them stays as it was.
+-- Without a path in memory, for as long as the loop. With one in a file, which
+-- is made anew where there is none, and read at once where there is one: remove
+-- it when the stages before change. It is there when an epoch was whole; one
+-- that is cut short by take, or has errors, is not kept.
+-- @raise "failed_precondition", from the loop: the file holds other columns;
+-- "data_loss": it is damaged
+-- @usage p:map(decode):cache("train.cache"):shuffle(1000):batch(32)
+function methods:cache(path)
+  if path ~= nil then
+    args.expect(path, "string", "cache: path")
+    if path == "" or path:find "\0" then fail("cache: the path is no path") end
+  end
+  return with(self, path and ("cache(%s)"):format(path) or "cache",
+              {add = function(p) p:cache(path) end})
+end
+
 --- Keeps n elements ready, beyond the two that each stage does.
 function methods:prefetch(n)
   integer(n, "prefetch: n", 1)
