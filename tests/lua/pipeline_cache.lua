@@ -1,4 +1,4 @@
--- pipeline_cache.lua - elements kept after the first epoch, in memory and files.
+-- pipeline_cache.lua - elements kept after the first epoch, in memory or files.
 -- SPDX-License-Identifier: Apache-2.0
 
 local lu = require "luaunit"

@@ -191,18 +191,18 @@ end
 -- ---- pipelines --------------------------------------------------------------
 
 --- A pipeline over the records of TFRecord files: see data/pipeline.lua.
-function data.records(files, o)
-  return pipeline.records(files, o)
+function data.records(paths, o)
+  return pipeline.records(paths, o)
 end
 
 --- A pipeline over the lines of text files.
-function data.lines(files, o)
-  return pipeline.lines(files, o)
+function data.lines(paths, o)
+  return pipeline.lines(paths, o)
 end
 
 --- A pipeline over records of a fixed number of bytes.
-function data.fixed(files, bytes, o)
-  return pipeline.fixed(files, bytes, o)
+function data.fixed(paths, bytes, o)
+  return pipeline.fixed(paths, bytes, o)
 end
 
 --- The records of a TFRecord file with their keys, for a generic `for`.

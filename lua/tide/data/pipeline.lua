@@ -62,7 +62,8 @@ local function with(self, word, stage, columns)
   local new = {source = self.source, seed = self.seed, draws = self.draws,
                stages = {table.unpack(self.stages)},
                words = {table.unpack(self.words)},
-               columns = columns or self.columns}
+               columns = columns or self.columns,
+               batched = stage.batches or self.batched}
   table.insert(new.stages, stage)
   table.insert(new.words, word)
   local seeds = {}
@@ -80,7 +81,7 @@ end
 -- @param o {seed =, draws = does it need one?}
 function pipeline.new(word, columns, make, o)
   local self = {source = make, seed = o.seed or false,
-                draws = o.draws or false, stages = {},
+                draws = o.draws or false, stages = {}, batched = false,
                 words = {word}, columns = columns}
   local p = make(1)
   self.specs = p:columns()
@@ -263,11 +264,11 @@ function methods:skip(n)
 end
 
 --- Keeps the elements of the first epoch; later ones are given from these, and
--- the stages before are not asked again: what is random in them stays as it was.
--- Without a path in memory, for as long as the loop. With one in a file, which
--- is made anew where there is none, and read at once where there is one: remove
--- it when the stages before change. It is there when an epoch was whole; one
--- that is cut short by take, or has errors, is not kept.
+-- the stages before are not asked again: what is random in them stays as it
+-- was. Without a path in memory, for as long as the loop. With one in a file,
+-- which is made anew where there is none, and read at once where there is one:
+-- remove it when the stages before change. It is there when an epoch was whole;
+-- one that is cut short by take, or has errors, is not kept.
 -- @raise "failed_precondition", from the loop: the file holds other columns;
 -- "data_loss": it is damaged
 -- @usage p:map(decode):cache("train.cache"):shuffle(1000):batch(32)
@@ -296,10 +297,12 @@ function methods:batch(n, o)
   integer(n, "batch: n", 1)
   local whole = o.drop_remainder == true
   return with(self, ("batch(%d)"):format(n),
-              {add = function(p) p:batch{n = n, whole = whole} end})
+              {add = function(p) p:batch{n = n, whole = whole} end,
+               batches = true})
 end
 
--- Options shapes and values, tables by column, as lists in the order of columns.
+-- Options shapes and values, tables by column, as lists in the order of
+-- columns.
 local function paddings(self, o, what)
   local room, pad = {}, {}
   for _, key in ipairs{"shapes", "values"} do
@@ -340,12 +343,12 @@ function methods:padded_batch(n, o)
   local whole = o.drop_remainder == true
   return with(self, ("padded_batch(%d)"):format(n), {add = function(p)
     p:batch{n = n, whole = whole, room = room, pad = pad}
-  end})
+  end, batches = true})
 end
 
---- Padded batches of n elements of like lengths: those whose column `length`, an
--- integer scalar, is below bounds[1], below bounds[2], ..., the rest. Options as
--- of padded_batch.
+--- Padded batches of n elements of like lengths: those whose column `length`,
+-- an integer scalar, is below bounds[1], below bounds[2], ..., the rest.
+-- Options as of padded_batch.
 function methods:bucket(length, bounds, n, o)
   o = args.read(o, {"shapes", "values", "drop_remainder"}, "bucket")
   integer(n, "bucket: n", 1)
@@ -363,7 +366,7 @@ function methods:bucket(length, bounds, n, o)
   local whole = o.drop_remainder == true
   return with(self, ("bucket(%s, %d)"):format(length, n), {add = function(p)
     p:bucket(number, bounds, {n = n, whole = whole, room = room, pad = pad})
-  end})
+  end, batches = true})
 end
 
 -- ---- states ---------------------------------------------------------------
