@@ -233,6 +233,7 @@ end
 -- Options: shuffle (all of them, each epoch anew), seed, shard {k, n}.
 -- @usage d.train:pipeline{shuffle = true}:map(distort):batch(32)
 function methods:pipeline(o)
+  o = args.read(o, {"shuffle", "seed", "shard"}, "pipeline")
   local p = pipeline.rows(self.rows, o)
   if not next(self.scales) then return p end
   return p:map(scale_columns(self.columns, self.scales))
