@@ -65,7 +65,9 @@ td_status *td_pipeline_from_files(const td_pipeline_files *o,
 
 void td_pipeline_release(td_pipeline *p); /* what is under way ends by itself */
 
-/* ---- stages ---- */
+/* ---- stages ----
+ *
+ * After an error of one of these the pipeline is to be released. */
 
 /* `f`, a callable on the columns (those numbered feed[0..n_feeds), in order of
  * its feeds), gives the new ones; at most `parallel` elements at once. Random
