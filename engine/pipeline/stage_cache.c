@@ -411,6 +411,7 @@ static void put_item(cache *c) {
   if (e.end) {
     end_read(c);
   } else if (e.status) {
+    c->base.skip = 0; /* it is told, whatever was to be dropped */
     td_stage_put(&c->base, e);
     end_read(c);
   } else {

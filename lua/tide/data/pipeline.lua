@@ -11,7 +11,6 @@ local core = require "tide.core"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
 local graph = require "tide.graph.graph"
-local session = require "tide.run.session"
 local shapes = require "tide.tensor.shape"
 
 local pipeline = {}
@@ -23,7 +22,7 @@ local fail = errors.invalid
 
 local meta = {__name = "pipeline"}
 
-function meta.__index(self, name)
+function meta.__index(_, name)
   if methods[name] then return methods[name] end
   return fail("a pipeline has no \"%s\"%s", tostring(name),
               errors.did_you_mean(name, args.sorted_keys(methods)))

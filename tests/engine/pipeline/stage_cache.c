@@ -171,6 +171,64 @@ static void test_a_crash_leaves_no_file(void **state) {
   let_go(p);
 }
 
+/* ---- states -------------------------------------------------------------- */
+
+/* Where it stands can be told before anything is asked for, and does not have
+ * it begin: a state may still be loaded. */
+static void test_states_before_the_first(void **state) {
+  td_str s = {0};
+  int errors;
+  (void)state;
+  start();
+  for (int i = 0; i < 2; i++) {
+    td_pipeline *p = cached(5, i ? path : NULL);
+    OK(td_pipeline_save(p, &s));
+    OK(td_pipeline_load(p, (td_bytes){td_str_c(&s), s.len}));
+    assert_int_equal(epoch(p, &errors), 5);
+    FAILS(td_pipeline_load(p, (td_bytes){td_str_c(&s), s.len}),
+          TD_FAILED_PRECONDITION, "before the first element");
+    td_str_clear(&s);
+    let_go(p);
+  }
+  td_str_deinit(&s);
+}
+
+/* Saved in a later epoch; the file is there then, damaged, or not. */
+static void test_filled_again(void **state) {
+  td_str s = {0};
+  td_tensor at[2];
+  bool end;
+  int errors;
+  (void)state;
+  start();
+  td_pipeline *p = cached(7, path);
+  assert_int_equal(epoch(p, &errors), 7);
+  td_pipeline_again(p);
+  for (int i = 0; i < 3; i++) {
+    OK(td_pipeline_take(p, NULL, at, &end));
+    row_in(at);
+  }
+  OK(td_pipeline_save(p, &s));
+  let_go(p);
+  for (int i = 0; i < 8; i++) { /* damage in each eighth */
+    wait_for_files(1);
+    if (i == 1) OK(td_file_remove(path));
+    char *bytes = mem_find(path) ? mem_find(path)->bytes : NULL;
+    size_t at_byte = bytes ? mem_find(path)->len * (size_t)i / 8 : 0;
+    if (i > 1) bytes[at_byte] ^= 1;
+    p = cached(7, path);
+    OK(td_pipeline_load(p, (td_bytes){td_str_c(&s), s.len}));
+    int n = epoch(p, &errors);
+    assert_int_equal(errors, i > 1);
+    assert_true(i > 1 ? n <= 4 : n == 4);
+    td_pipeline_again(p);
+    if (i < 2) assert_int_equal(epoch(p, &errors), 7);
+    let_go(p);
+    if (i > 1) bytes[at_byte] ^= 1;
+  }
+  td_str_deinit(&s);
+}
+
 /* ---- damage -------------------------------------------------------------- */
 
 static void test_damaged_files(void **state) {
@@ -268,6 +326,8 @@ int main(void) {
       cmocka_unit_test(test_epochs),
       cmocka_unit_test(test_other_columns),
       cmocka_unit_test(test_a_crash_leaves_no_file),
+      cmocka_unit_test(test_states_before_the_first),
+      cmocka_unit_test(test_filled_again),
       cmocka_unit_test(test_damaged_files),
       cmocka_unit_test(test_file_faults),
       cmocka_unit_test(test_memory_faults),
