@@ -47,6 +47,7 @@ static td_batch_options batch_options(lua_State *L, int i) {
                             .epochs = td_lua_integer(L, i, "epochs"),
                             .first = td_lua_integer(L, i, "first"),
                             .step = td_lua_integer(L, i, "step"),
+                            .given = td_lua_integer(L, i, "given"),
                             .shuffle = td_lua_flag(L, i, "shuffle"),
                             .seed = (uint64_t)td_lua_integer(L, i, "seed"),
                             .drop_remainder =
@@ -54,7 +55,7 @@ static td_batch_options batch_options(lua_State *L, int i) {
 }
 
 /* core.batches({values}, {scales}, {size =, epochs =, first =, step =, shuffle
- * =, seed =, drop_remainder =}) */
+ * =, seed =, drop_remainder =, given =}) */
 static int new_batches(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   luaL_checktype(L, 2, LUA_TTABLE);

@@ -248,6 +248,13 @@ static int pipeline_skip(lua_State *L) {
   return 0;
 }
 
+/* p:cache(path or nil) */
+static int pipeline_cache(lua_State *L) {
+  td_lua_check(L,
+               td_pipeline_cache(to_pipeline(L), luaL_optstring(L, 2, NULL)));
+  return 0;
+}
+
 static int pipeline_prefetch(lua_State *L) {
   td_lua_check(L,
                td_pipeline_prefetch(to_pipeline(L), luaL_checkinteger(L, 2)));
@@ -365,16 +372,25 @@ static int pool_size(lua_State *L) {
 }
 
 TD_LUA_OPEN(pipeline) {
-  static const luaL_Reg methods[] = {
-      {"map", pipeline_map},           {"filter", pipeline_filter},
-      {"shuffle", pipeline_shuffle},   {"batch", pipeline_batch},
-      {"bucket", pipeline_bucket},     {"repeat_", pipeline_repeat},
-      {"first", pipeline_first},       {"skip", pipeline_skip},
-      {"prefetch", pipeline_prefetch}, {"columns", pipeline_columns},
-      {"take", pipeline_take},         {"again", pipeline_again},
-      {"save", pipeline_save},         {"load", pipeline_load},
-      {"why", pipeline_why},           {"publish", pipeline_publish},
-      {"close", pipeline_close},       {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"map", pipeline_map},
+                                     {"filter", pipeline_filter},
+                                     {"shuffle", pipeline_shuffle},
+                                     {"batch", pipeline_batch},
+                                     {"bucket", pipeline_bucket},
+                                     {"repeat_", pipeline_repeat},
+                                     {"first", pipeline_first},
+                                     {"skip", pipeline_skip},
+                                     {"cache", pipeline_cache},
+                                     {"prefetch", pipeline_prefetch},
+                                     {"columns", pipeline_columns},
+                                     {"take", pipeline_take},
+                                     {"again", pipeline_again},
+                                     {"save", pipeline_save},
+                                     {"load", pipeline_load},
+                                     {"why", pipeline_why},
+                                     {"publish", pipeline_publish},
+                                     {"close", pipeline_close},
+                                     {NULL, NULL}};
   static const luaL_Reg functions[] = {{"pipeline_rows", new_rows},
                                        {"pipeline_files", new_files},
                                        {"matching_files", matching_files},

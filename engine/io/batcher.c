@@ -31,6 +31,7 @@ struct td_batcher {
   /* The assembler's: what comes next. */
   uint64_t random;
   int64_t at;           /* batches of this epoch that are made */
+  int64_t given;        /* to be stepped over first */
   td_batch_place place; /* of the batch made last */
 
   td_task task;     /* assembles while there is room in the ring */
@@ -73,6 +74,9 @@ static td_status *check_options(const td_batch_options *o) {
   if (o->step < 1 || o->first < 0 || o->first >= o->step)
     return td_error(TD_INVALID_ARGUMENT,
                     "shard is {k, n}: part k of n, counted from 0");
+  if (o->given < 0)
+    return td_error(TD_INVALID_ARGUMENT, "%lld batches cannot have been given",
+                    (long long)o->given);
   return NULL;
 }
 
@@ -111,6 +115,7 @@ td_status *td_batcher_new(const td_batch_column *columns, int n_columns,
   b->n_columns = n_columns;
   b->o = *o;
   b->random = o->seed;
+  b->given = o->given;
   pthread_mutex_init(&b->lock, NULL);
   b->task.run = fill;
   td_status *s = make_parts(b);
@@ -180,14 +185,38 @@ static void shuffle(td_batcher *b) {
   }
 }
 
+static bool is_stopped(td_batcher *b) {
+  pthread_mutex_lock(&b->lock);
+  bool stopped = b->stop;
+  pthread_mutex_unlock(&b->lock);
+  return stopped;
+}
+
+/* False: there are no more, or nobody wants them. */
+static bool next_epoch(td_batcher *b) {
+  if (b->per_epoch == 0 || b->place.epoch == b->o.epochs || is_stopped(b))
+    return false;
+  b->place.epoch++;
+  b->at = 0;
+  if (b->o.shuffle) shuffle(b);
+  return true;
+}
+
+/* To the next batch, over those that were given; false at the end. */
+static bool find_next(td_batcher *b) {
+  do {
+    if (b->at == b->per_epoch && !next_epoch(b)) return false;
+    int64_t left = b->per_epoch - b->at, n = b->given < left ? b->given : left;
+    b->at += n;
+    b->place.step += n;
+    b->given -= n;
+  } while (b->at == b->per_epoch);
+  return true;
+}
+
 /* Row numbers of the next batch; false at the end. */
 static bool next_rows(td_batcher *b, const int64_t **rows, int64_t *n) {
-  if (b->at == b->per_epoch) {
-    if (b->per_epoch == 0 || b->place.epoch == b->o.epochs) return false;
-    b->place.epoch++;
-    b->at = 0;
-    if (b->o.shuffle) shuffle(b);
-  }
+  if (!find_next(b)) return false;
   int64_t from = b->at * b->o.size;
   *rows = b->rows + from;
   *n = b->n_rows - from < b->o.size ? b->n_rows - from : b->o.size;

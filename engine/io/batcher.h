@@ -3,7 +3,8 @@
  * Examples are the rows of some columns in host memory. A batch copies its rows
  * out of every column, in order or shuffled anew for each epoch, of the whole
  * or of one shard; at most TD_BATCHES_AHEAD of them are kept ready.
- * The order is a function of the seed alone.
+ * The order is a function of the seed alone, so that one may begin where another
+ * ended: no rows are copied for what was given.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_BATCHER_H
@@ -31,6 +32,8 @@ typedef struct td_batch_options {
   bool shuffle;
   uint64_t seed;
   bool drop_remainder; /* no short last batch */
+  int64_t given;       /* begins behind so many: what follows, its epoch and step
+                          are as if these had been given */
 } td_batch_options;
 
 /* Where a batch stands, both from 1. */
@@ -47,7 +50,8 @@ void td_batcher_release(td_batcher *b);
 /* Batches of one epoch; may be 0. */
 int64_t td_batcher_per_epoch(const td_batcher *b);
 /* The next batch: one tensor per column; *done instead when there is none. One
- * caller at a time. Where there is no thread to have, assembles here. *interrupt (may be NULL) non-zero ends the wait with CANCELLED. */
+ * caller at a time. Where there is no thread to have, assembles here. *interrupt
+ * (may be NULL) non-zero ends the wait with CANCELLED. */
 td_status *td_batcher_next(td_batcher *b, const int *interrupt, td_tensor *out,
                            td_batch_place *place, bool *done) TD_MUST_USE;
 

@@ -162,7 +162,7 @@ static size_t ready_count(const td_stage *s) {
 }
 
 bool td_stage_has_room(const td_stage *s) {
-  return s->skip > 0 || ready_count(s) < s->room;
+  return !s->pipeline->broken && (s->skip > 0 || ready_count(s) < s->room);
 }
 
 bool td_stage_has_input(const td_stage *s) {
@@ -201,7 +201,7 @@ void td_stage_skip_to(td_stage *s, int64_t epoch) {
 
 /* Room in `ready` and for a mark; compacts what was taken. */
 static bool make_room(td_stage *s) {
-  if (s->ready_at > 0 && s->ready.len == s->ready.cap) {
+  if (s->ready.len == s->ready.cap && 2 * s->ready_at > s->ready.len) {
     size_t n = ready_count(s);
     memmove(s->ready.at, s->ready.at + s->ready_at, n * sizeof *s->ready.at);
     s->ready.len = n;
@@ -260,7 +260,8 @@ uint64_t td_stage_draw(uint64_t seed, int64_t epoch, int64_t k) {
 
 static bool advance(td_pipeline *p) {
   bool changed = false;
-  for (td_stage *s = p->last; s; s = s->before) changed |= s->kind->advance(s);
+  for (td_stage *s = p->last; s; s = s->alone ? NULL : s->before)
+    changed |= s->kind->advance(s);
   return changed;
 }
 
@@ -305,6 +306,14 @@ static bool is_closed(td_pipeline *p) {
   return closed;
 }
 
+/* Before anything was asked for nothing begins: a state may yet be loaded. */
+static bool may_advance(td_pipeline *p) {
+  pthread_mutex_lock(&p->lock);
+  bool may = !p->closed && p->asked > 0;
+  pthread_mutex_unlock(&p->lock);
+  return may && !p->over && !p->broken;
+}
+
 static td_status *closed_error(void) {
   return td_error(TD_CANCELLED, "the pipeline was closed");
 }
@@ -346,7 +355,7 @@ static void work(td_pipeline *p) {
   while (more) {
     bool changed = true;
     while (changed) {
-      changed = !is_closed(p) && !p->over && !p->broken && advance(p);
+      changed = may_advance(p) && advance(p);
       changed |= deliver(p);
     }
     pthread_mutex_lock(&p->lock);

@@ -65,7 +65,9 @@ td_status *td_pipeline_from_files(const td_pipeline_files *o,
 
 void td_pipeline_release(td_pipeline *p); /* what is under way ends by itself */
 
-/* ---- stages ---- */
+/* ---- stages ----
+ *
+ * After an error of one of these the pipeline is to be released. */
 
 /* `f`, a callable on the columns (those numbered feed[0..n_feeds), in order of
  * its feeds), gives the new ones; at most `parallel` elements at once. Random
@@ -106,6 +108,12 @@ td_status *td_pipeline_bucket(td_pipeline *p, int length, const int64_t *bounds,
 td_status *td_pipeline_repeat(td_pipeline *p, int64_t epochs) TD_MUST_USE;
 td_status *td_pipeline_first(td_pipeline *p, int64_t n) TD_MUST_USE;
 td_status *td_pipeline_skip(td_pipeline *p, int64_t n) TD_MUST_USE;
+/* The first epoch passes and is kept, the others are given from that, and the
+ * stages before are not asked again: in memory or, with a path (may be NULL), in
+ * a file. A file that is there already is used at once; one is there only when
+ * its epoch was whole. An epoch whose rest nobody wants, or that has errors, is
+ * not kept: the next begins anew. */
+td_status *td_pipeline_cache(td_pipeline *p, const char *path) TD_MUST_USE;
 /* So many are kept ready. */
 td_status *td_pipeline_prefetch(td_pipeline *p, int64_t n) TD_MUST_USE;
 

@@ -52,7 +52,7 @@ typedef struct td_mark {
 
 typedef struct td_stage_kind {
   const char *name;
-  bool joins; /* several epochs become one: it cuts by itself */
+  bool joins; /* its epochs have numbers of their own: it skips by itself */
   /* Takes, works, gives; true when anything changed. */
   bool (*advance)(td_stage *s);
   void (*free)(td_stage *s); /* (optional) what it has of its own */
@@ -79,6 +79,7 @@ struct td_stage {
   int64_t out;   /* elements put into `ready`, since the very beginning */
   int64_t given; /* of these taken out by the next stage */
   int64_t skip;  /* outputs still to be dropped */
+  bool alone;    /* it wants nothing: the stages before it rest */
   td_mark now;   /* where it stands, after all that it took */
   int64_t wanted; /* nobody wants what is of epochs below that number */
   int64_t refill_to; /* inputs before that one were taken before a state was
@@ -101,7 +102,8 @@ td_stage *td_pipeline_last(td_pipeline *p);
 
 /* ---- for `advance` ---- */
 
-/* May an output be put? (One that is to be dropped always may.) */
+/* May an output be put? (One that is to be dropped always may, as long as there
+ * is memory to go on.) */
 bool td_stage_has_room(const td_stage *s);
 /* Is there an input? */
 bool td_stage_has_input(const td_stage *s);
@@ -119,9 +121,10 @@ void td_stage_put_error(td_stage *s, td_status *status);
 /* The next that `s` wants is of epoch `epoch`: the source gets there soon. What
  * is under way still comes, ends of epochs before that one among it. */
 void td_stage_skip_to(td_stage *s, int64_t epoch);
-/* Is nobody interested in what `s` is putting? */
+/* Is nobody interested in what `s` is putting? (Not before what is to be dropped
+ * was put.) */
 static inline bool td_stage_is_unwanted(const td_stage *s) {
-  return s->wanted > s->now.epoch;
+  return s->wanted > s->now.epoch && s->skip == 0;
 }
 /* Of a source: what follows the epoch that ends now. */
 static inline int64_t td_stage_next_epoch(const td_stage *s) {

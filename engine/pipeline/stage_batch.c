@@ -61,7 +61,21 @@ static void clear(group *g) {
   g->e.len = g->number.len = 0;
 }
 
+static td_status *damaged(void) {
+  return td_error(TD_DATA_LOSS, "the state of the batches is damaged");
+}
+
+/* An element that was taken again may be an error this time, or none. */
+static td_status *check_elements(const group *g) {
+  for (size_t i = 0; i < g->e.len; i++) {
+    const td_element *e = &g->e.at[i];
+    if (!e->at) return e->status ? td_status_retain(e->status) : damaged();
+  }
+  return NULL;
+}
+
 static td_status *stack(const batching *b, const group *g, td_element *out) {
+  TD_TRY(check_elements(g));
   TD_TRY(td_element_new(b->base.n_columns, out));
   td_status *s = NULL;
   for (int i = 0; td_ok(s) && i < out->n; i++)
@@ -131,10 +145,6 @@ static td_status *batch_save(td_stage *s, int64_t upto, td_str *out,
     td_stage_write(out, w->of[i]);
   }
   return NULL;
-}
-
-static td_status *damaged(void) {
-  return td_error(TD_DATA_LOSS, "the state of the batches is damaged");
 }
 
 /* A place for an input that will be taken again. */
@@ -211,7 +221,8 @@ static void take_again(batching *b, int64_t number, td_element e) {
   for (int i = 0; i < b->n_groups; i++) {
     group *g = &b->groups[i];
     for (size_t k = 0; k < g->number.len; k++)
-      if (g->number.at[k] == number && !g->e.at[k].at) {
+      if (g->number.at[k] == number && !g->e.at[k].at && !e.end) {
+        td_element_drop(&g->e.at[k]);
         g->e.at[k] = e;
         return;
       }

@@ -71,7 +71,12 @@ static void fail_job(job *j, td_status *s) {
 }
 
 static bool push(mapping *m, job *j) {
-  if (m->jobs_at == m->jobs.len) m->jobs_at = m->jobs.len = 0;
+  if (m->jobs.len == m->jobs.cap && 2 * m->jobs_at > m->jobs.len) {
+    size_t n = under_way(m);
+    memmove(m->jobs.at, m->jobs.at + m->jobs_at, n * sizeof *m->jobs.at);
+    m->jobs.len = n;
+    m->jobs_at = 0;
+  }
   return td_vec_push(&m->jobs, j);
 }
 

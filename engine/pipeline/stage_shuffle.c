@@ -5,12 +5,14 @@
  * epoch is a function of seed, epoch and k.
  *
  * The state is which inputs, by number, lie in which place. That is large, so
- * it is kept after some outputs only: what was given behind it is drawn once
- * more and dropped. The elements themselves are taken again, from the oldest
- * on: until the place where the state stood those that are in no place were
- * given before, and are dropped.
+ * it is kept after some outputs only, and after each end of an epoch, as the
+ * next time nobody may cut this one short: what was given behind it is drawn
+ * once more and dropped. The elements themselves are taken again, from the
+ * oldest on: until the place where the state stood those that are in no place
+ * were given before, and are dropped.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/mem.h"
@@ -33,12 +35,20 @@ typedef struct snapshot {
   bool draining;
 } snapshot;
 
+/* Where an input that is taken again belongs. */
+typedef struct missing {
+  int64_t number;
+  size_t place;
+} missing;
+
 typedef struct shuffling {
   td_stage base; /* first */
   size_t n;
   uint64_t seed;
   TD_VEC(place) places;
-  bool draining; /* the end of the epoch was taken */
+  bool draining;           /* the end of the epoch was taken */
+  TD_VEC(missing) missing; /* by their numbers; from missing_at on still so */
+  size_t missing_at;
   TD_VEC(snapshot) snapshots;
 } shuffling;
 
@@ -103,6 +113,15 @@ static td_status *shuffle_save(td_stage *s, int64_t upto, td_str *out,
   return NULL;
 }
 
+static td_status *damaged(void) {
+  return td_error(TD_DATA_LOSS, "the state of the shuffle is damaged");
+}
+
+static int by_number(const void *a, const void *b) {
+  int64_t x = ((const missing *)a)->number, y = ((const missing *)b)->number;
+  return (x > y) - (x < y);
+}
+
 static td_status *shuffle_load(td_stage *s, const char **at, const char *end) {
   shuffling *h = (shuffling *)s;
   int64_t to, draining, n;
@@ -112,14 +131,18 @@ static td_status *shuffle_load(td_stage *s, const char **at, const char *end) {
   if (n < 0 || (uint64_t)n > h->n || to < s->now.in)
     return td_error(TD_INVALID_ARGUMENT,
                     "the state is that of a shuffle of another size");
-  if (!td_vec_reserve(&h->places, n)) return td_oom();
+  if (n > (end - *at) / (ptrdiff_t)sizeof(int64_t)) return damaged();
+  if (!td_vec_reserve(&h->places, n) || !td_vec_reserve(&h->missing, n))
+    return td_oom();
   for (int64_t i = 0; i < n; i++) {
     place p = {.empty = true};
     TD_TRY(td_stage_read(at, end, &p.number));
-    if (p.number < s->now.in || p.number >= to)
-      return td_error(TD_DATA_LOSS, "the state of the shuffle is damaged");
+    if (p.number < s->now.in || p.number >= to) return damaged();
     h->places.at[h->places.len++] = p;
+    h->missing.at[h->missing.len++] = (missing){p.number, (size_t)i};
   }
+  if (n > 0)
+    qsort(h->missing.at, h->missing.len, sizeof *h->missing.at, by_number);
   h->base.refill_to = to;
   h->draining = draining != 0;
   snapshot_free(&h->snapshots.at[0]);
@@ -144,14 +167,15 @@ static int64_t shuffle_forget(td_stage *s, int64_t upto) {
 
 /* An input that was taken before the state was saved. */
 static void take_again(shuffling *h, int64_t number, td_element e) {
-  for (size_t i = 0; i < h->places.len; i++) {
-    place *p = &h->places.at[i];
-    if (!p->empty || p->number != number) continue;
-    p->e = e;
-    p->empty = false;
+  bool here = h->missing_at < h->missing.len &&
+              h->missing.at[h->missing_at].number == number;
+  if (!here || e.end) {
+    td_element_drop(&e);
     return;
   }
-  td_element_drop(&e);
+  place *p = &h->places.at[h->missing.at[h->missing_at++].place];
+  p->e = e;
+  p->empty = false;
 }
 
 static void take_one(shuffling *h) {
@@ -176,10 +200,20 @@ static void give_one(shuffling *h) {
   size_t n = h->places.len;
   uint64_t k = td_stage_draw(h->seed, s->now.epoch, s->now.at[0]) % n;
   td_element e = h->places.at[k].e;
+  if (h->places.at[k].empty) e.status = damaged(); /* it did not come again */
   h->places.at[k] = h->places.at[n - 1];
   h->places.len--;
   s->now.at[0]++;
   td_stage_put(s, e);
+}
+
+static void end_epoch(shuffling *h) {
+  td_stage *s = &h->base;
+  h->draining = false;
+  td_stage_put_end(s, s->now.in_epoch);
+  td_status *st = keep_state(h, s->now.in);
+  if (!td_ok(st)) td_stage_break(s);
+  td_status_release(st);
 }
 
 /* One move; false when there is none. */
@@ -198,8 +232,7 @@ static bool step(shuffling *h) {
   } else if (h->places.len > 0) {
     give_one(h);
   } else {
-    h->draining = false;
-    td_stage_put_end(s, s->now.in_epoch);
+    end_epoch(h);
   }
   return true;
 }
@@ -217,6 +250,7 @@ static void shuffle_free(td_stage *s) {
   for (size_t i = 0; i < h->snapshots.len; i++)
     snapshot_free(&h->snapshots.at[i]);
   td_vec_free(&h->places);
+  td_vec_free(&h->missing);
   td_vec_free(&h->snapshots);
 }
 

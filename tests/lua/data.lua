@@ -497,4 +497,108 @@ function tests.folders_of_pictures()
   raises("cannot list", td.data.images, dir)
 end
 
+-- ---- places -----------------------------------------------------------------
+
+-- "epoch/step rows" of each batch that is left.
+local function left(it, column, parts)
+  parts = parts or {}
+  for b in it do
+    parts[#parts + 1] = ("%d/%d %s"):format(b.epoch, b.step,
+                                            tostring(b[column]))
+  end
+  return parts
+end
+
+-- Ended after each batch and gone on with elsewhere.
+local function goes_on(loop, column)
+  local want = left(loop(), column)
+  for cut = 0, #want do
+    local it, parts = loop(), {}
+    for i = 1, cut do
+      local b = it()
+      parts[i] = ("%d/%d %s"):format(b.epoch, b.step, tostring(b[column]))
+    end
+    local again = loop()
+    again()
+    again:restore(it:state())
+    lu.assertEquals(#again, #want - cut)
+    lu.assertEquals(left(again, column, parts), want)
+  end
+end
+
+function tests.batches_go_on()
+  local x = {}
+  for i = 1, 23 do x[i] = i end
+  local d = td.data.of{x = x}
+  for _, o in ipairs{{}, {shuffle = true, seed = 4},
+                     {shard = {1, 3}, shuffle = true, seed = 1},
+                     {drop_remainder = true, shuffle = true, seed = 2}} do
+    o.epochs = 3
+    goes_on(function() return d:batches(5, o) end, "x")
+  end
+  local endless = d:batches(5, {epochs = math.huge, shuffle = true, seed = 1})
+  for _ = 1, 1000 do endless() end
+  local other = d:batches(5, {epochs = math.huge, shuffle = true})
+    :restore(endless:state())
+  local a, b = endless(), other()
+  lu.assertEquals({b.epoch, b.step, tostring(b.x)},
+                  {a.epoch, a.step, tostring(a.x)})
+end
+
+function tests.states_of_other_batches()
+  local d = td.data.of{x = {1, 2, 3, 4}}
+  local it = d:batches(2)
+  local s = it:state()
+  raises("whose batch is 2, not 3", function() d:batches(3):restore(s) end)
+  raises("number of examples is 4, not 2",
+         function() d:take(2):batches(2):restore(s) end)
+  raises("not the state", function() it:restore(s:sub(1, -2)) end)
+  raises("not the state", function() it:restore "" end)
+  raises("restore", function() it:restore(3) end)
+  it:close()
+  raises("the loop is over", it.state, it)
+  lu.assertNil(it())
+  lu.assertEquals(#left(it:restore(s), "x"), 2)
+end
+
+function tests.sequences_go_on()
+  local d = td.data.text{name = "sentences", by = "char"}
+  local part = d.train
+  goes_on(function() return part:sequences(2, #part // 12, {epochs = 2}) end,
+          "targets")
+  local s = part:sequences(2, 5):state()
+  raises("number of steps is 5, not 6",
+         function() part:sequences(2, 6):restore(s) end)
+  raises("not the state", function()
+    td.data.of{x = {1}}:batches(1):restore(s)
+  end)
+end
+
+-- ---- as pipelines -----------------------------------------------------------
+
+function tests.data_as_a_pipeline()
+  local d = td.data.digits{train = 6, test = 1}.train
+  local p, n = d:pipeline(), 0
+  lu.assertEquals(p.columns, {"images", "labels"})
+  for e in p:batches() do
+    lu.assertEquals(e.images.dtype, "float32")
+    lu.assertTrue(core.same(e.images, d.images[n]))
+    lu.assertEquals(e.labels:item(), d.labels[n]:item())
+    n = n + 1
+  end
+  lu.assertEquals(n, 6)
+  local plain = td.data.of{x = {1, 2, 3, 4, 5}}
+  local function order(o)
+    local list = {}
+    for e in plain:pipeline(o):batches() do list[#list + 1] = e.x:item() end
+    return list
+  end
+  lu.assertEquals(order(), {1, 2, 3, 4, 5})
+  lu.assertEquals(order{shard = {1, 2}}, {2, 4})
+  lu.assertEquals(order{shuffle = true, seed = 3},
+                  order{shuffle = true, seed = 3})
+  lu.assertItemsEquals(order{shuffle = true}, {1, 2, 3, 4, 5})
+  raises("no option", plain.pipeline, plain, {shufle = true})
+end
+
 return tests

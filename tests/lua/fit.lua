@@ -28,6 +28,96 @@ local function with(t, more)
   return t
 end
 
+-- ---- pipelines ------------------------------------------------------------
+
+function tests.fits_a_pipeline()
+  for _, make in ipairs{
+    function(p) return p end,
+    function(p) return p:shuffle(3, {seed = 2}):batch(2) end,
+    function(p) return p:cache():shuffle(5):batch(2):prefetch(2) end,
+    function(p) return p:map(function(e) return {x = e.x, y = e.y} end) end,
+  } do
+    td.reset()
+    local m = line()
+    local p = make(m.data:pipeline())
+    if p.batched then m.fit.batch = nil end
+    local history = td.train.fit(with(m.fit, {epochs = 20, data = p,
+      validation = p, metrics = {error = m.error}}))
+    lu.assertEquals(#history, 20)
+    lu.assertEquals({history[1].step, history[20].step}, {3, 60})
+    lu.assertTrue(history[20].validation.error < 1e-3)
+    lu.assertAlmostEquals(m.w:eval(), 3, 0.01)
+  end
+end
+
+-- The batches are the same as those of the data, in their order.
+function tests.pipelines_are_measured()
+  local m = line()
+  td.session():init()
+  local p = m.data:pipeline()
+  for _, o in ipairs{{data = p, batch = 2}, {data = p}, {data = p:batch(3)}} do
+    gives({1, 2, 3, 4, 5}, td.train.predict(with({outputs = m.x}, o)))
+    local got = td.train.evaluate(with({metrics = {e = m.x}}, o))
+    lu.assertAlmostEquals(got.e, 3, 1e-6)
+  end
+end
+
+function tests.each_epoch_is_mixed_anew()
+  local m, seen = line(), {}
+  local p = m.data:pipeline():shuffle(5, {seed = 1}):batch(5)
+  local hook = {step_end = function(_, run)
+    seen[#seen + 1] = tostring(run.batch.x)
+    lu.assertEquals(run.batch.epoch, run.epoch)
+  end}
+  m.fit.batch = nil
+  td.train.fit(with(m.fit, {epochs = 4, data = p, hooks = {hook}}))
+  lu.assertEquals(#seen, 4)
+  lu.assertFalse(seen[1] == seen[2] and seen[2] == seen[3])
+end
+
+function tests.pipelines_refused()
+  local m, p
+  local function fit(more)
+    td.reset()
+    m = line()
+    p = m.data:pipeline()
+    return function() td.train.fit(with(m.fit, more())) end
+  end
+  raises("makes batches by itself", fit(function()
+    return {data = p:batch(2)}
+  end))
+  raises("whose size is known", fit(function()
+    return {data = p, shuffle = true}
+  end))
+  raises("whose size is known", fit(function()
+    return {data = p, seed = 1}
+  end))
+  raises("gives no elements", fit(function() return {data = p:take(0)} end))
+  raises("gives no elements", fit(function()
+    return {validation = p:take(0), metrics = {e = m.error}}
+  end))
+  td.reset()
+  m = line()
+  td.session():init()
+  p = m.data:pipeline()
+  raises("gives no elements", td.train.evaluate, {metrics = {e = m.x},
+                                                  data = p:take(0)})
+  raises("gives no elements", td.train.predict, {outputs = m.x,
+                                                 data = p:take(0)})
+  raises("is a scalar", td.train.predict, {outputs = m.x,
+    data = p:batch(2):map(function(e) return {x = td.reduce_sum(e.x)} end)})
+end
+
+-- A bar without a total.
+function tests.progress_over_a_pipeline()
+  local m, n = line(), 0
+  for b in td.progress(m.data:pipeline():batches(2, {epochs = 2})) do
+    n = n + 1
+    lu.assertEquals(b.step, n)
+  end
+  lu.assertEquals(n, 6)
+end
+
 function tests.fits()
   local m = line()
   local history = td.train.fit(with(m.fit, {epochs = 20, seed = 1,

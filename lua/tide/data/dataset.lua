@@ -8,7 +8,11 @@
 local core = require "tide.core"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
+local autoload = require "tide.base.autoload"
 local graph = require "tide.graph.graph"
+local place = require "tide.data.place"
+
+local sources = autoload "tide.data.pipeline_sources"
 
 local dataset = {}
 local methods = {}
@@ -126,18 +130,68 @@ local function read_shard(shard)
 end
 
 -- An iterator with a length, so that td.progress can show what is left.
-local iterator = {
-  __call = function(self) return self.next() end,
-  __len = function(self) return self.total end,
-  __close = function(self) self:close() end,
-}
-iterator.__index = {close = function(self) self.source:close() end}
+local iterator = {}
+iterator.__index = iterator
 
-local function named(columns, epoch, step, ...)
+local function named(self, epoch, step, ...)
   if not epoch then return nil end
   local batch = {epoch = epoch, step = step}
-  for i, name in ipairs(columns) do batch[name] = (select(i, ...)) end
+  for i, name in ipairs(self.columns) do batch[name] = (select(i, ...)) end
+  self.given = step
   return batch
+end
+
+function iterator:__call()
+  return named(self, self.source:next())
+end
+
+-- Of those that come from where it began.
+function iterator:__len()
+  return self.total and math.max(0, self.total - self.begin)
+end
+
+--- Ends it at once; a loop that ends does so too.
+function iterator:close()
+  self.source:close()
+  self.closed = true
+end
+iterator.__close = iterator.close
+
+-- Has it begin behind `given` batches.
+local function begin(self, given)
+  local o = self.options
+  o.given = given
+  local source = core.batches(self.values, self.scales, o)
+  if self.source then self.source:close() end
+  local epochs = o.epochs
+  self.source, self.begin, self.given = source, given, given
+  self.total = epochs >= 0 and epochs * source:per_epoch() or nil
+  self.closed = false
+  return self
+end
+
+-- What another loop must have in common with it.
+local function facts(self)
+  local o = self.options
+  return {{"number of examples", self.size}, {"batch", o.size},
+          {"shard", o.first}, {"number of shards", o.step},
+          {"shuffle (0 or 1)", o.shuffle and 1 or 0},
+          {"drop_remainder (0 or 1)", o.drop_remainder and 1 or 0}}
+end
+
+--- Where the loop stands, a string: what was given so far is behind it.
+function iterator:state()
+  if self.closed then errors.invalid("state: the loop is over") end
+  return place.pack("batches", facts(self), {self.options.seed, self.given})
+end
+
+--- Goes on from a state, of a loop over as many examples with these options;
+-- nothing that was given is copied again.
+-- @return the iterator
+function iterator:restore(s)
+  local seed, given = place.unpack(s, "batches", facts(self), 2)
+  self.options.seed = seed
+  return begin(self, given)
 end
 
 --- Batches of `size` examples: for batch in d:batches(100, {epochs = 3}) do.
@@ -146,7 +200,8 @@ end
 -- n), drop_remainder (a last batch that is short). A thread keeps two batches
 -- ready; it ends with the iterator, which `close` ends at once. The same seed
 -- gives the same order.
--- @return an iterator over tables with the columns, epoch, step (both from 1)
+-- @return an iterator over tables with the columns, epoch, step (both from 1);
+-- it has :state(), a string, and :restore(s), which goes on from there
 function methods:batches(size, o)
   o = read_options(size, o)
   local first, step = read_shard(o.shard)
@@ -155,16 +210,33 @@ function methods:batches(size, o)
     values[i], scales[i] = self.rows[name], self.scales[name] or 0
   end
   local seed = o.seed or o.shuffle and graph.next_seed() or 0
-  local source = core.batches(values, scales,
-    {size = size, epochs = o.epochs, first = first, step = step,
-     shuffle = o.shuffle, seed = args.expect(seed, "integer", "batches: seed"),
-     drop_remainder = o.drop_remainder})
-  local columns = self.columns
-  return setmetatable({
-    source = source,
-    next = function() return named(columns, source:next()) end,
-    total = o.epochs >= 0 and o.epochs * source:per_epoch() or nil,
-  }, iterator)
+  local options = {size = size, epochs = o.epochs, first = first, step = step,
+    shuffle = o.shuffle, seed = args.expect(seed, "integer", "batches: seed"),
+    drop_remainder = o.drop_remainder}
+  return begin(setmetatable({columns = self.columns, values = values,
+    scales = scales, options = options, size = self.size}, iterator), 0)
+end
+
+-- f(e) of a pipeline over the rows: columns with a scale as batches show them.
+local function scale_columns(columns, scales)
+  return function(e)
+    local out = {}
+    for _, name in ipairs(columns) do
+      out[name] = scales[name] and scaled(e[name], scales[name]) or e[name]
+    end
+    return out
+  end
+end
+
+--- A pipeline over the examples (data/pipeline.lua), one by one: for what is
+-- done to each, :map, and batches that :batches does not make.
+-- Options: shuffle (all of them, each epoch anew), seed, shard {k, n}.
+-- @usage d.train:pipeline{shuffle = true}:map(distort):batch(32)
+function methods:pipeline(o)
+  o = args.read(o, {"shuffle", "seed", "shard"}, "pipeline")
+  local p = sources.rows(self.rows, o)
+  if not next(self.scales) then return p end
+  return p:map(scale_columns(self.columns, self.scales))
 end
 
 --- The first n examples, or those from `from` (counted from 0) on.

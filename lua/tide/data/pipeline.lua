@@ -63,7 +63,8 @@ local function with(self, word, stage, columns)
   local new = {source = self.source, seed = self.seed, draws = self.draws,
                stages = {table.unpack(self.stages)},
                words = {table.unpack(self.words)},
-               columns = columns or self.columns}
+               columns = columns or self.columns,
+               batched = stage.batches or self.batched}
   table.insert(new.stages, stage)
   table.insert(new.words, word)
   local seeds = {}
@@ -81,7 +82,7 @@ end
 -- @param o {seed =, draws = does it need one?}
 function pipeline.new(word, columns, make, o)
   local self = {source = make, seed = o.seed or false,
-                draws = o.draws or false, stages = {},
+                draws = o.draws or false, stages = {}, batched = false,
                 words = {word}, columns = columns}
   local p = make(1)
   self.specs = p:columns()
@@ -264,6 +265,24 @@ function methods:skip(n)
   return with(self, ("skip(%d)"):format(n), {add = function(p) p:skip(n) end})
 end
 
+--- Keeps the elements of the first epoch; later ones are given from these, and
+-- the stages before are not asked again: what is random in them stays as it
+-- was. Without a path in memory, for as long as the loop. With one in a file,
+-- which is made anew where there is none, and read at once where there is one:
+-- remove it when the stages before change. It is there when an epoch was whole;
+-- one that is cut short by take, or has errors, is not kept.
+-- @raise "failed_precondition", from the loop: the file holds other columns;
+-- "data_loss": it is damaged
+-- @usage p:map(decode):cache("train.cache"):shuffle(1000):batch(32)
+function methods:cache(path)
+  if path ~= nil then
+    args.expect(path, "string", "cache: path")
+    if path == "" or path:find "\0" then fail("cache: the path is no path") end
+  end
+  return with(self, path and ("cache(%s)"):format(path) or "cache",
+              {add = function(p) p:cache(path) end})
+end
+
 --- Keeps n elements ready, beyond the two that each stage does.
 function methods:prefetch(n)
   integer(n, "prefetch: n", 1)
@@ -280,7 +299,8 @@ function methods:batch(n, o)
   integer(n, "batch: n", 1)
   local whole = o.drop_remainder == true
   return with(self, ("batch(%d)"):format(n),
-              {add = function(p) p:batch{n = n, whole = whole} end})
+              {add = function(p) p:batch{n = n, whole = whole} end,
+               batches = true})
 end
 
 -- Options shapes and values, tables by column, as lists in the columns' order.
@@ -324,7 +344,7 @@ function methods:padded_batch(n, o)
   local whole = o.drop_remainder == true
   return with(self, ("padded_batch(%d)"):format(n), {add = function(p)
     p:batch{n = n, whole = whole, room = room, pad = pad}
-  end})
+  end, batches = true})
 end
 
 --- Padded batches of n elements of like lengths: those whose column `length`,
@@ -347,7 +367,7 @@ function methods:bucket(length, bounds, n, o)
   local whole = o.drop_remainder == true
   return with(self, ("bucket(%s, %d)"):format(length, n), {add = function(p)
     p:bucket(number, bounds, {n = n, whole = whole, room = room, pad = pad})
-  end})
+  end, batches = true})
 end
 
 -- ---- states ---------------------------------------------------------------

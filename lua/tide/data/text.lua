@@ -5,6 +5,8 @@
 local core = require "tide.core"
 local args = require "tide.base.args"
 local dataset = require "tide.data.dataset"
+local errors = require "tide.base.errors"
+local place = require "tide.data.place"
 local vocab = require "tide.data.vocab"
 local source = require "tide.data.source"
 local autoload = require "tide.base.autoload"
@@ -44,10 +46,46 @@ end
 
 -- ---- sequences --------------------------------------------------------------
 
-local iterator = {
-  __call = function(self) return self.next() end,
-  __len = function(self) return self.total end,
-}
+local iterator = {}
+iterator.__index = iterator
+
+-- Of those that come from where it began.
+function iterator:__len() return self.total - self.begin end
+
+-- `steps` of each stream from `at` on.
+local function piece(self, at)
+  return self.streams[(":, %d:%d"):format(at, at + self.steps)]
+end
+
+function iterator:__call()
+  if self.step >= self.total then return nil end
+  local step = self.step + 1
+  local at = self.step % self.per_epoch * self.steps
+  self.step = step
+  return {inputs = piece(self, at), targets = piece(self, at + 1),
+          epoch = (step - 1) // self.per_epoch + 1, step = step,
+          first = at == 0}
+end
+
+local function facts(self)
+  return {{"text's size", self.size}, {"batch", self.batch},
+          {"number of steps", self.steps}}
+end
+
+--- Where the loop stands, a string.
+function iterator:state()
+  return place.pack("sequences", facts(self), {self.step})
+end
+
+--- Goes on from a state, of a loop over as long a text with the same batch and
+-- steps. A state of the net that is carried is the caller's to keep.
+-- @return the iterator
+function iterator:restore(s)
+  local step = place.unpack(s, "sequences", facts(self), 1)
+  if step < 0 then errors.invalid("restore: the state is damaged") end
+  self.step, self.begin = step, math.min(step, self.total)
+  return self
+end
 
 local function check_sizes(self, batch, steps)
   for what, x in pairs{batch = batch, steps = steps} do
@@ -67,7 +105,8 @@ end
 -- carried. Option epochs (1).
 -- @return an iterator over tables of inputs and targets (int32 {batch, steps},
 -- the targets being one step ahead), epoch, step (from 1), and first (true for
--- the first of an epoch: the state begins anew)
+-- the first of an epoch: the state begins anew); it has :state(), a string, and
+-- :restore(s), which goes on from there
 function methods:sequences(batch, steps, o)
   o = args.read(o, {"epochs"}, "sequences")
   check_sizes(self, batch, steps)
@@ -76,18 +115,10 @@ function methods:sequences(batch, steps, o)
   local streams = core.tensor(self.ids[("0:%d"):format(batch * length)], nil,
                               {batch, length})
   local per_epoch = (length - 1) // steps
-  local step, total = 0, math.max(0, epochs * per_epoch)
-  local function next_batch()
-    if step == total then return nil end
-    local at = step % per_epoch * steps
-    step = step + 1
-    return {
-      inputs = streams[(":, %d:%d"):format(at, at + steps)],
-      targets = streams[(":, %d:%d"):format(at + 1, at + steps + 1)],
-      epoch = (step - 1) // per_epoch + 1, step = step, first = at == 0,
-    }
-  end
-  return setmetatable({next = next_batch, total = total}, iterator)
+  return setmetatable({
+    streams = streams, size = self.size, batch = batch, steps = steps,
+    per_epoch = per_epoch, total = math.max(0, epochs * per_epoch),
+    step = 0, begin = 0}, iterator)
 end
 
 function meta:__len() return self.size end

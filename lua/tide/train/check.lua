@@ -8,6 +8,7 @@ local core = require "tide.core"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
 local session = require "tide.run.session"
+local batches = require "tide.train.batches"
 local builtin = require "tide.train.hooks"
 
 local check = {}
@@ -16,14 +17,15 @@ local fail = errors.raise
 
 -- ---- data and what it feeds -----------------------------------------------
 
---- A data set with examples.
+--- A data set with examples, or a pipeline.
 function check.data(data, what)
+  if batches.is_pipeline(data) then return end
   if type(data) ~= "table" or type(data.columns) ~= "table"
      or not data.batches then
     local parts = type(data) == "table" and rawget(data, "train")
       and "all its parts; take .train or .test"
     fail("invalid_argument", "%s: data is a data set, as td.data.mnist().train "
-      .. "or td.data.of{images = x, labels = y}; given %s", what,
+      .. "or td.data.of{images = x, labels = y}, or a pipeline; given %s", what,
       parts or args.what(data))
   end
   if data.size == 0 then
@@ -57,6 +59,21 @@ function check.training(training, what)
       .. "by, td.placeholder(\"bool\", {}), not %s", what,
       args.is_tensor(training) and training.dtype .. " " .. training.name
       or args.what(training))
+  end
+end
+
+--- What a pipeline does by itself is no option.
+function check.pipeline(data, o, what)
+  if not batches.is_pipeline(data) then return end
+  if o.batch and data.batched then
+    fail("invalid_argument", "%s: the pipeline makes batches by itself (%s); "
+      .. "leave out batch", what, tostring(data))
+  end
+  for _, name in ipairs{"shuffle", "seed"} do
+    if o[name] ~= nil then
+      fail("invalid_argument", "%s: %s is of a data set, whose size is known; "
+        .. "of a pipeline write data = p:shuffle(1000, {seed = 1})", what, name)
+    end
   end
 end
 

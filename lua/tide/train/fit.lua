@@ -9,6 +9,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local batches = require "tide.train.batches"
 local errors = require "tide.base.errors"
 local check = require "tide.train.check"
 local graph = require "tide.graph.graph"
@@ -131,40 +132,24 @@ local function reset_metrics(sess)
   if #inits > 0 then sess:run(inits) end
 end
 
-local function rows_of(batch, column)
-  return batch[column].shape[1]
-end
-
--- Batches with .size, the number of their examples.
-local function sized(data, size, o)
-  local next_batch = data:batches(size, o)
-  local column = data.columns[1]
-  return setmetatable({}, {
-    __call = function()
-      local batch = next_batch()
-      if batch then batch.size = rows_of(batch, column) end
-      return batch
-    end,
-    __len = function() return #next_batch end,
-  })
-end
-
 -- ---- evaluate, predict ----------------------------------------------------
 
-local function measure_all(sess, list, data, o, what)
+local function measure_all(sess, list, data, o, what, held)
   local edges, values = feeder(data, o, what, false)
   reset_metrics(sess)
   return check.fed(what, data, function()
     local m = meter(sess, list, edges, values)
-    for batch in sized(data, o.batch or 100) do m.add(batch) end
+    for batch in batches.epoch(data, o.batch, nil, held) do m.add(batch) end
+    if m.n == 0 then batches.none(what) end
     return m.result()
   end)
 end
 
 --- Metrics over a data set: {accuracy = 0.97, ...}.
 -- @param o metrics: {name = graph tensor, whose mean over the examples is
--- taken, or a pair {value, update}}; data: a data set; inputs: {column =
--- placeholder}, else columns feed the placeholders of their names; batch (100);
+-- taken, or a pair {value, update}}; data: a data set, or a pipeline; inputs:
+-- {column = placeholder}, else columns feed the placeholders of their names;
+-- batch (100; none where a pipeline makes batches itself);
 -- training: a bool placeholder, fed false; session
 -- @usage local x = td.placeholder("float32", {-1}, "x")
 -- local data = td.data.of{x = {1.0, 3.0}}
@@ -174,6 +159,7 @@ function train.evaluate(o)
                     "session"}, "evaluate")
   check.data(o.data, "evaluate")
   check.batch(o.batch, "evaluate")
+  check.pipeline(o.data, o, "evaluate")
   local list = read_metrics(o.metrics, "evaluate")
   if #list == 0 then
     fail("invalid_argument", "evaluate needs metrics = {name = tensor}")
@@ -192,6 +178,7 @@ function train.predict(o)
                     "session"}, "predict")
   check.data(o.data, "predict")
   check.batch(o.batch, "predict")
+  check.pipeline(o.data, o, "predict")
   local single = args.is_tensor(o.outputs)
   local outputs = single and {o.outputs} or o.outputs
   if type(outputs) ~= "table" or next(outputs) == nil then
@@ -208,11 +195,12 @@ function train.predict(o)
   local sess = check.session(o, "predict")
   check.fed("predict", o.data, function()
     local f = sess:callable(fetches, edges)
-    for batch in sized(o.data, o.batch or 100) do
+    for batch in batches.epoch(o.data, o.batch) do
       local got = table.pack(f(values(batch)))
       for i = 1, #keys do table.insert(parts[i], got[i]) end
     end
   end)
+  if #parts[1] == 0 then batches.none "predict" end
   local out = {}
   for i, key in ipairs(keys) do out[key] = ops.concat(parts[i], 0) end
   return single and out[1] or out
@@ -244,7 +232,8 @@ local function read_fit(o)
       .. "take its :mean()", tostring(core.edge(o.loss).shape))
   end
   check.batch(o.batch, "fit")
-  o.epochs, o.batch = o.epochs or 1, o.batch or 100
+  check.pipeline(o.data, o, "fit")
+  o.epochs = o.epochs or 1
   check.epochs(o.epochs)
   o.seed = o.seed or core.graph():get_seed()
   if o.seed then args.expect(o.seed, "integer", "fit: seed") end
@@ -261,17 +250,19 @@ end
 -- Everything once on one batch, before hours are spent: a mistake in the
 -- metrics or the validation data must not wait for the end of an epoch.
 local function rehearse(run, o)
-  check.fed("fit", o.data, function()
-    local loss = run.session:callable({o.loss}, run.edges)
-    loss(run.values(sized(o.data, o.batch)()))
-  end)
   for i, data in ipairs{o.data, o.validation} do
     local what = i == 1 and "fit" or "fit: validation"
-    if #run.metrics > 0 then
+    local metrics = #run.metrics > 0
+    local batch = (i == 1 or metrics) and batches.sample(data, o.batch, what)
+    if i == 1 then
+      check.fed(what, data, function()
+        run.session:callable({o.loss}, run.edges)(run.values(batch))
+      end)
+    end
+    if metrics then
       local edges, values = feeder(data, o, what, false)
       check.fed(what, data, function()
-        meter(run.session, run.metrics, edges, values)
-          .add(sized(data, o.batch)())
+        meter(run.session, run.metrics, edges, values).add(batch)
       end)
     end
   end
@@ -311,7 +302,8 @@ end
 
 local function new_run(o)
   local run = {session = check.session(o, "fit"), hooks = o.hooks, epoch = 0,
-               step = 0, epochs = o.epochs, history = {}, options = o}
+               step = 0, epochs = o.epochs, history = {}, options = o,
+               training = {}, validation = {}} -- what keeps loops
   function run.stop() run.stopping = true end
   run.session:init(graph.get_collection "metric_variables")
   run.session:init()
@@ -322,10 +314,11 @@ end
 
 -- One epoch's row of the history.
 local function close_epoch(run, o, sum, n)
+  if n == 0 then batches.none(("fit: epoch %d"):format(run.epoch)) end
   local row = {epoch = run.epoch, step = run.step, loss = sum / n}
   if o.validation and #run.metrics > 0 then
     row.validation = measure_all(run.session, run.metrics, o.validation, o,
-                                 "fit: validation")
+                                 "fit: validation", run.validation)
   end
   run.row = row
   run.history[#run.history + 1] = row
@@ -342,10 +335,10 @@ end
 
 -- The batches of an epoch: what a for loop walks and closes.
 local function walk(run, o)
-  local batches = sized(o.data, o.batch, {shuffle = o.shuffle ~= false,
-    seed = o.seed and o.seed + run.epoch})
-  if o.quiet then return batches end
-  return progress(batches, {title = (o.title or "epoch %d"):format(run.epoch)})
+  local walked = batches.epoch(o.data, o.batch, {shuffle = o.shuffle ~= false,
+    seed = o.seed and o.seed + run.epoch}, run.training)
+  if o.quiet then return walked end
+  return progress(walked, {title = (o.title or "epoch %d"):format(run.epoch)})
 end
 
 local function run_epoch(run, o, step)
@@ -366,9 +359,10 @@ end
 -- everything runs on one batch without training, so that a mistake shows at
 -- once. A loss that is NaN or infinite is an error that names the node where it
 -- began.
--- @param o loss: a scalar; train: the op of minimize; data: a data set; epochs
+-- @param o loss: a scalar; train: the op of minimize; data: a data set, or a
+-- pipeline, which shuffles by itself; epochs
 -- (1); batch (100); metrics, inputs, training (fed true in steps), session as
--- for evaluate; validation: a data set; hooks: list (td.train.early_stop, ...);
+-- for evaluate; validation: data, too; hooks: list (td.train.early_stop, ...);
 -- seed of the shuffle (the graph's, when td.seed set one); shuffle = false;
 -- quiet = true prints nothing
 -- @return the history: a list of {epoch =, step =, loss =, validation = {..}}
@@ -391,6 +385,9 @@ function train.fit(o)
     call(run, "epoch_begin")
     run_epoch(run, o, step)
     if run.stopping then break end
+  end
+  for _, held in ipairs{run.training, run.validation} do
+    if held.loop then held.loop:close() end
   end
   call(run, "finish")
   return run.history

@@ -99,6 +99,43 @@ static void test_shuffle(void **state) {
   release_columns(c);
 }
 
+/* Behind each number of batches it goes on as if they had been given. */
+static void test_given(void **state) {
+  enum { ALL = 15 };
+  td_batch_column c[2];
+  (void)state;
+  make_columns(c);
+  for (int shuffled = 0; shuffled < 2; shuffled++) {
+    td_batch_options o = {
+        .size = 5, .epochs = 3, .step = 1, .shuffle = shuffled, .seed = 7};
+    int64_t want[ALL][5], epoch[ALL];
+    for (int given = 0; given <= ALL + 1; given++) {
+      td_batcher *b;
+      td_tensor out[2];
+      td_batch_place place;
+      bool done = false;
+      o.given = given;
+      assert_null(td_batcher_new(c, 2, &o, &b));
+      for (int i = given; i < ALL; i++) {
+        assert_null(td_batcher_next(b, NULL, out, &place, &done));
+        assert_false(done);
+        int n = (int)out[0].shape.dim[0];
+        if (given == 0) epoch[i] = place.epoch;
+        if (given == 0) memcpy(want[i], out[0].data, (size_t)n * 8);
+        assert_memory_equal(want[i], out[0].data, (size_t)n * 8);
+        assert_int_equal(place.step, i + 1);
+        assert_int_equal(place.epoch, epoch[i]);
+        td_tensor_release(&out[0]);
+        td_tensor_release(&out[1]);
+      }
+      assert_null(td_batcher_next(b, NULL, out, &place, &done));
+      assert_true(done);
+      td_batcher_release(b);
+    }
+  }
+  release_columns(c);
+}
+
 /* Readers leave before the first batch, in between, and at the end. */
 static void test_leave(void **state) {
   td_batch_column c[2];
@@ -134,6 +171,7 @@ static void test_refused(void **state) {
       {{.size = 1, .step = 0}, "part k of n"},
       {{.size = 1, .step = 2, .first = 2}, "part k of n"},
       {{.size = 1, .step = 2, .first = -1}, "part k of n"},
+      {{.size = 1, .step = 1, .given = -1}, "cannot have been given"},
   };
   td_batcher *b;
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
@@ -181,9 +219,9 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_shards),    cmocka_unit_test(test_shuffle),
-      cmocka_unit_test(test_leave),     cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_shards),  cmocka_unit_test(test_shuffle),
+      cmocka_unit_test(test_given),   cmocka_unit_test(test_leave),
+      cmocka_unit_test(test_refused), cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
