@@ -138,6 +138,7 @@ static const td_op_def ops[] = {
      .shape = infer,
      .cost = td_cost_move,
      .doc = "Each string decompressed: compression_type is ZLIB, GZIP or none.",
+     .example = "td.decode_compressed(\"as it is\")  --> as it is",
      .flags = TD_NO_GRADIENT,
      .section = "I/O: readers, checkpoints, files"},
     {0},

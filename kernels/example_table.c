@@ -143,8 +143,6 @@ static const char *list_of(td_example_kind kind) {
 
 static void print_fault(const td_example_table *t, int64_t row, int which,
                         fault bad, td_str *out) {
-  const td_example_feature *f = &t->features[which];
-  const td_example_value *v = &td_example_table_at(t, row, which)->value;
   td_shape_text shape;
   print_where(t, row, out);
   if (bad == NO_EXAMPLE) {
@@ -152,6 +150,8 @@ static void print_fault(const td_example_table *t, int64_t row, int which,
                 td_text_at(t->serialized, row).len);
     return;
   }
+  const td_example_feature *f = &t->features[which];
+  const td_example_value *v = &td_example_table_at(t, row, which)->value;
   td_str_addf(out, ": feature \"%.*s\" ", td_text_shown(f->key), f->key.at);
   if (bad == NO_FEATURE) td_str_add(out, "is broken: its bytes end too early");
   if (bad == OTHER_KIND)

@@ -3,26 +3,13 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/mem.h"
-#include "engine/graphdef/graphdef.h"
+#include "engine/io/serialized.h"
 #include "kernels/cost.h"
 #include "kernels/text.h"
-
-/* A proto may say that one value stands for many: they take this at most. */
-static const size_t most_repeated = (size_t)1 << 30;
 
 static td_status *parse_infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 0, 0, "serialized", NULL));
   return td_infer_any(c);
-}
-
-/* Takes ownership of `s`. */
-static td_status *no_tensor(td_status *s, size_t len) {
-  if (td_ok(s) || td_status_code(s) == TD_RESOURCE_EXHAUSTED) return s;
-  td_status *told =
-      td_error(TD_INVALID_ARGUMENT, "serialized, %zu bytes, is no tensor: %s",
-               len, td_status_message(s));
-  td_status_release(s);
-  return told;
 }
 
 static td_status *parse_run(td_kernel_ctx *c) {
@@ -34,9 +21,7 @@ static td_status *parse_run(td_kernel_ctx *c) {
     return td_error(TD_INVALID_ARGUMENT,
                     "serialized must be a scalar, not of shape %s",
                     td_shape_str(&x->shape, &text));
-  td_bytes from = td_text_at(x, 0);
-  TD_TRY(no_tensor(td_tensorproto_read(from.at, from.len, most_repeated, &y),
-                   from.len));
+  TD_TRY(td_serialized_read(td_text_at(x, 0), &y));
   td_status *s = NULL;
   if (y.dtype == want)
     td_out_set(c, 0, &y);
@@ -53,7 +38,7 @@ static td_status *serialize_run(td_kernel_ctx *c) {
   char *bytes;
   size_t len;
   td_tensor y;
-  TD_TRY(td_tensorproto_write(td_in(c, 0), &bytes, &len));
+  TD_TRY(td_serialized_write(td_in(c, 0), &bytes, &len));
   const char *at = bytes;
   td_status *s = td_tensor_strings(&scalar, &at, &len, &y);
   td_free(bytes);

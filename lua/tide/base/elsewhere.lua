@@ -74,6 +74,13 @@ local here = {
   optimizers = "td.train", keras = "td.layers", GradientDescentOptimizer =
   "td.train.sgd(rate)", SGD = "td.train.sgd(rate)", minimize =
   "td.train.sgd(rate):minimize(loss)", AdamOptimizer = "td.train.adam(rate)",
+  -- records
+  Example = "td.example{key = value}",
+  SequenceExample = "td.sequence_example{feature_lists = lists}",
+  FixedLenFeature = "td.fixed_len_feature(shape, dtype)",
+  VarLenFeature = "td.var_len_feature(dtype)",
+  RaggedFeature = "td.ragged_feature(dtype)",
+  FixedLenSequenceFeature = "td.fixed_len_sequence_feature(shape, dtype)",
 }
 
 --- The end of an error about the unknown `name`: what it is here, else the
