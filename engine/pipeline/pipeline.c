@@ -180,18 +180,23 @@ static td_element shift(td_stage *s) {
 td_element td_stage_take(td_stage *s) {
   td_element e = shift(s->before);
   s->now.in++;
-  if (e.end) s->now.in_epoch++;
+  if (e.end) s->now.in_epoch = e.epoch;
   return e;
 }
 
-static void cut(td_stage *s, int64_t epoch) {
-  s->cut = epoch + 1;
-  if (s->before && !s->kind->joins && s->now.in_epoch == epoch)
-    cut(s->before, epoch);
+/* Has it come to where it stood when its state was saved? */
+static bool is_restored(const td_stage *s) {
+  return s->skip == 0 && s->now.in >= s->refill_to;
 }
 
-void td_stage_cut(td_stage *s) {
-  if (s->before) cut(s->before, s->now.in_epoch);
+/* A stage that joins epochs has numbers of its own, and cuts by itself. Whoever
+ * cuts does so whenever it advances, and so once a stage is restored, too. */
+void td_stage_cut(td_stage *s, int64_t epoch) {
+  while (s->before && is_restored(s)) {
+    s = s->before;
+    if (s->wanted < epoch) s->wanted = epoch;
+    if (s->kind->joins) return;
+  }
 }
 
 /* Room in `ready` and for a mark; compacts what was taken. */
@@ -228,10 +233,14 @@ void td_stage_put_as(td_stage *s, td_element e, const td_mark *mark) {
 
 void td_stage_put(td_stage *s, td_element e) {
   if (e.end) {
-    s->now.epoch++;
+    s->now.epoch = e.epoch;
     memset(s->now.at, 0, sizeof s->now.at);
   }
   td_stage_put_as(s, e, &s->now);
+}
+
+void td_stage_put_end(td_stage *s, int64_t next) {
+  td_stage_put(s, (td_element){.end = true, .epoch = next});
 }
 
 void td_stage_put_error(td_stage *s, td_status *status) {

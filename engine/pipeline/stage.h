@@ -6,7 +6,9 @@
  *
  * A stage takes elements from the one before it and puts its own in `ready`, at
  * most `room` of them. The end of an epoch is an element of its own, which goes
- * through all stages in its place, and so are errors.
+ * through all stages in its place, and so are errors. Epochs have numbers, from 0
+ * on, which only grow: what is random is a function of them, so that it does not
+ * matter how far a stage was ahead when the rest of an epoch was not wanted.
  *
  * Outputs are numbered. For each that may not have been given on yet the stage
  * keeps a *mark*: where it stood after it, and how much it had taken for that.
@@ -31,6 +33,7 @@ typedef struct td_element {
   int n;
   td_status *status;
   bool end;
+  int64_t epoch; /* of an end: the number of the next epoch */
 } td_element;
 
 void td_element_drop(td_element *e);
@@ -42,8 +45,8 @@ enum { TD_MARK_OWN = 5 };
 /* Where a stage stood after an output. */
 typedef struct td_mark {
   int64_t in;       /* elements that it had taken for that, ends among them */
-  int64_t in_epoch; /* of these the ends */
-  int64_t epoch;    /* ends that it had put */
+  int64_t in_epoch; /* the number of the epoch that it took from */
+  int64_t epoch;    /* of the one that it was putting */
   int64_t at[TD_MARK_OWN]; /* the kind's own, of this epoch */
 } td_mark;
 
@@ -77,7 +80,9 @@ struct td_stage {
   int64_t given; /* of these taken out by the next stage */
   int64_t skip;  /* outputs still to be dropped */
   td_mark now;   /* where it stands, after all that it took */
-  int64_t cut;   /* nobody wants the rest of epoch cut - 1 */
+  int64_t wanted; /* nobody wants what is of epochs below that number */
+  int64_t refill_to; /* inputs before that one were taken before a state was
+                        saved, and are taken again: none may be left out */
   size_t room;
   TD_VEC(td_element) ready; /* a queue: from ready_at on */
   size_t ready_at;
@@ -102,19 +107,25 @@ bool td_stage_has_room(const td_stage *s);
 bool td_stage_has_input(const td_stage *s);
 /* Takes it; the caller's. */
 td_element td_stage_take(td_stage *s);
-/* Takes ownership of `e`; s->now is its mark. The end of an epoch makes
- * now.epoch one more and clears now.at. */
+/* Takes ownership of `e`; s->now is its mark. The end of an epoch sets
+ * now.epoch and clears now.at. */
 void td_stage_put(td_stage *s, td_element e);
+/* The end of an epoch, `next` following. */
+void td_stage_put_end(td_stage *s, int64_t next);
 /* The same with a mark of the caller's; s->now stays. */
 void td_stage_put_as(td_stage *s, td_element e, const td_mark *mark);
 /* An error as an output: takes ownership. */
 void td_stage_put_error(td_stage *s, td_status *status);
-/* Nobody wants what is left of the epoch that `s` is taking: the source ends it
- * soon. What is under way still comes. */
-void td_stage_cut(td_stage *s);
-/* Is the epoch that `s` is putting one of these? */
+/* The next that `s` wants is of epoch `epoch`: the source gets there soon. What
+ * is under way still comes, ends of epochs before that one among it. */
+void td_stage_cut(td_stage *s, int64_t epoch);
+/* Is nobody interested in what `s` is putting? */
 static inline bool td_stage_is_cut(const td_stage *s) {
-  return s->cut == s->now.epoch + 1;
+  return s->wanted > s->now.epoch;
+}
+/* Of a source: what follows the epoch that ends now. */
+static inline int64_t td_stage_next_epoch(const td_stage *s) {
+  return td_stage_is_cut(s) ? s->wanted : s->now.epoch + 1;
 }
 
 /* ---- for work that was begun ---- */

@@ -36,8 +36,7 @@ typedef struct batching {
   int n_groups;
   int length; /* the column that tells the group, -1: there is one group */
   int64_t *bounds;
-  bool ending;       /* the end of the epoch was taken */
-  int64_t refill_to; /* inputs before that one are taken again */
+  bool ending; /* the end of the epoch was taken */
   TD_VEC(waiting) states;
 } batching;
 
@@ -161,7 +160,7 @@ static td_status *batch_load(td_stage *s, const char **at, const char *end) {
     if (number < s->now.in || number >= to) return damaged();
     TD_TRY(await(b, number, of));
   }
-  b->refill_to = to;
+  b->base.refill_to = to;
   waiting_free(&b->states.at[0]);
   b->states.len = 0;
   return keep_state(b, to);
@@ -239,10 +238,10 @@ static void gather(batching *b, int64_t number, td_element e) {
 
 static void take_one(batching *b) {
   td_stage *s = &b->base;
-  int64_t number = s->now.in, ends = s->now.in_epoch;
+  int64_t number = s->now.in, epoch = s->now.in_epoch;
   td_element e = td_stage_take(s);
-  if (number < b->refill_to) {
-    if (e.end) s->now.in_epoch = ends; /* it was counted then */
+  if (number < b->base.refill_to) {
+    s->now.in_epoch = epoch; /* it was seen then */
     take_again(b, number, e);
   } else if (e.end) {
     b->ending = true;
@@ -265,14 +264,14 @@ static void end_one(batching *b) {
     return;
   }
   b->ending = false;
-  td_stage_put(&b->base, (td_element){.end = true});
+  td_stage_put_end(&b->base, b->base.now.in_epoch);
 }
 
 /* One move; false when there is none. */
 static bool step(batching *b) {
   td_stage *s = &b->base;
   int64_t before = s->out;
-  if (s->now.in < b->refill_to) {
+  if (s->now.in < b->base.refill_to) {
     if (!td_stage_has_input(s)) return false;
     take_one(b);
     return true;

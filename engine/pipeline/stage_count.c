@@ -26,34 +26,47 @@ static bool pass_all(td_stage *s, void (*pass)(counting *c, td_element e)) {
 /* ---- repeat --------------------------------------------------------------
  *
  * at[0]: epochs that were joined so far, at[1]: has this one had elements? One
- * without any ends it: there would be no end to looking. When it is cut it has
- * the stages before it end theirs, and drops what comes until then. */
+ * without any ends it: there would be no end to looking. Its epoch k begins
+ * with epoch first_of(k) of the stages before it: what comes earlier, when it
+ * was cut or looks no further, is dropped. */
+
+static int64_t first_of(const counting *c, int64_t epoch) {
+  return c->n >= 0 ? epoch * c->n : epoch << 32;
+}
+
+/* Goes on with epoch s->wanted, once it is there. */
+static void pass_over(counting *c) {
+  td_stage *s = &c->base;
+  int64_t first = first_of(c, s->wanted);
+  td_stage_cut(s, first);
+  if (s->now.in_epoch >= first) td_stage_put_end(s, s->wanted);
+}
 
 static void repeat_pass(counting *c, td_element e) {
   td_stage *s = &c->base;
-  if (!e.end) {
+  if (td_stage_is_cut(s)) {
+    td_element_drop(&e);
+  } else if (!e.end) {
     s->now.at[1] = 1;
-    if (td_stage_is_cut(s))
-      td_element_drop(&e);
-    else
-      td_stage_put(s, e);
-    return;
-  }
-  bool empty = s->now.at[1] == 0;
-  s->now.at[0]++;
-  s->now.at[1] = 0;
-  if (empty || td_stage_is_cut(s) || (c->n >= 0 && s->now.at[0] >= c->n))
     td_stage_put(s, e);
+  } else {
+    bool empty = s->now.at[1] == 0;
+    s->now.at[0]++;
+    s->now.at[1] = 0;
+    if (empty || (c->n >= 0 && s->now.at[0] >= c->n))
+      s->wanted = s->now.epoch + 1;
+  }
+  if (td_stage_is_cut(s)) pass_over(c);
 }
 
 static bool repeat_advance(td_stage *s) {
   counting *c = (counting *)s;
   if (c->n == 0) { /* never anything */
     bool changed = td_stage_has_room(s);
-    if (changed) td_stage_put(s, (td_element){.end = true});
+    if (changed) td_stage_put_end(s, td_stage_next_epoch(s));
     return changed;
   }
-  if (td_stage_is_cut(s)) td_stage_cut(s);
+  if (td_stage_is_cut(s)) td_stage_cut(s, first_of(c, s->wanted));
   return pass_all(s, repeat_pass);
 }
 
@@ -81,9 +94,9 @@ static void first_pass(counting *c, td_element e) {
 }
 
 static bool first_advance(td_stage *s) {
-  if (s->now.at[0] >= ((counting *)s)->n) td_stage_cut(s);
+  counting *c = (counting *)s;
   bool changed = pass_all(s, first_pass);
-  if (s->now.at[0] >= ((counting *)s)->n) td_stage_cut(s);
+  if (s->now.at[0] >= c->n) td_stage_cut(s, s->now.in_epoch + 1);
   return changed;
 }
 

@@ -89,10 +89,10 @@ static void next_file(files *f) {
   f->at.at[OFFSET] = f->at.at[NUMBER] = f->at.at[SKIPPED] = 0;
 }
 
-static void next_epoch(files *f) {
+static void next_epoch(files *f, int64_t epoch) {
   td_source_close(f->source);
   f->source = NULL;
-  f->at.epoch++;
+  f->at.epoch = epoch;
   memset(f->at.at, 0, sizeof f->at.at);
 }
 
@@ -140,8 +140,9 @@ static item read_item(files *f) {
     int64_t path = draw_order(f) ? path_at(f, f->at.at[FILE_AT]) : -2;
     td_status *s = path == -2 ? td_oom() : NULL;
     if (path == -1) {
-      next_epoch(f);
+      next_epoch(f, f->at.epoch + 1);
       x.e.end = true;
+      x.e.epoch = f->at.epoch;
       break;
     }
     if (td_ok(s) && !f->source) s = open_file(f, path);
@@ -201,27 +202,24 @@ static bool take_over(files *f) {
   return true;
 }
 
-/* Drops items up to the end of the epoch; true when that was there. */
+/* Drops items up to the epoch that is wanted; true when it was reached. */
 static bool drop_rest(files *f) {
-  bool end = false;
-  while (!end && f->items_at < f->items.len) {
+  bool there = false;
+  while (!there && f->items_at < f->items.len) {
     item *x = &f->items.at[f->items_at++];
-    end = x->e.end;
+    there = x->e.end && x->e.epoch >= f->base.wanted;
     td_element_drop(&x->e);
   }
-  return end;
+  return there;
 }
 
-/* The rest of the epoch is left out. Nothing is being read. */
+/* Goes on with the epoch that is wanted. Nothing is being read. */
 static void cut(files *f) {
   td_stage *s = &f->base;
-  bool end = drop_rest(f);
-  if (!end && take_over(f)) end = drop_rest(f);
-  if (!end) {
-    f->at.epoch = s->now.epoch;
-    next_epoch(f);
-  }
-  td_stage_put(s, (td_element){.end = true});
+  bool there = drop_rest(f);
+  if (!there && take_over(f)) there = drop_rest(f);
+  if (!there) next_epoch(f, s->wanted);
+  td_stage_put_end(s, s->wanted);
 }
 
 static void put_item(files *f) {

@@ -78,7 +78,7 @@ static bool push(mapping *m, job *j) {
 /* Counts the element that was taken, an end or another. */
 static void count(td_stage *s, const td_element *e) {
   if (e->end) {
-    s->now.epoch++;
+    s->now.epoch = e->epoch;
     s->now.at[0] = 0;
   } else {
     s->now.at[0]++;

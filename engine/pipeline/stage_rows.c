@@ -56,7 +56,7 @@ static void put_next(rows *r) {
   td_stage *s = &r->base;
   td_element e = {0};
   if (td_stage_is_cut(s) || s->now.at[0] == r->count) {
-    td_stage_put(s, (td_element){.end = true});
+    td_stage_put_end(s, td_stage_next_epoch(s));
     return;
   }
   td_status *st =

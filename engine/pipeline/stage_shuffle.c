@@ -38,8 +38,7 @@ typedef struct shuffling {
   size_t n;
   uint64_t seed;
   TD_VEC(place) places;
-  bool draining;     /* the end of the epoch was taken */
-  int64_t refill_to; /* inputs before that one are taken again */
+  bool draining; /* the end of the epoch was taken */
   TD_VEC(snapshot) snapshots;
 } shuffling;
 
@@ -121,7 +120,7 @@ static td_status *shuffle_load(td_stage *s, const char **at, const char *end) {
       return td_error(TD_DATA_LOSS, "the state of the shuffle is damaged");
     h->places.at[h->places.len++] = p;
   }
-  h->refill_to = to;
+  h->base.refill_to = to;
   h->draining = draining != 0;
   snapshot_free(&h->snapshots.at[0]);
   h->snapshots.len = 0;
@@ -159,8 +158,8 @@ static void take_one(shuffling *h) {
   td_stage *s = &h->base;
   int64_t number = s->now.in, epoch = s->now.in_epoch;
   td_element e = td_stage_take(s);
-  if (number < h->refill_to) {
-    if (e.end) s->now.in_epoch = epoch; /* it was counted then */
+  if (number < h->base.refill_to) {
+    s->now.in_epoch = epoch; /* it was seen then */
     take_again(h, number, e);
   } else if (e.end) {
     h->draining = true;
@@ -187,7 +186,7 @@ static void give_one(shuffling *h) {
 static bool step(shuffling *h) {
   td_stage *s = &h->base;
   bool full = h->places.len == h->n || h->draining;
-  if (s->now.in < h->refill_to || !full) {
+  if (s->now.in < h->base.refill_to || !full) {
     if (!td_stage_has_input(s)) return false;
     take_one(h);
     return true;
@@ -200,7 +199,7 @@ static bool step(shuffling *h) {
     give_one(h);
   } else {
     h->draining = false;
-    td_stage_put(s, (td_element){.end = true});
+    td_stage_put_end(s, s->now.in_epoch);
   }
   return true;
 }
