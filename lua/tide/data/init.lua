@@ -82,6 +82,15 @@ function data.cifar10(o)
   return source.with_validation(d, o.validation)
 end
 
+--- Where CIFAR-10's files are, for td.data.fixed: .train and .test, lists of
+-- paths, .compression ("" or "GZIP") and .record, the bytes of one record: the
+-- label, then the red, green and blue planes of 32 by 32. Looked for as by
+-- data.cifar10; nil when they are nowhere, which is said on stderr.
+-- Options: dir, download.
+function data.cifar10_files(o)
+  return cifar10.paths(args.read(o, {"dir", "download"}, "data.cifar10_files"))
+end
+
 --- Ten coloured shapes drawn by code, in CIFAR-10's form. Options: train
 -- (2000), test (500), seed, validation.
 function data.shapes(o)

@@ -21,7 +21,8 @@ local reference = {}
 -- order in which a bare method name is looked for.
 local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
                   "average:", "array:", "dataset:", "text:", "vocab:",
-                  "slices:", "cell:", "h:", "p:"}
+                  "slices:", "cell:", "h:", "p:", "pipeline:", "loop:",
+                  "writer:"}
 local objects = {
   ["tensor.tensor.methods"] = "x:", ["run.session.tensor.methods"] = "x:",
   ["run.session.tensor.op_methods"] = "op:", ["graph.graph.methods"] = "g:",
@@ -33,6 +34,9 @@ local objects = {
   ["data.dataset.methods"] = "dataset:", ["nn.cells.cell"] = "cell:",
   ["train.optimizer.optimizer"] = "optimizer:",
   ["train.averages.average"] = "average:",
+  ["data.pipeline.methods"] = "pipeline:",
+  ["data.pipeline.iterator"] = "loop:",
+  ["data.record_files.methods"] = "writer:",
   ["data.text.methods"] = "text:", ["data.vocab.methods"] = "vocab:",
 }
 

@@ -18,6 +18,11 @@ local fail = errors.raise
 
 --- A data set with examples.
 function check.data(data, what)
+  if type(data) == "table" and rawget(data, "stages") then
+    fail("invalid_argument", "%s: data is a data set, not a pipeline; a loop "
+      .. "takes its batches: for b in p:batches(100) do step(b.x, b.y) end",
+      what)
+  end
   if type(data) ~= "table" or type(data.columns) ~= "table"
      or not data.batches then
     local parts = type(data) == "table" and rawget(data, "train")
