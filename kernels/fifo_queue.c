@@ -63,7 +63,8 @@ static td_status *padding_run(td_kernel_ctx *c) {
 
 #define SIG                                                                    \
   "-> handle: resource; component_types: list(type) >= 1; "                    \
-  "shapes: list(shape) >= 0 = {}; capacity: int = -1; container: string = \"\"; "   \
+  "shapes: list(shape) >= 0 = {}; capacity: int = -1; container: string = "    \
+  "\"\"; "                                                                     \
   "shared_name: string = \"\""
 #define MAKES                                                                  \
   .sig = SIG, .shape = td_infer_scalars, .cost = td_cost_none, .lua = "",      \

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/file.h"
+#include "engine/base/file_system.h"
 #include "engine/base/mem.h"
 #include "engine/io/matching.h"
 #include "kernels/cost.h"
@@ -72,8 +73,10 @@ static td_status *give_contents(td_errand *e, td_kernel_ctx *c) {
 }
 
 static td_status *make_folders_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  if (!slash || slash == path) return NULL;
+  const char *prefix = td_file_system_of(path)->prefix;
+  const char *first = path + (prefix ? strlen(prefix) : 1);
+  const char *slash = *path ? strrchr(path, '/') : NULL;
+  if (!slash || slash < first) return NULL;
   char *folder = td_strndup(path, (size_t)(slash - path));
   if (!folder) return td_oom();
   td_status *s = td_file_mkdirs(folder);
@@ -282,7 +285,9 @@ static const td_op_def ops[] = {
      .sig = "basename: string, shard: int32, num_shards: int32 -> "
             "filename: string",
      .shape = scalars_infer,
-     .doc = "The name of one shard: \"basename-00001-of-00010\".",
+     .doc = "The name of one shard.",
+     .example = "td.sharded_filename(\"data\", 1, 10)  "
+                "--> data-00001-of-00010",
      .host = "*",
      .flags = TD_NO_GRADIENT,
      SECTION},
@@ -290,6 +295,7 @@ static const td_op_def ops[] = {
      .sig = "basename: string, num_shards: int32 -> filename: string",
      .shape = scalars_infer,
      .doc = "A pattern for the names of all shards.",
+     .example = "td.sharded_filespec(\"data\", 10)  --> data-????\?-of-00010",
      .host = "*",
      .flags = TD_NO_GRADIENT,
      SECTION},

@@ -1,8 +1,9 @@
-/* image_decode.c - pictures read: DecodePng, DecodeJpeg, DecodeBmp,
+/* image_decode.c - pictures read: DecodePng, DecodeJpeg, DecodeGif, DecodeBmp,
  * DecodeImage, DecodeAndCropJpeg, ExtractJpegShape.
  *
- * As in TensorFlow, DecodePng and DecodeJpeg read each other's format too: the
- * first bytes decide.
+ * As in TensorFlow, DecodePng, DecodeJpeg and DecodeGif read each other's
+ * format too: the first bytes decide. Only DecodeGif and DecodeImage give
+ * frames.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -27,11 +28,19 @@ static td_status *decode_infer(td_infer *c) {
   return NULL;
 }
 
-/* A GIF would have a rank of 4. */
+/* A GIF has a rank of 4. */
 static td_status *any_infer(td_infer *c) {
   TD_TRY(decode_infer(c));
   if (td_infer_bool(c, "expand_animations"))
     td_infer_out(c, 0, td_shape_unknown());
+  return NULL;
+}
+
+static td_status *gif_infer(td_infer *c) {
+  td_shape s = td_shape_ranked(4);
+  TD_TRY(td_infer_rank(c, 0, 0, "contents", NULL));
+  s.dim[3] = 3;
+  td_infer_out(c, 0, s);
   return NULL;
 }
 
@@ -105,10 +114,36 @@ static td_status *convert(const td_tensor *from, td_dtype to, td_tensor *out) {
   return NULL;
 }
 
+/* What an op makes of a picture that has frames, and of one that has none. */
+typedef enum frames {
+  FRAMES_NONE,
+  FRAMES_FIRST,
+  FRAMES_KEPT,
+  FRAMES_ALL
+} frames;
+
+static td_status *decode_gif(const td_bytes *b, int channels, frames want,
+                             td_tensor *out) {
+  if (channels != 0 && channels != 3)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "channels must be 0 or 3 for a GIF picture, not %d",
+                    channels);
+  TD_TRY(td_image_decode_gif(b->at, b->len, want != FRAMES_FIRST, out));
+  int64_t n = out->shape.dim[0];
+  if (want == FRAMES_NONE && n != 1) {
+    td_tensor_release(out);
+    return td_error(TD_INVALID_ARGUMENT,
+                    "the GIF picture has %lld frames: DecodeGif and "
+                    "DecodeImage read it",
+                    (long long)n);
+  }
+  return NULL;
+}
+
 /* Only PNG has more than 8 bits: it is read with 16 for wider types. */
 static td_status *decode_format(const td_bytes *b, td_image_format format,
                                 const td_jpeg_reading *o, td_dtype dtype,
-                                td_tensor *out) {
+                                frames want, td_tensor *out) {
   td_dtype wide = dtype == TD_UINT8 ? TD_UINT8 : TD_UINT16;
   switch (format) {
   case TD_IMAGE_PNG:
@@ -118,20 +153,32 @@ static td_status *decode_format(const td_bytes *b, td_image_format format,
   case TD_IMAGE_BMP:
     return td_image_decode_bmp(b->at, b->len, o->channels, out);
   case TD_IMAGE_GIF:
-    return td_error(TD_UNIMPLEMENTED,
-                    "GIF pictures are not read: convert it to PNG");
+    return decode_gif(b, o->channels, want, out);
   default:
     return td_error(TD_INVALID_ARGUMENT,
-                    "contents of %zu bytes are no picture in PNG, JPEG or BMP",
+                    "contents of %zu bytes are no picture in PNG, JPEG, GIF or "
+                    "BMP",
                     b->len);
   }
 }
 
+/* A picture alone has a rank of 3, frames one of 4. */
+static void set_rank(td_tensor *t, frames want) {
+  td_shape s = t->shape;
+  bool keeps = want == FRAMES_KEPT || want == FRAMES_ALL;
+  if (s.rank == 4 && !keeps)
+    t->shape = td_shape_of(3, &s.dim[1]);
+  else if (s.rank == 3 && want == FRAMES_ALL)
+    t->shape = td_shape_of(4, (int64_t[]){1, s.dim[0], s.dim[1], s.dim[2]});
+}
+
 static td_status *decode(td_kernel_ctx *c, td_image_format format,
-                         const td_bytes *b, const td_jpeg_reading *o) {
+                         const td_bytes *b, const td_jpeg_reading *o,
+                         frames want) {
   td_dtype dtype = td_ctx_node(c)->out[0].dtype;
   td_tensor t, wide;
-  TD_TRY(decode_format(b, format, o, dtype, &t));
+  TD_TRY(decode_format(b, format, o, dtype, want, &t));
+  set_rank(&t, want);
   if (t.dtype != dtype) {
     td_status *s = convert(&t, dtype, &wide);
     td_tensor_release(&t);
@@ -143,14 +190,33 @@ static td_status *decode(td_kernel_ctx *c, td_image_format format,
   return NULL;
 }
 
-static td_status *png_run(td_kernel_ctx *c) {
+static td_status *decode_any(td_kernel_ctx *c, int64_t channels, frames want) {
   td_bytes b;
-  td_jpeg_reading o = {.channels = (int)td_node_int(td_ctx_node(c), "channels"),
+  td_jpeg_reading o = {.channels = (int)channels,
                        .ratio = 1,
                        .fancy_upscaling = true,
                        .fast_dct = true};
   TD_TRY(contents_of(c, &b));
-  return decode(c, td_image_sniff(b.at, b.len), &b, &o);
+  td_image_format format = td_image_sniff(b.at, b.len);
+  if (format == TD_IMAGE_BMP && want == FRAMES_ALL)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "contents are a BMP picture: DecodeImage reads it");
+  return decode(c, format, &b, &o, want);
+}
+
+static td_status *png_run(td_kernel_ctx *c) {
+  return decode_any(c, td_node_int(td_ctx_node(c), "channels"), FRAMES_NONE);
+}
+
+static td_status *gif_run(td_kernel_ctx *c) {
+  return decode_any(c, 3, FRAMES_ALL);
+}
+
+static td_status *image_run(td_kernel_ctx *c) {
+  const td_node *n = td_ctx_node(c);
+  bool expands = td_node_bool(n, "expand_animations");
+  return decode_any(c, td_node_int(n, "channels"),
+                    expands ? FRAMES_KEPT : FRAMES_FIRST);
 }
 
 static td_status *bmp_run(td_kernel_ctx *c) {
@@ -163,7 +229,7 @@ static td_status *bmp_run(td_kernel_ctx *c) {
     return td_error(TD_INVALID_ARGUMENT,
                     "contents are a %s picture: DecodeImage reads it",
                     td_image_format_name(format));
-  return decode(c, TD_IMAGE_BMP, &b, &o);
+  return decode(c, TD_IMAGE_BMP, &b, &o, FRAMES_NONE);
 }
 
 static td_status *jpeg_run(td_kernel_ctx *c) {
@@ -171,7 +237,7 @@ static td_status *jpeg_run(td_kernel_ctx *c) {
   td_jpeg_reading o;
   TD_TRY(contents_of(c, &b));
   TD_TRY(jpeg_options(td_ctx_node(c), &o));
-  return decode(c, td_image_sniff(b.at, b.len), &b, &o);
+  return decode(c, td_image_sniff(b.at, b.len), &b, &o, FRAMES_NONE);
 }
 
 static td_status *crop_run(td_kernel_ctx *c) {
@@ -189,7 +255,7 @@ static td_status *crop_run(td_kernel_ctx *c) {
   o.crop = true;
   o.top = window.at[0], o.left = window.at[1];
   o.height = window.at[2], o.width = window.at[3];
-  return decode(c, TD_IMAGE_JPEG, &b, &o);
+  return decode(c, TD_IMAGE_JPEG, &b, &o, FRAMES_NONE);
 }
 
 static td_status *shape_run(td_kernel_ctx *c) {
@@ -229,6 +295,15 @@ static const td_op_def ops[] = {
                 "\"uint8\"))))  --> 1 2 1",
      .flags = TD_NO_GRADIENT,
      .section = "Image"},
+    {.type = "DecodeGif",
+     .sig = "contents: string -> image: uint8",
+     .shape = gif_infer,
+     .doc = "The frames of a GIF picture as {frames, height, width, 3}.",
+     .example = "td.decode_gif(string.pack(\"<c6I2I2I1I1I1c6c1I2I2I2I2I1c6\", "
+                "\"GIF89a\", 1, 1, 0x80, 0, 0, \"\\1\\2\\3\\4\\5\\6\", "
+                "\",\", 0, 0, 1, 1, 0, \"\\2\\2D\\1\\0;\"))  --> 1 2 3",
+     .flags = TD_NO_GRADIENT,
+     .section = "Image"},
     {.type = "DecodeBmp",
      .sig = "contents: string -> image: uint8; channels: int = 0",
      .shape = decode_infer,
@@ -243,8 +318,8 @@ static const td_op_def ops[] = {
             "dtype: {uint8, uint16, float} = uint8; "
             "expand_animations: bool = true",
      .shape = any_infer,
-     .doc = "A PNG, JPEG or BMP picture as {height, width, channels}; floats "
-            "are from 0 to 1.",
+     .doc = "A PNG, JPEG, GIF or BMP picture as {height, width, channels}, a "
+            "GIF as {frames, height, width, 3}; floats are from 0 to 1.",
      .example = "td.decode_image(td.encode_png(td.cast({{{0, 51, 255}}}, "
                 "\"uint8\")), {dtype = \"float32\"})  --> 0 0.2 1",
      .flags = TD_NO_GRADIENT,
@@ -273,8 +348,9 @@ static const td_op_def ops[] = {
 static const td_kernel_def kernels[] = {
     {.op = "DecodePng", .device = "CPU", .run = png_run},
     {.op = "DecodeJpeg", .device = "CPU", .run = jpeg_run},
+    {.op = "DecodeGif", .device = "CPU", .run = gif_run},
     {.op = "DecodeBmp", .device = "CPU", .run = bmp_run},
-    {.op = "DecodeImage", .device = "CPU", .run = png_run},
+    {.op = "DecodeImage", .device = "CPU", .run = image_run},
     {.op = "DecodeAndCropJpeg", .device = "CPU", .run = crop_run},
     {.op = "ExtractJpegShape", .device = "CPU", .run = shape_run},
     {0},

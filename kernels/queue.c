@@ -2,8 +2,8 @@
  *
  * A waiting dequeue of many takes tuples as they come, so that it may ask for
  * more than the queue has room for, and gives them back when it does not get
- * all. That must not fail: whoever puts one sees to it that there is room for
- * those that are lent, too.
+ * all, or cannot make a batch of them. That must not fail: whoever puts one
+ * sees to it that there is room for those that are lent, too.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/queue.h"
@@ -46,17 +46,36 @@ static void queue_free(td_object *o) {
   td_free(q);
 }
 
-/* Its container was reset: who waits would wait for ever. */
+/* All that is in it, as a list. Under the mutex. */
+static td_tuple *take_all(td_queue *q) {
+  td_tuple *list = NULL;
+  while (q->count > 0) {
+    td_tuple *t = td_queue_take(q);
+    td_queue_keep(q, 1);
+    t->next = list;
+    list = t;
+  }
+  return list;
+}
+
+/* Its container was reset: who waits would wait for ever, and what is in it
+ * would stay as long as a node remembers the handle. */
 static void queue_removed(td_resource *r) {
   td_queue *q = (td_queue *)r;
   td_status *s = td_error(TD_CANCELLED, "the container of queue %s was reset",
                           q->base.name);
   td_attempts_enter(&q->attempts);
   q->closed = true;
+  if (!q->cause) q->cause = td_error(TD_CANCELLED, "its container was reset");
   for (int i = 0; i < TD_ATTEMPT_LINES; i++)
     td_attempts_fail(&q->attempts, i, s);
+  td_tuple *list = take_all(q), *next;
   td_attempts_leave(&q->attempts);
   td_status_release(s);
+  for (td_tuple *t = list; t; t = next) {
+    next = t->next;
+    td_tuple_free(t);
+  }
 }
 
 /* What a node says of its tuples. */
@@ -86,20 +105,28 @@ static bool has_shapes(const layout *l) {
   return l->shapes->len > 0 || (l->lead && l->types->len == 0);
 }
 
-static td_status *check_layout(const layout *l, const td_queue_kind *kind) {
+static td_status *check_shape(const td_shape *s, int i,
+                              const td_queue_kind *kind) {
   td_shape_text text;
+  if (kind->pads && s->rank < 0)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "shape %d of a %s is unknown: its rank must be known", i,
+                    kind->name);
+  if (kind->pads || td_shape_known(s)) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "shape %d of a %s is %s: it must be fully known (a padding "
+                  "queue takes sizes of -1)",
+                  i, kind->name, td_shape_str(s, &text));
+}
+
+static td_status *check_layout(const layout *l, const td_queue_kind *kind) {
   if (l->shapes->len > 0 && l->shapes->len != l->types->len)
     return td_error(TD_INVALID_ARGUMENT,
                     "a %s of %d components is given %d shapes: give one for "
                     "each, or none",
                     kind->name, l->types->len, l->shapes->len);
   for (int i = 0; i < l->shapes->len; i++)
-    if (!kind->pads && !td_shape_known(&l->shapes->shapes[i]))
-      return td_error(TD_INVALID_ARGUMENT,
-                      "shape %d of a %s is %s: it must be fully known (a "
-                      "padding queue takes sizes of -1)",
-                      i, kind->name,
-                      td_shape_str(&l->shapes->shapes[i], &text));
+    TD_TRY(check_shape(&l->shapes->shapes[i], i, kind));
   return NULL;
 }
 
@@ -122,8 +149,8 @@ td_status *td_queue_new(const td_kernel *k, const td_queue_kind *kind,
   TD_TRY(check_layout(&l, kind));
   td_queue *q = td_calloc(1, sizeof *q);
   if (!q) return td_oom();
-  q->base.object =
-      (td_object){.refs = 1, .type = td_queue_type, .free = queue_free};
+  q->base.object = (td_object){
+      .refs = 1, .type = td_queue_type, .free = queue_free, .named = true};
   q->base.removed = queue_removed;
   td_attempts_init(&q->attempts);
   q->kind = kind;

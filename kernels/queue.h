@@ -18,6 +18,7 @@ TD_BEGIN
 typedef struct td_tuple {
   int n;
   uint64_t order; /* the store's own */
+  struct td_tuple *next; /* of a list that queue.c makes */
   td_tensor *at; /* behind the struct; in host memory, counted */
 } td_tuple;
 
@@ -38,6 +39,8 @@ typedef struct td_queue_kind {
   /* Of those that were taken the last comes back. */
   void (*give_back)(td_queue *q, td_tuple *t);
   bool pads;   /* shapes may be known in part: batches are padded with zeros */
+  bool copies; /* rows of a batch do not share its memory: others of it may stay
+                  for long */
   bool ranked; /* a tuple begins with its rank, an int64 scalar of which the
                   attributes of the queue do not tell */
 } td_queue_kind;
@@ -52,7 +55,7 @@ struct td_queue {
   int64_t keep;           /* that many stay until it is closed */
   td_attempts attempts;   /* its mutex protects what follows */
   int64_t count;          /* tuples in the store */
-  int64_t lent; /* tuples that waiting dequeues have, and may give back */
+  int64_t lent; /* tuples that dequeues have, and may give back */
   bool closed;
   td_status *cause; /* why it failed, when a producer did */
   struct td_queue_users {
@@ -75,6 +78,11 @@ td_status *td_queue_new(const td_kernel *k, const td_queue_kind *kind,
                         td_resource **out) TD_MUST_USE;
 td_status *td_queue_check(const td_node *n, const td_resource *r,
                           const td_queue_kind *kind) TD_MUST_USE;
+
+/* Output i of `c`: component i of n tuples of `q`, which has shapes, side by side
+ * (queue_batch.c). Without the mutex. */
+td_status *td_queue_stack(td_kernel_ctx *c, int i, const td_queue *q,
+                          td_tuple *const *at, int64_t n) TD_MUST_USE;
 
 /* ---- for what uses queues; under the mutex ---- */
 

@@ -3,16 +3,16 @@
  *
  * A step that waits here stands in line and holds no thread. Elements move:
  * what is dequeued one by one is the tensor that was enqueued, rows of an
- * enqueue_many share its memory. Batches are put together after the queue's
- * mutex was let go. A queue that failed gives what it has, then the error of
- * its producer.
+ * enqueue_many share its memory (where the kind does not have them copied).
+ * Batches are put together after the queue's mutex was let go; when that fails
+ * the elements go back. A queue that failed gives what it has, then the error
+ * of its producer.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "engine/base/mem.h"
 #include "engine/base/vec.h"
-#include "kernels/array.h"
 #include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/parts.h"
@@ -57,11 +57,27 @@ typedef struct enqueuing {
   int64_t next, n; /* tuples */
 } enqueuing;
 
+static td_status *copy_of(td_kernel_ctx *c, const td_tensor *t,
+                          td_tensor *out) {
+  if (!td_dtype_is_plain(t->dtype)) return td_tensor_copy(t, out);
+  TD_TRY(td_temp(c, t->dtype, &t->shape, out));
+  size_t bytes = td_tensor_bytes(t);
+  if (bytes) memcpy(out->data, t->data, bytes);
+  return NULL;
+}
+
 static td_status *row_of(const td_tensor *t, const enqueuing *e,
                          td_tensor *out) {
-  if (e->many) return td_parts_row(t, e->next, out);
-  td_tensor_retain(t, out);
-  return NULL;
+  td_tensor row;
+  if (!e->many) {
+    td_tensor_retain(t, out);
+    return NULL;
+  }
+  if (!e->q->kind->copies) return td_parts_row(t, e->next, out);
+  TD_TRY(td_parts_row(t, e->next, &row));
+  td_status *s = copy_of(e->base.ctx, &row, out);
+  td_tensor_release(&row);
+  return s;
 }
 
 static td_status *put_next(enqueuing *e) {
@@ -113,6 +129,12 @@ static bool enqueue_go(td_attempt *a) {
 
 static const td_attempt_kind enqueue_kind = {.go = enqueue_go};
 
+/* A rank is a scalar whether or not shapes were given. */
+static td_shape shape_said(const td_queue *q, int i) {
+  if (q->kind->ranked && i == 0) return td_shape_scalar();
+  return q->shapes ? q->shapes[i] : td_shape_unknown();
+}
+
 /* Component i of a tuple (of a batch of them: `many`) against the queue's. */
 static td_status *check_component(const td_queue *q, int i, const td_tensor *t,
                                   bool many) {
@@ -126,10 +148,11 @@ static td_status *check_component(const td_queue *q, int i, const td_tensor *t,
     return td_error(TD_INVALID_ARGUMENT,
                     "component %d is a scalar: enqueue_many takes batches", i);
   if (many) TD_TRY(td_parts_rest(&s, &s));
-  if (!q->shapes || td_shape_allows(&q->shapes[i], &s)) return NULL;
+  td_shape said = shape_said(q, i);
+  if (td_shape_allows(&said, &s)) return NULL;
   return td_error(TD_INVALID_ARGUMENT,
                   "component %d of queue %s is of shape %s and cannot be of %s",
-                  i, name_of(q), td_shape_str(&q->shapes[i], &want),
+                  i, name_of(q), td_shape_str(&said, &want),
                   td_shape_str(&s, &have));
 }
 
@@ -158,6 +181,10 @@ static void start_enqueue(td_kernel_ctx *c, bool many) {
   td_status *s = find(c, &q);
   if (td_ok(s)) s = check_components(c, q, many, &n);
   if (failed(c, s)) return;
+  if (n == 0) {
+    td_kernel_done(c, NULL);
+    return;
+  }
   enqueuing *e = td_calloc(1, sizeof *e);
   if (failed(c, e ? NULL : td_oom())) return;
   e->base.kind = &enqueue_kind;
@@ -236,86 +263,14 @@ static bool dequeue_go(td_attempt *a) {
   }
   a->over = true;
   a->heavy = is_heavy(d);
-  if (td_ok(a->status))
-    td_queue_keep(q, (int64_t)d->got.len);
-  else
+  if (!td_ok(a->status))
     give_back_all(d);
+  else if (d->how == ONE)
+    td_queue_keep(q, 1);
   return true;
 }
 
-/* ---- a batch of tuples --------------------------------------------------- */
-
-static void pad_into(char *to, const td_shape *room, const char *from,
-                     const td_shape *s, int axis, size_t size) {
-  size_t here = (size_t)td_shape_span(s, axis, s->rank) * size;
-  if (axis == s->rank || memcmp(&s->dim[axis], &room->dim[axis],
-                                (size_t)(s->rank - axis) * 8) == 0) {
-    if (here) memcpy(to, from, here);
-    return;
-  }
-  size_t out = (size_t)td_shape_span(room, axis + 1, room->rank) * size;
-  size_t in = (size_t)td_shape_span(s, axis + 1, s->rank) * size;
-  for (int64_t i = 0; i < s->dim[axis]; i++)
-    pad_into(to + (size_t)i * out, room, from + (size_t)i * in, s, axis + 1,
-             size);
-}
-
-/* The least shape that all parts fit into, where the queue says -1. */
-static td_status *room_for(const td_parts *p, const td_shape *said,
-                           td_shape *out) {
-  *out = *said;
-  for (int k = 0; k < out->rank; k++)
-    if (out->dim[k] < 0) {
-      out->dim[k] = 0;
-      for (int64_t i = 0; i < p->n; i++)
-        if (p->at[i].shape.dim[k] > out->dim[k])
-          out->dim[k] = p->at[i].shape.dim[k];
-    }
-  if (out->rank < TD_MAX_RANK) return NULL;
-  return td_error(TD_INVALID_ARGUMENT,
-                  "components of rank %d have no room for another dimension",
-                  out->rank);
-}
-
-static td_status *stack_padded(td_kernel_ctx *c, int i, const td_parts *p,
-                               const td_shape *said) {
-  td_shape each, shape;
-  td_array y, x;
-  int64_t count;
-  TD_TRY(room_for(p, said, &each));
-  shape = each;
-  shape.rank++;
-  shape.dim[0] = p->n;
-  for (int k = 0; k < each.rank; k++) shape.dim[k + 1] = each.dim[k];
-  TD_TRY(td_array_count(&shape, &count));
-  TD_TRY(td_array_out(c, i, &shape, &y));
-  size_t row = p->n ? (size_t)(count / p->n) * y.size : 0;
-  if (count) memset(y.at, 0, (size_t)count * y.size);
-  td_status *s = NULL;
-  for (int64_t k = 0; td_ok(s) && k < p->n; k++) {
-    s = td_array_in(&p->at[k], &x);
-    if (!td_ok(s)) break;
-    pad_into(y.at + (size_t)k * row, &each, x.at, &x.shape, 0, y.size);
-    td_array_drop(&x);
-  }
-  if (td_ok(s)) s = td_array_done(c, i, &y);
-  td_array_drop(&y);
-  return s;
-}
-
-/* Output i: component i of all tuples. */
-static td_status *stack_component(const dequeuing *d, int i) {
-  const td_queue *q = d->q;
-  td_parts p;
-  TD_TRY(td_parts_init(&p, (int64_t)d->got.len));
-  for (; p.n < (int64_t)d->got.len; p.n++)
-    td_tensor_retain(&d->got.at[p.n]->at[i], &p.at[p.n]);
-  td_status *s = q->kind->pads
-                     ? stack_padded(d->base.ctx, i, &p, &q->shapes[i])
-                     : td_parts_stack(d->base.ctx, i, &p, q->shapes[i]);
-  td_parts_drop(&p);
-  return s;
-}
+/* ---- its end ------------------------------------------------------------- */
 
 static void hand_out(dequeuing *d) {
   td_tuple *t = d->got.at[0];
@@ -325,11 +280,25 @@ static void hand_out(dequeuing *d) {
   }
 }
 
+/* What no batch can be made of is not lost. */
+static td_status *make_batch(dequeuing *d) {
+  td_attempts *w = &d->q->attempts;
+  td_status *s = NULL;
+  for (int i = 0; td_ok(s) && i < d->q->n; i++)
+    s = td_queue_stack(d->base.ctx, i, d->q, d->got.at, (int64_t)d->got.len);
+  td_attempts_enter(w);
+  if (td_ok(s))
+    td_queue_keep(d->q, (int64_t)d->got.len);
+  else
+    give_back_all(d);
+  td_attempts_leave(w);
+  return s;
+}
+
 static td_status *dequeue_finish(td_attempt *a, td_status *s) {
   dequeuing *d = (dequeuing *)a;
   if (td_ok(s) && d->how == ONE) hand_out(d);
-  for (int i = 0; td_ok(s) && d->how != ONE && i < d->q->n; i++)
-    s = stack_component(d, i);
+  if (td_ok(s) && d->how != ONE) s = make_batch(d);
   for (size_t i = 0; i < d->got.len; i++) td_tuple_free(d->got.at[i]);
   td_vec_free(&d->got);
   return s;
@@ -373,6 +342,11 @@ static void start_dequeue(td_kernel_ctx *c, amount how) {
   if (td_ok(s)) s = check_dtypes(td_ctx_node(c), q);
   if (td_ok(s) && how != ONE) s = check_many(c, q, &want);
   if (failed(c, s)) return;
+  if (want == 0) {
+    dequeuing none = {.base.ctx = c, .q = q, .how = how};
+    td_kernel_done(c, dequeue_finish(&none.base, NULL));
+    return;
+  }
   dequeuing *d = td_calloc(1, sizeof *d);
   if (failed(c, d ? NULL : td_oom())) return;
   d->base.kind = &dequeue_kind;

@@ -40,6 +40,7 @@ typedef struct job {
   td_text keys, values;
   td_tensor out[2]; /* made of them */
   bool ended;       /* the file was read to its end */
+  bool lost;        /* the source gave a record that is not here */
   int turn;         /* atomic: a `turn` */
   td_status *status;
   td_queue *q; /* held by the kernel */
@@ -55,10 +56,10 @@ struct td_reader {
   td_source_options o;
   char compression[8];
   pthread_mutex_t mutex;
-  td_reader_state state; /* under the mutex; changed by who has the turn */
-  job *first, *last;     /* under the mutex: the line */
-  bool busy;             /* under the mutex: the first has begun */
-  td_source *source;     /* of who has the turn; NULL: to be opened */
+  td_reader_state state;    /* under the mutex; changed by who has the turn */
+  job *first, *last;        /* under the mutex: the line */
+  bool busy;                /* under the mutex: the first has begun */
+  td_record_source *source; /* of who has the turn; NULL: to be opened */
 };
 
 /* ---- life ---------------------------------------------------------------- */
@@ -77,8 +78,8 @@ td_status *td_reader_new(const td_reader_options *o, td_resource **out) {
   if (!o->identity) TD_TRY(td_source_check(&o->source));
   td_reader *r = td_calloc(1, sizeof *r);
   if (!r) return td_oom();
-  r->base.object =
-      (td_object){.refs = 1, .type = td_reader_type, .free = reader_free};
+  r->base.object = (td_object){
+      .refs = 1, .type = td_reader_type, .free = reader_free, .named = true};
   pthread_mutex_init(&r->mutex, NULL);
   r->name = o->name;
   r->identity = o->identity;
@@ -144,23 +145,17 @@ static td_status *open_source(td_reader *r) {
   return s;
 }
 
-static td_status *add(job *j, const char *key, size_t key_len,
-                      const char *value, size_t len) {
-  td_str_addn(&j->keys.all, key, key_len);
-  td_str_addn(&j->values.all, value, len);
+/* What was appended to both texts is a record. */
+static td_status *end_record(job *j) {
   td_text_end(&j->keys);
   td_text_end(&j->values);
   return j->keys.failed || j->values.failed ? td_oom() : NULL;
 }
 
 static td_status *add_record(job *j, const td_source_record *rec) {
-  td_str key = {0};
-  td_source_key(j->r->source, rec, &key);
-  td_status *s = key.failed
-                     ? td_oom()
-                     : add(j, td_str_c(&key), key.len, rec->at, rec->len);
-  td_str_deinit(&key);
-  return s;
+  td_source_key(j->r->source, rec, &j->keys.all);
+  td_str_addn(&j->values.all, rec->at, rec->len);
+  return end_record(j);
 }
 
 static bool wants_more(const job *j) {
@@ -178,7 +173,9 @@ static td_status *read_some(job *j, bool ready) {
     if (ready && !td_source_ready(r->source)) return NULL;
     TD_TRY(td_source_next(r->source, &rec, &more));
     j->ended = !more;
-    if (more) TD_TRY(add_record(j, &rec));
+    td_status *s = more ? add_record(j, &rec) : NULL;
+    j->lost = !td_ok(s);
+    if (j->lost) return s;
   }
   return NULL;
 }
@@ -329,8 +326,9 @@ static td_status *go_on(job *j) {
   td_reader *r = j->r;
   if (!r->identity) return NULL;
   j->ended = true;
-  return add(j, r->state.work, r->state.work_len, r->state.work,
-             r->state.work_len);
+  td_str_addn(&j->keys.all, r->state.work, r->state.work_len);
+  td_str_addn(&j->values.all, r->state.work, r->state.work_len);
+  return end_record(j);
 }
 
 static void fed(td_queue_feed *f, td_tuple *t, td_status *s) {
@@ -387,6 +385,16 @@ static void next_file(job *j) {
   feed(j);
 }
 
+/* Records come before the error behind them, which comes again. */
+static void end_reading(job *j, td_status *s) {
+  j->status = s;
+  if (j->values.count > 0 && !j->lost) {
+    td_status_release(s);
+    j->status = NULL;
+  }
+  over(j);
+}
+
 static void read_task(td_task *task) {
   job *j = (job *)((char *)task - offsetof(job, task));
   td_status *s = open_source(j->r);
@@ -398,19 +406,14 @@ static void read_task(td_task *task) {
     next_file(j);
     return;
   }
-  if (j->values.count > 0) { /* an error comes again, after these */
-    td_status_release(s);
-    s = NULL;
-  }
-  j->status = s;
-  over(j);
+  end_reading(j, s);
 }
 
 static void read_on(job *j) {
   if (j->r->source && j->most <= AT_ONCE) {
-    j->status = read_some(j, true);
-    if (!td_ok(j->status) || !wants_more(j)) {
-      over(j);
+    td_status *s = read_some(j, true);
+    if (!td_ok(s) || !wants_more(j)) {
+      end_reading(j, s);
       return;
     }
   }

@@ -6,8 +6,6 @@
  * file here, so that all can be saved.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/reader.h"
@@ -30,12 +28,10 @@ static td_reader_options line_options(const td_node *n) {
 }
 
 static td_reader_options fixed_options(const td_node *n) {
-  const char *encoding = td_node_string(n, "encoding");
-  bool none = strcmp(encoding, "NONE") == 0;
   return (td_reader_options){
       .name = "FixedLengthRecordReader",
       .source = {.format = TD_SOURCE_FIXED,
-                 .compression = none ? "" : encoding,
+                 .compression = td_node_string(n, "encoding"),
                  .header = td_node_int(n, "header_bytes"),
                  .record = td_node_int(n, "record_bytes"),
                  .footer = td_node_int(n, "footer_bytes"),

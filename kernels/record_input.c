@@ -41,7 +41,7 @@ typedef struct mixer {
   uint64_t seed, draws;
   td_paths files; /* in this epoch's order; none: not looked for yet */
   size_t next;    /* of them, to be opened */
-  td_source *open[MOST_FILES];
+  td_record_source *open[MOST_FILES];
   int n_open, turn;
   bool any; /* this epoch has given a record */
   records buffer;
@@ -146,15 +146,19 @@ static void order_files(mixer *m) {
   }
 }
 
+static td_status *find_files(mixer *m) {
+  td_status *s = td_matching_files(m->pattern, &m->files);
+  if (!td_ok(s)) td_paths_free(&m->files);
+  if (!td_ok(s) || m->files.len > 0) return s;
+  return td_error(TD_NOT_FOUND, "no file fits '%s'", m->pattern);
+}
+
 static td_status *begin_epoch(mixer *m) {
-  if (m->files.len == 0) {
-    TD_TRY(td_matching_files(m->pattern, &m->files));
-    if (m->files.len == 0)
-      return td_error(TD_NOT_FOUND, "no file fits '%s'", m->pattern);
-  } else if (!m->any) {
+  if (m->files.len == 0)
+    TD_TRY(find_files(m));
+  else if (!m->any)
     return td_error(TD_OUT_OF_RANGE, "the files of '%s' have no records",
                     m->pattern);
-  }
   order_files(m);
   m->next = 0;
   m->any = false;

@@ -8,6 +8,7 @@
  *   shape tensor literal attr      values, from and to Lua
  *   handle edge graph region function scope   graphs, and where nodes are built
  *   args op                        an op called: computed, or a node more
+ *   lua_op                         functions that a step calls
  *   session step callable          running
  *   files download data info show system   what the library needs beside
  *

@@ -9,6 +9,7 @@
 #include "engine/run/loop.h"
 #include "engine/run/partial.h"
 #include "lua/bind.h"
+#include "lua/bind_lua_op.h"
 #include "lua/bind_session.h"
 #include "lua/bind_step.h"
 #include "lua/bind_tensor.h"
@@ -112,7 +113,7 @@ static void fail_keyed(lua_State *L, int n, td_status *s) {
 
 static int call_callable(lua_State *L) {
   lua_callable *c = lua_touserdata(L, lua_upvalueindex(1));
-  td_lua_state *st = lua_touserdata(L, lua_upvalueindex(2));
+  td_lua_wait w;
   int given = lua_gettop(L);
   if (given != c->n_feeds) wrong_count(L, c, given);
   td_tensor few_in[8], few_out[8], *in = few_in, *out = few_out;
@@ -124,9 +125,9 @@ static int call_callable(lua_State *L) {
     read_arguments(L, c, in, edges);
   }
   td_step_options o = td_lua_step_defaults();
-  td_lua_unlock(st);
+  td_lua_wait_begin(&w, L);
   td_status *s = td_callable_run(c->c, in, out, &o);
-  td_lua_lock(st);
+  td_lua_wait_end(&w);
   if (TD_UNLIKELY(!td_ok(s))) fail_step(L, lua_upvalueindex(1), given, s);
   return td_lua_step_results(L, out, c->is_op, c->n_results);
 }
@@ -166,8 +167,7 @@ static int session_callable(lua_State *L) {
   td_lua_step_read(L, 2, 3, &step);
   push_callable(L, &step);
   lua_pushvalue(L, -1);
-  lua_pushlightuserdata(L, td_lua_get(L));
-  lua_pushcclosure(L, call_callable, 2);
+  lua_pushcclosure(L, call_callable, 1);
   lua_insert(L, -2);
   return 2;
 }
@@ -236,13 +236,13 @@ static int loop_wait(lua_State *L, td_loop *l, int64_t timeout) {
 }
 
 static int step_wait(lua_State *L, td_async *a, int64_t timeout) {
-  td_lua_state *st = td_lua_get(L);
+  td_lua_wait w;
   lua_getiuservalue(L, 1, 1);
   lua_callable *c = lua_touserdata(L, -1);
   td_tensor *out = td_lua_tensors(L, (size_t)c->n_fetches);
-  td_lua_unlock(st);
+  td_lua_wait_begin(&w, L);
   td_status *s = td_async_wait(a, timeout, out, td_lua_interrupt());
-  td_lua_lock(st);
+  td_lua_wait_end(&w);
   if (!td_ok(s)) fail_keyed(L, 2, s);
   for (int k = 0; k < c->n_fetches; k++)
     if (!td_tensor_valid(&out[k])) return 0;
@@ -278,6 +278,16 @@ static int handle_steps(lua_State *L) {
   return 1;
 }
 
+/* core.failed_at(handle) -> seconds, by which errors of loops can be put in
+ * order */
+static int failed_at(lua_State *L) {
+  lua_handle *h = to_handle(L);
+  int64_t when = h->loop ? td_loop_failed(h->loop) : 0;
+  if (when == 0) return 0;
+  lua_pushnumber(L, (double)when * 1e-9);
+  return 1;
+}
+
 /* ---- loops ---- */
 
 static int int_field(lua_State *L, int i, const char *name, int least,
@@ -310,8 +320,37 @@ static void read_log(lua_State *L, int i, td_loop_options *o) {
   o->log = push_callable(L, &step)->c;
 }
 
+/* The callable of the fetches and feeds of options[fetches], options[feeds],
+ * which stays on the stack; NULL without. */
+static td_callable *read_last(lua_State *L, int i, const char *fetches,
+                              const char *feeds) {
+  td_lua_step step;
+  if (lua_getfield(L, i, fetches) == LUA_TNIL) return NULL;
+  lua_getfield(L, i, feeds);
+  td_lua_step_read(L, lua_gettop(L) - 1, lua_gettop(L), &step);
+  return push_callable(L, &step)->c;
+}
+
+/* options.more: lists of fetches, each a step. */
+static void read_more(lua_State *L, int i, td_loop_options *o) {
+  if (lua_getfield(L, i, "more") == LUA_TNIL) return;
+  int list = lua_gettop(L);
+  o->n_more = (int)luaL_len(L, list);
+  td_callable **more = td_lua_block(L, (size_t)o->n_more, sizeof *more);
+  luaL_checkstack(L, 8 * o->n_more + 16, "more");
+  for (int k = 0; k < o->n_more; k++) {
+    td_lua_step step;
+    lua_rawgeti(L, list, k + 1);
+    td_lua_step_read(L, lua_gettop(L), 0, &step);
+    more[k] = push_callable(L, &step)->c;
+  }
+  o->more = more;
+}
+
 /* s:core_loop(fetches, key, options) -> handle. Options: threads, steps, every;
- * names: what is logged, and logged: the fetches of such a step, those first.
+ * names: what is logged, and logged: the fetches of such a step, those first;
+ * more: fetches of further steps; at_end, at_error: those of last steps, the
+ * latter's feeds, code and message, in error_feeds.
  */
 static int session_loop(lua_State *L) {
   td_lua_step step;
@@ -328,6 +367,9 @@ static int session_loop(lua_State *L) {
   td_lua_step_read(L, 2, 0, &step);
   lua_callable *c = push_callable(L, &step);
   read_log(L, 4, &o);
+  read_more(L, 4, &o);
+  o.at_end = read_last(L, 4, "at_end", "end_feeds");
+  o.at_error = read_last(L, 4, "at_error", "error_feeds");
   lua_handle *h = push_handle(L, 1, 3);
   td_lua_check(L, td_loop_start(c->c, &o, &h->loop));
   return 1;
@@ -423,7 +465,9 @@ static int session_partial(lua_State *L) {
   p->n_feeds = step.n_feeds;
   p->n_fetches = step.n_fetches;
   td_signature sig = td_lua_step_signature(&step);
-  td_lua_check(L, td_partial_new(s, &sig, &p->p));
+  td_step_options o = td_lua_step_defaults();
+  o.interrupt = NULL;
+  td_lua_check(L, td_partial_new(s, &sig, &o, &p->p));
   return 1;
 }
 
@@ -455,7 +499,7 @@ static td_tensor *partial_values(lua_State *L, const int *feed, int n) {
  * count from 1 in the lists of session:partial; ops are not counted. */
 static int partial_run(lua_State *L) {
   lua_partial *p = luaL_checkudata(L, 1, PARTIAL);
-  td_lua_state *st = td_lua_get(L);
+  td_lua_wait w;
   lua_settop(L, 5);
   td_lua_step_options o = td_lua_step_read_options(L, 5);
   int n_fetch = (int)luaL_len(L, 2), n_feed = (int)luaL_len(L, 3);
@@ -465,10 +509,10 @@ static int partial_run(lua_State *L) {
   for (int k = 0; k < n_feed; k++) feed[k] = index_at(L, 3, k, p->n_feeds);
   td_tensor *out = td_lua_tensors(L, (size_t)n_fetch);
   td_tensor *in = partial_values(L, feed, n_feed);
-  td_lua_unlock(st);
+  td_lua_wait_begin(&w, L);
   td_status *s =
       td_partial_run(p->p, feed, in, n_feed, fetch, out, n_fetch, &o.run);
-  td_lua_lock(st);
+  td_lua_wait_end(&w);
   if (!td_ok(s)) fail_keyed(L, 3, s);
   lua_createtable(L, n_fetch, 0);
   for (int k = 0; k < n_fetch; k++) {
@@ -488,6 +532,8 @@ TD_LUA_OPEN(callable) {
       {"steps", handle_steps}, {"log", handle_log},   {NULL, NULL}};
   static const luaL_Reg partial[] = {{"core_run", partial_run}, {NULL, NULL}};
   static const luaL_Reg none[] = {{NULL, NULL}};
+  lua_pushcfunction(L, failed_at);
+  lua_setfield(L, -2, "failed_at");
   td_lua_session_methods(L, methods);
   td_lua_make_class(L, CALLABLE, callable_gc, none);
   td_lua_make_class(L, HANDLE, handle_gc, handle);

@@ -24,7 +24,7 @@ static void check_idle(lua_State *L, bool busy) {
 /* ---- reading ------------------------------------------------------------- */
 
 typedef struct lua_records {
-  td_source *s; /* NULL once closed */
+  td_record_source *s; /* NULL once closed */
   bool busy;
 } lua_records;
 

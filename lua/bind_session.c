@@ -7,6 +7,7 @@
 #include "lua/bind.h"
 #include "lua/bind_field.h"
 #include "lua/bind_handle.h"
+#include "lua/bind_lua_op.h"
 
 #define METHODS "tide.session.methods" /* in the registry */
 
@@ -168,6 +169,10 @@ static int session_close(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
   if (!u->s) return 0;
   td_session *s = u->s;
+  if (td_lua_runs_in(s))
+    td_lua_error(L, TD_FAILED_PRECONDITION,
+                 "a session cannot be closed by a function that one of its "
+                 "steps runs");
   u->s = NULL;
   td_lua_unlock(st);
   td_session_close(s);

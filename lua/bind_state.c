@@ -13,11 +13,11 @@
 
 enum { PATIENCE = 2000000 }; /* ns until the holder is asked to share */
 
-static int nobody; /* never set */
+static __thread int own; /* of a thread that no console interrupts */
 static __thread int *interrupt;
 
 int *td_lua_interrupt(void) {
-  return interrupt ? interrupt : &nobody;
+  return interrupt ? interrupt : &own;
 }
 
 void td_lua_interrupt_by(int *flag) {

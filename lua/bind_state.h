@@ -63,7 +63,7 @@ static inline bool td_lua_ends_at(int64_t i) {
   return TD_UNLIKELY((i & 4095) == 4095) &&
          __atomic_load_n(td_lua_interrupt(), __ATOMIC_RELAXED);
 }
-/* Sets it; NULL: one that nobody sets. */
+/* Sets it; NULL: one of the thread itself, which no console sets. */
 void td_lua_interrupt_by(int *flag);
 
 #endif

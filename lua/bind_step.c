@@ -13,6 +13,7 @@
 #include "lua/bind_field.h"
 #include "lua/bind_handle.h"
 #include "lua/bind_literal.h"
+#include "lua/bind_lua_op.h"
 #include "lua/bind_session.h"
 #include "lua/bind_tensor.h"
 
@@ -138,7 +139,9 @@ static void print_out(void *arg, const char *text, size_t len) {
 }
 
 td_step_options td_lua_step_defaults(void) {
-  return (td_step_options){.interrupt = td_lua_interrupt(), .print = print_out};
+  return (td_step_options){.interrupt = td_lua_interrupt(),
+                           .print = print_out,
+                           .serve = td_lua_serve};
 }
 
 /* Nanoseconds; 0 for no end. */
@@ -225,7 +228,7 @@ static void push_list(lua_State *L, td_tensor *out, const td_lua_step *step,
 /* s:core_run(fetches, feed edges, feed values, options) -> list [, trace] */
 static int session_run(lua_State *L) {
   td_session *s = td_lua_to_session(L, 1);
-  td_lua_state *st = td_lua_get(L);
+  td_lua_wait w;
   td_lua_step step;
   lua_settop(L, 5);
   td_lua_step_options o = td_lua_step_read_options(L, 5);
@@ -234,9 +237,9 @@ static int session_run(lua_State *L) {
   td_tensor *in = td_lua_step_values(L, 4, &step);
   if (o.traced) td_lua_check(L, td_trace_new(&o.run.trace));
   td_signature sig = td_lua_step_signature(&step);
-  td_lua_unlock(st);
+  td_lua_wait_begin(&w, L);
   td_status *e = td_session_run(s, &sig, in, out, &o.run);
-  td_lua_lock(st);
+  td_lua_wait_end(&w);
   if (!td_ok(e)) td_trace_free(o.run.trace);
   td_lua_check_step(L, e);
   if (o.traced) push_trace(L, o.run.trace);

@@ -24,7 +24,8 @@ TD_BEGIN
   X(td_node) X(td_edge) X(td_result) X(td_note) X(td_flow)                     \
   X(td_shape) X(td_shape_text) X(td_tensor) X(td_buffer) X(td_allocator)       \
   X(td_object) X(td_str) X(td_bytes)                                           \
-  X(td_device) X(td_device_name) X(td_step) X(td_cancel_hook) X(td_key)        \
+  X(td_device) X(td_device_name) X(td_step) X(td_caller) X(td_cancel_hook)     \
+  X(td_key)                                                                    \
   X(td_receiver) X(td_kernel_info) X(td_kernel) X(td_kernel_ctx)               \
   X(td_resource) X(td_lock) X(td_variable)                                     \
   X(td_file_system) X(td_device_options) X(td_device_factory)                   \

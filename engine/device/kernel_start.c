@@ -115,7 +115,13 @@ static void go(td_kernel_ctx *c) {
 static td_status *no_handle(const td_kernel_ctx *c, int input) {
   const td_tensor *t = td_in(c, input);
   const td_arg *arg = td_node_in_arg(c->kernel->node, input);
+  td_object *o = t->dtype == TD_RESOURCE ? td_tensor_get_object(t) : NULL;
   td_shape_text shape;
+  if (o)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "%s must be the handle of a variable or the like, not of a "
+                    "%s",
+                    arg ? arg->name : "an input", o->type);
   return td_error(TD_INVALID_ARGUMENT,
                   "%s must be the handle of a resource, not %s %s",
                   arg ? arg->name : "an input", td_dtype_name(t->dtype),
@@ -147,7 +153,7 @@ static td_status *collect(const td_kernel_ctx *c, locks *l) {
   for (int i = 0; i < k->n_locks; i++) {
     const td_tensor *t = td_in(c, k->lock_in[i]);
     td_object *o = t->dtype == TD_RESOURCE ? td_tensor_get_object(t) : NULL;
-    if (!o) return no_handle(c, k->lock_in[i]);
+    if (!o || !o->named) return no_handle(c, k->lock_in[i]);
     insert(l, (td_resource *)o, k->lock_exclusive >> i & 1);
   }
   return NULL;

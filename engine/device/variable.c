@@ -41,8 +41,8 @@ td_status *td_variable_new(td_dtype dtype, const td_shape *shape,
                            td_variable **out) {
   td_variable *v = td_calloc(1, sizeof *v);
   if (!v) return td_oom();
-  v->base.object =
-      (td_object){.refs = 1, .type = TD_VARIABLE, .free = variable_free};
+  v->base.object = (td_object){
+      .refs = 1, .type = TD_VARIABLE, .free = variable_free, .named = true};
   v->dtype = dtype;
   v->shape = *shape;
   *out = v;

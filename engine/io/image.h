@@ -1,7 +1,7 @@
-/* image.h - pictures in png, jpeg and bmp, to and from tensors {height, width,
- * channels}.
+/* image.h - pictures in png, jpeg, bmp and gif, to and from tensors {height,
+ * width, channels}.
  *
- * libpng and libjpeg are opened when they are first needed; without them these
+ * libpng, libjpeg and giflib are opened when they are first needed; without them these
  * functions say so. No byte of a picture is trusted: sizes are checked before
  * memory is taken, and a library's error never leaves its file. A picture has
  * at most TD_IMAGE_MAX elements.
@@ -21,7 +21,7 @@ typedef enum td_image_format {
   TD_IMAGE_PNG,
   TD_IMAGE_JPEG,
   TD_IMAGE_BMP,
-  TD_IMAGE_GIF, /* known, not read */
+  TD_IMAGE_GIF,
 } td_image_format;
 
 /* By the first bytes. */
@@ -72,6 +72,11 @@ td_status *td_image_encode_jpeg(const td_tensor *image,
 /* Uncompressed pictures of 8, 24 and 32 bits; channels: 1, 3, 4 as it has, or
  * 0. One byte a pixel is gray: a palette is not looked at. */
 td_status *td_image_decode_bmp(const void *bytes, size_t len, int channels,
+                               td_tensor *out) TD_MUST_USE;
+
+/* {frames, height, width, 3}; unless `animated` the first frame only. A file that
+ * ends early has the frames that are whole. */
+td_status *td_image_decode_gif(const void *bytes, size_t len, bool animated,
                                td_tensor *out) TD_MUST_USE;
 
 /* For the files behind this header: a tensor {height, width, channels} within

@@ -10,7 +10,7 @@
 #include "engine/io/lines.h"
 #include "engine/io/record.h"
 
-struct td_source {
+struct td_record_source {
   td_input *in;
   td_source_options o; /* with defaults; compression is not kept */
   td_source_position at;
@@ -67,10 +67,10 @@ td_status *td_source_check(const td_source_options *o) {
 /* ---- life ---------------------------------------------------------------- */
 
 td_status *td_source_open(const char *path, const td_source_options *o,
-                          td_source **out) {
+                          td_record_source **out) {
   *out = NULL;
   TD_TRY(td_source_check(o));
-  td_source *s = td_calloc(1, sizeof *s);
+  td_record_source *s = td_calloc(1, sizeof *s);
   if (!s) return td_oom();
   s->o = *o;
   s->o.compression = NULL;
@@ -85,25 +85,25 @@ td_status *td_source_open(const char *path, const td_source_options *o,
   return failed;
 }
 
-void td_source_close(td_source *s) {
+void td_source_close(td_record_source *s) {
   if (!s) return;
   td_input_close(s->in);
   td_free(s);
 }
 
-const char *td_source_path(const td_source *s) {
+static const char *path_of(const td_record_source *s) {
   return td_input_path(s->in);
 }
 
 /* ---- one record ---------------------------------------------------------- */
 
-static td_status *next_framed(td_source *s, td_bytes *b, uint64_t *offset,
-                              bool *more) {
+static td_status *next_framed(td_record_source *s, td_bytes *b,
+                              uint64_t *offset, bool *more) {
   td_record_rules rules = {s->o.limit, s->o.skip_errors};
   return td_record_next(s->in, &rules, &s->at.skipped, b, offset, more);
 }
 
-static td_status *next_line(td_source *s, td_bytes *b, uint64_t *offset,
+static td_status *next_line(td_record_source *s, td_bytes *b, uint64_t *offset,
                             bool *more) {
   *more = true;
   while (*more && s->at.number < s->o.skip_lines) {
@@ -116,7 +116,7 @@ static td_status *next_line(td_source *s, td_bytes *b, uint64_t *offset,
 
 /* The input stands at the end of the last piece, or before it where pieces
  * overlap: what it gave is valid until now only. */
-static td_status *next_piece(td_source *s, td_bytes *b, uint64_t *offset,
+static td_status *next_piece(td_record_source *s, td_bytes *b, uint64_t *offset,
                              bool *more) {
   uint64_t here = td_input_tell(s->in);
   *offset = s->at.offset;
@@ -130,7 +130,7 @@ static td_status *next_piece(td_source *s, td_bytes *b, uint64_t *offset,
   return NULL;
 }
 
-static td_status *next_whole(td_source *s, td_bytes *b, uint64_t *offset,
+static td_status *next_whole(td_record_source *s, td_bytes *b, uint64_t *offset,
                              bool *more) {
   *offset = 0;
   *more = s->at.number == 0;
@@ -138,13 +138,13 @@ static td_status *next_whole(td_source *s, td_bytes *b, uint64_t *offset,
   TD_TRY(td_input_peek(s->in, (size_t)s->o.limit + 1, b));
   if (b->len > s->o.limit)
     return td_error(TD_RESOURCE_EXHAUSTED,
-                    "'%s' has more than the %llu bytes allowed",
-                    td_source_path(s), (unsigned long long)s->o.limit);
+                    "'%s' has more than the %llu bytes allowed", path_of(s),
+                    (unsigned long long)s->o.limit);
   td_input_take(s->in, b->len);
   return NULL;
 }
 
-static td_status *next_of(td_source *s, td_bytes *b, uint64_t *offset,
+static td_status *next_of(td_record_source *s, td_bytes *b, uint64_t *offset,
                           bool *more) {
   switch (s->o.format) {
   case TD_SOURCE_LINES:
@@ -158,7 +158,8 @@ static td_status *next_of(td_source *s, td_bytes *b, uint64_t *offset,
   }
 }
 
-td_status *td_source_next(td_source *s, td_source_record *out, bool *more) {
+td_status *td_source_next(td_record_source *s, td_source_record *out,
+                          bool *more) {
   td_source_position before = s->at;
   uint64_t place = td_input_tell(s->in), offset = 0;
   td_bytes b = {"", 0};
@@ -179,7 +180,7 @@ td_status *td_source_next(td_source *s, td_source_record *out, bool *more) {
   return NULL;
 }
 
-bool td_source_ready(const td_source *s) {
+bool td_source_ready(const td_record_source *s) {
   switch (s->o.format) {
   case TD_SOURCE_LINES:
     return s->at.number >= s->o.skip_lines && td_lines_held(s->in);
@@ -193,8 +194,9 @@ bool td_source_ready(const td_source *s) {
   }
 }
 
-void td_source_key(const td_source *s, const td_source_record *r, td_str *out) {
-  td_str_add(out, td_source_path(s));
+void td_source_key(const td_record_source *s, const td_source_record *r,
+                   td_str *out) {
+  td_str_add(out, path_of(s));
   if (s->o.format == TD_SOURCE_RECORDS)
     td_str_addf(out, ":%llu", (unsigned long long)r->offset);
   else if (s->o.format != TD_SOURCE_WHOLE)
@@ -203,13 +205,13 @@ void td_source_key(const td_source *s, const td_source_record *r, td_str *out) {
 
 /* ---- positions ----------------------------------------------------------- */
 
-td_source_position td_source_tell(const td_source *s) {
+td_source_position td_source_tell(const td_record_source *s) {
   return s->at;
 }
 
 /* A piece that would begin behind the file's end is no error: from the end of
  * the one before, or of the file's beginning, next_piece goes there. */
-static uint64_t sure_place(const td_source *s, td_source_position to) {
+static uint64_t sure_place(const td_record_source *s, td_source_position to) {
   uint64_t gap = (uint64_t)s->o.header;
   if (s->o.format != TD_SOURCE_FIXED) return to.offset;
   if (to.number > 0)
@@ -217,13 +219,12 @@ static uint64_t sure_place(const td_source *s, td_source_position to) {
   return to.offset > gap ? to.offset - gap : 0;
 }
 
-td_status *td_source_seek(td_source *s, td_source_position to) {
+td_status *td_source_seek(td_record_source *s, td_source_position to) {
   td_bytes b;
   if (to.number < 0 || to.skipped < 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "no place in '%s' is behind %lld records and %lld errors",
-                    td_source_path(s), (long long)to.number,
-                    (long long)to.skipped);
+                    path_of(s), (long long)to.number, (long long)to.skipped);
   td_input_seek(s->in, sure_place(s, to));
   TD_TRY(td_input_peek(s->in, 0, &b));
   s->at = to;

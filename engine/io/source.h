@@ -2,8 +2,9 @@
  *
  * A file is read in a format: TFRecord's frames (record.h), lines of text,
  * pieces of one size (lines.h), or as a whole; packed by zlib or not. Whoever
- * takes records, a reader or a pipeline, sees a td_source only. It reads, and
- * so blocks: not on a thread of the pool. One thread at a time uses a source.
+ * takes records, a reader or a pipeline, sees a td_record_source only. One
+ * thread at a time uses a source. It reads, and so blocks: not on a thread of
+ * the pool.
  *
  * A position is a place between two records. What td_source_tell gave may be
  * kept as three numbers and sought later in another source of the same file and
@@ -19,7 +20,7 @@
 
 TD_BEGIN
 
-typedef struct td_source td_source;
+typedef struct td_record_source td_record_source;
 
 typedef enum td_source_format {
   TD_SOURCE_RECORDS, /* TFRecord */
@@ -50,8 +51,8 @@ td_status *td_source_check(const td_source_options *o) TD_MUST_USE;
 /* Opens for reading, at the beginning, any file system's path (file_system.h).
  * Caller owns the result. */
 td_status *td_source_open(const char *path, const td_source_options *o,
-                          td_source **out) TD_MUST_USE;
-void td_source_close(td_source *s); /* NULL is ok */
+                          td_record_source **out) TD_MUST_USE;
+void td_source_close(td_record_source *s); /* NULL is ok */
 
 /* Borrowed; valid until the next call with the source. */
 typedef struct td_source_record {
@@ -63,13 +64,14 @@ typedef struct td_source_record {
 
 /* The next record; false in *more at the end of the file. Errors name the file
  * and the place. DATA_LOSS: the file is damaged there, or cut short. */
-td_status *td_source_next(td_source *s, td_source_record *out,
+td_status *td_source_next(td_record_source *s, td_source_record *out,
                           bool *more) TD_MUST_USE;
 /* Is the next one in memory already, so that td_source_next does not block? */
-bool td_source_ready(const td_source *s);
+bool td_source_ready(const td_record_source *s);
 /* Appends the name that TensorFlow's readers give a record: "path:offset",
  * of LINES "path:line", of FIXED "path:number", of WHOLE "path". */
-void td_source_key(const td_source *s, const td_source_record *r, td_str *out);
+void td_source_key(const td_record_source *s, const td_source_record *r,
+                   td_str *out);
 
 typedef struct td_source_position {
   uint64_t offset; /* of the next record, as unpacked */
@@ -77,13 +79,11 @@ typedef struct td_source_position {
   int64_t skipped; /* bad places before it, passed over */
 } td_source_position;
 
-td_source_position td_source_tell(const td_source *s);
+td_source_position td_source_tell(const td_record_source *s);
 /* Goes to what tell gave. A packed file is unpacked up to there once more where
  * it lies behind. DATA_LOSS when the file is not that long. */
-td_status *td_source_seek(td_source *s, td_source_position to) TD_MUST_USE;
-
-/* Borrowed; valid while `s` lives. */
-const char *td_source_path(const td_source *s);
+td_status *td_source_seek(td_record_source *s,
+                          td_source_position to) TD_MUST_USE;
 
 TD_END
 #endif

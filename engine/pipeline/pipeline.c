@@ -70,8 +70,8 @@ static void removed(td_resource *r) {
 td_status *td_pipeline_new(td_pipeline **out) {
   td_pipeline *p = td_calloc(1, sizeof *p);
   if (!p) return td_oom();
-  p->base.base.object =
-      (td_object){.refs = 1, .type = TD_ELEMENTS, .free = pipeline_free};
+  p->base.base.object = (td_object){
+      .refs = 1, .type = TD_ELEMENTS, .free = pipeline_free, .named = true};
   p->base.base.removed = removed;
   p->base.next = next;
   p->base.cancel = cancel;
@@ -191,7 +191,7 @@ static bool is_restored(const td_stage *s) {
 
 /* A stage that joins epochs has numbers of its own, and cuts by itself. Whoever
  * cuts does so whenever it advances, and so once a stage is restored, too. */
-void td_stage_cut(td_stage *s, int64_t epoch) {
+void td_stage_skip_to(td_stage *s, int64_t epoch) {
   while (s->before && is_restored(s)) {
     s = s->before;
     if (s->wanted < epoch) s->wanted = epoch;

@@ -118,14 +118,14 @@ void td_stage_put_as(td_stage *s, td_element e, const td_mark *mark);
 void td_stage_put_error(td_stage *s, td_status *status);
 /* The next that `s` wants is of epoch `epoch`: the source gets there soon. What
  * is under way still comes, ends of epochs before that one among it. */
-void td_stage_cut(td_stage *s, int64_t epoch);
+void td_stage_skip_to(td_stage *s, int64_t epoch);
 /* Is nobody interested in what `s` is putting? */
-static inline bool td_stage_is_cut(const td_stage *s) {
+static inline bool td_stage_is_unwanted(const td_stage *s) {
   return s->wanted > s->now.epoch;
 }
 /* Of a source: what follows the epoch that ends now. */
 static inline int64_t td_stage_next_epoch(const td_stage *s) {
-  return td_stage_is_cut(s) ? s->wanted : s->now.epoch + 1;
+  return td_stage_is_unwanted(s) ? s->wanted : s->now.epoch + 1;
 }
 
 /* ---- for work that was begun ---- */

@@ -38,13 +38,13 @@ static int64_t first_of(const counting *c, int64_t epoch) {
 static void pass_over(counting *c) {
   td_stage *s = &c->base;
   int64_t first = first_of(c, s->wanted);
-  td_stage_cut(s, first);
+  td_stage_skip_to(s, first);
   if (s->now.in_epoch >= first) td_stage_put_end(s, s->wanted);
 }
 
 static void repeat_pass(counting *c, td_element e) {
   td_stage *s = &c->base;
-  if (td_stage_is_cut(s)) {
+  if (td_stage_is_unwanted(s)) {
     td_element_drop(&e);
   } else if (!e.end) {
     s->now.at[1] = 1;
@@ -56,7 +56,7 @@ static void repeat_pass(counting *c, td_element e) {
     if (empty || (c->n >= 0 && s->now.at[0] >= c->n))
       s->wanted = s->now.epoch + 1;
   }
-  if (td_stage_is_cut(s)) pass_over(c);
+  if (td_stage_is_unwanted(s)) pass_over(c);
 }
 
 static bool repeat_advance(td_stage *s) {
@@ -66,7 +66,7 @@ static bool repeat_advance(td_stage *s) {
     if (changed) td_stage_put_end(s, td_stage_next_epoch(s));
     return changed;
   }
-  if (td_stage_is_cut(s)) td_stage_cut(s, first_of(c, s->wanted));
+  if (td_stage_is_unwanted(s)) td_stage_skip_to(s, first_of(c, s->wanted));
   return pass_all(s, repeat_pass);
 }
 
@@ -96,7 +96,7 @@ static void first_pass(counting *c, td_element e) {
 static bool first_advance(td_stage *s) {
   counting *c = (counting *)s;
   bool changed = pass_all(s, first_pass);
-  if (s->now.at[0] >= c->n) td_stage_cut(s, s->now.in_epoch + 1);
+  if (s->now.at[0] >= c->n) td_stage_skip_to(s, s->now.in_epoch + 1);
   return changed;
 }
 

@@ -38,8 +38,8 @@ typedef struct files {
   bool reading; /* the task is under way, and what follows its own */
   int32_t over; /* atomic: it is done */
   td_task task;
-  td_mark at;        /* of the next record */
-  td_source *source; /* the file there; NULL: not open */
+  td_mark at;               /* of the next record */
+  td_record_source *source; /* the file there; NULL: not open */
   TD_VEC(item) fresh;
   int64_t *order;   /* of paths, of the epoch order_of; NULL: as given */
   int64_t order_of; /* -1: none */
@@ -235,7 +235,7 @@ static bool files_advance(td_stage *s) {
   while (td_stage_has_room(s)) {
     take_over(f);
     if (!f->reading) start_reading(f);
-    if (td_stage_is_cut(s)) {
+    if (td_stage_is_unwanted(s)) {
       if (!is_read(f)) break; /* the task's end pokes */
       cut(f);
     } else if (f->items_at < f->items.len) {

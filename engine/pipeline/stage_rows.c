@@ -55,7 +55,7 @@ static td_status *element_of(const rows *r, int64_t i, td_element *e) {
 static void put_next(rows *r) {
   td_stage *s = &r->base;
   td_element e = {0};
-  if (td_stage_is_cut(s) || s->now.at[0] == r->count) {
+  if (td_stage_is_unwanted(s) || s->now.at[0] == r->count) {
     td_stage_put_end(s, td_stage_next_epoch(s));
     return;
   }

@@ -37,6 +37,7 @@ td_status *td_async_start(td_callable *c, const td_tensor *feeds,
 
 void td_async_release(td_async *a) {
   if (!a) return;
+  td_session_step_unattended(a->step);
   td_session_step_release(a->step);
   td_free(a);
 }

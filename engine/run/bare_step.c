@@ -85,6 +85,7 @@ void td_bare_step_start(td_bare_step *b, const td_portion_start *o) {
   step->print = o->print;
   step->print_arg = o->print_arg;
   step->draw = o->draw;
+  step->caller = o->caller;
   step->trace = o->trace;
   step->check_numerics = o->check_numerics;
   if (p->far) td_rendezvous_route(step->rendezvous, p->far, send_far, b);

@@ -8,7 +8,8 @@
  *
  * When the loop is stopped nothing more needs the pool: a chain whose task
  * waits there is ended by who stops it, one whose step is in flight by who ends
- * that step.
+ * that step. The last step, of at_end or at_error, is a chain that never had a
+ * task: it is begun on the thread that saw the end.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/run/loop.h"
@@ -27,8 +28,10 @@ enum { GOING, LEFT, ENDED }; /* chain.at */
 typedef struct chain {
   td_task task; /* first: the pool hands it back */
   td_loop *loop;
+  td_callable *runs;     /* retained; NULL: the last step's */
   td_session_step *step; /* lock: loop->lock. In flight, or just over */
   bool queued;           /* lock: loop->lock. The task waits in the pool */
+  bool enough;           /* lock: loop->lock. OUT_OF_RANGE */
   int64_t number;        /* of its step, from 1 */
   int32_t at;            /* atomic */
 } chain;
@@ -43,7 +46,8 @@ typedef struct record {
 struct td_loop {
   int32_t refs;           /* atomic: handles, chains, tasks in the pool */
   td_session_guest guest; /* of the session */
-  td_callable *plain, *log;
+  td_session *session;    /* the callables retain it */
+  td_callable *log, *at_end, *at_error;
   char **names; /* n_log of them */
   int n_log, n_chains;
   int64_t every, most; /* most < 0: no end */
@@ -52,12 +56,15 @@ struct td_loop {
   td_waiter waiter;    /* over or stop */
   pthread_mutex_t lock;
   int active;           /* lock: lock. Chains not ended */
-  bool enough;          /* lock: lock. OUT_OF_RANGE */
+  bool last_begun;      /* lock: lock. Of what comes in the end */
+  bool end_begun;       /* lock: lock. at_end was */
+  bool closing;         /* lock: lock. The session ends it */
   int64_t begun, steps; /* lock: lock */
   td_status *status;    /* lock: lock */
+  int64_t failed;       /* lock: lock. When that came */
   record *first, *last; /* lock: lock. By step */
   int64_t kept, bytes;  /* lock: lock */
-  chain chain[];
+  chain chain[];        /* n_chains, then that of the last step */
 };
 
 static td_loop *of_guest(td_session_guest *g) {
@@ -143,20 +150,35 @@ void td_loop_release(td_loop *l) {
   while (l->first) forget_oldest(l);
   for (int i = 0; l->names && i < l->n_log; i++) td_free(l->names[i]);
   td_free(l->names);
-  td_callable_release(l->plain);
+  for (int i = 0; i < l->n_chains; i++) td_callable_release(l->chain[i].runs);
   td_callable_release(l->log);
+  td_callable_release(l->at_end);
+  td_callable_release(l->at_error);
   td_status_release(l->status);
   pthread_mutex_destroy(&l->lock);
   td_free(l);
 }
 
+static void run_last(td_loop *l, td_callable *what, const td_tensor *feeds);
+static void end_last(chain *c, bool ok);
+
+/* The last step is about to begin, with a chain of its own. Lock held. */
+static void add_last(td_loop *l) {
+  l->last_begun = true;
+  l->active++;
+  retain(l);
+}
+
 /* One chain will begin no more steps. */
 static void end_chain(td_loop *l) {
   pthread_mutex_lock(&l->lock);
+  bool well = l->active == 1 && l->at_end && !l->stop && !l->last_begun;
+  if (well) add_last(l);
   bool last = --l->active == 0;
   pthread_mutex_unlock(&l->lock);
+  if (well) run_last(l, l->at_end, NULL);
   if (last) {
-    td_session_unguest(l->plain->session, &l->guest);
+    td_session_unguest(l->session, &l->guest);
     __atomic_store_n(&l->over, 1, __ATOMIC_RELEASE);
     td_waiter_wake(&l->waiter);
   }
@@ -204,25 +226,72 @@ static void stop_chain(td_loop *l, chain *c) {
   td_session_step_release(step);
 }
 
-/* Ends the loop with `why`, its to own, unless it has ended. */
-static void stop(td_loop *l, td_status *why) {
-  pthread_mutex_lock(&l->lock);
+/* The last step of one that failed by `cause`; without memory for that text it
+ * is at_end, so that nobody waits for more. */
+static void tell(td_loop *l, const td_status *cause) {
+  td_tensor feeds[2] = {{0}, {0}};
+  td_shape scalar = td_shape_scalar();
+  td_str text;
+  td_str_init(&text);
+  td_str_add(&text, td_status_message(cause));
+  if (*td_status_node(cause))
+    td_str_addf(&text, " (%s, node \"%s\"", td_status_op(cause),
+                td_status_node(cause));
+  if (*td_status_node(cause) && *td_status_origin(cause))
+    td_str_addf(&text, ", %s", td_status_origin(cause));
+  if (*td_status_node(cause)) td_str_add(&text, ")");
+  td_status *s = text.failed ? td_oom() : NULL;
+  if (td_ok(s))
+    s = td_tensor_scalar_i(TD_INT32, td_status_code(cause), &feeds[0]);
+  if (td_ok(s))
+    s = td_tensor_strings(&scalar, (const char *const[]){td_str_c(&text)},
+                          (size_t[]){text.len}, &feeds[1]);
+  if (td_ok(s))
+    run_last(l, l->at_error, feeds);
+  else
+    end_last(&l->chain[l->n_chains], false);
+  td_status_release(s);
+  td_tensor_release(&feeds[0]);
+  td_tensor_release(&feeds[1]);
+  td_str_deinit(&text);
+}
+
+/* Takes ownership of the cause; true: it is the one that ends the loop. Lock
+ * held. */
+static bool set_cause(td_loop *l, td_status *why) {
   bool first = !l->stop && l->active > 0;
   if (l->active > 0)
     l->status = td_status_first(l->status, why);
   else
     td_status_release(why);
-  if (first) __atomic_store_n(&l->stop, 1, __ATOMIC_RELEASE);
+  if (!first) return false;
+  l->failed = td_clock_now();
+  __atomic_store_n(&l->stop, 1, __ATOMIC_RELEASE);
+  return true;
+}
+
+/* Ends the loop with `why`, its to own, unless it has ended; so that who
+ * depends on it is told, if `tells`. */
+static void stop(td_loop *l, td_status *why, bool tells) {
+  pthread_mutex_lock(&l->lock);
+  bool first = set_cause(l, why), cuts = !tells && !l->closing;
+  l->closing = l->closing || !tells;
+  tells = tells && first && l->at_error && !l->last_begun;
+  if (tells) add_last(l);
+  td_status *cause = tells ? td_status_retain(l->status) : NULL;
   pthread_mutex_unlock(&l->lock);
-  if (!first) return;
+  if (!first && !cuts) return;
   retain(l);
   td_waiter_wake(&l->waiter);
-  for (int i = 0; i < l->n_chains; i++) stop_chain(l, &l->chain[i]);
+  if (tells) tell(l, cause);
+  td_status_release(cause);
+  for (int i = 0; first && i < l->n_chains; i++) stop_chain(l, &l->chain[i]);
+  if (!tells) stop_chain(l, &l->chain[l->n_chains]);
   td_loop_release(l);
 }
 
 void td_loop_cancel(td_loop *l) {
-  stop(l, td_error(TD_CANCELLED, "cancelled"));
+  stop(l, td_error(TD_CANCELLED, "cancelled"), true);
 }
 
 /* ---- a chain ---- */
@@ -232,12 +301,42 @@ static bool is_logged(const td_loop *l, int64_t number) {
 }
 
 /* The number of the next step; 0: there is none. */
-static int64_t next_number(td_loop *l) {
+static int64_t next_number(chain *c) {
+  td_loop *l = c->loop;
   pthread_mutex_lock(&l->lock);
-  bool more = !l->stop && !l->enough && (l->most < 0 || l->begun < l->most);
+  bool more = !l->stop && !c->enough && (l->most < 0 || l->begun < l->most);
   int64_t number = more ? ++l->begun : 0;
   pthread_mutex_unlock(&l->lock);
   return number;
+}
+
+static bool is_closed(td_session *s) {
+  pthread_mutex_lock(&s->lock);
+  bool closed = s->closed;
+  pthread_mutex_unlock(&s->lock);
+  return closed;
+}
+
+/* No more steps of what chain `c` runs. Lock held. */
+static void no_more(chain *c) {
+  td_loop *l = c->loop;
+  for (int i = 0; i < l->n_chains; i++)
+    if (l->chain[i].runs == c->runs) l->chain[i].enough = true;
+}
+
+/* The step of chain `c` ended by `code`: true where that is no error. */
+static bool ended_well(chain *c, td_code code) {
+  td_loop *l = c->loop;
+  bool closed = code == TD_CANCELLED && is_closed(l->session);
+  pthread_mutex_lock(&l->lock);
+  c->step = NULL;
+  l->steps += code == TD_OK;
+  bool echo = l->stop && code == TD_CANCELLED;
+  bool enough = code == TD_OUT_OF_RANGE ||
+                (code == TD_CANCELLED && l->at_end && !echo && !closed);
+  if (enough) no_more(c);
+  pthread_mutex_unlock(&l->lock);
+  return code == TD_OK || enough || echo;
 }
 
 /* The chain's step is over: what it gave. */
@@ -249,21 +348,15 @@ static void finish(chain *c) {
   int n = step->compiled->n_fetches;
   if (logged) values = n <= 8 ? few : td_malloc((size_t)n * sizeof *values);
   td_status *s = td_session_step_results(step, values);
-  td_code code = td_status_code(s);
   if (td_ok(s) && values) keep(l, c->number, values);
   for (int i = 0; values && i < n; i++) td_tensor_release(&values[i]);
   if (values != few) td_free(values);
-  pthread_mutex_lock(&l->lock);
-  c->step = NULL;
-  l->steps += code == TD_OK;
-  l->enough = l->enough || code == TD_OUT_OF_RANGE;
-  bool echo = l->stop && code == TD_CANCELLED;
-  pthread_mutex_unlock(&l->lock);
+  bool well = ended_well(c, td_status_code(s));
   td_session_step_release(step);
-  if (code == TD_OK || code == TD_OUT_OF_RANGE || echo)
+  if (well)
     td_status_release(s);
   else
-    stop(l, s);
+    stop(l, s, true);
 }
 
 /* Has the pool run the task, unless nothing is to be begun. */
@@ -288,24 +381,30 @@ static void step_ended(void *arg) {
   if (__atomic_exchange_n(&c->at, ENDED, __ATOMIC_ACQ_REL) == LEFT) submit(c);
 }
 
-static td_status *begin(chain *c, int64_t number) {
+static td_status *begin(chain *c, td_callable *what, const td_tensor *feeds,
+                        void (*ended)(void *arg)) {
   static const td_tensor none;
   td_loop *l = c->loop;
-  td_callable *what = is_logged(l, number) ? l->log : l->plain;
   td_compiled *now;
   td_session_step *step = NULL;
   TD_TRY(td_callable_current(what, &now));
-  TD_TRY(td_session_step_new(what->session, now, &none, NULL, &step));
-  step->ended = step_ended;
+  TD_TRY(
+      td_session_step_new(l->session, now, feeds ? feeds : &none, NULL, &step));
+  step->ended = ended;
   step->ended_arg = c;
-  c->number = number;
   __atomic_store_n(&c->at, GOING, __ATOMIC_RELAXED);
   pthread_mutex_lock(&l->lock);
   c->step = step;
-  bool late = l->stop;
+  bool late = c->runs ? l->stop : l->closing;
   pthread_mutex_unlock(&l->lock);
   if (late) td_session_step_cancel(step, stopped());
   return NULL;
+}
+
+static td_status *begin_next(chain *c, int64_t number) {
+  td_callable *what = is_logged(c->loop, number) ? c->loop->log : c->runs;
+  c->number = number;
+  return begin(c, what, NULL, step_ended);
 }
 
 /* Runs the chain's step as far as it is run here; true: it is over. */
@@ -322,10 +421,7 @@ static bool go(chain *c) {
 /* Why no step could be begun: a session that closes may not have told the loop
  * yet. Takes ownership of `why`. */
 static td_status *cause_of(td_session *s, td_status *why) {
-  pthread_mutex_lock(&s->lock);
-  bool closed = s->closed;
-  pthread_mutex_unlock(&s->lock);
-  if (!closed) return why;
+  if (!is_closed(s)) return why;
   td_status_release(why);
   return td_error(TD_CANCELLED, "the session was closed");
 }
@@ -335,10 +431,10 @@ static void run_steps(chain *c) {
   td_loop *l = c->loop;
   td_turn turn = {.shares = true};
   if (c->step) finish(c);
-  for (int64_t number; (number = next_number(l));) {
-    td_status *s = begin(c, number);
+  for (int64_t number; (number = next_number(c));) {
+    td_status *s = begin_next(c, number);
     if (!td_ok(s)) {
-      stop(l, cause_of(l->plain->session, s));
+      stop(l, cause_of(l->session, s), true);
       break;
     }
     if (!go(c)) return;
@@ -358,6 +454,55 @@ static void run_chain(td_task *task) {
   td_loop_release(l);
 }
 
+/* ---- the last step ---- */
+
+/* Its chain ends; but where at_error came to nothing, for lack of memory, say,
+ * at_end is tried: better that the end is known than nothing. */
+static void end_last(chain *c, bool ok) {
+  td_loop *l = c->loop;
+  pthread_mutex_lock(&l->lock);
+  bool again = !ok && l->at_end && !l->end_begun && !l->closing;
+  pthread_mutex_unlock(&l->lock);
+  if (again)
+    run_last(l, l->at_end, NULL);
+  else
+    end_chain(l);
+}
+
+static void finish_last(chain *c) {
+  td_loop *l = c->loop;
+  td_session_step *step = c->step;
+  pthread_mutex_lock(&l->lock);
+  c->step = NULL;
+  pthread_mutex_unlock(&l->lock);
+  td_status *s = td_session_step_results(step, NULL);
+  bool ok = td_ok(s);
+  td_status_release(s);
+  td_session_step_release(step);
+  end_last(c, ok);
+}
+
+static void last_ended(void *arg) {
+  chain *c = arg;
+  if (__atomic_exchange_n(&c->at, ENDED, __ATOMIC_ACQ_REL) == LEFT)
+    finish_last(c);
+}
+
+/* After add_last. */
+static void run_last(td_loop *l, td_callable *what, const td_tensor *feeds) {
+  chain *c = &l->chain[l->n_chains];
+  pthread_mutex_lock(&l->lock);
+  l->end_begun = what == l->at_end;
+  pthread_mutex_unlock(&l->lock);
+  td_status *s = begin(c, what, feeds, last_ended);
+  bool ok = td_ok(s);
+  td_status_release(s);
+  if (!ok)
+    end_last(c, false);
+  else if (go(c))
+    finish_last(c);
+}
+
 /* ---- the session's ---- */
 
 static void hold_guest(td_session_guest *g) {
@@ -366,7 +511,7 @@ static void hold_guest(td_session_guest *g) {
 
 static void end_guest(td_session_guest *g, td_status *why, bool wait) {
   td_loop *l = of_guest(g);
-  stop(l, why);
+  stop(l, why, false);
   if (wait) td_status_release(td_loop_wait(l, -1, NULL));
   td_loop_release(l);
 }
@@ -382,21 +527,46 @@ int td_session_loops(td_session *s, td_loop **out, int room) {
 
 /* ---- the handle ---- */
 
-static td_status *check(const td_callable *c, const td_loop_options *o) {
-  const td_compiled *log = o->log ? td_callable_held(o->log) : NULL;
-  int feeds = td_callable_held(c)->n_feeds;
-  if (feeds == 0 && log) feeds = log->n_feeds;
-  if (log && (o->n_log < 0 || o->n_log > log->n_fetches))
+static td_status *check_feeds(const td_callable *c) {
+  int n = c ? td_callable_held(c)->n_feeds : 0;
+  if (n == 0) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "a loop takes no feeds; this signature has %d", n);
+}
+
+static td_status *check_at_error(const td_callable *c) {
+  if (!c) return NULL;
+  const td_compiled *at = td_callable_held(c);
+  if (at->n_feeds == 2 && td_edge_dtype(at->feeds[0]) == TD_INT32 &&
+      td_edge_dtype(at->feeds[1]) == TD_STRING)
+    return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "what a loop runs at an error is fed its code, int32, and "
+                  "its message, string");
+}
+
+static td_status *check_log(const td_loop_options *o) {
+  if (!o->log) return NULL;
+  int most = td_callable_held(o->log)->n_fetches;
+  if (o->n_log < 0 || o->n_log > most)
     return td_error(
         TD_INVALID_ARGUMENT,
-        "a loop logs 0 to %d values, as many as are fetched, not %d",
-        log->n_fetches, o->n_log);
-  if (feeds > 0)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "a loop takes no feeds; this signature has %d", feeds);
-  if (o->threads < 0 || o->threads > CHAINS_MOST)
+        "a loop logs 0 to %d values, as many as are fetched, not %d", most,
+        o->n_log);
+  if (o->n_more == 0) return check_feeds(o->log);
+  return td_error(TD_INVALID_ARGUMENT, "a loop of several steps has no log");
+}
+
+static td_status *check(const td_callable *c, const td_loop_options *o) {
+  TD_TRY(check_feeds(c));
+  for (int i = 0; i < o->n_more; i++) TD_TRY(check_feeds(o->more[i]));
+  TD_TRY(check_log(o));
+  TD_TRY(check_feeds(o->at_end));
+  TD_TRY(check_at_error(o->at_error));
+  int most = CHAINS_MOST / (o->n_more < CHAINS_MOST ? 1 + o->n_more : 1);
+  if (o->threads < 0 || o->threads > most || o->n_more >= CHAINS_MOST)
     return td_error(TD_INVALID_ARGUMENT, "a loop has 1 to %d threads, not %d",
-                    CHAINS_MOST, o->threads);
+                    most, o->threads);
   if (o->every < 0)
     return td_error(TD_INVALID_ARGUMENT, "every must be 1 or more, not %lld",
                     (long long)o->every);
@@ -411,21 +581,30 @@ static td_status *copy_names(td_loop *l, const char *const *names) {
   return NULL;
 }
 
+static td_callable *share(td_callable *c) {
+  return c ? td_callable_retain(c) : NULL;
+}
+
 static td_loop *loop_new(td_callable *c, const td_loop_options *o) {
-  int n = o->threads ? o->threads : 1;
-  td_loop *l = td_calloc(1, sizeof *l + (size_t)n * sizeof *l->chain);
+  int each = o->threads ? o->threads : 1, n = each * (1 + o->n_more);
+  td_loop *l = td_calloc(1, sizeof *l + (size_t)(n + 1) * sizeof *l->chain);
   if (!l) return NULL;
   l->refs = 1 + n;
   l->guest = (td_session_guest){.hold = hold_guest, .end = end_guest};
-  l->plain = td_callable_retain(c);
-  l->log = o->log ? td_callable_retain(o->log) : NULL;
+  l->session = c->session;
+  l->log = share(o->log);
+  l->at_end = share(o->at_end);
+  l->at_error = share(o->at_error);
   l->n_log = o->log ? o->n_log : 0;
   l->every = o->every ? o->every : 1;
   l->most = o->steps < 0 ? -1 : o->steps;
   l->n_chains = l->active = n;
   pthread_mutex_init(&l->lock, NULL);
+  l->chain[n].loop = l;
   for (int i = 0; i < n; i++)
-    l->chain[i] = (chain){.task.run = run_chain, .loop = l};
+    l->chain[i] = (chain){.task.run = run_chain,
+                          .loop = l,
+                          .runs = share(i < each ? c : o->more[i / each - 1])};
   return l;
 }
 
@@ -448,6 +627,13 @@ td_status *td_loop_start(td_callable *c, const td_loop_options *o,
 
 bool td_loop_over(const td_loop *l) {
   return __atomic_load_n(&l->over, __ATOMIC_ACQUIRE) != 0;
+}
+
+int64_t td_loop_failed(td_loop *l) {
+  pthread_mutex_lock(&l->lock);
+  int64_t when = l->failed;
+  pthread_mutex_unlock(&l->lock);
+  return when;
 }
 
 int64_t td_loop_steps(td_loop *l) {
@@ -478,7 +664,7 @@ static td_status *wait_until(td_loop *l, int64_t until, const int *interrupt,
 static td_status *wait_for_steps(td_loop *l, int64_t until,
                                  const int *interrupt) {
   td_status *s = NULL;
-  for (int i = 0; td_ok(s) && i < l->n_chains; i++) {
+  for (int i = 0; td_ok(s) && i <= l->n_chains; i++) {
     td_session_step *step = in_flight(l, &l->chain[i]);
     if (!step) continue;
     s = td_session_step_wait(step, until, interrupt, false);

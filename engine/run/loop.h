@@ -25,17 +25,30 @@ typedef struct td_loop_options {
   const char *const *names; /* of those, copied; NULL: "" */
   int n_log;
   int64_t every; /* 0: 1 */
+  /* Other steps of the same session, without a log: each is run by `threads`
+   * chains of its own, until that step's OUT_OF_RANGE. */
+  td_callable *const *more;
+  int n_more;
+  /* (optional) What is run once in the end, without the pool and whoever still
+   * has a handle, so that who depends on the loop is told of its end; before
+   * that it is not over. How they end changes nothing, but that at_end is tried
+   * where at_error failed. Neither is run when the session is closed. */
+  td_callable *at_end; /* when the loop ended well: as its last chain did */
+  td_callable *at_error; /* when a step failed or it was cancelled: at once; fed
+                            the code, int32, and the message, string */
 } td_loop_options;
 
 /* Runs `c`, which has no feeds, its fetches dropped, until `steps` were begun,
  * a step fails or it is cancelled. OUT_OF_RANGE ends it well: no more steps
- * begin. Caller owns the result. */
+ * begin; so does, with at_end, a step that is CANCELLED by what it works with,
+ * such as a queue that was closed. Caller owns the result. */
 td_status *td_loop_start(td_callable *c, const td_loop_options *o,
                          td_loop **out) TD_MUST_USE;
 void td_loop_release(td_loop *l); /* what runs goes on */
 
 bool td_loop_over(const td_loop *l);
 int64_t td_loop_steps(td_loop *l); /* that ended well so far */
+int64_t td_loop_failed(td_loop *l); /* td_clock_now() then; 0: it did not */
 /* Waits at most timeout ns (-1: for ever); DEADLINE_EXCEEDED when it is not
  * over (it goes on). *interrupt (may be NULL), once non-zero, ends the wait
  * only. Else the error that ended the loop. */

@@ -34,9 +34,9 @@ typedef struct want {
 } want;
 
 typedef struct gathering {
-  pthread_mutex_t lock; /* who brings one wakes under it: `waiter` lives on */
-  td_waiter waiter;
-  int left; /* lock: lock */
+  pthread_mutex_t lock;
+  td_waiter *waiter; /* the step's: it is waited for */
+  int left;          /* lock: lock */
 } gathering;
 
 /* ---- which feeds a fetch needs ---- */
@@ -86,7 +86,8 @@ static td_status *find_needs(td_partial *p, const td_signature *sig) {
 
 /* ---- the handle ---- */
 
-static td_status *partial_init(td_partial *p, const td_signature *sig) {
+static td_status *partial_init(td_partial *p, const td_signature *sig,
+                               const td_step_options *o) {
   size_t feeds = (size_t)sig->n_feeds, fetches = (size_t)sig->n_fetches, all;
   if (!td_mul(feeds, fetches, &all)) return td_oom();
   p->fed = td_calloc(feeds + 1, sizeof *p->fed);
@@ -95,17 +96,17 @@ static td_status *partial_init(td_partial *p, const td_signature *sig) {
   if (!p->fed || !p->fetched || !p->needs) return td_oom();
   TD_TRY(find_needs(p, sig));
   TD_TRY(td_session_compile(p->session, sig, true, &p->compiled));
-  TD_TRY(td_session_step_new(p->session, p->compiled, NULL, NULL, &p->step));
+  TD_TRY(td_session_step_new(p->session, p->compiled, NULL, o, &p->step));
   td_session_step_start(p->step, true);
   return NULL;
 }
 
 td_status *td_partial_new(td_session *s, const td_signature *sig,
-                          td_partial **out) {
+                          const td_step_options *options, td_partial **out) {
   td_partial *p = td_calloc(1, sizeof *p);
   if (!p) return td_oom();
   p->session = td_session_retain(s);
-  td_status *st = partial_init(p, sig);
+  td_status *st = partial_init(p, sig, options);
   if (!td_ok(st)) {
     td_partial_release(p);
     return st;
@@ -175,7 +176,7 @@ static void got(td_receiver *r, td_tensor value, bool dead, td_status *s) {
   w->value = value;
   w->dead = dead;
   w->status = s;
-  if (--all->left == 0) td_waiter_wake(&all->waiter);
+  if (--all->left == 0) td_waiter_wake(all->waiter);
   pthread_mutex_unlock(&all->lock);
 }
 
@@ -193,7 +194,7 @@ static void wait_all(td_partial *p, gathering *w, const td_step_options *o) {
   bool limited = o && o->timeout > 0;
   int64_t until = limited ? td_clock_now() + o->timeout : INT64_MAX;
   const int *interrupt = o ? o->interrupt : NULL;
-  td_waited why = td_waiter_wait(&w->waiter, until, interrupt, all_came, w);
+  td_waited why = td_waiter_wait(w->waiter, until, interrupt, all_came, w);
   if (why == TD_WAITED_READY) return;
   td_session_step_cancel(
       p->step, why == TD_WAITED_INTERRUPT
@@ -201,7 +202,7 @@ static void wait_all(td_partial *p, gathering *w, const td_step_options *o) {
                    : td_error(TD_DEADLINE_EXCEEDED,
                               "the fetches did not come within %.3f s",
                               (double)o->timeout * 1e-9));
-  why = td_waiter_wait(&w->waiter, INT64_MAX, NULL, all_came, w);
+  why = td_waiter_wait(w->waiter, INT64_MAX, NULL, all_came, w);
   assert(why == TD_WAITED_READY);
 }
 
@@ -223,7 +224,7 @@ static td_status *receive(td_partial *p, const int *index, td_tensor *fetches,
                           int n, const td_step_options *o) {
   want *wants = td_calloc((size_t)n + 1, sizeof *wants);
   if (!wants) return td_oom();
-  gathering w = {.left = n};
+  gathering w = {.left = n, .waiter = &p->step->waiter};
   pthread_mutex_init(&w.lock, NULL);
   for (int i = 0; i < n; i++) {
     wants[i].base.got = got;

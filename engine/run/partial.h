@@ -12,9 +12,11 @@
 TD_BEGIN
 
 typedef struct td_partial td_partial;
-/* `sig`: all feeds and fetches that will occur; each may once. Caller owns the
- * result. */
+/* `sig`: all feeds and fetches that will occur; each may once. `options` (may be
+ * NULL) are the step's: what it prints to, who serves. Caller owns the result.
+ */
 td_status *td_partial_new(td_session *s, const td_signature *sig,
+                          const td_step_options *options,
                           td_partial **out) TD_MUST_USE;
 /* feed_index/fetch_index: positions in the signature. A fetch that still lacks
  * a feed is INVALID_ARGUMENT naming it and leaves the handle usable. */

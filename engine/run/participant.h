@@ -57,6 +57,7 @@ typedef struct td_portion_start {
   void (*print)(void *arg, const char *text, size_t len);
   void *print_arg;
   uint64_t draw; /* see td_step */
+  td_caller *caller; /* of this process only; NULL: none */
 } td_portion_start;
 
 /* A participant's portion of a step; its maker's struct begins with it. What

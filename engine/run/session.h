@@ -75,6 +75,9 @@ typedef struct td_step_options {
   void (*ended)(void *arg); /* of td_async_start: called once the step is over,
                                on any thread, perhaps before that returns */
   void *ended_arg;
+  /* (optional) Does what the node of `c` asks the thread that waits to do: sets
+   * the outputs. Called where the step is waited for. */
+  td_status *(*serve)(struct td_kernel_ctx *c);
 } td_step_options;
 
 /* feeds: host tensors, signature order, shared not copied (they must not be
@@ -88,6 +91,9 @@ td_status *td_session_run(td_session *s, const td_signature *sig,
  * result (td_plan_free). */
 td_status *td_session_plan(td_session *s, const td_signature *sig,
                            td_plan **out) TD_MUST_USE;
+
+/* Is it a step of `s` that has this caller? False for NULL. */
+bool td_session_runs(td_session *s, const td_caller *caller);
 
 /* ---- what kernels keep from step to step ---- */
 

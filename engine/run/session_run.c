@@ -37,6 +37,14 @@ td_status *td_session_run(td_session *s, const td_signature *sig,
   return st;
 }
 
+bool td_session_runs(td_session *s, const td_caller *caller) {
+  pthread_mutex_lock(&s->lock);
+  const td_session_step *step = s->running;
+  while (step && &step->caller != caller) step = step->next;
+  pthread_mutex_unlock(&s->lock);
+  return step != NULL;
+}
+
 void td_session_why(td_session *s, td_str *out) {
   pthread_mutex_lock(&s->lock);
   for (td_session_step *step = s->running; step; step = step->next) {

@@ -51,6 +51,8 @@ static void fill_options(td_session_step *step, const td_step_options *o) {
   step->options.print = o->print;
   step->options.print_arg = o->print_arg;
   step->options.draw = o->draw;
+  step->caller = (td_caller){.mail = &step->waiter, .serve = o->serve};
+  if (o->serve) step->options.caller = &step->caller;
 }
 
 static void portion_over(void *arg, td_status *s);
@@ -151,6 +153,7 @@ void td_session_step_release(td_session_step *step) {
   td_compiled *c = step->compiled;
   td_session *s = step->session;
   if (step->timer) td_timer_cancel(step->timer);
+  td_waiter_run(&step->waiter); /* what a cancel had left of no use */
   release_values(step);
   bool again = !td_cancelled(&step->cancelled) && td_ok(step->status);
   td_status_release(step->status);
@@ -356,6 +359,10 @@ static void on_timer(void *arg) {
 
 /* ---- running ---- */
 
+void td_session_step_unattended(td_session_step *step) {
+  if (step->options.caller) td_caller_go(step->options.caller);
+}
+
 bool td_session_step_short(const td_session_step *step) {
   int64_t cost = 0;
   for (int i = 0; i < step->n_portions; i++) {
@@ -392,7 +399,8 @@ void td_session_step_start(td_session_step *step, bool wake) {
   int n = step->n_portions;
   __atomic_store_n(&step->remaining, n, __ATOMIC_RELEASE);
   __atomic_fetch_add(&step->refs, n, __ATOMIC_RELAXED);
-  if (wake && step->options.timeout > 0)
+  bool served = step->options.caller != NULL; /* it may not look at the clock */
+  if ((wake || served) && step->options.timeout > 0)
     step->timer =
         td_timer_start(td_clock_now() + step->options.timeout, on_timer, step);
   for (int i = 0; i < n; i++) {

@@ -35,6 +35,7 @@ struct td_session_step {
   td_status *status; /* lock: lock, until finished. The first cause */
   pthread_mutex_t lock;
   td_waiter waiter; /* of who waits until it has finished */
+  td_caller caller; /* they, for kernels; where options.caller points to it */
   void (*ended)(void *arg); /* (optional) called then, on any thread */
   void *ended_arg;
   uint64_t timer;
@@ -56,6 +57,8 @@ void td_session_step_release(td_session_step *step);
 /* Starts its portions. In this process nothing runs yet unless `wake`: workers
  * are called, and the timeout begins. */
 void td_session_step_start(td_session_step *step, bool wake);
+/* Nobody will wait for it any more. */
+void td_session_step_unattended(td_session_step *step);
 /* May the caller's thread run it? */
 bool td_session_step_short(const td_session_step *step);
 /* The calling thread works on it until nothing is left to do here, or

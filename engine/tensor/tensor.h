@@ -113,6 +113,7 @@ typedef struct td_object {
   int32_t refs;     /* atomic */
   const char *type; /* "variable", "queue", ...: a static string */
   void (*free)(struct td_object *o);
+  bool named; /* it begins a td_resource (device/resource.h), and has a lock */
 } td_object;
 
 td_object *td_object_retain(td_object *o);

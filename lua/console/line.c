@@ -21,6 +21,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/reserve.h"
 #include "engine/base/waiter.h"
+#include "lua/bind_lua_op.h"
 
 enum {
   MERCY_NS = 300000000, /* for handlers of variables that are to be closed */
@@ -103,12 +104,13 @@ static void hook_again(td_line *l) {
   if (l && td_line_interrupted(l)) arm(l);
 }
 
-/* Takes our hooks from a coroutine; the debugger's, if there is one, is set. */
+/* Takes our hooks from a coroutine; the debugger's, if there is one, is set, or
+ * that of a function which runs for a step. */
 static void unhook(const td_line *l, lua_State *L) {
   if (l && l->host->debug_hook && !l->debugs)
     lua_sethook(L, l->host->debug_hook, LUA_MASKLINE, 0);
   else
-    lua_sethook(L, NULL, 0, 0);
+    td_lua_hook(L);
 }
 
 /* Lets those who wait for a turn have theirs. */

@@ -42,6 +42,10 @@ local function chain(x, n)
   return x
 end
 
+-- Has f called when the process ends.
+local ending = {}
+local function at_end(f) ending[1] = setmetatable({}, {__gc = f}) end
+
 local rows = {}
 
 function rows.dispatch_chain()
@@ -262,6 +266,34 @@ function rows.sparse_sgd()
   return function() step(some) end, 1
 end
 
+-- A million look-ups, at random, in a table of a million keys: numbers or words.
+local keys = 1000000
+
+local function look_up(mutable, words)
+  local sess = session()
+  local function key(ids)
+    return words and td.string_join{"word", td.as_string(ids)} or ids
+  end
+  local ids = td.cast(td.value.range(keys), "int64")
+  local some = td.value.random_uniform({keys}, {maxval = keys,
+                                                dtype = "int64"})
+  local t
+  if mutable then
+    t = td.mutable_table(words and "string" or "int64", "int64", -1)
+    sess:run(t:insert(key(ids), ids))
+  else
+    t = td.hash_table(key(ids), ids, -1)
+    sess:init()
+  end
+  local step = sess:callable(t:find(td.constant(key(some))).op, {})
+  return function() step() end, keys
+end
+
+function rows.table_lookup() return look_up(false, true) end
+function rows.table_lookup_int() return look_up(false, false) end
+function rows.table_lookup_mutable() return look_up(true, true) end
+function rows.table_lookup_mutable_int() return look_up(true, false) end
+
 -- Zaremba's small model: two layers of 200, 20 rows of 20 steps, 10,000 words.
 function rows.ptb_lstm_step()
   local sess = session()
@@ -458,6 +490,23 @@ function rows.load_fair()
     end
     return most / fewest
   end
+end
+
+-- Batches of 1000 TFRecords of 1 KiB, from a file that the system has in memory.
+function rows.records_read()
+  local path, batch = os.tmpname(), 1000
+  do
+    local w <close> = td.record_writer(path)
+    for _ = 1, 32 * batch do w:write(("x"):rep(1024)) end
+  end
+  local q = td.raw.FIFOQueueV2{component_types = {"string"}, shapes = {{}}}
+  local names = {}
+  for i = 1, 10000 do names[i] = path end
+  local sess = session()
+  sess:run(td.raw.QueueEnqueueManyV2(q, {td.constant(names)}))
+  local _, values = td.reader.tf_records():read_up_to(q, batch)
+  at_end(function() os.remove(path) end)
+  return sess:callable(values.op), batch
 end
 
 local work, units = assert(rows[row], "no such row")()

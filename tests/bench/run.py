@@ -58,10 +58,13 @@ ROWS = {
     "parse_examples": ("s/Example", [1, 2], ["tensorflow"], 0.67),
     "softmax_xent": ("s/call", [1, 2], ["tensorflow", "torch"], 0.6),
     "sparse_sgd": ("s/step", [1, 2], ["tensorflow", "torch"], 0.6),
+    **{f"table_lookup{of}": ("s/key", [1, 2], ["tensorflow"], 0.65)
+       for of in ("", "_int", "_mutable", "_mutable_int")},
     "ptb_lstm_step": ("s/step", [1, 2], ["tensorflow", "torch"], 0.7),
     "lenet_step": ("s/step", [1, 2], ["tensorflow", "torch"], 0.9),
     **{f"{model}{step}": ("s/call", [1, 2], ["tensorflow", "torch"], 1.0)
        for model in ("vgg_a", "inception_v3", "resnet50") for step in ("", "_step")},
+    "records_read": ("s/record", [1, 2], ["tensorflow"], 1.0),
     "rnn_dynamic": ("s/step", [1, 2], ["row:rnn_unrolled"], 1.05),
     "graph_build": ("s/node", [1], ["tensorflow"], "3.3e-6 s"),
     "growing_run": ("s/run", [1], ["tensorflow"], 0.1),

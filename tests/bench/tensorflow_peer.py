@@ -1,4 +1,8 @@
 """TensorFlow's side: graph mode, callables, no graph rewriting on null graphs."""
+import atexit
+import os
+import tempfile
+
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -160,6 +164,24 @@ def sparse_sgd():
     return lambda: step(some), 1
 
 
+def table_lookup(mutable, words):
+    n = 1000000
+
+    def key(ids):
+        return np.array([b"word%d" % i for i in ids]) if words else ids
+    ids, some = np.arange(n), np.random.randint(0, n, n)
+    s = session()
+    if mutable:
+        t = tf.lookup.experimental.MutableHashTable(
+            tf.string if words else tf.int64, tf.int64, -1)
+        s.run(t.insert(tf.constant(key(ids)), tf.constant(ids)))
+    else:
+        t = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(
+            tf.constant(key(ids)), tf.constant(ids)), -1)
+        s.run(tf.tables_initializer())
+    return s.make_callable(t.lookup(tf.constant(key(some))).op), n
+
+
 def lstm(xs, units, name):
     """An unrolled LSTM: gates i, j, f, o, forget bias 1."""
     kernel = tf.get_variable(name + "k", [xs[0].shape[1] + units, 4 * units])
@@ -218,6 +240,18 @@ def growing_run():
     return work, 200
 
 
+def records_read():
+    batch = 1000
+    path = tempfile.mktemp()
+    atexit.register(os.remove, path)
+    with tf.io.TFRecordWriter(path) as w:
+        for _ in range(32 * batch):
+            w.write(b"x" * 1024)
+    data = tf.data.TFRecordDataset(path).repeat().batch(batch)
+    values = tf.data.make_one_shot_iterator(data).get_next()
+    return session().make_callable(values.op), batch
+
+
 ROWS = {
     "dispatch_chain": lambda: dispatch(lambda x: [chain(x, NODES)]),
     "dispatch_independent": lambda: dispatch(lambda x: [tf.identity(x) for _ in range(NODES)]),
@@ -230,9 +264,14 @@ ROWS = {
     "parse_examples": parse_examples,
     "softmax_xent": softmax_xent,
     "sparse_sgd": sparse_sgd,
+    "table_lookup": lambda: table_lookup(False, True),
+    "table_lookup_int": lambda: table_lookup(False, False),
+    "table_lookup_mutable": lambda: table_lookup(True, True),
+    "table_lookup_mutable_int": lambda: table_lookup(True, False),
     "ptb_lstm_step": ptb_lstm_step,
     "graph_build": graph_build,
     "growing_run": growing_run,
+    "records_read": records_read,
 }
 for size in (64, 512, 1024, 2048):
     ROWS[f"sgemm_{size}"] = lambda n=size: sgemm(n)

@@ -35,8 +35,23 @@ KINDS = {
     "steps in a loop": "local x = td.constant(1) + 1\n"
                        "while true do sess:run(x) end",
     "steps in pcall": f"while true do pcall(function() {GRAPH_LOOP} end) end",
+    "a function of a step": "sess:run(td.lua_op(function() while true do end "
+                            "end, {})())",
+    "a step in a function of a step":
+        f"sess:run(td.lua_op(function() {GRAPH_LOOP} end, {{}})())",
+    "pcall in a function of a step":
+        "sess:run(td.lua_op(function() while true do "
+        f"pcall(function() {GRAPH_LOOP} end) end end, {{}})())",
+    "functions of steps": "local f = td.lua_op(function() end, {})()\n"
+                          "while true do sess:run(f) end",
     "a large MatMul": "a = td.ones{3000, 3000}\nsess:run(a:matmul(a))\n"
                       "while true do sess:run(a:matmul(a)) end",
+    "a dequeue that waits": "local q = td.fifo_queue(2, 'int32', {})\n"
+                            "sess:run(q:dequeue())",
+    "a batch that waits": "local q = td.fifo_queue(2, 'int32', {})\n"
+                          "local b = td.train.batch(q:dequeue(), 2)\n"
+                          "td.train.start_queue_runners(sess)\n"
+                          "while true do pcall(sess.run, sess, b) end",
     "a child": "os.execute 'sleep 60'",
     "a pipe from a child": "return io.popen('sleep 60'):read 'a'",
     "printing": "while true do print(count) count = count + 1 end",

@@ -181,6 +181,72 @@ static inline void net_starve(net *w, td_edge e) {
   fail_msg("it never succeeds");
 }
 
+/* ---- starting, and not waiting ------------------------------------------- */
+
+/* A node that was started, in a step of its own. Stays where it is. */
+typedef struct net_job {
+  net_wait wait;
+  td_cancel *cancel;
+  td_step step;
+  td_kernel kernel;
+  td_kernel_ctx ctx;
+  td_tensor in[NET_INPUTS], out[NET_INPUTS];
+} net_job;
+
+/* Ends in net_end. */
+static inline void net_begin(net *w, td_edge e, net_job *j) {
+  *j = (net_job){.wait = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+                          .cond = PTHREAD_COND_INITIALIZER},
+                 .step = w->step};
+  OK(td_cancel_new(&j->cancel));
+  j->step.cancel = j->cancel;
+  j->step.stop = td_cancel_flag(j->cancel);
+  OK(td_kernel_init(&j->kernel, e.node, w->device, w->states));
+  for (int i = 0; i < e.node->n_in; i++)
+    OK(net_run(w, e.node->in[i], &j->in[i]));
+  j->ctx = (td_kernel_ctx){.kernel = &j->kernel,
+                           .step = &j->step,
+                           .in = j->in,
+                           .out = j->out,
+                           .n_in = e.node->n_in,
+                           .n_out = e.node->n_out,
+                           .done = net_done,
+                           .owner = &j->wait};
+  td_kernel_start(&j->ctx);
+}
+
+static inline bool net_over(net_job *j) {
+  pthread_mutex_lock(&j->wait.mutex);
+  bool over = j->wait.over;
+  pthread_mutex_unlock(&j->wait.mutex);
+  return over;
+}
+
+/* Its step is cancelled. */
+static inline void net_stop(net_job *j) {
+  td_cancel_fire(j->cancel, NULL);
+  td_kernel_cancel(&j->ctx);
+}
+
+/* Waits for it. Outputs go to `out` (NULL: nowhere), as many as it has; on error
+ * there are none. */
+static inline td_status *net_end(net_job *j, td_tensor *out) {
+  pthread_mutex_lock(&j->wait.mutex);
+  while (!j->wait.over) pthread_cond_wait(&j->wait.cond, &j->wait.mutex);
+  pthread_mutex_unlock(&j->wait.mutex);
+  td_status *s = j->wait.status;
+  for (int i = 0; i < j->ctx.n_in; i++) td_tensor_release(&j->in[i]);
+  for (int i = 0; i < j->ctx.n_out; i++) {
+    if (out && td_ok(s))
+      out[i] = j->out[i];
+    else
+      td_tensor_release(&j->out[i]);
+  }
+  td_kernel_deinit(&j->kernel);
+  td_cancel_release(j->cancel);
+  return s;
+}
+
 /* ---- tensors ------------------------------------------------------------- */
 
 static inline td_tensor tensor_f(td_dtype dtype, td_shape shape,

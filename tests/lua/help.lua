@@ -97,7 +97,7 @@ end
 -- Those without a result to show: what they do is beyond one line.
 local without_example = {
   no_op = true, parameterized_truncated_normal = true,
-  stateless_random_uniform = true,
+  stateless_random_uniform = true, record_input = true, write_file = true,
 }
 
 function tests.every_op_under_a_name_has_an_example()

@@ -62,6 +62,22 @@ function tests.names_and_values_stay()
   lu.assertTrue(td.trainable_variables()[1] == W)
 end
 
+function tests.queues_and_runners_go()
+  local b = notebook()
+  local function cell()
+    local q = td.fifo_queue(4, "float32", {}, "q")
+    td.train.add_queue_runner(td.train.queue_runner(q, q:enqueue(1.5)))
+  end
+  for _ = 1, 3 do
+    b.run("a", cell)
+    lu.assertEquals(#td.get_collection "queues", 1)
+    lu.assertEquals(#td.get_collection "queue_runners", 1)
+  end
+  b.run("a", function() end)
+  lu.assertEquals(#td.get_collection "queues", 0)
+  lu.assertEquals(#td.get_collection "queue_runners", 0)
+end
+
 function tests.another_form_begins_anew()
   local b, W, z = notebook()
   b.run("a", function() W = td.variable({1.0, 2.0}, "W") end)

@@ -157,10 +157,10 @@ end
 
 function tests.shuffles()
   local p = rows(50):shuffle(8, {seed = 3})
-  local first, second = all(p), nil
+  local first = all(p)
   lu.assertEquals(all(p), first)
   lu.assertNotEquals(all(rows(50):shuffle(8, {seed = 4})), first)
-  second = all(p, {epochs = 2}):sub(#first + 2)
+  local second = all(p, {epochs = 2}):sub(#first + 2)
   lu.assertNotEquals(second, first)
   for _, order in ipairs{first, second} do
     local seen, at = {}, 0

@@ -108,6 +108,21 @@ function tests.tf_records()
   end
 end
 
+function tests.older_types()
+  local dir <const>, _ <close> = folder{a = "abcd"}
+  local q, fill = queue(dir, {"a", "a"})
+  local r = td.raw.FixedLengthRecordReader{record_bytes = 2}
+  lu.assertEquals(r.op.type, "FixedLengthRecordReaderV2")
+  local _, v = td.raw.ReaderRead(r, q)
+  local s = td.session()
+  s:run(fill)
+  lu.assertEquals(s:run(v), "ab")
+  for _, name in ipairs{"WholeFileReader", "TextLineReader", "TFRecordReader",
+                        "IdentityReader"} do
+    lu.assertEquals(td.raw[name]{}.op.type, name .. "V2")
+  end
+end
+
 function tests.read_up_to()
   local dir <const>, _ <close> = folder{a = "1\n2\n3\n", b = "4\n", c = ""}
   local q, fill = queue(dir, {"a", "c", "b"})
@@ -273,6 +288,9 @@ function tests.whole_files()
   lu.assertEquals(match(dir .. "/*/e"), {"d/e"})
   raises("No such file", s.run, s, td.read_file(name), {[name] = dir .. "/x"})
   raises("NUL", s.run, s, td.read_file(name), {[name] = "a\0b"})
+  lu.assertEquals(td.read_file(dir .. "/a2"):eval(), "y")
+  lu.assertEquals(#td.matching_files{dir .. "/a*", dir .. "/b*"}:eval():table(),
+                  2)
 end
 
 function tests.record_input()

@@ -573,6 +573,61 @@ tests["a picture cut short, or with a byte changed"] = function()
   spoil("DecodeJpeg", td.raw.EncodeJpeg(picture):item())
 end
 
+tests["a sound cut short, or with a byte changed"] = function()
+  spoil("DecodeWav", td.raw.EncodeWav({{0.5, -0.5}, {0.25, 1.0}}, 8000):item())
+end
+
+tests["frequencies that a sound cannot have"] = function()
+  local spectrum = td.value.ones{1, 1, 129}
+  all_refuse{ -- TensorFlow gives zeros for the first
+    {"Mfcc", {spectrum, int32(16000)}, {upper_frequency_limit = 9000}, "9000"},
+    {"Mfcc", {spectrum, int32(16000)}, {upper_frequency_limit = 1 / 0}, "inf"},
+    {"Mfcc", {spectrum, int32(16000)}, {lower_frequency_limit = 0 / 0},
+     "frequency_limit"},
+    {"Mfcc", {spectrum, int32(16000)}, {filterbank_channel_count = INT32_MAX},
+     "filterbank_channel_count"},
+    {"AudioSpectrogram", {td.value.ones{4, 1}},
+     {window_size = INT32_MAX, stride = 1}, "window_size"},
+    {"AudioSpectrogram", {td.value.ones{4, 1}},
+     {window_size = -1, stride = 1}, "window_size"},
+  }
+  lu.assertEquals(td.raw.AudioSpectrogram(td.value.ones{4, 1},
+    {window_size = 1 << 20, stride = 1}).shape, {1, 0, (1 << 19) + 1})
+end
+
+-- A GIF picture with frames of one pixel, and what else is said of each.
+local function gif(...)
+  local file = {string.pack("<c6I2I2BBBc6", "GIF89a", 1, 1, 0x80, 0, 0,
+                            "\1\2\3\4\5\6")}
+  for _, frame in ipairs{...} do
+    file[#file + 1] = string.pack("<c1I2I2I2I2B", ",", table.unpack(frame))
+      .. "\2\2D\1\0"
+  end
+  return table.concat(file) .. ";"
+end
+
+tests["frames of a picture that claim what cannot be"] = function()
+  local whole = {0, 0, 1, 1, 0}
+  lu.assertEquals(td.raw.DecodeGif(td.tensor(gif(whole, whole))).shape,
+                  {2, 1, 1, 3})
+  for _, frame in ipairs{{0, 0, 65535, 65535, 0}, {0, 0, 0, 1, 0},
+                         {0, 0, 65535, 1, 0}, {0, 0, 1, 1, 0x87}} do
+    refused("gif", {"GIF picture"}, td.raw.DecodeGif, td.tensor(gif(frame)))
+    lu.assertEquals(td.raw.DecodeGif(td.tensor(gif(whole, frame))).shape,
+                    {1, 1, 1, 3}) -- and what was whole before is there
+  end
+  local far = td.raw.DecodeGif(td.tensor(gif({65535, 65535, 1, 1, 0}))) -- off
+  lu.assertEquals(far:table(), {{{{0, 0, 0}}}})
+  local file = gif(whole, whole)
+  for n = 1, #file do
+    for _, byte in ipairs{0, 255, file:byte(n) ~ 1, file:byte(n) ~ 128} do
+      local ok, e = pcall(td.raw.DecodeGif, td.tensor(file:sub(1, n - 1)
+        .. string.char(byte) .. file:sub(n + 1)))
+      lu.assertTrue(ok or e.code == "invalid_argument", tostring(e))
+    end
+  end
+end
+
 local function crc(s)
   local c = 0xffffffff
   for i = 1, #s do

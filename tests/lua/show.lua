@@ -192,13 +192,18 @@ function tests.handles()
   local x = td.placeholder("float32", {-1, 4}, "x")
   local w = td.variable(td.zeros{4, 2}, "W")
   local y = td.matmul(x, w, {name = "y"})
-  local before = td.get_default_graph():size()
+  local before = td.get_default_graph():size() + 3 -- a queue is three nodes
   contains(plain(y), 'Tensor "y:0" float32 {-1, 2}', "MatMul(x:0 float32",
            "origin: ")
   contains(plain(y.op), 'Op "y" MatMul', "inputs: x:0", "transpose_a = false")
   contains(plain(td.session()), "Session of a graph", "steps: 0")
   contains(html(w), "float32", "{4, 2}", "32 B")
-  for _, h in ipairs{x, w, y, y.op, td.session()} do markup.check(html(h)) end
+  local q = td.fifo_queue(32, {"int32", "string"}, nil, {names = {"id", "<b>"}})
+  contains(plain(q), '"fifo_queue" fifo of 32: id: int32, <b>: string')
+  contains(html(q), "int32, string", "id, &lt;b&gt;", "32")
+  for _, h in ipairs{x, w, y, y.op, q, td.session()} do
+    markup.check(html(h))
+  end
   lu.assertEquals(td.get_default_graph():size(), before)
   local sess = td.session()
   sess:close()

@@ -237,7 +237,7 @@ def told(y):
         return "-"
     y = np.asarray(y, object if isinstance(y, bytes) else None)
     shape = spelled(y.shape)
-    if y.dtype == object or y.dtype.kind == "S":
+    if y.dtype == object:
         parts = [float(b) for s in y.ravel() for b in [len(s), *s]]
     elif y.dtype.names:  # quantized
         parts = y.view(y.dtype[0]).astype(float).ravel()

@@ -26,6 +26,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.python.framework import function
+from tensorflow.python.ops import gen_data_flow_ops as flow
 from tensorflow.python.ops import gen_functional_ops
 from tensorflow.python.ops import gen_resource_variable_ops as resource
 
@@ -194,6 +195,40 @@ def saver():
     tf.add(rows.get_next(), 1, name="next")
     tf.group(w.initializer, name="start_up")
     return [y]
+
+
+# ---- queues ------------------------------------------------------------------
+
+
+@case
+def old_queues():
+    """The first version of the ops, whose handles are references."""
+    types = [tf.float32, tf.int32]
+    q = flow.fifo_queue(types, shapes=[[2], []], capacity=8, shared_name="old")
+    p = flow.padding_fifo_queue([tf.float32], shapes=[[None]])
+    order = [flow.queue_enqueue_many(q, [numbers(4, 2), tf.range(4)])]
+    got = []
+
+    def then(f, *args, **kwargs):
+        with tf.control_dependencies(order):
+            out = f(*args, **kwargs)
+        order[:] = [out if isinstance(out, tf.Operation) else
+                    out[0].op if isinstance(out, list) else out.op]
+        for x in out if isinstance(out, list) else [out]:
+            if not isinstance(x, tf.Operation):
+                got.append(tf.reshape(tf.cast(x, tf.float32), [-1]))
+
+    then(flow.queue_enqueue, q, [tf.constant([5., 6.]), tf.constant(9)])
+    then(flow.queue_dequeue_many, q, 2, types)
+    then(flow.queue_dequeue, q, types)
+    then(flow.queue_size, q)
+    then(flow.queue_close, q)
+    then(flow.queue_is_closed, q)
+    then(flow.queue_dequeue_up_to, q, 8, types)
+    for row in [1.], [2., 3.], [4., 5., 6.]:
+        then(flow.queue_enqueue, p, [tf.constant(row)])
+    then(flow.queue_dequeue_many, p, 3, [tf.float32])
+    return [tf.concat(got, 0)]
 
 
 # ---- functions ---------------------------------------------------------------
@@ -380,6 +415,62 @@ def drawn(seed):
 
 for seed in SEEDS:
     cases[f"drawn_{seed}"] = drawn(seed)
+
+
+# ---- steps that wait for one another ------------------------------------------
+
+
+@case
+def coordination():
+    """Accumulators (handles by reference, too), a barrier, staging, a mutex."""
+    got, order = [], []
+
+    def then(f, *args, **kwargs):
+        with tf.control_dependencies(order):
+            out = tf.nest.flatten(f(*args, **kwargs))
+        order[:] = [x if isinstance(x, tf.Operation) else x.op for x in out[:1]]
+        got.extend(tf.reshape(tf.cast(x, tf.float32), [-1]) for x in out
+                   if not isinstance(x, tf.Operation) and x.dtype != tf.string)
+    shape = tf.TensorShape([None, 2])
+    old = flow.conditional_accumulator(tf.float32, shape, shared_name="old")
+    new = flow.resource_conditional_accumulator(tf.float64, shape,
+                                                reduction_type="SUM")
+    for k in range(3):
+        x = numbers(3, 2) * (k + 1)
+        then(flow.accumulator_apply_gradient, old, tf.constant(k - 1, tf.int64), x)
+        then(flow.resource_accumulator_apply_gradient, new,
+             tf.constant(k, tf.int64), tf.cast(x, tf.float64))
+    then(flow.accumulator_num_accumulated, old)
+    then(flow.accumulator_take_gradient, old, 2, tf.float32)
+    then(flow.resource_accumulator_take_gradient, new, 1, tf.float64)
+    rows = flow.sparse_conditional_accumulator(tf.float32, tf.TensorShape([4, 2]))
+    for at in [0, 2], [2, 3]:
+        then(flow.sparse_accumulator_apply_gradient, rows,
+             tf.constant(0, tf.int64), tf.constant(at, tf.int64), numbers(2, 2),
+             tf.constant([4, 2], tf.int64), True)
+    then(flow.sparse_accumulator_take_gradient, rows, 2, tf.float32)
+    b = flow.barrier([tf.float32, tf.int32], shapes=[[], [2]])
+    then(flow.barrier_insert_many, b, ["a", "b", "c"], numbers(3), 0)
+    then(flow.barrier_insert_many, b, ["c", "a"], [[1, 2], [3, 4]], 1)
+    then(flow.barrier_ready_size, b)
+    then(flow.barrier_take_many, b, 2, [tf.float32, tf.int32])
+    then(flow.barrier_incomplete_size, b)
+    types = [tf.float32, tf.int32]
+    for k in range(2):
+        then(flow.stage, [numbers(2), tf.constant(k)], shared_name="s")
+    then(flow.stage_peek, 1, types, shared_name="s")
+    then(flow.unstage, types, shared_name="s")
+    for k in 7, 5:
+        then(flow.ordered_map_stage, tf.constant(k, tf.int64), [0, 1],
+             [numbers(1) * k, tf.constant(k)], types, shared_name="m")
+    then(flow.ordered_map_unstage_no_key, [0, 1], types, shared_name="m")
+    then(flow.ordered_map_unstage, tf.constant(7, tf.int64), [1], [tf.int32],
+         shared_name="m")
+    then(flow.ordered_map_size, types, shared_name="m")
+    lock = resource.mutex_lock(resource.mutex_v2(shared_name="turn"))
+    order.append(lock.op)
+    then(resource.consume_mutex_lock, lock)
+    return [tf.concat(got, 0)]
 
 
 # ---- files -------------------------------------------------------------------

@@ -46,6 +46,37 @@ class Session(unittest.TestCase):
             self.assertTrue(any("interrupt" in line.lower() for line in t.text()))
             self.assertEqual(t.state["prompt"], "In [2]: ")
 
+    # In a function of a step, and where such a function waits for another step.
+    def test_ctrl_c_interrupts_a_function_of_a_step(self):
+        start = ("td.lua_op(function() print('on') %s end, {})():run()",
+                 "td.lua_op(function() print('on') pcall(function() %s end) return end, {})():run()")
+        wait = "td.while_loop(function() return true end, function(i) return i + 1 end, {td.random_uniform{}}):eval()"
+        for line in start[0] % "while true do end", start[1] % wait:
+            with self.subTest(line), Terminal() as t:
+                t.start().send("td = require 'tide'\r")
+                t.send(line)
+                t.raw("\r")
+                t.wait(lambda: "on" in t.text(), "the function")
+                t.raw(ctrl("c"))
+                t.sent += 1
+                t.wait(lambda: t.state["keys"] >= t.sent and not t.state["text"], "the prompt")
+                self.assertTrue(any("interrupt" in row.lower() for row in t.text()))
+                t.send("print(6 * 7)\r")
+                self.assertTrue(any("42" in row for row in t.text()))
+
+    def test_ctrl_c_ends_a_dequeue(self):
+        with Terminal() as t:
+            t.start().enter("q = td.fifo_queue(2, 'int32', {}) s = td.session()")
+            t.send("print('on') s:run(q:dequeue())")
+            t.raw("\r")
+            t.wait(lambda: "on" in t.text(), "the dequeue")
+            t.raw(ctrl("c"))
+            t.sent += 1
+            t.wait(lambda: t.state["keys"] >= t.sent and not t.state["text"], "the prompt")
+            self.assertTrue(any("interrupt" in line.lower() for line in t.text()))
+            t.enter("s:run(q:enqueue(42)) s:run(q:dequeue())")
+            self.assertTrue(any(line.endswith("42") for line in t.text()))
+
     def test_ctrl_d_leaves(self):
         with Terminal() as t:
             t.start().send("x", "<backspace>")

@@ -42,6 +42,24 @@ static const char readers[] = "files are read: tests/kernels/reader.c, "
 static const char files[] = "files are read or written: "
                             "tests/kernels/file_ops.c, tests/lua/readers.lua";
 
+static const char accumulators[] =
+    "what it gives depends on others: tests/kernels/accumulator.c";
+
+static const char barriers[] =
+    "what it gives depends on others: tests/kernels/barrier.c";
+
+static const char stages[] =
+    "what it gives depends on others: tests/kernels/staging.c";
+
+static const char mutexes[] =
+    "it only orders what others do: tests/kernels/mutex.c";
+
+static const char sessions[] =
+    "what is kept belongs to a session: tests/lua/coordination.lua";
+
+static const char tables[] = "a table outlives its step: "
+                             "tests/kernels/table.c, tests/lua/tables.lua";
+
 static const char global_norm[] =
     "TensorFlow 2.21 refuses it in graphs: tests/lua/gradients.lua";
 

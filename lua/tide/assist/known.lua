@@ -40,7 +40,20 @@ known.fields = {
   ["text:"] = {ids = "x:", vocab = "vocab:", size = "number"},
   ["slices:"] = {values = "x:", indices = "x:", dtype = "string"},
   ["array:"] = {handle = "x:", flow = "x:", dtype = "string"},
+  ["q:"] = {name = "string", kind = "string", handle = "x:", op = "op:",
+            dtypes = "table", shapes = "table", names = "table",
+            capacity = "number", graph = "g:", device = "string",
+            origin = "string"},
+  ["lookup:"] = {name = "string", handle = "x:", op = "op:", default = "x:",
+                 initializer = "op:", key_dtype = "string",
+                 value_dtype = "string", value_shape = "table"},
   layer = {variables = "{W:}", name = "string"},
+  ["barrier:"] = {name = "string", handle = "x:", dtypes = "table",
+                  shapes = "table"},
+  ["acc:"] = {name = "string", handle = "x:", dtype = "string",
+              shape = "table", sparse = "boolean", ordered = "number"},
+  ["area:"] = {name = "string", dtypes = "table", shapes = "table"},
+  ["mutex:"] = {name = "string", handle = "x:"},
 }
 
 --- What a type of Lua or an object is called.
@@ -50,8 +63,12 @@ known.words = {["x:"] = "graph tensor", edge = "graph tensor",
   ["optimizer:"] = "optimizer", ["average:"] = "moving average",
   ["cell:"] = "cell", ["dataset:"] = "data set", ["text:"] = "text",
   ["vocab:"] = "vocabulary", ["slices:"] = "indexed slices",
-  ["array:"] = "tensor array", ["h:"] = "running step",
+  ["array:"] = "tensor array", ["q:"] = "queue", ["coord:"] = "coordinator",
+  ["lookup:"] = "lookup table",
+  ["h:"] = "running step",
   ["p:"] = "partial run", layer = "layer", ["function"] = "function",
+  ["barrier:"] = "barrier", ["acc:"] = "accumulator",
+  ["area:"] = "staging area", ["mutex:"] = "mutex",
   ["{x:}"] = "list of graph tensors", ["{W:}"] = "list of variables",
   ["{op:}"] = "list of ops", string = "string", number = "number",
   boolean = "boolean", table = "table", file = "file"}
@@ -79,14 +96,15 @@ local function tensor_methods()
   return op_methods
 end
 
--- Methods by prefix, from the comments.
+-- Methods by prefix, from the comments. Other things have none: "table" is a
+-- type of Lua, and the beginning of names.
 local by_prefix = {}
 
 local function commented(prefix)
   if by_prefix[prefix] then return by_prefix[prefix] end
   local list = {}
   for name in pairs(reference.rows()) do
-    if name:sub(1, #prefix) == prefix then
+    if prefix:sub(-1) == ":" and name:sub(1, #prefix) == prefix then
       list[name:sub(#prefix + 1)] = name
     end
   end
@@ -132,7 +150,13 @@ local of_kind = {tensor = "tensor", edge = "edge", op = "op:", graph = "g:",
 -- Classes whose __index is a function, by its file.
 local of_file = {["data/dataset.lua"] = "dataset:", ["nn/layer.lua"] = "layer",
                  ["train/optimizer.lua"] = "optimizer:",
+                 ["flow/queues.lua"] = "q:",
+                 ["train/coordinator.lua"] = "coord:",
                  ["train/optimizers.lua"] = "optimizer:"}
+
+-- Those of flow/resource.lua, by what they are called.
+local of_class = {barrier = "barrier:", accumulator = "acc:", mutex = "mutex:",
+                  ["staging area"] = "area:"}
 
 --- What Tide's object x is, or nil for anything else. Runs no metamethod.
 function known.object(x)
@@ -147,6 +171,9 @@ function known.object(x)
   local index = rawget(meta, "__index")
   if type(index) ~= "function" then return nil end
   local file = debug.getinfo(index, "S").source:match "^=%[tide%] (.*)$"
+  if file == "flow/resource.lua" then
+    return of_class[rawget(meta, "__name")]
+  end
   if file ~= "variables/variables.lua" then return of_file[file] end
   return rawget(x, "variable") and "W[key]:" or "W:"
 end
@@ -279,7 +306,11 @@ end
 local results = {
   session = "sess:", get_default_session = "sess:", graph = "g:",
   get_default_graph = "g:", variable = "W:", get_variable = "W:",
-  tensor_array = "array:", group = "op:", no_op = "op:", tensor = "tensor",
+  tensor_array = "array:", hash_table = "lookup:", mutable_table = "lookup:",
+  vocabulary = "lookup:", tables_initializer = "op:", ["lookup:find"] = "x:",
+  ["lookup:size"] = "x:", ["lookup:export"] = "x:", ["lookup:insert"] = "op:",
+  ["lookup:remove"] = "op:", ["lookup:inverse"] = "lookup:",
+  group = "op:", no_op = "op:", tensor = "tensor",
   basic_rnn_cell = "cell:", lstm_cell = "cell:", gru_cell = "cell:",
   multi_cell = "cell:", dropout_wrapper = "cell:", device_wrapper = "cell:",
   residual_wrapper = "cell:", unstack = "{x:}", split = "{x:}",
@@ -289,6 +320,14 @@ local results = {
   ["while_loop"] = "x:", cond = "x:", map_fn = "x:", foldl = "x:",
   foldr = "x:", scan = "x:", load_npy = "tensor", load_image = "tensor",
   ["train.moving_average"] = "average:", ["train.global_step"] = "W:",
+  fifo_queue = "q:", padding_fifo_queue = "q:", random_shuffle_queue = "q:",
+  priority_queue = "q:", ["q:enqueue"] = "op:", ["q:enqueue_many"] = "op:",
+  ["q:dequeue"] = "x:", ["q:dequeue_up_to"] = "x:", ["q:size"] = "x:",
+  ["q:is_closed"] = "x:", ["q:close"] = "op:",
+  ["train.coordinator"] = "coord:", ["coord:should_stop"] = "boolean",
+  ["train.input_producer"] = "q:", ["train.string_input_producer"] = "q:",
+  ["train.range_input_producer"] = "q:",
+  ["train.start_queue_runners"] = "table",
   ["data.of"] = "dataset:", ["sess:callable"] = "function",
   ["sess:start"] = "h:", ["sess:loop"] = "h:",
   ["sess:partial_run_setup"] = "p:", ["g:op"] = "op:", ["g:find"] = "op:",
@@ -311,6 +350,13 @@ local results = {
   ["string.reverse"] = "string", ["table.concat"] = "string",
   ["io.open"] = "file", ["io.popen"] = "file", ["_G.tostring"] = "string",
   ["_G.type"] = "string", ["_G.tonumber"] = "number",
+  barrier = "barrier:", accumulator = "acc:", staging_area = "area:",
+  mutex = "mutex:", ["barrier:insert"] = "op:", ["barrier:take"] = "x:",
+  ["barrier:close"] = "op:", ["barrier:ready_size"] = "x:",
+  ["barrier:incomplete_size"] = "x:", ["acc:apply"] = "op:",
+  ["acc:take"] = "x:", ["acc:set_step"] = "op:", ["acc:size"] = "x:",
+  ["area:put"] = "op:", ["area:get"] = "x:", ["area:peek"] = "x:",
+  ["area:size"] = "x:", ["area:clear"] = "op:",
 }
 
 -- Results of whole modules, by the module of the row.

@@ -30,7 +30,7 @@ local all = {
   dct = "type n norm name", idct = "type n norm name",
   hann_window = "periodic dtype", hamming_window = "periodic dtype",
   eig = "compute_v name",
-  fftshift = "name", ifftshift = "name",
+  fftshift = "name", ifftshift = "name", tables_initializer = "name",
   ["g:display"] = "scope nodes layout", ["g:picture"] = "scope nodes layout",
   ["g:summary"] = "nodes", ["g:estimate"] = "fetches shapes",
   ["p:run"] = "timeout as_values",

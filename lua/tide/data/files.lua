@@ -96,7 +96,8 @@ end
 
 -- ---- pictures ---------------------------------------------------------------
 
---- A PNG, JPEG or BMP picture as a value {height, width, channels}.
+--- A PNG, JPEG or BMP picture, or the first frame of a GIF, as a value {height,
+-- width, channels}.
 -- Options: channels (1 gray, 3 RGB, 4 RGBA; 0, the default: as it has), dtype
 -- ("uint8"; "uint16"; "float32": from 0 to 1).
 function files.load_image(path, o)

@@ -200,32 +200,32 @@ end
 -- ---- pipelines --------------------------------------------------------------
 
 --- A pipeline over the records of TFRecord files: columns record and key
--- ("file:offset"). files: a path, a pattern ("data/*.tfrecord") or a list.
+-- ("file:offset"). paths: a path, a pattern ("data/*.tfrecord") or a list.
 -- Options: compression ("GZIP", "ZLIB"), shard {k, n}, shuffle_files (anew for
 -- each epoch), seed, skip_errors (bad places of a file that are passed over;
 -- math.huge). Then p:map(f), filter, shuffle, batch, padded_batch, bucket,
 -- repeat_, take, skip, prefetch, and for b in p:batches(n) or p:next().
-function data.records(files, o)
-  return sources.records(files, o)
+function data.records(paths, o)
+  return sources.records(paths, o)
 end
 
 --- A pipeline over the lines of text files: columns line and key
 -- ("file:number"). Options as of records, and skip_lines.
-function data.lines(files, o)
-  return sources.lines(files, o)
+function data.lines(paths, o)
+  return sources.lines(paths, o)
 end
 
 --- A pipeline over records of a fixed number of bytes: columns record and key.
 -- Options as of records, and header, footer, hop.
-function data.fixed(files, bytes, o)
-  return sources.fixed(files, bytes, o)
+function data.fixed(paths, bytes, o)
+  return sources.fixed(paths, bytes, o)
 end
 
 --- A pipeline over the columns of .csv files, line by line. Options as of
--- records, and columns (their names; without it the first line has them), types,
--- missing, separator, parallel.
-function data.csv_files(files, o)
-  return sources.csv_files(files, o)
+-- records, and columns (their names; without it the first line has them),
+-- types, missing, separator, parallel.
+function data.csv_files(paths, o)
+  return sources.csv_files(paths, o)
 end
 
 --- A pipeline over pictures in folders, one for each class: columns image
@@ -236,9 +236,15 @@ function data.image_files(dir, o)
   return sources.image_files(dir, o)
 end
 
---- The records of a TFRecord file with their keys, for a generic `for`.
--- Options: compression, skip_errors, limit (data/record_files.lua).
+--- The records of a TFRecord file, for a generic `for`: each with its key,
+-- "path:offset".
+-- @param path the file's; any file system's
+-- @param[opt] o compression = "", "ZLIB" or "GZIP"; skip_errors = n: damaged
+-- places that are passed over, -1 for any number, before one raises
+-- data_loss; limit: bytes of a record at most (2^30)
+-- @usage for record, key in td.data.read_records(p) do print(key, #record) end
 function data.read_records(path, o)
+  o = args.read(o, {"compression", "skip_errors", "limit"}, "read_records")
   return record_files.read_records(path, o)
 end
 

@@ -12,7 +12,7 @@ local core = require "tide.core"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
 local graph = require "tide.graph.graph"
-local session = require "tide.run.session"
+require "tide.run.session"
 local shapes = require "tide.tensor.shape"
 
 local pipeline = {}
@@ -24,7 +24,7 @@ local fail = errors.invalid
 
 local meta = {__name = "pipeline"}
 
-function meta.__index(self, name)
+function meta.__index(_, name)
   if methods[name] then return methods[name] end
   if math.type(name) then
     fail("the elements of a pipeline have no numbers; for e in p:batches() do "
@@ -319,7 +319,7 @@ function methods:batch(n, o)
               {add = function(p) p:batch{n = n, whole = whole} end})
 end
 
--- Options shapes and values, tables by column, as lists in the order of columns.
+-- Options shapes and values, tables by column, as lists in the columns' order.
 local function paddings(self, o, what)
   local room, pad = {}, {}
   for _, key in ipairs{"shapes", "values"} do
@@ -363,9 +363,9 @@ function methods:padded_batch(n, o)
   end})
 end
 
---- Padded batches of n elements of like lengths: those whose column `length`, an
--- integer scalar, is below bounds[1], below bounds[2], ..., the rest. Options as
--- of padded_batch.
+--- Padded batches of n elements of like lengths: those whose column `length`,
+-- an integer scalar, is below bounds[1], below bounds[2], ..., the rest.
+-- Options as of padded_batch.
 function methods:bucket(length, bounds, n, o)
   o = args.read(o, {"shapes", "values", "drop_remainder"}, "bucket")
   integer(n, "bucket: n", 1)

@@ -194,8 +194,9 @@ end
 -- ("file:line"). All files have the same columns, and no line ends within
 -- quotes. Options as of records, and columns, their names (without it the first
 -- line of each file has them), types ("float32", or {name = dtype}: "int64",
--- "string", ...), missing, for empty fields (a value, or {name = value}; without
--- it an empty field is an error), separator (","), parallel (as of map).
+-- "string", ...), missing, for empty fields (a value, or {name = value};
+-- without it an empty field is an error), separator (","), parallel (as of
+-- map).
 function sources.csv_files(files, o)
   o = args.read(o, {"columns", "types", "missing", "separator", "parallel",
                     table.unpack(source_options)}, "csv_files")
@@ -218,9 +219,9 @@ end
 
 --- The pictures in the folders of `dir`, one folder for each class: image
 -- (float32 {height, width, channels}, 0 to 1), label (int64, the number of the
--- folder) and key, the path. PNG, JPEG, BMP. Options: size ({height, width}: all
--- are made this size), channels (3), shard, shuffle_files (their order, anew for
--- each epoch), seed, parallel (as of map).
+-- folder) and key, the path. PNG, JPEG, BMP. Options: size ({height, width}:
+-- all are made this size), channels (3), shard, shuffle_files (their order,
+-- anew for each epoch), seed, parallel (as of map).
 -- @return the pipeline, and the folders' names in order
 function sources.image_files(dir, o)
   o = args.read(o, {"size", "channels", "shard", "shuffle_files", "seed",

@@ -53,16 +53,9 @@ end
 
 -- ---- reading ----------------------------------------------------------------
 
---- The records of a TFRecord file, for a generic `for`: each with its key,
--- "path:offset".
--- @param path the file's; any file system's
--- @param[opt] o compression = "", "ZLIB" or "GZIP"; skip_errors = n: damaged
--- places that are passed over, -1 for any number, before one raises
--- data_loss; limit: bytes of a record at most (2^30)
--- @usage for record, key in td.data.read_records(p) do print(key, #record) end
+--- What td.data.read_records does, its options known.
 function record_files.read_records(path, o)
   args.expect(path, "string", "read_records: the path")
-  o = args.read(o, {"compression", "skip_errors", "limit"}, "read_records")
   args.expect_all(o, {skip_errors = "integer", limit = "integer"})
   if o.limit then args.expect_positive(o.limit, "read_records: limit") end
   local file = core.records(path, compression_of(o, "read_records"),

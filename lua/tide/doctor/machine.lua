@@ -41,6 +41,7 @@ local OPTIONAL = {
   {"libpng", {"libpng16.so.16"}, "libpng16-16", "PNG files, pictures in "
     .. "notebooks"},
   {"libjpeg", {"libjpeg.so.62"}, "libjpeg62-turbo", "JPEG files"},
+  {"giflib", {"libgif.so.7"}, "libgif7", "GIF files"},
   {"libzip", {"libzip.so.4", "libzip.so.5"}, "libzip4", ".npz files"},
   {"libpcre2", {"libpcre2-8.so.0"}, "libpcre2-8-0", "regular expressions"},
   {"libcurl", {"libcurl.so.4"}, "libcurl4", "downloads"},

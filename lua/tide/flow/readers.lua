@@ -21,17 +21,13 @@ local function make(op, attrs, o, what)
   return setmetatable({handle = handle, kind = what}, meta)
 end
 
-local function options(o, what, ...)
-  return args.read(o, {"name", "shared_name", "container", ...},
-                   "reader." .. what)
-end
-
 --- A reader of lines of text, without their ends (\n, \r\n); keys are
 -- "file:line".
 -- @param[opt] o skip_header_lines = n: not given, of each file; name,
 -- shared_name, container
 function readers.text_lines(o)
-  o = options(o, "text_lines", "skip_header_lines")
+  o = args.read(o, {"skip_header_lines", "name", "shared_name", "container"},
+                "reader.text_lines")
   return make("TextLineReaderV2", {skip_header_lines = o.skip_header_lines}, o,
               "text_lines")
 end
@@ -41,7 +37,8 @@ end
 -- @param[opt] o compression = "", "ZLIB" or "GZIP"; name, shared_name,
 -- container
 function readers.tf_records(o)
-  o = options(o, "tf_records", "compression")
+  o = args.read(o, {"compression", "name", "shared_name", "container"},
+                "reader.tf_records")
   return make("TFRecordReaderV2", {compression_type = o.compression}, o,
               "tf_records")
 end
@@ -53,7 +50,8 @@ end
 -- shared_name, container
 function readers.fixed_length(n, o)
   args.expect(n, "integer", "reader.fixed_length: the bytes of a record")
-  o = options(o, "fixed_length", "header", "footer", "hop", "compression")
+  o = args.read(o, {"header", "footer", "hop", "compression", "name",
+                    "shared_name", "container"}, "reader.fixed_length")
   return make("FixedLengthRecordReaderV2", {
     record_bytes = n, header_bytes = o.header, footer_bytes = o.footer,
     hop_bytes = o.hop, encoding = o.compression,
@@ -62,12 +60,14 @@ end
 
 --- A reader of whole files: the key is the name, the value the contents.
 function readers.whole_file(o)
-  return make("WholeFileReaderV2", {}, options(o, "whole_file"), "whole_file")
+  o = args.read(o, {"name", "shared_name", "container"}, "reader.whole_file")
+  return make("WholeFileReaderV2", {}, o, "whole_file")
 end
 
 --- A reader that opens nothing: key and value are the names themselves.
 function readers.identity(o)
-  return make("IdentityReaderV2", {}, options(o, "identity"), "identity")
+  o = args.read(o, {"name", "shared_name", "container"}, "reader.identity")
+  return make("IdentityReaderV2", {}, o, "identity")
 end
 
 -- ---- reading ----------------------------------------------------------------

@@ -20,8 +20,9 @@ local reference = {}
 -- How the objects are called whose methods stand in a table of a module; in the
 -- order in which a bare method name is looked for.
 local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
-                  "average:", "array:", "dataset:", "text:", "vocab:",
-                  "slices:", "cell:", "h:", "p:", "pipeline:", "loop:",
+                  "average:", "array:", "q:", "coord:", "dataset:", "text:",
+                  "vocab:", "slices:", "cell:", "lookup:", "h:", "p:",
+                  "barrier:", "acc:", "area:", "mutex:", "pipeline:", "loop:",
                   "writer:"}
 local objects = {
   ["tensor.tensor.methods"] = "x:", ["run.session.tensor.methods"] = "x:",
@@ -30,6 +31,9 @@ local objects = {
   ["variables.variables.part"] = "W[key]:", ["run.session.methods"] = "sess:",
   ["run.session.partial"] = "p:", ["run.session.handle"] = "h:",
   ["control.tensor_array.methods"] = "array:",
+  ["flow.queues.methods"] = "q:",
+  ["train.coordinator.coordinator"] = "coord:",
+  ["flow.tables.methods"] = "lookup:",
   ["tensor.indexed_slices.methods"] = "slices:",
   ["data.dataset.methods"] = "dataset:", ["nn.cells.cell"] = "cell:",
   ["train.optimizer.optimizer"] = "optimizer:",
@@ -38,6 +42,9 @@ local objects = {
   ["data.pipeline.iterator"] = "loop:",
   ["data.record_files.methods"] = "writer:",
   ["data.text.methods"] = "text:", ["data.vocab.methods"] = "vocab:",
+  ["flow.barrier.methods"] = "barrier:", ["flow.mutex.methods"] = "mutex:",
+  ["flow.accumulator.methods"] = "acc:",
+  ["flow.staging_area.methods"] = "area:",
 }
 
 -- What a comment may say itself: `@function g:summary(o)`.

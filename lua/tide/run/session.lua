@@ -249,6 +249,12 @@ local function read_log(g, log, handles)
   return names, logged
 end
 
+--- A loop of what is fetched, for modules that know more than sess:loop takes:
+-- more, at_end, at_error and error_feeds (lua/bind_callable.c).
+function session.begin_loop(self, fetches, options)
+  return self:core_loop(fetches, known_by(self, fetches, {}, {}), options)
+end
+
 --- Runs a step again and again in the background: loop(train, {threads = 4,
 -- steps = 100}); threads are the steps in flight. log = {loss = l} keeps the
 -- loss of each step, of every tenth with every = 10. Gives a handle as start
@@ -266,7 +272,7 @@ function methods:loop(fetches, o)
   if o.log then
     options.names, options.logged = read_log(g, o.log, handles)
   end
-  return self:core_loop(handles, known_by(self, handles, {}, {}), options)
+  return session.begin_loop(self, handles, options)
 end
 
 --- Handles of the loops that go on, the oldest first.
@@ -395,11 +401,7 @@ local function all_variables(g)
   return list
 end
 
---- Runs the initializers of the variables (all of the graph, or a list) that
--- have no value yet; those that an initial value reads go first.
-function methods:init(list)
-  local g = session.graph_of(self, "init")
-  list = list or all_variables(g)
+local function init_variables(self, list)
   local flags, waiting = {}, {}
   for i, v in ipairs(list) do flags[i] = v.is_initialized end
   local have = #flags > 0 and self:run(flags) or {}
@@ -418,6 +420,36 @@ function methods:init(list)
     self:run(ops)
     waiting = later
   end
+end
+
+-- Fills the lookup tables that have nothing yet; of an imported one it is not
+-- known, and to be filled again with the same is allowed.
+local function init_tables(self, g)
+  local state = graph.state(g)
+  local all = state.collections.table_initializer or {}
+  local sizes, of, empty = {}, {}, {}
+  for _, op in ipairs(all) do
+    local size = state.table_sizes and state.table_sizes[op]
+    table.insert(size and sizes or empty, size or op)
+    if size then of[#sizes] = op end
+  end
+  local have = #sizes > 0 and self:run(sizes) or {}
+  for i, op in ipairs(of) do
+    if have[i] == 0 then empty[#empty + 1] = op end
+  end
+  if #empty > 0 then self:run(empty) end
+end
+
+--- Runs the initializers of the variables (all of the graph, or a list) that
+-- have no value yet; those that an initial value reads go first. Without a list
+-- lookup tables are filled, too.
+function methods:init(list)
+  local g = session.graph_of(self, "init")
+  if not list then
+    init_variables(self, all_variables(g))
+    return init_tables(self, g)
+  end
+  init_variables(self, list)
 end
 
 --- Drops the contents of the containers of a list; without it the session's

@@ -78,6 +78,23 @@ function handles.variable(v)
     {"origin", v.op.origin}})
 end
 
+--- The card of a queue.
+function handles.queue(q)
+  return html.card(tostring(q), {{"name", q.name},
+    {"capacity", q.capacity >= 0 and style.count(q.capacity) or "no limit"},
+    {"components", listed(q.dtypes, tostring)},
+    {"names", q.names and table.concat(q.names, ", ")},
+    {"device", q.op.device}, {"origin", q.op.origin}})
+end
+
+--- The card of a lookup table.
+function handles.lookup_table(t)
+  return html.card(tostring(t), {{"name", t.name}, {"keys", t.key_dtype},
+    {"values", t.value_dtype}, {"shape of a value", shapes.text(t.value_shape)},
+    {"filled", t.initializer and "once" or "by steps"},
+    {"device", t.op.device}, {"origin", t.op.origin}})
+end
+
 handles["text/plain"] = function(x)
   local lines = {tostring(x)}
   for _, row in ipairs(rows_of[core.kind(x)](x)) do

@@ -34,6 +34,10 @@ local built_in = {
   tensor = {["text/plain"] = function(t) return tensor.text(t) end,
             ["text/html"] = function(t) return tensor_html(t) end},
   variable = {["text/html"] = function(v) return handles.variable(v) end},
+  queue = {["text/html"] = function(q) return handles.queue(q) end},
+  lookup_table = {["text/html"] = function(t)
+    return handles.lookup_table(t)
+  end},
   graph = autoload "tide.show.graph",
   session = handles, op = handles, edge = handles,
 }

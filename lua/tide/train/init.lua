@@ -8,7 +8,8 @@
 local train = {}
 
 for _, name in ipairs{"clip", "optimizers", "lbfgs", "schedules", "averages",
-                      "fit", "hooks"} do
+                      "fit", "hooks", "queue_runner", "coordinator",
+                      "input"} do
   for key, f in pairs(require("tide.train." .. name)) do train[key] = f end
 end
 

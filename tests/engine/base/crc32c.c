@@ -60,7 +60,6 @@ static void test_without_the_instruction(void **state) {
   assert_true(child >= 0);
   if (child == 0) {
     setenv("TIDE_ISA", "scalar", 1);
-    setenv("CMOCKA_MESSAGE_OUTPUT", "TAP", 1);
     if (!freopen("/dev/null", "w", stdout)) _exit(2);
     execl(self, self, (char *)NULL);
     _exit(3);

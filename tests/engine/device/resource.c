@@ -19,7 +19,8 @@ static void thing_free(td_object *o) {
 static td_status *make_thing(void *arg, td_resource **out) {
   thing *t = td_calloc(1, sizeof *t);
   if (!t) return td_oom();
-  t->base.object = (td_object){.refs = 1, .type = "thing", .free = thing_free};
+  t->base.object = (td_object){
+      .refs = 1, .type = "thing", .free = thing_free, .named = true};
   t->number = arg ? *(int *)arg : 0;
   __atomic_fetch_add(&alive, 1, __ATOMIC_RELAXED);
   *out = &t->base;

@@ -46,7 +46,7 @@ typedef struct result {
 
 static result read_with(const td_source_options *o) {
   result r = {.skipped = 0};
-  td_source *s;
+  td_record_source *s;
   td_source_record rec;
   bool more = true;
   OK(td_source_open(path, o, &s));
@@ -111,7 +111,7 @@ static void test_tensorflow_wrote(void **state) {
       {"plain", ""}, {"zlib", "ZLIB"}, {"gzip", "GZIP"}};
   for (size_t k = 0; k < TD_COUNT(how); k++) {
     char name[64];
-    td_source *s;
+    td_record_source *s;
     td_source_record r;
     bool more;
     td_source_options o = {.compression = how[k][1]};
@@ -137,7 +137,7 @@ static void test_large_records(void **state) {
   for (int k = 0; k < 3; k++) {
     const char *how = k == 0 ? "" : k == 1 ? "ZLIB" : "GZIP";
     td_record_writer *w;
-    td_source *s;
+    td_record_source *s;
     td_source_record r;
     bool more;
     uint32_t seed = 1;
@@ -324,7 +324,7 @@ static void test_impossible_lengths_packed(void **state) {
     OK(td_record_write(w, bytes, sizeof bytes));
     OK(td_record_writer_close(w));
     td_source_options o = {.compression = "GZIP"};
-    td_source *s;
+    td_record_source *s;
     td_source_record r;
     bool more;
     OK(td_source_open(path, &o, &s));
@@ -417,7 +417,7 @@ static void test_every_operation_fails(void **state) {
   for (int k = 0; k < 2; k++)
     for (int nth = 1; nth < 12; nth++) {
       td_source_options o = {.compression = how[k], .skip_errors = nth % 2};
-      td_source *s = NULL;
+      td_record_source *s = NULL;
       td_source_record r;
       bool more = true;
       int n = 0;
@@ -453,7 +453,7 @@ static void test_no_memory(void **state) {
     for (int nth = 1; nth < 20; nth++) {
       const char *how = k == 0 ? "" : k == 1 ? "ZLIB" : "GZIP";
       td_source_options o = {.compression = how};
-      td_source *s;
+      td_record_source *s;
       td_source_record r;
       bool more;
       write_records(how, 4, words);
@@ -494,7 +494,7 @@ static void test_writing_fails(void **state) {
 static void test_refused(void **state) {
   (void)state;
   td_record_writer *w;
-  td_source *s;
+  td_record_source *s;
   td_source_options o = {.compression = "LZ4"};
   FAILS(td_record_writer_open(path, "gzip", &w), TD_INVALID_ARGUMENT,
         "compression must be \"\", \"ZLIB\" or \"GZIP\", not \"gzip\"");

@@ -27,7 +27,7 @@ static void file_of(const void *bytes, size_t n) {
 }
 
 /* "a:1=x a:2=y", of what is left. */
-static void read_on(td_source *s, char *text, size_t room) {
+static void read_on(td_record_source *s, char *text, size_t room) {
   td_source_record r;
   bool more = true;
   size_t len = 0;
@@ -49,7 +49,7 @@ static void read_on(td_source *s, char *text, size_t room) {
 
 static const char *read_all(const td_source_options *o) {
   static char text[512];
-  td_source *s;
+  td_record_source *s;
   OK(td_source_open(path, o, &s));
   read_on(s, text, sizeof text);
   td_source_close(s);
@@ -93,7 +93,7 @@ static void test_long_lines(void **state) {
   static char text[100001];
   memset(text, 'x', sizeof text);
   text[100000] = '\n';
-  td_source *s;
+  td_record_source *s;
   td_source_record r;
   bool more;
   td_source_options o = {.format = TD_SOURCE_LINES, .limit = 100000};
@@ -157,7 +157,7 @@ static void test_whole(void **state) {
 static void check_positions(const td_source_options *o) {
   char rest[16][512];
   td_source_position at[16];
-  td_source *s, *other;
+  td_record_source *s, *other;
   td_source_record r;
   bool more = true;
   int n = 0;
@@ -221,7 +221,7 @@ static void test_positions_of_records(void **state) {
 
 static void test_bad_positions(void **state) {
   (void)state;
-  td_source *s;
+  td_record_source *s;
   td_source_options o = {.format = TD_SOURCE_LINES};
   file_of("abc\n", 4);
   OK(td_source_open(path, &o, &s));
@@ -254,7 +254,7 @@ static void test_ready(void **state) {
   bool more;
   file_of("one\ntwo\nxy", 10);
   for (size_t i = 0; i < TD_COUNT(o); i++) {
-    td_source *s;
+    td_record_source *s;
     OK(td_source_open(path, &o[i], &s));
     assert_false(td_source_ready(s));
     OK(td_source_next(s, &r, &more));
@@ -286,7 +286,7 @@ static void test_a_pipe(void **state) {
   assert_int_equal(mkfifo(td_str_c(&name), 0600), 0);
   pthread_t thread;
   assert_int_equal(pthread_create(&thread, NULL, feed, name.at), 0);
-  td_source *s;
+  td_record_source *s;
   td_source_record r;
   bool more = true;
   int n = 0;
@@ -329,7 +329,7 @@ static void test_refused(void **state) {
   };
   file_of("abc", 3);
   for (size_t i = 0; i < TD_COUNT(cases); i++) {
-    td_source *s;
+    td_record_source *s;
     FAILS(td_source_open(path, &cases[i].o, &s), TD_INVALID_ARGUMENT,
           cases[i].part);
   }
@@ -348,7 +348,7 @@ static void test_reads_fail(void **state) {
     char want[512];
     snprintf(want, sizeof want, "%s", read_all(&o[i]));
     for (int nth = 1; nth < 6; nth++) {
-      td_source *s;
+      td_record_source *s;
       td_source_record r;
       bool more = true;
       char text[512] = "";

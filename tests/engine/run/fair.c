@@ -260,7 +260,7 @@ static void test_abandoned_without_the_pool(void **state) {
   stop(h, 2);
   td_signature sig = {
       .feeds = &w.x, .n_feeds = 1, .fetches = &w.y, .n_fetches = 1};
-  OK(td_partial_new(w.s, &sig, &p));
+  OK(td_partial_new(w.s, &sig, NULL, &p));
   td_partial_release(p);
   start(w.endless, h, 3);
   td_session_close(w.s);

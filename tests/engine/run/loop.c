@@ -179,27 +179,254 @@ static td_callable *callable_of(world *w, const char *op, td_edge in) {
   return c;
 }
 
-/* An error ends every chain, and is what wait returns. */
-static void test_error(void **state) {
-  (void)state;
-  world w;
-  td_loop *l;
+/* Reads a variable without a value. */
+static td_callable *failing(world *w) {
   td_build b;
   td_node *n;
-  world_init(&w, 1);
-  td_build_init(&b, w.r.graph, "VarHandleOp", "nowhere");
+  td_build_init(&b, w->r.graph, "VarHandleOp", "nowhere");
   td_build_attr(&b, "dtype", td_attr_type(TD_FLOAT64));
   td_shape shape = td_shape_scalar();
   td_build_attr(&b, "shape", td_attr_shape(&shape));
   td_build_attr(&b, "shared_name", td_attr_string("nowhere"));
   OK(td_build_node(&b, &n));
-  td_callable *c =
-      callable_of(&w, "Neg", make_read(&w.r, (td_edge){n, 0}, NULL));
+  return callable_of(w, "Neg", make_read(&w->r, (td_edge){n, 0}, NULL));
+}
+
+/* An error ends every chain, and is what wait returns. */
+static void test_error(void **state) {
+  (void)state;
+  world w;
+  td_loop *l;
+  world_init(&w, 1);
+  td_callable *c = failing(&w);
   OK(td_loop_start(c, &(td_loop_options){.threads = 4, .steps = -1}, &l));
   FAILS(td_loop_wait(l, -1, NULL), TD_FAILED_PRECONDITION, "nowhere");
   assert_int_equal(td_loop_steps(l), 0);
   td_loop_release(l);
   td_callable_release(c);
+  world_deinit(&w);
+}
+
+/* ---- the last step ---- */
+
+static td_edge make_placeholder(rig *r, td_dtype t) {
+  td_build b;
+  td_node *n;
+  td_shape scalar = td_shape_scalar();
+  td_build_init(&b, r->graph, "Placeholder", NULL);
+  td_build_attr(&b, "dtype", td_attr_type(t));
+  td_build_attr(&b, "shape", td_attr_shape(&scalar));
+  OK(td_build_node(&b, &n));
+  return (td_edge){n, 0};
+}
+
+static td_callable *callable_run(world *w, td_node *n, const td_edge *feeds,
+                                 int n_feeds) {
+  td_callable *c;
+  td_signature sig = {
+      .feeds = feeds, .n_feeds = n_feeds, .targets = &n, .n_targets = 1};
+  OK(td_callable_new(w->s, &sig, &c));
+  return c;
+}
+
+/* A queue that nothing is put into; to take from it, to end it, to let it fail.
+ */
+typedef struct empty {
+  td_callable *take, *close, *fail;
+} empty;
+
+static void empty_init(empty *q, world *w) {
+  static const td_dtype types[] = {TD_FLOAT64};
+  rig *r = &w->r;
+  td_build b;
+  td_node *n;
+  td_build_init(&b, r->graph, "FIFOQueueV2", "q");
+  td_build_attr(&b, "component_types", td_attr_types(types, 1));
+  OK(td_build_node(&b, &n));
+  td_edge queue = {n, 0};
+  td_build_init(&b, r->graph, "QueueDequeueV2", "take");
+  td_build_in(&b, queue);
+  td_build_attr(&b, "component_types", td_attr_types(types, 1));
+  OK(td_build_node(&b, &n));
+  q->take = callable_run(w, n, NULL, 0);
+  q->close =
+      callable_run(w, NODE(r, "QueueCloseV2", NULL, queue).node, NULL, 0);
+  td_edge feeds[2] = {make_placeholder(r, TD_INT32),
+                      make_placeholder(r, TD_STRING)};
+  n = NODE(r, "QueueFail", NULL, queue, feeds[0], feeds[1]).node;
+  q->fail = callable_run(w, n, feeds, 2);
+}
+
+static void empty_deinit(empty *q) {
+  td_callable_release(q->take);
+  td_callable_release(q->close);
+  td_callable_release(q->fail);
+}
+
+static td_status *take(const empty *q) {
+  return td_callable_run(q->take, NULL, NULL, NULL);
+}
+
+/* Once, when the last chain has ended, of whichever step. */
+static void test_at_end(void **state) {
+  (void)state;
+  for (int cpus = 1; cpus <= 2; cpus++)
+    for (int threads = 1; threads <= 4; threads++) {
+      world w;
+      td_loop *l;
+      world_init(&w, cpus);
+      td_node *much = make_update(&w.r, "AssignAddVariableOp", w.v, 1000);
+      td_callable *end = callable_run(&w, much, NULL, 0);
+      td_loop_options o = {.threads = threads,
+                           .steps = 100,
+                           .more = (td_callable *const[]){w.log},
+                           .n_more = 1,
+                           .at_end = end};
+      OK(td_loop_start(w.up, &o, &l));
+      OK(td_loop_wait(l, -1, NULL));
+      assert_int_equal(td_loop_steps(l), 100);
+      assert_int_equal(td_loop_failed(l), 0);
+      assert_true(value_of(&w) == 1100);
+      td_loop_release(l);
+      td_callable_release(end);
+      world_deinit(&w);
+    }
+}
+
+/* Who takes what the loop was to put is told; at_end is not run. */
+static void test_at_error(void **state) {
+  (void)state;
+  for (int threads = 1; threads <= 4; threads++) {
+    world w;
+    empty q;
+    td_loop *l;
+    world_init(&w, 1);
+    empty_init(&q, &w);
+    td_callable *bad = failing(&w);
+    td_loop_options o = {
+        .threads = threads, .steps = -1, .at_end = q.close, .at_error = q.fail};
+    OK(td_loop_start(bad, &o, &l));
+    FAILS(take(&q), TD_FAILED_PRECONDITION, "nowhere");
+    FAILS(td_loop_wait(l, -1, NULL), TD_FAILED_PRECONDITION, "nowhere");
+    assert_true(td_loop_failed(l) > 0);
+    td_loop_release(l);
+    td_callable_release(bad);
+    empty_deinit(&q);
+    world_deinit(&w);
+  }
+}
+
+/* A loop that takes from a queue ends well when it is closed, by whoever; one
+ * that is cancelled says so. */
+static void test_ends_of_waiting_steps(void **state) {
+  (void)state;
+  world w;
+  empty q;
+  td_loop *l;
+  world_init(&w, 1);
+  empty_init(&q, &w);
+  td_node *much = make_update(&w.r, "AssignAddVariableOp", w.v, 1000);
+  td_callable *end = callable_run(&w, much, NULL, 0);
+  td_loop_options o = {.threads = 3, .steps = -1, .at_end = end};
+  OK(td_loop_start(q.take, &o, &l));
+  OK(td_callable_run(q.close, NULL, NULL, NULL));
+  OK(td_loop_wait(l, -1, NULL));
+  assert_int_equal(td_loop_steps(l), 0);
+  assert_true(value_of(&w) == 1000);
+  td_loop_release(l);
+  td_callable_release(end);
+  empty_deinit(&q);
+  world_deinit(&w);
+}
+
+static void test_cancelled_tells(void **state) {
+  (void)state;
+  world w;
+  empty q;
+  td_loop *l;
+  world_init(&w, 1);
+  empty_init(&q, &w);
+  td_loop_options o = {.steps = -1, .at_end = q.close, .at_error = q.fail};
+  OK(td_loop_start(w.never, &o, &l));
+  td_loop_cancel(l);
+  FAILS(take(&q), TD_CANCELLED, "queue q failed: cancelled");
+  FAILS(td_loop_wait(l, -1, NULL), TD_CANCELLED, "cancelled");
+  td_loop_release(l);
+  empty_deinit(&q);
+  world_deinit(&w);
+}
+
+/* The last step waits, and no thread of the pool is to be had. */
+static void test_closed_in_the_last_step(void **state) {
+  (void)state;
+  world w;
+  empty q;
+  td_loop *l;
+  world_init(&w, 1);
+  empty_init(&q, &w);
+  td_loop_options o = {.steps = 1, .at_end = q.take};
+  OK(td_loop_start(w.up, &o, &l));
+  FAILS(td_loop_wait(l, 10000000, NULL), TD_DEADLINE_EXCEEDED, "running");
+  assert_int_equal(td_loop_steps(l), 1);
+  if (!wall_up()) return skip();
+  td_session_close(w.s);
+  FAILS(td_loop_wait(l, -1, NULL), TD_CANCELLED, "closed");
+  wall_down();
+  td_loop_release(l);
+  empty_deinit(&q);
+  world_deinit(&w);
+}
+
+/* Whatever allocation fails, who takes is told of an end. */
+static void test_ends_without_memory(void **state) {
+  (void)state;
+  world w;
+  world_init(&w, 1);
+  td_callable *bad = failing(&w);
+  for (int nth = 1; nth <= 40; nth++) {
+    empty q;
+    td_loop *l;
+    empty_init(&q, &w);
+    td_loop_options o = {.steps = -1, .at_end = q.close, .at_error = q.fail};
+    td_mem_fail(nth, false);
+    td_status *s = td_loop_start(bad, &o, &l);
+    if (td_ok(s)) {
+      td_status *end = td_loop_wait(l, -1, NULL);
+      assert_true(td_status_code(end) == TD_FAILED_PRECONDITION ||
+                  td_status_code(end) == TD_RESOURCE_EXHAUSTED);
+      td_status_release(end);
+    }
+    td_mem_fail(0, false);
+    if (td_ok(s)) {
+      td_step_options soon = {.timeout = 10000000000};
+      s = td_callable_run(q.take, NULL, NULL, &soon);
+      assert_int_not_equal(td_status_code(s), TD_DEADLINE_EXCEEDED);
+      assert_false(td_ok(s));
+      td_loop_release(l);
+    }
+    td_status_release(s);
+    empty_deinit(&q);
+  }
+  td_callable_release(bad);
+  world_deinit(&w);
+}
+
+static void test_mistakes(void **state) {
+  (void)state;
+  world w;
+  empty q;
+  td_loop *l;
+  world_init(&w, 1);
+  empty_init(&q, &w);
+  td_loop_options fed = {.at_end = q.fail}, unfed = {.at_error = q.close};
+  td_loop_options both = {
+      .log = w.log, .more = (td_callable *const[]){w.up}, .n_more = 1};
+  FAILS(td_loop_start(w.up, &fed, &l), TD_INVALID_ARGUMENT, "no feeds");
+  FAILS(td_loop_start(q.fail, &(td_loop_options){0}, &l), TD_INVALID_ARGUMENT,
+        "no feeds");
+  FAILS(td_loop_start(w.up, &unfed, &l), TD_INVALID_ARGUMENT, "int32");
+  FAILS(td_loop_start(w.up, &both, &l), TD_INVALID_ARGUMENT, "no log");
+  empty_deinit(&q);
   world_deinit(&w);
 }
 
@@ -290,6 +517,13 @@ int main(void) {
       cmocka_unit_test(test_log),
       cmocka_unit_test(test_long_log),
       cmocka_unit_test(test_error),
+      cmocka_unit_test(test_at_end),
+      cmocka_unit_test(test_at_error),
+      cmocka_unit_test(test_ends_of_waiting_steps),
+      cmocka_unit_test(test_cancelled_tells),
+      cmocka_unit_test(test_closed_in_the_last_step),
+      cmocka_unit_test(test_ends_without_memory),
+      cmocka_unit_test(test_mistakes),
       cmocka_unit_test(test_session_lists_and_ends_them),
       cmocka_unit_test(test_session_let_go),
       cmocka_unit_test(test_ended_without_the_pool),

@@ -308,7 +308,7 @@ static void test_partial(void **state) {
   td_signature sig = {
       .feeds = feeds, .n_feeds = 2, .fetches = fetches, .n_fetches = 2};
   td_partial *h;
-  OK(td_partial_new(b.s, &sig, &h));
+  OK(td_partial_new(b.s, &sig, NULL, &h));
   td_tensor three = scalar(3), four = scalar(4), out;
   OK(td_partial_run(h, (int[]){0}, &three, 1, (int[]){0}, &out, 1, NULL));
   assert_true(td_tensor_get_f(&out, 0) == 9);
@@ -320,7 +320,7 @@ static void test_partial(void **state) {
   assert_true(td_tensor_get_f(&out, 0) == 13);
   td_tensor_release(&out);
   td_partial_release(h);
-  OK(td_partial_new(b.s, &sig, &h)); /* given up half way */
+  OK(td_partial_new(b.s, &sig, NULL, &h)); /* given up half way */
   OK(td_partial_run(h, (int[]){0}, &three, 1, NULL, NULL, 0, NULL));
   td_partial_release(h);
   td_tensor_release(&three);

@@ -287,7 +287,7 @@ static void test_step_under_way(void **state) {
   int first = 0;
   td_step_options o = {.timeout = INT64_C(120000000000)};
   OK(td_tensor_scalar_f(TD_FLOAT64, 2, &in));
-  OK(td_partial_new(w.s, &sig, &p));
+  OK(td_partial_new(w.s, &sig, NULL, &p));
   OK(td_runtime_remove_device(w.r.runtime, w.test, false));
   FAILS(td_partial_run(p, &first, &in, 1, &first, &got, 1, &o), TD_UNAVAILABLE,
         "device /job:localhost/replica:0/task:0/device:TEST:0, which the step "

@@ -11,6 +11,7 @@ import numpy as np
 
 from .base import (bad, case, f32, floats, i32, inf, nan, no_grad, of, op, string,
                    sweep, u8)
+from .gif import FOUR, LARGE, NONE, ONE, ROWS, SMALL, WITHIN, frame, gif
 
 # ---- files -------------------------------------------------------------------
 
@@ -66,10 +67,12 @@ op("DecodePng",
    *[case(string(png(c, 8, 3, 2)), channels=n) for c in (0, 2, 6)
      for n in (1, 3, 4)],
    *[case(string(png(3, 4, 3, 2, ALPHA)), channels=n) for n in (0, 1, 3, 4)],
-   case(GRAY),
+   case(GRAY), case(string(ONE)), case(string(WITHIN), channels=3),
    bad("no picture", string(b"")), bad("truncated", string(png(2, 8, 4, 3)[:50])),
    bad("contents", string([png(2, 8, 4, 3)])), bad("channels", PNG, channels=5),
-   bad("GIF", string(b"GIF89a" + bytes(30))), dynamic=True)
+   bad("GIF", string(b"GIF89a" + bytes(30))),
+   bad("4 frames", string(FOUR)), bad("channels", string(ONE), channels=1),
+   bad("channels", string(ONE), channels=4), dynamic=True)
 op("DecodeJpeg",
    case(JPEG), case(JPEG, channels=1), case(JPEG, ratio=2),
    case(JPEG, dct_method="INTEGER_ACCURATE"),
@@ -78,6 +81,19 @@ op("DecodeJpeg",
    bad("truncated", string(RGB_JPEG[:-40])), bad("ratio", JPEG, ratio=3),
    bad("channels", JPEG, channels=4), bad("dct_method", JPEG, dct_method="x"),
    bad("JPEG", string(b"\xff\xd8\xff")), near=(2, 2, 2, 2, 0), dynamic=True)
+op("DecodeGif",
+   *[case(string(x)) for x in (ONE, FOUR, WITHIN, ROWS, LARGE)],
+   case(string(gif(frame(0, 0, 4, 4, palette=SMALL, among=4), palette=None))),
+   case(string(FOUR[:-20])), case(string(ONE[:-1])), # ends early
+   case(string(gif(frame(0, 0, 3, 3), b"?junk"))),
+   case(PNG), case(string(png(6, 8, 3, 2))), case(GRAY),
+   bad("no frame", string(gif())), bad("frame", string(ONE[:-8])),
+   bad("screen", string(ONE[:6])), bad("colour", string(NONE)),
+   bad("colour 6 of 4", string(gif(frame(0, 0, 4, 4, palette=SMALL)))),
+   bad("frame", string(gif(frame(0, 0, 0, 4)))),
+   bad("frame", string(gif(frame(0, 0, 4, 4, pixels=[1, 2])))),
+   bad("BMP", string(bmp(5, 3, 3))), bad("no picture", string(b"x")),
+   bad("contents", string([ONE])), dynamic=True)
 op("DecodeBmp",
    case(string(bmp(5, 3, 3))), case(string(bmp(5, 3, 1))),
    case(string(bmp(5, 3, 4)), channels=4),
@@ -89,6 +105,8 @@ op("DecodeImage",
                                 string(bmp(5, 3, 3)), GRAY)
      for t in ("uint8", "float32")],
    case(GRAY, dtype="uint16"), case(PNG, channels=1, expand_animations=False),
+   case(string(FOUR)), case(string(WITHIN), dtype="float32"),
+   case(string(FOUR), dtype="uint16", expand_animations=False), bad("channels", string(ONE), channels=4),
    bad("no picture", string(b"nothing")), near=(0, 0, 2, 0, 0), dynamic=True)
 op("DecodeAndCropJpeg",
    case(GRAY, i32([2, 3, 5, 6])), case(JPEG, i32([0, 0, 9, 12])),
