@@ -1,11 +1,11 @@
 --- input_pipeline.lua - a network fed from files of records, interrupted and
 -- taken up again at the very next sample.
 --
--- First files are written as a data set on disk has them: digits as Examples, in
--- packed TFRecord files. A pipeline reads them, takes the Examples apart, mixes
--- and batches them, ahead of use. Then learning is stopped in the middle, what
--- is needed to go on is saved, and another session goes on. The second part has
--- sentences of different lengths: those of like length make a batch.
+-- First files are written as a data set on disk has them: digits as Examples,
+-- in packed TFRecord files. A pipeline reads them, takes the Examples apart,
+-- mixes and batches them, ahead of use. Then learning is stopped in the middle,
+-- what is needed to go on is saved, and another session goes on. The second
+-- part has sentences of different lengths: those of like length make a batch.
 --
 --   tide tutorials/input_pipeline.lua --digits 5000 --epochs 4
 -- SPDX-License-Identifier: Apache-2.0
@@ -40,8 +40,9 @@ end
 for k = 0, flags.shards - 1 do writers[k]:close() end
 print(("%d digits in %d files"):format(flags.digits, flags.shards))
 
--- 2. The pipeline. The function of map is built once, into a graph; the engine's
--- threads run it. At each stage the columns are known: print shows them.
+-- 2. The pipeline. The function of map is built once, into a graph; the
+-- engine's threads run it. At each stage the columns are known: print shows
+-- them.
 local features = {image = td.fixed_len_feature({}, "string"),
                   label = td.fixed_len_feature({}, "int64"),
                   number = td.fixed_len_feature({}, "int64")}
@@ -96,8 +97,8 @@ local accuracy_whole = first:run(accuracy, {[x] = set.test.images,
 first:close()
 print(("test_accuracy: %.4f"):format(accuracy_whole))
 
--- 5. The same, stopped in the middle of an epoch. What must be kept is where the
--- loop stands, a string, beside the variables; both can go to a file.
+-- 5. The same, stopped in the middle of an epoch. What must be kept is where
+-- the loop stands, a string, beside the variables; both can go to a file.
 local half = #whole // 2 + 3
 local second = td.session()
 second:init()

@@ -150,9 +150,9 @@ local function download(spec, asked)
   return dir
 end
 
--- What look(dir, files) gives for the first folder that has a source's files, and
--- the list of these; nil when they are nowhere, and it was said on stderr that
--- `instead` is used.
+-- What look(dir, files) gives for the first folder that has a source's files,
+-- and the list of these; nil when they are nowhere, and it was said on stderr
+-- that `instead` is used.
 local function search(spec, o, instead, look)
   if o.dir ~= nil then args.expect(o.dir, "string", "data: dir") end
   local searched = source.folders(spec.name, o.dir)

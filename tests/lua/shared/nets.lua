@@ -239,8 +239,8 @@ end
 
 --- The nets: name; tutorial (the name's); arguments; loss, train: names of the
 -- tutorial's locals; make: a function that gives these, in place of a tutorial;
--- batch, ranges, feeds: what placeholders get; gain of its weights, range of its
--- betas; bound: how far numbers may be apart; floor.
+-- batch, ranges, feeds: what placeholders get; gain of its weights, range of
+-- its betas; bound: how far numbers may be apart; floor.
 nets.list = {
   {name = "mnist_mlp", ranges = {y = {0, 10}}},
   {name = "mnist_convnet", ranges = {labels = {0, 10}},
