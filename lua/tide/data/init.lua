@@ -171,7 +171,8 @@ end
 function data.images(dir, o)
   o = args.read(o, {"size", "channels", "test", "seed", "validation"},
                 "data.images")
-  local all, classes = folder.load(dir, o)
+  local columns, scales, classes = folder.load(dir, o)
+  local all = dataset.new(columns, scales)
   local d = split(all:shuffled{seed = o.seed or 1}, o.test, "data.images")
   d.classes = classes
   return source.with_validation(d, o.validation)
