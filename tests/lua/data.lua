@@ -76,6 +76,18 @@ function tests.batches()
   lu.assertEquals(seen, {{1, 1}, {1, 2}, {2, 3}, {2, 4}})
 end
 
+function tests.as_a_pipeline()
+  local p = numbers(5):pipeline{shard = {1, 2}}
+  lu.assertEquals(tostring(p):match "rows%(5%)", "rows(5)")
+  lu.assertEquals(collect(p, 2), {{1, 3}})
+  -- Bytes with a scale are what batches of the set hold.
+  local d = td.data.shapes{train = 3, test = 1}.train
+  local want, e = d:batches(3)(), d:pipeline():batches(3)()
+  td.test.close(e.images, want.images)
+  lu.assertEquals(e.labels:table(), want.labels:table())
+  raises("no option \"epochs\"", d.pipeline, d, {epochs = 2})
+end
+
 function tests.shuffle()
   local d = numbers(20)
   local function order(seed, epochs)
@@ -253,6 +265,11 @@ function tests.cifar10_files()
   core.write_file(dir .. "/test_batch.bin", record(0, 255, 0, 0))
   lu.assertEquals(td.data.cifar10{dir = dir}.train.labels:table(),
                   {1, 2, 3, 4, 5})
+  local files = td.data.cifar10_files{dir = dir}
+  lu.assertEquals(#files.train, 5)
+  lu.assertEquals(files.train[2], dir .. "/data_batch_2.bin")
+  lu.assertEquals(files.test, {dir .. "/test_batch.bin"})
+  lu.assertEquals({files.compression, files.record}, {"", 3073})
   core.write_file(dir .. "/test_batch.bin", record(10, 1, 1, 1))
   raises("10 classes", td.data.cifar10, {dir = dir})
   core.write_file(dir .. "/test_batch.bin", "short")
@@ -260,6 +277,20 @@ function tests.cifar10_files()
                   "data_loss")
   remove(dir)
   raises("no CIFAR-10 in", td.data.cifar10, {dir = dir})
+  raises("no CIFAR-10 in", td.data.cifar10_files, {dir = dir})
+end
+
+-- Packed files are found as they are, for what unpacks them as it reads.
+function tests.packed_cifar10_files()
+  local dir = temporary()
+  core.mkdirs(dir)
+  for _, name in ipairs{"train_batch", "test_batch"} do
+    core.write_file(("%s/%s.bin.gz"):format(dir, name), "")
+  end
+  local files = td.data.cifar10_files{dir = dir}
+  lu.assertEquals(files.train, {dir .. "/train_batch.bin.gz"})
+  lu.assertEquals(files.compression, "GZIP")
+  remove(dir)
 end
 
 function tests.shapes()

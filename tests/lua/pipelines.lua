@@ -575,6 +575,19 @@ function tests.mistakes()
   raises("other than epoch and step", sources.rows, {epoch = {1}})
   raises("part k of n", sources.rows, {x = {1}}, {shard = {3, 3}})
   raises("no column \"y\"", p.bucket, p, "y", {1}, 1)
+  raises("no column \"xx\"; did you mean \"x\"?; there are x", p.map, p,
+         function(e) return {y = e.xx} end)
+  raises("column \"s\" is a table of indices, values; each tensor of it is a "
+         .. "column of its own, as in {s_values = t.values}", p.map, p,
+         function(e) return {s = {indices = e.x, values = e.x}} end)
+  raises("filter: the function gives a bool scalar, not boolean", p.filter, p,
+         function() return true end)
+  raises("p:shuffle(n)", p.batches, p, 2, {shuffle = true})
+  raises("for e in p:batches() do", function() return #p end)
+  raises("for e in p:batches() do", function() return p[1] end)
+  raises("for e in p:batches() do", function() for e in p do print(e) end end)
+  raises("fit: data is a data set, not a pipeline", td.train.fit,
+         {loss = 1, train = 1, data = p})
   -- An element's error is its own.
   local q = rows(4):map(function(e)
     local ok = td.assert(e.x:not_equal(1), {e.x})

@@ -49,6 +49,7 @@ local rows = {
   {"mnist_mlp", "test_accuracy: 0.9", slow = true},
   {"mnist_convnet", "test_accuracy: 0.9", slow = true},
   {"cifar10", "test_accuracy: ", slow = true},
+  {"input_pipeline", "in the same order: yes"},
   {"dream", "the network is sure", slow = true},
   {"char_rnn", "nats a character", slow = true},
   {"wide_deep", "with the odds known", slow = true},

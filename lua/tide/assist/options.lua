@@ -38,6 +38,14 @@ local all = {
   ["losses.mean_pairwise_squared_error"] = "weights loss_collection name",
 }
 all.sampled_softmax_loss = all.nce_loss
+local of_files = "shard shuffle_files seed compression skip_errors"
+all["data.records"] = of_files
+all["data.lines"] = of_files .. " skip_lines"
+all["data.fixed"] = of_files .. " header footer hop"
+all["data.csv_files"] = of_files .. " columns types missing separator parallel"
+all["data.image_files"] = "size channels shard shuffle_files seed parallel"
+all["dataset:pipeline"] = "shard shuffle seed"
+all["pipeline:map"], all["pipeline:filter"] = "parallel seed", "parallel seed"
 for _, name in ipairs{"foldl", "foldr", "scan"} do
   all[name] = "reverse parallel_iterations swap_memory back_prop name"
 end

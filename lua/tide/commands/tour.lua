@@ -79,8 +79,9 @@ x = td.placeholder("float32", {-1, 4}, "x")
 h = td.tanh(td.matmul(x, td.variable(td.zeros{4, 2}, "W")))
 td.get_default_graph()]]},
   {"files, and more", [[
-Arrays go to files and come back. From here: ?, %lsmagic, the tutorials, and
-td.help "matmul".]], [[
+Arrays go to files and come back. Files too big for memory are read through
+pipelines, ahead of use: ?data.records tells. From here: ?, %lsmagic, the
+tutorials, and td.help "matmul".]], [[
 path = os.tmpname()
 td.save_npy(path, td.tensor{1.0, 2.0, 3.0})
 x = td.load_npy(path)

@@ -57,6 +57,16 @@ end
 
 local cifar10 = {}
 
+--- {train = paths, test = paths, compression =, record =} of the files, or nil
+-- when there are none.
+function cifar10.paths(o)
+  local paths = source.paths(spec, o, "drawn shapes")
+  if not paths then return nil end
+  local test = table.remove(paths)
+  return {train = paths, test = {test}, record = RECORD,
+          compression = test:find "%.gz$" and "GZIP" or ""}
+end
+
 --- {train =, test =, classes =} from files, or nil when there are none.
 function cifar10.load(o)
   local bytes, files = source.find(spec, o, "drawn shapes")

@@ -7,6 +7,7 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
+local autoload = require "tide.base.autoload"
 local errors = require "tide.base.errors"
 local autoload = require "tide.base.autoload"
 local graph = require "tide.graph.graph"
@@ -27,7 +28,7 @@ local function index(self, name)
   if not rows then
     if methods[name] then return methods[name] end
     errors.invalid("the data has no column \"%s\"%s; it has %s and :batches, "
-      .. ":take, :shuffled", tostring(name),
+      .. ":take, :shuffled, :pipeline", tostring(name),
       errors.did_you_mean(name, self.columns),
       table.concat(self.columns, ", "))
   end
@@ -237,6 +238,21 @@ function methods:pipeline(o)
   local p = sources.rows(self.rows, o)
   if not next(self.scales) then return p end
   return p:map(scale_columns(self.columns, self.scales))
+end
+
+--- A pipeline over the examples (td.data.records tells of its stages), with the
+-- same columns. Options: shard {k, n}, shuffle (each epoch anew), seed.
+function methods:pipeline(o)
+  local p = sources.rows(self.rows, o)
+  if not next(self.scales) then return p end
+  return p:map(function(e)
+    local columns = {}
+    for name, x in pairs(e) do
+      local scale = self.scales[name]
+      columns[name] = scale and scaled(x, scale) or x
+    end
+    return columns
+  end)
 end
 
 --- The first n examples, or those from `from` (counted from 0) on.

@@ -4,7 +4,6 @@
 
 local core = require "tide.core"
 local args = require "tide.base.args"
-local dataset = require "tide.data.dataset"
 local files = require "tide.data.files"
 
 local folder = {}
@@ -63,15 +62,16 @@ local function read(found, o)
   return core.op "Pack"(images)
 end
 
---- A data set of all pictures in the folders of `dir`, and the classes.
+--- The columns of all pictures in the folders of `dir` for a data set, their
+-- scales, and the classes.
 function folder.load(dir, o)
   args.expect(dir, "string", "data.images: the folder")
   local found, classes = folder.find(dir)
   local labels = {}
   for i, entry in ipairs(found) do labels[i] = entry[2] end
-  return dataset.new({images = read(found, o),
-                      labels = core.tensor(labels, "int64", {#labels})},
-                     {images = 1 / 255}), classes
+  return {images = read(found, o),
+          labels = core.tensor(labels, "int64", {#labels})},
+          {images = 1 / 255}, classes
 end
 
 return folder

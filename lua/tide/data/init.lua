@@ -82,6 +82,15 @@ function data.cifar10(o)
   return source.with_validation(d, o.validation)
 end
 
+--- Where CIFAR-10's files are, for td.data.fixed: .train and .test, lists of
+-- paths, .compression ("" or "GZIP") and .record, the bytes of one record: the
+-- label, then the red, green and blue planes of 32 by 32. Looked for as by
+-- data.cifar10; nil when they are nowhere, which is said on stderr.
+-- Options: dir, download.
+function data.cifar10_files(o)
+  return cifar10.paths(args.read(o, {"dir", "download"}, "data.cifar10_files"))
+end
+
 --- Ten coloured shapes drawn by code, in CIFAR-10's form. Options: train
 -- (2000), test (500), seed, validation.
 function data.shapes(o)
@@ -162,7 +171,8 @@ end
 function data.images(dir, o)
   o = args.read(o, {"size", "channels", "test", "seed", "validation"},
                 "data.images")
-  local all, classes = folder.load(dir, o)
+  local columns, scales, classes = folder.load(dir, o)
+  local all = dataset.new(columns, scales)
   local d = split(all:shuffled{seed = o.seed or 1}, o.test, "data.images")
   d.classes = classes
   return source.with_validation(d, o.validation)

@@ -26,8 +26,22 @@ local meta = {__name = "pipeline"}
 
 function meta.__index(_, name)
   if methods[name] then return methods[name] end
+  if math.type(name) then
+    fail("the elements of a pipeline have no numbers; for e in p:batches() do "
+      .. "goes over them")
+  end
   return fail("a pipeline has no \"%s\"%s", tostring(name),
               errors.did_you_mean(name, args.sorted_keys(methods)))
+end
+
+function meta.__call()
+  fail("a pipeline is not a loop itself: for e in p:batches() do, or "
+    .. "p:batches(n), goes over it")
+end
+
+function meta.__len()
+  fail("how many elements a pipeline has is known when it was read: for e in "
+    .. "p:batches() do counts them")
 end
 
 function meta.__tostring(self)
@@ -113,30 +127,52 @@ function pipeline.check_name(name, what)
   end
 end
 
+-- What f is given: a column that there is not is an error, not nil.
+local function columns_for(self, what)
+  return setmetatable({}, {__index = function(_, name)
+    fail("%s: there is no column \"%s\"%s; there are %s", what, tostring(name),
+         errors.did_you_mean(name, self.columns),
+         table.concat(self.columns, ", "))
+  end})
+end
+
+-- An edge for a column that f gives.
+local function column_edge(name, x, what)
+  pipeline.check_name(name, what)
+  if args.plain(x) and next(x) ~= nil and x[1] == nil then
+    local keys = args.sorted_keys(x)
+    fail("%s: column \"%s\" is a table of %s; each tensor of it is a column of "
+      .. "its own, as in {%s_%s = t.%s}", what, name,
+      table.concat(keys, ", "), name, keys[#keys], keys[#keys])
+  end
+  return core.edge(x)
+end
+
 -- f in a graph of its own, on placeholders for the columns.
 local function trace(self, f, seed, what)
   local g = core.graph_new()
   g:set_seed(seed)
   local feeds, result = {}, nil
   g:as_default(function()
-    local e = {}
+    local e = columns_for(self, what)
     for i, c in ipairs(self.specs) do
       feeds[i] = core.add("Placeholder", {},
         {dtype = c.dtype, shape = c.shape or false}, self.columns[i])
       e[self.columns[i]] = feeds[i]
     end
     result = f(e)
+    setmetatable(e, nil) -- it may be the result
     if args.is_tensor(result) then
       result = core.edge(result)
       return
     end
     if not args.plain(result) then
-      fail("%s: the function gives a table of tensors by name, not %s", what,
-           args.what(result))
+      fail("%s: the function gives %s, not %s", what, what == "filter"
+        and "a bool scalar" or "a table of tensors by name",
+        args.what(result))
     end
     for name, x in pairs(result) do
-      pipeline.check_name(name, what)
-      result[name] = core.edge(x)
+      result[name] = column_edge(name, x, what)
     end
   end)
   return g, feeds, result
@@ -459,6 +495,10 @@ end
 -- step, both from 1. Options: epochs (1; math.huge), drop_remainder.
 -- @return an iterator with :state(), :restore(s), :close()
 function methods:batches(n, o)
+  if args.plain(o) and o.shuffle ~= nil then
+    fail("batches: a pipeline is mixed by a stage: p:shuffle(n), n elements at "
+      .. "hand")
+  end
   o = args.read(o, {"epochs", "drop_remainder"}, "batches")
   local epochs = o.epochs or 1
   if epochs ~= math.huge then integer(epochs, "batches: epochs", 0) end

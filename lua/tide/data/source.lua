@@ -67,6 +67,18 @@ local function read_all(dir, files)
   return bytes
 end
 
+-- Their paths: of the plain ones, else of the packed ones, or nil.
+local function all_paths(dir, files)
+  for _, ending in ipairs{"", ".gz"} do
+    local paths = {}
+    for i, file in ipairs(files) do
+      local path = dir .. "/" .. file[1] .. ending
+      paths[i] = core.exists(path) and path or nil
+    end
+    if #paths == #files then return paths end
+  end
+end
+
 local function check_digest(from, bytes, want)
   local digest = core.sha256(bytes)
   if digest ~= want then
@@ -118,7 +130,8 @@ local function download_archive(spec, dir)
   end
 end
 
--- From $TIDE_DATA_URL, or where the set is published when that was asked for.
+-- From $TIDE_DATA_URL, or where the set is published when that was asked for,
+-- into the folder that is returned.
 local function download(spec, asked)
   local mirror = os.getenv "TIDE_DATA_URL"
   if mirror == "" then mirror = nil end
@@ -134,7 +147,32 @@ local function download(spec, asked)
   else
     download_one(spec, dir)
   end
-  return read_all(dir, spec.files)
+  return dir
+end
+
+-- What look(dir, files) gives for the first folder that has a source's files,
+-- and the list of these; nil when they are nowhere, and it was said on stderr
+-- that `instead` is used.
+local function search(spec, o, instead, look)
+  if o.dir ~= nil then args.expect(o.dir, "string", "data: dir") end
+  local searched = source.folders(spec.name, o.dir)
+  for _, dir in ipairs(searched) do
+    for _, files in ipairs{spec.files, table.unpack(spec.other or {})} do
+      local found = look(dir, files)
+      if found then return found, files end
+    end
+  end
+  if o.dir and o.dir ~= "" then
+    core.error("not_found", ("no %s in %s: %s%s needed; without dir it is "
+      .. "looked for in $TIDE_DATA, else made up"):format(
+      spec.title, o.dir, spec.files[1][1],
+      #spec.files > 1 and (" and %d more are"):format(#spec.files - 1)
+        or " is"))
+  end
+  local dir = spec.files[1][2] and download(spec, o.download)
+  if dir then return look(dir, spec.files), spec.files end
+  io.stderr:write("no ", spec.title, " in ", table.concat(searched, ", "),
+                  ": using ", instead, "\n")
 end
 
 --- Bytes of the files of a source, in the order of spec.files; nil when they
@@ -145,25 +183,14 @@ end
 -- @param o dir: a folder that must have them; download = true: may be fetched
 -- @return list of bytes, list of files
 function source.find(spec, o, instead)
-  if o.dir ~= nil then args.expect(o.dir, "string", "data: dir") end
-  local searched = source.folders(spec.name, o.dir)
-  for _, dir in ipairs(searched) do
-    for _, files in ipairs{spec.files, table.unpack(spec.other or {})} do
-      local bytes = read_all(dir, files)
-      if bytes then return bytes, files end
-    end
-  end
-  if o.dir and o.dir ~= "" then
-    core.error("not_found", ("no %s in %s: %s%s needed; without dir it is "
-      .. "looked for in $TIDE_DATA, else made up"):format(
-      spec.title, o.dir, spec.files[1][1],
-      #spec.files > 1 and (" and %d more are"):format(#spec.files - 1)
-        or " is"))
-  end
-  local bytes = spec.files[1][2] and download(spec, o.download)
-  if bytes then return bytes, spec.files end
-  io.stderr:write("no ", spec.title, " in ", table.concat(searched, ", "),
-                  ": using ", instead, "\n")
+  return search(spec, o, instead, read_all)
+end
+
+--- Paths of the files that source.find would read, for what reads them as it
+-- goes along; all of them are there as they are, or all as file.gz.
+-- @return list of paths
+function source.paths(spec, o, instead)
+  return (search(spec, o, instead, all_paths))
 end
 
 --- Sets the last `n` training examples apart as .validation.

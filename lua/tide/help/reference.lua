@@ -22,7 +22,8 @@ local reference = {}
 local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
                   "average:", "array:", "q:", "coord:", "dataset:", "text:",
                   "vocab:", "slices:", "cell:", "lookup:", "h:", "p:",
-                  "barrier:", "acc:", "area:", "mutex:"}
+                  "barrier:", "acc:", "area:", "mutex:", "pipeline:", "loop:",
+                  "writer:"}
 local objects = {
   ["tensor.tensor.methods"] = "x:", ["run.session.tensor.methods"] = "x:",
   ["run.session.tensor.op_methods"] = "op:", ["graph.graph.methods"] = "g:",
@@ -37,6 +38,9 @@ local objects = {
   ["data.dataset.methods"] = "dataset:", ["nn.cells.cell"] = "cell:",
   ["train.optimizer.optimizer"] = "optimizer:",
   ["train.averages.average"] = "average:",
+  ["data.pipeline.methods"] = "pipeline:",
+  ["data.pipeline.iterator"] = "loop:",
+  ["data.record_files.methods"] = "writer:",
   ["data.text.methods"] = "text:", ["data.vocab.methods"] = "vocab:",
   ["flow.barrier.methods"] = "barrier:", ["flow.mutex.methods"] = "mutex:",
   ["flow.accumulator.methods"] = "acc:",

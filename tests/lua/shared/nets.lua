@@ -89,20 +89,15 @@ end
 -- ---- what the loss hangs on -----------------------------------------------
 
 -- Ops that the edges in `list` need, in the graph's order.
-local function needed(list, cut)
+local function needed(list)
   local seen, stack, out = {}, {}, {}
   for i, x in ipairs(list) do stack[i] = x.op end
   while #stack > 0 do
     local op = table.remove(stack)
     if not seen[op] then
       seen[op] = true
-      local fed = op.name == cut
-      for _, x in ipairs(fed and {} or op.inputs) do
-        stack[#stack + 1] = x.op
-      end
-      for _, x in ipairs(fed and {} or op.control_inputs) do
-        stack[#stack + 1] = x
-      end
+      for _, x in ipairs(op.inputs) do stack[#stack + 1] = x.op end
+      for _, x in ipairs(op.control_inputs) do stack[#stack + 1] = x end
     end
   end
   for _, op in ipairs(list[1].graph:ops()) do
@@ -126,8 +121,8 @@ end
 -- high} by the placeholder's name.
 local function feeds_for(list, net)
   local feeds, ranges = {}, net.ranges or {}
-  for _, op in ipairs(needed(list, net.cut)) do
-    local placeholder = op.type:find "^Placeholder" or op.name == net.cut
+  for _, op in ipairs(needed(list)) do
+    local placeholder = op.type:find "^Placeholder"
     for i, x in ipairs((placeholder or is_random(op.type)) and op.outputs
                        or {}) do
       local range = ranges[op.name] or ranges[op.type] or {0, 1}
@@ -177,7 +172,7 @@ function nets.build(net)
     end
   end
   out.feeds = feeds_for(edges, net)
-  for _, op in ipairs(needed(edges, net.cut)) do
+  for _, op in ipairs(needed(edges)) do
     out.loops = out.loops or op.type == "Exit"
   end
   out.graph = g
@@ -244,14 +239,13 @@ end
 
 --- The nets: name; tutorial (the name's); arguments; loss, train: names of the
 -- tutorial's locals; make: a function that gives these, in place of a tutorial;
--- cut: the name of a node that is fed, whatever it is; batch, ranges, feeds:
--- what placeholders get; gain of its weights, range
--- of its betas; bound: how far numbers may be apart; floor.
+-- batch, ranges, feeds: what placeholders get; gain of its weights, range of
+-- its betas; bound: how far numbers may be apart; floor.
 nets.list = {
   {name = "mnist_mlp", ranges = {y = {0, 10}}},
   {name = "mnist_convnet", ranges = {labels = {0, 10}},
    feeds = {training = td.tensor(true)}},
-  {name = "cifar10", cut = "seen", ranges = {labels = {0, 10}},
+  {name = "cifar10", ranges = {images = {-2, 2}, labels = {0, 10}},
    feeds = {training = td.tensor(true)}, beta = {0.4, 1.2}},
   {name = "dream", ranges = {labels = {0, 10}}},
   {name = "char_rnn", ranges = {inputs = {0, 20}, targets = {0, 20}}},
