@@ -68,6 +68,71 @@ local function batch()
           td.example{label = 4, size = {1.0, 1.5}, tags = "c", other = 1}}
 end
 
+local function sequences()
+  return {td.sequence_example{context = {id = 7, tags = {"a", "b"}},
+                              feature_lists = {w = {3, {4}, 5}, x = {{1.5, 2}},
+                                               s = {{"m", "n"}, {}, "o"}}},
+          td.sequence_example{feature_lists = {w = {6}, s = {}}}}
+end
+
+local listed = {
+  w = td.fixed_len_sequence_feature({}, "int64"),
+  x = td.fixed_len_sequence_feature({2}, "float32", 0),
+  s = td.var_len_feature "string"}
+
+function tests.a_batch_of_sequences()
+  local context, x, lengths = td.parse_sequence_example(sequences(), {
+    context = {id = td.fixed_len_feature({}, "int64", -1),
+               tags = td.ragged_feature "string"},
+    sequence = listed})
+  is({7, -1}, context.id)
+  is({"a", "b"}, context.tags.values)
+  is({0, 2, 2}, context.tags.row_splits)
+  is({{3, 4, 5}, {6, 0, 0}}, x.w)
+  is({{{1.5, 2}}, {{0, 0}}}, x.x)
+  is({3, 1}, lengths.w)
+  is({1, 0}, lengths.x)
+  is({"m", "n", "o"}, x.s.values)
+  is({{0, 0, 0}, {0, 0, 1}, {0, 2, 0}}, x.s.indices)
+  is({2, 3, 2}, x.s.dense_shape)
+  local _, ragged = td.parse_sequence_example(sequences(), {
+    sequence = {s = td.ragged_feature("string", "int32")}})
+  is({0, 3, 3}, ragged.s.row_splits)
+  is({0, 2, 2, 3}, ragged.s.inner_splits)
+end
+
+function tests.one_sequence()
+  local bytes = sequences()[1]
+  local context, x, lengths = td.parse_single_sequence_example(bytes, {
+    context = {tags = td.var_len_feature "string"}, sequence = listed})
+  is({"a", "b"}, context.tags.values)
+  is({3, 4, 5}, x.w)
+  is({{0, 0}, {0, 1}, {2, 0}}, x.s.indices)
+  lu.assertEquals(lengths.w:item(), 3)
+  local node = td.constant(bytes)
+  local _, there = td.parse_single_sequence_example(node, {sequence = listed})
+  is({{1.5, 2}}, there.x:eval())
+end
+
+function tests.wrong_sequences()
+  local parse = td.parse_sequence_example
+  raises("1, \"n1\": feature list \"x\" (float32, shape {2}) is missing",
+         parse, sequences(),
+         {sequence = {x = td.fixed_len_sequence_feature({2}, "float32")}},
+         {names = {"n0", "n1"}})
+  raises("step 0: has values of int64, not of float32", parse, sequences(),
+         {sequence = {w = td.var_len_feature "float32"}})
+  raises("has steps: take a td.fixed_len_sequence_feature", parse, sequences(),
+         {sequence = {w = td.fixed_len_feature({}, "int64")}})
+  raises("is of any length", parse, sequences(),
+         {context = {w = td.fixed_len_sequence_feature({}, "int64")}})
+  raises("filled up with zeros", parse, sequences(),
+         {sequence = {w = td.fixed_len_sequence_feature({}, "int64", 5)}})
+  raises("no option \"lists\"", parse, sequences(), {lists = {}})
+  raises("is ragged", td.parse_single_sequence_example, sequences()[1],
+         {sequence = {s = td.ragged_feature "string"}})
+end
+
 function tests.a_batch()
   local x = td.parse_example(batch(), {
     label = td.fixed_len_feature({}, "int64"),
