@@ -269,12 +269,36 @@ function tests.compressed()
   lu.assertEquals(td.decode_compressed("as it is"):item(), "as it is")
   lu.assertEquals(td.decode_compressed(gzip, {compression_type = "GZIP"})
     :item(), "tide")
+  local many, zip = {}, {compression_type = "GZIP"}
+  for k = 1, 2000 do many[k] = k % 3 == 0 and "" or gzip end
+  local all = td.decode_compressed(many, zip)
+  lu.assertEquals(all[0]:item(), td.decode_compressed(gzip, zip):item())
+  lu.assertEquals(all[1997]:item(), "")
+  lu.assertEquals(all[1998]:item(), all[0]:item())
+  many[1800], many[900] = "no", "no"
+  raises("string 899: ", td.decode_compressed, many, zip)
   raises("string 0: it ends too early", td.decode_compressed, gzip:sub(1, 20),
          {compression_type = "GZIP"})
   raises("must be \"ZLIB\", \"GZIP\" or \"\"", td.decode_compressed, gzip,
          {compression_type = "ZIP"})
   raises("\"ZSTD\" is not supported", td.decode_compressed, gzip,
          {compression_type = "ZSTD"})
+end
+
+-- So many that there are several pieces of work.
+function tests.many_records()
+  local records, names = {}, {}
+  for i = 1, 20000 do
+    names[i] = ("name %d"):format(i % 97)
+    records[i] = ("%d,%s,%d.5"):format(i, i % 5 == 0 and "" or names[i], i)
+    if i % 5 == 0 then names[i] = "nobody" end
+  end
+  local a, b, c = table.unpack(td.decode_csv(records, {0, "nobody", 0.5}))
+  lu.assertEquals(a:sum():item(), 20000 * 20001 // 2)
+  lu.assertEquals(b:table(), names)
+  lu.assertEquals(c[19999]:item(), 20000.5)
+  records[15001], records[4001] = "x,y,1", "1,2"
+  raises("record 4000: has 2 fields", td.decode_csv, records, {0, "", 0.5})
 end
 
 return tests
