@@ -7,14 +7,14 @@
 -- something new is seen. Who draws? The graph can, by td.cond, or the program,
 -- which asks the graph only when it needs the values: both are timed.
 --
---   tide tutorials/dqn.lua --episodes 300
+--   tide tutorials/dqn.lua --episodes 400
 -- SPDX-License-Identifier: Apache-2.0
 
 local td = require "tide"
 local clock = require "tide.core".clock -- seconds
 
-local flags = td.flags{episodes = 250, steps = 200, units = 64, batch = 64,
-                       ring = 10000, discount = 0.99, lr = 1e-3, copy = 200,
+local flags = td.flags{episodes = 300, steps = 200, units = 64, batch = 64,
+                       ring = 50000, discount = 0.99, lr = 5e-4, follow = 0.005,
                        calls = 2000, seed = 1, in_graph = false, smoke = false}
 if flags.smoke then
   flags.episodes, flags.units, flags.batch, flags.calls = 4, 8, 8, 50
@@ -65,20 +65,26 @@ local nexts = td.placeholder("float32", {-1, 4}, "nexts")
 local alive = td.placeholder("float32", {-1}, "alive")
 local epsilon = td.placeholder("float32", {}, "epsilon")
 
--- What a push is worth: its reward, and the best that an older network sees
--- behind it.
-local after = target(nexts):max(1)
+-- What a push is worth: its reward, and what the target network, an older one,
+-- sees behind the push that the newer one would choose there (van Hasselt et al.
+-- 2016).
+local chosen = values(nexts):argmax(1)
+local after = (target(nexts) * td.one_hot(chosen, 2)):sum(1)
 local worth = td.stop_gradient(rewards + flags.discount * alive * after)
 local q = values(states)
 local given = (q * td.one_hot(actions, 2)):sum(1)
 local loss = td.losses.huber_loss(worth, given)
 local train = td.train.adam(flags.lr):minimize(loss, {
   variables = values.variables, clip_norm = 10.0})
-local copies = {}
+
+-- The target follows slowly (Lillicrap et al. 2016); at first they are the same.
+local copies, follows = {}, {}
 for i, v in ipairs(values.variables) do
-  copies[i] = target.variables[i]:assign(v)
+  local old = target.variables[i]
+  copies[i] = old:assign(v)
+  follows[i] = old:assign_sub(flags.follow * (old - v))
 end
-local copy = td.group(copies)
+local copy, follow = td.group(copies), td.group(follows)
 
 -- The push in one state, chosen by the graph: only the branch that is taken
 -- runs.
@@ -93,7 +99,7 @@ local sess <close> = td.session()
 sess:init()
 local best = sess:callable({greedy}, {states})
 local by_graph = sess:callable({drawn}, {states, epsilon})
-local step = sess:callable({loss, train},
+local step = sess:callable({loss, train, follow},
                            {states, actions, rewards, nexts, alive})
 sess:run(copy)
 
@@ -124,7 +130,6 @@ end
 
 -- A reward of 1 for each push that leaves the pole up; time ends an episode
 -- too, but nothing fell then.
-local total = 0
 local function play(e, learning)
   local s, sum = begin(), 0
   for _ = 1, flags.steps do
@@ -133,9 +138,7 @@ local function play(e, learning)
     sum = sum + 1
     if learning then
       keep{state = s, action = action, next = next, over = over}
-      total = total + 1
       if #ring >= flags.batch then learn() end
-      if total % flags.copy == 0 then sess:run(copy) end
     end
     if over then break end
     s = next
