@@ -2,7 +2,8 @@
  *
  * Keys, dtypes, shapes and defaults stand at a node in several forms; here they
  * become features (example_parse.h). Of a SequenceExample these are its
- * context's, whose arguments come first and are named `of`: "context_", else "".
+ * context's, whose arguments come first; their names begin with `of`, which is
+ * "context_", else "".
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_EXAMPLE_WANTED_H

@@ -1,5 +1,5 @@
-/* sequence_table.h - what the SequenceExamples of a batch have of the lists that
- * are wanted: checked, counted, not copied. As example_table.h, with steps.
+/* sequence_table.h - what the SequenceExamples of a batch have of the lists
+ * that are wanted: checked, counted, not copied. As example_table.h, with steps.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_SEQUENCE_TABLE_H

@@ -66,8 +66,8 @@ local alive = td.placeholder("float32", {-1}, "alive")
 local epsilon = td.placeholder("float32", {}, "epsilon")
 
 -- What a push is worth: its reward, and what the target network, an older one,
--- sees behind the push that the newer one would choose there (van Hasselt et al.
--- 2016).
+-- sees behind the push that the newer one would choose there (van Hasselt et
+-- al. 2016).
 local chosen = values(nexts):argmax(1)
 local after = (target(nexts) * td.one_hot(chosen, 2)):sum(1)
 local worth = td.stop_gradient(rewards + flags.discount * alive * after)
@@ -77,7 +77,8 @@ local loss = td.losses.huber_loss(worth, given)
 local train = td.train.adam(flags.lr):minimize(loss, {
   variables = values.variables, clip_norm = 10.0})
 
--- The target follows slowly (Lillicrap et al. 2016); at first they are the same.
+-- The target follows slowly (Lillicrap et al. 2016); at first both are the
+-- same.
 local copies, follows = {}, {}
 for i, v in ipairs(values.variables) do
   local old = target.variables[i]

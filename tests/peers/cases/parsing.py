@@ -198,7 +198,7 @@ op("ParseSingleExample",
        sparse_types=["int64"], dense_keys=[], dense_shapes=[]),
    dynamic=True)
 
-# ---- sequences -----------------------------------------------------------------
+# ---- sequences ---------------------------------------------------------------
 
 def sequence(context, lists):
     maps = [(k, b"".join(field(1, f) for f in steps)) for k, steps in lists]
@@ -239,8 +239,10 @@ JUST_I = dict(BARE_SEQ, Nfeature_list_sparse=1,
 
 
 def dense_list(key, dtype, shape):
-    return dict(BARE_SEQ, Nfeature_list_dense=1, feature_list_dense_types=[dtype],
-                feature_list_dense_shapes=[shape], feature_list_dense_keys=[key])
+    return dict(BARE_SEQ, Nfeature_list_dense=1,
+                feature_list_dense_types=[dtype],
+                feature_list_dense_shapes=[shape],
+                feature_list_dense_keys=[key])
 
 
 D2 = L(f32([7, 8]))
