@@ -3,19 +3,22 @@
  * A few bytes can stand for gigabytes: what they become grows in memory of the
  * device, whose limit holds, and twice as much at a time. Bytes behind the end
  * of a zlib stream are left alone; gzip's may be several streams, one after the
- * other.
+ * other. Strings are split into pieces, for several threads; a piece ends at
+ * its first bad string.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <string.h>
 #include <zlib.h>
 
+#include "engine/base/mem.h"
 #include "kernels/cost.h"
+#include "kernels/cpu.h"
 #include "kernels/text.h"
 
 enum { FIRST = 4096 /* bytes of room */, GZIP_HEADER = 16 };
 
-/* Text that grows, and its strings' ends. */
+/* Text that grows. */
 typedef struct grown {
   td_kernel_ctx *ctx;
   td_tensor memory;
@@ -104,31 +107,107 @@ static td_status *infer(td_infer *c) {
   return td_infer_same(c);
 }
 
-static td_status *decompress_all(td_kernel_ctx *c, bool gzip, td_text *t) {
-  const td_tensor *x = td_in(c, 0);
-  grown g = {.ctx = c};
-  int64_t count = td_tensor_count(x);
-  td_status *s = td_text_reserve(t, count) ? NULL : td_oom();
-  for (int64_t i = 0; td_ok(s) && i < count; i++) {
-    s = decompress(td_text_at(x, i), gzip, i, &g);
-    if (td_ok(s)) t->ends[t->count++] = g.len;
+/* The strings [begin, end), and where each of what they became ends. */
+typedef struct piece {
+  const td_tensor *x;
+  bool gzip;
+  int64_t begin, end;
+  grown g;
+  uint64_t *ends;
+  td_status *status;
+} piece;
+
+enum { PIECES = 64 /* at most */, COST = 16 /* of a byte */ };
+
+static td_status *decompress_piece(piece *p) {
+  for (int64_t i = p->begin; i < p->end; i++) {
+    TD_TRY(decompress(td_text_at(p->x, i), p->gzip, i, &p->g));
+    p->ends[i] = p->g.len;
   }
-  td_text whole = *t; /* its text is ours */
-  whole.all = (td_str){.at = g.memory.data, .len = g.len};
-  if (td_ok(s)) s = td_text_out(c, 0, &x->shape, &whole);
-  td_tensor_release(&g.memory);
+  return NULL;
+}
+
+static void decompress_pieces(void *arg, int64_t begin, int64_t end) {
+  piece *pieces = arg;
+  for (int64_t k = begin; k < end; k++)
+    pieces[k].status = decompress_piece(&pieces[k]);
+}
+
+static td_status *put_together(td_kernel_ctx *c, const piece *pieces, int n) {
+  const td_shape *shape = &td_in(c, 0)->shape;
+  size_t len = 0, at = 0;
+  uint64_t *offsets;
+  char *text;
+  td_tensor y;
+  for (int k = 0; k < n; k++)
+    if (!td_add(len, pieces[k].g.len, &len)) return td_oom();
+  TD_TRY(td_tensor_strings_new(shape, len, &y, &offsets, &text));
+  for (int k = 0; k < n; k++) {
+    const piece *p = &pieces[k];
+    if (p->g.len) memcpy(text + at, p->g.memory.data, p->g.len);
+    for (int64_t i = p->begin; i < p->end; i++)
+      offsets[i + 1] = offsets[0] + at + p->ends[i];
+    at += p->g.len;
+  }
+  td_out_set(c, 0, &y);
+  td_tensor_release(&y);
+  return NULL;
+}
+
+static td_status *decompress_all(td_kernel_ctx *c, piece *pieces, int n) {
+  td_status *s = NULL;
+  td_for(c, n, 1, decompress_pieces, pieces);
+  for (int k = 0; k < n; k++) {
+    if (td_ok(s))
+      s = pieces[k].status;
+    else
+      td_status_release(pieces[k].status);
+  }
+  if (td_ok(s) && td_stopped(c))
+    s = td_status_derive(td_error(TD_CANCELLED, "the step was cancelled"));
+  return td_ok(s) ? put_together(c, pieces, n) : s;
+}
+
+/* Strings in a piece. */
+static int64_t piece_of(const td_tensor *x, int64_t count) {
+  int64_t each = count ? (int64_t)td_tensor_bytes(x) / count : 0;
+  int64_t grain = td_grain_of(COST * each);
+  int64_t least = (count + PIECES - 1) / PIECES;
+  return grain > least ? grain : least;
+}
+
+static td_status *split(td_kernel_ctx *c, bool gzip, uint64_t *ends) {
+  const td_tensor *x = td_in(c, 0);
+  int64_t count = td_tensor_count(x), each = piece_of(x, count);
+  int n = (int)((count + each - 1) / each);
+  piece *pieces = td_calloc((size_t)n + 1, sizeof *pieces);
+  if (!pieces) return td_oom();
+  for (int64_t k = 0; k < n; k++)
+    pieces[k] = (piece){.x = x,
+                        .gzip = gzip,
+                        .begin = k * each,
+                        .end = k == n - 1 ? count : (k + 1) * each,
+                        .g.ctx = c,
+                        .ends = ends};
+  td_status *s = decompress_all(c, pieces, n);
+  for (int k = 0; k < n; k++) td_tensor_release(&pieces[k].g.memory);
+  td_free(pieces);
   return s;
 }
 
 static td_status *run(td_kernel_ctx *c) {
   const char *type = td_node_string(td_ctx_node(c), "compression_type");
-  td_text t = {0};
+  int64_t count = td_tensor_count(td_in(c, 0));
+  size_t bytes;
   if (!*type) {
     td_out_pass(c, 0, 0);
     return NULL;
   }
-  td_status *s = decompress_all(c, strcmp(type, "GZIP") == 0, &t);
-  td_text_drop(&t);
+  if (!td_mul((size_t)count + 1, sizeof(uint64_t), &bytes)) return td_oom();
+  uint64_t *ends = td_malloc(bytes);
+  if (!ends) return td_oom();
+  td_status *s = split(c, strcmp(type, "GZIP") == 0, ends);
+  td_free(ends);
   return s;
 }
 

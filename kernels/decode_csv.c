@@ -5,11 +5,17 @@
  * field begins and refused within one, quotes count only where they open a
  * field, and what stands behind the last selected column is not looked at.
  *
+ * Records are split into pieces, for several threads: numbers go to their
+ * places at once, strings of a piece are put behind those of the one before
+ * when all are there. A piece ends at its first bad record, so that the first
+ * piece that has one has the first of all.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "engine/base/mem.h"
 #include "kernels/cost.h"
+#include "kernels/cpu.h"
 #include "kernels/string_number.h"
 #include "kernels/text.h"
 
@@ -100,17 +106,24 @@ static const char *cut(record *r) {
 
 /* ---- fields to elements -------------------------------------------------- */
 
+/* A piece of the work. */
 typedef struct csv {
   td_kernel_ctx *ctx;
   const td_node *node;
   const td_tensor *defaults; /* of each output */
   int n;
-  td_tensor **numbers; /* outputs that are no strings; else NULL */
-  td_text *strings;    /* those that are */
+  td_tensor *
+      *numbers; /* outputs that are no strings, of all pieces; else NULL */
   td_bytes na;
-  td_str text; /* of the record at hand */
+  /* The piece's own. */
+  int64_t begin, end; /* records */
+  td_text *strings;   /* of outputs that are */
+  td_str text;        /* of the record at hand */
   size_t *ends;
+  td_status *status;
 } csv;
+
+enum { PIECES = 64 /* at most */ };
 
 static td_status *missing(int64_t row, int field) {
   return td_error(TD_INVALID_ARGUMENT,
@@ -194,51 +207,102 @@ static td_status *check_default(const td_shape *s, int i) {
                   i, td_shape_str(s, &text));
 }
 
-static td_status *make_outputs(csv *v) {
-  const td_shape *shape = &td_in(v->ctx, 0)->shape;
-  for (int i = 0; i < v->n; i++) {
-    TD_TRY(check_default(&v->defaults[i].shape, i));
-    if (v->node->out[i].dtype == TD_STRING) {
-      if (!td_text_reserve(&v->strings[i], td_shape_count(shape)))
-        return td_oom();
-      continue;
-    }
-    TD_TRY(td_out(v->ctx, i, shape, &v->numbers[i]));
+static td_status *make_outputs(td_kernel_ctx *c, td_tensor **numbers) {
+  for (int i = 0; i < c->n_out; i++) {
+    TD_TRY(check_default(&c->in[1 + i].shape, i));
+    if (td_ctx_node(c)->out[i].dtype != TD_STRING)
+      TD_TRY(td_out(c, i, &td_in(c, 0)->shape, &numbers[i]));
   }
   return NULL;
 }
 
-static td_status *put_all(csv *v) {
+static td_status *put_piece(csv *v) {
   const td_tensor *x = td_in(v->ctx, 0);
-  int64_t rows = td_tensor_count(x);
-  for (int64_t i = 0; i < rows; i++) {
+  v->strings = td_calloc((size_t)v->n, sizeof *v->strings);
+  v->ends = td_calloc((size_t)v->n, sizeof *v->ends);
+  if (!v->strings || !v->ends) return td_oom();
+  for (int i = 0; i < v->n; i++)
+    if (!v->numbers[i] && !td_text_reserve(&v->strings[i], v->end - v->begin))
+      return td_oom();
+  for (int64_t i = v->begin; i < v->end; i++) {
     if (i % 1024 == 0 && td_stopped(v->ctx))
       return td_status_derive(td_error(TD_CANCELLED, "the step was cancelled"));
     TD_TRY(put_record(v, i, td_text_at(x, i)));
   }
-  for (int i = 0; i < v->n; i++)
-    if (!v->numbers[i])
-      TD_TRY(td_text_out(v->ctx, i, &x->shape, &v->strings[i]));
   return NULL;
 }
 
+static void put_pieces(void *arg, int64_t begin, int64_t end) {
+  csv *pieces = arg;
+  for (int64_t i = begin; i < end; i++)
+    pieces[i].status = put_piece(&pieces[i]);
+}
+
+/* All pieces' strings of a column. */
+static td_status *give_strings(td_kernel_ctx *c, csv *pieces, int n, int i) {
+  for (int k = 1; k < n; k++)
+    td_text_append(&pieces[0].strings[i], &pieces[k].strings[i]);
+  return td_text_out(c, i, &td_in(c, 0)->shape, &pieces[0].strings[i]);
+}
+
+static td_status *put_all(td_kernel_ctx *c, csv *pieces, int n) {
+  td_status *s = NULL;
+  td_for(c, n, 1, put_pieces, pieces);
+  for (int k = 0; k < n; k++) {
+    if (td_ok(s))
+      s = pieces[k].status;
+    else
+      td_status_release(pieces[k].status);
+  }
+  if (td_ok(s) && td_stopped(c))
+    s = td_status_derive(td_error(TD_CANCELLED, "the step was cancelled"));
+  for (int i = 0; td_ok(s) && i < c->n_out; i++)
+    if (!pieces[0].numbers[i]) s = give_strings(c, pieces, n, i);
+  return s;
+}
+
+static void drop_piece(csv *v) {
+  for (int i = 0; v->strings && i < v->n; i++) td_text_drop(&v->strings[i]);
+  td_str_deinit(&v->text);
+  td_free(v->strings);
+  td_free(v->ends);
+}
+
+/* Records in a piece. */
+static int64_t piece_of(const td_tensor *x, int64_t rows) {
+  int64_t each = rows ? (int64_t)td_tensor_bytes(x) / rows : 0;
+  int64_t grain = td_grain_of(8 * each), least = (rows + PIECES - 1) / PIECES;
+  return grain > least ? grain : least;
+}
+
+static td_status *split(td_kernel_ctx *c, td_tensor **numbers) {
+  const td_attr *na = td_node_attr(td_ctx_node(c), "na_value");
+  int64_t rows = td_tensor_count(td_in(c, 0));
+  int64_t each = piece_of(td_in(c, 0), rows);
+  int n = rows ? (int)((rows + each - 1) / each) : 1;
+  csv *pieces = td_calloc((size_t)n, sizeof *pieces);
+  if (!pieces) return td_oom();
+  for (int64_t k = 0; k < n; k++)
+    pieces[k] = (csv){.ctx = c,
+                      .node = td_ctx_node(c),
+                      .defaults = c->in + 1,
+                      .n = c->n_out,
+                      .numbers = numbers,
+                      .na = na ? na->s : (td_bytes){0},
+                      .begin = k * each,
+                      .end = k == n - 1 ? rows : (k + 1) * each};
+  td_status *s = put_all(c, pieces, n);
+  for (int k = 0; k < n; k++) drop_piece(&pieces[k]);
+  td_free(pieces);
+  return s;
+}
+
 static td_status *run(td_kernel_ctx *c) {
-  const td_node *node = td_ctx_node(c);
-  size_t n = (size_t)c->n_out;
-  csv v = {.ctx = c, .node = node, .defaults = c->in + 1, .n = c->n_out};
-  const td_attr *na = td_node_attr(node, "na_value");
-  if (na) v.na = na->s;
-  v.numbers = td_calloc(n, sizeof *v.numbers);
-  v.strings = td_calloc(n, sizeof *v.strings);
-  v.ends = td_calloc(n, sizeof *v.ends);
-  td_status *s = v.numbers && v.strings && v.ends ? NULL : td_oom();
-  if (td_ok(s)) s = make_outputs(&v);
-  if (td_ok(s)) s = put_all(&v);
-  for (size_t i = 0; v.strings && i < n; i++) td_text_drop(&v.strings[i]);
-  td_str_deinit(&v.text);
-  td_free(v.numbers);
-  td_free(v.strings);
-  td_free(v.ends);
+  td_tensor **numbers = td_calloc((size_t)c->n_out, sizeof(td_tensor *));
+  if (!numbers) return td_oom();
+  td_status *s = make_outputs(c, numbers);
+  if (td_ok(s)) s = split(c, numbers);
+  td_free(numbers);
   return s;
 }
 

@@ -201,7 +201,7 @@ static td_status *fill(job *j) {
   return NULL;
 }
 
-static td_status *check_batch(const td_tensor *in, const td_tensor *names) {
+td_status *td_example_check_batch(const td_tensor *in, const td_tensor *names) {
   td_shape_text a, b;
   if (in->shape.rank > 1)
     return td_error(TD_INVALID_ARGUMENT,
@@ -220,7 +220,7 @@ static td_status *check_batch(const td_tensor *in, const td_tensor *names) {
 td_status *td_example_parse(td_kernel_ctx *c, const td_tensor *names,
                             td_example_feature *features, int n) {
   td_example_table t;
-  TD_TRY(check_batch(td_in(c, 0), names));
+  TD_TRY(td_example_check_batch(td_in(c, 0), names));
   TD_TRY(td_example_table_make(&t, c, names, features, n));
   job j = {.table = &t, .lead = td_in(c, 0)->shape.rank};
   j.to = td_calloc((size_t)n + 1, sizeof *j.to);

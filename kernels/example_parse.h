@@ -44,5 +44,9 @@ td_status *td_example_parse(td_kernel_ctx *c, const td_tensor *names,
                             td_example_feature *features,
                             int n) TD_MUST_USE;
 
+/* Are these Examples and their names? */
+td_status *td_example_check_batch(const td_tensor *in,
+                                  const td_tensor *names) TD_MUST_USE;
+
 TD_END
 #endif

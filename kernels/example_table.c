@@ -56,7 +56,7 @@ typedef enum fault {
   MISSING,
 } fault;
 
-static td_example_kind kind_of(td_dtype t) {
+td_example_kind td_example_kind_of(td_dtype t) {
   return t == TD_STRING    ? TD_EXAMPLE_BYTES
          : t == TD_FLOAT32 ? TD_EXAMPLE_FLOATS
                            : TD_EXAMPLE_INTS;
@@ -83,7 +83,7 @@ static fault find_values(const td_example_table *t, int64_t row, order *o,
   uint32_t entry = 0;
   td_bytes key, feature;
   td_example_value v;
-  td_example_open(&r, td_text_at(t->serialized, row));
+  td_example_open(&r, td_text_at(t->serialized, row), TD_EXAMPLE_FEATURES);
   while (td_example_next(&r, &key, &feature)) {
     int32_t f = find(t, o, entry++, key);
     if (!f) continue;
@@ -102,7 +102,7 @@ static fault check_cell(const td_example_feature *f, td_example_cell *cell) {
   td_example_value *v = &cell->value;
   bool dense = f->form == TD_EXAMPLE_DENSE;
   if (!v->kind) return dense && !has_preset(f) ? MISSING : FINE;
-  if (v->kind != kind_of(f->dtype)) return OTHER_KIND;
+  if (v->kind != td_example_kind_of(f->dtype)) return OTHER_KIND;
   if (!td_example_value_count(v)) return NO_FEATURE;
   if (!dense) return FINE;
   if (f->rows) return v->count % f->each ? NO_ROWS : FINE;
@@ -124,18 +124,18 @@ static fault read_row(const td_example_table *t, int64_t row, order *o,
 
 /* ---- what is wrong ------------------------------------------------------- */
 
-/* "example 3, "name"", as far as it has these. */
-static void print_where(const td_example_table *t, int64_t row, td_str *out) {
-  if (t->serialized->shape.rank == 0)
+void td_example_print_where(const td_tensor *serialized, const td_tensor *names,
+                            int64_t row, td_str *out) {
+  if (serialized->shape.rank == 0)
     td_str_add(out, "the example");
   else
     td_str_addf(out, "example %lld", (long long)row);
-  if (!t->names || td_tensor_count(t->names) == 0) return;
-  td_bytes name = td_text_at(t->names, row);
+  if (!names || td_tensor_count(names) == 0) return;
+  td_bytes name = td_text_at(names, row);
   td_str_addf(out, ", \"%.*s\"", td_text_shown(name), name.at);
 }
 
-static const char *list_of(td_example_kind kind) {
+const char *td_example_kind_name(td_example_kind kind) {
   return kind == TD_EXAMPLE_BYTES    ? "string"
          : kind == TD_EXAMPLE_FLOATS ? "float32"
                                      : "int64";
@@ -144,7 +144,7 @@ static const char *list_of(td_example_kind kind) {
 static void print_fault(const td_example_table *t, int64_t row, int which,
                         fault bad, td_str *out) {
   td_shape_text shape;
-  print_where(t, row, out);
+  td_example_print_where(t->serialized, t->names, row, out);
   if (bad == NO_EXAMPLE) {
     td_str_addf(out, ": its %zu bytes are no whole Example",
                 td_text_at(t->serialized, row).len);
@@ -155,8 +155,8 @@ static void print_fault(const td_example_table *t, int64_t row, int which,
   td_str_addf(out, ": feature \"%.*s\" ", td_text_shown(f->key), f->key.at);
   if (bad == NO_FEATURE) td_str_add(out, "is broken: its bytes end too early");
   if (bad == OTHER_KIND)
-    td_str_addf(out, "has values of %s, not of %s", list_of(v->kind),
-                td_dtype_name(f->dtype));
+    td_str_addf(out, "has values of %s, not of %s",
+                td_example_kind_name(v->kind), td_dtype_name(f->dtype));
   if (bad == OTHER_COUNT)
     td_str_addf(out, "has %lld value%s, and shape %s takes %lld",
                 (long long)v->count, v->count == 1 ? "" : "s",
@@ -185,10 +185,10 @@ static td_status *explain(const td_example_table *t, int64_t row) {
 
 /* ---- all rows ------------------------------------------------------------ */
 
-static void note_bad(td_example_table *t, int64_t row) {
-  int64_t was = __atomic_load_n(&t->bad, __ATOMIC_RELAXED);
+void td_example_note_bad(int64_t *bad, int64_t row) {
+  int64_t was = __atomic_load_n(bad, __ATOMIC_RELAXED);
   while (row < was)
-    if (__atomic_compare_exchange_n(&t->bad, &was, row, true, __ATOMIC_RELAXED,
+    if (__atomic_compare_exchange_n(bad, &was, row, true, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED))
       return;
 }
@@ -200,7 +200,7 @@ static void read_rows(void *arg, int64_t begin, int64_t end) {
   order o = {0};
   for (int64_t row = begin; row < end; row++)
     if (read_row(t, row, &o, &which)) {
-      note_bad(t, row);
+      td_example_note_bad(&t->bad, row);
       return;
     }
 }

@@ -49,6 +49,17 @@ static inline td_example_cell *td_example_table_at(const td_example_table *t,
 static inline int64_t td_example_width(const td_example_feature *f) {
   return f->rows ? f->most : f->each;
 }
+
+/* ---- for tables like this one -------------------------------------------- */
+
+/* The list that values of a dtype stand in, and the dtype of a list. */
+td_example_kind td_example_kind_of(td_dtype t);
+const char *td_example_kind_name(td_example_kind kind);
+/* Appends "example 3, "name"", as far as it has these; `names` may be NULL. */
+void td_example_print_where(const td_tensor *serialized,
+                            const td_tensor *names, int64_t row, td_str *out);
+/* *bad, which is atomic, is `row` if that is less. */
+void td_example_note_bad(int64_t *bad, int64_t row);
 /* NULL, or that the step was stopped while td_for worked. */
 td_status *td_example_stopped(const td_kernel_ctx *c) TD_MUST_USE;
 

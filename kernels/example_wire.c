@@ -156,7 +156,9 @@ static inline bool quick_whole(td_bytes from, int tag, td_bytes *out) {
 
 static const uint8_t nothing[1];
 
-void td_example_open(td_example_reader *r, td_bytes example) {
+void td_example_open(td_example_reader *r, td_bytes example,
+                     td_example_map map) {
+  r->map = (uint32_t)map;
   r->example = wire_of(example);
   if (!example.len) r->example = (td_wire){nothing, nothing};
   r->features = (td_wire){nothing, nothing};
@@ -193,9 +195,28 @@ bool td_example_next(td_example_reader *r, td_bytes *key, td_bytes *feature) {
     if (broken(&r->features)) return false;
     do {
       if (!next_field(&r->example, &f)) return false;
-    } while (f.number != 1 || f.type != LENGTH);
+    } while (f.number != r->map || f.type != LENGTH);
     r->features = wire_of(f.value);
   }
+}
+
+void td_example_list_open(td_wire *list, td_bytes from) {
+  *list = from.len ? wire_of(from) : (td_wire){nothing, nothing};
+}
+
+bool td_example_list_next(td_wire *list, td_bytes *feature) {
+  field f;
+  if (TD_LIKELY(quick(list, TAG(1), feature))) return true;
+  while (next_field(list, &f)) {
+    if (f.number != 1 || f.type != LENGTH) continue;
+    *feature = f.value;
+    return true;
+  }
+  return false;
+}
+
+bool td_example_list_broken(const td_wire *list) {
+  return broken(list);
 }
 
 /* ---- lists --------------------------------------------------------------- */

@@ -4,6 +4,9 @@
  *   Features { feature = 1: map<string, Feature> }
  *   Feature  { bytes_list = 1 | float_list = 2 | int64_list = 3 }
  *   each list { value = 1, repeated }, numbers packed or one by one
+ *   SequenceExample { context = 1: Features, feature_lists = 2 }
+ *   FeatureLists { feature_list = 1: map<string, FeatureList> }
+ *   FeatureList { feature = 1, repeated }
  *
  * No message is built: an entry of the map is a key and the bytes of its
  * Feature, which are looked at when somebody asked for that key, first to check
@@ -24,16 +27,31 @@ typedef struct td_wire {
   const uint8_t *at, *end;
 } td_wire;
 
-/* The entries of the map of an Example, one after the other. */
+/* Which map: an Example's, which is as a SequenceExample's context, or a
+ * SequenceExample's lists. */
+typedef enum td_example_map {
+  TD_EXAMPLE_FEATURES = 1,
+  TD_EXAMPLE_LISTS = 2,
+} td_example_map;
+
+/* The entries of a map of an Example, one after the other. */
 typedef struct td_example_reader {
   td_wire example, features;
+  uint32_t map;
 } td_example_reader;
 
-void td_example_open(td_example_reader *r, td_bytes example);
+void td_example_open(td_example_reader *r, td_bytes example,
+                     td_example_map map);
 /* False at the end, and when the bytes are broken (td_example_broken). Borrowed;
  * valid while the example's bytes are. */
 bool td_example_next(td_example_reader *r, td_bytes *key, td_bytes *feature);
 bool td_example_broken(const td_example_reader *r);
+
+/* The Features of a FeatureList, which are the steps of a sequence, in the same
+ * way: `list` is opened on what an entry of the lists has. */
+void td_example_list_open(td_wire *list, td_bytes from);
+bool td_example_list_next(td_wire *list, td_bytes *feature);
+bool td_example_list_broken(const td_wire *list);
 
 /* The kinds of list, by their field; 0 where there is none. */
 typedef enum td_example_kind {

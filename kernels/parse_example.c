@@ -2,56 +2,13 @@
  * asked for, as lists of keys, dtypes, shapes and defaults.
  *
  * The three say the same in other places: keys are scalars, vectors or
- * attributes. The work is in example_table.c and example_parse.c.
+ * attributes (example_wanted.c). The work is in example_table.c and
+ * example_parse.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/base/mem.h"
 #include "kernels/array.h"
 #include "kernels/cost.h"
-#include "kernels/example_parse.h"
-#include "kernels/text.h"
-
-/* ---- dense shapes and their defaults ------------------------------------- */
-
-static bool has_rows(const td_shape *s) {
-  return s->rank > 0 && s->dim[0] < 0;
-}
-
-/* Elements of a dense feature, or of one of its rows. */
-static td_status *elements(const td_shape *s, int index, int64_t *each) {
-  td_shape one = *s;
-  td_shape_text text;
-  if (has_rows(s)) one.dim[0] = 1;
-  if (!td_shape_known(&one))
-    return td_error(TD_INVALID_ARGUMENT,
-                    "dense_shapes[%d] must be known but for its first size, "
-                    "not %s",
-                    index, td_shape_str(s, &text));
-  TD_TRY(td_array_count(&one, each));
-  if (*each > 0 || !has_rows(s)) return NULL;
-  return td_error(TD_INVALID_ARGUMENT,
-                  "dense_shapes[%d] is %s: rows of no elements cannot be "
-                  "counted",
-                  index, td_shape_str(s, &text));
-}
-
-/* Is `given` a default of that feature? */
-static td_status *check_preset(const td_shape *s, const td_shape *given,
-                               int index) {
-  td_shape_text want, have;
-  int64_t count = td_shape_count(given);
-  if (has_rows(s) && count != 1)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "dense_defaults[%d] fills rows up (dense_shapes[%d] is "
-                    "%s): it must have one element, not shape %s",
-                    index, index, td_shape_str(s, &want),
-                    td_shape_str(given, &have));
-  if (has_rows(s) || count == 0 || td_shape_equal(s, given)) return NULL;
-  return td_error(TD_INVALID_ARGUMENT,
-                  "dense_defaults[%d] is of shape %s, dense_shapes[%d] is %s",
-                  index, td_shape_str(given, &have), index,
-                  td_shape_str(s, &want));
-}
+#include "kernels/example_wanted.h"
 
 /* ---- shapes of results --------------------------------------------------- */
 
@@ -80,9 +37,10 @@ static td_status *infer_dense(td_infer *c, const asked *a, int index, int out) {
   const td_shape *s = &td_infer_attr(c, "dense_shapes")->shapes[index];
   const td_shape *given = td_infer_in(c, a->first_default + index);
   int64_t each;
-  TD_TRY(elements(s, index, &each));
+  TD_TRY(td_example_elements(s, "", index, &each));
   TD_TRY(td_shape_check_rank(s->rank + 1));
-  if (td_shape_known(given)) TD_TRY(check_preset(s, given, index));
+  if (td_shape_known(given))
+    TD_TRY(td_example_check_preset(s, given, "", index));
   td_shape y = {.rank = s->rank + a->lead};
   if (a->lead < 0) y = td_shape_unknown();
   for (int k = 0; k < s->rank && a->lead >= 0; k++)
@@ -134,16 +92,6 @@ static td_status *batch_infer(td_infer *c) {
 
 static const char *const lists[] = {"sparse_keys", "dense_keys", "ragged_keys"};
 
-static td_status *check_keys(const td_shape *s, const char *what, int n) {
-  td_shape_text text;
-  td_shape want = td_shape_vector(n);
-  if (td_shape_compatible(s, &want)) return NULL;
-  return td_error(TD_INVALID_ARGUMENT,
-                  "%s must be a vector of %d keys, one for each dtype, not of "
-                  "shape %s",
-                  what, n, td_shape_str(s, &text));
-}
-
 static td_status *any_infer(td_infer *c) {
   const td_shape *s = td_infer_in(c, 0);
   td_shape_text text;
@@ -162,7 +110,7 @@ static td_status *any_infer(td_infer *c) {
   TD_TRY(
       same_length(c, "ragged_split_types", a.n_ragged, "ragged_value_types"));
   for (int i = 0; i < 3; i++)
-    TD_TRY(check_keys(td_infer_in(c, 2 + i), lists[i], n[i]));
+    TD_TRY(td_example_check_keys(td_infer_in(c, 2 + i), lists[i], n[i]));
   return infer_all(c, &a);
 }
 
@@ -176,152 +124,58 @@ static td_status *single_infer(td_infer *c) {
   return infer_all(c, &a);
 }
 
-/* ---- features as they are asked for -------------------------------------- */
-
-/* Keys of one form: tensors (a vector, or scalars one after the other) or an
- * attribute. */
-typedef struct keys {
-  const td_tensor *tensors;
-  bool vector;
-  const td_attr *attr;
-} keys;
-
-typedef struct wanted {
-  td_kernel_ctx *ctx;
-  td_example_feature *features;
-  int n;
-} wanted;
-
-static td_bytes key_at(const keys *k, int i) {
-  if (k->attr) return k->attr->ss[i];
-  return k->vector ? td_text_at(k->tensors, i) : td_text_at(&k->tensors[i], 0);
-}
-
-static td_status *check_scalars(const td_kernel_ctx *c, int arg,
-                                const char *what) {
-  int begin, n;
-  td_shape_text text;
-  td_node_in_range(td_ctx_node(c), arg, &begin, &n);
-  for (int i = 0; i < n; i++)
-    if (td_in(c, begin + i)->shape.rank != 0)
-      return td_error(TD_INVALID_ARGUMENT,
-                      "%s[%d] must be a scalar, not of shape %s", what, i,
-                      td_shape_str(&td_in(c, begin + i)->shape, &text));
-  return NULL;
-}
-
-static void want_sparse(wanted *w, const keys *k) {
-  const td_node *node = td_ctx_node(w->ctx);
-  int indices, values, shapes, n;
-  td_node_out_range(node, 0, &indices, &n);
-  td_node_out_range(node, 1, &values, &n);
-  td_node_out_range(node, 2, &shapes, &n);
-  for (int i = 0; i < n; i++)
-    w->features[w->n++] =
-        (td_example_feature){.key = key_at(k, i),
-                             .form = TD_EXAMPLE_SPARSE,
-                             .dtype = node->out[values + i].dtype,
-                             .indices = indices + i,
-                             .values = values + i,
-                             .shapes = shapes + i};
-}
-
-static td_status *want_dense(wanted *w, const keys *k, int first_default) {
-  const td_node *node = td_ctx_node(w->ctx);
-  const td_attr *shapes = td_node_attr(node, "dense_shapes");
-  int values, n;
-  td_node_out_range(node, 3, &values, &n);
-  for (int i = 0; i < n; i++) {
-    td_example_feature *f = &w->features[w->n++];
-    *f = (td_example_feature){.key = key_at(k, i),
-                              .form = TD_EXAMPLE_DENSE,
-                              .dtype = node->out[values + i].dtype,
-                              .values = values + i,
-                              .shape = shapes->shapes[i],
-                              .rows = has_rows(&shapes->shapes[i]),
-                              .preset = td_in(w->ctx, first_default + i)};
-    TD_TRY(elements(&f->shape, i, &f->each));
-    TD_TRY(check_preset(&f->shape, &f->preset->shape, i));
-  }
-  return NULL;
-}
-
-static void want_ragged(wanted *w, const keys *k) {
-  const td_node *node = td_ctx_node(w->ctx);
-  int values, splits, n;
-  td_node_out_range(node, 4, &values, &n);
-  td_node_out_range(node, 5, &splits, &n);
-  for (int i = 0; i < n; i++)
-    w->features[w->n++] =
-        (td_example_feature){.key = key_at(k, i),
-                             .form = TD_EXAMPLE_RAGGED,
-                             .dtype = node->out[values + i].dtype,
-                             .values = values + i,
-                             .splits = splits + i};
-}
-
 /* ---- running ------------------------------------------------------------- */
 
-static td_status *begin(wanted *w, td_kernel_ctx *c) {
-  *w = (wanted){.ctx = c};
-  w->features = td_calloc((size_t)c->n_out + 1, sizeof *w->features);
-  return w->features ? NULL : td_oom();
-}
-
-static td_status *finish(wanted *w, td_status *s, const td_tensor *names) {
-  if (td_ok(s)) s = td_example_parse(w->ctx, names, w->features, w->n);
-  td_free(w->features);
-  return s;
-}
-
 static td_status *batch_run(td_kernel_ctx *c) {
-  wanted w;
+  td_example_wanted w;
   int sparse, dense, presets, n;
   td_shape_text text;
   if (td_in(c, 0)->shape.rank != 1)
     return td_error(TD_INVALID_ARGUMENT, "serialized must be of rank 1, not %s",
                     td_shape_str(&td_in(c, 0)->shape, &text));
-  TD_TRY(check_scalars(c, 2, "sparse_keys"));
-  TD_TRY(check_scalars(c, 3, "dense_keys"));
+  TD_TRY(td_example_check_scalars(c, 2, "sparse_keys"));
+  TD_TRY(td_example_check_scalars(c, 3, "dense_keys"));
   td_node_in_range(td_ctx_node(c), 2, &sparse, &n);
   td_node_in_range(td_ctx_node(c), 3, &dense, &n);
   td_node_in_range(td_ctx_node(c), 4, &presets, &n);
-  TD_TRY(begin(&w, c));
-  want_sparse(&w, &(keys){.tensors = c->in + sparse});
-  td_status *s = want_dense(&w, &(keys){.tensors = c->in + dense}, presets);
-  return finish(&w, s, td_in(c, 1));
+  TD_TRY(td_example_begin(&w, c));
+  td_example_want_sparse(&w, &(td_example_keys){.tensors = c->in + sparse});
+  td_status *s = td_example_want_dense(
+      &w, &(td_example_keys){.tensors = c->in + dense}, "", presets);
+  return td_example_finish(&w, s, td_in(c, 1));
 }
 
 static td_status *any_run(td_kernel_ctx *c) {
   static const int outputs[] = {1, 3, 4};
-  keys k[3];
-  wanted w;
+  td_example_keys k[3];
+  td_example_wanted w;
   int first, n;
   for (int i = 0; i < 3; i++) {
-    k[i] = (keys){.tensors = td_in(c, 2 + i), .vector = true};
+    k[i] = (td_example_keys){.tensors = td_in(c, 2 + i), .vector = true};
     td_node_out_range(td_ctx_node(c), outputs[i], &first, &n);
-    TD_TRY(check_keys(&k[i].tensors->shape, lists[i], n));
+    TD_TRY(td_example_check_keys(&k[i].tensors->shape, lists[i], n));
   }
-  TD_TRY(begin(&w, c));
-  want_sparse(&w, &k[0]);
-  td_status *s = want_dense(&w, &k[1], 5);
-  want_ragged(&w, &k[2]);
-  return finish(&w, s, td_in(c, 1));
+  TD_TRY(td_example_begin(&w, c));
+  td_example_want_sparse(&w, &k[0]);
+  td_status *s = td_example_want_dense(&w, &k[1], "", 5);
+  td_example_want_ragged(&w, &k[2]);
+  return td_example_finish(&w, s, td_in(c, 1));
 }
 
 static td_status *single_run(td_kernel_ctx *c) {
   const td_node *n = td_ctx_node(c);
-  wanted w;
+  td_example_wanted w;
   td_shape_text text;
   if (td_in(c, 0)->shape.rank != 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "serialized must be a scalar, not of shape %s",
                     td_shape_str(&td_in(c, 0)->shape, &text));
-  TD_TRY(begin(&w, c));
-  want_sparse(&w, &(keys){.attr = td_node_attr(n, "sparse_keys")});
-  td_status *s =
-      want_dense(&w, &(keys){.attr = td_node_attr(n, "dense_keys")}, 1);
-  return finish(&w, s, NULL);
+  TD_TRY(td_example_begin(&w, c));
+  td_example_want_sparse(
+      &w, &(td_example_keys){.attr = td_node_attr(n, "sparse_keys")});
+  td_status *s = td_example_want_dense(
+      &w, &(td_example_keys){.attr = td_node_attr(n, "dense_keys")}, "", 1);
+  return td_example_finish(&w, s, NULL);
 }
 
 /* ---- tables -------------------------------------------------------------- */

@@ -217,7 +217,7 @@ static const td_op_def ops[] = {
      .lua = "",
      .section = SECTION},
     {.type = "MaxPoolGradGradV2",
-     .sig = ORIGINAL SIZES PADDING FORMAT BACKWARD " = float",
+     .sig = ORIGINAL SIZES PADDING FORMAT BACKWARD,
      .shape = infer_pool_second_v2,
      .cost = pool_cost,
      .doc = "Gradient of MaxPoolGradV2.",

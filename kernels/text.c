@@ -48,6 +48,15 @@ void td_text_drop(td_text *t) {
   td_free(t->ends);
 }
 
+void td_text_append(td_text *t, const td_text *from) {
+  size_t before = t->all.len;
+  t->failed |= from->failed || from->all.failed;
+  if (t->failed || !td_text_reserve(t, t->count + from->count)) return;
+  td_str_addn(&t->all, td_str_c(&from->all), from->all.len);
+  for (int64_t i = 0; i < from->count; i++)
+    t->ends[t->count++] = before + from->ends[i];
+}
+
 td_bytes td_text_at(const td_tensor *t, int64_t i) {
   td_bytes s;
   s.at = td_tensor_str(t, i, &s.len);

@@ -27,6 +27,8 @@ void td_text_end(td_text *t);
 td_status *td_text_out(td_kernel_ctx *c, int i, const td_shape *shape,
                        const td_text *t) TD_MUST_USE;
 void td_text_drop(td_text *t);
+/* The strings of `from` behind those of `t`; td_text_out tells a failure. */
+void td_text_append(td_text *t, const td_text *from);
 
 /* Element i of a string tensor. Borrowed; valid while `t` lives. */
 td_bytes td_text_at(const td_tensor *t, int64_t i);

@@ -318,6 +318,124 @@ static void test_groups(void **state) {
   td_str_deinit(&deep);
 }
 
+/* ---- SequenceExamples ---------------------------------------------------- */
+
+/* A list of steps with 0, 1, ... values (or `fixed`) of a kind. */
+static void put_steps(td_str *map, const char *name, int kind, int steps,
+                      int fixed, int how) {
+  td_str key = {0}, list = {0}, step = {0}, entry = {0};
+  for (int i = 0; i < steps; i++) {
+    put_list(&step, kind, 0, fixed ? fixed : i % 5, how);
+    put(&list, 1, &step, how);
+  }
+  td_str_add(&key, name);
+  put(&entry, 1, &key, how);
+  put(&entry, 2, &list, how);
+  put(map, 1, &entry, how);
+  td_str_deinit(&key);
+  td_str_deinit(&list);
+  td_str_deinit(&step);
+  td_str_deinit(&entry);
+}
+
+static td_str sequence(int steps, int how) {
+  td_str all = {0}, map = {0};
+  put_entry(&map, "i", 3, steps, how);
+  put(&all, 1, &map, how);
+  if (how & TWICE) put_steps(&map, "x", 1, 3, 1, how);
+  put_steps(&map, "i", 3, steps, 0, how);
+  put_steps(&map, "x", 2, steps + 1, 2, how);
+  if (how & PARTS) put(&all, 2, &map, how);
+  put_steps(&map, "t", 1, steps, 1, how);
+  put_steps(&map, "r", 2, steps, 0, how);
+  put_steps(&map, "q", 1, steps, 0, how);
+  put(&all, 2, &map, how);
+  td_str_deinit(&map);
+  return all;
+}
+
+static void drop_sequences(td_tensor out[SEQUENCE_OUTPUTS]) {
+  for (int i = 0; i < SEQUENCE_OUTPUTS; i++) td_tensor_release(&out[i]);
+}
+
+static void test_ways_to_write_a_sequence(void **state) {
+  (void)state;
+  td_tensor want[SEQUENCE_OUTPUTS], got[SEQUENCE_OUTPUTS];
+  for (int how = 0; how < ALL_WAYS; how++) {
+    td_str all[3] = {sequence(0, how), sequence(40, how), sequence(7, how)};
+    td_tensor *out = how ? got : want;
+    OK(sequences_parse(cpu, how % 2 ? 4 : 1, batch_of(all, 3), out));
+    assert_true(sequences_whole(out));
+    for (int i = 0; how && i < SEQUENCE_OUTPUTS; i++)
+      if (!td_tensor_same(&want[i], &got[i]))
+        fail_msg("way %d: output %d differs", how, i);
+    if (how) drop_sequences(got);
+    for (int i = 0; i < 3; i++) td_str_deinit(&all[i]);
+  }
+  assert_int_equal(want[L_X].shape.dim[1], 41);
+  assert_int_equal(td_tensor_get_i(&want[X_STEPS], 2), 8);
+  assert_int_equal(td_tensor_count(&want[L_VALUES]), 8 * 10 + 10 + 0 + 1);
+  assert_int_equal(td_tensor_get_i(&want[Q_OUTER], 3), 47);
+  drop_sequences(want);
+}
+
+static void try_sequence(const td_str *bytes) {
+  td_tensor out[SEQUENCE_OUTPUTS];
+  td_status *s = sequences_parse(cpu, 1, batch_of(bytes, 1), out);
+  if (!td_ok(s)) {
+    assert_int_equal(td_status_code(s), TD_INVALID_ARGUMENT);
+    assert_non_null(strstr(td_status_message(s), "example 0"));
+    td_status_release(s);
+    refused++;
+    return;
+  }
+  assert_true(sequences_whole(out));
+  accepted++;
+  drop_sequences(out);
+}
+
+/* Cut and changed at every byte. */
+static void test_broken_sequences(void **state) {
+  (void)state;
+  static const char change[] = {1, 2, 4, 8, 32, (char)128, (char)255};
+  accepted = refused = 0;
+  for (int how = 0; how < ALL_WAYS; how = how ? 2 * how : 1) {
+    td_str s = sequence(3, how);
+    for (size_t i = 0; i < s.len; i++)
+      for (size_t k = 0; k < TD_COUNT(change); k++) {
+        s.at[i] ^= change[k];
+        try_sequence(&s);
+        s.at[i] ^= change[k];
+      }
+    while (s.len > 0) {
+      s.len--;
+      try_sequence(&s);
+    }
+    td_str_deinit(&s);
+  }
+  assert_true(accepted > 1000 && refused > 5000);
+}
+
+static void test_no_memory_for_sequences(void **state) {
+  (void)state;
+  td_tensor out[SEQUENCE_OUTPUTS];
+  td_str all[2] = {sequence(4, 0), sequence(9, UNPACKED)};
+  int64_t n = 1;
+  for (;; n++) {
+    td_tensor batch = batch_of(all, 2);
+    td_mem_fail(n, false);
+    td_status *s = sequences_parse(cpu, 1, batch, out);
+    td_mem_fail(0, false);
+    if (td_ok(s)) break;
+    assert_int_equal(td_status_code(s), TD_RESOURCE_EXHAUSTED);
+    td_status_release(s);
+  }
+  assert_true(n > 20 && sequences_whole(out));
+  drop_sequences(out);
+  td_str_deinit(&all[0]);
+  td_str_deinit(&all[1]);
+}
+
 /* ---- no memory ----------------------------------------------------------- */
 
 static void test_no_memory(void **state) {
@@ -363,6 +481,9 @@ int main(void) {
       cmocka_unit_test(test_every_byte_changed),
       cmocka_unit_test(test_lists),
       cmocka_unit_test(test_groups),
+      cmocka_unit_test(test_ways_to_write_a_sequence),
+      cmocka_unit_test(test_broken_sequences),
+      cmocka_unit_test(test_no_memory_for_sequences),
       cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, setup, teardown);

@@ -68,6 +68,71 @@ local function batch()
           td.example{label = 4, size = {1.0, 1.5}, tags = "c", other = 1}}
 end
 
+local function sequences()
+  return {td.sequence_example{context = {id = 7, tags = {"a", "b"}},
+                              feature_lists = {w = {3, {4}, 5}, x = {{1.5, 2}},
+                                               s = {{"m", "n"}, {}, "o"}}},
+          td.sequence_example{feature_lists = {w = {6}, s = {}}}}
+end
+
+local listed = {
+  w = td.fixed_len_sequence_feature({}, "int64"),
+  x = td.fixed_len_sequence_feature({2}, "float32", 0),
+  s = td.var_len_feature "string"}
+
+function tests.a_batch_of_sequences()
+  local context, x, lengths = td.parse_sequence_example(sequences(), {
+    context = {id = td.fixed_len_feature({}, "int64", -1),
+               tags = td.ragged_feature "string"},
+    sequence = listed})
+  is({7, -1}, context.id)
+  is({"a", "b"}, context.tags.values)
+  is({0, 2, 2}, context.tags.row_splits)
+  is({{3, 4, 5}, {6, 0, 0}}, x.w)
+  is({{{1.5, 2}}, {{0, 0}}}, x.x)
+  is({3, 1}, lengths.w)
+  is({1, 0}, lengths.x)
+  is({"m", "n", "o"}, x.s.values)
+  is({{0, 0, 0}, {0, 0, 1}, {0, 2, 0}}, x.s.indices)
+  is({2, 3, 2}, x.s.dense_shape)
+  local _, ragged = td.parse_sequence_example(sequences(), {
+    sequence = {s = td.ragged_feature("string", "int32")}})
+  is({0, 3, 3}, ragged.s.row_splits)
+  is({0, 2, 2, 3}, ragged.s.inner_splits)
+end
+
+function tests.one_sequence()
+  local bytes = sequences()[1]
+  local context, x, lengths = td.parse_single_sequence_example(bytes, {
+    context = {tags = td.var_len_feature "string"}, sequence = listed})
+  is({"a", "b"}, context.tags.values)
+  is({3, 4, 5}, x.w)
+  is({{0, 0}, {0, 1}, {2, 0}}, x.s.indices)
+  lu.assertEquals(lengths.w:item(), 3)
+  local node = td.constant(bytes)
+  local _, there = td.parse_single_sequence_example(node, {sequence = listed})
+  is({{1.5, 2}}, there.x:eval())
+end
+
+function tests.wrong_sequences()
+  local parse = td.parse_sequence_example
+  raises("1, \"n1\": feature list \"x\" (float32, shape {2}) is missing",
+         parse, sequences(),
+         {sequence = {x = td.fixed_len_sequence_feature({2}, "float32")}},
+         {names = {"n0", "n1"}})
+  raises("step 0: has values of int64, not of float32", parse, sequences(),
+         {sequence = {w = td.var_len_feature "float32"}})
+  raises("has steps: take a td.fixed_len_sequence_feature", parse, sequences(),
+         {sequence = {w = td.fixed_len_feature({}, "int64")}})
+  raises("is of any length", parse, sequences(),
+         {context = {w = td.fixed_len_sequence_feature({}, "int64")}})
+  raises("filled up with zeros", parse, sequences(),
+         {sequence = {w = td.fixed_len_sequence_feature({}, "int64", 5)}})
+  raises("no option \"lists\"", parse, sequences(), {lists = {}})
+  raises("is ragged", td.parse_single_sequence_example, sequences()[1],
+         {sequence = {s = td.ragged_feature "string"}})
+end
+
 function tests.a_batch()
   local x = td.parse_example(batch(), {
     label = td.fixed_len_feature({}, "int64"),
@@ -204,12 +269,36 @@ function tests.compressed()
   lu.assertEquals(td.decode_compressed("as it is"):item(), "as it is")
   lu.assertEquals(td.decode_compressed(gzip, {compression_type = "GZIP"})
     :item(), "tide")
+  local many, zip = {}, {compression_type = "GZIP"}
+  for k = 1, 2000 do many[k] = k % 3 == 0 and "" or gzip end
+  local all = td.decode_compressed(many, zip)
+  lu.assertEquals(all[0]:item(), td.decode_compressed(gzip, zip):item())
+  lu.assertEquals(all[1997]:item(), "")
+  lu.assertEquals(all[1998]:item(), all[0]:item())
+  many[1800], many[900] = "no", "no"
+  raises("string 899: ", td.decode_compressed, many, zip)
   raises("string 0: it ends too early", td.decode_compressed, gzip:sub(1, 20),
          {compression_type = "GZIP"})
   raises("must be \"ZLIB\", \"GZIP\" or \"\"", td.decode_compressed, gzip,
          {compression_type = "ZIP"})
   raises("\"ZSTD\" is not supported", td.decode_compressed, gzip,
          {compression_type = "ZSTD"})
+end
+
+-- So many that there are several pieces of work.
+function tests.many_records()
+  local records, names = {}, {}
+  for i = 1, 20000 do
+    names[i] = ("name %d"):format(i % 97)
+    records[i] = ("%d,%s,%d.5"):format(i, i % 5 == 0 and "" or names[i], i)
+    if i % 5 == 0 then names[i] = "nobody" end
+  end
+  local a, b, c = table.unpack(td.decode_csv(records, {0, "nobody", 0.5}))
+  lu.assertEquals(a:sum():item(), 20000 * 20001 // 2)
+  lu.assertEquals(b:table(), names)
+  lu.assertEquals(c[19999]:item(), 20000.5)
+  records[15001], records[4001] = "x,y,1", "1,2"
+  raises("record 4000: has 2 fields", td.decode_csv, records, {0, "", 0.5})
 end
 
 return tests

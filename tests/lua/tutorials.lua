@@ -57,6 +57,7 @@ local rows = {
   {"word2vec", "mean cosine: ", slow = true},
   {"seq2seq", "reversed whole: ", slow = true},
   {"autoencoder", "epoch 5: loss", slow = true},
+  {"dqn", "mean return: ", slow = true},
   {"gan", "epoch 19: discriminator", slow = true},
 }
 

@@ -25,6 +25,7 @@ local all = {
   embedding_lookup_sparse = "combiner strategy max_norm name",
   matrix_diag_part = "k padding_value align name", save_image = "quality",
   parse_example = "names name", parse_single_example = "name",
+  parse_sequence_example = "names name", parse_single_sequence_example = "name",
   nce_loss = "num_true sampled_values remove_accidental_hits strategy seed "
     .. "name",
   dct = "type n norm name", idct = "type n norm name",

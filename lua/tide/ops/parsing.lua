@@ -16,7 +16,8 @@ local fail = errors.invalid
 namespace.not_methods{"fixed_len_feature", "var_len_feature", "ragged_feature",
                       "fixed_len_sequence_feature", "decode_csv",
                       "decode_padded_raw", "parse_example",
-                      "parse_single_example", "parse_tensor"}
+                      "parse_sequence_example", "parse_single_example",
+                      "parse_single_sequence_example", "parse_tensor"}
 
 -- ---- what is wanted -------------------------------------------------------
 
@@ -190,6 +191,140 @@ function ops.parse_single_example(serialized, features, o)
     {num_sparse = #sparse.keys, sparse_keys = sparse.keys,
      sparse_types = sparse.dtypes, dense_keys = dense.keys,
      Tdense = dense.dtypes, dense_shapes = dense.shapes, name = o.name}))
+end
+
+-- ---- SequenceExamples -------------------------------------------------------
+
+-- The features of the context and of the lists, by form. A dense list is of any
+-- number of steps, so that it is a fixed_len_sequence_feature; a default says
+-- that it may lack.
+local function sort_out_both(o, what)
+  local context = {sort_out(o.context or {}, what)}
+  for key, f in pairs(args.plain(o.sequence) and o.sequence or {}) do
+    if getmetatable(f) == meta and f.form == "dense" and not f.rows then
+      fail("%s: list \"%s\" has steps: take a td.fixed_len_sequence_feature",
+           what, key)
+    end
+  end
+  local lists = {sort_out(o.sequence or {}, what)}
+  for _, key in ipairs(args.sorted_keys(o.context or {})) do
+    if o.context[key].rows then
+      fail("%s: \"%s\" of the context is of any length: take a "
+        .. "td.var_len_feature", what, key)
+    end
+  end
+  local dense = lists[2]
+  dense.lacks = {}
+  for i, key in ipairs(dense.keys) do
+    local f = o.sequence[key]
+    if f.default ~= nil and f.default ~= 0 and f.default ~= "" then
+      fail("%s: list \"%s\" is filled up with zeros or \"\"; its default is "
+        .. "one of these or none", what, key)
+    end
+    dense.shapes[i] = {table.unpack(f.shape, 2)}
+    dense.lacks[i] = f.default ~= nil
+  end
+  return context, lists
+end
+
+-- The attributes that both ops have.
+local function attributes_of(context, lists, name)
+  return {
+    Ncontext_sparse = #context[1].keys,
+    context_sparse_types = context[1].dtypes,
+    context_dense_shapes = context[2].shapes,
+    Tcontext_dense = context[2].dtypes,
+    Nfeature_list_sparse = #lists[1].keys,
+    feature_list_sparse_types = lists[1].dtypes,
+    Nfeature_list_dense = #lists[2].keys,
+    feature_list_dense_types = lists[2].dtypes,
+    feature_list_dense_shapes = lists[2].shapes, name = name}
+end
+
+local function both_by_key(context, lists, c, l)
+  local of_context = by_key(context[1], context[2], context[3], c[1], c[2],
+                            c[3], c[4], c[5], c[6])
+  local of_lists = by_key(lists[1], lists[2], lists[3], l[1], l[2], l[3], l[4],
+                          l[6], l[7])
+  local lengths = {}
+  for i, key in ipairs(lists[2].keys) do lengths[key] = l[5][i] end
+  for i, key in ipairs(lists[3].keys) do
+    of_lists[key].inner_splits = l[8][i]
+  end
+  return of_context, of_lists, lengths
+end
+
+--- SequenceExamples as tensors.
+-- @param serialized a vector of strings, as td.sequence_example makes them
+-- @param features context and sequence, tables by key (either may be left out).
+-- Of the context as td.parse_example's, of a known size, any number or ragged.
+-- Of the sequence, whose steps have values each: a
+-- td.fixed_len_sequence_feature of a step's shape (with default 0 or "" it may
+-- lack), a td.var_len_feature or a td.ragged_feature
+-- @param[opt] o names (a vector of strings, told in errors), name
+-- @return a table of the context by key, one of the sequence by key, and one
+-- with how many steps the dense ones have, {batch} each. Dense is {batch, most
+-- steps, ...}, filled up with zeros or ""; sparse has places {example, step,
+-- value}; ragged {values =, row_splits = steps of each example, inner_splits =
+-- values of each step}. invalid_argument as td.parse_example
+-- @usage local _, x, lengths = td.parse_sequence_example(
+--   {td.sequence_example{feature_lists = {w = {3, 4}}}},
+--   {sequence = {w = td.fixed_len_sequence_feature({}, "int64")}})
+-- x.w  --> 3 4
+function ops.parse_sequence_example(serialized, features, o)
+  local what = "parse_sequence_example"
+  o = args.read(o, {"names", "name"}, what)
+  local context, lists = sort_out_both(
+    args.read(features, {"context", "sequence"}, what), what)
+  local a = attributes_of(context, lists, o.name)
+  a.context_ragged_value_types = context[3].dtypes
+  a.context_ragged_split_types = context[3].splits
+  a.feature_list_ragged_value_types = lists[3].dtypes
+  a.feature_list_ragged_split_types = lists[3].splits
+  local y = table.pack(core.op "ParseSequenceExampleV2"(
+    serialized, o.names or core.tensor({}, "string"), keys(context[1]),
+    keys(context[2]), keys(context[3]), keys(lists[1]), keys(lists[2]),
+    keys(lists[3]), core.tensor(lists[2].lacks, "bool"), context[2].defaults,
+    a))
+  return both_by_key(context, lists, y, {table.unpack(y, 7, 14)})
+end
+
+--- One SequenceExample as tensors, without an axis for a batch.
+-- @param serialized a string
+-- @param features as td.parse_sequence_example's, but ragged ones
+-- @param[opt] o name
+-- @return the context by key, the sequence by key, and how many steps the dense
+-- ones have
+-- @usage local _, x = td.parse_single_sequence_example(
+--   td.sequence_example{feature_lists = {w = {{1, 2}, {3}}}},
+--   {sequence = {w = td.var_len_feature "int64"}})
+-- x.w.values  --> 1 2 3
+function ops.parse_single_sequence_example(serialized, features, o)
+  local what = "parse_single_sequence_example"
+  o = args.read(o, {"name"}, what)
+  local context, lists = sort_out_both(
+    args.read(features, {"context", "sequence"}, what), what)
+  for _, side in ipairs{context, lists} do
+    if side[3].keys[1] then
+      fail("%s: feature \"%s\" is ragged, which one SequenceExample alone is "
+        .. "not: take a td.var_len_feature", what, side[3].keys[1])
+    end
+  end
+  local lack = {}
+  for i, key in ipairs(lists[2].keys) do
+    if lists[2].lacks[i] then lack[#lack + 1] = key end
+  end
+  local a = attributes_of(context, lists, o.name)
+  a.Ncontext_dense = #context[2].keys
+  local y = table.pack(core.op "ParseSingleSequenceExample"(
+    serialized, core.tensor(lack, "string"), context[1].keys, context[2].keys,
+    lists[1].keys, lists[2].keys, context[2].defaults, "", a))
+  local lengths = {}
+  for i, x in ipairs(y[8]) do
+    lengths[i] = core.op "StridedSlice"(core.op "Shape"(x), {0}, {1}, {1},
+                                        {shrink_axis_mask = 1})
+  end
+  return both_by_key(context, lists, y, {y[5], y[6], y[7], y[8], lengths})
 end
 
 -- ---- other bytes ----------------------------------------------------------

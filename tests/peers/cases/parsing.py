@@ -198,6 +198,139 @@ op("ParseSingleExample",
        sparse_types=["int64"], dense_keys=[], dense_shapes=[]),
    dynamic=True)
 
+# ---- sequences ---------------------------------------------------------------
+
+def sequence(context, lists):
+    maps = [(k, b"".join(field(1, f) for f in steps)) for k, steps in lists]
+    return example(*context) + field(2, b"".join(entry(*m) for m in maps))
+
+
+SA = sequence([(b"x", floats(1, 2)), (b"s", texts(b"ab", b""))],
+              [(b"f", [floats(1, 2), floats(3, 4), floats(5, 6)]),
+               (b"i", [ints(1), ints(2, 2**40), ints()]),
+               (b"t", [texts(b"moon", b"q"), texts(b"", b"tide")])])
+SB = sequence([(b"i", ints(-1))], [(b"other", [ints(3)]), (b"i", []),
+                                   (b"f", [floats(9, 8)]), (b"t", [])])
+NO_LIST = sequence([], [(b"i", [b"", ints(3, packed=False)])])
+AGAIN = sequence([], [(b"i", [ints(1)]), (b"i", [ints(2), ints(3, 4)])])
+SPLIT = sequence([], [(b"i", [ints(1)])]) + sequence([], [(b"i", [ints(7)])])
+MORE_SEQ = AGAIN + b"\x18\x05" + field(9, b"?")
+PAIR = sequence([], [(b"f", [floats(1, 2)])])
+SEQ = dict(context_sparse_types=["string"], context_dense_shapes=[[2]],
+           feature_list_sparse_types=["int64"], Nfeature_list_dense=2,
+           feature_list_dense_types=["float32", "string"],
+           feature_list_dense_shapes=[[2], [2, 1]])
+ATTRS = ("context_sparse", "context_dense", "feature_list_sparse",
+         "feature_list_dense")
+FULL = dict(SEQ, Ncontext_sparse=1, Ncontext_dense=1, Nfeature_list_sparse=1,
+            feature_list_dense_missing_assumed_empty=[],
+            **{f"{a}_keys": k for a, k in
+               zip(ATTRS, (["s"], ["x"], ["i"], ["f", "t"]))})
+BUT_T = dict(FULL, feature_list_dense_missing_assumed_empty=["t", "f"])
+BARE_SEQ = dict(Ncontext_sparse=0, Ncontext_dense=0, Nfeature_list_sparse=0,
+                Nfeature_list_dense=0, context_sparse_types=[],
+                context_dense_shapes=[], feature_list_sparse_types=[],
+                feature_list_dense_types=[], feature_list_dense_shapes=[],
+                feature_list_dense_missing_assumed_empty=[],
+                **{f"{a}_keys": [] for a in ATTRS})
+JUST_I = dict(BARE_SEQ, Nfeature_list_sparse=1,
+              feature_list_sparse_types=["int64"],
+              feature_list_sparse_keys=["i"])
+
+
+def dense_list(key, dtype, shape):
+    return dict(BARE_SEQ, Nfeature_list_dense=1,
+                feature_list_dense_types=[dtype],
+                feature_list_dense_shapes=[shape],
+                feature_list_dense_keys=[key])
+
+
+D2 = L(f32([7, 8]))
+op("ParseSequenceExample",
+   case(batch(SA, SB), NONE, D2, **FULL),
+   case(batch(SB, b"", SA), string([b"a", b"b", b"c"]), D2, **BUT_T),
+   case(batch(NO_LIST, AGAIN, SPLIT, b"", MORE_SEQ), NONE, L(), **JUST_I),
+   bad("\"n1\"", batch(SPLIT, b""), string([b"n0", b"n1"]), L(),
+       **dense_list("i", "int64", [])),
+   bad("is missing", batch(b""), NONE, L(), **dense_list("i", "int64", [])),
+   bad("takes 3", batch(PAIR), NONE, L(), **dense_list("f", "float32", [3])),
+   bad("step 0: has 0 values", batch(NO_LIST), NONE, L(),
+       **dense_list("i", "int64", [])),
+   bad("of float32, not of int64", batch(PAIR), NONE, L(),
+       **dict(JUST_I, feature_list_sparse_keys=["f"])),
+   bad("no whole", batch(PAIR, PAIR[:-1]), NONE, L(), **JUST_I),
+   bad("feature_list_dense_shapes[0]", NONE, NONE, L(),
+       **dense_list("f", "float32", [None])),
+   bad("names must", batch(PAIR, PAIR), string([b"n"]), L(), **JUST_I),
+   bad("serialized", string(AGAIN), NONE, L(), **JUST_I),
+   bad("context_dense_defaults[0]", NONE, NONE, L(f32([7])), **FULL),
+   bad("feature_list_sparse_keys", NONE, NONE, L(),
+       **dict(JUST_I, feature_list_sparse_keys=[])),
+   dynamic=True)
+
+SEQ2 = dict(SEQ, Ncontext_sparse=1, Nfeature_list_sparse=1,
+            Nfeature_list_dense=1, feature_list_dense_types=["string"],
+            feature_list_dense_shapes=[[2, 1]])
+RAG = dict(context_ragged_value_types=["int64"],
+           context_ragged_split_types=["int32"],
+           feature_list_ragged_value_types=["float32"],
+           feature_list_ragged_split_types=["int32"])
+KEYS2 = [string([k]) for k in (b"s", b"x", b"i", b"i", b"t", b"f")]
+JUST_R = dict({k: v for k, v in BARE_SEQ.items() if k.startswith("N") and
+               k != "Ncontext_dense" or k.endswith(("types", "shapes"))},
+              context_ragged_value_types=[], context_ragged_split_types=[],
+              feature_list_ragged_value_types=["int64"],
+              feature_list_ragged_split_types=["int64"])
+R2 = [NONE] * 5 + [string([b"i"])]
+
+
+def lacks(*flags):
+    return np.array(flags, bool)
+
+
+op("ParseSequenceExampleV2",
+   case(batch(SA, SB), NONE, *KEYS2, lacks(False), D2, **SEQ2, **RAG),
+   case(batch(b"", SB), string([b"a", b"b"]), *KEYS2,
+        lacks(True), D2, **SEQ2, **RAG),
+   case(batch(SA, b"", SB, SPLIT), NONE, *R2, lacks(), L(), **JUST_R),
+   case(batch(NO_LIST, AGAIN), NONE, *R2, lacks(), L(),
+        **dict(JUST_R, feature_list_ragged_split_types=["int32"])),
+   case(string(SA), string([b"n"]), *KEYS2[:2], NONE, *KEYS2[3:5], NONE,
+        lacks(False), D2, **SEQ2),
+   bad("is missing", batch(b""), NONE, *KEYS2, lacks(False), D2,
+       **SEQ2, **RAG),
+   bad("\"x\" (float32, shape {2}) is missing", batch(SB), NONE, *KEYS2,
+       lacks(True), L(NEED), **SEQ2, **RAG),
+   bad("of float32, not of int64", batch(PAIR), NONE, *R2[:5], string([b"f"]),
+       lacks(), L(), **JUST_R),
+   bad("missing_assumed_empty", NONE, NONE, *KEYS2, lacks(), D2,
+       **SEQ2, **RAG),
+   bad("feature_list_ragged_keys", NONE, NONE, *R2[:5],
+       string([b"i", b"f"]), lacks(), L(), **JUST_R),
+   bad("ragged_split_types", NONE, NONE, *R2, lacks(), L(),
+       **dict(JUST_R, feature_list_ragged_split_types=[])),
+   dynamic=True)
+
+S1 = {k: v for k, v in SEQ.items() if k != "Nfeature_list_dense"}
+K1 = [keys(b"s"), keys(b"x"), keys(b"i"), keys(b"f", b"t")]
+N1 = [L(), L(), keys(b"i"), L()]
+I1 = dict(context_sparse_types=[], context_dense_shapes=[],
+          feature_list_sparse_types=["int64"], feature_list_dense_types=[],
+          feature_list_dense_shapes=[])
+op("ParseSingleSequenceExample",
+   case(string(SA), NONE, *K1, D2, string(b"n"), **S1),
+   case(string(SB), string([b"t"]), *K1, D2, string(b""), **S1),
+   case(string(b""), string([b"t", b"f"]), *K1, D2, string(b"n"), **S1),
+   *[case(string(e), string([b"?"]), *N1, L(), string(b""), **I1)
+     for e in (SA, NO_LIST, AGAIN, b"")],
+   bad("is missing", string(b""), string([b"t"]), *K1, D2, string(b"n"), **S1),
+   bad("\"n\"", string(b""), NONE, *K1, D2, string(b"n"), **S1),
+   bad("serialized", batch(SA), NONE, *K1, D2, string(b""), **S1),
+   bad("of float32, not of int64", string(SA), NONE, L(), L(), keys(b"f"), L(),
+       L(), string(b""), **I1),
+   bad("no whole", string(SA[:-1]), NONE, *N1, L(), string(b""), **I1),
+   dynamic=True)
+
 # ---- other bytes -------------------------------------------------------------
 
 op("ParseTensor",
