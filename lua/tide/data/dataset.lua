@@ -9,7 +9,6 @@ local core = require "tide.core"
 local args = require "tide.base.args"
 local autoload = require "tide.base.autoload"
 local errors = require "tide.base.errors"
-local autoload = require "tide.base.autoload"
 local graph = require "tide.graph.graph"
 local place = require "tide.data.place"
 
@@ -238,21 +237,6 @@ function methods:pipeline(o)
   local p = sources.rows(self.rows, o)
   if not next(self.scales) then return p end
   return p:map(scale_columns(self.columns, self.scales))
-end
-
---- A pipeline over the examples (td.data.records tells of its stages), with the
--- same columns. Options: shard {k, n}, shuffle (each epoch anew), seed.
-function methods:pipeline(o)
-  local p = sources.rows(self.rows, o)
-  if not next(self.scales) then return p end
-  return p:map(function(e)
-    local columns = {}
-    for name, x in pairs(e) do
-      local scale = self.scales[name]
-      columns[name] = scale and scaled(x, scale) or x
-    end
-    return columns
-  end)
 end
 
 --- The first n examples, or those from `from` (counted from 0) on.

@@ -120,6 +120,9 @@ end
 --- The graph as the bytes of a GraphDef.
 -- @function methods:save_bytes()
 
+--- The same for who reads it elsewhere: elements of pipelines are placeholders.
+-- @function methods:export_bytes()
+
 --- From now on no node can be added.
 -- @function methods:finalize()
 
