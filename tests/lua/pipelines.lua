@@ -587,8 +587,6 @@ function tests.mistakes()
   raises("for e in p:batches() do", function() return #p end)
   raises("for e in p:batches() do", function() return p[1] end)
   raises("for e in p:batches() do", function() for e in p do print(e) end end)
-  raises("fit: data is a data set, not a pipeline", td.train.fit,
-         {loss = 1, train = 1, data = p})
   -- An element's error is its own.
   local q = rows(4):map(function(e)
     local ok = td.assert(e.x:not_equal(1), {e.x})
