@@ -17,7 +17,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/philox.h"
 
-enum { AHEAD = 16, TRIM_EVERY = 64 };
+enum { AHEAD = 2, TRIM_EVERY = 64 };
 
 /* ---- elements ------------------------------------------------------------ */
 

@@ -416,7 +416,6 @@ static td_status *add(td_pipeline *p, const td_stage_kind *kind,
   td_status *s = td_stage_add(p, kind, sizeof **out, columns, n, out);
   td_free(columns);
   if (td_ok(s)) s = fill(*out, o, n_groups);
-  if (td_ok(s)) (*out)->base.room = 2; /* batches are large */
   return s;
 }
 
