@@ -198,7 +198,7 @@ static void thing_free(td_object *o) {
 
 static void test_object(void **state) {
   int freed = 0;
-  thing it = {{1, "thing", thing_free}, &freed};
+  thing it = {{.refs = 1, .type = "thing", .free = thing_free}, &freed};
   td_shape one = td_shape_vector(1);
   td_tensor x, copy, vector, number;
   (void)state;
@@ -223,7 +223,7 @@ static void test_object(void **state) {
 
 static void test_object_refused(void **state) {
   int freed = 0;
-  thing it = {{1, "thing", thing_free}, &freed};
+  thing it = {{.refs = 1, .type = "thing", .free = thing_free}, &freed};
   td_tensor x;
   (void)state;
   FAILS(td_tensor_object(TD_FLOAT32, &it.base, &x), TD_INVALID_ARGUMENT,
@@ -253,7 +253,7 @@ static td_status *scenario(td_object *o) {
 
 static void test_faults(void **state) {
   int freed = 0, failed = 0;
-  thing it = {{1, "thing", thing_free}, &freed};
+  thing it = {{.refs = 1, .type = "thing", .free = thing_free}, &freed};
   (void)state;
   for (int64_t n = 1;; n++, failed++) {
     td_mem_fail(n, false);

@@ -164,7 +164,8 @@ static void object_free(td_object *o) {
 }
 
 static void test_print_others(void **state) {
-  static td_object object = {1, "variable", object_free};
+  static td_object object = {
+      .refs = 1, .type = "variable", .free = object_free};
   char text[70];
   memset(text, 'a', sizeof text);
   const char *at[] = {"a\"b", text};
