@@ -58,7 +58,7 @@ static td_status *mem_read(void *file, uint64_t offset, void *to, size_t n,
   mem_file *m = file;
   *got = offset < m->len ? m->len - offset : 0;
   if (*got > n) *got = n;
-  memcpy(to, m->bytes + offset, *got);
+  if (*got) memcpy(to, m->bytes + offset, *got);
   return NULL;
 }
 

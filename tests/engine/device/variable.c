@@ -116,7 +116,8 @@ static void no_free(td_object *o) {
 }
 
 static void test_another_kind_of_handle(void **state) {
-  td_resource other = {.object = {.refs = 1, .type = "queue", .free = no_free}};
+  td_resource other = {
+      .object = {.refs = 1, .type = "queue", .free = no_free, .named = true}};
   bench b = bench_new(devices[0], TD_FLOAT32, td_shape_vector(1));
   td_tensor real = b.handle, y;
   (void)state;
