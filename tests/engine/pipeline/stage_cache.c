@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -90,8 +91,11 @@ static void whole_epochs(td_pipeline *p, int n) {
   }
 }
 
+/* Returns when nobody works for it any more. */
 static void let_go(td_pipeline *p) {
+  const td_object *o = &td_pipeline_elements(p)->base.object;
   td_pipeline_close(p);
+  while (__atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) > 1) sched_yield();
   td_pipeline_release(p);
 }
 
