@@ -62,6 +62,7 @@ static const td_op_def ops[] = {
     {.type = "SerializeTensor",
      .sig = "tensor: T -> serialized: string; T: type",
      .shape = td_infer_scalars,
+     .host = "tensor",
      .doc = "A tensor as one string, the bytes of a TensorProto.",
      .example = "td.parse_tensor(td.serialize_tensor({1.5, 2}), \"float32\")  "
                 "--> 1.5 2",

@@ -22,7 +22,7 @@ static inline void td_arrive(td_iteration *it, td_target to, bool dead,
                              bool shared, td_chain *ready) {
   uint64_t *state = &it->state[to.local], now;
   if (to.lone) {
-    *state = 0; /* for why() */
+    __atomic_store_n(state, 0, __ATOMIC_RELAXED); /* for why() */
   } else {
     if (shared) {
       if (dead) __atomic_fetch_or(state, TD_STATE_DEAD, __ATOMIC_RELAXED);

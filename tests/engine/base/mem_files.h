@@ -6,6 +6,7 @@
 #ifndef TEST_MEM_FILES_H
 #define TEST_MEM_FILES_H
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,21 @@ typedef struct mem_file {
   size_t len, safe; /* what there is; what a crash leaves of it */
 } mem_file;
 
-static mem_file mem_files[MEM_FILES];
+static mem_file mem_files[MEM_FILES]; /* under the mutex */
+static pthread_mutex_t mem_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static inline int mem_lock(void) {
+  return pthread_mutex_lock(&mem_mutex);
+}
+
+static inline void mem_unlock(int *locked) {
+  (void)locked;
+  pthread_mutex_unlock(&mem_mutex);
+}
+
+/* The first line of who looks at them: to the end of the block. */
+#define MEM_LOCKED                                                             \
+  __attribute__((cleanup(mem_unlock), unused)) int mem_locked = mem_lock()
 
 static inline mem_file *mem_find(const char *name) {
   for (int i = 0; i < MEM_FILES; i++)
@@ -32,6 +47,7 @@ static td_status *mem_missing(const char *path) {
 }
 
 static td_status *mem_open(const char *path, td_file_mode mode, void **file) {
+  MEM_LOCKED;
   mem_file *m = mem_find(path);
   if (m && mode == TD_FILE_CREATE)
     return td_error(TD_ALREADY_EXISTS, "'%s' is there", path);
@@ -55,6 +71,7 @@ static td_status *mem_close(void *file) {
 
 static td_status *mem_read(void *file, uint64_t offset, void *to, size_t n,
                            size_t *got) {
+  MEM_LOCKED;
   mem_file *m = file;
   *got = offset < m->len ? m->len - offset : 0;
   if (*got > n) *got = n;
@@ -63,6 +80,7 @@ static td_status *mem_read(void *file, uint64_t offset, void *to, size_t n,
 }
 
 static td_status *mem_append(void *file, const void *bytes, size_t n) {
+  MEM_LOCKED;
   mem_file *m = file;
   if (n > MEM_BYTES - m->len)
     return td_error(TD_RESOURCE_EXHAUSTED, "'%s' is full", m->name);
@@ -72,17 +90,20 @@ static td_status *mem_append(void *file, const void *bytes, size_t n) {
 }
 
 static td_status *mem_size(void *file, uint64_t *bytes) {
+  MEM_LOCKED;
   *bytes = ((mem_file *)file)->len;
   return NULL;
 }
 
 static td_status *mem_sync(void *file) {
+  MEM_LOCKED;
   mem_file *m = file;
   m->safe = m->len;
   return NULL;
 }
 
 static td_status *mem_remove(const char *path) {
+  MEM_LOCKED;
   mem_file *m = mem_find(path);
   if (!m) return mem_missing(path);
   free(m->bytes);
@@ -91,6 +112,7 @@ static td_status *mem_remove(const char *path) {
 }
 
 static td_status *mem_rename(const char *from, const char *to) {
+  MEM_LOCKED;
   mem_file *m = mem_find(from);
   if (!m) return mem_missing(from);
   td_status_release(mem_remove(to));
@@ -99,6 +121,7 @@ static td_status *mem_rename(const char *from, const char *to) {
 }
 
 static bool mem_exists(const char *path) {
+  MEM_LOCKED;
   return mem_find(path) != NULL;
 }
 
@@ -108,6 +131,7 @@ static td_status *mem_make_folders(const char *path) {
 }
 
 static td_status *mem_list(const char *path, td_str *names) {
+  MEM_LOCKED;
   size_t n = strlen(path);
   for (int i = 0; i < MEM_FILES; i++)
     if (strncmp(mem_files[i].name, path, n) == 0 && mem_files[i].name[n])
@@ -118,10 +142,12 @@ static td_status *mem_list(const char *path, td_str *names) {
 
 /* What was not synced is gone. */
 static inline void mem_files_crash(void) {
+  MEM_LOCKED;
   for (int i = 0; i < MEM_FILES; i++) mem_files[i].len = mem_files[i].safe;
 }
 
 static inline void mem_files_clear(void) {
+  MEM_LOCKED;
   for (int i = 0; i < MEM_FILES; i++)
     if (mem_files[i].name[0])
       td_status_release(mem_remove(mem_files[i].name));

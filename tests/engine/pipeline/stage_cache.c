@@ -101,6 +101,7 @@ static void let_go(td_pipeline *p) {
 
 /* Files whose name begins with the path's, once nobody works on them. */
 static int count_files(void) {
+  MEM_LOCKED;
   int n = 0;
   for (int i = 0; i < MEM_FILES; i++)
     n += strncmp(mem_files[i].name, path, strlen(path)) == 0;
