@@ -57,10 +57,11 @@ typedef struct enqueuing {
   int64_t next, n; /* tuples */
 } enqueuing;
 
-static td_status *copy_of(td_kernel_ctx *c, const td_tensor *t,
+/* In host memory, whatever device the node is on. */
+static td_status *copy_of(const td_kernel_ctx *c, const td_tensor *t,
                           td_tensor *out) {
   if (!td_dtype_is_plain(t->dtype)) return td_tensor_copy(t, out);
-  TD_TRY(td_temp(c, t->dtype, &t->shape, out));
+  TD_TRY(td_tensor_new(c->kernel->device->host, t->dtype, &t->shape, out));
   size_t bytes = td_tensor_bytes(t);
   if (bytes) memcpy(out->data, t->data, bytes);
   return NULL;

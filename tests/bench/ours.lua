@@ -509,6 +509,42 @@ function rows.records_read()
   return sess:callable(values.op), batch
 end
 
+-- A scalar into a FIFO queue and out of it, a step each.
+function rows.queue_pairs()
+  local sess = session()
+  local q = td.fifo_queue(10, "float32", {})
+  local put = sess:callable(q:enqueue(td.constant(1.0)), {})
+  local get = sess:callable(q:dequeue().op, {})
+  return function()
+    put()
+    get()
+  end, 1
+end
+
+-- Batches of 128 rows of 784 floats, out of 10,000 that are at hand by chance.
+function rows.shuffled_batches()
+  local data = td.data.of{x = td.value.zeros{60000, 784}}
+  local e = data:pipeline():shuffle(10000, {seed = 1}):repeat_():batch(128)
+    :next()
+  return session():callable(e.x.op, {}), 128
+end
+
+-- Pictures of 256 x 256 decoded, made 224 x 224, 32 of them a batch.
+function rows.pictures_read()
+  local some = {}
+  for i = 1, 64 do
+    local noise = td.value.random_uniform({32, 32, 3}, {seed = i})
+    local big = td.image.resize_bilinear(noise[td.newaxis or "new"], {256, 256})
+    some[i] = td.encode_jpeg(td.cast(big[0] * 255, "uint8")):item()
+  end
+  local e = td.data.of{bytes = some}:pipeline():repeat_():map(function(e)
+    local image = td.decode_jpeg(e.bytes, {channels = 3})
+    image = td.expand_dims(td.cast(image, "float32"), 0)
+    return {image = td.squeeze(td.image.resize_bilinear(image, {224, 224}), {0})}
+  end):batch(32):next()
+  return session():callable(e.image.op, {}), 32
+end
+
 local work, units = assert(rows[row], "no such row")()
 work()
 print("ready")

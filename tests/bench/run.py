@@ -64,7 +64,10 @@ ROWS = {
     "lenet_step": ("s/step", [1, 2], ["tensorflow", "torch"], 0.9),
     **{f"{model}{step}": ("s/call", [1, 2], ["tensorflow", "torch"], 1.0)
        for model in ("vgg_a", "inception_v3", "resnet50") for step in ("", "_step")},
-    "records_read": ("s/record", [1, 2], ["tensorflow"], 1.0),
+    "records_read": ("s/record", [1, 2], ["tensorflow"], 0.67),
+    "queue_pairs": ("s/pair", [1, 2], ["tensorflow"], 0.2),
+    "shuffled_batches": ("s/row", [1, 2], ["tensorflow"], 0.67),
+    "pictures_read": ("s/picture", [1, 2], ["tensorflow"], 0.67),
     "rnn_dynamic": ("s/step", [1, 2], ["row:rnn_unrolled"], 1.05),
     "graph_build": ("s/node", [1], ["tensorflow"], "3.3e-6 s"),
     "growing_run": ("s/run", [1], ["tensorflow"], 0.1),

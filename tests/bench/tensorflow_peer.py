@@ -252,6 +252,42 @@ def records_read():
     return session().make_callable(values.op), batch
 
 
+def queue_pairs():
+    q = tf.FIFOQueue(10, [tf.float32], [[]])
+    s = session()
+    put = s.make_callable(q.enqueue(tf.constant(1.0)))
+    get = s.make_callable(q.dequeue().op)
+
+    def work():
+        put()
+        get()
+    return work, 1
+
+
+def following(data, op):
+    return session().make_callable(op(tf.data.make_one_shot_iterator(data).get_next()))
+
+
+def shuffled_batches():
+    data = tf.data.Dataset.from_tensor_slices(tf.zeros([60000, 784]))
+    return following(data.shuffle(10000, 1).repeat().batch(128), lambda x: x.op), 128
+
+
+def pictures_read():
+    some = []
+    with tf.Session() as s:
+        for i in range(64):
+            noise = tf.image.resize(tf.random.uniform([32, 32, 3], seed=i), [256, 256])
+            some.append(s.run(tf.io.encode_jpeg(tf.cast(noise * 255, tf.uint8))))
+
+    def read(b):
+        image = tf.cast(tf.io.decode_jpeg(b, channels=3), tf.float32)
+        return tf.image.resize(image, [224, 224])
+    data = tf.data.Dataset.from_tensor_slices(some).repeat()
+    data = data.map(read, num_parallel_calls=THREADS).batch(32)
+    return following(data, lambda x: x.op), 32
+
+
 ROWS = {
     "dispatch_chain": lambda: dispatch(lambda x: [chain(x, NODES)]),
     "dispatch_independent": lambda: dispatch(lambda x: [tf.identity(x) for _ in range(NODES)]),
@@ -272,6 +308,9 @@ ROWS = {
     "graph_build": graph_build,
     "growing_run": growing_run,
     "records_read": records_read,
+    "queue_pairs": queue_pairs,
+    "shuffled_batches": shuffled_batches,
+    "pictures_read": pictures_read,
 }
 for size in (64, 512, 1024, 2048):
     ROWS[f"sgemm_{size}"] = lambda n=size: sgemm(n)

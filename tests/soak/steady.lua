@@ -1,11 +1,12 @@
--- steady.lua - what is done over and over holds no more memory after a while:
--- steps, sessions opened and closed, graphs imported.
+-- steady.lua - what is done over and over holds no more after a while: steps,
+-- steps fed by files and queues, sessions opened and closed, graphs imported.
 --
--- Memory of the process after the first third and at the end. TIDE_SOAK: a
--- million steps, 10^5 sessions, 10^4 imports.
+-- Memory, threads and open files of the process after the first third and at the
+-- end. TIDE_SOAK: a million steps, and of input, 10^5 sessions, 10^4 imports.
 -- SPDX-License-Identifier: Apache-2.0
 
 local td = require "tide"
+local core = require "tide.core"
 
 local soak = os.getenv "TIDE_SOAK"
 local SLACK = 4 << 10 -- KiB: what lists of free blocks may come to
@@ -17,6 +18,18 @@ local function resident()
     local k = line:match "^VmRSS:%s*(%d+)"
     if k then return tonumber(k) end
   end
+end
+
+local function threads()
+  for line in io.lines "/proc/self/status" do
+    local n = line:match "^Threads:%s*(%d+)"
+    if n then return tonumber(n) end
+  end
+end
+
+local function open_files()
+  local _, n = core.list("/proc/self/fd"):gsub("\0", "")
+  return n
 end
 
 local function net()
@@ -36,6 +49,27 @@ local function steps()
   sess:init()
   local step = sess:callable({y, w:assign_add(td.value.zeros{8, 8}).op}, {x})
   return function() step(one) end
+end
+
+-- A record of a file goes through a pipeline into a queue and out of it.
+local function input()
+  td.reset()
+  local path = os.tmpname()
+  do
+    local w <close> = td.record_writer(path)
+    for i = 1, 300 do w:write(tostring(i)) end
+  end
+  local e = td.data.records(path):shuffle(32):map(function(e)
+    return {x = td.string_to_number(e.record), key = e.key}
+  end):batch(3):repeat_():next()
+  local q = td.padding_fifo_queue(4, {"float32", "string"}, {{-1}, {-1}})
+  local sess = td.session()
+  local put = sess:callable(q:enqueue(e.x, e.key), {})
+  local get = sess:callable(q:dequeue(), {})
+  return function()
+    put()
+    get()
+  end
 end
 
 local function sessions()
@@ -60,6 +94,7 @@ end
 
 local failed = 0
 for _, row in ipairs{{"steps", steps, 30000, 1000000},
+                     {"steps of input", input, 6000, 1000000},
                      {"sessions", sessions, 600, 100000},
                      {"imports", imports, 3000, 10000}} do
   local name, make, few, many = table.unpack(row)
@@ -71,13 +106,15 @@ for _, row in ipairs{{"steps", steps, 30000, 1000000},
     end
   end
   run(1, n // 3)
-  local before = resident()
+  local before, busy, files = resident(), threads(), open_files()
   run(n // 3 + 1, n)
   local after = resident()
-  local flat = after - before <= SLACK
-  print(("%d %s: %d KiB after a third, %d KiB at the end%s"):format(n, name,
-    before, after, flat and "" or ": NOT FLAT"))
+  local flat = after - before <= SLACK and threads() <= busy + 1
+    and open_files() <= files + 1 -- an I/O thread, or its file, comes and goes
+  print(("%d %s: %d KiB after a third, %d KiB at the end; %d threads, %d files%s")
+    :format(n, name, before, after, threads(), open_files(),
+            flat and "" or ": NOT FLAT"))
   failed = failed + (flat and 0 or 1)
 end
-print(("%d passed, %d failed, 0 skipped"):format(3 - failed, failed))
+print(("%d passed, %d failed, 0 skipped"):format(4 - failed, failed))
 os.exit(failed == 0)
