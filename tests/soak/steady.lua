@@ -1,8 +1,9 @@
 -- steady.lua - what is done over and over holds no more after a while: steps,
 -- steps fed by files and queues, sessions opened and closed, graphs imported.
 --
--- Memory, threads and open files of the process after the first third and at the
--- end. TIDE_SOAK: a million steps, and of input, 10^5 sessions, 10^4 imports.
+-- Memory, threads and open files of the process after the first third and at
+-- the end. TIDE_SOAK: a million steps, and of input, 10^5 sessions, 10^4
+-- imports.
 -- SPDX-License-Identifier: Apache-2.0
 
 local td = require "tide"
@@ -111,8 +112,8 @@ for _, row in ipairs{{"steps", steps, 30000, 1000000},
   local after = resident()
   local flat = after - before <= SLACK and threads() <= busy + 1
     and open_files() <= files + 1 -- an I/O thread, or its file, comes and goes
-  print(("%d %s: %d KiB after a third, %d KiB at the end; %d threads, %d files%s")
-    :format(n, name, before, after, threads(), open_files(),
+  print(("%d %s: %d KiB after a third, %d KiB at the end; %d threads, %d "
+    .. "files%s"):format(n, name, before, after, threads(), open_files(),
             flat and "" or ": NOT FLAT"))
   failed = failed + (flat and 0 or 1)
 end
