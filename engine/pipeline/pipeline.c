@@ -17,7 +17,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/philox.h"
 
-enum { AHEAD = 2, TRIM_EVERY = 64 };
+enum { AHEAD = 2, TRIM_EVERY = 64, PASSES = 1000 };
 
 /* ---- elements ------------------------------------------------------------ */
 
@@ -256,6 +256,20 @@ uint64_t td_stage_draw(uint64_t seed, int64_t epoch, int64_t k) {
   return (uint64_t)words[0] | (uint64_t)words[1] << 32;
 }
 
+bool td_stage_order(uint64_t seed, int64_t epoch, int64_t n, int64_t **order) {
+  if (!*order) *order = td_calloc((size_t)n + 1, sizeof **order);
+  int64_t *at = *order;
+  if (!at) return false;
+  for (int64_t i = 0; i < n; i++) at[i] = i;
+  for (int64_t i = n - 1; i > 0; i--) {
+    uint64_t k = td_stage_draw(seed, epoch, i) % (uint64_t)(i + 1);
+    int64_t was = at[i];
+    at[i] = at[k];
+    at[k] = was;
+  }
+  return true;
+}
+
 /* ---- being at it --------------------------------------------------------- */
 
 static bool advance(td_pipeline *p) {
@@ -349,12 +363,28 @@ static bool deliver(td_pipeline *p) {
   return any;
 }
 
-/* The caller has set `working`. */
+/* Work that has no end would hold its threads for ever. */
+static void stop_closed(td_pipeline *p) {
+  if (p->stopped || !is_closed(p)) return;
+  p->stopped = true;
+  for (td_stage *s = p->last; s; s = s->before)
+    if (s->kind->stop) s->kind->stop(s);
+}
+
+/* The caller has set `working`. What takes long, or has no end, goes on on the
+ * pool, in turn with others: nobody is held here who may be interrupted. */
 static void work(td_pipeline *p) {
   bool more = true;
+  int passes = 0;
   while (more) {
     bool changed = true;
     while (changed) {
+      if (passes++ == PASSES) {
+        td_object_retain(&p->base.base.object);
+        td_pool_submit(&p->task);
+        return;
+      }
+      stop_closed(p);
       changed = may_advance(p) && advance(p);
       changed |= deliver(p);
     }
@@ -444,8 +474,6 @@ void td_pipeline_close(td_pipeline *p) {
   p->closed = true;
   pthread_mutex_unlock(&p->lock);
   td_object_retain(&p->base.base.object);
-  for (td_stage *s = p->last; s; s = s->before)
-    if (s->kind->stop) s->kind->stop(s);
   if (enter(p)) work(p);
   td_pipeline_release(p);
 }

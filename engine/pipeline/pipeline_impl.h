@@ -21,6 +21,7 @@ struct td_pipeline {
   /* Of whoever is at it: */
   bool over;   /* the last element was given */
   bool broken; /* there was no memory to keep an element */
+  bool stopped; /* once closed: stages were told */
   td_waiter idle;
 };
 

@@ -56,7 +56,8 @@ typedef struct td_stage_kind {
   /* Takes, works, gives; true when anything changed. */
   bool (*advance)(td_stage *s);
   void (*free)(td_stage *s); /* (optional) what it has of its own */
-  void (*stop)(td_stage *s); /* (optional) ends work under way soon */
+  /* (optional) Nothing more is given: ends the work under way soon. */
+  void (*stop)(td_stage *s);
   /* (optional) Appends what it has beside a mark, as of some output not after
    * `upto`, whose mark it gives. */
   td_status *(*save)(td_stage *s, int64_t upto, td_str *out, int64_t *at,
@@ -143,6 +144,9 @@ void td_stage_break(td_stage *s);
 
 /* A number that (seed, epoch, k) draws; the same everywhere. */
 uint64_t td_stage_draw(uint64_t seed, int64_t epoch, int64_t k);
+/* The numbers 0 to n - 1 in an order drawn by (seed, epoch), by Fisher and Yates.
+ * Made where *order is NULL, td_free'd by its owner; false: no memory. */
+bool td_stage_order(uint64_t seed, int64_t epoch, int64_t n, int64_t **order);
 
 /* Numbers in saved states. */
 void td_stage_write(td_str *out, int64_t v);

@@ -47,19 +47,10 @@ typedef struct files {
 
 /* ---- the files of an epoch ----------------------------------------------- */
 
-/* Fisher and Yates's shuffle. */
 static bool draw_order(files *f) {
   int64_t epoch = f->at.epoch;
   if (!f->shuffle || f->order_of == epoch) return true;
-  if (!f->order) f->order = td_calloc((size_t)f->n_paths, sizeof *f->order);
-  if (!f->order) return false;
-  for (int64_t i = 0; i < f->n_paths; i++) f->order[i] = i;
-  for (int64_t i = f->n_paths - 1; i > 0; i--) {
-    uint64_t k = td_stage_draw(f->seed, epoch, i) % (uint64_t)(i + 1);
-    int64_t was = f->order[i];
-    f->order[i] = f->order[k];
-    f->order[k] = was;
-  }
+  if (!td_stage_order(f->seed, epoch, f->n_paths, &f->order)) return false;
   f->order_of = epoch;
   return true;
 }

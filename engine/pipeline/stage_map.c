@@ -176,6 +176,12 @@ static bool map_advance(td_stage *s) {
 
 /* ---- life ---------------------------------------------------------------- */
 
+static void map_stop(td_stage *s) {
+  mapping *m = (mapping *)s;
+  for (size_t i = m->jobs_at; i < m->jobs.len; i++)
+    if (m->jobs.at[i]->step) td_async_cancel(m->jobs.at[i]->step);
+}
+
 /* Nothing is under way any more: that holds the pipeline. */
 static void map_free(td_stage *s) {
   mapping *m = (mapping *)s;
@@ -196,10 +202,16 @@ static void map_why(td_stage *s, td_str *out) {
               m->parallel);
 }
 
-static const td_stage_kind map_kind = {
-    .name = "map", .advance = map_advance, .free = map_free, .why = map_why};
-static const td_stage_kind filter_kind = {
-    .name = "filter", .advance = map_advance, .free = map_free, .why = map_why};
+static const td_stage_kind map_kind = {.name = "map",
+                                       .advance = map_advance,
+                                       .free = map_free,
+                                       .stop = map_stop,
+                                       .why = map_why};
+static const td_stage_kind filter_kind = {.name = "filter",
+                                          .advance = map_advance,
+                                          .free = map_free,
+                                          .stop = map_stop,
+                                          .why = map_why};
 
 static td_status *add(td_pipeline *p, const td_stage_kind *kind,
                       const td_pipeline_call *call, const td_column *columns,

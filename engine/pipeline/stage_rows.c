@@ -17,18 +17,9 @@ typedef struct rows {
   int64_t order_of; /* an epoch, -1: none */
 } rows;
 
-/* Fisher and Yates's shuffle. */
 static bool draw_order(rows *r, int64_t epoch) {
   if (!r->shuffle || r->order_of == epoch) return true;
-  if (!r->order) r->order = td_calloc((size_t)r->count + 1, sizeof *r->order);
-  if (!r->order) return false;
-  for (int64_t i = 0; i < r->count; i++) r->order[i] = i;
-  for (int64_t i = r->count - 1; i > 0; i--) {
-    uint64_t k = td_stage_draw(r->seed, epoch, i) % (uint64_t)(i + 1);
-    int64_t was = r->order[i];
-    r->order[i] = r->order[k];
-    r->order[k] = was;
-  }
+  if (!td_stage_order(r->seed, epoch, r->count, &r->order)) return false;
   r->order_of = epoch;
   return true;
 }

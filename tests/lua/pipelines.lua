@@ -418,6 +418,8 @@ function tests.a_step_that_waits_ends_in_time()
   local err = raises("did not end within", s.run, s, e.x, nil, {timeout = 0.1})
   lu.assertEquals(err.code, "deadline_exceeded")
   lu.assertStrContains(err.message, "map computes")
+  p:close()
+  raises("not in this process", s.run, s, e.x)
 end
 
 -- ---- files ------------------------------------------------------------------

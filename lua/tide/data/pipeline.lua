@@ -564,6 +564,12 @@ function methods:restore(s)
   publish(self, seeds, state)
 end
 
+--- The tensors of :next() give nothing more: what waits for them, and what is
+-- computed ahead, is cancelled. (Else that ends with the graph.)
+function methods:close()
+  live(self, "close").p:close()
+end
+
 --- The tensors of :next() begin again.
 function methods:rewind()
   publish(self, live(self, "rewind").seeds)
