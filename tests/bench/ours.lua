@@ -533,9 +533,9 @@ end
 function rows.pictures_read()
   local some = {}
   for i = 1, 64 do
-    local noise = td.value.random_uniform({32, 32, 3}, {seed = i})
-    local big = td.image.resize_bilinear(noise[td.newaxis or "new"], {256, 256})
-    some[i] = td.encode_jpeg(td.cast(big[0] * 255, "uint8")):item()
+    local noise = td.value.random_uniform({1, 32, 32, 3}, {seed = i})
+    local big = td.image.resize_bilinear(noise, {256, 256})[0]
+    some[i] = td.encode_jpeg(td.cast(big * 255, "uint8")):item()
   end
   local e = td.data.of{bytes = some}:pipeline():repeat_():map(function(e)
     local image = td.decode_jpeg(e.bytes, {channels = 3})
