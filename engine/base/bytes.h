@@ -35,5 +35,21 @@ static inline bool td_bytes_get(td_bytes *from, int n, uint64_t *v) {
   return true;
 }
 
+/* Numbers of 7 bits a byte, the lowest first; all but the last byte have the
+ * highest bit set. */
+static inline void td_varint_put(td_str *out, uint64_t v) {
+  for (; v >= 0x80; v >>= 7) td_str_addc(out, (char)(v | 0x80));
+  td_str_addc(out, (char)v);
+}
+static inline bool td_varint_take(td_bytes *from, uint64_t *v) {
+  uint64_t b = 0x80;
+  *v = 0;
+  for (int shift = 0; shift < 64 && b >= 0x80; shift += 7) {
+    if (!td_bytes_get(from, 1, &b)) return false;
+    *v |= (b & 0x7f) << shift;
+  }
+  return b < 0x80;
+}
+
 TD_END
 #endif
