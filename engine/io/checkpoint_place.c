@@ -211,7 +211,8 @@ static td_status *try_replacing(const td_checkpoint_place *p) {
 static td_status *take_claim(td_checkpoint_place *p) {
   td_str path = {0};
   td_str_addf(&path, "%s.lock", p->prefix);
-  td_status *s = path.failed ? td_oom() : td_claim_take(path.at, &p->claim);
+  td_status *s =
+      path.failed ? td_oom() : td_file_claim_take(path.at, &p->claim);
   td_str_deinit(&path);
   return s;
 }
@@ -238,7 +239,7 @@ td_status *td_checkpoint_place_take(const char *prefix,
 }
 
 void td_checkpoint_place_leave(td_checkpoint_place *p) {
-  td_claim_release(p->claim);
+  td_file_claim_release(p->claim);
   td_free(p->prefix);
   td_free(p->folder);
   *p = (td_checkpoint_place){0};

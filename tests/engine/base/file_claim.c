@@ -1,7 +1,7 @@
-/* claim.c - claims among real processes, and what is left of dead ones.
+/* file_claim.c - claims among real processes, and what is left of dead ones.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/base/claim.h"
+#include "engine/base/file_claim.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -40,13 +40,13 @@ static void write_text(const char *text) {
 
 /* This process's claim as text, with lines that begin with `key` changed. */
 static void write_changed(const char *key, const char *value) {
-  td_claim *c;
+  td_file_claim *c;
   char *text;
   size_t len;
   td_str out = {0};
-  OK(td_claim_take(path, &c));
+  OK(td_file_claim_take(path, &c));
   OK(td_file_read(path, 4096, &text, &len));
-  td_claim_release(c);
+  td_file_claim_release(c);
   for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
     if (strncmp(line, key, strlen(key)) == 0)
       td_str_addf(&out, "%s %s\n", key, value);
@@ -64,8 +64,8 @@ static pid_t child_with_it(void) {
   assert_int_equal(pipe(up), 0);
   pid_t child = fork();
   if (child == 0) {
-    td_claim *c;
-    td_status *s = td_claim_take(path, &c);
+    td_file_claim *c;
+    td_status *s = td_file_claim_take(path, &c);
     said = td_ok(s) ? 'y' : 'n';
     if (write(up[1], &said, 1) != 1) _exit(1);
     for (;;) pause();
@@ -83,9 +83,9 @@ static void end_child(pid_t child) {
 }
 
 static void assert_can_be_taken(void) {
-  td_claim *c;
-  OK(td_claim_take(path, &c));
-  td_claim_release(c);
+  td_file_claim *c;
+  OK(td_file_claim_take(path, &c));
+  td_file_claim_release(c);
   assert_false(td_file_exists(path));
 }
 
@@ -93,41 +93,41 @@ static void assert_can_be_taken(void) {
 
 static void test_one_at_a_time(void **state) {
   (void)state;
-  td_claim *a, *b;
+  td_file_claim *a, *b;
   char *text;
   size_t len;
-  OK(td_claim_take(path, &a));
+  OK(td_file_claim_take(path, &a));
   OK(td_file_read(path, 4096, &text, &len));
   assert_non_null(strstr(text, "host "));
   assert_non_null(strstr(text, "\nboot "));
   assert_non_null(strstr(text, "\nprocess "));
   assert_non_null(strstr(text, "\nstart "));
   td_free(text);
-  FAILS(td_claim_take(path, &b), TD_UNAVAILABLE,
+  FAILS(td_file_claim_take(path, &b), TD_UNAVAILABLE,
         "is held by this process already");
-  td_claim_release(a);
+  td_file_claim_release(a);
   assert_can_be_taken();
 }
 
 /* By another way to the same file: the lock tells. */
 static void test_under_another_name(void **state) {
   (void)state;
-  td_claim *a, *b;
+  td_file_claim *a, *b;
   char other[600];
-  OK(td_claim_take(path, &a));
+  OK(td_file_claim_take(path, &a));
   snprintf(other, sizeof other, "/.%s", path);
-  FAILS(td_claim_take(other, &b), TD_UNAVAILABLE,
+  FAILS(td_file_claim_take(other, &b), TD_UNAVAILABLE,
         "is held by this process already");
-  td_claim_release(a);
+  td_file_claim_release(a);
 }
 
 static void test_a_living_process(void **state) {
   (void)state;
-  td_claim *c;
+  td_file_claim *c;
   char words[64];
   pid_t child = child_with_it();
   snprintf(words, sizeof words, "held by process %d: wait for its end", child);
-  FAILS(td_claim_take(path, &c), TD_UNAVAILABLE, words);
+  FAILS(td_file_claim_take(path, &c), TD_UNAVAILABLE, words);
   kill(child, SIGKILL); /* not buried yet: dead all the same */
   siginfo_t info;
   assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
@@ -137,20 +137,20 @@ static void test_a_living_process(void **state) {
 
 static void test_a_forked_child_has_none(void **state) {
   (void)state;
-  td_claim *c, *other;
-  OK(td_claim_take(path, &c));
+  td_file_claim *c, *other;
+  OK(td_file_claim_take(path, &c));
   pid_t child = fork();
   if (child == 0) {
-    td_status *s = td_claim_take(path, &other);
+    td_status *s = td_file_claim_take(path, &other);
     bool refused = td_status_code(s) == TD_UNAVAILABLE;
-    td_claim_release(c); /* is the parent's */
+    td_file_claim_release(c); /* is the parent's */
     _exit(refused && td_file_exists(path) ? 0 : 1);
   }
   int status;
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_int_equal(status, 0);
-  FAILS(td_claim_take(path, &other), TD_UNAVAILABLE, "this process");
-  td_claim_release(c);
+  FAILS(td_file_claim_take(path, &other), TD_UNAVAILABLE, "this process");
+  td_file_claim_release(c);
   assert_false(td_file_exists(path));
 }
 
@@ -182,9 +182,9 @@ static void test_another_boot(void **state) {
 
 static void test_another_host(void **state) {
   (void)state;
-  td_claim *c;
+  td_file_claim *c;
   write_text("host far\nboot 1\nspace 2\nprocess 77\nstart 5\n");
-  FAILS(td_claim_take(path, &c), TD_UNAVAILABLE,
+  FAILS(td_file_claim_take(path, &c), TD_UNAVAILABLE,
         "is held by process 77 of host far: wait for its end, or remove that "
         "file if it has ended");
   assert_true(td_file_exists(path));
@@ -193,11 +193,11 @@ static void test_another_host(void **state) {
 /* A claim that someone removed by hand, and another made. */
 static void test_removes_only_its_own(void **state) {
   (void)state;
-  td_claim *c;
-  OK(td_claim_take(path, &c));
+  td_file_claim *c;
+  OK(td_file_claim_take(path, &c));
   unlink(path);
   write_text("host far\nboot 1\nspace 2\nprocess 77\nstart 5\n");
-  td_claim_release(c);
+  td_file_claim_release(c);
   assert_true(td_file_exists(path));
 }
 
@@ -216,8 +216,8 @@ static void test_takers_at_once(void **state) {
     if (takers[i] > 0) continue;
     int won = 0;
     for (int r = 0; won < ROUNDS && r < 1000000; r++) {
-      td_claim *c;
-      td_status *s = td_claim_take(path, &c);
+      td_file_claim *c;
+      td_status *s = td_file_claim_take(path, &c);
       td_status_release(s);
       if (s) continue;
       FILE *f = fopen(inside, "wx"); /* fails when it is there */
@@ -226,11 +226,11 @@ static void test_takers_at_once(void **state) {
       sched_yield();
       unlink(inside);
       if (++won % 2) {
-        td_claim_release(c);
+        td_file_claim_release(c);
       } else { /* as if it had died */
         f = fopen(path, "w");
         if (f) fputs("host a", f), fclose(f);
-        td_claim_release(c);
+        td_file_claim_release(c);
       }
     }
     _exit(won == ROUNDS ? 0 : 2);
@@ -248,16 +248,16 @@ static void test_each_operation_fails(void **state) {
   (void)state;
   for (int way = 0; way < 4; way++)
     for (int64_t n = 1;; n++) {
-      td_claim *c;
+      td_file_claim *c;
       if (way < 2)
         td_file_fail(n, way == 1);
       else
         td_mem_fail(n, way == 3);
-      td_status *s = td_claim_take(path, &c);
+      td_status *s = td_file_claim_take(path, &c);
       td_file_fail(0, false);
       td_mem_fail(0, false);
       bool done = td_ok(s);
-      if (done) td_claim_release(c);
+      if (done) td_file_claim_release(c);
       td_status_release(s);
       assert_can_be_taken();
       if (done) break;
@@ -268,19 +268,19 @@ static void test_each_operation_fails(void **state) {
 static void test_a_file_system_without_locks(void **state) {
   (void)state;
   static const char *const far = "mem://claim";
-  td_claim *a, *b;
-  OK(td_claim_take(far, &a));
-  FAILS(td_claim_take(far, &b), TD_UNAVAILABLE, "this process");
+  td_file_claim *a, *b;
+  OK(td_file_claim_take(far, &a));
+  FAILS(td_file_claim_take(far, &b), TD_UNAVAILABLE, "this process");
   td_file_fail(2, true); /* the file stays behind */
-  td_claim_release(a);
+  td_file_claim_release(a);
   td_file_fail(0, false);
   assert_true(td_file_exists(far));
-  OK(td_claim_take(far, &a));
-  td_claim_release(a);
+  OK(td_file_claim_take(far, &a));
+  td_file_claim_release(a);
   assert_false(td_file_exists(far));
   static const char text[] = "host far\nboot 1\nspace 2\nprocess 7\nstart 5\n";
   OK(td_file_write(far, text, strlen(text)));
-  FAILS(td_claim_take(far, &a), TD_UNAVAILABLE, "host far");
+  FAILS(td_file_claim_take(far, &a), TD_UNAVAILABLE, "host far");
   mem_files_clear();
 }
 

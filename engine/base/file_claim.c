@@ -1,4 +1,4 @@
-/* claim.c - claims by lock and file, or by a file that only one can make.
+/* file_claim.c - claims by lock and file, or by a file that only one can make.
  *
  * With locks: the file is locked as long as it is held, and who has the lock
  * may write it. Text in it that nobody can read was being written when its
@@ -6,7 +6,7 @@
  * behind only a person can judge, but for this process's own.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/base/claim.h"
+#include "engine/base/file_claim.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -24,15 +24,15 @@
 
 enum { MOST_TEXT = 1024 };
 
-struct td_claim {
+struct td_file_claim {
   char *path;
-  td_file_lock *lock; /* NULL: the file system has none */
-  int process;        /* who took it: a forked child is another */
-  td_claim *next;     /* of all, under claims_lock */
+  td_file_lock *lock;  /* NULL: the file system has none */
+  int process;         /* who took it: a forked child is another */
+  td_file_claim *next; /* of all, under claims_lock */
 };
 
 static pthread_mutex_t claims_lock = PTHREAD_MUTEX_INITIALIZER;
-static td_claim *claims; /* of this process, under claims_lock */
+static td_file_claim *claims; /* of this process, under claims_lock */
 
 /* ---- who ----------------------------------------------------------------- */
 
@@ -149,8 +149,8 @@ static td_status *write_self(const char *path, td_file_mode mode,
 }
 
 /* Another has the lock: it holds the claim, or is about to. */
-static td_status *locked_by(td_claim *c, const holder *self, td_status *locked,
-                            bool *again) {
+static td_status *locked_by(td_file_claim *c, const holder *self,
+                            td_status *locked, bool *again) {
   holder h;
   td_status *s;
   bool known = read_holder(c->path, &h, &s);
@@ -162,7 +162,7 @@ static td_status *locked_by(td_claim *c, const holder *self, td_status *locked,
 }
 
 /* The lock is ours; a file that was made by locking it is empty. */
-static td_status *judge(td_claim *c, const holder *self) {
+static td_status *judge(td_file_claim *c, const holder *self) {
   holder h;
   td_status *s;
   if (read_holder(c->path, &h, &s) && may_live(&h, self))
@@ -174,7 +174,7 @@ static td_status *judge(td_claim *c, const holder *self) {
   return s;
 }
 
-static td_status *take_locked(td_claim *c, const holder *self) {
+static td_status *take_locked(td_file_claim *c, const holder *self) {
   enum { TRIES = 1000 };
   bool again = true;
   td_status *s = NULL;
@@ -191,7 +191,7 @@ static td_status *take_locked(td_claim *c, const holder *self) {
 }
 
 /* What is there is this process's own: nobody else in it has the path. */
-static td_status *take_made(td_claim *c, const holder *self) {
+static td_status *take_made(td_file_claim *c, const holder *self) {
   holder h;
   td_status *s = write_self(c->path, TD_FILE_CREATE, self), *unread;
   if (td_status_code(s) != TD_ALREADY_EXISTS) return s;
@@ -207,10 +207,10 @@ static td_status *take_made(td_claim *c, const holder *self) {
 /* ---- taking and releasing ------------------------------------------------ */
 
 /* false when this process has the path; a child has not what its parent has. */
-static bool enlist(td_claim *c) {
+static bool enlist(td_file_claim *c) {
   bool there = false;
   pthread_mutex_lock(&claims_lock);
-  for (const td_claim *i = claims; i && !there; i = i->next)
+  for (const td_file_claim *i = claims; i && !there; i = i->next)
     there = i->process == c->process && strcmp(i->path, c->path) == 0;
   if (!there) {
     c->next = claims;
@@ -220,15 +220,15 @@ static bool enlist(td_claim *c) {
   return !there;
 }
 
-static void delist(const td_claim *c) {
+static void delist(const td_file_claim *c) {
   pthread_mutex_lock(&claims_lock);
-  td_claim **at = &claims;
+  td_file_claim **at = &claims;
   while (*at && *at != c) at = &(*at)->next;
   if (*at) *at = c->next;
   pthread_mutex_unlock(&claims_lock);
 }
 
-static td_status *take(td_claim *c) {
+static td_status *take(td_file_claim *c) {
   holder self;
   find_self(&self);
   c->process = self.process;
@@ -239,8 +239,8 @@ static td_status *take(td_claim *c) {
   return s;
 }
 
-td_status *td_claim_take(const char *path, td_claim **out) {
-  td_claim *c = td_calloc(1, sizeof *c);
+td_status *td_file_claim_take(const char *path, td_file_claim **out) {
+  td_file_claim *c = td_calloc(1, sizeof *c);
   if (!c) return td_oom();
   c->path = td_strdup(path);
   td_status *s = c->path ? take(c) : td_oom();
@@ -254,7 +254,7 @@ td_status *td_claim_take(const char *path, td_claim **out) {
 }
 
 /* Someone may have removed the file, and another made one. */
-static bool is_ours(const td_claim *c) {
+static bool is_ours(const td_file_claim *c) {
   holder h, self;
   td_status *s;
   find_self(&self);
@@ -263,7 +263,7 @@ static bool is_ours(const td_claim *c) {
   return ours;
 }
 
-void td_claim_release(td_claim *c) {
+void td_file_claim_release(td_file_claim *c) {
   if (!c) return;
   if (c->process == (int)getpid()) {
     if (is_ours(c)) td_status_release(td_file_remove(c->path));
