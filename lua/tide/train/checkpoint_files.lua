@@ -1,0 +1,110 @@
+--- train/checkpoint_files.lua - which checkpoint is meant by a path.
+--
+-- A checkpoint is known by its prefix, the path without ".index". A folder
+-- stands for its newest checkpoint that is whole: those that its file
+-- "checkpoint" lists, from the last on, then the others by the number at the
+-- end of their names. One that is passed over is said on stderr.
+-- SPDX-License-Identifier: Apache-2.0
+
+local core = require "tide.core"
+local args = require "tide.base.args"
+local errors = require "tide.base.errors"
+
+local checkpoint_files = {}
+
+local STATE_LIMIT = 1 << 24 -- bytes of a folder's state file
+
+local escapes = {n = "\n", t = "\t", r = "\r", ['"'] = '"', ["'"] = "'",
+                 ["\\"] = "\\"}
+
+-- A string as protobuf's text form has it.
+local function unescape(s)
+  return (s:gsub("\\(.)(%d?%d?)", function(c, digits)
+    if c:find "[0-7]" then
+      return string.char(tonumber(c .. digits, 8) & 255)
+    end
+    return (escapes[c] or c) .. digits
+  end))
+end
+
+local function join(folder, path)
+  if path:sub(1, 1) == "/" or path:find "^%w+://" then return path end
+  return (folder:sub(-1) == "/" and folder or folder .. "/") .. path
+end
+
+-- The prefixes that the folder's state file lists, newest first.
+local function listed(folder)
+  local path = join(folder, "checkpoint")
+  local list = {}
+  if not core.exists(path) then return list end
+  local latest
+  for key, text in core.read_file(path, STATE_LIMIT)
+      :gmatch "([%w_]+):%s*\"([^\n]*)\"" do
+    local prefix = join(folder, unescape(text))
+    if key == "model_checkpoint_path" then latest = prefix end
+    if key == "all_model_checkpoint_paths" then
+      table.insert(list, 1, prefix)
+    end
+  end
+  if latest then table.insert(list, 1, latest) end
+  return list
+end
+
+-- All in the folder, the one with the highest number first.
+local function found(folder)
+  local list = {}
+  for name in core.list(folder):gmatch "([^\0]+)\0" do
+    local prefix = name:match "^(.+)%.index$"
+    if prefix then
+      list[#list + 1] = {prefix = join(folder, prefix),
+                         step = tonumber(prefix:match "%-(%d+)$") or -1}
+    end
+  end
+  table.sort(list, function(a, b)
+    if a.step ~= b.step then return a.step > b.step end
+    return a.prefix > b.prefix
+  end)
+  return list
+end
+
+--- The prefixes of the checkpoints in a folder, newest first; whether they are
+-- whole is not looked at.
+function checkpoint_files.all(folder)
+  local list, seen = {}, {}
+  local function add(prefix)
+    if not seen[prefix] and core.exists(prefix .. ".index") then
+      list[#list + 1] = prefix
+    end
+    seen[prefix] = true
+  end
+  for _, prefix in ipairs(listed(folder)) do add(prefix) end
+  for _, each in ipairs(found(folder)) do add(each.prefix) end
+  return list
+end
+
+-- The first that opens: sizes and names hold then, and every file is there.
+local function newest(folder, what)
+  local list = checkpoint_files.all(folder)
+  for i, prefix in ipairs(list) do
+    local ok, c = pcall(core.checkpoint, prefix)
+    if ok then return c, prefix end
+    if i == #list then error(c, 0) end
+    io.stderr:write(("%s: passed over: %s; the one before is taken\n")
+      :format(what, type(c) == "table" and c.message or tostring(c)))
+  end
+  return errors.raise("not_found", "%s: no checkpoint in '%s'", what, folder)
+end
+
+--- Opens what a path means: a prefix, or a folder's newest whole checkpoint.
+-- `what` names the caller in messages.
+-- @return core's reader, to be closed, and the prefix
+function checkpoint_files.open(path, what)
+  args.expect(path, "string", what .. ": the path")
+  if path:sub(-6) == ".index" then path = path:sub(1, -7) end
+  if not core.exists(path .. ".index") and core.is_folder(path) then
+    return newest(path, what)
+  end
+  return core.checkpoint(path), path
+end
+
+return checkpoint_files
