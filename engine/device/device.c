@@ -58,9 +58,9 @@ td_status *td_device_refused(const td_device *d, td_status *s) {
     return s;
   td_status *more = td_error(
       TD_RESOURCE_EXHAUSTED,
-      "%s; %lld bytes are what loops keep of their iterations for gradients: "
-      "with swap_memory = true they are kept in the host's memory",
-      td_status_message(s), (long long)stacked);
+      "%s; much of it is what loops keep of their iterations for gradients: "
+      "with swap_memory = true that goes to the host's memory",
+      td_status_message(s));
   td_status_release(s);
   return more;
 }
