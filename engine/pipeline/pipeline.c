@@ -320,10 +320,11 @@ static bool is_closed(td_pipeline *p) {
   return closed;
 }
 
-/* Before anything was asked for nothing begins: a state may yet be loaded. */
+/* Before anything was asked for nothing begins: a state may yet be loaded. And
+ * nothing after whoever asked was interrupted, until somebody asks again. */
 static bool may_advance(td_pipeline *p) {
   pthread_mutex_lock(&p->lock);
-  bool may = !p->closed && p->asked > 0;
+  bool may = !p->closed && !p->resting && p->asked > 0;
   pthread_mutex_unlock(&p->lock);
   return may && !p->over && !p->broken;
 }
@@ -371,6 +372,15 @@ static void stop_closed(td_pipeline *p) {
     if (s->kind->stop) s->kind->stop(s);
 }
 
+/* A read that waits for a pipe holds a thread and the pipe. */
+static void rest(td_pipeline *p) {
+  pthread_mutex_lock(&p->lock);
+  bool resting = p->resting || p->closed;
+  pthread_mutex_unlock(&p->lock);
+  for (td_stage *s = resting ? p->last : NULL; s; s = s->before)
+    if (s->kind->rest) s->kind->rest(s);
+}
+
 /* The caller has set `working`. What takes long, or has no end, goes on on the
  * pool, in turn with others: nobody is held here who may be interrupted. */
 static void work(td_pipeline *p) {
@@ -385,6 +395,7 @@ static void work(td_pipeline *p) {
         return;
       }
       stop_closed(p);
+      rest(p);
       changed = may_advance(p) && advance(p);
       changed |= deliver(p);
     }
@@ -444,6 +455,7 @@ static void next(td_elements *e, td_element_request *r) {
     *p->end = r;
     p->end = &r->next;
     p->asked++;
+    p->resting = false;
   }
   pthread_mutex_unlock(&p->lock);
   if (stopped)
@@ -452,6 +464,14 @@ static void next(td_elements *e, td_element_request *r) {
   else if (enter(p))
     work(p);
   td_pipeline_release(p);
+}
+
+/* Has somebody be at the stages, not this thread: it may be one that cancels.
+ */
+static void look_again(td_pipeline *p) {
+  if (!enter(p)) return;
+  td_object_retain(&p->base.base.object);
+  td_pool_submit(&p->task);
 }
 
 static td_element_request *cancel(td_elements *e, const void *owner) {
@@ -465,7 +485,10 @@ static td_element_request *cancel(td_elements *e, const void *owner) {
     if (!*at) p->end = at;
     break;
   }
+  bool alone = found && !p->first;
+  if (alone) p->resting = true;
   pthread_mutex_unlock(&p->lock);
+  if (alone) look_again(p);
   return found;
 }
 

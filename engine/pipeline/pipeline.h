@@ -125,7 +125,7 @@ const td_column *td_pipeline_column(const td_pipeline *p, int i);
 /* The next element: a tensor for each column, the caller's; *end instead after
  * the last one, and ever after. An error is that of one element: the next call
  * goes on behind it. *interrupt (may be NULL) non-zero ends the wait with
- * CANCELLED. */
+ * CANCELLED, and the reading of a pipe: the next call goes on with that. */
 td_status *td_pipeline_take(td_pipeline *p, const int *interrupt,
                             td_tensor *out, bool *end) TD_MUST_USE;
 /* After the end: the next epoch's elements follow. */

@@ -17,6 +17,7 @@ struct td_pipeline {
   bool working, again;              /* under the lock */
   td_element_request *first, **end; /* under the lock: who waits */
   bool closed;                      /* under the lock */
+  bool resting; /* under the lock: whoever waited left, and nobody came since */
   int64_t asked;                    /* under the lock: elements, ever */
   /* Of whoever is at it: */
   bool over;   /* the last element was given */

@@ -58,6 +58,9 @@ typedef struct td_stage_kind {
   void (*free)(td_stage *s); /* (optional) what it has of its own */
   /* (optional) Nothing more is given: ends the work under way soon. */
   void (*stop)(td_stage *s);
+  /* (optional) Nobody waits for elements now: what would wait for long ends, and
+   * is begun anew when somebody does. May be called often. */
+  void (*rest)(td_stage *s);
   /* (optional) Appends what it has beside a mark, as of some output not after
    * `upto`, whose mark it gives. */
   td_status *(*save)(td_stage *s, int64_t upto, td_str *out, int64_t *at,
