@@ -264,6 +264,26 @@ bool td_checkpoint_find(const td_checkpoint *c, const char *name,
   return r != NULL;
 }
 
+td_status *td_checkpoint_find_slice(const td_checkpoint *c,
+                                    const td_checkpoint_entry *e,
+                                    const td_slice *s,
+                                    td_checkpoint_entry *out) {
+  td_str key = {0};
+  td_slice_key(e->name, s, &key);
+  const record *r =
+      key.failed ? NULL : find(c, (td_bytes){td_str_c(&key), key.len});
+  bool failed = key.failed;
+  td_str_deinit(&key);
+  if (failed) return td_oom();
+  td_shape part;
+  TD_TRY(td_slice_shape(&e->shape, s, &part));
+  if (r) *out = entry_of(c, r);
+  if (!r || out->n_slices > 0 || out->dtype != e->dtype ||
+      !td_shape_equal(&out->shape, &part))
+    return td_error(TD_DATA_LOSS, "a slice of it is missing, or another's");
+  return NULL;
+}
+
 td_status *td_checkpoint_missing(const td_checkpoint *c, const char *name) {
   td_nearest near = td_nearest_to(name);
   for (size_t i = c->first_name; i < c->records.len; i++)
@@ -392,25 +412,6 @@ static td_status *read_stored(const td_checkpoint *c,
 
 /* ---- slices -------------------------------------------------------------- */
 
-static td_status *find_slice(const td_checkpoint *c,
-                             const td_checkpoint_entry *e, const td_slice *s,
-                             td_checkpoint_entry *out) {
-  td_str key = {0};
-  td_slice_key(e->name, s, &key);
-  const record *r =
-      key.failed ? NULL : find(c, (td_bytes){td_str_c(&key), key.len});
-  bool failed = key.failed;
-  td_str_deinit(&key);
-  if (failed) return td_oom();
-  td_shape part;
-  TD_TRY(td_slice_shape(&e->shape, s, &part));
-  if (r) *out = entry_of(c, r);
-  if (!r || out->n_slices > 0 || out->dtype != e->dtype ||
-      !td_shape_equal(&out->shape, &part))
-    return td_error(TD_DATA_LOSS, "a slice of it is missing, or another's");
-  return NULL;
-}
-
 /* What a stored slice has of the part that is wanted; counts the elements. */
 static td_status *copy_slice(const td_checkpoint *c,
                              const td_checkpoint_entry *e, const td_slice *s,
@@ -420,7 +421,7 @@ static td_status *copy_slice(const td_checkpoint *c,
   td_checkpoint_entry stored;
   td_tensor t;
   if (!td_slice_meet(&e->shape, s, part, &common)) return NULL;
-  TD_TRY(find_slice(c, e, s, &stored));
+  TD_TRY(td_checkpoint_find_slice(c, e, s, &stored));
   TD_TRY(read_stored(c, &stored, NULL, &t));
   td_slice_copy(&e->shape, &common, s, t.data, part, out->data,
                 td_dtype_size(e->dtype));

@@ -66,6 +66,11 @@ bool td_checkpoint_find(const td_checkpoint *c, const char *name,
                         td_checkpoint_entry *out);
 /* for (td_bytes at = e.slices; td_checkpoint_next_slice(&at, &s);) ... */
 bool td_checkpoint_next_slice(td_bytes *at, td_slice *out);
+/* Where a slice of a tensor in slices is stored; DATA_LOSS when it is not. */
+td_status *td_checkpoint_find_slice(const td_checkpoint *c,
+                                    const td_checkpoint_entry *e,
+                                    const td_slice *s,
+                                    td_checkpoint_entry *out) TD_MUST_USE;
 /* NOT_FOUND, with the checkpoint and the names that are near. */
 td_status *td_checkpoint_missing(const td_checkpoint *c,
                                  const char *name) TD_MUST_USE;

@@ -49,8 +49,10 @@ td_status *td_checkpoint_writer_commit(td_checkpoint_writer *w) TD_MUST_USE;
 void td_checkpoint_writer_close(td_checkpoint_writer *w);
 
 /* Makes one checkpoint of several, whose data files become its shards, and whose
- * own folders are removed if `remove_folders` and they are empty. The parts are
- * gone after, also of a merge that failed half way: do it again. */
+ * own folders are removed if `remove_folders` and they are empty. All slices of
+ * a tensor agree in dtype and shape, over all parts; ALREADY_EXISTS for a name in
+ * two of them. The parts are gone after. Of a merge that failed or was killed
+ * they may be gone, too, but never what the prefix held before: save again. */
 td_status *td_checkpoint_merge(const char *const *parts, size_t n,
                                const char *prefix,
                                bool remove_folders) TD_MUST_USE;
