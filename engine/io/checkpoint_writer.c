@@ -71,7 +71,7 @@ void td_checkpoint_writer_ask(td_checkpoint_writer *w,
 static td_status *ask(const td_checkpoint_writer *w, bool last) {
   if (!w->go_on || w->go_on(w->arg, last)) return NULL;
   return td_error(TD_CANCELLED, "writing checkpoint '%s' was stopped",
-                  w->prefix);
+                  w->place.prefix);
 }
 
 static td_status *append(td_checkpoint_writer *w, const void *bytes, size_t n,
