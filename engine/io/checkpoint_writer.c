@@ -37,8 +37,10 @@ struct td_checkpoint_writer {
   td_file *data;
   uint64_t size; /* of the data so far */
   TD_VEC(item *) items;
-  td_map by_key; /* item * */
-  bool failed;   /* a file's error: nothing is taken any more */
+  td_map by_key;             /* item * */
+  bool failed;               /* a file's error: nothing is taken any more */
+  td_checkpoint_go_on go_on; /* or NULL */
+  void *arg;                 /* for it */
 };
 
 /* ---- opening ------------------------------------------------------------- */
@@ -109,11 +111,24 @@ void td_checkpoint_writer_close(td_checkpoint_writer *w) {
 
 /* ---- tensors ------------------------------------------------------------- */
 
+void td_checkpoint_writer_ask(td_checkpoint_writer *w,
+                              td_checkpoint_go_on go_on, void *arg) {
+  w->go_on = go_on;
+  w->arg = arg;
+}
+
+static td_status *ask(const td_checkpoint_writer *w, bool last) {
+  if (!w->go_on || w->go_on(w->arg, last)) return NULL;
+  return td_error(TD_CANCELLED, "writing checkpoint '%s' was stopped",
+                  w->prefix);
+}
+
 static td_status *append(td_checkpoint_writer *w, const void *bytes, size_t n,
                          uint32_t *crc) {
   for (size_t done = 0; done < n;) {
     size_t piece = n - done < PIECE ? n - done : PIECE;
     const char *at = (const char *)bytes + done;
+    TD_TRY(ask(w, false));
     *crc = td_crc32c_add(*crc, at, piece);
     TD_TRY(td_file_append(w->data, at, piece));
     done += piece;
@@ -326,6 +341,7 @@ static td_status *put_data(td_checkpoint_writer *w, int shard, int shards) {
   td_str to = {0};
   shard_path(w->prefix, shard, shards, &to);
   td_status *s = to.failed ? td_oom() : td_file_sync(w->data);
+  if (td_ok(s)) s = ask(w, true);
   if (td_ok(s)) {
     s = td_file_close(w->data);
     w->data = NULL;
