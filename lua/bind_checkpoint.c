@@ -205,14 +205,6 @@ static int writer_close(lua_State *L) {
   return 0;
 }
 
-/* A `local c <close>` of the class ends by `f`. */
-static void set_close(lua_State *L, const char *class, lua_CFunction f) {
-  luaL_getmetatable(L, class);
-  lua_pushcfunction(L, f);
-  lua_setfield(L, -2, "__close");
-  lua_pop(L, 1);
-}
-
 TD_LUA_OPEN(checkpoint) {
   static const luaL_Reg checkpoint[] = {{"list", checkpoint_list},
                                         {"shards", checkpoint_shards},
@@ -231,6 +223,6 @@ TD_LUA_OPEN(checkpoint) {
   luaL_setfuncs(L, functions, 0);
   td_lua_make_class(L, TD_LUA_CHECKPOINT, checkpoint_close, checkpoint);
   td_lua_make_class(L, TD_LUA_CHECKPOINT_WRITER, writer_close, writer);
-  set_close(L, TD_LUA_CHECKPOINT, checkpoint_close);
-  set_close(L, TD_LUA_CHECKPOINT_WRITER, writer_close);
+  td_lua_set_close(L, TD_LUA_CHECKPOINT, checkpoint_close);
+  td_lua_set_close(L, TD_LUA_CHECKPOINT_WRITER, writer_close);
 }

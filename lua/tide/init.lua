@@ -56,6 +56,7 @@ local exports = {
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},
+  ["data.safetensors"] = {"load_safetensors", "save_safetensors"},
   ["data.record_files"] = {"record_writer"},
   ["data.example"] = {"example", "sequence_example"},
   ["script.flags"] = {"flags"},

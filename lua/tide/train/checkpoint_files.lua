@@ -88,9 +88,11 @@ local function newest(folder, what)
   for i, prefix in ipairs(list) do
     local ok, c = pcall(core.checkpoint, prefix)
     if ok then return c, prefix end
-    if i == #list then error(c, 0) end
+    local is_broken = type(c) == "table" and (c.code == "data_loss"
+                                              or c.code == "not_found")
+    if i == #list or not is_broken then error(c, 0) end
     io.stderr:write(("%s: passed over: %s; the one before is taken\n")
-      :format(what, type(c) == "table" and c.message or tostring(c)))
+      :format(what, c.message))
   end
   return errors.raise("not_found", "%s: no checkpoint in '%s'", what, folder)
 end
