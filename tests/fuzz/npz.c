@@ -1,6 +1,8 @@
 /* npz.c - libFuzzer: no bytes may break the reader of .npz archives.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
 #include "engine/base/file_stream.h"
 #include "engine/io/npz.h"
 #include "tests/engine/base/mem_files.h"

@@ -5,6 +5,8 @@
  * each is read and mapped, with the same bytes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
 #include "engine/base/file_stream.h"
 #include "engine/io/safetensors.h"
 #include "tests/engine/base/mem_files.h"
