@@ -44,14 +44,15 @@ end
 function tests.flags_resume()
   local flags = require "tide.script.flags"
   local was = arg
-  local _ <close> = setmetatable({}, {__close = function() arg = was end})
+  local function words(list) rawset(_G, "arg", list) end
+  local _ <close> = setmetatable({}, {__close = function() words(was) end})
   raises("no flag --resume", td.flags, defaults, {"--resume"})
   lu.assertEquals(td.flags({resume = 3}, {"--resume", "4"}).resume, 4)
-  arg = {}
+  words{}
   lu.assertFalse(flags.resume())
-  arg = {"--resum"}
+  words{"--resum"}
   raises("did you mean --resume?", td.flags, defaults)
-  arg = {"--resume", "--lr", "2", "word"}
+  words{"--resume", "--lr", "2", "word"}
   local values = td.flags(defaults)
   lu.assertEquals({values.lr, values[1], values.resume}, {2.0, "word"})
   lu.assertTrue(flags.resume())

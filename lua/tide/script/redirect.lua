@@ -1,4 +1,4 @@
---- script/redirect.lua - a run that is repeated writes into a folder of its own.
+--- script/redirect.lua - a run that is repeated has a folder of its own.
 --
 -- `tide rerun` starts a script as it was started before, so the script names
 -- the folder of the run that is repeated. That must stay as it is: the command
@@ -28,6 +28,11 @@ local function absolute(path)
   return real and real:gsub("/$", "") .. "/" .. name or path
 end
 
+--- The folder of the run that is repeated; nil where nothing is.
+function redirect.from()
+  return (folders())
+end
+
 --- Where a script's path leads: into the new folder where it led into the old
 -- one, else where it says.
 function redirect.path(path)
@@ -35,8 +40,8 @@ function redirect.path(path)
   if not old or path == "" or path:find "%z" then return path end
   local full = absolute(path)
   if full == old then return new end
-  if full:sub(1, #old + 1) == old .. "/" then return new .. full:sub(#old + 1) end
-  return path
+  local below = full:sub(1, #old + 1) == old .. "/"
+  return below and new .. full:sub(#old + 1) or path
 end
 
 --- The value of TIDE_RERUN for two folders, of which the first is there.
