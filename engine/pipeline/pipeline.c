@@ -76,6 +76,7 @@ td_status *td_pipeline_new(td_pipeline **out) {
   p->base.next = next;
   p->base.cancel = cancel;
   p->base.why = why;
+  p->bound = TD_PIPELINE_BYTES;
   p->task.run = go_on;
   p->end = &p->first;
   pthread_mutex_init(&p->lock, NULL);
@@ -155,14 +156,30 @@ td_status *td_stage_add(td_pipeline *p, const td_stage_kind *kind, size_t size,
   return NULL;
 }
 
+void td_pipeline_bound(td_pipeline *p, size_t bytes) {
+  p->bound = bytes;
+}
+
 /* ---- what stages ask ----------------------------------------------------- */
 
 static size_t ready_count(const td_stage *s) {
   return s->ready.len - s->ready_at;
 }
 
+/* One is always ready, however large. */
+static bool is_full(const td_stage *s) {
+  size_t n = ready_count(s);
+  return n >= s->room || (n > 0 && s->bytes >= s->pipeline->bound);
+}
+
 bool td_stage_has_room(const td_stage *s) {
-  return !s->pipeline->broken && (s->skip > 0 || ready_count(s) < s->room);
+  return !s->pipeline->broken && (s->skip > 0 || !is_full(s));
+}
+
+static size_t bytes_of(const td_element *e) {
+  size_t sum = 0;
+  for (int i = 0; e->at && i < e->n; i++) sum += td_tensor_bytes(&e->at[i]);
+  return sum;
 }
 
 bool td_stage_has_input(const td_stage *s) {
@@ -172,6 +189,7 @@ bool td_stage_has_input(const td_stage *s) {
 /* The first of those that are ready. */
 static td_element shift(td_stage *s) {
   td_element e = s->ready.at[s->ready_at++];
+  s->bytes -= bytes_of(&e);
   if (s->ready_at == s->ready.len) s->ready_at = s->ready.len = 0;
   s->given++;
   return e;
@@ -227,6 +245,7 @@ void td_stage_put_as(td_stage *s, td_element e, const td_mark *mark) {
     s->given++;
     td_element_drop(&e);
   } else {
+    s->bytes += bytes_of(&e);
     s->ready.at[s->ready.len++] = e;
   }
 }

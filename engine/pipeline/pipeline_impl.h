@@ -12,6 +12,7 @@
 struct td_pipeline {
   td_elements base; /* first */
   td_stage *last;
+  size_t bound; /* bytes that a stage keeps ready */
   td_task task; /* goes on, on the pool */
   pthread_mutex_t lock;
   bool working, again;              /* under the lock */
