@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/file.h"
+#include "engine/base/file_stream.h"
 #include "engine/base/mem.h"
 #include "engine/base/vec.h"
 #include "engine/io/checkpoint_index.h"
