@@ -31,6 +31,7 @@ static const char usage[] =
     "  -i                a prompt (after FILE or CODE, when given)\n"
     "  ops [NAME|--json] the ops there are\n"
     "  doc DIR           write the reference into DIR\n"
+    "  checkpoint PATH   what a checkpoint holds; verify, compare, convert it\n"
     "  kernel [FILE]     a Jupyter kernel (at the connection file)\n"
     "  install-kernel    let Jupyter know Tide (--help: where)\n"
     "  uninstall-kernel  let Jupyter forget it\n"
