@@ -1,4 +1,4 @@
---- cli/checkpoint.lua - `tide checkpoint PATH`: what a checkpoint holds, whether it
+--- cli/checkpoint.lua - `tide checkpoint PATH`: what a checkpoint holds, if it
 -- is whole, what differs between two, and the same in another format.
 --
 -- Tensors are read one at a time: the largest is what it takes of memory, of
