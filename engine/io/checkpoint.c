@@ -50,7 +50,9 @@ struct td_checkpoint {
   size_t first_name;      /* of them: those before are keys of slices */
   int n_shards;
   bool has_header;
-  TD_VEC(shard) shards; /* those that entries need, by number */
+  TD_VEC(shard) shards;      /* those that entries need, by number */
+  td_checkpoint_go_on go_on; /* or NULL */
+  void *arg;                 /* for it */
 };
 
 /* ---- opening ------------------------------------------------------------- */
@@ -219,6 +221,11 @@ int td_checkpoint_shards(const td_checkpoint *c) {
   return c->n_shards;
 }
 
+void td_checkpoint_ask(td_checkpoint *c, td_checkpoint_go_on go_on, void *arg) {
+  c->go_on = go_on;
+  c->arg = arg;
+}
+
 size_t td_checkpoint_count(const td_checkpoint *c) {
   return c->records.len - c->first_name;
 }
@@ -257,6 +264,26 @@ bool td_checkpoint_find(const td_checkpoint *c, const char *name,
   return r != NULL;
 }
 
+td_status *td_checkpoint_find_slice(const td_checkpoint *c,
+                                    const td_checkpoint_entry *e,
+                                    const td_slice *s,
+                                    td_checkpoint_entry *out) {
+  td_str key = {0};
+  td_slice_key(e->name, s, &key);
+  const record *r =
+      key.failed ? NULL : find(c, (td_bytes){td_str_c(&key), key.len});
+  bool failed = key.failed;
+  td_str_deinit(&key);
+  if (failed) return td_oom();
+  td_shape part;
+  TD_TRY(td_slice_shape(&e->shape, s, &part));
+  if (r) *out = entry_of(c, r);
+  if (!r || out->n_slices > 0 || out->dtype != e->dtype ||
+      !td_shape_equal(&out->shape, &part))
+    return td_error(TD_DATA_LOSS, "a slice of it is missing, or another's");
+  return NULL;
+}
+
 td_status *td_checkpoint_missing(const td_checkpoint *c, const char *name) {
   td_nearest near = td_nearest_to(name);
   for (size_t i = c->first_name; i < c->records.len; i++)
@@ -270,6 +297,7 @@ td_status *td_checkpoint_missing(const td_checkpoint *c, const char *name) {
 
 /* What stands in a file from `at` to `end`, in order; the check goes along. */
 typedef struct stream {
+  const td_checkpoint *of;
   const shard *from;
   uint64_t at, end;
   uint32_t crc;
@@ -283,6 +311,8 @@ static td_status *changed(const shard *sh) {
 static td_status *stream_take(stream *s, void *to, size_t n) {
   for (size_t done = 0; done < n;) {
     size_t want = n - done < PIECE ? n - done : PIECE, got = 0;
+    if (s->of->go_on && !s->of->go_on(s->of->arg, false))
+      return td_error(TD_CANCELLED, "reading was stopped");
     TD_TRY(
         td_file_read_at(s->from->file, s->at, (char *)to + done, want, &got));
     if (got < want) return changed(s->from);
@@ -374,32 +404,13 @@ static td_status *read_strings(stream *s, const td_checkpoint_entry *e,
 static td_status *read_stored(const td_checkpoint *c,
                               const td_checkpoint_entry *e, td_allocator *a,
                               td_tensor *out) {
-  stream s = {.from = find_shard(c, e->shard), .at = e->offset};
+  stream s = {.of = c, .from = find_shard(c, e->shard), .at = e->offset};
   s.end = e->offset + e->size;
   return e->dtype == TD_STRING ? read_strings(&s, e, out)
                                : read_plain(&s, e, a, out);
 }
 
 /* ---- slices -------------------------------------------------------------- */
-
-static td_status *find_slice(const td_checkpoint *c,
-                             const td_checkpoint_entry *e, const td_slice *s,
-                             td_checkpoint_entry *out) {
-  td_str key = {0};
-  td_slice_key(e->name, s, &key);
-  const record *r =
-      key.failed ? NULL : find(c, (td_bytes){td_str_c(&key), key.len});
-  bool failed = key.failed;
-  td_str_deinit(&key);
-  if (failed) return td_oom();
-  td_shape part;
-  TD_TRY(td_slice_shape(&e->shape, s, &part));
-  if (r) *out = entry_of(c, r);
-  if (!r || out->n_slices > 0 || out->dtype != e->dtype ||
-      !td_shape_equal(&out->shape, &part))
-    return td_error(TD_DATA_LOSS, "a slice of it is missing, or another's");
-  return NULL;
-}
 
 /* What a stored slice has of the part that is wanted; counts the elements. */
 static td_status *copy_slice(const td_checkpoint *c,
@@ -410,7 +421,7 @@ static td_status *copy_slice(const td_checkpoint *c,
   td_checkpoint_entry stored;
   td_tensor t;
   if (!td_slice_meet(&e->shape, s, part, &common)) return NULL;
-  TD_TRY(find_slice(c, e, s, &stored));
+  TD_TRY(td_checkpoint_find_slice(c, e, s, &stored));
   TD_TRY(read_stored(c, &stored, NULL, &t));
   td_slice_copy(&e->shape, &common, s, t.data, part, out->data,
                 td_dtype_size(e->dtype));
@@ -450,11 +461,12 @@ static td_status *read_part(const td_checkpoint *c,
   } else {
     td_slice all = {.rank = e->shape.rank};
     for (int i = 0; i < all.rank; i++) all.length[i] = -1;
+    td_slice common;
     td_tensor t;
     s = read_stored(c, e, NULL, &t);
     if (td_ok(s)) {
-      if (td_tensor_count(out) > 0)
-        td_slice_copy(&e->shape, part, &all, t.data, part, out->data,
+      if (td_slice_meet(&e->shape, part, &all, &common))
+        td_slice_copy(&e->shape, &common, &all, t.data, part, out->data,
                       td_dtype_size(e->dtype));
       td_tensor_release(&t);
     }

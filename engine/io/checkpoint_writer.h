@@ -18,8 +18,7 @@
 #ifndef TD_CHECKPOINT_WRITER_H
 #define TD_CHECKPOINT_WRITER_H
 
-#include "engine/io/checkpoint_slice.h"
-#include "engine/tensor/tensor.h"
+#include "engine/io/checkpoint.h"
 
 TD_BEGIN
 
@@ -30,6 +29,10 @@ typedef struct td_checkpoint_writer td_checkpoint_writer;
  * place of another. Caller owns the result. */
 td_status *td_checkpoint_writer_open(const char *prefix,
                                      td_checkpoint_writer **out) TD_MUST_USE;
+/* From now on writing ends with CANCELLED when `go_on` says no. It is asked for
+ * the last time when the data are on the disk and nothing has its name yet. */
+void td_checkpoint_writer_ask(td_checkpoint_writer *w,
+                              td_checkpoint_go_on go_on, void *arg);
 /* Appends a host tensor. ALREADY_EXISTS for a name that came before; after an
  * error of a file it takes no more. */
 td_status *td_checkpoint_writer_add(td_checkpoint_writer *w, const char *name,
@@ -46,8 +49,10 @@ td_status *td_checkpoint_writer_commit(td_checkpoint_writer *w) TD_MUST_USE;
 void td_checkpoint_writer_close(td_checkpoint_writer *w);
 
 /* Makes one checkpoint of several, whose data files become its shards, and whose
- * own folders are removed if `remove_folders` and they are empty. The parts are
- * gone after, also of a merge that failed half way: do it again. */
+ * own folders are removed if `remove_folders` and they are empty. All slices of
+ * a tensor agree in dtype and shape, over all parts; ALREADY_EXISTS for a name in
+ * two of them. The parts are gone after. Of a merge that failed or was killed
+ * they may be gone, too, but never what the prefix held before: save again. */
 td_status *td_checkpoint_merge(const char *const *parts, size_t n,
                                const char *prefix,
                                bool remove_folders) TD_MUST_USE;
