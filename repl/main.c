@@ -32,6 +32,7 @@ static const char usage[] =
     "  -i                a prompt (after FILE or CODE, when given)\n"
     "  ops [NAME|--json] the ops there are\n"
     "  doc DIR           write the reference into DIR\n"
+    "  checkpoint PATH   what a checkpoint holds; verify, compare, convert it\n"
     "  runs DIR [A B]    the runs below DIR; in what two of them differ\n"
     "  rerun DIR         a run once more, with the same bits\n"
     "  kernel [FILE]     a Jupyter kernel (at the connection file)\n"

@@ -208,9 +208,19 @@ static td_status *write_entry(td_npz_writer *w, entry *e, const td_str *head,
   return bad;
 }
 
+/* What comes before the elements; an error says of which array. */
+static td_status *make_head(const char *name, const td_tensor *t,
+                            td_str *head) {
+  td_status *s = td_npy_head(t, head);
+  if (td_ok(s) || td_status_code(s) == TD_RESOURCE_EXHAUSTED) return s;
+  td_status *told = td_error(td_status_code(s), "array '%.200s': %s", name,
+                             td_status_message(s));
+  td_status_release(s);
+  return told;
+}
+
 static td_status *add(td_npz_writer *w, const char *name, const td_tensor *t,
                       td_str *head, td_str *packed) {
-  TD_TRY(td_npy_head(t, head));
   TD_TRY(check_name(w, name));
   size_t bytes = td_tensor_bytes(t);
   entry e = {.name = name, .size = head->len + bytes};
@@ -228,7 +238,8 @@ static td_status *add(td_npz_writer *w, const char *name, const td_tensor *t,
 td_status *td_npz_writer_add(td_npz_writer *w, const char *name,
                              const td_tensor *t) {
   td_str head = {0}, packed = {0};
-  td_status *s = add(w, name, t, &head, &packed);
+  td_status *s = make_head(name, t, &head);
+  if (td_ok(s)) s = add(w, name, t, &head, &packed);
   td_str_deinit(&head);
   td_str_deinit(&packed);
   return s;
