@@ -381,7 +381,7 @@ end
 function run:__close(e)
   if e == nil then return self:close "done" end
   local message = type(e) == "table" and e.message or tostring(e)
-  local interrupted = message:find "interrupted$"
+  local interrupted = message:match "^[^\n]*":find "interrupted$"
   self:close(interrupted and "interrupted" or "failed", tostring(e))
 end
 
