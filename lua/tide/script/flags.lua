@@ -103,8 +103,7 @@ local resume = {given = false, asked = false}
 function resume.__gc()
   if resume.given and not resume.asked then
     io.stderr:write("tide: --resume changed nothing: the script opened "
-      .. "nothing that keeps its state (td.train.supervisor, "
-      .. "fit{checkpoint =})\n")
+      .. "nothing that keeps its state (a supervisor, fit{checkpoint =})\n")
   end
 end
 setmetatable(resume, resume)

@@ -146,6 +146,10 @@ local function file_of(dir) return dir .. "/run.json" end
 -- @usage local record, why = runs.read "runs/first"
 function runs.read(dir)
   local path = file_of(dir)
+  if core.exists(path) and not core.is_file(path) then
+    return nil, ("'%s' is no record of a run, for it is no regular file")
+      :format(path)
+  end
   local ok, bytes = pcall(core.read_file, path, MOST_BYTES)
   if not ok then return nil, bytes.message or tostring(bytes) end
   local data, why = json.decode(bytes)
