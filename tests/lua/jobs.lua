@@ -64,17 +64,17 @@ end
 -- A step that runs is not interrupted, nor is a wait for one.
 function tests.signals_leave_steps_alone()
   local heard <close> = signals.open()
-  local n = td.while_loop(function(i) return i:less(20000) end,
+  local n = td.while_loop(function(i) return i:less(3000) end,
                           function(i) return i + 1 end, {0})
   local sess = td.session()
   os.execute "pid=$PPID; (sleep 0.02; kill -TERM $pid; kill -USR1 $pid) &"
   local steps = 0
   repeat
-    lu.assertEquals(sess:run(n), 20000)
+    lu.assertEquals(sess:run(n), 3000)
     steps = steps + 1
   until heard:asked() or steps == 1000
   lu.assertEquals(heard:asked(), "SIGTERM")
-  lu.assertEquals(sess:run(n), 20000)
+  lu.assertEquals(sess:run(n), 3000)
 end
 
 function tests.exit_codes()
