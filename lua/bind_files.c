@@ -267,6 +267,13 @@ static int is_folder(lua_State *L) {
   return 1;
 }
 
+/* core.is_file(path): a regular one, of bytes that are there? */
+static int is_file(lua_State *L) {
+  struct stat st;
+  lua_pushboolean(L, stat(td_lua_text(L, 1), &st) == 0 && S_ISREG(st.st_mode));
+  return 1;
+}
+
 /* core.temp_file(): the path of an empty file of its own, which the caller
  * removes. */
 static int temp_file(lua_State *L) {
@@ -318,6 +325,7 @@ TD_LUA_OPEN(files) {
                                        {"executable", executable},
                                        {"allows", allows},
                                        {"is_folder", is_folder},
+                                       {"is_file", is_file},
                                        {"temp_file", temp_file},
                                        {"sha256", sha256},
                                        {NULL, NULL}};

@@ -146,6 +146,10 @@ local function file_of(dir) return dir .. "/run.json" end
 -- @usage local record, why = runs.read "runs/first"
 function runs.read(dir)
   local path = file_of(dir)
+  if core.exists(path) and not core.is_file(path) then
+    return nil, ("'%s' is no record of a run, for it is no regular file")
+      :format(path)
+  end
   local ok, bytes = pcall(core.read_file, path, MOST_BYTES)
   if not ok then return nil, bytes.message or tostring(bytes) end
   local data, why = json.decode(bytes)
@@ -381,7 +385,7 @@ end
 function run:__close(e)
   if e == nil then return self:close "done" end
   local message = type(e) == "table" and e.message or tostring(e)
-  local interrupted = message:find "interrupted$"
+  local interrupted = message:match "^[^\n]*":find "interrupted$"
   self:close(interrupted and "interrupted" or "failed", tostring(e))
 end
 
