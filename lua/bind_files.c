@@ -307,28 +307,18 @@ static int sha256(lua_State *L) {
 }
 
 TD_LUA_OPEN(files) {
-  static const luaL_Reg functions[] = {{"read_file", read_file},
-                                       {"write_file", write_file},
-                                       {"exists", file_exists},
-                                       {"mkdirs", file_mkdirs},
-                                       {"lock_file", lock_file},
-                                       {"append_line", append_line},
-                                       {"gunzip", gunzip},
-                                       {"load_npy", load_npy},
-                                       {"save_npy", save_npy},
-                                       {"load_npz", load_npz},
-                                       {"save_npz", save_npz},
-                                       {"list", list_folder},
-                                       {"chdir", change_folder},
-                                       {"cwd", folder},
-                                       {"real_path", real_path},
-                                       {"executable", executable},
-                                       {"allows", allows},
-                                       {"is_folder", is_folder},
-                                       {"is_file", is_file},
-                                       {"temp_file", temp_file},
-                                       {"sha256", sha256},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"read_file", read_file}, {"write_file", write_file},
+      {"exists", file_exists},  {"mkdirs", file_mkdirs},
+      {"lock_file", lock_file}, {"append_line", append_line},
+      {"gunzip", gunzip},       {"load_npy", load_npy},
+      {"save_npy", save_npy},   {"load_npz", load_npz},
+      {"save_npz", save_npz},   {"list", list_folder},
+      {"chdir", change_folder}, {"cwd", folder},
+      {"real_path", real_path}, {"executable", executable},
+      {"allows", allows},       {"is_folder", is_folder},
+      {"is_file", is_file},     {"temp_file", temp_file},
+      {"sha256", sha256},       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   open_locks(L);
 }

@@ -182,7 +182,7 @@ tests.record_of_a_folder_in_use = in_folder(function(dir)
   local run = runs.open(dir)
   local e = raises("is in use by this process, since 20", runs.open, dir)
   lu.assertEquals(e.code, "failed_precondition")
-  helper.contains(tostring(e), dir, "choose another folder")
+  helper.contains(tostring(e), dir, "close what was opened there")
   lu.assertEquals(read(dir).process.pid, core.process().pid)
   run:note{step = 1, now = true}
   run:close()
@@ -197,6 +197,13 @@ tests.record_of_a_folder_in_use = in_folder(function(dir)
   run = runs.open(dir)
   lu.assertEquals(run.data.attempts[3].reason, "killed")
   run:close()
+end)
+
+-- As a notebook's cell does that runs again.
+tests.record_forgotten = in_folder(function(dir)
+  runs.open(dir)
+  local run <close> = runs.open(dir)
+  lu.assertEquals(run.data.attempts[1].reason, "killed")
 end)
 
 tests.record_closes_by_itself = in_folder(function(top)
