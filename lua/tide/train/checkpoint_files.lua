@@ -14,39 +14,24 @@ local checkpoint_files = {}
 
 local STATE_LIMIT = 1 << 24 -- bytes of a folder's state file
 
-local escapes = {n = "\n", t = "\t", r = "\r", ['"'] = '"', ["'"] = "'",
-                 ["\\"] = "\\"}
-
--- A string as protobuf's text form has it.
-local function unescape(s)
-  return (s:gsub("\\(.)(%d?%d?)", function(c, digits)
-    if c:find "[0-7]" then
-      return string.char(tonumber(c .. digits, 8) & 255)
-    end
-    return (escapes[c] or c) .. digits
-  end))
-end
-
 local function join(folder, path)
   if path:sub(1, 1) == "/" or path:find "^%w+://" then return path end
   return (folder:sub(-1) == "/" and folder or folder .. "/") .. path
 end
 
--- The prefixes that the folder's state file lists, newest first.
+-- The prefixes that the folder's state file lists, newest first. It is a hint:
+-- a damaged one is passed over.
 local function listed(folder)
   local path = join(folder, "checkpoint")
   local list = {}
   if not core.exists(path) then return list end
-  local latest
-  for key, text in core.read_file(path, STATE_LIMIT)
-      :gmatch "([%w_]+):%s*\"([^\n]*)\"" do
-    local prefix = join(folder, unescape(text))
-    if key == "model_checkpoint_path" then latest = prefix end
-    if key == "all_model_checkpoint_paths" then
-      table.insert(list, 1, prefix)
-    end
+  local ok, state = pcall(core.checkpoint_state_parse,
+                          core.read_file(path, STATE_LIMIT))
+  if not ok then return list end
+  list[1] = state.newest and join(folder, state.newest)
+  for i = #state.paths, 1, -1 do
+    list[#list + 1] = join(folder, state.paths[i])
   end
-  if latest then table.insert(list, 1, latest) end
   return list
 end
 
@@ -91,7 +76,7 @@ local function newest(folder, what)
     local is_broken = type(c) == "table" and (c.code == "data_loss"
                                               or c.code == "not_found")
     if i == #list or not is_broken then error(c, 0) end
-    io.stderr:write(("%s: passed over: %s; the one before is taken\n")
+    io.stderr:write(("warning: %s: passed over: %s; taking the one before\n")
       :format(what, c.message))
   end
   return errors.raise("not_found", "%s: no checkpoint in '%s'", what, folder)
