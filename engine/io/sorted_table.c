@@ -46,7 +46,13 @@ static void restart(builder *b) {
   b->since = 0;
 }
 
+/* What is cleared forgets that it lacked memory. */
+static void note_failure(builder *b) {
+  if (b->bytes.failed || b->last.failed) b->failed = true;
+}
+
 static void begin_block(builder *b) {
+  note_failure(b);
   td_str_clear(&b->bytes);
   td_str_clear(&b->last);
   b->restarts.len = 0;
@@ -71,6 +77,7 @@ static void add_entry(builder *b, td_bytes key, td_bytes value) {
   td_varint_put(&b->bytes, value.len);
   td_str_addn(&b->bytes, key.at + shared, key.len - shared);
   td_str_addn(&b->bytes, value.at, value.len);
+  note_failure(b);
   td_str_clear(&b->last);
   td_str_addn(&b->last, key.at, key.len);
   b->since++;
@@ -125,6 +132,7 @@ static void cut(writing *w, td_bytes last, const td_bytes *next) {
     put_above(&w->key, last);
   add_entry(&w->index, (td_bytes){td_str_c(&w->key), w->key.len},
             (td_bytes){td_str_c(&w->handle), w->handle.len});
+  if (w->key.failed || w->handle.failed) w->index.failed = true;
   begin_block(&w->data);
 }
 
@@ -146,8 +154,8 @@ static void write_end(writing *w) {
   begin_block(&w->data);
   end_block(&w->data, w->base, w->out, &handles);
   end_block(&w->index, w->base, w->out, &handles);
-  if (handles.failed) w->out->failed = true;
   while (!handles.failed && handles.len < HANDLES) td_str_addc(&handles, 0);
+  if (handles.failed) w->out->failed = true;
   td_str_addn(w->out, td_str_c(&handles), handles.len);
   td_bytes_put(w->out, magic, 8);
   td_str_deinit(&handles);
@@ -171,7 +179,7 @@ td_status *td_sorted_table_write(const td_sorted_entry *entries, size_t n,
   begin_block(&w.index);
   write_blocks(&w, entries, n);
   write_end(&w);
-  bool failed = out->failed || w.key.failed || w.handle.failed;
+  bool failed = out->failed;
   failed |= free_block(&w.data);
   failed |= free_block(&w.index);
   td_str_deinit(&w.key);
