@@ -76,7 +76,7 @@ end
 
 --- Says that the checkpoint before is taken, because of the error e.
 function checkpoint_files.pass_over(what, e)
-  state.warn("%s: passed over: %s; the one before is taken", what, e.message)
+  state.warn("%s: passed over: %s; taking the one before", what, e.message)
 end
 
 --- Opens the first checkpoint of a folder that can be: sizes and names hold

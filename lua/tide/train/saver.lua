@@ -24,6 +24,7 @@ local meta = {__name = "saver"}
 
 local fail = errors.invalid
 local OURS = "^_tide/"
+local GARBAGE = 1 << 24 -- bytes of values that may wait for the collector
 
 -- ---- which variables ------------------------------------------------------
 
@@ -315,6 +316,7 @@ function methods:wait(seconds)
     error(e, 0) -- an interrupt: the save goes on
   end
   self.pending = nil
+  if core.held() > GARBAGE then collectgarbage() end -- shares of variables
   if not ok then error(e, 0) end
   return finish(self, job)
 end
