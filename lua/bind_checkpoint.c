@@ -42,6 +42,12 @@ static int checkpoint_close(lua_State *L) {
   return 0;
 }
 
+/* Ctrl-C ends what is read or written by the thread that waits for it. */
+static bool goes_on(void *arg, bool last) {
+  (void)arg, (void)last;
+  return !__atomic_load_n(td_lua_interrupt(), __ATOMIC_ACQUIRE);
+}
+
 /* core.checkpoint(prefix) */
 static int new_checkpoint(lua_State *L) {
   const char *prefix = td_lua_text(L, 1);
@@ -52,6 +58,7 @@ static int new_checkpoint(lua_State *L) {
   u->busy++;
   td_lua_unlock(st);
   td_status *s = td_checkpoint_open(prefix, &u->c);
+  if (td_ok(s)) td_checkpoint_ask(u->c, goes_on, NULL);
   td_lua_lock(st);
   u->busy--;
   td_lua_check(L, s);
@@ -118,7 +125,7 @@ static int checkpoint_read(lua_State *L) {
   td_status *s = td_checkpoint_read(u->c, &e, NULL, NULL, t);
   td_lua_lock(st);
   u->busy--;
-  td_lua_check(L, s);
+  td_lua_check_step(L, s);
   td_lua_push_tensor(L, t);
   return 1;
 }
@@ -132,7 +139,7 @@ static int checkpoint_verify(lua_State *L) {
   td_status *s = td_checkpoint_verify(u->c);
   td_lua_lock(st);
   u->busy--;
-  td_lua_check(L, s);
+  td_lua_check_step(L, s);
   return 0;
 }
 
@@ -166,6 +173,7 @@ static int new_writer(lua_State *L) {
     return lua_error(L);
   lua_checkpoint_writer *u = lua_touserdata(L, -1);
   td_lua_check(L, td_checkpoint_writer_open(prefix, &u->w));
+  td_checkpoint_writer_ask(u->w, goes_on, NULL);
   return 1;
 }
 
@@ -180,7 +188,7 @@ static int writer_add(lua_State *L) {
   td_status *s = td_checkpoint_writer_add(u->w, name, t);
   td_lua_lock(st);
   u->busy = false;
-  td_lua_check(L, s);
+  td_lua_check_step(L, s);
   return 0;
 }
 
@@ -193,7 +201,7 @@ static int writer_commit(lua_State *L) {
   td_status *s = td_checkpoint_writer_commit(u->w);
   td_lua_lock(st);
   u->busy = false;
-  td_lua_check(L, s);
+  td_lua_check_step(L, s);
   return 0;
 }
 
