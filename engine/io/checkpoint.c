@@ -50,7 +50,9 @@ struct td_checkpoint {
   size_t first_name;      /* of them: those before are keys of slices */
   int n_shards;
   bool has_header;
-  TD_VEC(shard) shards; /* those that entries need, by number */
+  TD_VEC(shard) shards;      /* those that entries need, by number */
+  td_checkpoint_go_on go_on; /* or NULL */
+  void *arg;                 /* for it */
 };
 
 /* ---- opening ------------------------------------------------------------- */
@@ -219,6 +221,11 @@ int td_checkpoint_shards(const td_checkpoint *c) {
   return c->n_shards;
 }
 
+void td_checkpoint_ask(td_checkpoint *c, td_checkpoint_go_on go_on, void *arg) {
+  c->go_on = go_on;
+  c->arg = arg;
+}
+
 size_t td_checkpoint_count(const td_checkpoint *c) {
   return c->records.len - c->first_name;
 }
@@ -290,6 +297,7 @@ td_status *td_checkpoint_missing(const td_checkpoint *c, const char *name) {
 
 /* What stands in a file from `at` to `end`, in order; the check goes along. */
 typedef struct stream {
+  const td_checkpoint *of;
   const shard *from;
   uint64_t at, end;
   uint32_t crc;
@@ -303,6 +311,8 @@ static td_status *changed(const shard *sh) {
 static td_status *stream_take(stream *s, void *to, size_t n) {
   for (size_t done = 0; done < n;) {
     size_t want = n - done < PIECE ? n - done : PIECE, got = 0;
+    if (s->of->go_on && !s->of->go_on(s->of->arg, false))
+      return td_error(TD_CANCELLED, "reading was stopped");
     TD_TRY(
         td_file_read_at(s->from->file, s->at, (char *)to + done, want, &got));
     if (got < want) return changed(s->from);
@@ -394,7 +404,7 @@ static td_status *read_strings(stream *s, const td_checkpoint_entry *e,
 static td_status *read_stored(const td_checkpoint *c,
                               const td_checkpoint_entry *e, td_allocator *a,
                               td_tensor *out) {
-  stream s = {.from = find_shard(c, e->shard), .at = e->offset};
+  stream s = {.of = c, .from = find_shard(c, e->shard), .at = e->offset};
   s.end = e->offset + e->size;
   return e->dtype == TD_STRING ? read_strings(&s, e, out)
                                : read_plain(&s, e, a, out);
