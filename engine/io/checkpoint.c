@@ -461,11 +461,12 @@ static td_status *read_part(const td_checkpoint *c,
   } else {
     td_slice all = {.rank = e->shape.rank};
     for (int i = 0; i < all.rank; i++) all.length[i] = -1;
+    td_slice common;
     td_tensor t;
     s = read_stored(c, e, NULL, &t);
     if (td_ok(s)) {
-      if (td_tensor_count(out) > 0)
-        td_slice_copy(&e->shape, part, &all, t.data, part, out->data,
+      if (td_slice_meet(&e->shape, part, &all, &common))
+        td_slice_copy(&e->shape, &common, &all, t.data, part, out->data,
                       td_dtype_size(e->dtype));
       td_tensor_release(&t);
     }
