@@ -68,17 +68,22 @@ function checkpoint_files.all(folder)
 end
 
 -- The first that opens: sizes and names hold then, and every file is there.
+-- When none does, what is wrong with the newest is the error.
 local function newest(folder, what)
-  local list = checkpoint_files.all(folder)
+  local list, first = checkpoint_files.all(folder), nil
   for i, prefix in ipairs(list) do
     local ok, c = pcall(core.checkpoint, prefix)
     if ok then return c, prefix end
     local is_broken = type(c) == "table" and (c.code == "data_loss"
                                               or c.code == "not_found")
-    if i == #list or not is_broken then error(c, 0) end
-    io.stderr:write(("warning: %s: passed over: %s; taking the one before\n")
-      :format(what, c.message))
+    if not is_broken then error(c, 0) end
+    first = first or c
+    if i < #list then
+      io.stderr:write(("warning: %s: passed over: %s; taking the one before\n")
+        :format(what, c.message))
+    end
   end
+  if first then error(first, 0) end
   return errors.raise("not_found", "%s: no checkpoint in '%s'", what, folder)
 end
 
