@@ -326,7 +326,7 @@ static td_status *open_entry(td_npz *z, size_t i, zip_stat_t *stat,
   return NULL;
 }
 
-td_status *td_npz_read_at(td_npz *z, size_t i, td_tensor *out) {
+static td_status *read_entry(td_npz *z, size_t i, td_tensor *out) {
   zip_stat_t stat;
   char from[256];
   entry e;
@@ -367,7 +367,7 @@ static td_status *no_such(const td_npz *z, const char *name) {
 
 td_status *td_npz_read(td_npz *z, const char *name, td_tensor *out) {
   for (size_t i = 0; i < z->n; i++)
-    if (!strcmp(z->names[i], name)) return td_npz_read_at(z, i, out);
+    if (!strcmp(z->names[i], name)) return read_entry(z, i, out);
   return no_such(z, name);
 }
 

@@ -25,10 +25,9 @@ const char *td_npz_name(const td_npz *z, size_t i);
 /* What array i is, without its elements. */
 td_status *td_npz_describe(td_npz *z, size_t i, td_dtype *dtype,
                            td_shape *shape) TD_MUST_USE;
-/* The array called `name`, or array i, in host memory. */
+/* The array called `name`, in host memory. */
 td_status *td_npz_read(td_npz *z, const char *name, td_tensor *out)
     TD_MUST_USE;
-td_status *td_npz_read_at(td_npz *z, size_t i, td_tensor *out) TD_MUST_USE;
 
 /* Writes n arrays, deflated or stored; replaces `path` at once or not at all.
  * Same arrays, same bytes. */

@@ -42,12 +42,12 @@ struct td_npz_writer {
 };
 
 /* What is known of an entry. */
-typedef struct entry {
+typedef struct member {
   const char *name; /* without ".npy" */
   int method;
   uint32_t crc;
   uint64_t packed, size, at; /* bytes in the file, bytes unpacked, offset */
-} entry;
+} member;
 
 td_status *td_npz_writer_open(const char *path, bool deflate,
                               td_npz_writer **out) {
@@ -74,7 +74,7 @@ void td_npz_writer_close(td_npz_writer *w) {
 /* ---- heads --------------------------------------------------------------- */
 
 /* What the head before the bytes and the directory have in common. */
-static void put_common(td_str *out, const entry *e, bool big, size_t extra) {
+static void put_common(td_str *out, const member *e, bool big, size_t extra) {
   bool ascii = true;
   for (const char *c = e->name; *c; c++) ascii = ascii && !(*c & 0x80);
   td_bytes_put(out, big ? ZIP64 : OLD, 2);
@@ -89,17 +89,17 @@ static void put_common(td_str *out, const entry *e, bool big, size_t extra) {
   td_bytes_put(out, extra, 2);
 }
 
-static bool is_big(const entry *e) {
+static bool is_big(const member *e) {
   return e->packed >= too_big || e->size >= too_big || e->at >= too_big;
 }
 
-static void put_name(td_str *out, const entry *e) {
+static void put_name(td_str *out, const member *e) {
   td_str_add(out, e->name);
   td_str_add(out, ".npy");
 }
 
 /* The extra field, with the offset too in the directory. */
-static void put_sizes(td_str *out, const entry *e, bool with_offset) {
+static void put_sizes(td_str *out, const member *e, bool with_offset) {
   td_bytes_put(out, 1, 2);
   td_bytes_put(out, with_offset ? 24 : 16, 2);
   td_bytes_put(out, e->size, 8);
@@ -107,7 +107,7 @@ static void put_sizes(td_str *out, const entry *e, bool with_offset) {
   if (with_offset) td_bytes_put(out, e->at, 8);
 }
 
-static void put_head(td_str *out, const entry *e) {
+static void put_head(td_str *out, const member *e) {
   bool big = is_big(e);
   td_str_addn(out, "PK\3\4", 4);
   put_common(out, e, big, big ? 20 : 0);
@@ -115,7 +115,7 @@ static void put_head(td_str *out, const entry *e) {
   if (big) put_sizes(out, e, false);
 }
 
-static void put_directory(td_str *out, const entry *e) {
+static void put_directory(td_str *out, const member *e) {
   bool big = is_big(e);
   td_str_addn(out, "PK\1\2", 4);
   td_bytes_put(out, big ? ZIP64 : OLD, 2); /* made by */
@@ -184,7 +184,7 @@ static td_status *deflate_array(const td_str *head, const td_tensor *t,
   return ok ? NULL : td_oom();
 }
 
-static td_status *write_entry(td_npz_writer *w, entry *e, const td_str *head,
+static td_status *write_entry(td_npz_writer *w, member *e, const td_str *head,
                               const td_tensor *t, const td_str *packed) {
   td_str s = {0};
   size_t kept = w->directory.len;
@@ -223,7 +223,7 @@ static td_status *add(td_npz_writer *w, const char *name, const td_tensor *t,
                       td_str *head, td_str *packed) {
   TD_TRY(check_name(w, name));
   size_t bytes = td_tensor_bytes(t);
-  entry e = {.name = name, .size = head->len + bytes};
+  member e = {.name = name, .size = head->len + bytes};
   uLong crc = crc32_z(0, (const Bytef *)head->at, head->len);
   e.crc = (uint32_t)(bytes ? crc32_z(crc, t->data, bytes) : crc);
   e.packed = e.size;

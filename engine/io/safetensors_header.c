@@ -36,14 +36,14 @@ const td_safetensors_kind td_safetensors_kinds[TD_SAFETENSORS_KINDS] = {
 };
 /* clang-format on */
 
-typedef struct parser {
+typedef struct header_text {
   td_safetensors_header *h;
   char *at, *end;
   const char *path;
   const char *tensor; /* which one it reads, or NULL */
-} parser;
+} header_text;
 
-static td_status *corrupt(const parser *p, const char *what) {
+static td_status *corrupt(const header_text *p, const char *what) {
   return td_error(TD_DATA_LOSS,
                   "'%s' is no readable .safetensors file: %s%.200s%s%s "
                   "(byte %zu of its header)",
@@ -54,18 +54,18 @@ static td_status *corrupt(const parser *p, const char *what) {
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-static bool at(parser *p, char c) {
+static bool at(header_text *p, char c) {
   while (p->at < p->end && *p->at && strchr(" \t\r\n", *p->at)) p->at++;
   return p->at < p->end && *p->at == c;
 }
 
-static bool eat(parser *p, char c) {
+static bool eat(header_text *p, char c) {
   if (!at(p, c)) return false;
   p->at++;
   return true;
 }
 
-static td_status *expect(parser *p, char c) {
+static td_status *expect(header_text *p, char c) {
   char what[] = "'x' is missing";
   what[1] = c;
   return eat(p, c) ? NULL : corrupt(p, what);
@@ -73,12 +73,12 @@ static td_status *expect(parser *p, char c) {
 
 /* Goes past the comma to the next of what stands between brackets; false at the
  * closing one. */
-static td_status *more(parser *p, char close, bool first, bool *is_more) {
+static td_status *more(header_text *p, char close, bool first, bool *is_more) {
   *is_more = !eat(p, close);
   return *is_more && !first ? expect(p, ',') : NULL;
 }
 
-static bool eat_hex(parser *p, uint32_t *c) {
+static bool eat_hex(header_text *p, uint32_t *c) {
   static const char digits[] = "0123456789abcdef";
   *c = 0;
   if (p->end - p->at < 4) return false;
@@ -93,7 +93,7 @@ static bool eat_hex(parser *p, uint32_t *c) {
 }
 
 /* What follows \u; two halves make one character. */
-static bool eat_character(parser *p, uint32_t *c) {
+static bool eat_character(header_text *p, uint32_t *c) {
   uint32_t low;
   if (!eat_hex(p, c) || *c == 0) return false;
   if (*c < 0xD800 || *c > 0xDFFF) return true;
@@ -106,7 +106,7 @@ static bool eat_character(parser *p, uint32_t *c) {
 }
 
 /* Behind a backslash; appends what it stands for at *to. */
-static bool eat_escape(parser *p, char **to) {
+static bool eat_escape(header_text *p, char **to) {
   static const char short_of[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
   uint32_t c;
   if (p->at == p->end) return false;
@@ -122,7 +122,7 @@ static bool eat_escape(parser *p, char **to) {
 }
 
 /* A string, unescaped in its place, which it never outgrows. */
-static td_status *parse_string(parser *p, char **out) {
+static td_status *parse_string(header_text *p, char **out) {
   TD_TRY(expect(p, '"'));
   char *to = *out = p->at;
   for (;;) {
@@ -141,7 +141,7 @@ static td_status *parse_string(parser *p, char **out) {
   return corrupt(p, "a string is not UTF-8");
 }
 
-static td_status *parse_size(parser *p, uint64_t *out) {
+static td_status *parse_size(header_text *p, uint64_t *out) {
   uint64_t v = 0;
   at(p, '0');
   const char *start = p->at;
@@ -160,13 +160,13 @@ static td_status *parse_size(parser *p, uint64_t *out) {
 /* ---- a tensor ------------------------------------------------------------ */
 
 /* A tensor while it is read. */
-typedef struct reading {
+typedef struct fields {
   td_safetensors_record record;
   td_shape shape;
   uint64_t end;
-} reading;
+} fields;
 
-static td_status *parse_dtype(parser *p, reading *r) {
+static td_status *parse_dtype(header_text *p, fields *r) {
   char *name;
   TD_TRY(parse_string(p, &name));
   for (uint8_t i = 0; i < TD_SAFETENSORS_KINDS; i++)
@@ -180,14 +180,14 @@ static td_status *parse_dtype(parser *p, reading *r) {
                   p->path, p->tensor, name);
 }
 
-static td_status *too_many_sizes(const parser *p) {
+static td_status *too_many_sizes(const header_text *p) {
   return td_error(TD_UNIMPLEMENTED,
                   "'%s': tensor '%.200s' has more than the %d dimensions a "
                   "tensor may have",
                   p->path, p->tensor, TD_MAX_RANK);
 }
 
-static td_status *parse_shape(parser *p, reading *r) {
+static td_status *parse_shape(header_text *p, fields *r) {
   int64_t dim[TD_MAX_RANK];
   int rank = 0;
   bool is_more = true;
@@ -206,7 +206,7 @@ static td_status *parse_shape(parser *p, reading *r) {
   return NULL;
 }
 
-static td_status *parse_offsets(parser *p, reading *r) {
+static td_status *parse_offsets(header_text *p, fields *r) {
   TD_TRY(expect(p, '['));
   TD_TRY(parse_size(p, &r->record.begin));
   TD_TRY(expect(p, ','));
@@ -214,10 +214,10 @@ static td_status *parse_offsets(parser *p, reading *r) {
   return expect(p, ']');
 }
 
-static td_status *parse_field(parser *p, reading *r, unsigned *seen) {
+static td_status *parse_field(header_text *p, fields *r, unsigned *seen) {
   static const struct {
     const char *key;
-    td_status *(*parse)(parser *p, reading *r);
+    td_status *(*parse)(header_text *p, fields *r);
   } keys[] = {{"dtype", parse_dtype},
               {"shape", parse_shape},
               {"data_offsets", parse_offsets}};
@@ -234,7 +234,7 @@ static td_status *parse_field(parser *p, reading *r, unsigned *seen) {
 }
 
 /* Its bytes are what dtype and shape make, and lie within the data. */
-static td_status *check_size(const parser *p, reading *r, uint64_t data) {
+static td_status *check_size(const header_text *p, fields *r, uint64_t data) {
   const td_safetensors_kind *kind = &td_safetensors_kinds[r->record.kind];
   int64_t count = td_shape_count(&r->shape);
   td_shape_text text;
@@ -257,9 +257,9 @@ static td_status *check_size(const parser *p, reading *r, uint64_t data) {
                   kind->name, td_shape_str(&r->shape, &text));
 }
 
-static td_status *parse_tensor(parser *p, uint64_t data) {
+static td_status *parse_tensor(header_text *p, uint64_t data) {
   td_safetensors_header *h = p->h;
-  reading r = {0};
+  fields r = {0};
   unsigned seen = 0;
   bool is_more = true;
   r.record.name = (uint32_t)(p->tensor - h->text);
@@ -283,7 +283,7 @@ static int by_text(const void *a, const void *b, void *text) {
 }
 
 /* Keys are compared in their order, of which nothing else needs to be kept. */
-static td_status *check_pairs(const parser *p) {
+static td_status *check_pairs(const header_text *p) {
   td_safetensors_header *h = p->h;
   uint32_t *key = td_malloc((h->pairs ? h->pairs : 1) * sizeof *key);
   if (!key) return td_oom();
@@ -309,7 +309,7 @@ static char *moved(char *to, const char *string) {
 }
 
 /* The pairs move together, over the text that they were. */
-static td_status *parse_metadata(parser *p) {
+static td_status *parse_metadata(header_text *p) {
   td_safetensors_header *h = p->h;
   char *key, *value, *to;
   bool is_more = true;
@@ -333,7 +333,7 @@ static td_status *parse_metadata(parser *p) {
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static td_status *parse_entry(parser *p, uint64_t data) {
+static td_status *parse_entry(header_text *p, uint64_t data) {
   char *name;
   TD_TRY(parse_string(p, &name));
   TD_TRY(expect(p, ':'));
@@ -344,7 +344,7 @@ static td_status *parse_entry(parser *p, uint64_t data) {
   return NULL;
 }
 
-static td_status *parse_text(parser *p, uint64_t data) {
+static td_status *parse_text(header_text *p, uint64_t data) {
   bool is_more = true;
   if (p->at == p->end || *p->at != '{')
     return corrupt(p, "its header does not begin with {");
@@ -373,7 +373,7 @@ static int by_name(const void *a, const void *b, void *arg) {
 }
 
 /* One behind the other, from the first byte to the last. */
-static td_status *check_places(parser *p, uint64_t data) {
+static td_status *check_places(header_text *p, uint64_t data) {
   td_safetensors_header *h = p->h;
   uint64_t end = 0;
   qsort_r(h->order, h->n, sizeof *h->order, by_place, h);
@@ -388,7 +388,7 @@ static td_status *check_places(parser *p, uint64_t data) {
   return end == data ? NULL : corrupt(p, "bytes follow the last tensor");
 }
 
-static td_status *check_names(parser *p) {
+static td_status *check_names(header_text *p) {
   td_safetensors_header *h = p->h;
   qsort_r(h->order, h->n, sizeof *h->order, by_name, h);
   for (size_t i = 1; i < h->n; i++) {
@@ -413,7 +413,8 @@ static td_status *make_order(td_safetensors_header *h) {
 
 td_status *td_safetensors_header_parse(td_safetensors_header *h,
                                        const char *path, uint64_t data) {
-  parser p = {.h = h, .at = h->text, .end = h->text + h->len, .path = path};
+  header_text p = {
+      .h = h, .at = h->text, .end = h->text + h->len, .path = path};
   size_t most = h->len / RECORD_TEXT + 1;
   h->tensors = td_malloc(most * sizeof *h->tensors);
   if (!h->tensors) return td_oom();

@@ -58,7 +58,7 @@ end
 --- A function of a name that reads from `r`, of whose list() `list` is a part,
 -- and sees to it that values which nobody keeps do not pile up.
 function tensor_files.reading(r, list)
-  local bytes_of, waiting = {}, 0
+  local bytes_of, waiting = {}, GARBAGE -- what was before goes, too
   for _, e in ipairs(list) do bytes_of[e.name] = e.bytes end
   return function(name)
     local bytes = bytes_of[name] or 0
