@@ -74,8 +74,8 @@ function tests.steps_that_read_a_file()
   end
   lu.assertTrue(count "/proc/self/task" <= threads + 1)
   local h = s:start(x)
+  soon(function() return descriptors() > before end, "it is not opened")
   to:write "tide"
-  why(s, path)
   to:close()
   lu.assertEquals(h:wait(), "tide")
 end
