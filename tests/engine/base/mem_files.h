@@ -7,6 +7,7 @@
 #define TEST_MEM_FILES_H
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/engine/base/mem_files.h"
 #include "tests/engine/io/saved.h"
 
 enum { ONCE, FOR_EVER, MEMORY_ONCE, MEMORY_FOR_EVER, WAYS };
@@ -159,6 +160,52 @@ static void test_no_room(void **state) {
   saved_assert_tidy(1);
 }
 
+/* ---- who may not write --------------------------------------------------- */
+
+static void test_two_writers(void **state) {
+  (void)state;
+  td_checkpoint_writer *w, *other;
+  char words[64];
+  int status;
+  snprintf(words, sizeof words, "is held by process %d", (int)getpid());
+  OK(td_checkpoint_writer_open(saved_prefix, &w));
+  FAILS(td_checkpoint_writer_open(saved_prefix, &other), TD_UNAVAILABLE,
+        "m.lock' is held by this process already");
+  pid_t child = fork();
+  if (child == 0) {
+    td_status *s = saved_write(saved_prefix, 1);
+    bool told = td_status_code(s) == TD_UNAVAILABLE &&
+                strstr(td_status_message(s), words);
+    td_status_release(s);
+    _exit(told ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  td_checkpoint_writer_close(w);
+  OK(saved_write(saved_prefix, 1));
+  saved_assert_tidy(1);
+}
+
+static td_status *rename_if_free(const char *from, const char *to) {
+  if (mem_exists(to)) return td_error(TD_ALREADY_EXISTS, "'%s' is there", to);
+  return mem_rename(from, to);
+}
+
+/* Found before anything is written. */
+static void test_files_that_cannot_be_replaced(void **state) {
+  (void)state;
+  static td_file_system stiff;
+  td_checkpoint_writer *w;
+  stiff = mem_file_system;
+  stiff.prefix = "stiff://";
+  stiff.rename = rename_if_free;
+  OK(td_file_system_register(&stiff));
+  FAILS(td_checkpoint_writer_open("stiff://run/m", &w), TD_FAILED_PRECONDITION,
+        "there no file can be put in the place of another by renaming");
+  for (int i = 0; i < MEM_FILES; i++) assert_false(*mem_files[i].name);
+  mem_files_clear();
+}
+
 /* ---- flipped bits -------------------------------------------------------- */
 
 static void write_raw(const char *path, const char *bytes, size_t n) {
@@ -221,6 +268,8 @@ int main(void) {
       SAVED_TEST(test_a_first_save_that_fails),
       SAVED_TEST(test_restoring_with_faults),
       SAVED_TEST(test_no_room),
+      SAVED_TEST(test_two_writers),
+      SAVED_TEST(test_files_that_cannot_be_replaced),
       SAVED_TEST(test_flipped_bits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
