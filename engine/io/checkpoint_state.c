@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "engine/base/file.h"
+#include "engine/base/file_claim.h"
 #include "engine/base/file_stream.h"
 #include "engine/base/mem.h"
 
@@ -340,15 +341,14 @@ static td_status *remove_data(const char *folder, const char *prefix,
 static td_status *remove_alone(const char *folder, const char *prefix,
                                const char *base) {
   td_str path = {0};
-  td_file_lock *lock;
+  td_file_claim *claim;
   td_str_addf(&path, "%s.lock", prefix);
-  td_status *s = path.failed ? td_oom() : td_file_lock_take(path.at, &lock);
+  td_status *s = path.failed ? td_oom() : td_file_claim_take(path.at, &claim);
   td_str_deinit(&path);
   TD_TRY(s);
   s = remove_index(folder, prefix);
   if (td_ok(s)) s = remove_data(folder, prefix, base);
-  if (td_ok(s)) s = remove_beside(prefix, ".lock");
-  td_file_unlock(lock);
+  td_file_claim_release(claim);
   return s;
 }
 
