@@ -25,26 +25,31 @@ typedef struct job {
   int32_t failed; /* atomic: there was no memory */
 } job;
 
+enum { ALIGN = 64 }; /* bytes of a vector, at most */
+
 static int64_t line_length(const td_resize *r) {
   return r->in_w * r->channels;
 }
 
-static void set_place(const td_resize *r, td_resize_places *p, int64_t i) {
+/* Every place by itself: elements from the begin of a line on. */
+static void set_places(const td_resize *r, td_resize_places *p) {
   int64_t n = r->channels;
-  td_resize_span x =
-      td_resize_between(td_resize_at(r, r->scale_w, i / n), r->in_w);
-  p->low[i] = (int32_t)(x.low * n + i % n);
-  p->high[i] = (int32_t)(x.high * n + i % n);
-  p->share[i] = x.share;
+  for (int64_t k = 0, i = 0; k < r->out_w; k++) {
+    td_resize_span x =
+        td_resize_between(td_resize_at(r, r->scale_w, k), r->in_w);
+    for (int64_t ch = 0; ch < n; ch++, i++) {
+      p->low[i] = (int32_t)(x.low * n + ch);
+      p->high[i] = (int32_t)(x.high * n + ch);
+      p->share[i] = x.share;
+    }
+  }
 }
 
-/* Places [from, to), which are a block; it is filled up with nothing. */
-static void set_block(const job *j, td_resize_places *p, int64_t from,
-                      int64_t to) {
+/* Places [from, to), which are block b; it is filled up with nothing. */
+static void set_block(const job *j, int64_t b, int64_t from, int64_t to) {
+  const td_resize_places *p = &j->places;
   int32_t base = INT32_MAX, last = 0;
-  int64_t b = from / j->loops->block;
   for (int64_t i = from; i < to; i++) {
-    set_place(&j->r, p, i);
     if (p->low[i] < base) base = p->low[i];
     if (p->high[i] > last) last = p->high[i];
   }
@@ -72,25 +77,27 @@ static td_status *make_places(td_kernel_ctx *c, job *j, td_tensor *mem) {
   p->blocks = (n + block - 1) / block;
   int64_t places = p->blocks * block;
   td_shape shape = td_shape_vector(
+      places * (int64_t)(2 * sizeof *p->low + sizeof *p->share) +
       r->out_h * (int64_t)sizeof *j->rows +
-      p->blocks * (int64_t)(sizeof *p->base + sizeof *p->near) +
-      places * (int64_t)(2 * sizeof *p->low + sizeof *p->share));
+      p->blocks * (int64_t)(sizeof *p->base + sizeof *p->near));
   TD_TRY(td_temp(c, TD_UINT8, &shape, mem));
-  j->rows = mem->data;
-  p->base = (int64_t *)(void *)(j->rows + r->out_h);
-  p->low = (int32_t *)(void *)(p->base + p->blocks);
+  p->low = mem->data; /* aligned, as places are whole blocks */
   p->high = p->low + places;
   p->share = (float *)(void *)(p->high + places);
-  p->near = (bool *)(void *)(p->share + places);
+  j->rows = (td_resize_span *)(void *)(p->share + places);
+  p->base = (int64_t *)(void *)(j->rows + r->out_h);
+  p->near = (bool *)(void *)(p->base + p->blocks);
   td_resize_spans(r, r->scale_h, r->in_h, r->out_h, j->rows);
-  for (int64_t at = 0; at < n; at += block)
-    set_block(j, p, at, at + block < n ? at + block : n);
+  set_places(r, p);
+  for (int64_t b = 0; b < p->blocks; b++)
+    set_block(j, b, b * block, b + 1 < p->blocks ? (b + 1) * block : n);
   return NULL;
 }
 
 /* The last two lines that a piece mixed, and room for the one it mixes. */
 typedef struct lines {
   const job *j;
+  void *memory; /* of the others */
   float *mixed[2], *line;
   int64_t number[2]; /* among the lines of all pictures; -1: none */
 } lines;
@@ -99,11 +106,13 @@ static bool lines_new(const job *j, lines *l) {
   size_t length = (size_t)line_length(&j->r) + TD_RESIZE_ROOM;
   size_t places = (size_t)(j->places.blocks * j->loops->block);
   *l = (lines){.j = j, .number = {-1, -1}};
-  l->line = td_malloc((length + 2 * places) * sizeof *l->line);
-  if (!l->line) return false;
-  memset(l->line + length - TD_RESIZE_ROOM, 0, TD_RESIZE_ROOM * sizeof(float));
-  l->mixed[0] = l->line + length;
+  l->memory = td_malloc((2 * places + length) * sizeof(float) + ALIGN);
+  if (!l->memory) return false;
+  uintptr_t at = ((uintptr_t)l->memory + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1);
+  l->mixed[0] = (float *)at;
   l->mixed[1] = l->mixed[0] + places;
+  l->line = l->mixed[1] + places;
+  memset(l->line + length - TD_RESIZE_ROOM, 0, TD_RESIZE_ROOM * sizeof(float));
   return true;
 }
 
@@ -114,7 +123,10 @@ static const float *line_at(const lines *l, int64_t number) {
   const char *from = j->from + (size_t)(number * n) * td_dtype_size(j->dtype);
   if (j->dtype == TD_FLOAT32 && (count - number - 1) * n >= TD_RESIZE_ROOM)
     return (const float *)(const void *)from;
-  td_resize_load(j->dtype, n, from, l->line);
+  if (j->dtype == TD_UINT8)
+    j->loops->bytes(n, (const uint8_t *)from, l->line);
+  else
+    td_resize_load(j->dtype, n, from, l->line);
   return l->line;
 }
 
@@ -146,7 +158,7 @@ static void resize_rows(void *arg, int64_t begin, int64_t end) {
     const float *below = mixed_at(&l, high, low);
     j->loops->blend(n, above, below, y.share, j->to + i * n);
   }
-  td_free(l.line);
+  td_free(l.memory);
 }
 
 static td_status *run(td_kernel_ctx *c) {

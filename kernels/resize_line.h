@@ -13,14 +13,10 @@
 #define TD_KERNELS_RESIZE_LINE_H
 
 #include "engine/base/cpu.h"
-#include "engine/base/base.h"
 
 TD_BEGIN
 
-enum {
-  TD_RESIZE_MOST = 16,  /* places of a block, in any table */
-  TD_RESIZE_ROOM = 32,  /* elements of a window, in any table */
-};
+enum { TD_RESIZE_ROOM = 32 }; /* elements of a window, in any table */
 
 /* What lies between which two elements of a line: low[i] and high[i] behind
  * base[i / block], share[i] of the way. */
@@ -34,7 +30,9 @@ typedef struct td_resize_places {
 
 typedef struct td_resize_loops {
   int block, window; /* window of 0: no block is near */
-  /* All places of a line, which may be read TD_RESIZE_ROOM behind its end. */
+  /* Elements as floats. */
+  void (*bytes)(int64_t n, const uint8_t *from, float *to);
+  /* All blocks of a line, which may be read TD_RESIZE_ROOM behind its end. */
   void (*mix)(const td_resize_places *p, const float *line, float *to);
   /* above + (below - above) * share */
   void (*blend)(int64_t n, const float *above, const float *below, float share,

@@ -267,6 +267,13 @@ static int is_folder(lua_State *L) {
   return 1;
 }
 
+/* core.is_file(path): a regular one, of bytes that are there? */
+static int is_file(lua_State *L) {
+  struct stat st;
+  lua_pushboolean(L, stat(td_lua_text(L, 1), &st) == 0 && S_ISREG(st.st_mode));
+  return 1;
+}
+
 /* core.temp_file(): the path of an empty file of its own, which the caller
  * removes. */
 static int temp_file(lua_State *L) {
@@ -300,27 +307,18 @@ static int sha256(lua_State *L) {
 }
 
 TD_LUA_OPEN(files) {
-  static const luaL_Reg functions[] = {{"read_file", read_file},
-                                       {"write_file", write_file},
-                                       {"exists", file_exists},
-                                       {"mkdirs", file_mkdirs},
-                                       {"lock_file", lock_file},
-                                       {"append_line", append_line},
-                                       {"gunzip", gunzip},
-                                       {"load_npy", load_npy},
-                                       {"save_npy", save_npy},
-                                       {"load_npz", load_npz},
-                                       {"save_npz", save_npz},
-                                       {"list", list_folder},
-                                       {"chdir", change_folder},
-                                       {"cwd", folder},
-                                       {"real_path", real_path},
-                                       {"executable", executable},
-                                       {"allows", allows},
-                                       {"is_folder", is_folder},
-                                       {"temp_file", temp_file},
-                                       {"sha256", sha256},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"read_file", read_file}, {"write_file", write_file},
+      {"exists", file_exists},  {"mkdirs", file_mkdirs},
+      {"lock_file", lock_file}, {"append_line", append_line},
+      {"gunzip", gunzip},       {"load_npy", load_npy},
+      {"save_npy", save_npy},   {"load_npz", load_npz},
+      {"save_npz", save_npz},   {"list", list_folder},
+      {"chdir", change_folder}, {"cwd", folder},
+      {"real_path", real_path}, {"executable", executable},
+      {"allows", allows},       {"is_folder", is_folder},
+      {"is_file", is_file},     {"temp_file", temp_file},
+      {"sha256", sha256},       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   open_locks(L);
 }

@@ -44,9 +44,9 @@ static inline void td_varint_put(td_str *out, uint64_t v) {
 static inline bool td_varint_take(td_bytes *from, uint64_t *v) {
   uint64_t b = 0x80;
   *v = 0;
-  for (int shift = 0; shift < 64 && b >= 0x80; shift += 7) {
+  for (int bits = 0; bits < 64 && b >= 0x80; bits += 7) {
     if (!td_bytes_get(from, 1, &b)) return false;
-    *v |= (b & 0x7f) << shift;
+    *v |= (b & 0x7f) << bits;
   }
   return b < 0x80;
 }

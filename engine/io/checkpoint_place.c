@@ -1,7 +1,7 @@
 /* checkpoint_place.c - who writes there, under which names, and the last act.
  *
- * Files beside have fixed names: only who has the prefix makes them, so that
- * one that is there when it is taken is nobody's.
+ * Files beside have fixed names: only who has the prefix makes them. One that
+ * is there when the prefix is taken is nobody's, and is written over.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/io/checkpoint_place.h"
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/base/file.h"
+#include "engine/base/file_stream.h"
 #include "engine/base/mem.h"
 #include "engine/io/checkpoint_entry.h"
 #include "engine/io/sorted_table.h"
@@ -151,12 +152,67 @@ static td_status *read_live(td_checkpoint_place *p) {
   return NULL;
 }
 
+/* ---- files beside -------------------------------------------------------- */
+
+static td_status *write_beside(const char *path, const void *bytes, size_t n,
+                               bool sync) {
+  td_file *f;
+  TD_TRY(td_file_open(path, TD_FILE_WRITE, &f));
+  td_status *s = td_file_append(f, bytes, n);
+  if (td_ok(s) && sync) s = td_file_sync(f);
+  return td_status_first(s, td_file_close(f));
+}
+
+static void remove_beside(const td_str *path) {
+  if (!path->failed && td_file_exists(path->at))
+    td_status_release(td_file_remove(path->at));
+}
+
+static td_status *replace(const char *a, const char *b) {
+  char *bytes;
+  size_t n;
+  TD_TRY(write_beside(a, "a", 1, false));
+  TD_TRY(write_beside(b, "bb", 2, false));
+  TD_TRY(td_file_rename(a, b));
+  TD_TRY(td_file_read(b, 2, &bytes, &n));
+  bool done = n == 1 && *bytes == 'a' && !td_file_exists(a);
+  td_free(bytes);
+  return done ? NULL
+              : td_error(TD_INTERNAL, "'%s' is not what was put there", b);
+}
+
+/* Can the file system put a file in the place of another? Two small ones show
+ * it. */
+static td_status *try_replacing(const td_checkpoint_place *p) {
+  td_str a = {0}, b = {0};
+  td_str_addf(&a, "%s.trial-a.tempstate", p->prefix);
+  td_str_addf(&b, "%s.trial-b.tempstate", p->prefix);
+  td_status *s = a.failed || b.failed ? td_oom() : replace(a.at, b.at);
+  td_code code = td_status_code(s);
+  if (code == TD_ALREADY_EXISTS || code == TD_UNIMPLEMENTED ||
+      code == TD_INTERNAL || code == TD_FAILED_PRECONDITION) {
+    td_status *told = td_error(
+        TD_FAILED_PRECONDITION,
+        "a checkpoint cannot be kept in '%s': there no file can be put in the "
+        "place of another by renaming (%s); choose another file system",
+        p->folder, td_status_message(s));
+    td_status_release(s);
+    s = told;
+  }
+  remove_beside(&a);
+  remove_beside(&b);
+  td_str_deinit(&a);
+  td_str_deinit(&b);
+  return s;
+}
+
 /* ---- taking and leaving -------------------------------------------------- */
 
-static td_status *take_lock(td_checkpoint_place *p) {
+static td_status *take_claim(td_checkpoint_place *p) {
   td_str path = {0};
   td_str_addf(&path, "%s.lock", p->prefix);
-  td_status *s = path.failed ? td_oom() : td_file_lock_take(path.at, &p->lock);
+  td_status *s =
+      path.failed ? td_oom() : td_file_claim_take(path.at, &p->claim);
   td_str_deinit(&path);
   return s;
 }
@@ -171,7 +227,8 @@ td_status *td_checkpoint_place_take(const char *prefix,
       .prefix = td_strdup(prefix), .folder = folder_of(prefix), .live = 0};
   td_status *s = p.prefix && p.folder ? NULL : td_oom();
   if (td_ok(s)) s = make_folders(p.folder);
-  if (td_ok(s)) s = take_lock(&p);
+  if (td_ok(s)) s = take_claim(&p);
+  if (td_ok(s)) s = try_replacing(&p);
   if (td_ok(s)) s = read_live(&p);
   if (td_ok(s) && p.live >= 0) s = clean(&p, p.live, true);
   if (td_ok(s))
@@ -182,21 +239,13 @@ td_status *td_checkpoint_place_take(const char *prefix,
 }
 
 void td_checkpoint_place_leave(td_checkpoint_place *p) {
-  if (p->lock) td_file_unlock(p->lock);
+  td_file_claim_release(p->claim);
   td_free(p->prefix);
   td_free(p->folder);
   *p = (td_checkpoint_place){0};
 }
 
 /* ---- committing ---------------------------------------------------------- */
-
-static td_status *write_beside(const char *path, const td_str *bytes) {
-  td_file *f;
-  TD_TRY(td_file_open(path, TD_FILE_WRITE, &f));
-  td_status *s = td_file_append(f, bytes->at, bytes->len);
-  if (td_ok(s)) s = td_file_sync(f);
-  return td_status_first(s, td_file_close(f));
-}
 
 /* Once the index has been told to take its name nobody knows what a crash
  * leaves: both checkpoints' data stay then. */
@@ -206,15 +255,14 @@ static td_status *put_index(td_checkpoint_place *p, const td_str *index,
   td_str_addf(&beside, "%s.index.tempstate", p->prefix);
   td_str_addf(&path, "%s.index", p->prefix);
   td_status *s = beside.failed || path.failed ? td_oom() : NULL;
-  if (td_ok(s)) s = write_beside(beside.at, index);
+  if (td_ok(s)) s = write_beside(beside.at, index->at, index->len, true);
   if (td_ok(s)) s = td_file_sync_folder(p->folder); /* the data's names */
   if (td_ok(s)) {
     *begun = true;
     s = td_file_rename(beside.at, path.at);
     if (td_ok(s)) s = td_file_sync_folder(p->folder);
   }
-  if (!td_ok(s) && !beside.failed && td_file_exists(beside.at))
-    td_status_release(td_file_remove(beside.at));
+  if (!td_ok(s)) remove_beside(&beside);
   td_str_deinit(&beside);
   td_str_deinit(&path);
   return s;

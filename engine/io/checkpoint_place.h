@@ -11,13 +11,14 @@
 #ifndef TD_CHECKPOINT_PLACE_H
 #define TD_CHECKPOINT_PLACE_H
 
-#include "engine/base/file_stream.h"
+#include "engine/base/file_claim.h"
+#include "engine/base/str.h"
 
 TD_BEGIN
 
 typedef struct td_checkpoint_place {
   char *prefix, *folder; /* "a/b" and "a" */
-  td_file_lock *lock;
+  td_file_claim *claim;
   int live; /* shards of the index that is there; 0: none; -1: it is damaged */
 } td_checkpoint_place;
 

@@ -326,18 +326,30 @@ static td_status *remove_index(const char *folder, const char *prefix) {
   return s;
 }
 
-static td_status *remove_in(const char *folder, const char *prefix,
-                            const char *base) {
+static td_status *remove_data(const char *folder, const char *prefix,
+                              const char *base) {
   td_str names = {0};
-  TD_TRY(remove_index(folder, prefix));
   td_status *s = td_file_list(folder, &names);
   if (td_ok(s) && names.failed) s = td_oom();
   if (td_ok(s)) s = remove_shards(prefix, base, &names);
   td_str_deinit(&names);
-  if (td_ok(s)) return remove_beside(prefix, ".meta");
-  if (td_status_code(s) != TD_NOT_FOUND) return s;
-  td_status_release(s); /* there is no such folder */
-  return NULL;
+  return td_ok(s) ? remove_beside(prefix, ".meta") : s;
+}
+
+/* Alone with the prefix, as its writers are; the last to go is their lock. */
+static td_status *remove_alone(const char *folder, const char *prefix,
+                               const char *base) {
+  td_str path = {0};
+  td_file_lock *lock;
+  td_str_addf(&path, "%s.lock", prefix);
+  td_status *s = path.failed ? td_oom() : td_file_lock_take(path.at, &lock);
+  td_str_deinit(&path);
+  TD_TRY(s);
+  s = remove_index(folder, prefix);
+  if (td_ok(s)) s = remove_data(folder, prefix, base);
+  if (td_ok(s)) s = remove_beside(prefix, ".lock");
+  td_file_unlock(lock);
+  return s;
 }
 
 td_status *td_checkpoint_remove(const char *prefix) {
@@ -350,7 +362,9 @@ td_status *td_checkpoint_remove(const char *prefix) {
                  : slash == prefix ? td_strdup("/")
                                    : td_strndup(prefix, slash - prefix);
   if (!folder) return td_oom();
-  td_status *s = remove_in(folder, prefix, base);
+  td_status *s = remove_alone(folder, prefix, base);
   td_free(folder);
-  return s;
+  if (td_status_code(s) != TD_NOT_FOUND) return s;
+  td_status_release(s); /* there is no such folder */
+  return NULL;
 }

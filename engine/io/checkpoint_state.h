@@ -30,10 +30,10 @@ enum {
 };
 
 typedef struct td_checkpoint_state {
-  char *newest;              /* NULL: none is told */
-  TD_VEC(char *) paths;      /* the oldest first */
-  TD_VEC(double) times;      /* of the paths, or shorter */
-  double preserved;          /* 0: none was */
+  char *newest;         /* NULL: none is told */
+  TD_VEC(char *) paths; /* the oldest first */
+  TD_VEC(double) times; /* of the paths, or shorter */
+  double preserved;     /* 0: none was */
 } td_checkpoint_state;
 
 /* Reads such a text; fields that are not known are passed over. DATA_LOSS, with
@@ -46,7 +46,8 @@ void td_checkpoint_state_deinit(td_checkpoint_state *s);
 
 /* Removes the files of a checkpoint: its index first, and only when that is
  * gone for good what it named, so that what is left by a crash is whole or no
- * checkpoint. Shards that no index names go, too. OK when there is nothing. */
+ * checkpoint. Shards that no index names go, too. OK when there is nothing;
+ * UNAVAILABLE while another writes there. */
 td_status *td_checkpoint_remove(const char *prefix) TD_MUST_USE;
 
 TD_END

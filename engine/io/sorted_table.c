@@ -46,9 +46,15 @@ static void restart(builder *b) {
   b->since = 0;
 }
 
+/* To be used again; what failed before is not forgotten. */
+static void renew(td_str *s, bool *failed) {
+  if (s->failed) *failed = true;
+  td_str_clear(s);
+}
+
 static void begin_block(builder *b) {
-  td_str_clear(&b->bytes);
-  td_str_clear(&b->last);
+  renew(&b->bytes, &b->failed);
+  renew(&b->last, &b->failed);
   b->restarts.len = 0;
   restart(b);
 }
@@ -71,7 +77,7 @@ static void add_entry(builder *b, td_bytes key, td_bytes value) {
   td_varint_put(&b->bytes, value.len);
   td_str_addn(&b->bytes, key.at + shared, key.len - shared);
   td_str_addn(&b->bytes, value.at, value.len);
-  td_str_clear(&b->last);
+  renew(&b->last, &b->failed);
   td_str_addn(&b->last, key.at, key.len);
   b->since++;
 }
@@ -112,12 +118,13 @@ typedef struct writing {
   size_t base; /* where the table begins in `out` */
   builder data, index;
   td_str key, handle; /* of the block that ends */
+  bool failed;
 } writing;
 
 /* Ends the block whose last entry is `last`; `next` NULL: there is none. */
 static void cut(writing *w, td_bytes last, const td_bytes *next) {
-  td_str_clear(&w->key);
-  td_str_clear(&w->handle);
+  renew(&w->key, &w->failed);
+  renew(&w->handle, &w->failed);
   end_block(&w->data, w->base, w->out, &w->handle);
   if (next)
     put_between(&w->key, last, *next);
@@ -146,8 +153,8 @@ static void write_end(writing *w) {
   begin_block(&w->data);
   end_block(&w->data, w->base, w->out, &handles);
   end_block(&w->index, w->base, w->out, &handles);
-  if (handles.failed) w->out->failed = true;
   while (!handles.failed && handles.len < HANDLES) td_str_addc(&handles, 0);
+  if (handles.failed) w->out->failed = true;
   td_str_addn(w->out, td_str_c(&handles), handles.len);
   td_bytes_put(w->out, magic, 8);
   td_str_deinit(&handles);
@@ -171,7 +178,7 @@ td_status *td_sorted_table_write(const td_sorted_entry *entries, size_t n,
   begin_block(&w.index);
   write_blocks(&w, entries, n);
   write_end(&w);
-  bool failed = out->failed || w.key.failed || w.handle.failed;
+  bool failed = w.failed || out->failed || w.key.failed || w.handle.failed;
   failed |= free_block(&w.data);
   failed |= free_block(&w.index);
   td_str_deinit(&w.key);
@@ -267,7 +274,8 @@ static td_status *read_blocks(reading *r, td_bytes index, td_str *key) {
   return NULL;
 }
 
-/* The block of blocks, by the foot. */
+/* The block of blocks, by the foot. Of the block without entries and of what
+ * fills the foot up only damage is of interest. */
 static td_status *find_index(td_bytes file, td_bytes *out) {
   if (file.len < FOOT) return broken("it is too short");
   td_bytes foot = {file.at + file.len - FOOT, HANDLES};
@@ -276,8 +284,11 @@ static td_status *find_index(td_bytes file, td_bytes *out) {
   if (!td_bytes_get(&end, 8, &number) || number != magic)
     return broken("it does not end as one: cut short, or no table at all");
   file.len -= FOOT;
-  TD_TRY(take_handle(&foot, &offset, &size)); /* of the empty block */
   TD_TRY(take_handle(&foot, &offset, &size));
+  TD_TRY(find_block(file, offset, size, out));
+  TD_TRY(take_handle(&foot, &offset, &size));
+  for (size_t i = 0; i < foot.len; i++)
+    if (foot.at[i]) return broken("its foot does not end with zeros");
   return find_block(file, offset, size, out);
 }
 

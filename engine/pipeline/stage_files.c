@@ -253,18 +253,17 @@ static bool files_advance(td_stage *s) {
   bool changed = false;
   while (td_stage_has_room(s)) {
     take_over(f);
-    if (!f->reading) start_reading(f);
-    if (td_stage_is_unwanted(s)) {
-      if (!is_read(f)) {
-        td_file_stop_fire(&f->stop); /* the task's end pokes */
-        break;
-      }
-      cut(f);
-    } else if (f->items_at < f->items.len) {
-      put_item(f);
-    } else {
+    bool unwanted = td_stage_is_unwanted(s);
+    if (unwanted && f->reading && !is_read(f)) {
+      td_file_stop_fire(&f->stop); /* the task's end pokes */
       break;
     }
+    if (!unwanted && !f->reading) start_reading(f);
+    if (!unwanted && f->items_at == f->items.len) break;
+    if (unwanted)
+      cut(f);
+    else
+      put_item(f);
     changed = true;
   }
   return changed;

@@ -9,6 +9,11 @@
 #include "kernels/resize_line.h"
 #include "kernels/simd/vec.h"
 
+static void bytes(int64_t n, const uint8_t *from, float *to) {
+  TD_VEC_LOOP
+  for (int64_t i = 0; i < n; i++) to[i] = (float)from[i];
+}
+
 static void mix_far(const td_resize_places *p, int64_t at, const float *line,
                     float *to) {
   for (int64_t i = at; i < at + BLOCK; i++) {
@@ -17,13 +22,15 @@ static void mix_far(const td_resize_places *p, int64_t at, const float *line,
   }
 }
 
-static void mix(const td_resize_places *p, const float *line, float *to) {
-  for (int64_t b = 0; b < p->blocks; b++) {
-    const float *from = line + p->base[b];
-    if (p->near[b])
-      mix_near(p, b * BLOCK, from, to);
+/* A copy of the places: what is stored cannot change it. */
+static void mix(const td_resize_places *places, const float *line, float *to) {
+  const td_resize_places p = *places;
+  for (int64_t b = 0; b < p.blocks; b++) {
+    const float *from = line + p.base[b];
+    if (p.near[b])
+      mix_near(&p, b * BLOCK, from, to);
     else
-      mix_far(p, b * BLOCK, from, to);
+      mix_far(&p, b * BLOCK, from, to);
   }
 }
 
@@ -35,4 +42,9 @@ static void blend(int64_t n, const float *above, const float *below,
 }
 
 const td_resize_loops RESIZE_TABLE = {
-    .block = BLOCK, .window = WINDOW, .mix = mix, .blend = blend};
+    .block = BLOCK,
+    .window = WINDOW,
+    .bytes = bytes,
+    .mix = mix,
+    .blend = blend,
+};

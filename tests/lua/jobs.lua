@@ -64,17 +64,17 @@ end
 -- A step that runs is not interrupted, nor is a wait for one.
 function tests.signals_leave_steps_alone()
   local heard <close> = signals.open()
-  local n = td.while_loop(function(i) return i:less(20000) end,
+  local n = td.while_loop(function(i) return i:less(3000) end,
                           function(i) return i + 1 end, {0})
   local sess = td.session()
   os.execute "pid=$PPID; (sleep 0.02; kill -TERM $pid; kill -USR1 $pid) &"
   local steps = 0
   repeat
-    lu.assertEquals(sess:run(n), 20000)
+    lu.assertEquals(sess:run(n), 3000)
     steps = steps + 1
   until heard:asked() or steps == 1000
   lu.assertEquals(heard:asked(), "SIGTERM")
-  lu.assertEquals(sess:run(n), 20000)
+  lu.assertEquals(sess:run(n), 3000)
 end
 
 function tests.exit_codes()
@@ -87,20 +87,16 @@ end
 
 -- ---- records ---------------------------------------------------------------
 
-local folders = {}
-
--- A folder of its own, removed with its files in the end.
-local function folder()
-  local path = core.temp_file()
-  os.remove(path)
-  core.mkdirs(path)
-  folders[#folders + 1] = path
-  return path
-end
-
-function tests.teardown()
-  for _, path in ipairs(folders) do os.execute("rm -rf '" .. path .. "'") end
-  folders = {}
+-- A test that gets a folder of its own, which is removed with its files.
+local function in_folder(f)
+  return function()
+    local dir = core.temp_file()
+    os.remove(dir)
+    core.mkdirs(dir)
+    local ok, e = xpcall(f, debug.traceback, dir)
+    os.execute("rm -rf '" .. dir .. "'")
+    if not ok then error(e, 0) end
+  end
 end
 
 local function write(path, text)
@@ -122,8 +118,8 @@ local function complaints(f)
   return table.concat(parts)
 end
 
-function tests.record()
-  local dir = folder() .. "/deep/er"
+tests.record = in_folder(function(dir)
+  dir = dir .. "/deep/er"
   td.seed(7)
   local run = runs.open(dir, {flags = {lr = 0.5, n = 3, name = "x", on = true}})
   local d = read(dir)
@@ -154,10 +150,9 @@ function tests.record()
   lu.assertFalse(core.exists(dir .. "/run.lock"))
   raises("is closed", run.note, run, {step = 6})
   lu.assertEquals(runs.read(dir).step, 5)
-end
+end)
 
-function tests.record_of_a_restart()
-  local dir = folder()
+tests.record_of_a_restart = in_folder(function(dir)
   local first = runs.open(dir, {flags = {lr = 1, n = 2}})
   first:note{step = 10, metrics = {loss = 1}}
   first:close "SIGTERM"
@@ -181,14 +176,13 @@ function tests.record_of_a_restart()
   local fresh <close> = runs.open(dir, {flags = {}, fresh = true})
   lu.assertEquals({fresh.data.restarts, #fresh.data.attempts}, {0, 0})
   lu.assertNotNil(fresh.before)
-end
+end)
 
-function tests.record_of_a_folder_in_use()
-  local dir = folder()
+tests.record_of_a_folder_in_use = in_folder(function(dir)
   local run = runs.open(dir)
   local e = raises("is in use by this process, since 20", runs.open, dir)
   lu.assertEquals(e.code, "failed_precondition")
-  helper.contains(tostring(e), dir, "choose another folder")
+  helper.contains(tostring(e), dir, "close what was opened there")
   lu.assertEquals(read(dir).process.pid, core.process().pid)
   run:note{step = 1, now = true}
   run:close()
@@ -203,11 +197,20 @@ function tests.record_of_a_folder_in_use()
   run = runs.open(dir)
   lu.assertEquals(run.data.attempts[3].reason, "killed")
   run:close()
-end
+end)
 
-function tests.record_closes_by_itself()
+-- As a notebook's cell does that runs again.
+tests.record_forgotten = in_folder(function(dir)
+  runs.open(dir)
+  local run <close> = runs.open(dir)
+  lu.assertEquals(run.data.attempts[1].reason, "killed")
+end)
+
+tests.record_closes_by_itself = in_folder(function(top)
+  local n = 0
   local function reason_of(f)
-    local dir = folder()
+    n = n + 1
+    local dir = top .. "/" .. n
     pcall(function()
       local _ <close> = runs.open(dir)
       f()
@@ -223,10 +226,9 @@ function tests.record_closes_by_itself()
   lu.assertEquals(reason_of(function() error({}) end), "failed")
   lu.assertEquals(reason_of(function() core.error("cancelled", "interrupted")
     end), "interrupted")
-end
+end)
 
-function tests.record_refuses()
-  local dir = folder()
+tests.record_refuses = in_folder(function(dir)
   raises("must be a string", runs.open, 3)
   raises("no option \"flag\"; did you mean \"flags\"?", runs.open, dir,
          {flag = {}})
@@ -241,11 +243,10 @@ function tests.record_refuses()
   raises("metrics: \"x\" must be", run.note, run, {metrics = {x = {}}})
   write(dir .. "/file", "")
   raises("Not a directory", runs.open, dir .. "/file/run")
-end
+end)
 
 -- What cannot be written is said once, and training goes on.
-function tests.record_that_cannot_be_written()
-  local dir = folder()
+tests.record_that_cannot_be_written = in_folder(function(dir)
   local run = runs.open(dir)
   os.remove(dir .. "/run.json")
   core.mkdirs(dir .. "/run.json/in_the_way")
@@ -257,7 +258,7 @@ function tests.record_that_cannot_be_written()
   helper.contains(said, "the record of the run is not up to date", dir)
   lu.assertEquals(select(2, said:gsub("not up to date", "")), 1)
   lu.assertFalse(core.exists(dir .. "/run.lock"))
-end
+end)
 
 -- ---- records from outside --------------------------------------------------
 
@@ -275,8 +276,7 @@ local function changed(t)
   return json.encode(d)
 end
 
-function tests.hostile_records()
-  local dir = folder()
+tests.hostile_records = in_folder(function(dir)
   local rows = {
     {"", "expected a value"}, {"{", "is no record of a run"},
     {"[]", "has no \"format\""}, {"[1]", "it is no object"},
@@ -312,11 +312,10 @@ function tests.hostile_records()
   write(dir .. "/run.json", changed{unknown = {1, {2}}, seed = json.null})
   lu.assertNotNil(runs.read(dir))
   lu.assertNil((runs.read(dir .. "/nowhere")))
-end
+end)
 
 -- A folder with a damaged record is used, and what was there is kept.
-function tests.damaged_record()
-  local dir = folder()
+tests.damaged_record = in_folder(function(dir)
   write(dir .. "/run.json", "no JSON")
   local run
   local said = complaints(function() run = runs.open(dir) end)
@@ -324,13 +323,12 @@ function tests.damaged_record()
   run:close()
   lu.assertEquals(core.read_file(dir .. "/run.json.unreadable"), "no JSON")
   lu.assertEquals(read(dir).reason, "done")
-end
+end)
 
 -- ---- facts -----------------------------------------------------------------
 
 -- A git that says what it was asked, in place of the one that may be there.
-function tests.git()
-  local dir = folder()
+tests.git = in_folder(function(dir)
   local odd = dir .. "/it's; touch $HOME `x` \"y\""
   core.mkdirs(odd)
   core.mkdirs(dir .. "/bin")
@@ -359,7 +357,7 @@ esac
     lu.assertEquals(facts.git(odd), row[3], "row " .. i)
   end
   lu.assertEquals(core.read_file(dir .. "/bin/asked"), odd .. "\n")
-end
+end)
 
 function tests.process()
   local p = facts.process()
@@ -373,8 +371,7 @@ end
 
 -- ---- a run that is repeated ------------------------------------------------
 
-function tests.redirect()
-  local dir = folder()
+tests.redirect = in_folder(function(dir)
   core.mkdirs(dir .. "/old/below")
   local was = core.cwd()
   local _ <close> = setmetatable({}, {__close = function()
@@ -401,6 +398,6 @@ function tests.redirect()
   lu.assertEquals({run.dir, run.data.rerun_of},
                   {real .. "/new", real .. "/old"})
   raises("has a line end", redirect.variable, "a\nb", "c")
-end
+end)
 
 return tests

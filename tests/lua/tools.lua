@@ -74,6 +74,7 @@ function tests.flags_compared()
     {{a = true}, {}, "--a was true, is not there"},
     {{}, {a = false}, "--a was not there, is false"},
     {{resume = true, "word"}, {"other"}, ""},
+    {{}, {["\27[1m"] = "\27\n"}, '--?[1m was not there, is "\\27\\n"'},
   }
   for i, row in ipairs(rows) do
     lu.assertEquals(said(row[1], row[2]), row[3], "row " .. i)

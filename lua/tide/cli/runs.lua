@@ -17,7 +17,7 @@ local USAGE = [[
 usage: tide runs DIR [--json]
        tide runs DIR A B [--json]
 
-Lists the runs below DIR: folders with a run.json, as td.train.supervisor and
+Lists the runs below DIR: folders with a run.json, as supervisors and
 fit{checkpoint =} leave them. Of the flags those are shown that differ between
 the runs. With A and B, names in the list or folders: in what these two differ.
 

@@ -103,8 +103,7 @@ local resume = {given = false, asked = false}
 function resume.__gc()
   if resume.given and not resume.asked then
     io.stderr:write("tide: --resume changed nothing: the script opened "
-      .. "nothing that keeps its state (td.train.supervisor, "
-      .. "fit{checkpoint =})\n")
+      .. "nothing that keeps its state (a supervisor, fit{checkpoint =})\n")
   end
 end
 setmetatable(resume, resume)
@@ -190,7 +189,9 @@ function flags.list(values)
 end
 
 local function text(value)
-  if type(value) == "string" then return ("%q"):format(value) end
+  if type(value) == "string" then
+    return (("%q"):format(value):gsub("\\\n", "\\n"))
+  end
   return tostring(value)
 end
 
@@ -198,12 +199,13 @@ end
 local function difference(name, was, is)
   if was == is or was ~= was and is ~= is then return nil end
   local d = {name = name, was = was, is = is}
+  local word = name:gsub("[%c\127]", "?") -- one of a file may hold anything
   if was == nil then
-    d.text = ("--%s was not there, is %s"):format(name, text(is))
+    d.text = ("--%s was not there, is %s"):format(word, text(is))
   elseif is == nil then
-    d.text = ("--%s was %s, is not there"):format(name, text(was))
+    d.text = ("--%s was %s, is not there"):format(word, text(was))
   else
-    d.text = ("--%s was %s, is %s"):format(name, text(was), text(is))
+    d.text = ("--%s was %s, is %s"):format(word, text(was), text(is))
   end
   return d
 end

@@ -18,6 +18,11 @@ local function shown(x)
   return type(x) == "string" and value.quote(x, 100) or tostring(x)
 end
 
+-- A name from a file, fit for a terminal.
+local function plain(name)
+  return (name:gsub("[%c\127]", "?"))
+end
+
 local function same(a, b)
   if type(a) ~= "table" or type(b) ~= "table" then return a == b end
   if #a ~= #b then return false end
@@ -30,7 +35,7 @@ end
 -- Adds what differs in one thing.
 local function add(found, area, name, was, is)
   if same(was, is) then return end
-  local text = ("%s was %s, is %s"):format(name, shown(was), shown(is))
+  local text = ("%s was %s, is %s"):format(plain(name), shown(was), shown(is))
   found[#found + 1] = {area = area, name = name, was = was, is = is,
                        text = text}
 end
@@ -65,8 +70,8 @@ local function add_number(found, area, name, was, is)
     return shown(type(x) == "string" and x:sub(1, 12) or x)
   end
   found[#found + 1] = {area = area, name = name, was = was, is = is,
-    text = ("%s is another: SHA-256 was %s, is %s"):format(name, short(was),
-                                                           short(is))}
+    text = ("%s is another: SHA-256 was %s, is %s"):format(plain(name),
+      short(was), short(is))}
 end
 
 -- What both must have for the same bits, but flags and seed.

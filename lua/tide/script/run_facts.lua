@@ -50,6 +50,7 @@ end
 
 --- The SHA-256 of a file as hexadecimal digits; nil where it cannot be read.
 function facts.hash(path)
+  if not core.is_file(path) then return nil end
   local ok, bytes = pcall(core.read_file, path, MOST_CODE)
   return ok and core.sha256(bytes) or nil
 end
@@ -62,7 +63,7 @@ local function script()
   local name = type(words) == "table" and words[0]
   local path = type(name) == "string" and name ~= "-" and name ~= "-e"
     and core.real_path(name)
-  local hash = path and not core.is_folder(path) and facts.hash(path)
+  local hash = path and facts.hash(path)
   return hash and {name = name, path = path, sha256 = hash} or nil
 end
 

@@ -146,6 +146,10 @@ local function file_of(dir) return dir .. "/run.json" end
 -- @usage local record, why = runs.read "runs/first"
 function runs.read(dir)
   local path = file_of(dir)
+  if core.exists(path) and not core.is_file(path) then
+    return nil, ("'%s' is no record of a run, for it is no regular file")
+      :format(path)
+  end
   local ok, bytes = pcall(core.read_file, path, MOST_BYTES)
   if not ok then return nil, bytes.message or tostring(bytes) end
   local data, why = json.decode(bytes)
@@ -183,26 +187,44 @@ function runs.state(dir, data)
   return held and "running" or "killed"
 end
 
--- The record may be that of who had the folder before.
-local function in_use(dir, data)
-  local who = "another process"
-  if data and not data.reason and lives(data.process) ~= false then
-    local p = data.process
-    local here = core.process()
-    who = ("process %s on %s"):format(p.pid, p.host)
-    if p.host == here.host and p.pid == here.pid then who = "this process" end
-    who = ("%s, since %s"):format(who, data.started)
-  end
-  errors.raise("failed_precondition", "the log folder '%s' is in use by %s; "
-    .. "wait for its end, stop it, or choose another folder", dir, who)
+local function is_here(process)
+  local here = core.process()
+  return process.host == here.host and process.pid == here.pid
 end
 
--- The lock. Where the file system knows none, the file itself stands for it,
--- and stays when its owner is killed.
+-- The record may be that of who had the folder before.
+local function in_use(dir, data)
+  local who, remedy = "another process", "wait for its end, stop it"
+  if data and not data.reason and lives(data.process) ~= false then
+    local p = data.process
+    who = ("process %s on %s, since %s"):format(p.pid, p.host, data.started)
+    if is_here(p) then
+      who = "this process, since " .. data.started
+      remedy = "close what was opened there"
+    end
+  end
+  errors.raise("failed_precondition", "the log folder '%s' is in use by %s; "
+    .. "%s, or choose another folder", dir, who, remedy)
+end
+
+-- The lock, or nil and why not. One that nobody can reach any more, such as
+-- that of a notebook's cell that runs again, is closed by a collection.
+local function try_hold(path, before)
+  local handle, why = core.hold(path)
+  if not handle and why == "held" and before and is_here(before.process) then
+    collectgarbage()
+    collectgarbage()
+    handle, why = core.hold(path)
+  end
+  return handle, why
+end
+
+-- Takes it, or raises. Where the file system knows no locks, the file itself
+-- stands for one, and stays when its owner is killed.
 local function hold(dir, before)
   local path = lock_of(dir)
   local was = core.exists(path)
-  local handle, why = core.hold(path)
+  local handle, why = try_hold(path, before)
   if handle then return handle end
   if why == "held" then in_use(dir, before) end
   if was and not before then
@@ -381,7 +403,7 @@ end
 function run:__close(e)
   if e == nil then return self:close "done" end
   local message = type(e) == "table" and e.message or tostring(e)
-  local interrupted = message:find "interrupted$"
+  local interrupted = message:match "^[^\n]*":find "interrupted$"
   self:close(interrupted and "interrupted" or "failed", tostring(e))
 end
 

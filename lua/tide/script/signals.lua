@@ -25,7 +25,7 @@ local heard = {__name = "signals"}
 heard.__index = heard
 
 --- The exit code of a job that saved its state and wants to be started again
--- (EX_TEMPFAIL of sysexits.h).
+-- (the EX_TEMPFAIL that mailers know).
 signals.AGAIN = 75
 
 local code = 0

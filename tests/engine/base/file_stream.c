@@ -227,7 +227,9 @@ static void a_broken_stream_takes_no_more(void **state) {
   td_file *f;
   OK(td_file_open("/dev/full", TD_FILE_APPEND, &f));
   OK(td_file_append(f, "x", 1));
-  FAILS(td_file_flush(f), TD_RESOURCE_EXHAUSTED, "make room");
+  FAILS(td_file_flush(f), TD_RESOURCE_EXHAUSTED,
+        "cannot write '/dev/full': No space left on device: the disk is full; "
+        "make room there, or choose another");
   FAILS(td_file_append(f, "y", 1), TD_RESOURCE_EXHAUSTED, "/dev/full");
   FAILS(td_file_sync(f), TD_RESOURCE_EXHAUSTED, "/dev/full");
   FAILS(td_file_close(f), TD_RESOURCE_EXHAUSTED, "/dev/full");

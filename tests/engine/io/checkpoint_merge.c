@@ -125,6 +125,7 @@ static void test_parts_become_shards(void **state) {
   assert_merged(1);
   assert_true(is_there("m.data-00000-of-00002"));
   assert_true(is_there("m.data-00001-of-00002"));
+  assert_false(is_there("m_temp"));
 }
 
 /* Shards of the checkpoint that is there keep their bytes until the new index
