@@ -150,8 +150,8 @@ static void removes(void **state) {
   }
   OK(td_checkpoint_remove(in("none/m-1")));
   td_file_lock *lock;
-  OK(td_file_lock_take(in("m-1.lock"), &lock));
   fill();
+  OK(td_file_lock_take(in("m-1.lock"), &lock));
   FAILS(td_checkpoint_remove(prefix), TD_UNAVAILABLE, "cannot lock");
   assert_true(td_file_exists(in("m-1.index")));
   td_file_unlock(lock);
