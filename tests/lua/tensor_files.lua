@@ -135,9 +135,10 @@ end
 -- What f writes to stderr.
 local function told_by(f)
   local stderr, parts = io.stderr, {}
-  rawset(io, "stderr", {write = function(_, text)
-    parts[#parts + 1] = text
-  end})
+  local function write(_, ...)
+    parts[#parts + 1] = table.concat{...}
+  end
+  rawset(io, "stderr", {write = write, flush = function() end})
   local ok, err = pcall(f)
   rawset(io, "stderr", stderr)
   if not ok then error(err, 0) end
@@ -153,17 +154,18 @@ function tests.newest_of_a_folder()
     lu.assertEquals(newest(), 10)
     core.write_file(dir .. "/checkpoint", 'model_checkpoint_path: "m-9"\n'
       .. 'all_model_checkpoint_paths: "m-8"\n'
+      .. 'all_model_checkpoint_paths: "m-10"\n'
       .. 'all_model_checkpoint_paths: "m-9"\n')
     lu.assertEquals(newest(), 9)
     os.remove(dir .. "/m-9.data-00000-of-00001")
-    local told = told_by(function() lu.assertEquals(newest(), 8) end)
+    local told = told_by(function() lu.assertEquals(newest(), 10) end)
     helper.contains(told, "warning: load_variable: passed over", "/m-9.data",
                     "is missing", "taking the one before")
-    overwrite(dir .. "/m-8.index", 0, 9, "damaged")
-    told_by(function() lu.assertEquals(newest(), 10) end)
+    overwrite(dir .. "/m-10.index", 0, 9, "damaged")
+    told_by(function() lu.assertEquals(newest(), 8) end)
     core.write_file(dir .. "/checkpoint", "\0\1")
-    os.remove(dir .. "/m-10.data-00000-of-00001")
-    told_by(function() raises("m-10.data-00000-of-00001' is mis", newest) end)
+    os.remove(dir .. "/m-8.data-00000-of-00001")
+    told_by(function() raises("m-10.index' is damaged", newest) end)
   end)
 end
 
