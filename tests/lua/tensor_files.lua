@@ -182,6 +182,24 @@ function tests.damage_is_named()
   end)
 end
 
+function tests.slices()
+  in_folder(function(dir)
+    local w <close> = core.checkpoint_writer(dir .. "/m")
+    w:add("w", td.tensor{{1, 2}}, "3 2 0,1:-")
+    w:add("w", td.tensor{{3, 4}, {5, 6}}, "3 2 1,2:-")
+    raises("", w.add, w, "w", td.tensor{{3, 4}}, "3 2 2,1:-")
+    raises("", w.add, w, "v", td.tensor{{3, 4}}, "3 2 2,1")
+    w:commit()
+    local c <close> = core.checkpoint(dir .. "/m")
+    local e = c:list()[1]
+    lu.assertEquals({e.bytes, #e.slices}, {24, 2})
+    lu.assertTrue(e.shape == {3, 2})
+    same(c:read "w", td.tensor{{1, 2}, {3, 4}, {5, 6}})
+    same(c:read("w", "3 2 0,2:1,1"), td.tensor{{2}, {4}})
+    raises("another shape", c.read, c, "w", "4 2 0,2:1,1")
+  end)
+end
+
 function tests.closed_and_not_committed()
   in_folder(function(dir)
     local w = core.checkpoint_writer(dir .. "/m")

@@ -85,9 +85,7 @@ local function print_table(list)
   if not list[1].shard then names[5] = nil end
   for i, e in ipairs(list) do
     local shard = e.shard
-    if e.slices and e.slices > 0 then
-      shard = counted(e.slices, "slice")
-    end
+    if e.slices then shard = counted(#e.slices, "slice") end
     rows[i] = {printable(e.name), e.dtype or e.kind, tostring(e.shape),
                tostring(e.bytes), shard and tostring(shard)}
   end
