@@ -364,21 +364,17 @@ static bool deliver(td_pipeline *p) {
   return any;
 }
 
-/* Work that has no end would hold its threads for ever. */
-static void stop_closed(td_pipeline *p) {
-  if (p->stopped || !is_closed(p)) return;
-  p->stopped = true;
-  for (td_stage *s = p->last; s; s = s->before)
-    if (s->kind->stop) s->kind->stop(s);
-}
-
-/* A read that waits for a pipe holds a thread and the pipe. */
-static void rest(td_pipeline *p) {
+/* Work that has no end would hold its threads for ever; and a read that waits
+ * for a pipe, when nobody waits for what it gives, that pipe and a thread. */
+static void tell_stages(td_pipeline *p) {
   pthread_mutex_lock(&p->lock);
-  bool resting = p->resting || p->closed;
+  bool stop = p->closed && !p->stopped, rest = p->closed || p->resting;
   pthread_mutex_unlock(&p->lock);
-  for (td_stage *s = resting ? p->last : NULL; s; s = s->before)
+  p->stopped |= stop;
+  for (td_stage *s = rest ? p->last : NULL; s; s = s->before) {
+    if (stop && s->kind->stop) s->kind->stop(s);
     if (s->kind->rest) s->kind->rest(s);
+  }
 }
 
 /* The caller has set `working`. What takes long, or has no end, goes on on the
@@ -394,8 +390,7 @@ static void work(td_pipeline *p) {
         td_pool_submit(&p->task);
         return;
       }
-      stop_closed(p);
-      rest(p);
+      tell_stages(p);
       changed = may_advance(p) && advance(p);
       changed |= deliver(p);
     }
