@@ -377,6 +377,21 @@ static void tell_stages(td_pipeline *p) {
   }
 }
 
+static void go_on_later(td_pipeline *p) {
+  td_object_retain(&p->base.base.object);
+  td_pool_submit(&p->task);
+}
+
+/* For those who want to be alone with the stages; they go on afterwards. */
+static bool make_way(td_pipeline *p) {
+  pthread_mutex_lock(&p->lock);
+  bool wanted = p->seizing > 0;
+  if (wanted) p->working = false;
+  pthread_mutex_unlock(&p->lock);
+  if (wanted) td_waiter_wake(&p->idle);
+  return wanted;
+}
+
 /* The caller has set `working`. What takes long, or has no end, goes on on the
  * pool, in turn with others: nobody is held here who may be interrupted. */
 static void work(td_pipeline *p) {
@@ -386,8 +401,7 @@ static void work(td_pipeline *p) {
     bool changed = true;
     while (changed) {
       if (passes++ == PASSES) {
-        td_object_retain(&p->base.base.object);
-        td_pool_submit(&p->task);
+        if (!make_way(p)) go_on_later(p);
         return;
       }
       tell_stages(p);
@@ -464,9 +478,7 @@ static void next(td_elements *e, td_element_request *r) {
 /* Has somebody be at the stages, not this thread: it may be one that cancels.
  */
 static void look_again(td_pipeline *p) {
-  if (!enter(p)) return;
-  td_object_retain(&p->base.base.object);
-  td_pool_submit(&p->task);
+  if (enter(p)) go_on_later(p);
 }
 
 static td_element_request *cancel(td_elements *e, const void *owner) {
@@ -548,10 +560,18 @@ static bool is_idle(void *arg) {
   return enter(arg);
 }
 
+static void count_seizing(td_pipeline *p, int by) {
+  pthread_mutex_lock(&p->lock);
+  p->seizing += by;
+  pthread_mutex_unlock(&p->lock);
+}
+
 void td_pipeline_seize(td_pipeline *p) {
+  count_seizing(p, 1);
   while (td_waiter_wait(&p->idle, INT64_MAX, NULL, is_idle, p) !=
          TD_WAITED_READY) {
   }
+  count_seizing(p, -1);
 }
 
 void td_pipeline_leave(td_pipeline *p) {
