@@ -15,8 +15,8 @@ function tests.cells_are_no_loop()
 td = require 'tide'
 x = td.placeholder('float32', {}, 'x')
 function twice() return x * 2 end]]
-  for _ = 1, 50 do
-    nb:run "y = twice() y:eval{[x] = 3}"
+  for i = 1, 50 do
+    nb:run(("y%d = twice() y%d:eval{[x] = 3}"):format(i, i))
     lu.assertEquals(nb.err, "")
     lu.assertEquals(nb:result(), "6.0")
   end
