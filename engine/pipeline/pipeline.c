@@ -156,10 +156,6 @@ td_status *td_stage_add(td_pipeline *p, const td_stage_kind *kind, size_t size,
   return NULL;
 }
 
-void td_pipeline_bound(td_pipeline *p, size_t bytes) {
-  p->bound = bytes;
-}
-
 /* ---- what stages ask ----------------------------------------------------- */
 
 static size_t ready_count(const td_stage *s) {

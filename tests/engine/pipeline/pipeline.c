@@ -175,7 +175,7 @@ static void test_bytes_ahead(void **state) {
     bool end;
     OK(td_pipeline_batch(p, &o));
     OK(td_pipeline_prefetch(p, 50));
-    td_pipeline_bound(p, bounds[i][0]);
+    p->bound = bounds[i][0];
     for (int k = 0; k < 5; k++) {
       OK(td_pipeline_take(p, NULL, &t, &end));
       if (k == 0) assert_int_equal(ready(p), bounds[i][1]);
