@@ -8,7 +8,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/base/file.h"
-#include "engine/base/file_stream.h"
+#include "engine/base/file_claim.h"
 #include "engine/io/checkpoint_state.h"
 
 static td_bytes text_of(const char *text) {
@@ -122,10 +122,10 @@ static const char *in(const char *name) {
 }
 
 static const char *const files[] = {"m-1.index", "m-1.data-00000-of-00002",
-                                    "m-1.lock", "m-1.data-00001-of-00002",
-                                    "m-1.meta"};
+                                    "m-1.index.tempstate",
+                                    "m-1.data-00001-of-00002", "m-1.meta"};
 static const char *const others[] = {"m-10.index", "m-10.data-00000-of-00001",
-                                     "m-1.lock2", "m-1.data-00000-of-0000x",
+                                     "m-1tempstate", "m-1.data-00000-of-0000x",
                                      "m-1.txt"};
 
 static void fill(void) {
@@ -149,12 +149,12 @@ static void removes(void **state) {
     }
   }
   OK(td_checkpoint_remove(in("none/m-1")));
-  td_file_lock *lock;
+  td_file_claim *claim;
   fill();
-  OK(td_file_lock_take(in("m-1.lock"), &lock));
-  FAILS(td_checkpoint_remove(prefix), TD_UNAVAILABLE, "cannot lock");
+  OK(td_file_claim_take(in("m-1.lock"), &claim));
+  FAILS(td_checkpoint_remove(prefix), TD_UNAVAILABLE, "m-1.lock");
   assert_true(td_file_exists(in("m-1.index")));
-  td_file_unlock(lock);
+  td_file_claim_release(claim);
   FAILS(td_checkpoint_remove("a/"), TD_INVALID_ARGUMENT, "names no file");
   td_str_deinit(&dir);
 }
