@@ -1,8 +1,8 @@
 --- resume.lua - a training that can be killed at any moment, and goes on.
 --
--- A supervisor saves variables, optimizer slots, random streams and the place in
--- the data, and stops between two steps when the machine says so (SIGTERM). Run
--- it, kill it in whatever way, run it again: the last line, a digest of the
+-- A supervisor saves variables, optimizer slots, random streams and the place
+-- in the data, and stops between two steps when the machine says so (SIGTERM).
+-- Run it, kill it in whatever way, run it again: the last line, a digest of the
 -- weights, is that of a run that was never stopped.
 --
 --   tide tutorials/resume.lua --dir /tmp/resume --seed 1
