@@ -303,12 +303,20 @@ static bool is_shard(const char *ending) {
   return true;
 }
 
-static td_status *remove_shards(const char *prefix, const char *base,
-                                const td_str *names) {
+/* ".index.tempstate": what a writer that died left. */
+static bool is_beside(const char *ending) {
+  static const char form[] = ".tempstate";
+  size_t n = strlen(ending), len = sizeof form - 1;
+  return *ending == '.' && n > len && !strcmp(ending + n - len, form);
+}
+
+static td_status *remove_named(const char *prefix, const char *base,
+                               const td_str *names) {
   size_t len = strlen(base);
   for (size_t i = 0; i < names->len; i += strlen(names->at + i) + 1) {
     const char *name = names->at + i;
-    if (!strncmp(name, base, len) && is_shard(name + len))
+    if (strncmp(name, base, len) != 0) continue;
+    if (is_shard(name + len) || is_beside(name + len))
       TD_TRY(remove_beside(prefix, name + len));
   }
   return NULL;
@@ -332,12 +340,12 @@ static td_status *remove_data(const char *folder, const char *prefix,
   td_str names = {0};
   td_status *s = td_file_list(folder, &names);
   if (td_ok(s) && names.failed) s = td_oom();
-  if (td_ok(s)) s = remove_shards(prefix, base, &names);
+  if (td_ok(s)) s = remove_named(prefix, base, &names);
   td_str_deinit(&names);
   return td_ok(s) ? remove_beside(prefix, ".meta") : s;
 }
 
-/* Alone with the prefix, as its writers are; the last to go is their lock. */
+/* Alone with the prefix, as its writers are. */
 static td_status *remove_alone(const char *folder, const char *prefix,
                                const char *base) {
   td_str path = {0};
