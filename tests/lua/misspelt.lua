@@ -197,6 +197,8 @@ layers.sequential({td.layers.flatten()}, o)
 linspace(0.0, 1.0, 3, o)
 load_csv("/none", o)
 load_image("/none", o)
+load_npy("/none", o)
+load_safetensors("/none", o)
 local_variables_initializer(o)
 log_poisson_loss(m, m, o)
 logdet(m, o)
@@ -318,6 +320,9 @@ rot90(images, 1, o)
 sampled_softmax_loss(W, {0.0, 0.0}, {{0}}, {{1.0, 2.0}}, 1, 2, o)
 save_image("/none", td.value.zeros{2, 2, 3}, o)
 save_npz("/none", {}, o)
+save_safetensors("/none", {}, o)
+saver:restore(sess, "/none/m", o)
+saver:save(sess, "/none/m", o)
 scan(td.add, v, 0, o)
 separable_conv2d(images, td.zeros{3, 3, 3, 1}, td.zeros{1, 1, 3, 4}, 1,
   "SAME", o)
@@ -385,6 +390,7 @@ train.proximal_sgd(0.1, o)
 train.queue_runner(q, q:enqueue(1.0), o)
 train.range_input_producer(3, o)
 train.rmsprop(0.1, o)
+train.saver(o)
 train.sgd(0.1, o)
 train.shuffle_batch(m, 2, o)
 train.slice_input_producer(m, o)
@@ -442,6 +448,7 @@ local function things()
     optimizer = td.train.sgd(0.1), dataset = td.data.of{x = {1.0, 2.0}},
     pipeline = td.data.of{x = {1, 2}}:pipeline(),
     text = td.data.text{name = "sentences"}.train,
+    saver = td.train.saver(),
     acc = td.accumulator("float32", {}), barrier = td.barrier("float32", {}),
   }
 end

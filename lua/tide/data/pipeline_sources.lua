@@ -145,7 +145,7 @@ local function header_of(path, o)
   if not line then
     errors.raise("out_of_range", "csv_files: %s has no line of names", path)
   end
-  return core.csv(line:item(), path, o.separator, true):names()
+  return core.csv_names(line:item(), path, o.separator)
 end
 
 local function column_names(o, paths)

@@ -2,10 +2,10 @@
 -- checkpoints, and how it goes on from one.
 --
 -- A fit is saved between two steps only: variables and random streams by the
--- saver; and here the epoch, the place of the loop over its batches, the sums of
--- the epoch so far, the history, and what hooks remember. So the fit that goes
--- on ends with the same bits as one that was never stopped, if its data have a
--- seed.
+-- saver; and here the epoch, the place of the loop over its batches, the sums
+-- of the epoch so far, the history, and what hooks remember. So the fit that
+-- goes on ends with the same bits as one that was never stopped, if its data
+-- have a seed.
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"

@@ -137,8 +137,47 @@ end
 
 -- ---- after a save ---------------------------------------------------------
 
--- Those that are later than all that is listed: whoever saved them ended before
--- they were.
+-- What ended before it was whole: prefixes of the saver that have files and no
+-- index, and folders of parts that were not merged.
+local function remains(folder, own)
+  local list, seen = {}, {}
+  local function add(prefix, parts)
+    if not seen[prefix] and is_own({prefix = prefix}, own)
+       and (parts or not core.exists(prefix .. ".index")) then
+      list[#list + 1] = {prefix = prefix, parts = parts}
+    end
+    seen[prefix] = true
+  end
+  for name in state.names(folder) do
+    local of = name:match "^(.+%-%d+)_temp$"
+    local stem = name:match "^(.+%-%d+)%.data%-"
+      or name:match "^(.+%-%d+)%.lock$"
+      or name:match "^(.+%-%d+)%.[%w%-.]+%.tempstate$"
+    if of then add(state.join(folder, of), state.join(folder, name)) end
+    if stem then add(state.join(folder, stem)) end
+  end
+  return list
+end
+
+-- Removes them, but for what somebody writes at this moment.
+local function sweep(folder, own)
+  for _, each in ipairs(remains(folder, own)) do
+    if each.parts then
+      for name in state.names(each.parts) do
+        local part = name:match "^(part%-%d+%-of%-%d+)%."
+        if part then
+          pcall(core.checkpoint_remove, state.join(each.parts, part))
+        end
+      end
+      os.remove(each.parts)
+    else
+      pcall(core.checkpoint_remove, each.prefix)
+    end
+  end
+end
+
+-- Once a folder: those that are later than all that is listed, since who saved
+-- them ended before they were, join the list; other remains go.
 local function adopt(self, folder, own, s)
   local highest, found = nil, {}
   if self.adopted[folder] then return end
@@ -147,7 +186,8 @@ local function adopt(self, folder, own, s)
     local step = is_own(row, own) and state.step(row.prefix)
     if step and step > (highest or -1) then highest = step end
   end
-  for _, name in ipairs(highest and state.indices(folder) or {}) do
+  if not highest then return end
+  for _, name in ipairs(state.indices(folder)) do
     local row = {prefix = state.join(folder, name), time = os.time()}
     if is_own(row, own) and (state.step(name) or -1) > highest then
       found[#found + 1] = row
@@ -157,6 +197,7 @@ local function adopt(self, folder, own, s)
     return state.step(a.prefix) < state.step(b.prefix)
   end)
   table.move(found, 1, #found, #s.rows + 1, s.rows)
+  sweep(folder, own)
 end
 
 -- Is it time to keep one of the time `at` for good?

@@ -15,9 +15,9 @@
 --   while not sv:should_stop() do local batch = batches() ... end
 --
 -- asks first. Which one it is shows at the first question: whether what is kept
--- had moved since the session was made. Of a loop that takes first, the place is
--- noted at one question and saved at the next, when the batch that was in hand
--- has been used; so it ends one step later, too.
+-- had moved since the session was made. Of a loop that takes first, the place
+-- is noted at one question and saved at the next, when the batch that was in
+-- hand has been used; so it ends one step later, too.
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"

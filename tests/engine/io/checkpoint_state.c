@@ -8,7 +8,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/base/file.h"
-#include "engine/base/file_stream.h"
+#include "engine/base/file_claim.h"
 #include "engine/io/checkpoint_state.h"
 
 static td_bytes text_of(const char *text) {
@@ -149,12 +149,12 @@ static void removes(void **state) {
     }
   }
   OK(td_checkpoint_remove(in("none/m-1")));
-  td_file_lock *lock;
-  OK(td_file_lock_take(in("m-1.lock"), &lock));
+  td_file_claim *claim;
   fill();
-  FAILS(td_checkpoint_remove(prefix), TD_UNAVAILABLE, "cannot lock");
+  OK(td_file_claim_take(in("m-1.lock"), &claim));
+  FAILS(td_checkpoint_remove(prefix), TD_UNAVAILABLE, "is held by this");
   assert_true(td_file_exists(in("m-1.index")));
-  td_file_unlock(lock);
+  td_file_claim_release(claim);
   FAILS(td_checkpoint_remove("a/"), TD_INVALID_ARGUMENT, "names no file");
   td_str_deinit(&dir);
 }
