@@ -160,6 +160,25 @@ static int checkpoint_read(lua_State *L) {
   return 1;
 }
 
+/* c:map(name) -> value that looks into its file, where it can; read only */
+static int checkpoint_map(lua_State *L) {
+  lua_checkpoint *u = to_open_checkpoint(L);
+  const char *name = td_lua_text(L, 2);
+  td_checkpoint_entry e;
+  if (!td_checkpoint_find(u->c, name, &e))
+    td_lua_check(L, td_checkpoint_missing(u->c, name));
+  td_tensor *t = td_lua_tensors(L, 1);
+  td_lua_state *st = td_lua_get(L);
+  u->busy++;
+  td_lua_unlock(st);
+  td_status *s = td_checkpoint_map(u->c, &e, t);
+  td_lua_lock(st);
+  u->busy--;
+  td_lua_check_step(L, s);
+  td_lua_push_tensor(L, t);
+  return 1;
+}
+
 /* c:verify(): reads every byte; raises for the first tensor that is damaged. */
 static int checkpoint_verify(lua_State *L) {
   lua_checkpoint *u = to_open_checkpoint(L);
@@ -253,6 +272,7 @@ TD_LUA_OPEN(checkpoint) {
                                         {"shards", checkpoint_shards},
                                         {"has", checkpoint_has},
                                         {"read", checkpoint_read},
+                                        {"map", checkpoint_map},
                                         {"verify", checkpoint_verify},
                                         {"close", checkpoint_close},
                                         {NULL, NULL}};

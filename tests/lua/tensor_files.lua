@@ -169,6 +169,28 @@ function tests.newest_of_a_folder()
   end)
 end
 
+-- Mapped values outlive the checkpoint; what cannot be mapped is read.
+function tests.variables_mapped()
+  in_folder(function(dir)
+    local prefix = dir .. "/m"
+    save(prefix, {w = td.value.ones{1000}, words = {"x"}, n = {1, 2}})
+    local function get(name)
+      return td.train.load_variable(prefix, name, {mmap = true})
+    end
+    local w, words, n = get "w", get "words", get "n"
+    local data = prefix .. ".data-00000-of-00001"
+    overwrite(prefix .. ".index", 0, 9, "damaged")
+    os.remove(data)
+    lu.assertEquals((w + 1):sum():item(), 2000)
+    lu.assertEquals({words:table(), n:table()}, {{"x"}, {1, 2}})
+    save(prefix, {w = {1.0, 2.0}})
+    overwrite(data, 3, 5, "\7")
+    raises('tensor "w": the check', get, "w")
+    raises("mmap must be a boolean", td.train.load_variable, prefix, "w",
+           {mmap = 1})
+  end)
+end
+
 function tests.damage_is_named()
   in_folder(function(dir)
     local prefix = dir .. "/m"
