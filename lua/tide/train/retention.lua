@@ -30,8 +30,11 @@ end
 function retention:claim(prefix, base)
   local folder, name = state.split(prefix)
   local own = self.owns[folder] or {names = {}, bases = {}}
-  own.names[name] = true
-  if base then own.bases[select(2, state.split(base))] = true end
+  if base then
+    own.bases[select(2, state.split(base))] = true
+  else
+    own.names[name] = true
+  end
   self.owns[folder], self.folder = own, folder
 end
 
@@ -234,11 +237,12 @@ local function surplus(self, s, own, best)
 end
 
 -- Removes files; what cannot be stays listed, to be tried again.
-local function remove_all(s, out)
+local function remove_all(self, s, out)
   for _, row in ipairs(out) do
     local ok, e = pcall(core.checkpoint_remove, row.prefix)
     if ok then
       drop(s.rows, row.prefix)
+      self.metrics[row.prefix] = nil
     else
       state.warn("the old checkpoint '%s' cannot be removed: %s", row.prefix,
                  tostring(e))
@@ -272,7 +276,7 @@ function retention:add(prefix, base, metric)
   state.write(folder, s)
   if self.best then write_best(folder, own, best) end
   if #out == 0 then return end
-  remove_all(s, out)
+  remove_all(self, s, out)
   state.write(folder, s)
 end
 
