@@ -286,6 +286,16 @@ end
 -- @return the prefix: "folder/name-10"
 -- @raise failed_precondition with the variables that have no value; unavailable
 -- while another writes there; resource_exhausted when the disk is full
+-- @usage local v = td.variable(1.0, "v")
+-- local sess, dir = td.session(), os.tmpname() .. ".d"
+-- sess:init()
+-- local saver, history = td.train.saver{best = "max"}, {}
+-- for i, accuracy in ipairs{0.7, 0.9, 0.8} do
+--   history[i] = accuracy
+--   saver:save(sess, dir .. "/m", {global_step = i, metric = accuracy,
+--                                  keep = {history = history}})
+-- end
+-- saver:best():match "m%-%d+"  --> m-2
 function methods:save(sess, path, o)
   check_call(self, sess, "save")
   o = args.read(o, {"global_step", "metric", "keep"}, "saver:save")
