@@ -1,61 +1,43 @@
-/* checkpoint.c - opening a checkpoint and reading its tensors.
+/* checkpoint.c - opening a checkpoint; its entries.
  *
  * Of the index three things are kept: the file as it is, the keys, which it
  * holds shortened, and for each where its value stands. An entry is read again
  * when it is asked for; all were read once when the checkpoint was opened, so
  * that this cannot fail. Keys of slices begin with a NUL and come before names.
  *
- * Data are read in pieces that the check goes over while they are warm.
- *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/io/checkpoint.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/bytes.h"
-#include "engine/base/crc32c.h"
 #include "engine/base/file.h"
-#include "engine/base/file_stream.h"
 #include "engine/base/mem.h"
 #include "engine/base/nearest.h"
-#include "engine/base/vec.h"
 #include "engine/io/checkpoint_entry.h"
+#include "engine/io/checkpoint_impl.h"
 #include "engine/io/sorted_table.h"
+
+typedef td_checkpoint_record record;
+typedef td_checkpoint_shard shard;
 
 static const size_t most_index = (size_t)1 << 30; /* bytes of an index */
 enum {
   MOST_ENTRIES = 1 << 22,
   KEYS_PER_BYTE = 16, /* bytes of keys for each of the file */
-  PIECE = 1 << 20,    /* bytes read at once */
-};
-
-typedef struct record {
-  size_t key, key_len; /* in `keys`, with a NUL behind */
-  td_bytes value;      /* in the file */
-} record;
-
-typedef struct shard {
-  int32_t number;
-  td_file *file;
-  uint64_t size;
-  char *path;
-} shard;
-
-struct td_checkpoint {
-  char *prefix;
-  char *index;
-  size_t index_len;
-  td_str keys;
-  TD_VEC(record) records; /* by key, ascending */
-  size_t first_name;      /* of them: those before are keys of slices */
-  int n_shards;
-  bool has_header;
-  TD_VEC(shard) shards;      /* those that entries need, by number */
-  td_checkpoint_go_on go_on; /* or NULL */
-  void *arg;                 /* for it */
 };
 
 /* ---- opening ------------------------------------------------------------- */
+
+static td_bytes value_of(const td_checkpoint *c, const record *r) {
+  return (td_bytes){c->index + r->value, r->value_len};
+}
+
+static td_bytes key_of(const td_checkpoint *c, size_t i) {
+  const record *r = &c->records.at[i];
+  return (td_bytes){c->keys.at + r->key, r->key_len};
+}
 
 static td_status *keep_record(void *arg, td_bytes key, td_bytes value) {
   td_checkpoint *c = arg;
@@ -70,10 +52,12 @@ static td_status *keep_record(void *arg, td_bytes key, td_bytes value) {
   if (!is_slice && memchr(key.at, 0, key.len))
     return td_error(TD_DATA_LOSS, "a name has a NUL within");
   if (c->records.len == MOST_ENTRIES ||
-      c->keys.len + key.len > KEYS_PER_BYTE * c->index_len)
+      c->keys.len + key.len > KEYS_PER_BYTE * c->index_len ||
+      c->keys.len + key.len >= UINT32_MAX)
     return td_error(TD_RESOURCE_EXHAUSTED,
                     "it has too many names, or names that are too long");
-  record r = {c->keys.len, key.len, value};
+  record r = {(uint32_t)c->keys.len, (uint32_t)key.len,
+              (uint32_t)(value.at - c->index), (uint32_t)value.len};
   td_str_addn(&c->keys, key.at, key.len);
   td_str_addc(&c->keys, 0);
   if (c->keys.failed || !td_vec_push(&c->records, r)) return td_oom();
@@ -81,9 +65,8 @@ static td_status *keep_record(void *arg, td_bytes key, td_bytes value) {
   return NULL;
 }
 
-/* Says where an error was found. */
-static td_status *blame(const td_checkpoint *c, const char *name,
-                        td_status *s) {
+td_status *td_checkpoint_blame(const td_checkpoint *c, const char *name,
+                               td_status *s) {
   if (td_ok(s) || td_status_code(s) == TD_RESOURCE_EXHAUSTED) return s;
   td_status *told =
       td_error(td_status_code(s), "checkpoint '%s', tensor \"%s\": %s",
@@ -92,7 +75,7 @@ static td_status *blame(const td_checkpoint *c, const char *name,
   return told;
 }
 
-static shard *find_shard(const td_checkpoint *c, int32_t number) {
+shard *td_checkpoint_find_shard(const td_checkpoint *c, int32_t number) {
   size_t low = 0, high = c->shards.len;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
@@ -138,27 +121,82 @@ static void sort_last(td_checkpoint *c) {
   }
 }
 
-static td_status *check_entry(td_checkpoint *c, const record *r) {
+/* The bytes of an entry, and whose they are. */
+typedef struct extent {
+  int32_t shard;
+  uint32_t record;
+  uint64_t begin, end;
+} extent;
+
+static td_status *check_place(const td_checkpoint_entry *e, const shard *sh) {
+  if (e->size <= sh->size && e->offset <= sh->size - e->size) return NULL;
+  return td_error(TD_DATA_LOSS,
+                  "its bytes %llu to %llu are not in '%s' of %llu: the file "
+                  "was cut short",
+                  (unsigned long long)e->offset,
+                  (unsigned long long)(e->offset + e->size), sh->path,
+                  (unsigned long long)sh->size);
+}
+
+static td_status *check_entry(td_checkpoint *c, const record *r, extent *out) {
   td_checkpoint_entry e;
-  TD_TRY(td_checkpoint_entry_get(r->value, &e));
+  *out = (extent){.record = (uint32_t)(r - c->records.at)};
+  TD_TRY(td_checkpoint_entry_get(value_of(c, r), &e));
   if (e.n_slices > 0) return NULL;
   if (e.shard >= c->n_shards)
     return td_error(TD_DATA_LOSS, "it is in shard %d of %d", e.shard,
                     c->n_shards);
-  const shard *sh = find_shard(c, e.shard);
+  const shard *sh = td_checkpoint_find_shard(c, e.shard);
   if (!sh) {
     TD_TRY(open_shard(c, e.shard));
     sort_last(c);
-    sh = find_shard(c, e.shard);
+    sh = td_checkpoint_find_shard(c, e.shard);
   }
-  if (e.size > sh->size || e.offset > sh->size - e.size)
-    return td_error(TD_DATA_LOSS,
-                    "its bytes %llu to %llu are not in '%s' of %llu: the file "
-                    "was cut short",
-                    (unsigned long long)e.offset,
-                    (unsigned long long)(e.offset + e.size), sh->path,
-                    (unsigned long long)sh->size);
+  out->shard = e.shard;
+  out->begin = e.offset;
+  out->end = e.offset + e.size;
+  return check_place(&e, sh);
+}
+
+static int by_place(const void *a, const void *b) {
+  const extent *x = a, *y = b;
+  if (x->shard != y->shard) return x->shard < y->shard ? -1 : 1;
+  if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+  return (x->end > y->end) - (x->end < y->end);
+}
+
+static const char *name_of(const td_checkpoint *c, uint32_t i) {
+  const char *name = c->keys.at + c->records.at[i].key;
+  return *name ? name : "(a slice)";
+}
+
+/* Two tensors on the same bytes: what takes no room in the file would take it
+ * in memory. */
+static td_status *check_apart(const td_checkpoint *c, extent *at) {
+  size_t n = 0;
+  for (size_t i = 0; i < c->records.len; i++)
+    if (at[i].end > at[i].begin) at[n++] = at[i];
+  if (n > 0) qsort(at, n, sizeof *at, by_place);
+  for (size_t i = 1; i < n; i++)
+    if (at[i].shard == at[i - 1].shard && at[i].begin < at[i - 1].end)
+      return td_error(TD_DATA_LOSS,
+                      "checkpoint '%s': tensors \"%s\" and \"%s\" lie on the "
+                      "same bytes",
+                      c->prefix, name_of(c, at[i - 1].record),
+                      name_of(c, at[i].record));
   return NULL;
+}
+
+static td_status *check_entries(td_checkpoint *c) {
+  size_t n = c->records.len;
+  extent *at = td_calloc(n + 1, sizeof *at);
+  td_status *s = at ? NULL : td_oom();
+  for (size_t i = 0; td_ok(s) && i < n; i++)
+    s = td_checkpoint_blame(c, c->keys.at + c->records.at[i].key,
+                            check_entry(c, &c->records.at[i], &at[i]));
+  if (td_ok(s)) s = check_apart(c, at);
+  td_free(at);
+  return s;
 }
 
 static td_status *read_index(td_checkpoint *c) {
@@ -185,11 +223,10 @@ static td_status *read_index(td_checkpoint *c) {
 td_status *td_checkpoint_open(const char *prefix, td_checkpoint **out) {
   td_checkpoint *c = td_calloc(1, sizeof *c);
   if (!c) return td_oom();
+  pthread_mutex_init(&c->lock, NULL);
   c->prefix = td_strdup(prefix);
   td_status *s = c->prefix ? read_index(c) : td_oom();
-  for (size_t i = 0; td_ok(s) && i < c->records.len; i++)
-    s = blame(c, c->keys.at + c->records.at[i].key,
-              check_entry(c, &c->records.at[i]));
+  if (td_ok(s)) s = check_entries(c);
   if (td_ok(s))
     *out = c;
   else
@@ -201,12 +238,14 @@ void td_checkpoint_close(td_checkpoint *c) {
   if (!c) return;
   for (size_t i = 0; i < c->shards.len; i++) {
     td_status_release(td_file_close(c->shards.at[i].file));
+    td_checkpoint_unmap(c->shards.at[i].mapping);
     td_free(c->shards.at[i].path);
   }
   td_vec_free(&c->shards);
   td_vec_free(&c->records);
   td_str_deinit(&c->keys);
   td_free(c->index);
+  pthread_mutex_destroy(&c->lock);
   td_free(c->prefix);
   td_free(c);
 }
@@ -230,37 +269,40 @@ size_t td_checkpoint_count(const td_checkpoint *c) {
   return c->records.len - c->first_name;
 }
 
-static td_checkpoint_entry entry_of(const td_checkpoint *c, const record *r) {
+td_checkpoint_entry td_checkpoint_entry_of(const td_checkpoint *c,
+                                           const record *r) {
   td_checkpoint_entry e;
-  td_status_release(td_checkpoint_entry_get(r->value, &e));
+  td_status_release(td_checkpoint_entry_get(value_of(c, r), &e));
   e.name = c->keys.at + r->key;
   return e;
 }
 
 td_checkpoint_entry td_checkpoint_at(const td_checkpoint *c, size_t i) {
-  return entry_of(c, &c->records.at[c->first_name + i]);
+  return td_checkpoint_entry_of(c, &c->records.at[c->first_name + i]);
 }
 
-static const record *find(const td_checkpoint *c, td_bytes key) {
+size_t td_checkpoint_lower(const td_checkpoint *c, td_bytes key) {
   size_t low = 0, high = c->records.len;
   while (low < high) {
     size_t mid = low + (high - low) / 2;
-    const record *r = &c->records.at[mid];
-    td_bytes here = {c->keys.at + r->key, r->key_len};
-    int order = td_sorted_compare(here, key);
-    if (order == 0) return r;
-    if (order < 0)
+    if (td_sorted_compare(key_of(c, mid), key) < 0)
       low = mid + 1;
     else
       high = mid;
   }
-  return NULL;
+  return low;
+}
+
+static const record *find(const td_checkpoint *c, td_bytes key) {
+  size_t i = td_checkpoint_lower(c, key);
+  bool there = i < c->records.len && td_sorted_compare(key_of(c, i), key) == 0;
+  return there ? &c->records.at[i] : NULL;
 }
 
 bool td_checkpoint_find(const td_checkpoint *c, const char *name,
                         td_checkpoint_entry *out) {
   const record *r = *name ? find(c, (td_bytes){name, strlen(name)}) : NULL;
-  if (r) *out = entry_of(c, r);
+  if (r) *out = td_checkpoint_entry_of(c, r);
   return r != NULL;
 }
 
@@ -277,7 +319,7 @@ td_status *td_checkpoint_find_slice(const td_checkpoint *c,
   if (failed) return td_oom();
   td_shape part;
   TD_TRY(td_slice_shape(&e->shape, s, &part));
-  if (r) *out = entry_of(c, r);
+  if (r) *out = td_checkpoint_entry_of(c, r);
   if (!r || out->n_slices > 0 || out->dtype != e->dtype ||
       !td_shape_equal(&out->shape, &part))
     return td_error(TD_DATA_LOSS, "a slice of it is missing, or another's");
@@ -291,210 +333,4 @@ td_status *td_checkpoint_missing(const td_checkpoint *c, const char *name) {
   td_hint hint;
   return td_error(TD_NOT_FOUND, "checkpoint '%s' has no tensor \"%s\"%s",
                   c->prefix, name, td_nearest_hint(&near, &hint));
-}
-
-/* ---- reading ------------------------------------------------------------- */
-
-/* What stands in a file from `at` to `end`, in order; the check goes along. */
-typedef struct stream {
-  const td_checkpoint *of;
-  const shard *from;
-  uint64_t at, end;
-  uint32_t crc;
-} stream;
-
-static td_status *changed(const shard *sh) {
-  return td_error(TD_DATA_LOSS, "'%s' was cut short while it was read",
-                  sh->path);
-}
-
-static td_status *stream_take(stream *s, void *to, size_t n) {
-  for (size_t done = 0; done < n;) {
-    size_t want = n - done < PIECE ? n - done : PIECE, got = 0;
-    if (s->of->go_on && !s->of->go_on(s->of->arg, false))
-      return td_error(TD_CANCELLED, "reading was stopped");
-    TD_TRY(
-        td_file_read_at(s->from->file, s->at, (char *)to + done, want, &got));
-    if (got < want) return changed(s->from);
-    s->crc = td_crc32c_add(s->crc, (char *)to + done, got);
-    s->at += got;
-    done += got;
-  }
-  return NULL;
-}
-
-static td_status *check_crc(const stream *s, const td_checkpoint_entry *e) {
-  if (s->crc == e->crc) return NULL;
-  return td_error(TD_DATA_LOSS,
-                  "the check of its bytes %llu to %llu in '%s' does not hold: "
-                  "the file is damaged",
-                  (unsigned long long)e->offset,
-                  (unsigned long long)(e->offset + e->size), s->from->path);
-}
-
-static td_status *read_plain(stream *s, const td_checkpoint_entry *e,
-                             td_allocator *a, td_tensor *out) {
-  TD_TRY(td_tensor_new(a, e->dtype, &e->shape, out));
-  td_status *bad = stream_take(s, out->data, e->size);
-  if (td_ok(bad)) bad = check_crc(s, e);
-  if (!td_ok(bad)) td_tensor_release(out);
-  return bad;
-}
-
-/* The lengths of n strings, as varints, and where they add up to. */
-static bool take_lengths(td_bytes *from, int64_t n, uint64_t *offsets,
-                         uint32_t *crc) {
-  for (int64_t i = 0; i < n; i++) {
-    uint64_t len;
-    if (!td_varint_take(from, &len) || len > INT64_MAX - offsets[i])
-      return false;
-    offsets[i + 1] = offsets[i] + len;
-    *crc = td_checkpoint_length_crc(*crc, len);
-  }
-  return true;
-}
-
-static td_status *cut_off(void) {
-  return td_error(TD_DATA_LOSS, "its strings do not fit their lengths");
-}
-
-/* Text of which the lengths were added up from 0: offsets of a string tensor
- * count from elsewhere. */
-static td_status *build_strings(const td_checkpoint_entry *e,
-                                const uint64_t *ends, td_bytes text,
-                                td_tensor *out) {
-  uint64_t *offsets;
-  char *to;
-  TD_TRY(td_tensor_strings_new(&e->shape, text.len, out, &offsets, &to));
-  if (text.len) memcpy(to, text.at, text.len);
-  int64_t n = td_shape_count(&e->shape);
-  for (int64_t i = 1; i <= n; i++) offsets[i] = offsets[0] + ends[i];
-  return NULL;
-}
-
-static td_status *parse_strings(stream *s, const td_checkpoint_entry *e,
-                                td_bytes from, uint64_t *ends, td_tensor *out) {
-  int64_t n = td_shape_count(&e->shape);
-  td_bytes mark = {0};
-  uint32_t crc = 0;
-  if (!take_lengths(&from, n, ends, &crc)) return cut_off();
-  if (!td_bytes_take(&from, 4, &mark) || from.len != ends[n]) return cut_off();
-  td_bytes number = mark;
-  uint64_t masked;
-  (void)td_bytes_get(&number, 4, &masked);
-  if (td_crc32c_mask(crc) != masked) return cut_off();
-  s->crc = td_crc32c_add(td_crc32c_add(crc, mark.at, 4), from.at, from.len);
-  TD_TRY(check_crc(s, e));
-  return build_strings(e, ends, from, out);
-}
-
-static td_status *read_strings(stream *s, const td_checkpoint_entry *e,
-                               td_tensor *out) {
-  int64_t n = td_shape_count(&e->shape); /* <= e->size */
-  char *bytes = td_malloc(e->size + 1);
-  uint64_t *ends = td_calloc((size_t)n + 1, sizeof *ends);
-  td_status *bad = bytes && ends ? stream_take(s, bytes, e->size) : td_oom();
-  if (td_ok(bad))
-    bad = parse_strings(s, e, (td_bytes){bytes, e->size}, ends, out);
-  td_free(ends);
-  td_free(bytes);
-  return bad;
-}
-
-static td_status *read_stored(const td_checkpoint *c,
-                              const td_checkpoint_entry *e, td_allocator *a,
-                              td_tensor *out) {
-  stream s = {.of = c, .from = find_shard(c, e->shard), .at = e->offset};
-  s.end = e->offset + e->size;
-  return e->dtype == TD_STRING ? read_strings(&s, e, out)
-                               : read_plain(&s, e, a, out);
-}
-
-/* ---- slices -------------------------------------------------------------- */
-
-/* What a stored slice has of the part that is wanted; counts the elements. */
-static td_status *copy_slice(const td_checkpoint *c,
-                             const td_checkpoint_entry *e, const td_slice *s,
-                             const td_slice *part, td_tensor *out,
-                             int64_t *filled) {
-  td_slice common;
-  td_checkpoint_entry stored;
-  td_tensor t;
-  if (!td_slice_meet(&e->shape, s, part, &common)) return NULL;
-  TD_TRY(td_checkpoint_find_slice(c, e, s, &stored));
-  TD_TRY(read_stored(c, &stored, NULL, &t));
-  td_slice_copy(&e->shape, &common, s, t.data, part, out->data,
-                td_dtype_size(e->dtype));
-  td_tensor_release(&t);
-  int64_t n = 1;
-  for (int i = 0; i < common.rank; i++) n *= common.length[i];
-  *filled += n;
-  return NULL;
-}
-
-static td_status *read_slices(const td_checkpoint *c,
-                              const td_checkpoint_entry *e,
-                              const td_slice *part, td_tensor *out) {
-  int64_t filled = 0;
-  td_slice s;
-  for (td_bytes at = e->slices; td_checkpoint_next_slice(&at, &s);)
-    TD_TRY(copy_slice(c, e, &s, part, out, &filled));
-  return filled == td_tensor_count(out)
-             ? NULL
-             : td_error(TD_DATA_LOSS,
-                        "its slices do not cover it, or overlap: %lld of %lld "
-                        "elements",
-                        (long long)filled, (long long)td_tensor_count(out));
-}
-
-static td_status *read_part(const td_checkpoint *c,
-                            const td_checkpoint_entry *e, const td_slice *part,
-                            td_allocator *a, td_tensor *out) {
-  td_shape shape;
-  TD_TRY(td_slice_shape(&e->shape, part, &shape));
-  if (e->dtype == TD_STRING)
-    return td_error(TD_UNIMPLEMENTED, "slices of strings are not read");
-  TD_TRY(td_tensor_new(a, e->dtype, &shape, out));
-  td_status *s = NULL;
-  if (e->n_slices > 0) {
-    s = read_slices(c, e, part, out);
-  } else {
-    td_slice all = {.rank = e->shape.rank};
-    for (int i = 0; i < all.rank; i++) all.length[i] = -1;
-    td_slice common;
-    td_tensor t;
-    s = read_stored(c, e, NULL, &t);
-    if (td_ok(s)) {
-      if (td_slice_meet(&e->shape, part, &all, &common))
-        td_slice_copy(&e->shape, &common, &all, t.data, part, out->data,
-                      td_dtype_size(e->dtype));
-      td_tensor_release(&t);
-    }
-  }
-  if (!td_ok(s)) td_tensor_release(out);
-  return s;
-}
-
-td_status *td_checkpoint_read(const td_checkpoint *c,
-                              const td_checkpoint_entry *e,
-                              const td_slice *part, td_allocator *a,
-                              td_tensor *out) {
-  td_slice all = {.rank = e->shape.rank};
-  for (int i = 0; i < all.rank; i++) all.length[i] = -1;
-  bool whole = !part || (part->rank == e->shape.rank &&
-                         td_slice_is_whole(&e->shape, part));
-  if (whole && e->n_slices == 0)
-    return blame(c, e->name, read_stored(c, e, a, out));
-  return blame(c, e->name, read_part(c, e, part ? part : &all, a, out));
-}
-
-td_status *td_checkpoint_verify(const td_checkpoint *c) {
-  for (size_t i = 0; i < c->records.len; i++) {
-    td_checkpoint_entry e = entry_of(c, &c->records.at[i]);
-    td_tensor t;
-    if (e.n_slices > 0) continue;
-    TD_TRY(blame(c, e.name, read_stored(c, &e, NULL, &t)));
-    td_tensor_release(&t);
-  }
-  return NULL;
 }

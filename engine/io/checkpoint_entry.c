@@ -179,6 +179,7 @@ td_status *td_checkpoint_entry_get(td_bytes from, td_checkpoint_entry *out) {
       out->dtype = f.v < TD_DTYPES ? (td_dtype)f.v : TD_INVALID;
       break;
     case 2:
+      if (out->n_slices > 0) return broken("its shape comes after slices");
       TD_TRY(td_checkpoint_shape_get(f.bytes, &out->shape));
       break;
     case 3:

@@ -5,10 +5,11 @@
  * long is begun and left: its end *pokes* the pipeline. So stages need no lock.
  *
  * A stage takes elements from the one before it and puts its own in `ready`, at
- * most `room` of them, and no more once they hold td_pipeline_bound's bytes. The end of an epoch is an element of its own, which goes
- * through all stages in its place, and so are errors. Epochs have numbers, from 0
- * on, which only grow: what is random is a function of them, so that it does not
- * matter how far a stage was ahead when the rest of an epoch was not wanted.
+ * most `room` of them, and no more once they hold TD_PIPELINE_BYTES. The end of
+ * an epoch is an element of its own, which goes through all stages in its place,
+ * and so are errors. Epochs have numbers, from 0 on, which only grow: what is
+ * random is a function of them, so that it does not matter how far a stage was
+ * ahead when the rest of an epoch was not wanted.
  *
  * Outputs are numbered. For each that may not have been given on yet the stage
  * keeps a *mark*: where it stood after it, and how much it had taken for that.

@@ -68,6 +68,7 @@ ROWS = {
     "queue_pairs": ("s/pair", [1, 2], ["tensorflow"], 0.2),
     "shuffled_batches": ("s/row", [1, 2], ["tensorflow"], 0.67),
     "pictures_read": ("s/picture", [1, 2], ["tensorflow"], 0.67),
+    "cifar10_fed": ("s/step", [1, 2], ["row:cifar10_memory"], 1.05),
     "rnn_dynamic": ("s/step", [1, 2], ["row:rnn_unrolled"], 1.05),
     "graph_build": ("s/node", [1], ["tensorflow"], "3.3e-6 s"),
     "growing_run": ("s/run", [1], ["tensorflow"], 0.1),

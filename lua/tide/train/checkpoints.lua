@@ -20,10 +20,16 @@ function train.list_variables(path)
 end
 
 --- The value that a checkpoint has under a name. path: as of list_variables.
+-- Option mmap = true: it looks into the file instead of memory of the process,
+-- if it lies aligned and in one piece there; the file must not be changed
+-- meanwhile, but it may be replaced or removed.
 -- Raises not_found, with the nearest name, and data_loss where it is damaged.
-function train.load_variable(path, name)
+function train.load_variable(path, name, o)
   args.expect(name, "string", "load_variable: the name")
+  o = args.read(o, {"mmap"}, "load_variable")
+  args.expect_all(o, {mmap = "boolean"})
   local c <close> = files.open(path, "load_variable")
+  if o.mmap then return c:map(name) end
   return c:read(name)
 end
 

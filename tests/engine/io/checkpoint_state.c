@@ -122,10 +122,10 @@ static const char *in(const char *name) {
 }
 
 static const char *const files[] = {"m-1.index", "m-1.data-00000-of-00002",
-                                    "m-1.index.tempstate",
-                                    "m-1.data-00001-of-00002", "m-1.meta"};
+                                    "m-1.lock", "m-1.data-00001-of-00002",
+                                    "m-1.meta"};
 static const char *const others[] = {"m-10.index", "m-10.data-00000-of-00001",
-                                     "m-1tempstate", "m-1.data-00000-of-0000x",
+                                     "m-1.lock2", "m-1.data-00000-of-0000x",
                                      "m-1.txt"};
 
 static void fill(void) {
@@ -152,7 +152,7 @@ static void removes(void **state) {
   td_file_claim *claim;
   fill();
   OK(td_file_claim_take(in("m-1.lock"), &claim));
-  FAILS(td_checkpoint_remove(prefix), TD_UNAVAILABLE, "m-1.lock");
+  FAILS(td_checkpoint_remove(prefix), TD_UNAVAILABLE, "is held by this");
   assert_true(td_file_exists(in("m-1.index")));
   td_file_claim_release(claim);
   FAILS(td_checkpoint_remove("a/"), TD_INVALID_ARGUMENT, "names no file");
