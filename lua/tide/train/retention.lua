@@ -179,8 +179,9 @@ local function sweep(folder, own)
   end
 end
 
--- Once a folder: those that are later than all that is listed, since who saved
--- them ended before they were, join the list; other remains go.
+-- Once a folder, and after a save that was interrupted: those that are later
+-- than all that is listed, since who saved them ended before they were, join the
+-- list; other remains go.
 local function adopt(self, folder, own, s)
   local highest, found = nil, {}
   if self.adopted[folder] then return end
@@ -250,9 +251,17 @@ local function remove_all(self, s, out)
   end
 end
 
+--- To be called before a save. One that did not come to its end may have left a
+-- checkpoint all the same, if it was interrupted late: the next add looks.
+function retention:begin()
+  if self.begun then self.adopted = {} end
+  self.begun = true
+end
+
 --- Lists a checkpoint that was saved, and is durable by now, in its folder, and
 -- removes those that are too many.
 function retention:add(prefix, base, metric)
+  self.begun = nil
   self:claim(prefix, base)
   local folder = state.split(prefix)
   local own = self.owns[folder]

@@ -306,6 +306,7 @@ function methods:save(sess, path, o)
   local job = {prefix = step and ("%s-%d"):format(path, step) or path,
                base = step and path or nil, metric = o.metric}
   local feeds = feeds_of(self, sess, job.prefix, step, o)
+  self.rule:begin()
   if self.async then return begin(self, sess, job, feeds) end
   sess:run(self.nodes.save, feeds)
   return finish(self, job)
