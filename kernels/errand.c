@@ -59,10 +59,27 @@ void td_errand_start(td_errand *e, td_kernel_ctx *c) {
 void td_errand_cancel(td_kernel_ctx *c) {
   pthread_mutex_lock(&lock);
   td_errand *e = c->work;
-  if (e) e->ctx = NULL;
-  c->work = NULL;
+  if (e && e->held) e = NULL;
+  if (e) {
+    e->ctx = NULL;
+    c->work = NULL;
+  }
   pthread_mutex_unlock(&lock);
   if (e) td_kernel_done(c, cancelled());
+}
+
+bool td_errand_wanted(td_errand *e) {
+  pthread_mutex_lock(&lock);
+  bool wanted = e->ctx != NULL;
+  pthread_mutex_unlock(&lock);
+  return wanted;
+}
+
+bool td_errand_hold(td_errand *e) {
+  pthread_mutex_lock(&lock);
+  e->held = e->ctx != NULL;
+  pthread_mutex_unlock(&lock);
+  return e->held;
 }
 
 void td_errand_why(const td_kernel_ctx *c, td_str *out) {

@@ -2,7 +2,8 @@
  *
  * The kernel copies what it needs into an errand, which sees no more of it: a
  * step that is cancelled goes on at once, and the errand, which may stand in a
- * read for ever, ends by itself.
+ * read for ever, ends by itself; a long one asks now and then whether anybody
+ * still waits for it.
  *
  *   typedef struct fetching {
  *     td_errand base;   // first
@@ -34,6 +35,7 @@ typedef struct td_errand_kind {
 struct td_errand {
   const td_errand_kind *kind;
   td_kernel_ctx *ctx; /* errand.c's from here on */
+  bool held;          /* a cancel comes too late */
   td_task task;
 };
 
@@ -43,6 +45,12 @@ void td_errand_start(td_errand *e, td_kernel_ctx *c);
 /* For `cancel` and `why` of such a kernel. */
 void td_errand_cancel(td_kernel_ctx *c);
 void td_errand_why(const td_kernel_ctx *c, td_str *out);
+
+/* For `run`: does a step still wait for it? */
+bool td_errand_wanted(td_errand *e);
+/* For `run`, before what cannot be undone: a cancel that comes from now on waits
+ * for its end. False: one came before. */
+bool td_errand_hold(td_errand *e);
 
 TD_END
 #endif

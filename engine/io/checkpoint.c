@@ -260,6 +260,11 @@ int td_checkpoint_shards(const td_checkpoint *c) {
   return c->n_shards;
 }
 
+void td_checkpoint_ask(td_checkpoint *c, td_checkpoint_go_on go_on, void *arg) {
+  c->go_on = go_on;
+  c->arg = arg;
+}
+
 size_t td_checkpoint_count(const td_checkpoint *c) {
   return c->records.len - c->first_name;
 }

@@ -29,6 +29,10 @@ TD_BEGIN
 
 typedef struct td_checkpoint td_checkpoint;
 
+/* Asked while much is read or written, before each piece of a MiB at the latest:
+ * shall it go on? `last`: once more, and never again. */
+typedef bool (*td_checkpoint_go_on)(void *arg, bool last);
+
 typedef struct td_checkpoint_entry {
   const char *name; /* borrowed; valid while the checkpoint is open */
   td_dtype dtype;   /* one that has values on the host */
@@ -46,6 +50,10 @@ typedef struct td_checkpoint_entry {
 td_status *td_checkpoint_open(const char *prefix,
                               td_checkpoint **out) TD_MUST_USE;
 void td_checkpoint_close(td_checkpoint *c); /* NULL is ok */
+
+/* From now on reading ends with CANCELLED when `go_on` says no. Before others
+ * read. */
+void td_checkpoint_ask(td_checkpoint *c, td_checkpoint_go_on go_on, void *arg);
 
 const char *td_checkpoint_prefix(const td_checkpoint *c);
 int td_checkpoint_shards(const td_checkpoint *c);

@@ -40,6 +40,8 @@ struct td_checkpoint {
   bool has_header;
   TD_VEC(td_checkpoint_shard) shards; /* those that entries need, by number */
   pthread_mutex_t lock;               /* of the shards' mappings */
+  td_checkpoint_go_on go_on;          /* or NULL */
+  void *arg;                          /* for it */
 };
 
 td_checkpoint_shard *td_checkpoint_find_shard(const td_checkpoint *c,

@@ -18,6 +18,7 @@ void td_checkpoint_stream_begin(const td_checkpoint *c,
                                 const td_checkpoint_entry *e,
                                 td_checkpoint_stream *out) {
   *out = (td_checkpoint_stream){
+      .of = c,
       .from = td_checkpoint_find_shard(c, e->shard),
       .e = e,
       .at = e->offset,
@@ -42,7 +43,10 @@ td_status *td_checkpoint_stream_end(td_checkpoint_stream *st, td_status *s) {
 
 static td_status *read_at(const td_checkpoint_stream *st, uint64_t at, void *to,
                           size_t n) {
+  const td_checkpoint *c = st->of;
   size_t got = 0;
+  if (c->go_on && !c->go_on(c->arg, false))
+    return td_error(TD_CANCELLED, "reading was stopped");
   TD_TRY(td_file_read_at(st->from->file, at, to, n, &got));
   if (got == n) return NULL;
   return td_error(TD_DATA_LOSS, "'%s' was cut short while it was read",

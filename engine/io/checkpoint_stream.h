@@ -10,6 +10,7 @@
 #include "engine/io/checkpoint_impl.h"
 
 typedef struct td_checkpoint_stream {
+  const td_checkpoint *of;
   const td_checkpoint_shard *from;
   const td_checkpoint_entry *e;
   uint64_t at, end; /* in the file, of what is not taken */

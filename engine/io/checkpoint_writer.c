@@ -21,8 +21,10 @@ struct td_checkpoint_writer {
   td_checkpoint_index *index;
   td_str data_path; /* of the file beside; "" once it is renamed */
   td_file *data;
-  uint64_t size; /* of the data so far */
-  bool failed;   /* a file's error: nothing is taken any more */
+  uint64_t size;             /* of the data so far */
+  bool failed;               /* a file's error: nothing is taken any more */
+  td_checkpoint_go_on go_on; /* or NULL */
+  void *arg;                 /* for it */
 };
 
 /* ---- opening ------------------------------------------------------------- */
@@ -60,11 +62,24 @@ void td_checkpoint_writer_close(td_checkpoint_writer *w) {
 
 /* ---- tensors ------------------------------------------------------------- */
 
+void td_checkpoint_writer_ask(td_checkpoint_writer *w,
+                              td_checkpoint_go_on go_on, void *arg) {
+  w->go_on = go_on;
+  w->arg = arg;
+}
+
+static td_status *ask(const td_checkpoint_writer *w, bool last) {
+  if (!w->go_on || w->go_on(w->arg, last)) return NULL;
+  return td_error(TD_CANCELLED, "writing checkpoint '%s' was stopped",
+                  w->place.prefix);
+}
+
 static td_status *append(td_checkpoint_writer *w, const void *bytes, size_t n,
                          uint32_t *crc) {
   for (size_t done = 0; done < n;) {
     size_t piece = n - done < PIECE ? n - done : PIECE;
     const char *at = (const char *)bytes + done;
+    TD_TRY(ask(w, false));
     *crc = td_crc32c_add(*crc, at, piece);
     TD_TRY(td_file_append(w->data, at, piece));
     done += piece;
@@ -159,6 +174,7 @@ td_status *td_checkpoint_writer_add_slice(td_checkpoint_writer *w,
 
 static td_status *put_data(td_checkpoint_writer *w, const char *to) {
   td_status *s = td_file_sync(w->data);
+  if (td_ok(s)) s = ask(w, true);
   s = td_status_first(s, td_file_close(w->data));
   w->data = NULL;
   if (td_ok(s)) s = td_file_rename(w->data_path.at, to);

@@ -18,8 +18,7 @@
 #ifndef TD_CHECKPOINT_WRITER_H
 #define TD_CHECKPOINT_WRITER_H
 
-#include "engine/io/checkpoint_slice.h"
-#include "engine/tensor/tensor.h"
+#include "engine/io/checkpoint.h"
 
 TD_BEGIN
 
@@ -30,6 +29,10 @@ typedef struct td_checkpoint_writer td_checkpoint_writer;
  * place of another. Caller owns the result. */
 td_status *td_checkpoint_writer_open(const char *prefix,
                                      td_checkpoint_writer **out) TD_MUST_USE;
+/* From now on writing ends with CANCELLED when `go_on` says no. It is asked for
+ * the last time when the data are on the disk and nothing has its name yet. */
+void td_checkpoint_writer_ask(td_checkpoint_writer *w,
+                              td_checkpoint_go_on go_on, void *arg);
 /* Appends a host tensor. ALREADY_EXISTS for a name that came before; after an
  * error of a file it takes no more. */
 td_status *td_checkpoint_writer_add(td_checkpoint_writer *w, const char *name,

@@ -42,6 +42,10 @@ static const char readers[] = "files are read: tests/kernels/reader.c, "
 static const char files[] = "files are read or written: "
                             "tests/kernels/file_ops.c, tests/lua/readers.lua";
 
+static const char savers[] = "checkpoints are read or written: "
+                             "tests/kernels/save_restore.c, "
+                             "tests/lua/save_restore.lua";
+
 static const char accumulators[] =
     "what it gives depends on others: tests/kernels/accumulator.c";
 
