@@ -1,0 +1,562 @@
+/* save_restore.c - tensors to checkpoints and back: what is refused, when files
+ * fail, memory runs out, steps are cancelled. What TensorFlow reads and writes
+ * is in tests/lua/save_restore.lua, the files in tests/engine/io/checkpoint.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tests/check.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "engine/base/file_fault.h"
+#include "engine/io/checkpoint_writer.h"
+#include "tests/kernels/net.h"
+
+enum { MOST = 8 };
+
+static td_tensor strings(int n, const char *const *at) {
+  td_tensor t;
+  size_t len[MOST];
+  td_shape shape = td_shape_vector(n);
+  for (int i = 0; i < n; i++) len[i] = strlen(at[i]);
+  OK(td_tensor_strings(&shape, at, len, &t));
+  return t;
+}
+
+static td_tensor text(const char *s) {
+  td_tensor t;
+  td_shape scalar = td_shape_scalar();
+  size_t len = strlen(s);
+  OK(td_tensor_strings(&scalar, &s, &len, &t));
+  return t;
+}
+
+/* ---- a folder with nodes ------------------------------------------------- */
+
+typedef struct shelf {
+  net n;
+  td_str dir, prefix;
+  td_edge path, x; /* the prefix; what reads "x", once made */
+} shelf;
+
+static void shelf_init(shelf *s) {
+  *s = (shelf){0};
+  net_init(&s->n, 1);
+  OK(td_file_temp_dir(200, &s->dir));
+  td_str_addf(&s->prefix, "%s/model", s->dir.at);
+  assert_false(s->prefix.failed);
+  s->path = net_feed(&s->n, text(s->prefix.at));
+}
+
+/* The names of the files, with a bar behind each. */
+static void list(const shelf *s, td_str *out) {
+  td_str names = {0};
+  OK(td_file_list(s->dir.at, &names));
+  td_str_clear(out);
+  for (size_t i = 0; i < names.len; i += strlen(names.at + i) + 1)
+    td_str_addf(out, "%s|", names.at + i);
+  td_str_deinit(&names);
+}
+
+static void shelf_deinit(shelf *s) {
+  td_str names = {0};
+  char path[512];
+  net_deinit(&s->n);
+  OK(td_file_list(s->dir.at, &names));
+  for (size_t i = 0; i < names.len; i += strlen(names.at + i) + 1) {
+    snprintf(path, sizeof path, "%s/%s", s->dir.at, names.at + i);
+    unlink(path);
+  }
+  rmdir(s->dir.at);
+  td_str_deinit(&names);
+  td_str_deinit(&s->dir);
+  td_str_deinit(&s->prefix);
+}
+
+static td_status *save_try(shelf *s, const td_edge *in, const td_edge *tensors,
+                           int n, td_edge *out) {
+  td_build b;
+  td_build_init(&b, s->n.graph, "SaveV2", NULL);
+  for (int i = 0; i < 3; i++) td_build_in(&b, in[i]);
+  td_build_list(&b, tensors, n);
+  *out = (td_edge){NULL, 0};
+  return td_build_node(&b, &out->node);
+}
+
+/* Of n tensors, which it takes. `parts` NULL: wholes. */
+static td_edge save_node(shelf *s, int n, const char *const *names,
+                         const char *const *parts, td_tensor *t) {
+  static const char *const wholes[MOST] = {"", "", "", "", "", "", "", ""};
+  td_edge in[] = {s->path, net_feed(&s->n, strings(n, names)),
+                  net_feed(&s->n, strings(n, parts ? parts : wholes))};
+  td_edge tensors[MOST], e;
+  for (int i = 0; i < n; i++) tensors[i] = net_feed(&s->n, t[i]);
+  OK(save_try(s, in, tensors, n, &e));
+  return e;
+}
+
+static td_edge restore_node(shelf *s, int n, const char *const *names,
+                            const char *const *parts, const td_dtype *dtypes) {
+  static const char *const wholes[MOST] = {"", "", "", "", "", "", "", ""};
+  td_edge in[] = {s->path, net_feed(&s->n, strings(n, names)),
+                  net_feed(&s->n, strings(n, parts ? parts : wholes))};
+  td_note attrs[] = {{"dtypes", td_attr_types(dtypes, n)}};
+  return net_node(&s->n, "RestoreV2", in, 3, attrs, 1);
+}
+
+static td_edge save_one(shelf *s, const char *name, td_tensor t) {
+  return save_node(s, 1, &name, NULL, &t);
+}
+
+static td_edge restore_one(shelf *s, const char *name, td_dtype dtype) {
+  return restore_node(s, 1, &name, NULL, &dtype);
+}
+
+static td_tensor filled(int64_t n, int32_t v) {
+  td_tensor t;
+  td_shape shape = td_shape_vector(n);
+  OK(td_tensor_new(NULL, TD_INT32, &shape, &t));
+  for (int64_t i = 0; i < n; i++) ((int32_t *)t.data)[i] = v;
+  return t;
+}
+
+static td_edge the_x(shelf *s) {
+  if (!s->x.node) s->x = restore_one(s, "x", TD_INT32);
+  return s->x;
+}
+
+/* A vector of n times v is saved as "x". */
+static void expect_filled(shelf *s, int64_t n, int32_t v) {
+  td_tensor t;
+  OK(net_run(&s->n, the_x(s), &t));
+  assert_int_equal(td_tensor_count(&t), n);
+  for (int64_t i = 0; i < n; i++)
+    assert_int_equal(((const int32_t *)t.data)[i], v);
+  td_tensor_release(&t);
+}
+
+/* ---- there and back ------------------------------------------------------ */
+
+static void test_every_dtype(void **state) {
+  (void)state;
+  for (int k = 1; k < TD_DTYPES; k++) {
+    td_dtype d = (td_dtype)k;
+    if (!td_dtype_is_plain(d)) continue;
+    shelf s;
+    shelf_init(&s);
+    td_tensor t[3], got;
+    td_shape shapes[] = {td_shape_scalar(), td_shape_matrix(2, 3),
+                         td_shape_matrix(0, 3)};
+    const char *const names[] = {"scalar", "matrix", "none"};
+    for (int i = 0; i < 3; i++) {
+      OK(td_tensor_new(NULL, d, &shapes[i], &t[i]));
+      memset(t[i].data, 1, td_tensor_bytes(&t[i]));
+    }
+    OK(net_do(&s.n, save_node(&s, 3, names, NULL, t)));
+    for (int i = 0; i < 3; i++) {
+      OK(net_run(&s.n, restore_one(&s, names[i], d), &got));
+      assert_true(td_tensor_same(&got, &t[i]));
+      td_tensor_release(&got);
+    }
+    shelf_deinit(&s);
+  }
+}
+
+static void test_strings(void **state) {
+  (void)state;
+  shelf s;
+  td_tensor got;
+  shelf_init(&s);
+  const char *const words[] = {"moon", "", "tide"};
+  td_tensor t = strings(3, words);
+  OK(net_do(&s.n, save_one(&s, "s", t)));
+  OK(net_run(&s.n, restore_one(&s, "s", TD_STRING), &got));
+  assert_true(td_tensor_same(&got, &t));
+  td_tensor_release(&got);
+  shelf_deinit(&s);
+}
+
+/* Written in two slices and a whole; read as other parts, many at once. */
+static void test_slices(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  td_tensor t[] = {ints(4, (int32_t[]){0, 1, 10, 11}),
+                   ints(2, (int32_t[]){20, 21}), ints(2, (int32_t[]){7, 8})};
+  t[0].shape = td_shape_matrix(2, 2);
+  t[1].shape = td_shape_matrix(1, 2);
+  const char *const names[] = {"w", "w", "all"};
+  const char *const parts[] = {"3 2 0,2:-", "3 2 2,1:-", "2 0,2"};
+  OK(net_do(&s.n, save_node(&s, 3, names, parts, t)));
+  const char *const wanted[] = {"all", "w", "w", "all"};
+  const char *const places[] = {"2 1,1", "", "3 2 1,2:1,1", ""};
+  const td_dtype dtypes[] = {TD_INT32, TD_INT32, TD_INT32, TD_INT32};
+  net_job j;
+  td_tensor out[NET_INPUTS];
+  td_edge e = restore_node(&s, 4, wanted, places, dtypes);
+  net_begin(&s.n, e, &j);
+  j.ctx.n_out = 4;
+  OK(net_end(&j, out));
+  static const int32_t rows[] = {0, 1, 10, 11, 20, 21};
+  assert_int_equal(*(int32_t *)out[0].data, 8);
+  assert_int_equal(out[1].shape.dim[0], 3);
+  assert_memory_equal(out[1].data, rows, sizeof rows);
+  assert_int_equal(((int32_t *)out[2].data)[0], 11);
+  assert_int_equal(((int32_t *)out[2].data)[1], 21);
+  assert_int_equal(td_tensor_count(&out[3]), 2);
+  for (int i = 0; i < 4; i++) td_tensor_release(&out[i]);
+  shelf_deinit(&s);
+}
+
+/* ---- refused ------------------------------------------------------------- */
+
+static td_status *saved(shelf *s, td_edge prefix, td_edge names, td_edge parts,
+                        td_edge x, int n) {
+  td_edge in[] = {prefix, names, parts}, tensors[] = {x, x}, e;
+  TD_TRY(save_try(s, in, tensors, n, &e));
+  return net_do(&s->n, e);
+}
+
+static void test_bad_operands_of_a_save(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  td_edge prefix = net_feed(&s.n, text(s.prefix.at));
+  const char *const two[] = {"a", "b"};
+  const char *const same[] = {"a", "a"};
+  const char *const none[] = {"", ""};
+  const char *const part[] = {"", "3 0,2"};
+  const char *const odd[] = {"", "3 0;2"};
+  td_edge a = net_feed(&s.n, filled(1, 1)),
+          names = net_feed(&s.n, strings(2, two));
+  td_edge wholes = net_feed(&s.n, strings(2, none));
+  FAILS(saved(&s, prefix, names, wholes, a, 1), TD_INVALID_ARGUMENT,
+        "tensor_names must be a vector with one string for each of the 1 "
+        "tensors, not of shape {2}");
+  FAILS(saved(&s, prefix, names, net_feed(&s.n, strings(1, none)), a, 2),
+        TD_INVALID_ARGUMENT, "shape_and_slices must be a vector with one");
+  FAILS(saved(&s, names, names, wholes, a, 2), TD_INVALID_ARGUMENT,
+        "prefix must be a scalar, not of shape {2}");
+  FAILS(saved(&s, net_feed(&s.n, text("")), names, wholes, a, 2),
+        TD_INVALID_ARGUMENT, "prefix \"\" is empty or has a NUL");
+  FAILS(saved(&s, prefix, wholes, wholes, a, 2), TD_INVALID_ARGUMENT,
+        "a tensor's name \"\" is empty");
+  FAILS(saved(&s, prefix, net_feed(&s.n, strings(2, same)), wholes, a, 2),
+        TD_ALREADY_EXISTS, "\"a\" twice");
+  FAILS(saved(&s, prefix, names, net_feed(&s.n, strings(2, part)), a, 2),
+        TD_INVALID_ARGUMENT,
+        "tensor \"b\" of shape {1} is no slice of shape {2}");
+  FAILS(saved(&s, prefix, names, net_feed(&s.n, strings(2, odd)), a, 2),
+        TD_INVALID_ARGUMENT, "\"3 0;2\" is not");
+  td_edge v = net_variable(&s.n, "v", TD_FLOAT32, td_shape_scalar());
+  FAILS(saved(&s, prefix, names, wholes, v, 2), TD_UNIMPLEMENTED,
+        "tensor \"a\" of dtype resource cannot be saved");
+  td_str files = {0};
+  list(&s, &files);
+  assert_null(strstr(td_str_c(&files), "model.index"));
+  assert_null(strstr(td_str_c(&files), "data"));
+  td_str_deinit(&files);
+  shelf_deinit(&s);
+}
+
+static void test_what_a_checkpoint_lacks(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  FAILS(net_do(&s.n, restore_one(&s, "x", TD_INT32)), TD_NOT_FOUND, "/model");
+  OK(net_do(&s.n, save_one(&s, "layer/weight", filled(3, 1))));
+  FAILS(net_do(&s.n, restore_one(&s, "layer/weights", TD_INT32)), TD_NOT_FOUND,
+        "/model' has no tensor \"layer/weights\" (did you mean "
+        "\"layer/weight\"?)");
+  FAILS(net_do(&s.n, restore_one(&s, "layer/weight", TD_FLOAT32)),
+        TD_INVALID_ARGUMENT,
+        "has tensor \"layer/weight\" as int32, and it is to be restored as "
+        "float32");
+  const char *const many[] = {"a", "b", "layer/weight", "c", "d", "e",
+                              "f", "g"};
+  td_dtype dtypes[MOST];
+  for (int i = 0; i < MOST; i++) dtypes[i] = TD_INT32;
+  FAILS(net_do(&s.n, restore_node(&s, 8, many, NULL, dtypes)), TD_NOT_FOUND,
+        "has no tensors \"a\", \"b\", \"c\", \"d\", \"e\" and 2 more");
+  const char *const other[] = {"4 0,2"};
+  FAILS(net_do(&s.n, restore_node(&s, 1, &many[2], other, dtypes)),
+        TD_INVALID_ARGUMENT,
+        "of shape {3}, and shape_and_slices takes a part of one of shape {4}");
+  shelf_deinit(&s);
+}
+
+static void test_shapes_are_inferred(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  td_tensor parts = strings(2, (const char *const[]){"3 4 0,2:-", ""});
+  td_note value[] = {{"value", td_attr_tensor(&parts)},
+                     {"dtype", td_attr_type(TD_STRING)}};
+  const td_dtype dtypes[] = {TD_INT32, TD_FLOAT32, TD_INT32};
+  td_edge in[] = {net_feed(&s.n, text("p")), net_feed(&s.n, text("names")),
+                  net_node(&s.n, "Const", NULL, 0, value, 2)};
+  td_note two[] = {{"dtypes", td_attr_types(dtypes, 2)}};
+  td_note three[] = {{"dtypes", td_attr_types(dtypes, 3)}};
+  td_edge e = net_node(&s.n, "RestoreV2", in, 3, two, 1);
+  td_shape want = td_shape_matrix(2, 4);
+  assert_true(td_shape_equal(&e.node->out[0].shape, &want));
+  assert_int_equal(e.node->out[1].shape.rank, -1);
+  assert_int_equal(e.node->out[1].dtype, TD_FLOAT32);
+  FAILS(net_try(&s.n, "RestoreV2", in, 3, three, 1, &e), TD_INVALID_ARGUMENT,
+        "shape_and_slices has 2 strings, and there are 3 tensors");
+  FAILS(net_try(&s.n, "RestoreV2", in, 3, NULL, 0, &e), TD_INVALID_ARGUMENT,
+        "dtypes");
+  td_tensor_release(&parts);
+  shelf_deinit(&s);
+}
+
+/* ---- failures ------------------------------------------------------------ */
+
+static void test_no_memory(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  td_tensor t[] = {filled(4, 1), ints(2, (int32_t[]){1, 2}),
+                   strings(2, (const char *const[]){"moon", "tide"})};
+  const char *const names[] = {"x", "part", "text"};
+  const char *const parts[] = {"", "3 0,2", ""};
+  const td_dtype dtypes[] = {TD_INT32, TD_INT32, TD_STRING};
+  td_edge save = save_node(&s, 3, names, parts, t);
+  net_starve(&s.n, save);
+  net_starve(&s.n, save); /* over one that is there */
+  const char *const places[] = {"4 1,2", "3 1,1", ""};
+  net_starve(&s.n, restore_node(&s, 3, names, places, dtypes));
+  const char *const wrong[] = {"xx", "y", "text"};
+  td_edge missing = restore_node(&s, 3, wrong, NULL, dtypes);
+  for (int64_t n = 1, told = 0; !told && n < 1000; n++) {
+    td_mem_fail(n, false);
+    td_status *bad = net_do(&s.n, missing);
+    td_mem_fail(0, false);
+    told = td_status_code(bad) == TD_NOT_FOUND;
+    assert_true(told || td_status_code(bad) == TD_RESOURCE_EXHAUSTED);
+    td_status_release(bad);
+  }
+  shelf_deinit(&s);
+}
+
+/* The checkpoint before is whole after any allocation that failed. */
+static void test_no_memory_over_another(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  td_edge save = save_one(&s, "x", filled(6, 2));
+  OK(net_do(&s.n, save_one(&s, "x", filled(5, 1))));
+  for (int64_t n = 1, over = 0; !over && n < 1000; n++) {
+    td_mem_fail(n, false);
+    td_status *bad = net_do(&s.n, save);
+    td_mem_fail(0, false);
+    over = td_ok(bad);
+    td_status_release(bad);
+    td_tensor t;
+    OK(net_run(&s.n, the_x(&s), &t));
+    if (over) assert_int_equal(td_tensor_count(&t), 6);
+    td_tensor_release(&t);
+  }
+  shelf_deinit(&s);
+}
+
+/* Whichever operation fails, the checkpoint is the one before or the new one,
+ * and the next save goes well. */
+static void test_files_fail(void **state) {
+  (void)state;
+  int64_t calls = 0;
+  for (int64_t nth = 1; calls == 0 || nth <= calls + 1; nth++) {
+    shelf s;
+    shelf_init(&s);
+    OK(net_do(&s.n, save_one(&s, "x", filled(5, 1))));
+    td_edge again = save_one(&s, "x", filled(6, 2));
+    int64_t before = td_file_calls();
+    td_file_fail(nth, false);
+    td_status *bad = net_do(&s.n, again);
+    td_file_fail(0, false);
+    bool failed = !td_ok(bad), old = false;
+    if (nth == 1) calls = 1;
+    if (!failed)
+      calls = td_file_calls() - before;
+    else if (calls < nth)
+      calls = nth;
+    td_status_release(bad);
+    td_tensor t;
+    OK(net_run(&s.n, the_x(&s), &t));
+    old = td_tensor_count(&t) == 5;
+    td_tensor_release(&t);
+    expect_filled(&s, old ? 5 : 6, old ? 1 : 2);
+    if (!failed) assert_false(old);
+    OK(net_do(&s.n, save_one(&s, "x", filled(7, 3))));
+    expect_filled(&s, 7, 3);
+    shelf_deinit(&s);
+  }
+  assert_true(calls > 5);
+}
+
+static void test_files_fail_when_read(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  OK(net_do(&s.n, save_one(&s, "x", filled(5, 1))));
+  td_edge e = restore_one(&s, "x", TD_INT32);
+  int failures = 0;
+  for (int64_t nth = 1; nth < 100; nth++) {
+    td_file_fail(nth, false);
+    td_status *bad = net_do(&s.n, e);
+    td_file_fail(0, false);
+    if (td_ok(bad)) break;
+    assert_int_equal(td_status_code(bad), TD_UNAVAILABLE);
+    td_status_release(bad);
+    failures++;
+  }
+  assert_true(failures > 2 && failures < 99);
+  expect_filled(&s, 5, 1);
+  shelf_deinit(&s);
+}
+
+/* ---- stopping ------------------------------------------------------------ */
+
+enum { LARGE = 6 << 20 }; /* elements of 4 bytes */
+
+static void expect_no_rest(shelf *s) {
+  td_str files = {0};
+  list(s, &files);
+  assert_null(strstr(td_str_c(&files), "tempstate"));
+  td_str_deinit(&files);
+}
+
+/* Stopped at any moment: what is told is what is there, and the prefix can be
+ * saved again at once. */
+static void test_a_save_is_cancelled(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  td_edge small = save_one(&s, "x", filled(5, 1));
+  td_edge large = save_one(&s, "x", filled(LARGE, 2));
+  td_edge next = save_one(&s, "x", filled(6, 3));
+  int stopped = 0;
+  for (int i = 0; i < 24; i++) {
+    OK(net_do(&s.n, small));
+    net_job j;
+    int64_t begin = td_clock_now();
+    net_begin(&s.n, large, &j);
+    usleep((useconds_t)(i % 12 * i % 12 * 500));
+    int64_t fired = td_clock_now();
+    net_stop(&j);
+    td_status *bad = net_end(&j, NULL);
+    (void)begin;
+    if (bad) {
+      FAILS(bad, TD_CANCELLED, "");
+      assert_true(td_clock_now() - fired < 500000000);
+      stopped++;
+      if (i % 2) expect_filled(&s, 5, 1);
+    }
+    OK(net_do(&s.n, next)); /* waits for the one that stops */
+    expect_filled(&s, 6, 3);
+    expect_no_rest(&s);
+  }
+  assert_true(stopped > 5);
+  shelf_deinit(&s);
+}
+
+/* Several stop at once, others wait for them, and are stopped too. */
+static void test_many_saves_are_cancelled(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  td_edge large = save_one(&s, "x", filled(LARGE, 2));
+  td_edge small = save_one(&s, "x", filled(5, 1));
+  for (int round = 0; round < 4; round++) {
+    net_job j[6];
+    for (int i = 0; i < 6; i++) {
+      net_begin(&s.n, large, &j[i]);
+      usleep(2000);
+      net_stop(&j[i]);
+    }
+    for (int i = 0; i < 6; i++) {
+      td_status *bad = net_end(&j[i], NULL);
+      if (bad) FAILS(bad, TD_CANCELLED, "");
+    }
+    OK(net_do(&s.n, small));
+    expect_filled(&s, 5, 1);
+  }
+  expect_no_rest(&s);
+  shelf_deinit(&s);
+}
+
+static void test_a_restore_is_cancelled(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  OK(net_do(&s.n, save_one(&s, "x", filled(LARGE, 2))));
+  td_edge e = restore_one(&s, "x", TD_INT32);
+  for (int i = 0; i < 10; i++) {
+    net_job j;
+    net_begin(&s.n, e, &j);
+    usleep((useconds_t)(i * 500));
+    net_stop(&j);
+    td_status *bad = net_end(&j, NULL);
+    if (bad) FAILS(bad, TD_CANCELLED, "");
+  }
+  expect_filled(&s, LARGE, 2);
+  shelf_deinit(&s);
+}
+
+/* Two at once to one prefix: one writes, the other may be refused. */
+static void test_two_saves_at_once(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  td_edge a = save_one(&s, "x", filled(LARGE, 1));
+  td_edge b = save_one(&s, "x", filled(LARGE, 2));
+  net_job ja, jb;
+  net_begin(&s.n, a, &ja);
+  net_begin(&s.n, b, &jb);
+  td_status *bad_a = net_end(&ja, NULL), *bad_b = net_end(&jb, NULL);
+  assert_true(td_ok(bad_a) || td_ok(bad_b));
+  if (bad_a) FAILS(bad_a, TD_UNAVAILABLE, "/model");
+  if (bad_b) FAILS(bad_b, TD_UNAVAILABLE, "/model");
+  td_tensor t;
+  OK(net_run(&s.n, the_x(&s), &t));
+  int32_t v = *(int32_t *)t.data;
+  td_tensor_release(&t);
+  expect_filled(&s, LARGE, v);
+  shelf_deinit(&s);
+}
+
+/* The step's inputs are let go of as they are written. */
+static void test_tensors_are_moved(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  net_job j;
+  net_begin(&s.n, save_one(&s, "x", filled(5, 1)), &j);
+  assert_null(j.in[3].buffer);
+  OK(net_end(&j, NULL));
+  expect_filled(&s, 5, 1);
+  shelf_deinit(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_dtype),
+      cmocka_unit_test(test_strings),
+      cmocka_unit_test(test_slices),
+      cmocka_unit_test(test_bad_operands_of_a_save),
+      cmocka_unit_test(test_what_a_checkpoint_lacks),
+      cmocka_unit_test(test_shapes_are_inferred),
+      cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_no_memory_over_another),
+      cmocka_unit_test(test_files_fail),
+      cmocka_unit_test(test_files_fail_when_read),
+      cmocka_unit_test(test_a_save_is_cancelled),
+      cmocka_unit_test(test_many_saves_are_cancelled),
+      cmocka_unit_test(test_a_restore_is_cancelled),
+      cmocka_unit_test(test_two_saves_at_once),
+      cmocka_unit_test(test_tensors_are_moved),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
