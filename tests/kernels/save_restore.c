@@ -312,6 +312,73 @@ static void test_shapes_are_inferred(void **state) {
   shelf_deinit(&s);
 }
 
+/* ---- merging ------------------------------------------------------------- */
+
+static td_edge merge_node(shelf *s, int n, const char *const *names,
+                          bool allow_missing) {
+  char paths[MOST][300];
+  const char *at[MOST];
+  for (int i = 0; i < n; i++) {
+    snprintf(paths[i], sizeof paths[i], "%s/%s", s->dir.at, names[i]);
+    at[i] = paths[i];
+  }
+  td_edge in[] = {net_feed(&s->n, strings(n, at)), s->path};
+  td_note attrs[] = {{"allow_missing_files", td_attr_bool(allow_missing)}};
+  return net_node(&s->n, "MergeV2Checkpoints", in, 2, attrs, 1);
+}
+
+/* Saves a vector of five times v as tensor `name` of prefix `part`. */
+static void save_part(shelf *s, const char *part, const char *name, int32_t v) {
+  td_str path = {0};
+  td_edge was = s->path;
+  td_str_addf(&path, "%s/%s", s->dir.at, part);
+  s->path = net_feed(&s->n, text(path.at));
+  OK(net_do(&s->n, save_one(s, name, filled(5, v))));
+  s->path = was;
+  td_str_deinit(&path);
+}
+
+static void test_merging(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  const char *const names[] = {"part-b", "part-a", "part-c"};
+  save_part(&s, names[0], "y", 2);
+  save_part(&s, names[1], "x", 1);
+  FAILS(net_do(&s.n, merge_node(&s, 3, names, false)), TD_NOT_FOUND, "part-c");
+  save_part(&s, names[0], "y", 2);
+  save_part(&s, names[1], "x", 1);
+  OK(net_do(&s.n, merge_node(&s, 3, names, true)));
+  expect_filled(&s, 5, 1);
+  td_tensor t;
+  OK(net_run(&s.n, restore_one(&s, "y", TD_INT32), &t));
+  assert_int_equal(*(int32_t *)t.data, 2);
+  td_tensor_release(&t);
+  FAILS(net_do(&s.n, merge_node(&s, 3, names, true)), TD_INVALID_ARGUMENT,
+        "none of the 3 checkpoints is there");
+  expect_filled(&s, 5, 1);
+  shelf_deinit(&s);
+}
+
+static void test_merging_without_memory(void **state) {
+  (void)state;
+  const char *const names[] = {"part-a", "part-b"};
+  for (int64_t n = 1, over = 0; !over && n < 1000; n++) {
+    shelf s;
+    shelf_init(&s);
+    save_part(&s, names[0], "x", 1);
+    save_part(&s, names[1], "y", 2);
+    td_edge e = merge_node(&s, 2, names, false);
+    td_mem_fail(n, false);
+    td_status *bad = net_do(&s.n, e);
+    td_mem_fail(0, false);
+    over = td_ok(bad);
+    if (!over) FAILS(bad, TD_RESOURCE_EXHAUSTED, "");
+    if (over) expect_filled(&s, 5, 1);
+    shelf_deinit(&s);
+  }
+}
+
 /* ---- failures ------------------------------------------------------------ */
 
 static void test_no_memory(void **state) {
@@ -548,6 +615,8 @@ int main(void) {
       cmocka_unit_test(test_bad_operands_of_a_save),
       cmocka_unit_test(test_what_a_checkpoint_lacks),
       cmocka_unit_test(test_shapes_are_inferred),
+      cmocka_unit_test(test_merging),
+      cmocka_unit_test(test_merging_without_memory),
       cmocka_unit_test(test_no_memory),
       cmocka_unit_test(test_no_memory_over_another),
       cmocka_unit_test(test_files_fail),
