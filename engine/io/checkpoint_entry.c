@@ -12,46 +12,40 @@
 #include "engine/base/bytes.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/mem.h"
+#include "engine/io/field.h"
 
 /* ---- writing ------------------------------------------------------------- */
 
-static void put_number(td_str *out, int field, uint64_t v) {
-  td_varint_put(out, (uint64_t)field << 3);
-  td_varint_put(out, v);
-}
-
 static void put_if(td_str *out, int field, uint64_t v) {
-  if (v) put_number(out, field, v);
+  if (v) td_field_put(out, field, v);
 }
 
 /* A message of a shape or a slice is short: its length goes in front when it is
  * known. */
 static void put_message(td_str *out, int field, td_str *message) {
-  td_varint_put(out, (uint64_t)field << 3 | 2);
-  td_varint_put(out, message->len);
-  td_str_addn(out, td_str_c(message), message->len);
+  td_field_put_bytes(out, field, (td_bytes){td_str_c(message), message->len});
   if (message->failed) out->failed = true;
   td_str_deinit(message);
 }
 
 void td_checkpoint_header_put(int shards, td_str *out) {
-  put_number(out, 1, (uint64_t)shards);
+  td_field_put(out, 1, (uint64_t)shards);
   td_str_addn(out, "\x1a\x02\x08\x01", 4); /* version: producer 1 */
 }
 
-static void put_shape(const td_shape *shape, td_str *out) {
+void td_checkpoint_shape_put(td_str *out, int field, const td_shape *shape) {
   td_str message = {0};
   for (int i = 0; i < shape->rank; i++) {
     td_str dim = {0};
     put_if(&dim, 1, (uint64_t)shape->dim[i]);
     put_message(&message, 2, &dim);
   }
-  put_message(out, 2, &message);
+  put_message(out, field, &message);
 }
 
 void td_checkpoint_entry_put(const td_checkpoint_entry *e, td_str *out) {
-  put_number(out, 1, (uint64_t)e->dtype);
-  put_shape(&e->shape, out);
+  td_field_put(out, 1, (uint64_t)e->dtype);
+  td_checkpoint_shape_put(out, 2, &e->shape);
   put_if(out, 3, (uint64_t)e->shard);
   put_if(out, 4, e->offset);
   put_if(out, 5, e->size);
@@ -60,60 +54,33 @@ void td_checkpoint_entry_put(const td_checkpoint_entry *e, td_str *out) {
   td_bytes_put(out, td_crc32c_mask(e->crc), 4);
 }
 
-void td_checkpoint_entry_put_slice(const td_shape *whole, const td_slice *s,
-                                   td_str *out) {
+void td_checkpoint_slice_put(td_str *out, int field, const td_shape *whole,
+                             const td_slice *s) {
   td_str message = {0};
   for (int i = 0; i < whole->rank; i++) {
     td_str extent = {0};
     if (s->length[i] >= 0) {
       put_if(&extent, 1, (uint64_t)s->start[i]);
-      put_number(&extent, 2, (uint64_t)s->length[i]);
+      td_field_put(&extent, 2, (uint64_t)s->length[i]);
     }
     put_message(&message, 1, &extent);
   }
-  put_message(out, 7, &message);
+  put_message(out, field, &message);
 }
 
 /* ---- reading ------------------------------------------------------------- */
-
-typedef struct field {
-  int number;
-  uint64_t v;     /* of a number */
-  td_bytes bytes; /* of a message or text */
-} field;
 
 static td_status *broken(const char *what) {
   return td_error(TD_DATA_LOSS, "an entry of the index is broken: %s", what);
 }
 
-static td_status *take_field(td_bytes *from, field *f) {
-  uint64_t tag, len;
-  *f = (field){0};
-  bool ok = td_varint_take(from, &tag) && tag >> 3 > 0 && tag >> 3 < 1 << 29;
-  if (ok) f->number = (int)(tag >> 3);
-  switch (ok ? tag & 7 : 7) {
-  case 0:
-    ok = td_varint_take(from, &f->v);
-    break;
-  case 1:
-    ok = td_bytes_get(from, 8, &f->v);
-    break;
-  case 5:
-    ok = td_bytes_get(from, 4, &f->v);
-    break;
-  case 2:
-    ok = td_varint_take(from, &len) && len <= from->len &&
-         td_bytes_take(from, len, &f->bytes);
-    break;
-  default:
-    ok = false;
-  }
-  return ok ? NULL : broken("a field is cut off");
+static td_status *take_field(td_bytes *from, td_field *f) {
+  return td_field_take(from, f) ? NULL : broken("a field is cut off");
 }
 
 td_status *td_checkpoint_header_get(td_bytes from, int *shards) {
   uint64_t n = 0, endianness = 0;
-  for (field f; from.len > 0;) {
+  for (td_field f; from.len > 0;) {
     TD_TRY(take_field(&from, &f));
     if (f.number == 1) n = f.v;
     if (f.number == 2) endianness = f.v;
@@ -130,7 +97,7 @@ td_status *td_checkpoint_header_get(td_bytes from, int *shards) {
 
 static td_status *get_dim(td_bytes from, td_shape *shape) {
   uint64_t size = 0;
-  for (field f; from.len > 0;) {
+  for (td_field f; from.len > 0;) {
     TD_TRY(take_field(&from, &f));
     if (f.number == 1) size = f.v;
   }
@@ -140,8 +107,8 @@ static td_status *get_dim(td_bytes from, td_shape *shape) {
   return NULL;
 }
 
-static td_status *get_shape(td_bytes from, td_shape *shape) {
-  for (field f; from.len > 0;) {
+td_status *td_checkpoint_shape_get(td_bytes from, td_shape *shape) {
+  for (td_field f; from.len > 0;) {
     TD_TRY(take_field(&from, &f));
     if (f.number == 2) TD_TRY(get_dim(f.bytes, shape));
     if (f.number == 3 && f.v) return broken("its rank is not known");
@@ -151,7 +118,7 @@ static td_status *get_shape(td_bytes from, td_shape *shape) {
 
 static td_status *get_extent(td_bytes from, td_slice *s) {
   uint64_t start = 0, length = UINT64_MAX;
-  for (field f; from.len > 0;) {
+  for (td_field f; from.len > 0;) {
     TD_TRY(take_field(&from, &f));
     if (f.number == 1) start = f.v;
     if (f.number == 2) length = f.v;
@@ -162,9 +129,9 @@ static td_status *get_extent(td_bytes from, td_slice *s) {
   return NULL;
 }
 
-static td_status *get_slice(td_bytes from, td_slice *s) {
+td_status *td_checkpoint_slice_get(td_bytes from, td_slice *s) {
   s->rank = 0;
-  for (field f; from.len > 0;) {
+  for (td_field f; from.len > 0;) {
     TD_TRY(take_field(&from, &f));
     if (f.number == 1) TD_TRY(get_extent(f.bytes, s));
   }
@@ -173,11 +140,11 @@ static td_status *get_slice(td_bytes from, td_slice *s) {
 
 /* Slices stand together, which other writers do too: the bytes from the first
  * one on are kept and read again when they are asked for. */
-static td_status *note_slice(td_bytes rest, const field *f,
+static td_status *note_slice(td_bytes rest, const td_field *f,
                              td_checkpoint_entry *e) {
   td_slice s;
   td_shape part;
-  TD_TRY(get_slice(f->bytes, &s));
+  TD_TRY(td_checkpoint_slice_get(f->bytes, &s));
   td_status *bad = td_slice_shape(&e->shape, &s, &part);
   td_status_release(bad);
   if (bad) return broken("a slice lies beyond its tensor");
@@ -204,7 +171,7 @@ static td_status *check(const td_checkpoint_entry *e) {
 
 td_status *td_checkpoint_entry_get(td_bytes from, td_checkpoint_entry *out) {
   *out = (td_checkpoint_entry){0};
-  for (field f; from.len > 0;) {
+  for (td_field f; from.len > 0;) {
     td_bytes rest = from;
     TD_TRY(take_field(&from, &f));
     switch (f.number) {
@@ -213,7 +180,7 @@ td_status *td_checkpoint_entry_get(td_bytes from, td_checkpoint_entry *out) {
       break;
     case 2:
       if (out->n_slices > 0) return broken("its shape comes after slices");
-      TD_TRY(get_shape(f.bytes, &out->shape));
+      TD_TRY(td_checkpoint_shape_get(f.bytes, &out->shape));
       break;
     case 3:
       if (f.v >= TD_CHECKPOINT_MOST_SHARDS) return broken("its shard");
@@ -240,10 +207,10 @@ td_status *td_checkpoint_entry_get(td_bytes from, td_checkpoint_entry *out) {
 
 bool td_checkpoint_next_slice(td_bytes *at, td_slice *out) {
   td_status *bad = NULL; /* never: all were read once */
-  for (field f; at->len > 0 && !bad;) {
+  for (td_field f; at->len > 0 && !bad;) {
     bad = take_field(at, &f);
     if (bad || f.number != 7) continue;
-    td_status_release(get_slice(f.bytes, out));
+    td_status_release(td_checkpoint_slice_get(f.bytes, out));
     return true;
   }
   td_status_release(bad);

@@ -18,13 +18,17 @@ td_status *td_checkpoint_header_get(td_bytes from, int *shards) TD_MUST_USE;
 
 /* All fields but the slices, which are appended one by one behind. */
 void td_checkpoint_entry_put(const td_checkpoint_entry *e, td_str *out);
-void td_checkpoint_entry_put_slice(const td_shape *whole, const td_slice *s,
-                                   td_str *out);
+void td_checkpoint_slice_put(td_str *out, int field, const td_shape *whole,
+                             const td_slice *s);
+void td_checkpoint_shape_put(td_str *out, int field, const td_shape *shape);
 /* Fills everything but the name. DATA_LOSS for what is no entry, has an unknown
  * dtype or shape, or a size that does not fit them. `out->slices` borrows from
  * `from`. */
 td_status *td_checkpoint_entry_get(td_bytes from,
                                    td_checkpoint_entry *out) TD_MUST_USE;
+/* Such fields' messages, which need not fit each other. `shape` is appended to. */
+td_status *td_checkpoint_shape_get(td_bytes from, td_shape *shape) TD_MUST_USE;
+td_status *td_checkpoint_slice_get(td_bytes from, td_slice *s) TD_MUST_USE;
 
 /* A string tensor's lengths are checked as numbers of 4 bytes, or 8 where these
  * are too few; the check goes on over its own 4 bytes and the text. */

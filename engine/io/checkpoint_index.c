@@ -154,7 +154,7 @@ td_status *td_checkpoint_index_add_slice(td_checkpoint_index *x,
   td_status *s = check_apart(all, name, whole, slice);
   if (td_ok(s)) s = new_slice(x, name, dtype, &part, slice, &it);
   if (td_ok(s)) {
-    td_checkpoint_entry_put_slice(whole, slice, &all->slices);
+    td_checkpoint_slice_put(&all->slices, 7, whole, slice);
     if (all->slices.failed) {
       drop_last(x);
       s = td_oom();
