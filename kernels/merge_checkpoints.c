@@ -104,6 +104,7 @@ static const td_op_def ops[] = {
             "delete_old_dirs: bool = true; allow_missing_files: bool = false",
      .shape = merge_infer,
      .cost = td_cost_none,
+     .lua = "",
      .doc = "Makes one checkpoint of several, whose files become its own.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT,
      .section = "I/O: readers, checkpoints, files"},

@@ -1,4 +1,5 @@
-/* restore.c - RestoreV2: tensors of a checkpoint, as an errand.
+/* restore.c - RestoreV2, Restore and RestoreSlice: tensors of a checkpoint, of
+ * either version, as an errand.
  *
  * All names, dtypes and shapes are compared before anything is read, then
  * tensors are read in the order in which they stand in the files.
@@ -9,7 +10,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/base/nearest.h"
-#include "engine/io/checkpoint.h"
+#include "engine/io/checkpoint_v1.h"
 #include "kernels/cost.h"
 #include "kernels/errand.h"
 #include "kernels/saved_names.h"
@@ -23,6 +24,7 @@ typedef struct wanted {
 typedef struct restoring {
   td_errand base; /* first */
   char *prefix;
+  bool old_first; /* a file of version 1 goes before one of version 2 */
   td_saved_names names;
   td_dtype *dtypes;   /* wanted, by place */
   td_device *device;  /* whose host memory the tensors are to be in; held */
@@ -41,27 +43,77 @@ static void restoring_drop(td_errand *e) {
   td_free(r);
 }
 
+/* ---- either version ------------------------------------------------------ */
+
+typedef struct source {
+  td_checkpoint *v2; /* one of both */
+  td_checkpoint_v1 *v1;
+} source;
+
+static td_status *open_one(const char *prefix, bool old, source *out) {
+  return old ? td_checkpoint_v1_open(prefix, &out->v1)
+             : td_checkpoint_open(prefix, &out->v2);
+}
+
+static td_status *open_either(const restoring *r, source *out) {
+  *out = (source){0};
+  for (int i = 0; i < 2; i++) {
+    td_status *s = open_one(r->prefix, r->old_first == (i == 0), out);
+    if (td_status_code(s) != TD_NOT_FOUND) return s;
+    td_status_release(s);
+  }
+  return td_error(TD_NOT_FOUND,
+                  "there is no checkpoint '%s': neither '%s.index' nor a file "
+                  "of version 1",
+                  r->prefix, r->prefix);
+}
+
+static void close_either(source *c) {
+  td_checkpoint_close(c->v2);
+  td_checkpoint_v1_close(c->v1);
+}
+
+static bool find(const source *c, const char *name, td_checkpoint_entry *out) {
+  return c->v2 ? td_checkpoint_find(c->v2, name, out)
+               : td_checkpoint_v1_find(c->v1, name, out);
+}
+
+static size_t count(const source *c) {
+  return c->v2 ? td_checkpoint_count(c->v2) : td_checkpoint_v1_count(c->v1);
+}
+
+static const char *name_at(const source *c, size_t i) {
+  return c->v2 ? td_checkpoint_at(c->v2, i).name
+               : td_checkpoint_v1_name(c->v1, i);
+}
+
+static td_status *read_one(const restoring *r, const source *c,
+                           const wanted *w) {
+  const td_slice *part = w->name->part ? &w->name->slice : NULL;
+  td_tensor *out = &r->tensors[w->name->at];
+  return c->v2 ? td_checkpoint_read(c->v2, &w->e, part, r->device->host, out)
+               : td_checkpoint_v1_read(c->v1, &w->e, part, out);
+}
+
 /* ---- what is missing, or another ----------------------------------------- */
 
 enum { MOST_NAMED = 5 };
 
 /* "x", or "x" (did you mean "y"?) */
-static void name_missing(const td_checkpoint *c, const char *name,
-                         td_str *out) {
+static void name_missing(const source *c, const char *name, td_str *out) {
   td_hint hint;
   td_nearest near = td_nearest_to(name);
-  for (size_t i = 0; i < td_checkpoint_count(c); i++)
-    td_nearest_try(&near, td_checkpoint_at(c, i).name);
+  for (size_t i = 0; i < count(c); i++) td_nearest_try(&near, name_at(c, i));
   td_str_addf(out, "\"%s\"%s", name, td_nearest_hint(&near, &hint));
 }
 
 /* NOT_FOUND if names of `r` are none of the checkpoint's. */
-static td_status *check_names(const restoring *r, const td_checkpoint *c) {
+static td_status *check_names(const restoring *r, const source *c) {
   td_checkpoint_entry e;
   td_str list = {0};
   int64_t n = 0;
   for (int64_t i = 0; i < r->names.len; i++) {
-    if (td_checkpoint_find(c, r->names.of[i].name, &e)) continue;
+    if (find(c, r->names.of[i].name, &e)) continue;
     if (n > 0 && n < MOST_NAMED) td_str_add(&list, ", ");
     if (n++ < MOST_NAMED) name_missing(c, r->names.of[i].name, &list);
   }
@@ -108,18 +160,19 @@ static int by_place(const void *a, const void *b) {
   return 0;
 }
 
-static td_status *read_all(restoring *r, const td_checkpoint *c, wanted *w) {
+static td_status *read_all(restoring *r, const source *c, wanted *w) {
   TD_TRY(check_names(r, c));
   for (int64_t i = 0; i < r->names.len; i++) {
     w[i].name = &r->names.of[i];
-    (void)td_checkpoint_find(c, w[i].name->name, &w[i].e);
+    (void)find(c, w[i].name->name, &w[i].e);
     TD_TRY(check_entry(r, &w[i]));
   }
   qsort(w, (size_t)r->names.len, sizeof *w, by_place);
-  for (int64_t i = 0; i < r->names.len; i++)
-    TD_TRY(td_checkpoint_read(c, &w[i].e,
-                              w[i].name->part ? &w[i].name->slice : NULL,
-                              r->device->host, &r->tensors[w[i].name->at]));
+  for (int64_t i = 0; i < r->names.len; i++) {
+    if (!td_errand_wanted(&r->base))
+      return td_error(TD_CANCELLED, "restoring was stopped");
+    TD_TRY(read_one(r, c, &w[i]));
+  }
   return NULL;
 }
 
@@ -130,13 +183,13 @@ static bool go_on(void *arg, bool last) {
 
 static td_status *restore(td_errand *e) {
   restoring *r = (restoring *)e;
-  td_checkpoint *c;
-  TD_TRY(td_checkpoint_open(r->prefix, &c));
-  td_checkpoint_ask(c, go_on, e);
+  source c;
+  TD_TRY(open_either(r, &c));
+  if (c.v2) td_checkpoint_ask(c.v2, go_on, e);
   wanted *w = td_calloc((size_t)r->names.len, sizeof *w);
-  td_status *s = w ? read_all(r, c, w) : td_oom();
+  td_status *s = w ? read_all(r, &c, w) : td_oom();
   td_free(w);
-  td_checkpoint_close(c);
+  close_either(&c);
   return s;
 }
 
@@ -150,8 +203,6 @@ static td_status *give(td_errand *e, td_kernel_ctx *c) {
 
 static td_status *prepare(td_kernel_ctx *c, restoring *r) {
   size_t n = (size_t)c->n_out;
-  TD_TRY(td_saved_prefix(td_in(c, 0), "prefix", &r->prefix));
-  TD_TRY(td_saved_names_read(td_in(c, 1), td_in(c, 2), c->n_out, &r->names));
   r->dtypes = td_calloc(n, sizeof *r->dtypes);
   r->tensors = td_calloc(n, sizeof *r->tensors);
   if (!r->dtypes || !r->tensors) return td_oom();
@@ -161,11 +212,41 @@ static td_status *prepare(td_kernel_ctx *c, restoring *r) {
   return NULL;
 }
 
-static void restore_start(td_kernel_ctx *c) {
+static td_status *prepare_many(td_kernel_ctx *c, restoring *r) {
+  TD_TRY(prepare(c, r));
+  TD_TRY(td_saved_prefix(td_in(c, 0), "prefix", &r->prefix));
+  return td_saved_names_read(td_in(c, 1), td_in(c, 2), c->n_out, &r->names);
+}
+
+/* A scalar as a vector of one; the same buffer, not held. */
+static td_status *vector_of(const td_tensor *t, const char *what,
+                            td_tensor *out) {
+  td_shape_text text;
+  if (t->shape.rank != 0)
+    return td_error(TD_INVALID_ARGUMENT, "%s must be a scalar, not of shape %s",
+                    what, td_shape_str(&t->shape, &text));
+  *out = *t;
+  out->shape = td_shape_vector(1);
+  return NULL;
+}
+
+static td_status *prepare_old(td_kernel_ctx *c, restoring *r) {
+  td_tensor name, part;
+  r->old_first = true;
+  TD_TRY(prepare(c, r));
+  TD_TRY(td_saved_prefix(td_in(c, 0), "file_pattern", &r->prefix));
+  TD_TRY(vector_of(td_in(c, 1), "tensor_name", &name));
+  if (c->n_in == 2) return td_saved_names_read(&name, NULL, 1, &r->names);
+  TD_TRY(vector_of(td_in(c, 2), "shape_and_slice", &part));
+  return td_saved_names_read(&name, &part, 1, &r->names);
+}
+
+static void start(td_kernel_ctx *c,
+                  td_status *(*prepare_it)(td_kernel_ctx *c, restoring *r)) {
   static const td_errand_kind kind = {"reads a checkpoint", restore, give,
                                       restoring_drop};
   restoring *r = td_calloc(1, sizeof *r);
-  td_status *bad = r ? prepare(c, r) : td_oom();
+  td_status *bad = r ? prepare_it(c, r) : td_oom();
   if (td_ok(bad)) {
     r->base.kind = &kind;
     td_errand_start(&r->base, c);
@@ -173,6 +254,14 @@ static void restore_start(td_kernel_ctx *c) {
   }
   if (r) restoring_drop(&r->base);
   td_kernel_done(c, bad);
+}
+
+static void restore_start(td_kernel_ctx *c) {
+  start(c, prepare_many);
+}
+
+static void restore_old_start(td_kernel_ctx *c) {
+  start(c, prepare_old);
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -191,25 +280,51 @@ static td_status *restore_infer(td_infer *c) {
   return NULL;
 }
 
+static td_status *restore_old_infer(td_infer *c) {
+  static const char *const names[] = {"file_pattern", "tensor_name",
+                                      "shape_and_slice"};
+  int n = td_infer_inputs(c);
+  td_shape shape = td_shape_unknown();
+  for (int i = 0; i < n; i++) TD_TRY(td_infer_rank(c, i, 0, names[i], NULL));
+  const td_tensor *part = n > 2 ? td_infer_const(c, 2) : NULL;
+  if (part) TD_TRY(td_saved_shape(td_text_at(part, 0), &shape));
+  td_infer_out(c, 0, shape);
+  return NULL;
+}
+
+#define ROW                                                                    \
+  .cost = td_cost_none, .lua = "", .flags = TD_STATEFUL | TD_NO_GRADIENT,      \
+  .host = "*", .section = "I/O: readers, checkpoints, files"
+
 static const td_op_def ops[] = {
     {.type = "RestoreV2",
      .sig = "prefix: string, tensor_names: string, shape_and_slices: string -> "
             "tensors: dtypes; dtypes: list(type) >= 1",
      .shape = restore_infer,
-     .cost = td_cost_none,
      .doc = "Tensors of a checkpoint, or slices of them, by their names.",
-     .flags = TD_STATEFUL | TD_NO_GRADIENT,
-     .host = "*",
-     .section = "I/O: readers, checkpoints, files"},
+     ROW},
+    {.type = "Restore",
+     .sig = "file_pattern: string, tensor_name: string -> tensor: dt; "
+            "dt: type; preferred_shard: int = -1",
+     .shape = restore_old_infer,
+     .doc = "A tensor of a checkpoint of version 1.",
+     ROW},
+    {.type = "RestoreSlice",
+     .sig = "file_pattern: string, tensor_name: string, "
+            "shape_and_slice: string -> tensor: dt; "
+            "dt: type; preferred_shard: int = -1",
+     .shape = restore_old_infer,
+     .doc = "A slice of a tensor of a checkpoint of version 1.",
+     ROW},
     {0},
 };
 
+#define KERNEL .device = "CPU", .cancel = td_errand_cancel, .why = td_errand_why
+
 static const td_kernel_def kernels[] = {
-    {.op = "RestoreV2",
-     .device = "CPU",
-     .start = restore_start,
-     .cancel = td_errand_cancel,
-     .why = td_errand_why},
+    {.op = "RestoreV2", .start = restore_start, KERNEL},
+    {.op = "Restore", .start = restore_old_start, KERNEL},
+    {.op = "RestoreSlice", .start = restore_old_start, KERNEL},
     {0},
 };
 

@@ -1,4 +1,5 @@
-/* save.c - SaveV2: tensors to a checkpoint, as an errand.
+/* save.c - SaveV2: tensors to a checkpoint, as an errand. Save and SaveSlices
+ * do the same to a file of version 1, which is put together in memory.
  *
  * The errand takes the tensors off the kernel and lets go of each when it is
  * written, so that nothing is held, or copied, for longer than it must. They
@@ -16,6 +17,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/base/waiter.h"
+#include "engine/io/checkpoint_v1.h"
 #include "engine/io/checkpoint_writer.h"
 #include "kernels/cost.h"
 #include "kernels/errand.h"
@@ -77,8 +79,7 @@ static bool may_try(void *arg) {
 }
 
 static bool wait_for_others(saving *s) {
-  return td_waiter_wait(&ended, INT64_MAX, NULL, may_try, s) ==
-         TD_WAITED_READY;
+  return td_waiter_wait(&ended, INT64_MAX, NULL, may_try, s) == TD_WAITED_READY;
 }
 
 /* The claim of a save that was cancelled is waited for, no other's. */
@@ -129,6 +130,25 @@ static td_status *save(td_errand *e) {
   return bad;
 }
 
+/* ---- writing version 1 --------------------------------------------------- */
+
+static td_status *save_v1(td_errand *e) {
+  saving *s = (saving *)e;
+  size_t n = (size_t)s->names.len;
+  td_checkpoint_v1_item *items = td_calloc(n, sizeof *items);
+  if (!items) return td_oom();
+  for (size_t i = 0; i < n; i++) {
+    const td_saved_name *x = &s->names.of[i];
+    items[i] = (td_checkpoint_v1_item){.name = x->name,
+                                       .whole = x->part ? &x->whole : NULL,
+                                       .slice = x->part ? &x->slice : NULL,
+                                       .tensor = &s->tensors[x->at]};
+  }
+  td_status *bad = td_checkpoint_v1_write(s->prefix, items, n, go_on, e);
+  td_free(items);
+  return bad;
+}
+
 /* ---- the kernel ---------------------------------------------------------- */
 
 static td_status *check_tensor(const td_saved_name *n, const td_tensor *t) {
@@ -148,11 +168,13 @@ static td_status *check_tensor(const td_saved_name *n, const td_tensor *t) {
                   td_shape_str(&part, &want));
 }
 
-static td_status *prepare(td_kernel_ctx *c, saving *s, int first, bool parts) {
+/* Tensors are the inputs from `first` on: the third tells of slices, if it is
+ * none of them. */
+static td_status *prepare(td_kernel_ctx *c, saving *s, const char *what,
+                          int first) {
   int n = c->n_in - first;
-  TD_TRY(
-      td_saved_prefix(td_in(c, 0), parts ? "prefix" : "filename", &s->prefix));
-  TD_TRY(td_saved_names_read(td_in(c, 1), parts ? td_in(c, 2) : NULL, n,
+  TD_TRY(td_saved_prefix(td_in(c, 0), what, &s->prefix));
+  TD_TRY(td_saved_names_read(td_in(c, 1), first > 2 ? td_in(c, 2) : NULL, n,
                              &s->names));
   for (int64_t i = 0; i < n; i++)
     TD_TRY(check_tensor(&s->names.of[i],
@@ -166,18 +188,34 @@ static td_status *prepare(td_kernel_ctx *c, saving *s, int first, bool parts) {
   return NULL;
 }
 
-static void save_start(td_kernel_ctx *c) {
-  static const td_errand_kind kind = {"writes a checkpoint", save, NULL,
-                                      saving_drop};
+static void start(td_kernel_ctx *c, const td_errand_kind *kind,
+                  const char *what, int first) {
   saving *s = td_calloc(1, sizeof *s);
-  td_status *bad = s ? prepare(c, s, 3, true) : td_oom();
+  td_status *bad = s ? prepare(c, s, what, first) : td_oom();
   if (td_ok(bad)) {
-    s->base.kind = &kind;
+    s->base.kind = kind;
     td_errand_start(&s->base, c);
     return;
   }
   if (s) saving_drop(&s->base);
   td_kernel_done(c, bad);
+}
+
+static void save_start(td_kernel_ctx *c) {
+  static const td_errand_kind kind = {"writes a checkpoint", save, NULL,
+                                      saving_drop};
+  start(c, &kind, "prefix", 3);
+}
+
+static const td_errand_kind kind_v1 = {"writes a checkpoint", save_v1, NULL,
+                                       saving_drop};
+
+static void save_v1_start(td_kernel_ctx *c) {
+  start(c, &kind_v1, "filename", 2);
+}
+
+static void save_slices_start(td_kernel_ctx *c) {
+  start(c, &kind_v1, "filename", 3);
 }
 
 static void save_cancel(td_kernel_ctx *c) {
@@ -194,18 +232,44 @@ static td_status *save_infer(td_infer *c) {
   return td_saved_infer(c, 2, n, "shape_and_slices");
 }
 
+static td_status *save_v1_infer(td_infer *c) {
+  TD_TRY(td_infer_rank(c, 0, 0, "filename", NULL));
+  return td_saved_infer(c, 1, td_infer_inputs(c) - 2, "tensor_names");
+}
+
+static td_status *save_slices_infer(td_infer *c) {
+  int n = td_infer_inputs(c) - 3;
+  TD_TRY(td_infer_rank(c, 0, 0, "filename", NULL));
+  TD_TRY(td_saved_infer(c, 1, n, "tensor_names"));
+  return td_saved_infer(c, 2, n, "shapes_and_slices");
+}
+
+#define ROW                                                                    \
+  .cost = td_cost_none, .lua = "", .flags = TD_STATEFUL | TD_NO_GRADIENT,      \
+  .host = "*", .section = "I/O: readers, checkpoints, files"
+
 static const td_op_def ops[] = {
     {.type = "SaveV2",
      .sig = "prefix: string, tensor_names: string, shape_and_slices: string, "
             "tensors: dtypes -> ; dtypes: list(type) >= 1",
      .shape = save_infer,
-     .cost = td_cost_none,
      .doc =
          "Writes tensors, or slices of them, to a checkpoint, which is there "
          "as a whole or not at all.",
-     .flags = TD_STATEFUL | TD_NO_GRADIENT,
-     .host = "*",
-     .section = "I/O: readers, checkpoints, files"},
+     ROW},
+    {.type = "Save",
+     .sig = "filename: string, tensor_names: string, data: T -> ; "
+            "T: list(type) >= 1",
+     .shape = save_v1_infer,
+     .doc = "Writes tensors to a checkpoint of version 1, for old programs.",
+     ROW},
+    {.type = "SaveSlices",
+     .sig = "filename: string, tensor_names: string, "
+            "shapes_and_slices: string, data: T -> ; T: list(type) >= 1",
+     .shape = save_slices_infer,
+     .doc = "Writes tensors and slices to a checkpoint of version 1, for old "
+            "programs.",
+     ROW},
     {0},
 };
 
@@ -214,6 +278,16 @@ static const td_kernel_def kernels[] = {
      .device = "CPU",
      .start = save_start,
      .cancel = save_cancel,
+     .why = td_errand_why},
+    {.op = "Save",
+     .device = "CPU",
+     .start = save_v1_start,
+     .cancel = td_errand_cancel,
+     .why = td_errand_why},
+    {.op = "SaveSlices",
+     .device = "CPU",
+     .start = save_slices_start,
+     .cancel = td_errand_cancel,
      .why = td_errand_why},
     {0},
 };
