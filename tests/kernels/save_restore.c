@@ -607,6 +607,93 @@ static void test_tensors_are_moved(void **state) {
   shelf_deinit(&s);
 }
 
+/* ---- memory -------------------------------------------------------------- */
+
+enum { TABLE = 4 << 20, TABLES = 4 }; /* floats; variables of that size */
+
+/* Gives variable `name` 16 MiB of its own, of the device's memory. */
+static td_edge table(shelf *s, const char *name) {
+  td_tensor t;
+  td_shape shape = td_shape_vector(TABLE);
+  td_edge h = net_variable(&s->n, name, TD_FLOAT32, shape);
+  OK(td_tensor_new(s->n.device->memory, TD_FLOAT32, &shape, &t));
+  memset(t.data, 1, td_tensor_bytes(&t));
+  td_edge in[] = {h, net_feed(&s->n, t)};
+  OK(net_do(&s->n, net_node(&s->n, "AssignVariableOp", in, 2, NULL, 0)));
+  net_refeed(&s->n, in[1], scalar_f(TD_FLOAT32, 0));
+  return h;
+}
+
+/* Has a row worked on, as a table of embeddings has. */
+static void work_on_rows(shelf *s, td_edge h) {
+  td_edge in[] = {
+      h, net_feed(&s->n, ints(1, (int32_t[]){1})),
+      net_feed(&s->n, tensor_f(TD_FLOAT32, td_shape_vector(1), (double[]){1}))};
+  OK(net_do(&s->n, net_node(&s->n, "ResourceScatterAdd", in, 3, NULL, 0)));
+}
+
+/* A save takes shares: 64 MiB of variables, one of them worked on by rows, are
+ * saved with hardly more than they are; restored, they are there once more. */
+static void test_memory(void **state) {
+  (void)state;
+  static const char *const names[] = {"a", "b", "c", "d"};
+  static const char *const wholes[] = {"", "", "", ""};
+  static const td_dtype dtypes[] = {TD_FLOAT32, TD_FLOAT32, TD_FLOAT32,
+                                    TD_FLOAT32};
+  shelf s;
+  shelf_init(&s);
+  td_allocator *a = s.n.device->memory;
+  td_note dtype = {"dtype", td_attr_type(TD_FLOAT32)};
+  td_edge h[TABLES], read[TABLES], save;
+  for (int i = 0; i < TABLES; i++) {
+    h[i] = table(&s, names[i]);
+    read[i] = net_node(&s.n, "ReadVariableOp", &h[i], 1, &dtype, 1);
+  }
+  work_on_rows(&s, h[1]);
+  td_edge in[] = {s.path, net_feed(&s.n, strings(TABLES, names)),
+                  net_feed(&s.n, strings(TABLES, wholes))};
+  OK(save_try(&s, in, read, TABLES, &save));
+  OK(net_do(&s.n, net_node(&s.n, "DisableCopyOnRead", &h[1], 1, NULL, 0)));
+  size_t size = td_allocator_read_stats(a).in_use;
+  assert_true(size >= (size_t)TABLES * TABLE * 4);
+  td_allocator_reset_peak(a);
+  OK(net_do(&s.n, save));
+  assert_true(td_allocator_read_stats(a).peak < size + size / 10);
+  td_edge back = restore_node(&s, TABLES, names, NULL, dtypes);
+  OK(net_do(&s.n, back));
+  assert_true(td_allocator_read_stats(a).peak < 2 * size + size / 10);
+  shelf_deinit(&s);
+}
+
+/* Updates that come while a save is under way write elsewhere: what is saved is
+ * of one moment. */
+static void test_updates_meanwhile(void **state) {
+  (void)state;
+  shelf s;
+  shelf_init(&s);
+  static const char *const name = "x";
+  td_note dtype = {"dtype", td_attr_type(TD_INT32)};
+  td_edge h = net_variable(&s.n, "v", TD_INT32, td_shape_vector(LARGE));
+  td_edge value = net_feed(&s.n, filled(LARGE, 1));
+  td_edge with[] = {h, value}, save;
+  td_edge set = net_node(&s.n, "AssignVariableOp", with, 2, NULL, 0);
+  td_edge add = net_node(&s.n, "AssignAddVariableOp", with, 2, NULL, 0);
+  td_edge read = net_node(&s.n, "ReadVariableOp", &h, 1, &dtype, 1);
+  static const char *const whole[] = {""};
+  td_edge in[] = {s.path, net_feed(&s.n, strings(1, &name)),
+                  net_feed(&s.n, strings(1, whole))};
+  OK(save_try(&s, in, &read, 1, &save));
+  OK(net_do(&s.n, set));
+  for (int i = 1; i < 5; i++) {
+    net_job j;
+    net_begin(&s.n, save, &j);
+    OK(net_do(&s.n, add));
+    OK(net_end(&j, NULL));
+    expect_filled(&s, LARGE, i);
+  }
+  shelf_deinit(&s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_dtype),
@@ -626,6 +713,8 @@ int main(void) {
       cmocka_unit_test(test_a_restore_is_cancelled),
       cmocka_unit_test(test_two_saves_at_once),
       cmocka_unit_test(test_tensors_are_moved),
+      cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_updates_meanwhile),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
