@@ -196,7 +196,7 @@ static td_status *find_files(const char *path, td_paths *out) {
   td_str shards = {0};
   TD_TRY(td_matching_files(path, out));
   if (out->len > 0) return NULL;
-  td_str_addf(&shards, "%s-?????\?-of-?????", path);
+  td_str_addf(&shards, "%s-????\?-of-?????", path);
   td_status *s = shards.failed ? td_oom() : td_matching_files(shards.at, out);
   td_str_deinit(&shards);
   return s;
