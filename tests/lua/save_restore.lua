@@ -100,7 +100,7 @@ function tests.what_is_not_there_is_named()
   fails('has tensor "weights" of shape {2}, and shape_and_slices takes a part '
     .. 'of one of shape {4}', "invalid_argument", p, {"weights"}, {"float32"},
     {weights = "4 0,2"})
-  raises("one string for each of the 1 tensors", s.run, s,
+  raises("1 tensors", s.run, s,
          raw.SaveV2(p, td.placeholder_with_default(td.constant{"a", "b"}, {-1}),
                     td.constant{""}, {td.constant(1)}))
   raises("tensor_names has 2 strings, and there are 1 tensors", raw.SaveV2, p,
