@@ -1,7 +1,8 @@
 /* errand.c - work on an I/O thread that its kernel may let go of; see errand.h.
  *
  * Who is first, the thread that comes back or the cancel, ends the kernel. One
- * lock for all errands decides that; nothing else is done under it.
+ * lock for all errands decides that; while a kernel has an errand, the errand
+ * is there to be told to stop.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/errand.h"
@@ -24,8 +25,11 @@ static td_kernel_ctx *part(td_errand *e) {
 
 static void run(td_task *task) {
   td_errand *e = (td_errand *)((char *)task - offsetof(td_errand, task));
+  td_file_stop *outer = td_file_stop_enter(&e->stop);
   td_status *s = e->kind->run(e);
+  td_file_stop_leave(outer);
   td_kernel_ctx *c = part(e);
+  td_file_stop_deinit(&e->stop);
   if (c && td_ok(s) && e->kind->finish) s = e->kind->finish(e, c);
   e->kind->drop(e);
   if (c)
@@ -63,6 +67,7 @@ void td_errand_cancel(td_kernel_ctx *c) {
   if (e) {
     e->ctx = NULL;
     c->work = NULL;
+    td_file_stop_fire(&e->stop);
   }
   pthread_mutex_unlock(&lock);
   if (e) td_kernel_done(c, cancelled());
@@ -85,6 +90,6 @@ bool td_errand_hold(td_errand *e) {
 void td_errand_why(const td_kernel_ctx *c, td_str *out) {
   pthread_mutex_lock(&lock);
   const td_errand *e = c->work;
-  if (e) td_str_addf(out, "a thread that %s", e->kind->doing);
+  if (e) td_str_addf(out, "a thread that %s '%s'", e->kind->doing, e->what);
   pthread_mutex_unlock(&lock);
 }

@@ -1,9 +1,9 @@
 /* errand.h - kernels whose work blocks: on an I/O thread, without their step.
  *
  * The kernel copies what it needs into an errand, which sees no more of it: a
- * step that is cancelled goes on at once, and the errand, which may stand in a
- * read for ever, ends by itself; a long one asks now and then whether anybody
- * still waits for it.
+ * step that is cancelled goes on at once. The errand ends by itself, at once
+ * where it waits for bytes (file_stop.h); a long one asks now and then whether
+ * anybody still waits for it.
  *
  *   typedef struct fetching {
  *     td_errand base;   // first
@@ -17,6 +17,7 @@
 #ifndef TD_ERRAND_H
 #define TD_ERRAND_H
 
+#include "engine/base/file_stop.h"
 #include "engine/base/pool.h"
 #include "engine/device/kernel.h"
 
@@ -25,7 +26,7 @@ TD_BEGIN
 typedef struct td_errand td_errand;
 
 typedef struct td_errand_kind {
-  const char *doing; /* "reads": for `why` */
+  const char *doing; /* "reads", before `what`: for `why` */
   td_status *(*run)(td_errand *e); /* on an I/O thread */
   /* (optional) Makes the outputs. */
   td_status *(*finish)(td_errand *e, td_kernel_ctx *c);
@@ -34,13 +35,15 @@ typedef struct td_errand_kind {
 
 struct td_errand {
   const td_errand_kind *kind;
+  const char *what;   /* a path; borrowed until `drop` */
   td_kernel_ctx *ctx; /* errand.c's from here on */
   bool held;          /* a cancel comes too late */
+  td_file_stop stop;
   td_task task;
 };
 
-/* For `start`; ends in td_kernel_done. Takes ownership of `e`, whose kind the
- * caller has set. */
+/* For `start`; ends in td_kernel_done. Takes ownership of `e`, whose kind and
+ * `what` the caller has set. */
 void td_errand_start(td_errand *e, td_kernel_ctx *c);
 /* For `cancel` and `why` of such a kernel. */
 void td_errand_cancel(td_kernel_ctx *c);

@@ -102,17 +102,18 @@ static void start_transfer(td_kernel_ctx *c, const td_errand_kind *kind,
   if (!td_ok(s)) td_free(t);
   if (failed(c, s)) return;
   t->base.kind = kind;
+  t->base.what = t->path;
   td_errand_start(&t->base, c);
 }
 
 static void read_start(td_kernel_ctx *c) {
-  static const td_errand_kind kind = {"reads a file", read_file, give_contents,
+  static const td_errand_kind kind = {"reads", read_file, give_contents,
                                       transfer_drop};
   start_transfer(c, &kind, false);
 }
 
 static void write_start(td_kernel_ctx *c) {
-  static const td_errand_kind kind = {"writes a file", write_file, NULL,
+  static const td_errand_kind kind = {"writes", write_file, NULL,
                                       transfer_drop};
   start_transfer(c, &kind, true);
 }
@@ -165,7 +166,7 @@ static td_status *copy_patterns(const td_tensor *t, looking *l) {
 }
 
 static void matching_start(td_kernel_ctx *c) {
-  static const td_errand_kind kind = {"looks for files", look, give_found,
+  static const td_errand_kind kind = {"looks for", look, give_found,
                                       looking_drop};
   looking *l = td_calloc(1, sizeof *l);
   if (failed(c, l ? NULL : td_oom())) return;
@@ -178,6 +179,7 @@ static void matching_start(td_kernel_ctx *c) {
   if (!td_ok(s)) looking_drop(&l->base);
   if (failed(c, s)) return;
   l->base.kind = &kind;
+  l->base.what = l->patterns.len > 0 ? l->patterns.at[0] : "";
   td_errand_start(&l->base, c);
 }
 

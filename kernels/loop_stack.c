@@ -7,50 +7,58 @@
  * pops one holds it alone if nobody else kept it. Nothing looks at contents, so
  * all runs on the thread that made it ready, on every device.
  *
+ * Only where a device has memory of its own, and a push has swap_memory, are
+ * elements copied to the host's and back (aside.h); pushes and pops are
+ * asynchronous there.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <string.h>
 
 #include "engine/base/mem.h"
 #include "engine/base/vec.h"
-#include "engine/device/kernel.h"
+#include "kernels/aside.h"
 #include "kernels/cost.h"
 
 static const char type_name[] = "stack";
 
 typedef struct stack {
-  td_object object; /* first: a stack is a td_object */
-  const char *name; /* owned; for messages */
+  td_object object;  /* first: a stack is a td_object */
+  const char *name;  /* owned; for messages */
+  td_device *device; /* retained */
   td_dtype dtype;
   int64_t most; /* elements, -1: any number */
   pthread_mutex_t mutex;
-  TD_VEC(td_tensor) elements; /* under the mutex */
-  bool closed;                /* under the mutex */
+  TD_VEC(td_aside) elements; /* under the mutex */
+  bool closed;               /* under the mutex */
 } stack;
 
 /* ---- life ---------------------------------------------------------------- */
 
 static void drop_elements(stack *s) {
   for (size_t i = 0; i < s->elements.len; i++)
-    td_tensor_release(&s->elements.at[i]);
+    td_aside_drop(s->device, &s->elements.at[i]);
   td_vec_free(&s->elements);
 }
 
 static void stack_free(td_object *o) {
   stack *s = (stack *)o;
   drop_elements(s);
+  td_device_release(s->device);
   pthread_mutex_destroy(&s->mutex);
   td_free((void *)s->name);
   td_free(s);
 }
 
-static td_status *new_stack(const td_node *n, int64_t most, stack **out) {
+static td_status *new_stack(const td_kernel_ctx *c, int64_t most, stack **out) {
+  const td_node *n = td_ctx_node(c);
   const char *name = td_node_string(n, "stack_name");
   stack *s = td_calloc(1, sizeof *s);
   if (!s) return td_oom();
   s->object = (td_object){.refs = 1, .type = type_name, .free = stack_free};
   s->dtype = td_node_type(n, "elem_type");
   s->most = most < 0 ? -1 : most;
+  s->device = td_device_retain(c->kernel->device);
   pthread_mutex_init(&s->mutex, NULL);
   s->name = td_strdup(name[0] ? name : n->name);
   if (!s->name) {
@@ -69,7 +77,7 @@ static td_status *make_run(td_kernel_ctx *c) {
   if (most->shape.rank != 0)
     return td_error(TD_INVALID_ARGUMENT, "max_size must be a scalar, not of %s",
                     td_shape_str(&most->shape, &text));
-  TD_TRY(new_stack(td_ctx_node(c), *(const int32_t *)most->data, &s));
+  TD_TRY(new_stack(c, *(const int32_t *)most->data, &s));
   TD_TRY(td_tensor_object(TD_RESOURCE, &s->object, &handle));
   c->out[0] = handle;
   return NULL;
@@ -93,18 +101,22 @@ static td_status *check_open(const stack *s) {
   return td_error(TD_INVALID_ARGUMENT, "stack %s was closed before", s->name);
 }
 
-static td_status *put(stack *s, const td_tensor *t) {
+/* Under the mutex. */
+static td_status *put(stack *s, const td_tensor *t, bool swap) {
+  td_aside a;
   TD_TRY(check_open(s));
   if (s->most >= 0 && s->elements.len >= (size_t)s->most)
     return td_error(TD_INVALID_ARGUMENT,
                     "stack %s is full: its max_size is %lld", s->name,
                     (long long)s->most);
-  if (!td_vec_push(&s->elements, *t)) return td_oom();
-  td_buffer_retain(t->buffer);
-  return NULL;
+  TD_TRY(td_aside_put(s->device, t, swap, &a));
+  if (td_vec_push(&s->elements, a)) return NULL;
+  td_aside_drop(s->device, &a);
+  return td_oom();
 }
 
-static td_status *take(stack *s, td_tensor *out) {
+/* Under the mutex. */
+static td_status *take(stack *s, td_aside *out) {
   TD_TRY(check_open(s));
   if (s->elements.len == 0)
     return td_error(TD_INVALID_ARGUMENT,
@@ -114,7 +126,16 @@ static td_status *take(stack *s, td_tensor *out) {
   return NULL;
 }
 
-static td_status *push_run(td_kernel_ctx *c) {
+/* What lies there already frees nothing by leaving. */
+static bool is_there(const stack *s, const td_tensor *t) {
+  size_t n = s->elements.len;
+  return n > 0 && (td_aside_same(&s->elements.at[0], t) ||
+                   td_aside_same(&s->elements.at[n - 1], t));
+}
+
+/* *leaving, where it is to be copied: a share. */
+static td_status *push(td_kernel_ctx *c, bool swap,
+                       struct td_leaving **leaving) {
   const td_tensor *t = td_in(c, 1);
   stack *s = NULL;
   TD_TRY(find(c, &s));
@@ -122,25 +143,69 @@ static td_status *push_run(td_kernel_ctx *c) {
     return td_error(TD_INVALID_ARGUMENT,
                     "stack %s holds %s and cannot be given %s", s->name,
                     td_dtype_name(s->dtype), td_dtype_name(t->dtype));
+  swap = swap && td_aside_due(s->device, t);
   pthread_mutex_lock(&s->mutex);
-  td_status *st = put(s, t);
+  td_status *st = put(s, t, swap && !is_there(s, t));
+  if (td_ok(st))
+    *leaving = td_aside_share(&s->elements.at[s->elements.len - 1]);
   pthread_mutex_unlock(&s->mutex);
   TD_TRY(st);
   td_out_pass(c, 0, 1);
   return NULL;
 }
 
-static td_status *pop_run(td_kernel_ctx *c) {
+static td_status *push_run(td_kernel_ctx *c) {
+  struct td_leaving *none = NULL;
+  return push(c, false, &none);
+}
+
+static void push_start(td_kernel_ctx *c) {
+  struct td_leaving *leaving = NULL;
+  td_status *s = push(c, td_node_bool(td_ctx_node(c), "swap_memory"), &leaving);
+  if (leaving)
+    td_aside_leave(leaving, c);
+  else
+    td_kernel_done(c, s);
+}
+
+static td_status *pop(td_kernel_ctx *c, stack **s, td_aside *out) {
   td_dtype want = td_ctx_node(c)->out[0].dtype;
-  stack *s = NULL;
-  TD_TRY(find(c, &s));
-  if (want != s->dtype)
+  TD_TRY(find(c, s));
+  if (want != (*s)->dtype)
     return td_error(TD_INVALID_ARGUMENT, "stack %s holds %s and cannot give %s",
-                    s->name, td_dtype_name(s->dtype), td_dtype_name(want));
-  pthread_mutex_lock(&s->mutex);
-  td_status *st = take(s, &c->out[0]);
-  pthread_mutex_unlock(&s->mutex);
+                    (*s)->name, td_dtype_name((*s)->dtype),
+                    td_dtype_name(want));
+  pthread_mutex_lock(&(*s)->mutex);
+  td_status *st = take(*s, out);
+  pthread_mutex_unlock(&(*s)->mutex);
   return st;
+}
+
+static td_status *pop_run(td_kernel_ctx *c) {
+  stack *s = NULL;
+  td_aside a;
+  TD_TRY(pop(c, &s, &a));
+  c->out[0] = a.here;
+  return NULL;
+}
+
+static void pop_start(td_kernel_ctx *c) {
+  stack *s = NULL;
+  td_aside a;
+  td_status *st = pop(c, &s, &a);
+  if (td_ok(st))
+    td_aside_take(s->device, &a, c);
+  else
+    td_kernel_done(c, st);
+}
+
+/* Copies that were begun end by themselves. */
+static void cancel(td_kernel_ctx *c) {
+  (void)c;
+}
+
+static void why(const td_kernel_ctx *c, td_str *out) {
+  td_str_addf(out, "a copy between %s and the host", c->kernel->device->name);
 }
 
 static td_status *close_run(td_kernel_ctx *c) {
@@ -186,7 +251,8 @@ static const td_op_def ops[] = {
             "T: type; swap_memory: bool = false",
      .shape = push_infer,
      .cost = td_cost_none,
-     .doc = "Puts elem on a stack, and passes it on.",
+     .doc = "Puts elem on a stack, and passes it on. swap_memory: where a "
+            "device's memory fills up, elem is kept in the host's.",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      SECTION},
     {.type = "StackPopV2",
@@ -207,11 +273,12 @@ static const td_op_def ops[] = {
 };
 
 #define CPU .device = "CPU", .flags = TD_KERNEL_INLINE
+#define COPIES .cancel = cancel, .why = why
 
 static const td_kernel_def kernels[] = {
     {.op = "StackV2", .run = make_run, CPU},
-    {.op = "StackPushV2", .run = push_run, CPU},
-    {.op = "StackPopV2", .run = pop_run, CPU},
+    {.op = "StackPushV2", .run = push_run, .start = push_start, COPIES, CPU},
+    {.op = "StackPopV2", .run = pop_run, .start = pop_start, COPIES, CPU},
     {.op = "StackCloseV2", .run = close_run, CPU},
     {0},
 };

@@ -4,8 +4,9 @@
  * is. It goes through phases, each of which ends in the next: a name is fed, a
  * file is read, perhaps to its end without a record, and then the next name.
  * Who is cancelled while a thread reads lets go of its kernel; the turn ends
- * when the thread comes back, which closes the source: the next opens it where
- * the state says.
+ * when the thread comes back, soon if it waits for bytes (file_stop.h). What it
+ * has read goes back into the source, or the source is closed: the next opens
+ * it where the state says.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/reader.h"
@@ -13,6 +14,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "engine/base/file_stop.h"
 #include "engine/base/io_threads.h"
 #include "engine/base/mem.h"
 #include "kernels/queue_feed.h"
@@ -41,7 +43,10 @@ typedef struct job {
   td_tensor out[2]; /* made of them */
   bool ended;       /* the file was read to its end */
   bool lost;        /* the source gave a record that is not here */
-  int turn;         /* atomic: a `turn` */
+  bool begun;       /* reading, at: */
+  td_source_position from;
+  td_file_stop stop; /* fired under the reader's mutex */
+  int turn;          /* atomic: a `turn` */
   td_status *status;
   td_queue *q; /* held by the kernel */
   td_queue_feed feed;
@@ -110,6 +115,7 @@ td_status *td_reader_check(const td_resource *have,
 
 static void job_release(job *j) {
   if (__atomic_sub_fetch(&j->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+  td_file_stop_deinit(&j->stop);
   td_text_drop(&j->keys);
   td_text_drop(&j->values);
   td_tensor_release(&j->out[0]);
@@ -164,13 +170,14 @@ static bool wants_more(const job *j) {
 }
 
 /* Records of the open file, or the file's end; `ready` ones only, where the
- * thread must not block. */
+ * thread must not block. Who has one waits for no more. */
 static td_status *read_some(job *j, bool ready) {
   td_reader *r = j->r;
   td_source_record rec;
   bool more;
   while (wants_more(j)) {
     if (ready && !td_source_ready(r->source)) return NULL;
+    j->stop.hurry = j->values.count > 0;
     TD_TRY(td_source_next(r->source, &rec, &more));
     j->ended = !more;
     td_status *s = more ? add_record(j, &rec) : NULL;
@@ -240,6 +247,12 @@ static void answer(job *j, td_kernel_ctx *c) {
   td_kernel_done(c, s);
 }
 
+/* What nobody gets is read again: of a pipe only as long as it is in memory. */
+static bool step_back(job *j) {
+  td_record_source *s = j->r->source;
+  return s && j->begun && td_source_back(s, j->from);
+}
+
 /* The first in line is over. */
 static void leave(job *j) {
   td_reader *r = j->r;
@@ -251,7 +264,8 @@ static void leave(job *j) {
   r->first = j->next;
   if (!r->first) r->last = NULL;
   unlock(r);
-  if (!kept || j->ended || j->restores) forget_source(r);
+  bool stays = kept ? !j->ended : !c && step_back(j);
+  if (!stays || j->restores) forget_source(r);
   if (c) answer(j, c);
   lock(r);
   r->busy = false;
@@ -381,7 +395,7 @@ static void next_file(job *j) {
   lock(r);
   end_work(r);
   unlock(r);
-  j->ended = false;
+  j->ended = j->begun = false;
   feed(j);
 }
 
@@ -395,13 +409,22 @@ static void end_reading(job *j, td_status *s) {
   over(j);
 }
 
+static void begin_reading(job *j) {
+  if (!j->begun) j->from = td_source_tell(j->r->source);
+  j->begun = true;
+}
+
 static void read_task(td_task *task) {
   job *j = (job *)((char *)task - offsetof(job, task));
+  td_file_stop *outer = td_file_stop_enter(&j->stop);
   td_status *s = open_source(j->r);
-  if (td_ok(s))
+  if (td_ok(s)) {
+    begin_reading(j);
     s = read_some(j, false);
-  else
+  } else if (!td_file_stop_ended(&j->stop, s)) {
     give_up(j->r, s);
+  }
+  td_file_stop_leave(outer);
   if (td_ok(s) && j->ended && j->values.count == 0) {
     next_file(j);
     return;
@@ -411,6 +434,7 @@ static void read_task(td_task *task) {
 
 static void read_on(job *j) {
   if (j->r->source && j->most <= AT_ONCE) {
+    begin_reading(j);
     td_status *s = read_some(j, true);
     if (!td_ok(s) || !wants_more(j)) {
       end_reading(j, s);
@@ -515,7 +539,10 @@ void td_reader_cancel(td_reader *r, td_kernel_ctx *c) {
   phase at = j ? j->phase : IN_LINE;
   if (j && at == IN_LINE) unlink_job(r, j);
   if (j && at == FEEDING) __atomic_add_fetch(&j->refs, 1, __ATOMIC_RELAXED);
-  if (j && at == READING) __atomic_store_n(&j->let_go, 1, __ATOMIC_RELAXED);
+  if (j && at == READING) {
+    __atomic_store_n(&j->let_go, 1, __ATOMIC_RELAXED);
+    td_file_stop_fire(&j->stop);
+  }
   if (j && at != FEEDING) part(j);
   unlock(r);
   if (!j) return;

@@ -276,7 +276,7 @@ static td_status *give_batch(td_errand *e, td_kernel_ctx *c) {
 }
 
 static void start(td_kernel_ctx *c) {
-  static const td_errand_kind kind = {"reads records", draw_batch, give_batch,
+  static const td_errand_kind kind = {"reads", draw_batch, give_batch,
                                       drawing_drop};
   drawing *d = td_calloc(1, sizeof *d);
   if (!d) {
@@ -285,6 +285,7 @@ static void start(td_kernel_ctx *c) {
   }
   d->base.kind = &kind;
   d->m = c->kernel->state;
+  d->base.what = d->m->pattern;
   __atomic_add_fetch(&d->m->refs, 1, __ATOMIC_RELAXED);
   d->want = (size_t)td_node_int(td_ctx_node(c), "batch_size");
   td_errand_start(&d->base, c);

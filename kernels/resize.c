@@ -141,19 +141,11 @@ void td_resize_spans(const td_resize *r, float scale, int64_t in, int64_t out,
 
 /* ---- elements ------------------------------------------------------------ */
 
-typedef struct load {
-  const td_tensor *from;
-  float *to;
-} load;
-
 #define LOAD(type)                                                             \
-  for (int64_t i = begin; i < end; i++)                                        \
-    l->to[i] = (float)((const type *)l->from->data)[i];                        \
+  for (int64_t i = 0; i < n; i++) to[i] = (float)((const type *)from)[i];      \
   break
 
-static void load_part(void *arg, int64_t begin, int64_t end) {
-  const load *l = arg;
-  td_dtype t = l->from->dtype;
+void td_resize_load(td_dtype t, int64_t n, const void *from, float *to) {
   switch (t) {
   case TD_UINT8:
     LOAD(uint8_t);
@@ -169,10 +161,25 @@ static void load_part(void *arg, int64_t begin, int64_t end) {
     LOAD(int64_t);
   case TD_FLOAT64:
     LOAD(double);
+  case TD_FLOAT32:
+    memcpy(to, from, (size_t)n * sizeof *to);
+    break;
   default: /* float16, bfloat16 */
-    td_half_load(t, end - begin, (const uint16_t *)l->from->data + begin,
-                 l->to + begin);
+    td_half_load(t, n, from, to);
   }
+}
+
+typedef struct load {
+  const td_tensor *from;
+  float *to;
+} load;
+
+static void load_part(void *arg, int64_t begin, int64_t end) {
+  const load *l = arg;
+  size_t size = td_dtype_size(l->from->dtype);
+  td_resize_load(l->from->dtype, end - begin,
+                 (const char *)l->from->data + (size_t)begin * size,
+                 l->to + begin);
 }
 
 td_status *td_resize_floats(td_kernel_ctx *c, const td_tensor *t,

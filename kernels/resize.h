@@ -51,6 +51,8 @@ void td_resize_spans(const td_resize *r, float scale, int64_t in, int64_t out,
 /* A numeric tensor as float32: itself, or a copy. Release *out. */
 td_status *td_resize_floats(td_kernel_ctx *c, const td_tensor *t,
                             td_tensor *out) TD_MUST_USE;
+/* n elements of a numeric dtype as floats. */
+void td_resize_load(td_dtype dtype, int64_t n, const void *from, float *to);
 /* n floats as elements of a float dtype. */
 void td_resize_store(td_dtype dtype, int64_t n, const float *from, void *to);
 

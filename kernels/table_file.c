@@ -8,8 +8,10 @@
  * something up meanwhile waits for the table's lock, and no thread with it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
 #include <string.h>
 
+#include "engine/base/file_stop.h"
 #include "engine/base/file_stream.h"
 #include "engine/base/io_threads.h"
 #include "engine/base/mem.h"
@@ -31,7 +33,11 @@ typedef struct reading {
   td_table_map map; /* what was read */
   int64_t lines;
   td_tensor number; /* of one element: numbers are read into it */
+  td_file_stop stop;
 } reading;
+
+/* A kernel's `work` is its reading while this is read. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- one line ------------------------------------------------------------ */
 
@@ -179,17 +185,27 @@ static td_status *read_file(reading *r) {
 /* ---- the kernel ---------------------------------------------------------- */
 
 static void reading_free(reading *r) {
+  td_file_stop_deinit(&r->stop);
   td_table_map_deinit(&r->map);
   td_tensor_release(&r->number);
   td_free(r->path);
   td_free(r);
 }
 
+static void set_work(td_kernel_ctx *c, reading *r) {
+  pthread_mutex_lock(&lock);
+  c->work = r;
+  pthread_mutex_unlock(&lock);
+}
+
 /* On an I/O thread; the table's lock is held. */
 static void read_task(td_task *task) {
   reading *r = (reading *)task;
   td_kernel_ctx *c = r->c;
+  td_file_stop *outer = td_file_stop_enter(&r->stop);
   td_status *s = read_file(r);
+  td_file_stop_leave(outer);
+  set_work(c, NULL);
   if (td_ok(s)) {
     s = td_table_adopt(r->t, &r->map);
     r->map = (td_table_map){0};
@@ -261,7 +277,9 @@ static td_status *prepare(td_kernel_ctx *c, reading *r) {
 static void read_start(td_kernel_ctx *c) {
   reading *r = td_calloc(1, sizeof *r);
   td_status *s = r ? prepare(c, r) : td_oom();
+  if (td_ok(s)) set_work(c, r);
   if (td_ok(s) && td_io_submit(&r->task)) return;
+  set_work(c, NULL);
   if (td_ok(s))
     s = td_error(TD_RESOURCE_EXHAUSTED,
                  "no thread is free to read %s: too many files are read",
@@ -270,9 +288,13 @@ static void read_start(td_kernel_ctx *c) {
   td_kernel_done(c, s);
 }
 
-/* Between blocks the reader looks whether the step goes on. */
+/* Between blocks the reader looks whether the step goes on; within one it may
+ * wait for bytes. */
 static void read_cancel(td_kernel_ctx *c) {
-  (void)c;
+  pthread_mutex_lock(&lock);
+  reading *r = c->work;
+  if (r) td_file_stop_fire(&r->stop);
+  pthread_mutex_unlock(&lock);
 }
 
 static void read_why(const td_kernel_ctx *c, td_str *out) {

@@ -204,11 +204,18 @@ static int session_start(lua_State *L) {
   td_lua_to_session(L, 1);
   td_step_options o = td_lua_step_read_options(L, 6).run;
   o.interrupt = NULL;
+  o.queued = true;
   td_lua_step_read(L, 2, 3, &step);
   td_tensor *in = td_lua_step_values(L, 4, &step);
   lua_callable *c = push_callable(L, &step);
   lua_handle *h = push_handle(L, lua_gettop(L), 5);
-  td_lua_check(L, td_async_start(c->c, in, &o, &h->step));
+  td_status *s = td_async_start(c->c, in, &o, &h->step);
+  if (TD_UNLIKELY(td_status_code(s) == TD_RESOURCE_EXHAUSTED)) {
+    td_status_release(s); /* handles that nobody has hold results, too */
+    lua_gc(L, LUA_GCCOLLECT);
+    s = td_async_start(c->c, in, &o, &h->step);
+  }
+  td_lua_check(L, s);
   return 1;
 }
 

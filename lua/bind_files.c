@@ -14,6 +14,9 @@
 #include <unistd.h>
 
 #include "engine/base/file.h"
+#include "engine/base/file_stop.h"
+#include "engine/base/io_threads.h"
+#include "engine/base/mem.h"
 #include "engine/io/npy.h"
 #include "engine/io/npz.h"
 #include "lua/bind.h"
@@ -29,11 +32,98 @@ static int refuse(lua_State *L, td_code code, const char *verb,
 
 /* ---- files ---- */
 
+/* A pipe is read on an I/O thread, while this one hears interrupts. Whoever
+ * leaves last frees it. */
+typedef struct reading {
+  td_task task; /* first */
+  int32_t refs; /* atomic */
+  int32_t over; /* atomic */
+  td_waiter waiter;
+  td_file_stop stop;
+  char *path, *bytes;
+  size_t limit, len;
+  td_status *status;
+} reading;
+
+static void reading_release(reading *r) {
+  if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+  td_file_stop_deinit(&r->stop);
+  td_status_release(r->status);
+  td_free(r->bytes);
+  td_free(r->path);
+  td_free(r);
+}
+
+static void read_task(td_task *task) {
+  reading *r = (reading *)task;
+  td_file_stop *outer = td_file_stop_enter(&r->stop);
+  r->status = td_file_read(r->path, r->limit, &r->bytes, &r->len);
+  td_file_stop_leave(outer);
+  __atomic_store_n(&r->over, 1, __ATOMIC_RELEASE);
+  td_waiter_wake(&r->waiter);
+  reading_release(r);
+}
+
+static bool is_over(void *arg) {
+  return __atomic_load_n(&((reading *)arg)->over, __ATOMIC_ACQUIRE) != 0;
+}
+
+static td_status *start_reading(const char *path, size_t limit, reading **out) {
+  reading *r = td_calloc(1, sizeof *r);
+  if (!r) return td_oom();
+  *r = (reading){{.run = read_task}, .refs = 2, .limit = limit};
+  r->path = td_strdup(path);
+  td_status *s = r->path ? NULL : td_oom();
+  if (td_ok(s) && !td_io_submit(&r->task))
+    s = td_error(TD_RESOURCE_EXHAUSTED, "no thread is free to read '%s'", path);
+  if (td_ok(s)) {
+    *out = r;
+  } else {
+    r->refs = 1;
+    reading_release(r);
+  }
+  return s;
+}
+
+/* Caller owns *bytes. */
+static td_status *read_apart(lua_State *L, const char *path, size_t limit,
+                             char **bytes, size_t *len) {
+  td_lua_state *st = td_lua_get(L);
+  reading *r = NULL;
+  TD_TRY(start_reading(path, limit, &r));
+  td_lua_unlock(st);
+  td_waited why =
+      td_waiter_wait(&r->waiter, INT64_MAX, td_lua_interrupt(), is_over, r);
+  td_lua_lock(st);
+  td_status *s = NULL;
+  if (why == TD_WAITED_READY) {
+    s = td_status_retain(r->status);
+    *bytes = r->bytes;
+    *len = r->len;
+    r->bytes = NULL;
+  } else {
+    td_file_stop_fire(&r->stop);
+    s = td_error(TD_CANCELLED, "interrupted while reading '%s'", path);
+  }
+  reading_release(r);
+  return s;
+}
+
+/* Not a file of a disk, nor of another file system. */
+static bool may_wait(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 /* core.read_file(path [, limit]) -> bytes */
 static int read_file(lua_State *L) {
   char *bytes;
+  const char *path = td_lua_text(L, 1);
   size_t len, limit = (size_t)luaL_optinteger(L, 2, (lua_Integer)1 << 34);
-  td_lua_check(L, td_file_read(td_lua_text(L, 1), limit, &bytes, &len));
+  if (may_wait(path))
+    td_lua_check_step(L, read_apart(L, path, limit, &bytes, &len));
+  else
+    td_lua_check(L, td_file_read(path, limit, &bytes, &len));
   td_lua_push_bytes(L, bytes, len);
   return 1;
 }
@@ -267,6 +357,13 @@ static int is_folder(lua_State *L) {
   return 1;
 }
 
+/* core.is_file(path): a regular one, of bytes that are there? */
+static int is_file(lua_State *L) {
+  struct stat st;
+  lua_pushboolean(L, stat(td_lua_text(L, 1), &st) == 0 && S_ISREG(st.st_mode));
+  return 1;
+}
+
 /* core.temp_file(): the path of an empty file of its own, which the caller
  * removes. */
 static int temp_file(lua_State *L) {
@@ -300,27 +397,18 @@ static int sha256(lua_State *L) {
 }
 
 TD_LUA_OPEN(files) {
-  static const luaL_Reg functions[] = {{"read_file", read_file},
-                                       {"write_file", write_file},
-                                       {"exists", file_exists},
-                                       {"mkdirs", file_mkdirs},
-                                       {"lock_file", lock_file},
-                                       {"append_line", append_line},
-                                       {"gunzip", gunzip},
-                                       {"load_npy", load_npy},
-                                       {"save_npy", save_npy},
-                                       {"load_npz", load_npz},
-                                       {"save_npz", save_npz},
-                                       {"list", list_folder},
-                                       {"chdir", change_folder},
-                                       {"cwd", folder},
-                                       {"real_path", real_path},
-                                       {"executable", executable},
-                                       {"allows", allows},
-                                       {"is_folder", is_folder},
-                                       {"temp_file", temp_file},
-                                       {"sha256", sha256},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"read_file", read_file}, {"write_file", write_file},
+      {"exists", file_exists},  {"mkdirs", file_mkdirs},
+      {"lock_file", lock_file}, {"append_line", append_line},
+      {"gunzip", gunzip},       {"load_npy", load_npy},
+      {"save_npy", save_npy},   {"load_npz", load_npz},
+      {"save_npz", save_npz},   {"list", list_folder},
+      {"chdir", change_folder}, {"cwd", folder},
+      {"real_path", real_path}, {"executable", executable},
+      {"allows", allows},       {"is_folder", is_folder},
+      {"is_file", is_file},     {"temp_file", temp_file},
+      {"sha256", sha256},       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   open_locks(L);
 }

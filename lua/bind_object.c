@@ -54,6 +54,13 @@ void td_lua_make_class(lua_State *L, const char *name, lua_CFunction gc,
   lua_pop(L, 1);
 }
 
+void td_lua_set_close(lua_State *L, const char *name, lua_CFunction close) {
+  luaL_getmetatable(L, name);
+  lua_pushcfunction(L, close);
+  lua_setfield(L, -2, "__close");
+  lua_pop(L, 1);
+}
+
 static int make_string(lua_State *L) {
   const td_bytes *b = lua_touserdata(L, 1);
   lua_pushlstring(L, b->at, b->len);

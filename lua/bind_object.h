@@ -27,6 +27,8 @@ bool td_lua_try_object(lua_State *L, const char *type, size_t size,
 /* Registers the class of userdata `name`: its collector and its methods. */
 void td_lua_make_class(lua_State *L, const char *name, lua_CFunction gc,
                        const luaL_Reg *methods);
+/* A `local x <close>` of the class ends by `close`. */
+void td_lua_set_close(lua_State *L, const char *name, lua_CFunction close);
 /* Pushes a string of bytes and ends `s` or frees `bytes` in any case: raises
  * only once nothing is held. */
 void td_lua_push_str(lua_State *L, td_str *s);

@@ -37,6 +37,14 @@ static int int_option(lua_State *L, const char *key) {
   return (int)v;
 }
 
+static int64_t bytes_option(lua_State *L, const char *key) {
+  lua_Integer v = td_lua_integer(L, 2, key);
+  if (v < 0)
+    td_lua_error(L, TD_INVALID_ARGUMENT, "%s must be at least 1, not %lld", key,
+                 (long long)v);
+  return v;
+}
+
 static int no_pass(lua_State *L, const char *name) {
   luaL_Buffer known;
   luaL_buffinit(L, &known);
@@ -67,7 +75,7 @@ static unsigned passes_off(lua_State *L) {
 }
 
 /* core.session(graph, {threads=, cpu_devices=, soft_placement=, passes_off=,
- * cache=, verify=, roundtrip=}) */
+ * cache=, queued_bytes=, verify=, roundtrip=}) */
 static int core_session(lua_State *L) {
   td_graph *g = td_lua_to_graph(L, 1);
   td_session_options o = {0};
@@ -76,6 +84,7 @@ static int core_session(lua_State *L) {
     o.threads = int_option(L, "threads");
     o.cpu_devices = int_option(L, "cpu_devices");
     o.cache = int_option(L, "cache");
+    o.queued_bytes = bytes_option(L, "queued_bytes");
     o.hard_placement = lua_getfield(L, 2, "soft_placement") == LUA_TBOOLEAN &&
                        !lua_toboolean(L, -1);
     lua_pop(L, 1);

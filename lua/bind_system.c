@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -40,11 +41,14 @@ static int doors(lua_State *L) {
   return 1;
 }
 
-/* core.opens("libzip.so.4"): is there such a library? Else false, and why. */
+/* core.opens("libzip.so.4"): is there such a library? true and where, or false
+ * and why. */
 static int opens(lua_State *L) {
   void *library = dlopen(td_lua_text(L, 1), RTLD_LAZY | RTLD_LOCAL);
+  struct link_map *map = NULL;
+  if (library && dlinfo(library, RTLD_DI_LINKMAP, &map)) map = NULL;
   lua_pushboolean(L, library != NULL);
-  lua_pushstring(L, library ? NULL : dlerror());
+  lua_pushstring(L, !library ? dlerror() : map ? map->l_name : "");
   if (library) dlclose(library);
   return 2;
 }

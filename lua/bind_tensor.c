@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "engine/tensor/difference.h"
 #include "lua/bind.h"
 #include "lua/bind_shape.h"
 
@@ -300,6 +301,22 @@ static int core_same(lua_State *L) {
   return 1;
 }
 
+/* core.difference(a, b) -> elements that differ, largest absolute difference */
+static int core_difference(lua_State *L) {
+  const td_tensor *a = td_lua_check_value(L, 1), *b = td_lua_check_value(L, 2);
+  luaL_argcheck(L, a->dtype == b->dtype && td_shape_equal(&a->shape, &b->shape),
+                2, "must have the dtype and shape of the first");
+  luaL_argcheck(L, td_dtype_is_plain(a->dtype) || a->dtype == TD_STRING, 1,
+                "numbers, bools or strings expected");
+  td_lua_state *st = td_lua_get(L);
+  td_lua_unlock(st);
+  td_difference d = td_difference_of(a, b);
+  td_lua_lock(st);
+  lua_pushinteger(L, d.count);
+  lua_pushnumber(L, d.largest);
+  return 2;
+}
+
 /* core.held(): bytes of tensors that Lua values keep alive. */
 static int core_held(lua_State *L) {
   lua_pushinteger(L, (lua_Integer)td_lua_get(L)->held);
@@ -309,6 +326,7 @@ static int core_held(lua_State *L) {
 TD_LUA_OPEN(tensor) {
   static const luaL_Reg functions[] = {{"from_bytes", core_from_bytes},
                                        {"same", core_same},
+                                       {"difference", core_difference},
                                        {"held", core_held},
                                        {NULL, NULL}};
   static const luaL_Reg methods[] = {{"item", tensor_item},

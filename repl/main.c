@@ -2,7 +2,8 @@
  *
  * tide FILE.lua [args] runs a script, -e a string, -i a prompt, a subcommand
  * whatever tide.cli has by that name. Exit codes: 0 success, 1 an error in the
- * script or output that was lost, 2 wrong usage, 130 interrupted.
+ * script or output that was lost, 2 wrong usage, 75 a job that saved its state
+ * and wants to be started again, 130 interrupted.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -31,6 +32,9 @@ static const char usage[] =
     "  -i                a prompt (after FILE or CODE, when given)\n"
     "  ops [NAME|--json] the ops there are\n"
     "  doc DIR           write the reference into DIR\n"
+    "  checkpoint PATH   what a checkpoint holds; verify, compare, convert it\n"
+    "  runs DIR [A B]    the runs below DIR; in what two of them differ\n"
+    "  rerun DIR         a run once more, with the same bits\n"
     "  kernel [FILE]     a Jupyter kernel (at the connection file)\n"
     "  install-kernel    let Jupyter know Tide (--help: where)\n"
     "  uninstall-kernel  let Jupyter forget it\n"
@@ -113,6 +117,7 @@ static int run(const request *r, int argc, char **argv, td_str *text) {
   else if (!r->interactive && !isatty(0))
     o = td_host_file(host, "-", text);
   code = report(o, text);
+  if (!code) code = td_host_exit_code(host);
   if (!r->interactive && (r->code || r->file || !isatty(0))) return code;
   td_prompt_run(td_host_line(host));
   return 0;

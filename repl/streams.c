@@ -6,13 +6,15 @@
  *
  * Descriptors 0 to 2 that are closed would be given to the next file that is
  * opened, and prints would go there. They become /dev/null, opened so that to
- * write to it fails.
+ * write to it fails. A file that reaches the limit of its size (ulimit -f) is an
+ * error of who writes it, as a full disk is, and not the process's end.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "repl/streams.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,5 +46,6 @@ void td_streams_guard(void) {
       int nothing = open("/dev/null", fd ? O_RDONLY : O_WRONLY);
       if (nothing != fd && nothing >= 0) close(nothing);
     }
+  signal(SIGXFSZ, SIG_IGN);
   atexit(look_back);
 }

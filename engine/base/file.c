@@ -1,9 +1,6 @@
 /* file.c - whole files, atomically replaced; gunzip.
  *
  * Every call that touches a file system passes the door of file_fault.h.
- * td_file_write never leaves a half-written file under the final name: bytes go
- * to a neighbour, are synced, take the name by rename, and the directory is
- * synced so that the rename itself survives a crash.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/file.h"
@@ -14,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "engine/base/file_replace.h"
 #include "engine/base/file_stream.h"
 #include "engine/base/mem.h"
 #include "engine/base/str.h"
@@ -87,81 +84,13 @@ td_status *td_file_list(const char *path, td_str *names) {
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* Where the bytes shall end up: through a link to its file. Refuses what a
- * rename would destroy (a device, a pipe, a directory). */
-static td_status *resolve(const char *path, char real[PATH_MAX], mode_t *mode) {
-  struct stat st;
-  *mode = 0; /* a new file: 0666 less the umask */
-  TD_TRY(td_file_enter("stat", path));
-  bool on_disk = td_file_system_of(path) == &td_file_disk;
-  if (!on_disk || stat(path, &st)) {
-    if (on_disk && (errno != ENOENT || !*path))
-      return td_file_error("write", path, errno);
-    if (strlen(path) >= PATH_MAX)
-      return td_file_error("write", path, ENAMETOOLONG);
-    strcpy(real, path);
-    return NULL;
-  }
-  if (!S_ISREG(st.st_mode))
-    return td_error(TD_FAILED_PRECONDITION,
-                    "cannot replace '%s': not a regular file", path);
-  if (!realpath(path, real)) return td_file_error("write", path, errno);
-  *mode = st.st_mode & 07777;
-  return NULL;
-}
-
-/* "a/b" -> "a", "/b" -> "/", "b" -> ".", "mem://b" -> "mem://". */
-static void parent_of(const char *path, char dir[PATH_MAX]) {
-  const char *slash = strrchr(path, '/');
-  size_t n = slash ? (size_t)(slash - path) : 1;
-  memcpy(dir, slash ? path : ".", n);
-  bool is_root = n == 0 || (n > 1 && dir[n - 1] == '/' && dir[n - 2] == ':');
-  if (is_root) dir[n++] = '/';
-  dir[n] = '\0';
-}
-
-/* A fresh file in `dir`. Names carry process and count; one left behind by a
- * crash is stepped over. */
-static td_status *open_beside(const char *dir, td_str *tmp, td_file **f) {
-  static unsigned count;
-  td_status *s = NULL;
-  for (int tries = 0; tries < 100; tries++) {
-    unsigned n = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
-    td_status_release(s);
-    td_str_clear(tmp);
-    td_str_addf(tmp, "%s/.tide-%d-%u", dir, (int)getpid(), n);
-    if (tmp->failed) return td_oom();
-    s = td_file_open(tmp->at, TD_FILE_CREATE, f);
-    if (td_status_code(s) != TD_ALREADY_EXISTS) break;
-  }
-  return s;
-}
-
-/* Fills the file beside `real`, synced and closed. */
-static td_status *fill(td_file *f, const char *tmp, mode_t mode,
-                       const void *bytes, size_t len) {
-  td_status *s = td_file_append(f, bytes, len);
-  if (td_ok(s) && mode && chmod(tmp, mode))
-    s = td_file_error("set the mode of", tmp, errno);
-  if (td_ok(s)) s = td_file_sync(f);
-  return td_status_first(s, td_file_close(f));
-}
-
 td_status *td_file_write(const char *path, const void *bytes, size_t len) {
-  char real[PATH_MAX], dir[PATH_MAX];
-  mode_t mode;
-  td_file *f;
-  td_str tmp = {0};
-  TD_TRY(resolve(path, real, &mode));
-  parent_of(real, dir);
-  td_status *s = open_beside(dir, &tmp, &f);
-  if (td_ok(s)) {
-    s = fill(f, tmp.at, mode, bytes, len);
-    if (td_ok(s)) s = td_file_rename(tmp.at, real);
-    if (!td_ok(s)) td_status_release(td_file_system_of(real)->remove(tmp.at));
-  }
-  td_str_deinit(&tmp);
-  return td_ok(s) ? td_file_sync_folder(dir) : s;
+  td_file_replace *r;
+  TD_TRY(td_file_replace_open(path, &r));
+  td_status *s = td_file_replace_append(r, bytes, len);
+  if (td_ok(s)) s = td_file_replace_commit(r);
+  td_file_replace_close(r);
+  return s;
 }
 
 bool td_file_exists(const char *path) {

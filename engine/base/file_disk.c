@@ -2,7 +2,9 @@
  *
  * Calls that a signal interrupts are made again; short reads and writes go on
  * where they stopped. What knows no positions (a pipe, a terminal) is read in
- * order. Locks are flock's: they end with the process, and by its end only, on
+ * order, as much at once as there is: nothing is opened or read so that it
+ * blocks, and who must wait does so where he can be stopped (file_stop.h).
+ * Locks are flock's: they end with the process, and by its end only, on
  * whatever way it goes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -19,26 +21,39 @@
 #include <unistd.h>
 
 #include "engine/base/file_fault.h"
+#include "engine/base/file_stop.h"
 #include "engine/base/file_system.h"
 #include "engine/base/mem.h"
 
 typedef struct disk_file {
   int fd;
-  uint64_t at; /* of what knows no positions: bytes read */
+  bool in_order; /* it knows no positions */
+  uint64_t at;   /* of such a one: bytes read */
   char path[];
 } disk_file;
 
 /* ---- open, close --------------------------------------------------------- */
 
+/* A descriptor; below 0: see errno. */
+static int try_open(const char *path, int flags) {
+  int fd;
+  do fd = open(path, flags | O_CLOEXEC, 0666);
+  while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+/* A pipe opens before somebody writes to it. Regular files ignore that flag,
+ * but for one that another process has a lease on: it is to be waited for. */
 static td_status *open_fd(const char *path, int flags, int *fd) {
-  do *fd = open(path, flags | O_CLOEXEC, 0666);
-  while (*fd < 0 && errno == EINTR);
+  *fd = try_open(path, flags);
+  if (*fd < 0 && errno == EWOULDBLOCK && flags & O_NONBLOCK)
+    *fd = try_open(path, flags & ~O_NONBLOCK);
   return *fd < 0 ? td_file_error("open", path, errno) : NULL;
 }
 
 static td_status *disk_open(const char *path, td_file_mode mode, void **file) {
   static const int flags[] = {
-      [TD_FILE_READ] = O_RDONLY,
+      [TD_FILE_READ] = O_RDONLY | O_NONBLOCK,
       [TD_FILE_APPEND] = O_WRONLY | O_CREAT | O_APPEND,
       [TD_FILE_WRITE] = O_WRONLY | O_CREAT | O_APPEND | O_TRUNC,
       [TD_FILE_CREATE] = O_WRONLY | O_CREAT | O_APPEND | O_EXCL,
@@ -46,6 +61,7 @@ static td_status *disk_open(const char *path, td_file_mode mode, void **file) {
   size_t n = strlen(path) + 1;
   disk_file *f = td_malloc(sizeof *f + n);
   if (!f) return td_oom();
+  f->in_order = false;
   f->at = 0;
   memcpy(f->path, path, n);
   td_status *s = open_fd(path, flags[mode], &f->fd);
@@ -77,29 +93,50 @@ static td_status *disk_size(void *file, uint64_t *bytes) {
 
 /* ---- reading and writing ------------------------------------------------- */
 
-/* As pread, in order where there are no positions: ESPIPE from elsewhere. */
-static ssize_t read_some(disk_file *f, uint64_t offset, void *to, size_t n) {
+/* What is there of what is read in order, once there is some. Before a pipe has
+ * its first writer a read would find its end: so it is waited for first. */
+static td_status *read_in_order(disk_file *f, uint64_t offset, void *to,
+                                size_t n, size_t *got) {
+  ssize_t k = -1;
+  if (offset != f->at)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "cannot read '%s' from position %llu: it is read in "
+                    "order, and stands at %llu",
+                    f->path, (unsigned long long)offset,
+                    (unsigned long long)f->at);
+  while (n > 0 && k < 0) {
+    TD_TRY(td_file_stop_wait(f->fd, f->path));
+    k = read(f->fd, to, n);
+    if (k < 0 && errno != EINTR && errno != EAGAIN)
+      return td_file_error("read", f->path, errno);
+  }
+  *got = k > 0 ? (size_t)k : 0;
+  f->at += *got;
+  return NULL;
+}
+
+static ssize_t read_some(const disk_file *f, uint64_t offset, void *to,
+                         size_t n) {
   if (offset > INT64_MAX - n) return 0;
-  ssize_t k = pread(f->fd, to, n, (off_t)offset);
-  if (k >= 0 || errno != ESPIPE || offset != f->at) return k;
-  k = read(f->fd, to, n);
-  if (k > 0) f->at += (uint64_t)k;
-  return k;
+  return pread(f->fd, to, n, (off_t)offset);
 }
 
 static td_status *disk_read(void *file, uint64_t offset, void *to, size_t n,
                             size_t *got) {
   disk_file *f = file;
   if (n > SSIZE_MAX) n = SSIZE_MAX;
+  if (f->in_order) return read_in_order(f, offset, to, n, got);
   for (size_t at = 0; at < n;) {
     ssize_t k = read_some(f, offset + at, (char *)to + at, n - at);
     if (k < 0 && errno == EINTR) continue;
-    if (k < 0 && errno == ESPIPE)
-      return td_error(TD_INVALID_ARGUMENT,
-                      "cannot read '%s' from position %llu: it is read in "
-                      "order, and stands at %llu",
-                      f->path, (unsigned long long)offset,
-                      (unsigned long long)f->at);
+    if (k < 0 && errno == EAGAIN) { /* a device */
+      TD_TRY(td_file_stop_wait(f->fd, f->path));
+      continue;
+    }
+    if (k < 0 && errno == ESPIPE && at == 0) {
+      f->in_order = true;
+      return read_in_order(f, offset, to, n, got);
+    }
     if (k < 0) return td_file_error("read", f->path, errno);
     if (k == 0) break;
     *got = at += (size_t)k;

@@ -64,7 +64,7 @@ static td_code code_of(int err) {
 static const char *remedy(int err) {
   switch (err) {
   case ENOSPC:
-    return "; make room on that disk";
+    return ": the disk is full; make room there, or choose another";
   case EDQUOT:
     return "; the quota there is used up";
   case EFBIG:

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/base/file_fault.h"
+#include "engine/base/file_stop.h"
 #include "engine/base/mem.h"
 
 enum { HELD = 1 << 16 };
@@ -71,6 +72,7 @@ td_status *td_file_read_at(td_file *f, uint64_t offset, void *to, size_t n,
                            size_t *got) {
   *got = 0;
   TD_TRY(td_file_enter("read", f->path));
+  TD_TRY(td_file_stop_check(f->path));
   return f->fs->read(f->file, offset, to, n, got);
 }
 

@@ -22,7 +22,8 @@ td_status *td_file_close(td_file *f) TD_MUST_USE;
 /* Bytes now, those held among them; 0 where none is known (a pipe). */
 td_status *td_file_size(td_file *f, uint64_t *bytes) TD_MUST_USE;
 /* n bytes from offset; fewer only at the end of the file. What is no file on a
- * disk is read in order. */
+ * disk is read in order, as many at once as there are, none at its end: that
+ * may wait (file_stop.h). */
 td_status *td_file_read_at(td_file *f, uint64_t offset, void *to, size_t n,
                            size_t *got) TD_MUST_USE;
 /* All n, or an error, after which the file takes no more. Small pieces are held

@@ -32,7 +32,9 @@ typedef struct td_file_system {
   /* Caller owns *file, to be closed once, whatever close returns. */
   td_status *(*open)(const char *path, td_file_mode mode, void **file);
   td_status *(*close)(void *file);
-  /* n bytes from offset, *got of them; fewer at the end only. */
+  /* n bytes from offset, *got of them; fewer at the end only, or where they come
+   * one after the other: then at least one, until the end. Who waits for a
+   * descriptor does so by td_file_stop_wait (file_stop.h). */
   td_status *(*read)(void *file, uint64_t offset, void *to, size_t n,
                      size_t *got);
   /* All n at the end, or an error. */

@@ -21,9 +21,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static struct {
   td_task *head, *tail;
-  int queued, threads, idle;
+  int queued, threads, idle, aside;
   td_waiter work; /* for the idle; its fields are atomic, the rest under lock */
 } io;
+
+static TD_THREAD_LOCAL bool mine; /* is this thread one of them? */
 
 /* ---- the threads --------------------------------------------------------- */
 
@@ -57,6 +59,7 @@ static bool wait_for_work(void) {
 
 static void *serve(void *arg) {
   (void)arg;
+  mine = true;
   pthread_mutex_lock(&lock);
   do {
     for (td_task *t; (t = take());) {
@@ -90,7 +93,8 @@ static void init(void) {
 
 /* Lock held. False when the queue has nobody to serve it. */
 static bool have_thread(void) {
-  if (io.queued < io.idle || io.threads == TD_IO_THREADS) return true;
+  if (io.queued < io.idle || io.threads - io.aside >= TD_IO_THREADS)
+    return true;
   bool started = td_thread_start(NULL, "tide-io", -1, serve, NULL);
   io.threads += started;
   return io.threads > 0;
@@ -109,6 +113,22 @@ bool td_io_submit(td_task *task) {
   pthread_mutex_unlock(&lock);
   if (ok) td_waiter_wake(&io.work);
   return ok;
+}
+
+void td_io_step_aside(void) {
+  if (!mine) return;
+  pthread_mutex_lock(&lock);
+  io.aside++;
+  /* What waits for one of as many threads as may be is this one's to give. */
+  if (io.queued > io.idle) (void)have_thread();
+  pthread_mutex_unlock(&lock);
+}
+
+void td_io_step_back(void) {
+  if (!mine) return;
+  pthread_mutex_lock(&lock);
+  io.aside--;
+  pthread_mutex_unlock(&lock);
 }
 
 int td_io_threads(void) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
+#include "engine/base/utf8.h"
 
 void td_str_init(td_str *s) {
   *s = (td_str){0};
@@ -110,30 +111,6 @@ char *td_strdup(const char *s) {
   return td_strndup(s, strlen(s));
 }
 
-/* The length of the UTF-8 sequence at `p`, or 0 when it is none: cut short,
- * longer than needed, a surrogate, or beyond U+10FFFF. */
-static size_t utf8_len(const unsigned char *p, size_t left) {
-  size_t n;
-  unsigned char low = 0x80, high = 0xBF; /* of the second byte */
-  if (p[0] < 0x80) return 1;
-  if (p[0] < 0xC2 || p[0] > 0xF4) return 0;
-  if (p[0] < 0xE0) {
-    n = 2;
-  } else if (p[0] < 0xF0) {
-    n = 3;
-    if (p[0] == 0xE0) low = 0xA0;
-    if (p[0] == 0xED) high = 0x9F;
-  } else {
-    n = 4;
-    if (p[0] == 0xF0) low = 0x90;
-    if (p[0] == 0xF4) high = 0x8F;
-  }
-  if (left < n || p[1] < low || p[1] > high) return 0;
-  for (size_t i = 2; i < n; i++)
-    if ((p[i] & 0xC0) != 0x80) return 0;
-  return n;
-}
-
 /* What a JSON string writes for an ASCII byte that may not stand bare. */
 static void add_escape(td_str *s, unsigned char c) {
   static const char short_of[] = "\"\"\\\\\bb\ff\nn\rr\tt";
@@ -151,7 +128,7 @@ void td_str_json(td_str *s, const char *text, size_t len) {
   size_t plain = 0; /* start of the run not yet written */
   td_str_addc(s, '"');
   for (size_t i = 0; i < len;) {
-    size_t n = utf8_len(p + i, len - i);
+    size_t n = td_utf8_len(p + i, len - i);
     bool bare = n > 1 || (n == 1 && p[i] >= 0x20 && p[i] != '"' &&
                           p[i] != '\\' && p[i] != 0x7F);
     if (bare) {

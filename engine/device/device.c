@@ -48,6 +48,23 @@ void td_device_release(td_device *d) {
   if (d && __atomic_sub_fetch(&d->refs, 1, __ATOMIC_ACQ_REL) == 0) d->free(d);
 }
 
+/* ---- no room ------------------------------------------------------------- */
+
+td_status *td_device_refused(const td_device *d, td_status *s) {
+  int64_t stacked = __atomic_load_n(&d->stacked, __ATOMIC_RELAXED);
+  size_t limit = td_allocator_read_stats(d->memory).limit;
+  if (td_ok(s) || s == td_oom() || td_status_code(s) != TD_RESOURCE_EXHAUSTED ||
+      stacked <= 0 || (size_t)stacked < limit / 4)
+    return s;
+  td_status *more = td_error(
+      TD_RESOURCE_EXHAUSTED,
+      "%s; much of it is what loops keep of their iterations for gradients: "
+      "with swap_memory = true that goes to the host's memory",
+      td_status_message(s));
+  td_status_release(s);
+  return more;
+}
+
 /* ---- transfers ----------------------------------------------------------- */
 
 static bool is_there(const td_tensor *t, const td_allocator *memory) {
@@ -88,7 +105,7 @@ void td_device_transfer(td_device *d, const td_tensor *from,
   if (td_ok(s))
     copy(d, from, to, copied, arg);
   else
-    copied(arg, s);
+    copied(arg, to_memory == d->memory ? td_device_refused(d, s) : s);
 }
 
 /* ---- waiting ------------------------------------------------------------- */

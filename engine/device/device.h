@@ -75,6 +75,8 @@ struct td_device {
   td_device_name parsed; /* `name` */
   td_allocator *memory;  /* its own space */
   td_allocator *host;    /* host memory for operands that stay there */
+  int64_t stacked;       /* atomic: bytes of `memory` that loops keep for their
+                            gradients without being allowed to swap them out */
   /* (optional; NULL: kernels run on the calling thread.) Runs c->kernel's `run`
    * on the device and calls c->done(c, status) once, on any thread: when it is
    * enqueued or when it is complete. */
@@ -134,6 +136,9 @@ static inline bool td_device_on_host(const td_device *d) {
 static inline bool td_device_touchable(const td_device *d) {
   return d->memory->touchable;
 }
+/* Takes ownership of `s`: an error of no room in d's memory also names a remedy,
+ * where there is one. */
+td_status *td_device_refused(const td_device *d, td_status *s) TD_MUST_USE;
 /* A copy of `from`, which is in d's memory, that of a peer of d or the host's, in
  * `to_memory` (d->memory or d->host); calls copied(arg, status) once, perhaps at once. When
  * the tensor is there already it is shared, not copied. *to is set before

@@ -198,8 +198,10 @@ static bool make_outputs(td_kernel_ctx *c, int stream) {
   return ok;
 }
 
-/* Blocks that stay are used without a hold. Under the mutex. */
-static void take_inputs(queued_kernel *k, const td_kernel_ctx *c, int stream) {
+/* Blocks that stay are used without a hold. Under the mutex. `number`: what k
+ * will be on its stream. */
+static void take_inputs(queued_kernel *k, const td_kernel_ctx *c, int stream,
+                        uint64_t number) {
   for (int i = 0; i < c->n_in; i++) {
     td_tensor *t = &k->ctx.in[i];
     *t = c->in[i];
@@ -208,10 +210,12 @@ static void take_inputs(queued_kernel *k, const td_kernel_ctx *c, int stream) {
       continue;
     }
     td_test_after_add(&k->base.after, t->buffer->event);
-    if (td_test_memory_stays(t->buffer->data, stream))
-      stand_in(t, &k->stand_in[i]);
-    else
+    if (!td_test_memory_stays(t->buffer->data, stream)) {
       td_buffer_retain(t->buffer);
+      continue;
+    }
+    stand_in(t, &k->stand_in[i]);
+    td_test_memory_used(t->buffer->data, number);
   }
 }
 
@@ -272,10 +276,13 @@ static bool launch_promised(test_device *d, td_kernel_ctx *c) {
   promise(k, c);
   td_test_count(&d->streams->counts.promised);
   pthread_mutex_lock(&d->streams->mutex);
-  take_inputs(k, c, stream);
-  uint64_t number = td_test_push(d->streams, stream, &k->base);
-  for (int i = 0; i < c->n_out; i++)
+  uint64_t number = d->streams->stream[stream].enqueued + 1;
+  take_inputs(k, c, stream, number);
+  td_test_push(d->streams, stream, &k->base);
+  for (int i = 0; i < c->n_out; i++) {
     c->out[i].buffer->event = td_test_event(stream, number);
+    td_test_memory_used(c->out[i].buffer->data, number);
+  }
   pthread_mutex_unlock(&d->streams->mutex);
   td_kernel_done(c, NULL);
   return true;

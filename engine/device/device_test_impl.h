@@ -100,6 +100,9 @@ bool td_test_push_behind(td_test_streams *all, int stream, td_test_job *j);
 /* Under the mutex: takes the latest block of the very size that lies in the
  * queue back out of it; NULL when there is none. */
 td_test_job *td_test_take_block(td_test_streams *all, int stream, size_t bytes);
+/* Under the mutex: takes all blocks out of the queues whose `after` is complete,
+ * linked by `next`. */
+td_test_job *td_test_take_complete(td_test_streams *all);
 /* Under the mutex: all that is enqueued by now. */
 td_test_after td_test_everything(const td_test_streams *all);
 bool td_test_settle(td_test_streams *all, td_settling *w);
@@ -128,6 +131,9 @@ bool td_test_memory_stays(void *data, int stream);
 /* Under the streams' mutex: somebody may keep the block or write over it, so
  * that from now on all work holds it. */
 void td_test_memory_keep(void *data);
+/* Under the streams' mutex: work `number` of its stream uses the block without
+ * holding it. */
+void td_test_memory_used(void *data, uint64_t number);
 /* Overwrites what nobody may read any more. */
 void td_test_poison(void *p, size_t bytes);
 

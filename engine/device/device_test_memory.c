@@ -10,7 +10,11 @@
  * goes back to the allocator below, where anyone may get it. All other blocks
  * are held by whatever uses them, and go back at once.
  *
+ * When there is no memory left, blocks that lie in a queue although the last
+ * work that may use them is complete go back out of turn.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/mem.h"
@@ -28,8 +32,10 @@ typedef struct head {
   tagged *memory;
   struct head *prev, *next; /* lock: the memory's */
   size_t bytes;
-  int stream; /* whose it is, or TD_TEST_NONE */
-  bool kept;  /* under the streams' mutex: all work holds it */
+  int stream;    /* whose it is, or TD_TEST_NONE */
+  bool kept;     /* under the streams' mutex: all work holds it */
+  uint64_t last; /* under the streams' mutex: work of the stream that uses it
+                    without holding it, the latest */
 } head;
 
 enum { HEAD = 256 }; /* keeps the block aligned */
@@ -118,14 +124,6 @@ static head *take_fresh(tagged *m, int stream, size_t bytes) {
   return h;
 }
 
-static void *tagged_alloc(td_allocator *a, size_t bytes) {
-  tagged *m = (tagged *)a;
-  int stream = stream_here(a);
-  head *h = stream == TD_TEST_NONE ? NULL : take_again(m, stream, bytes);
-  if (!h) h = take_fresh(m, stream, bytes);
-  return h ? td_test_tag((char *)h + HEAD) : NULL;
-}
-
 /* ---- taking back --------------------------------------------------------- */
 
 /* The ends of what is large: nobody has touched all of it, perhaps. */
@@ -156,15 +154,42 @@ static void tagged_free(td_allocator *a, void *p, size_t bytes) {
   if (h->stream != TD_TEST_NONE) {
     h->job = (td_test_job){.run = give_back, .block = bytes + HEAD};
     pthread_mutex_lock(&m->streams->mutex);
+    td_test_after_add(&h->job.after, td_test_event(h->stream, h->last));
     queued = td_test_push_behind(m->streams, h->stream, &h->job);
     pthread_mutex_unlock(&m->streams->mutex);
   }
   if (!queued) give_back(&h->job);
 }
 
+/* False when there was nothing to be given back. */
+static bool give_back_complete(tagged *m) {
+  pthread_mutex_lock(&m->streams->mutex);
+  td_test_job *j = td_test_take_complete(m->streams);
+  pthread_mutex_unlock(&m->streams->mutex);
+  bool any = j != NULL;
+  for (td_test_job *next; j; j = next) {
+    next = j->next;
+    give_back(j);
+  }
+  return any;
+}
+
+static void *tagged_alloc(td_allocator *a, size_t bytes) {
+  tagged *m = (tagged *)a;
+  int stream = stream_here(a);
+  head *h = stream == TD_TEST_NONE ? NULL : take_again(m, stream, bytes);
+  if (!h) h = take_fresh(m, stream, bytes);
+  if (!h && give_back_complete(m)) h = take_fresh(m, stream, bytes);
+  return h ? td_test_tag((char *)h + HEAD) : NULL;
+}
+
 bool td_test_memory_stays(void *data, int stream) {
   const head *h = head_of(data);
   return h->stream == stream && !h->kept;
+}
+
+void td_test_memory_used(void *data, uint64_t number) {
+  head_of(data)->last = number;
 }
 
 void td_test_memory_keep(void *data) {
@@ -222,7 +247,9 @@ static const td_allocator hooks = {.alloc = tagged_alloc,
 
 td_status *td_test_memory_new(const char *name, td_test_streams *streams,
                               td_allocator **out) {
-  td_alloc_options options = {.name = name};
+  const char *env = getenv("TIDE_TEST_MEMORY");
+  td_alloc_options options = {.name = name,
+                              .limit = env ? strtoull(env, NULL, 10) : 0};
   tagged *m = td_calloc(1, sizeof *m);
   if (!m) return td_oom();
   m->base = hooks;

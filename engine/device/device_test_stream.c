@@ -59,17 +59,35 @@ td_test_job *td_test_take_block(td_test_streams *all, int stream,
   return NULL;
 }
 
+static bool reached(const td_test_streams *all, const uint64_t *number) {
+  for (int i = 0; i < TD_TEST_STREAMS; i++)
+    if (all->stream[i].complete < number[i]) return false;
+  return true;
+}
+
+static td_test_job *take_complete(td_test_stream *s, td_test_job *list) {
+  for (td_test_job *j = s->first, *next; j; j = next) {
+    next = j->next;
+    if (!j->block || !reached(s->all, j->after.number)) continue;
+    unlink_job(s, j);
+    j->next = list;
+    list = j;
+  }
+  return list;
+}
+
+td_test_job *td_test_take_complete(td_test_streams *all) {
+  td_test_job *list = NULL;
+  for (int i = 0; i < TD_TEST_STREAMS; i++)
+    list = take_complete(&all->stream[i], list);
+  return list;
+}
+
 td_test_after td_test_everything(const td_test_streams *all) {
   td_test_after after;
   for (int i = 0; i < TD_TEST_STREAMS; i++)
     after.number[i] = all->stream[i].enqueued;
   return after;
-}
-
-static bool reached(const td_test_streams *all, const uint64_t *number) {
-  for (int i = 0; i < TD_TEST_STREAMS; i++)
-    if (all->stream[i].complete < number[i]) return false;
-  return true;
 }
 
 /* ---- settling ------------------------------------------------------------ */

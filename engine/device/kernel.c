@@ -134,8 +134,9 @@ td_status *td_kernel_init(td_kernel *k, const td_node *n, td_device *d,
     return td_status_at(td_node_blame(s, n), NULL, NULL, NULL, d->name);
   }
   bool here = !d->launch || (k->def->flags & TD_KERNEL_INLINE);
-  k->launched = k->def->run && !here;
-  k->plain = k->def->run && here && k->n_locks == 0;
+  k->starts = k->def->start && !(k->def->run && td_device_on_host(d));
+  k->launched = !k->starts && !here;
+  k->plain = !k->starts && here && k->n_locks == 0;
   return NULL;
 }
 

@@ -45,7 +45,9 @@ typedef struct td_kernel_def {
    * made the node ready; tensors in device memory are not mapped. `cancel` is
    * then required: called at most once, on any thread, once `start` has been
    * entered; makes the kernel finish promptly. It may come before `start` has
-   * enqueued (which then looks at td_stopped) or after `done`. */
+   * enqueued (which then looks at td_stopped) or after `done`.
+   * With both, `run` is for devices whose memory is the host's, `start` for all
+   * others. */
   void (*start)(td_kernel_ctx *c);
   void (*cancel)(td_kernel_ctx *c);
   td_status *(*make)(const td_kernel_info *info, void **state);
@@ -84,6 +86,7 @@ struct td_kernel {
   uint8_t out_type[4]; /* dtypes of the first outputs: see td_kernel_type */
   bool plain;          /* run, no locks, on the calling thread */
   bool launched;       /* `run` goes through device->launch */
+  bool starts;         /* asynchronous: `start`, not `run` */
   bool whole;          /* writes in place: its td_for never stops half way */
   bool owns_state, owns_hosts;
   int8_t n_locks;         /* resource inputs to lock ... */

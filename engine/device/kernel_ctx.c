@@ -28,7 +28,8 @@ void td_kernel_owns(const td_kernel *k, const td_tensor *t) {
 
 static td_status *make(const td_kernel *k, bool host, td_dtype dtype,
                        const td_shape *shape, td_tensor *out) {
-  TD_TRY(td_tensor_new(memory_of(k, host), dtype, shape, out));
+  td_status *s = td_tensor_new(memory_of(k, host), dtype, shape, out);
+  if (TD_UNLIKELY(!td_ok(s))) return host ? s : td_device_refused(k->device, s);
   td_kernel_owns(k, out);
   if (TD_UNLIKELY(k->launched && !host && k->device->map))
     out->data = k->device->map(k->device, out->data);

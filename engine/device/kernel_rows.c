@@ -109,7 +109,7 @@ static td_status *check_code(const td_kernel_def *d) {
                     "a kernel of op %s is of no "
                     "device",
                     d->op);
-  if (!d->run == !d->start) return bad_row(d, "must have run or start");
+  if (!d->run && !d->start) return bad_row(d, "must have run or start");
   if (d->start && !d->cancel)
     return bad_row(d, "is asynchronous and cannot be cancelled");
   if (!d->save != !d->load)

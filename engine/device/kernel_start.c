@@ -102,7 +102,7 @@ static void start_async(td_kernel_ctx *c) {
 /* All locks are held; ends in c->done. */
 static void go(td_kernel_ctx *c) {
   const td_kernel *k = c->kernel;
-  if (k->def->start)
+  if (k->starts)
     start_async(c);
   else if (k->launched)
     k->device->launch(k->device, c);
@@ -267,7 +267,7 @@ static void start_locked(td_kernel_ctx *c) {
     return;
   }
   int held = try_all(&l);
-  bool here = c->kernel->def->run && !c->kernel->launched;
+  bool here = !c->kernel->starts && !c->kernel->launched;
   if (TD_LIKELY(held == l.n && here)) {
     s = td_stopped(c) ? cancelled() : td_kernel_run(c);
     release(&l, held);

@@ -30,7 +30,7 @@ void td_kernel_start(td_kernel_ctx *c);
  * tell it has started from then on. */
 enum { TD_KERNEL_STARTED = 4 };
 static inline bool td_kernel_at_once(const td_kernel *k) {
-  return k->def->start && k->n_locks == 0;
+  return k->starts && k->n_locks == 0;
 }
 static inline void td_kernel_mark(td_kernel_ctx *c) {
   c->wait = (struct td_kernel_wait *)(uintptr_t)TD_KERNEL_STARTED;

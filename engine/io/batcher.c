@@ -306,11 +306,21 @@ static td_status *assemble(td_batcher *b, td_tensor *parts,
 
 /* ---- ahead of the reader ------------------------------------------------- */
 
+/* May another be kept? Lock held. */
+static bool has_room(const td_batcher *b) {
+  size_t bytes = 0, bound = b->o.bound ? b->o.bound : TD_BATCH_BYTES;
+  if (b->ready == 0 || b->ready == TD_BATCHES_AHEAD) return b->ready == 0;
+  const batch *first = &b->ring[b->first];
+  for (int i = 0; i < b->n_columns; i++)
+    bytes += td_tensor_bytes(&first->parts[i]);
+  return bytes < bound;
+}
+
 /* A free place in the ring; NULL when it is full, at the end, or when the
  * reader has left: the task is over then. */
 static batch *free_place(td_batcher *b) {
   pthread_mutex_lock(&b->lock);
-  b->busy = !b->stop && !b->ended && b->ready < TD_BATCHES_AHEAD;
+  b->busy = !b->stop && !b->ended && has_room(b);
   batch *to =
       b->busy ? &b->ring[(b->first + b->ready) % TD_BATCHES_AHEAD] : NULL;
   pthread_mutex_unlock(&b->lock);
@@ -335,7 +345,7 @@ static void fill(td_task *t) {
 
 /* Has the free places filled. Lock held. */
 static void go_ahead(td_batcher *b) {
-  if (b->busy || b->ended || b->ready == TD_BATCHES_AHEAD) return;
+  if (b->busy || b->ended || !has_room(b)) return;
   __atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
   b->busy = td_io_submit(&b->task);
   if (!b->busy) __atomic_fetch_sub(&b->refs, 1, __ATOMIC_RELAXED);

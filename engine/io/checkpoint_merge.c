@@ -123,9 +123,9 @@ static td_status *rename_data(merge *m, int first, int shards, bool back) {
 
 static void remove_parts(const merge *m, bool folders) {
   td_str path = {0};
-  for (size_t i = 0; i < m->n; i++) {
+  for (size_t i = 0; i < 2 * m->n; i++) {
     td_str_clear(&path);
-    td_str_addf(&path, "%s.index", m->parts[i]);
+    td_str_addf(&path, "%s.%s", m->parts[i / 2], i % 2 ? "lock" : "index");
     if (!path.failed) td_status_release(td_file_remove(path.at));
   }
   for (size_t i = 0; folders && i < m->n; i++) {

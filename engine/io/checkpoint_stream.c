@@ -43,9 +43,8 @@ td_status *td_checkpoint_stream_end(td_checkpoint_stream *st, td_status *s) {
 
 static td_status *read_at(const td_checkpoint_stream *st, uint64_t at, void *to,
                           size_t n) {
-  const td_checkpoint *c = st->of;
   size_t got = 0;
-  if (c->go_on && !c->go_on(c->arg, false))
+  if (st->of->go_on && !st->of->go_on(st->of->arg, false))
     return td_error(TD_CANCELLED, "reading was stopped");
   TD_TRY(td_file_read_at(st->from->file, at, to, n, &got));
   if (got == n) return NULL;

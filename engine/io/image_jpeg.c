@@ -91,7 +91,7 @@ typedef struct job {
   const td_jpeg_writing *w;
   const td_tensor *image;
   td_str *out;
-  JOCTET buffer[OUT_BYTES];
+  JOCTET *buffer; /* OUT_BYTES */
 } job;
 
 static void on_error(j_common_ptr c) {
@@ -240,9 +240,19 @@ static void from_cmyk(const uint8_t *from, int64_t n, bool inverted,
     }
 }
 
+static uint8_t *row_at(const job *j, int64_t y) {
+  return j->rows + y * j->width * j->channels;
+}
+
+/* Is a row of the picture one of the result, as it is? */
+static bool is_whole(const job *j) {
+  return j->width == j->in.output_width &&
+         j->in.output_components == j->channels;
+}
+
 /* The part of j->line that is in the window, as row `y` of the result. */
 static void keep_line(job *j, int64_t y) {
-  uint8_t *to = j->rows + y * j->width * j->channels;
+  uint8_t *to = row_at(j, y);
   const uint8_t *from = j->line + j->left * j->in.output_components;
   if (j->in.out_color_space == JCS_CMYK)
     from_cmyk(from, j->width, j->in.saw_Adobe_marker, to);
@@ -252,13 +262,14 @@ static void keep_line(job *j, int64_t y) {
 
 static void read_rows(job *j) {
   if (!lib.jpeg_start_decompress(&j->in)) return;
+  bool whole = is_whole(j);
   while (j->got < j->height) {
-    int64_t y = j->in.output_scanline;
-    JSAMPROW line = j->line;
+    int64_t y = (int64_t)j->in.output_scanline - j->top;
+    JSAMPROW line = whole && y >= 0 ? row_at(j, y) : j->line;
     if (lib.jpeg_read_scanlines(&j->in, &line, 1) != 1) return;
-    if (y < j->top) continue;
-    keep_line(j, y - j->top);
-    j->got = y - j->top + 1;
+    if (y < 0) continue;
+    if (!whole) keep_line(j, y);
+    j->got = y + 1;
   }
 }
 
@@ -435,8 +446,9 @@ td_status *td_image_encode_jpeg(const td_tensor *image,
                                 const td_jpeg_writing *w, td_str *out) {
   TD_TRY(check_writing(image, w));
   TD_TRY(need_jpeg());
-  job *j = td_calloc(1, sizeof *j);
+  job *j = td_calloc(1, sizeof *j + OUT_BYTES);
   if (!j) return td_oom();
+  j->buffer = (JOCTET *)(j + 1);
   j->image = image;
   j->w = w;
   j->out = out;

@@ -295,6 +295,17 @@ static void restart(td_input *in) {
   u->within = u->over = false;
 }
 
+/* What was taken stays in the buffer until there is need of room. */
+bool td_input_back(td_input *in, uint64_t offset) {
+  if (in->ended || in->unsure || offset > in->offset ||
+      in->offset - offset > in->begin)
+    return false;
+  in->begin -= (size_t)(in->offset - offset);
+  in->offset = offset;
+  in->to_pass = 0;
+  return true;
+}
+
 void td_input_seek(td_input *in, uint64_t offset) {
   bool behind = offset < in->offset, gone = in->ended || in->unsure;
   in->ended = false;

@@ -41,6 +41,8 @@ void td_input_end(td_input *in);
 uint64_t td_input_tell(const td_input *in);
 /* The next peek is from there: DATA_LOSS when the file is shorter. */
 void td_input_seek(td_input *in, uint64_t offset);
+/* Goes back there if that needs no reading: the bytes are still in memory. */
+bool td_input_back(td_input *in, uint64_t offset) TD_MUST_USE;
 /* Bytes from here to the end; false where nobody knows: packed, a pipe. */
 bool td_input_left(td_input *in, uint64_t *bytes);
 

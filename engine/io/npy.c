@@ -335,6 +335,17 @@ td_status *td_npy_decode_from(const td_npy_source *source, td_tensor *out) {
   return s;
 }
 
+td_status *td_npy_describe_from(const td_npy_source *source, td_dtype *dtype,
+                                td_shape *shape) {
+  beginning b = {NULL, 0, NULL};
+  header h = {0};
+  td_status *s = read_beginning(source, &b, &h);
+  td_free(b.bytes);
+  *dtype = h.dtype;
+  *shape = h.shape;
+  return s;
+}
+
 static td_status *from_memory(void *arg, void *to, size_t n) {
   const char **at = arg;
   if (n) memcpy(to, *at, n);
@@ -388,6 +399,12 @@ static void add_header(td_str *s, const td_tensor *t) {
   if (s->failed) return;
   s->at[8] = (char)(s->len - 10);
   s->at[9] = (char)((s->len - 10) >> 8);
+}
+
+td_status *td_npy_head(const td_tensor *t, td_str *out) {
+  TD_TRY(check_writable(t));
+  add_header(out, t);
+  return out->failed ? td_oom() : NULL;
 }
 
 td_status *td_npy_encode(const td_tensor *t, char **bytes, size_t *len) {

@@ -32,6 +32,11 @@ typedef struct td_npy_source {
 } td_npy_source;
 td_status *td_npy_decode_from(const td_npy_source *source,
                               td_tensor *out) TD_MUST_USE;
+/* What stands there is looked at only: reads 64 KiB at most. */
+td_status *td_npy_describe_from(const td_npy_source *source, td_dtype *dtype,
+                                td_shape *shape) TD_MUST_USE;
+/* Appends what comes before the elements. */
+td_status *td_npy_head(const td_tensor *t, td_str *out) TD_MUST_USE;
 /* Caller owns *bytes (td_free). */
 td_status *td_npy_encode(const td_tensor *t, char **bytes, size_t *len)
     TD_MUST_USE;

@@ -1,11 +1,8 @@
 /* npz.c - NumPy's .npz archives.
  *
- * libzip reads the archive through base/file_stream, in pieces, and makes one
- * in memory, which goes to its file by base/file, so that a reader of the file
- * never sees half an archive. What is no file on a disk is read whole. The
- * library is opened
- * by the first archive: linked, it and what it brings would double the memory
- * of an idle prompt.
+ * libzip reads the archive through base/file_stream, in pieces. What is no file
+ * on a disk is read whole. The library is opened by the first archive: linked,
+ * it and what it brings would double the memory of an idle prompt.
  *
  * Unpacked sizes are claims until they are unpacked. An entry that claims more
  * than deflate can make of its packed bytes is refused before memory is taken.
@@ -24,35 +21,25 @@
 #include "engine/base/mem.h"
 #include "engine/base/str.h"
 #include "engine/io/npy.h"
+#include "engine/io/npz_writer.h"
 
 /* ---- libzip -------------------------------------------------------------- */
 
 #define ZIP_FUNCTIONS(X)                                                       \
-  X(zip_close)                                                                 \
   X(zip_discard)                                                               \
   X(zip_error_fini)                                                            \
   X(zip_error_init)                                                            \
   X(zip_error_set)                                                             \
   X(zip_error_strerror)                                                        \
   X(zip_fclose)                                                                \
-  X(zip_file_add)                                                              \
-  X(zip_file_set_dostime)                                                      \
   X(zip_fopen_index)                                                           \
   X(zip_fread)                                                                 \
   X(zip_get_num_entries)                                                       \
   X(zip_open_from_source)                                                      \
-  X(zip_set_file_compression)                                                  \
-  X(zip_source_buffer)                                                         \
-  X(zip_source_buffer_create)                                                  \
-  X(zip_source_close)                                                          \
   X(zip_source_free)                                                           \
   X(zip_source_function_create)                                                \
-  X(zip_source_keep)                                                           \
   X(zip_source_make_command_bitmap)                                            \
-  X(zip_source_open)                                                           \
-  X(zip_source_read)                                                           \
   X(zip_source_seek_compute_offset)                                            \
-  X(zip_source_stat)                                                           \
   X(zip_stat_index)                                                            \
   X(zip_strerror)
 
@@ -326,21 +313,42 @@ static td_status *check_end(const entry *e) {
                 "its bytes do not agree with its checksum");
 }
 
-static td_status *read_entry(td_npz *z, size_t i, td_tensor *out) {
-  zip_stat_t st;
-  char from[256];
-  if (zip.zip_stat_index(z->archive, i, 0, &st))
+/* Begins entry i; `stat` and `from` are filled for it. */
+static td_status *open_entry(td_npz *z, size_t i, zip_stat_t *stat,
+                             char from[256], entry *e, td_npy_source *source) {
+  if (zip.zip_stat_index(z->archive, i, 0, stat))
     return broken(z, z->names[i], zip.zip_strerror(z->archive));
-  TD_TRY(check_entry(z, &st));
-  entry e = {z, &st, zip.zip_fopen_index(z->archive, st.index, 0)};
-  if (!e.file) return broken(z, st.name, zip.zip_strerror(z->archive));
-  snprintf(from, sizeof from, "%s in '%s'", st.name, z->path);
-  td_npy_source source = {read_bytes, &e, st.size, from};
+  TD_TRY(check_entry(z, stat));
+  *e = (entry){z, stat, zip.zip_fopen_index(z->archive, stat->index, 0)};
+  if (!e->file) return broken(z, stat->name, zip.zip_strerror(z->archive));
+  snprintf(from, 256, "%s in '%s'", stat->name, z->path);
+  *source = (td_npy_source){read_bytes, e, stat->size, from};
+  return NULL;
+}
+
+static td_status *read_entry(td_npz *z, size_t i, td_tensor *out) {
+  zip_stat_t stat;
+  char from[256];
+  entry e;
+  td_npy_source source;
+  TD_TRY(open_entry(z, i, &stat, from, &e, &source));
   td_status *s = td_npy_decode_from(&source, out);
   if (td_ok(s)) {
     s = check_end(&e);
     if (!td_ok(s)) td_tensor_release(out);
   }
+  zip.zip_fclose(e.file);
+  return s;
+}
+
+td_status *td_npz_describe(td_npz *z, size_t i, td_dtype *dtype,
+                           td_shape *shape) {
+  zip_stat_t stat;
+  char from[256];
+  entry e;
+  td_npy_source source;
+  TD_TRY(open_entry(z, i, &stat, from, &e, &source));
+  td_status *s = td_npy_describe_from(&source, dtype, shape);
   zip.zip_fclose(e.file);
   return s;
 }
@@ -365,98 +373,14 @@ td_status *td_npz_read(td_npz *z, const char *name, td_tensor *out) {
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* An archive that is being made. */
-typedef struct maker {
-  zip_source_t *bytes; /* what libzip writes; kept */
-  zip_t *archive;      /* NULL once closed */
-  char **parts;        /* the encoded arrays, read when the archive closes */
-  size_t n;
-} maker;
-
-static td_status *zip_failed(const char *name, const char *why) {
-  return td_error(TD_INVALID_ARGUMENT, "array '%s' cannot be archived: %s",
-                  name, why);
-}
-
-static td_status *start(maker *m, size_t n) {
-  zip_error_t e;
-  zip.zip_error_init(&e);
-  m->parts = td_calloc(n ? n : 1, sizeof *m->parts);
-  if (m->parts) m->bytes = zip.zip_source_buffer_create(NULL, 0, 0, &e);
-  if (m->bytes) {
-    zip.zip_source_keep(m->bytes);
-    m->archive = zip.zip_open_from_source(m->bytes, ZIP_TRUNCATE, &e);
-    if (!m->archive)
-      zip.zip_source_free(m->bytes); /* the share it did not take */
-  }
-  zip.zip_error_fini(&e);
-  return m->archive ? NULL : td_oom();
-}
-
-/* The time is that of NumPy's archives, so that same arrays are same bytes. */
-static td_status *add(maker *m, const char *name, const td_tensor *t,
-                      bool deflate) {
-  const zip_uint16_t new_year_1980 = 1 << 5 | 1;
-  char file[512];
-  size_t len;
-  if (!*name || snprintf(file, sizeof file, "%s.npy", name) >= (int)sizeof file)
-    return zip_failed(name, "a name has 1 to 500 bytes");
-  TD_TRY(td_npy_encode(t, &m->parts[m->n], &len));
-  zip_source_t *source =
-      zip.zip_source_buffer(m->archive, m->parts[m->n++], len, 0);
-  if (!source) return zip_failed(name, zip.zip_strerror(m->archive));
-  zip_int64_t i = zip.zip_file_add(m->archive, file, source, ZIP_FL_ENC_UTF_8);
-  if (i < 0) {
-    zip.zip_source_free(source);
-    return zip_failed(name, zip.zip_strerror(m->archive));
-  }
-  zip_int32_t how = deflate ? ZIP_CM_DEFLATE : ZIP_CM_STORE;
-  if (zip.zip_set_file_compression(m->archive, (zip_uint64_t)i, how, 0) ||
-      zip.zip_file_set_dostime(m->archive, (zip_uint64_t)i, 0, new_year_1980,
-                               0))
-    return zip_failed(name, zip.zip_strerror(m->archive));
-  return NULL;
-}
-
-/* What libzip made. */
-static td_status *collect(maker *m, char **bytes, size_t *len) {
-  zip_stat_t st;
-  if (zip.zip_close(m->archive))
-    return td_error(TD_INTERNAL, "the archive cannot be made: %s",
-                    zip.zip_strerror(m->archive));
-  m->archive = NULL;
-  if (zip.zip_source_stat(m->bytes, &st) || zip.zip_source_open(m->bytes))
-    return td_oom();
-  *len = st.size;
-  *bytes = td_malloc(*len);
-  zip_int64_t got = *bytes ? zip.zip_source_read(m->bytes, *bytes, *len) : -1;
-  zip.zip_source_close(m->bytes);
-  return got == (zip_int64_t)*len ? NULL : td_oom();
-}
-
-static void end(maker *m) {
-  if (m->archive) zip.zip_discard(m->archive);
-  if (m->bytes) zip.zip_source_free(m->bytes);
-  for (size_t i = 0; i < m->n; i++) td_free(m->parts[i]);
-  td_free(m->parts);
-}
-
-/* libzip makes no file of an archive without entries: this is the empty one. */
-static const char empty_archive[22] = "PK\5\6";
-
 td_status *td_npz_write(const char *path, size_t n, const char *const *names,
                         const td_tensor *arrays, bool deflate) {
-  maker m = {0};
-  char *bytes = NULL;
-  size_t len = 0;
-  if (n == 0) return td_file_write(path, empty_archive, sizeof empty_archive);
-  TD_TRY(need_zip());
-  td_status *s = start(&m, n);
+  td_npz_writer *w;
+  TD_TRY(td_npz_writer_open(path, deflate, &w));
+  td_status *s = NULL;
   for (size_t i = 0; td_ok(s) && i < n; i++)
-    s = add(&m, names[i], &arrays[i], deflate);
-  if (td_ok(s)) s = collect(&m, &bytes, &len);
-  if (td_ok(s)) s = td_file_write(path, bytes, len);
-  td_free(bytes);
-  end(&m);
+    s = td_npz_writer_add(w, names[i], &arrays[i]);
+  if (td_ok(s)) s = td_npz_writer_commit(w);
+  td_npz_writer_close(w);
   return s;
 }

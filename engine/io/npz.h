@@ -1,7 +1,7 @@
 /* npz.h - NumPy's .npz archives: named arrays in a zip file.
  *
- * libzip is opened when it is first needed; without it these functions say so.
- * An archive is used by one thread at a time.
+ * libzip is opened when it is first needed; without it what reads says so. An
+ * archive is used by one thread at a time.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_NPZ_H
@@ -22,6 +22,9 @@ void td_npz_close(td_npz *z);
 size_t td_npz_count(const td_npz *z);
 /* The name of array i, without its ".npy". Borrowed; valid while `z` lives. */
 const char *td_npz_name(const td_npz *z, size_t i);
+/* What array i is, without its elements. */
+td_status *td_npz_describe(td_npz *z, size_t i, td_dtype *dtype,
+                           td_shape *shape) TD_MUST_USE;
 /* The array called `name`, in host memory. */
 td_status *td_npz_read(td_npz *z, const char *name, td_tensor *out)
     TD_MUST_USE;

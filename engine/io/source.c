@@ -103,15 +103,23 @@ static td_status *next_framed(td_record_source *s, td_bytes *b,
   return td_record_next(s->in, &rules, &s->at.skipped, b, offset, more);
 }
 
+/* Behind each is a place: who fails in them does not begin with the first. */
+static td_status *skip_lines(td_record_source *s) {
+  td_bytes b;
+  bool more = s->o.format == TD_SOURCE_LINES;
+  while (more && s->at.number < s->o.skip_lines) {
+    TD_TRY(td_lines_next(s->in, s->o.limit, &b, &more));
+    s->at.number += more;
+    s->at.offset = td_input_tell(s->in);
+  }
+  return NULL;
+}
+
 static td_status *next_line(td_record_source *s, td_bytes *b, uint64_t *offset,
                             bool *more) {
-  *more = true;
-  while (*more && s->at.number < s->o.skip_lines) {
-    TD_TRY(td_lines_next(s->in, s->o.limit, b, more));
-    s->at.number += *more;
-  }
   *offset = td_input_tell(s->in);
-  return *more ? td_lines_next(s->in, s->o.limit, b, more) : NULL;
+  if (s->at.number < s->o.skip_lines) return NULL; /* there are no more */
+  return td_lines_next(s->in, s->o.limit, b, more);
 }
 
 /* The input stands at the end of the last piece, or before it where pieces
@@ -160,14 +168,17 @@ static td_status *next_of(td_record_source *s, td_bytes *b, uint64_t *offset,
 
 td_status *td_source_next(td_record_source *s, td_source_record *out,
                           bool *more) {
-  td_source_position before = s->at;
-  uint64_t place = td_input_tell(s->in), offset = 0;
   td_bytes b = {"", 0};
+  uint64_t offset = 0;
   *more = false;
+  TD_TRY(skip_lines(s));
+  td_source_position before = s->at;
+  uint64_t place = td_input_tell(s->in);
   td_status *failed = next_of(s, &b, &offset, more);
   if (!td_ok(failed)) {
     s->at = before;
-    td_input_seek(s->in, place);
+    /* Nothing is taken of pieces, and what is between them may stay passed. */
+    if (s->o.format != TD_SOURCE_FIXED) td_input_seek(s->in, place);
     return failed;
   }
   bool lines = s->o.format == TD_SOURCE_LINES;
@@ -229,4 +240,11 @@ td_status *td_source_seek(td_record_source *s, td_source_position to) {
   TD_TRY(td_input_peek(s->in, 0, &b));
   s->at = to;
   return NULL;
+}
+
+bool td_source_back(td_record_source *s, td_source_position to) {
+  if (td_input_tell(s->in) > to.offset && !td_input_back(s->in, to.offset))
+    return false;
+  s->at = to;
+  return true;
 }

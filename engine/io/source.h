@@ -84,6 +84,10 @@ td_source_position td_source_tell(const td_record_source *s);
  * it lies behind. DATA_LOSS when the file is not that long. */
 td_status *td_source_seek(td_record_source *s,
                           td_source_position to) TD_MUST_USE;
+/* The same for a place behind which this source has just been, where that needs
+ * no reading: what a pipe gave is not to be had again. False, and nothing done:
+ * it is too far. */
+bool td_source_back(td_record_source *s, td_source_position to) TD_MUST_USE;
 
 TD_END
 #endif

@@ -76,6 +76,7 @@ td_status *td_pipeline_new(td_pipeline **out) {
   p->base.next = next;
   p->base.cancel = cancel;
   p->base.why = why;
+  p->bound = TD_PIPELINE_BYTES;
   p->task.run = go_on;
   p->end = &p->first;
   pthread_mutex_init(&p->lock, NULL);
@@ -155,14 +156,30 @@ td_status *td_stage_add(td_pipeline *p, const td_stage_kind *kind, size_t size,
   return NULL;
 }
 
+void td_pipeline_bound(td_pipeline *p, size_t bytes) {
+  p->bound = bytes;
+}
+
 /* ---- what stages ask ----------------------------------------------------- */
 
 static size_t ready_count(const td_stage *s) {
   return s->ready.len - s->ready_at;
 }
 
+/* One is always ready, however large. */
+static bool is_full(const td_stage *s) {
+  size_t n = ready_count(s);
+  return n >= s->room || (n > 0 && s->bytes >= s->pipeline->bound);
+}
+
 bool td_stage_has_room(const td_stage *s) {
-  return !s->pipeline->broken && (s->skip > 0 || ready_count(s) < s->room);
+  return !s->pipeline->broken && (s->skip > 0 || !is_full(s));
+}
+
+static size_t bytes_of(const td_element *e) {
+  size_t sum = 0;
+  for (int i = 0; e->at && i < e->n; i++) sum += td_tensor_bytes(&e->at[i]);
+  return sum;
 }
 
 bool td_stage_has_input(const td_stage *s) {
@@ -172,6 +189,7 @@ bool td_stage_has_input(const td_stage *s) {
 /* The first of those that are ready. */
 static td_element shift(td_stage *s) {
   td_element e = s->ready.at[s->ready_at++];
+  s->bytes -= bytes_of(&e);
   if (s->ready_at == s->ready.len) s->ready_at = s->ready.len = 0;
   s->given++;
   return e;
@@ -227,6 +245,7 @@ void td_stage_put_as(td_stage *s, td_element e, const td_mark *mark) {
     s->given++;
     td_element_drop(&e);
   } else {
+    s->bytes += bytes_of(&e);
     s->ready.at[s->ready.len++] = e;
   }
 }
@@ -320,10 +339,11 @@ static bool is_closed(td_pipeline *p) {
   return closed;
 }
 
-/* Before anything was asked for nothing begins: a state may yet be loaded. */
+/* Before anything was asked for nothing begins: a state may yet be loaded. And
+ * nothing after whoever asked was interrupted, until somebody asks again. */
 static bool may_advance(td_pipeline *p) {
   pthread_mutex_lock(&p->lock);
-  bool may = !p->closed && p->asked > 0;
+  bool may = !p->closed && !p->resting && p->asked > 0;
   pthread_mutex_unlock(&p->lock);
   return may && !p->over && !p->broken;
 }
@@ -371,6 +391,15 @@ static void stop_closed(td_pipeline *p) {
     if (s->kind->stop) s->kind->stop(s);
 }
 
+/* A read that waits for a pipe holds a thread and the pipe. */
+static void rest(td_pipeline *p) {
+  pthread_mutex_lock(&p->lock);
+  bool resting = p->resting || p->closed;
+  pthread_mutex_unlock(&p->lock);
+  for (td_stage *s = resting ? p->last : NULL; s; s = s->before)
+    if (s->kind->rest) s->kind->rest(s);
+}
+
 /* The caller has set `working`. What takes long, or has no end, goes on on the
  * pool, in turn with others: nobody is held here who may be interrupted. */
 static void work(td_pipeline *p) {
@@ -385,6 +414,7 @@ static void work(td_pipeline *p) {
         return;
       }
       stop_closed(p);
+      rest(p);
       changed = may_advance(p) && advance(p);
       changed |= deliver(p);
     }
@@ -444,6 +474,7 @@ static void next(td_elements *e, td_element_request *r) {
     *p->end = r;
     p->end = &r->next;
     p->asked++;
+    p->resting = false;
   }
   pthread_mutex_unlock(&p->lock);
   if (stopped)
@@ -452,6 +483,14 @@ static void next(td_elements *e, td_element_request *r) {
   else if (enter(p))
     work(p);
   td_pipeline_release(p);
+}
+
+/* Has somebody be at the stages, not this thread: it may be one that cancels.
+ */
+static void look_again(td_pipeline *p) {
+  if (!enter(p)) return;
+  td_object_retain(&p->base.base.object);
+  td_pool_submit(&p->task);
 }
 
 static td_element_request *cancel(td_elements *e, const void *owner) {
@@ -465,7 +504,10 @@ static td_element_request *cancel(td_elements *e, const void *owner) {
     if (!*at) p->end = at;
     break;
   }
+  bool alone = found && !p->first;
+  if (alone) p->resting = true;
   pthread_mutex_unlock(&p->lock);
+  if (alone) look_again(p);
   return found;
 }
 

@@ -114,8 +114,13 @@ td_status *td_pipeline_skip(td_pipeline *p, int64_t n) TD_MUST_USE;
  * its epoch was whole. An epoch whose rest nobody wants, or that has errors, is
  * not kept: the next begins anew. */
 td_status *td_pipeline_cache(td_pipeline *p, const char *path) TD_MUST_USE;
-/* So many are kept ready. */
+/* So many are kept ready, fewer where that is too many bytes. */
 td_status *td_pipeline_prefetch(td_pipeline *p, int64_t n) TD_MUST_USE;
+
+/* Before it is used: a stage that has so many bytes ready makes no more; it has
+ * one element, however large. */
+enum { TD_PIPELINE_BYTES = 256 << 20 };
+void td_pipeline_bound(td_pipeline *p, size_t bytes);
 
 int td_pipeline_columns(const td_pipeline *p);
 const td_column *td_pipeline_column(const td_pipeline *p, int i);
@@ -125,7 +130,7 @@ const td_column *td_pipeline_column(const td_pipeline *p, int i);
 /* The next element: a tensor for each column, the caller's; *end instead after
  * the last one, and ever after. An error is that of one element: the next call
  * goes on behind it. *interrupt (may be NULL) non-zero ends the wait with
- * CANCELLED. */
+ * CANCELLED, and the reading of a pipe: the next call goes on with that. */
 td_status *td_pipeline_take(td_pipeline *p, const int *interrupt,
                             td_tensor *out, bool *end) TD_MUST_USE;
 /* After the end: the next epoch's elements follow. */

@@ -12,11 +12,13 @@
 struct td_pipeline {
   td_elements base; /* first */
   td_stage *last;
+  size_t bound; /* bytes that a stage keeps ready */
   td_task task; /* goes on, on the pool */
   pthread_mutex_t lock;
   bool working, again;              /* under the lock */
   td_element_request *first, **end; /* under the lock: who waits */
   bool closed;                      /* under the lock */
+  bool resting; /* under the lock: whoever waited left, and nobody came since */
   int64_t asked;                    /* under the lock: elements, ever */
   /* Of whoever is at it: */
   bool over;   /* the last element was given */

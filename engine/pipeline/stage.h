@@ -5,7 +5,7 @@
  * long is begun and left: its end *pokes* the pipeline. So stages need no lock.
  *
  * A stage takes elements from the one before it and puts its own in `ready`, at
- * most `room` of them. The end of an epoch is an element of its own, which goes
+ * most `room` of them, and no more once they hold td_pipeline_bound's bytes. The end of an epoch is an element of its own, which goes
  * through all stages in its place, and so are errors. Epochs have numbers, from 0
  * on, which only grow: what is random is a function of them, so that it does not
  * matter how far a stage was ahead when the rest of an epoch was not wanted.
@@ -58,6 +58,9 @@ typedef struct td_stage_kind {
   void (*free)(td_stage *s); /* (optional) what it has of its own */
   /* (optional) Nothing more is given: ends the work under way soon. */
   void (*stop)(td_stage *s);
+  /* (optional) Nobody waits for elements now: what would wait for long ends, and
+   * is begun anew when somebody does. May be called often. */
+  void (*rest)(td_stage *s);
   /* (optional) Appends what it has beside a mark, as of some output not after
    * `upto`, whose mark it gives. */
   td_status *(*save)(td_stage *s, int64_t upto, td_str *out, int64_t *at,
@@ -86,6 +89,7 @@ struct td_stage {
   int64_t refill_to; /* inputs before that one were taken before a state was
                         saved, and are taken again: none may be left out */
   size_t room;
+  size_t bytes; /* of what is ready */
   TD_VEC(td_element) ready; /* a queue: from ready_at on */
   size_t ready_at;
   TD_VEC(td_mark) marks; /* of outputs first_mark, first_mark + 1, ... */

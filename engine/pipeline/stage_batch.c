@@ -1,9 +1,12 @@
 /* stage_batch.c - stages that put elements side by side: batch, and bucket,
  * which does so with elements of like lengths.
  *
- * A batch is put together where it becomes full. What waits for others is part
- * of no state: it is taken again, from the oldest element on, and those that
- * were given since are told apart by their numbers.
+ * A batch is put together where it becomes full. Where all elements have one
+ * shape each that nobody else holds goes into its row as it comes, as long as
+ * the caches have it, and what it was in is free for the next one; in the group
+ * it then is a view of that row. What waits for others is part of no state: it
+ * is taken again, from the oldest element on, and those that were given since
+ * are told apart by their numbers.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -15,6 +18,7 @@
 typedef struct group {
   TD_VEC(td_element) e;
   TD_VEC(int64_t) number; /* of each, among the inputs */
+  td_tensor *rows; /* by column: the batch in which elements have theirs */
 } group;
 
 /* Which inputs waited in groups after output `out`. */
@@ -40,11 +44,85 @@ typedef struct batching {
   TD_VEC(waiting) states;
 } batching;
 
+/* The shape of n elements of shape `each`. */
+static td_shape batched(const td_shape *each, int64_t n) {
+  td_shape s = *each;
+  if (s.rank < 0 || s.rank >= TD_MAX_RANK) return td_shape_unknown();
+  s.rank++;
+  s.dim[0] = n;
+  for (int k = 0; k < each->rank; k++) s.dim[k + 1] = each->dim[k];
+  return s;
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+/* Room for a whole batch of elements like `t`; none: they wait as they are.
+ * Batches that large may be meant to be never full. */
+static void make_rows(const batching *b, const td_tensor *t, td_tensor *out) {
+  enum { MOST = 64 << 20 }; /* bytes */
+  td_shape shape = batched(&t->shape, b->n);
+  size_t each = td_tensor_bytes(t);
+  if (!td_dtype_is_plain(t->dtype) || shape.rank < 0 || each == 0 ||
+      each > MOST / (size_t)b->n)
+    return;
+  td_status_release(td_tensor_new(NULL, t->dtype, &shape, out));
+}
+
+static bool is_like_rows(const td_tensor *rows, const td_tensor *t) {
+  bool like = rows->shape.rank == t->shape.rank + 1;
+  for (int k = 0; like && k < t->shape.rank; k++)
+    like = rows->shape.dim[k + 1] == t->shape.dim[k];
+  return like;
+}
+
+static char *row_at(const td_tensor *rows, size_t k) {
+  return (char *)rows->data +
+         td_tensor_bytes(rows) / (size_t)rows->shape.dim[0] * k;
+}
+
+/* Element `k` of a group becomes a view of its row. */
+static void settle(const batching *b, group *g, size_t k) {
+  td_element *e = &g->e.at[k];
+  if (b->room || !e->at || k >= (size_t)b->n) return;
+  if (!g->rows) g->rows = td_calloc((size_t)e->n + 1, sizeof *g->rows);
+  for (int i = 0; g->rows && i < e->n; i++) {
+    td_tensor *rows = &g->rows[i], *t = &e->at[i], view;
+    if (k == 0 && td_buffer_sole(t->buffer)) make_rows(b, t, rows);
+    if (!td_tensor_valid(rows) || !is_like_rows(rows, t) ||
+        !td_buffer_sole(t->buffer))
+      continue;
+    td_tensor_retain(rows, &view);
+    view.shape = t->shape;
+    view.data = row_at(rows, k);
+    memcpy(view.data, t->data, td_tensor_bytes(t));
+    td_tensor_release(t);
+    *t = view;
+  }
+}
+
+/* Is the batch of column i there already? */
+static bool is_settled(const batching *b, const group *g, int i) {
+  bool all =
+      g->e.len == (size_t)b->n && g->rows && td_tensor_valid(&g->rows[i]);
+  for (size_t k = 0; all && k < g->e.len; k++)
+    all = g->e.at[k].at[i].data == row_at(&g->rows[i], k);
+  return all;
+}
+
+static void clear_rows(const batching *b, group *g) {
+  for (int i = 0; g->rows && i < b->base.n_columns; i++)
+    if (td_tensor_valid(&g->rows[i])) td_tensor_release(&g->rows[i]);
+}
+
 /* ---- a batch ------------------------------------------------------------- */
 
 static td_status *stack_column(const batching *b, const group *g, int i,
                                td_tensor *out) {
   size_t n = g->e.len;
+  if (is_settled(b, g, i)) {
+    td_tensor_retain(&g->rows[i], out);
+    return NULL;
+  }
   td_tensor *at = td_calloc(n, sizeof *at);
   if (!at) return td_oom();
   for (size_t k = 0; k < n; k++) at[k] = g->e.at[k].at[i];
@@ -56,9 +134,10 @@ static td_status *stack_column(const batching *b, const group *g, int i,
   return s;
 }
 
-static void clear(group *g) {
+static void clear(const batching *b, group *g) {
   for (size_t i = 0; i < g->e.len; i++) td_element_drop(&g->e.at[i]);
   g->e.len = g->number.len = 0;
+  clear_rows(b, g);
 }
 
 static td_status *damaged(void) {
@@ -194,7 +273,7 @@ static void put_group(batching *b, group *g) {
   td_stage *s = &b->base;
   td_element out;
   td_status *st = stack(b, g, &out);
-  clear(g);
+  clear(b, g);
   if (td_ok(st))
     td_stage_put(s, out);
   else
@@ -244,6 +323,7 @@ static void gather(batching *b, int64_t number, td_element e) {
   }
   g->e.at[g->e.len++] = e;
   g->number.at[g->number.len++] = number;
+  settle(b, g, g->e.len - 1);
   if ((int64_t)g->e.len == b->n) put_group(b, g);
 }
 
@@ -269,7 +349,7 @@ static void end_one(batching *b) {
     group *g = &b->groups[i];
     if (g->e.len == 0) continue;
     if (b->whole)
-      clear(g);
+      clear(b, g);
     else
       put_group(b, g);
     return;
@@ -311,7 +391,8 @@ static bool batch_advance(td_stage *s) {
 static void batch_free(td_stage *s) {
   batching *b = (batching *)s;
   for (int i = 0; b->groups && i < b->n_groups; i++) {
-    clear(&b->groups[i]);
+    clear(b, &b->groups[i]);
+    td_free(b->groups[i].rows);
     td_vec_free(&b->groups[i].e);
     td_vec_free(&b->groups[i].number);
   }
@@ -339,17 +420,6 @@ static const td_stage_kind batch_kind = {.name = "batch", GROUPS};
 static const td_stage_kind bucket_kind = {.name = "bucket", GROUPS};
 
 /* ---- making one ---------------------------------------------------------- */
-
-/* The shape of a column's batches. */
-static td_shape batched(const td_shape *each, const td_pipeline_batching *o,
-                        bool exact) {
-  td_shape s = *each;
-  if (s.rank < 0 || s.rank >= TD_MAX_RANK) return td_shape_unknown();
-  s.rank++;
-  s.dim[0] = exact && o->whole ? o->n : -1;
-  for (int k = 0; k < each->rank; k++) s.dim[k + 1] = each->dim[k];
-  return s;
-}
 
 static td_status *check_pads(const td_pipeline *p,
                              const td_pipeline_batching *o) {
@@ -411,7 +481,8 @@ static td_status *add(td_pipeline *p, const td_stage_kind *kind,
   for (int i = 0; i < n; i++) {
     const td_column *c = td_pipeline_column(p, i);
     columns[i].dtype = c->dtype;
-    columns[i].shape = batched(o->room ? &o->room[i] : &c->shape, o, exact);
+    columns[i].shape = batched(o->room ? &o->room[i] : &c->shape,
+                               exact && o->whole ? o->n : -1);
   }
   td_status *s = td_stage_add(p, kind, sizeof **out, columns, n, out);
   td_free(columns);

@@ -1,12 +1,15 @@
 /* stage_files.c - a source: the records of files.
  *
  * Reading blocks, so it sits on an I/O thread: a few hundred records at a time,
- * and the next while these are used. A mark says where a record ends in its
+ * and the next while these are used. Of a pipe these are as many as there are;
+ * who waits for its next bytes is stopped when nobody wants them any more, and
+ * goes on there when somebody does. A mark says where a record ends in its
  * file, so that a state can be had after each without asking the file.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "engine/base/file_stop.h"
 #include "engine/base/io_threads.h"
 #include "engine/base/mem.h"
 #include "engine/pipeline/stage.h"
@@ -23,6 +26,8 @@ typedef struct item {
   td_mark after;
 } item;
 
+enum reading { NOTHING = -2, SOMETHING = -1 };
+
 typedef struct files {
   td_stage base; /* first */
   char **path;
@@ -35,8 +40,11 @@ typedef struct files {
   uint64_t seed;
   TD_VEC(item) items; /* from items_at on not yet put */
   size_t items_at;
-  bool reading; /* the task is under way, and what follows its own */
-  int32_t over; /* atomic: it is done */
+  bool reading;      /* the task is under way, and what follows its own */
+  int32_t over;      /* atomic: it is done */
+  bool broken;       /* the task's: there was no memory */
+  td_file_stop stop; /* of its reads */
+  int64_t reads;     /* atomic: the path that it is at, or a `reading` */
   td_task task;
   td_mark at;               /* of the next record */
   td_record_source *source; /* the file there; NULL: not open */
@@ -70,7 +78,12 @@ static td_status *open_file(files *f, int64_t path) {
                            .number = f->at.at[NUMBER],
                            .skipped = f->at.at[SKIPPED]};
   TD_TRY(td_source_open(f->path[path], &f->options, &f->source));
-  return to.offset || to.number ? td_source_seek(f->source, to) : NULL;
+  td_status *s = to.offset || to.number ? td_source_seek(f->source, to) : NULL;
+  if (!td_ok(s)) {
+    td_source_close(f->source);
+    f->source = NULL;
+  }
+  return s;
 }
 
 static void next_file(files *f) {
@@ -123,8 +136,9 @@ static td_status *read_record(files *f, td_element *e, bool *more) {
   return element_of(f, &r, e);
 }
 
-/* The next item; files without records are passed over. */
-static item read_item(files *f) {
+/* The next item; files without records are passed over. False: the read was
+ * ended before it gave one. */
+static bool read_item(files *f, item *out) {
   item x = {0};
   bool more = false;
   while (!more) {
@@ -136,8 +150,13 @@ static item read_item(files *f) {
       x.e.epoch = f->at.epoch;
       break;
     }
+    __atomic_store_n(&f->reads, path, __ATOMIC_RELAXED);
     if (td_ok(s) && !f->source) s = open_file(f, path);
     if (td_ok(s)) s = read_record(f, &x.e, &more);
+    if (td_file_stop_ended(&f->stop, s)) {
+      td_status_release(s);
+      return false;
+    }
     if (!td_ok(s)) {
       x.e = (td_element){.status = s};
       next_file(f);
@@ -146,20 +165,26 @@ static item read_item(files *f) {
     if (!more) next_file(f);
   }
   x.after = f->at;
-  return x;
+  *out = x;
+  return true;
 }
 
 static void read_some(td_task *task) {
   files *f = (files *)((char *)task - offsetof(files, task));
   size_t bytes = 0;
-  bool stop = false;
-  while (!stop && bytes < READ_BYTES && f->fresh.len < READ_RECORDS &&
-         td_vec_reserve(&f->fresh, 1)) {
-    item x = read_item(f);
+  bool go = true;
+  item x;
+  td_file_stop *outer = td_file_stop_enter(&f->stop);
+  while (go && bytes < READ_BYTES && f->fresh.len < READ_RECORDS) {
+    f->broken = !td_vec_reserve(&f->fresh, 1) && f->fresh.len == 0;
+    f->stop.hurry = f->fresh.len > 0; /* these are not to wait */
+    if (f->fresh.len == f->fresh.cap || !read_item(f, &x)) break;
     if (x.e.at) bytes += td_tensor_bytes(&x.e.at[0]);
-    stop = x.e.end || x.e.status; /* do not run on through empty epochs */
+    go = !x.e.end && !x.e.status; /* not on through empty epochs */
     f->fresh.at[f->fresh.len++] = x;
   }
+  td_file_stop_leave(outer);
+  __atomic_store_n(&f->reads, NOTHING, __ATOMIC_RELAXED);
   __atomic_store_n(&f->over, 1, __ATOMIC_RELEASE);
   td_stage_poke(&f->base);
 }
@@ -169,6 +194,9 @@ static void read_some(td_task *task) {
 static void start_reading(files *f) {
   f->reading = true;
   f->over = 0;
+  f->broken = false;
+  __atomic_store_n(&f->reads, SOMETHING, __ATOMIC_RELAXED);
+  td_file_stop_reset(&f->stop);
   f->task.run = read_some;
   td_stage_begin(&f->base);
   if (!td_io_submit(&f->task)) td_pool_submit(&f->task);
@@ -182,7 +210,7 @@ static bool is_read(const files *f) {
 static bool take_over(files *f) {
   if (!is_read(f) || f->items_at < f->items.len) return false;
   f->reading = false;
-  if (f->fresh.len == 0) td_stage_break(&f->base); /* no memory */
+  if (f->broken) td_stage_break(&f->base);
   td_vec_free(&f->items);
   f->items.at = f->fresh.at;
   f->items.len = f->fresh.len;
@@ -225,15 +253,17 @@ static bool files_advance(td_stage *s) {
   bool changed = false;
   while (td_stage_has_room(s)) {
     take_over(f);
-    if (!f->reading) start_reading(f);
-    if (td_stage_is_unwanted(s)) {
-      if (!is_read(f)) break; /* the task's end pokes */
-      cut(f);
-    } else if (f->items_at < f->items.len) {
-      put_item(f);
-    } else {
+    bool unwanted = td_stage_is_unwanted(s);
+    if (unwanted && f->reading && !is_read(f)) {
+      td_file_stop_fire(&f->stop); /* the task's end pokes */
       break;
     }
+    if (!unwanted && !f->reading) start_reading(f);
+    if (!unwanted && f->items_at == f->items.len) break;
+    if (unwanted)
+      cut(f);
+    else
+      put_item(f);
     changed = true;
   }
   return changed;
@@ -260,6 +290,7 @@ static void files_free(td_stage *s) {
   drop_items(f->fresh.at, 0, f->fresh.len);
   td_vec_free(&f->items);
   td_vec_free(&f->fresh);
+  td_file_stop_deinit(&f->stop);
   td_source_close(f->source);
   for (int64_t i = 0; f->path && i < f->n_paths; i++) td_free(f->path[i]);
   td_free(f->path);
@@ -269,12 +300,23 @@ static void files_free(td_stage *s) {
 
 static void files_why(td_stage *s, td_str *out) {
   const files *f = (const files *)s;
-  if (f->reading) td_str_add(out, "files are being read");
+  int64_t path = __atomic_load_n(&f->reads, __ATOMIC_RELAXED);
+  if (path >= 0)
+    td_str_addf(out, "'%s' is being read", f->path[path]);
+  else if (path == SOMETHING)
+    td_str_add(out, "files are being read");
+}
+
+/* Also when it is closed. */
+static void files_rest(td_stage *s) {
+  files *f = (files *)s;
+  if (f->reading) td_file_stop_fire(&f->stop);
 }
 
 static const td_stage_kind files_kind = {.name = "files",
                                          .advance = files_advance,
                                          .load = files_load,
+                                         .rest = files_rest,
                                          .free = files_free,
                                          .why = files_why};
 
@@ -288,6 +330,7 @@ static td_status *fill(files *f, const td_pipeline_files *o) {
   f->shuffle = o->shuffle;
   f->seed = o->seed;
   f->order_of = -1;
+  f->reads = NOTHING;
   f->compression =
       td_strdup(o->options.compression ? o->options.compression : "");
   f->options.compression = f->compression;

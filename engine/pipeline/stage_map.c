@@ -1,9 +1,11 @@
 /* stage_map.c - stages that compute: a function of each element, several at
  * once, in the order of the elements.
  *
- * Each element is a step of the callable. Its random ops draw by the epoch and
- * the element's number there, whichever thread computes it when, and so do when
- * a state is restored. A filter's function tells whether its element is kept.
+ * Each element is a step of the callable. One that is computed before those
+ * ahead of it waits for them, and others are begun meanwhile, as many as may be
+ * computed at once. Random ops draw by the epoch and the element's number
+ * there, whichever thread computes it when, and so do when a state is restored.
+ * A filter's function tells whether its element is kept.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -27,6 +29,7 @@ typedef struct mapping {
   td_callable *f;
   int *feed;
   int n_feeds, n_fetches, parallel;
+  int32_t computing; /* atomic: jobs whose steps are not over */
   bool filters;
   TD_VEC(job *) jobs; /* a queue: from jobs_at on */
   size_t jobs_at;
@@ -41,6 +44,7 @@ static size_t under_way(const mapping *m) {
 static void step_ended(void *arg) {
   job *j = arg;
   td_stage *s = j->stage;
+  __atomic_fetch_sub(&((mapping *)s)->computing, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&j->over, 1, __ATOMIC_RELEASE);
   td_stage_poke(s);
 }
@@ -58,8 +62,12 @@ static td_status *start_step(mapping *m, job *j, const td_mark *before) {
   if (!in) return td_oom();
   for (int i = 0; i < m->n_feeds; i++) in[i] = j->e.at[m->feed[i]];
   td_stage_begin(&m->base);
+  __atomic_fetch_add(&m->computing, 1, __ATOMIC_RELAXED);
   td_status *s = td_async_start(m->f, in, &o, &j->step);
-  if (!td_ok(s)) td_stage_not_begun(&m->base);
+  if (!td_ok(s)) {
+    __atomic_fetch_sub(&m->computing, 1, __ATOMIC_RELAXED);
+    td_stage_not_begun(&m->base);
+  }
   if (in != few) td_free(in);
   return s;
 }
@@ -164,13 +172,20 @@ static bool is_over(const mapping *m) {
          __atomic_load_n(&m->jobs.at[m->jobs_at]->over, __ATOMIC_ACQUIRE);
 }
 
+static int computing(const mapping *m) {
+  return __atomic_load_n(&m->computing, __ATOMIC_RELAXED);
+}
+
+static bool may_begin(const mapping *m) {
+  return computing(m) < m->parallel && under_way(m) < 2 * (size_t)m->parallel &&
+         td_stage_has_input(&m->base);
+}
+
 static bool map_advance(td_stage *s) {
   mapping *m = (mapping *)s;
   bool changed = false;
   for (; is_over(m) && td_stage_has_room(s); changed = true) end(m);
-  for (; under_way(m) < (size_t)m->parallel && td_stage_has_input(s);
-       changed = true)
-    begin(m);
+  for (; may_begin(m); changed = true) begin(m);
   return changed;
 }
 
@@ -198,7 +213,7 @@ static void map_free(td_stage *s) {
 
 static void map_why(td_stage *s, td_str *out) {
   const mapping *m = (const mapping *)s;
-  td_str_addf(out, "%s computes %zu of %d", s->kind->name, under_way(m),
+  td_str_addf(out, "%s computes %d of %d", s->kind->name, computing(m),
               m->parallel);
 }
 

@@ -11,7 +11,9 @@ TD_BEGIN
 typedef struct td_async td_async;
 
 /* One step of `c`. Feeds are retained. options->interrupt is not looked at.
- * Caller owns the result. */
+ * With options->queued it is refused, RESOURCE_EXHAUSTED, while results of the
+ * session's steps of which nobody has waited hold queued_bytes. Caller owns the
+ * result. */
 td_status *td_async_start(td_callable *c, const td_tensor *feeds,
                           const td_step_options *options,
                           td_async **out) TD_MUST_USE;

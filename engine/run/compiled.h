@@ -34,6 +34,7 @@ struct td_compiled {
   uint64_t used;          /* session->tick of the last use */
   bool held;              /* the regions of its nodes */
   td_compiled *next_gone; /* on its way out of the cache */
+  int64_t result_bytes;   /* atomic: of the last step that was counted */
   pthread_mutex_t lock;
   td_session_step
       *idle; /* lock: lock. Steps that are over, kept for the next */

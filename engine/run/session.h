@@ -22,6 +22,8 @@ TD_BEGIN
 
 typedef struct td_session td_session;
 
+enum { TD_QUEUED_BYTES = 1 << 30 };
+
 typedef struct td_session_options {
   int threads;         /* 0: all of the pool */
   int cpu_devices;     /* 0: 1 */
@@ -33,6 +35,7 @@ typedef struct td_session_options {
   bool roundtrip;      /* parts go through GraphDef bytes */
   int cache;           /* signatures kept, 0: 256 */
   const char *dump;    /* NULL: $TIDE_DUMP */
+  int64_t queued_bytes; /* of td_async, 0: TD_QUEUED_BYTES */
 } td_session_options;
 /* For tests, words of TIDE_TEST in the environment make every session verify or
  * roundtrip, and one that does not say how many CPU devices it wants has two and
@@ -75,6 +78,7 @@ typedef struct td_step_options {
   void (*ended)(void *arg); /* of td_async_start: called once the step is over,
                                on any thread, perhaps before that returns */
   void *ended_arg;
+  bool queued; /* of td_async_start: results count until somebody takes them */
   /* (optional) Does what the node of `c` asks the thread that waits to do: sets
    * the outputs. Called where the step is waited for. */
   td_status *(*serve)(struct td_kernel_ctx *c);

@@ -55,6 +55,8 @@ struct td_session {
   td_session_step *running; /* lock: lock */
   td_session_guest *guests; /* lock: lock */
   bool closed;              /* lock: lock */
+  int64_t queued;           /* atomic: bytes of results of started steps that
+                               nobody has taken, as far as they can be told */
   td_session_stats stats;   /* atomic fields */
 };
 

@@ -95,6 +95,7 @@ static void fill(td_session_step *step, td_session *s, td_compiled *c,
   step->number = __atomic_add_fetch(&s->steps_begun, 1, __ATOMIC_RELAXED);
   step->finished = step->cancelled = step->given_up = 0;
   step->ended = NULL;
+  step->queued = -1;
   step->status = step->cause = NULL;
   step->timer = step->give_up_timer = 0;
   step->ending = false;
@@ -126,6 +127,31 @@ td_status *td_session_step_new(td_session *s, td_compiled *c,
   return NULL;
 }
 
+/* ---- results that wait ---- */
+
+/* From now on `bytes` are its own; -1: it is not counted any more. Nothing is
+ * done for one that is not counted. */
+static void requeue(td_session_step *step, int64_t bytes) {
+  int64_t was = __atomic_load_n(&step->queued, __ATOMIC_ACQUIRE);
+  do
+    if (TD_LIKELY(was < 0)) return;
+  while (!__atomic_compare_exchange_n(&step->queued, &was, bytes, false,
+                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+  __atomic_fetch_add(&step->session->queued, (bytes < 0 ? 0 : bytes) - was,
+                     __ATOMIC_ACQ_REL);
+}
+
+/* Until now the bytes of the last step of this signature stood for them. */
+static void count_results(td_session_step *step) {
+  int64_t bytes = 0;
+  if (TD_LIKELY(__atomic_load_n(&step->queued, __ATOMIC_ACQUIRE) < 0)) return;
+  for (int i = 0; i < step->compiled->n_fetches; i++)
+    if (td_tensor_valid(&step->rets[i]))
+      bytes += (int64_t)td_tensor_bytes(&step->rets[i]);
+  __atomic_store_n(&step->compiled->result_bytes, bytes, __ATOMIC_RELAXED);
+  requeue(step, bytes);
+}
+
 /* ---- ending ---- */
 
 static void release_values(td_session_step *step) {
@@ -154,6 +180,7 @@ void td_session_step_release(td_session_step *step) {
   td_session *s = step->session;
   if (step->timer) td_timer_cancel(step->timer);
   td_waiter_run(&step->waiter); /* what a cancel had left of no use */
+  requeue(step, -1);
   release_values(step);
   bool again = !td_cancelled(&step->cancelled) && td_ok(step->status);
   td_status_release(step->status);
@@ -204,6 +231,7 @@ static void stop_giving_up(td_session_step *step) {
 static void finish(td_session_step *step) {
   __atomic_fetch_add(&step->session->stats.steps, 1, __ATOMIC_RELAXED);
   unlist(step);
+  count_results(step);
   if (TD_UNLIKELY(step->elsewhere)) stop_giving_up(step);
   __atomic_store_n(&step->finished, 1, __ATOMIC_RELEASE);
   td_waiter_wake(&step->waiter);
@@ -454,6 +482,7 @@ td_status *td_session_step_wait(td_session_step *step, int64_t until,
 
 td_status *td_session_step_results(td_session_step *step, td_tensor *fetches) {
   td_status *s = td_status_retain(step->status);
+  requeue(step, -1);
   if (td_ok(s)) s = check_fetches(step);
   /* What a portion that was left behind may still set is let go with it. */
   bool left = !td_ok(s) && td_cancelled(&step->given_up);

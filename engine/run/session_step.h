@@ -38,6 +38,8 @@ struct td_session_step {
   td_caller caller; /* they, for kernels; where options.caller points to it */
   void (*ended)(void *arg); /* (optional) called then, on any thread */
   void *ended_arg;
+  int64_t queued; /* atomic: bytes of session->queued that are its own, until
+                     its results are taken or let go; -1: it is not counted */
   uint64_t timer;
   bool elsewhere;         /* a portion is not of this process: see give_up */
   bool ending;            /* lock: lock. Nobody is given up any more */

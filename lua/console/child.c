@@ -61,6 +61,7 @@ static void plain_signals(posix_spawnattr_t *attr) {
   sigemptyset(&set);
   posix_spawnattr_setsigmask(attr, &set);
   sigaddset(&set, SIGPIPE);
+  sigaddset(&set, SIGXFSZ);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGQUIT);
   posix_spawnattr_setsigdefault(attr, &set);

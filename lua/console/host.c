@@ -154,7 +154,7 @@ typedef struct job {
   char **argv;
   td_str *text; /* what it prints, or its error */
   td_host_outcome outcome;
-  int result; /* of a command */
+  int result; /* of a command; of a script: the exit code it wants */
 } job;
 
 /* Is the innermost frame of Lua code one of the library's? Then it is to blame,
@@ -281,6 +281,14 @@ static void finish_lines(lua_State *L, job *j) {
   }
 }
 
+/* What the script wants the process to end with. */
+static int code_wanted(lua_State *L, job *j) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+  if (lua_getfield(L, -1, "tide.script.signals") != LUA_TTABLE) return 0;
+  lua_getfield(L, -1, "exit_code");
+  return call(L, j, 0, 1) ? (int)lua_tointeger(L, -1) : 0;
+}
+
 static int run_script(lua_State *L) {
   job *j = lua_touserdata(L, 1);
   bool in = j->path && !strcmp(j->path, "-");
@@ -291,20 +299,29 @@ static int run_script(lua_State *L) {
     j->outcome = TD_HOST_ERROR;
     return 0;
   }
-  call(L, j, push_arguments(L), 0);
+  bool ended = call(L, j, push_arguments(L), 0);
   finish_lines(L, j);
+  if (ended) j->result = code_wanted(L, j);
   return 0;
 }
 
 td_host_outcome td_host_file(td_host *h, const char *path, td_str *text) {
   job j = {.path = path, .text = text};
-  return run(&h->first, run_script, &j);
+  td_host_outcome o = run(&h->first, run_script, &j);
+  h->exit_code = j.result;
+  return o;
 }
 
 td_host_outcome td_host_string(td_host *h, const char *code, const char *name,
                                td_str *text) {
   job j = {.code = code, .name = name, .text = text};
-  return run(&h->first, run_script, &j);
+  td_host_outcome o = run(&h->first, run_script, &j);
+  h->exit_code = j.result;
+  return o;
+}
+
+int td_host_exit_code(const td_host *h) {
+  return h->exit_code;
 }
 
 /* ---- services ---- */

@@ -65,6 +65,9 @@ void td_host_args(td_host *h, const char *name, int argc, char **argv);
 td_host_outcome td_host_file(td_host *h, const char *path, td_str *text);
 td_host_outcome td_host_string(td_host *h, const char *code, const char *name,
                                td_str *text);
+/* What the last script that came to its end wants the process to end with:
+ * 0, unless it was told to stop and is to be started again. */
+int td_host_exit_code(const td_host *h);
 /* Runs subcommand tide.cli.<name> with the arguments; its result is the exit
  * code, in *code. NOT_FOUND is -1. */
 td_host_outcome td_host_command(td_host *h, const char *name, int argc,

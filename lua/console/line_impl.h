@@ -41,6 +41,7 @@ struct td_host {
   /* At each line of Lua code, while a debugger looks on; else NULL. Guarded by
    * the interpreter. */
   lua_Hook debug_hook;
+  int exit_code;        /* that the last script wants */
   bool warns;           /* warn("@on") was said. Guarded likewise */
   bool warning_goes_on; /* pieces of a warning are to come */
 };

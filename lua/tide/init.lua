@@ -56,8 +56,10 @@ local exports = {
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},
+  ["data.safetensors"] = {"load_safetensors", "save_safetensors"},
   ["data.record_files"] = {"record_writer"},
   ["data.example"] = {"example", "sequence_example"},
+  ["script.flags"] = {"flags"},
   ["script.options"] = {"options"},
   ["insight.compare"] = {"compare"},
   ["help.help"] = {"help"},
@@ -103,7 +105,7 @@ local modules = {
   losses = "tide.nn.losses", metrics = "tide.nn.metrics",
   initializers = "tide.variables.initializers",
   regularizers = "tide.variables.regularizers", value = "tide.run.value",
-  flags = "tide.script.flags", progress = "tide.script.progress",
+  progress = "tide.script.progress",
   test = "tide.script.test", ui = "tide.ui", comm = "tide.ui.comm",
 }
 

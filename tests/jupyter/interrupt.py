@@ -52,6 +52,13 @@ KINDS = {
                           "local b = td.train.batch(q:dequeue(), 2)\n"
                           "td.train.start_queue_runners(sess)\n"
                           "while true do pcall(sess.run, sess, b) end",
+    "reading a pipe": "sess:run(td.read_file(PIPE))",
+    "a loop over a pipe": "for _ in td.data.lines(PIPE):batches() do end",
+    "a reader of a pipe":
+        "local q = td.fifo_queue(2, 'string', {})\nsess:run(q:enqueue(PIPE))\n"
+        "local _, line = td.reader.text_lines():read(q)\n"
+        "while true do pcall(sess.run, sess, line) end",
+    "a table from a pipe": "td.load_csv(PIPE)",
     "a child": "os.execute 'sleep 60'",
     "a pipe from a child": "return io.popen('sleep 60'):read 'a'",
     "printing": "while true do print(count) count = count + 1 end",
@@ -103,6 +110,9 @@ def whole(client):
 def make_kind(code):
     def test(client):
         client.run(SETUP)
+        if "PIPE" in code:
+            client.run("PIPE = os.tmpname() os.remove(PIPE) "
+                       "os.execute('mkfifo ' .. PIPE)")
         for delay in (0, 0.03, 0.15):
             m = client.start_running(code)
             time.sleep(delay)
@@ -110,11 +120,54 @@ def make_kind(code):
             assert len(r.of("error")) == 1, r.of("error")
             assert r.content["traceback"]
         whole(client)
+        if "PIPE" in code:
+            client.run("os.remove(PIPE)")
     return test
 
 
 for _name, _code in KINDS.items():
     globals()["test_" + _name.replace(" ", "_")] = make_kind(_code)
+
+
+def opened(kernel):
+    return [len(os.listdir(f"/proc/{kernel.process.pid}/{of}"))
+            for of in ("fd", "task")]
+
+
+def test_pipes_time_after_time(kernel, client):
+    client.run(SETUP + """
+PIPE = os.tmpname() os.remove(PIPE) os.execute('mkfifo ' .. PIPE)
+x = td.read_file(PIPE)
+lines = td.data.lines(PIPE):batches()
+""")
+    path = client.run("PIPE").value().strip('"')
+    cells = "sess:run(x)", "td.load_csv(PIPE)", "return lines()"
+
+    def interrupt_one(code):
+        m = client.start_running(code)
+        time.sleep(0.02)
+        stopped(client, m)
+
+    for code in cells:
+        interrupt_one(code)
+    client.run("collectgarbage()")
+    before = opened(kernel)
+    for i in range(20):
+        interrupt_one(cells[i % 3])
+    client.run("collectgarbage()")
+    until = time.monotonic() + 3  # threads stay for a while
+    while (any(n > k for n, k in zip(opened(kernel), before))
+           and time.monotonic() < until):
+        time.sleep(0.05)
+    assert all(n <= k for n, k in zip(opened(kernel), before)), (
+        opened(kernel), before)
+    whole(client)
+    m = client.start_running("return lines().line:item()")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("tide\n")
+    r = client.finish(m)
+    assert r.value() == '"tide"', (r.content, r.shown)
+    os.unlink(path)
 
 
 CLOSING = """closed = 0

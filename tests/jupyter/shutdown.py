@@ -135,6 +135,17 @@ def running(command):
     return found
 
 
+def test_by_sigterm_while_a_job_hears_it(fresh):
+    k = fresh()
+    with k.client() as c:
+        c.run("heard = require('tide.script.signals').open()")
+        k.signal(signal.SIGUSR1)
+        r = c.run("return heard:asked()")
+        assert "SIGUSR1" in r.value(), r.value()
+        k.signal(signal.SIGTERM)
+        assert k.wait() == 0
+
+
 def test_children_end_with_it(fresh):
     k = fresh()
     with k.client() as c:

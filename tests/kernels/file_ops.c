@@ -5,16 +5,15 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "engine/base/file.h"
 #include "engine/base/file_fault.h"
+#include "engine/base/io_threads.h"
 #include "engine/io/record.h"
 #include "tests/engine/base/mem_files.h"
-#include "tests/kernels/net.h"
+#include "tests/engine/base/pipes.h"
+#include "tests/kernels/waiting.h"
 
 static td_tensor text(const char *s) {
   td_tensor t;
@@ -164,54 +163,76 @@ static void test_record_input_loses_nothing(void **state) {
 
 /* ---- cancelling ---------------------------------------------------------- */
 
+/* The thread that reads the pipe lets go of it at once, time after time. */
 static void test_cancelled_while_a_thread_reads(void **state) {
   (void)state;
-  td_str dir = {0}, path = {0};
-  OK(td_file_temp_dir(80, &dir));
-  td_str_addf(&path, "%s/p", td_str_c(&dir));
-  assert_int_equal(mkfifo(path.at, 0600), 0);
-  int fd = open(path.at, O_RDWR);
+  fifo p;
   net n;
+  fifo_init(&p);
   net_init(&n, 1);
-  td_edge e = op(&n, "ReadFile", path.at, NULL);
-  net_wait wait = {.mutex = PTHREAD_MUTEX_INITIALIZER,
-                   .cond = PTHREAD_COND_INITIALIZER};
-  td_kernel k;
-  td_tensor in, out = {.dtype = TD_INVALID};
-  OK(td_kernel_init(&k, e.node, n.device, n.states));
-  OK(net_run(&n, e.node->in[0], &in));
-  td_kernel_ctx c = {.kernel = &k,
-                     .step = &n.step,
-                     .in = &in,
-                     .out = &out,
-                     .n_in = 1,
-                     .n_out = 1,
-                     .done = net_done,
-                     .owner = &wait};
-  k.def->start(&c);
-  td_str text_ = {0};
-  k.def->why(&c, &text_);
-  assert_string_equal(td_str_c(&text_), "a thread that reads a file");
-  td_str_deinit(&text_);
-  td_cancel_fire(n.cancel, NULL);
-  k.def->cancel(&c);
-  assert_true(wait.over);
-  FAILS(wait.status, TD_CANCELLED, "");
-  k.def->cancel(&c); /* again: nothing */
-  wait.over = false;
-  k.def->start(&c); /* in a step that is stopped */
-  assert_true(wait.over);
-  FAILS(wait.status, TD_CANCELLED, "");
-  td_tensor_release(&in);
-  td_kernel_deinit(&k);
+  td_edge e = op(&n, "ReadFile", p.path, NULL);
+  int before = fifo_descriptors();
+  for (int i = 0; i < 3 * TD_IO_THREADS; i++) {
+    waiting w;
+    waiting_start(&w, &n, e);
+    waiting_why(&w, "a thread that reads '");
+    waiting_why(&w, p.path);
+    if (i % 4) usleep(1000);
+    waiting_cancel(&w);
+    assert_true(waiting_over(&w));
+    waiting_cancel(&w); /* again: nothing */
+    FAILS(waiting_end(&w), TD_CANCELLED, "");
+    waiting_drop(&w);
+    if (i % 4 == 3) fifo_let_go(before);
+  }
+  fifo_let_go(before);
+  td_edge other = op(&n, "WriteFile", "mem://b", "moon");
+  OK(net_do(&n, other));
   net_deinit(&n);
-  assert_int_equal(write(fd, "x", 1), 1);
-  close(fd);
-  usleep(50000); /* the errand ends by itself */
-  unlink(path.at);
-  rmdir(dir.at);
-  td_str_deinit(&path);
-  td_str_deinit(&dir);
+  fifo_deinit(&p);
+  mem_files_clear();
+}
+
+static void test_in_a_step_that_is_stopped(void **state) {
+  (void)state;
+  fifo p;
+  net n;
+  waiting w;
+  fifo_init(&p);
+  net_init(&n, 1);
+  td_edge e = op(&n, "ReadFile", p.path, NULL);
+  td_cancel_fire(n.cancel, NULL);
+  waiting_start(&w, &n, e);
+  assert_true(waiting_over(&w));
+  FAILS(waiting_end(&w), TD_CANCELLED, "");
+  waiting_drop(&w);
+  net_deinit(&n);
+  fifo_deinit(&p);
+}
+
+/* A draw that waits for one of its files ends, too, and others may follow. */
+static void test_record_input_from_a_pipe(void **state) {
+  (void)state;
+  fifo p;
+  net n;
+  fifo_init(&p);
+  net_init(&n, 1);
+  td_note attrs[] = {{"file_pattern", td_attr_string(p.path)},
+                     {"batch_size", td_attr_int(4)}};
+  td_edge e = net_node(&n, "RecordInput", NULL, 0, attrs, 2);
+  int before = fifo_descriptors();
+  for (int i = 0; i < 4; i++) {
+    waiting w;
+    waiting_start(&w, &n, e);
+    waiting_why(&w, p.path);
+    usleep(10000);
+    waiting_cancel(&w);
+    FAILS(waiting_end(&w), TD_CANCELLED, "");
+    waiting_drop(&w);
+  }
+  net_deinit(&n);
+  fifo_let_go(before);
+  fifo_deinit(&p);
 }
 
 int main(void) {
@@ -221,6 +242,8 @@ int main(void) {
       cmocka_unit_test(test_files_fail),
       cmocka_unit_test(test_record_input_loses_nothing),
       cmocka_unit_test(test_cancelled_while_a_thread_reads),
+      cmocka_unit_test(test_in_a_step_that_is_stopped),
+      cmocka_unit_test(test_record_input_from_a_pipe),
   };
   td_status_release(td_file_system_register(&mem_file_system));
   return cmocka_run_group_tests(tests, NULL, NULL);

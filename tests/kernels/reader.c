@@ -7,16 +7,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "engine/base/clock.h"
-#include "engine/base/file.h"
 #include "engine/base/file_fault.h"
+#include "engine/base/io_threads.h"
 #include "kernels/reader_state.h"
 #include "tests/engine/base/mem_files.h"
+#include "tests/engine/base/pipes.h"
 #include "tests/kernels/net.h"
 
 /* ---- a queue, a reader, files -------------------------------------------- */
@@ -231,36 +228,68 @@ static void test_cancelled_before_it_begins(void **state) {
   world_deinit(&w);
 }
 
-/* A thread stands in a read that nobody ends: the step goes on at once, the
- * records that come then are the next one's. */
-static void test_cancelled_while_a_thread_reads(void **state) {
-  (void)state;
-  char value[64];
-  td_str dir = {0}, path = {0};
+static void wait_until_it_reads(reading *r, const char *path) {
+  int64_t until = td_clock_now() + 10 * (int64_t)1000000000;
+  while (!strstr(why(r), "which reads") && td_clock_now() < until) usleep(1000);
+  assert_non_null(strstr(why(r), path));
+}
+
+/* A thread stands in a read of a pipe: the step goes on at once, the thread
+ * ends soon, and what comes then, and came before, is the next one's. */
+static void cancelled_at_a_pipe(int64_t most) {
+  char value[64], want[16];
   reading r;
   world w;
-  OK(td_file_temp_dir(80, &dir));
-  td_str_addf(&path, "%s/p", td_str_c(&dir));
-  assert_int_equal(mkfifo(path.at, 0600), 0);
-  int fd = open(path.at, O_RDWR); /* else opening it would wait, too */
-  world_init(&w, "TextLineReaderV2", 0);
-  put(&w, path.at);
-  start(&w, &r);
-  int64_t until = td_clock_now() + 10 * (int64_t)1000000000;
-  while (!strstr(why(&r), "which reads") && td_clock_now() < until)
-    usleep(1000);
-  assert_non_null(strstr(why(&r), path.at));
-  usleep(20000);
-  cancel(&r);
-  wait_for(&r, value, sizeof value);
-  assert_string_equal(value, "!1");
-  assert_int_equal(write(fd, "one\n", 4), 4);
+  fifo p;
+  fifo_init(&p);
+  world_init(&w, "TextLineReaderV2", most);
+  put(&w, p.path);
+  int before = fifo_descriptors(), fd = fifo_open(&p);
+  for (int i = 0; i < 3 * TD_IO_THREADS; i++) {
+    start(&w, &r);
+    wait_until_it_reads(&r, p.path);
+    if (i % 2) usleep(3000);
+    cancel(&r);
+    wait_for(&r, value, sizeof value);
+    assert_string_equal(value, "!1");
+    if (i % 4) continue;
+    snprintf(want, sizeof want, "line %d", i);
+    fifo_put(fd, want); /* a line comes in pieces */
+    fifo_put(fd, "\n");
+    expect(&w, want);
+  }
+  fifo_let_go(before + 3); /* ours, the source's, and what wakes a reader */
   close(fd);
-  unlink(path.at);
-  rmdir(dir.at);
   world_deinit(&w);
-  td_str_deinit(&path);
-  td_str_deinit(&dir);
+  fifo_let_go(before);
+  fifo_deinit(&p);
+}
+
+static void test_cancelled_while_a_thread_reads(void **state) {
+  (void)state;
+  cancelled_at_a_pipe(0);
+  cancelled_at_a_pipe(5);
+}
+
+/* Of a pipe are given as many as there are. */
+static void test_up_to_of_a_pipe(void **state) {
+  (void)state;
+  world w;
+  fifo p;
+  td_tensor out[2];
+  fifo_init(&p);
+  world_init(&w, "TextLineReaderV2", 10);
+  put(&w, p.path);
+  int fd = fifo_open(&p);
+  fifo_put(fd, "one\ntwo\nthr");
+  OK(net_run(&w.net, w.read, out));
+  assert_int_equal(td_tensor_count(&out[1]), 2);
+  for (int i = 0; i < 2; i++) td_tensor_release(&out[i]);
+  fifo_put(fd, "ee\n");
+  expect(&w, "three");
+  close(fd);
+  world_deinit(&w);
+  fifo_deinit(&p);
 }
 
 /* ---- faults -------------------------------------------------------------- */
@@ -368,6 +397,7 @@ int main(void) {
       cmocka_unit_test(test_cancelled_while_it_waits),
       cmocka_unit_test(test_cancelled_before_it_begins),
       cmocka_unit_test(test_cancelled_while_a_thread_reads),
+      cmocka_unit_test(test_up_to_of_a_pipe),
       cmocka_unit_test(test_every_operation_fails),
       cmocka_unit_test(test_no_memory),
       cmocka_unit_test(test_any_bytes_as_state),

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "kernels/table_map.h"
-#include "tests/kernels/net.h"
+#include "tests/engine/base/pipes.h"
+#include "tests/kernels/waiting.h"
 
 /* ---- building ------------------------------------------------------------ */
 
@@ -472,6 +473,41 @@ static void test_lines(void **state) {
   expect_numbers("a\r\nb\r\nc\r\n", STRINGS("a", "b", "c", "a\r"), 4, in_order);
 }
 
+/* The step that waits for a pipe ends when it is cancelled; the table is as it
+ * was. */
+static void test_a_pipe_is_given_up(void **state) {
+  (void)state;
+  net w;
+  fifo p;
+  fifo_init(&p);
+  net_init(&w, 1);
+  td_edge t = table_of(&w, "HashTableV2", TD_STRING, TD_INT64);
+  td_edge load = load_node(&w, t, p.path, &numbers);
+  int before = fifo_descriptors();
+  for (int i = 0; i < 4; i++) {
+    waiting x;
+    waiting_start(&x, &w, load);
+    waiting_why(&x, p.path);
+    usleep(i * 5000);
+    waiting_cancel(&x);
+    FAILS(waiting_end(&x), TD_CANCELLED, p.path);
+    waiting_drop(&x);
+    fifo_let_go(before);
+  }
+  int fd = fifo_open(&p);
+  fifo_put(fd, "moon\n");
+  waiting x;
+  waiting_start(&x, &w, load);
+  usleep(20000);
+  close(fd);
+  OK(waiting_end(&x));
+  waiting_drop(&x);
+  int64_t first = 0;
+  expect_ints(&w, find_node(&w, t, STRINGS("moon"), one_long(-1)), 1, &first);
+  net_deinit(&w);
+  fifo_deinit(&p);
+}
+
 /* What a file of that text is refused with. */
 static td_status *refused(const char *text, const lines *l) {
   net w;
@@ -713,6 +749,7 @@ int main(void) {
       cmocka_unit_test(test_dense),
       cmocka_unit_test(test_dense_vectors),
       cmocka_unit_test(test_lines),
+      cmocka_unit_test(test_a_pipe_is_given_up),
       cmocka_unit_test(test_bad_files),
       cmocka_unit_test(test_columns),
       cmocka_unit_test(test_large_file),

@@ -105,6 +105,30 @@ function tests.start_and_loop()
   lu.assertTrue(endless:done())
 end
 
+-- Results are 400,000 bytes each. What is over counts until it is taken or
+-- nobody has the handle.
+function tests.started_steps_hold_no_more_than_queued_bytes()
+  local x = td.placeholder("float32", {}, "x")
+  local y = td.fill({100000}, x)
+  local sess <close> = td.session{queued_bytes = 1000000}
+  local function start(v) return sess:start(y, {[x] = v}) end
+  start(0):wait()
+  local kept = {start(1), start(2)}
+  local _, e = pcall(start, 3)
+  lu.assertEquals(e.code, "resource_exhausted")
+  lu.assertStrContains(e.message, "hold 800000 bytes of results, and this one "
+    .. "would add 400000; queued_bytes of the session is 1000000")
+  lu.assertEquals(kept[1]:wait()[0]:item(), 1.0)
+  kept[3] = start(3)
+  helper.raises("wait for some of them", start, 4)
+  kept = {}
+  for i = 1, 20 do start(i) end
+  lu.assertEquals(start(7):wait()[0]:item(), 7.0)
+  local small <close> = td.session{queued_bytes = 1}
+  for _ = 1, 3 do small:start(y, {[x] = 1}):wait() end -- one is let in
+  raises("queued_bytes must be at least 1", td.session, {queued_bytes = -1})
+end
+
 function tests.the_log_of_a_loop()
   local v = td.variable(0, "v")
   local up = v:assign_add(1)

@@ -40,6 +40,49 @@ function tests.flags_refused()
   raises("default", td.flags, {x = {}}, {})
 end
 
+-- --resume belongs to the script's own words, not to a list that is given.
+function tests.flags_resume()
+  local flags = require "tide.script.flags"
+  local was = arg
+  local function words(list) rawset(_G, "arg", list) end
+  local _ <close> = setmetatable({}, {__close = function() words(was) end})
+  raises("no flag --resume", td.flags, defaults, {"--resume"})
+  lu.assertEquals(td.flags({resume = 3}, {"--resume", "4"}).resume, 4)
+  words{}
+  lu.assertFalse(flags.resume())
+  words{"--resum"}
+  raises("did you mean --resume?", td.flags, defaults)
+  words{"--resume", "--lr", "2", "word"}
+  local values = td.flags(defaults)
+  lu.assertEquals({values.lr, values[1], values.resume}, {2.0, "word"})
+  lu.assertTrue(flags.resume())
+  lu.assertTrue(flags.last() == values)
+end
+
+function tests.flags_compared()
+  local flags = require "tide.script.flags"
+  local function said(was, is)
+    local list = {}
+    for i, d in ipairs(flags.differences(was, is)) do list[i] = d.text end
+    return table.concat(list, "; ")
+  end
+  local rows = {
+    {{lr = 0.001}, {lr = 0.01}, "--lr was 0.001, is 0.01"},
+    {{lr = 1}, {lr = 1.0}, ""}, {{lr = 0 / 0}, {lr = 0 / 0}, ""},
+    {{b = 1, a = "x"}, {b = 2, a = "y"},
+     '--a was "x", is "y"; --b was 1, is 2'},
+    {{a = true}, {}, "--a was true, is not there"},
+    {{}, {a = false}, "--a was not there, is false"},
+    {{resume = true, "word"}, {"other"}, ""},
+    {{}, {["\27[1m"] = "\27\n"}, '--?[1m was not there, is "\\27\\n"'},
+  }
+  for i, row in ipairs(rows) do
+    lu.assertEquals(said(row[1], row[2]), row[3], "row " .. i)
+  end
+  lu.assertEquals(flags.list{b = 1, a = "x", "word", resume = true},
+                  {{name = "a", value = "x"}, {name = "b", value = 1}})
+end
+
 function tests.progress()
   local seen = 0
   for i in td.progress(3) do seen = seen + i end

@@ -7,6 +7,7 @@ import pty
 import signal
 import subprocess
 import termios
+import time
 import unittest
 
 from terminal import TIDE, Terminal, ctrl
@@ -76,6 +77,34 @@ class Session(unittest.TestCase):
             self.assertTrue(any("interrupt" in line.lower() for line in t.text()))
             t.enter("s:run(q:enqueue(42)) s:run(q:dequeue())")
             self.assertTrue(any(line.endswith("42") for line in t.text()))
+
+    # Of each the thread that reads comes back: all are interrupted more often than
+    # there are threads for that, and then what is written is read.
+    def test_ctrl_c_ends_the_reading_of_a_pipe(self):
+        with Terminal() as t:
+            pipe = t.home + "/pipe"
+            os.mkfifo(pipe)
+            t.start().enter(f"pipe = '{pipe}' s = td.session() q = td.fifo_queue(2, 'string', {{}})")
+            t.enter("lines = td.data.lines(pipe):batches() s:run(q:enqueue(pipe))")
+            t.enter("key, line = td.reader.text_lines():read(q) whole = td.read_file(pipe)")
+            codes = ["s:run(whole)"] * 10 + ["td.load_csv(pipe)"] * 10 + ["s:run(line)"] * 3 + ["lines()"] * 3
+            for n, code in enumerate(codes):
+                t.send(f"print('on {n}') print({code})")
+                t.raw("\r")
+                t.wait(lambda: f"on {n}" in t.text(), "the reading") # pylint: disable=cell-var-from-loop
+                time.sleep(0.02)
+                begun = time.monotonic()
+                t.raw(ctrl("c"))
+                t.sent += 1
+                t.wait(lambda: t.state["keys"] >= t.sent and not t.state["text"], "the prompt")
+                self.assertLess(time.monotonic() - begun, 1)
+            t.send("print(lines().line:item())")
+            t.raw("\r")
+            with open(pipe, "w", encoding="utf-8") as f:
+                f.write("moon\n")
+            t.sent += 1
+            t.wait(lambda: t.state["keys"] >= t.sent and not t.state["text"], "the prompt")
+            self.assertTrue(any("moon" in row for row in t.text()), t.text())
 
     def test_ctrl_d_leaves(self):
         with Terminal() as t:

@@ -241,7 +241,7 @@ end
 --- Is that name of td a table: a module or a place?
 function known.is_module(name)
   local meta = getmetatable(td)
-  return meta.__modules[name] and name ~= "flags" and name ~= "progress"
+  return meta.__modules[name] and name ~= "progress"
     or meta.__module_of[name] == "tide.namespaces" or name == "raw"
 end
 

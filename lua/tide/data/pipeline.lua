@@ -319,7 +319,8 @@ function methods:cache(path)
               {add = function(p) p:cache(path) end})
 end
 
---- Keeps n elements ready, beyond the two that each stage does.
+--- Keeps n elements ready, beyond the two that each stage does; fewer once
+-- those of a stage hold 256 MiB.
 function methods:prefetch(n)
   integer(n, "prefetch: n", 1)
   return with(self, ("prefetch(%d)"):format(n),

@@ -3,6 +3,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local libraries = require "tide.doctor.libraries"
 local spec = require "tide.jupyter.spec"
 local td = require "tide"
 
@@ -20,45 +21,28 @@ local function processor(r)
   end
 end
 
-local PACKAGES = {OpenBLAS = "libopenblas0-pthread", oneDNN = "libdnnl2"}
-
 -- Without them Tide computes with code of its own, slower.
 local function doors(r)
   local found = core.doors()
-  for _, name in ipairs{"OpenBLAS", "oneDNN"} do
-    local d = found[name]
+  for _, row in ipairs(libraries.doors) do
+    local d = found[row.name]
     if d.used then
-      r:ok(name, d.about)
+      r:ok(row.name, d.about)
     else
-      r:problem(name, d.about .. "; Tide computes without it, slower",
-                "apt-get install " .. PACKAGES[name])
+      r:problem(row.name, d.about .. "; Tide computes without it, slower",
+                "apt-get install " .. row.package)
     end
   end
 end
 
--- Opened when they are needed: {names of the library, package, what for}.
-local OPTIONAL = {
-  {"libpng", {"libpng16.so.16"}, "libpng16-16", "PNG files, pictures in "
-    .. "notebooks"},
-  {"libjpeg", {"libjpeg.so.62"}, "libjpeg62-turbo", "JPEG files"},
-  {"giflib", {"libgif.so.7"}, "libgif7", "GIF files"},
-  {"libzip", {"libzip.so.4", "libzip.so.5"}, "libzip4", ".npz files"},
-  {"libpcre2", {"libpcre2-8.so.0"}, "libpcre2-8-0", "regular expressions"},
-  {"libcurl", {"libcurl.so.4"}, "libcurl4", "downloads"},
-}
-
 local function optional(r)
-  for _, row in ipairs(OPTIONAL) do
-    local name, files, package, use = table.unpack(row)
-    local found
-    for _, file in ipairs(files) do
-      found = found or core.opens(file) and file
-    end
+  for _, row in ipairs(libraries.optional) do
+    local found = libraries.find(row)
     if found then
-      r:ok(name, found)
+      r:ok(row.name, found)
     else
-      r:note(name, "not found; " .. use .. " will not work",
-             "apt-get install " .. package)
+      r:note(row.name, "not found; " .. row.use .. " will not work",
+             "apt-get install " .. row.package)
     end
   end
 end

@@ -210,7 +210,8 @@ At the prompt ?NAME tells about an op, a function, a method or an error code,
 .SH COMMANDS
 %s
 .SH EXIT STATUS
-0 success, 1 an error in the script, 2 wrong usage, 130 interrupted.
+0 success, 1 an error in the script, 2 wrong usage, 75 told to stop by a signal
+with all saved, to be started again, 130 interrupted.
 .SH ENVIRONMENT
 .TP
 .B TIDE_DATA

@@ -3,7 +3,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
-local flags = require "tide.script.flags"
+local flags = require("tide.script.flags").flags
 local folders = require "tide.jupyter.folders"
 
 local choice = {}

@@ -31,14 +31,18 @@ local registry = debug.getregistry()
 local close_raw = registry["tide.session"].__close
 
 local known = {"graph", "target", "threads", "cpu_devices", "soft_placement",
-               "passes_off", "cache", "verify", "roundtrip"}
+               "passes_off", "cache", "queued_bytes", "verify",
+               "roundtrip"}
 local types = {target = "string", threads = "integer", cpu_devices = "integer",
                soft_placement = "boolean", passes_off = "table",
-               cache = "integer", verify = "boolean", roundtrip = "boolean"}
+               cache = "integer", queued_bytes = "integer", verify = "boolean",
+               roundtrip = "boolean"}
 session.types = types
 
 --- A session: session{graph =, threads =, cpu_devices =, soft_placement =}. It
--- becomes the default one. Close it with :close() or by `<close>`.
+-- becomes the default one. Close it with :close() or by `<close>`. cache: how
+-- many signatures stay planned (256); queued_bytes: what results of steps may
+-- hold that were started and not waited for (2^30).
 function session.session(o)
   if core.kind(o) == "graph" then
     core.error("invalid_argument", "session: a graph is an option, "
@@ -225,6 +229,8 @@ function methods:callable(fetches, feeds)
 end
 
 --- Starts a step and returns at once: h:wait(seconds), h:done(), h:cancel().
+-- @raise resource_exhausted once steps that were started and not waited for
+-- hold queued_bytes of the session
 function methods:start(fetches, feeds, o)
   local g = session.graph_of(self, "start")
   local edges, values = fetch.feeds(g, feeds)
@@ -291,8 +297,8 @@ end
 --- How many steps a loop has done.
 -- @function handle:steps()
 
---- What a loop with a log kept, the last ten thousand at most: {loss = {steps =
--- {10, 20}, values = {0.5, 0.4}}}; steps count from 1.
+--- What a loop with a log kept, the last ten thousand at most, and no more than
+-- 64 MiB: {loss = {steps = {10, 20}, values = {0.5, 0.4}}}; steps count from 1.
 -- @function handle:log()
 
 -- ---- what is going on -----------------------------------------------------

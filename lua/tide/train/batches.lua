@@ -56,7 +56,15 @@ function batches.epoch(data, n, o, held)
     if batch then batch.size = rows_of(batch, column) end
     return batch
   end
-  return setmetatable({}, meta)
+  return setmetatable({loop = loop}, meta)
+end
+
+--- Has the loop of `held` go on from a state. `over`: the epoch it is in has
+-- been walked; the next one is asked for.
+function batches.resume(data, n, held, state, over)
+  if not batches.is_pipeline(data) or not state then return end
+  local loop = pipeline_epoch(data, n, held):restore(state)
+  loop.epochs = over and loop.epoch or loop.epoch - 1
 end
 
 --- One batch, to try things on.

@@ -14,6 +14,7 @@ local errors = require "tide.base.errors"
 local check = require "tide.train.check"
 local graph = require "tide.graph.graph"
 local progress = require "tide.script.progress"
+local saving = require "tide.train.fit_saving"
 local scope = require "tide.graph.scope"
 local ops = require("tide.ops").ops
 
@@ -210,7 +211,7 @@ end
 
 local fit_options = {"loss", "train", "data", "epochs", "batch", "metrics",
   "validation", "hooks", "inputs", "training", "session", "seed", "shuffle",
-  "title", "quiet"}
+  "title", "quiet", table.unpack(saving.options)}
 
 local function read_fit(o)
   o = args.read(o, fit_options, "fit")
@@ -238,6 +239,7 @@ local function read_fit(o)
   o.seed = o.seed or core.graph():get_seed()
   if o.seed then args.expect(o.seed, "integer", "fit: seed") end
   o.hooks = check.hooks(o.hooks)
+  saving.check(o)
   return o
 end
 
@@ -333,25 +335,60 @@ local function text(row)
   return table.concat(parts, ", ")
 end
 
--- The batches of an epoch: what a for loop walks and closes.
-local function walk(run, o)
+-- The batches of an epoch, from where it was left: what a for loop walks and
+-- closes, and the loop within.
+local function walk(run, o, left)
   local walked = batches.epoch(o.data, o.batch, {shuffle = o.shuffle ~= false,
     seed = o.seed and o.seed + run.epoch}, run.training)
-  if o.quiet then return walked end
-  return progress(walked, {title = (o.title or "epoch %d"):format(run.epoch)})
+  local loop = walked.loop
+  if left and not run.training.loop then loop:restore(left.loop) end
+  if o.quiet then return walked, loop end
+  return progress(walked, {title = (o.title or "epoch %d"):format(run.epoch)}),
+    loop
 end
 
-local function run_epoch(run, o, step)
-  local sum, n = 0.0, 0
-  for batch in walk(run, o) do
+-- True when a signal ends the training within the epoch.
+local function run_epoch(run, o, step, left)
+  run.sum, run.examples = left and left.sum or 0.0, left and left.examples or 0
+  local walked, loop = walk(run, o, left)
+  for batch in walked do
     run.step, run.batch = run.step + 1, batch
     run.loss = step(run.values(batch))
-    sum, n = sum + run.loss * batch.size, n + batch.size
+    run.sum = run.sum + run.loss * batch.size
+    run.examples = run.examples + batch.size
     call(run, "step_end")
+    if run.saving and run.saving:between(run, loop) then return true end
     if run.stopping then break end
   end
-  close_epoch(run, o, sum, n)
+  close_epoch(run, o, run.sum, run.examples)
   if not o.quiet then print(text(run.row)) end
+  return run.saving and run.saving:between(run) or false
+end
+
+-- Where a checkpoint left off: the first epoch to run, and the place within it
+-- when it is not over.
+local function resume(run, o)
+  local place = run.saving and run.saving:restore(run)
+  if not place then return 1, nil end
+  batches.resume(o.data, o.batch, run.training, place.loop, not place.in_epoch)
+  batches.resume(o.validation, o.batch, run.validation, place.validation, true)
+  run.row = run.history[#run.history]
+  if place.in_epoch then return place.epoch, place end
+  return place.epoch + 1, nil
+end
+
+local function run_epochs(run, o, step)
+  call(run, "begin")
+  local first, left = resume(run, o)
+  for epoch = first, o.epochs do
+    run.epoch = epoch
+    if not left then call(run, "epoch_begin") end
+    if run_epoch(run, o, step, left) then return end -- it goes on elsewhere
+    left = nil
+    if run.stopping then break end
+  end
+  if run.saving then run.saving:save(run) end
+  call(run, "finish")
 end
 
 --- Trains: each epoch all batches, shuffled, then the metrics of the validation
@@ -364,7 +401,10 @@ end
 -- (1); batch (100); metrics, inputs, training (fed true in steps), session as
 -- for evaluate; validation: data, too; hooks: list (td.train.early_stop, ...);
 -- seed of the shuffle (the graph's, when td.seed set one); shuffle = false;
--- quiet = true prints nothing
+-- quiet = true prints nothing; checkpoint: a folder to save into, every
+-- save_seconds (600) or save_steps and at the end; resume = true goes on from
+-- what is there, to the same bits; saver (one of all variables); flags: what
+-- td.flags gave, to be compared when it goes on
 -- @return the history: a list of {epoch =, step =, loss =, validation = {..}}
 -- @usage local x = td.placeholder("float32", {-1}, "x")
 -- local w = td.variable(0.0, "w")
@@ -376,20 +416,15 @@ end
 function train.fit(o)
   o = read_fit(o)
   local run = new_run(o)
+  local saved <close> = saving.open(o)
+  run.saving = saved
   rehearse(run, o)
   local step = run.session:callable({o.loss, with_updates(o.train, run.edges)},
                                     run.edges)
-  call(run, "begin")
-  for epoch = 1, o.epochs do
-    run.epoch = epoch
-    call(run, "epoch_begin")
-    run_epoch(run, o, step)
-    if run.stopping then break end
-  end
+  run_epochs(run, o, step)
   for _, held in ipairs{run.training, run.validation} do
     if held.loop then held.loop:close() end
   end
-  call(run, "finish")
   return run.history
 end
 

@@ -3,7 +3,8 @@
 -- A hook is a table of functions, each called as f(hook, run): begin,
 -- epoch_begin, step_end, epoch_end, finish. `run` tells session, options,
 -- epoch, epochs, step, loss, batch, row (the last epoch's), history; run.stop()
--- ends the training after the current step.
+-- ends the training after the current step. One that remembers something has
+-- state(hook), a plain table that goes into checkpoints, and restore(hook, s).
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
@@ -62,6 +63,8 @@ function train.early_stop(o)
     if since == 0 or not kept then return end
     for i, v in ipairs(list) do v:load(kept[i], run.session) end
   end
+  function hook.state() return {best = best, since = since, kept = kept} end
+  function hook.restore(_, s) best, since, kept = s.best, s.since, s.kept end
   return hook
 end
 

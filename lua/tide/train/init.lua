@@ -9,7 +9,7 @@ local train = {}
 
 for _, name in ipairs{"clip", "optimizers", "lbfgs", "schedules", "averages",
                       "fit", "hooks", "queue_runner", "coordinator",
-                      "input"} do
+                      "input", "checkpoints", "saver", "supervisor"} do
   for key, f in pairs(require("tide.train." .. name)) do train[key] = f end
 end
 

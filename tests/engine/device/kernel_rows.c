@@ -135,7 +135,7 @@ static void test_bad_rows(void **state) {
       {{.op = "TestTypes", CPU}, "run or start"},
       {{.op = "TestTypes", CPU, .start = wait_start}, "cannot be cancelled"},
       {{.op = "TestTypes", CPU, .run = never_run, .start = wait_start},
-       "run or start"},
+       "cannot be cancelled"},
       {{.op = "TestTypes", CPU, .run = never_run, .save = never_save},
        "cannot load"},
       {{.op = "TestTypes",

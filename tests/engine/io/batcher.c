@@ -4,6 +4,7 @@
 #include "tests/check.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/mem.h"
 #include "engine/io/batcher.h"
@@ -136,6 +137,45 @@ static void test_given(void **state) {
   release_columns(c);
 }
 
+/* Allocations until the second batch, and what is made behind it, is there: at
+ * least `least`. */
+static int64_t allocations_ahead(size_t bound, int64_t least) {
+  td_batch_column c[2];
+  td_batcher *b;
+  td_tensor out[2];
+  td_batch_place place;
+  bool done;
+  make_columns(c);
+  int64_t before = td_mem_calls();
+  td_batch_options o = {.size = 2, .epochs = 1, .step = 1, .bound = bound};
+  assert_null(td_batcher_new(c, 2, &o, &b));
+  assert_null(td_batcher_next(b, NULL, out, &place, &done));
+  td_tensor_release(&out[0]);
+  td_tensor_release(&out[1]);
+  for (int i = 0; i < 5 || (i < 500 && td_mem_calls() - before < least); i++)
+    usleep(20000);
+  int64_t calls = td_mem_calls() - before;
+  int64_t rows[ROWS];
+  for (int k = 1; k < 12; k++) {
+    assert_null(td_batcher_next(b, NULL, out, &place, &done));
+    rows[k] = td_tensor_get_i(&out[0], 0);
+    assert_int_equal(rows[k], 2 * k);
+    td_tensor_release(&out[0]);
+    td_tensor_release(&out[1]);
+  }
+  td_batcher_release(b);
+  release_columns(c);
+  return calls;
+}
+
+/* Of batches over the bound only one is kept ready. */
+static void test_bytes_ahead(void **state) {
+  (void)state;
+  int64_t one = allocations_ahead(1, 0);
+  int64_t two = allocations_ahead(1 << 20, one + 1);
+  assert_true(two > one);
+}
+
 /* Readers leave before the first batch, in between, and at the end. */
 static void test_leave(void **state) {
   td_batch_column c[2];
@@ -219,9 +259,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_shards),  cmocka_unit_test(test_shuffle),
-      cmocka_unit_test(test_given),   cmocka_unit_test(test_leave),
-      cmocka_unit_test(test_refused), cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_shards),    cmocka_unit_test(test_shuffle),
+      cmocka_unit_test(test_given),     cmocka_unit_test(test_bytes_ahead),
+      cmocka_unit_test(test_leave),     cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include "engine/base/file.h"
 #include "engine/base/mem.h"
 #include "engine/io/npz.h"
+#include "engine/io/npz_writer.h"
 
 enum { LIMIT = 1 << 22 };
 static const char *const names[] = {"weights", "dir/bias", "\xc3\xa9tape"};
@@ -206,10 +207,17 @@ static int read_alone(const td_tensor *want) {
   return td_tensor_same(&back, want) ? 0 : 4;
 }
 
+/* Writing takes next to nothing beside the array, or what it is packed to. */
+static int write_alone(const td_tensor *t, bool deflate) {
+  const char *name[] = {"big"};
+  long before = memory("VmRSS:");
+  if (!td_ok(td_npz_write(path, 1, name, t, deflate))) return 1;
+  return memory("VmHWM:") - before > 8 * 1024 ? 2 : 0;
+}
+
 /* Neither the archive nor an entry is ever held whole beside the array. */
 static void test_in_pieces(void **state) {
   enum { MIB = 64 };
-  const char *name[] = {"big"};
   td_shape s = td_shape_matrix(MIB, 1 << 18);
   td_tensor t;
   int how;
@@ -218,13 +226,70 @@ static void test_in_pieces(void **state) {
   for (int64_t i = 0; i < td_tensor_count(&t); i++)
     ((float *)t.data)[i] = (float)(i % 1000);
   for (int deflate = 0; deflate < 2; deflate++) {
-    OK(td_npz_write(path, 1, name, &t, deflate));
-    pid_t child = fork();
-    if (child == 0) _exit(read_alone(&t));
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_int_equal(how, 0);
+    for (int reads = 0; reads < 2; reads++) {
+      pid_t child = fork();
+      if (child == 0) _exit(reads ? read_alone(&t) : write_alone(&t, deflate));
+      assert_int_equal(waitpid(child, &how, 0), child);
+      assert_int_equal(how, 0);
+    }
   }
   td_tensor_release(&t);
+}
+
+/* More arrays than 16 bits count. */
+static void test_many(void **state) {
+  enum { MANY = 66000 };
+  td_npz_writer *w;
+  td_npz *z;
+  td_tensor t;
+  td_dtype dtype;
+  td_shape shape;
+  char name[16];
+  (void)state;
+  OK(td_npz_writer_open(path, false, &w));
+  OK(td_tensor_scalar_i(TD_INT16, 7, &t));
+  for (int i = 0; i < MANY; i++) {
+    snprintf(name, sizeof name, "%d", i);
+    OK(td_npz_writer_add(w, name, &t));
+  }
+  OK(td_npz_writer_commit(w));
+  td_npz_writer_close(w);
+  td_tensor_release(&t);
+  OK(td_npz_open(path, 1 << 30, &z));
+  assert_int_equal(td_npz_count(z), MANY);
+  OK(td_npz_describe(z, MANY - 1, &dtype, &shape));
+  assert_true(dtype == TD_INT16 && shape.rank == 0);
+  OK(td_npz_read(z, "65999", &t));
+  assert_int_equal(td_tensor_get_i(&t, 0), 7);
+  td_tensor_release(&t);
+  td_npz_close(z);
+}
+
+/* An array that is refused leaves the others; without commit there is none. */
+static void test_writer(void **state) {
+  td_npz_writer *w;
+  td_npz *z;
+  td_tensor t[3];
+  (void)state;
+  make_arrays(t);
+  unlink(path);
+  OK(td_npz_writer_open(path, true, &w));
+  OK(td_npz_writer_add(w, "a", &t[0]));
+  FAILS(td_npz_writer_add(w, "a", &t[1]), TD_INVALID_ARGUMENT, "'a'");
+  FAILS(td_npz_writer_add(w, "\xff", &t[1]), TD_INVALID_ARGUMENT, "UTF-8");
+  OK(td_npz_writer_add(w, "b", &t[1]));
+  assert_false(td_file_exists(path));
+  OK(td_npz_writer_commit(w));
+  td_npz_writer_close(w);
+  OK(td_npz_open(path, LIMIT, &z));
+  assert_int_equal(td_npz_count(z), 2);
+  td_npz_close(z);
+  unlink(path);
+  OK(td_npz_writer_open(path, false, &w));
+  OK(td_npz_writer_add(w, "a", &t[0]));
+  td_npz_writer_close(w);
+  assert_false(td_file_exists(path));
+  release_arrays(t);
 }
 
 /* What cannot be sought in is read whole. */
@@ -275,6 +340,7 @@ int main(void) {
       cmocka_unit_test(test_refused),   cmocka_unit_test(test_damage),
       cmocka_unit_test(test_faults),    cmocka_unit_test(test_false_size),
       cmocka_unit_test(test_in_pieces), cmocka_unit_test(test_pipe),
+      cmocka_unit_test(test_many),      cmocka_unit_test(test_writer),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

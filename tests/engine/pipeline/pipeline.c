@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "engine/pipeline/pipeline.h"
+#include "engine/pipeline/pipeline_impl.h"
 
 enum { ROWS = 500, TAKERS = 4 };
 
@@ -149,6 +149,45 @@ static void test_close_at_any_moment(void **state) {
   adder_deinit(&a);
 }
 
+/* How many are ready for who takes, once nothing is under way. */
+static size_t ready(td_pipeline *p) {
+  size_t n = SIZE_MAX;
+  for (;;) {
+    td_pipeline_seize(p);
+    size_t now = p->last->ready.len - p->last->ready_at;
+    td_pipeline_leave(p);
+    if (now == n) return n;
+    n = now;
+    usleep(20000);
+  }
+}
+
+/* Elements of 800 bytes, and the next epoch behind: three are more than 2,000;
+ * one is there however large it is. Nothing is lost. */
+static void test_bytes_ahead(void **state) {
+  (void)state;
+  static const size_t bounds[][2] = {
+      {TD_PIPELINE_BYTES, 50}, {2000, 3}, {1, 1}};
+  for (int i = 0; i < 3; i++) {
+    td_pipeline_batching o = {.n = 100};
+    td_pipeline *p = rows(ROWS, false);
+    td_tensor t;
+    bool end;
+    OK(td_pipeline_batch(p, &o));
+    OK(td_pipeline_prefetch(p, 50));
+    td_pipeline_bound(p, bounds[i][0]);
+    for (int k = 0; k < 5; k++) {
+      OK(td_pipeline_take(p, NULL, &t, &end));
+      if (k == 0) assert_int_equal(ready(p), bounds[i][1]);
+      assert_int_equal(td_tensor_get_i(&t, 0), 100 * k);
+      td_tensor_release(&t);
+    }
+    OK(td_pipeline_take(p, NULL, &t, &end));
+    assert_true(end);
+    td_pipeline_release(p);
+  }
+}
+
 /* Of what never comes; the pipeline can then be closed. */
 static void test_interrupt(void **state) {
   (void)state;
@@ -225,6 +264,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nothing_is_lost_or_twice),
       cmocka_unit_test(test_close_at_any_moment),
+      cmocka_unit_test(test_bytes_ahead),
       cmocka_unit_test(test_interrupt),
       cmocka_unit_test(test_allocations_fail),
   };

@@ -171,6 +171,36 @@ static void test_long_log(void **state) {
   world_deinit(&w);
 }
 
+/* And of one with large values: 64 MiB are kept, the last step in any case. */
+static void test_large_log(void **state) {
+  (void)state;
+  static const int sizes[][2] = {{8 << 20, 8}, {80 << 20, 1}}; /* and kept */
+  for (int i = 0; i < 2; i++) {
+    world w;
+    td_loop *l;
+    td_callable *log;
+    int64_t step;
+    td_tensor value;
+    world_init(&w, 1);
+    td_edge dims = make_const(&w.r, TD_INT32, sizes[i][0], NULL);
+    td_edge vector = NODE(&w.r, "ExpandDims", NULL, dims,
+                          make_const(&w.r, TD_INT32, 0, NULL));
+    td_edge big =
+        NODE(&w.r, "Fill", NULL, vector, make_const(&w.r, TD_UINT8, 1, NULL));
+    td_signature sig = {.fetches = &big, .n_fetches = 1};
+    OK(td_callable_new(w.s, &sig, &log));
+    td_loop_options o = {.steps = 12, .log = log, .n_log = 1};
+    OK(td_loop_start(w.up, &o, &l));
+    OK(td_loop_wait(l, -1, NULL));
+    assert_int_equal(td_loop_log(l, &step, &value, 1), sizes[i][1]);
+    assert_int_equal(step, 12 - sizes[i][1] + 1);
+    td_tensor_release(&value);
+    td_loop_release(l);
+    td_callable_release(log);
+    world_deinit(&w);
+  }
+}
+
 static td_callable *callable_of(world *w, const char *op, td_edge in) {
   td_callable *c;
   td_edge out = NODE(&w->r, op, NULL, in);
@@ -515,6 +545,7 @@ int main(void) {
       cmocka_unit_test(test_counted),
       cmocka_unit_test(test_nothing_to_do),
       cmocka_unit_test(test_log),
+      cmocka_unit_test(test_large_log),
       cmocka_unit_test(test_long_log),
       cmocka_unit_test(test_error),
       cmocka_unit_test(test_at_end),

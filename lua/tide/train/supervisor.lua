@@ -1,0 +1,290 @@
+--- train/supervisor.lua - td.train.supervisor: a training loop that can be
+-- killed and goes on.
+--
+--   local sv <close> = td.train.supervisor{logdir = dir, keep = {at = batches}}
+--   local sess = sv:session()
+--   for batch in batches do
+--     if sv:should_stop() then break end
+--     step(batch.images, batch.labels)
+--   end
+--
+-- should_stop stands between two steps: what is due is saved there, and what is
+-- saved is the job after a whole number of steps. A loop as the one above takes
+-- a batch before it asks; one such as
+--
+--   while not sv:should_stop() do local batch = batches() ... end
+--
+-- asks first. Which one it is shows at the first question: whether what is kept
+-- had moved since the session was made. Of a loop that takes first, the place is
+-- noted at one question and saved at the next, when the batch that was in hand
+-- has been used; so it ends one step later, too.
+-- SPDX-License-Identifier: Apache-2.0
+
+local args = require "tide.base.args"
+local errors = require "tide.base.errors"
+local job = require "tide.train.job"
+local saver = require "tide.train.saver"
+local session = require "tide.run.session"
+
+local train = {}
+local supervisor = {__name = "supervisor"}
+
+local fail = errors.raise
+
+local known = {"logdir", "is_chief", "saver", "save_seconds", "save_steps",
+               "init", "hooks", "keep", "flags"}
+local public = {step = true, resumed = true, logdir = true}
+local events = {begin = true, step = true, save = true, finish = true}
+
+function supervisor.__index(self, key)
+  if supervisor[key] ~= nil then return supervisor[key] end
+  if public[key] then return self.at[key] end
+  return fail("invalid_argument", "a supervisor has no \"%s\"; it has "
+    .. ":session(), :should_stop(), :save(), :stop(), :close(), .step, "
+    .. ".resumed and .logdir", tostring(key))
+end
+
+function supervisor.__tostring(self)
+  local at = self.at
+  return ("Supervisor of %s: %d steps%s"):format(at.logdir, at.step,
+    at.closed and ", closed" or at.resumed and ", resumed" or "")
+end
+
+-- ---- what is kept ---------------------------------------------------------
+
+local function has_state(x)
+  local ok, f = pcall(function() return x.state end)
+  return ok and type(f) == "function"
+end
+
+local function check_keep(keep)
+  if keep ~= nil and not args.plain(keep) then
+    fail("invalid_argument", "supervisor: keep is a table {name = what to "
+      .. "keep}, not %s", args.what(keep))
+  end
+  for name in pairs(keep or {}) do
+    args.expect(name, "string", "supervisor: a name of keep")
+  end
+  return keep or {}
+end
+
+-- A thing whose state is what it was when it was noted.
+local function frozen(x)
+  local s = x:state()
+  return setmetatable({}, {__index = {
+    state = function() return s end,
+    restore = function(_, to) x:restore(to) end,
+  }})
+end
+
+-- What is saved of `keep` now, or as it was when it was noted.
+local function noted(keep)
+  local now = {}
+  for name, x in pairs(keep) do
+    now[name] = has_state(x) and frozen(x) or x
+  end
+  return now
+end
+
+-- Has anything that is kept moved since?
+local function moved(keep, before)
+  for name, x in pairs(keep) do
+    if has_state(x) and x:state() ~= before[name]:state() then return true end
+  end
+  return false
+end
+
+-- ---- opening --------------------------------------------------------------
+
+local function check_hooks(hooks)
+  for i, hook in ipairs(hooks or {}) do
+    if type(hook) ~= "table" then
+      fail("invalid_argument", "supervisor: hook %d is a table of functions, "
+        .. "not %s", i, args.what(hook))
+    end
+    for event in pairs(hook) do
+      if type(hook[event]) == "function" and not events[event] then
+        fail("invalid_argument", "supervisor: hook %d has a function \"%s\"%s",
+             i, tostring(event),
+             errors.did_you_mean(tostring(event), args.sorted_keys(events)))
+      end
+    end
+  end
+  return hooks or {}
+end
+
+--- A supervisor of a training loop: it initialises or restores, saves by time
+-- and steps, and stops when it is told to.
+-- @param o logdir: a folder, made where there is none; saver (one of all
+-- variables); save_seconds (600), save_steps: how often; init: an op, or a
+-- function of the session, run where nothing is restored; hooks: list of tables
+-- of functions begin, step, save, finish (hook, supervisor); keep: {name = x},
+-- what goes into checkpoints beside variables: loops and pipelines (anything
+-- with :state() and :restore(s)), plain tables; flags: what td.flags gave;
+-- is_chief = false: another one initialises, restores and saves
+-- @return it closes by <close> or :close(), which saves, unless by an error
+-- @usage local dir = os.tmpname() .. ".d"
+-- local n = td.variable(0, {name = "n", trainable = false})
+-- local count = n:assign_add(1)
+-- do
+--   local sv <close> = td.train.supervisor{logdir = dir}
+--   local sess = sv:session()
+--   while not sv:should_stop() and sv.step < 3 do sess:run(count) end
+-- end
+-- td.train.load_variable(dir, "n"):item()  --> 3
+function train.supervisor(o)
+  o = args.read(o, known, "supervisor")
+  args.expect(o.logdir, "string", "supervisor: logdir, a folder,")
+  job.check(o, "supervisor")
+  local keep, hooks = check_keep(o.keep), check_hooks(o.hooks)
+  local self = {at = {step = 0, logdir = o.logdir, keep = keep, hooks = hooks,
+    init = o.init, chief = o.is_chief ~= false, place = {step = 0}}}
+  self.at.job = job.open{dir = o.logdir, flags = o.flags,
+    saver = o.saver or saver.saver{}, save_seconds = o.save_seconds,
+    save_steps = o.save_steps}
+  return setmetatable(self, supervisor)
+end
+
+local function call(self, event)
+  for _, hook in ipairs(self.at.hooks) do
+    if hook[event] then hook[event](hook, self) end
+  end
+end
+
+local function initialise(at, sess)
+  sess:init()
+  if type(at.init) == "function" then
+    at.init(sess)
+  elseif at.init ~= nil then
+    sess:run(at.init)
+  end
+end
+
+-- What is saved: what the user keeps, and where the supervisor stands.
+local function kept(at, of)
+  local all = {}
+  for name, x in pairs(of) do all[name] = x end
+  at.place.step = at.step
+  all["supervisor"] = at.place
+  return all
+end
+
+--- The session of the job, which is the default one from now on: initialised,
+-- or as the newest whole checkpoint of the folder has it.
+-- @param[opt] o what td.session takes, or its target
+function supervisor:session(o)
+  local at = self.at
+  if at.session then return at.session end
+  if type(o) == "string" then o = {target = o} end
+  local sess = session.session(o)
+  at.session = sess
+  if at.chief then
+    initialise(at, sess)
+    at.resumed = at.job:restore(sess, kept(at, at.keep)) ~= nil
+    at.step = at.place.step
+    at.job.saved_step = at.resumed and at.step or nil
+  end
+  at.before = noted(at.keep)
+  call(self, "begin")
+  return sess
+end
+
+-- ---- between two steps ----------------------------------------------------
+
+local function save(self, keep)
+  local at = self.at
+  if not at.chief then return nil end
+  local prefix = at.job:save(at.session, at.step, kept(at, keep))
+  at.noted = nil
+  call(self, "save")
+  return prefix
+end
+
+-- The place was noted at the question before: the batch has been used now.
+local function save_noted(self)
+  local stop = self.at.noted.stop
+  save(self, self.at.noted.keep)
+  return stop
+end
+
+local function begin_asking(at)
+  at.asking = true
+  at.takes_first = moved(at.keep, at.before)
+  at.before = nil
+end
+
+local function look(self)
+  local at = self.at
+  if at.noted and save_noted(self) then return true end
+  local stop = at.stopping or at.job:asked() ~= nil
+  if not stop and not at.job:due(at.step) then return false end
+  if at.takes_first then
+    at.noted = {keep = noted(at.keep), stop = stop}
+    return false
+  end
+  save(self, at.keep)
+  return stop
+end
+
+-- A step of the job is what ran since the question before; a loop that ended by
+-- itself after it asked ran nothing.
+local function count_step(at)
+  if at.session:stats().steps == at.runs then return false end
+  at.step = at.step + 1
+  return true
+end
+
+--- To be asked before each step: true when the loop is to end. Saves what is
+-- due.
+function supervisor:should_stop()
+  local at = self.at
+  if not at.session then
+    fail("failed_precondition", "should_stop: first sv:session() is needed, "
+      .. "which initialises or restores")
+  end
+  if at.stopped or at.closed then return true end
+  if not at.asking then
+    begin_asking(at)
+  elseif count_step(at) then
+    call(self, "step")
+  end
+  at.stopped = look(self)
+  at.runs = at.session:stats().steps
+  return at.stopped
+end
+
+--- Has should_stop say true soon.
+function supervisor:stop() self.at.stopping = true end
+
+--- Saves now, wherever the loop is: what is kept as it is.
+-- @return the checkpoint's prefix
+function supervisor:save()
+  if not self.at.session then
+    fail("failed_precondition", "save: first sv:session() is needed")
+  end
+  self.at.job.saved_step = nil
+  return save(self, self.at.keep)
+end
+
+--- Saves, unless that was done since the last step, and lets go of the folder.
+-- The session stays open. After SIGTERM or SIGUSR1 the script's exit code will
+-- be 75.
+function supervisor:close(e)
+  local at = self.at
+  if at.closed then return end
+  at.closed = true
+  local ok, err = true, nil
+  if at.session and e == nil then
+    if at.asking and not at.stopped then count_step(at) end
+    ok, err = pcall(function()
+      if not at.stopped then save(self, at.keep) end
+      call(self, "finish")
+    end)
+  end
+  at.job:close(e or not ok and err or nil)
+  if not ok then error(err, 0) end
+end
+
+function supervisor.__close(self, e) self:close(e) end
+
+return train

@@ -1,0 +1,242 @@
+--- supervisor.lua - td.train.supervisor and fit{checkpoint =}: what is saved,
+-- when, and that a training goes on where it was.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+local core = require "tide.core"
+local helper = require "helper"
+
+local raises = helper.raises
+
+local tests = {}
+
+-- A path where there is nothing yet; what is made there goes with the value.
+local function folder()
+  local path = os.tmpname()
+  os.remove(path)
+  return path, setmetatable({}, {__close = function()
+    os.execute("rm -rf " .. path)
+  end})
+end
+
+-- A counter, the op that counts, and a graph of their own.
+local function counter()
+  td.reset()
+  local n = td.variable(0, {name = "n", trainable = false})
+  return n, n:assign_add(1)
+end
+
+local function checkpoints(dir)
+  local list = {}
+  for name in core.list(dir):gmatch "([^\0]+)%.index\0" do
+    list[#list + 1] = name
+  end
+  table.sort(list)
+  return list
+end
+
+function tests.it_begins_saves_and_goes_on()
+  local dir <const>, _ <close> = folder()
+  for round = 1, 3 do
+    local n, count = counter()
+    local sv <close> = td.train.supervisor{logdir = dir}
+    local sess = sv:session()
+    lu.assertEquals(sv.resumed, round > 1)
+    lu.assertEquals(sv.step, (round - 1) * 4)
+    lu.assertEquals(n:eval(), (round - 1) * 4)
+    while not sv:should_stop() and sv.step < round * 4 do sess:run(count) end
+  end
+  lu.assertEquals(td.train.load_variable(dir, "n"):item(), 12)
+end
+
+function tests.steps_and_seconds()
+  local dir <const>, _ <close> = folder()
+  local _, count = counter()
+  local saves = {}
+  local sv <close> = td.train.supervisor{logdir = dir, save_steps = 3,
+    hooks = {{save = function(_, s) saves[#saves + 1] = s.step end}}}
+  local sess = sv:session()
+  while not sv:should_stop() and sv.step < 8 do sess:run(count) end
+  lu.assertEquals(saves, {3, 6})
+  sv:close()
+  lu.assertEquals(saves, {3, 6, 8})
+  lu.assertEquals(checkpoints(dir),
+                  {"model.ckpt-3", "model.ckpt-6", "model.ckpt-8"})
+end
+
+-- A loop that takes a batch before it asks, and one that asks first.
+local function walk(dir, asks_first, upto)
+  local _, count = counter()
+  local loop = td.data.of{x = td.value.range(0.0, 40.0, 1.0)}
+    :batches(4, {epochs = 2, shuffle = true, seed = 5})
+  local seen = {}
+  local sv <close> = td.train.supervisor{logdir = dir,
+                                         keep = {at = loop, seen = seen}}
+  local sess = sv:session()
+  local function step(batch)
+    sess:run(count)
+    for _, x in ipairs(batch.x:table()) do seen[#seen + 1] = x end
+    if sv.step + 1 == upto then sv:stop() end
+  end
+  if asks_first then
+    while not sv:should_stop() do
+      local batch = loop()
+      if not batch then break end
+      step(batch)
+    end
+  else
+    for batch in loop do
+      if sv:should_stop() then break end
+      step(batch)
+    end
+  end
+  sv:close()
+  return seen
+end
+
+function tests.a_loop_goes_on_where_it_was()
+  for _, asks_first in ipairs{true, false} do
+    local whole
+    do
+      local dir <const>, _ <close> = folder()
+      whole = walk(dir, asks_first)
+      lu.assertEquals(#whole, 80)
+    end
+    local dir <const>, _ <close> = folder()
+    for _, upto in ipairs{3, 4, 10, 11, 17} do walk(dir, asks_first, upto) end
+    lu.assertEquals(walk(dir, asks_first), whole)
+  end
+end
+
+function tests.tables_are_kept()
+  local dir <const>, _ <close> = folder()
+  local _, count = counter()
+  local log = {losses = {0.1, 1 / 3}, best = {name = "a", at = 2 ^ 53}}
+  do
+    local sv <close> = td.train.supervisor{logdir = dir, keep = {log = log}}
+    local sess = sv:session()
+    while not sv:should_stop() and sv.step < 2 do
+      sess:run(count)
+      table.insert(log.losses, sv.step + 0.5)
+    end
+  end
+  counter()
+  local again = {}
+  local sv <close> = td.train.supervisor{logdir = dir, keep = {log = again}}
+  sv:session()
+  lu.assertEquals(again, log)
+end
+
+function tests.an_error_saves_nothing()
+  local dir <const>, _ <close> = folder()
+  local _, count = counter()
+  lu.assertFalse((pcall(function()
+    local sv <close> = td.train.supervisor{logdir = dir}
+    local sess = sv:session()
+    while not sv:should_stop() do
+      sess:run(count)
+      error "stop"
+    end
+  end)))
+  lu.assertEquals(checkpoints(dir), {})
+end
+
+function tests.a_folder_has_one_job()
+  local dir <const>, _ <close> = folder()
+  counter()
+  local sv <close> = td.train.supervisor{logdir = dir}
+  raises(dir, td.train.supervisor, {logdir = dir})
+  sv:close()
+  td.train.supervisor{logdir = dir}:close()
+end
+
+function tests.a_damaged_checkpoint_is_passed_over()
+  local dir <const>, _ <close> = folder()
+  local _, count = counter()
+  do
+    local sv <close> = td.train.supervisor{logdir = dir, save_steps = 2}
+    local sess = sv:session()
+    while not sv:should_stop() and sv.step < 4 do sess:run(count) end
+  end
+  local path = dir .. "/model.ckpt-4.data-00000-of-00001"
+  local file = assert(io.open(path, "rb"))
+  local bytes = file:read "a"
+  file:close()
+  file = assert(io.open(path, "wb"))
+  file:write(bytes:sub(1, #bytes // 2))
+  file:close()
+  counter()
+  local sv <close> = td.train.supervisor{logdir = dir}
+  sv:session()
+  lu.assertEquals(sv.step, 2)
+end
+
+function tests.what_is_asked_wrongly()
+  local dir <const>, _ <close> = folder()
+  counter()
+  raises("logdir, a folder", td.train.supervisor, {})
+  raises("save_steps is a number", td.train.supervisor,
+         {logdir = dir, save_steps = 0})
+  raises("keep is a table", td.train.supervisor, {logdir = dir, keep = 3})
+  raises("did you mean \"save\"", td.train.supervisor,
+         {logdir = dir, hooks = {{saved = print}}})
+  local sv <close> = td.train.supervisor{logdir = dir}
+  raises("sv:session() is needed", sv.should_stop, sv)
+  raises("has no \"sess\"", function() return sv.sess end)
+  raises("fit: resume is for checkpoint", td.train.fit,
+         {loss = td.constant(0.0), train = td.no_op(), resume = true,
+          data = td.data.of{x = {1.0}}})
+end
+
+-- ---- fit ------------------------------------------------------------------
+
+-- A small net with all that draws; what fit gave, and the weights.
+local function fit(dir, o)
+  td.reset()
+  td.seed(3)
+  local x = td.placeholder("float32", {-1, 4}, "x")
+  local y = td.placeholder("float32", {-1, 1}, "y")
+  local h = td.nn.dropout(td.layers.dense(x, 8, {activation = td.tanh}), 0.5)
+  local loss = ((td.layers.dense(h, 1) - y) ^ 2):mean()
+  local train = td.train.adam(0.01):minimize(loss)
+  local xs = td.value.random_normal({60, 4}, {seed = 1})
+  local data = td.data.of{x = xs, y = xs:sum(1, {keep_dims = true})}
+  if o.pipeline then data = data:pipeline{shuffle = true}:batch(10) end
+  local history = td.train.fit{loss = loss, train = train, data = data,
+    batch = not o.pipeline and 10 or nil, epochs = 3, quiet = true,
+    checkpoint = dir, save_steps = 1, resume = o.resume, hooks = o.hooks}
+  local weights = {}
+  for i, v in ipairs(td.trainable_variables()) do
+    weights[i] = v:eval():bytes()
+  end
+  return table.concat(weights), history
+end
+
+function tests.fit_goes_on()
+  for _, pipeline in ipairs{false, true} do
+    local whole, history
+    do
+      local dir <const>, _ <close> = folder()
+      whole, history = fit(dir, {pipeline = pipeline})
+    end
+    local dir <const>, _ <close> = folder()
+    for _, last in ipairs{2, 6, 7, 15} do
+      lu.assertFalse((pcall(fit, dir, {pipeline = pipeline, resume = true,
+        hooks = {{step_end = function(_, run)
+          if run.step == last then error "the end" end
+        end}}})))
+    end
+    local weights, told = fit(dir, {pipeline = pipeline, resume = true})
+    lu.assertEquals(weights, whole)
+    lu.assertEquals(told, history)
+  end
+end
+
+function tests.a_folder_with_checkpoints_is_to_be_resumed()
+  local dir <const>, _ <close> = folder()
+  fit(dir, {})
+  raises("resume = true goes on", fit, dir, {})
+end
+
+return tests
