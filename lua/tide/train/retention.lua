@@ -251,8 +251,8 @@ local function remove_all(self, s, out)
   end
 end
 
---- To be called before a save. One that did not come to its end may have left a
--- checkpoint all the same, if it was interrupted late: the next add looks.
+--- To be called before a save. One that did not come to its end may have left
+-- a checkpoint all the same, if it was interrupted late: the next add looks.
 function retention:begin()
   if self.begun then self.adopted = {} end
   self.begun = true
