@@ -80,12 +80,13 @@ static td_status *prepare(td_kernel_ctx *c, merging *m) {
 }
 
 static void merge_start(td_kernel_ctx *c) {
-  static const td_errand_kind kind = {"merges checkpoints", merge, NULL,
+  static const td_errand_kind kind = {"merges checkpoints into", merge, NULL,
                                       merging_drop};
   merging *m = td_calloc(1, sizeof *m);
   td_status *bad = m ? prepare(c, m) : td_oom();
   if (td_ok(bad)) {
     m->base.kind = &kind;
+    m->base.what = m->prefix;
     td_errand_start(&m->base, c);
     return;
   }

@@ -194,6 +194,7 @@ static void start(td_kernel_ctx *c, const td_errand_kind *kind,
   td_status *bad = s ? prepare(c, s, what, first) : td_oom();
   if (td_ok(bad)) {
     s->base.kind = kind;
+    s->base.what = s->prefix;
     td_errand_start(&s->base, c);
     return;
   }
@@ -202,13 +203,11 @@ static void start(td_kernel_ctx *c, const td_errand_kind *kind,
 }
 
 static void save_start(td_kernel_ctx *c) {
-  static const td_errand_kind kind = {"writes a checkpoint", save, NULL,
-                                      saving_drop};
+  static const td_errand_kind kind = {"saves", save, NULL, saving_drop};
   start(c, &kind, "prefix", 3);
 }
 
-static const td_errand_kind kind_v1 = {"writes a checkpoint", save_v1, NULL,
-                                       saving_drop};
+static const td_errand_kind kind_v1 = {"saves", save_v1, NULL, saving_drop};
 
 static void save_v1_start(td_kernel_ctx *c) {
   start(c, &kind_v1, "filename", 2);

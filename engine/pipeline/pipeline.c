@@ -17,7 +17,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/philox.h"
 
-enum { AHEAD = 2, TRIM_EVERY = 64, PASSES = 1000 };
+enum { AHEAD = 2, TRIM_EVERY = 64, PASSES = 200 };
 
 /* ---- elements ------------------------------------------------------------ */
 
@@ -126,6 +126,12 @@ static td_status *tell_columns(td_pipeline *p, const td_column *columns,
   return NULL;
 }
 
+/* What is light goes on by many at a time: less is spent on each. */
+static size_t room_of(const td_stage_kind *kind, const td_stage *before) {
+  if (!kind->light) return AHEAD;
+  return before && before->room < TD_STAGE_MANY ? before->room : TD_STAGE_MANY;
+}
+
 td_status *td_stage_add(td_pipeline *p, const td_stage_kind *kind, size_t size,
                         const td_column *columns, int n_columns, void *out) {
   if (!columns) {
@@ -150,7 +156,7 @@ td_status *td_stage_add(td_pipeline *p, const td_stage_kind *kind, size_t size,
   s->before = p->last;
   s->columns = own;
   s->n_columns = n_columns;
-  s->room = AHEAD;
+  s->room = room_of(kind, p->last);
   p->last = s;
   *(td_stage **)out = s;
   return NULL;

@@ -41,7 +41,7 @@ void td_element_drop(td_element *e);
 /* `e` of n tensors, uninitialised. */
 td_status *td_element_new(int n, td_element *e) TD_MUST_USE;
 
-enum { TD_MARK_OWN = 5 };
+enum { TD_MARK_OWN = 5, TD_STAGE_MANY = 32 /* elements at a time */ };
 
 /* Where a stage stood after an output. */
 typedef struct td_mark {
@@ -54,6 +54,8 @@ typedef struct td_mark {
 typedef struct td_stage_kind {
   const char *name;
   bool joins; /* its epochs have numbers of their own: it skips by itself */
+  bool light; /* it holds nothing: as many are put as the one before it may put,
+                 or, of a source, many; else a few */
   /* Takes, works, gives; true when anything changed. */
   bool (*advance)(td_stage *s);
   void (*free)(td_stage *s); /* (optional) what it has of its own */

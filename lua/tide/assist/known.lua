@@ -361,6 +361,8 @@ local results = {
   ["train.saver"] = "saver:", ["saver:save"] = "string",
   ["saver:best"] = "string", ["saver:restore"] = "table",
   ["saver:list"] = "table", ["train.latest_checkpoint"] = "string",
+  ["train.load_variable"] = "tensor", ["train.list_variables"] = "table",
+  load_safetensors = "table",
 }
 
 -- Results of whole modules, by the module of the row.
