@@ -180,8 +180,8 @@ local function sweep(folder, own)
 end
 
 -- Once a folder, and after a save that was interrupted: those that are later
--- than all that is listed, since who saved them ended before they were, join the
--- list; other remains go.
+-- than all that is listed, since who saved them ended before they were, join
+-- the list; other remains go.
 local function adopt(self, folder, own, s)
   local highest, found = nil, {}
   if self.adopted[folder] then return end
