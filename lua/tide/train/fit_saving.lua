@@ -10,6 +10,7 @@
 
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
+local flags = require "tide.script.flags"
 local job = require "tide.train.job"
 local saver = require "tide.train.saver"
 
@@ -39,7 +40,8 @@ end
 function saving.open(o)
   if o.checkpoint == nil then return nil end
   local s = o.saver or saver.saver{}
-  if not o.resume and job.has_checkpoints(o.checkpoint) then
+  local resume = o.resume or o.resume == nil and flags.resume()
+  if not resume and job.has_checkpoints(o.checkpoint) then
     fail("failed_precondition", "fit: '%s' has checkpoints already: resume = "
       .. "true goes on from them, or give another folder", o.checkpoint)
   end

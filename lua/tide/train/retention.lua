@@ -180,8 +180,8 @@ local function sweep(folder, own)
 end
 
 -- Once a folder, and after a save that was interrupted: those that are later
--- than all that is listed, since who saved them ended before they were, join the
--- list; other remains go.
+-- than all that is listed, since who saved them ended before they were, join
+-- the list; other remains go.
 local function adopt(self, folder, own, s)
   local highest, found = nil, {}
   if self.adopted[folder] then return end
@@ -251,8 +251,8 @@ local function remove_all(self, s, out)
   end
 end
 
---- To be called before a save. One that did not come to its end may have left a
--- checkpoint all the same, if it was interrupted late: the next add looks.
+--- To be called before a save. One that did not come to its end may have left
+-- a checkpoint all the same, if it was interrupted late: the next add looks.
 function retention:begin()
   if self.begun then self.adopted = {} end
   self.begun = true
