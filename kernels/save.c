@@ -2,8 +2,7 @@
  * do the same to a file of version 1, which is put together in memory.
  *
  * The errand takes the tensors off the kernel and lets go of each when it is
- * written, so that nothing is held, or copied, for longer than it must. They
- * are written in the order of their names, in which they are read.
+ * written, so that nothing is held, or copied, for longer than it must.
  *
  * A step that is cancelled does not wait for its save, which stops at its next
  * piece, removes what it wrote and gives up its claim on the prefix. Who saves
@@ -127,7 +126,7 @@ static td_status *save(td_errand *e) {
   enter(s);
   td_status *bad = write_all(s);
   leave(s);
-  return bad;
+  return td_saved_twice(bad);
 }
 
 /* ---- writing version 1 --------------------------------------------------- */
@@ -135,6 +134,7 @@ static td_status *save(td_errand *e) {
 static td_status *save_v1(td_errand *e) {
   saving *s = (saving *)e;
   size_t n = (size_t)s->names.len;
+  td_saved_names_sort(&s->names);
   td_checkpoint_v1_item *items = td_calloc(n, sizeof *items);
   if (!items) return td_oom();
   for (size_t i = 0; i < n; i++) {
@@ -146,7 +146,7 @@ static td_status *save_v1(td_errand *e) {
   }
   td_status *bad = td_checkpoint_v1_write(s->prefix, items, n, go_on, e);
   td_free(items);
-  return bad;
+  return td_saved_twice(bad);
 }
 
 /* ---- the kernel ---------------------------------------------------------- */
