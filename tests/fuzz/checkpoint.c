@@ -11,8 +11,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/file_stream.h"
-#include "engine/base/mem.h"
 #include "engine/io/checkpoint.h"
 #include "engine/io/checkpoint_entry.h"
 #include "engine/io/sorted_table.h"
