@@ -62,19 +62,20 @@ static void leave(saving *s) {
   td_waiter_wake(&ended);
 }
 
-/* Does one that was cancelled still clear up? */
-static bool some_stop(void) {
+/* Does one that was cancelled still clear up where `me` wants to write? */
+static bool some_stop(const saving *me) {
   bool some = false;
   pthread_mutex_lock(&lock);
   for (saving *s = running; s && !some; s = s->next)
-    some = !td_errand_wanted(&s->base);
+    some = s != me && strcmp(s->prefix, me->prefix) == 0 &&
+           !td_errand_wanted(&s->base);
   pthread_mutex_unlock(&lock);
   return some;
 }
 
 static bool may_try(void *arg) {
   saving *s = arg;
-  return !td_errand_wanted(&s->base) || !some_stop();
+  return !td_errand_wanted(&s->base) || !some_stop(s);
 }
 
 static bool wait_for_others(saving *s) {
@@ -84,7 +85,7 @@ static bool wait_for_others(saving *s) {
 /* The claim of a save that was cancelled is waited for, no other's. */
 static td_status *open_alone(saving *s, td_checkpoint_writer **w) {
   for (;;) {
-    bool stops = some_stop();
+    bool stops = some_stop(s);
     td_status *bad = td_checkpoint_writer_open(s->prefix, w);
     if (td_status_code(bad) != TD_UNAVAILABLE || !stops ||
         !td_errand_wanted(&s->base) || !wait_for_others(s))
