@@ -211,7 +211,8 @@ end
 
 local fit_options = {"loss", "train", "data", "epochs", "batch", "metrics",
   "validation", "hooks", "inputs", "training", "session", "seed", "shuffle",
-  "title", "quiet", table.unpack(saving.options)}
+  "title", "quiet", "checkpoint", "resume", "save_seconds", "save_steps",
+  "saver", "flags"}
 
 local function read_fit(o)
   o = args.read(o, fit_options, "fit")

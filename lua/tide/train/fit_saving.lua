@@ -19,13 +19,12 @@ saving.__index = saving
 
 local fail = errors.raise
 
-saving.options = {"checkpoint", "resume", "save_seconds", "save_steps", "saver",
-                  "flags"}
+local needs_folder = {"resume", "save_seconds", "save_steps", "saver", "flags"}
 
 --- Raises unless the options of saving will do.
 function saving.check(o)
-  for _, name in ipairs(saving.options) do
-    if name ~= "checkpoint" and o[name] ~= nil and o.checkpoint == nil then
+  for _, name in ipairs(needs_folder) do
+    if o[name] ~= nil and o.checkpoint == nil then
       fail("invalid_argument", "fit: %s is for checkpoint = a folder", name)
     end
   end
