@@ -234,6 +234,12 @@ td_status *td_checkpoint_open(const char *prefix, td_checkpoint **out) {
   return s;
 }
 
+void td_checkpoint_unmap(td_checkpoint_mapping *m) {
+  if (!m || __atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+  td_file_unmap(&m->file);
+  td_free(m);
+}
+
 void td_checkpoint_close(td_checkpoint *c) {
   if (!c) return;
   for (size_t i = 0; i < c->shards.len; i++) {

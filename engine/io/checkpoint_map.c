@@ -10,12 +10,6 @@
 
 typedef td_checkpoint_mapping mapping;
 
-void td_checkpoint_unmap(td_checkpoint_mapping *m) {
-  if (!m || __atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
-  td_file_unmap(&m->file);
-  td_free(m);
-}
-
 static void let_go(void *arg, void *data, size_t size) {
   (void)data;
   (void)size;

@@ -327,6 +327,12 @@ static td_status *build(td_bytes values, td_dtype dtype, const td_shape *shape,
                      ? td_oom()
                      : td_tensorproto_read(whole.at, whole.len, 0, out);
   td_str_deinit(&whole);
+  if (!td_ok(s) && s != td_oom()) {
+    td_status *told = td_error(TD_DATA_LOSS, "the values of a slice: %s",
+                               td_status_message(s));
+    td_status_release(s);
+    s = told;
+  }
   TD_TRY(s);
   if (out->dtype == dtype && td_shape_equal(&out->shape, shape)) return NULL;
   td_tensor_release(out);

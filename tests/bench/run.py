@@ -18,6 +18,7 @@ usage: run.py [--build DIR] [--rows "a b"] [--peers tensorflow,torch,jax]
               [--python PYTHON] [--rounds N] [--against DIR]
 """
 import argparse
+import atexit
 import collections
 import glob
 import json
@@ -27,6 +28,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import prompt
@@ -69,6 +71,8 @@ ROWS = {
     "shuffled_batches": ("s/row", [1, 2], ["tensorflow"], 0.67),
     "pictures_read": ("s/picture", [1, 2], ["tensorflow"], 0.67),
     "cifar10_fed": ("s/step", [1, 2], ["row:cifar10_memory"], 1.05),
+    **{f"checkpoint_{way}": ("s", [1], [f"row:checkpoint_{way}_raw", "tensorflow"], 1.2)
+       for way in ("save", "load")},
     "rnn_dynamic": ("s/step", [1, 2], ["row:rnn_unrolled"], 1.05),
     "graph_build": ("s/node", [1], ["tensorflow"], "3.3e-6 s"),
     "growing_run": ("s/run", [1], ["tensorflow"], 0.1),
@@ -250,6 +254,14 @@ def notebook(row, threads, args, which, build):
                       threads, build.tree)
 
 
+def scratch(made=[]):
+    """A folder on the disk of the tree: /tmp may be memory."""
+    if not made:
+        made.append(tempfile.mkdtemp(dir=ROOT, prefix=".bench-"))
+        atexit.register(shutil.rmtree, made[0], True)
+    return made[0]
+
+
 def ours(row, threads, args, build=None):
     """Tide as a contestant: this build of it or another."""
     build = build or args.after
@@ -259,6 +271,8 @@ def ours(row, threads, args, build=None):
         return notebook(row, threads, args, "tide", build)
     if row == "null_run_c":
         return Contestant([os.path.join(build.folder, "bench/null_run")], threads)
+    if row.startswith("checkpoint_"):
+        return Contestant([os.path.join(build.folder, "bench/checkpoint"), row, scratch()], threads)
     if row.endswith("_nothing"):
         return Contestant([os.path.join(build.folder, "bench/nothing"), row, str(threads)],
                           threads)
@@ -333,7 +347,7 @@ def main():
         args.peers, folder = ["before"], os.path.join(args.build, "bench")
         args.before = copied(os.path.abspath(args.against), os.path.join(folder, "before"))
         args.after = copied(args.build, os.path.join(folder, "after"))
-        for program in ("null_run", "nothing"):
+        for program in ("null_run", "nothing", "checkpoint"):
             shutil.copy(os.path.join(folder, program), args.after.folder + "/bench")
     wanted = args.rows.replace(",", " ").split() or (AGAINST if args.against else list(ROWS))
     unknown = [r for r in wanted if r not in ROWS]

@@ -100,11 +100,36 @@ function tests.what_is_not_there_is_named()
   fails('has tensor "weights" of shape {2}, and shape_and_slices takes a part '
     .. 'of one of shape {4}', "invalid_argument", p, {"weights"}, {"float32"},
     {weights = "4 0,2"})
+  local l = raw.TensorListFromTensor(td.constant{1, 2}, -1,
+                                     {element_dtype = "int32"})
+  raises('tensor "l" of dtype variant cannot be saved: it is no value', s.run,
+         s, save(p, {l = l}))
   raises("1 tensors", s.run, s,
          raw.SaveV2(p, td.placeholder_with_default(td.constant{"a", "b"}, {-1}),
                     td.constant{""}, {td.constant(1)}))
   raises("tensor_names has 2 strings, and there are 1 tensors", raw.SaveV2, p,
          td.constant{"a", "b"}, td.constant{""}, {td.constant(1)})
+end
+
+-- What is written is what TensorFlow writes, byte for byte.
+function tests.version_2_is_written_as_it_is_there()
+  local dir <const>, _ <close> = folder()
+  local s, p = td.session(), dir .. "/v2"
+  local rows = {{{4, 5}, {6, 7}}, {{0, 1}, {2, 3}}}
+  for i, x in ipairs(rows) do rows[i] = td.constant(x, "float32") end
+  s:run(raw.SaveV2(p, td.constant{"z", "w", "w", "a"},
+                   td.constant{"", "4 2 2,2:-", "4 2 0,2:-", ""},
+                   {td.constant{"moon", "", "tide"}, rows[1], rows[2],
+                    td.constant(5, "int64")}))
+  for _, part in ipairs{".index", ".data-00000-of-00001"} do
+    lu.assertTrue(core.read_file(p .. part)
+      == core.read_file(golden .. "v2" .. part), part)
+  end
+  local got = s:run(restore(golden .. "v2", {"w", "w", "z"},
+                            {"float32", "float32", "string"},
+                            {w = "4 2 1,2:1,1"}))
+  lu.assertEquals(got[1]:table(), {{3}, {5}})
+  lu.assertEquals(got[3]:table(), {"moon", "", "tide"})
 end
 
 -- ---- version 1 --------------------------------------------------------------

@@ -8,6 +8,8 @@ writes into tests/golden/savers:
   v1_shards-0000?-of-00002
                         SaveSlices: "w", int32 {4, 3} of 0 to 11, rows 0 to 2 in
                         the first, row 3 in the second, which has "x" too
+  v2                    SaveV2: int64 5 as "a", "w", float32 {4, 2} of 0 to 7 by
+                        rows, the last two first, {"moon", "", "tide"} as "z"
   graph.pb              variables "a" float32 {2, 3} and "b" int64 {2}, a
                         partitioned one "w" float32 {5, 2}; "init"; three savers:
                         "plain" and "sharded" of version 2, "old" of version 1
@@ -62,6 +64,14 @@ def write_v1():
                           data=[ROWS[3:], tf.constant(5.0)])
 
 
+def write_v2():
+    w = tf.reshape(tf.range(8.0), [4, 2])
+    tf.raw_ops.SaveV2(prefix=str(FOLDER / "v2"), tensor_names=["z", "w", "w", "a"],
+                      shape_and_slices=["", "4 2 2,2:-", "4 2 0,2:-", ""],
+                      tensors=[tf.constant(["moon", "", "tide"]), w[2:], w[:2],
+                               tf.constant(5, tf.int64)])
+
+
 def write_graph():
     import uuid
     uuid.uuid4 = lambda: uuid.UUID(UUID)
@@ -104,6 +114,7 @@ def main():
     if len(sys.argv) == 1:
         FOLDER.mkdir(exist_ok=True)
         write_v1()
+        write_v2()
         write_graph()
     elif len(sys.argv) == 3:
         print("the same" if check_v1(sys.argv[1]) and check_shards(sys.argv[2])

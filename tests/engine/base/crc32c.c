@@ -50,6 +50,18 @@ static void test_any_length_and_cut(void **state) {
     }
 }
 
+static void test_long_ones(void **state) {
+  (void)state;
+  enum { MOST = 40000 };
+  uint8_t *b = malloc(MOST);
+  for (size_t i = 0; i < MOST; i++) b[i] = (uint8_t)(i * i * 37 + i);
+  for (size_t n = 5000; n < MOST; n += 3001) {
+    uint32_t want = slowly(b + n % 8, n - 8);
+    assert_int_equal(td_crc32c(b + n % 8, n - 8), want);
+  }
+  free(b);
+}
+
 static void test_without_the_instruction(void **state) {
   char self[512] = "";
   (void)state;
@@ -72,6 +84,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_values),
       cmocka_unit_test(test_any_length_and_cut),
+      cmocka_unit_test(test_long_ones),
       cmocka_unit_test(test_without_the_instruction),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,8 @@
 #include "engine/base/file.h"
 #include "engine/base/mem.h"
 #include "engine/base/vec.h"
+#include "engine/io/checkpoint_entry.h"
+#include "engine/io/field.h"
 #include "engine/io/sorted_table.h"
 #include "tests/check.h"
 
@@ -189,6 +191,47 @@ static void test_spoilt(void **state) {
   scratch_deinit(&s);
 }
 
+/* A small file that tells of a tensor of `size` elements in one piece. */
+static void write_claim(const scratch *s, int64_t size) {
+  td_str record = {0}, contents = {0}, all = {0}, key = {0};
+  td_shape shape = td_shape_vector(size);
+  td_slice whole = {.rank = 1, .length = {-1}};
+  td_field_put_bytes(&record, 1, (td_bytes){"x", 1});
+  td_checkpoint_shape_put(&record, 2, &shape);
+  td_field_put(&record, 3, TD_INT32);
+  td_checkpoint_slice_put(&record, 4, &shape, &whole);
+  td_field_put_bytes(&contents, 1, (td_bytes){record.at, record.len});
+  td_field_put_bytes(&all, 1, (td_bytes){contents.at, contents.len});
+  td_slice_key("x", &whole, &key);
+  pairs p = {0};
+  OK(keep(&p, (td_bytes){"", 0}, (td_bytes){all.at, all.len}));
+  OK(keep(&p, (td_bytes){key.at, key.len}, (td_bytes){"", 0}));
+  write_table(s, &p);
+  for (size_t i = 0; i < p.len; i++) {
+    td_str_deinit(&p.at[i].key);
+    td_str_deinit(&p.at[i].value);
+  }
+  td_vec_free(&p);
+  td_str_deinit(&record);
+  td_str_deinit(&contents);
+  td_str_deinit(&all);
+  td_str_deinit(&key);
+}
+
+/* No memory is taken for what cannot be in the file. */
+static void test_sizes_that_lie(void **state) {
+  (void)state;
+  scratch s;
+  scratch_init(&s);
+  write_claim(&s, (int64_t)1 << 40);
+  FAILS(read_all(s.path.at), TD_DATA_LOSS,
+        "more elements than its files have bytes");
+  write_claim(&s, 50);
+  FAILS(read_all(s.path.at), TD_DATA_LOSS,
+        "tensor \"x\": the values of a slice: ");
+  scratch_deinit(&s);
+}
+
 /* ---- failures ------------------------------------------------------------ */
 
 static void test_no_memory_to_read(void **state) {
@@ -253,6 +296,7 @@ int main(void) {
       cmocka_unit_test(test_cut_short),
       cmocka_unit_test(test_flipped),
       cmocka_unit_test(test_spoilt),
+      cmocka_unit_test(test_sizes_that_lie),
       cmocka_unit_test(test_no_memory_to_read),
       cmocka_unit_test(test_writing),
   };
