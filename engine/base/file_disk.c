@@ -164,6 +164,11 @@ static td_status *disk_sync(void *file) {
   return rc ? td_file_error("sync", f->path, errno) : NULL;
 }
 
+static void disk_start_sync(void *file) {
+  disk_file *f = file;
+  (void)sync_file_range(f->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
 static td_status *disk_map(void *file, size_t size, const void **at) {
   disk_file *f = file;
   void *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, f->fd, 0);
@@ -324,4 +329,5 @@ const td_file_system td_file_disk = {
     .sync_folder = disk_sync_folder,
     .lock = disk_lock,
     .unlock = disk_unlock,
+    .start_sync = disk_start_sync,
 };

@@ -112,6 +112,10 @@ td_status *td_file_sync(td_file *f) {
   return s;
 }
 
+void td_file_start_sync(td_file *f) {
+  if (!f->broken && f->fs->start_sync) f->fs->start_sync(f->file);
+}
+
 /* ---- mapping ------------------------------------------------------------- */
 
 /* Without pages of the system: into memory. */

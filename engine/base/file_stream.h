@@ -33,6 +33,9 @@ td_status *td_file_append(td_file *f, const void *bytes, size_t n) TD_MUST_USE;
 td_status *td_file_flush(td_file *f) TD_MUST_USE;
 /* It outlives a crash, too. */
 td_status *td_file_sync(td_file *f) TD_MUST_USE;
+/* What was appended is on its way to the disk when this returns: between pieces
+ * of a large file it makes td_file_sync short. */
+void td_file_start_sync(td_file *f);
 
 /* A whole file, read only. Who cuts the file short meanwhile crashes whoever
  * reads behind its end. */

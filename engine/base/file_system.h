@@ -58,6 +58,9 @@ typedef struct td_file_system {
    * until unlock. */
   td_status *(*lock)(const char *path, void **lock);
   void (*unlock)(void *lock);
+  /* (optional) A hint: what was appended may go to the disk now, so that a later
+   * sync has less to wait for. */
+  void (*start_sync)(void *file);
 } td_file_system;
 
 extern const td_file_system td_file_disk; /* the local disk */

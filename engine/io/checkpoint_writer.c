@@ -14,7 +14,10 @@
 #include "engine/io/checkpoint_index.h"
 #include "engine/io/checkpoint_place.h"
 
-enum { PIECE = 1 << 20 }; /* bytes written at once */
+enum {
+  PIECE = 1 << 20,      /* bytes written at once */
+  SYNC_EVERY = 8 << 20, /* so many are sent on their way to the disk */
+};
 
 struct td_checkpoint_writer {
   td_checkpoint_place place;
@@ -22,6 +25,7 @@ struct td_checkpoint_writer {
   td_str data_path; /* of the file beside; "" once it is renamed */
   td_file *data;
   uint64_t size;             /* of the data so far */
+  uint64_t sent;             /* of them on their way to the disk */
   bool failed;               /* a file's error: nothing is taken any more */
   td_checkpoint_go_on go_on; /* or NULL */
   void *arg;                 /* for it */
@@ -83,8 +87,11 @@ static td_status *append(td_checkpoint_writer *w, const void *bytes, size_t n,
     *crc = td_crc32c_add(*crc, at, piece);
     TD_TRY(td_file_append(w->data, at, piece));
     done += piece;
+    w->size += piece;
+    if (w->size - w->sent < SYNC_EVERY) continue;
+    td_file_start_sync(w->data);
+    w->sent = w->size;
   }
-  w->size += n;
   return NULL;
 }
 

@@ -113,16 +113,16 @@ static void put_above(td_str *out, td_bytes last) {
   if (i < last.len) td_str_addc(out, (char)(last.at[i] + 1));
 }
 
-typedef struct writing {
+typedef struct table {
   td_str *out;
   size_t base; /* where the table begins in `out` */
   builder data, index;
   td_str key, handle; /* of the block that ends */
   bool failed;
-} writing;
+} table;
 
 /* Ends the block whose last entry is `last`; `next` NULL: there is none. */
-static void cut(writing *w, td_bytes last, const td_bytes *next) {
+static void cut(table *w, td_bytes last, const td_bytes *next) {
   renew(&w->key, &w->failed);
   renew(&w->handle, &w->failed);
   end_block(&w->data, w->base, w->out, &w->handle);
@@ -135,7 +135,7 @@ static void cut(writing *w, td_bytes last, const td_bytes *next) {
   begin_block(&w->data);
 }
 
-static void write_blocks(writing *w, const td_sorted_entry *e, size_t n) {
+static void write_blocks(table *w, const td_sorted_entry *e, size_t n) {
   for (size_t i = 0; i < n; i++) {
     size_t more = e[i].key.len + e[i].value.len;
     if (more >= 2 * BLOCK_BYTES && w->data.bytes.len > 0)
@@ -148,7 +148,7 @@ static void write_blocks(writing *w, const td_sorted_entry *e, size_t n) {
   }
 }
 
-static void write_end(writing *w) {
+static void write_end(table *w) {
   td_str handles = {0};
   begin_block(&w->data);
   end_block(&w->data, w->base, w->out, &handles);
@@ -170,10 +170,10 @@ static bool free_block(builder *b) {
 
 td_status *td_sorted_table_write(const td_sorted_entry *entries, size_t n,
                                  td_str *out) {
-  writing w = {.out = out,
-               .base = out->len,
-               .data.every = RESTART_EVERY,
-               .index.every = 1};
+  table w = {.out = out,
+             .base = out->len,
+             .data.every = RESTART_EVERY,
+             .index.every = 1};
   begin_block(&w.data);
   begin_block(&w.index);
   write_blocks(&w, entries, n);

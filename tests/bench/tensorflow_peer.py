@@ -1,6 +1,7 @@
 """TensorFlow's side: graph mode, callables, no graph rewriting on null graphs."""
 import atexit
 import os
+import shutil
 import tempfile
 
 import numpy as np
@@ -252,6 +253,27 @@ def records_read():
     return session().make_callable(values.op), batch
 
 
+def checkpoint(load):
+    """100 MiB by a Saver, which does not sync; before a load it is forgotten."""
+    folder = tempfile.mkdtemp(dir=os.getcwd(), prefix=".bench-")
+    atexit.register(shutil.rmtree, folder, True)
+    for i in range(10):
+        tf.get_variable(f"tensor_{i}", initializer=np.random.rand(10 << 18).astype(np.float32))
+    s, saver, path = session(), tf.train.Saver(), os.path.join(folder, "m")
+    s.run(tf.global_variables_initializer())
+
+    def save():
+        saver.save(s, path, write_meta_graph=False, write_state=False)
+
+    def restore():
+        with open(path + ".data-00000-of-00001", "rb") as f:
+            os.fsync(f.fileno())
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        saver.restore(s, path)
+    save()
+    return restore if load else save, 1
+
+
 def queue_pairs():
     q = tf.FIFOQueue(10, [tf.float32], [[]])
     s = session()
@@ -308,6 +330,8 @@ ROWS = {
     "graph_build": graph_build,
     "growing_run": growing_run,
     "records_read": records_read,
+    "checkpoint_save": lambda: checkpoint(False),
+    "checkpoint_load": lambda: checkpoint(True),
     "queue_pairs": queue_pairs,
     "shuffled_batches": shuffled_batches,
     "pictures_read": pictures_read,
