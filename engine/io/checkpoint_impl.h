@@ -39,9 +39,9 @@ struct td_checkpoint {
   int n_shards;
   bool has_header;
   TD_VEC(td_checkpoint_shard) shards; /* those that entries need, by number */
-  pthread_mutex_t lock;               /* of the shards' mappings */
   td_checkpoint_go_on go_on;          /* or NULL */
   void *arg;                          /* for it */
+  pthread_mutex_t lock;               /* of the shards' mappings */
 };
 
 td_checkpoint_shard *td_checkpoint_find_shard(const td_checkpoint *c,
