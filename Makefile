@@ -93,7 +93,7 @@ $(B)/registry.c: FORCE
 # The same of what opens the files of the Lua binding.
 $(B)/lua_openers.c: FORCE
 	@mkdir -p $(B)
-	@sed -n 's/^TD_LUA_OPEN(\([a-z_]*\)).*/\1/p' $(BIND_SRC) | sort > $@.list
+	@sed -n 's/^TD_LUA_OPEN(\([a-z0-9_]*\)).*/\1/p' $(BIND_SRC) | sort > $@.list
 	@{ echo '#include "lua/bind.h"'; \
 	  sed 's/.*/void td_lua_open_&(lua_State *L);/' $@.list; \
 	  echo 'void (*const td_lua_openers[])(lua_State *L) = {'; \

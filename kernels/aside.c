@@ -6,7 +6,9 @@
  * the device's streams, as the memory of anything else that is let go.
  *
  * A tensor that comes back may find no memory. While the device has work, that
- * work gives some back: the pop then settles the device and tries again.
+ * work gives some back: the pop then settles the device and tries again. Where
+ * the device is nearly full it does so before the first try, too: what is
+ * popped ahead of its use takes the room of what is used.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/aside.h"
@@ -65,12 +67,12 @@ bool td_aside_same(const td_aside *a, const td_tensor *t) {
   return !a->out && a->here.buffer == t->buffer;
 }
 
-td_status *td_aside_put(td_device *d, const td_tensor *t, bool swap,
+td_status *td_aside_put(td_device *d, const td_tensor *t, bool swap, bool may,
                         td_aside *out) {
   *out = (td_aside){0};
   if (!swap) {
     td_tensor_retain(t, &out->here);
-    if (is_swappable(d, t)) out->counted = td_tensor_bytes(t);
+    if (!may && is_swappable(d, t)) out->counted = td_tensor_bytes(t);
     count(d, (int64_t)out->counted);
     return NULL;
   }
@@ -129,11 +131,9 @@ static void settled(td_settling *w) {
 }
 
 /* Is there work of the device, whose end will try again? */
-static bool waits_for_room(returning *r, td_status *s) {
+static bool waits_for_room(returning *r) {
   td_device *d = r->pop->kernel->device;
-  if (td_ok(s) || td_status_code(s) != TD_RESOURCE_EXHAUSTED || !d->settle ||
-      td_stopped(r->pop))
-    return false;
+  if (!d->settle || td_stopped(r->pop)) return false;
   r->settling.over = settled;
   return !d->settle(d, &r->settling);
 }
@@ -142,7 +142,8 @@ static void back(void *arg, td_status *s) {
   returning *r = arg;
   td_kernel_ctx *c = r->pop;
   if (!td_ok(s)) td_tensor_release(&c->out[0]);
-  if (waits_for_room(r, s)) {
+  bool full = !td_ok(s) && td_status_code(s) == TD_RESOURCE_EXHAUSTED;
+  if (full && waits_for_room(r)) {
     td_status_release(s);
     return;
   }
@@ -171,10 +172,10 @@ static void take_out(td_leaving *l, td_kernel_ctx *c) {
     td_tensor_retain(&l->there, &r->there);
   }
   release(l);
-  if (r)
-    come_back(r);
-  else
+  if (!r)
     td_kernel_done(c, td_oom());
+  else if (!is_above(c->kernel->device, WAIT_FROM) || !waits_for_room(r))
+    come_back(r);
 }
 
 static void forget(td_device *d, td_aside *a) {

@@ -22,8 +22,9 @@ typedef struct td_aside {
 
 /* Is `t`, in the memory of `d`, to be swapped out now? */
 bool td_aside_due(td_device *d, const td_tensor *t);
-/* Keeps a share of `t`, to be swapped out by td_aside_leave if `swap`. */
-td_status *td_aside_put(td_device *d, const td_tensor *t, bool swap,
+/* Keeps a share of `t`, to be swapped out by td_aside_leave if `swap`. `may`: it
+ * could have been, else it counts in d->stacked. */
+td_status *td_aside_put(td_device *d, const td_tensor *t, bool swap, bool may,
                         td_aside *out) TD_MUST_USE;
 /* A share of its `out`, which others may take back and drop meanwhile. */
 struct td_leaving *td_aside_share(const td_aside *a);

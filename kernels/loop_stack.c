@@ -102,14 +102,14 @@ static td_status *check_open(const stack *s) {
 }
 
 /* Under the mutex. */
-static td_status *put(stack *s, const td_tensor *t, bool swap) {
+static td_status *put(stack *s, const td_tensor *t, bool swap, bool may) {
   td_aside a;
   TD_TRY(check_open(s));
   if (s->most >= 0 && s->elements.len >= (size_t)s->most)
     return td_error(TD_INVALID_ARGUMENT,
                     "stack %s is full: its max_size is %lld", s->name,
                     (long long)s->most);
-  TD_TRY(td_aside_put(s->device, t, swap, &a));
+  TD_TRY(td_aside_put(s->device, t, swap, may, &a));
   if (td_vec_push(&s->elements, a)) return NULL;
   td_aside_drop(s->device, &a);
   return td_oom();
@@ -134,7 +134,7 @@ static bool is_there(const stack *s, const td_tensor *t) {
 }
 
 /* *leaving, where it is to be copied: a share. */
-static td_status *push(td_kernel_ctx *c, bool swap,
+static td_status *push(td_kernel_ctx *c, bool may,
                        struct td_leaving **leaving) {
   const td_tensor *t = td_in(c, 1);
   stack *s = NULL;
@@ -143,9 +143,9 @@ static td_status *push(td_kernel_ctx *c, bool swap,
     return td_error(TD_INVALID_ARGUMENT,
                     "stack %s holds %s and cannot be given %s", s->name,
                     td_dtype_name(s->dtype), td_dtype_name(t->dtype));
-  swap = swap && td_aside_due(s->device, t);
+  bool swap = may && td_aside_due(s->device, t);
   pthread_mutex_lock(&s->mutex);
-  td_status *st = put(s, t, swap && !is_there(s, t));
+  td_status *st = put(s, t, swap && !is_there(s, t), may);
   if (td_ok(st))
     *leaving = td_aside_share(&s->elements.at[s->elements.len - 1]);
   pthread_mutex_unlock(&s->mutex);

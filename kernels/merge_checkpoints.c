@@ -35,23 +35,25 @@ static td_status *is_there(const char *prefix, bool *there) {
   return s;
 }
 
-/* The parts to be merged, in the order they were given in. */
+/* The parts that are there. */
 static td_status *choose(const merging *m, const char **at, size_t *n) {
-  const td_saved_names *p = &m->parts;
-  for (int64_t i = 0; i < p->len; i++) at[p->of[i].at] = p->of[i].name;
-  *n = (size_t)p->len;
-  if (!m->allow_missing) return NULL;
-  *n = 0;
-  for (int64_t i = 0; i < p->len; i++) {
-    bool there;
-    TD_TRY(is_there(at[i], &there));
-    if (there) at[(*n)++] = at[i];
+  for (int64_t i = 0; i < m->parts.len; i++) {
+    const char *part = m->parts.of[i].name;
+    bool there = false;
+    TD_TRY(is_there(part, &there));
+    if (there) at[(*n)++] = part;
+    if (!there && !m->allow_missing)
+      return td_error(
+          TD_INVALID_ARGUMENT,
+          "checkpoint '%s' is not there, which was to become a part "
+          "of '%s'",
+          part, m->prefix);
   }
   if (*n > 0) return NULL;
   return td_error(TD_INVALID_ARGUMENT,
                   "none of the %lld checkpoints is there that were to become "
                   "'%s'",
-                  (long long)p->len, m->prefix);
+                  (long long)m->parts.len, m->prefix);
 }
 
 static td_status *merge(td_errand *e) {
@@ -62,7 +64,7 @@ static td_status *merge(td_errand *e) {
   if (td_ok(s) && td_errand_hold(e))
     s = td_checkpoint_merge(at, n, m->prefix, m->remove_folders);
   td_free(at);
-  return s;
+  return td_saved_twice(s);
 }
 
 static td_status *prepare(td_kernel_ctx *c, merging *m) {
@@ -80,12 +82,13 @@ static td_status *prepare(td_kernel_ctx *c, merging *m) {
 }
 
 static void merge_start(td_kernel_ctx *c) {
-  static const td_errand_kind kind = {"merges checkpoints", merge, NULL,
+  static const td_errand_kind kind = {"merges checkpoints into", merge, NULL,
                                       merging_drop};
   merging *m = td_calloc(1, sizeof *m);
   td_status *bad = m ? prepare(c, m) : td_oom();
   if (td_ok(bad)) {
     m->base.kind = &kind;
+    m->base.what = m->prefix;
     td_errand_start(&m->base, c);
     return;
   }

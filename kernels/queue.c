@@ -227,6 +227,7 @@ td_tuple *td_queue_take(td_queue *q) {
   td_tuple *t = q->kind->take(q);
   q->count--;
   q->lent++;
+  q->takes++;
   return t;
 }
 

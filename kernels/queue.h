@@ -56,6 +56,7 @@ struct td_queue {
   td_attempts attempts;   /* its mutex protects what follows */
   int64_t count;          /* tuples in the store */
   int64_t lent; /* tuples that dequeues have, and may give back */
+  int64_t takes; /* tuples that were taken, ever */
   bool closed;
   td_status *cause; /* why it failed, when a producer did */
   struct td_queue_users {

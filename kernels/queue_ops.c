@@ -212,6 +212,7 @@ typedef struct dequeuing {
   td_queue *q;     /* held by the handle */
   amount how;
   int64_t want;
+  int64_t takes; /* the queue's, when it took its last */
   TD_VEC(td_tuple *) got;
 } dequeuing;
 
@@ -249,6 +250,7 @@ static void take_some(dequeuing *d) {
       return;
     }
     d->got.at[d->got.len++] = td_queue_take(q);
+    d->takes = q->takes;
   }
 }
 
@@ -281,13 +283,21 @@ static void hand_out(dequeuing *d) {
   }
 }
 
-/* What no batch can be made of is not lost. */
+/* Its step was cancelled while the batch was made, and nobody took what stood
+ * behind these, or was told that there is no more. */
+static bool can_go_back(const dequeuing *d) {
+  return td_stopped(d->base.ctx) && d->q->takes == d->takes && !d->q->closed;
+}
+
+/* What no batch can be made of, or nobody gets, is not lost. */
 static td_status *make_batch(dequeuing *d) {
   td_attempts *w = &d->q->attempts;
   td_status *s = NULL;
   for (int i = 0; td_ok(s) && i < d->q->n; i++)
     s = td_queue_stack(d->base.ctx, i, d->q, d->got.at, (int64_t)d->got.len);
   td_attempts_enter(w);
+  if (td_ok(s) && d->got.len > 0 && can_go_back(d))
+    s = td_status_derive(td_error(TD_CANCELLED, "the step was cancelled"));
   if (td_ok(s))
     td_queue_keep(d->q, (int64_t)d->got.len);
   else

@@ -243,12 +243,13 @@ static td_status *prepare_old(td_kernel_ctx *c, restoring *r) {
 
 static void start(td_kernel_ctx *c,
                   td_status *(*prepare_it)(td_kernel_ctx *c, restoring *r)) {
-  static const td_errand_kind kind = {"reads a checkpoint", restore, give,
+  static const td_errand_kind kind = {"restores", restore, give,
                                       restoring_drop};
   restoring *r = td_calloc(1, sizeof *r);
   td_status *bad = r ? prepare_it(c, r) : td_oom();
   if (td_ok(bad)) {
     r->base.kind = &kind;
+    r->base.what = r->prefix;
     td_errand_start(&r->base, c);
     return;
   }

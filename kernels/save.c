@@ -2,8 +2,7 @@
  * do the same to a file of version 1, which is put together in memory.
  *
  * The errand takes the tensors off the kernel and lets go of each when it is
- * written, so that nothing is held, or copied, for longer than it must. They
- * are written in the order of their names, in which they are read.
+ * written, so that nothing is held, or copied, for longer than it must.
  *
  * A step that is cancelled does not wait for its save, which stops at its next
  * piece, removes what it wrote and gives up its claim on the prefix. Who saves
@@ -63,19 +62,20 @@ static void leave(saving *s) {
   td_waiter_wake(&ended);
 }
 
-/* Does one that was cancelled still clear up? */
-static bool some_stop(void) {
+/* Does one that was cancelled still clear up where `me` wants to write? */
+static bool some_stop(const saving *me) {
   bool some = false;
   pthread_mutex_lock(&lock);
   for (saving *s = running; s && !some; s = s->next)
-    some = !td_errand_wanted(&s->base);
+    some = s != me && strcmp(s->prefix, me->prefix) == 0 &&
+           !td_errand_wanted(&s->base);
   pthread_mutex_unlock(&lock);
   return some;
 }
 
 static bool may_try(void *arg) {
   saving *s = arg;
-  return !td_errand_wanted(&s->base) || !some_stop();
+  return !td_errand_wanted(&s->base) || !some_stop(s);
 }
 
 static bool wait_for_others(saving *s) {
@@ -85,7 +85,7 @@ static bool wait_for_others(saving *s) {
 /* The claim of a save that was cancelled is waited for, no other's. */
 static td_status *open_alone(saving *s, td_checkpoint_writer **w) {
   for (;;) {
-    bool stops = some_stop();
+    bool stops = some_stop(s);
     td_status *bad = td_checkpoint_writer_open(s->prefix, w);
     if (td_status_code(bad) != TD_UNAVAILABLE || !stops ||
         !td_errand_wanted(&s->base) || !wait_for_others(s))
@@ -127,7 +127,7 @@ static td_status *save(td_errand *e) {
   enter(s);
   td_status *bad = write_all(s);
   leave(s);
-  return bad;
+  return td_saved_twice(bad);
 }
 
 /* ---- writing version 1 --------------------------------------------------- */
@@ -135,6 +135,7 @@ static td_status *save(td_errand *e) {
 static td_status *save_v1(td_errand *e) {
   saving *s = (saving *)e;
   size_t n = (size_t)s->names.len;
+  td_saved_names_sort(&s->names);
   td_checkpoint_v1_item *items = td_calloc(n, sizeof *items);
   if (!items) return td_oom();
   for (size_t i = 0; i < n; i++) {
@@ -146,7 +147,7 @@ static td_status *save_v1(td_errand *e) {
   }
   td_status *bad = td_checkpoint_v1_write(s->prefix, items, n, go_on, e);
   td_free(items);
-  return bad;
+  return td_saved_twice(bad);
 }
 
 /* ---- the kernel ---------------------------------------------------------- */
@@ -194,6 +195,7 @@ static void start(td_kernel_ctx *c, const td_errand_kind *kind,
   td_status *bad = s ? prepare(c, s, what, first) : td_oom();
   if (td_ok(bad)) {
     s->base.kind = kind;
+    s->base.what = s->prefix;
     td_errand_start(&s->base, c);
     return;
   }
@@ -202,13 +204,11 @@ static void start(td_kernel_ctx *c, const td_errand_kind *kind,
 }
 
 static void save_start(td_kernel_ctx *c) {
-  static const td_errand_kind kind = {"writes a checkpoint", save, NULL,
-                                      saving_drop};
+  static const td_errand_kind kind = {"saves", save, NULL, saving_drop};
   start(c, &kind, "prefix", 3);
 }
 
-static const td_errand_kind kind_v1 = {"writes a checkpoint", save_v1, NULL,
-                                       saving_drop};
+static const td_errand_kind kind_v1 = {"saves", save_v1, NULL, saving_drop};
 
 static void save_v1_start(td_kernel_ctx *c) {
   start(c, &kind_v1, "filename", 2);

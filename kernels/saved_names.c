@@ -37,12 +37,6 @@ static td_status *check_vector(const td_tensor *t, const char *what,
                   what, (long long)n, td_shape_str(&t->shape, &text));
 }
 
-static int by_name(const void *a, const void *b) {
-  const td_saved_name *x = a, *y = b;
-  int c = strcmp(x->name, y->name);
-  return c ? c : x->at < y->at ? -1 : x->at > y->at;
-}
-
 static td_status *read_one(const td_tensor *names, const td_tensor *slices,
                            td_saved_name *s) {
   td_bytes part = slices ? td_text_at(slices, s->at) : (td_bytes){"", 0};
@@ -63,7 +57,6 @@ td_status *td_saved_names_read(const td_tensor *names, const td_tensor *slices,
     out->of[i].at = i;
     TD_TRY(read_one(names, slices, &out->of[i]));
   }
-  qsort(out->of, (size_t)n, sizeof *out->of, by_name);
   return NULL;
 }
 
@@ -71,6 +64,23 @@ void td_saved_names_free(td_saved_names *s) {
   for (int64_t i = 0; i < s->len; i++) td_free(s->of[i].name);
   td_free(s->of);
   *s = (td_saved_names){0};
+}
+
+static int by_name(const void *a, const void *b) {
+  const td_saved_name *x = a, *y = b;
+  int c = strcmp(x->name, y->name);
+  return c ? c : x->at < y->at ? -1 : x->at > y->at;
+}
+
+void td_saved_names_sort(td_saved_names *s) {
+  qsort(s->of, (size_t)s->len, sizeof *s->of, by_name);
+}
+
+td_status *td_saved_twice(td_status *s) {
+  if (td_status_code(s) != TD_ALREADY_EXISTS) return s;
+  td_status *told = td_error(TD_INVALID_ARGUMENT, "%s", td_status_message(s));
+  td_status_release(s);
+  return told;
 }
 
 /* ---- shapes -------------------------------------------------------------- */

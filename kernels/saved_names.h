@@ -26,14 +26,18 @@ typedef struct td_saved_names {
 } td_saved_names;
 
 /* The strings of two operands (`slices` NULL: all are wholes), of which there
- * must be `n`; by name, ascending. End it with td_saved_names_free, on an error
+ * must be `n`, in their order. End it with td_saved_names_free, on an error
  * too. */
 td_status *td_saved_names_read(const td_tensor *names, const td_tensor *slices,
                                int64_t n, td_saved_names *out) TD_MUST_USE;
 void td_saved_names_free(td_saved_names *s);
+void td_saved_names_sort(td_saved_names *s); /* by name, ascending */
 /* A scalar operand that names a file or a prefix. Caller owns *out. */
 td_status *td_saved_prefix(const td_tensor *t, const char *what,
                            char **out) TD_MUST_USE;
+/* What a writer said, but a name that is given twice is a bad argument, for
+ * TensorFlow. Takes ownership of `s`. */
+td_status *td_saved_twice(td_status *s) TD_MUST_USE;
 
 /* For shape functions: input i is a vector of n (-1: as many as it likes). */
 td_status *td_saved_infer(td_infer *c, int i, int64_t n,

@@ -74,6 +74,13 @@ static td_status *read_run(td_kernel_ctx *c) {
   return NULL;
 }
 
+static td_status *share_run(td_kernel_ctx *c) {
+  td_variable *v;
+  TD_TRY(td_var(c, 0, &v));
+  td_variable_as_whole(v);
+  return NULL;
+}
+
 static td_status *is_initialized_run(td_kernel_ctx *c) {
   td_shape scalar = td_shape_scalar();
   td_variable *v;
@@ -260,6 +267,15 @@ static const td_op_def ops[] = {
      .lua = "",
      .flags = TD_STATEFUL | TD_READS | TD_CHEAP,
      .section = "Variables and state"},
+    {.type = "DisableCopyOnRead",
+     .sig = "resource: resource ->",
+     .shape = td_infer_none,
+     .cost = td_cost_none,
+     .doc = "Reads of a variable whose rows are worked on share its value again, "
+            "until the next such work; before saving.",
+     .lua = "",
+     .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
+     .section = "Variables and state"},
     {.type = "VarIsInitializedOp",
      .sig = "resource: resource -> is_initialized: bool",
      .shape = td_infer_scalars,
@@ -326,6 +342,11 @@ static const td_kernel_def kernels[] = {
      .device = "CPU",
      .run = read_run,
      .shared = "resource"},
+    {.op = "DisableCopyOnRead",
+     .device = "CPU",
+     .run = share_run,
+     .shared = "resource",
+     .flags = TD_KERNEL_INLINE},
     {.op = "VarIsInitializedOp",
      .device = "CPU",
      .run = is_initialized_run,

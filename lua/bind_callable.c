@@ -22,7 +22,8 @@
 /* A compiled signature and what its results look like. */
 typedef struct lua_callable {
   td_callable *c;
-  td_dtype *dtypes; /* of the feeds */
+  td_lua_growth *growth; /* the session's */
+  td_dtype *dtypes;      /* of the feeds */
   int n_feeds, n_fetches, n_results;
   int8_t *is_op; /* result i is an op: true */
 } lua_callable;
@@ -125,6 +126,7 @@ static int call_callable(lua_State *L) {
     read_arguments(L, c, in, edges);
   }
   td_step_options o = td_lua_step_defaults();
+  td_lua_growth_look(L, c->growth);
   td_lua_wait_begin(&w, L);
   td_status *s = td_callable_run(c->c, in, out, &o);
   td_lua_wait_end(&w);
@@ -138,6 +140,7 @@ static lua_callable *push_callable(lua_State *L, const td_lua_step *step) {
   td_session *s = td_lua_to_session(L, 1);
   lua_callable *c = lua_newuserdatauv(L, sizeof *c, 4);
   memset(c, 0, sizeof *c);
+  c->growth = td_lua_session_growth(L, 1);
   luaL_setmetatable(L, CALLABLE);
   int at = lua_gettop(L);
   c->n_feeds = step->n_feeds;
@@ -207,6 +210,7 @@ static int session_start(lua_State *L) {
   o.queued = true;
   td_lua_step_read(L, 2, 3, &step);
   td_tensor *in = td_lua_step_values(L, 4, &step);
+  td_lua_growth_look(L, td_lua_session_growth(L, 1));
   lua_callable *c = push_callable(L, &step);
   lua_handle *h = push_handle(L, lua_gettop(L), 5);
   td_status *s = td_async_start(c->c, in, &o, &h->step);

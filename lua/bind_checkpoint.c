@@ -72,6 +72,21 @@ static lua_Integer bytes_of(const td_checkpoint_entry *e) {
                        td_dtype_size(e->dtype));
 }
 
+/* The texts of the n slices of an entry, or nothing of one stored whole. */
+static void set_slices(lua_State *L, const td_checkpoint_entry *e) {
+  td_slice s;
+  int n = 0;
+  if (e->n_slices == 0) return;
+  lua_createtable(L, e->n_slices, 0);
+  for (td_bytes at = e->slices; td_checkpoint_next_slice(&at, &s);) {
+    td_str text = {0};
+    td_slice_print(&e->shape, &s, &text);
+    td_lua_push_str(L, &text);
+    lua_rawseti(L, -2, ++n);
+  }
+  lua_setfield(L, -2, "slices");
+}
+
 static void push_entry(lua_State *L, const td_checkpoint_entry *e) {
   lua_createtable(L, 0, 6);
   td_lua_set_string(L, "name", e->name);
@@ -80,11 +95,12 @@ static void push_entry(lua_State *L, const td_checkpoint_entry *e) {
   lua_setfield(L, -2, "shape");
   td_lua_set_integer(L, "bytes", bytes_of(e));
   td_lua_set_integer(L, "shard", e->shard);
-  td_lua_set_integer(L, "slices", e->n_slices);
+  set_slices(L, e);
 }
 
 /* c:list() -> list of {name =, dtype =, shape =, bytes =, shard =, slices =} by
- * name; shards count from 0, slices = 0: stored whole */
+ * name; shards count from 0; slices, of what is not stored whole, is a list of
+ * texts such as "10 4 0,5:-" */
 static int checkpoint_list(lua_State *L) {
   lua_checkpoint *u = to_open_checkpoint(L);
   size_t n = td_checkpoint_count(u->c);
@@ -111,8 +127,41 @@ static int checkpoint_has(lua_State *L) {
   return 1;
 }
 
-/* c:read(name) -> value, its check compared */
+/* The slice that the text at `i` tells, with the whole shape; or nothing. */
+static bool to_slice(lua_State *L, int i, td_shape *whole, td_slice *out) {
+  td_bytes text;
+  if (lua_isnoneornil(L, i)) return false;
+  text.at = luaL_checklstring(L, i, &text.len);
+  td_lua_check(L, td_slice_parse(text, whole, out));
+  return true;
+}
+
+/* c:read(name [, slice]) -> value, its check compared */
 static int checkpoint_read(lua_State *L) {
+  lua_checkpoint *u = to_open_checkpoint(L);
+  const char *name = td_lua_text(L, 2);
+  td_checkpoint_entry e;
+  td_shape whole;
+  td_slice slice;
+  if (!td_checkpoint_find(u->c, name, &e))
+    td_lua_check(L, td_checkpoint_missing(u->c, name));
+  bool in_part = to_slice(L, 3, &whole, &slice);
+  luaL_argcheck(L, !in_part || td_shape_equal(&whole, &e.shape), 3,
+                "a slice of a tensor of another shape");
+  td_tensor *t = td_lua_tensors(L, 1);
+  td_lua_state *st = td_lua_get(L);
+  u->busy++;
+  td_lua_unlock(st);
+  td_status *s = td_checkpoint_read(u->c, &e, in_part ? &slice : NULL, NULL, t);
+  td_lua_lock(st);
+  u->busy--;
+  td_lua_check_step(L, s);
+  td_lua_push_tensor(L, t);
+  return 1;
+}
+
+/* c:map(name) -> value that looks into its file, where it can; read only */
+static int checkpoint_map(lua_State *L) {
   lua_checkpoint *u = to_open_checkpoint(L);
   const char *name = td_lua_text(L, 2);
   td_checkpoint_entry e;
@@ -122,7 +171,7 @@ static int checkpoint_read(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
   u->busy++;
   td_lua_unlock(st);
-  td_status *s = td_checkpoint_read(u->c, &e, NULL, NULL, t);
+  td_status *s = td_checkpoint_map(u->c, &e, t);
   td_lua_lock(st);
   u->busy--;
   td_lua_check_step(L, s);
@@ -177,15 +226,20 @@ static int new_writer(lua_State *L) {
   return 1;
 }
 
-/* w:add(name, value) */
+/* w:add(name, value [, slice]): a tensor, or a slice of one */
 static int writer_add(lua_State *L) {
   lua_checkpoint_writer *u = to_open_writer(L);
   const char *name = td_lua_text(L, 2);
   const td_tensor *t = td_lua_check_value(L, 3); /* stays on the stack */
+  td_shape whole;
+  td_slice slice;
+  bool in_part = to_slice(L, 4, &whole, &slice);
   td_lua_state *st = td_lua_get(L);
   u->busy = true;
   td_lua_unlock(st);
-  td_status *s = td_checkpoint_writer_add(u->w, name, t);
+  td_status *s =
+      in_part ? td_checkpoint_writer_add_slice(u->w, name, &whole, &slice, t)
+              : td_checkpoint_writer_add(u->w, name, t);
   td_lua_lock(st);
   u->busy = false;
   td_lua_check_step(L, s);
@@ -218,6 +272,7 @@ TD_LUA_OPEN(checkpoint) {
                                         {"shards", checkpoint_shards},
                                         {"has", checkpoint_has},
                                         {"read", checkpoint_read},
+                                        {"map", checkpoint_map},
                                         {"verify", checkpoint_verify},
                                         {"close", checkpoint_close},
                                         {NULL, NULL}};

@@ -115,22 +115,19 @@ static int csv_gc(lua_State *L) {
   return 0;
 }
 
-/* core.csv(text, name of the source, separator, header) */
+/* core.csv(path, separator, header) */
 static int new_csv(lua_State *L) {
-  size_t len;
-  const char *text = luaL_checklstring(L, 1, &len);
-  const char *from = luaL_checkstring(L, 2);
-  td_csv_options o = {.separator = luaL_checkstring(L, 3)[0],
-                      .header = lua_toboolean(L, 4)};
+  const char *path = td_lua_text(L, 1);
+  td_csv_options o = {.separator = luaL_checkstring(L, 2)[0],
+                      .header = lua_toboolean(L, 3)};
   if (!td_lua_try_object(L, TD_LUA_CSV, sizeof(lua_csv), 0))
     return lua_error(L);
   lua_csv *u = lua_touserdata(L, -1);
-  td_lua_check(L, td_csv_parse(text, len, from, &o, &u->c));
+  td_lua_check(L, td_csv_open(path, &o, &u->c));
   return 1;
 }
 
-static int csv_names(lua_State *L) {
-  td_csv *c = to_csv(L);
+static int push_names(lua_State *L, const td_csv *c) {
   int n = td_csv_columns(c);
   lua_createtable(L, n, 0);
   for (int i = 0; i < n; i++) {
@@ -140,18 +137,49 @@ static int csv_names(lua_State *L) {
   return 1;
 }
 
-/* c:column(i, dtype or nil, what is missing or nil) -> value */
-static int csv_column(lua_State *L) {
+static int csv_names(lua_State *L) {
+  return push_names(L, to_csv(L));
+}
+
+/* core.csv_names(first line, name of the source, separator) -> names */
+static int names_of_line(lua_State *L) {
+  size_t len;
+  const char *line = luaL_checklstring(L, 1, &len);
+  const char *from = luaL_checkstring(L, 2);
+  td_csv_options o = {.separator = luaL_checkstring(L, 3)[0], .header = true};
+  if (!td_lua_try_object(L, TD_LUA_CSV, sizeof(lua_csv), 0))
+    return lua_error(L);
+  lua_csv *u = lua_touserdata(L, -1);
+  td_lua_check(L, td_csv_parse(line, len, from, &o, &u->c));
+  return push_names(L, u->c);
+}
+
+/* Column i of two lists: its dtype and what is missing, or false. */
+static td_csv_as read_as(lua_State *L, int i) {
+  td_csv_as as = {.dtype = TD_INVALID};
+  if (lua_rawgeti(L, 2, i) == LUA_TSTRING)
+    td_lua_check(L, td_lua_to_dtype(L, -1, &as.dtype));
+  as.fill = lua_rawgeti(L, 3, i) == LUA_TNUMBER;
+  as.missing = lua_tonumber(L, -1);
+  lua_pop(L, 2);
+  return as;
+}
+
+/* c:read({dtypes}, {what is missing}) -> list of values */
+static int csv_read(lua_State *L) {
   td_csv *c = to_csv(L);
-  lua_Integer i = luaL_checkinteger(L, 2);
-  td_dtype dtype = TD_INVALID;
-  double missing = lua_tonumber(L, 4);
-  td_tensor t;
-  luaL_argcheck(L, i >= 1 && i <= td_csv_columns(c), 2, "no such column");
-  if (!lua_isnoneornil(L, 3)) td_lua_check(L, td_lua_to_dtype(L, 3, &dtype));
-  td_lua_check(L, td_csv_column(c, (int)i - 1, dtype,
-                                lua_isnoneornil(L, 4) ? NULL : &missing, &t));
-  td_lua_push_tensor(L, &t);
+  int n = td_csv_columns(c);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  luaL_checktype(L, 3, LUA_TTABLE);
+  td_csv_as *as = td_lua_block(L, (size_t)n, sizeof *as);
+  td_tensor *out = td_lua_tensors(L, (size_t)n);
+  for (int i = 0; i < n; i++) as[i] = read_as(L, i + 1);
+  td_lua_check(L, td_csv_read(c, as, out));
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    td_lua_push_tensor(L, &out[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
   return 1;
 }
 
@@ -161,9 +189,11 @@ TD_LUA_OPEN(data) {
                                      {"close", batches_close},
                                      {NULL, NULL}};
   static const luaL_Reg csv[] = {
-      {"names", csv_names}, {"column", csv_column}, {NULL, NULL}};
-  static const luaL_Reg functions[] = {
-      {"batches", new_batches}, {"csv", new_csv}, {NULL, NULL}};
+      {"names", csv_names}, {"read", csv_read}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"batches", new_batches},
+                                       {"csv", new_csv},
+                                       {"csv_names", names_of_line},
+                                       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   td_lua_make_class(L, TD_LUA_BATCHES, batches_close, batches);
   td_lua_make_class(L, TD_LUA_CSV, csv_gc, csv);

@@ -241,9 +241,12 @@ static int gunzip(lua_State *L) {
 
 /* ---- arrays on disk ---- */
 
+/* core.load_npy(path [, mmap]) -> value */
 static int load_npy(lua_State *L) {
   td_tensor t;
-  td_lua_check(L, td_npy_read(td_lua_text(L, 1), array_limit, &t));
+  const char *path = td_lua_text(L, 1);
+  td_lua_check(L, lua_toboolean(L, 2) ? td_npy_map(path, &t)
+                                      : td_npy_read(path, array_limit, &t));
   td_lua_push_tensor(L, &t);
   return 1;
 }

@@ -13,12 +13,17 @@
 
 typedef struct lua_session {
   td_session *s;
+  td_lua_growth growth;
 } lua_session;
 
 td_session *td_lua_to_session(lua_State *L, int i) {
   lua_session *u = luaL_checkudata(L, i, TD_LUA_SESSION);
   if (!u->s) td_lua_error(L, TD_FAILED_PRECONDITION, "the session is closed");
   return u->s;
+}
+
+td_lua_growth *td_lua_session_growth(lua_State *L, int i) {
+  return &((lua_session *)luaL_checkudata(L, i, TD_LUA_SESSION))->growth;
 }
 
 static int session_gc(lua_State *L) {
@@ -94,6 +99,7 @@ static int core_session(lua_State *L) {
   }
   lua_session *u = lua_newuserdatauv(L, sizeof *u, 1);
   u->s = NULL;
+  td_lua_growth_begin(&u->growth, g);
   luaL_setmetatable(L, TD_LUA_SESSION);
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, -2, 1);

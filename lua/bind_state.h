@@ -38,6 +38,7 @@ typedef struct td_lua_turns {
 typedef struct td_lua_state {
   td_runtime *runtime;
   td_lua_turns turns;
+  uint64_t cells;    /* that a console has begun */
   size_t held;       /* tensor bytes that Lua values keep alive */
   size_t debt;       /* of them made since the last full collection */
   size_t held_after; /* held just after it */

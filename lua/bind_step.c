@@ -232,6 +232,7 @@ static int session_run(lua_State *L) {
   td_lua_step step;
   lua_settop(L, 5);
   td_lua_step_options o = td_lua_step_read_options(L, 5);
+  td_lua_growth_look(L, td_lua_session_growth(L, 1));
   td_lua_step_read(L, 2, 3, &step);
   td_tensor *out = td_lua_tensors(L, (size_t)step.n_fetches);
   td_tensor *in = td_lua_step_values(L, 4, &step);

@@ -3,21 +3,24 @@
 -- An LSTM sees one character after the other and tells the next. Batches go on
 -- where the last one ended, so its state is carried from step to step: fed in,
 -- fetched out. At the end it writes by itself, each letter drawn from what it
--- expects.
+-- expects. With --checkpoint DIR it can be killed and started again: the place
+-- in the text and the state there are kept beside the variables. (To the same
+-- bits, but for --minutes, by which the rate follows the clock.)
 --
 --   tide tutorials/char_rnn.lua --minutes 3 --write 400
+--   tide tutorials/char_rnn.lua --checkpoint /tmp/char_rnn
 -- SPDX-License-Identifier: Apache-2.0
 
 local td = require "tide"
 
 local flags = td.flags{
   units = 192, depth = 48, batch = 50, length = 50, epochs = 8, minutes = 0.0,
-  lr = 2e-3, write = 400, temperature = 0.7, seed = 1, data = "",
-  smoke = false,
+  lr = 2e-3, write = 400, temperature = 0.7, seed = 1, threads = 0, data = "",
+  checkpoint = "", save_steps = 500, smoke = false,
 }
-local limit = flags.smoke and 2 or math.huge
 if flags.smoke then
-  flags.units, flags.batch, flags.length, flags.write = 16, 4, 10, 20
+  flags.units, flags.batch, flags.length, flags.write = 16, 20, 100, 20
+  flags.epochs, flags.save_steps = 1, 4
 end
 td.seed(flags.seed)
 
@@ -39,44 +42,53 @@ local loss = td.nn.sparse_softmax_cross_entropy(logits, targets):mean()
 local lr = td.variable(flags.lr, {name = "lr", trainable = false})
 local train = td.train.adam(lr):minimize(loss, {clip_norm = 5.0})
 
-local sess <close> = td.session()
-sess:init()
+-- Where the training is: the last state of the text's streams.
+local batches = text.train:sequences(flags.batch, flags.length,
+                                     {epochs = flags.epochs})
+local at = {}
+local threads = {threads = flags.threads > 0 and flags.threads or nil}
+local sv <close> = flags.checkpoint ~= "" and td.train.supervisor{
+  logdir = flags.checkpoint, save_steps = flags.save_steps, flags = flags,
+  keep = {batches = batches, at = at}} or nil
+local sess = sv and sv:session(threads) or td.session(threads)
+if not sv then sess:init() end
+
 local fed = {inputs, targets, first.c, first.h}
 local learn = sess:callable({loss, last.c, last.h, train}, fed)
 local check = sess:callable({loss, last.c, last.h}, fed)
 
--- A step over every batch of a text, which `...` walks, a bar too, that ends
--- with the loop; the mean loss in nats a character.
-local function go_over(part, step, ...)
-  local zeros = td.value.zeros{flags.batch, flags.units}
-  local c, h, sum, n = zeros, zeros, 0.0, 0
-  for batch in ... do
-    if batch.first then c, h = zeros, zeros end
-    local l
-    l, c, h = step(batch.inputs, batch.targets, c, h)
-    sum, n = sum + l, n + 1
-    if part(n, batch.epoch, l) then break end
-  end
-  return sum / n
+-- The step on a batch, whose first state is that of `from`: its loss. The state
+-- after it goes there.
+local zeros = td.value.zeros{flags.batch, flags.units}
+local function go_on(step, batch, from)
+  if batch.first then from.c, from.h = zeros, zeros end
+  local l
+  l, from.c, from.h = step(batch.inputs, batch.targets, from.c, from.h)
+  return l
 end
 
-local ends = flags.minutes > 0 and os.time() + 60 * flags.minutes or math.huge
-local batches = text.train:sequences(flags.batch, flags.length,
-                                     {epochs = flags.epochs})
-local begun = os.time()
-go_over(function(n, epoch, l)
+local begun, ends = os.time(), math.huge
+if flags.minutes > 0 then ends = begun + 60 * flags.minutes end
+local steps = flags.epochs * #text.train:sequences(flags.batch, flags.length)
+for batch in td.progress(batches) do
+  if sv and sv:should_stop() then return end
+  local n, l = batch.step, go_on(learn, batch, at)
   if n % 200 == 0 then
-    print(("step %d, epoch %d: %.3f nats a character"):format(n, epoch, l))
+    print(("step %d, epoch %d: %.3f nats a character"):format(n, batch.epoch,
+                                                              l))
   end
   -- The rate falls to nothing as the steps, or the minutes, run out.
-  local share = math.max(n / #batches, (os.time() - begun) / (ends - begun))
+  local share = math.max(n / steps, (os.time() - begun) / (ends - begun))
   if n % 50 == 0 then lr:load(flags.lr * (1 - 0.95 * math.min(share, 1))) end
-  return n >= limit or os.time() >= ends
-end, learn, td.progress(batches))
+  if os.time() >= ends then break end
+end
+if sv then sv:close() end -- saves the last step
 
-local unseen = go_over(function(n) return n >= limit end, check,
-                       text.test:sequences(flags.batch, flags.length))
-print(("loss on the last tenth: %.4f nats a character"):format(unseen))
+local sum, n, last_state = 0.0, 0, {}
+for batch in text.test:sequences(flags.batch, flags.length) do
+  sum, n = sum + go_on(check, batch, last_state), n + 1
+end
+print(("loss on the last tenth: %.4f nats a character"):format(sum / n))
 
 -- Writing: one letter in, a draw from the next one's odds out.
 local odds = guess(seen)[{0, 0}] / flags.temperature

@@ -6,19 +6,30 @@
 -- mixes and batches them, ahead of use. Then learning is stopped in the middle,
 -- what is needed to go on is saved, and another session goes on. The second
 -- part has sentences of different lengths: those of like length make a batch.
+-- With --checkpoint DIR a supervisor sees to saving and going on: kill the
+-- program whenever you like, and start it again.
 --
 --   tide tutorials/input_pipeline.lua --digits 5000 --epochs 4
+--   tide tutorials/input_pipeline.lua --checkpoint /tmp/input
 -- SPDX-License-Identifier: Apache-2.0
 
 local td = require "tide"
 
 local flags = td.flags{digits = 5000, shards = 4, epochs = 4, batch = 100,
-                       units = 64, lr = 5e-3, seed = 1, smoke = false}
-if flags.smoke then flags.digits, flags.epochs, flags.batch = 400, 2, 20 end
+                       units = 64, lr = 5e-3, seed = 1, threads = 0,
+                       checkpoint = "", save_steps = 50, smoke = false}
+if flags.smoke then
+  flags.digits, flags.epochs, flags.batch, flags.save_steps = 400, 2, 20, 4
+end
 td.seed(flags.seed)
 
--- 1. Shards: digit number i goes to file i modulo their number.
+-- 1. Shards: digit number i goes to file i modulo their number. A place in the
+-- data is one in files of these names; so a job that goes on needs them again.
 local base = os.tmpname()
+if flags.checkpoint ~= "" then
+  os.remove(base)
+  base = flags.checkpoint:gsub("/+$", "") .. ".digits"
+end
 local function shard_name(k)
   return ("%s-%05d-of-%05d"):format(base, k, flags.shards)
 end
@@ -83,17 +94,33 @@ local function learn(sess, batches, goes_on)
 end
 local function always() return true end
 
--- 4. In one go.
 local function loop()
   return digits:batches(nil, {epochs = flags.epochs})
 end
+local function measure(sess)
+  return sess:run(accuracy, {[x] = set.test.images, [y] = set.test.labels})
+end
+
+-- As a job that may be killed: the place in the data is saved with the rest.
+if flags.checkpoint ~= "" then
+  local batches = loop()
+  local sv <close> = td.train.supervisor{logdir = flags.checkpoint,
+    save_steps = flags.save_steps, keep = {batches = batches}, flags = flags}
+  local sess = sv:session{threads = flags.threads > 0 and flags.threads or nil}
+  if sv.resumed then print("goes on after step " .. sv.step) end
+  learn(sess, batches, function() return not sv:should_stop() end)
+  sv:close() -- before other steps run: those of a job are counted
+  print(("test_accuracy: %.4f"):format(measure(sess)))
+  return
+end
+
+-- 4. In one go.
 local first = td.session()
 first:init()
 local batches = loop()
 local at_start = batches:state() -- the seeds too: what follows is decided
 local whole = learn(first, batches, always)
-local accuracy_whole = first:run(accuracy, {[x] = set.test.images,
-                                            [y] = set.test.labels})
+local accuracy_whole = measure(first)
 first:close()
 print(("test_accuracy: %.4f"):format(accuracy_whole))
 
@@ -115,8 +142,7 @@ print(("stopped after step %d; the place takes %d bytes"):format(#before,
 local third <close> = td.session()
 for i, v in ipairs(td.global_variables()) do v:load(variables[i], third) end
 local after = learn(third, loop():restore(place), always)
-local accuracy_again = third:run(accuracy, {[x] = set.test.images,
-                                            [y] = set.test.labels})
+local accuracy_again = measure(third)
 local same = #before + #after == #whole
 for i, numbers in ipairs(whole) do
   same = same and numbers == (before[i] or after[i - #before])

@@ -1,11 +1,14 @@
 --- resume.lua - a training that can be killed at any moment, and goes on.
 --
--- A supervisor saves variables, optimizer slots, random streams and the place in
--- the data, and stops between two steps when the machine says so (SIGTERM). Run
--- it, kill it in whatever way, run it again: the last line, a digest of the
--- weights, is that of a run that was never stopped.
+-- A supervisor saves variables, optimizer slots, random streams and the place
+-- in the data; told to go (SIGTERM) it ends the step, saves, and has the exit
+-- code be 75, which asks to be started again. Run it, kill it in whatever way,
+-- run it again: the last line, a digest of the weights, is that of a run that
+-- was never stopped.
 --
 --   tide tutorials/resume.lua --dir /tmp/resume --seed 1
+--   until tide tutorials/resume.lua --dir /tmp/resume; do sleep 1; done
+--   tide runs /tmp            # what became of it
 -- Without MNIST (--data DIR, $TIDE_DATA) it trains on drawn digits.
 -- SPDX-License-Identifier: Apache-2.0
 
@@ -13,8 +16,11 @@ local td = require "tide"
 
 local flags = td.flags{dir = "", seed = 1, epochs = 3, batch = 50, lr = 1e-3,
                        save_steps = 50, threads = 0, data = "", smoke = false}
-if flags.smoke then flags.epochs, flags.save_steps = 2, 3 end
-if flags.dir == "" then flags.dir = os.tmpname() .. ".resume" end
+if flags.smoke then flags.batch, flags.save_steps = 20, 4 end
+if flags.dir == "" then
+  flags.dir = os.tmpname()
+  os.remove(flags.dir)
+end
 td.seed(flags.seed)
 
 local x = td.placeholder("float32", {-1, 784}, "x")
@@ -38,7 +44,8 @@ do
   local sv <close> = td.train.supervisor{logdir = flags.dir, flags = flags,
     save_steps = flags.save_steps, keep = {batches = batches, losses = losses}}
   local sess = sv:session{threads = flags.threads > 0 and flags.threads or nil}
-  print(sv.resumed and "goes on after step " .. sv.step or "starts")
+  print(flags.dir .. (sv.resumed and " goes on after step " .. sv.step
+                      or ": starts"))
   local train = sess:callable({loss, step}, {x, y, training})
   for batch in batches do
     if sv:should_stop() then break end

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "engine/base/file.h"
+#include "engine/base/file_stop.h"
 #include "engine/base/file_stream.h"
 #include "engine/base/mem.h"
 
@@ -253,12 +254,15 @@ td_status *td_file_claim_take(const char *path, td_file_claim **out) {
   return s;
 }
 
-/* Someone may have removed the file, and another made one. */
+/* Someone may have removed the file, and another made one. It is read outside
+ * of a stop, which may have been what ends the claim. */
 static bool is_ours(const td_file_claim *c) {
   holder h, self;
   td_status *s;
   find_self(&self);
+  td_file_stop *outer = td_file_stop_enter(NULL);
   bool ours = read_holder(c->path, &h, &s) && is_self(&h, &self);
+  td_file_stop_leave(outer);
   td_status_release(s);
   return ours;
 }

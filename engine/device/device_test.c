@@ -10,7 +10,8 @@
  * them later. Any other runs when all that was enqueued before it is complete,
  * and is `done` when it is complete itself. So is every kernel while a stream
  * has much to do: whoever enqueues without end is slowed down, without a thread
- * that waits.
+ * that waits. And so is one for whose outputs there is no memory: when all else
+ * is complete there may be.
  *
  * Promised work does not hold the blocks of its own stream: these cannot be
  * given to anyone before it has run. So it must not count on their buffers, and
@@ -24,7 +25,7 @@
 #include "engine/device/device_test_impl.h"
 #include "engine/device/kernel_start.h"
 
-enum { BACKLOG = 256 }; /* work on a stream */
+enum { BACKLOG = 256 /* work on a stream */, MOST_TRIES = 100 };
 
 typedef struct test_device {
   td_device base; /* first */
@@ -39,6 +40,7 @@ typedef struct queued_kernel {
   td_test_job base; /* first */
   test_device *device;
   td_kernel_ctx *late; /* the executor's, whose `done` is still to come */
+  int tries;           /* of a late one that found no memory */
   td_kernel_ctx ctx;
   td_buffer *stand_in; /* n_in, then n_out of them */
   td_tensor *promised;
@@ -75,11 +77,59 @@ static int stream_of(const test_device *d, const td_node *n) {
 
 /* ---- kernels that are done when they are complete ------------------------ */
 
+static void run_late(td_test_job *j);
+
+static void enqueue_late(queued_kernel *k) {
+  test_device *d = k->device;
+  td_kernel_ctx *c = k->late;
+  k->base = (td_test_job){.run = run_late};
+  pthread_mutex_lock(&d->streams->mutex);
+  for (int i = 0; i < c->n_in; i++)
+    if (is_here(d, &c->in[i])) td_test_memory_keep(c->in[i].buffer->data);
+  k->base.after = td_test_everything(d->streams);
+  td_test_push(d->streams, stream_of(d, c->kernel->node), &k->base);
+  pthread_mutex_unlock(&d->streams->mutex);
+}
+
+/* As if it had not run: it neither keeps anything nor has used up an input. */
+static bool is_untouched(const td_kernel_ctx *c) {
+  const td_kernel *k = c->kernel;
+  if (k->n_locks > 0 || k->def->make || k->node->op->flags & TD_STATEFUL)
+    return false;
+  for (int i = 0; i < c->n_in; i++)
+    if (!c->in[i].buffer) return false;
+  for (int i = 0; i < c->n_out; i++)
+    if (td_tensor_valid(&c->out[i])) return false;
+  return true;
+}
+
+/* Does work beside this piece go on, which may give memory back? */
+static bool others_work(const test_device *d) {
+  uint64_t n = 0;
+  pthread_mutex_lock(&d->streams->mutex);
+  for (int i = 0; i < TD_TEST_STREAMS; i++)
+    n += d->streams->stream[i].enqueued - d->streams->stream[i].complete;
+  pthread_mutex_unlock(&d->streams->mutex);
+  return n > 1;
+}
+
+/* What found no memory is tried again behind what was enqueued meanwhile, such
+ * as the copies of tensors that are swapped out. */
+static bool try_again(queued_kernel *k, td_status *s) {
+  if (td_ok(s) || td_status_code(s) != TD_RESOURCE_EXHAUSTED ||
+      k->tries == MOST_TRIES || !is_untouched(k->late) ||
+      !others_work(k->device))
+    return false;
+  td_status_release(s);
+  k->tries++;
+  enqueue_late(k);
+  return true;
+}
+
 static void run_late(td_test_job *j) {
   queued_kernel *k = (queued_kernel *)j;
   test_device *d = k->device;
   td_kernel_ctx *c = k->late;
-  td_free(k);
   td_status *s = NULL;
   change_all(d, c->in, c->n_in, td_test_untag);
   if (td_stopped(c))
@@ -89,6 +139,8 @@ static void run_late(td_test_job *j) {
     s = asked_for(d, "a kernel");
   change_all(d, c->in, c->n_in, td_test_tag);
   change_all(d, c->out, c->n_out, td_test_tag);
+  if (try_again(k, s)) return;
+  td_free(k);
   td_kernel_done(c, s);
 }
 
@@ -98,16 +150,10 @@ static void launch_late(test_device *d, td_kernel_ctx *c) {
     td_kernel_done(c, td_oom());
     return;
   }
-  k->base.run = run_late;
   k->device = d;
   k->late = c;
   td_test_count(&d->streams->counts.whole);
-  pthread_mutex_lock(&d->streams->mutex);
-  for (int i = 0; i < c->n_in; i++)
-    if (is_here(d, &c->in[i])) td_test_memory_keep(c->in[i].buffer->data);
-  k->base.after = td_test_everything(d->streams);
-  td_test_push(d->streams, stream_of(d, c->kernel->node), &k->base);
-  pthread_mutex_unlock(&d->streams->mutex);
+  enqueue_late(k);
 }
 
 /* ---- promised kernels ---------------------------------------------------- */

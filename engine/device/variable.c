@@ -111,6 +111,10 @@ void td_variable_by_rows(td_variable *v) {
     __atomic_store_n(&v->sparse, true, __ATOMIC_RELAXED);
 }
 
+void td_variable_as_whole(td_variable *v) {
+  __atomic_store_n(&v->sparse, false, __ATOMIC_RELAXED);
+}
+
 /* ---- looking ------------------------------------------------------------- */
 
 td_status *td_var(td_kernel_ctx *c, int i, td_variable **out) {

@@ -28,6 +28,9 @@ td_status *td_variable_new(td_dtype dtype, const td_shape *shape,
                            td_variable **out) TD_MUST_USE;
 /* From now on its rows are worked on in place: sparse. */
 void td_variable_by_rows(td_variable *v);
+/* Reads share the value again, until the next work on rows, which then copies
+ * what is shared. */
+void td_variable_as_whole(td_variable *v);
 
 /* Process-wide counters for tests: bytes copied because a value to be written
  * in place was shared, and by reads of sparse variables. */

@@ -308,7 +308,7 @@ static td_status *assemble(td_batcher *b, td_tensor *parts,
 
 /* May another be kept? Lock held. */
 static bool has_room(const td_batcher *b) {
-  size_t bytes = 0, bound = b->o.bound ? b->o.bound : TD_BATCH_BYTES;
+  size_t bytes = 0, bound = b->o.bound ? b->o.bound : TD_BATCHES_BYTES;
   if (b->ready == 0 || b->ready == TD_BATCHES_AHEAD) return b->ready == 0;
   const batch *first = &b->ring[b->first];
   for (int i = 0; i < b->n_columns; i++)

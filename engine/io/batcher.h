@@ -3,7 +3,7 @@
  * Examples are the rows of some columns in host memory. A batch copies its rows
  * out of every column, in order or shuffled anew for each epoch, of the whole
  * or of one shard; at most TD_BATCHES_AHEAD of them are kept ready, and only one
- * where that is of TD_BATCH_BYTES.
+ * where that is of TD_BATCHES_BYTES.
  * The order is a function of the seed alone, so that one may begin where another
  * ended: no rows are copied for what was given.
  *
@@ -15,7 +15,7 @@
 
 TD_BEGIN
 
-enum { TD_BATCHES_AHEAD = 2, TD_BATCH_BYTES = 256 << 20 };
+enum { TD_BATCHES_AHEAD = 2, TD_BATCHES_BYTES = 256 << 20 };
 
 typedef struct td_batcher td_batcher;
 
@@ -33,7 +33,7 @@ typedef struct td_batch_options {
   bool shuffle;
   uint64_t seed;
   bool drop_remainder; /* no short last batch */
-  size_t bound;        /* bytes; 0: TD_BATCH_BYTES */
+  size_t bound;        /* bytes; 0: TD_BATCHES_BYTES */
   int64_t given;       /* begins behind so many: what follows, its epoch and step
                           are as if these had been given */
 } td_batch_options;

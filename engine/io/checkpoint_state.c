@@ -21,20 +21,20 @@ enum { NUMBER_MOST = 63, FIELD_MOST = 63 }; /* characters */
 
 /* ---- words --------------------------------------------------------------- */
 
-typedef struct reader {
+typedef struct state_text {
   td_bytes left;
   int line;
-} reader;
+} state_text;
 
-static td_status *broken(const reader *r, const char *what) {
+static td_status *broken(const state_text *r, const char *what) {
   return td_error(TD_DATA_LOSS, "line %d: %s", r->line, what);
 }
 
-static char peek(const reader *r) {
+static char peek(const state_text *r) {
   return r->left.len > 0 ? *r->left.at : 0;
 }
 
-static char take(reader *r) {
+static char take(state_text *r) {
   char c = *r->left.at++;
   r->left.len--;
   if (c == '\n') r->line++;
@@ -42,7 +42,7 @@ static char take(reader *r) {
 }
 
 /* Blanks, what stands between fields, and comments. */
-static void skip(reader *r) {
+static void skip(state_text *r) {
   while (r->left.len > 0) {
     char c = peek(r);
     if (c == '#')
@@ -62,7 +62,7 @@ static bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-static td_status *take_field(reader *r, char *name) {
+static td_status *take_field(state_text *r, char *name) {
   size_t n = 0;
   while (is_letter(peek(r)) || is_digit(peek(r))) {
     if (n == FIELD_MOST) return broken(r, "a field's name is too long");
@@ -85,7 +85,7 @@ static int digit_of(char c) {
 }
 
 /* Up to `most` digits of `base`; -1: there is none. */
-static int take_digits(reader *r, int base, int most) {
+static int take_digits(state_text *r, int base, int most) {
   int v = -1;
   for (int n = 0; n < most && digit_of(peek(r)) < base; n++)
     v = (v < 0 ? 0 : v) * base + digit_of(take(r));
@@ -93,7 +93,7 @@ static int take_digits(reader *r, int base, int most) {
 }
 
 /* What stands behind a backslash. */
-static td_status *take_escape(reader *r, td_str *out) {
+static td_status *take_escape(state_text *r, td_str *out) {
   static const char names[] = "nrtabfv\\'\"?", means[] = "\n\r\t\a\b\f\v\\'\"?";
   char c = peek(r);
   int v;
@@ -112,7 +112,7 @@ static td_status *take_escape(reader *r, td_str *out) {
   return NULL;
 }
 
-static td_status *take_piece(reader *r, td_str *out) {
+static td_status *take_piece(state_text *r, td_str *out) {
   char quote = take(r);
   while (r->left.len > 0 && peek(r) != quote) {
     if (peek(r) == '\n') break;
@@ -128,12 +128,12 @@ static td_status *take_piece(reader *r, td_str *out) {
   return NULL;
 }
 
-static bool at_string(const reader *r) {
+static bool at_string(const state_text *r) {
   return peek(r) == '"' || peek(r) == '\'';
 }
 
 /* "a" 'b' is one string. */
-static td_status *take_string(reader *r, td_str *out) {
+static td_status *take_string(state_text *r, td_str *out) {
   if (!at_string(r)) return broken(r, "expected a string");
   while (at_string(r)) {
     TD_TRY(take_piece(r, out));
@@ -142,7 +142,7 @@ static td_status *take_string(reader *r, td_str *out) {
   return NULL;
 }
 
-static td_status *take_path(reader *r, char **out) {
+static td_status *take_path(state_text *r, char **out) {
   td_str s = {0};
   td_status *st = take_string(r, &s);
   if (td_ok(st) &&
@@ -156,7 +156,7 @@ static td_status *take_path(reader *r, char **out) {
   return st;
 }
 
-static td_status *take_number(reader *r, double *out) {
+static td_status *take_number(state_text *r, double *out) {
   char text[NUMBER_MOST + 1], *end;
   size_t n = 0;
   while (is_letter(peek(r)) || is_digit(peek(r)) ||
@@ -173,7 +173,7 @@ static td_status *take_number(reader *r, double *out) {
 
 /* ---- the message --------------------------------------------------------- */
 
-static td_status *take_unknown(reader *r) {
+static td_status *take_unknown(state_text *r) {
   if (!at_string(r)) {
     if (peek(r) == '{' || peek(r) == '[') return broken(r, "expected a value");
     while (is_letter(peek(r)) || is_digit(peek(r)) ||
@@ -187,7 +187,7 @@ static td_status *take_unknown(reader *r) {
   return st;
 }
 
-static td_status *add_path(reader *r, td_checkpoint_state *out) {
+static td_status *add_path(state_text *r, td_checkpoint_state *out) {
   char *path;
   TD_TRY(take_path(r, &path));
   if (td_vec_push(&out->paths, path)) return NULL;
@@ -195,13 +195,13 @@ static td_status *add_path(reader *r, td_checkpoint_state *out) {
   return td_oom();
 }
 
-static td_status *add_time(reader *r, td_checkpoint_state *out) {
+static td_status *add_time(state_text *r, td_checkpoint_state *out) {
   double t;
   TD_TRY(take_number(r, &t));
   return td_vec_push(&out->times, t) ? NULL : td_oom();
 }
 
-static td_status *take_newest(reader *r, td_checkpoint_state *out) {
+static td_status *take_newest(state_text *r, td_checkpoint_state *out) {
   char *path;
   TD_TRY(take_path(r, &path));
   td_free(out->newest);
@@ -209,7 +209,7 @@ static td_status *take_newest(reader *r, td_checkpoint_state *out) {
   return NULL;
 }
 
-static td_status *parse_field(reader *r, td_checkpoint_state *out) {
+static td_status *parse_field(state_text *r, td_checkpoint_state *out) {
   char name[FIELD_MOST + 1];
   TD_TRY(take_field(r, name));
   if (!strcmp(name, "model_checkpoint_path")) return take_newest(r, out);
@@ -221,7 +221,7 @@ static td_status *parse_field(reader *r, td_checkpoint_state *out) {
 }
 
 td_status *td_checkpoint_state_parse(td_bytes text, td_checkpoint_state *out) {
-  reader r = {text, 1};
+  state_text r = {text, 1};
   memset(out, 0, sizeof *out);
   td_status *s = NULL;
   if (text.len > TD_CHECKPOINT_STATE_MOST) s = broken(&r, "it is too long");
@@ -303,12 +303,20 @@ static bool is_shard(const char *ending) {
   return true;
 }
 
-static td_status *remove_shards(const char *prefix, const char *base,
-                                const td_str *names) {
+/* ".index.tempstate": what a writer that died left. */
+static bool is_beside(const char *ending) {
+  static const char form[] = ".tempstate";
+  size_t n = strlen(ending), len = sizeof form - 1;
+  return *ending == '.' && n > len && !strcmp(ending + n - len, form);
+}
+
+static td_status *remove_named(const char *prefix, const char *base,
+                               const td_str *names) {
   size_t len = strlen(base);
   for (size_t i = 0; i < names->len; i += strlen(names->at + i) + 1) {
     const char *name = names->at + i;
-    if (!strncmp(name, base, len) && is_shard(name + len))
+    if (strncmp(name, base, len) != 0) continue;
+    if (is_shard(name + len) || is_beside(name + len))
       TD_TRY(remove_beside(prefix, name + len));
   }
   return NULL;
@@ -332,12 +340,12 @@ static td_status *remove_data(const char *folder, const char *prefix,
   td_str names = {0};
   td_status *s = td_file_list(folder, &names);
   if (td_ok(s) && names.failed) s = td_oom();
-  if (td_ok(s)) s = remove_shards(prefix, base, &names);
+  if (td_ok(s)) s = remove_named(prefix, base, &names);
   td_str_deinit(&names);
   return td_ok(s) ? remove_beside(prefix, ".meta") : s;
 }
 
-/* Alone with the prefix, as its writers are; the last to go is their lock. */
+/* Alone with the prefix, as its writers are. */
 static td_status *remove_alone(const char *folder, const char *prefix,
                                const char *base) {
   td_str path = {0};

@@ -196,7 +196,7 @@ static td_status *find_files(const char *path, td_paths *out) {
   td_str shards = {0};
   TD_TRY(td_matching_files(path, out));
   if (out->len > 0) return NULL;
-  td_str_addf(&shards, "%s-?????\?-of-?????", path);
+  td_str_addf(&shards, "%s-????\?-of-?????", path);
   td_status *s = shards.failed ? td_oom() : td_matching_files(shards.at, out);
   td_str_deinit(&shards);
   return s;
@@ -327,6 +327,12 @@ static td_status *build(td_bytes values, td_dtype dtype, const td_shape *shape,
                      ? td_oom()
                      : td_tensorproto_read(whole.at, whole.len, 0, out);
   td_str_deinit(&whole);
+  if (!td_ok(s) && s != td_oom()) {
+    td_status *told = td_error(TD_DATA_LOSS, "the values of a slice: %s",
+                               td_status_message(s));
+    td_status_release(s);
+    s = told;
+  }
   TD_TRY(s);
   if (out->dtype == dtype && td_shape_equal(&out->shape, shape)) return NULL;
   td_tensor_release(out);

@@ -22,11 +22,11 @@ typedef struct slot {
   td_str key, value;
 } slot;
 
-typedef struct writing {
+typedef struct old_file {
   const td_checkpoint_v1_item *items;
   size_t n;
   slot *slots; /* n, then the table of contents, then by key */
-} writing;
+} old_file;
 
 static const td_shape *whole_of(const td_checkpoint_v1_item *x) {
   return x->whole ? x->whole : &x->tensor->shape;
@@ -152,7 +152,7 @@ static void fill(const td_checkpoint_v1_item *x, slot *out) {
 /* ---- the table of contents ----------------------------------------------- */
 
 /* The tensor of item i, and all its slices; the items behind them. */
-static td_status *put_tensor(const writing *w, size_t *i, td_str *out) {
+static td_status *put_tensor(const old_file *w, size_t *i, td_str *out) {
   const td_checkpoint_v1_item *first = &w->items[*i];
   td_str meta = {0};
   td_status *bad = NULL;
@@ -175,7 +175,7 @@ static td_status *put_tensor(const writing *w, size_t *i, td_str *out) {
   return bad;
 }
 
-static td_status *put_contents(const writing *w, td_str *out) {
+static td_status *put_contents(const old_file *w, td_str *out) {
   td_str contents = {0};
   td_status *bad = NULL;
   for (size_t i = 0; i < w->n && td_ok(bad);)
@@ -193,7 +193,7 @@ static int by_key(const void *a, const void *b) {
                            (td_bytes){td_str_c(&y->key), y->key.len});
 }
 
-static td_status *make_table(const writing *w, td_str *out) {
+static td_status *make_table(const old_file *w, td_str *out) {
   td_sorted_entry *e = td_calloc(w->n + 1, sizeof *e);
   td_status *s = e ? NULL : td_oom();
   for (size_t i = 0; td_ok(s) && i <= w->n; i++) {
@@ -209,7 +209,7 @@ static td_status *make_table(const writing *w, td_str *out) {
   return s;
 }
 
-static td_status *make_file(writing *w, td_checkpoint_go_on go_on, void *arg,
+static td_status *make_file(old_file *w, td_checkpoint_go_on go_on, void *arg,
                             td_str *out) {
   TD_TRY(put_contents(w, &w->slots[w->n].value));
   size_t total = 0;
@@ -235,7 +235,7 @@ static td_status *make_file(writing *w, td_checkpoint_go_on go_on, void *arg,
 td_status *td_checkpoint_v1_write(const char *path,
                                   const td_checkpoint_v1_item *items, size_t n,
                                   td_checkpoint_go_on go_on, void *arg) {
-  writing w = {items, n, td_calloc(n + 1, sizeof *w.slots)};
+  old_file w = {items, n, td_calloc(n + 1, sizeof *w.slots)};
   td_str bytes = {0};
   td_status *s = w.slots ? make_file(&w, go_on, arg, &bytes) : td_oom();
   for (size_t i = 0; w.slots && i <= n; i++) {

@@ -4,6 +4,10 @@
  * Lines end in \n or \r\n; empty ones are passed over. All rows have as many
  * cells as the first. No byte is trusted; errors name file, line and column.
  *
+ * A table is read in pieces, twice: what its columns are and how large, then
+ * into tensors of just that size. Beside them some 512 KiB are held, and one row
+ * whole.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_CSV_H
 #define TD_CSV_H
@@ -19,22 +23,34 @@ typedef struct td_csv_options {
   bool header;    /* the first line names the columns; else "c0", "c1", ... */
 } td_csv_options;
 
-/* `from` names the source in messages. Caller owns the result. */
+/* A file of any file system; one called *.gz is unpacked on the way. Reads the
+ * first line. Caller owns the result. */
+td_status *td_csv_open(const char *path, const td_csv_options *o,
+                       td_csv **out) TD_MUST_USE;
+/* The same of bytes in memory: borrowed, until td_csv_free. `from` names the
+ * source in messages. */
 td_status *td_csv_parse(const char *bytes, size_t len, const char *from,
                         const td_csv_options *o, td_csv **out) TD_MUST_USE;
 void td_csv_free(td_csv *c);
 
-int64_t td_csv_rows(const td_csv *c);
 int td_csv_columns(const td_csv *c);
 /* Borrowed; valid while `c` lives. */
 const char *td_csv_name(const td_csv *c, int column);
 
-/* A column as a vector in host memory. dtype TD_INVALID: int64 when all cells
- * are whole numbers, else float32 when all are numbers or empty, else string.
- * An empty cell is *missing; without (NULL) it is NaN, false or "", and an
- * error in integers. */
-td_status *td_csv_column(const td_csv *c, int column, td_dtype dtype,
-                         const double *missing, td_tensor *out) TD_MUST_USE;
+/* What a column is to be. TD_INVALID: int64 when all cells are whole numbers,
+ * else float32 when all are numbers or empty, else string. An empty cell is
+ * `missing`, if that is given; else NaN, false or "", and an error in integers.
+ */
+typedef struct td_csv_as {
+  td_dtype dtype;
+  bool fill;
+  double missing;
+} td_csv_as;
+
+/* All columns, as vectors in host memory, the caller's; as[i] and out[i] are of
+ * column i. May be called again. */
+td_status *td_csv_read(td_csv *c, const td_csv_as *as,
+                       td_tensor *out) TD_MUST_USE;
 
 TD_END
 #endif

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "engine/base/file.h"
+#include "engine/base/file_stream.h"
 #include "engine/base/mem.h"
 #include "engine/base/str.h"
 
@@ -424,13 +425,136 @@ td_status *td_npy_encode(const td_tensor *t, char **bytes, size_t *len) {
 
 /* ---- files --------------------------------------------------------------- */
 
+/* A file that is read in pieces. */
+typedef struct pieces {
+  td_file *file;
+  uint64_t at;
+  const char *from;
+} pieces;
+
+static td_status *read_piece(void *arg, void *to, size_t n) {
+  pieces *p = arg;
+  size_t got;
+  TD_TRY(td_file_read_at(p->file, p->at, to, n, &got));
+  p->at += got;
+  if (got == n) return NULL;
+  return td_error(TD_DATA_LOSS, "%s became shorter while it was read", p->from);
+}
+
+static td_status *too_large(const char *from, size_t limit) {
+  return td_error(TD_RESOURCE_EXHAUSTED, "%s has over %zu bytes, the limit",
+                  from, limit);
+}
+
+/* Of what has no size, such as a pipe. */
+static td_status *read_whole(td_file *f, size_t limit, const char *from,
+                             td_tensor *out) {
+  char piece[4096];
+  size_t got = 1;
+  td_str all;
+  td_status *s = NULL;
+  td_str_init(&all);
+  while (td_ok(s) && got > 0) {
+    s = td_file_read_at(f, all.len, piece, sizeof piece, &got);
+    if (td_ok(s)) td_str_addn(&all, piece, got);
+    if (td_ok(s) && all.failed) s = td_oom();
+    if (td_ok(s) && all.len > limit) s = too_large(from, limit);
+  }
+  if (td_ok(s)) s = td_npy_decode(td_str_c(&all), all.len, from, out);
+  td_str_deinit(&all);
+  return s;
+}
+
+static td_status *read_pieces(td_file *f, uint64_t size, size_t limit,
+                              const char *from, td_tensor *out) {
+  pieces p = {f, 0, from};
+  if (size > limit) return too_large(from, limit);
+  td_npy_source source = {read_piece, &p, (size_t)size, from};
+  return td_npy_decode_from(&source, out);
+}
+
 td_status *td_npy_read(const char *path, size_t limit, td_tensor *out) {
-  char *bytes, from[256];
-  size_t len;
-  TD_TRY(td_file_read(path, limit, &bytes, &len));
+  char from[256];
+  uint64_t size = 0;
+  td_file *f;
   snprintf(from, sizeof from, "'%s'", path);
-  td_status *s = td_npy_decode(bytes, len, from, out);
-  td_free(bytes);
+  TD_TRY(td_file_open(path, TD_FILE_READ, &f));
+  td_status *s = td_file_size(f, &size);
+  if (td_ok(s))
+    s = size > 0 ? read_pieces(f, size, limit, from, out)
+                 : read_whole(f, limit, from, out);
+  td_status_release(td_file_close(f));
+  return s;
+}
+
+/* ---- mapped files -------------------------------------------------------- */
+
+static td_status *cannot_map(const char *from, const char *why) {
+  return td_error(TD_FAILED_PRECONDITION,
+                  "%s cannot be mapped: %s; load it without mmap", from, why);
+}
+
+static bool holds_bools(const char *at, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if ((unsigned char)at[i] > 1) return false;
+  return true;
+}
+
+/* Are the bytes at `data` those of a tensor? */
+static td_status *check_mapped(const header *h, const char *from,
+                               const char *data, size_t bytes) {
+  size_t item = td_dtype_size(h->dtype);
+  if (td_dtype_is_complex(h->dtype)) item /= 2;
+  if (h->big_endian && item > 1)
+    return cannot_map(from, "its numbers are big-endian");
+  if (h->fortran && h->shape.rank > 1)
+    return cannot_map(from, "it is in Fortran order");
+  if ((uintptr_t)data % item != 0)
+    return cannot_map(from, "its elements are not aligned in the file");
+  if (h->dtype == TD_BOOL && !holds_bools(data, bytes))
+    return cannot_map(from, "it has bytes that are neither 0 nor 1");
+  return NULL;
+}
+
+static void unmap(void *arg, void *data, size_t size) {
+  (void)data;
+  (void)size;
+  td_file_unmap(arg);
+  td_free(arg);
+}
+
+/* Takes ownership of the mapping when all is well. */
+static td_status *wrap_mapped(td_file_mapping *m, const char *from,
+                              td_tensor *out) {
+  header h = {0};
+  const char *data;
+  parser p = {.at = m->at, .end = (const char *)m->at + m->size, .from = from};
+  td_npy_source size_of = {.size = m->size, .from = from};
+  td_buffer *b;
+  TD_TRY(find_header(&p, &data));
+  TD_TRY(parse_header(&p, &h));
+  size_t bytes = m->size - (size_t)(data - (const char *)m->at);
+  TD_TRY(check_size(&size_of, &h, bytes));
+  TD_TRY(check_mapped(&h, from, data, bytes));
+  TD_TRY(td_buffer_wrap((void *)data, bytes, unmap, m, &b));
+  b->readonly = true;
+  *out = (td_tensor){.buffer = b, .data = b->data, .dtype = h.dtype};
+  td_shape_set(&out->shape, &h.shape);
+  return NULL;
+}
+
+td_status *td_npy_map(const char *path, td_tensor *out) {
+  char from[256];
+  snprintf(from, sizeof from, "'%s'", path);
+  td_file_mapping *m = td_calloc(1, sizeof *m);
+  if (!m) return td_oom();
+  td_status *s = td_file_map(path, m);
+  if (!td_ok(s)) {
+    td_free(m);
+    return s;
+  }
+  s = wrap_mapped(m, from, out);
+  if (!td_ok(s)) unmap(m, NULL, 0);
   return s;
 }
 

@@ -13,9 +13,16 @@
 
 TD_BEGIN
 
-/* The array in `path`, a file of at most `limit` bytes, in host memory. */
+/* The array in `path`, a file of at most `limit` bytes, in host memory. Beside
+ * it 64 KiB are held, and the file of one in Fortran order. */
 td_status *td_npy_read(const char *path, size_t limit, td_tensor *out)
     TD_MUST_USE;
+/* The same without a copy: the tensor's bytes are the file's, read only, and
+ * come from the disk when they are looked at. What stands otherwise in the file
+ * than in a tensor is FAILED_PRECONDITION: big-endian, in Fortran order, not
+ * aligned. Whoever cuts the file short meanwhile crashes who reads behind its
+ * end (SIGBUS); one replaced by rename stays as it was. */
+td_status *td_npy_map(const char *path, td_tensor *out) TD_MUST_USE;
 /* Replaces `path` at once or not at all. `t` is on the host. */
 td_status *td_npy_write(const char *path, const td_tensor *t) TD_MUST_USE;
 

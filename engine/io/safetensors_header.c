@@ -54,13 +54,13 @@ static td_status *corrupt(const header_text *p, const char *what) {
 
 /* ---- JSON ---------------------------------------------------------------- */
 
-static bool at(header_text *p, char c) {
+static void skip_space(header_text *p) {
   while (p->at < p->end && *p->at && strchr(" \t\r\n", *p->at)) p->at++;
-  return p->at < p->end && *p->at == c;
 }
 
 static bool eat(header_text *p, char c) {
-  if (!at(p, c)) return false;
+  skip_space(p);
+  if (p->at == p->end || *p->at != c) return false;
   p->at++;
   return true;
 }
@@ -143,7 +143,7 @@ static td_status *parse_string(header_text *p, char **out) {
 
 static td_status *parse_size(header_text *p, uint64_t *out) {
   uint64_t v = 0;
-  at(p, '0');
+  skip_space(p);
   const char *start = p->at;
   for (; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
     if (__builtin_mul_overflow(v, 10, &v) ||
@@ -192,7 +192,7 @@ static td_status *parse_shape(header_text *p, fields *r) {
   int rank = 0;
   bool is_more = true;
   uint64_t size;
-  at(p, '[');
+  skip_space(p);
   r->record.shape = (uint32_t)(p->at - p->h->text);
   TD_TRY(expect(p, '['));
   for (;;) {
@@ -354,7 +354,7 @@ static td_status *parse_text(header_text *p, uint64_t data) {
     if (!is_more) break;
     TD_TRY(parse_entry(p, data));
   }
-  at(p, ' ');
+  skip_space(p);
   return p->at == p->end ? NULL : corrupt(p, "text follows the header");
 }
 

@@ -10,6 +10,10 @@
  * Numbers of the frame are written lowest byte first; tensors as they lie in
  * memory.
  *
+ * What is not whole yet is called path.part-PROCESS-NUMBER, and its writer has
+ * it locked: one that nobody has was left by a process that was killed, on
+ * whatever machine, and goes when the next is begun.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/pipeline/cache_file.h"
 
@@ -17,6 +21,7 @@
 #include <unistd.h>
 
 #include "engine/base/bytes.h"
+#include "engine/base/file.h"
 #include "engine/base/file_stream.h"
 #include "engine/base/mem.h"
 #include "engine/io/record.h"
@@ -49,9 +54,10 @@ struct td_cache_writer {
   td_record_writer *records;
   const td_column *columns;
   int n;
-  char *path, *part; /* the name it will have, and has */
-  uint64_t count;    /* elements written */
-  td_str record;     /* room for one */
+  char *path, *part;  /* the name it will have, and has */
+  td_file_lock *lock; /* of `part`; NULL: that file system has none */
+  uint64_t count;     /* elements written */
+  td_str record;      /* room for one */
 };
 
 static td_status *write_record(td_cache_writer *w) {
@@ -72,6 +78,7 @@ static td_status *begin(td_cache_writer *w) {
 }
 
 static void writer_free(td_cache_writer *w) {
+  td_file_unlock(w->lock);
   td_str_deinit(&w->record);
   td_free(w->path);
   td_free(w->part);
@@ -80,20 +87,92 @@ static void writer_free(td_cache_writer *w) {
 
 void td_cache_writer_drop(td_cache_writer *w) {
   if (!w) return;
-  if (w->records) {
-    td_status_release(td_record_writer_close(w->records));
-    td_status_release(td_file_remove(w->part));
-  }
+  bool there = w->records || w->lock;
+  td_status_release(td_record_writer_close(w->records));
+  if (there) td_status_release(td_file_remove(w->part));
   writer_free(w);
+}
+
+/* "a/b" -> "a", "/b" -> "/", "b" -> ".", "mem://b" -> "mem://". */
+static void folder_of(const char *path, td_str *out) {
+  const char *slash = strrchr(path, '/');
+  size_t n = slash ? (size_t)(slash - path) : 0;
+  td_str_addn(out, path, n);
+  if (!slash) td_str_addc(out, '.');
+  if (slash && (n == 0 || path[n - 1] == '/')) td_str_addc(out, '/');
+}
+
+#define PART ".part-"
+
+/* Is it a name that name_part gives the file of this name? */
+static bool is_part(const char *name, const char *of) {
+  size_t n = strlen(of);
+  if (strncmp(name, of, n) != 0 || strncmp(name + n, PART, strlen(PART)) != 0)
+    return false;
+  name += n + strlen(PART);
+  size_t process = strspn(name, "0123456789");
+  if (process == 0 || name[process] != '-') return false;
+  name += process + 1;
+  return *name && name[strspn(name, "0123456789")] == '\0';
+}
+
+/* What cannot be looked at, or removed, stays. */
+static void remove_unlocked(const char *part) {
+  td_file_lock *lock = NULL;
+  td_status *s = td_file_lock_take(part, &lock);
+  if (td_ok(s)) s = td_file_remove(part);
+  td_file_unlock(lock);
+  td_status_release(s);
+}
+
+static void remove_left(const char *path) {
+  const char *slash = strrchr(path, '/');
+  size_t base = slash ? (size_t)(slash + 1 - path) : 0;
+  td_str folder = {0}, names = {0}, part = {0};
+  folder_of(path, &folder);
+  td_status *s =
+      folder.failed ? td_oom() : td_file_list(td_str_c(&folder), &names);
+  for (size_t at = 0; td_ok(s) && at < names.len;) {
+    const char *name = names.at + at;
+    at += strlen(name) + 1;
+    if (!is_part(name, path + base)) continue;
+    td_str_clear(&part);
+    td_str_addn(&part, path, base);
+    td_str_add(&part, name);
+    if (!part.failed) remove_unlocked(td_str_c(&part));
+  }
+  td_status_release(s);
+  td_str_deinit(&folder);
+  td_str_deinit(&names);
+  td_str_deinit(&part);
 }
 
 /* Of this process and this writer alone. */
 static char *name_part(const char *path) {
   static unsigned count;
   td_str s = {0};
-  td_str_addf(&s, "%s.part-%d-%u", path, (int)getpid(),
+  td_str_addf(&s, "%s" PART "%d-%u", path, (int)getpid(),
               __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED));
   return td_str_take(&s);
+}
+
+/* A name that nobody else has: another may be about to remove one that is left
+ * of an earlier process of this number. */
+static td_status *take_part(td_cache_writer *w) {
+  enum { TRIES = 8 };
+  td_status *s = NULL;
+  for (int i = 0; i < TRIES; i++) {
+    td_status_release(s);
+    td_free(w->part);
+    w->part = name_part(w->path);
+    if (!w->part) return td_oom();
+    s = td_file_lock_take(w->part, &w->lock);
+    if (td_status_code(s) != TD_UNAVAILABLE) break;
+  }
+  td_code code = td_status_code(s);
+  if (code == TD_UNAVAILABLE || code == TD_RESOURCE_EXHAUSTED) return s;
+  td_status_release(s); /* without locks; or what is wrong is said again */
+  return NULL;
 }
 
 td_status *td_cache_writer_open(const char *path, const td_column *columns,
@@ -103,8 +182,9 @@ td_status *td_cache_writer_open(const char *path, const td_column *columns,
   w->columns = columns;
   w->n = n;
   w->path = td_strdup(path);
-  w->part = name_part(path);
-  td_status *s = w->path && w->part ? begin(w) : td_oom();
+  remove_left(path);
+  td_status *s = w->path ? take_part(w) : td_oom();
+  if (td_ok(s)) s = begin(w);
   if (td_ok(s))
     *out = w;
   else
@@ -164,14 +244,9 @@ static td_status *sync_file(const char *path) {
   return td_status_first(s, td_file_close(f));
 }
 
-/* "a/b" -> "a", "/b" -> "/", "b" -> ".", "mem://b" -> "mem://". */
 static td_status *sync_folder_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  size_t n = slash ? (size_t)(slash - path) : 0;
   td_str folder = {0};
-  td_str_addn(&folder, path, n);
-  if (!slash) td_str_addc(&folder, '.');
-  if (slash && (n == 0 || path[n - 1] == '/')) td_str_addc(&folder, '/');
+  folder_of(path, &folder);
   td_status *s =
       folder.failed ? td_oom() : td_file_sync_folder(td_str_c(&folder));
   td_str_deinit(&folder);

@@ -17,7 +17,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/philox.h"
 
-enum { AHEAD = 2, TRIM_EVERY = 64, PASSES = 1000 };
+enum { AHEAD = 2, TRIM_EVERY = 64, PASSES = 200 };
 
 /* ---- elements ------------------------------------------------------------ */
 
@@ -126,6 +126,12 @@ static td_status *tell_columns(td_pipeline *p, const td_column *columns,
   return NULL;
 }
 
+/* What is light goes on by many at a time: less is spent on each. */
+static size_t room_of(const td_stage_kind *kind, const td_stage *before) {
+  if (!kind->light) return AHEAD;
+  return before && before->room < TD_STAGE_MANY ? before->room : TD_STAGE_MANY;
+}
+
 td_status *td_stage_add(td_pipeline *p, const td_stage_kind *kind, size_t size,
                         const td_column *columns, int n_columns, void *out) {
   if (!columns) {
@@ -150,14 +156,10 @@ td_status *td_stage_add(td_pipeline *p, const td_stage_kind *kind, size_t size,
   s->before = p->last;
   s->columns = own;
   s->n_columns = n_columns;
-  s->room = AHEAD;
+  s->room = room_of(kind, p->last);
   p->last = s;
   *(td_stage **)out = s;
   return NULL;
-}
-
-void td_pipeline_bound(td_pipeline *p, size_t bytes) {
-  p->bound = bytes;
 }
 
 /* ---- what stages ask ----------------------------------------------------- */
@@ -383,21 +385,32 @@ static bool deliver(td_pipeline *p) {
   return any;
 }
 
-/* Work that has no end would hold its threads for ever. */
-static void stop_closed(td_pipeline *p) {
-  if (p->stopped || !is_closed(p)) return;
-  p->stopped = true;
-  for (td_stage *s = p->last; s; s = s->before)
-    if (s->kind->stop) s->kind->stop(s);
+/* Work that has no end would hold its threads for ever; and a read that waits
+ * for a pipe, when nobody waits for what it gives, that pipe and a thread. */
+static void tell_stages(td_pipeline *p) {
+  pthread_mutex_lock(&p->lock);
+  bool stop = p->closed && !p->stopped, rest = p->closed || p->resting;
+  pthread_mutex_unlock(&p->lock);
+  p->stopped |= stop;
+  for (td_stage *s = rest ? p->last : NULL; s; s = s->before) {
+    if (stop && s->kind->stop) s->kind->stop(s);
+    if (s->kind->rest) s->kind->rest(s);
+  }
 }
 
-/* A read that waits for a pipe holds a thread and the pipe. */
-static void rest(td_pipeline *p) {
+static void go_on_later(td_pipeline *p) {
+  td_object_retain(&p->base.base.object);
+  td_pool_submit(&p->task);
+}
+
+/* For those who want to be alone with the stages; they go on afterwards. */
+static bool make_way(td_pipeline *p) {
   pthread_mutex_lock(&p->lock);
-  bool resting = p->resting || p->closed;
+  bool wanted = p->seizing > 0;
+  if (wanted) p->working = false;
   pthread_mutex_unlock(&p->lock);
-  for (td_stage *s = resting ? p->last : NULL; s; s = s->before)
-    if (s->kind->rest) s->kind->rest(s);
+  if (wanted) td_waiter_wake(&p->idle);
+  return wanted;
 }
 
 /* The caller has set `working`. What takes long, or has no end, goes on on the
@@ -409,12 +422,10 @@ static void work(td_pipeline *p) {
     bool changed = true;
     while (changed) {
       if (passes++ == PASSES) {
-        td_object_retain(&p->base.base.object);
-        td_pool_submit(&p->task);
+        if (!make_way(p)) go_on_later(p);
         return;
       }
-      stop_closed(p);
-      rest(p);
+      tell_stages(p);
       changed = may_advance(p) && advance(p);
       changed |= deliver(p);
     }
@@ -488,9 +499,7 @@ static void next(td_elements *e, td_element_request *r) {
 /* Has somebody be at the stages, not this thread: it may be one that cancels.
  */
 static void look_again(td_pipeline *p) {
-  if (!enter(p)) return;
-  td_object_retain(&p->base.base.object);
-  td_pool_submit(&p->task);
+  if (enter(p)) go_on_later(p);
 }
 
 static td_element_request *cancel(td_elements *e, const void *owner) {
@@ -572,10 +581,18 @@ static bool is_idle(void *arg) {
   return enter(arg);
 }
 
+static void count_seizing(td_pipeline *p, int by) {
+  pthread_mutex_lock(&p->lock);
+  p->seizing += by;
+  pthread_mutex_unlock(&p->lock);
+}
+
 void td_pipeline_seize(td_pipeline *p) {
+  count_seizing(p, 1);
   while (td_waiter_wait(&p->idle, INT64_MAX, NULL, is_idle, p) !=
          TD_WAITED_READY) {
   }
+  count_seizing(p, -1);
 }
 
 void td_pipeline_leave(td_pipeline *p) {

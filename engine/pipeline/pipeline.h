@@ -117,10 +117,9 @@ td_status *td_pipeline_cache(td_pipeline *p, const char *path) TD_MUST_USE;
 /* So many are kept ready, fewer where that is too many bytes. */
 td_status *td_pipeline_prefetch(td_pipeline *p, int64_t n) TD_MUST_USE;
 
-/* Before it is used: a stage that has so many bytes ready makes no more; it has
- * one element, however large. */
+/* A stage that has so many bytes ready makes no more; it has one element,
+ * however large. */
 enum { TD_PIPELINE_BYTES = 256 << 20 };
-void td_pipeline_bound(td_pipeline *p, size_t bytes);
 
 int td_pipeline_columns(const td_pipeline *p);
 const td_column *td_pipeline_column(const td_pipeline *p, int i);

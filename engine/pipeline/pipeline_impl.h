@@ -20,6 +20,7 @@ struct td_pipeline {
   bool closed;                      /* under the lock */
   bool resting; /* under the lock: whoever waited left, and nobody came since */
   int64_t asked;                    /* under the lock: elements, ever */
+  int seizing;                      /* under the lock: who waits to be alone */
   /* Of whoever is at it: */
   bool over;   /* the last element was given */
   bool broken; /* there was no memory to keep an element */

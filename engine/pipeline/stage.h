@@ -5,10 +5,11 @@
  * long is begun and left: its end *pokes* the pipeline. So stages need no lock.
  *
  * A stage takes elements from the one before it and puts its own in `ready`, at
- * most `room` of them, and no more once they hold td_pipeline_bound's bytes. The end of an epoch is an element of its own, which goes
- * through all stages in its place, and so are errors. Epochs have numbers, from 0
- * on, which only grow: what is random is a function of them, so that it does not
- * matter how far a stage was ahead when the rest of an epoch was not wanted.
+ * most `room` of them, and no more once they hold TD_PIPELINE_BYTES. The end of
+ * an epoch is an element of its own, which goes through all stages in its place,
+ * and so are errors. Epochs have numbers, from 0 on, which only grow: what is
+ * random is a function of them, so that it does not matter how far a stage was
+ * ahead when the rest of an epoch was not wanted.
  *
  * Outputs are numbered. For each that may not have been given on yet the stage
  * keeps a *mark*: where it stood after it, and how much it had taken for that.
@@ -40,7 +41,7 @@ void td_element_drop(td_element *e);
 /* `e` of n tensors, uninitialised. */
 td_status *td_element_new(int n, td_element *e) TD_MUST_USE;
 
-enum { TD_MARK_OWN = 5 };
+enum { TD_MARK_OWN = 5, TD_STAGE_MANY = 32 /* elements at a time */ };
 
 /* Where a stage stood after an output. */
 typedef struct td_mark {
@@ -53,6 +54,8 @@ typedef struct td_mark {
 typedef struct td_stage_kind {
   const char *name;
   bool joins; /* its epochs have numbers of their own: it skips by itself */
+  bool light; /* it holds nothing: as many are put as the one before it may put,
+                 or, of a source, many; else a few */
   /* Takes, works, gives; true when anything changed. */
   bool (*advance)(td_stage *s);
   void (*free)(td_stage *s); /* (optional) what it has of its own */

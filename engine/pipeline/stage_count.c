@@ -71,7 +71,7 @@ static bool repeat_advance(td_stage *s) {
 }
 
 static const td_stage_kind repeat_kind = {
-    .name = "repeat", .joins = true, .advance = repeat_advance};
+    .name = "repeat", .light = true, .joins = true, .advance = repeat_advance};
 
 td_status *td_pipeline_repeat(td_pipeline *p, int64_t epochs) {
   return add(p, &repeat_kind, epochs);
@@ -100,8 +100,8 @@ static bool first_advance(td_stage *s) {
   return changed;
 }
 
-static const td_stage_kind first_kind = {.name = "take",
-                                         .advance = first_advance};
+static const td_stage_kind first_kind = {
+    .name = "take", .light = true, .advance = first_advance};
 
 td_status *td_pipeline_first(td_pipeline *p, int64_t n) {
   if (n < 0)
@@ -128,8 +128,8 @@ static bool skip_advance(td_stage *s) {
   return pass_all(s, skip_pass);
 }
 
-static const td_stage_kind skip_kind = {.name = "skip",
-                                        .advance = skip_advance};
+static const td_stage_kind skip_kind = {
+    .name = "skip", .light = true, .advance = skip_advance};
 
 td_status *td_pipeline_skip(td_pipeline *p, int64_t n) {
   if (n < 0)

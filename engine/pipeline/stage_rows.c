@@ -84,6 +84,7 @@ static void rows_free(td_stage *s) {
 }
 
 static const td_stage_kind rows_kind = {.name = "rows",
+                                        .light = true,
                                         .advance = rows_advance,
                                         .load = rows_load,
                                         .free = rows_free};

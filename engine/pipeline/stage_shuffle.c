@@ -277,5 +277,7 @@ td_status *td_pipeline_shuffle(td_pipeline *p, int64_t n, uint64_t seed) {
   TD_TRY(td_stage_add(p, &shuffle_kind, sizeof *h, NULL, 0, &h));
   h->n = (size_t)n;
   h->seed = seed;
+  if (h->base.room < h->n) /* it holds more anyway */
+    h->base.room = h->n < TD_STAGE_MANY ? h->n : TD_STAGE_MANY;
   return keep_state(h, 0);
 }

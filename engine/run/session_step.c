@@ -388,6 +388,7 @@ static void on_timer(void *arg) {
 /* ---- running ---- */
 
 void td_session_step_unattended(td_session_step *step) {
+  requeue(step, -1);
   if (step->options.caller) td_caller_go(step->options.caller);
 }
 

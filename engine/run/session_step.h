@@ -59,7 +59,7 @@ void td_session_step_release(td_session_step *step);
 /* Starts its portions. In this process nothing runs yet unless `wake`: workers
  * are called, and the timeout begins. */
 void td_session_step_start(td_session_step *step, bool wake);
-/* Nobody will wait for it any more. */
+/* Nobody will wait for it any more, nor take its results. */
 void td_session_step_unattended(td_session_step *step);
 /* May the caller's thread run it? */
 bool td_session_step_short(const td_session_step *step);

@@ -70,6 +70,7 @@ ROWS = {
     "queue_pairs": ("s/pair", [1, 2], ["tensorflow"], 0.2),
     "shuffled_batches": ("s/row", [1, 2], ["tensorflow"], 0.67),
     "pictures_read": ("s/picture", [1, 2], ["tensorflow"], 0.67),
+    "cifar10_fed": ("s/step", [1, 2], ["row:cifar10_memory"], 1.05),
     **{f"checkpoint_{way}": ("s", [1], [f"row:checkpoint_{way}_raw", "tensorflow"], 1.2)
        for way in ("save", "load")},
     "rnn_dynamic": ("s/step", [1, 2], ["row:rnn_unrolled"], 1.05),

@@ -307,7 +307,7 @@ def pictures_read():
         return tf.image.resize(image, [224, 224])
     data = tf.data.Dataset.from_tensor_slices(some).repeat()
     data = data.map(read, num_parallel_calls=THREADS).batch(32)
-    return following(data, lambda x: x.op), 32
+    return following(data, lambda x: x.op), 32, 8
 
 
 ROWS = {

@@ -6,24 +6,27 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void read_columns(const td_csv *c, const double *missing) {
+enum { MOST = 4096 };
+
+static void read_columns(td_csv *c, bool fill) {
   static const td_dtype types[] = {TD_INVALID, TD_INT8,   TD_FLOAT64,
                                    TD_BOOL,    TD_STRING, TD_UINT64};
+  static td_csv_as as[MOST];
+  static td_tensor out[MOST];
   int n = td_csv_columns(c);
-  for (int i = 0; i < n && i < 12; i++)
-    for (size_t k = 0; k < TD_COUNT(types); k++) {
-      td_tensor t;
-      td_status *s = td_csv_column(c, i, types[k], missing, &t);
-      if (td_ok(s) && td_tensor_count(&t) != td_csv_rows(c)) __builtin_trap();
-      if (td_ok(s))
-        td_tensor_release(&t);
-      else
-        td_status_release(s);
-    }
+  for (size_t k = 0; n <= MOST && k < TD_COUNT(types); k++) {
+    for (int i = 0; i < n; i++)
+      as[i] = (td_csv_as){types[(k + (size_t)i) % TD_COUNT(types)], fill, -1};
+    td_status *s = td_csv_read(c, as, out);
+    for (int i = 0; td_ok(s) && i < n; i++)
+      if (td_tensor_count(&out[i]) != td_tensor_count(&out[0]))
+        __builtin_trap();
+    for (int i = 0; i < n; i++) td_tensor_release(&out[i]);
+    td_status_release(s);
+  }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  const double missing = -1;
   td_csv *c;
   if (size == 0) return 0;
   td_csv_options o = {.separator = data[0] & 2 ? ';' : ',',
@@ -33,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     td_status_release(s);
     return 0;
   }
-  read_columns(c, data[0] & 4 ? &missing : NULL);
+  read_columns(c, data[0] & 4);
   td_csv_free(c);
   return 0;
 }

@@ -2,15 +2,20 @@
 import os
 import random
 import signal
+import tempfile
 import time
 
 SOAK = bool(os.environ.get("TIDE_SOAK"))
-SETUP = """td = require 'tide'
+FOLDER = tempfile.TemporaryDirectory(prefix="tide-pipe-") # pylint: disable=consider-using-with
+PIPE = FOLDER.name + "/pipe"  # nobody writes to it
+os.mkfifo(PIPE)
+SETUP = f"""td = require 'tide'
+PIPE = '{PIPE}'
 sess = sess or td.session()
 kept = 'whole'
 count = 0
 loop = td.while_loop(function(i) return td.greater_equal(i, 0) end,
-                     function(i) return i * 1 end, {1})"""
+                     function(i) return i * 1 end, {{1}})"""
 GRAPH_LOOP = "sess:run(loop)"  # built before: its run is what is interrupted
 KINDS = {
     "a loop": "while true do end",
@@ -110,9 +115,6 @@ def whole(client):
 def make_kind(code):
     def test(client):
         client.run(SETUP)
-        if "PIPE" in code:
-            client.run("PIPE = os.tmpname() os.remove(PIPE) "
-                       "os.execute('mkfifo ' .. PIPE)")
         for delay in (0, 0.03, 0.15):
             m = client.start_running(code)
             time.sleep(delay)
@@ -120,8 +122,6 @@ def make_kind(code):
             assert len(r.of("error")) == 1, r.of("error")
             assert r.content["traceback"]
         whole(client)
-        if "PIPE" in code:
-            client.run("os.remove(PIPE)")
     return test
 
 
@@ -136,11 +136,9 @@ def opened(kernel):
 
 def test_pipes_time_after_time(kernel, client):
     client.run(SETUP + """
-PIPE = os.tmpname() os.remove(PIPE) os.execute('mkfifo ' .. PIPE)
 x = td.read_file(PIPE)
 lines = td.data.lines(PIPE):batches()
 """)
-    path = client.run("PIPE").value().strip('"')
     cells = "sess:run(x)", "td.load_csv(PIPE)", "return lines()"
 
     def interrupt_one(code):
@@ -163,11 +161,10 @@ lines = td.data.lines(PIPE):batches()
         opened(kernel), before)
     whole(client)
     m = client.start_running("return lines().line:item()")
-    with open(path, "w", encoding="utf-8") as f:
+    with open(PIPE, "w", encoding="utf-8") as f:
         f.write("tide\n")
     r = client.finish(m)
     assert r.value() == '"tide"', (r.content, r.shown)
-    os.unlink(path)
 
 
 CLOSING = """closed = 0

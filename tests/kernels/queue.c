@@ -11,7 +11,7 @@
 #include "engine/base/io_threads.h"
 #include "engine/run/session.h"
 #include "kernels/queue.h"
-#include "tests/kernels/net.h"
+#include "tests/kernels/waiting.h"
 #include "tests/kernels/queues.h"
 
 /* A queue of int64 scalars and the nodes that use it. */
@@ -720,6 +720,32 @@ static void test_ragged_batch(void **state) {
   net_deinit(&w);
 }
 
+/* ---- cancelled while a batch is made ------------------------------------- */
+
+/* What was taken for it comes back, unless somebody took what stood behind. */
+static void test_cancelled_batch(void **state) {
+  (void)state;
+  bench b;
+  waiting x;
+  td_cancel *cancel;
+  bench_init(&b, "FIFOQueueV2", -1);
+  OK(td_cancel_new(&cancel));
+  OK(net_do(&b.w, PUT_MANY(&b, 1, 2)));
+  waiting_start(&x, &b.w, taking(&b, b.many, 3));
+  assert_false(waiting_over(&x));
+  td_step own = b.w.step;
+  own.stop = td_cancel_flag(cancel);
+  x.ctx.step = &own;
+  td_cancel_fire(cancel, NULL); /* and nobody has told the kernel yet */
+  put(&b, 3);
+  FAILS(waiting_end(&x), TD_CANCELLED, "cancelled");
+  waiting_drop(&x);
+  GIVES(&b, b.size, 3);
+  for (int i = 1; i <= 3; i++) GIVES(&b, b.take, i);
+  td_cancel_release(cancel);
+  bench_deinit(&b);
+}
+
 /* ---- memory -------------------------------------------------------------- */
 
 /* Whatever allocation fails, nothing is lost or comes twice, but for the rows
@@ -913,6 +939,7 @@ int main(void) {
       cmocka_unit_test(test_wrong_components),
       cmocka_unit_test(test_without_shapes),
       cmocka_unit_test(test_ragged_batch),
+      cmocka_unit_test(test_cancelled_batch),
       cmocka_unit_test(test_starved),
       cmocka_unit_test(test_starved_order),
       cmocka_unit_test(test_crowd),

@@ -372,20 +372,29 @@ static int count_gone(const round *r, const worker *w) {
   return n;
 }
 
-/* Of an enqueue that failed none comes out, of many perhaps the first few. */
+/* Was it in the queue, of all that an enqueue_many which failed was to put?
+ * Those before one that came out were. */
+static const element *behind(const elements *all, const element *e) {
+  for (int k = 0; k < all->n; k++) {
+    const element *x = &all->at[k];
+    if (x->took && x->put == e->put && x->put_at > e->put_at) return x;
+  }
+  return NULL;
+}
+
+/* Of an enqueue that failed none comes out, of many perhaps the first few. Each
+ * that is missing is one of the `gone`. */
 static void check_lost(const round *r, const elements *all, int gone) {
   for (int i = 0; i < all->n; i++) {
     const element *e = &all->at[i];
     bool ok = e->put->code == TD_OK;
+    const element *other = ok || e->took ? NULL : behind(all, e);
     if (ok && !e->took && gone-- <= 0) complain(r, "it is lost", e, NULL);
+    if (other && gone-- <= 0) complain(r, "one before it is lost", other, e);
     if (!ok && e->took && e->put->act == PUT)
       complain(r, "its enqueue failed", e, NULL);
     if (e->took && e->took->end < e->put->begin)
       complain(r, "it came before it was put", e, NULL);
-    for (int k = 0; !ok && e->took && k < all->n; k++)
-      if (all->at[k].put == e->put && all->at[k].put_at < e->put_at &&
-          !all->at[k].took && gone-- <= 0)
-        complain(r, "one before it is lost", e, &all->at[k]);
   }
 }
 

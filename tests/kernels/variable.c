@@ -248,6 +248,42 @@ static void test_no_update_is_lost(void **state) {
   net_deinit(&w);
 }
 
+/* A variable whose rows are worked on is read as a copy; DisableCopyOnRead has
+ * it shared, and the next work on its rows leaves who shares it in peace. */
+static void test_disable_copy_on_read(void **state) {
+  (void)state;
+  net w;
+  net_init(&w, 1);
+  td_edge h = vector(&w, "v", 2, (double[]){1, 2}),
+          read = reading(&w, h, TD_FLOAT32);
+  td_edge in[] = {
+      h, net_feed(&w, ints(1, (int32_t[]){1})),
+      net_feed(&w, tensor_f(TD_FLOAT32, td_shape_vector(1), (double[]){10}))};
+  td_edge add = net_node(&w, "ResourceScatterAdd", in, 3, NULL, 0);
+  td_edge whole = net_node(&w, "DisableCopyOnRead", &h, 1, NULL, 0);
+  td_tensor before;
+  OK(net_do(&w, add));
+  td_variable_stats was = td_variable_read_stats();
+  OK(net_do(&w, read));
+  assert_int_equal(td_variable_read_stats().copied_on_read - was.copied_on_read,
+                   8);
+  OK(net_do(&w, whole));
+  was = td_variable_read_stats();
+  OK(net_run(&w, read, &before));
+  assert_int_equal(td_variable_read_stats().copied_on_read, was.copied_on_read);
+  OK(net_do(&w, add));
+  assert_int_equal(
+      td_variable_read_stats().copied_on_write - was.copied_on_write, 8);
+  assert_true(td_tensor_get_f(&before, 1) == 12.0);
+  net_expect(&w, read, 2, (double[]){1, 22}, 0);
+  td_tensor_release(&before);
+  td_edge other = net_feed(&w, scalar_f(TD_FLOAT32, 1));
+  td_edge e;
+  FAILS(net_try(&w, "DisableCopyOnRead", &other, 1, NULL, 0, &e),
+        TD_INVALID_ARGUMENT, "resource");
+  net_deinit(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_life),
@@ -256,6 +292,7 @@ int main(void) {
       cmocka_unit_test(test_errors),
       cmocka_unit_test(test_validate_shape),
       cmocka_unit_test(test_copies),
+      cmocka_unit_test(test_disable_copy_on_read),
       cmocka_unit_test(test_no_memory),
       cmocka_unit_test(test_no_update_is_lost),
   };

@@ -42,8 +42,8 @@ local rows = {
   {"%history 5", "%history 5", false}, {"%history -g *zz", "*zz", false},
   {"%graph", "", true}, {"%graph td.graph()", "", true},
   {"x = td.zeros{2, 3}", "%cells", "", true},
-  {"%tour 2", "2/10  ops", true},
-  {"%tour", "1/10  a tensor", true}, {"%tour", "%tour", "2/10", true},
+  {"%tour 2", "2/11  ops", true},
+  {"%tour", "1/11  a tensor", true}, {"%tour", "%tour", "2/11", true},
   {"%prun local t = 0 for i = 1, 2e6 do t = i end", "In[1]:1", false},
   {"%time 5", "processor time", "5"}, {"%time 5;", "processor time", false},
   {"%prun 5", "over before", "5"}, {"%debug", "there was no error", false},
@@ -84,7 +84,7 @@ local wrong = {
   {"%cd /no/such", "cannot go to /no/such"}, {"%autoreload x", "on or off"},
   {"%%file", "stands at the top"}, {"%file /tmp/x", "stands at the top"},
   {"%capture c", "stands at the top"}, {"%%capture a b", "stands at the top"},
-  {"%tour 11", "steps 1 to 10"}, {"%timeit x +", "near <eof>"},
+  {"%tour 12", "steps 1 to 11"}, {"%timeit x +", "near <eof>"},
   {"%time error 'timed'", "In[1]:1: timed"}, {"%prun error 'p'", "p"},
   {"%%capture c\nerror 'caught'", "In[1]:2: caught"},
   {"%profile error 'prof'", "prof"},
@@ -114,10 +114,10 @@ end
 
 function tests.the_whole_tour()
   local nb <close> = notebook.open()
-  for n = 1, 10 do
+  for n = 1, 11 do
     local reply = nb:run "%tour"
     lu.assertEquals(reply.status, "ok", n .. ": " .. (reply.evalue or ""))
-    lu.assertStrContains(bare(nb.out), n .. "/10")
+    lu.assertStrContains(bare(nb.out), n .. "/11")
   end
 end
 

@@ -72,8 +72,9 @@ tests.first_hour = each{
   {"td has no \"plot\"; write td.chart{data = {y = list}}", function()
     td.plot{1, 2, 3}
   end},
-  {"td.train has no \"saver\"; write td.save_npz(path, values) of what "
-   .. "sess:run gives of variables", function() td.train.saver() end},
+  {"td.train has no \"Saver\"; write td.train.saver()", function()
+    td.train.Saver()
+  end},
   {"td has no \"summary\"; write td.get_default_graph():summary()", function()
     td.summary()
   end},

@@ -140,6 +140,28 @@ function tests.maps_and_filters()
   lu.assertEquals(all(looped), "0 2 2 4 4 6")
 end
 
+-- What was computed is put into its row as it comes; a view of what is there
+-- when the batch is full.
+function tests.batches_of_what_is_computed()
+  local p = rows(7):map(function(e)
+    return {x = td.fill({2}, e.x), s = td.as_string(e.x)}
+  end)
+  lu.assertEquals(all(p:batch(3):map(function(e)
+    return {x = td.reshape(e.x, {-1})}
+  end)), "{0 0 1 1 2 2} {3 3 4 4 5 5} {6 6}")
+  local kept = {}
+  for e in p:batches(3) do kept[#kept + 1] = e end
+  lu.assertEquals(kept[1].x:table(), {{0, 0}, {1, 1}, {2, 2}})
+  lu.assertEquals(kept[3].s:table(), {"6"})
+  local odd = rows(3):map(function(e)
+    return {x = td.fill(td.where(e.x:equal(1), {3}, {2}), 1.0)}
+  end)
+  raises("element 1 is of shape {3}, those before it of {2}",
+         odd:batch(3):batches())
+  local vast = rows(2):map(function(e) return {x = td.fill({1024}, e.x)} end)
+  lu.assertTrue(vast:batch(1 << 24):batches()().x.shape == {2, 1024})
+end
+
 local function augmented(parallel)
   return rows(12):map(function(e)
     return {x = td.cast(td.random_uniform({}, {maxval = 1e6}), "int32") + e.x}

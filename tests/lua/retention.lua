@@ -200,6 +200,35 @@ function tests.removed_in_part()
   lu.assertNotStrContains(read(dir "checkpoint"), "m-1")
 end
 
+function tests.remains_go()
+  local dir <close> = temp()
+  local _, sess = saved(dir, 2)
+  core.mkdirs(dir "m-7_temp")
+  core.mkdirs(dir "other-7_temp")
+  for _, name in ipairs{"m-5.data-00000-of-00001", "m-6.index.tempstate",
+                        "m-7_temp/part-00000-of-00002.index",
+                        "m-7_temp/part-00000-of-00002.data-00000-of-00001",
+                        "m-7_temp/part-00001-of-00002.data.tempstate",
+                        "m.txt", "other-5.data-00000-of-00001"} do
+    write(dir(name), "x")
+  end
+  local busy = core.checkpoint_writer(dir "m-8")
+  busy:add("x", td.tensor(1))
+  td.train.saver():save(sess, dir "m", {global_step = 3})
+  lu.assertEquals(steps(dir), "1 2 3")
+  for _, name in ipairs{"m-5.data-00000-of-00001", "m-6.index.tempstate",
+                        "m-7_temp"} do
+    lu.assertFalse(core.exists(dir(name)), name)
+  end
+  for _, name in ipairs{"m.txt", "other-5.data-00000-of-00001",
+                        "other-7_temp"} do
+    lu.assertTrue(core.exists(dir(name)), name)
+  end
+  busy:commit()
+  busy:close()
+  lu.assertEquals(steps(dir), "1 2 3 8")
+end
+
 function tests.a_damaged_state_file()
   local dir <close> = temp()
   local w, sess, saver = saved(dir, 12, {max_to_keep = 4})

@@ -121,7 +121,7 @@ function tests.started_steps_hold_no_more_than_queued_bytes()
   lu.assertEquals(kept[1]:wait()[0]:item(), 1.0)
   kept[3] = start(3)
   helper.raises("wait for some of them", start, 4)
-  kept = {}
+  for i = 1, 3 do kept[i] = nil end
   for i = 1, 20 do start(i) end
   lu.assertEquals(start(7):wait()[0]:item(), 7.0)
   local small <close> = td.session{queued_bytes = 1}

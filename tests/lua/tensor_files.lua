@@ -135,9 +135,10 @@ end
 -- What f writes to stderr.
 local function told_by(f)
   local stderr, parts = io.stderr, {}
-  rawset(io, "stderr", {write = function(_, text)
-    parts[#parts + 1] = text
-  end})
+  local function write(_, ...)
+    parts[#parts + 1] = table.concat{...}
+  end
+  rawset(io, "stderr", {write = write, flush = function() end})
   local ok, err = pcall(f)
   rawset(io, "stderr", stderr)
   if not ok then error(err, 0) end
@@ -153,17 +154,40 @@ function tests.newest_of_a_folder()
     lu.assertEquals(newest(), 10)
     core.write_file(dir .. "/checkpoint", 'model_checkpoint_path: "m-9"\n'
       .. 'all_model_checkpoint_paths: "m-8"\n'
+      .. 'all_model_checkpoint_paths: "m-10"\n'
       .. 'all_model_checkpoint_paths: "m-9"\n')
     lu.assertEquals(newest(), 9)
     os.remove(dir .. "/m-9.data-00000-of-00001")
-    local told = told_by(function() lu.assertEquals(newest(), 8) end)
+    local told = told_by(function() lu.assertEquals(newest(), 10) end)
     helper.contains(told, "warning: load_variable: passed over", "/m-9.data",
                     "is missing", "taking the one before")
-    overwrite(dir .. "/m-8.index", 0, 9, "damaged")
-    told_by(function() lu.assertEquals(newest(), 10) end)
+    overwrite(dir .. "/m-10.index", 0, 9, "damaged")
+    told_by(function() lu.assertEquals(newest(), 8) end)
     core.write_file(dir .. "/checkpoint", "\0\1")
-    os.remove(dir .. "/m-10.data-00000-of-00001")
-    told_by(function() raises("m-10.data-00000-of-00001' is mis", newest) end)
+    os.remove(dir .. "/m-8.data-00000-of-00001")
+    told_by(function() raises("m-10.index' is damaged", newest) end)
+  end)
+end
+
+-- Mapped values outlive the checkpoint; what cannot be mapped is read.
+function tests.variables_mapped()
+  in_folder(function(dir)
+    local prefix = dir .. "/m"
+    save(prefix, {w = td.value.ones{1000}, words = {"x"}, n = {1, 2}})
+    local function get(name)
+      return td.train.load_variable(prefix, name, {mmap = true})
+    end
+    local w, words, n = get "w", get "words", get "n"
+    local data = prefix .. ".data-00000-of-00001"
+    overwrite(prefix .. ".index", 0, 9, "damaged")
+    os.remove(data)
+    lu.assertEquals((w + 1):sum():item(), 2000)
+    lu.assertEquals({words:table(), n:table()}, {{"x"}, {1, 2}})
+    save(prefix, {w = {1.0, 2.0}})
+    overwrite(data, 3, 5, "\7")
+    raises('tensor "w": the check', get, "w")
+    raises("mmap must be a boolean", td.train.load_variable, prefix, "w",
+           {mmap = 1})
   end)
 end
 
@@ -177,6 +201,24 @@ function tests.damage_is_named()
       lu.assertEquals(e and e.code or "data_loss", "data_loss")
     end
     lu.assertEquals(#td.train.list_variables(prefix), 1)
+  end)
+end
+
+function tests.slices()
+  in_folder(function(dir)
+    local w <close> = core.checkpoint_writer(dir .. "/m")
+    w:add("w", td.tensor{{1, 2}}, "3 2 0,1:-")
+    w:add("w", td.tensor{{3, 4}, {5, 6}}, "3 2 1,2:-")
+    raises("", w.add, w, "w", td.tensor{{3, 4}}, "3 2 2,1:-")
+    raises("", w.add, w, "v", td.tensor{{3, 4}}, "3 2 2,1")
+    w:commit()
+    local c <close> = core.checkpoint(dir .. "/m")
+    local e = c:list()[1]
+    lu.assertEquals({e.bytes, #e.slices}, {24, 2})
+    lu.assertTrue(e.shape == {3, 2})
+    same(c:read "w", td.tensor{{1, 2}, {3, 4}, {5, 6}})
+    same(c:read("w", "3 2 0,2:1,1"), td.tensor{{2}, {4}})
+    raises("another shape", c.read, c, "w", "4 2 0,2:1,1")
   end)
 end
 

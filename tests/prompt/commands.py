@@ -26,7 +26,7 @@ CELLS = [
     (["%%file b.lua\nprint('ran')", "%run b.lua"], "ran"),
     (["one = 1", "%save c.lua 1", "!cat c.lua"], "%cd "), ("%seed 7", ""), ("%shell echo hi", "hi"),
     ("%source string.rep", "n times"), ("%time 6 * 7", "processor time"),
-    ("%timeit -n 2 -r 1 x = 1", "runs of 2 loops"), ("%tour", "1/10"),
+    ("%timeit -n 2 -r 1 x = 1", "runs of 2 loops"), ("%tour", "1/11"),
     (["mine = 5", "%who"], "mine"), ("%cd /", "/"),
 ]
 

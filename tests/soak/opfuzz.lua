@@ -276,11 +276,15 @@ for _, name in ipairs(core.op_names()) do
   infos[name], functions[name] = core.op_info(name), core.op(name)
 end
 
--- Ops that wait for others or only mean something in a loop: built, not run.
+-- Ops that wait for others, mean something only in a loop, or write files: they
+-- are built, not run.
+local writers = {WriteFile = true, Save = true, SaveSlices = true,
+  SaveV2 = true, MergeV2Checkpoints = true}
+
 local function only_built(name)
   return name:sub(1, 1) == "_" or name == "Enter" or name == "Exit"
     or name == "NextIteration"
-    or name == "LoopCond" or name == "Merge" or name == "WriteFile"
+    or name == "LoopCond" or name == "Merge" or writers[name]
 end
 
 local function collect(result, edges)

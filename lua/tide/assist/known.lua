@@ -68,7 +68,7 @@ known.words = {["x:"] = "graph tensor", edge = "graph tensor",
   ["h:"] = "running step",
   ["p:"] = "partial run", layer = "layer", ["function"] = "function",
   ["barrier:"] = "barrier", ["acc:"] = "accumulator",
-  ["area:"] = "staging area", ["mutex:"] = "mutex",
+  ["area:"] = "staging area", ["mutex:"] = "mutex", ["saver:"] = "saver",
   ["{x:}"] = "list of graph tensors", ["{W:}"] = "list of variables",
   ["{op:}"] = "list of ops", string = "string", number = "number",
   boolean = "boolean", table = "table", file = "file"}
@@ -152,6 +152,7 @@ local of_file = {["data/dataset.lua"] = "dataset:", ["nn/layer.lua"] = "layer",
                  ["train/optimizer.lua"] = "optimizer:",
                  ["flow/queues.lua"] = "q:",
                  ["train/coordinator.lua"] = "coord:",
+                 ["train/saver.lua"] = "saver:",
                  ["train/optimizers.lua"] = "optimizer:"}
 
 -- Those of flow/resource.lua, by what they are called.
@@ -357,6 +358,11 @@ local results = {
   ["acc:take"] = "x:", ["acc:set_step"] = "op:", ["acc:size"] = "x:",
   ["area:put"] = "op:", ["area:get"] = "x:", ["area:peek"] = "x:",
   ["area:size"] = "x:", ["area:clear"] = "op:",
+  ["train.saver"] = "saver:", ["saver:save"] = "string",
+  ["saver:best"] = "string", ["saver:restore"] = "table",
+  ["saver:list"] = "table", ["train.latest_checkpoint"] = "string",
+  ["train.load_variable"] = "tensor", ["train.list_variables"] = "table",
+  load_safetensors = "table",
 }
 
 -- Results of whole modules, by the module of the row.

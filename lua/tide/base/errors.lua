@@ -52,6 +52,11 @@ function errors.invalid(fmt, ...)
   core.error("invalid_argument", fmt:format(...))
 end
 
+--- Tells on stderr what is no error and yet to be known.
+function errors.warn(fmt, ...)
+  io.stderr:write("tide: warning: ", fmt:format(...), "\n")
+end
+
 --- The end of a message about an unknown word: `; did you mean "x"?` with the
 -- nearest of a list, or "" when none is near. `form` ("--%s") is how words of
 -- the list are written.

@@ -17,8 +17,9 @@ local USAGE = [[
 usage: tide checkpoint PATH [--verify | --diff PATH | --to FILE] [--json]
 
 Lists the tensors of a checkpoint. PATH is its prefix (what stands before
-".index"), a folder, whose newest whole checkpoint counts, or a .npz or
-.safetensors file. Entries of Tide's own, such as random streams, stand apart.
+".index"), a folder, whose newest whole checkpoint counts, the one file of a
+checkpoint of TensorFlow's first version, or a .npz or .safetensors file.
+Entries of Tide's own, such as random streams, stand apart.
 
   --verify      read every byte, compare it with its check, name what is broken
   --diff PATH   what another one has otherwise: names, dtypes, shapes, values
@@ -85,9 +86,7 @@ local function print_table(list)
   if not list[1].shard then names[5] = nil end
   for i, e in ipairs(list) do
     local shard = e.shard
-    if e.slices and e.slices > 0 then
-      shard = counted(e.slices, "slice")
-    end
+    if e.slices then shard = counted(#e.slices, "slice") end
     rows[i] = {printable(e.name), e.dtype or e.kind, tostring(e.shape),
                tostring(e.bytes), shard and tostring(shard)}
   end

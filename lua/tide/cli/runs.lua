@@ -17,9 +17,10 @@ local USAGE = [[
 usage: tide runs DIR [--json]
        tide runs DIR A B [--json]
 
-Lists the runs below DIR: folders with a run.json, as supervisors and
-fit{checkpoint =} leave them. Of the flags those are shown that differ between
-the runs. With A and B, names in the list or folders: in what these two differ.
+Lists the runs below DIR: folders with a run.json, as td.train.supervisor and
+td.train.fit{checkpoint =} leave them. Of the flags those are shown that differ
+between the runs. With A and B, names in the list or folders: in what these two
+differ.
 
   --json   the same for programs
 ]]

@@ -11,7 +11,7 @@ local pager = require "tide.console.pager"
 local GENERAL = [[
 ?name       what is known of an op, a function, a method, a variable
 ??name      its source
-%lsmagic    the commands, such as %time; %tour: ten steps through Tide
+%lsmagic    the commands, such as %time; %tour: steps through Tide
 !command    runs a command of the shell
 ;           behind the last expression hides the result
 _ __ ___    the last three results; Out[n], In[n]: those of cell n

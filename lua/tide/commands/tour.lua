@@ -1,4 +1,4 @@
---- commands/tour.lua - %tour: ten steps for a newcomer.
+--- commands/tour.lua - %tour: a few steps for a newcomer.
 --
 -- Each step shows a few lines of Lua, runs them and says what was seen. A step
 -- needs nothing from those before it.
@@ -64,6 +64,22 @@ sess = td.session()
 sess:init()
 for i = 1, 300 do sess:run(step) end
 print(("y = %.2f x + %.2f"):format(sess:run(w), sess:run(b)))]]},
+  {"saving", [[
+A checkpoint is variables in files, there as a whole or not at all. A saver
+writes one and puts it back. fit{checkpoint = dir} and td.train.supervisor save
+by themselves, and a job that was killed goes on where it was.]], [[
+td.reset()
+n = td.variable(1.0, "n")
+sess = td.session()
+sess:init()
+dir = os.tmpname()
+os.remove(dir)
+saver = td.train.saver()
+saver:save(sess, dir .. "/model")
+sess:run(n:assign(5.0))
+saver:restore(sess, dir)
+os.execute("rm -r " .. dir)
+sess:run(n)]]},
   {"mistakes", [[
 An error names the op, the node and your line, and says what would do.
 %debug after one tells more: the node's inputs, its way to the result.]], [[
@@ -102,7 +118,7 @@ local function show(step, n)
   end
 end
 
---- %tour [n]: the next of ten steps through Tide, or step n.
+--- %tour [n]: the next of eleven steps through Tide, or step n.
 return function(text, state)
   local n = (state.line.toured or 0) % #steps + 1
   if text ~= "" then n = math.tointeger(tonumber(text)) end

@@ -363,6 +363,7 @@ end
 
 --- Begins the run of a request's cell on a line.
 function owner.begin(request, line)
+  core.new_cell()
   local key = key_of(request)
   return key and owner.start(key, ("In[%d]"):format(line.count))
 end

@@ -356,7 +356,7 @@ end
 -- @param vars list of initial values; a tensor array is one
 -- @param[opt] o parallel_iterations (10) that may be in flight at once;
 -- shape_invariants, a list of the shapes the variables keep (false: any);
--- maximum_iterations; what matters to gradients only: back_prop, and swap_memory,
+-- maximum_iterations; what matters to gradients only: back_prop; swap_memory,
 -- with which what they need of each iteration goes to the host's memory when
 -- that of a device fills up
 -- @return the variables after the last iteration, one by one

@@ -14,9 +14,16 @@ local function as_value(x)
   return core.kind(x) == "tensor" and x or core.tensor(x)
 end
 
---- The array in an .npy file, as a value.
-function files.load_npy(path)
-  return core.load_npy(path)
+--- The array in an .npy file, as a value. Option mmap: its bytes are the
+-- file's, read from the disk when they are looked at, and shared with other
+-- processes. As long as the value lives the file must not be cut short: whoever
+-- reads behind its end is killed (SIGBUS). One that is replaced by another of
+-- its name stays as it was.
+-- @raise failed_precondition for what cannot be mapped: big-endian numbers,
+-- Fortran order, elements that are not aligned in the file
+function files.load_npy(path, o)
+  o = args.read(o, {"mmap"}, "load_npy")
+  return core.load_npy(path, o.mmap)
 end
 
 --- Writes a value as an .npy file.
@@ -70,7 +77,8 @@ end
 -- Options: header (true: the first line names the columns; else they are "c0",
 -- "c1", ...), separator (","), types ({name = dtype}), missing (a number for
 -- empty cells, or {name = number}).
--- Errors name the file, the line and the column.
+-- The file, which may be packed (*.gz), is read in pieces, twice: little is
+-- held beside the columns. Errors name the file, the line and the column.
 function files.load_csv(path, o)
   args.expect(path, "string", "load_csv: the file")
   o = args.read(o, {"header", "separator", "types", "missing"}, "load_csv")
@@ -78,18 +86,20 @@ function files.load_csv(path, o)
   if type(separator) ~= "string" or #separator ~= 1 then
     core.error("invalid_argument", "load_csv: separator is one character")
   end
-  local text = core.read_file(path, LIMIT)
-  if tostring(path):find "%.gz$" then text = core.gunzip(text, LIMIT) end
-  local table_of = core.csv(text, tostring(path), separator, o.header ~= false)
+  local table_of = core.csv(path, separator, o.header ~= false)
   local names, columns = table_of:names(), {}
   local types = expect_map(o.types, "types")
   local missing = o.missing
   if type(missing) ~= "number" then missing = expect_map(missing, "missing") end
   check_names(types, names)
+  local dtypes, fills = {}, {}
   for i, name in ipairs(names) do
-    local fill = missing
-    if type(missing) == "table" then fill = missing[name] end
-    columns[name] = table_of:column(i, types[name], fill)
+    dtypes[i] = types[name] or false
+    fills[i] = missing
+    if type(missing) == "table" then fills[i] = missing[name] or false end
+  end
+  for i, value in ipairs(table_of:read(dtypes, fills)) do
+    columns[names[i]] = value
   end
   return columns, names
 end

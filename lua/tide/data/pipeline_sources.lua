@@ -94,7 +94,8 @@ function sources.records(files, o)
 end
 
 --- The lines of text files: columns line and key ("file:number"). Options as of
--- records, and skip_lines, of the beginning of each file.
+-- records, and skip_lines, of the beginning of each file. A pipe's lines are
+-- given as they come; a loop that is interrupted there can go on.
 function sources.lines(files, o)
   return from_files("lines", "line", files, o, function(opts)
     return {format = 1, skip_lines = integer(opts.skip_lines or 0,
@@ -145,7 +146,7 @@ local function header_of(path, o)
   if not line then
     errors.raise("out_of_range", "csv_files: %s has no line of names", path)
   end
-  return core.csv(line:item(), path, o.separator, true):names()
+  return core.csv_names(line:item(), path, o.separator)
 end
 
 local function column_names(o, paths)

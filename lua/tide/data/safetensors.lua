@@ -50,7 +50,6 @@ end
 --- Writes {name = value} as a .safetensors file, which replaces the one of
 -- before at once or not at all. Option metadata: {key = text}. Strings,
 -- complex128 and quantized values raise.
--- @usage td.save_safetensors("/tmp/w.safetensors", {w = {1, 2}})
 function safetensors.save_safetensors(path, tensors, o)
   args.expect(path, "string", "save_safetensors: the path")
   args.expect(tensors, "table", "save_safetensors: what to save")

@@ -23,7 +23,7 @@ local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
                   "average:", "array:", "q:", "coord:", "dataset:", "text:",
                   "vocab:", "slices:", "cell:", "lookup:", "h:", "p:",
                   "barrier:", "acc:", "area:", "mutex:", "pipeline:", "loop:",
-                  "writer:"}
+                  "writer:", "saver:", "sv:"}
 local objects = {
   ["tensor.tensor.methods"] = "x:", ["run.session.tensor.methods"] = "x:",
   ["run.session.tensor.op_methods"] = "op:", ["graph.graph.methods"] = "g:",
@@ -45,6 +45,8 @@ local objects = {
   ["flow.barrier.methods"] = "barrier:", ["flow.mutex.methods"] = "mutex:",
   ["flow.accumulator.methods"] = "acc:",
   ["flow.staging_area.methods"] = "area:",
+  ["train.saver.methods"] = "saver:",
+  ["train.supervisor.supervisor"] = "sv:",
 }
 
 -- What a comment may say itself: `@function g:summary(o)`.

@@ -175,6 +175,16 @@ function session.on_failure(f)
   registry["tide.failed"] = f
 end
 
+-- Steps of a session were taken, and nodes of these lines added before each of
+-- `times` of them (lua/bind_growth.h).
+registry["tide.growing"] = function(lines, times, nodes)
+  errors.warn("the graph grows in a loop: %d times nodes were added between "
+    .. "two steps, each time by %s; it has %d now, and steps become slow. Make "
+    .. "ops once, before the loop, and feed what changes (td.placeholder); "
+    .. "after g:finalize() adding one is an error",
+    times, table.concat(lines, ", "), nodes)
+end
+
 -- What a step is known by when it fails; nothing, and no values are kept, while
 -- nobody looks on.
 local function known_by(self, fetches, edges, values)

@@ -4,11 +4,11 @@
 --
 -- reads `--lr 0.01 --epochs=3`. A default fixes the type; --help is made.
 --
--- `--resume` is a flag of every script: whoever keeps the state of a run (a
--- supervisor, fit{checkpoint =}) asks for it by flags.resume(). That may be
--- opened long after the flags were read, so nobody knows then whether it will
--- be; where it never was, that is said at the end. A script that has a flag
--- `resume` of its own keeps it.
+-- `--resume` is a flag of every script: whoever keeps the state of a run
+-- (td.train.supervisor, fit{checkpoint =}) asks for it by flags.resume(). That
+-- may be opened long after the flags were read, so nobody knows then whether it
+-- will be; where it never was, that is said at the end. A script that has a
+-- flag `resume` of its own keeps it.
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
@@ -103,7 +103,8 @@ local resume = {given = false, asked = false}
 function resume.__gc()
   if resume.given and not resume.asked then
     io.stderr:write("tide: --resume changed nothing: the script opened "
-      .. "nothing that keeps its state (a supervisor, fit{checkpoint =})\n")
+      .. "nothing that keeps its state (td.train.supervisor, "
+      .. "fit{checkpoint =})\n")
   end
 end
 setmetatable(resume, resume)

@@ -80,19 +80,19 @@ function checkpoint_files.pass_over(what, e)
 end
 
 --- Opens the first checkpoint of a folder that can be: sizes and names hold
--- then, and every file is there. Where none can be, what is wrong with the newest
--- is the error.
+-- then, and every file is there. Where there are some and none can be, raises
+-- what is wrong with the newest.
 -- @return core's reader, to be closed, and the prefix; nil when there is none
 function checkpoint_files.newest(folder, what)
   local list, first = checkpoint_files.all(folder), nil
   for i, prefix in ipairs(list) do
     local ok, c = pcall(core.checkpoint, prefix)
     if ok then return c, prefix end
-    if not checkpoint_files.is_broken(c) then error(c, 0) end
     first = first or c
-    if i < #list then checkpoint_files.pass_over(what, c) end
+    if not checkpoint_files.is_broken(c) then error(c, 0) end
+    if i == #list then error(first, 0) end
+    checkpoint_files.pass_over(what, c)
   end
-  if first then error(first, 0) end
 end
 
 --- A path that may end with ".index" or "/" as prefix or folder; and whether it

@@ -83,10 +83,15 @@ function state.step(prefix)
   return digits and math.tointeger(tonumber(digits))
 end
 
+--- Goes over the names in a folder, in no order.
+function state.names(folder)
+  return core.list(folder == "" and "." or folder):gmatch "([^\0]+)\0"
+end
+
 --- Names of the checkpoints whose indices are in a folder, in no order.
 function state.indices(folder)
   local list = {}
-  for name in core.list(folder == "" and "." or folder):gmatch "([^\0]+)\0" do
+  for name in state.names(folder) do
     list[#list + 1] = name:match "^(.+)%.index$"
   end
   return list

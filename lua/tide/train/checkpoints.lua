@@ -5,12 +5,12 @@
 local args = require "tide.base.args"
 local files = require "tide.train.checkpoint_files"
 
-local checkpoints = {}
+local train = {}
 
 --- What a checkpoint holds: a list by name of {name =, dtype =, shape =}. path:
 -- its prefix, or a folder, whose newest whole checkpoint counts. Entries of
 -- Tide's own, such as random streams, begin with "_tide/".
-function checkpoints.list_variables(path)
+function train.list_variables(path)
   local c <close> = files.open(path, "list_variables")
   local list = {}
   for i, e in ipairs(c:list()) do
@@ -20,10 +20,16 @@ function checkpoints.list_variables(path)
 end
 
 --- The value that a checkpoint has under a name. path: as of list_variables.
+-- Option mmap = true: it looks into the file instead of memory of the process,
+-- if it lies aligned and in one piece there; the file must not be changed
+-- meanwhile, but it may be replaced or removed.
 -- Raises not_found, with the nearest name, and data_loss where it is damaged.
-function checkpoints.load_variable(path, name)
+function train.load_variable(path, name, o)
   args.expect(name, "string", "load_variable: the name")
+  o = args.read(o, {"mmap"}, "load_variable")
+  args.expect_all(o, {mmap = "boolean"})
   local c <close> = files.open(path, "load_variable")
+  if o.mmap then return c:map(name) end
   return c:read(name)
 end
 
@@ -31,10 +37,10 @@ end
 -- data_loss with the tensor and the file that are damaged. path: as of
 -- list_variables.
 -- @return the prefix that was verified
-function checkpoints.verify_checkpoint(path)
+function train.verify_checkpoint(path)
   local c <close>, prefix = files.open(path, "verify_checkpoint")
   c:verify()
   return prefix
 end
 
-return checkpoints
+return train

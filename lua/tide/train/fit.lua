@@ -211,7 +211,8 @@ end
 
 local fit_options = {"loss", "train", "data", "epochs", "batch", "metrics",
   "validation", "hooks", "inputs", "training", "session", "seed", "shuffle",
-  "title", "quiet", table.unpack(saving.options)}
+  "title", "quiet", "checkpoint", "resume", "save_seconds", "save_steps",
+  "saver", "flags"}
 
 local function read_fit(o)
   o = args.read(o, fit_options, "fit")
@@ -402,9 +403,9 @@ end
 -- for evaluate; validation: data, too; hooks: list (td.train.early_stop, ...);
 -- seed of the shuffle (the graph's, when td.seed set one); shuffle = false;
 -- quiet = true prints nothing; checkpoint: a folder to save into, every
--- save_seconds (600) or save_steps and at the end; resume = true goes on from
--- what is there, to the same bits; saver (one of all variables); flags: what
--- td.flags gave, to be compared when it goes on
+-- save_seconds (600) or save_steps and at the end; resume = true (or the flag
+-- --resume) goes on from what is there, to the same bits; saver (one of all
+-- variables); flags: what td.flags gave, to be compared when it goes on
 -- @return the history: a list of {epoch =, step =, loss =, validation = {..}}
 -- @usage local x = td.placeholder("float32", {-1}, "x")
 -- local w = td.variable(0.0, "w")

@@ -2,14 +2,15 @@
 -- checkpoints, and how it goes on from one.
 --
 -- A fit is saved between two steps only: variables and random streams by the
--- saver; and here the epoch, the place of the loop over its batches, the sums of
--- the epoch so far, the history, and what hooks remember. So the fit that goes
--- on ends with the same bits as one that was never stopped, if its data have a
--- seed.
+-- saver; and here the epoch, the place of the loop over its batches, the sums
+-- of the epoch so far, the history, and what hooks remember. So the fit that
+-- goes on ends with the same bits as one that was never stopped, if its data
+-- have a seed.
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
+local flags = require "tide.script.flags"
 local job = require "tide.train.job"
 local saver = require "tide.train.saver"
 
@@ -18,13 +19,12 @@ saving.__index = saving
 
 local fail = errors.raise
 
-saving.options = {"checkpoint", "resume", "save_seconds", "save_steps", "saver",
-                  "flags"}
+local needs_folder = {"resume", "save_seconds", "save_steps", "saver", "flags"}
 
 --- Raises unless the options of saving will do.
 function saving.check(o)
-  for _, name in ipairs(saving.options) do
-    if name ~= "checkpoint" and o[name] ~= nil and o.checkpoint == nil then
+  for _, name in ipairs(needs_folder) do
+    if o[name] ~= nil and o.checkpoint == nil then
       fail("invalid_argument", "fit: %s is for checkpoint = a folder", name)
     end
   end
@@ -39,7 +39,8 @@ end
 function saving.open(o)
   if o.checkpoint == nil then return nil end
   local s = o.saver or saver.saver{}
-  if not o.resume and job.has_checkpoints(o.checkpoint) then
+  local resume = o.resume or o.resume == nil and flags.resume()
+  if not resume and job.has_checkpoints(o.checkpoint) then
     fail("failed_precondition", "fit: '%s' has checkpoints already: resume = "
       .. "true goes on from them, or give another folder", o.checkpoint)
   end

@@ -2,7 +2,8 @@
 --
 -- Here are optimizers as ops over variables, learning rates as functions of the
 -- step, averages of variables, and the loop that feeds batches, which is plain
--- Lua on public calls. tide/train/*.lua hold them, a subject each.
+-- Lua on public calls; savers, what is in their checkpoints, and supervisors of
+-- jobs that may be killed. tide/train/*.lua hold them, a subject each.
 -- SPDX-License-Identifier: Apache-2.0
 
 local train = {}

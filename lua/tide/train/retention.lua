@@ -30,8 +30,11 @@ end
 function retention:claim(prefix, base)
   local folder, name = state.split(prefix)
   local own = self.owns[folder] or {names = {}, bases = {}}
-  own.names[name] = true
-  if base then own.bases[select(2, state.split(base))] = true end
+  if base then
+    own.bases[select(2, state.split(base))] = true
+  else
+    own.names[name] = true
+  end
   self.owns[folder], self.folder = own, folder
 end
 
@@ -137,8 +140,48 @@ end
 
 -- ---- after a save ---------------------------------------------------------
 
--- Those that are later than all that is listed: whoever saved them ended before
--- they were.
+-- What ended before it was whole: prefixes of the saver that have files and no
+-- index, and folders of parts that were not merged.
+local function remains(folder, own)
+  local list, seen = {}, {}
+  local function add(prefix, parts)
+    if not seen[prefix] and is_own({prefix = prefix}, own)
+       and (parts or not core.exists(prefix .. ".index")) then
+      list[#list + 1] = {prefix = prefix, parts = parts}
+    end
+    seen[prefix] = true
+  end
+  for name in state.names(folder) do
+    local of = name:match "^(.+%-%d+)_temp$"
+    local stem = name:match "^(.+%-%d+)%.data%-"
+      or name:match "^(.+%-%d+)%.lock$"
+      or name:match "^(.+%-%d+)%.[%w%-.]+%.tempstate$"
+    if of then add(state.join(folder, of), state.join(folder, name)) end
+    if stem then add(state.join(folder, stem)) end
+  end
+  return list
+end
+
+-- Removes them, but for what somebody writes at this moment.
+local function sweep(folder, own)
+  for _, each in ipairs(remains(folder, own)) do
+    if each.parts then
+      for name in state.names(each.parts) do
+        local part = name:match "^(part%-%d+%-of%-%d+)%."
+        if part then
+          pcall(core.checkpoint_remove, state.join(each.parts, part))
+        end
+      end
+      os.remove(each.parts)
+    else
+      pcall(core.checkpoint_remove, each.prefix)
+    end
+  end
+end
+
+-- Once a folder, and after a save that was interrupted: those that are later
+-- than all that is listed, since who saved them ended before they were, join
+-- the list; other remains go.
 local function adopt(self, folder, own, s)
   local highest, found = nil, {}
   if self.adopted[folder] then return end
@@ -147,7 +190,8 @@ local function adopt(self, folder, own, s)
     local step = is_own(row, own) and state.step(row.prefix)
     if step and step > (highest or -1) then highest = step end
   end
-  for _, name in ipairs(highest and state.indices(folder) or {}) do
+  if not highest then return end
+  for _, name in ipairs(state.indices(folder)) do
     local row = {prefix = state.join(folder, name), time = os.time()}
     if is_own(row, own) and (state.step(name) or -1) > highest then
       found[#found + 1] = row
@@ -157,6 +201,7 @@ local function adopt(self, folder, own, s)
     return state.step(a.prefix) < state.step(b.prefix)
   end)
   table.move(found, 1, #found, #s.rows + 1, s.rows)
+  sweep(folder, own)
 end
 
 -- Is it time to keep one of the time `at` for good?
@@ -193,11 +238,12 @@ local function surplus(self, s, own, best)
 end
 
 -- Removes files; what cannot be stays listed, to be tried again.
-local function remove_all(s, out)
+local function remove_all(self, s, out)
   for _, row in ipairs(out) do
     local ok, e = pcall(core.checkpoint_remove, row.prefix)
     if ok then
       drop(s.rows, row.prefix)
+      self.metrics[row.prefix] = nil
     else
       state.warn("the old checkpoint '%s' cannot be removed: %s", row.prefix,
                  tostring(e))
@@ -205,9 +251,17 @@ local function remove_all(s, out)
   end
 end
 
+--- To be called before a save. One that did not come to its end may have left
+-- a checkpoint all the same, if it was interrupted late: the next add looks.
+function retention:begin()
+  if self.begun then self.adopted = {} end
+  self.begun = true
+end
+
 --- Lists a checkpoint that was saved, and is durable by now, in its folder, and
 -- removes those that are too many.
 function retention:add(prefix, base, metric)
+  self.begun = nil
   self:claim(prefix, base)
   local folder = state.split(prefix)
   local own = self.owns[folder]
@@ -231,7 +285,7 @@ function retention:add(prefix, base, metric)
   state.write(folder, s)
   if self.best then write_best(folder, own, best) end
   if #out == 0 then return end
-  remove_all(s, out)
+  remove_all(self, s, out)
   state.write(folder, s)
 end
 

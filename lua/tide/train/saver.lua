@@ -286,6 +286,14 @@ end
 -- @return the prefix: "folder/name-10"
 -- @raise failed_precondition with the variables that have no value; unavailable
 -- while another writes there; resource_exhausted when the disk is full
+-- @usage local v = td.variable(1.0, "v")
+-- local sess, dir = td.session(), os.tmpname() .. ".d"
+-- sess:init()
+-- local saver, history = td.train.saver{best = "max"}, {0.9}
+-- saver:save(sess, dir .. "/m", {global_step = 1, metric = 0.9,
+--                                keep = {history = history}})
+-- saver:save(sess, dir .. "/m", {global_step = 2, metric = 0.8})
+-- saver:best():match "m%-%d+"  --> m-1
 function methods:save(sess, path, o)
   check_call(self, sess, "save")
   o = args.read(o, {"global_step", "metric", "keep"}, "saver:save")
@@ -298,6 +306,7 @@ function methods:save(sess, path, o)
   local job = {prefix = step and ("%s-%d"):format(path, step) or path,
                base = step and path or nil, metric = o.metric}
   local feeds = feeds_of(self, sess, job.prefix, step, o)
+  self.rule:begin()
   if self.async then return begin(self, sess, job, feeds) end
   sess:run(self.nodes.save, feeds)
   return finish(self, job)

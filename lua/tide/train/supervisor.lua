@@ -15,9 +15,9 @@
 --   while not sv:should_stop() do local batch = batches() ... end
 --
 -- asks first. Which one it is shows at the first question: whether what is kept
--- had moved since the session was made. Of a loop that takes first, the place is
--- noted at one question and saved at the next, when the batch that was in hand
--- has been used; so it ends one step later, too.
+-- had moved since the session was made. Of a loop that takes first, the place
+-- is noted at one question and saved at the next, when the batch that was in
+-- hand has been used; so it ends one step later, too.
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
@@ -126,11 +126,10 @@ end
 -- @usage local dir = os.tmpname() .. ".d"
 -- local n = td.variable(0, {name = "n", trainable = false})
 -- local count = n:assign_add(1)
--- do
---   local sv <close> = td.train.supervisor{logdir = dir}
---   local sess = sv:session()
---   while not sv:should_stop() and sv.step < 3 do sess:run(count) end
--- end
+-- local sv = td.train.supervisor{logdir = dir}
+-- local sess = sv:session()
+-- while not sv:should_stop() and sv.step < 3 do sess:run(count) end
+-- sv:close()
 -- td.train.load_variable(dir, "n"):item()  --> 3
 function train.supervisor(o)
   o = args.read(o, known, "supervisor")
@@ -171,12 +170,12 @@ end
 
 --- The session of the job, which is the default one from now on: initialised,
 -- or as the newest whole checkpoint of the folder has it.
--- @param[opt] o what td.session takes, or its target
-function supervisor:session(o)
+-- @param[opt] target of td.session; or a table of its options
+function supervisor:session(target)
   local at = self.at
   if at.session then return at.session end
-  if type(o) == "string" then o = {target = o} end
-  local sess = session.session(o)
+  if type(target) == "string" then target = {target = target} end
+  local sess = session.session(target)
   at.session = sess
   if at.chief then
     initialise(at, sess)

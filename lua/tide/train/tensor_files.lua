@@ -1,8 +1,9 @@
 --- train/tensor_files.lua - named tensors in a file of any kind, one at a time.
 --
--- A path that ends in .npz or .safetensors is such a file; any other is a
--- checkpoint's prefix or a folder with checkpoints. All are read through one
--- face, and written tensor by tensor: what is held of them at any time is one.
+-- A path that ends in .npz or .safetensors is such a file; any other file is a
+-- checkpoint of version 1, and the rest a checkpoint's prefix or a folder with
+-- checkpoints. All are read through one face, and written tensor by tensor:
+-- what is held of them at any time is one. (Version 1 is read whole.)
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
@@ -26,8 +27,11 @@ end
 -- @return the reader, and what was opened (of a folder, the prefix)
 function tensor_files.open(path, what)
   local kind = tensor_files.kind_of(path)
-  if kind == "checkpoint" then return checkpoint_files.open(path, what) end
-  return core[kind](path), path
+  if kind ~= "checkpoint" then return core[kind](path), path end
+  local is_old = core.exists(path) and not core.is_folder(path)
+    and path:sub(-6) ~= ".index" and not core.exists(path .. ".index")
+  if is_old then return core.checkpoint_v1(path), path end
+  return checkpoint_files.open(path, what)
 end
 
 -- Writes the tensors of `list` in the order that the file wants them.

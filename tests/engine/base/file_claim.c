@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/base/file.h"
+#include "engine/base/file_stop.h"
 #include "engine/base/file_stream.h"
 #include "engine/base/mem.h"
 #include "tests/check.h"
@@ -205,6 +206,20 @@ static void test_removes_only_its_own(void **state) {
 
 /* In each round all find what a dead process left; who has it counts itself
  * in, and out again. */
+/* As of a save that is cancelled. */
+static void test_released_under_a_stop(void **state) {
+  (void)state;
+  td_file_claim *c;
+  td_file_stop stop = {0};
+  td_file_stop *outer = td_file_stop_enter(&stop);
+  OK(td_file_claim_take(path, &c));
+  td_file_stop_fire(&stop);
+  td_file_claim_release(c);
+  td_file_stop_leave(outer);
+  td_file_stop_deinit(&stop);
+  assert_false(td_file_exists(path));
+}
+
 static void test_takers_at_once(void **state) {
   (void)state;
   enum { TAKERS = 4, ROUNDS = 60 };
@@ -289,12 +304,19 @@ static void test_a_file_system_without_locks(void **state) {
 int main(void) {
   OK(td_file_system_register(&mem_file_system));
   const struct CMUnitTest tests[] = {
-      TEST(test_one_at_a_time),        TEST(test_under_another_name),
-      TEST(test_a_living_process),     TEST(test_a_forked_child_has_none),
-      TEST(test_left_by_the_dead),     TEST(test_a_number_that_is_anothers_now),
-      TEST(test_another_boot),         TEST(test_another_host),
-      TEST(test_removes_only_its_own), TEST(test_takers_at_once),
-      TEST(test_each_operation_fails), TEST(test_a_file_system_without_locks),
+      TEST(test_one_at_a_time),
+      TEST(test_under_another_name),
+      TEST(test_a_living_process),
+      TEST(test_a_forked_child_has_none),
+      TEST(test_left_by_the_dead),
+      TEST(test_a_number_that_is_anothers_now),
+      TEST(test_another_boot),
+      TEST(test_another_host),
+      TEST(test_removes_only_its_own),
+      TEST(test_released_under_a_stop),
+      TEST(test_takers_at_once),
+      TEST(test_each_operation_fails),
+      TEST(test_a_file_system_without_locks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

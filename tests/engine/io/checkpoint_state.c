@@ -9,6 +9,8 @@
 #include "engine/base/mem.h"
 #include "engine/base/file.h"
 #include "engine/base/file_claim.h"
+#include "engine/base/file_fault.h"
+#include "engine/base/file_stream.h"
 #include "engine/io/checkpoint_state.h"
 
 static td_bytes text_of(const char *text) {
@@ -122,10 +124,10 @@ static const char *in(const char *name) {
 }
 
 static const char *const files[] = {"m-1.index", "m-1.data-00000-of-00002",
-                                    "m-1.lock", "m-1.data-00001-of-00002",
-                                    "m-1.meta"};
+                                    "m-1.index.tempstate",
+                                    "m-1.data-00001-of-00002", "m-1.meta"};
 static const char *const others[] = {"m-10.index", "m-10.data-00000-of-00001",
-                                     "m-1.lock2", "m-1.data-00000-of-0000x",
+                                     "m-1tempstate", "m-1.data-00000-of-0000x",
                                      "m-1.txt"};
 
 static void fill(void) {
@@ -133,6 +135,15 @@ static void fill(void) {
     OK(td_file_write(in(files[i]), "x", 1));
     OK(td_file_write(in(others[i]), "x", 1));
   }
+}
+
+static void clear(void) {
+  for (size_t i = 0; i < TD_COUNT(files); i++) {
+    if (td_file_exists(in(files[i]))) OK(td_file_remove(in(files[i])));
+    OK(td_file_remove(in(others[i])));
+  }
+  OK(td_file_remove(dir.at));
+  td_str_deinit(&dir);
 }
 
 static void removes(void **state) {
@@ -156,14 +167,40 @@ static void removes(void **state) {
   assert_true(td_file_exists(in("m-1.index")));
   td_file_claim_release(claim);
   FAILS(td_checkpoint_remove("a/"), TD_INVALID_ARGUMENT, "names no file");
-  td_str_deinit(&dir);
+  clear();
+}
+
+/* Whichever call fails: where the index is, so is all that it names. */
+static void fails_anywhere(void **state) {
+  (void)state;
+  OK(td_file_temp_dir(4000, &dir));
+  char prefix[4200];
+  (void)snprintf(prefix, sizeof prefix, "%s/m-1", dir.at);
+  bool whole = false;
+  for (int n = 1; !whole && n < 100; n++) {
+    fill();
+    td_file_fail(n, true);
+    td_status *s = td_checkpoint_remove(prefix);
+    td_file_fail(0, false);
+    whole = td_ok(s);
+    td_status_release(s);
+    bool is_there = td_file_exists(in("m-1.index"));
+    assert_false(whole && is_there);
+    for (size_t i = 0; i < TD_COUNT(files); i++)
+      assert_true(!is_there || td_file_exists(in(files[i])));
+    OK(td_checkpoint_remove(prefix));
+    assert_false(td_file_exists(in("m-1.data-00000-of-00002")));
+  }
+  assert_true(whole);
+  clear();
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reads),         cmocka_unit_test(prints),
-      cmocka_unit_test(refuses),       cmocka_unit_test(zeros),
-      cmocka_unit_test(out_of_memory), cmocka_unit_test(removes),
+      cmocka_unit_test(reads),          cmocka_unit_test(prints),
+      cmocka_unit_test(refuses),        cmocka_unit_test(zeros),
+      cmocka_unit_test(out_of_memory),  cmocka_unit_test(removes),
+      cmocka_unit_test(fails_anywhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -378,6 +378,109 @@ static void test_files(void **state) {
   td_tensor_release(&t);
 }
 
+/* ---- mapped files -------------------------------------------------------- */
+
+static char mapped[64];
+
+static void put_file(const image *f) {
+  snprintf(mapped, sizeof mapped, "/tmp/tide-npy-%d.npy", (int)getpid());
+  OK(td_file_write(mapped, f->bytes, f->len));
+}
+
+/* The file's bytes, without a copy: what is written there is seen. Nobody
+ * writes into it, and it outlives the file's name. */
+static void test_mapped(void **state) {
+  td_shape shape = td_shape_matrix(1000, 300);
+  td_tensor t, m, row;
+  (void)state;
+  put_file(&(image){.len = 0});
+  OK(td_tensor_new(NULL, TD_FLOAT32, &shape, &t));
+  for (int i = 0; i < 300000; i++) ((float *)t.data)[i] = (float)i;
+  OK(td_npy_write(mapped, &t));
+  OK(td_npy_map(mapped, &m));
+  assert_true(td_tensor_same(&t, &m));
+  assert_true(m.buffer->readonly && m.buffer->foreign);
+  assert_false(td_buffer_sole(m.buffer));
+  FILE *f = fopen(mapped, "r+b");
+  float seven = 7;
+  fseek(f, -4, SEEK_END);
+  assert_int_equal(fwrite(&seven, 4, 1, f), 1);
+  fclose(f);
+  assert_true(td_tensor_get_f(&m, 299999) == 7);
+  OK(td_tensor_rows(&m, 999, 1, &row));
+  td_tensor_release(&m);
+  unlink(mapped);
+  assert_true(td_tensor_get_f(&row, 299) == 7);
+  td_tensor_release(&row);
+  td_tensor_release(&t);
+}
+
+#define HEADER(descr, order, shape)                                            \
+  "{'descr': '" descr "', 'fortran_order': " order ", 'shape': " shape ", }"
+
+/* `aligned`: the data begins at a multiple of 16. */
+static td_status *map_of(const char *head, bool aligned, const void *data,
+                         size_t n, td_tensor *out) {
+  char padded[256];
+  size_t len = strlen(head), want = 16 - (10 + len + 1) % 16 + !aligned;
+  snprintf(padded, sizeof padded, "%s%*s\n", head, (int)want, "");
+  image f = make(1, padded, data, n);
+  put_file(&f);
+  td_status *s = td_npy_map(mapped, out);
+  unlink(mapped);
+  return s;
+}
+
+static void test_not_mapped(void **state) {
+  static const char zeros[64] = {0}, two[4] = {0, 1, 2, 0};
+  static const char numbers[] = HEADER("<f4", "False", "(4,)");
+  td_tensor t;
+  (void)state;
+  OK(map_of(numbers, true, zeros, 16, &t));
+  td_tensor_release(&t);
+  FAILS(map_of(numbers, true, zeros, 15, &t), TD_DATA_LOSS, "15 bytes of data");
+  FAILS(map_of(numbers, true, zeros, 17, &t), TD_DATA_LOSS, "17 bytes of data");
+  FAILS(map_of(numbers, false, zeros, 16, &t), TD_FAILED_PRECONDITION,
+        "not aligned in the file; load it without mmap");
+  FAILS(map_of(HEADER(">f4", "False", "(4,)"), true, zeros, 16, &t),
+        TD_FAILED_PRECONDITION, "big-endian");
+  FAILS(map_of(HEADER("<f4", "True", "(2, 2)"), true, zeros, 16, &t),
+        TD_FAILED_PRECONDITION, "Fortran order");
+  FAILS(map_of(HEADER("|b1", "False", "(4,)"), true, two, 4, &t),
+        TD_FAILED_PRECONDITION, "neither 0 nor 1");
+  FAILS(map_of("{'descr'", true, zeros, 16, &t), TD_DATA_LOSS, "dictionary");
+  OK(map_of(HEADER(">i1", "True", "(4,)"), false, zeros, 4, &t));
+  td_tensor_release(&t);
+  OK(map_of(HEADER("<f8", "False", "(0, 3)"), true, zeros, 0, &t));
+  assert_int_equal(td_tensor_count(&t), 0);
+  td_tensor_release(&t);
+  FAILS(td_npy_map("/nowhere/x.npy", &t), TD_NOT_FOUND, "/nowhere");
+  put_file(&(image){.len = 0});
+  FAILS(td_npy_map(mapped, &t), TD_DATA_LOSS, "does not begin with");
+  unlink(mapped);
+}
+
+static void test_map_starved(void **state) {
+  static const char zeros[16] = {0};
+  td_shape shape = td_shape_vector(4);
+  int failed = 0;
+  (void)state;
+  for (int64_t n = 1;; n++, failed++) {
+    td_tensor t = {0};
+    OK(td_tensor_from(TD_FLOAT32, &shape, zeros, &t));
+    OK(td_npy_write(mapped, &t));
+    td_tensor_release(&t);
+    td_mem_fail(n, false);
+    td_status *s = td_npy_map(mapped, &t);
+    td_mem_fail(0, false);
+    unlink(mapped);
+    td_tensor_release(&t);
+    if (td_ok(s)) break;
+    FAILS(s, TD_RESOURCE_EXHAUSTED, "memory");
+  }
+  assert_true(failed >= 2);
+}
+
 static void test_faults(void **state) {
   td_tensor t;
   int failed = 0;
@@ -402,12 +505,14 @@ static void test_faults(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_exact),      cmocka_unit_test(test_headers),
-      cmocka_unit_test(test_unwritable), cmocka_unit_test(test_round),
-      cmocka_unit_test(test_versions),   cmocka_unit_test(test_byte_order),
-      cmocka_unit_test(test_fortran),    cmocka_unit_test(test_bad_headers),
-      cmocka_unit_test(test_bad_frame),  cmocka_unit_test(test_damage),
-      cmocka_unit_test(test_files),      cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_exact),       cmocka_unit_test(test_headers),
+      cmocka_unit_test(test_unwritable),  cmocka_unit_test(test_round),
+      cmocka_unit_test(test_versions),    cmocka_unit_test(test_byte_order),
+      cmocka_unit_test(test_fortran),     cmocka_unit_test(test_bad_headers),
+      cmocka_unit_test(test_bad_frame),   cmocka_unit_test(test_damage),
+      cmocka_unit_test(test_mapped),      cmocka_unit_test(test_not_mapped),
+      cmocka_unit_test(test_map_starved), cmocka_unit_test(test_files),
+      cmocka_unit_test(test_faults),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

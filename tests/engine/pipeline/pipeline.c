@@ -175,7 +175,7 @@ static void test_bytes_ahead(void **state) {
     bool end;
     OK(td_pipeline_batch(p, &o));
     OK(td_pipeline_prefetch(p, 50));
-    td_pipeline_bound(p, bounds[i][0]);
+    p->bound = bounds[i][0];
     for (int k = 0; k < 5; k++) {
       OK(td_pipeline_take(p, NULL, &t, &end));
       if (k == 0) assert_int_equal(ready(p), bounds[i][1]);
@@ -200,6 +200,34 @@ static void test_interrupt(void **state) {
   FAILS(td_pipeline_take(p, &interrupt, &x, &end), TD_CANCELLED, "interrupted");
   td_pipeline_close(p);
   FAILS(td_pipeline_take(p, NULL, &x, &end), TD_CANCELLED, "closed");
+  td_pipeline_release(p);
+}
+
+static void *take_in_vain(void *arg) {
+  td_tensor x;
+  bool end;
+  FAILS(td_pipeline_take(arg, NULL, &x, &end), TD_CANCELLED, "closed");
+  return NULL;
+}
+
+/* While somebody waits for what never comes it is worked on without a pause; it
+ * can be told all the same where it stands. */
+static void test_state_of_one_without_rest(void **state) {
+  (void)state;
+  pthread_t thread;
+  td_pipeline *p = rows(3, false);
+  OK(td_pipeline_repeat(p, -1));
+  OK(td_pipeline_skip(p, INT64_MAX));
+  pthread_create(&thread, NULL, take_in_vain, p);
+  for (int i = 0; i < 10; i++) {
+    td_str s = {0};
+    usleep(2000);
+    OK(td_pipeline_save(p, &s));
+    assert_true(s.len > 0);
+    td_str_deinit(&s);
+  }
+  td_pipeline_close(p);
+  pthread_join(thread, NULL);
   td_pipeline_release(p);
 }
 
@@ -266,6 +294,7 @@ int main(void) {
       cmocka_unit_test(test_close_at_any_moment),
       cmocka_unit_test(test_bytes_ahead),
       cmocka_unit_test(test_interrupt),
+      cmocka_unit_test(test_state_of_one_without_rest),
       cmocka_unit_test(test_allocations_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "engine/base/file.h"
 #include "engine/base/file_fault.h"
+#include "engine/base/file_stream.h"
 #include "engine/base/mem.h"
 #include "engine/pipeline/pipeline.h"
 #include "tests/engine/base/mem_files.h"
@@ -176,6 +178,39 @@ static void test_a_crash_leaves_no_file(void **state) {
   let_go(p);
 }
 
+/* What a killed process was writing goes; what another still writes stays. */
+static void test_what_was_left(void **state) {
+  static const struct {
+    const char *name;
+    bool locked, stays;
+  } rows[] = {
+      {"cache.part-1-1", false, false}, {"cache.part-77-12", false, false},
+      {"cache.part-1-2", true, true},   {"cache.part-1-", false, true},
+      {"cache.part--1", false, true},   {"cache.part-1-1.txt", false, true},
+      {"other.part-1-1", false, true},  {"cache", false, true},
+  };
+  (void)state;
+  td_str dir = {0};
+  td_file_lock *lock = NULL;
+  char at[TD_COUNT(rows)][160];
+  OK(td_file_temp_dir(100, &dir));
+  for (size_t i = 0; i < TD_COUNT(rows); i++) {
+    snprintf(at[i], sizeof at[i], "%s/%s", td_str_c(&dir), rows[i].name);
+    if (i + 1 < TD_COUNT(rows)) OK(td_file_write(at[i], "x", 1));
+    if (rows[i].locked) OK(td_file_lock_take(at[i], &lock));
+  }
+  td_pipeline *p = cached(ROWS, at[TD_COUNT(rows) - 1]);
+  whole_epochs(p, ROWS);
+  let_go(p);
+  for (size_t i = 0; i < TD_COUNT(rows); i++) {
+    assert_int_equal(td_file_exists(at[i]), rows[i].stays);
+    if (rows[i].stays) OK(td_file_remove(at[i]));
+  }
+  td_file_unlock(lock);
+  OK(td_file_remove(td_str_c(&dir))); /* and nothing else is there */
+  td_str_deinit(&dir);
+}
+
 /* ---- states -------------------------------------------------------------- */
 
 /* Where it stands can be told before anything is asked for, and does not have
@@ -331,6 +366,7 @@ int main(void) {
       cmocka_unit_test(test_epochs),
       cmocka_unit_test(test_other_columns),
       cmocka_unit_test(test_a_crash_leaves_no_file),
+      cmocka_unit_test(test_what_was_left),
       cmocka_unit_test(test_states_before_the_first),
       cmocka_unit_test(test_filled_again),
       cmocka_unit_test(test_damaged_files),
