@@ -2,6 +2,7 @@
  * are lies take no memory.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -366,6 +367,43 @@ static void test_views_of_what_is_damaged(void **state) {
   td_checkpoint_close(c);
 }
 
+/* ---- threads ------------------------------------------------------------- */
+
+static void *read_and_map(void *arg) {
+  const td_checkpoint *c = arg;
+  for (int round = 0; round < 20; round++)
+    for (size_t i = 0; i < td_checkpoint_count(c); i++) {
+      td_checkpoint_entry e = td_checkpoint_at(c, i);
+      td_tensor t, view;
+      td_status *s = td_checkpoint_read(c, &e, NULL, NULL, &t);
+      if (s) return s;
+      s = td_checkpoint_map(c, &e, &view);
+      bool same = td_ok(s) && td_tensor_same(&t, &view);
+      td_tensor_release(&t);
+      if (s) return s;
+      td_tensor_release(&view);
+      if (!same) return td_error(TD_INTERNAL, "%s differs", e.name);
+    }
+  return NULL;
+}
+
+static void test_threads(void **state) {
+  (void)state;
+  enum { THREADS = 4 };
+  pthread_t threads[THREADS];
+  td_checkpoint *c;
+  OK(saved_write(saved_prefix, 2));
+  OK(td_checkpoint_open(saved_prefix, &c));
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, read_and_map, c), 0);
+  for (int i = 0; i < THREADS; i++) {
+    void *result;
+    assert_int_equal(pthread_join(threads[i], &result), 0);
+    OK(result);
+  }
+  td_checkpoint_close(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       SAVED_TEST(test_parts),
@@ -377,6 +415,7 @@ int main(void) {
       SAVED_TEST(test_many_entries),
       SAVED_TEST(test_a_long_name),
       SAVED_TEST(test_views),
+      SAVED_TEST(test_threads),
       SAVED_TEST(test_views_of_what_is_damaged),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
