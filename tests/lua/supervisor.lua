@@ -236,7 +236,7 @@ end
 function tests.a_folder_with_checkpoints_is_to_be_resumed()
   local dir <const>, _ <close> = folder()
   fit(dir, {})
-  raises("resume = true goes on", fit, dir, {})
+  raises("resume = true goes on", fit, dir, {resume = false})
 end
 
 return tests
