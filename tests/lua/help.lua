@@ -188,6 +188,7 @@ local answers = {
   {"W:scatter_add", "occurs twice"}, {"nn", "td.linalg.inv"},
   {"td.nn.lstm_cell", "td.lstm_cell(n, o)"}, {"nn.relu", "op Relu"},
   {"linalg.inv", "td.matrix_inverse"}, {"cell:zero_state", "to begin with"},
+  {"saver", "td.train.saver(o)"}, {"sv:should_stop", "before each step"},
 }
 
 function tests.answers()

@@ -236,7 +236,17 @@ end
 function tests.a_folder_with_checkpoints_is_to_be_resumed()
   local dir <const>, _ <close> = folder()
   fit(dir, {})
-  raises("resume = true goes on", fit, dir, {})
+  raises("resume = true goes on", fit, dir, {resume = false})
+end
+
+function tests.the_flag_resume_does_as_well()
+  local dir <const>, _ <close> = folder()
+  local _, history = fit(dir, {})
+  local words = rawget(_G, "arg")
+  rawset(_G, "arg", {"--resume"})
+  td.flags{}
+  rawset(_G, "arg", words)
+  lu.assertEquals(select(2, fit(dir, {})), history)
 end
 
 return tests

@@ -69,6 +69,7 @@ known.words = {["x:"] = "graph tensor", edge = "graph tensor",
   ["p:"] = "partial run", layer = "layer", ["function"] = "function",
   ["barrier:"] = "barrier", ["acc:"] = "accumulator",
   ["area:"] = "staging area", ["mutex:"] = "mutex", ["saver:"] = "saver",
+  ["sv:"] = "supervisor",
   ["{x:}"] = "list of graph tensors", ["{W:}"] = "list of variables",
   ["{op:}"] = "list of ops", string = "string", number = "number",
   boolean = "boolean", table = "table", file = "file"}
@@ -153,6 +154,7 @@ local of_file = {["data/dataset.lua"] = "dataset:", ["nn/layer.lua"] = "layer",
                  ["flow/queues.lua"] = "q:",
                  ["train/coordinator.lua"] = "coord:",
                  ["train/saver.lua"] = "saver:",
+                 ["train/supervisor.lua"] = "sv:",
                  ["train/optimizers.lua"] = "optimizer:"}
 
 -- Those of flow/resource.lua, by what they are called.
@@ -359,6 +361,8 @@ local results = {
   ["area:put"] = "op:", ["area:get"] = "x:", ["area:peek"] = "x:",
   ["area:size"] = "x:", ["area:clear"] = "op:",
   ["train.saver"] = "saver:", ["saver:save"] = "string",
+  ["train.supervisor"] = "sv:", ["sv:session"] = "sess:",
+  ["sv:should_stop"] = "boolean", ["sv:save"] = "string",
   ["saver:best"] = "string", ["saver:restore"] = "table",
   ["saver:list"] = "table", ["train.latest_checkpoint"] = "string",
   ["train.load_variable"] = "tensor", ["train.list_variables"] = "table",

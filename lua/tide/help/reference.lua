@@ -17,13 +17,14 @@ local meta = getmetatable(td)
 
 local reference = {}
 
--- How the objects are called whose methods stand in a table of a module; in the
--- order in which a bare method name is looked for.
+-- How the objects are called whose methods stand in a table of a module, and
+-- tables of td; in the order in which a bare name is looked for.
 local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
                   "average:", "array:", "q:", "coord:", "dataset:", "text:",
                   "vocab:", "slices:", "cell:", "lookup:", "h:", "p:",
                   "barrier:", "acc:", "area:", "mutex:", "pipeline:", "loop:",
-                  "writer:", "saver:", "sv:"}
+                  "writer:", "saver:", "sv:",
+                  "train.", "data.", "layers.", "metrics.", "losses."}
 local objects = {
   ["tensor.tensor.methods"] = "x:", ["run.session.tensor.methods"] = "x:",
   ["run.session.tensor.op_methods"] = "op:", ["graph.graph.methods"] = "g:",
