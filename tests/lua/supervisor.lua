@@ -65,6 +65,51 @@ function tests.steps_and_seconds()
                   {"model.ckpt-3", "model.ckpt-6", "model.ckpt-8"})
 end
 
+-- What runs after a loop is no step of it, nor is a step that failed.
+function tests.an_evaluation_is_no_step()
+  for _, after in ipairs{"eval", "save", "fails"} do
+    local dir <const>, _ <close> = folder()
+    for round = 1, 3 do
+      local n, count = counter()
+      local sv <close> = td.train.supervisor{logdir = dir}
+      local sess = sv:session()
+      lu.assertEquals(sv.step, (round - 1) * 4)
+      while not sv:should_stop() and sv.step < round * 4 do sess:run(count) end
+      if after == "eval" then
+        n:eval()
+      elseif after == "save" then
+        sv:save()
+      else
+        lu.assertFalse((pcall(sess.run, sess, td.placeholder("int32", {}))))
+      end
+      sv:close()
+      lu.assertEquals(sv.step, round * 4)
+    end
+    lu.assertEquals(checkpoints(dir),
+                    {"model.ckpt-12", "model.ckpt-4", "model.ckpt-8"})
+  end
+end
+
+-- The end of the data is an error of the last step, which ran nothing.
+function tests.a_pipeline_that_ends()
+  local dir <const>, _ <close> = folder()
+  for _ = 1, 2 do
+    td.reset()
+    local p = td.data.of{x = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}}:pipeline():batch(1)
+    local x = p:next().x
+    local sum = td.variable({0.0}, {name = "sum", trainable = false})
+    local add = sum:assign_add(x)
+    local sv <close> = td.train.supervisor{logdir = dir, keep = {p = p}}
+    local sess = sv:session()
+    while not sv:should_stop() do
+      if not pcall(sess.run, sess, add) then break end
+    end
+    sv:close()
+    lu.assertEquals(sv.step, 6)
+    lu.assertEquals(sum:eval():table(), {21.0})
+  end
+end
+
 -- A loop that takes a batch before it asks, and one that asks first.
 local function walk(dir, asks_first, upto)
   local _, count = counter()
@@ -181,12 +226,27 @@ function tests.what_is_asked_wrongly()
   raises("keep is a table", td.train.supervisor, {logdir = dir, keep = 3})
   raises("did you mean \"save\"", td.train.supervisor,
          {logdir = dir, hooks = {{saved = print}}})
+  raises("saver is what td.train.saver made, not number", td.train.supervisor,
+         {logdir = dir, saver = 5})
+  raises("hooks must be a list", td.train.supervisor,
+         {logdir = dir, hooks = 5})
+  raises("its own place", td.train.supervisor,
+         {logdir = dir, keep = {supervisor = {}}})
+  raises("f is function", td.train.supervisor,
+         {logdir = dir, keep = {f = print}})
+  raises("v is a variable", td.train.supervisor,
+         {logdir = dir, keep = {v = td.variable(1.0)}})
   local sv <close> = td.train.supervisor{logdir = dir}
   raises("sv:session() is needed", sv.should_stop, sv)
   raises("has no \"sess\"", function() return sv.sess end)
   raises("fit: resume is for checkpoint", td.train.fit,
          {loss = td.constant(0.0), train = td.no_op(), resume = true,
           data = td.data.of{x = {1.0}}})
+  sv:session()
+  sv:close()
+  raises("save: the supervisor of", sv.save, sv)
+  raises("session: the supervisor of", sv.session, sv)
+  lu.assertTrue(sv:should_stop())
 end
 
 -- ---- fit ------------------------------------------------------------------
@@ -205,7 +265,8 @@ local function fit(dir, o)
   if o.pipeline then data = data:pipeline{shuffle = true}:batch(10) end
   local history = td.train.fit{loss = loss, train = train, data = data,
     batch = not o.pipeline and 10 or nil, epochs = 3, quiet = true,
-    checkpoint = dir, save_steps = 1, resume = o.resume, hooks = o.hooks}
+    checkpoint = dir, save_steps = 1, resume = o.resume, hooks = o.hooks,
+    saver = o.saver and td.train.saver(o.saver)}
   local weights = {}
   for i, v in ipairs(td.trainable_variables()) do
     weights[i] = v:eval():bytes()
@@ -231,6 +292,30 @@ function tests.fit_goes_on()
     lu.assertEquals(weights, whole)
     lu.assertEquals(told, history)
   end
+end
+
+-- One that ended early has ended, but for somebody with more patience.
+function tests.a_fit_that_ended_early_stays_so()
+  local dir <const>, _ <close> = folder()
+  local function early(patience)
+    return {td.train.early_stop{patience = patience, min_delta = 100.0}}
+  end
+  local weights, history = fit(dir, {hooks = early(1)})
+  lu.assertEquals(#history, 2)
+  local again, told = fit(dir, {hooks = early(1), resume = true})
+  lu.assertEquals(again, weights)
+  lu.assertEquals(told, history)
+  local _, more = fit(dir, {hooks = early(2), resume = true})
+  lu.assertEquals(#more, 3)
+end
+
+function tests.the_best_of_a_fit_stays()
+  local dir <const>, _ <close> = folder()
+  fit(dir, {saver = {best = "min", max_to_keep = 1}})
+  lu.assertTrue(#checkpoints(dir) <= 2)
+  counter()
+  raises("no metric", td.train.supervisor, {logdir = dir,
+    saver = td.train.saver{best = "min"}})
 end
 
 function tests.a_folder_with_checkpoints_is_to_be_resumed()
