@@ -265,7 +265,7 @@ local function fit(dir, o)
   if o.pipeline then data = data:pipeline{shuffle = true}:batch(10) end
   local history = td.train.fit{loss = loss, train = train, data = data,
     batch = not o.pipeline and 10 or nil, epochs = 3, quiet = true,
-    checkpoint = dir, save_steps = 1, resume = o.resume, hooks = o.hooks,
+    checkpoint = dir, save_steps = o.save_steps or 1, resume = o.resume, hooks = o.hooks,
     saver = o.saver and td.train.saver(o.saver)}
   local weights = {}
   for i, v in ipairs(td.trainable_variables()) do
@@ -298,14 +298,16 @@ end
 function tests.a_fit_that_ended_early_stays_so()
   local dir <const>, _ <close> = folder()
   local function early(patience)
-    return {td.train.early_stop{patience = patience, min_delta = 100.0}}
+    return {hooks = {td.train.early_stop{patience = patience,
+                                         min_delta = 100.0}},
+            resume = true, save_steps = 7}
   end
-  local weights, history = fit(dir, {hooks = early(1)})
+  local weights, history = fit(dir, early(1))
   lu.assertEquals(#history, 2)
-  local again, told = fit(dir, {hooks = early(1), resume = true})
+  local again, told = fit(dir, early(1))
   lu.assertEquals(again, weights)
   lu.assertEquals(told, history)
-  local _, more = fit(dir, {hooks = early(2), resume = true})
+  local _, more = fit(dir, early(2))
   lu.assertEquals(#more, 3)
 end
 
