@@ -6,6 +6,7 @@ local lu = require "luaunit"
 local td = require "tide"
 local core = require "tide.core"
 local helper = require "helper"
+local run_record = require "tide.script.run_record"
 
 local raises = helper.raises
 
@@ -171,6 +172,20 @@ function tests.tables_are_kept()
   local sv <close> = td.train.supervisor{logdir = dir, keep = {log = again}}
   sv:session()
   lu.assertEquals(again, log)
+end
+
+-- The record tells a Ctrl-C from a failure.
+function tests.an_interrupt_is_no_failure()
+  for _, row in ipairs{{"interrupted", "interrupted"}, {"boom", "failed"}} do
+    local dir <const>, _ <close> = folder()
+    counter()
+    lu.assertFalse((pcall(function()
+      local sv <close> = td.train.supervisor{logdir = dir}
+      sv:session()
+      error(row[1], 0)
+    end)))
+    lu.assertEquals(run_record.read(dir).reason, row[2])
+  end
 end
 
 function tests.an_error_saves_nothing()

@@ -107,7 +107,7 @@ function job:close(e)
   e = e or not ok and late or nil
   local signal = self.signals:close()
   if e then
-    self.record:close("failed", tostring(e))
+    self.record:__close(e)
   else
     self.record:close(signal or "done")
     if signal then signals.exit_with(signals.AGAIN) end
