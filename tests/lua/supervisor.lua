@@ -280,8 +280,8 @@ local function fit(dir, o)
   if o.pipeline then data = data:pipeline{shuffle = true}:batch(10) end
   local history = td.train.fit{loss = loss, train = train, data = data,
     batch = not o.pipeline and 10 or nil, epochs = 3, quiet = true,
-    checkpoint = dir, save_steps = o.save_steps or 1, resume = o.resume, hooks = o.hooks,
-    saver = o.saver and td.train.saver(o.saver)}
+    checkpoint = dir, save_steps = o.save_steps or 1, resume = o.resume,
+    hooks = o.hooks, saver = o.saver and td.train.saver(o.saver)}
   local weights = {}
   for i, v in ipairs(td.trainable_variables()) do
     weights[i] = v:eval():bytes()
