@@ -155,6 +155,58 @@ function tests.a_loop_goes_on_where_it_was()
   end
 end
 
+-- Beside the loop that is walked another one is asked within the step, and an
+-- object counts, whose state is its own table.
+local function walk_two(dir, asks_first, upto)
+  local _, count = counter()
+  local function loop(n, epochs)
+    return td.data.of{x = td.value.range(0.0, 20.0, 1.0)}
+      :batches(n, {epochs = epochs, shuffle = true, seed = n})
+  end
+  local a, b, log, own = loop(4, 3), loop(5, 9), {}, {n = 0}
+  local object = {state = function() return own end,
+                  restore = function(_, s) own.n = s.n end}
+  local sv <close> = td.train.supervisor{logdir = dir,
+    keep = {a = a, b = b, log = log, object = setmetatable(object, {})}}
+  local sess = sv:session()
+  local function step(batch)
+    sess:run(count)
+    own.n = own.n + 1
+    table.insert(log, own.n)
+    table.insert(log, batch.x:sum():item())
+    table.insert(log, b().x:sum():item())
+    if sv.step + 1 == upto then sv:stop() end
+  end
+  if asks_first then
+    while not sv:should_stop() do
+      local batch = a()
+      if not batch then break end
+      step(batch)
+    end
+  else
+    for batch in a do
+      if sv:should_stop() then break end
+      step(batch)
+    end
+  end
+  sv:close()
+  return log
+end
+
+function tests.two_loops_go_on_where_they_were()
+  for _, asks_first in ipairs{true, false} do
+    local whole
+    do
+      local dir <const>, _ <close> = folder()
+      whole = walk_two(dir, asks_first)
+      lu.assertEquals(#whole, 45)
+    end
+    local dir <const>, _ <close> = folder()
+    for _, upto in ipairs{3, 6, 7, 11} do walk_two(dir, asks_first, upto) end
+    lu.assertEquals(walk_two(dir, asks_first), whole)
+  end
+end
+
 function tests.tables_are_kept()
   local dir <const>, _ <close> = folder()
   local _, count = counter()

@@ -14,10 +14,11 @@
 --
 --   while not sv:should_stop() do local batch = batches() ... end
 --
--- asks first. Which one it is shows at the first question: whether what is kept
--- had moved since the session was made. Of a loop that takes first, the place
--- is noted at one question and saved at the next, when the batch that was in
--- hand has been used; so it ends one step later, too.
+-- asks first. Which one it is shows at the first question: what of that which is
+-- kept had moved since the session was made. Of what takes first, the place is
+-- noted at one question and saved at the next, when the batch that was in hand
+-- has been used; so such a loop ends one step later, too. What had not moved is
+-- saved as it is then: a second loop, asked for more within the step.
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
@@ -74,28 +75,45 @@ end
 
 -- A thing whose state is what it was when it was noted.
 local function frozen(x)
-  local s = x:state()
+  local s = keeping.decode(keeping.encode(x:state()))
   return setmetatable({}, {__index = {
     state = function() return s end,
     restore = function(_, to) x:restore(to) end,
   }})
 end
 
--- What is saved of `keep` now, or as it was when it was noted.
-local function noted(keep)
+-- What has one of these names, as it is now.
+local function noted(keep, names)
   local now = {}
-  for name, x in pairs(keep) do
-    now[name] = has_state(x) and frozen(x) or x
+  for name in pairs(names) do
+    now[name] = has_state(keep[name]) and frozen(keep[name]) or nil
   end
   return now
 end
 
--- Has anything that is kept moved since?
-local function moved(keep, before)
+-- `keep`, with what was noted in its place.
+local function with_noted(keep, now)
+  local all = {}
+  for name, x in pairs(keep) do all[name] = now[name] or x end
+  return all
+end
+
+-- States as texts, to be compared.
+local function states_of(keep)
+  local states = {}
   for name, x in pairs(keep) do
-    if has_state(x) and x:state() ~= before[name]:state() then return true end
+    states[name] = has_state(x) and keeping.encode(x:state(), name) or nil
   end
-  return false
+  return states
+end
+
+-- The names of what has moved since its states were these.
+local function moved(keep, before)
+  local names = {}
+  for name, state in pairs(states_of(keep)) do
+    names[name] = state ~= before[name] or nil
+  end
+  return names
 end
 
 -- ---- opening --------------------------------------------------------------
@@ -206,7 +224,7 @@ function supervisor:session(o)
     at.step = at.place.step
     at.job.saved_step = at.resumed and at.step or nil
   end
-  at.before = noted(at.keep)
+  at.before = states_of(at.keep)
   call(self, "begin")
   return sess
 end
@@ -224,8 +242,9 @@ end
 
 -- The place was noted at the question before: the batch has been used now.
 local function save_noted(self)
-  local stop = self.at.noted.stop
-  save(self, self.at.noted.keep)
+  local at = self.at
+  local stop = at.noted.stop
+  save(self, with_noted(at.keep, at.noted.keep))
   return stop
 end
 
@@ -240,8 +259,8 @@ local function look(self)
   if at.noted and save_noted(self) then return true end
   local stop = at.stopping or at.job:asked() ~= nil
   if not stop and not at.job:due(at.step) then return false end
-  if at.takes_first then
-    at.noted = {keep = noted(at.keep), stop = stop}
+  if next(at.takes_first) then
+    at.noted = {keep = noted(at.keep, at.takes_first), stop = stop}
     return false
   end
   save(self, at.keep)
