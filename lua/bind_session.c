@@ -206,6 +206,21 @@ static int session_stats(lua_State *L) {
   return 1;
 }
 
+/* {signature = number of its last step that ended well} */
+static int session_ran(lua_State *L) {
+  td_session *s = td_lua_to_session(L, 1);
+  size_t room = td_session_list_ran(s, NULL, 0);
+  td_session_ran *list = lua_newuserdatauv(L, (room + 1) * sizeof *list, 0);
+  size_t n = td_session_list_ran(s, list, room);
+  if (n > room) n = room;
+  lua_createtable(L, 0, (int)n);
+  for (size_t i = 0; i < n; i++) {
+    lua_pushinteger(L, list[i].last);
+    lua_rawseti(L, -2, (lua_Integer)list[i].signature);
+  }
+  return 1;
+}
+
 static int session_graph(lua_State *L) {
   luaL_checkudata(L, 1, TD_LUA_SESSION);
   lua_getiuservalue(L, 1, 1);
@@ -235,6 +250,7 @@ TD_LUA_OPEN(session) {
                                      {"core_rename", session_rename},
                                      {"close", session_close},
                                      {"stats", session_stats},
+                                     {"core_ran", session_ran},
                                      {"core_save_states", session_save_states},
                                      {"core_load_states", session_load_states},
                                      {"core_graph", session_graph},

@@ -35,6 +35,8 @@ struct td_compiled {
   bool held;              /* the regions of its nodes */
   td_compiled *next_gone; /* on its way out of the cache */
   int64_t result_bytes;   /* atomic: of the last step that was counted */
+  int64_t last;           /* atomic: what stats.steps was when a step of it last
+                             ended well; 0: none has */
   pthread_mutex_t lock;
   td_session_step
       *idle; /* lock: lock. Steps that are over, kept for the next */

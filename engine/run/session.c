@@ -421,3 +421,16 @@ td_session_stats td_session_read_stats(td_session *s) {
   st.steps = __atomic_load_n(&s->stats.steps, __ATOMIC_RELAXED);
   return st;
 }
+
+size_t td_session_list_ran(td_session *s, td_session_ran *out, size_t room) {
+  const td_map_entry *e;
+  pthread_mutex_lock(&s->lock);
+  size_t n = 0, all = s->cache.count;
+  for (size_t i = 0; n < room && td_map_next(&s->cache, &i, &e);) {
+    const td_compiled *c = e->value;
+    out[n].signature = td_hash(c->key, c->key_len, 0);
+    out[n++].last = __atomic_load_n(&c->last, __ATOMIC_RELAXED);
+  }
+  pthread_mutex_unlock(&s->lock);
+  return all;
+}

@@ -133,5 +133,13 @@ typedef struct td_session_stats {
 } td_session_stats;
 td_session_stats td_session_read_stats(td_session *s);
 
+/* Which of the signatures in the cache ran when. */
+typedef struct td_session_ran {
+  uint64_t signature; /* a hash: the same feeds, fetches and targets */
+  int64_t last; /* what `steps` was when a step of it last ended well; 0: none */
+} td_session_ran;
+/* How many there are; the first `room` of them in `out`, in no order. */
+size_t td_session_list_ran(td_session *s, td_session_ran *out, size_t room);
+
 TD_END
 #endif

@@ -229,10 +229,13 @@ static void stop_giving_up(td_session_step *step) {
 }
 
 static void finish(td_session_step *step) {
-  __atomic_fetch_add(&step->session->stats.steps, 1, __ATOMIC_RELAXED);
+  int64_t number =
+      __atomic_add_fetch(&step->session->stats.steps, 1, __ATOMIC_RELAXED);
   unlist(step);
   count_results(step);
   if (TD_UNLIKELY(step->elsewhere)) stop_giving_up(step);
+  if (TD_LIKELY(td_ok(step->status)))
+    __atomic_store_n(&step->compiled->last, number, __ATOMIC_RELAXED);
   __atomic_store_n(&step->finished, 1, __ATOMIC_RELEASE);
   td_waiter_wake(&step->waiter);
   if (step->ended) step->ended(step->ended_arg);

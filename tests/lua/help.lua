@@ -6,6 +6,7 @@ local td = require "tide"
 local core = require "tide.core"
 local help = require "tide.help.help"
 local reference = require "tide.help.reference"
+local folder = require "shared.folder"
 local helper = require "helper"
 
 local raises = helper.raises
@@ -146,9 +147,24 @@ local function shown(x)
   return table.concat(parts, " ")
 end
 
+-- Until it is closed os.tmpname gives names in a folder, which goes then: an
+-- example may leave files.
+local function collect_files()
+  local dir, tmpname, n = folder.temp(), os.tmpname, 0
+  rawset(os, "tmpname", function()
+    n = n + 1
+    return dir("file_" .. n)
+  end)
+  return setmetatable({}, {__close = function()
+    rawset(os, "tmpname", tmpname)
+    getmetatable(dir).__close(dir)
+  end})
+end
+
 -- Runs the examples of the list's entries that say what they give.
 local function check_examples(names, prefix, least)
   local count = 0
+  local _ <close> = collect_files()
   for _, name in ipairs(names) do
     local example = reference.example(reference.entry(prefix .. name))
     local code, want = example:match "^(.-)%s*%-%->%s*(.*)$"

@@ -6,6 +6,7 @@ local lu = require "luaunit"
 local td = require "tide"
 local core = require "tide.core"
 local helper = require "helper"
+local run_record = require "tide.script.run_record"
 
 local raises = helper.raises
 
@@ -65,6 +66,51 @@ function tests.steps_and_seconds()
                   {"model.ckpt-3", "model.ckpt-6", "model.ckpt-8"})
 end
 
+-- What runs after a loop is no step of it, nor is a step that failed.
+function tests.an_evaluation_is_no_step()
+  for _, after in ipairs{"eval", "save", "fails"} do
+    local dir <const>, _ <close> = folder()
+    for round = 1, 3 do
+      local n, count = counter()
+      local sv <close> = td.train.supervisor{logdir = dir}
+      local sess = sv:session()
+      lu.assertEquals(sv.step, (round - 1) * 4)
+      while not sv:should_stop() and sv.step < round * 4 do sess:run(count) end
+      if after == "eval" then
+        n:eval()
+      elseif after == "save" then
+        sv:save()
+      else
+        lu.assertFalse((pcall(sess.run, sess, td.placeholder("int32", {}))))
+      end
+      sv:close()
+      lu.assertEquals(sv.step, round * 4)
+    end
+    lu.assertEquals(checkpoints(dir),
+                    {"model.ckpt-12", "model.ckpt-4", "model.ckpt-8"})
+  end
+end
+
+-- The end of the data is an error of the last step, which ran nothing.
+function tests.a_pipeline_that_ends()
+  local dir <const>, _ <close> = folder()
+  for _ = 1, 2 do
+    td.reset()
+    local p = td.data.of{x = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}}:pipeline():batch(1)
+    local x = p:next().x
+    local sum = td.variable({0.0}, {name = "sum", trainable = false})
+    local add = sum:assign_add(x)
+    local sv <close> = td.train.supervisor{logdir = dir, keep = {p = p}}
+    local sess = sv:session()
+    while not sv:should_stop() do
+      if not pcall(sess.run, sess, add) then break end
+    end
+    sv:close()
+    lu.assertEquals(sv.step, 6)
+    lu.assertEquals(sum:eval():table(), {21.0})
+  end
+end
+
 -- A loop that takes a batch before it asks, and one that asks first.
 local function walk(dir, asks_first, upto)
   local _, count = counter()
@@ -109,6 +155,58 @@ function tests.a_loop_goes_on_where_it_was()
   end
 end
 
+-- Beside the loop that is walked another one is asked within the step, and an
+-- object counts, whose state is its own table.
+local function walk_two(dir, asks_first, upto)
+  local _, count = counter()
+  local function loop(n, epochs)
+    return td.data.of{x = td.value.range(0.0, 20.0, 1.0)}
+      :batches(n, {epochs = epochs, shuffle = true, seed = n})
+  end
+  local a, b, log, own = loop(4, 3), loop(5, 9), {}, {n = 0}
+  local object = {state = function() return own end,
+                  restore = function(_, s) own.n = s.n end}
+  local sv <close> = td.train.supervisor{logdir = dir,
+    keep = {a = a, b = b, log = log, object = setmetatable(object, {})}}
+  local sess = sv:session()
+  local function step(batch)
+    sess:run(count)
+    own.n = own.n + 1
+    table.insert(log, own.n)
+    table.insert(log, batch.x:sum():item())
+    table.insert(log, b().x:sum():item())
+    if sv.step + 1 == upto then sv:stop() end
+  end
+  if asks_first then
+    while not sv:should_stop() do
+      local batch = a()
+      if not batch then break end
+      step(batch)
+    end
+  else
+    for batch in a do
+      if sv:should_stop() then break end
+      step(batch)
+    end
+  end
+  sv:close()
+  return log
+end
+
+function tests.two_loops_go_on_where_they_were()
+  for _, asks_first in ipairs{true, false} do
+    local whole
+    do
+      local dir <const>, _ <close> = folder()
+      whole = walk_two(dir, asks_first)
+      lu.assertEquals(#whole, 45)
+    end
+    local dir <const>, _ <close> = folder()
+    for _, upto in ipairs{3, 6, 7, 11} do walk_two(dir, asks_first, upto) end
+    lu.assertEquals(walk_two(dir, asks_first), whole)
+  end
+end
+
 function tests.tables_are_kept()
   local dir <const>, _ <close> = folder()
   local _, count = counter()
@@ -126,6 +224,20 @@ function tests.tables_are_kept()
   local sv <close> = td.train.supervisor{logdir = dir, keep = {log = again}}
   sv:session()
   lu.assertEquals(again, log)
+end
+
+-- The record tells a Ctrl-C from a failure.
+function tests.an_interrupt_is_no_failure()
+  for _, row in ipairs{{"interrupted", "interrupted"}, {"boom", "failed"}} do
+    local dir <const>, _ <close> = folder()
+    counter()
+    lu.assertFalse((pcall(function()
+      local sv <close> = td.train.supervisor{logdir = dir}
+      sv:session()
+      error(row[1], 0)
+    end)))
+    lu.assertEquals(run_record.read(dir).reason, row[2])
+  end
 end
 
 function tests.an_error_saves_nothing()
@@ -181,12 +293,27 @@ function tests.what_is_asked_wrongly()
   raises("keep is a table", td.train.supervisor, {logdir = dir, keep = 3})
   raises("did you mean \"save\"", td.train.supervisor,
          {logdir = dir, hooks = {{saved = print}}})
+  raises("saver is what td.train.saver made, not number", td.train.supervisor,
+         {logdir = dir, saver = 5})
+  raises("hooks must be a list", td.train.supervisor,
+         {logdir = dir, hooks = 5})
+  raises("its own place", td.train.supervisor,
+         {logdir = dir, keep = {supervisor = {}}})
+  raises("f is function", td.train.supervisor,
+         {logdir = dir, keep = {f = print}})
+  raises("v is a variable", td.train.supervisor,
+         {logdir = dir, keep = {v = td.variable(1.0)}})
   local sv <close> = td.train.supervisor{logdir = dir}
   raises("sv:session() is needed", sv.should_stop, sv)
   raises("has no \"sess\"", function() return sv.sess end)
   raises("fit: resume is for checkpoint", td.train.fit,
          {loss = td.constant(0.0), train = td.no_op(), resume = true,
           data = td.data.of{x = {1.0}}})
+  sv:session()
+  sv:close()
+  raises("save: the supervisor of", sv.save, sv)
+  raises("session: the supervisor of", sv.session, sv)
+  lu.assertTrue(sv:should_stop())
 end
 
 -- ---- fit ------------------------------------------------------------------
@@ -205,7 +332,8 @@ local function fit(dir, o)
   if o.pipeline then data = data:pipeline{shuffle = true}:batch(10) end
   local history = td.train.fit{loss = loss, train = train, data = data,
     batch = not o.pipeline and 10 or nil, epochs = 3, quiet = true,
-    checkpoint = dir, save_steps = 1, resume = o.resume, hooks = o.hooks}
+    checkpoint = dir, save_steps = o.save_steps or 1, resume = o.resume,
+    hooks = o.hooks, saver = o.saver and td.train.saver(o.saver)}
   local weights = {}
   for i, v in ipairs(td.trainable_variables()) do
     weights[i] = v:eval():bytes()
@@ -231,6 +359,32 @@ function tests.fit_goes_on()
     lu.assertEquals(weights, whole)
     lu.assertEquals(told, history)
   end
+end
+
+-- One that ended early has ended, but for somebody with more patience.
+function tests.a_fit_that_ended_early_stays_so()
+  local dir <const>, _ <close> = folder()
+  local function early(patience)
+    return {hooks = {td.train.early_stop{patience = patience,
+                                         min_delta = 100.0}},
+            resume = true, save_steps = 7}
+  end
+  local weights, history = fit(dir, early(1))
+  lu.assertEquals(#history, 2)
+  local again, told = fit(dir, early(1))
+  lu.assertEquals(again, weights)
+  lu.assertEquals(told, history)
+  local _, more = fit(dir, early(2))
+  lu.assertEquals(#more, 3)
+end
+
+function tests.the_best_of_a_fit_stays()
+  local dir <const>, _ <close> = folder()
+  fit(dir, {saver = {best = "min", max_to_keep = 1}})
+  lu.assertTrue(#checkpoints(dir) <= 2)
+  counter()
+  raises("no metric", td.train.supervisor, {logdir = dir,
+    saver = td.train.saver{best = "min"}})
 end
 
 function tests.a_folder_with_checkpoints_is_to_be_resumed()

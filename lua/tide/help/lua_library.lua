@@ -114,7 +114,7 @@ os.remove(filename): Deletes a file.
 os.rename(oldname, newname): Renames a file.
 os.setlocale(locale, category): Sets the locale.
 os.time(table): Seconds since 1970, now or of a date.
-os.tmpname(): A name for a file that is not there yet.
+os.tmpname(): The name of a new empty file in a folder of temporary ones.
 utf8.char(...): The code points as UTF-8.
 utf8.codes(s, lax): For loops over positions and code points.
 utf8.codepoint(s, i, j, lax): The code points of bytes i to j.

@@ -291,7 +291,7 @@ end
 function reference.run(code)
   local lines, problem = {}, nil
   for line in code:gmatch "[^\n]+" do lines[#lines + 1] = line end
-  for i = 1, #lines do
+  for i = #lines, 1, -1 do -- not the first that can: "do f()", "return end"
     local chunk, why = load(("local td = require 'tide'\n%s\nreturn %s"):format(
       table.concat(lines, "\n", 1, i - 1), table.concat(lines, "\n", i)),
       "=example", "t")

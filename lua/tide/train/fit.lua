@@ -381,7 +381,7 @@ end
 local function run_epochs(run, o, step)
   call(run, "begin")
   local first, left = resume(run, o)
-  for epoch = first, o.epochs do
+  for epoch = first, run.stopping and 0 or o.epochs do
     run.epoch = epoch
     if not left then call(run, "epoch_begin") end
     if run_epoch(run, o, step, left) then return end -- it goes on elsewhere

@@ -78,11 +78,18 @@ function saving:between(run, loop)
   return stop
 end
 
+-- For a saver with best: the loss of the last epoch that was over; in the first
+-- one the loss so far.
+local function metric_of(run)
+  local row = run.history[#run.history]
+  if row then return row.loss end
+  return run.examples > 0 and run.sum / run.examples or nil
+end
+
 --- Saves, wherever the fit is between two steps.
 function saving:save(run, loop)
   note(self.place, run, loop)
-  local row = run.history[#run.history]
-  self.job:save(run.session, run.step, {fit = self.place}, row and row.loss)
+  self.job:save(run.session, run.step, {fit = self.place}, metric_of(run))
 end
 
 --- Goes on from the newest whole checkpoint, if there is one.
@@ -93,7 +100,9 @@ function saving:restore(run)
   run.epoch, run.step, run.history = place.epoch, place.step, place.history
   run.resumed = true
   for i, hook in ipairs(run.hooks) do
-    if hook.restore and place.hooks[i] then hook:restore(place.hooks[i]) end
+    if hook.restore and place.hooks[i] then
+      hook:restore(place.hooks[i], run)
+    end
   end
   self.job.saved_step = run.step
   return place

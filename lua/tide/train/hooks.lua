@@ -4,7 +4,8 @@
 -- epoch_begin, step_end, epoch_end, finish. `run` tells session, options,
 -- epoch, epochs, step, loss, batch, row (the last epoch's), history; run.stop()
 -- ends the training after the current step. One that remembers something has
--- state(hook), a plain table that goes into checkpoints, and restore(hook, s).
+-- state(hook), a plain table that goes into checkpoints, and restore(hook, s,
+-- run).
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
@@ -64,7 +65,10 @@ function train.early_stop(o)
     for i, v in ipairs(list) do v:load(kept[i], run.session) end
   end
   function hook.state() return {best = best, since = since, kept = kept} end
-  function hook.restore(_, s) best, since, kept = s.best, s.since, s.kept end
+  function hook.restore(_, s, run)
+    best, since, kept = s.best, s.since, s.kept
+    if since >= patience then run.stop() end -- it had ended already
+  end
   return hook
 end
 

@@ -17,6 +17,7 @@ local checkpoint_files = require "tide.train.checkpoint_files"
 local errors = require "tide.base.errors"
 local flags = require "tide.script.flags"
 local run_record = require "tide.script.run_record"
+local saver = require "tide.train.saver"
 local signals = require "tide.script.signals"
 
 local job = {}
@@ -28,8 +29,12 @@ local NAME = "model.ckpt"
 local EVERY = 600 -- seconds between saves, unless told
 
 --- Raises unless the options of saving will do.
--- @param o save_seconds, save_steps; `what` names who was given them
+-- @param o saver, save_seconds, save_steps; `what` names who was given them
 function job.check(o, what)
+  if o.saver ~= nil and not saver.is_saver(o.saver) then
+    fail("invalid_argument", "%s: saver is what td.train.saver made, not %s",
+         what, args.what(o.saver))
+  end
   if o.save_seconds ~= nil and o.save_seconds ~= math.huge then
     args.expect_number(o.save_seconds, what .. ": save_seconds", 0)
   end
@@ -104,7 +109,7 @@ function job:close(e)
   e = e or not ok and late or nil
   local signal = self.signals:close()
   if e then
-    self.record:close("failed", tostring(e))
+    self.record:__close(e)
   else
     self.record:close(signal or "done")
     if signal then signals.exit_with(signals.AGAIN) end

@@ -14,6 +14,7 @@ local core = require "tide.core"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
 local ops = require("tide.ops").ops
+local variables = require "tide.variables.variables"
 
 local keep = {}
 
@@ -71,6 +72,9 @@ function write(x, path, depth, out)
   elseif core.kind(x) == "tensor" then
     write_bytes("v", ops.serialize_tensor(x):item(), out)
     write_bytes("s", x.dtype, out)
+  elseif variables.is_variable(x) then
+    fail("keep: %s is a variable; the saver saves those, they need no keeping",
+         path)
   elseif args.plain(x) then
     write_table(x, path, depth, out)
   else
@@ -162,13 +166,14 @@ local function method(x, name)
   return ok and type(f) == "function" and f or nil
 end
 
--- An object that tells and takes its own state?
-local function has_state(x)
+--- Is x an object that tells and takes its own state?
+function keep.has_state(x)
   if type(x) ~= "table" and type(x) ~= "userdata" or core.kind(x) then
     return false
   end
   return method(x, "state") ~= nil and method(x, "restore") ~= nil
 end
+local has_state = keep.has_state
 
 local function save_one(name, x)
   if has_state(x) then return "o" .. keep.encode(x:state(), name) end

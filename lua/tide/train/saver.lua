@@ -127,6 +127,9 @@ local function read_options(o)
   return o
 end
 
+--- Is x what train.saver made?
+function train.is_saver(x) return getmetatable(x) == meta end
+
 --- What saves variables and restores them, as TensorFlow's Saver, whose files
 -- it reads and which reads these. Make it after the variables and the
 -- optimizer's op, so that all are there.

@@ -14,15 +14,17 @@
 --
 --   while not sv:should_stop() do local batch = batches() ... end
 --
--- asks first. Which one it is shows at the first question: whether what is kept
--- had moved since the session was made. Of a loop that takes first, the place
--- is noted at one question and saved at the next, when the batch that was in
--- hand has been used; so it ends one step later, too.
+-- asks first. Which one it is shows at the first question: what of that which is
+-- kept had moved since the session was made. Of what takes first, the place is
+-- noted at one question and saved at the next, when the batch that was in hand
+-- has been used; so such a loop ends one step later, too. What had not moved is
+-- saved as it is then: a second loop, asked for more within the step.
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
 local job = require "tide.train.job"
+local keeping = require "tide.train.keep"
 local saver = require "tide.train.saver"
 local session = require "tide.run.session"
 
@@ -34,6 +36,7 @@ local fail = errors.raise
 local known = {"logdir", "is_chief", "saver", "save_seconds", "save_steps",
                "init", "hooks", "keep", "flags"}
 local public = {step = true, resumed = true, logdir = true}
+local OWN = "supervisor" -- where it stands, among what is kept
 local events = {begin = true, step = true, save = true, finish = true}
 
 function supervisor.__index(self, key)
@@ -52,51 +55,71 @@ end
 
 -- ---- what is kept ---------------------------------------------------------
 
-local function has_state(x)
-  local ok, f = pcall(function() return x.state end)
-  return ok and type(f) == "function"
-end
+local has_state = keeping.has_state
 
 local function check_keep(keep)
   if keep ~= nil and not args.plain(keep) then
     fail("invalid_argument", "supervisor: keep is a table {name = what to "
       .. "keep}, not %s", args.what(keep))
   end
-  for name in pairs(keep or {}) do
+  for name, x in pairs(keep or {}) do
     args.expect(name, "string", "supervisor: a name of keep")
+    if name == OWN then
+      fail("invalid_argument", "supervisor: \"%s\" of keep is the name of its "
+        .. "own place; take another", OWN)
+    end
+    if not has_state(x) then keeping.encode(x, name) end -- raises
   end
   return keep or {}
 end
 
 -- A thing whose state is what it was when it was noted.
 local function frozen(x)
-  local s = x:state()
+  local s = keeping.decode(keeping.encode(x:state()))
   return setmetatable({}, {__index = {
     state = function() return s end,
     restore = function(_, to) x:restore(to) end,
   }})
 end
 
--- What is saved of `keep` now, or as it was when it was noted.
-local function noted(keep)
+-- What has one of these names, as it is now.
+local function noted(keep, names)
   local now = {}
-  for name, x in pairs(keep) do
-    now[name] = has_state(x) and frozen(x) or x
+  for name in pairs(names) do
+    now[name] = has_state(keep[name]) and frozen(keep[name]) or nil
   end
   return now
 end
 
--- Has anything that is kept moved since?
-local function moved(keep, before)
+-- `keep`, with what was noted in its place.
+local function with_noted(keep, now)
+  local all = {}
+  for name, x in pairs(keep) do all[name] = now[name] or x end
+  return all
+end
+
+-- States as texts, to be compared.
+local function states_of(keep)
+  local states = {}
   for name, x in pairs(keep) do
-    if has_state(x) and x:state() ~= before[name]:state() then return true end
+    states[name] = has_state(x) and keeping.encode(x:state(), name) or nil
   end
-  return false
+  return states
+end
+
+-- The names of what has moved since its states were these.
+local function moved(keep, before)
+  local names = {}
+  for name, state in pairs(states_of(keep)) do
+    names[name] = state ~= before[name] or nil
+  end
+  return names
 end
 
 -- ---- opening --------------------------------------------------------------
 
 local function check_hooks(hooks)
+  args.check_list(hooks or {}, "supervisor: hooks")
   for i, hook in ipairs(hooks or {}) do
     if type(hook) ~= "table" then
       fail("invalid_argument", "supervisor: hook %d is a table of functions, "
@@ -111,6 +134,14 @@ local function check_hooks(hooks)
     end
   end
   return hooks or {}
+end
+
+local function check_saver(s)
+  if s ~= nil and s.rule.best then
+    fail("invalid_argument", "supervisor: the saver has best = \"%s\", and a "
+      .. "supervisor knows no metric; call saver:save(sess, path, {metric = "
+      .. "x}) beside it, with a saver of its own", s.rule.best)
+  end
 end
 
 --- A supervisor of a training loop: it initialises or restores, saves by time
@@ -135,6 +166,7 @@ function train.supervisor(o)
   o = args.read(o, known, "supervisor")
   args.expect(o.logdir, "string", "supervisor: logdir, a folder,")
   job.check(o, "supervisor")
+  check_saver(o.saver)
   local keep, hooks = check_keep(o.keep), check_hooks(o.hooks)
   local self = {at = {step = 0, logdir = o.logdir, keep = keep, hooks = hooks,
     init = o.init, chief = o.is_chief ~= false, place = {step = 0}}}
@@ -142,6 +174,13 @@ function train.supervisor(o)
     saver = o.saver or saver.saver{}, save_seconds = o.save_seconds,
     save_steps = o.save_steps}
   return setmetatable(self, supervisor)
+end
+
+local function check_open(at, what)
+  if at.closed then
+    fail("failed_precondition", "%s: the supervisor of '%s' is closed", what,
+         at.logdir)
+  end
 end
 
 local function call(self, event)
@@ -164,7 +203,7 @@ local function kept(at, of)
   local all = {}
   for name, x in pairs(of) do all[name] = x end
   at.place.step = at.step
-  all["supervisor"] = at.place
+  all[OWN] = at.place
   return all
 end
 
@@ -173,6 +212,7 @@ end
 -- @param[opt] target of td.session; or a table of its options
 function supervisor:session(target)
   local at = self.at
+  check_open(at, "session")
   if at.session then return at.session end
   if type(target) == "string" then target = {target = target} end
   local sess = session.session(target)
@@ -183,7 +223,7 @@ function supervisor:session(target)
     at.step = at.place.step
     at.job.saved_step = at.resumed and at.step or nil
   end
-  at.before = noted(at.keep)
+  at.before = states_of(at.keep)
   call(self, "begin")
   return sess
 end
@@ -201,8 +241,9 @@ end
 
 -- The place was noted at the question before: the batch has been used now.
 local function save_noted(self)
-  local stop = self.at.noted.stop
-  save(self, self.at.noted.keep)
+  local at = self.at
+  local stop = at.noted.stop
+  save(self, with_noted(at.keep, at.noted.keep))
   return stop
 end
 
@@ -217,18 +258,48 @@ local function look(self)
   if at.noted and save_noted(self) then return true end
   local stop = at.stopping or at.job:asked() ~= nil
   if not stop and not at.job:due(at.step) then return false end
-  if at.takes_first then
-    at.noted = {keep = noted(at.keep), stop = stop}
+  if next(at.takes_first) then
+    at.noted = {keep = noted(at.keep, at.takes_first), stop = stop}
     return false
   end
   save(self, at.keep)
   return stop
 end
 
+-- What each step runs: of the signatures that ran since the question before,
+-- those that ran in every step so far. Three steps show it.
+local function learn_step(at)
+  if at.seen == 3 then return end
+  at.seen = (at.seen or 0) + 1
+  for signature, last in pairs(at.session:core_ran()) do
+    local ran = last > at.runs
+    if at.seen == 1 and ran then
+      at.each = at.each or {}
+      at.each[signature] = true
+    elseif not ran and at.each then
+      at.each[signature] = nil
+    end
+  end
+end
+
+-- Did a whole step run since the last question? A loop may have ended before,
+-- and something else have run since, such as an evaluation.
+local function ran_step(at)
+  if at.session:stats().steps == at.runs then return false end
+  local each, any = at.each or {}, false
+  for signature, last in pairs(at.session:core_ran()) do
+    local ran = last > at.runs
+    if each[signature] and not ran then return false end
+    any = any or ran
+  end
+  return any or next(each) ~= nil -- one that left the cache may have run
+end
+
 -- A step of the job is what ran since the question before; a loop that ended by
 -- itself after it asked ran nothing.
 local function count_step(at)
   if at.session:stats().steps == at.runs then return false end
+  learn_step(at)
   at.step = at.step + 1
   return true
 end
@@ -258,6 +329,7 @@ function supervisor:stop() self.at.stopping = true end
 --- Saves now, wherever the loop is: what is kept as it is.
 -- @return the checkpoint's prefix
 function supervisor:save()
+  check_open(self.at, "save")
   if not self.at.session then
     fail("failed_precondition", "save: first sv:session() is needed")
   end
@@ -274,7 +346,9 @@ function supervisor:close(e)
   at.closed = true
   local ok, err = true, nil
   if at.session and e == nil then
-    if at.asking and not at.stopped then count_step(at) end
+    if at.asking and not at.stopped and ran_step(at) then
+      at.step = at.step + 1
+    end
     ok, err = pcall(function()
       if not at.stopped then save(self, at.keep) end
       call(self, "finish")

@@ -136,6 +136,27 @@ static void test_grow(void **state) {
   bench_deinit(&b);
 }
 
+/* When each signature ran; a step that failed does not count. */
+static void test_ran(void **state) {
+  (void)state;
+  bench b;
+  bench_init(&b, 1);
+  td_edge x = make_const(&b.r, TD_FLOAT64, 1, NULL);
+  td_edge loop = make_endless(&b.r);
+  td_step_options o = {.timeout = 5000000};
+  td_session_ran list[3];
+  double v;
+  OK(run1(&b, (td_edge){NULL, 0}, 0, x, &v, NULL));
+  OK(run1(&b, (td_edge){NULL, 0}, 0, x, &v, NULL));
+  FAILS(run1(&b, (td_edge){NULL, 0}, 0, loop, &v, &o), TD_DEADLINE_EXCEEDED,
+        "");
+  assert_int_equal(td_session_list_ran(b.s, list, 3), 2);
+  assert_int_equal(list[0].last + list[1].last, 2);
+  assert_int_equal(list[0].last * list[1].last, 0);
+  assert_true(list[0].signature != list[1].signature);
+  bench_deinit(&b);
+}
+
 /* ---- handles ---- */
 
 static void test_handle(void **state) {
@@ -364,6 +385,7 @@ int main(void) {
       cmocka_unit_test(test_wrong_feed),
       cmocka_unit_test(test_dead_fetch),
       cmocka_unit_test(test_grow),
+      cmocka_unit_test(test_ran),
       cmocka_unit_test(test_handle),
       cmocka_unit_test(test_deadline_tells_why),
       cmocka_unit_test(test_deadline_alone),
