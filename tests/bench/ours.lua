@@ -610,6 +610,32 @@ function rows.pictures_read()
   return session():callable(e.image.op, {}), 32, 8
 end
 
+-- A training step of 100 MiB of weights, together with an async save that begins
+-- before it, and alone: what the save makes it wait for.
+local function saved_step(saves)
+  local sess = session()
+  local list, updates = {}, {}
+  for i = 1, 10 do
+    list[i] = td.variable(td.zeros{10 << 18}, {name = "w" .. i})
+    updates[i] = list[i]:assign_add(td.ones{10 << 18}).op
+  end
+  sess:init()
+  local step = sess:callable(td.group(updates), {})
+  local saver = td.train.saver{variables = list, async = true, max_to_keep = 1}
+  local path = os.tmpname()
+  at_end(function() os.execute("rm -f " .. path .. "*") end)
+  return function()
+    local start = core.clock()
+    if saves then saver:save(sess, path .. "-saved") end
+    step()
+    local took = core.clock() - start
+    saver:wait()
+    return took
+  end
+end
+function rows.step_saved() return saved_step(true) end
+function rows.step_unsaved() return saved_step(false) end
+
 -- Until nothing is computed ahead any more, which would take its time from the
 -- others.
 local function rest()
