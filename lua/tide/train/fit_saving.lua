@@ -10,6 +10,7 @@
 
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
+local flags = require "tide.script.flags"
 local job = require "tide.train.job"
 local saver = require "tide.train.saver"
 
@@ -38,8 +39,9 @@ end
 -- checkpoints already is for resume = true.
 function saving.open(o)
   if o.checkpoint == nil then return nil end
-  local s = o.saver or saver.saver{}
-  if not o.resume and job.has_checkpoints(o.checkpoint) then
+  local s, resume = o.saver or saver.saver{}, o.resume
+  if resume == nil then resume = flags.resume() end
+  if not resume and job.has_checkpoints(o.checkpoint) then
     fail("failed_precondition", "fit: '%s' has checkpoints already: resume = "
       .. "true goes on from them, or give another folder", o.checkpoint)
   end

@@ -14,11 +14,11 @@
 --
 --   while not sv:should_stop() do local batch = batches() ... end
 --
--- asks first. Which one it is shows at the first question: what of that which is
--- kept had moved since the session was made. Of what takes first, the place is
--- noted at one question and saved at the next, when the batch that was in hand
--- has been used; so such a loop ends one step later, too. What had not moved is
--- saved as it is then: a second loop, asked for more within the step.
+-- asks first. Which one it is shows at the first question: whether it had moved
+-- since the session was made. Of what takes first, the place is noted at one
+-- question and saved at the next, when the batch in hand has been used; so such
+-- a loop ends one step later, too. What had not moved, such as a second loop
+-- that is asked within the step, is saved as it is then.
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
