@@ -151,9 +151,9 @@ end
 -- function of the session, run where nothing is restored; hooks: list of tables
 -- of functions begin, step, save, finish (hook, supervisor); keep: {name = x},
 -- what goes into checkpoints beside variables: loops and pipelines (anything
--- with :state() and :restore(s)), plain tables; one loop of d:batches(n, {epochs
--- = 3}) goes on within its epoch, one made anew for each does not; flags: what
--- td.flags gave;
+-- with :state() and :restore(s)), plain tables; one loop over all epochs, as of
+-- d:batches(n, {epochs = 3}), goes on within its epoch, one made anew for each
+-- does not; flags: what td.flags gave;
 -- is_chief = false: another one initialises, restores and saves
 -- @return it closes by <close> or :close(), which saves, unless by an error
 -- @usage local dir = os.tmpname() .. ".d"
