@@ -125,7 +125,8 @@ tests.dense = each{
   {"dense: kernel_regularizer must be a function such as "
    .. "td.regularizers.l2(0.01), not number",
    dense_with("kernel_regularizer", 0.01)},
-  {"l2 takes a scale of at least 0, not table; as in td.regularizers.l2(0.01)",
+  {"l2 takes a scale of at least 0, not variable; as in "
+   .. "td.regularizers.l2(0.01)",
    dense_with("kernel_regularizer", td.regularizers.l2)},
   {"dense: use_bias must be a boolean, not 0", dense_with("use_bias", 0)},
   {"dense \"dense\": its activation gives no tensor, but nil",

@@ -167,6 +167,19 @@ function tests.a_shape_that_may_change()
   gives({1, 2, 3}, sess:run(v))
 end
 
+-- A name that ends as the files of others do.
+function tests.a_prefix_called_index()
+  local dir <close> = temp()
+  local w, sess = counter()
+  local saver = td.train.saver()
+  saver:save(sess, dir "m.index")
+  sess:run(w:assign{0.0, 0.0, 0.0, 0.0})
+  lu.assertEquals(saver:restore(sess, dir "m.index").prefix, dir "m.index")
+  lu.assertEquals(w:eval():table(), {0.0, 1.0, 2.0, 3.0})
+  saver:save(sess, dir "n")
+  lu.assertEquals(saver:restore(sess, dir "n.index").prefix, dir "n")
+end
+
 function tests.mistakes()
   local dir <close> = temp()
   raises("no variable to save", td.train.saver)
@@ -189,6 +202,8 @@ function tests.mistakes()
     {"another graph", saver.save, saver, other, dir "m"},
     {"is a folder", saver.save, saver, sess, dir.path},
     {"is a folder", saver.save, saver, sess, dir "new/"},
+    {"no byte 0", saver.save, saver, sess, dir "m\0"},
+    {"not variable", td.train.saver, {variables = w}},
     {"number of steps", saver.save, saver, sess, dir "m", {global_step = -1}},
     {"number of steps", saver.save, saver, sess, dir "m", {global_step = 1.5}},
     {"metric must be a number", saver.save, saver, sess, dir "m",

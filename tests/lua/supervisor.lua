@@ -361,6 +361,47 @@ function tests.fit_goes_on()
   end
 end
 
+-- A script's words: what it says.
+local function said_by(script, words)
+  local pipe <close> = io.popen(("'%s' '%s' %s 2>&1"):format(core.executable(),
+                                                             script, words))
+  return pipe:read "a"
+end
+
+local SCRIPT = [[
+local td = require "tide"
+local flags = td.flags{dir = "", lr = 0.1}
+local w = td.variable(1.0, "w")
+if flags.lr > 1 then
+  local x = td.placeholder("float32", {-1}, "x")
+  local loss = (x * w):mean()
+  td.train.fit{loss = loss, train = td.train.sgd(0.1):minimize(loss),
+    data = td.data.of{x = {1.0, 2.0}}, quiet = true, checkpoint = flags.dir}
+else
+  local count = w:assign_add(1.0)
+  local sv <close> = td.train.supervisor{logdir = flags.dir, flags = flags}
+  local sess = sv:session()
+  while not sv:should_stop() and sv.step < 2 do sess:run(count) end
+end
+]]
+
+function tests.the_flag_resume()
+  local dir <const>, _ <close> = folder()
+  local path = os.tmpname()
+  do
+    local f <close> = assert(io.open(path, "w"))
+    f:write(SCRIPT)
+  end
+  lu.assertEquals(said_by(path, "--resume --dir " .. dir .. "/a"), "")
+  lu.assertEquals(said_by(path, "--lr 0.2 --dir " .. dir .. "/a"),
+    ("tide: '%s/a' goes on, but --lr was 0.1, is 0.2\n"):format(dir))
+  local fitted = "--lr 2.0 --dir " .. dir .. "/b"
+  lu.assertEquals(said_by(path, fitted), "")
+  lu.assertStrContains(said_by(path, fitted), "resume = true goes on")
+  lu.assertEquals(said_by(path, fitted .. " --resume"), "")
+  os.remove(path)
+end
+
 -- One that ended early has ended, but for somebody with more patience.
 function tests.a_fit_that_ended_early_stays_so()
   local dir <const>, _ <close> = folder()

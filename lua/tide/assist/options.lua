@@ -39,6 +39,9 @@ local all = {
   ["losses.mean_pairwise_squared_error"] = "weights loss_collection name",
 }
 all.sampled_softmax_loss = all.nce_loss
+all["train.fit"] = "loss train data epochs batch metrics validation hooks "
+  .. "inputs training session seed shuffle title quiet checkpoint resume "
+  .. "save_seconds save_steps saver flags"
 local of_files = "shard shuffle_files seed compression skip_errors"
 all["data.records"] = of_files
 all["data.lines"] = of_files .. " skip_lines"

@@ -99,7 +99,9 @@ end
 -- is a folder. Raises not_found where neither is there.
 function checkpoint_files.read_path(path, what)
   args.expect(path, "string", what .. ": the path")
-  if path:sub(-6) == ".index" then path = path:sub(1, -7) end
+  if path:sub(-6) == ".index" and not core.exists(path .. ".index") then
+    path = path:sub(1, -7)
+  end
   if #path > 1 and path:sub(-1) == "/" then path = path:sub(1, -2) end
   if core.exists(path .. ".index") then return path, false end
   if core.is_folder(path) then return path, true end

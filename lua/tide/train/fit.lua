@@ -403,10 +403,12 @@ end
 -- for evaluate; validation: data, too; hooks: list (td.train.early_stop, ...);
 -- seed of the shuffle (the graph's, when td.seed set one); shuffle = false;
 -- quiet = true prints nothing; checkpoint: a folder to save into, every
--- save_seconds (600) or save_steps and at the end; resume = true (or the flag
--- --resume) goes on from what is there, to the same bits; saver (one of all
--- variables); flags: what td.flags gave, to be compared when it goes on
--- @return the history: a list of {epoch =, step =, loss =, validation = {..}}
+-- save_seconds (600) or save_steps and at the end; resume = true, as the flag
+-- --resume, goes on from what is there, to the same bits; saver (one of all
+-- variables; with best, the metric is the loss of the last epoch that was
+-- over); flags: what td.flags gave, to be compared when it goes on
+-- @return the history: a list of {epoch =, step =, loss =, validation = {..}};
+-- empty where a signal came within the first epoch
 -- @usage local x = td.placeholder("float32", {-1}, "x")
 -- local w = td.variable(0.0, "w")
 -- local loss = ((x * w - x * 3) ^ 2):mean()

@@ -38,8 +38,8 @@ end
 -- checkpoints already is for resume = true.
 function saving.open(o)
   if o.checkpoint == nil then return nil end
-  local s = o.saver or saver.saver{}
-  local resume = o.resume or o.resume == nil and flags.resume()
+  local s, resume = o.saver or saver.saver{}, o.resume
+  if resume == nil then resume = flags.resume() end
   if not resume and job.has_checkpoints(o.checkpoint) then
     fail("failed_precondition", "fit: '%s' has checkpoints already: resume = "
       .. "true goes on from them, or give another folder", o.checkpoint)

@@ -54,7 +54,7 @@ end
 --- Opens the folder, which is made. Raises while another run has it.
 -- @param o dir; saver; save_seconds (600), save_steps; flags
 function job.open(o)
-  flags.resume() -- heeded: a job goes on wherever it can
+  flags.resume() -- it is heeded: a job goes on wherever it can
   local record = run_record.open(run_record.folder(o.dir), {flags = o.flags})
   return setmetatable({dir = record.dir, record = record, saver = o.saver,
     save_seconds = o.save_seconds or not o.save_steps and EVERY or math.huge,
@@ -69,8 +69,8 @@ function job:restore(sess, keep)
   if not job.has_checkpoints(self.dir) then return nil end
   local found = self.saver:restore(sess, self.dir, {keep = keep})
   for _, difference in ipairs(self.record:differences()) do
-    io.stderr:write(("tide: '%s' goes on, but %s\n"):format(self.dir,
-      difference.text))
+    io.stderr:write(("tide: '%s' goes on, but %s\n")
+      :format(self.dir, difference.text))
   end
   return found.prefix or self.dir
 end

@@ -210,8 +210,8 @@ end
 
 local function check_path(path)
   args.expect(path, "string", "saver:save: the path")
-  if path == "" or path:sub(-1) == "/" or path:find "%z"
-     or core.is_folder(path) then
+  if path:find "%z" then fail "saver:save: a path has no byte 0" end
+  if path == "" or path:sub(-1) == "/" or core.is_folder(path) then
     fail("saver:save: '%s' is a folder; give the name of a checkpoint in it, "
       .. "such as '%s/model'", path, (path:gsub("/+$", "")))
   end

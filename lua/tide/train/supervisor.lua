@@ -14,11 +14,11 @@
 --
 --   while not sv:should_stop() do local batch = batches() ... end
 --
--- asks first. Which one it is shows at the first question: what of that which
--- is kept had moved since the session was made. Of what takes first, the place
--- is noted at one question and saved at the next, when the batch that was in
--- hand has been used; so such a loop ends one step later, too. What had not
--- moved is saved as it is then: a second loop, asked for more within the step.
+-- asks first. Which one it is shows at the first question: whether it had moved
+-- since the session was made. Of what takes first, the place is noted at one
+-- question and saved at the next, when the batch in hand has been used; so such
+-- a loop ends one step later, too. What had not moved, such as a second loop
+-- that is asked within the step, is saved as it is then.
 -- SPDX-License-Identifier: Apache-2.0
 
 local args = require "tide.base.args"
@@ -151,7 +151,9 @@ end
 -- function of the session, run where nothing is restored; hooks: list of tables
 -- of functions begin, step, save, finish (hook, supervisor); keep: {name = x},
 -- what goes into checkpoints beside variables: loops and pipelines (anything
--- with :state() and :restore(s)), plain tables; flags: what td.flags gave;
+-- with :state() and :restore(s)), plain tables; one loop over all epochs, as of
+-- d:batches(n, {epochs = 3}), goes on within its epoch, one made anew for each
+-- does not; flags: what td.flags gave;
 -- is_chief = false: another one initialises, restores and saves
 -- @return it closes by <close> or :close(), which saves, unless by an error
 -- @usage local dir = os.tmpname() .. ".d"

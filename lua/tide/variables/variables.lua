@@ -19,7 +19,7 @@ local namespace = require "tide.ops"
 
 local variables = {}
 local methods = {}
-local meta = {}
+local meta = {__name = "variable"}
 local part = {}
 
 local fail = errors.raise
