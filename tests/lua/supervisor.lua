@@ -358,6 +358,11 @@ function tests.fit_goes_on()
     local weights, told = fit(dir, {pipeline = pipeline, resume = true})
     lu.assertEquals(weights, whole)
     lu.assertEquals(told, history)
+    -- One that is over is over: its last step was saved again with its epoch.
+    weights, told = fit(dir, {pipeline = pipeline, resume = true, hooks = {{
+      epoch_end = function() error "once more" end}}})
+    lu.assertEquals(weights, whole)
+    lu.assertEquals(told, history)
   end
 end
 

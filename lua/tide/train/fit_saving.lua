@@ -88,6 +88,8 @@ end
 
 --- Saves, wherever the fit is between two steps.
 function saving:save(run, loop)
+  local ended = self.place.in_epoch and not loop -- since the step was saved
+  if ended then self.job:save_again() end
   note(self.place, run, loop)
   self.job:save(run.session, run.step, {fit = self.place}, metric_of(run))
 end

@@ -99,6 +99,9 @@ function job:save(sess, step, keep, metric)
   return self.last
 end
 
+--- Has the next save be made even if it is of the step that was saved last.
+function job:save_again() self.saved_step = nil end
+
 --- Waits for what is being written and lets go of the folder. After a signal
 -- the script's exit code will be 75.
 -- @param e the error that ends the job, or nil

@@ -335,7 +335,7 @@ function supervisor:save()
   if not self.at.session then
     fail("failed_precondition", "save: first sv:session() is needed")
   end
-  self.at.job.saved_step = nil
+  self.at.job:save_again()
   return save(self, self.at.keep)
 end
 
