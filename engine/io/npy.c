@@ -446,7 +446,12 @@ static td_status *too_large(const char *from, size_t limit) {
                   from, limit);
 }
 
-/* Of what has no size, such as a pipe. */
+/* Does it begin as such a file, as far as it goes? */
+static bool begins_well(const td_str *s) {
+  return memcmp(td_str_c(s), magic, s->len < MAGIC ? s->len : MAGIC) == 0;
+}
+
+/* Of what has no size, such as a pipe: what is none may have no end. */
 static td_status *read_whole(td_file *f, size_t limit, const char *from,
                              td_tensor *out) {
   char piece[4096];
@@ -454,7 +459,7 @@ static td_status *read_whole(td_file *f, size_t limit, const char *from,
   td_str all;
   td_status *s = NULL;
   td_str_init(&all);
-  while (td_ok(s) && got > 0) {
+  while (td_ok(s) && got > 0 && begins_well(&all)) {
     s = td_file_read_at(f, all.len, piece, sizeof piece, &got);
     if (td_ok(s)) td_str_addn(&all, piece, got);
     if (td_ok(s) && all.failed) s = td_oom();
@@ -498,6 +503,17 @@ static bool holds_bools(const char *at, size_t n) {
   for (size_t i = 0; i < n; i++)
     if ((unsigned char)at[i] > 1) return false;
   return true;
+}
+
+/* A pipe has no bytes that stay. */
+static td_status *check_file(const char *path, const char *from) {
+  uint64_t size;
+  td_file *f;
+  TD_TRY(td_file_open(path, TD_FILE_READ, &f));
+  td_status *s = td_file_size(f, &size);
+  if (td_ok(s) && size == 0) s = cannot_map(from, "it is empty, or no file");
+  td_status_release(td_file_close(f));
+  return s;
 }
 
 /* Are the bytes at `data` those of a tensor? */
@@ -546,6 +562,7 @@ static td_status *wrap_mapped(td_file_mapping *m, const char *from,
 td_status *td_npy_map(const char *path, td_tensor *out) {
   char from[256];
   snprintf(from, sizeof from, "'%s'", path);
+  TD_TRY(check_file(path, from));
   td_file_mapping *m = td_calloc(1, sizeof *m);
   if (!m) return td_oom();
   td_status *s = td_file_map(path, m);

@@ -177,6 +177,8 @@ static td_status *read_whole(td_npz *z) {
   size_t got = PIECE, room = 0;
   while (got > 0) {
     if (f->size > z->limit) return too_large(z);
+    if (f->size >= 2 && memcmp(f->bytes, "PK", 2) != 0)
+      return broken(z, NULL, "it does not begin as a zip archive");
     if (room - f->size < PIECE) {
       room = 2 * room + PIECE;
       char *bytes = td_realloc(f->bytes, room);

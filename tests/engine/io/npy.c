@@ -456,8 +456,11 @@ static void test_not_mapped(void **state) {
   td_tensor_release(&t);
   FAILS(td_npy_map("/nowhere/x.npy", &t), TD_NOT_FOUND, "/nowhere");
   put_file(&(image){.len = 0});
-  FAILS(td_npy_map(mapped, &t), TD_DATA_LOSS, "does not begin with");
+  FAILS(td_npy_map(mapped, &t), TD_FAILED_PRECONDITION, "empty, or no file");
   unlink(mapped);
+  FAILS(td_npy_map("/dev/zero", &t), TD_FAILED_PRECONDITION, "or no file");
+  FAILS(td_npy_read("/dev/zero", SIZE_MAX, &t), TD_DATA_LOSS,
+        "does not begin with");
 }
 
 static void test_map_starved(void **state) {

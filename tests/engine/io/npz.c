@@ -106,6 +106,8 @@ static void test_refused(void **state) {
   FAILS(td_npz_write(path, 3, names, t, false), TD_INVALID_ARGUMENT, "qint32");
   t[1].dtype = was;
   assert_null(td_npz_write(path, 3, names, t, true));
+  FAILS(td_npz_open("/dev/zero", SIZE_MAX, &z), TD_DATA_LOSS,
+        "does not begin as a zip archive");
   FAILS(td_npz_open(path, 100, &z), TD_RESOURCE_EXHAUSTED, "100 bytes");
   assert_null(td_npz_open(path, 10000, &z));
   FAILS(td_npz_read(z, "weights", &one), TD_RESOURCE_EXHAUSTED,
