@@ -296,7 +296,8 @@ function tests.an_interrupted_save()
   td.train.verify_checkpoint(dir "m")
   gives(ok and 2 or 1, td.reduce_max(kept))
   saver:save(sess, dir "m")
-  while saver:wait(0) == false do sess:run(big:read()[0]) end
+  local first = big:read()[0]
+  while saver:wait(0) == false do sess:run(first) end
   lu.assertNil(saver.pending)
   gives(2, td.reduce_max(td.train.load_variable(dir "m", "big")))
 end

@@ -49,6 +49,7 @@ function tests.flags_resume()
   raises("no flag --resume", td.flags, defaults, {"--resume"})
   lu.assertEquals(td.flags({resume = 3}, {"--resume", "4"}).resume, 4)
   words{}
+  td.flags(defaults)
   lu.assertFalse(flags.resume())
   words{"--resum"}
   raises("did you mean --resume?", td.flags, defaults)

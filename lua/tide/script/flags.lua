@@ -145,6 +145,7 @@ function flags.flags(defaults, list)
   local own = list == nil or list == words
   list = list or words
   local values = read_defaults(defaults)
+  if own then resume.given = false end -- until it is found
   local i = 1
   while list[i] do
     if list[i] == "--help" or list[i] == "-h" then

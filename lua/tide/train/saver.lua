@@ -323,8 +323,11 @@ function methods:wait(seconds)
   local job = self.pending
   if not job then return self.latest end
   local ok, e = pcall(job.handle.wait, job.handle, seconds)
+  if not ok and seconds and e.code == "deadline_exceeded" then
+    if not job.handle:done() then return false end
+    ok, e = pcall(job.handle.wait, job.handle) -- it ended just now
+  end
   if not ok and not job.handle:done() then
-    if seconds and e.code == "deadline_exceeded" then return false end
     error(e, 0) -- an interrupt: the save goes on
   end
   self.pending = nil
