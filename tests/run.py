@@ -237,14 +237,16 @@ def parts(build, soak, fuzz):
 
 
 def run_part(part, timeout, allowed, log):
-    """Its counts, and (seconds, part, test) of what ran."""
+    """Its counts, and (seconds, part, test) of what ran. A fuzz target uses one
+    core, so two of them run at once."""
     name, (commands, env) = part
     start, count, times = time.time(), Count(), []
     if not commands:
         print(f"{name}: nothing was found to run")
         count.failed = 1
-    for c in commands:
-        of_command, took = run_command(c, env, timeout, allowed, log)
+    with ThreadPoolExecutor(2 if name == "fuzz" else 1) as threads:
+        run = [threads.submit(run_command, c, env, timeout, allowed, log) for c in commands]
+    for of_command, took in (r.result() for r in run):
         count.add(of_command)
         times += [(seconds, name, test) for seconds, test in took]
     print(f"{name:13} {time.time() - start:7.1f} s  {count}", flush=True)
