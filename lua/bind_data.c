@@ -115,15 +115,23 @@ static int csv_gc(lua_State *L) {
   return 0;
 }
 
-/* core.csv(path, separator, header) */
+/* core.csv(path, separator, header [, bytes]); the bytes are what was read */
 static int new_csv(lua_State *L) {
   const char *path = td_lua_text(L, 1);
   td_csv_options o = {.separator = luaL_checkstring(L, 2)[0],
                       .header = lua_toboolean(L, 3)};
-  if (!td_lua_try_object(L, TD_LUA_CSV, sizeof(lua_csv), 0))
+  size_t len;
+  const char *bytes = luaL_optlstring(L, 4, NULL, &len);
+  if (!td_lua_try_object(L, TD_LUA_CSV, sizeof(lua_csv), 1))
     return lua_error(L);
   lua_csv *u = lua_touserdata(L, -1);
-  td_lua_check(L, td_csv_open(path, &o, &u->c));
+  if (!bytes) {
+    td_lua_check(L, td_csv_open(path, &o, &u->c));
+    return 1;
+  }
+  lua_pushvalue(L, 4);
+  lua_setiuservalue(L, -2, 1); /* it looks into them */
+  td_lua_check(L, td_csv_parse(bytes, len, path, &o, &u->c));
   return 1;
 }
 

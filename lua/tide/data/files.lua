@@ -58,6 +58,14 @@ local function expect_map(x, what)
   return x or {}
 end
 
+-- What comes through a pipe: it cannot be read twice, and to wait for it must end
+-- by an interrupt. nil: it is a file.
+local function piped(path)
+  if core.is_file(path) or not core.exists(path) then return nil end
+  local bytes = core.read_file(path, LIMIT)
+  return bytes:sub(1, 2) == "\x1f\x8b" and core.gunzip(bytes, LIMIT) or bytes
+end
+
 -- types = {price = "float64"}: every name must be a column.
 local function check_names(types, names)
   local known = {}
@@ -86,7 +94,7 @@ function files.load_csv(path, o)
   if type(separator) ~= "string" or #separator ~= 1 then
     core.error("invalid_argument", "load_csv: separator is one character")
   end
-  local table_of = core.csv(path, separator, o.header ~= false)
+  local table_of = core.csv(path, separator, o.header ~= false, piped(path))
   local names, columns = table_of:names(), {}
   local types = expect_map(o.types, "types")
   local missing = o.missing
