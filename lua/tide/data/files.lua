@@ -58,8 +58,8 @@ local function expect_map(x, what)
   return x or {}
 end
 
--- What comes through a pipe: it cannot be read twice, and to wait for it must end
--- by an interrupt. nil: it is a file.
+-- What comes through a pipe: it cannot be read twice, and an interrupt must end
+-- the waiting for it. nil: it is a file.
 local function piped(path)
   if core.is_file(path) or not core.exists(path) then return nil end
   local bytes = core.read_file(path, LIMIT)
