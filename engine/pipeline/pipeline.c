@@ -29,7 +29,8 @@ void td_element_drop(td_element *e) {
 }
 
 td_status *td_element_new(int n, td_element *e) {
-  *e = (td_element){.at = td_calloc((size_t)n + 1, sizeof *e->at), .n = n};
+  size_t room = n > 0 ? (size_t)n : 1;
+  *e = (td_element){.at = td_calloc(room, sizeof *e->at), .n = n};
   return e->at ? NULL : td_oom();
 }
 
@@ -191,7 +192,7 @@ bool td_stage_has_input(const td_stage *s) {
 /* The first of those that are ready. */
 static td_element shift(td_stage *s) {
   td_element e = s->ready.at[s->ready_at++];
-  s->bytes -= bytes_of(&e);
+  s->bytes -= e.bytes;
   if (s->ready_at == s->ready.len) s->ready_at = s->ready.len = 0;
   s->given++;
   return e;
@@ -247,7 +248,8 @@ void td_stage_put_as(td_stage *s, td_element e, const td_mark *mark) {
     s->given++;
     td_element_drop(&e);
   } else {
-    s->bytes += bytes_of(&e);
+    if (e.bytes == 0) e.bytes = bytes_of(&e);
+    s->bytes += e.bytes;
     s->ready.at[s->ready.len++] = e;
   }
 }

@@ -35,6 +35,7 @@ typedef struct td_element {
   td_status *status;
   bool end;
   int64_t epoch; /* of an end: the number of the next epoch */
+  size_t bytes;  /* of its tensors; 0: not counted yet */
 } td_element;
 
 void td_element_drop(td_element *e);

@@ -523,7 +523,7 @@ end
 
 -- Batches of 128 rows of 784 floats, out of 10,000 that are at hand by chance.
 function rows.shuffled_batches()
-  local data = td.data.of{x = td.value.zeros{60000, 784}}
+  local data = td.data.of{x = td.value.ones{60000, 784}} -- memory in use
   local e = data:pipeline():shuffle(10000, {seed = 1}):repeat_():batch(128)
     :next()
   return session():callable(e.x.op, {}), 128
