@@ -21,17 +21,6 @@ static void must(bool holds) {
   if (!holds) __builtin_trap();
 }
 
-static bool write_file(const td_str *bytes) {
-  static bool known;
-  td_file *f;
-  if (!known) td_status_release(td_file_system_register(&mem_file_system));
-  known = true;
-  mem_files_clear();
-  if (bytes->len > MEM_BYTES || td_file_open(path, TD_FILE_WRITE, &f))
-    return false;
-  return !td_file_append(f, bytes->at, bytes->len) && !td_file_close(f);
-}
-
 /* A scalar, a vector, the first two rows of "x", and all of it. */
 static int make_keys(td_str *keys) {
   static const td_slice slices[] = {
@@ -83,7 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (n > size) n = size;
   td_bytes contents = {(const char *)data, n};
   td_bytes value = {(const char *)data + n, size - n};
-  if (make_file(contents, value, &file) && write_file(&file)) {
+  if (make_file(contents, value, &file) &&
+      mem_files_only(path, td_str_c(&file), file.len)) {
     td_status *s = td_checkpoint_v1_open(path, &c);
     if (!s) {
       for (size_t i = 0; i < td_checkpoint_v1_count(c); i++)

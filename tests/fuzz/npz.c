@@ -11,20 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char path[] = "mem://f";
 
-static bool write_file(const uint8_t *data, size_t size) {
-  static bool known;
-  td_file *f;
-  if (!known) td_status_release(td_file_system_register(&mem_file_system));
-  known = true;
-  mem_files_clear();
-  if (size > MEM_BYTES || td_file_open(path, TD_FILE_WRITE, &f)) return false;
-  return !td_file_append(f, data, size) && !td_file_close(f);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   enum { LIMIT = 1 << 20 };
   td_npz *z;
-  if (!write_file(data, size)) return 0;
+  if (!mem_files_only(path, data, size)) return 0;
   td_status *s = td_npz_open(path, LIMIT, &z);
   if (!td_ok(s)) {
     td_status_release(s);

@@ -16,16 +16,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char path[] = "mem://f";
 
-static bool write_file(const uint8_t *data, size_t size) {
-  static bool known;
-  td_file *f;
-  if (!known) td_status_release(td_file_system_register(&mem_file_system));
-  known = true;
-  mem_files_clear();
-  if (size > MEM_BYTES || td_file_open(path, TD_FILE_WRITE, &f)) return false;
-  return !td_file_append(f, data, size) && !td_file_close(f);
-}
-
 static td_source_options options_of(uint8_t how) {
   static const char *const packed[] = {"", "", "ZLIB", "GZIP"};
   return (td_source_options){.format = (td_source_format)(how & 3),
@@ -69,7 +59,7 @@ static void read_all(td_record_source *s, const td_source_options *o) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   td_record_source *s;
-  if (size == 0 || !write_file(data + 1, size - 1)) return 0;
+  if (size == 0 || !mem_files_only(path, data + 1, size - 1)) return 0;
   td_source_options o = options_of(data[0]);
   if (td_source_open(path, &o, &s)) __builtin_trap();
   read_all(s, &o);

@@ -19,16 +19,6 @@ static void check(bool good) {
   if (!good) __builtin_trap();
 }
 
-static bool write_file(const uint8_t *data, size_t size) {
-  static bool known;
-  td_file *f;
-  if (!known) td_status_release(td_file_system_register(&mem_file_system));
-  known = true;
-  mem_files_clear();
-  if (size > MEM_BYTES || td_file_open(path, TD_FILE_WRITE, &f)) return false;
-  return !td_file_append(f, data, size) && !td_file_close(f);
-}
-
 static uint64_t read_one(td_safetensors *f, size_t i) {
   td_safetensors_entry e;
   td_tensor t, view;
@@ -50,7 +40,7 @@ static uint64_t read_one(td_safetensors *f, size_t i) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   td_safetensors *f;
-  if (!write_file(data, size)) return 0;
+  if (!mem_files_only(path, data, size)) return 0;
   td_status *s = td_safetensors_open(path, &f);
   if (!td_ok(s)) {
     td_status_release(s);
