@@ -302,6 +302,27 @@ function tests.an_interrupted_save()
   gives(2, td.reduce_max(td.train.load_variable(dir "m", "big")))
 end
 
+-- Sparse updates work on the rows of a table, of which a read is a copy: not
+-- of a save, which takes a share.
+function tests.a_large_embedding_is_not_copied()
+  local dir <close> = temp()
+  local rows, columns = 1 << 14, 64
+  local E = td.variable(td.zeros{rows, columns}, "E")
+  local loss = td.gather(E, td.constant{1, 2, 3}):sum()
+  local step = td.train.sgd(0.5):minimize(loss)
+  local sess = td.session()
+  sess:init()
+  local saver = td.train.saver()
+  for round = 1, 2 do
+    sess:run(step)
+    core.memory()
+    saver:save(sess, dir "m")
+    local used, peak = core.memory()
+    lu.assertTrue(peak - used < rows * columns * 4 // 10, peak - used)
+    gives(-0.5 * round, td.train.load_variable(dir "m", "E")[1][0])
+  end
+end
+
 function tests.a_session_that_closes_first()
   local dir <close> = temp()
   local _, sess = counter()

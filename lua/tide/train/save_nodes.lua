@@ -71,12 +71,22 @@ end
 
 -- ---- saving ---------------------------------------------------------------
 
+-- A share of the variable's value: one that sparse updates work on would be
+-- copied, which is more memory than a save may take.
+local function share_of(v)
+  local shared = core.add("DisableCopyOnRead", {v.handle}, nil,
+                          "DisableCopyOnRead")
+  local _ <close> = core.push{controls = {shared}}
+  return core.add("ReadVariableOp", {v.handle}, {dtype = v.dtype}, "Read")
+end
+
 -- What a SaveV2 takes: names, parts (none), tensors, dtypes.
 local function operands(group)
   local names, parts, edges, dtypes = {}, {}, {}, {}
   for i, item in ipairs(group) do
     names[i], parts[i] = item.name, ""
-    edges[i] = item.edge or item.variable.snapshot
+    item.edge = item.edge or share_of(item.variable)
+    edges[i] = item.edge
     dtypes[i] = item.dtype or item.variable.dtype
   end
   return names, parts, edges, dtypes

@@ -268,7 +268,7 @@ end
 -- Takes shares of the values, and has them written in the background.
 local function begin(self, sess, job, feeds)
   local edges = {}
-  for i, item in ipairs(self.items) do edges[i] = item.variable.snapshot end
+  for i, item in ipairs(self.items) do edges[i] = item.edge end
   local values = sess:run(edges, nil, {as_values = true})
   for i, edge in ipairs(edges) do feeds[edge] = values[i] end
   job.handle = sess:start(self.nodes.save, feeds)
