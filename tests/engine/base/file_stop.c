@@ -181,27 +181,34 @@ static void files_do_not_wait(void **state) {
 
 typedef struct work {
   td_task task;
-  const char *path; /* NULL: it reads nothing */
-  int32_t over;     /* atomic */
+  const char *path;     /* NULL: it reads nothing */
+  int32_t opened, over; /* atomic */
 } work;
 
-static void read_whole(td_task *task) {
-  work *w = (work *)task;
-  char *bytes = NULL;
-  size_t n;
-  if (w->path) {
-    td_status_release(td_file_read(w->path, 100, &bytes, &n));
-    td_free(bytes);
-  }
-  __atomic_store_n(&w->over, 1, __ATOMIC_RELEASE);
+static void set(int32_t *flag) {
+  __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
 }
 
-static bool is_over(work *w) {
+static bool is_set(int32_t *flag) {
   for (int i = 0; i < 10000; i++) {
-    if (__atomic_load_n(&w->over, __ATOMIC_ACQUIRE)) return true;
+    if (__atomic_load_n(flag, __ATOMIC_ACQUIRE)) return true;
     usleep(1000);
   }
   return false;
+}
+
+static void read_whole(td_task *task) {
+  work *w = (work *)task;
+  td_file *f;
+  char to[64];
+  size_t got;
+  if (w->path) {
+    OK(td_file_open(w->path, TD_FILE_READ, &f));
+    set(&w->opened);
+    OK(td_file_read_at(f, 0, to, sizeof to, &got));
+    OK(td_file_close(f));
+  }
+  set(&w->over);
 }
 
 /* Reads that wait leave room on the I/O threads for others. */
@@ -212,16 +219,17 @@ static void others_go_on(void **state) {
   fifo_init(&p);
   int fd = fifo_open(&p);
   for (int i = 0; i < MANY; i++) {
-    w[i] = (work){{.run = read_whole}, p.path, 0};
+    w[i] = (work){{.run = read_whole}, p.path, 0, 0};
     assert_true(td_io_submit(&w[i].task));
   }
-  w[MANY] = (work){{.run = read_whole}, NULL, 0};
+  w[MANY] = (work){{.run = read_whole}, NULL, 0, 0};
   assert_true(td_io_submit(&w[MANY].task));
-  assert_true(is_over(&w[MANY]));
+  assert_true(is_set(&w[MANY].over));
+  for (int i = 0; i < MANY; i++) assert_true(is_set(&w[i].opened));
   for (int i = 0; i < 10000 && td_io_threads() < MANY; i++) usleep(1000);
   assert_true(td_io_threads() >= MANY);
   close(fd); /* the end, for all */
-  for (int i = 0; i < MANY; i++) assert_true(is_over(&w[i]));
+  for (int i = 0; i < MANY; i++) assert_true(is_set(&w[i].over));
   for (int i = 0; i < 10000 && td_io_threads() > 0; i++) usleep(1000);
   assert_int_equal(td_io_threads(), 0);
   fifo_deinit(&p);
