@@ -56,7 +56,7 @@ all: $(B)/libtide.so $(B)/tide.so $(B)/tide
 
 ENGINE_SRC := $(wildcard engine/*/*.c)
 KERNEL_SRC := $(wildcard kernels/*.c kernels/*/*.c)
-PROTO_SRC := $(wildcard engine/graphdef/*.proto)
+PROTO_SRC := $(wildcard engine/*/*.proto)
 BIND_SRC := $(wildcard lua/bind*.c)
 BIND_OBJ := $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/lua_openers.o
 CONSOLE_SRC := $(wildcard lua/console/*.c)
