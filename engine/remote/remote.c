@@ -1,0 +1,345 @@
+/* remote.c - the actor: its turn, its clock, who gets what comes.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/base/clock.h"
+#include "engine/base/entropy.h"
+#include "engine/remote/cells.h"
+#include "engine/remote/remote_impl.h"
+
+enum { DRAIN_MOST = 256 };
+
+/* ---- the turn ------------------------------------------------------------ */
+
+void td_remote_enter(td_remote *r) {
+  pthread_mutex_lock(&r->turn);
+}
+
+/* What this side sent may have swallowed the signal of what came: it is looked
+ * for before the turn ends (channel.h). */
+void td_remote_leave(td_remote *r) {
+  (void)r->channel->ops->drain(r->channel, DRAIN_MOST);
+  td_task *list = r->after;
+  r->after = NULL;
+  r->after_end = &r->after;
+  pthread_mutex_unlock(&r->turn);
+  for (td_task *next; list; list = next) {
+    next = list->next;
+    list->run(list);
+  }
+}
+
+void td_remote_after(td_remote *r, td_task *task) {
+  task->next = NULL;
+  *r->after_end = task;
+  r->after_end = &task->next;
+}
+
+uint64_t td_remote_number(td_remote *r) {
+  return ++r->last_number;
+}
+
+/* ---- what comes ---------------------------------------------------------- */
+
+/* Once a second at most: there is nobody of that number here. */
+static void say_stale(td_remote *r, td_peer *p, const td_head *got) {
+  int64_t now = td_clock_now();
+  if (p->stale_said && now - p->stale_said < TD_HEALTH_BEAT) return;
+  p->stale_said = now;
+  (void)r;
+  td_head head;
+  Td__Remote__Handles body = TD__REMOTE__HANDLES__INIT;
+  td_session_id id = {got->session_high, got->session_low};
+  td_head_init(&head, &id);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_STALE;
+  head.stale = &body;
+  td_peer_say(p, &head);
+}
+
+static bool is_for_peers(const td_head *h) {
+  switch (h->body_case) {
+  case TD__REMOTE__MESSAGE__BODY_HELLO:
+  case TD__REMOTE__MESSAGE__BODY_WELCOME:
+  case TD__REMOTE__MESSAGE__BODY_REFUSED:
+  case TD__REMOTE__MESSAGE__BODY_PING:
+  case TD__REMOTE__MESSAGE__BODY_PONG:
+  case TD__REMOTE__MESSAGE__BODY_PULL:
+  case TD__REMOTE__MESSAGE__BODY_CHUNK:
+  case TD__REMOTE__MESSAGE__BODY_DROP:
+  case TD__REMOTE__MESSAGE__BODY_BYE: return true;
+  default: return false;
+  }
+}
+
+static void took_leave(td_peer *p, const Td__Remote__Text *m) {
+  td_peer_end(p, TD_ENDED,
+              td_error(TD_UNAVAILABLE, "%s has ended: %s", p->task, m->text));
+}
+
+static void to_peer(td_peer *p, td_message *m) {
+  const td_head *h = m->head;
+  switch (h->body_case) {
+  case TD__REMOTE__MESSAGE__BODY_HELLO: td_peer_hello(p, h, false); break;
+  case TD__REMOTE__MESSAGE__BODY_WELCOME: td_peer_hello(p, h, true); break;
+  case TD__REMOTE__MESSAGE__BODY_REFUSED: td_peer_refused(p, h->refused); break;
+  case TD__REMOTE__MESSAGE__BODY_PING: td_peer_pinged(p, h->ping); break;
+  case TD__REMOTE__MESSAGE__BODY_PONG: td_peer_ponged(p, h->pong); break;
+  case TD__REMOTE__MESSAGE__BODY_PULL: td_transfer_pulled(p, h->pull); break;
+  case TD__REMOTE__MESSAGE__BODY_CHUNK: td_transfer_chunk(p, m); break;
+  case TD__REMOTE__MESSAGE__BODY_DROP: td_transfer_dropped(p, h->drop); break;
+  case TD__REMOTE__MESSAGE__BODY_BYE: took_leave(p, h->bye); break;
+  default: break;
+  }
+}
+
+/* Another process is where a peer was, or this one where another was. */
+static void restarted(td_peer *p, const td_head *h) {
+  td_peer_end(p, TD_RESTARTED,
+              td_error(TD_UNAVAILABLE,
+                       "%s was restarted: another process is at its address; "
+                       "the variables of the old one are gone",
+                       p->task));
+  (void)h;
+}
+
+static bool is_of_another(const td_peer *p, const td_head *h) {
+  if (TD_BUG(TD_BUG_ZOMBIE)) return false;
+  return p->incarnation != 0 && p->incarnation != h->from;
+}
+
+static bool is_for_another(const td_remote *r, const td_head *h) {
+  if (h->body_case == TD__REMOTE__MESSAGE__BODY_HELLO) return false;
+  return h->to != r->incarnation && !TD_BUG(TD_BUG_ZOMBIE);
+}
+
+/* Is it to be looked at at all? */
+static bool is_welcome(td_remote *r, td_peer *p, const td_head *h) {
+  if (p->health.state == TD_DEAD) {
+    td_cell(TD_CELLS_PEER, TD_DEAD, TD_HEARD);
+    say_stale(r, p, h);
+    return false;
+  }
+  if (is_of_another(p, h)) {
+    restarted(p, h);
+    return false;
+  }
+  if (!is_for_another(r, h)) return true;
+  if (h->body_case != TD__REMOTE__MESSAGE__BODY_STALE) say_stale(r, p, h);
+  return false;
+}
+
+static void count(td_peer *p, td_lane lane, const td_head *h) {
+  p->came[lane]++;
+  if (h->count > p->told[lane]) p->told[lane] = h->count;
+}
+
+static void dispatch(td_remote *r, td_peer *p, td_lane lane, td_message *m) {
+  const td_head *h = m->head;
+  count(p, lane, h);
+  if (!is_welcome(r, p, h)) return;
+  if (p->welcomed && td_health_on(&p->health, TD_HEARD, td_clock_now()))
+    td_remote_peer_changed(r, p);
+  if (is_for_peers(h))
+    to_peer(p, m);
+  else if (!td_worker_message(p, m) && !td_master_message(p, m) &&
+           h->body_case != TD__REMOTE__MESSAGE__BODY_STALE)
+    say_stale(r, p, h);
+}
+
+/* Of a link that nobody here dialled the first message is a HELLO. */
+static td_status *meet(td_remote *r, td_link *l, const td_head *h) {
+  td_peer *p;
+  if (h->body_case != TD__REMOTE__MESSAGE__BODY_HELLO || h->from == 0)
+    return td_error(TD_INVALID_ARGUMENT, "it does not begin with a HELLO");
+  return td_peer_met(r, l, h->from, &p);
+}
+
+static size_t bytes_of(const td_frame *frames, int n) {
+  size_t sum = 0;
+  for (int i = 0; i < n; i++) sum += frames[i].len;
+  return sum;
+}
+
+static void on_message(void *arg, td_link *l, td_lane lane, td_frame *frames,
+                       int n) {
+  td_remote *r = arg;
+  td_message m;
+  size_t bytes = bytes_of(frames, n);
+  td_status *s = td_wire_read(frames, n, &m);
+  if (td_ok(s) && !l->owner) s = meet(r, l, m.head);
+  td_peer *p = l->owner;
+  if (p) {
+    td_peer_retain(p);
+    p->bytes_in += bytes;
+    if (td_ok(s))
+      dispatch(r, p, lane, &m);
+    else
+      td_peer_end(p, TD_ENDED, td_status_retain(s));
+    td_peer_release(p);
+  } else if (!l->dialled) {
+    r->channel->ops->hang_up(l);
+  }
+  td_message_deinit(&m);
+  td_status_release(s);
+}
+
+static void on_trouble(void *arg, td_link *l, td_trouble what) {
+  (void)arg;
+  if (l->owner) td_peer_trouble(l->owner, what);
+}
+
+/* ---- the clock ----------------------------------------------------------- */
+
+void td_remote_peer_changed(td_remote *r, td_peer *p) {
+  if (p->health.state == TD_DEAD) td_transfer_peer_dead(p);
+  td_worker_peer_changed(r, p);
+  td_master_peer_changed(r, p);
+  td_waiter_wake(&r->news);
+}
+
+/* Peers may end, and go, while they are looked at. */
+static void tick_peers(td_remote *r, int64_t now) {
+  for (size_t i = 0; i < r->peers.len; i++) {
+    td_peer *p = td_peer_retain(r->peers.at[i]);
+    td_peer_tick(p, now);
+    td_peer_release(p);
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < r->peers.len; i++) {
+    td_peer *p = r->peers.at[i];
+    if (p->health.state == TD_DEAD && p->refs == 1)
+      td_peer_release(p);
+    else
+      r->peers.at[kept++] = p;
+  }
+  r->peers.len = kept;
+}
+
+/* Did our own loop stand still? What waits is heard before anybody is judged. */
+static bool is_stalled(td_remote *r, int64_t now) {
+  bool stalled = r->ticked && now - r->ticked > TD_HEALTH_STALL;
+  if (!stalled || TD_BUG(TD_BUG_STALL)) return false;
+  while (r->channel->ops->drain(r->channel, DRAIN_MOST)) {
+  }
+  r->patient = now + TD_HEALTH_PATIENCE;
+  for (size_t i = 0; i < r->peers.len; i++)
+    td_health_on(&r->peers.at[i]->health, TD_STALLED, now);
+  return true;
+}
+
+static void tick(td_remote *r, int64_t now) {
+  bool stalled = is_stalled(r, now);
+  r->ticked = now;
+  tick_peers(r, now);
+  td_worker_tick(r, now, stalled);
+  td_master_tick(r, now);
+}
+
+void td_remote_turn(td_remote *r) {
+  td_remote_enter(r);
+  int64_t now = td_clock_now();
+  if (!r->closed && now - r->ticked >= TD_HEALTH_TICK) tick(r, now);
+  td_remote_leave(r);
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static td_status *copy(const char *from, char **to) {
+  if (!from) return NULL;
+  *to = td_strdup(from);
+  return *to ? NULL : td_oom();
+}
+
+static td_status *init(td_remote *r, const td_remote_options *o) {
+  TD_TRY(copy(o->public_key, &r->public_key));
+  TD_TRY(copy(o->advertise, &r->advertise));
+  TD_TRY(copy(o->advertise_data, &r->advertise_data));
+  return o->thread ? td_pump_start(r) : NULL;
+}
+
+td_status *td_remote_new(const td_remote_options *o, td_remote **out) {
+  td_remote *r = td_calloc(1, sizeof *r);
+  if (!r) {
+    o->channel->ops->free(o->channel);
+    return td_oom();
+  }
+  r->refs = 1;
+  r->runtime = td_runtime_retain(o->runtime);
+  r->channel = o->channel;
+  r->channel->events = (td_channel_events){on_message, on_trouble, r};
+  r->incarnation = td_entropy() | 1;
+  r->serve = o->serve;
+  r->cpu_devices = o->cpu_devices > 0 ? o->cpu_devices : 1;
+  r->threads = o->threads;
+  r->after_end = &r->after;
+  r->ticked = td_clock_now();
+  pthread_mutex_init(&r->turn, NULL);
+  td_status *s = init(r, o);
+  if (!td_ok(s)) {
+    td_remote_release(r);
+    return s;
+  }
+  *out = r;
+  return NULL;
+}
+
+td_remote *td_remote_retain(td_remote *r) {
+  __atomic_fetch_add(&r->refs, 1, __ATOMIC_RELAXED);
+  return r;
+}
+
+/* The peers are told; what they have here ends. */
+static void say_bye(td_remote *r) {
+  Td__Remote__Text body = TD__REMOTE__TEXT__INIT;
+  td_head head;
+  body.text = (char *)"its process ended in order";
+  for (size_t i = 0; i < r->peers.len; i++) {
+    td_peer *p = r->peers.at[i];
+    if (p->health.state == TD_DEAD || !p->welcomed) continue;
+    td_head_init(&head, NULL);
+    head.body_case = TD__REMOTE__MESSAGE__BODY_BYE;
+    head.bye = &body;
+    td_peer_say(p, &head);
+  }
+}
+
+void td_remote_close(td_remote *r) {
+  td_pump_stop(r);
+  td_remote_enter(r);
+  bool first = !r->closed;
+  r->closed = true;
+  if (first) {
+    td_worker_close_all(r);
+    td_master_close_all(r);
+    say_bye(r);
+    for (size_t i = 0; i < r->peers.len; i++)
+      td_peer_end(r->peers.at[i], TD_ENDED,
+                  td_error(TD_UNAVAILABLE, "this process takes part in "
+                                           "nothing any more"));
+  }
+  td_remote_leave(r);
+}
+
+void td_remote_release(td_remote *r) {
+  if (!r || __atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+  td_remote_close(r);
+  for (size_t i = 0; i < r->peers.len; i++) td_peer_release(r->peers.at[i]);
+  td_vec_free(&r->peers);
+  td_vec_free(&r->hosted);
+  td_vec_free(&r->masters);
+  r->channel->ops->free(r->channel);
+  td_runtime_release(r->runtime);
+  td_free(r->public_key);
+  td_free(r->advertise);
+  td_free(r->advertise_data);
+  pthread_mutex_destroy(&r->turn);
+  td_free(r);
+}
+
+uint64_t td_remote_incarnation(const td_remote *r) {
+  return r->incarnation;
+}
+
+const char *td_remote_address(const td_remote *r) {
+  return r->advertise ? r->advertise
+                      : r->channel->ops->address(r->channel, TD_LANE_CONTROL);
+}

@@ -1,0 +1,101 @@
+/* remote.h - this process among others.
+ *
+ * A td_remote is what a runtime has of the world outside: a channel, the peers
+ * at its other ends, the sessions that it runs parts for, as a *worker*, and
+ * those whose parts it has others run, as their *master*. All of it is one actor:
+ * messages, the clock and the ends of steps come to it one at a time, in its
+ * *turn*, and what it does then is state, sends and timers. Nothing is waited for
+ * in a turn and nobody's function called: what must be (a portion to be started,
+ * an `over`) is left for after it.
+ *
+ * The turn is a lock, not a thread: whoever has something for the actor takes
+ * it. A thread of its own pumps the channel, and so does whoever waits for a
+ * step, since a hand-over between threads takes as long as a message does; who
+ * comes second sleeps meanwhile (pump.c). In the simulator one thread is all.
+ *
+ *   channel.h   how messages travel           health.h   is a peer alive?
+ *   wire.h      what they are                 peer.c     one peer, and its counts
+ *   transfer.c  values, as bytes or offers    worker.c   sessions of others
+ *   master.c    workers of a session of ours  remote.c   the actor; who gets what
+ *
+ * README.md tells what is promised and what every state does at every event.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_REMOTE_H
+#define TD_REMOTE_H
+
+#include "engine/remote/channel.h"
+#include "engine/run/runtime.h"
+#include "engine/run/session.h"
+
+TD_BEGIN
+
+typedef struct td_remote td_remote;
+typedef struct td_member td_member;
+
+typedef struct td_remote_options {
+  td_runtime *runtime; /* retained */
+  td_channel *channel; /* taken, also when it fails */
+  const char *public_key;               /* ours, Z85, or NULL */
+  const char *advertise, *advertise_data; /* where others dial; NULL: the
+                                             channel's own addresses */
+  bool serve;      /* runs parts for the sessions of others */
+  int cpu_devices; /* that others see; 0: 1 */
+  int threads;     /* of a step of others; 0: all of the pool */
+  bool thread;     /* a thread of its own pumps */
+} td_remote_options;
+
+/* Caller owns the result. */
+td_status *td_remote_new(const td_remote_options *o,
+                         td_remote **out) TD_MUST_USE;
+/* Takes leave of all peers and ends what they have here; ends the thread. */
+void td_remote_close(td_remote *r);
+void td_remote_release(td_remote *r); /* closes it */
+td_remote *td_remote_retain(td_remote *r);
+
+uint64_t td_remote_incarnation(const td_remote *r);
+/* Where others dial it; NULL: it does not listen. Borrowed. */
+const char *td_remote_address(const td_remote *r);
+/* Handles what has come and what is due: for who has no thread for it. */
+void td_remote_turn(td_remote *r);
+/* Sleeps at most until `until`, then turns. */
+void td_remote_pump(td_remote *r, int64_t until);
+
+/* ---- workers of a session ---- */
+
+typedef struct td_attach_options {
+  td_dial to;
+  int64_t timeout;      /* ns, 0: 10 s */
+  const int *interrupt; /* (optional) */
+} td_attach_options;
+
+/* Has the process at the address run parts for `s`: its devices are the
+ * session's from now on. UNAVAILABLE when nobody answers in time, with what was
+ * seen; PERMISSION_DENIED, FAILED_PRECONDITION when it refused; ALREADY_EXISTS
+ * when there is a task of its name. The session keeps the member; *out is
+ * borrowed, valid until it is detached or the session closed. Waits. */
+td_status *td_remote_attach(td_remote *r, td_session *s,
+                            const td_attach_options *o,
+                            td_member **out) TD_MUST_USE;
+/* The opposite. FAILED_PRECONDITION while variables live there, which it names,
+ * unless `drop`. Waits. */
+td_status *td_remote_detach(td_remote *r, td_session *s, const char *task,
+                            bool drop) TD_MUST_USE;
+
+/* What is known of a worker, now. Strings are copies: td_remote_row_deinit. */
+typedef struct td_remote_row {
+  char *task, *address, *error;
+  const char *state; /* "joining", "up", "suspect", "dead" */
+  double heard;      /* seconds since */
+  uint64_t steps, memory, bytes_in, bytes_out;
+  int64_t round_trip, clock; /* ns; of its clock beyond ours */
+  uint64_t incarnation, pid;
+} td_remote_row;
+void td_remote_row_deinit(td_remote_row *row);
+/* Calls each(arg, row) for all workers of `s` (NULL: all peers). */
+void td_remote_rows(td_remote *r, td_session *s,
+                    void (*each)(void *arg, const td_remote_row *row),
+                    void *arg);
+
+TD_END
+#endif

@@ -1,0 +1,195 @@
+/* remote_impl.h - the actor's parts, for each other.
+ *
+ * Everything here is called inside of the turn and touches what the turn
+ * guards, unless it says otherwise. Nothing here waits. What must not run inside
+ * is left behind by td_remote_after.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_REMOTE_IMPL_H
+#define TD_REMOTE_IMPL_H
+
+#include <pthread.h>
+
+#include "engine/base/map.h"
+#include "engine/base/pool.h"
+#include "engine/base/vec.h"
+#include "engine/base/waiter.h"
+#include "engine/device/rendezvous.h"
+#include "engine/remote/health.h"
+#include "engine/remote/remote.h"
+#include "engine/remote/wire.h"
+
+typedef struct td_peer td_peer;
+typedef struct td_hosted td_hosted; /* worker_impl.h */
+typedef struct td_master td_master; /* master_impl.h */
+typedef struct td_transfer td_transfer;
+typedef struct td_offer td_offer;
+
+typedef struct td_session_id {
+  uint64_t high, low;
+} td_session_id;
+
+struct td_remote {
+  int32_t refs; /* atomic */
+  td_runtime *runtime;
+  td_channel *channel;
+  char *public_key, *advertise, *advertise_data;
+  uint64_t incarnation;
+  bool serve;
+  int cpu_devices, threads;
+  pthread_mutex_t turn;
+  td_task *after, **after_end; /* what runs after the turn */
+  TD_VEC(td_peer *) peers;     /* retained */
+  TD_VEC(td_hosted *) hosted;
+  TD_VEC(td_master *) masters;
+  td_offer *offers;       /* what this side offers */
+  td_transfer *transfers; /* what it pulls */
+  uint64_t last_number;   /* of offers, questions, handles */
+  int64_t ticked;         /* when, last */
+  int64_t patient;        /* nobody is judged before */
+  uint64_t steps;         /* run for others */
+  bool closed;
+  td_waiter news; /* of who waits for an answer */
+  uint64_t hello_hash; /* of our kernel table */
+  /* pump.c */
+  pthread_t thread;
+  bool has_thread;
+  int32_t stop;    /* atomic */
+  int32_t callers; /* atomic: threads that pump while they wait */
+  int64_t pumped;  /* atomic: when a caller last did */
+};
+
+/* ---- the turn (remote.c) ---- */
+
+void td_remote_enter(td_remote *r);
+void td_remote_leave(td_remote *r); /* runs what was left for after it */
+/* Runs `task` when the turn is over, in order, on the same thread. */
+void td_remote_after(td_remote *r, td_task *task);
+uint64_t td_remote_number(td_remote *r); /* a new one, never 0 */
+/* A peer's state changed: its sessions, here and there, are told. */
+void td_remote_peer_changed(td_remote *r, td_peer *p);
+
+/* ---- peers (peer.c) ---- */
+
+struct td_peer {
+  td_remote *of;
+  int32_t refs; /* turn */
+  td_link *link; /* NULL: hung up */
+  td_health health;
+  uint64_t incarnation; /* 0: not known yet */
+  char *task;           /* "/job:worker/replica:0/task:1"; "": not known yet */
+  char *control, *data, *key; /* where it was dialled, or says it listens */
+  char *host;           /* as Hello.boot */
+  bool welcomed;        /* HELLO and WELCOME are through */
+  int wanted;           /* who wants it dialled again when it is dead */
+  int64_t said;         /* HELLO or PING left last */
+  int64_t stale_said;
+  uint64_t sent[TD_LANES], came[TD_LANES]; /* messages */
+  uint64_t told[TD_LANES]; /* how many the peer said it had sent ... */
+  int64_t lacking;         /* ... and since when fewer came; 0: none lack */
+  TD_VEC(struct td_backlog) backlog; /* what waits for a connection */
+  size_t backlog_bytes;
+  uint64_t bytes_in, bytes_out, steps, memory, pid;
+  int64_t round_trip, clock, pinged; /* clock: its beyond ours, ns */
+  uint64_t ping;
+  td_status *error; /* why it is dead, or what the channel last said */
+  /* From its WELCOME, for who attaches: */
+  TD_VEC(td_device *) devices;
+  struct td_kernel_table *table;
+};
+
+typedef struct td_backlog {
+  td_lane lane;
+  td_frame *frames;
+  int n;
+} td_backlog;
+
+td_peer *td_peer_retain(td_peer *p);
+void td_peer_release(td_peer *p);
+/* The peer that is reached there, dialled when there is none yet. Caller owns
+ * the result (release). */
+td_status *td_peer_dial(td_remote *r, const td_dial *to,
+                        td_peer **out) TD_MUST_USE;
+td_peer *td_peer_find(td_remote *r, uint64_t incarnation); /* borrowed or NULL */
+/* For a link that a peer made. */
+td_status *td_peer_met(td_remote *r, td_link *l, uint64_t incarnation,
+                       td_peer **out) TD_MUST_USE;
+void td_peer_hello(td_peer *p, const td_head *head, bool welcome);
+void td_peer_refused(td_peer *p, const Td__Remote__Refused *m);
+void td_peer_pinged(td_peer *p, const Td__Remote__Ping *m);
+void td_peer_ponged(td_peer *p, const Td__Remote__Ping *m);
+void td_peer_trouble(td_peer *p, td_trouble what);
+void td_peer_tick(td_peer *p, int64_t now);
+/* Its end: takes ownership of `why`. */
+void td_peer_end(td_peer *p, td_health_event how, td_status *why);
+/* UNAVAILABLE evidence about it, with what is known. Caller owns the result. */
+td_status *td_peer_lost(const td_peer *p) TD_MUST_USE;
+
+/* Sends: sets version, from, to, count. Takes ownership of the frames. What
+ * finds no connection waits in a backlog of at most 64 MiB. An error means that
+ * it was not sent and will not be. */
+td_status *td_peer_send(td_peer *p, td_lane lane, td_head *head,
+                        td_frame *frames, int n) TD_MUST_USE;
+/* The same for what is said again on silence, or helps nobody when it fails. */
+void td_peer_say(td_peer *p, td_head *head);
+void td_head_init(td_head *head, const td_session_id *session);
+
+/* ---- values (transfer.c) ---- */
+
+/* A value that is on its way in, embedded in its owner. `got` is called once,
+ * inside of the turn: takes ownership of *value and `s`. */
+struct td_transfer {
+  void (*got)(td_transfer *t, td_tensor *value, bool dead, td_status *s);
+  td_transfer *prev, *next; /* the remote's */
+  td_remote *of;
+  td_peer *from;
+  uint64_t offer;
+  td_tensor value;
+  char *room;
+  uint64_t bytes, asked, came;
+  bool dead, listed;
+};
+/* What a message says of a value: there at once, or pulled. `got` may be called
+ * before it returns. A `v` that is wrong is an error of `got`. */
+void td_transfer_in(td_remote *r, td_peer *from, const Td__Remote__Value *v,
+                    td_message *m, td_transfer *t);
+/* Pulls no more; `got` is not called. */
+void td_transfer_stop(td_transfer *t);
+/* Describes `value` (a host tensor, or NULL: dead) for a message to `to`: its
+ * bytes are added to frames[*n], or it is offered until it is pulled, dropped, or
+ * `to` is dead. Takes a share. */
+td_status *td_transfer_out(td_remote *r, td_peer *to,
+                           const td_session_id *session, uint64_t step,
+                           const td_tensor *value, td_arena *arena,
+                           td_frame *frames, int *n,
+                           Td__Remote__Value **out) TD_MUST_USE;
+void td_transfer_pulled(td_peer *p, const Td__Remote__Chunk *m);
+void td_transfer_chunk(td_peer *p, td_message *m);
+void td_transfer_dropped(td_peer *p, const Td__Remote__Handles *m);
+/* What a step, or a whole session (step 0), offers is taken back. */
+void td_transfer_withdraw(td_remote *r, const td_session_id *session,
+                          uint64_t step);
+void td_transfer_peer_dead(td_peer *p);
+
+/* ---- sessions of others (worker.c) and of ours (master.c) ---- */
+
+/* Messages of a session. False: there is none of that number here. */
+bool td_worker_message(td_peer *p, td_message *m);
+bool td_master_message(td_peer *p, td_message *m);
+void td_worker_peer_changed(td_remote *r, td_peer *p);
+void td_master_peer_changed(td_remote *r, td_peer *p);
+void td_worker_tick(td_remote *r, int64_t now, bool stalled);
+void td_master_tick(td_remote *r, int64_t now);
+void td_worker_close_all(td_remote *r);
+void td_master_close_all(td_remote *r);
+
+/* ---- the pump (pump.c) ---- */
+
+td_status *td_pump_start(td_remote *r) TD_MUST_USE;
+void td_pump_stop(td_remote *r);
+/* Outside of the turn: pumps until ready(arg), `until` or *interrupt. False: it
+ * was not ready. `ready` is called outside of the turn. */
+bool td_pump_until(td_remote *r, int64_t until, const int *interrupt,
+                   bool (*ready)(void *arg), void *arg);
+
+#endif

@@ -1,0 +1,236 @@
+/* wire.c - heads packed and read; errors and values in them.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/remote/wire.h"
+
+#include <string.h>
+
+#include "engine/graphdef/graphdef_impl.h"
+
+/* ---- frames -------------------------------------------------------------- */
+
+td_status *td_frame_copy(const void *bytes, size_t len, td_frame *out) {
+  char *copy = td_malloc(len + 1);
+  if (!copy) return td_oom();
+  if (len) memcpy(copy, bytes, len);
+  *out = (td_frame){copy, len, td_free, copy};
+  return NULL;
+}
+
+static void release_buffer(void *arg) {
+  td_buffer_release(arg);
+}
+
+td_status *td_frame_tensor(const td_tensor *t, size_t offset, size_t len,
+                           td_frame *out) {
+  if (len <= 512) return td_frame_copy((char *)t->data + offset, len, out);
+  td_buffer_retain(t->buffer);
+  *out = (td_frame){(char *)t->data + offset, len, release_buffer, t->buffer};
+  return NULL;
+}
+
+td_status *td_wire_pack(const td_head *head, td_frame *out) {
+  char *bytes;
+  size_t len;
+  TD_TRY(td_graphdef_pack(&head->base, &bytes, &len));
+  *out = (td_frame){bytes, len, td_free, bytes};
+  return NULL;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+void td_message_deinit(td_message *m) {
+  for (; m->taken < m->n; m->taken++) td_frame_release(&m->frames[m->taken]);
+  td_arena_deinit(&m->arena);
+  m->n = m->taken = 0;
+  m->head = NULL;
+}
+
+static td_status *unpack(const td_frame *f, td_message *m) {
+  if (f->len > TD_WIRE_HEAD_MOST)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "a message begins with %zu bytes, more than %d", f->len,
+                    TD_WIRE_HEAD_MOST);
+  TD_TRY(td_graphdef_unpack(&td__remote__message__descriptor, &m->arena, f->at,
+                            f->len, &m->head));
+  if (m->head->version == TD_WIRE_VERSION) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "a message of protocol version %u; this process speaks %d",
+                  (unsigned)m->head->version, TD_WIRE_VERSION);
+}
+
+td_status *td_wire_read(td_frame *frames, int n, td_message *out) {
+  td_arena_init(&out->arena);
+  out->head = NULL;
+  out->n = n > 1 && n <= TD_FRAMES_MOST ? n - 1 : 0;
+  out->taken = 0;
+  for (int i = 0; i < out->n; i++) out->frames[i] = frames[i + 1];
+  for (int i = out->n + 1; i < n; i++) td_frame_release(&frames[i]);
+  td_status *s =
+      n < 1 || n > TD_FRAMES_MOST
+          ? td_error(TD_INVALID_ARGUMENT, "a message of %d frames", n)
+          : unpack(&frames[0], out);
+  if (n > 0) td_frame_release(&frames[0]);
+  if (!td_ok(s)) td_message_deinit(out);
+  return s;
+}
+
+td_status *td_message_take(td_message *m, uint64_t bytes, td_frame *out) {
+  if (m->taken == m->n)
+    return td_error(TD_INVALID_ARGUMENT, "a message lacks a frame");
+  if (m->frames[m->taken].len != bytes)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "a frame of %zu bytes, where %llu were announced",
+                    m->frames[m->taken].len, (unsigned long long)bytes);
+  *out = m->frames[m->taken++];
+  return NULL;
+}
+
+/* ---- errors -------------------------------------------------------------- */
+
+static char *borrow(const char *s) {
+  return (char *)s;
+}
+
+Td__Remote__Status *td_wire_status_out(td_arena *a, const td_status *s) {
+  if (td_ok(s)) return NULL;
+  Td__Remote__Status *p = td_arena_alloc(a, sizeof *p);
+  if (!p) return NULL;
+  td__remote__status__init(p);
+  p->code = (int32_t)td_status_code(s);
+  p->derived = td_status_derived(s);
+  p->about_task = borrow(td_status_about_task(s));
+  const char *text = td_status_message(s);
+  p->message = strlen(text) <= TD_WIRE_MESSAGE_MOST
+                   ? borrow(text)
+                   : td_arena_strn(a, text, TD_WIRE_MESSAGE_MOST);
+  if (!p->message) p->message = borrow("");
+  p->op = borrow(td_status_op(s));
+  p->node = borrow(td_status_node(s));
+  p->device = borrow(td_status_device(s));
+  return p;
+}
+
+static td_code code_in(int32_t code) {
+  return code > TD_OK && code <= TD_UNAUTHENTICATED ? (td_code)code
+                                                    : TD_UNKNOWN;
+}
+
+static const char *some(const char *s) {
+  return s && *s ? s : NULL;
+}
+
+td_status *td_wire_status_in(const Td__Remote__Status *p, const char *task) {
+  if (!p || p->code == TD_OK) return NULL;
+  td_status *s = td_error(code_in(p->code), "%s", p->message);
+  s = td_status_at(s, some(p->op), some(p->node), NULL,
+                   some(p->device) ? p->device : task);
+  if (some(p->about_task)) s = td_status_about(s, p->about_task);
+  return p->derived ? td_status_derive(s) : s;
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+td_status *td_wire_value_out(td_arena *a, const td_tensor *t,
+                             Td__Remote__Value **out) {
+  Td__Remote__Value *p = td_arena_alloc(a, sizeof *p);
+  if (!p) return td_oom();
+  td__remote__value__init(p);
+  *out = p;
+  p->dead = !t || !td_tensor_valid(t);
+  if (p->dead) return NULL;
+  if (t->dtype == TD_RESOURCE || t->dtype == TD_VARIANT)
+    return td_error(TD_UNIMPLEMENTED,
+                    "a %s stays in its process: what it stands for is not "
+                    "bytes; keep the ops that use it on one task",
+                    td_dtype_name(t->dtype));
+  p->dtype = (int32_t)t->dtype;
+  p->n_dim = (size_t)t->shape.rank;
+  p->dim = td_arena_alloc(a, (p->n_dim + 1) * sizeof *p->dim);
+  if (!p->dim) return td_oom();
+  for (size_t i = 0; i < p->n_dim; i++) p->dim[i] = t->shape.dim[i];
+  p->bytes = td_tensor_bytes(t);
+  return NULL;
+}
+
+static td_status *bad_value(const Td__Remote__Value *p, const char *what) {
+  return td_error(TD_INVALID_ARGUMENT, "a value of dtype %d and %llu bytes: %s",
+                  (int)p->dtype, (unsigned long long)p->bytes, what);
+}
+
+static td_status *shape_in(const Td__Remote__Value *p, td_shape *out) {
+  if (p->n_dim > TD_MAX_RANK) return bad_value(p, "its rank is too high");
+  *out = (td_shape){.rank = (int)p->n_dim};
+  for (int i = 0; i < out->rank; i++) {
+    if (p->dim[i] < 0) return bad_value(p, "a size is below zero");
+    out->dim[i] = p->dim[i];
+  }
+  return NULL;
+}
+
+/* The elements of a shape that fits into memory. */
+static td_status *count_in(const Td__Remote__Value *p, int64_t *out) {
+  int64_t n = 1;
+  for (size_t i = 0; i < p->n_dim; i++)
+    if (__builtin_mul_overflow(n, p->dim[i], &n))
+      return bad_value(p, "its sizes overflow");
+  if (n > TD_WIRE_VALUE_MOST) return bad_value(p, "it is too large");
+  *out = n;
+  return NULL;
+}
+
+td_status *td_wire_value_check(const Td__Remote__Value *p) {
+  td_shape shape;
+  int64_t n;
+  if (p->dead) return NULL;
+  td_dtype d = (td_dtype)p->dtype;
+  if (!td_dtype_is_plain(d) && d != TD_STRING)
+    return bad_value(p, "no such dtype can be sent");
+  TD_TRY(shape_in(p, &shape));
+  TD_TRY(count_in(p, &n));
+  uint64_t each = td_dtype_size(d);
+  if (p->bytes > (uint64_t)TD_WIRE_VALUE_MOST)
+    return bad_value(p, "it is too large");
+  if (d == TD_STRING && p->bytes < ((uint64_t)n + 1) * 8)
+    return bad_value(p, "it is too short for its shape");
+  if (d != TD_STRING && p->bytes != (uint64_t)n * each)
+    return bad_value(p, "its shape takes another number of bytes");
+  return NULL;
+}
+
+/* The block of a string tensor is what a plain one of bytes has. */
+static td_status *string_room(const td_shape *shape, size_t bytes,
+                              td_tensor *out) {
+  TD_TRY(td_buffer_new(NULL, bytes, &out->buffer));
+  out->data = out->buffer->data;
+  out->dtype = TD_STRING;
+  out->shape = *shape;
+  return NULL;
+}
+
+td_status *td_wire_value_room(const Td__Remote__Value *p, td_tensor *out,
+                              char **room) {
+  td_shape shape;
+  *out = (td_tensor){0};
+  TD_TRY(td_wire_value_check(p));
+  if (p->dead) return NULL;
+  TD_TRY(shape_in(p, &shape));
+  if ((td_dtype)p->dtype == TD_STRING)
+    TD_TRY(string_room(&shape, (size_t)p->bytes, out));
+  else
+    TD_TRY(td_tensor_new(NULL, (td_dtype)p->dtype, &shape, out));
+  *room = out->data;
+  return NULL;
+}
+
+td_status *td_wire_value_in(const Td__Remote__Value *p, const void *from,
+                            td_tensor *out) {
+  char *room = NULL;
+  TD_TRY(td_wire_value_room(p, out, &room));
+  if (p->dead) return NULL;
+  if (p->bytes) memcpy(room, from, (size_t)p->bytes);
+  td_status *s =
+      out->dtype == TD_STRING ? td_tensor_strings_check(out) : NULL;
+  if (!td_ok(s)) td_tensor_release(out);
+  return s;
+}

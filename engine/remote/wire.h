@@ -1,0 +1,83 @@
+/* wire.h - messages as bytes, and what may come in them.
+ *
+ * A message is a head (remote.proto, packed by protobuf-c) and the raw frames
+ * that the head speaks of, in order. What comes in is walked before protobuf-c
+ * unpacks it, as every file is; then numbers are held against limits before
+ * memory is taken for what they say.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_WIRE_H
+#define TD_WIRE_H
+
+#include "engine/base/mem.h"
+#include "engine/remote/channel.h"
+#include "engine/remote/remote.pb-c.h"
+#include "engine/tensor/tensor.h"
+
+TD_BEGIN
+
+enum {
+  TD_WIRE_VERSION = 1,
+  TD_WIRE_EAGER = 64 << 10,        /* bytes of a value that rides along */
+  TD_WIRE_HEAD_MOST = 1 << 20,     /* bytes of a head */
+  TD_WIRE_TASK_MOST = 256,         /* of a task's name */
+  TD_WIRE_MESSAGE_MOST = 64 << 10, /* of an error's text */
+};
+/* Bytes of one value that comes from a peer. */
+#define TD_WIRE_VALUE_MOST (INT64_C(1) << 40)
+
+typedef Td__Remote__Message td_head;
+
+/* One that came. */
+typedef struct td_message {
+  td_arena arena; /* has the head */
+  td_head *head;
+  td_frame frames[TD_FRAMES_MOST]; /* those after the head's */
+  int n, taken;                    /* of them, frames that somebody took */
+} td_message;
+
+/* Takes ownership of the frames. On error nothing is held: INVALID_ARGUMENT for
+ * what is no message, or of another version. */
+td_status *td_wire_read(td_frame *frames, int n, td_message *out) TD_MUST_USE;
+void td_message_deinit(td_message *m);
+/* The next frame, which becomes the caller's; INVALID_ARGUMENT when there is
+ * none or its length is not `bytes`. */
+td_status *td_message_take(td_message *m, uint64_t bytes,
+                           td_frame *out) TD_MUST_USE;
+
+/* A head as a frame. Caller owns what is in *out. */
+td_status *td_wire_pack(const td_head *head, td_frame *out) TD_MUST_USE;
+/* Bytes that are copied, or a share of a tensor's contents. Caller owns what is
+ * in *out. */
+td_status *td_frame_copy(const void *bytes, size_t len,
+                         td_frame *out) TD_MUST_USE;
+td_status *td_frame_tensor(const td_tensor *t, size_t offset, size_t len,
+                           td_frame *out) TD_MUST_USE;
+
+/* ---- parts of messages ---- */
+
+/* An error on its way out; its strings are borrowed from `s`, which is cut at
+ * TD_WIRE_MESSAGE_MOST. NULL for success. */
+Td__Remote__Status *td_wire_status_out(td_arena *a,
+                                       const td_status *s) TD_MUST_USE;
+/* Caller owns the result. Its device, where the message says none, is `task`. */
+td_status *td_wire_status_in(const Td__Remote__Status *p,
+                             const char *task) TD_MUST_USE;
+
+/* dtype, shape and size of a host tensor (or a dead value: NULL). */
+td_status *td_wire_value_out(td_arena *a, const td_tensor *t,
+                             Td__Remote__Value **out) TD_MUST_USE;
+/* Is it a value that may be? dtype known and sendable, shape without unknown
+ * sizes, bytes what both say. */
+td_status *td_wire_value_check(const Td__Remote__Value *p) TD_MUST_USE;
+/* The tensor whose bytes are `from` (of p->bytes), copied into fresh host
+ * memory; of a dead value TD_INVALID. Checked. */
+td_status *td_wire_value_in(const Td__Remote__Value *p, const void *from,
+                            td_tensor *out) TD_MUST_USE;
+/* The same without contents, which the caller fills: *room has p->bytes bytes.
+ * A string tensor must be seen by td_tensor_strings_check then. */
+td_status *td_wire_value_room(const Td__Remote__Value *p, td_tensor *out,
+                              char **room) TD_MUST_USE;
+
+TD_END
+#endif
