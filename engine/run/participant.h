@@ -75,6 +75,10 @@ struct td_portion {
    * *value (invalid when dead). NULL: there is no other. */
   td_status *(*send)(void *arg, td_key key, td_tensor *value, bool dead);
   void *send_arg;
+  /* (optional) A value that comes from another participant is waited for from
+   * now on and is not there yet (td_rendezvous_expect). */
+  void (*wanted)(void *arg, td_key key);
+  void *wanted_arg;
 };
 
 /* What a participant can do. All but those marked so are called by any thread,
