@@ -40,6 +40,8 @@ typedef struct td_roll {
   const td_plan_edge *edges; /* of the whole plan; borrowed */
   int32_t n_edges;
   int n_args, n_rets; /* feeds and fetches of the whole signature */
+  uint64_t signature; /* of the whole signature, unique in the process: the
+                         rolls of one plan share it */
 } td_roll;
 
 /* ns of one execution of a node on a device, a decaying average. */
