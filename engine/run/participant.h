@@ -116,6 +116,11 @@ typedef struct td_participant_ops {
   /* For a thread that waits for the step: runs what nobody comes to; returns
    * how many ns it may sleep before it looks again (team.h). */
   int64_t (*watch)(td_portion *n, struct td_watch *w);
+  /* (optional; NULL: its own thread is quick enough.) For a thread that waits
+   * for the step while nothing of it runs in this process: does what the
+   * participant's own thread would do, until td_clock_now() passes `until`, the
+   * portion is over, or *interrupt (may be NULL). Several threads may come. */
+  void (*pump)(td_portion *n, int64_t until, const int *interrupt);
   /* The session's variable `name` is called `to` from now on, or dropped
    * (NULL). Nothing when there is none. */
   td_status *(*rename)(td_participant *p, const char *name, const char *to);
