@@ -15,7 +15,7 @@
 
 #include "engine/base/mem.h"
 
-enum { MESSAGE, OP, NODE, ORIGIN, DEVICE, PARTS };
+enum { MESSAGE, OP, NODE, ORIGIN, DEVICE, ABOUT, PARTS };
 
 struct td_status {
   int32_t refs;       /* atomic; 0: static */
@@ -114,14 +114,25 @@ static bool adds_any(const td_status *s, const char *const parts[PARTS]) {
   return false;
 }
 
-td_status *td_status_at(td_status *s, const char *op, const char *node,
-                        const char *origin, const char *device) {
-  const char *const parts[PARTS] = {NULL, op, node, origin, device};
+/* Takes ownership of `s`, returns it or a copy that has `parts`. */
+static td_status *add_parts(td_status *s, const char *const parts[PARTS]) {
   if (!s || !adds_any(s, parts)) return s;
   td_status *c = copy_with(s, parts);
   if (!c) return s; /* better without the place than without the error */
   td_status_release(s);
   return c;
+}
+
+td_status *td_status_at(td_status *s, const char *op, const char *node,
+                        const char *origin, const char *device) {
+  const char *const parts[PARTS] = {
+      [OP] = op, [NODE] = node, [ORIGIN] = origin, [DEVICE] = device};
+  return add_parts(s, parts);
+}
+
+td_status *td_status_about(td_status *s, const char *task) {
+  const char *const parts[PARTS] = {[ABOUT] = task};
+  return add_parts(s, parts);
 }
 
 td_status *td_status_derive(td_status *s) {
@@ -149,8 +160,13 @@ void td_status_release(td_status *s) {
     td_free(s);
 }
 
+/* How far it is from a root cause. */
+static int rank(const td_status *s) {
+  return s->derived ? 2 : s->at[ABOUT] ? 1 : 0;
+}
+
 td_status *td_status_first(td_status *first, td_status *second) {
-  bool second_wins = !first || (second && first->derived && !second->derived);
+  bool second_wins = !first || (second && rank(second) < rank(first));
   td_status_release(second_wins ? first : second);
   return second_wins ? second : first;
 }
@@ -200,6 +216,9 @@ const char *td_status_origin(const td_status *s) {
 }
 const char *td_status_device(const td_status *s) {
   return part(s, DEVICE);
+}
+const char *td_status_about_task(const td_status *s) {
+  return part(s, ABOUT);
 }
 bool td_status_derived(const td_status *s) {
   return s && s->derived;

@@ -4,7 +4,9 @@
  * a message for a person, and, once known, the op, node, line and device it
  * happened at. Out of memory is one static instance, so that reporting it needs
  * none. A *derived* error follows from another (a step that was stopped because
- * a node failed elsewhere) and never hides it.
+ * a node failed elsewhere) and never hides it. Between it and a root cause is
+ * *evidence* about another task ("task 1 could not reach task 2"): what happened
+ * there says more, if anybody can tell.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_STATUS_H
@@ -55,11 +57,16 @@ td_status *td_status_at(td_status *s, const char *op, const char *node,
 /* Marks `s` as following from another error. Takes ownership, returns it. */
 td_status *td_status_derive(td_status *s) TD_MUST_USE;
 
+/* Marks `s` as evidence about another task, unless it is that already. Takes
+ * ownership, returns it (or, for td_oom(), a copy that can carry the name). */
+td_status *td_status_about(td_status *s, const char *task) TD_MUST_USE;
+
 td_status *td_status_retain(td_status *s);
 void td_status_release(td_status *s);
 
 /* Keeps the first cause: takes ownership of both, returns the one to report
- * (a root cause before a derived error, else `first`). */
+ * (a root cause before evidence before a derived error, which it is even if it
+ * is evidence too; else `first`). */
 td_status *td_status_first(td_status *first, td_status *second) TD_MUST_USE;
 
 td_code td_status_code(const td_status *s);
@@ -71,6 +78,8 @@ const char *td_status_op(const td_status *s);
 const char *td_status_node(const td_status *s);
 const char *td_status_origin(const td_status *s);
 const char *td_status_device(const td_status *s);
+/* The task that it is evidence about. */
+const char *td_status_about_task(const td_status *s);
 bool td_status_derived(const td_status *s);
 
 /* Where nothing is held: return the error to the caller. */

@@ -44,6 +44,9 @@ struct td_rendezvous {
   const bool *far;       /* by edge, or NULL: see td_rendezvous_route */
   td_status *(*send_far)(void *arg, td_key key, td_tensor *value, bool dead);
   void *send_arg;
+  const bool *from_far; /* by edge, or NULL: see td_rendezvous_expect */
+  void (*wanted)(void *arg, td_key key);
+  void *wanted_arg;
 };
 
 enum { MIN_BUCKETS = 64 };
@@ -322,6 +325,24 @@ void td_rendezvous_route(td_rendezvous *r, const bool *far,
   r->send_arg = arg;
 }
 
+void td_rendezvous_expect(td_rendezvous *r, const bool *from_far,
+                          void (*wanted)(void *arg, td_key key), void *arg) {
+  r->from_far = from_far;
+  r->wanted = wanted;
+  r->wanted_arg = arg;
+}
+
+/* Has it neither come nor been given up? */
+static bool is_awaited(td_rendezvous *r, td_key key) {
+  if (is_root(key))
+    return __atomic_load_n(&r->slots[key.edge].state, __ATOMIC_ACQUIRE) ==
+           EMPTY;
+  pthread_mutex_lock(&r->mutex);
+  bool awaited = !r->aborted && !find(r, key);
+  pthread_mutex_unlock(&r->mutex);
+  return awaited;
+}
+
 td_status *td_rendezvous_send(td_rendezvous *r, td_key key, td_tensor *value,
                               bool dead) {
   td_status *s = check_edge(r, key);
@@ -338,6 +359,10 @@ void td_rendezvous_receive(td_rendezvous *r, td_key key, td_receiver *who) {
   td_status *s = check_edge(r, key);
   who->key = key;
   who->next = NULL;
+  /* Asked for first: once it waits, its owner and the step may be gone. */
+  if (TD_UNLIKELY(r->from_far != NULL) && td_ok(s) && r->from_far[key.edge] &&
+      is_awaited(r, key))
+    r->wanted(r->wanted_arg, key);
   if (!td_ok(s))
     who->got(who, (td_tensor){0}, false, s);
   else if (is_root(key))

@@ -89,6 +89,9 @@ void td_bare_step_start(td_bare_step *b, const td_portion_start *o) {
   step->trace = o->trace;
   step->check_numerics = o->check_numerics;
   if (p->far) td_rendezvous_route(step->rendezvous, p->far, send_far, b);
+  if (p->from_far)
+    td_rendezvous_expect(step->rendezvous, b->base.wanted ? p->from_far : NULL,
+                         b->base.wanted, b->base.wanted_arg);
   __atomic_store_n(&b->remaining, p->n, __ATOMIC_RELEASE);
   for (int i = 0; i < p->n; i++) {
     td_status *s =

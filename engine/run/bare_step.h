@@ -21,6 +21,7 @@ typedef struct td_bare_programs {
   int n;
   int32_t n_edges;
   const bool *far; /* by edge: another participant receives it; NULL: none */
+  const bool *from_far; /* by edge: another participant sends it; NULL: none */
   td_resources *containers, *own;
 } td_bare_programs;
 

@@ -191,7 +191,8 @@ static td_status *enroll(const td_compiled *c, td_participant *p,
                   .edges = c->plan->edges,
                   .n_edges = c->plan->n_edges,
                   .n_args = c->n_feeds,
-                  .n_rets = c->n_fetches};
+                  .n_rets = c->n_fetches,
+                  .signature = c->signature};
   return p->ops->enroll(p, &roll, out);
 }
 
@@ -266,6 +267,7 @@ td_status *td_compiled_new(td_session *s, const td_signature *sig, bool partial,
   td_compiled *c = td_calloc(1, sizeof *c);
   if (!c) return td_oom();
   c->refs = 1;
+  c->signature = __atomic_add_fetch(&s->signatures, 1, __ATOMIC_RELAXED);
   c->graph = td_graph_retain(s->graph);
   pthread_mutex_init(&c->lock, NULL);
   td_status *st = copy_signature(sig, c);

@@ -19,6 +19,7 @@ typedef struct td_session_step td_session_step;
 
 struct td_compiled {
   int32_t refs; /* atomic */
+  uint64_t signature; /* td_roll.signature */
   td_plan *plan;
   td_enrollment **enrollments; /* one of each participant that has parts */
   td_participant **participants; /* their participants, retained */

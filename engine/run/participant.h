@@ -40,6 +40,8 @@ typedef struct td_roll {
   const td_plan_edge *edges; /* of the whole plan; borrowed */
   int32_t n_edges;
   int n_args, n_rets; /* feeds and fetches of the whole signature */
+  uint64_t signature; /* of the whole signature, unique in the process: the
+                         rolls of one plan share it */
 } td_roll;
 
 /* ns of one execution of a node on a device, a decaying average. */
@@ -75,6 +77,10 @@ struct td_portion {
    * *value (invalid when dead). NULL: there is no other. */
   td_status *(*send)(void *arg, td_key key, td_tensor *value, bool dead);
   void *send_arg;
+  /* (optional) A value that comes from another participant is waited for from
+   * now on and is not there yet (td_rendezvous_expect). */
+  void (*wanted)(void *arg, td_key key);
+  void *wanted_arg;
 };
 
 /* What a participant can do. All but those marked so are called by any thread,
@@ -110,6 +116,11 @@ typedef struct td_participant_ops {
   /* For a thread that waits for the step: runs what nobody comes to; returns
    * how many ns it may sleep before it looks again (team.h). */
   int64_t (*watch)(td_portion *n, struct td_watch *w);
+  /* (optional; NULL: its own thread is quick enough.) For a thread that waits
+   * for the step while nothing of it runs in this process: does what the
+   * participant's own thread would do, until td_clock_now() passes `until`, the
+   * portion is over, or *interrupt (may be NULL). Several threads may come. */
+  void (*pump)(td_portion *n, int64_t until, const int *interrupt);
   /* The session's variable `name` is called `to` from now on, or dropped
    * (NULL). Nothing when there is none. */
   td_status *(*rename)(td_participant *p, const char *name, const char *to);

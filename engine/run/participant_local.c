@@ -22,7 +22,7 @@ typedef struct local {
 struct td_enrollment {
   local *of; /* retained */
   td_bare_programs programs;
-  bool *far; /* programs.far, or NULL */
+  bool *far, *from_far; /* those of `programs` */
   int n_args, n_rets;
 };
 
@@ -33,6 +33,7 @@ static void forget(td_enrollment *e) {
   for (int i = 0; i < e->programs.n; i++) td_program_free(e->programs.at[i]);
   td_free(e->programs.at);
   td_free(e->far);
+  td_free(e->from_far);
   td_participant_release(&e->of->base);
   td_free(e);
 }
@@ -57,16 +58,23 @@ static bool is_here(const td_roll *roll, const td_device *d) {
   return false;
 }
 
-/* Which edges lead from these parts to others. */
+static td_status *mark(bool **far, int32_t n, int32_t edge) {
+  if (!*far) *far = td_calloc((size_t)n, sizeof **far);
+  if (!*far) return td_oom();
+  (*far)[edge] = true;
+  return NULL;
+}
+
+/* Which edges lead from these parts to others, and which from others here. */
 static td_status *find_far(td_enrollment *e, const td_roll *roll) {
   for (int32_t i = 0; i < roll->n_edges; i++) {
     const td_plan_edge *edge = &roll->edges[i];
-    if (!is_here(roll, edge->from) || is_here(roll, edge->to)) continue;
-    if (!e->far) e->far = td_calloc((size_t)roll->n_edges, sizeof *e->far);
-    if (!e->far) return td_oom();
-    e->far[i] = true;
+    bool from = is_here(roll, edge->from), to = is_here(roll, edge->to);
+    if (from && !to) TD_TRY(mark(&e->far, roll->n_edges, i));
+    if (to && !from) TD_TRY(mark(&e->from_far, roll->n_edges, i));
   }
   e->programs.far = e->far;
+  e->programs.from_far = e->from_far;
   return NULL;
 }
 

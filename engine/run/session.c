@@ -69,6 +69,7 @@ static td_status *add_participant(td_session *s, td_participant *p) {
 static td_status *begin_alone(td_session *s) {
   uint64_t id[2] = {td_entropy(), td_entropy()};
   td_participant *here;
+  s->signatures = id[0];
   TD_TRY(td_participant_local_new(s->runtime, id, s->options.roundtrip, &here));
   td_status *st = add_participant(s, here);
   if (!td_ok(st)) td_participant_release(here);

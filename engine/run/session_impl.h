@@ -46,6 +46,8 @@ struct td_session {
   int *afar_of;       /* ... and whose each is */
   int n_participants, n_afar;
   uint64_t steps_begun; /* atomic: the number of the last step */
+  uint64_t signatures;  /* atomic: the last td_roll.signature; it begins at
+                           random, since others of the process count too */
   pthread_mutex_t plan_lock; /* one plan at a time; guards placer */
   td_placer *placer;
   uint64_t cuts; /* atomic: of the graph when the cache was last cleared */

@@ -20,6 +20,7 @@
 #include "engine/run/team.h"
 
 #define GIVE_UP INT64_C(2000000000) /* ns between a cancel and the end */
+#define PUMPING INT64_C(20000000)   /* ns at a time */
 
 /* Of a portion. */
 enum { RUNNING, OVER, GIVEN_UP };
@@ -276,6 +277,7 @@ static void portion_over(void *arg, td_status *s) {
     td_status_release(s);
   else
     count_down(step, s);
+  if (TD_UNLIKELY(step->elsewhere)) td_waiter_wake(&step->waiter);
   td_session_step_release(step);
 }
 
@@ -443,8 +445,37 @@ void td_session_step_start(td_session_step *step, bool wake) {
   if (n == 0) finish(step);
 }
 
-static bool is_over(void *arg) {
-  return td_session_step_over(arg);
+/* A portion at which the thread that waits can do something, when nothing of
+ * the step is left in this process; else NULL. */
+static td_portion *to_pump(const td_session_step *step) {
+  td_portion *found = NULL;
+  if (TD_LIKELY(!step->elsewhere)) return NULL;
+  for (int i = 0; i < step->n_portions; i++) {
+    const td_step_portion *p = &step->portions[i];
+    if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != RUNNING) continue;
+    if (!p->portion->of->ops->pump) return NULL;
+    found = p->portion;
+  }
+  return found;
+}
+
+static bool is_over_or_elsewhere(void *arg) {
+  return td_session_step_over(arg) || to_pump(arg);
+}
+
+/* Waits until the step is over, or there is something else to be looked at. */
+static void wait_a_while(td_session_step *step, int64_t until,
+                         const int *interrupt) {
+  td_portion *n = to_pump(step);
+  if (TD_LIKELY(!n)) {
+    td_waited why = td_waiter_wait(&step->waiter, until, interrupt,
+                                   is_over_or_elsewhere, step);
+    (void)why; /* the caller looks */
+    return;
+  }
+  if (td_waiter_run(&step->waiter)) return; /* what kernels had posted */
+  int64_t soon = td_clock_now() + PUMPING;
+  n->of->ops->pump(n, soon < until ? soon : until, interrupt);
 }
 
 /* Why waiting must stop now, or NULL. */
@@ -471,9 +502,8 @@ td_status *td_session_step_wait(td_session_step *step, int64_t until,
   while (!td_session_step_over(step)) {
     int64_t wake = td_clock_now() + watch(step, &w);
     if (wake > until) wake = until;
-    if (td_waiter_wait(&step->waiter, wake, interrupt, is_over, step) ==
-        TD_WAITED_READY)
-      break;
+    wait_a_while(step, wake, interrupt);
+    if (td_session_step_over(step)) break;
     td_status *why = stop_waiting(step, until, interrupt);
     if (!why) continue;
     if (!cancels) return why;

@@ -19,6 +19,7 @@ static void carries_code_and_message(void **state) {
   assert_string_equal(td_status_node(s), "");
   assert_string_equal(td_status_origin(s), "");
   assert_string_equal(td_status_device(s), "");
+  assert_string_equal(td_status_about_task(s), "");
   assert_false(td_status_derived(s));
   td_status_release(s);
 }
@@ -31,6 +32,8 @@ static void null_is_success(void **state) {
   assert_false(td_status_derived(NULL));
   assert_null(td_status_at(NULL, "Op", "node", "a.lua:1", "CPU:0"));
   assert_null(td_status_derive(NULL));
+  assert_null(td_status_about(NULL, "task"));
+  assert_string_equal(td_status_about_task(NULL), "");
   assert_null(td_status_retain(NULL));
   assert_null(td_status_first(NULL, NULL));
   td_status_release(NULL);
@@ -99,6 +102,26 @@ static void shared_is_copied(void **state) {
   td_status_release(s);
 }
 
+/* The place and the task do not hide one another; the first task stays. */
+static void evidence_names_a_task(void **state) {
+  (void)state;
+  td_status *s = td_error(TD_UNAVAILABLE, "no answer");
+  td_status *held = td_status_retain(s);
+  s = td_status_about(s, "");
+  assert_ptr_equal(s, held);
+  s = td_status_about(s, "/job:a/task:1");
+  assert_string_equal(td_status_about_task(held), "");
+  s = td_status_at(s, "Op", "n", NULL, "CPU:0");
+  s = td_status_about(s, "/job:a/task:2");
+  s = td_status_derive(s);
+  assert_string_equal(td_status_about_task(s), "/job:a/task:1");
+  assert_string_equal(td_status_device(s), "CPU:0");
+  assert_string_equal(td_status_message(s), "no answer");
+  assert_true(td_status_derived(s));
+  td_status_release(held);
+  td_status_release(s);
+}
+
 static void oom_is_static(void **state) {
   (void)state;
   td_status *s = td_oom();
@@ -113,6 +136,10 @@ static void oom_is_static(void **state) {
   assert_string_equal(td_status_message(at), "out of memory");
   assert_string_equal(td_status_node(at), "n");
   td_status_release(at);
+  td_status *about = td_status_about(td_oom(), "task");
+  assert_string_equal(td_status_about_task(about), "task");
+  assert_string_equal(td_status_about_task(td_oom()), "");
+  td_status_release(about);
   td_status *derived = td_status_derive(td_oom());
   assert_true(td_status_derived(derived));
   assert_false(td_status_derived(td_oom()));
@@ -128,6 +155,9 @@ static void without_memory(void **state) {
   assert_ptr_equal(td_status_at(td_oom(), "Op", "n", "o", "d"), td_oom());
   s = td_status_at(s, "Op", "n", "o", "d"); /* without the place */
   assert_ptr_equal(s, held);
+  s = td_status_about(s, "task"); /* a root cause then */
+  assert_ptr_equal(s, held);
+  assert_ptr_equal(td_status_about(td_oom(), "task"), td_oom());
   s = td_status_derive(s); /* shared: cannot be marked */
   assert_true(td_status_derived(s));
   assert_int_equal(td_status_code(s), TD_RESOURCE_EXHAUSTED);
@@ -139,21 +169,31 @@ static void without_memory(void **state) {
   td_status_release(held);
 }
 
+enum { NONE, ROOT, EVIDENCE, DERIVED, BOTH };
+
+static td_status *of_kind(int kind, int number) {
+  if (kind == NONE) return NULL;
+  td_status *s = td_error(TD_INTERNAL, "%d", number);
+  if (kind == EVIDENCE || kind == BOTH) s = td_status_about(s, "task");
+  return kind == DERIVED || kind == BOTH ? td_status_derive(s) : s;
+}
+
 static void root_cause_wins(void **state) {
   (void)state;
   static const struct {
-    int first, second; /* 0 none, 1 root, 2 derived */
-    int wins;          /* 1 first, 2 second */
-  } rows[] = {{1, 0, 1}, {0, 1, 2}, {1, 1, 1}, {1, 2, 1},
-              {2, 1, 2}, {2, 2, 1}, {2, 0, 1}, {0, 2, 2}};
+    int first, second;
+    int wins; /* 1 first, 2 second */
+  } rows[] = {
+      {ROOT, NONE, 1},        {NONE, ROOT, 2},     {NONE, EVIDENCE, 2},
+      {NONE, DERIVED, 2},     {ROOT, ROOT, 1},     {ROOT, EVIDENCE, 1},
+      {ROOT, DERIVED, 1},     {ROOT, BOTH, 1},     {EVIDENCE, ROOT, 2},
+      {EVIDENCE, NONE, 1},    {EVIDENCE, BOTH, 1}, {EVIDENCE, EVIDENCE, 1},
+      {EVIDENCE, DERIVED, 1}, {DERIVED, ROOT, 2},  {DERIVED, EVIDENCE, 2},
+      {DERIVED, DERIVED, 1},  {DERIVED, NONE, 1},  {DERIVED, BOTH, 1},
+      {BOTH, ROOT, 2},        {BOTH, EVIDENCE, 2}, {BOTH, DERIVED, 1}};
   for (size_t i = 0; i < TD_COUNT(rows); i++) {
-    int kinds[2] = {rows[i].first, rows[i].second};
-    td_status *s[2] = {NULL, NULL};
-    for (int k = 0; k < 2; k++) {
-      if (kinds[k]) s[k] = td_error(TD_INTERNAL, "%d", k + 1);
-      if (kinds[k] == 2) s[k] = td_status_derive(s[k]);
-    }
-    td_status *won = td_status_first(s[0], s[1]);
+    td_status *won =
+        td_status_first(of_kind(rows[i].first, 1), of_kind(rows[i].second, 2));
     assert_string_equal(td_status_message(won), rows[i].wins == 1 ? "1" : "2");
     td_status_release(won);
   }
@@ -222,6 +262,7 @@ int main(void) {
       cmocka_unit_test(odd_codes_are_unknown),
       cmocka_unit_test(first_place_stays),
       cmocka_unit_test(shared_is_copied),
+      cmocka_unit_test(evidence_names_a_task),
       cmocka_unit_test(oom_is_static),
       cmocka_unit_test(without_memory),
       cmocka_unit_test(root_cause_wins),

@@ -147,6 +147,79 @@ static void test_misuse(void **state) {
   }
 }
 
+/* ---- what was only offered ------------------------------------------------
+ */
+
+static const bool from_far[EDGES] = {true, true, true, false};
+
+typedef struct asked {
+  td_rendezvous *r;
+  int times;
+  td_key last;
+  bool sends; /* at once */
+} asked;
+
+static void on_wanted(void *arg, td_key k) {
+  asked *a = arg;
+  a->times++;
+  a->last = k;
+  if (a->sends) assert_int_equal(send(a->r, k, 30), TD_OK);
+}
+
+/* Asked for once, when it is waited for and not there. */
+static void test_wanted(void **state) {
+  (void)state;
+  FOR_FRAMES(f) {
+    asked a = {.r = fresh()};
+    taker t, again;
+    td_rendezvous_expect(a.r, from_far, on_wanted, &a);
+    assert_int_equal(send(a.r, key(0, f), 1), TD_OK);
+    receive(a.r, key(0, f), &t); /* it is there */
+    receive(a.r, key(3, f), &t); /* it comes from here */
+    assert_int_equal(send(a.r, key(3, f), 2), TD_OK);
+    check(&t, 2, false, TD_OK);
+    receive(a.r, key(EDGES, f), &t); /* there is no such edge */
+    assert_int_equal(a.times, 0);
+    receive(a.r, key(1, f), &t);
+    assert_int_equal(a.times, 1);
+    assert_int_equal(a.last.edge, 1);
+    assert_int_equal(a.last.frame, f);
+    assert_int_equal(a.last.iteration, key(1, f).iteration);
+    receive(a.r, key(1, f), &again); /* a mistake: nobody is asked twice */
+    check(&again, -1, false, TD_INTERNAL);
+    assert_int_equal(t.got, 0);
+    assert_int_equal(send(a.r, key(1, f), 3), TD_OK);
+    check(&t, 3, false, TD_OK);
+    a.sends = true;
+    receive(a.r, key(2, f), &t);
+    check(&t, 30, false, TD_OK);
+    assert_int_equal(a.times, 2);
+    td_rendezvous_free(a.r);
+  }
+}
+
+static void abort_with(td_rendezvous *r, td_code code);
+
+/* Nor when all is over, nor when nobody asks any more. */
+static void test_not_wanted(void **state) {
+  (void)state;
+  FOR_FRAMES(f) {
+    asked a = {.r = fresh()};
+    taker t;
+    td_rendezvous_expect(a.r, from_far, on_wanted, &a);
+    abort_with(a.r, TD_ABORTED);
+    receive(a.r, key(0, f), &t);
+    check(&t, -1, false, TD_ABORTED);
+    td_rendezvous_reset(a.r);
+    td_rendezvous_expect(a.r, NULL, NULL, NULL);
+    receive(a.r, key(0, f), &t);
+    assert_int_equal(send(a.r, key(0, f), 1), TD_OK);
+    check(&t, 1, false, TD_OK);
+    assert_int_equal(a.times, 0);
+    td_rendezvous_free(a.r);
+  }
+}
+
 /* ---- aborting ------------------------------------------------------------ */
 
 static void abort_with(td_rendezvous *r, td_code code) {
@@ -217,11 +290,13 @@ static void *sender(void *arg) {
 }
 
 /* Each receiver hears exactly once; what came is what was sent. */
-static void run_race(uint64_t frame, bool aborts) {
+static void run_race(uint64_t frame, bool aborts, bool asks) {
   static race x;
   pthread_t thread;
   int64_t got = 0;
+  asked a = {0};
   x = (race){.r = fresh(), .frame = frame, .aborts = aborts};
+  if (asks) td_rendezvous_expect(x.r, from_far, on_wanted, &a);
   assert_int_equal(pthread_create(&thread, NULL, sender, &x), 0);
   for (int round = 0; round < ROUNDS; round++) {
     meet(&x);
@@ -238,17 +313,20 @@ static void run_race(uint64_t frame, bool aborts) {
   pthread_join(thread, NULL);
   if (!aborts) assert_int_equal(got, (int64_t)ROUNDS * EDGES);
   assert_true(got <= x.sent);
+  assert_true(a.times <= (asks ? ROUNDS * (EDGES - 1) : 0));
   td_rendezvous_free(x.r);
 }
 
 static void test_race(void **state) {
   (void)state;
-  FOR_FRAMES(f) run_race(f, false);
+  FOR_FRAMES(f) run_race(f, false, false);
+  FOR_FRAMES(f) run_race(f, false, true);
 }
 
 static void test_race_with_abort(void **state) {
   (void)state;
-  FOR_FRAMES(f) run_race(f, true);
+  FOR_FRAMES(f) run_race(f, true, false);
+  FOR_FRAMES(f) run_race(f, true, true);
 }
 
 /* ---- memory -------------------------------------------------------------- */
@@ -281,6 +359,8 @@ int main(void) {
       cmocka_unit_test(test_either_order),
       cmocka_unit_test(test_keys_are_apart),
       cmocka_unit_test(test_misuse),
+      cmocka_unit_test(test_wanted),
+      cmocka_unit_test(test_not_wanted),
       cmocka_unit_test(test_abort),
       cmocka_unit_test(test_race),
       cmocka_unit_test(test_race_with_abort),

@@ -20,6 +20,7 @@ typedef struct pair {
   td_runtime *far;
   td_device *device; /* of the far one */
   td_session *s;
+  td_participant *other; /* the session's */
 } pair;
 
 static void init_far(pair *p) {
@@ -31,10 +32,9 @@ static void init_far(pair *p) {
 
 static void pair_init(pair *p) {
   uint64_t id[2] = {1, 2};
-  td_participant *other;
   init_far(p);
-  OK(td_participant_local_new(p->far, id, true, &other));
-  OK(td_session_join(p->s, other, &p->device, 1));
+  OK(td_participant_local_new(p->far, id, true, &p->other));
+  OK(td_session_join(p->s, p->other, &p->device, 1));
 }
 
 static void pair_deinit(pair *p) {
@@ -121,6 +121,49 @@ static void test_loop(void **state) {
   pair_deinit(&p);
 }
 
+static int32_t wanted_times, wanted_edge; /* atomic */
+
+static void on_wanted(void *arg, td_key key) {
+  assert_ptr_equal(arg, &wanted_times);
+  __atomic_fetch_add(&wanted_times, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&wanted_edge, key.edge, __ATOMIC_RELAXED);
+}
+
+static const td_participant_ops *local_ops;
+
+static td_status *begin_wanting(td_enrollment *e, int threads,
+                                td_portion **out) {
+  TD_TRY(local_ops->begin(e, threads, out));
+  (*out)->wanted = on_wanted;
+  (*out)->wanted_arg = &wanted_times;
+  return NULL;
+}
+
+/* What comes from the other half is asked for where it is waited for. */
+static void test_wanted(void **state) {
+  pair p;
+  double value = 0;
+  td_participant_ops wanting;
+  (void)state;
+  pair_init(&p);
+  p.s->options.passes_off = ~0u;
+  local_ops = p.other->ops;
+  wanting = *local_ops;
+  wanting.begin = begin_wanting;
+  p.other->ops = &wanting;
+  td_edge out = make_far_loop(&p);
+  for (int i = 0; i < 3; i++) OK(run(&p, out, NULL, &value));
+  assert_true(value == 100);
+  td_signature sig = {.fetches = &out, .n_fetches = 1};
+  td_plan *plan;
+  OK(td_session_plan(p.s, &sig, &plan));
+  assert_true(wanted_times > 0);
+  assert_string_equal(plan->edges[wanted_edge].from->name, p.r.device->name);
+  td_plan_free(plan);
+  p.other->ops = local_ops;
+  pair_deinit(&p);
+}
+
 /* A mistake of one ends both, with its own words. */
 static void test_error(void **state) {
   pair p;
@@ -149,6 +192,11 @@ typedef struct silent {
   td_portion *out; /* atomic: started and not over */
   int forgotten, freed;
   int *freed_to;
+  uint64_t signature; /* of the last that was enrolled */
+  int pumped, last;   /* how often; when it is over */
+  int64_t longest;    /* ns that it was to work at a time */
+  int *interrupt;     /* set by it the first time; NULL: none */
+  td_status *cause;   /* of the cancel, where it is pumped */
 } silent;
 
 struct td_enrollment {
@@ -160,6 +208,8 @@ static td_status *silent_enroll(td_participant *p, const td_roll *roll,
   assert_int_equal(roll->n_parts, 1);
   *out = td_calloc(1, sizeof **out);
   (*out)->of = (silent *)p;
+  assert_true(roll->signature != ((silent *)p)->signature);
+  ((silent *)p)->signature = roll->signature;
   return NULL;
 }
 
@@ -187,8 +237,11 @@ static void silent_start(td_portion *n, const td_portion_start *o) {
 }
 
 static void silent_cancel(td_portion *n, td_status *cause) {
-  (void)n;
-  td_status_release(cause);
+  silent *s = (silent *)n->of;
+  if (n->of->ops->pump)
+    s->cause = td_status_first(s->cause, cause);
+  else
+    td_status_release(cause);
 }
 
 static td_status *silent_deliver(td_portion *n, td_key key, td_tensor *value,
@@ -327,14 +380,100 @@ static void test_interrupted_silence(void **state) {
   wait_until_freed(&freed);
 }
 
+/* ---- the thread that waits does its work ----------------------------------
+ */
+
+static void silent_pump(td_portion *n, int64_t until, const int *interrupt) {
+  silent *s = (silent *)n->of;
+  int64_t ns = until - td_clock_now();
+  if (ns > s->longest) s->longest = ns;
+  if (++s->pumped == s->last) {
+    OK(td_tensor_scalar_f(TD_FLOAT32, 7, &n->rets[0]));
+    s->out = NULL;
+    n->over(n->over_arg, s->cause);
+    return;
+  }
+  if (s->interrupt && s->pumped == 1) *s->interrupt = 1;
+  while (td_clock_now() < until && !(interrupt && *interrupt)) usleep(1000);
+}
+
+static const td_participant_ops *pumped_ops(void) {
+  static td_participant_ops ops;
+  ops = silent_ops;
+  ops.pump = silent_pump;
+  return &ops;
+}
+
+static silent *join_pumped(pair *p, int *freed) {
+  silent *other = join_silent(p, freed);
+  other->base.ops = pumped_ops();
+  return other;
+}
+
+/* When all that is left of the step is there: a little at a time. */
+static void test_pumped(void **state) {
+  pair p;
+  int freed = 0;
+  double value = 0;
+  (void)state;
+  silent *other = join_pumped(&p, &freed);
+  td_edge one = make_const(&p.r, TD_FLOAT32, 1, NULL);
+  td_edge here = NODE(&p.r, "Neg", "here", one);
+  td_edge far = far_node(&p, "Neg", "far", &here, 1);
+  other->last = 3;
+  OK(run(&p, far, NULL, &value));
+  assert_true(value == 7);
+  assert_int_equal(other->pumped, 3);
+  assert_in_range(other->longest, 1, 20000000);
+  pair_deinit(&p);
+  wait_until_freed(&freed);
+}
+
+/* Nobody of this process may be kept from its own part. */
+static void test_not_pumped(void **state) {
+  pair p;
+  int freed = 0;
+  (void)state;
+  silent *other = join_pumped(&p, &freed);
+  td_edge one = make_const(&p.r, TD_FLOAT32, 1, NULL);
+  td_edge far = far_node(&p, "Neg", "far", &one, 1);
+  td_edge here = NODE(&p.r, "Neg", "here", far);
+  other->last = 1; /* what is left after the cancel */
+  FAILS(run(&p, here, &(td_step_options){.timeout = 50000000}, NULL),
+        TD_DEADLINE_EXCEEDED, "did not end within 0.050 s");
+  assert_int_equal(other->pumped, 1);
+  pair_deinit(&p);
+  wait_until_freed(&freed);
+}
+
+static void test_pumped_interrupted(void **state) {
+  pair p;
+  int freed = 0, interrupt = 0;
+  (void)state;
+  silent *other = join_pumped(&p, &freed);
+  td_edge one = make_const(&p.r, TD_FLOAT32, 1, NULL);
+  td_edge far = far_node(&p, "Neg", "far", &one, 1);
+  other->interrupt = &interrupt;
+  other->last = 4;
+  FAILS(run(&p, far, &(td_step_options){.interrupt = &interrupt}, NULL),
+        TD_CANCELLED, "interrupted");
+  assert_int_equal(other->pumped, 4);
+  pair_deinit(&p);
+  wait_until_freed(&freed);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_to_and_fro),
       cmocka_unit_test(test_loop),
+      cmocka_unit_test(test_wanted),
       cmocka_unit_test(test_error),
       cmocka_unit_test(test_silence),
       cmocka_unit_test(test_all_is_silence),
       cmocka_unit_test(test_interrupted_silence),
+      cmocka_unit_test(test_pumped),
+      cmocka_unit_test(test_not_pumped),
+      cmocka_unit_test(test_pumped_interrupted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
