@@ -41,6 +41,7 @@ enum { TD_PLACER_KINDS = 32 };
 
 typedef struct td_placer_device {
   td_device *device; /* retained; NULL: it was removed */
+  td_status *lost;   /* why it cannot be had for now; NULL: it can */
   td_device_name name;
   int kind;
 } td_placer_device;
@@ -91,6 +92,14 @@ static inline bool td_placer_may(const td_placer *p, uint32_t kinds,
                                  int32_t device) {
   const td_placer_device *d = &p->devices.at[device];
   return d->device && (kinds >> d->kind & 1);
+}
+
+/* Can nodes of these kinds run there now? Nodes are placed on a device that is
+ * lost all the same. */
+static inline bool td_placer_has(const td_placer *p, uint32_t kinds,
+                                 int32_t device) {
+  return device >= 0 && td_placer_may(p, kinds, device) &&
+         !p->devices.at[device].lost;
 }
 
 /* Does the group that begins with `n` keep its device for good? */
@@ -152,9 +161,12 @@ td_status *td_placer_explain_conflict(const td_placer *p, const td_graph *g,
                                       const td_placer_constraint *a,
                                       const td_placer_constraint *b)
     TD_MUST_USE;
-/* The group of `n` is bound to a device that was removed. */
+/* The group of `n` is bound to a device that was removed, is lost, or came back
+ * with other kernels. */
 td_status *td_placer_explain_removed(const td_placer *p,
                                      const td_node *n) TD_MUST_USE;
+/* Device `i` is lost, where something is to run. */
+td_status *td_placer_explain_lost(const td_placer *p, int32_t i) TD_MUST_USE;
 /* No device will do for the group that begins with `n`. */
 td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
                                   const td_node *n) TD_MUST_USE;

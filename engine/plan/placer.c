@@ -152,8 +152,8 @@ td_prune_mark *td_placer_marks(td_placer *p) {
 }
 
 int32_t td_placer_where(td_placer *p, const td_node *n) {
-  int32_t d = td_placer_group_of(p, n->id)->device;
-  return d >= 0 && p->devices.at[d].device ? d : -1;
+  const td_placement *group = td_placer_group_of(p, n->id);
+  return td_placer_has(p, group->kinds, group->device) ? group->device : -1;
 }
 
 td_status *td_placer_grow(td_placer *p, const td_graph *g) {

@@ -35,12 +35,20 @@ td_status *td_placer_add_device(td_placer *p, td_device *d) TD_MUST_USE;
  * to it fails, naming it; with `drop`, as what it kept is dropped, such groups
  * are placed anew. */
 void td_placer_remove_device(td_placer *p, int32_t i, bool drop);
+/* Device `i` cannot be had for now. It keeps its index, its nodes, and those
+ * that would be placed there: who needs one fails with `why`'s message. Retains
+ * `why`. */
+void td_placer_lose_device(td_placer *p, int32_t i, td_status *why);
+/* `d` takes the place of device `i`, lost or not, with what is bound to it; the
+ * name is the same, the kernels may be others. */
+td_status *td_placer_replace_device(td_placer *p, int32_t i,
+                                    td_device *d) TD_MUST_USE;
 /* Places the nodes added since last time (the caller holds the lock of `g`).
  * The error is that of the first new node that cannot be placed and names node,
  * request and devices; the others are placed. */
 td_status *td_placer_extend(td_placer *p, const td_graph *g) TD_MUST_USE;
 /* The index of the device of a node that was placed, -1: nowhere, or where there
- * is no device any more. */
+ * is no device any more, or for now. */
 int32_t td_placer_where(td_placer *p, const td_node *n);
 /* "MatMul (y) -> CPU:0: colocated with W" a line for every node. The caller
  * holds the lock of `g`. */

@@ -189,5 +189,8 @@ static td_status *put(td_placer *p, td_node *n, int32_t with) {
 }
 
 td_status *td_placer_choose_inlined(td_placer *p, td_node *n, int32_t with) {
-  return td_node_blame(put(p, n, with), n);
+  td_status *s = put(p, n, with);
+  if (td_ok(s) && p->devices.at[n->placed].lost)
+    s = td_placer_explain_lost(p, n->placed);
+  return td_node_blame(s, n);
 }

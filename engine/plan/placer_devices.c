@@ -4,6 +4,9 @@
  * not given out again: plans and groups may still name it. Devices that say the
  * same about kernels are of one *kind*, a bit in what a group may have.
  *
+ * A device that is only *lost* may come back: it keeps what it has and would
+ * get, so that nothing moves, and who needs it fails meanwhile.
+ *
  * A change takes effect at the next look at the graph: what nothing binds is
  * then placed anew, and so is what fitted nowhere. A bound group stays; when
  * its device is gone, who needs it fails.
@@ -45,15 +48,45 @@ static void leave_kind(td_placer_kind *k) {
 
 /* ---- coming and going ---------------------------------------------------- */
 
+static td_status *enter_kind(td_placer *p, const td_device *d, int *k) {
+  *k = 0;
+  while (*k < TD_PLACER_KINDS && !is_of(&p->kinds[*k], d)) ++*k;
+  if (*k == TD_PLACER_KINDS) TD_TRY(new_kind(p, d, k));
+  p->kinds[*k].devices++;
+  return NULL;
+}
+
 td_status *td_placer_add_device(td_placer *p, td_device *d) {
-  int k = 0;
+  td_placer_device own = {.name = d->parsed};
   if (!td_vec_reserve(&p->devices, 1)) return td_oom();
-  while (k < TD_PLACER_KINDS && !is_of(&p->kinds[k], d)) k++;
-  if (k == TD_PLACER_KINDS) TD_TRY(new_kind(p, d, &k));
-  p->kinds[k].devices++;
-  td_placer_device own = {
-      .device = td_device_retain(d), .name = d->parsed, .kind = k};
+  TD_TRY(enter_kind(p, d, &own.kind));
+  own.device = td_device_retain(d);
   p->devices.at[p->devices.len++] = own;
+  p->changed = true;
+  return NULL;
+}
+
+static void found(td_placer_device *d) {
+  td_status_release(d->lost);
+  d->lost = NULL;
+}
+
+void td_placer_lose_device(td_placer *p, int32_t i, td_status *why) {
+  td_placer_device *d = &p->devices.at[i];
+  if (!d->device) return;
+  found(d);
+  d->lost = td_status_retain(why);
+}
+
+td_status *td_placer_replace_device(td_placer *p, int32_t i, td_device *d) {
+  td_placer_device *own = &p->devices.at[i];
+  int k;
+  TD_TRY(enter_kind(p, d, &k));
+  leave_kind(&p->kinds[own->kind]);
+  own->kind = k;
+  td_device_release(own->device);
+  own->device = td_device_retain(d);
+  found(own);
   p->changed = true;
   return NULL;
 }
@@ -64,6 +97,7 @@ void td_placer_remove_device(td_placer *p, int32_t i, bool drop) {
   leave_kind(&p->kinds[d->kind]);
   td_device_release(d->device);
   d->device = NULL;
+  found(d);
   p->changed = true;
   for (int32_t id = 0; drop && id < p->n; id++)
     if (p->at.at[id].device == i) p->at.at[id].device = -1;

@@ -164,9 +164,34 @@ td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
   return error_from(&text, n);
 }
 
+/* What became of a device. */
+static void add_fate(const td_placer_device *d, td_str *out) {
+  if (!d->device)
+    td_str_add(out, "that device was removed; a new session places it anew");
+  else if (d->lost)
+    td_str_add(out, td_status_message(d->lost));
+  else
+    td_str_add(out, "the device came back without kernels for all of it");
+}
+
+td_status *td_placer_explain_lost(const td_placer *p, int32_t i) {
+  td_str text = {0};
+  td_str_add(&text, "it is on ");
+  add_device(p, i, &text);
+  td_str_add(&text, ", and ");
+  add_fate(&p->devices.at[i], &text);
+  td_status *s =
+      text.failed ? td_oom() : td_error(TD_UNAVAILABLE, "%s", td_str_c(&text));
+  td_str_deinit(&text);
+  return s;
+}
+
 td_status *td_placer_explain_removed(const td_placer *p, const td_node *n) {
   int32_t first = td_placer_group(p, n->id);
   int32_t device = p->at.at[first].device;
+  const td_placer_device *d = &p->devices.at[device];
+  bool bound =
+      !d->device || td_placer_is_bound(p, td_graph_node(n->graph, first));
   td_str text = {0};
   td_str_add(&text, "it ");
   if (first != n->id) {
@@ -176,8 +201,8 @@ td_status *td_placer_explain_removed(const td_placer *p, const td_node *n) {
   }
   td_str_add(&text, "is on ");
   add_device(p, device, &text);
-  td_str_add(&text, " for good, and that device was removed; a new session "
-                    "places it anew");
+  td_str_add(&text, bound ? " for good, and " : ", and ");
+  add_fate(d, &text);
   td_status *s =
       text.failed ? td_oom() : td_error(TD_UNAVAILABLE, "%s", td_str_c(&text));
   td_str_deinit(&text);
@@ -256,6 +281,8 @@ void td_placer_explain(const td_placer *p, const td_graph *g, td_str *out) {
     td_str_add(out, ": ");
     if (!p->devices.at[group->device].device)
       td_str_add(out, "removed; it was placed there as ");
+    else if (p->devices.at[group->device].lost)
+      td_str_add(out, "lost; it is placed there as ");
     if (first != id)
       add_group(p, g, id, first, out);
     else

@@ -128,12 +128,16 @@ const td_device *td_compiled_lost(const td_compiled *c) {
   return NULL;
 }
 
-td_status *td_compiled_unavailable(const td_device *d) {
-  return td_status_at(td_error(TD_UNAVAILABLE,
-                               "device %s, which the step was planned for, was "
-                               "removed",
-                               d->name),
-                      NULL, NULL, NULL, d->name);
+td_status *td_compiled_unavailable(td_session *s, const td_device *d) {
+  td_status *why;
+  td_members_has(&s->members, d, &why);
+  td_status *st = why ? td_error(TD_UNAVAILABLE, "%s", td_status_message(why))
+                      : td_error(TD_UNAVAILABLE,
+                                 "device %s, which the step was planned for, "
+                                 "was removed",
+                                 d->name);
+  td_status_release(why);
+  return td_status_at(st, NULL, NULL, NULL, d->name);
 }
 
 /* ---- planning and compiling ---- */
@@ -196,64 +200,81 @@ static td_status *enroll(const td_compiled *c, td_participant *p,
   return p->ops->enroll(p, &roll, out);
 }
 
-/* Puts parts of one participant beside one another; counts each one's. */
-static td_status *sort_parts(td_session *s, td_compiled *c, int *counts) {
-  int n = c->plan->n_parts, at = 0;
-  td_part *parts = c->plan->parts;
-  for (int p = 0; p < s->n_participants; p++) {
-    int begin = at;
-    for (int i = at; i < n; i++) {
-      if (td_session_participant_of(s, parts[i].device) != p) continue;
-      td_part mine = parts[i];
-      parts[i] = parts[at];
-      parts[at++] = mine;
-    }
-    counts[p] = at - begin;
+/* Who has each part, retained. */
+static td_status *find_owners(td_session *s, const td_compiled *c,
+                              td_participant **owners) {
+  for (int i = 0; i < c->plan->n_parts; i++) {
+    const td_device *d = c->plan->parts[i].device;
+    owners[i] = td_members_of(&s->members, d);
+    if (!owners[i]) return td_compiled_unavailable(s, d);
   }
-  if (at == n) return NULL;
-  return td_error(TD_UNAVAILABLE, "nobody runs the part for %s",
-                  parts[at].device->name);
+  return NULL;
 }
 
-static td_status *find_receivers(td_compiled *c, const int *counts,
-                                 int participants) {
+/* Puts the parts that `who` has from `at` on beside one another; how many. */
+static int gather_parts(td_part *parts, td_participant **owners, int n, int at,
+                        const td_participant *who) {
+  int end = at;
+  for (int i = at; i < n; i++) {
+    if (owners[i] != who) continue;
+    td_part part = parts[i];
+    td_participant *owner = owners[i];
+    parts[i] = parts[end];
+    owners[i] = owners[end];
+    parts[end] = part;
+    owners[end++] = owner;
+  }
+  return end - at;
+}
+
+static td_status *find_receivers(td_compiled *c,
+                                 td_participant *const *owners) {
   if (c->n_enrollments < 2) return NULL;
   c->receivers = td_calloc((size_t)c->plan->n_edges + 1, sizeof(int32_t));
   if (!c->receivers) return td_oom();
   for (int32_t e = 0; e < c->plan->n_edges; e++) {
-    int part = 0, enrollment = 0;
     c->receivers[e] = -1;
-    for (int p = 0; p < participants; p++) {
-      for (int end = part + counts[p]; part < end; part++)
-        if (c->plan->parts[part].device == c->plan->edges[e].to)
-          c->receivers[e] = enrollment;
-      enrollment += counts[p] > 0;
+    for (int i = 0, to = 0; i < c->plan->n_parts; i++) {
+      if (owners[i] != c->participants[to]) to++;
+      if (c->plan->parts[i].device == c->plan->edges[e].to)
+        c->receivers[e] = to;
     }
   }
   return NULL;
 }
 
-static td_status *enroll_all(td_session *s, td_compiled *c, int *counts) {
-  const td_part *at = c->plan->parts;
-  TD_TRY(sort_parts(s, c, counts));
-  for (int p = 0; p < s->n_participants; at += counts[p++]) {
-    if (counts[p] == 0) continue;
-    td_participant *who = s->participants[p];
-    TD_TRY(enroll(c, who, at, counts[p], &c->enrollments[c->n_enrollments]));
-    c->participants[c->n_enrollments++] = td_participant_retain(who);
-  }
-  return find_receivers(c, counts, s->n_participants);
+/* Enrolls what `who` has of the parts from *at on, which is moved behind them.
+ */
+static td_status *enroll_with(td_compiled *c, td_participant *who,
+                              td_participant **owners, int *at) {
+  td_part *parts = c->plan->parts;
+  int n = gather_parts(parts, owners, c->plan->n_parts, *at, who);
+  if (n == 0) return NULL;
+  TD_TRY(enroll(c, who, parts + *at, n, &c->enrollments[c->n_enrollments]));
+  c->participants[c->n_enrollments++] = td_participant_retain(who);
+  *at += n;
+  return NULL;
+}
+
+/* This process comes first. */
+static td_status *enroll_all(td_session *s, td_compiled *c,
+                             td_participant **owners) {
+  int at = 0;
+  TD_TRY(enroll_with(c, td_members_here(&s->members), owners, &at));
+  while (at < c->plan->n_parts) TD_TRY(enroll_with(c, owners[at], owners, &at));
+  return find_receivers(c, owners);
 }
 
 static td_status *enroll_parts(td_session *s, td_compiled *c) {
-  size_t n = (size_t)s->n_participants;
-  int *counts = td_calloc(n, sizeof *counts);
+  size_t n = (size_t)c->plan->n_parts + 1;
+  td_participant **owners = td_calloc(n, sizeof(td_participant *));
   c->enrollments = td_calloc(n, sizeof(td_enrollment *));
   c->participants = td_calloc(n, sizeof(td_participant *));
-  td_status *st = counts && c->enrollments && c->participants
-                      ? enroll_all(s, c, counts)
-                      : td_oom();
-  td_free(counts);
+  bool room = owners && c->enrollments && c->participants;
+  td_status *st = room ? find_owners(s, c, owners) : td_oom();
+  if (td_ok(st)) st = enroll_all(s, c, owners);
+  for (size_t i = 0; owners && i < n; i++) td_participant_release(owners[i]);
+  td_free(owners);
   return st;
 }
 

@@ -65,7 +65,8 @@ bool td_compiled_uses(const td_compiled *c, const td_device *d);
 /* A device of it that was removed, or NULL; borrowed from `c`. */
 const td_device *td_compiled_lost(const td_compiled *c);
 /* What steps on such a device end with. */
-td_status *td_compiled_unavailable(const td_device *d) TD_MUST_USE;
+td_status *td_compiled_unavailable(td_session *s,
+                                   const td_device *d) TD_MUST_USE;
 /* The plan alone. Caller owns the result (td_plan_free). */
 td_status *td_compiled_plan(td_session *s, const td_signature *sig,
                             bool partial, td_plan **out) TD_MUST_USE;

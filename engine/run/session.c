@@ -55,24 +55,15 @@ static td_status *fill_options(td_session *s, const td_session_options *o) {
   return s->dump ? NULL : td_oom();
 }
 
-/* Takes ownership of `p` when it succeeds. */
-static td_status *add_participant(td_session *s, td_participant *p) {
-  size_t n = (size_t)s->n_participants + 1;
-  td_participant **list =
-      td_realloc(s->participants, n * sizeof(td_participant *));
-  if (!list) return td_oom();
-  s->participants = list;
-  list[s->n_participants++] = p;
-  return NULL;
-}
-
 static td_status *begin_alone(td_session *s) {
   uint64_t id[2] = {td_entropy(), td_entropy()};
   td_participant *here;
   s->signatures = id[0];
+  td_member *member;
   TD_TRY(td_participant_local_new(s->runtime, id, s->options.roundtrip, &here));
-  td_status *st = add_participant(s, here);
-  if (!td_ok(st)) td_participant_release(here);
+  td_status *st = td_member_new(here, NULL, 0, 0, &member);
+  td_participant_release(here);
+  if (td_ok(st) && !td_members_add(&s->members, member)) td_member_free(member);
   return st;
 }
 
@@ -107,6 +98,7 @@ td_status *td_session_begin(td_runtime *rt, td_graph *g,
   pthread_mutex_init(&s->lock, NULL);
   pthread_mutex_init(&s->plan_lock, NULL);
   td_map_init(&s->cache);
+  td_members_init(&s->members);
   td_status *st = session_init(s, options);
   if (!td_ok(st)) {
     td_session_release(s);
@@ -144,54 +136,13 @@ void td_session_release(td_session *s) {
     td_device_list_unwatch(td_runtime_device_list(s->runtime), &s->watcher);
   td_placer_free(s->placer);
   if (s->devices) td_runtime_drop_devices(s->devices, s->n_devices);
-  for (int i = 0; i < s->n_participants; i++)
-    td_participant_release(s->participants[i]);
-  for (int i = 0; i < s->n_afar; i++) td_device_release(s->afar[i]);
-  td_free(s->participants);
-  td_free(s->afar);
-  td_free(s->afar_of);
+  td_members_deinit(&s->members);
   td_free(s->dump);
   td_graph_release(s->graph);
   td_runtime_release(s->runtime);
   pthread_mutex_destroy(&s->lock);
   pthread_mutex_destroy(&s->plan_lock);
   td_free(s);
-}
-
-/* ---- participants ---- */
-
-/* Room for `n` more devices afar. */
-static td_status *more_afar(td_session *s, int n) {
-  size_t far = (size_t)s->n_afar + (size_t)n;
-  td_device **afar = td_realloc(s->afar, far * sizeof(td_device *));
-  if (afar) s->afar = afar;
-  int *of = td_realloc(s->afar_of, far * sizeof *of);
-  if (of) s->afar_of = of;
-  return afar && of ? NULL : td_oom();
-}
-
-static td_status *join(td_session *s, td_participant *p,
-                       td_device *const *devices, int n) {
-  td_status *st = more_afar(s, n);
-  if (td_ok(st)) st = add_participant(s, p);
-  if (!td_ok(st)) {
-    td_participant_release(p);
-    return st;
-  }
-  for (int i = 0; i < n; i++) {
-    TD_TRY(td_session_devices_append(s, devices[i]));
-    s->afar[s->n_afar] = td_device_retain(devices[i]);
-    s->afar_of[s->n_afar++] = s->n_participants - 1;
-  }
-  return NULL;
-}
-
-td_status *td_session_join(td_session *s, td_participant *p,
-                           td_device *const *devices, int n) {
-  pthread_mutex_lock(&s->plan_lock);
-  td_status *st = join(s, p, devices, n);
-  pthread_mutex_unlock(&s->plan_lock);
-  return st;
 }
 
 /* ---- compiling ---- */
@@ -303,7 +254,8 @@ static td_compiled *cache_get(td_session *s, const char *key, size_t len) {
   return c;
 }
 
-/* Puts `c` in, unless another thread was quicker: then that one is used. */
+/* Puts `c` in, unless another thread was quicker: then that one is used. One
+ * whose device went meanwhile stays out: nobody would come to take it away. */
 static td_status *cache_put(td_session *s, td_compiled **c) {
   td_compiled *mine = *c, *gone = NULL;
   td_status *st = NULL;
@@ -312,7 +264,7 @@ static td_status *cache_put(td_session *s, td_compiled **c) {
   if (other) {
     *c = td_compiled_retain(other);
     gone = mine;
-  } else {
+  } else if (!td_compiled_lost(mine)) {
     gone = evict_locked(s);
     mine->used = ++s->tick;
     if (td_map_putn(&s->cache, mine->key, mine->key_len, mine))
@@ -369,17 +321,6 @@ td_status *td_session_lookup(td_session *s, const td_signature *sig,
   return st;
 }
 
-/* ---- what kernels keep ---- */
-
-td_status *td_session_save_states(td_session *s, td_str *out) {
-  return s->participants[0]->ops->save(s->participants[0], out);
-}
-
-td_status *td_session_load_states(td_session *s, td_bytes from,
-                                  td_str *waiting) {
-  return s->participants[0]->ops->load(s->participants[0], from, waiting);
-}
-
 /* ---- looking inside ---- */
 
 void td_session_explain_placement(td_session *s, td_str *out) {
@@ -396,19 +337,27 @@ void td_session_explain_placement(td_session *s, td_str *out) {
   td_status_release(st);
 }
 
+static void clear_all(td_session *s) {
+  uint64_t at = 0;
+  for (td_participant *p; (p = td_members_next(&s->members, &at, NULL));) {
+    p->ops->clear(p);
+    td_participant_release(p);
+  }
+}
+
 void td_session_reset(td_session *s, const char *container) {
   if (container)
     td_resources_reset(td_runtime_resources(s->runtime), container);
   else
-    for (int i = 0; i < s->n_participants; i++)
-      s->participants[i]->ops->clear(s->participants[i]);
+    clear_all(s);
 }
 
 td_status *td_session_rename(td_session *s, const char *name, const char *to) {
   td_status *st = NULL;
-  for (int i = 0; i < s->n_participants; i++) {
-    td_participant *p = s->participants[i];
+  uint64_t at = 0; /* who is lost has no variables any more */
+  for (td_participant *p; (p = td_members_next(&s->members, &at, NULL));) {
     st = td_status_first(st, p->ops->rename(p, name, to));
+    td_participant_release(p);
   }
   if (to) td_session_drop_cache(s);
   return st;

@@ -37,7 +37,22 @@ static td_status *take_new(td_session *s) {
   return st;
 }
 
+/* The placer hears of devices that were lost since the last plan. */
+static void tell_losses(td_session *s) {
+  td_status *why;
+  uint64_t losses = __atomic_load_n(&s->members.losses, __ATOMIC_ACQUIRE);
+  if (losses == s->losses_told) return;
+  for (int32_t i = 0; i < s->n_devices; i++) {
+    if (!s->devices[i] || !td_device_gone(s->devices[i])) continue;
+    if (!td_members_has(&s->members, s->devices[i], &why) || !why) continue;
+    td_placer_lose_device(s->placer, i, why);
+    td_status_release(why);
+  }
+  s->losses_told = losses;
+}
+
 td_status *td_session_devices_refresh(td_session *s) {
+  tell_losses(s);
   td_device_list *list = td_runtime_device_list(s->runtime);
   uint64_t version = __atomic_load_n(&list->version, __ATOMIC_ACQUIRE);
   if (version == s->devices_version) return NULL;
@@ -54,7 +69,8 @@ td_status *td_session_list_devices(td_session *s, td_device ***out,
   td_status *st = td_session_devices_refresh(s);
   td_device **all = td_calloc((size_t)s->n_devices + 1, sizeof *all);
   for (int32_t i = 0; all && i < s->n_devices; i++)
-    if (s->devices[i]) all[n++] = td_device_retain(s->devices[i]);
+    if (s->devices[i] && !td_device_gone(s->devices[i]))
+      all[n++] = td_device_retain(s->devices[i]);
   pthread_mutex_unlock(&s->plan_lock);
   if (!all && td_ok(st)) st = td_oom();
   if (td_ok(st)) {
@@ -72,8 +88,18 @@ void td_session_devices_close(td_session *s, int32_t i, bool drop) {
   s->devices[i] = NULL;
 }
 
+/* What is lost is not gone for good. */
+static bool is_lost(td_session *s, const td_device *d) {
+  td_status *why;
+  bool lost = td_members_has(&s->members, d, &why);
+  td_status_release(why);
+  return lost;
+}
+
 void td_session_devices_sweep(td_session *s) {
-  for (int32_t i = 0; i < s->n_devices; i++)
-    if (s->devices[i] && td_device_gone(s->devices[i]))
+  for (int32_t i = 0; i < s->n_devices; i++) {
+    td_device *d = s->devices[i];
+    if (d && td_device_gone(d) && !is_lost(s, d))
       td_session_devices_close(s, i, false);
+  }
 }

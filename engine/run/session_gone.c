@@ -21,9 +21,10 @@ static td_session_step *find_step(td_session *s, const td_device *d) {
   return step;
 }
 
-static void stop_steps(td_session *s, const td_device *d) {
+void td_session_stop_device(td_session *s, const td_device *d) {
+  td_session_forget_device(s, d);
   for (td_session_step *step; (step = find_step(s, d));) {
-    td_session_step_cancel(step, td_compiled_unavailable(d));
+    td_session_step_cancel(step, td_compiled_unavailable(s, d));
     td_session_step_release(step);
   }
 }
@@ -34,14 +35,13 @@ static void gone(void *arg, td_device *d, bool drop) {
   int32_t i = td_session_devices_find(s, d);
   if (i >= 0) td_session_devices_close(s, i, drop);
   pthread_mutex_unlock(&s->plan_lock);
-  td_session_forget_device(s, d);
-  stop_steps(s, d);
-  td_participant *here = s->participants[0];
+  td_session_stop_device(s, d);
+  td_participant *here = td_members_here(&s->members);
   if (drop) here->ops->drop(here, d);
 }
 
 static void lives(void *arg, const td_device *d, td_str *names) {
-  td_participant *here = ((td_session *)arg)->participants[0];
+  td_participant *here = td_members_here(&((td_session *)arg)->members);
   here->ops->lives(here, d, names);
 }
 

@@ -1,11 +1,14 @@
 /* session_impl.h - a session, for what runs its signatures.
  *
  *   participant.h   who runs the parts of a plan         td_participant
- *   compiled.c      plans and enrolls a signature        td_compiled
+ *   members.c       who takes part in a session          td_members
  *   session_devices.c  the devices of a session
+ *   compiled.c      plans and enrolls a signature        td_compiled
  *   session.c       the session, its cache of those      td_session
+ *   session_states.c   what kernels keep, as bytes
  *   session_step.c  one run of a compiled signature      td_session_step
  *   session_gone.c  making one, which watches for devices that go
+ *   session_members.c  participants that come, leave and are lost
  *   session_run.c   the calls that run steps and end them all
  *   callable.c, async.c, loop.c, partial.c   other ways to run
  *
@@ -19,6 +22,7 @@
 
 #include "engine/base/map.h"
 #include "engine/run/device_list.h"
+#include "engine/run/members.h"
 #include "engine/run/session_step.h"
 
 /* What goes on in a session until it is closed: a loop of steps. Embedded in
@@ -41,10 +45,8 @@ struct td_session {
   int n_devices;           /* plan_lock */
   uint64_t devices_version; /* plan_lock: of the runtime's list */
   td_device_watcher watcher;
-  td_participant **participants; /* [0] is this process; owned */
-  td_device **afar;   /* devices of the others, retained ... */
-  int *afar_of;       /* ... and whose each is */
-  int n_participants, n_afar;
+  td_members members;
+  uint64_t losses_told; /* plan_lock: members.losses that the placer knows of */
   uint64_t steps_begun; /* atomic: the number of the last step */
   uint64_t signatures;  /* atomic: the last td_roll.signature; it begins at
                            random, since others of the process count too */
@@ -72,23 +74,13 @@ td_status *td_session_compile(td_session *s, const td_signature *sig,
 /* session.c: from the cache, compiled on a miss. Caller owns the result. */
 td_status *td_session_lookup(td_session *s, const td_signature *sig,
                              td_compiled **out) TD_MUST_USE;
-/* Index of the participant that has the device. */
-static inline int td_session_participant_of(const td_session *s,
-                                            const td_device *d) {
-  for (int i = 0; i < s->n_afar; i++)
-    if (s->afar[i] == d) return s->afar_of[i];
-  return 0;
-}
-/* session.c: `p` takes part from now on, with its devices, which are appended
- * to those of the session; while no other thread uses the session. Retains the
- * devices, takes ownership of `p`, which is the session's even where memory ran
- * out half way. */
-td_status *td_session_join(td_session *s, td_participant *p,
-                           td_device *const *devices, int n) TD_MUST_USE;
 /* session.c: what is refused once the session is closed. */
 td_status *td_session_closed_error(void) TD_MUST_USE;
 /* session.c: what was planned for `d` leaves the cache. */
 void td_session_forget_device(td_session *s, const td_device *d);
+/* session_gone.c: the same, and the steps that it has a part of are cancelled;
+ * `d` is marked as gone. */
+void td_session_stop_device(td_session *s, const td_device *d);
 /* session.c: empties the cache. */
 void td_session_drop_cache(td_session *s);
 /* session_run.c: from now on `g` is ended with the session. FAILED_PRECONDITION

@@ -45,13 +45,27 @@ bool td_session_runs(td_session *s, const td_caller *caller) {
   return step != NULL;
 }
 
-void td_session_why(td_session *s, td_str *out) {
+/* The newest running step whose number is below `number`, retained, or NULL. */
+static td_session_step *step_below(td_session *s, uint64_t number) {
+  td_session_step *found = NULL;
   pthread_mutex_lock(&s->lock);
-  for (td_session_step *step = s->running; step; step = step->next) {
-    td_str_addf(out, "step %llu:\n", (unsigned long long)step->number);
-    td_session_step_why(step, out);
-  }
+  for (td_session_step *step = s->running; step; step = step->next)
+    if (step->number < number && (!found || step->number > found->number))
+      found = step;
+  if (found) __atomic_fetch_add(&found->refs, 1, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&s->lock);
+  return found;
+}
+
+/* Participants are asked without a lock: some ask others. */
+void td_session_why(td_session *s, td_str *out) {
+  uint64_t number = UINT64_MAX;
+  for (td_session_step *step; (step = step_below(s, number));) {
+    number = step->number;
+    td_str_addf(out, "step %llu:\n", (unsigned long long)number);
+    td_session_step_why(step, out);
+    td_session_step_release(step);
+  }
 }
 
 /* ---- the end ---- */
@@ -117,6 +131,8 @@ void td_session_close(td_session *s) {
   }
   pthread_mutex_unlock(&s->lock);
   td_session_drop_cache(s);
-  for (int i = 0; i < s->n_participants; i++)
-    s->participants[i]->ops->close(s->participants[i]);
+  for (td_participant *p; (p = td_members_close(&s->members));) {
+    p->ops->close(p);
+    td_participant_release(p);
+  }
 }

@@ -40,7 +40,7 @@ static td_status *list(td_session_step *step, td_session *s) {
   }
   pthread_mutex_unlock(&s->lock);
   if (closed) return td_session_closed_error();
-  return lost ? td_compiled_unavailable(lost) : NULL;
+  return lost ? td_compiled_unavailable(s, lost) : NULL;
 }
 
 static void fill_options(td_session_step *step, const td_step_options *o) {

@@ -5,6 +5,7 @@
 #include "engine/device/kernel_start.h"
 #include "engine/device/kernel_table.h"
 #include "engine/graph/build.h"
+#include "engine/plan/placer_impl.h"
 
 /* "a=CPU:0 b=CPU:1", in order of nodes; "-" for nowhere. */
 static void assert_places(world *w, const char *want) {
@@ -435,6 +436,108 @@ static void test_many_come_and_go(void **state) {
   free_world(&w);
 }
 
+static td_status *dead(void) {
+  return td_error(TD_ABORTED, "task 1 died");
+}
+
+/* Nothing moves away from a device that is lost, and what would be placed there
+ * is; who needs it fails until it is back, whatever another may do. */
+static void test_lost(void **state) {
+  (void)state;
+  world w = new_world("CC");
+  td_plan *p;
+  w.soft = true;
+  add(&w, "v", "PlanVar", "@c1");
+  add(&w, "read", "PlanRead", "v");
+  add(&w, "a", "PlanSource", "@c0");
+  add(&w, "b", "PlanNeg", "a @c1");
+  add(&w, "id", "Identity", "b");
+  extend(&w);
+  td_status *why = dead();
+  td_placer_lose_device(w.placer, 1, why);
+  td_placer_lose_device(w.placer, 1, why);
+  td_status_release(why);
+  add(&w, "c", "PlanNeg", "a @c1");
+  add(&w, "set", "PlanUpdate", "v a");
+  FAILS(td_placer_extend(w.placer, w.g), TD_UNAVAILABLE, "task 1 died");
+  FAILS(plan(&w, "", "read", &p), TD_UNAVAILABLE,
+        "it must be with PlanVar \"v\", which is on CPU:1 for good, and task 1 "
+        "died");
+  FAILS(plan(&w, "", "id", &p), TD_UNAVAILABLE, "it is on CPU:1, and task 1");
+  FAILS(plan(&w, "", "c", &p), TD_UNAVAILABLE, "it is on CPU:1, and task 1");
+  OK(plan(&w, "", "a", &p));
+  td_plan_free(p);
+  assert_places(&w, "v=- read=- a=CPU:0 b=- id=- c=- set=-");
+  assert_explains(&w, "PlanNeg (c) -> CPU:1: lost; it is placed there as asks");
+  td_device *back = new_cpu(1);
+  OK(td_placer_replace_device(w.placer, 1, back));
+  td_device_release(w.devices[1]);
+  w.devices[1] = back;
+  assert_places(&w, "v=CPU:1 read=CPU:1 a=CPU:0 b=CPU:1 id=CPU:1 c=CPU:1 "
+                    "set=CPU:1");
+  OK(plan(&w, "", "id", &p));
+  td_plan_free(p);
+  free_world(&w);
+}
+
+/* Nodes out of functions as all others. */
+static void test_lost_for_inlined(void **state) {
+  (void)state;
+  world w = new_world("CC");
+  td_node *n = add(&w, "n", "PlanSource", "@c1");
+  extend(&w);
+  td_status *why = dead();
+  td_placer_lose_device(w.placer, 1, why);
+  td_status_release(why);
+  FAILS(td_placer_choose_inlined(w.placer, n, 0), TD_UNAVAILABLE,
+        "it is on CPU:1, and task 1 died");
+  n = add(&w, "m", "PlanSource", "");
+  OK(td_placer_choose_inlined(w.placer, n, 0));
+  free_world(&w);
+}
+
+/* A device that comes back has the kernels that it has then. */
+static void test_back_with_others(void **state) {
+  static const td_kernel_offer fewer[] = {{"PlanVar", NULL}, {"PlanNeg", NULL}};
+  (void)state;
+  world w = new_world("C");
+  td_device far = fake, back = fake;
+  td_plan *p;
+  w.soft = true;
+  far.kernels = back.kernels = "CPU";
+  OK(td_kernel_table_new(fewer, TD_COUNT(fewer), &back.table));
+  placer_of(&w);
+  add_device(&w, &far);
+  add(&w, "v", "PlanVar", "@f");
+  add(&w, "read", "PlanRead", "v");
+  add(&w, "a", "PlanSource", "@f");
+  add(&w, "b", "PlanMatMul", "a a @f");
+  add(&w, "u", "PlanVar", "@f");
+  extend(&w);
+  assert_places(&w, "v=FAKE:0 read=FAKE:0 a=FAKE:0 b=FAKE:0 u=FAKE:0");
+  w.devices[1] = &back;
+  for (int64_t nth = 1;; nth++) { /* without memory nothing has changed */
+    td_mem_fail(nth, true);
+    td_status *s = td_placer_replace_device(w.placer, 1, &back);
+    td_mem_fail(0, false);
+    if (td_ok(s)) break;
+    FAILS(s, TD_RESOURCE_EXHAUSTED, "");
+    assert_places(&w, "v=FAKE:0 read=FAKE:0 a=FAKE:0 b=FAKE:0 u=FAKE:0");
+  }
+  extend(&w);
+  assert_places(&w, "v=- read=- a=- b=CPU:0 u=FAKE:0");
+  FAILS(
+      plan(&w, "", "read", &p), TD_UNAVAILABLE,
+      "which is on FAKE:0 for good, and the device came back without kernels");
+  OK(td_placer_replace_device(w.placer, 1, &far));
+  w.devices[1] = &far;
+  extend(&w);
+  assert_places(&w, "v=FAKE:0 read=FAKE:0 a=FAKE:0 b=FAKE:0 u=FAKE:0");
+  td_kernel_table_release(back.table);
+  w.n_devices = 1;
+  free_world(&w);
+}
+
 /* A device elsewhere is placed on by the table of kernels that it sent, which
  * need not be those of this process. */
 static void test_elsewhere(void **state) {
@@ -552,6 +655,9 @@ int main(void) {
       cmocka_unit_test(test_added_where_one_was_missed),
       cmocka_unit_test(test_removed),
       cmocka_unit_test(test_many_come_and_go),
+      cmocka_unit_test(test_lost),
+      cmocka_unit_test(test_lost_for_inlined),
+      cmocka_unit_test(test_back_with_others),
       cmocka_unit_test(test_elsewhere),
       cmocka_unit_test(test_change_without_memory),
       cmocka_unit_test(test_tasks),

@@ -10,6 +10,7 @@
 #include "engine/run/async.h"
 #include "engine/run/participant.h"
 #include "engine/run/session_impl.h"
+#include "engine/run/session_members.h"
 
 #define FAR "/job:far/replica:0/task:1"
 

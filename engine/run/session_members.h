@@ -1,0 +1,56 @@
+/* session_members.h - other processes take part in a session.
+ *
+ * For who brings them (engine/remote): they come and go while steps run and
+ * other threads plan. To join, leave and rejoin waits for a plan that is being
+ * made; to lose waits for nothing. All of them call participants (forget,
+ * cancel, close) on the thread that they are called on, without a lock.
+ *
+ * Who names a participant holds a share of it. A device that is handed in is of
+ * this session alone: it is marked as gone when it goes (td_device.gone), and is
+ * not handed in again.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_SESSION_MEMBERS_H
+#define TD_SESSION_MEMBERS_H
+
+#include "engine/run/participant.h"
+#include "engine/run/session.h"
+
+TD_BEGIN
+
+/* `p` takes part from now on, with its devices, which are appended to those of
+ * the session. ALREADY_EXISTS when its task or one of these is there, a lost one
+ * too; FAILED_PRECONDITION once the session is closed. Then nothing changes.
+ * Retains the devices, takes ownership of `p`, also when it fails; one that the
+ * session has had is closed before it is let go, one that it refused is not. */
+td_status *td_session_join(td_session *s, td_participant *p,
+                           td_device *const *devices, int n) TD_MUST_USE;
+
+/* `p` takes no part any more: its devices go as with td_runtime_remove_device,
+ * and it is closed. Where variables live there, FAILED_PRECONDITION names them
+ * and nothing changes, unless `drop`. NOT_FOUND when it takes no part, or
+ * not any more. */
+td_status *td_session_leave(td_session *s, td_participant *p,
+                            bool drop) TD_MUST_USE;
+
+/* The process of `p` died or was fenced: its devices cannot be had until it is
+ * back. What was placed there stays, what asks for them is placed there, and who
+ * needs them fails with UNAVAILABLE and the message of `why`, which names the
+ * task: "/job:worker/task:1 died: no sign of life for 5 s". Steps that use them
+ * are cancelled with that. The first reason counts. Nothing when `p` takes no
+ * part, or not yet: who joins looks afterwards whether it lives. Takes ownership
+ * of `why`. */
+void td_session_lose(td_session *s, td_participant *p, td_status *why);
+
+/* The task of `was` is back as `p`: a new process, with nothing of what the old
+ * one kept. Devices of the same names take the places of the old ones and what
+ * is bound to these; others are appended; those that did not come back stay
+ * lost. `was` is lost first if it is not, and closed. When it fails, as join
+ * does, or with NOT_FOUND, `was` stays, lost, and `p` is let go. Retains the
+ * devices, takes ownership of `p`. */
+td_status *td_session_rejoin(td_session *s, td_participant *was,
+                             td_participant *p, td_device *const *devices,
+                             int n) TD_MUST_USE;
+
+TD_END
+#endif
