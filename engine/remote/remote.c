@@ -4,6 +4,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/entropy.h"
 #include "engine/remote/cells.h"
+#include "engine/remote/piece_cache.h"
 #include "engine/remote/remote_impl.h"
 
 enum { DRAIN_MOST = 256 };
@@ -253,6 +254,7 @@ static td_status *init(td_remote *r, const td_remote_options *o) {
   TD_TRY(copy(o->public_key, &r->public_key));
   TD_TRY(copy(o->advertise, &r->advertise));
   TD_TRY(copy(o->advertise_data, &r->advertise_data));
+  if (o->serve && !(r->pieces = td_piece_cache_new(0, 0))) return td_oom();
   return o->thread ? td_pump_start(r) : NULL;
 }
 
@@ -327,6 +329,7 @@ void td_remote_release(td_remote *r) {
   td_vec_free(&r->hosted);
   td_vec_free(&r->masters);
   r->channel->ops->free(r->channel);
+  td_piece_cache_free(r->pieces);
   td_runtime_release(r->runtime);
   td_free(r->public_key);
   td_free(r->advertise);

@@ -47,6 +47,7 @@ struct td_remote {
   uint64_t last_number;   /* of offers, questions, handles */
   int64_t ticked;         /* when, last */
   int64_t patient;        /* nobody is judged before */
+  struct td_piece_cache *pieces; /* of graphs of others */
   uint64_t steps;         /* run for others */
   bool closed;
   td_waiter news; /* of who waits for an answer */

@@ -1,0 +1,549 @@
+/* master.c - who takes part in a session of ours, and how they come and go.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/entropy.h"
+#include "engine/remote/cells.h"
+#include "engine/remote/master_impl.h"
+
+#define LEASE INT64_C(10000000000)  /* ns: how long a worker waits for us */
+#define ATTACH INT64_C(10000000000) /* ns */
+
+/* ---- finding ------------------------------------------------------------- */
+
+static td_master *find_session(td_remote *r, const td_session *s) {
+  for (size_t i = 0; i < r->masters.len; i++)
+    if (r->masters.at[i]->session == s) return r->masters.at[i];
+  return NULL;
+}
+
+static td_master *find_id(td_remote *r, uint64_t high, uint64_t low) {
+  for (size_t i = 0; i < r->masters.len; i++)
+    if (r->masters.at[i]->id.high == high && r->masters.at[i]->id.low == low)
+      return r->masters.at[i];
+  return NULL;
+}
+
+td_member *td_member_of_peer(td_master *m, const td_peer *p) {
+  for (size_t i = 0; i < m->members.len; i++)
+    if (m->members.at[i] && m->members.at[i]->peer == p)
+      return m->members.at[i];
+  return NULL;
+}
+
+int32_t td_master_task_of(const td_master *m, const td_device *d) {
+  for (size_t i = 0; i < m->members.len; i++) {
+    const td_member *w = m->members.at[i];
+    for (size_t k = 0; w && k < w->peer->devices.len; k++)
+      if (w->peer->devices.at[k] == d) return w->place;
+  }
+  return 0;
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void master_release(td_master *m) {
+  td_remote *r = m->of;
+  if (--m->refs > 0) return;
+  for (size_t i = 0; i < r->masters.len; i++)
+    if (r->masters.at[i] == m) r->masters.at[i] = r->masters.at[--r->masters.len];
+  td_vec_free(&m->members);
+  td_free(m);
+}
+
+static td_status *master_new(td_remote *r, td_session *s, td_master **out) {
+  td_master *m = td_calloc(1, sizeof *m);
+  if (!m || !td_vec_push(&r->masters, m)) {
+    td_free(m);
+    return td_oom();
+  }
+  m->refs = 1;
+  m->of = r;
+  m->session = s;
+  m->id = (td_session_id){td_entropy(), td_entropy() | 1};
+  *out = m;
+  return NULL;
+}
+
+void td_member_retain(td_member *m) {
+  td_participant_retain(&m->base);
+}
+
+/* The last share may go anywhere: what is left is done after a turn. */
+static void free_later(td_task *task) {
+  td_member *m = (td_member *)((char *)task - offsetof(td_member, lost_task));
+  td_remote *r = m->master->of;
+  td_remote_enter(r);
+  td_peer_release(m->peer);
+  master_release(m->master);
+  td_status_release(m->error);
+  td_free(m->task);
+  td_free(m);
+  td_remote_leave(r);
+  td_remote_release(r);
+}
+
+/* Of a thread of the pool: the caller may be inside of the turn, or hold a lock
+ * of the session. */
+static void free_member(td_participant *p) {
+  td_member *m = (td_member *)p;
+  td_remote_retain(m->master->of);
+  m->lost_task.run = free_later;
+  td_pool_submit(&m->lost_task);
+}
+
+void td_member_release(td_member *m) {
+  td_participant_release(&m->base);
+}
+
+td_status *td_member_send(td_member *m, td_lane lane, td_head *head,
+                          td_frame *frames, int n) {
+  head->session_high = m->master->id.high;
+  head->session_low = m->master->id.low;
+  return td_peer_send(m->peer, lane, head, frames, n);
+}
+
+/* ---- OPEN ---------------------------------------------------------------- */
+
+static char *text(const char *s) {
+  return (char *)(s ? s : "");
+}
+
+static bool task_out(td_arena *a, Td__Remote__Open *o, const char *task,
+                     uint64_t incarnation, const char *control,
+                     const char *data, const char *key) {
+  Td__Remote__Task *t = td_arena_alloc(a, sizeof *t);
+  if (!t) return false;
+  td__remote__task__init(t);
+  t->task = text(task);
+  t->incarnation = incarnation;
+  t->control = text(control);
+  t->data = text(data);
+  t->key = text(key);
+  o->task[o->n_task++] = t;
+  return true;
+}
+
+static bool view_out(const td_master *m, td_arena *a, Td__Remote__Open *o) {
+  td_remote *r = m->of;
+  o->task = td_arena_alloc(a, (m->members.len + 1) * sizeof *o->task);
+  if (!o->task) return false;
+  bool ok = task_out(a, o, td_runtime_place(r->runtime), r->incarnation,
+                     td_remote_address(r), r->advertise_data, r->public_key);
+  for (size_t i = 0; ok && i < m->members.len; i++) {
+    const td_peer *p = m->members.at[i]->peer;
+    ok = task_out(a, o, p->task, p->incarnation, p->control, p->data, p->key);
+  }
+  return ok;
+}
+
+static void say_open(td_member *w) {
+  td_arena a;
+  td_head head;
+  Td__Remote__Open body = TD__REMOTE__OPEN__INIT;
+  td_arena_init(&a);
+  td_head_init(&head, NULL);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_OPEN;
+  head.open = &body;
+  body.view = w->master->view;
+  body.lease = LEASE;
+  w->said = td_clock_now();
+  if (view_out(w->master, &a, &body))
+    td_status_release(td_member_send(w, TD_LANE_CONTROL, &head, NULL, 0));
+  td_arena_deinit(&a);
+}
+
+static void say_close(td_member *w) {
+  td_head head;
+  Td__Remote__Handles body = TD__REMOTE__HANDLES__INIT;
+  td_head_init(&head, NULL);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_CLOSE;
+  head.close = &body;
+  w->said = td_clock_now();
+  td_status_release(td_member_send(w, TD_LANE_CONTROL, &head, NULL, 0));
+}
+
+/* Everybody hears of everybody. */
+static void new_view(td_master *m) {
+  m->view++;
+  for (size_t i = 0; i < m->members.len; i++) {
+    td_member *w = m->members.at[i];
+    if (w->state == TD_MEMBER_OPENING || w->state == TD_MEMBER_OPEN)
+      say_open(w);
+  }
+}
+
+static void opened(td_member *w, const Td__Remote__Answer *a) {
+  td_status *s = td_wire_status_in(a->status, w->task);
+  if (!td_ok(s)) {
+    td_status_release(w->error);
+    w->error = s;
+    if (w->state == TD_MEMBER_OPENING) w->state = TD_MEMBER_ENDED;
+  } else {
+    if (a->id > w->opened) w->opened = a->id;
+    if (w->state == TD_MEMBER_OPENING) w->state = TD_MEMBER_OPEN;
+  }
+  td_waiter_wake(&w->master->of->news);
+}
+
+/* ---- ending -------------------------------------------------------------- */
+
+/* After the turn: the session hears that a process is gone. */
+static void tell(td_task *task) {
+  td_member *w = (td_member *)((char *)task - offsetof(td_member, lost_task));
+  td_remote *r = w->master->of;
+  td_session_lose(w->master->session, &w->base, td_status_retain(w->error));
+  td_remote_enter(r);
+  td_session_release(w->master->session);
+  td_member_release(w);
+  td_remote_leave(r);
+  td_remote_release(r);
+}
+
+/* When the last of them has ended the view is of no use, and keeps nobody. */
+static void drop_view(td_master *m) {
+  for (size_t i = 0; i < m->members.len; i++)
+    if (m->members.at[i]->state != TD_MEMBER_ENDED ||
+        !m->members.at[i]->joined)
+      return;
+  while (m->members.len > 0)
+    td_member_release(m->members.at[--m->members.len]);
+}
+
+/* Its process is dead, or it let go of the session. Takes ownership of `why`. */
+static void lost(td_member *w, td_status *why) {
+  if (w->state == TD_MEMBER_ENDED) {
+    td_status_release(why);
+    return;
+  }
+  bool was_open = w->state == TD_MEMBER_OPEN;
+  w->state = TD_MEMBER_ENDED;
+  td_status_release(w->error);
+  w->error = td_status_retain(why);
+  td_portions_dead(w, td_status_retain(why));
+  td_rolls_fail(w, why);
+  td_questions_fail(w);
+  if (was_open && w->joined && !w->told) {
+    w->told = true;
+    w->lost_task.run = tell;
+    td_member_retain(w);
+    td_session_retain(w->master->session);
+    td_remote_retain(w->master->of);
+    td_remote_after(w->master->of, &w->lost_task);
+  }
+  td_waiter_wake(&w->master->of->news);
+  drop_view(w->master);
+}
+
+static void say_fence(td_member *to, const td_member *dead) {
+  td_head head;
+  Td__Remote__Fence body = TD__REMOTE__FENCE__INIT;
+  td_head_init(&head, NULL);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_FENCE;
+  head.fence = &body;
+  body.task = dead->task;
+  body.incarnation = dead->peer->incarnation;
+  if (!TD_BUG(TD_BUG_NO_FENCE))
+    td_status_release(td_member_send(to, TD_LANE_CONTROL, &head, NULL, 0));
+}
+
+static void fence(td_member *dead) {
+  td_master *m = dead->master;
+  for (size_t i = 0; i < m->members.len; i++)
+    if (m->members.at[i]->state == TD_MEMBER_OPEN)
+      say_fence(m->members.at[i], dead);
+}
+
+void td_master_peer_changed(td_remote *r, td_peer *p) {
+  for (size_t i = r->masters.len; i-- > 0;) {
+    if (i >= r->masters.len) continue;
+    td_master *m = r->masters.at[i];
+    td_member *w = td_member_of_peer(m, p);
+    if (!w || w->state == TD_MEMBER_ENDED) continue;
+    if (p->health.state == TD_DEAD) {
+      td_status *why = p->error ? td_status_retain(p->error)
+                                : td_error(TD_UNAVAILABLE, "%s is gone",
+                                           p->task);
+      m->refs++;
+      lost(w, td_status_at(why, NULL, NULL, NULL, w->task));
+      fence(w);
+      master_release(m);
+    } else if (w->state == TD_MEMBER_JOINING && p->welcomed) {
+      w->state = TD_MEMBER_OPENING;
+      td_waiter_wake(&r->news);
+    }
+  }
+}
+
+/* The participant's: the session is closed. */
+static void close_member(td_participant *p) {
+  td_member *w = (td_member *)p;
+  td_remote *r = td_member_remote(w);
+  td_remote_retain(r);
+  td_remote_enter(r);
+  if (w->state == TD_MEMBER_OPEN || w->state == TD_MEMBER_OPENING) {
+    w->state = TD_MEMBER_CLOSING;
+    say_close(w);
+  }
+  td_remote_leave(r);
+  td_remote_release(r);
+}
+
+/* It has nothing of the session any more. */
+static void closed(td_member *w) {
+  if (w->state == TD_MEMBER_CLOSING)
+    lost(w, td_error(TD_CANCELLED, "the session is closed"));
+}
+
+void td_master_close_all(td_remote *r) {
+  for (size_t i = r->masters.len; i-- > 0;) {
+    if (i >= r->masters.len) continue;
+    td_master *m = r->masters.at[i];
+    m->refs++;
+    for (size_t k = 0; k < m->members.len; k++)
+      lost(m->members.at[k],
+           td_error(TD_UNAVAILABLE, "this process takes part in nothing any "
+                                    "more"));
+    master_release(m);
+  }
+}
+
+/* ---- the clock ----------------------------------------------------------- */
+
+static void tick_member(td_member *w, int64_t now) {
+  if (w->state == TD_MEMBER_OPENING && now - w->said >= TD_HEALTH_BEAT)
+    say_open(w);
+  if (w->state == TD_MEMBER_CLOSING && now - w->said >= TD_HEALTH_BEAT)
+    say_close(w);
+  if (w->state != TD_MEMBER_OPEN) return;
+  if (w->opened < w->master->view && now - w->said >= TD_HEALTH_BEAT)
+    say_open(w);
+  td_rolls_tick(w, now);
+  td_portions_tick(w, now);
+}
+
+void td_master_tick(td_remote *r, int64_t now) {
+  for (size_t i = 0; i < r->masters.len; i++)
+    for (size_t k = 0; k < r->masters.at[i]->members.len; k++)
+      tick_member(r->masters.at[i]->members.at[k], now);
+}
+
+/* ---- messages ------------------------------------------------------------ */
+
+static void member_message(td_member *w, td_message *m) {
+  const td_head *d = m->head;
+  switch (d->body_case) {
+  case TD__REMOTE__MESSAGE__BODY_OPENED: opened(w, d->opened); break;
+  case TD__REMOTE__MESSAGE__BODY_NEED: td_roll_needed(w, d->need); break;
+  case TD__REMOTE__MESSAGE__BODY_REGISTERED:
+    td_roll_registered(w, d->registered);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_DONE: td_portion_done(w, m); break;
+  case TD__REMOTE__MESSAGE__BODY_TENSOR: td_portion_value(w, m); break;
+  case TD__REMOTE__MESSAGE__BODY_ABORT: td_portion_aborted(w, d->abort); break;
+  case TD__REMOTE__MESSAGE__BODY_LOG: td_portion_printed(w, d->log); break;
+  case TD__REMOTE__MESSAGE__BODY_ANSWER: td_member_answered(w, d->answer); break;
+  case TD__REMOTE__MESSAGE__BODY_CLOSED: closed(w); break;
+  case TD__REMOTE__MESSAGE__BODY_STALE:
+    if (w->state == TD_MEMBER_OPEN)
+      lost(w, td_error(TD_UNAVAILABLE,
+                       "%s has dropped the session: it heard nothing of us "
+                       "for %.0f s, or was told that we are dead",
+                       w->task, (double)LEASE * 1e-9));
+    break;
+  default: break;
+  }
+}
+
+bool td_master_message(td_peer *p, td_message *m) {
+  td_master *s = find_id(p->of, m->head->session_high, m->head->session_low);
+  td_member *w = s ? td_member_of_peer(s, p) : NULL;
+  if (!w) return false;
+  td_member_retain(w);
+  member_message(w, m);
+  td_member_release(w);
+  return true;
+}
+
+/* ---- attaching ----------------------------------------------------------- */
+
+static const td_participant_ops ops = {.enroll = td_member_enroll,
+                                       .forget = td_member_forget,
+                                       .cost = td_member_cost,
+                                       .costs = td_member_costs,
+                                       .begin = td_member_begin,
+                                       .start = td_member_start,
+                                       .cancel = td_member_cancel,
+                                       .deliver = td_member_deliver,
+                                       .why = td_member_why,
+                                       .reset = td_member_reset,
+                                       .end = td_member_end,
+                                       .pump = td_member_pump,
+                                       .rename = td_member_rename,
+                                       .lives = td_member_lives,
+                                       .drop = td_member_drop,
+                                       .save = td_member_save,
+                                       .load = td_member_load,
+                                       .clear = td_member_clear,
+                                       .close = close_member,
+                                       .free = free_member};
+
+static td_status *member_new(td_master *m, td_peer *p, td_member **out) {
+  td_member *w = td_calloc(1, sizeof *w);
+  if (!w) return td_oom();
+  w->base.ops = &ops;
+  w->base.refs = 1;
+  w->base.session[0] = m->id.high;
+  w->base.session[1] = m->id.low;
+  w->master = m;
+  w->peer = td_peer_retain(p);
+  w->state = p->welcomed ? TD_MEMBER_OPENING : TD_MEMBER_JOINING;
+  m->refs++;
+  *out = w;
+  return NULL;
+}
+
+static td_status *begin(td_remote *r, td_session *s, const td_dial *to,
+                        td_member **out) {
+  td_master *m = find_session(r, s);
+  bool fresh = !m;
+  td_peer *p;
+  if (!m) TD_TRY(master_new(r, s, &m));
+  td_status *st = td_peer_dial(r, to, &p);
+  if (td_ok(st)) {
+    if (td_member_of_peer(m, p))
+      st = td_error(TD_ALREADY_EXISTS, "%s is attached already", p->task);
+    else
+      st = member_new(m, p, out);
+    td_peer_release(p);
+  }
+  if (fresh) master_release(m);
+  return st;
+}
+
+/* A member's place in the view is for good. */
+static td_status *take_place(td_member *w) {
+  td_master *m = w->master;
+  w->task = td_strdup(w->peer->task);
+  if (!w->task) return td_oom();
+  w->base.task = w->task;
+  for (size_t i = 0; i < m->members.len; i++)
+    if (strcmp(m->members.at[i]->task, w->task) == 0 &&
+        m->members.at[i]->state != TD_MEMBER_ENDED)
+      return td_error(TD_ALREADY_EXISTS,
+                      "the session has a task %s already; give this worker "
+                      "another number (tide worker --task N)",
+                      w->task);
+  if (!td_vec_push(&m->members, w)) return td_oom();
+  td_member_retain(w); /* the view's */
+  w->place = (int32_t)m->members.len;
+  return NULL;
+}
+
+typedef struct attaching {
+  td_member *w;
+  bool placed;
+} attaching;
+
+/* It goes on by itself from one state to the next; a place is taken when its
+ * name is known. */
+static bool is_decided(void *arg) {
+  attaching *a = arg;
+  td_member *w = a->w;
+  td_remote *r = w->master->of;
+  td_remote_enter(r);
+  if (w->peer->health.state == TD_DEAD && w->state != TD_MEMBER_ENDED) {
+    w->state = TD_MEMBER_ENDED;
+    w->error = td_status_retain(w->peer->error);
+  }
+  if (w->state == TD_MEMBER_JOINING && w->peer->welcomed)
+    w->state = TD_MEMBER_OPENING;
+  if (w->state == TD_MEMBER_OPENING && !a->placed) {
+    td_status *s = take_place(w);
+    a->placed = td_ok(s);
+    if (td_ok(s)) {
+      new_view(w->master);
+    } else {
+      w->state = TD_MEMBER_ENDED;
+      w->error = s;
+    }
+  }
+  bool decided = w->state == TD_MEMBER_OPEN || w->state == TD_MEMBER_ENDED;
+  td_remote_leave(r);
+  return decided;
+}
+
+/* Why it came to nothing. Caller owns the result. */
+static td_status *why_not(const td_member *w, const td_attach_options *o,
+                          bool late) {
+  const td_peer *p = w->peer;
+  if (w->state == TD_MEMBER_ENDED && w->error)
+    return td_status_retain(w->error);
+  if (o->interrupt && __atomic_load_n(o->interrupt, __ATOMIC_RELAXED))
+    return td_error(TD_CANCELLED, "interrupted");
+  (void)late;
+  double s = (double)(o->timeout > 0 ? o->timeout : ATTACH) * 1e-9;
+  if (p->error)
+    return td_error(td_status_code(p->error), "no worker at %s within %.3g s: %s",
+                    o->to.control, s, td_status_message(p->error));
+  return td_error(TD_UNAVAILABLE,
+                  p->welcomed
+                      ? "%s answered, but did not open the session in %.3g s"
+                      : "nobody answers at %s within %.3g s: is a worker "
+                        "running there, and is the port right and open?",
+                  o->to.control, s);
+}
+
+static void give_up(td_member *w) {
+  td_remote *r = w->master->of;
+  td_remote_enter(r);
+  td_master *m = w->master;
+  if (w->state != TD_MEMBER_ENDED && w->place > 0) say_close(w);
+  w->state = TD_MEMBER_ENDED;
+  w->joined = true; /* as far as the view is concerned */
+  drop_view(m);
+  td_remote_leave(r);
+  td_member_release(w);
+}
+
+/* A worker that was lost while it joined is told of here. */
+static td_status *join(td_member *w, td_session *s) {
+  td_remote *r = w->master->of;
+  td_member_retain(w); /* the session's */
+  td_status *st = td_session_join(s, &w->base, w->peer->devices.at,
+                                  (int)w->peer->devices.len);
+  td_remote_enter(r);
+  w->joined = td_ok(st);
+  bool gone = w->joined && w->state == TD_MEMBER_ENDED;
+  td_status *why = gone ? td_status_retain(w->error) : NULL;
+  if (gone) drop_view(w->master);
+  td_remote_leave(r);
+  if (gone) td_session_lose(s, &w->base, why);
+  return st;
+}
+
+td_status *td_remote_attach(td_remote *r, td_session *s,
+                            const td_attach_options *o, td_member **out) {
+  attaching a = {0};
+  td_remote_enter(r);
+  td_status *st = begin(r, s, &o->to, &a.w);
+  td_remote_leave(r);
+  TD_TRY(st);
+  int64_t until = td_clock_now() + (o->timeout > 0 ? o->timeout : ATTACH);
+  bool decided = td_pump_until(r, until, o->interrupt, is_decided, &a);
+  td_remote_enter(r);
+  if (!decided || a.w->state != TD_MEMBER_OPEN)
+    st = why_not(a.w, o, !decided);
+  td_remote_leave(r);
+  if (td_ok(st)) st = join(a.w, s);
+  if (!td_ok(st)) {
+    give_up(a.w);
+    return st;
+  }
+  *out = a.w;
+  td_member_release(a.w); /* the session has it */
+  return NULL;
+}

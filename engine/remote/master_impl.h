@@ -1,0 +1,200 @@
+/* master_impl.h - a session of ours, as far as others run it.
+ *
+ *   master_ask.c    what is asked beside steps, and waited for
+ *   master_step.c   portions of steps: RUN, values, DONE            td_far_portion
+ *   master_roll.c   parts sent and kept there                       td_enrollment
+ *   master.c        who takes part; joining, ending       td_master, td_member
+ *
+ * A member is a participant (engine/run/participant.h) whose process is a peer.
+ * Fields are the turn's unless their comment says otherwise.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_MASTER_IMPL_H
+#define TD_MASTER_IMPL_H
+
+#include "engine/plan/part.h"
+#include "engine/remote/pieces.h"
+#include "engine/remote/remote_impl.h"
+#include "engine/run/participant.h"
+#include "engine/run/session_members.h"
+
+typedef struct td_far_portion td_far_portion;
+typedef struct td_question td_question;
+
+typedef enum td_member_state {
+  TD_MEMBER_JOINING, /* the peer is not there yet */
+  TD_MEMBER_OPENING, /* OPEN was said */
+  TD_MEMBER_OPEN,
+  TD_MEMBER_CLOSING, /* CLOSE was said */
+  TD_MEMBER_ENDED,   /* closed, or the peer is dead */
+} td_member_state;
+
+struct td_master {
+  td_remote *of; /* a share */
+  int32_t refs;
+  td_session_id id;
+  td_session *session; /* borrowed: open as long as a member is its own */
+  TD_VEC(td_member *) members; /* by place in the view - 1; the last to be there */
+  uint64_t view;
+};
+
+struct td_member {
+  td_participant base; /* first; its shares are atomic */
+  td_master *master;   /* a share */
+  td_peer *peer;       /* a share */
+  char *task;          /* base.task */
+  int32_t place;       /* in the view: 0 is this process */
+  td_member_state state;
+  uint64_t opened; /* the view that it knows */
+  int64_t said;    /* OPEN or CLOSE left last */
+  td_status *error;
+  bool joined;                /* the session has it */
+  bool told;                  /* the session knows that it was lost */
+  td_task lost_task;
+  struct td_enrollment *rolls; /* list */
+  td_far_portion *running;     /* list: out */
+  td_question *questions;      /* list */
+};
+
+typedef enum td_roll_state {
+  TD_ROLL_SENT, /* until REGISTERED */
+  TD_ROLL_READY,
+  TD_ROLL_FAILED
+} td_roll_state;
+
+/* What REGISTER says of a part; kept until REGISTERED. */
+typedef struct td_sent_part {
+  td_sealed_part sealed;
+  td_pieces pieces;
+  char *device;
+} td_sent_part;
+
+struct td_enrollment {
+  td_member *of; /* a share */
+  td_enrollment *prev, *next;
+  uint64_t handle, signature;
+  td_roll_state state;
+  bool group_ready; /* so are those of the other members */
+  td_status *error;
+  td_sent_part *parts;
+  int n_parts;
+  Td__Remote__Edge *far;
+  size_t n_far;
+  int32_t n_edges;
+  int n_args, n_rets;
+  int *args; /* those that its parts take */
+  int n_own_args;
+  int64_t said;
+  int64_t took; /* ns of a step there, a decaying average */
+};
+
+/* A value on its way to a portion that was not sent yet. */
+typedef struct td_held {
+  td_key key;
+  td_tensor value;
+  bool dead;
+} td_held;
+
+typedef enum td_portion_state {
+  TD_PORTION_HELD,    /* a registration is under way */
+  TD_PORTION_RUNNING, /* RUN was sent */
+  TD_PORTION_FAILING, /* CANCEL was sent */
+  TD_PORTION_ENDED,   /* not out */
+} td_portion_state;
+
+/* The rows of README.md's table. */
+typedef enum td_portion_event {
+  TD_DONE_OK,
+  TD_DONE_CAUSE,
+  TD_DONE_EVIDENCE,
+  TD_TASK_DEAD,
+  TD_STEP_CANCELLED,
+} td_portion_event;
+
+typedef struct td_ret_pull {
+  td_transfer base; /* first */
+  td_far_portion *portion;
+  int index;
+} td_ret_pull;
+
+struct td_far_portion {
+  td_portion base; /* first */
+  td_enrollment *of;
+  td_far_portion *prev, *next; /* the member's */
+  td_portion_state state;
+  int32_t out; /* atomic: started and not over */
+  td_portion_start start;
+  TD_VEC(td_held) held;
+  td_ret_pull *pulls;
+  int n_pulls, pulling;
+  bool done, cancelled, failed;
+  uint64_t due, came; /* values for this process */
+  int users;          /* with the step, outside of the turn */
+  td_status *status;
+  int64_t until; /* evidence waits so long for its cause; 0: it does not */
+  int64_t began;
+  td_task task;
+};
+
+/* ---- master.c ---- */
+
+td_member *td_member_of_peer(td_master *m, const td_peer *p); /* borrowed */
+void td_member_retain(td_member *m);  /* any thread */
+void td_member_release(td_member *m); /* inside of the turn, too */
+/* Which task of the view has the device: 0 is this process. */
+int32_t td_master_task_of(const td_master *m, const td_device *d);
+static inline td_remote *td_member_remote(const td_member *m) {
+  return m->master->of;
+}
+td_status *td_member_send(td_member *m, td_lane lane, td_head *head,
+                          td_frame *frames, int n) TD_MUST_USE;
+
+/* ---- master_roll.c ---- */
+
+td_status *td_member_enroll(td_participant *p, const td_roll *roll,
+                            td_enrollment **out) TD_MUST_USE;
+void td_member_forget(td_enrollment *e);
+int64_t td_member_cost(const td_enrollment *e);
+void td_member_costs(const td_enrollment *e, td_each_cost each, void *arg);
+/* Is it, with those of the other members, registered? */
+bool td_roll_is_ready(td_enrollment *e);
+void td_roll_registered(td_member *m, const Td__Remote__Answer *a);
+void td_roll_needed(td_member *m, const Td__Remote__Need *n);
+void td_rolls_tick(td_member *m, int64_t now);
+void td_rolls_fail(td_member *m, td_status *why); /* takes ownership */
+
+/* ---- master_step.c ---- */
+
+td_status *td_member_begin(td_enrollment *e, int threads,
+                           td_portion **out) TD_MUST_USE;
+void td_member_start(td_portion *n, const td_portion_start *o);
+void td_member_cancel(td_portion *n, td_status *cause);
+td_status *td_member_deliver(td_portion *n, td_key key, td_tensor *value,
+                             bool dead) TD_MUST_USE;
+void td_member_why(td_portion *n, td_str *out);
+bool td_member_reset(td_portion *n);
+void td_member_end(td_portion *n);
+void td_member_pump(td_portion *n, int64_t until, const int *interrupt);
+void td_portion_done(td_member *m, td_message *msg);
+void td_portion_value(td_member *m, td_message *msg);
+void td_portion_aborted(td_member *m, const Td__Remote__Stop *s);
+void td_portion_printed(td_member *m, const Td__Remote__Text *t);
+/* Registrations have ended: those that were held go, or fail. */
+void td_portions_go_on(td_master *m);
+void td_portions_dead(td_member *m, td_status *why); /* takes ownership */
+void td_portions_tick(td_member *m, int64_t now);
+
+/* ---- master_ask.c ---- */
+
+td_status *td_member_rename(td_participant *p, const char *name,
+                            const char *to) TD_MUST_USE;
+void td_member_lives(td_participant *p, const td_device *d, td_str *names);
+void td_member_drop(td_participant *p, const td_device *d);
+td_status *td_member_save(td_participant *p, td_str *out) TD_MUST_USE;
+td_status *td_member_load(td_participant *p, td_bytes from,
+                          td_str *waiting) TD_MUST_USE;
+void td_member_clear(td_participant *p);
+void td_member_answered(td_member *m, const Td__Remote__Answer *a);
+void td_questions_fail(td_member *m);
+
+#endif

@@ -1,0 +1,542 @@
+/* master_step.c - portions of our steps that run at a member.
+ *
+ * RUN goes out when the signature is registered everywhere, with the feeds that
+ * the member's parts take; values for it go to it, its own come to the step by
+ * td_portion.send. DONE brings the fetches. The portion is over when all of that
+ * is through: after the turn, since whoever is told may do anything, the next
+ * start included.
+ *
+ * An error that is evidence about another task waits a second for that task's own
+ * word, or for its death to be noticed.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/remote/cells.h"
+#include "engine/remote/master_impl.h"
+
+#define EVIDENCE INT64_C(1000000000) /* ns that it waits for its cause */
+enum { PROMPT_MOST = 4096 }; /* bytes of a value that goes with the prompt */
+
+/* ---- life ---------------------------------------------------------------- */
+
+td_status *td_member_begin(td_enrollment *e, int threads, td_portion **out) {
+  td_far_portion *n = td_calloc(1, sizeof *n);
+  (void)threads;
+  if (!n) return td_oom();
+  n->pulls = td_calloc((size_t)e->n_rets + 1, sizeof *n->pulls);
+  if (!n->pulls) {
+    td_free(n);
+    return td_oom();
+  }
+  n->of = e;
+  n->base.of = &e->of->base;
+  n->state = TD_PORTION_ENDED;
+  *out = &n->base;
+  return NULL;
+}
+
+void td_member_end(td_portion *p) {
+  td_far_portion *n = (td_far_portion *)p;
+  td_vec_free(&n->held);
+  td_free(n->pulls);
+  td_free(n);
+}
+
+bool td_member_reset(td_portion *p) {
+  td_far_portion *n = (td_far_portion *)p;
+  return !n->cancelled && !n->failed;
+}
+
+static void list(td_far_portion *n) {
+  td_member *m = n->of->of;
+  n->prev = NULL;
+  n->next = m->running;
+  if (n->next) n->next->prev = n;
+  m->running = n;
+}
+
+static void unlist(td_far_portion *n) {
+  if (n->prev)
+    n->prev->next = n->next;
+  else
+    n->of->of->running = n->next;
+  if (n->next) n->next->prev = n->prev;
+}
+
+static td_far_portion *find(td_member *m, uint64_t step) {
+  td_far_portion *n = m->running;
+  while (n && n->start.step != step) n = n->next;
+  return n;
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+/* After the turn. Once `over` is called the portion is the step's again. */
+static void tell_over(td_task *task) {
+  td_far_portion *n =
+      (td_far_portion *)((char *)task - offsetof(td_far_portion, task));
+  td_member *m = n->of->of;
+  td_remote *r = td_member_remote(m);
+  td_status *s = n->status;
+  n->status = NULL;
+  __atomic_store_n(&n->out, 0, __ATOMIC_RELEASE);
+  n->base.over(n->base.over_arg, s);
+  td_waiter_wake(&r->news);
+  td_member_release(m);
+  td_remote_release(r);
+}
+
+static void drop_held(td_far_portion *n) {
+  for (size_t i = 0; i < n->held.len; i++)
+    td_tensor_release(&n->held.at[i].value);
+  n->held.len = 0;
+}
+
+static void stop_pulls(td_far_portion *n) {
+  for (int i = 0; i < n->n_pulls; i++) td_transfer_stop(&n->pulls[i].base);
+  n->pulling = 0;
+}
+
+static void finish(td_far_portion *n) {
+  td_member *m = n->of->of;
+  unlist(n);
+  drop_held(n);
+  n->state = TD_PORTION_ENDED;
+  n->failed = !td_ok(n->status);
+  td_member_retain(m);
+  td_remote_retain(td_member_remote(m));
+  n->task.run = tell_over;
+  td_remote_after(td_member_remote(m), &n->task);
+}
+
+/* Is everything through that its end waits for? */
+static void end_if_done(td_far_portion *n) {
+  if (n->state == TD_PORTION_ENDED || n->users > 0 || !n->done) return;
+  bool ok = td_ok(n->status) && !TD_BUG(TD_BUG_DONE_EARLY);
+  if (ok && (n->pulling > 0 || n->came < n->due)) return;
+  if (n->until > 0 && !TD_BUG(TD_BUG_CAUSE_LOST)) return;
+  stop_pulls(n);
+  finish(n);
+}
+
+/* It is over as far as its member is concerned; takes ownership of `s`. */
+static void fail(td_far_portion *n, td_status *s) {
+  n->status = td_status_first(n->status, s);
+  n->done = true;
+  n->until = 0;
+  stop_pulls(n);
+  end_if_done(n);
+}
+
+/* ---- RUN ----------------------------------------------------------------- */
+
+static td_status *add_args(td_far_portion *n, td_arena *a, td_frame *frames,
+                           int *count, Td__Remote__Run *m) {
+  td_enrollment *e = n->of;
+  td_member *w = e->of;
+  m->arg = td_arena_alloc(a, ((size_t)e->n_own_args + 1) * sizeof *m->arg);
+  if (!m->arg) return td_oom();
+  for (int i = 0; i < e->n_own_args; i++) {
+    Td__Remote__Value *v;
+    TD_TRY(td_transfer_out(td_member_remote(w), w->peer, &w->master->id,
+                           n->start.step, &n->base.args[e->args[i]], a, frames,
+                           count, &v));
+    v->index = e->args[i];
+    m->arg[m->n_arg++] = v;
+  }
+  return NULL;
+}
+
+static td_status *say_run(td_far_portion *n) {
+  td_arena a;
+  td_frame frames[TD_FRAMES_MOST];
+  int count = 0;
+  td_head head;
+  Td__Remote__Run body = TD__REMOTE__RUN__INIT;
+  td_arena_init(&a);
+  td_head_init(&head, NULL);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_RUN;
+  head.run = &body;
+  body.step = n->start.step;
+  body.handle = n->of->handle;
+  body.timeout = n->start.timeout;
+  body.trace = n->start.trace != NULL;
+  body.print = true;
+  body.check_numerics = n->start.check_numerics;
+  body.draw = n->start.draw;
+  td_status *s = add_args(n, &a, frames, &count, &body);
+  if (td_ok(s))
+    s = td_member_send(n->of->of, TD_LANE_CONTROL, &head, frames, count);
+  else
+    for (int i = 0; i < count; i++) td_frame_release(&frames[i]);
+  td_arena_deinit(&a);
+  return s;
+}
+
+static td_status *send_value(td_far_portion *n, td_key key,
+                             const td_tensor *value) {
+  td_member *w = n->of->of;
+  td_arena a;
+  td_frame frames[2];
+  int count = 0;
+  td_head head;
+  Td__Remote__Tensor body = TD__REMOTE__TENSOR__INIT;
+  td_arena_init(&a);
+  td_head_init(&head, NULL);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_TENSOR;
+  head.tensor = &body;
+  body.step = n->start.step;
+  body.edge = key.edge;
+  body.frame = key.frame;
+  body.iteration = key.iteration;
+  td_status *s = td_transfer_out(td_member_remote(w), w->peer, &w->master->id,
+                                 n->start.step, value, &a, frames, &count,
+                                 &body.value);
+  if (td_ok(s)) {
+    bool prompt = body.value->offer || body.value->bytes <= PROMPT_MOST;
+    s = td_member_send(w, prompt ? TD_LANE_CONTROL : TD_LANE_DATA, &head,
+                       frames, count);
+  }
+  td_arena_deinit(&a);
+  return s;
+}
+
+/* What came for it while it was held. */
+static td_status *send_held(td_far_portion *n) {
+  td_status *s = NULL;
+  for (size_t i = 0; td_ok(s) && i < n->held.len; i++)
+    s = send_value(n, n->held.at[i].key,
+                   n->held.at[i].dead ? NULL : &n->held.at[i].value);
+  drop_held(n);
+  return s;
+}
+
+static void go(td_far_portion *n) {
+  td_enrollment *e = n->of;
+  td_status *s = e->state == TD_ROLL_FAILED ? td_status_retain(e->error) : NULL;
+  if (td_ok(s)) s = say_run(n);
+  if (td_ok(s)) s = send_held(n);
+  if (td_ok(s))
+    n->state = TD_PORTION_RUNNING;
+  else
+    fail(n, s);
+}
+
+void td_portions_go_on(td_master *m) {
+  for (size_t i = 0; i < m->members.len; i++)
+    for (td_far_portion *next, *n = m->members.at[i]->running; n; n = next) {
+      next = n->next;
+      if (n->state == TD_PORTION_HELD && !n->done && td_roll_is_ready(n->of))
+        go(n);
+    }
+}
+
+void td_member_start(td_portion *p, const td_portion_start *o) {
+  td_far_portion *n = (td_far_portion *)p;
+  td_remote *r = td_member_remote(n->of->of);
+  td_remote_enter(r);
+  n->start = *o;
+  n->state = TD_PORTION_HELD;
+  n->done = n->failed = false;
+  n->due = n->came = 0;
+  n->n_pulls = n->pulling = n->users = 0;
+  n->until = 0;
+  n->began = td_clock_now();
+  __atomic_store_n(&n->out, 1, __ATOMIC_RELEASE);
+  list(n);
+  if (n->status) /* it was cancelled before */
+    fail(n, NULL);
+  else if (td_roll_is_ready(n->of))
+    go(n);
+  td_remote_leave(r);
+}
+
+/* ---- stopping ------------------------------------------------------------ */
+
+static void say_cancel(td_far_portion *n, const td_status *cause) {
+  td_arena a;
+  td_head head;
+  Td__Remote__Stop body = TD__REMOTE__STOP__INIT;
+  td_arena_init(&a);
+  td_head_init(&head, NULL);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_CANCEL;
+  head.cancel = &body;
+  body.step = n->start.step;
+  body.status = td_wire_status_out(&a, cause);
+  td_status_release(
+      td_member_send(n->of->of, TD_LANE_CONTROL, &head, NULL, 0));
+  td_arena_deinit(&a);
+}
+
+/* Inside of the turn: what the peer's own end is told to stop, or was never
+ * told to begin. Takes ownership of `cause`. */
+static void cancel(td_far_portion *n, td_status *cause) {
+  n->cancelled = true;
+  switch (n->state) {
+  case TD_PORTION_HELD: fail(n, cause); return;
+  case TD_PORTION_RUNNING:
+    td_cell(TD_CELLS_STEP, 0, TD_STEP_CANCELLED);
+    n->state = TD_PORTION_FAILING;
+    if (!n->done) say_cancel(n, cause);
+    n->until = 0;
+    n->status = td_status_first(
+        n->status, td_status_derive(td_status_retain(cause)));
+    end_if_done(n);
+    break;
+  case TD_PORTION_FAILING:
+    td_cell(TD_CELLS_STEP, 1, TD_STEP_CANCELLED);
+    break;
+  case TD_PORTION_ENDED:
+    if (!__atomic_load_n(&n->out, __ATOMIC_ACQUIRE) && td_ok(n->status))
+      n->status = td_status_retain(cause); /* before its start */
+    break;
+  }
+  td_status_release(cause);
+}
+
+void td_member_cancel(td_portion *p, td_status *cause) {
+  td_far_portion *n = (td_far_portion *)p;
+  td_remote *r = td_remote_retain(td_member_remote(n->of->of));
+  td_remote_enter(r);
+  cancel(n, cause);
+  td_remote_leave(r);
+  td_remote_release(r);
+}
+
+void td_portions_dead(td_member *m, td_status *why) {
+  for (td_far_portion *next, *n = m->running; n; n = next) {
+    next = n->next;
+    td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING, TD_TASK_DEAD);
+    n->came = n->due;
+    fail(n, td_status_retain(why));
+  }
+  td_status_release(why);
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+td_status *td_member_deliver(td_portion *p, td_key key, td_tensor *value,
+                             bool dead) {
+  td_far_portion *n = (td_far_portion *)p;
+  td_remote *r = td_remote_retain(td_member_remote(n->of->of));
+  td_held h = {key, *value, dead};
+  td_status *s = NULL;
+  td_remote_enter(r);
+  if (n->state == TD_PORTION_HELD) {
+    if (td_vec_push(&n->held, h))
+      *value = (td_tensor){0};
+    else
+      s = td_oom();
+  } else if (n->state == TD_PORTION_RUNNING) {
+    s = send_value(n, key, dead ? NULL : value);
+  }
+  td_remote_leave(r);
+  td_tensor_release(value);
+  td_remote_release(r);
+  return s;
+}
+
+/* A value for this process, on its way in. */
+typedef struct incoming {
+  td_transfer base; /* first */
+  td_task task;
+  td_member *of;        /* a share */
+  td_far_portion *portion; /* used, while the task is */
+  uint64_t step;
+  td_key key;
+  td_tensor value;
+  bool dead;
+} incoming;
+
+/* After the turn. */
+static void pass_on(td_task *task) {
+  incoming *in = (incoming *)((char *)task - offsetof(incoming, task));
+  td_far_portion *n = in->portion;
+  td_member *m = in->of;
+  td_remote *r = td_member_remote(m);
+  td_status *s = n->base.send(n->base.send_arg, in->key, &in->value, in->dead);
+  td_remote_enter(r);
+  n->users--;
+  n->came++;
+  if (td_ok(s))
+    end_if_done(n);
+  else
+    fail(n, s);
+  td_member_release(m);
+  td_remote_leave(r);
+  td_remote_release(r);
+  td_free(in);
+}
+
+static void got_value(td_transfer *t, td_tensor *value, bool dead,
+                      td_status *s) {
+  incoming *in = (incoming *)t;
+  td_member *m = in->of;
+  td_far_portion *n = find(m, in->step);
+  if (n && td_ok(s)) {
+    in->portion = n;
+    in->value = *value;
+    in->dead = dead;
+    in->task.run = pass_on;
+    n->users++;
+    td_remote_retain(td_member_remote(m));
+    td_remote_after(td_member_remote(m), &in->task);
+    return;
+  }
+  if (n)
+    fail(n, s);
+  else
+    td_status_release(s);
+  td_tensor_release(value);
+  td_member_release(m);
+  td_free(in);
+}
+
+void td_portion_value(td_member *m, td_message *msg) {
+  const Td__Remote__Tensor *t = msg->head->tensor;
+  incoming *in = td_calloc(1, sizeof *in);
+  if (!in || !t->value) {
+    td_free(in);
+    return;
+  }
+  td_member_retain(m);
+  in->base.got = got_value;
+  in->of = m;
+  in->step = t->step;
+  in->key = (td_key){t->edge, t->frame, t->iteration};
+  td_transfer_in(td_member_remote(m), m->peer, t->value, msg, &in->base);
+}
+
+/* ---- DONE ---------------------------------------------------------------- */
+
+static void got_ret(td_transfer *t, td_tensor *value, bool dead, td_status *s) {
+  td_ret_pull *pull = (td_ret_pull *)t;
+  td_far_portion *n = pull->portion;
+  n->pulling--;
+  if (td_ok(s)) {
+    td_tensor_release(&n->base.rets[pull->index]);
+    n->base.rets[pull->index] = *value;
+    n->base.rets_dead[pull->index] = dead;
+    end_if_done(n);
+  } else {
+    fail(n, s);
+  }
+}
+
+static void take_rets(td_far_portion *n, td_message *msg) {
+  const Td__Remote__Done *d = msg->head->done;
+  td_member *m = n->of->of;
+  if (d->n_ret > (size_t)n->of->n_rets) {
+    fail(n, td_error(TD_INTERNAL, "%s gave %zu fetches of %d", m->task,
+                     d->n_ret, n->of->n_rets));
+    return;
+  }
+  n->pulling++; /* not done before all are looked at */
+  for (size_t i = 0; i < d->n_ret; i++) {
+    td_ret_pull *pull = &n->pulls[n->n_pulls];
+    int index = d->ret[i]->index;
+    if (index < 0 || index >= n->of->n_rets) continue;
+    *pull = (td_ret_pull){.base = {.got = got_ret}, n, index};
+    n->n_pulls++;
+    n->pulling++;
+    td_transfer_in(td_member_remote(m), m->peer, d->ret[i], msg, &pull->base);
+    if (n->state == TD_PORTION_ENDED) return;
+  }
+  n->pulling--;
+}
+
+static void learn_cost(td_enrollment *e, int64_t took) {
+  int64_t was = e->took;
+  if (took <= 0) return;
+  __atomic_store_n(&e->took, was ? was + (took - was) / 8 : took,
+                   __ATOMIC_RELAXED);
+}
+
+static void failed(td_far_portion *n, td_status *s) {
+  bool evidence = *td_status_about_task(s) && !td_status_derived(s);
+  td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING,
+          evidence ? TD_DONE_EVIDENCE : TD_DONE_CAUSE);
+  n->status = td_status_first(n->status, s);
+  if (evidence && n->state == TD_PORTION_RUNNING)
+    n->until = td_clock_now() + EVIDENCE;
+}
+
+void td_portion_done(td_member *m, td_message *msg) {
+  const Td__Remote__Done *d = msg->head->done;
+  td_far_portion *n = find(m, d->step);
+  if (!n || n->done || n->state == TD_PORTION_HELD) {
+    td_cell(TD_CELLS_STEP, 2, TD_DONE_OK);
+    return;
+  }
+  td_status *s = td_wire_status_in(d->status, m->task);
+  n->done = true;
+  n->due = d->tensors;
+  if (td_ok(s)) {
+    td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING, TD_DONE_OK);
+    learn_cost(n->of, d->took);
+    take_rets(n, msg);
+  } else {
+    failed(n, s);
+  }
+  if (n->state != TD_PORTION_ENDED) end_if_done(n);
+}
+
+/* A worker could not keep what another sent: nobody waits for that any more. */
+void td_portion_aborted(td_member *m, const Td__Remote__Stop *a) {
+  td_far_portion *n = find(m, a->step);
+  td_status *s = td_wire_status_in(a->status, m->task);
+  if (n && s && n->state == TD_PORTION_RUNNING)
+    cancel(n, td_status_retain(s));
+  td_status_release(s);
+}
+
+void td_portion_printed(td_member *m, const Td__Remote__Text *t) {
+  td_far_portion *n = find(m, t->step);
+  if (!n || n->cancelled) return;
+  if (n->start.print)
+    n->start.print(n->start.print_arg, t->text, strlen(t->text));
+  else
+    fputs(t->text, stderr);
+}
+
+/* ---- the clock, and looking ---------------------------------------------- */
+
+void td_portions_tick(td_member *m, int64_t now) {
+  for (td_far_portion *next, *n = m->running; n; n = next) {
+    next = n->next;
+    if (n->until == 0 || now < n->until) continue;
+    n->until = 0;
+    end_if_done(n);
+  }
+}
+
+void td_member_why(td_portion *p, td_str *out) {
+  td_far_portion *n = (td_far_portion *)p;
+  td_member *m = n->of->of;
+  td_remote *r = td_member_remote(m);
+  td_remote_enter(r);
+  int64_t now = td_clock_now();
+  if (n->state != TD_PORTION_ENDED)
+    td_str_addf(out, "%s (%s, heard %.1f s ago) has %s for %.1f s\n", m->task,
+                td_health_name(m->peer->health.state),
+                (double)(now - m->peer->health.heard) * 1e-9,
+                n->state == TD_PORTION_HELD
+                    ? "not yet registered this step, begun"
+                    : "been running its part of the step",
+                (double)(now - n->began) * 1e-9);
+  td_remote_leave(r);
+}
+
+static bool is_over(void *arg) {
+  return !__atomic_load_n(&((td_far_portion *)arg)->out, __ATOMIC_ACQUIRE);
+}
+
+void td_member_pump(td_portion *p, int64_t until, const int *interrupt) {
+  td_far_portion *n = (td_far_portion *)p;
+  td_remote *r = td_remote_retain(td_member_remote(n->of->of));
+  (void)td_pump_until(r, until, interrupt, is_over, n);
+  td_remote_release(r);
+}

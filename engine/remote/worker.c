@@ -1,0 +1,494 @@
+/* worker.c - sessions of others: who takes part in them, and how they end.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/remote/cells.h"
+#include "engine/remote/worker_impl.h"
+
+enum { TASKS_MOST = 4096, SESSIONS_MOST = 1024 };
+enum { PARKED_MOST = 64 << 20 }; /* bytes */
+#define LEASE_MOST INT64_C(600000000000)
+
+/* ---- finding ------------------------------------------------------------- */
+
+td_hosted *td_hosted_find(td_remote *r, const td_session_id *id) {
+  for (size_t i = 0; i < r->hosted.len; i++)
+    if (r->hosted.at[i]->id.high == id->high &&
+        r->hosted.at[i]->id.low == id->low)
+      return r->hosted.at[i];
+  return NULL;
+}
+
+int32_t td_hosted_task(const td_hosted *h, uint64_t incarnation) {
+  for (size_t i = 0; i < h->tasks.len; i++)
+    if (h->tasks.at[i].incarnation == incarnation) return (int32_t)i;
+  return -1;
+}
+
+static td_status *dial_task(td_hosted *h, td_view_task *t) {
+  td_dial to = {t->control, *t->data ? t->data : NULL, *t->key ? t->key : NULL};
+  if (!*t->control)
+    return td_status_about(
+        td_error(TD_UNAVAILABLE, "%s cannot be reached from here", t->task),
+        t->task);
+  return td_peer_dial(h->of, &to, &t->peer);
+}
+
+td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
+  if (task < 0 || (size_t)task >= h->tasks.len)
+    return td_error(TD_INVALID_ARGUMENT, "task %d of %zu", (int)task,
+                    h->tasks.len);
+  td_view_task *t = &h->tasks.at[task];
+  if (!t->peer) {
+    td_peer *p = td_peer_find(h->of, t->incarnation);
+    if (p)
+      t->peer = td_peer_retain(p);
+    else
+      TD_TRY(dial_task(h, t));
+  }
+  if (t->peer->health.state == TD_DEAD) return td_peer_lost(t->peer);
+  *out = t->peer;
+  return NULL;
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
+static void drop_task(td_view_task *t) {
+  td_peer_release(t->peer);
+  td_free(t->task);
+  td_free(t->control);
+  td_free(t->data);
+  td_free(t->key);
+  *t = (td_view_task){0};
+}
+
+static void drop_tasks(td_hosted *h) {
+  for (size_t i = 0; i < h->tasks.len; i++) drop_task(&h->tasks.at[i]);
+  td_vec_free(&h->tasks);
+}
+
+static td_status *put_task(td_hosted *h, size_t i,
+                           const Td__Remote__Task *from) {
+  td_view_task t = {td_strdup(from->task), td_strdup(from->control),
+                    td_strdup(from->data), td_strdup(from->key),
+                    from->incarnation, NULL};
+  bool whole = t.task && t.control && t.data && t.key;
+  if (whole && i == h->tasks.len) whole = td_vec_push(&h->tasks, (td_view_task){0});
+  if (!whole) {
+    drop_task(&t);
+    return td_oom();
+  }
+  drop_task(&h->tasks.at[i]);
+  h->tasks.at[i] = t;
+  return NULL;
+}
+
+/* Tasks are added at the end only: edges name them by place. One that was
+ * restarted has another incarnation there. */
+static td_status *look(td_hosted *h, const Td__Remote__Open *m) {
+  if (m->view <= h->view) return NULL;
+  if (m->n_task > TASKS_MOST || m->n_task < h->tasks.len)
+    return td_error(TD_INVALID_ARGUMENT, "a session of %zu tasks", m->n_task);
+  for (size_t i = 0; i < m->n_task; i++)
+    if (i >= h->tasks.len ||
+        h->tasks.at[i].incarnation != m->task[i]->incarnation)
+      TD_TRY(put_task(h, i, m->task[i]));
+  h->view = m->view;
+  return NULL;
+}
+
+static td_status *begin(td_remote *r, td_peer *master, const td_session_id *id,
+                        td_hosted **out) {
+  if (!r->serve)
+    return td_error(TD_FAILED_PRECONDITION,
+                    "%s runs nothing for others: it is no worker",
+                    td_runtime_place(r->runtime));
+  if (r->hosted.len >= SESSIONS_MOST)
+    return td_error(TD_RESOURCE_EXHAUSTED, "%d sessions are here already",
+                    SESSIONS_MOST);
+  td_hosted *h = td_calloc(1, sizeof *h);
+  if (!h) return td_oom();
+  h->of = r;
+  h->refs = 1;
+  h->id = *id;
+  h->parked_most = PARKED_MOST;
+  uint64_t words[2] = {id->high, id->low};
+  td_status *s = td_participant_local_new(r->runtime, words, false, &h->local);
+  if (td_ok(s) && !td_vec_push(&r->hosted, h)) s = td_oom();
+  if (!td_ok(s)) {
+    td_participant_release(h->local);
+    td_free(h);
+    return s;
+  }
+  h->master = td_peer_retain(master);
+  *out = h;
+  return NULL;
+}
+
+static void say_opened(td_peer *p, const td_session_id *id, uint64_t view,
+                       const td_status *s) {
+  td_arena a;
+  td_head head;
+  Td__Remote__Answer body = TD__REMOTE__ANSWER__INIT;
+  td_arena_init(&a);
+  td_head_init(&head, id);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_OPENED;
+  head.opened = &body;
+  body.id = view;
+  body.status = td_wire_status_out(&a, s);
+  td_peer_say(p, &head);
+  td_arena_deinit(&a);
+}
+
+/* Said again on silence: the same twice is the same. */
+static void open_session(td_remote *r, td_peer *p, const td_session_id *id,
+                         const Td__Remote__Open *m) {
+  td_hosted *h = td_hosted_find(r, id);
+  td_status *s = NULL;
+  if (!h) s = begin(r, p, id, &h);
+  if (td_ok(s) && h->master != p)
+    s = td_error(TD_PERMISSION_DENIED, "the session is another process's");
+  if (td_ok(s) && h->state != TD_HOSTED_OPEN)
+    s = td_error(TD_FAILED_PRECONDITION, "the session is being closed");
+  if (td_ok(s)) s = look(h, m);
+  if (td_ok(s)) h->lease = m->lease > 0 && m->lease < LEASE_MOST ? m->lease
+                                                                 : LEASE_MOST;
+  say_opened(p, id, m->view, s);
+  td_status_release(s);
+}
+
+/* ---- ending -------------------------------------------------------------- */
+
+void td_hosted_release(td_hosted *h) {
+  if (!h || --h->refs > 0) return;
+  td_peer_release(h->master);
+  drop_tasks(h);
+  td_participant_release(h->local);
+  td_free(h);
+}
+
+/* On the pool: variables may be large, and kernels' states have a drop each. */
+static void let_go(td_task *task) {
+  td_hosted *h = (td_hosted *)((char *)task - offsetof(td_hosted, end));
+  td_remote *r = h->of;
+  h->local->ops->close(h->local);
+  td_remote_enter(r);
+  td_hosted_release(h);
+  td_remote_leave(r);
+  td_remote_release(r);
+}
+
+static void submit(td_task *task) {
+  td_hosted *h = (td_hosted *)((char *)task - offsetof(td_hosted, end));
+  h->end.run = let_go;
+  td_pool_submit(&h->end);
+}
+
+static void say_closed(td_hosted *h) {
+  td_head head;
+  Td__Remote__Handles body = TD__REMOTE__HANDLES__INIT;
+  td_head_init(&head, &h->id);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_CLOSED;
+  head.closed = &body;
+  if (h->master->health.state != TD_DEAD) td_peer_say(h->master, &head);
+}
+
+void td_hosted_rest(td_hosted *h) {
+  td_remote *r = h->of;
+  if (h->state != TD_HOSTED_CLOSING || h->steps) return;
+  for (size_t i = 0; i < h->rolls.len; i++)
+    if (h->rolls.at[i]->compiling) return;
+  h->state = TD_HOSTED_GONE;
+  for (size_t i = 0; i < r->hosted.len; i++)
+    if (r->hosted.at[i] == h) r->hosted.at[i] = r->hosted.at[--r->hosted.len];
+  td_hosted_rolls_drop(h);
+  say_closed(h);
+  td_remote_retain(r);
+  h->end.run = submit;
+  td_remote_after(r, &h->end); /* the session's own share goes with it */
+}
+
+void td_hosted_close(td_hosted *h, td_status *why) {
+  td_cell(TD_CELLS_SESSION, h->state, TD_MASTER_GONE);
+  if (h->state != TD_HOSTED_OPEN) {
+    td_status_release(why);
+    return;
+  }
+  h->state = TD_HOSTED_CLOSING;
+  td_transfer_withdraw(h->of, &h->id, 0);
+  td_hosted_unpark(h, INT64_MAX);
+  for (int i = 0; i < TD_TOMBSTONES; i++) {
+    td_status_release(h->tombs[i].cause);
+    h->tombs[i] = (td_tombstone){0};
+  }
+  td_hosted_stop(h, -1, why);
+  td_hosted_rest(h);
+}
+
+void td_worker_close_all(td_remote *r) {
+  for (size_t i = r->hosted.len; i-- > 0;)
+    if (i < r->hosted.len)
+      td_hosted_close(r->hosted.at[i],
+                      td_error(TD_UNAVAILABLE, "the worker is being closed"));
+}
+
+/* ---- others -------------------------------------------------------------- */
+
+static void fence(td_hosted *h, const Td__Remote__Fence *m) {
+  td_cell(TD_CELLS_SESSION, h->state, TD_OTHER_FENCED);
+  td_remote *r = h->of;
+  if (m->incarnation == r->incarnation) {
+    td_hosted_close(h, td_error(TD_UNAVAILABLE, "it was fenced out"));
+    return;
+  }
+  td_peer *p = td_peer_find(r, m->incarnation);
+  int32_t task = td_hosted_task(h, m->incarnation);
+  td_status *why = td_status_about(
+      td_error(TD_UNAVAILABLE, "the master says that %s is dead", m->task),
+      m->task);
+  if (task >= 0) td_hosted_stop(h, task, td_status_retain(why));
+  if (p && p != h->master)
+    td_peer_end(p, TD_ENDED, why);
+  else
+    td_status_release(why);
+}
+
+void td_worker_peer_changed(td_remote *r, td_peer *p) {
+  if (p->health.state != TD_DEAD) return;
+  for (size_t i = r->hosted.len; i-- > 0;) {
+    if (i >= r->hosted.len) continue;
+    td_hosted *h = r->hosted.at[i];
+    int32_t task = td_hosted_task(h, p->incarnation);
+    if (h->master == p) {
+      if (!TD_BUG(TD_BUG_LEAKED_SESSION))
+        td_hosted_close(h, td_status_derive(td_peer_lost(p)));
+    } else if (task >= 0) {
+      td_hosted_stop(h, task, td_peer_lost(p));
+    }
+  }
+}
+
+void td_worker_tick(td_remote *r, int64_t now, bool stalled) {
+  for (size_t i = r->hosted.len; i-- > 0;) {
+    if (i >= r->hosted.len) continue;
+    td_hosted *h = r->hosted.at[i];
+    td_hosted_unpark(h, now);
+    bool out = now - h->master->health.heard >= h->lease;
+    if (!out || (now < r->patient && !stalled)) continue;
+    td_hosted_close(h, td_error(TD_UNAVAILABLE,
+                                "nothing was heard of the session's master "
+                                "for %.0f s",
+                                (double)h->lease * 1e-9));
+  }
+}
+
+/* ---- questions ----------------------------------------------------------- */
+
+void td_hosted_answer(td_hosted *h, int body_case, uint64_t id,
+                      const td_status *s, td_bytes text) {
+  td_arena a;
+  td_head head;
+  Td__Remote__Answer body = TD__REMOTE__ANSWER__INIT;
+  td_arena_init(&a);
+  td_head_init(&head, &h->id);
+  head.body_case = (Td__Remote__Message__BodyCase)body_case;
+  head.answer = &body; /* one field of the union for all of its kind */
+  body.id = id;
+  body.status = td_wire_status_out(&a, s);
+  body.text.data = (uint8_t *)text.at;
+  body.text.len = text.len;
+  td_status_release(
+      td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
+  td_arena_deinit(&a);
+}
+
+/* A question, which is answered outside of the turn. */
+typedef struct question {
+  td_task task;
+  td_hosted *of; /* a share */
+  uint64_t id, step;
+  int what;
+  char *name, *to;
+  td_str state, text;
+} question;
+
+static void lives_on(td_hosted *h, const char *device, bool drop,
+                     td_str *names) {
+  td_device **all;
+  int n;
+  td_status *s =
+      td_runtime_devices(h->of->runtime, h->of->cpu_devices, &all, &n);
+  if (!td_ok(s)) {
+    td_status_release(s);
+    return;
+  }
+  for (int i = 0; i < n; i++) {
+    if (*device && strcmp(all[i]->name, device) != 0) continue;
+    if (drop)
+      h->local->ops->drop(h->local, all[i]);
+    else
+      h->local->ops->lives(h->local, all[i], names);
+  }
+  td_runtime_drop_devices(all, n);
+}
+
+static td_status *answer(question *q) {
+  td_hosted *h = q->of;
+  const td_participant_ops *ops = h->local->ops;
+  td_bytes state = {td_str_c(&q->state), q->state.len};
+  switch (q->what) {
+  case TD__REMOTE__ASK__WHAT__RENAME:
+    return ops->rename(h->local, q->name, *q->to ? q->to : NULL);
+  case TD__REMOTE__ASK__WHAT__DROP_ON: lives_on(h, q->name, true, NULL); break;
+  case TD__REMOTE__ASK__WHAT__LIVES_ON:
+    lives_on(h, q->name, false, &q->text);
+    break;
+  case TD__REMOTE__ASK__WHAT__SAVE: return ops->save(h->local, &q->text);
+  case TD__REMOTE__ASK__WHAT__LOAD:
+    return ops->load(h->local, state, &q->text);
+  case TD__REMOTE__ASK__WHAT__CLEAR: ops->clear(h->local); break;
+  case TD__REMOTE__ASK__WHAT__RESET:
+    td_resources_reset(td_runtime_resources(h->of->runtime), q->name);
+    break;
+  default: break;
+  }
+  return NULL;
+}
+
+static void free_question(question *q) {
+  td_str_deinit(&q->state);
+  td_str_deinit(&q->text);
+  td_free(q->name);
+  td_free(q->to);
+  td_free(q);
+}
+
+static void answer_later(td_task *task) {
+  question *q = (question *)task;
+  td_hosted *h = q->of;
+  td_remote *r = h->of;
+  td_status *s = answer(q);
+  td_remote_enter(r);
+  if (h->state == TD_HOSTED_OPEN)
+    td_hosted_answer(h, TD__REMOTE__MESSAGE__BODY_ANSWER, q->id, s,
+                     (td_bytes){td_str_c(&q->text), q->text.len});
+  td_hosted_release(h);
+  td_remote_leave(r);
+  td_status_release(s);
+  free_question(q);
+  td_remote_release(r);
+}
+
+static void ask(td_hosted *h, const Td__Remote__Ask *m) {
+  question *q = td_calloc(1, sizeof *q);
+  if (q) {
+    q->name = td_strdup(m->name);
+    q->to = td_strdup(m->to);
+    td_str_addn(&q->state, (const char *)m->state.data, m->state.len);
+  }
+  if (!q || !q->name || !q->to || q->state.failed) {
+    td_hosted_answer(h, TD__REMOTE__MESSAGE__BODY_ANSWER, m->id, td_oom(),
+                     (td_bytes){"", 0});
+    if (q) free_question(q);
+    return;
+  }
+  q->task.run = answer_later;
+  q->of = h;
+  q->id = m->id;
+  q->what = (int)m->what;
+  if (m->what == TD__REMOTE__ASK__WHAT__WHY)
+    td_hosted_why(h, m->step, &q->text);
+  h->refs++;
+  td_remote_retain(h->of);
+  td_remote_after(h->of, &q->task);
+}
+
+/* ---- messages ------------------------------------------------------------ */
+
+static void to_open(td_hosted *h, td_peer *p, td_message *m) {
+  const td_head *d = m->head;
+  switch (d->body_case) {
+  case TD__REMOTE__MESSAGE__BODY_REGISTER:
+    td_hosted_register(h, d->register_);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_BLOB: td_hosted_blob(h, m); break;
+  case TD__REMOTE__MESSAGE__BODY_UNREGISTER:
+    td_hosted_unregister(h, d->unregister);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_RUN: td_hosted_run(h, m); break;
+  case TD__REMOTE__MESSAGE__BODY_CANCEL: td_hosted_cancel(h, d->cancel); break;
+  case TD__REMOTE__MESSAGE__BODY_FENCE: fence(h, d->fence); break;
+  case TD__REMOTE__MESSAGE__BODY_ASK: ask(h, d->ask); break;
+  case TD__REMOTE__MESSAGE__BODY_CLOSE:
+    td_hosted_close(h, td_error(TD_CANCELLED, "the session was closed"));
+    break;
+  default: break;
+  }
+  (void)p;
+}
+
+static bool is_for_worker(const td_head *d) {
+  switch (d->body_case) {
+  case TD__REMOTE__MESSAGE__BODY_REGISTER:
+  case TD__REMOTE__MESSAGE__BODY_BLOB:
+  case TD__REMOTE__MESSAGE__BODY_UNREGISTER:
+  case TD__REMOTE__MESSAGE__BODY_RUN:
+  case TD__REMOTE__MESSAGE__BODY_CANCEL:
+  case TD__REMOTE__MESSAGE__BODY_FENCE:
+  case TD__REMOTE__MESSAGE__BODY_ASK:
+  case TD__REMOTE__MESSAGE__BODY_CLOSE: return true;
+  default: return false;
+  }
+}
+
+/* CLOSE is said again until CLOSED comes: of a session that is gone, too. */
+static bool is_gone(td_peer *p, const td_session_id *id, const td_head *d) {
+  td_head head;
+  Td__Remote__Handles body = TD__REMOTE__HANDLES__INIT;
+  td_cell(TD_CELLS_SESSION, TD_HOSTED_GONE,
+          d->body_case == TD__REMOTE__MESSAGE__BODY_RUN ? TD_RUN_NEW
+          : d->body_case == TD__REMOTE__MESSAGE__BODY_TENSOR ? TD_VALUE_OLD
+          : d->body_case == TD__REMOTE__MESSAGE__BODY_FENCE ? TD_OTHER_FENCED
+          : d->body_case == TD__REMOTE__MESSAGE__BODY_CANCEL ? TD_CANCEL_EARLY
+                                                             : TD_MASTER_GONE);
+  if (d->body_case != TD__REMOTE__MESSAGE__BODY_CLOSE) return false;
+  td_head_init(&head, id);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_CLOSED;
+  head.closed = &body;
+  td_peer_say(p, &head);
+  return true;
+}
+
+/* A worker's own part in a step that goes wrong. */
+static void aborted(td_hosted *h, td_peer *p, const Td__Remote__Stop *m) {
+  td_status *why = td_wire_status_in(m->status, p->task);
+  int32_t task = td_hosted_task(h, p->incarnation);
+  if (task >= 0 && why)
+    td_hosted_stop(h, task, td_status_derive(why));
+  else
+    td_status_release(why);
+}
+
+bool td_worker_message(td_peer *p, td_message *m) {
+  td_remote *r = p->of;
+  const td_head *d = m->head;
+  td_session_id id = {d->session_high, d->session_low};
+  if (d->body_case == TD__REMOTE__MESSAGE__BODY_OPEN) {
+    open_session(r, p, &id, d->open);
+    return true;
+  }
+  td_hosted *h = td_hosted_find(r, &id);
+  if (!h) return r->serve && is_gone(p, &id, d);
+  if (d->body_case == TD__REMOTE__MESSAGE__BODY_TENSOR)
+    td_hosted_tensor(h, p, m);
+  else if (d->body_case == TD__REMOTE__MESSAGE__BODY_ABORT)
+    aborted(h, p, d->abort);
+  else if (!is_for_worker(d))
+    return false;
+  else if (p == h->master)
+    to_open(h, p, m);
+  return true;
+}

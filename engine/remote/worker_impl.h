@@ -1,0 +1,182 @@
+/* worker_impl.h - a session of another process, as far as it is run here.
+ *
+ *   worker_roll.c   parts: asked for, put together, compiled       td_hosted_roll
+ *   worker_step.c   steps: RUN, values, what stops them, DONE      td_hosted_step
+ *   worker.c        the session: who takes part, its end           td_hosted
+ *
+ * All fields are the turn's, unless their comment says otherwise. Counts of
+ * shares too: what is used outside of the turn is held by one that was taken
+ * inside.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_WORKER_IMPL_H
+#define TD_WORKER_IMPL_H
+
+#include "engine/remote/piece_cache.h"
+#include "engine/remote/remote_impl.h"
+#include "engine/run/participant.h"
+
+typedef enum td_hosted_state {
+  TD_HOSTED_OPEN,
+  TD_HOSTED_CLOSING,
+  TD_HOSTED_GONE, /* no struct is left of it */
+} td_hosted_state;
+
+/* The rows of README.md's table. */
+typedef enum td_hosted_event {
+  TD_RUN_NEW,
+  TD_RUN_OLD,
+  TD_VALUE_EARLY, /* of a step that was not run yet */
+  TD_VALUE_OLD,   /* of one that has ended */
+  TD_CANCEL_EARLY,
+  TD_MASTER_GONE, /* silent for its lease, CLOSE, BYE, dead */
+  TD_OTHER_FENCED,
+} td_hosted_event;
+
+typedef struct td_hosted_roll td_hosted_roll;
+typedef struct td_hosted_step td_hosted_step;
+
+typedef struct td_view_task {
+  char *task, *control, *data, *key;
+  uint64_t incarnation;
+  td_peer *peer; /* retained; NULL until it is needed */
+} td_view_task;
+
+/* Who has the other end of an edge. */
+typedef struct td_far_edge {
+  int32_t task; /* in the view; -1: the edge does not leave */
+  bool out;
+} td_far_edge;
+
+/* A value that came before its step. */
+typedef struct td_parked {
+  uint64_t step;
+  td_key key;
+  td_tensor value;
+  bool dead;
+  uint64_t from; /* incarnation */
+  int64_t since;
+} td_parked;
+
+/* A cancel that came before its step. */
+typedef struct td_tombstone {
+  uint64_t step;
+  td_status *cause;
+} td_tombstone;
+
+enum { TD_STEP_WINDOW = 1024, TD_TOMBSTONES = 64 };
+
+struct td_hosted {
+  td_remote *of;
+  int32_t refs;
+  td_session_id id;
+  td_hosted_state state;
+  td_peer *master; /* retained */
+  int64_t lease;
+  td_participant *local;
+  uint64_t view;
+  TD_VEC(td_view_task) tasks;
+  TD_VEC(td_hosted_roll *) rolls;
+  td_hosted_step *steps; /* under way */
+  uint64_t highest;      /* step seen */
+  uint64_t seen[TD_STEP_WINDOW / 64]; /* of the last TD_STEP_WINDOW: bits */
+  TD_VEC(td_parked) parked;
+  size_t parked_bytes, parked_most;
+  td_tombstone tombs[TD_TOMBSTONES];
+  int next_tomb;
+  td_task end; /* on the pool: lets go of its state */
+};
+
+struct td_hosted_roll {
+  td_hosted *of; /* a share */
+  int32_t refs;
+  uint64_t handle;
+  /* until it is compiled: */
+  TD_VEC(td_piece_hash) pieces;
+  TD_VEC(struct td_hosted_part) parts;
+  td_task task; /* compiles, on the pool */
+  bool pinned, compiling, gone;
+  /* then: */
+  td_enrollment *enrollment;
+  td_far_edge *far; /* by edge */
+  int32_t n_edges;
+  int n_args, n_rets;
+  TD_VEC(td_portion *) idle; /* were run, and may be again */
+};
+
+typedef struct td_hosted_part {
+  char *device;
+  uint64_t incarnation;
+  size_t first, n_pieces; /* of the roll's */
+  uint64_t *serials;
+  int32_t n_nodes;
+} td_hosted_part;
+
+/* One feed on its way in. */
+typedef struct td_arg_pull {
+  td_transfer base; /* first */
+  td_hosted_step *step;
+  int index;
+} td_arg_pull;
+
+struct td_hosted_step {
+  td_hosted *of; /* a share */
+  int32_t refs;
+  td_hosted_step *prev, *next; /* the session's */
+  uint64_t number;
+  td_hosted_roll *roll; /* a share */
+  td_portion *portion;
+  td_portion_start start;
+  td_tensor *args, *rets;
+  bool *rets_dead;
+  td_arg_pull *pulls;
+  int pulling; /* feeds that have not come */
+  bool begun, over, cancelled;
+  int users;          /* with its portion, outside of the turn */
+  td_status *cause;   /* why it must not begin, or was cancelled */
+  td_status *stopped; /* what the portion is cancelled with */
+  td_status *ended;   /* how it ended, when it is over */
+  uint64_t tensors; /* sent to the master */
+  int64_t began_ns;
+  td_task task, cancel_task;
+  td_str printed; /* lock: lock. What Print wrote, not yet sent */
+  pthread_mutex_t lock;
+};
+
+/* ---- worker.c ---- */
+
+td_hosted *td_hosted_find(td_remote *r, const td_session_id *id); /* borrowed */
+void td_hosted_release(td_hosted *h);
+/* The peer of a task in the view, dialled when it is not known. Borrowed. */
+td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) TD_MUST_USE;
+/* Where a task is in the view; -1: nowhere. */
+int32_t td_hosted_task(const td_hosted *h, uint64_t incarnation);
+/* Cancels all and lets go of everything. Takes ownership of `why`. */
+void td_hosted_close(td_hosted *h, td_status *why);
+/* A step or a registration ended: a closing session may be gone. */
+void td_hosted_rest(td_hosted *h);
+void td_hosted_answer(td_hosted *h, int body_case, uint64_t id,
+                      const td_status *s, td_bytes text);
+
+/* ---- worker_roll.c ---- */
+
+void td_hosted_register(td_hosted *h, const Td__Remote__Register *m);
+void td_hosted_blob(td_hosted *h, td_message *m);
+void td_hosted_unregister(td_hosted *h, const Td__Remote__Handles *m);
+td_hosted_roll *td_hosted_roll_find(td_hosted *h, uint64_t handle);
+void td_hosted_roll_release(td_hosted_roll *roll);
+void td_hosted_rolls_drop(td_hosted *h);
+
+/* ---- worker_step.c ---- */
+
+void td_hosted_run(td_hosted *h, td_message *m);
+void td_hosted_cancel(td_hosted *h, const Td__Remote__Stop *m);
+/* `m` is a TENSOR from `p`. */
+void td_hosted_tensor(td_hosted *h, td_peer *p, td_message *m);
+/* Stops every step (of `task` < 0), or those that share an edge with the task;
+ * takes ownership of `why`. */
+void td_hosted_stop(td_hosted *h, int32_t task, td_status *why);
+void td_hosted_why(td_hosted *h, uint64_t step, td_str *out);
+void td_hosted_unpark(td_hosted *h, int64_t now);
+
+#endif

@@ -1,0 +1,767 @@
+/* worker_step.c - steps of others: RUN, values that come and go, DONE.
+ *
+ * A step waits for its feeds, then a portion of the local participant is
+ * started, after the turn. What is known to be short runs at once on the thread
+ * that heard of it; the rest is the pool's. Values for it are delivered after
+ * the turn as well: whoever receives one may go on computing.
+ *
+ * A step number is run once: what came before it waits (values) or stands for
+ * it (a cancel); what comes after its end is dropped.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/remote/cells.h"
+#include "engine/remote/worker_impl.h"
+
+enum { INLINE_MOST = 200000 /* ns: runs on the thread that heard of it */ };
+#define PARK_NS INT64_C(10000000000)
+enum { PROMPT_MOST = 4096 /* bytes of a value that goes with the prompt */ };
+
+/* ---- which steps were seen ----------------------------------------------- */
+
+static void set_seen(td_hosted *h, uint64_t step, bool on) {
+  uint64_t i = step % TD_STEP_WINDOW;
+  uint64_t bit = (uint64_t)1 << (i % 64);
+  h->seen[i / 64] = on ? h->seen[i / 64] | bit : h->seen[i / 64] & ~bit;
+}
+
+static bool was_seen(const td_hosted *h, uint64_t step) {
+  if (step > h->highest) return false;
+  if (h->highest - step >= TD_STEP_WINDOW) return true;
+  uint64_t i = step % TD_STEP_WINDOW;
+  return h->seen[i / 64] >> (i % 64) & 1;
+}
+
+static void note_seen(td_hosted *h, uint64_t step) {
+  uint64_t from = h->highest + 1;
+  if (step > h->highest + TD_STEP_WINDOW) from = step - TD_STEP_WINDOW;
+  for (uint64_t i = from; i < step; i++) set_seen(h, i, false);
+  if (step > h->highest) h->highest = step;
+  set_seen(h, step, true);
+}
+
+static td_hosted_step *find(const td_hosted *h, uint64_t number) {
+  td_hosted_step *step = h->steps;
+  while (step && step->number != number) step = step->next;
+  return step;
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void unlist(td_hosted_step *step) {
+  if (step->prev)
+    step->prev->next = step->next;
+  else
+    step->of->steps = step->next;
+  if (step->next) step->next->prev = step->prev;
+}
+
+static void free_values(td_hosted_step *step) {
+  for (int i = 0; step->args && i < step->roll->n_args; i++)
+    td_tensor_release(&step->args[i]);
+  for (int i = 0; step->rets && i < step->roll->n_rets; i++)
+    td_tensor_release(&step->rets[i]);
+}
+
+static void step_release(td_hosted_step *step) {
+  if (--step->refs > 0) return;
+  free_values(step);
+  td_free(step->args);
+  td_free(step->rets);
+  td_free(step->rets_dead);
+  td_free(step->pulls);
+  td_str_deinit(&step->printed);
+  td_status_release(step->cause);
+  td_status_release(step->stopped);
+  td_status_release(step->ended);
+  pthread_mutex_destroy(&step->lock);
+  td_hosted_roll_release(step->roll);
+  td_hosted_release(step->of);
+  td_free(step);
+}
+
+static td_status *step_new(td_hosted *h, td_hosted_roll *roll, uint64_t number,
+                           td_hosted_step **out) {
+  td_hosted_step *step = td_calloc(1, sizeof *step);
+  if (!step) return td_oom();
+  pthread_mutex_init(&step->lock, NULL);
+  step->refs = 1;
+  step->of = h;
+  step->roll = roll;
+  h->refs++;
+  roll->refs++;
+  step->number = number;
+  step->args = td_calloc((size_t)roll->n_args + 1, sizeof *step->args);
+  step->rets = td_calloc((size_t)roll->n_rets + 1, sizeof *step->rets);
+  step->rets_dead = td_calloc((size_t)roll->n_rets + 1, sizeof(bool));
+  if (!step->args || !step->rets || !step->rets_dead) {
+    step_release(step);
+    return td_oom();
+  }
+  *out = step;
+  return NULL;
+}
+
+/* ---- DONE ---------------------------------------------------------------- */
+
+typedef struct costs_out {
+  td_arena *arena;
+  Td__Remote__Done *done;
+  size_t room;
+} costs_out;
+
+static td_status *add_ret(td_hosted_step *step, int i, td_arena *a,
+                          td_frame *frames, int *n, Td__Remote__Done *done) {
+  td_hosted *h = step->of;
+  Td__Remote__Value *v;
+  if (!td_tensor_valid(&step->rets[i]) && !step->rets_dead[i]) return NULL;
+  TD_TRY(td_transfer_out(h->of, h->master, &h->id, step->number,
+                         &step->rets[i], a, frames, n, &v));
+  v->index = i;
+  done->ret[done->n_ret++] = v;
+  return NULL;
+}
+
+static td_status *add_rets(td_hosted_step *step, td_arena *a, td_frame *frames,
+                           int *n, Td__Remote__Done *done) {
+  int rets = step->roll->n_rets;
+  done->ret = td_arena_alloc(a, ((size_t)rets + 1) * sizeof *done->ret);
+  if (!done->ret) return td_oom();
+  for (int i = 0; i < rets; i++)
+    TD_TRY(add_ret(step, i, a, frames, n, done));
+  return NULL;
+}
+
+static void say_done(td_hosted_step *step, td_status *s) {
+  td_hosted *h = step->of;
+  td_arena a;
+  td_frame frames[TD_FRAMES_MOST];
+  int n = 0;
+  td_head head;
+  Td__Remote__Done body = TD__REMOTE__DONE__INIT;
+  td_arena_init(&a);
+  td_head_init(&head, &h->id);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_DONE;
+  head.done = &body;
+  body.step = step->number;
+  body.handle = step->roll->handle;
+  body.took = td_clock_now() - step->began_ns;
+  body.tensors = step->tensors;
+  if (td_ok(s)) s = add_rets(step, &a, frames, &n, &body);
+  if (!td_ok(s)) {
+    for (int i = 0; i < n; i++) td_frame_release(&frames[i]);
+    n = 0;
+    body.n_ret = 0;
+    td_transfer_withdraw(h->of, &h->id, step->number);
+  }
+  body.status = td_wire_status_out(&a, s);
+  if (h->master->health.state != TD_DEAD)
+    td_status_release(
+        td_peer_send(h->master, TD_LANE_CONTROL, &head, frames, n));
+  else
+    for (int i = 0; i < n; i++) td_frame_release(&frames[i]);
+  td_arena_deinit(&a);
+  td_status_release(s);
+}
+
+/* What Print wrote goes before the DONE. */
+static void say_printed(td_hosted_step *step) {
+  td_hosted *h = step->of;
+  td_head head;
+  Td__Remote__Text body = TD__REMOTE__TEXT__INIT;
+  pthread_mutex_lock(&step->lock);
+  td_str text = step->printed;
+  step->printed = (td_str){0};
+  pthread_mutex_unlock(&step->lock);
+  if (text.len > 0 && h->master->health.state != TD_DEAD) {
+    td_head_init(&head, &h->id);
+    head.body_case = TD__REMOTE__MESSAGE__BODY_LOG;
+    head.log = &body;
+    body.step = step->number;
+    body.text = text.at;
+    td_status_release(
+        td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
+  }
+  td_str_deinit(&text);
+}
+
+/* After the turn, with a share: one that was cancelled is not used again. */
+static void end_portion(td_task *task) {
+  td_hosted_step *step =
+      (td_hosted_step *)((char *)task - offsetof(td_hosted_step, task));
+  td_remote *r = step->of->of;
+  step->of->local->ops->end(step->portion);
+  td_remote_enter(r);
+  step_release(step);
+  td_remote_leave(r);
+  td_remote_release(r);
+}
+
+/* Its end; takes ownership of `s`. The session's share of it goes. */
+static void finish(td_hosted_step *step, td_status *s) {
+  td_hosted *h = step->of;
+  td_portion *n = step->portion;
+  say_printed(step);
+  say_done(step, s);
+  unlist(step);
+  h->of->steps++;
+  if (n && (step->cancelled || !td_vec_push(&step->roll->idle, n))) {
+    step->refs++;
+    step->task.run = end_portion;
+    td_remote_retain(h->of);
+    td_remote_after(h->of, &step->task);
+  }
+  td_hosted_rest(h);
+  step_release(step);
+}
+
+/* Whoever is with its portion, outside of the turn, holds the end up. */
+static void use(td_hosted_step *step) {
+  step->refs++;
+  step->users++;
+  td_remote_retain(step->of->of);
+}
+
+static void end_if_over(td_hosted_step *step) {
+  td_status *s = step->ended;
+  if (!step->over || step->users > 0) return;
+  step->ended = NULL;
+  finish(step, s);
+}
+
+/* Outside of the turn. */
+static void unuse(td_hosted_step *step) {
+  td_remote *r = step->of->of;
+  td_remote_enter(r);
+  step->users--;
+  end_if_over(step);
+  step_release(step);
+  td_remote_leave(r);
+  td_remote_release(r);
+}
+
+/* ---- running ------------------------------------------------------------- */
+
+/* Outside of the turn, any thread: the portion is over. */
+static void over(void *arg, td_status *s) {
+  td_hosted_step *step = arg;
+  td_remote *r = step->of->of;
+  td_remote_enter(r);
+  step->over = true;
+  step->ended = step->cause
+                    ? td_status_first(td_status_retain(step->cause), s)
+                    : s;
+  end_if_over(step);
+  td_remote_leave(r);
+  td_remote_release(r);
+}
+
+static void printed(void *arg, const char *text, size_t len) {
+  td_hosted_step *step = arg;
+  pthread_mutex_lock(&step->lock);
+  if (step->printed.len < TD_WIRE_EAGER)
+    td_str_addn(&step->printed, text, len);
+  pthread_mutex_unlock(&step->lock);
+}
+
+static td_status *send_value(void *arg, td_key key, td_tensor *value,
+                             bool dead);
+
+/* An idle portion that is ready for another run, or NULL. A thread may still be
+ * with one that has just ended. */
+static td_portion *take_idle(td_hosted_roll *roll) {
+  const td_participant_ops *ops = roll->of->local->ops;
+  for (size_t i = roll->idle.len; i-- > 0;) {
+    td_portion *n = roll->idle.at[i];
+    if (!ops->reset(n)) continue;
+    roll->idle.at[i] = roll->idle.at[--roll->idle.len];
+    return n;
+  }
+  return NULL;
+}
+
+static void fill(td_hosted_step *step, td_portion *n) {
+  step->portion = n;
+  n->args = step->args;
+  n->rets = step->rets;
+  n->rets_dead = step->rets_dead;
+  n->over = over;
+  n->over_arg = step;
+  n->send = send_value;
+  n->send_arg = step;
+}
+
+static td_status *begin(td_hosted_step *step) {
+  td_hosted_roll *roll = step->roll;
+  td_portion *n = take_idle(roll);
+  int threads = step->of->of->threads;
+  if (!n)
+    TD_TRY(roll->of->local->ops->begin(
+        roll->enrollment, threads > 0 ? threads : td_pool_size(), &n));
+  fill(step, n);
+  return NULL;
+}
+
+/* After the turn. */
+static void start(td_task *task) {
+  td_hosted_step *step =
+      (td_hosted_step *)((char *)task - offsetof(td_hosted_step, task));
+  const td_participant_ops *ops = step->of->local->ops;
+  td_portion *n = step->portion;
+  int64_t cost = ops->cost(step->roll->enrollment);
+  ops->start(n, &step->start);
+  if (cost > 0 && cost < INLINE_MOST)
+    ops->work(n, td_clock_now() + INLINE_MOST);
+  ops->wake(n);
+  unuse(step);
+}
+
+static void hand_parked(td_hosted_step *step);
+
+/* Its feeds are here. */
+static void ready(td_hosted_step *step) {
+  td_status *s = td_status_retain(step->cause);
+  if (td_ok(s)) s = begin(step);
+  if (!td_ok(s)) {
+    finish(step, s);
+    return;
+  }
+  step->begun = true;
+  use(step);
+  step->task.run = start;
+  td_remote_retain(step->of->of); /* over's */
+  td_remote_after(step->of->of, &step->task);
+  hand_parked(step);
+}
+
+/* ---- feeds --------------------------------------------------------------- */
+
+static void got_arg(td_transfer *t, td_tensor *value, bool dead, td_status *s) {
+  td_arg_pull *pull = (td_arg_pull *)t;
+  td_hosted_step *step = pull->step;
+  (void)dead;
+  step->args[pull->index] = *value;
+  if (!td_ok(s)) step->cause = td_status_first(step->cause, s);
+  if (--step->pulling == 0) ready(step);
+}
+
+static td_status *check_args(const td_hosted_step *step,
+                             const Td__Remote__Run *m) {
+  if (m->n_arg > (size_t)step->roll->n_args)
+    return td_error(TD_INVALID_ARGUMENT, "%zu feeds of %d", m->n_arg,
+                    step->roll->n_args);
+  for (size_t i = 0; i < m->n_arg; i++) {
+    if (m->arg[i]->index < 0 || m->arg[i]->index >= step->roll->n_args)
+      return td_error(TD_INVALID_ARGUMENT, "feed %d of %d",
+                      (int)m->arg[i]->index, step->roll->n_args);
+    for (size_t k = 0; k < i; k++)
+      if (m->arg[k]->index == m->arg[i]->index)
+        return td_error(TD_INVALID_ARGUMENT, "feed %d comes twice",
+                        (int)m->arg[i]->index);
+  }
+  return NULL;
+}
+
+/* The last one that comes makes the step ready; one share of `pulling` is this
+ * function's. */
+static void take_args(td_hosted_step *step, td_message *m) {
+  const Td__Remote__Run *run = m->head->run;
+  td_status *s = check_args(step, run);
+  if (td_ok(s) && run->n_arg) {
+    step->pulls = td_calloc(run->n_arg, sizeof *step->pulls);
+    if (!step->pulls) s = td_oom();
+  }
+  step->pulling = 1;
+  for (size_t i = 0; td_ok(s) && i < run->n_arg; i++) {
+    td_arg_pull *pull = &step->pulls[i];
+    pull->base.got = got_arg;
+    pull->step = step;
+    pull->index = run->arg[i]->index;
+    step->pulling++;
+    td_transfer_in(step->of->of, step->of->master, run->arg[i], m,
+                   &pull->base);
+  }
+  if (!td_ok(s)) step->cause = td_status_first(step->cause, s);
+  if (--step->pulling == 0) ready(step);
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+/* A value for a running step, delivered after the turn. */
+typedef struct delivery {
+  td_task task;
+  td_hosted_step *step; /* a share */
+  td_key key;
+  td_tensor value;
+  bool dead;
+} delivery;
+
+static void deliver(td_task *task) {
+  delivery *d = (delivery *)task;
+  td_hosted_step *step = d->step;
+  const td_participant_ops *ops = step->of->local->ops;
+  td_status_release(ops->deliver(step->portion, d->key, &d->value, d->dead));
+  ops->wake(step->portion);
+  unuse(step);
+  td_free(d);
+}
+
+/* Takes ownership of *value. */
+static void hand(td_hosted_step *step, td_key key, td_tensor *value,
+                 bool dead) {
+  delivery *d = td_calloc(1, sizeof *d);
+  if (!d) {
+    td_tensor_release(value);
+    td_hosted_stop(step->of, -1, td_oom());
+    return;
+  }
+  *d = (delivery){{.run = deliver}, step, key, *value, dead};
+  use(step);
+  td_remote_after(step->of->of, &d->task);
+}
+
+static void say_abort(td_hosted *h, uint64_t incarnation, uint64_t step,
+                      td_status *s) {
+  td_arena a;
+  td_head head;
+  Td__Remote__Stop body = TD__REMOTE__STOP__INIT;
+  td_peer *p = td_peer_find(h->of, incarnation);
+  td_arena_init(&a);
+  td_head_init(&head, &h->id);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_ABORT;
+  head.abort = &body;
+  body.step = step;
+  body.status = td_wire_status_out(&a, s);
+  if (p) td_peer_say(p, &head);
+  td_arena_deinit(&a);
+  td_status_release(s);
+}
+
+static void drop_parked(td_hosted *h, size_t i) {
+  td_parked *k = &h->parked.at[i];
+  if (td_tensor_valid(&k->value))
+    h->parked_bytes -= td_tensor_bytes(&k->value);
+  td_tensor_release(&k->value);
+  h->parked.at[i] = h->parked.at[--h->parked.len];
+}
+
+void td_hosted_unpark(td_hosted *h, int64_t now) {
+  for (size_t i = h->parked.len; i-- > 0;) {
+    td_parked *k = &h->parked.at[i];
+    bool all = now == INT64_MAX;
+    if (!all && now - k->since < PARK_NS && !was_seen(h, k->step)) continue;
+    if (!all && !was_seen(h, k->step))
+      say_abort(h, k->from, k->step,
+                td_error(TD_ABORTED,
+                         "step %llu did not begin at %s within %.0f s of a "
+                         "value for it",
+                         (unsigned long long)k->step,
+                         td_runtime_place(h->of->runtime),
+                         (double)PARK_NS * 1e-9));
+    drop_parked(h, i);
+  }
+  if (now == INT64_MAX) td_vec_free(&h->parked);
+}
+
+/* Takes ownership of *value. */
+static void park(td_hosted *h, uint64_t from, uint64_t step, td_key key,
+                 td_tensor *value, bool dead) {
+  td_parked k = {step, key, *value, dead, from, td_clock_now()};
+  size_t bytes = dead ? 0 : td_tensor_bytes(value);
+  if (h->parked_bytes + bytes <= h->parked_most &&
+      td_vec_push(&h->parked, k)) {
+    h->parked_bytes += bytes;
+    return;
+  }
+  td_tensor_release(value);
+  say_abort(h, from, step,
+            td_error(TD_RESOURCE_EXHAUSTED,
+                     "more than %zu bytes came for steps that did not begin "
+                     "at %s",
+                     h->parked_most, td_runtime_place(h->of->runtime)));
+}
+
+/* Those that came early. */
+static void hand_parked(td_hosted_step *step) {
+  td_hosted *h = step->of;
+  for (size_t i = h->parked.len; i-- > 0;) {
+    td_parked *k = &h->parked.at[i];
+    if (k->step != step->number) continue;
+    td_tensor value = k->value;
+    if (!k->dead) h->parked_bytes -= td_tensor_bytes(&value);
+    td_key key = k->key;
+    bool dead = k->dead;
+    h->parked.at[i] = h->parked.at[--h->parked.len];
+    hand(step, key, &value, dead);
+  }
+}
+
+/* A value on its way in. */
+typedef struct incoming {
+  td_transfer base; /* first */
+  td_hosted *of;    /* a share */
+  uint64_t step, from;
+  td_key key;
+} incoming;
+
+static void place(incoming *in, td_tensor *value, bool dead) {
+  td_hosted *h = in->of;
+  td_hosted_step *step = find(h, in->step);
+  bool late = TD_BUG(TD_BUG_LATE_TENSOR) && h->steps;
+  if (late && !step) step = h->steps;
+  if (h->state != TD_HOSTED_OPEN) {
+    td_tensor_release(value);
+  } else if (step && !step->over) {
+    if (step->begun)
+      hand(step, in->key, value, dead);
+    else
+      park(h, in->from, in->step, in->key, value, dead);
+  } else if (was_seen(h, in->step) || TD_BUG(TD_BUG_EARLY_TENSOR)) {
+    td_cell(TD_CELLS_SESSION, h->state, TD_VALUE_OLD);
+    td_tensor_release(value);
+  } else {
+    td_cell(TD_CELLS_SESSION, h->state, TD_VALUE_EARLY);
+    park(h, in->from, in->step, in->key, value, dead);
+  }
+}
+
+static void got_value(td_transfer *t, td_tensor *value, bool dead,
+                      td_status *s) {
+  incoming *in = (incoming *)t;
+  td_hosted_step *step = find(in->of, in->step);
+  if (td_ok(s))
+    place(in, value, dead);
+  else if (step && !step->over)
+    td_hosted_stop(in->of, -1, td_status_retain(s));
+  td_status_release(s);
+  td_hosted_release(in->of);
+  td_free(in);
+}
+
+void td_hosted_tensor(td_hosted *h, td_peer *p, td_message *m) {
+  const Td__Remote__Tensor *t = m->head->tensor;
+  if (!t->value || (p != h->master && td_hosted_task(h, p->incarnation) < 0))
+    return;
+  if (h->state != TD_HOSTED_OPEN) {
+    td_cell(TD_CELLS_SESSION, h->state, TD_VALUE_OLD);
+    return;
+  }
+  incoming *in = td_calloc(1, sizeof *in);
+  if (!in) return; /* it is missed as what is lost is */
+  *in = (incoming){.base = {.got = got_value},
+                   .of = h,
+                   .step = t->step,
+                   .from = p->incarnation,
+                   .key = {t->edge, t->frame, t->iteration}};
+  h->refs++;
+  td_transfer_in(h->of, p, t->value, m, &in->base);
+}
+
+/* ---- sending ------------------------------------------------------------- */
+
+static td_status *send_to(td_hosted_step *step, td_peer *p, td_key key,
+                          const td_tensor *value, td_arena *a) {
+  td_hosted *h = step->of;
+  td_frame frames[2];
+  int n = 0;
+  td_head head;
+  Td__Remote__Tensor body = TD__REMOTE__TENSOR__INIT;
+  td_head_init(&head, &h->id);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_TENSOR;
+  head.tensor = &body;
+  body.step = step->number;
+  body.edge = key.edge;
+  body.frame = key.frame;
+  body.iteration = key.iteration;
+  TD_TRY(td_transfer_out(h->of, p, &h->id, step->number, value, a, frames, &n,
+                         &body.value));
+  bool prompt = body.value->offer || body.value->bytes <= PROMPT_MOST;
+  return td_peer_send(p, prompt ? TD_LANE_CONTROL : TD_LANE_DATA, &head, frames,
+                      n);
+}
+
+static td_status *send_far(td_hosted_step *step, td_key key,
+                           const td_tensor *value) {
+  td_hosted_roll *roll = step->roll;
+  td_peer *p;
+  td_arena a;
+  if (step->of->state != TD_HOSTED_OPEN)
+    return td_status_derive(td_error(TD_CANCELLED, "the session is closed"));
+  if (key.edge < 0 || key.edge >= roll->n_edges ||
+      roll->far[key.edge].task < 0 || !roll->far[key.edge].out)
+    return td_error(TD_INTERNAL, "edge %d leads nowhere", (int)key.edge);
+  TD_TRY(td_hosted_peer(step->of, roll->far[key.edge].task, &p));
+  if (p == step->of->master) step->tensors++;
+  td_arena_init(&a);
+  td_status *s = send_to(step, p, key, value, &a);
+  td_arena_deinit(&a);
+  return s;
+}
+
+/* Any thread, outside of the turn: a kernel sends. */
+static td_status *send_value(void *arg, td_key key, td_tensor *value,
+                             bool dead) {
+  td_hosted_step *step = arg;
+  td_remote *r = step->of->of;
+  td_remote_retain(r);
+  td_remote_enter(r);
+  td_status *s = send_far(step, key, dead ? NULL : value);
+  td_remote_leave(r);
+  td_tensor_release(value);
+  td_remote_release(r);
+  return s;
+}
+
+/* ---- stopping ------------------------------------------------------------ */
+
+static void cancel_later(td_task *task) {
+  td_hosted_step *step =
+      (td_hosted_step *)((char *)task - offsetof(td_hosted_step, cancel_task));
+  const td_participant_ops *ops = step->of->local->ops;
+  ops->cancel(step->portion, td_status_retain(step->stopped));
+  ops->wake(step->portion);
+  unuse(step);
+}
+
+/* Takes ownership of `why`. */
+static void stop(td_hosted_step *step, td_status *why) {
+  bool first = !step->cancelled;
+  step->cancelled = true;
+  step->cause = td_status_first(step->cause, why);
+  td_transfer_withdraw(step->of->of, &step->of->id, step->number);
+  if (!step->begun) {
+    /* Feeds that are on their way do not matter any more. */
+    int pulling = step->pulling;
+    for (int i = 0; step->pulls && i < step->roll->n_args; i++) {
+      if (!step->pulls[i].base.listed) continue;
+      td_transfer_stop(&step->pulls[i].base);
+      step->pulling--;
+    }
+    if (pulling > 0 && step->pulling == 0) ready(step);
+    return;
+  }
+  if (!first || step->over) return;
+  step->stopped = td_status_retain(step->cause);
+  step->cancel_task.run = cancel_later;
+  use(step);
+  td_remote_after(step->of->of, &step->cancel_task);
+}
+
+static bool shares_edge(const td_hosted_roll *roll, int32_t task) {
+  for (int32_t e = 0; e < roll->n_edges; e++)
+    if (roll->far[e].task == task) return true;
+  return false;
+}
+
+void td_hosted_stop(td_hosted *h, int32_t task, td_status *why) {
+  for (td_hosted_step *next, *step = h->steps; step; step = next) {
+    next = step->next;
+    if (task < 0 || shares_edge(step->roll, task))
+      stop(step, td_status_retain(why));
+  }
+  td_status_release(why);
+}
+
+void td_hosted_cancel(td_hosted *h, const Td__Remote__Stop *m) {
+  td_hosted_step *step = find(h, m->step);
+  td_status *why = td_wire_status_in(m->status, h->master->task);
+  if (!why) why = td_error(TD_CANCELLED, "the step was cancelled");
+  td_transfer_withdraw(h->of, &h->id, m->step);
+  if (step) {
+    stop(step, why);
+  } else if (was_seen(h, m->step) || h->state != TD_HOSTED_OPEN ||
+             TD_BUG(TD_BUG_CANCEL_LOST)) {
+    td_status_release(why);
+  } else {
+    td_cell(TD_CELLS_SESSION, h->state, TD_CANCEL_EARLY);
+    td_tombstone *t = &h->tombs[h->next_tomb++ % TD_TOMBSTONES];
+    td_status_release(t->cause);
+    *t = (td_tombstone){m->step, why};
+  }
+}
+
+static td_status *tomb_of(td_hosted *h, uint64_t step) {
+  for (int i = 0; i < TD_TOMBSTONES; i++)
+    if (h->tombs[i].cause && h->tombs[i].step == step)
+      return td_status_retain(h->tombs[i].cause);
+  return NULL;
+}
+
+/* ---- RUN ----------------------------------------------------------------- */
+
+static void refuse(td_hosted *h, const Td__Remote__Run *m, td_status *s) {
+  td_arena a;
+  td_head head;
+  Td__Remote__Done body = TD__REMOTE__DONE__INIT;
+  td_arena_init(&a);
+  td_head_init(&head, &h->id);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_DONE;
+  head.done = &body;
+  body.step = m->step;
+  body.handle = m->handle;
+  body.status = td_wire_status_out(&a, s);
+  td_status_release(
+      td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
+  td_arena_deinit(&a);
+  td_status_release(s);
+}
+
+static void fill_start(td_hosted_step *step, const Td__Remote__Run *m) {
+  step->start = (td_portion_start){.step = m->step,
+                                   .timeout = m->timeout,
+                                   .check_numerics = m->check_numerics,
+                                   .draw = m->draw};
+  step->began_ns = td_clock_now();
+  if (!m->print) return;
+  step->start.print = printed;
+  step->start.print_arg = step;
+}
+
+static void run(td_hosted *h, td_hosted_roll *roll, td_message *m) {
+  const Td__Remote__Run *run = m->head->run;
+  td_hosted_step *step;
+  td_status *s = tomb_of(h, run->step);
+  if (td_ok(s)) s = step_new(h, roll, run->step, &step);
+  if (!td_ok(s)) {
+    refuse(h, run, s);
+    return;
+  }
+  fill_start(step, run);
+  step->next = h->steps;
+  if (step->next) step->next->prev = step;
+  h->steps = step;
+  step->refs++;
+  take_args(step, m);
+  step_release(step);
+}
+
+void td_hosted_run(td_hosted *h, td_message *m) {
+  const Td__Remote__Run *r = m->head->run;
+  bool old = was_seen(h, r->step) && !TD_BUG(TD_BUG_RUN_TWICE);
+  td_cell(TD_CELLS_SESSION, h->state, old ? TD_RUN_OLD : TD_RUN_NEW);
+  if (old) return;
+  note_seen(h, r->step);
+  td_hosted_roll *roll = td_hosted_roll_find(h, r->handle);
+  if (h->state != TD_HOSTED_OPEN)
+    refuse(h, r, td_error(TD_CANCELLED, "the session is being closed"));
+  else if (!roll || !roll->enrollment)
+    refuse(h, r, td_error(TD_NOT_FOUND, "nothing is registered as %llu",
+                          (unsigned long long)r->handle));
+  else
+    run(h, roll, m);
+}
+
+/* ---- looking ------------------------------------------------------------- */
+
+void td_hosted_why(td_hosted *h, uint64_t number, td_str *out) {
+  td_hosted_step *step = find(h, number);
+  if (!step || step->over) return;
+  if (step->begun)
+    h->local->ops->why(step->portion, out);
+  else
+    td_str_addf(out, "%s waits for %d feeds\n",
+                td_runtime_place(h->of->runtime), step->pulling);
+}
