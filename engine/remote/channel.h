@@ -36,16 +36,16 @@ enum {
 
 /* Bytes and who has them: `release` (NULL: nothing to do) is called once, by any
  * thread. */
-typedef struct td_frame {
+typedef struct td_raw {
   const void *at;
   size_t len;
   void (*release)(void *arg);
   void *arg;
-} td_frame;
+} td_raw;
 
-static inline void td_frame_release(td_frame *f) {
+static inline void td_raw_release(td_raw *f) {
   if (f->release) f->release(f->arg);
-  *f = (td_frame){0};
+  *f = (td_raw){0};
 }
 
 /* What a channel learns of a link beside its messages. */
@@ -61,7 +61,7 @@ typedef enum td_trouble {
 typedef struct td_channel_events {
   /* A message; takes ownership of the frames, not of the array. `l` may be one
    * that a peer made: nobody dialled it, `l->owner` is NULL then. */
-  void (*message)(void *arg, td_link *l, td_lane lane, td_frame *frames, int n);
+  void (*message)(void *arg, td_link *l, td_lane lane, td_raw *frames, int n);
   void (*trouble)(void *arg, td_link *l, td_trouble what);
   void *arg;
 } td_channel_events;
@@ -80,7 +80,7 @@ typedef struct td_channel_ops {
   /* Takes ownership of the frames, whatever comes of it; never waits. UNAVAILABLE
    * when there is no connection just now, RESOURCE_EXHAUSTED when the peer takes
    * nothing and what waits for it is at the limit. Success says nothing. */
-  td_status *(*send)(td_link *l, td_lane lane, td_frame *frames, int n);
+  td_status *(*send)(td_link *l, td_lane lane, td_raw *frames, int n);
   /* Ends a link, also one that a peer made; nothing more comes from it. */
   void (*hang_up)(td_link *l);
   /* Where the lane listens, as a peer on this machine would dial it; NULL: it

@@ -100,7 +100,7 @@ void td_member_release(td_member *m) {
 }
 
 td_status *td_member_send(td_member *m, td_lane lane, td_head *head,
-                          td_frame *frames, int n) {
+                          td_raw *frames, int n) {
   head->session_high = m->master->id.high;
   head->session_low = m->master->id.low;
   return td_peer_send(m->peer, lane, head, frames, n);

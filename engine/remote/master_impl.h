@@ -147,7 +147,7 @@ static inline td_remote *td_member_remote(const td_member *m) {
   return m->master->of;
 }
 td_status *td_member_send(td_member *m, td_lane lane, td_head *head,
-                          td_frame *frames, int n) TD_MUST_USE;
+                          td_raw *frames, int n) TD_MUST_USE;
 
 /* ---- master_roll.c ---- */
 

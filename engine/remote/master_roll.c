@@ -211,7 +211,7 @@ td_status *td_member_enroll(td_participant *p, const td_roll *roll,
                             td_enrollment **out) {
   td_member *m = (td_member *)p;
   td_remote *r = td_member_remote(m);
-  td_enrollment *e;
+  td_enrollment *e = NULL;
   TD_TRY(make(m, roll, &e));
   td_remote_enter(r);
   e->handle = td_remote_number(r);
@@ -261,7 +261,7 @@ void td_roll_registered(td_member *m, const Td__Remote__Answer *a) {
 static td_status *say_blob(td_member *m, const td_sent_part *p,
                            const td_piece *piece, size_t offset, size_t len) {
   td_head head;
-  td_frame frame;
+  td_raw frame;
   Td__Remote__Blob body = TD__REMOTE__BLOB__INIT;
   td_head_init(&head, NULL);
   head.body_case = TD__REMOTE__MESSAGE__BODY_BLOB;
@@ -270,7 +270,7 @@ static td_status *say_blob(td_member *m, const td_sent_part *p,
                                      (uint8_t *)piece->hash.at};
   body.size = piece->len;
   body.offset = offset;
-  TD_TRY(td_frame_copy(p->sealed.graph + piece->offset + offset, len, &frame));
+  TD_TRY(td_raw_copy(p->sealed.graph + piece->offset + offset, len, &frame));
   return td_member_send(m, TD_LANE_DATA, &head, &frame, 1);
 }
 

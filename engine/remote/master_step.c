@@ -11,6 +11,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/clock.h"
@@ -133,7 +134,7 @@ static void fail(td_far_portion *n, td_status *s) {
 
 /* ---- RUN ----------------------------------------------------------------- */
 
-static td_status *add_args(td_far_portion *n, td_arena *a, td_frame *frames,
+static td_status *add_args(td_far_portion *n, td_arena *a, td_raw *frames,
                            int *count, Td__Remote__Run *m) {
   td_enrollment *e = n->of;
   td_member *w = e->of;
@@ -152,7 +153,7 @@ static td_status *add_args(td_far_portion *n, td_arena *a, td_frame *frames,
 
 static td_status *say_run(td_far_portion *n) {
   td_arena a;
-  td_frame frames[TD_FRAMES_MOST];
+  td_raw frames[TD_FRAMES_MOST];
   int count = 0;
   td_head head;
   Td__Remote__Run body = TD__REMOTE__RUN__INIT;
@@ -171,7 +172,7 @@ static td_status *say_run(td_far_portion *n) {
   if (td_ok(s))
     s = td_member_send(n->of->of, TD_LANE_CONTROL, &head, frames, count);
   else
-    for (int i = 0; i < count; i++) td_frame_release(&frames[i]);
+    for (int i = 0; i < count; i++) td_raw_release(&frames[i]);
   td_arena_deinit(&a);
   return s;
 }
@@ -180,7 +181,7 @@ static td_status *send_value(td_far_portion *n, td_key key,
                              const td_tensor *value) {
   td_member *w = n->of->of;
   td_arena a;
-  td_frame frames[2];
+  td_raw frames[2];
   int count = 0;
   td_head head;
   Td__Remote__Tensor body = TD__REMOTE__TENSOR__INIT;

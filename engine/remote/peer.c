@@ -47,7 +47,7 @@ static td_status *peer_new(td_remote *r, td_peer **out) {
 static void drop_backlog(td_peer *p) {
   for (size_t i = 0; i < p->backlog.len; i++) {
     td_backlog *b = &p->backlog.at[i];
-    for (int k = 0; k < b->n; k++) td_frame_release(&b->frames[k]);
+    for (int k = 0; k < b->n; k++) td_raw_release(&b->frames[k]);
     td_free(b->frames);
   }
   td_vec_free(&p->backlog);
@@ -184,13 +184,13 @@ void td_head_init(td_head *head, const td_session_id *session) {
   head->session_low = session->low;
 }
 
-static size_t size_of(const td_frame *frames, int n) {
+static size_t size_of(const td_raw *frames, int n) {
   size_t sum = 0;
   for (int i = 0; i < n; i++) sum += frames[i].len;
   return sum;
 }
 
-static td_status *put_off(td_peer *p, td_lane lane, td_frame *frames, int n) {
+static td_status *put_off(td_peer *p, td_lane lane, td_raw *frames, int n) {
   size_t bytes = size_of(frames, n);
   td_backlog b = {lane, NULL, n};
   if (p->backlog_bytes + bytes > BACKLOG_MOST)
@@ -208,7 +208,7 @@ static td_status *put_off(td_peer *p, td_lane lane, td_frame *frames, int n) {
 }
 
 /* Takes ownership of the frames when it succeeds. */
-static td_status *pass(td_peer *p, td_lane lane, td_frame *frames, int n,
+static td_status *pass(td_peer *p, td_lane lane, td_raw *frames, int n,
                        bool *later) {
   size_t bytes = size_of(frames, n);
   *later = false;
@@ -242,12 +242,12 @@ static bool flush(td_peer *p) {
   return p->backlog.len == 0;
 }
 
-static void drop_frames(td_frame *frames, int n) {
-  for (int i = 0; i < n; i++) td_frame_release(&frames[i]);
+static void drop_frames(td_raw *frames, int n) {
+  for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
 }
 
 /* `again`: what cannot go now may wait. */
-static td_status *send_packed(td_peer *p, td_lane lane, td_frame *frames, int n,
+static td_status *send_packed(td_peer *p, td_lane lane, td_raw *frames, int n,
                               bool again) {
   bool later = true;
   td_status *s = NULL;
@@ -265,8 +265,8 @@ static td_status *send_packed(td_peer *p, td_lane lane, td_frame *frames, int n,
 }
 
 static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
-                          td_frame *frames, int n, bool again) {
-  td_frame all[TD_FRAMES_MOST];
+                          td_raw *frames, int n, bool again) {
+  td_raw all[TD_FRAMES_MOST];
   td_status *s = !p->link ? td_peer_lost(p)
                  : n >= TD_FRAMES_MOST
                      ? td_error(TD_INTERNAL, "a message of %d frames", n)
@@ -290,7 +290,7 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
 }
 
 td_status *td_peer_send(td_peer *p, td_lane lane, td_head *head,
-                        td_frame *frames, int n) {
+                        td_raw *frames, int n) {
   return send_as(p, lane, head, frames, n, true);
 }
 

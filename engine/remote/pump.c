@@ -32,12 +32,18 @@ static bool is_served(td_remote *r) {
              LINGER;
 }
 
+static void rest(td_remote *r) {
+  td_waiter idle = {0};
+  td_waited why =
+      td_waiter_wait(&idle, td_clock_now() + LINGER, NULL, is_needed, r);
+  (void)why;
+}
+
 static void *serve(void *arg) {
   td_remote *r = arg;
-  td_waiter idle = {0};
   while (!is_needed(r)) {
     if (is_served(r))
-      (void)td_waiter_wait(&idle, td_clock_now() + LINGER, NULL, is_needed, r);
+      rest(r);
     else
       td_remote_pump(r, INT64_MAX);
   }

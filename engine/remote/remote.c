@@ -154,13 +154,13 @@ static td_status *meet(td_remote *r, td_link *l, const td_head *h) {
   return td_peer_met(r, l, h->from, &p);
 }
 
-static size_t bytes_of(const td_frame *frames, int n) {
+static size_t bytes_of(const td_raw *frames, int n) {
   size_t sum = 0;
   for (int i = 0; i < n; i++) sum += frames[i].len;
   return sum;
 }
 
-static void on_message(void *arg, td_link *l, td_lane lane, td_frame *frames,
+static void on_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
                        int n) {
   td_remote *r = arg;
   td_message m;

@@ -101,7 +101,7 @@ struct td_peer {
 
 typedef struct td_backlog {
   td_lane lane;
-  td_frame *frames;
+  td_raw *frames;
   int n;
 } td_backlog;
 
@@ -130,7 +130,7 @@ td_status *td_peer_lost(const td_peer *p) TD_MUST_USE;
  * finds no connection waits in a backlog of at most 64 MiB. An error means that
  * it was not sent and will not be. */
 td_status *td_peer_send(td_peer *p, td_lane lane, td_head *head,
-                        td_frame *frames, int n) TD_MUST_USE;
+                        td_raw *frames, int n) TD_MUST_USE;
 /* The same for what is said again on silence, or helps nobody when it fails. */
 void td_peer_say(td_peer *p, td_head *head);
 void td_head_init(td_head *head, const td_session_id *session);
@@ -162,7 +162,7 @@ void td_transfer_stop(td_transfer *t);
 td_status *td_transfer_out(td_remote *r, td_peer *to,
                            const td_session_id *session, uint64_t step,
                            const td_tensor *value, td_arena *arena,
-                           td_frame *frames, int *n,
+                           td_raw *frames, int *n,
                            Td__Remote__Value **out) TD_MUST_USE;
 void td_transfer_pulled(td_peer *p, const Td__Remote__Chunk *m);
 void td_transfer_chunk(td_peer *p, td_message *m);

@@ -77,11 +77,11 @@ static bool is_whole(const td_tensor *t) {
 static td_status *describe(td_remote *r, td_peer *to,
                            const td_session_id *session, uint64_t step,
                            const td_tensor *value, Td__Remote__Value *v,
-                           td_frame *frames, int *n) {
+                           td_raw *frames, int *n) {
   if (v->dead) return NULL;
   if (v->bytes > TD_WIRE_EAGER || *n >= TD_FRAMES_MOST - 2)
     return offer(r, to, session, step, value, (size_t)v->bytes, &v->offer);
-  TD_TRY(td_frame_tensor(value, 0, (size_t)v->bytes, &frames[*n]));
+  TD_TRY(td_raw_tensor(value, 0, (size_t)v->bytes, &frames[*n]));
   ++*n;
   return NULL;
 }
@@ -89,7 +89,7 @@ static td_status *describe(td_remote *r, td_peer *to,
 td_status *td_transfer_out(td_remote *r, td_peer *to,
                            const td_session_id *session, uint64_t step,
                            const td_tensor *value, td_arena *arena,
-                           td_frame *frames, int *n, Td__Remote__Value **out) {
+                           td_raw *frames, int *n, Td__Remote__Value **out) {
   td_tensor whole = {0};
   bool dead = !value || !td_tensor_valid(value);
   TD_TRY(td_wire_value_out(arena, dead ? NULL : value, out));
@@ -109,7 +109,7 @@ td_status *td_transfer_out(td_remote *r, td_peer *to,
 static td_status *send_chunk(td_peer *p, const td_offer *o, uint64_t offset,
                              size_t len) {
   td_head head;
-  td_frame frame;
+  td_raw frame;
   Td__Remote__Chunk body = TD__REMOTE__CHUNK__INIT;
   td_head_init(&head, &o->session);
   head.body_case = TD__REMOTE__MESSAGE__BODY_CHUNK;
@@ -117,7 +117,7 @@ static td_status *send_chunk(td_peer *p, const td_offer *o, uint64_t offset,
   body.offer = o->number;
   body.offset = offset;
   body.bytes = len;
-  TD_TRY(td_frame_tensor(&o->value, (size_t)offset, len, &frame));
+  TD_TRY(td_raw_tensor(&o->value, (size_t)offset, len, &frame));
   return td_peer_send(p, TD_LANE_DATA, &head, &frame, 1);
 }
 
@@ -219,12 +219,12 @@ static td_status *ask(td_transfer *t) {
 /* The message's own bytes. */
 static td_status *take(const Td__Remote__Value *v, td_message *m,
                        td_tensor *out) {
-  td_frame f = {0};
+  td_raw f = {0};
   TD_TRY(td_wire_value_check(v));
   if (v->dead) return NULL;
   TD_TRY(td_message_take(m, v->bytes, &f));
   td_status *s = td_wire_value_in(v, f.at, out);
-  td_frame_release(&f);
+  td_raw_release(&f);
   return s;
 }
 
@@ -271,13 +271,13 @@ static td_transfer *find(td_peer *p, uint64_t offer) {
 void td_transfer_chunk(td_peer *p, td_message *m) {
   const Td__Remote__Chunk *c = m->head->chunk;
   td_transfer *t = find(p, c->offer);
-  td_frame f;
+  td_raw f;
   if (!t || c->offset != t->came || c->bytes > t->asked - t->came) return;
   td_status *s = td_message_take(m, c->bytes, &f);
   if (td_ok(s)) {
     memcpy(t->room + t->came, f.at, f.len);
     t->came += f.len;
-    td_frame_release(&f);
+    td_raw_release(&f);
     /* Half a window at a time: fewer messages. */
     if (t->came < t->bytes && t->asked - t->came <= WINDOW / 2) s = ask(t);
   }

@@ -9,11 +9,11 @@
 
 /* ---- frames -------------------------------------------------------------- */
 
-td_status *td_frame_copy(const void *bytes, size_t len, td_frame *out) {
+td_status *td_raw_copy(const void *bytes, size_t len, td_raw *out) {
   char *copy = td_malloc(len + 1);
   if (!copy) return td_oom();
   if (len) memcpy(copy, bytes, len);
-  *out = (td_frame){copy, len, td_free, copy};
+  *out = (td_raw){copy, len, td_free, copy};
   return NULL;
 }
 
@@ -21,32 +21,32 @@ static void release_buffer(void *arg) {
   td_buffer_release(arg);
 }
 
-td_status *td_frame_tensor(const td_tensor *t, size_t offset, size_t len,
-                           td_frame *out) {
-  if (len <= 512) return td_frame_copy((char *)t->data + offset, len, out);
+td_status *td_raw_tensor(const td_tensor *t, size_t offset, size_t len,
+                           td_raw *out) {
+  if (len <= 512) return td_raw_copy((char *)t->data + offset, len, out);
   td_buffer_retain(t->buffer);
-  *out = (td_frame){(char *)t->data + offset, len, release_buffer, t->buffer};
+  *out = (td_raw){(char *)t->data + offset, len, release_buffer, t->buffer};
   return NULL;
 }
 
-td_status *td_wire_pack(const td_head *head, td_frame *out) {
+td_status *td_wire_pack(const td_head *head, td_raw *out) {
   char *bytes;
   size_t len;
   TD_TRY(td_graphdef_pack(&head->base, &bytes, &len));
-  *out = (td_frame){bytes, len, td_free, bytes};
+  *out = (td_raw){bytes, len, td_free, bytes};
   return NULL;
 }
 
 /* ---- reading ------------------------------------------------------------- */
 
 void td_message_deinit(td_message *m) {
-  for (; m->taken < m->n; m->taken++) td_frame_release(&m->frames[m->taken]);
+  for (; m->taken < m->n; m->taken++) td_raw_release(&m->frames[m->taken]);
   td_arena_deinit(&m->arena);
   m->n = m->taken = 0;
   m->head = NULL;
 }
 
-static td_status *unpack(const td_frame *f, td_message *m) {
+static td_status *unpack(const td_raw *f, td_message *m) {
   if (f->len > TD_WIRE_HEAD_MOST)
     return td_error(TD_INVALID_ARGUMENT,
                     "a message begins with %zu bytes, more than %d", f->len,
@@ -59,23 +59,23 @@ static td_status *unpack(const td_frame *f, td_message *m) {
                   (unsigned)m->head->version, TD_WIRE_VERSION);
 }
 
-td_status *td_wire_read(td_frame *frames, int n, td_message *out) {
+td_status *td_wire_read(td_raw *frames, int n, td_message *out) {
   td_arena_init(&out->arena);
   out->head = NULL;
   out->n = n > 1 && n <= TD_FRAMES_MOST ? n - 1 : 0;
   out->taken = 0;
   for (int i = 0; i < out->n; i++) out->frames[i] = frames[i + 1];
-  for (int i = out->n + 1; i < n; i++) td_frame_release(&frames[i]);
+  for (int i = out->n + 1; i < n; i++) td_raw_release(&frames[i]);
   td_status *s =
       n < 1 || n > TD_FRAMES_MOST
           ? td_error(TD_INVALID_ARGUMENT, "a message of %d frames", n)
           : unpack(&frames[0], out);
-  if (n > 0) td_frame_release(&frames[0]);
+  if (n > 0) td_raw_release(&frames[0]);
   if (!td_ok(s)) td_message_deinit(out);
   return s;
 }
 
-td_status *td_message_take(td_message *m, uint64_t bytes, td_frame *out) {
+td_status *td_message_take(td_message *m, uint64_t bytes, td_raw *out) {
   if (m->taken == m->n)
     return td_error(TD_INVALID_ARGUMENT, "a message lacks a frame");
   if (m->frames[m->taken].len != bytes)
@@ -181,7 +181,7 @@ static td_status *count_in(const Td__Remote__Value *p, int64_t *out) {
 
 td_status *td_wire_value_check(const Td__Remote__Value *p) {
   td_shape shape;
-  int64_t n;
+  int64_t n = 0;
   if (p->dead) return NULL;
   td_dtype d = (td_dtype)p->dtype;
   if (!td_dtype_is_plain(d) && d != TD_STRING)

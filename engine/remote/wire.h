@@ -32,27 +32,27 @@ typedef Td__Remote__Message td_head;
 typedef struct td_message {
   td_arena arena; /* has the head */
   td_head *head;
-  td_frame frames[TD_FRAMES_MOST]; /* those after the head's */
+  td_raw frames[TD_FRAMES_MOST]; /* those after the head's */
   int n, taken;                    /* of them, frames that somebody took */
 } td_message;
 
 /* Takes ownership of the frames. On error nothing is held: INVALID_ARGUMENT for
  * what is no message, or of another version. */
-td_status *td_wire_read(td_frame *frames, int n, td_message *out) TD_MUST_USE;
+td_status *td_wire_read(td_raw *frames, int n, td_message *out) TD_MUST_USE;
 void td_message_deinit(td_message *m);
 /* The next frame, which becomes the caller's; INVALID_ARGUMENT when there is
  * none or its length is not `bytes`. */
 td_status *td_message_take(td_message *m, uint64_t bytes,
-                           td_frame *out) TD_MUST_USE;
+                           td_raw *out) TD_MUST_USE;
 
 /* A head as a frame. Caller owns what is in *out. */
-td_status *td_wire_pack(const td_head *head, td_frame *out) TD_MUST_USE;
+td_status *td_wire_pack(const td_head *head, td_raw *out) TD_MUST_USE;
 /* Bytes that are copied, or a share of a tensor's contents. Caller owns what is
  * in *out. */
-td_status *td_frame_copy(const void *bytes, size_t len,
-                         td_frame *out) TD_MUST_USE;
-td_status *td_frame_tensor(const td_tensor *t, size_t offset, size_t len,
-                           td_frame *out) TD_MUST_USE;
+td_status *td_raw_copy(const void *bytes, size_t len,
+                         td_raw *out) TD_MUST_USE;
+td_status *td_raw_tensor(const td_tensor *t, size_t offset, size_t len,
+                           td_raw *out) TD_MUST_USE;
 
 /* ---- parts of messages ---- */
 

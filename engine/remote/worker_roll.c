@@ -400,7 +400,7 @@ void td_hosted_register(td_hosted *h, const Td__Remote__Register *m) {
 /* A piece may be what several registrations wait for. */
 void td_hosted_blob(td_hosted *h, td_message *m) {
   const Td__Remote__Blob *b = m->head->blob;
-  td_frame f = {0};
+  td_raw f = {0};
   td_piece_hash hash;
   bool whole = false;
   if (b->piece.len != sizeof hash || m->taken == m->n) return;
@@ -409,7 +409,7 @@ void td_hosted_blob(td_hosted *h, td_message *m) {
   if (td_ok(s))
     s = td_piece_cache_part(h->of->pieces, &hash, b->size, b->offset, f.at,
                             f.len, &whole);
-  td_frame_release(&f);
+  td_raw_release(&f);
   td_status_release(s); /* it is asked for again */
   if (!whole) return;
   for (size_t i = 0; i < h->rolls.len; i++) {

@@ -114,7 +114,7 @@ typedef struct costs_out {
 } costs_out;
 
 static td_status *add_ret(td_hosted_step *step, int i, td_arena *a,
-                          td_frame *frames, int *n, Td__Remote__Done *done) {
+                          td_raw *frames, int *n, Td__Remote__Done *done) {
   td_hosted *h = step->of;
   Td__Remote__Value *v;
   if (!td_tensor_valid(&step->rets[i]) && !step->rets_dead[i]) return NULL;
@@ -125,7 +125,7 @@ static td_status *add_ret(td_hosted_step *step, int i, td_arena *a,
   return NULL;
 }
 
-static td_status *add_rets(td_hosted_step *step, td_arena *a, td_frame *frames,
+static td_status *add_rets(td_hosted_step *step, td_arena *a, td_raw *frames,
                            int *n, Td__Remote__Done *done) {
   int rets = step->roll->n_rets;
   done->ret = td_arena_alloc(a, ((size_t)rets + 1) * sizeof *done->ret);
@@ -138,7 +138,7 @@ static td_status *add_rets(td_hosted_step *step, td_arena *a, td_frame *frames,
 static void say_done(td_hosted_step *step, td_status *s) {
   td_hosted *h = step->of;
   td_arena a;
-  td_frame frames[TD_FRAMES_MOST];
+  td_raw frames[TD_FRAMES_MOST];
   int n = 0;
   td_head head;
   Td__Remote__Done body = TD__REMOTE__DONE__INIT;
@@ -152,7 +152,7 @@ static void say_done(td_hosted_step *step, td_status *s) {
   body.tensors = step->tensors;
   if (td_ok(s)) s = add_rets(step, &a, frames, &n, &body);
   if (!td_ok(s)) {
-    for (int i = 0; i < n; i++) td_frame_release(&frames[i]);
+    for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
     n = 0;
     body.n_ret = 0;
     td_transfer_withdraw(h->of, &h->id, step->number);
@@ -162,7 +162,7 @@ static void say_done(td_hosted_step *step, td_status *s) {
     td_status_release(
         td_peer_send(h->master, TD_LANE_CONTROL, &head, frames, n));
   else
-    for (int i = 0; i < n; i++) td_frame_release(&frames[i]);
+    for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
   td_arena_deinit(&a);
   td_status_release(s);
 }
@@ -565,7 +565,7 @@ void td_hosted_tensor(td_hosted *h, td_peer *p, td_message *m) {
 static td_status *send_to(td_hosted_step *step, td_peer *p, td_key key,
                           const td_tensor *value, td_arena *a) {
   td_hosted *h = step->of;
-  td_frame frames[2];
+  td_raw frames[2];
   int n = 0;
   td_head head;
   Td__Remote__Tensor body = TD__REMOTE__TENSOR__INIT;
@@ -722,7 +722,7 @@ static void fill_start(td_hosted_step *step, const Td__Remote__Run *m) {
 
 static void run(td_hosted *h, td_hosted_roll *roll, td_message *m) {
   const Td__Remote__Run *run = m->head->run;
-  td_hosted_step *step;
+  td_hosted_step *step = NULL;
   td_status *s = tomb_of(h, run->step);
   if (td_ok(s)) s = step_new(h, roll, run->step, &step);
   if (!td_ok(s)) {
