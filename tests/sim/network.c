@@ -114,9 +114,9 @@ struct sim_network {
 };
 
 const char *const sim_saw_names[SAW_KINDS] = {
-    "sent",    "came",        "dropped",   "duplicated", "overtaken",
-    "slow",    "vanished",    "connected", "lost",       "unreached",
-    "refused", "unconnected", "full",      "killed"};
+    "sent",    "came",     "dropped",     "duplicated", "overtaken",
+    "slow",    "vanished", "connected",   "lost",       "unreached",
+    "refused", "killed",   "unconnected", "full"};
 
 static int64_t frames_left;
 

@@ -82,9 +82,9 @@ typedef enum sim_saw {
   SAW_LOST,
   SAW_UNREACHED,
   SAW_REFUSED,
+  SAW_KILLED,
   SAW_UNCONNECTED, /* sends that failed: UNAVAILABLE */
   SAW_FULL,        /* RESOURCE_EXHAUSTED */
-  SAW_KILLED,
   SAW_KINDS
 } sim_saw;
 
