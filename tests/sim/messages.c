@@ -267,12 +267,192 @@ static void every_fault_happens_and_all_comes_through(void **state) {
   int n = run_seeds("messages", 300, 20000, run_seed);
   print_message("%d seeds, each twice; %lld events\n", n,
                 (long long)all_events);
-  check_seen(troubles, TD_COUNT(troubles), NULL, 0);
-  check_seen(sim_saw_names, SAW_FULL, NULL, 0);
+  const char *all[TD_COUNT(troubles) + SAW_FULL];
+  memcpy(all, troubles, sizeof troubles);
+  memcpy(all + TD_COUNT(troubles), sim_saw_names, SAW_FULL * sizeof *all);
+  check_seen(all, TD_COUNT(all), NULL, 0);
+}
+
+/* ---- one by one ---------------------------------------------------------- */
+
+/* Two processes, of which the first has dialled the second. */
+typedef struct pair {
+  sim_network *net;
+  sim_node_t node[2];
+  td_channel *channel[2];
+  td_link *link[2]; /* [1]: what came */
+  int came[2], lost;
+  bool hang_up; /* the second, at what comes */
+} pair;
+
+static void pair_message(void *arg, td_link *l, td_lane lane, td_frame *frames,
+                         int n) {
+  pair *p = arg;
+  (void)lane;
+  for (int i = 0; i < n; i++) td_frame_release(&frames[i]);
+  if (!l->dialled) p->link[1] = l;
+  p->came[!l->dialled]++;
+  if (l->dialled || !p->hang_up) return;
+  l->of->ops->hang_up(l);
+  p->link[1] = NULL;
+}
+
+static void pair_trouble(void *arg, td_link *l, td_trouble what) {
+  pair *p = arg;
+  (void)l;
+  p->lost += what == TD_TROUBLE_LOST;
+}
+
+static void drain_all(void *arg) {
+  td_channel *c = arg;
+  while (c->ops->drain(c, 3)) continue;
+}
+
+static void channel_of(pair *p, int i, const char *address) {
+  p->node[i] = sim_node();
+  OK(sim_channel_new(p->net, p->node[i], address, &p->channel[i]));
+  p->channel[i]->events = (td_channel_events){pair_message, pair_trouble, p};
+  sim_channel_on_ready(p->channel[i], drain_all, p->channel[i]);
+}
+
+static void open_pair(pair *p) {
+  td_dial to = {"sim://b", "sim://b/data", NULL};
+  *p = (pair){.net = NULL};
+  sim_begin(1, false);
+  p->net = sim_network_new();
+  sim_network_fault(p->net, SIM_ANY, SIM_ANY, SIM_SLOW, 0);
+  channel_of(p, 0, NULL);
+  channel_of(p, 1, "sim://b");
+  sim_enter(p->node[0]);
+  OK(p->channel[0]->ops->dial(p->channel[0], &to, &p->link[0]));
+  sim_leave();
+  pass(5 * ms);
+}
+
+static void free_channel(void *arg) {
+  td_channel *c = arg;
+  c->ops->free(c);
+}
+
+static void close_pair(pair *p) {
+  for (int i = 0; i < 2; i++) sim_tidy(p->node[i], free_channel, p->channel[i]);
+  sim_network_free(p->net);
+  assert_int_equal(sim_frames_left(), 0);
+}
+
+static td_status *send_from(pair *p, int i, size_t len) {
+  static unsigned char bytes[TD_FRAME_MOST + 1];
+  td_frame frame = {bytes, len, NULL, NULL};
+  sim_enter(p->node[i]);
+  td_status *s =
+      p->channel[i]->ops->send(p->link[i], TD_LANE_CONTROL, &frame, 1);
+  sim_leave();
+  return s;
+}
+
+static void a_lane_that_nobody_empties_is_full(void **state) {
+  pair p;
+  (void)state;
+  open_pair(&p);
+  sim_pause(p.node[1]);
+  for (int i = 0; i < 16; i++) OK(send_from(&p, 0, TD_FRAME_MOST));
+  pass(second);
+  FAILS(send_from(&p, 0, 1), TD_RESOURCE_EXHAUSTED, "16777216 bytes are under");
+  FAILS(send_from(&p, 0, TD_FRAME_MOST + 1), TD_INVALID_ARGUMENT, "1048577");
+  assert_int_equal(p.came[1], 0);
+  sim_go_on(p.node[1]);
+  pass(second);
+  assert_int_equal(p.came[1], 16);
+  OK(send_from(&p, 0, 1));
+  assert_int_equal(sim_network_saw(p.net, SAW_FULL), 1);
+  close_pair(&p);
+}
+
+static void who_hangs_up_hears_nothing_more(void **state) {
+  pair p;
+  (void)state;
+  open_pair(&p);
+  OK(send_from(&p, 0, 1));
+  pass(second);
+  OK(send_from(&p, 1, 1)); /* a peer's link answers */
+  pass(second);
+  assert_int_equal(p.came[0], 1);
+  OK(send_from(&p, 1, 1));
+  sim_enter(p.node[0]);
+  p.channel[0]->ops->hang_up(p.link[0]);
+  sim_leave();
+  pass(second);
+  assert_int_equal(p.came[0], 1);
+  FAILS(send_from(&p, 1, 1), TD_UNAVAILABLE, "no connection");
+  close_pair(&p);
+}
+
+static void what_was_hung_up_may_come_as_a_new_link(void **state) {
+  pair p;
+  (void)state;
+  open_pair(&p);
+  p.hang_up = true;
+  for (int i = 0; i < 3; i++) {
+    OK(send_from(&p, 0, 1));
+    pass(second);
+    assert_int_equal(p.came[1], i + 1);
+  }
+  close_pair(&p);
+}
+
+static void a_new_process_takes_the_address(void **state) {
+  pair p;
+  td_channel *c;
+  (void)state;
+  open_pair(&p);
+  OK(send_from(&p, 0, 1));
+  pass(second);
+  FAILS(sim_channel_new(p.net, p.node[0], "sim://b", &c),
+        TD_FAILED_PRECONDITION, "sim://b is in use");
+  sim_network_kill(p.net, p.node[1]);
+  sim_tidy(p.node[1], free_channel, p.channel[1]);
+  channel_of(&p, 1, "sim://b");
+  pass(5 * second);
+  assert_int_equal(p.lost, 2); /* of each lane */
+  OK(send_from(&p, 0, 1));
+  pass(second);
+  assert_int_equal(p.came[1], 2);
+  close_pair(&p);
+}
+
+static void who_waits_wakes(void **state) {
+  pair p;
+  (void)state;
+  open_pair(&p);
+  td_channel *c = p.channel[0];
+  OK(send_from(&p, 0, 1));
+  pass(second);
+  sim_channel_on_ready(c, NULL, NULL);
+  sim_enter(p.node[0]);
+  int64_t began = sim_now();
+  c->ops->wait(c, began + second);
+  assert_true(sim_now() >= began + second);
+  c->ops->wake(c);
+  c->ops->wait(c, INT64_MAX);
+  sim_leave();
+  OK(send_from(&p, 1, 1));
+  sim_enter(p.node[0]);
+  c->ops->wait(c, INT64_MAX);
+  assert_true(c->ops->drain(c, 1));
+  assert_false(c->ops->drain(c, 1));
+  sim_leave();
+  assert_int_equal(p.came[0], 1);
+  close_pair(&p);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(
-      every_fault_happens_and_all_comes_through, name_seed)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_lane_that_nobody_empties_is_full),
+      cmocka_unit_test(who_hangs_up_hears_nothing_more),
+      cmocka_unit_test(what_was_hung_up_may_come_as_a_new_link),
+      cmocka_unit_test(a_new_process_takes_the_address),
+      cmocka_unit_test(who_waits_wakes),
+      cmocka_unit_test_teardown(every_fault_happens_and_all_comes_through,
+                                name_seed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
