@@ -180,13 +180,17 @@ $(B)/tests/engine/graph/signatures: LIBS += -ljansson
 SIM_BASE := $(wildcard tests/sim/base/*.c)
 SIM_OBJ := $(filter-out $(SIM_BASE:tests/sim/base/%.c=$(B)/engine/base/%.o),$(LIB_OBJ)) \
   $(SIM_BASE:%.c=$(B)/%.o)
-SIM_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/sim/*.c))
-$(B)/tests/sim/base/%.o: tests/sim/base/%.c $(B)/.flags
+# What has a header is shared by the tests there, and is none.
+SIM_SHARED := $(wildcard $(patsubst %.h,%.c,$(wildcard tests/sim/*.h)))
+SIM_SHARED_OBJ := $(SIM_SHARED:%.c=$(B)/%.o)
+SIM_TESTS := $(patsubst %.c,$(B)/%,$(filter-out $(SIM_SHARED),$(wildcard tests/sim/*.c)))
+$(SIM_BASE:%.c=$(B)/%.o) $(SIM_SHARED_OBJ): $(B)/%.o: %.c $(B)/.flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
-$(SIM_TESTS): $(B)/tests/sim/%: tests/sim/%.c $(SIM_OBJ) $(B)/.flags
+$(SIM_TESTS): $(B)/tests/sim/%: tests/sim/%.c $(SIM_OBJ) $(SIM_SHARED_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(SIM_OBJ) $(LDFLAGS_ALL) $(LIBS) -lcmocka
+	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(SIM_OBJ) $(SIM_SHARED_OBJ) \
+	  $(LDFLAGS_ALL) $(LIBS) -lcmocka
 
 # The same with planted bug 11, which only an unlucky order shows.
 UNLUCKY := $(shell grep -l 'TD_PLANT(11)' engine/*/*.c)

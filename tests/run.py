@@ -103,11 +103,15 @@ def run_command(command, env, timeout, allowed, log):
 
 
 def c_tests(build, which):
-    """Programs of the C tests that patterns of sources below tests/ mean."""
+    """Programs of the C tests that patterns of sources below tests/ mean.
+
+    In sim, what has a header is shared by tests and is none."""
     found = set()
     for pattern in which:
         files = glob.glob(pattern, root_dir=os.path.join(ROOT, "tests"))
-        found |= {f[:-2] for f in files or [pattern + " (nothing)"]}
+        shared = {f for f in files if f.startswith("sim/") and
+                  os.path.exists(os.path.join(ROOT, "tests", f[:-1] + "h"))}
+        found |= {f[:-2] for f in set(files) - shared or [pattern + " (nothing)"]}
     return [[os.path.join(build, "tests", f)] for f in sorted(found)]
 
 

@@ -13,6 +13,10 @@ int64_t td_clock_wall_us(void) {
   return sim_now() / 1000;
 }
 
+int64_t td_clock_alarm(int64_t at_ns) {
+  return at_ns;
+}
+
 uint64_t td_timer_start(int64_t at_ns, void (*fire)(void *arg), void *arg) {
   return sim_timer(at_ns, fire, arg);
 }

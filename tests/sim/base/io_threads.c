@@ -10,11 +10,9 @@ bool td_io_submit(td_task *task) {
   return true;
 }
 
-void td_io_step_aside(void) {
-}
+void td_io_step_aside(void) {}
 
-void td_io_step_back(void) {
-}
+void td_io_step_back(void) {}
 
 int td_io_threads(void) {
   return 0;
