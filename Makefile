@@ -44,7 +44,7 @@ ifneq ($(PLANT),)
 CFLAGS_ALL += -DTD_PLANTED=$(PLANT)
 endif
 LUA_CFLAGS := -I/usr/include/lua5.4
-LIBS := -lprotobuf-c -lsodium -lz -lm -ldl
+LIBS := -lprotobuf-c -lsodium -lzmq -lz -lm -ldl
 
 .SUFFIXES:
 .DELETE_ON_ERROR:

@@ -31,6 +31,7 @@ enum { TD_LANES = 2 };
 enum {
   TD_FRAMES_MOST = 64,       /* of one message */
   TD_FRAME_MOST = 1 << 20,   /* bytes of one frame */
+  TD_MESSAGE_MOST = 16 << 20, /* bytes of one message */
   TD_CHUNK = 256 << 10,      /* bytes of a tensor in one message */
 };
 
@@ -45,7 +46,8 @@ typedef struct td_raw {
 
 static inline void td_raw_release(td_raw *f) {
   if (f->release) f->release(f->arg);
-  *f = (td_raw){0};
+  f->at = NULL, f->len = 0;
+  f->release = NULL, f->arg = NULL;
 }
 
 /* What a channel learns of a link beside its messages. */

@@ -74,7 +74,7 @@ static void say(process *p, td_link *l, td_lane lane, int number) {
   static unsigned char bytes[ASKED][LENGTH];
   for (int i = 0; i < LENGTH; i++)
     bytes[number][i] = (unsigned char)(number + i);
-  td_frame frame[2] = {{&bytes[number], 1, released, p},
+  td_raw frame[2] = {{&bytes[number], 1, released, p},
                        {&bytes[number], LENGTH, released, p}};
   p->unreleased += 2;
   td_status *s = p->channel->ops->send(l, lane, frame, 2);
@@ -91,7 +91,7 @@ static void answered(process *p, td_link *l, int number) {
   w->answered[number] = true;
 }
 
-static void on_message(void *arg, td_link *l, td_lane lane, td_frame *frames,
+static void on_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
                        int n) {
   process *p = arg;
   assert_int_equal(sim_here(), p->node);
@@ -102,7 +102,7 @@ static void on_message(void *arg, td_link *l, td_lane lane, td_frame *frames,
   int number = *(const unsigned char *)frames[0].at;
   for (int i = 0; i < LENGTH; i++)
     assert_int_equal(bytes[i], (unsigned char)(number + i));
-  for (int i = 0; i < n; i++) td_frame_release(&frames[i]);
+  for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
   if (l->dialled)
     answered(p, l, number);
   else
@@ -285,11 +285,11 @@ typedef struct pair {
   bool hang_up; /* the second, at what comes */
 } pair;
 
-static void pair_message(void *arg, td_link *l, td_lane lane, td_frame *frames,
+static void pair_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
                          int n) {
   pair *p = arg;
   (void)lane;
-  for (int i = 0; i < n; i++) td_frame_release(&frames[i]);
+  for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
   if (!l->dialled) p->link[1] = l;
   p->came[!l->dialled]++;
   if (l->dialled || !p->hang_up) return;
@@ -342,7 +342,7 @@ static void close_pair(pair *p) {
 
 static td_status *send_from(pair *p, int i, size_t len) {
   static unsigned char bytes[TD_FRAME_MOST + 1];
-  td_frame frame = {bytes, len, NULL, NULL};
+  td_raw frame = {bytes, len, NULL, NULL};
   sim_enter(p->node[i]);
   td_status *s =
       p->channel[i]->ops->send(p->link[i], TD_LANE_CONTROL, &frame, 1);

@@ -77,7 +77,7 @@ static td_status *channel_dial(td_channel *base, const td_dial *to,
   return to->data ? channel_dial_data(*out, to->data) : NULL;
 }
 
-static td_status *measure(const td_frame *frames, int n, size_t *bytes) {
+static td_status *measure(const td_raw *frames, int n, size_t *bytes) {
   if (n < 1 || n > TD_FRAMES_MOST)
     return td_error(TD_INVALID_ARGUMENT, "a message of %d frames", n);
   for (int i = 0; i < n; i++) {
@@ -106,7 +106,7 @@ static td_status *may_send(const end *e, td_lane lane, size_t bytes) {
   return NULL;
 }
 
-static td_status *channel_send(td_link *link, td_lane lane, td_frame *frames,
+static td_status *channel_send(td_link *link, td_lane lane, td_raw *frames,
                                int n) {
   end *e = (end *)link;
   connection *k = &e->wire->lane[lane];
@@ -173,7 +173,7 @@ static bool channel_drain(td_channel *base, int most) {
     wire_unlink(&c->inbox, m);
     end *e = w->end[!m->side];
     if (m->side == 0 && (!e || e->link.of != base)) e = end_new(c, w, 1);
-    td_frame frame[TD_FRAMES_MOST];
+    td_raw frame[TD_FRAMES_MOST];
     td_lane lane = m->lane;
     td_trouble what = m->what;
     int n = m->n;

@@ -67,25 +67,25 @@ static void free_bytes(void *arg) {
   frames_left--;
 }
 
-static td_frame *copies(const td_frame *frames, int n) {
-  td_frame *to = sim_memory((size_t)n * sizeof *to);
+static td_raw *copies(const td_raw *frames, int n) {
+  td_raw *to = sim_memory((size_t)n * sizeof *to);
   for (int i = 0; i < n; i++) {
     void *bytes = sim_memory(frames[i].len);
     if (frames[i].len) memcpy(bytes, frames[i].at, frames[i].len);
-    to[i] = (td_frame){bytes, frames[i].len, free_bytes, bytes};
+    to[i] = (td_raw){bytes, frames[i].len, free_bytes, bytes};
     frames_left++;
   }
   return to;
 }
 
-void wire_release(td_frame *frames, int n) {
-  for (int i = 0; i < n; i++) td_frame_release(&frames[i]);
+void wire_release(td_raw *frames, int n) {
+  for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
 }
 
 /* Inside of the sender's node. */
 void wire_let_go(void *arg) {
   channel *c = arg;
-  td_frame *spent = c->spent;
+  td_raw *spent = c->spent;
   int n = c->n_spent;
   c->letting = 0;
   c->spent = NULL;
@@ -225,7 +225,7 @@ static int64_t arrival(line *l, sim_network *net, const rule *r) {
   return l->last = at;
 }
 
-static item *message(const item *like, const td_frame *frames, const rule *r) {
+static item *message(const item *like, const td_raw *frames, const rule *r) {
   item *m = sim_memory(sizeof *m);
   *m = *like;
   m->frame = copies(frames, m->n);
@@ -234,7 +234,7 @@ static item *message(const item *like, const td_frame *frames, const rule *r) {
 }
 
 /* Keeps the sender's frames until the message is over, or not. */
-void wire_put(item *like, td_frame *frames, channel *from, channel *to) {
+void wire_put(item *like, td_raw *frames, channel *from, channel *to) {
   sim_network *net = like->wire->net;
   const rule *r = wire_rule(net, from->node, to->node);
   line *l = line_of(like);

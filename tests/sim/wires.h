@@ -29,7 +29,7 @@ typedef struct item {
   int64_t at;
   channel *from; /* has `sent` to let go; NULL: nothing is left of it */
   channel *to;   /* NULL: gone */
-  td_frame *sent, *frame;
+  td_raw *sent, *frame;
   int n;
   size_t bytes;
   bool copy; /* the second of two */
@@ -83,7 +83,7 @@ struct channel {
   char *address[TD_LANES]; /* NULL: it does not listen */
   end *ends;
   list inbox;
-  td_frame *spent; /* to be let go */
+  td_raw *spent; /* to be let go */
   int n_spent, room;
   uint64_t letting; /* an event of the node; 0: none */
   void (*ready)(void *arg);
@@ -121,7 +121,7 @@ bool wire_happens(sim_network *net, const rule *r, sim_fault what);
 
 void wire_unlink(list *l, item *m);
 void wire_free_item(item *m);
-void wire_release(td_frame *frames, int n);
+void wire_release(td_raw *frames, int n);
 /* The message is over: the sender's frames are to be released... */
 void wire_spend(item *m);
 /* ...and are, inside of the channel's node. */
@@ -129,7 +129,7 @@ void wire_let_go(void *channel);
 /* Tells the owner that there is something. */
 void wire_notify(channel *c);
 /* Sends: `like` says by which line. Takes ownership of the frames. */
-void wire_put(item *like, td_frame *frames, channel *from, channel *to);
+void wire_put(item *like, td_raw *frames, channel *from, channel *to);
 
 /* ---- connections ---- */
 

@@ -1,0 +1,127 @@
+/* channel_zmq_send.c - messages out.
+ *
+ * Nothing waits. What ZeroMQ would have to keep beyond a fuse is an error:
+ * bytes are counted here (td_zmq_load), messages, which may be empty, by
+ * ZeroMQ.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "engine/remote/channel_zmq_impl.h"
+
+/* Of a lane of a link: bytes that are with ZeroMQ. */
+static const int64_t load_most[TD_LANES] = {4 << 20, 16 << 20};
+static const char *const lane_name[TD_LANES] = {"control", "data"};
+
+static td_status *check(const td_raw *frames, int n, size_t *bytes) {
+  *bytes = 0;
+  if (n < 1 || n > TD_FRAMES_MOST)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "a message of %d frames; there may be 1 to %d", n,
+                    (int)TD_FRAMES_MOST);
+  for (int i = 0; i < n; i++) {
+    if (frames[i].len > TD_FRAME_MOST)
+      return td_error(TD_INVALID_ARGUMENT,
+                      "a frame of %zu bytes; there may be %d", frames[i].len,
+                      (int)TD_FRAME_MOST);
+    *bytes += frames[i].len;
+  }
+  if (*bytes <= TD_MESSAGE_MOST) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "a message of %zu bytes; there may be %d", *bytes,
+                  (int)TD_MESSAGE_MOST);
+}
+
+static td_status *no_connection(td_lane lane) {
+  return td_error(TD_UNAVAILABLE, "no connection for %s just now",
+                  lane_name[lane]);
+}
+
+static td_status *takes_nothing(const td_zmq_link *l, td_lane lane) {
+  return td_error(
+      TD_RESOURCE_EXHAUSTED, "the peer takes no %s: %lld bytes wait for it",
+      lane_name[lane],
+      (long long)__atomic_load_n(&l->load->bytes[lane], __ATOMIC_RELAXED));
+}
+
+/* A message without bytes is taken however many wait. */
+static td_status *check_load(const td_zmq_link *l, td_lane lane, size_t bytes) {
+  int64_t now = __atomic_load_n(&l->load->bytes[lane], __ATOMIC_RELAXED);
+  if (now == 0 || now + (int64_t)bytes <= load_most[lane]) return NULL;
+  return takes_nothing(l, lane);
+}
+
+/* Where it goes out; NULL: nowhere. */
+static td_zmq_socket *way_out(td_zmq_link *l, td_lane lane) {
+  td_zmq *c = (td_zmq *)l->base.of;
+  td_zmq_socket *s =
+      l->base.dialled ? &l->lane[lane].messages : &c->router[lane];
+  return l->stopped || l->gone || !s->zmq ? NULL : s;
+}
+
+static int flags_of(bool more) {
+  return ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0);
+}
+
+/* The peer's connection is not there, or is full. */
+static td_status *refused(td_zmq_link *l, td_lane lane, int err) {
+  if (!l->base.dialled)
+    return err == EAGAIN ? takes_nothing(l, lane) : no_connection(lane);
+  td_zmq_monitor_read(l, lane);
+  bool full = err == EAGAIN && l->lane[lane].connected;
+  return full ? takes_nothing(l, lane) : no_connection(lane);
+}
+
+/* Once a message has begun its rest goes the same way, be it into nothing: a
+ * socket whose message has no end would take the next one for it. */
+static td_status *put(td_zmq_link *l, td_zmq_socket *s, td_lane lane,
+                      zmq_msg_t *parts, int n) {
+  bool begun = false;
+  if (!l->base.dialled) {
+    if (zmq_send(s->zmq, l->id, TD_ZMQ_ID, flags_of(true)) < 0)
+      return refused(l, lane, zmq_errno());
+    begun = true;
+  }
+  td_status *status = NULL;
+  for (int i = 0; i < n; i++) {
+    if (zmq_msg_send(&parts[i], s->zmq, flags_of(i + 1 < n)) >= 0) {
+      begun = true;
+      continue;
+    }
+    if (!begun) return refused(l, lane, zmq_errno());
+    if (td_ok(status)) status = no_connection(lane);
+  }
+  return status;
+}
+
+static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
+                           int n, int *taken) {
+  size_t bytes;
+  zmq_msg_t parts[TD_FRAMES_MOST];
+  td_zmq_socket *s = way_out(l, lane);
+  TD_TRY(check(frames, n, &bytes));
+  if (!s) return no_connection(lane);
+  TD_TRY(check_load(l, lane, bytes));
+  td_status *status = NULL;
+  int made = 0;
+  for (; td_ok(status) && made < n; made++) {
+    *taken = made + 1;
+    if (!td_zmq_frame_to_message(&frames[made], l->load, lane, &parts[made])) {
+      status = td_oom();
+      break;
+    }
+  }
+  if (td_ok(status)) {
+    status = put(l, s, lane, parts, n);
+    td_zmq_socket_look((td_zmq *)l->base.of, s);
+  }
+  for (int i = 0; i < made; i++) zmq_msg_close(&parts[i]);
+  return status;
+}
+
+td_status *td_zmq_send(td_zmq_link *l, td_lane lane, td_raw *frames, int n) {
+  int taken = 0;
+  td_status *s = send_all(l, lane, frames, n, &taken);
+  for (int i = taken; i < n; i++) td_raw_release(&frames[i]);
+  return s;
+}
