@@ -277,6 +277,7 @@ td_status *td_remote_new(const td_remote_options *o, td_remote **out) {
   pthread_mutex_init(&r->turn, NULL);
   td_status *s = init(r, o);
   if (!td_ok(s)) {
+    td_remote_close(r);
     td_remote_release(r);
     return s;
   }
@@ -323,7 +324,6 @@ void td_remote_close(td_remote *r) {
 
 void td_remote_release(td_remote *r) {
   if (!r || __atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
-  td_remote_close(r);
   for (size_t i = 0; i < r->peers.len; i++) td_peer_release(r->peers.at[i]);
   td_vec_free(&r->peers);
   td_vec_free(&r->hosted);

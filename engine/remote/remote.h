@@ -48,10 +48,11 @@ typedef struct td_remote_options {
 /* Caller owns the result. */
 td_status *td_remote_new(const td_remote_options *o,
                          td_remote **out) TD_MUST_USE;
-/* Takes leave of all peers and ends what they have here; ends the thread. */
+/* Takes leave of all peers and ends what they have here; ends the thread. Its
+ * owner does so before it lets go of it. */
 void td_remote_close(td_remote *r);
-void td_remote_release(td_remote *r); /* closes it */
 td_remote *td_remote_retain(td_remote *r);
+void td_remote_release(td_remote *r);
 
 uint64_t td_remote_incarnation(const td_remote *r);
 /* Where others dial it; NULL: it does not listen. Borrowed. */
