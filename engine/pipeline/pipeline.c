@@ -16,6 +16,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/base/philox.h"
+#include "engine/device/alloc.h"
 
 enum { AHEAD = 2, TRIM_EVERY = 64, PASSES = 200 };
 
@@ -32,6 +33,25 @@ td_status *td_element_new(int n, td_element *e) {
   size_t room = n > 0 ? (size_t)n : 1;
   *e = (td_element){.at = td_calloc(room, sizeof *e->at), .n = n};
   return e->at ? NULL : td_oom();
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* One for all pipelines: of allocators there are not many in a process. */
+static struct {
+  pthread_once_t once;
+  td_allocator *it;
+} memory = {.once = PTHREAD_ONCE_INIT};
+
+static void make_memory(void) {
+  td_alloc_options o = {.name = "input pipelines",
+                        .budget = td_alloc_budget_process()};
+  td_status_release(td_alloc_new(&o, &memory.it));
+}
+
+td_allocator *td_stage_memory(void) {
+  pthread_once(&memory.once, make_memory);
+  return memory.it;
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -52,6 +72,7 @@ static void pipeline_free(td_object *o) {
     before = s->before;
     stage_free(s);
   }
+  if (td_stage_memory()) td_allocator_trim(td_stage_memory(), 0);
   pthread_mutex_destroy(&p->lock);
   td_free((void *)p->base.dtypes);
   td_free((void *)p->base.shapes);

@@ -109,6 +109,12 @@ td_status *td_stage_add(td_pipeline *p, const td_stage_kind *kind, size_t size,
 td_status *td_pipeline_new(td_pipeline **out) TD_MUST_USE;
 td_stage *td_pipeline_last(td_pipeline *p);
 
+/* For the large tensors that stages make one like the other: what is freed is
+ * kept for the next, so that not each is of fresh pages, until a pipeline ends.
+ * Counts against the process's limit. Borrowed for good; NULL, the host's
+ * memory, where there was no other to be had. */
+td_allocator *td_stage_memory(void);
+
 /* ---- for `advance` ---- */
 
 /* May an output be put? (One that is to be dropped always may, as long as there
