@@ -18,7 +18,7 @@
 #include "engine/base/philox.h"
 #include "engine/device/alloc.h"
 
-enum { AHEAD = 2, TRIM_EVERY = 64, PASSES = 200 };
+enum { AHEAD = 2, TRIM_EVERY = 64, PASSES = 200, SPARE = 256 };
 
 /* ---- elements ------------------------------------------------------------ */
 
@@ -33,6 +33,27 @@ td_status *td_element_new(int n, td_element *e) {
   size_t room = n > 0 ? (size_t)n : 1;
   *e = (td_element){.at = td_calloc(room, sizeof *e->at), .n = n};
   return e->at ? NULL : td_oom();
+}
+
+td_status *td_stage_element(td_stage *s, td_element *e) {
+  td_pipeline *p = s->pipeline;
+  if (p->spare.len == 0 || p->spare_n != s->n_columns) {
+    if (p->spare.len == 0) p->spare_n = s->n_columns;
+    return td_element_new(s->n_columns, e);
+  }
+  *e = (td_element){.at = p->spare.at[--p->spare.len], .n = s->n_columns};
+  return NULL;
+}
+
+void td_stage_drop(td_stage *s, td_element *e) {
+  td_pipeline *p = s->pipeline;
+  if (e->at && e->n == p->spare_n && p->spare.len < SPARE &&
+      td_vec_reserve(&p->spare, 1)) {
+    for (int i = 0; i < e->n; i++) td_tensor_release(&e->at[i]);
+    p->spare.at[p->spare.len++] = e->at;
+    e->at = NULL;
+  }
+  td_element_drop(e);
 }
 
 /* ---- memory -------------------------------------------------------------- */
@@ -72,6 +93,8 @@ static void pipeline_free(td_object *o) {
     before = s->before;
     stage_free(s);
   }
+  for (size_t i = 0; i < p->spare.len; i++) td_free(p->spare.at[i]);
+  td_vec_free(&p->spare);
   if (td_stage_memory()) td_allocator_trim(td_stage_memory(), 0);
   pthread_mutex_destroy(&p->lock);
   td_free((void *)p->base.dtypes);

@@ -41,6 +41,10 @@ typedef struct td_element {
 void td_element_drop(td_element *e);
 /* `e` of n tensors, uninitialised. */
 td_status *td_element_new(int n, td_element *e) TD_MUST_USE;
+/* The same two for who is at the pipeline, and many: what one lets go of the
+ * other uses. `e` has a tensor for each column of `s`. */
+void td_stage_drop(td_stage *s, td_element *e);
+td_status *td_stage_element(td_stage *s, td_element *e) TD_MUST_USE;
 
 enum { TD_MARK_OWN = 5, TD_STAGE_MANY = 32 /* elements at a time */ };
 

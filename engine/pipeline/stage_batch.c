@@ -135,8 +135,8 @@ static td_status *stack_column(const batching *b, const group *g, int i,
   return s;
 }
 
-static void clear(const batching *b, group *g) {
-  for (size_t i = 0; i < g->e.len; i++) td_element_drop(&g->e.at[i]);
+static void clear(batching *b, group *g) {
+  for (size_t i = 0; i < g->e.len; i++) td_stage_drop(&b->base, &g->e.at[i]);
   g->e.len = g->number.len = 0;
   clear_rows(b, g);
 }
