@@ -16,64 +16,8 @@
 
 #include "engine/base/mem.h"
 #include "engine/base/philox.h"
-#include "engine/device/alloc.h"
 
-enum { AHEAD = 2, TRIM_EVERY = 64, PASSES = 200, SPARE = 256 };
-
-/* ---- elements ------------------------------------------------------------ */
-
-void td_element_drop(td_element *e) {
-  for (int i = 0; e->at && i < e->n; i++) td_tensor_release(&e->at[i]);
-  td_free(e->at);
-  td_status_release(e->status);
-  *e = (td_element){0};
-}
-
-td_status *td_element_new(int n, td_element *e) {
-  size_t room = n > 0 ? (size_t)n : 1;
-  *e = (td_element){.at = td_calloc(room, sizeof *e->at), .n = n};
-  return e->at ? NULL : td_oom();
-}
-
-td_status *td_stage_element(td_stage *s, td_element *e) {
-  td_pipeline *p = s->pipeline;
-  if (p->spare.len == 0 || p->spare_n != s->n_columns) {
-    if (p->spare.len == 0) p->spare_n = s->n_columns;
-    return td_element_new(s->n_columns, e);
-  }
-  *e = (td_element){.at = p->spare.at[--p->spare.len], .n = s->n_columns};
-  return NULL;
-}
-
-void td_stage_drop(td_stage *s, td_element *e) {
-  td_pipeline *p = s->pipeline;
-  if (e->at && e->n == p->spare_n && p->spare.len < SPARE &&
-      td_vec_reserve(&p->spare, 1)) {
-    for (int i = 0; i < e->n; i++) td_tensor_release(&e->at[i]);
-    p->spare.at[p->spare.len++] = e->at;
-    e->at = NULL;
-  }
-  td_element_drop(e);
-}
-
-/* ---- memory -------------------------------------------------------------- */
-
-/* One for all pipelines: of allocators there are not many in a process. */
-static struct {
-  pthread_once_t once;
-  td_allocator *it;
-} memory = {.once = PTHREAD_ONCE_INIT};
-
-static void make_memory(void) {
-  td_alloc_options o = {.name = "input pipelines",
-                        .budget = td_alloc_budget_process()};
-  td_status_release(td_alloc_new(&o, &memory.it));
-}
-
-td_allocator *td_stage_memory(void) {
-  pthread_once(&memory.once, make_memory);
-  return memory.it;
-}
+enum { AHEAD = 2, TRIM_EVERY = 64, PASSES = 200 };
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -93,9 +37,7 @@ static void pipeline_free(td_object *o) {
     before = s->before;
     stage_free(s);
   }
-  for (size_t i = 0; i < p->spare.len; i++) td_free(p->spare.at[i]);
-  td_vec_free(&p->spare);
-  if (td_stage_memory()) td_allocator_trim(td_stage_memory(), 0);
+  td_pipeline_let_go(p);
   pthread_mutex_destroy(&p->lock);
   td_free((void *)p->base.dtypes);
   td_free((void *)p->base.shapes);

@@ -33,5 +33,7 @@ struct td_pipeline {
 /* Alone with the stages, until td_pipeline_leave. Waits for who is at them. */
 void td_pipeline_seize(td_pipeline *p);
 void td_pipeline_leave(td_pipeline *p);
+/* Of one that ends, whose stages have: memory that was kept goes back. */
+void td_pipeline_let_go(td_pipeline *p);
 
 #endif
