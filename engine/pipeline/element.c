@@ -56,7 +56,7 @@ static struct {
 } memory = {.once = PTHREAD_ONCE_INIT};
 
 static void make_memory(void) {
-  td_alloc_options o = {.name = "input pipelines",
+  td_alloc_options o = {.name = "the input pipeline",
                         .budget = td_alloc_budget_process()};
   td_status_release(td_alloc_new(&o, &memory.it));
 }
