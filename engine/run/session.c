@@ -35,6 +35,8 @@ static void fill_devices(td_session_options *own) {
   own->spread = own->spread || two;
   if (!own->first && td_runtime_env_has("TIDE_TEST", "test"))
     own->first = device ? device : "TEST";
+  if (!own->first && td_runtime_env_has("TIDE_TEST", "worker"))
+    own->first = "/job:worker";
 }
 
 static td_status *fill_options(td_session *s, const td_session_options *o) {
