@@ -10,4 +10,5 @@ local autoload = require "tide.base.autoload"
 return {
   address = autoload "tide.remote.address",
   cluster = autoload "tide.remote.cluster",
+  keys = autoload "tide.remote.keys",
 }
