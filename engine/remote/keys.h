@@ -11,8 +11,9 @@
  *
  *   rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7  anna@lab
  *
- * Processes of one user on one machine need no list: a worker leaves its public
- * key in a folder that only this user may enter, and who dials it looks there.
+ * On one machine nobody need tell his other processes a worker's public key: it
+ * leaves it in a folder that only its user may enter, and who dials it looks
+ * there.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_KEYS_H
@@ -59,7 +60,8 @@ td_status *td_keys_read(const char *folder, td_keys_pair *out) TD_MUST_USE;
 
 typedef struct td_keys_list td_keys_list;
 
-/* Caller owns the result. PERMISSION_DENIED where anybody may write the file. */
+/* Caller owns the result. PERMISSION_DENIED where anybody may write the file.
+ */
 td_status *td_keys_list_read(const char *path, td_keys_list **out) TD_MUST_USE;
 /* Of `len` bytes, which messages call `what`. Caller owns the result. */
 td_status *td_keys_list_parse(const char *text, size_t len, const char *what,

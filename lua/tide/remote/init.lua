@@ -11,4 +11,5 @@ return {
   address = autoload "tide.remote.address",
   cluster = autoload "tide.remote.cluster",
   keys = autoload "tide.remote.keys",
+  table = autoload "tide.remote.table",
 }
