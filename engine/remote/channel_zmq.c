@@ -145,14 +145,14 @@ static td_status *start_listening(td_zmq *c, const td_channel_zmq_options *o) {
 /* ---- dialling --------------------------------------------------------------
  */
 
+/* Who listens by ipc speaks plainly, whatever keys there are. */
 static td_status *encrypt(td_zmq *c, td_zmq_link *l, td_zmq_lane *a) {
-  if (!l->key[0]) {
-    if (td_zmq_address_is_ipc(a->address)) return NULL;
+  if (td_zmq_address_is_ipc(a->address)) return NULL;
+  if (!l->key[0])
     return td_error(TD_FAILED_PRECONDITION,
                     "%s: what goes by tcp is encrypted, and the key of who "
                     "listens there is not known",
                     a->address);
-  }
   TD_TRY(need_keys(c, a->address));
   TD_TRY(set_key(&a->messages, ZMQ_CURVE_SERVERKEY, l->key));
   TD_TRY(set_key(&a->messages, ZMQ_CURVE_PUBLICKEY, c->public_key));

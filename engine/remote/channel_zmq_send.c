@@ -6,7 +6,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <string.h>
 
+#include "engine/base/mem.h"
 #include "engine/remote/channel_zmq_impl.h"
 
 /* Of a lane of a link: bytes that are with ZeroMQ. */
@@ -73,7 +75,8 @@ static td_status *refused(td_zmq_link *l, td_lane lane, int err) {
 }
 
 /* Once a message has begun its rest goes the same way, be it into nothing: a
- * socket whose message has no end would take the next one for it. */
+ * socket whose message has no end would take the next one for it. It is lost
+ * then, as others that were under way. */
 static td_status *put(td_zmq_link *l, td_zmq_socket *s, td_lane lane,
                       zmq_msg_t *parts, int n) {
   bool begun = false;
@@ -82,16 +85,41 @@ static td_status *put(td_zmq_link *l, td_zmq_socket *s, td_lane lane,
       return refused(l, lane, zmq_errno());
     begun = true;
   }
-  td_status *status = NULL;
   for (int i = 0; i < n; i++) {
-    if (zmq_msg_send(&parts[i], s->zmq, flags_of(i + 1 < n)) >= 0) {
+    if (zmq_msg_send(&parts[i], s->zmq, flags_of(i + 1 < n)) >= 0)
       begun = true;
-      continue;
-    }
-    if (!begun) return refused(l, lane, zmq_errno());
-    if (td_ok(status)) status = no_connection(lane);
+    else if (!begun)
+      return refused(l, lane, zmq_errno());
   }
-  return status;
+  return NULL;
+}
+
+/* A copy, which does not count as being with ZeroMQ. */
+static bool take_back(zmq_msg_t *m, td_raw *out) {
+  size_t len = zmq_msg_size(m);
+  char *at = td_malloc(len + 1);
+  if (at) {
+    memcpy(at, zmq_msg_data(m), len);
+    *out = (td_raw){at, len, td_free, at};
+  }
+  zmq_msg_close(m);
+  return at != NULL;
+}
+
+/* What found no connection is the caller's again. */
+static td_status *give_back(zmq_msg_t *parts, td_raw *frames, int n,
+                            td_status *why) {
+  for (int i = 0; i < n; i++) {
+    if (take_back(&parts[i], &frames[i])) continue;
+    for (int k = 0; k < n; k++)
+      if (k < i)
+        td_raw_release(&frames[k]);
+      else if (k > i)
+        zmq_msg_close(&parts[k]);
+    td_status_release(why);
+    return td_oom();
+  }
+  return why;
 }
 
 static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
@@ -104,7 +132,7 @@ static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
   TD_TRY(check_load(l, lane, bytes));
   td_status *status = NULL;
   int made = 0;
-  for (; td_ok(status) && made < n; made++) {
+  for (; made < n; made++) {
     *taken = made + 1;
     if (!td_zmq_frame_to_message(&frames[made], l->load, lane, &parts[made])) {
       status = td_oom();
@@ -114,6 +142,8 @@ static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
   if (td_ok(status)) {
     status = put(l, s, lane, parts, n);
     td_zmq_socket_look((td_zmq *)l->base.of, s);
+    if (td_status_code(status) == TD_UNAVAILABLE)
+      return give_back(parts, frames, n, status);
   }
   for (int i = 0; i < made; i++) zmq_msg_close(&parts[i]);
   return status;
@@ -122,6 +152,7 @@ static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
 td_status *td_zmq_send(td_zmq_link *l, td_lane lane, td_raw *frames, int n) {
   int taken = 0;
   td_status *s = send_all(l, lane, frames, n, &taken);
+  if (td_status_code(s) == TD_UNAVAILABLE) return s;
   for (int i = taken; i < n; i++) td_raw_release(&frames[i]);
   return s;
 }

@@ -207,7 +207,7 @@ static td_status *put_off(td_peer *p, td_lane lane, td_raw *frames, int n) {
   return NULL;
 }
 
-/* Takes ownership of the frames when it succeeds. */
+/* `later`: there is no connection, and the frames are still the caller's. */
 static td_status *pass(td_peer *p, td_lane lane, td_raw *frames, int n,
                        bool *later) {
   size_t bytes = size_of(frames, n);
@@ -221,25 +221,26 @@ static td_status *pass(td_peer *p, td_lane lane, td_raw *frames, int n,
   return s;
 }
 
-/* What waited goes first; false: there is still no connection. */
-static bool flush(td_peer *p) {
-  size_t i = 0;
-  bool later = false;
-  for (; i < p->backlog.len && !later; i++) {
-    td_backlog *b = &p->backlog.at[i];
-    size_t bytes = size_of(b->frames, b->n);
-    td_status *s = pass(p, b->lane, b->frames, b->n, &later);
-    if (!later) {
-      p->backlog_bytes -= bytes;
-      td_free(b->frames);
+/* What waited goes first. A lane that has no connection holds up nothing of the
+ * other: who waits for data still says that it lives. False: something waits on
+ * `lane`. */
+static bool flush(td_peer *p, td_lane lane) {
+  size_t kept = 0;
+  bool stuck[TD_LANES] = {false, false};
+  for (size_t i = 0; i < p->backlog.len; i++) {
+    td_backlog b = p->backlog.at[i];
+    size_t bytes = size_of(b.frames, b.n);
+    if (!stuck[b.lane])
+      td_status_release(pass(p, b.lane, b.frames, b.n, &stuck[b.lane]));
+    if (stuck[b.lane]) {
+      p->backlog.at[kept++] = b;
+      continue;
     }
-    td_status_release(s);
+    p->backlog_bytes -= bytes;
+    td_free(b.frames);
   }
-  size_t gone = later ? i - 1 : i;
-  memmove(p->backlog.at, p->backlog.at + gone,
-          (p->backlog.len - gone) * sizeof *p->backlog.at);
-  p->backlog.len -= gone;
-  return p->backlog.len == 0;
+  p->backlog.len = kept;
+  return !stuck[lane];
 }
 
 static void drop_frames(td_raw *frames, int n) {
@@ -251,7 +252,7 @@ static td_status *send_packed(td_peer *p, td_lane lane, td_raw *frames, int n,
                               bool again) {
   bool later = true;
   td_status *s = NULL;
-  if (p->backlog.len == 0 || flush(p)) s = pass(p, lane, frames, n, &later);
+  if (p->backlog.len == 0 || flush(p, lane)) s = pass(p, lane, frames, n, &later);
   if (td_ok(s) && !later) return NULL;
   if (later && again) {
     td_status_release(s);
@@ -517,7 +518,7 @@ void td_peer_hello(td_peer *p, const td_head *head, bool welcome) {
   supersede(p);
   if (td_health_on(&p->health, TD_HEARD, td_clock_now()))
     td_remote_peer_changed(p->of, p);
-  (void)flush(p);
+  (void)flush(p, TD_LANE_CONTROL);
 }
 
 void td_peer_refused(td_peer *p, const Td__Remote__Refused *m) {
@@ -602,7 +603,7 @@ void td_peer_tick(td_peer *p, int64_t now) {
     p->said = now;
     say_ping(p, NULL);
   }
-  if (p->backlog.len) (void)flush(p);
+  if (p->backlog.len) (void)flush(p, TD_LANE_CONTROL);
   look_for_gaps(p, now);
   td_health_state was = p->health.state;
   if (!td_health_tick(&p->health, now, p->of->patient)) return;

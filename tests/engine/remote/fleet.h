@@ -57,15 +57,13 @@ static inline void fleet_worker_start(fleet *f, bool tcp, int cpus) {
   fleet_worker *w = &f->worker[f->n];
   char place[64], path[64];
   td_channel *channel;
-  td_channel_zmq_options o = {.listen = path};
+  td_channel_zmq_options o = {.listen = path,
+                              .public_key = w->keys.public_key,
+                              .secret = w->keys.secret};
   snprintf(place, sizeof place, "/job:worker/replica:0/task:%d", f->n);
   snprintf(path, sizeof path, "ipc://%s/w%d", f->folder, f->n);
-  if (tcp) {
-    zmq_curve_keypair(w->keys.public_key, w->keys.secret);
-    o = (td_channel_zmq_options){.listen = "tcp://127.0.0.1:0",
-                                 .public_key = w->keys.public_key,
-                                 .secret = w->keys.secret};
-  }
+  if (tcp) o.listen = "tcp://127.0.0.1:0";
+  zmq_curve_keypair(w->keys.public_key, w->keys.secret);
   OK(td_runtime_new(&(td_runtime_options){.place = place}, &w->runtime));
   OK(td_channel_zmq_new(&o, &channel));
   OK(td_remote_new(&(td_remote_options){.runtime = w->runtime,
