@@ -119,8 +119,7 @@ static void test_restart(void **state) {
     td_status_release(s);
     s = run(&c, n.read, NULL, NULL);
   } while (td_status_code(s) == TD_UNAVAILABLE && td_clock_now() < until);
-  assert_int_equal(td_status_code(s), TD_FAILED_PRECONDITION);
-  td_status_release(s);
+  FAILS(s, TD_FAILED_PRECONDITION, "initial");
   probe = &n;
   assert_true(soon(is_back, &c));
   OK(run_op(&c, n.add.node));
