@@ -287,6 +287,7 @@ static void free_channel(td_channel *base) {
   }
   td_zmq_link_bury(c);
   for (int i = 0; i < TD_LANES; i++) {
+    td_zmq_address_leave(c->address[i]);
     td_zmq_socket_close(c, &c->router[i]);
     td_free(c->address[i]);
   }

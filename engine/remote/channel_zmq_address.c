@@ -191,3 +191,8 @@ td_status *td_zmq_address_listen(td_zmq_socket *s, const char *address,
   *out = td_strdup(endpoint);
   return *out ? NULL : td_oom();
 }
+
+/* While it listens, so that nobody else's is taken away. */
+void td_zmq_address_leave(const char *address) {
+  if (address && td_zmq_address_is_ipc(address)) unlink(address + strlen(ipc));
+}
