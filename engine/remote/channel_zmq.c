@@ -240,9 +240,12 @@ static void serve_events(td_zmq *c) {
 static bool serve_one(td_zmq *c, td_zmq_rank rank, int *left) {
   td_zmq_socket *s = td_zmq_socket_next(c, rank);
   if (!s) return false;
-  for (int i = 0; i<BURST && * left> 0; i++, --*left)
-    if (!td_zmq_receive(c, s)) return true;
-  td_zmq_socket_ready(c, s);
+  int most = *left < BURST ? *left : BURST, n = 0;
+  c->reading = s;
+  while (n < most && td_zmq_receive(c, s)) n++;
+  c->reading = NULL;
+  if (n == most) td_zmq_socket_ready(c, s);
+  *left -= n;
   return true;
 }
 

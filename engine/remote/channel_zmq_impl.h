@@ -138,6 +138,7 @@ struct td_zmq {
   unsigned n_refused;                               /* so far */
 
   td_zmq_socket *first[TD_ZMQ_RANKS], *last[TD_ZMQ_RANKS]; /* ready ones */
+  td_zmq_socket *reading; /* messages are taken off it, until it has no more */
   bool troubled;   /* some link has trouble to be told */
   bool draining;   /* callbacks run: links are freed later */
   uint64_t n_monitors;
