@@ -529,6 +529,7 @@ static void test_states(void **state) {
   far f, other;
   double drawn[3], again;
   td_str alone, both, waiting;
+  td_status *s;
   (void)state;
   world_init(&w, 0);
   td_str_init(&alone);
@@ -548,6 +549,14 @@ static void test_states(void **state) {
   for (int i = 0; i < 3; i++) assert_gives(&w, r[i], drawn[i]);
   assert_string_equal(td_str_c(&waiting), "");
   OK(td_session_load_states(w.s, bytes_of(&alone), NULL)); /* of here only */
+  for (int64_t n = 1; n > 0; n = td_ok(s) ? 0 : n + 1) {
+    td_mem_fail(n, false);
+    s = td_session_save_states(w.s, &waiting);
+    td_mem_fail(0, false);
+    if (!td_ok(s)) FAILS(s, TD_RESOURCE_EXHAUSTED, "");
+    td_str_deinit(&waiting);
+    td_str_init(&waiting);
+  }
   for (size_t n = 0; n < both.len; n++) {
     td_bytes cut = {td_str_c(&both), n};
     FAILS(td_session_load_states(w.s, cut, NULL), TD_DATA_LOSS, "broken");
@@ -556,6 +565,14 @@ static void test_states(void **state) {
   FAILS(td_session_load_states(w.s, bytes_of(&both), NULL), TD_DATA_LOSS,
         "something follows them");
   both.len--;
+  for (size_t n = 0; n < both.len; n++) { /* nothing breaks */
+    td_str bent;
+    td_str_init(&bent);
+    td_str_addn(&bent, td_str_c(&both), both.len);
+    bent.at[n] = (char)~bent.at[n];
+    td_status_release(td_session_load_states(w.s, bytes_of(&bent), NULL));
+    td_str_deinit(&bent);
+  }
   OK(td_session_leave(w.s, f.p, true));
   FAILS(td_session_load_states(w.s, bytes_of(&both), NULL),
         TD_FAILED_PRECONDITION,
