@@ -315,7 +315,8 @@ static void test_lost(void **state) {
   FAILS(td_session_save_states(w.s, &bytes), TD_UNAVAILABLE,
         "the states of " FAR1 " are lost: /job:far/task:1 died");
   td_str_deinit(&bytes);
-  OK(td_session_leave(w.s, f.p, true)); /* nobody waits for it any more */
+  OK(td_session_leave(w.s, f.p, false)); /* nobody waits for it any more */
+  assert_fails(&w, v.read, TD_UNAVAILABLE, "that device was removed");
   assert_gives(&w, y, -2);
   assert_gives(&w, later, -2);
   td_callable_release(c);
