@@ -125,8 +125,8 @@ typedef struct td_participant_ops {
   /* The session's variable `name` is called `to` from now on, or dropped
    * (NULL). Nothing when there is none. */
   td_status *(*rename)(td_participant *p, const char *name, const char *to);
-  /* (optional for others) Appends the names of the session's variables that live
-   * on `d`, ", " between them. For devices of this process (else NULL): drops
+  /* (optional for others) Appends the names of the session's variables that
+   * live on `d`, ", " between them. For devices of this process (else NULL): drops
    * them. */
   void (*lives)(td_participant *p, const td_device *d, td_str *names);
   void (*drop)(td_participant *p, const td_device *d);
