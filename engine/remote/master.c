@@ -546,7 +546,6 @@ static void rejoin(td_task *task) {
                         w->peer->devices.at, (int)w->peer->devices.len);
   td_session_release(m->session);
   td_remote_enter(r);
-  w->was->again = NULL;
   w->joined = td_ok(s);
   if (!td_ok(s)) {
     w->was->retry = td_clock_now() + TD_HEALTH_PATIENCE;
@@ -565,6 +564,8 @@ static void rejoin(td_task *task) {
 /* Inside of the turn. */
 static void begin_rejoin(td_member *w) {
   if (w->was->closed || !td_session_try_retain(w->master->session)) return;
+  w->was->again = NULL; /* it is the session's from now on, or nobody's */
+  w->was->retry = INT64_MAX;
   w->task_after.run = rejoin;
   td_member_retain(w); /* the task's */
   td_member_retain(w); /* the session's */

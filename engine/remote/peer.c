@@ -18,6 +18,7 @@
 
 enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
 enum { BACKLOG_MOST = 64 << 20 };           /* bytes that wait for a connection */
+#define JOIN INT64_C(5000000000) /* ns: for who waits to be sent something */
 #define LACK INT64_C(2000000000) /* ns: what has not come by then is lost */
 
 /* ---- life ---------------------------------------------------------------- */
@@ -33,7 +34,8 @@ static td_status *peer_new(td_remote *r, td_peer **out) {
   if (!p) return td_oom();
   p->of = r;
   p->refs = 1;
-  td_health_init(&p->health, td_clock_now());
+  p->dialled = td_clock_now();
+  td_health_init(&p->health, p->dialled);
   p->task = td_strdup("");
   if (!p->task || !td_vec_push(&r->peers, p)) {
     td_free(p->task);
@@ -247,12 +249,19 @@ static void drop_frames(td_raw *frames, int n) {
   for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
 }
 
+/* A connection begins with a HELLO, and what has no name yet is not spoken to:
+ * all else waits for the WELCOME. */
+static bool is_open(const td_peer *p) {
+  return p->welcomed || !p->link->dialled;
+}
+
 /* `again`: what cannot go now may wait. */
 static td_status *send_packed(td_peer *p, td_lane lane, td_raw *frames, int n,
-                              bool again) {
+                              bool again, bool hello) {
   bool later = true;
   td_status *s = NULL;
-  if (p->backlog.len == 0 || flush(p, lane)) s = pass(p, lane, frames, n, &later);
+  if (hello || (is_open(p) && (p->backlog.len == 0 || flush(p, lane))))
+    s = pass(p, lane, frames, n, &later);
   if (td_ok(s) && !later) return NULL;
   if (later && again) {
     td_status_release(s);
@@ -285,7 +294,8 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
   }
   if (n) memcpy(all + 1, frames, (size_t)n * sizeof *frames);
   p->sent[lane]++;
-  s = send_packed(p, lane, all, n + 1, again);
+  bool hello = head->body_case == TD__REMOTE__MESSAGE__BODY_HELLO;
+  s = send_packed(p, lane, all, n + 1, again, hello);
   if (!td_ok(s)) p->sent[lane]--;
   return s;
 }
@@ -593,6 +603,19 @@ static void look_for_gaps(td_peer *p, int64_t now) {
   }
 }
 
+/* Somebody waits for what cannot be sent: not for ever. */
+static void give_up(td_peer *p, int64_t now) {
+  if (p->welcomed || p->backlog.len == 0 || now - p->dialled < JOIN) return;
+  td_status *s =
+      p->error ? td_status_retain(p->error)
+               : td_error(TD_UNAVAILABLE, "nobody answers at %s", p->control);
+  td_peer_end(p, TD_ENDED,
+              td_error(td_status_code(s), "no connection from %s to %s: %s",
+                       td_runtime_place(p->of->runtime), name_of(p),
+                       td_status_message(s)));
+  td_status_release(s);
+}
+
 void td_peer_tick(td_peer *p, int64_t now) {
   if (p->health.state == TD_DEAD) return;
   if (p->link && p->link->dialled && !p->welcomed &&
@@ -603,7 +626,9 @@ void td_peer_tick(td_peer *p, int64_t now) {
     p->said = now;
     say_ping(p, NULL);
   }
-  if (p->backlog.len) (void)flush(p, TD_LANE_CONTROL);
+  if (p->backlog.len && is_open(p)) (void)flush(p, TD_LANE_CONTROL);
+  give_up(p, now);
+  if (p->health.state == TD_DEAD) return;
   look_for_gaps(p, now);
   td_health_state was = p->health.state;
   if (!td_health_tick(&p->health, now, p->of->patient)) return;

@@ -53,6 +53,7 @@ struct td_remote {
   td_waiter news; /* of who waits for an answer */
   uint64_t hello_hash; /* of our kernel table */
   /* pump.c */
+  pthread_mutex_t ear; /* held by who sleeps on the channel */
   pthread_t thread;
   bool has_thread;
   int32_t stop;    /* atomic */
@@ -83,6 +84,7 @@ struct td_peer {
   char *host;           /* as Hello.boot */
   bool welcomed;        /* HELLO and WELCOME are through */
   int wanted;           /* who wants it dialled again when it is dead */
+  int64_t dialled;      /* or met, when */
   int64_t said;         /* HELLO or PING left last */
   int64_t stale_said;
   uint64_t sent[TD_LANES], came[TD_LANES]; /* messages */

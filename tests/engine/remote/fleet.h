@@ -74,7 +74,7 @@ static inline void fleet_worker_start(fleet *f, bool tcp, int cpus) {
                                         .thread = true},
                    &w->remote));
   w->at = (td_dial){.control = td_remote_address(w->remote),
-                    .key = o.public_key};
+                    .key = tcp ? o.public_key : NULL};
   f->n++;
 }
 
