@@ -70,8 +70,9 @@ static void failed_step(history *h, planted what) {
 static void stopped_step(history *h, planted what) {
   begin(h, 3, 200);
   history_failed(h, 3, 210);
-  apply(h, FIRST, 3, 0); /* it has not heard yet */
+  history_applying(h, FIRST, 3, 0); /* it has not heard yet */
   history_cancelled(h, FIRST, 3);
+  history_applied(h, FIRST, 3, 0);
   history_cancelled(h, YOUNG, 3);
   if (what == ZOMBIE) apply(h, YOUNG, 3, 1);
 }

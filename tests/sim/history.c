@@ -256,7 +256,8 @@ static bool check_step(const reader *r, const entry *begin) {
   return true;
 }
 
-/* An op that begins: known, on its task, in a process that was there. */
+/* An op that begins or ends: known, on its task, in a process that was there;
+ * what has begun may end after it was cancelled. */
 static bool check_applying(const reader *r, int at) {
   const history *h = r->h;
   const entry *e = &h->at[at];
@@ -281,7 +282,7 @@ static bool check_applying(const reader *r, int at) {
   while ((cancelled = next_of_step(h, cancelled, CANCELLED, e->step)) >= 0 &&
          h->at[cancelled].process != e->process)
     cancelled++;
-  if (cancelled >= 0 && cancelled < at)
+  if (e->kind == APPLYING && cancelled >= 0 && cancelled < at)
     return broken(r,
                   "op %d of step %lld begins in process %d, where it was "
                   "cancelled (P4)",

@@ -128,7 +128,7 @@ void check_seen(const char *const *what, size_t n, const cell_name *cells,
     print_message("%s%s%s: %lld\n", all[i].state ? all[i].state : "",
                   all[i].state ? ", " : "", all[i].event,
                   (long long)all[i].times);
-  if (getenv("TIDE_SEEDS")) return;
+  if (getenv("TIDE_SEEDS") || SANITIZED) return;
   for (size_t i = 0; i < n; i++)
     if (!times(what[i])) {
       print_message("never: %s\n", what[i]);

@@ -37,7 +37,7 @@ typedef struct cell_name {
 } cell_name;
 
 /* Prints all counts, and fails the cmocka test, naming what was never seen of
- * these: only when TIDE_SEEDS did not choose. */
+ * these; not where TIDE_SEEDS chose, or a sanitizer lets few seeds run. */
 void check_seen(const char *const *what, size_t n, const cell_name *cells,
                 size_t n_cells);
 void forget_seen(void);

@@ -38,6 +38,9 @@ void sim_shift(sim_node_t n, int64_t ns);
 /* Its clock; this does not let time go on. */
 int64_t sim_clock(sim_node_t n);
 
+/* Tasks of its I/O threads begin up to `most_ns` late, 0: as they come. */
+void sim_slow_disk(sim_node_t n, int64_t most_ns);
+
 /* Nothing of it ever runs again. If calls of it are under way, below the caller
  * on the stack, they first go on to their end, which nobody hears of. */
 void sim_kill(sim_node_t n);

@@ -32,6 +32,7 @@ void sim_note(enum sim_kind kind, uint64_t what);
 /* The clock of the node that asks. */
 int64_t sim_now(void);
 void sim_push(td_task *task);
+void sim_push_io(td_task *task); /* later where the disk is slow */
 bool sim_waiting(void); /* does a task of this node? */
 bool sim_inside(void);  /* does one run? */
 uint64_t sim_timer(int64_t at_ns, void (*fire)(void *arg), void *arg);
