@@ -32,7 +32,7 @@ typedef struct entry {
   int64_t step;
   int64_t value; /* a task, a moment, a number */
   int64_t by;
-  int next; /* of the same step; -1: none */
+  int of, next; /* its step; the next entry of that, -1: none */
 } entry;
 
 typedef struct of_step {
@@ -89,10 +89,12 @@ static of_process *find_process(const history *h, int process) {
 static void chain(history *h, int i) {
   of_step *s = find_step(h, h->at[i].step);
   if (s) {
+    h->at[i].of = (int)(s - h->step);
     h->at[s->last].next = i;
     s->last = i;
     return;
   }
+  h->at[i].of = h->steps;
   h->step = more(h->step, h->steps, &h->step_room, sizeof *h->step);
   h->step[h->steps++] = (of_step){h->at[i].step, i, i};
 }
@@ -182,17 +184,16 @@ static bool broken(const reader *r, const char *fmt, ...) {
   return false;
 }
 
-/* The first entry of a kind about a step, from entry `i`; -1: none. */
-static int next_of_step(const history *h, int i, kind k, int64_t step) {
-  const of_step *s = find_step(h, step);
-  for (int at = s ? s->first : -1; at >= 0; at = h->at[at].next)
+/* The first entry of a kind about the step that `of` is about, from entry `i`;
+ * -1: none. */
+static int next_of_step(const history *h, int i, kind k, const entry *of) {
+  for (int at = h->step[of->of].first; at >= 0; at = h->at[at].next)
     if (at >= i && h->at[at].kind == k) return at;
   return -1;
 }
 
 static int next_of_op(const history *h, int i, kind k, const entry *of) {
-  while ((i = next_of_step(h, i, k, of->step)) >= 0 && h->at[i].op != of->op)
-    i++;
+  while ((i = next_of_step(h, i, k, of)) >= 0 && h->at[i].op != of->op) i++;
   return i;
 }
 
@@ -216,13 +217,13 @@ static int applied(const history *h, const entry *op, int end) {
 static int end_of(const reader *r, const entry *begin) {
   const history *h = r->h;
   long long step = begin->step;
-  int ok = next_of_step(h, 0, ACKNOWLEDGED, begin->step);
-  int bad = next_of_step(h, 0, FAILED, begin->step);
+  int ok = next_of_step(h, 0, ACKNOWLEDGED, begin);
+  int bad = next_of_step(h, 0, FAILED, begin);
   int end = ok >= 0 ? ok : bad;
   if (end < 0)
     broken(r, "step %lld never ended (P1)", step);
   else if ((ok >= 0 && bad >= 0) ||
-           next_of_step(h, end + 1, h->at[end].kind, begin->step) >= 0)
+           next_of_step(h, end + 1, h->at[end].kind, begin) >= 0)
     broken(r, "step %lld ended twice (P1)", step);
   else if (h->at[end].value > begin->by)
     broken(r, "step %lld ended %lld us too late (P1)", step,
@@ -251,7 +252,7 @@ static bool check_step(const reader *r, const entry *begin) {
   const history *h = r->h;
   int end = end_of(r, begin);
   if (end < 0) return false;
-  for (int i = 0; (i = next_of_step(h, i, OP, begin->step)) >= 0; i++)
+  for (int i = 0; (i = next_of_step(h, i, OP, begin)) >= 0; i++)
     if (!check_op(r, &h->at[i], end)) return false;
   return true;
 }
@@ -262,7 +263,7 @@ static bool check_applying(const reader *r, int at) {
   const history *h = r->h;
   const entry *e = &h->at[at];
   long long step = e->step;
-  int op = next_of_op(h, 0, OP, e), begin = next_of_step(h, 0, BEGIN, e->step);
+  int op = next_of_op(h, 0, OP, e), begin = next_of_step(h, 0, BEGIN, e);
   const of_process *p = find_process(h, e->process);
   int process = p ? p->began : -1;
   int cancelled = 0;
@@ -279,7 +280,7 @@ static bool check_applying(const reader *r, int at) {
                   "op %d of step %lld is applied by process %d, which is "
                   "younger (P7)",
                   e->op, step, e->process);
-  while ((cancelled = next_of_step(h, cancelled, CANCELLED, e->step)) >= 0 &&
+  while ((cancelled = next_of_step(h, cancelled, CANCELLED, e)) >= 0 &&
          h->at[cancelled].process != e->process)
     cancelled++;
   if (e->kind == APPLYING && cancelled >= 0 && cancelled < at)
@@ -355,7 +356,7 @@ history_sums history_count(const history *h) {
     s.acknowledged += e->kind == ACKNOWLEDGED;
     s.failed += e->kind == FAILED;
     s.applied += e->kind == APPLIED && !dead_by(h, i, e->process);
-    if (e->kind != OP || next_of_step(h, 0, FAILED, e->step) < 0) continue;
+    if (e->kind != OP || next_of_step(h, 0, FAILED, e) < 0) continue;
     s.applied_of_failed += applied(h, e, h->n) > 0;
     s.missed_of_failed += applied(h, e, h->n) == 0;
   }

@@ -3,7 +3,7 @@
  * A run of a cluster tells what happens as it happens: steps, each of which
  * consists of updates (*ops*) on tasks, when an op of a process began and was
  * over, how the step ended, which processes died. At the end `history_check`
- * says whether that keeps the promises (engine/remote/README.md):
+ * says whether that keeps the promises of engine/remote:
  *
  *  P1 each step ended, once, and by its time
  *  P2 of a step that succeeded each op was applied exactly once, before it was
