@@ -1,10 +1,11 @@
 /* cluster.h - processes in their places, and what happens to them.
  *
- * A cluster has *places*, such as a master and three workers; in each is a process
- * (a node and its channel at "sim://place0", "sim://place1", ...), which the test
- * makes and frees. The seed draws a schedule of faults: what, whom, when, for how
- * long; each heals by itself. A process that was killed has a new one in its place
- * when the fault is over. What happened is counted (`sometimes`, "fault: kill").
+ * A cluster has *places*, such as a master and three workers; in each is a
+ * process (a node and its channel at "sim://place0", "sim://place1", ...),
+ * which the test makes and frees. The seed draws a schedule of faults: what,
+ * whom, when, for how long; each heals by itself. A process that was killed has
+ * a new one in its place when the fault is over. What happened is counted
+ * (`sometimes`, "fault: kill").
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEST_SIM_CLUSTER_H
@@ -45,10 +46,10 @@ typedef struct cluster_process {
 
 typedef struct cluster_options {
   int places;
-  unsigned faults;   /* bits of those that may happen: 1 << FAULT_KILL */
-  unsigned kill;     /* bits of places that may be killed or paused */
-  int most;          /* at most so many are scheduled */
-  int64_t span;      /* ns from the start in which they begin */
+  unsigned faults; /* bits of those that may happen: 1 << FAULT_KILL */
+  unsigned kill;   /* bits of places that may be killed or paused */
+  int most;        /* at most so many are scheduled */
+  int64_t span;    /* ns from the start in which they begin */
   int64_t shortest, longest; /* ns that one lasts */
   /* Called inside of the node: makes `self` and sets the channel's owner; frees
    * it and then the channel, also of a process that was killed; told when one

@@ -257,37 +257,51 @@ static bool check_step(const reader *r, const entry *begin) {
   return true;
 }
 
-/* An op that begins or ends: known, on its task, in a process that was there;
- * what has begun may end after it was cancelled. */
-static bool check_applying(const reader *r, int at) {
+/* Was there a process of the task when the step began? */
+static bool had(const history *h, int64_t task, int begin) {
+  for (int i = 0; i < h->processes; i++) {
+    int began = h->process[i].began;
+    if (began >= 0 && began < begin && h->at[began].value == task) return true;
+  }
+  return false;
+}
+
+/* An op that begins or ends: known, on its task, by a process that was there.
+ */
+static bool check_place(const reader *r, int at) {
   const history *h = r->h;
   const entry *e = &h->at[at];
   long long step = e->step;
   int op = next_of_op(h, 0, OP, e), begin = next_of_step(h, 0, BEGIN, e);
   const of_process *p = find_process(h, e->process);
   int process = p ? p->began : -1;
-  int cancelled = 0;
   if (op < 0 || begin < 0 || op > at)
     return broken(r, "op %d of step %lld is applied, which nobody began", e->op,
                   step);
-  if (process < 0 || h->at[process].value != h->at[op].value)
+  int64_t task = h->at[op].value;
+  if (process < 0 || h->at[process].value != task)
     return broken(r,
                   "op %d of step %lld is applied by process %d, not task %d "
                   "(P7)",
-                  e->op, step, e->process, (int)h->at[op].value);
-  if (process > begin)
+                  e->op, step, e->process, (int)task);
+  if (process > begin && had(h, task, begin))
     return broken(r,
                   "op %d of step %lld is applied by process %d, which is "
                   "younger (P7)",
                   e->op, step, e->process);
-  while ((cancelled = next_of_step(h, cancelled, CANCELLED, e)) >= 0 &&
-         h->at[cancelled].process != e->process)
-    cancelled++;
-  if (e->kind == APPLYING && cancelled >= 0 && cancelled < at)
-    return broken(r,
-                  "op %d of step %lld begins in process %d, where it was "
-                  "cancelled (P4)",
-                  e->op, step, e->process);
+  return true;
+}
+
+/* What has begun may end after it was cancelled. */
+static bool check_stopped(const reader *r, int at) {
+  const history *h = r->h;
+  const entry *e = &h->at[at];
+  for (int i = 0; (i = next_of_step(h, i, CANCELLED, e)) >= 0 && i < at; i++)
+    if (h->at[i].process == e->process)
+      return broken(r,
+                    "op %d of step %lld begins in process %d, where it was "
+                    "cancelled (P4)",
+                    e->op, (long long)e->step, e->process);
   return true;
 }
 
@@ -333,19 +347,20 @@ static bool check_lost(const reader *r, int at) {
                 (long long)e->step, e->process);
 }
 
+static bool check_entry(const reader *r, int i) {
+  const entry *e = &r->h->at[i];
+  if (e->kind == BEGIN) return check_step(r, e);
+  if (e->kind == FOUND) return check_found(r, i);
+  if (e->kind != APPLYING && e->kind != APPLIED) return true;
+  if (dead_by(r->h, i, e->process)) return true;
+  if (!check_whole(r, i) || !check_place(r, i)) return false;
+  return e->kind == APPLYING ? check_stopped(r, i) : check_lost(r, i);
+}
+
 bool history_check(const history *h, char *why, size_t room) {
   reader r = {h, why, room};
-  for (int i = 0; i < h->n; i++) {
-    const entry *e = &h->at[i];
-    bool good = true;
-    if (e->kind == BEGIN) good = check_step(&r, e);
-    if (e->kind == FOUND) good = check_found(&r, i);
-    bool op = e->kind == APPLYING || e->kind == APPLIED;
-    if (op && !dead_by(h, i, e->process))
-      good = check_whole(&r, i) && check_applying(&r, i);
-    if (good && e->kind == APPLIED) good = check_lost(&r, i);
-    if (!good) return false;
-  }
+  for (int i = 0; i < h->n; i++)
+    if (!check_entry(&r, i)) return false;
   return true;
 }
 

@@ -11,7 +11,7 @@
  *  P3 of one that failed each op was applied once or not at all, and is whole
  *  P4 nothing of a step begins in a process that heard that it is over
  *  P7 nothing is applied by a process that took the place of another after the
- *     step began, or elsewhere than on the op's task
+ *     step began, nor elsewhere than on the op's task
  *
  * What a process does once it is dead is not looked at: nobody sees it. Ids of
  * steps, ops and processes are the caller's.
@@ -52,10 +52,10 @@ void history_found(history *h, int process, int64_t step, int op, int times);
 
 /* False: a promise was broken; `why`, of `room` bytes, says which. */
 bool history_check(const history *h, char *why, size_t room);
-/* Ops that were applied of steps that succeeded and that failed, and those of the
- * latter that were not, since history_new. */
 typedef struct history_sums {
-  int64_t acknowledged, failed, applied, applied_of_failed, missed_of_failed;
+  int64_t acknowledged, failed;                /* steps */
+  int64_t applied;                             /* ops */
+  int64_t applied_of_failed, missed_of_failed; /* ops of steps that failed */
 } history_sums;
 history_sums history_count(const history *h);
 
