@@ -72,7 +72,7 @@ static bool say(process *me, td_link *l, kind k, int to, int step) {
   message *m = malloc(sizeof *m);
   assert_non_null(m);
   *m = (message){k, me->p->number, to, step};
-  td_frame frame = {m, sizeof *m, free, m};
+  td_raw frame = {m, sizeof *m, free, m};
   td_status *s = l->of->ops->send(l, TD_LANE_CONTROL, &frame, 1);
   bool good = td_ok(s);
   td_status_release(s);
@@ -220,14 +220,14 @@ static void go_on(void *arg) {
 
 /* ---- processes ----------------------------------------------------------- */
 
-static void on_message(void *arg, td_link *l, td_lane lane, td_frame *frames,
+static void on_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
                        int n) {
   process *me = arg;
   message m;
   (void)lane;
   assert_int_equal(n, 1);
   memcpy(&m, frames[0].at, sizeof m);
-  td_frame_release(&frames[0]);
+  td_raw_release(&frames[0]);
   if (me->p->place == 0)
     master_message(me, l, &m);
   else
