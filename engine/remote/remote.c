@@ -1,6 +1,8 @@
 /* remote.c - the actor: its turn, its clock, who gets what comes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "engine/base/clock.h"
 #include "engine/base/entropy.h"
 #include "engine/remote/cells.h"

@@ -140,9 +140,17 @@ void td_session_drop_cache(td_session *s) {
   td_map_deinit(&old);
 }
 
+void td_session_close_members(td_session *s) {
+  for (td_participant *p; (p = td_members_close(&s->members));) {
+    p->ops->close(p);
+    td_participant_release(p);
+  }
+}
+
 void td_session_release(td_session *s) {
   if (!s || __atomic_fetch_sub(&s->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   td_session_drop_cache(s);
+  td_session_close_members(s);
   if (s->watcher.arg)
     td_device_list_unwatch(td_runtime_device_list(s->runtime), &s->watcher);
   td_placer_free(s->placer);

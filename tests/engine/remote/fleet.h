@@ -107,6 +107,17 @@ static inline void fleet_stop(fleet *f) {
   rmdir(f->folder);
 }
 
+/* The last of them, where a test puts what it can. */
+static inline const char *fleet_device(void) {
+  const char *what = fleet_wanted();
+  return what && strcmp(what, "two") == 0 ? FLEET_FIRST "/task:1/device:CPU:0"
+                                          : FLEET_FIRST "/device:CPU:0";
+}
+
+static inline bool fleet_has(const td_device *d) {
+  return strncmp(d->name, FLEET_FIRST "/", sizeof FLEET_FIRST) == 0;
+}
+
 /* ---- who uses them ------------------------------------------------------- */
 
 /* Caller owns the result (fleet_leave). */

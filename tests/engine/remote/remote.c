@@ -52,6 +52,30 @@ static void test_between_workers(void **state) {
   cluster_deinit(&c);
 }
 
+/* A session that ended, closed or let go of, is none that another is taken for,
+ * whatever is still said about it. */
+static void test_one_after_another(void **state) {
+  cluster c = {0};
+  double value = 0;
+  (void)state;
+  cluster_init(&c, 2);
+  td_edge two = make_const(&c.r, TD_FLOAT32, 2, NULL);
+  td_edge sum = far_node(&c, 0, "Add", "sum", (td_edge[]){two, two}, 2);
+  for (int i = 0; i < 50; i++) {
+    if (i % 2) td_session_close(c.s);
+    td_session_release(c.s);
+    OK(td_session_new(c.r.runtime, c.r.graph, NULL, &c.s));
+    for (int k = 0; k < 2; k++) {
+      td_member *m;
+      td_attach_options o = {.to.control = c.worker[k].address};
+      OK(td_remote_attach(c.remote, c.s, &o, &m));
+    }
+    OK(run(&c, sum, &(td_step_options){.timeout = 20000000000}, &value));
+    assert_true(value == 4);
+  }
+  cluster_deinit(&c);
+}
+
 /* What the pool and threads have in hand may take a while. */
 static bool soon(bool (*is)(cluster *c), cluster *c) {
   int64_t until = td_clock_now() + 20000000000;
@@ -151,6 +175,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_to_and_fro),
       cmocka_unit_test(test_between_workers),
+      cmocka_unit_test(test_one_after_another),
       cmocka_unit_test(test_restart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
