@@ -274,7 +274,8 @@ soak: setup
 	$(MAKE) -j$(JOBS) test-build $(VENV)
 	-$(MAKE) $(LAB)
 	tests/run.py --build $(B) --soak --fuzz 300
-# One device, by its type or by the op library that makes it.
+# One device, by its type or by the op library that makes it; worker, or the
+# address of one.
 DEVICE ?= CPU
 $(B)/extend/far.so: tutorials/extend/device/far.c $(B)/libtide.so
 	@mkdir -p $(@D)
