@@ -72,6 +72,7 @@ static void pause_lane(td_zmq_link *l, td_zmq_lane *a) {
 
 static void connect_again(td_zmq_link *l, td_zmq_lane *a) {
   a->retry_at = 0;
+  a->refused = 0;
   a->dropped = false;
   if (zmq_connect(a->messages.zmq, a->address) != 0)
     td_zmq_trouble(l, TD_TROUBLE_UNREACHED);

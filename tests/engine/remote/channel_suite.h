@@ -108,7 +108,7 @@ static inline void pair_drain(channel_pair *p) {
   do {                                                                         \
     int rests_ = 0;                                                            \
     for (pair_drain(p); !(condition); pair_drain(p)) {                         \
-      if (++rests_ > 1000) fail_msg("never: %s", #condition);                  \
+      if (++rests_ > 10000) fail_msg("never: %s", #condition);                  \
       (p)->rest(p);                                                            \
     }                                                                          \
   } while (0)
