@@ -377,6 +377,7 @@ static inline void suite_hang_up(channel_pair_make *make) {
   }
   FAILS(s, TD_UNAVAILABLE, "no connection");
   assert_int_equal(p.dialler.got.len, 0);
+  AWAIT(&p, p.listener.troubles[TD_TROUBLE_LOST] > 0);
   p.dialler.c->ops->hang_up(there);
   all_released(&p);
 }
