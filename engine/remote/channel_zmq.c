@@ -29,7 +29,7 @@
 
 enum {
   THREADS = 2,
-  SOCKETS_MOST = 16384,
+  SOCKETS_MOST = 8192,
   HANDSHAKE_MS = 5000,
   RECONNECT_MS = 100,
   RECONNECT_MOST_MS = 2000,
@@ -118,6 +118,9 @@ static td_status *listen_at(td_zmq *c, td_lane lane, const char *address) {
   TD_TRY(td_zmq_address_check(address, true));
   TD_TRY(open_socket(c, s, ZMQ_ROUTER, lane, address));
   td_zmq_socket_set(s, ZMQ_ROUTER_MANDATORY, 1);
+  /* Who comes again before we have heard that he was gone: without it his
+   * messages go nowhere. Nobody else knows his id. */
+  td_zmq_socket_set(s, ZMQ_ROUTER_HANDOVER, 1);
   TD_TRY(td_zmq_monitor_open(c, NULL, lane, address));
   if (!td_zmq_address_is_ipc(address)) {
     TD_TRY(need_keys(c, address));
