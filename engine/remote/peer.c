@@ -18,6 +18,7 @@
 
 enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
 enum { BACKLOG_MOST = 64 << 20 };           /* bytes that wait for a connection */
+#define JOIN INT64_C(5000000000) /* ns: for who waits to be sent something */
 #define LACK INT64_C(2000000000) /* ns: what has not come by then is lost */
 
 /* ---- life ---------------------------------------------------------------- */
@@ -33,7 +34,8 @@ static td_status *peer_new(td_remote *r, td_peer **out) {
   if (!p) return td_oom();
   p->of = r;
   p->refs = 1;
-  td_health_init(&p->health, td_clock_now());
+  p->dialled = td_clock_now();
+  td_health_init(&p->health, p->dialled);
   p->task = td_strdup("");
   if (!p->task || !td_vec_push(&r->peers, p)) {
     td_free(p->task);
@@ -207,52 +209,68 @@ static td_status *put_off(td_peer *p, td_lane lane, td_raw *frames, int n) {
   return NULL;
 }
 
-/* *later: there is no connection, the frames are still the caller's. */
+/* `later`: there is no connection, and the frames are still the caller's. */
 static td_status *pass(td_peer *p, td_lane lane, td_raw *frames, int n,
                        bool *later) {
   size_t bytes = size_of(frames, n);
+  *later = false;
   td_status *s = p->of->channel->ops->send(p->link, lane, frames, n);
+  if (td_ok(s)) {
+    p->bytes_out += bytes;
+    return NULL;
+  }
   *later = td_status_code(s) == TD_UNAVAILABLE;
-  if (td_ok(s)) p->bytes_out += bytes;
   return s;
 }
 
-/* What waited goes first; false: there is still no connection. */
-static bool flush(td_peer *p) {
-  size_t i = 0;
-  bool later = false;
-  for (; i < p->backlog.len && !later; i++) {
-    td_backlog *b = &p->backlog.at[i];
-    size_t bytes = size_of(b->frames, b->n);
-    td_status *s = pass(p, b->lane, b->frames, b->n, &later);
-    if (!later) {
-      p->backlog_bytes -= bytes;
-      td_free(b->frames);
+/* What waited goes first. A lane that has no connection holds up nothing of the
+ * other: who waits for data still says that it lives. False: something waits on
+ * `lane`. */
+static bool flush(td_peer *p, td_lane lane) {
+  size_t kept = 0;
+  bool stuck[TD_LANES] = {false, false};
+  for (size_t i = 0; i < p->backlog.len; i++) {
+    td_backlog b = p->backlog.at[i];
+    size_t bytes = size_of(b.frames, b.n);
+    if (!stuck[b.lane])
+      td_status_release(pass(p, b.lane, b.frames, b.n, &stuck[b.lane]));
+    if (stuck[b.lane]) {
+      p->backlog.at[kept++] = b;
+      continue;
     }
-    td_status_release(s);
+    p->backlog_bytes -= bytes;
+    td_free(b.frames);
   }
-  size_t gone = later ? i - 1 : i;
-  memmove(p->backlog.at, p->backlog.at + gone,
-          (p->backlog.len - gone) * sizeof *p->backlog.at);
-  p->backlog.len -= gone;
-  return p->backlog.len == 0;
+  p->backlog.len = kept;
+  return !stuck[lane];
 }
 
 static void drop_frames(td_raw *frames, int n) {
   for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
 }
 
-/* `again`: what cannot go now may wait. Takes ownership of the frames. */
+/* A connection begins with a HELLO, and what has no name yet is not spoken to:
+ * all else waits for the WELCOME. */
+static bool is_open(const td_peer *p) {
+  return p->welcomed || !p->link->dialled;
+}
+
+/* `again`: what cannot go now may wait. */
 static td_status *send_packed(td_peer *p, td_lane lane, td_raw *frames, int n,
-                              bool again) {
+                              bool again, bool hello) {
   bool later = true;
   td_status *s = NULL;
-  if (p->backlog.len == 0 || flush(p)) s = pass(p, lane, frames, n, &later);
-  if (!later) return s;
-  td_status_release(s);
-  s = again ? put_off(p, lane, frames, n)
-            : td_error(TD_UNAVAILABLE, "no connection to %s", name_of(p));
-  if (!td_ok(s)) drop_frames(frames, n);
+  if (hello || (is_open(p) && (p->backlog.len == 0 || flush(p, lane))))
+    s = pass(p, lane, frames, n, &later);
+  if (td_ok(s) && !later) return NULL;
+  if (later && again) {
+    td_status_release(s);
+    s = put_off(p, lane, frames, n);
+    if (td_ok(s)) return NULL;
+  } else if (td_ok(s)) {
+    s = td_error(TD_UNAVAILABLE, "no connection to %s", name_of(p));
+  }
+  drop_frames(frames, n);
   return s;
 }
 
@@ -276,7 +294,8 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
   }
   if (n) memcpy(all + 1, frames, (size_t)n * sizeof *frames);
   p->sent[lane]++;
-  s = send_packed(p, lane, all, n + 1, again);
+  bool hello = head->body_case == TD__REMOTE__MESSAGE__BODY_HELLO;
+  s = send_packed(p, lane, all, n + 1, again, hello);
   if (!td_ok(s)) p->sent[lane]--;
   return s;
 }
@@ -509,7 +528,7 @@ void td_peer_hello(td_peer *p, const td_head *head, bool welcome) {
   supersede(p);
   if (td_health_on(&p->health, TD_HEARD, td_clock_now()))
     td_remote_peer_changed(p->of, p);
-  (void)flush(p);
+  (void)flush(p, TD_LANE_CONTROL);
 }
 
 void td_peer_refused(td_peer *p, const Td__Remote__Refused *m) {
@@ -584,6 +603,19 @@ static void look_for_gaps(td_peer *p, int64_t now) {
   }
 }
 
+/* Somebody waits for what cannot be sent: not for ever. */
+static void give_up(td_peer *p, int64_t now) {
+  if (p->welcomed || p->backlog.len == 0 || now - p->dialled < JOIN) return;
+  td_status *s =
+      p->error ? td_status_retain(p->error)
+               : td_error(TD_UNAVAILABLE, "nobody answers at %s", p->control);
+  td_peer_end(p, TD_ENDED,
+              td_error(td_status_code(s), "no connection from %s to %s: %s",
+                       td_runtime_place(p->of->runtime), name_of(p),
+                       td_status_message(s)));
+  td_status_release(s);
+}
+
 void td_peer_tick(td_peer *p, int64_t now) {
   if (p->health.state == TD_DEAD) return;
   if (p->link && p->link->dialled && !p->welcomed &&
@@ -594,7 +626,9 @@ void td_peer_tick(td_peer *p, int64_t now) {
     p->said = now;
     say_ping(p, NULL);
   }
-  if (p->backlog.len) (void)flush(p);
+  if (p->backlog.len && is_open(p)) (void)flush(p, TD_LANE_CONTROL);
+  give_up(p, now);
+  if (p->health.state == TD_DEAD) return;
   look_for_gaps(p, now);
   td_health_state was = p->health.state;
   if (!td_health_tick(&p->health, now, p->of->patient)) return;

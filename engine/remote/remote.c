@@ -1,6 +1,8 @@
 /* remote.c - the actor: its turn, its clock, who gets what comes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "engine/base/clock.h"
 #include "engine/base/entropy.h"
 #include "engine/remote/cells.h"
@@ -250,9 +252,15 @@ static td_status *copy(const char *from, char **to) {
   return *to ? NULL : td_oom();
 }
 
+/* By ipc nothing is encrypted: who is dialled there has no key. */
+static bool is_plain(const td_remote *r) {
+  const char *address = td_remote_address(r);
+  return address && strncmp(address, "ipc:", 4) == 0;
+}
+
 static td_status *init(td_remote *r, const td_remote_options *o) {
-  TD_TRY(copy(o->public_key, &r->public_key));
   TD_TRY(copy(o->advertise, &r->advertise));
+  if (!is_plain(r)) TD_TRY(copy(o->public_key, &r->public_key));
   TD_TRY(copy(o->advertise_data, &r->advertise_data));
   if (o->serve && !(r->pieces = td_piece_cache_new(0, 0))) return td_oom();
   return o->thread ? td_pump_start(r) : NULL;

@@ -84,6 +84,7 @@ struct td_peer {
   char *host;           /* as Hello.boot */
   bool welcomed;        /* HELLO and WELCOME are through */
   int wanted;           /* who wants it dialled again when it is dead */
+  int64_t dialled;      /* or met, when */
   int64_t said;         /* HELLO or PING left last */
   int64_t stale_said;
   uint64_t sent[TD_LANES], came[TD_LANES]; /* messages */

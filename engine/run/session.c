@@ -35,6 +35,8 @@ static void fill_devices(td_session_options *own) {
   own->spread = own->spread || two;
   if (!own->first && td_runtime_env_has("TIDE_TEST", "test"))
     own->first = device ? device : "TEST";
+  if (!own->first && td_runtime_env_has("TIDE_TEST", "worker"))
+    own->first = "/job:worker";
 }
 
 static td_status *fill_options(td_session *s, const td_session_options *o) {
@@ -138,9 +140,17 @@ void td_session_drop_cache(td_session *s) {
   td_map_deinit(&old);
 }
 
+void td_session_close_members(td_session *s) {
+  for (td_participant *p; (p = td_members_close(&s->members));) {
+    p->ops->close(p);
+    td_participant_release(p);
+  }
+}
+
 void td_session_release(td_session *s) {
   if (!s || __atomic_fetch_sub(&s->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   td_session_drop_cache(s);
+  td_session_close_members(s);
   if (s->watcher.arg)
     td_device_list_unwatch(td_runtime_device_list(s->runtime), &s->watcher);
   td_placer_free(s->placer);

@@ -108,7 +108,7 @@ static inline void pair_drain(channel_pair *p) {
   do {                                                                         \
     int rests_ = 0;                                                            \
     for (pair_drain(p); !(condition); pair_drain(p)) {                         \
-      if (++rests_ > 10000) fail_msg("never: %s", #condition);                  \
+      if (++rests_ > 1000) fail_msg("never: %s", #condition);                  \
       (p)->rest(p);                                                            \
     }                                                                          \
   } while (0)
@@ -155,7 +155,10 @@ static inline td_status *send_one(td_link *l, td_lane lane, size_t len,
                            unsigned seed) {
   td_raw f = frame_of(len, seed);
   td_status *s = l->of->ops->send(l, lane, &f, 1);
-  if (td_status_code(s) == TD_UNAVAILABLE) td_raw_release(&f);
+  if (td_status_code(s) == TD_UNAVAILABLE) { /* it is still ours */
+    check_frame(&f, len, seed);
+    td_raw_release(&f);
+  }
   return s;
 }
 
@@ -379,7 +382,6 @@ static inline void suite_hang_up(channel_pair_make *make) {
   }
   FAILS(s, TD_UNAVAILABLE, "no connection");
   assert_int_equal(p.dialler.got.len, 0);
-  AWAIT(&p, p.listener.troubles[TD_TROUBLE_LOST] > 0);
   p.dialler.c->ops->hang_up(there);
   all_released(&p);
 }
