@@ -60,8 +60,7 @@ KINDS = {
     "reading a pipe": "sess:run(td.read_file(PIPE))",
     "a loop over a pipe": "for _ in td.data.lines(PIPE):batches() do end",
     "a reader of a pipe":
-        "local q = td.fifo_queue(2, 'string', {}, {name = 'paths'})\n"
-        "sess:run(q:enqueue(PIPE))\n"
+        "local q = td.fifo_queue(2, 'string', {})\nsess:run(q:enqueue(PIPE))\n"
         "local _, line = td.reader.text_lines():read(q)\n"
         "while true do pcall(sess.run, sess, line) end",
     "a table from a pipe": "td.load_csv(PIPE)",
