@@ -8,6 +8,7 @@
 #include "engine/io/npz_writer.h"
 #include "lua/bind.h"
 #include "lua/bind_field.h"
+#include "lua/bind_read.h"
 #include "lua/bind_shape.h"
 #include "lua/bind_tensor.h"
 
@@ -50,13 +51,9 @@ static int new_npz(lua_State *L) {
   if (!td_lua_try_object(L, TD_LUA_NPZ, sizeof(lua_npz), 0))
     return lua_error(L);
   lua_npz *u = lua_touserdata(L, -1);
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st); /* of a pipe, opening waits for who writes */
-  td_status *s = td_npz_open(path, array_limit, &u->z);
-  td_lua_lock(st);
-  u->busy = false;
-  td_lua_check(L, s);
+  td_lua_read r = {.limit = array_limit};
+  td_lua_read_file(L, path, td_lua_read_archive, &r);
+  u->z = r.archive;
   return 1;
 }
 

@@ -64,6 +64,8 @@ KINDS = {
         "local _, line = td.reader.text_lines():read(q)\n"
         "while true do pcall(sess.run, sess, line) end",
     "a table from a pipe": "td.load_csv(PIPE)",
+    "an array from a pipe": "td.load_npy(PIPE)",
+    "arrays from a pipe": "td.load_npz(PIPE)",
     "a child": "os.execute 'sleep 60'",
     "a pipe from a child": "return io.popen('sleep 60'):read 'a'",
     "printing": "while true do print(count) count = count + 1 end",
