@@ -60,12 +60,13 @@ static td_status *key_of(const char *container, const char *name, td_str *key) {
 typedef struct place {
   td_str key;
   size_t plain; /* bytes of the key without the maker */
+  const char *type, *name;
   uint64_t maker;
 } place;
 
-static td_status *place_init(place *p, const char *container, const char *name,
-                             uint64_t maker) {
-  *p = (place){.maker = maker};
+static td_status *place_init(place *p, const char *container, const char *type,
+                             const char *name, uint64_t maker) {
+  *p = (place){.type = type, .name = name, .maker = maker};
   TD_TRY(key_of(container, name, &p->key));
   p->plain = p->key.len;
   td_str_addn(&p->key, "", 1);
@@ -75,6 +76,31 @@ static td_status *place_init(place *p, const char *container, const char *name,
   return td_oom();
 }
 
+/* Is one "a.old/x" or "a.old_1/x", and the other "a/x"? A node that another
+ * takes the name of is called so for a while. */
+static bool same_but_old(const char *a, const char *b) {
+  size_t len = strlen(a), rest = strlen(b), same = 0;
+  if (len < rest) return same_but_old(b, a);
+  while (same < rest && a[same] == b[same]) same++;
+  size_t more = len - rest;
+  return more >= 4 && strncmp(a + same, ".old", 4) == 0 &&
+         strspn(a + same + 4, "_0123456789") >= more - 4 &&
+         strcmp(a + same + more, b + same) == 0;
+}
+
+/* What the node made when it had another name. Under the mutex. */
+static td_resource *made_before(td_resources *m, const char *name,
+                                const char *type, uint64_t maker) {
+  const td_map_entry *e;
+  for (size_t i = 0; td_map_next(&m->entries, &i, &e);) {
+    td_resource *r = e->value;
+    if (r->maker == maker && strcmp(r->object.type, type) == 0 &&
+        same_but_old(r->name, name))
+      return r;
+  }
+  return NULL;
+}
+
 /* Retained, or NULL. Under the mutex. */
 static td_resource *lookup(td_resources *m, const place *p) {
   td_resource *r = td_map_getn(&m->entries, p->key.at, p->plain);
@@ -82,6 +108,7 @@ static td_resource *lookup(td_resources *m, const place *p) {
     r->maker = 0;
   else if (p->maker && (!r || (r->maker && r->maker != p->maker)))
     r = td_map_getn(&m->entries, p->key.at, p->key.len);
+  if (!r && p->maker) r = made_before(m, p->name, p->type, p->maker);
   if (r) td_object_retain(&r->object);
   return r;
 }
@@ -146,7 +173,7 @@ td_status *td_resources_get_own(td_resources *m, const char *container,
                                 void *arg, td_resource **out) {
   place p;
   td_status *s = NULL;
-  TD_TRY(place_init(&p, container, name, maker));
+  TD_TRY(place_init(&p, container, type, name, maker));
   pthread_mutex_lock(&m->mutex);
   td_resource *r = lookup(m, &p);
   pthread_mutex_unlock(&m->mutex);

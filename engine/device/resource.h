@@ -51,7 +51,7 @@ td_status *td_resources_get(td_resources *m, const char *container,
                             td_resource_make make, void *arg,
                             td_resource **out) TD_MUST_USE;
 /* The same for the node with that serial: what another node made for itself is
- * not found. With 0 it is td_resources_get, and what it finds belongs to nobody
+ * not found, but what this one did, even if it was not called "x.old" then. With 0 it is td_resources_get, and what it finds belongs to nobody
  * any more. `make` must not be NULL. */
 td_status *td_resources_get_own(td_resources *m, const char *container,
                                 const char *type, const char *name,

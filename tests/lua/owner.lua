@@ -138,6 +138,7 @@ function tests.an_old_queue_lives_while_it_is_used()
   lu.assertNil(b.failure)
   before = size
   gives(1, sess:run(before))
+  gives(1, sess:run{before, td.constant(1)}[1]) -- planned under its new name
   gives(2, sess:run(q:size()))
   b.run("b", measure)
   raises("was replaced when", sess.run, sess, before)

@@ -110,6 +110,23 @@ static void test_each_node_has_its_own(void **state) {
   assert_int_equal(alive, 0);
 }
 
+/* A node that is called "a/x.old" for a while. */
+static void test_a_node_under_another_name(void **state) {
+  td_resources *m = fresh();
+  (void)state;
+  td_resource *a = get_own(m, "a/x", 1), *b = get_own(m, "a/x", 2);
+  assert_ptr_equal(get_own(m, "a/x.old", 1), a);
+  assert_ptr_equal(get_own(m, "a.old_1/x", 2), b);
+  assert_ptr_equal(get_own(m, "a/x", 1), a);
+  assert_ptr_not_equal(get_own(m, "a/y.old", 1), a);
+  assert_ptr_not_equal(get_own(m, "a/x.older/x", 1), a);
+  assert_ptr_not_equal(get_own(m, "a/x.old", 3), a);
+  td_resource *c = get_own(m, "z.old", 1);
+  assert_ptr_equal(get_own(m, "z", 1), c);
+  td_resources_free(m);
+  assert_int_equal(alive, 0);
+}
+
 /* What is named by somebody is everybody's. */
 static void test_named_ones_are_shared(void **state) {
   td_resources *m = fresh();
@@ -297,6 +314,7 @@ int main(void) {
       cmocka_unit_test(test_found_or_made),
       cmocka_unit_test(test_keys_are_apart),
       cmocka_unit_test(test_each_node_has_its_own),
+      cmocka_unit_test(test_a_node_under_another_name),
       cmocka_unit_test(test_named_ones_are_shared),
       cmocka_unit_test(test_swept),
       cmocka_unit_test(test_renamed),
