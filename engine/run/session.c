@@ -382,6 +382,29 @@ td_status *td_session_rename(td_session *s, const char *name, const char *to) {
   return st;
 }
 
+/* Nodes stand in the order in which they came. Caller frees *serials. */
+static td_status *list_makers(td_graph *g, td_makers *m) {
+  td_graph_lock(g);
+  size_t n = (size_t)td_graph_size(g);
+  *m = (td_makers){.serials = td_calloc(n + 1, sizeof *m->serials),
+                   .last = td_graph_next_serial(g) - 1};
+  for (; m->serials && m->n < n; m->n++)
+    m->serials[m->n] = td_graph_node(g, (int32_t)m->n)->serial;
+  td_graph_unlock(g);
+  return m->serials ? NULL : td_oom();
+}
+
+td_status *td_session_sweep(td_session *s) {
+  td_makers alive;
+  TD_TRY(list_makers(s->graph, &alive));
+  for (int i = 0; i < s->n_participants; i++) {
+    td_participant *p = s->participants[i];
+    if (p->ops->sweep) p->ops->sweep(p, &alive);
+  }
+  td_free(alive.serials);
+  return NULL;
+}
+
 td_session_stats td_session_read_stats(td_session *s) {
   td_session_stats st;
   pthread_mutex_lock(&s->lock);
