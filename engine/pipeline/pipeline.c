@@ -19,21 +19,6 @@
 
 enum { AHEAD = 2, TRIM_EVERY = 64, PASSES = 200 };
 
-/* ---- elements ------------------------------------------------------------ */
-
-void td_element_drop(td_element *e) {
-  for (int i = 0; e->at && i < e->n; i++) td_tensor_release(&e->at[i]);
-  td_free(e->at);
-  td_status_release(e->status);
-  *e = (td_element){0};
-}
-
-td_status *td_element_new(int n, td_element *e) {
-  size_t room = n > 0 ? (size_t)n : 1;
-  *e = (td_element){.at = td_calloc(room, sizeof *e->at), .n = n};
-  return e->at ? NULL : td_oom();
-}
-
 /* ---- life ---------------------------------------------------------------- */
 
 static void stage_free(td_stage *s) {
@@ -52,6 +37,7 @@ static void pipeline_free(td_object *o) {
     before = s->before;
     stage_free(s);
   }
+  td_pipeline_let_go(p);
   pthread_mutex_destroy(&p->lock);
   td_free((void *)p->base.dtypes);
   td_free((void *)p->base.shapes);

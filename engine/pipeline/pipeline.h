@@ -89,7 +89,8 @@ td_status *td_pipeline_shuffle(td_pipeline *p, int64_t n,
                                uint64_t seed) TD_MUST_USE;
 /* n elements side by side; with `room` padded to these shapes (td_tensor_stack)
  * by the scalars `pad` (either NULL: none). The last of an epoch is shorter,
- * unless `whole`. */
+ * unless `whole`. Numbers lie in memory that counts against the process's limit:
+ * without room for one RESOURCE_EXHAUSTED comes in its place. */
 typedef struct td_pipeline_batching {
   int64_t n;
   bool whole;

@@ -22,6 +22,8 @@ struct td_pipeline {
   int64_t asked;                    /* under the lock: elements, ever */
   int seizing;                      /* under the lock: who waits to be alone */
   /* Of whoever is at it: */
+  TD_VEC(td_tensor *) spare; /* arrays of spare_n, all released */
+  int spare_n;
   bool over;   /* the last element was given */
   bool broken; /* there was no memory to keep an element */
   bool stopped; /* once closed: stages were told */
@@ -31,5 +33,7 @@ struct td_pipeline {
 /* Alone with the stages, until td_pipeline_leave. Waits for who is at them. */
 void td_pipeline_seize(td_pipeline *p);
 void td_pipeline_leave(td_pipeline *p);
+/* Of one that ends, whose stages have: memory that was kept goes back. */
+void td_pipeline_let_go(td_pipeline *p);
 
 #endif

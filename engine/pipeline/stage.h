@@ -41,6 +41,10 @@ typedef struct td_element {
 void td_element_drop(td_element *e);
 /* `e` of n tensors, uninitialised. */
 td_status *td_element_new(int n, td_element *e) TD_MUST_USE;
+/* The same two for who is at the pipeline, and many: what one lets go of the
+ * other uses. `e` has a tensor for each column of `s`. */
+void td_stage_drop(td_stage *s, td_element *e);
+td_status *td_stage_element(td_stage *s, td_element *e) TD_MUST_USE;
 
 enum { TD_MARK_OWN = 5, TD_STAGE_MANY = 32 /* elements at a time */ };
 
@@ -108,6 +112,12 @@ td_status *td_stage_add(td_pipeline *p, const td_stage_kind *kind, size_t size,
 /* A pipeline that has none yet. Caller owns the result. */
 td_status *td_pipeline_new(td_pipeline **out) TD_MUST_USE;
 td_stage *td_pipeline_last(td_pipeline *p);
+
+/* For the large tensors that stages make one like the other: what is freed is
+ * kept for the next, so that not each is of fresh pages, until a pipeline ends.
+ * Counts against the process's limit. Borrowed for good; NULL, the host's
+ * memory, where there was no other to be had. */
+td_allocator *td_stage_memory(void);
 
 /* ---- for `advance` ---- */
 

@@ -34,7 +34,8 @@ typedef struct batching {
   td_stage base; /* first */
   int64_t n;
   bool whole;
-  td_shape *room; /* of each column; NULL: they have one shape */
+  td_allocator *memory; /* of batches */
+  td_shape *room;       /* of each column; NULL: they have one shape */
   td_tensor *pad;
   group *groups;
   int n_groups;
@@ -65,7 +66,7 @@ static void make_rows(const batching *b, const td_tensor *t, td_tensor *out) {
   if (!td_dtype_is_plain(t->dtype) || shape.rank < 0 || each == 0 ||
       each > MOST / (size_t)b->n)
     return;
-  td_status_release(td_tensor_new(NULL, t->dtype, &shape, out));
+  td_status_release(td_tensor_new(b->memory, t->dtype, &shape, out));
 }
 
 static bool is_like_rows(const td_tensor *rows, const td_tensor *t) {
@@ -128,14 +129,14 @@ static td_status *stack_column(const batching *b, const group *g, int i,
   for (size_t k = 0; k < n; k++) at[k] = g->e.at[k].at[i];
   const td_tensor *pad =
       b->pad && td_tensor_valid(&b->pad[i]) ? &b->pad[i] : NULL;
-  td_status *s =
-      td_tensor_stack(at, (int64_t)n, b->room ? &b->room[i] : NULL, pad, out);
+  td_status *s = td_tensor_stack(b->memory, at, (int64_t)n,
+                                 b->room ? &b->room[i] : NULL, pad, out);
   td_free(at);
   return s;
 }
 
-static void clear(const batching *b, group *g) {
-  for (size_t i = 0; i < g->e.len; i++) td_element_drop(&g->e.at[i]);
+static void clear(batching *b, group *g) {
+  for (size_t i = 0; i < g->e.len; i++) td_stage_drop(&b->base, &g->e.at[i]);
   g->e.len = g->number.len = 0;
   clear_rows(b, g);
 }
@@ -448,6 +449,7 @@ static td_status *fill(batching *b, const td_pipeline_batching *o,
   b->n = o->n;
   b->whole = o->whole;
   b->n_groups = n_groups;
+  b->memory = td_stage_memory();
   b->length = -1;
   b->groups = td_calloc((size_t)n_groups, sizeof *b->groups);
   if (!b->groups) return td_oom();

@@ -33,9 +33,9 @@ static td_status *row_of(const td_tensor *t, int64_t i, td_tensor *out) {
   return NULL;
 }
 
-static td_status *element_of(const rows *r, int64_t i, td_element *e) {
+static td_status *element_of(rows *r, int64_t i, td_element *e) {
   int64_t row = r->first + r->step * (r->order ? r->order[i] : i);
-  TD_TRY(td_element_new(r->base.n_columns, e));
+  TD_TRY(td_stage_element(&r->base, e));
   td_status *s = NULL;
   for (int k = 0; td_ok(s) && k < e->n; k++)
     s = row_of(&r->columns[k], row, &e->at[k]);

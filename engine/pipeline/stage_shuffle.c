@@ -50,6 +50,8 @@ typedef struct shuffling {
   TD_VEC(missing) missing; /* by their numbers; from missing_at on still so */
   size_t missing_at;
   TD_VEC(snapshot) snapshots;
+  uint64_t drawn; /* draw `drawn_of` of epoch drawn_in */
+  int64_t drawn_of, drawn_in;
 } shuffling;
 
 /* ---- states -------------------------------------------------------------- */
@@ -195,15 +197,35 @@ static void take_one(shuffling *h) {
   }
 }
 
+/* The next draw of this epoch. */
+static uint64_t draw(shuffling *h) {
+  const td_mark *m = &h->base.now;
+  if (h->drawn_of != m->at[0] || h->drawn_in != m->epoch) {
+    h->drawn = td_stage_draw(h->seed, m->epoch, m->at[0]);
+    h->drawn_of = m->at[0];
+    h->drawn_in = m->epoch;
+  }
+  return h->drawn;
+}
+
+/* Where that is going to look comes into the caches meanwhile, and so does what
+ * was given: others look at it soon. */
+static void fetch_ahead(shuffling *h, const td_element *given) {
+  size_t n = h->draining ? h->places.len : h->n;
+  if (n > 0) __builtin_prefetch(&h->places.at[draw(h) % n], 1);
+  __builtin_prefetch(given->at);
+}
+
 static void give_one(shuffling *h) {
   td_stage *s = &h->base;
   size_t n = h->places.len;
-  uint64_t k = td_stage_draw(h->seed, s->now.epoch, s->now.at[0]) % n;
+  uint64_t k = draw(h) % n;
   td_element e = h->places.at[k].e;
   if (h->places.at[k].empty) e.status = damaged(); /* it did not come again */
   h->places.at[k] = h->places.at[n - 1];
   h->places.len--;
   s->now.at[0]++;
+  fetch_ahead(h, &e);
   td_stage_put(s, e);
 }
 
@@ -277,6 +299,7 @@ td_status *td_pipeline_shuffle(td_pipeline *p, int64_t n, uint64_t seed) {
   TD_TRY(td_stage_add(p, &shuffle_kind, sizeof *h, NULL, 0, &h));
   h->n = (size_t)n;
   h->seed = seed;
+  h->drawn_of = -1;
   if (h->base.room < h->n) /* it holds more anyway */
     h->base.room = h->n < TD_STAGE_MANY ? h->n : TD_STAGE_MANY;
   return keep_state(h, 0);

@@ -77,11 +77,13 @@ td_status *td_tensor_rows(const td_tensor *t, int64_t begin, int64_t n,
 /* A fresh host copy. */
 td_status *td_tensor_copy(const td_tensor *t, td_tensor *out) TD_MUST_USE;
 /* n > 0 host tensors of one dtype side by side along a new first axis, in fresh
- * host memory. `room` NULL: they have one shape. Else it is the shape each is
- * padded to, of their rank, -1 for as much as the longest needs, with the scalar
- * `pad` (NULL: 0, false, ""). Caller owns *out. */
-td_status *td_tensor_stack(const td_tensor *at, int64_t n, const td_shape *room,
-                           const td_tensor *pad, td_tensor *out) TD_MUST_USE;
+ * memory of `a`, which is touchable (NULL, and for strings: the host's). `room`
+ * NULL: they have one shape. Else it is the shape each is padded to, of their
+ * rank, -1 for as much as the longest needs, with the scalar `pad` (NULL: 0,
+ * false, ""). Caller owns *out. */
+td_status *td_tensor_stack(td_allocator *a, const td_tensor *at, int64_t n,
+                           const td_shape *room, const td_tensor *pad,
+                           td_tensor *out) TD_MUST_USE;
 /* Same dtype, shape and bytes (NaNs by bits; strings by text). Host only. */
 bool td_tensor_same(const td_tensor *a, const td_tensor *b);
 

@@ -188,6 +188,45 @@ static void test_bytes_ahead(void **state) {
   }
 }
 
+/* Batches of 512 KiB are made where those were that nobody holds any more, rows
+ * are what they were, and a batch outlives its pipeline. */
+static void test_memory_of_batches(void **state) {
+  (void)state;
+  enum { WIDE = 8192, BATCH = 8, MOST = 4, ROUNDS = 60 };
+  td_shape shape = {.rank = 2, .dim = {ROUNDS, WIDE}};
+  td_pipeline_batching batch = {.n = BATCH};
+  td_pipeline *p = NULL;
+  td_tensor t, last = {0};
+  void *seen[ROUNDS];
+  int n = 0;
+  bool end;
+  OK(td_tensor_new(NULL, TD_INT64, &shape, &t));
+  for (int64_t i = 0; i < ROUNDS * WIDE; i++) td_tensor_set_i(&t, i, i / WIDE);
+  td_pipeline_rows o = {.columns = &t, .n_columns = 1, .step = 1};
+  OK(td_pipeline_from_rows(&o, &p));
+  td_tensor_release(&t);
+  OK(td_pipeline_shuffle(p, 20, 5));
+  OK(td_pipeline_repeat(p, -1));
+  OK(td_pipeline_batch(p, &batch));
+  for (int round = 0; round < ROUNDS; round++) {
+    int k = 0;
+    td_tensor_release(&last);
+    OK(td_pipeline_take(p, NULL, &last, &end));
+    for (int64_t i = 0; i < BATCH * WIDE; i += WIDE)
+      assert_int_equal(td_tensor_get_i(&last, i),
+                       td_tensor_get_i(&last, i + WIDE - 1));
+    while (k < n && seen[k] != last.data) k++;
+    seen[k] = last.data;
+    if (k == n) n++;
+  }
+#ifndef __SANITIZE_ADDRESS__ /* which has each block be another */
+  assert_in_range(n, 1, MOST);
+#endif
+  td_pipeline_release(p);
+  assert_in_range(td_tensor_get_i(&last, BATCH * WIDE - 1), 0, ROUNDS - 1);
+  td_tensor_release(&last);
+}
+
 /* Of what never comes; the pipeline can then be closed. */
 static void test_interrupt(void **state) {
   (void)state;
@@ -233,6 +272,12 @@ static void test_state_of_one_without_rest(void **state) {
 
 /* ---- without memory ------------------------------------------------------ */
 
+static int64_t sum_of(const td_tensor *t) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < td_tensor_count(t); i++) sum += td_tensor_get_i(t, i);
+  return sum;
+}
+
 static td_status *run_all(adder *a, int64_t *sum) {
   td_pipeline *p = rows(30, true);
   td_pipeline_batching batch = {.n = 4};
@@ -246,8 +291,7 @@ static td_status *run_all(adder *a, int64_t *sum) {
   while (td_ok(s) && !end) {
     td_tensor x = {0};
     s = td_pipeline_take(p, NULL, &x, &end);
-    for (int64_t i = 0; td_ok(s) && !end && i < td_tensor_count(&x); i++)
-      *sum += td_tensor_get_i(&x, i);
+    if (td_ok(s) && !end) *sum += sum_of(&x);
     td_tensor_release(&x);
     if (td_ok(s) && saved.len == 0) s = td_pipeline_save(p, &saved);
   }
@@ -266,16 +310,18 @@ static void test_allocations_fail(void **state) {
   assert_int_equal(sum, 30 * 31 / 2);
   for (int64_t n = 1; n < 400; n++) {
     td_pipeline *p = rows(30, true);
+    td_pipeline_batching batch = {.n = 4};
     bool end = false;
     td_status *s = NULL;
     int64_t got = 0;
     td_mem_fail(n, false);
     s = add_map(p, &a, 2);
     if (td_ok(s)) s = td_pipeline_shuffle(p, 5, 1);
+    if (td_ok(s) && n % 2) s = td_pipeline_batch(p, &batch);
     while (td_ok(s) && !end) {
       td_tensor x = {0};
       s = td_pipeline_take(p, NULL, &x, &end);
-      if (td_ok(s) && !end) got += td_tensor_get_i(&x, 0);
+      if (td_ok(s) && !end) got += sum_of(&x);
       td_tensor_release(&x);
     }
     td_mem_fail(0, false);
@@ -293,6 +339,7 @@ int main(void) {
       cmocka_unit_test(test_nothing_is_lost_or_twice),
       cmocka_unit_test(test_close_at_any_moment),
       cmocka_unit_test(test_bytes_ahead),
+      cmocka_unit_test(test_memory_of_batches),
       cmocka_unit_test(test_interrupt),
       cmocka_unit_test(test_state_of_one_without_rest),
       cmocka_unit_test(test_allocations_fail),
