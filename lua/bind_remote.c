@@ -62,7 +62,8 @@ static td_status *make(td_runtime *rt, td_remote **out) {
   return td_remote_new(&o, out);
 }
 
-td_remote *td_lua_remote(lua_State *L) {
+/* The interpreter's; made when it is first asked for. */
+static td_remote *remote_of(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
   if (!st->remote) td_lua_check(L, make(st->runtime, &st->remote));
   return st->remote;
@@ -88,7 +89,7 @@ static int attach(lua_State *L) {
                          .timeout = seconds_at(L, 4),
                          .interrupt = td_lua_interrupt()};
   if (!lua_isnil(L, 3)) o.to.key = td_lua_text(L, 3);
-  td_remote *r = td_remote_retain(td_lua_remote(L));
+  td_remote *r = td_remote_retain(remote_of(L));
   td_member *m;
   td_str task = {0};
   td_session_retain(s);
@@ -110,7 +111,7 @@ static int detach(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
   const char *task = td_lua_text(L, 2);
   bool drop = lua_toboolean(L, 3);
-  td_remote *r = td_remote_retain(td_lua_remote(L));
+  td_remote *r = td_remote_retain(remote_of(L));
   td_session_retain(s);
   td_lua_unlock(st);
   td_status *status = td_remote_detach(r, s, task, drop);
@@ -174,8 +175,8 @@ static void push_row(lua_State *L, const td_remote_row *row) {
   td_lua_set_integer(L, "incarnation", (lua_Integer)row->incarnation);
 }
 
-/* core.remote_rows(session or nil) -> a table for each worker; without a session
- * for each process that this one talks to. */
+/* core.remote_rows(session or nil) -> a table for each worker; without a
+ * session for each process that this one talks to. */
 static int remote_rows(lua_State *L) {
   td_session *s = lua_isnoneornil(L, 1) ? NULL : td_lua_to_session(L, 1);
   td_lua_state *st = td_lua_get(L);

@@ -1,5 +1,5 @@
-/* bind_server.c - this process as a worker: a runtime of its own that runs parts
- * of graphs for others, beside the interpreter's.
+/* bind_server.c - this process as a worker: a runtime of its own that runs
+ * parts of graphs for others, beside the interpreter's.
  *
  * Its thread serves; Lua waits for its end, or does something else meanwhile.
  *
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine/base/mem.h"
+#include "engine/remote/remote.h"
 #include "lua/bind.h"
 #include "lua/bind_field.h"
 #include "lua/bind_remote.h"
@@ -21,7 +22,7 @@ enum { MOST = 4096 }; /* devices, threads */
 
 typedef struct lua_server {
   td_runtime *runtime;
-  td_remote *remote; /* NULL: stopped */
+  td_remote *remote;         /* NULL: stopped */
   char key[TD_KEY_TEXT + 1]; /* the public one; "" over ipc */
   char bound[512];           /* where it listens */
   td_waiter over;
@@ -45,7 +46,8 @@ static const char *text_field(lua_State *L, const char *key) {
   return text;
 }
 
-static lua_Integer count_field(lua_State *L, const char *key, lua_Integer most) {
+static lua_Integer count_field(lua_State *L, const char *key,
+                               lua_Integer most) {
   lua_Integer n = td_lua_integer(L, 1, key);
   if (n < 0 || n > most)
     td_lua_error(L, TD_INVALID_ARGUMENT, "%s must be 1 to %lld, not %lld", key,
@@ -55,16 +57,16 @@ static lua_Integer count_field(lua_State *L, const char *key, lua_Integer most) 
 
 static server_options read_options(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
-  return (server_options){
-      .place = text_field(L, "place"),
-      .listen = text_field(L, "listen"),
-      .listen_data = text_field(L, "listen_data"),
-      .advertise = text_field(L, "advertise"),
-      .key = text_field(L, "key"),
-      .allow = text_field(L, "allow"),
-      .cpu_devices = count_field(L, "cpu_devices", MOST),
-      .threads = count_field(L, "threads", MOST),
-      .memory_limit = count_field(L, "memory_limit", LUA_MAXINTEGER)};
+  return (server_options){.place = text_field(L, "place"),
+                          .listen = text_field(L, "listen"),
+                          .listen_data = text_field(L, "listen_data"),
+                          .advertise = text_field(L, "advertise"),
+                          .key = text_field(L, "key"),
+                          .allow = text_field(L, "allow"),
+                          .cpu_devices = count_field(L, "cpu_devices", MOST),
+                          .threads = count_field(L, "threads", MOST),
+                          .memory_limit =
+                              count_field(L, "memory_limit", LUA_MAXINTEGER)};
 }
 
 static bool is_allowed(void *arg, const char *text) {
@@ -97,8 +99,9 @@ static td_status *open_channel(const server_options *o, td_keys_list *allow,
   return s;
 }
 
-/* The address `advertise`, of one lane: its port is that of our own, `at`, where
- * `any` or where it says 0. Caller owns the result; NULL: there is no memory. */
+/* The address `advertise`, of one lane: its port is that of our own, `at`,
+ * where `any` or where it says 0. Caller owns the result; NULL: there is no
+ * memory. */
 static char *advertised(const char *advertise, const char *at, bool any) {
   const char *colon = strrchr(advertise, ':'), *port = strrchr(at, ':');
   bool ours = any || !strcmp(colon, ":0");
@@ -166,8 +169,8 @@ static lua_server *check_server(lua_State *L) {
 }
 
 /* core.server{place =, listen =, listen_data =, advertise =, key = folder,
- * allow = file, cpu_devices =, threads =, memory_limit =}; `advertise` has a port,
- * 0: the one that it listens at. */
+ * allow = file, cpu_devices =, threads =, memory_limit =}; `advertise` has a
+ * port, 0: the one that it listens at. */
 static int server(lua_State *L) {
   server_options o = read_options(L);
   luaL_argcheck(L, o.place && o.listen, 1, "place and listen are needed");
@@ -219,8 +222,8 @@ static int join(lua_State *L) {
   lua_server *u = check_server(L);
   td_lua_state *st = td_lua_get(L);
   td_lua_unlock(st);
-  td_waited why = td_waiter_wait(&u->over, INT64_MAX, td_lua_interrupt(),
-                                 is_stopped, u);
+  td_waited why =
+      td_waiter_wait(&u->over, INT64_MAX, td_lua_interrupt(), is_stopped, u);
   td_lua_lock(st);
   if (why == TD_WAITED_INTERRUPT)
     td_lua_check_step(L, td_error(TD_CANCELLED, "interrupted"));
@@ -260,8 +263,7 @@ static int serve_until_asked(lua_State *L) {
   int rc = lua_pcall(L, 0, 0, 0);
   if (rc == LUA_OK) {
     td_lua_unlock(st);
-    td_waited why =
-        td_waiter_wait(&signalled, INT64_MAX, NULL, is_asked, NULL);
+    td_waited why = td_waiter_wait(&signalled, INT64_MAX, NULL, is_asked, NULL);
     (void)why;
     td_lua_lock(st);
   }
@@ -293,14 +295,10 @@ static int bound(lua_State *L) {
 }
 
 TD_LUA_OPEN(server) {
-  static const luaL_Reg methods[] = {{"stop", stop},
-                                     {"join", join},
-                                     {"serve", serve_until_asked},
-                                     {"address", address},
-                                     {"bound", bound},
-                                     {"key", key},
-                                     {"__gc", server_gc},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"stop", stop},       {"join", join},   {"serve", serve_until_asked},
+      {"address", address}, {"bound", bound}, {"key", key},
+      {"__gc", server_gc},  {NULL, NULL}};
   luaL_newmetatable(L, SERVER);
   luaL_setfuncs(L, methods, 0);
   lua_pushvalue(L, -1);

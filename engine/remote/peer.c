@@ -530,6 +530,23 @@ void td_peer_refused(td_peer *p, const Td__Remote__Refused *m) {
 
 /* ---- beats --------------------------------------------------------------- */
 
+/* Bytes of tensors here, for those whom it serves. */
+static uint64_t memory_used(td_remote *r) {
+  td_device **all;
+  int n;
+  uint64_t sum = 0;
+  if (!r->serve) return 0;
+  td_status *s = td_runtime_devices(r->runtime, r->cpu_devices, &all, &n);
+  if (!td_ok(s)) {
+    td_status_release(s);
+    return 0;
+  }
+  for (int i = 0; i < n; i++)
+    sum += td_allocator_read_stats(all[i]->memory).in_use;
+  td_runtime_drop_devices(all, n);
+  return sum;
+}
+
 static void say_ping(td_peer *p, const Td__Remote__Ping *of) {
   td_head head;
   Td__Remote__Ping body = TD__REMOTE__PING__INIT;
@@ -548,6 +565,7 @@ static void say_ping(td_peer *p, const Td__Remote__Ping *of) {
   body.sent_control = p->sent[TD_LANE_CONTROL];
   body.sent_data = p->sent[TD_LANE_DATA];
   body.steps = p->of->steps;
+  body.memory = memory_used(p->of);
   if (!of) p->pinged = now;
   td_peer_say(p, &head);
 }

@@ -141,6 +141,10 @@ void td_session_drop_cache(td_session *s) {
 void td_session_release(td_session *s) {
   if (!s || __atomic_fetch_sub(&s->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   td_session_drop_cache(s);
+  for (td_participant *p; (p = td_members_close(&s->members));) {
+    p->ops->close(p); /* nobody closed it: others must not think it lives */
+    td_participant_release(p);
+  }
   if (s->watcher.arg)
     td_device_list_unwatch(td_runtime_device_list(s->runtime), &s->watcher);
   td_placer_free(s->placer);

@@ -1,9 +1,9 @@
 --- remote/attach.lua - other processes take part in a session: attached,
 -- detached, looked at.
 --
--- Their devices are the session's then, by name, /job:worker/task:1/device:CPU:0.
--- A worker is known by its task, which it says itself, or by the address that
--- was dialled.
+-- Their devices are the session's then, by name, such as
+-- /job:worker/task:1/device:CPU:0. A worker is known by its task, which it says
+-- itself, or by the address that was dialled.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
@@ -169,8 +169,9 @@ end
 -- of this user left on this machine; else the user's own); timeout: seconds for
 -- all (10); job, task: what the worker must be, of a cluster those to attach
 -- @return names of their devices
--- @raise unavailable where nobody answers in time, permission_denied for a wrong
--- key, already_exists for a task that the session has; then none is attached
+-- @raise unavailable where nobody answers in time, permission_denied for a
+-- wrong key, already_exists for a task that the session has; then none is
+-- attached
 -- @usage local s = td.server{listen = "tcp://127.0.0.1:0"}
 -- local sess = td.session()
 -- sess:attach(s.target)[1]  --> /job:worker/replica:0/task:0/device:CPU:0
@@ -240,8 +241,8 @@ local function set_rate(seen, row)
   seen[row.incarnation] = {at = now, steps = row.steps, rate = row.step_rate}
 end
 
---- Rows of workers, with their rates since the last look; of all peers without a
--- session.
+--- Rows of workers, with their rates since the last look; of all peers without
+-- a session.
 function attach.rows(self)
   local rows = core.remote_rows(self)
   local seen = looked[self or NOBODY] or {}

@@ -1,7 +1,8 @@
 --- remote/server.lua - td.server: this process as a task of a cluster.
 --
--- It has a runtime of its own, beside the interpreter's: others attach to it and
--- run parts of their graphs there. `tide worker` is one that waits for a signal.
+-- It has a runtime of its own, beside the interpreter's: others attach to it,
+-- and run parts of their graphs there. `tide worker` is one that waits for a
+-- signal.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
@@ -114,10 +115,10 @@ end
 -- mode 0700; advertise: the address that others dial, where it is another;
 -- data_port: the second port, for bulk (any); key: the folder of its key pair
 -- (the user's, else a fresh one); allow: a file of public keys, those who may
--- attach (whoever knows the server's); cpu_devices (1), threads of a step (all),
--- memory_limit in bytes
--- @return a server: .target is its address, .public_key (nil over ipc), .job,
--- .task
+-- attach (whoever knows the server's); cpu_devices (1), threads of a step
+-- (all), memory_limit in bytes
+-- @return a server: .target is its address; .public_key (nil over ipc); .job
+-- and .task
 -- @raise unavailable where another listens; permission_denied for files that
 -- others may read
 -- @usage local core = require "tide.core"
