@@ -221,10 +221,13 @@ static td_status *pass(td_peer *p, td_lane lane, td_raw *frames, int n,
   return s;
 }
 
-/* What waited goes first; false: there is still no connection. */
+/* What waited goes first; false: there is still no connection. Before its
+ * WELCOME a peer is sent no more than HELLO: it would not know of whom the rest
+ * is. */
 static bool flush(td_peer *p) {
   size_t i = 0;
   bool later = false;
+  if (!p->welcomed) return true;
   for (; i < p->backlog.len && !later; i++) {
     td_backlog *b = &p->backlog.at[i];
     size_t bytes = size_of(b->frames, b->n);
@@ -284,7 +287,10 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
   }
   if (n) memcpy(all + 1, frames, (size_t)n * sizeof *frames);
   p->sent[lane]++;
-  s = send_packed(p, lane, all, n + 1, again);
+  if (!again || p->welcomed)
+    s = send_packed(p, lane, all, n + 1, again);
+  else if (!td_ok(s = put_off(p, lane, all, n + 1)))
+    drop_frames(all, n + 1);
   if (!td_ok(s)) p->sent[lane]--;
   return s;
 }

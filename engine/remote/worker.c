@@ -34,7 +34,10 @@ static td_status *dial_task(td_hosted *h, td_view_task *t) {
     return td_status_about(
         td_error(TD_UNAVAILABLE, "%s cannot be reached from here", t->task),
         t->task);
-  return td_peer_dial(h->of, &to, &t->peer);
+  TD_TRY(td_peer_dial(h->of, &to, &t->peer));
+  /* Only that one is meant, also by what waits for its WELCOME. */
+  if (t->peer->incarnation == 0) t->peer->incarnation = t->incarnation;
+  return NULL;
 }
 
 td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
