@@ -20,6 +20,8 @@ enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
 enum { BACKLOG_MOST = 64 << 20 };           /* bytes that wait for a connection */
 #define LACK INT64_C(2000000000) /* ns: what has not come by then is lost */
 
+static void greet(td_peer *p);
+
 /* ---- life ---------------------------------------------------------------- */
 
 static td_status *peer_new(td_remote *r, td_peer **out) {
@@ -136,7 +138,10 @@ td_status *td_peer_dial(td_remote *r, const td_dial *to, td_peer **out) {
     return s;
   }
   *out = td_peer_retain(p);
-  td_peer_tick(p, td_clock_now());
+  p->said = td_clock_now();
+  p->greets = true;
+  r->greetings++;
+  greet(p);
   return NULL;
 }
 
@@ -156,6 +161,8 @@ void td_peer_end(td_peer *p, td_health_event how, td_status *why) {
     td_status_release(why);
     return;
   }
+  if (p->greets) p->of->greetings--;
+  p->greets = false;
   td_status_release(p->error);
   p->error = why;
   drop_backlog(p);
@@ -383,7 +390,8 @@ static td_status *introduce(td_peer *p, td_arena *a, uint64_t theirs,
   return s;
 }
 
-static void say_hello(td_peer *p, uint64_t theirs, bool welcome) {
+/* False: it did not go out. */
+static bool say_hello(td_peer *p, uint64_t theirs, bool welcome) {
   td_arena a;
   Td__Remote__Hello body;
   td_head head;
@@ -396,13 +404,15 @@ static void say_hello(td_peer *p, uint64_t theirs, bool welcome) {
     head.welcome = &body;
   else
     head.hello = &body;
-  if (td_ok(s)) td_peer_say(p, &head);
+  if (td_ok(s)) s = send_as(p, TD_LANE_CONTROL, &head, NULL, 0, false);
+  bool said = td_ok(s);
   td_status_release(s);
   if (welcome) {
     td_kernel_table_release(p->table);
     p->table = NULL;
   }
   td_arena_deinit(&a);
+  return said;
 }
 
 /* ---- who they are -------------------------------------------------------- */
@@ -510,7 +520,7 @@ void td_peer_hello(td_peer *p, const td_head *head, bool welcome) {
     return;
   }
   p->incarnation = head->from;
-  if (!welcome) say_hello(p, h->kernels_hash, true);
+  if (!welcome) (void)say_hello(p, h->kernels_hash, true);
   p->welcomed = true;
   supersede(p);
   if (td_health_on(&p->health, TD_HEARD, td_clock_now()))
@@ -608,12 +618,24 @@ static void look_for_gaps(td_peer *p, int64_t now) {
   }
 }
 
+/* The first HELLO goes out as soon as there is a connection. */
+static void greet(td_peer *p) {
+  if (!p->greets || p->health.state == TD_DEAD) return;
+  p->greets = !say_hello(p, 0, false);
+  if (!p->greets) p->of->greetings--;
+}
+
+void td_peers_greet(td_remote *r) {
+  for (size_t i = 0; r->greetings > 0 && i < r->peers.len; i++)
+    greet(r->peers.at[i]);
+}
+
 void td_peer_tick(td_peer *p, int64_t now) {
   if (p->health.state == TD_DEAD) return;
   if (p->link && p->link->dialled && !p->welcomed &&
       now - p->said >= TD_HEALTH_BEAT) {
     p->said = now;
-    say_hello(p, 0, false);
+    (void)say_hello(p, 0, false);
   } else if (p->welcomed && now - p->said >= TD_HEALTH_BEAT) {
     p->said = now;
     say_ping(p, NULL);
