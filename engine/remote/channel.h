@@ -125,6 +125,8 @@ typedef struct td_channel_zmq_options {
    * inside of the turn. */
   bool (*allow)(void *arg, const char *key);
   void *allow_arg;
+  void (*allow_free)(void *arg); /* (optional) of allow_arg: once nobody asks any
+                                    more, also when no channel was made */
   int handshake_ms; /* 0: 5000 */
 } td_channel_zmq_options;
 

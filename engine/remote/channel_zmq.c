@@ -306,6 +306,7 @@ static void free_channel(td_channel *base) {
   if (c->wake_fd >= 0) close(c->wake_fd);
   td_map_deinit(&c->peers);
   td_map_deinit(&c->refused);
+  if (c->allow_free) c->allow_free(c->allow_arg);
   td_free(c);
 }
 
@@ -338,13 +339,17 @@ static td_status *start(td_zmq *c) {
 td_status *td_channel_zmq_new(const td_channel_zmq_options *o,
                               td_channel **out) {
   td_zmq *c = td_calloc(1, sizeof *c);
-  if (!c) return td_oom();
+  if (!c) {
+    if (o->allow_free) o->allow_free(o->allow_arg);
+    return td_oom();
+  }
   c->base.ops = &ops;
   c->pid = getpid();
   c->poll_fd = c->wake_fd = -1;
   c->retry_at = INT64_MAX;
   c->allow = o->allow;
   c->allow_arg = o->allow_arg;
+  c->allow_free = o->allow_free;
   c->handshake_ms = o->handshake_ms > 0 ? o->handshake_ms : HANDSHAKE_MS;
   td_map_init(&c->peers);
   td_map_init(&c->refused);

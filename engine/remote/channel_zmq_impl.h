@@ -129,6 +129,7 @@ struct td_zmq {
   char public_key[TD_ZMQ_KEY], secret[TD_ZMQ_KEY]; /* "": none */
   bool (*allow)(void *arg, const char *key);
   void *allow_arg;
+  void (*allow_free)(void *arg);
   int handshake_ms;
 
   td_zmq_link *links; /* all, with those that are gone and not yet freed */

@@ -57,7 +57,7 @@ static td_status *check_load(const td_zmq_link *l, td_lane lane, size_t bytes) {
 static td_zmq_socket *way_out(td_zmq_link *l, td_lane lane) {
   td_zmq *c = (td_zmq *)l->base.of;
   td_zmq_socket *s =
-      l->base.dialled ? &l->lane[lane].messages : &c->router[lane];
+      l->base.dialled ? &l->lane[lane].messages : &c->listens[lane].messages;
   return l->stopped || l->gone || !s->zmq ? NULL : s;
 }
 
@@ -69,7 +69,7 @@ static int flags_of(bool more) {
 static td_status *refused(td_zmq_link *l, td_lane lane, int err) {
   if (!l->base.dialled)
     return err == EAGAIN ? takes_nothing(l, lane) : no_connection(lane);
-  td_zmq_monitor_read(l, lane);
+  td_zmq_monitor_read((td_zmq *)l->base.of, l, lane);
   /* A new connection is heard of before it takes anything. */
   bool full = err == EAGAIN && l->lane[lane].passed;
   return full ? takes_nothing(l, lane) : no_connection(lane);

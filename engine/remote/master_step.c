@@ -495,13 +495,28 @@ void td_portion_aborted(td_member *m, const Td__Remote__Stop *a) {
   td_status_release(s);
 }
 
+/* Says who printed it, before each line. */
+static void name_lines(td_str *out, const char *task, const char *text) {
+  while (*text) {
+    const char *stop = strchr(text, '\n');
+    size_t len = stop ? (size_t)(stop - text) : strlen(text);
+    td_str_addf(out, "%s: ", task);
+    td_str_addn(out, text, len);
+    td_str_add(out, "\n");
+    text += stop ? len + 1 : len;
+  }
+}
+
 void td_portion_printed(td_member *m, const Td__Remote__Text *t) {
   td_far_portion *n = find(m, t->step);
   if (!n || n->cancelled) return;
+  td_str text = {0};
+  name_lines(&text, m->task, t->text);
   if (n->start.print)
-    n->start.print(n->start.print_arg, t->text, strlen(t->text));
+    n->start.print(n->start.print_arg, td_str_c(&text), text.len);
   else
-    fputs(t->text, stderr);
+    fputs(td_str_c(&text), stderr);
+  td_str_deinit(&text);
 }
 
 /* ---- the clock, and looking ---------------------------------------------- */

@@ -21,6 +21,7 @@ void td_remote_enter(td_remote *r) {
  * for before the turn ends (channel.h). */
 void td_remote_leave(td_remote *r) {
   if (r->channel) (void)r->channel->ops->drain(r->channel, DRAIN_MOST);
+  if (r->greetings > 0) td_peers_greet(r);
   td_task *list = r->after;
   r->after = NULL;
   r->after_end = &r->after;

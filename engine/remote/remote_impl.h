@@ -49,6 +49,7 @@ struct td_remote {
   int64_t patient;        /* nobody is judged before */
   struct td_piece_cache *pieces; /* of graphs of others */
   uint64_t steps;         /* run for others */
+  int greetings;          /* peers that greet */
   bool closed;
   td_waiter news; /* of who waits for an answer */
   uint64_t hello_hash; /* of our kernel table */
@@ -83,6 +84,7 @@ struct td_peer {
   char *control, *data, *key; /* where it was dialled, or says it listens */
   char *host;           /* as Hello.boot */
   bool welcomed;        /* HELLO and WELCOME are through */
+  bool greets;          /* its first HELLO waits for a connection */
   int wanted;           /* who wants it dialled again when it is dead */
   int64_t dialled;      /* or met, when */
   int64_t said;         /* HELLO or PING left last */
@@ -123,6 +125,7 @@ void td_peer_pinged(td_peer *p, const Td__Remote__Ping *m);
 void td_peer_ponged(td_peer *p, const Td__Remote__Ping *m);
 void td_peer_trouble(td_peer *p, td_trouble what);
 void td_peer_tick(td_peer *p, int64_t now);
+void td_peers_greet(td_remote *r);
 /* Its end: takes ownership of `why`. */
 void td_peer_end(td_peer *p, td_health_event how, td_status *why);
 /* UNAVAILABLE evidence about it, with what is known. Caller owns the result. */

@@ -397,9 +397,10 @@ static td_status *list_makers(td_graph *g, td_makers *m) {
 td_status *td_session_sweep(td_session *s) {
   td_makers alive;
   TD_TRY(list_makers(s->graph, &alive));
-  for (int i = 0; i < s->n_participants; i++) {
-    td_participant *p = s->participants[i];
+  uint64_t at = 0;
+  for (td_participant *p; (p = td_members_next(&s->members, &at, NULL));) {
     if (p->ops->sweep) p->ops->sweep(p, &alive);
+    td_participant_release(p);
   }
   td_free(alive.serials);
   return NULL;
