@@ -5,8 +5,8 @@
  * happened at. Out of memory is one static instance, so that reporting it needs
  * none. A *derived* error follows from another (a step that was stopped because
  * a node failed elsewhere) and never hides it. Between it and a root cause is
- * *evidence* about another task ("task 1 could not reach task 2"): what happened
- * there says more, if anybody can tell.
+ * *evidence* about another task ("task 1 could not reach task 2"): what became
+ * of that says more, if anybody can tell.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_STATUS_H

@@ -42,11 +42,11 @@ void td_rendezvous_route(td_rendezvous *r, const bool *far,
                          td_status *(*send)(void *arg, td_key key,
                                             td_tensor *value, bool dead),
                          void *arg);
-/* When a receiver comes to an edge of which from_far[edge] is true and its value
- * is not there yet, wanted(arg, key) is called, once a key and without a lock,
- * before it begins to wait: what was only offered can be sent for then; it may
- * come before `wanted` returns. Until the next call, or freed; not while in use.
- * `from_far`, by edge, is borrowed; NULL: nobody asks. */
+/* When a receiver comes to an edge of which from_far[edge] is true and its
+ * value is not there yet, wanted(arg, key) is called, once a key and without a
+ * lock, before it begins to wait: what was only offered can be sent for then; it
+ * may come before `wanted` returns. Until the next call, or freed; not while in
+ * use. `from_far`, by edge, is borrowed; NULL: nobody asks. */
 void td_rendezvous_expect(td_rendezvous *r, const bool *from_far,
                           void (*wanted)(void *arg, td_key key), void *arg);
 /* Takes ownership of *value (invalid when dead). A key is sent once. */

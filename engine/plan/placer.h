@@ -47,8 +47,8 @@ td_status *td_placer_replace_device(td_placer *p, int32_t i,
  * The error is that of the first new node that cannot be placed and names node,
  * request and devices; the others are placed. */
 td_status *td_placer_extend(td_placer *p, const td_graph *g) TD_MUST_USE;
-/* The index of the device of a node that was placed, -1: nowhere, or where there
- * is no device any more, or for now. */
+/* The index of the device of a node that was placed, -1: nowhere, or where
+ * there is no device any more, or for now. */
 int32_t td_placer_where(td_placer *p, const td_node *n);
 /* "MatMul (y) -> CPU:0: colocated with W" a line for every node. The caller
  * holds the lock of `g`. */

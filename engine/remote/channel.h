@@ -56,7 +56,8 @@ typedef enum td_trouble {
   TD_TROUBLE_UNREACHED, /* nobody answers there; it is tried again */
   TD_TROUBLE_KEY,       /* the peer has not this process's key on its list */
   TD_TROUBLE_MECHANISM, /* one side speaks CURVE, the other does not */
-  TD_TROUBLE_HANDSHAKE, /* refused without a reason, three times: a wrong key */
+  TD_TROUBLE_HANDSHAKE, /* refused without a reason, three times: a wrong
+                             key, or one side speaks CURVE and the other not */
 } td_trouble;
 
 /* The owner's; all are called inside of its turn. */

@@ -57,7 +57,6 @@ static td_status *open_socket(td_zmq *c, td_zmq_socket *s, int type,
   td_zmq_socket_set(s, ZMQ_SNDHWM, SEND_MOST);
   td_zmq_socket_set(s, ZMQ_RCVHWM, receive_most[lane]);
   td_zmq_socket_set(s, ZMQ_IMMEDIATE, 1);
-  td_zmq_socket_set(s, ZMQ_IPV6, 1);
   td_zmq_socket_set(s, ZMQ_HANDSHAKE_IVL, c->handshake_ms);
   td_zmq_socket_set(s, ZMQ_CONNECT_TIMEOUT, c->handshake_ms);
   td_zmq_socket_set(s, ZMQ_RECONNECT_IVL, RECONNECT_MS);
@@ -165,6 +164,7 @@ static td_status *connect_lane(td_zmq_link *l, td_lane lane) {
   a->messages.link = l;
   TD_TRY(open_socket(c, &a->messages, ZMQ_DEALER, lane, a->address));
   zmq_setsockopt(a->messages.zmq, ZMQ_ROUTING_ID, l->id, TD_ZMQ_ID);
+  td_zmq_socket_set(&a->messages, ZMQ_IPV6, 1);
   TD_TRY(encrypt(c, l, a));
   TD_TRY(td_zmq_monitor_open(l, lane));
   if (zmq_connect(a->messages.zmq, a->address) != 0)
@@ -240,9 +240,12 @@ static void serve_events(td_zmq *c) {
 static bool serve_one(td_zmq *c, td_zmq_rank rank, int *left) {
   td_zmq_socket *s = td_zmq_socket_next(c, rank);
   if (!s) return false;
-  for (int i = 0; i<BURST && * left> 0; i++, --*left)
-    if (!td_zmq_receive(c, s)) return true;
-  td_zmq_socket_ready(c, s);
+  int most = *left < BURST ? *left : BURST, n = 0;
+  c->reading = s;
+  while (n < most && td_zmq_receive(c, s)) n++;
+  c->reading = NULL;
+  if (n == most) td_zmq_socket_ready(c, s);
+  *left -= n;
   return true;
 }
 
@@ -287,6 +290,7 @@ static void free_channel(td_channel *base) {
   }
   td_zmq_link_bury(c);
   for (int i = 0; i < TD_LANES; i++) {
+    td_zmq_address_leave(c->address[i]);
     td_zmq_socket_close(c, &c->router[i]);
     td_free(c->address[i]);
   }

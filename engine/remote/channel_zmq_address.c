@@ -165,16 +165,21 @@ static char *with_number(const char *address) {
   return out;
 }
 
+static int bind_tcp(td_zmq_socket *s, const char *address) {
+  /* Where it is on, addresses of four numbers are told as ones of IPv6. */
+  td_zmq_socket_set(s, ZMQ_IPV6, address[strlen(tcp)] == '[');
+  return zmq_bind(s->zmq, address) == 0 ? 0 : zmq_errno();
+}
+
 /* 0, or the error's number. */
 static int bind_to(td_zmq_socket *s, const char *address) {
   if (td_zmq_address_is_ipc(address)) {
     if (is_taken(address + strlen(ipc))) return EADDRINUSE;
     return zmq_bind(s->zmq, address) == 0 ? 0 : zmq_errno();
   }
-  if (zmq_bind(s->zmq, address) == 0) return 0;
-  int err = zmq_errno();
+  int err = bind_tcp(s, address);
   char *number = err == ENODEV ? with_number(address) : NULL;
-  if (number) err = zmq_bind(s->zmq, number) == 0 ? 0 : zmq_errno();
+  if (number) err = bind_tcp(s, number);
   td_free(number);
   return err;
 }
@@ -190,4 +195,9 @@ td_status *td_zmq_address_listen(td_zmq_socket *s, const char *address,
     return cannot_listen(address, zmq_errno());
   *out = td_strdup(endpoint);
   return *out ? NULL : td_oom();
+}
+
+/* While it listens, so that nobody else's is taken away. */
+void td_zmq_address_leave(const char *address) {
+  if (address && td_zmq_address_is_ipc(address)) unlink(address + strlen(ipc));
 }

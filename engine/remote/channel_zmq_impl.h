@@ -99,6 +99,7 @@ typedef struct td_zmq_lane {
   td_zmq_socket messages, monitor;
   char *address;    /* NULL: not known yet */
   bool connected;   /* the handshake is over */
+  bool passed;      /* and a message has gone out since */
   bool dropped;     /* the next retry is not of a failure to connect */
   int refused;      /* handshakes in a row */
   int64_t retry_at; /* to be connected again then; 0: ZeroMQ does it */
@@ -137,6 +138,7 @@ struct td_zmq {
   unsigned n_refused;                               /* so far */
 
   td_zmq_socket *first[TD_ZMQ_RANKS], *last[TD_ZMQ_RANKS]; /* ready ones */
+  td_zmq_socket *reading; /* messages are taken off it, until it has no more */
   bool troubled;   /* some link has trouble to be told */
   bool draining;   /* callbacks run: links are freed later */
   uint64_t n_monitors;
@@ -163,6 +165,8 @@ td_status *td_zmq_address_check(const char *address, bool listen) TD_MUST_USE;
 /* Binds `s`; *out is where it listens. Caller owns the result (td_free). */
 td_status *td_zmq_address_listen(td_zmq_socket *s, const char *address,
                                  char **out) TD_MUST_USE;
+/* Before `s` is closed: its path goes. NULL is accepted. */
+void td_zmq_address_leave(const char *address);
 /* Where data is listened for when nobody said it. Caller owns the result. */
 char *td_zmq_address_for_data(const char *control);
 

@@ -108,7 +108,7 @@ static void hear(td_zmq_link *l, td_zmq_lane *a, unsigned event,
     a->refused = 0;
   } else if (event == ZMQ_EVENT_DISCONNECTED) {
     if (a->connected) td_zmq_trouble(l, TD_TROUBLE_LOST);
-    a->connected = false;
+    a->connected = a->passed = false;
     a->dropped = true;
   } else if (event == ZMQ_EVENT_CONNECT_RETRIED) {
     if (!a->dropped) td_zmq_trouble(l, TD_TROUBLE_UNREACHED);

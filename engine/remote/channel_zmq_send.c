@@ -68,7 +68,8 @@ static td_status *refused(td_zmq_link *l, td_lane lane, int err) {
   if (!l->base.dialled)
     return err == EAGAIN ? takes_nothing(l, lane) : no_connection(lane);
   td_zmq_monitor_read(l, lane);
-  bool full = err == EAGAIN && l->lane[lane].connected;
+  /* A new connection is heard of before it takes anything. */
+  bool full = err == EAGAIN && l->lane[lane].passed;
   return full ? takes_nothing(l, lane) : no_connection(lane);
 }
 
@@ -91,6 +92,7 @@ static td_status *put(td_zmq_link *l, td_zmq_socket *s, td_lane lane,
     if (!begun) return refused(l, lane, zmq_errno());
     if (td_ok(status)) status = no_connection(lane);
   }
+  l->lane[lane].passed = true;
   return status;
 }
 

@@ -6,16 +6,18 @@
  * by a send. A thread that only sends so takes the signal of a message that
  * another thread sleeps for. The rule that loses none:
  *
- *   A socket on which something was called is *ready*, to be looked at by the
- *   next drain, unless it was seen since to have nothing: a receive said
- * EAGAIN, or ZMQ_EVENTS had no ZMQ_POLLIN. Either has read all that was told,
- * so that the next thing sets the signal.
+ *   A socket on which something was called is *ready*, to be looked at by
+ *   the next drain, unless it was seen since to have nothing: a receive said
+ *   EAGAIN, or ZMQ_EVENTS had no ZMQ_POLLIN. Either has read all that was
+ *   told, so that the next thing sets the signal.
  *
  * So `drain` receives until EAGAIN, or leaves the socket ready when it had
  * enough; what else touches a socket ends with td_zmq_socket_look, which makes
- * it ready when there is something, and has `wait` end. `wait` does not begin
- * to sleep while something is ready, and `drain` makes ready whatever has a
- * signal. All signals are in one epoll set, which needs no lock.
+ * it ready when there is something, and has `wait` end. (A callback that
+ * answers by the socket that is being read need not: the read goes on after
+ * it.) `wait` does not begin to sleep while something is ready, and `drain`
+ * makes ready whatever has a signal. All signals are in one epoll set, which
+ * needs no lock.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
@@ -102,7 +104,7 @@ void td_zmq_socket_purge(td_zmq *c) {
 void td_zmq_socket_look(td_zmq *c, td_zmq_socket *s) {
   int events = 0;
   size_t size = sizeof events;
-  if (s->ready || !s->zmq) return;
+  if (s->ready || !s->zmq || s == c->reading) return;
   if (zmq_getsockopt(s->zmq, ZMQ_EVENTS, &events, &size) == 0 &&
       !(events & ZMQ_POLLIN))
     return;

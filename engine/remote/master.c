@@ -11,6 +11,12 @@
 
 #define LEASE INT64_C(10000000000)  /* ns: how long a worker waits for us */
 #define ATTACH INT64_C(10000000000) /* ns */
+#define AGAIN INT64_C(500000000)    /* ns before a lost one is dialled again */
+
+static void advance(td_master *m);
+static void end_coming(td_member *w, td_status *why);
+static void dial_again(td_member *w);
+static void begin_rejoin(td_member *w);
 
 /* ---- finding ------------------------------------------------------------- */
 
@@ -51,6 +57,7 @@ static void master_release(td_master *m) {
   for (size_t i = 0; i < r->masters.len; i++)
     if (r->masters.at[i] == m) r->masters.at[i] = r->masters.at[--r->masters.len];
   td_vec_free(&m->members);
+  td_vec_free(&m->coming);
   td_free(m);
 }
 
@@ -74,10 +81,11 @@ void td_member_retain(td_member *m) {
 
 /* The last share may go anywhere: what is left is done after a turn. */
 static void free_later(td_task *task) {
-  td_member *m = (td_member *)((char *)task - offsetof(td_member, lost_task));
+  td_member *m = (td_member *)((char *)task - offsetof(td_member, task_after));
   td_remote *r = m->master->of;
   td_remote_enter(r);
   td_peer_release(m->peer);
+  if (m->was) td_member_release(m->was);
   master_release(m->master);
   td_status_release(m->error);
   td_free(m->task);
@@ -91,8 +99,8 @@ static void free_later(td_task *task) {
 static void free_member(td_participant *p) {
   td_member *m = (td_member *)p;
   td_remote_retain(m->master->of);
-  m->lost_task.run = free_later;
-  td_pool_submit(&m->lost_task);
+  m->task_after.run = free_later;
+  td_pool_submit(&m->task_after);
 }
 
 void td_member_release(td_member *m) {
@@ -179,12 +187,16 @@ static void new_view(td_master *m) {
 static void opened(td_member *w, const Td__Remote__Answer *a) {
   td_status *s = td_wire_status_in(a->status, w->task);
   if (!td_ok(s)) {
-    td_status_release(w->error);
-    w->error = s;
-    if (w->state == TD_MEMBER_OPENING) w->state = TD_MEMBER_ENDED;
+    if (w->state == TD_MEMBER_OPENING)
+      end_coming(w, s);
+    else
+      td_status_release(s);
   } else {
     if (a->id > w->opened) w->opened = a->id;
-    if (w->state == TD_MEMBER_OPENING) w->state = TD_MEMBER_OPEN;
+    if (w->state == TD_MEMBER_OPENING) {
+      w->state = TD_MEMBER_OPEN;
+      if (w->was) begin_rejoin(w);
+    }
   }
   td_waiter_wake(&w->master->of->news);
 }
@@ -193,7 +205,7 @@ static void opened(td_member *w, const Td__Remote__Answer *a) {
 
 /* After the turn: the session hears that a process is gone. */
 static void tell(td_task *task) {
-  td_member *w = (td_member *)((char *)task - offsetof(td_member, lost_task));
+  td_member *w = (td_member *)((char *)task - offsetof(td_member, task_after));
   td_remote *r = w->master->of;
   td_session_lose(w->master->session, &w->base, td_status_retain(w->error));
   td_remote_enter(r);
@@ -203,11 +215,22 @@ static void tell(td_task *task) {
   td_remote_release(r);
 }
 
+static void tell_session(td_member *w) {
+  if (w->told || w->closed || !td_session_try_retain(w->master->session))
+    return;
+  w->told = true;
+  w->retry = td_clock_now() + AGAIN;
+  w->task_after.run = tell;
+  td_member_retain(w);
+  td_remote_retain(w->master->of);
+  td_remote_after(w->master->of, &w->task_after);
+}
+
 /* When the last of them has ended the view is of no use, and keeps nobody. */
 static void drop_view(td_master *m) {
   for (size_t i = 0; i < m->members.len; i++)
     if (m->members.at[i]->state != TD_MEMBER_ENDED ||
-        !m->members.at[i]->joined)
+        !m->members.at[i]->closed)
       return;
   while (m->members.len > 0)
     td_member_release(m->members.at[--m->members.len]);
@@ -226,14 +249,7 @@ static void lost(td_member *w, td_status *why) {
   td_portions_dead(w, td_status_retain(why));
   td_rolls_fail(w, why);
   td_questions_fail(w);
-  if (was_open && w->joined && !w->told) {
-    w->told = true;
-    w->lost_task.run = tell;
-    td_member_retain(w);
-    td_session_retain(w->master->session);
-    td_remote_retain(w->master->of);
-    td_remote_after(w->master->of, &w->lost_task);
-  }
+  if (was_open && w->joined) tell_session(w);
   td_waiter_wake(&w->master->of->news);
   drop_view(w->master);
 }
@@ -261,24 +277,21 @@ void td_master_peer_changed(td_remote *r, td_peer *p) {
   for (size_t i = r->masters.len; i-- > 0;) {
     if (i >= r->masters.len) continue;
     td_master *m = r->masters.at[i];
+    m->refs++;
     td_member *w = td_member_of_peer(m, p);
-    if (!w || w->state == TD_MEMBER_ENDED) continue;
-    if (p->health.state == TD_DEAD) {
+    if (w && w->state != TD_MEMBER_ENDED && p->health.state == TD_DEAD) {
       td_status *why = p->error ? td_status_retain(p->error)
                                 : td_error(TD_UNAVAILABLE, "%s is gone",
                                            p->task);
-      m->refs++;
       lost(w, td_status_at(why, NULL, NULL, NULL, w->task));
       fence(w);
-      master_release(m);
-    } else if (w->state == TD_MEMBER_JOINING && p->welcomed) {
-      w->state = TD_MEMBER_OPENING;
-      td_waiter_wake(&r->news);
     }
+    advance(m);
+    master_release(m);
   }
 }
 
-/* The participant's: the session is closed. */
+/* The participant's: the session is closed, or has another in its place. */
 static void close_member(td_participant *p) {
   td_member *w = (td_member *)p;
   td_remote *r = td_member_remote(w);
@@ -288,6 +301,9 @@ static void close_member(td_participant *p) {
     w->state = TD_MEMBER_CLOSING;
     say_close(w);
   }
+  w->closed = true;
+  if (w->again) end_coming(w->again, td_error(TD_CANCELLED, "closed"));
+  drop_view(w->master);
   td_remote_leave(r);
   td_remote_release(r);
 }
@@ -318,6 +334,7 @@ static void tick_member(td_member *w, int64_t now) {
     say_open(w);
   if (w->state == TD_MEMBER_CLOSING && now - w->said >= TD_HEALTH_BEAT)
     say_close(w);
+  if (w->told && !w->closed && !w->again && now >= w->retry) dial_again(w);
   if (w->state != TD_MEMBER_OPEN) return;
   if (w->opened < w->master->view && now - w->said >= TD_HEALTH_BEAT)
     say_open(w);
@@ -326,9 +343,11 @@ static void tick_member(td_member *w, int64_t now) {
 }
 
 void td_master_tick(td_remote *r, int64_t now) {
-  for (size_t i = 0; i < r->masters.len; i++)
-    for (size_t k = 0; k < r->masters.at[i]->members.len; k++)
-      tick_member(r->masters.at[i]->members.at[k], now);
+  for (size_t i = 0; i < r->masters.len; i++) {
+    td_master *m = r->masters.at[i];
+    for (size_t k = 0; k < m->members.len; k++)
+      tick_member(m->members.at[k], now);
+  }
 }
 
 /* ---- messages ------------------------------------------------------------ */
@@ -406,30 +425,46 @@ static td_status *member_new(td_master *m, td_peer *p, td_member **out) {
   return NULL;
 }
 
-static td_status *begin(td_remote *r, td_session *s, const td_dial *to,
-                        td_member **out) {
-  td_master *m = find_session(r, s);
-  bool fresh = !m;
-  td_peer *p;
-  if (!m) TD_TRY(master_new(r, s, &m));
-  td_status *st = td_peer_dial(r, to, &p);
-  if (td_ok(st)) {
-    if (td_member_of_peer(m, p))
-      st = td_error(TD_ALREADY_EXISTS, "%s is attached already", p->task);
-    else
-      st = member_new(m, p, out);
-    td_peer_release(p);
-  }
-  if (fresh) master_release(m);
-  return st;
+/* ---- coming -------------------------------------------------------------- */
+
+static td_member *take_coming(td_master *m, const td_member *w) {
+  for (size_t i = 0; i < m->coming.len; i++)
+    if (m->coming.at[i] == w) {
+      td_member *share = m->coming.at[i];
+      m->coming.at[i] = m->coming.at[--m->coming.len];
+      return share;
+    }
+  return NULL;
 }
 
-/* A member's place in the view is for good. */
+/* It came to nothing. Takes ownership of `why`. */
+static void end_coming(td_member *w, td_status *why) {
+  td_member *share = take_coming(w->master, w);
+  if (w->was) {
+    w->was->again = NULL;
+    w->was->retry = td_clock_now() + TD_HEALTH_PATIENCE;
+  }
+  if (w->state != TD_MEMBER_ENDED && w->place > 0) say_close(w);
+  if (w->state != TD_MEMBER_ENDED) {
+    w->state = TD_MEMBER_ENDED;
+    td_status_release(w->error);
+    w->error = td_status_retain(why);
+  }
+  w->closed = true;
+  td_status_release(why);
+  td_waiter_wake(&w->master->of->news);
+  if (share) td_member_release(share);
+}
+
+/* A place in the view is for good: edges name tasks by it. */
 static td_status *take_place(td_member *w) {
   td_master *m = w->master;
   w->task = td_strdup(w->peer->task);
   if (!w->task) return td_oom();
   w->base.task = w->task;
+  if (w->was && strcmp(w->was->task, w->task) != 0)
+    return td_error(TD_FAILED_PRECONDITION, "%s is where %s was", w->task,
+                    w->was->task);
   for (size_t i = 0; i < m->members.len; i++)
     if (strcmp(m->members.at[i]->task, w->task) == 0 &&
         m->members.at[i]->state != TD_MEMBER_ENDED)
@@ -438,53 +473,124 @@ static td_status *take_place(td_member *w) {
                       "another number (tide worker --task N)",
                       w->task);
   if (!td_vec_push(&m->members, w)) return td_oom();
-  td_member_retain(w); /* the view's */
+  (void)take_coming(m, w); /* the share is the view's now */
   w->place = (int32_t)m->members.len;
+  w->state = TD_MEMBER_OPENING;
   return NULL;
 }
 
-typedef struct attaching {
-  td_member *w;
-  bool placed;
-} attaching;
-
-/* It goes on by itself from one state to the next; a place is taken when its
- * name is known. */
-static bool is_decided(void *arg) {
-  attaching *a = arg;
-  td_member *w = a->w;
-  td_remote *r = w->master->of;
-  td_remote_enter(r);
-  if (w->peer->health.state == TD_DEAD && w->state != TD_MEMBER_ENDED) {
-    w->state = TD_MEMBER_ENDED;
-    w->error = td_status_retain(w->peer->error);
-  }
-  if (w->state == TD_MEMBER_JOINING && w->peer->welcomed)
-    w->state = TD_MEMBER_OPENING;
-  if (w->state == TD_MEMBER_OPENING && !a->placed) {
-    td_status *s = take_place(w);
-    a->placed = td_ok(s);
-    if (td_ok(s)) {
-      new_view(w->master);
-    } else {
-      w->state = TD_MEMBER_ENDED;
-      w->error = s;
+/* Those whose peer is there now have a place, those whose peer is dead none. */
+static void advance(td_master *m) {
+  bool changed = false;
+  for (size_t i = m->coming.len; i-- > 0;) {
+    if (i >= m->coming.len) continue;
+    td_member *w = m->coming.at[i];
+    if (w->peer->health.state == TD_DEAD) {
+      end_coming(w, td_peer_lost(w->peer));
+    } else if (w->peer->welcomed) {
+      td_status *s = take_place(w);
+      if (td_ok(s))
+        changed = true;
+      else
+        end_coming(w, s);
     }
   }
+  if (changed) new_view(m);
+}
+
+static td_status *come(td_master *m, const td_dial *to, td_member *was,
+                       td_member **out) {
+  td_peer *p;
+  TD_TRY(td_peer_dial(m->of, to, &p));
+  td_member *w = NULL, *there = td_member_of_peer(m, p);
+  td_status *s = there && there->state != TD_MEMBER_ENDED
+                     ? td_error(TD_ALREADY_EXISTS, "%s is attached already",
+                                p->task)
+                     : member_new(m, p, &w);
+  td_peer_release(p);
+  TD_TRY(s);
+  if (!td_vec_push(&m->coming, w)) {
+    td_member_release(w);
+    return td_oom();
+  }
+  if (was) {
+    td_member_retain(was);
+    w->was = was;
+    was->again = w;
+  }
+  if (out) {
+    td_member_retain(w);
+    *out = w;
+  }
+  advance(m);
+  return NULL;
+}
+
+/* ---- coming back --------------------------------------------------------- */
+
+static void dial_again(td_member *w) {
+  td_peer *p = w->peer;
+  td_dial to = {p->control, NULL, p->key};
+  w->retry = td_clock_now() + TD_HEALTH_PATIENCE;
+  if (p->link || p->health.state != TD_DEAD) return; /* it let go of us only */
+  td_status_release(come(w->master, &to, w, NULL));
+}
+
+/* After the turn: the session has it in the place of the old one. */
+static void rejoin(td_task *task) {
+  td_member *w = (td_member *)((char *)task - offsetof(td_member, task_after));
+  td_master *m = w->master;
+  td_remote *r = m->of;
+  td_status *s =
+      td_session_rejoin(m->session, &w->was->base, &w->base,
+                        w->peer->devices.at, (int)w->peer->devices.len);
+  td_session_release(m->session);
+  td_remote_enter(r);
+  w->joined = td_ok(s);
+  if (!td_ok(s)) {
+    w->was->retry = td_clock_now() + TD_HEALTH_PATIENCE;
+    say_close(w);
+    w->closed = true;
+    lost(w, td_status_retain(s));
+  } else if (w->state == TD_MEMBER_ENDED) {
+    tell_session(w);
+  }
+  td_member_release(w);
+  td_remote_leave(r);
+  td_status_release(s);
+  td_remote_release(r);
+}
+
+/* Inside of the turn. */
+static void begin_rejoin(td_member *w) {
+  if (w->was->closed || !td_session_try_retain(w->master->session)) return;
+  w->was->again = NULL; /* it is the session's from now on, or nobody's */
+  w->was->retry = INT64_MAX;
+  w->task_after.run = rejoin;
+  td_member_retain(w); /* the task's */
+  td_member_retain(w); /* the session's */
+  td_remote_retain(w->master->of);
+  td_remote_after(w->master->of, &w->task_after);
+}
+
+/* ---- attaching ----------------------------------------------------------- */
+
+static bool is_decided(void *arg) {
+  td_member *w = arg;
+  td_remote *r = w->master->of;
+  td_remote_enter(r);
   bool decided = w->state == TD_MEMBER_OPEN || w->state == TD_MEMBER_ENDED;
   td_remote_leave(r);
   return decided;
 }
 
 /* Why it came to nothing. Caller owns the result. */
-static td_status *why_not(const td_member *w, const td_attach_options *o,
-                          bool late) {
+static td_status *why_not(const td_member *w, const td_attach_options *o) {
   const td_peer *p = w->peer;
   if (w->state == TD_MEMBER_ENDED && w->error)
     return td_status_retain(w->error);
   if (o->interrupt && __atomic_load_n(o->interrupt, __ATOMIC_RELAXED))
     return td_error(TD_CANCELLED, "interrupted");
-  (void)late;
   double s = (double)(o->timeout > 0 ? o->timeout : ATTACH) * 1e-9;
   if (p->error)
     return td_error(td_status_code(p->error), "no worker at %s within %.3g s: %s",
@@ -497,18 +603,6 @@ static td_status *why_not(const td_member *w, const td_attach_options *o,
                   o->to.control, s);
 }
 
-static void give_up(td_member *w) {
-  td_remote *r = w->master->of;
-  td_remote_enter(r);
-  td_master *m = w->master;
-  if (w->state != TD_MEMBER_ENDED && w->place > 0) say_close(w);
-  w->state = TD_MEMBER_ENDED;
-  w->joined = true; /* as far as the view is concerned */
-  drop_view(m);
-  td_remote_leave(r);
-  td_member_release(w);
-}
-
 /* A worker that was lost while it joined is told of here. */
 static td_status *join(td_member *w, td_session *s) {
   td_remote *r = w->master->of;
@@ -517,33 +611,55 @@ static td_status *join(td_member *w, td_session *s) {
                                   (int)w->peer->devices.len);
   td_remote_enter(r);
   w->joined = td_ok(st);
-  bool gone = w->joined && w->state == TD_MEMBER_ENDED;
-  td_status *why = gone ? td_status_retain(w->error) : NULL;
-  if (gone) drop_view(w->master);
+  if (w->joined && w->state == TD_MEMBER_ENDED) tell_session(w);
   td_remote_leave(r);
-  if (gone) td_session_lose(s, &w->base, why);
+  return st;
+}
+
+static void give_up(td_member *w, const td_status *why) {
+  td_remote *r = w->master->of;
+  td_remote_retain(r);
+  td_remote_enter(r);
+  td_master *m = w->master;
+  m->refs++;
+  end_coming(w, td_status_retain((td_status *)why));
+  drop_view(m);
+  td_member_release(w);
+  master_release(m);
+  td_remote_leave(r);
+  td_remote_release(r);
+}
+
+static td_status *begin(td_remote *r, td_session *s, const td_dial *to,
+                        td_member **out) {
+  td_master *m = find_session(r, s);
+  if (m)
+    m->refs++;
+  else
+    TD_TRY(master_new(r, s, &m));
+  td_status *st = come(m, to, NULL, out);
+  master_release(m);
   return st;
 }
 
 td_status *td_remote_attach(td_remote *r, td_session *s,
                             const td_attach_options *o, td_member **out) {
-  attaching a = {0};
+  td_member *w = NULL;
   td_remote_enter(r);
-  td_status *st = begin(r, s, &o->to, &a.w);
+  td_status *st = begin(r, s, &o->to, &w);
   td_remote_leave(r);
   TD_TRY(st);
   int64_t until = td_clock_now() + (o->timeout > 0 ? o->timeout : ATTACH);
-  bool decided = td_pump_until(r, until, o->interrupt, is_decided, &a);
+  (void)td_pump_until(r, until, o->interrupt, is_decided, w);
   td_remote_enter(r);
-  if (!decided || a.w->state != TD_MEMBER_OPEN)
-    st = why_not(a.w, o, !decided);
+  if (w->state != TD_MEMBER_OPEN) st = why_not(w, o);
   td_remote_leave(r);
-  if (td_ok(st)) st = join(a.w, s);
+  if (td_ok(st)) st = join(w, s);
   if (!td_ok(st)) {
-    give_up(a.w);
+    give_up(w, st);
     return st;
   }
-  *out = a.w;
-  td_member_release(a.w); /* the session has it */
+  *out = w;
+  td_member_release(w); /* the session has it */
   return NULL;
 }

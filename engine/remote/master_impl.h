@@ -34,7 +34,8 @@ struct td_master {
   int32_t refs;
   td_session_id id;
   td_session *session; /* borrowed: open as long as a member is its own */
-  TD_VEC(td_member *) members; /* by place in the view - 1; the last to be there */
+  TD_VEC(td_member *) members; /* shares; by place in the view - 1 */
+  TD_VEC(td_member *) coming;  /* shares; without a place yet */
   uint64_t view;
 };
 
@@ -48,9 +49,13 @@ struct td_member {
   uint64_t opened; /* the view that it knows */
   int64_t said;    /* OPEN or CLOSE left last */
   td_status *error;
-  bool joined;                /* the session has it */
-  bool told;                  /* the session knows that it was lost */
-  td_task lost_task;
+  bool joined;       /* the session has it */
+  bool told;         /* the session knows that it was lost */
+  bool closed;       /* the session has let go of it, or never had it */
+  td_member *was;    /* a share: whose place in the session it takes */
+  td_member *again;  /* borrowed: that one's next, on its way */
+  int64_t retry;     /* when it is dialled again */
+  td_task task_after; /* after the turn, or on the pool: one at a time */
   struct td_enrollment *rolls; /* list */
   td_far_portion *running;     /* list: out */
   td_question *questions;      /* list */

@@ -12,9 +12,19 @@
 #define SLICE INT64_C(20000000) /* ns: an interrupt is heard by then */
 #define LINGER INT64_C(5000000) /* ns after a caller before the thread listens */
 
-void td_remote_pump(td_remote *r, int64_t until) {
+/* One listens at a time; who comes has the other leave. */
+static void listen(td_remote *r, int64_t until) {
   int64_t tick = td_clock_now() + TD_HEALTH_TICK;
+  if (pthread_mutex_trylock(&r->ear) != 0) {
+    r->channel->ops->wake(r->channel);
+    pthread_mutex_lock(&r->ear);
+  }
   r->channel->ops->wait(r->channel, until < tick ? until : tick);
+  pthread_mutex_unlock(&r->ear);
+}
+
+void td_remote_pump(td_remote *r, int64_t until) {
+  listen(r, until);
   td_remote_turn(r);
 }
 
@@ -88,6 +98,17 @@ static bool is_over(int64_t until, const int *interrupt) {
          td_clock_now() >= until;
 }
 
+/* Somebody who has a share may wait on after the end. */
+static void pump_or_rest(td_remote *r, int64_t until) {
+  td_remote_enter(r);
+  bool closed = r->closed;
+  td_remote_leave(r);
+  if (closed)
+    rest(r);
+  else
+    td_remote_pump(r, until);
+}
+
 bool td_pump_until(td_remote *r, int64_t until, const int *interrupt,
                    bool (*ready)(void *arg), void *arg) {
   while (!ready(arg)) {
@@ -96,7 +117,7 @@ bool td_pump_until(td_remote *r, int64_t until, const int *interrupt,
     if (slice > until) slice = until;
     if (take(r)) {
       td_remote_turn(r); /* what came before it was this one's to hear */
-      if (!ready(arg)) td_remote_pump(r, slice);
+      if (!ready(arg)) pump_or_rest(r, slice);
       give(r);
     } else if (td_waiter_wait(&r->news, slice, interrupt, ready, arg) ==
                TD_WAITED_READY) {

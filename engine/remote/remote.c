@@ -18,7 +18,7 @@ void td_remote_enter(td_remote *r) {
 /* What this side sent may have swallowed the signal of what came: it is looked
  * for before the turn ends (channel.h). */
 void td_remote_leave(td_remote *r) {
-  (void)r->channel->ops->drain(r->channel, DRAIN_MOST);
+  if (r->channel) (void)r->channel->ops->drain(r->channel, DRAIN_MOST);
   td_task *list = r->after;
   r->after = NULL;
   r->after_end = &r->after;
@@ -275,6 +275,7 @@ td_status *td_remote_new(const td_remote_options *o, td_remote **out) {
   r->after_end = &r->after;
   r->ticked = td_clock_now();
   pthread_mutex_init(&r->turn, NULL);
+  pthread_mutex_init(&r->ear, NULL);
   td_status *s = init(r, o);
   if (!td_ok(s)) {
     td_remote_close(r);
@@ -318,6 +319,8 @@ void td_remote_close(td_remote *r) {
       td_peer_end(r->peers.at[i], TD_ENDED,
                   td_error(TD_UNAVAILABLE, "this process takes part in "
                                            "nothing any more"));
+    r->channel->ops->free(r->channel);
+    r->channel = NULL;
   }
   td_remote_leave(r);
 }
@@ -328,13 +331,13 @@ void td_remote_release(td_remote *r) {
   td_vec_free(&r->peers);
   td_vec_free(&r->hosted);
   td_vec_free(&r->masters);
-  r->channel->ops->free(r->channel);
   td_piece_cache_free(r->pieces);
   td_runtime_release(r->runtime);
   td_free(r->public_key);
   td_free(r->advertise);
   td_free(r->advertise_data);
   pthread_mutex_destroy(&r->turn);
+  pthread_mutex_destroy(&r->ear);
   td_free(r);
 }
 
@@ -343,6 +346,7 @@ uint64_t td_remote_incarnation(const td_remote *r) {
 }
 
 const char *td_remote_address(const td_remote *r) {
-  return r->advertise ? r->advertise
-                      : r->channel->ops->address(r->channel, TD_LANE_CONTROL);
+  return r->advertise || !r->channel
+             ? r->advertise
+             : r->channel->ops->address(r->channel, TD_LANE_CONTROL);
 }

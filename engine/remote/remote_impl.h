@@ -53,6 +53,7 @@ struct td_remote {
   td_waiter news; /* of who waits for an answer */
   uint64_t hello_hash; /* of our kernel table */
   /* pump.c */
+  pthread_mutex_t ear; /* held by who sleeps on the channel */
   pthread_t thread;
   bool has_thread;
   int32_t stop;    /* atomic */

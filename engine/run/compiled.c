@@ -140,6 +140,17 @@ td_status *td_compiled_unavailable(td_session *s, const td_device *d) {
   return td_status_at(st, NULL, NULL, NULL, d->name);
 }
 
+/* ---- errors ---- */
+
+td_status *td_compiled_blame(const td_compiled *c, td_status *s) {
+  const char *name = td_status_node(s);
+  const td_node *n = NULL;
+  if (!name[0] || td_status_origin(s)[0]) return s;
+  for (int i = 0; !n && i < c->plan->n_parts; i++)
+    n = td_graph_find(c->plan->parts[i].graph, name);
+  return n ? td_status_at(s, NULL, NULL, n->origin, NULL) : s;
+}
+
 /* ---- planning and compiling ---- */
 
 td_status *td_compiled_plan(td_session *s, const td_signature *sig,

@@ -67,6 +67,9 @@ const td_device *td_compiled_lost(const td_compiled *c);
 /* What steps on such a device end with. */
 td_status *td_compiled_unavailable(td_session *s,
                                    const td_device *d) TD_MUST_USE;
+/* Says which line made the node of an error, where that is not told: a part
+ * that went through bytes has no lines. Takes ownership of `s`, returns it. */
+td_status *td_compiled_blame(const td_compiled *c, td_status *s) TD_MUST_USE;
 /* The plan alone. Caller owns the result (td_plan_free). */
 td_status *td_compiled_plan(td_session *s, const td_signature *sig,
                             bool partial, td_plan **out) TD_MUST_USE;

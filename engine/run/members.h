@@ -6,7 +6,7 @@
  *
  * Who changes the list (session_members.c) holds the session's plan lock, so
  * that it changes between plans only. A loss is no change: it is noted at any
- * time, the devices are marked, and the placer hears of it before the next plan.
+ * time, the devices are marked, the placer hears of it before the next plan.
  * The list's own lock is held for a look; nothing is called meanwhile.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -49,8 +49,8 @@ void td_members_deinit(td_members *m); /* lets all participants go */
  * result. */
 td_status *td_member_new(td_participant *who, td_device *const *devices, int n,
                          int more, td_member **out) TD_MUST_USE;
-/* One more of its devices, which is lost; in the room that it has. Retains both.
- */
+/* One more of its devices, which is lost, in the room that it has. Retains
+ * both. */
 void td_member_add_lost(td_member *of, td_device *d, td_status *why);
 void td_member_free(td_member *of);
 
@@ -66,8 +66,8 @@ td_member *td_members_take(td_members *m, const td_participant *who);
  * `fresh` is the list's, else it is not. */
 td_member *td_members_swap(td_members *m, const td_participant *was,
                            td_member *fresh);
-/* Marks its devices as gone, for `why`, which is retained for those that are not
- * lost already. False: it is not in the list. */
+/* Marks its devices as gone, for `why`, which those that are not lost already
+ * retain. False: it is not in the list. */
 bool td_members_lose(td_members *m, const td_participant *who, td_status *why);
 
 /* This process. Borrowed; valid while the list is. */

@@ -208,7 +208,7 @@ static void wait_all(td_partial *p, gathering *w, const td_step_options *o) {
 
 static td_status *take(td_partial *p, int k, want *w, td_tensor *out) {
   td_edge e = p->compiled->fetches[k];
-  if (!td_ok(w->status)) return w->status;
+  if (!td_ok(w->status)) return td_compiled_blame(p->compiled, w->status);
   p->fetched[k] = true;
   if (w->dead)
     return td_node_blame(td_error(TD_INVALID_ARGUMENT,

@@ -16,8 +16,9 @@
  * portion writes to stays valid.
  *
  * The first participant of a session is its own process (participant_local.c).
- * Another is added with td_session_join: a table of functions, and a td_device
- * for each of its devices, whose kernels nobody here has to have.
+ * Others join and leave a living session (session_members.h): a table of
+ * functions, and a td_device for each of its devices, whose kernels nobody here
+ * has to have.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_PARTICIPANT_H
@@ -124,8 +125,9 @@ typedef struct td_participant_ops {
   /* The session's variable `name` is called `to` from now on, or dropped
    * (NULL). Nothing when there is none. */
   td_status *(*rename)(td_participant *p, const char *name, const char *to);
-  /* Appends the names of the session's variables that live on `d`, ", " between
-   * them; drops them. For devices of this process; else NULL. */
+  /* (optional for others) Appends the names of the session's variables that
+   * live on `d`, ", " between them. For devices of this process (else NULL): drops
+   * them. */
   void (*lives)(td_participant *p, const td_device *d, td_str *names);
   void (*drop)(td_participant *p, const td_device *d);
   /* What kernels keep there: states.h. `waiting` may be NULL. */
@@ -133,7 +135,8 @@ typedef struct td_participant_ops {
   td_status *(*load)(td_participant *p, td_bytes from, td_str *waiting);
   /* Drops the session's default container. */
   void (*clear)(td_participant *p);
-  /* The session is closed: portions still out are over soon. */
+  /* The session is closed, or goes on without it: portions still out are over
+   * soon. Once. */
   void (*close)(td_participant *p);
   void (*free)(td_participant *p);
 } td_participant_ops;

@@ -113,6 +113,15 @@ td_session *td_session_retain(td_session *s) {
   return s;
 }
 
+bool td_session_try_retain(td_session *s) {
+  int32_t n = __atomic_load_n(&s->refs, __ATOMIC_RELAXED);
+  while (n > 0 &&
+         !__atomic_compare_exchange_n(&s->refs, &n, n + 1, true,
+                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+  }
+  return n > 0;
+}
+
 td_status *td_session_closed_error(void) {
   return td_error(TD_FAILED_PRECONDITION,
                   "the session is closed; make another with td.session()");

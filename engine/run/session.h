@@ -46,6 +46,8 @@ td_status *td_session_new(td_runtime *rt, td_graph *g,
                           const td_session_options *options,
                           td_session **out) TD_MUST_USE;
 td_session *td_session_retain(td_session *s);
+/* For who has a pointer and no share: false when the last one is going. */
+bool td_session_try_retain(td_session *s);
 void td_session_release(td_session *s);
 /* Cancels running steps and loops, waits for them, drops the default container. Later
  * calls fail with FAILED_PRECONDITION. */

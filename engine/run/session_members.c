@@ -97,13 +97,14 @@ td_status *td_session_join(td_session *s, td_participant *p,
 
 /* ---- going --------------------------------------------------------------- */
 
+/* What is lost has nothing to lose. */
 static td_status *check_empty(td_session *s, td_participant *p) {
   td_str names;
   td_str_init(&names);
   td_device *d;
   for (int i = 0; p->ops->lives && (d = td_members_device(&s->members, p, i));
        i++) {
-    p->ops->lives(p, d, &names);
+    if (!td_device_gone(d)) p->ops->lives(p, d, &names);
     td_device_release(d);
   }
   td_status *st = NULL;

@@ -6,7 +6,7 @@
  * cancel, close) on the thread that they are called on, without a lock.
  *
  * Who names a participant holds a share of it. A device that is handed in is of
- * this session alone: it is marked as gone when it goes (td_device.gone), and is
+ * this session alone: it is marked as gone when it goes (td_device.gone), and
  * not handed in again.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -19,8 +19,8 @@
 TD_BEGIN
 
 /* `p` takes part from now on, with its devices, which are appended to those of
- * the session. ALREADY_EXISTS when its task or one of these is there, a lost one
- * too; FAILED_PRECONDITION once the session is closed. Then nothing changes.
+ * the session. ALREADY_EXISTS when its task or one of these is there, if only
+ * lost; FAILED_PRECONDITION once the session is closed. Then nothing changes.
  * Retains the devices, takes ownership of `p`, also when it fails; one that the
  * session has had is closed before it is let go, one that it refused is not. */
 td_status *td_session_join(td_session *s, td_participant *p,
@@ -34,12 +34,12 @@ td_status *td_session_leave(td_session *s, td_participant *p,
                             bool drop) TD_MUST_USE;
 
 /* The process of `p` died or was fenced: its devices cannot be had until it is
- * back. What was placed there stays, what asks for them is placed there, and who
+ * back. What was placed there stays, what asks for them is placed there; who
  * needs them fails with UNAVAILABLE and the message of `why`, which names the
  * task: "/job:worker/task:1 died: no sign of life for 5 s". Steps that use them
  * are cancelled with that. The first reason counts. Nothing when `p` takes no
- * part, or not yet: who joins looks afterwards whether it lives. Takes ownership
- * of `why`. */
+ * part, or not yet: who joins looks afterwards whether it lives. Takes
+ * ownership of `why`. */
 void td_session_lose(td_session *s, td_participant *p, td_status *why);
 
 /* The task of `was` is back as `p`: a new process, with nothing of what the old

@@ -234,6 +234,7 @@ static void finish(td_session_step *step) {
       __atomic_add_fetch(&step->session->stats.steps, 1, __ATOMIC_RELAXED);
   unlist(step);
   count_results(step);
+  step->status = td_compiled_blame(step->compiled, step->status);
   if (TD_UNLIKELY(step->elsewhere)) stop_giving_up(step);
   if (TD_LIKELY(td_ok(step->status)))
     __atomic_store_n(&step->compiled->last, number, __ATOMIC_RELAXED);

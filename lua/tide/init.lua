@@ -53,6 +53,7 @@ local exports = {
   ["flow.mutex"] = {"mutex"},
   ["flow.tables"] = {"hash_table", "mutable_table", "vocabulary",
                      "tables_initializer"},
+  ["remote.cluster"] = {"cluster"},
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},

@@ -73,6 +73,12 @@ ROWS = {
     "cifar10_fed": ("s/step", [1, 2], ["row:cifar10_memory"], 1.05),
     **{f"checkpoint_{way}": ("s", [1], [f"row:checkpoint_{way}_raw", "tensorflow"], 1.2)
        for way in ("save", "load")},
+    **{f"channel_{row}": (unit, [2], [f"row:channel_{row}_raw"], 1.1)
+       for row, unit in (("ping_ipc", "s/round trip"), ("ping_curve", "s/round trip"),
+                         ("bulk_ipc", "s"), ("bulk_curve", "s"))},
+    # what encryption costs
+    **{f"channel_{row}_curve_raw": (unit, [2], [f"row:channel_{row}_tcp_raw"], goal)
+       for row, unit, goal in (("ping", "s/round trip", 1.5), ("bulk", "s", 8))},
     # the step that comes first writes to fresh memory: once the weights are copied
     "step_saved": ("s/step", [1, 2], ["row:step_unsaved"], 10),
     "rnn_dynamic": ("s/step", [1, 2], ["row:rnn_unrolled"], 1.05),
@@ -275,6 +281,9 @@ def ours(row, threads, args, build=None):
         return Contestant([os.path.join(build.folder, "bench/null_run")], threads)
     if row.startswith("checkpoint_"):
         return Contestant([os.path.join(build.folder, "bench/checkpoint"), row, scratch()], threads)
+    if row.startswith("channel_"):
+        return Contestant([os.path.join(build.folder, "bench/remote_channel"), row, scratch()],
+                          threads)
     if row.endswith("_nothing"):
         return Contestant([os.path.join(build.folder, "bench/nothing"), row, str(threads)],
                           threads)
@@ -349,7 +358,7 @@ def main():
         args.peers, folder = ["before"], os.path.join(args.build, "bench")
         args.before = copied(os.path.abspath(args.against), os.path.join(folder, "before"))
         args.after = copied(args.build, os.path.join(folder, "after"))
-        for program in ("null_run", "nothing", "checkpoint"):
+        for program in ("null_run", "nothing", "checkpoint", "remote_channel"):
             shutil.copy(os.path.join(folder, program), args.after.folder + "/bench")
     wanted = args.rows.replace(",", " ").split() or (AGAINST if args.against else list(ROWS))
     unknown = [r for r in wanted if r not in ROWS]

@@ -6,6 +6,7 @@
 
 local lu = require "luaunit"
 local td = require "tide"
+local core = require "tide.core"
 
 local tests = {}
 
@@ -431,5 +432,22 @@ rows("gradient", {
     return (td.train.sgd(0.1):minimize(td.constant(1.0)))
   end, invalid, "no variable has a gradient", "does the loss depend on them?"},
 })
+
+-- ---- other processes -------------------------------------------------------
+
+-- A task is named once.
+function tests.tasks()
+  local FAR = "/job:far/replica:0/task:1"
+  local function told(message, task)
+    local _, e = pcall(core.error, "unavailable", message)
+    e.device, e.where = task .. "/device:CPU:0", nil
+    return tostring(e)
+  end
+  lu.assertEquals(told("it broke", FAR),
+                  "it broke (" .. FAR .. "/device:CPU:0)")
+  lu.assertEquals(told(FAR .. " died", FAR), FAR .. " died (CPU:0)")
+  lu.assertEquals(told("it broke", "/job:localhost/replica:0/task:0"),
+                  "it broke (CPU:0)")
+end
 
 return tests

@@ -21,12 +21,20 @@ local function is_last_word()
     and not print_like[caller.func]
 end
 
+-- The device, without the task where that is this one, or the message names it.
+local function device_of(e)
+  local task = e.device:match("^(/job:.*)/device:")
+  if e.device:find(HERE) then return (e.device:gsub(HERE, "")) end
+  return task and e.message and e.message:find(task, 1, true)
+    and e.device:sub(#task + #"/device:" + 1) or e.device
+end
+
 --- "message (MatMul, node "y", train.lua:12)"
 function meta.__tostring(e)
   local parts = {}
   parts[#parts + 1] = e.op
   if e.node then parts[#parts + 1] = ("node \"%s\""):format(e.node) end
-  if e.device then parts[#parts + 1] = e.device:gsub(HERE, "") end
+  if e.device then parts[#parts + 1] = device_of(e) end
   parts[#parts + 1] = e.where
   local text = e.message or e.code
   if #parts > 0 then

@@ -23,7 +23,7 @@ local prefixes = {"sess:", "x:", "op:", "g:", "W:", "W[key]:", "optimizer:",
                   "average:", "array:", "q:", "coord:", "dataset:", "text:",
                   "vocab:", "slices:", "cell:", "lookup:", "h:", "p:",
                   "barrier:", "acc:", "area:", "mutex:", "pipeline:", "loop:",
-                  "writer:", "saver:", "sv:",
+                  "writer:", "saver:", "sv:", "c:",
                   "train.", "data.", "layers.", "metrics.", "losses."}
 local objects = {
   ["tensor.tensor.methods"] = "x:", ["run.session.tensor.methods"] = "x:",
@@ -48,6 +48,7 @@ local objects = {
   ["flow.staging_area.methods"] = "area:",
   ["train.saver.methods"] = "saver:",
   ["train.supervisor.supervisor"] = "sv:",
+  ["remote.cluster.methods"] = "c:",
 }
 
 -- What a comment may say itself: `@function g:summary(o)`.

@@ -39,6 +39,7 @@ local built_in = {
     return handles.lookup_table(t)
   end},
   graph = autoload "tide.show.graph",
+  cluster = autoload "tide.show.cluster",
   session = handles, op = handles, edge = handles,
 }
 

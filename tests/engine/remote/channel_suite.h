@@ -43,7 +43,7 @@ typedef void channel_pair_make(channel_pair *p);
 
 /* ---- sides --------------------------------------------------------------- */
 
-static void side_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
+static inline void side_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
                          int n) {
   side *s = arg;
   got g = {l, lane, n, calloc((size_t)n, sizeof *frames)};
@@ -60,18 +60,18 @@ static void side_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
   }
 }
 
-static void side_trouble(void *arg, td_link *l, td_trouble what) {
+static inline void side_trouble(void *arg, td_link *l, td_trouble what) {
   side *s = arg;
   assert_ptr_equal(l->of, s->c);
   s->troubles[what]++;
 }
 
-static void side_init(side *s, td_channel *c) {
+static inline void side_init(side *s, td_channel *c) {
   *s = (side){.c = c};
   c->events = (td_channel_events){side_message, side_trouble, s};
 }
 
-static void side_forget(side *s) {
+static inline void side_forget(side *s) {
   for (size_t i = 0; i < s->got.len; i++) {
     for (int k = 0; k < s->got.at[i].n; k++)
       td_raw_release(&s->got.at[i].frames[k]);
@@ -80,7 +80,7 @@ static void side_forget(side *s) {
   s->got.len = 0;
 }
 
-static void side_deinit(side *s) {
+static inline void side_deinit(side *s) {
   if (s->c) s->c->ops->free(s->c); /* frames outlive it */
   side_forget(s);
   td_vec_free(&s->got);
@@ -88,14 +88,14 @@ static void side_deinit(side *s) {
   s->c = NULL;
 }
 
-static void pair_end(channel_pair *p) {
+static inline void pair_end(channel_pair *p) {
   side_deinit(&p->dialler);
   side_deinit(&p->listener);
   if (p->end) p->end(p);
 }
 
 /* Both drain until neither has more. */
-static void pair_drain(channel_pair *p) {
+static inline void pair_drain(channel_pair *p) {
   bool more = true;
   while (more) {
     more = p->listener.c && p->listener.c->ops->drain(p->listener.c, 100);
@@ -130,20 +130,20 @@ typedef struct block {
   char at[];
 } block;
 
-static void block_free(void *arg) {
+static inline void block_free(void *arg) {
   free(arg);
   __atomic_fetch_sub(&frames_out, 1, __ATOMIC_ACQ_REL);
 }
 
 /* `len` bytes that follow from `seed`. */
-static td_raw frame_of(size_t len, unsigned seed) {
+static inline td_raw frame_of(size_t len, unsigned seed) {
   char *at = malloc(len ? len : 1);
   for (size_t i = 0; i < len; i++) at[i] = (char)(seed + i * 7 + i / 251);
   __atomic_fetch_add(&frames_out, 1, __ATOMIC_ACQ_REL);
   return (td_raw){at, len, block_free, at};
 }
 
-static void check_frame(const td_raw *f, size_t len, unsigned seed) {
+static inline void check_frame(const td_raw *f, size_t len, unsigned seed) {
   assert_int_equal(f->len, len);
   const char *at = f->at;
   for (size_t i = 0; i < len; i++)
@@ -151,14 +151,14 @@ static void check_frame(const td_raw *f, size_t len, unsigned seed) {
       fail_msg("byte %zu of a frame of %zu is another", i, len);
 }
 
-static td_status *send_one(td_link *l, td_lane lane, size_t len,
+static inline td_status *send_one(td_link *l, td_lane lane, size_t len,
                            unsigned seed) {
   td_raw f = frame_of(len, seed);
   return l->of->ops->send(l, lane, &f, 1);
 }
 
 /* Sends when there is a connection. */
-static void send_first(channel_pair *p, td_link *l, td_lane lane,
+static inline void send_first(channel_pair *p, td_link *l, td_lane lane,
                        unsigned seed) {
   td_status *s = NULL;
   for (int i = 0; i < 1000; i++) {
@@ -172,7 +172,7 @@ static void send_first(channel_pair *p, td_link *l, td_lane lane,
   fail_msg("%s", td_status_message(s));
 }
 
-static td_link *dial_to(channel_pair *p) {
+static inline td_link *dial_to(channel_pair *p) {
   td_link *l = NULL;
   OK(p->dialler.c->ops->dial(p->dialler.c, &p->to, &l));
   assert_true(l->dialled);
@@ -182,7 +182,7 @@ static td_link *dial_to(channel_pair *p) {
 }
 
 /* A link with both lanes up. */
-static td_link *dial_up(channel_pair *p, td_link **back) {
+static inline td_link *dial_up(channel_pair *p, td_link **back) {
   td_link *l = dial_to(p);
   size_t links = p->listener.links.len, n = p->listener.got.len;
   send_first(p, l, TD_LANE_CONTROL, 1);
@@ -194,7 +194,7 @@ static td_link *dial_up(channel_pair *p, td_link **back) {
   return l;
 }
 
-static void all_released(channel_pair *p) {
+static inline void all_released(channel_pair *p) {
   pair_end(p);
   assert_int_equal(__atomic_load_n(&frames_out, __ATOMIC_ACQUIRE), 0);
 }
@@ -202,7 +202,7 @@ static void all_released(channel_pair *p) {
 /* ---- the tests ----------------------------------------------------------- */
 
 /* Both ways, both lanes: every frame, in order, on the link it was sent. */
-static void suite_both_ways(channel_pair_make *make) {
+static inline void suite_both_ways(channel_pair_make *make) {
   static const size_t sizes[] = {0,    1,    33,   34,    511,      512,
                                  2047, 2048, 8193, 65536, TD_CHUNK, TD_FRAME_MOST};
   channel_pair p;
@@ -232,7 +232,7 @@ static void suite_both_ways(channel_pair_make *make) {
 }
 
 /* The frames of a message stay together, however many. */
-static void suite_many_frames(channel_pair_make *make) {
+static inline void suite_many_frames(channel_pair_make *make) {
   channel_pair p;
   td_link *back;
   make(&p);
@@ -258,7 +258,7 @@ static void suite_many_frames(channel_pair_make *make) {
 }
 
 /* Several links between two channels are several. */
-static void suite_links(channel_pair_make *make) {
+static inline void suite_links(channel_pair_make *make) {
   enum { N = 5 };
   channel_pair p;
   td_link *there[N], *back[N];
@@ -276,7 +276,7 @@ static void suite_links(channel_pair_make *make) {
 }
 
 /* A message that may not be is refused, and its frames go. */
-static void suite_refusals(channel_pair_make *make) {
+static inline void suite_refusals(channel_pair_make *make) {
   channel_pair p;
   td_link *back;
   td_raw f[TD_FRAMES_MOST + 1];
@@ -299,7 +299,7 @@ static void suite_refusals(channel_pair_make *make) {
 
 /* A peer that takes nothing: an error at the limit of P6, and once it takes
  * again, all that was accepted, in order. */
-static void suite_slow_peer(channel_pair_make *make) {
+static inline void suite_slow_peer(channel_pair_make *make) {
   channel_pair p;
   td_link *back;
   make(&p);
@@ -325,7 +325,7 @@ static void suite_slow_peer(channel_pair_make *make) {
 }
 
 /* `drain` hands over as many as it was told, and says when there is no more. */
-static void suite_drains_few(channel_pair_make *make) {
+static inline void suite_drains_few(channel_pair_make *make) {
   enum { N = 20 };
   channel_pair p;
   td_link *back;
@@ -346,7 +346,7 @@ static void suite_drains_few(channel_pair_make *make) {
 }
 
 /* Who hung up hears nothing more, in whatever moment he did. */
-static void suite_hang_up(channel_pair_make *make) {
+static inline void suite_hang_up(channel_pair_make *make) {
   channel_pair p;
   td_link *back, *other_back;
   make(&p);
@@ -382,7 +382,7 @@ static void suite_hang_up(channel_pair_make *make) {
 }
 
 /* The data's address told later. */
-static void suite_data_later(channel_pair_make *make) {
+static inline void suite_data_later(channel_pair_make *make) {
   channel_pair p;
   make(&p);
   const char *data = p.to.data;
@@ -398,7 +398,7 @@ static void suite_data_later(channel_pair_make *make) {
 }
 
 /* Who listened is gone: LOST, and sends say so; then nobody answers. */
-static void suite_peer_gone(channel_pair_make *make) {
+static inline void suite_peer_gone(channel_pair_make *make) {
   channel_pair p;
   td_link *back;
   make(&p);

@@ -33,9 +33,105 @@ static void test_to_and_fro(void **state) {
   cluster_deinit(&c);
 }
 
+/* What the pool and threads have in hand may take a while. */
+static bool soon(bool (*is)(cluster *c), cluster *c) {
+  int64_t until = td_clock_now() + 20000000000;
+  while (!is(c))
+    if (td_clock_now() > until)
+      return false;
+    else
+      usleep(1000);
+  return true;
+}
+
+/* ---- a worker that ends, and comes back ---------------------------------- */
+
+typedef struct counter {
+  td_node *init;
+  td_edge add, read;
+} counter;
+
+static td_edge far_int(cluster *c, int task, double v) {
+  td_edge k = make_const(&c->r, TD_INT64, v, NULL);
+  return far_node(c, task, "Identity", NULL, &k, 1);
+}
+
+/* A variable there. */
+static void make_counter(cluster *c, int task, counter *out) {
+  td_build b;
+  td_node *handle;
+  char device[64];
+  snprintf(device, sizeof device, "/job:worker/task:%d/device:CPU:0", task);
+  td_build_init(&b, c->r.graph, "VarHandleOp", NULL);
+  td_build_attr(&b, "dtype", td_attr_type(TD_INT64));
+  td_shape shape = td_shape_of(0, NULL);
+  td_build_attr(&b, "shape", td_attr_shape(&shape));
+  b.device = device;
+  OK(td_build_node(&b, &handle));
+  td_edge h = {handle, 0}, zero = far_int(c, task, 0),
+          one = far_int(c, task, 1);
+  out->init =
+      make_node(&c->r, "AssignVariableOp", NULL, (td_edge[]){h, zero}, 2).node;
+  out->add = make_node(&c->r, "AssignAddVariableOp", NULL,
+                       (td_edge[]){h, one}, 2);
+  td_build_init(&b, c->r.graph, "ReadVariableOp", NULL);
+  td_build_flat(&b, &h, 1);
+  td_build_attr(&b, "dtype", td_attr_type(TD_INT64));
+  td_node *read;
+  OK(td_build_node(&b, &read));
+  out->read = (td_edge){read, 0};
+}
+
+static td_status *run_op(cluster *c, td_node *op) {
+  td_signature sig = {.targets = &op, .n_targets = 1};
+  return td_session_run(c->s, &sig, NULL, NULL, NULL);
+}
+
+static counter *probe;
+
+static bool is_back(cluster *c) {
+  td_status *s = run_op(c, probe->init);
+  bool ok = td_ok(s);
+  td_status_release(s);
+  return ok;
+}
+
+static void test_restart(void **state) {
+  cluster c = {0};
+  counter n;
+  double value = 0;
+  (void)state;
+  cluster_init(&c, 1);
+  make_counter(&c, 0, &n);
+  OK(run_op(&c, n.init));
+  for (int i = 0; i < 5; i++) OK(run_op(&c, n.add.node));
+  OK(run(&c, n.read, NULL, &value));
+  assert_true(value == 5);
+  worker_stop(&c.worker[0]);
+  td_status *s = run(&c, n.read, NULL, NULL);
+  assert_int_equal(td_status_code(s), TD_UNAVAILABLE);
+  assert_non_null(strstr(td_status_message(s), "/job:worker"));
+  td_status_release(s);
+  worker_start(&c, &c.worker[0], 0);
+  /* Its variables are gone. */
+  int64_t until = td_clock_now() + 20000000000;
+  do {
+    td_status_release(s);
+    s = run(&c, n.read, NULL, NULL);
+  } while (td_status_code(s) == TD_UNAVAILABLE && td_clock_now() < until);
+  FAILS(s, TD_FAILED_PRECONDITION, "initial");
+  probe = &n;
+  assert_true(soon(is_back, &c));
+  OK(run_op(&c, n.add.node));
+  OK(run(&c, n.read, NULL, &value));
+  assert_true(value == 1);
+  cluster_deinit(&c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_to_and_fro),
+      cmocka_unit_test(test_restart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
