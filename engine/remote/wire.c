@@ -179,7 +179,9 @@ static td_status *count_in(const Td__Remote__Value *p, int64_t *out) {
   return NULL;
 }
 
-td_status *td_wire_value_check(const Td__Remote__Value *p) {
+/* Is it a value that may be? dtype known and sendable, shape without unknown
+ * sizes, bytes what both say. */
+static td_status *check_value(const Td__Remote__Value *p) {
   td_shape shape;
   int64_t n = 0;
   if (p->dead) return NULL;
@@ -202,7 +204,7 @@ td_status *td_wire_value_check(const Td__Remote__Value *p) {
 
 td_status *td_wire_value_read(const Td__Remote__Value *p, td_tensor *out) {
   *out = (td_tensor){0};
-  TD_TRY(td_wire_value_check(p));
+  TD_TRY(check_value(p));
   if (p->dead) return NULL;
   TD_TRY(shape_in(p, &out->shape));
   out->dtype = (td_dtype)p->dtype;

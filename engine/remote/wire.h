@@ -67,9 +67,6 @@ td_status *td_wire_status_in(const Td__Remote__Status *p,
 /* dtype, shape and size of a host tensor (or a dead value: NULL). */
 td_status *td_wire_value_out(td_arena *a, const td_tensor *t,
                              Td__Remote__Value **out) TD_MUST_USE;
-/* Is it a value that may be? dtype known and sendable, shape without unknown
- * sizes, bytes what both say. */
-td_status *td_wire_value_check(const Td__Remote__Value *p) TD_MUST_USE;
 /* What it says of its tensor: dtype and shape, and no memory yet. Checked;
  * TD_INVALID of a dead value. */
 td_status *td_wire_value_read(const Td__Remote__Value *p,
