@@ -199,7 +199,7 @@ $(UNLUCKY_OBJ): $(B)/tests/sim/unlucky/%.o: %.c $(B)/.flags | $(PROTO_H)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -UTD_PLANTED -DTD_PLANTED=11 -MMD -MP -c -o $@ $<
 $(B)/tests/sim/unlucky/graphs: $(B)/tests/sim/graphs $(UNLUCKY_OBJ)
-	$(CC) $(CFLAGS_ALL) -o $@ tests/sim/graphs.c $(UNLUCKY_OBJ) \
+	$(CC) $(CFLAGS_ALL) -o $@ tests/sim/graphs.c $(UNLUCKY_OBJ) $(SIM_SHARED_OBJ) \
 	  $(filter-out $(UNLUCKY:%.c=$(B)/%.o),$(SIM_OBJ)) $(LDFLAGS_ALL) $(LIBS) -lcmocka
 
 # One test of several files: a row for every op, and TensorFlow's answers.

@@ -80,9 +80,10 @@ typedef struct td_channel_ops {
   /* A new way to a peer; never waits. Caller owns the result (hang_up). */
   td_status *(*dial)(td_channel *c, const td_dial *to, td_link **out);
   td_status *(*dial_data)(td_link *l, const char *address);
-  /* Takes ownership of the frames, whatever comes of it; never waits. UNAVAILABLE
-   * when there is no connection just now, RESOURCE_EXHAUSTED when the peer takes
-   * nothing and what waits for it is at the limit. Success says nothing. */
+  /* Takes ownership of the frames, unless it is UNAVAILABLE: there is no
+   * connection just now, they stay the caller's and may be sent later. Never
+   * waits. RESOURCE_EXHAUSTED when the peer takes nothing and what waits for it is
+   * at the limit. Success says nothing. */
   td_status *(*send)(td_link *l, td_lane lane, td_raw *frames, int n);
   /* Ends a link, also one that a peer made; nothing more comes from it. */
   void (*hang_up)(td_link *l);

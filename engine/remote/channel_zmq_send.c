@@ -73,57 +73,59 @@ static td_status *refused(td_zmq_link *l, td_lane lane, int err) {
   return full ? takes_nothing(l, lane) : no_connection(lane);
 }
 
+/* Is there a connection? The name of the peer's goes out first. */
+static td_status *open_way(td_zmq_link *l, td_zmq_socket *s, td_lane lane) {
+  int events = 0;
+  size_t size = sizeof events;
+  if (!l->base.dialled)
+    return zmq_send(s->zmq, l->id, TD_ZMQ_ID, flags_of(true)) < 0
+               ? refused(l, lane, zmq_errno())
+               : NULL;
+  if (zmq_getsockopt(s->zmq, ZMQ_EVENTS, &events, &size) == 0 &&
+      (events & ZMQ_POLLOUT))
+    return NULL;
+  return refused(l, lane, EAGAIN);
+}
+
 /* Once a message has begun its rest goes the same way, be it into nothing: a
  * socket whose message has no end would take the next one for it. */
-static td_status *put(td_zmq_link *l, td_zmq_socket *s, td_lane lane,
-                      zmq_msg_t *parts, int n) {
-  bool begun = false;
-  if (!l->base.dialled) {
-    if (zmq_send(s->zmq, l->id, TD_ZMQ_ID, flags_of(true)) < 0)
-      return refused(l, lane, zmq_errno());
-    begun = true;
-  }
-  td_status *status = NULL;
-  for (int i = 0; i < n; i++) {
-    if (zmq_msg_send(&parts[i], s->zmq, flags_of(i + 1 < n)) >= 0) {
-      begun = true;
-      continue;
-    }
-    if (!begun) return refused(l, lane, zmq_errno());
-    if (td_ok(status)) status = no_connection(lane);
-  }
-  l->lane[lane].passed = true;
+static td_status *put(td_zmq_socket *s, zmq_msg_t *parts, int made, int n) {
+  td_status *status = made < n ? td_oom() : NULL;
+  for (int i = 0; i < made; i++)
+    if (zmq_msg_send(&parts[i], s->zmq, flags_of(i + 1 < n)) < 0 &&
+        td_ok(status))
+      status = td_error(TD_ABORTED, "the connection was lost on the way");
+  if (made < n) (void)zmq_send(s->zmq, "", 0, flags_of(false));
   return status;
 }
 
-static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
-                           int n, int *taken) {
+static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames, int n,
+                           int *taken) {
   size_t bytes;
   zmq_msg_t parts[TD_FRAMES_MOST];
   td_zmq_socket *s = way_out(l, lane);
   TD_TRY(check(frames, n, &bytes));
   if (!s) return no_connection(lane);
   TD_TRY(check_load(l, lane, bytes));
-  td_status *status = NULL;
-  int made = 0;
-  for (; td_ok(status) && made < n; made++) {
-    *taken = made + 1;
-    if (!td_zmq_frame_to_message(&frames[made], l->load, lane, &parts[made])) {
-      status = td_oom();
-      break;
-    }
-  }
+  td_status *status = open_way(l, s, lane);
   if (td_ok(status)) {
-    status = put(l, s, lane, parts, n);
-    td_zmq_socket_look((td_zmq *)l->base.of, s);
+    int made = 0;
+    while (made < n && td_zmq_frame_to_message(&frames[made], l->load, lane,
+                                               &parts[made]))
+      made++;
+    *taken = made < n ? made + 1 : n;
+    l->lane[lane].passed = true;
+    status = put(s, parts, made, n);
+    for (int i = 0; i < made; i++) zmq_msg_close(&parts[i]);
   }
-  for (int i = 0; i < made; i++) zmq_msg_close(&parts[i]);
+  td_zmq_socket_look((td_zmq *)l->base.of, s);
   return status;
 }
 
 td_status *td_zmq_send(td_zmq_link *l, td_lane lane, td_raw *frames, int n) {
   int taken = 0;
   td_status *s = send_all(l, lane, frames, n, &taken);
+  if (td_status_code(s) == TD_UNAVAILABLE) return s;
   for (int i = taken; i < n; i++) td_raw_release(&frames[i]);
   return s;
 }

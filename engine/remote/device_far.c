@@ -77,3 +77,14 @@ td_status *td_device_far_new(const td_far_device *from, td_device **out) {
   *out = &f->base;
   return NULL;
 }
+
+td_status *td_device_far_copy(const td_device *d, td_device **out) {
+  td_far_device from = {.name = d->name,
+                        .type = d->type,
+                        .kernels = d->kernels,
+                        .incarnation = d->incarnation,
+                        .memory = ((const far_device *)d)->limit,
+                        .host = d->memory->host,
+                        .table = d->table};
+  return td_device_far_new(&from, out);
+}

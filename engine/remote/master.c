@@ -7,6 +7,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/entropy.h"
 #include "engine/remote/cells.h"
+#include "engine/remote/device_far.h"
 #include "engine/remote/master_impl.h"
 
 #define LEASE INT64_C(10000000000)  /* ns: how long a worker waits for us */
@@ -43,8 +44,8 @@ td_member *td_member_of_peer(td_master *m, const td_peer *p) {
 int32_t td_master_task_of(const td_master *m, const td_device *d) {
   for (size_t i = 0; i < m->members.len; i++) {
     const td_member *w = m->members.at[i];
-    for (size_t k = 0; w && k < w->peer->devices.len; k++)
-      if (w->peer->devices.at[k] == d) return w->place;
+    for (size_t k = 0; k < w->devices.len; k++)
+      if (w->devices.at[k] == d) return w->place;
   }
   return 0;
 }
@@ -86,6 +87,9 @@ static void free_later(td_task *task) {
   td_remote_enter(r);
   td_peer_release(m->peer);
   if (m->was) td_member_release(m->was);
+  for (size_t i = 0; i < m->devices.len; i++)
+    td_device_release(m->devices.at[i]);
+  td_vec_free(&m->devices);
   master_release(m->master);
   td_status_release(m->error);
   td_free(m->task);
@@ -456,6 +460,16 @@ static void end_coming(td_member *w, td_status *why) {
   if (share) td_member_release(share);
 }
 
+static td_status *copy_devices(td_member *w) {
+  const td_peer *p = w->peer;
+  if (!td_vec_reserve(&w->devices, p->devices.len)) return td_oom();
+  for (size_t i = 0; i < p->devices.len; i++) {
+    TD_TRY(td_device_far_copy(p->devices.at[i], &w->devices.at[i]));
+    w->devices.len++;
+  }
+  return NULL;
+}
+
 /* A place in the view is for good: edges name tasks by it. */
 static td_status *take_place(td_member *w) {
   td_master *m = w->master;
@@ -472,6 +486,7 @@ static td_status *take_place(td_member *w) {
                       "the session has a task %s already; give this worker "
                       "another number (tide worker --task N)",
                       w->task);
+  TD_TRY(copy_devices(w));
   if (!td_vec_push(&m->members, w)) return td_oom();
   (void)take_coming(m, w); /* the share is the view's now */
   w->place = (int32_t)m->members.len;
@@ -543,7 +558,7 @@ static void rejoin(td_task *task) {
   td_remote *r = m->of;
   td_status *s =
       td_session_rejoin(m->session, &w->was->base, &w->base,
-                        w->peer->devices.at, (int)w->peer->devices.len);
+                        w->devices.at, (int)w->devices.len);
   td_session_release(m->session);
   td_remote_enter(r);
   w->joined = td_ok(s);

@@ -45,6 +45,7 @@ struct td_member {
   td_peer *peer;       /* a share */
   char *task;          /* base.task */
   int32_t place;       /* in the view: 0 is this process */
+  TD_VEC(td_device *) devices; /* the session's, of the peer's */
   td_member_state state;
   uint64_t opened; /* the view that it knows */
   int64_t said;    /* OPEN or CLOSE left last */

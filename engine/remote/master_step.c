@@ -41,6 +41,7 @@ td_status *td_member_begin(td_enrollment *e, int threads, td_portion **out) {
 
 void td_member_end(td_portion *p) {
   td_far_portion *n = (td_far_portion *)p;
+  td_status_release(n->status);
   td_vec_free(&n->held);
   td_free(n->pulls);
   td_free(n);

@@ -208,17 +208,13 @@ static td_status *put_off(td_peer *p, td_lane lane, td_raw *frames, int n) {
   return NULL;
 }
 
-/* Takes ownership of the frames when it succeeds. */
+/* *later: there is no connection, the frames are still the caller's. */
 static td_status *pass(td_peer *p, td_lane lane, td_raw *frames, int n,
                        bool *later) {
   size_t bytes = size_of(frames, n);
-  *later = false;
   td_status *s = p->of->channel->ops->send(p->link, lane, frames, n);
-  if (td_ok(s)) {
-    p->bytes_out += bytes;
-    return NULL;
-  }
   *later = td_status_code(s) == TD_UNAVAILABLE;
+  if (td_ok(s)) p->bytes_out += bytes;
   return s;
 }
 
@@ -247,21 +243,17 @@ static void drop_frames(td_raw *frames, int n) {
   for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
 }
 
-/* `again`: what cannot go now may wait. */
+/* `again`: what cannot go now may wait. Takes ownership of the frames. */
 static td_status *send_packed(td_peer *p, td_lane lane, td_raw *frames, int n,
                               bool again) {
   bool later = true;
   td_status *s = NULL;
   if (p->backlog.len == 0 || flush(p)) s = pass(p, lane, frames, n, &later);
-  if (td_ok(s) && !later) return NULL;
-  if (later && again) {
-    td_status_release(s);
-    s = put_off(p, lane, frames, n);
-    if (td_ok(s)) return NULL;
-  } else if (td_ok(s)) {
-    s = td_error(TD_UNAVAILABLE, "no connection to %s", name_of(p));
-  }
-  drop_frames(frames, n);
+  if (!later) return s;
+  td_status_release(s);
+  s = again ? put_off(p, lane, frames, n)
+            : td_error(TD_UNAVAILABLE, "no connection to %s", name_of(p));
+  if (!td_ok(s)) drop_frames(frames, n);
   return s;
 }
 

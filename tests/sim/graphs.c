@@ -15,19 +15,18 @@
 #include "tests/engine/run/random_draw.h"
 
 #include <dirent.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include "engine/run/async.h"
 #include "engine/run/callable.h"
 #include "engine/run/loop.h"
 #include "engine/run/session.h"
 #include "tests/sim/base/sim.h"
+#include "tests/sim/seeds.h"
 
 enum { SESSIONS = 3, STEPS = 3, LIMIT = 60 };
 
-static volatile sig_atomic_t current = -1; /* the seed being run */
 static int64_t events;
+static uint64_t all; /* hashes */
 static bool as_they_come;
 
 /* What one session gives: every step's fetches, then the variables. */
@@ -252,46 +251,18 @@ static int threads(void) {
   return n;
 }
 
-static void on_crash(int sig) {
-  char line[40];
-  (void)sig;
-  int n = snprintf(line, sizeof line, "crashed at seed %d\n", (int)current);
-  if (write(STDERR_FILENO, line, (size_t)n) < 0) _exit(1);
-}
-
-static int name_seed(void **state) {
-  (void)state;
-  if (current >= 0) print_message("failed at seed %d\n", (int)current);
-  return 0;
+static uint64_t good_seed(unsigned seed) {
+  uint64_t hash;
+  if (!run_seed(seed, &hash)) fail_msg("seed %u", seed);
+  all = (all ^ hash) * 0x100000001B3u;
+  return hash;
 }
 
 static void two_runs_of_a_seed_are_one(void **state) {
   (void)state;
-  int first = 0, count = rounds(1000, 20000);
-  const char *seeds = getenv("TIDE_SEEDS");
-  if (seeds && strchr(seeds, ':')) first = atoi(seeds);
-  if (seeds) count = atoi(strchr(seeds, ':') ? strchr(seeds, ':') + 1 : seeds);
   as_they_come = getenv("TIDE_SIM_ORDER") != NULL;
-  struct sigaction crash = {.sa_handler = on_crash, .sa_flags = SA_RESETHAND};
-  sigaction(SIGSEGV, &crash, NULL);
-  sigaction(SIGABRT, &crash, NULL);
-  uint64_t all = 0, last = 0;
-  int other = 0;
-  for (int i = first; i < first + count; i++) {
-    uint64_t once, again;
-    current = i;
-    if (!run_seed((unsigned)i, &once)) fail_msg("seed %d", i);
-    if (!run_seed((unsigned)i, &again)) fail_msg("seed %d, again", i);
-    if (once != again)
-      fail_msg("seed %d: %016llx, then %016llx", i, (unsigned long long)once,
-               (unsigned long long)again);
-    other += once != last;
-    all = (all ^ once) * 0x100000001B3u;
-    last = once;
-  }
-  current = -1;
+  int count = run_seeds("graphs", 1000, 20000, good_seed);
   assert_int_equal(threads(), 1);
-  assert_int_equal(other, count);
   print_message("%d seeds, each twice; %lld events; hash of all %016llx\n",
                 count, (long long)events, (unsigned long long)all);
 }

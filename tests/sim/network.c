@@ -116,7 +116,7 @@ static td_status *channel_send(td_link *link, td_lane lane, td_raw *frames,
   td_status *s = measure(frames, n, &bytes);
   if (td_ok(s)) s = may_send(e, lane, bytes);
   if (!td_ok(s)) {
-    wire_release(frames, n);
+    if (td_status_code(s) != TD_UNAVAILABLE) wire_release(frames, n);
     return s;
   }
   channel *from = (channel *)link->of, *to = e->side ? e->wire->dialler : k->to;
@@ -300,6 +300,7 @@ static int first(sim_node_t n) {
   return n == SIM_ANY ? 0 : n;
 }
 static int last(sim_node_t n) {
+  if (n >= MOST) sim_give_up("too many nodes for a network");
   return n == SIM_ANY ? MOST : n + 1;
 }
 
@@ -307,20 +308,24 @@ void sim_network_fault(sim_network *net, sim_node_t from, sim_node_t to,
                        sim_fault what, int per_mille) {
   for (int a = first(from); a < last(from); a++)
     for (int b = first(to); b < last(to); b++)
-      wire_rule(net, a, b)->fault[what] = (short)per_mille;
+      net->rule[a][b].fault[what] = (short)per_mille;
 }
 
 void sim_network_refuse(sim_network *net, sim_node_t dialler,
                         sim_node_t listens, td_trouble how) {
   for (int a = first(dialler); a < last(dialler); a++)
     for (int b = first(listens); b < last(listens); b++)
-      wire_rule(net, a, b)->refuse = (signed char)how;
+      net->rule[a][b].refuse = (signed char)how;
+}
+
+static void heal(sim_network *net, sim_node_t from, sim_node_t to) {
+  for (int a = first(from); a < last(from); a++)
+    for (int b = first(to); b < last(to); b++) net->rule[a][b] = healthy;
 }
 
 void sim_network_heal(sim_network *net, sim_node_t a, sim_node_t b) {
-  for (int i = first(a); i < last(a); i++)
-    for (int k = first(b); k < last(b); k++)
-      *wire_rule(net, i, k) = *wire_rule(net, k, i) = healthy;
+  heal(net, a, b);
+  if (a != b) heal(net, b, a);
 }
 
 void sim_network_inherit(sim_network *net, sim_node_t old, sim_node_t young) {
@@ -333,7 +338,7 @@ void sim_network_inherit(sim_network *net, sim_node_t old, sim_node_t young) {
 void sim_network_cut(sim_network *net, sim_node_t from, sim_node_t to) {
   for (int a = first(from); a < last(from); a++)
     for (int b = first(to); b < last(to); b++) {
-      if (a != b) wire_rule(net, a, b)->cut = true;
+      if (a != b) net->rule[a][b].cut = true;
     }
   for (wire *w = net->wires; w; w = w->next)
     for (int i = 0; i < 2 * TD_LANES; i++) {

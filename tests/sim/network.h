@@ -1,17 +1,17 @@
-/* network.h - channels between simulated processes, and what goes wrong on them.
+/* network.h - channels between simulated processes, and their faults.
  *
  * A td_channel (engine/remote/channel.h) belongs to a node. Its addresses are
  * "sim://name"; the data lane is "sim://name/data". Bytes are copied when they
  * are sent; the sender's frames are let go then or, drawn by the seed, when the
- * message has arrived or is lost, inside of the sender's node; bytes that changed
- * before end the process. A message takes 20 to 500 us, two in a thousand 0.1 to
- * 3 s. On a lane they come in order and at most once, unless a fault below is
- * switched on.
+ * message has arrived or is lost, inside of the sender's node; bytes that
+ * changed before end the process. A message takes 20 to 500 us, two in a
+ * thousand 0.1 to 3 s. On a lane they come in order and at most once, unless a
+ * fault below is switched on.
  *
- * A connection is made some time after `dial`, and made again after it was lost;
- * it is lost when the other process died or there was a cut. What is under way then
- * is lost, and what is sent until somebody notices vanishes. A new process
- * that listens where an old one did is connected to.
+ * A connection is made some time after `dial`, and made again after it was
+ * lost; it is lost when the other process died or there was a cut. What is
+ * under way then is lost, and what is sent until somebody notices vanishes. A
+ * new process that listens where an old one did is connected to.
  *
  * Nodes are paused with sim_pause; they are killed with sim_network_kill.
  *
@@ -31,13 +31,13 @@ sim_network *sim_network_new(void);
 /* No channel may be left. */
 void sim_network_free(sim_network *net);
 
-/* An end of the network in a node; address NULL: it dials only. One that a living
- * process has is an error. Caller owns the result (ops->free, inside of the node:
- * see sim_tidy). */
+/* An end of the network in a node; address NULL: it dials only. One that a
+ * living process has is an error. Caller owns the result (ops->free, inside of
+ * the node: see sim_tidy). */
 td_status *sim_channel_new(sim_network *net, sim_node_t node,
                            const char *address, td_channel **out) TD_MUST_USE;
-/* Calls ready(arg) inside of the node, as an event, when something has come, also
- * while `drain` has left something, and after `wake`. */
+/* Calls ready(arg) inside of the node, as an event, when something has come,
+ * also while `drain` has left something, and after `wake`. */
 void sim_channel_on_ready(td_channel *c, void (*ready)(void *arg), void *arg);
 
 /* ---- faults -------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "tests/check.h"
 
 #include "engine/base/clock.h"
+#include "engine/base/io_threads.h"
 #include "engine/base/park.h"
 #include "tests/sim/base/node.h"
 #include "tests/sim/base/sim.h"
@@ -125,6 +126,22 @@ static void clocks_are_shifted(void **state) {
   assert_int_equal(never.times, 0);
 }
 
+static void a_slow_disk_is_late(void **state) {
+  count a = {.task.run = run_task}, b = {.task.run = run_task};
+  (void)state;
+  sim_begin(7, false);
+  sim_node_t n = sim_node();
+  sim_enter(n);
+  assert_true(td_io_submit(&a.task));
+  sim_slow_disk(n, 10 * second);
+  assert_true(td_io_submit(&b.task));
+  sim_leave();
+  pass(10 * second);
+  assert_int_equal(a.times + b.times, 2);
+  assert_true(a.at < second);
+  assert_true(b.at > a.at);
+}
+
 static void dead_ones_are_tidied(void **state) {
   count task, timer = {.node = -1}, other = {.node = -1};
   (void)state;
@@ -184,6 +201,7 @@ int main(void) {
       cmocka_unit_test(paused_ones_rest),
       cmocka_unit_test(a_paused_call_waits),
       cmocka_unit_test(clocks_are_shifted),
+      cmocka_unit_test(a_slow_disk_is_late),
       cmocka_unit_test(dead_ones_are_tidied),
       cmocka_unit_test(a_call_of_the_dead_ends),
   };

@@ -7,8 +7,6 @@
  * went with a cancelled step, in order. Each seed runs twice: the order of
  * events and all that was seen make one hash, which must be the same.
  *
- * TIDE_SEEDS=n or first:n chooses seeds.
- *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/engine/run/rig.h"
 
@@ -16,6 +14,7 @@
 #include "engine/run/session.h"
 #include "tests/kernels/queues.h"
 #include "tests/sim/base/sim.h"
+#include "tests/sim/seeds.h"
 
 enum { SESSIONS = 2, ACTORS = 6, OPERATIONS = 5, MOST = 3, ELEMENTS = 128 };
 
@@ -51,7 +50,6 @@ typedef struct world {
   uint64_t hash;
 } world;
 
-static volatile int current = -1; /* the seed being run */
 static int64_t all_events, all_taken;
 
 static const char *const kinds[] = {"FIFOQueueV2", "PaddingFIFOQueueV2",
@@ -321,27 +319,10 @@ static uint64_t run_seed(unsigned seed) {
   return w.hash ^ sim_hash();
 }
 
-static int name_seed(void **state) {
-  (void)state;
-  if (current >= 0) print_message("failed at seed %d\n", current);
-  return 0;
-}
-
 static void two_runs_of_a_seed_are_one(void **state) {
   (void)state;
-  int first = 0, count = rounds(1000, 20000);
-  const char *seeds = getenv("TIDE_SEEDS");
-  if (seeds && strchr(seeds, ':')) first = atoi(seeds);
-  if (seeds) count = atoi(strchr(seeds, ':') ? strchr(seeds, ':') + 1 : seeds);
   (void)run_seed(0); /* what a process does once */
-  for (int i = first; i < first + count; i++) {
-    current = i;
-    uint64_t once = run_seed((unsigned)i), again = run_seed((unsigned)i);
-    if (once != again)
-      fail_msg("seed %d: %016llx, then %016llx", i, (unsigned long long)once,
-               (unsigned long long)again);
-  }
-  current = -1;
+  int count = run_seeds("queues", 1000, 20000, run_seed);
   print_message("%d seeds, each twice; %lld events, %lld elements\n", count,
                 (long long)all_events, (long long)all_taken);
 }

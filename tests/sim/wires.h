@@ -4,7 +4,8 @@
  * each lane. A *line* is one direction of a connection: messages under way,
  * sorted by when they arrive. Wires live as long as the network, so that a
  * timer never meets one that is gone; timers are the world's. What has arrived
- * waits in the channel's inbox for `drain`. Only network.c and wires.c see this.
+ * waits in the channel's inbox for `drain`. Only network.c and wires.c see
+ * this.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEST_SIM_WIRES_H

@@ -111,7 +111,6 @@ static void test_restart(void **state) {
   td_status *s = run(&c, n.read, NULL, NULL);
   assert_int_equal(td_status_code(s), TD_UNAVAILABLE);
   assert_non_null(strstr(td_status_message(s), "/job:worker"));
-  td_status_release(s);
   worker_start(&c, &c.worker[0], 0);
   /* Its variables are gone. */
   int64_t until = td_clock_now() + 20000000000;

@@ -1,4 +1,5 @@
-/* io_threads.c - engine/base/io_threads.h, simulated: tasks are events.
+/* io_threads.c - engine/base/io_threads.h, simulated: tasks are events, late
+ * ones where the disk is slow.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/io_threads.h"
@@ -6,7 +7,7 @@
 #include "tests/sim/base/sim.h"
 
 bool td_io_submit(td_task *task) {
-  sim_push(task);
+  sim_push_io(task);
   return true;
 }
 

@@ -22,8 +22,8 @@ sim_node_t sim_node(void);
 /* Where the caller is. */
 sim_node_t sim_here(void);
 
-/* What follows happens inside of a node, until the sim_leave that belongs to it.
- * One that is paused is waited for; a dead one must not be entered. */
+/* What follows happens inside of a node, until the sim_leave that belongs to
+ * it. One that is paused is waited for; a dead one must not be entered. */
 void sim_enter(sim_node_t n);
 void sim_leave(void);
 
@@ -33,10 +33,13 @@ void sim_pause(sim_node_t n);
 void sim_go_on(sim_node_t n);
 bool sim_paused(sim_node_t n);
 
-/* Moves its clock. It never goes back: with ns < 0 it stands still for a while. */
+/* Moves its clock. It never goes back: with ns < 0 it stands still a while. */
 void sim_shift(sim_node_t n, int64_t ns);
 /* Its clock; this does not let time go on. */
 int64_t sim_clock(sim_node_t n);
+
+/* Tasks of its I/O threads begin up to `most_ns` late, 0: as they come. */
+void sim_slow_disk(sim_node_t n, int64_t most_ns);
 
 /* Nothing of it ever runs again. If calls of it are under way, below the caller
  * on the stack, they first go on to their end, which nobody hears of. */
@@ -44,9 +47,9 @@ void sim_kill(sim_node_t n);
 bool sim_dead(sim_node_t n);
 
 /* The end of a node, dead or not, when the test ends: enters it, calls fn(arg),
- * which frees what is left there (NULL: nothing), then runs its tasks and timers
- * until there are none. Nothing else runs meanwhile, and no time passes for
- * others. The node is dead afterwards. */
+ * which frees what is left there (NULL: nothing), then runs its tasks and
+ * timers until there are none. Nothing else runs meanwhile, and no time passes
+ * for others. The node is dead afterwards. */
 void sim_tidy(sim_node_t n, void (*fn)(void *arg), void *arg);
 
 /* An event of another node, at a moment of its clock; an id for

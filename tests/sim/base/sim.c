@@ -23,6 +23,7 @@ enum {
 typedef struct node {
   sim_queue queue;
   int64_t offset, last; /* of its clock; what it said last */
+  int64_t disk;         /* ns, at most, until a task of I/O begins */
   int frames;           /* calls of it on the stack */
   bool paused, dead;
 } node;
@@ -134,6 +135,21 @@ bool sim_inside(void) {
 uint64_t sim_post(sim_node_t n, int64_t at_ns, void (*fire)(void *arg),
                   void *arg) {
   return add(n, (sim_event){.at_ns = at_ns, .fire = fire, .arg = arg});
+}
+
+static void run_io(void *arg) {
+  td_task *task = arg;
+  task->run(task);
+}
+
+void sim_push_io(td_task *task) {
+  int64_t most = nodes[sim_here()].disk;
+  if (most == 0) {
+    sim_push(task);
+    return;
+  }
+  int64_t late = (int64_t)sim_draw((uint64_t)most);
+  (void)sim_post(sim_here(), sim_clock(sim_here()) + late, run_io, task);
 }
 
 uint64_t sim_timer(int64_t at_ns, void (*fire)(void *arg), void *arg) {
@@ -283,6 +299,10 @@ void sim_go_on(sim_node_t n) {
 }
 bool sim_paused(sim_node_t n) {
   return nodes[n].paused;
+}
+
+void sim_slow_disk(sim_node_t n, int64_t most_ns) {
+  nodes[n].disk = most_ns;
 }
 
 void sim_kill(sim_node_t n) {

@@ -6,8 +6,8 @@
  * whoever would sleep, or is drawn to be preempted where he submits, runs the
  * next event instead, drawn by the seed. Time goes on by itself a little with
  * each look at it, and leaps when there is nothing else to do. Every event goes
- * into a hash: two runs of a seed are the same run when their hashes are. Several
- * processes: node.h.
+ * into a hash: two runs of a seed are the same run when their hashes are. There
+ * may be several processes: node.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEST_SIM_H
@@ -32,12 +32,13 @@ void sim_note(enum sim_kind kind, uint64_t what);
 /* The clock of the node that asks. */
 int64_t sim_now(void);
 void sim_push(td_task *task);
+void sim_push_io(td_task *task); /* later where the disk is slow */
 bool sim_waiting(void); /* does a task of this node? */
 bool sim_inside(void);  /* does one run? */
 uint64_t sim_timer(int64_t at_ns, void (*fire)(void *arg), void *arg);
 void sim_timer_cancel(uint64_t id);
-/* Runs one event, or leaps to the next timer or `until`, a moment of this node's
- * clock. Exits the process when nothing will ever happen any more. */
+/* Runs one event, or leaps to the next timer or `until`, a moment of this
+ * node's clock. Exits the process when nothing will ever happen any more. */
 void sim_step(int64_t until);
 /* Here another thread may run. */
 void sim_preempt(void);
