@@ -81,6 +81,7 @@ void td_peer_release(td_peer *p) {
   hang_up(p);
   drop_backlog(p);
   drop_devices(p);
+  td_peer_values_deinit(&p->values);
   td_kernel_table_release(p->table);
   td_status_release(p->error);
   td_free(p->task);
@@ -385,6 +386,7 @@ static td_status *introduce(td_peer *p, td_arena *a, uint64_t theirs,
   h->build = text(TD_VERSION);
   h->task = text(td_runtime_place(r->runtime));
   h->isa = text(td_isa_name(td_cpu_isa()));
+  h->boot = text(td_transfers_host(r));
   h->uid = (uint32_t)getuid();
   h->pid = (uint64_t)getpid();
   h->control = text(td_remote_address(r));
