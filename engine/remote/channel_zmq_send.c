@@ -6,7 +6,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <string.h>
 
+#include "engine/base/mem.h"
 #include "engine/remote/channel_zmq_impl.h"
 
 /* Of a lane of a link: bytes that are with ZeroMQ. */
@@ -55,7 +57,7 @@ static td_status *check_load(const td_zmq_link *l, td_lane lane, size_t bytes) {
 static td_zmq_socket *way_out(td_zmq_link *l, td_lane lane) {
   td_zmq *c = (td_zmq *)l->base.of;
   td_zmq_socket *s =
-      l->base.dialled ? &l->lane[lane].messages : &c->router[lane];
+      l->base.dialled ? &l->lane[lane].messages : &c->listens[lane].messages;
   return l->stopped || l->gone || !s->zmq ? NULL : s;
 }
 
@@ -67,58 +69,85 @@ static int flags_of(bool more) {
 static td_status *refused(td_zmq_link *l, td_lane lane, int err) {
   if (!l->base.dialled)
     return err == EAGAIN ? takes_nothing(l, lane) : no_connection(lane);
-  td_zmq_monitor_read(l, lane);
+  td_zmq_monitor_read((td_zmq *)l->base.of, l, lane);
   /* A new connection is heard of before it takes anything. */
   bool full = err == EAGAIN && l->lane[lane].passed;
   return full ? takes_nothing(l, lane) : no_connection(lane);
 }
 
-/* Is there a connection? The name of the peer's goes out first. */
-static td_status *open_way(td_zmq_link *l, td_zmq_socket *s, td_lane lane) {
-  int events = 0;
-  size_t size = sizeof events;
-  if (!l->base.dialled)
-    return zmq_send(s->zmq, l->id, TD_ZMQ_ID, flags_of(true)) < 0
-               ? refused(l, lane, zmq_errno())
-               : NULL;
-  if (zmq_getsockopt(s->zmq, ZMQ_EVENTS, &events, &size) == 0 &&
-      (events & ZMQ_POLLOUT))
-    return NULL;
-  return refused(l, lane, EAGAIN);
-}
-
 /* Once a message has begun its rest goes the same way, be it into nothing: a
- * socket whose message has no end would take the next one for it. */
-static td_status *put(td_zmq_socket *s, zmq_msg_t *parts, int made, int n) {
-  td_status *status = made < n ? td_oom() : NULL;
-  for (int i = 0; i < made; i++)
-    if (zmq_msg_send(&parts[i], s->zmq, flags_of(i + 1 < n)) < 0 &&
-        td_ok(status))
-      status = td_error(TD_ABORTED, "the connection was lost on the way");
-  if (made < n) (void)zmq_send(s->zmq, "", 0, flags_of(false));
-  return status;
+ * socket whose message has no end would take the next one for it. It is lost
+ * then, as others that were under way. */
+static td_status *put(td_zmq_link *l, td_zmq_socket *s, td_lane lane,
+                      zmq_msg_t *parts, int n) {
+  bool begun = false;
+  if (!l->base.dialled) {
+    if (zmq_send(s->zmq, l->id, TD_ZMQ_ID, flags_of(true)) < 0)
+      return refused(l, lane, zmq_errno());
+    begun = true;
+  }
+  for (int i = 0; i < n; i++) {
+    if (zmq_msg_send(&parts[i], s->zmq, flags_of(i + 1 < n)) >= 0)
+      begun = true;
+    else if (!begun)
+      return refused(l, lane, zmq_errno());
+  }
+  l->lane[lane].passed = true;
+  return NULL;
 }
 
-static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames, int n,
-                           int *taken) {
+/* A copy, which does not count as being with ZeroMQ. */
+static bool take_back(zmq_msg_t *m, td_raw *out) {
+  size_t len = zmq_msg_size(m);
+  char *at = td_malloc(len + 1);
+  if (at) {
+    memcpy(at, zmq_msg_data(m), len);
+    *out = (td_raw){at, len, td_free, at};
+  }
+  zmq_msg_close(m);
+  return at != NULL;
+}
+
+/* What found no connection is the caller's again. */
+static td_status *give_back(zmq_msg_t *parts, td_raw *frames, int n,
+                            td_status *why) {
+  for (int i = 0; i < n; i++) {
+    if (take_back(&parts[i], &frames[i])) continue;
+    for (int k = 0; k < n; k++)
+      if (k < i)
+        td_raw_release(&frames[k]);
+      else if (k > i)
+        zmq_msg_close(&parts[k]);
+    td_status_release(why);
+    return td_oom();
+  }
+  return why;
+}
+
+static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
+                           int n, int *taken) {
   size_t bytes;
   zmq_msg_t parts[TD_FRAMES_MOST];
   td_zmq_socket *s = way_out(l, lane);
   TD_TRY(check(frames, n, &bytes));
   if (!s) return no_connection(lane);
   TD_TRY(check_load(l, lane, bytes));
-  td_status *status = open_way(l, s, lane);
-  if (td_ok(status)) {
-    int made = 0;
-    while (made < n && td_zmq_frame_to_message(&frames[made], l->load, lane,
-                                               &parts[made]))
-      made++;
-    *taken = made < n ? made + 1 : n;
-    l->lane[lane].passed = true;
-    status = put(s, parts, made, n);
-    for (int i = 0; i < made; i++) zmq_msg_close(&parts[i]);
+  td_status *status = NULL;
+  int made = 0;
+  for (; made < n; made++) {
+    *taken = made + 1;
+    if (!td_zmq_frame_to_message(&frames[made], l->load, lane, &parts[made])) {
+      status = td_oom();
+      break;
+    }
   }
-  td_zmq_socket_look((td_zmq *)l->base.of, s);
+  if (td_ok(status)) {
+    status = put(l, s, lane, parts, n);
+    td_zmq_socket_look((td_zmq *)l->base.of, s);
+    if (td_status_code(status) == TD_UNAVAILABLE)
+      return give_back(parts, frames, n, status);
+  }
+  for (int i = 0; i < made; i++) zmq_msg_close(&parts[i]);
   return status;
 }
 

@@ -631,8 +631,8 @@ static td_status *why_not(const td_member *w, const td_attach_options *o) {
 static td_status *join(td_member *w, td_session *s) {
   td_remote *r = w->master->of;
   td_member_retain(w); /* the session's */
-  td_status *st =
-      td_session_join(s, &w->base, w->devices.at, (int)w->devices.len);
+  td_status *st = td_session_join(s, &w->base, w->devices.at,
+                                  (int)w->devices.len);
   td_remote_enter(r);
   w->joined = td_ok(st);
   if (w->joined && w->state == TD_MEMBER_ENDED) tell_session(w);

@@ -9,7 +9,7 @@
 #include "engine/remote/worker_impl.h"
 
 enum { TASKS_MOST = 4096, SESSIONS_MOST = 1024 };
-enum { PARKED_MOST = 64 << 20 }; /* bytes */
+enum { EARLY_MOST = 64 << 20 }; /* bytes */
 #define LEASE_MOST INT64_C(600000000000)
 
 /* ---- finding ------------------------------------------------------------- */
@@ -127,7 +127,7 @@ static td_status *begin(td_remote *r, td_peer *master, const td_session_id *id,
   h->of = r;
   h->refs = 1;
   h->id = *id;
-  h->parked_most = PARKED_MOST;
+  h->early_most = EARLY_MOST;
   uint64_t words[2] = {id->high, id->low};
   td_status *s = td_participant_local_new(r->runtime, words, false, &h->local);
   if (td_ok(s) && !td_vec_push(&r->hosted, h)) s = td_oom();

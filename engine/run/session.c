@@ -61,11 +61,12 @@ static td_status *begin_alone(td_session *s) {
   uint64_t id[2] = {td_entropy(), td_entropy()};
   td_participant *here;
   s->signatures = id[0];
-  td_member *member;
+  td_members_entry *member;
   TD_TRY(td_participant_local_new(s->runtime, id, s->options.roundtrip, &here));
-  td_status *st = td_member_new(here, NULL, 0, 0, &member);
+  td_status *st = td_members_entry_new(here, NULL, 0, 0, &member);
   td_participant_release(here);
-  if (td_ok(st) && !td_members_add(&s->members, member)) td_member_free(member);
+  if (td_ok(st) && !td_members_add(&s->members, member))
+    td_members_entry_free(member);
   return st;
 }
 
@@ -380,6 +381,30 @@ td_status *td_session_rename(td_session *s, const char *name, const char *to) {
   }
   if (to) td_session_drop_cache(s);
   return st;
+}
+
+/* Nodes stand in the order in which they came. Caller frees *serials. */
+static td_status *list_makers(td_graph *g, td_makers *m) {
+  td_graph_lock(g);
+  size_t n = (size_t)td_graph_size(g);
+  *m = (td_makers){.serials = td_calloc(n + 1, sizeof *m->serials),
+                   .last = td_graph_next_serial(g) - 1};
+  for (; m->serials && m->n < n; m->n++)
+    m->serials[m->n] = td_graph_node(g, (int32_t)m->n)->serial;
+  td_graph_unlock(g);
+  return m->serials ? NULL : td_oom();
+}
+
+td_status *td_session_sweep(td_session *s) {
+  td_makers alive;
+  TD_TRY(list_makers(s->graph, &alive));
+  uint64_t at = 0;
+  for (td_participant *p; (p = td_members_next(&s->members, &at, NULL));) {
+    if (p->ops->sweep) p->ops->sweep(p, &alive);
+    td_participant_release(p);
+  }
+  td_free(alive.serials);
+  return NULL;
 }
 
 td_session_stats td_session_read_stats(td_session *s) {

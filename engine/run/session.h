@@ -128,6 +128,9 @@ void td_session_explain_placement(td_session *s, td_str *out);
  * is dropped (NULL); plans are made anew. Nothing when there is none. */
 td_status *td_session_rename(td_session *s, const char *name,
                              const char *to) TD_MUST_USE;
+/* Drops what nodes made for themselves that were taken out of the graph since
+ * (graph/region.h). */
+td_status *td_session_sweep(td_session *s) TD_MUST_USE;
 /* Drops named containers of the runtime (NULL: the session's own). */
 void td_session_reset(td_session *s, const char *container);
 
