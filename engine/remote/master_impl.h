@@ -103,10 +103,11 @@ typedef struct td_held {
 } td_held;
 
 typedef enum td_portion_state {
+  TD_PORTION_READY,   /* not out yet; values for it may come */
   TD_PORTION_HELD,    /* a registration is under way */
   TD_PORTION_RUNNING, /* RUN was sent */
   TD_PORTION_FAILING, /* CANCEL was sent */
-  TD_PORTION_ENDED,   /* not out */
+  TD_PORTION_ENDED,   /* not out any more */
 } td_portion_state;
 
 /* The rows of README.md's table. */
