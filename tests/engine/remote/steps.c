@@ -1,8 +1,8 @@
 /* steps.c - every way to run a step, over workers: results are those of one
  * process, and a step ends in time whatever becomes of it.
  *
- * TIDE_FLEET chooses the workers (fleet.h); without it each test runs over one by
- * ipc, one by tcp and two. `far(..)` nodes are on the last of them.
+ * TIDE_FLEET chooses the workers (fleet.h); without it each test runs over one
+ * by ipc, one by tcp and two. `far(..)` nodes are on the last of them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/engine/remote/fleet.h"
@@ -118,8 +118,8 @@ static void make_counter(bench *b, counter *c) {
   OK(td_build_node(&build, &n));
   td_edge v = {n, 0}, zero = make_const(&b->r, TD_FLOAT64, 0, NULL),
           one = make_const(&b->r, TD_FLOAT64, 1, NULL);
-  c->init = on(b, NULL, "AssignVariableOp", (td_edge[]){v, zero}, 2, "dtype", t)
-                .node;
+  c->init =
+      on(b, NULL, "AssignVariableOp", (td_edge[]){v, zero}, 2, "dtype", t).node;
   c->add =
       on(b, NULL, "AssignAddVariableOp", (td_edge[]){v, one}, 2, "dtype", t)
           .node;
@@ -138,7 +138,8 @@ static td_status *run_op(bench *b, td_node *op) {
 static void check_way(bench *b, const td_tensor *value) {
   td_edge in = placeholder(b, value->dtype), got_of[2];
   td_edge there = FAR(b, "Identity", in);
-  td_edge between = on(b, b->other, "Identity", &there, 1, NULL, td_attr_int(0));
+  td_edge between =
+      on(b, b->other, "Identity", &there, 1, NULL, td_attr_int(0));
   td_edge here = on(b, "/job:localhost/cpu:0", "Identity", &between, 1, NULL,
                     td_attr_int(0));
   got_of[0] = FAR(b, "Identity", here);
@@ -186,9 +187,9 @@ EACH(shapes) {
   dims[7] = 0;
   td_shape empty = td_shape_of(16, dims);
   check_bytes(b, TD_INT64, &empty);
-  static const int64_t sizes[] = {4095,     4096,     4097,    65535,  65536,
-                                  65537,    262143,   262144,  262145, 1048575,
-                                  1048576,  1048577,  3000000, 1 << 25};
+  static const int64_t sizes[] = {4095,    4096,    4097,    65535,  65536,
+                                  65537,   262143,  262144,  262145, 1048575,
+                                  1048576, 1048577, 3000000, 1 << 25};
   for (size_t i = 0; i < TD_COUNT(sizes); i++) {
     td_shape s = td_shape_vector(sizes[i]);
     check_bytes(b, TD_UINT8, &s);
@@ -311,7 +312,8 @@ EACH(partial) {
 
 /* ---- loops over workers -------------------------------------------------- */
 
-/* while i < n: i = i + 1 here, s = s + i there, p = s * 0 + p + 1 on the other. */
+/* while i < n: i = i + 1 here, s = s + i there, p = s * 0 + p + 1 on the other.
+ */
 static td_edge far_loop(bench *b, const char *frame, int n, int parallel,
                         td_edge *last) {
   rig *r = &b->r;
@@ -332,8 +334,8 @@ static td_edge far_loop(bench *b, const char *frame, int n, int parallel,
                    td_attr_int(0));
   td_edge both = on(b, b->other, "AddV2", (td_edge[]){port(sw[2], 1), one}, 2,
                     NULL, td_attr_int(0));
-  next[2] = on(b, b->other, "AddV2", (td_edge[]){both, sum}, 2, NULL,
-               td_attr_int(0));
+  next[2] =
+      on(b, b->other, "AddV2", (td_edge[]){both, sum}, 2, NULL, td_attr_int(0));
   for (int k = 0; k < 3; k++)
     OK(td_node_set_back_edge(m[k].node, 1,
                              NODE(r, "NextIteration", NULL, next[k])));
@@ -416,9 +418,9 @@ static td_edge endless(bench *b) {
 /* 200 steps, each cancelled at some moment of its life; then all is well. */
 EACH(cancelled) {
   td_callable *call;
-  td_edge y = endless(b), sum = FAR(b, "AddV2", make_const(&b->r, TD_FLOAT64, 2,
-                                                           NULL),
-                                    make_const(&b->r, TD_FLOAT64, 3, NULL));
+  td_edge y = endless(b),
+          sum = FAR(b, "AddV2", make_const(&b->r, TD_FLOAT64, 2, NULL),
+                    make_const(&b->r, TD_FLOAT64, 3, NULL));
   td_signature sig = {.fetches = &y, .n_fetches = 1};
   unsigned seed = 1;
   OK(td_callable_new(b->s, &sig, &call));
@@ -445,8 +447,7 @@ EACH(cancelled) {
 /* An error by the timeout + 0.1 s (an overloaded machine is given more). */
 EACH(timeouts) {
   td_edge y = endless(b);
-  td_status_release(
-      run1(b, y, NULL, &(td_step_options){.timeout = 200000000}));
+  td_status_release(run1(b, y, NULL, &(td_step_options){.timeout = 200000000}));
   for (int i = 0; i < 10; i++) {
     int64_t limit = 20000000 + i * 10000000, began = td_clock_now();
     td_status *s = run1(b, y, NULL, &(td_step_options){.timeout = limit});
