@@ -38,6 +38,8 @@ typedef struct fake {
   td_remote *remote;
   int queued[8], n_queued; /* kinds of messages that an honest peer says next */
   int said;
+  bool ready;    /* one message may come */
+  int64_t pause; /* ns that are to pass before the next */
 } fake;
 
 static td_status *fake_dial(td_channel *c, const td_dial *to, td_link **out) {
@@ -133,10 +135,13 @@ static bool fake_drain(td_channel *c, int most) {
     say_honest(f);
     return true;
   }
-  if (f->talk.at >= f->talk.end || f->said >= MESSAGES) return false;
+  if (!f->ready || f->pause || f->talk.at >= f->talk.end ||
+      f->said >= MESSAGES)
+    return false;
   int how = talk_byte(&f->talk);
-  if (how >= 0xf0) { /* time passes */
-    sim_step(sim_now() + (how & 15) * 300 * ms);
+  f->ready = false;
+  if (how >= 0xf0) {
+    f->pause = (how & 15) * 300 * ms + ms;
     return false;
   }
   f->said++;
@@ -155,8 +160,14 @@ static bool fake_drain(td_channel *c, int most) {
 
 static void fake_wait(td_channel *c, int64_t until) {
   fake *f = (fake *)c;
-  if (f->n_queued || f->talk.at < f->talk.end) until = sim_now();
-  sim_step(until);
+  bool more = f->talk.at < f->talk.end && f->said < MESSAGES;
+  if (f->pause)
+    until = sim_now() + f->pause;
+  else if (f->n_queued || more)
+    until = sim_now();
+  f->pause = 0;
+  while (sim_waiting() || sim_now() < until) sim_step(until);
+  f->ready = true;
 }
 
 static void fake_wake(td_channel *c) {
@@ -227,8 +238,8 @@ static void be_worker(const uint8_t *data, size_t size) {
   f->talk.to = r->incarnation;
   f->talk.session[1] = 1;
   while (f->talk.at < f->talk.end && f->said < MESSAGES) {
+    fake_wait(&f->base, sim_now());
     td_remote_turn(r);
-    settle();
   }
   end_remote(r);
   td_runtime_release(rt);
@@ -307,6 +318,20 @@ static void be_client(const uint8_t *data, size_t size) {
 
 /* ---- bytes --------------------------------------------------------------- */
 
+static td_status *read_value(const Td__Remote__Value *v, const td_raw *f) {
+  td_tensor t;
+  TD_TRY(td_wire_value_read(v, &t));
+  td_status *s = v->dead || v->bytes != f->len
+                     ? NULL
+                     : td_wire_value_room(&t, v->bytes, NULL);
+  if (td_ok(s) && t.data && !v->narrow && f->len) {
+    memcpy(t.data, f->at, f->len);
+    if (t.dtype == TD_STRING) s = td_tensor_strings_check(&t);
+  }
+  td_tensor_release(&t);
+  return s;
+}
+
 static void be_reader(const uint8_t *data, size_t size) {
   td_raw frames[2];
   td_message m;
@@ -315,14 +340,9 @@ static void be_reader(const uint8_t *data, size_t size) {
   must(td_raw_copy(data + first, size - first, &frames[1]));
   td_status *s = td_wire_read(frames, 2, &m);
   if (td_ok(s)) {
-    td_tensor t = {0};
     if (m.head->body_case == TD__REMOTE__MESSAGE__BODY_TENSOR &&
-        m.head->tensor->value) {
-      const Td__Remote__Value *v = m.head->tensor->value;
-      if (v->bytes == m.frames[0].len)
-        s = td_wire_value_in(v, m.frames[0].at, &t);
-      td_tensor_release(&t);
-    }
+        m.head->tensor->value)
+      s = read_value(m.head->tensor->value, &m.frames[0]);
     td_message_deinit(&m);
   }
   td_status_release(s);
@@ -332,7 +352,7 @@ static void be_reader(const uint8_t *data, size_t size) {
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
   (void)argc, (void)argv;
-  if (register_ops(NULL) != 0) __builtin_trap();
+  setenv("TIDE_MEMORY_LIMIT", "268435456", 1);
   return 0;
 }
 

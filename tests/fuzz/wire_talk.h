@@ -180,6 +180,11 @@ static inline Td__Remote__Status *talk_status(talk *t, said *m) {
   return s;
 }
 
+static inline uint64_t size_of(int32_t dtype) {
+  return td_dtype_is_plain((td_dtype)dtype) ? td_dtype_size((td_dtype)dtype)
+                                            : 1;
+}
+
 /* Mostly a float, with its bytes or as an offer. */
 static inline Td__Remote__Value *talk_value(talk *t, said *m) {
   static const char zeros[512];
@@ -196,10 +201,12 @@ static inline Td__Remote__Value *talk_value(talk *t, said *m) {
     if (__builtin_mul_overflow(count, v->dim[i], &count)) count = 0;
   }
   v->dead = (how & 0x1c) == 0x1c;
+  v->narrow = (how & 0x1c) == 0x0c;
+  if ((how & 0x1c) == 0x14) v->segment = talk_word(t);
   bool text = v->dtype == TD_STRING;
   v->bytes = how & 0x20 ? (uint64_t)talk_number(t)
              : text     ? ((uint64_t)count + 1) * 8
-                        : (uint64_t)count * td_dtype_size((td_dtype)v->dtype);
+                        : (uint64_t)count * (v->narrow ? 2 : size_of(v->dtype));
   if (how & 0x40) v->offer = (uint64_t)talk_number(t);
   if (!v->offer && v->bytes <= sizeof zeros) {
     char bytes[sizeof zeros] = {0};
@@ -521,7 +528,7 @@ static inline void talk_change(talk *t, td_raw *f) {
 
 /* The next message; `what` 0: the input chooses. How many frames. */
 static inline int talk_say(talk *t, int what, td_raw *frames) {
-  enum { FIRST = TD__REMOTE__MESSAGE__BODY_HELLO, KINDS = 28 };
+  enum { FIRST = TD__REMOTE__MESSAGE__BODY_HELLO, KINDS = 29 };
   said m = {.n = 0};
   td_arena_init(&m.arena);
   td__remote__message__init(&m.head);
