@@ -361,6 +361,10 @@ $(B)/tests/fuzz/jupyter_wire: tests/fuzz/jupyter_wire.c $(LIB_OBJ) $(WIRE_OBJ) \
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(WIRE_OBJ) \
 	  $(LDFLAGS_ALL) $(LIBS) -lzmq -ljansson
+# The talk of peers runs on the simulator's thread.
+$(B)/tests/fuzz/wire: tests/fuzz/wire.c $(SIM_OBJ) $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(SIM_OBJ) $(LDFLAGS_ALL) $(LIBS) -lcmocka
 fuzz-build:
 	@mkdir -p $(B)/fuzz
 	$(MAKE) TD_CC=clang SANITIZE=$(FUZZ_SANITIZE) CFLAGS=-Wno-pass-failed \
