@@ -74,24 +74,27 @@ static td_status *make_wished(void *arg, td_resource **out) {
 }
 
 static td_status *find(const td_kernel *k, const td_handle_kind *kind,
-                       td_resources *home, const char *container,
+                       td_resources *home, const char *container, bool lasts,
                        td_tensor *out) {
   const td_node *n = k->node;
   const char *name = td_node_string(n, "shared_name");
+  bool own = !name[0] && !container[0] && !lasts;
   td_resource *r = NULL;
   wish w = {k, kind};
   if (td_device_gone(k->device))
     return td_error(TD_UNAVAILABLE, "%s was removed, and its %ss with it",
                     k->device->name, kind->type);
-  TD_TRY(td_resources_get(home, container, kind->type, name[0] ? name : n->name,
-                          make_wished, &w, &r));
+  TD_TRY(td_resources_get_own(home, container, kind->type,
+                              name[0] ? name : n->name, own ? n->serial : 0,
+                              make_wished, &w, &r));
   td_status *s = kind->check ? kind->check(n, r) : NULL;
   if (td_ok(s)) return td_tensor_object(TD_RESOURCE, &r->object, out);
   td_object_release(&r->object);
   return s;
 }
 
-td_status *td_handle_run(td_kernel_ctx *c, const td_handle_kind *kind) {
+static td_status *run(td_kernel_ctx *c, const td_handle_kind *kind,
+                      bool lasts) {
   const char *container = td_node_string(td_ctx_node(c), "container");
   td_resources *home = container[0] ? c->step->resources : c->step->own;
   handle *h = c->kernel->state;
@@ -101,7 +104,7 @@ td_status *td_handle_run(td_kernel_ctx *c, const td_handle_kind *kind) {
                     "a %s can only be used in a session", kind->type);
   if (TD_UNLIKELY(!recall(h, home, &t))) {
     uint64_t generation = td_resources_generation(home);
-    TD_TRY(find(c->kernel, kind, home, container, &t));
+    TD_TRY(find(c->kernel, kind, home, container, lasts, &t));
     td_tensor kept;
     td_tensor_retain(&t, &kept);
     remember(h, home, generation, kept);
@@ -109,6 +112,14 @@ td_status *td_handle_run(td_kernel_ctx *c, const td_handle_kind *kind) {
   td_out_set(c, 0, &t);
   td_tensor_release(&t);
   return NULL;
+}
+
+td_status *td_handle_run(td_kernel_ctx *c, const td_handle_kind *kind) {
+  return run(c, kind, false);
+}
+
+td_status *td_handle_run_lasting(td_kernel_ctx *c, const td_handle_kind *kind) {
+  return run(c, kind, true);
 }
 
 /* ---- using it ------------------------------------------------------------ */

@@ -2,7 +2,9 @@
  *
  * VarHandleOp, FIFOQueueV2, HashTableV2, ...: each finds what goes by its
  * shared_name, or its node's name, or makes it, and remembers the handle until
- * something was removed from the containers. Its row has TD_HANDLE_STATE; its
+ * something was removed from the containers. What goes by a node's name in the
+ * session's own container is that node's, and is dropped with it, for example
+ * when a notebook's cell runs again; a variable outlives its node. Its row has TD_HANDLE_STATE; its
  * `run` calls td_handle_run with what its kind of resource is.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -29,6 +31,9 @@ void td_handle_drop(void *state);
 /* Output 0 is the handle. */
 td_status *td_handle_run(td_kernel_ctx *c,
                          const td_handle_kind *kind) TD_MUST_USE;
+/* The same of what outlives the node that made it. */
+td_status *td_handle_run_lasting(td_kernel_ctx *c,
+                                 const td_handle_kind *kind) TD_MUST_USE;
 /* The resource whose handle is input i; it is of that type, which `what` names:
  * "a queue". Borrowed; valid while the input is. */
 td_status *td_handle_in(const td_kernel_ctx *c, int i, const char *type,

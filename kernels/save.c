@@ -10,10 +10,16 @@
  * other way round: the step waits until the checkpoint is there. So none comes
  * into being that a step was told did not.
  *
+ * A process that ends has its saves stop in the same way and waits for that, so
+ * that neither pieces of files nor claims stay.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/base/waiter.h"
 #include "engine/io/checkpoint_v1.h"
@@ -45,12 +51,44 @@ static void saving_drop(td_errand *e) {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static saving *running; /* `lock` */
 static td_waiter ended; /* woken when one ends, or is cancelled */
+static pid_t process;   /* `lock`: whose end waits for them; 0: none's yet */
+static int32_t ending;  /* atomic: it ends */
 
-static void enter(saving *s) {
+static const int64_t patience = 10 * (int64_t)1000000000; /* ns */
+
+static bool none_runs(void *arg) {
+  (void)arg;
   pthread_mutex_lock(&lock);
-  s->next = running;
-  running = s;
+  bool none = !running;
   pthread_mutex_unlock(&lock);
+  return none;
+}
+
+/* A forked child has its parent's list, and none of its threads. */
+static void at_end(void) {
+  if (getpid() != process) return;
+  __atomic_store_n(&ending, 1, __ATOMIC_RELEASE);
+  td_waiter_wake(&ended);
+  (void)!td_waiter_wait(&ended, td_clock_now() + patience, NULL, none_runs,
+                        NULL);
+}
+
+static bool is_ending(void) {
+  return __atomic_load_n(&ending, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* None begins once the others are waited for, nor when nobody will wait: atexit
+ * refuses when it is too late. */
+static td_status *enter(saving *s) {
+  pthread_mutex_lock(&lock);
+  if (!process && !is_ending() && !atexit(at_end)) process = getpid();
+  bool late = is_ending() || !process;
+  if (!late) {
+    s->next = running;
+    running = s;
+  }
+  pthread_mutex_unlock(&lock);
+  return late ? td_error(TD_CANCELLED, "the process ends") : NULL;
 }
 
 static void leave(saving *s) {
@@ -62,20 +100,23 @@ static void leave(saving *s) {
   td_waiter_wake(&ended);
 }
 
+static bool is_wanted(saving *s) {
+  return !is_ending() && td_errand_wanted(&s->base);
+}
+
 /* Does one that was cancelled still clear up where `me` wants to write? */
 static bool some_stop(const saving *me) {
   bool some = false;
   pthread_mutex_lock(&lock);
   for (saving *s = running; s && !some; s = s->next)
-    some = s != me && strcmp(s->prefix, me->prefix) == 0 &&
-           !td_errand_wanted(&s->base);
+    some = s != me && strcmp(s->prefix, me->prefix) == 0 && !is_wanted(s);
   pthread_mutex_unlock(&lock);
   return some;
 }
 
 static bool may_try(void *arg) {
   saving *s = arg;
-  return !td_errand_wanted(&s->base) || !some_stop(s);
+  return !is_wanted(s) || !some_stop(s);
 }
 
 static bool wait_for_others(saving *s) {
@@ -87,8 +128,8 @@ static td_status *open_alone(saving *s, td_checkpoint_writer **w) {
   for (;;) {
     bool stops = some_stop(s);
     td_status *bad = td_checkpoint_writer_open(s->prefix, w);
-    if (td_status_code(bad) != TD_UNAVAILABLE || !stops ||
-        !td_errand_wanted(&s->base) || !wait_for_others(s))
+    if (td_status_code(bad) != TD_UNAVAILABLE || !stops || !is_wanted(s) ||
+        !wait_for_others(s))
       return bad;
     td_status_release(bad);
   }
@@ -97,7 +138,7 @@ static td_status *open_alone(saving *s, td_checkpoint_writer **w) {
 /* ---- writing ------------------------------------------------------------- */
 
 static bool go_on(void *arg, bool last) {
-  return last ? td_errand_hold(arg) : td_errand_wanted(arg);
+  return is_wanted(arg) && (!last || td_errand_hold(arg));
 }
 
 static td_status *put_one(td_checkpoint_writer *w, const td_saved_name *n,
@@ -110,7 +151,7 @@ static td_status *put_one(td_checkpoint_writer *w, const td_saved_name *n,
 static td_status *write_all(saving *s) {
   td_checkpoint_writer *w;
   TD_TRY(open_alone(s, &w));
-  td_checkpoint_writer_ask(w, go_on, &s->base);
+  td_checkpoint_writer_ask(w, go_on, s);
   td_status *bad = NULL;
   for (int64_t i = 0; td_ok(bad) && i < s->names.len; i++) {
     const td_saved_name *n = &s->names.of[i];
@@ -124,7 +165,7 @@ static td_status *write_all(saving *s) {
 
 static td_status *save(td_errand *e) {
   saving *s = (saving *)e;
-  enter(s);
+  TD_TRY(enter(s));
   td_status *bad = write_all(s);
   leave(s);
   return td_saved_twice(bad);
@@ -138,6 +179,7 @@ static td_status *save_v1(td_errand *e) {
   td_saved_names_sort(&s->names);
   td_checkpoint_v1_item *items = td_calloc(n, sizeof *items);
   if (!items) return td_oom();
+  td_status *bad = enter(s);
   for (size_t i = 0; i < n; i++) {
     const td_saved_name *x = &s->names.of[i];
     items[i] = (td_checkpoint_v1_item){.name = x->name,
@@ -145,7 +187,10 @@ static td_status *save_v1(td_errand *e) {
                                        .slice = x->part ? &x->slice : NULL,
                                        .tensor = &s->tensors[x->at]};
   }
-  td_status *bad = td_checkpoint_v1_write(s->prefix, items, n, go_on, e);
+  if (td_ok(bad)) {
+    bad = td_checkpoint_v1_write(s->prefix, items, n, go_on, s);
+    leave(s);
+  }
   td_free(items);
   return td_saved_twice(bad);
 }

@@ -39,7 +39,7 @@ static td_status *check_found(const td_node *n, const td_resource *r) {
 static td_status *handle_run(td_kernel_ctx *c) {
   static const td_handle_kind kind = {TD_VARIABLE, make_variable, check_found};
   const td_node *n = td_ctx_node(c);
-  TD_TRY(td_handle_run(c, &kind));
+  TD_TRY(td_handle_run_lasting(c, &kind));
   if (n->n_note > 0 && td_node_bool(n, "_rows")) /* see plan/prune.c */
     td_variable_by_rows((td_variable *)td_tensor_get_object(&c->out[0]));
   return NULL;

@@ -7,6 +7,7 @@
 #include "engine/io/checkpoint.h"
 #include "engine/io/checkpoint_writer.h"
 #include "lua/bind.h"
+#include "lua/bind_busy.h"
 #include "lua/bind_field.h"
 #include "lua/bind_shape.h"
 #include "lua/bind_tensor.h"
@@ -34,9 +35,7 @@ static lua_checkpoint *to_open_checkpoint(lua_State *L) {
 
 static int checkpoint_close(lua_State *L) {
   lua_checkpoint *u = to_checkpoint(L);
-  if (u->busy)
-    td_lua_error(L, TD_FAILED_PRECONDITION,
-                 "the checkpoint is in use by another line of evaluation");
+  td_lua_busy_check(L, u->busy, "checkpoint");
   td_checkpoint_close(u->c);
   u->c = NULL;
   return 0;
@@ -54,13 +53,10 @@ static int new_checkpoint(lua_State *L) {
   if (!td_lua_try_object(L, TD_LUA_CHECKPOINT, sizeof(lua_checkpoint), 0))
     return lua_error(L);
   lua_checkpoint *u = lua_touserdata(L, -1);
-  td_lua_state *st = td_lua_get(L);
-  u->busy++;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_checkpoint_open(prefix, &u->c);
   if (td_ok(s)) td_checkpoint_ask(u->c, goes_on, NULL);
-  td_lua_lock(st);
-  u->busy--;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check(L, s);
   return 1;
 }
@@ -149,12 +145,9 @@ static int checkpoint_read(lua_State *L) {
   luaL_argcheck(L, !in_part || td_shape_equal(&whole, &e.shape), 3,
                 "a slice of a tensor of another shape");
   td_tensor *t = td_lua_tensors(L, 1);
-  td_lua_state *st = td_lua_get(L);
-  u->busy++;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_checkpoint_read(u->c, &e, in_part ? &slice : NULL, NULL, t);
-  td_lua_lock(st);
-  u->busy--;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check_step(L, s);
   td_lua_push_tensor(L, t);
   return 1;
@@ -168,12 +161,9 @@ static int checkpoint_map(lua_State *L) {
   if (!td_checkpoint_find(u->c, name, &e))
     td_lua_check(L, td_checkpoint_missing(u->c, name));
   td_tensor *t = td_lua_tensors(L, 1);
-  td_lua_state *st = td_lua_get(L);
-  u->busy++;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_checkpoint_map(u->c, &e, t);
-  td_lua_lock(st);
-  u->busy--;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check_step(L, s);
   td_lua_push_tensor(L, t);
   return 1;
@@ -182,12 +172,9 @@ static int checkpoint_map(lua_State *L) {
 /* c:verify(): reads every byte; raises for the first tensor that is damaged. */
 static int checkpoint_verify(lua_State *L) {
   lua_checkpoint *u = to_open_checkpoint(L);
-  td_lua_state *st = td_lua_get(L);
-  u->busy++;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_checkpoint_verify(u->c);
-  td_lua_lock(st);
-  u->busy--;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check_step(L, s);
   return 0;
 }
@@ -196,14 +183,12 @@ static int checkpoint_verify(lua_State *L) {
 
 typedef struct lua_checkpoint_writer {
   td_checkpoint_writer *w; /* NULL once closed */
-  bool busy;
+  int busy;
 } lua_checkpoint_writer;
 
 static lua_checkpoint_writer *to_writer(lua_State *L) {
   lua_checkpoint_writer *u = luaL_checkudata(L, 1, TD_LUA_CHECKPOINT_WRITER);
-  if (u->busy)
-    td_lua_error(L, TD_FAILED_PRECONDITION,
-                 "the checkpoint is in use by another line of evaluation");
+  td_lua_busy_check(L, u->busy, "checkpoint");
   return u;
 }
 
@@ -234,14 +219,11 @@ static int writer_add(lua_State *L) {
   td_shape whole;
   td_slice slice;
   bool in_part = to_slice(L, 4, &whole, &slice);
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s =
       in_part ? td_checkpoint_writer_add_slice(u->w, name, &whole, &slice, t)
               : td_checkpoint_writer_add(u->w, name, t);
-  td_lua_lock(st);
-  u->busy = false;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check_step(L, s);
   return 0;
 }
@@ -249,12 +231,9 @@ static int writer_add(lua_State *L) {
 /* w:commit(): now it is there, and outlives a crash. */
 static int writer_commit(lua_State *L) {
   lua_checkpoint_writer *u = to_open_writer(L);
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_checkpoint_writer_commit(u->w);
-  td_lua_lock(st);
-  u->busy = false;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check_step(L, s);
   return 0;
 }
@@ -268,14 +247,11 @@ static int writer_close(lua_State *L) {
 }
 
 TD_LUA_OPEN(checkpoint) {
-  static const luaL_Reg checkpoint[] = {{"list", checkpoint_list},
-                                        {"shards", checkpoint_shards},
-                                        {"has", checkpoint_has},
-                                        {"read", checkpoint_read},
-                                        {"map", checkpoint_map},
-                                        {"verify", checkpoint_verify},
-                                        {"close", checkpoint_close},
-                                        {NULL, NULL}};
+  static const luaL_Reg checkpoint[] = {
+      {"list", checkpoint_list},   {"shards", checkpoint_shards},
+      {"has", checkpoint_has},     {"read", checkpoint_read},
+      {"map", checkpoint_map},     {"verify", checkpoint_verify},
+      {"close", checkpoint_close}, {NULL, NULL}};
   static const luaL_Reg writer[] = {{"add", writer_add},
                                     {"commit", writer_commit},
                                     {"close", writer_close},

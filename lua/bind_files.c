@@ -14,12 +14,11 @@
 #include <unistd.h>
 
 #include "engine/base/file.h"
-#include "engine/base/file_stop.h"
-#include "engine/base/io_threads.h"
 #include "engine/base/mem.h"
 #include "engine/io/npy.h"
 #include "engine/io/npz.h"
 #include "lua/bind.h"
+#include "lua/bind_read.h"
 #include "lua/bind_tensor.h"
 
 static const size_t array_limit = (size_t)1 << 40;
@@ -32,99 +31,12 @@ static int refuse(lua_State *L, td_code code, const char *verb,
 
 /* ---- files ---- */
 
-/* A pipe is read on an I/O thread, while this one hears interrupts. Whoever
- * leaves last frees it. */
-typedef struct reading {
-  td_task task; /* first */
-  int32_t refs; /* atomic */
-  int32_t over; /* atomic */
-  td_waiter waiter;
-  td_file_stop stop;
-  char *path, *bytes;
-  size_t limit, len;
-  td_status *status;
-} reading;
-
-static void reading_release(reading *r) {
-  if (__atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
-  td_file_stop_deinit(&r->stop);
-  td_status_release(r->status);
-  td_free(r->bytes);
-  td_free(r->path);
-  td_free(r);
-}
-
-static void read_task(td_task *task) {
-  reading *r = (reading *)task;
-  td_file_stop *outer = td_file_stop_enter(&r->stop);
-  r->status = td_file_read(r->path, r->limit, &r->bytes, &r->len);
-  td_file_stop_leave(outer);
-  __atomic_store_n(&r->over, 1, __ATOMIC_RELEASE);
-  td_waiter_wake(&r->waiter);
-  reading_release(r);
-}
-
-static bool is_over(void *arg) {
-  return __atomic_load_n(&((reading *)arg)->over, __ATOMIC_ACQUIRE) != 0;
-}
-
-static td_status *start_reading(const char *path, size_t limit, reading **out) {
-  reading *r = td_calloc(1, sizeof *r);
-  if (!r) return td_oom();
-  *r = (reading){{.run = read_task}, .refs = 2, .limit = limit};
-  r->path = td_strdup(path);
-  td_status *s = r->path ? NULL : td_oom();
-  if (td_ok(s) && !td_io_submit(&r->task))
-    s = td_error(TD_RESOURCE_EXHAUSTED, "no thread is free to read '%s'", path);
-  if (td_ok(s)) {
-    *out = r;
-  } else {
-    r->refs = 1;
-    reading_release(r);
-  }
-  return s;
-}
-
-/* Caller owns *bytes. */
-static td_status *read_apart(lua_State *L, const char *path, size_t limit,
-                             char **bytes, size_t *len) {
-  td_lua_state *st = td_lua_get(L);
-  reading *r = NULL;
-  TD_TRY(start_reading(path, limit, &r));
-  td_lua_unlock(st);
-  td_waited why =
-      td_waiter_wait(&r->waiter, INT64_MAX, td_lua_interrupt(), is_over, r);
-  td_lua_lock(st);
-  td_status *s = NULL;
-  if (why == TD_WAITED_READY) {
-    s = td_status_retain(r->status);
-    *bytes = r->bytes;
-    *len = r->len;
-    r->bytes = NULL;
-  } else {
-    td_file_stop_fire(&r->stop);
-    s = td_error(TD_CANCELLED, "interrupted while reading '%s'", path);
-  }
-  reading_release(r);
-  return s;
-}
-
-/* Not a file of a disk, nor of another file system. */
-static bool may_wait(const char *path) {
-  struct stat st;
-  return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
-}
-
 /* core.read_file(path [, limit]) -> bytes */
 static int read_file(lua_State *L) {
-  char *bytes;
-  const char *path = td_lua_text(L, 1);
-  size_t len, limit = (size_t)luaL_optinteger(L, 2, (lua_Integer)1 << 34);
-  if (may_wait(path))
-    td_lua_check_step(L, read_apart(L, path, limit, &bytes, &len));
-  else
-    td_lua_check(L, td_file_read(path, limit, &bytes, &len));
-  td_lua_push_bytes(L, bytes, len);
+  td_lua_read r = {.limit =
+                       (size_t)luaL_optinteger(L, 2, (lua_Integer)1 << 34)};
+  td_lua_read_file(L, td_lua_text(L, 1), td_lua_read_bytes, &r);
+  td_lua_push_bytes(L, r.bytes, r.len);
   return 1;
 }
 
@@ -243,11 +155,13 @@ static int gunzip(lua_State *L) {
 
 /* core.load_npy(path [, mmap]) -> value */
 static int load_npy(lua_State *L) {
-  td_tensor t;
+  td_lua_read r = {.limit = array_limit};
   const char *path = td_lua_text(L, 1);
-  td_lua_check(L, lua_toboolean(L, 2) ? td_npy_map(path, &t)
-                                      : td_npy_read(path, array_limit, &t));
-  td_lua_push_tensor(L, &t);
+  if (lua_toboolean(L, 2))
+    td_lua_check(L, td_npy_map(path, &r.array));
+  else
+    td_lua_read_file(L, path, td_lua_read_array, &r);
+  td_lua_push_tensor(L, &r.array);
   return 1;
 }
 
@@ -258,9 +172,10 @@ static int save_npy(lua_State *L) {
 
 /* core.load_npz(path) -> {name = value} */
 static int load_npz(lua_State *L) {
-  td_npz *z;
+  td_lua_read r = {.limit = array_limit};
   td_status *s = NULL;
-  td_lua_check(L, td_npz_open(td_lua_text(L, 1), array_limit, &z));
+  td_lua_read_file(L, td_lua_text(L, 1), td_lua_read_archive, &r);
+  td_npz *z = r.archive;
   lua_newtable(L);
   size_t n = td_npz_count(z);
   for (size_t i = 0; td_ok(s) && i < n; i++) {

@@ -7,7 +7,9 @@
 #include "engine/io/npz.h"
 #include "engine/io/npz_writer.h"
 #include "lua/bind.h"
+#include "lua/bind_busy.h"
 #include "lua/bind_field.h"
+#include "lua/bind_read.h"
 #include "lua/bind_shape.h"
 #include "lua/bind_tensor.h"
 
@@ -16,10 +18,8 @@
 
 static const size_t array_limit = (size_t)1 << 40;
 
-static void check_usable(lua_State *L, bool busy, bool open) {
-  if (busy)
-    td_lua_error(L, TD_FAILED_PRECONDITION,
-                 "the archive is in use by another line of evaluation");
+static void check_usable(lua_State *L, int busy, bool open) {
+  td_lua_busy_check(L, busy, "archive");
   if (!open) td_lua_error(L, TD_FAILED_PRECONDITION, "this archive is closed");
 }
 
@@ -27,7 +27,7 @@ static void check_usable(lua_State *L, bool busy, bool open) {
 
 typedef struct lua_npz {
   td_npz *z; /* NULL once closed */
-  bool busy;
+  int busy;
 } lua_npz;
 
 static lua_npz *to_npz(lua_State *L) {
@@ -50,13 +50,9 @@ static int new_npz(lua_State *L) {
   if (!td_lua_try_object(L, TD_LUA_NPZ, sizeof(lua_npz), 0))
     return lua_error(L);
   lua_npz *u = lua_touserdata(L, -1);
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st); /* of a pipe, opening waits for who writes */
-  td_status *s = td_npz_open(path, array_limit, &u->z);
-  td_lua_lock(st);
-  u->busy = false;
-  td_lua_check(L, s);
+  td_lua_read r = {.limit = array_limit};
+  td_lua_read_file(L, path, td_lua_read_archive, &r);
+  u->z = r.archive;
   return 1;
 }
 
@@ -88,12 +84,9 @@ static int npz_read(lua_State *L) {
   lua_npz *u = to_npz(L);
   const char *name = td_lua_text(L, 2);
   td_tensor *t = td_lua_tensors(L, 1);
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_npz_read(u->z, name, t);
-  td_lua_lock(st);
-  u->busy = false;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check(L, s);
   td_lua_push_tensor(L, t);
   return 1;
@@ -103,7 +96,7 @@ static int npz_read(lua_State *L) {
 
 typedef struct lua_npz_writer {
   td_npz_writer *w; /* NULL once closed */
-  bool busy;
+  int busy;
 } lua_npz_writer;
 
 static lua_npz_writer *to_writer(lua_State *L) {
@@ -128,12 +121,9 @@ static int writer_add(lua_State *L) {
   lua_npz_writer *u = to_writer(L);
   const char *name = td_lua_text(L, 2);
   const td_tensor *t = td_lua_check_value(L, 3); /* stays on the stack */
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_npz_writer_add(u->w, name, t);
-  td_lua_lock(st);
-  u->busy = false;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check(L, s);
   return 0;
 }
@@ -141,12 +131,9 @@ static int writer_add(lua_State *L) {
 /* w:commit(): now it is there, and outlives a crash. */
 static int writer_commit(lua_State *L) {
   lua_npz_writer *u = to_writer(L);
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_npz_writer_commit(u->w);
-  td_lua_lock(st);
-  u->busy = false;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check(L, s);
   return 0;
 }

@@ -7,6 +7,7 @@
 #include "engine/io/record.h"
 #include "engine/io/source.h"
 #include "lua/bind.h"
+#include "lua/bind_busy.h"
 #include "lua/bind_error.h"
 #include "lua/bind_field.h"
 #include "lua/bind_object.h"
@@ -15,17 +16,11 @@
 #define TD_LUA_RECORDS "tide.records"
 #define TD_LUA_RECORD_WRITER "tide.record_writer"
 
-static void check_idle(lua_State *L, bool busy) {
-  if (busy)
-    td_lua_error(L, TD_FAILED_PRECONDITION,
-                 "the file is in use by another line of evaluation");
-}
-
 /* ---- reading ------------------------------------------------------------- */
 
 typedef struct lua_records {
   td_record_source *s; /* NULL once closed */
-  bool busy;
+  int busy;
 } lua_records;
 
 static lua_records *to_records(lua_State *L) {
@@ -34,7 +29,7 @@ static lua_records *to_records(lua_State *L) {
 
 static int records_close(lua_State *L) {
   lua_records *u = to_records(L);
-  check_idle(L, u->busy);
+  td_lua_busy_check(L, u->busy, "file");
   td_source_close(u->s);
   u->s = NULL;
   return 0;
@@ -49,12 +44,10 @@ static int new_records(lua_State *L) {
   if (!td_lua_try_object(L, TD_LUA_RECORDS, sizeof(lua_records), 0))
     return lua_error(L);
   lua_records *u = lua_touserdata(L, -1);
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st); /* of a pipe, opening waits for who writes */
+  /* of a pipe, opening waits for who writes */
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_source_open(path, &o, &u->s);
-  td_lua_lock(st);
-  u->busy = false;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check(L, s);
   return 1;
 }
@@ -62,12 +55,9 @@ static int new_records(lua_State *L) {
 static td_status *next_record(lua_State *L, lua_records *u, td_source_record *r,
                               bool *more) {
   if (td_source_ready(u->s)) return td_source_next(u->s, r, more);
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_source_next(u->s, r, more);
-  td_lua_lock(st);
-  u->busy = false;
+  td_lua_busy_end(st, &u->busy);
   return s;
 }
 
@@ -76,7 +66,7 @@ static int records_next(lua_State *L) {
   lua_records *u = to_records(L);
   td_source_record r;
   bool more = false;
-  check_idle(L, u->busy);
+  td_lua_busy_check(L, u->busy, "file");
   if (!u->s) return 0;
   td_lua_check(L, next_record(L, u, &r, &more));
   if (!more) return 0;
@@ -98,7 +88,7 @@ static int records_skipped(lua_State *L) {
 
 typedef struct lua_writer {
   td_record_writer *w; /* NULL once closed */
-  bool busy;
+  int busy;
 } lua_writer;
 
 static lua_writer *to_writer(lua_State *L) {
@@ -107,7 +97,7 @@ static lua_writer *to_writer(lua_State *L) {
 
 static lua_writer *to_open_writer(lua_State *L) {
   lua_writer *u = to_writer(L);
-  check_idle(L, u->busy);
+  td_lua_busy_check(L, u->busy, "file");
   if (!u->w)
     td_lua_error(L, TD_FAILED_PRECONDITION, "this record writer is closed");
   return u;
@@ -127,12 +117,9 @@ static int writer_write(lua_State *L) {
   lua_writer *u = to_open_writer(L);
   size_t len;
   const char *at = luaL_checklstring(L, 2, &len); /* stays on the stack */
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_record_write(u->w, at, len);
-  td_lua_lock(st);
-  u->busy = false;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check(L, s);
   return 0;
 }
@@ -144,7 +131,7 @@ static int writer_flush(lua_State *L) {
 
 static int writer_close(lua_State *L) {
   lua_writer *u = to_writer(L);
-  check_idle(L, u->busy);
+  td_lua_busy_check(L, u->busy, "file");
   td_record_writer *w = u->w;
   u->w = NULL;
   td_lua_check(L, td_record_writer_close(w));

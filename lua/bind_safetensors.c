@@ -8,6 +8,7 @@
 #include "engine/io/safetensors.h"
 #include "engine/io/safetensors_writer.h"
 #include "lua/bind.h"
+#include "lua/bind_busy.h"
 #include "lua/bind_field.h"
 #include "lua/bind_shape.h"
 #include "lua/bind_tensor.h"
@@ -15,10 +16,8 @@
 #define TD_LUA_SAFETENSORS "tide.safetensors"
 #define TD_LUA_SAFETENSORS_WRITER "tide.safetensors_writer"
 
-static void check_usable(lua_State *L, bool busy, bool open) {
-  if (busy)
-    td_lua_error(L, TD_FAILED_PRECONDITION,
-                 "the file is in use by another line of evaluation");
+static void check_usable(lua_State *L, int busy, bool open) {
+  td_lua_busy_check(L, busy, "file");
   if (!open) td_lua_error(L, TD_FAILED_PRECONDITION, "this file is closed");
 }
 
@@ -26,7 +25,7 @@ static void check_usable(lua_State *L, bool busy, bool open) {
 
 typedef struct lua_safetensors {
   td_safetensors *f; /* NULL once closed */
-  bool busy;
+  int busy;
 } lua_safetensors;
 
 static lua_safetensors *to_file(lua_State *L) {
@@ -49,12 +48,9 @@ static int new_file(lua_State *L) {
   if (!td_lua_try_object(L, TD_LUA_SAFETENSORS, sizeof(lua_safetensors), 0))
     return lua_error(L);
   lua_safetensors *u = lua_touserdata(L, -1);
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_safetensors_open(path, &u->f);
-  td_lua_lock(st);
-  u->busy = false;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check(L, s);
   return 1;
 }
@@ -97,16 +93,13 @@ static int file_read(lua_State *L) {
   const char *name = td_lua_text(L, 2);
   bool mapped = lua_toboolean(L, 3);
   td_tensor *t = td_lua_tensors(L, 1);
-  td_lua_state *st = td_lua_get(L);
   size_t i;
-  u->busy = true;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_safetensors_find(u->f, name, &i);
   if (td_ok(s))
     s = mapped ? td_safetensors_map(u->f, i, t)
                : td_safetensors_read(u->f, i, t);
-  td_lua_lock(st);
-  u->busy = false;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check(L, s);
   td_lua_push_tensor(L, t);
   return 1;
@@ -117,7 +110,7 @@ static int file_read(lua_State *L) {
 typedef struct lua_safetensors_writer {
   td_safetensors_writer *w; /* NULL once closed */
   size_t n;                 /* tensors */
-  bool busy;
+  int busy;
 } lua_safetensors_writer;
 
 static lua_safetensors_writer *to_writer(lua_State *L) {
@@ -190,12 +183,9 @@ static int writer_next(lua_State *L) {
 static int writer_add(lua_State *L) {
   lua_safetensors_writer *u = to_writer(L);
   const td_tensor *t = td_lua_check_value(L, 2); /* stays on the stack */
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_safetensors_writer_add(u->w, t);
-  td_lua_lock(st);
-  u->busy = false;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check(L, s);
   return 0;
 }
@@ -203,12 +193,9 @@ static int writer_add(lua_State *L) {
 /* w:commit(): now it is there, and outlives a crash. */
 static int writer_commit(lua_State *L) {
   lua_safetensors_writer *u = to_writer(L);
-  td_lua_state *st = td_lua_get(L);
-  u->busy = true;
-  td_lua_unlock(st);
+  td_lua_state *st = td_lua_busy_begin(L, &u->busy);
   td_status *s = td_safetensors_writer_commit(u->w);
-  td_lua_lock(st);
-  u->busy = false;
+  td_lua_busy_end(st, &u->busy);
   td_lua_check(L, s);
   return 0;
 }

@@ -155,6 +155,13 @@ static int session_rename(lua_State *L) {
   return 0;
 }
 
+/* s:core_sweep(): drops what nodes made for themselves that are gone. */
+static int session_sweep(lua_State *L) {
+  lua_session *u = luaL_checkudata(L, 1, TD_LUA_SESSION);
+  if (u->s) td_lua_check(L, td_session_sweep(u->s));
+  return 0;
+}
+
 /* s:core_save_states() -> bytes */
 static int session_save_states(lua_State *L) {
   td_str s;
@@ -248,6 +255,7 @@ TD_LUA_OPEN(session) {
                                      {"devices", session_devices},
                                      {"core_reset", session_reset},
                                      {"core_rename", session_rename},
+                                     {"core_sweep", session_sweep},
                                      {"close", session_close},
                                      {"stats", session_stats},
                                      {"core_ran", session_ran},

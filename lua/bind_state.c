@@ -8,6 +8,7 @@
 #include "lua/bind_state.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/clock.h"
 
@@ -90,8 +91,18 @@ td_lua_state *td_lua_get(lua_State *L) {
   return st;
 }
 
+/* The last of all: sessions are gone. A forked child leaves its parent's talk
+ * alone. */
+static void leave_others(td_lua_state *st) {
+  if (!st->remote || st->pid != getpid()) return;
+  td_remote_close(st->remote);
+  td_remote_release(st->remote);
+  st->remote = NULL;
+}
+
 static int state_gc(lua_State *L) {
   td_lua_state *st = lua_touserdata(L, 1);
+  leave_others(st);
   td_runtime_release(st->runtime);
   st->runtime = NULL;
   return 0;
@@ -100,6 +111,7 @@ static int state_gc(lua_State *L) {
 td_lua_state *td_lua_state_new(lua_State *L) {
   td_lua_state *st = lua_newuserdatauv(L, sizeof *st, 0);
   memset(st, 0, sizeof *st);
+  st->pid = getpid();
   pthread_mutex_init(&st->turns.lock, NULL);
   td_lua_lock(st);
   lua_createtable(L, 0, 1);

@@ -17,6 +17,7 @@
 #include <signal.h>
 
 #include "engine/base/waiter.h"
+#include "engine/remote/remote.h"
 #include "engine/run/session.h"
 
 /* A thread that waits for its turn for long sends TD_LUA_SIGNAL_TURN to the
@@ -37,6 +38,8 @@ typedef struct td_lua_turns {
 /* One for a main coroutine and all others of it; a userdata in the registry. */
 typedef struct td_lua_state {
   td_runtime *runtime;
+  td_remote *remote; /* NULL until other processes are dialled */
+  pid_t pid;         /* of the process that made it */
   td_lua_turns turns;
   uint64_t cells;    /* that a console has begun */
   size_t held;       /* tensor bytes that Lua values keep alive */

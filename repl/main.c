@@ -35,6 +35,8 @@ static const char usage[] =
     "  checkpoint PATH   what a checkpoint holds; verify, compare, convert it\n"
     "  runs DIR [A B]    the runs below DIR; in what two of them differ\n"
     "  rerun DIR         a run once more, with the same bits\n"
+    "  worker ...        run parts of graphs for others (--help: where, how)\n"
+    "  top ADDR..        the workers at these addresses, each second\n"
     "  keygen [DIR]      a key pair, for a worker or for who attaches to one\n"
     "  kernel [FILE]     a Jupyter kernel (at the connection file)\n"
     "  install-kernel    let Jupyter know Tide (--help: where)\n"

@@ -212,7 +212,8 @@ def parts(build, soak, fuzz):
     asan = {"ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1:"
                             "quarantine_size_mb=8:intercept_tls_get_addr=0",
             "UBSAN_OPTIONS": "print_stacktrace=1"}
-    tsan = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
+    tsan = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:"
+                            "suppressions=tests/tsan.supp"}
     scale = {"TIDE_SOAK": "1"} if soak else {}
     # These have a short form.
     long = programs("soak") if soak else ["tests/soak/opfuzz", "tests/soak/steady"]

@@ -229,13 +229,16 @@ static void delist(const td_file_claim *c) {
   pthread_mutex_unlock(&claims_lock);
 }
 
+/* Outside of a stop: of a take that ends half way an empty file would stay. */
 static td_status *take(td_file_claim *c) {
   holder self;
   find_self(&self);
   c->process = self.process;
   if (!enlist(c)) return held_by(c->path, &self, &self);
+  td_file_stop *outer = td_file_stop_enter(NULL);
   td_status *s = td_file_system_of(c->path)->lock ? take_locked(c, &self)
                                                   : take_made(c, &self);
+  td_file_stop_leave(outer);
   if (!td_ok(s)) delist(c);
   return s;
 }

@@ -5,6 +5,7 @@
 #include "engine/plan/link_impl.h"
 
 #include <stdio.h>
+#include <string.h>
 
 td_status *td_link_number(td_pass *p, const char *source, int32_t *out) {
   td_str name = {0};
@@ -21,6 +22,12 @@ td_status *td_link_number(td_pass *p, const char *source, int32_t *out) {
   return NULL;
 }
 
+/* Only its user can know that a value may lose bits on the way. */
+static bool asks_narrow(td_edge e) {
+  return td_edge_dtype(e) == TD_FLOAT32 &&
+         strcmp(td_node_string(e.node, "_wire"), "bfloat16") == 0;
+}
+
 /* An incarnation is of one process and one start of it: it travels beside a
  * part, so that equal parts have equal bytes. */
 static void describe(td_pass *p, const td_link *l, td_build *b) {
@@ -35,6 +42,8 @@ static void describe(td_pass *p, const td_link *l, td_build *b) {
   td_build_attr(b, "recv_device", td_attr_string(l->to->name));
   td_build_attr(b, "client_terminated", td_attr_bool(l->client));
   td_build_attr(b, "_edge", td_attr_int(l->edge));
+  edge->narrow = asks_narrow(l->value);
+  if (edge->narrow) td_build_attr(b, "_wire", td_attr_string("bfloat16"));
 }
 
 /* A _Send or _Recv has frame and deadness of the value it stands for, which

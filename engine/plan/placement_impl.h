@@ -57,7 +57,8 @@ struct td_placer {
   TD_VEC(td_placer_device) devices; /* by index, for good */
   bool changed; /* devices came or went since free nodes were placed */
   bool soft, spread;
-  char first[32]; /* type of the devices that are tried first, or "" */
+  td_device_name first; /* of the devices that are tried first */
+  bool has_first;
   td_placer_kind kinds[TD_PLACER_KINDS];
   TD_VEC(td_placement) at;   /* by node id */
   int32_t n;                 /* nodes placed so far */

@@ -17,6 +17,16 @@
 
 /* ---- life ---------------------------------------------------------------- */
 
+/* A type alone, or a request. */
+static td_status *read_first(td_placer *p, const char *first) {
+  char device[64];
+  if (!first) return NULL;
+  p->has_first = true;
+  if (strchr(first, '/')) return td_device_name_parse(first, &p->first);
+  snprintf(device, sizeof device, "/device:%s", first);
+  return td_device_name_parse(device, &p->first);
+}
+
 static td_status *take_devices(td_placer *p, const td_placer_options *o) {
   for (int i = 0; i < o->n_devices; i++)
     TD_TRY(td_placer_add_device(p, o->devices[i]));
@@ -32,9 +42,9 @@ td_status *td_placer_new(const td_placer_options *o, td_placer **out) {
   if (!p) return td_oom();
   p->soft = o->soft;
   p->spread = o->spread;
-  if (o->first) snprintf(p->first, sizeof p->first, "%s", o->first);
   td_map_init(&p->request_of);
-  td_status *s = take_devices(p, o);
+  td_status *s = read_first(p, o->first);
+  if (td_ok(s)) s = take_devices(p, o);
   if (td_ok(s))
     *out = p;
   else

@@ -22,7 +22,8 @@ typedef struct td_placer_options {
   td_device *const *devices; /* borrowed; [0] is the default */
   int n_devices;
   bool soft; /* a device that cannot be had falls back to one that can */
-  const char *first; /* type of the devices that are tried first; NULL: none */
+  const char *first; /* devices that are tried before others: a type, or as a
+                        request ("/job:worker/task:1"); NULL: none */
   bool spread; /* groups without a request go by a hash of a name (tests) */
 } td_placer_options;
 

@@ -27,11 +27,11 @@ static bool suits(const td_placer *p, int32_t d, const td_device_name *request,
          (!request || td_device_name_matches(request, &p->devices.at[d].name));
 }
 
-/* The first that suits, of the type that is tried first if there is one. */
+/* The first that suits, of those that are tried before others if there are. */
 static int32_t choose(const td_placer *p, const td_device_name *request,
                       uint32_t kinds) {
-  for (int32_t d = 0; p->first[0] && d < count(p); d++)
-    if (strcmp(p->devices.at[d].name.type, p->first) == 0 &&
+  for (int32_t d = 0; p->has_first && d < count(p); d++)
+    if (td_device_name_matches(&p->first, &p->devices.at[d].name) &&
         suits(p, d, request, kinds))
       return d;
   for (int32_t d = 0; d < count(p); d++)

@@ -51,6 +51,7 @@ typedef struct td_plan_edge {
   char *name;                 /* "edge_3_x" */
   const td_device *from, *to; /* borrowed: the request's. Both the device of
                                  the part when the other end is the client */
+  bool narrow; /* its source's note "_wire" asks for 16 bits between processes */
 } td_plan_edge;
 
 typedef struct td_plan {

@@ -52,7 +52,8 @@ static inline void td_raw_release(td_raw *f) {
 
 /* What a channel learns of a link beside its messages. */
 typedef enum td_trouble {
-  TD_TROUBLE_LOST,      /* the connection is gone; it is made again by itself */
+  TD_TROUBLE_LOST,      /* a connection is gone; who dialled it makes it again by
+                           itself, and the link stays the same on both sides */
   TD_TROUBLE_UNREACHED, /* nobody answers there; it is tried again */
   TD_TROUBLE_KEY,       /* the peer has not this process's key on its list */
   TD_TROUBLE_MECHANISM, /* one side speaks CURVE, the other does not */
@@ -80,20 +81,23 @@ typedef struct td_channel_ops {
   /* A new way to a peer; never waits. Caller owns the result (hang_up). */
   td_status *(*dial)(td_channel *c, const td_dial *to, td_link **out);
   td_status *(*dial_data)(td_link *l, const char *address);
-  /* Takes ownership of the frames, whatever comes of it; never waits. UNAVAILABLE
-   * when there is no connection just now, RESOURCE_EXHAUSTED when the peer takes
-   * nothing and what waits for it is at the limit. Success says nothing. */
+  /* Takes ownership of the frames, unless it is UNAVAILABLE: there is no
+   * connection just now, they stay the caller's and may be sent later. Never
+   * waits. RESOURCE_EXHAUSTED when the peer takes nothing and what waits for it is
+   * at the limit. Success says nothing. */
   td_status *(*send)(td_link *l, td_lane lane, td_raw *frames, int n);
-  /* Ends a link, also one that a peer made; nothing more comes from it. */
+  /* Ends a link, also one that a peer made; nothing more comes from it, and what
+   * was sent just before may not arrive. In a callback too. */
   void (*hang_up)(td_link *l);
   /* Where the lane listens, as a peer on this machine would dial it; NULL: it
    * does not listen. Borrowed; valid while `c` lives. */
   const char *(*address)(const td_channel *c, td_lane lane);
   /* Hands what has come to the owner, at most `most` messages. False: nothing
-   * was there. */
+   * was there. Once after each `wait` is enough: with more to come that returns
+   * at once. */
   bool (*drain)(td_channel *c, int most);
   /* Outside of the turn: sleeps until something comes, `wake` is called, or
-   * td_clock_now() passes `until`. */
+   * td_clock_now() passes `until`; may return early. */
   void (*wait)(td_channel *c, int64_t until);
   void (*wake)(td_channel *c);
   void (*free)(td_channel *c); /* hangs up all that is left */
@@ -121,6 +125,8 @@ typedef struct td_channel_zmq_options {
    * inside of the turn. */
   bool (*allow)(void *arg, const char *key);
   void *allow_arg;
+  void (*allow_free)(void *arg); /* (optional) of allow_arg: once nobody asks any
+                                    more, also when no channel was made */
   int handshake_ms; /* 0: 5000 */
 } td_channel_zmq_options;
 

@@ -29,7 +29,7 @@
 
 enum {
   THREADS = 2,
-  SOCKETS_MOST = 16384,
+  SOCKETS_MOST = 8192,
   HANDSHAKE_MS = 5000,
   RECONNECT_MS = 100,
   RECONNECT_MOST_MS = 2000,
@@ -114,10 +114,14 @@ static td_status *need_keys(const td_zmq *c, const char *address) {
  */
 
 static td_status *listen_at(td_zmq *c, td_lane lane, const char *address) {
-  td_zmq_socket *s = &c->router[lane];
+  td_zmq_socket *s = &c->listens[lane].messages;
   TD_TRY(td_zmq_address_check(address, true));
   TD_TRY(open_socket(c, s, ZMQ_ROUTER, lane, address));
   td_zmq_socket_set(s, ZMQ_ROUTER_MANDATORY, 1);
+  /* Who comes again before we have heard that he was gone: without it his
+   * messages go nowhere. Nobody else knows his id. */
+  td_zmq_socket_set(s, ZMQ_ROUTER_HANDOVER, 1);
+  TD_TRY(td_zmq_monitor_open(c, NULL, lane, address));
   if (!td_zmq_address_is_ipc(address)) {
     TD_TRY(need_keys(c, address));
     td_zmq_socket_set(s, ZMQ_CURVE_SERVER, 1);
@@ -125,7 +129,7 @@ static td_status *listen_at(td_zmq *c, td_lane lane, const char *address) {
     zmq_setsockopt(s->zmq, ZMQ_ZAP_DOMAIN, "tide", 4);
     if (!c->zap.zmq) TD_TRY(td_zmq_zap_open(c));
   }
-  TD_TRY(td_zmq_address_listen(s, address, &c->address[lane]));
+  TD_TRY(td_zmq_address_listen(s, address, &c->listens[lane].address));
   td_zmq_socket_look(c, s);
   return NULL;
 }
@@ -134,7 +138,7 @@ static td_status *start_listening(td_zmq *c, const td_channel_zmq_options *o) {
   if (!o->listen) return NULL;
   TD_TRY(listen_at(c, TD_LANE_CONTROL, o->listen));
   if (o->listen_data) return listen_at(c, TD_LANE_DATA, o->listen_data);
-  char *data = td_zmq_address_for_data(c->address[TD_LANE_CONTROL]);
+  char *data = td_zmq_address_for_data(c->listens[TD_LANE_CONTROL].address);
   if (!data) return td_oom();
   td_status *s = listen_at(c, TD_LANE_DATA, data);
   td_free(data);
@@ -166,7 +170,7 @@ static td_status *connect_lane(td_zmq_link *l, td_lane lane) {
   zmq_setsockopt(a->messages.zmq, ZMQ_ROUTING_ID, l->id, TD_ZMQ_ID);
   td_zmq_socket_set(&a->messages, ZMQ_IPV6, 1);
   TD_TRY(encrypt(c, l, a));
-  TD_TRY(td_zmq_monitor_open(l, lane));
+  TD_TRY(td_zmq_monitor_open(c, l, lane, a->address));
   if (zmq_connect(a->messages.zmq, a->address) != 0)
     return td_error(TD_INVALID_ARGUMENT, "cannot dial %s: %s", a->address,
                     zmq_strerror(zmq_errno()));
@@ -185,7 +189,7 @@ static td_status *dial_lane(td_zmq_link *l, td_lane lane, const char *address) {
   if (!a->address) return td_oom();
   td_status *s = connect_lane(l, lane);
   if (td_ok(s)) return NULL;
-  td_zmq_monitor_close(l, lane);
+  td_zmq_monitor_close(c, l, lane);
   td_zmq_socket_close(c, &a->messages);
   td_free(a->address);
   a->address = NULL;
@@ -224,7 +228,7 @@ static void hang_up(td_link *l) {
 }
 
 static const char *address_of(const td_channel *base, td_lane lane) {
-  return ((const td_zmq *)base)->address[lane];
+  return ((const td_zmq *)base)->listens[lane].address;
 }
 
 static void serve_events(td_zmq *c) {
@@ -232,7 +236,7 @@ static void serve_events(td_zmq *c) {
     if (s == &c->zap)
       td_zmq_zap_serve(c);
     else
-      td_zmq_monitor_read(s->link, s->lane);
+      td_zmq_monitor_read(c, s->link, s->lane);
   }
 }
 
@@ -290,9 +294,11 @@ static void free_channel(td_channel *base) {
   }
   td_zmq_link_bury(c);
   for (int i = 0; i < TD_LANES; i++) {
-    td_zmq_address_leave(c->address[i]);
-    td_zmq_socket_close(c, &c->router[i]);
-    td_free(c->address[i]);
+    td_zmq_lane *a = &c->listens[i];
+    td_zmq_address_leave(a->address);
+    td_zmq_monitor_close(c, NULL, i);
+    td_zmq_socket_close(c, &a->messages);
+    td_free(a->address);
   }
   td_zmq_socket_close(c, &c->zap);
   if (c->context) zmq_ctx_term(c->context);
@@ -300,6 +306,7 @@ static void free_channel(td_channel *base) {
   if (c->wake_fd >= 0) close(c->wake_fd);
   td_map_deinit(&c->peers);
   td_map_deinit(&c->refused);
+  if (c->allow_free) c->allow_free(c->allow_arg);
   td_free(c);
 }
 
@@ -332,13 +339,17 @@ static td_status *start(td_zmq *c) {
 td_status *td_channel_zmq_new(const td_channel_zmq_options *o,
                               td_channel **out) {
   td_zmq *c = td_calloc(1, sizeof *c);
-  if (!c) return td_oom();
+  if (!c) {
+    if (o->allow_free) o->allow_free(o->allow_arg);
+    return td_oom();
+  }
   c->base.ops = &ops;
   c->pid = getpid();
   c->poll_fd = c->wake_fd = -1;
   c->retry_at = INT64_MAX;
   c->allow = o->allow;
   c->allow_arg = o->allow_arg;
+  c->allow_free = o->allow_free;
   c->handshake_ms = o->handshake_ms > 0 ? o->handshake_ms : HANDSHAKE_MS;
   td_map_init(&c->peers);
   td_map_init(&c->refused);

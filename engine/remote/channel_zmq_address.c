@@ -184,6 +184,23 @@ static int bind_to(td_zmq_socket *s, const char *address) {
   return err;
 }
 
+/* "[::ffff:127.0.0.1]" is how IPv6 writes 127.0.0.1. Caller owns the result;
+ * NULL: no memory. */
+static char *as_written(const char *endpoint) {
+  static const char mapped[] = "tcp://[::ffff:";
+  const char *number = endpoint + strlen(mapped), *end = strchr(endpoint, ']');
+  if (!starts(endpoint, mapped) || !end || end < number)
+    return td_strdup(endpoint);
+  td_str s;
+  td_str_init(&s);
+  td_str_add(&s, tcp);
+  td_str_addn(&s, number, (size_t)(end - number));
+  td_str_add(&s, end + 1);
+  char *out = s.failed ? NULL : td_str_take(&s);
+  td_str_deinit(&s);
+  return out;
+}
+
 td_status *td_zmq_address_listen(td_zmq_socket *s, const char *address,
                                  char **out) {
   TD_TRY(td_zmq_address_check(address, true));
@@ -193,7 +210,7 @@ td_status *td_zmq_address_listen(td_zmq_socket *s, const char *address,
   size_t len = sizeof endpoint;
   if (zmq_getsockopt(s->zmq, ZMQ_LAST_ENDPOINT, endpoint, &len) != 0)
     return cannot_listen(address, zmq_errno());
-  *out = td_strdup(endpoint);
+  *out = as_written(endpoint);
   return *out ? NULL : td_oom();
 }
 

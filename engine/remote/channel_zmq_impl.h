@@ -94,10 +94,11 @@ void td_zmq_pending(td_zmq *c, bool is);
 
 /* ---- the channel --------------------------------------------------------- */
 
-/* One of a dialled link's connections. */
+/* A lane of a dialled link, or of all that dial us. */
 typedef struct td_zmq_lane {
   td_zmq_socket messages, monitor;
   char *address;    /* NULL: not known yet */
+  /* Of a dialled one: */
   bool connected;   /* the handshake is over */
   bool passed;      /* and a message has gone out since */
   bool dropped;     /* the next retry is not of a failure to connect */
@@ -110,6 +111,7 @@ struct td_zmq_link {
   char id[TD_ZMQ_ID];
   char key[TD_ZMQ_KEY]; /* of a dialled peer; "": plain */
   td_zmq_lane lane[TD_LANES]; /* of a dialled link */
+  int fd[TD_LANES];           /* of one that a peer made; -1: not known */
   td_zmq_load *load;
   unsigned trouble; /* bits of td_trouble that the owner has not heard */
   bool stopped;     /* the peer broke the rules; nothing more goes or comes */
@@ -122,12 +124,12 @@ struct td_zmq {
   pid_t pid; /* of its maker: a forked child must not touch it */
   void *context;
   int poll_fd, wake_fd;
-  td_zmq_socket router[TD_LANES]; /* open when it listens */
-  td_zmq_socket zap;              /* the same, by tcp */
-  char *address[TD_LANES];        /* of the routers */
+  td_zmq_lane listens[TD_LANES]; /* open when it listens */
+  td_zmq_socket zap;             /* the same, by tcp */
   char public_key[TD_ZMQ_KEY], secret[TD_ZMQ_KEY]; /* "": none */
   bool (*allow)(void *arg, const char *key);
   void *allow_arg;
+  void (*allow_free)(void *arg);
   int handshake_ms;
 
   td_zmq_link *links; /* all, with those that are gone and not yet freed */
@@ -172,11 +174,15 @@ char *td_zmq_address_for_data(const char *control);
 
 /* ---- connections (channel_zmq_monitor.c) --------------------------------- */
 
-/* Watches the lane's socket; before it is connected. */
-td_status *td_zmq_monitor_open(td_zmq_link *l, td_lane lane) TD_MUST_USE;
-void td_zmq_monitor_close(td_zmq_link *l, td_lane lane);
-/* Hears what became of the lane's connection. */
-void td_zmq_monitor_read(td_zmq_link *l, td_lane lane);
+/* Watches the lane of a link, or of all that dial us (NULL); before its socket is
+ * connected or bound. */
+td_status *td_zmq_monitor_open(td_zmq *c, td_zmq_link *l, td_lane lane,
+                               const char *address) TD_MUST_USE;
+void td_zmq_monitor_close(td_zmq *c, td_zmq_link *l, td_lane lane);
+/* Hears what became of the lane's connections. */
+void td_zmq_monitor_read(td_zmq *c, td_zmq_link *l, td_lane lane);
+/* A message came from a peer by that descriptor. */
+void td_zmq_monitor_seen(td_zmq_link *l, td_lane lane, int fd);
 /* Connects again what was refused, when it is time. */
 void td_zmq_monitor_retry(td_zmq *c);
 

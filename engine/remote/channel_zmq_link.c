@@ -36,6 +36,7 @@ td_zmq_link *td_zmq_link_new(td_zmq *c, bool dialled) {
     return NULL;
   }
   l->base = (td_link){&c->base, NULL, dialled};
+  for (int i = 0; i < TD_LANES; i++) l->fd[i] = -1;
   if (dialled) draw_id(l->id);
   l->next = c->links;
   c->links = l;
@@ -77,7 +78,7 @@ td_zmq_link *td_zmq_link_of(td_zmq *c, const void *id, size_t len) {
 
 static void close_lanes(td_zmq_link *l) {
   for (int i = 0; i < TD_LANES; i++) {
-    td_zmq_monitor_close(l, i);
+    td_zmq_monitor_close(channel_of(l), l, i);
     td_zmq_socket_close(channel_of(l), &l->lane[i].messages);
     l->lane[i].connected = false;
   }

@@ -6,7 +6,8 @@
  * once, for ever; so we hang up then and connect anew each RETRY_NS: keys are
  * added to lists while processes run.
  *
- * What listens is not watched: ZeroMQ names a descriptor there and not a peer.
+ * Of who dials us it tells that a descriptor was closed, and each message says
+ * by which one it came.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -29,18 +30,23 @@ static td_zmq *channel_of(const td_zmq_link *l) {
   return (td_zmq *)l->base.of;
 }
 
-td_status *td_zmq_monitor_open(td_zmq_link *l, td_lane lane) {
-  td_zmq *c = channel_of(l);
-  td_zmq_lane *a = &l->lane[lane];
+static td_zmq_lane *lane_of(td_zmq *c, td_zmq_link *l, td_lane lane) {
+  return l ? &l->lane[lane] : &c->listens[lane];
+}
+
+td_status *td_zmq_monitor_open(td_zmq *c, td_zmq_link *l, td_lane lane,
+                               const char *address) {
+  td_zmq_lane *a = lane_of(c, l, lane);
   char name[48];
   snprintf(name, sizeof name, "inproc://monitor-%" PRIu64, c->n_monitors++);
   a->monitor.rank = TD_ZMQ_EVENTS;
   a->monitor.lane = lane;
   a->monitor.link = l;
-  TD_TRY(td_zmq_socket_open(c, &a->monitor, ZMQ_PAIR, a->address));
+  TD_TRY(td_zmq_socket_open(c, &a->monitor, ZMQ_PAIR, address));
   /* Who tells waits when nobody listens, and with it all traffic. */
   td_zmq_socket_set(&a->monitor, ZMQ_RCVHWM, 0);
-  if (zmq_socket_monitor(a->messages.zmq, name, HEARD) == 0 &&
+  if (zmq_socket_monitor(a->messages.zmq, name,
+                         l ? HEARD : ZMQ_EVENT_DISCONNECTED) == 0 &&
       zmq_connect(a->monitor.zmq, name) == 0) {
     td_zmq_socket_look(c, &a->monitor);
     return NULL;
@@ -50,10 +56,10 @@ td_status *td_zmq_monitor_open(td_zmq_link *l, td_lane lane) {
                   zmq_strerror(zmq_errno()));
 }
 
-void td_zmq_monitor_close(td_zmq_link *l, td_lane lane) {
-  td_zmq_lane *a = &l->lane[lane];
+void td_zmq_monitor_close(td_zmq *c, td_zmq_link *l, td_lane lane) {
+  td_zmq_lane *a = lane_of(c, l, lane);
   if (a->messages.zmq) zmq_socket_monitor(a->messages.zmq, NULL, 0);
-  td_zmq_socket_close(channel_of(l), &a->monitor);
+  td_zmq_socket_close(c, &a->monitor);
 }
 
 /* ---- refused ---------------------------------------------------------------
@@ -72,6 +78,7 @@ static void pause_lane(td_zmq_link *l, td_zmq_lane *a) {
 
 static void connect_again(td_zmq_link *l, td_zmq_lane *a) {
   a->retry_at = 0;
+  a->refused = 0;
   a->dropped = false;
   if (zmq_connect(a->messages.zmq, a->address) != 0)
     td_zmq_trouble(l, TD_TROUBLE_UNREACHED);
@@ -123,6 +130,15 @@ static void hear(td_zmq_link *l, td_zmq_lane *a, unsigned event,
   }
 }
 
+/* Of who dialled us. */
+static void closed(td_zmq *c, td_lane lane, int fd) {
+  for (td_zmq_link *l = c->links; l; l = l->next) {
+    if (l->base.dialled || l->fd[lane] != fd) continue;
+    l->fd[lane] = -1;
+    td_zmq_trouble(l, TD_TROUBLE_LOST);
+  }
+}
+
 /* A message of two frames: a number of 16 bits and one of 32, then the address.
  */
 static bool read_one(td_zmq_socket *s, uint16_t *event, uint32_t *value) {
@@ -137,10 +153,21 @@ static bool read_one(td_zmq_socket *s, uint16_t *event, uint32_t *value) {
   return true;
 }
 
-void td_zmq_monitor_read(td_zmq_link *l, td_lane lane) {
-  td_zmq_lane *a = &l->lane[lane];
+void td_zmq_monitor_read(td_zmq *c, td_zmq_link *l, td_lane lane) {
+  td_zmq_lane *a = lane_of(c, l, lane);
   uint16_t event;
   uint32_t value;
   while (a->monitor.zmq && read_one(&a->monitor, &event, &value))
-    if (event & HEARD) hear(l, a, event, value);
+    if (!l)
+      closed(c, lane, (int)value);
+    else if (event & HEARD)
+      hear(l, a, event, value);
+}
+
+/* The number may be that of a connection which was closed before: that is heard
+ * first. */
+void td_zmq_monitor_seen(td_zmq_link *l, td_lane lane, int fd) {
+  if (l->fd[lane] == fd) return;
+  td_zmq_monitor_read(channel_of(l), NULL, lane);
+  l->fd[lane] = fd;
 }

@@ -6,7 +6,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <string.h>
 
+#include "engine/base/mem.h"
 #include "engine/remote/channel_zmq_impl.h"
 
 /* Of a lane of a link: bytes that are with ZeroMQ. */
@@ -55,7 +57,7 @@ static td_status *check_load(const td_zmq_link *l, td_lane lane, size_t bytes) {
 static td_zmq_socket *way_out(td_zmq_link *l, td_lane lane) {
   td_zmq *c = (td_zmq *)l->base.of;
   td_zmq_socket *s =
-      l->base.dialled ? &l->lane[lane].messages : &c->router[lane];
+      l->base.dialled ? &l->lane[lane].messages : &c->listens[lane].messages;
   return l->stopped || l->gone || !s->zmq ? NULL : s;
 }
 
@@ -67,14 +69,15 @@ static int flags_of(bool more) {
 static td_status *refused(td_zmq_link *l, td_lane lane, int err) {
   if (!l->base.dialled)
     return err == EAGAIN ? takes_nothing(l, lane) : no_connection(lane);
-  td_zmq_monitor_read(l, lane);
+  td_zmq_monitor_read((td_zmq *)l->base.of, l, lane);
   /* A new connection is heard of before it takes anything. */
   bool full = err == EAGAIN && l->lane[lane].passed;
   return full ? takes_nothing(l, lane) : no_connection(lane);
 }
 
 /* Once a message has begun its rest goes the same way, be it into nothing: a
- * socket whose message has no end would take the next one for it. */
+ * socket whose message has no end would take the next one for it. It is lost
+ * then, as others that were under way. */
 static td_status *put(td_zmq_link *l, td_zmq_socket *s, td_lane lane,
                       zmq_msg_t *parts, int n) {
   bool begun = false;
@@ -83,17 +86,42 @@ static td_status *put(td_zmq_link *l, td_zmq_socket *s, td_lane lane,
       return refused(l, lane, zmq_errno());
     begun = true;
   }
-  td_status *status = NULL;
   for (int i = 0; i < n; i++) {
-    if (zmq_msg_send(&parts[i], s->zmq, flags_of(i + 1 < n)) >= 0) {
+    if (zmq_msg_send(&parts[i], s->zmq, flags_of(i + 1 < n)) >= 0)
       begun = true;
-      continue;
-    }
-    if (!begun) return refused(l, lane, zmq_errno());
-    if (td_ok(status)) status = no_connection(lane);
+    else if (!begun)
+      return refused(l, lane, zmq_errno());
   }
   l->lane[lane].passed = true;
-  return status;
+  return NULL;
+}
+
+/* A copy, which does not count as being with ZeroMQ. */
+static bool take_back(zmq_msg_t *m, td_raw *out) {
+  size_t len = zmq_msg_size(m);
+  char *at = td_malloc(len + 1);
+  if (at) {
+    memcpy(at, zmq_msg_data(m), len);
+    *out = (td_raw){at, len, td_free, at};
+  }
+  zmq_msg_close(m);
+  return at != NULL;
+}
+
+/* What found no connection is the caller's again. */
+static td_status *give_back(zmq_msg_t *parts, td_raw *frames, int n,
+                            td_status *why) {
+  for (int i = 0; i < n; i++) {
+    if (take_back(&parts[i], &frames[i])) continue;
+    for (int k = 0; k < n; k++)
+      if (k < i)
+        td_raw_release(&frames[k]);
+      else if (k > i)
+        zmq_msg_close(&parts[k]);
+    td_status_release(why);
+    return td_oom();
+  }
+  return why;
 }
 
 static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
@@ -106,7 +134,7 @@ static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
   TD_TRY(check_load(l, lane, bytes));
   td_status *status = NULL;
   int made = 0;
-  for (; td_ok(status) && made < n; made++) {
+  for (; made < n; made++) {
     *taken = made + 1;
     if (!td_zmq_frame_to_message(&frames[made], l->load, lane, &parts[made])) {
       status = td_oom();
@@ -116,6 +144,8 @@ static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
   if (td_ok(status)) {
     status = put(l, s, lane, parts, n);
     td_zmq_socket_look((td_zmq *)l->base.of, s);
+    if (td_status_code(status) == TD_UNAVAILABLE)
+      return give_back(parts, frames, n, status);
   }
   for (int i = 0; i < made; i++) zmq_msg_close(&parts[i]);
   return status;
@@ -124,6 +154,7 @@ static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
 td_status *td_zmq_send(td_zmq_link *l, td_lane lane, td_raw *frames, int n) {
   int taken = 0;
   td_status *s = send_all(l, lane, frames, n, &taken);
+  if (td_status_code(s) == TD_UNAVAILABLE) return s;
   for (int i = taken; i < n; i++) td_raw_release(&frames[i]);
   return s;
 }

@@ -21,9 +21,18 @@ static void begin_rejoin(td_member *w);
 
 /* ---- finding ------------------------------------------------------------- */
 
+/* Has the session let go of all? Then it may be gone, and another in its place
+ * in memory. */
+static bool is_left(const td_master *m) {
+  size_t left = 0;
+  for (size_t i = 0; i < m->members.len; i++) left += m->members.at[i]->closed;
+  return left > 0 && left == m->members.len && m->coming.len == 0;
+}
+
 static td_master *find_session(td_remote *r, const td_session *s) {
   for (size_t i = 0; i < r->masters.len; i++)
-    if (r->masters.at[i]->session == s) return r->masters.at[i];
+    if (r->masters.at[i]->session == s && !is_left(r->masters.at[i]))
+      return r->masters.at[i];
   return NULL;
 }
 
@@ -212,8 +221,8 @@ static void tell(td_task *task) {
   td_member *w = (td_member *)((char *)task - offsetof(td_member, task_after));
   td_remote *r = w->master->of;
   td_session_lose(w->master->session, &w->base, td_status_retain(w->error));
+  td_session_release(w->master->session); /* may be its end, and calls back */
   td_remote_enter(r);
-  td_session_release(w->master->session);
   td_member_release(w);
   td_remote_leave(r);
   td_remote_release(r);
@@ -622,8 +631,8 @@ static td_status *why_not(const td_member *w, const td_attach_options *o) {
 static td_status *join(td_member *w, td_session *s) {
   td_remote *r = w->master->of;
   td_member_retain(w); /* the session's */
-  td_status *st = td_session_join(s, &w->base, w->peer->devices.at,
-                                  (int)w->peer->devices.len);
+  td_status *st = td_session_join(s, &w->base, w->devices.at,
+                                  (int)w->devices.len);
   td_remote_enter(r);
   w->joined = td_ok(st);
   if (w->joined && w->state == TD_MEMBER_ENDED) tell_session(w);

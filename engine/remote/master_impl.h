@@ -86,6 +86,7 @@ struct td_enrollment {
   int n_parts;
   Td__Remote__Edge *far;
   size_t n_far;
+  bool *narrow; /* by edge: what goes there goes in 16 bits; NULL: none */
   int32_t n_edges;
   int n_args, n_rets;
   int *args; /* those that its parts take */
@@ -133,6 +134,7 @@ struct td_far_portion {
   TD_VEC(td_held) held;
   td_ret_pull *pulls;
   int n_pulls, pulling;
+  struct td_far_value *values; /* for this process, being pulled */
   bool done, cancelled, failed;
   uint64_t due, came; /* values for this process */
   int users;          /* with the step, outside of the turn */

@@ -31,6 +31,7 @@ static void free_roll(td_enrollment *e) {
   drop_parts(e);
   td_status_release(e->error);
   td_free(e->args);
+  td_free(e->narrow);
   td_member_release(e->of);
   td_free(e);
 }
@@ -106,6 +107,13 @@ static bool is_here(const td_roll *roll, const td_device *d) {
   return false;
 }
 
+static td_status *note_narrow(td_enrollment *e, int32_t edge) {
+  if (!e->narrow) e->narrow = td_calloc((size_t)e->n_edges, sizeof(bool));
+  if (!e->narrow) return td_oom();
+  e->narrow[edge] = true;
+  return NULL;
+}
+
 /* Inside of the turn: who has the other ends. */
 static td_status *find_far(td_enrollment *e, const td_roll *roll) {
   e->far = td_calloc((size_t)roll->n_edges + 1, sizeof *e->far);
@@ -118,6 +126,8 @@ static td_status *find_far(td_enrollment *e, const td_roll *roll) {
     td__remote__edge__init(f);
     f->edge = i;
     f->out = from;
+    f->narrow = edge->narrow;
+    if (edge->narrow) TD_TRY(note_narrow(e, i));
     f->task = td_master_task_of(e->of->master, from ? edge->to : edge->from);
   }
   return NULL;

@@ -41,6 +41,7 @@ td_status *td_member_begin(td_enrollment *e, int threads, td_portion **out) {
 
 void td_member_end(td_portion *p) {
   td_far_portion *n = (td_far_portion *)p;
+  td_status_release(n->status);
   td_vec_free(&n->held);
   td_free(n->pulls);
   td_free(n);
@@ -96,7 +97,45 @@ static void drop_held(td_far_portion *n) {
   n->held.len = 0;
 }
 
+/* A value for this process, on its way in. */
+typedef struct td_far_value {
+  td_transfer base; /* first */
+  td_task task;
+  struct td_far_value *prev, *next; /* its portion's, while it is pulled */
+  td_member *of;           /* a share */
+  td_far_portion *portion; /* whose list it is in; then used, while the task is */
+  uint64_t step;
+  td_key key;
+  td_tensor value;
+  bool dead;
+} td_far_value;
+
+static void list_value(td_far_value *in, td_far_portion *n) {
+  in->portion = n;
+  in->next = n->values;
+  if (in->next) in->next->prev = in;
+  n->values = in;
+}
+
+static void unlist_value(td_far_value *in) {
+  if (!in->portion) return;
+  if (in->prev)
+    in->prev->next = in->next;
+  else
+    in->portion->values = in->next;
+  if (in->next) in->next->prev = in->prev;
+  in->portion = NULL;
+}
+
+static void drop_value(td_far_value *in) {
+  unlist_value(in);
+  td_transfer_stop(&in->base);
+  td_member_release(in->of);
+  td_free(in);
+}
+
 static void stop_pulls(td_far_portion *n) {
+  while (n->values) drop_value(n->values);
   for (int i = 0; i < n->n_pulls; i++) td_transfer_stop(&n->pulls[i].base);
   n->pulling = 0;
 }
@@ -142,9 +181,9 @@ static td_status *add_args(td_far_portion *n, td_arena *a, td_raw *frames,
   if (!m->arg) return td_oom();
   for (int i = 0; i < e->n_own_args; i++) {
     Td__Remote__Value *v;
-    TD_TRY(td_transfer_out(td_member_remote(w), w->peer, &w->master->id,
-                           n->start.step, &n->base.args[e->args[i]], a, frames,
-                           count, &v));
+    td_sending to = {w->peer, &w->master->id, n->start.step, false};
+    TD_TRY(td_transfer_out(&to, &n->base.args[e->args[i]], a, frames, count,
+                           &v));
     v->index = e->args[i];
     m->arg[m->n_arg++] = v;
   }
@@ -193,9 +232,10 @@ static td_status *send_value(td_far_portion *n, td_key key,
   body.edge = key.edge;
   body.frame = key.frame;
   body.iteration = key.iteration;
-  td_status *s = td_transfer_out(td_member_remote(w), w->peer, &w->master->id,
-                                 n->start.step, value, &a, frames, &count,
-                                 &body.value);
+  td_sending to = {w->peer, &w->master->id, n->start.step,
+                   n->of->narrow && n->of->narrow[key.edge]};
+  td_status *s =
+      td_transfer_out(&to, value, &a, frames, &count, &body.value);
   if (td_ok(s)) {
     bool prompt = body.value->offer || body.value->bytes <= PROMPT_MOST;
     s = td_member_send(w, prompt ? TD_LANE_CONTROL : TD_LANE_DATA, &head,
@@ -340,21 +380,9 @@ td_status *td_member_deliver(td_portion *p, td_key key, td_tensor *value,
   return s;
 }
 
-/* A value for this process, on its way in. */
-typedef struct incoming {
-  td_transfer base; /* first */
-  td_task task;
-  td_member *of;        /* a share */
-  td_far_portion *portion; /* used, while the task is */
-  uint64_t step;
-  td_key key;
-  td_tensor value;
-  bool dead;
-} incoming;
-
 /* After the turn. */
 static void pass_on(td_task *task) {
-  incoming *in = (incoming *)((char *)task - offsetof(incoming, task));
+  td_far_value *in = (td_far_value *)((char *)task - offsetof(td_far_value, task));
   td_far_portion *n = in->portion;
   td_member *m = in->of;
   td_remote *r = td_member_remote(m);
@@ -372,11 +400,14 @@ static void pass_on(td_task *task) {
   td_free(in);
 }
 
+/* A derived error is of one that was taken back, or came before: who takes it
+ * back tells why. */
 static void got_value(td_transfer *t, td_tensor *value, bool dead,
                       td_status *s) {
-  incoming *in = (incoming *)t;
+  td_far_value *in = (td_far_value *)t;
   td_member *m = in->of;
   td_far_portion *n = find(m, in->step);
+  unlist_value(in);
   if (n && td_ok(s)) {
     in->portion = n;
     in->value = *value;
@@ -387,7 +418,7 @@ static void got_value(td_transfer *t, td_tensor *value, bool dead,
     td_remote_after(td_member_remote(m), &in->task);
     return;
   }
-  if (n)
+  if (n && !td_status_derived(s))
     fail(n, s);
   else
     td_status_release(s);
@@ -398,17 +429,25 @@ static void got_value(td_transfer *t, td_tensor *value, bool dead,
 
 void td_portion_value(td_member *m, td_message *msg) {
   const Td__Remote__Tensor *t = msg->head->tensor;
-  incoming *in = td_calloc(1, sizeof *in);
+  td_far_value *in = td_calloc(1, sizeof *in);
   if (!in || !t->value) {
     td_free(in);
     return;
   }
   td_member_retain(m);
   in->base.got = got_value;
+  in->base.later = true;
   in->of = m;
   in->step = t->step;
   in->key = (td_key){t->edge, t->frame, t->iteration};
-  td_transfer_in(td_member_remote(m), m->peer, t->value, msg, &in->base);
+  if (!td_transfer_in(m->peer, t->value, msg, &in->base)) return;
+  td_far_portion *n = find(m, t->step);
+  if (!n || n->state != TD_PORTION_RUNNING) {
+    drop_value(in);
+    return;
+  }
+  list_value(in, n);
+  td_transfer_go(&in->base);
 }
 
 /* ---- DONE ---------------------------------------------------------------- */
@@ -443,7 +482,7 @@ static void take_rets(td_far_portion *n, td_message *msg) {
     *pull = (td_ret_pull){.base = {.got = got_ret}, n, index};
     n->n_pulls++;
     n->pulling++;
-    td_transfer_in(td_member_remote(m), m->peer, d->ret[i], msg, &pull->base);
+    td_transfer_in(m->peer, d->ret[i], msg, &pull->base);
     if (n->state == TD_PORTION_ENDED) return;
   }
   n->pulling--;
@@ -494,13 +533,28 @@ void td_portion_aborted(td_member *m, const Td__Remote__Stop *a) {
   td_status_release(s);
 }
 
+/* Says who printed it, before each line. */
+static void name_lines(td_str *out, const char *task, const char *text) {
+  while (*text) {
+    const char *stop = strchr(text, '\n');
+    size_t len = stop ? (size_t)(stop - text) : strlen(text);
+    td_str_addf(out, "%s: ", task);
+    td_str_addn(out, text, len);
+    td_str_add(out, "\n");
+    text += stop ? len + 1 : len;
+  }
+}
+
 void td_portion_printed(td_member *m, const Td__Remote__Text *t) {
   td_far_portion *n = find(m, t->step);
   if (!n || n->cancelled) return;
+  td_str text = {0};
+  name_lines(&text, m->task, t->text);
   if (n->start.print)
-    n->start.print(n->start.print_arg, t->text, strlen(t->text));
+    n->start.print(n->start.print_arg, td_str_c(&text), text.len);
   else
-    fputs(t->text, stderr);
+    fputs(td_str_c(&text), stderr);
+  td_str_deinit(&text);
 }
 
 /* ---- the clock, and looking ---------------------------------------------- */

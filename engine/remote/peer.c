@@ -18,7 +18,10 @@
 
 enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
 enum { BACKLOG_MOST = 64 << 20 };           /* bytes that wait for a connection */
+#define JOIN INT64_C(5000000000) /* ns: for who waits to be sent something */
 #define LACK INT64_C(2000000000) /* ns: what has not come by then is lost */
+
+static void greet(td_peer *p);
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -33,7 +36,8 @@ static td_status *peer_new(td_remote *r, td_peer **out) {
   if (!p) return td_oom();
   p->of = r;
   p->refs = 1;
-  td_health_init(&p->health, td_clock_now());
+  p->dialled = td_clock_now();
+  td_health_init(&p->health, p->dialled);
   p->task = td_strdup("");
   if (!p->task || !td_vec_push(&r->peers, p)) {
     td_free(p->task);
@@ -77,6 +81,7 @@ void td_peer_release(td_peer *p) {
   hang_up(p);
   drop_backlog(p);
   drop_devices(p);
+  td_peer_values_deinit(&p->values);
   td_kernel_table_release(p->table);
   td_status_release(p->error);
   td_free(p->task);
@@ -136,7 +141,10 @@ td_status *td_peer_dial(td_remote *r, const td_dial *to, td_peer **out) {
     return s;
   }
   *out = td_peer_retain(p);
-  td_peer_tick(p, td_clock_now());
+  p->said = td_clock_now();
+  p->greets = true;
+  r->greetings++;
+  greet(p);
   return NULL;
 }
 
@@ -156,6 +164,8 @@ void td_peer_end(td_peer *p, td_health_event how, td_status *why) {
     td_status_release(why);
     return;
   }
+  if (p->greets) p->of->greetings--;
+  p->greets = false;
   td_status_release(p->error);
   p->error = why;
   drop_backlog(p);
@@ -207,7 +217,7 @@ static td_status *put_off(td_peer *p, td_lane lane, td_raw *frames, int n) {
   return NULL;
 }
 
-/* Takes ownership of the frames when it succeeds. */
+/* `later`: there is no connection, and the frames are still the caller's. */
 static td_status *pass(td_peer *p, td_lane lane, td_raw *frames, int n,
                        bool *later) {
   size_t bytes = size_of(frames, n);
@@ -221,37 +231,45 @@ static td_status *pass(td_peer *p, td_lane lane, td_raw *frames, int n,
   return s;
 }
 
-/* What waited goes first; false: there is still no connection. */
-static bool flush(td_peer *p) {
-  size_t i = 0;
-  bool later = false;
-  for (; i < p->backlog.len && !later; i++) {
-    td_backlog *b = &p->backlog.at[i];
-    size_t bytes = size_of(b->frames, b->n);
-    td_status *s = pass(p, b->lane, b->frames, b->n, &later);
-    if (!later) {
-      p->backlog_bytes -= bytes;
-      td_free(b->frames);
+/* What waited goes first. A lane that has no connection holds up nothing of the
+ * other: who waits for data still says that it lives. False: something waits on
+ * `lane`. */
+static bool flush(td_peer *p, td_lane lane) {
+  size_t kept = 0;
+  bool stuck[TD_LANES] = {false, false};
+  for (size_t i = 0; i < p->backlog.len; i++) {
+    td_backlog b = p->backlog.at[i];
+    size_t bytes = size_of(b.frames, b.n);
+    if (!stuck[b.lane])
+      td_status_release(pass(p, b.lane, b.frames, b.n, &stuck[b.lane]));
+    if (stuck[b.lane]) {
+      p->backlog.at[kept++] = b;
+      continue;
     }
-    td_status_release(s);
+    p->backlog_bytes -= bytes;
+    td_free(b.frames);
   }
-  size_t gone = later ? i - 1 : i;
-  memmove(p->backlog.at, p->backlog.at + gone,
-          (p->backlog.len - gone) * sizeof *p->backlog.at);
-  p->backlog.len -= gone;
-  return p->backlog.len == 0;
+  p->backlog.len = kept;
+  return !stuck[lane];
 }
 
 static void drop_frames(td_raw *frames, int n) {
   for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
 }
 
+/* A connection begins with a HELLO, and what has no name yet is not spoken to:
+ * all else waits for the WELCOME. */
+static bool is_open(const td_peer *p) {
+  return p->welcomed || !p->link->dialled;
+}
+
 /* `again`: what cannot go now may wait. */
 static td_status *send_packed(td_peer *p, td_lane lane, td_raw *frames, int n,
-                              bool again) {
+                              bool again, bool hello) {
   bool later = true;
   td_status *s = NULL;
-  if (p->backlog.len == 0 || flush(p)) s = pass(p, lane, frames, n, &later);
+  if (hello || (is_open(p) && (p->backlog.len == 0 || flush(p, lane))))
+    s = pass(p, lane, frames, n, &later);
   if (td_ok(s) && !later) return NULL;
   if (later && again) {
     td_status_release(s);
@@ -284,7 +302,8 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
   }
   if (n) memcpy(all + 1, frames, (size_t)n * sizeof *frames);
   p->sent[lane]++;
-  s = send_packed(p, lane, all, n + 1, again);
+  bool hello = head->body_case == TD__REMOTE__MESSAGE__BODY_HELLO;
+  s = send_packed(p, lane, all, n + 1, again, hello);
   if (!td_ok(s)) p->sent[lane]--;
   return s;
 }
@@ -367,6 +386,7 @@ static td_status *introduce(td_peer *p, td_arena *a, uint64_t theirs,
   h->build = text(TD_VERSION);
   h->task = text(td_runtime_place(r->runtime));
   h->isa = text(td_isa_name(td_cpu_isa()));
+  h->boot = text(td_transfers_host(r));
   h->uid = (uint32_t)getuid();
   h->pid = (uint64_t)getpid();
   h->control = text(td_remote_address(r));
@@ -385,7 +405,8 @@ static td_status *introduce(td_peer *p, td_arena *a, uint64_t theirs,
   return s;
 }
 
-static void say_hello(td_peer *p, uint64_t theirs, bool welcome) {
+/* False: it did not go out. */
+static bool say_hello(td_peer *p, uint64_t theirs, bool welcome) {
   td_arena a;
   Td__Remote__Hello body;
   td_head head;
@@ -398,13 +419,15 @@ static void say_hello(td_peer *p, uint64_t theirs, bool welcome) {
     head.welcome = &body;
   else
     head.hello = &body;
-  if (td_ok(s)) td_peer_say(p, &head);
+  if (td_ok(s)) s = send_as(p, TD_LANE_CONTROL, &head, NULL, 0, false);
+  bool said = td_ok(s);
   td_status_release(s);
   if (welcome) {
     td_kernel_table_release(p->table);
     p->table = NULL;
   }
   td_arena_deinit(&a);
+  return said;
 }
 
 /* ---- who they are -------------------------------------------------------- */
@@ -512,12 +535,12 @@ void td_peer_hello(td_peer *p, const td_head *head, bool welcome) {
     return;
   }
   p->incarnation = head->from;
-  if (!welcome) say_hello(p, h->kernels_hash, true);
+  if (!welcome) (void)say_hello(p, h->kernels_hash, true);
   p->welcomed = true;
   supersede(p);
   if (td_health_on(&p->health, TD_HEARD, td_clock_now()))
     td_remote_peer_changed(p->of, p);
-  (void)flush(p);
+  (void)flush(p, TD_LANE_CONTROL);
 }
 
 void td_peer_refused(td_peer *p, const Td__Remote__Refused *m) {
@@ -529,6 +552,23 @@ void td_peer_refused(td_peer *p, const Td__Remote__Refused *m) {
 }
 
 /* ---- beats --------------------------------------------------------------- */
+
+/* Bytes of tensors here, for those whom it serves. */
+static uint64_t memory_used(td_remote *r) {
+  td_device **all;
+  int n;
+  uint64_t sum = 0;
+  if (!r->serve) return 0;
+  td_status *s = td_runtime_devices(r->runtime, r->cpu_devices, &all, &n);
+  if (!td_ok(s)) {
+    td_status_release(s);
+    return 0;
+  }
+  for (int i = 0; i < n; i++)
+    sum += td_allocator_read_stats(all[i]->memory).in_use;
+  td_runtime_drop_devices(all, n);
+  return sum;
+}
 
 static void say_ping(td_peer *p, const Td__Remote__Ping *of) {
   td_head head;
@@ -548,6 +588,7 @@ static void say_ping(td_peer *p, const Td__Remote__Ping *of) {
   body.sent_control = p->sent[TD_LANE_CONTROL];
   body.sent_data = p->sent[TD_LANE_DATA];
   body.steps = p->of->steps;
+  body.memory = memory_used(p->of);
   if (!of) p->pinged = now;
   td_peer_say(p, &head);
 }
@@ -592,17 +633,44 @@ static void look_for_gaps(td_peer *p, int64_t now) {
   }
 }
 
+/* Somebody waits for what cannot be sent: not for ever. */
+static void give_up(td_peer *p, int64_t now) {
+  if (p->welcomed || p->backlog.len == 0 || now - p->dialled < JOIN) return;
+  td_status *s =
+      p->error ? td_status_retain(p->error)
+               : td_error(TD_UNAVAILABLE, "nobody answers at %s", p->control);
+  td_peer_end(p, TD_ENDED,
+              td_error(td_status_code(s), "no connection from %s to %s: %s",
+                       td_runtime_place(p->of->runtime), name_of(p),
+                       td_status_message(s)));
+  td_status_release(s);
+}
+
+/* The first HELLO goes out as soon as there is a connection. */
+static void greet(td_peer *p) {
+  if (!p->greets || p->health.state == TD_DEAD) return;
+  p->greets = !say_hello(p, 0, false);
+  if (!p->greets) p->of->greetings--;
+}
+
+void td_peers_greet(td_remote *r) {
+  for (size_t i = 0; r->greetings > 0 && i < r->peers.len; i++)
+    greet(r->peers.at[i]);
+}
+
 void td_peer_tick(td_peer *p, int64_t now) {
   if (p->health.state == TD_DEAD) return;
   if (p->link && p->link->dialled && !p->welcomed &&
       now - p->said >= TD_HEALTH_BEAT) {
     p->said = now;
-    say_hello(p, 0, false);
+    (void)say_hello(p, 0, false);
   } else if (p->welcomed && now - p->said >= TD_HEALTH_BEAT) {
     p->said = now;
     say_ping(p, NULL);
   }
-  if (p->backlog.len) (void)flush(p);
+  if (p->backlog.len && is_open(p)) (void)flush(p, TD_LANE_CONTROL);
+  give_up(p, now);
+  if (p->health.state == TD_DEAD) return;
   look_for_gaps(p, now);
   td_health_state was = p->health.state;
   if (!td_health_tick(&p->health, now, p->of->patient)) return;

@@ -1,6 +1,8 @@
 /* remote.c - the actor: its turn, its clock, who gets what comes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "engine/base/clock.h"
 #include "engine/base/entropy.h"
 #include "engine/remote/cells.h"
@@ -19,6 +21,7 @@ void td_remote_enter(td_remote *r) {
  * for before the turn ends (channel.h). */
 void td_remote_leave(td_remote *r) {
   if (r->channel) (void)r->channel->ops->drain(r->channel, DRAIN_MOST);
+  if (r->greetings > 0) td_peers_greet(r);
   td_task *list = r->after;
   r->after = NULL;
   r->after_end = &r->after;
@@ -66,6 +69,7 @@ static bool is_for_peers(const td_head *h) {
   case TD__REMOTE__MESSAGE__BODY_PULL:
   case TD__REMOTE__MESSAGE__BODY_CHUNK:
   case TD__REMOTE__MESSAGE__BODY_DROP:
+  case TD__REMOTE__MESSAGE__BODY_GONE:
   case TD__REMOTE__MESSAGE__BODY_BYE: return true;
   default: return false;
   }
@@ -87,6 +91,7 @@ static void to_peer(td_peer *p, td_message *m) {
   case TD__REMOTE__MESSAGE__BODY_PULL: td_transfer_pulled(p, h->pull); break;
   case TD__REMOTE__MESSAGE__BODY_CHUNK: td_transfer_chunk(p, m); break;
   case TD__REMOTE__MESSAGE__BODY_DROP: td_transfer_dropped(p, h->drop); break;
+  case TD__REMOTE__MESSAGE__BODY_GONE: td_transfer_gone(p, h->gone); break;
   case TD__REMOTE__MESSAGE__BODY_BYE: took_leave(p, h->bye); break;
   default: break;
   }
@@ -231,6 +236,7 @@ static void tick(td_remote *r, int64_t now) {
   bool stalled = is_stalled(r, now);
   r->ticked = now;
   tick_peers(r, now);
+  td_transfer_tick(r, now);
   td_worker_tick(r, now, stalled);
   td_master_tick(r, now);
 }
@@ -250,10 +256,17 @@ static td_status *copy(const char *from, char **to) {
   return *to ? NULL : td_oom();
 }
 
+/* By ipc nothing is encrypted: who is dialled there has no key. */
+static bool is_plain(const td_remote *r) {
+  const char *address = td_remote_address(r);
+  return address && strncmp(address, "ipc:", 4) == 0;
+}
+
 static td_status *init(td_remote *r, const td_remote_options *o) {
-  TD_TRY(copy(o->public_key, &r->public_key));
   TD_TRY(copy(o->advertise, &r->advertise));
+  if (!is_plain(r)) TD_TRY(copy(o->public_key, &r->public_key));
   TD_TRY(copy(o->advertise_data, &r->advertise_data));
+  TD_TRY(td_transfers_new(r, &r->transfers));
   if (o->serve && !(r->pieces = td_piece_cache_new(0, 0))) return td_oom();
   return o->thread ? td_pump_start(r) : NULL;
 }
@@ -331,6 +344,7 @@ void td_remote_release(td_remote *r) {
   td_vec_free(&r->peers);
   td_vec_free(&r->hosted);
   td_vec_free(&r->masters);
+  td_transfers_free(r->transfers);
   td_piece_cache_free(r->pieces);
   td_runtime_release(r->runtime);
   td_free(r->public_key);

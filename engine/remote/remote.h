@@ -98,5 +98,19 @@ void td_remote_rows(td_remote *r, td_session *s,
                     void (*each)(void *arg, const td_remote_row *row),
                     void *arg);
 
+/* Values that came and went, so far. */
+typedef struct td_remote_traffic {
+  uint64_t eager;    /* rode along */
+  uint64_t offered;  /* did not */
+  uint64_t narrowed; /* of both, in 16 bits */
+  uint64_t pulled;   /* came in chunks */
+  uint64_t shared;   /* came through shared memory */
+  uint64_t unshared; /* could have, but that failed, and came in chunks */
+  uint64_t dropped;  /* were offered and not wanted, or taken back */
+  uint64_t strays;   /* chunks and requests that nobody waits for */
+  uint64_t copied;   /* bytes, once each, into the memory of what came */
+} td_remote_traffic;
+void td_remote_read_traffic(td_remote *r, td_remote_traffic *out);
+
 TD_END
 #endif

@@ -24,6 +24,7 @@ typedef struct td_hosted td_hosted; /* worker_impl.h */
 typedef struct td_master td_master; /* master_impl.h */
 typedef struct td_transfer td_transfer;
 typedef struct td_offer td_offer;
+typedef struct td_transfers td_transfers; /* transfer_impl.h */
 
 typedef struct td_session_id {
   uint64_t high, low;
@@ -42,13 +43,13 @@ struct td_remote {
   TD_VEC(td_peer *) peers;     /* retained */
   TD_VEC(td_hosted *) hosted;
   TD_VEC(td_master *) masters;
-  td_offer *offers;       /* what this side offers */
-  td_transfer *transfers; /* what it pulls */
-  uint64_t last_number;   /* of offers, questions, handles */
+  td_transfers *transfers; /* what all values share */
+  uint64_t last_number;    /* of offers, questions, handles */
   int64_t ticked;         /* when, last */
   int64_t patient;        /* nobody is judged before */
   struct td_piece_cache *pieces; /* of graphs of others */
   uint64_t steps;         /* run for others */
+  int greetings;          /* peers that greet */
   bool closed;
   td_waiter news; /* of who waits for an answer */
   uint64_t hello_hash; /* of our kernel table */
@@ -73,6 +74,22 @@ void td_remote_peer_changed(td_remote *r, td_peer *p);
 
 /* ---- peers (peer.c) ---- */
 
+/* Chunks that could not be sent when they were asked for. */
+typedef struct td_owed {
+  uint64_t offer, offset;
+} td_owed;
+
+/* Values between this process and a peer (transfer.c). */
+typedef struct td_peer_values {
+  td_map offers;    /* number -> td_offer, to it */
+  uint64_t offered; /* their bytes */
+  TD_VEC(td_owed) owed;
+  td_map transfers; /* number -> td_transfer, of its offers */
+  td_transfer *first, *last; /* those that wait for their turn */
+  int pulling;               /* those under way */
+  bool starting;             /* the next ones are being started */
+} td_peer_values;
+
 struct td_peer {
   td_remote *of;
   int32_t refs; /* turn */
@@ -83,7 +100,9 @@ struct td_peer {
   char *control, *data, *key; /* where it was dialled, or says it listens */
   char *host;           /* as Hello.boot */
   bool welcomed;        /* HELLO and WELCOME are through */
+  bool greets;          /* its first HELLO waits for a connection */
   int wanted;           /* who wants it dialled again when it is dead */
+  int64_t dialled;      /* or met, when */
   int64_t said;         /* HELLO or PING left last */
   int64_t stale_said;
   uint64_t sent[TD_LANES], came[TD_LANES]; /* messages */
@@ -98,6 +117,7 @@ struct td_peer {
   /* From its WELCOME, for who attaches: */
   TD_VEC(td_device *) devices;
   struct td_kernel_table *table;
+  td_peer_values values;
 };
 
 typedef struct td_backlog {
@@ -122,6 +142,7 @@ void td_peer_pinged(td_peer *p, const Td__Remote__Ping *m);
 void td_peer_ponged(td_peer *p, const Td__Remote__Ping *m);
 void td_peer_trouble(td_peer *p, td_trouble what);
 void td_peer_tick(td_peer *p, int64_t now);
+void td_peers_greet(td_remote *r);
 /* Its end: takes ownership of `why`. */
 void td_peer_end(td_peer *p, td_health_event how, td_status *why);
 /* UNAVAILABLE evidence about it, with what is known. Caller owns the result. */
@@ -138,40 +159,66 @@ void td_head_init(td_head *head, const td_session_id *session);
 
 /* ---- values (transfer.c) ---- */
 
+typedef enum td_transfer_state {
+  TD_TRANSFER_ENDED,   /* or not begun; nobody but its owner knows it */
+  TD_TRANSFER_OFFERED, /* td_transfer_go was not called */
+  TD_TRANSFER_WAITING, /* as many as may be are under way from its peer */
+  TD_TRANSFER_PULLED,  /* it has memory, and chunks come */
+} td_transfer_state;
+
 /* A value that is on its way in, embedded in its owner. `got` is called once,
  * inside of the turn: takes ownership of *value and `s`. */
 struct td_transfer {
   void (*got)(td_transfer *t, td_tensor *value, bool dead, td_status *s);
-  td_transfer *prev, *next; /* the remote's */
-  td_remote *of;
-  td_peer *from;
-  uint64_t offer;
-  td_tensor value;
-  char *room;
-  uint64_t bytes, asked, came;
-  bool dead, listed;
+  bool later; /* the owner's: what is only offered waits for td_transfer_go */
+  /* transfer_in.c's: */
+  td_transfer_state state;
+  bool dead, narrow;
+  td_transfer *prev, *next; /* of its peer's that wait */
+  td_peer *from;            /* retained; NULL: ended */
+  uint64_t offer, bytes;    /* of the wire */
+  td_tensor value;          /* has memory when it is pulled */
+  uint64_t asked, came;     /* bytes; `came`: before it nothing lacks */
+  uint64_t ahead;           /* chunks beyond `came` that came, a bit each */
+  char *segment;            /* where it is to be had, too, or NULL */
+  uint64_t place;           /* within the segment */
 };
 /* What a message says of a value: there at once, or pulled. `got` may be called
- * before it returns. A `v` that is wrong is an error of `got`. */
-void td_transfer_in(td_remote *r, td_peer *from, const Td__Remote__Value *v,
-                    td_message *m, td_transfer *t);
-/* Pulls no more; `got` is not called. */
+ * before it returns. True: it waits for td_transfer_go. A `v` that is wrong is an error of `got`; a derived one says
+ * that there is no such value any more, or that it comes already: whoever takes
+ * it back tells why. */
+bool td_transfer_in(td_peer *from, const Td__Remote__Value *v, td_message *m,
+                    td_transfer *t);
+/* It is wanted now; nothing when it is on its way already. */
+void td_transfer_go(td_transfer *t);
+/* Pulls no more; `got` is not called. Nothing when it has ended. */
 void td_transfer_stop(td_transfer *t);
 /* Describes `value` (a host tensor, or NULL: dead) for a message to `to`: its
  * bytes are added to frames[*n], or it is offered until it is pulled, dropped, or
- * `to` is dead. Takes a share. */
-td_status *td_transfer_out(td_remote *r, td_peer *to,
-                           const td_session_id *session, uint64_t step,
-                           const td_tensor *value, td_arena *arena,
-                           td_raw *frames, int *n,
+ * `to` is dead. Takes a share. `narrow`: float32 goes in 16 bits. */
+typedef struct td_sending {
+  td_peer *to;
+  const td_session_id *session;
+  uint64_t step;
+  bool narrow;
+} td_sending;
+td_status *td_transfer_out(const td_sending *to, const td_tensor *value,
+                           td_arena *arena, td_raw *frames, int *n,
                            Td__Remote__Value **out) TD_MUST_USE;
 void td_transfer_pulled(td_peer *p, const Td__Remote__Chunk *m);
 void td_transfer_chunk(td_peer *p, td_message *m);
 void td_transfer_dropped(td_peer *p, const Td__Remote__Handles *m);
+void td_transfer_gone(td_peer *p, const Td__Remote__Handles *m);
 /* What a step, or a whole session (step 0), offers is taken back. */
 void td_transfer_withdraw(td_remote *r, const td_session_id *session,
                           uint64_t step);
 void td_transfer_peer_dead(td_peer *p);
+void td_transfer_tick(td_remote *r, int64_t now);
+td_status *td_transfers_new(td_remote *r, td_transfers **out) TD_MUST_USE;
+void td_transfers_free(td_transfers *t);
+void td_peer_values_deinit(td_peer_values *v);
+/* What HELLO says of where this process runs. Borrowed; valid while `r` lives. */
+const char *td_transfers_host(const td_remote *r);
 
 /* ---- sessions of others (worker.c) and of ours (master.c) ---- */
 

@@ -179,7 +179,9 @@ static td_status *count_in(const Td__Remote__Value *p, int64_t *out) {
   return NULL;
 }
 
-td_status *td_wire_value_check(const Td__Remote__Value *p) {
+/* Is it a value that may be? dtype known and sendable, shape without unknown
+ * sizes, bytes what both say. */
+static td_status *check_value(const Td__Remote__Value *p) {
   td_shape shape;
   int64_t n = 0;
   if (p->dead) return NULL;
@@ -188,7 +190,9 @@ td_status *td_wire_value_check(const Td__Remote__Value *p) {
     return bad_value(p, "no such dtype can be sent");
   TD_TRY(shape_in(p, &shape));
   TD_TRY(count_in(p, &n));
-  uint64_t each = td_dtype_size(d);
+  uint64_t each = p->narrow ? sizeof(uint16_t) : td_dtype_size(d);
+  if (p->narrow && d != TD_FLOAT32)
+    return bad_value(p, "only float32 is made narrow");
   if (p->bytes > (uint64_t)TD_WIRE_VALUE_MOST)
     return bad_value(p, "it is too large");
   if (d == TD_STRING && p->bytes < ((uint64_t)n + 1) * 8)
@@ -198,39 +202,26 @@ td_status *td_wire_value_check(const Td__Remote__Value *p) {
   return NULL;
 }
 
-/* The block of a string tensor is what a plain one of bytes has. */
-static td_status *string_room(const td_shape *shape, size_t bytes,
-                              td_tensor *out) {
-  TD_TRY(td_buffer_new(NULL, bytes, &out->buffer));
-  out->data = out->buffer->data;
-  out->dtype = TD_STRING;
-  out->shape = *shape;
-  return NULL;
-}
-
-td_status *td_wire_value_room(const Td__Remote__Value *p, td_tensor *out,
-                              char **room) {
-  td_shape shape;
+td_status *td_wire_value_read(const Td__Remote__Value *p, td_tensor *out) {
   *out = (td_tensor){0};
-  TD_TRY(td_wire_value_check(p));
+  TD_TRY(check_value(p));
   if (p->dead) return NULL;
-  TD_TRY(shape_in(p, &shape));
-  if ((td_dtype)p->dtype == TD_STRING)
-    TD_TRY(string_room(&shape, (size_t)p->bytes, out));
-  else
-    TD_TRY(td_tensor_new(NULL, (td_dtype)p->dtype, &shape, out));
-  *room = out->data;
+  TD_TRY(shape_in(p, &out->shape));
+  out->dtype = (td_dtype)p->dtype;
   return NULL;
 }
 
-td_status *td_wire_value_in(const Td__Remote__Value *p, const void *from,
-                            td_tensor *out) {
-  char *room = NULL;
-  TD_TRY(td_wire_value_room(p, out, &room));
-  if (p->dead) return NULL;
-  if (p->bytes) memcpy(room, from, (size_t)p->bytes);
-  td_status *s =
-      out->dtype == TD_STRING ? td_tensor_strings_check(out) : NULL;
-  if (!td_ok(s)) td_tensor_release(out);
-  return s;
+/* The block of a string tensor is what a plain one of bytes has. */
+static td_status *string_room(td_tensor *t, uint64_t bytes, td_allocator *a) {
+  TD_TRY(td_buffer_new(a, (size_t)bytes, &t->buffer));
+  t->data = t->buffer->data;
+  return NULL;
+}
+
+td_status *td_wire_value_room(td_tensor *t, uint64_t bytes, td_allocator *a) {
+  td_tensor room;
+  if (t->dtype == TD_STRING) return string_room(t, bytes, a);
+  TD_TRY(td_tensor_new(a, t->dtype, &t->shape, &room));
+  *t = room;
+  return NULL;
 }

@@ -67,17 +67,15 @@ td_status *td_wire_status_in(const Td__Remote__Status *p,
 /* dtype, shape and size of a host tensor (or a dead value: NULL). */
 td_status *td_wire_value_out(td_arena *a, const td_tensor *t,
                              Td__Remote__Value **out) TD_MUST_USE;
-/* Is it a value that may be? dtype known and sendable, shape without unknown
- * sizes, bytes what both say. */
-td_status *td_wire_value_check(const Td__Remote__Value *p) TD_MUST_USE;
-/* The tensor whose bytes are `from` (of p->bytes), copied into fresh host
- * memory; of a dead value TD_INVALID. Checked. */
-td_status *td_wire_value_in(const Td__Remote__Value *p, const void *from,
-                            td_tensor *out) TD_MUST_USE;
-/* The same without contents, which the caller fills: *room has p->bytes bytes.
- * A string tensor must be seen by td_tensor_strings_check then. */
-td_status *td_wire_value_room(const Td__Remote__Value *p, td_tensor *out,
-                              char **room) TD_MUST_USE;
+/* What it says of its tensor: dtype and shape, and no memory yet. Checked;
+ * TD_INVALID of a dead value. */
+td_status *td_wire_value_read(const Td__Remote__Value *p,
+                              td_tensor *out) TD_MUST_USE;
+/* Memory of `a` (NULL: the host's) for a tensor that has none yet; `bytes` as
+ * checked: those of a string tensor, which td_tensor_strings_check must see when
+ * they are there. On error it has none still. */
+td_status *td_wire_value_room(td_tensor *t, uint64_t bytes,
+                              td_allocator *a) TD_MUST_USE;
 
 TD_END
 #endif

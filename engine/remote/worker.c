@@ -9,7 +9,7 @@
 #include "engine/remote/worker_impl.h"
 
 enum { TASKS_MOST = 4096, SESSIONS_MOST = 1024 };
-enum { PARKED_MOST = 64 << 20 }; /* bytes */
+enum { EARLY_MOST = 64 << 20 }; /* bytes */
 #define LEASE_MOST INT64_C(600000000000)
 
 /* ---- finding ------------------------------------------------------------- */
@@ -34,7 +34,16 @@ static td_status *dial_task(td_hosted *h, td_view_task *t) {
     return td_status_about(
         td_error(TD_UNAVAILABLE, "%s cannot be reached from here", t->task),
         t->task);
-  return td_peer_dial(h->of, &to, &t->peer);
+  TD_TRY(td_peer_dial(h->of, &to, &t->peer));
+  td_peer *p = t->peer;
+  if (p->incarnation) return NULL;
+  /* It is this one that is meant, no other that may be there by now. */
+  char *name = td_strdup(t->task);
+  if (!name) return td_oom();
+  p->incarnation = t->incarnation;
+  td_free(p->task);
+  p->task = name;
+  return NULL;
 }
 
 td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
@@ -42,6 +51,10 @@ td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
     return td_error(TD_INVALID_ARGUMENT, "task %d of %zu", (int)task,
                     h->tasks.len);
   td_view_task *t = &h->tasks.at[task];
+  if (t->peer && t->peer->health.state == TD_DEAD && !t->peer->welcomed) {
+    td_peer_release(t->peer); /* the way there may be open by now */
+    t->peer = NULL;
+  }
   if (!t->peer) {
     td_peer *p = td_peer_find(h->of, t->incarnation);
     if (p)
@@ -114,7 +127,7 @@ static td_status *begin(td_remote *r, td_peer *master, const td_session_id *id,
   h->of = r;
   h->refs = 1;
   h->id = *id;
-  h->parked_most = PARKED_MOST;
+  h->early_most = EARLY_MOST;
   uint64_t words[2] = {id->high, id->low};
   td_status *s = td_participant_local_new(r->runtime, words, false, &h->local);
   if (td_ok(s) && !td_vec_push(&r->hosted, h)) s = td_oom();

@@ -1,7 +1,8 @@
 /* worker_impl.h - a session of another process, as far as it is run here.
  *
  *   worker_roll.c   parts: asked for, put together, compiled       td_hosted_roll
- *   worker_step.c   steps: RUN, values, what stops them, DONE      td_hosted_step
+ *   worker_value.c  values that its steps send and receive         td_arrival
+ *   worker_step.c   steps: RUN, feeds, what stops them, DONE       td_hosted_step
  *   worker.c        the session: who takes part, its end           td_hosted
  *
  * All fields are the turn's, unless their comment says otherwise. Counts of
@@ -45,18 +46,11 @@ typedef struct td_view_task {
 /* Who has the other end of an edge. */
 typedef struct td_far_edge {
   int32_t task; /* in the view; -1: the edge does not leave */
-  bool out;
+  bool out, narrow;
 } td_far_edge;
 
-/* A value that came before its step. */
-typedef struct td_parked {
-  uint64_t step;
-  td_key key;
-  td_tensor value;
-  bool dead;
-  uint64_t from; /* incarnation */
-  int64_t since;
-} td_parked;
+/* A value for a step, from its message until it is delivered. */
+typedef struct td_arrival td_arrival;
 
 /* A cancel that came before its step. */
 typedef struct td_tombstone {
@@ -80,8 +74,8 @@ struct td_hosted {
   td_hosted_step *steps; /* under way */
   uint64_t highest;      /* step seen */
   uint64_t seen[TD_STEP_WINDOW / 64]; /* of the last TD_STEP_WINDOW: bits */
-  TD_VEC(td_parked) parked;
-  size_t parked_bytes, parked_most;
+  td_arrival *early; /* of steps that have not begun */
+  size_t early_bytes, early_most;
   td_tombstone tombs[TD_TOMBSTONES];
   int next_tomb;
   td_task end; /* on the pool: lets go of its state */
@@ -140,6 +134,12 @@ struct td_hosted_step {
   int64_t began_ns;
   td_task task, cancel_task;
   td_str printed; /* lock: lock. What Print wrote, not yet sent */
+  td_arrival *arrivals; /* that were offered, or are being pulled */
+  td_map offered; /* key -> td_arrival that nobody waits for; written inside of
+                     the turn and under lock, read in either */
+  bool want_all;  /* lock: lock. What is offered is pulled at once */
+  bool *wanted;   /* lock: lock. By edge: its receiver in the root waits */
+  td_map wants;   /* lock: lock. Keys of those in loops */
   pthread_mutex_t lock;
 };
 
@@ -167,16 +167,40 @@ td_hosted_roll *td_hosted_roll_find(td_hosted *h, uint64_t handle);
 void td_hosted_roll_release(td_hosted_roll *roll);
 void td_hosted_rolls_drop(td_hosted *h);
 
+/* ---- worker_value.c ---- */
+
+/* `m` is a TENSOR from `p`. */
+void td_hosted_tensor(td_hosted *h, td_peer *p, td_message *m);
+/* A kernel sends; any thread, outside of the turn. */
+td_status *td_hosted_send(void *arg, td_key key, td_tensor *value,
+                          bool dead) TD_MUST_USE;
+/* A receiver begins to wait; any thread, outside of the turn. */
+void td_hosted_wanted(void *arg, td_key key);
+td_status *td_hosted_values_init(td_hosted_step *step) TD_MUST_USE;
+void td_hosted_values_deinit(td_hosted_step *step);
+/* The step has begun: what came early is its own now. */
+void td_hosted_values_begin(td_hosted_step *step);
+/* It is over: nothing more is wanted. */
+void td_hosted_values_end(td_hosted_step *step);
+/* Drops what waited too long for its step; INT64_MAX: all. */
+void td_hosted_unpark(td_hosted *h, int64_t now);
+
 /* ---- worker_step.c ---- */
 
 void td_hosted_run(td_hosted *h, td_message *m);
 void td_hosted_cancel(td_hosted *h, const Td__Remote__Stop *m);
-/* `m` is a TENSOR from `p`. */
-void td_hosted_tensor(td_hosted *h, td_peer *p, td_message *m);
+/* Under way here, or NULL. Borrowed. */
+td_hosted_step *td_hosted_step_find(const td_hosted *h, uint64_t number);
+bool td_hosted_step_seen(const td_hosted *h, uint64_t number);
+/* Whoever is with its portion, outside of the turn, holds its end up: from
+ * inside of the turn, and until outside of it. */
+void td_hosted_step_use(td_hosted_step *step);
+void td_hosted_step_unuse(td_hosted_step *step);
+/* Takes ownership of `why`. */
+void td_hosted_step_stop(td_hosted_step *step, td_status *why);
 /* Stops every step (of `task` < 0), or those that share an edge with the task;
  * takes ownership of `why`. */
 void td_hosted_stop(td_hosted *h, int32_t task, td_status *why);
 void td_hosted_why(td_hosted *h, uint64_t step, td_str *out);
-void td_hosted_unpark(td_hosted *h, int64_t now);
 
 #endif

@@ -160,7 +160,7 @@ static td_status *add_far(td_hosted_roll *roll, const Td__Remote__Register *m) {
     if (e->edge < 0 || e->edge >= roll->n_edges || e->task < 0)
       return td_error(TD_INVALID_ARGUMENT, "edge %d of %d leads to task %d",
                       (int)e->edge, (int)roll->n_edges, (int)e->task);
-    roll->far[e->edge] = (td_far_edge){e->task, e->out};
+    roll->far[e->edge] = (td_far_edge){e->task, e->out, e->narrow};
   }
   return NULL;
 }

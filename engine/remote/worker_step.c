@@ -1,4 +1,4 @@
-/* worker_step.c - steps of others: RUN, values that come and go, DONE.
+/* worker_step.c - steps of others: RUN, feeds, what stops them, DONE.
  *
  * A step waits for its feeds, then a portion of the local participant is
  * started, after the turn. What is known to be short runs at once on the thread
@@ -17,8 +17,6 @@
 #include "engine/remote/worker_impl.h"
 
 enum { INLINE_MOST = 200000 /* ns: runs on the thread that heard of it */ };
-#define PARK_NS INT64_C(10000000000)
-enum { PROMPT_MOST = 4096 /* bytes of a value that goes with the prompt */ };
 
 /* ---- which steps were seen ----------------------------------------------- */
 
@@ -28,7 +26,7 @@ static void set_seen(td_hosted *h, uint64_t step, bool on) {
   h->seen[i / 64] = on ? h->seen[i / 64] | bit : h->seen[i / 64] & ~bit;
 }
 
-static bool was_seen(const td_hosted *h, uint64_t step) {
+bool td_hosted_step_seen(const td_hosted *h, uint64_t step) {
   if (step > h->highest) return false;
   if (h->highest - step >= TD_STEP_WINDOW) return true;
   uint64_t i = step % TD_STEP_WINDOW;
@@ -43,7 +41,7 @@ static void note_seen(td_hosted *h, uint64_t step) {
   set_seen(h, step, true);
 }
 
-static td_hosted_step *find(const td_hosted *h, uint64_t number) {
+td_hosted_step *td_hosted_step_find(const td_hosted *h, uint64_t number) {
   td_hosted_step *step = h->steps;
   while (step && step->number != number) step = step->next;
   return step;
@@ -74,6 +72,7 @@ static void step_release(td_hosted_step *step) {
   td_free(step->rets_dead);
   td_free(step->pulls);
   td_str_deinit(&step->printed);
+  td_hosted_values_deinit(step);
   td_status_release(step->cause);
   td_status_release(step->stopped);
   td_status_release(step->ended);
@@ -97,9 +96,12 @@ static td_status *step_new(td_hosted *h, td_hosted_roll *roll, uint64_t number,
   step->args = td_calloc((size_t)roll->n_args + 1, sizeof *step->args);
   step->rets = td_calloc((size_t)roll->n_rets + 1, sizeof *step->rets);
   step->rets_dead = td_calloc((size_t)roll->n_rets + 1, sizeof(bool));
-  if (!step->args || !step->rets || !step->rets_dead) {
+  td_status *s = step->args && step->rets && step->rets_dead
+                     ? td_hosted_values_init(step)
+                     : td_oom();
+  if (!td_ok(s)) {
     step_release(step);
-    return td_oom();
+    return s;
   }
   *out = step;
   return NULL;
@@ -118,8 +120,8 @@ static td_status *add_ret(td_hosted_step *step, int i, td_arena *a,
   td_hosted *h = step->of;
   Td__Remote__Value *v;
   if (!td_tensor_valid(&step->rets[i]) && !step->rets_dead[i]) return NULL;
-  TD_TRY(td_transfer_out(h->of, h->master, &h->id, step->number,
-                         &step->rets[i], a, frames, n, &v));
+  td_sending to = {h->master, &h->id, step->number, false};
+  TD_TRY(td_transfer_out(&to, &step->rets[i], a, frames, n, &v));
   v->index = i;
   done->ret[done->n_ret++] = v;
   return NULL;
@@ -205,6 +207,7 @@ static void finish(td_hosted_step *step, td_status *s) {
   td_hosted *h = step->of;
   td_portion *n = step->portion;
   say_printed(step);
+  td_hosted_values_end(step);
   say_done(step, s);
   unlist(step);
   h->of->steps++;
@@ -218,8 +221,7 @@ static void finish(td_hosted_step *step, td_status *s) {
   step_release(step);
 }
 
-/* Whoever is with its portion, outside of the turn, holds the end up. */
-static void use(td_hosted_step *step) {
+void td_hosted_step_use(td_hosted_step *step) {
   step->refs++;
   step->users++;
   td_remote_retain(step->of->of);
@@ -232,8 +234,7 @@ static void end_if_over(td_hosted_step *step) {
   finish(step, s);
 }
 
-/* Outside of the turn. */
-static void unuse(td_hosted_step *step) {
+void td_hosted_step_unuse(td_hosted_step *step) {
   td_remote *r = step->of->of;
   td_remote_enter(r);
   step->users--;
@@ -267,9 +268,6 @@ static void printed(void *arg, const char *text, size_t len) {
   pthread_mutex_unlock(&step->lock);
 }
 
-static td_status *send_value(void *arg, td_key key, td_tensor *value,
-                             bool dead);
-
 /* An idle portion that is ready for another run, or NULL. A thread may still be
  * with one that has just ended. */
 static td_portion *take_idle(td_hosted_roll *roll) {
@@ -290,8 +288,10 @@ static void fill(td_hosted_step *step, td_portion *n) {
   n->rets_dead = step->rets_dead;
   n->over = over;
   n->over_arg = step;
-  n->send = send_value;
+  n->send = td_hosted_send;
   n->send_arg = step;
+  n->wanted = td_hosted_wanted;
+  n->wanted_arg = step;
 }
 
 static td_status *begin(td_hosted_step *step) {
@@ -316,10 +316,8 @@ static void start(td_task *task) {
   if (cost > 0 && cost < INLINE_MOST)
     ops->work(n, td_clock_now() + INLINE_MOST);
   ops->wake(n);
-  unuse(step);
+  td_hosted_step_unuse(step);
 }
-
-static void hand_parked(td_hosted_step *step);
 
 /* Its feeds are here. */
 static void ready(td_hosted_step *step) {
@@ -330,11 +328,11 @@ static void ready(td_hosted_step *step) {
     return;
   }
   step->begun = true;
-  use(step);
+  td_hosted_step_use(step);
   step->task.run = start;
   td_remote_retain(step->of->of); /* over's */
   td_remote_after(step->of->of, &step->task);
-  hand_parked(step);
+  td_hosted_values_begin(step);
 }
 
 /* ---- feeds --------------------------------------------------------------- */
@@ -371,7 +369,7 @@ static void take_args(td_hosted_step *step, td_message *m) {
   const Td__Remote__Run *run = m->head->run;
   td_status *s = check_args(step, run);
   if (td_ok(s) && run->n_arg) {
-    step->pulls = td_calloc(run->n_arg, sizeof *step->pulls);
+    step->pulls = td_calloc((size_t)step->roll->n_args, sizeof *step->pulls);
     if (!step->pulls) s = td_oom();
   }
   step->pulling = 1;
@@ -381,238 +379,10 @@ static void take_args(td_hosted_step *step, td_message *m) {
     pull->step = step;
     pull->index = run->arg[i]->index;
     step->pulling++;
-    td_transfer_in(step->of->of, step->of->master, run->arg[i], m,
-                   &pull->base);
+    td_transfer_in(step->of->master, run->arg[i], m, &pull->base);
   }
   if (!td_ok(s)) step->cause = td_status_first(step->cause, s);
   if (--step->pulling == 0) ready(step);
-}
-
-/* ---- values -------------------------------------------------------------- */
-
-/* A value for a running step, delivered after the turn. */
-typedef struct delivery {
-  td_task task;
-  td_hosted_step *step; /* a share */
-  td_key key;
-  td_tensor value;
-  bool dead;
-} delivery;
-
-static void deliver(td_task *task) {
-  delivery *d = (delivery *)task;
-  td_hosted_step *step = d->step;
-  const td_participant_ops *ops = step->of->local->ops;
-  td_status_release(ops->deliver(step->portion, d->key, &d->value, d->dead));
-  ops->wake(step->portion);
-  unuse(step);
-  td_free(d);
-}
-
-/* Takes ownership of *value. */
-static void hand(td_hosted_step *step, td_key key, td_tensor *value,
-                 bool dead) {
-  delivery *d = td_calloc(1, sizeof *d);
-  if (!d) {
-    td_tensor_release(value);
-    td_hosted_stop(step->of, -1, td_oom());
-    return;
-  }
-  *d = (delivery){{.run = deliver}, step, key, *value, dead};
-  use(step);
-  td_remote_after(step->of->of, &d->task);
-}
-
-static void say_abort(td_hosted *h, uint64_t incarnation, uint64_t step,
-                      td_status *s) {
-  td_arena a;
-  td_head head;
-  Td__Remote__Stop body = TD__REMOTE__STOP__INIT;
-  td_peer *p = td_peer_find(h->of, incarnation);
-  td_arena_init(&a);
-  td_head_init(&head, &h->id);
-  head.body_case = TD__REMOTE__MESSAGE__BODY_ABORT;
-  head.abort = &body;
-  body.step = step;
-  body.status = td_wire_status_out(&a, s);
-  if (p) td_peer_say(p, &head);
-  td_arena_deinit(&a);
-  td_status_release(s);
-}
-
-static void drop_parked(td_hosted *h, size_t i) {
-  td_parked *k = &h->parked.at[i];
-  if (td_tensor_valid(&k->value))
-    h->parked_bytes -= td_tensor_bytes(&k->value);
-  td_tensor_release(&k->value);
-  h->parked.at[i] = h->parked.at[--h->parked.len];
-}
-
-void td_hosted_unpark(td_hosted *h, int64_t now) {
-  for (size_t i = h->parked.len; i-- > 0;) {
-    td_parked *k = &h->parked.at[i];
-    bool all = now == INT64_MAX;
-    if (!all && now - k->since < PARK_NS && !was_seen(h, k->step)) continue;
-    if (!all && !was_seen(h, k->step))
-      say_abort(h, k->from, k->step,
-                td_error(TD_ABORTED,
-                         "step %llu did not begin at %s within %.0f s of a "
-                         "value for it",
-                         (unsigned long long)k->step,
-                         td_runtime_place(h->of->runtime),
-                         (double)PARK_NS * 1e-9));
-    drop_parked(h, i);
-  }
-  if (now == INT64_MAX) td_vec_free(&h->parked);
-}
-
-/* Takes ownership of *value. */
-static void park(td_hosted *h, uint64_t from, uint64_t step, td_key key,
-                 td_tensor *value, bool dead) {
-  td_parked k = {step, key, *value, dead, from, td_clock_now()};
-  size_t bytes = dead ? 0 : td_tensor_bytes(value);
-  if (h->parked_bytes + bytes <= h->parked_most &&
-      td_vec_push(&h->parked, k)) {
-    h->parked_bytes += bytes;
-    return;
-  }
-  td_tensor_release(value);
-  say_abort(h, from, step,
-            td_error(TD_RESOURCE_EXHAUSTED,
-                     "more than %zu bytes came for steps that did not begin "
-                     "at %s",
-                     h->parked_most, td_runtime_place(h->of->runtime)));
-}
-
-/* Those that came early. */
-static void hand_parked(td_hosted_step *step) {
-  td_hosted *h = step->of;
-  for (size_t i = h->parked.len; i-- > 0;) {
-    td_parked *k = &h->parked.at[i];
-    if (k->step != step->number) continue;
-    td_tensor value = k->value;
-    if (!k->dead) h->parked_bytes -= td_tensor_bytes(&value);
-    td_key key = k->key;
-    bool dead = k->dead;
-    h->parked.at[i] = h->parked.at[--h->parked.len];
-    hand(step, key, &value, dead);
-  }
-}
-
-/* A value on its way in. */
-typedef struct incoming {
-  td_transfer base; /* first */
-  td_hosted *of;    /* a share */
-  uint64_t step, from;
-  td_key key;
-} incoming;
-
-static void place(incoming *in, td_tensor *value, bool dead) {
-  td_hosted *h = in->of;
-  td_hosted_step *step = find(h, in->step);
-  bool late = TD_BUG(TD_BUG_LATE_TENSOR) && h->steps;
-  if (late && !step) step = h->steps;
-  if (h->state != TD_HOSTED_OPEN) {
-    td_tensor_release(value);
-  } else if (step && !step->over) {
-    if (step->begun)
-      hand(step, in->key, value, dead);
-    else
-      park(h, in->from, in->step, in->key, value, dead);
-  } else if (was_seen(h, in->step) || TD_BUG(TD_BUG_EARLY_TENSOR)) {
-    td_cell(TD_CELLS_SESSION, h->state, TD_VALUE_OLD);
-    td_tensor_release(value);
-  } else {
-    td_cell(TD_CELLS_SESSION, h->state, TD_VALUE_EARLY);
-    park(h, in->from, in->step, in->key, value, dead);
-  }
-}
-
-static void got_value(td_transfer *t, td_tensor *value, bool dead,
-                      td_status *s) {
-  incoming *in = (incoming *)t;
-  td_hosted_step *step = find(in->of, in->step);
-  if (td_ok(s))
-    place(in, value, dead);
-  else if (step && !step->over)
-    td_hosted_stop(in->of, -1, td_status_retain(s));
-  td_status_release(s);
-  td_hosted_release(in->of);
-  td_free(in);
-}
-
-void td_hosted_tensor(td_hosted *h, td_peer *p, td_message *m) {
-  const Td__Remote__Tensor *t = m->head->tensor;
-  if (!t->value || (p != h->master && td_hosted_task(h, p->incarnation) < 0))
-    return;
-  if (h->state != TD_HOSTED_OPEN) {
-    td_cell(TD_CELLS_SESSION, h->state, TD_VALUE_OLD);
-    return;
-  }
-  incoming *in = td_calloc(1, sizeof *in);
-  if (!in) return; /* it is missed as what is lost is */
-  *in = (incoming){.base = {.got = got_value},
-                   .of = h,
-                   .step = t->step,
-                   .from = p->incarnation,
-                   .key = {t->edge, t->frame, t->iteration}};
-  h->refs++;
-  td_transfer_in(h->of, p, t->value, m, &in->base);
-}
-
-/* ---- sending ------------------------------------------------------------- */
-
-static td_status *send_to(td_hosted_step *step, td_peer *p, td_key key,
-                          const td_tensor *value, td_arena *a) {
-  td_hosted *h = step->of;
-  td_raw frames[2];
-  int n = 0;
-  td_head head;
-  Td__Remote__Tensor body = TD__REMOTE__TENSOR__INIT;
-  td_head_init(&head, &h->id);
-  head.body_case = TD__REMOTE__MESSAGE__BODY_TENSOR;
-  head.tensor = &body;
-  body.step = step->number;
-  body.edge = key.edge;
-  body.frame = key.frame;
-  body.iteration = key.iteration;
-  TD_TRY(td_transfer_out(h->of, p, &h->id, step->number, value, a, frames, &n,
-                         &body.value));
-  bool prompt = body.value->offer || body.value->bytes <= PROMPT_MOST;
-  return td_peer_send(p, prompt ? TD_LANE_CONTROL : TD_LANE_DATA, &head, frames,
-                      n);
-}
-
-static td_status *send_far(td_hosted_step *step, td_key key,
-                           const td_tensor *value) {
-  td_hosted_roll *roll = step->roll;
-  td_peer *p;
-  td_arena a;
-  if (step->of->state != TD_HOSTED_OPEN)
-    return td_status_derive(td_error(TD_CANCELLED, "the session is closed"));
-  if (key.edge < 0 || key.edge >= roll->n_edges ||
-      roll->far[key.edge].task < 0 || !roll->far[key.edge].out)
-    return td_error(TD_INTERNAL, "edge %d leads nowhere", (int)key.edge);
-  TD_TRY(td_hosted_peer(step->of, roll->far[key.edge].task, &p));
-  if (p == step->of->master) step->tensors++;
-  td_arena_init(&a);
-  td_status *s = send_to(step, p, key, value, &a);
-  td_arena_deinit(&a);
-  return s;
-}
-
-/* Any thread, outside of the turn: a kernel sends. */
-static td_status *send_value(void *arg, td_key key, td_tensor *value,
-                             bool dead) {
-  td_hosted_step *step = arg;
-  td_remote *r = step->of->of;
-  td_remote_retain(r);
-  td_remote_enter(r);
-  td_status *s = send_far(step, key, dead ? NULL : value);
-  td_remote_leave(r);
-  td_tensor_release(value);
-  td_remote_release(r);
-  return s;
 }
 
 /* ---- stopping ------------------------------------------------------------ */
@@ -623,11 +393,10 @@ static void cancel_later(td_task *task) {
   const td_participant_ops *ops = step->of->local->ops;
   ops->cancel(step->portion, td_status_retain(step->stopped));
   ops->wake(step->portion);
-  unuse(step);
+  td_hosted_step_unuse(step);
 }
 
-/* Takes ownership of `why`. */
-static void stop(td_hosted_step *step, td_status *why) {
+void td_hosted_step_stop(td_hosted_step *step, td_status *why) {
   bool first = !step->cancelled;
   step->cancelled = true;
   step->cause = td_status_first(step->cause, why);
@@ -636,7 +405,7 @@ static void stop(td_hosted_step *step, td_status *why) {
     /* Feeds that are on their way do not matter any more. */
     int pulling = step->pulling;
     for (int i = 0; step->pulls && i < step->roll->n_args; i++) {
-      if (!step->pulls[i].base.listed) continue;
+      if (step->pulls[i].base.state == TD_TRANSFER_ENDED) continue;
       td_transfer_stop(&step->pulls[i].base);
       step->pulling--;
     }
@@ -644,9 +413,10 @@ static void stop(td_hosted_step *step, td_status *why) {
     return;
   }
   if (!first || step->over) return;
+  td_hosted_values_end(step);
   step->stopped = td_status_retain(step->cause);
   step->cancel_task.run = cancel_later;
-  use(step);
+  td_hosted_step_use(step);
   td_remote_after(step->of->of, &step->cancel_task);
 }
 
@@ -660,19 +430,19 @@ void td_hosted_stop(td_hosted *h, int32_t task, td_status *why) {
   for (td_hosted_step *next, *step = h->steps; step; step = next) {
     next = step->next;
     if (task < 0 || shares_edge(step->roll, task))
-      stop(step, td_status_retain(why));
+      td_hosted_step_stop(step, td_status_retain(why));
   }
   td_status_release(why);
 }
 
 void td_hosted_cancel(td_hosted *h, const Td__Remote__Stop *m) {
-  td_hosted_step *step = find(h, m->step);
+  td_hosted_step *step = td_hosted_step_find(h, m->step);
   td_status *why = td_wire_status_in(m->status, h->master->task);
   if (!why) why = td_error(TD_CANCELLED, "the step was cancelled");
   td_transfer_withdraw(h->of, &h->id, m->step);
   if (step) {
-    stop(step, why);
-  } else if (was_seen(h, m->step) || h->state != TD_HOSTED_OPEN ||
+    td_hosted_step_stop(step, why);
+  } else if (td_hosted_step_seen(h, m->step) || h->state != TD_HOSTED_OPEN ||
              TD_BUG(TD_BUG_CANCEL_LOST)) {
     td_status_release(why);
   } else {
@@ -740,7 +510,7 @@ static void run(td_hosted *h, td_hosted_roll *roll, td_message *m) {
 
 void td_hosted_run(td_hosted *h, td_message *m) {
   const Td__Remote__Run *r = m->head->run;
-  bool old = was_seen(h, r->step) && !TD_BUG(TD_BUG_RUN_TWICE);
+  bool old = td_hosted_step_seen(h, r->step) && !TD_BUG(TD_BUG_RUN_TWICE);
   td_cell(TD_CELLS_SESSION, h->state, old ? TD_RUN_OLD : TD_RUN_NEW);
   if (old) return;
   note_seen(h, r->step);
@@ -757,7 +527,7 @@ void td_hosted_run(td_hosted *h, td_message *m) {
 /* ---- looking ------------------------------------------------------------- */
 
 void td_hosted_why(td_hosted *h, uint64_t number, td_str *out) {
-  td_hosted_step *step = find(h, number);
+  td_hosted_step *step = td_hosted_step_find(h, number);
   if (!step || step->over) return;
   if (step->begun)
     h->local->ops->why(step->portion, out);

@@ -24,6 +24,7 @@
 #ifndef TD_PARTICIPANT_H
 #define TD_PARTICIPANT_H
 
+#include "engine/device/resource.h"
 #include "engine/plan/plan.h"
 #include "engine/run/trace.h"
 
@@ -130,6 +131,8 @@ typedef struct td_participant_ops {
    * them. */
   void (*lives)(td_participant *p, const td_device *d, td_str *names);
   void (*drop)(td_participant *p, const td_device *d);
+  /* (optional) Drops what belongs to nodes that are no more. */
+  void (*sweep)(td_participant *p, const td_makers *alive);
   /* What kernels keep there: states.h. `waiting` may be NULL. */
   td_status *(*save)(td_participant *p, td_str *out);
   td_status *(*load)(td_participant *p, td_bytes from, td_str *waiting);

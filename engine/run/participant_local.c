@@ -199,6 +199,10 @@ static void drop(td_participant *p, const td_device *d) {
   td_resources_drop_on(((local *)p)->own, d->incarnation);
 }
 
+static void sweep(td_participant *p, const td_makers *alive) {
+  td_resources_sweep(((local *)p)->own, alive);
+}
+
 static td_status *save(td_participant *p, td_str *out) {
   return td_states_save(((local *)p)->states, out);
 }
@@ -246,6 +250,7 @@ static const td_participant_ops ops = {.enroll = enroll,
                                        .rename = rename_variable,
                                        .lives = lives,
                                        .drop = drop,
+                                       .sweep = sweep,
                                        .save = save,
                                        .load = load,
                                        .clear = clear,

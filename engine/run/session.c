@@ -35,6 +35,8 @@ static void fill_devices(td_session_options *own) {
   own->spread = own->spread || two;
   if (!own->first && td_runtime_env_has("TIDE_TEST", "test"))
     own->first = device ? device : "TEST";
+  if (!own->first && td_runtime_env_has("TIDE_TEST", "worker"))
+    own->first = "/job:worker";
 }
 
 static td_status *fill_options(td_session *s, const td_session_options *o) {
@@ -138,9 +140,17 @@ void td_session_drop_cache(td_session *s) {
   td_map_deinit(&old);
 }
 
+void td_session_close_members(td_session *s) {
+  for (td_participant *p; (p = td_members_close(&s->members));) {
+    p->ops->close(p);
+    td_participant_release(p);
+  }
+}
+
 void td_session_release(td_session *s) {
   if (!s || __atomic_fetch_sub(&s->refs, 1, __ATOMIC_ACQ_REL) != 1) return;
   td_session_drop_cache(s);
+  td_session_close_members(s);
   if (s->watcher.arg)
     td_device_list_unwatch(td_runtime_device_list(s->runtime), &s->watcher);
   td_placer_free(s->placer);
@@ -370,6 +380,30 @@ td_status *td_session_rename(td_session *s, const char *name, const char *to) {
   }
   if (to) td_session_drop_cache(s);
   return st;
+}
+
+/* Nodes stand in the order in which they came. Caller frees *serials. */
+static td_status *list_makers(td_graph *g, td_makers *m) {
+  td_graph_lock(g);
+  size_t n = (size_t)td_graph_size(g);
+  *m = (td_makers){.serials = td_calloc(n + 1, sizeof *m->serials),
+                   .last = td_graph_next_serial(g) - 1};
+  for (; m->serials && m->n < n; m->n++)
+    m->serials[m->n] = td_graph_node(g, (int32_t)m->n)->serial;
+  td_graph_unlock(g);
+  return m->serials ? NULL : td_oom();
+}
+
+td_status *td_session_sweep(td_session *s) {
+  td_makers alive;
+  TD_TRY(list_makers(s->graph, &alive));
+  uint64_t at = 0;
+  for (td_participant *p; (p = td_members_next(&s->members, &at, NULL));) {
+    if (p->ops->sweep) p->ops->sweep(p, &alive);
+    td_participant_release(p);
+  }
+  td_free(alive.serials);
+  return NULL;
 }
 
 td_session_stats td_session_read_stats(td_session *s) {

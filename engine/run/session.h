@@ -29,7 +29,8 @@ typedef struct td_session_options {
   int cpu_devices;     /* 0: 1 */
   bool hard_placement; /* an impossible device is an error */
   bool spread;         /* what requests no device goes to any, by its name */
-  const char *first;   /* type of the devices that are tried first, or NULL */
+  const char *first;   /* devices that are tried before others: a type, or as a
+                          request ("/job:worker/task:1"); NULL: none */
   unsigned passes_off; /* td_plan_pass_bit of those not to run */
   bool verify;         /* check graphs between passes */
   bool roundtrip;      /* parts go through GraphDef bytes */
@@ -39,7 +40,8 @@ typedef struct td_session_options {
 } td_session_options;
 /* For tests, words of TIDE_TEST in the environment make every session verify or
  * roundtrip, and one that does not say how many CPU devices it wants has two and
- * is spread (two), or tries the type TIDE_DEVICE first, else TEST (test). */
+ * is spread (two), or tries the type TIDE_DEVICE first, else TEST (test), or the
+ * tasks of job worker (worker). */
 
 /* `options` may be NULL. Retains runtime and graph. */
 td_status *td_session_new(td_runtime *rt, td_graph *g,
@@ -126,6 +128,9 @@ void td_session_explain_placement(td_session *s, td_str *out);
  * is dropped (NULL); plans are made anew. Nothing when there is none. */
 td_status *td_session_rename(td_session *s, const char *name,
                              const char *to) TD_MUST_USE;
+/* Drops what nodes made for themselves that were taken out of the graph since
+ * (graph/region.h). */
+td_status *td_session_sweep(td_session *s) TD_MUST_USE;
 /* Drops named containers of the runtime (NULL: the session's own). */
 void td_session_reset(td_session *s, const char *container);
 

@@ -83,6 +83,8 @@ void td_session_forget_device(td_session *s, const td_device *d);
 void td_session_stop_device(td_session *s, const td_device *d);
 /* session.c: empties the cache. */
 void td_session_drop_cache(td_session *s);
+/* session.c: they are told that it is over; nothing runs any more. */
+void td_session_close_members(td_session *s);
 /* session_run.c: from now on `g` is ended with the session. FAILED_PRECONDITION
  * once it is closed. */
 td_status *td_session_guest_in(td_session *s, td_session_guest *g) TD_MUST_USE;

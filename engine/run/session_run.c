@@ -131,8 +131,5 @@ void td_session_close(td_session *s) {
   }
   pthread_mutex_unlock(&s->lock);
   td_session_drop_cache(s);
-  for (td_participant *p; (p = td_members_close(&s->members));) {
-    p->ops->close(p);
-    td_participant_release(p);
-  }
+  td_session_close_members(s);
 }

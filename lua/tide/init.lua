@@ -54,6 +54,7 @@ local exports = {
   ["flow.tables"] = {"hash_table", "mutable_table", "vocabulary",
                      "tables_initializer"},
   ["remote.cluster"] = {"cluster"},
+  ["remote.server"] = {"server"},
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},
@@ -98,6 +99,9 @@ end
 graph.add_method("display", lent("show.display", "graph"))
 session.add_method("program", lent("show.program", "program"))
 session.profile_of = lent("show.profile", "of")
+for _, method in ipairs{"attach", "detach", "workers", "panel"} do
+  session.add_method(method, lent("remote.attach", method))
+end
 
 -- Modules that are names themselves.
 local modules = {

@@ -35,6 +35,14 @@ def test_a_cell_by_its_id(client):
     assert size(client) == before
 
 
+def test_a_queue_of_another_form(client):
+    run(client, None, "td.reset(); sess = td.session()")
+    for first, dtype in ("1", "int32"), ("'x'", "string"), ("'y'", "string"):
+        r = run(client, "q", f"q = td.fifo_queue(2, '{dtype}', {{}})\n"
+                f"sess:run(q:enqueue({first})); sess:run(q:size())")
+        assert (r.status, r.value()) == ("ok", "1"), r.content
+
+
 def test_a_cell_by_its_text(client):
     run(client, None, "td.reset()")
     for _ in range(3):

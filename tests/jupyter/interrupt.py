@@ -60,11 +60,12 @@ KINDS = {
     "reading a pipe": "sess:run(td.read_file(PIPE))",
     "a loop over a pipe": "for _ in td.data.lines(PIPE):batches() do end",
     "a reader of a pipe":
-        "local q = td.fifo_queue(2, 'string', {}, {name = 'paths'})\n"
-        "sess:run(q:enqueue(PIPE))\n"
+        "local q = td.fifo_queue(2, 'string', {})\nsess:run(q:enqueue(PIPE))\n"
         "local _, line = td.reader.text_lines():read(q)\n"
         "while true do pcall(sess.run, sess, line) end",
     "a table from a pipe": "td.load_csv(PIPE)",
+    "an array from a pipe": "td.load_npy(PIPE)",
+    "arrays from a pipe": "td.load_npz(PIPE)",
     "a child": "os.execute 'sleep 60'",
     "a pipe from a child": "return io.popen('sleep 60'):read 'a'",
     "printing": "while true do print(count) count = count + 1 end",

@@ -1,4 +1,6 @@
 """Subshells: lines of their own beside the first."""
+import os
+import tempfile
 import time
 
 
@@ -173,3 +175,20 @@ def test_input_in_a_subshell(client):
     client.answer("sub")
     assert client.finish(m).value() == '"sub"'
     delete(client, s)
+
+
+def test_what_another_line_is_at(client):
+    with tempfile.TemporaryDirectory() as folder:
+        pipe = folder + "/pipe"
+        os.mkfifo(pipe)
+        writer = os.open(pipe, os.O_RDWR)
+        s = create(client)
+        client.run(f"r = require 'tide.core'.records('{pipe}', '', 0, 0)")
+        m = client.start_running("(r:next())")
+        for what in "r:close()", "r:next()":
+            e = client.run(what, subshell=s).content
+            assert "the file is in use by another line" in e["evalue"], e
+        os.close(writer)
+        assert client.finish(m).status == "ok"
+        assert client.run("r:close()").status == "ok"
+        delete(client, s)

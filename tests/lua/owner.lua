@@ -78,6 +78,88 @@ function tests.queues_and_runners_go()
   lu.assertEquals(#td.get_collection "queue_runners", 0)
 end
 
+-- What a cell makes, and how it is used: with dtype `dtype`.
+local resources = {
+  fifo = function(dtype)
+    local q = td.fifo_queue(2, dtype, {})
+    return q:enqueue(td.value.zeros({}, dtype)), q:size(), 1
+  end,
+  shuffle = function(dtype)
+    local q = td.random_shuffle_queue(2, dtype, {})
+    return q:enqueue(td.value.zeros({}, dtype)), q:size(), 1
+  end,
+  priority = function(dtype)
+    local q = td.priority_queue(2, dtype, {})
+    return q:enqueue(1, td.value.zeros({}, dtype)), q:size(), 1
+  end,
+  barrier = function(dtype)
+    local b = td.barrier(dtype, {{}})
+    return b:insert(1, {"a"}, td.value.zeros({1}, dtype)), b:ready_size(), 1
+  end,
+  table = function(dtype)
+    local t = td.mutable_table("string", dtype)
+    return t:insert({"a"}, td.value.zeros({1}, dtype)), t:size(), 1
+  end,
+  accumulator = function(dtype)
+    local a = td.accumulator(dtype, {})
+    return a:apply(td.value.ones({}, dtype), 0), a:size(), 1
+  end,
+}
+
+for name, make in pairs(resources) do
+  tests["a_new_" .. name .. "_for_a_cell_that_runs_again"] = function()
+    local b, sess = notebook(), td.session()
+    local fill, size, one
+    for _, dtype in ipairs{"float64", "float32", "float32", "float64"} do
+      b.run("a", function() fill, size, one = make(dtype) end)
+      lu.assertNil(b.failure)
+      gives(0, sess:run(size))
+      sess:run(fill)
+      gives(one, sess:run(size))
+    end
+  end
+end
+
+function tests.an_old_queue_lives_while_it_is_used()
+  local b, sess = notebook(), td.session()
+  local q, size, before
+  local function cell(dtype, n)
+    return function()
+      q = td.fifo_queue(4, dtype, {})
+      for _ = 1, n do sess:run(q:enqueue(td.value.zeros({}, dtype))) end
+    end
+  end
+  local function measure() size = q:size() + 0 end
+  b.run("a", cell("int32", 1))
+  b.run("b", measure)
+  gives(1, sess:run(size))
+  b.run("a", cell("string", 2))
+  lu.assertStrContains(b.note, "In[2] uses what In[1] built before")
+  lu.assertNil(b.failure)
+  before = size
+  gives(1, sess:run(before))
+  gives(1, sess:run{before, td.constant(1)}[1]) -- planned under its new name
+  gives(2, sess:run(q:size()))
+  b.run("b", measure)
+  raises("was replaced when", sess.run, sess, before)
+  gives(2, sess:run(size))
+end
+
+function tests.who_waits_at_a_queue_that_goes_is_told()
+  local b, sess = notebook(), td.session()
+  local waiting
+  local function cell()
+    local q = td.fifo_queue(4, "int32", {})
+    waiting = sess:start(q:dequeue(), nil, {timeout = 20})
+  end
+  b.run("a", cell)
+  local first = waiting
+  b.run("a", cell)
+  lu.assertNil(b.failure)
+  raises("queue fifo_queue was reset", first.wait, first)
+  sess:close()
+end
+
 function tests.another_form_begins_anew()
   local b, W, z = notebook()
   b.run("a", function() W = td.variable({1.0, 2.0}, "W") end)

@@ -153,6 +153,25 @@ function tests.tables()
   lu.assertEquals(t.b:table(), {2})
 end
 
+-- Arrays that a child writes into a pipe.
+function tests.arrays()
+  local saved <const> = os.tmpname()
+  local function through_a_pipe(load)
+    local path, to <const>, _ <close> = pipe()
+    to:close()
+    os.execute(("cat %s >%s &"):format(saved, path))
+    return load(path)
+  end
+  local x = td.tensor{{1.0, 2.0}, {3.0, 4.0}}
+  td.save_npy(saved, x)
+  lu.assertEquals(through_a_pipe(td.load_npy):table(), x:table())
+  td.save_npz(saved, {a = x, b = x + 1})
+  lu.assertEquals(through_a_pipe(td.load_npz).b:table(), (x + 1):table())
+  td.save_npy(saved, x)
+  raises("archive", through_a_pipe, td.load_npz)
+  os.remove(saved)
+end
+
 -- More wait than there are threads; what reads a file is none of them.
 function tests.others_go_on()
   local path, _, _ <close> = pipe()

@@ -66,6 +66,39 @@ function tests.steps_and_seconds()
                   {"model.ckpt-3", "model.ckpt-6", "model.ckpt-8"})
 end
 
+-- Between two steps the session is asked once, but where hooks ran.
+function tests.a_question_costs_little()
+  local dir <const>, _ <close> = folder()
+  local _, count = counter()
+  local sv <close> = td.train.supervisor{logdir = dir, save_steps = 1000}
+  local sess, asked = sv:session(), 0
+  sv.at.session = setmetatable({stats = function()
+    asked = asked + 1
+    return sess:stats()
+  end}, {__index = function(_, key)
+    return function(_, ...) return sess[key](sess, ...) end
+  end})
+  while not sv:should_stop() and sv.step < 20 do sess:run(count) end
+  lu.assertEquals(sv.step, 20)
+  lu.assertTrue(asked <= 22, asked .. " times")
+  sv.at.session = sess
+end
+
+-- A hook's own runs are no step.
+function tests.a_hook_may_run_steps()
+  local dir <const>, _ <close> = folder()
+  local n, count = counter()
+  local sv <close> = td.train.supervisor{logdir = dir, save_steps = 4,
+    hooks = {{step = function() n:eval() end}}}
+  local sess, asked = sv:session(), 0
+  while not sv:should_stop() and sv.step < 10 do
+    asked = asked + 1
+    if asked % 2 == 0 then sess:run(count) end
+  end
+  lu.assertEquals(sv.step, 10)
+  lu.assertEquals(n:eval(), 10)
+end
+
 -- What runs after a loop is no step of it, nor is a step that failed.
 function tests.an_evaluation_is_no_step()
   for _, after in ipairs{"eval", "save", "fails"} do

@@ -1,13 +1,15 @@
 /* device.c - the cases that TensorFlow answers, as steps on a device.
  *
- * With TIDE_DEVICE=TYPE in the environment rows does this and nothing else. The
- * node of a case is asked to be on TYPE:0 of a runtime, its inputs are fed, its
+ * With TIDE_DEVICE=TYPE in the environment rows does this and nothing else, or
+ * with TIDE_FLEET, which asks for workers (tests/engine/remote/fleet.h). The node
+ * of a case is asked to be on TYPE:0, or on a worker, its inputs are fed, its
  * variables assigned and read by nodes beside it: whatever has to be copied to
  * the device and back is, as in any step. A node without a kernel there runs
  * where it can, and is counted.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/device.h"
+#include "tests/engine/remote/fleet.h"
 #include "tests/rows/rows.h"
 
 #include <stdio.h>
@@ -31,14 +33,32 @@ typedef struct step {
 } step;
 
 const char *device_wanted(void) {
-  return device_type(NULL);
+  return fleet_wanted() ? "a worker's CPU" : device_type(NULL);
 }
 
-/* One for all cases. */
+/* One for all cases, and its workers. */
 static td_runtime *runtime(void) {
   static td_runtime *rt;
   if (!rt) OK(td_runtime_new(NULL, &rt));
   return rt;
+}
+
+static fleet workers;
+static td_remote *client;
+
+static void attach(td_session *s) {
+  if (!fleet_wanted()) return;
+  if (!client) {
+    fleet_start(&workers, fleet_wanted());
+    client = fleet_client(runtime());
+  }
+  fleet_attach(&workers, client, s);
+}
+
+void devices_end(void) {
+  if (client) fleet_leave(client);
+  client = NULL;
+  fleet_stop(&workers);
 }
 
 static void demand(const step *t, const char *what, td_status *s) {
@@ -86,6 +106,7 @@ static void step_init(step *t, const row *r, const golden_case *c) {
   *t = (step){.r = r, .c = c};
   demand(t, "not built", build_node(c, c->in, SHAPES, &t->b));
   snprintf(device, sizeof device, "/device:%s:0", device_wanted());
+  if (fleet_wanted()) snprintf(device, sizeof device, "%s", fleet_device());
   OK(td_node_set_device(t->b.node, device));
   for (int i = 0; i < t->b.node->n_in; i++)
     if (strcmp(t->b.node->in[i].node->op->type, "Placeholder") == 0)
@@ -94,9 +115,11 @@ static void step_init(step *t, const row *r, const golden_case *c) {
   for (int i = 0; i < c->n_var; i++) add_variable(t, i);
   td_session_options so = {.threads = 2, .cpu_devices = 1};
   OK(td_session_new(runtime(), t->b.graph, &so, &t->s));
+  attach(t->s);
 }
 
 static void step_deinit(step *t) {
+  td_session_close(t->s);
   td_session_release(t->s);
   built_drop(&t->b);
 }
@@ -161,6 +184,10 @@ static void compare_variables(const step *t) {
   }
 }
 
+static bool is_wanted(const td_device *d) {
+  return fleet_wanted() ? fleet_has(d) : strcmp(d->type, device_wanted()) == 0;
+}
+
 /* Where the node was put: its plan says. */
 static void count_place(const step *t) {
   td_plan *p;
@@ -170,7 +197,7 @@ static void count_place(const step *t) {
       .feeds = t->feed, .n_feeds = t->n_in, .targets = &target, .n_targets = 1};
   demand(t, "plan", td_session_plan(t->s, &sig, &p));
   for (int i = 0; i < p->n_parts; i++)
-    if (strcmp(p->parts[i].device->type, device_wanted()) == 0)
+    if (is_wanted(p->parts[i].device))
       there |= td_graph_find(p->parts[i].graph, target->name) != NULL;
   td_plan_free(p);
   steps_there += there;

@@ -9,7 +9,7 @@
  *
  *   rows [--list] [OP ...]     --list prints the registered ops
  *
- * With TIDE_DEVICE in the environment: device.c.
+ * With TIDE_DEVICE or TIDE_FLEET in the environment: device.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/kernel_rows.h"
@@ -375,12 +375,13 @@ static int run_chosen(struct CMUnitTest *tests, int argc, char **argv) {
                                      .initial_state = (void *)(uintptr_t)op};
   }
   int failed = _cmocka_run_group_tests("rows", tests, n, NULL, NULL);
+  devices_end();
   if (device_wanted() && steps_there == 0) {
-    printf("no case was on %s:0\n", device_wanted());
+    printf("no case was on %s\n", device_wanted());
     failed++;
   }
   if (device_wanted())
-    printf("cases on %s:0: %d, elsewhere: %d\n", device_wanted(), steps_there,
+    printf("cases on %s: %d, elsewhere: %d\n", device_wanted(), steps_there,
            steps_elsewhere);
   else
     printf("changed inputs and attributes: %d accepted, %d refused; %d runs "

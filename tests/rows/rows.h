@@ -87,10 +87,13 @@ void compare_tensors(const row *r, const char *what, const td_tensor *got,
 
 /* ---- on a device (device.c) ----------------------------------------------- */
 
-/* The type of device that TIDE_DEVICE names; NULL: none. */
+/* The type of device that TIDE_DEVICE names, or a worker's (TIDE_FLEET); NULL:
+ * neither. */
 const char *device_wanted(void);
 /* The case as steps of a session there. */
 void check_on_device(const row *r, const golden_case *c);
+/* After the last of them. */
+void devices_end(void);
 /* Cases whose node was there so far, and was not. */
 extern int steps_there, steps_elsewhere;
 

@@ -79,6 +79,7 @@ static void say(process *p, td_link *l, td_lane lane, int number) {
   p->unreleased += 2;
   td_status *s = p->channel->ops->send(l, lane, frame, 2);
   assert_true(td_ok(s) || td_status_code(s) == TD_UNAVAILABLE);
+  for (int i = 0; i < 2 && !td_ok(s); i++) td_raw_release(&frame[i]);
   td_status_release(s);
 }
 

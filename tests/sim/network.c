@@ -116,7 +116,7 @@ static td_status *channel_send(td_link *link, td_lane lane, td_raw *frames,
   td_status *s = measure(frames, n, &bytes);
   if (td_ok(s)) s = may_send(e, lane, bytes);
   if (!td_ok(s)) {
-    wire_release(frames, n);
+    if (td_status_code(s) != TD_UNAVAILABLE) wire_release(frames, n);
     return s;
   }
   channel *from = (channel *)link->of, *to = e->side ? e->wire->dialler : k->to;

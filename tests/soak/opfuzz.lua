@@ -1,6 +1,7 @@
 -- opfuzz.lua - random calls of every op from Lua: opfuzz.lua CALLS SEED [LOG]
 --
--- Each call is drawn from the op's signature (opfuzz_args.lua) and made in one
+-- Each call is drawn from the op's signature (opfuzz_args.lua), or by a maker
+-- of its own where it takes what others make (opfuzz_made.lua), and made in one
 -- of three ways: on values, as a node whose inputs are constants, variables and
 -- fed placeholders of half-known shape, and through the library's function. A
 -- few are broken on purpose. Whatever comes back must be a value or an error
@@ -13,7 +14,9 @@
 
 local td = require "tide"
 local core = require "tide.core"
-local args = dofile(arg[0]:match("^(.*/)") .. "opfuzz_args.lua")
+local here = arg[0]:match "^(.*/)"
+local args = dofile(here .. "opfuzz_args.lua")
+local made = dofile(here .. "opfuzz_made.lua")
 
 local calls, seed, log = tonumber(arg[1] or "20000"), tonumber(arg[2] or "1"),
   arg[3]
@@ -144,6 +147,8 @@ local function may_wait(name)
   return name:find "Stage$" or name:find "Peek$" or name:find "UnstageNoKey$"
     or name:find "Unstage$" or name:find "TakeGradient$"
     or name == "BarrierTakeMany" or name == "MutexLock"
+    or name:find "^QueueDequeue" or name:find "^QueueEnqueue"
+    or name:find "^ReaderRead"
 end
 
 -- A variable of the call's dtype and shape, mostly.
@@ -191,7 +196,22 @@ local function input(c, it, feeds)
   return fed(value, feeds)
 end
 
+-- What a maker made; some of the values are fed, some constants.
+local function made_inputs(c, feeds)
+  local list, o = made.calls[c.op](c)
+  if chance(95) then c.options = {} end
+  for k, v in pairs(o or {}) do c.options[k] = v end
+  for i, x in ipairs(list) do
+    if core.kind(x) == "tensor" then
+      list[i] = feeds and chance(50) and fed(x, feeds)
+        or chance(50) and core.edge(x) or x
+    end
+  end
+  return list
+end
+
 local function inputs(c, feeds)
+  if made.calls[c.op] and chance(60) then return made_inputs(c, feeds) end
   local list = {}
   for i, it in ipairs(c.inputs) do
     if it.is_list then
@@ -299,7 +319,8 @@ local function call(name)
   local info, feeds = infos[name], {edges = {}, values = {}}
   local c = args.call(name, info)
   local as_node = chance(60)
-  local list, o = inputs(c, as_node and feeds or nil), c.options
+  local list = inputs(c, as_node and feeds or nil)
+  local o = c.options
   -- takes nothing, so refuses little
   if calls_functions(c) then call_double(c, list) end
   local plain = #info.inputs + #info.attrs == 0
@@ -358,6 +379,7 @@ end
 
 math.randomseed(seed)
 args.fill_pools()
+made.begin{args = args, run = run}
 for i = 1, calls do
   local name, nth = names[(i - 1) % #names + 1], (i - 1) // #names
   math.randomseed(hash(name), nth)
@@ -374,6 +396,7 @@ for i = 1, calls do
   if only_built(name) then close() end
 end
 close()
+made.finish()
 
 for _, name in ipairs(names) do
   print(("op %s %d %d"):format(name, taken[name] or 0, refused[name] or 0))

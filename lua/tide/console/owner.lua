@@ -2,10 +2,10 @@
 --
 -- In a notebook, a cell that runs again replaces the nodes it built before in
 -- the default graph: names are the same, variables of the same dtype and shape
--- keep their values, and what nobody uses any more leaves the graph. What other
--- cells built on the old nodes goes on working: these have names that end in
--- ".old", and a note says which cells it is. A cell is known by its id, else by
--- its text; at the prompt there are none.
+-- keep their values, and what nobody uses any more leaves the graph, queues and
+-- tables with what is in them. What other cells built on the old nodes goes on
+-- working: these have names that end in ".old", and a note says which cells it
+-- is. A cell is known by its id, else by its text; at the prompt none is.
 --
 -- A cell that fails half way keeps both: what it built before it failed, and
 -- what its last whole run built. The next run replaces them.
@@ -178,7 +178,14 @@ local function on_variable(run, v)
   table.insert(run.made, v)
 end
 
--- Sessions drop what is held for variables that are gone.
+-- Sessions drop what queues and the like hold whose nodes are gone.
+local function drop_resources(g)
+  for s in pairs(session.open) do
+    if s:core_graph() == g then s:core_sweep() end
+  end
+end
+
+-- And what is held for variables that are gone.
 local function drop_values(run)
   local kept = {}
   for _, v in ipairs(run.book.variables) do
@@ -350,10 +357,11 @@ function owner.stop(run, ok)
   core.region_enter()
   run.state.on_variable = nil
   settle(run, ok)
-  core.region_sweep(run.graph)
+  local gone = core.region_sweep(run.graph)
   put_back(run.state, run.left_out)
   tidy(run.graph, run.state)
   drop_values(run)
+  if gone > 0 then drop_resources(run.graph) end
   collect(run.book)
   local list = ok and users(run.book, run.graph, replaced(run.cell), run.cell)
   if list and #list > 0 then return note(list, run.before) end

@@ -156,7 +156,6 @@ end
 -- t, with its handle; its other nodes are added by `rest(t)`.
 local function made(t, op, attributes, rest)
   attributes.key_dtype, attributes.value_dtype = t.key_dtype, t.value_dtype
-  attributes.shared_name = t.name
   t.handle = core.add(op, {}, attributes, t.name, true)
   t.oov = t.oov or 0
   local _ <close> = core.push{prefix = t.name .. "/", colocate = t.handle.op}

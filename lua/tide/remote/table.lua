@@ -77,7 +77,7 @@ local function devices_text(row)
   if type(row.devices) ~= "table" then return clean(row.devices) end
   local n, kinds, parts = {}, {}, {}
   for _, name in ipairs(row.devices) do
-    local kind = clean(name):match "([%w_]+):%d+$" or clean(name)
+    local kind = clean(tostring(name):match "([%w_]+):%d+$" or name)
     if not n[kind] then kinds[#kinds + 1] = kind end
     n[kind] = (n[kind] or 0) + 1
   end

@@ -316,7 +316,8 @@ function methods:save(sess, path, o)
 end
 
 --- Waits for a save in the background, for `seconds` at most, and raises its
--- error. A session that is closed before ends the save without a checkpoint.
+-- error. A session that is closed before ends the save without a checkpoint,
+-- and so does the end of the script.
 -- @return the prefix of the last save; nil when there was none; false when it
 -- still goes on after `seconds`
 function methods:wait(seconds)

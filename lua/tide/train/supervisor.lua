@@ -187,7 +187,10 @@ end
 
 local function call(self, event)
   for _, hook in ipairs(self.at.hooks) do
-    if hook[event] then hook[event](hook, self) end
+    if hook[event] then
+      hook[event](hook, self)
+      self.at.ran = true
+    end
   end
 end
 
@@ -236,6 +239,7 @@ local function save(self, keep)
   local at = self.at
   if not at.chief then return nil end
   local prefix = at.job:save(at.session, at.step, kept(at, keep))
+  at.ran = true
   at.noted = nil
   call(self, "save")
   return prefix
@@ -299,8 +303,8 @@ end
 
 -- A step of the job is what ran since the question before; a loop that ended by
 -- itself after it asked ran nothing.
-local function count_step(at)
-  if at.session:stats().steps == at.runs then return false end
+local function count_step(at, runs)
+  if runs == at.runs then return false end
   learn_step(at)
   at.step = at.step + 1
   return true
@@ -315,13 +319,15 @@ function supervisor:should_stop()
       .. "which initialises or restores")
   end
   if at.stopped or at.closed then return true end
+  local runs = at.session:stats().steps
+  at.ran = false -- nothing of ours yet
   if not at.asking then
     begin_asking(at)
-  elseif count_step(at) then
+  elseif count_step(at, runs) then
     call(self, "step")
   end
   at.stopped = look(self)
-  at.runs = at.session:stats().steps
+  at.runs = at.ran and at.session:stats().steps or runs
   return at.stopped
 end
 

@@ -204,8 +204,6 @@ static void test_removes_only_its_own(void **state) {
 
 /* ---- two takers ---------------------------------------------------------- */
 
-/* In each round all find what a dead process left; who has it counts itself
- * in, and out again. */
 /* As of a save that is cancelled. */
 static void test_released_under_a_stop(void **state) {
   (void)state;
@@ -220,6 +218,23 @@ static void test_released_under_a_stop(void **state) {
   assert_false(td_file_exists(path));
 }
 
+/* Of one that was cancelled before it began. */
+static void test_taken_under_a_stop(void **state) {
+  (void)state;
+  td_file_claim *c;
+  td_file_stop stop = {0};
+  td_file_stop *outer = td_file_stop_enter(&stop);
+  td_file_stop_fire(&stop);
+  OK(td_file_claim_take(path, &c));
+  assert_true(td_file_exists(path));
+  td_file_claim_release(c);
+  td_file_stop_leave(outer);
+  td_file_stop_deinit(&stop);
+  assert_false(td_file_exists(path));
+}
+
+/* In each round all find what a dead process left; who has it counts itself
+ * in, and out again. */
 static void test_takers_at_once(void **state) {
   (void)state;
   enum { TAKERS = 4, ROUNDS = 60 };
@@ -314,6 +329,7 @@ int main(void) {
       TEST(test_another_host),
       TEST(test_removes_only_its_own),
       TEST(test_released_under_a_stop),
+      TEST(test_taken_under_a_stop),
       TEST(test_takers_at_once),
       TEST(test_each_operation_fails),
       TEST(test_a_file_system_without_locks),

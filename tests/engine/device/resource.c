@@ -84,6 +84,88 @@ static void test_keys_are_apart(void **state) {
   td_resources_free(m);
 }
 
+/* ---- what belongs to a node ---- */
+
+static td_resource *get_own(td_resources *m, const char *name, uint64_t maker) {
+  td_resource *r = NULL;
+  OK(td_resources_get_own(m, "", "thing", name, maker, make_thing, NULL, &r));
+  drop(r); /* the table has it */
+  return r;
+}
+
+static void test_each_node_has_its_own(void **state) {
+  td_resources *m = fresh();
+  (void)state;
+  td_resource *a = get_own(m, "x", 1), *b = get_own(m, "x", 2);
+  assert_ptr_not_equal(a, b);
+  assert_string_equal(b->name, "x");
+  assert_ptr_equal(get_own(m, "x", 1), a);
+  assert_ptr_equal(get_own(m, "x", 2), b);
+  assert_int_equal(alive, 2);
+  FAILS(td_resources_get_own(m, "", "queue", "x", 2, make_thing, NULL, &a),
+        TD_INVALID_ARGUMENT, "is a thing");
+  FAILS(td_resources_get_own(m, "", "thing", "x", 3, make_nothing, NULL, &a),
+        TD_UNIMPLEMENTED, "cannot be made");
+  td_resources_free(m);
+  assert_int_equal(alive, 0);
+}
+
+/* A node that is called "a/x.old" for a while. */
+static void test_a_node_under_another_name(void **state) {
+  td_resources *m = fresh();
+  (void)state;
+  td_resource *a = get_own(m, "a/x", 1), *b = get_own(m, "a/x", 2);
+  assert_ptr_equal(get_own(m, "a/x.old", 1), a);
+  assert_ptr_equal(get_own(m, "a.old_1/x", 2), b);
+  assert_ptr_equal(get_own(m, "a/x", 1), a);
+  assert_ptr_not_equal(get_own(m, "a/y.old", 1), a);
+  assert_ptr_not_equal(get_own(m, "a/x.older/x", 1), a);
+  assert_ptr_not_equal(get_own(m, "a/x.old", 3), a);
+  td_resource *c = get_own(m, "z.old", 1);
+  assert_ptr_equal(get_own(m, "z", 1), c);
+  td_resources_free(m);
+  assert_int_equal(alive, 0);
+}
+
+/* What is named by somebody is everybody's. */
+static void test_named_ones_are_shared(void **state) {
+  td_resources *m = fresh();
+  (void)state;
+  td_resource *a = get_own(m, "x", 0), *b = get_own(m, "y", 1);
+  assert_ptr_equal(get_own(m, "x", 1), a);
+  assert_ptr_equal(get_own(m, "y", 0), b);
+  assert_ptr_equal(get_own(m, "y", 2), b);
+  td_resources_sweep(m, &(td_makers){.last = 2});
+  assert_int_equal(alive, 2);
+  td_resources_free(m);
+}
+
+static void test_swept(void **state) {
+  td_resources *m = fresh();
+  uint64_t there[] = {2, 5, 9};
+  td_makers left = {there, 3, 10};
+  (void)state;
+  for (uint64_t i = 1; i < 12; i++) get_own(m, "x", i);
+  td_resource *one = get(m, "", "y"), *of_1 = get_own(m, "x", 1);
+  td_object_retain(&of_1->object);
+  uint64_t before = td_resources_generation(m);
+  td_resources_sweep(m, &left); /* 11 came since */
+  assert_true(td_resources_generation(m) > before);
+  assert_int_equal(alive, 6);
+  assert_int_equal(of_1->gone, 1);
+  assert_int_equal(one->gone, 0);
+  drop(of_1);
+  before = td_resources_generation(m);
+  for (size_t i = 0; i < 3; i++) get_own(m, "x", there[i]);
+  get_own(m, "x", 11);
+  assert_int_equal(alive, 5);
+  td_resources_sweep(m, &left);
+  assert_int_equal(td_resources_generation(m), before);
+  drop(one);
+  td_resources_free(m);
+  assert_int_equal(alive, 0);
+}
+
 /* ---- removing ------------------------------------------------------------ */
 
 static void test_renamed(void **state) {
@@ -231,6 +313,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_found_or_made),
       cmocka_unit_test(test_keys_are_apart),
+      cmocka_unit_test(test_each_node_has_its_own),
+      cmocka_unit_test(test_a_node_under_another_name),
+      cmocka_unit_test(test_named_ones_are_shared),
+      cmocka_unit_test(test_swept),
       cmocka_unit_test(test_renamed),
       cmocka_unit_test(test_removed_is_gone),
       cmocka_unit_test(test_reset),

@@ -319,6 +319,29 @@ static void test_first(void **state) {
   free_world(&w);
 }
 
+/* Or it is said as in a request; one that nobody is like changes nothing. */
+static void test_first_by_name(void **state) {
+  static const char *const first[] = {"/job:localhost/device:CPU:1",
+                                      "/job:worker"};
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    world w = new_world("CC");
+    w.first = first[k];
+    add(&w, "v", "PlanVar", "");
+    add(&w, "a", "PlanRead", "v");
+    add(&w, "b", "PlanNeg", "a @c0");
+    extend(&w);
+    assert_places(&w, k == 0 ? "v=CPU:1 a=CPU:1 b=CPU:0"
+                             : "v=CPU:0 a=CPU:0 b=CPU:0");
+    free_world(&w);
+  }
+  world w = new_world("C");
+  td_placer_options o = {
+      .devices = w.devices, .n_devices = 1, .first = "/task:x"};
+  FAILS(td_placer_new(&o, &w.placer), TD_INVALID_ARGUMENT, "wants a number");
+  free_world(&w);
+}
+
 /* ---- devices that come and go -------------------------------------------- */
 
 /* Appends a device to the world's, and to the placer's. */
@@ -651,6 +674,7 @@ int main(void) {
       cmocka_unit_test(test_two_placers),
       cmocka_unit_test(test_spread),
       cmocka_unit_test(test_first),
+      cmocka_unit_test(test_first_by_name),
       cmocka_unit_test(test_added),
       cmocka_unit_test(test_added_where_one_was_missed),
       cmocka_unit_test(test_removed),

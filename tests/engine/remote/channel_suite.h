@@ -154,7 +154,12 @@ static inline void check_frame(const td_raw *f, size_t len, unsigned seed) {
 static inline td_status *send_one(td_link *l, td_lane lane, size_t len,
                            unsigned seed) {
   td_raw f = frame_of(len, seed);
-  return l->of->ops->send(l, lane, &f, 1);
+  td_status *s = l->of->ops->send(l, lane, &f, 1);
+  if (td_status_code(s) == TD_UNAVAILABLE) { /* it is still ours */
+    check_frame(&f, len, seed);
+    td_raw_release(&f);
+  }
+  return s;
 }
 
 /* Sends when there is a connection. */

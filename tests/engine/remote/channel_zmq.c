@@ -4,8 +4,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/engine/remote/channel_zmq_pair.h"
 
+#include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "engine/remote/channel_zmq_impl.h"
 #include "tests/engine/base/pipes.h"
 
 SUITE_TESTS(ipc)
@@ -140,6 +142,41 @@ static void test_again(void **state) {
   (void)state;
   again(ipc, (td_channel_zmq_options){0});
   again(tcp, with_key(0, NULL));
+}
+
+/* A connection breaks and is made again while who listens does nothing: it has
+ * not heard of the end when the same peer comes again. */
+static void test_broken(void **state) {
+  (void)state;
+  channel_pair p;
+  td_link *back;
+  tcp(&p);
+  td_link *there = dial_up(&p, &back);
+  for (int lane = 0; lane < TD_LANES; lane++) {
+    int fd = ((td_zmq_link *)back)->fd[lane];
+    assert_int_equal(shutdown(fd, SHUT_RDWR), 0);
+  }
+  for (int i = 0; i < 100; i++) {
+    p.dialler.c->ops->wait(p.dialler.c, td_clock_now() + 5 * MS);
+    p.dialler.c->ops->drain(p.dialler.c, 10);
+  }
+  assert_true(*heard(&p, TD_TROUBLE_LOST) > 0);
+  for (td_lane lane = TD_LANE_CONTROL; lane <= TD_LANE_DATA; lane++) {
+    send_first(&p, there, lane, 5);
+    OK(send_one(there, lane, 10, 5));
+    AWAIT(&p, p.listener.got.len >= 2);
+    pair_idle(&p);
+    assert_int_equal(p.listener.got.len, 2);
+    assert_ptr_equal(p.listener.got.at[0].link, back);
+    assert_ptr_equal(p.listener.got.at[1].link, back);
+    check_frame(&p.listener.got.at[0].frames[0], 10, 5);
+    side_forget(&p.listener);
+    OK(send_one(back, lane, 10, 5));
+    AWAIT(&p, p.dialler.got.len == 1);
+    side_forget(&p.dialler);
+  }
+  assert_int_equal(p.listener.links.len, 1);
+  all_released(&p);
 }
 
 /* ---- hostile peers ------------------------------------------------------- */
@@ -351,6 +388,7 @@ int main(void) {
       cmocka_unit_test(test_stranger),
       cmocka_unit_test(test_nobody),
       cmocka_unit_test(test_again),
+      cmocka_unit_test(test_broken),
       cmocka_unit_test(test_beyond),
       cmocka_unit_test(test_long_frame),
       cmocka_unit_test(test_ids),

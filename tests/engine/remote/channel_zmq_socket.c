@@ -114,12 +114,16 @@ typedef struct peer {
   int most;     /* to be sent by each */
   int64_t late; /* the most, in ns */
   int missed;   /* waits that ended by their deadline with messages under way */
-  bool bad;     /* order or content */
+  int bad;      /* atomic: order or content */
   int over;     /* atomic */
 } peer;
 
 static int load(const int *n) {
   return __atomic_load_n(n, __ATOMIC_ACQUIRE);
+}
+
+static void blame(peer *p, bool is) {
+  if (is) __atomic_store_n(&p->bad, 1, __ATOMIC_RELEASE);
 }
 
 typedef struct stamp {
@@ -132,7 +136,7 @@ static void on_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
   peer *p = arg;
   stamp s;
   (void)lane;
-  p->bad |= n != 1 || frames[0].len != sizeof s;
+  blame(p, n != 1 || frames[0].len != sizeof s);
   memcpy(&s, frames[0].at, sizeof s);
   td_raw_release(&frames[0]);
   if (s.n < 0) {
@@ -141,7 +145,7 @@ static void on_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
   }
   int64_t late = td_clock_now() - s.at;
   if (late > p->late) p->late = late;
-  p->bad |= s.n != p->got;
+  blame(p, s.n != p->got);
   __atomic_store_n(&p->got, s.n + 1, __ATOMIC_RELEASE);
 }
 
@@ -176,9 +180,9 @@ static td_status *say(peer *p, int n) {
 /* Never more than WINDOW under way, so that what is late was missed. */
 static void *talk(void *arg) {
   peer *p = arg;
-  for (int n = 0; n < p->most && !p->bad; n++) {
+  for (int n = 0; n < p->most && !load(&p->bad); n++) {
     td_status *s = say(p, n);
-    p->bad |= !td_ok(s);
+    blame(p, !td_ok(s));
     td_status_release(s);
     int burst = 1 + (n * 31 >> 4) % WINDOW;
     while (n + 1 - load(&p->other->got) >= burst && !load(&p->over)) usleep(10);

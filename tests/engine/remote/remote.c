@@ -33,6 +33,49 @@ static void test_to_and_fro(void **state) {
   cluster_deinit(&c);
 }
 
+/* A value goes from one worker to the other, and back, not by this process: what
+ * they say first waits until they know each other. */
+static void test_between_workers(void **state) {
+  cluster c = {0};
+  double value = 0;
+  (void)state;
+  cluster_init(&c, 2);
+  c.s->options.passes_off = ~0u;
+  td_edge two = make_const(&c.r, TD_FLOAT32, 2, NULL);
+  td_edge sum = far_node(&c, 0, "Add", "sum", (td_edge[]){two, two}, 2);
+  td_edge square = far_node(&c, 1, "Mul", "square", (td_edge[]){sum, sum}, 2);
+  td_edge last = far_node(&c, 0, "Add", "last", (td_edge[]){square, sum}, 2);
+  for (int i = 0; i < 100; i++) {
+    OK(run(&c, last, &(td_step_options){.timeout = 20000000000}, &value));
+    assert_true(value == 20);
+  }
+  cluster_deinit(&c);
+}
+
+/* A session that ended, closed or let go of, is none that another is taken for,
+ * whatever is still said about it. */
+static void test_one_after_another(void **state) {
+  cluster c = {0};
+  double value = 0;
+  (void)state;
+  cluster_init(&c, 2);
+  td_edge two = make_const(&c.r, TD_FLOAT32, 2, NULL);
+  td_edge sum = far_node(&c, 0, "Add", "sum", (td_edge[]){two, two}, 2);
+  for (int i = 0; i < 50; i++) {
+    if (i % 2) td_session_close(c.s);
+    td_session_release(c.s);
+    OK(td_session_new(c.r.runtime, c.r.graph, NULL, &c.s));
+    for (int k = 0; k < 2; k++) {
+      td_member *m;
+      td_attach_options o = {.to.control = c.worker[k].address};
+      OK(td_remote_attach(c.remote, c.s, &o, &m));
+    }
+    OK(run(&c, sum, &(td_step_options){.timeout = 20000000000}, &value));
+    assert_true(value == 4);
+  }
+  cluster_deinit(&c);
+}
+
 /* What the pool and threads have in hand may take a while. */
 static bool soon(bool (*is)(cluster *c), cluster *c) {
   int64_t until = td_clock_now() + 20000000000;
@@ -111,7 +154,6 @@ static void test_restart(void **state) {
   td_status *s = run(&c, n.read, NULL, NULL);
   assert_int_equal(td_status_code(s), TD_UNAVAILABLE);
   assert_non_null(strstr(td_status_message(s), "/job:worker"));
-  td_status_release(s);
   worker_start(&c, &c.worker[0], 0);
   /* Its variables are gone. */
   int64_t until = td_clock_now() + 20000000000;
@@ -131,6 +173,8 @@ static void test_restart(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_to_and_fro),
+      cmocka_unit_test(test_between_workers),
+      cmocka_unit_test(test_one_after_another),
       cmocka_unit_test(test_restart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

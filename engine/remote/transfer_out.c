@@ -1,0 +1,256 @@
+/* transfer_out.c - values that go: along with a message, or offered.
+ *
+ * An offer holds its value until the peer says DROP (it has all of it, or wants
+ * none), the step that made it takes it back, or the peer is dead. What is
+ * asked for and not there is answered with GONE.
+ *
+ * What a peer may ask for is what it was offered, by chunks; anything else
+ * changes nothing. A chunk that the channel does not take now is owed, and sent
+ * later: as many as a peer that keeps to its windows can have under way.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "engine/remote/narrow.h"
+#include "engine/remote/transfer_impl.h"
+
+enum { OWED_MOST = TD_PULLS_MOST * (TD_WINDOW / TD_CHUNK) };
+
+struct td_offer {
+  td_offer *prev, *next; /* the remote's */
+  uint64_t number, step;
+  td_session_id session;
+  td_peer *to;     /* retained */
+  td_tensor value; /* as it travels */
+  size_t bytes;
+  bool shared; /* it is at `place`, too */
+  td_segment_place place;
+};
+
+/* ---- offers -------------------------------------------------------------- */
+
+static void unlist(td_transfers *all, td_offer *o) {
+  if (o->prev)
+    o->prev->next = o->next;
+  else
+    all->offers = o->next;
+  if (o->next) o->next->prev = o->prev;
+}
+
+static td_offer *find(td_peer *p, uint64_t number) {
+  return td_map_getn(&p->values.offers, &number, sizeof number);
+}
+
+static void end_offer(td_offer *o) {
+  td_peer *to = o->to;
+  td_transfers *all = to->of->transfers;
+  unlist(all, o);
+  (void)td_map_removen(&to->values.offers, &o->number, sizeof o->number);
+  to->values.offered -= o->bytes;
+  if (o->shared)
+    (void)td_segments_done(all->segments, to->incarnation, &o->place);
+  td_tensor_release(&o->value);
+  td_free(o);
+  td_peer_release(to);
+}
+
+static bool is_near(const td_peer *to) {
+  const td_transfers *all = to->of->transfers;
+  return all->segments && to->incarnation && to->host &&
+         strcmp(to->host, td_str_c(&all->host)) == 0;
+}
+
+/* Where there is no room for it, or it is not worth it, chunks do. */
+static void share(td_offer *o) {
+  td_transfers *all = o->to->of->transfers;
+  if (o->bytes < TD_SHARED_LEAST || !is_near(o->to)) return;
+  td_status *s = td_segments_put(all->segments, o->to->incarnation,
+                                 o->value.data, o->bytes, &o->place);
+  o->shared = td_ok(s);
+  td_status_release(s);
+}
+
+static td_status *offer(const td_sending *to, const td_tensor *value,
+                        td_arena *arena, Td__Remote__Value *v) {
+  td_transfers *all = to->to->of->transfers;
+  td_offer *o = td_calloc(1, sizeof *o);
+  if (!o) return td_oom();
+  o->number = td_remote_number(to->to->of);
+  if (!td_map_putn(&to->to->values.offers, &o->number, sizeof o->number, o)) {
+    td_free(o);
+    return td_oom();
+  }
+  o->session = *to->session;
+  o->step = to->step;
+  o->to = td_peer_retain(to->to);
+  o->bytes = (size_t)v->bytes;
+  to->to->values.offered += o->bytes;
+  td_tensor_retain(value, &o->value);
+  o->next = all->offers;
+  if (o->next) o->next->prev = o;
+  all->offers = o;
+  all->traffic.offered++;
+  if (!v->narrow) share(o);
+  v->offer = o->number;
+  if (!o->shared) return NULL;
+  v->segment = td_arena_str(arena, o->place.segment);
+  v->offset = o->place.offset;
+  if (!v->segment) v->segment = (char *)protobuf_c_empty_string;
+  return NULL;
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+/* Rows of a string tensor have their text elsewhere in the buffer: what goes
+ * out is offsets and text in one block, offsets from its beginning. */
+static bool is_whole(const td_tensor *t) {
+  if (t->dtype != TD_STRING) return true;
+  const uint64_t *offset = t->data;
+  return t->data == t->buffer->data &&
+         offset[0] == ((uint64_t)td_tensor_count(t) + 1) * sizeof *offset;
+}
+
+static td_status *make_narrow(const td_tensor *value, td_tensor *out) {
+  TD_TRY(td_tensor_new(NULL, TD_BFLOAT16, &value->shape, out));
+  td_narrow_pack(value->data, (size_t)td_tensor_count(value), out->data);
+  return NULL;
+}
+
+/* The bytes as they travel: a share, or a copy. */
+static td_status *make_whole(const td_tensor *value, bool narrow,
+                             td_tensor *out) {
+  *out = (td_tensor){0};
+  if (narrow) return make_narrow(value, out);
+  if (!is_whole(value)) return td_tensor_copy(value, out);
+  td_tensor_retain(value, out);
+  return NULL;
+}
+
+static td_status *describe(const td_sending *to, const td_tensor *value,
+                           td_arena *arena, td_raw *frames, int *n,
+                           Td__Remote__Value *v) {
+  td_transfers *all = to->to->of->transfers;
+  bool offered = v->bytes > TD_WIRE_EAGER || *n >= TD_FRAMES_MOST - 2 ||
+                 (all->no_eager && v->bytes > 0);
+  if (v->narrow) all->traffic.narrowed++;
+  if (offered) return offer(to, value, arena, v);
+  TD_TRY(td_raw_tensor(value, 0, (size_t)v->bytes, &frames[*n]));
+  ++*n;
+  all->traffic.eager++;
+  return NULL;
+}
+
+td_status *td_transfer_out(const td_sending *to, const td_tensor *value,
+                           td_arena *arena, td_raw *frames, int *n,
+                           Td__Remote__Value **out) {
+  td_tensor whole;
+  bool dead = !value || !td_tensor_valid(value);
+  TD_TRY(td_wire_value_out(arena, dead ? NULL : value, out));
+  if (dead) return NULL;
+  if (!td_tensor_touchable(value))
+    return td_error(TD_INTERNAL, "a value in a device's memory cannot be sent");
+  bool narrow = to->narrow && value->dtype == TD_FLOAT32 &&
+                !to->to->of->transfers->no_narrow;
+  TD_TRY(make_whole(value, narrow, &whole));
+  (*out)->narrow = narrow;
+  (*out)->bytes = td_tensor_bytes(&whole);
+  td_status *s = describe(to, &whole, arena, frames, n, *out);
+  td_tensor_release(&whole);
+  return s;
+}
+
+/* ---- chunks -------------------------------------------------------------- */
+
+static td_status *send_chunk(const td_offer *o, uint64_t offset) {
+  td_head head;
+  td_raw frame;
+  Td__Remote__Chunk body = TD__REMOTE__CHUNK__INIT;
+  uint64_t len = o->bytes - offset;
+  if (len > TD_CHUNK) len = TD_CHUNK;
+  td_head_init(&head, &o->session);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_CHUNK;
+  head.chunk = &body;
+  body.offer = o->number;
+  body.offset = offset;
+  body.bytes = len;
+  TD_TRY(td_raw_tensor(&o->value, (size_t)offset, (size_t)len, &frame));
+  return td_peer_send(o->to, TD_LANE_DATA, &head, &frame, 1);
+}
+
+/* False: the channel takes nothing now. */
+static bool send_or_owe(td_peer *p, const td_offer *o, uint64_t offset) {
+  td_peer_values *v = &p->values;
+  td_status *s = send_chunk(o, offset);
+  if (td_ok(s)) return true;
+  td_status_release(s);
+  if (v->owed.len >= OWED_MOST ||
+      !td_vec_push(&v->owed, ((td_owed){o->number, offset})))
+    p->of->transfers->traffic.strays++;
+  return false;
+}
+
+void td_transfer_send_owed(td_peer *p) {
+  td_peer_values *v = &p->values;
+  size_t n = v->owed.len;
+  bool on = true;
+  for (size_t i = 0; i < n && on && p->health.state != TD_DEAD; i++) {
+    td_owed w = v->owed.at[0];
+    td_offer *o = find(p, w.offer);
+    memmove(v->owed.at, v->owed.at + 1, --v->owed.len * sizeof w);
+    if (o) on = send_or_owe(p, o, w.offset);
+  }
+}
+
+static void say_gone(td_peer *p, uint64_t number) {
+  td_head head;
+  Td__Remote__Handles body = TD__REMOTE__HANDLES__INIT;
+  td_head_init(&head, NULL);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_GONE;
+  head.gone = &body;
+  body.n_handle = 1;
+  body.handle = &number;
+  td_status_release(td_peer_send(p, TD_LANE_CONTROL, &head, NULL, 0));
+}
+
+void td_transfer_pulled(td_peer *p, const Td__Remote__Chunk *m) {
+  td_offer *o = find(p, m->offer);
+  if (!o) {
+    say_gone(p, m->offer);
+    return;
+  }
+  if (m->offset % TD_CHUNK || m->offset > o->bytes ||
+      m->bytes > o->bytes - m->offset || m->bytes > TD_WINDOW) {
+    p->of->transfers->traffic.strays++;
+    return;
+  }
+  td_transfer_send_owed(p);
+  for (uint64_t at = 0; at < m->bytes; at += TD_CHUNK)
+    (void)send_or_owe(p, o, m->offset + at);
+}
+
+/* ---- ends ---------------------------------------------------------------- */
+
+void td_transfer_dropped(td_peer *p, const Td__Remote__Handles *m) {
+  for (size_t i = 0; i < m->n_handle; i++) {
+    td_offer *o = find(p, m->handle[i]);
+    if (o) end_offer(o);
+  }
+}
+
+void td_transfer_withdraw(td_remote *r, const td_session_id *session,
+                          uint64_t step) {
+  for (td_offer *next, *o = r->transfers->offers; o; o = next) {
+    next = o->next;
+    if (o->session.high == session->high && o->session.low == session->low &&
+        (step == 0 || o->step == step))
+      end_offer(o);
+  }
+}
+
+void td_transfer_end_offers(td_peer *p) {
+  for (td_offer *next, *o = p->of->transfers->offers; o; o = next) {
+    next = o->next;
+    if (o->to == p) end_offer(o);
+  }
+  p->values.owed.len = 0;
+}

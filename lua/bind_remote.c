@@ -1,0 +1,226 @@
+/* bind_remote.c - other processes take part in sessions: attached, detached,
+ * looked at.
+ *
+ * One td_remote serves all sessions of an interpreter. It is made with the
+ * first call that needs it, and ended after them (bind_state.c). What waits
+ * lets go of the interpreter and hears an interrupt.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "lua/bind_remote.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#include "engine/base/clock.h"
+#include "engine/base/mem.h"
+#include "engine/base/vec.h"
+#include "engine/run/participant.h"
+#include "lua/bind.h"
+#include "lua/bind_field.h"
+#include "lua/bind_session.h"
+
+#define ROWS "tide.remote.rows"
+
+/* ---- ours ---------------------------------------------------------------- */
+
+/* A user without a home has no pair either. */
+static bool has_none(const td_status *s) {
+  return td_status_code(s) == TD_NOT_FOUND ||
+         td_status_code(s) == TD_FAILED_PRECONDITION;
+}
+
+static td_status *users_pair(td_keys_pair *out) {
+  td_str folder = {0};
+  td_status *s = td_keys_folder(&folder);
+  if (td_ok(s)) s = td_keys_read(td_str_c(&folder), out);
+  td_str_deinit(&folder);
+  return s;
+}
+
+td_status *td_lua_key_pair(const char *folder, td_keys_pair *out) {
+  if (folder) return td_keys_read(folder, out);
+  td_status *s = users_pair(out);
+  if (!has_none(s)) return s;
+  td_status_release(s);
+  return td_keys_generate(out);
+}
+
+static td_status *make(td_runtime *rt, td_remote **out) {
+  td_keys_pair pair;
+  char secret[TD_KEY_TEXT + 1], pub[TD_KEY_TEXT + 1];
+  td_channel *channel;
+  TD_TRY(td_lua_key_pair(NULL, &pair));
+  td_keys_print(&pair.secret, secret);
+  td_keys_print(&pair.pub, pub);
+  td_keys_wipe(&pair);
+  td_channel_zmq_options c = {.secret = secret, .public_key = pub};
+  td_status *s = td_channel_zmq_new(&c, &channel);
+  sodium_memzero(secret, sizeof secret);
+  TD_TRY(s);
+  td_remote_options o = {
+      .runtime = rt, .channel = channel, .public_key = pub, .thread = true};
+  return td_remote_new(&o, out);
+}
+
+/* The interpreter's; made when it is first asked for. */
+static td_remote *remote_of(lua_State *L) {
+  td_lua_state *st = td_lua_get(L);
+  if (!st->remote) td_lua_check(L, make(st->runtime, &st->remote));
+  return st->remote;
+}
+
+/* ---- coming and going ---------------------------------------------------- */
+
+/* ns */
+static int64_t seconds_at(lua_State *L, int i) {
+  lua_Number t = luaL_checknumber(L, i);
+  if (!(t > 0) || t > 1e6)
+    td_lua_error(L, TD_INVALID_ARGUMENT,
+                 "a time is a number of seconds > 0, at most 1e6, not %g",
+                 (double)t);
+  return (int64_t)(t * 1e9) + 1;
+}
+
+/* core.attach(session, address, key or nil, seconds) -> the worker's task */
+static int attach(lua_State *L) {
+  td_session *s = td_lua_to_session(L, 1);
+  td_lua_state *st = td_lua_get(L);
+  td_attach_options o = {.to = {.control = td_lua_text(L, 2)},
+                         .timeout = seconds_at(L, 4),
+                         .interrupt = td_lua_interrupt()};
+  if (!lua_isnil(L, 3)) o.to.key = td_lua_text(L, 3);
+  td_remote *r = td_remote_retain(remote_of(L));
+  td_member *m;
+  td_str task = {0};
+  td_session_retain(s);
+  td_lua_unlock(st);
+  td_status *status = td_remote_attach(r, s, &o, &m);
+  td_lua_lock(st);
+  if (td_ok(status)) /* a member begins with its participant */
+    td_str_add(&task, ((const td_participant *)m)->task);
+  td_session_release(s);
+  td_remote_release(r);
+  td_lua_check_step(L, status);
+  td_lua_push_str(L, &task);
+  return 1;
+}
+
+/* core.detach(session, task, drop) */
+static int detach(lua_State *L) {
+  td_session *s = td_lua_to_session(L, 1);
+  td_lua_state *st = td_lua_get(L);
+  const char *task = td_lua_text(L, 2);
+  bool drop = lua_toboolean(L, 3);
+  td_remote *r = td_remote_retain(remote_of(L));
+  td_session_retain(s);
+  td_lua_unlock(st);
+  td_status *status = td_remote_detach(r, s, task, drop);
+  td_lua_lock(st);
+  td_session_release(s);
+  td_remote_release(r);
+  td_lua_check_step(L, status);
+  return 0;
+}
+
+/* ---- looking ------------------------------------------------------------- */
+
+/* Copies, so that Lua may raise while it makes tables of them. */
+typedef struct rows {
+  TD_VEC(td_remote_row) list;
+  bool failed;
+} rows;
+
+static char *copy(rows *to, const char *text) {
+  char *own = td_strdup(text ? text : "");
+  to->failed |= !own;
+  return own;
+}
+
+static void keep_row(void *arg, const td_remote_row *from) {
+  rows *to = arg;
+  td_remote_row row = *from;
+  row.task = copy(to, from->task);
+  row.address = copy(to, from->address);
+  row.error = copy(to, from->error);
+  if (td_vec_push(&to->list, row)) return;
+  to->failed = true;
+  td_remote_row_deinit(&row);
+}
+
+static int rows_gc(lua_State *L) {
+  rows *r = lua_touserdata(L, 1);
+  for (size_t i = 0; i < r->list.len; i++) td_remote_row_deinit(&r->list.at[i]);
+  td_vec_free(&r->list);
+  return 0;
+}
+
+static void set_text(lua_State *L, const char *key, const char *text) {
+  if (*text) td_lua_set_string(L, key, text);
+}
+
+static void push_row(lua_State *L, const td_remote_row *row) {
+  lua_createtable(L, 0, 14);
+  set_text(L, "task", row->task);
+  set_text(L, "address", row->address);
+  set_text(L, "error", row->error);
+  td_lua_set_string(L, "state", row->state);
+  td_lua_set_number(L, "heartbeat", row->heard);
+  td_lua_set_integer(L, "steps", (lua_Integer)row->steps);
+  td_lua_set_integer(L, "memory", (lua_Integer)row->memory);
+  td_lua_set_integer(L, "bytes_in", (lua_Integer)row->bytes_in);
+  td_lua_set_integer(L, "bytes_out", (lua_Integer)row->bytes_out);
+  td_lua_set_number(L, "round_trip", (double)row->round_trip * 1e-9);
+  td_lua_set_number(L, "clock", (double)row->clock * 1e-9);
+  td_lua_set_integer(L, "pid", (lua_Integer)row->pid);
+  td_lua_set_integer(L, "incarnation", (lua_Integer)row->incarnation);
+}
+
+/* core.remote_rows(session or nil) -> a table for each worker; without a
+ * session for each process that this one talks to. */
+static int remote_rows(lua_State *L) {
+  td_session *s = lua_isnoneornil(L, 1) ? NULL : td_lua_to_session(L, 1);
+  td_lua_state *st = td_lua_get(L);
+  lua_settop(L, 1);
+  rows *r = lua_newuserdatauv(L, sizeof *r, 0);
+  memset(r, 0, sizeof *r);
+  luaL_setmetatable(L, ROWS);
+  if (st->remote) td_remote_rows(st->remote, s, keep_row, r);
+  if (r->failed) td_lua_check(L, td_oom());
+  lua_createtable(L, (int)r->list.len, 0);
+  for (size_t i = 0; i < r->list.len; i++) {
+    push_row(L, &r->list.at[i]);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+static bool never(void *arg) {
+  (void)arg;
+  return false;
+}
+
+/* core.pause(seconds): between two looks. An interrupt ends it, and raises. */
+static int take_a_pause(lua_State *L) {
+  td_lua_state *st = td_lua_get(L);
+  int64_t until = td_clock_now() + seconds_at(L, 1);
+  td_waiter w = {0};
+  td_lua_unlock(st);
+  td_waited why = td_waiter_wait(&w, until, td_lua_interrupt(), never, NULL);
+  td_lua_lock(st);
+  if (why == TD_WAITED_INTERRUPT)
+    td_lua_check_step(L, td_error(TD_CANCELLED, "interrupted"));
+  return 0;
+}
+
+TD_LUA_OPEN(remote) {
+  static const luaL_Reg functions[] = {{"attach", attach},
+                                       {"detach", detach},
+                                       {"remote_rows", remote_rows},
+                                       {"pause", take_a_pause},
+                                       {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
+  luaL_newmetatable(L, ROWS);
+  lua_pushcfunction(L, rows_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_pop(L, 1);
+}

@@ -1,0 +1,92 @@
+--- cli/worker.lua - `tide worker`: runs parts of graphs for those who attach.
+--
+-- SPDX-License-Identifier: Apache-2.0
+
+local args = require "tide.base.args"
+local errors = require "tide.base.errors"
+local flags = require "tide.script.flags"
+local server = require "tide.remote.server"
+
+local USAGE = [[
+usage: tide worker --listen ADDRESS [--job worker] [--task 0] [options]
+       tide worker --cluster FILE --job JOB --task N [options]
+
+Runs parts of graphs for those who attach to it (sess:attach), until SIGINT or
+SIGTERM. ADDRESS is tcp://HOST:PORT (port 0: any that is free; what goes over
+tcp is encrypted) or ipc:///PATH in a folder that only its user may enter.
+
+  --cluster FILE     a JSON file of jobs and addresses (td.cluster): says where
+                     the task listens
+  --cpu-devices N    how many CPU devices it has (1)
+  --threads N        how many threads a step gets (all)
+  --memory-limit N   bytes of tensors; 512M, 8G (80 % of the machine's)
+  --advertise ADDR   what others dial, where that is not ADDRESS
+  --data-port N      the second port, for bulk data (any that is free)
+  --key FILE         its secret key, tide.key, or its folder (~/.config/tide,
+                     else a fresh one; tide keygen makes one)
+  --allow FILE       the public keys of those who may attach, a line each
+                     (whoever knows the worker's public key)
+
+A line tells when it is ready, a second one its public key. Processes of the
+same user on this machine find the key by the address.
+]]
+
+local DEFAULTS = {listen = "", job = "", task = -1, cluster = "",
+                  cpu_devices = 0, threads = 0, memory_limit = "",
+                  advertise = "", data_port = 0, key = "", allow = ""}
+
+local units = {[""] = 1, K = 1 << 10, M = 1 << 20, G = 1 << 30, T = 1 << 40}
+
+-- Bytes of "8G".
+local function bytes_of(text)
+  local number, unit = text:upper():match "^(%d+%.?%d*)([KMGT]?)I?B?$"
+  local n = number and tonumber(number) * units[unit]
+  if not n or n < 1 or n >= 2^62 then
+    errors.invalid("--memory-limit is a number of bytes such as 8G, given "
+      .. "\"%s\"", text)
+  end
+  return math.floor(n)
+end
+
+local function given(x, none)
+  if x ~= none then return x end
+end
+
+local function options(f)
+  return {listen = given(f.listen, ""), job = given(f.job, ""),
+          task = given(f.task, -1), cluster = given(f.cluster, ""),
+          cpu_devices = given(f.cpu_devices, 0), threads = given(f.threads, 0),
+          memory_limit = f.memory_limit ~= "" and bytes_of(f.memory_limit)
+            or nil,
+          advertise = given(f.advertise, ""),
+          data_port = given(f.data_port, 0), key = given(f.key, ""),
+          allow = given(f.allow, "")}
+end
+
+local function act(f)
+  local s = server.server(options(f))
+  server.serve(s, function()
+    io.write(("tide worker /job:%s/task:%d listens on %s\n%s"):format(s.job,
+      s.task, s.target, s.public_key and "public key " .. s.public_key .. "\n"
+      or ""))
+    io.flush()
+  end)
+end
+
+--- Runs the command; returns its exit code.
+return function(words)
+  if args.holds(words, "--help") or args.holds(words, "-h") then
+    io.write(USAGE)
+    return 0
+  end
+  local ok, f = pcall(flags.flags, DEFAULTS, words)
+  if not ok or #f > 0 or f.listen == "" and f.cluster == "" then
+    if not ok then io.stderr:write("tide: ", f.message, "\n\n") end
+    io.stderr:write(USAGE)
+    return 2
+  end
+  local done, why = pcall(act, f)
+  if done then return 0 end
+  io.stderr:write("tide: ", tostring(why), "\n")
+  return 1
+end
