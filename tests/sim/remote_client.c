@@ -14,7 +14,7 @@
 #include "tests/sim/base/sim.h"
 #include "tests/sim/seeds.h"
 
-enum { AT_ONCE = 3, SIGNATURES = 4, LARGE = 40000, MOST_LARGE = 400000 };
+enum { AT_ONCE = 3, CALM = 12 /* rows that are kept for later */, SIGNATURES = 4, LARGE = 40000, MOST_LARGE = 400000 };
 
 static const int64_t us = 1000, ms = 1000000, second = 1000000000;
 
@@ -29,8 +29,10 @@ typedef struct running {
   kind kind;
   int k, init; /* of a STEP: its row; of an INIT: the worker */
   int64_t n;   /* floats of x */
+  td_session *s; /* borrowed: that it was begun in */
   bool over;
   uint64_t cancel, look; /* timers */
+  outcome was[REMOTE_WORKERS][REMOTE_ROWS]; /* when a READ began */
 } running;
 
 struct remote_client {
@@ -170,13 +172,13 @@ static td_status *callable(remote_client *c, kind k, int init,
 
 /* ---- ends ---------------------------------------------------------------- */
 
-static void check_row(remote_client *c, int worker, int k, int64_t a,
-                      int64_t b) {
+static void check_row(remote_client *c, const running *r, int worker, int k,
+                      int64_t a, int64_t b) {
   outcome is = c->is[worker][k];
   if (a != b) wrong(c, "row %lld of worker %lld is torn (P3)", k, worker);
   if (a < 0 || a > 1)
     wrong(c, "step %lld counts %lld times (P3)", k, a);
-  else if (is == ONCE && a != 1)
+  else if (r->was[worker][k] == ONCE && a != 1)
     wrong(c, "acknowledged step %lld is not on worker %lld (P2)", k, worker);
   else if (is == NEVER && a != 0)
     wrong(c, "step %lld is on worker %lld, whose variable is younger (P7)", k,
@@ -184,11 +186,12 @@ static void check_row(remote_client *c, int worker, int k, int64_t a,
 }
 
 /* Steps that run beside it may be there or not. */
-static void check_read(remote_client *c, const td_tensor *values) {
+static void check_read(remote_client *c, const running *r,
+                       const td_tensor *values) {
   for (int i = 0; i < c->w->workers; i++) {
     const int64_t *at = values[i].data;
     for (int k = 0; k < REMOTE_ROWS; k++)
-      check_row(c, i, k, at[2 * k], at[2 * k + 1]);
+      check_row(c, r, i, k, at[2 * k], at[2 * k + 1]);
   }
   sometimes("variables are read");
 }
@@ -208,7 +211,7 @@ static void check_step(remote_client *c, const running *r,
 static void went_well(remote_client *c, running *r, const td_tensor *values) {
   c->failures = 0;
   c->good += c->w->calm && r->kind != INIT;
-  if (r->kind == READ) check_read(c, values);
+  if (r->kind == READ) check_read(c, r, values);
   if (r->kind == INIT) c->fresh[r->init] = false;
   if (r->kind == STEP || r->kind == LOOP) {
     check_step(c, r, values);
@@ -287,7 +290,7 @@ static void take(running *r) {
   stop_timers(r);
   note_end(r, td_ok(s));
   r->over = true;
-  if (c->s) {
+  if (c->s == r->s && c->s) {
     if (td_ok(s))
       went_well(c, r, values);
     else
@@ -360,9 +363,10 @@ static void begin(remote_client *c, running *r, kind k, int init) {
   td_callable *what;
   td_step_options o = {.timeout = draw_timeout(c)};
   bool counts = k == STEP || k == LOOP;
-  *r = (running){.c = c, .kind = k, .init = init, .k = counts ? c->k++ : -1};
+  *r = (running){.c = c, .kind = k, .init = init, .k = counts ? c->k++ : -1, .s = c->s};
   r->n = counts ? draw_size() : 0;
   if (o.timeout == 0) o.timeout = us;
+  memcpy(r->was, c->is, sizeof r->was);
   begin_history(r, o.timeout);
   if (counts) make_feeds(r, &id, feeds);
   td_status *s = callable(c, k, init, &what);
@@ -424,7 +428,7 @@ static void work(remote_client *c) {
   running *r = a_place(c);
   if (c->w->over || !r || initialise(c)) return;
   uint64_t what = sim_draw(8);
-  if (what == 0 || c->k == REMOTE_ROWS)
+  if (what == 0 || c->k >= (c->w->calm ? REMOTE_ROWS : REMOTE_ROWS - CALM))
     begin(c, r, READ, 0);
   else
     begin(c, r, what < 3 ? LOOP : STEP, 0);
