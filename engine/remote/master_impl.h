@@ -149,7 +149,8 @@ struct td_far_portion {
 
 td_member *td_member_of_peer(td_master *m, const td_peer *p); /* borrowed */
 void td_member_retain(td_member *m);  /* any thread */
-void td_member_release(td_member *m); /* inside of the turn, too */
+void td_member_release(td_member *m); /* inside; elsewhere it is released as a
+                                         participant */
 /* Which task of the view has the device: 0 is this process. */
 int32_t td_master_task_of(const td_master *m, const td_device *d);
 static inline td_remote *td_member_remote(const td_member *m) {
