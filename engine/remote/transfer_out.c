@@ -184,7 +184,7 @@ static td_status *describe(const td_sending *to, const td_tensor *value,
                            td_arena *arena, td_raw *frames, int *n,
                            Td__Remote__Value *v) {
   td_transfers *all = to->to->of->transfers;
-  bool offered = v->bytes > TD_WIRE_EAGER || *n >= TD_FRAMES_MOST - 2 ||
+  bool offered = v->bytes > TD_WIRE_EAGER || *n >= TD_MESSAGE_FRAMES - 2 ||
                  (all->no_eager && v->bytes > 0) ||
                  is_held_back(&to->to->values, v->bytes);
   if (v->narrow) all->traffic.narrowed++;

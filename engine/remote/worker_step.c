@@ -18,35 +18,6 @@
 
 enum { INLINE_MOST = 200000 /* ns: runs on the thread that heard of it */ };
 
-/* ---- which steps were seen ----------------------------------------------- */
-
-static void set_seen(td_hosted *h, uint64_t step, bool on) {
-  uint64_t i = step % TD_STEP_WINDOW;
-  uint64_t bit = (uint64_t)1 << (i % 64);
-  h->seen[i / 64] = on ? h->seen[i / 64] | bit : h->seen[i / 64] & ~bit;
-}
-
-bool td_hosted_step_seen(const td_hosted *h, uint64_t step) {
-  if (step > h->highest) return false;
-  if (h->highest - step >= TD_STEP_WINDOW) return true;
-  uint64_t i = step % TD_STEP_WINDOW;
-  return h->seen[i / 64] >> (i % 64) & 1;
-}
-
-static void note_seen(td_hosted *h, uint64_t step) {
-  uint64_t ahead = step > h->highest ? step - h->highest : 1;
-  if (ahead > TD_STEP_WINDOW) ahead = TD_STEP_WINDOW;
-  for (uint64_t i = 1; i < ahead; i++) set_seen(h, step - i, false);
-  if (step > h->highest) h->highest = step;
-  set_seen(h, step, true);
-}
-
-td_hosted_step *td_hosted_step_find(const td_hosted *h, uint64_t number) {
-  td_hosted_step *step = h->steps;
-  while (step && step->number != number) step = step->next;
-  return step;
-}
-
 /* ---- life ---------------------------------------------------------------- */
 
 static void unlist(td_hosted_step *step) {
@@ -134,15 +105,14 @@ static td_status *add_rets(td_hosted_step *step, td_arena *a, td_raw *frames,
   int rets = step->roll->n_rets;
   done->ret = td_arena_alloc(a, ((size_t)rets + 1) * sizeof *done->ret);
   if (!done->ret) return td_oom();
-  for (int i = 0; i < rets; i++)
-    TD_TRY(add_ret(step, i, a, frames, n, done));
+  for (int i = 0; i < rets; i++) TD_TRY(add_ret(step, i, a, frames, n, done));
   return NULL;
 }
 
 static void say_done(td_hosted_step *step, td_status *s) {
   td_hosted *h = step->of;
   td_arena a;
-  td_raw frames[TD_FRAMES_MOST];
+  td_raw frames[TD_MESSAGE_FRAMES];
   int n = 0;
   td_head head;
   Td__Remote__Done body = TD__REMOTE__DONE__INIT;
@@ -186,8 +156,7 @@ static void say_printed(td_hosted_step *step) {
     head.log = &body;
     body.step = step->number;
     body.text = text.at;
-    td_status_release(
-        td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
+    td_status_release(td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
   }
   td_str_deinit(&text);
 }
@@ -219,14 +188,8 @@ static void finish(td_hosted_step *step, td_status *s) {
     td_remote_retain(h->of);
     td_remote_after(h->of, &step->task);
   }
-  td_hosted_rest(h);
+  h->hooks->rest(h);
   step_release(step);
-}
-
-void td_hosted_step_use(td_hosted_step *step) {
-  step->refs++;
-  step->users++;
-  td_remote_retain(step->of->of);
 }
 
 static void end_if_over(td_hosted_step *step) {
@@ -254,9 +217,8 @@ static void over(void *arg, td_status *s) {
   td_remote *r = step->of->of;
   td_remote_enter(r);
   step->over = true;
-  step->ended = step->cause
-                    ? td_status_first(td_status_retain(step->cause), s)
-                    : s;
+  step->ended =
+      step->cause ? td_status_first(td_status_retain(step->cause), s) : s;
   end_if_over(step);
   td_remote_leave(r);
   td_remote_release(r);
@@ -265,8 +227,7 @@ static void over(void *arg, td_status *s) {
 static void printed(void *arg, const char *text, size_t len) {
   td_hosted_step *step = arg;
   pthread_mutex_lock(&step->lock);
-  if (step->printed.len < TD_WIRE_EAGER)
-    td_str_addn(&step->printed, text, len);
+  if (step->printed.len < TD_WIRE_EAGER) td_str_addn(&step->printed, text, len);
   pthread_mutex_unlock(&step->lock);
 }
 
@@ -484,8 +445,7 @@ static void refuse(td_hosted *h, const Td__Remote__Run *m, td_status *s) {
   body.step = m->step;
   body.handle = m->handle;
   body.status = td_wire_status_out(&a, s);
-  td_status_release(
-      td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
+  td_status_release(td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
   td_arena_deinit(&a);
   td_status_release(s);
 }
@@ -540,13 +500,14 @@ void td_hosted_run(td_hosted *h, td_message *m) {
   bool old = td_hosted_step_seen(h, r->step) && !TD_BUG(TD_BUG_RUN_TWICE);
   td_cell(TD_CELLS_SESSION, h->state, old ? TD_RUN_OLD : TD_RUN_NEW);
   if (old) return;
-  note_seen(h, r->step);
+  td_hosted_step_note(h, r->step);
   td_hosted_roll *roll = td_hosted_roll_find(h, r->handle);
   if (h->state != TD_HOSTED_OPEN)
     refuse(h, r, td_error(TD_CANCELLED, "the session is being closed"));
   else if (!roll || !roll->enrollment)
-    refuse(h, r, td_error(TD_NOT_FOUND, "nothing is registered as %llu",
-                          (unsigned long long)r->handle));
+    refuse(h, r,
+           td_error(TD_NOT_FOUND, "nothing is registered as %llu",
+                    (unsigned long long)r->handle));
   else
     run(h, roll, m);
 }

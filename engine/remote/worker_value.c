@@ -159,7 +159,7 @@ static void deliver(td_task *task) {
   td_status_release(ops->deliver(step->portion, a->key, &a->value, a->dead));
   forget_wanted(step, a->key);
   ops->wake(step->portion);
-  td_hosted_step_unuse(step);
+  step->of->hooks->unuse(step);
   td_free(a);
 }
 
@@ -307,7 +307,7 @@ static void failed(td_arrival *a, td_status *s) {
   if (td_status_derived(s))
     td_status_release(s);
   else if (step && !step->over)
-    td_hosted_step_stop(step, s);
+    step->of->hooks->stop(step, s);
   else
     say_abort(a->of, a->from, a->number, s);
   drop(a);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "engine/remote/pieces.h"
-#include "engine/remote/wire.h"
+#include "engine/remote/wire_impl.h"
 #include "tests/engine/graphdef/wire.h"
 
 enum { TALK_GRAPHS = 4, TALK_NODES = 12, TALK_LIST = 4, TALK_FRAMES = 8 };

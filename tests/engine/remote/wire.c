@@ -1,7 +1,7 @@
 /* wire.c - tests of engine/remote/wire: what is read, and what is refused.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/remote/wire.h"
+#include "engine/remote/wire_impl.h"
 
 #include <stdlib.h>
 
@@ -80,25 +80,25 @@ static void other_versions_are_refused(void **state) {
 
 static void heads_are_bounded(void **state) {
   td_message m;
-  td_raw f = packed(TD_WIRE_VERSION, TD_WIRE_HEAD_MOST);
+  td_raw f = packed(TD_WIRE_VERSION, TD_WIRE_IMPL_HEAD_MOST);
   (void)state;
   FAILS(td_wire_read(&f, 1, &m), TD_INVALID_ARGUMENT, "more than 1048576");
-  f = packed(TD_WIRE_VERSION, TD_WIRE_HEAD_MOST - 100);
+  f = packed(TD_WIRE_VERSION, TD_WIRE_IMPL_HEAD_MOST - 100);
   OK(td_wire_read(&f, 1, &m));
   td_message_deinit(&m);
 }
 
 static void frames_are_counted_and_released(void **state) {
   td_message m;
-  td_raw f[TD_FRAMES_MOST + 1];
+  td_raw f[TD_MESSAGE_FRAMES + 1];
   (void)state;
   FAILS(td_wire_read(f, 0, &m), TD_INVALID_ARGUMENT, "a message of 0 frames");
-  for (int n = TD_FRAMES_MOST; n <= TD_FRAMES_MOST + 1; n++) {
+  for (int n = TD_MESSAGE_FRAMES; n <= TD_MESSAGE_FRAMES + 1; n++) {
     released = 0;
     f[0] = packed(TD_WIRE_VERSION, 1);
     for (int i = 1; i < n; i++) f[i] = (td_raw){"", 0, count_release, NULL};
     td_status *s = td_wire_read(f, n, &m);
-    assert_int_equal(td_ok(s), n == TD_FRAMES_MOST);
+    assert_int_equal(td_ok(s), n == TD_MESSAGE_FRAMES);
     if (td_ok(s)) td_message_deinit(&m);
     td_status_release(s);
     assert_int_equal(released, n - 1);
@@ -130,7 +130,7 @@ static void broken_heads_do_no_harm(void **state) {
  * bytes may take. */
 static void repeated_fields_are_bounded(void **state) {
   td_message m;
-  size_t len = TD_WIRE_HEAD_MOST;
+  size_t len = TD_WIRE_IMPL_HEAD_MOST;
   unsigned char *bytes = td_calloc(len, 1);
   td_raw f;
   (void)state;
