@@ -1,11 +1,11 @@
 /* channel_zmq_impl.h - what the files of the ZeroMQ channel share.
  *
- * channel_zmq.c is the channel, which calls all others. Each of those has a part
- * below, the lowest first; none calls what stands after it.
+ * channel_zmq.c is the channel, which calls all others. Each of those has a
+ * part below, the lowest first; none calls what stands after it.
  *
  * All is touched inside of the owner's turn only, except for what is said to be
- * atomic: `wait` and `wake` are called outside of it, and ZeroMQ's threads let go
- * of what was sent.
+ * atomic: `wait` and `wake` are called outside of it, and ZeroMQ's threads let
+ * go of what was sent.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_CHANNEL_ZMQ_IMPL_H
@@ -29,8 +29,8 @@ enum {
 
 /* ---- frames (channel_zmq_frame.c) ---------------------------------------- */
 
-/* What a link has given to ZeroMQ that is not yet with the system. Shared by the
- * link and each such frame; all atomic. */
+/* What a link has given to ZeroMQ that is not yet with the system. Shared by
+ * the link and each such frame; all atomic. */
 typedef struct td_zmq_load {
   int32_t refs;
   int64_t bytes[TD_LANES];
@@ -39,13 +39,13 @@ typedef struct td_zmq_load {
 td_zmq_load *td_zmq_load_new(void); /* NULL: no memory */
 void td_zmq_load_release(td_zmq_load *l);
 
-/* A message of the bytes of `f`: copied when they are few or nobody is to be told
- * that they were sent. Takes ownership of `f`. False: no memory. */
+/* A message of the bytes of `f`: copied when they are few or nobody is to be
+ * told that they were sent. Takes ownership of `f`. False: no memory. */
 bool td_zmq_frame_to_message(td_raw *f, td_zmq_load *load, td_lane lane,
                              zmq_msg_t *out) TD_MUST_USE;
-/* The other way. Takes ownership of `m`, which is closed then. False: no memory.
- * Caller owns the result (td_raw_release), which any thread may end, also when
- * the channel has gone. */
+/* The other way. Takes ownership of `m`, which is closed then. False: no
+ * memory. Caller owns the result (td_raw_release), which any thread may end,
+ * also when the channel has gone. */
 bool td_zmq_frame_from_message(zmq_msg_t *m, td_raw *out) TD_MUST_USE;
 
 /* ---- sockets (channel_zmq_socket.c) -------------------------------------- */
@@ -89,7 +89,7 @@ void td_zmq_socket_purge(td_zmq *c);
 /* The channel's `wait` and `wake`, outside of the turn. */
 void td_zmq_wait(td_zmq *c, int64_t until);
 void td_zmq_wake(td_zmq *c);
-/* Says whether `wait` is to return at once: there is something to be drained. */
+/* Whether `wait` is to return at once: there is something to be drained. */
 void td_zmq_pending(td_zmq *c, bool is);
 
 /* ---- the channel --------------------------------------------------------- */
@@ -97,7 +97,7 @@ void td_zmq_pending(td_zmq *c, bool is);
 /* A lane of a dialled link, or of all that dial us. */
 typedef struct td_zmq_lane {
   td_zmq_socket messages, monitor;
-  char *address;    /* NULL: not known yet */
+  char *address; /* NULL: not known yet */
   /* Of a dialled one: */
   bool connected;   /* the handshake is over */
   bool passed;      /* and a message has gone out since */
@@ -109,7 +109,7 @@ typedef struct td_zmq_lane {
 struct td_zmq_link {
   td_link base;
   char id[TD_ZMQ_ID];
-  char key[TD_ZMQ_KEY]; /* of a dialled peer; "": plain */
+  char key[TD_ZMQ_KEY];       /* of a dialled peer; "": plain */
   td_zmq_lane lane[TD_LANES]; /* of a dialled link */
   int fd[TD_LANES];           /* of one that a peer made; -1: not known */
   td_zmq_load *load;
@@ -124,8 +124,8 @@ struct td_zmq {
   pid_t pid; /* of its maker: a forked child must not touch it */
   void *context;
   int poll_fd, wake_fd;
-  td_zmq_lane listens[TD_LANES]; /* open when it listens */
-  td_zmq_socket zap;             /* the same, by tcp */
+  td_zmq_lane listens[TD_LANES];                   /* open when it listens */
+  td_zmq_socket zap;                               /* the same, by tcp */
   char public_key[TD_ZMQ_KEY], secret[TD_ZMQ_KEY]; /* "": none */
   bool (*allow)(void *arg, const char *key);
   void *allow_arg;
@@ -141,14 +141,14 @@ struct td_zmq {
 
   td_zmq_socket *first[TD_ZMQ_RANKS], *last[TD_ZMQ_RANKS]; /* ready ones */
   td_zmq_socket *reading; /* messages are taken off it, until it has no more */
-  bool troubled;   /* some link has trouble to be told */
-  bool draining;   /* callbacks run: links are freed later */
+  bool troubled;          /* some link has trouble to be told */
+  bool draining;          /* callbacks run: links are freed later */
   uint64_t n_monitors;
 
   int64_t retry_at; /* atomic: the earliest of its lanes'; INT64_MAX: none */
   int32_t pending;  /* atomic: something is ready */
   int32_t waiting;  /* atomic: a thread is in `wait`, or about to be */
-  int32_t woken;    /* atomic: `wake` was called, and no `wait` has ended since */
+  int32_t woken; /* atomic: `wake` was called, and no `wait` has ended since */
 };
 
 /* To be told in the next drain. */
@@ -174,8 +174,8 @@ char *td_zmq_address_for_data(const char *control);
 
 /* ---- connections (channel_zmq_monitor.c) --------------------------------- */
 
-/* Watches the lane of a link, or of all that dial us (NULL); before its socket is
- * connected or bound. */
+/* Watches the lane of a link, or of all that dial us (NULL); before its socket
+ * is connected or bound. */
 td_status *td_zmq_monitor_open(td_zmq *c, td_zmq_link *l, td_lane lane,
                                const char *address) TD_MUST_USE;
 void td_zmq_monitor_close(td_zmq *c, td_zmq_link *l, td_lane lane);
@@ -194,10 +194,11 @@ void td_zmq_zap_serve(td_zmq *c);
 /* ---- links (channel_zmq_link.c) ------------------------------------------ */
 
 td_zmq_link *td_zmq_link_new(td_zmq *c, bool dialled); /* NULL: no memory */
-/* The link of the peer with that routing id, made if it is a new one. NULL: it is
- * refused, or there are too many, or no memory. */
+/* The link of the peer with that routing id, made if it is a new one. NULL: it
+ * is refused, or there are too many, or no memory. */
 td_zmq_link *td_zmq_link_of(td_zmq *c, const void *id, size_t len);
-/* Ends all talk with a peer that breaks the rules; the owner still has the link. */
+/* Ends all talk with a peer that breaks the rules; the owner still has the
+ * link. */
 void td_zmq_link_stop(td_zmq_link *l);
 void td_zmq_link_hang_up(td_zmq_link *l);
 /* Frees those that were hung up; not from within a callback. */

@@ -3,10 +3,11 @@
  * A dialled link is two sockets of its own. All that dial us share two, where a
  * routing id tells them apart: the same id on both lanes, drawn by who dials,
  * so that nobody can guess another's. Whichever lane brings the first message
- * makes the link. ZeroMQ has no way to hang up on one peer of many: his id is
+ * makes the link. ZeroMQ has no way to hang up on one peer of many: its id is
  * refused from then on, and of ids that are refused the latest
  * TD_ZMQ_PEERS_MOST are known. An older one that comes again is a new peer, as
- * a stranger is.
+ * a stranger is. Whose connection broke comes again with the same id and takes
+ * the place of the old connection, be it closed here or not yet.
  *
  * Links are hung up inside of callbacks, while lists of them are walked: they
  * are freed after the drain.

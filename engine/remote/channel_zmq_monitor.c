@@ -52,7 +52,7 @@ td_status *td_zmq_monitor_open(td_zmq *c, td_zmq_link *l, td_lane lane,
     return NULL;
   }
   return td_error(TD_RESOURCE_EXHAUSTED,
-                  "cannot watch the connection to %s: %s", a->address,
+                  "cannot watch the connection to %s: %s", address,
                   zmq_strerror(zmq_errno()));
 }
 

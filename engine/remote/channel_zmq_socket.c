@@ -21,13 +21,14 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "engine/base/clock.h"
 #include "engine/remote/channel_zmq_impl.h"
 
-enum { BATCH = 64 };
+enum { BATCH = 64, SPARE = 16 };
 
 void td_zmq_socket_set(td_zmq_socket *s, int option, int value) {
   zmq_setsockopt(s->zmq, option, &value, sizeof value);
@@ -45,9 +46,21 @@ static td_status *watch(td_zmq *c, td_zmq_socket *s) {
                   zmq_strerror(errno));
 }
 
+/* Whether so many files could be opened that ZeroMQ, which ends the process
+ * when it wants one and there is none, has enough to begin to listen or to
+ * connect, and to start its threads. */
+static bool has_files(td_zmq *c) {
+  int fd[SPARE], n = 0;
+  while (n < SPARE && (fd[n] = fcntl(c->wake_fd, F_DUPFD_CLOEXEC, 0)) >= 0) n++;
+  int err = errno;
+  for (int i = 0; i < n; i++) close(fd[i]);
+  errno = err;
+  return n == SPARE;
+}
+
 td_status *td_zmq_socket_open(td_zmq *c, td_zmq_socket *s, int type,
                               const char *to) {
-  s->zmq = zmq_socket(c->context, type);
+  s->zmq = has_files(c) ? zmq_socket(c->context, type) : NULL;
   if (!s->zmq)
     return td_error(TD_RESOURCE_EXHAUSTED,
                     "cannot open a socket for %s: %s; how many files a process "

@@ -1,7 +1,8 @@
 /* channel_suite.h - what every channel must do, whatever carries it.
  *
- * A channel's test says how a pair of channels is made, one that listens and one
- * that dials, and how time passes; `channel_suite(name)` are the tests then.
+ * A channel's test says how a pair of channels is made, one that listens and
+ * one that dials, and how time passes; `channel_suite(name)` are the tests
+ * then.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_TEST_CHANNEL_SUITE_H
@@ -43,8 +44,8 @@ typedef void channel_pair_make(channel_pair *p);
 
 /* ---- sides --------------------------------------------------------------- */
 
-static inline void side_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
-                         int n) {
+static inline void side_message(void *arg, td_link *l, td_lane lane,
+                                td_raw *frames, int n) {
   side *s = arg;
   got g = {l, lane, n, calloc((size_t)n, sizeof *frames)};
   memcpy(g.frames, frames, (size_t)n * sizeof *frames);
@@ -108,7 +109,7 @@ static inline void pair_drain(channel_pair *p) {
   do {                                                                         \
     int rests_ = 0;                                                            \
     for (pair_drain(p); !(condition); pair_drain(p)) {                         \
-      if (++rests_ > 1000) fail_msg("never: %s", #condition);                  \
+      if (++rests_ > 10000) fail_msg("never: %s", #condition);                 \
       (p)->rest(p);                                                            \
     }                                                                          \
   } while (0)
@@ -164,7 +165,7 @@ static inline td_status *send_one(td_link *l, td_lane lane, size_t len,
 
 /* Sends when there is a connection. */
 static inline void send_first(channel_pair *p, td_link *l, td_lane lane,
-                       unsigned seed) {
+                              unsigned seed) {
   td_status *s = NULL;
   for (int i = 0; i < 1000; i++) {
     td_status_release(s);
@@ -208,8 +209,8 @@ static inline void all_released(channel_pair *p) {
 
 /* Both ways, both lanes: every frame, in order, on the link it was sent. */
 static inline void suite_both_ways(channel_pair_make *make) {
-  static const size_t sizes[] = {0,    1,    33,   34,    511,      512,
-                                 2047, 2048, 8193, 65536, TD_CHUNK, TD_FRAME_MOST};
+  static const size_t sizes[] = {
+      0, 1, 33, 34, 511, 512, 2047, 2048, 8193, 65536, TD_CHUNK, TD_FRAME_MOST};
   channel_pair p;
   td_link *back;
   make(&p);

@@ -5,8 +5,11 @@
 #include "tests/engine/remote/channel_zmq_pair.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+
+#include "tests/engine/base/pipes.h"
 
 static td_status *open_at(const char *address, td_channel **out) {
   td_channel_zmq_options o = with_key(0, address);
@@ -193,6 +196,36 @@ static void test_keys(void **state) {
   c->ops->free(c);
 }
 
+/* There are no more files to be had, at any moment: an error, and nothing stays
+ * open. */
+static void test_few_files(void **state) {
+  (void)state;
+  struct rlimit all, few;
+  int errors = 0, before = fifo_descriptors();
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+  for (rlim_t n = 0; n < 60; n++) {
+    td_channel *c = NULL;
+    td_link *l;
+    int next = dup(0);
+    close(next);
+    few = (struct rlimit){(rlim_t)next + n, all.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    td_status *s = open_at("tcp://127.0.0.1:0", &c);
+    if (td_ok(s)) {
+      td_dial to = {c->ops->address(c, TD_LANE_CONTROL),
+                    c->ops->address(c, TD_LANE_DATA), keys[0].public_key};
+      s = c->ops->dial(c, &to, &l);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+    if (c) c->ops->free(c);
+    errors += !td_ok(s);
+    if (s) assert_non_null(strstr(td_status_message(s), "Too many open files"));
+    td_status_release(s);
+  }
+  assert_true(errors > 10 && errors < 60);
+  assert_int_equal(fifo_descriptors(), before);
+}
+
 /* The data's address is told once. */
 static void test_data_twice(void **state) {
   (void)state;
@@ -210,6 +243,7 @@ int main(void) {
       cmocka_unit_test(test_no_such_host), cmocka_unit_test(test_taken_port),
       cmocka_unit_test(test_taken_path),   cmocka_unit_test(test_folders),
       cmocka_unit_test(test_keys),         cmocka_unit_test(test_data_twice),
+      cmocka_unit_test(test_few_files),
   };
   return cmocka_run_group_tests(tests, make_keys, NULL);
 }

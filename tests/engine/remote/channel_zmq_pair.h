@@ -1,5 +1,5 @@
-/* channel_zmq_pair.h - two channels over ZeroMQ, joined by ipc or by tcp, with keys
- * and a folder of their own.
+/* channel_zmq_pair.h - two channels over ZeroMQ, joined by ipc or by tcp, with
+ * keys and a folder of their own.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_TEST_CHANNEL_ZMQ_PAIR_H
@@ -69,7 +69,7 @@ static inline void open_side(side *s, const td_channel_zmq_options *o) {
 }
 
 static inline void join(channel_pair *p, const td_channel_zmq_options *listener,
-                 const td_channel_zmq_options *dialler) {
+                        const td_channel_zmq_options *dialler) {
   *p = (channel_pair){.rest = rest, .end = end, .own = malloc(sizeof(folder))};
   folder *f = p->own;
   folder_init(f);
