@@ -89,7 +89,7 @@ void td_member_retain(td_member *m) {
   td_participant_retain(&m->base);
 }
 
-/* The last share may go anywhere: what is left is done after a turn. */
+/* After the turn, or on the pool. */
 static void free_later(td_task *task) {
   td_member *m = (td_member *)((char *)task - offsetof(td_member, task_after));
   td_remote *r = m->master->of;
@@ -107,7 +107,7 @@ static void free_later(td_task *task) {
   td_remote_release(r);
 }
 
-/* Of a thread of the pool: the caller may be inside of the turn, or hold a lock
+/* Of a thread of the pool: who lets go of it outside of the turn may hold a lock
  * of the session. */
 static void free_member(td_participant *p) {
   td_member *m = (td_member *)p;
@@ -117,7 +117,10 @@ static void free_member(td_participant *p) {
 }
 
 void td_member_release(td_member *m) {
-  td_participant_release(&m->base);
+  if (__atomic_sub_fetch(&m->base.refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+  td_remote_retain(m->master->of);
+  m->task_after.run = free_later;
+  td_remote_after(m->master->of, &m->task_after);
 }
 
 td_status *td_member_send(td_member *m, td_lane lane, td_head *head,
@@ -684,6 +687,6 @@ td_status *td_remote_attach(td_remote *r, td_session *s,
     return st;
   }
   *out = w;
-  td_member_release(w); /* the session has it */
+  td_participant_release(&w->base); /* the session has it */
   return NULL;
 }

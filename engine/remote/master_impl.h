@@ -103,10 +103,11 @@ typedef struct td_held {
 } td_held;
 
 typedef enum td_portion_state {
+  TD_PORTION_READY,   /* not out yet; values for it may come */
   TD_PORTION_HELD,    /* a registration is under way */
   TD_PORTION_RUNNING, /* RUN was sent */
   TD_PORTION_FAILING, /* CANCEL was sent */
-  TD_PORTION_ENDED,   /* not out */
+  TD_PORTION_ENDED,   /* not out any more */
 } td_portion_state;
 
 /* The rows of README.md's table. */
@@ -150,7 +151,8 @@ struct td_far_portion {
 td_master *td_master_of(td_remote *r, const td_session *s);
 td_member *td_member_of_peer(td_master *m, const td_peer *p); /* borrowed */
 void td_member_retain(td_member *m);  /* any thread */
-void td_member_release(td_member *m); /* inside of the turn, too */
+void td_member_release(td_member *m); /* inside; elsewhere it is released as a
+                                         participant */
 /* Which task of the view has the device: 0 is this process. */
 int32_t td_master_task_of(const td_master *m, const td_device *d);
 static inline td_remote *td_member_remote(const td_member *m) {

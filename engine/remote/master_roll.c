@@ -32,7 +32,7 @@ static void free_roll(td_enrollment *e) {
   td_status_release(e->error);
   td_free(e->args);
   td_free(e->narrow);
-  td_member_release(e->of);
+  td_participant_release(&e->of->base);
   td_free(e);
 }
 

@@ -34,14 +34,23 @@ td_status *td_member_begin(td_enrollment *e, int threads, td_portion **out) {
   }
   n->of = e;
   n->base.of = &e->of->base;
-  n->state = TD_PORTION_ENDED;
+  n->state = TD_PORTION_READY;
   *out = &n->base;
   return NULL;
+}
+
+/* Values come for it once a portion of the same step runs, which may be before
+ * its own start: they are held from the moment when it may be started. */
+static void drop_held(td_far_portion *n) {
+  for (size_t i = 0; i < n->held.len; i++)
+    td_tensor_release(&n->held.at[i].value);
+  n->held.len = 0;
 }
 
 void td_member_end(td_portion *p) {
   td_far_portion *n = (td_far_portion *)p;
   td_status_release(n->status);
+  drop_held(n);
   td_vec_free(&n->held);
   td_free(n->pulls);
   td_free(n);
@@ -49,7 +58,9 @@ void td_member_end(td_portion *p) {
 
 bool td_member_reset(td_portion *p) {
   td_far_portion *n = (td_far_portion *)p;
-  return !n->cancelled && !n->failed;
+  if (n->cancelled || n->failed) return false;
+  n->state = TD_PORTION_READY;
+  return true;
 }
 
 static void list(td_far_portion *n) {
@@ -87,14 +98,8 @@ static void tell_over(td_task *task) {
   __atomic_store_n(&n->out, 0, __ATOMIC_RELEASE);
   n->base.over(n->base.over_arg, s);
   td_waiter_wake(&r->news);
-  td_member_release(m);
+  td_participant_release(&m->base);
   td_remote_release(r);
-}
-
-static void drop_held(td_far_portion *n) {
-  for (size_t i = 0; i < n->held.len; i++)
-    td_tensor_release(&n->held.at[i].value);
-  n->held.len = 0;
 }
 
 /* A value for this process, on its way in. */
@@ -330,10 +335,10 @@ static void cancel(td_far_portion *n, td_status *cause) {
   case TD_PORTION_FAILING:
     td_cell(TD_CELLS_STEP, 1, TD_STEP_CANCELLED);
     break;
-  case TD_PORTION_ENDED:
-    if (!__atomic_load_n(&n->out, __ATOMIC_ACQUIRE) && td_ok(n->status))
-      n->status = td_status_retain(cause); /* before its start */
+  case TD_PORTION_READY:
+    n->status = td_status_first(n->status, td_status_retain(cause));
     break;
+  case TD_PORTION_ENDED: break;
   }
   td_status_release(cause);
 }
@@ -366,7 +371,7 @@ td_status *td_member_deliver(td_portion *p, td_key key, td_tensor *value,
   td_held h = {key, *value, dead};
   td_status *s = NULL;
   td_remote_enter(r);
-  if (n->state == TD_PORTION_HELD) {
+  if (n->state == TD_PORTION_READY || n->state == TD_PORTION_HELD) {
     if (td_vec_push(&n->held, h))
       *value = (td_tensor){0};
     else

@@ -528,7 +528,9 @@ static void supersede(td_peer *p) {
 void td_peer_hello(td_peer *p, const td_head *head, bool welcome) {
   const Td__Remote__Hello *h = welcome ? head->welcome : head->hello;
   if (welcome && p->welcomed) return;
-  td_status *s = learn(p, h, welcome);
+  td_status *s = head->from ? learn(p, h, welcome)
+                            : td_error(TD_INVALID_ARGUMENT,
+                                       "a HELLO of nobody: incarnation 0");
   if (!td_ok(s)) {
     refuse(p, s);
     td_peer_end(p, TD_REFUSED, s);

@@ -24,6 +24,7 @@ typedef struct td_hosted td_hosted; /* worker_impl.h */
 typedef struct td_master td_master; /* master_impl.h */
 typedef struct td_transfer td_transfer;
 typedef struct td_offer td_offer;
+typedef struct td_eager td_eager;
 typedef struct td_transfers td_transfers; /* transfer_impl.h */
 
 typedef struct td_session_id {
@@ -83,6 +84,7 @@ typedef struct td_owed {
 typedef struct td_peer_values {
   td_map offers;    /* number -> td_offer, to it */
   uint64_t offered; /* their bytes */
+  td_eager *eager;  /* a share; NULL: nothing rode along yet */
   TD_VEC(td_owed) owed;
   td_map transfers; /* number -> td_transfer, of its offers */
   td_transfer *first, *last; /* those that wait for their turn */

@@ -122,7 +122,8 @@ static const char *some(const char *s) {
 
 td_status *td_wire_status_in(const Td__Remote__Status *p, const char *task) {
   if (!p || p->code == TD_OK) return NULL;
-  td_status *s = td_error(code_in(p->code), "%s", p->message);
+  td_status *s = td_error(code_in(p->code), "%.*s", TD_WIRE_MESSAGE_MOST,
+                          p->message);
   s = td_status_at(s, some(p->op), some(p->node), NULL,
                    some(p->device) ? p->device : task);
   if (some(p->about_task)) s = td_status_about(s, p->about_task);

@@ -60,7 +60,8 @@ td_status *td_raw_tensor(const td_tensor *t, size_t offset, size_t len,
  * TD_WIRE_MESSAGE_MOST. NULL for success. */
 Td__Remote__Status *td_wire_status_out(td_arena *a,
                                        const td_status *s) TD_MUST_USE;
-/* Caller owns the result. Its device, where the message says none, is `task`. */
+/* Caller owns the result. Its device, where the message says none, is `task`; its
+ * text is cut as well. */
 td_status *td_wire_status_in(const Td__Remote__Status *p,
                              const char *task) TD_MUST_USE;
 

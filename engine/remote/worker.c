@@ -8,7 +8,7 @@
 #include "engine/remote/cells.h"
 #include "engine/remote/worker_impl.h"
 
-enum { TASKS_MOST = 4096, SESSIONS_MOST = 1024 };
+enum { TASKS_MOST = 4096, SESSIONS_MOST = 1024, SESSIONS_OF_ONE = 128 };
 enum { EARLY_MOST = 64 << 20 }; /* bytes */
 #define LEASE_MOST INT64_C(600000000000)
 
@@ -51,6 +51,10 @@ td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
     return td_error(TD_INVALID_ARGUMENT, "task %d of %zu", (int)task,
                     h->tasks.len);
   td_view_task *t = &h->tasks.at[task];
+  if (t->fenced)
+    return td_status_about(
+        td_error(TD_UNAVAILABLE, "the master says that %s is dead", t->task),
+        t->task);
   if (t->peer && t->peer->health.state == TD_DEAD && !t->peer->welcomed) {
     td_peer_release(t->peer); /* the way there may be open by now */
     t->peer = NULL;
@@ -87,7 +91,7 @@ static td_status *put_task(td_hosted *h, size_t i,
                            const Td__Remote__Task *from) {
   td_view_task t = {td_strdup(from->task), td_strdup(from->control),
                     td_strdup(from->data), td_strdup(from->key),
-                    from->incarnation, NULL};
+                    from->incarnation, NULL, false};
   bool whole = t.task && t.control && t.data && t.key;
   if (whole && i == h->tasks.len) whole = td_vec_push(&h->tasks, (td_view_task){0});
   if (!whole) {
@@ -113,15 +117,26 @@ static td_status *look(td_hosted *h, const Td__Remote__Open *m) {
   return NULL;
 }
 
+/* One peer does not take all of them. */
+static td_status *check_room(const td_remote *r, const td_peer *master) {
+  int own = 0;
+  if (r->hosted.len >= SESSIONS_MOST)
+    return td_error(TD_RESOURCE_EXHAUSTED, "%d sessions are here already",
+                    SESSIONS_MOST);
+  for (size_t i = 0; i < r->hosted.len; i++)
+    own += r->hosted.at[i]->master == master;
+  if (own < SESSIONS_OF_ONE) return NULL;
+  return td_error(TD_RESOURCE_EXHAUSTED,
+                  "%d sessions of this process are here already", own);
+}
+
 static td_status *begin(td_remote *r, td_peer *master, const td_session_id *id,
                         td_hosted **out) {
   if (!r->serve)
     return td_error(TD_FAILED_PRECONDITION,
                     "%s runs nothing for others: it is no worker",
                     td_runtime_place(r->runtime));
-  if (r->hosted.len >= SESSIONS_MOST)
-    return td_error(TD_RESOURCE_EXHAUSTED, "%d sessions are here already",
-                    SESSIONS_MOST);
+  TD_TRY(check_room(r, master));
   td_hosted *h = td_calloc(1, sizeof *h);
   if (!h) return td_oom();
   h->of = r;
@@ -250,6 +265,18 @@ void td_worker_close_all(td_remote *r) {
 
 /* ---- others -------------------------------------------------------------- */
 
+/* Does a session of another master know it? Then it is not this one's to end. */
+static bool is_of_others(const td_hosted *h, const td_peer *p) {
+  const td_remote *r = h->of;
+  for (size_t i = 0; i < r->hosted.len; i++) {
+    const td_hosted *o = r->hosted.at[i];
+    if (o->master != h->master &&
+        (o->master == p || td_hosted_task(o, p->incarnation) >= 0))
+      return true;
+  }
+  return false;
+}
+
 static void fence(td_hosted *h, const Td__Remote__Fence *m) {
   td_cell(TD_CELLS_SESSION, h->state, TD_OTHER_FENCED);
   td_remote *r = h->of;
@@ -262,8 +289,11 @@ static void fence(td_hosted *h, const Td__Remote__Fence *m) {
   td_status *why = td_status_about(
       td_error(TD_UNAVAILABLE, "the master says that %s is dead", m->task),
       m->task);
-  if (task >= 0) td_hosted_stop(h, task, td_status_retain(why));
-  if (p && p != h->master)
+  if (task >= 0) {
+    td_hosted_stop(h, task, td_status_retain(why));
+    h->tasks.at[task].fenced = true;
+  }
+  if (p && p != h->master && !is_of_others(h, p))
     td_peer_end(p, TD_ENDED, why);
   else
     td_status_release(why);

@@ -41,6 +41,7 @@ typedef struct td_view_task {
   char *task, *control, *data, *key;
   uint64_t incarnation;
   td_peer *peer; /* retained; NULL until it is needed */
+  bool fenced;   /* the master says that it is dead */
 } td_view_task;
 
 /* Who has the other end of an edge. */
@@ -59,6 +60,14 @@ typedef struct td_tombstone {
 } td_tombstone;
 
 enum { TD_STEP_WINDOW = 1024, TD_TOMBSTONES = 64 };
+/* What one session may have here. Ends are feeds, fetches and edges. */
+enum {
+  TD_STEPS_MOST = 4096,       /* under way */
+  TD_STEP_ENDS_MOST = 1 << 24, /* of all steps under way */
+  TD_ROLLS_MOST = 65536,      /* registrations */
+  TD_ROLL_ENDS_MOST = 1 << 24, /* of all registrations */
+  TD_ROLL_NODES_MOST = 1 << 26, /* the same */
+};
 
 struct td_hosted {
   td_remote *of;
@@ -71,13 +80,16 @@ struct td_hosted {
   uint64_t view;
   TD_VEC(td_view_task) tasks;
   TD_VEC(td_hosted_roll *) rolls;
+  size_t ends, nodes; /* of all of them */
   td_hosted_step *steps; /* under way */
+  int n_steps;
+  size_t step_ends; /* of all of them */
   uint64_t highest;      /* step seen */
   uint64_t seen[TD_STEP_WINDOW / 64]; /* of the last TD_STEP_WINDOW: bits */
   td_arrival *early; /* of steps that have not begun */
   size_t early_bytes, early_most;
   td_tombstone tombs[TD_TOMBSTONES];
-  int next_tomb;
+  unsigned next_tomb;
   td_task end; /* on the pool: lets go of its state */
 };
 
@@ -88,6 +100,7 @@ struct td_hosted_roll {
   /* until it is compiled: */
   TD_VEC(td_piece_hash) pieces;
   TD_VEC(struct td_hosted_part) parts;
+  size_t here;  /* leading pieces that have come */
   td_task task; /* compiles, on the pool */
   bool pinned, compiling, gone;
   /* then: */
@@ -95,6 +108,7 @@ struct td_hosted_roll {
   td_far_edge *far; /* by edge */
   int32_t n_edges;
   int n_args, n_rets;
+  size_t ends, nodes;
   TD_VEC(td_portion *) idle; /* were run, and may be again */
 };
 

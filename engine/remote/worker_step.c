@@ -34,9 +34,9 @@ bool td_hosted_step_seen(const td_hosted *h, uint64_t step) {
 }
 
 static void note_seen(td_hosted *h, uint64_t step) {
-  uint64_t from = h->highest + 1;
-  if (step > h->highest + TD_STEP_WINDOW) from = step - TD_STEP_WINDOW;
-  for (uint64_t i = from; i < step; i++) set_seen(h, i, false);
+  uint64_t ahead = step > h->highest ? step - h->highest : 1;
+  if (ahead > TD_STEP_WINDOW) ahead = TD_STEP_WINDOW;
+  for (uint64_t i = 1; i < ahead; i++) set_seen(h, step - i, false);
   if (step > h->highest) h->highest = step;
   set_seen(h, step, true);
 }
@@ -55,6 +55,8 @@ static void unlist(td_hosted_step *step) {
   else
     step->of->steps = step->next;
   if (step->next) step->next->prev = step->prev;
+  step->of->n_steps--;
+  step->of->step_ends -= step->roll->ends;
 }
 
 static void free_values(td_hosted_step *step) {
@@ -346,21 +348,30 @@ static void got_arg(td_transfer *t, td_tensor *value, bool dead, td_status *s) {
   if (--step->pulling == 0) ready(step);
 }
 
-static td_status *check_args(const td_hosted_step *step,
-                             const Td__Remote__Run *m) {
-  if (m->n_arg > (size_t)step->roll->n_args)
-    return td_error(TD_INVALID_ARGUMENT, "%zu feeds of %d", m->n_arg,
-                    step->roll->n_args);
+/* Each in its place, and each place once: `taken` has a false for each. */
+static td_status *check_places(const Td__Remote__Run *m, int n, bool *taken) {
   for (size_t i = 0; i < m->n_arg; i++) {
-    if (m->arg[i]->index < 0 || m->arg[i]->index >= step->roll->n_args)
-      return td_error(TD_INVALID_ARGUMENT, "feed %d of %d",
-                      (int)m->arg[i]->index, step->roll->n_args);
-    for (size_t k = 0; k < i; k++)
-      if (m->arg[k]->index == m->arg[i]->index)
-        return td_error(TD_INVALID_ARGUMENT, "feed %d comes twice",
-                        (int)m->arg[i]->index);
+    int index = m->arg[i]->index;
+    if (index < 0 || index >= n)
+      return td_error(TD_INVALID_ARGUMENT, "feed %d of %d", index, n);
+    if (taken[index])
+      return td_error(TD_INVALID_ARGUMENT, "feed %d comes twice", index);
+    taken[index] = true;
   }
   return NULL;
+}
+
+static td_status *check_args(const td_hosted_step *step,
+                             const Td__Remote__Run *m) {
+  int n = step->roll->n_args;
+  if (m->n_arg == 0) return NULL;
+  if (m->n_arg > (size_t)n)
+    return td_error(TD_INVALID_ARGUMENT, "%zu feeds of %d", m->n_arg, n);
+  bool *taken = td_calloc((size_t)n, sizeof *taken);
+  if (!taken) return td_oom();
+  td_status *s = check_places(m, n, taken);
+  td_free(taken);
+  return s;
 }
 
 /* The last one that comes makes the step ready; one share of `pulling` is this
@@ -490,10 +501,24 @@ static void fill_start(td_hosted_step *step, const Td__Remote__Run *m) {
   step->start.print_arg = step;
 }
 
+/* Has the session room for one more? */
+static td_status *check_room(const td_hosted *h, const td_hosted_roll *roll) {
+  if (h->n_steps >= TD_STEPS_MOST)
+    return td_error(TD_RESOURCE_EXHAUSTED,
+                    "%d steps of the session are under way already",
+                    h->n_steps);
+  if (roll->ends <= TD_STEP_ENDS_MOST - h->step_ends) return NULL;
+  return td_error(TD_RESOURCE_EXHAUSTED,
+                  "steps of the session that are under way have %zu feeds, "
+                  "fetches and edges; %zu more pass the limit of %d",
+                  h->step_ends, roll->ends, TD_STEP_ENDS_MOST);
+}
+
 static void run(td_hosted *h, td_hosted_roll *roll, td_message *m) {
   const Td__Remote__Run *run = m->head->run;
   td_hosted_step *step = NULL;
   td_status *s = tomb_of(h, run->step);
+  if (td_ok(s)) s = check_room(h, roll);
   if (td_ok(s)) s = step_new(h, roll, run->step, &step);
   if (!td_ok(s)) {
     refuse(h, run, s);
@@ -503,6 +528,8 @@ static void run(td_hosted *h, td_hosted_roll *roll, td_message *m) {
   step->next = h->steps;
   if (step->next) step->next->prev = step;
   h->steps = step;
+  h->n_steps++;
+  h->step_ends += roll->ends;
   step->refs++;
   take_args(step, m);
   step_release(step);

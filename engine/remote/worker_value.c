@@ -327,8 +327,9 @@ static void got_value(td_transfer *t, td_tensor *value, bool dead,
 
 void td_hosted_tensor(td_hosted *h, td_peer *p, td_message *m) {
   const Td__Remote__Tensor *t = m->head->tensor;
-  if (!t->value || (p != h->master && td_hosted_task(h, p->incarnation) < 0))
-    return;
+  int32_t task = td_hosted_task(h, p->incarnation);
+  bool known = task >= 0 && !h->tasks.at[task].fenced;
+  if (!t->value || (p != h->master && !known)) return;
   if (h->state != TD_HOSTED_OPEN)
     td_cell(TD_CELLS_SESSION, h->state, TD_VALUE_OLD);
   td_arrival *a = td_calloc(1, sizeof *a);
