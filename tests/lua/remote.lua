@@ -314,7 +314,7 @@ function tests.detach()
          sess.detach, sess, "/job:worker/task:0")
   sess:attach{list[1].address, list[2].address}
   gives(6, sess:run(y))
-  raises("uninitialized", sess.run, sess, v:read())
+  raises("is not initialised", sess.run, sess, v:read())
   sess:init()
   gives({1, 1}, sess:run(v))
 end
