@@ -567,7 +567,7 @@ static void give_up(td_member *w, const td_status *why) {
 
 static td_status *begin(td_remote *r, td_session *s, const td_dial *to,
                         td_member **out) {
-  td_master *m = td_master_find_session(r, s);
+  td_master *m = td_master_of(r, s);
   if (m)
     m->refs++;
   else

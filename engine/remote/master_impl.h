@@ -150,7 +150,7 @@ struct td_far_portion {
 /* ---- master_member.c ---- */
 
 /* Borrowed, or NULL. */
-td_master *td_master_find_session(td_remote *r, const td_session *s);
+td_master *td_master_of(td_remote *r, const td_session *s);
 td_master *td_master_find(td_remote *r, uint64_t high, uint64_t low);
 td_status *td_master_new(td_remote *r, td_session *s,
                          td_master **out) TD_MUST_USE;

@@ -18,7 +18,7 @@ static bool is_left(const td_master *m) {
   return left > 0 && left == m->members.len && m->coming.len == 0;
 }
 
-td_master *td_master_find_session(td_remote *r, const td_session *s) {
+td_master *td_master_of(td_remote *r, const td_session *s) {
   for (size_t i = 0; i < r->masters.len; i++)
     if (r->masters.at[i]->session == s && !is_left(r->masters.at[i]))
       return r->masters.at[i];

@@ -9,6 +9,8 @@
 #include "engine/remote/piece_cache.h"
 #include "engine/remote/remote_impl.h"
 
+#define LEAVE INT64_C(200000000) /* ns for others to hear that we leave */
+
 /* ---- what comes ---------------------------------------------------------- */
 
 /* Once a second at most: there is nobody of that number here. */
@@ -323,7 +325,28 @@ static void say_bye(td_remote *r) {
   }
 }
 
+static bool is_anybody_there(const td_remote *r) {
+  for (size_t i = 0; i < r->peers.len; i++) {
+    const td_peer *p = r->peers.at[i];
+    if (p->link && !p->link->dialled && p->health.state == TD_UP) return true;
+  }
+  return false;
+}
+
+/* ZeroMQ lets a message go that came just before its connection ended, where it
+ * was this side that listened. So they hang up first, as who hears BYE does. */
+static void wait_to_be_left(td_remote *r) {
+  int64_t now = td_clock_now(), until = now + LEAVE;
+  for (; now < until && is_anybody_there(r); now = td_clock_now()) {
+    td_remote_leave(r);
+    r->channel->ops->wait(r->channel, until);
+    td_remote_enter(r);
+    (void)r->channel->ops->drain(r->channel, TD_DRAIN_MOST);
+  }
+}
+
 void td_remote_close(td_remote *r) {
+  bool threaded = r->has_thread;
   td_pump_stop(r);
   td_remote_enter(r);
   bool first = !r->closed;
@@ -332,6 +355,7 @@ void td_remote_close(td_remote *r) {
     td_worker_close_all(r);
     td_master_close_all(r);
     say_bye(r);
+    if (threaded) wait_to_be_left(r);
     for (size_t i = 0; i < r->peers.len; i++)
       td_peer_end(r->peers.at[i], TD_ENDED,
                   td_error(TD_UNAVAILABLE, "this process takes part in "
