@@ -60,7 +60,9 @@ td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
     t->peer = NULL;
   }
   if (!t->peer) {
-    td_peer *p = td_peer_find(h->of, t->incarnation);
+    td_peer *p = t->incarnation == h->master->incarnation
+                     ? h->master
+                     : td_peer_find(h->of, t->incarnation);
     if (p)
       t->peer = td_peer_retain(p);
     else
@@ -308,7 +310,8 @@ void td_worker_peer_changed(td_remote *r, td_peer *p) {
     if (h->master == p) {
       if (!TD_BUG(TD_BUG_LEAKED_SESSION))
         td_hosted_close(h, td_status_derive(td_peer_lost(p)));
-    } else if (task >= 0) {
+    } else if (task >= 0 && p->incarnation != h->master->incarnation) {
+      /* Else somebody said to be the master, who is there still. */
       td_hosted_stop(h, task, td_peer_lost(p));
     }
   }
