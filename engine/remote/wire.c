@@ -22,7 +22,7 @@ static void release_buffer(void *arg) {
 }
 
 td_status *td_raw_tensor(const td_tensor *t, size_t offset, size_t len,
-                           td_raw *out) {
+                         td_raw *out) {
   if (len <= 512) return td_raw_copy((char *)t->data + offset, len, out);
   td_buffer_retain(t->buffer);
   *out = (td_raw){(char *)t->data + offset, len, release_buffer, t->buffer};
@@ -122,8 +122,8 @@ static const char *some(const char *s) {
 
 td_status *td_wire_status_in(const Td__Remote__Status *p, const char *task) {
   if (!p || p->code == TD_OK) return NULL;
-  td_status *s = td_error(code_in(p->code), "%.*s", TD_WIRE_MESSAGE_MOST,
-                          p->message);
+  td_status *s =
+      td_error(code_in(p->code), "%.*s", TD_WIRE_MESSAGE_MOST, p->message);
   s = td_status_at(s, some(p->op), some(p->node), NULL,
                    some(p->device) ? p->device : task);
   if (some(p->about_task)) s = td_status_about(s, p->about_task);

@@ -1,8 +1,8 @@
 /* worker_roll.c - parts of a session's graphs: asked for, joined, compiled.
  *
  * A registration names the pieces of its parts. Those that are not here are
- * asked for; when all are, the parts are put together and compiled, on the pool,
- * and the handle may be run. The same registration may come again.
+ * asked for; when all are, the parts are put together and compiled, on the
+ * pool, and the handle may be run. The same registration may come again.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
@@ -23,8 +23,7 @@ enum {
 
 static void unpin(td_hosted_roll *roll) {
   if (!roll->pinned) return;
-  td_piece_cache_unpin(roll->of->of->pieces, roll->pieces.at,
-                       roll->pieces.len);
+  td_piece_cache_unpin(roll->of->of->pieces, roll->pieces.at, roll->pieces.len);
   roll->pinned = false;
 }
 
@@ -361,8 +360,8 @@ static td_status *say_need(td_hosted_roll *roll, const size_t *at, size_t n) {
   ProtobufCBinaryData *hash = td_calloc(n, sizeof *hash);
   if (!hash) return td_oom();
   for (size_t i = 0; i < n; i++)
-    hash[i] = (ProtobufCBinaryData){sizeof(td_piece_hash),
-                                    roll->pieces.at[at[i]].at};
+    hash[i] =
+        (ProtobufCBinaryData){sizeof(td_piece_hash), roll->pieces.at[at[i]].at};
   td_head_init(&head, &h->id);
   head.body_case = TD__REMOTE__MESSAGE__BODY_NEED;
   head.need = &body;
@@ -390,8 +389,8 @@ static td_status *go_on(td_hosted_roll *roll) {
   size_t n = roll->pieces.len;
   size_t *at = td_calloc(n + 1, sizeof *at);
   if (!at) return td_oom();
-  size_t missing = td_piece_cache_missing(roll->of->of->pieces,
-                                          roll->pieces.at, n, at);
+  size_t missing =
+      td_piece_cache_missing(roll->of->of->pieces, roll->pieces.at, n, at);
   td_status *s = NULL;
   if (missing == 0)
     begin(roll);

@@ -134,8 +134,7 @@ static td_status *add_rets(td_hosted_step *step, td_arena *a, td_raw *frames,
   int rets = step->roll->n_rets;
   done->ret = td_arena_alloc(a, ((size_t)rets + 1) * sizeof *done->ret);
   if (!done->ret) return td_oom();
-  for (int i = 0; i < rets; i++)
-    TD_TRY(add_ret(step, i, a, frames, n, done));
+  for (int i = 0; i < rets; i++) TD_TRY(add_ret(step, i, a, frames, n, done));
   return NULL;
 }
 
@@ -186,8 +185,7 @@ static void say_printed(td_hosted_step *step) {
     head.log = &body;
     body.step = step->number;
     body.text = text.at;
-    td_status_release(
-        td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
+    td_status_release(td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
   }
   td_str_deinit(&text);
 }
@@ -254,9 +252,8 @@ static void over(void *arg, td_status *s) {
   td_remote *r = step->of->of;
   td_remote_enter(r);
   step->over = true;
-  step->ended = step->cause
-                    ? td_status_first(td_status_retain(step->cause), s)
-                    : s;
+  step->ended =
+      step->cause ? td_status_first(td_status_retain(step->cause), s) : s;
   end_if_over(step);
   td_remote_leave(r);
   td_remote_release(r);
@@ -265,8 +262,7 @@ static void over(void *arg, td_status *s) {
 static void printed(void *arg, const char *text, size_t len) {
   td_hosted_step *step = arg;
   pthread_mutex_lock(&step->lock);
-  if (step->printed.len < TD_WIRE_EAGER)
-    td_str_addn(&step->printed, text, len);
+  if (step->printed.len < TD_WIRE_EAGER) td_str_addn(&step->printed, text, len);
   pthread_mutex_unlock(&step->lock);
 }
 
@@ -484,8 +480,7 @@ static void refuse(td_hosted *h, const Td__Remote__Run *m, td_status *s) {
   body.step = m->step;
   body.handle = m->handle;
   body.status = td_wire_status_out(&a, s);
-  td_status_release(
-      td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
+  td_status_release(td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
   td_arena_deinit(&a);
   td_status_release(s);
 }
@@ -545,8 +540,9 @@ void td_hosted_run(td_hosted *h, td_message *m) {
   if (h->state != TD_HOSTED_OPEN)
     refuse(h, r, td_error(TD_CANCELLED, "the session is being closed"));
   else if (!roll || !roll->enrollment)
-    refuse(h, r, td_error(TD_NOT_FOUND, "nothing is registered as %llu",
-                          (unsigned long long)r->handle));
+    refuse(h, r,
+           td_error(TD_NOT_FOUND, "nothing is registered as %llu",
+                    (unsigned long long)r->handle));
   else
     run(h, roll, m);
 }

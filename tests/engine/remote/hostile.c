@@ -84,8 +84,7 @@ static void hear(hostile *h, void *s, int ms) {
 
 static void send_frames(void *s, td_raw *frames, int n) {
   for (int i = 0; i < n; i++) {
-    (void)zmq_send(s, frames[i].at, frames[i].len,
-                   i + 1 < n ? ZMQ_SNDMORE : 0);
+    (void)zmq_send(s, frames[i].at, frames[i].len, i + 1 < n ? ZMQ_SNDMORE : 0);
     td_raw_release(&frames[i]);
   }
 }
@@ -260,8 +259,8 @@ static void start_with_key(cluster *c) {
                    &c->remote));
   OK(td_session_new(c->r.runtime, c->r.graph, NULL, &c->s));
   c->n = 1;
-  td_attach_options o = {.to = {.control = w->address,
-                                .key = keys[0].public_key}};
+  td_attach_options o = {
+      .to = {.control = w->address, .key = keys[0].public_key}};
   OK(td_remote_attach(c->remote, c->s, &o, &m));
 }
 
@@ -289,8 +288,7 @@ static void knock(cluster *c, void *context, hostile *h, bool curve) {
   }
   assert_int_equal(zmq_connect(s, c->worker[0].address), 0);
   talk t = {.at = zeros, .end = zeros + sizeof zeros, .from = 99};
-  send_frames(s, frames,
-              talk_say(&t, TD__REMOTE__MESSAGE__BODY_HELLO, frames));
+  send_frames(s, frames, talk_say(&t, TD__REMOTE__MESSAGE__BODY_HELLO, frames));
   zmq_pollitem_t item = {.socket = s, .events = ZMQ_POLLIN};
   assert_int_equal(zmq_poll(&item, 1, 20), 0);
   zmq_close(s);
