@@ -204,7 +204,8 @@ void td_worker_peer_changed(td_remote *r, td_peer *p) {
     if (h->master == p) {
       if (!TD_BUG(TD_BUG_LEAKED_SESSION))
         td_hosted_close(h, td_status_derive(td_peer_lost(p)));
-    } else if (task >= 0) {
+    } else if (task >= 0 && p->incarnation != h->master->incarnation) {
+      /* Else somebody said to be the master, who is there still. */
       td_hosted_stop(h, task, td_peer_lost(p));
     }
   }

@@ -15,7 +15,7 @@
 enum {
   PARTS_MOST = 1024,
   PIECES_MOST = 1 << 20,
-  ENDS_MOST = 1 << 20 /* feeds, fetches, edges */
+  ENDS_MOST = 1 << 18 /* feeds, fetches, edges */
 };
 #define PART_MOST ((size_t)2 << 30) /* bytes of a graph */
 

@@ -51,12 +51,18 @@ td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
     return td_status_about(
         td_error(TD_UNAVAILABLE, "the master says that %s is dead", t->task),
         t->task);
+  if (t->fenced)
+    return td_status_about(
+        td_error(TD_UNAVAILABLE, "the master says that %s is dead", t->task),
+        t->task);
   if (t->peer && t->peer->health.state == TD_DEAD && !t->peer->welcomed) {
     td_peer_release(t->peer); /* the way there may be open by now */
     t->peer = NULL;
   }
   if (!t->peer) {
-    td_peer *p = td_peer_find(h->of, t->incarnation);
+    td_peer *p = t->incarnation == h->master->incarnation
+                     ? h->master
+                     : td_peer_find(h->of, t->incarnation);
     if (p)
       t->peer = td_peer_retain(p);
     else

@@ -30,7 +30,6 @@ static void must(td_status *s) {
 
 /* ---- a channel without other ends ---------------------------------------- */
 
-
 typedef struct fake {
   td_channel base;
   td_link *link[LINKS];
@@ -135,8 +134,7 @@ static bool fake_drain(td_channel *c, int most) {
     say_honest(f);
     return true;
   }
-  if (!f->ready || f->pause || f->talk.at >= f->talk.end ||
-      f->said >= MESSAGES)
+  if (!f->ready || f->pause || f->talk.at >= f->talk.end || f->said >= MESSAGES)
     return false;
   int how = talk_byte(&f->talk);
   f->ready = false;
@@ -225,16 +223,14 @@ static void be_worker(const uint8_t *data, size_t size) {
   td_device *d;
   fake *f = fake_new(data, size);
   const char *place = "/job:worker/replica:0/task:0";
-  must(td_runtime_new(&(td_runtime_options){.place = place,
-                                            .memory_limit = 64 << 20},
-                      &rt));
+  must(td_runtime_new(
+      &(td_runtime_options){.place = place, .memory_limit = 64 << 20}, &rt));
   must(td_runtime_cpu(rt, 0, &d));
   f->talk.device = d->incarnation;
-  must(td_remote_new(&(td_remote_options){.runtime = rt,
-                                          .channel = &f->base,
-                                          .serve = true,
-                                          .threads = 2},
-                     &r));
+  must(td_remote_new(
+      &(td_remote_options){
+          .runtime = rt, .channel = &f->base, .serve = true, .threads = 2},
+      &r));
   f->talk.to = r->incarnation;
   f->talk.session[1] = 1;
   while (f->talk.at < f->talk.end && f->said < MESSAGES) {
@@ -292,8 +288,8 @@ static void be_client(const uint8_t *data, size_t size) {
   td_tensor value = {0};
   fake *f = fake_new(data, size);
   must(td_runtime_new(NULL, &rt));
-  must(td_remote_new(
-      &(td_remote_options){.runtime = rt, .channel = &f->base}, &r));
+  must(td_remote_new(&(td_remote_options){.runtime = rt, .channel = &f->base},
+                     &r));
   must(td_graph_new(&g));
   must(td_session_new(rt, g, &(td_session_options){.threads = 2}, &s));
 
@@ -360,9 +356,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 1) return 0;
   sim_begin(1, true);
   switch (data[0] % 4) {
-  case 0: be_reader(data + 1, size - 1); break;
-  case 1: be_client(data + 1, size - 1); break;
-  default: be_worker(data + 1, size - 1); break;
+  case 0:
+    be_reader(data + 1, size - 1);
+    break;
+  case 1:
+    be_client(data + 1, size - 1);
+    break;
+  default:
+    be_worker(data + 1, size - 1);
+    break;
   }
   settle();
   return 0;

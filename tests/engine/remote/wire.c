@@ -323,8 +323,11 @@ static void handles_stay_at_home(void **state) {
 
 /* Offsets of a string tensor that came are looked at before it is used. */
 static void string_offsets_are_checked(void **state) {
-  static const uint64_t odd[][3] = {{24, 26, 27}, {24, 25, 1000}, {27, 25, 27},
-                                    {24, UINT64_MAX, 27}, {28, 28, 28}};
+  static const uint64_t odd[][3] = {{24, 26, 27},
+                                    {24, 25, 1000},
+                                    {27, 25, 27},
+                                    {24, UINT64_MAX, 27},
+                                    {28, 28, 28}};
   (void)state;
   for (size_t i = 0; i < TD_COUNT(odd); i++) {
     Td__Remote__Value p = TD__REMOTE__VALUE__INIT;
