@@ -21,12 +21,12 @@ static void begin_rejoin(td_member *w);
 
 /* ---- finding ------------------------------------------------------------- */
 
-/* Has the session let go of all? Then it may be gone, and another in its place
- * in memory. */
+/* Has the session let go of all, or is nobody left? Then it may be gone, and
+ * another in its place in memory. */
 static bool is_left(const td_master *m) {
   size_t left = 0;
   for (size_t i = 0; i < m->members.len; i++) left += m->members.at[i]->closed;
-  return left > 0 && left == m->members.len && m->coming.len == 0;
+  return left == m->members.len && m->coming.len == 0;
 }
 
 static td_master *find_session(td_remote *r, const td_session *s) {
@@ -69,6 +69,7 @@ static void master_release(td_master *m) {
   td_vec_free(&m->members);
   td_vec_free(&m->coming);
   td_free(m);
+  td_remote_release(r); /* not the last: whoever is in the turn has one */
 }
 
 static td_status *master_new(td_remote *r, td_session *s, td_master **out) {
@@ -78,7 +79,7 @@ static td_status *master_new(td_remote *r, td_session *s, td_master **out) {
     return td_oom();
   }
   m->refs = 1;
-  m->of = r;
+  m->of = td_remote_retain(r);
   m->session = s;
   m->id = (td_session_id){td_entropy(), td_entropy() | 1};
   *out = m;
