@@ -48,8 +48,10 @@ static td_status *dial_task(td_hosted *h, td_view_task *t) {
 
 td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
   if (task < 0 || (size_t)task >= h->tasks.len)
-    return td_error(TD_INVALID_ARGUMENT, "task %d of %zu", (int)task,
-                    h->tasks.len);
+    return td_error(TD_UNAVAILABLE,
+                    "%s knows %zu tasks of the session, and was not told of "
+                    "task %d",
+                    td_runtime_place(h->of->runtime), h->tasks.len, (int)task);
   td_view_task *t = &h->tasks.at[task];
   if (t->fenced)
     return td_status_about(
