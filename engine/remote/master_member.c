@@ -10,12 +10,12 @@
 
 /* ---- finding ------------------------------------------------------------- */
 
-/* Has the session let go of all? Then it may be gone, and another in its place
- * in memory. */
+/* Has the session let go of all, or is nobody left? Then it may be gone, and
+ * another in its place in memory. */
 static bool is_left(const td_master *m) {
   size_t left = 0;
   for (size_t i = 0; i < m->members.len; i++) left += m->members.at[i]->closed;
-  return left > 0 && left == m->members.len && m->coming.len == 0;
+  return left == m->members.len && m->coming.len == 0;
 }
 
 td_master *td_master_of(td_remote *r, const td_session *s) {
@@ -59,6 +59,7 @@ void td_master_release(td_master *m) {
   td_vec_free(&m->members);
   td_vec_free(&m->coming);
   td_free(m);
+  td_remote_release(r); /* not the last: whoever is in the turn has one */
 }
 
 td_status *td_master_new(td_remote *r, td_session *s, td_master **out) {
@@ -68,7 +69,7 @@ td_status *td_master_new(td_remote *r, td_session *s, td_master **out) {
     return td_oom();
   }
   m->refs = 1;
-  m->of = r;
+  m->of = td_remote_retain(r);
   m->session = s;
   m->id = (td_session_id){td_entropy(), td_entropy() | 1};
   *out = m;

@@ -18,8 +18,10 @@ td_hosted *td_hosted_find(td_remote *r, const td_session_id *id) {
   return NULL;
 }
 
+/* The last is meant: a process that was thought dead and came back has the place
+ * that it had, which is fenced, and another. */
 int32_t td_hosted_task(const td_hosted *h, uint64_t incarnation) {
-  for (size_t i = 0; i < h->tasks.len; i++)
+  for (size_t i = h->tasks.len; i-- > 0;)
     if (h->tasks.at[i].incarnation == incarnation) return (int32_t)i;
   return -1;
 }
@@ -44,13 +46,11 @@ static td_status *dial_task(td_hosted *h, td_view_task *t) {
 
 td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
   if (task < 0 || (size_t)task >= h->tasks.len)
-    return td_error(TD_INVALID_ARGUMENT, "task %d of %zu", (int)task,
-                    h->tasks.len);
+    return td_error(TD_UNAVAILABLE,
+                    "%s knows %zu tasks of the session, and was not told of "
+                    "task %d",
+                    td_runtime_place(h->of->runtime), h->tasks.len, (int)task);
   td_view_task *t = &h->tasks.at[task];
-  if (t->fenced)
-    return td_status_about(
-        td_error(TD_UNAVAILABLE, "the master says that %s is dead", t->task),
-        t->task);
   if (t->fenced)
     return td_status_about(
         td_error(TD_UNAVAILABLE, "the master says that %s is dead", t->task),

@@ -140,6 +140,7 @@ static uint64_t run_seed(unsigned seed, char *why, size_t room) {
   cluster *c = new_cluster(&w, clients);
   pass(&w, c, 12 * second);
   cluster_heal(c);
+  sim_network_fault(cluster_network(c), SIM_ANY, SIM_ANY, SIM_SLOW, 0);
   pass(&w, c, 20 * second);
   w.calm = true;
   pass(&w, c, 10 * second);
