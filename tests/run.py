@@ -8,8 +8,8 @@ How long each took goes to DIR/test-times.txt, the slowest first: a command, and
 the tests in it that it prints in lines such as "fold.cse: 1.2 s".
 With --soak everything runs at full counts, and what each command says is kept
 in DIR/soak.log, for the figures in it. With --device the only part is the
-conformance of one device: a type, the op library that makes it, or workers: "worker" for
-those of the tests' own process, an address for one that runs.
+conformance of one device: a type, the op library that makes it, or workers:
+"worker" for those of the tests' own process, an address for one that runs.
 
 usage: run.py [--build DIR] [--soak] [--fuzz SECONDS] [--device DEVICE] [PART ...]
 """
@@ -191,6 +191,10 @@ def type_made_by(tide, library):
 FLEET_LUA = []
 
 
+# C tests that make their sessions over workers (session_new of fleet.h).
+FLEET_C = [f"engine/run/{name}.c" for name in ("session", "state", "frames", "stops")]
+
+
 def fleet_of(device):
     """The values of TIDE_FLEET that a DEVICE means; none: it is no worker."""
     if "://" in device:
@@ -207,6 +211,8 @@ def conformance_of_workers(build, fleets):
     for f in fleets:
         env = ["env", f"TIDE_FLEET={f}"]
         which = ["rows/rows.c", "engine/remote/steps.c"]
+        if in_process:  # with ops of their own
+            which += FLEET_C
         commands += [[*env, *c] for c in c_tests(build, which)]
         if FLEET_LUA:
             commands.append([*env, "TIDE_TEST=worker", tide, "tests/lua/run.lua", *FLEET_LUA])

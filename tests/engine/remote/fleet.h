@@ -152,4 +152,59 @@ static inline void fleet_attach(const fleet *f, td_remote *client,
   }
 }
 
+/* ---- for tests that know nothing of workers ------------------------------ */
+
+/* One fleet for the program, and the client of each runtime. */
+static struct {
+  fleet workers;
+  bool started;
+  struct {
+    td_runtime *runtime;
+    td_remote *client;
+  } user[64];
+} fleet_all;
+
+static inline void fleet_end(void) {
+  fleet_stop(&fleet_all.workers);
+}
+
+static inline td_remote *fleet_client_of(td_runtime *rt) {
+  int free_one = -1;
+  for (int i = 0; i < 64; i++) {
+    if (fleet_all.user[i].runtime == rt) return fleet_all.user[i].client;
+    if (!fleet_all.user[i].runtime) free_one = i;
+  }
+  assert_true(free_one >= 0);
+  if (!fleet_all.started) {
+    fleet_start(&fleet_all.workers, fleet_wanted());
+    fleet_all.started = atexit(fleet_end) == 0;
+  }
+  fleet_all.user[free_one].runtime = rt;
+  return fleet_all.user[free_one].client = fleet_client(rt);
+}
+
+/* As td_session_new; with TIDE_FLEET its nodes are on workers, as far as they
+ * request nothing of this process. */
+static inline td_status *session_new(td_runtime *rt, td_graph *g,
+                                     const td_session_options *o,
+                                     td_session **out) {
+  td_session_options own = {0};
+  if (!fleet_wanted()) return td_session_new(rt, g, o, out);
+  if (o) own = *o;
+  own.first = FLEET_FIRST;
+  TD_TRY(td_session_new(rt, g, &own, out));
+  td_remote *client = fleet_client_of(rt);
+  fleet_attach(&fleet_all.workers, client, *out);
+  return NULL;
+}
+
+/* Before the last session's runtime is let go of. */
+static inline void session_runtime_ends(td_runtime *rt) {
+  for (int i = 0; i < 64; i++)
+    if (fleet_all.user[i].runtime == rt) {
+      fleet_leave(fleet_all.user[i].client);
+      fleet_all.user[i].runtime = NULL;
+    }
+}
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "engine/device/states.h"
 #include "tests/device.h"
+#include "tests/engine/remote/fleet.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,7 @@ static inline void rig_deinit(rig *r) {
   td_graph_release(r->graph);
   td_states_release(r->states);
   td_resources_free(r->own);
+  session_runtime_ends(r->runtime);
   td_runtime_release(r->runtime);
 }
 

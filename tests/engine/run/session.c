@@ -21,7 +21,7 @@ static void bench_init(bench *b, int cpus) {
                           .cpu_devices = cpus,
                           .first = device_type(NULL),
                           .verify = true};
-  OK(td_session_new(b->r.runtime, b->r.graph, &o, &b->s));
+  OK(session_new(b->r.runtime, b->r.graph, &o, &b->s));
 }
 
 static void bench_deinit(bench *b) {
@@ -121,7 +121,7 @@ static void test_grow(void **state) {
   bench b;
   rig_init(&b.r);
   td_session_options o = {.cache = 4};
-  OK(td_session_new(b.r.runtime, b.r.graph, &o, &b.s));
+  OK(session_new(b.r.runtime, b.r.graph, &o, &b.s));
   td_edge x = make_const(&b.r, TD_FLOAT64, 0, NULL);
   td_edge one = make_const(&b.r, TD_FLOAT64, 1, NULL);
   for (int i = 1; i <= 20; i++) {
@@ -209,6 +209,7 @@ static td_edge make_never(rig *r) {
 static void test_deadline_tells_why(void **state) {
   (void)state;
   bench b;
+  if (fleet_wanted()) return skip();
   bench_init(&b, 2);
   double v;
   td_step_options o = {.timeout = 50000000};
@@ -280,7 +281,7 @@ static void test_no_lost_update(void **state) {
   bench b;
   bench_init(&b, 1);
   td_session *other;
-  OK(td_session_new(b.r.runtime, b.r.graph, NULL, &other));
+  OK(session_new(b.r.runtime, b.r.graph, NULL, &other));
   td_edge v = variable(&b.r, "counter");
   td_edge zero = make_const(&b.r, TD_FLOAT64, 0, NULL);
   td_edge one = make_const(&b.r, TD_FLOAT64, 1, NULL);
@@ -354,6 +355,7 @@ static void test_partial(void **state) {
 static void test_two_runtimes(void **state) {
   (void)state;
   bench a, b;
+  if (fleet_wanted()) return skip();
   bench_init(&a, 1);
   bench_init(&b, 1);
   bench *both[2] = {&a, &b};

@@ -66,7 +66,7 @@ static void model_init(model *m) {
   m->step = make_op(r, "ResourceApplyGradientDescent",
                     (td_edge[]){m->v, minus, g}, 3, NULL, (td_attr){0})
                 .node;
-  OK(td_session_new(r->runtime, r->graph, NULL, &m->s));
+  OK(session_new(r->runtime, r->graph, NULL, &m->s));
   td_signature sig = {.targets = &m->init, .n_targets = 1};
   OK(td_session_run(m->s, &sig, NULL, NULL, NULL));
 }

@@ -75,7 +75,7 @@ static void world_open(world *w) {
                           .verify = true};
   td_signature never = {.fetches = &w->never, .n_fetches = 1};
   td_signature step = {.targets = &w->add, .n_targets = 1};
-  OK(td_session_new(w->r.runtime, w->r.graph, &o, &w->s));
+  OK(session_new(w->r.runtime, w->r.graph, &o, &w->s));
   OK(td_callable_new(w->s, &never, &w->endless));
   OK(td_callable_new(w->s, &step, &w->step));
 }
