@@ -86,7 +86,7 @@ static void tell_over(td_task *task) {
   n->status = NULL;
   __atomic_store_n(&n->out, 0, __ATOMIC_RELEASE);
   n->base.over(n->base.over_arg, s);
-  td_waiter_wake(&r->news);
+  td_remote_news_after(r);
   td_member_release(m);
   td_remote_release(r);
 }
