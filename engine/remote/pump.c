@@ -10,7 +10,8 @@
 #include "engine/remote/remote_impl.h"
 
 #define SLICE INT64_C(20000000) /* ns: an interrupt is heard by then */
-#define LINGER INT64_C(5000000) /* ns after a caller before the thread listens */
+#define LINGER                                                                 \
+  INT64_C(5000000) /* ns after a caller before the thread listens */
 
 /* Who is told by what another thread heard may be listening: it is woken. This
  * thread, when it is the one, looks by itself. */
@@ -23,8 +24,7 @@ static bool is_another_listening(td_remote *r) {
 
 void td_remote_news(td_remote *r) {
   td_waiter_wake(&r->news);
-  if (r->channel && is_another_listening(r))
-    r->channel->ops->wake(r->channel);
+  if (r->channel && is_another_listening(r)) r->channel->ops->wake(r->channel);
 }
 
 void td_remote_news_after(td_remote *r) {

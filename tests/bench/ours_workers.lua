@@ -38,7 +38,7 @@ local function attached(session, curve, n)
 end
 
 local function on(task, build)
-  local there <close> = td.device("/job:worker/task:" .. task)
+  local _ <close> = td.device("/job:worker/task:" .. task)
   return build()
 end
 
