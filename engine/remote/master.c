@@ -103,7 +103,7 @@ static void opened(td_member *w, const Td__Remote__Answer *a) {
       if (w->was) begin_rejoin(w);
     }
   }
-  td_waiter_wake(&w->master->of->news);
+  td_remote_news(w->master->of);
 }
 
 /* ---- ending -------------------------------------------------------------- */
@@ -155,7 +155,7 @@ static void lost(td_member *w, td_status *why) {
   td_portions_go_on(w->master);
   td_questions_fail(w);
   if (was_open && w->joined) tell_session(w);
-  td_waiter_wake(&w->master->of->news);
+  td_remote_news(w->master->of);
   drop_view(w->master);
 }
 
@@ -376,7 +376,7 @@ static void end_coming(td_member *w, td_status *why) {
   }
   w->closed = true;
   td_status_release(why);
-  td_waiter_wake(&w->master->of->news);
+  td_remote_news(w->master->of);
   if (share) td_member_release(share);
 }
 

@@ -50,13 +50,13 @@ void td_member_answered(td_member *m, const Td__Remote__Answer *a) {
   if (!q || q->done) return;
   td_str_addn(&q->text, (const char *)a->text.data, a->text.len);
   settle(q, td_wire_status_in(a->status, m->task));
-  td_waiter_wake(&td_member_remote(m)->news);
+  td_remote_news(td_member_remote(m));
 }
 
 void td_questions_fail(td_member *m) {
   for (td_question *q = m->questions; q; q = q->next)
     if (!q->done) settle(q, td_status_retain(m->error));
-  td_waiter_wake(&td_member_remote(m)->news);
+  td_remote_news(td_member_remote(m));
 }
 
 static td_status *say(td_member *m, const asked *a, uint64_t id) {

@@ -99,7 +99,7 @@ static void tell_over(td_task *task) {
   n->status = NULL;
   __atomic_store_n(&n->out, 0, __ATOMIC_RELEASE);
   n->base.over(n->base.over_arg, s);
-  td_waiter_wake(&r->news);
+  td_remote_news_after(r);
   td_participant_release(&m->base);
   td_remote_release(r);
 }

@@ -728,5 +728,5 @@ void td_peer_trouble(td_peer *p, td_trouble what) {
                          p->control));
     break;
   }
-  td_waiter_wake(&p->of->news);
+  td_remote_news(p->of);
 }

@@ -13,6 +13,30 @@
 #define LINGER                                                                 \
   INT64_C(5000000) /* ns after a caller before the thread listens */
 
+/* Who is told by what another thread heard may be listening: it is woken. This
+ * thread, when it is the one, looks by itself. */
+static _Thread_local const td_remote *pumping;
+
+static bool is_another_listening(td_remote *r) {
+  return pumping != r &&
+         __atomic_fetch_add(&r->callers, 0, __ATOMIC_SEQ_CST) > 0;
+}
+
+void td_remote_news(td_remote *r) {
+  td_waiter_wake(&r->news);
+  if (r->channel && is_another_listening(r)) r->channel->ops->wake(r->channel);
+}
+
+void td_remote_news_after(td_remote *r) {
+  if (!is_another_listening(r)) {
+    td_waiter_wake(&r->news);
+    return;
+  }
+  pthread_mutex_lock(&r->turn); /* the channel stays meanwhile */
+  td_remote_news(r);
+  pthread_mutex_unlock(&r->turn);
+}
+
 /* One listens at a time; who comes has the other leave. */
 static void listen(td_remote *r, int64_t until) {
   int64_t tick = td_clock_now() + TD_HEALTH_TICK;
@@ -104,10 +128,12 @@ static void pump_or_rest(td_remote *r, int64_t until) {
   td_remote_enter(r);
   bool closed = r->closed;
   td_remote_leave(r);
+  pumping = r;
   if (closed)
     rest(r);
   else
     td_remote_pump(r, until);
+  pumping = NULL;
 }
 
 bool td_pump_until(td_remote *r, int64_t until, const int *interrupt,

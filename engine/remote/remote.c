@@ -191,7 +191,7 @@ static void changed(td_remote *r, td_peer *p) {
   if (p->health.state == TD_DEAD) td_transfer_peer_dead(p);
   td_worker_peer_changed(r, p);
   td_master_peer_changed(r, p);
-  td_waiter_wake(&r->news);
+  td_remote_news(r);
 }
 
 /* Peers may end, and go, while they are looked at. */

@@ -249,6 +249,9 @@ void td_master_close_all(td_remote *r);
 
 /* ---- the pump (pump.c) ---- */
 
+/* Has all who wait look again, who listens as well. */
+void td_remote_news(td_remote *r);
+void td_remote_news_after(td_remote *r); /* the same, outside of the turn */
 td_status *td_pump_start(td_remote *r) TD_MUST_USE;
 void td_pump_stop(td_remote *r);
 /* Outside of the turn: pumps until ready(arg), `until` or *interrupt. False: it

@@ -14,10 +14,13 @@ package.path = "tests/lua/?.lua;" .. package.path
 local td = require "tide"
 local workers = require "shared.workers"
 
-local started = {} -- closed when the process ends
-setmetatable(started, {__gc = function()
-  for _, w in ipairs(started) do w:kill() end
-end})
+-- Finalizers go from the last to the first, and the worker's pipe, which is
+-- closed by one, waits for its end: this one is made after it.
+local function end_with_process(w)
+  return setmetatable({}, {__gc = function() w:kill() end})
+end
+
+local started = {}
 
 local rows = {}
 
@@ -27,7 +30,7 @@ local function attached(session, curve, n)
   for i = 1, n or 1 do
     local w = workers.start{task = i - 1,
                             listen = curve and "tcp://127.0.0.1:0" or nil}
-    started[i] = w
+    started[i] = end_with_process(w)
     assert(w.address, w.line or "no worker")
     sess:attach(w.address, w.key and {key = w.key})
   end
@@ -35,7 +38,7 @@ local function attached(session, curve, n)
 end
 
 local function on(task, build)
-  local there <close> = td.device("/job:worker/task:" .. task)
+  local _ <close> = td.device("/job:worker/task:" .. task)
   return build()
 end
 

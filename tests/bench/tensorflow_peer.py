@@ -2,6 +2,9 @@
 import atexit
 import os
 import shutil
+import socket
+import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -313,7 +316,64 @@ def pictures_read():
     return following(data, lambda x: x.op), 32, 8
 
 
+SERVER = """
+import sys
+import tensorflow.compat.v1 as tf
+tf.train.Server({"worker": sys.argv[2:]}, job_name="worker",
+                task_index=int(sys.argv[1])).join()
+"""
+
+
+def servers(n):
+    """A session on the first of n grpc servers, each a process of its own."""
+    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in taken]
+    for s in taken:
+        s.close()
+    for i in range(n):
+        p = subprocess.Popen([sys.executable, "-c", SERVER, str(i), *addresses],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        atexit.register(p.kill)
+    return tf.Session("grpc://" + addresses[0])
+
+
+def on(task):
+    return tf.device(f"/job:worker/task:{task}")
+
+
+def worker_null(n):
+    steps = []
+    for i in range(n):
+        with on(i):
+            steps.append(tf.no_op())
+    return servers(n).make_callable(steps[0] if n == 1 else tf.group(*steps)), 1
+
+
+def worker_loop():
+    """A loop of the first task whose counter goes to the second and back."""
+    n = 200
+
+    def body(i):
+        with on(1):
+            return i + 1
+    with on(0):
+        i = tf.while_loop(lambda i: tf.less(i, n), body, [tf.constant(0)])
+    return servers(2).make_callable(i), n
+
+
+def worker_fetch():
+    with on(0):
+        v = tf.Variable(tf.ones([25 << 20]))
+    s = servers(1)
+    s.run(v.initializer)
+    return s.make_callable(v), 1
+
+
 ROWS = {
+    "worker_null_one": lambda: worker_null(1),
+    "worker_null_two": lambda: worker_null(2),
+    "worker_loop_far": worker_loop,
+    "worker_fetch_far": worker_fetch,
     "dispatch_chain": lambda: dispatch(lambda x: [chain(x, NODES)]),
     "dispatch_independent": lambda: dispatch(lambda x: [tf.identity(x) for _ in range(NODES)]),
     "dispatch_chains8": lambda: dispatch(lambda x: [chain(x, NODES // 8) for _ in range(8)]),
