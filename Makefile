@@ -274,7 +274,8 @@ soak: setup
 	$(MAKE) -j$(JOBS) test-build $(VENV)
 	-$(MAKE) $(LAB)
 	tests/run.py --build $(B) --soak --fuzz 300
-# One device, by its type or by the op library that makes it.
+# One device, by its type or by the op library that makes it; worker, or the
+# address of one.
 DEVICE ?= CPU
 $(B)/extend/far.so: tutorials/extend/device/far.c $(B)/libtide.so
 	@mkdir -p $(@D)
@@ -290,8 +291,9 @@ PEERS ?=
 BENCH_PYTHON := $(if $(PEERS),$(B)/bench-venv/bin/python,$(PYTHON))
 PEER_PACKAGES := $(patsubst tensorflow,tensorflow-cpu,$(subst $(comma), ,$(PEERS)))
 BENCH_C = $(CC) $(INCLUDE) $(CFLAGS_ALL) -o $@ $< -ltide -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
-$(B)/bench/remote_channel $(B)/bench/remote_fetch: LDFLAGS_ALL += -lzmq
-$(B)/bench/null_run $(B)/bench/nothing $(B)/bench/checkpoint $(B)/bench/remote_channel $(B)/bench/remote_fetch: $(B)/bench/%: tests/bench/%.c $(B)/libtide.so
+REMOTE_BENCH := $(addprefix $(B)/bench/,remote_channel remote_fetch remote_round)
+$(REMOTE_BENCH): LDFLAGS_ALL += -lzmq
+$(B)/bench/null_run $(B)/bench/nothing $(B)/bench/checkpoint $(REMOTE_BENCH): $(B)/bench/%: tests/bench/%.c $(B)/libtide.so
 	@mkdir -p $(@D)
 	$(BENCH_C) -L$(B)
 # AGAINST=../before/build: another build of Tide is the peer, in one interleaved
@@ -305,7 +307,7 @@ $(B)/bench/before/bench/null_run: $(BEFORE)/tests/bench/null_run.c FORCE
 	$(BENCH_C) -L$(AGAINST)
 bench: setup
 	$(MAKE) -j$(JOBS) all $(B)/bench/null_run $(B)/bench/nothing $(B)/bench/checkpoint \
-	  $(B)/bench/remote_channel $(B)/bench/remote_fetch \
+	  $(REMOTE_BENCH) \
 	  $(if $(AGAINST),$(B)/bench/before/bench/null_run $(VENV))
 	$(if $(PEERS),test -x $(BENCH_PYTHON) || $(PYTHON) -m venv $(B)/bench-venv)
 	$(if $(PEERS),$(BENCH_PYTHON) -m pip install -q numpy $(PEER_PACKAGES))
@@ -360,6 +362,10 @@ $(B)/tests/fuzz/jupyter_wire: tests/fuzz/jupyter_wire.c $(LIB_OBJ) $(WIRE_OBJ) \
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(WIRE_OBJ) \
 	  $(LDFLAGS_ALL) $(LIBS) -lzmq -ljansson
+# The talk of peers runs on the simulator's thread.
+$(B)/tests/fuzz/wire: tests/fuzz/wire.c $(SIM_OBJ) $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(SIM_OBJ) $(LDFLAGS_ALL) $(LIBS) -lcmocka
 fuzz-build:
 	@mkdir -p $(B)/fuzz
 	$(MAKE) TD_CC=clang SANITIZE=$(FUZZ_SANITIZE) CFLAGS=-Wno-pass-failed \

@@ -10,7 +10,8 @@
 #include "engine/remote/remote_impl.h"
 
 #define SLICE INT64_C(20000000) /* ns: an interrupt is heard by then */
-#define LINGER INT64_C(5000000) /* ns after a caller before the thread listens */
+#define LINGER                                                                 \
+  INT64_C(5000000) /* ns after a caller before the thread listens */
 
 /* One listens at a time; who comes has the other leave. */
 static void listen(td_remote *r, int64_t until) {

@@ -76,6 +76,19 @@ ROWS = {
     **{f"channel_{row}": (unit, [2], [f"row:channel_{row}_raw"], 1.1)
        for row, unit in (("ping_ipc", "s/round trip"), ("ping_curve", "s/round trip"),
                          ("bulk_ipc", "s"), ("bulk_curve", "s"))},
+    # of a worker in another process; three rows beside TensorFlow's servers
+    **{f"worker_null_{how}": ("s/step", [2], [f"row:round_{how}"], 1.6)
+       for how in ("ipc", "curve")},
+    **{f"worker_loop_{how}": ("s/iteration", [2], [f"row:round_{how}"], 1.8)
+       for how in ("ipc", "curve")},
+    "worker_null_one": ("s/step", [2], ["tensorflow"], 0.2),
+    "worker_null_two": ("s/step", [2], ["tensorflow"], 0.08),
+    "worker_loop_far": ("s/iteration", [2], ["tensorflow"], 0.13),
+    "worker_fetch_far": ("s", [2], ["tensorflow"], 0.15),
+    "send_recv": ("s/round trip", [2], ["row:round_ipc"], 1.3),
+    **{f"fetch_{how}": ("s", [2], [f"row:channel_bulk_{how}_raw"], 1.15)
+       for how in ("ipc", "curve")},
+    "fetch_shm": ("s", [2], ["row:fetch_memcpy"], 1.5),
     # what encryption costs
     **{f"channel_{row}_curve_raw": (unit, [2], [f"row:channel_{row}_tcp_raw"], goal)
        for row, unit, goal in (("ping", "s/round trip", 1.5), ("bulk", "s", 8))},
@@ -229,6 +242,10 @@ def idle(tide):
     return used
 
 
+# Rows of programs in C, by how their names begin.
+PROGRAMS = {"checkpoint_": "checkpoint", "channel_": "remote_channel", "round_": "remote_round",
+            "fetch_": "remote_fetch", "send_recv": "remote_fetch"}
+
 # Rows of processes that this one starts and looks at.
 ALONE = {"start": start, "rss": rss, "idle": idle, **prompt.ROWS}
 
@@ -279,11 +296,10 @@ def ours(row, threads, args, build=None):
         return notebook(row, threads, args, "tide", build)
     if row == "null_run_c":
         return Contestant([os.path.join(build.folder, "bench/null_run")], threads)
-    if row.startswith("checkpoint_"):
-        return Contestant([os.path.join(build.folder, "bench/checkpoint"), row, scratch()], threads)
-    if row.startswith("channel_"):
-        return Contestant([os.path.join(build.folder, "bench/remote_channel"), row, scratch()],
-                          threads)
+    for start, program in PROGRAMS.items():
+        if row.startswith(start):
+            return Contestant([os.path.join(build.folder, "bench", program), row, scratch()],
+                              threads)
     if row.endswith("_nothing"):
         return Contestant([os.path.join(build.folder, "bench/nothing"), row, str(threads)],
                           threads)
