@@ -721,6 +721,9 @@ void td_peer_trouble(td_peer *p, td_trouble what) {
                          p->control));
     break;
   case TD_TROUBLE_HANDSHAKE:
+    /* Who was let in before is not refused: a forwarder whose far end is gone
+     * takes connections and closes them. Silence tells. */
+    if (p->welcomed) break;
     td_peer_end(p, TD_REFUSED,
                 td_error(TD_PERMISSION_DENIED,
                          "%s refused in the handshake: its public key is "
