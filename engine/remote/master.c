@@ -29,7 +29,7 @@ static bool is_left(const td_master *m) {
   return left > 0 && left == m->members.len && m->coming.len == 0;
 }
 
-static td_master *find_session(td_remote *r, const td_session *s) {
+td_master *td_master_of(td_remote *r, const td_session *s) {
   for (size_t i = 0; i < r->masters.len; i++)
     if (r->masters.at[i]->session == s && !is_left(r->masters.at[i]))
       return r->masters.at[i];
@@ -656,7 +656,7 @@ static void give_up(td_member *w, const td_status *why) {
 
 static td_status *begin(td_remote *r, td_session *s, const td_dial *to,
                         td_member **out) {
-  td_master *m = find_session(r, s);
+  td_master *m = td_master_of(r, s);
   if (m)
     m->refs++;
   else

@@ -146,6 +146,8 @@ struct td_far_portion {
 
 /* ---- master.c ---- */
 
+/* The one of a session that is there, or NULL. Borrowed. */
+td_master *td_master_of(td_remote *r, const td_session *s);
 td_member *td_member_of_peer(td_master *m, const td_peer *p); /* borrowed */
 void td_member_retain(td_member *m);  /* any thread */
 void td_member_release(td_member *m); /* inside of the turn, too */
