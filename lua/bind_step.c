@@ -250,14 +250,23 @@ static int session_run(lua_State *L) {
   return 2;
 }
 
+/* "CPU:0" of this process, "/job:worker/task:1/device:CPU:0" of another. */
+static void push_device_name(lua_State *L, const td_device *d) {
+  const char *own = td_runtime_place(td_lua_get(L)->runtime);
+  size_t len = strlen(own);
+  if (strncmp(d->name, own, len) == 0 && d->name[len] == '/')
+    lua_pushfstring(L, "%s:%d", d->type, (int)d->index);
+  else
+    luaL_gsub(L, d->name, "/replica:0", "");
+}
+
 /* A plan as {{device =, graph =}, ..., folded =, merged =, pruned =}. */
 static int make_plan_table(lua_State *L) {
   const td_plan *p = lua_touserdata(L, 1);
   lua_createtable(L, p->n_parts, 3);
   for (int i = 0; i < p->n_parts; i++) {
-    const td_device *d = p->parts[i].device;
     lua_createtable(L, 0, 2);
-    lua_pushfstring(L, "%s:%d", d->type, (int)d->index);
+    push_device_name(L, p->parts[i].device);
     lua_setfield(L, -2, "device");
     td_lua_push_graph(L, td_graph_retain(p->parts[i].graph));
     lua_setfield(L, -2, "graph");

@@ -60,6 +60,11 @@ function tests.attach_gives_device_names()
     .. w.address)
 end
 
+function tests.every_host()
+  local w <close> = workers.start{listen = "tcp://*:0"}
+  lu.assertEquals(w.address:match "^tcp://(.*):%d+$", core.process().host)
+end
+
 function tests.a_graph_that_is_there()
   local x = td.placeholder("float32", {-1})
   local y = td.device("/job:ps/task:3", function() return x * 2 end)

@@ -7,9 +7,10 @@ SPDX-License-Identifier: Apache-2.0
 """
 import os
 import re
+import subprocess
 import unittest
 
-from terminal import Terminal, ctrl
+from terminal import TIDE, Terminal, ctrl
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -27,7 +28,7 @@ CELLS = [
     (["one = 1", "%save c.lua 1", "!cat c.lua"], "%cd "), ("%seed 7", ""), ("%shell echo hi", "hi"),
     ("%source string.rep", "n times"), ("%time 6 * 7", "processor time"),
     ("%timeit -n 2 -r 1 x = 1", "runs of 2 loops"), ("%tour", "1/11"),
-    (["mine = 5", "%who"], "mine"), ("%cd /", "/"),
+    (["mine = 5", "%who"], "mine"), ("%workers", "No workers"), ("%cd /", "/"),
 ]
 
 
@@ -48,6 +49,18 @@ class Commands(unittest.TestCase):
                     self.assertIn(shown, "\n".join(t.text()[len(cells[0].split("\n")):]))
                     self.assertRegex(t.state["prompt"], r"^In \[\d+\]: $")
                     self.assertEqual(t.text()[t.screen.cursor.y], t.state["prompt"].rstrip())
+
+    def test_workers(self):
+        with Terminal(lines=30, columns=100) as t:
+            os.mkdir(t.home + "/workers", 0o700)
+            address = f"ipc://{t.home}/workers/w"
+            with subprocess.Popen([TIDE, "worker", "--listen", address], stdout=subprocess.PIPE) as w:
+                w.stdout.readline()  # it listens
+                t.start().enter(f"sess = td.session() sess:attach '{address}'")
+                t.enter("%workers")
+                w.terminate()
+            self.assertTrue(any("1 worker: 1 up" in row for row in t.text()), t.text())
+            self.assertTrue(any("worker 0  ● up" in row for row in t.text()), t.text())
 
     def test_names_count_from_the_first_cell_on(self):
         with Terminal() as t:

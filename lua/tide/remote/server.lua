@@ -128,6 +128,7 @@ function server.server(o)
   local c = o.cluster ~= nil and cluster.cluster(o.cluster) or nil
   local job, task = identity(o, c)
   local a = listens(o, c, job, task)
+  if a.host == "*" then a.host = "0.0.0.0" end
   local where = address.text(a)
   local raw = core.server{
     place = ("/job:%s/replica:0/task:%d"):format(job, task), listen = where,
