@@ -11,7 +11,6 @@
 
 #include "engine/base/base.h"
 
-TD_BEGIN
 
 typedef enum td_cells {
   TD_CELLS_PEER,    /* health.h */
@@ -45,5 +44,4 @@ typedef enum td_bug {
 extern int td_bug_planted;
 #define TD_BUG(bug) TD_UNLIKELY(td_bug_planted == (bug))
 
-TD_END
 #endif

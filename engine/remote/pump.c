@@ -48,7 +48,7 @@ static void listen(td_remote *r, int64_t until) {
   pthread_mutex_unlock(&r->ear);
 }
 
-void td_remote_pump(td_remote *r, int64_t until) {
+static void pump(td_remote *r, int64_t until) {
   listen(r, until);
   td_remote_turn(r);
 }
@@ -80,7 +80,7 @@ static void *serve(void *arg) {
     if (is_served(r))
       rest(r);
     else
-      td_remote_pump(r, INT64_MAX);
+      pump(r, INT64_MAX);
   }
   return NULL;
 }
@@ -132,7 +132,7 @@ static void pump_or_rest(td_remote *r, int64_t until) {
   if (closed)
     rest(r);
   else
-    td_remote_pump(r, until);
+    pump(r, until);
   pumping = NULL;
 }
 

@@ -59,8 +59,6 @@ uint64_t td_remote_incarnation(const td_remote *r);
 const char *td_remote_address(const td_remote *r);
 /* Handles what has come and what is due: for who has no thread for it. */
 void td_remote_turn(td_remote *r);
-/* Sleeps at most until `until`, then turns. */
-void td_remote_pump(td_remote *r, int64_t until);
 
 /* ---- workers of a session ---- */
 

@@ -14,7 +14,6 @@
 #include "engine/remote/remote.pb-c.h"
 #include "engine/tensor/tensor.h"
 
-TD_BEGIN
 
 enum {
   TD_WIRE_VERSION = 1,
@@ -78,5 +77,4 @@ td_status *td_wire_value_read(const Td__Remote__Value *p,
 td_status *td_wire_value_room(td_tensor *t, uint64_t bytes,
                               td_allocator *a) TD_MUST_USE;
 
-TD_END
 #endif

@@ -134,7 +134,7 @@ static void rest(td_hosted *h) {
   td_remote_after(r, &h->end); /* the session's own share goes with it */
 }
 
-void td_hosted_close(td_hosted *h, td_status *why) {
+static void close_session(td_hosted *h, td_status *why) {
   td_cell(TD_CELLS_SESSION, h->state, TD_MASTER_GONE);
   if (h->state != TD_HOSTED_OPEN) {
     td_status_release(why);
@@ -154,7 +154,7 @@ void td_hosted_close(td_hosted *h, td_status *why) {
 void td_worker_close_all(td_remote *r) {
   for (size_t i = r->hosted.len; i-- > 0;)
     if (i < r->hosted.len)
-      td_hosted_close(r->hosted.at[i],
+      close_session(r->hosted.at[i],
                       td_error(TD_UNAVAILABLE, "the worker is being closed"));
 }
 
@@ -177,7 +177,7 @@ static void fence(td_hosted *h, const Td__Remote__Fence *m) {
   td_cell(TD_CELLS_SESSION, h->state, TD_OTHER_FENCED);
   td_remote *r = h->of;
   if (m->incarnation == r->incarnation) {
-    td_hosted_close(h, td_error(TD_UNAVAILABLE, "it was fenced out"));
+    close_session(h, td_error(TD_UNAVAILABLE, "it was fenced out"));
     return;
   }
   td_peer *p = td_peer_find(r, m->incarnation);
@@ -203,7 +203,7 @@ void td_worker_peer_changed(td_remote *r, td_peer *p) {
     int32_t task = td_hosted_task(h, p->incarnation);
     if (h->master == p) {
       if (!TD_BUG(TD_BUG_LEAKED_SESSION))
-        td_hosted_close(h, td_status_derive(td_peer_lost(p)));
+        close_session(h, td_status_derive(td_peer_lost(p)));
     } else if (task >= 0 && p->incarnation != h->master->incarnation) {
       /* Else somebody said to be the master, who is there still. */
       td_hosted_stop(h, task, td_peer_lost(p));
@@ -218,7 +218,7 @@ void td_worker_tick(td_remote *r, int64_t now, bool stalled) {
     td_hosted_unpark(h, now);
     bool out = now - h->master->health.heard >= h->lease;
     if (!out || (now < r->patient && !stalled)) continue;
-    td_hosted_close(h, td_error(TD_UNAVAILABLE,
+    close_session(h, td_error(TD_UNAVAILABLE,
                                 "nothing was heard of the session's master "
                                 "for %.0f s",
                                 (double)h->lease * 1e-9));
@@ -361,7 +361,7 @@ static void to_open(td_hosted *h, td_peer *p, td_message *m) {
     ask(h, d->ask);
     break;
   case TD__REMOTE__MESSAGE__BODY_CLOSE:
-    td_hosted_close(h, td_error(TD_CANCELLED, "the session was closed"));
+    close_session(h, td_error(TD_CANCELLED, "the session was closed"));
     break;
   default:
     break;
