@@ -123,7 +123,9 @@ static const td_op_def ops[] = {
     {0},
 };
 static const td_kernel_def kernels[] = {
-    {.op = "TestSimNap", .device = "CPU", .start = nap_start,
+    {.op = "TestSimNap",
+     .device = "CPU",
+     .start = nap_start,
      .cancel = nap_cancel},
     {.op = "TestSimCount", .device = "CPU", .run = count_run},
     {0},
