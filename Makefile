@@ -274,7 +274,8 @@ soak: setup
 	$(MAKE) -j$(JOBS) test-build $(VENV)
 	-$(MAKE) $(LAB)
 	tests/run.py --build $(B) --soak --fuzz 300
-# One device, by its type or by the op library that makes it.
+# One device, by its type or by the op library that makes it; worker, or the
+# address of one.
 DEVICE ?= CPU
 $(B)/extend/far.so: tutorials/extend/device/far.c $(B)/libtide.so
 	@mkdir -p $(@D)
@@ -361,6 +362,10 @@ $(B)/tests/fuzz/jupyter_wire: tests/fuzz/jupyter_wire.c $(LIB_OBJ) $(WIRE_OBJ) \
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(WIRE_OBJ) \
 	  $(LDFLAGS_ALL) $(LIBS) -lzmq -ljansson
+# The talk of peers runs on the simulator's thread.
+$(B)/tests/fuzz/wire: tests/fuzz/wire.c $(SIM_OBJ) $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(SIM_OBJ) $(LDFLAGS_ALL) $(LIBS) -lcmocka
 fuzz-build:
 	@mkdir -p $(B)/fuzz
 	$(MAKE) TD_CC=clang SANITIZE=$(FUZZ_SANITIZE) CFLAGS=-Wno-pass-failed \

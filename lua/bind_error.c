@@ -10,15 +10,30 @@ static void set_text(lua_State *L, const char *field, const char *text) {
   if (text[0]) td_lua_set_string(L, field, text);
 }
 
+/* The task of a device, "/job:worker/replica:0/task:1" of
+ * "/job:worker/replica:0/task:1/device:CPU:0", unless it is this process. */
+static void set_task(lua_State *L, const char *device) {
+  const td_lua_state *st = td_lua_get(L);
+  const char *own =
+      st && st->runtime ? td_runtime_place(st->runtime) : "/job:localhost";
+  const char *stop = strstr(device, "/device:");
+  size_t len = stop ? (size_t)(stop - device) : strlen(device);
+  if (strncmp(device, "/job:", 5) != 0) return;
+  if (len == strlen(own) && strncmp(device, own, len) == 0) return;
+  lua_pushlstring(L, device, len);
+  lua_setfield(L, -2, "task");
+}
+
 static int push_error_table(lua_State *L) {
   td_status *s = lua_touserdata(L, 1);
-  lua_createtable(L, 0, 8);
+  lua_createtable(L, 0, 9);
   set_text(L, "code", td_code_name(td_status_code(s)));
   set_text(L, "message", td_status_message(s));
   set_text(L, "op", td_status_op(s));
   set_text(L, "node", td_status_node(s));
   set_text(L, "where", td_status_origin(s));
   set_text(L, "device", td_status_device(s));
+  set_task(L, td_status_device(s));
   td_lua_set_flag(L, "derived", td_status_derived(s));
   if (td_lua_push_frames(L, L, "stack traceback:"))
     lua_setfield(L, -2, "traceback");

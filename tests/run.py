@@ -8,7 +8,8 @@ How long each took goes to DIR/test-times.txt, the slowest first: a command, and
 the tests in it that it prints in lines such as "fold.cse: 1.2 s".
 With --soak everything runs at full counts, and what each command says is kept
 in DIR/soak.log, for the figures in it. With --device the only part is the
-conformance of one device: a type, or the op library that makes it.
+conformance of one device: a type, the op library that makes it, or workers: "worker" for
+those of the tests' own process, an address for one that runs.
 
 usage: run.py [--build DIR] [--soak] [--fuzz SECONDS] [--device DEVICE] [PART ...]
 """
@@ -186,10 +187,40 @@ def type_made_by(tide, library):
     return found[0]
 
 
+# Files of tests/lua that attach what TIDE_FLEET says, with TIDE_TEST=worker.
+FLEET_LUA = []
+
+
+def fleet_of(device):
+    """The values of TIDE_FLEET that a DEVICE means; none: it is no worker."""
+    if "://" in device:
+        return [device]
+    return {"worker": ["worker-ipc", "worker-tcp", "two"], "two": ["two"],
+            "worker-ipc": ["worker-ipc"], "worker-tcp": ["worker-tcp"]}.get(device, [])
+
+
+def conformance_of_workers(build, fleets):
+    """Workers: in the process of the tests, or one that is there already."""
+    tide = os.path.join(build, "tide")
+    in_process = not any("://" in f for f in fleets)
+    commands = []
+    for f in fleets:
+        env = ["env", f"TIDE_FLEET={f}"]
+        which = ["rows/rows.c", "engine/remote/steps.c"]
+        commands += [[*env, *c] for c in c_tests(build, which)]
+        if FLEET_LUA:
+            commands.append([*env, "TIDE_TEST=worker", tide, "tests/lua/run.lua", *FLEET_LUA])
+    if in_process:
+        commands += c_tests(build, ["engine/remote/remote.c", "engine/remote/random_graphs.c"])
+    return commands
+
+
 def conformance(build, device):
     """One device through everything: op rows with golden vectors, steps, loops,
     random graphs, gradients. Those of the C tests that ask which device it is
     take one of a library, too."""
+    if fleets := fleet_of(device):
+        return conformance_of_workers(build, fleets)
     tide, library = os.path.join(build, "tide"), ""
     if "/" in device or device.endswith(".so"):
         library, device = device, type_made_by(tide, device)

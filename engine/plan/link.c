@@ -30,7 +30,7 @@ static bool asks_narrow(td_edge e) {
 
 /* An incarnation is of one process and one start of it: it travels beside a
  * part, so that equal parts have equal bytes. */
-static void describe(td_pass *p, const td_link *l, td_build *b) {
+static void describe(td_pass *p, const td_link_ends *l, td_build *b) {
   td_plan_edge *edge = &p->edges.at[l->edge];
   edge->from = l->from;
   edge->to = l->to;
@@ -48,12 +48,12 @@ static void describe(td_pass *p, const td_link *l, td_build *b) {
 
 /* A _Send or _Recv has frame and deadness of the value it stands for, which
  * inference cannot know. */
-static void settle(const td_link *l, td_node *n) {
+static void settle(const td_link_ends *l, td_node *n) {
   n->frame = l->frame;
   n->may_die = l->may_die;
 }
 
-td_status *td_link_send(td_pass *p, td_graph *g, const td_link *l,
+td_status *td_link_send(td_pass *p, td_graph *g, const td_link_ends *l,
                         td_edge input, td_node **out) {
   char name[32];
   td_build b;
@@ -66,7 +66,7 @@ td_status *td_link_send(td_pass *p, td_graph *g, const td_link *l,
   return NULL;
 }
 
-td_status *td_link_recv(td_pass *p, td_graph *g, const td_link *l,
+td_status *td_link_recv(td_pass *p, td_graph *g, const td_link_ends *l,
                         td_node *trigger, td_node **out) {
   char name[32];
   td_build b;

@@ -12,7 +12,7 @@
 
 #include "engine/plan/pass_impl.h"
 
-typedef struct td_link {
+typedef struct td_link_ends {
   int32_t edge;            /* its number, from td_link_number */
   const td_device *from;   /* who sends ... */
   const td_device *to;     /* ... and who receives; both the device of the one
@@ -23,17 +23,17 @@ typedef struct td_link {
   td_edge value;           /* what is sent, wherever it lies */
   bool may_die;            /* it may be dead */
   int32_t frame;           /* where both ends run */
-} td_link;
+} td_link_ends;
 
 /* Numbers the next edge, and names it after its `source`. */
 td_status *td_link_number(td_pass *p, const char *source,
                           int32_t *out) TD_MUST_USE;
 /* Adds the _Send (_HostSend) of `input`, a node of `g`. */
-td_status *td_link_send(td_pass *p, td_graph *g, const td_link *l,
+td_status *td_link_send(td_pass *p, td_graph *g, const td_link_ends *l,
                         td_edge input, td_node **out) TD_MUST_USE;
 /* Adds the _Recv (_HostRecv); `trigger` (may be NULL), a node of `g`, starts
  * it once an iteration. */
-td_status *td_link_recv(td_pass *p, td_graph *g, const td_link *l,
+td_status *td_link_recv(td_pass *p, td_graph *g, const td_link_ends *l,
                         td_node *trigger, td_node **out) TD_MUST_USE;
 
 #endif

@@ -66,7 +66,7 @@ static bool in_host(const partition *t, const td_node *n, int i) {
   return !td_device_on_host(d) && td_kernel_in_host(n, d, i);
 }
 
-static td_status *connect(partition *t, const td_link *l, td_edge input,
+static td_status *connect(partition *t, const td_link_ends *l, td_edge input,
                           int32_t from, int32_t to, td_node **out) {
   td_node *send, *trigger, *start = NULL;
   TD_TRY(td_link_send(t->p, graph_of(t, from), l, input, &send));
@@ -90,13 +90,13 @@ static td_status *connect(partition *t, const td_link *l, td_edge input,
 static td_status *add_link(partition *t, td_edge e, const link_key *k,
                            int32_t frame, td_node **out) {
   td_node *from = e.node;
-  td_link l = {.from = t->devices[from->placed],
-               .to = t->devices[k->device],
-               .from_host = out_host(t, from, e.port),
-               .to_host = k->host,
-               .value = e,
-               .may_die = td_edge_may_die(e),
-               .frame = frame};
+  td_link_ends l = {.from = t->devices[from->placed],
+                    .to = t->devices[k->device],
+                    .from_host = out_host(t, from, e.port),
+                    .to_host = k->host,
+                    .value = e,
+                    .may_die = td_edge_may_die(e),
+                    .frame = frame};
   if (td_edge_dtype(e) == TD_RESOURCE && from->placed != k->device)
     return td_node_blame(
         td_error(TD_INVALID_ARGUMENT,
@@ -113,10 +113,10 @@ static td_status *add_signal(partition *t, td_node *from, const link_key *k,
   char name[32];
   td_node *signal, *recv;
   td_build b;
-  td_link l = {.from = t->devices[from->placed],
-               .to = t->devices[k->device],
-               .may_die = from->may_die,
-               .frame = frame};
+  td_link_ends l = {.from = t->devices[from->placed],
+                    .to = t->devices[k->device],
+                    .may_die = from->may_die,
+                    .frame = frame};
   TD_TRY(td_link_number(t->p, from->name, &l.edge));
   snprintf(name, sizeof name, "_signal_%d", (int)l.edge);
   TD_TRY(td_pass_const(graph_of(t, from->placed), name, &t->signal,

@@ -32,9 +32,10 @@ static td_node *copy_of(const copying *c, const td_node *n) {
 
 /* ---- where values enter -------------------------------------------------- */
 
-static td_link client_link(const copying *c, td_edge value, int32_t placed) {
+static td_link_ends client_link(const copying *c, td_edge value,
+                                int32_t placed) {
   const td_device *d = c->r->devices[placed];
-  return (td_link){.from = d, .to = d, .client = true, .value = value};
+  return (td_link_ends){.from = d, .to = d, .client = true, .value = value};
 }
 
 /* An _Arg or, with `input`, a _Retval for edge `e` of the user's graph. Ends
@@ -63,7 +64,7 @@ static td_status *add_arg(copying *c, int i) {
   td_edge e = c->r->feeds[i];
   td_str name = {0};
   if (c->r->partial) {
-    td_link l = client_link(c, e, c->p->client);
+    td_link_ends l = client_link(c, e, c->p->client);
     l.edge = i;
     return td_link_recv(c->p, c->p->graph, &l, NULL, &c->arg[i]);
   }
@@ -179,7 +180,7 @@ static td_status *add_retval(copying *c, int i, td_edge from, td_node **out) {
   td_edge e = c->r->fetches[i];
   td_str name = {0};
   if (c->r->partial) {
-    td_link l = client_link(c, from, c->p->client);
+    td_link_ends l = client_link(c, from, c->p->client);
     l.may_die = td_edge_may_die(from);
     TD_TRY(td_link_number(c->p, e.node->name, &l.edge));
     return td_link_send(c->p, c->p->graph, &l, from, out);

@@ -5,7 +5,7 @@
  * control, for what is small and prompt, and data. A message is a list of
  * frames; on a lane messages come in the order in which they were sent, each at
  * most once. What a connection had under way is lost with it, and nobody says
- * so: who must know counts messages (peer.h).
+ * so: who must know counts messages (peer.c).
  *
  * A channel has one owner (remote.h), which calls it only inside of its turn, one
  * thread at a time, and is called back from `drain`, inside of the same turn.
@@ -29,7 +29,7 @@ typedef enum td_lane { TD_LANE_CONTROL, TD_LANE_DATA } td_lane;
 enum { TD_LANES = 2 };
 
 enum {
-  TD_FRAMES_MOST = 64,       /* of one message */
+  TD_MESSAGE_FRAMES = 64,       /* of one message */
   TD_FRAME_MOST = 1 << 20,   /* bytes of one frame */
   TD_MESSAGE_MOST = 16 << 20, /* bytes of one message */
   TD_CHUNK = 256 << 10,      /* bytes of a tensor in one message */

@@ -12,7 +12,7 @@
 
 typedef struct incoming {
   td_zmq_link *link; /* NULL: nobody's, to be dropped */
-  td_raw frames[TD_FRAMES_MOST];
+  td_raw frames[TD_MESSAGE_FRAMES];
   int n;
   size_t bytes;
   bool dropped; /* no memory */
@@ -31,7 +31,7 @@ static bool receive_part(td_zmq_socket *s, zmq_msg_t *m) {
 /* Takes ownership of `m`. */
 static void add(incoming *in, zmq_msg_t *m) {
   in->bytes += zmq_msg_size(m);
-  in->beyond |= in->n == TD_FRAMES_MOST || in->bytes > TD_MESSAGE_MOST;
+  in->beyond |= in->n == TD_MESSAGE_FRAMES || in->bytes > TD_MESSAGE_MOST;
   if (!in->link || in->beyond || in->dropped) {
     zmq_msg_close(m);
     return;

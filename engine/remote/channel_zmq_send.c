@@ -17,10 +17,10 @@ static const char *const lane_name[TD_LANES] = {"control", "data"};
 
 static td_status *check(const td_raw *frames, int n, size_t *bytes) {
   *bytes = 0;
-  if (n < 1 || n > TD_FRAMES_MOST)
+  if (n < 1 || n > TD_MESSAGE_FRAMES)
     return td_error(TD_INVALID_ARGUMENT,
                     "a message of %d frames; there may be 1 to %d", n,
-                    (int)TD_FRAMES_MOST);
+                    (int)TD_MESSAGE_FRAMES);
   for (int i = 0; i < n; i++) {
     if (frames[i].len > TD_FRAME_MOST)
       return td_error(TD_INVALID_ARGUMENT,
@@ -127,7 +127,7 @@ static td_status *give_back(zmq_msg_t *parts, td_raw *frames, int n,
 static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
                            int n, int *taken) {
   size_t bytes;
-  zmq_msg_t parts[TD_FRAMES_MOST];
+  zmq_msg_t parts[TD_MESSAGE_FRAMES];
   td_zmq_socket *s = way_out(l, lane);
   TD_TRY(check(frames, n, &bytes));
   if (!s) return no_connection(lane);

@@ -34,6 +34,8 @@ void td_zmq_socket_set(td_zmq_socket *s, int option, int value) {
   zmq_setsockopt(s->zmq, option, &value, sizeof value);
 }
 
+enum { LINGER_MS = 200 }; /* what was sent before a close may go: a leave */
+
 static td_status *watch(td_zmq *c, td_zmq_socket *s) {
   size_t size = sizeof s->fd;
   struct epoll_event e = {.events = EPOLLIN, .data.ptr = s};
@@ -64,7 +66,7 @@ td_status *td_zmq_socket_open(td_zmq *c, td_zmq_socket *s, int type,
                     "cannot open a socket for %s: %s; how many files a process "
                     "may open is said by ulimit -n",
                     to, zmq_strerror(errno));
-  td_zmq_socket_set(s, ZMQ_LINGER, 0);
+  td_zmq_socket_set(s, ZMQ_LINGER, LINGER_MS);
   td_status *status = watch(c, s);
   if (td_ok(status)) return NULL;
   zmq_close(s->zmq);

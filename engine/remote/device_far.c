@@ -25,7 +25,8 @@ static td_status *refusal(td_allocator *a, size_t bytes) {
                   bytes, a->name);
 }
 static void read_stats(td_allocator *a, td_allocator_stats *out) {
-  out->limit = ((far_device *)((char *)a - offsetof(far_device, memory)))->limit;
+  out->limit =
+      ((far_device *)((char *)a - offsetof(far_device, memory)))->limit;
 }
 
 static void free_far(td_device *d) {

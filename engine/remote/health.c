@@ -26,14 +26,19 @@ static td_health_state suspect(const td_health *h) {
 
 static td_health_state next(td_health *h, td_health_event e, int64_t now) {
   switch (e) {
-  case TD_HEARD: return heard(h, now);
-  case TD_CUT:
-  case TD_SILENT: return suspect(h);
-  case TD_VERY_SILENT: return h->state == TD_JOINING ? TD_JOINING : TD_DEAD;
+  case TD_HEARD:
+    return heard(h, now);
+  case TD_BROKEN:
+  case TD_SILENT:
+    return suspect(h);
+  case TD_VERY_SILENT:
+    return h->state == TD_JOINING ? TD_JOINING : TD_DEAD;
   case TD_RESTARTED:
   case TD_REFUSED:
-  case TD_ENDED: return TD_DEAD;
-  case TD_STALLED: return h->state;
+  case TD_ENDED:
+    return TD_DEAD;
+  case TD_STALLED:
+    return h->state;
   }
   return h->state;
 }

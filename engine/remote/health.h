@@ -38,7 +38,7 @@ typedef enum td_health_event {
   TD_HEARD,      /* a message, or the answer to a HELLO */
   TD_SILENT,     /* for TD_HEALTH_SUSPECT */
   TD_VERY_SILENT, /* for TD_HEALTH_DEAD */
-  TD_CUT,        /* the connection was lost */
+  TD_BROKEN,        /* the connection was lost */
   TD_RESTARTED,  /* another incarnation is at its address */
   TD_REFUSED,    /* the handshake failed, or it sent REFUSED */
   TD_STALLED,    /* our own loop did not run for TD_HEALTH_STALL */

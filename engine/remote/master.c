@@ -19,114 +19,6 @@ static void end_coming(td_member *w, td_status *why);
 static void dial_again(td_member *w);
 static void begin_rejoin(td_member *w);
 
-/* ---- finding ------------------------------------------------------------- */
-
-/* Has the session let go of all? Then it may be gone, and another in its place
- * in memory. */
-static bool is_left(const td_master *m) {
-  size_t left = 0;
-  for (size_t i = 0; i < m->members.len; i++) left += m->members.at[i]->closed;
-  return left > 0 && left == m->members.len && m->coming.len == 0;
-}
-
-static td_master *find_session(td_remote *r, const td_session *s) {
-  for (size_t i = 0; i < r->masters.len; i++)
-    if (r->masters.at[i]->session == s && !is_left(r->masters.at[i]))
-      return r->masters.at[i];
-  return NULL;
-}
-
-static td_master *find_id(td_remote *r, uint64_t high, uint64_t low) {
-  for (size_t i = 0; i < r->masters.len; i++)
-    if (r->masters.at[i]->id.high == high && r->masters.at[i]->id.low == low)
-      return r->masters.at[i];
-  return NULL;
-}
-
-td_member *td_member_of_peer(td_master *m, const td_peer *p) {
-  for (size_t i = 0; i < m->members.len; i++)
-    if (m->members.at[i] && m->members.at[i]->peer == p)
-      return m->members.at[i];
-  return NULL;
-}
-
-int32_t td_master_task_of(const td_master *m, const td_device *d) {
-  for (size_t i = 0; i < m->members.len; i++) {
-    const td_member *w = m->members.at[i];
-    for (size_t k = 0; k < w->devices.len; k++)
-      if (w->devices.at[k] == d) return w->place;
-  }
-  return 0;
-}
-
-/* ---- life ---------------------------------------------------------------- */
-
-static void master_release(td_master *m) {
-  td_remote *r = m->of;
-  if (--m->refs > 0) return;
-  for (size_t i = 0; i < r->masters.len; i++)
-    if (r->masters.at[i] == m) r->masters.at[i] = r->masters.at[--r->masters.len];
-  td_vec_free(&m->members);
-  td_vec_free(&m->coming);
-  td_free(m);
-}
-
-static td_status *master_new(td_remote *r, td_session *s, td_master **out) {
-  td_master *m = td_calloc(1, sizeof *m);
-  if (!m || !td_vec_push(&r->masters, m)) {
-    td_free(m);
-    return td_oom();
-  }
-  m->refs = 1;
-  m->of = r;
-  m->session = s;
-  m->id = (td_session_id){td_entropy(), td_entropy() | 1};
-  *out = m;
-  return NULL;
-}
-
-void td_member_retain(td_member *m) {
-  td_participant_retain(&m->base);
-}
-
-/* The last share may go anywhere: what is left is done after a turn. */
-static void free_later(td_task *task) {
-  td_member *m = (td_member *)((char *)task - offsetof(td_member, task_after));
-  td_remote *r = m->master->of;
-  td_remote_enter(r);
-  td_peer_release(m->peer);
-  if (m->was) td_member_release(m->was);
-  for (size_t i = 0; i < m->devices.len; i++)
-    td_device_release(m->devices.at[i]);
-  td_vec_free(&m->devices);
-  master_release(m->master);
-  td_status_release(m->error);
-  td_free(m->task);
-  td_free(m);
-  td_remote_leave(r);
-  td_remote_release(r);
-}
-
-/* Of a thread of the pool: the caller may be inside of the turn, or hold a lock
- * of the session. */
-static void free_member(td_participant *p) {
-  td_member *m = (td_member *)p;
-  td_remote_retain(m->master->of);
-  m->task_after.run = free_later;
-  td_pool_submit(&m->task_after);
-}
-
-void td_member_release(td_member *m) {
-  td_participant_release(&m->base);
-}
-
-td_status *td_member_send(td_member *m, td_lane lane, td_head *head,
-                          td_raw *frames, int n) {
-  head->session_high = m->master->id.high;
-  head->session_low = m->master->id.low;
-  return td_peer_send(m->peer, lane, head, frames, n);
-}
-
 /* ---- OPEN ---------------------------------------------------------------- */
 
 static char *text(const char *s) {
@@ -242,14 +134,13 @@ static void tell_session(td_member *w) {
 /* When the last of them has ended the view is of no use, and keeps nobody. */
 static void drop_view(td_master *m) {
   for (size_t i = 0; i < m->members.len; i++)
-    if (m->members.at[i]->state != TD_MEMBER_ENDED ||
-        !m->members.at[i]->closed)
+    if (m->members.at[i]->state != TD_MEMBER_ENDED || !m->members.at[i]->closed)
       return;
-  while (m->members.len > 0)
-    td_member_release(m->members.at[--m->members.len]);
+  while (m->members.len > 0) td_member_release(m->members.at[--m->members.len]);
 }
 
-/* Its process is dead, or it let go of the session. Takes ownership of `why`. */
+/* Its process is dead, or it let go of the session. Takes ownership of `why`.
+ */
 static void lost(td_member *w, td_status *why) {
   if (w->state == TD_MEMBER_ENDED) {
     td_status_release(why);
@@ -261,6 +152,7 @@ static void lost(td_member *w, td_status *why) {
   w->error = td_status_retain(why);
   td_portions_dead(w, td_status_retain(why));
   td_rolls_fail(w, why);
+  td_portions_go_on(w->master);
   td_questions_fail(w);
   if (was_open && w->joined) tell_session(w);
   td_remote_news(w->master->of);
@@ -293,14 +185,14 @@ void td_master_peer_changed(td_remote *r, td_peer *p) {
     m->refs++;
     td_member *w = td_member_of_peer(m, p);
     if (w && w->state != TD_MEMBER_ENDED && p->health.state == TD_DEAD) {
-      td_status *why = p->error ? td_status_retain(p->error)
-                                : td_error(TD_UNAVAILABLE, "%s is gone",
-                                           p->task);
+      td_status *why = p->error
+                           ? td_status_retain(p->error)
+                           : td_error(TD_UNAVAILABLE, "%s is gone", p->task);
       lost(w, td_status_at(why, NULL, NULL, NULL, w->task));
       fence(w);
     }
     advance(m);
-    master_release(m);
+    td_master_release(m);
   }
 }
 
@@ -336,7 +228,7 @@ void td_master_close_all(td_remote *r) {
       lost(m->members.at[k],
            td_error(TD_UNAVAILABLE, "this process takes part in nothing any "
                                     "more"));
-    master_release(m);
+    td_master_release(m);
   }
 }
 
@@ -368,17 +260,34 @@ void td_master_tick(td_remote *r, int64_t now) {
 static void member_message(td_member *w, td_message *m) {
   const td_head *d = m->head;
   switch (d->body_case) {
-  case TD__REMOTE__MESSAGE__BODY_OPENED: opened(w, d->opened); break;
-  case TD__REMOTE__MESSAGE__BODY_NEED: td_roll_needed(w, d->need); break;
+  case TD__REMOTE__MESSAGE__BODY_OPENED:
+    opened(w, d->opened);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_NEED:
+    td_roll_needed(w, d->need);
+    break;
   case TD__REMOTE__MESSAGE__BODY_REGISTERED:
     td_roll_registered(w, d->registered);
+    td_portions_go_on(w->master);
     break;
-  case TD__REMOTE__MESSAGE__BODY_DONE: td_portion_done(w, m); break;
-  case TD__REMOTE__MESSAGE__BODY_TENSOR: td_portion_value(w, m); break;
-  case TD__REMOTE__MESSAGE__BODY_ABORT: td_portion_aborted(w, d->abort); break;
-  case TD__REMOTE__MESSAGE__BODY_LOG: td_portion_printed(w, d->log); break;
-  case TD__REMOTE__MESSAGE__BODY_ANSWER: td_member_answered(w, d->answer); break;
-  case TD__REMOTE__MESSAGE__BODY_CLOSED: closed(w); break;
+  case TD__REMOTE__MESSAGE__BODY_DONE:
+    td_portion_done(w, m);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_TENSOR:
+    td_portion_value(w, m);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_ABORT:
+    td_portion_aborted(w, d->abort);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_LOG:
+    td_portion_printed(w, d->log);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_ANSWER:
+    td_member_answered(w, d->answer);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_CLOSED:
+    closed(w);
+    break;
   case TD__REMOTE__MESSAGE__BODY_STALE:
     if (w->state == TD_MEMBER_OPEN)
       lost(w, td_error(TD_UNAVAILABLE,
@@ -386,12 +295,14 @@ static void member_message(td_member *w, td_message *m) {
                        "for %.0f s, or was told that we are dead",
                        w->task, (double)LEASE * 1e-9));
     break;
-  default: break;
+  default:
+    break;
   }
 }
 
 bool td_master_message(td_peer *p, td_message *m) {
-  td_master *s = find_id(p->of, m->head->session_high, m->head->session_low);
+  td_master *s =
+      td_master_find(p->of, m->head->session_high, m->head->session_low);
   td_member *w = s ? td_member_of_peer(s, p) : NULL;
   if (!w) return false;
   td_member_retain(w);
@@ -421,7 +332,7 @@ static const td_participant_ops ops = {.enroll = td_member_enroll,
                                        .load = td_member_load,
                                        .clear = td_member_clear,
                                        .close = close_member,
-                                       .free = free_member};
+                                       .free = td_member_free};
 
 static td_status *member_new(td_master *m, td_peer *p, td_member **out) {
   td_member *w = td_calloc(1, sizeof *w);
@@ -527,10 +438,10 @@ static td_status *come(td_master *m, const td_dial *to, td_member *was,
   td_peer *p;
   TD_TRY(td_peer_dial(m->of, to, &p));
   td_member *w = NULL, *there = td_member_of_peer(m, p);
-  td_status *s = there && there->state != TD_MEMBER_ENDED
-                     ? td_error(TD_ALREADY_EXISTS, "%s is attached already",
-                                p->task)
-                     : member_new(m, p, &w);
+  td_status *s =
+      there && there->state != TD_MEMBER_ENDED
+          ? td_error(TD_ALREADY_EXISTS, "%s is attached already", p->task)
+          : member_new(m, p, &w);
   td_peer_release(p);
   TD_TRY(s);
   if (!td_vec_push(&m->coming, w)) {
@@ -565,9 +476,8 @@ static void rejoin(td_task *task) {
   td_member *w = (td_member *)((char *)task - offsetof(td_member, task_after));
   td_master *m = w->master;
   td_remote *r = m->of;
-  td_status *s =
-      td_session_rejoin(m->session, &w->was->base, &w->base,
-                        w->devices.at, (int)w->devices.len);
+  td_status *s = td_session_rejoin(m->session, &w->was->base, &w->base,
+                                   w->devices.at, (int)w->devices.len);
   td_session_release(m->session);
   td_remote_enter(r);
   w->joined = td_ok(s);
@@ -617,8 +527,9 @@ static td_status *why_not(const td_member *w, const td_attach_options *o) {
     return td_error(TD_CANCELLED, "interrupted");
   double s = (double)(o->timeout > 0 ? o->timeout : ATTACH) * 1e-9;
   if (p->error)
-    return td_error(td_status_code(p->error), "no worker at %s within %.3g s: %s",
-                    o->to.control, s, td_status_message(p->error));
+    return td_error(td_status_code(p->error),
+                    "no worker at %s within %.3g s: %s", o->to.control, s,
+                    td_status_message(p->error));
   return td_error(TD_UNAVAILABLE,
                   p->welcomed
                       ? "%s answered, but did not open the session in %.3g s"
@@ -631,8 +542,8 @@ static td_status *why_not(const td_member *w, const td_attach_options *o) {
 static td_status *join(td_member *w, td_session *s) {
   td_remote *r = w->master->of;
   td_member_retain(w); /* the session's */
-  td_status *st = td_session_join(s, &w->base, w->devices.at,
-                                  (int)w->devices.len);
+  td_status *st =
+      td_session_join(s, &w->base, w->devices.at, (int)w->devices.len);
   td_remote_enter(r);
   w->joined = td_ok(st);
   if (w->joined && w->state == TD_MEMBER_ENDED) tell_session(w);
@@ -649,20 +560,20 @@ static void give_up(td_member *w, const td_status *why) {
   end_coming(w, td_status_retain((td_status *)why));
   drop_view(m);
   td_member_release(w);
-  master_release(m);
+  td_master_release(m);
   td_remote_leave(r);
   td_remote_release(r);
 }
 
 static td_status *begin(td_remote *r, td_session *s, const td_dial *to,
                         td_member **out) {
-  td_master *m = find_session(r, s);
+  td_master *m = td_master_of(r, s);
   if (m)
     m->refs++;
   else
-    TD_TRY(master_new(r, s, &m));
+    TD_TRY(td_master_new(r, s, &m));
   td_status *st = come(m, to, NULL, out);
-  master_release(m);
+  td_master_release(m);
   return st;
 }
 
@@ -684,6 +595,6 @@ td_status *td_remote_attach(td_remote *r, td_session *s,
     return st;
   }
   *out = w;
-  td_member_release(w); /* the session has it */
+  td_participant_release(&w->base); /* the session has it */
   return NULL;
 }

@@ -88,7 +88,7 @@ static td_status *ask(td_participant *p, const asked *a, td_str *out) {
   td_status *s = m->state == TD_MEMBER_OPEN ? say(m, a, q.id)
                  : m->error                 ? td_status_retain(m->error)
                                             : td_error(TD_UNAVAILABLE,
-                                       "%s takes no part any more", m->task);
+                                                       "%s takes no part any more", m->task);
   if (td_ok(s)) list(m, &q);
   td_remote_leave(r);
   TD_TRY(s);

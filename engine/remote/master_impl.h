@@ -2,7 +2,8 @@
  *
  *   master_ask.c    what is asked beside steps, and waited for
  *   master_step.c   portions of steps: RUN, values, DONE            td_far_portion
- *   master_roll.c   parts sent and kept there                       td_enrollment
+ *   master_roll.c   parts sent and kept there                         td_far_roll
+ *   master_member.c the objects
  *   master.c        who takes part; joining, ending       td_master, td_member
  *
  * A member is a participant (engine/run/participant.h) whose process is a peer.
@@ -57,7 +58,7 @@ struct td_member {
   td_member *again;  /* borrowed: that one's next, on its way */
   int64_t retry;     /* when it is dialled again */
   td_task task_after; /* after the turn, or on the pool: one at a time */
-  struct td_enrollment *rolls; /* list */
+  struct td_far_roll *rolls; /* list */
   td_far_portion *running;     /* list: out */
   td_question *questions;      /* list */
 };
@@ -75,9 +76,10 @@ typedef struct td_sent_part {
   char *device;
 } td_sent_part;
 
-struct td_enrollment {
+/* Is a td_enrollment for its session. */
+typedef struct td_far_roll {
   td_member *of; /* a share */
-  td_enrollment *prev, *next;
+  struct td_far_roll *prev, *next;
   uint64_t handle, signature;
   td_roll_state state;
   bool group_ready; /* so are those of the other members */
@@ -93,7 +95,7 @@ struct td_enrollment {
   int n_own_args;
   int64_t said;
   int64_t took; /* ns of a step there, a decaying average */
-};
+} td_far_roll;
 
 /* A value on its way to a portion that was not sent yet. */
 typedef struct td_held {
@@ -103,10 +105,11 @@ typedef struct td_held {
 } td_held;
 
 typedef enum td_portion_state {
+  TD_PORTION_READY,   /* not out yet; values for it may come */
   TD_PORTION_HELD,    /* a registration is under way */
   TD_PORTION_RUNNING, /* RUN was sent */
   TD_PORTION_FAILING, /* CANCEL was sent */
-  TD_PORTION_ENDED,   /* not out */
+  TD_PORTION_ENDED,   /* not out any more */
 } td_portion_state;
 
 /* The rows of README.md's table. */
@@ -126,7 +129,7 @@ typedef struct td_ret_pull {
 
 struct td_far_portion {
   td_portion base; /* first */
-  td_enrollment *of;
+  td_far_roll *of;
   td_far_portion *prev, *next; /* the member's */
   td_portion_state state;
   int32_t out; /* atomic: started and not over */
@@ -144,11 +147,18 @@ struct td_far_portion {
   td_task task;
 };
 
-/* ---- master.c ---- */
+/* ---- master_member.c ---- */
 
+/* Borrowed, or NULL. */
+td_master *td_master_of(td_remote *r, const td_session *s);
+td_master *td_master_find(td_remote *r, uint64_t high, uint64_t low);
+td_status *td_master_new(td_remote *r, td_session *s,
+                         td_master **out) TD_MUST_USE;
+void td_master_release(td_master *m);
 td_member *td_member_of_peer(td_master *m, const td_peer *p); /* borrowed */
 void td_member_retain(td_member *m);  /* any thread */
-void td_member_release(td_member *m); /* inside of the turn, too */
+void td_member_release(td_member *m); /* inside of the turn only */
+void td_member_free(td_participant *p); /* the participant's, any thread */
 /* Which task of the view has the device: 0 is this process. */
 int32_t td_master_task_of(const td_master *m, const td_device *d);
 static inline td_remote *td_member_remote(const td_member *m) {
@@ -165,7 +175,7 @@ void td_member_forget(td_enrollment *e);
 int64_t td_member_cost(const td_enrollment *e);
 void td_member_costs(const td_enrollment *e, td_each_cost each, void *arg);
 /* Is it, with those of the other members, registered? */
-bool td_roll_is_ready(td_enrollment *e);
+bool td_roll_is_ready(td_far_roll *e);
 void td_roll_registered(td_member *m, const Td__Remote__Answer *a);
 void td_roll_needed(td_member *m, const Td__Remote__Need *n);
 void td_rolls_tick(td_member *m, int64_t now);

@@ -1,7 +1,7 @@
 /* master_roll.c - parts of our graphs, sent to where they run.
  *
- * A part is sealed and split when it is enrolled; REGISTER names its pieces, NEED
- * says which are missing there, and BLOBs bring them. It is said again on
+ * A part is sealed and split when it is enrolled; REGISTER names its pieces,
+ * NEED says which are missing there, and BLOBs bring them. It is said again on
  * silence. Nothing waits for the answer but the first step.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -14,7 +14,7 @@
 
 /* ---- life ---------------------------------------------------------------- */
 
-static void drop_parts(td_enrollment *e) {
+static void drop_parts(td_far_roll *e) {
   for (int i = 0; e->parts && i < e->n_parts; i++) {
     td_sealed_part_deinit(&e->parts[i].sealed);
     td_pieces_free(&e->parts[i].pieces);
@@ -27,16 +27,16 @@ static void drop_parts(td_enrollment *e) {
   e->n_parts = 0;
 }
 
-static void free_roll(td_enrollment *e) {
+static void free_roll(td_far_roll *e) {
   drop_parts(e);
   td_status_release(e->error);
   td_free(e->args);
   td_free(e->narrow);
-  td_member_release(e->of);
+  td_participant_release(&e->of->base);
   td_free(e);
 }
 
-static void unlist(td_enrollment *e) {
+static void unlist(td_far_roll *e) {
   if (e->prev)
     e->prev->next = e->next;
   else
@@ -44,13 +44,13 @@ static void unlist(td_enrollment *e) {
   if (e->next) e->next->prev = e->prev;
 }
 
-static void list(td_enrollment *e) {
+static void list(td_far_roll *e) {
   e->next = e->of->rolls;
   if (e->next) e->next->prev = e;
   e->of->rolls = e;
 }
 
-static void say_unregister(td_enrollment *e) {
+static void say_unregister(td_far_roll *e) {
   td_head head;
   Td__Remote__Handles body = TD__REMOTE__HANDLES__INIT;
   td_head_init(&head, NULL);
@@ -61,7 +61,8 @@ static void say_unregister(td_enrollment *e) {
   td_status_release(td_member_send(e->of, TD_LANE_CONTROL, &head, NULL, 0));
 }
 
-void td_member_forget(td_enrollment *e) {
+void td_member_forget(td_enrollment *enrolled) {
+  td_far_roll *e = (td_far_roll *)enrolled;
   if (!e) return;
   td_remote *r = td_remote_retain(td_member_remote(e->of));
   td_remote_enter(r);
@@ -73,7 +74,7 @@ void td_member_forget(td_enrollment *e) {
 }
 
 int64_t td_member_cost(const td_enrollment *e) {
-  return __atomic_load_n(&e->took, __ATOMIC_RELAXED);
+  return __atomic_load_n(&((const td_far_roll *)e)->took, __ATOMIC_RELAXED);
 }
 
 void td_member_costs(const td_enrollment *e, td_each_cost each, void *arg) {
@@ -83,7 +84,7 @@ void td_member_costs(const td_enrollment *e, td_each_cost each, void *arg) {
 /* ---- reading a roll ------------------------------------------------------ */
 
 /* The feeds that the parts take: their _Args. */
-static td_status *find_args(td_enrollment *e, const td_roll *roll) {
+static td_status *find_args(td_far_roll *e, const td_roll *roll) {
   e->args = td_calloc((size_t)roll->n_args + 1, sizeof *e->args);
   if (!e->args) return td_oom();
   for (int i = 0; i < roll->n_parts; i++) {
@@ -107,7 +108,7 @@ static bool is_here(const td_roll *roll, const td_device *d) {
   return false;
 }
 
-static td_status *note_narrow(td_enrollment *e, int32_t edge) {
+static td_status *note_narrow(td_far_roll *e, int32_t edge) {
   if (!e->narrow) e->narrow = td_calloc((size_t)e->n_edges, sizeof(bool));
   if (!e->narrow) return td_oom();
   e->narrow[edge] = true;
@@ -115,7 +116,7 @@ static td_status *note_narrow(td_enrollment *e, int32_t edge) {
 }
 
 /* Inside of the turn: who has the other ends. */
-static td_status *find_far(td_enrollment *e, const td_roll *roll) {
+static td_status *find_far(td_far_roll *e, const td_roll *roll) {
   e->far = td_calloc((size_t)roll->n_edges + 1, sizeof *e->far);
   if (!e->far) return td_oom();
   for (int32_t i = 0; i < roll->n_edges; i++) {
@@ -133,7 +134,7 @@ static td_status *find_far(td_enrollment *e, const td_roll *roll) {
   return NULL;
 }
 
-static td_status *seal(td_enrollment *e, const td_roll *roll) {
+static td_status *seal(td_far_roll *e, const td_roll *roll) {
   e->parts = td_calloc((size_t)roll->n_parts + 1, sizeof *e->parts);
   if (!e->parts) return td_oom();
   for (int i = 0; i < roll->n_parts; i++) {
@@ -162,13 +163,13 @@ static td_status *part_out(td_arena *a, td_sent_part *from,
   p->piece = td_arena_alloc(a, (from->pieces.len + 1) * sizeof *p->piece);
   if (!p->piece) return td_oom();
   for (size_t i = 0; i < from->pieces.len; i++)
-    p->piece[p->n_piece++] = (ProtobufCBinaryData){
-        sizeof(td_piece_hash), from->pieces.at[i].hash.at};
+    p->piece[p->n_piece++] = (ProtobufCBinaryData){sizeof(td_piece_hash),
+                                                   from->pieces.at[i].hash.at};
   *out = p;
   return NULL;
 }
 
-static td_status *register_out(td_enrollment *e, td_arena *a,
+static td_status *register_out(td_far_roll *e, td_arena *a,
                                Td__Remote__Register *m) {
   m->handle = e->handle;
   m->args = e->n_args;
@@ -183,7 +184,7 @@ static td_status *register_out(td_enrollment *e, td_arena *a,
   return NULL;
 }
 
-static td_status *say_register(td_enrollment *e) {
+static td_status *say_register(td_far_roll *e) {
   td_arena a;
   td_head head;
   Td__Remote__Register body = TD__REMOTE__REGISTER__INIT;
@@ -198,8 +199,8 @@ static td_status *say_register(td_enrollment *e) {
   return s;
 }
 
-static td_status *make(td_member *m, const td_roll *roll, td_enrollment **out) {
-  td_enrollment *e = td_calloc(1, sizeof *e);
+static td_status *make(td_member *m, const td_roll *roll, td_far_roll **out) {
+  td_far_roll *e = td_calloc(1, sizeof *e);
   if (!e) return td_oom();
   td_member_retain(m);
   e->of = m;
@@ -221,15 +222,15 @@ td_status *td_member_enroll(td_participant *p, const td_roll *roll,
                             td_enrollment **out) {
   td_member *m = (td_member *)p;
   td_remote *r = td_member_remote(m);
-  td_enrollment *e = NULL;
+  td_far_roll *e = NULL;
   TD_TRY(make(m, roll, &e));
   td_remote_enter(r);
   e->handle = td_remote_number(r);
   td_status *s = find_far(e, roll);
   if (td_ok(s) && m->state != TD_MEMBER_OPEN)
-    s = m->error ? td_status_retain(m->error)
-                 : td_error(TD_UNAVAILABLE, "%s takes no part any more",
-                            m->task);
+    s = m->error
+            ? td_status_retain(m->error)
+            : td_error(TD_UNAVAILABLE, "%s takes no part any more", m->task);
   if (td_ok(s)) s = say_register(e);
   if (td_ok(s)) list(e);
   td_remote_leave(r);
@@ -237,35 +238,34 @@ td_status *td_member_enroll(td_participant *p, const td_roll *roll,
     free_roll(e);
     return s;
   }
-  *out = e;
+  *out = (td_enrollment *)e;
   return NULL;
 }
 
 /* ---- what comes back ----------------------------------------------------- */
 
-static td_enrollment *find(td_member *m, uint64_t handle) {
-  td_enrollment *e = m->rolls;
+static td_far_roll *find(td_member *m, uint64_t handle) {
+  td_far_roll *e = m->rolls;
   while (e && e->handle != handle) e = e->next;
   return e;
 }
 
-bool td_roll_is_ready(td_enrollment *e) {
+bool td_roll_is_ready(td_far_roll *e) {
   const td_master *m = e->of->master;
   if (e->group_ready) return true;
   for (size_t i = 0; i < m->members.len; i++)
-    for (const td_enrollment *o = m->members.at[i]->rolls; o; o = o->next)
+    for (const td_far_roll *o = m->members.at[i]->rolls; o; o = o->next)
       if (o->signature == e->signature && o->state == TD_ROLL_SENT)
         return false;
   return e->group_ready = true;
 }
 
 void td_roll_registered(td_member *m, const Td__Remote__Answer *a) {
-  td_enrollment *e = find(m, a->id);
+  td_far_roll *e = find(m, a->id);
   if (!e || e->state != TD_ROLL_SENT) return;
   e->error = td_wire_status_in(a->status, m->task);
   e->state = td_ok(e->error) ? TD_ROLL_READY : TD_ROLL_FAILED;
   drop_parts(e);
-  td_portions_go_on(m->master);
 }
 
 static td_status *say_blob(td_member *m, const td_sent_part *p,
@@ -276,8 +276,8 @@ static td_status *say_blob(td_member *m, const td_sent_part *p,
   td_head_init(&head, NULL);
   head.body_case = TD__REMOTE__MESSAGE__BODY_BLOB;
   head.blob = &body;
-  body.piece = (ProtobufCBinaryData){sizeof piece->hash,
-                                     (uint8_t *)piece->hash.at};
+  body.piece =
+      (ProtobufCBinaryData){sizeof piece->hash, (uint8_t *)piece->hash.at};
   body.size = piece->len;
   body.offset = offset;
   TD_TRY(td_raw_copy(p->sealed.graph + piece->offset + offset, len, &frame));
@@ -293,7 +293,7 @@ static td_status *send_piece(td_member *m, const td_sent_part *p,
   return NULL;
 }
 
-static td_status *send_named(td_member *m, td_enrollment *e,
+static td_status *send_named(td_member *m, td_far_roll *e,
                              const ProtobufCBinaryData *hash) {
   for (int i = 0; i < e->n_parts; i++)
     for (size_t k = 0; k < e->parts[i].pieces.len; k++) {
@@ -306,7 +306,7 @@ static td_status *send_named(td_member *m, td_enrollment *e,
 }
 
 void td_roll_needed(td_member *m, const Td__Remote__Need *n) {
-  td_enrollment *e = find(m, n->handle);
+  td_far_roll *e = find(m, n->handle);
   td_status *s = NULL;
   if (!e || e->state != TD_ROLL_SENT) return;
   e->said = td_clock_now();
@@ -316,18 +316,17 @@ void td_roll_needed(td_member *m, const Td__Remote__Need *n) {
 }
 
 void td_rolls_tick(td_member *m, int64_t now) {
-  for (td_enrollment *e = m->rolls; e; e = e->next)
+  for (td_far_roll *e = m->rolls; e; e = e->next)
     if (e->state == TD_ROLL_SENT && now - e->said >= TD_HEALTH_BEAT)
       td_status_release(say_register(e));
 }
 
 void td_rolls_fail(td_member *m, td_status *why) {
-  for (td_enrollment *e = m->rolls; e; e = e->next) {
+  for (td_far_roll *e = m->rolls; e; e = e->next) {
     if (e->state == TD_ROLL_FAILED) continue;
     drop_parts(e);
     e->state = TD_ROLL_FAILED;
     e->error = td_status_retain(why);
   }
   td_status_release(why);
-  td_portions_go_on(m->master);
 }

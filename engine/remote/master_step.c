@@ -2,12 +2,12 @@
  *
  * RUN goes out when the signature is registered everywhere, with the feeds that
  * the member's parts take; values for it go to it, its own come to the step by
- * td_portion.send. DONE brings the fetches. The portion is over when all of that
- * is through: after the turn, since whoever is told may do anything, the next
- * start included.
+ * td_portion.send. DONE brings the fetches. The portion is over when all of
+ * that is through: after the turn, since whoever is told may do anything, the
+ * next start included.
  *
- * An error that is evidence about another task waits a second for that task's own
- * word, or for its death to be noticed.
+ * An error that is evidence about another task waits a second for that task's
+ * own word, or for its death to be noticed.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
@@ -23,7 +23,9 @@ enum { PROMPT_MOST = 4096 }; /* bytes of a value that goes with the prompt */
 
 /* ---- life ---------------------------------------------------------------- */
 
-td_status *td_member_begin(td_enrollment *e, int threads, td_portion **out) {
+td_status *td_member_begin(td_enrollment *enrolled, int threads,
+                           td_portion **out) {
+  td_far_roll *e = (td_far_roll *)enrolled;
   td_far_portion *n = td_calloc(1, sizeof *n);
   (void)threads;
   if (!n) return td_oom();
@@ -34,14 +36,23 @@ td_status *td_member_begin(td_enrollment *e, int threads, td_portion **out) {
   }
   n->of = e;
   n->base.of = &e->of->base;
-  n->state = TD_PORTION_ENDED;
+  n->state = TD_PORTION_READY;
   *out = &n->base;
   return NULL;
+}
+
+/* Values come for it once a portion of the same step runs, which may be before
+ * its own start: they are held from the moment when it may be started. */
+static void drop_held(td_far_portion *n) {
+  for (size_t i = 0; i < n->held.len; i++)
+    td_tensor_release(&n->held.at[i].value);
+  n->held.len = 0;
 }
 
 void td_member_end(td_portion *p) {
   td_far_portion *n = (td_far_portion *)p;
   td_status_release(n->status);
+  drop_held(n);
   td_vec_free(&n->held);
   td_free(n->pulls);
   td_free(n);
@@ -49,7 +60,9 @@ void td_member_end(td_portion *p) {
 
 bool td_member_reset(td_portion *p) {
   td_far_portion *n = (td_far_portion *)p;
-  return !n->cancelled && !n->failed;
+  if (n->cancelled || n->failed) return false;
+  n->state = TD_PORTION_READY;
+  return true;
 }
 
 static void list(td_far_portion *n) {
@@ -87,14 +100,8 @@ static void tell_over(td_task *task) {
   __atomic_store_n(&n->out, 0, __ATOMIC_RELEASE);
   n->base.over(n->base.over_arg, s);
   td_remote_news_after(r);
-  td_member_release(m);
+  td_participant_release(&m->base);
   td_remote_release(r);
-}
-
-static void drop_held(td_far_portion *n) {
-  for (size_t i = 0; i < n->held.len; i++)
-    td_tensor_release(&n->held.at[i].value);
-  n->held.len = 0;
 }
 
 /* A value for this process, on its way in. */
@@ -102,8 +109,9 @@ typedef struct td_far_value {
   td_transfer base; /* first */
   td_task task;
   struct td_far_value *prev, *next; /* its portion's, while it is pulled */
-  td_member *of;           /* a share */
-  td_far_portion *portion; /* whose list it is in; then used, while the task is */
+  td_member *of;                    /* a share */
+  td_far_portion
+      *portion; /* whose list it is in; then used, while the task is */
   uint64_t step;
   td_key key;
   td_tensor value;
@@ -175,15 +183,15 @@ static void fail(td_far_portion *n, td_status *s) {
 
 static td_status *add_args(td_far_portion *n, td_arena *a, td_raw *frames,
                            int *count, Td__Remote__Run *m) {
-  td_enrollment *e = n->of;
+  td_far_roll *e = n->of;
   td_member *w = e->of;
   m->arg = td_arena_alloc(a, ((size_t)e->n_own_args + 1) * sizeof *m->arg);
   if (!m->arg) return td_oom();
   for (int i = 0; i < e->n_own_args; i++) {
     Td__Remote__Value *v;
     td_sending to = {w->peer, &w->master->id, n->start.step, false};
-    TD_TRY(td_transfer_out(&to, &n->base.args[e->args[i]], a, frames, count,
-                           &v));
+    TD_TRY(
+        td_transfer_out(&to, &n->base.args[e->args[i]], a, frames, count, &v));
     v->index = e->args[i];
     m->arg[m->n_arg++] = v;
   }
@@ -192,7 +200,7 @@ static td_status *add_args(td_far_portion *n, td_arena *a, td_raw *frames,
 
 static td_status *say_run(td_far_portion *n) {
   td_arena a;
-  td_raw frames[TD_FRAMES_MOST];
+  td_raw frames[TD_MESSAGE_FRAMES];
   int count = 0;
   td_head head;
   Td__Remote__Run body = TD__REMOTE__RUN__INIT;
@@ -234,8 +242,7 @@ static td_status *send_value(td_far_portion *n, td_key key,
   body.iteration = key.iteration;
   td_sending to = {w->peer, &w->master->id, n->start.step,
                    n->of->narrow && n->of->narrow[key.edge]};
-  td_status *s =
-      td_transfer_out(&to, value, &a, frames, &count, &body.value);
+  td_status *s = td_transfer_out(&to, value, &a, frames, &count, &body.value);
   if (td_ok(s)) {
     bool prompt = body.value->offer || body.value->bytes <= PROMPT_MOST;
     s = td_member_send(w, prompt ? TD_LANE_CONTROL : TD_LANE_DATA, &head,
@@ -256,7 +263,7 @@ static td_status *send_held(td_far_portion *n) {
 }
 
 static void go(td_far_portion *n) {
-  td_enrollment *e = n->of;
+  td_far_roll *e = n->of;
   td_status *s = e->state == TD_ROLL_FAILED ? td_status_retain(e->error) : NULL;
   if (td_ok(s)) s = say_run(n);
   if (td_ok(s)) s = send_held(n);
@@ -307,8 +314,7 @@ static void say_cancel(td_far_portion *n, const td_status *cause) {
   head.cancel = &body;
   body.step = n->start.step;
   body.status = td_wire_status_out(&a, cause);
-  td_status_release(
-      td_member_send(n->of->of, TD_LANE_CONTROL, &head, NULL, 0));
+  td_status_release(td_member_send(n->of->of, TD_LANE_CONTROL, &head, NULL, 0));
   td_arena_deinit(&a);
 }
 
@@ -317,22 +323,25 @@ static void say_cancel(td_far_portion *n, const td_status *cause) {
 static void cancel(td_far_portion *n, td_status *cause) {
   n->cancelled = true;
   switch (n->state) {
-  case TD_PORTION_HELD: fail(n, cause); return;
+  case TD_PORTION_HELD:
+    fail(n, cause);
+    return;
   case TD_PORTION_RUNNING:
     td_cell(TD_CELLS_STEP, 0, TD_STEP_CANCELLED);
     n->state = TD_PORTION_FAILING;
     if (!n->done) say_cancel(n, cause);
     n->until = 0;
-    n->status = td_status_first(
-        n->status, td_status_derive(td_status_retain(cause)));
+    n->status =
+        td_status_first(n->status, td_status_derive(td_status_retain(cause)));
     end_if_done(n);
     break;
   case TD_PORTION_FAILING:
     td_cell(TD_CELLS_STEP, 1, TD_STEP_CANCELLED);
     break;
+  case TD_PORTION_READY:
+    n->status = td_status_first(n->status, td_status_retain(cause));
+    break;
   case TD_PORTION_ENDED:
-    if (!__atomic_load_n(&n->out, __ATOMIC_ACQUIRE) && td_ok(n->status))
-      n->status = td_status_retain(cause); /* before its start */
     break;
   }
   td_status_release(cause);
@@ -366,7 +375,7 @@ td_status *td_member_deliver(td_portion *p, td_key key, td_tensor *value,
   td_held h = {key, *value, dead};
   td_status *s = NULL;
   td_remote_enter(r);
-  if (n->state == TD_PORTION_HELD) {
+  if (n->state == TD_PORTION_READY || n->state == TD_PORTION_HELD) {
     if (td_vec_push(&n->held, h))
       *value = (td_tensor){0};
     else
@@ -382,7 +391,8 @@ td_status *td_member_deliver(td_portion *p, td_key key, td_tensor *value,
 
 /* After the turn. */
 static void pass_on(td_task *task) {
-  td_far_value *in = (td_far_value *)((char *)task - offsetof(td_far_value, task));
+  td_far_value *in =
+      (td_far_value *)((char *)task - offsetof(td_far_value, task));
   td_far_portion *n = in->portion;
   td_member *m = in->of;
   td_remote *r = td_member_remote(m);
@@ -488,7 +498,7 @@ static void take_rets(td_far_portion *n, td_message *msg) {
   n->pulling--;
 }
 
-static void learn_cost(td_enrollment *e, int64_t took) {
+static void learn_cost(td_far_roll *e, int64_t took) {
   int64_t was = e->took;
   if (took <= 0) return;
   __atomic_store_n(&e->took, was ? was + (took - was) / 8 : took,
@@ -528,8 +538,7 @@ void td_portion_done(td_member *m, td_message *msg) {
 void td_portion_aborted(td_member *m, const Td__Remote__Stop *a) {
   td_far_portion *n = find(m, a->step);
   td_status *s = td_wire_status_in(a->status, m->task);
-  if (n && s && n->state == TD_PORTION_RUNNING)
-    cancel(n, td_status_retain(s));
+  if (n && s && n->state == TD_PORTION_RUNNING) cancel(n, td_status_retain(s));
   td_status_release(s);
 }
 

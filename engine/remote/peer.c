@@ -2,8 +2,8 @@
  *
  * Who dials says HELLO until WELCOME comes; both say who they are. Then each
  * side says PING every second, and how many messages it had sent: what a lost
- * connection took along is found by that. A peer lives until it is DEAD, its link
- * with it; a process that comes back is another peer.
+ * connection took along is found by that. A peer lives until it is DEAD, its
+ * link with it; a process that comes back is another peer.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -17,9 +17,9 @@
 #include "engine/remote/remote_impl.h"
 
 enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
-enum { BACKLOG_MOST = 64 << 20 };           /* bytes that wait for a connection */
-#define JOIN INT64_C(5000000000) /* ns: for who waits to be sent something */
-#define LACK INT64_C(2000000000) /* ns: what has not come by then is lost */
+enum { BACKLOG_MOST = 64 << 20 }; /* bytes that wait for a connection */
+#define JOIN INT64_C(5000000000)  /* ns: for who waits to be sent something */
+#define LACK INT64_C(2000000000)  /* ns: what has not come by then is lost */
 
 static void greet(td_peer *p);
 
@@ -81,7 +81,7 @@ void td_peer_release(td_peer *p) {
   hang_up(p);
   drop_backlog(p);
   drop_devices(p);
-  td_peer_values_deinit(&p->values);
+  p->of->hooks->drop_values(&p->values);
   td_kernel_table_release(p->table);
   td_status_release(p->error);
   td_free(p->task);
@@ -284,9 +284,9 @@ static td_status *send_packed(td_peer *p, td_lane lane, td_raw *frames, int n,
 
 static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
                           td_raw *frames, int n, bool again) {
-  td_raw all[TD_FRAMES_MOST];
+  td_raw all[TD_MESSAGE_FRAMES];
   td_status *s = !p->link ? td_peer_lost(p)
-                 : n >= TD_FRAMES_MOST
+                 : n >= TD_MESSAGE_FRAMES
                      ? td_error(TD_INTERNAL, "a message of %d frames", n)
                      : NULL;
   if (td_ok(s)) {
@@ -308,8 +308,8 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
   return s;
 }
 
-td_status *td_peer_send(td_peer *p, td_lane lane, td_head *head,
-                        td_raw *frames, int n) {
+td_status *td_peer_send(td_peer *p, td_lane lane, td_head *head, td_raw *frames,
+                        int n) {
   return send_as(p, lane, head, frames, n, true);
 }
 
@@ -323,8 +323,7 @@ static char *text(const char *s) {
   return (char *)(s ? s : "");
 }
 
-static td_status *devices_out(td_remote *r, td_arena *a,
-                              Td__Remote__Hello *h) {
+static td_status *devices_out(td_remote *r, td_arena *a, Td__Remote__Hello *h) {
   td_device **all;
   int n;
   TD_TRY(td_runtime_devices(r->runtime, r->cpu_devices, &all, &n));
@@ -386,7 +385,7 @@ static td_status *introduce(td_peer *p, td_arena *a, uint64_t theirs,
   h->build = text(TD_VERSION);
   h->task = text(td_runtime_place(r->runtime));
   h->isa = text(td_isa_name(td_cpu_isa()));
-  h->boot = text(td_transfers_host(r));
+  h->boot = text(r->host);
   h->uid = (uint32_t)getuid();
   h->pid = (uint64_t)getpid();
   h->control = text(td_remote_address(r));
@@ -491,8 +490,7 @@ static td_status *learn(td_peer *p, const Td__Remote__Hello *h, bool welcome) {
   if (!p->link->dialled) TD_TRY(keep(h->control, &p->control));
   bool late = p->link->dialled && !p->data && *h->data;
   TD_TRY(keep(h->data, &p->data));
-  if (late)
-    TD_TRY(p->of->channel->ops->dial_data(p->link, p->data));
+  if (late) TD_TRY(p->of->channel->ops->dial_data(p->link, p->data));
   p->pid = h->pid;
   if (!welcome) return NULL;
   TD_TRY(table_in(p, h));
@@ -528,7 +526,9 @@ static void supersede(td_peer *p) {
 void td_peer_hello(td_peer *p, const td_head *head, bool welcome) {
   const Td__Remote__Hello *h = welcome ? head->welcome : head->hello;
   if (welcome && p->welcomed) return;
-  td_status *s = learn(p, h, welcome);
+  td_status *s = head->from ? learn(p, h, welcome)
+                            : td_error(TD_INVALID_ARGUMENT,
+                                       "a HELLO of nobody: incarnation 0");
   if (!td_ok(s)) {
     refuse(p, s);
     td_peer_end(p, TD_REFUSED, s);
@@ -695,7 +695,7 @@ static void note(td_peer *p, td_status *s) {
 void td_peer_trouble(td_peer *p, td_trouble what) {
   switch (what) {
   case TD_TROUBLE_LOST:
-    if (td_health_on(&p->health, TD_CUT, td_clock_now()))
+    if (td_health_on(&p->health, TD_BROKEN, td_clock_now()))
       td_remote_peer_changed(p->of, p);
     break;
   case TD_TROUBLE_UNREACHED:

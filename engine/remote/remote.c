@@ -1,4 +1,4 @@
-/* remote.c - the actor: its turn, its clock, who gets what comes.
+/* remote.c - the actor: its clock, and who gets what comes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -9,38 +9,7 @@
 #include "engine/remote/piece_cache.h"
 #include "engine/remote/remote_impl.h"
 
-enum { DRAIN_MOST = 256 };
-
-/* ---- the turn ------------------------------------------------------------ */
-
-void td_remote_enter(td_remote *r) {
-  pthread_mutex_lock(&r->turn);
-}
-
-/* What this side sent may have swallowed the signal of what came: it is looked
- * for before the turn ends (channel.h). */
-void td_remote_leave(td_remote *r) {
-  if (r->channel) (void)r->channel->ops->drain(r->channel, DRAIN_MOST);
-  if (r->greetings > 0) td_peers_greet(r);
-  td_task *list = r->after;
-  r->after = NULL;
-  r->after_end = &r->after;
-  pthread_mutex_unlock(&r->turn);
-  for (td_task *next; list; list = next) {
-    next = list->next;
-    list->run(list);
-  }
-}
-
-void td_remote_after(td_remote *r, td_task *task) {
-  task->next = NULL;
-  *r->after_end = task;
-  r->after_end = &task->next;
-}
-
-uint64_t td_remote_number(td_remote *r) {
-  return ++r->last_number;
-}
+#define LEAVE INT64_C(200000000) /* ns for others to hear that we leave */
 
 /* ---- what comes ---------------------------------------------------------- */
 
@@ -70,8 +39,10 @@ static bool is_for_peers(const td_head *h) {
   case TD__REMOTE__MESSAGE__BODY_CHUNK:
   case TD__REMOTE__MESSAGE__BODY_DROP:
   case TD__REMOTE__MESSAGE__BODY_GONE:
-  case TD__REMOTE__MESSAGE__BODY_BYE: return true;
-  default: return false;
+  case TD__REMOTE__MESSAGE__BODY_BYE:
+    return true;
+  default:
+    return false;
   }
 }
 
@@ -83,17 +54,38 @@ static void took_leave(td_peer *p, const Td__Remote__Text *m) {
 static void to_peer(td_peer *p, td_message *m) {
   const td_head *h = m->head;
   switch (h->body_case) {
-  case TD__REMOTE__MESSAGE__BODY_HELLO: td_peer_hello(p, h, false); break;
-  case TD__REMOTE__MESSAGE__BODY_WELCOME: td_peer_hello(p, h, true); break;
-  case TD__REMOTE__MESSAGE__BODY_REFUSED: td_peer_refused(p, h->refused); break;
-  case TD__REMOTE__MESSAGE__BODY_PING: td_peer_pinged(p, h->ping); break;
-  case TD__REMOTE__MESSAGE__BODY_PONG: td_peer_ponged(p, h->pong); break;
-  case TD__REMOTE__MESSAGE__BODY_PULL: td_transfer_pulled(p, h->pull); break;
-  case TD__REMOTE__MESSAGE__BODY_CHUNK: td_transfer_chunk(p, m); break;
-  case TD__REMOTE__MESSAGE__BODY_DROP: td_transfer_dropped(p, h->drop); break;
-  case TD__REMOTE__MESSAGE__BODY_GONE: td_transfer_gone(p, h->gone); break;
-  case TD__REMOTE__MESSAGE__BODY_BYE: took_leave(p, h->bye); break;
-  default: break;
+  case TD__REMOTE__MESSAGE__BODY_HELLO:
+    td_peer_hello(p, h, false);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_WELCOME:
+    td_peer_hello(p, h, true);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_REFUSED:
+    td_peer_refused(p, h->refused);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_PING:
+    td_peer_pinged(p, h->ping);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_PONG:
+    td_peer_ponged(p, h->pong);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_PULL:
+    td_transfer_pulled(p, h->pull);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_CHUNK:
+    td_transfer_chunk(p, m);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_DROP:
+    td_transfer_dropped(p, h->drop);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_GONE:
+    td_transfer_gone(p, h->gone);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_BYE:
+    took_leave(p, h->bye);
+    break;
+  default:
+    break;
   }
 }
 
@@ -195,7 +187,7 @@ static void on_trouble(void *arg, td_link *l, td_trouble what) {
 
 /* ---- the clock ----------------------------------------------------------- */
 
-void td_remote_peer_changed(td_remote *r, td_peer *p) {
+static void changed(td_remote *r, td_peer *p) {
   if (p->health.state == TD_DEAD) td_transfer_peer_dead(p);
   td_worker_peer_changed(r, p);
   td_master_peer_changed(r, p);
@@ -220,11 +212,12 @@ static void tick_peers(td_remote *r, int64_t now) {
   r->peers.len = kept;
 }
 
-/* Did our own loop stand still? What waits is heard before anybody is judged. */
+/* Did our own loop stand still? What waits is heard before anybody is judged.
+ */
 static bool is_stalled(td_remote *r, int64_t now) {
   bool stalled = r->ticked && now - r->ticked > TD_HEALTH_STALL;
   if (!stalled || TD_BUG(TD_BUG_STALL)) return false;
-  while (r->channel->ops->drain(r->channel, DRAIN_MOST)) {
+  while (r->channel->ops->drain(r->channel, TD_DRAIN_MOST)) {
   }
   r->patient = now + TD_HEALTH_PATIENCE;
   for (size_t i = 0; i < r->peers.len; i++)
@@ -239,13 +232,6 @@ static void tick(td_remote *r, int64_t now) {
   td_transfer_tick(r, now);
   td_worker_tick(r, now, stalled);
   td_master_tick(r, now);
-}
-
-void td_remote_turn(td_remote *r) {
-  td_remote_enter(r);
-  int64_t now = td_clock_now();
-  if (!r->closed && now - r->ticked >= TD_HEALTH_TICK) tick(r, now);
-  td_remote_leave(r);
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -267,9 +253,33 @@ static td_status *init(td_remote *r, const td_remote_options *o) {
   if (!is_plain(r)) TD_TRY(copy(o->public_key, &r->public_key));
   TD_TRY(copy(o->advertise_data, &r->advertise_data));
   TD_TRY(td_transfers_new(r, &r->transfers));
+  r->host = td_transfers_host(r);
   if (o->serve && !(r->pieces = td_piece_cache_new(0, 0))) return td_oom();
   return o->thread ? td_pump_start(r) : NULL;
 }
+
+/* The last share went. */
+static void end(td_remote *r) {
+  for (size_t i = 0; i < r->peers.len; i++) td_peer_release(r->peers.at[i]);
+  td_vec_free(&r->peers);
+  td_vec_free(&r->hosted);
+  td_vec_free(&r->masters);
+  td_transfers_free(r->transfers);
+  td_piece_cache_free(r->pieces);
+  td_runtime_release(r->runtime);
+  td_free(r->public_key);
+  td_free(r->advertise);
+  td_free(r->advertise_data);
+  pthread_mutex_destroy(&r->turn);
+  pthread_mutex_destroy(&r->ear);
+  td_free(r);
+}
+
+static const td_remote_hooks hooks = {.changed = changed,
+                                      .tick = tick,
+                                      .greet = td_peers_greet,
+                                      .drop_values = td_peer_values_deinit,
+                                      .end = end};
 
 td_status *td_remote_new(const td_remote_options *o, td_remote **out) {
   td_remote *r = td_calloc(1, sizeof *r);
@@ -278,6 +288,7 @@ td_status *td_remote_new(const td_remote_options *o, td_remote **out) {
     return td_oom();
   }
   r->refs = 1;
+  r->hooks = &hooks;
   r->runtime = td_runtime_retain(o->runtime);
   r->channel = o->channel;
   r->channel->events = (td_channel_events){on_message, on_trouble, r};
@@ -299,11 +310,6 @@ td_status *td_remote_new(const td_remote_options *o, td_remote **out) {
   return NULL;
 }
 
-td_remote *td_remote_retain(td_remote *r) {
-  __atomic_fetch_add(&r->refs, 1, __ATOMIC_RELAXED);
-  return r;
-}
-
 /* The peers are told; what they have here ends. */
 static void say_bye(td_remote *r) {
   Td__Remote__Text body = TD__REMOTE__TEXT__INIT;
@@ -319,7 +325,28 @@ static void say_bye(td_remote *r) {
   }
 }
 
+static bool is_anybody_there(const td_remote *r) {
+  for (size_t i = 0; i < r->peers.len; i++) {
+    const td_peer *p = r->peers.at[i];
+    if (p->link && !p->link->dialled && p->health.state == TD_UP) return true;
+  }
+  return false;
+}
+
+/* ZeroMQ lets a message go that came just before its connection ended, where it
+ * was this side that listened. So they hang up first, as who hears BYE does. */
+static void wait_to_be_left(td_remote *r) {
+  int64_t now = td_clock_now(), until = now + LEAVE;
+  for (; now < until && is_anybody_there(r); now = td_clock_now()) {
+    td_remote_leave(r);
+    r->channel->ops->wait(r->channel, until);
+    td_remote_enter(r);
+    (void)r->channel->ops->drain(r->channel, TD_DRAIN_MOST);
+  }
+}
+
 void td_remote_close(td_remote *r) {
+  bool threaded = r->has_thread;
   td_pump_stop(r);
   td_remote_enter(r);
   bool first = !r->closed;
@@ -328,6 +355,7 @@ void td_remote_close(td_remote *r) {
     td_worker_close_all(r);
     td_master_close_all(r);
     say_bye(r);
+    if (threaded) wait_to_be_left(r);
     for (size_t i = 0; i < r->peers.len; i++)
       td_peer_end(r->peers.at[i], TD_ENDED,
                   td_error(TD_UNAVAILABLE, "this process takes part in "
@@ -338,29 +366,6 @@ void td_remote_close(td_remote *r) {
   td_remote_leave(r);
 }
 
-void td_remote_release(td_remote *r) {
-  if (!r || __atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
-  for (size_t i = 0; i < r->peers.len; i++) td_peer_release(r->peers.at[i]);
-  td_vec_free(&r->peers);
-  td_vec_free(&r->hosted);
-  td_vec_free(&r->masters);
-  td_transfers_free(r->transfers);
-  td_piece_cache_free(r->pieces);
-  td_runtime_release(r->runtime);
-  td_free(r->public_key);
-  td_free(r->advertise);
-  td_free(r->advertise_data);
-  pthread_mutex_destroy(&r->turn);
-  pthread_mutex_destroy(&r->ear);
-  td_free(r);
-}
-
 uint64_t td_remote_incarnation(const td_remote *r) {
   return r->incarnation;
-}
-
-const char *td_remote_address(const td_remote *r) {
-  return r->advertise || !r->channel
-             ? r->advertise
-             : r->channel->ops->address(r->channel, TD_LANE_CONTROL);
 }

@@ -14,7 +14,7 @@
  * comes second sleeps meanwhile (pump.c). In the simulator one thread is all.
  *
  *   channel.h   how messages travel           health.h   is a peer alive?
- *   wire.h      what they are                 peer.c     one peer, and its counts
+ *   wire_impl.h what they are                 peer.c     one peer, and its counts
  *   transfer.c  values, as bytes or offers    worker.c   sessions of others
  *   master.c    workers of a session of ours  remote.c   the actor; who gets what
  *

@@ -17,21 +17,35 @@
 #include "engine/device/rendezvous.h"
 #include "engine/remote/health.h"
 #include "engine/remote/remote.h"
-#include "engine/remote/wire.h"
+#include "engine/remote/wire_impl.h"
 
 typedef struct td_peer td_peer;
 typedef struct td_hosted td_hosted; /* worker_impl.h */
 typedef struct td_master td_master; /* master_impl.h */
 typedef struct td_transfer td_transfer;
 typedef struct td_offer td_offer;
+typedef struct td_peer_values td_peer_values;
+typedef struct td_eager td_eager;
 typedef struct td_transfers td_transfers; /* transfer_impl.h */
 
 typedef struct td_session_id {
   uint64_t high, low;
 } td_session_id;
 
+enum { TD_DRAIN_MOST = 256 }; /* messages, before others have their turn */
+
+/* What lower files have upper ones do; remote.c's. */
+typedef struct td_remote_hooks {
+  void (*changed)(td_remote *r, td_peer *p); /* td_remote_peer_changed */
+  void (*tick)(td_remote *r, int64_t now);   /* it is time */
+  void (*greet)(td_remote *r); /* some peers wait for their HELLO */
+  void (*drop_values)(td_peer_values *v);
+  void (*end)(td_remote *r); /* the last share went */
+} td_remote_hooks;
+
 struct td_remote {
   int32_t refs; /* atomic */
+  const td_remote_hooks *hooks;
   td_runtime *runtime;
   td_channel *channel;
   char *public_key, *advertise, *advertise_data;
@@ -52,7 +66,7 @@ struct td_remote {
   int greetings;          /* peers that greet */
   bool closed;
   td_waiter news; /* of who waits for an answer */
-  uint64_t hello_hash; /* of our kernel table */
+  const char *host;    /* as Hello.boot */
   /* pump.c */
   pthread_mutex_t ear; /* held by who sleeps on the channel */
   pthread_t thread;
@@ -62,7 +76,7 @@ struct td_remote {
   int64_t pumped;  /* atomic: when a caller last did */
 };
 
-/* ---- the turn (remote.c) ---- */
+/* ---- the turn (turn.c) ---- */
 
 void td_remote_enter(td_remote *r);
 void td_remote_leave(td_remote *r); /* runs what was left for after it */
@@ -83,6 +97,7 @@ typedef struct td_owed {
 typedef struct td_peer_values {
   td_map offers;    /* number -> td_offer, to it */
   uint64_t offered; /* their bytes */
+  td_eager *eager;  /* a share; NULL: nothing rode along yet */
   TD_VEC(td_owed) owed;
   td_map transfers; /* number -> td_transfer, of its offers */
   td_transfer *first, *last; /* those that wait for their turn */

@@ -50,12 +50,6 @@ static void add(rows *to, const td_peer *p, const td_status *error) {
   td_remote_row_deinit(&row);
 }
 
-static td_master *find_master(td_remote *r, const td_session *s) {
-  for (size_t i = 0; i < r->masters.len; i++)
-    if (r->masters.at[i]->session == s) return r->masters.at[i];
-  return NULL;
-}
-
 /* Those that have not left, dead ones too. */
 static void add_members(rows *to, const td_master *m) {
   for (size_t i = 0; i < m->members.len; i++) {
@@ -70,7 +64,7 @@ void td_remote_rows(td_remote *r, td_session *s,
                     void *arg) {
   rows copies = {0};
   td_remote_enter(r);
-  td_master *m = s ? find_master(r, s) : NULL;
+  td_master *m = s ? td_master_of(r, s) : NULL;
   if (m) add_members(&copies, m);
   for (size_t i = 0; !s && i < r->peers.len; i++)
     add(&copies, r->peers.at[i], r->peers.at[i]->error);
@@ -89,7 +83,7 @@ static td_member *find_member(td_remote *r, const td_session *s,
                               const char *task) {
   td_member *found = NULL;
   td_remote_enter(r);
-  td_master *m = find_master(r, s);
+  td_master *m = td_master_of(r, s);
   for (size_t i = 0; m && !found && i < m->members.len; i++)
     if (!m->members.at[i]->closed && strcmp(m->members.at[i]->task, task) == 0)
       found = m->members.at[i];

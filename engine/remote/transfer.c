@@ -71,6 +71,7 @@ void td_peer_values_deinit(td_peer_values *v) {
   td_map_deinit(&v->offers);
   td_map_deinit(&v->transfers);
   td_vec_free(&v->owed);
+  td_transfer_drop_eager(v->eager);
 }
 
 void td_transfer_peer_dead(td_peer *p) {

@@ -33,6 +33,7 @@ struct td_transfers {
 /* transfer_out.c */
 void td_transfer_end_offers(td_peer *p);
 void td_transfer_send_owed(td_peer *p);
+void td_transfer_drop_eager(td_eager *e);
 /* transfer_in.c; takes ownership of `why`. */
 void td_transfer_fail_all(td_peer *p, td_status *why);
 

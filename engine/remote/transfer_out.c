@@ -4,6 +4,10 @@
  * none), the step that made it takes it back, or the peer is dead. What is
  * asked for and not there is answered with GONE.
  *
+ * What rides along is with the channel until the system took it. A peer that is
+ * slow to read is offered what it would otherwise be given beyond EAGER_MOST,
+ * so that the step waits, and the channel is never full of it.
+ *
  * What a peer may ask for is what it was offered, by chunks; anything else
  * changes nothing. A chunk that the channel does not take now is owed, and sent
  * later: as many as a peer that keeps to its windows can have under way.
@@ -14,6 +18,10 @@
 #include "engine/remote/narrow.h"
 #include "engine/remote/transfer_impl.h"
 
+enum {
+  EAGER_MOST = 4 << 20, /* bytes that ride along, with the channel */
+  EAGER_SMALL = 4096,   /* not counted, nor held back */
+};
 enum { OWED_MOST = TD_PULLS_MOST * (TD_WINDOW / TD_CHUNK) };
 
 struct td_offer {
@@ -126,15 +134,63 @@ static td_status *make_whole(const td_tensor *value, bool narrow,
   return NULL;
 }
 
+/* ---- what rides along ---------------------------------------------------- */
+
+/* Bytes of a peer's that are with the channel: each such frame has a share. */
+struct td_eager {
+  int32_t refs;  /* atomic */
+  int64_t bytes; /* atomic */
+};
+
+typedef struct counted {
+  td_raw frame;
+  td_eager *eager;
+} counted;
+
+void td_transfer_drop_eager(td_eager *e) {
+  if (e && __atomic_sub_fetch(&e->refs, 1, __ATOMIC_ACQ_REL) == 0) td_free(e);
+}
+
+/* Any thread. */
+static void sent(void *arg) {
+  counted *c = arg;
+  __atomic_sub_fetch(&c->eager->bytes, (int64_t)c->frame.len, __ATOMIC_RELAXED);
+  td_transfer_drop_eager(c->eager);
+  td_raw_release(&c->frame);
+  td_free(c);
+}
+
+/* Without memory it is not counted. */
+static void count_in(td_peer_values *v, td_raw *f) {
+  if (f->len <= EAGER_SMALL) return;
+  if (!v->eager && (v->eager = td_calloc(1, sizeof *v->eager)))
+    v->eager->refs = 1;
+  counted *c = v->eager ? td_malloc(sizeof *c) : NULL;
+  if (!c) return;
+  *c = (counted){*f, v->eager};
+  __atomic_add_fetch(&v->eager->refs, 1, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&v->eager->bytes, (int64_t)f->len, __ATOMIC_RELAXED);
+  f->release = sent;
+  f->arg = c;
+}
+
+static bool is_held_back(const td_peer_values *v, uint64_t bytes) {
+  return bytes > EAGER_SMALL && v->eager &&
+         __atomic_load_n(&v->eager->bytes, __ATOMIC_RELAXED) + (int64_t)bytes >
+             EAGER_MOST;
+}
+
 static td_status *describe(const td_sending *to, const td_tensor *value,
                            td_arena *arena, td_raw *frames, int *n,
                            Td__Remote__Value *v) {
   td_transfers *all = to->to->of->transfers;
-  bool offered = v->bytes > TD_WIRE_EAGER || *n >= TD_FRAMES_MOST - 2 ||
-                 (all->no_eager && v->bytes > 0);
+  bool offered = v->bytes > TD_WIRE_EAGER || *n >= TD_MESSAGE_FRAMES - 2 ||
+                 (all->no_eager && v->bytes > 0) ||
+                 is_held_back(&to->to->values, v->bytes);
   if (v->narrow) all->traffic.narrowed++;
   if (offered) return offer(to, value, arena, v);
   TD_TRY(td_raw_tensor(value, 0, (size_t)v->bytes, &frames[*n]));
+  count_in(&to->to->values, &frames[*n]);
   ++*n;
   all->traffic.eager++;
   return NULL;

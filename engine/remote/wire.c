@@ -1,7 +1,7 @@
 /* wire.c - heads packed and read; errors and values in them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/remote/wire.h"
+#include "engine/remote/wire_impl.h"
 
 #include <string.h>
 
@@ -22,7 +22,7 @@ static void release_buffer(void *arg) {
 }
 
 td_status *td_raw_tensor(const td_tensor *t, size_t offset, size_t len,
-                           td_raw *out) {
+                         td_raw *out) {
   if (len <= 512) return td_raw_copy((char *)t->data + offset, len, out);
   td_buffer_retain(t->buffer);
   *out = (td_raw){(char *)t->data + offset, len, release_buffer, t->buffer};
@@ -47,10 +47,10 @@ void td_message_deinit(td_message *m) {
 }
 
 static td_status *unpack(const td_raw *f, td_message *m) {
-  if (f->len > TD_WIRE_HEAD_MOST)
+  if (f->len > TD_WIRE_IMPL_HEAD_MOST)
     return td_error(TD_INVALID_ARGUMENT,
                     "a message begins with %zu bytes, more than %d", f->len,
-                    TD_WIRE_HEAD_MOST);
+                    TD_WIRE_IMPL_HEAD_MOST);
   TD_TRY(td_graphdef_unpack(&td__remote__message__descriptor, &m->arena, f->at,
                             f->len, &m->head));
   if (m->head->version == TD_WIRE_VERSION) return NULL;
@@ -62,12 +62,12 @@ static td_status *unpack(const td_raw *f, td_message *m) {
 td_status *td_wire_read(td_raw *frames, int n, td_message *out) {
   td_arena_init(&out->arena);
   out->head = NULL;
-  out->n = n > 1 && n <= TD_FRAMES_MOST ? n - 1 : 0;
+  out->n = n > 1 && n <= TD_MESSAGE_FRAMES ? n - 1 : 0;
   out->taken = 0;
   for (int i = 0; i < out->n; i++) out->frames[i] = frames[i + 1];
   for (int i = out->n + 1; i < n; i++) td_raw_release(&frames[i]);
   td_status *s =
-      n < 1 || n > TD_FRAMES_MOST
+      n < 1 || n > TD_MESSAGE_FRAMES
           ? td_error(TD_INVALID_ARGUMENT, "a message of %d frames", n)
           : unpack(&frames[0], out);
   if (n > 0) td_raw_release(&frames[0]);
@@ -122,7 +122,8 @@ static const char *some(const char *s) {
 
 td_status *td_wire_status_in(const Td__Remote__Status *p, const char *task) {
   if (!p || p->code == TD_OK) return NULL;
-  td_status *s = td_error(code_in(p->code), "%s", p->message);
+  td_status *s =
+      td_error(code_in(p->code), "%.*s", TD_WIRE_MESSAGE_MOST, p->message);
   s = td_status_at(s, some(p->op), some(p->node), NULL,
                    some(p->device) ? p->device : task);
   if (some(p->about_task)) s = td_status_about(s, p->about_task);

@@ -8,110 +8,29 @@
 #include "engine/remote/cells.h"
 #include "engine/remote/worker_impl.h"
 
-enum { TASKS_MOST = 4096, SESSIONS_MOST = 1024 };
+enum { TASKS_MOST = 4096, SESSIONS_MOST = 1024, SESSIONS_OF_ONE = 128 };
 enum { EARLY_MOST = 64 << 20 }; /* bytes */
 #define LEASE_MOST INT64_C(600000000000)
 
-/* ---- finding ------------------------------------------------------------- */
-
-td_hosted *td_hosted_find(td_remote *r, const td_session_id *id) {
-  for (size_t i = 0; i < r->hosted.len; i++)
-    if (r->hosted.at[i]->id.high == id->high &&
-        r->hosted.at[i]->id.low == id->low)
-      return r->hosted.at[i];
-  return NULL;
-}
-
-int32_t td_hosted_task(const td_hosted *h, uint64_t incarnation) {
-  for (size_t i = 0; i < h->tasks.len; i++)
-    if (h->tasks.at[i].incarnation == incarnation) return (int32_t)i;
-  return -1;
-}
-
-static td_status *dial_task(td_hosted *h, td_view_task *t) {
-  td_dial to = {t->control, *t->data ? t->data : NULL, *t->key ? t->key : NULL};
-  if (!*t->control)
-    return td_status_about(
-        td_error(TD_UNAVAILABLE, "%s cannot be reached from here", t->task),
-        t->task);
-  TD_TRY(td_peer_dial(h->of, &to, &t->peer));
-  td_peer *p = t->peer;
-  if (p->incarnation) return NULL;
-  /* It is this one that is meant, no other that may be there by now. */
-  char *name = td_strdup(t->task);
-  if (!name) return td_oom();
-  p->incarnation = t->incarnation;
-  td_free(p->task);
-  p->task = name;
-  return NULL;
-}
-
-td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
-  if (task < 0 || (size_t)task >= h->tasks.len)
-    return td_error(TD_INVALID_ARGUMENT, "task %d of %zu", (int)task,
-                    h->tasks.len);
-  td_view_task *t = &h->tasks.at[task];
-  if (t->peer && t->peer->health.state == TD_DEAD && !t->peer->welcomed) {
-    td_peer_release(t->peer); /* the way there may be open by now */
-    t->peer = NULL;
-  }
-  if (!t->peer) {
-    td_peer *p = td_peer_find(h->of, t->incarnation);
-    if (p)
-      t->peer = td_peer_retain(p);
-    else
-      TD_TRY(dial_task(h, t));
-  }
-  if (t->peer->health.state == TD_DEAD) return td_peer_lost(t->peer);
-  *out = t->peer;
-  return NULL;
-}
-
 /* ---- opening ------------------------------------------------------------- */
 
-static void drop_task(td_view_task *t) {
-  td_peer_release(t->peer);
-  td_free(t->task);
-  td_free(t->control);
-  td_free(t->data);
-  td_free(t->key);
-  *t = (td_view_task){0};
+/* One peer does not take all of them. */
+static td_status *check_room(const td_remote *r, const td_peer *master) {
+  int own = 0;
+  if (r->hosted.len >= SESSIONS_MOST)
+    return td_error(TD_RESOURCE_EXHAUSTED, "%d sessions are here already",
+                    SESSIONS_MOST);
+  for (size_t i = 0; i < r->hosted.len; i++)
+    own += r->hosted.at[i]->master == master;
+  if (own < SESSIONS_OF_ONE) return NULL;
+  return td_error(TD_RESOURCE_EXHAUSTED,
+                  "%d sessions of this process are here already", own);
 }
 
-static void drop_tasks(td_hosted *h) {
-  for (size_t i = 0; i < h->tasks.len; i++) drop_task(&h->tasks.at[i]);
-  td_vec_free(&h->tasks);
-}
+static void rest(td_hosted *h);
 
-static td_status *put_task(td_hosted *h, size_t i,
-                           const Td__Remote__Task *from) {
-  td_view_task t = {td_strdup(from->task), td_strdup(from->control),
-                    td_strdup(from->data), td_strdup(from->key),
-                    from->incarnation, NULL};
-  bool whole = t.task && t.control && t.data && t.key;
-  if (whole && i == h->tasks.len) whole = td_vec_push(&h->tasks, (td_view_task){0});
-  if (!whole) {
-    drop_task(&t);
-    return td_oom();
-  }
-  drop_task(&h->tasks.at[i]);
-  h->tasks.at[i] = t;
-  return NULL;
-}
-
-/* Tasks are added at the end only: edges name them by place. One that was
- * restarted has another incarnation there. */
-static td_status *look(td_hosted *h, const Td__Remote__Open *m) {
-  if (m->view <= h->view) return NULL;
-  if (m->n_task > TASKS_MOST || m->n_task < h->tasks.len)
-    return td_error(TD_INVALID_ARGUMENT, "a session of %zu tasks", m->n_task);
-  for (size_t i = 0; i < m->n_task; i++)
-    if (i >= h->tasks.len ||
-        h->tasks.at[i].incarnation != m->task[i]->incarnation)
-      TD_TRY(put_task(h, i, m->task[i]));
-  h->view = m->view;
-  return NULL;
-}
+static const td_hosted_hooks hooks = {
+    .rest = rest, .stop = td_hosted_step_stop, .unuse = td_hosted_step_unuse};
 
 static td_status *begin(td_remote *r, td_peer *master, const td_session_id *id,
                         td_hosted **out) {
@@ -119,13 +38,12 @@ static td_status *begin(td_remote *r, td_peer *master, const td_session_id *id,
     return td_error(TD_FAILED_PRECONDITION,
                     "%s runs nothing for others: it is no worker",
                     td_runtime_place(r->runtime));
-  if (r->hosted.len >= SESSIONS_MOST)
-    return td_error(TD_RESOURCE_EXHAUSTED, "%d sessions are here already",
-                    SESSIONS_MOST);
+  TD_TRY(check_room(r, master));
   td_hosted *h = td_calloc(1, sizeof *h);
   if (!h) return td_oom();
   h->of = r;
   h->refs = 1;
+  h->hooks = &hooks;
   h->id = *id;
   h->early_most = EARLY_MOST;
   uint64_t words[2] = {id->high, id->low};
@@ -166,22 +84,14 @@ static void open_session(td_remote *r, td_peer *p, const td_session_id *id,
     s = td_error(TD_PERMISSION_DENIED, "the session is another process's");
   if (td_ok(s) && h->state != TD_HOSTED_OPEN)
     s = td_error(TD_FAILED_PRECONDITION, "the session is being closed");
-  if (td_ok(s)) s = look(h, m);
-  if (td_ok(s)) h->lease = m->lease > 0 && m->lease < LEASE_MOST ? m->lease
-                                                                 : LEASE_MOST;
+  if (td_ok(s)) s = td_hosted_look(h, m);
+  if (td_ok(s))
+    h->lease = m->lease > 0 && m->lease < LEASE_MOST ? m->lease : LEASE_MOST;
   say_opened(p, id, m->view, s);
   td_status_release(s);
 }
 
 /* ---- ending -------------------------------------------------------------- */
-
-void td_hosted_release(td_hosted *h) {
-  if (!h || --h->refs > 0) return;
-  td_peer_release(h->master);
-  drop_tasks(h);
-  td_participant_release(h->local);
-  td_free(h);
-}
 
 /* On the pool: variables may be large, and kernels' states have a drop each. */
 static void let_go(td_task *task) {
@@ -209,7 +119,7 @@ static void say_closed(td_hosted *h) {
   if (h->master->health.state != TD_DEAD) td_peer_say(h->master, &head);
 }
 
-void td_hosted_rest(td_hosted *h) {
+static void rest(td_hosted *h) {
   td_remote *r = h->of;
   if (h->state != TD_HOSTED_CLOSING || h->steps) return;
   for (size_t i = 0; i < h->rolls.len; i++)
@@ -238,7 +148,7 @@ void td_hosted_close(td_hosted *h, td_status *why) {
     h->tombs[i] = (td_tombstone){0};
   }
   td_hosted_stop(h, -1, why);
-  td_hosted_rest(h);
+  rest(h);
 }
 
 void td_worker_close_all(td_remote *r) {
@@ -249,6 +159,19 @@ void td_worker_close_all(td_remote *r) {
 }
 
 /* ---- others -------------------------------------------------------------- */
+
+/* Does a session of another master know it? Then it is not this one's to end.
+ */
+static bool is_of_others(const td_hosted *h, const td_peer *p) {
+  const td_remote *r = h->of;
+  for (size_t i = 0; i < r->hosted.len; i++) {
+    const td_hosted *o = r->hosted.at[i];
+    if (o->master != h->master &&
+        (o->master == p || td_hosted_task(o, p->incarnation) >= 0))
+      return true;
+  }
+  return false;
+}
 
 static void fence(td_hosted *h, const Td__Remote__Fence *m) {
   td_cell(TD_CELLS_SESSION, h->state, TD_OTHER_FENCED);
@@ -262,8 +185,11 @@ static void fence(td_hosted *h, const Td__Remote__Fence *m) {
   td_status *why = td_status_about(
       td_error(TD_UNAVAILABLE, "the master says that %s is dead", m->task),
       m->task);
-  if (task >= 0) td_hosted_stop(h, task, td_status_retain(why));
-  if (p && p != h->master)
+  if (task >= 0) {
+    td_hosted_stop(h, task, td_status_retain(why));
+    h->tasks.at[task].fenced = true;
+  }
+  if (p && p != h->master && !is_of_others(h, p))
     td_peer_end(p, TD_ENDED, why);
   else
     td_status_release(why);
@@ -278,7 +204,8 @@ void td_worker_peer_changed(td_remote *r, td_peer *p) {
     if (h->master == p) {
       if (!TD_BUG(TD_BUG_LEAKED_SESSION))
         td_hosted_close(h, td_status_derive(td_peer_lost(p)));
-    } else if (task >= 0) {
+    } else if (task >= 0 && p->incarnation != h->master->incarnation) {
+      /* Else somebody said to be the master, who is there still. */
       td_hosted_stop(h, task, td_peer_lost(p));
     }
   }
@@ -299,24 +226,6 @@ void td_worker_tick(td_remote *r, int64_t now, bool stalled) {
 }
 
 /* ---- questions ----------------------------------------------------------- */
-
-void td_hosted_answer(td_hosted *h, int body_case, uint64_t id,
-                      const td_status *s, td_bytes text) {
-  td_arena a;
-  td_head head;
-  Td__Remote__Answer body = TD__REMOTE__ANSWER__INIT;
-  td_arena_init(&a);
-  td_head_init(&head, &h->id);
-  head.body_case = (Td__Remote__Message__BodyCase)body_case;
-  head.answer = &body; /* one field of the union for all of its kind */
-  body.id = id;
-  body.status = td_wire_status_out(&a, s);
-  body.text.data = (uint8_t *)text.at;
-  body.text.len = text.len;
-  td_status_release(
-      td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
-  td_arena_deinit(&a);
-}
 
 /* A question, which is answered outside of the turn. */
 typedef struct question {
@@ -355,18 +264,24 @@ static td_status *answer(question *q) {
   switch (q->what) {
   case TD__REMOTE__ASK__WHAT__RENAME:
     return ops->rename(h->local, q->name, *q->to ? q->to : NULL);
-  case TD__REMOTE__ASK__WHAT__DROP_ON: lives_on(h, q->name, true, NULL); break;
+  case TD__REMOTE__ASK__WHAT__DROP_ON:
+    lives_on(h, q->name, true, NULL);
+    break;
   case TD__REMOTE__ASK__WHAT__LIVES_ON:
     lives_on(h, q->name, false, &q->text);
     break;
-  case TD__REMOTE__ASK__WHAT__SAVE: return ops->save(h->local, &q->text);
+  case TD__REMOTE__ASK__WHAT__SAVE:
+    return ops->save(h->local, &q->text);
   case TD__REMOTE__ASK__WHAT__LOAD:
     return ops->load(h->local, state, &q->text);
-  case TD__REMOTE__ASK__WHAT__CLEAR: ops->clear(h->local); break;
+  case TD__REMOTE__ASK__WHAT__CLEAR:
+    ops->clear(h->local);
+    break;
   case TD__REMOTE__ASK__WHAT__RESET:
     td_resources_reset(td_runtime_resources(h->of->runtime), q->name);
     break;
-  default: break;
+  default:
+    break;
   }
   return NULL;
 }
@@ -427,18 +342,29 @@ static void to_open(td_hosted *h, td_peer *p, td_message *m) {
   case TD__REMOTE__MESSAGE__BODY_REGISTER:
     td_hosted_register(h, d->register_);
     break;
-  case TD__REMOTE__MESSAGE__BODY_BLOB: td_hosted_blob(h, m); break;
+  case TD__REMOTE__MESSAGE__BODY_BLOB:
+    td_hosted_blob(h, m);
+    break;
   case TD__REMOTE__MESSAGE__BODY_UNREGISTER:
     td_hosted_unregister(h, d->unregister);
     break;
-  case TD__REMOTE__MESSAGE__BODY_RUN: td_hosted_run(h, m); break;
-  case TD__REMOTE__MESSAGE__BODY_CANCEL: td_hosted_cancel(h, d->cancel); break;
-  case TD__REMOTE__MESSAGE__BODY_FENCE: fence(h, d->fence); break;
-  case TD__REMOTE__MESSAGE__BODY_ASK: ask(h, d->ask); break;
+  case TD__REMOTE__MESSAGE__BODY_RUN:
+    td_hosted_run(h, m);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_CANCEL:
+    td_hosted_cancel(h, d->cancel);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_FENCE:
+    fence(h, d->fence);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_ASK:
+    ask(h, d->ask);
+    break;
   case TD__REMOTE__MESSAGE__BODY_CLOSE:
     td_hosted_close(h, td_error(TD_CANCELLED, "the session was closed"));
     break;
-  default: break;
+  default:
+    break;
   }
   (void)p;
 }
@@ -452,8 +378,10 @@ static bool is_for_worker(const td_head *d) {
   case TD__REMOTE__MESSAGE__BODY_CANCEL:
   case TD__REMOTE__MESSAGE__BODY_FENCE:
   case TD__REMOTE__MESSAGE__BODY_ASK:
-  case TD__REMOTE__MESSAGE__BODY_CLOSE: return true;
-  default: return false;
+  case TD__REMOTE__MESSAGE__BODY_CLOSE:
+    return true;
+  default:
+    return false;
   }
 }
 
@@ -462,9 +390,9 @@ static bool is_gone(td_peer *p, const td_session_id *id, const td_head *d) {
   td_head head;
   Td__Remote__Handles body = TD__REMOTE__HANDLES__INIT;
   td_cell(TD_CELLS_SESSION, TD_HOSTED_GONE,
-          d->body_case == TD__REMOTE__MESSAGE__BODY_RUN ? TD_RUN_NEW
+          d->body_case == TD__REMOTE__MESSAGE__BODY_RUN      ? TD_RUN_NEW
           : d->body_case == TD__REMOTE__MESSAGE__BODY_TENSOR ? TD_VALUE_OLD
-          : d->body_case == TD__REMOTE__MESSAGE__BODY_FENCE ? TD_OTHER_FENCED
+          : d->body_case == TD__REMOTE__MESSAGE__BODY_FENCE  ? TD_OTHER_FENCED
           : d->body_case == TD__REMOTE__MESSAGE__BODY_CANCEL ? TD_CANCEL_EARLY
                                                              : TD_MASTER_GONE);
   if (d->body_case != TD__REMOTE__MESSAGE__BODY_CLOSE) return false;

@@ -41,6 +41,7 @@ typedef struct td_view_task {
   char *task, *control, *data, *key;
   uint64_t incarnation;
   td_peer *peer; /* retained; NULL until it is needed */
+  bool fenced;   /* the master says that it is dead */
 } td_view_task;
 
 /* Who has the other end of an edge. */
@@ -59,10 +60,27 @@ typedef struct td_tombstone {
 } td_tombstone;
 
 enum { TD_STEP_WINDOW = 1024, TD_TOMBSTONES = 64 };
+/* What one session may have here. Ends are feeds, fetches and edges. */
+enum {
+  TD_STEPS_MOST = 4096,       /* under way */
+  TD_STEP_ENDS_MOST = 1 << 24, /* of all steps under way */
+  TD_ROLLS_MOST = 65536,      /* registrations */
+  TD_ROLL_ENDS_MOST = 1 << 24, /* of all registrations */
+  TD_ROLL_NODES_MOST = 1 << 26, /* the same */
+};
+
+/* What lower files have upper ones do; worker.c's. */
+typedef struct td_hosted_hooks {
+  void (*rest)(td_hosted *h); /* a step or a registration ended: a closing
+                                 session may be gone */
+  void (*stop)(td_hosted_step *step, td_status *why); /* td_hosted_step_stop */
+  void (*unuse)(td_hosted_step *step);                /* td_hosted_step_unuse */
+} td_hosted_hooks;
 
 struct td_hosted {
   td_remote *of;
   int32_t refs;
+  const td_hosted_hooks *hooks;
   td_session_id id;
   td_hosted_state state;
   td_peer *master; /* retained */
@@ -71,13 +89,16 @@ struct td_hosted {
   uint64_t view;
   TD_VEC(td_view_task) tasks;
   TD_VEC(td_hosted_roll *) rolls;
+  size_t ends, nodes; /* of all of them */
   td_hosted_step *steps; /* under way */
+  int n_steps;
+  size_t step_ends; /* of all of them */
   uint64_t highest;      /* step seen */
   uint64_t seen[TD_STEP_WINDOW / 64]; /* of the last TD_STEP_WINDOW: bits */
   td_arrival *early; /* of steps that have not begun */
   size_t early_bytes, early_most;
   td_tombstone tombs[TD_TOMBSTONES];
-  int next_tomb;
+  unsigned next_tomb;
   td_task end; /* on the pool: lets go of its state */
 };
 
@@ -88,6 +109,7 @@ struct td_hosted_roll {
   /* until it is compiled: */
   TD_VEC(td_piece_hash) pieces;
   TD_VEC(struct td_hosted_part) parts;
+  size_t here;  /* leading pieces that have come */
   td_task task; /* compiles, on the pool */
   bool pinned, compiling, gone;
   /* then: */
@@ -95,6 +117,7 @@ struct td_hosted_roll {
   td_far_edge *far; /* by edge */
   int32_t n_edges;
   int n_args, n_rets;
+  size_t ends, nodes;
   TD_VEC(td_portion *) idle; /* were run, and may be again */
 };
 
@@ -143,20 +166,26 @@ struct td_hosted_step {
   pthread_mutex_t lock;
 };
 
-/* ---- worker.c ---- */
+/* ---- worker_session.c ---- */
 
 td_hosted *td_hosted_find(td_remote *r, const td_session_id *id); /* borrowed */
 void td_hosted_release(td_hosted *h);
+/* The tasks of an OPEN, when its view is newer. */
+td_status *td_hosted_look(td_hosted *h, const Td__Remote__Open *m) TD_MUST_USE;
 /* The peer of a task in the view, dialled when it is not known. Borrowed. */
 td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) TD_MUST_USE;
 /* Where a task is in the view; -1: nowhere. */
 int32_t td_hosted_task(const td_hosted *h, uint64_t incarnation);
-/* Cancels all and lets go of everything. Takes ownership of `why`. */
-void td_hosted_close(td_hosted *h, td_status *why);
-/* A step or a registration ended: a closing session may be gone. */
-void td_hosted_rest(td_hosted *h);
 void td_hosted_answer(td_hosted *h, int body_case, uint64_t id,
                       const td_status *s, td_bytes text);
+/* A step under way here, or NULL. Borrowed. */
+td_hosted_step *td_hosted_step_find(const td_hosted *h, uint64_t number);
+/* Did its RUN come? Notes that it did. */
+bool td_hosted_step_seen(const td_hosted *h, uint64_t number);
+void td_hosted_step_note(td_hosted *h, uint64_t number);
+/* Whoever is with its portion, outside of the turn, holds its end up: from
+ * inside of the turn, and until `unuse` outside of it. */
+void td_hosted_step_use(td_hosted_step *step);
 
 /* ---- worker_roll.c ---- */
 
@@ -189,12 +218,6 @@ void td_hosted_unpark(td_hosted *h, int64_t now);
 
 void td_hosted_run(td_hosted *h, td_message *m);
 void td_hosted_cancel(td_hosted *h, const Td__Remote__Stop *m);
-/* Under way here, or NULL. Borrowed. */
-td_hosted_step *td_hosted_step_find(const td_hosted *h, uint64_t number);
-bool td_hosted_step_seen(const td_hosted *h, uint64_t number);
-/* Whoever is with its portion, outside of the turn, holds its end up: from
- * inside of the turn, and until outside of it. */
-void td_hosted_step_use(td_hosted_step *step);
 void td_hosted_step_unuse(td_hosted_step *step);
 /* Takes ownership of `why`. */
 void td_hosted_step_stop(td_hosted_step *step, td_status *why);

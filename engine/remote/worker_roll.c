@@ -1,11 +1,12 @@
 /* worker_roll.c - parts of a session's graphs: asked for, joined, compiled.
  *
  * A registration names the pieces of its parts. Those that are not here are
- * asked for; when all are, the parts are put together and compiled, on the pool,
- * and the handle may be run. The same registration may come again.
+ * asked for; when all are, the parts are put together and compiled, on the
+ * pool, and the handle may be run. The same registration may come again.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/plan/part.h"
@@ -14,8 +15,7 @@
 enum {
   PARTS_MOST = 1024,
   PIECES_MOST = 1 << 20,
-  NODES_MOST = 1 << 26,
-  ENDS_MOST = 1 << 20 /* feeds, fetches */
+  ENDS_MOST = 1 << 18 /* feeds, fetches, edges */
 };
 #define PART_MOST ((size_t)2 << 30) /* bytes of a graph */
 
@@ -23,8 +23,7 @@ enum {
 
 static void unpin(td_hosted_roll *roll) {
   if (!roll->pinned) return;
-  td_piece_cache_unpin(roll->of->of->pieces, roll->pieces.at,
-                       roll->pieces.len);
+  td_piece_cache_unpin(roll->of->of->pieces, roll->pieces.at, roll->pieces.len);
   roll->pinned = false;
 }
 
@@ -86,18 +85,26 @@ td_hosted_roll *td_hosted_roll_find(td_hosted *h, uint64_t handle) {
 
 static void unlist(td_hosted *h, size_t i) {
   td_hosted_roll *roll = h->rolls.at[i];
+  h->ends -= roll->ends;
+  h->nodes -= roll->nodes;
   h->rolls.at[i] = h->rolls.at[--h->rolls.len];
   roll->gone = true;
   td_hosted_roll_release(roll);
 }
 
+/* Both are long at times. */
+static int by_number(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
 void td_hosted_unregister(td_hosted *h, const Td__Remote__Handles *m) {
-  for (size_t k = 0; k < m->n_handle; k++)
-    for (size_t i = 0; i < h->rolls.len; i++)
-      if (h->rolls.at[i]->handle == m->handle[k]) {
-        unlist(h, i);
-        break;
-      }
+  if (m->n_handle == 0) return;
+  qsort(m->handle, m->n_handle, sizeof *m->handle, by_number);
+  for (size_t i = h->rolls.len; i-- > 0;)
+    if (bsearch(&h->rolls.at[i]->handle, m->handle, m->n_handle,
+                sizeof *m->handle, by_number))
+      unlist(h, i);
 }
 
 void td_hosted_rolls_drop(td_hosted *h) {
@@ -107,16 +114,35 @@ void td_hosted_rolls_drop(td_hosted *h) {
 
 /* ---- reading ------------------------------------------------------------- */
 
+/* Has the session room for one more? */
+static td_status *check_room(const td_hosted *h, size_t ends, size_t nodes) {
+  if (h->rolls.len >= TD_ROLLS_MOST)
+    return td_error(TD_RESOURCE_EXHAUSTED,
+                    "the session has %zu registrations here already",
+                    h->rolls.len);
+  if (ends <= TD_ROLL_ENDS_MOST - h->ends &&
+      nodes <= TD_ROLL_NODES_MOST - h->nodes)
+    return NULL;
+  return td_error(TD_RESOURCE_EXHAUSTED,
+                  "what the session has registered here has %zu nodes and %zu "
+                  "feeds, fetches and edges; %zu and %zu more pass the limits "
+                  "of %d and %d",
+                  h->nodes, h->ends, nodes, ends, TD_ROLL_NODES_MOST,
+                  TD_ROLL_ENDS_MOST);
+}
+
 static td_status *check(const Td__Remote__Register *m) {
   size_t pieces = 0;
   for (size_t i = 0; i < m->n_part; i++) {
     const Td__Remote__Part *p = m->part[i];
     pieces += p->n_piece;
-    if (p->nodes < 0 || p->nodes > NODES_MOST ||
+    if (p->nodes < 0 || p->nodes > TD_ROLL_NODES_MOST ||
         p->n_serial != (size_t)p->nodes)
       return td_error(TD_INVALID_ARGUMENT,
                       "a part of %d nodes with %zu serials", (int)p->nodes,
                       p->n_serial);
+    if (p->n_piece == 0)
+      return td_error(TD_INVALID_ARGUMENT, "a part without a graph");
     for (size_t k = 0; k < p->n_piece; k++)
       if (p->piece[k].len != sizeof(td_piece_hash))
         return td_error(TD_INVALID_ARGUMENT, "a hash of %zu bytes",
@@ -124,7 +150,7 @@ static td_status *check(const Td__Remote__Register *m) {
   }
   if (m->n_part > PARTS_MOST || pieces > PIECES_MOST || m->args < 0 ||
       m->args > ENDS_MOST || m->rets < 0 || m->rets > ENDS_MOST ||
-      m->edges < 0 || m->edges > NODES_MOST)
+      m->edges < 0 || m->edges > ENDS_MOST)
     return td_error(TD_INVALID_ARGUMENT,
                     "a registration of %zu parts, %zu pieces, %d feeds, %d "
                     "fetches and %d edges",
@@ -170,6 +196,10 @@ static td_status *read_roll(td_hosted_roll *roll,
   roll->n_args = m->args;
   roll->n_rets = m->rets;
   roll->n_edges = m->edges;
+  roll->ends = (size_t)m->args + (size_t)m->rets + (size_t)m->edges;
+  for (size_t i = 0; i < m->n_part; i++)
+    roll->nodes += (size_t)m->part[i]->nodes;
+  TD_TRY(check_room(roll->of, roll->ends, roll->nodes));
   for (size_t i = 0; i < m->n_part; i++) TD_TRY(add_part(roll, m->part[i]));
   TD_TRY(add_far(roll, m));
   TD_TRY(td_piece_cache_pin(roll->of->of->pieces, roll->pieces.at,
@@ -289,7 +319,7 @@ static void registered(td_hosted_roll *roll, const td_status *s) {
   if (!td_ok(s) && !roll->gone)
     td_hosted_unregister(
         h, &(Td__Remote__Handles){.n_handle = 1, .handle = &roll->handle});
-  td_hosted_rest(h);
+  h->hooks->rest(h);
 }
 
 static void compile_task(td_task *task) {
@@ -330,8 +360,8 @@ static td_status *say_need(td_hosted_roll *roll, const size_t *at, size_t n) {
   ProtobufCBinaryData *hash = td_calloc(n, sizeof *hash);
   if (!hash) return td_oom();
   for (size_t i = 0; i < n; i++)
-    hash[i] = (ProtobufCBinaryData){sizeof(td_piece_hash),
-                                    roll->pieces.at[at[i]].at};
+    hash[i] =
+        (ProtobufCBinaryData){sizeof(td_piece_hash), roll->pieces.at[at[i]].at};
   td_head_init(&head, &h->id);
   head.body_case = TD__REMOTE__MESSAGE__BODY_NEED;
   head.need = &body;
@@ -343,17 +373,28 @@ static td_status *say_need(td_hosted_roll *roll, const size_t *at, size_t n) {
   return s;
 }
 
+/* Has one more come of those it waits for? Looks at each piece once, since a
+ * pinned one stays. */
+static bool is_whole(td_hosted_roll *roll) {
+  size_t at;
+  while (roll->here < roll->pieces.len &&
+         !td_piece_cache_missing(roll->of->of->pieces,
+                                 &roll->pieces.at[roll->here], 1, &at))
+    roll->here++;
+  return roll->here == roll->pieces.len;
+}
+
 /* Asks for what is missing, or begins. */
-static td_status *go_on(td_hosted_roll *roll, bool ask) {
+static td_status *go_on(td_hosted_roll *roll) {
   size_t n = roll->pieces.len;
   size_t *at = td_calloc(n + 1, sizeof *at);
   if (!at) return td_oom();
-  size_t missing = td_piece_cache_missing(roll->of->of->pieces,
-                                          roll->pieces.at, n, at);
+  size_t missing =
+      td_piece_cache_missing(roll->of->of->pieces, roll->pieces.at, n, at);
   td_status *s = NULL;
   if (missing == 0)
     begin(roll);
-  else if (ask)
+  else
     s = say_need(roll, at, missing);
   td_free(at);
   return s;
@@ -380,6 +421,8 @@ static td_status *make(td_hosted *h, const Td__Remote__Register *m,
     return s;
   }
   h->rolls.at[h->rolls.len++] = roll;
+  h->ends += roll->ends;
+  h->nodes += roll->nodes;
   *out = roll;
   return NULL;
 }
@@ -393,8 +436,13 @@ void td_hosted_register(td_hosted *h, const Td__Remote__Register *m) {
     return;
   }
   if (!roll) s = make(h, m, &roll);
-  if (td_ok(s)) s = go_on(roll, true);
-  if (!td_ok(s)) refuse(h, m->handle, s);
+  if (td_ok(s)) s = go_on(roll);
+  if (td_ok(s)) return;
+  refuse(h, m->handle, s);
+  uint64_t handle = m->handle;
+  if (roll)
+    td_hosted_unregister(
+        h, &(Td__Remote__Handles){.n_handle = 1, .handle = &handle});
 }
 
 /* A piece may be what several registrations wait for. */
@@ -414,7 +462,7 @@ void td_hosted_blob(td_hosted *h, td_message *m) {
   if (!whole) return;
   for (size_t i = 0; i < h->rolls.len; i++) {
     td_hosted_roll *roll = h->rolls.at[i];
-    if (roll->enrollment || roll->compiling) continue;
-    td_status_release(go_on(roll, false));
+    if (roll->enrollment || roll->compiling || !is_whole(roll)) continue;
+    begin(roll);
   }
 }

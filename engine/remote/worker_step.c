@@ -18,35 +18,6 @@
 
 enum { INLINE_MOST = 200000 /* ns: runs on the thread that heard of it */ };
 
-/* ---- which steps were seen ----------------------------------------------- */
-
-static void set_seen(td_hosted *h, uint64_t step, bool on) {
-  uint64_t i = step % TD_STEP_WINDOW;
-  uint64_t bit = (uint64_t)1 << (i % 64);
-  h->seen[i / 64] = on ? h->seen[i / 64] | bit : h->seen[i / 64] & ~bit;
-}
-
-bool td_hosted_step_seen(const td_hosted *h, uint64_t step) {
-  if (step > h->highest) return false;
-  if (h->highest - step >= TD_STEP_WINDOW) return true;
-  uint64_t i = step % TD_STEP_WINDOW;
-  return h->seen[i / 64] >> (i % 64) & 1;
-}
-
-static void note_seen(td_hosted *h, uint64_t step) {
-  uint64_t from = h->highest + 1;
-  if (step > h->highest + TD_STEP_WINDOW) from = step - TD_STEP_WINDOW;
-  for (uint64_t i = from; i < step; i++) set_seen(h, i, false);
-  if (step > h->highest) h->highest = step;
-  set_seen(h, step, true);
-}
-
-td_hosted_step *td_hosted_step_find(const td_hosted *h, uint64_t number) {
-  td_hosted_step *step = h->steps;
-  while (step && step->number != number) step = step->next;
-  return step;
-}
-
 /* ---- life ---------------------------------------------------------------- */
 
 static void unlist(td_hosted_step *step) {
@@ -55,6 +26,8 @@ static void unlist(td_hosted_step *step) {
   else
     step->of->steps = step->next;
   if (step->next) step->next->prev = step->prev;
+  step->of->n_steps--;
+  step->of->step_ends -= step->roll->ends;
 }
 
 static void free_values(td_hosted_step *step) {
@@ -132,15 +105,14 @@ static td_status *add_rets(td_hosted_step *step, td_arena *a, td_raw *frames,
   int rets = step->roll->n_rets;
   done->ret = td_arena_alloc(a, ((size_t)rets + 1) * sizeof *done->ret);
   if (!done->ret) return td_oom();
-  for (int i = 0; i < rets; i++)
-    TD_TRY(add_ret(step, i, a, frames, n, done));
+  for (int i = 0; i < rets; i++) TD_TRY(add_ret(step, i, a, frames, n, done));
   return NULL;
 }
 
 static void say_done(td_hosted_step *step, td_status *s) {
   td_hosted *h = step->of;
   td_arena a;
-  td_raw frames[TD_FRAMES_MOST];
+  td_raw frames[TD_MESSAGE_FRAMES];
   int n = 0;
   td_head head;
   Td__Remote__Done body = TD__REMOTE__DONE__INIT;
@@ -184,8 +156,7 @@ static void say_printed(td_hosted_step *step) {
     head.log = &body;
     body.step = step->number;
     body.text = text.at;
-    td_status_release(
-        td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
+    td_status_release(td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
   }
   td_str_deinit(&text);
 }
@@ -217,14 +188,8 @@ static void finish(td_hosted_step *step, td_status *s) {
     td_remote_retain(h->of);
     td_remote_after(h->of, &step->task);
   }
-  td_hosted_rest(h);
+  h->hooks->rest(h);
   step_release(step);
-}
-
-void td_hosted_step_use(td_hosted_step *step) {
-  step->refs++;
-  step->users++;
-  td_remote_retain(step->of->of);
 }
 
 static void end_if_over(td_hosted_step *step) {
@@ -252,9 +217,8 @@ static void over(void *arg, td_status *s) {
   td_remote *r = step->of->of;
   td_remote_enter(r);
   step->over = true;
-  step->ended = step->cause
-                    ? td_status_first(td_status_retain(step->cause), s)
-                    : s;
+  step->ended =
+      step->cause ? td_status_first(td_status_retain(step->cause), s) : s;
   end_if_over(step);
   td_remote_leave(r);
   td_remote_release(r);
@@ -263,8 +227,7 @@ static void over(void *arg, td_status *s) {
 static void printed(void *arg, const char *text, size_t len) {
   td_hosted_step *step = arg;
   pthread_mutex_lock(&step->lock);
-  if (step->printed.len < TD_WIRE_EAGER)
-    td_str_addn(&step->printed, text, len);
+  if (step->printed.len < TD_WIRE_EAGER) td_str_addn(&step->printed, text, len);
   pthread_mutex_unlock(&step->lock);
 }
 
@@ -346,21 +309,30 @@ static void got_arg(td_transfer *t, td_tensor *value, bool dead, td_status *s) {
   if (--step->pulling == 0) ready(step);
 }
 
-static td_status *check_args(const td_hosted_step *step,
-                             const Td__Remote__Run *m) {
-  if (m->n_arg > (size_t)step->roll->n_args)
-    return td_error(TD_INVALID_ARGUMENT, "%zu feeds of %d", m->n_arg,
-                    step->roll->n_args);
+/* Each in its place, and each place once: `taken` has a false for each. */
+static td_status *check_places(const Td__Remote__Run *m, int n, bool *taken) {
   for (size_t i = 0; i < m->n_arg; i++) {
-    if (m->arg[i]->index < 0 || m->arg[i]->index >= step->roll->n_args)
-      return td_error(TD_INVALID_ARGUMENT, "feed %d of %d",
-                      (int)m->arg[i]->index, step->roll->n_args);
-    for (size_t k = 0; k < i; k++)
-      if (m->arg[k]->index == m->arg[i]->index)
-        return td_error(TD_INVALID_ARGUMENT, "feed %d comes twice",
-                        (int)m->arg[i]->index);
+    int index = m->arg[i]->index;
+    if (index < 0 || index >= n)
+      return td_error(TD_INVALID_ARGUMENT, "feed %d of %d", index, n);
+    if (taken[index])
+      return td_error(TD_INVALID_ARGUMENT, "feed %d comes twice", index);
+    taken[index] = true;
   }
   return NULL;
+}
+
+static td_status *check_args(const td_hosted_step *step,
+                             const Td__Remote__Run *m) {
+  int n = step->roll->n_args;
+  if (m->n_arg == 0) return NULL;
+  if (m->n_arg > (size_t)n)
+    return td_error(TD_INVALID_ARGUMENT, "%zu feeds of %d", m->n_arg, n);
+  bool *taken = td_calloc((size_t)n, sizeof *taken);
+  if (!taken) return td_oom();
+  td_status *s = check_places(m, n, taken);
+  td_free(taken);
+  return s;
 }
 
 /* The last one that comes makes the step ready; one share of `pulling` is this
@@ -473,8 +445,7 @@ static void refuse(td_hosted *h, const Td__Remote__Run *m, td_status *s) {
   body.step = m->step;
   body.handle = m->handle;
   body.status = td_wire_status_out(&a, s);
-  td_status_release(
-      td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
+  td_status_release(td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
   td_arena_deinit(&a);
   td_status_release(s);
 }
@@ -490,10 +461,24 @@ static void fill_start(td_hosted_step *step, const Td__Remote__Run *m) {
   step->start.print_arg = step;
 }
 
+/* Has the session room for one more? */
+static td_status *check_room(const td_hosted *h, const td_hosted_roll *roll) {
+  if (h->n_steps >= TD_STEPS_MOST)
+    return td_error(TD_RESOURCE_EXHAUSTED,
+                    "%d steps of the session are under way already",
+                    h->n_steps);
+  if (roll->ends <= TD_STEP_ENDS_MOST - h->step_ends) return NULL;
+  return td_error(TD_RESOURCE_EXHAUSTED,
+                  "steps of the session that are under way have %zu feeds, "
+                  "fetches and edges; %zu more pass the limit of %d",
+                  h->step_ends, roll->ends, TD_STEP_ENDS_MOST);
+}
+
 static void run(td_hosted *h, td_hosted_roll *roll, td_message *m) {
   const Td__Remote__Run *run = m->head->run;
   td_hosted_step *step = NULL;
   td_status *s = tomb_of(h, run->step);
+  if (td_ok(s)) s = check_room(h, roll);
   if (td_ok(s)) s = step_new(h, roll, run->step, &step);
   if (!td_ok(s)) {
     refuse(h, run, s);
@@ -503,6 +488,8 @@ static void run(td_hosted *h, td_hosted_roll *roll, td_message *m) {
   step->next = h->steps;
   if (step->next) step->next->prev = step;
   h->steps = step;
+  h->n_steps++;
+  h->step_ends += roll->ends;
   step->refs++;
   take_args(step, m);
   step_release(step);
@@ -513,13 +500,14 @@ void td_hosted_run(td_hosted *h, td_message *m) {
   bool old = td_hosted_step_seen(h, r->step) && !TD_BUG(TD_BUG_RUN_TWICE);
   td_cell(TD_CELLS_SESSION, h->state, old ? TD_RUN_OLD : TD_RUN_NEW);
   if (old) return;
-  note_seen(h, r->step);
+  td_hosted_step_note(h, r->step);
   td_hosted_roll *roll = td_hosted_roll_find(h, r->handle);
   if (h->state != TD_HOSTED_OPEN)
     refuse(h, r, td_error(TD_CANCELLED, "the session is being closed"));
   else if (!roll || !roll->enrollment)
-    refuse(h, r, td_error(TD_NOT_FOUND, "nothing is registered as %llu",
-                          (unsigned long long)r->handle));
+    refuse(h, r,
+           td_error(TD_NOT_FOUND, "nothing is registered as %llu",
+                    (unsigned long long)r->handle));
   else
     run(h, roll, m);
 }

@@ -159,7 +159,7 @@ static void deliver(td_task *task) {
   td_status_release(ops->deliver(step->portion, a->key, &a->value, a->dead));
   forget_wanted(step, a->key);
   ops->wake(step->portion);
-  td_hosted_step_unuse(step);
+  step->of->hooks->unuse(step);
   td_free(a);
 }
 
@@ -307,7 +307,7 @@ static void failed(td_arrival *a, td_status *s) {
   if (td_status_derived(s))
     td_status_release(s);
   else if (step && !step->over)
-    td_hosted_step_stop(step, s);
+    step->of->hooks->stop(step, s);
   else
     say_abort(a->of, a->from, a->number, s);
   drop(a);
@@ -327,8 +327,9 @@ static void got_value(td_transfer *t, td_tensor *value, bool dead,
 
 void td_hosted_tensor(td_hosted *h, td_peer *p, td_message *m) {
   const Td__Remote__Tensor *t = m->head->tensor;
-  if (!t->value || (p != h->master && td_hosted_task(h, p->incarnation) < 0))
-    return;
+  int32_t task = td_hosted_task(h, p->incarnation);
+  bool known = task >= 0 && !h->tasks.at[task].fenced;
+  if (!t->value || (p != h->master && !known)) return;
   if (h->state != TD_HOSTED_OPEN)
     td_cell(TD_CELLS_SESSION, h->state, TD_VALUE_OLD);
   td_arrival *a = td_calloc(1, sizeof *a);

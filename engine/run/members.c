@@ -10,10 +10,10 @@
 
 /* ---- a member ------------------------------------------------------------ */
 
-td_status *td_member_new(td_participant *who, td_device *const *devices, int n,
-                         int more, td_member **out) {
+td_status *td_members_entry_new(td_participant *who, td_device *const *devices,
+                                int n, int more, td_members_entry **out) {
   size_t room = (size_t)n + (size_t)more;
-  td_member *of = td_calloc(1, sizeof *of + room * sizeof of->at[0]);
+  td_members_entry *of = td_calloc(1, sizeof *of + room * sizeof of->at[0]);
   if (!of) return td_oom();
   of->who = td_participant_retain(who);
   for (; of->n < n; of->n++)
@@ -22,12 +22,13 @@ td_status *td_member_new(td_participant *who, td_device *const *devices, int n,
   return NULL;
 }
 
-void td_member_add_lost(td_member *of, td_device *d, td_status *why) {
-  of->at[of->n++] = (td_member_device){.device = td_device_retain(d),
-                                       .why = td_status_retain(why)};
+void td_members_entry_add_lost(td_members_entry *of, td_device *d,
+                               td_status *why) {
+  of->at[of->n++] = (td_members_device_entry){.device = td_device_retain(d),
+                                              .why = td_status_retain(why)};
 }
 
-void td_member_free(td_member *of) {
+void td_members_entry_free(td_members_entry *of) {
   if (!of) return;
   for (int i = 0; i < of->n; i++) {
     td_status_release(of->at[i].why);
@@ -46,16 +47,16 @@ void td_members_init(td_members *m) {
 }
 
 void td_members_deinit(td_members *m) {
-  for (td_member *of; (of = m->first);) {
+  for (td_members_entry *of; (of = m->first);) {
     m->first = of->next;
-    td_member_free(of);
+    td_members_entry_free(of);
   }
   pthread_mutex_destroy(&m->lock);
 }
 
 /* Under the lock: where it is linked, or where the list ends. */
-static td_member **place_of(td_members *m, const td_participant *who) {
-  td_member **at = &m->first;
+static td_members_entry **place_of(td_members *m, const td_participant *who) {
+  td_members_entry **at = &m->first;
   while (*at && (*at)->who != who) at = &(*at)->next;
   return at;
 }
@@ -64,7 +65,7 @@ static void mark_gone(td_device *d) {
   __atomic_store_n(&d->gone, 1, __ATOMIC_SEQ_CST);
 }
 
-bool td_members_add(td_members *m, td_member *of) {
+bool td_members_add(td_members *m, td_members_entry *of) {
   pthread_mutex_lock(&m->lock);
   bool open = !m->closed;
   if (open) {
@@ -75,18 +76,19 @@ bool td_members_add(td_members *m, td_member *of) {
   return open;
 }
 
-const td_member *td_members_find(td_members *m, const td_participant *who) {
+const td_members_entry *td_members_find(td_members *m,
+                                        const td_participant *who) {
   pthread_mutex_lock(&m->lock);
-  const td_member *of = *place_of(m, who);
+  const td_members_entry *of = *place_of(m, who);
   pthread_mutex_unlock(&m->lock);
   return of;
 }
 
 /* `fresh` comes in its place; NULL: nobody does. */
-static td_member *take(td_members *m, const td_participant *who,
-                       td_member *fresh) {
+static td_members_entry *take(td_members *m, const td_participant *who,
+                              td_members_entry *fresh) {
   pthread_mutex_lock(&m->lock);
-  td_member **at = place_of(m, who), *of = m->closed ? NULL : *at;
+  td_members_entry **at = place_of(m, who), *of = m->closed ? NULL : *at;
   for (int i = 0; of && i < of->n; i++) mark_gone(of->at[i].device);
   if (of && fresh) {
     fresh->number = of->number;
@@ -97,18 +99,18 @@ static td_member *take(td_members *m, const td_participant *who,
   return of;
 }
 
-td_member *td_members_take(td_members *m, const td_participant *who) {
+td_members_entry *td_members_take(td_members *m, const td_participant *who) {
   return take(m, who, NULL);
 }
 
-td_member *td_members_swap(td_members *m, const td_participant *was,
-                           td_member *fresh) {
+td_members_entry *td_members_swap(td_members *m, const td_participant *was,
+                                  td_members_entry *fresh) {
   return take(m, was, fresh);
 }
 
 bool td_members_lose(td_members *m, const td_participant *who, td_status *why) {
   pthread_mutex_lock(&m->lock);
-  td_member *of = *place_of(m, who);
+  td_members_entry *of = *place_of(m, who);
   for (int i = 0; of && i < of->n; i++) {
     if (!of->at[i].why) of->at[i].why = td_status_retain(why);
     mark_gone(of->at[i].device);
@@ -128,8 +130,8 @@ td_participant *td_members_here(const td_members *m) {
 }
 
 /* Under the lock: who has it, with its place there. */
-static td_member *owner_of(td_members *m, const td_device *d, int *i) {
-  for (td_member *of = m->first; of; of = of->next)
+static td_members_entry *owner_of(td_members *m, const td_device *d, int *i) {
+  for (td_members_entry *of = m->first; of; of = of->next)
     for (*i = 0; *i < of->n; ++*i)
       if (of->at[*i].device == d) return of;
   return NULL;
@@ -138,7 +140,7 @@ static td_member *owner_of(td_members *m, const td_device *d, int *i) {
 td_participant *td_members_of(td_members *m, const td_device *d) {
   int i;
   pthread_mutex_lock(&m->lock);
-  td_member *of = owner_of(m, d, &i);
+  td_members_entry *of = owner_of(m, d, &i);
   if (!of) of = m->first;
   td_participant *who =
       td_device_gone(d) ? NULL : td_participant_retain(of->who);
@@ -149,7 +151,7 @@ td_participant *td_members_of(td_members *m, const td_device *d) {
 bool td_members_has(td_members *m, const td_device *d, td_status **why) {
   int i;
   pthread_mutex_lock(&m->lock);
-  td_member *of = owner_of(m, d, &i);
+  td_members_entry *of = owner_of(m, d, &i);
   *why = of ? td_status_retain(of->at[i].why) : NULL;
   pthread_mutex_unlock(&m->lock);
   return of != NULL;
@@ -157,7 +159,7 @@ bool td_members_has(td_members *m, const td_device *d, td_status **why) {
 
 td_device *td_members_device(td_members *m, const td_participant *who, int i) {
   pthread_mutex_lock(&m->lock);
-  td_member *of = *place_of(m, who);
+  td_members_entry *of = *place_of(m, who);
   td_device *d = of && i < of->n ? td_device_retain(of->at[i].device) : NULL;
   pthread_mutex_unlock(&m->lock);
   return d;
@@ -167,7 +169,7 @@ td_participant *td_members_next(td_members *m, uint64_t *number,
                                 td_status **lost) {
   td_participant *who = NULL;
   pthread_mutex_lock(&m->lock);
-  td_member *of = m->first;
+  td_members_entry *of = m->first;
   while (of && (of->number <= *number || (of->lost && !lost))) of = of->next;
   if (of) {
     *number = of->number;
@@ -182,7 +184,7 @@ td_participant *td_members_close(td_members *m) {
   td_participant *who = NULL;
   pthread_mutex_lock(&m->lock);
   m->closed = true;
-  td_member *of = m->first;
+  td_members_entry *of = m->first;
   while (of && of->closed) of = of->next;
   if (of) {
     of->closed = true;

@@ -17,26 +17,26 @@
 
 #include "engine/run/participant.h"
 
-typedef struct td_member_device {
+typedef struct td_members_device_entry {
   td_device *device; /* retained */
   td_status *why;    /* the list's lock: why it is lost; NULL: it is there */
-} td_member_device;
+} td_members_device_entry;
 
-typedef struct td_member td_member;
-struct td_member {
+typedef struct td_members_entry td_members_entry;
+struct td_members_entry {
   td_participant *who; /* retained */
   uint64_t number;     /* the list's: grows from member to member */
   td_status *lost;     /* the list's lock: why; NULL: it is there */
   bool closed;         /* the list's lock: `who` was closed, or is being */
-  td_member *next;     /* the list's */
+  td_members_entry *next;     /* the list's */
   int n;               /* of: */
-  td_member_device at[]; /* none for this process, whose devices change */
+  td_members_device_entry at[]; /* none for this process, whose devices change */
 };
 
 /* Embedded in its session. */
 typedef struct td_members {
   pthread_mutex_t lock;
-  td_member *first; /* lock: lock. This process */
+  td_members_entry *first; /* lock: lock. This process */
   uint64_t number;  /* lock: lock. Of the last that came */
   bool closed;      /* lock: lock. Nobody comes any more */
   uint64_t losses;  /* atomic: grows with each */
@@ -47,25 +47,25 @@ void td_members_deinit(td_members *m); /* lets all participants go */
 
 /* Retains participant and devices; has room for `more` devices. Caller owns the
  * result. */
-td_status *td_member_new(td_participant *who, td_device *const *devices, int n,
-                         int more, td_member **out) TD_MUST_USE;
+td_status *td_members_entry_new(td_participant *who, td_device *const *devices, int n,
+                         int more, td_members_entry **out) TD_MUST_USE;
 /* One more of its devices, which is lost, in the room that it has. Retains
  * both. */
-void td_member_add_lost(td_member *of, td_device *d, td_status *why);
-void td_member_free(td_member *of);
+void td_members_entry_add_lost(td_members_entry *of, td_device *d, td_status *why);
+void td_members_entry_free(td_members_entry *of);
 
 /* Takes ownership of `of`; the first is this process. False: nobody comes any
  * more. */
-bool td_members_add(td_members *m, td_member *of) TD_MUST_USE;
+bool td_members_add(td_members *m, td_members_entry *of) TD_MUST_USE;
 /* The member, or NULL. Borrowed; valid under the plan lock. */
-const td_member *td_members_find(td_members *m, const td_participant *who);
+const td_members_entry *td_members_find(td_members *m, const td_participant *who);
 /* Out of the list, with its devices marked as gone; NULL: it is not in it, or
  * all is closed. Caller owns the result. */
-td_member *td_members_take(td_members *m, const td_participant *who);
+td_members_entry *td_members_take(td_members *m, const td_participant *who);
 /* Puts `fresh` in the place of a member, which is returned as by take; then
  * `fresh` is the list's, else it is not. */
-td_member *td_members_swap(td_members *m, const td_participant *was,
-                           td_member *fresh);
+td_members_entry *td_members_swap(td_members *m, const td_participant *was,
+                           td_members_entry *fresh);
 /* Marks its devices as gone, for `why`, which those that are not lost already
  * retain. False: it is not in the list. */
 bool td_members_lose(td_members *m, const td_participant *who, td_status *why);

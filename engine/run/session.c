@@ -61,11 +61,12 @@ static td_status *begin_alone(td_session *s) {
   uint64_t id[2] = {td_entropy(), td_entropy()};
   td_participant *here;
   s->signatures = id[0];
-  td_member *member;
+  td_members_entry *member;
   TD_TRY(td_participant_local_new(s->runtime, id, s->options.roundtrip, &here));
-  td_status *st = td_member_new(here, NULL, 0, 0, &member);
+  td_status *st = td_members_entry_new(here, NULL, 0, 0, &member);
   td_participant_release(here);
-  if (td_ok(st) && !td_members_add(&s->members, member)) td_member_free(member);
+  if (td_ok(st) && !td_members_add(&s->members, member))
+    td_members_entry_free(member);
   return st;
 }
 

@@ -22,7 +22,7 @@ static td_status *no_member(const td_participant *p) {
 }
 
 /* A device of `of` that is called so, or NULL. */
-static td_device *named(const td_member *of, const char *name) {
+static td_device *named(const td_members_entry *of, const char *name) {
   for (int i = 0; of && i < of->n; i++)
     if (strcmp(of->at[i].device->name, name) == 0) return of->at[i].device;
   return NULL;
@@ -30,7 +30,7 @@ static td_device *named(const td_member *of, const char *name) {
 
 /* Under the plan lock. Only a device of `was` may have the name of a new one.
  */
-static td_status *check_names(td_session *s, const td_member *was,
+static td_status *check_names(td_session *s, const td_members_entry *was,
                               td_device *const *devices, int n) {
   for (int i = 0; i < n; i++) {
     const char *name = devices[i]->name;
@@ -68,7 +68,7 @@ static void take_back(td_session *s, int32_t first) {
 }
 
 /* Under the plan lock. */
-static td_status *join(td_session *s, td_member *of,
+static td_status *join(td_session *s, td_members_entry *of,
                        td_device *const *devices) {
   TD_TRY(td_session_devices_refresh(s));
   TD_TRY(check_task(s, of->who));
@@ -85,12 +85,12 @@ static td_status *join(td_session *s, td_member *of,
 
 td_status *td_session_join(td_session *s, td_participant *p,
                            td_device *const *devices, int n) {
-  td_member *of = NULL;
-  td_status *st = td_member_new(p, devices, n, 0, &of);
+  td_members_entry *of = NULL;
+  td_status *st = td_members_entry_new(p, devices, n, 0, &of);
   pthread_mutex_lock(&s->plan_lock);
   if (td_ok(st)) st = join(s, of, devices);
   pthread_mutex_unlock(&s->plan_lock);
-  if (!td_ok(st)) td_member_free(of);
+  if (!td_ok(st)) td_members_entry_free(of);
   td_participant_release(p);
   return st;
 }
@@ -120,15 +120,15 @@ static td_status *check_empty(td_session *s, td_participant *p) {
 }
 
 /* It was taken out of the list: what is left of it goes. */
-static void dismiss(td_session *s, td_member *of) {
+static void dismiss(td_session *s, td_members_entry *of) {
   for (int i = 0; i < of->n; i++) td_session_stop_device(s, of->at[i].device);
   of->who->ops->close(of->who);
-  td_member_free(of);
+  td_members_entry_free(of);
 }
 
-static td_member *take_out(td_session *s, td_participant *p, bool drop) {
+static td_members_entry *take_out(td_session *s, td_participant *p, bool drop) {
   pthread_mutex_lock(&s->plan_lock);
-  td_member *of = td_members_take(&s->members, p);
+  td_members_entry *of = td_members_take(&s->members, p);
   for (int i = 0; of && i < of->n; i++) {
     int32_t at = td_session_devices_find(s, of->at[i].device);
     if (at >= 0) td_session_devices_close(s, at, drop);
@@ -141,7 +141,7 @@ td_status *td_session_leave(td_session *s, td_participant *p, bool drop) {
   if (p == td_members_here(&s->members))
     return td_error(TD_INVALID_ARGUMENT, "%s is this process itself", p->task);
   if (!drop) TD_TRY(check_empty(s, p));
-  td_member *of = take_out(s, p, drop);
+  td_members_entry *of = take_out(s, p, drop);
   if (!of) return no_member(p);
   dismiss(s, of);
   return NULL;
@@ -162,20 +162,21 @@ void td_session_lose(td_session *s, td_participant *p, td_status *why) {
 /* ---- coming back --------------------------------------------------------- */
 
 /* Those of `was` that did not come back. */
-static void keep_missing(const td_member *was, td_member *fresh) {
+static void keep_missing(const td_members_entry *was, td_members_entry *fresh) {
   for (int i = 0; i < was->n; i++) {
     td_device *d = was->at[i].device;
     if (named(fresh, d->name)) continue;
     td_status *why =
         td_error(TD_UNAVAILABLE, "%s did not come back with its task", d->name);
-    td_member_add_lost(fresh, d, why);
+    td_members_entry_add_lost(fresh, d, why);
     td_status_release(why);
   }
 }
 
 /* The placer has the new devices in the places of the old; the session's list
  * is not touched but for those that are appended. */
-static td_status *place(td_session *s, const td_member *was, td_member *fresh) {
+static td_status *place(td_session *s, const td_members_entry *was,
+                        td_members_entry *fresh) {
   td_status *st = NULL;
   for (int i = 0; td_ok(st) && i < fresh->n; i++) {
     td_device *d = fresh->at[i].device, *old = named(was, d->name);
@@ -191,7 +192,7 @@ static td_status *place(td_session *s, const td_member *was, td_member *fresh) {
 }
 
 /* As it was: all of them are lost. */
-static void take_places_back(td_session *s, const td_member *was,
+static void take_places_back(td_session *s, const td_members_entry *was,
                              int32_t first) {
   for (int i = 0; i < was->n; i++)
     td_placer_lose_device(s->placer,
@@ -200,8 +201,8 @@ static void take_places_back(td_session *s, const td_member *was,
   take_back(s, first);
 }
 
-static void put_devices(td_session *s, const td_member *was,
-                        const td_member *fresh) {
+static void put_devices(td_session *s, const td_members_entry *was,
+                        const td_members_entry *fresh) {
   for (int i = 0; i < was->n; i++) {
     td_device *old = was->at[i].device, *d = named(fresh, old->name);
     int32_t at = td_session_devices_find(s, old);
@@ -211,8 +212,8 @@ static void put_devices(td_session *s, const td_member *was,
 }
 
 /* Under the plan lock. */
-static td_status *rejoin(td_session *s, const td_member *was, td_member *fresh,
-                         td_member **old) {
+static td_status *rejoin(td_session *s, const td_members_entry *was,
+                         td_members_entry *fresh, td_members_entry **old) {
   int32_t first = s->n_devices;
   td_status *st = place(s, was, fresh);
   if (td_ok(st)) {
@@ -226,31 +227,31 @@ static td_status *rejoin(td_session *s, const td_member *was, td_member *fresh,
   return st;
 }
 
-static td_status *come_back(td_session *s, const td_member *was,
+static td_status *come_back(td_session *s, const td_members_entry *was,
                             td_participant *p, td_device *const *devices, int n,
-                            td_member **old) {
-  td_member *fresh;
+                            td_members_entry **old) {
+  td_members_entry *fresh;
   if (strcmp(was->who->task, p->task) != 0)
     return td_error(TD_INVALID_ARGUMENT, "%s cannot come back as %s",
                     was->who->task, p->task);
   TD_TRY(td_session_devices_refresh(s));
   TD_TRY(check_names(s, was, devices, n));
-  TD_TRY(td_member_new(p, devices, n, was->n, &fresh));
+  TD_TRY(td_members_entry_new(p, devices, n, was->n, &fresh));
   keep_missing(was, fresh);
   td_status *st = rejoin(s, was, fresh, old);
-  if (!td_ok(st)) td_member_free(fresh);
+  if (!td_ok(st)) td_members_entry_free(fresh);
   return st;
 }
 
 td_status *td_session_rejoin(td_session *s, td_participant *was,
                              td_participant *p, td_device *const *devices,
                              int n) {
-  td_member *old = NULL;
+  td_members_entry *old = NULL;
   td_session_lose(s, was, td_error(TD_UNAVAILABLE, "%s restarted", was->task));
   pthread_mutex_lock(&s->plan_lock);
-  const td_member *now = was == td_members_here(&s->members)
-                             ? NULL
-                             : td_members_find(&s->members, was);
+  const td_members_entry *now = was == td_members_here(&s->members)
+                                    ? NULL
+                                    : td_members_find(&s->members, was);
   td_status *st = now ? come_back(s, now, p, devices, n, &old) : no_member(was);
   pthread_mutex_unlock(&s->plan_lock);
   if (old) dismiss(s, old);

@@ -446,15 +446,25 @@ void td_session_step_start(td_session_step *step, bool wake) {
   if (n == 0) finish(step);
 }
 
+/* Does a portion of this process need the thread that waits to hear of it, or
+ * does it only wait for others? A thread that kernels call on must hear them. */
+static bool is_busy(const td_session_step *step, td_portion *n) {
+  const td_participant_ops *ops = n->of->ops;
+  return step->options.caller || !ops->resting || !ops->resting(n);
+}
+
 /* A portion at which the thread that waits can do something, when nothing of
- * the step is left in this process; else NULL. */
+ * the step is done in this process; else NULL. */
 static td_portion *to_pump(const td_session_step *step) {
   td_portion *found = NULL;
   if (TD_LIKELY(!step->elsewhere)) return NULL;
   for (int i = 0; i < step->n_portions; i++) {
     const td_step_portion *p = &step->portions[i];
     if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != RUNNING) continue;
-    if (!p->portion->of->ops->pump) return NULL;
+    if (!p->portion->of->ops->pump) {
+      if (is_busy(step, p->portion)) return NULL;
+      continue;
+    }
     found = p->portion;
   }
   return found;

@@ -1,10 +1,10 @@
 /* device.c - the cases that TensorFlow answers, as steps on a device.
  *
  * With TIDE_DEVICE=TYPE in the environment rows does this and nothing else, or
- * with TIDE_FLEET, which asks for workers (tests/engine/remote/fleet.h). The node
- * of a case is asked to be on TYPE:0, or on a worker, its inputs are fed, its
- * variables assigned and read by nodes beside it: whatever has to be copied to
- * the device and back is, as in any step. A node without a kernel there runs
+ * with TIDE_FLEET, which asks for workers (tests/engine/remote/fleet.h). The
+ * node of a case is asked to be on TYPE:0, or on a worker, its inputs are fed,
+ * its variables assigned and read by nodes beside it: whatever has to be copied
+ * to the device and back is, as in any step. A node without a kernel there runs
  * where it can, and is counted.
  *
  * SPDX-License-Identifier: Apache-2.0 */

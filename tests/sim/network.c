@@ -78,7 +78,7 @@ static td_status *channel_dial(td_channel *base, const td_dial *to,
 }
 
 static td_status *measure(const td_raw *frames, int n, size_t *bytes) {
-  if (n < 1 || n > TD_FRAMES_MOST)
+  if (n < 1 || n > TD_MESSAGE_FRAMES)
     return td_error(TD_INVALID_ARGUMENT, "a message of %d frames", n);
   for (int i = 0; i < n; i++) {
     if (frames[i].len > TD_FRAME_MOST)
@@ -173,7 +173,7 @@ static bool channel_drain(td_channel *base, int most) {
     wire_unlink(&c->inbox, m);
     end *e = w->end[!m->side];
     if (m->side == 0 && (!e || e->link.of != base)) e = end_new(c, w, 1);
-    td_raw frame[TD_FRAMES_MOST];
+    td_raw frame[TD_MESSAGE_FRAMES];
     td_lane lane = m->lane;
     td_trouble what = m->what;
     int n = m->n;

@@ -13,7 +13,7 @@ local paths = require "tide.assist.paths"
 local reference = require "tide.help.reference"
 local functions = require "tide.help.functions"
 local graph = require "tide.graph.graph"
-local session = require "tide.run.session"
+local config = require "tide.run.config"
 
 local within = {}
 
@@ -67,11 +67,20 @@ function offer.dtype(list)
   for _, name in ipairs(dtype.names) do list:add(name, "instance", "dtype") end
 end
 
+-- Devices of other processes by their task, too: all of it, or what is short.
 function offer.device(list)
-  local n = session.defaults.cpu_devices or 1
-  for _, name in ipairs(core.devices(n)) do
+  local here, tasks = config.place(), {}
+  for _, name in ipairs(config.devices()) do
+    local task, device = name:match "^(.*)/device:(%w+:%d+)$"
     list:add(name, "device")
-    list:add("/" .. name:match "%w+:%d+$":lower(), "device")
+    if task == here then
+      list:add("/" .. device:lower(), "device")
+    elseif task then
+      local short = task:gsub("/replica:0", "")
+      if not tasks[short] then list:add(short, "device") end
+      tasks[short] = true
+      list:add(short .. "/" .. device:lower(), "device")
+    end
   end
   for _, name in ipairs{"/cpu:0", "/gpu:0"} do list:add(name, "device") end
 end

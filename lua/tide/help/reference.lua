@@ -30,6 +30,7 @@ local objects = {
   ["run.session.tensor.op_methods"] = "op:", ["graph.graph.methods"] = "g:",
   ["variables.variables.methods"] = "W:",
   ["variables.variables.part"] = "W[key]:", ["run.session.methods"] = "sess:",
+  ["remote.server.methods"] = "server:",
   ["run.session.partial"] = "p:", ["run.session.handle"] = "h:",
   ["control.tensor_array.methods"] = "array:",
   ["flow.queues.methods"] = "q:",

@@ -172,13 +172,10 @@ end
 -- @raise unavailable where nobody answers in time, permission_denied for a
 -- wrong key, already_exists for a task that the session has; then none is
 -- attached
--- @usage local s = td.server{listen = "tcp://127.0.0.1:0"}
--- local sess = td.session()
--- sess:attach(s.target)[1]  --> /job:worker/replica:0/task:0/device:CPU:0
--- local _ <close> = td.device "/job:worker/task:0"
--- td.constant(2):eval()  --> 2
--- sess:close()
--- s:stop()
+-- @usage local s <close> = td.server{listen = "tcp://127.0.0.1:0"}
+-- local sess <close> = td.session()
+-- #sess:attach(s.target)  --> 1
+-- @function sess:attach(to, o)
 function attach.attach(self, to, o)
   session.graph_of(self, "attach")
   o = args.expect_all(args.read(o, {"job", "task", "key", "timeout"}, "attach"),
@@ -219,6 +216,7 @@ end
 -- @param what its task, "/job:worker/task:1", or the address that was dialled
 -- @param[opt] o drop = true: also where variables live there, which are lost
 -- @raise failed_precondition without drop, with the names of these variables
+-- @function sess:detach(what, o)
 function attach.detach(self, what, o)
   session.graph_of(self, "detach")
   o = args.expect_all(args.read(o, {"drop"}, "detach"), {drop = "boolean"})
@@ -260,6 +258,7 @@ end
 -- memory, bytes_in, bytes_out, devices, error, round_trip and clock (seconds).
 -- The list displays as a table.
 -- @usage #td.session():workers()  --> 0
+-- @function sess:workers()
 function attach.workers(self)
   session.graph_of(self, "workers")
   return attach.rows(self)
@@ -277,6 +276,7 @@ local panel_meta = {
 --- Shows the workers as a table that is kept up to date, until an interrupt, or
 -- for some time.
 -- @param[opt] o every: seconds between two looks (1); seconds: how long
+-- @function sess:panel(o)
 function attach.panel(self, o)
   session.graph_of(self, "panel")
   o = args.expect_all(args.read(o, {"every", "seconds"}, "panel"),

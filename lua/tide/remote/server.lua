@@ -121,10 +121,8 @@ end
 -- and .task
 -- @raise unavailable where another listens; permission_denied for files that
 -- others may read
--- @usage local core = require "tide.core"
--- local s = td.server{listen = "tcp://127.0.0.1:0", job = "ps"}
--- s.job, #s.public_key  --> ps 40
--- s:stop()
+-- @usage local s <close> = td.server{listen = "tcp://127.0.0.1:0", job = "ps"}
+-- s.job  --> ps
 function server.server(o)
   o = args.expect_all(args.read(o, known, "server"), types)
   local c = o.cluster ~= nil and cluster.cluster(o.cluster) or nil

@@ -16,6 +16,11 @@ function config.devices()
   return core.devices(session.defaults.cpu_devices or 1)
 end
 
+--- This process among those of a session: "/job:localhost/replica:0/task:0".
+function config.place()
+  return (core.devices(1)[1]:gsub("/device:.*$", ""))
+end
+
 --- Defaults for sessions made later: config{threads = 2, cpu_devices = 1,
 -- soft_placement = true}. Gives what is set, and the machine's part.
 function config.config(o)

@@ -243,13 +243,13 @@ static inline void suite_many_frames(channel_pair_make *make) {
   td_link *back;
   make(&p);
   td_link *there = dial_up(&p, &back);
-  for (int n = 1; n <= TD_FRAMES_MOST; n++) {
-    td_raw f[TD_FRAMES_MOST];
+  for (int n = 1; n <= TD_MESSAGE_FRAMES; n++) {
+    td_raw f[TD_MESSAGE_FRAMES];
     for (int i = 0; i < n; i++)
       f[i] = frame_of((size_t)(i * n) % 700, (unsigned)(i + n));
     OK(p.dialler.c->ops->send(there, n % 2, f, n));
   }
-  AWAIT(&p, p.listener.got.len == TD_FRAMES_MOST);
+  AWAIT(&p, p.listener.got.len == TD_MESSAGE_FRAMES);
   int last[TD_LANES] = {0};
   for (size_t k = 0; k < p.listener.got.len; k++) {
     got *g = &p.listener.got.at[k];
@@ -285,12 +285,12 @@ static inline void suite_links(channel_pair_make *make) {
 static inline void suite_refusals(channel_pair_make *make) {
   channel_pair p;
   td_link *back;
-  td_raw f[TD_FRAMES_MOST + 1];
+  td_raw f[TD_MESSAGE_FRAMES + 1];
   make(&p);
   td_link *there = dial_up(&p, &back);
   const td_channel_ops *ops = p.dialler.c->ops;
-  for (int i = 0; i <= TD_FRAMES_MOST; i++) f[i] = frame_of(3, 0);
-  FAILS(ops->send(there, 0, f, TD_FRAMES_MOST + 1), TD_INVALID_ARGUMENT,
+  for (int i = 0; i <= TD_MESSAGE_FRAMES; i++) f[i] = frame_of(3, 0);
+  FAILS(ops->send(there, 0, f, TD_MESSAGE_FRAMES + 1), TD_INVALID_ARGUMENT,
         "65 frames");
   FAILS(ops->send(there, 0, f, 0), TD_INVALID_ARGUMENT, "0 frames");
   f[0] = frame_of(2, 0), f[1] = frame_of(TD_FRAME_MOST + 1, 0);

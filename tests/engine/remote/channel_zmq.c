@@ -248,8 +248,8 @@ static void beyond(size_t len, int n, int most_heard) {
 
 static void test_beyond(void **state) {
   (void)state;
-  beyond(1, TD_FRAMES_MOST, 3); /* may be */
-  beyond(1, TD_FRAMES_MOST + 1, 1);
+  beyond(1, TD_MESSAGE_FRAMES, 3); /* may be */
+  beyond(1, TD_MESSAGE_FRAMES + 1, 1);
   beyond(1, 5000, 1);
   beyond(TD_FRAME_MOST, 17, 1);
 }

@@ -58,9 +58,9 @@ static int current = -1; /* the seed being run */
 
 static int start(void **state) {
   (void)state;
-  static const char *const devices[] = {
-      "/job:localhost/device:CPU:0", "/job:worker/task:0/device:CPU:0",
-      "/job:worker/task:1/device:CPU:0", ""};
+  static const char *const devices[] = {"/job:localhost/device:CPU:0",
+                                        "/job:worker/task:0/device:CPU:0",
+                                        "/job:worker/task:1/device:CPU:0", ""};
   memcpy(drawn_devices, devices, sizeof devices);
   for (size_t k = 0; k < TD_COUNT(settings); k++) {
     setting *w = &settings[k];

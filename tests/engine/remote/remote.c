@@ -52,6 +52,24 @@ static void test_between_workers(void **state) {
   cluster_deinit(&c);
 }
 
+/* What this process sends may be there before the worker's portion is started. */
+static void test_early_value(void **state) {
+  cluster c = {0};
+  double value = 0;
+  (void)state;
+  cluster_init(&c, 2);
+  c.s->options.passes_off = ~0u;
+  td_edge two = make_const(&c.r, TD_FLOAT32, 2, NULL);
+  td_edge here = NODE(&c.r, "Neg", "here", two);
+  td_edge sum = far_node(&c, 0, "Add", "sum", (td_edge[]){here, two}, 2);
+  td_edge all = far_node(&c, 1, "Add", "all", (td_edge[]){here, sum}, 2);
+  for (int i = 0; i < 1000; i++) {
+    OK(run(&c, all, &(td_step_options){.timeout = 20000000000}, &value));
+    assert_true(value == -2);
+  }
+  cluster_deinit(&c);
+}
+
 /* A session that ended, closed or let go of, is none that another is taken for,
  * whatever is still said about it. */
 static void test_one_after_another(void **state) {
@@ -174,6 +192,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_to_and_fro),
       cmocka_unit_test(test_between_workers),
+      cmocka_unit_test(test_early_value),
       cmocka_unit_test(test_one_after_another),
       cmocka_unit_test(test_restart),
   };

@@ -1,4 +1,4 @@
-/* wire.h - messages as bytes, and what may come in them.
+/* wire_impl.h - messages as bytes, and what may come in them.
  *
  * A message is a head (remote.proto, packed by protobuf-c) and the raw frames
  * that the head speaks of, in order. What comes in is walked before protobuf-c
@@ -6,8 +6,8 @@
  * memory is taken for what they say.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TD_WIRE_H
-#define TD_WIRE_H
+#ifndef TD_WIRE_IMPL_H
+#define TD_WIRE_IMPL_H
 
 #include "engine/base/mem.h"
 #include "engine/remote/channel.h"
@@ -19,7 +19,7 @@ TD_BEGIN
 enum {
   TD_WIRE_VERSION = 1,
   TD_WIRE_EAGER = 64 << 10,        /* bytes of a value that rides along */
-  TD_WIRE_HEAD_MOST = 1 << 20,     /* bytes of a head */
+  TD_WIRE_IMPL_HEAD_MOST = 1 << 20,     /* bytes of a head */
   TD_WIRE_TASK_MOST = 256,         /* of a task's name */
   TD_WIRE_MESSAGE_MOST = 64 << 10, /* of an error's text */
 };
@@ -32,7 +32,7 @@ typedef Td__Remote__Message td_head;
 typedef struct td_message {
   td_arena arena; /* has the head */
   td_head *head;
-  td_raw frames[TD_FRAMES_MOST]; /* those after the head's */
+  td_raw frames[TD_MESSAGE_FRAMES]; /* those after the head's */
   int n, taken;                    /* of them, frames that somebody took */
 } td_message;
 
@@ -60,7 +60,8 @@ td_status *td_raw_tensor(const td_tensor *t, size_t offset, size_t len,
  * TD_WIRE_MESSAGE_MOST. NULL for success. */
 Td__Remote__Status *td_wire_status_out(td_arena *a,
                                        const td_status *s) TD_MUST_USE;
-/* Caller owns the result. Its device, where the message says none, is `task`. */
+/* Caller owns the result. Its device, where the message says none, is `task`; its
+ * text is cut as well. */
 td_status *td_wire_status_in(const Td__Remote__Status *p,
                              const char *task) TD_MUST_USE;
 

@@ -1,0 +1,63 @@
+/* turn.c - the actor's turn: who has it, and what runs after it.
+ *
+ * The lowest of its files: what it calls of the others is in td_remote_hooks.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/base/clock.h"
+#include "engine/remote/remote_impl.h"
+
+void td_remote_enter(td_remote *r) {
+  pthread_mutex_lock(&r->turn);
+}
+
+/* What this side sent may have swallowed the signal of what came: it is looked
+ * for before the turn ends (channel.h). */
+void td_remote_leave(td_remote *r) {
+  if (r->channel) (void)r->channel->ops->drain(r->channel, TD_DRAIN_MOST);
+  if (r->greetings > 0) r->hooks->greet(r);
+  td_task *list = r->after;
+  r->after = NULL;
+  r->after_end = &r->after;
+  pthread_mutex_unlock(&r->turn);
+  for (td_task *next; list; list = next) {
+    next = list->next;
+    list->run(list);
+  }
+}
+
+void td_remote_after(td_remote *r, td_task *task) {
+  task->next = NULL;
+  *r->after_end = task;
+  r->after_end = &task->next;
+}
+
+uint64_t td_remote_number(td_remote *r) {
+  return ++r->last_number;
+}
+
+void td_remote_peer_changed(td_remote *r, td_peer *p) {
+  r->hooks->changed(r, p);
+}
+
+void td_remote_turn(td_remote *r) {
+  td_remote_enter(r);
+  int64_t now = td_clock_now();
+  if (!r->closed && now - r->ticked >= TD_HEALTH_TICK) r->hooks->tick(r, now);
+  td_remote_leave(r);
+}
+
+td_remote *td_remote_retain(td_remote *r) {
+  __atomic_fetch_add(&r->refs, 1, __ATOMIC_RELAXED);
+  return r;
+}
+
+void td_remote_release(td_remote *r) {
+  if (r && __atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) == 0)
+    r->hooks->end(r);
+}
+
+const char *td_remote_address(const td_remote *r) {
+  return r->advertise || !r->channel
+             ? r->advertise
+             : r->channel->ops->address(r->channel, TD_LANE_CONTROL);
+}

@@ -1,0 +1,352 @@
+/* hostile.c - tests of engine/remote: a worker among those who mean it harm.
+ *
+ * Threads of their own speak ZeroMQ to a worker that runs the steps of a client
+ * meanwhile: messages of tests/fuzz/wire_talk.h from random bytes, in the
+ * client's session too, under its incarnation, cut off, with parts without end.
+ * The client's steps all succeed, and the worker's memory does not grow. Who
+ * has no key is answered nothing.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <zmq.h>
+
+#include "engine/remote/worker_impl.h"
+#include "pair.h"
+#include "tests/fuzz/wire_talk.h"
+#include "tests/rounds.h"
+
+enum { ID = 9 /* as the channel has it */, TALKS = 256, STEPS_LEAST = 20 };
+enum { HOSTILES = 8 };
+
+/* ---- the client ---------------------------------------------------------- */
+
+static td_edge make_step(cluster *c) {
+  c->s->options.passes_off = ~0u;
+  td_edge two = make_const(&c->r, TD_FLOAT32, 2, NULL),
+          three = make_const(&c->r, TD_FLOAT32, 3, NULL);
+  td_edge sum = far_node(c, 0, "Add", "sum", (td_edge[]){two, three}, 2);
+  td_edge product = NODE(&c->r, "Mul", "product", sum, two);
+  return far_node(c, 0, "Add", "last", (td_edge[]){product, three}, 2);
+}
+
+static void run_step(cluster *c, td_edge fetch) {
+  td_signature sig = {.fetches = &fetch, .n_fetches = 1};
+  td_tensor value;
+  OK(td_session_run(c->s, &sig, NULL, &value, NULL));
+  assert_true(td_tensor_get_f(&value, 0) == 13);
+  td_tensor_release(&value);
+}
+
+/* ---- who means harm ------------------------------------------------------ */
+
+typedef struct hostile {
+  pthread_t thread;
+  const char *address;
+  uint64_t worker, device, victim;
+  td_session_id session; /* the client's */
+  unsigned seed;
+  int messages;
+  int64_t answers;
+  int32_t over; /* atomic */
+} hostile;
+
+static unsigned draw(hostile *h) {
+  h->seed = h->seed * 1664525 + 1013904223;
+  return h->seed >> 8;
+}
+
+static void *connect_to(void *context, const char *address, hostile *h) {
+  char id[ID] = "T";
+  void *s = zmq_socket(context, ZMQ_DEALER);
+  int none = 0;
+  for (int i = 1; i < ID; i++) id[i] = (char)draw(h);
+  zmq_setsockopt(s, ZMQ_ROUTING_ID, id, sizeof id);
+  zmq_setsockopt(s, ZMQ_LINGER, &none, sizeof none);
+  assert_int_equal(zmq_connect(s, address), 0);
+  return s;
+}
+
+/* Takes in what it is answered, for which it waits so long. */
+static void hear(hostile *h, void *s, int ms) {
+  zmq_msg_t m;
+  zmq_pollitem_t item = {.socket = s, .events = ZMQ_POLLIN};
+  if (ms && zmq_poll(&item, 1, ms) <= 0) return;
+  for (;;) {
+    zmq_msg_init(&m);
+    int n = zmq_msg_recv(&m, s, ZMQ_DONTWAIT);
+    zmq_msg_close(&m);
+    if (n < 0) return;
+    h->answers++;
+  }
+}
+
+static void send_frames(void *s, td_raw *frames, int n) {
+  for (int i = 0; i < n; i++) {
+    (void)zmq_send(s, frames[i].at, frames[i].len, i + 1 < n ? ZMQ_SNDMORE : 0);
+    td_raw_release(&frames[i]);
+  }
+}
+
+/* What is no message at all. */
+static void send_noise(hostile *h, void *s, const uint8_t *bytes, size_t len) {
+  int parts = draw(h) % 8 ? (int)(draw(h) % 4) + 1 : 200;
+  for (int i = 0; i < parts; i++)
+    (void)zmq_send(s, bytes, draw(h) % len, i + 1 < parts ? ZMQ_SNDMORE : 0);
+}
+
+/* One connection: a HELLO, then anything. */
+static void talk_once(hostile *h, void *context) {
+  uint8_t bytes[1024];
+  td_raw frames[TALK_FRAMES + 1];
+  talk t = {.to = h->worker, .device = h->device, .from = draw(h) | 1};
+  void *s = connect_to(context, h->address, h);
+  bool plain = draw(h) % 2;
+  t.session[0] = draw(h);
+  if (draw(h) % 4 == 0) t.from = h->victim;
+  if (draw(h) % 2 == 0)
+    t.session[0] = h->session.high, t.session[1] = h->session.low;
+  for (int i = 0; i < TALKS && h->messages > 0; i++, h->messages--) {
+    for (size_t k = 0; k < sizeof bytes; k++) bytes[k] = (uint8_t)draw(h);
+    if (i < 2 || plain) /* without surprises */
+      for (size_t k = 0; k < 4; k++) bytes[k] = 0;
+    t.at = bytes;
+    t.end = bytes + sizeof bytes;
+    int what = i == 0   ? TD__REMOTE__MESSAGE__BODY_HELLO
+               : i == 1 ? TD__REMOTE__MESSAGE__BODY_OPEN
+               : plain  ? TD__REMOTE__MESSAGE__BODY_OPEN + (int)(draw(h) % 22)
+                        : 0;
+    if (i > 2 && draw(h) % 32 == 0)
+      send_noise(h, s, bytes, sizeof bytes);
+    else
+      send_frames(s, frames, talk_say(&t, what, frames));
+    hear(h, s, i == 0 ? 1000 : 0);
+  }
+  hear(h, s, 10);
+  zmq_close(s);
+  talk_deinit(&t);
+}
+
+static void *harm(void *arg) {
+  hostile *h = arg;
+  void *context = zmq_ctx_new();
+  while (h->messages > 0) talk_once(h, context);
+  zmq_ctx_term(context);
+  __atomic_store_n(&h->over, 1, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+static long resident_kib(void) {
+  char line[128];
+  long kib = 0;
+  FILE *f = fopen("/proc/self/status", "r");
+  assert_non_null(f);
+  while (fgets(line, sizeof line, f))
+    if (sscanf(line, "VmRSS: %ld", &kib) == 1) break;
+  fclose(f);
+  return kib;
+}
+
+/* ---- with a key ---------------------------------------------------------- */
+
+static void know(hostile *h, cluster *c, td_device *d) {
+  td_remote *r = c->worker[0].remote;
+  h->address = c->worker[0].address;
+  h->device = d->incarnation;
+  h->victim = td_remote_incarnation(c->remote);
+  td_remote_enter(r);
+  h->worker = r->incarnation;
+  h->session = r->hosted.at[0]->id;
+  td_remote_leave(r);
+}
+
+static void start(hostile *h, int messages) {
+  for (int i = 0; i < HOSTILES; i++) {
+    h[i].messages = messages / HOSTILES;
+    h[i].over = 0;
+    assert_int_equal(pthread_create(&h[i].thread, NULL, harm, &h[i]), 0);
+  }
+}
+
+static bool are_over(hostile *h) {
+  for (int i = 0; i < HOSTILES; i++)
+    if (!__atomic_load_n(&h[i].over, __ATOMIC_ACQUIRE)) return false;
+  for (int i = 0; i < HOSTILES; i++) pthread_join(h[i].thread, NULL);
+  return true;
+}
+
+static void test_steps_go_on(void **state) {
+  cluster c = {0};
+  td_device *d;
+  hostile h[HOSTILES] = {0};
+  int64_t answers = 0;
+  int steps = 0, all = rounds(100000, 1000000);
+  (void)state;
+  cluster_init(&c, 1);
+  td_edge last = make_step(&c);
+  run_step(&c, last);
+  OK(td_runtime_cpu(c.worker[0].runtime, 0, &d));
+  for (int i = 0; i < HOSTILES; i++) {
+    h[i].seed = 7 + (unsigned)i;
+    know(&h[i], &c, d);
+  }
+  long before = 0;
+  for (int part = 0; part < 5; part++) {
+    start(h, all / 5);
+    do {
+      run_step(&c, last);
+      steps++;
+    } while (!are_over(h));
+    if (part == 1) before = resident_kib(); /* what is kept is kept by then */
+  }
+  long after = resident_kib();
+  for (int i = 0; i < HOSTILES; i++) answers += h[i].answers;
+  print_message("%d steps beside %d messages, answered %lld times; %ld KiB, "
+                "then %ld\n",
+                steps, all, (long long)answers, before, after);
+  assert_true(steps >= STEPS_LEAST && answers > 0);
+  assert_true(after - before < 96 << 10);
+  run_step(&c, last);
+  cluster_deinit(&c);
+}
+
+/* ---- without a key ------------------------------------------------------- */
+
+static struct {
+  char public_key[41], secret[41];
+} keys[3]; /* the worker's, the client's, and another */
+
+static bool is_client(void *arg, const char *key) {
+  (void)arg;
+  return strcmp(key, keys[1].public_key) == 0;
+}
+
+static void start_with_key(cluster *c) {
+  td_channel *channel;
+  td_member *m;
+  worker *w = &c->worker[0];
+  for (int i = 0; i < 3; i++)
+    zmq_curve_keypair(keys[i].public_key, keys[i].secret);
+  rig_init(&c->r);
+  strcpy(c->folder, "/tmp/tide-test-XXXXXX");
+  assert_non_null(mkdtemp(c->folder));
+  strcpy(w->place, "/job:worker/replica:0/task:0");
+  OK(td_runtime_new(&(td_runtime_options){.place = w->place}, &w->runtime));
+  OK(td_channel_zmq_new(
+      &(td_channel_zmq_options){.listen = "tcp://127.0.0.1:0",
+                                .public_key = keys[0].public_key,
+                                .secret = keys[0].secret,
+                                .allow = is_client},
+      &channel));
+  OK(td_remote_new(&(td_remote_options){.runtime = w->runtime,
+                                        .channel = channel,
+                                        .public_key = keys[0].public_key,
+                                        .serve = true,
+                                        .thread = true},
+                   &w->remote));
+  snprintf(w->address, sizeof w->address, "%s", td_remote_address(w->remote));
+  OK(td_channel_zmq_new(
+      &(td_channel_zmq_options){.public_key = keys[1].public_key,
+                                .secret = keys[1].secret},
+      &channel));
+  OK(td_remote_new(&(td_remote_options){.runtime = c->r.runtime,
+                                        .channel = channel,
+                                        .public_key = keys[1].public_key,
+                                        .thread = true},
+                   &c->remote));
+  OK(td_session_new(c->r.runtime, c->r.graph, NULL, &c->s));
+  c->n = 1;
+  td_attach_options o = {
+      .to = {.control = w->address, .key = keys[0].public_key}};
+  OK(td_remote_attach(c->remote, c->s, &o, &m));
+}
+
+static size_t peers_of(td_remote *r) {
+  td_remote_enter(r);
+  size_t n = r->peers.len;
+  td_remote_leave(r);
+  return n;
+}
+
+/* Plain, or with a key that is on no list: nothing is heard. */
+static void knock(cluster *c, void *context, hostile *h, bool curve) {
+  td_raw frames[TALK_FRAMES + 1];
+  static const uint8_t zeros[16];
+  char id[ID] = "Tabcdefg";
+  void *s = zmq_socket(context, ZMQ_DEALER);
+  int none = 0;
+  id[1] = (char)draw(h);
+  zmq_setsockopt(s, ZMQ_ROUTING_ID, id, sizeof id);
+  zmq_setsockopt(s, ZMQ_LINGER, &none, sizeof none);
+  if (curve) {
+    zmq_setsockopt(s, ZMQ_CURVE_SERVERKEY, keys[0].public_key, 40);
+    zmq_setsockopt(s, ZMQ_CURVE_PUBLICKEY, keys[2].public_key, 40);
+    zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, keys[2].secret, 40);
+  }
+  assert_int_equal(zmq_connect(s, c->worker[0].address), 0);
+  talk t = {.at = zeros, .end = zeros + sizeof zeros, .from = 99};
+  send_frames(s, frames, talk_say(&t, TD__REMOTE__MESSAGE__BODY_HELLO, frames));
+  zmq_pollitem_t item = {.socket = s, .events = ZMQ_POLLIN};
+  assert_int_equal(zmq_poll(&item, 1, 20), 0);
+  zmq_close(s);
+  talk_deinit(&t);
+}
+
+static struct sockaddr_in place_of(const char *address) {
+  struct sockaddr_in at = {.sin_family = AF_INET};
+  at.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1));
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return at;
+}
+
+/* Bytes that are no ZeroMQ at all, or its greeting and then anything. */
+static void shout(const struct sockaddr_in *at, hostile *h) {
+  static const uint8_t greeting[10] = {0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f};
+  uint8_t bytes[4096];
+  int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_true(s >= 0);
+  for (size_t k = 0; k < sizeof bytes; k++) bytes[k] = (uint8_t)draw(h);
+  if (draw(h) % 2) memcpy(bytes, greeting, sizeof greeting);
+  if (connect(s, (const struct sockaddr *)at, sizeof *at) == 0)
+    for (int i = (int)(draw(h) % 4); i >= 0; i--)
+      (void)send(s, bytes, draw(h) % sizeof bytes, MSG_NOSIGNAL);
+  close(s);
+}
+
+static void test_no_key_no_answer(void **state) {
+  cluster c = {0};
+  hostile h = {.seed = 11};
+  void *context = zmq_ctx_new();
+  int all = rounds(2000, 20000);
+  long before = 0;
+  (void)state;
+  start_with_key(&c);
+  td_edge last = make_step(&c);
+  struct sockaddr_in at = place_of(c.worker[0].address);
+  run_step(&c, last);
+  size_t peers = peers_of(c.worker[0].remote);
+  for (int i = 0; i < all; i++) {
+    shout(&at, &h);
+    if (i % 50 == 0) knock(&c, context, &h, i % 100 == 0);
+    if (i % 10 == 0) run_step(&c, last);
+    if (i == all / 4) before = resident_kib();
+  }
+  long after = resident_kib();
+  print_message("%d connections; %ld KiB, then %ld\n", all, before, after);
+  assert_int_equal(peers_of(c.worker[0].remote), peers);
+  assert_true(after - before < 32 << 10);
+  run_step(&c, last);
+  zmq_ctx_term(context);
+  cluster_deinit(&c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_steps_go_on),
+      cmocka_unit_test(test_no_key_no_answer),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,263 @@
+/* worker_value.c - tests of engine/remote/worker_value.c: values between the
+ * processes of a step, counted.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "engine/remote/transfer_impl.h"
+#include "engine/remote/worker_impl.h"
+#include "pair.h"
+
+enum { MANY = 400000 }; /* floats: 1.6 MB, offered and, where allowed, shared */
+
+static td_remote_traffic traffic(td_remote *r) {
+  td_remote_traffic t;
+  td_remote_read_traffic(r, &t);
+  return t;
+}
+
+static td_edge placeholder(cluster *c) {
+  td_build b;
+  td_node *node;
+  td_build_init(&b, c->r.graph, "Placeholder", NULL);
+  td_build_attr(&b, "dtype", td_attr_type(TD_FLOAT32));
+  OK(td_build_node(&b, &node));
+  return (td_edge){node, 0};
+}
+
+static td_tensor ramp(int64_t n) {
+  td_tensor t;
+  td_shape shape = td_shape_vector(n);
+  OK(td_tensor_new(NULL, TD_FLOAT32, &shape, &t));
+  for (int64_t i = 0; i < n; i++) ((float *)t.data)[i] = (float)i + 0.125f;
+  return t;
+}
+
+static td_status *run_fed(cluster *c, td_edge fetch, td_edge feed,
+                          const td_tensor *value, td_tensor *out) {
+  td_signature sig = {
+      .feeds = &feed, .n_feeds = 1, .fetches = &fetch, .n_fetches = 1};
+  return td_session_run(c->s, &sig, value, out, NULL);
+}
+
+/* What everybody had offered has an end: DROP may still be on its way. */
+static bool nothing_is_offered(cluster *c) {
+  td_remote *all[1 + MOST_WORKERS] = {c->remote};
+  bool none = true;
+  for (int i = 0; i < c->n; i++) all[1 + i] = c->worker[i].remote;
+  for (int i = 0; i <= c->n; i++) {
+    td_remote_enter(all[i]);
+    none = none && !all[i]->transfers->offers;
+    td_remote_leave(all[i]);
+  }
+  return none;
+}
+
+static void check_clean(cluster *c) {
+  for (int i = 0; i < 2000 && !nothing_is_offered(c); i++) usleep(1000);
+  assert_true(nothing_is_offered(c));
+}
+
+/* A value that several nodes of a device take goes there once. */
+static void test_once_a_device(void **state) {
+  cluster c = {0};
+  td_tensor x = ramp(MANY), y;
+  (void)state;
+  cluster_init(&c, 2);
+  c.s->options.passes_off = ~0u;
+  td_edge in = placeholder(&c);
+  td_edge a = far_node(&c, 0, "Neg", "a", &in, 1);
+  td_edge p = far_node(&c, 1, "Neg", "p", &a, 1);
+  td_edge q = far_node(&c, 1, "Square", "q", &a, 1);
+  td_edge s = far_node(&c, 1, "Add", "s", (td_edge[]){p, q}, 2);
+  s = far_node(&c, 1, "Add", "all", (td_edge[]){s, a}, 2);
+  for (int i = 1; i <= 3; i++) {
+    OK(run_fed(&c, s, in, &x, &y));
+    assert_true(td_tensor_get_f(&y, 7) == 7.125 + 7.125 * 7.125 - 7.125);
+    td_tensor_release(&y);
+    assert_int_equal(traffic(c.worker[0].remote).offered, i);
+    assert_int_equal(traffic(c.worker[0].remote).eager, 0);
+    assert_int_equal(traffic(c.worker[1].remote).copied, i * 4 * MANY);
+    assert_int_equal(traffic(c.remote).copied, i * 4 * MANY);
+  }
+  check_clean(&c);
+  td_tensor_release(&x);
+  cluster_deinit(&c);
+}
+
+/* As above in all ways that values have: the same bits. */
+static void test_ways(void **state) {
+  static const char *const off[] = {"",       "shm",        "eager",
+                                    "wanted", "shm,wanted", "shm,eager,wanted"};
+  (void)state;
+  for (size_t way = 0; way < sizeof off / sizeof *off; way++) {
+    cluster c = {0};
+    setenv("TIDE_REMOTE_OFF", off[way], 1);
+    cluster_init(&c, 2);
+    unsetenv("TIDE_REMOTE_OFF");
+    c.s->options.passes_off = ~0u;
+    td_edge in = placeholder(&c);
+    td_edge a = far_node(&c, 0, "Neg", NULL, &in, 1);
+    td_edge b = far_node(&c, 1, "Neg", NULL, &a, 1);
+    td_edge here = NODE(&c.r, "Neg", NULL, b);
+    td_edge d = far_node(&c, 0, "Neg", NULL, &here, 1);
+    for (int64_t n = 1; n <= MANY; n *= 20) {
+      td_tensor x = ramp(n), y;
+      for (int i = 0; i < 5; i++) {
+        OK(run_fed(&c, d, in, &x, &y));
+        assert_true(td_tensor_same(&x, &y));
+        td_tensor_release(&y);
+      }
+      td_tensor_release(&x);
+    }
+    bool shared = !strstr(off[way], "shm");
+    assert_int_equal(traffic(c.worker[1].remote).shared > 0, shared);
+    assert_int_equal(traffic(c.worker[1].remote).unshared, 0);
+    check_clean(&c);
+    cluster_deinit(&c);
+  }
+}
+
+/* Half the bytes on the edge that asks for it, and no other. */
+static void test_narrow(void **state) {
+  cluster c = {0};
+  td_build b;
+  td_node *node;
+  td_tensor x = ramp(MANY), y;
+  (void)state;
+  cluster_init(&c, 2);
+  c.s->options.passes_off = ~0u;
+  td_edge in = placeholder(&c);
+  td_build_init(&b, c.r.graph, "Neg", "asks");
+  td_build_flat(&b, &in, 1);
+  td_build_attr(&b, "_wire", td_attr_string("bfloat16"));
+  b.device = "/job:worker/task:0/device:CPU:0";
+  OK(td_build_node(&b, &node));
+  td_edge a = {node, 0};
+  td_edge s = far_node(&c, 1, "Neg", "s", &a, 1);
+  OK(run_fed(&c, s, in, &x, &y));
+  assert_int_equal(traffic(c.worker[0].remote).narrowed, 1);
+  assert_int_equal(traffic(c.worker[0].remote).copied, 4 * MANY);
+  assert_int_equal(traffic(c.worker[1].remote).copied, 2 * MANY);
+  for (int64_t i = 0; i < MANY; i += 977) {
+    double is = td_tensor_get_f(&y, i), want = td_tensor_get_f(&x, i);
+    assert_true(fabs(is - want) <= want / 256);
+  }
+  assert_false(td_tensor_same(&x, &y));
+  td_tensor_release(&y);
+  check_clean(&c);
+  td_tensor_release(&x);
+  cluster_deinit(&c);
+}
+
+/* A step that fails while values are on their way: nothing of them stays, and
+ * the next one runs. */
+static void test_failing(void **state) {
+  cluster c = {0};
+  td_tensor x = ramp(MANY), y;
+  (void)state;
+  cluster_init(&c, 2);
+  c.s->options.passes_off = ~0u;
+  td_edge in = placeholder(&c), two = placeholder(&c);
+  td_edge a = far_node(&c, 0, "Neg", "a", &in, 1);
+  td_edge bad = far_node(&c, 1, "Add", "bad", (td_edge[]){a, two}, 2);
+  td_edge good = far_node(&c, 1, "Neg", "good", &a, 1);
+  for (int i = 0; i < 10; i++) {
+    td_tensor odd = ramp(3), feed[2] = {x, odd};
+    td_edge feeds[2] = {in, two};
+    td_signature sig = {
+        .feeds = feeds, .n_feeds = 2, .fetches = &bad, .n_fetches = 1};
+    FAILS(td_session_run(c.s, &sig, feed, &y, NULL), TD_INVALID_ARGUMENT, "3");
+    td_tensor_release(&odd);
+    OK(run_fed(&c, good, in, &x, &y));
+    assert_true(td_tensor_same(&x, &y));
+    td_tensor_release(&y);
+  }
+  check_clean(&c);
+  td_tensor_release(&x);
+  cluster_deinit(&c);
+}
+
+/* ---- before and without their step --------------------------------------- */
+
+static td_hosted *only_session(td_remote *r) {
+  assert_int_equal(r->hosted.len, 1);
+  return r->hosted.at[0];
+}
+
+/* `n` values for step `number`, as its master would send them. */
+static void send_early(cluster *c, uint64_t number, int n, int64_t floats) {
+  td_remote *r = c->remote;
+  td_tensor x = ramp(floats);
+  td_remote_enter(r);
+  for (int i = 0; i < n; i++) {
+    td_arena arena;
+    td_raw frames[2];
+    int count = 0;
+    td_head head;
+    Td__Remote__Tensor body = TD__REMOTE__TENSOR__INIT;
+    td_session_id id = only_session(c->worker[0].remote)->id;
+    td_sending to = {r->peers.at[0], &id, number, false};
+    td_arena_init(&arena);
+    td_head_init(&head, &id);
+    head.body_case = TD__REMOTE__MESSAGE__BODY_TENSOR;
+    head.tensor = &body;
+    body.step = number;
+    body.edge = i;
+    OK(td_transfer_out(&to, &x, &arena, frames, &count, &body.value));
+    OK(td_peer_send(r->peers.at[0], TD_LANE_DATA, &head, frames, count));
+    td_arena_deinit(&arena);
+  }
+  td_remote_leave(r);
+  td_tensor_release(&x);
+}
+
+static size_t early_bytes(td_remote *r) {
+  td_remote_enter(r);
+  size_t bytes = only_session(r)->early_bytes;
+  td_remote_leave(r);
+  return bytes;
+}
+
+/* What is only offered takes next to nothing; what rode along is counted, and
+ * bounded. */
+static void test_early(void **state) {
+  cluster c = {0};
+  (void)state;
+  cluster_init(&c, 1);
+  td_remote *w = c.worker[0].remote;
+  send_early(&c, 1000, 20, MANY);
+  for (int i = 0; i < 2000 && early_bytes(w) == 0; i++) usleep(1000);
+  usleep(100000);
+  assert_true(early_bytes(w) < 20 * 4096);
+  assert_int_equal(traffic(w).copied, 0);
+  size_t most = 0;
+  for (int i = 0; i < 40; i++) {
+    send_early(&c, 1001, 30, 16000);
+    usleep(10000);
+    if (early_bytes(w) > most) most = early_bytes(w);
+  }
+  assert_in_range(most, 32 << 20, 64 << 20);
+  /* All at once: the channel is not filled, and no error comes of it. */
+  send_early(&c, 1002, 1000, 16000);
+  /* The step that is run instead takes none of it. */
+  double value = 0;
+  td_edge two = make_const(&c.r, TD_FLOAT32, 2, NULL), out;
+  out = far_node(&c, 0, "Neg", "n", &two, 1);
+  td_signature sig = {.fetches = &out, .n_fetches = 1};
+  td_tensor y;
+  OK(td_session_run(c.s, &sig, NULL, &y, NULL));
+  value = td_tensor_get_f(&y, 0);
+  td_tensor_release(&y);
+  assert_true(value == -2);
+  cluster_deinit(&c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_once_a_device), cmocka_unit_test(test_ways),
+      cmocka_unit_test(test_narrow),        cmocka_unit_test(test_failing),
+      cmocka_unit_test(test_early),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

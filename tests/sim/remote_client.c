@@ -1,0 +1,490 @@
+/* remote_client.c - see remote_client.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tests/sim/remote_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/check.h"
+
+#include "engine/base/clock.h"
+#include "engine/remote/health.h"
+#include "engine/run/async.h"
+#include "tests/sim/base/sim.h"
+#include "tests/sim/seeds.h"
+
+enum { AT_ONCE = 3, CALM = 12 /* rows that are kept for later */, SIGNATURES = 4, LARGE = 40000, MOST_LARGE = 400000 };
+
+static const int64_t us = 1000, ms = 1000000, second = 1000000000;
+
+typedef enum kind { STEP, LOOP, READ, INIT } kind;
+
+/* What the client knows of a step's updates. */
+typedef enum outcome { NEVER, ONCE, PERHAPS } outcome;
+
+typedef struct running {
+  remote_client *c;
+  td_async *async;
+  kind kind;
+  int k, init; /* of a STEP: its row; of an INIT: the worker */
+  int64_t n;   /* floats of x */
+  td_session *s; /* borrowed: that it was begun in */
+  bool over;
+  uint64_t cancel, look; /* timers */
+  outcome was[REMOTE_WORKERS][REMOTE_ROWS]; /* when a READ began */
+} running;
+
+struct remote_client {
+  remote_process *on;
+  remote_workload *w;
+  remote_graph g;
+  td_session *s;
+  td_callable *callable[SIGNATURES + REMOTE_WORKERS];
+  running at[AT_ONCE];
+  int k;                           /* steps begun */
+  bool fresh[REMOTE_WORKERS];      /* its variable is to be initialised */
+  outcome is[REMOTE_WORKERS][REMOTE_ROWS];
+  int failures, good;
+  int64_t failing; /* since when */
+  uint64_t timer;
+  bool dead, inside;
+};
+
+/* ---- processes ----------------------------------------------------------- */
+
+static void turn(void *arg) {
+  remote_process *r = arg;
+  td_remote_turn(r->remote);
+}
+
+static void tick(void *arg) {
+  remote_process *r = arg;
+  r->tick = td_timer_start(td_clock_now() + TD_HEALTH_TICK, tick, r);
+  td_remote_turn(r->remote);
+}
+
+void remote_process_start(remote_process *r, cluster_process *p, int workers) {
+  char place[64];
+  bool serve = p->place > 0 && p->place <= workers;
+  *r = (remote_process){.p = p};
+  snprintf(place, sizeof place, "/job:%s/replica:0/task:%d",
+           serve ? "worker" : "client", serve ? p->place - 1 : p->place);
+  OK(td_runtime_new(&(td_runtime_options){.place = place}, &r->runtime));
+  td_remote_options o = {.runtime = r->runtime,
+                         .channel = p->channel,
+                         .serve = serve,
+                         .threads = 2};
+  OK(td_remote_new(&o, &r->remote));
+  sim_channel_on_ready(p->channel, turn, r);
+  r->tick = td_timer_start(td_clock_now() + TD_HEALTH_TICK, tick, r);
+}
+
+void remote_process_stop(remote_process *r) {
+  if (r->tick) td_timer_cancel(r->tick);
+  td_remote_close(r->remote);
+  td_remote_release(r->remote);
+  td_runtime_release(r->runtime);
+}
+
+/* ---- what is wrong ------------------------------------------------------- */
+
+static void wrong(remote_client *c, const char *what, int64_t a, int64_t b) {
+  if (c->w->why[0] || c->dead) return;
+  int n = snprintf(c->w->why, sizeof c->w->why, "client %d: ",
+                   c->on->p->number);
+  snprintf(c->w->why + n, sizeof c->w->why - (size_t)n, what, (long long)a,
+           (long long)b);
+}
+
+/* ---- the session --------------------------------------------------------- */
+
+static bool all_rest(const remote_client *c) {
+  for (int i = 0; i < AT_ONCE; i++)
+    if (c->at[i].async) return false;
+  return true;
+}
+
+static void drop_callables(remote_client *c) {
+  for (size_t i = 0; i < TD_COUNT(c->callable); i++) {
+    td_callable_release(c->callable[i]);
+    c->callable[i] = NULL;
+  }
+}
+
+/* Waits. */
+static void close_session(remote_client *c) {
+  td_session *s = c->s;
+  c->s = NULL;
+  if (!s) return;
+  drop_callables(c);
+  td_session_close(s);
+  td_session_release(s);
+}
+
+/* Waits. */
+static td_status *attach(remote_client *c, int worker) {
+  char address[32];
+  td_member *m;
+  snprintf(address, sizeof address, "sim://place%d", worker + 1);
+  td_attach_options o = {.to = {address, NULL, NULL}, .timeout = 3 * second};
+  return td_remote_attach(c->on->remote, c->s, &o, &m);
+}
+
+static void open_session(remote_client *c) {
+  td_session_options o = {.threads = 2, .cpu_devices = 1,
+                          .passes_off = sim_draw(2) ? ~0u : 0};
+  td_status *s = NULL;
+  OK(td_session_new(c->on->runtime, c->g.graph, &o, &c->s));
+  for (int i = 0; td_ok(s) && i < c->w->workers; i++) s = attach(c, i);
+  c->failures = 0;
+  for (int i = 0; i < c->w->workers; i++) {
+    c->fresh[i] = true;
+    memset(c->is[i], 0, sizeof c->is[i]);
+  }
+  if (td_ok(s)) return;
+  sometimes("attach fails");
+  td_status_release(s);
+  close_session(c);
+}
+
+/* ---- signatures ---------------------------------------------------------- */
+
+static td_status *callable(remote_client *c, kind k, int init,
+                           td_callable **out) {
+  td_callable **at = &c->callable[k == INIT ? INIT + init : (int)k];
+  const remote_graph *g = &c->g;
+  td_edge feeds[] = {g->id, g->x}, fetches[REMOTE_WORKERS] = {g->y, g->turned};
+  td_signature sig = {.feeds = feeds,
+                      .n_feeds = 2,
+                      .fetches = fetches,
+                      .n_fetches = k == LOOP ? 2 : 1,
+                      .targets = g->count,
+                      .n_targets = c->w->workers};
+  if (k == READ)
+    sig = (td_signature){.fetches = g->read, .n_fetches = c->w->workers};
+  if (k == INIT)
+    sig = (td_signature){.targets = &g->init[init], .n_targets = 1};
+  if (!*at) TD_TRY(td_callable_new(c->s, &sig, at));
+  *out = *at;
+  return NULL;
+}
+
+/* ---- ends ---------------------------------------------------------------- */
+
+static void check_row(remote_client *c, const running *r, int worker, int k,
+                      int64_t a, int64_t b) {
+  outcome is = c->is[worker][k];
+  if (a != b) wrong(c, "row %lld of worker %lld is torn (P3)", k, worker);
+  if (a < 0 || a > 1)
+    wrong(c, "step %lld counts %lld times (P3)", k, a);
+  else if (r->was[worker][k] == ONCE && a != 1)
+    wrong(c, "acknowledged step %lld is not on worker %lld (P2)", k, worker);
+  else if (is == NEVER && a != 0)
+    wrong(c, "step %lld is on worker %lld, whose variable is younger (P7)", k,
+          worker);
+}
+
+/* Steps that run beside it may be there or not. */
+static void check_read(remote_client *c, const running *r,
+                       const td_tensor *values) {
+  for (int i = 0; i < c->w->workers; i++) {
+    const int64_t *at = values[i].data;
+    for (int k = 0; k < REMOTE_ROWS; k++)
+      check_row(c, r, i, k, at[2 * k], at[2 * k + 1]);
+  }
+  sometimes("variables are read");
+}
+
+static void check_step(remote_client *c, const running *r,
+                       const td_tensor *values) {
+  const float *y = values[0].data;
+  if (td_tensor_count(&values[0]) != r->n)
+    wrong(c, "y has %lld elements of %lld", td_tensor_count(&values[0]), r->n);
+  else if (y[0] != (float)r->k || y[r->n - 1] != (float)r->k)
+    wrong(c, "y is %lld in step %lld", (int64_t)y[0], r->k);
+  if (r->kind == LOOP && *(const float *)values[1].data != REMOTE_TURNS)
+    wrong(c, "the loop made %lld turns of %lld",
+          (int64_t) * (const float *)values[1].data, REMOTE_TURNS);
+}
+
+static void went_well(remote_client *c, running *r, const td_tensor *values) {
+  c->failures = 0;
+  c->good += c->w->calm && r->kind != INIT;
+  if (r->kind == READ) check_read(c, r, values);
+  if (r->kind == INIT) c->fresh[r->init] = false;
+  if (r->kind == STEP || r->kind == LOOP) {
+    check_step(c, r, values);
+    for (int i = 0; i < c->w->workers; i++) c->is[i][r->k] = ONCE;
+  }
+}
+
+/* A variable that is gone: its process is another. */
+static bool lacks_variable(remote_client *c, const td_status *s) {
+  if (td_status_code(s) != TD_FAILED_PRECONDITION) return false;
+  for (int i = 0; i < c->w->workers; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "v%d", i);
+    if (!strstr(td_status_message(s), "initial") ||
+        !strstr(td_status_message(s), name))
+      continue;
+    if (!c->fresh[i]) sometimes("a variable is gone");
+    c->fresh[i] = true;
+    return true;
+  }
+  return false;
+}
+
+static const char *code_name(td_code code) {
+  switch (code) {
+  case TD_UNAVAILABLE: return "UNAVAILABLE";
+  case TD_DEADLINE_EXCEEDED: return "DEADLINE_EXCEEDED";
+  case TD_CANCELLED: return "CANCELLED";
+  case TD_ABORTED: return "ABORTED";
+  case TD_FAILED_PRECONDITION: return "FAILED_PRECONDITION";
+  case TD_RESOURCE_EXHAUSTED: return "RESOURCE_EXHAUSTED";
+  case TD_NOT_FOUND: return "NOT_FOUND";
+  default: return "another error";
+  }
+}
+
+static void went_wrong(remote_client *c, const running *r, td_status *s) {
+  if (getenv("REMOTE_LOG"))
+    fprintf(stderr, "%9.3f client %d: step %d kind %d: %s\n",
+            (double)sim_clock(SIM_WORLD) * 1e-9, c->on->p->number, r->k,
+            r->kind, td_status_message(s));
+  cell("step", code_name(td_status_code(s)));
+  if (td_status_code(s) == TD_INTERNAL || td_status_code(s) == TD_UNKNOWN ||
+      td_status_code(s) == TD_INVALID_ARGUMENT) {
+    if (!c->w->why[0] && !c->dead)
+      snprintf(c->w->why, sizeof c->w->why, "step %d: %s", r->k,
+               td_status_message(s));
+  }
+  if (!c->failures++) c->failing = td_clock_now();
+  (void)lacks_variable(c, s);
+}
+
+static void note_end(running *r, bool good) {
+  remote_client *c = r->c;
+  int64_t now = sim_clock(SIM_WORLD), step = remote_step(c->on->p->number, r->k);
+  if (r->over || r->kind > LOOP) return;
+  if (good)
+    history_acknowledged(c->w->h, step, now);
+  else
+    history_failed(c->w->h, step, now);
+}
+
+static void stop_timers(running *r) {
+  if (r->cancel) td_timer_cancel(r->cancel);
+  if (r->look) td_timer_cancel(r->look);
+  r->cancel = r->look = 0;
+}
+
+/* What became of one that is over. */
+static void take(running *r) {
+  remote_client *c = r->c;
+  td_tensor values[REMOTE_WORKERS] = {{0}};
+  td_async *a = r->async;
+  td_status *s = td_async_wait(a, -1, values, NULL);
+  r->async = NULL;
+  stop_timers(r);
+  note_end(r, td_ok(s));
+  r->over = true;
+  if (c->s == r->s && c->s) {
+    if (td_ok(s))
+      went_well(c, r, values);
+    else
+      went_wrong(c, r, s);
+  }
+  for (int i = 0; i < REMOTE_WORKERS; i++) td_tensor_release(&values[i]);
+  td_status_release(s);
+  td_async_release(a);
+}
+
+/* Looks until it is over. */
+static void look(void *arg) {
+  running *r = arg;
+  r->look = 0;
+  if (td_async_done(r->async))
+    take(r);
+  else
+    r->look = td_timer_start(td_clock_now() + 5 * ms, look, r);
+}
+
+static void cancel(void *arg) {
+  running *r = arg;
+  r->cancel = 0;
+  sometimes("a step is cancelled");
+  td_async_cancel(r->async);
+}
+
+/* ---- beginnings ---------------------------------------------------------- */
+
+static int64_t draw_size(void) {
+  if (sim_draw(4)) return 1 + (int64_t)sim_draw(100);
+  sometimes("a value is large");
+  return sim_draw(8) ? LARGE : MOST_LARGE;
+}
+
+static int64_t draw_timeout(const remote_client *c) {
+  if (c->w->calm) return 10 * second;
+  switch (sim_draw(4)) {
+  case 0: return (int64_t)sim_draw((uint64_t)(200 * ms));
+  case 1: return 20 * second;
+  default: return second + (int64_t)sim_draw((uint64_t)(4 * second));
+  }
+}
+
+static void make_feeds(const running *r, int64_t *id, td_tensor *feeds) {
+  td_shape one = td_shape_scalar(), n = td_shape_vector(r->n);
+  *id = remote_step(r->c->on->p->number, r->k);
+  OK(td_tensor_from(TD_INT64, &one, id, &feeds[0]));
+  OK(td_tensor_new(NULL, TD_FLOAT32, &n, &feeds[1]));
+  float *x = feeds[1].data;
+  for (int64_t i = 0; i < r->n; i++) x[i] = (float)r->k;
+}
+
+/* The latest moment of its end: two seconds after its timeout it is given up,
+ * and clocks that stand still do so for three. */
+static void begin_history(running *r, int64_t timeout) {
+  remote_client *c = r->c;
+  int64_t now = sim_clock(SIM_WORLD), step = remote_step(c->on->p->number, r->k);
+  if (r->kind > LOOP) return;
+  history_begin(c->w->h, step, now, now + timeout + 6 * second);
+  for (int i = 0; i < c->w->workers; i++) {
+    history_op(c->w->h, step, i + 1, i + 1);
+    c->is[i][r->k] = PERHAPS;
+  }
+}
+
+static void begin(remote_client *c, running *r, kind k, int init) {
+  td_tensor feeds[2] = {{0}};
+  int64_t id;
+  td_callable *what;
+  td_step_options o = {.timeout = draw_timeout(c)};
+  bool counts = k == STEP || k == LOOP;
+  *r = (running){.c = c, .kind = k, .init = init, .k = counts ? c->k++ : -1, .s = c->s};
+  r->n = counts ? draw_size() : 0;
+  if (o.timeout == 0) o.timeout = us;
+  memcpy(r->was, c->is, sizeof r->was);
+  begin_history(r, o.timeout);
+  if (counts) make_feeds(r, &id, feeds);
+  td_status *s = callable(c, k, init, &what);
+  if (td_ok(s)) s = td_async_start(what, feeds, &o, &r->async);
+  for (int i = 0; i < 2; i++) td_tensor_release(&feeds[i]);
+  if (td_ok(s)) {
+    r->look = td_timer_start(td_clock_now(), look, r);
+    if (sim_draw(10) == 0 && !c->w->calm)
+      r->cancel = td_timer_start(
+          td_clock_now() + (int64_t)sim_draw((uint64_t)(100 * ms)), cancel, r);
+    return;
+  }
+  note_end(r, false);
+  r->over = true;
+  went_wrong(c, r, s);
+  td_status_release(s);
+}
+
+static running *a_place(remote_client *c) {
+  for (int i = 0; i < AT_ONCE; i++)
+    if (!c->at[i].async) return &c->at[i];
+  return NULL;
+}
+
+/* Nothing else runs while a variable is initialised. */
+static bool initialise(remote_client *c) {
+  for (int i = 0; i < c->w->workers; i++) {
+    if (!c->fresh[i]) continue;
+    if (!all_rest(c)) return true;
+    memset(c->is[i], 0, sizeof c->is[i]);
+    begin(c, &c->at[0], INIT, i);
+    return true;
+  }
+  return false;
+}
+
+static bool has_failed_long(const remote_client *c) {
+  return c->failures > 3 && td_clock_now() - c->failing > 15 * second;
+}
+
+/* Waits. */
+static void change_session(remote_client *c) {
+  c->w->busy = true;
+  if (c->s) {
+    sometimes(has_failed_long(c) ? "a session is given up"
+                                 : "a session is closed");
+    close_session(c);
+  }
+  if (!c->s && !c->dead) open_session(c);
+  c->w->busy = false;
+}
+
+static void work(remote_client *c) {
+  bool tired = !c->w->calm && sim_draw(60) == 0;
+  if (!c->s || has_failed_long(c) || (tired && !c->w->over)) {
+    if (!c->w->busy) change_session(c);
+    return;
+  }
+  running *r = a_place(c);
+  if (c->w->over || !r || initialise(c)) return;
+  uint64_t what = sim_draw(8);
+  if (what == 0 || c->k >= (c->w->calm ? REMOTE_ROWS : REMOTE_ROWS - CALM))
+    begin(c, r, READ, 0);
+  else
+    begin(c, r, what < 3 ? LOOP : STEP, 0);
+}
+
+static void go_on(void *arg) {
+  remote_client *c = arg;
+  c->timer = 0;
+  work(c);
+  int64_t wait = ms + (int64_t)sim_draw((uint64_t)(300 * ms));
+  c->timer = td_timer_start(td_clock_now() + wait, go_on, c);
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+remote_client *remote_client_new(remote_process *on, remote_workload *w) {
+  remote_client *c = calloc(1, sizeof *c);
+  assert_non_null(c);
+  c->on = on;
+  c->w = w;
+  remote_graph_init(&c->g, w->workers);
+  c->timer = td_timer_start(td_clock_now(), go_on, c);
+  return c;
+}
+
+void remote_client_died(remote_client *c) {
+  c->dead = true;
+  for (int i = 0; i < AT_ONCE; i++) {
+    if (c->at[i].async) note_end(&c->at[i], false);
+    c->at[i].over = true;
+  }
+}
+
+void remote_client_free(remote_client *c) {
+  if (c->timer) td_timer_cancel(c->timer);
+  c->dead = true;
+  for (int i = 0; i < AT_ONCE; i++)
+    if (c->at[i].async) {
+      stop_timers(&c->at[i]);
+      td_async_cancel(c->at[i].async);
+    }
+  td_session *s = c->s;
+  c->s = NULL;
+  drop_callables(c);
+  if (s) td_session_close(s);
+  for (int i = 0; i < AT_ONCE; i++)
+    if (c->at[i].async) take(&c->at[i]);
+  td_session_release(s);
+  remote_graph_deinit(&c->g);
+  free(c);
+}
+
+int remote_client_good(const remote_client *c) {
+  return c->good;
+}
+
+bool remote_client_rests(const remote_client *c) {
+  return all_rest(c);
+}
