@@ -20,9 +20,10 @@ local function end_with_process(w)
   return setmetatable({}, {__gc = function() w:kill() end})
 end
 
-local started = {}
-
 local rows = {}
+
+local ends = {} -- kept while the process lives
+rows.ends = ends
 
 -- A session with `n` workers.
 local function attached(session, curve, n)
@@ -30,7 +31,7 @@ local function attached(session, curve, n)
   for i = 1, n or 1 do
     local w = workers.start{task = i - 1,
                             listen = curve and "tcp://127.0.0.1:0" or nil}
-    started[i] = end_with_process(w)
+    ends[i] = end_with_process(w)
     assert(w.address, w.line or "no worker")
     sess:attach(w.address, w.key and {key = w.key})
   end
