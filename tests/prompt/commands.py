@@ -54,7 +54,8 @@ class Commands(unittest.TestCase):
         with Terminal(lines=30, columns=100) as t:
             os.mkdir(t.home + "/workers", 0o700)
             address = f"ipc://{t.home}/workers/w"
-            with subprocess.Popen([TIDE, "worker", "--listen", address], stdout=subprocess.PIPE) as w:
+            with subprocess.Popen([TIDE, "worker", "--listen", address],
+                                  stdout=subprocess.PIPE) as w:
                 w.stdout.readline()  # it listens
                 t.start().enter(f"sess = td.session() sess:attach '{address}'")
                 t.enter("%workers")
