@@ -19,7 +19,8 @@
 enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
 enum { BACKLOG_MOST = 64 << 20 }; /* bytes that wait for a connection */
 #define JOIN INT64_C(5000000000)  /* ns: for who waits to be sent something */
-#define LACK INT64_C(2000000000)  /* ns: what has not come by then is lost */
+#define LACK INT64_C(2000000000) /* ns: what has not come by then is lost ... */
+#define LACK_WHOLE INT64_C(8000000000) /* ... where no connection was */
 
 static void greet(td_peer *p);
 
@@ -363,22 +364,10 @@ static td_status *kernels_out(const td_kernel_table *t, td_arena *a,
   return NULL;
 }
 
-static uint64_t hash_of(const td_kernel_table *t) {
-  size_t n;
-  uint64_t h = 0;
-  const td_kernel_offer *rows = td_kernel_table_rows(t, &n);
-  for (size_t i = 0; i < n; i++) {
-    h = td_hash(rows[i].op, strlen(rows[i].op) + 1, h);
-    h = td_hash(text(rows[i].types), strlen(text(rows[i].types)), h);
-  }
-  return h;
-}
-
 /* What a HELLO or a WELCOME says. `theirs`: the hash of the other's table. */
 static td_status *introduce(td_peer *p, td_arena *a, uint64_t theirs,
                             bool welcome, Td__Remote__Hello *h) {
   td_remote *r = p->of;
-  td_kernel_table *table;
   const td_channel_ops *c = r->channel->ops;
   td__remote__hello__init(h);
   h->proto_min = h->proto_max = TD_WIRE_VERSION;
@@ -392,16 +381,10 @@ static td_status *introduce(td_peer *p, td_arena *a, uint64_t theirs,
   h->data = text(r->advertise_data ? r->advertise_data
                                    : c->address(r->channel, TD_LANE_DATA));
   h->key = text(r->public_key);
-  TD_TRY(td_kernel_table_here("CPU", &table));
-  h->kernels_hash = hash_of(table);
-  td_status *s = NULL;
-  if (welcome) s = devices_out(r, a, h);
-  if (td_ok(s) && welcome && theirs != h->kernels_hash) {
-    s = kernels_out(table, a, h);
-    p->table = td_kernel_table_retain(table); /* while the head borrows it */
-  }
-  td_kernel_table_release(table);
-  return s;
+  h->kernels_hash = r->kernels_hash;
+  if (!welcome) return NULL;
+  TD_TRY(devices_out(r, a, h));
+  return theirs != r->kernels_hash ? kernels_out(r->kernels, a, h) : NULL;
 }
 
 /* False: it did not go out. */
@@ -421,10 +404,6 @@ static bool say_hello(td_peer *p, uint64_t theirs, bool welcome) {
   if (td_ok(s)) s = send_as(p, TD_LANE_CONTROL, &head, NULL, 0, false);
   bool said = td_ok(s);
   td_status_release(s);
-  if (welcome) {
-    td_kernel_table_release(p->table);
-    p->table = NULL;
-  }
   td_arena_deinit(&a);
   return said;
 }
@@ -620,11 +599,15 @@ void td_peer_ponged(td_peer *p, const Td__Remote__Ping *m) {
 static void look_for_gaps(td_peer *p, int64_t now) {
   bool lacks = p->came[TD_LANE_CONTROL] < p->told[TD_LANE_CONTROL] ||
                p->came[TD_LANE_DATA] < p->told[TD_LANE_DATA];
+  uint64_t came = p->came[TD_LANE_CONTROL] + p->came[TD_LANE_DATA];
   if (!lacks) {
     p->lacking = 0;
-  } else if (!p->lacking) {
-    p->lacking = now;
-  } else if (now - p->lacking >= LACK && p->health.state == TD_UP) {
+    p->broken = false;
+  } else if (!p->lacking || (came != p->came_then && !p->broken)) {
+    p->lacking = now; /* slow is not lost, while some comes */
+    p->came_then = came;
+  } else if (now - p->lacking >= (p->broken ? LACK : LACK_WHOLE) &&
+             p->health.state == TD_UP) {
     td_peer_end(p, TD_ENDED,
                 td_error(TD_UNAVAILABLE,
                          "messages of %s were lost with a connection: what "
@@ -695,6 +678,7 @@ static void note(td_peer *p, td_status *s) {
 void td_peer_trouble(td_peer *p, td_trouble what) {
   switch (what) {
   case TD_TROUBLE_LOST:
+    p->broken = true;
     if (td_health_on(&p->health, TD_BROKEN, td_clock_now()))
       td_remote_peer_changed(p->of, p);
     break;

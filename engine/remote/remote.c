@@ -5,6 +5,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/entropy.h"
+#include "engine/device/kernel_table.h"
 #include "engine/remote/cells.h"
 #include "engine/remote/piece_cache.h"
 #include "engine/remote/remote_impl.h"
@@ -248,12 +249,29 @@ static bool is_plain(const td_remote *r) {
   return address && strncmp(address, "ipc:", 4) == 0;
 }
 
+static char *text(const char *s) {
+  return (char *)(s ? s : "");
+}
+
+static uint64_t hash_of(const td_kernel_table *t) {
+  size_t n;
+  uint64_t h = 0;
+  const td_kernel_offer *rows = td_kernel_table_rows(t, &n);
+  for (size_t i = 0; i < n; i++) {
+    h = td_hash(rows[i].op, strlen(rows[i].op) + 1, h);
+    h = td_hash(text(rows[i].types), strlen(text(rows[i].types)), h);
+  }
+  return h;
+}
+
 static td_status *init(td_remote *r, const td_remote_options *o) {
   TD_TRY(copy(o->advertise, &r->advertise));
   if (!is_plain(r)) TD_TRY(copy(o->public_key, &r->public_key));
   TD_TRY(copy(o->advertise_data, &r->advertise_data));
   TD_TRY(td_transfers_new(r, &r->transfers));
   r->host = td_transfers_host(r);
+  TD_TRY(td_kernel_table_here("CPU", &r->kernels));
+  r->kernels_hash = hash_of(r->kernels);
   if (o->serve && !(r->pieces = td_piece_cache_new(0, 0))) return td_oom();
   return o->thread ? td_pump_start(r) : NULL;
 }
@@ -266,6 +284,7 @@ static void end(td_remote *r) {
   td_vec_free(&r->masters);
   td_transfers_free(r->transfers);
   td_piece_cache_free(r->pieces);
+  td_kernel_table_release(r->kernels);
   td_runtime_release(r->runtime);
   td_free(r->public_key);
   td_free(r->advertise);

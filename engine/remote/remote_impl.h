@@ -67,6 +67,8 @@ struct td_remote {
   bool closed;
   td_waiter news; /* of who waits for an answer */
   const char *host;    /* as Hello.boot */
+  struct td_kernel_table *kernels; /* of this process */
+  uint64_t kernels_hash;
   /* pump.c */
   pthread_mutex_t ear; /* held by who sleeps on the channel */
   pthread_t thread;
@@ -123,6 +125,8 @@ struct td_peer {
   uint64_t sent[TD_LANES], came[TD_LANES]; /* messages */
   uint64_t told[TD_LANES]; /* how many the peer said it had sent ... */
   int64_t lacking;         /* ... and since when fewer came; 0: none lack */
+  uint64_t came_then;      /* how many had come by then */
+  bool broken;             /* a connection was lost, and some may lack of it */
   TD_VEC(struct td_backlog) backlog; /* what waits for a connection */
   size_t backlog_bytes;
   uint64_t bytes_in, bytes_out, steps, memory, pid;
