@@ -172,7 +172,7 @@ static void promises_are_kept(void **state) {
   char why[300];
   (void)run_seed(0, why, sizeof why); /* what is made once in a process */
   forget_seen();
-  int n = run_seeds("remote", 60, 100000, good_seed);
+  int n = run_seeds("remote", 500, 100000, good_seed);
   print_message(
       "%d seeds, each twice; %lld events, %lld steps good, %lld not\n", n,
       (long long)all_events, (long long)acknowledged, (long long)failed);
