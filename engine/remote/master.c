@@ -69,6 +69,7 @@ static void master_release(td_master *m) {
   td_vec_free(&m->members);
   td_vec_free(&m->coming);
   td_free(m);
+  td_remote_release(r); /* not the last: whoever is inside of the turn has one */
 }
 
 static td_status *master_new(td_remote *r, td_session *s, td_master **out) {
@@ -78,7 +79,7 @@ static td_status *master_new(td_remote *r, td_session *s, td_master **out) {
     return td_oom();
   }
   m->refs = 1;
-  m->of = r;
+  m->of = td_remote_retain(r);
   m->session = s;
   m->id = (td_session_id){td_entropy(), td_entropy() | 1};
   *out = m;
