@@ -70,6 +70,33 @@ static void test_early_value(void **state) {
   cluster_deinit(&c);
 }
 
+/* A client that goes before the last share of its session, which a step that
+ * has just ended may have. */
+static void test_clients_that_go(void **state) {
+  cluster c = {0};
+  (void)state;
+  cluster_init(&c, 1);
+  for (int i = 0; i < 10; i++) {
+    td_channel *channel;
+    td_remote *client;
+    td_session *s;
+    td_member *m;
+    td_attach_options o = {.to.control = c.worker[0].address};
+    OK(td_channel_zmq_new(&(td_channel_zmq_options){0}, &channel));
+    OK(td_remote_new(&(td_remote_options){.runtime = c.r.runtime,
+                                          .channel = channel,
+                                          .thread = true},
+                     &client));
+    OK(td_session_new(c.r.runtime, c.r.graph, NULL, &s));
+    OK(td_remote_attach(client, s, &o, &m));
+    td_session_close(s);
+    td_remote_close(client);
+    td_remote_release(client);
+    td_session_release(s);
+  }
+  cluster_deinit(&c);
+}
+
 /* A session that ended, closed or let go of, is none that another is taken for,
  * whatever is still said about it. */
 static void test_one_after_another(void **state) {
@@ -193,6 +220,7 @@ int main(void) {
       cmocka_unit_test(test_to_and_fro),
       cmocka_unit_test(test_between_workers),
       cmocka_unit_test(test_early_value),
+      cmocka_unit_test(test_clients_that_go),
       cmocka_unit_test(test_one_after_another),
       cmocka_unit_test(test_restart),
   };
