@@ -75,6 +75,8 @@ static void say_close(td_member *w) {
   td_head_init(&head, NULL);
   head.body_case = TD__REMOTE__MESSAGE__BODY_CLOSE;
   head.close = &body;
+  body.n_handle = 1;
+  body.handle = &w->master->view;
   w->said = td_clock_now();
   td_status_release(td_member_send(w, TD_LANE_CONTROL, &head, NULL, 0));
 }
@@ -467,7 +469,6 @@ static void dial_again(td_member *w) {
   td_peer *p = w->peer;
   td_dial to = {p->control, NULL, p->key};
   w->retry = td_clock_now() + TD_HEALTH_PATIENCE;
-  if (p->link || p->health.state != TD_DEAD) return; /* it let go of us only */
   td_status_release(come(w->master, &to, w, NULL));
 }
 

@@ -19,7 +19,8 @@
 enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
 enum { BACKLOG_MOST = 64 << 20 }; /* bytes that wait for a connection */
 #define JOIN INT64_C(5000000000)  /* ns: for who waits to be sent something */
-#define LACK INT64_C(2000000000) /* ns: what has not come by then is lost ... */
+#define LACK INT64_C(2000000000)  /* ns: what has not come by then is lost ... \
+                                   */
 #define LACK_WHOLE INT64_C(8000000000) /* ... where no connection was */
 
 static void greet(td_peer *p);
@@ -502,6 +503,18 @@ static void supersede(td_peer *p) {
   }
 }
 
+/* Who dials a second time has hung up the first. */
+static void replace(td_peer *p) {
+  td_remote *r = p->of;
+  for (size_t i = 0; i < r->peers.len; i++) {
+    td_peer *old = r->peers.at[i];
+    if (old != p && old->incarnation == p->incarnation && old->link &&
+        !old->link->dialled)
+      td_peer_end(old, TD_ENDED,
+                  td_error(TD_UNAVAILABLE, "%s has connected anew", p->task));
+  }
+}
+
 void td_peer_hello(td_peer *p, const td_head *head, bool welcome) {
   const Td__Remote__Hello *h = welcome ? head->welcome : head->hello;
   if (welcome && p->welcomed) return;
@@ -514,6 +527,7 @@ void td_peer_hello(td_peer *p, const td_head *head, bool welcome) {
     return;
   }
   p->incarnation = head->from;
+  if (!welcome) replace(p);
   if (!welcome) (void)say_hello(p, h->kernels_hash, true);
   p->welcomed = true;
   supersede(p);
@@ -675,6 +689,8 @@ static void note(td_peer *p, td_status *s) {
   p->error = s;
 }
 
+/* Who was let in before is not refused, whatever its connections meet with: a
+ * forwarder whose far end is gone takes them and closes them. Silence tells. */
 void td_peer_trouble(td_peer *p, td_trouble what) {
   switch (what) {
   case TD_TROUBLE_LOST:
@@ -690,6 +706,7 @@ void td_peer_trouble(td_peer *p, td_trouble what) {
                        p->control));
     break;
   case TD_TROUBLE_KEY:
+    if (p->welcomed) break;
     td_peer_end(p, TD_REFUSED,
                 td_error(TD_PERMISSION_DENIED,
                          "%s does not let this process in: its public key is "
@@ -697,6 +714,7 @@ void td_peer_trouble(td_peer *p, td_trouble what) {
                          p->control));
     break;
   case TD_TROUBLE_MECHANISM:
+    if (p->welcomed) break;
     td_peer_end(p, TD_REFUSED,
                 td_error(TD_PERMISSION_DENIED,
                          "at %s one side speaks CURVE and the other does not: "
@@ -705,8 +723,6 @@ void td_peer_trouble(td_peer *p, td_trouble what) {
                          p->control));
     break;
   case TD_TROUBLE_HANDSHAKE:
-    /* Who was let in before is not refused: a forwarder whose far end is gone
-     * takes connections and closes them. Silence tells. */
     if (p->welcomed) break;
     td_peer_end(p, TD_REFUSED,
                 td_error(TD_PERMISSION_DENIED,

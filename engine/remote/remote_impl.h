@@ -43,6 +43,13 @@ typedef struct td_remote_hooks {
   void (*end)(td_remote *r); /* the last share went */
 } td_remote_hooks;
 
+/* A session that was closed here, and the view at which it was. */
+typedef struct td_closed {
+  td_session_id id;
+  uint64_t view;
+} td_closed;
+enum { TD_CLOSED_KEPT = 256 };
+
 struct td_remote {
   int32_t refs; /* atomic */
   const td_remote_hooks *hooks;
@@ -56,6 +63,8 @@ struct td_remote {
   td_task *after, **after_end; /* what runs after the turn */
   TD_VEC(td_peer *) peers;     /* retained */
   TD_VEC(td_hosted *) hosted;
+  td_closed closed_ones[TD_CLOSED_KEPT]; /* the last, a ring */
+  unsigned next_closed;
   TD_VEC(td_master *) masters;
   td_transfers *transfers; /* what all values share */
   uint64_t last_number;    /* of offers, questions, handles */

@@ -74,11 +74,29 @@ static void say_opened(td_peer *p, const td_session_id *id, uint64_t view,
   td_arena_deinit(&a);
 }
 
+/* An OPEN that comes after its CLOSE opens nothing. */
+static void note_closed(td_remote *r, const td_session_id *id,
+                        const Td__Remote__Handles *m) {
+  uint64_t view = m->n_handle ? m->handle[0] : 0;
+  r->closed_ones[r->next_closed++ % TD_CLOSED_KEPT] = (td_closed){*id, view};
+}
+
+static bool is_closed(const td_remote *r, const td_session_id *id,
+                      uint64_t view) {
+  for (int i = 0; i < TD_CLOSED_KEPT; i++) {
+    const td_closed *c = &r->closed_ones[i];
+    if (c->id.high == id->high && c->id.low == id->low && view <= c->view)
+      return true;
+  }
+  return false;
+}
+
 /* Said again on silence: the same twice is the same. */
 static void open_session(td_remote *r, td_peer *p, const td_session_id *id,
                          const Td__Remote__Open *m) {
   td_hosted *h = td_hosted_find(r, id);
   td_status *s = NULL;
+  if (is_closed(r, id, m->view)) return;
   if (!h) s = begin(r, p, id, &h);
   if (td_ok(s) && h->master != p)
     s = td_error(TD_PERMISSION_DENIED, "the session is another process's");
@@ -155,7 +173,7 @@ void td_worker_close_all(td_remote *r) {
   for (size_t i = r->hosted.len; i-- > 0;)
     if (i < r->hosted.len)
       close_session(r->hosted.at[i],
-                      td_error(TD_UNAVAILABLE, "the worker is being closed"));
+                    td_error(TD_UNAVAILABLE, "the worker is being closed"));
 }
 
 /* ---- others -------------------------------------------------------------- */
@@ -219,9 +237,9 @@ void td_worker_tick(td_remote *r, int64_t now, bool stalled) {
     bool out = now - h->master->health.heard >= h->lease;
     if (!out || (now < r->patient && !stalled)) continue;
     close_session(h, td_error(TD_UNAVAILABLE,
-                                "nothing was heard of the session's master "
-                                "for %.0f s",
-                                (double)h->lease * 1e-9));
+                              "nothing was heard of the session's master "
+                              "for %.0f s",
+                              (double)h->lease * 1e-9));
   }
 }
 
@@ -361,6 +379,7 @@ static void to_open(td_hosted *h, td_peer *p, td_message *m) {
     ask(h, d->ask);
     break;
   case TD__REMOTE__MESSAGE__BODY_CLOSE:
+    note_closed(h->of, &h->id, d->close);
     close_session(h, td_error(TD_CANCELLED, "the session was closed"));
     break;
   default:
@@ -396,6 +415,7 @@ static bool is_gone(td_peer *p, const td_session_id *id, const td_head *d) {
           : d->body_case == TD__REMOTE__MESSAGE__BODY_CANCEL ? TD_CANCEL_EARLY
                                                              : TD_MASTER_GONE);
   if (d->body_case != TD__REMOTE__MESSAGE__BODY_CLOSE) return false;
+  note_closed(p->of, id, d->close);
   td_head_init(&head, id);
   head.body_case = TD__REMOTE__MESSAGE__BODY_CLOSED;
   head.closed = &body;

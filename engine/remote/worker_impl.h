@@ -148,7 +148,9 @@ struct td_hosted_step {
   bool *rets_dead;
   td_arg_pull *pulls;
   int pulling; /* feeds that have not come */
-  bool begun, over, cancelled;
+  bool begun;   /* it is the portion's: there is an `over` to come */
+  bool started; /* the portion takes values */
+  bool over, cancelled;
   int users;          /* with its portion, outside of the turn */
   td_status *cause;   /* why it must not begin, or was cancelled */
   td_status *stopped; /* what the portion is cancelled with */

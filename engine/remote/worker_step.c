@@ -268,6 +268,15 @@ static td_status *begin(td_hosted_step *step) {
   return NULL;
 }
 
+/* Values are not for a portion that is being started. */
+static void take_values(td_hosted_step *step) {
+  td_remote *r = step->of->of;
+  td_remote_enter(r);
+  step->started = true;
+  if (!step->over) td_hosted_values_begin(step);
+  td_remote_leave(r);
+}
+
 /* After the turn. */
 static void start(td_task *task) {
   td_hosted_step *step =
@@ -276,6 +285,7 @@ static void start(td_task *task) {
   td_portion *n = step->portion;
   int64_t cost = ops->cost(step->roll->enrollment);
   ops->start(n, &step->start);
+  take_values(step);
   if (cost > 0 && cost < INLINE_MOST)
     ops->work(n, td_clock_now() + INLINE_MOST);
   ops->wake(n);
@@ -295,7 +305,6 @@ static void ready(td_hosted_step *step) {
   step->task.run = start;
   td_remote_retain(step->of->of); /* over's */
   td_remote_after(step->of->of, &step->task);
-  td_hosted_values_begin(step);
 }
 
 /* ---- feeds --------------------------------------------------------------- */
