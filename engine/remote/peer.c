@@ -94,12 +94,16 @@ void td_peer_release(td_peer *p) {
   td_free(p);
 }
 
+/* Of two links to one process the one that was heard of last. */
 td_peer *td_peer_find(td_remote *r, uint64_t incarnation) {
-  for (size_t i = 0; i < r->peers.len; i++)
-    if (r->peers.at[i]->incarnation == incarnation &&
-        r->peers.at[i]->health.state != TD_DEAD)
-      return r->peers.at[i];
-  return NULL;
+  td_peer *best = NULL;
+  for (size_t i = 0; i < r->peers.len; i++) {
+    td_peer *p = r->peers.at[i];
+    if (p->incarnation == incarnation && p->health.state != TD_DEAD &&
+        (!best || p->health.heard > best->health.heard))
+      best = p;
+  }
+  return best;
 }
 
 static td_status *keep(const char *text, char **to) {
