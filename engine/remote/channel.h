@@ -112,8 +112,6 @@ struct td_link {
   td_channel *of;
   void *owner; /* the owner's, NULL at first */
   bool dialled; /* by this side */
-  bool banned;  /* the owner's: nothing is heard of who made it any more, once it
-                   is hung up */
 };
 
 /* ---- ZeroMQ -------------------------------------------------------------- */

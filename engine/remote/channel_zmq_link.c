@@ -36,7 +36,7 @@ td_zmq_link *td_zmq_link_new(td_zmq *c, bool dialled) {
     td_free(l);
     return NULL;
   }
-  l->base = (td_link){.of = &c->base, .dialled = dialled};
+  l->base = (td_link){&c->base, NULL, dialled};
   for (int i = 0; i < TD_LANES; i++) l->fd[i] = -1;
   if (dialled) draw_id(l->id);
   l->next = c->links;
@@ -98,9 +98,8 @@ void td_zmq_link_hang_up(td_zmq_link *l) {
   l->gone = true;
   c->n_gone++;
   close_lanes(l);
-  bool there =
-      !l->base.dialled && td_map_removen(&c->peers, l->id, TD_ZMQ_ID);
-  if (there && (l->stopped || l->base.banned)) refuse(c, l->id);
+  if (!l->base.dialled && td_map_removen(&c->peers, l->id, TD_ZMQ_ID))
+    refuse(c, l->id);
   if (!c->draining) td_zmq_link_bury(c);
 }
 

@@ -94,16 +94,12 @@ void td_peer_release(td_peer *p) {
   td_free(p);
 }
 
-/* Of two links to one process the one that was heard of last. */
 td_peer *td_peer_find(td_remote *r, uint64_t incarnation) {
-  td_peer *best = NULL;
-  for (size_t i = 0; i < r->peers.len; i++) {
-    td_peer *p = r->peers.at[i];
-    if (p->incarnation == incarnation && p->health.state != TD_DEAD &&
-        (!best || p->health.heard > best->health.heard))
-      best = p;
-  }
-  return best;
+  for (size_t i = 0; i < r->peers.len; i++)
+    if (r->peers.at[i]->incarnation == incarnation &&
+        r->peers.at[i]->health.state != TD_DEAD)
+      return r->peers.at[i];
+  return NULL;
 }
 
 static td_status *keep(const char *text, char **to) {
@@ -507,18 +503,6 @@ static void supersede(td_peer *p) {
   }
 }
 
-/* Who dials a second time has hung up the first. */
-static void replace(td_peer *p) {
-  td_remote *r = p->of;
-  for (size_t i = 0; i < r->peers.len; i++) {
-    td_peer *old = r->peers.at[i];
-    if (old != p && old->incarnation == p->incarnation && old->link &&
-        !old->link->dialled)
-      td_peer_end(old, TD_ENDED,
-                  td_error(TD_UNAVAILABLE, "%s has connected anew", p->task));
-  }
-}
-
 void td_peer_hello(td_peer *p, const td_head *head, bool welcome) {
   const Td__Remote__Hello *h = welcome ? head->welcome : head->hello;
   if (welcome && p->welcomed) return;
@@ -531,7 +515,6 @@ void td_peer_hello(td_peer *p, const td_head *head, bool welcome) {
     return;
   }
   p->incarnation = head->from;
-  if (!welcome) replace(p);
   if (!welcome) (void)say_hello(p, h->kernels_hash, true);
   p->welcomed = true;
   supersede(p);

@@ -126,19 +126,6 @@ static bool is_welcome(td_remote *r, td_peer *p, const td_head *h) {
   return false;
 }
 
-/* STALE that speaks of no session: who says it has hung up. */
-static bool is_unknown(td_peer *p, const td_head *h) {
-  if (h->body_case != TD__REMOTE__MESSAGE__BODY_STALE || h->session_high ||
-      h->session_low)
-    return false;
-  td_peer_end(p, TD_ENDED,
-              td_error(TD_UNAVAILABLE,
-                       "%s took this process for dead: it heard nothing of it "
-                       "for %.0f s",
-                       p->task, (double)TD_HEALTH_DEAD * 1e-9));
-  return true;
-}
-
 static void count(td_peer *p, td_lane lane, const td_head *h) {
   p->came[lane]++;
   if (h->count > p->told[lane]) p->told[lane] = h->count;
@@ -147,7 +134,7 @@ static void count(td_peer *p, td_lane lane, const td_head *h) {
 static void dispatch(td_remote *r, td_peer *p, td_lane lane, td_message *m) {
   const td_head *h = m->head;
   count(p, lane, h);
-  if (!is_welcome(r, p, h) || is_unknown(p, h)) return;
+  if (!is_welcome(r, p, h)) return;
   if (p->welcomed && td_health_on(&p->health, TD_HEARD, td_clock_now()))
     td_remote_peer_changed(r, p);
   if (is_for_peers(h))
@@ -157,31 +144,9 @@ static void dispatch(td_remote *r, td_peer *p, td_lane lane, td_message *m) {
     say_stale(r, p, h);
 }
 
-/* To one that was taken for dead and speaks: it is to begin anew. */
-static void say_unknown(td_remote *r, td_link *l, const td_head *got) {
-  td_head head;
-  Td__Remote__Handles body = TD__REMOTE__HANDLES__INIT;
-  td_raw frame;
-  td_head_init(&head, NULL);
-  head.version = TD_WIRE_VERSION;
-  head.from = r->incarnation;
-  head.to = got->from;
-  head.body_case = TD__REMOTE__MESSAGE__BODY_STALE;
-  head.stale = &body;
-  td_status *s = td_wire_pack(&head, &frame);
-  if (td_ok(s)) {
-    s = r->channel->ops->send(l, TD_LANE_CONTROL, &frame, 1);
-    if (td_status_code(s) == TD_UNAVAILABLE) td_raw_release(&frame);
-  }
-  td_status_release(s);
-}
-
 /* Of a link that nobody here dialled the first message is a HELLO. */
 static td_status *meet(td_remote *r, td_link *l, const td_head *h) {
   td_peer *p;
-  if (h->from && h->body_case != TD__REMOTE__MESSAGE__BODY_HELLO &&
-      h->body_case != TD__REMOTE__MESSAGE__BODY_STALE)
-    say_unknown(r, l, h);
   if (h->body_case != TD__REMOTE__MESSAGE__BODY_HELLO || h->from == 0)
     return td_error(TD_INVALID_ARGUMENT, "it does not begin with a HELLO");
   return td_peer_met(r, l, h->from, &p);
@@ -199,7 +164,6 @@ static void on_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
   td_message m;
   size_t bytes = bytes_of(frames, n);
   td_status *s = td_wire_read(frames, n, &m);
-  l->banned = !td_ok(s);
   if (td_ok(s) && !l->owner) s = meet(r, l, m.head);
   td_peer *p = l->owner;
   if (p) {

@@ -213,43 +213,16 @@ static void fence(td_hosted *h, const Td__Remote__Fence *m) {
     td_status_release(why);
 }
 
-/* What was on its way there is lost, for steps too that are over here. */
-static void say_lost(td_hosted *h, td_peer *p) {
-  td_arena a;
-  td_head head;
-  Td__Remote__Stop body = TD__REMOTE__STOP__INIT;
-  td_status *why = td_peer_lost(p);
-  td_arena_init(&a);
-  td_head_init(&head, &h->id);
-  head.body_case = TD__REMOTE__MESSAGE__BODY_ABORT;
-  head.abort = &body;
-  body.status = td_wire_status_out(&a, why);
-  if (h->state == TD_HOSTED_OPEN)
-    td_status_release(
-        td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
-  td_arena_deinit(&a);
-  td_status_release(why);
-}
-
-/* A process may have two links to us: what counts is the one that is used. */
-static bool was_way_to(const td_hosted *h, int32_t task, const td_peer *p) {
-  const td_peer *way = h->tasks.at[task].peer;
-  return way ? way == p : !td_peer_find(h->of, p->incarnation);
-}
-
 void td_worker_peer_changed(td_remote *r, td_peer *p) {
   if (p->health.state != TD_DEAD) return;
   for (size_t i = r->hosted.len; i-- > 0;) {
     if (i >= r->hosted.len) continue;
     td_hosted *h = r->hosted.at[i];
     int32_t task = td_hosted_task(h, p->incarnation);
-    if (task >= 0 && h->master != p && was_way_to(h, task, p))
-      say_lost(h, p);
     if (h->master == p) {
       if (!TD_BUG(TD_BUG_LEAKED_SESSION))
         close_session(h, td_status_derive(td_peer_lost(p)));
-    } else if (task >= 0 && p->incarnation != h->master->incarnation &&
-               was_way_to(h, task, p)) {
+    } else if (task >= 0 && p->incarnation != h->master->incarnation) {
       /* Else somebody said to be the master, who is there still. */
       td_hosted_stop(h, task, td_peer_lost(p));
     }

@@ -55,7 +55,7 @@ td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
     return td_status_about(
         td_error(TD_UNAVAILABLE, "the master says that %s is dead", t->task),
         t->task);
-  if (t->peer && t->peer->health.state == TD_DEAD) {
+  if (t->peer && t->peer->health.state == TD_DEAD && !t->peer->welcomed) {
     td_peer_release(t->peer); /* the way there may be open by now */
     t->peer = NULL;
   }

@@ -75,6 +75,7 @@ static bool say(process *me, td_link *l, kind k, int to, int step) {
   td_raw frame = {m, sizeof *m, free, m};
   td_status *s = l->of->ops->send(l, TD_LANE_CONTROL, &frame, 1);
   bool good = td_ok(s);
+  if (td_status_code(s) == TD_UNAVAILABLE) td_raw_release(&frame);
   td_status_release(s);
   return good;
 }

@@ -173,6 +173,7 @@ static td_status *say(peer *p, int n) {
   td_raw f = {&s, sizeof s, NULL, NULL};
   pthread_mutex_lock(&p->turn);
   td_status *status = p->c->ops->send(p->link, TD_LANE_CONTROL, &f, 1);
+  if (td_status_code(status) == TD_UNAVAILABLE) td_raw_release(&f);
   pthread_mutex_unlock(&p->turn);
   return status;
 }

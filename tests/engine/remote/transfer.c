@@ -24,6 +24,7 @@ typedef struct line {
   struct line *other;
   const char *name;
   TD_VEC(parcel) under_way; /* to it */
+  bool gone;                /* it was freed */
   int takes;                /* data messages it still takes; -1: all */
 } line;
 
@@ -57,6 +58,10 @@ static td_status *line_send(td_link *k, td_lane lane, td_raw *frames, int n) {
     if (full) td_raw_release(&p.frames[i]);
   }
   if (full) return td_error(TD_RESOURCE_EXHAUSTED, "it takes no data");
+  if (l->other->gone) {
+    for (int i = 0; i < n; i++) td_raw_release(&p.frames[i]);
+    return NULL;
+  }
   assert_true(td_vec_push(&l->other->under_way, p));
   return NULL;
 }
@@ -109,6 +114,7 @@ static void line_free(td_channel *c) {
   line *l = (line *)c;
   while (l->under_way.len) forget(l, 0);
   td_vec_free(&l->under_way);
+  ((line *)c)->gone = true;
 }
 
 static const td_channel_ops line_ops = {
