@@ -7,9 +7,10 @@
  * most once. What a connection had under way is lost with it, and nobody says
  * so: who must know counts messages (peer.c).
  *
- * A channel has one owner (remote.h), which calls it only inside of its turn, one
- * thread at a time, and is called back from `drain`, inside of the same turn.
- * Two calls are for outside of it: `wait`, one thread at a time, and `wake`.
+ * A channel has one owner (remote.h), which calls it only inside of its turn,
+ * one thread at a time, and is called back from `drain`, inside of the same
+ * turn. Two calls are for outside of it: `wait`, one thread at a time, and
+ * `wake`.
  *
  * There are two: ZeroMQ's (channel_zmq.c), and one in the process, on the
  * simulator's clock (tests/sim/network.c). One over RDMA would be a third.
@@ -35,8 +36,8 @@ enum {
   TD_CHUNK = 256 << 10,      /* bytes of a tensor in one message */
 };
 
-/* Bytes and who has them: `release` (NULL: nothing to do) is called once, by any
- * thread. */
+/* Bytes and who has them: `release` (NULL: nothing to do) is called once, by
+ * any thread. */
 typedef struct td_raw {
   const void *at;
   size_t len;
@@ -83,11 +84,11 @@ typedef struct td_channel_ops {
   td_status *(*dial_data)(td_link *l, const char *address);
   /* Takes ownership of the frames, unless it is UNAVAILABLE: there is no
    * connection just now, they stay the caller's and may be sent later. Never
-   * waits. RESOURCE_EXHAUSTED when the peer takes nothing and what waits for it is
-   * at the limit. Success says nothing. */
+   * waits. RESOURCE_EXHAUSTED when the peer takes nothing and what waits for
+   * it is at the limit. Success says nothing. */
   td_status *(*send)(td_link *l, td_lane lane, td_raw *frames, int n);
-  /* Ends a link, also one that a peer made; nothing more comes from it, and what
-   * was sent just before may not arrive. In a callback too. */
+  /* Ends a link, also one that a peer made; nothing more comes from it, and
+   * what was sent just before may not arrive. In a callback too. */
   void (*hang_up)(td_link *l);
   /* Where the lane listens, as a peer on this machine would dial it; NULL: it
    * does not listen. Borrowed; valid while `c` lives. */
@@ -119,10 +120,10 @@ struct td_link {
 typedef struct td_channel_zmq_options {
   const char *listen;      /* NULL: it dials only. "tcp://host:port" (port 0:
                               any), "ipc:///path" in a folder of mode 0700 */
-  const char *listen_data; /* NULL: any port of the same host, or path + "-data" */
-  const char *secret, *public_key; /* Z85; tcp needs them: CURVE. NULL: ipc only */
-  /* May who shows this public key (Z85) connect? NULL: whoever knows ours. Called
-   * inside of the turn. */
+  const char *listen_data; /* NULL: any port of the host, or path + "-data" */
+  const char *secret, *public_key; /* Z85, for tcp: CURVE. NULL: ipc only */
+  /* May who shows this public key (Z85) connect? NULL: whoever knows ours.
+   * Called inside of the turn. */
   bool (*allow)(void *arg, const char *key);
   void *allow_arg;
   void (*allow_free)(void *arg); /* (optional) of allow_arg: once nobody asks any

@@ -24,8 +24,8 @@ typedef struct td_far_device {
 td_status *td_device_far_new(const td_far_device *from,
                              td_device **out) TD_MUST_USE;
 
-/* Another of the same name and incarnation: a session has its own, which it marks
- * when it is gone. Caller owns the result. */
+/* Another of the same name and incarnation: a session has its own, which it
+ * marks when it is gone. Caller owns the result. */
 td_status *td_device_far_copy(const td_device *d, td_device **out) TD_MUST_USE;
 
 TD_END

@@ -56,7 +56,8 @@ typedef struct td_health {
 void td_health_init(td_health *h, int64_t now);
 /* True when the state changed. */
 bool td_health_on(td_health *h, td_health_event e, int64_t now);
-/* What silence there is, by the clock; `patient` until then nobody is judged. */
+/* What silence there is, by the clock; `patient` until then nobody is
+ * judged. */
 bool td_health_tick(td_health *h, int64_t now, int64_t patient);
 const char *td_health_name(td_health_state s); /* "up" */
 

@@ -1,8 +1,8 @@
 /* master_impl.h - a session of ours, as far as others run it.
  *
  *   master_ask.c    what is asked beside steps, and waited for
- *   master_step.c   portions of steps: RUN, values, DONE            td_far_portion
- *   master_roll.c   parts sent and kept there                         td_far_roll
+ *   master_step.c   portions of steps: RUN, values, DONE      td_far_portion
+ *   master_roll.c   parts sent and kept there                 td_far_roll
  *   master_member.c the objects
  *   master.c        who takes part; joining, ending       td_master, td_member
  *

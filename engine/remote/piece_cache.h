@@ -7,8 +7,8 @@
  * `keep` bytes; whatever is pinned, or has begun to come, is never more than
  * `most` together with them.
  *
- * What comes is another's: sizes are checked before memory is taken, a part of a
- * piece that nobody pinned is refused, and a piece is one when its hash is
+ * What comes is another's: sizes are checked before memory is taken, a part of
+ * a piece that nobody pinned is refused, and a piece is one when its hash is
  * right. Not locked: it belongs to who owns the channel.
  *
  * SPDX-License-Identifier: Apache-2.0 */

@@ -2,11 +2,11 @@
  *
  * A td_remote is what a runtime has of the world outside: a channel, the peers
  * at its other ends, the sessions that it runs parts for, as a *worker*, and
- * those whose parts it has others run, as their *master*. All of it is one actor:
- * messages, the clock and the ends of steps come to it one at a time, in its
- * *turn*, and what it does then is state, sends and timers. Nothing is waited for
- * in a turn and nobody's function called: what must be (a portion to be started,
- * an `over`) is left for after it.
+ * those whose parts it has others run, as their *master*. All of it is one
+ * actor: messages, the clock and the ends of steps come to it one at a time, in
+ * its *turn*, and what it does then is state, sends and timers. Nothing is
+ * waited for in a turn and nobody's function called: what must be (a portion to
+ * be started, an `over`) is left for after it.
  *
  * The turn is a lock, not a thread: whoever has something for the actor takes
  * it. A thread of its own pumps the channel, and so does whoever waits for a
@@ -14,9 +14,9 @@
  * comes second sleeps meanwhile (pump.c). In the simulator one thread is all.
  *
  *   channel.h   how messages travel           health.h   is a peer alive?
- *   wire_impl.h what they are                 peer.c     one peer, and its counts
+ *   wire_impl.h what they are                 peer.c     one peer; its counts
  *   transfer.c  values, as bytes or offers    worker.c   sessions of others
- *   master.c    workers of a session of ours  remote.c   the actor; who gets what
+ *   master.c    workers of a session of ours  remote.c   who gets what comes
  *
  * README.md tells what is promised and what every state does at every event.
  *

@@ -1,8 +1,8 @@
 /* remote_impl.h - the actor's parts, for each other.
  *
  * Everything here is called inside of the turn and touches what the turn
- * guards, unless it says otherwise. Nothing here waits. What must not run inside
- * is left behind by td_remote_after.
+ * guards, unless it says otherwise. Nothing here waits. What must not run
+ * inside is left behind by td_remote_after.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_REMOTE_IMPL_H
@@ -160,7 +160,8 @@ void td_peer_release(td_peer *p);
  * the result (release). */
 td_status *td_peer_dial(td_remote *r, const td_dial *to,
                         td_peer **out) TD_MUST_USE;
-td_peer *td_peer_find(td_remote *r, uint64_t incarnation); /* borrowed or NULL */
+/* Borrowed, or NULL. */
+td_peer *td_peer_find(td_remote *r, uint64_t incarnation);
 /* For a link that a peer made. */
 td_status *td_peer_met(td_remote *r, td_link *l, uint64_t incarnation,
                        td_peer **out) TD_MUST_USE;
@@ -212,9 +213,9 @@ struct td_transfer {
   uint64_t place;           /* within the segment */
 };
 /* What a message says of a value: there at once, or pulled. `got` may be called
- * before it returns. True: it waits for td_transfer_go. A `v` that is wrong is an error of `got`; a derived one says
- * that there is no such value any more, or that it comes already: whoever takes
- * it back tells why. */
+ * before it returns. True: it waits for td_transfer_go. A `v` that is wrong
+ * is an error of `got`; a derived one says that there is no such value any
+ * more, or that it comes already: whoever takes it back tells why. */
 bool td_transfer_in(td_peer *from, const Td__Remote__Value *v, td_message *m,
                     td_transfer *t);
 /* It is wanted now; nothing when it is on its way already. */
@@ -222,8 +223,9 @@ void td_transfer_go(td_transfer *t);
 /* Pulls no more; `got` is not called. Nothing when it has ended. */
 void td_transfer_stop(td_transfer *t);
 /* Describes `value` (a host tensor, or NULL: dead) for a message to `to`: its
- * bytes are added to frames[*n], or it is offered until it is pulled, dropped, or
- * `to` is dead. Takes a share. `narrow`: float32 goes in 16 bits. */
+ * bytes are added to frames[*n], or it is offered until it is pulled,
+ * dropped, or `to` is dead. Takes a share. `narrow`: float32 goes in 16
+ * bits. */
 typedef struct td_sending {
   td_peer *to;
   const td_session_id *session;
@@ -245,7 +247,8 @@ void td_transfer_tick(td_remote *r, int64_t now);
 td_status *td_transfers_new(td_remote *r, td_transfers **out) TD_MUST_USE;
 void td_transfers_free(td_transfers *t);
 void td_peer_values_deinit(td_peer_values *v);
-/* What HELLO says of where this process runs. Borrowed; valid while `r` lives. */
+/* What HELLO says of where this process runs. Borrowed; valid while `r`
+ * lives. */
 const char *td_transfers_host(const td_remote *r);
 
 /* ---- sessions of others (worker.c) and of ours (master.c) ---- */

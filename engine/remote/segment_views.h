@@ -36,9 +36,9 @@ td_segment_views *td_segment_views_new(size_t most);
 void td_segment_views_free(td_segment_views *v);
 
 /* Copies out what is at the place, place->len bytes. INVALID_ARGUMENT when the
- * place is none of a segment of `peer`; PERMISSION_DENIED when the system does not
- * let this process open it, RESOURCE_EXHAUSTED when too much is mapped: the bytes
- * are to come another way. */
+ * place is none of a segment of `peer`; PERMISSION_DENIED when the system
+ * does not let this process open it, RESOURCE_EXHAUSTED when too much is
+ * mapped: the bytes are to come another way. */
 td_status *td_segment_views_read(td_segment_views *v, uint64_t peer,
                                  const td_segment_place *place, void *to)
     TD_MUST_USE;

@@ -45,17 +45,17 @@ typedef struct td_segments_stats {
   int64_t made; /* segments so far */
 } td_segments_stats;
 
-/* The segments of the process that `incarnation` names: at most `per_peer` bytes
- * for one peer, `total` for all. Caller owns the result (free); NULL: no
- * memory. */
+/* The segments of the process that `incarnation` names: at most `per_peer`
+ * bytes for one peer, `total` for all. Caller owns the result (free); NULL:
+ * no memory. */
 td_segments *td_segments_new(uint64_t incarnation, size_t per_peer,
                              size_t total);
 /* No call may be under way. */
 void td_segments_free(td_segments *t);
 
-/* Copies. RESOURCE_EXHAUSTED when the peer has not taken enough of what is there
- * already, or the system gives no memory: the bytes then go another way.
- * UNAVAILABLE when the peer was dropped meanwhile. */
+/* Copies. RESOURCE_EXHAUSTED when the peer has not taken enough of what is
+ * there already, or the system gives no memory: the bytes then go another
+ * way. UNAVAILABLE when the peer was dropped meanwhile. */
 td_status *td_segments_put(td_segments *t, uint64_t peer, const void *bytes,
                            size_t len, td_segment_place *out) TD_MUST_USE;
 /* The peer has taken what is there. False: nothing was. */

@@ -59,8 +59,8 @@ td_status *td_raw_tensor(const td_tensor *t, size_t offset, size_t len,
  * TD_WIRE_MESSAGE_MOST. NULL for success. */
 Td__Remote__Status *td_wire_status_out(td_arena *a,
                                        const td_status *s) TD_MUST_USE;
-/* Caller owns the result. Its device, where the message says none, is `task`; its
- * text is cut as well. */
+/* Caller owns the result. Its device, where the message says none, is
+ * `task`; its text is cut as well. */
 td_status *td_wire_status_in(const Td__Remote__Status *p,
                              const char *task) TD_MUST_USE;
 
@@ -72,8 +72,8 @@ td_status *td_wire_value_out(td_arena *a, const td_tensor *t,
 td_status *td_wire_value_read(const Td__Remote__Value *p,
                               td_tensor *out) TD_MUST_USE;
 /* Memory of `a` (NULL: the host's) for a tensor that has none yet; `bytes` as
- * checked: those of a string tensor, which td_tensor_strings_check must see when
- * they are there. On error it has none still. */
+ * checked: those of a string tensor, which td_tensor_strings_check must see
+ * when they are there. On error it has none still. */
 td_status *td_wire_value_room(td_tensor *t, uint64_t bytes,
                               td_allocator *a) TD_MUST_USE;
 

@@ -1,8 +1,8 @@
 /* worker_impl.h - a session of another process, as far as it is run here.
  *
- *   worker_roll.c   parts: asked for, put together, compiled       td_hosted_roll
+ *   worker_roll.c   parts: asked for, put together, compiled   td_hosted_roll
  *   worker_value.c  values that its steps send and receive         td_arrival
- *   worker_step.c   steps: RUN, feeds, what stops them, DONE       td_hosted_step
+ *   worker_step.c   steps: RUN, feeds, what stops them, DONE   td_hosted_step
  *   worker.c        the session: who takes part, its end           td_hosted
  *
  * All fields are the turn's, unless their comment says otherwise. Counts of
@@ -175,7 +175,8 @@ void td_hosted_release(td_hosted *h);
 /* The tasks of an OPEN, when its view is newer. */
 td_status *td_hosted_look(td_hosted *h, const Td__Remote__Open *m) TD_MUST_USE;
 /* The peer of a task in the view, dialled when it is not known. Borrowed. */
-td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) TD_MUST_USE;
+td_status *td_hosted_peer(td_hosted *h, int32_t task,
+                          td_peer **out) TD_MUST_USE;
 /* Where a task is in the view; -1: nowhere. */
 int32_t td_hosted_task(const td_hosted *h, uint64_t incarnation);
 void td_hosted_answer(td_hosted *h, int body_case, uint64_t id,

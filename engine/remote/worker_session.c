@@ -18,8 +18,8 @@ td_hosted *td_hosted_find(td_remote *r, const td_session_id *id) {
   return NULL;
 }
 
-/* The last is meant: a process that was thought dead and came back has the place
- * that it had, which is fenced, and another. */
+/* The last is meant: a process that was thought dead and came back has the
+ * place that it had, which is fenced, and another. */
 int32_t td_hosted_task(const td_hosted *h, uint64_t incarnation) {
   for (size_t i = h->tasks.len; i-- > 0;)
     if (h->tasks.at[i].incarnation == incarnation) return (int32_t)i;

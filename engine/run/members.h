@@ -30,7 +30,7 @@ struct td_members_entry {
   bool closed;         /* the list's lock: `who` was closed, or is being */
   td_members_entry *next;     /* the list's */
   int n;               /* of: */
-  td_members_device_entry at[]; /* none for this process, whose devices change */
+  td_members_device_entry at[]; /* none for this process: its devices change */
 };
 
 /* Embedded in its session. */
@@ -47,18 +47,21 @@ void td_members_deinit(td_members *m); /* lets all participants go */
 
 /* Retains participant and devices; has room for `more` devices. Caller owns the
  * result. */
-td_status *td_members_entry_new(td_participant *who, td_device *const *devices, int n,
-                         int more, td_members_entry **out) TD_MUST_USE;
+td_status *td_members_entry_new(td_participant *who,
+                                td_device *const *devices, int n, int more,
+                                td_members_entry **out) TD_MUST_USE;
 /* One more of its devices, which is lost, in the room that it has. Retains
  * both. */
-void td_members_entry_add_lost(td_members_entry *of, td_device *d, td_status *why);
+void td_members_entry_add_lost(td_members_entry *of, td_device *d,
+                               td_status *why);
 void td_members_entry_free(td_members_entry *of);
 
 /* Takes ownership of `of`; the first is this process. False: nobody comes any
  * more. */
 bool td_members_add(td_members *m, td_members_entry *of) TD_MUST_USE;
 /* The member, or NULL. Borrowed; valid under the plan lock. */
-const td_members_entry *td_members_find(td_members *m, const td_participant *who);
+const td_members_entry *td_members_find(td_members *m,
+                                        const td_participant *who);
 /* Out of the list, with its devices marked as gone; NULL: it is not in it, or
  * all is closed. Caller owns the result. */
 td_members_entry *td_members_take(td_members *m, const td_participant *who);
