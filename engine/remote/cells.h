@@ -33,7 +33,6 @@ typedef enum td_bug {
   TD_BUG_EARLY_TENSOR,   /* a value that came before its step is dropped */
   TD_BUG_LATE_TENSOR,    /* one of an earlier step is given to the next */
   TD_BUG_NO_FENCE,       /* a dead task is not told to the others */
-  TD_BUG_MIXED_RESTORE,  /* a restarted task's variables count as restored */
   TD_BUG_CAUSE_LOST,     /* evidence is reported before its cause */
   TD_BUG_LEAKED_SESSION, /* a dead master's session stays */
   TD_BUG_WINDOW,         /* pulls without a window */

@@ -21,21 +21,17 @@ static void begin_rejoin(td_member *w);
 
 /* ---- OPEN ---------------------------------------------------------------- */
 
-static char *text(const char *s) {
-  return (char *)(s ? s : "");
-}
-
 static bool task_out(td_arena *a, Td__Remote__Open *o, const char *task,
                      uint64_t incarnation, const char *control,
                      const char *data, const char *key) {
   Td__Remote__Task *t = td_arena_alloc(a, sizeof *t);
   if (!t) return false;
   td__remote__task__init(t);
-  t->task = text(task);
+  t->task = td_wire_text(task);
   t->incarnation = incarnation;
-  t->control = text(control);
-  t->data = text(data);
-  t->key = text(key);
+  t->control = td_wire_text(control);
+  t->data = td_wire_text(data);
+  t->key = td_wire_text(key);
   o->task[o->n_task++] = t;
   return true;
 }

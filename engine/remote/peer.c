@@ -19,8 +19,9 @@
 enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
 enum { BACKLOG_MOST = 64 << 20 }; /* bytes that wait for a connection */
 #define JOIN INT64_C(5000000000)  /* ns: for who waits to be sent something */
-#define LACK INT64_C(2000000000)  /* ns: what has not come by then is lost ... \
-                                   */
+#define LACK                                                                   \
+  INT64_C(2000000000) /* ns: what has not come by then is lost ...             \
+                       */
 #define LACK_WHOLE INT64_C(8000000000) /* ... where no connection was */
 
 static void greet(td_peer *p);
@@ -321,10 +322,6 @@ void td_peer_say(td_peer *p, td_head *head) {
 
 /* ---- who we are ---------------------------------------------------------- */
 
-static char *text(const char *s) {
-  return (char *)(s ? s : "");
-}
-
 static td_status *devices_out(td_remote *r, td_arena *a, Td__Remote__Hello *h) {
   td_device **all;
   int n;
@@ -359,7 +356,7 @@ static td_status *kernels_out(const td_kernel_table *t, td_arena *a,
     if (!k) return td_oom();
     td__remote__kernel__init(k);
     k->op = (char *)rows[i].op;
-    k->types = text(rows[i].types);
+    k->types = td_wire_text(rows[i].types);
     h->kernel[h->n_kernel++] = k;
   }
   return NULL;
@@ -372,16 +369,17 @@ static td_status *introduce(td_peer *p, td_arena *a, uint64_t theirs,
   const td_channel_ops *c = r->channel->ops;
   td__remote__hello__init(h);
   h->proto_min = h->proto_max = TD_WIRE_VERSION;
-  h->build = text(TD_VERSION);
-  h->task = text(td_runtime_place(r->runtime));
-  h->isa = text(td_isa_name(td_cpu_isa()));
-  h->boot = text(r->host);
+  h->build = td_wire_text(TD_VERSION);
+  h->task = td_wire_text(td_runtime_place(r->runtime));
+  h->isa = td_wire_text(td_isa_name(td_cpu_isa()));
+  h->boot = td_wire_text(r->host);
   h->uid = (uint32_t)getuid();
   h->pid = (uint64_t)getpid();
-  h->control = text(td_remote_address(r));
-  h->data = text(r->advertise_data ? r->advertise_data
-                                   : c->address(r->channel, TD_LANE_DATA));
-  h->key = text(r->public_key);
+  h->control = td_wire_text(td_remote_address(r));
+  h->data =
+      td_wire_text(r->advertise_data ? r->advertise_data
+                                     : c->address(r->channel, TD_LANE_DATA));
+  h->key = td_wire_text(r->public_key);
   h->kernels_hash = r->kernels_hash;
   if (!welcome) return NULL;
   TD_TRY(devices_out(r, a, h));
@@ -484,7 +482,7 @@ static void refuse(td_peer *p, const td_status *s) {
   head.body_case = TD__REMOTE__MESSAGE__BODY_REFUSED;
   head.refused = &body;
   body.code = (int32_t)td_status_code(s);
-  body.message = text(td_status_message(s));
+  body.message = td_wire_text(td_status_message(s));
   td_peer_say(p, &head);
 }
 

@@ -249,17 +249,14 @@ static bool is_plain(const td_remote *r) {
   return address && strncmp(address, "ipc:", 4) == 0;
 }
 
-static char *text(const char *s) {
-  return (char *)(s ? s : "");
-}
-
 static uint64_t hash_of(const td_kernel_table *t) {
   size_t n;
   uint64_t h = 0;
   const td_kernel_offer *rows = td_kernel_table_rows(t, &n);
   for (size_t i = 0; i < n; i++) {
     h = td_hash(rows[i].op, strlen(rows[i].op) + 1, h);
-    h = td_hash(text(rows[i].types), strlen(text(rows[i].types)), h);
+    h = td_hash(td_wire_text(rows[i].types),
+                strlen(td_wire_text(rows[i].types)), h);
   }
   return h;
 }

@@ -127,7 +127,6 @@ struct td_peer {
   char *host;           /* as Hello.boot */
   bool welcomed;        /* HELLO and WELCOME are through */
   bool greets;          /* its first HELLO waits for a connection */
-  int wanted;           /* who wants it dialled again when it is dead */
   int64_t dialled;      /* or met, when */
   int64_t said;         /* HELLO or PING left last */
   int64_t stale_said;

@@ -55,6 +55,11 @@ td_status *td_raw_tensor(const td_tensor *t, size_t offset, size_t len,
 
 /* ---- parts of messages ---- */
 
+/* protobuf-c's strings are not const, and never NULL. Borrowed. */
+static inline char *td_wire_text(const char *s) {
+  return (char *)(s ? s : "");
+}
+
 /* An error on its way out; its strings are borrowed from `s`, which is cut at
  * TD_WIRE_MESSAGE_MOST. NULL for success. */
 Td__Remote__Status *td_wire_status_out(td_arena *a,
