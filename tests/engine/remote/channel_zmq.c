@@ -302,7 +302,8 @@ static void test_ids(void **state) {
   for (int i = 0; i < MORE; i++)
     p.listener.c->ops->hang_up(p.listener.links.at[i]);
   raw_send(&r, 3, 1);
-  AWAIT(&p, p.listener.got.len == MOST + 1);
+  /* One of those refused above may only be read now. */
+  AWAIT(&p, p.listener.got.len > MOST);
   raw_deinit(&r);
   all_released(&p);
 }
