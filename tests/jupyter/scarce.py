@@ -42,6 +42,7 @@ def test_a_low_limit_is_raised_where_it_may_be(fresh):
 def test_a_cell_takes_all_descriptors(fresh):
     k = limited(fresh, "ulimit -n 64")
     with k.client() as c:
+        c.request("usage_request", {}, "control")  # its connection is there
         assert "Too many open files" in c.run(TAKE_ALL).text()
         assert c.run("1 + 1").value() == "2"
         for code in ("return io.popen 'ls'", "return os.tmpname()",
