@@ -109,10 +109,11 @@ typedef struct td_zmq_lane {
 struct td_zmq_link {
   td_link base;
   char id[TD_ZMQ_ID];
-  char key[TD_ZMQ_KEY];       /* of a dialled peer; "": plain */
+  char key[TD_ZMQ_KEY];       /* that it proves; "": plain */
   td_zmq_lane lane[TD_LANES]; /* of a dialled link */
   int fd[TD_LANES];           /* of one that a peer made; -1: not known */
   td_zmq_load *load;
+  bool known; /* of one that a peer made: whose key its messages show */
   unsigned trouble; /* bits of td_trouble that the owner has not heard */
   bool stopped;     /* the peer broke the rules; nothing more goes or comes */
   bool gone;        /* hung up */
@@ -135,7 +136,7 @@ struct td_zmq {
   td_zmq_link *links; /* all, with those that are gone and not yet freed */
   int n_gone;
   td_map peers;   /* id -> link, of those that peers made */
-  td_map refused; /* ids of hung up ones, which may still send */
+  td_map refused; /* ids of those that broke the rules and were hung up */
   char refused_order[TD_ZMQ_PEERS_MOST][TD_ZMQ_ID]; /* a ring of them */
   unsigned n_refused;                               /* so far */
 
@@ -197,6 +198,8 @@ td_zmq_link *td_zmq_link_new(td_zmq *c, bool dialled); /* NULL: no memory */
 /* The link of the peer with that routing id, made if it is a new one. NULL: it
  * is refused, or there are too many, or no memory. */
 td_zmq_link *td_zmq_link_of(td_zmq *c, const void *id, size_t len);
+/* Is the message of it, by the key that its connection has proved? */
+bool td_zmq_link_proves(td_zmq_link *l, zmq_msg_t *m);
 /* Ends all talk with a peer that breaks the rules; the owner still has the
  * link. */
 void td_zmq_link_stop(td_zmq_link *l);
