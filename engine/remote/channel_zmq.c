@@ -235,6 +235,8 @@ static void serve_events(td_zmq *c) {
   for (td_zmq_socket *s; (s = td_zmq_socket_next(c, TD_ZMQ_EVENTS));) {
     if (s == &c->zap)
       td_zmq_zap_serve(c);
+    else if (s->link && s == &s->link->lane[s->lane].probe)
+      td_zmq_probe_read(s->link, s->lane);
     else
       td_zmq_monitor_read(c, s->link, s->lane);
   }

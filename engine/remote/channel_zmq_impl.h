@@ -23,6 +23,7 @@ typedef struct td_zmq_link td_zmq_link;
 
 enum {
   TD_ZMQ_KEY = 41,         /* of Z85, with the NUL */
+  TD_ZMQ_GREETING = 64,    /* bytes of ZMTP's */
   TD_ZMQ_ID = 9,           /* bytes of a routing id: 'T' and 8 drawn ones */
   TD_ZMQ_PEERS_MOST = 4096 /* links that peers made; ids that are refused */
 };
@@ -103,6 +104,9 @@ typedef struct td_zmq_lane {
   bool passed;      /* and a message has gone out since */
   bool dropped;     /* the next retry is not of a failure to connect */
   int refused;      /* handshakes in a row */
+  td_zmq_socket probe; /* looks who refused them */
+  uint8_t greeting[TD_ZMQ_GREETING];
+  int greeted; /* bytes of it that came; -1: no connection yet */
   int64_t retry_at; /* to be connected again then; 0: ZeroMQ does it */
 } td_zmq_lane;
 
@@ -172,6 +176,21 @@ td_status *td_zmq_address_listen(td_zmq_socket *s, const char *address,
 void td_zmq_address_leave(const char *address);
 /* Where data is listened for when nobody said it. Caller owns the result. */
 char *td_zmq_address_for_data(const char *control);
+
+/* ---- who refuses (channel_zmq_probe.c) ----------------------------------- */
+
+typedef enum td_zmq_met {
+  TD_ZMQ_MET_NOBODY, /* who closes, or says nothing, or does not know ZMTP */
+  TD_ZMQ_MET_CURVE,  /* it refused our handshake for the key, then */
+  TD_ZMQ_MET_OTHER,  /* another mechanism */
+} td_zmq_met;
+
+/* Begins to look who is at the lane's address. False: it cannot. */
+bool td_zmq_probe_open(td_zmq_link *l, td_lane lane);
+void td_zmq_probe_close(td_zmq_link *l, td_lane lane);
+void td_zmq_probe_read(td_zmq_link *l, td_lane lane);
+/* Whom it has met so far. */
+td_zmq_met td_zmq_probe_met(const td_zmq_lane *a);
 
 /* ---- connections (channel_zmq_monitor.c) --------------------------------- */
 

@@ -18,7 +18,6 @@
 
 enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
 enum { BACKLOG_MOST = 64 << 20 };  /* bytes that wait for a connection */
-#define UNSURE INT64_C(1500000000) /* ns of silence */
 #define JOIN INT64_C(5000000000)   /* ns: for who waits to be sent something */
 #define LACK                                                                   \
   INT64_C(2000000000) /* ns: what has not come by then is lost ...             \
@@ -217,7 +216,7 @@ void td_peer_end(td_peer *p, td_health_event how, td_status *why) {
   p->greets = false;
   td_status_release(p->error);
   p->error = why;
-  if (how == TD_VERY_SILENT) say_unheard(p);
+  if (!p->of->closed) say_unheard(p);
   drop_backlog(p);
   hang_up(p);
   td_remote_peer_changed(p->of, p);
@@ -627,7 +626,7 @@ static void say_ping(td_peer *p, const Td__Remote__Ping *of) {
 
 void td_peer_poke(td_peer *p) {
   int64_t now = td_clock_now();
-  if (!p->welcomed || !p->link || now - p->health.heard < UNSURE) return;
+  if (!p->welcomed || !p->link) return;
   p->said = now;
   say_ping(p, NULL);
 }
@@ -771,9 +770,9 @@ void td_peer_trouble(td_peer *p, td_trouble what) {
   case TD_TROUBLE_CLOSED:
     if (!p->welcomed)
       note(p, td_error(TD_UNAVAILABLE,
-                       "at %s connections are taken and closed before a word: "
-                       "is it a forwarder whose worker is not there, or "
-                       "another program?",
+                       "at %s connections are taken, but no worker speaks "
+                       "there: is it a forwarder whose worker is not there, "
+                       "or another program?",
                        p->control));
     break;
   case TD_TROUBLE_HANDSHAKE:

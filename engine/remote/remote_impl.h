@@ -170,8 +170,7 @@ bool td_peer_proves(const td_peer *p, const char *key);
 /* One that lives and is that of this key; of two links to it the one that was
  * heard last. Borrowed, or NULL. */
 td_peer *td_peer_find(td_remote *r, uint64_t incarnation, const char *key);
-/* Nothing was heard of it for long: says PING, so that it is known whether it
- * listens. */
+/* Says PING now: who hung up, and was not heard to, answers that. */
 void td_peer_poke(td_peer *p);
 /* For a link that a peer made. */
 td_status *td_peer_met(td_remote *r, td_link *l, uint64_t incarnation,

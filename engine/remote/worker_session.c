@@ -121,8 +121,7 @@ static td_status *put_task(td_hosted *h, size_t i,
   return NULL;
 }
 
-/* Who hung up long ago, and was not heard to, is found out before steps begin.
- */
+/* Who hung up, and was not heard to, is found out before steps begin. */
 static void poke_all(const td_hosted *h) {
   for (size_t i = 0; i < h->tasks.len; i++) {
     td_peer *p = td_hosted_known(h, (int32_t)i);
