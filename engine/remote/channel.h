@@ -58,8 +58,10 @@ typedef enum td_trouble {
   TD_TROUBLE_UNREACHED, /* nobody answers there; it is tried again */
   TD_TROUBLE_KEY,       /* the peer has not this process's key on its list */
   TD_TROUBLE_MECHANISM, /* one side speaks CURVE, the other does not */
-  TD_TROUBLE_HANDSHAKE, /* refused without a reason, three times: a wrong
-                             key, or one side speaks CURVE and the other not */
+  TD_TROUBLE_HANDSHAKE, /* refused without a reason, three times, by who speaks
+                             CURVE: it has another key than the one given */
+  TD_TROUBLE_CLOSED,    /* connections are taken and closed before a word: a
+                           forwarder whose far end is not there; tried again */
 } td_trouble;
 
 /* The owner's; all are called inside of its turn. */
@@ -88,7 +90,8 @@ typedef struct td_channel_ops {
    * it is at the limit. Success says nothing. */
   td_status *(*send)(td_link *l, td_lane lane, td_raw *frames, int n);
   /* Ends a link, also one that a peer made; nothing more comes from it, and
-   * what was sent just before may not arrive. In a callback too. */
+   * what was sent just before may not arrive. What who dialled sends all the
+   * same comes by another link, that has no owner. In a callback too. */
   void (*hang_up)(td_link *l);
   /* Where the lane listens, as a peer on this machine would dial it; NULL: it
    * does not listen. Borrowed; valid while `c` lives. */
@@ -113,6 +116,9 @@ struct td_link {
   td_channel *of;
   void *owner; /* the owner's, NULL at first */
   bool dialled; /* by this side */
+  const char *key; /* the public key (Z85) that the other side has proved to have;
+                      NULL: none, by ipc, where the folder lets nobody else in.
+                      Borrowed; set before its first message */
 };
 
 /* ---- ZeroMQ -------------------------------------------------------------- */

@@ -149,13 +149,12 @@ static td_status *start_listening(td_zmq *c, const td_channel_zmq_options *o) {
  */
 
 static td_status *encrypt(td_zmq *c, td_zmq_link *l, td_zmq_lane *a) {
-  if (!l->key[0]) {
-    if (td_zmq_address_is_ipc(a->address)) return NULL;
+  if (td_zmq_address_is_ipc(a->address)) return NULL;
+  if (!l->key[0])
     return td_error(TD_FAILED_PRECONDITION,
                     "%s: what goes by tcp is encrypted, and the key of who "
                     "listens there is not known",
                     a->address);
-  }
   TD_TRY(need_keys(c, a->address));
   TD_TRY(set_key(&a->messages, ZMQ_CURVE_SERVERKEY, l->key));
   TD_TRY(set_key(&a->messages, ZMQ_CURVE_PUBLICKEY, c->public_key));
@@ -207,6 +206,7 @@ static td_status *dial(td_channel *base, const td_dial *to, td_link **out) {
     td_zmq_link_hang_up(l);
     return s;
   }
+  if (l->key[0] && !td_zmq_address_is_ipc(to->control)) l->base.key = l->key;
   *out = &l->base;
   return NULL;
 }
@@ -235,6 +235,8 @@ static void serve_events(td_zmq *c) {
   for (td_zmq_socket *s; (s = td_zmq_socket_next(c, TD_ZMQ_EVENTS));) {
     if (s == &c->zap)
       td_zmq_zap_serve(c);
+    else if (s->link && s == &s->link->lane[s->lane].probe)
+      td_zmq_probe_read(s->link, s->lane);
     else
       td_zmq_monitor_read(c, s->link, s->lane);
   }

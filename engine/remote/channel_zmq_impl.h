@@ -23,6 +23,7 @@ typedef struct td_zmq_link td_zmq_link;
 
 enum {
   TD_ZMQ_KEY = 41,         /* of Z85, with the NUL */
+  TD_ZMQ_GREETING = 64,    /* bytes of ZMTP's */
   TD_ZMQ_ID = 9,           /* bytes of a routing id: 'T' and 8 drawn ones */
   TD_ZMQ_PEERS_MOST = 4096 /* links that peers made; ids that are refused */
 };
@@ -103,16 +104,20 @@ typedef struct td_zmq_lane {
   bool passed;      /* and a message has gone out since */
   bool dropped;     /* the next retry is not of a failure to connect */
   int refused;      /* handshakes in a row */
+  td_zmq_socket probe; /* looks who refused them */
+  uint8_t greeting[TD_ZMQ_GREETING];
+  int greeted; /* bytes of it that came; -1: no connection yet */
   int64_t retry_at; /* to be connected again then; 0: ZeroMQ does it */
 } td_zmq_lane;
 
 struct td_zmq_link {
   td_link base;
   char id[TD_ZMQ_ID];
-  char key[TD_ZMQ_KEY];       /* of a dialled peer; "": plain */
+  char key[TD_ZMQ_KEY];       /* that it proves; "": plain */
   td_zmq_lane lane[TD_LANES]; /* of a dialled link */
   int fd[TD_LANES];           /* of one that a peer made; -1: not known */
   td_zmq_load *load;
+  bool known; /* of one that a peer made: whose key its messages show */
   unsigned trouble; /* bits of td_trouble that the owner has not heard */
   bool stopped;     /* the peer broke the rules; nothing more goes or comes */
   bool gone;        /* hung up */
@@ -135,7 +140,7 @@ struct td_zmq {
   td_zmq_link *links; /* all, with those that are gone and not yet freed */
   int n_gone;
   td_map peers;   /* id -> link, of those that peers made */
-  td_map refused; /* ids of hung up ones, which may still send */
+  td_map refused; /* ids of those that broke the rules and were hung up */
   char refused_order[TD_ZMQ_PEERS_MOST][TD_ZMQ_ID]; /* a ring of them */
   unsigned n_refused;                               /* so far */
 
@@ -172,6 +177,21 @@ void td_zmq_address_leave(const char *address);
 /* Where data is listened for when nobody said it. Caller owns the result. */
 char *td_zmq_address_for_data(const char *control);
 
+/* ---- who refuses (channel_zmq_probe.c) ----------------------------------- */
+
+typedef enum td_zmq_met {
+  TD_ZMQ_MET_NOBODY, /* who closes, or says nothing, or does not know ZMTP */
+  TD_ZMQ_MET_CURVE,  /* it refused our handshake for the key, then */
+  TD_ZMQ_MET_OTHER,  /* another mechanism */
+} td_zmq_met;
+
+/* Begins to look who is at the lane's address. False: it cannot. */
+bool td_zmq_probe_open(td_zmq_link *l, td_lane lane);
+void td_zmq_probe_close(td_zmq_link *l, td_lane lane);
+void td_zmq_probe_read(td_zmq_link *l, td_lane lane);
+/* Whom it has met so far. */
+td_zmq_met td_zmq_probe_met(const td_zmq_lane *a);
+
 /* ---- connections (channel_zmq_monitor.c) --------------------------------- */
 
 /* Watches the lane of a link, or of all that dial us (NULL); before its socket
@@ -197,6 +217,8 @@ td_zmq_link *td_zmq_link_new(td_zmq *c, bool dialled); /* NULL: no memory */
 /* The link of the peer with that routing id, made if it is a new one. NULL: it
  * is refused, or there are too many, or no memory. */
 td_zmq_link *td_zmq_link_of(td_zmq *c, const void *id, size_t len);
+/* Is the message of it, by the key that its connection has proved? */
+bool td_zmq_link_proves(td_zmq_link *l, zmq_msg_t *m);
 /* Ends all talk with a peer that breaks the rules; the owner still has the
  * link. */
 void td_zmq_link_stop(td_zmq_link *l);

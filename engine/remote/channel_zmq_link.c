@@ -3,11 +3,15 @@
  * A dialled link is two sockets of its own. All that dial us share two, where a
  * routing id tells them apart: the same id on both lanes, drawn by who dials,
  * so that nobody can guess another's. Whichever lane brings the first message
- * makes the link. ZeroMQ has no way to hang up on one peer of many: its id is
- * refused from then on, and of ids that are refused the latest
- * TD_ZMQ_PEERS_MOST are known. An older one that comes again is a new peer, as
- * a stranger is. Whose connection broke comes again with the same id and takes
- * the place of the old connection, be it closed here or not yet.
+ * makes the link. ZeroMQ has no way to hang up on one peer of many: what comes
+ * of its id from then on is a stranger's, who can be told so. Whoever broke the
+ * rules is refused instead; of ids that are refused the latest
+ * TD_ZMQ_PEERS_MOST are known. Whose connection broke comes again with the same
+ * id and takes the place of the old connection, be it closed here or not yet.
+ *
+ * A link has one key. By tcp each message tells which one its connection has
+ * proved (channel_zmq_zap.c answers with it): what comes of an id under another
+ * is nobody's.
  *
  * Links are hung up inside of callbacks, while lists of them are walked: they
  * are freed after the drain.
@@ -36,7 +40,7 @@ td_zmq_link *td_zmq_link_new(td_zmq *c, bool dialled) {
     td_free(l);
     return NULL;
   }
-  l->base = (td_link){&c->base, NULL, dialled};
+  l->base = (td_link){&c->base, NULL, dialled, NULL};
   for (int i = 0; i < TD_LANES; i++) l->fd[i] = -1;
   if (dialled) draw_id(l->id);
   l->next = c->links;
@@ -74,6 +78,17 @@ td_zmq_link *td_zmq_link_of(td_zmq *c, const void *id, size_t len) {
   return td_map_getn(&c->refused, id, len) ? NULL : new_peer(c, id);
 }
 
+bool td_zmq_link_proves(td_zmq_link *l, zmq_msg_t *m) {
+  const char *key = zmq_msg_gets(m, "User-Id");
+  if (!key) key = "";
+  if (l->known) return strcmp(key, l->key) == 0;
+  if (strlen(key) >= TD_ZMQ_KEY) return false;
+  memcpy(l->key, key, strlen(key) + 1);
+  l->base.key = l->key[0] ? l->key : NULL;
+  l->known = true;
+  return true;
+}
+
 /* ---- ends ------------------------------------------------------------------
  */
 
@@ -98,7 +113,8 @@ void td_zmq_link_hang_up(td_zmq_link *l) {
   l->gone = true;
   c->n_gone++;
   close_lanes(l);
-  if (!l->base.dialled && td_map_removen(&c->peers, l->id, TD_ZMQ_ID))
+  if (!l->base.dialled && td_map_removen(&c->peers, l->id, TD_ZMQ_ID) &&
+      l->stopped)
     refuse(c, l->id);
   if (!c->draining) td_zmq_link_bury(c);
 }

@@ -2,9 +2,10 @@
  *
  * ZeroMQ connects and connects again by itself and tells a *monitor*, a socket
  * inside of the process, what it met with. A refusal for the key or the
- * mechanism it takes as final, and after one without a reason it tries again at
- * once, for ever; so we hang up then and connect anew each RETRY_NS: keys are
- * added to lists while processes run.
+ * mechanism it takes as final: we hang up then and connect anew each RETRY_NS,
+ * since keys are added to lists while processes run. After one without a reason
+ * it tries again soon, for ever; of what that was channel_zmq_probe.c finds
+ * out more.
  *
  * Of who dials us it tells that a descriptor was closed, and each message says
  * by which one it came.
@@ -60,6 +61,7 @@ void td_zmq_monitor_close(td_zmq *c, td_zmq_link *l, td_lane lane) {
   td_zmq_lane *a = lane_of(c, l, lane);
   if (a->messages.zmq) zmq_socket_monitor(a->messages.zmq, NULL, 0);
   td_zmq_socket_close(c, &a->monitor);
+  if (l) td_zmq_probe_close(l, lane);
 }
 
 /* ---- refused ---------------------------------------------------------------
@@ -108,11 +110,28 @@ static void refused(td_zmq_link *l, td_zmq_lane *a, td_trouble what) {
   pause_lane(l, a);
 }
 
-static void hear(td_zmq_link *l, td_zmq_lane *a, unsigned event,
+/* Refused without a reason, again. */
+static void doubt(td_zmq_link *l, td_zmq_lane *a, td_lane lane) {
+  if (++a->refused < REFUSED_MOST) return;
+  if (a->refused == REFUSED_MOST && td_zmq_probe_open(l, lane)) return;
+  td_zmq_probe_read(l, lane);
+  td_zmq_met met = td_zmq_probe_met(a);
+  td_zmq_probe_close(l, lane);
+  a->refused = 0;
+  if (met == TD_ZMQ_MET_NOBODY)
+    td_zmq_trouble(l, TD_TROUBLE_CLOSED);
+  else
+    refused(l, a,
+            met == TD_ZMQ_MET_CURVE ? TD_TROUBLE_HANDSHAKE
+                                    : TD_TROUBLE_MECHANISM);
+}
+
+static void hear(td_zmq_link *l, td_zmq_lane *a, td_lane lane, unsigned event,
                  uint32_t value) {
   if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
     a->connected = true;
     a->refused = 0;
+    td_zmq_probe_close(l, lane);
   } else if (event == ZMQ_EVENT_DISCONNECTED) {
     if (a->connected) td_zmq_trouble(l, TD_TROUBLE_LOST);
     a->connected = a->passed = false;
@@ -125,8 +144,8 @@ static void hear(td_zmq_link *l, td_zmq_lane *a, unsigned event,
   } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) {
     bool other = value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH;
     refused(l, a, other ? TD_TROUBLE_MECHANISM : TD_TROUBLE_HANDSHAKE);
-  } else if (++a->refused >= REFUSED_MOST) {
-    refused(l, a, TD_TROUBLE_HANDSHAKE);
+  } else {
+    doubt(l, a, lane);
   }
 }
 
@@ -161,7 +180,7 @@ void td_zmq_monitor_read(td_zmq *c, td_zmq_link *l, td_lane lane) {
     if (!l)
       closed(c, lane, (int)value);
     else if (event & HEARD)
-      hear(l, a, event, value);
+      hear(l, a, lane, event, value);
 }
 
 /* The number may be that of a connection which was closed before: that is heard

@@ -71,8 +71,12 @@ bool td_zmq_receive(td_zmq *c, td_zmq_socket *s) {
     zmq_msg_close(&m);
   }
   while (more && receive_part(s, &m)) {
-    if (in.link && in.n == 0 && !s->link)
-      td_zmq_monitor_seen(in.link, s->lane, zmq_msg_get(&m, ZMQ_SRCFD));
+    if (in.link && in.n == 0 && !s->link) {
+      if (td_zmq_link_proves(in.link, &m))
+        td_zmq_monitor_seen(in.link, s->lane, zmq_msg_get(&m, ZMQ_SRCFD));
+      else
+        in.link = NULL;
+    }
     more = zmq_msg_more(&m);
     add(&in, &m);
   }

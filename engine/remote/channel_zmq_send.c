@@ -124,8 +124,8 @@ static td_status *give_back(zmq_msg_t *parts, td_raw *frames, int n,
   return why;
 }
 
-static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames,
-                           int n, int *taken) {
+static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames, int n,
+                           int *taken) {
   size_t bytes;
   zmq_msg_t parts[TD_MESSAGE_FRAMES];
   td_zmq_socket *s = way_out(l, lane);

@@ -534,10 +534,22 @@ void td_portion_done(td_member *m, td_message *msg) {
   if (n->state != TD_PORTION_ENDED) end_if_done(n);
 }
 
+/* Values between two members are lost: whose steps they were is not known. */
+static void abort_all(td_master *s, td_status *why) {
+  for (size_t i = 0; i < s->members.len; i++)
+    for (td_far_portion *next, *n = s->members.at[i]->running; n; n = next) {
+      next = n->next;
+      if (n->state != TD_PORTION_RUNNING) continue;
+      n->status = td_status_first(n->status, td_status_retain(why));
+      cancel(n, td_status_retain(why));
+    }
+}
+
 /* A worker could not keep what another sent: nobody waits for that any more. */
 void td_portion_aborted(td_member *m, const Td__Remote__Stop *a) {
   td_far_portion *n = find(m, a->step);
   td_status *s = td_wire_status_in(a->status, m->task);
+  if (s && a->step == 0) abort_all(m->master, s);
   if (n && s && n->state == TD_PORTION_RUNNING) cancel(n, td_status_retain(s));
   td_status_release(s);
 }

@@ -17,8 +17,8 @@
 #include "engine/remote/remote_impl.h"
 
 enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
-enum { BACKLOG_MOST = 64 << 20 }; /* bytes that wait for a connection */
-#define JOIN INT64_C(5000000000)  /* ns: for who waits to be sent something */
+enum { BACKLOG_MOST = 64 << 20 };  /* bytes that wait for a connection */
+#define JOIN INT64_C(5000000000)   /* ns: for who waits to be sent something */
 #define LACK                                                                   \
   INT64_C(2000000000) /* ns: what has not come by then is lost ...             \
                        */
@@ -91,16 +91,25 @@ void td_peer_release(td_peer *p) {
   td_free(p->control);
   td_free(p->data);
   td_free(p->key);
+  td_free(p->proof);
   td_free(p->host);
   td_free(p);
 }
 
-td_peer *td_peer_find(td_remote *r, uint64_t incarnation) {
-  for (size_t i = 0; i < r->peers.len; i++)
-    if (r->peers.at[i]->incarnation == incarnation &&
-        r->peers.at[i]->health.state != TD_DEAD)
-      return r->peers.at[i];
-  return NULL;
+bool td_peer_proves(const td_peer *p, const char *key) {
+  return !p->proof || (key && strcmp(p->proof, key) == 0);
+}
+
+td_peer *td_peer_find(td_remote *r, uint64_t incarnation, const char *key) {
+  td_peer *best = NULL;
+  for (size_t i = 0; i < r->peers.len; i++) {
+    td_peer *p = r->peers.at[i];
+    if (p->incarnation == incarnation && p->health.state != TD_DEAD &&
+        td_peer_proves(p, key) &&
+        (!best || p->health.heard > best->health.heard))
+      best = p;
+  }
+  return best;
 }
 
 static td_status *keep(const char *text, char **to) {
@@ -112,11 +121,19 @@ static td_status *keep(const char *text, char **to) {
   return NULL;
 }
 
-static td_peer *find_dialled(td_remote *r, const char *control) {
+/* Whom a link leads to that has no WELCOME yet is what its dialler was told. */
+static bool is_meant(const td_peer *p, uint64_t incarnation) {
+  return incarnation ? p->incarnation == incarnation
+                     : p->welcomed || p->incarnation == 0;
+}
+
+static td_peer *find_dialled(td_remote *r, const td_dial *to,
+                             uint64_t incarnation) {
   for (size_t i = 0; i < r->peers.len; i++) {
     td_peer *p = r->peers.at[i];
     if (p->health.state != TD_DEAD && p->link && p->link->dialled &&
-        strcmp(p->control, control) == 0)
+        strcmp(p->control, to->control) == 0 && td_peer_proves(p, to->key) &&
+        is_meant(p, incarnation))
       return p;
   }
   return NULL;
@@ -128,17 +145,16 @@ static td_status *dial(td_peer *p, const td_dial *to) {
   TD_TRY(keep(to->key, &p->key));
   TD_TRY(p->of->channel->ops->dial(p->of->channel, to, &p->link));
   p->link->owner = p;
-  return NULL;
+  return keep(p->link->key, &p->proof);
 }
 
-td_status *td_peer_dial(td_remote *r, const td_dial *to, td_peer **out) {
-  td_peer *p = find_dialled(r, to->control);
-  if (p) {
-    *out = td_peer_retain(p);
-    return NULL;
-  }
+static td_status *dial_new(td_remote *r, const td_dial *to, const char *task,
+                           uint64_t incarnation, td_peer **out) {
+  td_peer *p;
   TD_TRY(peer_new(r, &p));
-  td_status *s = dial(p, to);
+  td_status *s = keep(task, &p->task);
+  if (td_ok(s)) s = dial(p, to);
+  p->incarnation = incarnation;
   if (!td_ok(s)) {
     td_peer_end(p, TD_ENDED, td_status_retain(s));
     return s;
@@ -151,15 +167,44 @@ td_status *td_peer_dial(td_remote *r, const td_dial *to, td_peer **out) {
   return NULL;
 }
 
+td_status *td_peer_dial_to(td_remote *r, const td_dial *to, const char *task,
+                           uint64_t incarnation, td_peer **out) {
+  td_peer *p = find_dialled(r, to, incarnation);
+  if (!p) return dial_new(r, to, task, incarnation, out);
+  *out = td_peer_retain(p);
+  return NULL;
+}
+
+td_status *td_peer_dial(td_remote *r, const td_dial *to, td_peer **out) {
+  return td_peer_dial_to(r, to, NULL, 0, out);
+}
+
 td_status *td_peer_met(td_remote *r, td_link *l, uint64_t incarnation,
                        td_peer **out) {
   td_peer *p;
-  TD_TRY(peer_new(r, &p));
+  char *proof = NULL;
+  TD_TRY(keep(l->key, &proof));
+  td_status *s = peer_new(r, &p);
+  if (!td_ok(s)) {
+    td_free(proof);
+    return s;
+  }
+  p->proof = proof;
   p->incarnation = incarnation;
   p->link = l;
   l->owner = p;
   *out = p;
   return NULL;
+}
+
+/* Nobody listens to it any more: it is to begin anew, when it can hear that. */
+static void say_unheard(td_peer *p) {
+  td_head head;
+  Td__Remote__Handles body = TD__REMOTE__HANDLES__INIT;
+  td_head_init(&head, NULL);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_STALE;
+  head.stale = &body;
+  if (p->link && p->welcomed) td_peer_say(p, &head);
 }
 
 void td_peer_end(td_peer *p, td_health_event how, td_status *why) {
@@ -171,6 +216,7 @@ void td_peer_end(td_peer *p, td_health_event how, td_status *why) {
   p->greets = false;
   td_status_release(p->error);
   p->error = why;
+  if (!p->of->closed) say_unheard(p);
   drop_backlog(p);
   hang_up(p);
   td_remote_peer_changed(p->of, p);
@@ -464,7 +510,7 @@ static td_status *learn(td_peer *p, const Td__Remote__Hello *h, bool welcome) {
   TD_TRY(check_hello(h));
   TD_TRY(keep(h->task, &p->task));
   TD_TRY(keep(h->boot, &p->host));
-  TD_TRY(keep(h->key, &p->key));
+  TD_TRY(keep(p->proof ? p->proof : h->key, &p->key));
   if (!p->link->dialled) TD_TRY(keep(h->control, &p->control));
   bool late = p->link->dialled && !p->data && *h->data;
   TD_TRY(keep(h->data, &p->data));
@@ -486,6 +532,12 @@ static void refuse(td_peer *p, const td_status *s) {
   td_peer_say(p, &head);
 }
 
+/* Two links of one process, or of two that have one key. What came by ipc is
+ * believed. */
+static bool is_of_one(const td_peer *old, const td_peer *p) {
+  return !p->proof || (old->proof && strcmp(old->proof, p->proof) == 0);
+}
+
 /* One of its task was there before: that one is over. */
 static void supersede(td_peer *p) {
   td_remote *r = p->of;
@@ -494,7 +546,8 @@ static void supersede(td_peer *p) {
     if (old == p || old->health.state == TD_DEAD || !*old->task ||
         !old->control || !p->control || strcmp(old->task, p->task) != 0 ||
         strcmp(old->control, p->control) != 0 ||
-        old->incarnation == p->incarnation || old->incarnation == 0)
+        old->incarnation == p->incarnation || old->incarnation == 0 ||
+        !is_of_one(old, p))
       continue;
     td_peer_end(old, TD_RESTARTED,
                 td_error(TD_UNAVAILABLE, "%s was restarted", p->task));
@@ -569,6 +622,13 @@ static void say_ping(td_peer *p, const Td__Remote__Ping *of) {
   body.memory = memory_used(p->of);
   if (!of) p->pinged = now;
   td_peer_say(p, &head);
+}
+
+void td_peer_poke(td_peer *p) {
+  int64_t now = td_clock_now();
+  if (!p->welcomed || !p->link) return;
+  p->said = now;
+  say_ping(p, NULL);
 }
 
 static void learn_counts(td_peer *p, const Td__Remote__Ping *m) {
@@ -707,12 +767,20 @@ void td_peer_trouble(td_peer *p, td_trouble what) {
                          "none on both sides",
                          p->control));
     break;
+  case TD_TROUBLE_CLOSED:
+    if (!p->welcomed)
+      note(p, td_error(TD_UNAVAILABLE,
+                       "at %s connections are taken, but no worker speaks "
+                       "there: is it a forwarder whose worker is not there, "
+                       "or another program?",
+                       p->control));
+    break;
   case TD_TROUBLE_HANDSHAKE:
     if (p->welcomed) break;
     td_peer_end(p, TD_REFUSED,
                 td_error(TD_PERMISSION_DENIED,
                          "%s refused in the handshake: its public key is "
-                         "probably not the one given",
+                         "not the one given",
                          p->control));
     break;
   }

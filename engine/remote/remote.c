@@ -126,6 +126,19 @@ static bool is_welcome(td_remote *r, td_peer *p, const td_head *h) {
   return false;
 }
 
+/* STALE that speaks of no session: who says it has hung up. */
+static bool is_farewell(td_peer *p, const td_head *h) {
+  if (h->body_case != TD__REMOTE__MESSAGE__BODY_STALE || h->session_high ||
+      h->session_low)
+    return false;
+  td_peer_end(p, TD_ENDED,
+              td_error(TD_UNAVAILABLE,
+                       "%s has hung up: it took this process for dead, or was "
+                       "told that it is",
+                       p->task));
+  return true;
+}
+
 static void count(td_peer *p, td_lane lane, const td_head *h) {
   p->came[lane]++;
   if (h->count > p->told[lane]) p->told[lane] = h->count;
@@ -134,7 +147,7 @@ static void count(td_peer *p, td_lane lane, const td_head *h) {
 static void dispatch(td_remote *r, td_peer *p, td_lane lane, td_message *m) {
   const td_head *h = m->head;
   count(p, lane, h);
-  if (!is_welcome(r, p, h)) return;
+  if (!is_welcome(r, p, h) || is_farewell(p, h)) return;
   if (p->welcomed && td_health_on(&p->health, TD_HEARD, td_clock_now()))
     td_remote_peer_changed(r, p);
   if (is_for_peers(h))
@@ -144,11 +157,36 @@ static void dispatch(td_remote *r, td_peer *p, td_lane lane, td_message *m) {
     say_stale(r, p, h);
 }
 
+/* Who was hung up on, or was a link to a process that was here before, is told
+ * so; not of what is an answer itself. */
+static void say_unheard(td_remote *r, td_link *l, const td_head *got) {
+  td_raw frame;
+  td_head head;
+  Td__Remote__Handles body = TD__REMOTE__HANDLES__INIT;
+  if (got->body_case == TD__REMOTE__MESSAGE__BODY_STALE || !got->from) return;
+  td_head_init(&head, NULL);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_STALE;
+  head.stale = &body;
+  head.version = TD_WIRE_VERSION;
+  head.from = r->incarnation;
+  head.to = got->from;
+  td_status *s = td_wire_pack(&head, &frame);
+  if (!td_ok(s)) {
+    td_status_release(s);
+    return;
+  }
+  s = r->channel->ops->send(l, TD_LANE_CONTROL, &frame, 1);
+  if (td_status_code(s) == TD_UNAVAILABLE) td_raw_release(&frame);
+  td_status_release(s);
+}
+
 /* Of a link that nobody here dialled the first message is a HELLO. */
 static td_status *meet(td_remote *r, td_link *l, const td_head *h) {
   td_peer *p;
-  if (h->body_case != TD__REMOTE__MESSAGE__BODY_HELLO || h->from == 0)
+  if (h->body_case != TD__REMOTE__MESSAGE__BODY_HELLO || h->from == 0) {
+    say_unheard(r, l, h);
     return td_error(TD_INVALID_ARGUMENT, "it does not begin with a HELLO");
+  }
   return td_peer_met(r, l, h->from, &p);
 }
 
@@ -243,12 +281,6 @@ static td_status *copy(const char *from, char **to) {
   return *to ? NULL : td_oom();
 }
 
-/* By ipc nothing is encrypted: who is dialled there has no key. */
-static bool is_plain(const td_remote *r) {
-  const char *address = td_remote_address(r);
-  return address && strncmp(address, "ipc:", 4) == 0;
-}
-
 static uint64_t hash_of(const td_kernel_table *t) {
   size_t n;
   uint64_t h = 0;
@@ -263,7 +295,7 @@ static uint64_t hash_of(const td_kernel_table *t) {
 
 static td_status *init(td_remote *r, const td_remote_options *o) {
   TD_TRY(copy(o->advertise, &r->advertise));
-  if (!is_plain(r)) TD_TRY(copy(o->public_key, &r->public_key));
+  TD_TRY(copy(o->public_key, &r->public_key));
   TD_TRY(copy(o->advertise_data, &r->advertise_data));
   TD_TRY(td_transfers_new(r, &r->transfers));
   r->host = td_transfers_host(r);

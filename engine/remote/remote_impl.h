@@ -124,6 +124,7 @@ struct td_peer {
   uint64_t incarnation; /* 0: not known yet */
   char *task;           /* "/job:worker/replica:0/task:1"; "": not known yet */
   char *control, *data, *key; /* where it was dialled, or says it listens */
+  char *proof;          /* the public key that it has; NULL: it came by ipc */
   char *host;           /* as Hello.boot */
   bool welcomed;        /* HELLO and WELCOME are through */
   bool greets;          /* its first HELLO waits for a connection */
@@ -159,8 +160,18 @@ void td_peer_release(td_peer *p);
  * the result (release). */
 td_status *td_peer_dial(td_remote *r, const td_dial *to,
                         td_peer **out) TD_MUST_USE;
-/* Borrowed, or NULL. */
-td_peer *td_peer_find(td_remote *r, uint64_t incarnation);
+/* The same for one process that is meant, and no other that may be there by
+ * now. */
+td_status *td_peer_dial_to(td_remote *r, const td_dial *to, const char *task,
+                           uint64_t incarnation, td_peer **out) TD_MUST_USE;
+/* Anybody may say any incarnation: it is believed of who has the key. What
+ * came by ipc is this user's, who is believed. */
+bool td_peer_proves(const td_peer *p, const char *key);
+/* One that lives and is that of this key; of two links to it the one that was
+ * heard last. Borrowed, or NULL. */
+td_peer *td_peer_find(td_remote *r, uint64_t incarnation, const char *key);
+/* Says PING now: who hung up, and was not heard to, answers that. */
+void td_peer_poke(td_peer *p);
 /* For a link that a peer made. */
 td_status *td_peer_met(td_remote *r, td_link *l, uint64_t incarnation,
                        td_peer **out) TD_MUST_USE;

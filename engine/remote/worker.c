@@ -185,7 +185,7 @@ static bool is_of_others(const td_hosted *h, const td_peer *p) {
   for (size_t i = 0; i < r->hosted.len; i++) {
     const td_hosted *o = r->hosted.at[i];
     if (o->master != h->master &&
-        (o->master == p || td_hosted_task(o, p->incarnation) >= 0))
+        (o->master == p || td_hosted_task_of(o, p) >= 0))
       return true;
   }
   return false;
@@ -198,8 +198,8 @@ static void fence(td_hosted *h, const Td__Remote__Fence *m) {
     close_session(h, td_error(TD_UNAVAILABLE, "it was fenced out"));
     return;
   }
-  td_peer *p = td_peer_find(r, m->incarnation);
   int32_t task = td_hosted_task(h, m->incarnation);
+  td_peer *p = td_hosted_known(h, task);
   td_status *why = td_status_about(
       td_error(TD_UNAVAILABLE, "the master says that %s is dead", m->task),
       m->task);
@@ -213,18 +213,44 @@ static void fence(td_hosted *h, const Td__Remote__Fence *m) {
     td_status_release(why);
 }
 
+/* What was on its way there is lost, for steps too that are over here. */
+static void say_lost(td_hosted *h, td_peer *p) {
+  td_arena a;
+  td_head head;
+  Td__Remote__Stop body = TD__REMOTE__STOP__INIT;
+  td_status *why = td_peer_lost(p);
+  td_arena_init(&a);
+  td_head_init(&head, &h->id);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_ABORT;
+  head.abort = &body;
+  body.status = td_wire_status_out(&a, why);
+  if (h->state == TD_HOSTED_OPEN)
+    td_status_release(td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
+  td_arena_deinit(&a);
+  td_status_release(why);
+}
+
+/* A link to a task is dead. There may be two: what counts for what it gets is
+ * the one by which that goes, and for what it sends it looks itself. */
+static void lost_way(td_hosted *h, int32_t task, td_peer *p) {
+  const td_peer *way = h->tasks.at[task].peer;
+  if (way ? way != p : td_hosted_known(h, task) != NULL) return;
+  td_hosted_stop(h, task, td_peer_lost(p));
+  if (way) say_lost(h, p);
+}
+
 void td_worker_peer_changed(td_remote *r, td_peer *p) {
   if (p->health.state != TD_DEAD) return;
   for (size_t i = r->hosted.len; i-- > 0;) {
     if (i >= r->hosted.len) continue;
     td_hosted *h = r->hosted.at[i];
-    int32_t task = td_hosted_task(h, p->incarnation);
+    int32_t task = td_hosted_task_of(h, p);
     if (h->master == p) {
       if (!TD_BUG(TD_BUG_LEAKED_SESSION))
         close_session(h, td_status_derive(td_peer_lost(p)));
     } else if (task >= 0 && p->incarnation != h->master->incarnation) {
-      /* Else somebody said to be the master, who is there still. */
-      td_hosted_stop(h, task, td_peer_lost(p));
+      /* Else it is another link of the master, who is there still. */
+      lost_way(h, task, p);
     }
   }
 }
@@ -426,7 +452,7 @@ static bool is_gone(td_peer *p, const td_session_id *id, const td_head *d) {
 /* A worker's own part in a step that goes wrong. */
 static void aborted(td_hosted *h, td_peer *p, const Td__Remote__Stop *m) {
   td_status *why = td_wire_status_in(m->status, p->task);
-  int32_t task = td_hosted_task(h, p->incarnation);
+  int32_t task = td_hosted_task_of(h, p);
   if (task >= 0 && why)
     td_hosted_stop(h, task, td_status_derive(why));
   else

@@ -179,6 +179,10 @@ td_status *td_hosted_peer(td_hosted *h, int32_t task,
                           td_peer **out) TD_MUST_USE;
 /* Where a task is in the view; -1: nowhere. */
 int32_t td_hosted_task(const td_hosted *h, uint64_t incarnation);
+/* The same for who has proved to be it. */
+int32_t td_hosted_task_of(const td_hosted *h, const td_peer *p);
+/* That process, when a link to it lives. Borrowed, or NULL. */
+td_peer *td_hosted_known(const td_hosted *h, int32_t task);
 void td_hosted_answer(td_hosted *h, int body_case, uint64_t id,
                       const td_status *s, td_bytes text);
 /* A step under way here, or NULL. Borrowed. */

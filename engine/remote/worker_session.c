@@ -26,22 +26,35 @@ int32_t td_hosted_task(const td_hosted *h, uint64_t incarnation) {
   return -1;
 }
 
+int32_t td_hosted_task_of(const td_hosted *h, const td_peer *p) {
+  for (size_t i = h->tasks.len; i-- > 0;)
+    if (h->tasks.at[i].incarnation == p->incarnation &&
+        td_peer_proves(p, h->tasks.at[i].key))
+      return (int32_t)i;
+  return -1;
+}
+
+td_peer *td_hosted_known(const td_hosted *h, int32_t task) {
+  if (task < 0 || (size_t)task >= h->tasks.len) return NULL;
+  const td_view_task *t = &h->tasks.at[task];
+  if (t->incarnation == h->master->incarnation) return h->master;
+  return td_peer_find(h->of, t->incarnation, t->key);
+}
+
 static td_status *dial_task(td_hosted *h, td_view_task *t) {
   td_dial to = {t->control, *t->data ? t->data : NULL, *t->key ? t->key : NULL};
   if (!*t->control)
     return td_status_about(
         td_error(TD_UNAVAILABLE, "%s cannot be reached from here", t->task),
         t->task);
-  TD_TRY(td_peer_dial(h->of, &to, &t->peer));
-  td_peer *p = t->peer;
-  if (p->incarnation) return NULL;
-  /* It is this one that is meant, no other that may be there by now. */
-  char *name = td_strdup(t->task);
-  if (!name) return td_oom();
-  p->incarnation = t->incarnation;
-  td_free(p->task);
-  p->task = name;
-  return NULL;
+  return td_peer_dial_to(h->of, &to, t->task, t->incarnation, &t->peer);
+}
+
+/* A connection that a peer made and that broke is made again by that peer, when
+ * it still knows of it: rather an own one. */
+static bool is_way(const td_peer *p, const td_view_task *t) {
+  return p->health.state == TD_UP || !p->link || p->link->dialled ||
+         !*t->control;
 }
 
 td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
@@ -55,15 +68,13 @@ td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
     return td_status_about(
         td_error(TD_UNAVAILABLE, "the master says that %s is dead", t->task),
         t->task);
-  if (t->peer && t->peer->health.state == TD_DEAD && !t->peer->welcomed) {
+  if (t->peer && t->peer->health.state == TD_DEAD) {
     td_peer_release(t->peer); /* the way there may be open by now */
     t->peer = NULL;
   }
   if (!t->peer) {
-    td_peer *p = t->incarnation == h->master->incarnation
-                     ? h->master
-                     : td_peer_find(h->of, t->incarnation);
-    if (p)
+    td_peer *p = td_hosted_known(h, task);
+    if (p && (p == h->master || is_way(p, t)))
       t->peer = td_peer_retain(p);
     else
       TD_TRY(dial_task(h, t));
@@ -110,6 +121,14 @@ static td_status *put_task(td_hosted *h, size_t i,
   return NULL;
 }
 
+/* Who hung up, and was not heard to, is found out before steps begin. */
+static void poke_all(const td_hosted *h) {
+  for (size_t i = 0; i < h->tasks.len; i++) {
+    td_peer *p = td_hosted_known(h, (int32_t)i);
+    if (p && p != h->master) td_peer_poke(p);
+  }
+}
+
 /* Tasks are added at the end only: edges name them by place. One that was
  * restarted has another incarnation there. */
 td_status *td_hosted_look(td_hosted *h, const Td__Remote__Open *m) {
@@ -121,6 +140,7 @@ td_status *td_hosted_look(td_hosted *h, const Td__Remote__Open *m) {
         h->tasks.at[i].incarnation != m->task[i]->incarnation)
       TD_TRY(put_task(h, i, m->task[i]));
   h->view = m->view;
+  poke_all(h);
   return NULL;
 }
 

@@ -180,7 +180,7 @@ static void say_abort(td_hosted *h, uint64_t incarnation, uint64_t step,
   td_arena a;
   td_head head;
   Td__Remote__Stop body = TD__REMOTE__STOP__INIT;
-  td_peer *p = td_peer_find(h->of, incarnation);
+  td_peer *p = td_hosted_known(h, td_hosted_task(h, incarnation));
   td_arena_init(&a);
   td_head_init(&head, &h->id);
   head.body_case = TD__REMOTE__MESSAGE__BODY_ABORT;
@@ -327,7 +327,7 @@ static void got_value(td_transfer *t, td_tensor *value, bool dead,
 
 void td_hosted_tensor(td_hosted *h, td_peer *p, td_message *m) {
   const Td__Remote__Tensor *t = m->head->tensor;
-  int32_t task = td_hosted_task(h, p->incarnation);
+  int32_t task = td_hosted_task_of(h, p);
   bool known = task >= 0 && !h->tasks.at[task].fenced;
   if (!t->value || (p != h->master && !known)) return;
   if (h->state != TD_HOSTED_OPEN)

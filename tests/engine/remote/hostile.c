@@ -2,9 +2,10 @@
  *
  * Threads of their own speak ZeroMQ to a worker that runs the steps of a client
  * meanwhile: messages of tests/fuzz/wire_talk.h from random bytes, in the
- * client's session too, under its incarnation, cut off, with parts without end.
- * The client's steps all succeed, and the worker's memory does not grow. Who
- * has no key is answered nothing.
+ * client's session too, under its incarnation and the other worker's, cut off,
+ * with parts without end. They have a key of their own that is on the list. The
+ * client's steps, which send values between the workers, all succeed, and the
+ * worker's memory does not grow. Who has no key is answered nothing.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
@@ -20,6 +21,71 @@
 enum { ID = 9 /* as the channel has it */, TALKS = 256, STEPS_LEAST = 20 };
 enum { HOSTILES = 8 };
 
+/* ---- keys ---------------------------------------------------------------- */
+
+enum { CLIENT, OTHER, WORKER, KEYS = WORKER + 2 };
+static struct { char public_key[41], secret[41]; } keys[KEYS];
+
+static bool is_but_other(void *arg, const char *key) {
+  (void)arg;
+  return strcmp(key, keys[OTHER].public_key) != 0;
+}
+
+static void start_worker(worker *w, int task, bool all) {
+  td_channel *channel;
+  snprintf(w->place, sizeof w->place, "/job:worker/replica:0/task:%d", task);
+  OK(td_runtime_new(&(td_runtime_options){.place = w->place}, &w->runtime));
+  OK(td_channel_zmq_new(
+      &(td_channel_zmq_options){.listen = "tcp://127.0.0.1:0",
+                                .public_key = keys[WORKER + task].public_key,
+                                .secret = keys[WORKER + task].secret,
+                                .allow = all ? NULL : is_but_other},
+      &channel));
+  OK(td_remote_new(
+      &(td_remote_options){.runtime = w->runtime,
+                           .channel = channel,
+                           .public_key = keys[WORKER + task].public_key,
+                           .serve = true,
+                           .thread = true},
+      &w->remote));
+  snprintf(w->address, sizeof w->address, "%s", td_remote_address(w->remote));
+}
+
+/* `all`: the other's key is on the workers' list, too. */
+static void start_with_keys(cluster *c, int workers, bool all) {
+  td_channel *channel;
+  td_member *m;
+  for (int i = 0; i < KEYS; i++)
+    zmq_curve_keypair(keys[i].public_key, keys[i].secret);
+  rig_init(&c->r);
+  strcpy(c->folder, "/tmp/tide-test-XXXXXX");
+  assert_non_null(mkdtemp(c->folder));
+  OK(td_channel_zmq_new(
+      &(td_channel_zmq_options){.public_key = keys[CLIENT].public_key,
+                                .secret = keys[CLIENT].secret},
+      &channel));
+  OK(td_remote_new(&(td_remote_options){.runtime = c->r.runtime,
+                                        .channel = channel,
+                                        .public_key = keys[CLIENT].public_key,
+                                        .thread = true},
+                   &c->remote));
+  OK(td_session_new(c->r.runtime, c->r.graph, NULL, &c->s));
+  c->n = workers;
+  for (int i = 0; i < workers; i++) {
+    worker *w = &c->worker[i];
+    start_worker(w, i, all);
+    td_attach_options o = {
+        .to = {.control = w->address, .key = keys[WORKER + i].public_key}};
+    OK(td_remote_attach(c->remote, c->s, &o, &m));
+  }
+}
+
+static void use_keys(void *s, int task) {
+  zmq_setsockopt(s, ZMQ_CURVE_SERVERKEY, keys[WORKER + task].public_key, 40);
+  zmq_setsockopt(s, ZMQ_CURVE_PUBLICKEY, keys[OTHER].public_key, 40);
+  zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, keys[OTHER].secret, 40);
+}
+
 /* ---- the client ---------------------------------------------------------- */
 
 static td_edge make_step(cluster *c) {
@@ -27,7 +93,9 @@ static td_edge make_step(cluster *c) {
   td_edge two = make_const(&c->r, TD_FLOAT32, 2, NULL),
           three = make_const(&c->r, TD_FLOAT32, 3, NULL);
   td_edge sum = far_node(c, 0, "Add", "sum", (td_edge[]){two, three}, 2);
-  td_edge product = NODE(&c->r, "Mul", "product", sum, two);
+  td_edge product =
+      c->n > 1 ? far_node(c, 1, "Mul", "product", (td_edge[]){sum, two}, 2)
+               : NODE(&c->r, "Mul", "product", sum, two);
   return far_node(c, 0, "Add", "last", (td_edge[]){product, three}, 2);
 }
 
@@ -44,7 +112,9 @@ static void run_step(cluster *c, td_edge fetch) {
 typedef struct hostile {
   pthread_t thread;
   const char *address;
-  uint64_t worker, device, victim;
+  int at; /* whom it talks to */
+  uint64_t worker, device;
+  uint64_t victims[2];   /* the client, the other worker */
   td_session_id session; /* the client's */
   unsigned seed;
   int messages;
@@ -64,6 +134,7 @@ static void *connect_to(void *context, const char *address, hostile *h) {
   for (int i = 1; i < ID; i++) id[i] = (char)draw(h);
   zmq_setsockopt(s, ZMQ_ROUTING_ID, id, sizeof id);
   zmq_setsockopt(s, ZMQ_LINGER, &none, sizeof none);
+  use_keys(s, h->at);
   assert_int_equal(zmq_connect(s, address), 0);
   return s;
 }
@@ -104,7 +175,7 @@ static void talk_once(hostile *h, void *context) {
   void *s = connect_to(context, h->address, h);
   bool plain = draw(h) % 2;
   t.session[0] = draw(h);
-  if (draw(h) % 4 == 0) t.from = h->victim;
+  if (draw(h) % 2 == 0) t.from = h->victims[draw(h) % 2];
   if (draw(h) % 2 == 0)
     t.session[0] = h->session.high, t.session[1] = h->session.low;
   for (int i = 0; i < TALKS && h->messages > 0; i++, h->messages--) {
@@ -152,11 +223,15 @@ static long resident_kib(void) {
 
 /* ---- with a key ---------------------------------------------------------- */
 
-static void know(hostile *h, cluster *c, td_device *d) {
-  td_remote *r = c->worker[0].remote;
-  h->address = c->worker[0].address;
+static void know(hostile *h, cluster *c, int at) {
+  td_device *d;
+  td_remote *r = c->worker[at].remote;
+  OK(td_runtime_cpu(c->worker[at].runtime, 0, &d));
+  h->at = at;
+  h->address = c->worker[at].address;
   h->device = d->incarnation;
-  h->victim = td_remote_incarnation(c->remote);
+  h->victims[0] = td_remote_incarnation(c->remote);
+  h->victims[1] = td_remote_incarnation(c->worker[1 - at].remote);
   td_remote_enter(r);
   h->worker = r->incarnation;
   h->session = r->hosted.at[0]->id;
@@ -180,18 +255,16 @@ static bool are_over(hostile *h) {
 
 static void test_steps_go_on(void **state) {
   cluster c = {0};
-  td_device *d;
   hostile h[HOSTILES] = {0};
   int64_t answers = 0;
   int steps = 0, all = rounds(100000, 1000000);
   (void)state;
-  cluster_init(&c, 1);
+  start_with_keys(&c, 2, true);
   td_edge last = make_step(&c);
   run_step(&c, last);
-  OK(td_runtime_cpu(c.worker[0].runtime, 0, &d));
   for (int i = 0; i < HOSTILES; i++) {
     h[i].seed = 7 + (unsigned)i;
-    know(&h[i], &c, d);
+    know(&h[i], &c, i % 2);
   }
   long before = 0;
   for (int part = 0; part < 5; part++) {
@@ -215,55 +288,6 @@ static void test_steps_go_on(void **state) {
 
 /* ---- without a key ------------------------------------------------------- */
 
-static struct {
-  char public_key[41], secret[41];
-} keys[3]; /* the worker's, the client's, and another */
-
-static bool is_client(void *arg, const char *key) {
-  (void)arg;
-  return strcmp(key, keys[1].public_key) == 0;
-}
-
-static void start_with_key(cluster *c) {
-  td_channel *channel;
-  td_member *m;
-  worker *w = &c->worker[0];
-  for (int i = 0; i < 3; i++)
-    zmq_curve_keypair(keys[i].public_key, keys[i].secret);
-  rig_init(&c->r);
-  strcpy(c->folder, "/tmp/tide-test-XXXXXX");
-  assert_non_null(mkdtemp(c->folder));
-  strcpy(w->place, "/job:worker/replica:0/task:0");
-  OK(td_runtime_new(&(td_runtime_options){.place = w->place}, &w->runtime));
-  OK(td_channel_zmq_new(
-      &(td_channel_zmq_options){.listen = "tcp://127.0.0.1:0",
-                                .public_key = keys[0].public_key,
-                                .secret = keys[0].secret,
-                                .allow = is_client},
-      &channel));
-  OK(td_remote_new(&(td_remote_options){.runtime = w->runtime,
-                                        .channel = channel,
-                                        .public_key = keys[0].public_key,
-                                        .serve = true,
-                                        .thread = true},
-                   &w->remote));
-  snprintf(w->address, sizeof w->address, "%s", td_remote_address(w->remote));
-  OK(td_channel_zmq_new(
-      &(td_channel_zmq_options){.public_key = keys[1].public_key,
-                                .secret = keys[1].secret},
-      &channel));
-  OK(td_remote_new(&(td_remote_options){.runtime = c->r.runtime,
-                                        .channel = channel,
-                                        .public_key = keys[1].public_key,
-                                        .thread = true},
-                   &c->remote));
-  OK(td_session_new(c->r.runtime, c->r.graph, NULL, &c->s));
-  c->n = 1;
-  td_attach_options o = {
-      .to = {.control = w->address, .key = keys[0].public_key}};
-  OK(td_remote_attach(c->remote, c->s, &o, &m));
-}
-
 static size_t peers_of(td_remote *r) {
   td_remote_enter(r);
   size_t n = r->peers.len;
@@ -281,11 +305,7 @@ static void knock(cluster *c, void *context, hostile *h, bool curve) {
   id[1] = (char)draw(h);
   zmq_setsockopt(s, ZMQ_ROUTING_ID, id, sizeof id);
   zmq_setsockopt(s, ZMQ_LINGER, &none, sizeof none);
-  if (curve) {
-    zmq_setsockopt(s, ZMQ_CURVE_SERVERKEY, keys[0].public_key, 40);
-    zmq_setsockopt(s, ZMQ_CURVE_PUBLICKEY, keys[2].public_key, 40);
-    zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, keys[2].secret, 40);
-  }
+  if (curve) use_keys(s, 0);
   assert_int_equal(zmq_connect(s, c->worker[0].address), 0);
   talk t = {.at = zeros, .end = zeros + sizeof zeros, .from = 99};
   send_frames(s, frames, talk_say(&t, TD__REMOTE__MESSAGE__BODY_HELLO, frames));
@@ -323,7 +343,7 @@ static void test_no_key_no_answer(void **state) {
   int all = rounds(2000, 20000);
   long before = 0;
   (void)state;
-  start_with_key(&c);
+  start_with_keys(&c, 1, false);
   td_edge last = make_step(&c);
   struct sockaddr_in at = place_of(c.worker[0].address);
   run_step(&c, last);
