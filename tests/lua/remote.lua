@@ -163,7 +163,7 @@ function tests.a_task_that_is_not_there()
   local line = debug.getinfo(1, "l").currentline - 1
   local far = td.func(function() return on(7, function()
     return td.fill({2}, 1.0) * 2
-  end) end)
+  end) end, {})
   local all <close> = cluster(1)
   local sess = all.session
   local e = raises("asks for \"/job:worker/task:7\", and no such task takes "
