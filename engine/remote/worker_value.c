@@ -399,7 +399,10 @@ static td_status *send_to(td_hosted_step *step, td_peer *p, td_key key,
   body.edge = key.edge;
   body.frame = key.frame;
   body.iteration = key.iteration;
-  td_sending to = {p, &h->id, step->number, step->roll->far[key.edge].narrow};
+  td_sending to = {.to = p,
+                   .session = &h->id,
+                   .step = step->number,
+                   .narrow = step->roll->far[key.edge].narrow};
   TD_TRY(td_transfer_out(&to, value, a, frames, &n, &body.value));
   bool prompt = body.value->offer || body.value->bytes <= PROMPT_MOST;
   return td_peer_send(p, prompt ? TD_LANE_CONTROL : TD_LANE_DATA, &head, frames,

@@ -197,7 +197,7 @@ static void send_early(cluster *c, uint64_t number, int n, int64_t floats) {
     td_head head;
     Td__Remote__Tensor body = TD__REMOTE__TENSOR__INIT;
     td_session_id id = only_session(c->worker[0].remote)->id;
-    td_sending to = {r->peers.at[0], &id, number, false};
+    td_sending to = {.to = r->peers.at[0], .session = &id, .step = number};
     td_arena_init(&arena);
     td_head_init(&head, &id);
     head.body_case = TD__REMOTE__MESSAGE__BODY_TENSOR;
