@@ -247,7 +247,8 @@ static td_status *send_value(td_far_portion *n, td_key key,
   td_sending to = {.to = w->peer,
                    .session = &w->master->id,
                    .step = n->start.step,
-                   .narrow = n->of->narrow && n->of->narrow[key.edge]};
+                   .narrow = n->of->narrow && n->of->narrow[key.edge],
+                   .full = w->full};
   td_status *s = td_transfer_out(&to, value, &a, frames, &count, &body.value);
   if (td_ok(s)) {
     bool prompt = body.value->offer || body.value->bytes <= PROMPT_MOST;

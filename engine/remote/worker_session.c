@@ -97,6 +97,7 @@ static td_status *put_task(td_hosted *h, size_t i,
                     td_strdup(from->key),
                     from->incarnation,
                     NULL,
+                    false,
                     false};
   bool whole = t.task && t.control && t.data && t.key;
   if (whole && i == h->tasks.len)
