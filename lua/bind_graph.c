@@ -87,13 +87,14 @@ static int graph_export(lua_State *L) {
   return 1;
 }
 
-/* g:import_bytes(bytes, prefix, {names}, {edges}) */
+/* g:import_bytes(bytes, prefix, {names}, {edges}, clear_devices) */
 static int graph_import(lua_State *L) {
   td_graph *g = td_lua_to_graph(L, 1);
   size_t len;
   const char *bytes = luaL_checklstring(L, 2, &len);
-  td_graphdef_options o = {.prefix = lua_isnoneornil(L, 3) ? NULL
-                                                           : td_lua_text(L, 3)};
+  td_graphdef_options o = {.prefix =
+                               lua_isnoneornil(L, 3) ? NULL : td_lua_text(L, 3),
+                           .clear_devices = lua_toboolean(L, 6)};
   if (lua_istable(L, 4)) {
     luaL_checktype(L, 5, LUA_TTABLE);
     int n = (int)luaL_len(L, 4);

@@ -288,8 +288,18 @@ static void give_inputs(td_build *b, const call *c, td_edge *list) {
   }
 }
 
-static void give_notes(lua_State *L, td_build *b, const target *t) {
-  if (t->s->colocate) {
+/* It is where its resource is. In the scope of another it would tie the two
+ * together: a learning rate that is read beside each variable, all of these. */
+static bool takes_resource(const call *c) {
+  for (int i = 0; i < c->n; i++)
+    if (c->items[i].edge.node && td_edge_dtype(c->items[i].edge) == TD_RESOURCE)
+      return true;
+  return false;
+}
+
+static void give_notes(lua_State *L, td_build *b, const target *t,
+                       const call *c) {
+  if (t->s->colocate && !takes_resource(c)) {
     if (t->s->colocate->gone)
       td_lua_check(L, td_region_gone_error(t->s->colocate));
     td_bytes *loc = td_lua_block(L, 1, sizeof *loc);
@@ -364,7 +374,7 @@ static int build(lua_State *L, call *c) {
   b.exact_name = seeded || c->exact;
   b.origin = origin(L, t.s, where, sizeof where);
   place(L, &b, &t, needs_pivot(c));
-  give_notes(L, &b, &t);
+  give_notes(L, &b, &t, c);
   return push_results(L, &t, c->op, finish(L, &b, &t, c->op->type));
 }
 

@@ -28,6 +28,7 @@ typedef struct td_graphdef_options {
   const td_edge *edges;     /* ... by this edge of `g` */
   int n_inputs;
   bool part; /* of a plan: a loop's LoopCond may be in another one */
+  bool clear_devices; /* nodes ask for none, whatever the file says */
 } td_graphdef_options;
 
 /* Adds the nodes to `g`, all or none, in the file's order where inputs come

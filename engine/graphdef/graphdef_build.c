@@ -134,7 +134,7 @@ static td_status *build_node(td_import *m, td_item *n) {
   td_attr *attr = td_arena_alloc(&m->arena, n_attr * sizeof *attr);
   if (!attr) return td_oom();
   td_build_op(&b, m->g, n->op, n->name);
-  b.device = n->def->device;
+  b.device = m->o->clear_devices ? "" : n->def->device;
   b.exact_name = true;
   td_status *s = give_edges(m, n, &b);
   for (size_t i = 0; i < n_attr && td_ok(s); i++) {

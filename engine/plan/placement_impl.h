@@ -113,6 +113,8 @@ static inline bool td_placer_is_bound(const td_placer *p, const td_node *n) {
 /* Places anew what may have another device since some came or went. */
 td_status *td_placer_devices_settle(td_placer *p, const td_graph *g) TD_MUST_USE;
 void td_placer_devices_free(td_placer *p);
+/* Does a task take part, lost or not, that `request` may mean? */
+bool td_placer_has_task(const td_placer *p, const td_device_name *request);
 
 /* ---- groups (placer_group.c) ---- */
 
@@ -168,6 +170,9 @@ td_status *td_placer_explain_removed(const td_placer *p,
                                      const td_node *n) TD_MUST_USE;
 /* Device `i` is lost, where something is to run. */
 td_status *td_placer_explain_lost(const td_placer *p, int32_t i) TD_MUST_USE;
+/* `request`, brought by `who`, is for a task that takes no part. */
+td_status *td_placer_explain_no_task(const td_placer *p, const td_node *who,
+                                     int32_t request) TD_MUST_USE;
 /* No device will do for the group that begins with `n`. */
 td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
                                   const td_node *n) TD_MUST_USE;

@@ -8,6 +8,9 @@
  *   a Const with one consumer      the device of that consumer
  *   all others                     the first device with a kernel
  *
+ * A request for a task is kept to, with soft placement too: it changes the type
+ * of device or its number, never the task.
+ *
  * For tests there is `spread`: who requested nothing follows nobody and goes by
  * a hash of its name to any device with a kernel, variables and the nodes of
  * loops too, so that every edge of some graph crosses.
@@ -50,13 +53,12 @@ static int32_t choose_by_name(const td_placer *p, const td_node *n,
     if (suits(p, d, NULL, kinds) && skip-- == 0) return d;
 }
 
-/* Soft placement: another type of device in the same task, then any device. */
+/* Soft placement: another device, of the same task where one was asked for. */
 static int32_t choose_soft(const td_placer *p, td_device_name request,
                            uint32_t kinds) {
   request.type[0] = '\0';
   request.index = -1;
-  int32_t d = choose(p, &request, kinds);
-  return d >= 0 ? d : choose(p, NULL, kinds);
+  return choose(p, &request, kinds);
 }
 
 static td_status *decide(td_placer *p, const td_graph *g, int32_t id) {
@@ -164,6 +166,8 @@ static td_status *place_as_requested(td_placer *p, td_node *n, uint32_t kinds) {
   if (n->placed < 0 && p->soft)
     n->placed = choose_soft(p, p->requests.at[request], kinds);
   if (n->placed >= 0) return NULL;
+  if (!td_placer_has_task(p, &p->requests.at[request]))
+    return td_placer_explain_no_task(p, n, request);
   return td_error(TD_INVALID_ARGUMENT,
                   "no device \"%s\" that has a kernel for it, inside a "
                   "function",

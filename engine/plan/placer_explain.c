@@ -132,6 +132,42 @@ static td_status *no_kernel(const td_placer *p, const td_node *n) {
   return td_node_blame(s, n);
 }
 
+/* "/job:localhost/replica:0/task:0, ..." each once. */
+static void add_tasks(const td_placer *p, td_str *out) {
+  enum { SHOWN = 16 };
+  int shown = 0;
+  for (size_t i = 0; i < p->devices.len && shown <= SHOWN; i++) {
+    td_device_name task = p->devices.at[i].name;
+    bool again = !p->devices.at[i].device;
+    task.type[0] = '\0';
+    task.index = -1;
+    for (size_t k = 0; k < i && !again; k++)
+      again = p->devices.at[k].device &&
+              td_device_name_matches(&task, &p->devices.at[k].name);
+    if (again) continue;
+    if (shown++) td_str_add(out, ", ");
+    if (shown <= SHOWN)
+      td_device_name_print(&task, out);
+    else
+      td_str_add(out, "...");
+  }
+}
+
+static void add_no_task(const td_placer *p, int32_t request, td_str *out) {
+  add_request(p, request, out);
+  td_str_add(out, ", and no such task takes part in the session; there is ");
+  add_tasks(p, out);
+  td_str_add(out, "; sess:attach(\"tcp://host:port\") brings another");
+}
+
+td_status *td_placer_explain_no_task(const td_placer *p, const td_node *who,
+                                     int32_t request) {
+  td_str text = {0};
+  td_str_add(&text, "it ");
+  add_no_task(p, request, &text);
+  return error_from(&text, who);
+}
+
 td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
                                   const td_node *n) {
   const td_placement *e = &p->at.at[n->id];
@@ -149,6 +185,10 @@ td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
     td_str_add(&text, ", which ");
   } else {
     td_str_add(&text, "it ");
+  }
+  if (e->request >= 0 && !td_placer_has_task(p, &p->requests.at[e->request])) {
+    add_no_task(p, e->request, &text);
+    return error_from(&text, n);
   }
   if (e->request >= 0) add_request(p, e->request, &text);
   if (exists) {

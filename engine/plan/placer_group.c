@@ -11,7 +11,8 @@
  *   ResourceApplyFoo (W)       kernels for CPU: no device is left, an error
  *
  * Requests that contradict each other are an error; with soft placement the
- * node that joins gives up its own. A node whose constraint does not fit its
+ * node that joins gives up its own, but never one for a task that takes no
+ * part. A node whose constraint does not fit its
  * peers stays alone and remembers the error.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -227,10 +228,18 @@ static td_status *narrow_all(td_placer *p, const td_graph *g, const td_node *n,
   return NULL;
 }
 
+/* Does it ask for a task that takes no part? Then it gives nothing up for its
+ * peers: it stays alone, and is told. */
+static bool asks_in_vain(const td_placer *p, int32_t id) {
+  int32_t request = p->at.at[id].request;
+  return request >= 0 && !td_placer_has_task(p, &p->requests.at[request]);
+}
+
 td_status *td_placer_group_join(td_placer *p, const td_graph *g,
                                 const td_node *n) {
   td_placement *mine = td_placer_group_of(p, n->id);
   if (mine->error >= 0 || td_placer_group_peers(n) == 0) return NULL;
+  if (asks_in_vain(p, n->id)) return NULL;
   td_placer_constraint all = constraint_of(mine);
   td_status *s = narrow_all(p, g, n, &all);
   if (!td_ok(s) && mine->parent < p->n) {

@@ -30,7 +30,7 @@ typedef enum td_lane { TD_LANE_CONTROL, TD_LANE_DATA } td_lane;
 enum { TD_LANES = 2 };
 
 enum {
-  TD_MESSAGE_FRAMES = 64,       /* of one message */
+  TD_MESSAGE_FRAMES = 80,       /* of one message */
   TD_FRAME_MOST = 1 << 20,   /* bytes of one frame */
   TD_MESSAGE_MOST = 16 << 20, /* bytes of one message */
   TD_CHUNK = 256 << 10,      /* bytes of a tensor in one message */

@@ -274,6 +274,9 @@ static void member_message(td_member *w, td_message *m) {
   case TD__REMOTE__MESSAGE__BODY_TENSOR:
     td_portion_value(w, m);
     break;
+  case TD__REMOTE__MESSAGE__BODY_ROOM:
+    w->full = m->head->room->full;
+    break;
   case TD__REMOTE__MESSAGE__BODY_ABORT:
     td_portion_aborted(w, d->abort);
     break;

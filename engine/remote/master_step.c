@@ -185,11 +185,15 @@ static td_status *add_args(td_far_portion *n, td_arena *a, td_raw *frames,
                            int *count, Td__Remote__Run *m) {
   td_far_roll *e = n->of;
   td_member *w = e->of;
+  size_t small = 0;
+  td_sending to = {.to = w->peer,
+                   .session = &w->master->id,
+                   .step = n->start.step,
+                   .small = &small};
   m->arg = td_arena_alloc(a, ((size_t)e->n_own_args + 1) * sizeof *m->arg);
   if (!m->arg) return td_oom();
   for (int i = 0; i < e->n_own_args; i++) {
     Td__Remote__Value *v;
-    td_sending to = {w->peer, &w->master->id, n->start.step, false};
     TD_TRY(
         td_transfer_out(&to, &n->base.args[e->args[i]], a, frames, count, &v));
     v->index = e->args[i];
@@ -240,8 +244,11 @@ static td_status *send_value(td_far_portion *n, td_key key,
   body.edge = key.edge;
   body.frame = key.frame;
   body.iteration = key.iteration;
-  td_sending to = {w->peer, &w->master->id, n->start.step,
-                   n->of->narrow && n->of->narrow[key.edge]};
+  td_sending to = {.to = w->peer,
+                   .session = &w->master->id,
+                   .step = n->start.step,
+                   .narrow = n->of->narrow && n->of->narrow[key.edge],
+                   .full = w->full};
   td_status *s = td_transfer_out(&to, value, &a, frames, &count, &body.value);
   if (td_ok(s)) {
     bool prompt = body.value->offer || body.value->bytes <= PROMPT_MOST;

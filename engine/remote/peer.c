@@ -334,6 +334,7 @@ static td_status *send_packed(td_peer *p, td_lane lane, td_raw *frames, int n,
 static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
                           td_raw *frames, int n, bool again) {
   td_raw all[TD_MESSAGE_FRAMES];
+  int heads = 0;
   td_status *s = !p->link ? td_peer_lost(p)
                  : n >= TD_MESSAGE_FRAMES
                      ? td_error(TD_INTERNAL, "a message of %d frames", n)
@@ -343,16 +344,16 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
     head->from = p->of->incarnation;
     head->to = p->incarnation;
     head->count = p->sent[lane] + 1;
-    s = td_wire_pack(head, &all[0]);
+    s = td_wire_head(head, TD_MESSAGE_FRAMES - n, all, &heads);
   }
   if (!td_ok(s)) {
     drop_frames(frames, n);
     return s;
   }
-  if (n) memcpy(all + 1, frames, (size_t)n * sizeof *frames);
+  if (n) memcpy(all + heads, frames, (size_t)n * sizeof *frames);
   p->sent[lane]++;
   bool hello = head->body_case == TD__REMOTE__MESSAGE__BODY_HELLO;
-  s = send_packed(p, lane, all, n + 1, again, hello);
+  s = send_packed(p, lane, all, n + heads, again, hello);
   if (!td_ok(s)) p->sent[lane]--;
   return s;
 }

@@ -241,6 +241,8 @@ typedef struct td_sending {
   const td_session_id *session;
   uint64_t step;
   bool narrow;
+  bool full;     /* it has no room: offered, whatever its size */
+  size_t *small; /* bytes that the message's head has so far; NULL: none */
 } td_sending;
 td_status *td_transfer_out(const td_sending *to, const td_tensor *value,
                            td_arena *arena, td_raw *frames, int *n,

@@ -124,11 +124,22 @@ static td_status *make_room(td_transfer *t) {
   return td_wire_value_room(&t->value, t->bytes, common(t)->memory);
 }
 
+static td_status *take_frame(td_transfer *t, const Td__Remote__Value *v,
+                             td_message *m, td_raw *f) {
+  if (v->small.len == 0) return td_message_take(m, t->bytes, f);
+  *f = (td_raw){.at = v->small.data, .len = v->small.len};
+  if (f->len == t->bytes) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "%zu bytes in a head, where %llu were announced", f->len,
+                  (unsigned long long)t->bytes);
+}
+
 /* The message's own bytes. */
-static td_status *take(td_transfer *t, td_message *m) {
+static td_status *take(td_transfer *t, const Td__Remote__Value *v,
+                       td_message *m) {
   td_raw f = {0};
   if (t->dead) return NULL;
-  TD_TRY(td_message_take(m, t->bytes, &f));
+  TD_TRY(take_frame(t, v, m, &f));
   td_status *s = make_room(t);
   if (td_ok(s) && f.len) put(t, 0, f.at, f.len);
   td_raw_release(&f);
@@ -244,7 +255,7 @@ bool td_transfer_in(td_peer *from, const Td__Remote__Value *v, td_message *m,
   t->bytes = v->bytes;
   t->asked = t->came = t->ahead = 0;
   bool offered = !v->dead && v->offer != 0;
-  if (td_ok(s)) s = offered ? learn(t, v) : take(t, m);
+  if (td_ok(s)) s = offered ? learn(t, v) : take(t, v, m);
   if (!offered || !td_ok(s))
     end(t, s);
   else if (!t->later)

@@ -22,6 +22,10 @@ enum {
   EAGER_MOST = 4 << 20, /* bytes that ride along, with the channel */
   EAGER_SMALL = 4096,   /* not counted, nor held back */
 };
+enum {
+  SMALL_MOST = 1024,   /* bytes of a value in a head */
+  SMALL_ALL = 2 << 20, /* of all of a message */
+};
 enum { OWED_MOST = TD_PULLS_MOST * (TD_WINDOW / TD_CHUNK) };
 
 struct td_offer {
@@ -180,15 +184,34 @@ static bool is_held_back(const td_peer_values *v, uint64_t bytes) {
              EAGER_MOST;
 }
 
+/* Has the message no frame left for it? A small one goes in the head. */
+static bool goes_in_head(const td_sending *to, const Td__Remote__Value *v,
+                         int n) {
+  return n >= TD_WIRE_VALUE_FRAMES && to->small && v->bytes > 0 &&
+         v->bytes <= SMALL_MOST && *to->small + v->bytes <= SMALL_ALL;
+}
+
+static td_status *put_in_head(const td_sending *to, const td_tensor *value,
+                              td_arena *arena, Td__Remote__Value *v) {
+  void *copy = td_arena_alloc(arena, (size_t)v->bytes);
+  if (!copy) return td_oom();
+  memcpy(copy, value->data, (size_t)v->bytes);
+  v->small = (ProtobufCBinaryData){(size_t)v->bytes, copy};
+  *to->small += (size_t)v->bytes;
+  to->to->of->transfers->traffic.eager++;
+  return NULL;
+}
+
 static td_status *describe(const td_sending *to, const td_tensor *value,
                            td_arena *arena, td_raw *frames, int *n,
                            Td__Remote__Value *v) {
   td_transfers *all = to->to->of->transfers;
-  bool offered = v->bytes > TD_WIRE_EAGER || *n >= TD_MESSAGE_FRAMES - 2 ||
-                 (all->no_eager && v->bytes > 0) ||
-                 is_held_back(&to->to->values, v->bytes);
+  bool eager = v->bytes <= TD_WIRE_EAGER &&
+               !(v->bytes > 0 && (all->no_eager || to->full)) &&
+               !is_held_back(&to->to->values, v->bytes);
   if (v->narrow) all->traffic.narrowed++;
-  if (offered) return offer(to, value, arena, v);
+  if (eager && goes_in_head(to, v, *n)) return put_in_head(to, value, arena, v);
+  if (!eager || *n >= TD_WIRE_VALUE_FRAMES) return offer(to, value, arena, v);
   TD_TRY(td_raw_tensor(value, 0, (size_t)v->bytes, &frames[*n]));
   count_in(&to->to->values, &frames[*n]);
   ++*n;

@@ -37,6 +37,52 @@ td_status *td_wire_pack(const td_head *head, td_raw *out) {
   return NULL;
 }
 
+/* Who it is from and to, and how many frames have it. */
+static td_status *pack_front(const td_head *head, int frames, td_raw *out) {
+  td_head front;
+  td__remote__message__init(&front);
+  front.version = head->version;
+  front.from = head->from;
+  front.to = head->to;
+  front.session_high = head->session_high;
+  front.session_low = head->session_low;
+  front.count = head->count;
+  front.long_head = (uint32_t)frames;
+  return td_wire_pack(&front, out);
+}
+
+static td_status *split(const td_head *head, const td_raw *whole, int most,
+                        td_raw *out, int *n) {
+  size_t frames = (whole->len + TD_FRAME_MOST - 1) / TD_FRAME_MOST;
+  if (frames > TD_WIRE_LONG_MOST || (int)frames >= most)
+    return td_error(TD_RESOURCE_EXHAUSTED,
+                    "a message that begins with %zu bytes; there may be %d",
+                    whole->len, TD_WIRE_LONG_MOST * TD_FRAME_MOST);
+  td_status *s = pack_front(head, (int)frames, &out[0]);
+  if (td_ok(s)) *n = 1;
+  for (size_t at = 0; td_ok(s) && at < whole->len; at += TD_FRAME_MOST) {
+    size_t len = whole->len - at;
+    if (len > TD_FRAME_MOST) len = TD_FRAME_MOST;
+    s = td_raw_copy((const char *)whole->at + at, len, &out[*n]);
+    if (td_ok(s)) ++*n;
+  }
+  return s;
+}
+
+td_status *td_wire_head(const td_head *head, int most, td_raw *out, int *n) {
+  *n = 0;
+  TD_TRY(td_wire_pack(head, &out[0]));
+  if (out[0].len <= TD_WIRE_IMPL_HEAD_MOST) {
+    *n = 1;
+    return NULL;
+  }
+  td_raw whole = out[0];
+  td_status *s = split(head, &whole, most, out, n);
+  for (int i = 0; !td_ok(s) && i < *n; i++) td_raw_release(&out[i]);
+  td_raw_release(&whole);
+  return s;
+}
+
 /* ---- reading ------------------------------------------------------------- */
 
 void td_message_deinit(td_message *m) {
@@ -59,6 +105,45 @@ static td_status *unpack(const td_raw *f, td_message *m) {
                   (unsigned)m->head->version, TD_WIRE_VERSION);
 }
 
+static td_status *join(td_message *m, const char **at, size_t *len) {
+  int n = (int)m->head->long_head;
+  *len = 0;
+  for (int i = 0; i < n; i++) *len += m->frames[i].len;
+  char *all = td_arena_alloc(&m->arena, *len + 1);
+  if (!all) return td_oom();
+  *at = all;
+  for (; m->taken < n; m->taken++) {
+    td_raw *f = &m->frames[m->taken];
+    if (f->len) memcpy(all, f->at, f->len);
+    all += f->len;
+    td_raw_release(f);
+  }
+  return NULL;
+}
+
+/* The head is in the frames that follow. Of whom and for whom it is was said
+ * before. */
+static td_status *read_long(td_message *m) {
+  const td_head *front = m->head;
+  const char *at = NULL;
+  size_t len = 0;
+  if (front->long_head > (uint32_t)m->n ||
+      front->long_head > TD_WIRE_LONG_MOST ||
+      front->body_case != TD__REMOTE__MESSAGE__BODY__NOT_SET)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "a message of %d frames, %u of them "
+                    "its head",
+                    m->n, (unsigned)front->long_head);
+  TD_TRY(join(m, &at, &len));
+  TD_TRY(td_graphdef_unpack(&td__remote__message__descriptor, &m->arena, at,
+                            len, &m->head));
+  if (m->head->version == front->version && m->head->from == front->from &&
+      m->head->to == front->to && m->head->count == front->count &&
+      m->head->long_head == 0)
+    return NULL;
+  return td_error(TD_INVALID_ARGUMENT, "a message with two heads");
+}
+
 td_status *td_wire_read(td_raw *frames, int n, td_message *out) {
   td_arena_init(&out->arena);
   out->head = NULL;
@@ -70,6 +155,7 @@ td_status *td_wire_read(td_raw *frames, int n, td_message *out) {
       n < 1 || n > TD_MESSAGE_FRAMES
           ? td_error(TD_INVALID_ARGUMENT, "a message of %d frames", n)
           : unpack(&frames[0], out);
+  if (td_ok(s) && out->head->long_head) s = read_long(out);
   if (n > 0) td_raw_release(&frames[0]);
   if (!td_ok(s)) td_message_deinit(out);
   return s;

@@ -18,7 +18,9 @@
 enum {
   TD_WIRE_VERSION = 1,
   TD_WIRE_EAGER = 64 << 10,        /* bytes of a value that rides along */
-  TD_WIRE_IMPL_HEAD_MOST = 1 << 20,     /* bytes of a head */
+  TD_WIRE_IMPL_HEAD_MOST = 1 << 20,     /* bytes of a head in one frame */
+  TD_WIRE_LONG_MOST = 10,          /* frames of a longer one */
+  TD_WIRE_VALUE_FRAMES = 62,       /* of values, in one message */
   TD_WIRE_TASK_MOST = 256,         /* of a task's name */
   TD_WIRE_MESSAGE_MOST = 64 << 10, /* of an error's text */
 };
@@ -46,6 +48,10 @@ td_status *td_message_take(td_message *m, uint64_t bytes,
 
 /* A head as a frame. Caller owns what is in *out. */
 td_status *td_wire_pack(const td_head *head, td_raw *out) TD_MUST_USE;
+/* A head of any length, as *n of at most `most` frames. RESOURCE_EXHAUSTED for
+ * one that is too long. Caller owns what is in out[0] to out[*n - 1]. */
+td_status *td_wire_head(const td_head *head, int most, td_raw *out,
+                        int *n) TD_MUST_USE;
 /* Bytes that are copied, or a share of a tensor's contents. Caller owns what is
  * in *out. */
 td_status *td_raw_copy(const void *bytes, size_t len,

@@ -473,6 +473,8 @@ bool td_worker_message(td_peer *p, td_message *m) {
     td_hosted_tensor(h, p, m);
   else if (d->body_case == TD__REMOTE__MESSAGE__BODY_ABORT)
     aborted(h, p, d->abort);
+  else if (d->body_case == TD__REMOTE__MESSAGE__BODY_ROOM)
+    td_hosted_room(h, p, d->room);
   else if (!is_for_worker(d))
     return false;
   else if (p == h->master)

@@ -42,6 +42,7 @@ typedef struct td_view_task {
   uint64_t incarnation;
   td_peer *peer; /* retained; NULL until it is needed */
   bool fenced;   /* the master says that it is dead */
+  bool full;     /* it has no room: nothing rides along to it */
 } td_view_task;
 
 /* Who has the other end of an edge. */
@@ -96,7 +97,8 @@ struct td_hosted {
   uint64_t highest;      /* step seen */
   uint64_t seen[TD_STEP_WINDOW / 64]; /* of the last TD_STEP_WINDOW: bits */
   td_arrival *early; /* of steps that have not begun */
-  size_t early_bytes, early_most;
+  size_t early_bytes, early_most; /* those, and what steps do not want yet */
+  bool full;                      /* others were told that there is no room */
   td_tombstone tombs[TD_TOMBSTONES];
   unsigned next_tomb;
   td_task end; /* on the pool: lets go of its state */
@@ -159,7 +161,7 @@ struct td_hosted_step {
   int64_t began_ns;
   td_task task, cancel_task;
   td_str printed; /* lock: lock. What Print wrote, not yet sent */
-  td_arrival *arrivals; /* that were offered, or are being pulled */
+  td_arrival *arrivals; /* offered, being pulled, or here and not wanted */
   td_map offered; /* key -> td_arrival that nobody waits for; written inside of
                      the turn and under lock, read in either */
   bool want_all;  /* lock: lock. What is offered is pulled at once */
@@ -207,6 +209,8 @@ void td_hosted_rolls_drop(td_hosted *h);
 
 /* `m` is a TENSOR from `p`. */
 void td_hosted_tensor(td_hosted *h, td_peer *p, td_message *m);
+/* `p` has room for values of the session, or none. */
+void td_hosted_room(td_hosted *h, const td_peer *p, const Td__Remote__Room *m);
 /* A kernel sends; any thread, outside of the turn. */
 td_status *td_hosted_send(void *arg, td_key key, td_tensor *value,
                           bool dead) TD_MUST_USE;

@@ -108,6 +108,7 @@ static td_status *put_task(td_hosted *h, size_t i,
                     td_strdup(from->key),
                     from->incarnation,
                     NULL,
+                    false,
                     false};
   bool whole = t.task && t.control && t.data && t.key;
   if (whole && i == h->tasks.len)
@@ -167,7 +168,10 @@ void td_hosted_answer(td_hosted *h, int body_case, uint64_t id,
   body.status = td_wire_status_out(&a, s);
   body.text.data = (uint8_t *)text.at;
   body.text.len = text.len;
-  td_status_release(td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
+  td_status *st = td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0);
+  if (td_ok(s) && text.len > 0 && !td_ok(st)) /* too long, as it is */
+    td_hosted_answer(h, body_case, id, st, (td_bytes){"", 0});
+  td_status_release(st);
   td_arena_deinit(&a);
 }
 

@@ -88,13 +88,12 @@ typedef struct costs_out {
   size_t room;
 } costs_out;
 
-static td_status *add_ret(td_hosted_step *step, int i, td_arena *a,
-                          td_raw *frames, int *n, Td__Remote__Done *done) {
-  td_hosted *h = step->of;
+static td_status *add_ret(td_hosted_step *step, int i, const td_sending *to,
+                          td_arena *a, td_raw *frames, int *n,
+                          Td__Remote__Done *done) {
   Td__Remote__Value *v;
   if (!td_tensor_valid(&step->rets[i]) && !step->rets_dead[i]) return NULL;
-  td_sending to = {h->master, &h->id, step->number, false};
-  TD_TRY(td_transfer_out(&to, &step->rets[i], a, frames, n, &v));
+  TD_TRY(td_transfer_out(to, &step->rets[i], a, frames, n, &v));
   v->index = i;
   done->ret[done->n_ret++] = v;
   return NULL;
@@ -102,17 +101,25 @@ static td_status *add_ret(td_hosted_step *step, int i, td_arena *a,
 
 static td_status *add_rets(td_hosted_step *step, td_arena *a, td_raw *frames,
                            int *n, Td__Remote__Done *done) {
+  td_hosted *h = step->of;
   int rets = step->roll->n_rets;
+  size_t small = 0;
+  td_sending to = {.to = h->master,
+                   .session = &h->id,
+                   .step = step->number,
+                   .small = &small};
   done->ret = td_arena_alloc(a, ((size_t)rets + 1) * sizeof *done->ret);
   if (!done->ret) return td_oom();
-  for (int i = 0; i < rets; i++) TD_TRY(add_ret(step, i, a, frames, n, done));
+  for (int i = 0; i < rets; i++)
+    TD_TRY(add_ret(step, i, &to, a, frames, n, done));
   return NULL;
 }
 
-static void say_done(td_hosted_step *step, td_status *s) {
+/* Its word, with what was fetched where `s` is none. */
+static td_status *send_done(td_hosted_step *step, const td_status *s) {
   td_hosted *h = step->of;
   td_arena a;
-  td_raw frames[TD_MESSAGE_FRAMES];
+  td_raw frames[TD_WIRE_VALUE_FRAMES + 1];
   int n = 0;
   td_head head;
   Td__Remote__Done body = TD__REMOTE__DONE__INIT;
@@ -124,20 +131,25 @@ static void say_done(td_hosted_step *step, td_status *s) {
   body.handle = step->roll->handle;
   body.took = td_clock_now() - step->began_ns;
   body.tensors = step->tensors;
-  if (td_ok(s)) s = add_rets(step, &a, frames, &n, &body);
-  if (!td_ok(s)) {
-    for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
-    n = 0;
-    body.n_ret = 0;
-    td_transfer_withdraw(h->of, &h->id, step->number);
-  }
   body.status = td_wire_status_out(&a, s);
-  if (h->master->health.state != TD_DEAD)
-    td_status_release(
-        td_peer_send(h->master, TD_LANE_CONTROL, &head, frames, n));
+  td_status *st = td_ok(s) ? add_rets(step, &a, frames, &n, &body) : NULL;
+  if (td_ok(st))
+    st = td_peer_send(h->master, TD_LANE_CONTROL, &head, frames, n);
   else
     for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
   td_arena_deinit(&a);
+  return st;
+}
+
+/* Where what was fetched cannot be sent, why. */
+static void say_done(td_hosted_step *step, td_status *s) {
+  td_hosted *h = step->of;
+  bool dead = h->master->health.state == TD_DEAD;
+  td_status *why = dead ? NULL : send_done(step, s);
+  if (!td_ok(s) || !td_ok(why))
+    td_transfer_withdraw(h->of, &h->id, step->number);
+  if (!td_ok(why) && td_ok(s)) td_status_release(send_done(step, why));
+  td_status_release(why);
   td_status_release(s);
 }
 

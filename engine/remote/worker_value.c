@@ -9,6 +9,10 @@
  * rode along with its bytes, as many as the session may have (P6); what is
  * more, or waits too long, is refused to the sender.
  *
+ * So does what comes for a step that runs before somebody in it waits for it.
+ * When half of what the session may have is full, ROOM tells those who send to
+ * offer all: their steps hold what this one does not take, nothing is lost.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 
@@ -35,6 +39,51 @@ struct td_arrival {
   int64_t since;
 };
 
+/* ---- room ---------------------------------------------------------------- */
+
+static void say_room(td_hosted *h, bool full) {
+  td_head head;
+  Td__Remote__Room body = TD__REMOTE__ROOM__INIT;
+  h->full = full;
+  body.full = full;
+  for (size_t i = 0; i < h->tasks.len; i++) {
+    const td_view_task *t = &h->tasks.at[i];
+    td_peer *p = t->incarnation == h->master->incarnation ? h->master : t->peer;
+    if (!p || t->fenced || p->health.state == TD_DEAD) continue;
+    td_head_init(&head, &h->id);
+    head.body_case = TD__REMOTE__MESSAGE__BODY_ROOM;
+    head.room = &body;
+    td_peer_say(p, &head);
+  }
+}
+
+/* Is there room for it, and `bytes`? Then it has that. */
+static bool charge(td_arrival *a, uint64_t bytes) {
+  td_hosted *h = a->of;
+  size_t room = h->early_most - h->early_bytes;
+  bool fits = sizeof *a <= room && bytes <= room - sizeof *a;
+  if (fits) {
+    a->charge = sizeof *a + (size_t)bytes;
+    h->early_bytes += a->charge;
+  }
+  /* What was said may have been lost: once more when it was not heeded. */
+  if (!fits || (!h->full && h->early_bytes > h->early_most / 2))
+    say_room(h, true);
+  return fits;
+}
+
+static void uncharge(td_arrival *a) {
+  td_hosted *h = a->of;
+  h->early_bytes -= a->charge;
+  a->charge = 0;
+  if (h->full && h->early_bytes < h->early_most / 4) say_room(h, false);
+}
+
+void td_hosted_room(td_hosted *h, const td_peer *p, const Td__Remote__Room *m) {
+  int32_t task = td_hosted_task(h, p->incarnation);
+  if (task >= 0) h->tasks.at[task].full = m->full;
+}
+
 /* ---- lists --------------------------------------------------------------- */
 
 static void list(td_arrival *a, td_arrival **first) {
@@ -47,8 +96,7 @@ static void list(td_arrival *a, td_arrival **first) {
 
 static void unlist(td_arrival *a) {
   if (!a->list) return;
-  a->of->early_bytes -= a->charge;
-  a->charge = 0;
+  if (a->charge) uncharge(a);
   if (a->prev)
     a->prev->next = a->next;
   else
@@ -109,15 +157,14 @@ static void forget_wanted(td_hosted_step *step, td_key k) {
 
 /* ---- wanted -------------------------------------------------------------- */
 
-/* Offered to a step that has begun. */
-static void offer(td_arrival *a, td_hosted_step *step) {
+/* Does somebody wait for it? Else it is to be found by who does. */
+static bool is_awaited(td_arrival *a, td_hosted_step *step) {
   flat_key flat = flatten(a->key);
-  list(a, &step->arrivals);
   pthread_mutex_lock(&step->lock);
   bool wanted = is_wanted(step, a->key) ||
                 !td_map_putn(&step->offered, &flat, sizeof flat, a);
   pthread_mutex_unlock(&step->lock);
-  if (wanted) td_transfer_go(&a->base);
+  return wanted;
 }
 
 static void forget_offer(td_hosted_step *step, const td_arrival *a) {
@@ -128,6 +175,8 @@ static void forget_offer(td_hosted_step *step, const td_arrival *a) {
   pthread_mutex_unlock(&step->lock);
 }
 
+static void hand(td_arrival *a, td_hosted_step *step);
+
 static void pull(td_hosted_step *step, td_key key) {
   flat_key flat = flatten(key);
   td_remote *r = td_remote_retain(step->of->of);
@@ -135,7 +184,10 @@ static void pull(td_hosted_step *step, td_key key) {
   pthread_mutex_lock(&step->lock);
   td_arrival *a = td_map_removen(&step->offered, &flat, sizeof flat);
   pthread_mutex_unlock(&step->lock);
-  if (a) td_transfer_go(&a->base);
+  if (a && a->here)
+    hand(a, step);
+  else if (a)
+    td_transfer_go(&a->base);
   td_remote_leave(r);
   td_remote_release(r);
 }
@@ -195,10 +247,7 @@ static void say_abort(td_hosted *h, uint64_t incarnation, uint64_t step,
 /* Waits for its step; `bytes` are there, or will be. */
 static bool park(td_arrival *a, uint64_t bytes) {
   td_hosted *h = a->of;
-  size_t room = h->early_most - h->early_bytes;
-  if (sizeof *a <= room && bytes <= room - sizeof *a) {
-    a->charge = sizeof *a + (size_t)bytes;
-    h->early_bytes += a->charge;
+  if (charge(a, bytes)) {
     a->since = td_clock_now();
     list(a, &h->early);
     return true;
@@ -256,11 +305,42 @@ static whither way_of(const td_arrival *a, td_hosted_step **step) {
   if (h->state != TD_HOSTED_OPEN) return TO_NOBODY;
   if (*step)
     return (*step)->over || (*step)->cancelled ? TO_NOBODY
-           : (*step)->started                    ? TO_STEP
+           : (*step)->started                  ? TO_STEP
                                                : TO_WAIT;
   bool old = td_hosted_step_seen(h, a->number);
   td_cell(TD_CELLS_SESSION, h->state, old ? TD_VALUE_OLD : TD_VALUE_EARLY);
   return old || TD_BUG(TD_BUG_EARLY_TENSOR) ? TO_NOBODY : TO_WAIT;
+}
+
+/* Here, for a step that has begun. Where nobody waits for it yet it stays with
+ * the session, as long as there is room; what is small goes at once. */
+static void give(td_arrival *a, td_hosted_step *step) {
+  size_t bytes = a->dead ? 0 : td_tensor_bytes(&a->value);
+  if (bytes > PROMPT_MOST && !is_awaited(a, step)) {
+    if (charge(a, bytes)) {
+      list(a, &step->arrivals);
+      return;
+    }
+    forget_offer(step, a);
+  }
+  hand(a, step);
+}
+
+/* Offered to a step that has begun. A peer that offers more than a session may
+ * have, though it was told to wait, ends its step. */
+static void offer(td_arrival *a, td_hosted_step *step) {
+  td_hosted *h = a->of;
+  if (!charge(a, 0)) {
+    h->hooks->stop(step,
+                   td_error(TD_RESOURCE_EXHAUSTED,
+                            "values that nobody waits for yet take more "
+                            "than %zu bytes at %s",
+                            h->early_most, td_runtime_place(h->of->runtime)));
+    drop(a);
+    return;
+  }
+  list(a, &step->arrivals);
+  if (is_awaited(a, step)) td_transfer_go(&a->base);
 }
 
 /* The value is here. */
@@ -270,7 +350,7 @@ static void place(td_arrival *a) {
   unlist(a);
   switch (way_of(a, &step)) {
   case TO_STEP:
-    hand(a, step);
+    give(a, step);
     break;
   case TO_WAIT:
     (void)park(a, a->dead ? 0 : td_tensor_bytes(&a->value));
@@ -363,12 +443,10 @@ void td_hosted_values_begin(td_hosted_step *step) {
   for (td_arrival *next, *a = h->early; a; a = next) {
     next = a->next;
     if (a->number != step->number) continue;
-    if (a->here) {
-      hand(a, step);
-      continue;
-    }
     unlist(a);
-    if (a->base.state == TD_TRANSFER_OFFERED)
+    if (a->here)
+      give(a, step);
+    else if (a->base.state == TD_TRANSFER_OFFERED)
       offer(a, step);
     else
       list(a, &step->arrivals);
@@ -399,7 +477,11 @@ static td_status *send_to(td_hosted_step *step, td_peer *p, td_key key,
   body.edge = key.edge;
   body.frame = key.frame;
   body.iteration = key.iteration;
-  td_sending to = {p, &h->id, step->number, step->roll->far[key.edge].narrow};
+  td_sending to = {.to = p,
+                   .session = &h->id,
+                   .step = step->number,
+                   .narrow = step->roll->far[key.edge].narrow,
+                   .full = h->tasks.at[step->roll->far[key.edge].task].full};
   TD_TRY(td_transfer_out(&to, value, a, frames, &n, &body.value));
   bool prompt = body.value->offer || body.value->bytes <= PROMPT_MOST;
   return td_peer_send(p, prompt ? TD_LANE_CONTROL : TD_LANE_DATA, &head, frames,

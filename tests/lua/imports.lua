@@ -50,6 +50,26 @@ do
   end
 end
 
+function tests.devices_are_cleared()
+  local path = os.tmpname()
+  local g = td.graph()
+  g:as_default(function()
+    td.device("/job:ps/task:7", td.constant, 2.0, "far")
+    g:save(path)
+  end)
+  for _, clear in ipairs{false, true} do
+    local again = td.graph()
+    again:as_default(td.import_graph, path, {clear_devices = clear})
+    local sess <close> = td.session{graph = again}
+    if clear then
+      helper.gives(2, sess:run("far:0"))
+    else
+      raises("no such task takes part", sess.run, sess, "far:0")
+    end
+  end
+  os.remove(path)
+end
+
 function tests.a_saved_model_is_a_folder()
   local folder = os.tmpname()
   os.remove(folder)

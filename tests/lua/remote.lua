@@ -158,6 +158,28 @@ function tests.a_loop_there()
   lu.assertEquals({table.unpack(sess:run{i, s})}, {10, 45})
 end
 
+function tests.a_task_that_is_not_there()
+  local y = on(7, function() return td.constant(1.0, "asked") end)
+  local line = debug.getinfo(1, "l").currentline - 1
+  local far = td.func(function() return on(7, function()
+    return td.fill({2}, 1.0) * 2
+  end) end, {})
+  local all <close> = cluster(1)
+  local sess = all.session
+  local e = raises("asks for \"/job:worker/task:7\", and no such task takes "
+    .. "part in the session; there is /job:localhost/replica:0/task:0, "
+    .. "/job:worker/replica:0/task:0; sess:attach", sess.run, sess, y)
+  lu.assertEquals({e.code, e.node}, {"invalid_argument", "asked"})
+  helper.contains(tostring(e), "remote.lua:" .. line)
+  raises("no such task", sess.run, sess, far())
+  local w <close> = workers.start{task = 7}
+  sess:attach(w.address)
+  gives(1, sess:run(y))
+  w:kill()
+  e = raises("/job:worker/replica:0/task:7", sess.run, sess, y)
+  lu.assertEquals(e.code, "unavailable")
+end
+
 -- ---- errors ----------------------------------------------------------------
 
 function tests.an_error_of_a_kernel()

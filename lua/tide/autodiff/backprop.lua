@@ -170,24 +170,34 @@ local function told()
   return m.kind == "w" and m.name .. "/" or m.name:match("^.*/") or ""
 end
 
--- Opens the scope of the gradient of what is called `name`.
-local function open_scope(name, origin)
+-- Opens the scope of the gradient of what is called `name`. `beside`: the op
+-- that its nodes share a device with, or nil.
+local function open_scope(name, origin, beside)
   local outer = told()
   if name:sub(1, #outer) == outer then name = name:sub(#outer + 1) end
-  return core.push{prefix = core.scope().prefix .. name .. "_grad/",
-                   origin = origin}
+  local s = {prefix = core.scope().prefix .. name .. "_grad/", origin = origin}
+  if beside then s.colocate, s.device, s.device_fn = beside, false, false end
+  return core.push(s)
+end
+
+-- What has come together for `edge`, summed where the op is that made it.
+local function total_at(pending, edge, o)
+  if not o.colocate then return total(pending, edge) end
+  local _ <close> = core.push{colocate = edge.op, device = false,
+                              device_fn = false}
+  return total(pending, edge)
 end
 
 -- Gradients of one op's inputs.
-local function step_op(row, pending, wanted)
+local function step_op(row, pending, wanted, o)
   local op, dys, any = row.op, {}, false
   for i, y in ipairs(op.outputs) do
-    dys[i] = total(pending, y)
+    dys[i] = total_at(pending, y, o)
     any = any or dys[i]
   end
   local rule = any and rules.of(op)
   if not rule then return end
-  local _ <close> = open_scope(op.name, op.origin)
+  local _ <close> = open_scope(op.name, op.origin, o.colocate and op)
   local results = apply_rule(row, rule, dys, wanted)
   for i, x in ipairs(row.inputs) do
     local g = results[i]
@@ -202,7 +212,8 @@ local function step_construct(construct, pending, wanted, o)
   local dys, any = {}, false
   for _, y in ipairs(construct.outputs) do
     -- Handles of stacks do not add up.
-    dys[y] = y.dtype == "resource" and pending[y] or total(pending, y) or nil
+    dys[y] = y.dtype == "resource" and pending[y] or total_at(pending, y, o)
+      or nil
     any = any or dys[y]
   end
   if not any then return end
@@ -218,7 +229,8 @@ end
 -- @param ys tensors, and dys their gradients
 -- @param xs tensors
 -- @param o stop: set of tensors taken as constant; within: set of tensors that
--- are not followed further
+-- are not followed further; colocate: each gradient is built on the device of
+-- the op that it is of
 -- @return for each x its gradient, or false
 function backprop.walk(ys, dys, xs, o)
   local given = {}
@@ -232,11 +244,11 @@ function backprop.walk(ys, dys, xs, o)
     if row.construct then
       step_construct(row.construct, pending, wanted, o)
     elseif made[row.op] then
-      step_op(row, pending, wanted)
+      step_op(row, pending, wanted, o)
     end
   end
   local out = {}
-  for i, x in ipairs(xs) do out[i] = total(pending, x) end
+  for i, x in ipairs(xs) do out[i] = total_at(pending, x, o) end
   return out
 end
 

@@ -47,7 +47,7 @@ end
 local function inside(branch, o)
   local within = {}
   for _, b in ipairs(brought_into(branch)) do within[b.inside] = true end
-  return {stop = o.stop, within = within}
+  return {stop = o.stop, within = within, colocate = o.colocate}
 end
 
 -- All that a walk through a branch may begin with.

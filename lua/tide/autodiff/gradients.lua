@@ -70,7 +70,7 @@ local function set_of(list)
   return set
 end
 
-local function first_gradients(ys, grad_ys)
+local function first_gradients(ys, grad_ys, colocate)
   local dys = {}
   for i, y in ipairs(ys) do
     local g = grad_ys and grad_ys[i]
@@ -85,7 +85,8 @@ local function first_gradients(ys, grad_ys)
              shapes.text(g.shape), y.name, shapes.text(y.shape))
       end
     end
-    dys[i] = g or ops.ones_like(y)
+    dys[i] = g or colocate and scope.colocate_with(y, ops.ones_like, y)
+      or ops.ones_like(y)
   end
   return dys
 end
@@ -115,14 +116,18 @@ end
 -- @param ys graph tensors, or one
 -- @param xs graph tensors and variables, or one
 -- @param[opt] o grad_ys: gradients of ys (ones); stop_gradients: tensors taken
--- as constant; name
+-- as constant; colocate: each gradient is on the device of the op that it is
+-- of, not where it comes cheapest (TensorFlow: colocate_gradients_with_ops);
+-- name
 -- @return for each x a graph tensor, sparse indexed slices {values, indices,
 -- dense_shape}, or false where ys do not depend on x; a list for a list
 -- @raise not_found for an op without a gradient
 -- @usage local x = td.constant(3.0)
 -- td.gradients(x * x, x)  --> 6
 function gradients.gradients(ys, xs, o)
-  o = args.read(o, {"grad_ys", "stop_gradients", "name"}, "gradients")
+  o = args.read(o, {"grad_ys", "stop_gradients", "colocate", "name"},
+                "gradients")
+  args.expect_all(o, {colocate = "boolean"})
   local y_list, x_list = as_list(ys, "ys"), as_list(xs, "xs")
   local stop = set_of(as_list(o.stop_gradients or {}, "stop_gradients"))
   local grad_ys = o.grad_ys
@@ -136,8 +141,9 @@ function gradients.gradients(ys, xs, o)
   for i, y in ipairs(y_list) do y_list[i] = context.capture(place, y) end
   return scope.name_scope(o.name or "gradients", function()
     local _ <close> = name_source()
-    local out = backprop.walk(y_list, first_gradients(y_list, grad_ys), x_list,
-                          {stop = stop, within = {}})
+    local dys = first_gradients(y_list, grad_ys, o.colocate)
+    local out = backprop.walk(y_list, dys, x_list,
+      {stop = stop, within = {}, colocate = o.colocate})
     if args.plain(xs) then return out end
     return out[1]
   end)

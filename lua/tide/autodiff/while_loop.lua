@@ -49,7 +49,7 @@ end
 local function inside(l, o)
   local within = {}
   for _, b in ipairs(brought_into(l)) do within[b.inside] = true end
-  return {stop = o.stop, within = within}
+  return {stop = o.stop, within = within, colocate = o.colocate}
 end
 
 -- All that a walk through the body may begin with.

@@ -156,14 +156,18 @@ end
 -- known here (savers, summaries, queues) are kept: a step that needs one fails.
 -- @param path of the file
 -- @param[opt] o prefix: before every name; inputs: {["x:0"] = tensor}, which
--- replace tensors of the file; outputs: list of names to return
+-- replace tensors of the file; outputs: list of names to return; clear_devices:
+-- nodes ask for no device, such as a task that this session lacks
 -- @return the tensors named in outputs, one by one
 function graph.import_graph(path, o)
-  o = args.read(o, {"prefix", "inputs", "outputs", "name"}, "import_graph")
+  o = args.read(o, {"prefix", "inputs", "outputs", "name", "clear_devices"},
+                "import_graph")
+  args.expect_all(o, {clear_devices = "boolean"})
   local g = core.graph()
   local prefix = o.prefix or o.name
   local names, edges = read_inputs(o.inputs or {})
-  g:import_bytes(core.read_file(file_of(path)), prefix, names, edges)
+  g:import_bytes(core.read_file(file_of(path)), prefix, names, edges,
+                 o.clear_devices)
   local outputs = {}
   for i, name in ipairs(o.outputs or {}) do
     outputs[i] = g:edge(prefix and prefix .. "/" .. name or name)

@@ -94,7 +94,8 @@ local function op_of(x, what)
 end
 scope.op_of = op_of
 
---- The nodes go to the device of x (an op, tensor or variable).
+--- The nodes go to the device of x (an op, tensor or variable). What takes a
+-- resource, such as the read of another variable, stays where that is.
 function scope.colocate_with(x, f, ...)
   return scope.enter({colocate = op_of(x, "colocate_with")}, f, ...)
 end

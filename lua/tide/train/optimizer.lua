@@ -46,10 +46,12 @@ local function check_self(self, what)
 end
 
 --- The gradients of loss: a list of {gradient =, variable =}; gradient is false
--- where loss does not depend on the variable.
+-- where loss does not depend on the variable. Options: variables, grad_loss,
+-- colocate (as td.gradients').
 function optimizer:compute_gradients(loss, o)
   check_self(self, "compute_gradients")
-  o = args.read(o, {"variables", "grad_loss"}, "compute_gradients")
+  o = args.read(o, {"variables", "grad_loss", "colocate"},
+                "compute_gradients")
   if not args.is_tensor(loss) then
     fail("%s: the loss is a graph tensor, not %s", self.name, args.what(loss))
   end
@@ -60,7 +62,8 @@ function optimizer:compute_gradients(loss, o)
          self.name)
   end
   local found = gradients.gradients({loss}, list,
-                                    {grad_ys = o.grad_loss and {o.grad_loss}})
+                                    {grad_ys = o.grad_loss and {o.grad_loss},
+                                     colocate = o.colocate})
   local out = {}
   for i, v in ipairs(list) do out[i] = {gradient = found[i], variable = v} end
   return out
@@ -163,13 +166,15 @@ end
 
 --- An op that takes one step down the gradient of loss. Options: variables
 -- (all trainable ones), global_step, clip_norm (above 0: no longer than that
--- are all gradients together), name.
+-- are all gradients together), colocate (each gradient is on the device of the
+-- op that it is of), name.
 function optimizer:minimize(loss, o)
   check_self(self, "minimize")
   o = args.read(o, {"variables", "global_step", "clip_norm", "name",
-                    "grad_loss"}, "minimize")
+                    "grad_loss", "colocate"}, "minimize")
   local list = self:compute_gradients(loss, {variables = o.variables,
-                                             grad_loss = o.grad_loss})
+                                             grad_loss = o.grad_loss,
+                                             colocate = o.colocate})
   return self:apply_gradients(list, {global_step = o.global_step,
                                      clip_norm = o.clip_norm, name = o.name})
 end

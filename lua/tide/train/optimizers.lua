@@ -211,10 +211,7 @@ function adam:prepare(list)
   end
 end
 
--- They are read where they are, not where the variable is that they are for:
--- nobody would be anywhere else then.
 function adam:powers(dtype)
-  local _ <close> = core.push{colocate = false}
   return ops.cast(self.power1:read(), dtype),
          ops.cast(self.power2:read(), dtype)
 end

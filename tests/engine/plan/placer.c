@@ -645,6 +645,54 @@ static void test_tasks(void **state) {
   free_world(&w);
 }
 
+/* Soft placement never changes the task. A node is placed when its task comes,
+ * and in vain again when that has gone. */
+static void test_no_such_task(void **state) {
+  (void)state;
+  for (int soft = 0; soft < 2; soft++) {
+    world w = new_world("CC");
+    td_build b;
+    td_node *n, *read;
+    td_device *far;
+    td_edge v;
+    OK(td_device_cpu_new("/job:ps/replica:0/task:3", 0, 0, &far));
+    w.soft = soft;
+    w.origin = "a.lua:7";
+    add(&w, "v", "PlanVar", "@c1");
+    extend(&w);
+    td_build_init(&b, w.g, "PlanSource", "a");
+    b.device = "/job:ps/task:3";
+    b.origin = "a.lua:8";
+    OK(td_build_node(&b, &n));
+    td_status *s = td_placer_extend(placer_of(&w), w.g);
+    assert_string_equal(td_status_origin(s), "a.lua:8");
+    FAILS(s, TD_INVALID_ARGUMENT,
+          "it asks for \"/job:ps/task:3\", and no such task takes part in the "
+          "session; there is " TASK "; sess:attach(");
+    /* Who must be with another gives up no task that is not there. */
+    v = edge(&w, "v");
+    td_build_init(&b, w.g, "PlanRead", "read");
+    b.device = "/job:ps/task:3";
+    td_build_flat(&b, &v, 1);
+    OK(td_build_node(&b, &read));
+    FAILS(td_placer_extend(w.placer, w.g), TD_INVALID_ARGUMENT, "no such task");
+    add_device(&w, far);
+    td_status_release(td_placer_extend(w.placer, w.g));
+    assert_int_equal(td_placer_where(w.placer, n), 2);
+    assert_int_equal(td_placer_where(w.placer, read), soft ? 1 : -1);
+    td_placer_lose_device(w.placer, 2, s = td_error(TD_UNAVAILABLE, "lost"));
+    td_status_release(s);
+    FAILS(td_placer_why_not(w.placer, n), TD_UNAVAILABLE, "lost");
+    td_placer_remove_device(w.placer, 2, true);
+    td_device_release(w.devices[2]);
+    w.n_devices = 2;
+    OK(td_placer_extend(w.placer, w.g)); /* nothing is new */
+    assert_int_equal(td_placer_where(w.placer, n), -1);
+    FAILS(td_placer_why_not(w.placer, n), TD_INVALID_ARGUMENT, "no such task");
+    free_world(&w);
+  }
+}
+
 static void test_no_memory(void **state) {
   (void)state;
   world w = new_world("CC");
@@ -685,6 +733,7 @@ int main(void) {
       cmocka_unit_test(test_elsewhere),
       cmocka_unit_test(test_change_without_memory),
       cmocka_unit_test(test_tasks),
+      cmocka_unit_test(test_no_such_task),
       cmocka_unit_test(test_no_memory),
   };
   return cmocka_run_group_tests(tests, register_ops, NULL);

@@ -1,11 +1,11 @@
 /* random_graphs.c - random graphs give the same bits over workers.
  *
  * Each seed's graph, of tests/engine/run, is drawn over the devices of this
- * process and of two workers. It runs in one process on one thread without
- * passes, then over one worker by ipc, over one by tcp with CURVE and over two
- * with this process between them. Sessions come and go: a worker keeps nothing
- * of theirs. TIDE_SEEDS=n or first:n chooses how many; TIDE_SOAK runs ten
- * thousand.
+ * process and of the workers that there are, the same but for these. It runs in
+ * one process on one thread without passes, then over one worker by ipc, over
+ * one by tcp with CURVE and over two with this process between them. Sessions
+ * come and go: a worker keeps nothing of theirs. TIDE_SEEDS=n or first:n
+ * chooses how many; TIDE_SOAK runs ten thousand.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/engine/remote/fleet.h"
@@ -58,10 +58,6 @@ static int current = -1; /* the seed being run */
 
 static int start(void **state) {
   (void)state;
-  static const char *const devices[] = {"/job:localhost/device:CPU:0",
-                                        "/job:worker/task:0/device:CPU:0",
-                                        "/job:worker/task:1/device:CPU:0", ""};
-  memcpy(drawn_devices, devices, sizeof devices);
   for (size_t k = 0; k < TD_COUNT(settings); k++) {
     setting *w = &settings[k];
     OK(td_runtime_new(NULL, &w->runtime));
@@ -81,6 +77,15 @@ static int stop(void **state) {
     td_runtime_release(w->runtime);
   }
   return 0;
+}
+
+/* Nodes ask for tasks that take part. */
+static void choose_devices(const setting *w) {
+  const char *here = "/job:localhost/device:CPU:0",
+             *zero = w->fleet ? "/job:worker/task:0/device:CPU:0" : here,
+             *one = w->workers.n > 1 ? "/job:worker/task:1/device:CPU:0" : zero;
+  const char *const devices[] = {here, zero, one, ""};
+  memcpy(drawn_devices, devices, sizeof devices);
 }
 
 /* ---- one way of running -------------------------------------------------- */
@@ -112,18 +117,22 @@ static void drop(outcome *o) {
   for (int i = 0; i < o->n; i++) td_tensor_release(&o->value[i]);
 }
 
-static bool run_setting(const setting *w, drawn *d, const td_edge *fetch, int n,
-                        outcome *o) {
+static bool run_setting(const setting *w, unsigned seed, outcome *o,
+                        td_graph **g, td_edge *fetch, int *n) {
   td_session *s;
+  drawn d;
+  choose_devices(w);
+  OK(td_graph_new(g));
+  *n = draw_graph(&d, *g, seed, fetch);
   td_session_options so = {.threads = w->threads,
                            .cpu_devices = 1,
                            .passes_off = w->passes ? 0 : ~0U,
                            .verify = true,
                            .spread = w->spread,
                            .first = w->first};
-  OK(td_session_new(w->runtime, d->graph, &so, &s));
+  OK(td_session_new(w->runtime, *g, &so, &s));
   if (w->client) fleet_attach(&w->workers, w->client, s);
-  run_all(s, d, fetch, n, o);
+  run_all(s, &d, fetch, *n, o);
   td_session_close(s);
   td_session_release(s);
   return o->code == TD_OK;
@@ -133,14 +142,13 @@ static bool run_setting(const setting *w, drawn *d, const td_edge *fetch, int n,
 
 static bool run_seed(unsigned seed) {
   td_graph *g;
-  drawn d;
   td_edge fetch[MOST_FETCHES];
   outcome first, o;
-  OK(td_graph_new(&g));
-  int n = draw_graph(&d, g, seed, fetch);
-  bool good = run_setting(&settings[0], &d, fetch, n, &first);
+  int n;
+  bool good = run_setting(&settings[0], seed, &first, &g, fetch, &n);
+  td_graph_release(g);
   for (size_t k = 1; good && k < TD_COUNT(settings); k++) {
-    good = run_setting(&settings[k], &d, fetch, n, &o);
+    good = run_setting(&settings[k], seed, &o, &g, fetch, &n);
     for (int i = 0; good && i < o.n; i++)
       if (!same_value(&first.value[i], &o.value[i])) {
         good = false;
@@ -149,9 +157,9 @@ static bool run_seed(unsigned seed) {
       }
     if (!good) print_message("seed %u: %s\n", seed, settings[k].name);
     drop(&o);
+    td_graph_release(g);
   }
   drop(&first);
-  td_graph_release(g);
   return good;
 }
 

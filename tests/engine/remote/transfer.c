@@ -229,7 +229,8 @@ static bool tell(ends *t, const td_tensor *value, bool narrow, wanted *w) {
   td_arena arena;
   td_message m = {0};
   Td__Remote__Value *v;
-  td_sending to = {t->a.peer, &t->session, 7, narrow};
+  td_sending to = {
+      .to = t->a.peer, .session = &t->session, .step = 7, .narrow = narrow};
   td_arena_init(&arena);
   td_remote_enter(t->a.remote);
   OK(td_transfer_out(&to, value, &arena, m.frames, &m.n, &v));

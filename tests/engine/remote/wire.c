@@ -88,6 +88,69 @@ static void heads_are_bounded(void **state) {
   td_message_deinit(&m);
 }
 
+/* A head of several frames is read as one of one; the frames of values follow.
+ */
+static void long_heads_come_in_frames(void **state) {
+  static const size_t len[] = {100, TD_FRAME_MOST - 10, TD_FRAME_MOST,
+                               3 * TD_FRAME_MOST + 5};
+  (void)state;
+  for (size_t i = 0; i < TD_COUNT(len); i++) {
+    td_head head;
+    td_message m;
+    int n;
+    Td__Remote__Answer body = TD__REMOTE__ANSWER__INIT;
+    td_raw f[TD_MESSAGE_FRAMES], got;
+    body.text.data = td_calloc(len[i], 1);
+    body.text.len = len[i];
+    body.id = 5;
+    memset(body.text.data, 'x', len[i]);
+    td__remote__message__init(&head);
+    head.version = TD_WIRE_VERSION;
+    head.from = 7;
+    head.body_case = TD__REMOTE__MESSAGE__BODY_ANSWER;
+    head.answer = &body;
+    OK(td_wire_head(&head, TD_MESSAGE_FRAMES - 1, f, &n));
+    assert_int_equal(n, i == 0 ? 1 : i == 3 ? 5 : 3);
+    f[n] = (td_raw){"abc", 3, NULL, NULL};
+    OK(td_wire_read(f, n + 1, &m));
+    assert_int_equal(m.head->answer->id, 5);
+    assert_int_equal(m.head->answer->text.len, len[i]);
+    OK(td_message_take(&m, 3, &got));
+    FAILS(td_message_take(&m, 3, &got), TD_INVALID_ARGUMENT, "lacks a frame");
+    td_message_deinit(&m);
+    if (i > 0)
+      FAILS(td_wire_head(&head, 1, f, &n), TD_RESOURCE_EXHAUSTED,
+            "there may be 10485760");
+    td_free(body.text.data);
+  }
+}
+
+/* What says that its head is elsewhere, and lies. */
+static void forged_long_heads_are_refused(void **state) {
+  static const uint32_t counts[] = {1, 2, 11, 80, UINT32_MAX};
+  (void)state;
+  for (size_t i = 0; i < TD_COUNT(counts); i++)
+    for (uint64_t from = 7; from < 9; from++) {
+      td_head head;
+      td_message m;
+      td_raw f[2];
+      td__remote__message__init(&head);
+      head.version = TD_WIRE_VERSION;
+      head.from = from;
+      head.long_head = counts[i];
+      OK(td_wire_pack(&head, &f[0]));
+      f[1] = packed(TD_WIRE_VERSION, 3);
+      td_status *s = td_wire_read(f, 2, &m);
+      if (i == 0 && from == 7) {
+        OK(s);
+        assert_string_equal(m.head->bye->text, "xxx");
+        td_message_deinit(&m);
+      } else {
+        FAILS(s, TD_INVALID_ARGUMENT, i ? "of them its head" : "two heads");
+      }
+    }
+}
+
 static void frames_are_counted_and_released(void **state) {
   td_message m;
   td_raw f[TD_MESSAGE_FRAMES + 1];
@@ -353,6 +416,8 @@ int main(void) {
       cmocka_unit_test(a_frame_may_lack),
       cmocka_unit_test(other_versions_are_refused),
       cmocka_unit_test(heads_are_bounded),
+      cmocka_unit_test(long_heads_come_in_frames),
+      cmocka_unit_test(forged_long_heads_are_refused),
       cmocka_unit_test(frames_are_counted_and_released),
       cmocka_unit_test(broken_heads_do_no_harm),
       cmocka_unit_test(repeated_fields_are_bounded),
