@@ -7,7 +7,9 @@
  *
  * The pieces go to a file beside it, which is synced and takes the name by
  * rename; then the folder is synced, so that the name outlives a crash. Follows
- * a link, keeps the mode, refuses what is no regular file.
+ * links, to a file that is not there yet too, keeps the mode, refuses a folder.
+ * A device, a pipe and a descriptor's name (/dev/stdout) are nothing that could
+ * be replaced: pieces go there as they are appended, with no commit too.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_FILE_REPLACE_H

@@ -12,6 +12,7 @@
 #include "engine/base/file.h"
 #include "engine/base/file_replace.h"
 #include "engine/base/mem.h"
+#include "tests/engine/base/pipes.h"
 
 static char dir[] = "/tmp/tide-replace-XXXXXX";
 static char path[80];
@@ -69,9 +70,75 @@ static void pieces_appear_at_once(void **state) {
 static void what_may_not_be_replaced(void **state) {
   td_file_replace *r;
   (void)state;
-  FAILS(td_file_replace_open(dir, &r), TD_FAILED_PRECONDITION, "regular");
+  FAILS(td_file_replace_open(dir, &r), TD_FAILED_PRECONDITION, "a folder");
   FAILS(td_file_replace_open("/nowhere/f", &r), TD_NOT_FOUND, "/nowhere");
   FAILS(td_file_replace_open("", &r), TD_NOT_FOUND, "");
+}
+
+/* dir/f, by links of all kinds from dir/a. */
+static void links_stay(void **state) {
+  static const char *const names[] = {"a", "b", "c"};
+  char link[3][100], beside[100], *texts[] = {"b", link[2], "./f"};
+  td_file_replace *r;
+  struct stat st;
+  (void)state;
+  unlink(path);
+  for (int i = 0; i < 3; i++)
+    snprintf(link[i], sizeof link[i], "%s/%s", dir, names[i]);
+  for (int i = 0; i < 3; i++) assert_int_equal(symlink(texts[i], link[i]), 0);
+  for (int i = 0; i < 2; i++) { /* to nothing yet, then to the file */
+    OK(td_file_replace_open(link[0], &r));
+    OK(td_file_replace_append(r, "text", 4));
+    OK(td_file_replace_commit(r));
+    td_file_replace_close(r);
+    for (int k = 0; k < 3; k++) {
+      assert_int_equal(lstat(link[k], &st), 0);
+      assert_true(S_ISLNK(st.st_mode));
+    }
+    assert_int_equal(lstat(path, &st), 0);
+    assert_true(S_ISREG(st.st_mode));
+    assert_int_equal(st.st_size, 4);
+  }
+  unlink(path);
+  assert_int_equal(symlink("a", path), 0); /* a ring */
+  FAILS(td_file_replace_open(link[0], &r), TD_INVALID_ARGUMENT, link[0]);
+  unlink(path);
+  unlink(link[2]);
+  snprintf(beside, sizeof beside, "%s/none/f", dir);
+  assert_int_equal(symlink(beside, link[2]), 0);
+  FAILS(td_file_replace_open(link[2], &r), TD_NOT_FOUND, "none");
+  for (int i = 0; i < 3; i++) unlink(link[i]);
+}
+
+/* A device, a pipe and a descriptor are still what they were. */
+static void what_cannot_be_replaced(void **state) {
+  fifo p;
+  char got[20] = "", name[40];
+  struct stat before, after;
+  (void)state;
+  fifo_init(&p);
+  int fd = fifo_open(&p);
+  OK(td_file_write(p.path, "words", 5));
+  assert_int_equal(read(fd, got, sizeof got), 5);
+  assert_string_equal(got, "words");
+  assert_int_equal(lstat(p.path, &after), 0);
+  assert_true(S_ISFIFO(after.st_mode));
+  close(fd);
+  fifo_deinit(&p);
+  assert_int_equal(lstat("/dev/null", &before), 0);
+  OK(td_file_write("/dev/null", "words", 5));
+  assert_int_equal(lstat("/dev/null", &after), 0);
+  assert_true(S_ISCHR(after.st_mode) && after.st_rdev == before.st_rdev);
+  FAILS(td_file_write("/dev/full", "words", 5), TD_RESOURCE_EXHAUSTED, "full");
+  /* What a shell has sent to a file: behind what is there. */
+  OK(replace("old ", "text", true));
+  fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+  assert_true(fd >= 0);
+  snprintf(name, sizeof name, "/dev/fd/%d", fd);
+  OK(td_file_write(name, ", new", 5));
+  assert_int_equal(write(fd, ".", 1), 1);
+  close(fd);
+  assert_holds("old text, new.");
 }
 
 static void every_step_may_fail(void **state) {
@@ -94,6 +161,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pieces_appear_at_once),
       cmocka_unit_test(what_may_not_be_replaced),
+      cmocka_unit_test(links_stay),
+      cmocka_unit_test(what_cannot_be_replaced),
       cmocka_unit_test(every_step_may_fail),
   };
   return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -92,7 +92,7 @@ static void choose_devices(const setting *w) {
 
 static void run_all(td_session *s, drawn *d, const td_edge *fetch, int n,
                     outcome *o) {
-  td_step_options options = {.timeout = 20000000000};
+  td_step_options options = {.timeout = PATIENCE};
   td_signature init = {.targets = d->init, .n_targets = d->variables};
   td_node *over[MOST_VARIABLES];
   int n_over = state_ops(d, over);

@@ -24,8 +24,7 @@ static void test_to_and_fro(void **state) {
           three = make_const(&c.r, TD_FLOAT32, 3, NULL);
   td_edge sum = far_node(&c, 0, "Add", "sum", (td_edge[]){two, three}, 2);
   td_edge product = NODE(&c.r, "Mul", "product", sum, two);
-  td_edge last =
-      far_node(&c, 0, "Add", "last", (td_edge[]){product, three}, 2);
+  td_edge last = far_node(&c, 0, "Add", "last", (td_edge[]){product, three}, 2);
   for (int i = 0; i < 100; i++) {
     OK(run(&c, last, NULL, &value));
     assert_true(value == 13);
@@ -33,8 +32,8 @@ static void test_to_and_fro(void **state) {
   cluster_deinit(&c);
 }
 
-/* A value goes from one worker to the other, and back, not by this process: what
- * they say first waits until they know each other. */
+/* A value goes from one worker to the other, and back, not by this process:
+ * what they say first waits until they know each other. */
 static void test_between_workers(void **state) {
   cluster c = {0};
   double value = 0;
@@ -46,13 +45,14 @@ static void test_between_workers(void **state) {
   td_edge square = far_node(&c, 1, "Mul", "square", (td_edge[]){sum, sum}, 2);
   td_edge last = far_node(&c, 0, "Add", "last", (td_edge[]){square, sum}, 2);
   for (int i = 0; i < 100; i++) {
-    OK(run(&c, last, &(td_step_options){.timeout = 20000000000}, &value));
+    OK(run(&c, last, &(td_step_options){.timeout = PATIENCE}, &value));
     assert_true(value == 20);
   }
   cluster_deinit(&c);
 }
 
-/* What this process sends may be there before the worker's portion is started. */
+/* What this process sends may be there before the worker's portion is started.
+ */
 static void test_early_value(void **state) {
   cluster c = {0};
   double value = 0;
@@ -64,7 +64,7 @@ static void test_early_value(void **state) {
   td_edge sum = far_node(&c, 0, "Add", "sum", (td_edge[]){here, two}, 2);
   td_edge all = far_node(&c, 1, "Add", "all", (td_edge[]){here, sum}, 2);
   for (int i = 0; i < 1000; i++) {
-    OK(run(&c, all, &(td_step_options){.timeout = 20000000000}, &value));
+    OK(run(&c, all, &(td_step_options){.timeout = PATIENCE}, &value));
     assert_true(value == -2);
   }
   cluster_deinit(&c);
@@ -115,7 +115,7 @@ static void test_one_after_another(void **state) {
       td_attach_options o = {.to.control = c.worker[k].address};
       OK(td_remote_attach(c.remote, c.s, &o, &m));
     }
-    OK(run(&c, sum, &(td_step_options){.timeout = 20000000000}, &value));
+    OK(run(&c, sum, &(td_step_options){.timeout = PATIENCE}, &value));
     assert_true(value == 4);
   }
   cluster_deinit(&c);
@@ -123,7 +123,7 @@ static void test_one_after_another(void **state) {
 
 /* What the pool and threads have in hand may take a while. */
 static bool soon(bool (*is)(cluster *c), cluster *c) {
-  int64_t until = td_clock_now() + 20000000000;
+  int64_t until = td_clock_now() + PATIENCE;
   while (!is(c))
     if (td_clock_now() > until)
       return false;
@@ -160,8 +160,8 @@ static void make_counter(cluster *c, int task, counter *out) {
           one = far_int(c, task, 1);
   out->init =
       make_node(&c->r, "AssignVariableOp", NULL, (td_edge[]){h, zero}, 2).node;
-  out->add = make_node(&c->r, "AssignAddVariableOp", NULL,
-                       (td_edge[]){h, one}, 2);
+  out->add =
+      make_node(&c->r, "AssignAddVariableOp", NULL, (td_edge[]){h, one}, 2);
   td_build_init(&b, c->r.graph, "ReadVariableOp", NULL);
   td_build_flat(&b, &h, 1);
   td_build_attr(&b, "dtype", td_attr_type(TD_INT64));
@@ -201,7 +201,7 @@ static void test_restart(void **state) {
   assert_non_null(strstr(td_status_message(s), "/job:worker"));
   worker_start(&c, &c.worker[0], 0);
   /* Its variables are gone. */
-  int64_t until = td_clock_now() + 20000000000;
+  int64_t until = td_clock_now() + PATIENCE;
   do {
     td_status_release(s);
     s = run(&c, n.read, NULL, NULL);

@@ -129,7 +129,7 @@ static void make_counter(bench *b, counter *c) {
 static td_status *run_op(bench *b, td_node *op) {
   td_signature sig = {.targets = &op, .n_targets = 1};
   return td_session_run(b->s, &sig, NULL, NULL,
-                        &(td_step_options){.timeout = 20 * SECOND});
+                        &(td_step_options){.timeout = PATIENCE});
 }
 
 /* ---- values -------------------------------------------------------------- */
@@ -149,7 +149,7 @@ static void check_way(bench *b, const td_tensor *value) {
   td_tensor got[2];
   for (int i = 0; i < 2; i++) {
     OK(td_session_run(b->s, &sig, value, got,
-                      &(td_step_options){.timeout = 20 * SECOND}));
+                      &(td_step_options){.timeout = PATIENCE}));
     for (int k = 0; k < 2; k++) {
       assert_true(td_tensor_same(value, &got[k]));
       td_tensor_release(&got[k]);
@@ -226,7 +226,7 @@ EACH(many_values) {
       .feeds = in, .n_feeds = N, .fetches = out, .n_fetches = N};
   for (int k = 0; k < 5; k++) {
     OK(td_session_run(b->s, &sig, fed, got,
-                      &(td_step_options){.timeout = 20 * SECOND}));
+                      &(td_step_options){.timeout = PATIENCE}));
     for (int i = 0; i < N; i++) {
       assert_true(td_tensor_same(&fed[i], &got[i]));
       td_tensor_release(&got[i]);
@@ -248,7 +248,7 @@ EACH(callables_and_async) {
   for (int i = 0; i < 20; i++) OK(td_callable_run(call, NULL, NULL, NULL));
   for (int i = 0; i < 20; i++) OK(td_async_start(call, NULL, NULL, &a[i]));
   for (int i = 0; i < 20; i++) {
-    OK(td_async_wait(a[i], 20 * SECOND, NULL, NULL));
+    OK(td_async_wait(a[i], PATIENCE, NULL, NULL));
     td_async_release(a[i]);
   }
   double value;
@@ -266,7 +266,7 @@ EACH(loops_of_steps) {
   td_signature sig = {.targets = &c.add, .n_targets = 1};
   OK(td_callable_new(b->s, &sig, &call));
   OK(td_loop_start(call, &(td_loop_options){.threads = 4, .steps = 300}, &l));
-  OK(td_loop_wait(l, 60 * SECOND, NULL));
+  OK(td_loop_wait(l, PATIENCE, NULL));
   assert_int_equal(td_loop_steps(l), 300);
   td_loop_release(l);
   double value;
@@ -277,8 +277,8 @@ EACH(loops_of_steps) {
   usleep(20000);
   td_loop_cancel(l);
   int64_t began = td_clock_now();
-  td_status_release(td_loop_wait(l, 20 * SECOND, NULL));
-  assert_true(td_clock_now() - began < 3 * SECOND);
+  td_status_release(td_loop_wait(l, PATIENCE, NULL));
+  assert_true(td_clock_now() - began < in_time(3 * SECOND));
   td_loop_release(l);
   td_callable_release(call);
 }
@@ -295,7 +295,7 @@ EACH(partial) {
   td_partial *p;
   OK(td_tensor_scalar_f(TD_FLOAT64, 3, &v));
   for (int k = 0; k < 10; k++) {
-    td_step_options o = {.timeout = 20 * SECOND};
+    td_step_options o = {.timeout = PATIENCE};
     OK(td_partial_new(b->s, &sig, NULL, &p));
     OK(td_partial_run(p, (int[]){0}, &v, 1, (int[]){0}, &got, 1, &o));
     assert_true(td_tensor_get_f(&got, 0) == 6);
@@ -354,7 +354,7 @@ EACH(loops) {
     td_signature sig = {.fetches = fetch, .n_fetches = 2};
     for (int i = 0; i < 3; i++) {
       OK(td_session_run(b->s, &sig, NULL, got,
-                        &(td_step_options){.timeout = 20 * SECOND}));
+                        &(td_step_options){.timeout = PATIENCE}));
       assert_true(td_tensor_get_f(&got[0], 0) == 50 * 49 / 2);
       assert_true(td_tensor_get_f(&got[1], 0) == 50);
       for (int v = 0; v < 2; v++) td_tensor_release(&got[v]);
@@ -376,7 +376,7 @@ typedef struct hand {
 static void *work(void *arg) {
   hand *h = arg;
   double value = 0;
-  td_step_options o = {.timeout = 60 * SECOND};
+  td_step_options o = {.timeout = PATIENCE};
   h->good = true;
   for (int i = 0; h->good && i < STEPS; i++) {
     td_status *s = run1(h->b, h->fetch, &value, &o);
@@ -432,15 +432,15 @@ EACH(cancelled) {
     usleep(seed >> 16 & 4095);
     int64_t began = td_clock_now();
     td_async_cancel(a);
-    td_status *s = td_async_wait(a, 20 * SECOND, &got, NULL);
+    td_status *s = td_async_wait(a, PATIENCE, &got, NULL);
     assert_int_equal(td_status_code(s), TD_CANCELLED);
-    assert_true(td_clock_now() - began < 3 * SECOND);
+    assert_true(td_clock_now() - began < in_time(3 * SECOND));
     td_status_release(s);
     td_async_release(a);
   }
   td_callable_release(call);
   double value;
-  OK(run1(b, sum, &value, &(td_step_options){.timeout = 20 * SECOND}));
+  OK(run1(b, sum, &value, &(td_step_options){.timeout = PATIENCE}));
   assert_true(value == 5);
 }
 
@@ -457,7 +457,7 @@ EACH(timeouts) {
     if (took > limit + SECOND / 10)
       print_message("a timeout of %.3f s took %.3f s\n", (double)limit * 1e-9,
                     (double)took * 1e-9);
-    assert_true(took < limit + (SANITIZED ? 2 * SECOND : SECOND / 2));
+    assert_true(took < limit + in_time(SECOND / 2));
   }
 }
 
@@ -476,7 +476,7 @@ EACH(interrupted) {
     int64_t began = td_clock_now();
     td_status *s = run1(b, y, NULL, &(td_step_options){.interrupt = &pressed});
     assert_int_equal(td_status_code(s), TD_CANCELLED);
-    assert_true(td_clock_now() - began < SECOND);
+    assert_true(td_clock_now() - began < in_time(SECOND));
     td_status_release(s);
     pthread_join(t, NULL);
   }
@@ -503,7 +503,7 @@ EACH(errors) {
     td_signature sig = {
         .feeds = feeds, .n_feeds = 2, .fetches = &fetch, .n_fetches = 1};
     td_status *s = td_session_run(b->s, &sig, v, &got,
-                                  &(td_step_options){.timeout = 20 * SECOND});
+                                  &(td_step_options){.timeout = PATIENCE});
     assert_int_equal(td_status_code(s), TD_INVALID_ARGUMENT);
     const td_node *at = i % 2 ? there.node : here.node;
     assert_string_equal(td_status_node(s), at->name);

@@ -57,7 +57,8 @@ static bool nothing_is_offered(cluster *c) {
 }
 
 static void check_clean(cluster *c) {
-  for (int i = 0; i < 2000 && !nothing_is_offered(c); i++) usleep(1000);
+  int64_t until = real_now() + PATIENCE;
+  while (!nothing_is_offered(c) && real_now() < until) usleep(1000);
   assert_true(nothing_is_offered(c));
 }
 
@@ -240,13 +241,14 @@ static void test_early(void **state) {
   cluster_init(&c, 1);
   td_remote *w = c.worker[0].remote;
   send_early(&c, 1000, 20, MANY);
-  for (int i = 0; i < 2000 && early_bytes(w) == 0; i++) usleep(1000);
+  int64_t until = real_now() + PATIENCE;
+  while (early_bytes(w) == 0 && real_now() < until) usleep(1000);
   usleep(100000);
   assert_true(early_bytes(w) < 20 * 4096);
   assert_int_equal(traffic(w).copied, 0);
   size_t most = 0;
-  for (int i = 0; i < 40; i++) {
-    send_early(&c, 1001, 30, 16000);
+  for (int i = 0; i < 40 || (most < 32 << 20 && real_now() < until); i++) {
+    if (i < 40) send_early(&c, 1001, 30, 16000);
     usleep(10000);
     if (early_bytes(w) > most) most = early_bytes(w);
   }
