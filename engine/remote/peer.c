@@ -92,6 +92,8 @@ void td_peer_release(td_peer *p) {
   td_free(p->data);
   td_free(p->key);
   td_free(p->host);
+  td_free(p->build);
+  td_free(p->isa);
   td_free(p);
 }
 
@@ -465,6 +467,9 @@ static td_status *learn(td_peer *p, const Td__Remote__Hello *h, bool welcome) {
   TD_TRY(keep(h->task, &p->task));
   TD_TRY(keep(h->boot, &p->host));
   TD_TRY(keep(h->key, &p->key));
+  TD_TRY(keep(h->build, &p->build));
+  TD_TRY(keep(h->isa, &p->isa));
+  p->kernels_hash = h->kernels_hash;
   if (!p->link->dialled) TD_TRY(keep(h->control, &p->control));
   bool late = p->link->dialled && !p->data && *h->data;
   TD_TRY(keep(h->data, &p->data));

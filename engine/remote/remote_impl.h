@@ -27,6 +27,7 @@ typedef struct td_offer td_offer;
 typedef struct td_peer_values td_peer_values;
 typedef struct td_eager td_eager;
 typedef struct td_transfers td_transfers; /* transfer_impl.h */
+typedef struct td_probe td_probe;
 
 typedef struct td_session_id {
   uint64_t high, low;
@@ -67,6 +68,7 @@ struct td_remote {
   unsigned next_closed;
   TD_VEC(td_master *) masters;
   td_transfers *transfers; /* what all values share */
+  td_probe *probes;        /* measurements under way: a list */
   uint64_t last_number;    /* of offers, questions, handles */
   int64_t ticked;         /* when, last */
   int64_t patient;        /* nobody is judged before */
@@ -141,6 +143,8 @@ struct td_peer {
   int64_t round_trip, clock, pinged; /* clock: its beyond ours, ns */
   uint64_t ping;
   td_status *error; /* why it is dead, or what the channel last said */
+  char *build, *isa;     /* of its HELLO or WELCOME, as it says them */
+  uint64_t kernels_hash; /* the same */
   /* From its WELCOME, for who attaches: */
   TD_VEC(td_device *) devices;
   struct td_kernel_table *table;
@@ -261,6 +265,46 @@ void td_worker_tick(td_remote *r, int64_t now, bool stalled);
 void td_master_tick(td_remote *r, int64_t now);
 void td_worker_close_all(td_remote *r);
 void td_master_close_all(td_remote *r);
+
+/* ---- measuring (probe.c) ---- */
+
+enum { TD_PROBE_ROUNDS = 64, TD_PROBE_BYTES = 64 << 20 }; /* of one, at most */
+
+/* How good the way to a peer is: this process measures it, or has another
+ * one. */
+struct td_probe {
+  td_probe *next;
+  td_peer *of;      /* a share: to whom, or who is asked */
+  td_peer *asker;   /* a share: who is told; NULL: somebody here waits */
+  uint64_t id, asked; /* ours; the asker's */
+  uint32_t rounds;  /* to be made */
+  uint64_t bytes;   /* to be sent */
+  bool far;         /* `of` measures, and tells */
+  bool begun, loading, over;
+  int64_t until;
+  td_status *status; /* how it ended */
+  td_remote_measured found;
+  /* while it goes on: */
+  int64_t trip[TD_PROBE_ROUNDS], said, wall_said;
+  uint64_t sent, came; /* messages of the load, or bytes of it */
+};
+
+/* Somebody here waits: until `over`, which is news; then he drops it. `way`:
+ * NULL, or from where `of` is to measure. */
+td_status *td_probe_begin(td_remote *r, td_peer *of,
+                          const Td__Remote__Task *way,
+                          const td_measure_options *o,
+                          td_probe **out) TD_MUST_USE;
+void td_probe_drop(td_remote *r, td_probe *b);
+/* Lets go of a peer that was dialled for this: where it never was there, and
+ * nobody else knows it, it is not tried any more. */
+void td_probe_let_go(td_peer *p);
+void td_probe_asked(td_peer *p, const Td__Remote__Measure *m);
+void td_probe_told(td_peer *p, const Td__Remote__Measured *m);
+void td_probe_load(td_peer *p, const td_message *m);
+void td_probe_loaded(td_peer *p, const Td__Remote__Load *m);
+void td_probe_tick(td_remote *r, int64_t now);
+void td_probe_close_all(td_remote *r);
 
 /* ---- the pump (pump.c) ---- */
 
