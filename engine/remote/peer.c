@@ -230,6 +230,8 @@ static td_status *pass(td_peer *p, td_lane lane, td_raw *frames, int n,
   td_status *s = p->of->channel->ops->send(p->link, lane, frames, n);
   if (td_ok(s)) {
     p->bytes_out += bytes;
+    p->of->meter.bytes_out += bytes;
+    p->of->meter.messages_out++;
     return NULL;
   }
   *later = td_status_code(s) == TD_UNAVAILABLE;

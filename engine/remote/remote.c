@@ -194,6 +194,8 @@ static void on_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
   if (p) {
     td_peer_retain(p);
     p->bytes_in += bytes;
+    r->meter.bytes_in += bytes;
+    r->meter.messages_in++;
     if (td_ok(s))
       dispatch(r, p, lane, &m);
     else

@@ -51,6 +51,16 @@ typedef struct td_closed {
 } td_closed;
 enum { TD_CLOSED_KEPT = 256 };
 
+/* What only metrics.c wants to know: of all peers that there were, and of steps
+ * for others. */
+enum { TD_METER_BUCKETS = 13 };
+extern const double td_meter_edges[TD_METER_BUCKETS]; /* s, of the buckets */
+typedef struct td_remote_meter {
+  uint64_t bytes_in, bytes_out, messages_in, messages_out;
+  uint64_t took[TD_METER_BUCKETS + 1], failed; /* steps */
+  double seconds;                              /* of all of them */
+} td_remote_meter;
+
 struct td_remote {
   int32_t refs; /* atomic */
   const td_remote_hooks *hooks;
@@ -74,6 +84,7 @@ struct td_remote {
   int64_t patient;        /* nobody is judged before */
   struct td_piece_cache *pieces; /* of graphs of others */
   uint64_t steps;         /* run for others */
+  td_remote_meter meter;
   int greetings;          /* peers that greet */
   bool closed;
   td_waiter news; /* of who waits for an answer */
@@ -96,6 +107,8 @@ void td_remote_leave(td_remote *r); /* runs what was left for after it */
 /* Runs `task` when the turn is over, in order, on the same thread. */
 void td_remote_after(td_remote *r, td_task *task);
 uint64_t td_remote_number(td_remote *r); /* a new one, never 0 */
+/* A step of others has ended. */
+void td_remote_count_step(td_remote *r, int64_t took, bool failed);
 /* A peer's state changed: its sessions, here and there, are told. */
 void td_remote_peer_changed(td_remote *r, td_peer *p);
 

@@ -28,6 +28,9 @@ tcp is encrypted) or ipc:///PATH in a folder that only its user may enter.
   --allow FILE       the public keys of those who may attach, a line each, as in
                      their tide.pub; # begins a comment (whoever knows the
                      worker's public key)
+  --metrics H:PORT   its numbers for Prometheus, over HTTP, which is neither
+                     encrypted nor asks for a key; a PORT alone is one of
+                     127.0.0.1
 
 A line tells when it is ready, and over tcp a second one its public key, a third
 one where that is kept. Processes of the same user on this machine find the key
@@ -36,7 +39,8 @@ by the address.
 
 local DEFAULTS = {listen = "", job = "", task = -1, cluster = "",
                   cpu_devices = 0, threads = 0, memory_limit = "",
-                  advertise = "", data_port = 0, key = "", allow = ""}
+                  advertise = "", data_port = 0, key = "", allow = "",
+                  metrics = ""}
 
 local NOT_KEPT = "its pair is new, and goes with this process: "
 
@@ -65,7 +69,7 @@ local function options(f)
             or nil,
           advertise = given(f.advertise, ""),
           data_port = given(f.data_port, 0), key = given(f.key, ""),
-          allow = given(f.allow, "")}
+          allow = given(f.allow, ""), metrics = given(f.metrics, "")}
 end
 
 -- Makes the user's pair where he has none, so that a worker that is started
@@ -98,8 +102,9 @@ local function act(f)
   local made = own and keep_key() or ""
   local s = server.server(options(f))
   server.serve(s, function()
-    io.write(("tide worker /job:%s/task:%d listens on %s\n%s"):format(s.job,
-      s.task, s.target, key_lines(s, f, made)))
+    io.write(("tide worker /job:%s/task:%d listens on %s\n%s%s"):format(s.job,
+      s.task, s.target, key_lines(s, f, made), s.metrics
+      and "metrics at " .. s.metrics .. "\n" or ""))
     io.flush()
   end)
 end
