@@ -62,8 +62,7 @@ static td_status *make(td_runtime *rt, td_remote **out) {
   return td_remote_new(&o, out);
 }
 
-/* The interpreter's; made when it is first asked for. */
-static td_remote *remote_of(lua_State *L) {
+td_remote *td_lua_remote(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
   if (!st->remote) td_lua_check(L, make(st->runtime, &st->remote));
   return st->remote;
@@ -71,8 +70,7 @@ static td_remote *remote_of(lua_State *L) {
 
 /* ---- coming and going ---------------------------------------------------- */
 
-/* ns */
-static int64_t seconds_at(lua_State *L, int i) {
+int64_t td_lua_seconds(lua_State *L, int i) {
   lua_Number t = luaL_checknumber(L, i);
   if (!(t > 0) || t > 1e6)
     td_lua_error(L, TD_INVALID_ARGUMENT,
@@ -86,10 +84,10 @@ static int attach(lua_State *L) {
   td_session *s = td_lua_to_session(L, 1);
   td_lua_state *st = td_lua_get(L);
   td_attach_options o = {.to = {.control = td_lua_text(L, 2)},
-                         .timeout = seconds_at(L, 4),
+                         .timeout = td_lua_seconds(L, 4),
                          .interrupt = td_lua_interrupt()};
   if (!lua_isnil(L, 3)) o.to.key = td_lua_text(L, 3);
-  td_remote *r = td_remote_retain(remote_of(L));
+  td_remote *r = td_remote_retain(td_lua_remote(L));
   td_member *m;
   td_str task = {0};
   td_session_retain(s);
@@ -111,7 +109,7 @@ static int detach(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
   const char *task = td_lua_text(L, 2);
   bool drop = lua_toboolean(L, 3);
-  td_remote *r = td_remote_retain(remote_of(L));
+  td_remote *r = td_remote_retain(td_lua_remote(L));
   td_session_retain(s);
   td_lua_unlock(st);
   td_status *status = td_remote_detach(r, s, task, drop);
@@ -202,7 +200,7 @@ static bool never(void *arg) {
 /* core.pause(seconds): between two looks. An interrupt ends it, and raises. */
 static int take_a_pause(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
-  int64_t until = td_clock_now() + seconds_at(L, 1);
+  int64_t until = td_clock_now() + td_lua_seconds(L, 1);
   td_waiter w = {0};
   td_lua_unlock(st);
   td_waited why = td_waiter_wait(&w, until, td_lua_interrupt(), never, NULL);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine/base/mem.h"
+#include "engine/remote/metrics.h"
 #include "engine/remote/remote.h"
 #include "lua/bind.h"
 #include "lua/bind_field.h"
@@ -23,6 +24,7 @@ enum { MOST = 4096 }; /* devices, threads */
 typedef struct lua_server {
   td_runtime *runtime;
   td_remote *remote;         /* NULL: stopped */
+  td_metrics *metrics;       /* NULL: none are told */
   char key[TD_KEY_TEXT + 1]; /* the public one; "" over ipc */
   char bound[512];           /* where it listens */
   td_waiter over;
@@ -188,9 +190,12 @@ static int server(lua_State *L) {
 static void end(lua_server *u, td_lua_state *st) {
   td_remote *r = u->remote;
   td_runtime *rt = u->runtime;
+  td_metrics *m = u->metrics;
   u->remote = NULL;
+  u->metrics = NULL;
   u->runtime = NULL;
   if (st) td_lua_unlock(st);
+  td_metrics_free(m);
   if (r) td_remote_close(r);
   td_remote_release(r);
   td_runtime_release(rt);
@@ -294,11 +299,23 @@ static int bound(lua_State *L) {
   return 1;
 }
 
+/* s:metrics(host, port) -> the port at which its numbers are told */
+static int metrics(lua_State *L) {
+  lua_server *u = check_server(L);
+  const char *host = td_lua_text(L, 2);
+  lua_Integer port = luaL_checkinteger(L, 3);
+  luaL_argcheck(L, port >= 0 && port <= 65535, 3, "a port is 0 to 65535");
+  luaL_argcheck(L, u->remote && !u->metrics, 1, "it has ended, or tells them");
+  td_lua_check(L, td_metrics_new(u->remote, host, (int)port, &u->metrics));
+  lua_pushinteger(L, td_metrics_port(u->metrics));
+  return 1;
+}
+
 TD_LUA_OPEN(server) {
   static const luaL_Reg methods[] = {
-      {"stop", stop},       {"join", join},   {"serve", serve_until_asked},
-      {"address", address}, {"bound", bound}, {"key", key},
-      {"__gc", server_gc},  {NULL, NULL}};
+      {"stop", stop},       {"join", join},      {"serve", serve_until_asked},
+      {"address", address}, {"bound", bound},    {"key", key},
+      {"metrics", metrics}, {"__gc", server_gc}, {NULL, NULL}};
   luaL_newmetatable(L, SERVER);
   luaL_setfuncs(L, methods, 0);
   lua_pushvalue(L, -1);

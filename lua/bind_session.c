@@ -141,9 +141,16 @@ static int session_devices(lua_State *L) {
   return 1;
 }
 
+/* s:core_reset(container or nil): workers are asked, and waited for. */
 static int session_reset(lua_State *L) {
-  td_session_reset(td_lua_to_session(L, 1),
-                   lua_isnoneornil(L, 2) ? NULL : td_lua_text(L, 2));
+  td_session *s = td_session_retain(td_lua_to_session(L, 1));
+  const char *name = lua_isnoneornil(L, 2) ? NULL : td_lua_text(L, 2);
+  td_lua_state *st = td_lua_get(L);
+  td_lua_unlock(st);
+  td_status *status = td_session_reset(s, name);
+  td_lua_lock(st);
+  td_session_release(s);
+  td_lua_check(L, status);
   return 0;
 }
 

@@ -37,6 +37,7 @@ static const char usage[] =
     "  rerun DIR         a run once more, with the same bits\n"
     "  worker ...        run parts of graphs for others (--help: where, how)\n"
     "  top ADDR..        the workers at these addresses, each second\n"
+    "  cluster check ..  are a cluster's tasks there, how good are the ways\n"
     "  keygen [DIR]      a key pair, for a worker or for who attaches to one\n"
     "  kernel [FILE]     a Jupyter kernel (at the connection file)\n"
     "  install-kernel    let Jupyter know Tide (--help: where)\n"

@@ -82,7 +82,8 @@ void td_keys_list_free(td_keys_list *list); /* NULL is ok. */
  * this user's alone, and no link. */
 td_status *td_keys_runtime_folder(td_str *path) TD_MUST_USE;
 /* A worker that listens at `address` ("tcp://host:port", "ipc:///path") leaves
- * its public key, in place of one that was left before. */
+ * its public key, in place of one that was left before. Those of workers that
+ * were killed go. */
 td_status *td_keys_leave(const char *address,
                          const td_keys_key *pub) TD_MUST_USE;
 /* The key left for the address, NOT_FOUND where there is none. A host that is

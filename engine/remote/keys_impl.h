@@ -22,4 +22,9 @@ bool td_keys_next_line(td_keys_line *l);
 td_status *td_keys_of_line(const td_keys_line *l, const char *what,
                            td_keys_key *out) TD_MUST_USE;
 
+/* Who this process is, for td_keys_owner_gone; "" where that is not known. */
+void td_keys_owner_text(td_str *out);
+/* Has the process that this text tells of ended? False where nobody can say. */
+bool td_keys_owner_gone(const char *text);
+
 #endif

@@ -5,7 +5,8 @@
  * there is no $XDG_RUNTIME_DIR it lies in /tmp, where anybody may have made one
  * of its name before. A worker is found by its port, or by the last part of its
  * socket's path. Of a tcp address the host decides first: the key of the worker
- * here at port 8888 is not that of another machine's.
+ * here at port 8888 is not that of another machine's. What a worker left that
+ * was killed goes when the next one leaves its key.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
@@ -22,7 +23,7 @@
 #include "engine/base/file.h"
 #include "engine/base/file_stream.h"
 #include "engine/base/mem.h"
-#include "engine/remote/keys.h"
+#include "engine/remote/keys_impl.h"
 
 enum { MOST_HOST = 255, MOST_TEXT = 256 };
 
@@ -177,18 +178,69 @@ static td_status *file_of(const td_str *folder, const place *p, td_str *path) {
   return path->failed ? td_oom() : NULL;
 }
 
+/* Is what lies there of a process that is no more? */
+static bool is_stale(const char *path) {
+  char *text;
+  size_t len;
+  bool stale = false;
+  td_status *s = td_file_read(path, MOST_TEXT, &text, &len);
+  if (td_ok(s)) {
+    const char *name = len > TD_KEY_TEXT ? text + TD_KEY_TEXT : "";
+    stale = td_keys_owner_gone(name + strspn(name, " "));
+    td_free(text);
+  }
+  td_status_release(s);
+  return stale;
+}
+
+/* Another may write there just then: only what was taken away first, and is
+ * stale still, goes. */
+static td_status *remove_stale(const char *path) {
+  td_str aside = {0};
+  td_str_addf(&aside, "%s-%ld", path, (long)getpid());
+  td_status *s = aside.failed ? td_oom() : td_file_rename(path, aside.at);
+  if (td_ok(s))
+    s = is_stale(aside.at) ? td_file_remove(aside.at)
+                           : td_file_rename(aside.at, path);
+  td_str_deinit(&aside);
+  return s;
+}
+
+/* It matters to nobody whether this works. */
+static void sweep(const td_str *folder) {
+  td_str names = {0};
+  td_status *s = td_file_list(folder->at, &names);
+  const char *end = td_str_c(&names) + names.len;
+  for (const char *name = td_str_c(&names); td_ok(s) && name < end;
+       name += strlen(name) + 1) {
+    size_t n = strlen(name);
+    td_str path = {0};
+    if (n < 4 || strcmp(name + n - 4, ".pub") != 0) continue;
+    td_str_addf(&path, "%s/%s", folder->at, name);
+    if (!path.failed && is_stale(path.at))
+      td_status_release(remove_stale(path.at));
+    td_str_deinit(&path);
+  }
+  td_status_release(s);
+  td_str_deinit(&names);
+}
+
 td_status *td_keys_leave(const char *address, const td_keys_key *pub) {
-  char text[TD_KEY_TEXT + 2];
-  td_str folder = {0}, path = {0};
+  char key[TD_KEY_TEXT + 1];
+  td_str folder = {0}, path = {0}, text = {0};
   place p;
   td_status *s = parse(address, &p);
   if (td_ok(s)) s = td_keys_runtime_folder(&folder);
   if (td_ok(s)) s = file_of(&folder, &p, &path);
   if (td_ok(s)) {
-    td_keys_print(pub, text);
-    strcat(text, "\n");
-    s = td_file_write(path.at, text, strlen(text));
+    td_keys_print(pub, key);
+    td_str_addf(&text, "%s  ", key);
+    td_keys_owner_text(&text);
+    td_str_add(&text, "\n");
+    s = text.failed ? td_oom() : td_file_write(path.at, text.at, text.len);
   }
+  if (td_ok(s)) sweep(&folder);
+  td_str_deinit(&text);
   td_str_deinit(&folder);
   td_str_deinit(&path);
   return s;

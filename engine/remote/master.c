@@ -332,6 +332,8 @@ static const td_participant_ops ops = {.enroll = td_member_enroll,
                                        .save = td_member_save,
                                        .load = td_member_load,
                                        .clear = td_member_clear,
+                                       .reset_container =
+                                           td_member_reset_container,
                                        .close = close_member,
                                        .free = td_member_free};
 

@@ -135,3 +135,8 @@ void td_member_clear(td_participant *p) {
   asked a = {TD__REMOTE__ASK__WHAT__CLEAR, "", "", {"", 0}};
   td_status_release(ask(p, &a, NULL));
 }
+
+td_status *td_member_reset_container(td_participant *p, const char *container) {
+  asked a = {TD__REMOTE__ASK__WHAT__RESET, container, "", {"", 0}};
+  return ask(p, &a, NULL);
+}

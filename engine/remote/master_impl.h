@@ -213,6 +213,8 @@ td_status *td_member_save(td_participant *p, td_str *out) TD_MUST_USE;
 td_status *td_member_load(td_participant *p, td_bytes from,
                           td_str *waiting) TD_MUST_USE;
 void td_member_clear(td_participant *p);
+td_status *td_member_reset_container(td_participant *p,
+                                     const char *container) TD_MUST_USE;
 void td_member_answered(td_member *m, const Td__Remote__Answer *a);
 void td_questions_fail(td_member *m);
 

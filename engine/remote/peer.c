@@ -93,6 +93,8 @@ void td_peer_release(td_peer *p) {
   td_free(p->key);
   td_free(p->proof);
   td_free(p->host);
+  td_free(p->build);
+  td_free(p->isa);
   td_free(p);
 }
 
@@ -274,6 +276,8 @@ static td_status *pass(td_peer *p, td_lane lane, td_raw *frames, int n,
   td_status *s = p->of->channel->ops->send(p->link, lane, frames, n);
   if (td_ok(s)) {
     p->bytes_out += bytes;
+    p->of->meter.bytes_out += bytes;
+    p->of->meter.messages_out++;
     return NULL;
   }
   *later = td_status_code(s) == TD_UNAVAILABLE;
@@ -512,6 +516,9 @@ static td_status *learn(td_peer *p, const Td__Remote__Hello *h, bool welcome) {
   TD_TRY(keep(h->task, &p->task));
   TD_TRY(keep(h->boot, &p->host));
   TD_TRY(keep(p->proof ? p->proof : h->key, &p->key));
+  TD_TRY(keep(h->build, &p->build));
+  TD_TRY(keep(h->isa, &p->isa));
+  p->kernels_hash = h->kernels_hash;
   if (!p->link->dialled) TD_TRY(keep(h->control, &p->control));
   bool late = p->link->dialled && !p->data && *h->data;
   TD_TRY(keep(h->data, &p->data));

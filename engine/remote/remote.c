@@ -41,6 +41,10 @@ static bool is_for_peers(const td_head *h) {
   case TD__REMOTE__MESSAGE__BODY_DROP:
   case TD__REMOTE__MESSAGE__BODY_GONE:
   case TD__REMOTE__MESSAGE__BODY_BYE:
+  case TD__REMOTE__MESSAGE__BODY_MEASURE:
+  case TD__REMOTE__MESSAGE__BODY_MEASURED:
+  case TD__REMOTE__MESSAGE__BODY_LOAD:
+  case TD__REMOTE__MESSAGE__BODY_LOADED:
     return true;
   default:
     return false;
@@ -50,6 +54,26 @@ static bool is_for_peers(const td_head *h) {
 static void took_leave(td_peer *p, const Td__Remote__Text *m) {
   td_peer_end(p, TD_ENDED,
               td_error(TD_UNAVAILABLE, "%s has ended: %s", p->task, m->text));
+}
+
+static void to_probe(td_peer *p, td_message *m) {
+  const td_head *h = m->head;
+  switch (h->body_case) {
+  case TD__REMOTE__MESSAGE__BODY_MEASURE:
+    td_probe_asked(p, h->measure);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_MEASURED:
+    td_probe_told(p, h->measured);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_LOAD:
+    td_probe_load(p, m);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_LOADED:
+    td_probe_loaded(p, h->loaded);
+    break;
+  default:
+    break;
+  }
 }
 
 static void to_peer(td_peer *p, td_message *m) {
@@ -86,6 +110,7 @@ static void to_peer(td_peer *p, td_message *m) {
     took_leave(p, h->bye);
     break;
   default:
+    to_probe(p, m);
     break;
   }
 }
@@ -207,6 +232,8 @@ static void on_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
   if (p) {
     td_peer_retain(p);
     p->bytes_in += bytes;
+    r->meter.bytes_in += bytes;
+    r->meter.messages_in++;
     if (td_ok(s))
       dispatch(r, p, lane, &m);
     else
@@ -269,6 +296,7 @@ static void tick(td_remote *r, int64_t now) {
   r->ticked = now;
   tick_peers(r, now);
   td_transfer_tick(r, now);
+  td_probe_tick(r, now);
   td_worker_tick(r, now, stalled);
   td_master_tick(r, now);
 }
@@ -402,6 +430,7 @@ void td_remote_close(td_remote *r) {
   if (first) {
     td_worker_close_all(r);
     td_master_close_all(r);
+    td_probe_close_all(r);
     say_bye(r);
     if (threaded) wait_to_be_left(r);
     for (size_t i = 0; i < r->peers.len; i++)

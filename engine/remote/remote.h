@@ -17,6 +17,7 @@
  *   wire_impl.h what they are                 peer.c     one peer; its counts
  *   transfer.c  values, as bytes or offers    worker.c   sessions of others
  *   master.c    workers of a session of ours  remote.c   who gets what comes
+ *   probe.c     how good the way to a peer is
  *
  * README.md tells what is promised and what every state does at every event.
  *
@@ -95,6 +96,47 @@ void td_remote_row_deinit(td_remote_row *row);
 void td_remote_rows(td_remote *r, td_session *s,
                     void (*each)(void *arg, const td_remote_row *row),
                     void *arg);
+
+/* ---- how good a way is (measure.c) ---- */
+
+/* Who is at an address. Strings are copies: td_remote_known_deinit. */
+typedef struct td_remote_known {
+  char *task, *build, *isa, *data; /* `data`: its second address */
+  uint64_t incarnation, pid, memory;
+  int devices;
+  bool same_ops;  /* as this process has */
+  bool same_host; /* and shared memory goes between the two */
+} td_remote_known;
+void td_remote_known_deinit(td_remote_known *k);
+
+/* Looks who is there, and stays in touch. Errors as of td_remote_attach.
+ * Waits. */
+td_status *td_remote_reach(td_remote *r, const td_attach_options *o,
+                           td_remote_known *out) TD_MUST_USE;
+
+typedef struct td_measure_options {
+  uint64_t from, to; /* incarnations of whom td_remote_reach found; 0: this
+                        process */
+  uint32_t rounds;   /* 1 to 64 */
+  uint64_t bytes;    /* up to 64 MiB; 0: no load */
+  int64_t timeout;   /* ns, at most 60 s; 0: 10 s */
+  const int *interrupt; /* (optional) */
+} td_measure_options;
+
+/* Times in ns; clocks: of `to` beyond `from`, give or take half of `least`. */
+typedef struct td_remote_measured {
+  int64_t least, median; /* round trip */
+  int64_t clock, wall;
+  uint64_t bytes;        /* that were taken ... */
+  int64_t took;          /* ... in this time */
+} td_remote_measured;
+
+/* Measures the way between two processes, which go on with what they do. Steps
+ * that use the way are slowed down meanwhile. Waits. */
+td_status *td_remote_measure(td_remote *r, const td_measure_options *o,
+                             td_remote_measured *out) TD_MUST_USE;
+
+/* ---- counts ---- */
 
 /* Values that came and went, so far. */
 typedef struct td_remote_traffic {

@@ -27,6 +27,7 @@ typedef struct td_offer td_offer;
 typedef struct td_peer_values td_peer_values;
 typedef struct td_eager td_eager;
 typedef struct td_transfers td_transfers; /* transfer_impl.h */
+typedef struct td_probe td_probe;
 
 typedef struct td_session_id {
   uint64_t high, low;
@@ -50,6 +51,16 @@ typedef struct td_closed {
 } td_closed;
 enum { TD_CLOSED_KEPT = 256 };
 
+/* What only metrics.c wants to know: of all peers that there were, and of steps
+ * for others. */
+enum { TD_METER_BUCKETS = 13 };
+extern const double td_meter_edges[TD_METER_BUCKETS]; /* s, of the buckets */
+typedef struct td_remote_meter {
+  uint64_t bytes_in, bytes_out, messages_in, messages_out;
+  uint64_t took[TD_METER_BUCKETS + 1], failed; /* steps */
+  double seconds;                              /* of all of them */
+} td_remote_meter;
+
 struct td_remote {
   int32_t refs; /* atomic */
   const td_remote_hooks *hooks;
@@ -67,11 +78,13 @@ struct td_remote {
   unsigned next_closed;
   TD_VEC(td_master *) masters;
   td_transfers *transfers; /* what all values share */
+  td_probe *probes;        /* measurements under way: a list */
   uint64_t last_number;    /* of offers, questions, handles */
   int64_t ticked;         /* when, last */
   int64_t patient;        /* nobody is judged before */
   struct td_piece_cache *pieces; /* of graphs of others */
   uint64_t steps;         /* run for others */
+  td_remote_meter meter;
   int greetings;          /* peers that greet */
   bool closed;
   td_waiter news; /* of who waits for an answer */
@@ -94,6 +107,8 @@ void td_remote_leave(td_remote *r); /* runs what was left for after it */
 /* Runs `task` when the turn is over, in order, on the same thread. */
 void td_remote_after(td_remote *r, td_task *task);
 uint64_t td_remote_number(td_remote *r); /* a new one, never 0 */
+/* A step of others has ended. */
+void td_remote_count_step(td_remote *r, int64_t took, bool failed);
 /* A peer's state changed: its sessions, here and there, are told. */
 void td_remote_peer_changed(td_remote *r, td_peer *p);
 
@@ -142,6 +157,8 @@ struct td_peer {
   int64_t round_trip, clock, pinged; /* clock: its beyond ours, ns */
   uint64_t ping;
   td_status *error; /* why it is dead, or what the channel last said */
+  char *build, *isa;     /* of its HELLO or WELCOME, as it says them */
+  uint64_t kernels_hash; /* the same */
   /* From its WELCOME, for who attaches: */
   TD_VEC(td_device *) devices;
   struct td_kernel_table *table;
@@ -274,6 +291,46 @@ void td_worker_tick(td_remote *r, int64_t now, bool stalled);
 void td_master_tick(td_remote *r, int64_t now);
 void td_worker_close_all(td_remote *r);
 void td_master_close_all(td_remote *r);
+
+/* ---- measuring (probe.c) ---- */
+
+enum { TD_PROBE_ROUNDS = 64, TD_PROBE_BYTES = 64 << 20 }; /* of one, at most */
+
+/* How good the way to a peer is: this process measures it, or has another
+ * one. */
+struct td_probe {
+  td_probe *next;
+  td_peer *of;      /* a share: to whom, or who is asked */
+  td_peer *asker;   /* a share: who is told; NULL: somebody here waits */
+  uint64_t id, asked; /* ours; the asker's */
+  uint32_t rounds;  /* to be made */
+  uint64_t bytes;   /* to be sent */
+  bool far;         /* `of` measures, and tells */
+  bool begun, loading, over;
+  int64_t until;
+  td_status *status; /* how it ended */
+  td_remote_measured found;
+  /* while it goes on: */
+  int64_t trip[TD_PROBE_ROUNDS], said, wall_said;
+  uint64_t sent, came; /* messages of the load, or bytes of it */
+};
+
+/* Somebody here waits: until `over`, which is news; then he drops it. `way`:
+ * NULL, or from where `of` is to measure. */
+td_status *td_probe_begin(td_remote *r, td_peer *of,
+                          const Td__Remote__Task *way,
+                          const td_measure_options *o,
+                          td_probe **out) TD_MUST_USE;
+void td_probe_drop(td_remote *r, td_probe *b);
+/* Lets go of a peer that was dialled for this: where it never was there, and
+ * nobody else knows it, it is not tried any more. */
+void td_probe_let_go(td_peer *p);
+void td_probe_asked(td_peer *p, const Td__Remote__Measure *m);
+void td_probe_told(td_peer *p, const Td__Remote__Measured *m);
+void td_probe_load(td_peer *p, const td_message *m);
+void td_probe_loaded(td_peer *p, const Td__Remote__Load *m);
+void td_probe_tick(td_remote *r, int64_t now);
+void td_probe_close_all(td_remote *r);
 
 /* ---- the pump (pump.c) ---- */
 

@@ -56,6 +56,19 @@ void td_remote_release(td_remote *r) {
     r->hooks->end(r);
 }
 
+const double td_meter_edges[TD_METER_BUCKETS] = {
+    1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1, 3, 10, 30, 100};
+
+void td_remote_count_step(td_remote *r, int64_t took, bool failed) {
+  double seconds = (double)took * 1e-9;
+  int i = 0;
+  while (i < TD_METER_BUCKETS && seconds > td_meter_edges[i]) i++;
+  r->steps++;
+  r->meter.took[i]++;
+  r->meter.seconds += seconds;
+  r->meter.failed += failed;
+}
+
 const char *td_remote_address(const td_remote *r) {
   return r->advertise || !r->channel
              ? r->advertise

@@ -191,9 +191,9 @@ static void finish(td_hosted_step *step, td_status *s) {
   td_portion *n = step->portion;
   say_printed(step);
   td_hosted_values_end(step);
+  td_remote_count_step(h->of, td_clock_now() - step->began_ns, !td_ok(s));
   say_done(step, s);
   unlist(step);
-  h->of->steps++;
   if (n && (step->cancelled || !td_vec_push(&step->roll->idle, n))) {
     step->refs++;
     step->task.run = end_portion;

@@ -140,6 +140,9 @@ typedef struct td_participant_ops {
   td_status *(*load)(td_participant *p, td_bytes from, td_str *waiting);
   /* Drops the session's default container. */
   void (*clear)(td_participant *p);
+  /* (for others; this process: NULL) Drops its process's container of that
+   * name, which other sessions share. */
+  td_status *(*reset_container)(td_participant *p, const char *container);
   /* The session is closed, or goes on without it: portions still out are over
    * soon. Once. */
   void (*close)(td_participant *p);

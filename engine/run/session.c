@@ -357,19 +357,20 @@ void td_session_explain_placement(td_session *s, td_str *out) {
   td_status_release(st);
 }
 
-static void clear_all(td_session *s) {
+/* A named container is its process's, the default one the session's. */
+td_status *td_session_reset(td_session *s, const char *container) {
+  td_status *st = NULL;
   uint64_t at = 0;
-  for (td_participant *p; (p = td_members_next(&s->members, &at, NULL));) {
-    p->ops->clear(p);
-    td_participant_release(p);
-  }
-}
-
-void td_session_reset(td_session *s, const char *container) {
   if (container)
     td_resources_reset(td_runtime_resources(s->runtime), container);
-  else
-    clear_all(s);
+  for (td_participant *p; (p = td_members_next(&s->members, &at, NULL));) {
+    if (!container)
+      p->ops->clear(p);
+    else if (p->ops->reset_container)
+      st = td_status_first(st, p->ops->reset_container(p, container));
+    td_participant_release(p);
+  }
+  return st;
 }
 
 td_status *td_session_rename(td_session *s, const char *name, const char *to) {

@@ -131,8 +131,11 @@ td_status *td_session_rename(td_session *s, const char *name,
 /* Drops what nodes made for themselves that were taken out of the graph since
  * (graph/region.h). */
 td_status *td_session_sweep(td_session *s) TD_MUST_USE;
-/* Drops named containers of the runtime (NULL: the session's own). */
-void td_session_reset(td_session *s, const char *container);
+/* Drops a named container, this process's and those of the others that take
+ * part (NULL: the session's own). The error is of one that did not say that it
+ * has. Waits. */
+td_status *td_session_reset(td_session *s,
+                            const char *container) TD_MUST_USE;
 
 typedef struct td_session_stats {
   int64_t steps, plans, evicted;

@@ -5,6 +5,7 @@
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
 local flags = require "tide.script.flags"
+local keys = require "tide.remote.keys"
 local server = require "tide.remote.server"
 
 local USAGE = [[
@@ -23,17 +24,25 @@ tcp is encrypted) or ipc:///PATH in a folder that only its user may enter.
   --advertise ADDR   what others dial, where that is not ADDRESS
   --data-port N      the second port, for bulk data (any that is free)
   --key FILE         its secret key, tide.key, or its folder (~/.config/tide,
-                     else a fresh one; tide keygen makes one)
-  --allow FILE       the public keys of those who may attach, a line each
-                     (whoever knows the worker's public key)
+                     where a pair is made once, as by tide keygen)
+  --allow FILE       the public keys of those who may attach, a line each, as in
+                     their tide.pub; # begins a comment (whoever knows the
+                     worker's public key)
+  --metrics H:PORT   its numbers for Prometheus, over HTTP, which is neither
+                     encrypted nor asks for a key; a PORT alone is one of
+                     127.0.0.1
 
-A line tells when it is ready, a second one its public key. Processes of the
-same user on this machine find the key by the address.
+A line tells when it is ready, and over tcp a second one its public key, a third
+one where that is kept. Processes of the same user on this machine find the key
+by the address.
 ]]
 
 local DEFAULTS = {listen = "", job = "", task = -1, cluster = "",
                   cpu_devices = 0, threads = 0, memory_limit = "",
-                  advertise = "", data_port = 0, key = "", allow = ""}
+                  advertise = "", data_port = 0, key = "", allow = "",
+                  metrics = ""}
+
+local NOT_KEPT = "its pair is new, and goes with this process: "
 
 local units = {[""] = 1, K = 1 << 10, M = 1 << 20, G = 1 << 30, T = 1 << 40}
 
@@ -60,15 +69,42 @@ local function options(f)
             or nil,
           advertise = given(f.advertise, ""),
           data_port = given(f.data_port, 0), key = given(f.key, ""),
-          allow = given(f.allow, "")}
+          allow = given(f.allow, ""), metrics = given(f.metrics, "")}
+end
+
+-- Makes the user's pair where he has none, so that a worker that is started
+-- again is the same to those who know its key. Two may begin at once.
+local function keep_key()
+  local ok, why = pcall(keys.public)
+  if ok or why.code ~= "not_found" then return "" end
+  local made, key, folder = pcall(keys.generate)
+  if made then
+    return "its pair is new, and kept in " .. folder
+  end
+  if key.code == "already_exists" then return "" end
+  return NOT_KEPT .. tostring(key)
+end
+
+local function kept_in()
+  local ok, key, folder = pcall(keys.public)
+  return ok and "its pair is kept in " .. folder or NOT_KEPT .. tostring(key)
+end
+
+-- What is said of the key: which it is, and where it stays.
+local function key_lines(s, f, made)
+  if not s.public_key then return "" end
+  return ("public key %s\n%s\n"):format(s.public_key, f.key ~= ""
+    and "its pair is that of " .. f.key or made ~= "" and made or kept_in())
 end
 
 local function act(f)
+  local own = f.key == "" and not f.listen:find "^ipc:"
+  local made = own and keep_key() or ""
   local s = server.server(options(f))
   server.serve(s, function()
-    io.write(("tide worker /job:%s/task:%d listens on %s\n%s"):format(s.job,
-      s.task, s.target, s.public_key and "public key " .. s.public_key .. "\n"
-      or ""))
+    io.write(("tide worker /job:%s/task:%d listens on %s\n%s%s"):format(s.job,
+      s.task, s.target, key_lines(s, f, made), s.metrics
+      and "metrics at " .. s.metrics .. "\n" or ""))
     io.flush()
   end)
 end

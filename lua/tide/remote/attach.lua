@@ -108,8 +108,9 @@ local function of_cluster(c, o)
   return list
 end
 
--- {{address =, task = name that it must have, or nil}, ...}
-local function targets(to, o)
+--- {{address =, task = name that it must have, or nil}, ...} of what attach is
+-- given, and its options.
+function attach.targets(to, o)
   if cluster.is(to) then return of_cluster(to, o) end
   local list = type(to) == "table" and args.plain(to) and to or {to}
   args.check_list(list, "attach: the list of addresses")
@@ -181,7 +182,7 @@ function attach.attach(self, to, o)
   o = args.expect_all(args.read(o, {"job", "task", "key", "timeout"}, "attach"),
                       {job = "string", task = "integer", key = "string",
                        timeout = "number"})
-  local list, done = targets(to, o), {}
+  local list, done = attach.targets(to, o), {}
   local ok, why = pcall(attach_all, self, list, o, done)
   if not ok then
     for _, task in ipairs(done) do pcall(core.detach, self, task, true) end

@@ -20,11 +20,13 @@ local HELD = {} -- the key of what a server holds
 local fail = errors.invalid
 
 local known = {"cluster", "job", "task", "key", "allow", "cpu_devices",
-               "threads", "memory_limit", "listen", "advertise", "data_port"}
+               "threads", "memory_limit", "listen", "advertise", "data_port",
+               "metrics"}
 local types = {job = "string", task = "integer", key = "string",
                allow = "string", cpu_devices = "integer", threads = "integer",
                memory_limit = "integer", listen = "string",
-               advertise = "string", data_port = "integer"}
+               advertise = "string", data_port = "integer",
+               metrics = "string"}
 
 local every_host = {["*"] = true, ["0.0.0.0"] = true, ["::"] = true}
 
@@ -97,6 +99,19 @@ local function key_folder(key)
   return key
 end
 
+-- Where metrics are told: a host and a port, this machine's where only a port is
+-- given.
+local function metrics_at(o)
+  if not o.metrics then return nil end
+  local text = o.metrics:find "^:?%d+$" and "127.0.0.1:"
+    .. o.metrics:gsub("^:", "") or o.metrics
+  local a = parsed("server: metrics", text)
+  if a.scheme ~= "tcp" then
+    fail("server: metrics are told over tcp, at host:port, not at %s", text)
+  end
+  return a
+end
+
 -- ---- the object ------------------------------------------------------------
 
 -- Over tcp who attaches on this machine finds the public key by the address.
@@ -109,6 +124,19 @@ local function leave_key(held)
   end
 end
 
+-- Nothing is left of a server whose metrics cannot be told.
+local function tell_metrics(self, a)
+  local held = self[HELD]
+  local host = a.host == "*" and "0.0.0.0" or a.host
+  local ok, port = pcall(held.raw.metrics, held.raw, host, a.port)
+  if not ok then
+    held.raw:stop()
+    error(port, 0)
+  end
+  held.metrics = ("http://%s:%d/metrics"):format(a.bracketed
+    and "[" .. host .. "]" or host, port)
+end
+
 --- A task that runs parts of graphs for those who attach to it.
 -- @param o cluster: says where task `task` of `job` listens; or listen:
 -- "tcp://host:port" (port 0: any that is free), "ipc:///path" in a folder of
@@ -116,9 +144,10 @@ end
 -- data_port: the second port, for bulk (any); key: the folder of its key pair
 -- (the user's, else a fresh one); allow: a file of public keys, those who may
 -- attach (whoever knows the server's); cpu_devices (1), threads of a step
--- (all), memory_limit in bytes
+-- (all), memory_limit in bytes; metrics: "host:port", or a port of 127.0.0.1
+-- (0: any), where its numbers are told to Prometheus
 -- @return a server: .target is its address; .public_key (nil over ipc); .job
--- and .task
+-- and .task; .metrics, the address of its numbers
 -- @raise unavailable where another listens; permission_denied for files that
 -- others may read
 -- @usage local s <close> = td.server{listen = "tcp://127.0.0.1:0", job = "ps"}
@@ -129,7 +158,7 @@ function server.server(o)
   local job, task = identity(o, c)
   local a = listens(o, c, job, task)
   if a.host == "*" then a.host = "0.0.0.0" end
-  local where = address.text(a)
+  local where, told = address.text(a), metrics_at(o)
   local raw = core.server{
     place = ("/job:%s/replica:0/task:%d"):format(job, task), listen = where,
     listen_data = data_lane(o, a), advertise = advertised(o, a),
@@ -138,8 +167,10 @@ function server.server(o)
   local held = {raw = raw, target = raw:address(), key = raw:key(), job = job,
                 task = task}
   held.bound = raw:bound()
+  local self = setmetatable({[HELD] = held}, meta)
+  if told then tell_metrics(self, told) end
   leave_key(held)
-  return setmetatable({[HELD] = held}, meta)
+  return self
 end
 
 local function held_by(self, what)
@@ -169,7 +200,7 @@ function server.serve(self, f)
   held.raw:serve(f)
 end
 
-local fields = {target = true, job = true, task = true}
+local fields = {target = true, job = true, task = true, metrics = true}
 
 function meta.__index(self, key)
   if methods[key] then return methods[key] end
@@ -177,7 +208,7 @@ function meta.__index(self, key)
   if fields[key] then return held[key] end
   if key == "public_key" then return held.raw:key() end
   local names = args.sorted_keys(methods)
-  table.move({"target", "public_key", "job", "task"}, 1, 4, #names + 1, names)
+  table.move({"target", "public_key", "job", "task", "metrics"}, 1, 5, #names + 1, names)
   fail("no field or method \"%s\" on a server%s", tostring(key),
        errors.did_you_mean(tostring(key), names))
 end

@@ -468,8 +468,10 @@ function methods:init(list)
   init_variables(self, list)
 end
 
---- Drops the contents of the containers of a list; without it the session's
--- own.
+--- Drops the contents of the containers of a list, which are this process's and
+-- of each worker that takes part, whoever shares them; without it the session's
+-- own, at its workers too.
+-- @raise unavailable, deadline_exceeded where a worker did not say that it has
 function methods:reset(containers)
   if not containers then return self:core_reset() end
   for _, name in ipairs(args.check_list(containers, "reset")) do

@@ -1,0 +1,77 @@
+-- remote_tools.lua - workers that are looked after: containers that sessions
+-- share, limits of memory, keys that stay.
+-- SPDX-License-Identifier: Apache-2.0
+
+local lu = require "luaunit"
+local td = require "tide"
+local helper = require "helper"
+local workers = require "shared.workers"
+
+local raises, gives = helper.raises, helper.gives
+local tests = {}
+
+local function on(n, f)
+  return td.device("/job:worker/task:" .. n, f)
+end
+
+-- A session attached to workers.
+local function session(...)
+  local sess = td.session()
+  for _, w in ipairs{...} do sess:attach(w.address) end
+  return sess
+end
+
+-- Variables of task n: one of a shared container, one of the session's own.
+local function variables(n)
+  return on(n, function()
+    local shared = td.container("pool", function()
+      return td.variable(td.constant(1.0), "shared" .. n)
+    end)
+    return shared, td.variable(td.constant(5.0), "own" .. n)
+  end)
+end
+
+-- ---- containers ------------------------------------------------------------
+
+function tests.reset_reaches_all_workers()
+  local a <close> = workers.start()
+  local b <close> = workers.start{task = 1}
+  local shared, own = {}, {}
+  for n = 0, 1 do shared[n], own[n] = variables(n) end
+  local one <close> = session(a, b)
+  local two <close> = session(a, b)
+  one:init()
+  two:init{own[0], own[1]}
+  for n = 0, 1 do
+    one:run{shared[n]:assign(7.0 + n), own[n]:assign(3.0)}
+    gives(7 + n, two:run(shared[n]:read()))
+  end
+  one:reset{"pool"}
+  for n = 0, 1 do
+    raises("is not initialised", two.run, two, shared[n]:read())
+    raises("is not initialised", one.run, one, shared[n]:read())
+    gives(3, one:run(own[n]:read()))
+    gives(5, two:run(own[n]:read()))
+  end
+  one:init{shared[0], shared[1]}
+  gives(1, two:run(shared[1]:read()))
+  one:reset() -- its own, there too
+  raises("is not initialised", one.run, one, own[0]:read())
+  gives(5, two:run(own[0]:read()))
+  gives(1, two:run(shared[0]:read()))
+end
+
+function tests.reset_of_a_worker_that_is_gone()
+  local a <close> = workers.start()
+  local b <close> = workers.start{task = 1}
+  local sess <close> = session(a, b)
+  local shared, own = variables(1)
+  sess:init()
+  a:kill()
+  local ok, e = pcall(sess.reset, sess, {"pool"})
+  if not ok then lu.assertStrContains(tostring(e), "task:0") end
+  gives(5, sess:run(own:read()))
+  raises("is not initialised", sess.run, sess, shared:read())
+end
+
+return tests
