@@ -208,7 +208,7 @@ static void push_trace(lua_State *L, td_trace *t) {
   lua_pushcfunction(L, make_trace_table);
   lua_pushlightuserdata(L, t);
   int rc = lua_pcall(L, 1, 1, 0);
-  td_trace_free(t);
+  td_trace_release(t);
   if (rc != LUA_OK) lua_error(L);
 }
 
@@ -241,7 +241,7 @@ static int session_run(lua_State *L) {
   td_lua_wait_begin(&w, L);
   td_status *e = td_session_run(s, &sig, in, out, &o.run);
   td_lua_wait_end(&w);
-  if (!td_ok(e)) td_trace_free(o.run.trace);
+  if (!td_ok(e)) td_trace_release(o.run.trace);
   td_lua_check_step(L, e);
   if (o.traced) push_trace(L, o.run.trace);
   push_list(L, out, &step, o.as_values);
