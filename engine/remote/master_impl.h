@@ -240,10 +240,10 @@ void td_portions_tick(td_member *m, int64_t now);
 
 /* ---- master_trace.c ---- */
 
-/* The portion starts; its RUN was sent; its DONE came: true when d->trace is to
+/* The portion starts; its RUN is about to be sent; its DONE came: true when d->trace is to
  * be taken; why it could not be (takes ownership of `s`). */
 void td_traced_begin(td_far_portion *n);
-void td_traced_sent(td_far_portion *n);
+void td_traced_send(td_far_portion *n);
 bool td_traced_done(td_far_portion *n, const Td__Remote__Done *d);
 void td_traced_trouble(td_far_portion *n, td_status *s);
 /* After the turn: joins it to the caller's. */

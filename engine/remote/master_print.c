@@ -1,10 +1,10 @@
 /* master_print.c - lines that a member printed, shown here.
  *
  * They go to the function that the step was given, after the turn, since it may
- * do anything, and in the order in which they came: one thread at a time is with
- * a portion's lines. Those that come meanwhile wait, a megabyte of them at most;
- * of what is beyond, here or at the member, the number of lines is told. The
- * portion is not over before its lines are through.
+ * do anything, and in the order in which they came: one thread at a time is
+ * with a portion's lines. Those that come meanwhile wait, a megabyte of them at
+ * most; of what is beyond, here or at the member, the number of lines is told.
+ * The portion is not over before its lines are through.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>

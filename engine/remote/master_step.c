@@ -273,8 +273,8 @@ static td_status *send_held(td_far_portion *n) {
 static void go(td_far_portion *n) {
   td_far_roll *e = n->of;
   td_status *s = e->state == TD_ROLL_FAILED ? td_status_retain(e->error) : NULL;
+  td_traced_send(n);
   if (td_ok(s)) s = say_run(n);
-  if (td_ok(s)) td_traced_sent(n);
   if (td_ok(s)) s = send_held(n);
   if (td_ok(s))
     n->state = TD_PORTION_RUNNING;

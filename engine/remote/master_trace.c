@@ -17,7 +17,7 @@ void td_traced_begin(td_far_portion *n) {
   *t = (td_traced){.into = td_trace_retain(n->start.trace)};
 }
 
-void td_traced_sent(td_far_portion *n) {
+void td_traced_send(td_far_portion *n) {
   if (!n->traced.into) return;
   n->traced.sent = td_clock_now();
   td_peer_ping(n->of->of->peer);
@@ -66,12 +66,8 @@ static td_status *unpack(td_far_portion *n, int64_t *dropped) {
   const char **names = td_calloc(m->devices.len + 1, sizeof *names);
   if (!names) return td_oom();
   for (size_t i = 0; i < m->devices.len; i++) names[i] = m->devices.at[i]->name;
-  td_trace_terms terms = {m->task,
-                          names,
-                          m->devices.len,
-                          t->clock.ahead,
-                          t->sent - error,
-                          t->came + error};
+  td_trace_terms terms = {m->task,        names,           m->devices.len,
+                          t->clock.ahead, t->sent - error, t->came + error};
   td_status *s = td_trace_unpack(t->into, t->bytes.data,
                                  td_tensor_bytes(&t->bytes), &terms, dropped);
   td_free(names);

@@ -99,13 +99,12 @@ void td_member_why(td_portion *p, td_str *out) {
   td_remote_enter(r);
   int64_t now = td_clock_now(), heard = m->peer->health.heard;
   if (n->state != TD_PORTION_ENDED) {
-    td_str_addf(out, "%s (%s, heard %.1f s ago) has %s for %.1f s", m->task,
-                td_health_name(m->peer->health.state),
-                (double)(now - heard) * 1e-9,
-                n->state == TD_PORTION_HELD
-                    ? "not yet registered this step, begun"
-                    : "been running its part of the step",
-                (double)(now - n->began) * 1e-9);
+    td_str_addf(
+        out, "%s (%s, heard %.1f s ago) has %s for %.1f s", m->task,
+        td_health_name(m->peer->health.state), (double)(now - heard) * 1e-9,
+        n->state == TD_PORTION_HELD ? "not yet registered this step, begun"
+                                    : "been running its part of the step",
+        (double)(now - n->began) * 1e-9);
     if (n->why.open)
       td_str_addf(out, "; asked what it waits for %.1f s ago, it is silent",
                   (double)(now - n->why.asked) * 1e-9);

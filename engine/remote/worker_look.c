@@ -67,8 +67,7 @@ void td_hosted_start_trace(td_hosted_step *step) {
 }
 
 void td_hosted_pack_trace(td_hosted_step *step) {
-  if (step->trace)
-    td_status_release(td_trace_pack(step->trace, &step->traced));
+  if (step->trace) td_status_release(td_trace_pack(step->trace, &step->traced));
 }
 
 /* ---- what it waits for --------------------------------------------------- */

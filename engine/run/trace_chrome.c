@@ -108,8 +108,8 @@ static void number_row(chart *c, row *r) {
   size_t len = task_length(r->device);
   int most = 0;
   for (row *o = c->rows; o < r; o++) {
-    bool same = task_length(o->device) == len &&
-                memcmp(o->device, r->device, len) == 0;
+    bool same =
+        task_length(o->device) == len && memcmp(o->device, r->device, len) == 0;
     if (o->pid > most) most = o->pid;
     if (same) r->pid = o->pid;
     if (same) r->tid++;

@@ -1,10 +1,11 @@
 /* why_chain.c - see why_chain.h.
  *
- * A chain begins at a _Recv that waits, goes on at the _Send of the same edge in
- * the task that it names, from there along inputs that have not come, and ends
- * at a kernel that has started: at another _Recv it goes on in that one's task.
- * The text is a picture of several moments, and another process's word: a chain
- * may break off, or lead into a circle, and is of no more than CHAIN_MOST steps.
+ * A chain begins at a _Recv that waits, goes on at the _Send of the same edge
+ * in the task that it names, from there along inputs that have not come, and
+ * ends at a kernel that has started: at another _Recv it goes on in that one's
+ * task. The text is a picture of several moments, and another process's word: a
+ * chain may break off, or lead into a circle, and is of no more than CHAIN_MOST
+ * steps.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/run/why_chain.h"
@@ -28,6 +29,7 @@ typedef struct waiting {
   span task, node, op;
   span what;    /* what it waits for, as it says it */
   bool started; /* its kernel runs: `what` is its own word */
+  bool awaited; /* another receiver waits for what it holds up */
   bool reached; /* a chain went through it */
 } waiting;
 
@@ -55,7 +57,8 @@ static span behind(span s, const char *mark) {
   return n <= s.len ? (span){s.at + n, s.len - n} : (span){s.at + s.len, 0};
 }
 
-/* "NAME (OP) has started and waits for WHAT", "NAME (OP) waits for A:0 B:1  [..]"
+/* "NAME (OP) has started and waits for WHAT", "NAME (OP) waits for A:0 B:1
+ * [..]"
  */
 static bool read_line(span line, waiting *w) {
   while (line.len && *line.at == ' ') line = (span){line.at + 1, line.len - 1};
@@ -135,11 +138,21 @@ static waiting *sender_of(waitings *all, const waiting *receiver, span task) {
 static waiting *holder_of(waitings *all, waiting *w) {
   for (int i = 0; i < CHAIN_MOST && !w->started; i++) {
     waiting *next = find(all, w->task, input_of(w));
-    w->reached = true;
     if (!next || next == w) break;
     w = next;
   }
   return w;
+}
+
+static void mark_awaited(waitings *all) {
+  for (size_t i = 0; i < all->len; i++) {
+    waiting *w = &all->at[i];
+    span value, task;
+    if (!receives(w)) continue;
+    read_receipt(w, &value, &task);
+    waiting *sender = sender_of(all, w, task);
+    if (sender) holder_of(all, sender)->awaited = true;
+  }
 }
 
 /* ---- telling ------------------------------------------------------------- */
@@ -155,8 +168,8 @@ static void add_task(td_str *out, span task) {
   if (head.len < task.len) add(out, behind(task, "/replica:0"));
 }
 
-/* Why the value that the sender lacks does not come; the receiver that the chain
- * goes on at, or NULL: it ends. */
+/* Why the value that the sender lacks does not come; the receiver that the
+ * chain goes on at, or NULL: it ends. */
 static waiting *tell_hop(waitings *all, waiting *sender, td_str *out) {
   waiting *w = sender ? holder_of(all, sender) : NULL;
   if (!w || w == sender) {
@@ -190,20 +203,25 @@ static void tell(waitings *all, waiting *w, td_str *out) {
     add(out, value);
     td_str_add(out, " of ");
     add_task(out, task);
+    if (again) td_str_add(out, ", which is told of");
     if (again) break;
     w = tell_hop(all, sender_of(all, w, task), out);
   }
   td_str_addc(out, '\n');
 }
 
+/* Those for which nobody waits come first; then circles. */
 void td_why_chain(const char *text, const char *here, td_str *out) {
   waitings all = {0};
   int told = 0;
   bool ok = read_all(text, here, &all);
-  for (size_t i = 0; ok && told < CHAINS_MOST && i < all.len; i++) {
-    if (!receives(&all.at[i]) || all.at[i].reached) continue;
-    tell(&all, &all.at[i], out);
-    told++;
-  }
+  if (ok) mark_awaited(&all);
+  for (int circles = 0; ok && circles < 2; circles++)
+    for (size_t i = 0; told < CHAINS_MOST && i < all.len; i++) {
+      waiting *w = &all.at[i];
+      if (!receives(w) || w->reached || (w->awaited && !circles)) continue;
+      tell(&all, w, out);
+      told++;
+    }
   td_vec_free(&all);
 }

@@ -70,8 +70,8 @@ static void test_liars(void **state) {
   (void)state;
   td_clock_offsets o = {0};
   td_clock_offset best;
-  static const int64_t odd[] = {INT64_MIN, INT64_MIN + 1, -1, 0, 1,
-                                INT64_MAX - 1, INT64_MAX};
+  static const int64_t odd[] = {INT64_MIN, INT64_MIN + 1, -1,       0,
+                                1,         INT64_MAX - 1, INT64_MAX};
   for (size_t i = 0; i < TD_COUNT(odd); i++)
     for (size_t k = 0; k < TD_COUNT(odd); k++)
       td_clock_offset_add(&o, 100, odd[i], odd[k], 200);
