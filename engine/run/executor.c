@@ -174,13 +174,17 @@ static void note_ready(const td_chain *chain, const td_ready *old) {
   for (td_ready *r = chain->first; r != old; r = r->next) *since_of(r) = now;
 }
 
-/* Of a value that leaves its device, or comes to it: by which edge. */
+/* Of a value that leaves its device, or comes to it: by which edge, and how it
+ * is called ("edge_3_x", link.c). */
 static void note_way(const td_node *n, td_trace_event *event) {
   bool sends = n->op->kind == TD_OP_SEND;
   if (!sends && n->op->kind != TD_OP_RECV) return;
   const td_attr *edge = td_node_attr(n, "_edge"); /* it has: it runs */
   event->way = sends ? TD_TRACE_SENDS : TD_TRACE_RECEIVES;
   event->edge = (int32_t)edge->i;
+  const char *name = td_node_string(n, "tensor_name");
+  const char *own = strncmp(name, "edge_", 5) ? NULL : strchr(name + 5, '_');
+  event->value = own ? own + 1 : name;
 }
 
 static void trace_node(td_execution *e, const td_ready *r, const td_xnode *n,

@@ -114,7 +114,9 @@ void td_trace_add(td_trace *t, const td_trace_event *e) {
     own.node = keep(t, s, e->node);
     own.op = keep(t, s, e->op);
     own.device = keep(t, s, e->device);
-    kept = own.node && own.op && own.device && td_vec_push(&s->list, own);
+    own.value = keep(t, s, e->value ? e->value : "");
+    kept = own.node && own.op && own.device && own.value &&
+           td_vec_push(&s->list, own);
     pthread_mutex_unlock(&s->lock);
   }
   if (!kept) __atomic_fetch_add(&t->dropped, 1, __ATOMIC_RELAXED);

@@ -29,13 +29,14 @@ typedef enum td_trace_way {
 
 typedef struct td_trace_event {
   const char *node, *op, *device; /* owned by the trace */
+  const char *value; /* of what is sent or received: its name; else "" */
   int64_t ready, start, end;      /* ns of td_clock_now */
   int32_t thread;
   uint64_t frame;
   int64_t iteration;
   int64_t bytes; /* made as outputs */
   td_trace_way way;
-  int32_t edge; /* of the plan, of what is sent or received */
+  int32_t edge; /* of what is sent or received: its number in the plan */
 } td_trace_event;
 
 /* Another process that took part. */

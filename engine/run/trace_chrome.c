@@ -216,7 +216,7 @@ static void add_arrow(chart *c, const td_trace_arrow *a, size_t number) {
     int64_t at = k ? to->end - (to->end > to->start) : from->start;
     begin(c, k ? "f" : "s", c->of[k ? a->to : a->from]);
     td_str_addf(c->out, ",\"id\":%zu%s", number, k ? ",\"bp\":\"e\"" : "");
-    text(c, "name", "transfer");
+    text(c, "name", to->value);
     text(c, "cat", "transfer");
     moment(c, "ts", at - c->zero);
     td_str_addf(c->out, ",\"args\":{\"edge\":%d,\"bytes\":%lld", (int)to->edge,

@@ -20,14 +20,15 @@ typedef struct head {
   int64_t dropped;
 } head;
 
-typedef struct record {
+typedef struct packed_event {
   int64_t ready, start, end, iteration, bytes;
   uint64_t frame;
-  uint32_t node, op, device; /* where in the text */
-  int32_t thread, edge, way;
-} record;
+  uint32_t node, op, device, value; /* where in the text */
+  int32_t edge;
+  int16_t thread, way;
+} packed_event;
 
-_Static_assert(sizeof(head) == 24 && sizeof(record) == 72, "no padding");
+_Static_assert(sizeof(head) == 24 && sizeof(packed_event) == 72, "no padding");
 
 /* ---- writing ------------------------------------------------------------- */
 
@@ -48,22 +49,22 @@ static bool place(names *n, const char *name, uint32_t *out) {
   return !n->text.failed;
 }
 
-static bool write_event(names *n, const td_trace_event *e, record *r) {
-  *r = (record){.ready = e->ready,
-                .start = e->start,
-                .end = e->end,
-                .iteration = e->iteration,
-                .bytes = e->bytes,
-                .frame = e->frame,
-                .thread = (int32_t)((unsigned)e->thread % THREADS_MOST),
-                .edge = e->edge,
-                .way = (int32_t)e->way};
+static bool write_event(names *n, const td_trace_event *e, packed_event *r) {
+  *r = (packed_event){.ready = e->ready,
+                      .start = e->start,
+                      .end = e->end,
+                      .iteration = e->iteration,
+                      .bytes = e->bytes,
+                      .frame = e->frame,
+                      .thread = (int16_t)((unsigned)e->thread % THREADS_MOST),
+                      .edge = e->edge,
+                      .way = (int16_t)e->way};
   return place(n, e->node, &r->node) && place(n, e->op, &r->op) &&
-         place(n, e->device, &r->device);
+         place(n, e->device, &r->device) && place(n, e->value, &r->value);
 }
 
-static td_status *join(const head *h, const record *records, const names *n,
-                       td_tensor *out) {
+static td_status *join(const head *h, const packed_event *records,
+                       const names *n, td_tensor *out) {
   size_t events = h->events * sizeof *records;
   td_shape shape = td_shape_vector((int64_t)(sizeof *h + events + h->text));
   TD_TRY(td_tensor_new(NULL, TD_UINT8, &shape, out));
@@ -80,7 +81,7 @@ td_status *td_trace_pack(td_trace *t, td_tensor *out) {
   if (count > TD_TRACE_MOST) count = TD_TRACE_MOST;
   names n = {0};
   td_map_init(&n.at);
-  record *records = td_calloc((size_t)count + 1, sizeof *records);
+  packed_event *records = td_calloc((size_t)count + 1, sizeof *records);
   bool ok = records != NULL;
   for (int64_t i = 0; ok && i < count; i++)
     ok = write_event(&n, &e[i], &records[i]);
@@ -112,7 +113,7 @@ static td_status *open_bytes(reader *r, const char *bytes, size_t len) {
   if (r->h.magic != MAGIC) return bad(r, "is none");
   if (r->h.events > TD_TRACE_MOST || r->h.dropped < 0)
     return bad(r, "has too many events");
-  size_t events = r->h.events * sizeof(record);
+  size_t events = r->h.events * sizeof(packed_event);
   if (len - sizeof r->h < events || r->h.text != len - sizeof r->h - events)
     return bad(r, "has another length than it says");
   r->records = bytes + sizeof r->h;
@@ -142,11 +143,12 @@ static bool move(const td_trace_terms *t, int64_t *at) {
 }
 
 static td_status *read_event(const reader *r, uint32_t i, td_trace_event *e) {
-  record x;
+  packed_event x;
   memcpy(&x, r->records + i * sizeof x, sizeof x);
   *e = (td_trace_event){.node = name_at(r, x.node),
                         .op = name_at(r, x.op),
                         .device = name_at(r, x.device),
+                        .value = name_at(r, x.value),
                         .ready = x.ready,
                         .start = x.start,
                         .end = x.end,
@@ -156,7 +158,8 @@ static td_status *read_event(const reader *r, uint32_t i, td_trace_event *e) {
                         .bytes = x.bytes,
                         .way = (td_trace_way)x.way,
                         .edge = x.edge};
-  if (!e->node || !e->op || !e->device) return bad(r, "lacks a name");
+  if (!e->node || !e->op || !e->device || !e->value)
+    return bad(r, "lacks a name");
   if (!is_device(r->terms, e->device)) return bad(r, "has no such device");
   if (!move(r->terms, &e->start) || !move(r->terms, &e->end) ||
       e->end < e->start)
