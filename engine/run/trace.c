@@ -6,7 +6,7 @@
  * branch.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "engine/run/trace.h"
+#include "engine/run/trace_impl.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -30,9 +30,14 @@ struct td_trace {
     events list;  /* lock: lock */
     td_map names; /* lock: lock. Copies of the strings, by themselves */
   } shard[SHARDS];
-  events all; /* merged and sorted, by td_trace_events */
+  events all; /* merged and sorted, by td_trace_events... */
+  size_t merged; /* ...when there were so many, tasks too */
   pthread_mutex_t lock;
   TD_VEC(td_trace_task) tasks; /* lock: lock; their strings are copies */
+  td_trace_task
+      *settled; /* the same, as of td_trace_events; borrowed strings */
+  size_t n_settled;
+  int64_t *between; /* see td_trace_settle */
 };
 
 td_status *td_trace_new(td_trace **out) {
@@ -72,6 +77,8 @@ void td_trace_release(td_trace *t) {
   for (size_t i = 0; i < t->tasks.len; i++) free_task(&t->tasks.at[i]);
   td_vec_free(&t->tasks);
   td_vec_free(&t->all);
+  td_free(t->settled);
+  td_free(t->between);
   pthread_mutex_destroy(&t->lock);
   td_free(t);
 }
@@ -134,12 +141,9 @@ void td_trace_add_task(td_trace *t, const td_trace_task *x) {
   if (!kept) free_task(&own);
 }
 
-const td_trace_task *td_trace_tasks(td_trace *t, size_t *count) {
-  pthread_mutex_lock(&t->lock);
-  *count = t->tasks.len;
-  const td_trace_task *at = t->tasks.at;
-  pthread_mutex_unlock(&t->lock);
-  return at;
+const td_trace_task *td_trace_tasks(const td_trace *t, size_t *count) {
+  *count = t->n_settled;
+  return t->settled;
 }
 
 bool td_trace_is_of(const char *device, const char *task) {
@@ -154,7 +158,46 @@ static int by_start(const void *a, const void *b) {
   return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* The times of other tasks are those of clocks as they were measured: all of
+ * the trace together says more. */
+static void settle(td_trace *t) {
+  pthread_mutex_lock(&t->lock);
+  size_t n = t->tasks.len;
+  td_free(t->settled);
+  td_free(t->between);
+  t->settled = td_calloc(n + 1, sizeof *t->settled);
+  t->between = td_calloc((n + 1) * (n + 1), sizeof *t->between);
+  t->n_settled = t->settled && t->between ? n : 0;
+  if (t->n_settled) memcpy(t->settled, t->tasks.at, n * sizeof *t->settled);
+  pthread_mutex_unlock(&t->lock);
+  if (t->n_settled)
+    td_trace_settle(t->all.at, (int64_t)t->all.len, t->settled, t->n_settled,
+                    t->between);
+}
+
+int64_t td_trace_error(const td_trace *t, size_t a, size_t b) {
+  return t->n_settled ? t->between[a * (t->n_settled + 1) + b] : 0;
+}
+
+/* Events and tasks that there are. */
+static size_t count_all(td_trace *t) {
+  size_t n = 0;
+  for (int i = 0; i < SHARDS; i++) {
+    pthread_mutex_lock(&t->shard[i].lock);
+    n += t->shard[i].list.len;
+    pthread_mutex_unlock(&t->shard[i].lock);
+  }
+  pthread_mutex_lock(&t->lock);
+  n += t->tasks.len;
+  pthread_mutex_unlock(&t->lock);
+  return n;
+}
+
 const td_trace_event *td_trace_events(td_trace *t, int64_t *count) {
+  size_t n = count_all(t);
+  *count = (int64_t)t->all.len;
+  if (n == t->merged) return t->all.at;
+  t->merged = n;
   t->all.len = 0;
   for (int i = 0; i < SHARDS; i++) {
     struct shard *s = &t->shard[i];
@@ -167,6 +210,7 @@ const td_trace_event *td_trace_events(td_trace *t, int64_t *count) {
     }
     pthread_mutex_unlock(&s->lock);
   }
+  settle(t);
   if (t->all.len) qsort(t->all.at, t->all.len, sizeof *t->all.at, by_start);
   *count = (int64_t)t->all.len;
   return t->all.at;

@@ -69,8 +69,10 @@ void td_trace_add(td_trace *t, const td_trace_event *e);
 const td_trace_event *td_trace_events(td_trace *t, int64_t *count);
 /* The same for another process, copied. Without memory it is left out. */
 void td_trace_add_task(td_trace *t, const td_trace_task *x);
-/* As they were added. Borrowed; valid until the next add. */
-const td_trace_task *td_trace_tasks(td_trace *t, size_t *count);
+/* In the order in which they were added, as td_trace_events left them: what
+ * values of the step tell of the clocks is in it (trace_clocks.c). Borrowed; valid
+ * until the next td_trace_events. */
+const td_trace_task *td_trace_tasks(const td_trace *t, size_t *count);
 /* Does the device belong to the task? */
 bool td_trace_is_of(const char *device, const char *task);
 

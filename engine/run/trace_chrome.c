@@ -11,70 +11,27 @@
 
 #include "engine/base/map.h"
 #include "engine/base/mem.h"
-#include "engine/run/trace.h"
+#include "engine/run/trace_impl.h"
 
 /* ---- arrows -------------------------------------------------------------- */
-
-/* What both ends know; no padding. */
-typedef struct meeting {
-  uint64_t frame;
-  int64_t iteration, edge;
-} meeting;
-
-static meeting meeting_of(const td_trace_event *e) {
-  return (meeting){e->frame, e->iteration, e->edge};
-}
-
-/* Whose it is; NULL: this process's. */
-static const td_trace_task *task_of(const td_trace_task *tasks, size_t n,
-                                    const td_trace_event *e) {
-  for (size_t i = 0; i < n; i++)
-    if (td_trace_is_of(e->device, tasks[i].task)) return &tasks[i];
-  return NULL;
-}
-
-/* Two devices of a task have one clock. */
-static int64_t error_between(const td_trace_task *a, const td_trace_task *b) {
-  if (a == b) return 0;
-  return (a ? a->error : 0) + (b ? b->error : 0);
-}
-
-static bool note_senders(const td_trace_event *e, int64_t n, td_map *senders) {
-  for (int64_t i = 0; i < n; i++) {
-    meeting m = meeting_of(&e[i]);
-    if (e[i].way != TD_TRACE_SENDS) continue;
-    if (!td_map_putn(senders, &m, sizeof m, (void *)(uintptr_t)(i + 1)))
-      return false;
-  }
-  return true;
-}
-
-static int64_t count_receivers(const td_trace_event *e, int64_t n) {
-  int64_t sum = 0;
-  for (int64_t i = 0; i < n; i++) sum += e[i].way == TD_TRACE_RECEIVES;
-  return sum;
-}
 
 void td_trace_arrows(td_trace *t, td_trace_arrow **arrows, size_t *count) {
   int64_t n;
   size_t n_tasks;
+  td_trace_pair *pairs;
   const td_trace_event *e = td_trace_events(t, &n);
   const td_trace_task *tasks = td_trace_tasks(t, &n_tasks);
-  td_map senders;
-  td_map_init(&senders);
-  *count = 0;
-  *arrows = td_calloc((size_t)count_receivers(e, n) + 1, sizeof **arrows);
-  bool noted = *arrows && note_senders(e, n, &senders);
-  for (int64_t i = 0; noted && i < n; i++) {
-    meeting m = meeting_of(&e[i]);
-    if (e[i].way != TD_TRACE_RECEIVES) continue;
-    uintptr_t from = (uintptr_t)td_map_getn(&senders, &m, sizeof m);
-    if (!from) continue;
-    int64_t error = error_between(task_of(tasks, n_tasks, &e[from - 1]),
-                                  task_of(tasks, n_tasks, &e[i]));
-    (*arrows)[(*count)++] = (td_trace_arrow){(int64_t)from - 1, i, error};
+  td_trace_match(e, n, &pairs, count);
+  *arrows = td_calloc(*count + 1, sizeof **arrows);
+  if (!*arrows) *count = 0;
+  for (size_t i = 0; i < *count; i++) {
+    td_trace_pair p = pairs[i];
+    int64_t error =
+        td_trace_error(t, td_trace_task_of(tasks, n_tasks, &e[p.from]),
+                       td_trace_task_of(tasks, n_tasks, &e[p.to]));
+    (*arrows)[i] = (td_trace_arrow){p.from, p.to, error};
   }
-  td_map_deinit(&senders);
+  td_free(pairs);
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -246,10 +203,10 @@ void td_trace_chrome(td_trace *t, td_str *out) {
   chart c = {.out = out, .first = true};
   td_trace_arrow *arrows;
   size_t n_arrows;
+  td_trace_arrows(t, &arrows, &n_arrows);
   c.e = td_trace_events(t, &c.n);
   c.tasks = td_trace_tasks(t, &c.n_tasks);
   c.zero = c.n ? c.e[0].start : 0;
-  td_trace_arrows(t, &arrows, &n_arrows);
   td_str_add(out, "{\"traceEvents\":[");
   if (make_rows(&c)) {
     name_rows(&c);
