@@ -171,19 +171,26 @@ td_lua_step_options td_lua_step_read_options(lua_State *L, int i) {
 
 /* ---- steps ---- */
 
-/* A finished trace as {events = list, totals = text, chrome = text}. */
-static int make_trace_table(lua_State *L) {
-  td_trace *t = lua_touserdata(L, 1);
+/* "/job:worker/task:1" of a device's name. */
+static void set_task(lua_State *L, const char *device) {
+  const char *end = strstr(device, "/device:");
+  lua_pushlstring(L, device, end ? (size_t)(end - device) : strlen(device));
+  luaL_gsub(L, lua_tostring(L, -1), "/replica:0", "");
+  lua_setfield(L, -3, "task");
+  lua_pop(L, 1);
+}
+
+static void push_events(lua_State *L, td_trace *t) {
   int64_t n;
-  td_str s;
-  lua_createtable(L, 0, 3);
   const td_trace_event *e = td_trace_events(t, &n);
   lua_createtable(L, (int)n, 0);
   for (int64_t i = 0; i < n; i++) {
-    lua_createtable(L, 0, 8);
+    lua_createtable(L, 0, 10);
     td_lua_set_string(L, "node", e[i].node);
     td_lua_set_string(L, "op", e[i].op);
     td_lua_set_string(L, "device", e[i].device);
+    set_task(L, e[i].device);
+    td_lua_set_integer(L, "ready", e[i].ready);
     td_lua_set_integer(L, "start", e[i].start);
     td_lua_set_integer(L, "stop", e[i].end);
     td_lua_set_integer(L, "thread", e[i].thread);
@@ -191,7 +198,74 @@ static int make_trace_table(lua_State *L) {
     td_lua_set_integer(L, "bytes", e[i].bytes);
     lua_rawseti(L, -2, i + 1);
   }
+}
+
+typedef struct trace_arrows {
+  td_trace_arrow *at;
+  size_t n;
+} trace_arrows;
+
+/* Of values between devices: indices of events, ns that the receiver waited. */
+static int fill_arrows(lua_State *L) {
+  td_trace *t = lua_touserdata(L, 1);
+  const trace_arrows *a = lua_touserdata(L, 2);
+  int64_t n;
+  const td_trace_event *e = td_trace_events(t, &n);
+  lua_createtable(L, (int)a->n, 0);
+  for (size_t i = 0; i < a->n; i++) {
+    const td_trace_event *to = &e[a->at[i].to];
+    lua_createtable(L, 0, 6);
+    td_lua_set_string(L, "value", to->value);
+    td_lua_set_integer(L, "from", a->at[i].from + 1);
+    td_lua_set_integer(L, "to", a->at[i].to + 1);
+    td_lua_set_integer(L, "bytes", to->bytes);
+    td_lua_set_integer(L, "waited", to->end - to->start);
+    td_lua_set_integer(L, "error", a->at[i].error);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+static void push_arrows(lua_State *L, td_trace *t) {
+  trace_arrows a;
+  lua_pushcfunction(L, fill_arrows);
+  lua_pushlightuserdata(L, t);
+  lua_pushlightuserdata(L, &a);
+  td_trace_arrows(t, &a.at, &a.n);
+  int rc = lua_pcall(L, 2, 1, 0);
+  td_free(a.at);
+  if (rc != LUA_OK) lua_error(L);
+}
+
+/* Other processes: how far their clocks are ahead, and known, in ns. */
+static void push_tasks(lua_State *L, td_trace *t) {
+  size_t n;
+  const td_trace_task *task = td_trace_tasks(t, &n);
+  lua_createtable(L, (int)n, 0);
+  for (size_t i = 0; i < n; i++) {
+    lua_createtable(L, 0, 5);
+    luaL_gsub(L, task[i].task, "/replica:0", "");
+    lua_setfield(L, -2, "task");
+    td_lua_set_integer(L, "clock", task[i].clock);
+    td_lua_set_integer(L, "error", task[i].error);
+    td_lua_set_integer(L, "dropped", task[i].dropped);
+    if (*task[i].trouble) td_lua_set_string(L, "trouble", task[i].trouble);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+}
+
+/* A finished trace as {events, arrows, tasks = lists, totals, chrome = texts}.
+ */
+static int make_trace_table(lua_State *L) {
+  td_trace *t = lua_touserdata(L, 1);
+  td_str s;
+  lua_createtable(L, 0, 5);
+  push_events(L, t);
   lua_setfield(L, -2, "events");
+  push_arrows(L, t);
+  lua_setfield(L, -2, "arrows");
+  push_tasks(L, t);
+  lua_setfield(L, -2, "tasks");
   td_str_init(&s);
   td_trace_totals(t, &s);
   td_lua_push_str(L, &s);
@@ -208,7 +282,7 @@ static void push_trace(lua_State *L, td_trace *t) {
   lua_pushcfunction(L, make_trace_table);
   lua_pushlightuserdata(L, t);
   int rc = lua_pcall(L, 1, 1, 0);
-  td_trace_free(t);
+  td_trace_release(t);
   if (rc != LUA_OK) lua_error(L);
 }
 
@@ -241,7 +315,7 @@ static int session_run(lua_State *L) {
   td_lua_wait_begin(&w, L);
   td_status *e = td_session_run(s, &sig, in, out, &o.run);
   td_lua_wait_end(&w);
-  if (!td_ok(e)) td_trace_free(o.run.trace);
+  if (!td_ok(e)) td_trace_release(o.run.trace);
   td_lua_check_step(L, e);
   if (o.traced) push_trace(L, o.run.trace);
   push_list(L, out, &step, o.as_values);

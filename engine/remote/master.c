@@ -284,7 +284,7 @@ static void member_message(td_member *w, td_message *m) {
     td_portion_printed(w, d->log);
     break;
   case TD__REMOTE__MESSAGE__BODY_ANSWER:
-    td_member_answered(w, d->answer);
+    if (!td_portion_explained(w, d->answer)) td_member_answered(w, d->answer);
     break;
   case TD__REMOTE__MESSAGE__BODY_CLOSED:
     closed(w);
@@ -323,6 +323,7 @@ static const td_participant_ops ops = {.enroll = td_member_enroll,
                                        .cancel = td_member_cancel,
                                        .deliver = td_member_deliver,
                                        .why = td_member_why,
+                                       .inquire = td_member_inquire,
                                        .reset = td_member_reset,
                                        .end = td_member_end,
                                        .pump = td_member_pump,

@@ -2,6 +2,9 @@
  *
  *   master_ask.c    what is asked beside steps, and waited for
  *   master_step.c   portions of steps: RUN, values, DONE      td_far_portion
+ *   master_trace.c  what a member ran of a traced step             td_traced
+ *   master_print.c  what it printed                               td_printed
+ *   master_why.c    what it waits for
  *   master_roll.c   parts sent and kept there                 td_far_roll
  *   master_member.c the objects
  *   master.c        who takes part; joining, ending       td_master, td_member
@@ -128,6 +131,34 @@ typedef struct td_ret_pull {
   int index;
 } td_ret_pull;
 
+/* Of a step that is traced. */
+typedef struct td_traced {
+  td_transfer base; /* first */
+  td_far_portion *portion;
+  td_trace *into;  /* a share; NULL: it is not traced */
+  td_tensor bytes; /* as they came */
+  int64_t sent, came; /* RUN and DONE, by our clock */
+  td_clock_offset clock;
+  bool timed;         /* `clock` is known */
+  td_status *trouble; /* why there are no bytes */
+} td_traced;
+
+/* Lines on their way to who asked for them. */
+typedef struct td_printed {
+  td_str text;
+  uint64_t dropped; /* lines, since the last that was told */
+  bool going;       /* somebody is with it, after the turn */
+  td_task task;
+} td_printed;
+
+/* What it said it waits for. */
+typedef struct td_explained {
+  td_str text;       /* the last answer */
+  uint64_t question; /* its number; 0: none is out */
+  int64_t asked;     /* when */
+  int32_t open;      /* atomic: it was asked and has not answered */
+} td_explained;
+
 struct td_far_portion {
   td_portion base; /* first */
   td_far_roll *of;
@@ -146,6 +177,9 @@ struct td_far_portion {
   int64_t until; /* evidence waits so long for its cause; 0: it does not */
   int64_t began;
   td_task task;
+  td_traced traced;
+  td_printed printed;
+  td_explained why;
 };
 
 /* ---- master_member.c ---- */
@@ -190,18 +224,42 @@ void td_member_start(td_portion *n, const td_portion_start *o);
 void td_member_cancel(td_portion *n, td_status *cause);
 td_status *td_member_deliver(td_portion *n, td_key key, td_tensor *value,
                              bool dead) TD_MUST_USE;
-void td_member_why(td_portion *n, td_str *out);
 bool td_member_reset(td_portion *n);
 void td_member_end(td_portion *n);
 void td_member_pump(td_portion *n, int64_t until, const int *interrupt);
 void td_portion_done(td_member *m, td_message *msg);
 void td_portion_value(td_member *m, td_message *msg);
 void td_portion_aborted(td_member *m, const Td__Remote__Stop *s);
-void td_portion_printed(td_member *m, const Td__Remote__Text *t);
+/* Borrowed; NULL: no such step is out. */
+td_far_portion *td_portion_find(td_member *m, uint64_t step);
+/* Whoever is with it after the turn holds its end up (n->users), until this. */
+void td_portion_unuse(td_far_portion *n);
 /* Registrations have ended: those that were held go, or fail. */
 void td_portions_go_on(td_master *m);
 void td_portions_dead(td_member *m, td_status *why); /* takes ownership */
 void td_portions_tick(td_member *m, int64_t now);
+
+/* ---- master_trace.c ---- */
+
+/* The portion starts; its RUN is about to be sent; its DONE came: true when d->trace is to
+ * be taken; why it could not be (takes ownership of `s`). */
+void td_traced_begin(td_far_portion *n);
+void td_traced_send(td_far_portion *n);
+bool td_traced_done(td_far_portion *n, const Td__Remote__Done *d);
+void td_traced_trouble(td_far_portion *n, td_status *s);
+/* After the turn: joins it to the caller's. */
+void td_traced_over(td_far_portion *n);
+
+/* ---- master_print.c ---- */
+
+void td_portion_printed(td_member *m, const Td__Remote__Text *t);
+
+/* ---- master_why.c ---- */
+
+void td_member_why(td_portion *n, td_str *out);
+void td_member_inquire(td_portion *n, int64_t until);
+/* False: it is no answer to one of its questions. */
+bool td_portion_explained(td_member *m, const Td__Remote__Answer *a);
 
 /* ---- master_ask.c ---- */
 

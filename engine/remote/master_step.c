@@ -11,7 +11,6 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/clock.h"
@@ -54,6 +53,8 @@ void td_member_end(td_portion *p) {
   td_status_release(n->status);
   drop_held(n);
   td_vec_free(&n->held);
+  td_str_deinit(&n->printed.text);
+  td_str_deinit(&n->why.text);
   td_free(n->pulls);
   td_free(n);
 }
@@ -81,7 +82,7 @@ static void unlist(td_far_portion *n) {
   if (n->next) n->next->prev = n->prev;
 }
 
-static td_far_portion *find(td_member *m, uint64_t step) {
+td_far_portion *td_portion_find(td_member *m, uint64_t step) {
   td_far_portion *n = m->running;
   while (n && n->start.step != step) n = n->next;
   return n;
@@ -97,6 +98,7 @@ static void tell_over(td_task *task) {
   td_remote *r = td_member_remote(m);
   td_status *s = n->status;
   n->status = NULL;
+  td_traced_over(n);
   __atomic_store_n(&n->out, 0, __ATOMIC_RELEASE);
   n->base.over(n->base.over_arg, s);
   td_remote_news_after(r);
@@ -145,6 +147,7 @@ static void drop_value(td_far_value *in) {
 static void stop_pulls(td_far_portion *n) {
   while (n->values) drop_value(n->values);
   for (int i = 0; i < n->n_pulls; i++) td_transfer_stop(&n->pulls[i].base);
+  td_transfer_stop(&n->traced.base);
   n->pulling = 0;
 }
 
@@ -168,6 +171,11 @@ static void end_if_done(td_far_portion *n) {
   if (n->until > 0 && !TD_BUG(TD_BUG_CAUSE_LOST)) return;
   stop_pulls(n);
   finish(n);
+}
+
+void td_portion_unuse(td_far_portion *n) {
+  n->users--;
+  end_if_done(n);
 }
 
 /* It is over as far as its member is concerned; takes ownership of `s`. */
@@ -272,6 +280,7 @@ static td_status *send_held(td_far_portion *n) {
 static void go(td_far_portion *n) {
   td_far_roll *e = n->of;
   td_status *s = e->state == TD_ROLL_FAILED ? td_status_retain(e->error) : NULL;
+  td_traced_send(n);
   if (td_ok(s)) s = say_run(n);
   if (td_ok(s)) s = send_held(n);
   if (td_ok(s))
@@ -300,6 +309,10 @@ void td_member_start(td_portion *p, const td_portion_start *o) {
   n->n_pulls = n->pulling = n->users = 0;
   n->until = 0;
   n->began = td_clock_now();
+  td_str_clear(&n->why.text);
+  n->why.question = 0;
+  __atomic_store_n(&n->why.open, 0, __ATOMIC_RELEASE);
+  td_traced_begin(n);
   __atomic_store_n(&n->out, 1, __ATOMIC_RELEASE);
   list(n);
   if (n->status) /* it was cancelled before */
@@ -423,7 +436,7 @@ static void got_value(td_transfer *t, td_tensor *value, bool dead,
                       td_status *s) {
   td_far_value *in = (td_far_value *)t;
   td_member *m = in->of;
-  td_far_portion *n = find(m, in->step);
+  td_far_portion *n = td_portion_find(m, in->step);
   unlist_value(in);
   if (n && td_ok(s)) {
     in->portion = n;
@@ -458,7 +471,7 @@ void td_portion_value(td_member *m, td_message *msg) {
   in->step = t->step;
   in->key = (td_key){t->edge, t->frame, t->iteration};
   if (!td_transfer_in(m->peer, t->value, msg, &in->base)) return;
-  td_far_portion *n = find(m, t->step);
+  td_far_portion *n = td_portion_find(m, t->step);
   if (!n || n->state != TD_PORTION_RUNNING) {
     drop_value(in);
     return;
@@ -491,7 +504,6 @@ static void take_rets(td_far_portion *n, td_message *msg) {
                      d->n_ret, n->of->n_rets));
     return;
   }
-  n->pulling++; /* not done before all are looked at */
   for (size_t i = 0; i < d->n_ret; i++) {
     td_ret_pull *pull = &n->pulls[n->n_pulls];
     int index = d->ret[i]->index;
@@ -502,7 +514,26 @@ static void take_rets(td_far_portion *n, td_message *msg) {
     td_transfer_in(m->peer, d->ret[i], msg, &pull->base);
     if (n->state == TD_PORTION_ENDED) return;
   }
+}
+
+static void got_trace(td_transfer *t, td_tensor *value, bool dead,
+                      td_status *s) {
+  td_far_portion *n = ((td_traced *)t)->portion;
+  (void)dead;
   n->pulling--;
+  n->traced.bytes = *value;
+  td_traced_trouble(n, s);
+  end_if_done(n);
+}
+
+/* Its frame, if it has one, is behind those of the fetches. */
+static void take_trace(td_far_portion *n, td_message *msg) {
+  const Td__Remote__Done *d = msg->head->done;
+  if (!td_traced_done(n, d)) return;
+  n->traced.portion = n;
+  n->traced.base.got = got_trace;
+  n->pulling++;
+  td_transfer_in(n->of->of->peer, d->trace, msg, &n->traced.base);
 }
 
 static void learn_cost(td_far_roll *e, int64_t took) {
@@ -523,7 +554,7 @@ static void failed(td_far_portion *n, td_status *s) {
 
 void td_portion_done(td_member *m, td_message *msg) {
   const Td__Remote__Done *d = msg->head->done;
-  td_far_portion *n = find(m, d->step);
+  td_far_portion *n = td_portion_find(m, d->step);
   if (!n || n->done || n->state == TD_PORTION_HELD) {
     td_cell(TD_CELLS_STEP, 2, TD_DONE_OK);
     return;
@@ -534,7 +565,10 @@ void td_portion_done(td_member *m, td_message *msg) {
   if (td_ok(s)) {
     td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING, TD_DONE_OK);
     learn_cost(n->of, d->took);
+    n->pulling++; /* not done before all is looked at */
     take_rets(n, msg);
+    if (n->state != TD_PORTION_ENDED) take_trace(n, msg);
+    if (n->state != TD_PORTION_ENDED) n->pulling--;
   } else {
     failed(n, s);
   }
@@ -554,38 +588,14 @@ static void abort_all(td_master *s, td_status *why) {
 
 /* A worker could not keep what another sent: nobody waits for that any more. */
 void td_portion_aborted(td_member *m, const Td__Remote__Stop *a) {
-  td_far_portion *n = find(m, a->step);
+  td_far_portion *n = td_portion_find(m, a->step);
   td_status *s = td_wire_status_in(a->status, m->task);
   if (s && a->step == 0) abort_all(m->master, s);
   if (n && s && n->state == TD_PORTION_RUNNING) cancel(n, td_status_retain(s));
   td_status_release(s);
 }
 
-/* Says who printed it, before each line. */
-static void name_lines(td_str *out, const char *task, const char *text) {
-  while (*text) {
-    const char *stop = strchr(text, '\n');
-    size_t len = stop ? (size_t)(stop - text) : strlen(text);
-    td_str_addf(out, "%s: ", task);
-    td_str_addn(out, text, len);
-    td_str_add(out, "\n");
-    text += stop ? len + 1 : len;
-  }
-}
-
-void td_portion_printed(td_member *m, const Td__Remote__Text *t) {
-  td_far_portion *n = find(m, t->step);
-  if (!n || n->cancelled) return;
-  td_str text = {0};
-  name_lines(&text, m->task, t->text);
-  if (n->start.print)
-    n->start.print(n->start.print_arg, td_str_c(&text), text.len);
-  else
-    fputs(td_str_c(&text), stderr);
-  td_str_deinit(&text);
-}
-
-/* ---- the clock, and looking ---------------------------------------------- */
+/* ---- the clock ----------------------------------------------------------- */
 
 void td_portions_tick(td_member *m, int64_t now) {
   for (td_far_portion *next, *n = m->running; n; n = next) {
@@ -594,23 +604,6 @@ void td_portions_tick(td_member *m, int64_t now) {
     n->until = 0;
     end_if_done(n);
   }
-}
-
-void td_member_why(td_portion *p, td_str *out) {
-  td_far_portion *n = (td_far_portion *)p;
-  td_member *m = n->of->of;
-  td_remote *r = td_member_remote(m);
-  td_remote_enter(r);
-  int64_t now = td_clock_now();
-  if (n->state != TD_PORTION_ENDED)
-    td_str_addf(out, "%s (%s, heard %.1f s ago) has %s for %.1f s\n", m->task,
-                td_health_name(m->peer->health.state),
-                (double)(now - m->peer->health.heard) * 1e-9,
-                n->state == TD_PORTION_HELD
-                    ? "not yet registered this step, begun"
-                    : "been running its part of the step",
-                (double)(now - n->began) * 1e-9);
-  td_remote_leave(r);
 }
 
 static bool is_over(void *arg) {

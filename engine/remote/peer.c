@@ -648,6 +648,10 @@ static void learn_counts(td_peer *p, const Td__Remote__Ping *m) {
   p->memory = m->memory;
 }
 
+void td_peer_ping(td_peer *p) {
+  say_ping(p, NULL);
+}
+
 void td_peer_pinged(td_peer *p, const Td__Remote__Ping *m) {
   learn_counts(p, m);
   say_ping(p, m);
@@ -657,8 +661,10 @@ void td_peer_ponged(td_peer *p, const Td__Remote__Ping *m) {
   learn_counts(p, m);
   if (m->n != p->ping) return;
   int64_t now = td_clock_now();
-  p->round_trip = now - m->t0;
-  p->clock = m->t1 - (m->t0 + p->round_trip / 2);
+  td_clock_offset best;
+  p->round_trip = now - p->pinged;
+  td_clock_offset_add(&p->clocks, p->pinged, m->t1, m->t2, now);
+  if (td_clock_offset_best(&p->clocks, now, now, &best)) p->clock = best.ahead;
 }
 
 /* Messages that were sent and have not come for long are lost, and what they

@@ -15,6 +15,7 @@
 #include "engine/base/vec.h"
 #include "engine/base/waiter.h"
 #include "engine/device/rendezvous.h"
+#include "engine/remote/clock_offset.h"
 #include "engine/remote/health.h"
 #include "engine/remote/remote.h"
 #include "engine/remote/wire_impl.h"
@@ -155,6 +156,7 @@ struct td_peer {
   size_t backlog_bytes;
   uint64_t bytes_in, bytes_out, steps, memory, pid;
   int64_t round_trip, clock, pinged; /* clock: its beyond ours, ns */
+  td_clock_offsets clocks;
   uint64_t ping;
   td_status *error; /* why it is dead, or what the channel last said */
   char *build, *isa;     /* of its HELLO or WELCOME, as it says them */
@@ -194,6 +196,7 @@ td_status *td_peer_met(td_remote *r, td_link *l, uint64_t incarnation,
                        td_peer **out) TD_MUST_USE;
 void td_peer_hello(td_peer *p, const td_head *head, bool welcome);
 void td_peer_refused(td_peer *p, const Td__Remote__Refused *m);
+void td_peer_ping(td_peer *p); /* at once, beside those of each second */
 void td_peer_pinged(td_peer *p, const Td__Remote__Ping *m);
 void td_peer_ponged(td_peer *p, const Td__Remote__Ping *m);
 void td_peer_trouble(td_peer *p, td_trouble what);

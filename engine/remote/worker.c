@@ -260,6 +260,7 @@ void td_worker_tick(td_remote *r, int64_t now, bool stalled) {
     if (i >= r->hosted.len) continue;
     td_hosted *h = r->hosted.at[i];
     td_hosted_unpark(h, now);
+    td_hosted_steps_tick(h);
     bool out = now - h->master->health.heard >= h->lease;
     if (!out || (now < r->patient && !stalled)) continue;
     close_session(h, td_error(TD_UNAVAILABLE,

@@ -3,6 +3,7 @@
  *   worker_roll.c   parts: asked for, put together, compiled   td_hosted_roll
  *   worker_value.c  values that its steps send and receive         td_arrival
  *   worker_step.c   steps: RUN, feeds, what stops them, DONE   td_hosted_step
+ *   worker_look.c   what is seen of them: prints, traces, what they wait for
  *   worker.c        the session: who takes part, its end           td_hosted
  *
  * All fields are the turn's, unless their comment says otherwise. Counts of
@@ -159,8 +160,11 @@ struct td_hosted_step {
   td_status *ended;   /* how it ended, when it is over */
   uint64_t tensors; /* sent to the master */
   int64_t began_ns;
+  td_trace *trace;  /* a share; NULL: it is not traced */
+  td_tensor traced; /* its bytes, when it is over */
   td_task task, cancel_task;
   td_str printed; /* lock: lock. What Print wrote, not yet sent */
+  uint64_t unprinted;   /* lock: lock. Lines beyond */
   td_arrival *arrivals; /* offered, being pulled, or here and not wanted */
   td_map offered; /* key -> td_arrival that nobody waits for; written inside of
                      the turn and under lock, read in either */
@@ -235,6 +239,18 @@ void td_hosted_step_stop(td_hosted_step *step, td_status *why);
 /* Stops every step (of `task` < 0), or those that share an edge with the task;
  * takes ownership of `why`. */
 void td_hosted_stop(td_hosted *h, int32_t task, td_status *why);
+
+/* ---- worker_look.c ---- */
+
+/* A kernel prints; any thread, outside of the turn. */
+void td_hosted_printed(void *step, const char *text, size_t len);
+/* What it printed so far is sent; of each step, at a tick. */
+void td_hosted_say_printed(td_hosted_step *step);
+void td_hosted_steps_tick(td_hosted *h);
+/* It is to be traced; it was, and is over: outside of the turn, it may be
+ * long. */
+void td_hosted_start_trace(td_hosted_step *step);
+void td_hosted_pack_trace(td_hosted_step *step);
 void td_hosted_why(td_hosted *h, uint64_t step, td_str *out);
 
 #endif

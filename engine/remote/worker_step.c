@@ -45,6 +45,8 @@ static void step_release(td_hosted_step *step) {
   td_free(step->rets_dead);
   td_free(step->pulls);
   td_str_deinit(&step->printed);
+  td_tensor_release(&step->traced);
+  td_trace_release(step->trace);
   td_hosted_values_deinit(step);
   td_status_release(step->cause);
   td_status_release(step->stopped);
@@ -115,6 +117,16 @@ static td_status *add_rets(td_hosted_step *step, td_arena *a, td_raw *frames,
   return NULL;
 }
 
+/* Behind the fetches. Without it the step is as good. */
+static void add_trace(td_hosted_step *step, td_arena *a, td_raw *frames, int *n,
+                      Td__Remote__Done *done) {
+  td_hosted *h = step->of;
+  if (!td_tensor_valid(&step->traced)) return;
+  td_sending to = {.to = h->master, .session = &h->id, .step = step->number};
+  td_status_release(
+      td_transfer_out(&to, &step->traced, a, frames, n, &done->trace));
+}
+
 /* Its word, with what was fetched where `s` is none. */
 static td_status *send_done(td_hosted_step *step, const td_status *s) {
   td_hosted *h = step->of;
@@ -131,8 +143,11 @@ static td_status *send_done(td_hosted_step *step, const td_status *s) {
   body.handle = step->roll->handle;
   body.took = td_clock_now() - step->began_ns;
   body.tensors = step->tensors;
+  body.came = step->began_ns;
   body.status = td_wire_status_out(&a, s);
   td_status *st = td_ok(s) ? add_rets(step, &a, frames, &n, &body) : NULL;
+  if (td_ok(s) && td_ok(st)) add_trace(step, &a, frames, &n, &body);
+  body.left = td_clock_now();
   if (td_ok(st))
     st = td_peer_send(h->master, TD_LANE_CONTROL, &head, frames, n);
   else
@@ -153,26 +168,6 @@ static void say_done(td_hosted_step *step, td_status *s) {
   td_status_release(s);
 }
 
-/* What Print wrote goes before the DONE. */
-static void say_printed(td_hosted_step *step) {
-  td_hosted *h = step->of;
-  td_head head;
-  Td__Remote__Text body = TD__REMOTE__TEXT__INIT;
-  pthread_mutex_lock(&step->lock);
-  td_str text = step->printed;
-  step->printed = (td_str){0};
-  pthread_mutex_unlock(&step->lock);
-  if (text.len > 0 && h->master->health.state != TD_DEAD) {
-    td_head_init(&head, &h->id);
-    head.body_case = TD__REMOTE__MESSAGE__BODY_LOG;
-    head.log = &body;
-    body.step = step->number;
-    body.text = text.at;
-    td_status_release(td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
-  }
-  td_str_deinit(&text);
-}
-
 /* After the turn, with a share: one that was cancelled is not used again. */
 static void end_portion(td_task *task) {
   td_hosted_step *step =
@@ -189,7 +184,7 @@ static void end_portion(td_task *task) {
 static void finish(td_hosted_step *step, td_status *s) {
   td_hosted *h = step->of;
   td_portion *n = step->portion;
-  say_printed(step);
+  td_hosted_say_printed(step);
   td_hosted_values_end(step);
   td_remote_count_step(h->of, td_clock_now() - step->began_ns, !td_ok(s));
   say_done(step, s);
@@ -227,6 +222,7 @@ void td_hosted_step_unuse(td_hosted_step *step) {
 static void over(void *arg, td_status *s) {
   td_hosted_step *step = arg;
   td_remote *r = step->of->of;
+  if (td_ok(s)) td_hosted_pack_trace(step);
   td_remote_enter(r);
   step->over = true;
   step->ended =
@@ -234,13 +230,6 @@ static void over(void *arg, td_status *s) {
   end_if_over(step);
   td_remote_leave(r);
   td_remote_release(r);
-}
-
-static void printed(void *arg, const char *text, size_t len) {
-  td_hosted_step *step = arg;
-  pthread_mutex_lock(&step->lock);
-  if (step->printed.len < TD_WIRE_EAGER) td_str_addn(&step->printed, text, len);
-  pthread_mutex_unlock(&step->lock);
 }
 
 /* An idle portion that is ready for another run, or NULL. A thread may still be
@@ -477,8 +466,9 @@ static void fill_start(td_hosted_step *step, const Td__Remote__Run *m) {
                                    .check_numerics = m->check_numerics,
                                    .draw = m->draw};
   step->began_ns = td_clock_now();
+  if (m->trace) td_hosted_start_trace(step);
   if (!m->print) return;
-  step->start.print = printed;
+  step->start.print = td_hosted_printed;
   step->start.print_arg = step;
 }
 
@@ -531,16 +521,4 @@ void td_hosted_run(td_hosted *h, td_message *m) {
                     (unsigned long long)r->handle));
   else
     run(h, roll, m);
-}
-
-/* ---- looking ------------------------------------------------------------- */
-
-void td_hosted_why(td_hosted *h, uint64_t number, td_str *out) {
-  td_hosted_step *step = td_hosted_step_find(h, number);
-  if (!step || step->over) return;
-  if (step->begun)
-    h->local->ops->why(step->portion, out);
-  else
-    td_str_addf(out, "%s waits for %d feeds\n",
-                td_runtime_place(h->of->runtime), step->pulling);
 }

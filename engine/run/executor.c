@@ -174,6 +174,19 @@ static void note_ready(const td_chain *chain, const td_ready *old) {
   for (td_ready *r = chain->first; r != old; r = r->next) *since_of(r) = now;
 }
 
+/* Of a value that leaves its device, or comes to it: by which edge, and how it
+ * is called ("edge_3_x", link.c). */
+static void note_way(const td_node *n, td_trace_event *event) {
+  bool sends = n->op->kind == TD_OP_SEND;
+  if (!sends && n->op->kind != TD_OP_RECV) return;
+  const td_attr *edge = td_node_attr(n, "_edge"); /* it has: it runs */
+  event->way = sends ? TD_TRACE_SENDS : TD_TRACE_RECEIVES;
+  event->edge = (int32_t)edge->i;
+  const char *name = td_node_string(n, "tensor_name");
+  const char *own = strncmp(name, "edge_", 5) ? NULL : strchr(name + 5, '_');
+  event->value = own ? own + 1 : name;
+}
+
 static void trace_node(td_execution *e, const td_ready *r, const td_xnode *n,
                        int64_t start, int64_t end, const td_tensor *out) {
   const td_iteration *it = r->iter;
@@ -187,6 +200,7 @@ static void trace_node(td_execution *e, const td_ready *r, const td_xnode *n,
                           .frame = it->path,
                           .iteration = it->number,
                           .bytes = bytes_of(out, n->n_out)};
+  note_way(n->kernel.node, &event);
   td_trace_add(e->step->trace, &event);
 }
 

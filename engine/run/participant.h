@@ -104,8 +104,12 @@ typedef struct td_participant_ops {
   void (*cancel)(td_portion *n, td_status *cause);
   /* A value that another participant sent; takes ownership of *value. */
   td_status *(*deliver)(td_portion *n, td_key key, td_tensor *value, bool dead);
-  /* What it waits for; appends lines. */
+  /* What it waits for; appends lines. Waits for nobody. */
   void (*why)(td_portion *n, td_str *out);
+  /* (optional; NULL: `why` knows all.) Asks its process, which `why` then tells
+   * of; with `until` other than 0 waits for the answer, until td_clock_now()
+   * passes it. */
+  void (*inquire)(td_portion *n, int64_t until);
   /* It is over: makes it ready for another start. False: it cannot be used
    * again, and is to be ended. */
   bool (*reset)(td_portion *n);

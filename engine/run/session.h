@@ -121,7 +121,9 @@ td_status *td_session_load_states(td_session *s, td_bytes from,
 td_status *td_session_list_devices(td_session *s, td_device ***out,
                                    int *count) TD_MUST_USE;
 
-/* What running steps wait for; "" when nothing runs. */
+/* What running steps wait for, in other tasks as well, and who waits for whom;
+ * "" when nothing runs. Waits for a second at most, for those that do not
+ * answer. */
 void td_session_why(td_session *s, td_str *out);
 void td_session_explain_placement(td_session *s, td_str *out);
 /* Variable `name` of the session's own container is called `to` from now on, or

@@ -4,6 +4,8 @@
 #include "engine/base/clock.h"
 #include "engine/run/session_impl.h"
 
+#define PATIENCE INT64_C(1000000000) /* ns: for what others say of a step */
+
 td_status *td_session_run_compiled(td_session *s, td_compiled *c,
                                    const td_tensor *feeds, td_tensor *fetches,
                                    const td_step_options *o) {
@@ -57,12 +59,13 @@ static td_session_step *step_below(td_session *s, uint64_t number) {
   return found;
 }
 
-/* Participants are asked without a lock: some ask others. */
+/* Participants are asked without a lock. */
 void td_session_why(td_session *s, td_str *out) {
   uint64_t number = UINT64_MAX;
   for (td_session_step *step; (step = step_below(s, number));) {
     number = step->number;
     td_str_addf(out, "step %llu:\n", (unsigned long long)number);
+    td_session_step_inquire(step, PATIENCE);
     td_session_step_why(step, out);
     td_session_step_release(step);
   }

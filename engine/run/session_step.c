@@ -21,6 +21,7 @@
 
 #define GIVE_UP INT64_C(2000000000) /* ns between a cancel and the end */
 #define PUMPING INT64_C(20000000)   /* ns at a time */
+#define PATIENCE INT64_C(50000000)  /* ns: for what others say of a late step */
 
 /* Of a portion. */
 enum { RUNNING, OVER, GIVEN_UP };
@@ -342,18 +343,12 @@ void td_session_step_cancel(td_session_step *step, td_status *cause) {
   td_status_release(cause);
 }
 
-void td_session_step_why(td_session_step *step, td_str *out) {
-  for (int i = 0; i < step->n_portions; i++) {
-    td_portion *n = step->portions[i].portion;
-    n->of->ops->why(n, out);
-  }
-}
-
 /* The error of a step that takes too long, with the nodes that wait. */
-static td_status *late(td_session_step *step) {
+static td_status *late(td_session_step *step, int64_t patience) {
   enum { MOST = 1000 };
   td_str why;
   td_str_init(&why);
+  if (step->elsewhere && patience) td_session_step_inquire(step, patience);
   td_session_step_why(step, &why);
   int n = why.len < MOST ? (int)why.len : MOST;
   const char *waiting = n ? "; waiting:\n" : "";
@@ -386,7 +381,7 @@ static void on_timer(void *arg) {
                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
   }
   if (n == 0) return;
-  td_session_step_cancel(step, late(step));
+  td_session_step_cancel(step, late(step, 0)); /* timers do not wait */
   step->let_go.run = let_go;
   td_pool_submit(&step->let_go);
 }
@@ -494,7 +489,7 @@ static td_status *stop_waiting(td_session_step *step, int64_t until,
                                const int *interrupt) {
   if (interrupt && td_cancelled(interrupt))
     return td_error(TD_CANCELLED, "interrupted");
-  return td_clock_now() >= until ? late(step) : NULL;
+  return td_clock_now() >= until ? late(step, PATIENCE) : NULL;
 }
 
 /* Runs what nobody in this process comes to; returns how many ns the thread may

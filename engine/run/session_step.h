@@ -79,8 +79,12 @@ td_status *td_session_step_results(td_session_step *step,
                                    td_tensor *fetches) TD_MUST_USE;
 /* Takes ownership of `cause`. */
 void td_session_step_cancel(td_session_step *step, td_status *cause);
-/* What it waits for; appends lines. */
+/* What it waits for; appends lines (session_why.c). Other processes are not
+ * asked: what they last said is told. */
 void td_session_step_why(td_session_step *step, td_str *out);
+/* Asks other processes what they wait for, and waits up to `patience` ns for
+ * their answers. */
+void td_session_step_inquire(td_session_step *step, int64_t patience);
 /* The mailboxes where the client's edges of a partial run meet; NULL: it has
  * none, as it needs nothing here. */
 td_rendezvous *td_session_step_mailboxes(const td_session_step *step);

@@ -2,29 +2,27 @@
 --
 --   local r, profile = sess:run(train, feeds, {trace = true})
 --
--- A lane is a thread of a device, a box an op from its start to its end. Of
--- many short ones in a lane those that share a pixel are drawn as one.
+-- Of a step over several tasks the times of all are on one axis, moved by how
+-- far their clocks are ahead, which is known within an error that is shown.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
 local args = require "tide.base.args"
-local axis = require "tide.show.axis"
-local colour = require "tide.show.colour"
 local html = require "tide.show.html"
 local spark = require "tide.show.spark"
 local style = require "tide.show.style"
-local svg = require "tide.show.svg"
 local tables = require "tide.show.tables"
+local timeline = require "tide.show.timeline"
 
 local profile = {}
 local methods = {}
 local meta = {__name = "profile", __index = methods}
 
-local MOST_OPS = 12    -- rows of totals
-local MOST_LANES = 24
-local WIDTH, LANE, LEFT = 760, 22, 110
+local MOST_OPS = 12       -- rows of totals
+local MOST_TRANSFERS = 12
 
---- A trace of the binding, {events =, totals =, chrome =}, as a profile.
+--- A trace of the binding, {events =, arrows =, tasks =, totals =, chrome =},
+-- as a profile.
 function profile.of(trace)
   return setmetatable(trace, meta)
 end
@@ -53,44 +51,42 @@ local function totals(p)
   return list, sum
 end
 
--- First start and last end, in ns.
-local function span(p)
-  local first, last = math.huge, -math.huge
-  for _, e in ipairs(p.events) do
-    first, last = math.min(first, e.start), math.max(last, e.stop)
-  end
-  if last < first then return 0, 1 end
-  return first, math.max(last, first + 1)
+local function counted(n, what)
+  return ("%s %s%s"):format(style.count(n), what, n == 1 and "" or "s")
 end
 
--- Lanes {device =, thread =, events =}, by device, then thread.
-local function lanes(p)
-  local known, list = {}, {}
-  for _, e in ipairs(p.events) do
-    local key = ("%s %d"):format(e.device, e.thread)
-    if not known[key] then
-      known[key] = {device = e.device, thread = e.thread, events = {}}
-      list[#list + 1] = known[key]
-    end
-    table.insert(known[key].events, e)
-  end
-  table.sort(list, function(a, b)
-    if a.device ~= b.device then return a.device < b.device end
-    return a.thread < b.thread
-  end)
-  return list
-end
-
-local function short(device)
-  return device:match "device:(.*)$" or device
+-- Values that went from one device to another: how many, of how many bytes.
+local function transfers(p)
+  local sum = 0
+  for _, a in ipairs(p.arrows or {}) do sum = sum + a.bytes end
+  return p.arrows and #p.arrows or 0, sum
 end
 
 local function head(p)
-  local first, last = span(p)
-  return ("Profile of %s nodes in %s, %d lane%s"):format(
+  local first, last = timeline.span(p)
+  local n, bytes = transfers(p)
+  local tasks = timeline.count_tasks(p)
+  return ("Profile of %s nodes in %s, %s%s%s"):format(
     style.count(#p.events), #p.events > 0
-    and style.seconds((last - first) * 1e-9) or "no time", #lanes(p),
-    #lanes(p) == 1 and "" or "s")
+    and style.seconds((last - first) * 1e-9) or "no time",
+    counted(#timeline.lanes(p), "lane"),
+    tasks > 1 and " of " .. counted(tasks, "task") or "",
+    n > 0 and (", %s of %s"):format(counted(n, "transfer"),
+                                    style.bytes(bytes)) or "")
+end
+
+-- What is not there: lines.
+local function lacks(p)
+  local out = {}
+  for _, t in ipairs(p.tasks or {}) do
+    if t.trouble then
+      out[#out + 1] = ("nothing of %s: %s"):format(t.task, t.trouble)
+    elseif t.dropped > 0 then
+      out[#out + 1] = ("%s left out %s"):format(t.task,
+        counted(t.dropped, "event"))
+    end
+  end
+  return out
 end
 
 -- Rows of texts: the ops, and one for the rest.
@@ -138,123 +134,117 @@ local function slowest(p)
   return table.concat(out, ", ")
 end
 
+-- Rows of texts: what each device did, when there are several.
+local function device_rows(p)
+  local known, list, out = {}, {}, {}
+  for _, e in ipairs(p.events) do
+    local row = known[e.device]
+    if not row then
+      row = {device = e.device, calls = 0, ns = 0, bytes = 0}
+      known[e.device] = row
+      list[#list + 1] = row
+    end
+    row.calls, row.bytes = row.calls + 1, row.bytes + e.bytes
+    row.ns = row.ns + (e.stop - e.start)
+  end
+  timeline.sort(list)
+  for i, row in ipairs(list) do
+    out[i] = {(row.device:gsub("/replica:0", "")), style.count(row.calls),
+              style.seconds(row.ns * 1e-9), style.bytes(row.bytes)}
+  end
+  return #out > 1 and out or {}
+end
+
+local device_columns = {"device", "nodes", "time", "made"}
+
+-- Rows of texts: the values that were waited for the longest.
+local function transfer_rows(p)
+  local list = table.move(p.arrows or {}, 1, transfers(p), 1, {})
+  local out = {}
+  table.sort(list, function(a, b)
+    if a.waited ~= b.waited then return a.waited > b.waited end
+    return a.to < b.to
+  end)
+  for i = 1, math.min(#list, MOST_TRANSFERS) do
+    local a = list[i]
+    local from, to = p.events[a.from], p.events[a.to]
+    local error = a.error > 0 and " ± " .. style.seconds(a.error * 1e-9) or ""
+    out[i] = {html.cut(a.value, 28), timeline.short(from.device),
+      timeline.short(to.device), style.bytes(a.bytes),
+      style.seconds(a.waited * 1e-9),
+      style.seconds(math.max(0, to.stop - from.start) * 1e-9) .. error}
+  end
+  return out
+end
+
+local transfer_columns = {"value", "from", "to", "bytes", "waited for",
+                          "sent until there"}
+local transfer_right = {false, false, false, true, true, true}
+
 function meta.__repr_pretty(p)
   local list = rows(p)
   for _, row in ipairs(list) do row[6] = spark.bar(row[6], 16) end
-  if #list == 0 then return head(p) end
+  local out = {head(p)}
+  local function add(rows_of, names, right)
+    if #rows_of == 0 then return end
+    out[#out + 1] = tables.layout(rows_of, names, style.width(), right)
+  end
   local names = table.move(columns, 1, #columns, 1, {})
   names[6] = ""
-  return ("%s\n%s\nslowest: %s"):format(head(p), tables.layout(list, names,
-    style.width(), {false, true, true, true, true, false}), slowest(p))
+  add(list, names, {false, true, true, true, true, false})
+  add(device_rows(p), device_columns, {false, true, true, true})
+  add(transfer_rows(p), transfer_columns, transfer_right)
+  table.move(lacks(p), 1, #lacks(p), #out + 1, out)
+  if #list > 0 then out[#out + 1] = "slowest: " .. slowest(p) end
+  return table.concat(out, "\n")
 end
 
--- ---- lanes -----------------------------------------------------------------
+-- ---- HTML -------------------------------------------------------------------
 
--- A colour for each of the longest ops, grey for the others.
-local function inks(p)
-  local ink, list = {}, totals(p)
-  for i = 1, math.min(#list, #colour.series - 1) do
-    ink[list[i].op] = colour.series[i]
-  end
-  return ink, list
-end
-
--- The boxes of a lane: events, those within a pixel as one. An op that begins
--- before the one before it has ended stands lower.
-local function draw_lane(d, lane, y, x, ink)
-  local from, to, fill, busy
-  local function flush()
-    if from then
-      d:rect(from, y + 2, math.max(to - from, 0.4), LANE - 5, {fill = fill})
+-- `right`: which columns are numbers.
+local function html_table(list, names, right)
+  local function cells(row, tag)
+    local out = {}
+    for k = 1, #names do
+      out[k] = ("<%s style=\"text-align: %s\">%s</%s>"):format(tag,
+        right[k] and "right" or "left", html.escape(row[k]), tag)
     end
-    from = nil
+    return "<tr>" .. table.concat(out) .. "</tr>"
   end
-  for _, e in ipairs(lane.events) do
-    local a, b = x.place(e.start + 0.0), x.place(e.stop + 0.0)
-    local wide = b - a >= 0.6
-    if wide or not from or a - to > 0.6 then flush() end
-    if wide then
-      local inside = busy and a < busy - 0.6
-      d:rect(a, inside and y + 8 or y + 2, b - a, inside and LANE - 11
-        or LANE - 5, {fill = ink[e.op] or "#999999", stroke = "#ffffff",
-                      ["stroke-width"] = 0.3})
-      if b - a > 7 * #e.op then
-        d:text(a + 3, y + 14, e.op, {["font-size"] = 9, fill = "#ffffff"})
-      end
-    elseif from then
-      to = math.max(to, b)
-    else
-      from, to, fill = a, b, ink[e.op] or "#999999"
-    end
-    busy = math.max(busy or b, b)
-  end
-  flush()
-end
-
-local function draw_axis(d, low, high, bottom)
-  local x = axis.new(0, (high - low) * 1e-9, LEFT, WIDTH - 14)
-  for _, tick in ipairs(x.ticks) do
-    local at = x.place(tick[1])
-    d:line(at, 8, at, bottom, {stroke = "#e6e6e6"})
-    d:text(at, bottom + 14, style.seconds(tick[1]),
-           {["text-anchor"] = "middle", ["font-size"] = 9, fill = "#444444"})
-  end
-end
-
-local function draw_legend(d, list, ink, y)
-  local x = LEFT
-  for _, row in ipairs(list) do
-    if not ink[row.op] or x > WIDTH - 120 then break end
-    d:rect(x, y - 8, 9, 9, {fill = ink[row.op]})
-    d:text(x + 13, y, html.cut(row.op, 20), {["font-size"] = 10})
-    x = x + 26 + 6.2 * math.min(20, #row.op)
-  end
-end
-
-local function drawing(p)
-  local all, ink, list = lanes(p), inks(p)
-  local n = math.min(#all, MOST_LANES)
-  local low, high = span(p)
-  local bottom = 10 + n * LANE
-  local d = svg.drawing(WIDTH, bottom + 44)
-  draw_axis(d, low, high, bottom)
-  local x = axis.new(low, high, LEFT, WIDTH - 14)
-  for k = 1, n do
-    local y = 10 + (k - 1) * LANE
-    d:text(LEFT - 6, y + 14, ("%s, %d"):format(html.cut(short(all[k].device),
-      14), all[k].thread), {["text-anchor"] = "end", ["font-size"] = 10})
-    draw_lane(d, all[k], y, x, ink)
-    d:line(4, y + LANE - 1, WIDTH - 14, y + LANE - 1, {stroke = "#eeeeee"})
-  end
-  draw_legend(d, list, ink, bottom + 34)
-  return d, #all - n
+  local lines = {}
+  for i, row in ipairs(list) do lines[i] = cells(row, "td") end
+  return ("<table><thead>%s</thead><tbody>%s</tbody></table>"):format(
+    cells(names, "th"), table.concat(lines))
 end
 
 function meta.__repr_html(p)
-  if #p.events == 0 then return "<div>" .. html.escape(head(p)) .. "</div>" end
-  local d, left = drawing(p)
-  local lines = {}
-  for i, row in ipairs(rows(p)) do
-    local cells = {}
-    for k = 1, #columns do
-      cells[k] = ("<td style=\"text-align: %s\">%s</td>"):format(
-        k == 1 and "left" or "right", html.escape(row[k]))
-    end
-    lines[i] = "<tr>" .. table.concat(cells) .. "</tr>"
+  if #p.events == 0 then
+    return "<div>" .. html.escape(head(p)) .. "</div>"
   end
-  local head_cells = "<th style=\"text-align: left\">"
-    .. table.concat(columns, "</th><th style=\"text-align: right\">") .. "</th>"
-  local body = ("<table><thead><tr>%s</tr></thead><tbody>%s</tbody></table>")
-    :format(head_cells, table.concat(lines))
-  return ("<div><b>%s</b><br/>%s%s%s<div>slowest: %s</div></div>"):format(
-    html.escape(head(p)), d:image("lanes of time"), left > 0
-    and ("<div>%d lanes more</div>"):format(left) or "",
-    html.fold("totals by op", body, true), html.escape(slowest(p)))
+  local d, left = timeline.drawing(p, totals(p))
+  local out = {"<b>", html.escape(head(p)), "</b><br/>",
+               d:image "lanes of time"}
+  local function add(...)
+    table.move({...}, 1, select("#", ...), #out + 1, out)
+  end
+  local function fold(title, list, names, right, open)
+    if #list == 0 then return end
+    add(html.fold(title, html_table(list, names, right), open))
+  end
+  if left > 0 then add(("<div>%d lanes more</div>"):format(left)) end
+  for _, line in ipairs(lacks(p)) do
+    add("<div>", html.escape(line), "</div>")
+  end
+  fold("totals by op", rows(p), columns, {false, true, true, true, true}, true)
+  fold("by device", device_rows(p), device_columns, {false, true, true, true})
+  fold("transfers", transfer_rows(p), transfer_columns, transfer_right)
+  add("<div>slowest: ", html.escape(slowest(p)), "</div>")
+  return "<div>" .. table.concat(out) .. "</div>"
 end
 
 --- The lanes as the text of an SVG file.
 function methods.svg(p)
-  return (drawing(p):done())
+  return (timeline.drawing(p, totals(p)):done())
 end
 
 --- Writes a file that chrome://tracing and Perfetto open.

@@ -44,7 +44,7 @@ static void test_queue_delay(void **state) {
   assert_true(first->ready <= first->start);
   assert_true(second->ready < first->end && first->end <= second->start);
   assert_true(event_of(t, "sum")->ready >= second->end);
-  td_trace_free(t);
+  td_trace_release(t);
   td_session_release(s);
   rig_deinit(&r);
 }
@@ -73,7 +73,7 @@ static void test_ready_comes_first(void **state) {
     if (e[i].ready > e[i].start) fail_msg("%s started early", e[i].node);
     if (e[i].ready < began) fail_msg("%s was never ready", e[i].node);
   }
-  td_trace_free(t);
+  td_trace_release(t);
   td_session_release(s);
   rig_deinit(&r);
 }
