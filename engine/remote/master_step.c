@@ -154,6 +154,8 @@ static void finish(td_far_portion *n) {
   drop_held(n);
   n->state = TD_PORTION_ENDED;
   n->failed = !td_ok(n->status);
+  if (n->failed) /* who never took its RUN pulls nothing of it */
+    td_transfer_withdraw(td_member_remote(m), &m->master->id, n->start.step);
   td_member_retain(m);
   td_remote_retain(td_member_remote(m));
   n->task.run = tell_over;
@@ -318,6 +320,12 @@ static void say_cancel(td_far_portion *n, const td_status *cause) {
   td_arena_deinit(&a);
 }
 
+/* It follows from what stops the others; evidence has its cause in it. */
+static void note_cause(td_far_portion *n, td_status *cause) {
+  td_status *s = td_status_retain(cause);
+  n->status = td_status_first(n->status, n->until > 0 ? s : td_status_derive(s));
+}
+
 /* Inside of the turn: what the peer's own end is told to stop, or was never
  * told to begin. Takes ownership of `cause`. */
 static void cancel(td_far_portion *n, td_status *cause) {
@@ -330,9 +338,8 @@ static void cancel(td_far_portion *n, td_status *cause) {
     td_cell(TD_CELLS_STEP, 0, TD_STEP_CANCELLED);
     n->state = TD_PORTION_FAILING;
     if (!n->done) say_cancel(n, cause);
+    note_cause(n, cause);
     n->until = 0;
-    n->status =
-        td_status_first(n->status, td_status_derive(td_status_retain(cause)));
     end_if_done(n);
     break;
   case TD_PORTION_FAILING:
@@ -509,6 +516,7 @@ static void failed(td_far_portion *n, td_status *s) {
   bool evidence = *td_status_about_task(s) && !td_status_derived(s);
   td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING,
           evidence ? TD_DONE_EVIDENCE : TD_DONE_CAUSE);
+  if (evidence && n->state == TD_PORTION_FAILING) s = td_status_derive(s);
   n->status = td_status_first(n->status, s);
   if (evidence && n->state == TD_PORTION_RUNNING)
     n->until = td_clock_now() + EVIDENCE;

@@ -101,13 +101,12 @@ static void restarted(td_peer *p, const td_head *h) {
 }
 
 static bool is_of_another(const td_peer *p, const td_head *h) {
-  if (TD_BUG(TD_BUG_ZOMBIE)) return false;
   return p->incarnation != 0 && p->incarnation != h->from;
 }
 
 static bool is_for_another(const td_remote *r, const td_head *h) {
   if (h->body_case == TD__REMOTE__MESSAGE__BODY_HELLO) return false;
-  return h->to != r->incarnation && !TD_BUG(TD_BUG_ZOMBIE);
+  return h->to != r->incarnation;
 }
 
 /* Is it to be looked at at all? */
@@ -117,6 +116,7 @@ static bool is_welcome(td_remote *r, td_peer *p, const td_head *h) {
     say_stale(r, p, h);
     return false;
   }
+  if (TD_BUG(TD_BUG_ZOMBIE)) return true;
   if (is_of_another(p, h)) {
     restarted(p, h);
     return false;

@@ -124,6 +124,8 @@ static void say_done(td_hosted_step *step, td_status *s) {
   body.handle = step->roll->handle;
   body.took = td_clock_now() - step->began_ns;
   body.tensors = step->tensors;
+  if (td_ok(s) && h->state != TD_HOSTED_OPEN) /* nobody would take them back */
+    s = td_status_derive(td_error(TD_CANCELLED, "the session is closed"));
   if (td_ok(s)) s = add_rets(step, &a, frames, &n, &body);
   if (!td_ok(s)) {
     for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
