@@ -330,7 +330,7 @@ static void went_wrong(remote_client *c, const running *r, td_status *s) {
   }
   if (c->good > 0 && c->w->calm && !c->w->why[0] && !c->dead)
     snprintf(c->w->why, sizeof c->w->why,
-             "step %d fails when all is healed and steps succeeded since: %s",
+             "step %d fails though all is healed, and others succeeded (recovery): %s",
              r->k, td_status_message(s));
   remote_watch_error(c->w->watch, c->on->p->number, r->began, s);
   if (!c->failures++) c->failing = td_clock_now();

@@ -219,7 +219,6 @@ static void before(void *arg, sim_node_t from, sim_node_t to,
   process *me = at_node(w, to);
   int body = body_of(&frames[0]);
   (void)from;
-  if (getenv("DBG") && me) fprintf(stderr, "%.4f msg %d -> %d body %d clock %.4f\n", (double)sim_clock(SIM_WORLD)*1e-9, from-1, to-1, body, (double)sim_clock(to)*1e-9);
   if (!me || (body != TD__REMOTE__MESSAGE__BODY_RUN &&
               body != TD__REMOTE__MESSAGE__BODY_DONE &&
               body != TD__REMOTE__MESSAGE__BODY_CANCEL))
@@ -268,7 +267,6 @@ static void check_verdict(remote_watch *w, const process *me,
       !strstr(td_status_message(s->peer->error), "no sign of life"))
     return;
   sometimes("a peer is judged dead");
-  if (getenv("DBG")) fprintf(stderr, "%.4f process %d judges %s dead clock %.4f state heard %.4f patient %.4f\n", (double)sim_clock(SIM_WORLD)*1e-9, me->number, s->peer->task, (double)sim_clock(me->node)*1e-9, (double)s->peer->health.heard*1e-9, (double)me->r->patient*1e-9);
   if (heard >= 0 && ago < 1800 * ms)
     wrong(w,
           "process %d judges %s dead, from whom something came %lld ms ago: "
@@ -462,8 +460,6 @@ void remote_watch_error(remote_watch *w, int number, int64_t began,
   sometimes("evidence is the error");
   for (int i = 0; i < EVIDENCE && i < me->n_evidence; i++)
     if (me->evidence[i] >= began && now - me->evidence[i] >= 990 * ms) return;
-  for (int i = 0; i < EVIDENCE && i < me->n_evidence; i++) fprintf(stderr, "evidence %.3f began %.3f now %.3f\n", (double)me->evidence[i]*1e-9,(double)began*1e-9,(double)now*1e-9);
-  fprintf(stderr,"derived %d\n", td_status_derived(s));
   wrong(w, "process %d tells what %s says about %s, before the cause could be "
         "known (P1): %s", number, by, about, td_status_message(s));
 }
