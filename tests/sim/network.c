@@ -131,6 +131,8 @@ static td_status *channel_send(td_link *link, td_lane lane, td_raw *frames,
     wire_put(&like, frames, from, to);
     return NULL;
   }
+  const sim_onlooker *who = &net->onlooker;
+  if (who->lost) who->lost(who->arg, frames, n);
   wire_release(frames, n);
   return NULL;
 }

@@ -70,10 +70,12 @@ void sim_network_kill(sim_network *net, sim_node_t n);
 
 /* ---- who looks on ---- */
 
-/* Called outside of virtual time, from where a message is handed to its owner:
- * before, with who sent it and to whom; and after that owner's turn with it, or
- * with trouble of a connection. Draws nothing and changes nothing. */
+/* Called outside of virtual time: when a message is lost (SIM_DROP, or on a
+ * connection that is broken) in a channel's `send`; from where it is handed to
+ * its owner, before, with who sent it and to whom; and after that owner's turn
+ * with it, or with trouble of a connection. Draws nothing, changes nothing. */
 typedef struct sim_onlooker {
+  void (*lost)(void *arg, const td_raw *frames, int n);
   void (*before)(void *arg, sim_node_t from, sim_node_t to,
                  const td_raw *frames, int n);
   void (*after)(void *arg, sim_node_t node);

@@ -66,6 +66,12 @@ typedef struct told {
   int32_t place, who_place; /* in the view */
 } told;
 
+/* Which was lost on its way: the network's fault. */
+typedef struct lost_fence {
+  td_session_id session;
+  uint64_t dead, who;
+} lost_fence;
+
 /* A step at a worker. */
 typedef struct step_key {
   uint64_t process, high, low, step;
@@ -81,6 +87,8 @@ struct remote_watch {
   int n;
   told told[TOLD];
   int n_told;
+  lost_fence lost[TOLD];
+  int n_lost;
   td_map steps; /* step_key -> what came of it */
 };
 
@@ -235,6 +243,27 @@ static void before(void *arg, sim_node_t from, sim_node_t to,
   td__remote__message__free_unpacked(m, NULL);
 }
 
+static void lost(void *arg, const td_raw *frames, int n) {
+  remote_watch *w = arg;
+  (void)n;
+  if (body_of(&frames[0]) != TD__REMOTE__MESSAGE__BODY_FENCE) return;
+  Td__Remote__Message *m =
+      td__remote__message__unpack(NULL, frames[0].len, frames[0].at);
+  if (!m || w->n_lost == TOLD) sim_give_up("a message cannot be read");
+  sometimes("a FENCE is lost");
+  w->lost[w->n_lost++] = (lost_fence){
+      {m->session_high, m->session_low}, m->fence->incarnation, m->to};
+  td__remote__message__free_unpacked(m, NULL);
+}
+
+static bool is_lost(const remote_watch *w, const told *t) {
+  for (int i = 0; i < w->n_lost; i++)
+    if (w->lost[i].dead == t->dead && w->lost[i].who == t->who &&
+        w->lost[i].session.low == t->session.low)
+      return true;
+  return false;
+}
+
 /* ---- peers --------------------------------------------------------------- */
 
 static void check_values(remote_watch *w, const process *me,
@@ -377,7 +406,7 @@ static void check_told(remote_watch *w, const told *t) {
   const td_member *o = m->members.at[t->who_place - 1];
   const td_hosted *h = td_hosted_find((td_remote *)who->r, &t->session);
   if (o->state != TD_MEMBER_OPEN || o->peer->incarnation != t->who || !h ||
-      (size_t)t->place >= h->tasks.len)
+      (size_t)t->place >= h->tasks.len || is_lost(w, t))
     return;
   for (size_t i = 0; i < h->tasks.len; i++)
     if (h->tasks.at[i].incarnation == t->dead && h->tasks.at[i].fenced) return;
@@ -445,7 +474,7 @@ void remote_watch_tick(remote_watch *w, int number) {
 }
 
 void remote_watch_network(remote_watch *w, sim_network *net) {
-  sim_onlooker who = {before, after, w};
+  sim_onlooker who = {lost, before, after, w};
   sim_network_watch(net, &who);
 }
 

@@ -8,7 +8,8 @@
  *  P1 evidence about a task waits a second for its cause; nobody is judged dead
  *     of whom something came 1.8 s ago: patience after a stall is 2 s
  *  P4 a step whose CANCEL came before its RUN applies nothing (the history's);
- *     who is dead to the master is so to the others, too
+ *     who is dead to the master is so to the others, too,
+ *     unless that was lost on the way
  *  P5 a dead master's sessions are gone after 10 s in which the worker ran
  *  P6 windows, numbers of pulls, parked values and what waits to be sent are
  *     within their bounds
