@@ -70,8 +70,8 @@ void sim_network_kill(sim_network *net, sim_node_t n);
 
 /* ---- who looks on ---- */
 
-/* Called outside of virtual time: when a message is lost (SIM_DROP, or on a
- * connection that is broken) in a channel's `send`; from where it is handed to
+/* Called outside of virtual time: when a message is lost, where it is sent
+ * (SIM_DROP, a broken connection) or would arrive; from where it is handed to
  * its owner, before, with who sent it and to whom; and after that owner's turn
  * with it, or with trouble of a connection. Draws nothing, changes nothing. */
 typedef struct sim_onlooker {

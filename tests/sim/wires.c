@@ -167,7 +167,9 @@ static void arrive(item *m) {
   line *l = line_of(m);
   int64_t *saw = m->wire->net->saw;
   if (!m->to || m->epoch != l->epoch || sim_dead(m->to->node)) {
+    const sim_onlooker *who = &m->wire->net->onlooker;
     saw[SAW_VANISHED]++;
+    if (who->lost) who->lost(who->arg, m->frame, m->n);
     wire_free_item(m);
     return;
   }
