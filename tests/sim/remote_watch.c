@@ -347,12 +347,30 @@ static void look_at_peers(remote_watch *w, process *me) {
 
 /* ---- who is to be told --------------------------------------------------- */
 
-static void note_dead(remote_watch *w, const process *me,
+static bool has_member(const td_remote *r, const td_member *w) {
+  for (size_t i = 0; i < r->masters.len; i++)
+    for (size_t k = 0; k < r->masters.at[i]->members.len; k++)
+      if (r->masters.at[i]->members.at[k] == w) return true;
+  return false;
+}
+
+/* As it was when it was looked at last. */
+static seen_member *seen(process *me, const td_member *m) {
+  int k = 0;
+  while (k < me->members && me->member[k].member != m) k++;
+  if (k == MEMBERS) sim_give_up("too many members");
+  if (k == me->members) me->member[me->members++] = (seen_member){m, m->state};
+  return &me->member[k];
+}
+
+/* Those who take part before and after. */
+static void note_dead(remote_watch *w, process *me,
                       const td_member *dead) {
   const td_master *m = dead->master;
   for (size_t i = 0; i < m->members.len; i++) {
     const td_member *o = m->members.at[i];
-    if (o->state != TD_MEMBER_OPEN) continue;
+    if (o->state != TD_MEMBER_OPEN || seen(me, o)->state != TD_MEMBER_OPEN)
+      continue;
     if (w->n_told == TOLD) sim_give_up("too many are dead");
     w->told[w->n_told++] = (told){.number = me->number,
                                   .session = m->id,
@@ -363,23 +381,15 @@ static void note_dead(remote_watch *w, const process *me,
   }
 }
 
-static bool has_member(const td_remote *r, const td_member *w) {
-  for (size_t i = 0; i < r->masters.len; i++)
-    for (size_t k = 0; k < r->masters.at[i]->members.len; k++)
-      if (r->masters.at[i]->members.at[k] == w) return true;
-  return false;
-}
-
-static void look_at_member(remote_watch *w, process *me, const td_member *m) {
-  int k = 0;
-  while (k < me->members && me->member[k].member != m) k++;
-  if (k == MEMBERS) sim_give_up("too many members");
-  if (k == me->members) me->member[me->members++] = (seen_member){m, m->state};
-  td_member_state was = me->member[k].state;
-  me->member[k].state = m->state;
-  if (m->state == TD_MEMBER_ENDED && was == TD_MEMBER_OPEN &&
-      m->peer->health.state == TD_DEAD)
-    note_dead(w, me, m);
+static void look_at_master(remote_watch *w, process *me, const td_master *m) {
+  for (size_t i = 0; i < m->members.len; i++) {
+    const td_member *o = m->members.at[i];
+    if (o->state == TD_MEMBER_ENDED && seen(me, o)->state == TD_MEMBER_OPEN &&
+        o->peer->health.state == TD_DEAD)
+      note_dead(w, me, o);
+  }
+  for (size_t i = 0; i < m->members.len; i++)
+    seen(me, m->members.at[i])->state = m->members.at[i]->state;
 }
 
 static void look_at_members(remote_watch *w, process *me) {
@@ -388,11 +398,8 @@ static void look_at_members(remote_watch *w, process *me) {
     if (has_member(me->r, me->member[i].member))
       me->member[kept++] = me->member[i];
   me->members = kept;
-  for (size_t i = 0; i < me->r->masters.len; i++) {
-    const td_master *m = me->r->masters.at[i];
-    for (size_t k = 0; k < m->members.len; k++)
-      look_at_member(w, me, m->members.at[k]);
-  }
+  for (size_t i = 0; i < me->r->masters.len; i++)
+    look_at_master(w, me, me->r->masters.at[i]);
 }
 
 /* Is it so that the master has the other at the same place still, who has the
