@@ -83,9 +83,10 @@ static void pass(remote_workload *w, cluster *c, int64_t ns) {
 static cluster *new_cluster(remote_workload *w, int clients) {
   unsigned all = (1u << (w->workers + clients)) - 1;
   unsigned workers = ((1u << w->workers) - 1) << 1;
+  w->paused = sim_draw(3) ? workers : all;
   cluster_options o = {.places = w->workers + clients,
                        .faults = faults,
-                       .kill = sim_draw(3) ? workers : all,
+                       .kill = w->paused,
                        .most = 8,
                        .span = 8 * second,
                        .shortest = ms,

@@ -37,7 +37,7 @@ typedef struct running {
   int k, init;   /* of a STEP: its row; of an INIT: the worker */
   int64_t n;     /* floats of x */
   td_session *s; /* borrowed: that it was begun in */
-  bool over;
+  bool over, calm;           /* calm: it was begun when all was healed */
   int64_t began;             /* by the node's clock */
   int place[REMOTE_WORKERS]; /* in the view, when it began */
   uint64_t cancel, look;     /* timers */
@@ -328,7 +328,7 @@ static void went_wrong(remote_client *c, const running *r, td_status *s) {
       snprintf(c->w->why, sizeof c->w->why, "step %d: %s", r->k,
                td_status_message(s));
   }
-  if (c->good > 0 && c->w->calm && !c->w->why[0] && !c->dead)
+  if (r->calm && !c->w->why[0] && !c->dead)
     snprintf(c->w->why, sizeof c->w->why,
              "step %d fails though all is healed, and others succeeded (recovery): %s",
              r->k, td_status_message(s));
@@ -428,12 +428,12 @@ static void make_feeds(const running *r, int64_t *id, td_tensor *feeds) {
 }
 
 /* The latest moment of its end: two seconds after its timeout it is given up;
- * clocks stand still, and the second client may be paused. */
+ * clocks stand still by a second, and a client may be paused. */
 static void begin_history(running *r, int64_t timeout) {
   remote_client *c = r->c;
   int64_t now = sim_clock(SIM_WORLD),
           step = remote_step(c->on->p->number, r->k);
-  int64_t slack = c->on->p->place > 0 ? 40 * second : 6 * second;
+  int64_t slack = c->w->paused >> c->on->p->place & 1 ? 40 * second : 4 * second;
   if (r->kind > LOOP) return;
   history_begin(c->w->h, step, now, now + timeout + slack);
   for (int i = 0; i < c->w->workers; i++) {
@@ -448,8 +448,12 @@ static void begin(remote_client *c, running *r, kind k, int init) {
   td_callable *what;
   td_step_options o = {.timeout = draw_timeout(c)};
   bool counts = k == STEP || k == LOOP;
-  *r = (running){
-      .c = c, .kind = k, .init = init, .k = counts ? c->k++ : -1, .s = c->s};
+  *r = (running){.c = c,
+                 .kind = k,
+                 .init = init,
+                 .k = counts ? c->k++ : -1,
+                 .s = c->s,
+                 .calm = c->w->calm && c->good > 0};
   r->n = counts ? draw_size() : 0;
   r->began = td_clock_now();
   for (int i = 0; i < c->w->workers; i++)

@@ -23,7 +23,8 @@ typedef struct remote_client remote_client;
 
 typedef struct remote_workload {
   history *h;
-  int workers; /* of places 1 to n */
+  int workers;     /* of places 1 to n */
+  unsigned paused; /* bits of places whose processes may be */
   bool over;   /* no more steps */
   bool calm;   /* steps that must succeed, once sessions are whole */
   bool busy;   /* somebody waits */
