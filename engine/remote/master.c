@@ -134,6 +134,7 @@ static void drop_view(td_master *m) {
   for (size_t i = 0; i < m->members.len; i++)
     if (m->members.at[i]->state != TD_MEMBER_ENDED || !m->members.at[i]->closed)
       return;
+  td_transfer_withdraw(m->of, &m->id, 0);
   while (m->members.len > 0) td_member_release(m->members.at[--m->members.len]);
 }
 

@@ -157,6 +157,8 @@ static void finish(td_far_portion *n) {
   drop_held(n);
   n->state = TD_PORTION_ENDED;
   n->failed = !td_ok(n->status);
+  if (n->failed) /* who never took its RUN pulls nothing of it */
+    td_transfer_withdraw(td_member_remote(m), &m->master->id, n->start.step);
   td_member_retain(m);
   td_remote_retain(td_member_remote(m));
   n->task.run = tell_over;
@@ -338,6 +340,18 @@ static void say_cancel(td_far_portion *n, const td_status *cause) {
   td_arena_deinit(&a);
 }
 
+/* What stops the others: it follows from that. Evidence that waits has its cause
+ * in it, or waits on, where it is about another task itself. */
+static void note_cause(td_far_portion *n, td_status *cause) {
+  td_status *s = td_status_retain(cause);
+  if (n->until > 0 && *td_status_about_task(cause)) {
+    td_status_release(s);
+    return;
+  }
+  n->status = td_status_first(n->status, n->until > 0 ? s : td_status_derive(s));
+  n->until = 0;
+}
+
 /* Inside of the turn: what the peer's own end is told to stop, or was never
  * told to begin. Takes ownership of `cause`. */
 static void cancel(td_far_portion *n, td_status *cause) {
@@ -350,9 +364,7 @@ static void cancel(td_far_portion *n, td_status *cause) {
     td_cell(TD_CELLS_STEP, 0, TD_STEP_CANCELLED);
     n->state = TD_PORTION_FAILING;
     if (!n->done) say_cancel(n, cause);
-    n->until = 0;
-    n->status =
-        td_status_first(n->status, td_status_derive(td_status_retain(cause)));
+    note_cause(n, cause);
     end_if_done(n);
     break;
   case TD_PORTION_FAILING:
@@ -547,6 +559,7 @@ static void failed(td_far_portion *n, td_status *s) {
   bool evidence = *td_status_about_task(s) && !td_status_derived(s);
   td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING,
           evidence ? TD_DONE_EVIDENCE : TD_DONE_CAUSE);
+  if (evidence && n->state == TD_PORTION_FAILING) s = td_status_derive(s);
   n->status = td_status_first(n->status, s);
   if (evidence && n->state == TD_PORTION_RUNNING)
     n->until = td_clock_now() + EVIDENCE;

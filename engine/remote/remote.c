@@ -10,6 +10,7 @@
 #include "engine/remote/piece_cache.h"
 #include "engine/remote/remote_impl.h"
 
+enum { DRAINS = 256 };
 #define LEAVE INT64_C(200000000) /* ns for others to hear that we leave */
 
 /* ---- what comes ---------------------------------------------------------- */
@@ -126,13 +127,12 @@ static void restarted(td_peer *p, const td_head *h) {
 }
 
 static bool is_of_another(const td_peer *p, const td_head *h) {
-  if (TD_BUG(TD_BUG_ZOMBIE)) return false;
   return p->incarnation != 0 && p->incarnation != h->from;
 }
 
 static bool is_for_another(const td_remote *r, const td_head *h) {
   if (h->body_case == TD__REMOTE__MESSAGE__BODY_HELLO) return false;
-  return h->to != r->incarnation && !TD_BUG(TD_BUG_ZOMBIE);
+  return h->to != r->incarnation;
 }
 
 /* Is it to be looked at at all? */
@@ -142,6 +142,7 @@ static bool is_welcome(td_remote *r, td_peer *p, const td_head *h) {
     say_stale(r, p, h);
     return false;
   }
+  if (TD_BUG(TD_BUG_ZOMBIE)) return true;
   if (is_of_another(p, h)) {
     restarted(p, h);
     return false;
@@ -278,20 +279,25 @@ static void tick_peers(td_remote *r, int64_t now) {
   r->peers.len = kept;
 }
 
-/* Did our own loop stand still? What waits is heard before anybody is judged.
- */
+/* Did our own loop stand still? */
 static bool is_stalled(td_remote *r, int64_t now) {
   bool stalled = r->ticked && now - r->ticked > TD_HEALTH_STALL;
   if (!stalled || TD_BUG(TD_BUG_STALL)) return false;
-  while (r->channel->ops->drain(r->channel, TD_DRAIN_MOST)) {
-  }
   r->patient = now + TD_HEALTH_PATIENCE;
   for (size_t i = 0; i < r->peers.len; i++)
     td_health_on(&r->peers.at[i]->health, TD_STALLED, now);
   return true;
 }
 
+/* What waits is heard before anybody is judged, but for a flood. */
+static void hear(td_remote *r) {
+  int n = 0;
+  while (n++ < DRAINS && r->channel->ops->drain(r->channel, TD_DRAIN_MOST)) {
+  }
+}
+
 static void tick(td_remote *r, int64_t now) {
+  hear(r);
   bool stalled = is_stalled(r, now);
   r->ticked = now;
   tick_peers(r, now);

@@ -83,12 +83,21 @@ static void note_closed(td_remote *r, const td_session_id *id,
 
 static bool is_closed(const td_remote *r, const td_session_id *id,
                       uint64_t view) {
+  if (TD_BUG(TD_BUG_OPEN_AGAIN)) return false;
   for (int i = 0; i < TD_CLOSED_KEPT; i++) {
     const td_closed *c = &r->closed_ones[i];
     if (c->id.high == id->high && c->id.low == id->low && view <= c->view)
       return true;
   }
   return false;
+}
+
+/* What a planted bug does: a master that thought this process dead, and has it
+ * back by another link, finds what the session had here. */
+static void adopt(td_hosted *h, td_peer *p) {
+  td_peer *was = h->master;
+  h->master = td_peer_retain(p);
+  td_peer_release(was);
 }
 
 /* Said again on silence: the same twice is the same. */
@@ -98,6 +107,7 @@ static void open_session(td_remote *r, td_peer *p, const td_session_id *id,
   td_status *s = NULL;
   if (is_closed(r, id, m->view)) return;
   if (!h) s = begin(r, p, id, &h);
+  if (td_ok(s) && TD_BUG(TD_BUG_MIXED_RESTORE)) adopt(h, p);
   if (td_ok(s) && h->master != p)
     s = td_error(TD_PERMISSION_DENIED, "the session is another process's");
   if (td_ok(s) && h->state != TD_HOSTED_OPEN)
@@ -167,6 +177,14 @@ static void close_session(td_hosted *h, td_status *why) {
   }
   td_hosted_stop(h, -1, why);
   rest(h);
+}
+
+/* Nobody is left who could close it. */
+static void end_orphan(td_hosted *h, td_status *why) {
+  if (TD_BUG(TD_BUG_LEAKED_SESSION))
+    td_status_release(why);
+  else
+    close_session(h, why);
 }
 
 void td_worker_close_all(td_remote *r) {
@@ -246,8 +264,7 @@ void td_worker_peer_changed(td_remote *r, td_peer *p) {
     td_hosted *h = r->hosted.at[i];
     int32_t task = td_hosted_task_of(h, p);
     if (h->master == p) {
-      if (!TD_BUG(TD_BUG_LEAKED_SESSION))
-        close_session(h, td_status_derive(td_peer_lost(p)));
+      end_orphan(h, td_status_derive(td_peer_lost(p)));
     } else if (task >= 0 && p->incarnation != h->master->incarnation) {
       /* Else it is another link of the master, who is there still. */
       lost_way(h, task, p);
@@ -263,10 +280,10 @@ void td_worker_tick(td_remote *r, int64_t now, bool stalled) {
     td_hosted_steps_tick(h);
     bool out = now - h->master->health.heard >= h->lease;
     if (!out || (now < r->patient && !stalled)) continue;
-    close_session(h, td_error(TD_UNAVAILABLE,
-                              "nothing was heard of the session's master "
-                              "for %.0f s",
-                              (double)h->lease * 1e-9));
+    end_orphan(h, td_error(TD_UNAVAILABLE,
+                           "nothing was heard of the session's master "
+                           "for %.0f s",
+                           (double)h->lease * 1e-9));
   }
 }
 

@@ -69,7 +69,8 @@ td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
         td_error(TD_UNAVAILABLE, "the master says that %s is dead", t->task),
         t->task);
   if (t->peer && t->peer->health.state == TD_DEAD) {
-    td_peer_release(t->peer); /* the way there may be open by now */
+    td_peer_release(t->peer); /* the way there may be open by now: the master,
+                                 who would have said so, has it still */
     t->peer = NULL;
   }
   if (!t->peer) {

@@ -160,6 +160,8 @@ static td_status *send_done(td_hosted_step *step, const td_status *s) {
 static void say_done(td_hosted_step *step, td_status *s) {
   td_hosted *h = step->of;
   bool dead = h->master->health.state == TD_DEAD;
+  if (td_ok(s) && h->state != TD_HOSTED_OPEN) /* nobody would take them back */
+    s = td_status_derive(td_error(TD_CANCELLED, "the session is closed"));
   td_status *why = dead ? NULL : send_done(step, s);
   if (!td_ok(s) || !td_ok(why))
     td_transfer_withdraw(h->of, &h->id, step->number);

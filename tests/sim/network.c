@@ -131,6 +131,8 @@ static td_status *channel_send(td_link *link, td_lane lane, td_raw *frames,
     wire_put(&like, frames, from, to);
     return NULL;
   }
+  const sim_onlooker *who = &net->onlooker;
+  if (who->lost) who->lost(who->arg, frames, n);
   wire_release(frames, n);
   return NULL;
 }
@@ -177,13 +179,17 @@ static bool channel_drain(td_channel *base, int most) {
     td_lane lane = m->lane;
     td_trouble what = m->what;
     int n = m->n;
+    sim_node_t from = m->sender;
     if (n > 0) memcpy(frame, m->frame, (size_t)n * sizeof *frame);
     if (n > 0) memset(m->frame, 0, (size_t)n * sizeof *frame);
     wire_free_item(m);
+    const sim_onlooker *who = &c->net->onlooker;
+    if (n > 0 && who->before) who->before(who->arg, from, c->node, frame, n);
     if (n > 0)
       base->events.message(base->events.arg, &e->link, lane, frame, n);
     else
       base->events.trouble(base->events.arg, &e->link, what);
+    if (who->after) who->after(who->arg, c->node);
   }
   if (c->inbox.first) wire_notify(c);
   return any;
@@ -274,6 +280,21 @@ void sim_channel_on_ready(td_channel *base, void (*ready)(void *arg),
   c->ready = ready;
   c->ready_arg = arg;
   if (c->inbox.first) wire_notify(c);
+}
+
+/* ---- who looks on -------------------------------------------------------- */
+
+void sim_network_watch(sim_network *net, const sim_onlooker *who) {
+  net->onlooker = who ? *who : (sim_onlooker){0};
+}
+
+sim_end sim_link_end(const td_link *l) {
+  const end *e = (const end *)l;
+  return (sim_end){e->wire, e->side};
+}
+
+int64_t sim_end_heard(sim_end e) {
+  return ((const wire *)e.wire)->heard[e.side];
 }
 
 /* ---- the network --------------------------------------------------------- */

@@ -68,6 +68,30 @@ void sim_network_inherit(sim_network *net, sim_node_t old, sim_node_t young);
  * had sent some arrives. */
 void sim_network_kill(sim_network *net, sim_node_t n);
 
+/* ---- who looks on ---- */
+
+/* Called outside of virtual time: when a message is lost, where it is sent
+ * (SIM_DROP, a broken connection) or would arrive; from where it is handed to
+ * its owner, before, with who sent it and to whom; and after that owner's turn
+ * with it, or with trouble of a connection. Draws nothing, changes nothing. */
+typedef struct sim_onlooker {
+  void (*lost)(void *arg, const td_raw *frames, int n);
+  void (*before)(void *arg, sim_node_t from, sim_node_t to,
+                 const td_raw *frames, int n);
+  void (*after)(void *arg, sim_node_t node);
+  void *arg;
+} sim_onlooker;
+void sim_network_watch(sim_network *net, const sim_onlooker *who);
+/* The wire of a link, which lives as long as the network, and which of its ends
+ * it is; when, by the world's clock, something came last to that end, heard or
+ * not (-1: never). */
+typedef struct sim_end {
+  const void *wire;
+  int side;
+} sim_end;
+sim_end sim_link_end(const td_link *l);
+int64_t sim_end_heard(sim_end e);
+
 /* ---- what happened ------------------------------------------------------- */
 
 typedef enum sim_saw {

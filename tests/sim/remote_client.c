@@ -12,19 +12,20 @@
 #include "engine/remote/health.h"
 #include "engine/run/async.h"
 #include "tests/sim/base/sim.h"
+#include "tests/sim/remote_watch.h"
 #include "tests/sim/seeds.h"
 
 enum {
   AT_ONCE = 3,
   CALM = 12 /* rows that are kept for later */,
-  SIGNATURES = 4,
+  SIGNATURES = 5,
   LARGE = 40000,
   MOST_LARGE = 400000
 };
 
 static const int64_t us = 1000, ms = 1000000, second = 1000000000;
 
-typedef enum kind { STEP, LOOP, READ, INIT } kind;
+typedef enum kind { STEP, LOOP, READ, RESTORE, INIT } kind;
 
 /* What the client knows of a step's updates. */
 typedef enum outcome { NEVER, ONCE, PERHAPS } outcome;
@@ -36,8 +37,10 @@ typedef struct running {
   int k, init;   /* of a STEP: its row; of an INIT: the worker */
   int64_t n;     /* floats of x */
   td_session *s; /* borrowed: that it was begun in */
-  bool over;
-  uint64_t cancel, look;                    /* timers */
+  bool over, calm;           /* calm: it was begun when all was healed */
+  int64_t began;             /* by the node's clock */
+  int place[REMOTE_WORKERS]; /* in the view, when it began */
+  uint64_t cancel, look;     /* timers */
   outcome was[REMOTE_WORKERS][REMOTE_ROWS]; /* when a READ began */
 } running;
 
@@ -50,7 +53,10 @@ struct remote_client {
   running at[AT_ONCE];
   int k;                      /* steps begun */
   bool fresh[REMOTE_WORKERS]; /* its variable is to be initialised */
+  int place[REMOTE_WORKERS];  /* the last in which it was */
   outcome is[REMOTE_WORKERS][REMOTE_ROWS];
+  int64_t saved[REMOTE_WORKERS][2 * REMOTE_ROWS]; /* as it was read */
+  bool has_saved;
   int failures, good;
   int64_t failing; /* since when */
   uint64_t timer;
@@ -68,12 +74,14 @@ static void tick(void *arg) {
   remote_process *r = arg;
   r->tick = td_timer_start(td_clock_now() + TD_HEALTH_TICK, tick, r);
   td_remote_turn(r->remote);
+  remote_watch_tick(r->watch, r->p->number);
 }
 
-void remote_process_start(remote_process *r, cluster_process *p, int workers) {
+void remote_process_start(remote_process *r, cluster_process *p,
+                          const remote_workload *w) {
   char place[64];
-  bool serve = p->place > 0 && p->place <= workers;
-  *r = (remote_process){.p = p};
+  bool serve = p->place > 0 && p->place <= w->workers;
+  *r = (remote_process){.p = p, .watch = w->watch};
   snprintf(place, sizeof place, "/job:%s/replica:0/task:%d",
            serve ? "worker" : "client", serve ? p->place - 1 : p->place);
   OK(td_runtime_new(&(td_runtime_options){.place = place}, &r->runtime));
@@ -82,6 +90,7 @@ void remote_process_start(remote_process *r, cluster_process *p, int workers) {
                          .serve = serve,
                          .threads = 2};
   OK(td_remote_new(&o, &r->remote));
+  remote_watch_process(w->watch, p, r->remote);
   sim_channel_on_ready(p->channel, turn, r);
   r->tick = td_timer_start(td_clock_now() + TD_HEALTH_TICK, tick, r);
 }
@@ -148,6 +157,7 @@ static void open_session(remote_client *c) {
     c->fresh[i] = true;
     memset(c->is[i], 0, sizeof c->is[i]);
   }
+  c->has_saved = false;
   if (td_ok(s)) return;
   sometimes("attach fails");
   td_status_release(s);
@@ -169,6 +179,11 @@ static td_status *callable(remote_client *c, kind k, int init,
                       .n_targets = c->w->workers};
   if (k == READ)
     sig = (td_signature){.fetches = g->read, .n_fetches = c->w->workers};
+  if (k == RESTORE)
+    sig = (td_signature){.feeds = g->saved,
+                         .n_feeds = c->w->workers,
+                         .targets = g->restore,
+                         .n_targets = c->w->workers};
   if (k == INIT)
     sig = (td_signature){.targets = &g->init[init], .n_targets = 1};
   if (!*at) TD_TRY(td_callable_new(c->s, &sig, at));
@@ -199,7 +214,44 @@ static void check_read(remote_client *c, const running *r,
     for (int k = 0; k < REMOTE_ROWS; k++)
       check_row(c, r, i, k, at[2 * k], at[2 * k + 1]);
   }
+  for (int i = 0; i < c->w->workers; i++)
+    memcpy(c->saved[i], values[i].data, sizeof c->saved[i]);
+  c->has_saved = true;
   sometimes("variables are read");
+}
+
+/* ---- variables that are there again -------------------------------------- */
+
+/* A step that failed may be applied still. */
+static outcome after_restore(outcome was, int64_t saved) {
+  if (saved) return ONCE;
+  return was == PERHAPS ? PERHAPS : NEVER;
+}
+
+/* From now on its variable is of that place in the view, or a later one. */
+static void note_place(remote_client *c, const running *r, int worker) {
+  c->fresh[worker] = false;
+  c->place[worker] =
+      remote_watch_place(c->on->remote, r->s, worker, false);
+}
+
+static void went_back(remote_client *c, const running *r) {
+  sometimes("variables are restored");
+  for (int i = 0; i < c->w->workers; i++) {
+    note_place(c, r, i);
+    for (int k = 0; k < REMOTE_ROWS; k++)
+      c->is[i][k] = after_restore(r->was[i][k], c->saved[i][2 * k]);
+  }
+}
+
+/* A worker that was lost and is back has nothing of what it had. */
+static void check_places(remote_client *c, const running *r) {
+  for (int i = 0; i < c->w->workers; i++)
+    if (r->place[i] > c->place[i])
+      wrong(c,
+            "worker %lld was lost and came back, and its variable is mixed "
+            "with what others were restored to: step %lld runs (P7)",
+            i, r->k);
 }
 
 static void check_step(remote_client *c, const running *r,
@@ -218,7 +270,9 @@ static void went_well(remote_client *c, running *r, const td_tensor *values) {
   c->failures = 0;
   c->good += c->w->calm && r->kind != INIT;
   if (r->kind == READ) check_read(c, r, values);
-  if (r->kind == INIT) c->fresh[r->init] = false;
+  if (r->kind == INIT) note_place(c, r, r->init);
+  if (r->kind == RESTORE) went_back(c, r);
+  if (r->kind <= READ) check_places(c, r);
   if (r->kind == STEP || r->kind == LOOP) {
     check_step(c, r, values);
     for (int i = 0; i < c->w->workers; i++) c->is[i][r->k] = ONCE;
@@ -274,6 +328,11 @@ static void went_wrong(remote_client *c, const running *r, td_status *s) {
       snprintf(c->w->why, sizeof c->w->why, "step %d: %s", r->k,
                td_status_message(s));
   }
+  if (r->calm && !c->w->why[0] && !c->dead)
+    snprintf(c->w->why, sizeof c->w->why,
+             "step %d fails though all is healed, and others succeeded (recovery): %s",
+             r->k, td_status_message(s));
+  remote_watch_error(c->w->watch, c->on->p->number, r->began, s);
   if (!c->failures++) c->failing = td_clock_now();
   (void)lacks_variable(c, s);
 }
@@ -353,6 +412,12 @@ static int64_t draw_timeout(const remote_client *c) {
   }
 }
 
+static void make_saved(const running *r, td_tensor *feeds) {
+  td_shape shape = td_shape_vector(2 * (int64_t)REMOTE_ROWS);
+  for (int i = 0; i < r->c->w->workers; i++)
+    OK(td_tensor_from(TD_INT64, &shape, r->c->saved[i], &feeds[i]));
+}
+
 static void make_feeds(const running *r, int64_t *id, td_tensor *feeds) {
   td_shape one = td_shape_scalar(), n = td_shape_vector(r->n);
   *id = remote_step(r->c->on->p->number, r->k);
@@ -363,12 +428,12 @@ static void make_feeds(const running *r, int64_t *id, td_tensor *feeds) {
 }
 
 /* The latest moment of its end: two seconds after its timeout it is given up;
- * clocks stand still, and the second client may be paused. */
+ * clocks stand still by a second, and a client may be paused. */
 static void begin_history(running *r, int64_t timeout) {
   remote_client *c = r->c;
   int64_t now = sim_clock(SIM_WORLD),
           step = remote_step(c->on->p->number, r->k);
-  int64_t slack = c->on->p->place > 0 ? 40 * second : 6 * second;
+  int64_t slack = c->w->paused >> c->on->p->place & 1 ? 40 * second : 4 * second;
   if (r->kind > LOOP) return;
   history_begin(c->w->h, step, now, now + timeout + slack);
   for (int i = 0; i < c->w->workers; i++) {
@@ -378,21 +443,29 @@ static void begin_history(running *r, int64_t timeout) {
 }
 
 static void begin(remote_client *c, running *r, kind k, int init) {
-  td_tensor feeds[2] = {{0}};
+  td_tensor feeds[REMOTE_WORKERS] = {{0}};
   int64_t id;
   td_callable *what;
   td_step_options o = {.timeout = draw_timeout(c)};
   bool counts = k == STEP || k == LOOP;
-  *r = (running){
-      .c = c, .kind = k, .init = init, .k = counts ? c->k++ : -1, .s = c->s};
+  *r = (running){.c = c,
+                 .kind = k,
+                 .init = init,
+                 .k = counts ? c->k++ : -1,
+                 .s = c->s,
+                 .calm = c->w->calm && c->good > 0};
   r->n = counts ? draw_size() : 0;
+  r->began = td_clock_now();
+  for (int i = 0; i < c->w->workers; i++)
+    r->place[i] = remote_watch_place(c->on->remote, c->s, i, true);
   if (o.timeout == 0) o.timeout = us;
   memcpy(r->was, c->is, sizeof r->was);
   begin_history(r, o.timeout);
   if (counts) make_feeds(r, &id, feeds);
+  if (k == RESTORE) make_saved(r, feeds);
   td_status *s = callable(c, k, init, &what);
   if (td_ok(s)) s = td_async_start(what, feeds, &o, &r->async);
-  for (int i = 0; i < 2; i++) td_tensor_release(&feeds[i]);
+  for (int i = 0; i < REMOTE_WORKERS; i++) td_tensor_release(&feeds[i]);
   if (td_ok(s)) {
     r->look = td_timer_start(td_clock_now(), look, r);
     if (sim_draw(10) == 0 && !c->w->calm)
@@ -412,8 +485,20 @@ static running *a_place(remote_client *c) {
   return NULL;
 }
 
+/* All are set back to what they were when they were read, as who recovers from a
+ * checkpoint does. When that fails, none of them is as it should be. */
+static void restore(remote_client *c) {
+  begin(c, &c->at[0], RESTORE, 0);
+  for (int i = 0; i < c->w->workers; i++) c->fresh[i] = true;
+}
+
 /* Nothing else runs while a variable is initialised. */
 static bool initialise(remote_client *c) {
+  for (int i = 0; i < c->w->workers; i++)
+    if (c->fresh[i] && c->has_saved && all_rest(c) && sim_draw(2)) {
+      restore(c);
+      return true;
+    }
   for (int i = 0; i < c->w->workers; i++) {
     if (!c->fresh[i]) continue;
     if (!all_rest(c)) return true;
@@ -436,17 +521,18 @@ static void change_session(remote_client *c) {
                                  : "a session is closed");
     close_session(c);
   }
-  if (!c->s && !c->dead) open_session(c);
+  if (!c->s && !c->dead && !c->w->over) open_session(c);
   c->w->busy = false;
 }
 
 static void work(remote_client *c) {
   bool tired = !c->w->calm && sim_draw(60) == 0;
   if (!c->s || has_failed_long(c) || (tired && !c->w->over)) {
-    if (!c->w->busy) change_session(c);
+    if (!c->w->busy && !(c->w->over && !c->s)) change_session(c);
     return;
   }
   running *r = a_place(c);
+  if (c->w->over && c->s && !c->w->busy && all_rest(c)) change_session(c);
   if (c->w->over || !r || initialise(c)) return;
   uint64_t what = sim_draw(8);
   if (what == 0 || c->k >= (c->w->calm ? REMOTE_ROWS : REMOTE_ROWS - CALM))

@@ -17,28 +17,33 @@
 #include "engine/remote/remote.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/remote_graph.h"
+#include "tests/sim/remote_watch.h"
+
+typedef struct remote_client remote_client;
+
+typedef struct remote_workload {
+  history *h;
+  int workers;     /* of places 1 to n */
+  unsigned paused; /* bits of places whose processes may be */
+  bool over;   /* no more steps */
+  bool calm;   /* steps that must succeed, once sessions are whole */
+  bool busy;   /* somebody waits */
+  char why[300]; /* what was found wrong; "": nothing */
+  remote_watch *watch;
+} remote_workload;
 
 /* A td_remote in a process, with what drives it. */
 typedef struct remote_process {
   cluster_process *p;
   td_runtime *runtime;
   td_remote *remote;
-  uint64_t tick; /* a timer */
+  remote_watch *watch; /* borrowed */
+  uint64_t tick;       /* a timer */
 } remote_process;
 
-void remote_process_start(remote_process *r, cluster_process *p, int workers);
+void remote_process_start(remote_process *r, cluster_process *p,
+                          const remote_workload *w);
 void remote_process_stop(remote_process *r);
-
-typedef struct remote_client remote_client;
-
-typedef struct remote_workload {
-  history *h;
-  int workers; /* of places 1 to n */
-  bool over;   /* no more steps */
-  bool calm;   /* steps that must succeed, once sessions are whole */
-  bool busy;   /* somebody waits */
-  char why[300]; /* what a client found wrong; "": nothing */
-} remote_workload;
 
 /* Begins to work. Caller owns the result. */
 remote_client *remote_client_new(remote_process *on, remote_workload *w);

@@ -222,6 +222,9 @@ static void add_variable(remote_graph *g, int worker, td_edge row) {
   td_edge zero = constant(&m, TD_INT64, &zeros, NULL);
   td_tensor_release(&zeros);
   g->init[worker] = node(&m, "AssignVariableOp", v, zero).node;
+  snprintf(name, sizeof name, "saved%d", worker);
+  g->saved[worker] = placeholder(g, name, TD_INT64, shape);
+  g->restore[worker] = node(&m, "AssignVariableOp", v, g->saved[worker]).node;
   g->count[worker] = node(&m, "AssignAddVariableOp", v, row).node;
   begin(&m, &b, "ReadVariableOp");
   td_build_flat(&b, &v, 1);

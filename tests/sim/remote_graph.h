@@ -24,6 +24,8 @@ typedef struct remote_graph {
   /* by worker: */
   td_node *init[REMOTE_WORKERS], *count[REMOTE_WORKERS];
   td_edge read[REMOTE_WORKERS]; /* int64 [2 * REMOTE_ROWS] */
+  td_edge saved[REMOTE_WORKERS]; /* a feed: what `restore` assigns */
+  td_node *restore[REMOTE_WORKERS];
 } remote_graph;
 
 /* Fails the cmocka test when it cannot. */

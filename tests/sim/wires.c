@@ -167,13 +167,16 @@ static void arrive(item *m) {
   line *l = line_of(m);
   int64_t *saw = m->wire->net->saw;
   if (!m->to || m->epoch != l->epoch || sim_dead(m->to->node)) {
+    const sim_onlooker *who = &m->wire->net->onlooker;
     saw[SAW_VANISHED]++;
+    if (who->lost) who->lost(who->arg, m->frame, m->n);
     wire_free_item(m);
     return;
   }
   wire_spend(m);
   note(m);
   saw[SAW_CAME]++;
+  m->wire->heard[!m->side] = now();
   saw[SAW_OVERTAKEN] += !m->copy && m->number < l->came;
   if (m->number > l->came) l->came = m->number;
   push(m->to, m);
@@ -239,6 +242,7 @@ void wire_put(item *like, td_raw *frames, channel *from, channel *to) {
   const rule *r = wire_rule(net, from->node, to->node);
   line *l = line_of(like);
   like->to = to;
+  like->sender = from->node;
   like->epoch = l->epoch;
   like->number = ++l->sent;
   item *m = message(like, frames, r);
@@ -364,7 +368,8 @@ void wire_leave(connection *k, int side) {
 
 wire *wire_new(sim_network *net, channel *dialler) {
   wire *w = sim_memory(sizeof *w);
-  *w = (wire){.net = net, .dialler = dialler, .next = net->wires};
+  *w = (wire){
+      .net = net, .dialler = dialler, .heard = {-1, -1}, .next = net->wires};
   for (int lane = 0; lane < TD_LANES; lane++) {
     connection *k = &w->lane[lane];
     *k = (connection){.of = w, .lane = (td_lane)lane};

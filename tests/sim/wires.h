@@ -25,6 +25,7 @@ typedef struct item {
   td_lane lane;
   int side; /* the sender's: 0 dialled */
   td_trouble what;
+  sim_node_t sender;
   uint64_t number; /* on its line */
   uint32_t epoch;  /* of its line */
   int64_t at;
@@ -73,6 +74,7 @@ struct wire {
   sim_network *net;
   channel *dialler; /* NULL: hung up */
   end *end[2];      /* NULL: hung up, or nothing came yet */
+  int64_t heard[2]; /* by end: when something came last; -1: never */
   connection lane[TD_LANES];
   wire *next;
 };
@@ -104,6 +106,7 @@ struct sim_network {
   rule rule[MOST][MOST]; /* from, to */
   channel *channels;
   wire *wires;
+  sim_onlooker onlooker; /* NULL functions: nobody looks */
   int64_t saw[SAW_KINDS];
 };
 
