@@ -80,8 +80,13 @@ struct td_remote {
   uint64_t kernels_hash;
   /* pump.c */
   pthread_mutex_t ear; /* held by who sleeps on the channel */
-  pthread_t thread;
-  bool has_thread;
+  pthread_t thread, deputy;
+  bool has_thread, has_deputy;
+  int64_t away; /* atomic: since when who pumps does something else; 0: it
+                   listens */
+  int64_t errands; /* atomic: how often the thread did */
+  int32_t parked;  /* atomic: the deputy sleeps until it does again */
+  td_waiter rest;  /* of the deputy */
   int32_t stop;    /* atomic */
   int32_t callers; /* atomic: threads that pump while they wait */
   int64_t pumped;  /* atomic: when a caller last did */
