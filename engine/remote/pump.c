@@ -57,12 +57,13 @@ static void listen(td_remote *r, int64_t until) {
   pthread_mutex_unlock(&r->ear);
 }
 
-/* What has come is heard, and what can be run of it is. */
-static void hear(td_remote *r, bool runs) {
-  bool gathers = runs && td_team_gather();
+/* What has come is heard, and what can be run of it is, if this thread may. */
+static void hear(td_remote *r, bool (*may_run)(td_remote *r)) {
+  bool gathers = td_team_gather();
   __atomic_store_n(&r->away, td_clock_now(), __ATOMIC_RELEASE);
   td_remote_turn(r);
-  if (gathers) td_team_gathered(ERRAND);
+  if (gathers)
+    td_team_gathered(td_team_has_gathered() && may_run(r) ? ERRAND : 0);
   __atomic_store_n(&r->away, 0, __ATOMIC_RELEASE);
 }
 
@@ -123,8 +124,8 @@ static void *stand_by(void *arg) {
   return NULL;
 }
 
-/* Who runs nodes on the thread needs a deputy. False: there is none. */
-static bool have_deputy(td_remote *r) {
+/* Who runs nodes on the thread needs one. False: there is none. */
+static bool has_deputy(td_remote *r) {
   if (!r->has_deputy)
     r->has_deputy =
         td_thread_start(&r->deputy, "tide-deputy", -1, stand_by, r);
@@ -145,7 +146,7 @@ static void *serve(void *arg) {
       stand_in(r);
     } else {
       listen(r, INT64_MAX);
-      hear(r, have_deputy(r));
+      hear(r, has_deputy);
     }
   }
   return NULL;
@@ -195,6 +196,10 @@ static bool is_over(int64_t until, const int *interrupt) {
          td_clock_now() >= until;
 }
 
+static bool has_thread(td_remote *r) {
+  return r->has_thread;
+}
+
 /* Somebody who has a share may wait on after the end. */
 static void pump_or_rest(td_remote *r, int64_t until) {
   td_remote_enter(r);
@@ -204,7 +209,7 @@ static void pump_or_rest(td_remote *r, int64_t until) {
     rest(r);
   } else {
     listen(r, until);
-    hear(r, true);
+    hear(r, has_thread);
   }
 }
 
@@ -213,7 +218,7 @@ static void pump(td_remote *r, int64_t until, const int *interrupt,
                  bool (*ready)(void *arg), void *arg) {
   const td_remote *was = pumping;
   pumping = r;
-  hear(r, true);
+  hear(r, has_thread);
   while (!ready(arg) && !is_over(until, interrupt)) pump_or_rest(r, until);
   pumping = was;
 }

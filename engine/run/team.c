@@ -293,7 +293,7 @@ static bool join(td_team *t, int most, td_turn *own) {
 
 void td_team_work(td_team *t, int64_t until) {
   td_turn own = {.until = until, .dearest = TD_TURN_ALL};
-  (void)join(t, t->size, &own);
+  if (!gather(t)) (void)join(t, t->size, &own);
 }
 
 /* ---- gathering ---- */
@@ -304,13 +304,17 @@ bool td_team_gather(void) {
   return true;
 }
 
+bool td_team_has_gathered(void) {
+  return gathered.n > 0;
+}
+
 void td_team_gathered(int64_t budget) {
   gathered.on = false;
   for (; gathered.n > 0; gathered.n--) {
     td_team *t = gathered.team[gathered.n - 1];
     td_turn own = {.until = td_clock_now() + budget,
                    .dearest = (int32_t)budget};
-    if (!join(t, t->size, &own)) td_team_wake(t);
+    if (budget == 0 || !join(t, t->size, &own)) td_team_wake(t);
     td_team_release(t);
   }
 }
