@@ -60,11 +60,13 @@ static void listen(td_remote *r, int64_t until) {
 /* What has come is heard, and what can be run of it is, if this thread may. */
 static void hear(td_remote *r, bool (*may_run)(td_remote *r)) {
   bool gathers = td_team_gather();
+  const td_remote *was = td_remote_hear(r);
   __atomic_store_n(&r->away, td_clock_now(), __ATOMIC_RELEASE);
   td_remote_turn(r);
   if (gathers)
     td_team_gathered(td_team_has_gathered() && may_run(r) ? ERRAND : 0);
   __atomic_store_n(&r->away, 0, __ATOMIC_RELEASE);
+  td_remote_hear(was);
 }
 
 static bool is_away(td_remote *r) {
@@ -202,10 +204,7 @@ static bool has_thread(td_remote *r) {
 
 /* Somebody who has a share may wait on after the end. */
 static void pump_or_rest(td_remote *r, int64_t until) {
-  td_remote_enter(r);
-  bool closed = r->closed;
-  td_remote_leave(r);
-  if (closed) {
+  if (__atomic_load_n(&r->closed, __ATOMIC_ACQUIRE)) {
     rest(r);
   } else {
     listen(r, until);

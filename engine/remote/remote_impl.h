@@ -96,6 +96,9 @@ struct td_remote {
 
 void td_remote_enter(td_remote *r);
 void td_remote_leave(td_remote *r); /* runs what was left for after it */
+/* This thread calls td_remote_turn again before anybody sleeps on the channel:
+ * turns in between do not drain. NULL: not any more. Returns what was so. */
+const td_remote *td_remote_hear(const td_remote *r);
 /* Runs `task` when the turn is over, in order, on the same thread. */
 void td_remote_after(td_remote *r, td_task *task);
 uint64_t td_remote_number(td_remote *r); /* a new one, never 0 */
