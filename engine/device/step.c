@@ -19,5 +19,8 @@ void td_caller_go(td_caller *c) {
 
 void td_caller_post(td_caller *c, td_task *task) {
   td_waiter_post(c->mail, task);
-  if (td_caller_gone(c)) td_waiter_run(c->mail);
+  if (td_caller_gone(c))
+    td_waiter_run(c->mail);
+  else if (c->rouse)
+    c->rouse(c);
 }

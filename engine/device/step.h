@@ -24,6 +24,9 @@ typedef struct td_caller {
   /* Does what the node of `c` asks for: sets the outputs. */
   td_status *(*serve)(struct td_kernel_ctx *c);
   int32_t gone; /* atomic: nobody will wait any more */
+  /* (optional) Where who waits may do something else meanwhile: has it look at
+   * its mail. */
+  void (*rouse)(struct td_caller *c);
 } td_caller;
 
 /* Nobody will wait: what was posted runs now, on this thread, with `gone` set,

@@ -111,6 +111,8 @@ typedef struct td_channel_ops {
 struct td_channel {
   const td_channel_ops *ops;
   td_channel_events events; /* set by the owner before anything is called */
+  bool soon; /* the owner's: who has the turn drains again before it sleeps, so
+                that a send need not look for what came meanwhile */
 };
 struct td_link {
   td_channel *of;

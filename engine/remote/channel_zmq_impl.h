@@ -80,6 +80,8 @@ void td_zmq_socket_ready(td_zmq *c, td_zmq_socket *s);
 /* To be called after everything that was done with it but receiving until there
  * was no more: see the head of channel_zmq_socket.c. */
 void td_zmq_socket_look(td_zmq *c, td_zmq_socket *s);
+/* The same after a send. */
+void td_zmq_socket_sent(td_zmq *c, td_zmq_socket *s);
 /* Makes ready whatever has a signal. */
 void td_zmq_socket_poll(td_zmq *c);
 /* The next of those to be looked at, taken out; NULL: none. */

@@ -143,7 +143,7 @@ static td_status *send_all(td_zmq_link *l, td_lane lane, td_raw *frames, int n,
   }
   if (td_ok(status)) {
     status = put(l, s, lane, parts, n);
-    td_zmq_socket_look((td_zmq *)l->base.of, s);
+    td_zmq_socket_sent((td_zmq *)l->base.of, s);
     if (td_status_code(status) == TD_UNAVAILABLE)
       return give_back(parts, frames, n, status);
   }

@@ -127,6 +127,15 @@ void td_zmq_socket_look(td_zmq *c, td_zmq_socket *s) {
   if (!c->draining) td_zmq_pending(c, true);
 }
 
+void td_zmq_socket_sent(td_zmq *c, td_zmq_socket *s) {
+  if (!c->base.soon) {
+    td_zmq_socket_look(c, s);
+  } else if (s != c->reading) {
+    td_zmq_socket_ready(c, s);
+    if (!c->draining) td_zmq_pending(c, true);
+  }
+}
+
 void td_zmq_socket_poll(td_zmq *c) {
   struct epoll_event e[BATCH];
   int n = epoll_wait(c->poll_fd, e, BATCH, 0);

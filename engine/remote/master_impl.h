@@ -226,7 +226,9 @@ td_status *td_member_deliver(td_portion *n, td_key key, td_tensor *value,
                              bool dead) TD_MUST_USE;
 bool td_member_reset(td_portion *n);
 void td_member_end(td_portion *n);
-void td_member_pump(td_portion *n, int64_t until, const int *interrupt);
+void td_member_pump(td_portion *n, int64_t until, const int *interrupt,
+                    bool (*ready)(void *arg), void *arg);
+void td_member_nudge(td_portion *n);
 void td_portion_done(td_member *m, td_message *msg);
 void td_portion_value(td_member *m, td_message *msg);
 void td_portion_aborted(td_member *m, const Td__Remote__Stop *s);

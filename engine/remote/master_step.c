@@ -619,13 +619,14 @@ void td_portions_tick(td_member *m, int64_t now) {
   }
 }
 
-static bool is_over(void *arg) {
-  return !__atomic_load_n(&((td_far_portion *)arg)->out, __ATOMIC_ACQUIRE);
-}
-
-void td_member_pump(td_portion *p, int64_t until, const int *interrupt) {
+void td_member_pump(td_portion *p, int64_t until, const int *interrupt,
+                    bool (*ready)(void *arg), void *arg) {
   td_far_portion *n = (td_far_portion *)p;
   td_remote *r = td_remote_retain(td_member_remote(n->of->of));
-  (void)td_pump_until(r, until, interrupt, is_over, n);
+  (void)td_pump_until(r, until, interrupt, ready, arg);
   td_remote_release(r);
+}
+
+void td_member_nudge(td_portion *p) {
+  td_remote_news_after(td_member_remote(((td_far_portion *)p)->of->of));
 }

@@ -432,7 +432,7 @@ void td_remote_close(td_remote *r) {
   td_pump_stop(r);
   td_remote_enter(r);
   bool first = !r->closed;
-  r->closed = true;
+  __atomic_store_n(&r->closed, true, __ATOMIC_RELEASE);
   if (first) {
     td_worker_close_all(r);
     td_master_close_all(r);

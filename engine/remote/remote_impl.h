@@ -94,8 +94,13 @@ struct td_remote {
   uint64_t kernels_hash;
   /* pump.c */
   pthread_mutex_t ear; /* held by who sleeps on the channel */
-  pthread_t thread;
-  bool has_thread;
+  pthread_t thread, deputy;
+  bool has_thread, has_deputy;
+  int64_t away; /* atomic: since when who pumps does something else; 0: it
+                   listens */
+  int64_t errands; /* atomic: how often the thread did */
+  int32_t parked;  /* atomic: the deputy sleeps until it does again */
+  td_waiter rest;  /* of the deputy */
   int32_t stop;    /* atomic */
   int32_t callers; /* atomic: threads that pump while they wait */
   int64_t pumped;  /* atomic: when a caller last did */
@@ -105,6 +110,9 @@ struct td_remote {
 
 void td_remote_enter(td_remote *r);
 void td_remote_leave(td_remote *r); /* runs what was left for after it */
+/* This thread calls td_remote_turn again before anybody sleeps on the channel:
+ * turns in between do not drain. NULL: not any more. Returns what was so. */
+const td_remote *td_remote_hear(const td_remote *r);
 /* Runs `task` when the turn is over, in order, on the same thread. */
 void td_remote_after(td_remote *r, td_task *task);
 uint64_t td_remote_number(td_remote *r); /* a new one, never 0 */

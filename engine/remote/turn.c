@@ -6,14 +6,28 @@
 #include "engine/base/clock.h"
 #include "engine/remote/remote_impl.h"
 
+/* What this thread hears the messages of, and will again before it sleeps. */
+static _Thread_local const td_remote *hearing;
+
+const td_remote *td_remote_hear(const td_remote *r) {
+  const td_remote *was = hearing;
+  hearing = r;
+  return was;
+}
+
 void td_remote_enter(td_remote *r) {
   pthread_mutex_lock(&r->turn);
+  if (r->channel) r->channel->soon = hearing == r;
+}
+
+static void drain(td_remote *r) {
+  if (r->channel) (void)r->channel->ops->drain(r->channel, TD_DRAIN_MOST);
 }
 
 /* What this side sent may have swallowed the signal of what came: it is looked
  * for before the turn ends (channel.h). */
 void td_remote_leave(td_remote *r) {
-  if (r->channel) (void)r->channel->ops->drain(r->channel, TD_DRAIN_MOST);
+  if (hearing != r) drain(r);
   if (r->greetings > 0) r->hooks->greet(r);
   td_task *list = r->after;
   r->after = NULL;
@@ -43,6 +57,7 @@ void td_remote_turn(td_remote *r) {
   td_remote_enter(r);
   int64_t now = td_clock_now();
   if (!r->closed && now - r->ticked >= TD_HEALTH_TICK) r->hooks->tick(r, now);
+  if (hearing == r) drain(r);
   td_remote_leave(r);
 }
 

@@ -495,9 +495,14 @@ static void post_chain(td_execution *e, td_chain *chain,
   td_execution_drop(e); /* never the last hold: the caller has one */
 }
 
+/* It has a value go or come: what it took was others' time. */
+static inline bool is_end(const td_xnode *n) {
+  return n->kind == TD_OP_SEND || n->kind == TD_OP_RECV;
+}
+
 /* What the others may do while this thread runs `next`. */
 static inline bool worth_posting(td_execution *e, const td_xnode *next) {
-  return e->shared && td_team_size(e->team) > 1 &&
+  return e->shared && td_team_size(e->team) > 1 && !is_end(next) &&
          __atomic_load_n(&next->cost, __ATOMIC_RELAXED) >= TD_COST_DEAR;
 }
 
@@ -505,7 +510,7 @@ static inline bool worth_posting(td_execution *e, const td_xnode *next) {
 static bool leaves(const td_turn *turn, const td_xnode *next) {
   int32_t cost = __atomic_load_n(&next->cost, __ATOMIC_RELAXED);
   if (cost == 0) cost = COST_UNKNOWN;
-  return next->kernel.def && cost > turn->dearest;
+  return next->kernel.def && !is_end(next) && cost > turn->dearest;
 }
 
 /* Must the thread, which waits for the step, hand over before `next`? */

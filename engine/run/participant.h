@@ -122,13 +122,13 @@ typedef struct td_participant_ops {
   /* For a thread that waits for the step: runs what nobody comes to; returns
    * how many ns it may sleep before it looks again (team.h). */
   int64_t (*watch)(td_portion *n, struct td_watch *w);
-  /* (optional; NULL: it never does.) Does it only wait, for others, just now? */
-  bool (*resting)(td_portion *n);
   /* (optional; NULL: its own thread is quick enough.) For a thread that waits
-   * for the step while nothing of it is done in this process: does what the
-   * participant's own thread would do, until td_clock_now() passes `until`, the
-   * portion is over, or *interrupt (may be NULL). Several threads may come. */
-  void (*pump)(td_portion *n, int64_t until, const int *interrupt);
+   * for the step: does what the participant's own thread would do, until
+   * ready(arg), td_clock_now() passes `until`, or *interrupt (may be NULL).
+   * `nudge` has it look whether it is ready. Several threads may come. */
+  void (*pump)(td_portion *n, int64_t until, const int *interrupt,
+               bool (*ready)(void *arg), void *arg);
+  void (*nudge)(td_portion *n);
   /* The session's variable `name` is called `to` from now on, or dropped
    * (NULL). Nothing when there is none. */
   td_status *(*rename)(td_participant *p, const char *name, const char *to);

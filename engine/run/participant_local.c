@@ -144,10 +144,6 @@ static void cancel(td_portion *n, td_status *cause) {
   td_bare_step_cancel((td_bare_step *)n, cause);
 }
 
-static bool resting(td_portion *n) {
-  return td_team_idle(((td_bare_step *)n)->team);
-}
-
 static td_status *deliver(td_portion *n, td_key key, td_tensor *value,
                           bool dead) {
   return td_rendezvous_send(n->rendezvous, key, value, dead);
@@ -251,7 +247,6 @@ static const td_participant_ops ops = {.enroll = enroll,
                                        .work = work,
                                        .wake = wake,
                                        .watch = watch,
-                                       .resting = resting,
                                        .rename = rename_variable,
                                        .lives = lives,
                                        .drop = drop,

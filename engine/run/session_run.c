@@ -18,7 +18,7 @@ td_status *td_session_run_compiled(td_session *s, td_compiled *c,
   td_session_step_start(step, false);
   if (td_session_step_short(step))
     td_session_step_work(step, start + TD_CALLER_BUDGET);
-  else
+  else if (!td_session_step_attend(step))
     td_session_step_wake(step);
   td_status *st =
       td_session_step_wait(step, until, o ? o->interrupt : NULL, true);

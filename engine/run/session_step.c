@@ -44,6 +44,8 @@ static td_status *list(td_session_step *step, td_session *s) {
   return lost ? td_compiled_unavailable(s, lost) : NULL;
 }
 
+static void rouse(td_caller *c);
+
 static void fill_options(td_session_step *step, const td_step_options *o) {
   step->options = (td_portion_start){.step = step->number};
   if (!o) return;
@@ -53,11 +55,13 @@ static void fill_options(td_session_step *step, const td_step_options *o) {
   step->options.print = o->print;
   step->options.print_arg = o->print_arg;
   step->options.draw = o->draw;
-  step->caller = (td_caller){.mail = &step->waiter, .serve = o->serve};
+  step->caller =
+      (td_caller){.mail = &step->waiter, .serve = o->serve, .rouse = rouse};
   if (o->serve) step->options.caller = &step->caller;
 }
 
 static void portion_over(void *arg, td_status *s);
+static void rouse(td_caller *c);
 
 /* A value on its way from one participant to another. */
 static td_status *route(void *arg, td_key key, td_tensor *value, bool dead) {
@@ -393,6 +397,13 @@ void td_session_step_unattended(td_session_step *step) {
   if (step->options.caller) td_caller_go(step->options.caller);
 }
 
+bool td_session_step_attend(td_session_step *step) {
+  if (TD_LIKELY(!step->elsewhere) || !td_team_gather()) return false;
+  td_session_step_wake(step);
+  td_team_gathered(TD_CALLER_BUDGET);
+  return true;
+}
+
 bool td_session_step_short(const td_session_step *step) {
   int64_t cost = 0;
   for (int i = 0; i < step->n_portions; i++) {
@@ -441,32 +452,36 @@ void td_session_step_start(td_session_step *step, bool wake) {
   if (n == 0) finish(step);
 }
 
-/* Does a portion of this process need the thread that waits to hear of it, or
- * does it only wait for others? A thread that kernels call on must hear them. */
-static bool is_busy(const td_session_step *step, td_portion *n) {
-  const td_participant_ops *ops = n->of->ops;
-  return step->options.caller || !ops->resting || !ops->resting(n);
-}
-
-/* A portion at which the thread that waits can do something, when nothing of
- * the step is done in this process; else NULL. */
+/* A portion at which the thread that waits can do something; else NULL. */
 static td_portion *to_pump(const td_session_step *step) {
-  td_portion *found = NULL;
   if (TD_LIKELY(!step->elsewhere)) return NULL;
   for (int i = 0; i < step->n_portions; i++) {
     const td_step_portion *p = &step->portions[i];
-    if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != RUNNING) continue;
-    if (!p->portion->of->ops->pump) {
-      if (is_busy(step, p->portion)) return NULL;
-      continue;
-    }
-    found = p->portion;
+    if (p->portion->of->ops->pump &&
+        __atomic_load_n(&p->state, __ATOMIC_ACQUIRE) == RUNNING)
+      return p->portion;
   }
-  return found;
+  return NULL;
 }
 
 static bool is_over_or_elsewhere(void *arg) {
   return td_session_step_over(arg) || to_pump(arg);
+}
+
+/* Kernels call for this thread, or it waits for something else. */
+static bool is_wanted(void *arg) {
+  const td_session_step *step = arg;
+  return td_session_step_over(step) ||
+         __atomic_load_n(&step->waiter.mail, __ATOMIC_ACQUIRE) ||
+         !to_pump(step);
+}
+
+/* td_caller.rouse: whoever waits for the step may be pumping. */
+static void rouse(td_caller *c) {
+  td_session_step *step =
+      (td_session_step *)((char *)c - offsetof(td_session_step, caller));
+  td_portion *n = to_pump(step);
+  if (n) n->of->ops->nudge(n);
 }
 
 /* Waits until the step is over, or there is something else to be looked at. */
@@ -481,7 +496,7 @@ static void wait_a_while(td_session_step *step, int64_t until,
   }
   if (td_waiter_run(&step->waiter)) return; /* what kernels had posted */
   int64_t soon = td_clock_now() + PUMPING;
-  n->of->ops->pump(n, soon < until ? soon : until, interrupt);
+  n->of->ops->pump(n, soon < until ? soon : until, interrupt, is_wanted, step);
 }
 
 /* Why waiting must stop now, or NULL. */

@@ -48,6 +48,16 @@ struct td_team {
 
 static _Thread_local td_turn turn;
 
+/* Teams that this thread has work for, and has called nobody of: each with a
+ * share. */
+enum { GATHERED = 8 };
+static _Thread_local struct {
+  bool on;
+  int inside; /* it works on some team */
+  int n;
+  td_team *team[GATHERED];
+} gathered;
+
 td_turn *td_team_turn(void) {
   return &turn;
 }
@@ -169,10 +179,22 @@ static worker *call_worker(td_team *t) {
 
 /* ---- posting ---- */
 
+/* Sees to it by itself, later? */
+static bool gather(td_team *t) {
+  if (TD_LIKELY(!gathered.on) || gathered.inside > 0) return false;
+  for (int i = 0; i < gathered.n; i++)
+    if (gathered.team[i] == t) return true;
+  if (gathered.n == GATHERED) return false;
+  __atomic_fetch_add(&t->refs, 1, __ATOMIC_RELAXED);
+  gathered.team[gathered.n++] = t;
+  return true;
+}
+
 bool td_team_post(td_team *t, td_team_job job) {
+  bool later = gather(t);
   pthread_mutex_lock(&t->lock);
   bool ok = push_last(t, job);
-  worker *w = ok ? call_worker(t) : NULL;
+  worker *w = ok && !later ? call_worker(t) : NULL;
   pthread_mutex_unlock(&t->lock);
   if (w) td_pool_submit(&w->task);
   return ok;
@@ -204,6 +226,7 @@ void td_team_post_duty(td_team *t, td_team_duty *duty) {
 void td_team_wake(td_team *t) {
   worker *who[MOST];
   int n = 0;
+  if (gather(t)) return;
   pthread_mutex_lock(&t->lock);
   int most = t->count < MOST ? (int)t->count : MOST;
   if (t->duties && most == 0) most = 1;
@@ -222,6 +245,7 @@ static void work_on(td_team *t, td_turn *own) {
   unsigned was = td_cpu_flush_on();
   td_turn outer = turn;
   turn = *own;
+  gathered.inside++;
   t->inside++;
   while (!turn.over && take_job(t, &job)) {
     pthread_mutex_unlock(&t->lock);
@@ -230,6 +254,7 @@ static void work_on(td_team *t, td_turn *own) {
     if (!turn.over && has_jobs(t)) (void)td_turn_over(&turn);
   }
   t->inside--;
+  gathered.inside--;
   *own = turn;
   turn = outer;
   td_cpu_flush_restore(was);
@@ -268,7 +293,30 @@ static bool join(td_team *t, int most, td_turn *own) {
 
 void td_team_work(td_team *t, int64_t until) {
   td_turn own = {.until = until, .dearest = TD_TURN_ALL};
-  (void)join(t, t->size, &own);
+  if (!gather(t)) (void)join(t, t->size, &own);
+}
+
+/* ---- gathering ---- */
+
+bool td_team_gather(void) {
+  if (gathered.on || gathered.inside > 0) return false;
+  gathered.on = true;
+  return true;
+}
+
+bool td_team_has_gathered(void) {
+  return gathered.n > 0;
+}
+
+void td_team_gathered(int64_t budget) {
+  gathered.on = false;
+  for (; gathered.n > 0; gathered.n--) {
+    td_team *t = gathered.team[gathered.n - 1];
+    td_turn own = {.until = td_clock_now() + budget,
+                   .dearest = (int32_t)budget};
+    if (budget == 0 || !join(t, t->size, &own)) td_team_wake(t);
+    td_team_release(t);
+  }
 }
 
 /* ---- watching ---- */

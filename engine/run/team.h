@@ -78,6 +78,14 @@ void td_team_wake(td_team *t);
 /* The calling thread joins (unless the team is full) and works until nothing is
  * queued, or td_clock_now() passes `until`. */
 void td_team_work(td_team *t, int64_t until);
+/* From now on this thread calls no worker for what it posts, or is to wake, and
+ * does not work, but sees to it in td_team_gathered. False, and nothing to be
+ * ended, when it works on a team or gathers already. */
+bool td_team_gather(void) TD_MUST_USE;
+bool td_team_has_gathered(void); /* is there anything? */
+/* Works on all that for `budget` ns each; calls workers for nodes that take
+ * longer, or nobody knows how long, and for what is left. 0: for all. */
+void td_team_gathered(int64_t budget);
 /* For a thread that waits: runs what nobody comes to. `stopped`: the step was
  * cancelled. Returns how many ns it may sleep before it looks again. */
 int64_t td_team_watch(td_team *t, td_watch *w, bool stopped);
