@@ -75,10 +75,17 @@ td_status *td_remote_reach(td_remote *r, const td_attach_options *o,
 
 /* ---- ways ---------------------------------------------------------------- */
 
+/* Among those that were dialled from here, with their key. */
 static td_status *find(td_remote *r, uint64_t incarnation, td_peer **out) {
-  *out = td_peer_find(r, incarnation);
-  return *out ? NULL
-              : td_error(TD_UNAVAILABLE, "the process is not there any more");
+  for (size_t i = 0; i < r->peers.len; i++) {
+    td_peer *p = r->peers.at[i];
+    if (p->incarnation != incarnation || p->health.state == TD_DEAD ||
+        !p->link || !p->link->dialled)
+      continue;
+    *out = p;
+    return NULL;
+  }
+  return td_error(TD_UNAVAILABLE, "the process is not there any more");
 }
 
 /* From here, or from another process, which may know this one alone by its

@@ -284,7 +284,7 @@ td_status *td_probe_begin(td_remote *r, td_peer *of,
 /* A share of the peer that a MEASURE means. Caller owns the result. */
 static td_status *peer_of(td_remote *r, const Td__Remote__Task *t,
                           td_peer **out) {
-  td_peer *p = td_peer_find(r, t->incarnation);
+  td_peer *p = td_peer_find(r, t->incarnation, t->key);
   td_dial to = {.control = t->control,
                 .data = *t->data ? t->data : NULL,
                 .key = *t->key ? t->key : NULL};
