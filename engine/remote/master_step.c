@@ -595,6 +595,7 @@ static void abort_all(td_master *s, td_status *why) {
       next = n->next;
       if (n->state != TD_PORTION_RUNNING) continue;
       n->status = td_status_first(n->status, td_status_retain(why));
+      if (*td_status_about_task(why)) n->until = td_clock_now() + EVIDENCE;
       cancel(n, td_status_retain(why));
     }
 }
