@@ -194,6 +194,19 @@ void td_master_peer_changed(td_remote *r, td_peer *p) {
   }
 }
 
+/* What was opened for it is closed as others are: until it is heard. */
+static void close_coming(td_member *w) {
+  bool open = w->place > 0 && w->state != TD_MEMBER_ENDED;
+  if (!open) {
+    end_coming(w, td_error(TD_CANCELLED, "closed"));
+    return;
+  }
+  w->was->again = NULL;
+  w->state = TD_MEMBER_CLOSING;
+  w->closed = true;
+  say_close(w);
+}
+
 /* The participant's: the session is closed, or has another in its place. */
 static void close_member(td_participant *p) {
   td_member *w = (td_member *)p;
@@ -205,7 +218,7 @@ static void close_member(td_participant *p) {
     say_close(w);
   }
   w->closed = true;
-  if (w->again) end_coming(w->again, td_error(TD_CANCELLED, "closed"));
+  if (w->again) close_coming(w->again);
   drop_view(w->master);
   td_remote_leave(r);
   td_remote_release(r);

@@ -653,6 +653,12 @@ void td_peer_ponged(td_peer *p, const Td__Remote__Ping *m) {
   p->clock = m->t1 - (m->t0 + p->round_trip / 2);
 }
 
+/* By then it has told how many there are, on the new connection. */
+static bool is_mended(const td_peer *p, int64_t now) {
+  int64_t since = p->broken > p->health.since ? p->broken : p->health.since;
+  return p->health.state == TD_UP && now - since >= 3 * TD_HEALTH_BEAT;
+}
+
 /* Messages that were sent and have not come for long are lost, and what they
  * were for with them. */
 static void look_for_gaps(td_peer *p, int64_t now) {
@@ -661,7 +667,7 @@ static void look_for_gaps(td_peer *p, int64_t now) {
   uint64_t came = p->came[TD_LANE_CONTROL] + p->came[TD_LANE_DATA];
   if (!lacks) {
     p->lacking = 0;
-    p->broken = false;
+    if (is_mended(p, now)) p->broken = 0;
   } else if (!p->lacking || (came != p->came_then && !p->broken)) {
     p->lacking = now; /* slow is not lost, while some comes */
     p->came_then = came;
@@ -739,7 +745,7 @@ static void note(td_peer *p, td_status *s) {
 void td_peer_trouble(td_peer *p, td_trouble what) {
   switch (what) {
   case TD_TROUBLE_LOST:
-    p->broken = true;
+    p->broken = td_clock_now();
     if (td_health_on(&p->health, TD_BROKEN, td_clock_now()))
       td_remote_peer_changed(p->of, p);
     break;

@@ -45,8 +45,8 @@ local function open()
   return sess
 end
 local n = 0
-local function step(sess)
-  local got = sess:run(fetches, {}, timeout > 0 and {timeout = timeout} or nil)
+local function step(sess, within)
+  local got = sess:run(fetches, {}, within > 0 and {timeout = within} or nil)
   n = n + 1
   for i = 1, 3 do
     if got[i] ~= (i == 3 and 2 * n or n) then
@@ -59,7 +59,7 @@ local sess
 local ok, why = pcall(function()
   sess = open()
   while not core.exists(stop) do
-    step(sess)
+    step(sess, timeout)
     if n == 3 then tell "ready" end
     core.pause(0.005)
   end
@@ -76,7 +76,7 @@ if io.read() == "again" then
   n = 0
   local later, reason = pcall(function()
     local new = open()
-    for _ = 1, 5 do step(new) end
+    for _ = 1, 5 do step(new, 0) end
     new:close()
   end)
   tell("again", later and "ok" or tostring(reason))
@@ -113,6 +113,7 @@ class Lines:
 class Worker:
     def __init__(self, world, task):
         self.world, self.task, self.process, self.base = world, task, None, None
+        self.leaves = False  # it was told to end
         self.name, self.extra, self.key = f"/job:worker/replica:0/task:{task}", [], ""
 
     @property
@@ -128,13 +129,14 @@ class Worker:
     def start(self, wait=True):
         self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True, env=self.world.env)
-        self.lines, self.base = Lines(self.process), None
+        self.lines, self.base, self.leaves = Lines(self.process), None, False
         if wait:
             said = self.lines.next(20, "tide")[1]
             if not said or "listens" not in said:
                 raise RuntimeError(f"worker {self.task} did not start: {self.lines.all}")
 
     def send(self, number):
+        self.leaves |= number == signal.SIGTERM
         self.process.send_signal(number)
 
     def end(self, number=signal.SIGKILL):
@@ -199,6 +201,8 @@ class World:
     # Both workers are there, and go on.
     def ready(self):
         for w in self.workers:
+            if w.process and w.leaves:
+                w.process.wait(20)
             if not w.process or w.process.poll() is not None:
                 w.extra = []
                 w.start()
