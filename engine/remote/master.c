@@ -401,6 +401,14 @@ static td_status *copy_devices(td_member *w) {
   return NULL;
 }
 
+static td_status *taken(const td_member *w, const td_member *by) {
+  return td_error(TD_ALREADY_EXISTS,
+                  "the session has a task %s already: the worker at %s, and "
+                  "the one at %s says that it is the same; start one of them "
+                  "with another number (tide worker --task %d)",
+                  w->task, by->peer->control, w->peer->control, by->place);
+}
+
 /* A place in the view is for good: edges name tasks by it. */
 static td_status *take_place(td_member *w) {
   td_master *m = w->master;
@@ -413,10 +421,7 @@ static td_status *take_place(td_member *w) {
   for (size_t i = 0; i < m->members.len; i++)
     if (strcmp(m->members.at[i]->task, w->task) == 0 &&
         m->members.at[i]->state != TD_MEMBER_ENDED)
-      return td_error(TD_ALREADY_EXISTS,
-                      "the session has a task %s already; give this worker "
-                      "another number (tide worker --task N)",
-                      w->task);
+      return taken(w, m->members.at[i]);
   TD_TRY(copy_devices(w));
   if (!td_vec_push(&m->members, w)) return td_oom();
   (void)take_coming(m, w); /* the share is the view's now */

@@ -17,8 +17,8 @@
 #include "engine/remote/remote_impl.h"
 
 enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
-enum { BACKLOG_MOST = 64 << 20 };  /* bytes that wait for a connection */
-#define JOIN INT64_C(5000000000)   /* ns: for who waits to be sent something */
+enum { BACKLOG_MOST = 64 << 20 }; /* bytes that wait for a connection */
+#define JOIN INT64_C(5000000000)  /* ns: for who waits to be sent something */
 #define LACK                                                                   \
   INT64_C(2000000000) /* ns: what has not come by then is lost ...             \
                        */
@@ -339,7 +339,7 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
                      ? td_error(TD_INTERNAL, "a message of %d frames", n)
                      : NULL;
   if (td_ok(s)) {
-    head->version = TD_WIRE_VERSION;
+    head->version = (uint32_t)p->of->protocol;
     head->from = p->of->incarnation;
     head->to = p->incarnation;
     head->count = p->sent[lane] + 1;
@@ -414,7 +414,7 @@ static td_status *introduce(td_peer *p, td_arena *a, uint64_t theirs,
   td_remote *r = p->of;
   const td_channel_ops *c = r->channel->ops;
   td__remote__hello__init(h);
-  h->proto_min = h->proto_max = TD_WIRE_VERSION;
+  h->proto_min = h->proto_max = (uint32_t)r->protocol;
   h->build = td_wire_text(TD_VERSION);
   h->task = td_wire_text(td_runtime_place(r->runtime));
   h->isa = td_wire_text(td_isa_name(td_cpu_isa()));
@@ -455,14 +455,16 @@ static bool say_hello(td_peer *p, uint64_t theirs, bool welcome) {
 
 /* ---- who they are -------------------------------------------------------- */
 
-static td_status *check_hello(const Td__Remote__Hello *h) {
-  if (h->proto_min > TD_WIRE_VERSION || h->proto_max < TD_WIRE_VERSION)
+static td_status *check_hello(const td_peer *p, const Td__Remote__Hello *h) {
+  int64_t ours = p->of->protocol;
+  if (h->proto_min > ours || h->proto_max < ours)
     return td_error(
         TD_FAILED_PRECONDITION,
-        "%s speaks protocol versions %u to %u (Tide %s), this process %d "
-        "(Tide %s): run the same version on both",
-        h->task, (unsigned)h->proto_min, (unsigned)h->proto_max, h->build,
-        TD_WIRE_VERSION, TD_VERSION);
+        "%s speaks protocol versions %u to %u (Tide %s), %s %d (Tide %s): run "
+        "the same version on both",
+        *h->task ? h->task : "this process", (unsigned)h->proto_min,
+        (unsigned)h->proto_max, h->build, td_runtime_place(p->of->runtime),
+        (int)ours, TD_VERSION);
   if (strlen(h->task) > TD_WIRE_TASK_MOST || h->n_device > DEVICES_MOST ||
       h->n_kernel > KERNELS_MOST)
     return td_error(TD_INVALID_ARGUMENT,
@@ -507,7 +509,7 @@ static td_status *devices_in(td_peer *p, const Td__Remote__Hello *h) {
 }
 
 static td_status *learn(td_peer *p, const Td__Remote__Hello *h, bool welcome) {
-  TD_TRY(check_hello(h));
+  TD_TRY(check_hello(p, h));
   TD_TRY(keep(h->task, &p->task));
   TD_TRY(keep(h->boot, &p->host));
   TD_TRY(keep(p->proof ? p->proof : h->key, &p->key));

@@ -57,6 +57,7 @@ struct td_remote {
   td_channel *channel;
   char *public_key, *advertise, *advertise_data;
   uint64_t incarnation;
+  int protocol; /* TD_WIRE_VERSION; TIDE_TEST_PROTOCOL says another */
   bool serve;
   int cpu_devices, threads;
   pthread_mutex_t turn;
