@@ -195,6 +195,19 @@ void td_master_peer_changed(td_remote *r, td_peer *p) {
   }
 }
 
+/* What was opened for it is closed as others are: until it is heard. */
+static void close_coming(td_member *w) {
+  bool open = w->place > 0 && w->state != TD_MEMBER_ENDED;
+  if (!open) {
+    end_coming(w, td_error(TD_CANCELLED, "closed"));
+    return;
+  }
+  w->was->again = NULL;
+  w->state = TD_MEMBER_CLOSING;
+  w->closed = true;
+  say_close(w);
+}
+
 /* The participant's: the session is closed, or has another in its place. */
 static void close_member(td_participant *p) {
   td_member *w = (td_member *)p;
@@ -206,7 +219,7 @@ static void close_member(td_participant *p) {
     say_close(w);
   }
   w->closed = true;
-  if (w->again) end_coming(w->again, td_error(TD_CANCELLED, "closed"));
+  if (w->again) close_coming(w->again);
   drop_view(w->master);
   td_remote_leave(r);
   td_remote_release(r);
@@ -396,6 +409,14 @@ static td_status *copy_devices(td_member *w) {
   return NULL;
 }
 
+static td_status *taken(const td_member *w, const td_member *by) {
+  return td_error(TD_ALREADY_EXISTS,
+                  "the session has a task %s already: the worker at %s, and "
+                  "the one at %s says that it is the same; start one of them "
+                  "with another number (tide worker --task %d)",
+                  w->task, by->peer->control, w->peer->control, by->place);
+}
+
 /* A place in the view is for good: edges name tasks by it. */
 static td_status *take_place(td_member *w) {
   td_master *m = w->master;
@@ -408,10 +429,7 @@ static td_status *take_place(td_member *w) {
   for (size_t i = 0; i < m->members.len; i++)
     if (strcmp(m->members.at[i]->task, w->task) == 0 &&
         m->members.at[i]->state != TD_MEMBER_ENDED)
-      return td_error(TD_ALREADY_EXISTS,
-                      "the session has a task %s already; give this worker "
-                      "another number (tide worker --task N)",
-                      w->task);
+      return taken(w, m->members.at[i]);
   TD_TRY(copy_devices(w));
   if (!td_vec_push(&m->members, w)) return td_oom();
   (void)take_coming(m, w); /* the share is the view's now */

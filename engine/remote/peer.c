@@ -17,8 +17,8 @@
 #include "engine/remote/remote_impl.h"
 
 enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
-enum { BACKLOG_MOST = 64 << 20 };  /* bytes that wait for a connection */
-#define JOIN INT64_C(5000000000)   /* ns: for who waits to be sent something */
+enum { BACKLOG_MOST = 64 << 20 }; /* bytes that wait for a connection */
+#define JOIN INT64_C(5000000000)  /* ns: for who waits to be sent something */
 #define LACK                                                                   \
   INT64_C(2000000000) /* ns: what has not come by then is lost ...             \
                        */
@@ -344,7 +344,7 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
                      ? td_error(TD_INTERNAL, "a message of %d frames", n)
                      : NULL;
   if (td_ok(s)) {
-    head->version = TD_WIRE_VERSION;
+    head->version = (uint32_t)p->of->protocol;
     head->from = p->of->incarnation;
     head->to = p->incarnation;
     head->count = p->sent[lane] + 1;
@@ -419,7 +419,7 @@ static td_status *introduce(td_peer *p, td_arena *a, uint64_t theirs,
   td_remote *r = p->of;
   const td_channel_ops *c = r->channel->ops;
   td__remote__hello__init(h);
-  h->proto_min = h->proto_max = TD_WIRE_VERSION;
+  h->proto_min = h->proto_max = (uint32_t)r->protocol;
   h->build = td_wire_text(TD_VERSION);
   h->task = td_wire_text(td_runtime_place(r->runtime));
   h->isa = td_wire_text(td_isa_name(td_cpu_isa()));
@@ -460,14 +460,16 @@ static bool say_hello(td_peer *p, uint64_t theirs, bool welcome) {
 
 /* ---- who they are -------------------------------------------------------- */
 
-static td_status *check_hello(const Td__Remote__Hello *h) {
-  if (h->proto_min > TD_WIRE_VERSION || h->proto_max < TD_WIRE_VERSION)
+static td_status *check_hello(const td_peer *p, const Td__Remote__Hello *h) {
+  int64_t ours = p->of->protocol;
+  if (h->proto_min > ours || h->proto_max < ours)
     return td_error(
         TD_FAILED_PRECONDITION,
-        "%s speaks protocol versions %u to %u (Tide %s), this process %d "
-        "(Tide %s): run the same version on both",
-        h->task, (unsigned)h->proto_min, (unsigned)h->proto_max, h->build,
-        TD_WIRE_VERSION, TD_VERSION);
+        "%s speaks protocol versions %u to %u (Tide %s), %s %d (Tide %s): run "
+        "the same version on both",
+        *h->task ? h->task : "this process", (unsigned)h->proto_min,
+        (unsigned)h->proto_max, h->build, td_runtime_place(p->of->runtime),
+        (int)ours, TD_VERSION);
   if (strlen(h->task) > TD_WIRE_TASK_MOST || h->n_device > DEVICES_MOST ||
       h->n_kernel > KERNELS_MOST)
     return td_error(TD_INVALID_ARGUMENT,
@@ -512,7 +514,7 @@ static td_status *devices_in(td_peer *p, const Td__Remote__Hello *h) {
 }
 
 static td_status *learn(td_peer *p, const Td__Remote__Hello *h, bool welcome) {
-  TD_TRY(check_hello(h));
+  TD_TRY(check_hello(p, h));
   TD_TRY(keep(h->task, &p->task));
   TD_TRY(keep(h->boot, &p->host));
   TD_TRY(keep(p->proof ? p->proof : h->key, &p->key));
@@ -667,6 +669,12 @@ void td_peer_ponged(td_peer *p, const Td__Remote__Ping *m) {
   if (td_clock_offset_best(&p->clocks, now, now, &best)) p->clock = best.ahead;
 }
 
+/* By then it has told how many there are, on the new connection. */
+static bool is_mended(const td_peer *p, int64_t now) {
+  int64_t since = p->broken > p->health.since ? p->broken : p->health.since;
+  return p->health.state == TD_UP && now - since >= 3 * TD_HEALTH_BEAT;
+}
+
 /* Messages that were sent and have not come for long are lost, and what they
  * were for with them. */
 static void look_for_gaps(td_peer *p, int64_t now) {
@@ -675,7 +683,7 @@ static void look_for_gaps(td_peer *p, int64_t now) {
   uint64_t came = p->came[TD_LANE_CONTROL] + p->came[TD_LANE_DATA];
   if (!lacks) {
     p->lacking = 0;
-    p->broken = false;
+    if (is_mended(p, now)) p->broken = 0;
   } else if (!p->lacking || (came != p->came_then && !p->broken)) {
     p->lacking = now; /* slow is not lost, while some comes */
     p->came_then = came;
@@ -753,7 +761,7 @@ static void note(td_peer *p, td_status *s) {
 void td_peer_trouble(td_peer *p, td_trouble what) {
   switch (what) {
   case TD_TROUBLE_LOST:
-    p->broken = true;
+    p->broken = td_clock_now();
     if (td_health_on(&p->health, TD_BROKEN, td_clock_now()))
       td_remote_peer_changed(p->of, p);
     break;

@@ -1,6 +1,7 @@
 /* remote.c - the actor: its clock, and who gets what comes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/clock.h"
@@ -193,7 +194,7 @@ static void say_unheard(td_remote *r, td_link *l, const td_head *got) {
   td_head_init(&head, NULL);
   head.body_case = TD__REMOTE__MESSAGE__BODY_STALE;
   head.stale = &body;
-  head.version = TD_WIRE_VERSION;
+  head.version = (uint32_t)r->protocol;
   head.from = r->incarnation;
   head.to = got->from;
   td_status *s = td_wire_pack(&head, &frame);
@@ -327,6 +328,12 @@ static uint64_t hash_of(const td_kernel_table *t) {
   return h;
 }
 
+/* Tests have processes of several versions. */
+static int protocol(void) {
+  const char *env = getenv("TIDE_TEST_PROTOCOL");
+  return env ? atoi(env) : TD_WIRE_VERSION;
+}
+
 static td_status *init(td_remote *r, const td_remote_options *o) {
   TD_TRY(copy(o->advertise, &r->advertise));
   TD_TRY(copy(o->public_key, &r->public_key));
@@ -375,6 +382,7 @@ td_status *td_remote_new(const td_remote_options *o, td_remote **out) {
   r->channel = o->channel;
   r->channel->events = (td_channel_events){on_message, on_trouble, r};
   r->incarnation = td_entropy() | 1;
+  r->protocol = protocol();
   r->serve = o->serve;
   r->cpu_devices = o->cpu_devices > 0 ? o->cpu_devices : 1;
   r->threads = o->threads;

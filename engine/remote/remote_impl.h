@@ -69,6 +69,7 @@ struct td_remote {
   td_channel *channel;
   char *public_key, *advertise, *advertise_data;
   uint64_t incarnation;
+  int protocol; /* TD_WIRE_VERSION; TIDE_TEST_PROTOCOL says another */
   bool serve;
   int cpu_devices, threads;
   pthread_mutex_t turn;
@@ -159,7 +160,7 @@ struct td_peer {
   uint64_t told[TD_LANES]; /* how many the peer said it had sent ... */
   int64_t lacking;         /* ... and since when fewer came; 0: none lack */
   uint64_t came_then;      /* how many had come by then */
-  bool broken;             /* a connection was lost, and some may lack of it */
+  int64_t broken; /* when a connection was lost of which some may lack; or 0 */
   TD_VEC(struct td_backlog) backlog; /* what waits for a connection */
   size_t backlog_bytes;
   uint64_t bytes_in, bytes_out, steps, memory, pid;

@@ -92,6 +92,12 @@ void td_message_deinit(td_message *m) {
   m->head = NULL;
 }
 
+/* By these two processes of different versions find that out. */
+static bool is_of_any_version(const td_head *h) {
+  return h->body_case == TD__REMOTE__MESSAGE__BODY_HELLO ||
+         h->body_case == TD__REMOTE__MESSAGE__BODY_REFUSED;
+}
+
 static td_status *unpack(const td_raw *f, td_message *m) {
   if (f->len > TD_WIRE_IMPL_HEAD_MOST)
     return td_error(TD_INVALID_ARGUMENT,
@@ -99,7 +105,8 @@ static td_status *unpack(const td_raw *f, td_message *m) {
                     TD_WIRE_IMPL_HEAD_MOST);
   TD_TRY(td_graphdef_unpack(&td__remote__message__descriptor, &m->arena, f->at,
                             f->len, &m->head));
-  if (m->head->version == TD_WIRE_VERSION) return NULL;
+  if (m->head->version == TD_WIRE_VERSION || is_of_any_version(m->head))
+    return NULL;
   return td_error(TD_INVALID_ARGUMENT,
                   "a message of protocol version %u; this process speaks %d",
                   (unsigned)m->head->version, TD_WIRE_VERSION);

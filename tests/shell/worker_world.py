@@ -18,6 +18,7 @@ import time
 import byte_proxy
 
 PORT, DATA = 7000, 7001
+SHARED = "/dev/shm"
 CLIENT = r"""
 local td, core = require "tide", require "tide.core"
 local stop, size = arg[1], tonumber(arg[2])
@@ -45,8 +46,8 @@ local function open()
   return sess
 end
 local n = 0
-local function step(sess)
-  local got = sess:run(fetches, {}, timeout > 0 and {timeout = timeout} or nil)
+local function step(sess, within)
+  local got = sess:run(fetches, {}, within > 0 and {timeout = within} or nil)
   n = n + 1
   for i = 1, 3 do
     if got[i] ~= (i == 3 and 2 * n or n) then
@@ -59,7 +60,7 @@ local sess
 local ok, why = pcall(function()
   sess = open()
   while not core.exists(stop) do
-    step(sess)
+    step(sess, timeout)
     if n == 3 then tell "ready" end
     core.pause(0.005)
   end
@@ -76,12 +77,51 @@ if io.read() == "again" then
   n = 0
   local later, reason = pcall(function()
     local new = open()
-    for _ = 1, 5 do step(new) end
+    for _ = 1, 5 do step(new, 0) end
     new:close()
   end)
   tell("again", later and "ok" or tostring(reason))
 end
 """
+
+
+SAVE = r"""
+local td = require "tide"
+local full, room, seconds = arg[1], arg[2], tonumber(arg[3])
+local function tell(...) io.write(table.concat({...}, " "), "\n") io.flush() end
+local list = {}
+for task = 0, 1 do
+  td.device("/job:worker/task:" .. task, function()
+    list[task + 1] = td.variable(td.fill({1 << 18}, task + 1.0), "v" .. task)
+  end)
+end
+local plain = td.train.saver{variables = list}
+local sharded = td.train.saver{variables = list, sharded = true}
+local sess = td.session()
+for i = 4, #arg do
+  local address, key = arg[i]:match "^(%S-)=(.*)$"
+  sess:attach(address, {key = key, timeout = seconds})
+end
+sess:init()
+local function save(who, saver, folder)
+  local ok, why = pcall(saver.save, saver, sess, folder .. "/" .. who)
+  tell(who, ok and "ok" or type(why) == "table" and why.code or "text",
+       ok and "" or (tostring(why):gsub("\n", " ")))
+  return ok
+end
+save("client", plain, full)
+save("workers", sharded, full)
+local ok = pcall(plain.save, plain, sess, room .. "/plain")
+  and pcall(sharded.save, sharded, sess, room .. "/sharded")
+tell("room", ok and "ok" or "fails")
+local got = sess:run{list[1]:sum(), list[2]:sum()}
+tell("steps", got[1] == 1 << 18 and got[2] == 2 << 18 and "ok" or "wrong")
+sess:close()
+"""
+
+
+def mount(where, size):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", where], check=True)
 
 
 class Lines:
@@ -113,6 +153,8 @@ class Lines:
 class Worker:
     def __init__(self, world, task):
         self.world, self.task, self.process, self.base = world, task, None, None
+        self.leaves = False  # it was told to end
+        self.env = {}
         self.name, self.extra, self.key = f"/job:worker/replica:0/task:{task}", [], ""
 
     @property
@@ -127,14 +169,16 @@ class Worker:
 
     def start(self, wait=True):
         self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True, env=self.world.env)
-        self.lines, self.base = Lines(self.process), None
+                                        stderr=subprocess.STDOUT, text=True,
+                                        env={**self.world.env, **self.env})
+        self.lines, self.base, self.leaves = Lines(self.process), None, False
         if wait:
-            said = self.lines.next(20, "tide")[1]
+            said = self.lines.next(60, "tide")[1]
             if not said or "listens" not in said:
                 raise RuntimeError(f"worker {self.task} did not start: {self.lines.all}")
 
     def send(self, number):
+        self.leaves |= number == signal.SIGTERM
         self.process.send_signal(number)
 
     def end(self, number=signal.SIGKILL):
@@ -163,8 +207,13 @@ class World:
         self.public = [self.make_key(f"key{i}") for i in (0, 1)]
         self.prepare()
         self.workers = [Worker(self, task) for task in (0, 1)]
-        with open(self.path("client.lua"), "w", encoding="utf-8") as f:
-            f.write(CLIENT)
+        for name, text in (("client", CLIENT), ("save", SAVE)):
+            with open(self.path(f"{name}.lua"), "w", encoding="utf-8") as f:
+                f.write(text)
+        self.disk = self.path("disk")
+        for folder in (self.disk, self.path("room")):
+            os.mkdir(folder)
+        mount(self.disk, "300k")
 
     def path(self, name):
         return os.path.join(self.folder.name, name)
@@ -199,26 +248,32 @@ class World:
     # Both workers are there, and go on.
     def ready(self):
         for w in self.workers:
+            if w.process and w.leaves:
+                w.process.wait(20)
             if not w.process or w.process.poll() is not None:
-                w.extra = []
+                w.extra, w.env = [], {}
                 w.start()
             w.send(signal.SIGCONT)
 
-    def client(self, size=65536, seconds=10, timeout=0, keys=None, addresses=None):
+    def client(self, size=65536, seconds=30, timeout=0, keys=None, addresses=None,
+               script="client", places=None, env=None):
         if os.path.exists(self.path("stop")):
             os.remove(self.path("stop"))
         addresses = addresses or [w.address for w in self.workers]
         words = [f"{a}={k}" for a, k in zip(addresses, keys or self.public)]
-        p = subprocess.Popen([self.tide, self.path("client.lua"), self.path("stop"), str(size),
-                              str(seconds), str(timeout), *words], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             env=self.env)
+        first = [*places, str(seconds)] if places else [
+            self.path("stop"), str(size), str(seconds), str(timeout)]
+        p = subprocess.Popen([self.tide, self.path(f"{script}.lua"), *first, *words],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True,
+                             env={**self.env, **(env or {})})
         return p, Lines(p)
 
     def close(self):
         for w in self.workers:
             if w.process:
                 w.end()
+        subprocess.run(["umount", self.disk], check=False)
         self.folder.cleanup()
 
 
@@ -247,7 +302,8 @@ class FarWorld(World):
     dialled = host
 
     def prefix(self, task):
-        return ["nsenter", "-t", str(self.other.pid), "-n"] if task else []
+        there = ["nsenter", "-t", str(self.other.pid), "-n"] if task else []
+        return [*there, *super().prefix(task)]
 
     def close(self):
         super().close()
