@@ -122,6 +122,7 @@ struct td_hosted_roll {
   int n_args, n_rets;
   size_t ends, nodes;
   TD_VEC(td_portion *) idle; /* were run, and may be again */
+  struct td_leftovers *leftovers; /* what ends all that */
 };
 
 typedef struct td_hosted_part {

@@ -37,17 +37,18 @@ static void drop_parts(td_hosted_roll *roll) {
   td_vec_free(&roll->pieces);
 }
 
-/* On the pool, or after the turn: programs and portions go. */
-typedef struct leftovers {
+/* On the pool, or after the turn: programs and portions go. It is made with the
+ * registration, so that no lack of memory keeps them. */
+struct td_leftovers {
   td_task task;
   td_enrollment *enrollment;
   td_participant *local;
   td_portion **portions;
   size_t n;
-} leftovers;
+};
 
 static void end_leftovers(td_task *task) {
-  leftovers *l = (leftovers *)task;
+  struct td_leftovers *l = (struct td_leftovers *)task;
   for (size_t i = 0; i < l->n; i++) l->local->ops->end(l->portions[i]);
   l->local->ops->forget(l->enrollment);
   td_participant_release(l->local);
@@ -57,9 +58,11 @@ static void end_leftovers(td_task *task) {
 
 static void end_programs(td_hosted_roll *roll) {
   td_participant *local = roll->of->local;
-  if (!roll->enrollment) return;
-  leftovers *l = td_calloc(1, sizeof *l);
-  if (!l) return; /* with no memory for a task it stays until the end */
+  struct td_leftovers *l = roll->leftovers;
+  if (!roll->enrollment) {
+    td_free(l);
+    return;
+  }
   l->task.run = end_leftovers;
   l->enrollment = roll->enrollment;
   l->local = td_participant_retain(local);
@@ -415,7 +418,10 @@ static td_status *make(td_hosted *h, const Td__Remote__Register *m,
   roll->handle = m->handle;
   roll->of = h;
   h->refs++;
-  td_status *s = td_vec_reserve(&h->rolls, 1) ? read_roll(roll, m) : td_oom();
+  roll->leftovers = td_calloc(1, sizeof *roll->leftovers);
+  td_status *s = roll->leftovers && td_vec_reserve(&h->rolls, 1)
+                     ? read_roll(roll, m)
+                     : td_oom();
   if (!td_ok(s)) {
     td_hosted_roll_release(roll);
     return s;
