@@ -112,6 +112,7 @@ static void hear(td_zmq_link *l, td_zmq_lane *a, unsigned event,
                  uint32_t value) {
   if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
     a->connected = true;
+    a->passed = false; /* what the last one took once its end was heard of */
     a->refused = 0;
   } else if (event == ZMQ_EVENT_DISCONNECTED) {
     if (a->connected) td_zmq_trouble(l, TD_TROUBLE_LOST);

@@ -181,15 +181,24 @@ static void test_failing(void **state) {
 
 /* ---- before and without their step --------------------------------------- */
 
+/* Of a remote that was entered. */
 static td_hosted *only_session(td_remote *r) {
   assert_int_equal(r->hosted.len, 1);
   return r->hosted.at[0];
+}
+
+static td_session_id only_id(td_remote *r) {
+  td_remote_enter(r);
+  td_session_id id = only_session(r)->id;
+  td_remote_leave(r);
+  return id;
 }
 
 /* `n` values for step `number`, as its master would send them. */
 static void send_early(cluster *c, uint64_t number, int n, int64_t floats) {
   td_remote *r = c->remote;
   td_tensor x = ramp(floats);
+  td_session_id id = only_id(c->worker[0].remote);
   td_remote_enter(r);
   for (int i = 0; i < n; i++) {
     td_arena arena;
@@ -197,7 +206,6 @@ static void send_early(cluster *c, uint64_t number, int n, int64_t floats) {
     int count = 0;
     td_head head;
     Td__Remote__Tensor body = TD__REMOTE__TENSOR__INIT;
-    td_session_id id = only_session(c->worker[0].remote)->id;
     td_sending to = {r->peers.at[0], &id, number, false};
     td_arena_init(&arena);
     td_head_init(&head, &id);
