@@ -130,6 +130,7 @@ static void hear(td_zmq_link *l, td_zmq_lane *a, td_lane lane, unsigned event,
                  uint32_t value) {
   if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
     a->connected = true;
+    a->passed = false; /* what the last one took once its end was heard of */
     a->refused = 0;
     td_zmq_probe_close(l, lane);
   } else if (event == ZMQ_EVENT_DISCONNECTED) {

@@ -70,8 +70,10 @@ static td_status *refused(td_zmq_link *l, td_lane lane, int err) {
   if (!l->base.dialled)
     return err == EAGAIN ? takes_nothing(l, lane) : no_connection(lane);
   td_zmq_monitor_read((td_zmq *)l->base.of, l, lane);
-  /* A new connection is heard of before it takes anything. */
-  bool full = err == EAGAIN && l->lane[lane].passed;
+  /* A new connection is heard of before it takes anything, and the end of one
+   * before it takes nothing any more. */
+  const td_zmq_lane *a = &l->lane[lane];
+  bool full = err == EAGAIN && a->connected && a->passed;
   return full ? takes_nothing(l, lane) : no_connection(lane);
 }
 

@@ -40,7 +40,7 @@ class Worker:
 
     def end(self, kill=False):
         (self.process.kill if kill else self.process.terminate)()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
         self.process.stdout.close()
 
 
@@ -55,14 +55,23 @@ def worker():
         w.folder.cleanup()
 
 
-def must(client, code, timeout=20):
+PATIENCE = 60  # seconds until a state is there, on a machine that others use, too
+SOAK = bool(os.environ.get("TIDE_SOAK"))
+
+
+def in_time(seconds):
+    """Seconds that are promised, where the machine is the test's."""
+    return seconds if SOAK else PATIENCE
+
+
+def must(client, code, timeout=PATIENCE):
     r = client.finish(client.start(code), timeout=timeout)
     assert r.status == "ok", (r.content, r.shown)
     return r
 
 
-def within(seconds, ready):
-    until = time.monotonic() + seconds
+def eventually(ready):
+    until = time.monotonic() + PATIENCE
     while not ready():
         assert time.monotonic() < until, "not in time"
         time.sleep(0.1)
@@ -74,8 +83,8 @@ def interrupted(client, code):
     time.sleep(0.2)
     began = time.monotonic()
     client.send("interrupt_request", {}, "control")
-    r = client.finish(m)
-    assert time.monotonic() - began < 1
+    r = client.finish(m, timeout=PATIENCE)
+    assert time.monotonic() - began < in_time(1)
     assert r.content["ename"] == "KeyboardInterrupt", r.content
 
 
@@ -88,14 +97,14 @@ def test_a_worker_is_killed_and_started_again(client):
         assert "<table" in shown["text/html"]
         w.end(kill=True)
         began = time.monotonic()
-        r = client.finish(client.start(STEP), timeout=20)
-        assert time.monotonic() - began < 10
+        r = client.finish(client.start(STEP), timeout=PATIENCE)
+        assert time.monotonic() - began < in_time(10)
         assert r.status == "error"
         assert "/job:worker/replica:0/task:0" in r.content["evalue"]
         assert "In[" in r.content["evalue"], r.content
         assert "1 dead" in must(client, "print(rows())").text()
         w.start()
-        within(10, lambda: client.run(STEP).status == "ok")
+        eventually(lambda: client.run(STEP).status == "ok")
         assert "1 up" in must(client, "print(rows())").text()
         must(client, "sess:detach '/job:worker/task:0'")
 
@@ -126,7 +135,7 @@ def test_completion_knows_devices(client):
 def test_a_table_that_moves(client):
     with worker() as w:
         must(client, GRAPH % w.address)
-        r = must(client, "sess:panel{every = 0.2, seconds = 1}")
+        r = must(client, "sess:panel{every = 0.2, seconds = 3}")
         assert "1 up" in r.of("display_data")[0]["data"]["text/plain"]
         assert len(r.of("update_display_data")) >= 2, r.types()
         interrupted(client, "sess:panel()")
@@ -146,14 +155,14 @@ def test_a_kernel_that_ends_leaves_nothing(fresh):
                 must(c, "v = td.device('/job:worker/task:0', function() "
                         "return td.variable(td.zeros{1000000}, 'v') end)\n"
                         "sess:init()")
-                within(5, lambda b=before: float(must(mine, memory).value()) > b + 3e6)
+                eventually(lambda b=before: float(must(mine, memory).value()) > b + 3e6)
                 if how == "shutdown":
                     c.send("shutdown_request", {"restart": False}, "control")
                     k.wait()
                 else:
                     k.process.kill()
                     k.wait()
-            within(15, lambda b=before: float(must(mine, memory).value()) < b + 1e6)
+            eventually(lambda b=before: float(must(mine, memory).value()) < b + 1e6)
             assert "{2, 4}" in must(mine, STEP).value()
             k.start()
         assert "1 up" in must(mine, "print(rows())").text()

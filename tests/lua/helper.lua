@@ -2,9 +2,30 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local lu = require "luaunit"
+local core = require "tide.core"
 local td = require "tide"
 
 local helper = {}
+
+-- Seconds until a state is there, on a machine that others use, too.
+local PATIENCE = 60
+
+-- What f() gives once that is true; what it gives then, after PATIENCE.
+function helper.eventually(f)
+  local last = core.clock() + PATIENCE
+  local is = f()
+  while not is and core.clock() < last do
+    core.pause(0.02)
+    is = f()
+  end
+  return is
+end
+
+-- Seconds that are promised: held to it in make soak, where the machine is the
+-- test's.
+function helper.in_time(seconds)
+  return os.getenv "TIDE_SOAK" and seconds or PATIENCE
+end
 
 -- f(...) must raise an error whose text holds `text` (no pattern).
 function helper.raises(text, f, ...)

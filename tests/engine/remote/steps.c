@@ -345,18 +345,19 @@ static td_edge far_loop(bench *b, const char *frame, int n, int parallel,
 
 EACH(loops) {
   static const int parallel[] = {1, 2, 10, 32};
+  int n = rounds(50, 50);
   for (int k = 0; k < 4; k++) {
     char frame[16];
     td_edge fetch[2];
     td_tensor got[2];
     snprintf(frame, sizeof frame, "f%d", k);
-    fetch[0] = far_loop(b, frame, 50, parallel[k], &fetch[1]);
+    fetch[0] = far_loop(b, frame, n, parallel[k], &fetch[1]);
     td_signature sig = {.fetches = fetch, .n_fetches = 2};
     for (int i = 0; i < 3; i++) {
       OK(td_session_run(b->s, &sig, NULL, got,
                         &(td_step_options){.timeout = PATIENCE}));
-      assert_true(td_tensor_get_f(&got[0], 0) == 50 * 49 / 2);
-      assert_true(td_tensor_get_f(&got[1], 0) == 50);
+      assert_true(td_tensor_get_f(&got[0], 0) == n * (n - 1) / 2);
+      assert_true(td_tensor_get_f(&got[1], 0) == n);
       for (int v = 0; v < 2; v++) td_tensor_release(&got[v]);
     }
   }
@@ -364,12 +365,13 @@ EACH(loops) {
 
 /* ---- many at once -------------------------------------------------------- */
 
-enum { THREADS = 16, STEPS = 25 };
+enum { THREADS = 16 };
 
 typedef struct hand {
   bench *b;
   td_edge fetch;
   td_node *add;
+  int n, steps;
   bool good;
 } hand;
 
@@ -378,10 +380,10 @@ static void *work(void *arg) {
   double value = 0;
   td_step_options o = {.timeout = PATIENCE};
   h->good = true;
-  for (int i = 0; h->good && i < STEPS; i++) {
+  for (int i = 0; h->good && i < h->steps; i++) {
     td_status *s = run1(h->b, h->fetch, &value, &o);
     if (td_ok(s)) s = run_op(h->b, h->add);
-    h->good = td_ok(s) && value == 50 * 49 / 2;
+    h->good = td_ok(s) && value == h->n * (h->n - 1) / 2;
     if (!td_ok(s)) print_message("%s\n", td_status_message(s));
     td_status_release(s);
   }
@@ -391,20 +393,21 @@ static void *work(void *arg) {
 EACH(threads) {
   counter c;
   td_edge last;
-  td_edge sum = far_loop(b, "f", 50, 10, &last);
+  int n = rounds(50, 50), steps = rounds(25, 25);
+  td_edge sum = far_loop(b, "f", n, 10, &last);
   hand hands[THREADS];
   pthread_t t[THREADS];
   make_counter(b, &c);
   OK(run_op(b, c.init));
   for (int i = 0; i < THREADS; i++) {
-    hands[i] = (hand){b, sum, c.add, false};
+    hands[i] = (hand){b, sum, c.add, n, steps, false};
     assert_int_equal(pthread_create(&t[i], NULL, work, &hands[i]), 0);
   }
   for (int i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
   for (int i = 0; i < THREADS; i++) assert_true(hands[i].good);
   double value;
   OK(run1(b, c.read, &value, NULL));
-  assert_true(value == THREADS * STEPS);
+  assert_true(value == THREADS * steps);
 }
 
 /* ---- ends ---------------------------------------------------------------- */
@@ -415,7 +418,7 @@ static td_edge endless(bench *b) {
   return far_loop(b, "endless", 1 << 30, 4, &last);
 }
 
-/* 200 steps, each cancelled at some moment of its life; then all is well. */
+/* Steps, each cancelled at some moment of its life; then all is well. */
 EACH(cancelled) {
   td_callable *call;
   td_edge y = endless(b),
@@ -424,7 +427,7 @@ EACH(cancelled) {
   td_signature sig = {.fetches = &y, .n_fetches = 1};
   unsigned seed = 1;
   OK(td_callable_new(b->s, &sig, &call));
-  for (int i = 0; i < 200; i++) {
+  for (int i = rounds(200, 1000); i > 0; i--) {
     td_async *a;
     td_tensor got;
     OK(td_async_start(call, NULL, NULL, &a));

@@ -184,9 +184,17 @@ static void test_failing(void **state) {
 
 /* ---- before and without their step --------------------------------------- */
 
+/* Of a remote that was entered. */
 static td_hosted *only_session(td_remote *r) {
   assert_int_equal(r->hosted.len, 1);
   return r->hosted.at[0];
+}
+
+static td_session_id only_id(td_remote *r) {
+  td_remote_enter(r);
+  td_session_id id = only_session(r)->id;
+  td_remote_leave(r);
+  return id;
 }
 
 /* `n` values for step `number`, as its master would send them: of iterations of
@@ -196,6 +204,7 @@ static void send_to_frame(cluster *c, uint64_t number, int n, int64_t floats,
                           uint64_t frame, bool full) {
   td_remote *r = c->remote;
   td_tensor x = ramp(floats);
+  td_session_id id = only_id(c->worker[0].remote);
   td_remote_enter(r);
   for (int i = 0; i < n; i++) {
     td_arena arena;
@@ -203,7 +212,6 @@ static void send_to_frame(cluster *c, uint64_t number, int n, int64_t floats,
     int count = 0;
     td_head head;
     Td__Remote__Tensor body = TD__REMOTE__TENSOR__INIT;
-    td_session_id id = only_session(c->worker[0].remote)->id;
     td_sending to = {
         .to = r->peers.at[0], .session = &id, .step = number, .full = full};
     td_arena_init(&arena);

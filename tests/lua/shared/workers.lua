@@ -8,6 +8,8 @@
 -- has said so: nothing sleeps. Closing it asks it to end and waits for that.
 -- SPDX-License-Identifier: Apache-2.0
 
+local core = require "tide.core"
+
 local workers = {}
 local worker = {}
 worker.__index = worker
@@ -26,6 +28,10 @@ function workers.path(name)
   started = started + 1
   return ("%s/%s%d"):format(folder, name, started)
 end
+
+-- The user's own keys, and what other workers have left, are none of the tests'.
+core.setenv("XDG_CONFIG_HOME", "/nowhere/of/tests")
+core.setenv("XDG_RUNTIME_DIR", workers.path("run"):match "^(.*)/")
 
 setmetatable(workers, {__gc = function()
   if folder then os.execute("rm -r " .. folder) end
