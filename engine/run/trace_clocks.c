@@ -97,29 +97,51 @@ static void bound_by_clocks(const bounds *b, const td_trace_task *tasks) {
   }
 }
 
-static int64_t span_of(const td_trace_event *e, int64_t n) {
-  int64_t first = INT64_MAX, last = INT64_MIN;
+/* Whose each event is. Events of a device have one string. NULL: no memory. */
+static size_t *owners_of(const td_trace_event *e, int64_t n,
+                         const td_trace_task *tasks, size_t n_tasks) {
+  size_t *of = td_calloc((size_t)n + 1, sizeof *of);
+  for (int64_t i = 0; of && i < n; i++)
+    of[i] = i > 0 && e[i].device == e[i - 1].device
+                ? of[i - 1]
+                : td_trace_task_of(tasks, n_tasks, &e[i]);
+  return of;
+}
+
+typedef struct ran {
+  int64_t first, last;
+} ran;
+
+/* For how long a task ran, at most: each by its own clock. */
+static int64_t longest_span(const td_trace_event *e, int64_t n,
+                            const size_t *of, ran *spans, size_t n_tasks) {
+  int64_t longest = 0;
+  for (size_t t = 0; t <= n_tasks; t++) spans[t] = (ran){INT64_MAX, INT64_MIN};
   for (int64_t i = 0; i < n; i++) {
-    if (e[i].start < first) first = e[i].start;
-    if (e[i].end > last) last = e[i].end;
+    ran *s = &spans[of[i]];
+    if (e[i].start < s->first) s->first = e[i].start;
+    if (e[i].end > s->last) s->last = e[i].end;
+    if (s->last - s->first > longest) longest = s->last - s->first;
   }
-  return n ? last - first : 0;
+  return longest;
 }
 
 static bool bound_by_values(const bounds *b, const td_trace_event *e, int64_t n,
-                            const td_trace_task *tasks) {
+                            const size_t *of) {
   td_trace_pair *pairs;
   size_t count;
-  int64_t apart = span_of(e, n) / DRIFT;
+  ran *spans = td_calloc(b->n, sizeof *spans);
+  int64_t apart = spans ? longest_span(e, n, of, spans, b->n - 1) / DRIFT : 0;
   td_trace_match(e, n, &pairs, &count);
-  for (size_t i = 0; i < count; i++) {
-    const td_trace_event *from = &e[pairs[i].from], *to = &e[pairs[i].to];
-    size_t a = td_trace_task_of(tasks, b->n - 1, from);
-    size_t z = td_trace_task_of(tasks, b->n - 1, to);
-    if (a != z) tighten(b, a, z, to->end - from->start + apart);
+  for (size_t i = 0; spans && i < count; i++) {
+    size_t from = of[pairs[i].from], to = of[pairs[i].to];
+    int64_t took = e[pairs[i].to].end - e[pairs[i].from].start;
+    if (from != to) tighten(b, from, to, took + apart);
   }
+  bool ok = pairs && spans;
   td_free(pairs);
-  return pairs != NULL;
+  td_free(spans);
+  return ok;
 }
 
 /* Shortest paths. False: there is no solution. */
@@ -135,14 +157,13 @@ static bool close_bounds(const bounds *b) {
 
 /* ---- moving -------------------------------------------------------------- */
 
-static void move(td_trace_event *e, int64_t n, const td_trace_task *tasks,
-                 size_t n_tasks, const int64_t *by) {
+static void move(td_trace_event *e, int64_t n, const size_t *of, size_t n_tasks,
+                 const int64_t *by) {
   for (int64_t i = 0; i < n; i++) {
-    size_t task = td_trace_task_of(tasks, n_tasks, &e[i]);
-    if (task == n_tasks) continue;
-    e[i].ready -= by[task];
-    e[i].start -= by[task];
-    e[i].end -= by[task];
+    if (of[i] == n_tasks) continue;
+    e[i].ready -= by[of[i]];
+    e[i].start -= by[of[i]];
+    e[i].end -= by[of[i]];
   }
 }
 
@@ -188,14 +209,16 @@ void td_trace_settle(td_trace_event *e, int64_t n, td_trace_task *tasks,
   bounds b = {.n = n_tasks + 1};
   b.at = td_calloc(b.n * b.n, sizeof *b.at);
   int64_t *by = td_calloc(n_tasks, sizeof *by);
-  if (b.at && by) {
+  size_t *of = owners_of(e, n, tasks, n_tasks);
+  if (b.at && by && of) {
     bound_by_clocks(&b, tasks);
-    if (bound_by_values(&b, e, n, tasks) && close_bounds(&b)) {
+    if (bound_by_values(&b, e, n, of) && close_bounds(&b)) {
       take_middle(&b, tasks, by);
       tell_errors(&b, by, between);
-      move(e, n, tasks, n_tasks, by);
+      move(e, n, of, n_tasks, by);
     }
   }
   td_free(b.at);
   td_free(by);
+  td_free(of);
 }

@@ -93,9 +93,10 @@ static void check_arrows(world *w, td_trace *t) {
   assert_true(count >= WORKERS - 1 + REMOTE_TURNS);
   for (size_t i = 0; i < count; i++) {
     /* Of a long step the clocks may run apart. */
-    if (e[a[i].to].end + span / 9999 + 4 < e[a[i].from].start)
-      fail_msg("%s arrived %lld ns before it was sent", e[a[i].to].node,
-               (long long)(e[a[i].from].start - e[a[i].to].end));
+    if (e[a[i].to].end + span / 9000 + 100 < e[a[i].from].start)
+      fail_msg(
+          "%s arrived %lld ns before it was sent, in %lld", e[a[i].to].node,
+          (long long)(e[a[i].from].start - e[a[i].to].end), (long long)span);
     if (a[i].error > w->widest) w->widest = a[i].error;
   }
   w->arrows += (int64_t)count;

@@ -100,9 +100,9 @@ local function inks(totals)
   return ink
 end
 
--- The boxes of a lane: events, those within a pixel as one. An op that begins
--- before the one before it has ended stands lower.
-local function draw_lane(d, lane, y, x, ink)
+-- Boxes of a lane: those of `events` for which wanted(e), those within a pixel
+-- as one. An op that begins before the one before it has ended stands lower.
+local function draw_boxes(d, events, wanted, y, x, ink)
   local from, to, fill, busy
   local function flush()
     if from then
@@ -110,7 +110,7 @@ local function draw_lane(d, lane, y, x, ink)
     end
     from = nil
   end
-  for _, e in ipairs(lane.events) do
+  local function add(e)
     local a, b = x.place(e.start + 0.0), x.place(e.stop + 0.0)
     local wide = b - a >= 0.6
     if wide or not from or a - to > 0.6 then flush() end
@@ -130,7 +130,16 @@ local function draw_lane(d, lane, y, x, ink)
     end
     busy = math.max(busy or b, b)
   end
+  for _, e in ipairs(events) do
+    if wanted(e) then add(e) end
+  end
   flush()
+end
+
+-- A thread goes on with other work while a value is waited for.
+local function draw_lane(d, lane, y, x, ink)
+  draw_boxes(d, lane.events, function(e) return WAITS[e.op] end, y, x, ink)
+  draw_boxes(d, lane.events, function(e) return not WAITS[e.op] end, y, x, ink)
 end
 
 local function draw_axis(d, low, high, bottom)
