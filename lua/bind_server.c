@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "engine/base/mem.h"
+#include "engine/base/process_limit.h"
+#include "engine/device/alloc.h"
 #include "engine/remote/metrics.h"
 #include "engine/remote/remote.h"
 #include "lua/bind.h"
@@ -252,10 +254,27 @@ static bool is_asked(void *arg) {
   return __atomic_load_n(&signals, __ATOMIC_ACQUIRE) > 0;
 }
 
-/* s:serve(f): calls f, and waits for SIGINT or SIGTERM, which end nothing by
- * themselves from before f is called. */
+/* What is not tensors, such as graphs and messages, has its limit as well: an
+ * eighth of theirs and half a GiB, as far as the machine has it. */
+static void bound_process(lua_server *u) {
+  td_device *cpu;
+  td_status *s = td_runtime_cpu(u->runtime, 0, &cpu);
+  size_t machine = td_alloc_default_limit();
+  if (td_ok(s)) {
+    size_t tensors = td_allocator_read_stats(cpu->memory).limit;
+    size_t all = tensors + tensors / 8 + ((size_t)512 << 20);
+    if (all < tensors) all = SIZE_MAX;
+    machine += machine / 5; /* of four fifths of it */
+    if (all > machine && machine > tensors) all = machine;
+    (void)td_process_limit_set(all);
+  }
+  td_status_release(s);
+}
+
+/* s:serve(f): bounds the process's memory, calls f, and waits for SIGINT or
+ * SIGTERM, which end nothing by themselves from before f is called. */
 static int serve_until_asked(lua_State *L) {
-  check_server(L);
+  lua_server *u = check_server(L);
   td_lua_state *st = td_lua_get(L);
   struct sigaction ours, was_int, was_term;
   memset(&ours, 0, sizeof ours);
@@ -264,6 +283,7 @@ static int serve_until_asked(lua_State *L) {
   __atomic_store_n(&signals, 0, __ATOMIC_SEQ_CST);
   sigaction(SIGINT, &ours, &was_int);
   sigaction(SIGTERM, &ours, &was_term);
+  if (u->runtime) bound_process(u);
   lua_settop(L, 2);
   int rc = lua_pcall(L, 0, 0, 0);
   if (rc == LUA_OK) {

@@ -90,6 +90,8 @@ typedef struct td_far_roll {
   td_status *error;
   td_sent_part *parts;
   int n_parts;
+  const td_piece *stopped; /* of theirs, the one that is under way; or NULL */
+  size_t stopped_at;       /* how far it is */
   Td__Remote__Edge *far;
   size_t n_far;
   bool *narrow; /* by edge: what goes there goes in 16 bits; NULL: none */

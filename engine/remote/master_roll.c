@@ -284,23 +284,30 @@ static td_status *say_blob(td_member *m, const td_sent_part *p,
   return td_member_send(m, TD_LANE_DATA, &head, &frame, 1);
 }
 
-static td_status *send_piece(td_member *m, const td_sent_part *p,
+/* One that is larger than what may wait for the peer goes on, when it is asked
+ * for again, where it was stopped. */
+static td_status *send_piece(td_far_roll *e, const td_sent_part *p,
                              const td_piece *piece) {
-  for (size_t at = 0; at < piece->len; at += TD_CHUNK) {
+  size_t at = e->stopped == piece ? e->stopped_at : 0;
+  e->stopped = NULL;
+  for (; at < piece->len; at += TD_CHUNK) {
     size_t len = piece->len - at < TD_CHUNK ? piece->len - at : TD_CHUNK;
-    TD_TRY(say_blob(m, p, piece, at, len));
+    td_status *s = say_blob(e->of, p, piece, at, len);
+    if (td_ok(s)) continue;
+    e->stopped = piece;
+    e->stopped_at = at;
+    return s;
   }
   return NULL;
 }
 
-static td_status *send_named(td_member *m, td_far_roll *e,
-                             const ProtobufCBinaryData *hash) {
+static td_status *send_named(td_far_roll *e, const ProtobufCBinaryData *hash) {
   for (int i = 0; i < e->n_parts; i++)
     for (size_t k = 0; k < e->parts[i].pieces.len; k++) {
       const td_piece *piece = &e->parts[i].pieces.at[k];
       if (hash->len == sizeof piece->hash &&
           memcmp(hash->data, piece->hash.at, hash->len) == 0)
-        return send_piece(m, &e->parts[i], piece);
+        return send_piece(e, &e->parts[i], piece);
     }
   return NULL;
 }
@@ -311,13 +318,14 @@ void td_roll_needed(td_member *m, const Td__Remote__Need *n) {
   if (!e || e->state != TD_ROLL_SENT) return;
   e->said = td_clock_now();
   for (size_t i = 0; td_ok(s) && i < n->n_piece; i++)
-    s = send_named(m, e, &n->piece[i]);
+    s = send_named(e, &n->piece[i]);
   td_status_release(s); /* it is asked for again */
 }
 
 void td_rolls_tick(td_member *m, int64_t now) {
   for (td_far_roll *e = m->rolls; e; e = e->next)
-    if (e->state == TD_ROLL_SENT && now - e->said >= TD_HEALTH_BEAT)
+    if (e->state == TD_ROLL_SENT &&
+        now - e->said >= (e->stopped ? TD_HEALTH_TICK : TD_HEALTH_BEAT))
       td_status_release(say_register(e));
 }
 

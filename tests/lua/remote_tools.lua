@@ -74,4 +74,58 @@ function tests.reset_of_a_worker_that_is_gone()
   raises("is not initialised", sess.run, sess, shared:read())
 end
 
+-- ---- memory ----------------------------------------------------------------
+
+function tests.a_step_at_the_limit_of_memory()
+  local w <close> = workers.start{args = "--memory-limit 64M"}
+  local sess <close> = session(w)
+  local n = td.placeholder("int32", {}, "n")
+  local x = td.placeholder("float32", {-1}, "x")
+  local filled, sum = on(0, function()
+    return td.fill(td.stack{n}, 1.0, "filled"):max(), x:sum()
+  end)
+  local v = on(0, function()
+    return td.variable(td.zeros{20000000}, "large")
+  end)
+  local function refused(node, size, ...)
+    local e = raises("memory limit of 64.0 MiB", ...)
+    lu.assertEquals(e.code, "resource_exhausted")
+    helper.contains(tostring(e), "/job:worker/replica:0/task:0/device:CPU:0")
+    helper.contains(tostring(e), node)
+    helper.contains(tostring(e), size)
+    gives(1, sess:run(filled, {[n] = 1000000}))
+  end
+  refused("filled", "8000000000 bytes", sess.run, sess, filled,
+          {[n] = 2000000000})
+  refused("task:0", "120000000 bytes", sess.run, sess, sum,
+          {[x] = td.value.fill({30000000}, 1.0)})
+  refused("zeros", "80000000 bytes", sess.init, sess, {v})
+end
+
+-- Graphs are not tensors: who registers more than the process may take is told
+-- so, and it goes on for others.
+function tests.a_greedy_client()
+  local w <close> = workers.start{args = "--memory-limit 64M"}
+  local greedy <close> = session(w)
+  local other <close> = session(w)
+  local x = td.placeholder("float32", {})
+  local y = on(0, function() return x + 1 end)
+  local why
+  for i = 1, 40 do
+    local z = on(0, function()
+      return (td.constant(td.value.fill({12000000}, i + 0.5)) + x):max()
+    end)
+    local ok, e = pcall(greedy.run, greedy, z, {[x] = 1.0})
+    why = not ok and e
+    if why then break end
+    gives(3, other:run(y, {[x] = 2.0}))
+  end
+  lu.assertEquals(why and why.code, "resource_exhausted")
+  helper.contains(tostring(why), "task:0")
+  gives(3, other:run(y, {[x] = 2.0}))
+  greedy:close()
+  gives(3, other:run(y, {[x] = 2.0}))
+  lu.assertEquals(w:stop(), 0)
+end
+
 return tests
