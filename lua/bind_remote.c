@@ -16,6 +16,7 @@
 #include "engine/base/vec.h"
 #include "engine/run/participant.h"
 #include "lua/bind.h"
+#include "lua/bind_far.h"
 #include "lua/bind_field.h"
 #include "lua/bind_session.h"
 
@@ -62,8 +63,7 @@ static td_status *make(td_runtime *rt, td_remote **out) {
   return td_remote_new(&o, out);
 }
 
-/* The interpreter's; made when it is first asked for. */
-static td_remote *remote_of(lua_State *L) {
+td_remote *td_lua_remote(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
   if (!st->remote) td_lua_check(L, make(st->runtime, &st->remote));
   return st->remote;
@@ -71,8 +71,7 @@ static td_remote *remote_of(lua_State *L) {
 
 /* ---- coming and going ---------------------------------------------------- */
 
-/* ns */
-static int64_t seconds_at(lua_State *L, int i) {
+int64_t td_lua_seconds(lua_State *L, int i) {
   lua_Number t = luaL_checknumber(L, i);
   if (!(t > 0) || t > 1e6)
     td_lua_error(L, TD_INVALID_ARGUMENT,
@@ -86,10 +85,15 @@ static int attach(lua_State *L) {
   td_session *s = td_lua_to_session(L, 1);
   td_lua_state *st = td_lua_get(L);
   td_attach_options o = {.to = {.control = td_lua_text(L, 2)},
-                         .timeout = seconds_at(L, 4),
+                         .timeout = td_lua_seconds(L, 4),
                          .interrupt = td_lua_interrupt()};
   if (!lua_isnil(L, 3)) o.to.key = td_lua_text(L, 3);
-  td_remote *r = td_remote_retain(remote_of(L));
+  td_far_question far = {.what = TD_FAR_ATTACH,
+                         .text = o.to.control,
+                         .key = o.to.key,
+                         .time = o.timeout};
+  if (td_lua_far_ask(L, s, far)) return 1;
+  td_remote *r = td_remote_retain(td_lua_remote(L));
   td_member *m;
   td_str task = {0};
   td_session_retain(s);
@@ -111,7 +115,9 @@ static int detach(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
   const char *task = td_lua_text(L, 2);
   bool drop = lua_toboolean(L, 3);
-  td_remote *r = td_remote_retain(remote_of(L));
+  td_far_question far = {.what = TD_FAR_DETACH, .text = task, .flag = drop};
+  if (td_lua_far_ask(L, s, far)) return 0;
+  td_remote *r = td_remote_retain(td_lua_remote(L));
   td_session_retain(s);
   td_lua_unlock(st);
   td_status *status = td_remote_detach(r, s, task, drop);
@@ -175,12 +181,49 @@ static void push_row(lua_State *L, const td_remote_row *row) {
   td_lua_set_integer(L, "incarnation", (lua_Integer)row->incarnation);
 }
 
+/* A row of an answer; its texts stay on the stack below what follows. */
+static td_remote_row far_row(lua_State *L, td_bytes *from) {
+  td_remote_row row = {0};
+  row.task = (char *)td_lua_far_text(L, from);
+  row.address = (char *)td_lua_far_text(L, from);
+  row.error = (char *)td_lua_far_text(L, from);
+  row.state = td_lua_far_text(L, from);
+  uint64_t heard = td_lua_far_number(L, from, 8);
+  memcpy(&row.heard, &heard, sizeof row.heard);
+  row.steps = td_lua_far_number(L, from, 8);
+  row.memory = td_lua_far_number(L, from, 8);
+  row.bytes_in = td_lua_far_number(L, from, 8);
+  row.bytes_out = td_lua_far_number(L, from, 8);
+  row.pid = td_lua_far_number(L, from, 8);
+  row.incarnation = td_lua_far_number(L, from, 8);
+  row.round_trip = (int64_t)td_lua_far_number(L, from, 8);
+  row.clock = (int64_t)td_lua_far_number(L, from, 8);
+  return row;
+}
+
+/* The workers of a session whose master is elsewhere. */
+static int far_rows(lua_State *L) {
+  td_bytes from = td_lua_far_bytes(L);
+  uint64_t n = td_lua_far_number(L, &from, 4);
+  lua_newtable(L);
+  int list = lua_gettop(L);
+  for (uint64_t i = 0; i < n; i++) {
+    td_remote_row row = far_row(L, &from);
+    push_row(L, &row);
+    lua_rawseti(L, list, (lua_Integer)i + 1);
+    lua_settop(L, list);
+  }
+  return 1;
+}
+
 /* core.remote_rows(session or nil) -> a table for each worker; without a
  * session for each process that this one talks to. */
 static int remote_rows(lua_State *L) {
   td_session *s = lua_isnoneornil(L, 1) ? NULL : td_lua_to_session(L, 1);
   td_lua_state *st = td_lua_get(L);
   lua_settop(L, 1);
+  if (s && td_lua_far_ask(L, s, (td_far_question){.what = TD_FAR_WORKERS}))
+    return far_rows(L);
   rows *r = lua_newuserdatauv(L, sizeof *r, 0);
   memset(r, 0, sizeof *r);
   luaL_setmetatable(L, ROWS);
@@ -202,7 +245,7 @@ static bool never(void *arg) {
 /* core.pause(seconds): between two looks. An interrupt ends it, and raises. */
 static int take_a_pause(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
-  int64_t until = td_clock_now() + seconds_at(L, 1);
+  int64_t until = td_clock_now() + td_lua_seconds(L, 1);
   td_waiter w = {0};
   td_lua_unlock(st);
   td_waited why = td_waiter_wait(&w, until, td_lua_interrupt(), never, NULL);

@@ -7,6 +7,8 @@
 #include "engine/base/entropy.h"
 #include "engine/device/kernel_table.h"
 #include "engine/remote/cells.h"
+#include "engine/remote/far_session_impl.h"
+#include "engine/remote/keeper_impl.h"
 #include "engine/remote/piece_cache.h"
 #include "engine/remote/remote_impl.h"
 
@@ -41,6 +43,8 @@ static bool is_for_peers(const td_head *h) {
   case TD__REMOTE__MESSAGE__BODY_DROP:
   case TD__REMOTE__MESSAGE__BODY_GONE:
   case TD__REMOTE__MESSAGE__BODY_BYE:
+  case TD__REMOTE__MESSAGE__BODY_KEEP_ASK:
+  case TD__REMOTE__MESSAGE__BODY_KEEP_ANSWER:
     return true;
   default:
     return false;
@@ -84,6 +88,12 @@ static void to_peer(td_peer *p, td_message *m) {
     break;
   case TD__REMOTE__MESSAGE__BODY_BYE:
     took_leave(p, h->bye);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_KEEP_ASK:
+    td_keeper_asked(p, h);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_KEEP_ANSWER:
+    td_far_answered(p, m);
     break;
   default:
     break;
@@ -380,6 +390,7 @@ void td_remote_close(td_remote *r) {
     r->channel = NULL;
   }
   td_remote_leave(r);
+  if (first) td_keeper_close(r);
 }
 
 uint64_t td_remote_incarnation(const td_remote *r) {

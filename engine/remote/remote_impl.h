@@ -27,6 +27,7 @@ typedef struct td_offer td_offer;
 typedef struct td_peer_values td_peer_values;
 typedef struct td_eager td_eager;
 typedef struct td_transfers td_transfers; /* transfer_impl.h */
+typedef struct td_far_asked td_far_asked; /* far_session.c */
 
 typedef struct td_session_id {
   uint64_t high, low;
@@ -73,6 +74,8 @@ struct td_remote {
   struct td_piece_cache *pieces; /* of graphs of others */
   uint64_t steps;         /* run for others */
   int greetings;          /* peers that greet */
+  struct td_keeper *keeper; /* keeper_impl.h; NULL: nothing was kept yet */
+  td_far_asked *asked;    /* list: questions to those who keep sessions */
   bool closed;
   td_waiter news; /* of who waits for an answer */
   const char *host;    /* as Hello.boot */
