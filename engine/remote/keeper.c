@@ -114,8 +114,8 @@ static td_status *find_or_make(td_remote *r, const Td__Remote__Keep *m,
     bool own = (*out)->maker.high == id->high && (*out)->maker.low == id->low;
     if (m->join || own) return NULL;
     return td_error(TD_ALREADY_EXISTS,
-                    "%s keeps a session \"%s\" already; join it (join = true), "
-                    "or take another name",
+                    "%s keeps a session \"%s\" already; join it (leave "
+                    "outlive out), or take another name",
                     td_runtime_place(r->runtime), m->name);
   }
   if (m->join) return not_found(r, m->name);
