@@ -145,11 +145,11 @@ static const td_op_def ops[] = {
     {.type = "LuaOp",
      .doc = "A function of Lua, called by the thread that waits in run; td."
             "lua_op makes it.",
-     .flags = TD_STATEFUL | TD_NO_GRADIENT,
+     .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_HERE,
      ROW},
     {.type = "LuaOpStateless",
      .doc = "A LuaOp that gives the same for the same: it may be merged.",
-     .flags = TD_NO_FOLD | TD_NO_GRADIENT,
+     .flags = TD_NO_FOLD | TD_NO_GRADIENT | TD_HERE,
      ROW},
     {0},
 };

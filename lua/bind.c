@@ -9,8 +9,8 @@
  *   handle edge graph region function scope   graphs, and where nodes are built
  *   args op                        an op called: computed, or a node more
  *   lua_op                         functions that a step calls
- *   session step callable          running
- *   keys remote server             other processes
+ *   far session step callable      running
+ *   keys remote keep server        other processes
  *   files download data info show system   what the library needs beside
  *
  * SPDX-License-Identifier: Apache-2.0 */

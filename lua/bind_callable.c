@@ -9,6 +9,7 @@
 #include "engine/run/loop.h"
 #include "engine/run/partial.h"
 #include "lua/bind.h"
+#include "lua/bind_far.h"
 #include "lua/bind_lua_op.h"
 #include "lua/bind_session.h"
 #include "lua/bind_step.h"
@@ -32,6 +33,7 @@ typedef struct lua_callable {
 typedef struct lua_handle {
   td_async *step;
   td_loop *loop;
+  td_far_loop *far; /* where the session's master is elsewhere */
 } lua_handle;
 
 typedef struct lua_partial {
@@ -134,6 +136,15 @@ static int call_callable(lua_State *L) {
   return td_lua_step_results(L, out, c->is_op, c->n_results);
 }
 
+/* What is wrong with a signature is said when it is made, wherever that is. */
+static void wait_until_ready(lua_State *L, td_callable *c) {
+  td_lua_state *st = td_lua_get(L);
+  td_lua_unlock(st);
+  td_status *s = td_far_ready(c, td_lua_interrupt());
+  td_lua_lock(st);
+  td_lua_check_step(L, s);
+}
+
 /* Makes the userdata; user values: 1 the session, 2 feed edges, 3
  * is_op, 4 dtypes. */
 static lua_callable *push_callable(lua_State *L, const td_lua_step *step) {
@@ -159,6 +170,7 @@ static lua_callable *push_callable(lua_State *L, const td_lua_step *step) {
   lua_setiuservalue(L, at, 4);
   td_signature sig = td_lua_step_signature(step);
   td_lua_check(L, td_callable_new(s, &sig, &c->c));
+  if (td_far_session_of(s)) wait_until_ready(L, c->c);
   return c;
 }
 
@@ -181,7 +193,8 @@ static int handle_gc(lua_State *L) {
   lua_handle *h = lua_touserdata(L, 1);
   td_async_release(h->step);
   td_loop_release(h->loop);
-  *h = (lua_handle){NULL, NULL};
+  td_far_loop_release(h->far);
+  *h = (lua_handle){NULL, NULL, NULL};
   return 0;
 }
 
@@ -189,7 +202,7 @@ static int handle_gc(lua_State *L) {
  * key. */
 static lua_handle *push_handle(lua_State *L, int keeps, int key) {
   lua_handle *h = lua_newuserdatauv(L, sizeof *h, 2);
-  *h = (lua_handle){NULL, NULL};
+  *h = (lua_handle){NULL, NULL, NULL};
   luaL_setmetatable(L, HANDLE);
   lua_pushvalue(L, keeps);
   lua_setiuservalue(L, -2, 1);
@@ -260,23 +273,58 @@ static int step_wait(lua_State *L, td_async *a, int64_t timeout) {
   return td_lua_step_results(L, out, c->is_op, c->n_results);
 }
 
+static int far_wait(lua_State *L, td_far_loop *l, int64_t timeout) {
+  td_lua_state *st = td_lua_get(L);
+  td_lua_unlock(st);
+  td_status *s = td_far_loop_wait(l, timeout, td_lua_interrupt());
+  td_lua_lock(st);
+  if (!td_ok(s)) fail_keyed(L, 2, s);
+  return 0;
+}
+
+/* What is known of a loop there, without its error. */
+static td_far_loop_now far_look(lua_State *L, td_far_loop *l) {
+  td_lua_state *st = td_lua_get(L);
+  td_far_loop_now now;
+  td_lua_unlock(st);
+  td_status *s = td_far_loop_look(l, td_lua_interrupt(), &now);
+  td_lua_lock(st);
+  td_lua_check_step(L, s);
+  td_status_release(now.error);
+  now.error = NULL;
+  return now;
+}
+
+static void far_cancel(lua_State *L, td_far_loop *l) {
+  td_lua_state *st = td_lua_get(L);
+  td_lua_unlock(st);
+  td_status *s = td_far_loop_cancel(l);
+  td_lua_lock(st);
+  td_lua_check_step(L, s);
+}
+
 /* h:wait([seconds]) -> results one by one; raises DEADLINE_EXCEEDED */
 static int handle_wait(lua_State *L) {
   lua_handle *h = to_handle(L);
   int64_t timeout = lua_isnoneornil(L, 2) ? -1 : wait_time(L, 2);
+  if (h->far) return far_wait(L, h->far, timeout);
   return h->loop ? loop_wait(L, h->loop, timeout)
                  : step_wait(L, h->step, timeout);
 }
 
 static int handle_done(lua_State *L) {
   lua_handle *h = to_handle(L);
-  lua_pushboolean(L, h->loop ? td_loop_over(h->loop) : td_async_done(h->step));
+  lua_pushboolean(L, h->far    ? far_look(L, h->far).over
+                     : h->loop ? td_loop_over(h->loop)
+                               : td_async_done(h->step));
   return 1;
 }
 
 static int handle_cancel(lua_State *L) {
   lua_handle *h = to_handle(L);
-  if (h->loop)
+  if (h->far)
+    far_cancel(L, h->far);
+  else if (h->loop)
     td_loop_cancel(h->loop);
   else
     td_async_cancel(h->step);
@@ -285,7 +333,9 @@ static int handle_cancel(lua_State *L) {
 
 static int handle_steps(lua_State *L) {
   lua_handle *h = to_handle(L);
-  lua_pushinteger(L, h->loop ? td_loop_steps(h->loop) : td_async_done(h->step));
+  lua_pushinteger(L, h->far    ? far_look(L, h->far).steps
+                     : h->loop ? td_loop_steps(h->loop)
+                               : td_async_done(h->step));
   return 1;
 }
 
@@ -293,7 +343,9 @@ static int handle_steps(lua_State *L) {
  * order */
 static int failed_at(lua_State *L) {
   lua_handle *h = to_handle(L);
-  int64_t when = h->loop ? td_loop_failed(h->loop) : 0;
+  int64_t when = h->far    ? far_look(L, h->far).failed
+                 : h->loop ? td_loop_failed(h->loop)
+                           : 0;
   if (when == 0) return 0;
   lua_pushnumber(L, (double)when * 1e-9);
   return 1;
@@ -358,6 +410,20 @@ static void read_more(lua_State *L, int i, td_loop_options *o) {
   o->more = more;
 }
 
+static void start_loop(lua_State *L, const lua_callable *c,
+                       const td_loop_options *o, lua_handle *h) {
+  td_far_session *f = td_far_session_of(td_lua_to_session(L, 1));
+  td_lua_state *st = td_lua_get(L);
+  if (!f) {
+    td_lua_check(L, td_loop_start(c->c, o, &h->loop));
+    return;
+  }
+  td_lua_unlock(st);
+  td_status *s = td_far_loop_start(f, c->c, o, td_lua_interrupt(), &h->far);
+  td_lua_lock(st);
+  td_lua_check_step(L, s);
+}
+
 /* s:core_loop(fetches, key, options) -> handle. Options: threads, steps, every;
  * names: what is logged, and logged: the fetches of such a step, those first;
  * more: fetches of further steps; at_end, at_error: those of last steps, the
@@ -381,14 +447,28 @@ static int session_loop(lua_State *L) {
   read_more(L, 4, &o);
   o.at_end = read_last(L, 4, "at_end", "end_feeds");
   o.at_error = read_last(L, 4, "at_error", "error_feeds");
-  lua_handle *h = push_handle(L, 1, 3);
-  td_lua_check(L, td_loop_start(c->c, &o, &h->loop));
+  start_loop(L, c, &o, push_handle(L, 1, 3));
+  return 1;
+}
+
+/* Those that are kept, by the numbers of the answer. */
+static int far_loops(lua_State *L, td_far_session *f) {
+  td_bytes from = td_lua_far_bytes(L);
+  lua_newtable(L);
+  for (lua_Integer i = 1; from.len > 0; i++) {
+    uint64_t number = td_lua_far_number(L, &from, 8);
+    lua_handle *h = push_handle(L, 1, 0);
+    td_lua_check(L, td_far_loop_new(f, number, &h->far));
+    lua_rawseti(L, -2, i);
+  }
   return 1;
 }
 
 /* s:loops() -> handles, the oldest first */
 static int session_loops(lua_State *L) {
   td_session *s = td_lua_to_session(L, 1);
+  if (td_lua_far_ask(L, s, (td_far_question){.what = TD_FAR_LOOPS}))
+    return far_loops(L, td_far_session_of(s));
   int n = td_session_loops(s, NULL, 0);
   td_loop **found = td_lua_block(L, (size_t)n, sizeof *found);
   lua_createtable(L, n, 0);
@@ -411,17 +491,57 @@ static int session_loops(lua_State *L) {
 }
 
 /* The list of n numbers of steps. */
-static void push_steps(lua_State *L, const int64_t *steps, int n) {
-  lua_createtable(L, n, 0);
-  for (int k = 0; k < n; k++) {
+static void push_steps(lua_State *L, const int64_t *steps, int64_t n) {
+  lua_createtable(L, (int)n, 0);
+  for (int64_t k = 0; k < n; k++) {
     lua_pushinteger(L, steps[k]);
     lua_rawseti(L, -2, k + 1);
   }
 }
 
+/* {steps =, values =} of value i of `each`, which n steps have. */
+static void push_series(lua_State *L, const int64_t *steps, td_tensor *values,
+                        int64_t n, int each, int i) {
+  lua_createtable(L, 0, 2);
+  push_steps(L, steps, n);
+  lua_setfield(L, -2, "steps");
+  lua_createtable(L, (int)n, 0);
+  for (int64_t k = 0; k < n; k++) {
+    td_lua_push_result(L, &values[k * each + i], false);
+    lua_rawseti(L, -2, k + 1);
+  }
+  lua_setfield(L, -2, "values");
+}
+
+static int push_kept(lua_State *L) {
+  td_far_loop_kept *k = lua_touserdata(L, 1);
+  lua_newtable(L);
+  for (int i = 0; i < k->each; i++) {
+    push_series(L, k->steps, k->values, k->n, k->each, i);
+    lua_setfield(L, -2, k->names[i]);
+  }
+  return 1;
+}
+
+/* The log of a loop there: in memory that Lua has, since it may raise. */
+static int far_log(lua_State *L, td_far_loop *l) {
+  td_lua_state *st = td_lua_get(L);
+  td_far_loop_kept kept;
+  td_lua_unlock(st);
+  td_status *s = td_far_loop_log(l, td_lua_interrupt(), &kept);
+  td_lua_lock(st);
+  td_lua_check_step(L, s);
+  lua_pushcfunction(L, push_kept);
+  lua_pushlightuserdata(L, &kept);
+  int rc = lua_pcall(L, 1, 1, 0);
+  td_far_loop_kept_deinit(&kept);
+  return rc == LUA_OK ? 1 : lua_error(L);
+}
+
 /* h:log() -> {name = {steps = {..}, values = {..}}} */
 static int handle_log(lua_State *L) {
   td_loop *l = to_handle(L)->loop;
+  if (to_handle(L)->far) return far_log(L, to_handle(L)->far);
   lua_newtable(L);
   int each = l ? td_loop_logs(l) : 0;
   if (each == 0) return 1;
@@ -432,15 +552,7 @@ static int handle_log(lua_State *L) {
   int64_t there = td_loop_log(l, steps, values, n);
   if (there < n) n = there;
   for (int i = 0; i < each; i++) {
-    lua_createtable(L, 0, 2);
-    push_steps(L, steps, (int)n);
-    lua_setfield(L, -2, "steps");
-    lua_createtable(L, (int)n, 0);
-    for (int64_t k = 0; k < n; k++) {
-      td_lua_push_result(L, &values[k * each + i], false);
-      lua_rawseti(L, -2, k + 1);
-    }
-    lua_setfield(L, -2, "values");
+    push_series(L, steps, values, n, each, i);
     lua_setfield(L, result, td_loop_log_name(l, i));
   }
   lua_settop(L, result);

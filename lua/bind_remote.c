@@ -16,6 +16,7 @@
 #include "engine/base/vec.h"
 #include "engine/run/participant.h"
 #include "lua/bind.h"
+#include "lua/bind_far.h"
 #include "lua/bind_field.h"
 #include "lua/bind_session.h"
 
@@ -87,6 +88,11 @@ static int attach(lua_State *L) {
                          .timeout = td_lua_seconds(L, 4),
                          .interrupt = td_lua_interrupt()};
   if (!lua_isnil(L, 3)) o.to.key = td_lua_text(L, 3);
+  td_far_question far = {.what = TD_FAR_ATTACH,
+                         .text = o.to.control,
+                         .key = o.to.key,
+                         .time = o.timeout};
+  if (td_lua_far_ask(L, s, far)) return 1;
   td_remote *r = td_remote_retain(td_lua_remote(L));
   td_member *m;
   td_str task = {0};
@@ -109,6 +115,8 @@ static int detach(lua_State *L) {
   td_lua_state *st = td_lua_get(L);
   const char *task = td_lua_text(L, 2);
   bool drop = lua_toboolean(L, 3);
+  td_far_question far = {.what = TD_FAR_DETACH, .text = task, .flag = drop};
+  if (td_lua_far_ask(L, s, far)) return 0;
   td_remote *r = td_remote_retain(td_lua_remote(L));
   td_session_retain(s);
   td_lua_unlock(st);
@@ -173,12 +181,49 @@ static void push_row(lua_State *L, const td_remote_row *row) {
   td_lua_set_integer(L, "incarnation", (lua_Integer)row->incarnation);
 }
 
+/* A row of an answer; its texts stay on the stack below what follows. */
+static td_remote_row far_row(lua_State *L, td_bytes *from) {
+  td_remote_row row = {0};
+  row.task = (char *)td_lua_far_text(L, from);
+  row.address = (char *)td_lua_far_text(L, from);
+  row.error = (char *)td_lua_far_text(L, from);
+  row.state = td_lua_far_text(L, from);
+  uint64_t heard = td_lua_far_number(L, from, 8);
+  memcpy(&row.heard, &heard, sizeof row.heard);
+  row.steps = td_lua_far_number(L, from, 8);
+  row.memory = td_lua_far_number(L, from, 8);
+  row.bytes_in = td_lua_far_number(L, from, 8);
+  row.bytes_out = td_lua_far_number(L, from, 8);
+  row.pid = td_lua_far_number(L, from, 8);
+  row.incarnation = td_lua_far_number(L, from, 8);
+  row.round_trip = (int64_t)td_lua_far_number(L, from, 8);
+  row.clock = (int64_t)td_lua_far_number(L, from, 8);
+  return row;
+}
+
+/* The workers of a session whose master is elsewhere. */
+static int far_rows(lua_State *L) {
+  td_bytes from = td_lua_far_bytes(L);
+  uint64_t n = td_lua_far_number(L, &from, 4);
+  lua_newtable(L);
+  int list = lua_gettop(L);
+  for (uint64_t i = 0; i < n; i++) {
+    td_remote_row row = far_row(L, &from);
+    push_row(L, &row);
+    lua_rawseti(L, list, (lua_Integer)i + 1);
+    lua_settop(L, list);
+  }
+  return 1;
+}
+
 /* core.remote_rows(session or nil) -> a table for each worker; without a
  * session for each process that this one talks to. */
 static int remote_rows(lua_State *L) {
   td_session *s = lua_isnoneornil(L, 1) ? NULL : td_lua_to_session(L, 1);
   td_lua_state *st = td_lua_get(L);
   lua_settop(L, 1);
+  if (s && td_lua_far_ask(L, s, (td_far_question){.what = TD_FAR_WORKERS}))
+    return far_rows(L);
   rows *r = lua_newuserdatauv(L, sizeof *r, 0);
   memset(r, 0, sizeof *r);
   luaL_setmetatable(L, ROWS);

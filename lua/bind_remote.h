@@ -12,7 +12,6 @@
 /* The pair of a folder; NULL: the user's own, or where he has none a fresh one,
  * which goes with the process. The caller wipes it (td_keys_wipe). */
 td_status *td_lua_key_pair(const char *folder, td_keys_pair *out) TD_MUST_USE;
-
 /* The interpreter's; made when it is first asked for. Raises. Borrowed. */
 td_remote *td_lua_remote(lua_State *L);
 /* The seconds at index `i` as ns, more than 0. Raises. */

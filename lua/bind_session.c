@@ -5,6 +5,7 @@
 #include "lua/bind_session.h"
 
 #include "lua/bind.h"
+#include "lua/bind_far.h"
 #include "lua/bind_field.h"
 #include "lua/bind_handle.h"
 #include "lua/bind_lua_op.h"
@@ -113,6 +114,7 @@ static int session_why(lua_State *L) {
   td_str s;
   td_session *own = td_lua_to_session(L, 1);
   td_lua_wait w;
+  if (td_lua_far_ask(L, own, (td_far_question){.what = TD_FAR_WHY})) return 1;
   td_str_init(&s);
   td_lua_wait_begin(&w, L);
   td_session_why(own, &s);
@@ -124,9 +126,23 @@ static int session_why(lua_State *L) {
 static int session_explain(lua_State *L) {
   td_str s;
   td_session *own = td_lua_to_session(L, 1);
+  if (td_lua_far_ask(L, own, (td_far_question){.what = TD_FAR_EXPLAIN}))
+    return 1;
   td_str_init(&s);
   td_session_explain_placement(own, &s);
   td_lua_push_str(L, &s);
+  return 1;
+}
+
+/* The names of an answer. */
+static int far_devices(lua_State *L) {
+  td_bytes from = td_lua_far_bytes(L);
+  uint64_t n = td_lua_far_number(L, &from, 4);
+  lua_newtable(L);
+  for (uint64_t i = 0; i < n; i++) {
+    td_lua_far_text(L, &from);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
   return 1;
 }
 
@@ -134,6 +150,8 @@ static int session_explain(lua_State *L) {
 static int session_devices(lua_State *L) {
   td_device **d;
   int n;
+  td_far_question far = {.what = TD_FAR_DEVICES};
+  if (td_lua_far_ask(L, td_lua_to_session(L, 1), far)) return far_devices(L);
   td_lua_check(L, td_session_list_devices(td_lua_to_session(L, 1), &d, &n));
   lua_createtable(L, n, 0);
   for (int i = 0; i < n; i++) {
@@ -146,9 +164,12 @@ static int session_devices(lua_State *L) {
 
 /* s:core_reset(container or nil): workers are asked, and waited for. */
 static int session_reset(lua_State *L) {
-  td_session *s = td_session_retain(td_lua_to_session(L, 1));
+  td_session *s = td_lua_to_session(L, 1);
   const char *name = lua_isnoneornil(L, 2) ? NULL : td_lua_text(L, 2);
+  td_far_question far = {.what = TD_FAR_RESET, .text = name};
+  if (name && td_lua_far_ask(L, s, far)) return 0;
   td_lua_state *st = td_lua_get(L);
+  td_session_retain(s);
   td_lua_unlock(st);
   td_status *status = td_session_reset(s, name);
   td_lua_lock(st);
@@ -196,7 +217,16 @@ static int session_load_states(lua_State *L) {
   return 1;
 }
 
-static int session_close(lua_State *L) {
+/* Where it is kept it ends as well; who keeps it may be gone. */
+static void end_far(td_session *s) {
+  td_far_session *f = td_far_session_of(s);
+  td_str out = {0};
+  td_far_question q = {.what = TD_FAR_END};
+  if (f) td_status_release(td_far_ask(f, &q, &out));
+  td_str_deinit(&out);
+}
+
+static int let_go(lua_State *L, bool ends) {
   lua_session *u = luaL_checkudata(L, 1, TD_LUA_SESSION);
   td_lua_state *st = td_lua_get(L);
   if (!u->s) return 0;
@@ -207,10 +237,20 @@ static int session_close(lua_State *L) {
                  "steps runs");
   u->s = NULL;
   td_lua_unlock(st);
+  if (ends) end_far(s);
   td_session_close(s);
   td_lua_lock(st);
   td_session_release(s);
   return 0;
+}
+
+static int session_close(lua_State *L) {
+  return let_go(L, true);
+}
+
+/* s:core_leave(): one that was made to outlive its maker goes on. */
+static int session_leave(lua_State *L) {
+  return let_go(L, false);
 }
 
 static int session_stats(lua_State *L) {
@@ -267,6 +307,7 @@ TD_LUA_OPEN(session) {
                                      {"core_rename", session_rename},
                                      {"core_sweep", session_sweep},
                                      {"close", session_close},
+                                     {"core_leave", session_leave},
                                      {"stats", session_stats},
                                      {"core_ran", session_ran},
                                      {"core_save_states", session_save_states},

@@ -78,6 +78,7 @@ enum {
                               estimates, kernels decide */
   TD_FED = 1 << 10,        /* what it gives comes from this process: elsewhere
                               it is fed */
+  TD_HERE = 1 << 11,       /* runs in the process that made its node */
 };
 
 typedef struct td_op_def {

@@ -8,6 +8,7 @@
 #include "engine/base/entropy.h"
 #include "engine/remote/cells.h"
 #include "engine/remote/device_far.h"
+#include "engine/remote/far_session_impl.h"
 #include "engine/remote/master_impl.h"
 
 #define LEASE INT64_C(10000000000)  /* ns: how long a worker waits for us */
@@ -53,12 +54,18 @@ static void say_open(td_member *w) {
   td_arena a;
   td_head head;
   Td__Remote__Open body = TD__REMOTE__OPEN__INIT;
+  Td__Remote__Keep keep = TD__REMOTE__KEEP__INIT;
   td_arena_init(&a);
   td_head_init(&head, NULL);
   head.body_case = TD__REMOTE__MESSAGE__BODY_OPEN;
   head.open = &body;
   body.view = w->master->view;
   body.lease = LEASE;
+  if (w->keep) {
+    td_keep_out(w->keep, &body, &keep);
+    head.body_case = TD__REMOTE__MESSAGE__BODY_KEEP;
+    head.keep = &keep;
+  }
   w->said = td_clock_now();
   if (view_out(w->master, &a, &body))
     td_status_release(td_member_send(w, TD_LANE_CONTROL, &head, NULL, 0));
@@ -457,8 +464,8 @@ static void advance(td_master *m) {
   if (changed) new_view(m);
 }
 
-static td_status *come(td_master *m, const td_dial *to, td_member *was,
-                       td_member **out) {
+static td_status *come(td_master *m, const td_dial *to, td_keep *keep,
+                       td_member *was, td_member **out) {
   td_peer *p;
   TD_TRY(td_peer_dial(m->of, to, &p));
   td_member *w = NULL, *there = td_member_of_peer(m, p);
@@ -472,6 +479,7 @@ static td_status *come(td_master *m, const td_dial *to, td_member *was,
     td_member_release(w);
     return td_oom();
   }
+  w->keep = td_keep_retain(keep);
   if (was) {
     td_member_retain(was);
     w->was = was;
@@ -491,7 +499,7 @@ static void dial_again(td_member *w) {
   td_peer *p = w->peer;
   td_dial to = {p->control, NULL, p->key};
   w->retry = td_clock_now() + TD_HEALTH_PATIENCE;
-  td_status_release(come(w->master, &to, w, NULL));
+  td_status_release(come(w->master, &to, w->keep, w, NULL));
 }
 
 /* After the turn: the session has it in the place of the old one. */
@@ -588,14 +596,14 @@ static void give_up(td_member *w, const td_status *why) {
   td_remote_release(r);
 }
 
-static td_status *begin(td_remote *r, td_session *s, const td_dial *to,
-                        td_member **out) {
+static td_status *begin(td_remote *r, td_session *s,
+                        const td_attach_options *o, td_member **out) {
   td_master *m = td_master_of(r, s);
   if (m)
     m->refs++;
   else
     TD_TRY(td_master_new(r, s, &m));
-  td_status *st = come(m, to, NULL, out);
+  td_status *st = come(m, &o->to, o->keep, NULL, out);
   td_master_release(m);
   return st;
 }
@@ -604,7 +612,7 @@ td_status *td_remote_attach(td_remote *r, td_session *s,
                             const td_attach_options *o, td_member **out) {
   td_member *w = NULL;
   td_remote_enter(r);
-  td_status *st = begin(r, s, &o->to, &w);
+  td_status *st = begin(r, s, o, &w);
   td_remote_leave(r);
   TD_TRY(st);
   int64_t until = td_clock_now() + (o->timeout > 0 ? o->timeout : ATTACH);

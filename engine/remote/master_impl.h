@@ -61,6 +61,7 @@ struct td_member {
   td_member *was;    /* a share: whose place in the session it takes */
   td_member *again;  /* borrowed: that one's next, on its way */
   int64_t retry;     /* when it is dialled again */
+  struct td_keep *keep; /* a share: it keeps the session; NULL: it runs parts */
   td_task task_after; /* after the turn, or on the pool: one at a time */
   struct td_far_roll *rolls; /* list */
   td_far_portion *running;     /* list: out */

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "engine/base/entropy.h"
+#include "engine/remote/far_session_impl.h"
 #include "engine/remote/master_impl.h"
 
 /* ---- finding ------------------------------------------------------------- */
@@ -92,6 +93,7 @@ static void free_later(td_task *task) {
   td_vec_free(&m->devices);
   td_master_release(m->master);
   td_status_release(m->error);
+  td_keep_release(m->keep);
   td_free(m->task);
   td_free(m);
   td_remote_leave(r);

@@ -8,6 +8,8 @@
 #include "engine/base/entropy.h"
 #include "engine/device/kernel_table.h"
 #include "engine/remote/cells.h"
+#include "engine/remote/far_session_impl.h"
+#include "engine/remote/keeper_impl.h"
 #include "engine/remote/piece_cache.h"
 #include "engine/remote/remote_impl.h"
 
@@ -47,6 +49,8 @@ static bool is_for_peers(const td_head *h) {
   case TD__REMOTE__MESSAGE__BODY_MEASURED:
   case TD__REMOTE__MESSAGE__BODY_LOAD:
   case TD__REMOTE__MESSAGE__BODY_LOADED:
+  case TD__REMOTE__MESSAGE__BODY_KEEP_ASK:
+  case TD__REMOTE__MESSAGE__BODY_KEEP_ANSWER:
     return true;
   default:
     return false;
@@ -110,6 +114,12 @@ static void to_peer(td_peer *p, td_message *m) {
     break;
   case TD__REMOTE__MESSAGE__BODY_BYE:
     took_leave(p, h->bye);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_KEEP_ASK:
+    td_keeper_asked(p, h);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_KEEP_ANSWER:
+    td_far_answered(p, m);
     break;
   default:
     to_probe(p, m);
@@ -455,6 +465,7 @@ void td_remote_close(td_remote *r) {
     r->channel = NULL;
   }
   td_remote_leave(r);
+  if (first) td_keeper_close(r);
 }
 
 uint64_t td_remote_incarnation(const td_remote *r) {

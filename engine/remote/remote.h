@@ -67,6 +67,7 @@ typedef struct td_attach_options {
   td_dial to;
   int64_t timeout;      /* ns, 0: 10 s */
   const int *interrupt; /* (optional) */
+  struct td_keep *keep; /* far_session.c's; NULL: it runs parts */
 } td_attach_options;
 
 /* Has the process at the address run parts for `s`: its devices are the

@@ -29,6 +29,7 @@ typedef struct td_peer_values td_peer_values;
 typedef struct td_eager td_eager;
 typedef struct td_transfers td_transfers; /* transfer_impl.h */
 typedef struct td_probe td_probe;
+typedef struct td_far_asked td_far_asked; /* far_session.c */
 
 typedef struct td_session_id {
   uint64_t high, low;
@@ -88,6 +89,8 @@ struct td_remote {
   uint64_t steps;         /* run for others */
   td_remote_meter meter;
   int greetings;          /* peers that greet */
+  struct td_keeper *keeper; /* keeper_impl.h; NULL: nothing was kept yet */
+  td_far_asked *asked;    /* list: questions to those who keep sessions */
   bool closed;
   td_waiter news; /* of who waits for an answer */
   const char *host;    /* as Hello.boot */

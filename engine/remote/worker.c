@@ -6,6 +6,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/remote/cells.h"
+#include "engine/remote/keeper_impl.h"
 #include "engine/remote/worker_impl.h"
 
 enum { TASKS_MOST = 4096, SESSIONS_MOST = 1024, SESSIONS_OF_ONE = 128 };
@@ -32,8 +33,17 @@ static void rest(td_hosted *h);
 static const td_hosted_hooks hooks = {
     .rest = rest, .stop = td_hosted_step_stop, .unuse = td_hosted_step_unuse};
 
+/* Who runs what the master registers; `keep`: a session that is kept here. */
+static td_status *local_of(td_hosted *h, const Td__Remote__Keep *keep) {
+  uint64_t words[2] = {h->id.high, h->id.low};
+  if (!td_vec_reserve(&h->of->hosted, 1)) return td_oom();
+  return keep ? td_keeper_enter(h->of, keep, &h->id, &h->local)
+              : td_participant_local_new(h->of->runtime, words, false,
+                                         &h->local);
+}
+
 static td_status *begin(td_remote *r, td_peer *master, const td_session_id *id,
-                        td_hosted **out) {
+                        const Td__Remote__Keep *keep, td_hosted **out) {
   if (!r->serve)
     return td_error(TD_FAILED_PRECONDITION,
                     "%s runs nothing for others: it is no worker",
@@ -46,14 +56,12 @@ static td_status *begin(td_remote *r, td_peer *master, const td_session_id *id,
   h->hooks = &hooks;
   h->id = *id;
   h->early_most = EARLY_MOST;
-  uint64_t words[2] = {id->high, id->low};
-  td_status *s = td_participant_local_new(r->runtime, words, false, &h->local);
-  if (td_ok(s) && !td_vec_push(&r->hosted, h)) s = td_oom();
+  td_status *s = local_of(h, keep);
   if (!td_ok(s)) {
-    td_participant_release(h->local);
     td_free(h);
     return s;
   }
+  r->hosted.at[r->hosted.len++] = h;
   h->master = td_peer_retain(master);
   *out = h;
   return NULL;
@@ -102,11 +110,12 @@ static void adopt(td_hosted *h, td_peer *p) {
 
 /* Said again on silence: the same twice is the same. */
 static void open_session(td_remote *r, td_peer *p, const td_session_id *id,
-                         const Td__Remote__Open *m) {
+                         const Td__Remote__Open *m,
+                         const Td__Remote__Keep *keep) {
   td_hosted *h = td_hosted_find(r, id);
   td_status *s = NULL;
   if (is_closed(r, id, m->view)) return;
-  if (!h) s = begin(r, p, id, &h);
+  if (!h) s = begin(r, p, id, keep, &h);
   if (td_ok(s) && TD_BUG(TD_BUG_MIXED_RESTORE)) adopt(h, p);
   if (td_ok(s) && h->master != p)
     s = td_error(TD_PERMISSION_DENIED, "the session is another process's");
@@ -482,7 +491,11 @@ bool td_worker_message(td_peer *p, td_message *m) {
   const td_head *d = m->head;
   td_session_id id = {d->session_high, d->session_low};
   if (d->body_case == TD__REMOTE__MESSAGE__BODY_OPEN) {
-    open_session(r, p, &id, d->open);
+    open_session(r, p, &id, d->open, NULL);
+    return true;
+  }
+  if (d->body_case == TD__REMOTE__MESSAGE__BODY_KEEP) {
+    if (d->keep->open) open_session(r, p, &id, d->keep->open, d->keep);
     return true;
   }
   td_hosted *h = td_hosted_find(r, &id);

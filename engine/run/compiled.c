@@ -153,8 +153,18 @@ td_status *td_compiled_blame(const td_compiled *c, td_status *s) {
 
 /* ---- planning and compiling ---- */
 
+static td_status *plan_elsewhere(td_session *s, const td_signature *sig,
+                                 bool partial, td_plan **out) {
+  if (!partial) return s->planner->plan(s->planner, sig, out);
+  return td_error(TD_UNIMPLEMENTED,
+                  "a step in several calls needs its session's master in this "
+                  "process, where it is the target's: make a session without "
+                  "a target and attach the target to it (sess:attach)");
+}
+
 td_status *td_compiled_plan(td_session *s, const td_signature *sig,
                             bool partial, td_plan **out) {
+  if (s->planner) return plan_elsewhere(s, sig, partial, out);
   td_plan_request r = {.graph = s->graph,
                        .feeds = sig->feeds,
                        .n_feeds = sig->n_feeds,

@@ -71,7 +71,7 @@ static td_loop *of_guest(td_session_guest *g) {
   return (td_loop *)((char *)g - offsetof(td_loop, guest));
 }
 
-static td_loop *retain(td_loop *l) {
+td_loop *td_loop_retain(td_loop *l) {
   __atomic_fetch_add(&l->refs, 1, __ATOMIC_RELAXED);
   return l;
 }
@@ -166,7 +166,7 @@ static void end_last(chain *c, bool ok);
 static void add_last(td_loop *l) {
   l->last_begun = true;
   l->active++;
-  retain(l);
+  td_loop_retain(l);
 }
 
 /* One chain will begin no more steps. */
@@ -281,7 +281,7 @@ static void stop(td_loop *l, td_status *why, bool tells) {
   td_status *cause = tells ? td_status_retain(l->status) : NULL;
   pthread_mutex_unlock(&l->lock);
   if (!first && !cuts) return;
-  retain(l);
+  td_loop_retain(l);
   td_waiter_wake(&l->waiter);
   if (tells) tell(l, cause);
   td_status_release(cause);
@@ -365,7 +365,7 @@ static void submit(chain *c) {
   pthread_mutex_lock(&l->lock);
   bool goes_on = !l->stop;
   c->queued = goes_on;
-  if (goes_on) retain(l); /* before it can be claimed */
+  if (goes_on) td_loop_retain(l); /* before it can be claimed */
   pthread_mutex_unlock(&l->lock);
   if (goes_on) {
     td_pool_submit(&c->task);
@@ -506,7 +506,7 @@ static void run_last(td_loop *l, td_callable *what, const td_tensor *feeds) {
 /* ---- the session's ---- */
 
 static void hold_guest(td_session_guest *g) {
-  retain(of_guest(g));
+  td_loop_retain(of_guest(g));
 }
 
 static void end_guest(td_session_guest *g, td_status *why, bool wait) {
@@ -520,7 +520,7 @@ int td_session_loops(td_session *s, td_loop **out, int room) {
   int n = 0;
   pthread_mutex_lock(&s->lock);
   for (td_session_guest *g = s->guests; g; g = g->next, n++)
-    if (n < room) out[n] = retain(of_guest(g));
+    if (n < room) out[n] = td_loop_retain(of_guest(g));
   pthread_mutex_unlock(&s->lock);
   return n;
 }

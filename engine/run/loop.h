@@ -44,6 +44,7 @@ typedef struct td_loop_options {
  * such as a queue that was closed. Caller owns the result. */
 td_status *td_loop_start(td_callable *c, const td_loop_options *o,
                          td_loop **out) TD_MUST_USE;
+td_loop *td_loop_retain(td_loop *l);
 void td_loop_release(td_loop *l); /* what runs goes on */
 
 bool td_loop_over(const td_loop *l);

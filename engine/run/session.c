@@ -155,6 +155,7 @@ void td_session_release(td_session *s) {
   if (s->watcher.arg)
     td_device_list_unwatch(td_runtime_device_list(s->runtime), &s->watcher);
   td_placer_free(s->placer);
+  if (s->planner) s->planner->free(s->planner);
   if (s->devices) td_runtime_drop_devices(s->devices, s->n_devices);
   td_members_deinit(&s->members);
   td_free(s->dump);
@@ -166,6 +167,14 @@ void td_session_release(td_session *s) {
 }
 
 /* ---- compiling ---- */
+
+void td_session_plan_by(td_session *s, td_session_planner *p) {
+  s->planner = p;
+}
+
+td_session_planner *td_session_planner_of(const td_session *s) {
+  return s->planner;
+}
 
 static bool has_gone_nodes(const td_compiled *c, const td_device *none) {
   (void)none;

@@ -23,6 +23,7 @@
 #include "engine/base/map.h"
 #include "engine/run/device_list.h"
 #include "engine/run/members.h"
+#include "engine/run/session_members.h"
 #include "engine/run/session_step.h"
 
 /* What goes on in a session until it is closed: a loop of steps. Embedded in
@@ -52,6 +53,7 @@ struct td_session {
                            random, since others of the process count too */
   pthread_mutex_t plan_lock; /* one plan at a time; guards placer */
   td_placer *placer;
+  struct td_session_planner *planner; /* NULL: it plans itself */
   uint64_t cuts; /* atomic: of the graph when the cache was last cleared */
   pthread_mutex_t lock;
   td_map cache;             /* lock: lock. key -> td_compiled */

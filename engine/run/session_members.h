@@ -52,5 +52,22 @@ td_status *td_session_rejoin(td_session *s, td_participant *was,
                              td_participant *p, td_device *const *devices,
                              int n) TD_MUST_USE;
 
+/* ---- a session whose master is elsewhere ---- */
+
+/* Plans in place of this process. Its maker's struct begins with it. */
+typedef struct td_session_planner {
+  /* A plan whose parts are for devices of members. Any thread. Caller owns the
+   * result (td_plan_free). */
+  td_status *(*plan)(struct td_session_planner *p, const td_signature *sig,
+                     td_plan **out);
+  void (*free)(struct td_session_planner *p); /* with the session */
+} td_session_planner;
+
+/* Nothing of `s` is placed or planned here from now on: before its first step.
+ * Takes ownership of `p`. */
+void td_session_plan_by(td_session *s, td_session_planner *p);
+/* Borrowed; NULL: it plans itself. */
+td_session_planner *td_session_planner_of(const td_session *s);
+
 TD_END
 #endif

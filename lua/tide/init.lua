@@ -55,6 +55,7 @@ local exports = {
                      "tables_initializer"},
   ["remote.cluster"] = {"cluster"},
   ["remote.server"] = {"server"},
+  ["remote.far"] = {"sessions"},
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},
@@ -99,6 +100,8 @@ end
 graph.add_method("display", lent("show.display", "graph"))
 session.add_method("program", lent("show.program", "program"))
 session.profile_of = lent("show.profile", "of")
+session.far = {open = lent("remote.far", "open"),
+               joins = lent("remote.far", "joins")}
 for _, method in ipairs{"attach", "detach", "workers", "panel"} do
   session.add_method(method, lent("remote.attach", method))
 end

@@ -12,6 +12,7 @@ return {
   address = autoload "tide.remote.address",
   attach = autoload "tide.remote.attach",
   cluster = autoload "tide.remote.cluster",
+  far = autoload "tide.remote.far",
   keys = autoload "tide.remote.keys",
   server = autoload "tide.remote.server",
   table = autoload "tide.remote.table",

@@ -32,17 +32,52 @@ local close_raw = registry["tide.session"].__close
 
 local known = {"graph", "target", "threads", "cpu_devices", "soft_placement",
                "passes_off", "cache", "queued_bytes", "verify",
-               "roundtrip"}
+               "roundtrip", "key", "name", "outlive", "timeout"}
 local types = {target = "string", threads = "integer", cpu_devices = "integer",
                soft_placement = "boolean", passes_off = "table",
                cache = "integer", queued_bytes = "integer", verify = "boolean",
-               roundtrip = "boolean"}
+               roundtrip = "boolean", key = "string", name = "string",
+               outlive = "boolean", timeout = "number"}
 session.types = types
+
+-- Makes a session of another process's (remote/far.lua), which is above.
+session.far = nil
+
+-- One whose master is in the process at o.target.
+local function open_far(o)
+  if session.far.joins(o) and o.graph then
+    errors.invalid("session: \"%s\" is joined, and has a graph of its own; "
+      .. "leave graph out, and fetch its nodes by name", o.name)
+  end
+  local g = session.far.joins(o) and core.graph_new() or o.graph or core.graph()
+  local s = core.session(g, o)
+  local ok, why = pcall(session.far.open, s, g, o)
+  if ok then return s end
+  close_raw(s)
+  error(why, 0)
+end
+
+local function only_far(o)
+  for _, name in ipairs{"key", "name", "outlive", "timeout"} do
+    if o[name] ~= nil then
+      errors.invalid("session: %s is for a session at a target", name)
+    end
+  end
+end
 
 --- A session: session{graph =, threads =, cpu_devices =, soft_placement =}. It
 -- becomes the default one. Close it with :close() or by `<close>`. cache: how
 -- many signatures stay planned (256); queued_bytes: what results of steps may
 -- hold that were started and not waited for (2^30).
+--
+-- target = "tcp://host:port" or "ipc:///path": planning, variables and loops
+-- are in that process, a `tide worker` or td.server; key, timeout as for
+-- sess:attach. outlive = true: the session goes on when this process is gone,
+-- under name = (a random one). A name alone joins the session of that name:
+-- its graph comes along, and nodes are fetched by name. Closing a session ends
+-- it for all; sess:leave() does not.
+-- @raise not_found names the sessions there are; already_exists for outlive
+-- with the name of one
 function session.session(o)
   if core.kind(o) == "graph" then
     core.error("invalid_argument", "session: a graph is an option, "
@@ -53,14 +88,15 @@ function session.session(o)
     core.error("invalid_argument", ("session: graph is one such as td.graph() "
       .. "gives, not %s"):format(args.what(o.graph)))
   end
-  if o.target and o.target ~= "" then
-    core.error("unimplemented", ("session: \"%s\" is another process; sessions "
-      .. "run in this one"):format(o.target))
-  end
   for key, value in pairs(session.defaults) do
     if o[key] == nil then o[key] = value end
   end
-  latest = core.session(o.graph or core.graph(), o)
+  if o.target and o.target ~= "" then
+    latest = open_far(o)
+  else
+    only_far(o)
+    latest = core.session(o.graph or core.graph(), o)
+  end
   session.open[latest] = true
   return latest
 end
@@ -109,8 +145,21 @@ function methods:close()
 end
 registry["tide.session"].__close = methods.close
 
+--- Lets go of a session that another process keeps: one that was made to
+-- outlive its maker goes on, others end.
+function methods:leave()
+  closed[self] = true
+  session.open[self] = nil
+  if latest == self then latest = nil end
+  self:core_leave()
+end
+
 registry["tide.session"].__tostring = function(self)
   if closed[self] then return "Session (closed)" end
+  local name, task = core.far_name(self)
+  if name then
+    return ("Session \"%s\" at %s"):format(name, (task:gsub("/replica:0", "")))
+  end
   return ("Session of a %s"):format(tostring(self:core_graph()):lower())
 end
 
