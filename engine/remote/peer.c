@@ -59,6 +59,7 @@ static void drop_backlog(td_peer *p) {
   }
   td_vec_free(&p->backlog);
   p->backlog_bytes = 0;
+  td_peer_drop_bundle(p);
 }
 
 static void drop_devices(td_peer *p) {
@@ -92,6 +93,7 @@ void td_peer_release(td_peer *p) {
   td_free(p->data);
   td_free(p->key);
   td_free(p->host);
+  td_free(p->bundle);
   td_free(p);
 }
 
@@ -285,9 +287,21 @@ static td_status *send_packed(td_peer *p, td_lane lane, td_raw *frames, int n,
   return s;
 }
 
+/* What cannot go is missed there, as what is lost on its way. */
+void td_peer_send_off(td_peer *p) {
+  int n = p->n_bundle;
+  p->n_bundle = 0;
+  if (n && p->link)
+    td_status_release(
+        send_packed(p, TD_LANE_CONTROL, p->bundle, n, true, false));
+  else
+    drop_frames(p->bundle, n);
+}
+
 static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
                           td_raw *frames, int n, bool again) {
   td_raw all[TD_MESSAGE_FRAMES];
+  bool kept = p->link && td_peer_bundles(p, lane, head, frames, n);
   td_status *s = !p->link ? td_peer_lost(p)
                  : n >= TD_MESSAGE_FRAMES
                      ? td_error(TD_INTERNAL, "a message of %d frames", n)
@@ -297,6 +311,7 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
     head->from = p->of->incarnation;
     head->to = p->incarnation;
     head->count = p->sent[lane] + 1;
+    head->own = kept ? (uint32_t)n + 1 : 0;
     s = td_wire_pack(head, &all[0]);
   }
   if (!td_ok(s)) {
@@ -305,6 +320,11 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
   }
   if (n) memcpy(all + 1, frames, (size_t)n * sizeof *frames);
   p->sent[lane]++;
+  if (kept) {
+    td_peer_bundle(p, all, n + 1);
+    return NULL;
+  }
+  if (p->n_bundle > 0 && lane == TD_LANE_CONTROL) td_peer_send_off(p);
   bool hello = head->body_case == TD__REMOTE__MESSAGE__BODY_HELLO;
   s = send_packed(p, lane, all, n + 1, again, hello);
   if (!td_ok(s)) p->sent[lane]--;
