@@ -232,6 +232,7 @@ void td_member_end(td_portion *n);
 void td_member_pump(td_portion *n, int64_t until, const int *interrupt,
                     bool (*ready)(void *arg), void *arg);
 void td_member_nudge(td_portion *n);
+void td_member_attend(td_portion *n, bool begins);
 void td_portion_done(td_member *m, td_message *msg);
 void td_portion_value(td_member *m, td_message *msg);
 void td_portion_aborted(td_member *m, const Td__Remote__Stop *s);

@@ -631,3 +631,9 @@ void td_member_pump(td_portion *p, int64_t until, const int *interrupt,
 void td_member_nudge(td_portion *p) {
   td_remote_news_after(td_member_remote(((td_far_portion *)p)->of->of));
 }
+
+void td_member_attend(td_portion *p, bool begins) {
+  td_remote *r = td_member_remote(((td_far_portion *)p)->of->of);
+  if (!begins) td_remote_send_off(r);
+  td_remote_hear(begins ? r : NULL);
+}

@@ -59,6 +59,7 @@ static void drop_backlog(td_peer *p) {
   }
   td_vec_free(&p->backlog);
   p->backlog_bytes = 0;
+  td_peer_drop_bundle(p);
 }
 
 static void drop_devices(td_peer *p) {
@@ -95,6 +96,7 @@ void td_peer_release(td_peer *p) {
   td_free(p->host);
   td_free(p->build);
   td_free(p->isa);
+  td_free(p->bundle);
   td_free(p);
 }
 
@@ -335,10 +337,22 @@ static td_status *send_packed(td_peer *p, td_lane lane, td_raw *frames, int n,
   return s;
 }
 
+/* What cannot go is missed there, as what is lost on its way. */
+void td_peer_send_off(td_peer *p) {
+  int n = p->n_bundle;
+  p->n_bundle = 0;
+  if (n && p->link)
+    td_status_release(
+        send_packed(p, TD_LANE_CONTROL, p->bundle, n, true, false));
+  else
+    drop_frames(p->bundle, n);
+}
+
 static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
                           td_raw *frames, int n, bool again) {
   td_raw all[TD_MESSAGE_FRAMES];
   int heads = 0;
+  bool kept = p->link && td_peer_bundles(p, lane, head, frames, n);
   td_status *s = !p->link ? td_peer_lost(p)
                  : n >= TD_MESSAGE_FRAMES
                      ? td_error(TD_INTERNAL, "a message of %d frames", n)
@@ -348,6 +362,7 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
     head->from = p->of->incarnation;
     head->to = p->incarnation;
     head->count = p->sent[lane] + 1;
+    head->own = kept ? (uint32_t)n + 1 : 0;
     s = td_wire_head(head, TD_MESSAGE_FRAMES - n, all, &heads);
   }
   if (!td_ok(s)) {
@@ -356,6 +371,11 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
   }
   if (n) memcpy(all + heads, frames, (size_t)n * sizeof *frames);
   p->sent[lane]++;
+  if (kept && heads == 1) {
+    td_peer_bundle(p, all, n + 1);
+    return NULL;
+  }
+  if (p->n_bundle > 0 && lane == TD_LANE_CONTROL) td_peer_send_off(p);
   bool hello = head->body_case == TD__REMOTE__MESSAGE__BODY_HELLO;
   s = send_packed(p, lane, all, n + heads, again, hello);
   if (!td_ok(s)) p->sent[lane]--;

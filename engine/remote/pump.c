@@ -65,6 +65,7 @@ static void hear(td_remote *r, bool (*may_run)(td_remote *r)) {
   td_remote_turn(r);
   if (gathers)
     td_team_gathered(td_team_has_gathered() && may_run(r) ? ERRAND : 0);
+  td_remote_send_off(r);
   __atomic_store_n(&r->away, 0, __ATOMIC_RELEASE);
   td_remote_hear(was);
 }

@@ -233,12 +233,14 @@ static size_t bytes_of(const td_raw *frames, int n) {
   return sum;
 }
 
-static void on_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
-                       int n) {
-  td_remote *r = arg;
+/* Returns how many of the frames it took. */
+static int take_message(td_remote *r, td_link *l, td_lane lane, td_raw *frames,
+                        int n) {
   td_message m;
   size_t bytes = bytes_of(frames, n);
   td_status *s = td_wire_read(frames, n, &m);
+  int took = td_ok(s) ? m.next : n;
+  if (took < n) bytes -= bytes_of(frames + took, n - took);
   if (td_ok(s) && !l->owner) s = meet(r, l, m.head);
   td_peer *p = l->owner;
   if (p) {
@@ -256,6 +258,16 @@ static void on_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
   }
   td_message_deinit(&m);
   td_status_release(s);
+  return took;
+}
+
+/* Several may come as one (peer_bundle.c); with the peer ends the rest. */
+static void on_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
+                       int n) {
+  int at = take_message(arg, l, lane, frames, n);
+  while (at < n && l->owner)
+    at += take_message(arg, l, lane, frames + at, n - at);
+  for (; at < n; at++) td_raw_release(&frames[at]);
 }
 
 static void on_trouble(void *arg, td_link *l, td_trouble what) {
@@ -377,6 +389,7 @@ static void end(td_remote *r) {
 static const td_remote_hooks hooks = {.changed = changed,
                                       .tick = tick,
                                       .greet = td_peers_greet,
+                                      .send_off = td_peers_send_off,
                                       .drop_values = td_peer_values_deinit,
                                       .end = end};
 

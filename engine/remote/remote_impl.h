@@ -35,6 +35,7 @@ typedef struct td_session_id {
   uint64_t high, low;
 } td_session_id;
 
+enum { TD_BUNDLES = 8 };      /* peers that have one at a time */
 enum { TD_DRAIN_MOST = 256 }; /* messages, before others have their turn */
 
 /* What lower files have upper ones do; remote.c's. */
@@ -42,6 +43,7 @@ typedef struct td_remote_hooks {
   void (*changed)(td_remote *r, td_peer *p); /* td_remote_peer_changed */
   void (*tick)(td_remote *r, int64_t now);   /* it is time */
   void (*greet)(td_remote *r); /* some peers wait for their HELLO */
+  void (*send_off)(td_remote *r); /* td_peers_send_off */
   void (*drop_values)(td_peer_values *v);
   void (*end)(td_remote *r); /* the last share went */
 } td_remote_hooks;
@@ -91,6 +93,8 @@ struct td_remote {
   int greetings;          /* peers that greet */
   struct td_keeper *keeper; /* keeper_impl.h; NULL: nothing was kept yet */
   td_far_asked *asked;    /* list: questions to those who keep sessions */
+  td_peer *bundled[TD_BUNDLES]; /* retained: those with a bundle, or had one */
+  int n_bundled;          /* atomic, written inside of the turn */
   bool closed;
   td_waiter news; /* of who waits for an answer */
   const char *host;    /* as Hello.boot */
@@ -115,8 +119,10 @@ struct td_remote {
 void td_remote_enter(td_remote *r);
 void td_remote_leave(td_remote *r); /* runs what was left for after it */
 /* This thread calls td_remote_turn again before anybody sleeps on the channel:
- * turns in between do not drain. NULL: not any more. Returns what was so. */
+ * turns in between do not drain, and what is said goes with td_remote_send_off,
+ * or earlier. NULL: not any more. Returns what was so. */
 const td_remote *td_remote_hear(const td_remote *r);
+void td_remote_send_off(td_remote *r);
 /* Runs `task` when the turn is over, in order, on the same thread. */
 void td_remote_after(td_remote *r, td_task *task);
 uint64_t td_remote_number(td_remote *r); /* a new one, never 0 */
@@ -166,6 +172,8 @@ struct td_peer {
   int64_t broken; /* when a connection was lost of which some may lack; or 0 */
   TD_VEC(struct td_backlog) backlog; /* what waits for a connection */
   size_t backlog_bytes;
+  td_raw *bundle; /* room for TD_MESSAGE_FRAMES, or NULL: peer_bundle.c */
+  int n_bundle;
   uint64_t bytes_in, bytes_out, steps, memory, pid;
   int64_t round_trip, clock, pinged; /* clock: its beyond ours, ns */
   td_clock_offsets clocks;
@@ -227,6 +235,17 @@ td_status *td_peer_send(td_peer *p, td_lane lane, td_head *head,
 /* The same for what is said again on silence, or helps nobody when it fails. */
 void td_peer_say(td_peer *p, td_head *head);
 void td_head_init(td_head *head, const td_session_id *session);
+
+/* ---- messages that leave together (peer_bundle.c) ---- */
+
+/* Is this message to be kept? Then its head says how many frames are its own,
+ * and td_peer_bundle takes ownership of all of them. */
+bool td_peer_bundles(td_peer *p, td_lane lane, const td_head *head,
+                     const td_raw *frames, int n);
+void td_peer_bundle(td_peer *p, const td_raw *frames, int n);
+void td_peer_send_off(td_peer *p); /* peer.c's */
+void td_peers_send_off(td_remote *r);
+void td_peer_drop_bundle(td_peer *p);
 
 /* ---- values (transfer.c) ---- */
 

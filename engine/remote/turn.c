@@ -27,7 +27,10 @@ static void drain(td_remote *r) {
 /* What this side sent may have swallowed the signal of what came: it is looked
  * for before the turn ends (channel.h). */
 void td_remote_leave(td_remote *r) {
-  if (hearing != r) drain(r);
+  if (hearing != r) {
+    if (r->n_bundled > 0) r->hooks->send_off(r);
+    drain(r);
+  }
   if (r->greetings > 0) r->hooks->greet(r);
   td_task *list = r->after;
   r->after = NULL;
@@ -37,6 +40,13 @@ void td_remote_leave(td_remote *r) {
     next = list->next;
     list->run(list);
   }
+}
+
+void td_remote_send_off(td_remote *r) {
+  if (__atomic_load_n(&r->n_bundled, __ATOMIC_RELAXED) == 0) return;
+  td_remote_enter(r);
+  r->hooks->send_off(r);
+  pthread_mutex_unlock(&r->turn);
 }
 
 void td_remote_after(td_remote *r, td_task *task) {

@@ -151,20 +151,35 @@ static td_status *read_long(td_message *m) {
   return td_error(TD_INVALID_ARGUMENT, "a message with two heads");
 }
 
+static td_status *check_own(const td_head *head, int n) {
+  if (head->own <= (uint32_t)n) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "a message of %u frames, of which %d came",
+                  (unsigned)head->own, n);
+}
+
 td_status *td_wire_read(td_raw *frames, int n, td_message *out) {
   td_arena_init(&out->arena);
   out->head = NULL;
-  out->n = n > 1 && n <= TD_MESSAGE_FRAMES ? n - 1 : 0;
-  out->taken = 0;
-  for (int i = 0; i < out->n; i++) out->frames[i] = frames[i + 1];
-  for (int i = out->n + 1; i < n; i++) td_raw_release(&frames[i]);
+  out->n = out->taken = 0;
+  out->next = n;
   td_status *s =
       n < 1 || n > TD_MESSAGE_FRAMES
           ? td_error(TD_INVALID_ARGUMENT, "a message of %d frames", n)
           : unpack(&frames[0], out);
-  if (td_ok(s) && out->head->long_head) s = read_long(out);
-  if (n > 0) td_raw_release(&frames[0]);
-  if (!td_ok(s)) td_message_deinit(out);
+  if (td_ok(s)) s = check_own(out->head, n);
+  int from = 0;
+  if (td_ok(s)) {
+    if (out->head->own > 0) out->next = (int)out->head->own;
+    from = out->next;
+    td_raw_release(&frames[0]);
+    out->n = out->next - 1;
+    for (int i = 0; i < out->n; i++) out->frames[i] = frames[i + 1];
+    if (out->head->long_head) s = read_long(out);
+  }
+  if (td_ok(s)) return NULL;
+  for (int i = from; i < n; i++) td_raw_release(&frames[i]);
+  td_message_deinit(out);
   return s;
 }
 

@@ -35,9 +35,10 @@ typedef struct td_message {
   td_head *head;
   td_raw frames[TD_MESSAGE_FRAMES]; /* those after the head's */
   int n, taken;                    /* of them, frames that somebody took */
+  int next; /* where the frames of the next message begin, or how many came */
 } td_message;
 
-/* Takes ownership of the frames. On error nothing is held: INVALID_ARGUMENT for
+/* Takes ownership of the frames before out->next; on error of all, and nothing is held: INVALID_ARGUMENT for
  * what is no message, or of another version. */
 td_status *td_wire_read(td_raw *frames, int n, td_message *out) TD_MUST_USE;
 void td_message_deinit(td_message *m);

@@ -129,6 +129,9 @@ typedef struct td_participant_ops {
   void (*pump)(td_portion *n, int64_t until, const int *interrupt,
                bool (*ready)(void *arg), void *arg);
   void (*nudge)(td_portion *n);
+  /* (optional, with pump) This thread starts the step and will pump: what it
+   * says until the second call, with false, may go at once then. */
+  void (*attend)(td_portion *n, bool begins);
   /* The session's variable `name` is called `to` from now on, or dropped
    * (NULL). Nothing when there is none. */
   td_status *(*rename)(td_participant *p, const char *name, const char *to);

@@ -6,6 +6,15 @@
 
 #define PATIENCE INT64_C(1000000000) /* ns: for what others say of a step */
 
+static void start(td_session_step *step, int64_t now) {
+  if (td_session_step_attend(step)) return;
+  td_session_step_start(step, false);
+  if (td_session_step_short(step))
+    td_session_step_work(step, now + TD_CALLER_BUDGET);
+  else
+    td_session_step_wake(step);
+}
+
 td_status *td_session_run_compiled(td_session *s, td_compiled *c,
                                    const td_tensor *feeds, td_tensor *fetches,
                                    const td_step_options *o) {
@@ -13,13 +22,9 @@ td_status *td_session_run_compiled(td_session *s, td_compiled *c,
   static const td_tensor none;
   td_session_step *step;
   TD_TRY(td_session_step_new(s, c, feeds ? feeds : &none, o, &step));
-  int64_t start = td_clock_now();
-  int64_t until = o && o->timeout > 0 ? start + o->timeout : INT64_MAX;
-  td_session_step_start(step, false);
-  if (td_session_step_short(step))
-    td_session_step_work(step, start + TD_CALLER_BUDGET);
-  else if (!td_session_step_attend(step))
-    td_session_step_wake(step);
+  int64_t begun = td_clock_now();
+  int64_t until = o && o->timeout > 0 ? begun + o->timeout : INT64_MAX;
+  start(step, begun);
   td_status *st =
       td_session_step_wait(step, until, o ? o->interrupt : NULL, true);
   if (td_ok(st)) st = td_session_step_results(step, fetches);

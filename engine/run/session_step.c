@@ -397,10 +397,20 @@ void td_session_step_unattended(td_session_step *step) {
   if (step->options.caller) td_caller_go(step->options.caller);
 }
 
+static void attend(td_session_step *step, bool begins) {
+  for (int i = 0; i < step->n_portions; i++) {
+    td_portion *n = step->portions[i].portion;
+    if (n->of->ops->attend) n->of->ops->attend(n, begins);
+  }
+}
+
 bool td_session_step_attend(td_session_step *step) {
   if (TD_LIKELY(!step->elsewhere) || !td_team_gather()) return false;
+  attend(step, true);
+  td_session_step_start(step, false);
   td_session_step_wake(step);
   td_team_gathered(TD_CALLER_BUDGET);
+  attend(step, false);
   return true;
 }
 

@@ -59,14 +59,13 @@ void td_session_step_release(td_session_step *step);
 /* Starts its portions. In this process nothing runs yet unless `wake`: workers
  * are called, and the timeout begins. */
 void td_session_step_start(td_session_step *step, bool wake);
+/* The same for who will wait for it, where others take part: runs those of its
+ * nodes here that are short. False, and nothing was done: nobody else does. */
+bool td_session_step_attend(td_session_step *step);
 /* Nobody will wait for it any more, nor take its results. */
 void td_session_step_unattended(td_session_step *step);
 /* May the caller's thread run it? */
 bool td_session_step_short(const td_session_step *step);
-/* For who waits for it, where others take part: what a step takes is then their
- * time, too. The calling thread runs those of its nodes that are short. False:
- * it did not. */
-bool td_session_step_attend(td_session_step *step);
 /* The calling thread works on it until nothing is left to do here, or
  * td_clock_now() passes `until`. */
 void td_session_step_work(td_session_step *step, int64_t until);

@@ -336,9 +336,10 @@ static void be_reader(const uint8_t *data, size_t size) {
   must(td_raw_copy(data + first, size - first, &frames[1]));
   td_status *s = td_wire_read(frames, 2, &m);
   if (td_ok(s)) {
-    if (m.head->body_case == TD__REMOTE__MESSAGE__BODY_TENSOR &&
+    if (m.n > 0 && m.head->body_case == TD__REMOTE__MESSAGE__BODY_TENSOR &&
         m.head->tensor->value)
       s = read_value(m.head->tensor->value, &m.frames[0]);
+    if (m.next < 2) td_raw_release(&frames[1]);
     td_message_deinit(&m);
   }
   td_status_release(s);

@@ -55,6 +55,35 @@ static void frames_are_those_after_the_head(void **state) {
   assert_int_equal(released, 2);
 }
 
+/* A head may say how many are its own: the others stay the caller's. */
+static void frames_of_the_next_are_left(void **state) {
+  td_message m;
+  (void)state;
+  for (uint32_t own = 1; own <= 4; own++) {
+    td_raw f[3] = {{0},
+                   {"abc", 3, count_release, NULL},
+                   {"de", 2, count_release, NULL}};
+    td_head head;
+    td__remote__message__init(&head);
+    head.version = TD_WIRE_VERSION;
+    head.own = own;
+    OK(td_wire_pack(&head, &f[0]));
+    released = 0;
+    if (own == 4) {
+      FAILS(td_wire_read(f, 3, &m), TD_INVALID_ARGUMENT,
+            "a message of 4 frames, of which 3 came");
+      assert_int_equal(released, 2);
+      continue;
+    }
+    OK(td_wire_read(f, 3, &m));
+    assert_int_equal(m.next, (int)own);
+    assert_int_equal(m.n, (int)own - 1);
+    td_message_deinit(&m);
+    assert_int_equal(released, (int)own - 1);
+    for (int i = m.next; i < 3; i++) td_raw_release(&f[i]);
+  }
+}
+
 static void a_frame_may_lack(void **state) {
   td_message m;
   td_raw got, f = packed(TD_WIRE_VERSION, 0);
@@ -413,6 +442,7 @@ static void string_offsets_are_checked(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(frames_are_those_after_the_head),
+      cmocka_unit_test(frames_of_the_next_are_left),
       cmocka_unit_test(a_frame_may_lack),
       cmocka_unit_test(other_versions_are_refused),
       cmocka_unit_test(heads_are_bounded),
