@@ -18,8 +18,9 @@
  *   RESET        text: a container of the process
  *   LOOP         number: its own, threads, steps, every, how many names; then
  *                handles of what it runs: step, log, at_end, at_error (0:
- * none), more; name: those of the log LOOPS        numbers LOOP_STATE
- * LOOP_CANCEL LOOP_LOG   number: its own; keeper_loop.c
+ *                none), more; name: those of the log
+ *   LOOPS        numbers
+ *   LOOP_STATE   LOOP_CANCEL LOOP_LOG   number: its own; keeper_loop.c
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -232,8 +233,7 @@ static td_status *answer(question *q) {
   case TD__REMOTE__KEEP_ASK__WHAT__DETACH:
     return detach(q);
   case TD__REMOTE__KEEP_ASK__WHAT__RESET:
-    td_session_reset(q->kept->session, q->text);
-    return NULL;
+    return td_session_reset(q->kept->session, q->text);
   default:
     return answer_loop(q);
   }
@@ -251,7 +251,7 @@ static td_status *as_bytes(const td_str *from, td_tensor *out) {
 static td_status *put_value(question *q, td_arena *a, td_raw *frames, int *n,
                             Td__Remote__Value **out) {
   td_tensor t;
-  td_sending to = {q->peer, &q->id, 0, false};
+  td_sending to = {.to = q->peer, .session = &q->id};
   if (q->out.failed) return td_oom();
   TD_TRY(as_bytes(&q->out, &t));
   td_status *s = td_transfer_out(&to, &t, a, frames, n, out);

@@ -234,7 +234,7 @@ static td_status *load(td_participant *p, td_bytes from, td_str *waiting) {
 }
 
 static void clear(td_participant *p) {
-  td_session_reset(session_of(p), NULL);
+  td_status_release(td_session_reset(session_of(p), NULL));
 }
 
 /* ---- its end ------------------------------------------------------------- */
