@@ -1,4 +1,4 @@
-/* far_graph.h - a signature as a graph, for a session whose master is elsewhere.
+/* far_graph.h - a signature as a graph: of a session whose master is elsewhere.
  *
  * A signature of such a session is one part with all nodes that feeds, fetches
  * and targets are made of, as the user's graph has them: nothing is placed,

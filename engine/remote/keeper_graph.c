@@ -20,14 +20,14 @@
 #include "engine/remote/far_graph.h"
 #include "engine/remote/keeper_impl.h"
 
-/* Who has a node under which serial: the key of td_kept.known. */
+/* Who has a node under which serial: the key of td_kept_session.known. */
 typedef struct known_key {
   td_session_id who;
   uint64_t serial;
 } known_key;
 
 typedef struct merging {
-  td_kept *k;
+  td_kept_session *k;
   const td_session_id *who;
   td_graph *part;
   td_node **here;     /* by node of the part: the kept graph's */
@@ -49,7 +49,7 @@ static td_status *wrong(const td_node *n, const char *what) {
 
 /* ---- nodes --------------------------------------------------------------- */
 
-static td_status *note_known(td_kept *k, const td_session_id *who,
+static td_status *note_known(td_kept_session *k, const td_session_id *who,
                              uint64_t serial, td_node *n) {
   known_key key = {*who, serial};
   if (serial == 0 || td_map_putn(&k->known, &key, sizeof key, n)) return NULL;
@@ -84,7 +84,7 @@ static size_t bytes_of(const td_node *n) {
   return sum;
 }
 
-static td_status *check_room(const td_kept *k, const td_node *n) {
+static td_status *check_room(const td_kept_session *k, const td_node *n) {
   if (k->nodes >= TD_KEPT_NODES)
     return td_error(TD_RESOURCE_EXHAUSTED,
                     "session \"%s\" has %zu nodes, as many as may be", k->name,
@@ -97,7 +97,7 @@ static td_status *check_room(const td_kept *k, const td_node *n) {
 }
 
 /* A name that is free in the kept graph. Under its lock. */
-static void free_name(td_kept *k, const char *wanted, td_str *out) {
+static void free_name(td_kept_session *k, const char *wanted, td_str *out) {
   td_str_add(out, wanted);
   while (!out->failed && td_graph_find(k->graph, td_str_c(out))) {
     td_str_clear(out);
@@ -122,7 +122,7 @@ static td_status *gather(merging *m, const td_node *n) {
 
 /* Its number in the kept graph is one of that graph. */
 static td_status *add(merging *m, td_node *n) {
-  td_kept *k = m->k;
+  td_kept_session *k = m->k;
   td_str name = {0};
   td_node *copy = NULL;
   uint64_t serial = n->serial;
@@ -188,7 +188,7 @@ static bool differs(const td_bytes *a, const td_bytes *b) {
 }
 
 /* Of two that are called alike the old one gives way, wherever it is called. */
-static td_status *make_way(td_kept *k, const char *name) {
+static td_status *make_way(td_kept_session *k, const char *name) {
   td_str to = {0};
   do {
     td_str_clear(&to);
@@ -201,7 +201,7 @@ static td_status *make_way(td_kept *k, const char *name) {
 }
 
 /* A graph of functions alone, as bytes. */
-static td_status *add_functions(td_kept *k, const td_graph *part) {
+static td_status *add_functions(td_kept_session *k, const td_graph *part) {
   td_graph *only = NULL;
   char *bytes = NULL;
   size_t len;
@@ -306,8 +306,9 @@ static td_status *merge(merging *m) {
   return take_ends(m);
 }
 
-td_status *td_kept_merge(td_kept *k, const td_session_id *who, td_graph *part,
-                         int feeds, int fetches, td_kept_signature *out) {
+td_status *td_kept_merge(td_kept_session *k, const td_session_id *who,
+                         td_graph *part, int feeds, int fetches,
+                         td_kept_signature *out) {
   merging m = {.k = k, .who = who, .part = part, .sig = out};
   td_status *s = make_room(&m, feeds, fetches);
   pthread_mutex_lock(&k->lock);
@@ -323,7 +324,7 @@ td_status *td_kept_merge(td_kept *k, const td_session_id *who, td_graph *part,
 
 /* ---- for who joins ------------------------------------------------------- */
 
-static td_status *write_graph(td_kept *k, td_str *out) {
+static td_status *write_graph(td_kept_session *k, td_str *out) {
   char *bytes;
   size_t len;
   int32_t n = td_graph_size(k->graph);
@@ -338,7 +339,7 @@ static td_status *write_graph(td_kept *k, td_str *out) {
   return out->failed ? td_oom() : NULL;
 }
 
-td_status *td_kept_write(td_kept *k, td_str *out) {
+td_status *td_kept_write(td_kept_session *k, td_str *out) {
   pthread_mutex_lock(&k->lock);
   td_graph_lock(k->graph);
   td_status *s = write_graph(k, out);
@@ -347,7 +348,7 @@ td_status *td_kept_write(td_kept *k, td_str *out) {
   return s;
 }
 
-td_status *td_kept_adopt(td_kept *k, const td_session_id *who,
+td_status *td_kept_adopt(td_kept_session *k, const td_session_id *who,
                          const uint64_t *serial, size_t n) {
   td_status *s = NULL;
   pthread_mutex_lock(&k->lock);
@@ -368,7 +369,8 @@ static bool is_handle_of(const td_node *n, const char *name) {
   return strcmp(td_node_string(n, "shared_name"), name) == 0;
 }
 
-td_status *td_kept_rename(td_kept *k, const char *name, const char *to) {
+td_status *td_kept_rename(td_kept_session *k, const char *name,
+                          const char *to) {
   td_status *s = NULL;
   pthread_mutex_lock(&k->lock);
   for (int32_t id = 0; to && td_ok(s) && id < td_graph_size(k->graph); id++) {

@@ -43,8 +43,8 @@ static float run_at(td_session *s, td_edge fetch, td_edge feed, float value) {
 }
 
 /* The first that is kept, a share. */
-static td_kept *kept_by(worker *w) {
-  td_kept *k = NULL;
+static td_kept_session *kept_by(worker *w) {
+  td_kept_session *k = NULL;
   td_remote_enter(w->remote);
   if (w->remote->keeper && w->remote->keeper->all.len)
     k = td_kept_retain(w->remote->keeper->all.at[0]);
@@ -53,7 +53,7 @@ static td_kept *kept_by(worker *w) {
 }
 
 static size_t nodes_at(worker *w) {
-  td_kept *k = kept_by(w);
+  td_kept_session *k = kept_by(w);
   size_t n = k->nodes;
   td_kept_release(k);
   return n;
@@ -207,7 +207,7 @@ static void parts_that_are_wrong(void **state) {
   begin(&c, NULL);
   td_edge two = make_const(&c.r, TD_FLOAT32, 2, NULL), none = {NULL, 0};
   assert_true(run_at(c.s, two, none, 0) == 2);
-  td_kept *k = kept_by(&c.worker[0]);
+  td_kept_session *k = kept_by(&c.worker[0]);
 
   td_graph *g = part_of(&n, 7, NULL);
   FAILS(td_kept_merge(k, &who, g, 0, 1, &sig), TD_INVALID_ARGUMENT,
