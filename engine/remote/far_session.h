@@ -2,8 +2,8 @@
  *
  * Planning, placement, variables, loops and workers are of a session that a
  * server keeps (keeper_impl.h) under a name; a td_session of this process
- * stands for it, with a graph here, so that whatever runs steps of a session runs
- * those. A step is one message there and one back. What has no counterpart
+ * stands for it, with a graph here, so that whatever runs steps of a session
+ * runs those. A step is one message there and one back. What has no counterpart
  * among the functions of a td_session is asked for by td_far_ask.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -29,8 +29,9 @@ typedef struct td_far_options {
 
 /* Makes `s`, which has run nothing yet, stand for a session of the server at
  * o->at, which has the other options of `s`, or joins one: then the graph of
- * `s`, which is empty, becomes a copy of that session's. NOT_FOUND lists the names there are, ALREADY_EXISTS says that
- * it is to be joined; else as td_remote_attach. Waits. */
+ * `s`, which is empty, becomes a copy of that session's. NOT_FOUND lists the
+ * names there are, ALREADY_EXISTS says that it is to be joined; else as
+ * td_remote_attach. Waits. */
 td_status *td_far_open(td_remote *r, td_session *s, td_graph *g,
                        const td_far_options *o) TD_MUST_USE;
 /* NULL: its master is here. Borrowed; valid while `s` lives. */

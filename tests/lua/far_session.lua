@@ -294,7 +294,7 @@ sess:init()
 local up = n:assign_add(1.0)
 td.identity(n:read(), {name = "now"})
 sess:run "now:0"
-h = sess:loop(up, {log = {n = n:read() * 0 + 1}, every = 10})
+h = sess:loop(up, {log = {n = n:read() * 0 + 1}, every = 1000})
 ]]):format(w.address))
   lu.assertEquals(p.line, "ready")
   local seen = td.sessions(w.address)[1]
@@ -307,7 +307,7 @@ h = sess:loop(up, {log = {n = n:read() * 0 + 1}, every = 10})
   local h = sess:loops()[1]
   lu.assertFalse(h:done())
   comes(function() return #h:log().n.steps >= 3 end, "a log")
-  lu.assertEquals(h:log().n.steps[1], 10)
+  lu.assertEquals(h:log().n.steps[1], 1000)
   h:cancel()
   sess:close()
   lu.assertEquals(td.sessions(w.address), {})
