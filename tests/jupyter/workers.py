@@ -120,6 +120,9 @@ h = sess:loop(n:assign_add(1.0), {log = {n = n * 1}, every = 1000})"""
 BACK = """td = require 'tide'
 sess = td.session{target = '%s', name = 'job'}
 h = sess:loops()[1]"""
+STUCK_AT = """sess:as_default(function()
+  item = td.fifo_queue(2, 'int32', {}):dequeue()
+end)"""
 CHART = """h:cancel()
 log = h:log().n
 c = td.chart{x = 'step', title = 'n'}
@@ -130,7 +133,7 @@ end"""
 
 
 def test_a_loop_outlives_the_kernel(fresh):
-    """The kernel is killed, another joins: the loop goes on, its chart is whole."""
+    """Another kernel joins: the loop goes on, its chart is whole, steps are interrupted."""
     k = fresh()
     with worker() as w:
         with k.client() as c:
@@ -143,6 +146,8 @@ def test_a_loop_outlives_the_kernel(fresh):
             must(c, BACK % w.address)
             before = int(must(c, "h:steps()").value())
             within(20, lambda: int(must(c, "h:steps()").value()) > before)
+            must(c, STUCK_AT)
+            interrupted(c, "sess:run(item)")
             must(c, CHART)
             shown = must(c, "c").of("execute_result")[0]["data"]
             assert any("vega" in form for form in shown), shown.keys()
