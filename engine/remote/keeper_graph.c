@@ -20,6 +20,8 @@
 #include "engine/remote/far_graph.h"
 #include "engine/remote/keeper_impl.h"
 
+enum { KNOWN_MOST = 4 * TD_KEPT_NODES };
+
 /* Who has a node under which serial: the key of td_kept_session.known. */
 typedef struct known_key {
   td_session_id who;
@@ -52,8 +54,13 @@ static td_status *wrong(const td_node *n, const char *what) {
 static td_status *note_known(td_kept_session *k, const td_session_id *who,
                              uint64_t serial, td_node *n) {
   known_key key = {*who, serial};
-  if (serial == 0 || td_map_putn(&k->known, &key, sizeof key, n)) return NULL;
-  return td_oom();
+  if (serial == 0) return NULL;
+  if (k->known.count >= KNOWN_MOST)
+    return td_error(TD_RESOURCE_EXHAUSTED,
+                    "clients of session \"%s\" know %zu nodes, as many as may "
+                    "be",
+                    k->name, k->known.count);
+  return td_map_putn(&k->known, &key, sizeof key, n) ? NULL : td_oom();
 }
 
 /* Is it the same node? A client that counts wrong is told. */

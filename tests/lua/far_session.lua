@@ -20,8 +20,10 @@ end
 
 -- A session at a server of its own; closing it ends both.
 local function pair(o)
-  local s = server(o)
-  local sess = td.session{target = s.target}
+  local s = server()
+  o = o or {}
+  o.target = s.target
+  local sess = td.session(o)
   return sess, setmetatable({}, {__close = function()
     sess:close()
     s:stop()
@@ -348,6 +350,18 @@ function tests.workers_of_its_own()
   raises("v", sess.detach, sess, "/job:worker/task:1")
   sess:detach("/job:worker/task:1", {drop = true})
   lu.assertEquals(#sess:devices(), 1)
+end
+
+-- What failed to be planned is planned anew.
+function tests.a_graph_that_is_there()
+  local other <close> = server{task = 1}
+  local sess, _ <close> = pair{soft_placement = false}
+  local y = td.device("/job:worker/task:1", function()
+    return td.constant(2.0) * 2
+  end)
+  raises("task:1", sess.run, sess, y)
+  sess:attach(other.target)
+  gives(4, sess:run(y))
 end
 
 function tests.two_sessions_have_their_own()
