@@ -28,8 +28,10 @@ typedef struct taking {
   TD_VEC(td_node *) control;
 } taking;
 
+/* Is it of no use elsewhere? Nor is what nobody knows. */
 static bool stays(const td_node *n) {
-  return (n->op->flags & (TD_FED | TD_HERE)) != 0;
+  return (n->op->flags & (TD_FED | TD_HERE)) != 0 ||
+         n->op->kind == TD_OP_FOREIGN;
 }
 
 /* ---- the walk ------------------------------------------------------------ */
@@ -49,7 +51,10 @@ static bool is_fed(const taking *t, td_edge e) {
 }
 
 static td_status *check_runs(const taking *t, const td_node *n) {
+  const char *type = n->op->type;
   if (!stays(n)) return NULL;
+  if (n->op->kind == TD_OP_FOREIGN)
+    return td_node_blame(td_op_unknown(n->name, &type, 1), n);
   return td_node_blame(
       td_error(TD_UNIMPLEMENTED,
                "\"%s\" (%s) runs in this process only, and the session's "

@@ -23,7 +23,8 @@ TD_BEGIN
 
 #define TD_FAR_TARGETS "_far_targets"
 
-/* UNIMPLEMENTED names a node that must run in this process. `elsewhere` is
+/* UNIMPLEMENTED names a node that must run in this process, or whose op is not
+ * known. `elsewhere` is
  * the master's task, for messages. Locks `g`. Caller owns the result. */
 td_status *td_far_graph(td_graph *g, const td_signature *sig,
                         const char *elsewhere, td_graph **out) TD_MUST_USE;

@@ -65,8 +65,7 @@ static td_status *note_known(td_kept_session *k, const td_session_id *who,
 
 /* Is it the same node? A client that counts wrong is told. */
 static bool is_alike(const td_node *a, const td_node *b) {
-  if (a->op != b->op && strcmp(a->op->type, b->op->type) != 0) return false;
-  if (a->n_in != b->n_in || a->n_out != b->n_out) return false;
+  if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out) return false;
   for (int32_t i = 0; i < a->n_out; i++)
     if (a->out[i].dtype != b->out[i].dtype) return false;
   return true;
@@ -163,12 +162,15 @@ static void set_late(merging *m, const td_node *n) {
 }
 
 static td_status *check_inputs(const td_node *n) {
+  const char *type = n->op->type;
   for (int i = 0; i < n->n_in; i++)
     if (n->in[i].node && is_end(n->in[i].node))
       return wrong(n, "a node takes an end of its signature");
   for (int i = 0; i < n->n_control; i++)
     if (is_end(n->control[i]))
       return wrong(n, "a node waits for an end of its signature");
+  if (n->op->kind == TD_OP_FOREIGN) /* its op is the part's own */
+    return td_node_blame(td_op_unknown(n->name, &type, 1), n);
   if (td_op_is_end(n->op->kind))
     return wrong(n, "a signature of a kept session has no links");
   return NULL;
