@@ -179,6 +179,13 @@ function tests.what_only_this_process_can_run()
   raises("several calls", sess.partial_run_setup, sess, {z}, {y})
 end
 
+function tests.ops_that_nobody_knows()
+  local g = td.graph()
+  g:as_default(td.import_graph, "tests/golden/imports/saver.pb")
+  local sess, _ <close> = pair{graph = g}
+  raises("VariableV2", sess.run, sess, g:edge "loss")
+end
+
 function tests.sessions_that_cannot_be_had()
   local s <close> = server()
   raises("keeps no session \"b\"; there is none", td.session,

@@ -108,6 +108,23 @@ static void graphs_grow_by_what_is_new(void **state) {
   cluster_deinit(&c);
 }
 
+/* A control edge that came later than its node. */
+static void an_input_comes_later(void **state) {
+  (void)state;
+  cluster c;
+  begin(&c, NULL);
+  td_edge two = make_const(&c.r, TD_FLOAT32, 2, NULL), none = {NULL, 0};
+  td_edge first = NODE(&c.r, "Neg", "first", two),
+          last = NODE(&c.r, "Mul", "last", two, two);
+  OK(td_node_add_control(first.node, last.node));
+  assert_true(run_at(c.s, last, none, 0) == 4);
+  assert_true(run_at(c.s, first, none, 0) == -2);
+  td_edge both = NODE(&c.r, "Add", "both", first, last);
+  assert_true(run_at(c.s, both, none, 0) == 2);
+  assert_int_equal(nodes_at(&c.worker[0]), 4);
+  cluster_deinit(&c);
+}
+
 /* Two nodes of one name are two. */
 static void names_may_be_taken(void **state) {
   (void)state;
@@ -319,6 +336,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(steps_are_run_there),
       cmocka_unit_test(graphs_grow_by_what_is_new),
+      cmocka_unit_test(an_input_comes_later),
       cmocka_unit_test(names_may_be_taken),
       cmocka_unit_test(who_outlives_its_maker),
       cmocka_unit_test(parts_that_are_wrong),
