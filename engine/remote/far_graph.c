@@ -14,8 +14,9 @@
 #include "engine/graph/region.h"
 #include "engine/graphdef/function.h"
 
-/* What is known of a node: is it part of the result, must it run? */
-enum { TAKEN = 1, NEEDED = 2 };
+/* What is known of a node: is it part of the result, must it run, does it wait
+ * for its inputs to have a place, has it one? */
+enum { TAKEN = 1, NEEDED = 2, OPEN = 4, PLACED = 8 };
 
 typedef struct taking {
   td_graph *from, *to;
@@ -24,12 +25,16 @@ typedef struct taking {
   uint8_t *mark;  /* by node */
   td_node **copy; /* by node; of one that is fed there, its first Placeholder */
   TD_VEC(td_node *) found;
+  TD_VEC(td_node *) order; /* inputs first */
+  TD_VEC(td_node *) open;
   TD_VEC(td_edge) in; /* of the node at hand */
   TD_VEC(td_node *) control;
 } taking;
 
+/* Is it of no use elsewhere? Nor is what nobody knows. */
 static bool stays(const td_node *n) {
-  return (n->op->flags & (TD_FED | TD_HERE)) != 0;
+  return (n->op->flags & (TD_FED | TD_HERE)) != 0 ||
+         n->op->kind == TD_OP_FOREIGN;
 }
 
 /* ---- the walk ------------------------------------------------------------ */
@@ -49,7 +54,10 @@ static bool is_fed(const taking *t, td_edge e) {
 }
 
 static td_status *check_runs(const taking *t, const td_node *n) {
+  const char *type = n->op->type;
   if (!stays(n)) return NULL;
+  if (n->op->kind == TD_OP_FOREIGN)
+    return td_node_blame(td_op_unknown(n->name, &type, 1), n);
   return td_node_blame(
       td_error(TD_UNIMPLEMENTED,
                "\"%s\" (%s) runs in this process only, and the session's "
@@ -108,6 +116,47 @@ static td_status *walk(taking *t, uint8_t how) {
   return NULL;
 }
 
+/* ---- the order ----------------------------------------------------------- */
+
+static bool has_place(const taking *t, const td_node *n) {
+  return !n || t->mark[n->id] & (OPEN | PLACED);
+}
+
+/* An input of `n` that has no place yet, or NULL. A Merge does not wait for its
+ * back edge. */
+static td_node *first_missing(const taking *t, const td_node *n) {
+  if (stays(n)) return NULL;
+  for (int i = 0; i < n->n_in; i++) {
+    td_node *from = n->in[i].node;
+    bool back =
+        n->op->kind == TD_OP_MERGE && from && from->op->kind == TD_OP_NEXT;
+    if (!back && !has_place(t, from)) return from;
+  }
+  for (int i = 0; i < n->n_control; i++)
+    if (!has_place(t, n->control[i])) return n->control[i];
+  return NULL;
+}
+
+/* Puts a node behind its inputs: a control edge may have come later than the
+ * node, and whoever reads the graph puts it so as well. */
+static td_status *place(taking *t, td_node *root) {
+  if (has_place(t, root)) return NULL;
+  if (!td_vec_push(&t->open, root)) return td_oom();
+  t->mark[root->id] |= OPEN;
+  while (t->open.len > 0) {
+    td_node *n = t->open.at[t->open.len - 1], *input = first_missing(t, n);
+    if (input) {
+      t->mark[input->id] |= OPEN;
+      if (!td_vec_push(&t->open, input)) return td_oom();
+      continue;
+    }
+    t->open.len--;
+    t->mark[n->id] |= PLACED;
+    if (!td_vec_push(&t->order, n)) return td_oom();
+  }
+  return NULL;
+}
+
 /* ---- copies -------------------------------------------------------------- */
 
 static td_edge copied(const taking *t, td_edge e) {
@@ -155,26 +204,22 @@ static td_status *copy_node(taking *t, const td_node *n) {
                              (int)t->control.len, &t->copy[n->id]);
 }
 
-/* Back edges, and control inputs that were added later. */
-static td_status *late_inputs(taking *t, const td_node *n) {
+/* Back edges. */
+static void late_inputs(taking *t, const td_node *n) {
   td_node *copy = t->copy[n->id];
-  if (stays(n)) return NULL;
-  for (int i = 0; i < n->n_in; i++)
+  for (int i = 0; i < n->n_in && !stays(n); i++)
     if (n->in[i].node && !copy->in[i].node)
       td_node_set_in(copy, i, copied(t, n->in[i]));
-  for (int i = 0; i < n->n_control && copy->n_control < n->n_control; i++)
-    if (n->control[i]->id > n->id)
-      TD_TRY(td_node_add_control(copy, t->copy[n->control[i]->id]));
-  return NULL;
 }
 
-/* In the order of the user's graph, which equal signatures share. */
+/* As nearly in the order of the user's graph as may be, so that signatures have
+ * the same pieces (pieces.h). */
 static td_status *copy_nodes(taking *t) {
-  int32_t n = td_graph_size(t->from);
-  for (int32_t id = 0; id < n; id++)
-    if (t->mark[id] & TAKEN) TD_TRY(copy_node(t, td_graph_node(t->from, id)));
-  for (int32_t id = 0; id < n; id++)
-    if (t->mark[id] & TAKEN) TD_TRY(late_inputs(t, td_graph_node(t->from, id)));
+  for (int32_t id = 0; id < td_graph_size(t->from); id++)
+    if (t->mark[id] & TAKEN) TD_TRY(place(t, td_graph_node(t->from, id)));
+  for (size_t k = 0; k < t->order.len; k++)
+    TD_TRY(copy_node(t, t->order.at[k]));
+  for (size_t k = 0; k < t->order.len; k++) late_inputs(t, t->order.at[k]);
   return td_function_copy_used(t->from, t->to);
 }
 
@@ -242,6 +287,8 @@ td_status *td_far_graph(td_graph *g, const td_signature *sig,
   td_free(t.mark);
   td_free(t.copy);
   td_vec_free(&t.found);
+  td_vec_free(&t.order);
+  td_vec_free(&t.open);
   td_vec_free(&t.in);
   td_vec_free(&t.control);
   if (td_ok(s))

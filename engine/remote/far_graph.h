@@ -1,4 +1,4 @@
-/* far_graph.h - a signature as a graph, for a session whose master is elsewhere.
+/* far_graph.h - a signature as a graph: of a session whose master is elsewhere.
  *
  * A signature of such a session is one part with all nodes that feeds, fetches
  * and targets are made of, as the user's graph has them: nothing is placed,
@@ -23,7 +23,8 @@ TD_BEGIN
 
 #define TD_FAR_TARGETS "_far_targets"
 
-/* UNIMPLEMENTED names a node that must run in this process. `elsewhere` is
+/* UNIMPLEMENTED names a node that must run in this process, or whose op is not
+ * known. `elsewhere` is
  * the master's task, for messages. Locks `g`. Caller owns the result. */
 td_status *td_far_graph(td_graph *g, const td_signature *sig,
                         const char *elsewhere, td_graph **out) TD_MUST_USE;

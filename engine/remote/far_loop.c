@@ -25,6 +25,7 @@ struct td_far_loop {
   td_far_session *f;   /* the session's */
   td_session *session; /* a share */
   uint64_t number;
+  int64_t steps; /* atomic: when it was looked at last */
 };
 
 /* ---- starting ------------------------------------------------------------ */
@@ -167,18 +168,39 @@ static td_status *read_state(const td_far_loop *l, td_bytes from,
   return NULL;
 }
 
+static bool is_closed(td_session *s) {
+  pthread_mutex_lock(&s->lock);
+  bool closed = s->closed;
+  pthread_mutex_unlock(&s->lock);
+  return closed;
+}
+
+/* It went with its session. */
+static td_far_loop_now at_close(td_far_loop *l) {
+  return (td_far_loop_now){
+      .over = true,
+      .steps = __atomic_load_n(&l->steps, __ATOMIC_RELAXED),
+      .error = td_error(TD_CANCELLED, "the session was closed")};
+}
+
 td_status *td_far_loop_look(td_far_loop *l, const int *interrupt,
                             td_far_loop_now *out) {
   td_str text = {0};
   *out = (td_far_loop_now){0};
+  if (is_closed(l->session)) {
+    *out = at_close(l);
+    return NULL;
+  }
   td_status *s = ask(l, TD_FAR_LOOP_STATE, interrupt, &text);
   if (td_ok(s)) s = read_state(l, (td_bytes){td_str_c(&text), text.len}, out);
+  if (td_ok(s)) __atomic_store_n(&l->steps, out->steps, __ATOMIC_RELAXED);
   td_str_deinit(&text);
   return s;
 }
 
 td_status *td_far_loop_cancel(td_far_loop *l) {
   td_str text = {0};
+  if (is_closed(l->session)) return NULL;
   td_status *s = ask(l, TD_FAR_LOOP_CANCEL, NULL, &text);
   td_str_deinit(&text);
   return s;
@@ -272,6 +294,7 @@ td_status *td_far_loop_log(td_far_loop *l, const int *interrupt,
                            td_far_loop_kept *out) {
   td_str text = {0};
   *out = (td_far_loop_kept){0};
+  if (is_closed(l->session)) return td_session_closed_error();
   td_status *s = ask(l, TD_FAR_LOOP_LOG, interrupt, &text);
   if (td_ok(s)) s = read_log((td_bytes){td_str_c(&text), text.len}, out);
   td_str_deinit(&text);

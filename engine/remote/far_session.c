@@ -107,6 +107,10 @@ static td_status *make_plan(td_session_planner *p, const td_signature *sig,
   return s;
 }
 
+static bool is_spoilt(const td_enrollment *e) {
+  return __atomic_load_n(&((const td_far_roll *)e)->spoilt, __ATOMIC_ACQUIRE);
+}
+
 static void free_far(td_session_planner *p) {
   td_far_session *f = (td_far_session *)p;
   td_remote_release(f->of);
@@ -364,7 +368,8 @@ static td_status *far_new(td_remote *r, td_session *s, const char *name,
                           td_far_session **out) {
   td_far_session *f = td_calloc(1, sizeof *f);
   if (!f) return td_oom();
-  f->base = (td_session_planner){.plan = make_plan, .free = free_far};
+  f->base = (td_session_planner){
+      .plan = make_plan, .spoilt = is_spoilt, .free = free_far};
   f->of = td_remote_retain(r);
   f->session = s;
   f->name = td_strdup(name);

@@ -1,9 +1,9 @@
 /* far_session.h - a session whose master is another process.
  *
  * Planning, placement, variables, loops and workers are of a session that a
- * server keeps (keeper_impl.h) under a name; a td_session of this process stands
- * for it, with a graph here, so that whatever runs steps of a session runs
- * those. A step is one message there and one back. What has no counterpart
+ * server keeps (keeper_impl.h) under a name; a td_session of this process
+ * stands for it, with a graph here, so that whatever runs steps of a session
+ * runs those. A step is one message there and one back. What has no counterpart
  * among the functions of a td_session is asked for by td_far_ask.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -28,9 +28,10 @@ typedef struct td_far_options {
 } td_far_options;
 
 /* Makes `s`, which has run nothing yet, stand for a session of the server at
- * o->at, which has the other options of `s`, or joins one: then the graph of `s`, which is empty, becomes a copy of
- * that session's. NOT_FOUND lists the names there are, ALREADY_EXISTS says that
- * it is to be joined; else as td_remote_attach. Waits. */
+ * o->at, which has the other options of `s`, or joins one: then the graph of
+ * `s`, which is empty, becomes a copy of that session's. NOT_FOUND lists the
+ * names there are, ALREADY_EXISTS says that it is to be joined; else as
+ * td_remote_attach. Waits. */
 td_status *td_far_open(td_remote *r, td_session *s, td_graph *g,
                        const td_far_options *o) TD_MUST_USE;
 /* NULL: its master is here. Borrowed; valid while `s` lives. */
@@ -40,8 +41,8 @@ const char *td_far_task(const td_far_session *f); /* the server's; likewise */
 
 td_session *td_far_home(const td_far_session *f); /* that of this process */
 
-/* What is asked, in the order of KeepAsk.What in remote.proto; keeper_ask.c says
- * what each takes and gives. */
+/* What is asked, in the order of KeepAsk.What in remote.proto; keeper_ask.c
+ * says what each takes and gives. */
 typedef enum td_far_what {
   TD_FAR_LIST,
   TD_FAR_END,

@@ -1,4 +1,4 @@
-/* keeper.c - sessions whose master is this process: made, joined, ended.
+/* keeper.c - sessions whose master is this process: made, found, joined.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -25,28 +25,7 @@ static td_session_options options_of(const td_remote *r,
   return o;
 }
 
-static void kept_free(td_kept *k) {
-  td_kept_loops_drop(k);
-  td_session_release(k->session);
-  td_graph_release(k->graph);
-  td_map_deinit(&k->known);
-  td_vec_free(&k->loops);
-  pthread_mutex_destroy(&k->lock);
-  td_remote_release(k->of);
-  td_free(k->name);
-  td_free(k);
-}
-
-td_kept *td_kept_retain(td_kept *k) {
-  __atomic_fetch_add(&k->refs, 1, __ATOMIC_RELAXED);
-  return k;
-}
-
-void td_kept_release(td_kept *k) {
-  if (k && __atomic_sub_fetch(&k->refs, 1, __ATOMIC_ACQ_REL) == 0) kept_free(k);
-}
-
-static td_status *fill(td_kept *k, const Td__Remote__Keep *m) {
+static td_status *fill(td_kept_session *k, const Td__Remote__Keep *m) {
   td_session_options o = options_of(k->of, m);
   k->name = td_strdup(m->name);
   if (!k->name) return td_oom();
@@ -55,8 +34,8 @@ static td_status *fill(td_kept *k, const Td__Remote__Keep *m) {
 }
 
 static td_status *kept_new(td_remote *r, const Td__Remote__Keep *m,
-                           const td_session_id *id, td_kept **out) {
-  td_kept *k = td_calloc(1, sizeof *k);
+                           const td_session_id *id, td_kept_session **out) {
+  td_kept_session *k = td_calloc(1, sizeof *k);
   if (!k) return td_oom();
   k->refs = 1;
   k->of = td_remote_retain(r);
@@ -70,13 +49,13 @@ static td_status *kept_new(td_remote *r, const Td__Remote__Keep *m,
   if (td_ok(s))
     *out = k;
   else
-    kept_free(k); /* the remote has another share: its owner's */
+    td_kept_release(k);
   return s;
 }
 
 /* ---- the list ------------------------------------------------------------ */
 
-static td_kept *find(const td_remote *r, const char *name) {
+static td_kept_session *find(const td_remote *r, const char *name) {
   for (size_t i = 0; r->keeper && i < r->keeper->all.len; i++)
     if (strcmp(r->keeper->all.at[i]->name, name) == 0)
       return r->keeper->all.at[i];
@@ -107,7 +86,7 @@ static td_status *check_name(const char *name) {
 
 /* The one of that name that the client means, or a new one. */
 static td_status *find_or_make(td_remote *r, const Td__Remote__Keep *m,
-                               const td_session_id *id, td_kept **out) {
+                               const td_session_id *id, td_kept_session **out) {
   TD_TRY(check_name(m->name));
   *out = find(r, m->name);
   if (*out) {
@@ -127,51 +106,11 @@ static td_status *find_or_make(td_remote *r, const Td__Remote__Keep *m,
 
 td_status *td_keeper_enter(td_remote *r, const Td__Remote__Keep *m,
                            const td_session_id *id, td_participant **out) {
-  td_kept *k;
+  td_kept_session *k;
   if (!r->keeper) r->keeper = td_calloc(1, sizeof *r->keeper);
   if (!r->keeper) return td_oom();
   TD_TRY(find_or_make(r, m, id, &k));
   TD_TRY(td_keeper_guest_new(k, id, out));
   k->guests++;
   return NULL;
-}
-
-/* ---- ends ---------------------------------------------------------------- */
-
-/* The list's share, or NULL. */
-static td_kept *take(td_remote *r, td_kept *k) {
-  for (size_t i = 0; r->keeper && i < r->keeper->all.len; i++)
-    if (!k || r->keeper->all.at[i] == k) {
-      td_kept *share = r->keeper->all.at[i];
-      r->keeper->all.at[i] = r->keeper->all.at[--r->keeper->all.len];
-      share->ended = true;
-      return share;
-    }
-  return NULL;
-}
-
-void td_kept_end(td_kept *k) {
-  td_remote_enter(k->of);
-  td_kept *share = take(k->of, k);
-  td_remote_leave(k->of);
-  if (share) td_session_close(share->session);
-  td_kept_release(share);
-}
-
-void td_keeper_close(td_remote *r) {
-  td_remote_retain(r);
-  for (td_kept *k;;) {
-    td_remote_enter(r);
-    k = take(r, NULL);
-    td_remote_leave(r);
-    if (!k) break;
-    td_session_close(k->session);
-    td_kept_release(k);
-  }
-  td_remote_enter(r);
-  if (r->keeper) td_vec_free(&r->keeper->all);
-  td_free(r->keeper);
-  r->keeper = NULL;
-  td_remote_leave(r);
-  td_remote_release(r);
 }

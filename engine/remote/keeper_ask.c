@@ -34,12 +34,12 @@
 
 enum { ASKED_MOST = 256, LOOP_HEAD = 5, LOOP_ENDS = 4, LOOP_MORE = 64 };
 
-typedef struct question {
+typedef struct asked_here {
   td_task task;
   td_peer *peer; /* a share */
   td_remote *of; /* a share */
   td_session_id id;
-  td_kept *kept; /* a share; NULL: it is asked of the keeper */
+  td_kept_session *kept; /* a share; NULL: it is asked of the keeper */
   uint64_t number;
   int what;
   char *text, *key;
@@ -53,7 +53,7 @@ typedef struct question {
   size_t n_callables;
   td_str out;
   td_status *status;
-} question;
+} asked_here;
 
 /* ---- answers ------------------------------------------------------------- */
 
@@ -68,29 +68,29 @@ static void put_double(td_str *out, double v) {
   td_bytes_put(out, bits, 8);
 }
 
-static uint64_t loops_of(td_kept *k) {
+static uint64_t loops_of(td_kept_session *k) {
   return (uint64_t)td_session_loops(k->session, NULL, 0);
 }
 
 /* Shares of all that are kept. Caller owns the list. */
-static td_kept **copy_list(td_remote *r, size_t *n) {
+static td_kept_session **copy_list(td_remote *r, size_t *n) {
   *n = 0;
   td_remote_enter(r);
   size_t all = r->keeper ? r->keeper->all.len : 0;
-  td_kept **list = td_calloc(all + 1, sizeof(td_kept *));
+  td_kept_session **list = td_calloc(all + 1, sizeof(td_kept_session *));
   for (; list && *n < all; ++*n)
     list[*n] = td_kept_retain(r->keeper->all.at[*n]);
   td_remote_leave(r);
   return list;
 }
 
-static td_status *list_all(question *q) {
+static td_status *list_all(asked_here *q) {
   size_t n;
-  td_kept **list = copy_list(q->of, &n);
+  td_kept_session **list = copy_list(q->of, &n);
   if (!list) return td_oom();
   td_bytes_put(&q->out, n, 4);
   for (size_t i = 0; i < n; i++) {
-    td_kept *k = list[i];
+    td_kept_session *k = list[i];
     put_text(&q->out, k->name);
     td_bytes_put(&q->out, (uint64_t)td_session_read_stats(k->session).steps, 8);
     td_bytes_put(&q->out, (uint64_t)(td_clock_now() - k->made) / 1000000, 8);
@@ -102,7 +102,7 @@ static td_status *list_all(question *q) {
   return NULL;
 }
 
-static td_status *list_devices(question *q) {
+static td_status *list_devices(asked_here *q) {
   td_device **all;
   int n;
   TD_TRY(td_session_list_devices(q->kept->session, &all, &n));
@@ -112,13 +112,13 @@ static td_status *list_devices(question *q) {
   return NULL;
 }
 
-typedef struct rows {
+typedef struct row_list {
   td_str text;
   uint64_t n;
-} rows;
+} row_list;
 
 static void put_row(void *arg, const td_remote_row *row) {
-  rows *to = arg;
+  row_list *to = arg;
   to->n++;
   put_text(&to->text, row->task);
   put_text(&to->text, row->address);
@@ -137,8 +137,8 @@ static void put_row(void *arg, const td_remote_row *row) {
     td_bytes_put(&to->text, numbers[i], 8);
 }
 
-static td_status *list_workers(question *q) {
-  rows to = {0};
+static td_status *list_workers(asked_here *q) {
+  row_list to = {0};
   td_remote_rows(q->of, q->kept->session, put_row, &to);
   td_bytes_put(&q->out, to.n, 4);
   td_str_addn(&q->out, td_str_c(&to.text), to.text.len);
@@ -147,7 +147,7 @@ static td_status *list_workers(question *q) {
   return s;
 }
 
-static td_status *attach(question *q) {
+static td_status *attach(asked_here *q) {
   td_member *m;
   td_attach_options o = {
       .to = {.control = q->text, .key = *q->key ? q->key : NULL},
@@ -160,14 +160,14 @@ static td_status *attach(question *q) {
   return NULL;
 }
 
-static td_status *detach(question *q) {
+static td_status *detach(asked_here *q) {
   td_io_step_aside();
   td_status *s = td_remote_detach(q->of, q->kept->session, q->text, q->flag);
   td_io_step_back();
   return s;
 }
 
-static td_status *begin_loop(question *q) {
+static td_status *begin_loop(asked_here *q) {
   td_callable **c = q->callables;
   if (q->n_callables < LOOP_ENDS || !c[0] || q->numbers[1] > 256)
     return td_error(TD_INVALID_ARGUMENT, "a loop of nothing");
@@ -188,7 +188,7 @@ static td_status *begin_loop(question *q) {
   return td_kept_loop_begin(q->kept, &o);
 }
 
-static td_status *answer_loop(question *q) {
+static td_status *answer_loop(asked_here *q) {
   uint64_t number = q->n_numbers ? q->numbers[0] : 0;
   switch (q->what) {
   case TD__REMOTE__KEEP_ASK__WHAT__LOOP:
@@ -207,7 +207,7 @@ static td_status *answer_loop(question *q) {
   }
 }
 
-static td_status *answer(question *q) {
+static td_status *answer(asked_here *q) {
   switch (q->what) {
   case TD__REMOTE__KEEP_ASK__WHAT__LIST:
     return list_all(q);
@@ -248,7 +248,7 @@ static td_status *as_bytes(const td_str *from, td_tensor *out) {
   return NULL;
 }
 
-static td_status *put_value(question *q, td_arena *a, td_raw *frames, int *n,
+static td_status *put_value(asked_here *q, td_arena *a, td_raw *frames, int *n,
                             Td__Remote__Value **out) {
   td_tensor t;
   td_sending to = {.to = q->peer, .session = &q->id};
@@ -260,7 +260,7 @@ static td_status *put_value(question *q, td_arena *a, td_raw *frames, int *n,
 }
 
 /* Inside of the turn. */
-static void say(question *q) {
+static void say(asked_here *q) {
   td_arena a;
   td_head head;
   td_raw frames[TD_MESSAGE_FRAMES];
@@ -280,7 +280,7 @@ static void say(question *q) {
 }
 
 /* Inside of the turn, but for what it keeps. */
-static void free_question(question *q) {
+static void free_question(asked_here *q) {
   for (size_t i = 0; q->callables && i < q->n_callables; i++)
     td_callable_release(q->callables[i]);
   for (size_t i = 0; q->names && i < q->n_names; i++) td_free(q->names[i]);
@@ -297,7 +297,7 @@ static void free_question(question *q) {
 
 /* On an I/O thread. */
 static void answer_task(td_task *task) {
-  question *q = (question *)task;
+  asked_here *q = (asked_here *)task;
   td_remote *r = q->of;
   if (td_ok(q->status)) q->status = answer(q);
   td_remote_enter(r);
@@ -311,7 +311,7 @@ static void answer_task(td_task *task) {
 
 /* After the turn. */
 static void submit(td_task *task) {
-  question *q = (question *)task;
+  asked_here *q = (asked_here *)task;
   q->task.run = answer_task;
   if (td_io_submit(&q->task)) return;
   q->status = td_error(TD_RESOURCE_EXHAUSTED,
@@ -321,7 +321,7 @@ static void submit(td_task *task) {
 
 /* ---- asked --------------------------------------------------------------- */
 
-static td_status *copy_text(question *q, const Td__Remote__KeepAsk *m) {
+static td_status *copy_text(asked_here *q, const Td__Remote__KeepAsk *m) {
   q->text = td_strdup(m->text);
   q->key = td_strdup(m->key);
   q->numbers = td_calloc(m->n_number + 1, sizeof *q->numbers);
@@ -339,7 +339,7 @@ static td_status *copy_text(question *q, const Td__Remote__KeepAsk *m) {
 }
 
 /* What the handles of a LOOP run. */
-static td_status *find_callables(question *q, td_hosted *h) {
+static td_status *find_callables(asked_here *q, td_hosted *h) {
   if (q->what != TD__REMOTE__KEEP_ASK__WHAT__LOOP) return NULL;
   if (q->n_numbers < LOOP_HEAD + LOOP_ENDS ||
       q->n_numbers > LOOP_HEAD + LOOP_ENDS + LOOP_MORE)
@@ -361,7 +361,7 @@ static td_status *find_callables(question *q, td_hosted *h) {
 }
 
 /* Whom it is asked of. */
-static td_status *find_kept(question *q) {
+static td_status *find_kept(asked_here *q) {
   td_hosted *h = td_hosted_find(q->of, &q->id);
   if (!q->of->serve)
     return td_error(TD_FAILED_PRECONDITION,
@@ -389,7 +389,7 @@ static td_status *check_room(td_remote *r) {
 void td_keeper_asked(td_peer *p, const td_head *head) {
   const Td__Remote__KeepAsk *m = head->keep_ask;
   td_remote *r = p->of;
-  question *q = td_calloc(1, sizeof *q);
+  asked_here *q = td_calloc(1, sizeof *q);
   if (!q) return; /* who asked hears nothing, and gives up */
   q->peer = td_peer_retain(p);
   q->of = td_remote_retain(r);

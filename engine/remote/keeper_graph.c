@@ -20,14 +20,16 @@
 #include "engine/remote/far_graph.h"
 #include "engine/remote/keeper_impl.h"
 
-/* Who has a node under which serial: the key of td_kept.known. */
+enum { KNOWN_MOST = 4 * TD_KEPT_NODES };
+
+/* Who has a node under which serial: the key of td_kept_session.known. */
 typedef struct known_key {
   td_session_id who;
   uint64_t serial;
 } known_key;
 
 typedef struct merging {
-  td_kept *k;
+  td_kept_session *k;
   const td_session_id *who;
   td_graph *part;
   td_node **here;     /* by node of the part: the kept graph's */
@@ -49,17 +51,21 @@ static td_status *wrong(const td_node *n, const char *what) {
 
 /* ---- nodes --------------------------------------------------------------- */
 
-static td_status *note_known(td_kept *k, const td_session_id *who,
+static td_status *note_known(td_kept_session *k, const td_session_id *who,
                              uint64_t serial, td_node *n) {
   known_key key = {*who, serial};
-  if (serial == 0 || td_map_putn(&k->known, &key, sizeof key, n)) return NULL;
-  return td_oom();
+  if (serial == 0) return NULL;
+  if (k->known.count >= KNOWN_MOST)
+    return td_error(TD_RESOURCE_EXHAUSTED,
+                    "clients of session \"%s\" know %zu nodes, as many as may "
+                    "be",
+                    k->name, k->known.count);
+  return td_map_putn(&k->known, &key, sizeof key, n) ? NULL : td_oom();
 }
 
 /* Is it the same node? A client that counts wrong is told. */
 static bool is_alike(const td_node *a, const td_node *b) {
-  if (a->op != b->op && strcmp(a->op->type, b->op->type) != 0) return false;
-  if (a->n_in != b->n_in || a->n_out != b->n_out) return false;
+  if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out) return false;
   for (int32_t i = 0; i < a->n_out; i++)
     if (a->out[i].dtype != b->out[i].dtype) return false;
   return true;
@@ -84,7 +90,7 @@ static size_t bytes_of(const td_node *n) {
   return sum;
 }
 
-static td_status *check_room(const td_kept *k, const td_node *n) {
+static td_status *check_room(const td_kept_session *k, const td_node *n) {
   if (k->nodes >= TD_KEPT_NODES)
     return td_error(TD_RESOURCE_EXHAUSTED,
                     "session \"%s\" has %zu nodes, as many as may be", k->name,
@@ -97,7 +103,7 @@ static td_status *check_room(const td_kept *k, const td_node *n) {
 }
 
 /* A name that is free in the kept graph. Under its lock. */
-static void free_name(td_kept *k, const char *wanted, td_str *out) {
+static void free_name(td_kept_session *k, const char *wanted, td_str *out) {
   td_str_add(out, wanted);
   while (!out->failed && td_graph_find(k->graph, td_str_c(out))) {
     td_str_clear(out);
@@ -122,7 +128,7 @@ static td_status *gather(merging *m, const td_node *n) {
 
 /* Its number in the kept graph is one of that graph. */
 static td_status *add(merging *m, td_node *n) {
-  td_kept *k = m->k;
+  td_kept_session *k = m->k;
   td_str name = {0};
   td_node *copy = NULL;
   uint64_t serial = n->serial;
@@ -156,12 +162,15 @@ static void set_late(merging *m, const td_node *n) {
 }
 
 static td_status *check_inputs(const td_node *n) {
+  const char *type = n->op->type;
   for (int i = 0; i < n->n_in; i++)
     if (n->in[i].node && is_end(n->in[i].node))
       return wrong(n, "a node takes an end of its signature");
   for (int i = 0; i < n->n_control; i++)
     if (is_end(n->control[i]))
       return wrong(n, "a node waits for an end of its signature");
+  if (n->op->kind == TD_OP_FOREIGN) /* its op is the part's own */
+    return td_node_blame(td_op_unknown(n->name, &type, 1), n);
   if (td_op_is_end(n->op->kind))
     return wrong(n, "a signature of a kept session has no links");
   return NULL;
@@ -188,7 +197,7 @@ static bool differs(const td_bytes *a, const td_bytes *b) {
 }
 
 /* Of two that are called alike the old one gives way, wherever it is called. */
-static td_status *make_way(td_kept *k, const char *name) {
+static td_status *make_way(td_kept_session *k, const char *name) {
   td_str to = {0};
   do {
     td_str_clear(&to);
@@ -201,7 +210,7 @@ static td_status *make_way(td_kept *k, const char *name) {
 }
 
 /* A graph of functions alone, as bytes. */
-static td_status *add_functions(td_kept *k, const td_graph *part) {
+static td_status *add_functions(td_kept_session *k, const td_graph *part) {
   td_graph *only = NULL;
   char *bytes = NULL;
   size_t len;
@@ -306,8 +315,9 @@ static td_status *merge(merging *m) {
   return take_ends(m);
 }
 
-td_status *td_kept_merge(td_kept *k, const td_session_id *who, td_graph *part,
-                         int feeds, int fetches, td_kept_signature *out) {
+td_status *td_kept_merge(td_kept_session *k, const td_session_id *who,
+                         td_graph *part, int feeds, int fetches,
+                         td_kept_signature *out) {
   merging m = {.k = k, .who = who, .part = part, .sig = out};
   td_status *s = make_room(&m, feeds, fetches);
   pthread_mutex_lock(&k->lock);
@@ -323,7 +333,7 @@ td_status *td_kept_merge(td_kept *k, const td_session_id *who, td_graph *part,
 
 /* ---- for who joins ------------------------------------------------------- */
 
-static td_status *write_graph(td_kept *k, td_str *out) {
+static td_status *write_graph(td_kept_session *k, td_str *out) {
   char *bytes;
   size_t len;
   int32_t n = td_graph_size(k->graph);
@@ -338,7 +348,7 @@ static td_status *write_graph(td_kept *k, td_str *out) {
   return out->failed ? td_oom() : NULL;
 }
 
-td_status *td_kept_write(td_kept *k, td_str *out) {
+td_status *td_kept_write(td_kept_session *k, td_str *out) {
   pthread_mutex_lock(&k->lock);
   td_graph_lock(k->graph);
   td_status *s = write_graph(k, out);
@@ -347,7 +357,7 @@ td_status *td_kept_write(td_kept *k, td_str *out) {
   return s;
 }
 
-td_status *td_kept_adopt(td_kept *k, const td_session_id *who,
+td_status *td_kept_adopt(td_kept_session *k, const td_session_id *who,
                          const uint64_t *serial, size_t n) {
   td_status *s = NULL;
   pthread_mutex_lock(&k->lock);
@@ -368,7 +378,8 @@ static bool is_handle_of(const td_node *n, const char *name) {
   return strcmp(td_node_string(n, "shared_name"), name) == 0;
 }
 
-td_status *td_kept_rename(td_kept *k, const char *name, const char *to) {
+td_status *td_kept_rename(td_kept_session *k, const char *name,
+                          const char *to) {
   td_status *s = NULL;
   pthread_mutex_lock(&k->lock);
   for (int32_t id = 0; to && td_ok(s) && id < td_graph_size(k->graph); id++) {

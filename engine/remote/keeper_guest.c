@@ -242,7 +242,7 @@ static void clear(td_participant *p) {
 /* A session that ends, on an I/O thread: its steps are waited for. */
 typedef struct ending {
   td_task task;
-  td_kept *kept; /* a share */
+  td_kept_session *kept; /* a share */
 } ending;
 
 static void end_kept(td_task *task) {
@@ -252,7 +252,7 @@ static void end_kept(td_task *task) {
   td_free(e);
 }
 
-static void end_later(td_kept *k) {
+static void end_later(td_kept_session *k) {
   ending *e = td_calloc(1, sizeof *e);
   if (e) {
     e->task.run = end_kept;
@@ -266,7 +266,7 @@ static void end_later(td_kept *k) {
 
 static void close_guest(td_participant *p) {
   td_keeper_guest *g = (td_keeper_guest *)p;
-  td_kept *k = g->kept;
+  td_kept_session *k = g->kept;
   td_remote_enter(k->of);
   k->guests--;
   bool own = k->maker.high == g->id.high && k->maker.low == g->id.low;
@@ -315,7 +315,7 @@ td_keeper_guest *td_keeper_guest_of(td_participant *p) {
   return p->ops == &ops ? (td_keeper_guest *)p : NULL;
 }
 
-td_status *td_keeper_guest_new(td_kept *k, const td_session_id *id,
+td_status *td_keeper_guest_new(td_kept_session *k, const td_session_id *id,
                                td_participant **out) {
   td_keeper_guest *g = td_calloc(1, sizeof *g);
   if (!g) return td_oom();

@@ -1,17 +1,18 @@
 /* keeper_impl.h - sessions of others whose master is this process.
  *
- *   keeper.c        kept sessions: made, joined, ended           td_kept
- *   keeper_graph.c  their graphs grow by what clients send
- *   keeper_guest.c  a client's end of one, as a participant      td_keeper_guest
- *   keeper_ask.c    what clients ask beside steps, answered
- *   keeper_loop.c   their loops of steps
+ *   keeper_session.c  one, as an object             td_kept_session
+ *   keeper_graph.c    their graphs grow by what clients send
+ *   keeper_loop.c     their loops of steps
+ *   keeper_guest.c    a client's end of one, as a participant  td_keeper_guest
+ *   keeper.c          those that are here: made, found, joined
+ *   keeper_ask.c      what clients ask beside steps, answered
  *
  * To the worker's files a client's session is like any other: what it registers
- * is one part (far_graph.h), what it runs are portions. But the participant that
- * gets these is a guest of a kept session, which has a graph, a td_session of
- * this process with its own planner and workers, and loops. A guest goes with
- * its client; the session goes with the client that made it, unless it was made
- * to outlive it.
+ * is one part (far_graph.h), what it runs are portions. But the participant
+ * that gets these is a guest of a kept session, which has a graph, a td_session
+ * of this process with its own planner and workers, and loops. A guest goes
+ * with its client; the session goes with the client that made it, unless it was
+ * made to outlive it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_KEEPER_IMPL_H
@@ -36,7 +37,7 @@ typedef struct td_kept_loop {
   td_loop *loop;
 } td_kept_loop;
 
-typedef struct td_kept {
+typedef struct td_kept_session {
   int32_t refs;    /* atomic */
   td_remote *of;   /* a share */
   char *name;
@@ -51,21 +52,30 @@ typedef struct td_kept {
   td_map known;    /* lock: lock. Client and serial -> node of `graph` */
   size_t nodes, bytes, names; /* lock: lock */
   TD_VEC(td_kept_loop) loops; /* lock: lock */
-} td_kept;
+} td_kept_session;
 
 /* A td_participant, whose client's td_hosted it is of. */
 typedef struct td_keeper_guest {
   td_participant base; /* first */
-  td_kept *kept;       /* a share */
+  td_kept_session *kept;       /* a share */
   td_session_id id;    /* the client's */
   td_task task;        /* on the pool: its end */
 } td_keeper_guest;
 
 /* What is kept here: td_remote.keeper. The turn's. */
 struct td_keeper {
-  TD_VEC(td_kept *) all; /* shares */
+  TD_VEC(td_kept_session *) all; /* shares */
   int asked;             /* questions that are being answered */
 };
+
+/* ---- keeper_session.c ---- */
+
+td_kept_session *td_kept_retain(td_kept_session *k); /* any thread */
+void td_kept_release(td_kept_session *k); /* the same; outside of the turn */
+/* Outside of the turn: out of the list, closed. Waits for its steps. */
+void td_kept_end(td_kept_session *k);
+/* Outside of the turn, when the remote is closed: ends all. */
+void td_keeper_close(td_remote *r);
 
 /* ---- keeper.c ---- */
 
@@ -74,12 +84,6 @@ struct td_keeper {
 td_status *td_keeper_enter(td_remote *r, const Td__Remote__Keep *m,
                            const td_session_id *id,
                            td_participant **out) TD_MUST_USE;
-td_kept *td_kept_retain(td_kept *k); /* any thread */
-void td_kept_release(td_kept *k);    /* the same; outside of the turn */
-/* Outside of the turn: out of the list, closed. Waits for its steps. */
-void td_kept_end(td_kept *k);
-/* Outside of the turn, when the remote is closed: ends all. */
-void td_keeper_close(td_remote *r);
 
 /* ---- keeper_graph.c ---- */
 
@@ -90,23 +94,23 @@ typedef struct td_kept_signature {
   int n_feeds, n_fetches, n_targets;
 } td_kept_signature;
 /* Adds what is new in `part` to the graph of `k`. Trusts nothing. */
-td_status *td_kept_merge(td_kept *k, const td_session_id *who, td_graph *part,
-                         int feeds, int fetches,
+td_status *td_kept_merge(td_kept_session *k, const td_session_id *who,
+                         td_graph *part, int feeds, int fetches,
                          td_kept_signature *out) TD_MUST_USE;
 void td_kept_signature_deinit(td_kept_signature *s);
 /* The graph as GraphDef, for who joins: appended to `out`, after the names of
  * its nodes in order (counted, NUL-ended). */
-td_status *td_kept_write(td_kept *k, td_str *out) TD_MUST_USE;
+td_status *td_kept_write(td_kept_session *k, td_str *out) TD_MUST_USE;
 /* Node i of what was written is known to `who` by serial[i], 0: it is not. */
-td_status *td_kept_adopt(td_kept *k, const td_session_id *who,
+td_status *td_kept_adopt(td_kept_session *k, const td_session_id *who,
                          const uint64_t *serial, size_t n) TD_MUST_USE;
 /* The variables that are called so are called `to`. */
-td_status *td_kept_rename(td_kept *k, const char *name,
+td_status *td_kept_rename(td_kept_session *k, const char *name,
                           const char *to) TD_MUST_USE;
 
 /* ---- keeper_guest.c ---- */
 
-td_status *td_keeper_guest_new(td_kept *k, const td_session_id *id,
+td_status *td_keeper_guest_new(td_kept_session *k, const td_session_id *id,
                                td_participant **out) TD_MUST_USE;
 /* NULL when `p` is none. Borrowed. */
 td_keeper_guest *td_keeper_guest_of(td_participant *p);
@@ -128,16 +132,16 @@ typedef struct td_kept_loop_start {
   int64_t steps, every;
   const char *const *names;
 } td_kept_loop_start;
-td_status *td_kept_loop_begin(td_kept *k,
+td_status *td_kept_loop_begin(td_kept_session *k,
                               const td_kept_loop_start *o) TD_MUST_USE;
 /* Appends the numbers of its loops, the oldest first; those that ended, too. */
-void td_kept_loop_list(td_kept *k, td_str *out);
+void td_kept_loop_list(td_kept_session *k, td_str *out);
 /* NOT_FOUND; else appends what is asked. */
-td_status *td_kept_loop_state(td_kept *k, uint64_t number,
+td_status *td_kept_loop_state(td_kept_session *k, uint64_t number,
                               td_str *out) TD_MUST_USE;
-td_status *td_kept_loop_log(td_kept *k, uint64_t number,
+td_status *td_kept_loop_log(td_kept_session *k, uint64_t number,
                             td_str *out) TD_MUST_USE;
-td_status *td_kept_loop_cancel(td_kept *k, uint64_t number) TD_MUST_USE;
-void td_kept_loops_drop(td_kept *k); /* lets go of the handles */
+td_status *td_kept_loop_cancel(td_kept_session *k, uint64_t number) TD_MUST_USE;
+void td_kept_loops_drop(td_kept_session *k); /* lets go of the handles */
 
 #endif

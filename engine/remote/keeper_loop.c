@@ -15,14 +15,14 @@
 enum { LOG_MOST = 10000 }; /* records of a log: loop.c keeps no more */
 
 /* Under the lock; NULL: there is none. */
-static td_kept_loop *find(td_kept *k, uint64_t number) {
+static td_kept_loop *find(td_kept_session *k, uint64_t number) {
   for (size_t i = 0; i < k->loops.len; i++)
     if (k->loops.at[i].number == number) return &k->loops.at[i];
   return NULL;
 }
 
 /* Under the lock: room for one more. *gone: a handle that left. */
-static td_status *make_room(td_kept *k, td_loop **gone) {
+static td_status *make_room(td_kept_session *k, td_loop **gone) {
   *gone = NULL;
   if (k->loops.len < TD_KEPT_LOOPS)
     return td_vec_reserve(&k->loops, 1) ? NULL : td_oom();
@@ -52,7 +52,7 @@ static td_status *start(const td_kept_loop_start *o, td_loop **out) {
   return td_loop_start(o->step, &how, out);
 }
 
-td_status *td_kept_loop_begin(td_kept *k, const td_kept_loop_start *o) {
+td_status *td_kept_loop_begin(td_kept_session *k, const td_kept_loop_start *o) {
   td_loop *gone = NULL, *loop = NULL;
   pthread_mutex_lock(&k->lock);
   bool there = find(k, o->number) != NULL;
@@ -64,11 +64,11 @@ td_status *td_kept_loop_begin(td_kept *k, const td_kept_loop_start *o) {
   return s;
 }
 
-void td_kept_loops_drop(td_kept *k) {
+void td_kept_loops_drop(td_kept_session *k) {
   while (k->loops.len > 0) td_loop_release(k->loops.at[--k->loops.len].loop);
 }
 
-void td_kept_loop_list(td_kept *k, td_str *out) {
+void td_kept_loop_list(td_kept_session *k, td_str *out) {
   pthread_mutex_lock(&k->lock);
   for (size_t i = 0; i < k->loops.len; i++)
     td_bytes_put(out, k->loops.at[i].number, 8);
@@ -76,7 +76,7 @@ void td_kept_loop_list(td_kept *k, td_str *out) {
 }
 
 /* Caller owns the result. */
-static td_status *take(td_kept *k, uint64_t number, td_loop **out) {
+static td_status *take(td_kept_session *k, uint64_t number, td_loop **out) {
   pthread_mutex_lock(&k->lock);
   const td_kept_loop *l = find(k, number);
   *out = l ? td_loop_retain(l->loop) : NULL;
@@ -86,7 +86,7 @@ static td_status *take(td_kept *k, uint64_t number, td_loop **out) {
                   k->name);
 }
 
-td_status *td_kept_loop_cancel(td_kept *k, uint64_t number) {
+td_status *td_kept_loop_cancel(td_kept_session *k, uint64_t number) {
   td_loop *l;
   TD_TRY(take(k, number, &l));
   td_loop_cancel(l);
@@ -102,7 +102,8 @@ static void put_text(td_str *out, const char *text) {
 
 /* Over, steps, when it failed, then the error that ended it: code, text, op,
  * node. */
-td_status *td_kept_loop_state(td_kept *k, uint64_t number, td_str *out) {
+td_status *td_kept_loop_state(td_kept_session *k, uint64_t number,
+                              td_str *out) {
   td_loop *l;
   TD_TRY(take(k, number, &l));
   bool over = td_loop_over(l);
@@ -145,7 +146,7 @@ static td_status *put_log(td_loop *l, int64_t n, int64_t *steps,
   return s;
 }
 
-td_status *td_kept_loop_log(td_kept *k, uint64_t number, td_str *out) {
+td_status *td_kept_loop_log(td_kept_session *k, uint64_t number, td_str *out) {
   td_loop *l;
   TD_TRY(take(k, number, &l));
   int64_t room = td_loop_log(l, NULL, NULL, 0), n = 0;

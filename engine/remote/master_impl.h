@@ -87,6 +87,7 @@ typedef struct td_far_roll {
   struct td_far_roll *prev, *next;
   uint64_t handle, signature;
   td_roll_state state;
+  bool spoilt;      /* atomic: it has failed */
   bool group_ready; /* so are those of the other members */
   td_status *error;
   td_sent_part *parts;

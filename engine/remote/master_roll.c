@@ -265,6 +265,7 @@ void td_roll_registered(td_member *m, const Td__Remote__Answer *a) {
   if (!e || e->state != TD_ROLL_SENT) return;
   e->error = td_wire_status_in(a->status, m->task);
   e->state = td_ok(e->error) ? TD_ROLL_READY : TD_ROLL_FAILED;
+  __atomic_store_n(&e->spoilt, !td_ok(e->error), __ATOMIC_RELEASE);
   drop_parts(e);
 }
 

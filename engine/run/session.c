@@ -264,13 +264,19 @@ static td_compiled *evict_locked(td_session *s) {
   return oldest;
 }
 
+static bool is_spoilt(const td_session *s, const td_compiled *c) {
+  if (td_compiled_lost(c)) return true;
+  return s->planner && c->n_enrollments > 0 &&
+         s->planner->spoilt(c->enrollments[0]);
+}
+
 /* Retained, or NULL. One that came too late to leave with its device is not
  * used, and goes. */
 static td_compiled *cache_get(td_session *s, const char *key, size_t len) {
   td_compiled *spoilt = NULL;
   pthread_mutex_lock(&s->lock);
   td_compiled *c = td_map_getn(&s->cache, key, len);
-  if (c && TD_UNLIKELY(td_compiled_lost(c) != NULL)) {
+  if (c && TD_UNLIKELY(is_spoilt(s, c))) {
     spoilt = td_map_removen(&s->cache, key, len);
     c = NULL;
   }

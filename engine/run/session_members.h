@@ -60,6 +60,9 @@ typedef struct td_session_planner {
    * result (td_plan_free). */
   td_status *(*plan)(struct td_session_planner *p, const td_signature *sig,
                      td_plan **out);
+  /* Has it turned out that what was enrolled cannot be run? Then it is planned
+   * anew when it is asked for again. Any thread; called under a lock. */
+  bool (*spoilt)(const td_enrollment *e);
   void (*free)(struct td_session_planner *p); /* with the session */
 } td_session_planner;
 

@@ -121,6 +121,48 @@ def test_a_step_that_hangs_there(client):
         must(client, "sess:close()")
 
 
+JOB = """td = require 'tide'
+sess = td.session{target = '%s', outlive = true, name = 'job'}
+n = td.variable(td.zeros{}, 'n')
+sess:init()
+h = sess:loop(n:assign_add(1.0), {log = {n = n * 1}, every = 1000})"""
+BACK = """td = require 'tide'
+sess = td.session{target = '%s', name = 'job'}
+h = sess:loops()[1]"""
+STUCK_AT = """sess:as_default(function()
+  item = td.fifo_queue(2, 'int32', {}):dequeue()
+end)"""
+CHART = """h:cancel()
+log = h:log().n
+c = td.chart{x = 'step', title = 'n'}
+for i, step in ipairs(log.steps) do
+  if step ~= 1000 * i then error(step) end
+  c:log{step = step, n = log.values[i]}
+end"""
+
+
+def test_a_loop_outlives_the_kernel(fresh):
+    """Another kernel joins: the loop goes on, its chart is whole, steps are interrupted."""
+    k = fresh()
+    with worker() as w:
+        with k.client() as c:
+            must(c, JOB % w.address)
+            within(20, lambda: int(must(c, "#h:log().n.steps").value()) >= 3)
+            k.process.kill()
+            k.wait()
+        k.start()
+        with k.client() as c:
+            must(c, BACK % w.address)
+            before = int(must(c, "h:steps()").value())
+            within(20, lambda: int(must(c, "h:steps()").value()) > before)
+            must(c, STUCK_AT)
+            interrupted(c, "sess:run(item)")
+            must(c, CHART)
+            shown = must(c, "c").of("execute_result")[0]["data"]
+            assert any("vega" in form for form in shown), shown.keys()
+            must(c, "sess:close()")
+
+
 def test_completion_knows_devices(client):
     with worker() as w:
         must(client, GRAPH % w.address)

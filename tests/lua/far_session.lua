@@ -20,8 +20,10 @@ end
 
 -- A session at a server of its own; closing it ends both.
 local function pair(o)
-  local s = server(o)
-  local sess = td.session{target = s.target}
+  local s = server()
+  o = o or {}
+  o.target = s.target
+  local sess = td.session(o)
   return sess, setmetatable({}, {__close = function()
     sess:close()
     s:stop()
@@ -106,7 +108,7 @@ function tests.control_flow_and_functions()
     function(i, s) return i + 1, s + i end, {0, 0})
   gives(45, sess:run(sum, {[n] = 10}))
   gives(3, sess:run(sum, {[n] = 3}))
-  local f = td.func(function(a) return a * a + 1 end)
+  local f = td.func(function(a) return a * a + 1 end, {"float32"})
   local x = td.placeholder("float32", {})
   local y = td.cond(x:greater(0.0), function() return f(x) end,
                     function() return -x end)
@@ -175,6 +177,13 @@ function tests.what_only_this_process_can_run()
   raises("sess:attach", sess.run, sess, z, {[x] = 1.0})
   gives(4, sess:run(z, {[y] = 3.0})) -- it is fed
   raises("several calls", sess.partial_run_setup, sess, {z}, {y})
+end
+
+function tests.ops_that_nobody_knows()
+  local g = td.graph()
+  g:as_default(td.import_graph, "tests/golden/imports/saver.pb")
+  local sess, _ <close> = pair{graph = g}
+  raises("VariableV2", sess.run, sess, g:edge "loss")
 end
 
 function tests.sessions_that_cannot_be_had()
@@ -249,7 +258,7 @@ end
 function tests.queues_are_filled_there()
   local sess, _ <close> = pair()
   local q = td.fifo_queue(10, {"float32"}, {{}})
-  td.train.queue_runner(q, {q:enqueue(2.0)})
+  td.train.add_queue_runner(td.train.queue_runner(q, {q:enqueue(2.0)}))
   local coord = td.train.coordinator()
   td.train.start_queue_runners(sess, coord)
   local two = q:dequeue()
@@ -294,7 +303,7 @@ sess:init()
 local up = n:assign_add(1.0)
 td.identity(n:read(), {name = "now"})
 sess:run "now:0"
-h = sess:loop(up, {log = {n = n:read() * 0 + 1}, every = 10})
+h = sess:loop(up, {log = {n = n:read() * 0 + 1}, every = 1000})
 ]]):format(w.address))
   lu.assertEquals(p.line, "ready")
   local seen = td.sessions(w.address)[1]
@@ -307,7 +316,7 @@ h = sess:loop(up, {log = {n = n:read() * 0 + 1}, every = 10})
   local h = sess:loops()[1]
   lu.assertFalse(h:done())
   comes(function() return #h:log().n.steps >= 3 end, "a log")
-  lu.assertEquals(h:log().n.steps[1], 10)
+  lu.assertEquals(h:log().n.steps[1], 1000)
   h:cancel()
   sess:close()
   lu.assertEquals(td.sessions(w.address), {})
@@ -348,6 +357,18 @@ function tests.workers_of_its_own()
   raises("v", sess.detach, sess, "/job:worker/task:1")
   sess:detach("/job:worker/task:1", {drop = true})
   lu.assertEquals(#sess:devices(), 1)
+end
+
+-- What failed to be planned is planned anew.
+function tests.a_graph_that_is_there()
+  local other <close> = server{task = 1}
+  local sess, _ <close> = pair{soft_placement = false}
+  local y = td.device("/job:worker/task:1", function()
+    return td.constant(2.0) * 2
+  end)
+  raises("task:1", sess.run, sess, y)
+  sess:attach(other.target)
+  gives(4, sess:run(y))
 end
 
 function tests.two_sessions_have_their_own()

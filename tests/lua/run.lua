@@ -24,6 +24,13 @@ for word in (os.getenv "TIDE_TEST" or ""):gmatch "[^,]+" do
   if word ~= "verify" then modes[word] = true end
 end
 
+-- far: sessions have their master in a server, for runs by hand.
+if modes.far then
+  local folder = io.popen "mktemp -d /tmp/tide-far-XXXXXX":read()
+  _G.far_server = td.server{listen = "ipc://" .. folder .. "/s"}
+  require "tide.run.session".defaults.target = _G.far_server.target
+end
+
 local about_console = {assist = true, commands = true, console = true,
                        services = true, ui = true}
 

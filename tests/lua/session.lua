@@ -70,7 +70,7 @@ function tests.refused()
   raises("another graph", sess.run, sess,
          td.graph():as_default(td.constant, 1))
   raises("did you mean \"threads\"", td.session, {thread = 2})
-  raises("another process", td.session, {target = "tcp://somewhere"})
+  raises("it has no port", td.session, {target = "tcp://somewhere"})
   raises("did you mean \"callable\"", function() return sess.calable end)
 end
 
