@@ -158,12 +158,12 @@ static td_status *dial_new(td_remote *r, const td_dial *to, const char *task,
   TD_TRY(peer_new(r, &p));
   td_status *s = keep(task, &p->task);
   if (td_ok(s)) s = dial(p, to);
-  p->incarnation = incarnation;
   if (!td_ok(s)) {
     td_peer_end(p, TD_ENDED, td_status_retain(s));
     return s;
   }
   *out = td_peer_retain(p);
+  p->incarnation = incarnation;
   p->said = td_clock_now();
   p->greets = true;
   r->greetings++;
@@ -822,7 +822,7 @@ void td_peer_trouble(td_peer *p, td_trouble what) {
     td_peer_end(p, TD_REFUSED,
                 td_error(TD_PERMISSION_DENIED,
                          "%s refused in the handshake: its public key is "
-                         "not the one given",
+                         "probably not the one given",
                          p->control));
     break;
   }

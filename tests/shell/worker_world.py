@@ -200,6 +200,7 @@ class Worker:
 class World:
     def __init__(self, number, tide, shares=False):
         self.number, self.tide, self.shares = number, tide, shares
+        self.busy = []  # processes that take the cores' time
         self.folder = tempfile.TemporaryDirectory(prefix="tide-world-")
         self.env = {**os.environ, "XDG_CONFIG_HOME": self.path("config"),
                     "XDG_RUNTIME_DIR": self.path("run")}
@@ -270,6 +271,8 @@ class World:
         return p, Lines(p)
 
     def close(self):
+        for p in self.busy:
+            p.kill()
         for w in self.workers:
             if w.process:
                 w.end()

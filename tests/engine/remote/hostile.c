@@ -286,6 +286,64 @@ static void test_steps_go_on(void **state) {
   cluster_deinit(&c);
 }
 
+/* ---- with the name of another -------------------------------------------- */
+
+/* Says to be a victim, and what ends it if that is believed. */
+static void claim(hostile *h, void *context, uint64_t victim) {
+  static const uint8_t zeros[64];
+  static const int says[] = {
+      TD__REMOTE__MESSAGE__BODY_HELLO, TD__REMOTE__MESSAGE__BODY_ABORT,
+      TD__REMOTE__MESSAGE__BODY_FENCE, TD__REMOTE__MESSAGE__BODY_CLOSE,
+      TD__REMOTE__MESSAGE__BODY_STALE, TD__REMOTE__MESSAGE__BODY_BYE};
+  td_raw frames[TALK_FRAMES + 1];
+  void *s = connect_to(context, h->address, h);
+  for (size_t i = 0; i < TD_COUNT(says); i++) {
+    talk t = {.at = zeros,
+              .end = zeros + sizeof zeros,
+              .to = h->worker,
+              .from = victim,
+              .session = {h->session.high, h->session.low}};
+    send_frames(s, frames, talk_say(&t, says[i], frames));
+    hear(h, s, i == 0 ? 10000 : 20);
+    talk_deinit(&t);
+  }
+  zmq_close(s);
+}
+
+static void claim_all(cluster *c, hostile *h, void *context) {
+  for (int at = 0; at < 2; at++) {
+    know(h, c, at);
+    for (int i = 0; i < 2; i++) claim(h, context, h->victims[i]);
+  }
+}
+
+/* Nobody is another for having said so, be it before that one comes or when it
+ * is there. */
+static void test_claims(void **state) {
+  cluster c = {0};
+  hostile h = {.seed = 5};
+  void *context = zmq_ctx_new();
+  (void)state;
+  start_with_keys(&c, 2, true);
+  td_edge last = make_step(&c);
+  claim_all(&c, &h, context);
+  assert_true(h.answers >= 4);
+  run_step(&c, last);
+  for (int i = 0; i < 3; i++) {
+    claim_all(&c, &h, context);
+    run_step(&c, last);
+  }
+  for (int at = 0; at < 2; at++) {
+    td_remote *r = c.worker[at].remote;
+    td_remote_enter(r);
+    assert_int_equal(r->hosted.len, 1);
+    assert_int_equal(r->hosted.at[0]->master->health.state, TD_UP);
+    td_remote_leave(r);
+  }
+  zmq_ctx_term(context);
+  cluster_deinit(&c);
+}
+
 /* ---- without a key ------------------------------------------------------- */
 
 static size_t peers_of(td_remote *r) {
@@ -365,6 +423,7 @@ static void test_no_key_no_answer(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_claims),
       cmocka_unit_test(test_steps_go_on),
       cmocka_unit_test(test_no_key_no_answer),
   };
