@@ -170,8 +170,8 @@ td_status *td_placer_explain_removed(const td_placer *p,
                                      const td_node *n) TD_MUST_USE;
 /* Device `i` is lost, where something is to run. */
 td_status *td_placer_explain_lost(const td_placer *p, int32_t i) TD_MUST_USE;
-/* `request`, brought by `who`, is for a task that takes no part. */
-td_status *td_placer_explain_no_task(const td_placer *p, const td_node *who,
+/* `n` is inside of a function; nothing does for its `request`. */
+td_status *td_placer_explain_inlined(const td_placer *p, const td_node *n,
                                      int32_t request) TD_MUST_USE;
 /* No device will do for the group that begins with `n`. */
 td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
