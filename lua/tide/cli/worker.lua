@@ -35,7 +35,8 @@ same user on this machine find the key by the address.
 
 local DEFAULTS = {listen = "", job = "", task = -1, cluster = "",
                   cpu_devices = 0, threads = 0, memory_limit = "",
-                  library = "", advertise = "", data_port = 0, key = "", allow = ""}
+                  library = "", advertise = "", data_port = 0, key = "",
+                  allow = ""}
 
 local units = {[""] = 1, K = 1 << 10, M = 1 << 20, G = 1 << 30, T = 1 << 40}
 
