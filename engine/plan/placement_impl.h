@@ -103,6 +103,19 @@ static inline bool td_placer_has(const td_placer *p, uint32_t kinds,
          !p->devices.at[device].lost;
 }
 
+/* Does a task take part, lost or not, that `request` may mean? */
+static inline bool td_placer_has_task(const td_placer *p,
+                                      const td_device_name *request) {
+  td_device_name task = *request;
+  task.type[0] = '\0';
+  task.index = -1;
+  for (size_t i = 0; i < p->devices.len; i++)
+    if (p->devices.at[i].device &&
+        td_device_name_matches(&task, &p->devices.at[i].name))
+      return true;
+  return false;
+}
+
 /* Does the group that begins with `n` keep its device for good? */
 static inline bool td_placer_is_bound(const td_placer *p, const td_node *n) {
   return p->at.at[n->id].shared || (n->op->flags & TD_STATEFUL);
@@ -113,8 +126,6 @@ static inline bool td_placer_is_bound(const td_placer *p, const td_node *n) {
 /* Places anew what may have another device since some came or went. */
 td_status *td_placer_devices_settle(td_placer *p, const td_graph *g) TD_MUST_USE;
 void td_placer_devices_free(td_placer *p);
-/* Does a task take part, lost or not, that `request` may mean? */
-bool td_placer_has_task(const td_placer *p, const td_device_name *request);
 
 /* ---- groups (placer_group.c) ---- */
 
