@@ -169,7 +169,7 @@ static int count_rows(const td_module *const *modules, int n) {
 
 /* Every good row; *bad is the first error among the others. */
 static td_status *read_rows(batch *b, const td_module *const *modules, int n,
-                            td_status **bad) {
+                            bool library, td_status **bad) {
   size_t rows = (size_t)count_rows(modules, n);
   b->op = td_arena_alloc(&b->arena, rows * sizeof *b->op);
   b->good = td_arena_alloc(&b->arena, rows * sizeof *b->good);
@@ -177,6 +177,7 @@ static td_status *read_rows(batch *b, const td_module *const *modules, int n,
   for (int m = 0; m < n; m++) {
     for (const td_op_def *d = modules[m]->ops; d && d->type; d++) {
       td_status *s = td_op_parse(&b->arena, d, &b->op[b->n_op]);
+      b->op[b->n_op].library = library ? modules[m]->name : NULL;
       if (s == td_oom()) return s;
       if (td_ok(s)) b->good[b->n++] = &b->op[b->n_op++];
       *bad = td_status_first(*bad, s);
@@ -206,16 +207,16 @@ static td_status *drop_doubles(batch *b, const table *old, td_status **bad) {
 }
 
 /* A new table with the modules' rows, or an error and nothing changed. A bad
- * row ends it only where `strict`. Under the mutex. */
+ * row ends it only where they are a `library`'s. Under the mutex. */
 static td_status *add_modules(const table *old, const td_module *const *modules,
-                              int n, bool strict, td_status **bad) {
+                              int n, bool library, td_status **bad) {
   batch *b = td_calloc(1, sizeof *b);
   if (!b) return td_oom();
   table *t = NULL;
-  td_status *s = read_rows(b, modules, n, bad);
+  td_status *s = read_rows(b, modules, n, library, bad);
   if (td_ok(s)) s = drop_doubles(b, old, bad);
   if (td_ok(s)) s = settle_names(b, old, bad);
-  if (td_ok(s) && !(strict && *bad)) {
+  if (td_ok(s) && !(library && *bad)) {
     t = new_table(old, b);
     if (!t) s = td_oom();
   }

@@ -145,6 +145,7 @@ typedef struct td_op {
   const td_op_def *def;
   const char *type;
   const char *lua; /* "" when it has no function of its own */
+  const char *library; /* the module of a library that brought it; NULL: none */
   td_op_kind kind;
   unsigned flags;
   td_arg *in, *out;

@@ -103,6 +103,19 @@ static inline bool td_placer_has(const td_placer *p, uint32_t kinds,
          !p->devices.at[device].lost;
 }
 
+/* Does a task take part, lost or not, that `request` may mean? */
+static inline bool td_placer_has_task(const td_placer *p,
+                                      const td_device_name *request) {
+  td_device_name task = *request;
+  task.type[0] = '\0';
+  task.index = -1;
+  for (size_t i = 0; i < p->devices.len; i++)
+    if (p->devices.at[i].device &&
+        td_device_name_matches(&task, &p->devices.at[i].name))
+      return true;
+  return false;
+}
+
 /* Does the group that begins with `n` keep its device for good? */
 static inline bool td_placer_is_bound(const td_placer *p, const td_node *n) {
   return p->at.at[n->id].shared || (n->op->flags & TD_STATEFUL);
@@ -113,8 +126,6 @@ static inline bool td_placer_is_bound(const td_placer *p, const td_node *n) {
 /* Places anew what may have another device since some came or went. */
 td_status *td_placer_devices_settle(td_placer *p, const td_graph *g) TD_MUST_USE;
 void td_placer_devices_free(td_placer *p);
-/* Does a task take part, lost or not, that `request` may mean? */
-bool td_placer_has_task(const td_placer *p, const td_device_name *request);
 
 /* ---- groups (placer_group.c) ---- */
 
@@ -170,8 +181,8 @@ td_status *td_placer_explain_removed(const td_placer *p,
                                      const td_node *n) TD_MUST_USE;
 /* Device `i` is lost, where something is to run. */
 td_status *td_placer_explain_lost(const td_placer *p, int32_t i) TD_MUST_USE;
-/* `request`, brought by `who`, is for a task that takes no part. */
-td_status *td_placer_explain_no_task(const td_placer *p, const td_node *who,
+/* `n` is inside of a function; nothing does for its `request`. */
+td_status *td_placer_explain_inlined(const td_placer *p, const td_node *n,
                                      int32_t request) TD_MUST_USE;
 /* No device will do for the group that begins with `n`. */
 td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,

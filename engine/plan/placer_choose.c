@@ -166,12 +166,7 @@ static td_status *place_as_requested(td_placer *p, td_node *n, uint32_t kinds) {
   if (n->placed < 0 && p->soft)
     n->placed = choose_soft(p, p->requests.at[request], kinds);
   if (n->placed >= 0) return NULL;
-  if (!td_placer_has_task(p, &p->requests.at[request]))
-    return td_placer_explain_no_task(p, n, request);
-  return td_error(TD_INVALID_ARGUMENT,
-                  "no device \"%s\" that has a kernel for it, inside a "
-                  "function",
-                  n->device);
+  return td_placer_explain_inlined(p, n, request);
 }
 
 static td_status *put(td_placer *p, td_node *n, int32_t with) {

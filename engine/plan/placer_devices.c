@@ -109,17 +109,6 @@ void td_placer_devices_free(td_placer *p) {
   td_vec_free(&p->devices);
 }
 
-bool td_placer_has_task(const td_placer *p, const td_device_name *request) {
-  td_device_name task = *request;
-  task.type[0] = '\0';
-  task.index = -1;
-  for (size_t i = 0; i < p->devices.len; i++)
-    if (p->devices.at[i].device &&
-        td_device_name_matches(&task, &p->devices.at[i].name))
-      return true;
-  return false;
-}
-
 /* ---- what changes with them ---------------------------------------------- */
 
 static void read_kinds(td_placer *p, const td_graph *g) {

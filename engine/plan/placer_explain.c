@@ -160,12 +160,23 @@ static void add_no_task(const td_placer *p, int32_t request, td_str *out) {
   td_str_add(out, "; sess:attach(\"tcp://host:port\") brings another");
 }
 
-td_status *td_placer_explain_no_task(const td_placer *p, const td_node *who,
-                                     int32_t request) {
-  td_str text = {0};
-  td_str_add(&text, "it ");
-  add_no_task(p, request, &text);
-  return error_from(&text, who);
+/* Is it of a library that a process there has not loaded? */
+static void add_library(const td_placer *p, const td_node *n, int32_t request,
+                        td_str *out) {
+  td_device_name task = p->requests.at[request];
+  task.type[0] = '\0';
+  task.index = -1;
+  for (size_t i = 0; i < p->devices.len && n->op->library; i++) {
+    const td_placer_device *d = &p->devices.at[i];
+    if (!d->device || !td_device_name_matches(&task, &d->name) ||
+        !p->kinds[d->kind].table)
+      continue;
+    td_str_addf(out,
+                "; op %s is of the library \"%s\", which is not loaded there: "
+                "tide worker --library FILE",
+                n->op->type, n->op->library);
+    return;
+  }
 }
 
 td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
@@ -199,8 +210,24 @@ td_status *td_placer_explain_none(const td_placer *p, const td_graph *g,
                 n->op->type);
     add_kinds(p, e->kinds, &text);
   }
+  if (e->request >= 0) add_library(p, n, e->request, &text);
   td_str_add(&text, "; devices: ");
   add_devices(p, &text);
+  return error_from(&text, n);
+}
+
+td_status *td_placer_explain_inlined(const td_placer *p, const td_node *n,
+                                     int32_t request) {
+  td_str text = {0};
+  if (!td_placer_has_task(p, &p->requests.at[request])) {
+    td_str_add(&text, "it ");
+    add_no_task(p, request, &text);
+  } else {
+    td_str_addf(&text,
+                "no device \"%s\" that has a kernel for it, inside a function",
+                n->device);
+    add_library(p, n, request, &text);
+  }
   return error_from(&text, n);
 }
 

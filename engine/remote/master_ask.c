@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/clock.h"
 #include "engine/remote/master_impl.h"
 
@@ -23,6 +24,7 @@ typedef struct asked {
   Td__Remote__Ask__What what;
   const char *name, *to;
   td_bytes state;
+  uint64_t step;
 } asked;
 
 static void list(td_member *m, td_question *q) {
@@ -71,6 +73,7 @@ static td_status *say(td_member *m, const asked *a, uint64_t id) {
   body.to = (char *)(a->to ? a->to : "");
   body.state.data = (uint8_t *)a->state.at;
   body.state.len = a->state.len;
+  body.step = a->step;
   return td_member_send(m, TD_LANE_CONTROL, &head, NULL, 0);
 }
 
@@ -106,37 +109,65 @@ static td_status *ask(td_participant *p, const asked *a, td_str *out) {
 
 td_status *td_member_rename(td_participant *p, const char *name,
                             const char *to) {
-  asked a = {TD__REMOTE__ASK__WHAT__RENAME, name, to, {"", 0}};
+  asked a = {TD__REMOTE__ASK__WHAT__RENAME, name, to, {"", 0}, 0};
   return ask(p, &a, NULL);
 }
 
 /* Nothing lives in a process that does not answer, as far as anybody knows. */
 void td_member_lives(td_participant *p, const td_device *d, td_str *names) {
-  asked a = {TD__REMOTE__ASK__WHAT__LIVES_ON, d->name, "", {"", 0}};
+  asked a = {TD__REMOTE__ASK__WHAT__LIVES_ON, d->name, "", {"", 0}, 0};
   td_status_release(ask(p, &a, names));
 }
 
 void td_member_drop(td_participant *p, const td_device *d) {
-  asked a = {TD__REMOTE__ASK__WHAT__DROP_ON, d->name, "", {"", 0}};
+  asked a = {TD__REMOTE__ASK__WHAT__DROP_ON, d->name, "", {"", 0}, 0};
   td_status_release(ask(p, &a, NULL));
 }
 
 td_status *td_member_save(td_participant *p, td_str *out) {
-  asked a = {TD__REMOTE__ASK__WHAT__SAVE, "", "", {"", 0}};
+  asked a = {TD__REMOTE__ASK__WHAT__SAVE, "", "", {"", 0}, 0};
   return ask(p, &a, out);
 }
 
 td_status *td_member_load(td_participant *p, td_bytes from, td_str *waiting) {
-  asked a = {TD__REMOTE__ASK__WHAT__LOAD, "", "", from};
+  asked a = {TD__REMOTE__ASK__WHAT__LOAD, "", "", from, 0};
   return ask(p, &a, waiting);
 }
 
 void td_member_clear(td_participant *p) {
-  asked a = {TD__REMOTE__ASK__WHAT__CLEAR, "", "", {"", 0}};
+  asked a = {TD__REMOTE__ASK__WHAT__CLEAR, "", "", {"", 0}, 0};
   td_status_release(ask(p, &a, NULL));
 }
 
 td_status *td_member_reset_container(td_participant *p, const char *container) {
   asked a = {TD__REMOTE__ASK__WHAT__RESET, container, "", {"", 0}};
   return ask(p, &a, NULL);
+}
+
+/* Serials as ranges, first and last: most nodes stand in a row. */
+static void put_ranges(const td_makers *alive, td_str *out) {
+  for (size_t i = 0, end; i < alive->n; i = end) {
+    for (end = i + 1; end < alive->n; end++)
+      if (alive->serials[end] != alive->serials[end - 1] + 1) break;
+    td_bytes_put(out, alive->serials[i], 8);
+    td_bytes_put(out, alive->serials[end - 1], 8);
+  }
+}
+
+/* Nobody waits for it: what is not heard is swept the next time. */
+void td_member_sweep(td_participant *p, const td_makers *alive) {
+  td_member *m = (td_member *)p;
+  td_remote *r = td_member_remote(m);
+  td_str ranges = {0};
+  put_ranges(alive, &ranges);
+  asked a = {TD__REMOTE__ASK__WHAT__SWEEP,
+             "",
+             "",
+             {td_str_c(&ranges), ranges.len},
+             alive->last};
+  td_remote_enter(r);
+  if (m->state == TD_MEMBER_OPEN && !ranges.failed)
+    td_status_release(say(m, &a, td_remote_number(r)));
+  td_remote_leave(r);
+  td_str_deinit(&ranges);
 }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/clock.h"
 #include "engine/remote/cells.h"
 #include "engine/remote/keeper_impl.h"
@@ -328,6 +329,37 @@ static void lives_on(td_hosted *h, const char *device, bool drop,
   td_runtime_drop_devices(all, n);
 }
 
+/* How many serials the ranges have, which ascend; INVALID_ARGUMENT else. */
+static td_status *count_ranges(td_bytes from, size_t *out) {
+  uint64_t first, last, before = 0, n = 0;
+  while (from.len > 0) {
+    bool whole =
+        td_bytes_get(&from, 8, &first) && td_bytes_get(&from, 8, &last);
+    if (!whole || (n > 0 && first <= before) || last < first ||
+        last - first >= TD_ROLL_NODES_MOST - n)
+      return td_error(TD_INVALID_ARGUMENT, "ranges of nodes that are none");
+    n += last - first + 1;
+    before = last;
+  }
+  *out = (size_t)n;
+  return NULL;
+}
+
+/* Drops what belongs to nodes that are no more. */
+static td_status *sweep(td_hosted *h, td_bytes ranges, uint64_t last) {
+  td_makers alive = {.last = last};
+  size_t n = 0;
+  uint64_t from, to;
+  TD_TRY(count_ranges(ranges, &n));
+  alive.serials = td_calloc(n + 1, sizeof *alive.serials);
+  if (!alive.serials) return td_oom();
+  while (td_bytes_get(&ranges, 8, &from) && td_bytes_get(&ranges, 8, &to))
+    for (; from <= to; from++) alive.serials[alive.n++] = from;
+  h->local->ops->sweep(h->local, &alive);
+  td_free(alive.serials);
+  return NULL;
+}
+
 static td_status *answer(question *q) {
   td_hosted *h = q->of;
   const td_participant_ops *ops = h->local->ops;
@@ -345,6 +377,8 @@ static td_status *answer(question *q) {
     return ops->save(h->local, &q->text);
   case TD__REMOTE__ASK__WHAT__LOAD:
     return ops->load(h->local, state, &q->text);
+  case TD__REMOTE__ASK__WHAT__SWEEP:
+    return sweep(h, state, q->step);
   case TD__REMOTE__ASK__WHAT__CLEAR:
     ops->clear(h->local);
     break;
@@ -398,6 +432,7 @@ static void ask(td_hosted *h, const Td__Remote__Ask *m) {
   q->of = h;
   q->id = m->id;
   q->what = (int)m->what;
+  q->step = m->step;
   if (m->what == TD__REMOTE__ASK__WHAT__WHY)
     td_hosted_why(h, m->step, &q->text);
   h->refs++;

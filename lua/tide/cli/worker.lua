@@ -6,6 +6,7 @@ local args = require "tide.base.args"
 local errors = require "tide.base.errors"
 local flags = require "tide.script.flags"
 local keys = require "tide.remote.keys"
+local op_library = require "tide.graph.op_library"
 local server = require "tide.remote.server"
 
 local USAGE = [[
@@ -21,6 +22,7 @@ tcp is encrypted) or ipc:///PATH in a folder that only its user may enter.
   --cpu-devices N    how many CPU devices it has (1)
   --threads N        how many threads a step gets (all)
   --memory-limit N   bytes of tensors; 512M, 8G (80 % of the machine's)
+  --library FILES    op libraries to load, with commas between
   --advertise ADDR   what others dial, where that is not ADDRESS
   --data-port N      the second port, for bulk data (any that is free)
   --key FILE         its secret key, tide.key, or its folder (~/.config/tide,
@@ -39,8 +41,8 @@ by the address.
 
 local DEFAULTS = {listen = "", job = "", task = -1, cluster = "",
                   cpu_devices = 0, threads = 0, memory_limit = "",
-                  advertise = "", data_port = 0, key = "", allow = "",
-                  metrics = ""}
+                  library = "", advertise = "", data_port = 0, key = "",
+                  allow = "", metrics = ""}
 
 local NOT_KEPT = "its pair is new, and goes with this process: "
 
@@ -100,6 +102,7 @@ end
 local function act(f)
   local own = f.key == "" and not f.listen:find "^ipc:"
   local made = own and keep_key() or ""
+  for path in f.library:gmatch "[^,]+" do op_library.load_library(path) end
   local s = server.server(options(f))
   server.serve(s, function()
     io.write(("tide worker /job:%s/task:%d listens on %s\n%s%s"):format(s.job,

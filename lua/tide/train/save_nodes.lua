@@ -151,6 +151,39 @@ local function wait_for_all(read)
   end
 end
 
+-- Are variables asked to be on other tasks?
+local function has_tasks(groups)
+  for _, group in ipairs(groups) do
+    for _, item in ipairs(group) do
+      if (item.variable.device or ""):find "/job:" then return true end
+    end
+  end
+  return false
+end
+
+-- No variable changes before the values of all are where their variables are: a
+-- worker that cannot read or hold its own leaves those of the others as they
+-- were.
+local function assign_together(groups)
+  local ready, ops, assigns = {}, {}, {}
+  for _, group in ipairs(groups) do
+    for _, item in ipairs(group) do
+      local _ <close> = core.push{colocate = item.variable.handle.op}
+      ready[item] = core.add("Identity", {item.restored}, nil, "ready")
+      ops[#ops + 1] = ready[item].op
+    end
+  end
+  local _ <close> = core.push{controls = {scope.group(ops, "all_ready")}}
+  for _, group in ipairs(groups) do
+    for _, item in ipairs(group) do
+      assigns[#assigns + 1] = core.add("AssignVariableOp", {
+        item.variable.handle, ready[item]}, {dtype = item.variable.dtype},
+        "AssignTogether")
+    end
+  end
+  return assigns
+end
+
 local function restore_all(nodes, groups)
   local read, assigns = {}, {}
   for i, group in ipairs(groups) do read[i] = restore_group(nodes, group) end
@@ -163,6 +196,7 @@ local function restore_all(nodes, groups)
       assigns[#assigns + 1] = item.assign
     end
   end
+  if has_tasks(groups) then assigns = assign_together(groups) end
   nodes.restore = scope.group(assigns, "restore_all")
 end
 

@@ -303,7 +303,7 @@ static inline void suite_refusals(channel_pair_make *make) {
   const td_channel_ops *ops = p.dialler.c->ops;
   for (int i = 0; i <= TD_MESSAGE_FRAMES; i++) f[i] = frame_of(3, 0);
   FAILS(ops->send(there, 0, f, TD_MESSAGE_FRAMES + 1), TD_INVALID_ARGUMENT,
-        "65 frames");
+        "81 frames");
   FAILS(ops->send(there, 0, f, 0), TD_INVALID_ARGUMENT, "0 frames");
   f[0] = frame_of(2, 0), f[1] = frame_of(TD_FRAME_MOST + 1, 0);
   FAILS(ops->send(there, 1, f, 2), TD_INVALID_ARGUMENT, "1048577 bytes");
