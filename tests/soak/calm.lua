@@ -2,8 +2,8 @@
 -- tide tests/soak/calm.lua MINUTES
 --
 -- Three workers, one over tcp, run steps that pass through all of them, short
--- ones and some of a few seconds, with pauses in which only heartbeats tell that
--- they live. What else keeps the processors busy, tests/soak/remote starts.
+-- and long ones, with pauses in which only heartbeats tell that they live. What
+-- else keeps the processors busy, tests/soak/remote starts.
 -- SPDX-License-Identifier: Apache-2.0
 
 package.path = arg[0]:match "^(.*)/" .. "/../lua/?.lua;" .. package.path
