@@ -259,7 +259,7 @@ static void test_early(void **state) {
   }
   assert_in_range(most, EARLY / 2, EARLY);
   /* All at once: the channel is not filled, and no error comes of it. */
-  send_early(&c, 1002, 1000, 16000);
+  send_early(&c, 1002, rounds(1000, 1000), 16000);
   /* The step that is run instead takes none of it. */
   double value = 0;
   td_edge two = make_const(&c.r, TD_FLOAT32, 2, NULL), out;
