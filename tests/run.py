@@ -123,6 +123,10 @@ def listed(name):
     return [line for line in lines if line]
 
 
+# Targets that get more of the time than others: what is read of other machines.
+FUZZ_LONGER = {"wire": 2}
+
+
 def fuzz_targets(build, seconds):
     """From the corpus in the tree and what earlier runs found, kept aside."""
     found = []
@@ -133,7 +137,7 @@ def fuzz_targets(build, seconds):
         kept = os.path.join(build, "fuzz/found", name)
         os.makedirs(os.path.join(ROOT, kept), exist_ok=True)
         found.append([os.path.join(build, "fuzz", name),
-                      f"-max_total_time={seconds}", "-rss_limit_mb=4096",
+                      f"-max_total_time={seconds * FUZZ_LONGER.get(name, 1)}", "-rss_limit_mb=4096",
                       "-verbosity=0", f"-artifact_prefix={build}/fuzz/{name}-",
                       kept, f"tests/fuzz/corpus/{name}"])
     return found
@@ -153,6 +157,14 @@ def in_venv(build, script, which="", venv="venv"):
 # Each source is a program, but tests/rows is one of several.
 C_TESTS = ["engine/*/*.c", "kernels/*.c", "kernels/*/*.c", "lua/console/*.c", "repl/*.c",
            "rows/rows.c", "sim/*.c"]
+
+
+# Their full counts take hours: soak/remote goes on where it stopped.
+IN_UNITS = ("engine/remote/random_graphs", "engine/remote/hostile", "sim/remote")
+
+
+def short(commands):
+    return [["env", "-u", "TIDE_SOAK", *c] if c[-1].endswith(IN_UNITS) else c for c in commands]
 
 
 # Ways in which the tests of the Lua library compute their values (modes.txt).
@@ -187,8 +199,8 @@ def type_made_by(tide, library):
     return found[0]
 
 
-# Files of tests/lua that attach what TIDE_FLEET says, with TIDE_TEST=worker.
-FLEET_LUA = []
+# Files of tests/lua whose sessions attach what TIDE_FLEET says (shared/fleet.lua).
+FLEET_LUA = DEVICE_LUA
 
 
 # C tests that make their sessions over workers (session_new of fleet.h).
@@ -203,20 +215,23 @@ def fleet_of(device):
             "worker-ipc": ["worker-ipc"], "worker-tcp": ["worker-tcp"]}.get(device, [])
 
 
-def conformance_of_workers(build, fleets):
-    """Workers: in the process of the tests, or one that is there already."""
+def conformance_of_workers(build, fleets, brief=False):
+    """Workers: in the process of the tests, or one that is there already. Brief
+    is without what part c has of them, or one fleet or process for all."""
     tide = os.path.join(build, "tide")
     in_process = not any("://" in f for f in fleets)
     commands = []
     for f in fleets:
         env = ["env", f"TIDE_FLEET={f}"]
-        which = ["rows/rows.c", "engine/remote/steps.c"]
+        which = ["rows/rows.c"] + ([] if brief else ["engine/remote/steps.c"])
         if in_process:  # with ops of their own
-            which += FLEET_C
+            which += [c for c in FLEET_C if not brief or f == "two" or "session" not in c]
         commands += [[*env, *c] for c in c_tests(build, which)]
-        if FLEET_LUA:
-            commands.append([*env, "TIDE_TEST=worker", tide, "tests/lua/run.lua", *FLEET_LUA])
-    if in_process:
+        files = [name for name in FLEET_LUA if not brief or name != "golden"]
+        if brief and f != "two":
+            files.remove("devices")
+        commands.append([*env, "TIDE_TEST=worker", tide, "tests/lua/run.lua", *files])
+    if in_process and not brief:
         commands += c_tests(build, ["engine/remote/remote.c", "engine/remote/random_graphs.c"])
     return commands
 
@@ -255,9 +270,10 @@ def parts(build, soak, fuzz):
     # These have a short form.
     long = programs("soak") if soak else ["tests/soak/opfuzz", "tests/soak/steady"]
     every = {
-        "c": (c_tests(build, C_TESTS), scale),
-        "c-address": (c_tests(build + "/address-undefined", C_TESTS), {**asan, **scale}),
+        "c": (short(c_tests(build, C_TESTS)), scale),
+        "c-address": (short(c_tests(build + "/address-undefined", C_TESTS)), {**asan, **scale}),
         "c-thread": (c_tests(build + "/thread", listed("thread.txt")), {**tsan, **scale}),
+        "workers": (short(conformance_of_workers(build, fleet_of("worker"), not soak)), scale),
         "lua": ([[tide, "tests/lua/run.lua"]], scale),
         # The rest of their conformance is in c and lua-test.
         "device": ([on_device(d, c) for d, which in (("CPU", []), ("TEST", DEVICE_C))
@@ -280,13 +296,13 @@ def parts(build, soak, fuzz):
 
 def run_part(part, timeout, allowed, log):
     """Its counts, and (seconds, part, test) of what ran. A fuzz target uses one
-    core, so two of them run at once."""
+    core, and a step over a worker waits, so two of them run at once."""
     name, (commands, env) = part
     start, count, times = time.time(), Count(), []
     if not commands:
         print(f"{name}: nothing was found to run")
         count.failed = 1
-    with ThreadPoolExecutor(2 if name == "fuzz" else 1) as threads:
+    with ThreadPoolExecutor(2 if name in ("fuzz", "workers") else 1) as threads:
         run = [threads.submit(run_command, c, env, timeout, allowed, log) for c in commands]
     for of_command, took in (r.result() for r in run):
         count.add(of_command)

@@ -229,7 +229,7 @@ static void test_cancelled_before_it_begins(void **state) {
 }
 
 static void wait_until_it_reads(reading *r, const char *path) {
-  int64_t until = td_clock_now() + 10 * (int64_t)1000000000;
+  int64_t until = td_clock_now() + PATIENCE;
   while (!strstr(why(r), "which reads") && td_clock_now() < until) usleep(1000);
   assert_non_null(strstr(why(r), path));
 }

@@ -20,7 +20,7 @@ end
 -- Waits until f() holds.
 local function wait_for(f, what)
   local begun = core.clock()
-  while not f() do lu.assertTrue(core.clock() - begun < 20, what) end
+  while not f() do lu.assertTrue(core.clock() - begun < 60, what) end
 end
 
 -- ---- tuples in and out ------------------------------------------------------

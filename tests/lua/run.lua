@@ -31,6 +31,8 @@ if modes.far then
   require "tide.run.session".defaults.target = _G.far_server.target
 end
 
+local fleet = modes.worker and require "shared.fleet"
+
 local about_console = {assist = true, commands = true, console = true,
                        services = true, ui = true}
 
@@ -124,4 +126,5 @@ local failed = r.failureCount + r.errorCount + unknown
 print(("%d passed, %d failed, %d skipped%s"):format(r.successCount, failed,
   r.skippedCount, n_excepted > 0 and (", %d excepted"):format(n_excepted)
   or ""))
+if fleet then fleet.stop() end
 os.exit(failed == 0 and 0 or 1, true)

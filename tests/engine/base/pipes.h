@@ -13,6 +13,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "tests/check.h"
+#include "tests/rounds.h"
 
 typedef struct fifo {
   char path[160];
@@ -52,10 +53,10 @@ static inline int fifo_descriptors(void) {
   return n;
 }
 
-/* No more than `most` are open, within a second: whoever reads a pipe has let go
- * of it. */
+/* No more than `most` are open, before long: whoever reads a pipe has let go of
+ * it. */
 static inline void fifo_let_go(int most) {
-  int64_t until = td_clock_now() + 1000000000;
+  int64_t until = td_clock_now() + PATIENCE;
   while (fifo_descriptors() > most && td_clock_now() < until) usleep(1000);
   assert_true(fifo_descriptors() <= most);
 }
@@ -63,7 +64,7 @@ static inline void fifo_let_go(int most) {
 /* Somebody reads the pipe: at first the end that is opened here goes to nobody. */
 static inline void fifo_is_read(const fifo *p) {
   int fd = -1;
-  for (int i = 0; i < 10000 && fd < 0; i++) {
+  for (int i = 0; i < 60000 && fd < 0; i++) {
     fd = open(p->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) usleep(1000);
   }

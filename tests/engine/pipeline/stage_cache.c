@@ -111,7 +111,7 @@ static int count_files(void) {
 }
 
 static void wait_for_files(int want) {
-  for (int i = 0; i < 2000 && count_files() != want; i++) usleep(1000);
+  for (int i = 0; i < 60000 && count_files() != want; i++) usleep(1000);
   assert_int_equal(count_files(), want);
 }
 
@@ -328,7 +328,7 @@ static void run_faulty(const char *at, void (*faults)(int64_t nth, bool ever),
   let_go(p);
   faulty += all > 0;
   if (!at) return;
-  for (int i = 0; i < 2000 && count_files() > 1; i++) usleep(1000);
+  for (int i = 0; i < 60000 && count_files() > 1; i++) usleep(1000);
   bool there = mem_find(path) != NULL;
   assert_true(count_files() <= there + ever); /* it could not be removed */
   p = cached(ROWS, at);

@@ -309,7 +309,7 @@ static silent *join_silent(pair *p, int *freed) {
 
 /* The pool may still have the step in hand that gave it up. */
 static void wait_until_freed(const int *freed) {
-  int64_t until = td_clock_now() + 10000000000;
+  int64_t until = td_clock_now() + PATIENCE;
   while (!__atomic_load_n(freed, __ATOMIC_ACQUIRE) && td_clock_now() < until)
     usleep(1000);
   assert_int_equal(__atomic_load_n(freed, __ATOMIC_ACQUIRE), 1);

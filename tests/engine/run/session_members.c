@@ -80,7 +80,7 @@ static void lose(world *w, far *f, int task) {
 /* Nobody but the test has a share any more; the pool may have one for a while
  * yet. */
 static void assert_let_go(const far *f) {
-  for (int i = 0; i < 10000; i++) {
+  for (int i = 0; i < 60000; i++) {
     if (__atomic_load_n(&f->p->refs, __ATOMIC_ACQUIRE) == 1) return;
     usleep(1000);
   }

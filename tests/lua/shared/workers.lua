@@ -29,7 +29,7 @@ function workers.path(name)
   return ("%s/%s%d"):format(folder, name, started)
 end
 
--- The user's own keys, and what other workers have left, are none of the tests'.
+-- The user's own keys, and what other workers have left, are not for tests.
 core.setenv("XDG_CONFIG_HOME", "/nowhere/of/tests")
 core.setenv("XDG_RUNTIME_DIR", workers.path("run"):match "^(.*)/")
 
