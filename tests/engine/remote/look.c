@@ -103,11 +103,17 @@ static void test_late_step_tells(void **state) {
   td_edge x = take_from_empty(&c, 0, &close);
   td_edge y = far_node(&c, 1, "Exp", "y", &x, 1);
   td_signature sig = {.fetches = &y, .n_fetches = 1};
-  td_status *s = td_session_run(c.s, &sig, NULL, &out,
-                                &(td_step_options){.timeout = 3 * SECOND});
-  assert_int_equal(td_status_code(s), TD_DEADLINE_EXCEEDED);
-  assert_non_null(strstr(td_status_message(s), "waiting:\n/job:worker/task:"));
-  td_status_release(s);
+  /* On a busy machine they may not answer in time; then it tells less. */
+  bool told = false;
+  for (int i = 0; i < 30 && !told; i++) {
+    td_status *s = td_session_run(c.s, &sig, NULL, &out,
+                                  &(td_step_options){.timeout = 2 * SECOND});
+    assert_int_equal(td_status_code(s), TD_DEADLINE_EXCEEDED);
+    assert_non_null(strstr(td_status_message(s), "waiting:\n/job:worker/"));
+    told = strstr(td_status_message(s), "waiting:\n/job:worker/task:") != NULL;
+    td_status_release(s);
+  }
+  assert_true(told);
   cluster_deinit(&c);
 }
 
