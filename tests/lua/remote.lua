@@ -251,7 +251,8 @@ function tests.why_across_tasks()
   local q = on(0, function() return td.fifo_queue(5, "float32", {{}}) end)
   local x = on(0, function() return q:dequeue() end)
   local y = on(1, function() return x * 2 end)
-  local e, tries = "", 0
+  local e
+  local tries = 0
   repeat -- a busy worker may not answer in time
     e = tostring(raises("waiting:", c.session.run, c.session, y, nil,
                         {timeout = 2}))
