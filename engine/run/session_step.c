@@ -103,7 +103,7 @@ static void fill(td_session_step *step, td_session *s, td_compiled *c,
   step->ended = NULL;
   step->queued = -1;
   step->status = step->cause = NULL;
-  step->timer = step->give_up_timer = 0;
+  step->timer = step->give_up_timer = step->ask_timer = 0;
   step->ending = false;
   memset(step->rets_dead, 0, (size_t)c->n_fetches);
   fill_options(step, o);
@@ -185,6 +185,7 @@ void td_session_step_release(td_session_step *step) {
   td_compiled *c = step->compiled;
   td_session *s = step->session;
   if (step->timer) td_timer_cancel(step->timer);
+  if (step->ask_timer) td_timer_cancel(step->ask_timer);
   td_waiter_run(&step->waiter); /* what a cancel had left of no use */
   requeue(step, -1);
   release_values(step);
@@ -375,16 +376,34 @@ static void let_go(td_task *task) {
       (td_session_step *)((char *)task - offsetof(td_session_step, let_go)));
 }
 
-/* Held meanwhile: the step may end in its cancel, and whoever releases it last
- * waits for this function. */
-static void on_timer(void *arg) {
-  td_session_step *step = arg;
+/* Held while a timer is with it: the step may end in its cancel, and whoever
+ * releases it last waits for the timer's function. False: it has ended. */
+static bool hold(td_session_step *step) {
   int32_t n = __atomic_load_n(&step->refs, __ATOMIC_RELAXED);
   while (n > 0 &&
          !__atomic_compare_exchange_n(&step->refs, &n, n + 1, true,
                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
   }
-  if (n == 0) return;
+  return n > 0;
+}
+
+static void asked(td_task *task) {
+  td_session_step_release(
+      (td_session_step *)((char *)task - offsetof(td_session_step, asked)));
+}
+
+/* What others answer is told when the step's time is over. */
+static void on_ask(void *arg) {
+  td_session_step *step = arg;
+  if (!hold(step)) return;
+  td_session_step_inquire(step, 0);
+  step->asked.run = asked;
+  td_pool_submit(&step->asked);
+}
+
+static void on_timer(void *arg) {
+  td_session_step *step = arg;
+  if (!hold(step)) return;
   td_session_step_cancel(step, late(step, 0)); /* timers do not wait */
   step->let_go.run = let_go;
   td_pool_submit(&step->let_go);
@@ -446,6 +465,13 @@ td_rendezvous *td_session_step_mailboxes(const td_session_step *step) {
   return NULL;
 }
 
+/* A while before its time is over. */
+static int64_t ask_at(const td_session_step *step) {
+  int64_t all = step->options.timeout;
+  int64_t before = all / 2 < 4 * PATIENCE ? all / 2 : 4 * PATIENCE;
+  return td_clock_now() + all - before;
+}
+
 void td_session_step_start(td_session_step *step, bool wake) {
   int n = step->n_portions;
   __atomic_store_n(&step->remaining, n, __ATOMIC_RELEASE);
@@ -454,6 +480,8 @@ void td_session_step_start(td_session_step *step, bool wake) {
   if ((wake || served) && step->options.timeout > 0)
     step->timer =
         td_timer_start(td_clock_now() + step->options.timeout, on_timer, step);
+  if (step->timer && step->elsewhere)
+    step->ask_timer = td_timer_start(ask_at(step), on_ask, step);
   for (int i = 0; i < n; i++) {
     td_portion *portion = step->portions[i].portion;
     portion->of->ops->start(portion, &step->options);

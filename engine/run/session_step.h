@@ -48,6 +48,8 @@ struct td_session_step {
   td_task give_up;
   td_status *cause;       /* lock: lock. Of the cancel, where `elsewhere` */
   td_task let_go;         /* on the pool: the timer's hold ends */
+  uint64_t ask_timer;     /* before the timeout: others are asked why; 0: none */
+  td_task asked;          /* as let_go, of that timer */
   td_session_step *prev, *next; /* session->running, or compiled->idle */
 };
 

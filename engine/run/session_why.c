@@ -17,7 +17,7 @@ static bool is_elsewhere(const td_session_step *step) {
 
 void td_session_step_inquire(td_session_step *step, int64_t patience) {
   int64_t until = td_clock_now() + patience;
-  for (int again = 0; again < 2; again++)
+  for (int again = 0; again < 1 + (patience > 0); again++)
     for (int i = 0; i < step->n_portions; i++) {
       td_portion *n = step->portions[i].portion;
       if (n->of->ops->inquire) n->of->ops->inquire(n, again ? until : 0);

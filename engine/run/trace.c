@@ -146,11 +146,6 @@ const td_trace_task *td_trace_tasks(const td_trace *t, size_t *count) {
   return t->settled;
 }
 
-bool td_trace_is_of(const char *device, const char *task) {
-  size_t n = strlen(task);
-  return strncmp(device, task, n) == 0 && device[n] == '/';
-}
-
 /* ---- reading ---- */
 
 static int by_start(const void *a, const void *b) {

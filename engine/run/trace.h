@@ -73,11 +73,14 @@ void td_trace_add_task(td_trace *t, const td_trace_task *x);
  * values of the step tell of the clocks is in it (trace_clocks.c). Borrowed; valid
  * until the next td_trace_events. */
 const td_trace_task *td_trace_tasks(const td_trace *t, size_t *count);
-/* Does the device belong to the task? */
-bool td_trace_is_of(const char *device, const char *task);
 
 /* Totals by op, longest first: "MatMul  3 calls  1.20 ms  41 %  12 MB". */
 void td_trace_totals(td_trace *t, td_str *out);
+
+/* ---- trace_clocks.c ---- */
+
+/* Does the device belong to the task? */
+bool td_trace_is_of(const char *device, const char *task);
 
 /* ---- trace_chrome.c ---- */
 

@@ -62,6 +62,11 @@ void td_trace_match(const td_trace_event *e, int64_t n, td_trace_pair **pairs,
   td_map_deinit(&senders);
 }
 
+bool td_trace_is_of(const char *device, const char *task) {
+  size_t n = strlen(task);
+  return strncmp(device, task, n) == 0 && device[n] == '/';
+}
+
 size_t td_trace_task_of(const td_trace_task *tasks, size_t n,
                         const td_trace_event *e) {
   size_t i = 0;

@@ -8,6 +8,7 @@ local td = require "tide"
 local helper = require "helper"
 local tables = require "tide.remote.table"
 local asking = require "shared.asking"
+local bundle = require "tide.show.bundle"
 local complete = require "tide.services.complete"
 local workers = require "shared.workers"
 
@@ -223,6 +224,74 @@ function tests.cancelled_by_another_line()
   lu.assertTrue(took < in_time(1), took)
   sess:run(q:enqueue(3))
   lu.assertEquals(sess:run(got), 3)
+end
+
+-- ---- looking ---------------------------------------------------------------
+
+-- One axis of time: what two workers did, and what went between them.
+function tests.a_trace_over_workers()
+  local c <close> = cluster(2)
+  local x = td.placeholder("float32", {-1, 64})
+  local y = on(0, function() return x:matmul(td.ones{64, 64}) end)
+  local z = on(1, function() return y:tanh():sum() end)
+  local feeds = {[x] = td.value.ones{8, 64}}
+  c.session:run(z, feeds)
+  local _, p = c.session:run(z, feeds, {trace = true})
+  lu.assertEquals(#p.tasks, 2)
+  local known = {}
+  for _, t in ipairs(p.tasks) do
+    lu.assertNil(t.trouble)
+    lu.assertEquals(t.dropped, 0)
+    lu.assertTrue(t.error > 0)
+    known[t.task] = 0
+  end
+  for _, e in ipairs(p.events) do
+    lu.assertTrue(e.ready <= e.start and e.start <= e.stop)
+    if known[e.task] then known[e.task] = known[e.task] + 1 end
+  end
+  lu.assertTrue(known["/job:worker/task:0"] > 1)
+  lu.assertTrue(known["/job:worker/task:1"] > 1)
+  local between = 0
+  for _, a in ipairs(p.arrows) do
+    local from, to = p.events[a.from], p.events[a.to]
+    lu.assertTrue(to.stop + a.error >= from.start)
+    if from.task ~= to.task and to.task == "/job:worker/task:1" then
+      between = between + 1
+      lu.assertEquals(a.bytes, 8 * 64 * 4)
+    end
+  end
+  lu.assertTrue(between >= 1)
+  lu.assertStrContains(p.chrome, '"ph":"s"')
+  lu.assertStrContains(p.chrome, "/job:worker/replica:0/task:1 (clock ")
+  local text = bundle(p).data["text/plain"]
+  lu.assertStrContains(text, "tasks, ")
+  lu.assertStrContains(text, "sent until there")
+  lu.assertStrContains(p:svg(), "clock ")
+end
+
+-- Who waits for whom, while a step hangs; and its error says it too.
+function tests.why_across_tasks()
+  local c <close> = cluster(2)
+  local q = on(0, function() return td.fifo_queue(5, "float32", {{}}) end)
+  local x = on(0, function() return q:dequeue() end)
+  local y = on(1, function() return x * 2 end)
+  local e
+  local tries = 0
+  repeat -- a busy worker may not answer in time
+    e = tostring(raises("waiting:", c.session.run, c.session, y, nil,
+                        {timeout = 2}))
+    tries = tries + 1
+  until e:find("waits for", 1, true) or tries == 20
+  lu.assertStrContains(e, "waits for")
+  local h = c.session:start(y)
+  local text
+  repeat text = c.session:why() until text:find("waits for queue", 1, true)
+  lu.assertStrContains(text, "/job:worker/task:1 waits for ")
+  lu.assertStrContains(text, " of /job:worker/task:0, whose ")
+  lu.assertNil(text:find("silent", 1, true))
+  c.session:run(q:enqueue(21))
+  lu.assertEquals(h:wait(), 42)
+  lu.assertEquals(c.session:why(), "")
 end
 
 function tests.nobody_there()

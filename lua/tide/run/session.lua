@@ -261,7 +261,9 @@ end
 -- that names it, its line, its iteration in a loop, and shows its inputs
 -- @return results in the form of the fetches (an op gives true, a tensor of
 -- rank 0 a number), and if asked for the trace: it displays as lanes of time
--- and totals, has .events, .totals, .chrome, and :save(path) for Perfetto
+-- and totals, has .events, .arrows (values between devices), .tasks (of other
+-- processes: clock and error in ns, dropped events), .totals, .chrome, and
+-- :save(path) for Perfetto
 -- @raise deadline_exceeded, cancelled, and whatever the ops raise
 -- @usage local x = td.placeholder("float32", {})
 -- td.session():run({double = x * 2}, {[x] = 4}).double  --> 8.0
@@ -362,7 +364,9 @@ end
 
 -- ---- what is going on -----------------------------------------------------
 
---- Which nodes of the running steps wait, and for what; "" when nothing runs.
+--- Which nodes of the running steps wait, and for what, in other processes too:
+-- "task:1 waits for x of task:0, whose take waits for queue q". "" when nothing
+-- runs. Waits for a second at most, for a process that does not answer.
 -- @function methods:why()
 
 --- Where each node runs and why: its device was asked for, it is colocated with
