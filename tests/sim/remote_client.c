@@ -412,6 +412,11 @@ static int64_t draw_timeout(const remote_client *c) {
   }
 }
 
+/* Some overtake their RUN, where messages may. */
+static int64_t draw_cancel(void) {
+  return (int64_t)sim_draw((uint64_t)((sim_draw(2) ? 100 : 4) * ms));
+}
+
 static void make_saved(const running *r, td_tensor *feeds) {
   td_shape shape = td_shape_vector(2 * (int64_t)REMOTE_ROWS);
   for (int i = 0; i < r->c->w->workers; i++)
@@ -468,9 +473,8 @@ static void begin(remote_client *c, running *r, kind k, int init) {
   for (int i = 0; i < REMOTE_WORKERS; i++) td_tensor_release(&feeds[i]);
   if (td_ok(s)) {
     r->look = td_timer_start(td_clock_now(), look, r);
-    if (sim_draw(10) == 0 && !c->w->calm)
-      r->cancel = td_timer_start(
-          td_clock_now() + (int64_t)sim_draw((uint64_t)(100 * ms)), cancel, r);
+    if (sim_draw(8) == 0 && !c->w->calm)
+      r->cancel = td_timer_start(td_clock_now() + draw_cancel(), cancel, r);
     return;
   }
   note_end(r, false);

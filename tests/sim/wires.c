@@ -249,6 +249,7 @@ void wire_put(item *like, td_raw *frames, channel *from, channel *to) {
   if (wire_happens(net, r, SIM_DUPLICATE)) {
     item *again = message(like, frames, r);
     again->copy = true;
+    if (sim_draw(2)) again->at += between(0, 2000 * ms);
     depart(again);
   }
   if (sim_draw(2)) {
