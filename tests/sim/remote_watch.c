@@ -211,7 +211,9 @@ static void came_run(remote_watch *w, const process *me,
                                                              m->session_low}))
     return;
   sometimes("a RUN comes after its CANCEL");
-  if (id_of(m->run, frames, n, &id)) history_cancelled(w->h, me->number, id);
+  if (!id_of(m->run, frames, n, &id)) return;
+  sometimes("a step is cancelled before its RUN");
+  history_cancelled(w->h, me->number, id);
 }
 
 static void came_done(process *me, const Td__Remote__Message *m) {
