@@ -354,6 +354,7 @@ static void cancel(td_far_portion *n, td_status *cause) {
     n->status = td_status_first(n->status, td_status_retain(cause));
     break;
   case TD_PORTION_ENDED:
+    td_cell(TD_CELLS_STEP, TD_STEP_ENDED, TD_STEP_CANCELLED);
     break;
   }
   td_status_release(cause);
@@ -517,10 +518,14 @@ static void learn_cost(td_far_roll *e, int64_t took) {
                    __ATOMIC_RELAXED);
 }
 
+static td_portion_event event_of(const td_status *s) {
+  bool evidence = s && *td_status_about_task(s) && !td_status_derived(s);
+  return td_ok(s) ? TD_DONE_OK : evidence ? TD_DONE_EVIDENCE : TD_DONE_CAUSE;
+}
+
 static void failed(td_far_portion *n, td_status *s) {
-  bool evidence = *td_status_about_task(s) && !td_status_derived(s);
-  td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING,
-          evidence ? TD_DONE_EVIDENCE : TD_DONE_CAUSE);
+  bool evidence = event_of(s) == TD_DONE_EVIDENCE;
+  td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING, event_of(s));
   if (evidence && n->state == TD_PORTION_FAILING) s = td_status_derive(s);
   n->status = td_status_first(n->status, s);
   if (evidence && n->state == TD_PORTION_RUNNING)
@@ -530,11 +535,12 @@ static void failed(td_far_portion *n, td_status *s) {
 void td_portion_done(td_member *m, td_message *msg) {
   const Td__Remote__Done *d = msg->head->done;
   td_far_portion *n = find(m, d->step);
+  td_status *s = td_wire_status_in(d->status, m->task);
   if (!n || n->done || n->state == TD_PORTION_HELD) {
-    td_cell(TD_CELLS_STEP, 2, TD_DONE_OK);
+    td_cell(TD_CELLS_STEP, TD_STEP_ENDED, event_of(s));
+    td_status_release(s);
     return;
   }
-  td_status *s = td_wire_status_in(d->status, m->task);
   n->done = true;
   n->due = d->tensors;
   if (td_ok(s)) {

@@ -20,6 +20,7 @@ enum {
   MEMBERS = 64,
   EVIDENCE = 64,
   TOLD = 1024,
+  LATE = 256,
   BACKLOG_MOST = 64 << 20, /* bytes that wait for a connection */
   OWED_MOST = TD_PULLS_MOST * (TD_WINDOW / TD_CHUNK)
 };
@@ -90,6 +91,8 @@ struct remote_watch {
   lost_fence lost[TOLD];
   int n_lost;
   td_map steps; /* step_key -> what came of it */
+  step_key late[LATE]; /* those whose RUN came after their CANCEL */
+  int n_late;
 };
 
 static void wrong(remote_watch *w, const char *what, ...) {
@@ -174,22 +177,6 @@ static int body_of(const td_raw *f) {
   return 0;
 }
 
-/* What it is fed as its id (remote_graph.h): the only int64 scalar. */
-static bool id_of(const Td__Remote__Run *run, const td_raw *frames, int n,
-                  int64_t *id) {
-  int at = 1;
-  for (size_t i = 0; i < run->n_arg; i++) {
-    const Td__Remote__Value *v = run->arg[i];
-    bool along = !v->dead && v->offer == 0;
-    if (along && v->dtype == TD_INT64 && v->n_dim == 0 && at < n) {
-      memcpy(id, frames[at].at, sizeof *id);
-      return true;
-    }
-    at += along;
-  }
-  return false;
-}
-
 static uintptr_t note_step(remote_watch *w, const process *me,
                            const Td__Remote__Message *m, uint64_t step,
                            uintptr_t what) {
@@ -200,20 +187,36 @@ static uintptr_t note_step(remote_watch *w, const process *me,
   return was;
 }
 
+/* Nothing of the step may be applied there: which it is, its id tells when it
+ * comes (remote_graph.h). */
 static void came_run(remote_watch *w, const process *me,
-                     const Td__Remote__Message *m, const td_raw *frames,
-                     int n) {
-  int64_t id;
+                     const Td__Remote__Message *m) {
+  step_key key = {(uint64_t)me->number, m->session_high, m->session_low,
+                  m->run->step};
+  td_session_id id = {m->session_high, m->session_low};
   uintptr_t was = note_step(w, me, m, m->run->step, RUN_CAME);
   if (was & RUN_CAME) sometimes("a RUN comes twice");
-  if (was != CANCEL_CAME || !td_hosted_find((td_remote *)me->r,
-                                            &(td_session_id){m->session_high,
-                                                             m->session_low}))
-    return;
+  if (was != CANCEL_CAME || !td_hosted_find((td_remote *)me->r, &id)) return;
   sometimes("a RUN comes after its CANCEL");
-  if (!id_of(m->run, frames, n, &id)) return;
-  sometimes("a step is cancelled before its RUN");
-  history_cancelled(w->h, me->number, id);
+  if (w->n_late < LATE) w->late[w->n_late++] = key;
+}
+
+/* An int64 scalar is an id. */
+static void came_value(remote_watch *w, const process *me,
+                       const Td__Remote__Message *m, const td_raw *frames,
+                       int n) {
+  step_key key = {(uint64_t)me->number, m->session_high, m->session_low,
+                  m->tensor->step};
+  const Td__Remote__Value *v = m->tensor->value;
+  int64_t id;
+  if (!v || v->dead || v->offer || v->dtype != TD_INT64 || v->n_dim || n < 2)
+    return;
+  memcpy(&id, frames[1].at, sizeof id);
+  for (int i = 0; i < w->n_late; i++)
+    if (memcmp(&w->late[i], &key, sizeof key) == 0) {
+      sometimes("the id of a step comes that was cancelled before its RUN");
+      history_cancelled(w->h, me->number, id);
+    }
 }
 
 static void came_done(process *me, const Td__Remote__Message *m) {
@@ -231,15 +234,18 @@ static void before(void *arg, sim_node_t from, sim_node_t to,
   (void)from;
   if (!me || (body != TD__REMOTE__MESSAGE__BODY_RUN &&
               body != TD__REMOTE__MESSAGE__BODY_DONE &&
-              body != TD__REMOTE__MESSAGE__BODY_CANCEL))
+              body != TD__REMOTE__MESSAGE__BODY_CANCEL &&
+              (body != TD__REMOTE__MESSAGE__BODY_TENSOR || !w->n_late)))
     return;
   Td__Remote__Message *m =
       td__remote__message__unpack(NULL, frames[0].len, frames[0].at);
   if (!m) sim_give_up("a message cannot be read");
   if (body == TD__REMOTE__MESSAGE__BODY_RUN)
-    came_run(w, me, m, frames, n);
+    came_run(w, me, m);
   else if (body == TD__REMOTE__MESSAGE__BODY_CANCEL)
     (void)note_step(w, me, m, m->cancel->step, CANCEL_CAME);
+  else if (body == TD__REMOTE__MESSAGE__BODY_TENSOR)
+    came_value(w, me, m, frames, n);
   else
     came_done(me, m);
   td__remote__message__free_unpacked(m, NULL);
