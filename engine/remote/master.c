@@ -524,8 +524,7 @@ static bool is_decided(void *arg) {
 /* Why it came to nothing. Caller owns the result. */
 static td_status *why_not(const td_member *w, const td_attach_options *o) {
   const td_peer *p = w->peer;
-  if (w->state > TD_MEMBER_OPEN && w->error)
-    return td_status_retain(w->error);
+  if (w->state > TD_MEMBER_OPEN && w->error) return td_status_retain(w->error);
   if (o->interrupt && __atomic_load_n(o->interrupt, __ATOMIC_RELAXED))
     return td_error(TD_CANCELLED, "interrupted");
   double s = (double)(o->timeout > 0 ? o->timeout : ATTACH) * 1e-9;

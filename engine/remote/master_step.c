@@ -320,15 +320,16 @@ static void say_cancel(td_far_portion *n, const td_status *cause) {
   td_arena_deinit(&a);
 }
 
-/* What stops the others: it follows from that. Evidence that waits has its cause
- * in it, or waits on, where it is about another task itself. */
+/* What stops the others: it follows from that. Evidence that waits has its
+ * cause in it, or waits on, where it is about another task itself. */
 static void note_cause(td_far_portion *n, td_status *cause) {
   td_status *s = td_status_retain(cause);
   if (n->until > 0 && *td_status_about_task(cause)) {
     td_status_release(s);
     return;
   }
-  n->status = td_status_first(n->status, n->until > 0 ? s : td_status_derive(s));
+  n->status =
+      td_status_first(n->status, n->until > 0 ? s : td_status_derive(s));
   n->until = 0;
 }
 

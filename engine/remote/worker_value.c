@@ -256,7 +256,7 @@ static whither way_of(const td_arrival *a, td_hosted_step **step) {
   if (h->state != TD_HOSTED_OPEN) return TO_NOBODY;
   if (*step)
     return (*step)->over || (*step)->cancelled ? TO_NOBODY
-           : (*step)->started                    ? TO_STEP
+           : (*step)->started                  ? TO_STEP
                                                : TO_WAIT;
   bool old = td_hosted_step_seen(h, a->number);
   td_cell(TD_CELLS_SESSION, h->state, old ? TD_VALUE_OLD : TD_VALUE_EARLY);

@@ -47,8 +47,27 @@ typedef struct impossible {
   const char *why;
 } impossible;
 
+static const char refused[] = "who was let in is not refused, and each side "
+                              "here has the same version";
+static const char hung_up[] = "its link was hung up: what comes by another is "
+                              "of another peer";
+static const char silent[] = "nobody looks at the silence of the dead";
+static const char unknown[] = "of a session that is gone nothing is known: all "
+                              "RUN count as new, all TENSOR as old";
 static const impossible never[] = {
+    {TD_CELLS_PEER, TD_UP, TD_REFUSED, refused},
     {TD_CELLS_PEER, TD_SUSPECT, TD_SILENT, "it is suspected already"},
+    {TD_CELLS_PEER, TD_SUSPECT, TD_REFUSED, refused},
+    {TD_CELLS_PEER, TD_DEAD, TD_HEARD, hung_up},
+    {TD_CELLS_PEER, TD_DEAD, TD_SILENT, silent},
+    {TD_CELLS_PEER, TD_DEAD, TD_VERY_SILENT, silent},
+    {TD_CELLS_PEER, TD_DEAD, TD_BROKEN, hung_up},
+    {TD_CELLS_PEER, TD_DEAD, TD_RESTARTED, hung_up},
+    {TD_CELLS_PEER, TD_DEAD, TD_REFUSED, hung_up},
+    {TD_CELLS_SESSION, TD_HOSTED_GONE, TD_RUN_OLD, unknown},
+    {TD_CELLS_SESSION, TD_HOSTED_GONE, TD_VALUE_EARLY, unknown},
+    {TD_CELLS_STEP, TD_STEP_ENDED, TD_TASK_DEAD,
+     "who has ended is in no list of those who are told"},
 };
 
 static const char *why_never(int t, int state, int event) {

@@ -34,9 +34,9 @@ typedef struct running {
   remote_client *c;
   td_async *async;
   kind kind;
-  int k, init;   /* of a STEP: its row; of an INIT: the worker */
-  int64_t n;     /* floats of x */
-  td_session *s; /* borrowed: that it was begun in */
+  int k, init;               /* of a STEP: its row; of an INIT: the worker */
+  int64_t n;                 /* floats of x */
+  td_session *s;             /* borrowed: that it was begun in */
   bool over, calm;           /* calm: it was begun when all was healed */
   int64_t began;             /* by the node's clock */
   int place[REMOTE_WORKERS]; /* in the view, when it began */
@@ -231,8 +231,7 @@ static outcome after_restore(outcome was, int64_t saved) {
 /* From now on its variable is of that place in the view, or a later one. */
 static void note_place(remote_client *c, const running *r, int worker) {
   c->fresh[worker] = false;
-  c->place[worker] =
-      remote_watch_place(c->on->remote, r->s, worker, false);
+  c->place[worker] = remote_watch_place(c->on->remote, r->s, worker, false);
 }
 
 static void went_back(remote_client *c, const running *r) {
@@ -330,7 +329,8 @@ static void went_wrong(remote_client *c, const running *r, td_status *s) {
   }
   if (r->calm && !c->w->why[0] && !c->dead)
     snprintf(c->w->why, sizeof c->w->why,
-             "step %d fails though all is healed, and others succeeded (recovery): %s",
+             "step %d fails though all is healed, and others succeeded "
+             "(recovery): %s",
              r->k, td_status_message(s));
   remote_watch_error(c->w->watch, c->on->p->number, r->began, s);
   if (!c->failures++) c->failing = td_clock_now();
@@ -438,7 +438,8 @@ static void begin_history(running *r, int64_t timeout) {
   remote_client *c = r->c;
   int64_t now = sim_clock(SIM_WORLD),
           step = remote_step(c->on->p->number, r->k);
-  int64_t slack = c->w->paused >> c->on->p->place & 1 ? 40 * second : 4 * second;
+  int64_t slack =
+      c->w->paused >> c->on->p->place & 1 ? 40 * second : 4 * second;
   if (r->kind > LOOP) return;
   history_begin(c->w->h, step, now, now + timeout + slack);
   for (int i = 0; i < c->w->workers; i++) {
@@ -489,8 +490,8 @@ static running *a_place(remote_client *c) {
   return NULL;
 }
 
-/* All are set back to what they were when they were read, as who recovers from a
- * checkpoint does. When that fails, none of them is as it should be. */
+/* All are set back to what they were when they were read, as who recovers from
+ * a checkpoint does. When that fails, none of them is as it should be. */
 static void restore(remote_client *c) {
   begin(c, &c->at[0], RESTORE, 0);
   for (int i = 0; i < c->w->workers; i++) c->fresh[i] = true;

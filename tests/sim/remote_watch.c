@@ -90,7 +90,7 @@ struct remote_watch {
   int n_told;
   lost_fence lost[TOLD];
   int n_lost;
-  td_map steps; /* step_key -> what came of it */
+  td_map steps;        /* step_key -> what came of it */
   step_key late[LATE]; /* those whose RUN came after their CANCEL */
   int n_late;
 };
@@ -274,8 +274,7 @@ static bool is_lost(const remote_watch *w, const told *t) {
 
 /* ---- peers --------------------------------------------------------------- */
 
-static void check_values(remote_watch *w, const process *me,
-                         const td_peer *p) {
+static void check_values(remote_watch *w, const process *me, const td_peer *p) {
   const td_peer_values *v = &p->values;
   const td_map_entry *e;
   for (size_t i = 0; td_map_next(&v->transfers, &i, &e);) {
@@ -318,8 +317,10 @@ static void look_at_peer(remote_watch *w, const process *me, seen_peer *s) {
     s->linked = true;
   }
   if (s->incarnation && p->incarnation != s->incarnation)
-    wrong(w, "process %d takes process %d for process %d, whose place it has "
-          "(P7)", me->number,
+    wrong(w,
+          "process %d takes process %d for process %d, whose place it has "
+          "(P7)",
+          me->number,
           of_incarnation(w, p->incarnation)
               ? of_incarnation(w, p->incarnation)->number
               : -1,
@@ -348,7 +349,8 @@ static void look_at_peers(remote_watch *w, process *me) {
     int k = 0;
     while (k < me->peers && me->peer[k].peer != p) k++;
     if (k == PEERS) sim_give_up("too many peers");
-    if (k == me->peers) me->peer[me->peers++] = (seen_peer){.peer = p, .dialled = p->dialled};
+    if (k == me->peers)
+      me->peer[me->peers++] = (seen_peer){.peer = p, .dialled = p->dialled};
     look_at_peer(w, me, &me->peer[k]);
   }
 }
@@ -372,8 +374,7 @@ static seen_member *seen(process *me, const td_member *m) {
 }
 
 /* Those who take part before and after. */
-static void note_dead(remote_watch *w, process *me,
-                      const td_member *dead) {
+static void note_dead(remote_watch *w, process *me, const td_member *dead) {
   const td_master *m = dead->master;
   for (size_t i = 0; i < m->members.len; i++) {
     const td_member *o = m->members.at[i];
@@ -447,8 +448,10 @@ static void look_at_hosted(remote_watch *w, const process *me,
           h->early_bytes, h->early_most);
   if (!master || !master->dead) return;
   if (me->ticks - master->at_death[me->number] > GONE_WITHIN)
-    wrong(w, "process %d has a session of process %d, which is dead for more "
-          "than %d s (P5)", me->number, master->number, GONE_WITHIN / 4);
+    wrong(w,
+          "process %d has a session of process %d, which is dead for more "
+          "than %d s (P5)",
+          me->number, master->number, GONE_WITHIN / 4);
 }
 
 void remote_watch_empty(remote_watch *w) {
@@ -504,8 +507,10 @@ void remote_watch_error(remote_watch *w, int number, int64_t began,
   sometimes("evidence is the error");
   for (int i = 0; i < EVIDENCE && i < me->n_evidence; i++)
     if (me->evidence[i] >= began && now - me->evidence[i] >= 990 * ms) return;
-  wrong(w, "process %d tells what %s says about %s, before the cause could be "
-        "known (P1): %s", number, by, about, td_status_message(s));
+  wrong(w,
+        "process %d tells what %s says about %s, before the cause could be "
+        "known (P1): %s",
+        number, by, about, td_status_message(s));
 }
 
 int remote_watch_place(const td_remote *r, const td_session *s, int worker,
