@@ -389,6 +389,16 @@ static td_member *take_coming(td_master *m, const td_member *w) {
   return NULL;
 }
 
+/* What it may have of the session is closed there, as often as it takes. Takes
+ * ownership of `why`. */
+static void end_unjoined(td_member *w, td_status *why) {
+  bool there = w->place > 0 && w->peer->health.state != TD_DEAD;
+  w->state = there ? TD_MEMBER_CLOSING : TD_MEMBER_ENDED;
+  td_status_release(w->error);
+  w->error = why;
+  if (there) say_close(w);
+}
+
 /* It came to nothing. Takes ownership of `why`. */
 static void end_coming(td_member *w, td_status *why) {
   td_member *share = take_coming(w->master, w);
@@ -396,12 +406,7 @@ static void end_coming(td_member *w, td_status *why) {
     w->was->again = NULL;
     w->was->retry = td_clock_now() + TD_HEALTH_PATIENCE;
   }
-  if (w->state != TD_MEMBER_ENDED && w->place > 0) say_close(w);
-  if (w->state != TD_MEMBER_ENDED) {
-    w->state = TD_MEMBER_ENDED;
-    td_status_release(w->error);
-    w->error = td_status_retain(why);
-  }
+  if (w->state != TD_MEMBER_ENDED) end_unjoined(w, td_status_retain(why));
   w->closed = true;
   td_status_release(why);
   td_remote_news(w->master->of);
@@ -516,9 +521,9 @@ static void rejoin(td_task *task) {
   w->joined = td_ok(s);
   if (!td_ok(s)) {
     w->was->retry = td_clock_now() + TD_HEALTH_PATIENCE;
-    say_close(w);
     w->closed = true;
-    lost(w, td_status_retain(s));
+    if (w->state != TD_MEMBER_ENDED) end_unjoined(w, td_status_retain(s));
+    drop_view(m);
   } else if (w->state == TD_MEMBER_ENDED) {
     tell_session(w);
   }
@@ -546,7 +551,7 @@ static bool is_decided(void *arg) {
   td_member *w = arg;
   td_remote *r = w->master->of;
   td_remote_enter(r);
-  bool decided = w->state == TD_MEMBER_OPEN || w->state == TD_MEMBER_ENDED;
+  bool decided = w->state >= TD_MEMBER_OPEN;
   td_remote_leave(r);
   return decided;
 }
@@ -554,8 +559,7 @@ static bool is_decided(void *arg) {
 /* Why it came to nothing. Caller owns the result. */
 static td_status *why_not(const td_member *w, const td_attach_options *o) {
   const td_peer *p = w->peer;
-  if (w->state == TD_MEMBER_ENDED && w->error)
-    return td_status_retain(w->error);
+  if (w->state > TD_MEMBER_OPEN && w->error) return td_status_retain(w->error);
   if (o->interrupt && __atomic_load_n(o->interrupt, __ATOMIC_RELAXED))
     return td_error(TD_CANCELLED, "interrupted");
   double s = (double)(o->timeout > 0 ? o->timeout : ATTACH) * 1e-9;

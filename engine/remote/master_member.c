@@ -33,8 +33,10 @@ td_master *td_master_find(td_remote *r, uint64_t high, uint64_t low) {
   return NULL;
 }
 
+/* The last is meant: one that dropped the session and has it again has the
+ * place that it had, which is over, and another. */
 td_member *td_member_of_peer(td_master *m, const td_peer *p) {
-  for (size_t i = 0; i < m->members.len; i++)
+  for (size_t i = m->members.len; i-- > 0;)
     if (m->members.at[i] && m->members.at[i]->peer == p)
       return m->members.at[i];
   return NULL;

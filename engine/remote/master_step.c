@@ -340,15 +340,16 @@ static void say_cancel(td_far_portion *n, const td_status *cause) {
   td_arena_deinit(&a);
 }
 
-/* What stops the others: it follows from that. Evidence that waits has its cause
- * in it, or waits on, where it is about another task itself. */
+/* What stops the others: it follows from that. Evidence that waits has its
+ * cause in it, or waits on, where it is about another task itself. */
 static void note_cause(td_far_portion *n, td_status *cause) {
   td_status *s = td_status_retain(cause);
   if (n->until > 0 && *td_status_about_task(cause)) {
     td_status_release(s);
     return;
   }
-  n->status = td_status_first(n->status, n->until > 0 ? s : td_status_derive(s));
+  n->status =
+      td_status_first(n->status, n->until > 0 ? s : td_status_derive(s));
   n->until = 0;
 }
 
@@ -374,6 +375,7 @@ static void cancel(td_far_portion *n, td_status *cause) {
     n->status = td_status_first(n->status, td_status_retain(cause));
     break;
   case TD_PORTION_ENDED:
+    td_cell(TD_CELLS_STEP, TD_STEP_ENDED, TD_STEP_CANCELLED);
     break;
   }
   td_status_release(cause);
@@ -555,10 +557,14 @@ static void learn_cost(td_far_roll *e, int64_t took) {
                    __ATOMIC_RELAXED);
 }
 
+static td_portion_event event_of(const td_status *s) {
+  bool evidence = s && *td_status_about_task(s) && !td_status_derived(s);
+  return td_ok(s) ? TD_DONE_OK : evidence ? TD_DONE_EVIDENCE : TD_DONE_CAUSE;
+}
+
 static void failed(td_far_portion *n, td_status *s) {
-  bool evidence = *td_status_about_task(s) && !td_status_derived(s);
-  td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING,
-          evidence ? TD_DONE_EVIDENCE : TD_DONE_CAUSE);
+  bool evidence = event_of(s) == TD_DONE_EVIDENCE;
+  td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING, event_of(s));
   if (evidence && n->state == TD_PORTION_FAILING) s = td_status_derive(s);
   n->status = td_status_first(n->status, s);
   if (evidence && n->state == TD_PORTION_RUNNING)
@@ -568,11 +574,12 @@ static void failed(td_far_portion *n, td_status *s) {
 void td_portion_done(td_member *m, td_message *msg) {
   const Td__Remote__Done *d = msg->head->done;
   td_far_portion *n = td_portion_find(m, d->step);
+  td_status *s = td_wire_status_in(d->status, m->task);
   if (!n || n->done || n->state == TD_PORTION_HELD) {
-    td_cell(TD_CELLS_STEP, 2, TD_DONE_OK);
+    td_cell(TD_CELLS_STEP, TD_STEP_ENDED, event_of(s));
+    td_status_release(s);
     return;
   }
-  td_status *s = td_wire_status_in(d->status, m->task);
   n->done = true;
   n->due = d->tensors;
   if (td_ok(s)) {

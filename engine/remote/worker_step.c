@@ -419,6 +419,18 @@ void td_hosted_stop(td_hosted *h, int32_t task, td_status *why) {
   td_status_release(why);
 }
 
+/* Takes ownership of `why`. */
+static void bury(td_hosted *h, uint64_t step, td_status *why) {
+  td_tombstone *t = &h->tombs[h->next_tomb % TD_TOMBSTONES];
+  if (h->state != TD_HOSTED_OPEN || TD_BUG(TD_BUG_CANCEL_LOST)) {
+    td_status_release(why);
+    return;
+  }
+  h->next_tomb++;
+  td_status_release(t->cause);
+  *t = (td_tombstone){step, why};
+}
+
 void td_hosted_cancel(td_hosted *h, const Td__Remote__Stop *m) {
   td_hosted_step *step = td_hosted_step_find(h, m->step);
   td_status *why = td_wire_status_in(m->status, h->master->task);
@@ -426,14 +438,11 @@ void td_hosted_cancel(td_hosted *h, const Td__Remote__Stop *m) {
   td_transfer_withdraw(h->of, &h->id, m->step);
   if (step) {
     td_hosted_step_stop(step, why);
-  } else if (td_hosted_step_seen(h, m->step) || h->state != TD_HOSTED_OPEN ||
-             TD_BUG(TD_BUG_CANCEL_LOST)) {
+  } else if (td_hosted_step_seen(h, m->step)) {
     td_status_release(why);
   } else {
     td_cell(TD_CELLS_SESSION, h->state, TD_CANCEL_EARLY);
-    td_tombstone *t = &h->tombs[h->next_tomb++ % TD_TOMBSTONES];
-    td_status_release(t->cause);
-    *t = (td_tombstone){m->step, why};
+    bury(h, m->step, why);
   }
 }
 

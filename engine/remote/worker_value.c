@@ -411,7 +411,8 @@ void td_hosted_tensor(td_hosted *h, td_peer *p, td_message *m) {
   bool known = task >= 0 && !h->tasks.at[task].fenced;
   if (!t->value || (p != h->master && !known)) return;
   if (h->state != TD_HOSTED_OPEN)
-    td_cell(TD_CELLS_SESSION, h->state, TD_VALUE_OLD);
+    td_cell(TD_CELLS_SESSION, h->state,
+            td_hosted_step_seen(h, t->step) ? TD_VALUE_OLD : TD_VALUE_EARLY);
   td_arrival *a = td_calloc(1, sizeof *a);
   if (!a) return; /* it is missed as what is lost is */
   *a = (td_arrival){.base = {.got = got_value, .later = true},

@@ -105,15 +105,23 @@ static void cut(cluster *c, int a, int b, bool both) {
   if (both) sim_network_cut(c->net, node_at(c, b), node_at(c, a));
 }
 
-static void mistreat(cluster *c, sim_fault what, int a, int b) {
-  sim_network_fault(c->net, node_at(c, a), node_at(c, b), what, 100);
-  sim_network_fault(c->net, node_at(c, b), node_at(c, a), what, 100);
+static void mistreat(cluster *c, sim_fault what, int a, int b, int often) {
+  sim_network_fault(c->net, node_at(c, a), node_at(c, b), what, often);
+  sim_network_fault(c->net, node_at(c, b), node_at(c, a), what, often);
+}
+
+/* What harms nobody who is right may happen often. */
+static void mistreat_all(cluster *c, const event *e) {
+  for (int i = 0; i < c->o.places; i++)
+    if (i != e->a) mistreat(c, (sim_fault)(SIM_DROP + e->what), e->a, i, 250);
 }
 
 /* What a fault does to links; done again while it goes on. */
 static void to_links(cluster *c, const event *e) {
-  if (e->what <= FAULT_SLOW)
-    mistreat(c, (sim_fault)(SIM_DROP + e->what), e->a, e->b);
+  if (e->what == FAULT_DUPLICATE || e->what == FAULT_REORDER)
+    mistreat_all(c, e);
+  else if (e->what <= FAULT_SLOW)
+    mistreat(c, (sim_fault)(SIM_DROP + e->what), e->a, e->b, 100);
   if (e->what == FAULT_CUT) cut(c, e->a, e->b, true);
   if (e->what == FAULT_CUT_ONE_WAY) cut(c, e->a, e->b, false);
   for (int i = 0; e->what == FAULT_ALONE && i < c->o.places; i++)

@@ -18,10 +18,10 @@ typedef struct cluster cluster;
 enum { CLUSTER_PLACES = 8 };
 
 typedef enum cluster_fault {
-  FAULT_DROP, /* a tenth of the messages of two places; so the next three */
-  FAULT_DUPLICATE,
-  FAULT_REORDER,
-  FAULT_SLOW,
+  FAULT_DROP,      /* a tenth of the messages of two places */
+  FAULT_DUPLICATE, /* a quarter of the messages from and to one */
+  FAULT_REORDER,   /* the same */
+  FAULT_SLOW,      /* a tenth of the messages of two places */
   FAULT_CUT,         /* between two places */
   FAULT_CUT_ONE_WAY, /* the same */
   FAULT_ALONE,       /* one is cut from all others */

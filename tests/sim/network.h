@@ -44,7 +44,7 @@ void sim_channel_on_ready(td_channel *c, void (*ready)(void *arg), void *arg);
 
 typedef enum sim_fault {
   SIM_DROP,      /* a message is lost, and nothing else */
-  SIM_DUPLICATE, /* it comes twice */
+  SIM_DUPLICATE, /* it comes twice, the second time up to 2 s later */
   SIM_REORDER,   /* later ones may overtake it */
   SIM_SLOW,      /* it takes 0.1 to 3 s, and what comes behind it too */
   SIM_FAULTS

@@ -34,9 +34,9 @@ typedef struct running {
   remote_client *c;
   td_async *async;
   kind kind;
-  int k, init;   /* of a STEP: its row; of an INIT: the worker */
-  int64_t n;     /* floats of x */
-  td_session *s; /* borrowed: that it was begun in */
+  int k, init;               /* of a STEP: its row; of an INIT: the worker */
+  int64_t n;                 /* floats of x */
+  td_session *s;             /* borrowed: that it was begun in */
   bool over, calm;           /* calm: it was begun when all was healed */
   int64_t began;             /* by the node's clock */
   int place[REMOTE_WORKERS]; /* in the view, when it began */
@@ -231,8 +231,7 @@ static outcome after_restore(outcome was, int64_t saved) {
 /* From now on its variable is of that place in the view, or a later one. */
 static void note_place(remote_client *c, const running *r, int worker) {
   c->fresh[worker] = false;
-  c->place[worker] =
-      remote_watch_place(c->on->remote, r->s, worker, false);
+  c->place[worker] = remote_watch_place(c->on->remote, r->s, worker, false);
 }
 
 static void went_back(remote_client *c, const running *r) {
@@ -330,7 +329,8 @@ static void went_wrong(remote_client *c, const running *r, td_status *s) {
   }
   if (r->calm && !c->w->why[0] && !c->dead)
     snprintf(c->w->why, sizeof c->w->why,
-             "step %d fails though all is healed, and others succeeded (recovery): %s",
+             "step %d fails though all is healed, and others succeeded "
+             "(recovery): %s",
              r->k, td_status_message(s));
   remote_watch_error(c->w->watch, c->on->p->number, r->began, s);
   if (!c->failures++) c->failing = td_clock_now();
@@ -412,6 +412,11 @@ static int64_t draw_timeout(const remote_client *c) {
   }
 }
 
+/* Some overtake their RUN, where messages may. */
+static int64_t draw_cancel(void) {
+  return (int64_t)sim_draw((uint64_t)((sim_draw(2) ? 100 : 4) * ms));
+}
+
 static void make_saved(const running *r, td_tensor *feeds) {
   td_shape shape = td_shape_vector(2 * (int64_t)REMOTE_ROWS);
   for (int i = 0; i < r->c->w->workers; i++)
@@ -433,7 +438,8 @@ static void begin_history(running *r, int64_t timeout) {
   remote_client *c = r->c;
   int64_t now = sim_clock(SIM_WORLD),
           step = remote_step(c->on->p->number, r->k);
-  int64_t slack = c->w->paused >> c->on->p->place & 1 ? 40 * second : 4 * second;
+  int64_t slack =
+      c->w->paused >> c->on->p->place & 1 ? 40 * second : 4 * second;
   if (r->kind > LOOP) return;
   history_begin(c->w->h, step, now, now + timeout + slack);
   for (int i = 0; i < c->w->workers; i++) {
@@ -468,9 +474,8 @@ static void begin(remote_client *c, running *r, kind k, int init) {
   for (int i = 0; i < REMOTE_WORKERS; i++) td_tensor_release(&feeds[i]);
   if (td_ok(s)) {
     r->look = td_timer_start(td_clock_now(), look, r);
-    if (sim_draw(10) == 0 && !c->w->calm)
-      r->cancel = td_timer_start(
-          td_clock_now() + (int64_t)sim_draw((uint64_t)(100 * ms)), cancel, r);
+    if (sim_draw(8) == 0 && !c->w->calm)
+      r->cancel = td_timer_start(td_clock_now() + draw_cancel(), cancel, r);
     return;
   }
   note_end(r, false);
@@ -485,8 +490,8 @@ static running *a_place(remote_client *c) {
   return NULL;
 }
 
-/* All are set back to what they were when they were read, as who recovers from a
- * checkpoint does. When that fails, none of them is as it should be. */
+/* All are set back to what they were when they were read, as who recovers from
+ * a checkpoint does. When that fails, none of them is as it should be. */
 static void restore(remote_client *c) {
   begin(c, &c->at[0], RESTORE, 0);
   for (int i = 0; i < c->w->workers; i++) c->fresh[i] = true;

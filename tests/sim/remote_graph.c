@@ -85,6 +85,7 @@ static void nap_cancel(td_kernel_ctx *c) {
   nap *n = c->work;
   history_cancelled(counts.h, counts.number[sim_here()], step_of(c, 1));
   if (!n || !n->timer) return;
+  if (sim_draw(4) == 0) return; /* it hears of it late: it ends as it would */
   td_timer_cancel(n->timer);
   td_free(n);
   c->work = NULL;

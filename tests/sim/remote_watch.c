@@ -20,6 +20,7 @@ enum {
   MEMBERS = 64,
   EVIDENCE = 64,
   TOLD = 1024,
+  LATE = 256,
   BACKLOG_MOST = 64 << 20, /* bytes that wait for a connection */
   OWED_MOST = TD_PULLS_MOST * (TD_WINDOW / TD_CHUNK)
 };
@@ -89,7 +90,9 @@ struct remote_watch {
   int n_told;
   lost_fence lost[TOLD];
   int n_lost;
-  td_map steps; /* step_key -> what came of it */
+  td_map steps;        /* step_key -> what came of it */
+  step_key late[LATE]; /* those whose RUN came after their CANCEL */
+  int n_late;
 };
 
 static void wrong(remote_watch *w, const char *what, ...) {
@@ -174,22 +177,6 @@ static int body_of(const td_raw *f) {
   return 0;
 }
 
-/* What it is fed as its id (remote_graph.h): the only int64 scalar. */
-static bool id_of(const Td__Remote__Run *run, const td_raw *frames, int n,
-                  int64_t *id) {
-  int at = 1;
-  for (size_t i = 0; i < run->n_arg; i++) {
-    const Td__Remote__Value *v = run->arg[i];
-    bool along = !v->dead && v->offer == 0;
-    if (along && v->dtype == TD_INT64 && v->n_dim == 0 && at < n) {
-      memcpy(id, frames[at].at, sizeof *id);
-      return true;
-    }
-    at += along;
-  }
-  return false;
-}
-
 static uintptr_t note_step(remote_watch *w, const process *me,
                            const Td__Remote__Message *m, uint64_t step,
                            uintptr_t what) {
@@ -200,18 +187,36 @@ static uintptr_t note_step(remote_watch *w, const process *me,
   return was;
 }
 
+/* Nothing of the step may be applied there: which it is, its id tells when it
+ * comes (remote_graph.h). */
 static void came_run(remote_watch *w, const process *me,
-                     const Td__Remote__Message *m, const td_raw *frames,
-                     int n) {
-  int64_t id;
+                     const Td__Remote__Message *m) {
+  step_key key = {(uint64_t)me->number, m->session_high, m->session_low,
+                  m->run->step};
+  td_session_id id = {m->session_high, m->session_low};
   uintptr_t was = note_step(w, me, m, m->run->step, RUN_CAME);
   if (was & RUN_CAME) sometimes("a RUN comes twice");
-  if (was != CANCEL_CAME || !td_hosted_find((td_remote *)me->r,
-                                            &(td_session_id){m->session_high,
-                                                             m->session_low}))
-    return;
+  if (was != CANCEL_CAME || !td_hosted_find((td_remote *)me->r, &id)) return;
   sometimes("a RUN comes after its CANCEL");
-  if (id_of(m->run, frames, n, &id)) history_cancelled(w->h, me->number, id);
+  if (w->n_late < LATE) w->late[w->n_late++] = key;
+}
+
+/* An int64 scalar is an id. */
+static void came_value(remote_watch *w, const process *me,
+                       const Td__Remote__Message *m, const td_raw *frames,
+                       int n) {
+  step_key key = {(uint64_t)me->number, m->session_high, m->session_low,
+                  m->tensor->step};
+  const Td__Remote__Value *v = m->tensor->value;
+  int64_t id;
+  if (!v || v->dead || v->offer || v->dtype != TD_INT64 || v->n_dim || n < 2)
+    return;
+  memcpy(&id, frames[1].at, sizeof id);
+  for (int i = 0; i < w->n_late; i++)
+    if (memcmp(&w->late[i], &key, sizeof key) == 0) {
+      sometimes("the id of a step comes that was cancelled before its RUN");
+      history_cancelled(w->h, me->number, id);
+    }
 }
 
 static void came_done(process *me, const Td__Remote__Message *m) {
@@ -229,15 +234,18 @@ static void before(void *arg, sim_node_t from, sim_node_t to,
   (void)from;
   if (!me || (body != TD__REMOTE__MESSAGE__BODY_RUN &&
               body != TD__REMOTE__MESSAGE__BODY_DONE &&
-              body != TD__REMOTE__MESSAGE__BODY_CANCEL))
+              body != TD__REMOTE__MESSAGE__BODY_CANCEL &&
+              (body != TD__REMOTE__MESSAGE__BODY_TENSOR || !w->n_late)))
     return;
   Td__Remote__Message *m =
       td__remote__message__unpack(NULL, frames[0].len, frames[0].at);
   if (!m) sim_give_up("a message cannot be read");
   if (body == TD__REMOTE__MESSAGE__BODY_RUN)
-    came_run(w, me, m, frames, n);
+    came_run(w, me, m);
   else if (body == TD__REMOTE__MESSAGE__BODY_CANCEL)
     (void)note_step(w, me, m, m->cancel->step, CANCEL_CAME);
+  else if (body == TD__REMOTE__MESSAGE__BODY_TENSOR)
+    came_value(w, me, m, frames, n);
   else
     came_done(me, m);
   td__remote__message__free_unpacked(m, NULL);
@@ -266,8 +274,7 @@ static bool is_lost(const remote_watch *w, const told *t) {
 
 /* ---- peers --------------------------------------------------------------- */
 
-static void check_values(remote_watch *w, const process *me,
-                         const td_peer *p) {
+static void check_values(remote_watch *w, const process *me, const td_peer *p) {
   const td_peer_values *v = &p->values;
   const td_map_entry *e;
   for (size_t i = 0; td_map_next(&v->transfers, &i, &e);) {
@@ -310,8 +317,10 @@ static void look_at_peer(remote_watch *w, const process *me, seen_peer *s) {
     s->linked = true;
   }
   if (s->incarnation && p->incarnation != s->incarnation)
-    wrong(w, "process %d takes process %d for process %d, whose place it has "
-          "(P7)", me->number,
+    wrong(w,
+          "process %d takes process %d for process %d, whose place it has "
+          "(P7)",
+          me->number,
           of_incarnation(w, p->incarnation)
               ? of_incarnation(w, p->incarnation)->number
               : -1,
@@ -340,7 +349,8 @@ static void look_at_peers(remote_watch *w, process *me) {
     int k = 0;
     while (k < me->peers && me->peer[k].peer != p) k++;
     if (k == PEERS) sim_give_up("too many peers");
-    if (k == me->peers) me->peer[me->peers++] = (seen_peer){.peer = p, .dialled = p->dialled};
+    if (k == me->peers)
+      me->peer[me->peers++] = (seen_peer){.peer = p, .dialled = p->dialled};
     look_at_peer(w, me, &me->peer[k]);
   }
 }
@@ -364,8 +374,7 @@ static seen_member *seen(process *me, const td_member *m) {
 }
 
 /* Those who take part before and after. */
-static void note_dead(remote_watch *w, process *me,
-                      const td_member *dead) {
+static void note_dead(remote_watch *w, process *me, const td_member *dead) {
   const td_master *m = dead->master;
   for (size_t i = 0; i < m->members.len; i++) {
     const td_member *o = m->members.at[i];
@@ -439,8 +448,10 @@ static void look_at_hosted(remote_watch *w, const process *me,
           h->early_bytes, h->early_most);
   if (!master || !master->dead) return;
   if (me->ticks - master->at_death[me->number] > GONE_WITHIN)
-    wrong(w, "process %d has a session of process %d, which is dead for more "
-          "than %d s (P5)", me->number, master->number, GONE_WITHIN / 4);
+    wrong(w,
+          "process %d has a session of process %d, which is dead for more "
+          "than %d s (P5)",
+          me->number, master->number, GONE_WITHIN / 4);
 }
 
 void remote_watch_empty(remote_watch *w) {
@@ -496,8 +507,10 @@ void remote_watch_error(remote_watch *w, int number, int64_t began,
   sometimes("evidence is the error");
   for (int i = 0; i < EVIDENCE && i < me->n_evidence; i++)
     if (me->evidence[i] >= began && now - me->evidence[i] >= 990 * ms) return;
-  wrong(w, "process %d tells what %s says about %s, before the cause could be "
-        "known (P1): %s", number, by, about, td_status_message(s));
+  wrong(w,
+        "process %d tells what %s says about %s, before the cause could be "
+        "known (P1): %s",
+        number, by, about, td_status_message(s));
 }
 
 int remote_watch_place(const td_remote *r, const td_session *s, int worker,

@@ -224,7 +224,8 @@ static int64_t arrival(line *l, sim_network *net, const rule *r) {
   int64_t at = now() + between(20 * us, 500 * us);
   if (wire_happens(net, r, SIM_SLOW)) at += between(100 * ms, 3000 * ms);
   if (at <= l->last) at = l->last + 1;
-  if (wire_happens(net, r, SIM_REORDER)) return at + between(500 * us, 20 * ms);
+  if (wire_happens(net, r, SIM_REORDER))
+    return at + between(500 * us, (sim_draw(2) ? 20 : 200) * ms);
   return l->last = at;
 }
 
@@ -249,6 +250,7 @@ void wire_put(item *like, td_raw *frames, channel *from, channel *to) {
   if (wire_happens(net, r, SIM_DUPLICATE)) {
     item *again = message(like, frames, r);
     again->copy = true;
+    if (sim_draw(2)) again->at += between(0, 2000 * ms);
     depart(again);
   }
   if (sim_draw(2)) {
