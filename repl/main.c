@@ -2,8 +2,8 @@
  *
  * tide FILE.lua [args] runs a script, -e a string, -i a prompt, a subcommand
  * whatever tide.cli has by that name. Exit codes: 0 success, 1 an error in the
- * script or output that was lost, 2 wrong usage, 75 a job that saved its state
- * and wants to be started again, 130 interrupted.
+ * script or output that was lost, 2 wrong usage, 71 a worker whose memory is used
+ * up, 75 a job that saved its state and wants to be started again, 130 interrupted.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>

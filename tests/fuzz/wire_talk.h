@@ -468,6 +468,44 @@ static inline Td__Remote__Ask *talk_ask(talk *t, said *m) {
   return a;
 }
 
+static inline Td__Remote__Measure *talk_measure(talk *t, said *m) {
+  Td__Remote__Measure *a = said_new(m, 1, sizeof *a);
+  Td__Remote__Task *to = said_new(m, 1, sizeof *to);
+  td__remote__measure__init(a);
+  td__remote__task__init(to);
+  a->id = (uint64_t)talk_number(t);
+  a->rounds = (uint32_t)talk_number(t);
+  a->bytes = (uint64_t)talk_number(t);
+  a->timeout = talk_number(t);
+  to->task = talk_word(t);
+  to->incarnation = talk_byte(t) & 1 ? t->from : (uint64_t)talk_number(t);
+  to->control = talk_word(t);
+  to->key = talk_word(t);
+  if (talk_byte(t) & 3) a->to = to;
+  return a;
+}
+
+static inline Td__Remote__Measured *talk_measured(talk *t, said *m) {
+  Td__Remote__Measured *a = said_new(m, 1, sizeof *a);
+  td__remote__measured__init(a);
+  a->id = (uint64_t)talk_number(t);
+  a->status = talk_status(t, m);
+  a->least = talk_number(t);
+  a->took = talk_number(t);
+  return a;
+}
+
+static inline Td__Remote__Load *talk_load(talk *t, said *m) {
+  Td__Remote__Load *a = said_new(m, 1, sizeof *a);
+  td__remote__load__init(a);
+  a->id = (uint64_t)talk_number(t);
+  a->n = (uint64_t)talk_number(t);
+  a->t1 = talk_number(t);
+  a->t2 = talk_number(t);
+  a->bytes = (uint64_t)talk_number(t);
+  return a;
+}
+
 static inline void talk_body(talk *t, said *m, int what) {
   td_head *h = &m->head;
   h->body_case = (Td__Remote__Message__BodyCase)what;
@@ -511,6 +549,12 @@ static inline void talk_body(talk *t, said *m, int what) {
   case TD__REMOTE__MESSAGE__BODY_LOG:
   case TD__REMOTE__MESSAGE__BODY_BYE: h->log = talk_text(t, m); break;
   case TD__REMOTE__MESSAGE__BODY_ASK: h->ask = talk_ask(t, m); break;
+  case TD__REMOTE__MESSAGE__BODY_MEASURE: h->measure = talk_measure(t, m); break;
+  case TD__REMOTE__MESSAGE__BODY_MEASURED:
+    h->measured = talk_measured(t, m);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_LOAD:
+  case TD__REMOTE__MESSAGE__BODY_LOADED: h->load = talk_load(t, m); break;
   default: h->drop = talk_handles(t, m); break;
   }
 }
@@ -526,9 +570,16 @@ static inline void talk_change(talk *t, td_raw *f) {
   if (talk_byte(t) & 1) f->len = f->len * (size_t)talk_byte(t) / 256;
 }
 
+/* The last four bytes that there are stand for kinds with other numbers. */
+static inline int talk_kind(talk *t) {
+  enum { FIRST = TD__REMOTE__MESSAGE__BODY_HELLO, KINDS = 29, OTHERS = 252 };
+  int byte = talk_byte(t);
+  return byte < OTHERS ? FIRST + byte % KINDS
+                       : TD__REMOTE__MESSAGE__BODY_MEASURE + byte - OTHERS;
+}
+
 /* The next message; `what` 0: the input chooses. How many frames. */
 static inline int talk_say(talk *t, int what, td_raw *frames) {
-  enum { FIRST = TD__REMOTE__MESSAGE__BODY_HELLO, KINDS = 29 };
   said m = {.n = 0};
   td_arena_init(&m.arena);
   td__remote__message__init(&m.head);
@@ -542,7 +593,7 @@ static inline int talk_say(talk *t, int what, td_raw *frames) {
   if (how & 2) m.head.session_low = (uint64_t)talk_number(t);
   if (how & 4 && how & 8) m.head.to = (uint64_t)talk_number(t);
   if (how & 4 && how & 16) m.head.from = (uint64_t)talk_number(t);
-  talk_body(t, &m, what ? what : FIRST + talk_byte(t) % KINDS);
+  talk_body(t, &m, what ? what : talk_kind(t));
   if (td_wire_pack(&m.head, &frames[0])) abort();
   if (how & 32 && how & 64) talk_change(t, &frames[0]);
   int n = m.n;

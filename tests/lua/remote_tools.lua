@@ -74,6 +74,21 @@ function tests.reset_of_a_worker_that_is_gone()
   raises("is not initialised", sess.run, sess, shared:read())
 end
 
+-- ---- numbers -------------------------------------------------------------
+
+function tests.metrics_of_a_server()
+  local address = "ipc://" .. workers.path "s"
+  do
+    local s <close> = td.server{listen = address, metrics = "0"}
+    lu.assertStrMatches(s.metrics, "http://127%.0%.0%.1:%d+/metrics")
+  end
+  for _, where in ipairs{"here", "127.0.0.1:99999", address} do
+    raises("metrics", td.server, {listen = address, metrics = where})
+  end
+  local s <close> = td.server{listen = address}
+  lu.assertNil(s.metrics)
+end
+
 -- ---- memory ----------------------------------------------------------------
 
 function tests.a_step_at_the_limit_of_memory()

@@ -42,14 +42,33 @@ function tests.few()
   local lines = lines_of(rows_of(2), {width = 100})
   lu.assertEquals(lines, {
     "2 workers: 2 up; memory 2.6 GB, in 10 kB, out 13 MB",
-    "task      state  heard  steps  steps/s  memory    in     out  devices",
-    "────────  ─────  ─────  ─────  ───────  ──────  ────  ──────  ───────"
-      .. "──────",
-    "worker 0  ● up   0.2 s      0     31.4  1.3 GB  5 kB  6.5 MB  2 CPU, "
-      .. "1 CUDA",
-    "worker 1  ● up   0.2 s  1,000     31.4  1.3 GB  5 kB  6.5 MB  2 CPU, "
-      .. "1 CUDA",
+    "task      state  heard  steps/s  memory    in     out  devices        "
+      .. "steps",
+    "────────  ─────  ─────  ───────  ──────  ────  ──────  ─────────────  "
+      .. "─────",
+    "worker 0  ● up   0.2 s     31.4  1.3 GB  5 kB  6.5 MB  2 CPU, 1 CUDA  "
+      .. "    0",
+    "worker 1  ● up   0.2 s     31.4  1.3 GB  5 kB  6.5 MB  2 CPU, 1 CUDA  "
+      .. "1,000",
   })
+end
+
+-- What is asked for fits into 80 columns, however large the numbers are.
+function tests.large_numbers()
+  local row = row_of(11, {steps = 1234567890, step_rate = 98765,
+    memory = 987654321000, bytes_in = 98765432100000, bytes_out = 1 << 40,
+    heartbeat = 59.94, state = "suspect",
+    devices = {"/job:worker/task:0/device:CPU:0"},
+    error = ("silent "):rep(60)})
+  local lines = lines_of({row}, {width = 80})
+  lu.assertEquals(#lines, 7) -- an error has three
+  for _, line in ipairs(lines) do
+    lu.assertTrue(utf8.len(line) <= 80, line)
+  end
+  contains(lines[2], "task", "heard", "steps/s", "memory", "in", "out",
+           "devices")
+  contains(lines[7], "…")
+  contains(workers.text({row}, {width = 100}), "1.23 G")
 end
 
 function tests.none()

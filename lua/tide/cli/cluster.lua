@@ -1,4 +1,4 @@
---- cli/cluster.lua - `tide cluster check FILE|ADDR..`: is all of a cluster there?
+--- cli/cluster.lua - `tide cluster check ..`: is all of a cluster there?
 --
 -- SPDX-License-Identifier: Apache-2.0
 

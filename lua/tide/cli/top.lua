@@ -23,18 +23,46 @@ each second, until Ctrl-C.
   --once       one look; the exit code is 1 unless all are up
 ]]
 
-local WAIT = 2 -- seconds for each to answer
+local WAIT = 2     -- seconds for each to answer
+local AGAIN = 0.5  -- the same of one that did not
+local LEAST = 5    -- rows of a table, however low the terminal is
+local AROUND = 6   -- lines of a table that are no rows, and an error's
+
+local function attach_one(entry, key, seconds)
+  local s = entry.session
+  local ok, why = pcall(s.attach, s, entry.address, {key = key,
+                                                     timeout = seconds})
+  if not ok and type(why) == "table" and why.code == "cancelled" then
+    error(why, 0)
+  end
+  entry.error = not ok and tostring(why) or nil
+end
+
+local function given(key)
+  if key ~= "" then return key end
+end
 
 -- {address =, session =, error =} of each address.
 local function attach_all(addresses, key)
   local list = {}
   for i, address in ipairs(addresses) do
-    local s = session.session{graph = graph.graph()}
-    local ok, why = pcall(s.attach, s, address, {key = key, timeout = WAIT})
-    list[i] = {address = address, session = s,
-               error = not ok and tostring(why) or nil}
+    list[i] = {address = address, session = session.session{
+      graph = graph.graph()}}
+    attach_one(list[i], key, WAIT)
   end
   return list
+end
+
+-- One that was not there may have come: of several the next one each time.
+local function try_again(list, key, at)
+  for k = 1, #list do
+    local entry = list[(at + k - 1) % #list + 1]
+    if entry.error then
+      attach_one(entry, key, AGAIN)
+      return (at + k - 1) % #list + 1
+    end
+  end
+  return at
 end
 
 -- A row for each address; where nobody was, what was wrong.
@@ -59,15 +87,22 @@ local function show(text, before)
   io.flush()
 end
 
+-- As many rows as the terminal has lines for; it is written over each time.
+local function rows_most()
+  local lines = core.isatty(1) and core.terminal_size()
+  return lines and math.max(lines - AROUND, LEAST) or nil
+end
+
 local function watch(list, f)
-  local before
+  local before, at = nil, 0
   while true do
     local rows, all_up = look(list)
-    local text = tables.text(rows)
+    local text = tables.text(rows, {rows = rows_most()})
     show(text, before)
     before = text
     if f.once then return all_up and 0 or 1 end
     core.pause(f.every)
+    at = try_again(list, given(f.key), at)
   end
 end
 
@@ -83,7 +118,7 @@ return function(words)
     io.stderr:write(USAGE)
     return 2
   end
-  local list = attach_all({table.unpack(f)}, f.key ~= "" and f.key or nil)
+  local list = attach_all({table.unpack(f)}, given(f.key))
   local done, code = pcall(watch, list, f)
   for _, entry in ipairs(list) do entry.session:close() end
   if done then return code end

@@ -37,6 +37,11 @@ tcp is encrypted) or ipc:///PATH in a folder that only its user may enter.
 A line tells when it is ready, and over tcp a second one its public key, a third
 one where that is kept. Processes of the same user on this machine find the key
 by the address.
+
+Tensors beyond the memory limit are an error of their step. The process takes at
+most an eighth and 512 MiB more, for graphs and messages; the exit code is 71
+when a library cannot go on at that. Else it is 0 after a signal, 1 after an
+error, 2 for words that are wrong.
 ]]
 
 local DEFAULTS = {listen = "", job = "", task = -1, cluster = "",

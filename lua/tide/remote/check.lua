@@ -65,7 +65,7 @@ local knocked = {
 local function knock_problem(text, seconds)
   local found, what = core.knock(text, seconds)
   local a = address.parse(text)
-  if found == "keys" or a.scheme == "ipc" and found == "plain" then return nil end
+  if found == (a.scheme == "ipc" and "plain" or "keys") then return nil end
   return knocked[found](a, a.port and ("port %d of %s"):format(a.port, a.host)
     or a.path, what)
 end
@@ -90,7 +90,7 @@ local function refused(e)
     return "it is there, and has another key than the one given",
       "give the key that the worker prints when it starts (--key)"
   end
-  if text:find("does not stand", 1, true) or e.code == "failed_precondition" then
+  if type(e) == "table" and e.code == "failed_precondition" then
     return text, text:find("protocol", 1, true)
       and "install the same version of Tide on both"
       or "give the key that the worker prints when it starts (--key)"

@@ -99,8 +99,7 @@ local function key_folder(key)
   return key
 end
 
--- Where metrics are told: a host and a port, this machine's where only a port is
--- given.
+-- Where metrics are told: a host and a port; a port alone is this machine's.
 local function metrics_at(o)
   if not o.metrics then return nil end
   local text = o.metrics:find "^:?%d+$" and "127.0.0.1:"
@@ -208,7 +207,8 @@ function meta.__index(self, key)
   if fields[key] then return held[key] end
   if key == "public_key" then return held.raw:key() end
   local names = args.sorted_keys(methods)
-  table.move({"target", "public_key", "job", "task", "metrics"}, 1, 5, #names + 1, names)
+  table.move({"target", "public_key", "job", "task", "metrics"}, 1, 5,
+             #names + 1, names)
   fail("no field or method \"%s\" on a server%s", tostring(key),
        errors.did_you_mean(tostring(key), names))
 end

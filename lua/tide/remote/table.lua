@@ -18,6 +18,7 @@ local meta = {__name = "workers"}
 
 local MOST_ROWS = 40    -- that are shown
 local MOST_ERROR = 90   -- characters of an error before the rest is folded
+local ERROR_LINES = 3   -- of an error in text
 local MOST_TEXT = 4000  -- characters of an error at all
 local MOST_WORD = 32    -- characters of a task, a state, devices
 
@@ -42,7 +43,13 @@ local function of_number(f)
   end
 end
 
-local count = of_number(function(x) return style.count(x // 1 | 0) end)
+-- "4.94 M" of many: what counts is whether it grows.
+local brief = of_number(function(x)
+  if x < 1e6 then return style.count(x // 1 | 0) end
+  local unit = x < 1e9 and "M" or x < 1e12 and "G" or "T"
+  local size = unit == "M" and 1e6 or unit == "G" and 1e9 or 1e12
+  return ("%.3g %s"):format(x / size, unit)
+end)
 
 local bytes = of_number(function(x)
   return x >= 0 and style.bytes(x // 1 | 0) or ""
@@ -85,14 +92,15 @@ local function devices_text(row)
   return html.cut(table.concat(parts, ", "), MOST_WORD)
 end
 
-local names = {"task", "state", "heard", "steps", "steps/s", "memory", "in",
-               "out", "devices"}
-local right = {false, false, true, true, true, true, true, true, false}
+-- Those that do not fit go from the end.
+local names = {"task", "state", "heard", "steps/s", "memory", "in", "out",
+               "devices", "steps"}
+local right = {false, false, true, true, true, true, true, false, true}
 
 local function cells_of(row)
   return {task_text(row), state_text(row), heard(row.heartbeat),
-          count(row.steps), rate(row.step_rate), bytes(row.memory),
-          bytes(row.bytes_in), bytes(row.bytes_out), devices_text(row)}
+          rate(row.step_rate), bytes(row.memory), bytes(row.bytes_in),
+          bytes(row.bytes_out), devices_text(row), brief(row.steps)}
 end
 
 -- An error of Tide's is a table with a text of its own.
@@ -181,6 +189,37 @@ end
 
 -- ---- text ------------------------------------------------------------------
 
+-- Words on at most `most` lines of `width` columns, two blanks before each.
+local function wrapped(text, width, most)
+  local lines, line = {}, " "
+  for word in text:gmatch "%S+" do
+    local wide = style.columns(line) + 1 + style.columns(word) > width
+    if wide and line ~= " " then
+      lines[#lines + 1] = line
+      line = " "
+    end
+    line = line .. " " .. word
+  end
+  lines[#lines + 1] = line
+  for i, text_ in ipairs(lines) do lines[i] = style.cut(text_, width) end
+  if #lines > most then
+    lines[most] = style.cut(lines[most] .. " …", width)
+    lines = table.move(lines, 1, most, 1, {})
+  end
+  return lines
+end
+
+-- On two lines where one is too short.
+local function head_lines(rows, width)
+  local text = head(rows)
+  if style.columns(text) > width then text = text:gsub("; ", ";\n  ", 1) end
+  local lines = {}
+  for line in (text .. "\n"):gmatch "([^\n]*)\n" do
+    lines[#lines + 1] = style.cut(line, width)
+  end
+  return lines
+end
+
 --- Rows as lines of text.
 -- @param rows the list
 -- @param[opt] o width in columns (the terminal's); rows: how many lines of
@@ -188,7 +227,7 @@ end
 function workers.text(rows, o)
   local width = o and o.width or style.width()
   local some, rest = shown(rows, o and o.rows or MOST_ROWS)
-  local lines, cells = {style.cut(head(rows), width)}, {}
+  local lines, cells = head_lines(rows, width), {}
   if #rows == 0 then return lines[1] end
   for i, row in ipairs(some) do cells[i] = cells_of(row) end
   local at = 0
@@ -198,7 +237,9 @@ function workers.text(rows, o)
     local row = some[at - 1] -- two lines are the head
     local text = row and error_of(row)
     if text then
-      lines[#lines + 1] = style.paint("red", style.cut("  " .. text, width))
+      for _, part in ipairs(wrapped(text, width, ERROR_LINES)) do
+        lines[#lines + 1] = style.paint("red", part)
+      end
     end
     at = at + 1
   end

@@ -53,7 +53,8 @@ function tables.layout(rows, names, width, right)
   local lines = {line(names), line(names, "─")}
   for _, row in ipairs(rows) do lines[#lines + 1] = line(row) end
   if shown < #names then
-    lines[#lines + 1] = ("(%d columns more)"):format(#names - shown)
+    lines[#lines + 1] = ("(%d column%s more)"):format(#names - shown,
+      #names - shown == 1 and "" or "s")
   end
   return table.concat(lines, "\n")
 end

@@ -64,8 +64,8 @@ function workers.start(o)
   local self = setmetatable({error_path = workers.path "err",
     task = ("/job:%s/replica:0/task:%d"):format(o.job or "worker",
                                                 o.task or 0)}, worker)
-  self.pipe = assert(io.popen(("echo $$; exec env XDG_CONFIG_HOME=%s %s %s worker "
-    .. "--listen %s --job %s --task %d %s 2> %s"):format(
+  self.pipe = assert(io.popen(("echo $$; exec env XDG_CONFIG_HOME=%s %s %s "
+    .. "worker --listen %s --job %s --task %d %s 2> %s"):format(
     quote(workers.path "config"), o.env or "",
     quote(workers.binary), quote(listen), o.job or "worker", o.task or 0,
     o.args or "", self.error_path)))
