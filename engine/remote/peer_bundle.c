@@ -30,8 +30,7 @@ static bool enlist(td_peer *p) {
   td_remote *r = p->of;
   if (p->n_bundle > 0) return true;
   if (r->n_bundled == TD_BUNDLES) return false;
-  if (!p->bundle)
-    p->bundle = td_malloc(TD_MESSAGE_FRAMES * sizeof *p->bundle);
+  if (!p->bundle) p->bundle = td_malloc(TD_MESSAGE_FRAMES * sizeof *p->bundle);
   return p->bundle != NULL;
 }
 
