@@ -175,7 +175,8 @@ void td_pump_stop(td_remote *r) {
   end_thread(r->thread);
   td_waiter_wake(&r->rest);
   if (r->has_deputy) end_thread(r->deputy);
-  r->has_thread = r->has_deputy = false;
+  __atomic_store_n(&r->has_thread, false, __ATOMIC_RELAXED);
+  r->has_deputy = false;
 }
 
 /* ---- who waits ----------------------------------------------------------- */
@@ -199,7 +200,7 @@ static bool is_over(int64_t until, const int *interrupt) {
 }
 
 static bool has_thread(td_remote *r) {
-  return r->has_thread;
+  return __atomic_load_n(&r->has_thread, __ATOMIC_RELAXED);
 }
 
 /* Somebody who has a share may wait on after the end. */

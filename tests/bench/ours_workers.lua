@@ -7,8 +7,8 @@
 --   worker_null_two       an empty step of two workers, encrypted
 --   worker_fetch_curve    100 MB of a variable
 --   worker_null_cost      worker_null_curve, beside the same by ipc
---   worker_beat_p99       of empty steps while 100 MB at a time come, encrypted:
---                         by the lane that heartbeats have
+--   worker_beat_p99       of empty steps, which have the lane of heartbeats,
+--                         while 100 MB at a time come, encrypted
 --   worker_sparse_read_1g, .._update_1g
 --                         32 rows at random of a table of 1 GB (also 64m, 4g)
 --   worker_register_first 36,000 nodes that the worker has not seen, and a step
@@ -92,13 +92,13 @@ local function beat(session)
   return function()
     local took = {}
     while #took < 400 do
-      local fetch = sess:start(read)
+      local bulk = sess:start(read)
       repeat
         local start = core.clock()
         step()
         took[#took + 1] = core.clock() - start
-      until fetch:done()
-      fetch:wait()
+      until bulk:done()
+      bulk:wait()
     end
     table.sort(took)
     return took[math.ceil(#took * 0.99)]
