@@ -291,7 +291,7 @@ PEERS ?=
 BENCH_PYTHON := $(if $(PEERS),$(B)/bench-venv/bin/python,$(PYTHON))
 PEER_PACKAGES := $(patsubst tensorflow,tensorflow-cpu,$(subst $(comma), ,$(PEERS)))
 BENCH_C = $(CC) $(INCLUDE) $(CFLAGS_ALL) -o $@ $< -ltide -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
-REMOTE_BENCH := $(addprefix $(B)/bench/,remote_channel remote_fetch remote_round)
+REMOTE_BENCH := $(addprefix $(B)/bench/,remote_channel remote_fetch remote_round hostile_peer)
 $(REMOTE_BENCH): LDFLAGS_ALL += -lzmq
 $(B)/bench/null_run $(B)/bench/nothing $(B)/bench/checkpoint $(REMOTE_BENCH): $(B)/bench/%: tests/bench/%.c $(B)/libtide.so
 	@mkdir -p $(@D)

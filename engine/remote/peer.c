@@ -338,7 +338,7 @@ static td_status *send_packed(td_peer *p, td_lane lane, td_raw *frames, int n,
 }
 
 /* What cannot go is missed there, as what is lost on its way. */
-void td_peer_send_off(td_peer *p) {
+static void send_off(td_peer *p) {
   int n = p->n_bundle;
   p->n_bundle = 0;
   if (n && p->link)
@@ -346,6 +346,15 @@ void td_peer_send_off(td_peer *p) {
         send_packed(p, TD_LANE_CONTROL, p->bundle, n, true, false));
   else
     drop_frames(p->bundle, n);
+}
+
+void td_peers_send_off(td_remote *r) {
+  int n = r->n_bundled;
+  __atomic_store_n(&r->n_bundled, 0, __ATOMIC_RELAXED);
+  for (int i = 0; i < n; i++) {
+    send_off(r->bundled[i]);
+    td_peer_release(r->bundled[i]);
+  }
 }
 
 static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
@@ -375,7 +384,7 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
     td_peer_bundle(p, all, n + 1);
     return NULL;
   }
-  if (p->n_bundle > 0 && lane == TD_LANE_CONTROL) td_peer_send_off(p);
+  if (p->n_bundle > 0 && lane == TD_LANE_CONTROL) send_off(p);
   bool hello = head->body_case == TD__REMOTE__MESSAGE__BODY_HELLO;
   s = send_packed(p, lane, all, n + heads, again, hello);
   if (!td_ok(s)) p->sent[lane]--;

@@ -30,8 +30,7 @@ static bool enlist(td_peer *p) {
   td_remote *r = p->of;
   if (p->n_bundle > 0) return true;
   if (r->n_bundled == TD_BUNDLES) return false;
-  if (!p->bundle)
-    p->bundle = td_malloc(TD_MESSAGE_FRAMES * sizeof *p->bundle);
+  if (!p->bundle) p->bundle = td_malloc(TD_MESSAGE_FRAMES * sizeof *p->bundle);
   return p->bundle != NULL;
 }
 
@@ -49,7 +48,8 @@ bool td_peer_bundles(td_peer *p, td_lane lane, const td_head *head,
 void td_peer_bundle(td_peer *p, const td_raw *frames, int n) {
   td_remote *r = p->of;
   if (p->n_bundle == 0) {
-    r->bundled[r->n_bundled] = td_peer_retain(p);
+    p->refs++;
+    r->bundled[r->n_bundled] = p;
     __atomic_store_n(&r->n_bundled, r->n_bundled + 1, __ATOMIC_RELAXED);
   }
   memcpy(p->bundle + p->n_bundle, frames, (size_t)n * sizeof *frames);
@@ -59,13 +59,4 @@ void td_peer_bundle(td_peer *p, const td_raw *frames, int n) {
 void td_peer_drop_bundle(td_peer *p) {
   for (int i = 0; i < p->n_bundle; i++) td_raw_release(&p->bundle[i]);
   p->n_bundle = 0;
-}
-
-void td_peers_send_off(td_remote *r) {
-  int n = r->n_bundled;
-  __atomic_store_n(&r->n_bundled, 0, __ATOMIC_RELAXED);
-  for (int i = 0; i < n; i++) {
-    td_peer_send_off(r->bundled[i]);
-    td_peer_release(r->bundled[i]);
-  }
 }

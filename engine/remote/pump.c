@@ -16,9 +16,9 @@
 #include "engine/remote/remote_impl.h"
 #include "engine/run/team.h"
 
-enum { ERRAND = 200000 }; /* ns: what it runs itself */
+enum { ERRAND = 200000 };         /* ns: what it runs itself */
 #define ABSENT INT64_C(100000000) /* ns until another listens */
-#define SLICE INT64_C(20000000) /* ns: an interrupt is heard by then */
+#define SLICE INT64_C(20000000)   /* ns: an interrupt is heard by then */
 #define LINGER                                                                 \
   INT64_C(5000000) /* ns after a caller before the thread listens */
 
@@ -119,9 +119,9 @@ static void *stand_by(void *arg) {
       continue;
     }
     if (parks) __atomic_store_n(&r->parked, 1, __ATOMIC_SEQ_CST);
-    td_waited why = td_waiter_wait(
-        &r->rest, parks ? INT64_MAX : td_clock_now() + ABSENT, NULL,
-        parks ? has_errands : is_needed, r);
+    td_waited why =
+        td_waiter_wait(&r->rest, parks ? INT64_MAX : td_clock_now() + ABSENT,
+                       NULL, parks ? has_errands : is_needed, r);
     (void)why;
   }
   return NULL;
@@ -130,8 +130,7 @@ static void *stand_by(void *arg) {
 /* Who runs nodes on the thread needs one. False: there is none. */
 static bool has_deputy(td_remote *r) {
   if (!r->has_deputy)
-    r->has_deputy =
-        td_thread_start(&r->deputy, "tide-deputy", -1, stand_by, r);
+    r->has_deputy = td_thread_start(&r->deputy, "tide-deputy", -1, stand_by, r);
   if (!r->has_deputy) return false;
   __atomic_add_fetch(&r->errands, 1, __ATOMIC_SEQ_CST);
   if (__atomic_exchange_n(&r->parked, 0, __ATOMIC_SEQ_CST))
@@ -176,7 +175,8 @@ void td_pump_stop(td_remote *r) {
   end_thread(r->thread);
   td_waiter_wake(&r->rest);
   if (r->has_deputy) end_thread(r->deputy);
-  r->has_thread = r->has_deputy = false;
+  __atomic_store_n(&r->has_thread, false, __ATOMIC_RELAXED);
+  r->has_deputy = false;
 }
 
 /* ---- who waits ----------------------------------------------------------- */
@@ -200,7 +200,7 @@ static bool is_over(int64_t until, const int *interrupt) {
 }
 
 static bool has_thread(td_remote *r) {
-  return r->has_thread;
+  return __atomic_load_n(&r->has_thread, __ATOMIC_RELAXED);
 }
 
 /* Somebody who has a share may wait on after the end. */

@@ -243,9 +243,8 @@ void td_head_init(td_head *head, const td_session_id *session);
 bool td_peer_bundles(td_peer *p, td_lane lane, const td_head *head,
                      const td_raw *frames, int n);
 void td_peer_bundle(td_peer *p, const td_raw *frames, int n);
-void td_peer_send_off(td_peer *p); /* peer.c's */
-void td_peers_send_off(td_remote *r);
 void td_peer_drop_bundle(td_peer *p);
+void td_peers_send_off(td_remote *r); /* peer.c */
 
 /* ---- values (transfer.c) ---- */
 

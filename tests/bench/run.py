@@ -89,7 +89,16 @@ ROWS = {
     **{f"fetch_{how}": ("s", [2], [f"row:channel_bulk_{how}_raw"], 1.15)
        for how in ("ipc", "curve")},
     "fetch_shm": ("s", [2], ["row:fetch_memcpy"], 1.5),
+    "worker_beat_p99": ("s", [2], [], "0.05 s"),
+    **{f"worker_sparse_{what}_{size}": ("s/step", [2], [f"row:worker_sparse_{what}_64m"], 1.15)
+       for what in ("read", "update") for size in ("1g", "4g")},
+    "worker_register_first": ("s", [2], ["row:first_run_36000"], 2),
+    "worker_register_again": ("s", [2], ["row:worker_register_first"], 1),
+    "worker_null_hostile": ("s/step", [2], ["row:worker_null_curve"], 2),
+    "idle_workers": ("cores", [1], [], "0.01"),
     # what encryption costs
+    "worker_null_cost": ("s/step", [2], ["row:worker_null_ipc"], 1.5),
+    "fetch_cost_curve": ("s", [2], ["row:fetch_ipc"], 8),
     **{f"channel_{row}_curve_raw": (unit, [2], [f"row:channel_{row}_tcp_raw"], goal)
        for row, unit, goal in (("ping", "s/round trip", 1.5), ("bulk", "s", 8))},
     # the step that comes first writes to fresh memory: once the weights are copied
@@ -242,12 +251,41 @@ def idle(tide):
     return used
 
 
+def idle_workers(tide):
+    """Of a core, what 32 workers that a session has attached take while nothing runs."""
+    code = ('package.path = "tests/lua/?.lua;" .. package.path; local td = require "tide" '
+            'local workers = require "shared.workers"; local sess, all = td.session(), {} '
+            'for i = 1, 32 do all[i] = workers.start{task = i - 1}; sess:attach(all[i].address) '
+            'end; print(sess:run(td.zeros{2})) for i = 1, 32 do print("pid " .. all[i].pid) end '
+            'print "ready"; io.stdout:flush(); io.read() '
+            'for i = 1, 32 do all[i]:kill() end')
+    p = subprocess.Popen([tide, "-e", code], cwd=ROOT, stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, text=True)
+    pids = []
+    for line in p.stdout:
+        if line.startswith("pid "):
+            pids.append(int(line[4:]))
+        if line == "ready\n":
+            break
+
+    def used():
+        """ns of all their threads: ticks are too coarse."""
+        return sum(int(open(path, encoding="ascii").read().split()[0]) for pid in pids
+                   for path in glob.glob(f"/proc/{pid}/task/*/schedstat"))
+    time.sleep(2)
+    begun, start = used(), time.perf_counter()
+    time.sleep(10)
+    cores = (used() - begun) * 1e-9 / (time.perf_counter() - start)
+    p.communicate("\n")
+    return cores if len(pids) == 32 else float("nan")
+
+
 # Rows of programs in C, by how their names begin.
 PROGRAMS = {"checkpoint_": "checkpoint", "channel_": "remote_channel", "round_": "remote_round",
             "fetch_": "remote_fetch", "send_recv": "remote_fetch"}
 
 # Rows of processes that this one starts and looks at.
-ALONE = {"start": start, "rss": rss, "idle": idle, **prompt.ROWS}
+ALONE = {"start": start, "rss": rss, "idle": idle, "idle_workers": idle_workers, **prompt.ROWS}
 
 
 class Alone:
