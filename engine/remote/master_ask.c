@@ -140,7 +140,7 @@ void td_member_clear(td_participant *p) {
 }
 
 td_status *td_member_reset_container(td_participant *p, const char *container) {
-  asked a = {TD__REMOTE__ASK__WHAT__RESET, container, "", {"", 0}};
+  asked a = {TD__REMOTE__ASK__WHAT__RESET, container, "", {"", 0}, 0};
   return ask(p, &a, NULL);
 }
 

@@ -61,7 +61,6 @@ static void fill_options(td_session_step *step, const td_step_options *o) {
 }
 
 static void portion_over(void *arg, td_status *s);
-static void rouse(td_caller *c);
 
 /* A value on its way from one participant to another. */
 static td_status *route(void *arg, td_key key, td_tensor *value, bool dead) {
