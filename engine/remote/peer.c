@@ -131,11 +131,13 @@ static bool is_meant(const td_peer *p, uint64_t incarnation) {
                      : p->welcomed || p->incarnation == 0;
 }
 
+/* One that is suspect may have a connection that will never be heard of again:
+ * who dials has a new one. */
 static td_peer *find_dialled(td_remote *r, const td_dial *to,
                              uint64_t incarnation) {
   for (size_t i = 0; i < r->peers.len; i++) {
     td_peer *p = r->peers.at[i];
-    if (p->health.state != TD_DEAD && p->link && p->link->dialled &&
+    if (p->health.state < TD_SUSPECT && p->link && p->link->dialled &&
         strcmp(p->control, to->control) == 0 && td_peer_proves(p, to->key) &&
         is_meant(p, incarnation))
       return p;

@@ -50,11 +50,9 @@ static td_status *dial_task(td_hosted *h, td_view_task *t) {
   return td_peer_dial_to(h->of, &to, t->task, t->incarnation, &t->peer);
 }
 
-/* A connection that a peer made and that broke is made again by that peer, when
- * it still knows of it: rather an own one. */
+/* Rather a new connection than one that was lost, or is not heard any more. */
 static bool is_way(const td_peer *p, const td_view_task *t) {
-  return p->health.state == TD_UP || !p->link || p->link->dialled ||
-         !*t->control;
+  return p->health.state != TD_SUSPECT || !*t->control;
 }
 
 td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
