@@ -55,6 +55,7 @@ local exports = {
                      "tables_initializer"},
   ["remote.cluster"] = {"cluster"},
   ["remote.server"] = {"server"},
+  ["remote.traffic"] = {"on_wire", "traffic"},
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},
