@@ -237,6 +237,23 @@ static int remote_rows(lua_State *L) {
   return 1;
 }
 
+/* core.remote_traffic(): values that came and went, so far. */
+static int remote_traffic(lua_State *L) {
+  td_remote_traffic t = {0};
+  td_lua_state *st = td_lua_get(L);
+  if (st->remote) td_remote_read_traffic(st->remote, &t);
+  lua_createtable(L, 0, 8);
+  td_lua_set_integer(L, "eager", (lua_Integer)t.eager);
+  td_lua_set_integer(L, "offered", (lua_Integer)t.offered);
+  td_lua_set_integer(L, "narrowed", (lua_Integer)t.narrowed);
+  td_lua_set_integer(L, "pulled", (lua_Integer)t.pulled);
+  td_lua_set_integer(L, "shared", (lua_Integer)t.shared);
+  td_lua_set_integer(L, "unshared", (lua_Integer)t.unshared);
+  td_lua_set_integer(L, "dropped", (lua_Integer)t.dropped);
+  td_lua_set_integer(L, "copied", (lua_Integer)t.copied);
+  return 1;
+}
+
 static bool never(void *arg) {
   (void)arg;
   return false;
@@ -256,11 +273,10 @@ static int take_a_pause(lua_State *L) {
 }
 
 TD_LUA_OPEN(remote) {
-  static const luaL_Reg functions[] = {{"attach", attach},
-                                       {"detach", detach},
-                                       {"remote_rows", remote_rows},
-                                       {"pause", take_a_pause},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"attach", attach},           {"detach", detach},
+      {"remote_rows", remote_rows}, {"remote_traffic", remote_traffic},
+      {"pause", take_a_pause},      {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   luaL_newmetatable(L, ROWS);
   lua_pushcfunction(L, rows_gc);

@@ -56,6 +56,7 @@ local exports = {
   ["remote.cluster"] = {"cluster"},
   ["remote.server"] = {"server"},
   ["remote.far"] = {"sessions"},
+  ["remote.traffic"] = {"on_wire", "traffic"},
   train = {"clip_by_global_norm", "global_norm"},
   ["data.files"] = {"load_npy", "save_npy", "load_npz", "save_npz", "load_csv",
                     "load_image", "save_image"},

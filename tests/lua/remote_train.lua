@@ -195,4 +195,36 @@ function tests.minimize_where_the_ops_are()
   helper.raises("colocate", td.gradients, loss, a, {colocate = 1})
 end
 
+-- ---- fewer bits ------------------------------------------------------------
+
+-- Half the bytes where it is asked for, the same values where nothing crosses.
+function tests.on_the_wire()
+  local list <close> = two()
+  local sess, N = list.session, 100000
+  local x = on(0, function()
+    return td.variable(td.value.random_normal{N}, "x")
+  end)
+  local y = on(0, function() return td.multiply(x, 2.0) end)
+  local z = on(1, function() return td.on_wire(y) + 0 end)
+  local near = on(0, function() return td.on_wire(y) + 0 end)
+  sess:init()
+  local function copied(what)
+    local before = td.traffic().copied
+    local value = sess:run(what)
+    return value, td.traffic().copied - before
+  end
+  local full, bytes = copied(y)
+  lu.assertEquals(bytes, 4 * N)
+  local cut = copied(z)
+  lu.assertEquals(copied(near):bytes(), full:bytes())
+  lu.assertFalse(cut:bytes() == full:bytes())
+  td.test.close(cut, full, {rtol = 1 / 128, atol = 0})
+  local wide = on(0, function() return td.on_wire(y) end)
+  local _, less = copied(wide + 0) -- to this process
+  lu.assertEquals(less, 2 * N)
+  lu.assertEquals(td.gradients(td.on_wire(x):sum(), x).dtype, "float32")
+  helper.raises("float32 tensor, not int32", td.on_wire, td.constant(1))
+  helper.raises("not as \"float16\"", td.on_wire, y, "float16")
+end
+
 return tests

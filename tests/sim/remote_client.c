@@ -74,7 +74,7 @@ static void tick(void *arg) {
   remote_process *r = arg;
   r->tick = td_timer_start(td_clock_now() + TD_HEALTH_TICK, tick, r);
   td_remote_turn(r->remote);
-  remote_watch_tick(r->watch, r->p->number);
+  if (r->watch) remote_watch_tick(r->watch, r->p->number);
 }
 
 void remote_process_start(remote_process *r, cluster_process *p,
@@ -90,7 +90,7 @@ void remote_process_start(remote_process *r, cluster_process *p,
                          .serve = serve,
                          .threads = 2};
   OK(td_remote_new(&o, &r->remote));
-  remote_watch_process(w->watch, p, r->remote);
+  if (w->watch) remote_watch_process(w->watch, p, r->remote);
   sim_channel_on_ready(p->channel, turn, r);
   r->tick = td_timer_start(td_clock_now() + TD_HEALTH_TICK, tick, r);
 }

@@ -29,7 +29,7 @@ typedef struct remote_workload {
   bool calm;   /* steps that must succeed, once sessions are whole */
   bool busy;   /* somebody waits */
   char why[300]; /* what was found wrong; "": nothing */
-  remote_watch *watch;
+  remote_watch *watch; /* NULL: nobody looks */
 } remote_workload;
 
 /* A td_remote in a process, with what drives it. */
@@ -37,7 +37,7 @@ typedef struct remote_process {
   cluster_process *p;
   td_runtime *runtime;
   td_remote *remote;
-  remote_watch *watch; /* borrowed */
+  remote_watch *watch; /* borrowed, or NULL */
   uint64_t tick;       /* a timer */
 } remote_process;
 

@@ -99,7 +99,7 @@ static void start(void *arg, cluster_process *p) {
   p->self = r;
   remote_counts_process(p->node, p->number, p->place);
   if (w->lies && p->place == 1) corrupt(p->channel);
-  remote_process_start(r, p, WORKERS);
+  remote_process_start(r, p, &(remote_workload){.workers = WORKERS});
 }
 
 static void stop(void *arg, cluster_process *p) {
