@@ -261,9 +261,11 @@ function tests.why_across_tasks()
   lu.assertStrContains(e, "waits for")
   local h = c.session:start(y)
   local text
-  repeat text = c.session:why() until text:find("waits for queue", 1, true)
+  repeat
+    text = c.session:why()
+  until text:find(" of /job:worker/task:0, whose fifo_queue_dequeue", 1, true)
   lu.assertStrContains(text, "/job:worker/task:1 waits for ")
-  lu.assertStrContains(text, " of /job:worker/task:0, whose ")
+  lu.assertStrContains(text, " waits for queue fifo_queue: 0 of 5 elements")
   lu.assertNil(text:find("silent", 1, true))
   c.session:run(q:enqueue(21))
   lu.assertEquals(h:wait(), 42)
