@@ -110,15 +110,17 @@ static int core_session(lua_State *L) {
 
 /* ---- looking inside ---- */
 
+/* Another line may close the session while this one waits. */
 static int session_why(lua_State *L) {
   td_str s;
-  td_session *own = td_lua_to_session(L, 1);
+  td_session *own = td_session_retain(td_lua_to_session(L, 1));
   td_lua_wait w;
   if (td_lua_far_ask(L, own, (td_far_question){.what = TD_FAR_WHY})) return 1;
   td_str_init(&s);
   td_lua_wait_begin(&w, L);
   td_session_why(own, &s);
   td_lua_wait_end(&w);
+  td_session_release(own);
   td_lua_push_str(L, &s);
   return 1;
 }
