@@ -40,7 +40,6 @@ typedef enum td_bug {
   TD_BUG_CANCEL_LOST,    /* a cancel before its RUN is forgotten */
   TD_BUG_STALL,          /* judged by a clock that stood still */
   TD_BUG_MIXED_RESTORE,  /* what a lost worker had is there when it is back */
-  TD_BUG_OPEN_AGAIN,     /* an OPEN that comes after its CLOSE opens */
   TD_BUGS
 } td_bug;
 extern int td_bug_planted;

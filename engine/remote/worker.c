@@ -92,7 +92,6 @@ static void note_closed(td_remote *r, const td_session_id *id,
 
 static bool is_closed(const td_remote *r, const td_session_id *id,
                       uint64_t view) {
-  if (TD_BUG(TD_BUG_OPEN_AGAIN)) return false;
   for (int i = 0; i < TD_CLOSED_KEPT; i++) {
     const td_closed *c = &r->closed_ones[i];
     if (c->id.high == id->high && c->id.low == id->low && view <= c->view)

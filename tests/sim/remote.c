@@ -194,7 +194,6 @@ static const planted plants[] = {
     {"cancel-lost", TD_BUG_CANCEL_LOST, false},
     {"stall", TD_BUG_STALL, false},
     {"mixed-restore", TD_BUG_MIXED_RESTORE, false},
-    {"open-again", TD_BUG_OPEN_AGAIN, false},
 };
 enum { PLANTED_SEEDS = 1000 };
 
