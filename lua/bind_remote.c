@@ -148,6 +148,7 @@ static void keep_row(void *arg, const td_remote_row *from) {
   row.task = copy(to, from->task);
   row.address = copy(to, from->address);
   row.error = copy(to, from->error);
+  row.last = copy(to, from->last);
   if (td_vec_push(&to->list, row)) return;
   to->failed = true;
   td_remote_row_deinit(&row);
@@ -169,6 +170,7 @@ static void push_row(lua_State *L, const td_remote_row *row) {
   set_text(L, "task", row->task);
   set_text(L, "address", row->address);
   set_text(L, "error", row->error);
+  set_text(L, "last_error", row->last);
   td_lua_set_string(L, "state", row->state);
   td_lua_set_number(L, "heartbeat", row->heard);
   td_lua_set_integer(L, "steps", (lua_Integer)row->steps);

@@ -54,6 +54,7 @@ struct td_member {
   uint64_t opened; /* the view that it knows */
   int64_t said;    /* OPEN or CLOSE left last */
   td_status *error;
+  char *last;        /* how a step of it failed last; NULL: none has */
   bool full;         /* it has no room: nothing rides along to it */
   bool joined;       /* the session has it */
   bool told;         /* the session knows that it was lost */

@@ -97,6 +97,7 @@ static void free_later(td_task *task) {
   td_status_release(m->error);
   td_keep_release(m->keep);
   td_free(m->task);
+  td_free(m->last);
   td_free(m);
   td_remote_leave(r);
   td_remote_release(r);

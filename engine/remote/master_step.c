@@ -571,6 +571,19 @@ static void failed(td_far_portion *n, td_status *s) {
     n->until = td_clock_now() + EVIDENCE;
 }
 
+/* For who looks at the workers: what went wrong there by itself. */
+static void note_failure(td_member *m, const td_status *s) {
+  td_str text = {0};
+  if (td_status_derived(s) || td_status_code(s) == TD_CANCELLED) return;
+  td_str_add(&text, td_status_message(s));
+  if (*td_status_node(s)) td_str_addf(&text, " (%s)", td_status_node(s));
+  if (!text.failed) {
+    td_free(m->last);
+    m->last = td_str_take(&text);
+  }
+  td_str_deinit(&text);
+}
+
 void td_portion_done(td_member *m, td_message *msg) {
   const Td__Remote__Done *d = msg->head->done;
   td_far_portion *n = td_portion_find(m, d->step);
@@ -590,6 +603,7 @@ void td_portion_done(td_member *m, td_message *msg) {
     if (n->state != TD_PORTION_ENDED) take_trace(n, msg);
     if (n->state != TD_PORTION_ENDED) n->pulling--;
   } else {
+    note_failure(m, s);
     failed(n, s);
   }
   if (n->state != TD_PORTION_ENDED) end_if_done(n);

@@ -86,6 +86,7 @@ td_status *td_remote_detach(td_remote *r, td_session *s, const char *task,
 /* What is known of a worker, now. Strings are copies: td_remote_row_deinit. */
 typedef struct td_remote_row {
   char *task, *address, *error;
+  char *last; /* how a step failed there last; "" */
   const char *state; /* "joining", "up", "suspect", "dead" */
   double heard;      /* seconds since */
   uint64_t steps, memory, bytes_in, bytes_out;

@@ -20,6 +20,7 @@ void td_remote_row_deinit(td_remote_row *row) {
   td_free(row->task);
   td_free(row->address);
   td_free(row->error);
+  td_free(row->last);
   *row = (td_remote_row){0};
 }
 
@@ -30,10 +31,12 @@ static const char *text_of(const td_status *s) {
 }
 
 /* A row that finds no memory is left out. */
-static void add(rows *to, const td_peer *p, const td_status *error) {
+static void add(rows *to, const td_peer *p, const td_status *error,
+                const char *last) {
   td_remote_row row = {.task = td_strdup(p->task),
                        .address = td_strdup(p->control ? p->control : ""),
                        .error = td_strdup(text_of(error)),
+                       .last = td_strdup(last ? last : ""),
                        .state = td_health_name(p->health.state),
                        .heard =
                            (double)(td_clock_now() - p->health.heard) * 1e-9,
@@ -45,7 +48,8 @@ static void add(rows *to, const td_peer *p, const td_status *error) {
                        .clock = p->clock,
                        .incarnation = p->incarnation,
                        .pid = p->pid};
-  if (row.task && row.address && row.error && td_vec_push(&to->list, row))
+  if (row.task && row.address && row.error && row.last &&
+      td_vec_push(&to->list, row))
     return;
   td_remote_row_deinit(&row);
 }
@@ -55,7 +59,7 @@ static void add_members(rows *to, const td_master *m) {
   for (size_t i = 0; i < m->members.len; i++) {
     const td_member *w = m->members.at[i];
     bool ended = w->state == TD_MEMBER_ENDED;
-    if (!w->closed) add(to, w->peer, ended ? w->error : NULL);
+    if (!w->closed) add(to, w->peer, ended ? w->error : NULL, w->last);
   }
 }
 
@@ -67,7 +71,7 @@ void td_remote_rows(td_remote *r, td_session *s,
   td_master *m = s ? td_master_of(r, s) : NULL;
   if (m) add_members(&copies, m);
   for (size_t i = 0; !s && i < r->peers.len; i++)
-    add(&copies, r->peers.at[i], r->peers.at[i]->error);
+    add(&copies, r->peers.at[i], r->peers.at[i]->error, NULL);
   td_remote_leave(r);
   for (size_t i = 0; i < copies.list.len; i++) {
     each(arg, &copies.list.at[i]);

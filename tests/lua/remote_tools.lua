@@ -89,6 +89,21 @@ function tests.metrics_of_a_server()
   lu.assertNil(s.metrics)
 end
 
+function tests.the_last_error()
+  local w <close> = workers.start()
+  local sess <close> = session(w)
+  local x = td.placeholder("float32", {-1}, "x")
+  local y = on(0, function() return td.reshape(x, {2, 2}, "square") end)
+  gives({{1, 2}, {3, 4}}, sess:run(y, {[x] = {1.0, 2.0, 3.0, 4.0}}))
+  lu.assertNil(sess:workers()[1].last_error)
+  raises("square", sess.run, sess, y, {[x] = {1.0}})
+  local row = sess:workers()[1]
+  helper.contains(row.last_error, "(square)")
+  lu.assertEquals({row.state, row.error}, {"up"})
+  helper.contains(require "tide.remote.table".text(sess:workers()),
+                  "1 worker: 1 up", "last error: ")
+end
+
 -- ---- memory ----------------------------------------------------------------
 
 function tests.a_step_at_the_limit_of_memory()
@@ -128,7 +143,7 @@ function tests.a_greedy_client()
   local why
   for i = 1, 40 do
     local z = on(0, function()
-      return (td.constant(td.value.fill({12000000}, i + 0.5)) + x):max()
+      return (td.constant(td.value.fill({30000000}, i + 0.5)) + x):max()
     end)
     local ok, e = pcall(greedy.run, greedy, z, {[x] = 1.0})
     why = not ok and e

@@ -53,6 +53,18 @@ function tests.few()
   })
 end
 
+-- A step that failed is no trouble of the worker's, and is told.
+function tests.a_last_error()
+  local rows = rows_of(2)
+  rows[2].last_error = "no value is left (dequeue)"
+  local text = workers.text(rows, {width = 80})
+  contains(text, "2 workers: 2 up",
+           "\n  last error: no value is left (dequeue)")
+  rows[2].error = "it is dead"
+  lu.assertNotStrContains(workers.text(rows, {width = 80}), "last error")
+  markup.check(workers.html(rows))
+end
+
 -- What is asked for fits into 80 columns, however large the numbers are.
 function tests.large_numbers()
   local row = row_of(11, {steps = 1234567890, step_rate = 98765,

@@ -256,7 +256,8 @@ end
 
 --- The session's workers: rows of task, address, state ("joining", "up",
 -- "suspect", "dead"), heartbeat (seconds since it was heard), steps, step_rate,
--- memory, bytes_in, bytes_out, devices, error, round_trip and clock (seconds).
+-- memory, bytes_in, bytes_out, devices, error (why it is dead), last_error (how
+-- a step of this session failed there), round_trip and clock (seconds).
 -- The list displays as a table.
 -- @usage #td.session():workers()  --> 0
 -- @function sess:workers()

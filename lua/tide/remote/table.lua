@@ -1,11 +1,11 @@
 --- remote/table.lua - workers as a table: who is there, and how each is.
 --
 -- Rows are plain tables, {task =, state =, heartbeat =, steps =, step_rate =,
--- memory =, bytes_in =, bytes_out =, devices =, error =}, of which any may be
--- missing; the list of them displays itself. What is wrong is seen first: of
--- many workers those in trouble are always shown, and an error has a line of
--- its own below its worker, so that a long one widens no column. Signs, and no
--- colours, tell states apart.
+-- memory =, bytes_in =, bytes_out =, devices =, error =, last_error =}, of
+-- which any may be missing; the list of them displays itself. What is wrong is
+-- seen first: of many workers those in trouble are always shown, and an error
+-- has lines of its own below its worker, so that a long one widens no column.
+-- Signs, and no colours, tell states apart.
 -- SPDX-License-Identifier: Apache-2.0
 
 local html = require "tide.show.html"
@@ -109,6 +109,13 @@ local function error_of(row)
   if type(e) == "table" and not getmetatable(e) then e = e.message end
   local text = e and clean(e, MOST_TEXT) or ""
   return text ~= "" and text or nil
+end
+
+-- What stands below a worker: why it is in trouble, or, of one that is well,
+-- how a step failed there last.
+local function note_of(row)
+  local last = row.last_error and clean(row.last_error, MOST_TEXT) or ""
+  return error_of(row) or last ~= "" and "last error: " .. last or nil
 end
 
 -- ---- which rows ------------------------------------------------------------
@@ -235,7 +242,7 @@ function workers.text(rows, o)
     :gmatch "([^\n]*)\n" do
     lines[#lines + 1] = line
     local row = some[at - 1] -- two lines are the head
-    local text = row and error_of(row)
+    local text = row and note_of(row)
     if text then
       for _, part in ipairs(wrapped(text, width, ERROR_LINES)) do
         lines[#lines + 1] = style.paint("red", part)
@@ -283,7 +290,7 @@ function workers.html(rows, o)
   local lines = {}
   for _, row in ipairs(some) do
     lines[#lines + 1] = html_row(cells_of(row), "td", not is_well(row))
-    local text = error_of(row)
+    local text = note_of(row)
     if text then lines[#lines + 1] = html_error(text) end
   end
   return ("<div>%s<div style=\"overflow-x: auto\"><table><thead>%s</thead>"
