@@ -13,6 +13,7 @@ local complete = require "tide.services.complete"
 local workers = require "shared.workers"
 
 local raises, gives = helper.raises, helper.gives
+local in_time = helper.in_time
 local tests = {}
 
 -- A list of `n` workers, attached to its .session; closing it ends all.
@@ -159,6 +160,28 @@ function tests.a_loop_there()
   lu.assertEquals({table.unpack(sess:run{i, s})}, {10, 45})
 end
 
+function tests.a_task_that_is_not_there()
+  local y = on(7, function() return td.constant(1.0, "asked") end)
+  local line = debug.getinfo(1, "l").currentline - 1
+  local far = td.func(function() return on(7, function()
+    return td.fill({2}, 1.0) * 2
+  end) end, {})
+  local all <close> = cluster(1)
+  local sess = all.session
+  local e = raises("asks for \"/job:worker/task:7\", and no such task takes "
+    .. "part in the session; there is /job:localhost/replica:0/task:0, "
+    .. "/job:worker/replica:0/task:0; sess:attach", sess.run, sess, y)
+  lu.assertEquals({e.code, e.node}, {"invalid_argument", "asked"})
+  helper.contains(tostring(e), "remote.lua:" .. line)
+  raises("no such task", sess.run, sess, far())
+  local w <close> = workers.start{task = 7}
+  sess:attach(w.address)
+  gives(1, sess:run(y))
+  w:kill()
+  e = raises("/job:worker/replica:0/task:7", sess.run, sess, y)
+  lu.assertEquals(e.code, "unavailable")
+end
+
 -- ---- errors ----------------------------------------------------------------
 
 function tests.an_error_of_a_kernel()
@@ -197,7 +220,8 @@ function tests.cancelled_by_another_line()
   local got = q:dequeue()
   local h = sess:start(got)
   h:cancel()
-  lu.assertTrue(seconds(function() raises("cancelled", h.wait, h) end) < 1)
+  local took = seconds(function() raises("cancelled", h.wait, h) end)
+  lu.assertTrue(took < in_time(1), took)
   sess:run(q:enqueue(3))
   lu.assertEquals(sess:run(got), 3)
 end
@@ -279,7 +303,7 @@ function tests.nobody_there()
       "ipc://" .. workers.path "none", {timeout = 0.3})
     lu.assertEquals(e.code, "unavailable")
   end)
-  lu.assertTrue(took > 0.2 and took < 2, took)
+  lu.assertTrue(took > 0.2 and took < in_time(2), took)
   raises("the address \"tcp://x\": it has no port", sess.attach, sess,
          "tcp://x")
   raises("is no host that others can dial", sess.attach, sess,
@@ -402,7 +426,11 @@ function tests.a_hundred_times()
   for _ = 1, 5 do once() end
   local files, threads = held()
   for _ = 1, 100 do once() end
-  local more_files, more_threads = held()
+  local more_files, more_threads
+  helper.eventually(function() -- ZeroMQ closes on a thread of its own
+    more_files, more_threads = held()
+    return more_files <= files + 2 and more_threads <= threads
+  end)
   lu.assertTrue(more_files <= files + 2, more_files - files)
   lu.assertTrue(more_threads <= threads, more_threads - threads)
 end
@@ -430,17 +458,13 @@ function tests.a_worker_is_killed()
     lu.assertEquals(e.code, "unavailable")
     lu.assertEquals(e.task, "/job:worker/replica:0/task:0")
   end)
-  lu.assertTrue(took < 10, took)
+  lu.assertTrue(took < in_time(10), took)
   local row = sess:workers()[1]
   lu.assertEquals(row.state, "dead")
   helper.contains(row.error, "/job:worker/replica:0/task:0")
   gives(3, sess:run(td.constant(1.0) + 2)) -- the rest goes on
   local _ <close> = workers.start{listen = list[1].address}
-  local until_ = core.clock() + 10
-  repeat
-    core.pause(0.05)
-    local ok, got = pcall(sess.run, sess, y)
-  until ok and got == 2 or core.clock() > until_
+  helper.eventually(function() return (pcall(sess.run, sess, y)) end)
   gives(2, sess:run(y))
 end
 
@@ -453,7 +477,7 @@ function tests.a_worker_that_ends_in_order()
   local took = seconds(function()
     raises("/job:worker/replica:0/task:0", sess.run, sess, y)
   end)
-  lu.assertTrue(took < 2, took)
+  lu.assertTrue(took < in_time(2), took)
 end
 
 -- ---- looking ---------------------------------------------------------------
@@ -462,13 +486,18 @@ function tests.rows_of_workers()
   local list <close> = cluster(2)
   local sess = list.session
   sess:run(on(1, function() return td.constant(1.0) + 1 end))
-  local rows = sess:workers()
+  local rows
+  helper.eventually(function() -- who was starved for two seconds is suspect
+    rows = sess:workers()
+    return rows[1].state == "up" and rows[2].state == "up"
+  end)
   lu.assertEquals(#rows, 2)
   for i, row in ipairs(rows) do
     lu.assertEquals(row.task, list[i].task)
     lu.assertEquals(row.address, list[i].address)
     lu.assertEquals({row.state, row.pid}, {"up", list[i].pid})
-    lu.assertTrue(row.heartbeat < 5 and row.bytes_in > 0 and row.bytes_out > 0)
+    lu.assertTrue(row.heartbeat < in_time(5), row.heartbeat)
+    lu.assertTrue(row.bytes_in > 0 and row.bytes_out > 0)
     lu.assertEquals(row.devices, {list[i].task .. "/device:CPU:0"})
   end
   helper.contains(tables.text(rows, {width = 100}), "2 workers: 2 up",
