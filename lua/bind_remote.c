@@ -189,6 +189,7 @@ static td_remote_row far_row(lua_State *L, td_bytes *from) {
   row.task = (char *)td_lua_far_text(L, from);
   row.address = (char *)td_lua_far_text(L, from);
   row.error = (char *)td_lua_far_text(L, from);
+  row.last = (char *)td_lua_far_text(L, from);
   row.state = td_lua_far_text(L, from);
   uint64_t heard = td_lua_far_number(L, from, 8);
   memcpy(&row.heard, &heard, sizeof row.heard);

@@ -123,6 +123,7 @@ static void put_row(void *arg, const td_remote_row *row) {
   put_text(&to->text, row->task);
   put_text(&to->text, row->address);
   put_text(&to->text, row->error);
+  put_text(&to->text, row->last);
   put_text(&to->text, row->state);
   put_double(&to->text, row->heard);
   const uint64_t numbers[] = {row->steps,
