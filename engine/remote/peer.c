@@ -19,10 +19,10 @@
 enum { PEERS_MOST = 4096, DEVICES_MOST = 256, KERNELS_MOST = 65536 };
 enum { BACKLOG_MOST = 64 << 20 }; /* bytes that wait for a connection */
 #define JOIN INT64_C(5000000000)  /* ns: for who waits to be sent something */
-#define LACK                                                                   \
-  INT64_C(2000000000) /* ns: what has not come by then is lost ...             \
-                       */
-#define LACK_WHOLE INT64_C(8000000000) /* ... where no connection was */
+/* ns: what has not come by then is lost, with a connection that broke or in one
+ * that stands. */
+#define LACK INT64_C(2000000000)
+#define LACK_WHOLE INT64_C(6000000000)
 
 static void greet(td_peer *p);
 
@@ -706,26 +706,35 @@ static bool is_mended(const td_peer *p, int64_t now) {
   return p->health.state == TD_UP && now - since >= 3 * TD_HEALTH_BEAT;
 }
 
-/* Messages that were sent and have not come for long are lost, and what they
- * were for with them. */
+/* Has what was sent on the lane not come for long? Slow is not lost, while some
+ * comes; pings come on the other lane. */
+static bool is_lost(td_peer *p, td_lane lane, int64_t now) {
+  td_gap *g = &p->gap[lane];
+  if (p->came[lane] >= p->told[lane]) {
+    g->since = 0;
+  } else if (!g->since || (p->came[lane] != g->came && !p->broken)) {
+    g->since = now;
+    g->came = p->came[lane];
+  } else {
+    return now - g->since >= (p->broken ? LACK : LACK_WHOLE) &&
+           p->health.state == TD_UP;
+  }
+  return false;
+}
+
+/* Messages that are lost, and what they were for with them. */
 static void look_for_gaps(td_peer *p, int64_t now) {
-  bool lacks = p->came[TD_LANE_CONTROL] < p->told[TD_LANE_CONTROL] ||
-               p->came[TD_LANE_DATA] < p->told[TD_LANE_DATA];
-  uint64_t came = p->came[TD_LANE_CONTROL] + p->came[TD_LANE_DATA];
-  if (!lacks) {
-    p->lacking = 0;
-    if (is_mended(p, now)) p->broken = 0;
-  } else if (!p->lacking || (came != p->came_then && !p->broken)) {
-    p->lacking = now; /* slow is not lost, while some comes */
-    p->came_then = came;
-  } else if (now - p->lacking >= (p->broken ? LACK : LACK_WHOLE) &&
-             p->health.state == TD_UP) {
+  bool lost = is_lost(p, TD_LANE_CONTROL, now);
+  lost |= is_lost(p, TD_LANE_DATA, now);
+  if (lost)
     td_peer_end(p, TD_ENDED,
                 td_error(TD_UNAVAILABLE,
                          "messages of %s were lost with a connection: what "
                          "they were for cannot be known",
                          name_of(p)));
-  }
+  else if (!p->gap[TD_LANE_CONTROL].since && !p->gap[TD_LANE_DATA].since &&
+           is_mended(p, now))
+    p->broken = 0;
 }
 
 /* Somebody waits for what cannot be sent: not for ever. */

@@ -150,6 +150,13 @@ typedef struct td_peer_values {
   bool starting;             /* the next ones are being started */
 } td_peer_values;
 
+/* Since when fewer messages of a lane have come than were sent; 0: none lack.
+ */
+typedef struct td_gap {
+  int64_t since;
+  uint64_t came; /* how many had come by then */
+} td_gap;
+
 struct td_peer {
   td_remote *of;
   int32_t refs; /* turn */
@@ -166,9 +173,8 @@ struct td_peer {
   int64_t said;         /* HELLO or PING left last */
   int64_t stale_said;
   uint64_t sent[TD_LANES], came[TD_LANES]; /* messages */
-  uint64_t told[TD_LANES]; /* how many the peer said it had sent ... */
-  int64_t lacking;         /* ... and since when fewer came; 0: none lack */
-  uint64_t came_then;      /* how many had come by then */
+  uint64_t told[TD_LANES]; /* how many the peer said it had sent */
+  td_gap gap[TD_LANES];
   int64_t broken; /* when a connection was lost of which some may lack; or 0 */
   TD_VEC(struct td_backlog) backlog; /* what waits for a connection */
   size_t backlog_bytes;

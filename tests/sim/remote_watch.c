@@ -219,8 +219,7 @@ static void came_value(remote_watch *w, const process *me,
     }
 }
 
-static void came_done(process *me, const Td__Remote__Message *m) {
-  const Td__Remote__Status *s = m->done->status;
+static void came_status(process *me, const Td__Remote__Status *s) {
   if (!s || !s->code || s->derived || !*s->about_task) return;
   sometimes("evidence comes");
   me->evidence[me->n_evidence++ % EVIDENCE] = sim_clock(me->node);
@@ -234,6 +233,7 @@ static void before(void *arg, sim_node_t from, sim_node_t to,
   (void)from;
   if (!me || (body != TD__REMOTE__MESSAGE__BODY_RUN &&
               body != TD__REMOTE__MESSAGE__BODY_DONE &&
+              body != TD__REMOTE__MESSAGE__BODY_ABORT &&
               body != TD__REMOTE__MESSAGE__BODY_CANCEL &&
               (body != TD__REMOTE__MESSAGE__BODY_TENSOR || !w->n_late)))
     return;
@@ -247,7 +247,8 @@ static void before(void *arg, sim_node_t from, sim_node_t to,
   else if (body == TD__REMOTE__MESSAGE__BODY_TENSOR)
     came_value(w, me, m, frames, n);
   else
-    came_done(me, m);
+    came_status(me, body == TD__REMOTE__MESSAGE__BODY_DONE ? m->done->status
+                                                           : m->abort->status);
   td__remote__message__free_unpacked(m, NULL);
 }
 
