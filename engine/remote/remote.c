@@ -184,6 +184,7 @@ static void count(td_peer *p, td_lane lane, const td_head *h) {
 static void dispatch(td_remote *r, td_peer *p, td_lane lane, td_message *m) {
   const td_head *h = m->head;
   count(p, lane, h);
+  if (r->closed && h->body_case != TD__REMOTE__MESSAGE__BODY_BYE) return;
   if (!is_welcome(r, p, h) || is_farewell(p, h)) return;
   if (p->welcomed && td_health_on(&p->health, TD_HEARD, td_clock_now()))
     td_remote_peer_changed(r, p);
