@@ -180,11 +180,12 @@ void td_portion_unuse(td_far_portion *n) {
   end_if_done(n);
 }
 
-/* It is over as far as its member is concerned; takes ownership of `s`. */
+/* It is over as far as its member is concerned; takes ownership of `s`. What
+ * follows from evidence does not end the wait for its cause. */
 static void fail(td_far_portion *n, td_status *s) {
+  if (!td_status_derived(s)) n->until = 0;
   n->status = td_status_first(n->status, s);
   n->done = true;
-  n->until = 0;
   stop_pulls(n);
   end_if_done(n);
 }
