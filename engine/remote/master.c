@@ -232,10 +232,11 @@ static void close_member(td_participant *p) {
   td_remote_release(r);
 }
 
-/* It has nothing of the session any more. */
+/* It has nothing of the session any more. Why one did not join is known. */
 static void closed(td_member *w) {
   if (w->state == TD_MEMBER_CLOSING)
-    lost(w, td_error(TD_CANCELLED, "the session is closed"));
+    lost(w, w->error ? td_status_retain(w->error)
+                     : td_error(TD_CANCELLED, "the session is closed"));
 }
 
 void td_master_close_all(td_remote *r) {

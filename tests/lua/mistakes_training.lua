@@ -95,7 +95,7 @@ tests.minimizing = each{
     sgd:minimize(loss, {variables = {v:read()}})
   end},
   {"minimize takes options by name (variables, global_step, clip_norm, name, "
-   .. "grad_loss), given a list", function()
+   .. "grad_loss, colocate), given a list", function()
     local loss, v, sgd = square()
     sgd:minimize(loss, {v})
   end},
