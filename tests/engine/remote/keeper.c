@@ -54,7 +54,9 @@ static td_kept_session *kept_by(worker *w) {
 
 static size_t nodes_at(worker *w) {
   td_kept_session *k = kept_by(w);
+  pthread_mutex_lock(&k->lock);
   size_t n = k->nodes;
+  pthread_mutex_unlock(&k->lock);
   td_kept_release(k);
   return n;
 }
