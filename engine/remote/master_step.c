@@ -180,10 +180,10 @@ void td_portion_unuse(td_far_portion *n) {
   end_if_done(n);
 }
 
-/* It is over as far as its member is concerned; takes ownership of `s`. What
- * follows from evidence does not end the wait for its cause. */
+/* It is over as far as its member is concerned; takes ownership of `s`. More
+ * evidence, and what follows from it, do not end the wait for its cause. */
 static void fail(td_far_portion *n, td_status *s) {
-  if (!td_status_derived(s)) n->until = 0;
+  if (!td_status_derived(s) && !(s && *td_status_about_task(s))) n->until = 0;
   n->status = td_status_first(n->status, s);
   n->done = true;
   stop_pulls(n);
