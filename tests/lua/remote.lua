@@ -14,26 +14,8 @@ local workers = require "shared.workers"
 
 local raises, gives = helper.raises, helper.gives
 local in_time = helper.in_time
+local cluster, on = workers.cluster, workers.on
 local tests = {}
-
--- A list of `n` workers, attached to its .session; closing it ends all.
-local function cluster(n)
-  local list, addresses = {session = td.session()}, {}
-  for i = 1, n do
-    list[i] = workers.start{task = i - 1}
-    addresses[i] = list[i].address
-  end
-  lu.assertEquals(#list.session:attach(addresses), n)
-  return setmetatable(list, {__close = function()
-    list.session:close()
-    for _, w in ipairs(list) do w:stop() end
-  end})
-end
-
--- f, with what it builds on task n.
-local function on(n, f)
-  return td.device("/job:worker/task:" .. n, f)
-end
 
 -- How many descriptors and threads this process has.
 local function held()

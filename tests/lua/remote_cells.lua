@@ -10,20 +10,11 @@ local owner = require "tide.console.owner"
 local workers = require "shared.workers"
 
 local raises, gives = helper.raises, helper.gives
+local on = workers.on
 local tests = {}
 
-local function on(n, f) return td.device("/job:worker/task:" .. n, f) end
-
--- A session with two workers; closing it ends them.
-local function two(second)
-  local list = {session = td.session(), workers.start(),
-                workers.start{task = 1, args = second}}
-  list.session:attach{list[1].address, list[2].address}
-  return setmetatable(list, {__close = function()
-    list.session:close()
-    for _, w in ipairs(list) do w:stop() end
-  end})
-end
+-- `second`: more words for the second worker.
+local function two(second) return workers.cluster(2, second) end
 
 -- Runs cells by name.
 local function notebook()

@@ -12,22 +12,13 @@ local tests = {}
 
 local WHERE = "/job:worker/task:"
 
--- A session with two workers; closing it ends them.
-local function two()
-  local list = {session = td.session(), workers.start(),
-                workers.start{task = 1}}
-  list.session:attach{list[1].address, list[2].address}
-  return setmetatable(list, {__close = function()
-    list.session:close()
-    for _, w in ipairs(list) do w:stop() end
-  end})
-end
+local function two() return workers.cluster(2) end
 
 -- Here: what asks for no task.
 local function here(_, f) return f() end
 
 -- There: f, with what it builds on task n.
-local function there(n, f) return td.device(WHERE .. n, f) end
+local there = workers.on
 
 local function bits(sess, fetches)
   local out = {}

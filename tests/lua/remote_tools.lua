@@ -8,11 +8,8 @@ local helper = require "helper"
 local workers = require "shared.workers"
 
 local raises, gives = helper.raises, helper.gives
+local on = workers.on
 local tests = {}
-
-local function on(n, f)
-  return td.device("/job:worker/task:" .. n, f)
-end
 
 -- A session attached to workers.
 local function session(...)

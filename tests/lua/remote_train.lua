@@ -9,20 +9,9 @@ local workers = require "shared.workers"
 
 local tests = {}
 
-local WHERE = "/job:worker/task:"
+local on = workers.on
 
-local function on(n, f) return td.device(WHERE .. n, f) end
-
--- A session with two workers; closing it ends them.
-local function two()
-  local list = {session = td.session(), workers.start(),
-                workers.start{task = 1}}
-  list.session:attach{list[1].address, list[2].address}
-  return setmetatable(list, {__close = function()
-    list.session:close()
-    for _, w in ipairs(list) do w:stop() end
-  end})
-end
+local function two() return workers.cluster(2) end
 
 -- Where each node is: name -> "worker 1", "localhost 0".
 local function places(sess)

@@ -3,12 +3,15 @@
 --   local w <close> = workers.start()          over ipc, in a folder of its own
 --   sess:attach(w.address)
 --   w:kill()                                   kill -9
+--   local all <close> = workers.cluster(2)     all.session has both
+--   workers.on(1, function() .. end)           what is built there is on task 1
 --
 -- A worker is started by a shell that tells its number, and is ready when it
 -- has said so: nothing sleeps. Closing it asks it to end and waits for that.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local td = require "tide"
 
 local workers = {}
 local worker = {}
@@ -105,5 +108,25 @@ function worker:kill()
 end
 
 worker.__close = worker.stop
+
+--- f, with what it builds on task n.
+function workers.on(n, f)
+  return td.device("/job:worker/task:" .. n, f)
+end
+
+--- Workers of tasks 0 to n - 1, attached to .session; closing it ends all.
+-- @param args (optional) more words for the last of them
+function workers.cluster(n, args)
+  local list, addresses = {session = td.session()}, {}
+  for i = 1, n do
+    list[i] = workers.start{task = i - 1, args = i == n and args or nil}
+    addresses[i] = list[i].address
+  end
+  assert(#list.session:attach(addresses) >= n)
+  return setmetatable(list, {__close = function()
+    list.session:close()
+    for _, w in ipairs(list) do w:stop() end
+  end})
+end
 
 return workers
