@@ -108,13 +108,16 @@ static void adopt(td_hosted *h, td_peer *p) {
   td_peer_release(was);
 }
 
-/* Said again on silence: the same twice is the same. */
-static void open_session(td_remote *r, td_peer *p, const td_session_id *id,
+/* Said again on silence: the same twice is the same. What was dropped here is
+ * not begun anew behind the master's back, who believes that its variables are
+ * there. False: it is answered by STALE. */
+static bool open_session(td_remote *r, td_peer *p, const td_session_id *id,
                          const Td__Remote__Open *m,
                          const Td__Remote__Keep *keep) {
   td_hosted *h = td_hosted_find(r, id);
   td_status *s = NULL;
-  if (is_closed(r, id, m->view)) return;
+  if (is_closed(r, id, m->view)) return true;
+  if (!h && m->again) return false;
   if (!h) s = begin(r, p, id, keep, &h);
   if (td_ok(s) && TD_BUG(TD_BUG_MIXED_RESTORE)) adopt(h, p);
   if (td_ok(s) && h->master != p)
@@ -126,6 +129,7 @@ static void open_session(td_remote *r, td_peer *p, const td_session_id *id,
     h->lease = m->lease > 0 && m->lease < LEASE_MOST ? m->lease : LEASE_MOST;
   say_opened(p, id, m->view, s);
   td_status_release(s);
+  return true;
 }
 
 /* ---- ending -------------------------------------------------------------- */
@@ -524,14 +528,10 @@ bool td_worker_message(td_peer *p, td_message *m) {
   td_remote *r = p->of;
   const td_head *d = m->head;
   td_session_id id = {d->session_high, d->session_low};
-  if (d->body_case == TD__REMOTE__MESSAGE__BODY_OPEN) {
-    open_session(r, p, &id, d->open, NULL);
-    return true;
-  }
-  if (d->body_case == TD__REMOTE__MESSAGE__BODY_KEEP) {
-    if (d->keep->open) open_session(r, p, &id, d->keep->open, d->keep);
-    return true;
-  }
+  if (d->body_case == TD__REMOTE__MESSAGE__BODY_OPEN)
+    return open_session(r, p, &id, d->open, NULL);
+  if (d->body_case == TD__REMOTE__MESSAGE__BODY_KEEP)
+    return !d->keep->open || open_session(r, p, &id, d->keep->open, d->keep);
   td_hosted *h = td_hosted_find(r, &id);
   if (!h) return r->serve && is_gone(p, &id, d);
   if (d->body_case == TD__REMOTE__MESSAGE__BODY_TENSOR)

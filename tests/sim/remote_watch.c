@@ -36,6 +36,7 @@ typedef struct seen_peer {
   int64_t dialled; /* no two at one place of memory have the same */
   uint64_t incarnation;
   sim_end end;
+  int64_t heard; /* when something had come last, by then; -1: never */
   bool linked, dead;
 } seen_peer;
 
@@ -296,10 +297,13 @@ static void check_values(remote_watch *w, const process *me, const td_peer *p) {
           me->number, p->backlog_bytes, v->owed.len, p->task);
 }
 
+/* What comes while it is judged comes too late for that. */
 static void check_verdict(remote_watch *w, const process *me,
                           const seen_peer *s) {
+  int64_t now = sim_clock(SIM_WORLD);
   int64_t heard = s->linked ? sim_end_heard(s->end) : -1;
-  int64_t ago = sim_clock(SIM_WORLD) - heard;
+  if (now - heard < 10 * ms) heard = s->heard;
+  int64_t ago = now - heard;
   if (!s->peer->error ||
       !strstr(td_status_message(s->peer->error), "no sign of life"))
     return;
@@ -332,6 +336,7 @@ static void look_at_peer(remote_watch *w, const process *me, seen_peer *s) {
   check_values(w, me, p);
   if (p->health.state == TD_DEAD && !s->dead) check_verdict(w, me, s);
   s->dead = p->health.state == TD_DEAD;
+  s->heard = s->linked ? sim_end_heard(s->end) : -1;
 }
 
 static bool has_peer(const td_remote *r, const seen_peer *s) {
