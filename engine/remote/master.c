@@ -62,6 +62,7 @@ static void say_open(td_member *w) {
   body.view = w->master->view;
   body.lease = LEASE;
   body.again = w->state == TD_MEMBER_OPEN;
+  body.place = (uint64_t)w->place;
   if (w->keep) {
     td_keep_out(w->keep, &body, &keep);
     head.body_case = TD__REMOTE__MESSAGE__BODY_KEEP;
@@ -96,6 +97,7 @@ static void new_view(td_master *m) {
 }
 
 static void opened(td_member *w, const Td__Remote__Answer *a) {
+  if (a->id < w->since) return; /* it speaks of a place that it had before */
   td_status *s = td_wire_status_in(a->status, w->task);
   if (!td_ok(s)) {
     if (w->state == TD_MEMBER_OPENING)
@@ -278,6 +280,12 @@ void td_master_tick(td_remote *r, int64_t now) {
 
 /* ---- messages ------------------------------------------------------------ */
 
+/* Or does it answer what was sent before it had this place? */
+static bool is_meant(const td_member *w, const Td__Remote__Handles *stale) {
+  return stale->n_handle < 2 || stale->handle[0] >= TD_LANES ||
+         stale->handle[1] > w->before[stale->handle[0]];
+}
+
 static void member_message(td_member *w, td_message *m) {
   const td_head *d = m->head;
   switch (d->body_case) {
@@ -313,7 +321,7 @@ static void member_message(td_member *w, td_message *m) {
     closed(w);
     break;
   case TD__REMOTE__MESSAGE__BODY_STALE:
-    if (w->state == TD_MEMBER_OPEN)
+    if (w->state == TD_MEMBER_OPEN && is_meant(w, d->stale))
       lost(w, td_error(TD_UNAVAILABLE,
                        "%s has dropped the session: it heard nothing of us "
                        "for %.0f s, or was told that we are dead",
@@ -450,6 +458,8 @@ static td_status *take_place(td_member *w) {
   if (!td_vec_push(&m->members, w)) return td_oom();
   (void)take_coming(m, w); /* the share is the view's now */
   w->place = (int32_t)m->members.len;
+  w->since = m->view + 1;
+  memcpy(w->before, w->peer->sent, sizeof w->before);
   w->state = TD_MEMBER_OPENING;
   return NULL;
 }
@@ -604,8 +614,8 @@ static void give_up(td_member *w, const td_status *why) {
   td_remote_release(r);
 }
 
-static td_status *begin(td_remote *r, td_session *s,
-                        const td_attach_options *o, td_member **out) {
+static td_status *begin(td_remote *r, td_session *s, const td_attach_options *o,
+                        td_member **out) {
   td_master *m = td_master_of(r, s);
   if (m)
     m->refs++;

@@ -51,6 +51,8 @@ struct td_member {
   int32_t place;       /* in the view: 0 is this process */
   TD_VEC(td_device *) devices; /* the session's, of the peer's */
   td_member_state state;
+  uint64_t since;  /* the first view that it is in */
+  uint64_t before[TD_LANES]; /* messages that its peer was sent before that */
   uint64_t opened; /* the view that it knows */
   int64_t said;    /* OPEN or CLOSE left last */
   td_status *error;

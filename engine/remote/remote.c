@@ -18,18 +18,21 @@ enum { DRAINS = 256 };
 
 /* ---- what comes ---------------------------------------------------------- */
 
-/* Once a second at most: there is nobody of that number here. */
-static void say_stale(td_remote *r, td_peer *p, const td_head *got) {
+/* Once a second at most: there is nobody of that number here. It tells which
+ * message it answers: what was begun since then is not meant. */
+static void say_stale(td_peer *p, td_lane lane, const td_head *got) {
   int64_t now = td_clock_now();
   if (p->stale_said && now - p->stale_said < TD_HEALTH_BEAT) return;
   p->stale_said = now;
-  (void)r;
   td_head head;
   Td__Remote__Handles body = TD__REMOTE__HANDLES__INIT;
+  uint64_t which[] = {(uint64_t)lane, got->count};
   td_session_id id = {got->session_high, got->session_low};
   td_head_init(&head, &id);
   head.body_case = TD__REMOTE__MESSAGE__BODY_STALE;
   head.stale = &body;
+  body.n_handle = TD_COUNT(which);
+  body.handle = which;
   td_peer_say(p, &head);
 }
 
@@ -147,10 +150,11 @@ static bool is_for_another(const td_remote *r, const td_head *h) {
 }
 
 /* Is it to be looked at at all? */
-static bool is_welcome(td_remote *r, td_peer *p, const td_head *h) {
+static bool is_welcome(td_remote *r, td_peer *p, td_lane lane,
+                       const td_head *h) {
   if (p->health.state == TD_DEAD) {
     td_cell(TD_CELLS_PEER, TD_DEAD, TD_HEARD);
-    say_stale(r, p, h);
+    say_stale(p, lane, h);
     return false;
   }
   if (TD_BUG(TD_BUG_ZOMBIE)) return true;
@@ -159,7 +163,7 @@ static bool is_welcome(td_remote *r, td_peer *p, const td_head *h) {
     return false;
   }
   if (!is_for_another(r, h)) return true;
-  if (h->body_case != TD__REMOTE__MESSAGE__BODY_STALE) say_stale(r, p, h);
+  if (h->body_case != TD__REMOTE__MESSAGE__BODY_STALE) say_stale(p, lane, h);
   return false;
 }
 
@@ -185,14 +189,14 @@ static void dispatch(td_remote *r, td_peer *p, td_lane lane, td_message *m) {
   const td_head *h = m->head;
   count(p, lane, h);
   if (r->closed && h->body_case != TD__REMOTE__MESSAGE__BODY_BYE) return;
-  if (!is_welcome(r, p, h) || is_farewell(p, h)) return;
+  if (!is_welcome(r, p, lane, h) || is_farewell(p, h)) return;
   if (p->welcomed && td_health_on(&p->health, TD_HEARD, td_clock_now()))
     td_remote_peer_changed(r, p);
   if (is_for_peers(h))
     to_peer(p, m);
   else if (!td_worker_message(p, m) && !td_master_message(p, m) &&
            h->body_case != TD__REMOTE__MESSAGE__BODY_STALE)
-    say_stale(r, p, h);
+    say_stale(p, lane, h);
 }
 
 /* Who was hung up on, or was a link to a process that was here before, is told

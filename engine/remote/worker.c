@@ -30,6 +30,7 @@ static td_status *check_room(const td_remote *r, const td_peer *master) {
 }
 
 static void rest(td_hosted *h);
+static void close_session(td_hosted *h, td_status *why);
 
 static const td_hosted_hooks hooks = {
     .rest = rest, .stop = td_hosted_step_stop, .unuse = td_hosted_step_unuse};
@@ -44,7 +45,8 @@ static td_status *local_of(td_hosted *h, const Td__Remote__Keep *keep) {
 }
 
 static td_status *begin(td_remote *r, td_peer *master, const td_session_id *id,
-                        const Td__Remote__Keep *keep, td_hosted **out) {
+                        const Td__Remote__Open *m, const Td__Remote__Keep *keep,
+                        td_hosted **out) {
   if (!r->serve)
     return td_error(TD_FAILED_PRECONDITION,
                     "%s runs nothing for others: it is no worker",
@@ -56,6 +58,7 @@ static td_status *begin(td_remote *r, td_peer *master, const td_session_id *id,
   h->refs = 1;
   h->hooks = &hooks;
   h->id = *id;
+  h->place = m->place;
   h->early_most = EARLY_MOST;
   td_status *s = local_of(h, keep);
   if (!td_ok(s)) {
@@ -108,6 +111,14 @@ static void adopt(td_hosted *h, td_peer *p) {
   td_peer_release(was);
 }
 
+/* Has it another place by now? What it had at the one before is over, and goes
+ * first: the master believes it gone. OPEN is said again until then. */
+static bool has_moved(td_hosted *h, const Td__Remote__Open *m) {
+  if (m->place > h->place)
+    close_session(h, td_error(TD_UNAVAILABLE, "its master begins it anew"));
+  return m->place != h->place;
+}
+
 /* Said again on silence: the same twice is the same. What was dropped here is
  * not begun anew behind the master's back, who believes that its variables are
  * there. False: it is answered by STALE. */
@@ -117,8 +128,9 @@ static bool open_session(td_remote *r, td_peer *p, const td_session_id *id,
   td_hosted *h = td_hosted_find(r, id);
   td_status *s = NULL;
   if (is_closed(r, id, m->view)) return true;
+  if (h && h->master == p && has_moved(h, m)) return true;
   if (!h && m->again) return false;
-  if (!h) s = begin(r, p, id, keep, &h);
+  if (!h) s = begin(r, p, id, m, keep, &h);
   if (td_ok(s) && TD_BUG(TD_BUG_MIXED_RESTORE)) adopt(h, p);
   if (td_ok(s) && h->master != p)
     s = td_error(TD_PERMISSION_DENIED, "the session is another process's");

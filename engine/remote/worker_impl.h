@@ -87,6 +87,7 @@ struct td_hosted {
   td_hosted_state state;
   td_peer *master; /* retained */
   int64_t lease;
+  uint64_t place; /* what the master calls it */
   td_participant *local;
   uint64_t view;
   TD_VEC(td_view_task) tasks;
