@@ -176,6 +176,7 @@ static void say_fence(td_member *to, const td_member *dead) {
   head.fence = &body;
   body.task = dead->task;
   body.incarnation = dead->peer->incarnation;
+  body.place = (uint64_t)dead->place;
   if (!TD_BUG(TD_BUG_NO_FENCE))
     td_status_release(td_member_send(to, TD_LANE_CONTROL, &head, NULL, 0));
 }

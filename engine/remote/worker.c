@@ -234,15 +234,25 @@ static bool is_of_others(const td_hosted *h, const td_peer *p) {
   return false;
 }
 
+/* The place that is meant; -1: it is not known here. */
+static int32_t fenced_task(const td_hosted *h, const Td__Remote__Fence *m) {
+  bool known = m->place < h->tasks.len &&
+               h->tasks.at[m->place].incarnation == m->incarnation;
+  return known ? (int32_t)m->place : -1;
+}
+
+/* One that is there again has another place, and its links serve that. */
 static void fence(td_hosted *h, const Td__Remote__Fence *m) {
   td_cell(TD_CELLS_SESSION, h->state, TD_OTHER_FENCED);
   td_remote *r = h->of;
   if (m->incarnation == r->incarnation) {
-    close_session(h, td_error(TD_UNAVAILABLE, "it was fenced out"));
+    if (m->place == h->place)
+      close_session(h, td_error(TD_UNAVAILABLE, "it was fenced out"));
     return;
   }
-  int32_t task = td_hosted_task(h, m->incarnation);
-  td_peer *p = td_hosted_known(h, task);
+  int32_t task = fenced_task(h, m);
+  bool again = task >= 0 && td_hosted_task(h, m->incarnation) > task;
+  td_peer *p = again ? NULL : td_hosted_known(h, task);
   td_status *why = td_status_about(
       td_error(TD_UNAVAILABLE, "the master says that %s is dead", m->task),
       m->task);
