@@ -238,14 +238,16 @@ static size_t bytes_of(const td_raw *frames, int n) {
   return sum;
 }
 
-/* Returns how many of the frames it took. */
-static int take_message(td_remote *r, td_link *l, td_lane lane, td_raw *frames,
-                        int n) {
+/* How many of the frames it took, into *took; false when nobody listens to the
+ * link any more, which may be gone. */
+static bool take_message(td_remote *r, td_link *l, td_lane lane, td_raw *frames,
+                         int n, int *took) {
   td_message m;
+  bool listens = false;
   size_t bytes = bytes_of(frames, n);
   td_status *s = td_wire_read(frames, n, &m);
-  int took = td_ok(s) ? m.next : n;
-  if (took < n) bytes -= bytes_of(frames + took, n - took);
+  *took = td_ok(s) ? m.next : n;
+  if (*took < n) bytes -= bytes_of(frames + *took, n - *took);
   if (td_ok(s) && !l->owner) s = meet(r, l, m.head);
   td_peer *p = l->owner;
   if (p) {
@@ -257,21 +259,23 @@ static int take_message(td_remote *r, td_link *l, td_lane lane, td_raw *frames,
       dispatch(r, p, lane, &m);
     else
       td_peer_end(p, TD_ENDED, td_status_retain(s));
+    listens = p->link == l;
     td_peer_release(p);
   } else if (!l->dialled) {
     r->channel->ops->hang_up(l);
   }
   td_message_deinit(&m);
   td_status_release(s);
-  return took;
+  return listens;
 }
 
 /* Several may come as one (peer_bundle.c); with the peer ends the rest. */
 static void on_message(void *arg, td_link *l, td_lane lane, td_raw *frames,
                        int n) {
-  int at = take_message(arg, l, lane, frames, n);
-  while (at < n && l->owner)
-    at += take_message(arg, l, lane, frames + at, n - at);
+  int at = 0, took = 0;
+  bool listens = true;
+  for (; at < n && listens; at += took)
+    listens = take_message(arg, l, lane, frames + at, n - at, &took);
   for (; at < n; at++) td_raw_release(&frames[at]);
 }
 
