@@ -55,7 +55,7 @@ all: $(B)/libtide.so $(B)/tide.so $(B)/tide
 # ---- sources ---------------------------------------------------------------
 
 ENGINE_SRC := $(wildcard engine/*/*.c)
-KERNEL_SRC := $(wildcard kernels/*.c kernels/*/*.c)
+KERNEL_SRC := $(filter-out kernels/cuda/%,$(wildcard kernels/*.c kernels/*/*.c))
 PROTO_SRC := $(wildcard engine/*/*.proto)
 BIND_SRC := $(wildcard lua/bind*.c)
 BIND_OBJ := $(BIND_SRC:%.c=$(B)/%.o) $(B)/lua_library.o $(B)/lua_openers.o
@@ -164,6 +164,75 @@ $(B)/tide: $(REPL_SRC:%.c=$(B)/%.o) $(JUPYTER_SRC:%.c=$(B)/%.o) $(CONSOLE_SRC:%.
 	$(CC) -o $@ $(filter %.o,$^) -L$(B) -ltide -llua5.4 -lzmq -ljansson \
 	  -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' \
 	  $(LDFLAGS_ALL) $(LIBS) $(REPL_LIBS)
+
+# ---- CUDA ------------------------------------------------------------------
+
+# The plugin, where nvcc is found: host code is C, kernels are kernels/*.cu. It
+# needs no library but the C one: the runtime is linked in, all others are opened
+# when they are first used.
+NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_HOME ?= $(patsubst %/bin/,%,$(dir $(NVCC)))
+CUDA_ARCH ?= sm_90
+CUDA_SRC := $(wildcard kernels/cuda/*.c)
+CU_SRC := $(wildcard kernels/*.cu)
+CUDA_INCLUDE := -isystem $(CUDA_HOME)/include
+CU_WARN := -Wall,-Wextra,-Wno-missing-field-initializers
+NVCC_FLAGS = -std=c++20 -O2 -arch=$(CUDA_ARCH) --expt-relaxed-constexpr \
+  -I. -I$(B) -Xcompiler -fPIC$(comma)-fvisibility=hidden$(comma)-fno-exceptions \
+  -Xcompiler -fno-rtti$(comma)-fno-threadsafe-statics$(comma)$(CU_WARN) \
+  -Werror all-warnings -Xptxas -v,-warn-spills
+
+$(B)/cuda/registry.c: FORCE
+	@mkdir -p $(@D)
+	@sed -n 's/^TD_CUDA_MODULE(\([a-z0-9_]*\).*/\1/p' $(CU_SRC) /dev/null | sort > $@.list
+	@{ echo '#include "engine/graph/op.h"'; \
+	  sed 's/.*/extern const td_module td_cuda_module_&;/' $@.list; \
+	  echo 'extern const td_module *const td_cuda_modules[];'; \
+	  echo 'const td_module *const td_cuda_modules[] = {'; \
+	  sed 's/.*/  \&td_cuda_module_&,/' $@.list; echo '  0};'; } > $@.new
+	@cmp -s $@.new $@ || cp $@.new $@
+
+CUDA_C_OBJ := $(CUDA_SRC:kernels/cuda/%.c=$(B)/cuda/%.o) $(B)/cuda/registry.o
+$(CUDA_SRC:kernels/cuda/%.c=$(B)/cuda/%.o): $(B)/cuda/%.o: kernels/cuda/%.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CUDA_INCLUDE) -MMD -MP -c -o $@ $<
+$(B)/cuda/registry.o: $(B)/cuda/registry.c
+	$(CC) $(CFLAGS_ALL) -c -o $@ $<
+# What ptxas says of registers and spills is kept beside the object.
+$(B)/cuda/%.cu.o: kernels/%.cu $(B)/.flags
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -MD -MP -c -o $@ $< > $(@:.o=.ptxas) 2>&1 || \
+	  { cat $(@:.o=.ptxas); exit 1; }
+$(B)/libtide_cuda.so: $(CUDA_C_OBJ) $(CU_SRC:kernels/%.cu=$(B)/cuda/%.cu.o) $(B)/libtide.so
+	$(CC) -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,-z,defs -o $@ $(filter %.o,$^) \
+	  -L$(B) -ltide -Wl,-rpath,'$$ORIGIN' $(CUDA_HOME)/lib64/libcudart_static.a \
+	  $(LDFLAGS_ALL) -ldl -lrt -lm
+cuda: $(B)/libtide_cuda.so
+.PHONY: cuda cuda-fake
+
+# The same plugin on any machine: kernels on the processor, a runtime that is
+# none (tests/cuda). Signed integers wrap there, as they do on a card.
+FAKE_SRC := $(wildcard tests/cuda/fake/*.c)
+FAKE_OBJ := $(FAKE_SRC:tests/cuda/fake/%.c=$(B)/cuda-fake/%.o) $(B)/cuda-fake/emulate.o
+CXX ?= g++
+CXX_FLAGS = -std=c++20 -D_GNU_SOURCE -O1 -g -fPIC -fwrapv -fvisibility=hidden \
+  -I. -I$(B) $(CUDA_INCLUDE) $(subst $(comma), ,$(CU_WARN)) -Werror \
+  -Wno-deprecated-enum-float-conversion \
+  $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+$(FAKE_SRC:tests/cuda/fake/%.c=$(B)/cuda-fake/%.o): $(B)/cuda-fake/%.o: tests/cuda/fake/%.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CUDA_INCLUDE) -MMD -MP -c -o $@ $<
+$(B)/cuda-fake/emulate.o: tests/cuda/emulate.cc $(B)/.flags
+	@mkdir -p $(@D)
+	$(CXX) $(CXX_FLAGS) -MMD -MP -c -o $@ $<
+$(B)/cuda-fake/%.cu.o: kernels/%.cu $(B)/.flags
+	@mkdir -p $(@D)
+	$(CXX) -x c++ $(CXX_FLAGS) -include tests/cuda/emulate.h -MMD -MP -c -o $@ $<
+$(B)/cuda-fake/libtide_cuda.so: $(CUDA_C_OBJ) $(FAKE_OBJ) \
+  $(CU_SRC:kernels/%.cu=$(B)/cuda-fake/%.cu.o) $(B)/libtide.so
+	$(CXX) -shared -Wl,-z,nodelete -o $@ $(filter %.o,$^) -L$(B) -ltide \
+	  -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
+cuda-fake: $(B)/cuda-fake/libtide_cuda.so
 
 # ---- tests -----------------------------------------------------------------
 

@@ -10,7 +10,9 @@
 #ifndef TD_ELEMENT_H
 #define TD_ELEMENT_H
 
+#ifndef __cplusplus
 #include <complex.h>
+#endif
 
 #include "engine/tensor/dtype.h"
 
@@ -25,8 +27,10 @@ typedef uint8_t td_u8;
 typedef uint16_t td_u16;
 typedef uint32_t td_u32;
 typedef uint64_t td_u64;
+#ifndef __cplusplus
 typedef float complex td_c64;
 typedef double complex td_c128;
+#endif
 typedef uint8_t td_b8; /* bool: 0 or 1 */
 
 enum {

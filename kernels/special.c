@@ -10,6 +10,16 @@
 #include <float.h>
 #include <math.h>
 
+/* On a card these are functions of its own (cuda/special.cuh). */
+#ifdef __cplusplus
+#define OWN static __device__ inline
+#define SHARED static __device__ inline
+#define lgamma_r(x, sign) ((void)(sign), lgamma(x))
+#else
+#define OWN static
+#define SHARED
+#endif
+
 enum {
   TERMS = 10000,   /* at most, of a series or fraction */
   SHIFT = 10,      /* from there on asymptotic series hold */
@@ -19,7 +29,7 @@ enum {
 /* ---- logarithms ---------------------------------------------------------- */
 
 /* log(1 + x) - x, of which near 0 nothing would be left. */
-static double log_without_line(double x) {
+OWN double log_without_line(double x) {
   double sum = 0, power = -x * x;
   if (!(fabs(x) < 0.2)) return log1p(x) - x;
   for (int k = 2; fabs(power) > fabs(sum) * DBL_EPSILON / 4; k++, power *= -x)
@@ -29,7 +39,7 @@ static double log_without_line(double x) {
 
 /* 5.11.1: log gamma(a + 1) is log(2 pi a) / 2 + a log(a) - a and this, a at
  * least SHIFT. */
-static double stirling_rest(double a) {
+OWN double stirling_rest(double a) {
   double s = 1 / (a * a);
   return (1.0 / 12 -
           s * (1.0 / 360 -
@@ -40,17 +50,17 @@ static double stirling_rest(double a) {
 
 /* ---- gamma and its derivatives ------------------------------------------- */
 
-double td_special_lgamma(double x) {
+SHARED double td_special_lgamma(double x) {
   int sign;
   return lgamma_r(x, &sign);
 }
 
-static bool is_whole(double x) {
+OWN bool is_whole(double x) {
   return x == floor(x);
 }
 
 /* 5.11.2, after 5.5.2 and 5.5.4. */
-double td_special_digamma(double x) {
+SHARED double td_special_digamma(double x) {
   static const double c[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
                              1.0 / 132, -691.0 / 32760, 1.0 / 12};
   double y = 0, power, square;
@@ -69,7 +79,7 @@ double td_special_digamma(double x) {
 
 /* 25.11.5 with 2.10.1: the first terms, then Euler and Maclaurin's tail. q > 0.
  */
-static double zeta_positive(double x, double q) {
+OWN double zeta_positive(double x, double q) {
   /* B(2k) / (2k)! */
   static const double c[] = {1.0 / 12,
                              -1.0 / 720,
@@ -97,7 +107,7 @@ static double zeta_positive(double x, double q) {
 
 /* Terms with q + n < 0 are, but for their sign, those of another zeta without
  * its tail. */
-double td_special_zeta(double x, double q) {
+SHARED double td_special_zeta(double x, double q) {
   if (x == 1) return INFINITY;
   if (isnan(q) || !(x > 1)) return NAN;
   if (isinf(x)) return q > 1 ? 0 : q == 1 ? 1 : INFINITY;
@@ -111,7 +121,7 @@ double td_special_zeta(double x, double q) {
 }
 
 /* 25.11.12 */
-double td_special_polygamma(double n, double x) {
+SHARED double td_special_polygamma(double n, double x) {
   if (!(n >= 0) || !is_whole(n)) return NAN;
   if (n == 0) return td_special_digamma(x);
   double y = tgamma(n + 1) * td_special_zeta(n + 1, x);
@@ -123,7 +133,7 @@ double td_special_polygamma(double n, double x) {
 /* Where erf is y and erfc is q = 1 - y, y >= 0: Winitzki's formula, then
  * Halley's steps, each of which triples the digits, on whichever of the two is
  * small. */
-static double erf_at(double y, double q) {
+OWN double erf_at(double y, double q) {
   const double k = 0.147;
   double w = y < 0.5 ? log1p(-y * y) : log(q) + log(2 - q);
   double t = 2 / (M_PI * k) + w / 2, root = sqrt(t * t - w / k);
@@ -136,7 +146,7 @@ static double erf_at(double y, double q) {
   return z;
 }
 
-double td_special_erfinv(double x) {
+SHARED double td_special_erfinv(double x) {
   double y = fabs(x);
   if (!(y <= 1)) return NAN;
   if (y == 1) return x * INFINITY;
@@ -144,7 +154,7 @@ double td_special_erfinv(double x) {
   return copysign(erf_at(y, 1 - y), x);
 }
 
-double td_special_ndtri(double p) {
+SHARED double td_special_ndtri(double p) {
   if (!(p >= 0 && p <= 1)) return NAN;
   if (p == 0) return -INFINITY;
   if (p < 0.25) return -M_SQRT2 * erf_at(1 - 2 * p, 2 * p);
@@ -154,7 +164,7 @@ double td_special_ndtri(double p) {
 /* ---- Bessel functions ---------------------------------------------------- */
 
 /* 10.25.2, and far out 10.40.1, whose terms grow only after they are small. */
-double td_special_bessel_ie(int order, double x) {
+SHARED double td_special_bessel_ie(int order, double x) {
   double a = fabs(x), term = 1, sum = 1;
   if (isnan(x)) return x;
   if (a < 20) {
@@ -181,7 +191,7 @@ typedef struct dual {
 
 /* x^a exp(-x) / gamma(a + 1): at a small a nothing cancels, as it would with
  * 1 / a in front; at a large one the parts that cancel are left out. */
-static dual gamma_front(double a, double x) {
+OWN dual gamma_front(double a, double x) {
   double is = a < SHIFT
                   ? exp(a * log(x) - x - td_special_lgamma(a + 1))
                   : exp(a * log_without_line((x - a) / a) - stirling_rest(a)) /
@@ -189,12 +199,12 @@ static dual gamma_front(double a, double x) {
   return (dual){is, is * (log(x) - td_special_digamma(a + 1))};
 }
 
-static dual times(dual x, dual y) {
+OWN dual times(dual x, dual y) {
   return (dual){x.is * y.is, x.by_a * y.is + x.is * y.by_a};
 }
 
 /* P, by 8.11.4: for x up to a. */
-static dual gamma_series(double a, double x) {
+OWN dual gamma_series(double a, double x) {
   dual term = {1, 0}, sum = term;
   for (int n = 1; n < TERMS; n++) {
     double of = a + n;
@@ -210,11 +220,11 @@ static dual gamma_series(double a, double x) {
 }
 
 /* Q, by 8.9.2 with Lentz's method: for x above a. */
-static dual gamma_fraction(double a, double x) {
+OWN dual gamma_fraction(double a, double x) {
   dual b = {x + 1 - a, -1}, c = {1e300, 0};
   dual d = {1 / b.is, 1 / (b.is * b.is)}, h = d;
   for (int i = 1; i < TERMS; i++) {
-    dual up = {i * (a - i), i}, by;
+    dual up = {i * (a - i), (double)i}, by;
     b.is += 2;
     d.by_a = up.by_a * d.is + up.is * d.by_a + b.by_a;
     d.is = 1 / (up.is * d.is + b.is);
@@ -232,14 +242,14 @@ static dual gamma_fraction(double a, double x) {
 
 /* P, by 8.12.3 to 8.12.10, a at least LARGE: sums would need as many terms as
  * the root of a. */
-static dual gamma_large(double a, double x) {
+OWN dual gamma_large(double a, double x) {
   static const double c[] = {-1.0 / 3,  1.0 / 12,   -2.0 / 135,
                              1.0 / 864, 1.0 / 2835, -139.0 / 777600};
   double far = (x - a) / a, half = -log_without_line(far); /* eta^2 / 2 */
   double eta = copysign(sqrt(2 * half), far), c0 = 0, slope = 0;
   double bell = exp(-a * half) / sqrt(2 * M_PI * a);
   double turn = eta == 0 ? 1 : far / eta; /* -a times eta's derivative */
-  if (bell == 0) return (dual){far > 0, 0};
+  if (bell == 0) return (dual){far > 0 ? 1.0 : 0.0, 0};
   for (int k = TD_COUNT(c) - 1; k >= 0; k--) {
     slope = slope * eta + (k + 1 < (int)TD_COUNT(c) ? (k + 1) * c[k + 1] : 0);
     c0 = c0 * eta + c[k];
@@ -250,7 +260,7 @@ static dual gamma_large(double a, double x) {
 }
 
 /* P and Q where no sum is needed. */
-static bool gamma_simple(double a, double x, double *p) {
+OWN bool gamma_simple(double a, double x, double *p) {
   if (x == 0 || (isinf(a) && a > 0 && x > 0)) /* whatever a is */
     *p = 0;
   else if (!(a > 0) || !(x > 0))
@@ -262,14 +272,14 @@ static bool gamma_simple(double a, double x, double *p) {
   return true;
 }
 
-double td_special_igamma(double a, double x) {
+SHARED double td_special_igamma(double a, double x) {
   double p;
   if (gamma_simple(a, x, &p)) return p;
   if (a >= LARGE) return gamma_large(a, x).is;
   return x > 1 && x > a ? 1 - gamma_fraction(a, x).is : gamma_series(a, x).is;
 }
 
-double td_special_igammac(double a, double x) {
+SHARED double td_special_igammac(double a, double x) {
   double p;
   if (x == 0 && !(a > 0)) return NAN;
   if (x == INFINITY && a > 0) return 0;
@@ -279,7 +289,7 @@ double td_special_igammac(double a, double x) {
                         : fmax(0, 1 - gamma_series(a, x).is);
 }
 
-double td_special_igamma_da(double a, double x) {
+SHARED double td_special_igamma_da(double a, double x) {
   double p;
   if (gamma_simple(a, x, &p)) return isnan(p) ? p : 0;
   if (a >= LARGE) return gamma_large(a, x).by_a;
@@ -287,7 +297,7 @@ double td_special_igamma_da(double a, double x) {
 }
 
 /* So far out that there is no density, the sample stays. */
-double td_special_gamma_sample_da(double alpha, double sample) {
+SHARED double td_special_gamma_sample_da(double alpha, double sample) {
   double p;
   if (gamma_simple(alpha, sample, &p)) return isnan(p) ? p : 0;
   double density = gamma_front(alpha, sample).is * alpha / sample;
@@ -297,7 +307,7 @@ double td_special_gamma_sample_da(double alpha, double sample) {
 /* ---- incomplete beta function -------------------------------------------- */
 
 /* 8.17.22 with Lentz's method: for x < (a + 1) / (a + b + 2). */
-static double beta_fraction(double a, double b, double x) {
+OWN double beta_fraction(double a, double b, double x) {
   double c = 1, d = 1 - (a + b) * x / (a + 1), h;
   d = h = 1 / d;
   for (int m = 1; m < TERMS; m++) {
@@ -315,7 +325,7 @@ static double beta_fraction(double a, double b, double x) {
 }
 
 /* x^a (1 - x)^b / B(a, b); what cancels of large ones is left out. */
-static double beta_front(double a, double b, double x) {
+OWN double beta_front(double a, double b, double x) {
   double more = fmax(a, b), less = fmin(a, b);
   double p = 1 / (1 + b / a), q = 1 / (1 + a / b);
   if (more < SHIFT)
@@ -331,7 +341,7 @@ static double beta_front(double a, double b, double x) {
          sqrt(a * q / (2 * M_PI));
 }
 
-double td_special_betainc(double a, double b, double x) {
+SHARED double td_special_betainc(double a, double b, double x) {
   if (!(a > 0 && b > 0 && x >= 0 && x <= 1) || isinf(a) || isinf(b)) return NAN;
   if (x == 0 || x == 1) return x;
   double front = beta_front(a, b, x);

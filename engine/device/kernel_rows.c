@@ -265,8 +265,26 @@ static bool fits_needs(const row *r, const td_node *n) {
   return true;
 }
 
+/* A kernel that looks at no contents in device memory is every device's. */
+static bool serves(const row *r, const char *device_type) {
+  return strcmp(r->def->device, device_type) == 0 || r->def->start ||
+         r->def->flags & TD_KERNEL_INLINE;
+}
+
 static bool fits(const row *r, const td_node *n, const char *device_type) {
-  return strcmp(r->def->device, device_type) == 0 && fits_needs(r, n);
+  return serves(r, device_type) && fits_needs(r, n);
+}
+
+/* Its own, else one that is every device's; NULL: none. */
+static const row *find_row(const row *rows, const td_node *n,
+                           const char *device_type) {
+  const row *any = NULL;
+  for (const row *r = rows; r; r = r->next) {
+    if (!fits(r, n, device_type)) continue;
+    if (strcmp(r->def->device, device_type) == 0) return r;
+    if (!any) any = r;
+  }
+  return any;
 }
 
 bool td_kernel_types_fit(const char *types, const td_node *n) {
@@ -329,10 +347,10 @@ static td_status *rows_of(const char *type, const row **out) {
 
 td_status *td_kernel_find(const td_node *n, const char *device_type,
                           const td_kernel_def **out) {
-  const row *rows = NULL, *r;
+  const row *rows = NULL;
   pthread_mutex_lock(&mutex);
   td_status *s = rows_of(n->op->type, &rows);
-  for (r = rows; r && !fits(r, n, device_type);) r = r->next;
+  const row *r = find_row(rows, n, device_type);
   if (TD_LIKELY(r != NULL))
     *out = r->def;
   else if (td_ok(s))
@@ -345,10 +363,10 @@ bool td_kernel_exists(const td_node *n, const char *device_type) {
   const row *r = NULL;
   pthread_mutex_lock(&mutex);
   td_status *s = rows_of(n->op->type, &r);
-  while (r && !fits(r, n, device_type)) r = r->next;
+  bool there = find_row(r, n, device_type) != NULL;
   pthread_mutex_unlock(&mutex);
   td_status_release(s);
-  return r != NULL;
+  return there;
 }
 
 /* What a row allows for an attribute. */
@@ -368,7 +386,7 @@ uint32_t td_kernel_types(const td_op *op, const char *device_type,
   pthread_mutex_lock(&mutex);
   td_status *s = rows_of(op->type, &r);
   for (; r; r = r->next)
-    if (strcmp(r->def->device, device_type) == 0) types |= types_of(r, index);
+    if (serves(r, device_type)) types |= types_of(r, index);
   pthread_mutex_unlock(&mutex);
   td_status_release(s);
   return types;
@@ -383,7 +401,7 @@ td_status *td_kernel_list(const char *device_type, const td_kernel_def ***out,
   td_status *s = build();
   for (size_t i = 0; td_ok(s) && td_map_next(&by_op, &i, &e);)
     for (const row *r = e->value; r; r = r->next)
-      if (strcmp(r->def->device, device_type) == 0)
+      if (serves(r, device_type))
         room = room && td_vec_push(&list, r->def);
   pthread_mutex_unlock(&mutex);
   if (!room) s = td_oom();

@@ -1,0 +1,155 @@
+/* cuda.h - the CUDA device, as the files of its plugin see it.
+ *
+ *   library.c  what the plugin brings: devices, kernels
+ *   device.c   a device: kernels enqueued, copies, what settles; calls the rest
+ *   memory.c   its memory: regions of the card cut into blocks
+ *   pinned.c   memory of the host that copies reach at full speed
+ *   events.c   streams, and the thread that hears when their work is over
+ *   error.c    what CUDA and kernels say went wrong, as a status of a node
+ *
+ * A kernel of the plugin is a row with .device = "CUDA" whose `run` makes its
+ * outputs, enqueues work on td_cuda_stream(c) and returns. Rows and their code
+ * are in kernels/<family>.cu; launch.cuh is what they are written with.
+ *
+ * Nothing is done with a card until it is used: counting asks the driver, a
+ * context (hundreds of megabytes) is made at the first allocation.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_CUDA_H
+#define TD_CUDA_H
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+
+#include "engine/device/device_factory.h"
+#include "engine/device/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct td_cuda td_cuda;
+
+/* ---- errors (error.c) ---------------------------------------------------- */
+
+/* What a call of the runtime returned; `what` says what was to be done. */
+td_status *td_cuda_error(cudaError_t e, const char *what) TD_MUST_USE;
+static inline td_status *td_cuda_ok(cudaError_t e, const char *what) {
+  return TD_LIKELY(e == cudaSuccess) ? NULL : td_cuda_error(e, what);
+}
+#define TD_CUDA(call) TD_TRY(td_cuda_ok((call), #call))
+
+/* What a kernel found in its data, which only the card sees: the first of a
+ * device is kept. In memory that both see. */
+typedef struct td_cuda_word {
+  unsigned long long number; /* of the kernel, 0: nothing */
+  long long value, limit;
+} td_cuda_word;
+
+/* Where a kernel that runs as `c` tells what is wrong with its data. */
+typedef struct td_cuda_report {
+  td_cuda_word *word;
+  unsigned long long number;
+} td_cuda_report;
+
+/* What its row does not have was given to a kernel: input i. */
+td_status *td_cuda_no_type(const td_kernel_ctx *c, int i) TD_MUST_USE;
+
+/* `text` has "%lld" for the value and for the limit, in this order; static. */
+td_cuda_report td_cuda_report_of(const td_kernel_ctx *c, const char *text);
+
+/* ---- streams (events.c) -------------------------------------------------- */
+
+typedef enum td_cuda_stream_name {
+  TD_CUDA_COMPUTE,
+  TD_CUDA_IN,  /* from the host */
+  TD_CUDA_OUT, /* to the host */
+  TD_CUDA_STREAMS
+} td_cuda_stream_name;
+
+/* Somebody waits for what was enqueued on a stream. Embedded in its owner. */
+typedef struct td_cuda_wait {
+  struct td_cuda_wait *next;
+  cudaEvent_t event;
+  uint64_t number; /* on compute: kernels enqueued by then */
+  /* On the thread of the events. `e`: what became of the device. */
+  void (*over)(struct td_cuda_wait *w, cudaError_t e);
+} td_cuda_wait;
+
+typedef struct td_cuda_events td_cuda_events;
+
+/* The device is set on the calling thread. Caller owns the result. */
+td_status *td_cuda_events_new(td_cuda *d, td_cuda_events **out) TD_MUST_USE;
+/* All work is over, or the device is lost. From its own thread too. */
+void td_cuda_events_free(td_cuda_events *v);
+cudaStream_t td_cuda_stream_of(td_cuda_events *v, td_cuda_stream_name s);
+/* Records an event on the stream; calls w->over once what was enqueued there so
+ * far is complete. */
+td_status *td_cuda_await(td_cuda_events *v, td_cuda_stream_name s,
+                         td_cuda_wait *w) TD_MUST_USE;
+/* Work enqueued on `later` from now on comes after what `first` has by now. */
+td_status *td_cuda_order(td_cuda_events *v, td_cuda_stream_name first,
+                         td_cuda_stream_name later) TD_MUST_USE;
+/* Kernels of compute that are known to be complete. */
+uint64_t td_cuda_complete(const td_cuda_events *v);
+
+/* ---- memory (memory.c, pinned.c) ----------------------------------------- */
+
+td_status *td_cuda_memory_new(td_cuda *d, td_allocator **out) TD_MUST_USE;
+/* With the last block in use it ends. */
+void td_cuda_memory_release(td_allocator *a);
+bool td_cuda_is_memory(const td_allocator *a);
+/* Kernels of compute that may use what the block held before it was handed out:
+ * so many must be complete before another stream writes to it. */
+uint64_t td_cuda_memory_mark(td_allocator *a, const void *p);
+
+td_status *td_cuda_pinned_new(td_cuda *d, td_allocator **out) TD_MUST_USE;
+void td_cuda_pinned_release(td_allocator *a);
+
+/* ---- the device (device.c) ----------------------------------------------- */
+
+enum { TD_CUDA_RING = 1024 };
+
+/* A kernel that was enqueued. */
+typedef struct td_cuda_launch {
+  uint64_t number;
+  td_step *step;     /* alive as long as its execution has not settled */
+  const char *text;  /* of what it may find in its data */
+  char node[48], op[32];
+} td_cuda_launch;
+
+struct td_cuda {
+  td_device base; /* first */
+  int ordinal;    /* CUDA's number of the card */
+  int sms;        /* multiprocessors */
+  bool sync;      /* every kernel is waited for */
+  pthread_mutex_t lock;
+  bool opened;            /* under the lock */
+  td_status *unopened;    /* under the lock: why it could not be */
+  td_cuda_events *events; /* once it is opened, as all that follows */
+  td_cuda_word *word;     /* in pinned memory */
+  uint64_t enqueued;      /* under the lock: kernels */
+  td_cuda_launch ring[TD_CUDA_RING]; /* under the lock: the last ones */
+  td_status *lost; /* under the lock: the first cause */
+};
+
+extern const td_device_factory td_cuda_factory;
+
+/* Makes the device the calling thread's, and opens it when it was not. */
+td_status *td_cuda_enter(td_cuda *d) TD_MUST_USE;
+/* The card is lost: all that is under way on it fails. */
+void td_cuda_lose(td_cuda *d, cudaError_t e);
+/* On the events' thread: what kernels up to `number` told of their data. */
+void td_cuda_hear(td_cuda *d, uint64_t number);
+
+static inline td_cuda *td_cuda_of(const td_kernel_ctx *c) {
+  return (td_cuda *)c->kernel->device;
+}
+static inline cudaStream_t td_cuda_stream(const td_kernel_ctx *c) {
+  return td_cuda_stream_of(td_cuda_of(c)->events, TD_CUDA_COMPUTE);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
