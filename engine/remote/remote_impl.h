@@ -54,6 +54,7 @@ typedef struct td_closed {
   uint64_t view;
 } td_closed;
 enum { TD_CLOSED_KEPT = 256 };
+enum { TD_ROOM = 1024, TD_ROOM_IDLE = 64 }; /* peers of a key (peer_room.c) */
 
 /* What only metrics.c wants to know: of all peers that there were, and of steps
  * for others. */
@@ -83,6 +84,7 @@ struct td_remote {
   unsigned next_closed;
   TD_VEC(td_master *) masters;
   td_transfers *transfers; /* what all values share */
+  int room, room_idle; /* peers of one key: TD_ROOM, TD_ROOM_IDLE */
   td_probe *probes;        /* measurements under way: a list */
   uint64_t last_number;    /* of offers, questions, handles */
   int64_t ticked;         /* when, last */
@@ -220,6 +222,10 @@ void td_peer_poke(td_peer *p);
 /* For a link that a peer made. */
 td_status *td_peer_met(td_remote *r, td_link *l, uint64_t incarnation,
                        td_peer **out) TD_MUST_USE;
+/* The same with the first message, if there is room for one more of its key
+ * (peer_room.c): l->owner then. Else it is told why not. */
+td_status *td_peer_let_in(td_remote *r, td_link *l,
+                          const td_head *hello) TD_MUST_USE;
 void td_peer_hello(td_peer *p, const td_head *head, bool welcome);
 void td_peer_refused(td_peer *p, const Td__Remote__Refused *m);
 void td_peer_ping(td_peer *p); /* at once, beside those of each second */
