@@ -90,8 +90,7 @@ static td_status *find_or_make(td_remote *r, const Td__Remote__Keep *m,
   TD_TRY(check_name(m->name));
   *out = find(r, m->name);
   if (*out) {
-    bool own = (*out)->maker.high == id->high && (*out)->maker.low == id->low;
-    if (m->join || own) return NULL;
+    if (m->join || td_session_id_same(&(*out)->maker, id)) return NULL;
     return td_error(TD_ALREADY_EXISTS,
                     "%s keeps a session \"%s\" already; join it (leave "
                     "outlive out), or take another name",
@@ -110,7 +109,8 @@ td_status *td_keeper_enter(td_remote *r, const Td__Remote__Keep *m,
   if (!r->keeper) r->keeper = td_calloc(1, sizeof *r->keeper);
   if (!r->keeper) return td_oom();
   TD_TRY(find_or_make(r, m, id, &k));
+  if (!td_vec_reserve(&k->guests, 1)) return td_oom();
   TD_TRY(td_keeper_guest_new(k, id, out));
-  k->guests++;
+  k->guests.at[k->guests.len++] = *id;
   return NULL;
 }
