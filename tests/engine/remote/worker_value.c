@@ -62,13 +62,12 @@ static void check_clean(cluster *c) {
   assert_true(nothing_is_offered(c));
 }
 
-/* A value that several nodes of a device take goes there once. */
-static void test_once_a_device(void **state) {
+/* A value that three nodes of a device take goes there `times`. */
+static void go_to_device(unsigned passes_off, int times) {
   cluster c = {0};
   td_tensor x = ramp(MANY), y;
-  (void)state;
   cluster_init(&c, 2);
-  c.s->options.passes_off = ~0u;
+  c.s->options.passes_off = passes_off;
   td_edge in = placeholder(&c);
   td_edge a = far_node(&c, 0, "Neg", "a", &in, 1);
   td_edge p = far_node(&c, 1, "Neg", "p", &a, 1);
@@ -79,14 +78,20 @@ static void test_once_a_device(void **state) {
     OK(run_fed(&c, s, in, &x, &y));
     assert_true(td_tensor_get_f(&y, 7) == 7.125 + 7.125 * 7.125 - 7.125);
     td_tensor_release(&y);
-    assert_int_equal(traffic(c.worker[0].remote).offered, i);
+    assert_int_equal(traffic(c.worker[0].remote).offered, i * times);
     assert_int_equal(traffic(c.worker[0].remote).eager, 0);
-    assert_int_equal(traffic(c.worker[1].remote).copied, i * 4 * MANY);
+    assert_int_equal(traffic(c.worker[1].remote).copied, i * times * 4 * MANY);
     assert_int_equal(traffic(c.remote).copied, i * 4 * MANY);
   }
   check_clean(&c);
   td_tensor_release(&x);
   cluster_deinit(&c);
+}
+
+static void test_once_a_device(void **state) {
+  (void)state;
+  go_to_device(~td_plan_pass_bit("one_recv"), 1);
+  go_to_device(~0u, 3);
 }
 
 /* As above in all ways that values have: the same bits. */
