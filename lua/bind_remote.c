@@ -249,6 +249,7 @@ static int remote_traffic(lua_State *L) {
   td_lua_set_integer(L, "eager", (lua_Integer)t.eager);
   td_lua_set_integer(L, "offered", (lua_Integer)t.offered);
   td_lua_set_integer(L, "narrowed", (lua_Integer)t.narrowed);
+  td_lua_set_integer(L, "slowed", (lua_Integer)t.slowed);
   td_lua_set_integer(L, "pulled", (lua_Integer)t.pulled);
   td_lua_set_integer(L, "shared", (lua_Integer)t.shared);
   td_lua_set_integer(L, "unshared", (lua_Integer)t.unshared);

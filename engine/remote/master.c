@@ -61,6 +61,7 @@ static void say_open(td_member *w) {
   head.open = &body;
   body.view = w->master->view;
   body.lease = LEASE;
+  body.slow_link = w->master->slow_link;
   if (w->keep) {
     td_keep_out(w->keep, &body, &keep);
     head.body_case = TD__REMOTE__MESSAGE__BODY_KEEP;

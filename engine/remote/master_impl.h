@@ -41,6 +41,7 @@ struct td_master {
   TD_VEC(td_member *) members; /* shares; by place in the view - 1 */
   TD_VEC(td_member *) coming;  /* shares; without a place yet */
   uint64_t view;
+  uint64_t slow_link; /* the session's option */
 };
 
 struct td_member {

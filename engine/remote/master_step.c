@@ -259,6 +259,7 @@ static td_status *send_value(td_far_portion *n, td_key key,
                    .session = &w->master->id,
                    .step = n->start.step,
                    .narrow = n->of->narrow && n->of->narrow[key.edge],
+                   .slow_link = w->master->slow_link,
                    .full = w->full};
   td_status *s = td_transfer_out(&to, value, &a, frames, &count, &body.value);
   if (td_ok(s)) {

@@ -145,6 +145,7 @@ typedef struct td_remote_traffic {
   uint64_t eager;    /* rode along */
   uint64_t offered;  /* did not */
   uint64_t narrowed; /* of both, in 16 bits */
+  uint64_t slowed;   /* of these, since the link is slow */
   uint64_t pulled;   /* came in chunks */
   uint64_t shared;   /* came through shared memory */
   uint64_t unshared; /* could have, but that failed, and came in chunks */

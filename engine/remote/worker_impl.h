@@ -89,6 +89,7 @@ struct td_hosted {
   int64_t lease;
   td_participant *local;
   uint64_t view;
+  uint64_t slow_link; /* td_sending's, of its edges */
   TD_VEC(td_view_task) tasks;
   TD_VEC(td_hosted_roll *) rolls;
   size_t ends, nodes; /* of all of them */

@@ -33,10 +33,12 @@ end
 
 --- What this process sent to others and got from them so far: counts of values
 -- {eager = that rode along in messages, offered = that did not, narrowed = of
--- both, in 16 bits, pulled = that came in chunks, shared = through shared
--- memory, unshared = that could not, dropped = that nobody wanted}, and copied,
--- bytes of what came. TIDE_REMOTE_OFF, words with commas between, leaves ways
--- out: shm, eager, wanted (all is pulled at once), narrow.
+-- both, in 16 bits, slowed = of these, on a slow link (td.session's compress),
+-- pulled = that came in chunks, shared = through shared memory, unshared = that
+-- could not, dropped = that nobody wanted}, and copied, bytes of what came.
+-- TIDE_REMOTE_OFF, words with commas between, leaves ways out: shm, eager,
+-- wanted (all is pulled at once), narrow; TIDE_OFF=one_recv sends a value once
+-- for each node that needs it. `tide cluster bench` shows what each is worth.
 -- @usage td.traffic().narrowed  --> 0
 function traffic.traffic()
   return core.remote_traffic()
