@@ -279,6 +279,8 @@ td_status *td_member_rename(td_participant *p, const char *name,
 void td_member_lives(td_participant *p, const td_device *d, td_str *names);
 void td_member_drop(td_participant *p, const td_device *d);
 void td_member_sweep(td_participant *p, const td_makers *alive);
+/* Appends its numbers (metrics.h). */
+td_status *td_member_stats(td_participant *p, td_str *out) TD_MUST_USE;
 td_status *td_member_save(td_participant *p, td_str *out) TD_MUST_USE;
 td_status *td_member_load(td_participant *p, td_bytes from,
                           td_str *waiting) TD_MUST_USE;

@@ -85,8 +85,8 @@ end
 --
 -- compress = "slow": on an edge to a process to which less than 150 MB/s were
 -- seen to go (a number: so many), float32 values beyond 64 KiB travel as
--- bfloat16, half the bytes and eight bits of each mantissa. What goes depends on
--- the time that earlier values took, so that bits differ from run to run; shared
+-- bfloat16, half the bytes and eight bits of each mantissa. What goes so
+-- depends on how long earlier values took: bits differ from run to run. Shared
 -- memory, feeds and fetches keep all. td.traffic().slowed counts them.
 --
 -- target = "tcp://host:port" or "ipc:///path": planning, variables and loops
