@@ -259,8 +259,6 @@ void td_member_nudge(td_portion *n);
 void td_member_attend(td_portion *n, bool begins);
 void td_portion_done(td_member *m, td_message *msg);
 void td_portion_aborted(td_member *m, const Td__Remote__Stop *s);
-/* Borrowed; NULL: no such step is out. */
-td_far_portion *td_portion_find(td_member *m, uint64_t step);
 /* Whoever is with it after the turn holds its end up (n->users), until this. */
 void td_portion_unuse(td_far_portion *n);
 /* Registrations have ended: those that were held go, or fail. */
@@ -272,6 +270,8 @@ void td_portions_tick(td_member *m, int64_t now);
 
 enum { TD_MASTER_EARLY = 64 << 20 }; /* td_master.early_most */
 
+/* Borrowed; NULL: no such step is out. */
+td_far_portion *td_portion_find(td_member *m, uint64_t step);
 void td_portion_value(td_member *m, td_message *msg);
 /* The participant's: any thread. */
 void td_member_wanted(td_portion *n, td_key key);

@@ -91,12 +91,6 @@ static void unlist(td_far_portion *n) {
   if (n->next) n->next->prev = n->prev;
 }
 
-td_far_portion *td_portion_find(td_member *m, uint64_t step) {
-  td_far_portion *n = m->running;
-  while (n && n->start.step != step) n = n->next;
-  return n;
-}
-
 /* ---- the end ------------------------------------------------------------- */
 
 /* After the turn. Once `over` is called the portion is the step's again. */

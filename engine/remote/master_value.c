@@ -32,6 +32,12 @@ typedef struct td_far_value {
   size_t charge; /* of the session's early bytes */
 } td_far_value;
 
+td_far_portion *td_portion_find(td_member *m, uint64_t step) {
+  td_far_portion *n = m->running;
+  while (n && n->start.step != step) n = n->next;
+  return n;
+}
+
 /* ---- room ---------------------------------------------------------------- */
 
 static void say_room(td_master *s, bool full) {
@@ -74,14 +80,14 @@ static void uncharge(td_far_value *in) {
 /* ---- keys ---------------------------------------------------------------- */
 
 /* A key without holes, for maps. */
-typedef struct flat_key {
+typedef struct value_key {
   int64_t edge;
   uint64_t frame;
   int64_t iteration;
-} flat_key;
+} value_key;
 
-static flat_key flatten(td_key k) {
-  return (flat_key){k.edge, k.frame, k.iteration};
+static value_key flatten(td_key k) {
+  return (value_key){k.edge, k.frame, k.iteration};
 }
 
 static bool is_slot(const td_far_portion *n, td_key k) {
@@ -89,14 +95,14 @@ static bool is_slot(const td_far_portion *n, td_key k) {
 }
 
 static bool is_wanted(const td_far_portion *n, td_key k) {
-  flat_key flat = flatten(k);
+  value_key flat = flatten(k);
   if (n->want_all) return true;
   return is_slot(n, k) ? n->wanted[k.edge]
                        : td_map_getn(&n->wants, &flat, sizeof flat) != 0;
 }
 
 static void note_wanted(td_far_portion *n, td_key k) {
-  flat_key flat = flatten(k);
+  value_key flat = flatten(k);
   if (is_slot(n, k))
     n->wanted[k.edge] = true;
   else if (!td_map_putn(&n->wants, &flat, sizeof flat, n))
@@ -105,7 +111,7 @@ static void note_wanted(td_far_portion *n, td_key k) {
 
 /* It was delivered. */
 static void forget_wanted(td_far_portion *n, td_key k) {
-  flat_key flat = flatten(k);
+  value_key flat = flatten(k);
   if (is_slot(n, k)) return;
   pthread_mutex_lock(&n->lock);
   (void)td_map_removen(&n->wants, &flat, sizeof flat);
@@ -114,7 +120,7 @@ static void forget_wanted(td_far_portion *n, td_key k) {
 
 /* Does somebody wait for it? Else it is to be found by who does. */
 static bool is_awaited(td_far_value *in, td_far_portion *n) {
-  flat_key flat = flatten(in->key);
+  value_key flat = flatten(in->key);
   pthread_mutex_lock(&n->lock);
   bool wanted = is_wanted(n, in->key) ||
                 !td_map_putn(&n->offered, &flat, sizeof flat, in);
@@ -123,7 +129,7 @@ static bool is_awaited(td_far_value *in, td_far_portion *n) {
 }
 
 static void forget_offer(td_far_portion *n, const td_far_value *in) {
-  flat_key flat = flatten(in->key);
+  value_key flat = flatten(in->key);
   pthread_mutex_lock(&n->lock);
   if (td_map_getn(&n->offered, &flat, sizeof flat) == in)
     (void)td_map_removen(&n->offered, &flat, sizeof flat);
@@ -295,7 +301,7 @@ void td_portion_value(td_member *m, td_message *msg) {
 /* ---- who waits ----------------------------------------------------------- */
 
 static void pull(td_far_portion *n, td_key key) {
-  flat_key flat = flatten(key);
+  value_key flat = flatten(key);
   td_remote *r = td_remote_retain(td_member_remote(n->of->of));
   td_remote_enter(r);
   pthread_mutex_lock(&n->lock);
@@ -311,7 +317,7 @@ static void pull(td_far_portion *n, td_key key) {
 
 void td_member_wanted(td_portion *p, td_key key) {
   td_far_portion *n = (td_far_portion *)p;
-  flat_key flat = flatten(key);
+  value_key flat = flatten(key);
   pthread_mutex_lock(&n->lock);
   note_wanted(n, key);
   bool offered = td_map_getn(&n->offered, &flat, sizeof flat) != NULL;

@@ -24,8 +24,8 @@ usage: tide cluster check FILE [options]
 check looks whether the tasks of a cluster can be attached: name, port, keys,
 version, and the ways between each two of them: round trip (the least, the
 median), how far their clocks are apart, MB/s. FILE is JSON, as td.cluster
-takes it; ADDRESS is tcp://HOST:PORT or ipc:///PATH. What runs there goes on. The
-exit code is 1 where something is wrong.
+takes it; ADDRESS is tcp://HOST:PORT or ipc:///PATH. What runs there goes on.
+The exit code is 1 where something is wrong.
 
   --key KEY     the workers' public key, or a file with it
   --seconds N   that each may take to answer (5)
