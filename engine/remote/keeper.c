@@ -21,6 +21,7 @@ static td_session_options options_of(const td_remote *r,
     o.threads = (int)m->threads;
   if (m->cpu_devices > 0 && (int64_t)m->cpu_devices < r->cpu_devices)
     o.cpu_devices = (int)m->cpu_devices;
+  if (m->slow_link < INT64_MAX) o.slow_link = (int64_t)m->slow_link;
   if (m->cache > 0 && m->cache <= 4096) o.cache = (int)m->cache;
   return o;
 }

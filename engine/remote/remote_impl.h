@@ -146,6 +146,10 @@ typedef struct td_peer_values {
   uint64_t offered; /* their bytes */
   td_eager *eager;  /* a share; NULL: nothing rode along yet */
   TD_VEC(td_owed) owed;
+  int pulled;       /* offers that it pulls */
+  int64_t busy;     /* since when it pulls some */
+  uint64_t gone;    /* bytes of those that were pulled since */
+  double rate;      /* bytes/s that go to it; 0: not known yet */
   td_map transfers; /* number -> td_transfer, of its offers */
   td_transfer *first, *last; /* those that wait for their turn */
   int pulling;               /* those under way */
@@ -303,6 +307,8 @@ typedef struct td_sending {
   const td_session_id *session;
   uint64_t step;
   bool narrow;
+  uint64_t slow_link; /* bytes/s: to who takes less, float32 beyond what rides
+                         along goes in 16 bits, too; 0: to nobody */
   bool full;     /* it has no room: offered, whatever its size */
   size_t *small; /* bytes that the message's head has so far; NULL: none */
 } td_sending;

@@ -8,6 +8,7 @@
 #include "engine/base/clock.h"
 #include "engine/remote/cells.h"
 #include "engine/remote/keeper_impl.h"
+#include "engine/remote/metrics.h"
 #include "engine/remote/worker_impl.h"
 
 enum { TASKS_MOST = 4096, SESSIONS_MOST = 1024, SESSIONS_OF_ONE = 128 };
@@ -402,6 +403,9 @@ static td_status *answer(question *q) {
     return ops->save(h->local, &q->text);
   case TD__REMOTE__ASK__WHAT__LOAD:
     return ops->load(h->local, state, &q->text);
+  case TD__REMOTE__ASK__WHAT__STATS:
+    td_metrics_text(h->of, &q->text);
+    break;
   case TD__REMOTE__ASK__WHAT__SWEEP:
     return sweep(h, state, q->step);
   case TD__REMOTE__ASK__WHAT__CLEAR:

@@ -104,6 +104,12 @@ typedef struct td_participant_ops {
   void (*cancel)(td_portion *n, td_status *cause);
   /* A value that another participant sent; takes ownership of *value. */
   td_status *(*deliver)(td_portion *n, td_key key, td_tensor *value, bool dead);
+  /* (optional) Another portion's receiver waits for the value of an edge from
+   * this one, which is not there yet: before start, too. */
+  void (*wanted)(td_portion *n, td_key key);
+  /* (optional) The portion of the session's own process is over: what it did
+   * not take of this one nobody will. Once a start, before start, too. */
+  void (*unwanted)(td_portion *n);
   /* What it waits for; appends lines. Waits for nobody. */
   void (*why)(td_portion *n, td_str *out);
   /* (optional; NULL: `why` knows all.) Asks its process, which `why` then tells

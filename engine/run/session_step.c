@@ -74,6 +74,14 @@ static td_status *route(void *arg, td_key key, td_tensor *value, bool dead) {
   return n->of->ops->deliver(n, key, value, dead);
 }
 
+/* A value that is to come from another participant is waited for. */
+static void want(void *arg, td_key key) {
+  td_session_step *step = arg;
+  int32_t from = td_compiled_sender(step->compiled, key.edge);
+  td_portion *n = from < 0 ? NULL : step->portions[from].portion;
+  if (n && n->of->ops->wanted) n->of->ops->wanted(n, key);
+}
+
 static void fill_portions(td_session_step *step) {
   for (int i = 0; i < step->n_portions; i++) {
     td_step_portion *p = &step->portions[i];
@@ -88,6 +96,8 @@ static void fill_portions(td_session_step *step) {
     n->over_arg = p;
     n->send = route;
     n->send_arg = step;
+    n->wanted = want;
+    n->wanted_arg = step;
     if (!n->of->ops->work) step->elsewhere = true;
   }
 }
@@ -270,10 +280,20 @@ static void count_down(td_session_step *step, td_status *s) {
     finish(step);
 }
 
+/* The portion of this process is over. */
+static void let_others_go(td_session_step *step) {
+  for (int i = 0; i < step->n_portions; i++) {
+    td_portion *n = step->portions[i].portion;
+    if (n->of->ops->unwanted) n->of->ops->unwanted(n);
+  }
+}
+
 static void portion_over(void *arg, td_status *s) {
   td_step_portion *p = arg;
   td_session_step *step = p->step;
   bool given_up = false;
+  if (TD_UNLIKELY(step->elsewhere) && p->portion->rendezvous)
+    let_others_go(step);
   if (TD_UNLIKELY(step->elsewhere))
     given_up =
         __atomic_exchange_n(&p->state, OVER, __ATOMIC_ACQ_REL) == GIVEN_UP;
