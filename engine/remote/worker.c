@@ -108,6 +108,26 @@ static void adopt(td_hosted *h, td_peer *p) {
   td_peer_release(was);
 }
 
+static void close_session(td_hosted *h, td_status *why);
+
+/* Has this process a later place in the view than the one that it knows? Then
+ * it was taken for lost, wrongly (a late STALE), and what the session has here
+ * is of the place before: with that it must not go on (P7). */
+static bool was_given_up(const td_hosted *h, const Td__Remote__Open *m) {
+  int32_t own = td_hosted_task(h, h->of->incarnation);
+  for (size_t i = m->n_task; own >= 0 && i-- > (size_t)own + 1;)
+    if (m->task[i]->incarnation == h->of->incarnation) return true;
+  return false;
+}
+
+/* What is left of the session is over first: NULL, or who is not yet. */
+static td_hosted *make_way(td_remote *r, td_hosted *h) {
+  td_session_id id = h->id;
+  close_session(
+      h, td_error(TD_UNAVAILABLE, "the master took this process for lost"));
+  return td_hosted_find(r, &id);
+}
+
 /* Said again on silence: the same twice is the same. */
 static void open_session(td_remote *r, td_peer *p, const td_session_id *id,
                          const Td__Remote__Open *m,
@@ -115,6 +135,11 @@ static void open_session(td_remote *r, td_peer *p, const td_session_id *id,
   td_hosted *h = td_hosted_find(r, id);
   td_status *s = NULL;
   if (is_closed(r, id, m->view)) return;
+  if (h && !keep && h->master == p && was_given_up(h, m) &&
+      !TD_BUG(TD_BUG_MIXED_RESTORE)) {
+    h = make_way(r, h);
+    if (h) return; /* OPEN is said again */
+  }
   if (!h) s = begin(r, p, id, keep, &h);
   if (td_ok(s) && TD_BUG(TD_BUG_MIXED_RESTORE)) adopt(h, p);
   if (td_ok(s) && h->master != p)
