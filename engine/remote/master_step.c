@@ -246,11 +246,17 @@ static td_status *send_held(td_far_portion *n) {
   return s;
 }
 
+static void note_applied(td_far_portion *n, td_applied what) {
+  int32_t can = n->of->updates ? what : TD_APPLIED_NONE;
+  __atomic_store_n(&n->base.applied, can, __ATOMIC_RELEASE);
+}
+
 static void go(td_far_portion *n) {
   td_far_roll *e = n->of;
   td_status *s = e->state == TD_ROLL_FAILED ? td_status_retain(e->error) : NULL;
   td_traced_send(n);
   if (td_ok(s)) s = say_run(n);
+  if (td_ok(s)) note_applied(n, TD_APPLIED_UNKNOWN);
   if (td_ok(s)) s = send_held(n);
   if (td_ok(s))
     n->state = TD_PORTION_RUNNING;
@@ -274,6 +280,7 @@ void td_member_start(td_portion *p, const td_portion_start *o) {
   n->start = *o;
   n->state = TD_PORTION_HELD;
   n->done = n->failed = false;
+  note_applied(n, TD_APPLIED_NONE);
   n->due = n->came = 0;
   n->n_pulls = n->pulling = n->users = 0;
   n->until = 0;
@@ -480,6 +487,16 @@ static void note_failure(td_member *m, const td_status *s) {
   td_str_deinit(&text);
 }
 
+/* What a master in a server knows of the tasks of its step is in its word. */
+static void learn_applied(td_far_portion *n, const Td__Remote__Done *d,
+                          bool ok) {
+  bool none = d->idle || n->of->of->keep;
+  if (ok)
+    note_applied(n, TD_APPLIED_ALL);
+  else if (none)
+    note_applied(n, TD_APPLIED_NONE);
+}
+
 void td_portion_done(td_member *m, td_message *msg) {
   const Td__Remote__Done *d = msg->head->done;
   td_far_portion *n = td_portion_find(m, d->step);
@@ -491,6 +508,7 @@ void td_portion_done(td_member *m, td_message *msg) {
   }
   n->done = true;
   n->due = d->tensors;
+  learn_applied(n, d, td_ok(s));
   if (td_ok(s)) {
     td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING, TD_DONE_OK);
     learn_cost(n->of, d->took);

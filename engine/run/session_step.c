@@ -21,7 +21,8 @@
 
 #define GIVE_UP INT64_C(2000000000) /* ns between a cancel and the end */
 #define PUMPING INT64_C(20000000)   /* ns at a time */
-#define PATIENCE INT64_C(50000000)  /* ns: for what others say of a late step */
+#define PATIENCE INT64_C(50000000)  /* ns: for what others say of a late step  \
+                                     */
 
 /* Of a portion. */
 enum { RUNNING, OVER, GIVEN_UP };
@@ -250,7 +251,10 @@ static void finish(td_session_step *step) {
   unlist(step);
   count_results(step);
   step->status = td_compiled_blame(step->compiled, step->status);
-  if (TD_UNLIKELY(step->elsewhere)) stop_giving_up(step);
+  if (TD_UNLIKELY(step->elsewhere)) {
+    stop_giving_up(step);
+    step->status = td_session_step_applied(step, step->status);
+  }
   if (TD_LIKELY(td_ok(step->status)))
     __atomic_store_n(&step->compiled->last, number, __ATOMIC_RELAXED);
   __atomic_store_n(&step->finished, 1, __ATOMIC_RELEASE);
@@ -288,12 +292,19 @@ static void let_others_go(td_session_step *step) {
   }
 }
 
+static void applied_all(td_portion *n) {
+  int32_t unknown = TD_APPLIED_UNKNOWN;
+  (void)__atomic_compare_exchange_n(&n->applied, &unknown, TD_APPLIED_ALL,
+                                    false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 static void portion_over(void *arg, td_status *s) {
   td_step_portion *p = arg;
   td_session_step *step = p->step;
   bool given_up = false;
   if (TD_UNLIKELY(step->elsewhere) && p->portion->rendezvous)
     let_others_go(step);
+  if (TD_UNLIKELY(step->elsewhere && td_ok(s))) applied_all(p->portion);
   if (TD_UNLIKELY(step->elsewhere))
     given_up =
         __atomic_exchange_n(&p->state, OVER, __ATOMIC_ACQ_REL) == GIVEN_UP;
