@@ -113,7 +113,8 @@ static void adopt(td_hosted *h, td_peer *p) {
 }
 
 /* What the session had here at the place before is over, and goes first: the
- * master believes it gone, and must not go on with it (P7). NULL: it is gone. */
+ * master believes it gone, and must not go on with it (P7). NULL: nothing is
+ * left of it. */
 static td_hosted *make_way(td_remote *r, td_hosted *h, uint64_t place) {
   td_session_id id = h->id;
   if (place > h->place)

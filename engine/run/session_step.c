@@ -21,8 +21,9 @@
 
 #define GIVE_UP INT64_C(2000000000) /* ns between a cancel and the end */
 #define PUMPING INT64_C(20000000)   /* ns at a time */
-#define PATIENCE INT64_C(50000000)  /* ns: for what others say of a late step  \
-                                     */
+#define PATIENCE                                                               \
+  INT64_C(50000000) /* ns: for what others say of a late step                  \
+                     */
 
 /* Of a portion. */
 enum { RUNNING, OVER, GIVEN_UP };
