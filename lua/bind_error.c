@@ -26,7 +26,7 @@ static void set_task(lua_State *L, const char *device) {
 
 static int push_error_table(lua_State *L) {
   td_status *s = lua_touserdata(L, 1);
-  lua_createtable(L, 0, 9);
+  lua_createtable(L, 0, 10);
   set_text(L, "code", td_code_name(td_status_code(s)));
   set_text(L, "message", td_status_message(s));
   set_text(L, "op", td_status_op(s));
@@ -34,6 +34,7 @@ static int push_error_table(lua_State *L) {
   set_text(L, "where", td_status_origin(s));
   set_text(L, "device", td_status_device(s));
   set_task(L, td_status_device(s));
+  set_text(L, "applied", td_status_applied_where(s));
   td_lua_set_flag(L, "derived", td_status_derived(s));
   if (td_lua_push_frames(L, L, "stack traceback:"))
     lua_setfield(L, -2, "traceback");

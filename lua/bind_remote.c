@@ -249,11 +249,31 @@ static int remote_traffic(lua_State *L) {
   td_lua_set_integer(L, "eager", (lua_Integer)t.eager);
   td_lua_set_integer(L, "offered", (lua_Integer)t.offered);
   td_lua_set_integer(L, "narrowed", (lua_Integer)t.narrowed);
+  td_lua_set_integer(L, "slowed", (lua_Integer)t.slowed);
   td_lua_set_integer(L, "pulled", (lua_Integer)t.pulled);
   td_lua_set_integer(L, "shared", (lua_Integer)t.shared);
   td_lua_set_integer(L, "unshared", (lua_Integer)t.unshared);
   td_lua_set_integer(L, "dropped", (lua_Integer)t.dropped);
   td_lua_set_integer(L, "copied", (lua_Integer)t.copied);
+  return 1;
+}
+
+/* core.remote_stats(session, task): the numbers of a worker as text. */
+static int remote_stats(lua_State *L) {
+  td_session *s = td_lua_to_session(L, 1);
+  td_lua_state *st = td_lua_get(L);
+  const char *task = td_lua_text(L, 2);
+  td_str text = {0};
+  td_remote *r = td_remote_retain(td_lua_remote(L));
+  td_session_retain(s);
+  td_lua_unlock(st);
+  td_status *status = td_remote_stats(r, s, task, &text);
+  td_lua_lock(st);
+  td_session_release(s);
+  td_remote_release(r);
+  if (!td_ok(status)) td_str_deinit(&text);
+  td_lua_check_step(L, status);
+  td_lua_push_str(L, &text);
   return 1;
 }
 
@@ -279,7 +299,8 @@ TD_LUA_OPEN(remote) {
   static const luaL_Reg functions[] = {
       {"attach", attach},           {"detach", detach},
       {"remote_rows", remote_rows}, {"remote_traffic", remote_traffic},
-      {"pause", take_a_pause},      {NULL, NULL}};
+      {"pause", take_a_pause},      {"remote_stats", remote_stats},
+      {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   luaL_newmetatable(L, ROWS);
   lua_pushcfunction(L, rows_gc);

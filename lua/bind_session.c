@@ -81,7 +81,7 @@ static unsigned passes_off(lua_State *L) {
 }
 
 /* core.session(graph, {threads=, cpu_devices=, soft_placement=, passes_off=,
- * cache=, queued_bytes=, verify=, roundtrip=}) */
+ * cache=, queued_bytes=, slow_link=, verify=, roundtrip=}) */
 static int core_session(lua_State *L) {
   td_graph *g = td_lua_to_graph(L, 1);
   td_session_options o = {0};
@@ -91,6 +91,7 @@ static int core_session(lua_State *L) {
     o.cpu_devices = int_option(L, "cpu_devices");
     o.cache = int_option(L, "cache");
     o.queued_bytes = bytes_option(L, "queued_bytes");
+    o.slow_link = td_lua_integer(L, 2, "slow_link");
     o.hard_placement = lua_getfield(L, 2, "soft_placement") == LUA_TBOOLEAN &&
                        !lua_toboolean(L, -1);
     lua_pop(L, 1);

@@ -38,6 +38,7 @@ static const char usage[] =
     "  worker ...        run parts of graphs for others (--help: where, how)\n"
     "  top ADDR..        the workers at these addresses, each second\n"
     "  cluster check ..  are a cluster's tasks there, how good are the ways\n"
+    "  cluster bench     what the ways of values between workers are worth\n"
     "  keygen [DIR]      a key pair, for a worker or for who attaches to one\n"
     "  kernel [FILE]     a Jupyter kernel (at the connection file)\n"
     "  install-kernel    let Jupyter know Tide (--help: where)\n"

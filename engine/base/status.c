@@ -15,7 +15,7 @@
 
 #include "engine/base/mem.h"
 
-enum { MESSAGE, OP, NODE, ORIGIN, DEVICE, ABOUT, PARTS };
+enum { MESSAGE, OP, NODE, ORIGIN, DEVICE, ABOUT, APPLIED, PARTS };
 
 struct td_status {
   int32_t refs;       /* atomic; 0: static */
@@ -135,6 +135,11 @@ td_status *td_status_about(td_status *s, const char *task) {
   return add_parts(s, parts);
 }
 
+td_status *td_status_applied(td_status *s, const char *where) {
+  const char *const parts[PARTS] = {[APPLIED] = where};
+  return add_parts(s, parts);
+}
+
 td_status *td_status_derive(td_status *s) {
   static const char *const nothing[PARTS] = {NULL};
   if (!s || s->derived) return s;
@@ -219,6 +224,9 @@ const char *td_status_device(const td_status *s) {
 }
 const char *td_status_about_task(const td_status *s) {
   return part(s, ABOUT);
+}
+const char *td_status_applied_where(const td_status *s) {
+  return part(s, APPLIED);
 }
 bool td_status_derived(const td_status *s) {
   return s && s->derived;

@@ -61,6 +61,11 @@ td_status *td_status_derive(td_status *s) TD_MUST_USE;
  * ownership, returns it (or, for td_oom(), a copy that can carry the name). */
 td_status *td_status_about(td_status *s, const char *task) TD_MUST_USE;
 
+/* Says what became of the updates of the step that failed so, unless already
+ * said: "unknown at /job:worker/task:1". Takes ownership, returns it (or, for
+ * td_oom(), a copy that can carry it). */
+td_status *td_status_applied(td_status *s, const char *where) TD_MUST_USE;
+
 td_status *td_status_retain(td_status *s);
 void td_status_release(td_status *s);
 
@@ -80,6 +85,9 @@ const char *td_status_origin(const td_status *s);
 const char *td_status_device(const td_status *s);
 /* The task that it is evidence about. */
 const char *td_status_about_task(const td_status *s);
+/* What td_status_applied said; "": nothing was changed, or not on several
+ * tasks. */
+const char *td_status_applied_where(const td_status *s);
 bool td_status_derived(const td_status *s);
 
 /* Where nothing is held: return the error to the caller. */

@@ -56,6 +56,7 @@ typedef struct td_step {
   td_caller *caller; /* NULL: no thread waits that could serve */
   void *trace;                  /* run/trace, NULL when not traced */
   bool check_numerics;          /* the first NaN or infinity is an error */
+  bool updated; /* atomic: an op that updates has begun (TD_UPDATES) */
 } td_step;
 
 /* Stops the step everywhere: the first cause is kept, what waits is cancelled,

@@ -46,6 +46,10 @@ bool td_region_has_old_name(const td_node *n);
  * are free. Frees flows that nobody is in. *n: how many nodes are gone. On
  * error none is, and names may stay as they are. */
 td_status *td_region_sweep(td_graph *g, int32_t *n) TD_MUST_USE;
+/* Nodes of whose ids `unused` says so (NULL: of none) go as well, whatever
+ * their region is, unless other nodes use them. */
+td_status *td_region_sweep_unused(td_graph *g, const bool *unused,
+                                  int32_t *n) TD_MUST_USE;
 
 /* The regions of the list and those of nodes and functions that use, directly or
  * through others, what is of them; some more than once. `users` has room for as

@@ -165,10 +165,11 @@ td_status *td_region_rename_variable(td_node *n, const char *name) {
 
 typedef struct marks {
   const td_graph *graph;
-  bool *keep;    /* by node id */
-  bool *busy;    /* by flow */
-  bool *used;    /* by function */
-  size_t *order; /* of functions */
+  const bool *unused; /* by node id, or NULL: as if its region were retired */
+  bool *keep;         /* by node id */
+  bool *busy;         /* by flow */
+  bool *used;         /* by function */
+  size_t *order;      /* of functions */
   TD_VEC(const td_node *) stack;
 } marks;
 
@@ -190,7 +191,7 @@ static bool mark_inputs(marks *m, const td_node *n) {
 static td_status *mark_all(marks *m) {
   bool ok = true;
   for (size_t i = 0; i < m->graph->nodes.len && ok; i++)
-    if (!m->graph->nodes.at[i]->region->retired)
+    if (!m->graph->nodes.at[i]->region->retired && !(m->unused && m->unused[i]))
       ok = mark(m, m->graph->nodes.at[i]);
   while (ok && m->stack.len) ok = mark_inputs(m, m->stack.at[--m->stack.len]);
   td_vec_free(&m->stack);
@@ -314,15 +315,20 @@ static void marks_deinit(marks *m) {
   td_free(m->order);
 }
 
-td_status *td_region_sweep(td_graph *g, int32_t *n) {
+td_status *td_region_sweep_unused(td_graph *g, const bool *unused, int32_t *n) {
   marks m;
   *n = 0;
   td_graph_lock(g);
   td_status *s = marks_init(&m, g);
+  m.unused = unused;
   if (td_ok(s)) s = sweep(g, &m, n);
   td_graph_unlock(g);
   marks_deinit(&m);
   return s;
+}
+
+td_status *td_region_sweep(td_graph *g, int32_t *n) {
+  return td_region_sweep_unused(g, NULL, n);
 }
 
 /* ---- users --------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * Nodes are copied in the order of the schedule, each into the graph of its
  * device. An edge between two devices, or between device memory and host memory
  * of one, becomes a link (link_impl.h), once for each source, destination and
- * kind of memory:
+ * kind of memory (without one_recv for each edge):
  *
  *   CPU:0                     GPU:0
  *   x -> _Send (edge 3)       _Recv (edge 3) -> MatMul, and all others that
@@ -138,11 +138,11 @@ static td_status *add_signal(partition *t, td_node *from, const link_key *k,
 }
 
 /* The node that stands for `e` on `device`: a _Recv, or for a control edge
- * (port -1) an Identity. Its link is made at first use. */
+ * (port -1) an Identity. Its link is made at first use, or at each. */
 static td_status *node_on(partition *t, td_edge e, bool host, int32_t device,
                           int32_t frame, td_node **out) {
   link_key k = {e.node->id, e.port, device, host};
-  *out = td_map_getn(&t->links, &k, sizeof k);
+  *out = t->p->one_recv ? td_map_getn(&t->links, &k, sizeof k) : NULL;
   if (*out) return NULL;
   if (e.port < 0)
     TD_TRY(add_signal(t, e.node, &k, frame, out));
@@ -250,7 +250,12 @@ static td_status *finish_part(td_pass *p, td_part *part) {
   return td_part_settle(part);
 }
 
-/* ---- the pass ------------------------------------------------------------ */
+/* ---- the passes ---------------------------------------------------------- */
+
+td_status *td_one_recv(td_pass *p) {
+  p->one_recv = true;
+  return NULL;
+}
 
 static td_status *partition_all(partition *t) {
   td_pass *p = t->p;

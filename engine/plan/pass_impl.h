@@ -42,6 +42,8 @@ typedef struct td_pass {
   int32_t first_trigger; /* nodes from this id on belong to control loops */
   int32_t *order;        /* from schedule: node ids, inputs first; NULL: any
                             such order will do. Owned */
+  bool one_recv; /* partition makes one _Recv of a value on a device, whoever
+                    needs it there; else one for each edge */
 
   td_str *log;    /* what the pass changed and why; NULL: nobody asked */
   int32_t dumped; /* graphs written so far */

@@ -137,6 +137,8 @@ typedef struct td_channel_zmq_options {
   void (*allow_free)(void *arg); /* (optional) of allow_arg: once nobody asks any
                                     more, also when no channel was made */
   int handshake_ms; /* 0: 5000 */
+  int connections;  /* by tcp, of an address, a second, and eight times as many
+                       at once; more wait. 0: 64 */
 } td_channel_zmq_options;
 
 /* ADDRESS in use, a folder that others can open, a missing key: errors that say

@@ -261,6 +261,7 @@ static bool drain(td_channel *base, int most) {
   c->draining = true;
   td_zmq_socket_poll(c);
   serve_events(c);
+  td_zmq_flood_look(c);
   td_zmq_monitor_retry(c);
   bool told = td_zmq_link_tell(c);
   for (bool more = true; more && left > 0;) {
@@ -353,6 +354,7 @@ td_status *td_channel_zmq_new(const td_channel_zmq_options *o,
   c->allow_arg = o->allow_arg;
   c->allow_free = o->allow_free;
   c->handshake_ms = o->handshake_ms > 0 ? o->handshake_ms : HANDSHAKE_MS;
+  td_zmq_flood_init(&c->flood, o->connections);
   td_map_init(&c->peers);
   td_map_init(&c->refused);
   td_status *s = start(c);

@@ -95,6 +95,35 @@ void td_zmq_wake(td_zmq *c);
 /* Whether `wait` is to return at once: there is something to be drained. */
 void td_zmq_pending(td_zmq *c, bool is);
 
+/* ---- too many connections (channel_zmq_flood.c) -------------------------- */
+
+enum {
+  TD_ZMQ_CONNECTIONS = 64, /* of an address, a second */
+  TD_ZMQ_PLACES = 64       /* addresses that are known at a time */
+};
+
+typedef struct td_zmq_place {
+  int family;     /* AF_INET, AF_INET6; 0: free */
+  uint32_t at[2]; /* of the address, in the machine's order */
+  int64_t due;    /* when all of its connections so far would have come, one
+                     after the other, as slowly as they should */
+  bool kept_out;
+} td_zmq_place;
+
+typedef struct td_zmq_flood {
+  int fd[TD_LANES]; /* that listen; -1: none by tcp */
+  int64_t cost;     /* ns of a connection */
+  td_zmq_place places[TD_ZMQ_PLACES];
+  bool came;     /* a connection, since it was looked at */
+  int64_t until; /* atomic: to be looked at again; INT64_MAX: nobody is out */
+} td_zmq_flood;
+
+void td_zmq_flood_init(td_zmq_flood *f, int connections);
+/* ZeroMQ has accepted that descriptor, which may be gone again. */
+void td_zmq_flood_came(td_zmq *c, int fd);
+/* Keeps out who made too many, and lets in who was for long enough. */
+void td_zmq_flood_look(td_zmq *c);
+
 /* ---- the channel --------------------------------------------------------- */
 
 /* A lane of a dialled link, or of all that dial us. */
@@ -138,6 +167,7 @@ struct td_zmq {
   void *allow_arg;
   void (*allow_free)(void *arg);
   int handshake_ms;
+  td_zmq_flood flood; /* of those who dial us by tcp */
 
   td_zmq_link *links; /* all, with those that are gone and not yet freed */
   int n_gone;

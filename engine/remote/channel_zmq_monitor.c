@@ -8,7 +8,7 @@
  * out more.
  *
  * Of who dials us it tells that a descriptor was closed, and each message says
- * by which one it came.
+ * by which one it came; and by tcp how many come (channel_zmq_flood.c).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -22,7 +22,8 @@ enum {
   REFUSED_MOST = 3, /* handshakes that end without a reason */
   HEARD = ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_DISCONNECTED |
           ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
-          ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
+          ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH,
+  OF_PEERS = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_LISTENING | ZMQ_EVENT_ACCEPTED
 };
 
 static const int64_t RETRY_NS = 2000000000;
@@ -47,7 +48,10 @@ td_status *td_zmq_monitor_open(td_zmq *c, td_zmq_link *l, td_lane lane,
   /* Who tells waits when nobody listens, and with it all traffic. */
   td_zmq_socket_set(&a->monitor, ZMQ_RCVHWM, 0);
   if (zmq_socket_monitor(a->messages.zmq, name,
-                         l ? HEARD : ZMQ_EVENT_DISCONNECTED) == 0 &&
+                         l ? HEARD
+                         : td_zmq_address_is_ipc(address)
+                             ? ZMQ_EVENT_DISCONNECTED
+                             : OF_PEERS) == 0 &&
       zmq_connect(a->monitor.zmq, name) == 0) {
     td_zmq_socket_look(c, &a->monitor);
     return NULL;
@@ -159,6 +163,15 @@ static void closed(td_zmq *c, td_lane lane, int fd) {
   }
 }
 
+static void hear_of_peers(td_zmq *c, td_lane lane, unsigned event, int fd) {
+  if (event == ZMQ_EVENT_DISCONNECTED)
+    closed(c, lane, fd);
+  else if (event == ZMQ_EVENT_LISTENING)
+    c->flood.fd[lane] = fd;
+  else if (event == ZMQ_EVENT_ACCEPTED)
+    td_zmq_flood_came(c, fd);
+}
+
 /* A message of two frames: a number of 16 bits and one of 32, then the address.
  */
 static bool read_one(td_zmq_socket *s, uint16_t *event, uint32_t *value) {
@@ -179,7 +192,7 @@ void td_zmq_monitor_read(td_zmq *c, td_zmq_link *l, td_lane lane) {
   uint32_t value;
   while (a->monitor.zmq && read_one(&a->monitor, &event, &value))
     if (!l)
-      closed(c, lane, (int)value);
+      hear_of_peers(c, lane, event, (int)value);
     else if (event & HEARD)
       hear(l, a, lane, event, value);
 }

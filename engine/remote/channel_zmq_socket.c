@@ -167,7 +167,9 @@ void td_zmq_wake(td_zmq *c) {
 static int timeout_of(const td_zmq *c, int64_t until) {
   const int64_t ms = 1000000, most = 3600 * 1000;
   int64_t retry = __atomic_load_n(&c->retry_at, __ATOMIC_RELAXED);
+  int64_t flood = __atomic_load_n(&c->flood.until, __ATOMIC_RELAXED);
   if (retry < until) until = retry;
+  if (flood < until) until = flood;
   if (until == INT64_MAX) return -1;
   if (td_clock_alarm(until) != until) return 1; /* a test has set the clock */
   int64_t left = until - td_clock_now();

@@ -357,7 +357,8 @@ static td_status *keep_new(const td_far_options *o,
                  .threads = (uint32_t)o->threads,
                  .cpu_devices = (uint32_t)o->cpu_devices,
                  .passes_off = as->passes_off,
-                 .cache = (uint32_t)as->cache};
+                 .cache = (uint32_t)as->cache,
+                 .slow_link = (uint64_t)as->slow_link};
   *out = k;
   if (k->name) return NULL;
   td_keep_release(k);

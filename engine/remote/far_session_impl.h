@@ -13,6 +13,7 @@ typedef struct td_keep {
   char *name;
   bool join, outlive, hard_placement;
   uint32_t threads, cpu_devices, passes_off, cache;
+  uint64_t slow_link;
 } td_keep;
 
 td_keep *td_keep_retain(td_keep *k); /* NULL: NULL */

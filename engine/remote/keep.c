@@ -26,4 +26,5 @@ void td_keep_out(const td_keep *k, Td__Remote__Open *open,
   out->hard_placement = k->hard_placement;
   out->passes_off = k->passes_off;
   out->cache = k->cache;
+  out->slow_link = k->slow_link;
 }

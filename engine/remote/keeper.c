@@ -21,6 +21,7 @@ static td_session_options options_of(const td_remote *r,
     o.threads = (int)m->threads;
   if (m->cpu_devices > 0 && (int64_t)m->cpu_devices < r->cpu_devices)
     o.cpu_devices = (int)m->cpu_devices;
+  if (m->slow_link < INT64_MAX) o.slow_link = (int64_t)m->slow_link;
   if (m->cache > 0 && m->cache <= 4096) o.cache = (int)m->cache;
   return o;
 }
@@ -90,8 +91,7 @@ static td_status *find_or_make(td_remote *r, const Td__Remote__Keep *m,
   TD_TRY(check_name(m->name));
   *out = find(r, m->name);
   if (*out) {
-    bool own = (*out)->maker.high == id->high && (*out)->maker.low == id->low;
-    if (m->join || own) return NULL;
+    if (m->join || td_session_id_same(&(*out)->maker, id)) return NULL;
     return td_error(TD_ALREADY_EXISTS,
                     "%s keeps a session \"%s\" already; join it (leave "
                     "outlive out), or take another name",
@@ -110,7 +110,8 @@ td_status *td_keeper_enter(td_remote *r, const Td__Remote__Keep *m,
   if (!r->keeper) r->keeper = td_calloc(1, sizeof *r->keeper);
   if (!r->keeper) return td_oom();
   TD_TRY(find_or_make(r, m, id, &k));
+  if (!td_vec_reserve(&k->guests, 1)) return td_oom();
   TD_TRY(td_keeper_guest_new(k, id, out));
-  k->guests++;
+  k->guests.at[k->guests.len++] = *id;
   return NULL;
 }

@@ -170,8 +170,11 @@ static td_status *detach(asked_here *q) {
 
 static td_status *begin_loop(asked_here *q) {
   td_callable **c = q->callables;
-  if (q->n_callables < LOOP_ENDS || !c[0] || q->numbers[1] > 256)
+  if (q->n_callables < LOOP_ENDS || !c[0])
     return td_error(TD_INVALID_ARGUMENT, "a loop of nothing");
+  if (q->numbers[1] > INT32_MAX)
+    return td_error(TD_INVALID_ARGUMENT, "a loop of %llu threads",
+                    (unsigned long long)q->numbers[1]);
   if (q->n_names > q->numbers[4] || q->numbers[4] > q->n_names)
     return td_error(TD_INVALID_ARGUMENT, "a log of %zu names", q->n_names);
   td_kept_loop_start o = {.number = q->numbers[0],

@@ -5,6 +5,10 @@
  * are not the old ones. Variables are known by what their handles say, so that
  * a new handle of an old variable finds what that holds.
  *
+ * A node that is there may have come to wait for others since, as a loop's do
+ * when its gradient is taken. What a client has no more goes, unless others
+ * know or use it.
+ *
  * What comes was read as any GraphDef is, by td_part_open; here numbers, names
  * and inputs are held against what is there.
  *
@@ -12,6 +16,7 @@
 #include <string.h>
 
 #include "engine/base/bytes.h"
+#include "engine/graph/graph_check.h"
 #include "engine/graph/graph_edit.h"
 #include "engine/graph/node_edit.h"
 #include "engine/graph/region.h"
@@ -65,7 +70,8 @@ static td_status *note_known(td_kept_session *k, const td_session_id *who,
 
 /* Is it the same node? A client that counts wrong is told. */
 static bool is_alike(const td_node *a, const td_node *b) {
-  if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out) return false;
+  if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out)
+    return false;
   for (int32_t i = 0; i < a->n_out; i++)
     if (a->out[i].dtype != b->out[i].dtype) return false;
   return true;
@@ -190,6 +196,54 @@ static td_status *add_nodes(merging *m) {
   return NULL;
 }
 
+/* ---- what nodes wait for ------------------------------------------------- */
+
+static bool waits_for(const td_node *n, const td_node *before) {
+  for (int i = 0; i < n->n_control; i++)
+    if (n->control[i] == before) return true;
+  return false;
+}
+
+/* The nodes that wait for one more are m->control then, one by one. */
+static td_status *add_controls_of(merging *m, const td_node *n) {
+  td_node *known = m->here[n->id];
+  for (int i = 0; i < n->n_control; i++) {
+    td_node *before = m->here[n->control[i]->id];
+    if (!before || waits_for(known, before)) continue;
+    if (!td_vec_push(&m->control, known)) return td_oom();
+    td_status *s = td_node_add_control(known, before);
+    if (td_ok(s)) continue;
+    m->control.len--;
+    return s;
+  }
+  return NULL;
+}
+
+static td_status *check_order(const td_graph *g) {
+  int32_t *order = NULL;
+  td_status *s = td_graph_order(g, &order);
+  td_free(order);
+  return s;
+}
+
+/* Of nodes that were there; whoever would go in a circle waits for nobody. */
+static td_status *add_controls(merging *m) {
+  td_status *s = NULL;
+  m->control.len = 0;
+  for (int32_t id = 0; td_ok(s) && id < td_graph_size(m->part); id++)
+    if (m->here[id] && !m->fresh[id])
+      s = add_controls_of(m, td_graph_node(m->part, id));
+  if (td_ok(s) && m->control.len > 0) s = check_order(m->k->graph);
+  if (td_ok(s)) return NULL;
+  td_graph_lock(m->k->graph);
+  while (m->control.len > 0) {
+    td_node *n = m->control.at[--m->control.len];
+    td_node_drop_control(n, n->n_control - 1);
+  }
+  td_graph_unlock(m->k->graph);
+  return s;
+}
+
 /* ---- functions ----------------------------------------------------------- */
 
 static bool differs(const td_bytes *a, const td_bytes *b) {
@@ -312,6 +366,7 @@ static td_status *merge(merging *m) {
   td_status *s = add_nodes(m);
   td_graph_unlock(m->k->graph);
   TD_TRY(s);
+  TD_TRY(add_controls(m));
   return take_ends(m);
 }
 
@@ -369,6 +424,104 @@ td_status *td_kept_adopt(td_kept_session *k, const td_session_id *who,
       s = note_known(k, who, serial[i], td_graph_node(k->graph, (int32_t)i));
   pthread_mutex_unlock(&k->lock);
   return s;
+}
+
+/* ---- what is no more ----------------------------------------------------- */
+
+static bool is_alive(const td_makers *alive, uint64_t serial) {
+  size_t low = 0, high = alive->n;
+  if (serial > alive->last) return true;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (alive->serials[mid] < serial)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low < alive->n && alive->serials[low] == serial;
+}
+
+typedef TD_VEC(td_session_id) crowd;
+
+/* The clients that are there. */
+static td_status *list_guests(td_kept_session *k, crowd *out) {
+  td_remote_enter(k->of);
+  bool ok = td_vec_reserve(out, k->guests.len);
+  for (size_t i = 0; ok && i < k->guests.len; i++)
+    out->at[out->len++] = k->guests.at[i];
+  td_remote_leave(k->of);
+  return ok ? NULL : td_oom();
+}
+
+static bool is_there(const crowd *guests, const td_session_id *who) {
+  for (size_t i = 0; i < guests->len; i++)
+    if (td_session_id_same(&guests->at[i], who)) return true;
+  return false;
+}
+
+/* Which nodes `who` has no more and nobody else who is there knows, by id. What
+ * others know or use is looked at again the next time. */
+static bool find_unused(const td_kept_session *k, const crowd *guests,
+                        const td_session_id *who, const td_makers *alive,
+                        bool *unused) {
+  const td_map_entry *e;
+  known_key key;
+  bool any = false;
+  for (int known = 0; known < 2; known++)
+    for (size_t i = 0; td_map_next(&k->known, &i, &e);) {
+      memcpy(&key, e->key, sizeof key);
+      bool own = td_session_id_same(&key.who, who);
+      bool gone = own && !is_alive(alive, key.serial);
+      if (known ? !gone && (own || is_there(guests, &key.who)) : gone)
+        unused[((const td_node *)e->value)->id] = !known;
+      any = any || gone;
+    }
+  return any;
+}
+
+static void forget_gone(td_kept_session *k) {
+  const td_map_entry *e;
+  known_key key;
+  for (size_t i = 0; td_map_next(&k->known, &i, &e);) {
+    memcpy(&key, e->key, sizeof key);
+    if (((const td_node *)e->value)->gone)
+      td_map_removen(&k->known, &key, sizeof key);
+  }
+}
+
+static void count_again(td_kept_session *k) {
+  k->nodes = (size_t)td_graph_size(k->graph);
+  k->bytes = 0;
+  for (int32_t id = 0; id < td_graph_size(k->graph); id++)
+    k->bytes += bytes_of(td_graph_node(k->graph, id));
+}
+
+static td_status *sweep(td_kept_session *k, const crowd *guests,
+                        const td_session_id *who, const td_makers *alive,
+                        int32_t *n) {
+  size_t size = (size_t)td_graph_size(k->graph);
+  bool *unused = td_calloc(size + 1, sizeof *unused);
+  if (!unused) return td_oom();
+  td_status *s = NULL;
+  if (find_unused(k, guests, who, alive, unused))
+    s = td_region_sweep_unused(k->graph, unused, n);
+  td_free(unused);
+  if (*n == 0) return s;
+  forget_gone(k);
+  count_again(k);
+  return s;
+}
+
+td_status *td_kept_sweep(td_kept_session *k, const td_session_id *who,
+                         const td_makers *alive) {
+  crowd guests = {0};
+  int32_t n = 0;
+  td_status *s = list_guests(k, &guests);
+  pthread_mutex_lock(&k->lock);
+  if (td_ok(s)) s = sweep(k, &guests, who, alive, &n);
+  pthread_mutex_unlock(&k->lock);
+  td_vec_free(&guests);
+  return td_ok(s) && n > 0 ? td_session_sweep(k->session) : s;
 }
 
 /* ---- variables ----------------------------------------------------------- */

@@ -225,6 +225,11 @@ static void drop(td_participant *p, const td_device *d) {
   (void)p, (void)d;
 }
 
+static void sweep(td_participant *p, const td_makers *alive) {
+  td_keeper_guest *g = (td_keeper_guest *)p;
+  td_status_release(td_kept_sweep(g->kept, &g->id, alive));
+}
+
 static td_status *save(td_participant *p, td_str *out) {
   return td_session_save_states(session_of(p), out);
 }
@@ -264,12 +269,21 @@ static void end_later(td_kept_session *k) {
   }
 }
 
+/* Inside of the turn. */
+static void leave(td_keeper_guest *g) {
+  td_kept_session *k = g->kept;
+  size_t i = 0;
+  while (i < k->guests.len && !td_session_id_same(&k->guests.at[i], &g->id))
+    i++;
+  if (i < k->guests.len) k->guests.at[i] = k->guests.at[--k->guests.len];
+}
+
 static void close_guest(td_participant *p) {
   td_keeper_guest *g = (td_keeper_guest *)p;
   td_kept_session *k = g->kept;
   td_remote_enter(k->of);
-  k->guests--;
-  bool own = k->maker.high == g->id.high && k->maker.low == g->id.low;
+  leave(g);
+  bool own = td_session_id_same(&k->maker, &g->id);
   bool ends = !k->outlive && own && !k->ended;
   td_remote_leave(k->of);
   if (ends) end_later(k);
@@ -305,6 +319,7 @@ static const td_participant_ops ops = {.enroll = enroll,
                                        .rename = rename_variable,
                                        .lives = lives,
                                        .drop = drop,
+                                       .sweep = sweep,
                                        .save = save,
                                        .load = load,
                                        .clear = clear,

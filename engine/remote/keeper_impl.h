@@ -44,7 +44,7 @@ typedef struct td_kept_session {
   td_session_id maker;
   bool outlive;
   bool ended;      /* turn: it is not in the list any more */
-  int guests;      /* turn */
+  TD_VEC(td_session_id) guests; /* turn: clients that are there */
   int64_t made;    /* when */
   td_graph *graph;
   td_session *session;
@@ -67,6 +67,11 @@ struct td_keeper {
   TD_VEC(td_kept_session *) all; /* shares */
   int asked;             /* questions that are being answered */
 };
+
+static inline bool td_session_id_same(const td_session_id *a,
+                                      const td_session_id *b) {
+  return a->high == b->high && a->low == b->low;
+}
 
 /* ---- keeper_session.c ---- */
 
@@ -104,6 +109,9 @@ td_status *td_kept_write(td_kept_session *k, td_str *out) TD_MUST_USE;
 /* Node i of what was written is known to `who` by serial[i], 0: it is not. */
 td_status *td_kept_adopt(td_kept_session *k, const td_session_id *who,
                          const uint64_t *serial, size_t n) TD_MUST_USE;
+/* Takes out what `who` alone knew and has no more. Outside of the turn. */
+td_status *td_kept_sweep(td_kept_session *k, const td_session_id *who,
+                         const td_makers *alive) TD_MUST_USE;
 /* The variables that are called so are called `to`. */
 td_status *td_kept_rename(td_kept_session *k, const char *name,
                           const char *to) TD_MUST_USE;

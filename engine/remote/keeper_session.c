@@ -14,6 +14,7 @@ static void kept_free(td_kept_session *k) {
   td_graph_release(k->graph);
   td_map_deinit(&k->known);
   td_vec_free(&k->loops);
+  td_vec_free(&k->guests);
   pthread_mutex_destroy(&k->lock);
   td_remote_release(k->of);
   td_free(k->name);

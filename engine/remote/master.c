@@ -63,6 +63,7 @@ static void say_open(td_member *w) {
   body.lease = LEASE;
   body.again = w->state == TD_MEMBER_OPEN;
   body.place = (uint64_t)w->place;
+  body.slow_link = w->master->slow_link;
   if (w->keep) {
     td_keep_out(w->keep, &body, &keep);
     head.body_case = TD__REMOTE__MESSAGE__BODY_KEEP;
@@ -354,6 +355,8 @@ static const td_participant_ops ops = {.enroll = td_member_enroll,
                                        .start = td_member_start,
                                        .cancel = td_member_cancel,
                                        .deliver = td_member_deliver,
+                                       .wanted = td_member_wanted,
+                                       .unwanted = td_member_unwanted,
                                        .why = td_member_why,
                                        .inquire = td_member_inquire,
                                        .reset = td_member_reset,

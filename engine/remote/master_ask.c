@@ -124,6 +124,11 @@ void td_member_drop(td_participant *p, const td_device *d) {
   td_status_release(ask(p, &a, NULL));
 }
 
+td_status *td_member_stats(td_participant *p, td_str *out) {
+  asked a = {TD__REMOTE__ASK__WHAT__STATS, "", "", {"", 0}, 0};
+  return ask(p, &a, out);
+}
+
 td_status *td_member_save(td_participant *p, td_str *out) {
   asked a = {TD__REMOTE__ASK__WHAT__SAVE, "", "", {"", 0}, 0};
   return ask(p, &a, out);

@@ -2,6 +2,7 @@
  *
  *   master_ask.c    what is asked beside steps, and waited for
  *   master_step.c   portions of steps: RUN, values, DONE      td_far_portion
+ *   master_value.c  values of theirs for this process           td_far_value
  *   master_trace.c  what a member ran of a traced step             td_traced
  *   master_print.c  what it printed                               td_printed
  *   master_why.c    what it waits for
@@ -41,6 +42,9 @@ struct td_master {
   TD_VEC(td_member *) members; /* shares; by place in the view - 1 */
   TD_VEC(td_member *) coming;  /* shares; without a place yet */
   uint64_t view;
+  uint64_t slow_link; /* the session's option */
+  size_t early_bytes, early_most; /* of values that steps here do not want yet */
+  bool full; /* others were told that there is no room for more */
 };
 
 struct td_member {
@@ -99,6 +103,7 @@ typedef struct td_far_roll {
   size_t stopped_at;       /* how far it is */
   Td__Remote__Edge *far;
   size_t n_far;
+  bool updates; /* td_roll_updates */
   bool *narrow; /* by edge: what goes there goes in 16 bits; NULL: none */
   int32_t n_edges;
   int n_args, n_rets;
@@ -168,8 +173,15 @@ typedef struct td_explained {
   int32_t open;      /* atomic: it was asked and has not answered */
 } td_explained;
 
+/* What a lower file has an upper one do; master_step.c's. */
+typedef struct td_portion_hooks {
+  void (*fail)(td_far_portion *n, td_status *s); /* takes ownership of `s` */
+  void (*rest)(td_far_portion *n); /* a value is through: it may be over */
+} td_portion_hooks;
+
 struct td_far_portion {
   td_portion base; /* first */
+  const td_portion_hooks *hooks;
   td_far_roll *of;
   td_far_portion *prev, *next; /* the member's */
   td_portion_state state;
@@ -178,7 +190,16 @@ struct td_far_portion {
   TD_VEC(td_held) held;
   td_ret_pull *pulls;
   int n_pulls, pulling;
-  struct td_far_value *values; /* for this process, being pulled */
+  struct td_far_value *values; /* for this process: offered, being pulled, or
+                                  here and not wanted yet */
+  int32_t n_values; /* atomic: how many */
+  int32_t deaf;     /* atomic: nobody here wants any more */
+  bool *wanted;     /* lock: lock. By edge: its receiver in the root waits */
+  td_map wants;     /* lock: lock. Keys of those in loops */
+  bool want_all;    /* lock: lock. What is offered is pulled at once */
+  td_map offered;   /* key -> td_far_value that nobody waits for; written inside
+                       of the turn and under lock, read in either */
+  pthread_mutex_t lock;
   bool done, cancelled, failed;
   uint64_t due, came; /* values for this process */
   int users;          /* with the step, outside of the turn */
@@ -240,16 +261,30 @@ void td_member_pump(td_portion *n, int64_t until, const int *interrupt,
 void td_member_nudge(td_portion *n);
 void td_member_attend(td_portion *n, bool begins);
 void td_portion_done(td_member *m, td_message *msg);
-void td_portion_value(td_member *m, td_message *msg);
 void td_portion_aborted(td_member *m, const Td__Remote__Stop *s);
-/* Borrowed; NULL: no such step is out. */
-td_far_portion *td_portion_find(td_member *m, uint64_t step);
 /* Whoever is with it after the turn holds its end up (n->users), until this. */
 void td_portion_unuse(td_far_portion *n);
 /* Registrations have ended: those that were held go, or fail. */
 void td_portions_go_on(td_master *m);
 void td_portions_dead(td_member *m, td_status *why); /* takes ownership */
 void td_portions_tick(td_member *m, int64_t now);
+
+/* ---- master_value.c ---- */
+
+enum { TD_MASTER_EARLY = 64 << 20 }; /* td_master.early_most */
+
+/* Borrowed; NULL: no such step is out. */
+td_far_portion *td_portion_find(td_member *m, uint64_t step);
+void td_portion_value(td_member *m, td_message *msg);
+/* The participant's: any thread. */
+void td_member_wanted(td_portion *n, td_key key);
+void td_member_unwanted(td_portion *n);
+td_status *td_portion_values_init(td_far_portion *n) TD_MUST_USE;
+void td_portion_values_deinit(td_far_portion *n);
+/* For another start. Outside of the turn. */
+void td_portion_values_reset(td_far_portion *n);
+/* Takes no more of them: those that came are dropped. */
+void td_portion_values_stop(td_far_portion *n);
 
 /* ---- master_trace.c ---- */
 
@@ -280,6 +315,8 @@ td_status *td_member_rename(td_participant *p, const char *name,
 void td_member_lives(td_participant *p, const td_device *d, td_str *names);
 void td_member_drop(td_participant *p, const td_device *d);
 void td_member_sweep(td_participant *p, const td_makers *alive);
+/* Appends its numbers (metrics.h). */
+td_status *td_member_stats(td_participant *p, td_str *out) TD_MUST_USE;
 td_status *td_member_save(td_participant *p, td_str *out) TD_MUST_USE;
 td_status *td_member_load(td_participant *p, td_bytes from,
                           td_str *waiting) TD_MUST_USE;

@@ -74,6 +74,8 @@ td_status *td_master_new(td_remote *r, td_session *s, td_master **out) {
   m->refs = 1;
   m->of = td_remote_retain(r);
   m->session = s;
+  m->early_most = TD_MASTER_EARLY;
+  m->slow_link = (uint64_t)td_session_slow_link(s);
   m->id = (td_session_id){td_entropy(), td_entropy() | 1};
   *out = m;
   return NULL;

@@ -22,19 +22,26 @@ enum { PROMPT_MOST = 4096 }; /* bytes of a value that goes with the prompt */
 
 /* ---- life ---------------------------------------------------------------- */
 
+static void fail(td_far_portion *n, td_status *s);
+static void end_if_done(td_far_portion *n);
+
+static const td_portion_hooks hooks = {.fail = fail, .rest = end_if_done};
+
 td_status *td_member_begin(td_enrollment *enrolled, int threads,
                            td_portion **out) {
   td_far_roll *e = (td_far_roll *)enrolled;
   td_far_portion *n = td_calloc(1, sizeof *n);
   (void)threads;
   if (!n) return td_oom();
-  n->pulls = td_calloc((size_t)e->n_rets + 1, sizeof *n->pulls);
-  if (!n->pulls) {
-    td_free(n);
-    return td_oom();
-  }
   n->of = e;
+  n->hooks = &hooks;
   n->base.of = &e->of->base;
+  td_status *s = td_portion_values_init(n);
+  n->pulls = td_calloc((size_t)e->n_rets + 1, sizeof *n->pulls);
+  if (!td_ok(s) || !n->pulls) {
+    td_member_end(&n->base);
+    return td_ok(s) ? td_oom() : s;
+  }
   n->state = TD_PORTION_READY;
   *out = &n->base;
   return NULL;
@@ -53,6 +60,7 @@ void td_member_end(td_portion *p) {
   td_status_release(n->status);
   drop_held(n);
   td_vec_free(&n->held);
+  td_portion_values_deinit(n);
   td_str_deinit(&n->printed.text);
   td_str_deinit(&n->why.text);
   td_free(n->pulls);
@@ -62,6 +70,7 @@ void td_member_end(td_portion *p) {
 bool td_member_reset(td_portion *p) {
   td_far_portion *n = (td_far_portion *)p;
   if (n->cancelled || n->failed) return false;
+  td_portion_values_reset(n);
   n->state = TD_PORTION_READY;
   return true;
 }
@@ -82,12 +91,6 @@ static void unlist(td_far_portion *n) {
   if (n->next) n->next->prev = n->prev;
 }
 
-td_far_portion *td_portion_find(td_member *m, uint64_t step) {
-  td_far_portion *n = m->running;
-  while (n && n->start.step != step) n = n->next;
-  return n;
-}
-
 /* ---- the end ------------------------------------------------------------- */
 
 /* After the turn. Once `over` is called the portion is the step's again. */
@@ -106,46 +109,8 @@ static void tell_over(td_task *task) {
   td_remote_release(r);
 }
 
-/* A value for this process, on its way in. */
-typedef struct td_far_value {
-  td_transfer base; /* first */
-  td_task task;
-  struct td_far_value *prev, *next; /* its portion's, while it is pulled */
-  td_member *of;                    /* a share */
-  td_far_portion
-      *portion; /* whose list it is in; then used, while the task is */
-  uint64_t step;
-  td_key key;
-  td_tensor value;
-  bool dead;
-} td_far_value;
-
-static void list_value(td_far_value *in, td_far_portion *n) {
-  in->portion = n;
-  in->next = n->values;
-  if (in->next) in->next->prev = in;
-  n->values = in;
-}
-
-static void unlist_value(td_far_value *in) {
-  if (!in->portion) return;
-  if (in->prev)
-    in->prev->next = in->next;
-  else
-    in->portion->values = in->next;
-  if (in->next) in->next->prev = in->prev;
-  in->portion = NULL;
-}
-
-static void drop_value(td_far_value *in) {
-  unlist_value(in);
-  td_transfer_stop(&in->base);
-  td_member_release(in->of);
-  td_free(in);
-}
-
 static void stop_pulls(td_far_portion *n) {
-  while (n->values) drop_value(n->values);
+  td_portion_values_stop(n);
   for (int i = 0; i < n->n_pulls; i++) td_transfer_stop(&n->pulls[i].base);
   td_transfer_stop(&n->traced.base);
   n->pulling = 0;
@@ -259,6 +224,7 @@ static td_status *send_value(td_far_portion *n, td_key key,
                    .session = &w->master->id,
                    .step = n->start.step,
                    .narrow = n->of->narrow && n->of->narrow[key.edge],
+                   .slow_link = w->master->slow_link,
                    .full = w->full};
   td_status *s = td_transfer_out(&to, value, &a, frames, &count, &body.value);
   if (td_ok(s)) {
@@ -280,11 +246,17 @@ static td_status *send_held(td_far_portion *n) {
   return s;
 }
 
+static void note_applied(td_far_portion *n, td_applied what) {
+  int32_t can = n->of->updates ? what : TD_APPLIED_NONE;
+  __atomic_store_n(&n->base.applied, can, __ATOMIC_RELEASE);
+}
+
 static void go(td_far_portion *n) {
   td_far_roll *e = n->of;
   td_status *s = e->state == TD_ROLL_FAILED ? td_status_retain(e->error) : NULL;
   td_traced_send(n);
   if (td_ok(s)) s = say_run(n);
+  if (td_ok(s)) note_applied(n, TD_APPLIED_UNKNOWN);
   if (td_ok(s)) s = send_held(n);
   if (td_ok(s))
     n->state = TD_PORTION_RUNNING;
@@ -308,6 +280,7 @@ void td_member_start(td_portion *p, const td_portion_start *o) {
   n->start = *o;
   n->state = TD_PORTION_HELD;
   n->done = n->failed = false;
+  note_applied(n, TD_APPLIED_NONE);
   n->due = n->came = 0;
   n->n_pulls = n->pulling = n->users = 0;
   n->until = 0;
@@ -424,77 +397,6 @@ td_status *td_member_deliver(td_portion *p, td_key key, td_tensor *value,
   return s;
 }
 
-/* After the turn. */
-static void pass_on(td_task *task) {
-  td_far_value *in =
-      (td_far_value *)((char *)task - offsetof(td_far_value, task));
-  td_far_portion *n = in->portion;
-  td_member *m = in->of;
-  td_remote *r = td_member_remote(m);
-  td_status *s = n->base.send(n->base.send_arg, in->key, &in->value, in->dead);
-  td_remote_enter(r);
-  n->users--;
-  n->came++;
-  if (td_ok(s))
-    end_if_done(n);
-  else
-    fail(n, s);
-  td_member_release(m);
-  td_remote_leave(r);
-  td_remote_release(r);
-  td_free(in);
-}
-
-/* A derived error is of one that was taken back, or came before: who takes it
- * back tells why. */
-static void got_value(td_transfer *t, td_tensor *value, bool dead,
-                      td_status *s) {
-  td_far_value *in = (td_far_value *)t;
-  td_member *m = in->of;
-  td_far_portion *n = td_portion_find(m, in->step);
-  unlist_value(in);
-  if (n && td_ok(s)) {
-    in->portion = n;
-    in->value = *value;
-    in->dead = dead;
-    in->task.run = pass_on;
-    n->users++;
-    td_remote_retain(td_member_remote(m));
-    td_remote_after(td_member_remote(m), &in->task);
-    return;
-  }
-  if (n && !td_status_derived(s))
-    fail(n, s);
-  else
-    td_status_release(s);
-  td_tensor_release(value);
-  td_member_release(m);
-  td_free(in);
-}
-
-void td_portion_value(td_member *m, td_message *msg) {
-  const Td__Remote__Tensor *t = msg->head->tensor;
-  td_far_value *in = td_calloc(1, sizeof *in);
-  if (!in || !t->value) {
-    td_free(in);
-    return;
-  }
-  td_member_retain(m);
-  in->base.got = got_value;
-  in->base.later = true;
-  in->of = m;
-  in->step = t->step;
-  in->key = (td_key){t->edge, t->frame, t->iteration};
-  if (!td_transfer_in(m->peer, t->value, msg, &in->base)) return;
-  td_far_portion *n = td_portion_find(m, t->step);
-  if (!n || n->state != TD_PORTION_RUNNING) {
-    drop_value(in);
-    return;
-  }
-  list_value(in, n);
-  td_transfer_go(&in->base);
-}
-
 /* ---- DONE ---------------------------------------------------------------- */
 
 static void got_ret(td_transfer *t, td_tensor *value, bool dead, td_status *s) {
@@ -585,6 +487,16 @@ static void note_failure(td_member *m, const td_status *s) {
   td_str_deinit(&text);
 }
 
+/* What a master in a server knows of the tasks of its step is in its word. */
+static void learn_applied(td_far_portion *n, const Td__Remote__Done *d,
+                          bool ok) {
+  bool none = d->idle || n->of->of->keep;
+  if (ok)
+    note_applied(n, TD_APPLIED_ALL);
+  else if (none)
+    note_applied(n, TD_APPLIED_NONE);
+}
+
 void td_portion_done(td_member *m, td_message *msg) {
   const Td__Remote__Done *d = msg->head->done;
   td_far_portion *n = td_portion_find(m, d->step);
@@ -596,6 +508,7 @@ void td_portion_done(td_member *m, td_message *msg) {
   }
   n->done = true;
   n->due = d->tensors;
+  learn_applied(n, d, td_ok(s));
   if (td_ok(s)) {
     td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING, TD_DONE_OK);
     learn_cost(n->of, d->took);

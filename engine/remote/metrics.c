@@ -210,6 +210,7 @@ static void add_values(td_str *out, const numbers *n) {
   labelled(out, name, "how", "unshared", (double)t->unshared);
   labelled(out, name, "how", "dropped", (double)t->dropped);
   labelled(out, name, "how", "narrowed", (double)t->narrowed);
+  labelled(out, name, "how", "slowed", (double)t->slowed);
   one(out, "tide_values_copied_bytes_total", "counter",
       "Bytes copied into the memory of values that came.", (double)t->copied);
 }

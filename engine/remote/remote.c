@@ -224,12 +224,11 @@ static void say_unheard(td_remote *r, td_link *l, const td_head *got) {
 
 /* Of a link that nobody here dialled the first message is a HELLO. */
 static td_status *meet(td_remote *r, td_link *l, const td_head *h) {
-  td_peer *p;
   if (h->body_case != TD__REMOTE__MESSAGE__BODY_HELLO || h->from == 0) {
     say_unheard(r, l, h);
     return td_error(TD_INVALID_ARGUMENT, "it does not begin with a HELLO");
   }
-  return td_peer_met(r, l, h->from, &p);
+  return td_peer_let_in(r, l, h);
 }
 
 static size_t bytes_of(const td_raw *frames, int n) {
@@ -418,6 +417,8 @@ td_status *td_remote_new(const td_remote_options *o, td_remote **out) {
   r->serve = o->serve;
   r->cpu_devices = o->cpu_devices > 0 ? o->cpu_devices : 1;
   r->threads = o->threads;
+  r->room = TD_ROOM;
+  r->room_idle = TD_ROOM_IDLE;
   r->after_end = &r->after;
   r->ticked = td_clock_now();
   pthread_mutex_init(&r->turn, NULL);

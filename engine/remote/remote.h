@@ -99,6 +99,12 @@ void td_remote_rows(td_remote *r, td_session *s,
                     void (*each)(void *arg, const td_remote_row *row),
                     void *arg);
 
+/* Appends the numbers of a worker of `s`, as metrics.h has them. NOT_FOUND when
+ * that task takes no part; UNAVAILABLE, DEADLINE_EXCEEDED without an answer.
+ * Waits. */
+td_status *td_remote_stats(td_remote *r, td_session *s, const char *task,
+                           td_str *out) TD_MUST_USE;
+
 /* ---- how good a way is (measure.c) ---- */
 
 /* Who is at an address. Strings are copies: td_remote_known_deinit. */
@@ -145,6 +151,7 @@ typedef struct td_remote_traffic {
   uint64_t eager;    /* rode along */
   uint64_t offered;  /* did not */
   uint64_t narrowed; /* of both, in 16 bits */
+  uint64_t slowed;   /* of these, since the link is slow */
   uint64_t pulled;   /* came in chunks */
   uint64_t shared;   /* came through shared memory */
   uint64_t unshared; /* could have, but that failed, and came in chunks */

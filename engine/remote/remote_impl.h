@@ -54,6 +54,7 @@ typedef struct td_closed {
   uint64_t view;
 } td_closed;
 enum { TD_CLOSED_KEPT = 256 };
+enum { TD_ROOM = 1024, TD_ROOM_IDLE = 64 }; /* peers of a key (peer_room.c) */
 
 /* What only metrics.c wants to know: of all peers that there were, and of steps
  * for others. */
@@ -83,6 +84,7 @@ struct td_remote {
   unsigned next_closed;
   TD_VEC(td_master *) masters;
   td_transfers *transfers; /* what all values share */
+  int room, room_idle; /* peers of one key: TD_ROOM, TD_ROOM_IDLE */
   td_probe *probes;        /* measurements under way: a list */
   uint64_t last_number;    /* of offers, questions, handles */
   int64_t ticked;         /* when, last */
@@ -144,6 +146,10 @@ typedef struct td_peer_values {
   uint64_t offered; /* their bytes */
   td_eager *eager;  /* a share; NULL: nothing rode along yet */
   TD_VEC(td_owed) owed;
+  int pulled;       /* offers that it pulls */
+  int64_t busy;     /* since when it pulls some */
+  uint64_t gone;    /* bytes of those that were pulled since */
+  double rate;      /* bytes/s that go to it; 0: not known yet */
   td_map transfers; /* number -> td_transfer, of its offers */
   td_transfer *first, *last; /* those that wait for their turn */
   int pulling;               /* those under way */
@@ -220,6 +226,10 @@ void td_peer_poke(td_peer *p);
 /* For a link that a peer made. */
 td_status *td_peer_met(td_remote *r, td_link *l, uint64_t incarnation,
                        td_peer **out) TD_MUST_USE;
+/* The same with the first message, if there is room for one more of its key
+ * (peer_room.c): l->owner then. Else it is told why not. */
+td_status *td_peer_let_in(td_remote *r, td_link *l,
+                          const td_head *hello) TD_MUST_USE;
 void td_peer_hello(td_peer *p, const td_head *head, bool welcome);
 void td_peer_refused(td_peer *p, const Td__Remote__Refused *m);
 void td_peer_ping(td_peer *p); /* at once, beside those of each second */
@@ -297,6 +307,8 @@ typedef struct td_sending {
   const td_session_id *session;
   uint64_t step;
   bool narrow;
+  uint64_t slow_link; /* bytes/s: to who takes less, float32 beyond what rides
+                         along goes in 16 bits, too; 0: to nobody */
   bool full;     /* it has no room: offered, whatever its size */
   size_t *small; /* bytes that the message's head has so far; NULL: none */
 } td_sending;

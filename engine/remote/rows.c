@@ -80,7 +80,7 @@ void td_remote_rows(td_remote *r, td_session *s,
   td_vec_free(&copies.list);
 }
 
-/* ---- leave --------------------------------------------------------------- */
+/* ---- one of them --------------------------------------------------------------- */
 
 /* A share of the member of that task which has not left, or NULL. */
 static td_member *find_member(td_remote *r, const td_session *s,
@@ -96,6 +96,19 @@ static td_member *find_member(td_remote *r, const td_session *s,
   return found;
 }
 
+static td_status *no_member(const char *task) {
+  return td_error(TD_NOT_FOUND, "%s takes no part in this session", task);
+}
+
+td_status *td_remote_stats(td_remote *r, td_session *s, const char *task,
+                           td_str *out) {
+  td_member *w = find_member(r, s, task);
+  if (!w) return no_member(task);
+  td_status *st = td_member_stats(&w->base, out);
+  td_participant_release(&w->base);
+  return st;
+}
+
 static bool has_ended(void *arg) {
   td_member *w = arg;
   td_remote *r = td_member_remote(w);
@@ -108,11 +121,10 @@ static bool has_ended(void *arg) {
 td_status *td_remote_detach(td_remote *r, td_session *s, const char *task,
                             bool drop) {
   td_member *w = find_member(r, s, task);
-  if (!w)
-    return td_error(TD_NOT_FOUND, "%s takes no part in this session", task);
+  if (!w) return no_member(task);
   td_status *st = td_session_leave(s, &w->base, drop);
   if (td_ok(st))
     (void)td_pump_until(r, td_clock_now() + PATIENCE, NULL, has_ended, w);
-  td_member_release(w);
+  td_participant_release(&w->base);
   return st;
 }

@@ -8,6 +8,10 @@
  * slow to read is offered what it would otherwise be given beyond EAGER_MOST,
  * so that the step waits, and the channel is never full of it.
  *
+ * How much goes to a peer is seen of what it pulls: from the first chunk that
+ * it asks for until it has all that it asked for, if that was some. By that the
+ * link is slow, or not, for sessions that asked for fewer bits then.
+ *
  * What a peer may ask for is what it was offered, by chunks; anything else
  * changes nothing. A chunk that the channel does not take now is owed, and sent
  * later: as many as a peer that keeps to its windows can have under way.
@@ -15,6 +19,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "engine/base/clock.h"
 #include "engine/remote/narrow.h"
 #include "engine/remote/transfer_impl.h"
 
@@ -26,6 +31,7 @@ enum {
   SMALL_MOST = 1024,   /* bytes of a value in a head */
   SMALL_ALL = 2 << 20, /* of all of a message */
 };
+enum { RATED_LEAST = TD_WINDOW }; /* less says how late it is, not how broad */
 enum { OWED_MOST = TD_PULLS_MOST * (TD_WINDOW / TD_CHUNK) };
 
 struct td_offer {
@@ -36,8 +42,31 @@ struct td_offer {
   td_tensor value; /* as it travels */
   size_t bytes;
   bool shared; /* it is at `place`, too */
+  bool pulled;
+  uint64_t sent; /* bytes of chunks */
   td_segment_place place;
 };
+
+/* ---- how much goes ------------------------------------------------------- */
+
+static void begin_pull(td_offer *o) {
+  td_peer_values *v = &o->to->values;
+  if (o->pulled) return;
+  o->pulled = true;
+  if (v->pulled++ > 0) return;
+  v->busy = td_clock_now();
+  v->gone = 0;
+}
+
+static void end_pull(td_offer *o) {
+  td_peer_values *v = &o->to->values;
+  if (!o->pulled) return;
+  if (o->sent >= o->bytes) v->gone += o->bytes;
+  if (--v->pulled > 0 || v->gone < RATED_LEAST) return;
+  double took = (double)(td_clock_now() - v->busy) * 1e-9;
+  double rate = (double)v->gone / (took > 1e-9 ? took : 1e-9);
+  v->rate = v->rate > 0 ? v->rate + (rate - v->rate) / 4 : rate;
+}
 
 /* ---- offers -------------------------------------------------------------- */
 
@@ -56,6 +85,7 @@ static td_offer *find(td_peer *p, uint64_t number) {
 static void end_offer(td_offer *o) {
   td_peer *to = o->to;
   td_transfers *all = to->of->transfers;
+  end_pull(o);
   unlist(all, o);
   (void)td_map_removen(&to->values.offers, &o->number, sizeof o->number);
   to->values.offered -= o->bytes;
@@ -219,6 +249,13 @@ static td_status *describe(const td_sending *to, const td_tensor *value,
   return NULL;
 }
 
+/* Shared memory is no link. */
+static bool is_slow(const td_sending *to, const td_tensor *value) {
+  double rate = to->to->values.rate;
+  return rate > 0 && rate < (double)to->slow_link &&
+         td_tensor_bytes(value) > TD_WIRE_EAGER && !is_near(to->to);
+}
+
 td_status *td_transfer_out(const td_sending *to, const td_tensor *value,
                            td_arena *arena, td_raw *frames, int *n,
                            Td__Remote__Value **out) {
@@ -228,9 +265,11 @@ td_status *td_transfer_out(const td_sending *to, const td_tensor *value,
   if (dead) return NULL;
   if (!td_tensor_touchable(value))
     return td_error(TD_INTERNAL, "a value in a device's memory cannot be sent");
-  bool narrow = to->narrow && value->dtype == TD_FLOAT32 &&
-                !to->to->of->transfers->no_narrow;
+  td_transfers *all = to->to->of->transfers;
+  bool may = value->dtype == TD_FLOAT32 && !all->no_narrow;
+  bool narrow = may && (to->narrow || is_slow(to, value));
   TD_TRY(make_whole(value, narrow, &whole));
+  all->traffic.slowed += narrow && !to->narrow;
   (*out)->narrow = narrow;
   (*out)->bytes = td_tensor_bytes(&whole);
   td_status *s = describe(to, &whole, arena, frames, n, *out);
@@ -240,7 +279,7 @@ td_status *td_transfer_out(const td_sending *to, const td_tensor *value,
 
 /* ---- chunks -------------------------------------------------------------- */
 
-static td_status *send_chunk(const td_offer *o, uint64_t offset) {
+static td_status *send_chunk(td_offer *o, uint64_t offset) {
   td_head head;
   td_raw frame;
   Td__Remote__Chunk body = TD__REMOTE__CHUNK__INIT;
@@ -253,11 +292,13 @@ static td_status *send_chunk(const td_offer *o, uint64_t offset) {
   body.offset = offset;
   body.bytes = len;
   TD_TRY(td_raw_tensor(&o->value, (size_t)offset, (size_t)len, &frame));
-  return td_peer_send(o->to, TD_LANE_DATA, &head, &frame, 1);
+  TD_TRY(td_peer_send(o->to, TD_LANE_DATA, &head, &frame, 1));
+  o->sent += len;
+  return NULL;
 }
 
 /* False: the channel takes nothing now. */
-static bool send_or_owe(td_peer *p, const td_offer *o, uint64_t offset) {
+static bool send_or_owe(td_peer *p, td_offer *o, uint64_t offset) {
   td_peer_values *v = &p->values;
   td_status *s = send_chunk(o, offset);
   if (td_ok(s)) return true;
@@ -302,6 +343,7 @@ void td_transfer_pulled(td_peer *p, const Td__Remote__Chunk *m) {
     p->of->transfers->traffic.strays++;
     return;
   }
+  begin_pull(o);
   td_transfer_send_owed(p);
   for (uint64_t at = 0; at < m->bytes; at += TD_CHUNK)
     (void)send_or_owe(p, o, m->offset + at);

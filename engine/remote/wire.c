@@ -216,6 +216,7 @@ Td__Remote__Status *td_wire_status_out(td_arena *a, const td_status *s) {
   p->op = borrow(td_status_op(s));
   p->node = borrow(td_status_node(s));
   p->device = borrow(td_status_device(s));
+  p->applied = borrow(td_status_applied_where(s));
   return p;
 }
 
@@ -235,6 +236,7 @@ td_status *td_wire_status_in(const Td__Remote__Status *p, const char *task) {
   s = td_status_at(s, some(p->op), some(p->node), NULL,
                    some(p->device) ? p->device : task);
   if (some(p->about_task)) s = td_status_about(s, p->about_task);
+  if (some(p->applied)) s = td_status_applied(s, p->applied);
   return p->derived ? td_status_derive(s) : s;
 }
 

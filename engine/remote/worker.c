@@ -8,6 +8,7 @@
 #include "engine/base/clock.h"
 #include "engine/remote/cells.h"
 #include "engine/remote/keeper_impl.h"
+#include "engine/remote/metrics.h"
 #include "engine/remote/worker_impl.h"
 
 enum { TASKS_MOST = 4096, SESSIONS_MOST = 1024, SESSIONS_OF_ONE = 128 };
@@ -111,12 +112,14 @@ static void adopt(td_hosted *h, td_peer *p) {
   td_peer_release(was);
 }
 
-/* Has it another place by now? What it had at the one before is over, and goes
- * first: the master believes it gone. OPEN is said again until then. */
-static bool has_moved(td_hosted *h, const Td__Remote__Open *m) {
-  if (m->place > h->place)
+/* What the session had here at the place before is over, and goes first: the
+ * master believes it gone, and must not go on with it (P7). NULL: nothing is
+ * left of it. */
+static td_hosted *make_way(td_remote *r, td_hosted *h, uint64_t place) {
+  td_session_id id = h->id;
+  if (place > h->place)
     close_session(h, td_error(TD_UNAVAILABLE, "its master begins it anew"));
-  return m->place != h->place;
+  return td_hosted_find(r, &id);
 }
 
 /* Said again on silence: the same twice is the same. What was dropped here is
@@ -128,7 +131,11 @@ static bool open_session(td_remote *r, td_peer *p, const td_session_id *id,
   td_hosted *h = td_hosted_find(r, id);
   td_status *s = NULL;
   if (is_closed(r, id, m->view)) return true;
-  if (h && h->master == p && has_moved(h, m)) return true;
+  if (h && h->master == p && h->place != m->place &&
+      !TD_BUG(TD_BUG_MIXED_RESTORE)) {
+    h = make_way(r, h, m->place);
+    if (h) return true; /* OPEN is said again */
+  }
   if (!h && m->again) return false;
   if (!h) s = begin(r, p, id, m, keep, &h);
   if (td_ok(s) && TD_BUG(TD_BUG_MIXED_RESTORE)) adopt(h, p);
@@ -402,6 +409,9 @@ static td_status *answer(question *q) {
     return ops->save(h->local, &q->text);
   case TD__REMOTE__ASK__WHAT__LOAD:
     return ops->load(h->local, state, &q->text);
+  case TD__REMOTE__ASK__WHAT__STATS:
+    td_metrics_text(h->of, &q->text);
+    break;
   case TD__REMOTE__ASK__WHAT__SWEEP:
     return sweep(h, state, q->step);
   case TD__REMOTE__ASK__WHAT__CLEAR:

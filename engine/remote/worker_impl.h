@@ -90,6 +90,7 @@ struct td_hosted {
   uint64_t place; /* what the master calls it */
   td_participant *local;
   uint64_t view;
+  uint64_t slow_link; /* td_sending's, of its edges */
   TD_VEC(td_view_task) tasks;
   TD_VEC(td_hosted_roll *) rolls;
   size_t ends, nodes; /* of all of them */

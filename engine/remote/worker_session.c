@@ -140,6 +140,7 @@ td_status *td_hosted_look(td_hosted *h, const Td__Remote__Open *m) {
         h->tasks.at[i].incarnation != m->task[i]->incarnation)
       TD_TRY(put_task(h, i, m->task[i]));
   h->view = m->view;
+  h->slow_link = m->slow_link;
   poke_all(h);
   return NULL;
 }

@@ -143,6 +143,7 @@ static td_status *send_done(td_hosted_step *step, const td_status *s) {
   body.handle = step->roll->handle;
   body.took = td_clock_now() - step->began_ns;
   body.tensors = step->tensors;
+  body.idle = !step->begun || step->portion->applied == TD_APPLIED_NONE;
   body.came = step->began_ns;
   body.status = td_wire_status_out(&a, s);
   td_status *st = td_ok(s) ? add_rets(step, &a, frames, &n, &body) : NULL;
@@ -466,6 +467,7 @@ static void refuse(td_hosted *h, const Td__Remote__Run *m, td_status *s) {
   body.step = m->step;
   body.handle = m->handle;
   body.status = td_wire_status_out(&a, s);
+  body.idle = true;
   td_status_release(td_peer_send(h->master, TD_LANE_CONTROL, &head, NULL, 0));
   td_arena_deinit(&a);
   td_status_release(s);

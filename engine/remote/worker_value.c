@@ -482,6 +482,7 @@ static td_status *send_to(td_hosted_step *step, td_peer *p, td_key key,
                    .session = &h->id,
                    .step = step->number,
                    .narrow = step->roll->far[key.edge].narrow,
+                   .slow_link = h->slow_link,
                    .full = h->tasks.at[step->roll->far[key.edge].task].full};
   TD_TRY(td_transfer_out(&to, value, a, frames, &n, &body.value));
   bool prompt = body.value->offer || body.value->bytes <= PROMPT_MOST;

@@ -66,6 +66,8 @@ static void execution_over(void *arg, td_status *s) {
     return;
   td_status *first = b->status;
   b->status = NULL;
+  if (__atomic_load_n(&b->step.updated, __ATOMIC_RELAXED))
+    __atomic_store_n(&b->base.applied, TD_APPLIED_UNKNOWN, __ATOMIC_RELEASE);
   b->base.over(b->base.over_arg, first);
 }
 
@@ -88,6 +90,8 @@ void td_bare_step_start(td_bare_step *b, const td_portion_start *o) {
   step->caller = o->caller;
   step->trace = o->trace;
   step->check_numerics = o->check_numerics;
+  step->updated = false;
+  b->base.applied = TD_APPLIED_NONE;
   if (p->far) td_rendezvous_route(step->rendezvous, p->far, send_far, b);
   if (p->from_far)
     td_rendezvous_expect(step->rendezvous, b->base.wanted ? p->from_far : NULL,

@@ -248,17 +248,19 @@ static int gather_parts(td_part *parts, td_participant **owners, int n, int at,
   return end - at;
 }
 
-static td_status *find_receivers(td_compiled *c,
-                                 td_participant *const *owners) {
+static td_status *find_ends(td_compiled *c, td_participant *const *owners) {
+  size_t n = (size_t)c->plan->n_edges + 1;
   if (c->n_enrollments < 2) return NULL;
-  c->receivers = td_calloc((size_t)c->plan->n_edges + 1, sizeof(int32_t));
-  if (!c->receivers) return td_oom();
+  c->receivers = td_calloc(n, sizeof(int32_t));
+  c->senders = td_calloc(n, sizeof(int32_t));
+  if (!c->receivers || !c->senders) return td_oom();
   for (int32_t e = 0; e < c->plan->n_edges; e++) {
-    c->receivers[e] = -1;
-    for (int i = 0, to = 0; i < c->plan->n_parts; i++) {
-      if (owners[i] != c->participants[to]) to++;
-      if (c->plan->parts[i].device == c->plan->edges[e].to)
-        c->receivers[e] = to;
+    const td_plan_edge *edge = &c->plan->edges[e];
+    c->receivers[e] = c->senders[e] = -1;
+    for (int i = 0, at = 0; i < c->plan->n_parts; i++) {
+      if (owners[i] != c->participants[at]) at++;
+      if (c->plan->parts[i].device == edge->to) c->receivers[e] = at;
+      if (c->plan->parts[i].device == edge->from) c->senders[e] = at;
     }
   }
   return NULL;
@@ -283,7 +285,7 @@ static td_status *enroll_all(td_session *s, td_compiled *c,
   int at = 0;
   TD_TRY(enroll_with(c, td_members_here(&s->members), owners, &at));
   while (at < c->plan->n_parts) TD_TRY(enroll_with(c, owners[at], owners, &at));
-  return find_receivers(c, owners);
+  return find_ends(c, owners);
 }
 
 static td_status *enroll_parts(td_session *s, td_compiled *c) {
@@ -302,6 +304,11 @@ static td_status *enroll_parts(td_session *s, td_compiled *c) {
 int32_t td_compiled_receiver(const td_compiled *c, int32_t edge) {
   if (!c->receivers || edge < 0 || edge >= c->plan->n_edges) return -1;
   return c->receivers[edge];
+}
+
+int32_t td_compiled_sender(const td_compiled *c, int32_t edge) {
+  if (!c->senders || edge < 0 || edge >= c->plan->n_edges) return -1;
+  return c->senders[edge];
 }
 
 td_status *td_compiled_new(td_session *s, const td_signature *sig, bool partial,
@@ -336,6 +343,7 @@ void td_compiled_release(td_compiled *c) {
   td_free(c->enrollments);
   td_free(c->participants);
   td_free(c->receivers);
+  td_free(c->senders);
   td_plan_free(c->plan);
   for (int i = 0; c->held && i < nodes_of(c); i++)
     td_region_release(node_at(c, i)->region);

@@ -24,8 +24,9 @@ struct td_compiled {
   td_enrollment **enrollments; /* one of each participant that has parts */
   td_participant **participants; /* their participants, retained */
   int n_enrollments;
-  int32_t *receivers; /* by edge: index of the enrollment that receives, -1:
-                         none; NULL: there is one enrollment only */
+  int32_t *receivers, *senders; /* by edge: index of the enrollment that
+                                   receives, or sends; -1: none; NULL: there is
+                                   one enrollment only */
   td_edge *feeds, *fetches; /* copies of the signature */
   td_node **targets;
   int n_feeds, n_fetches, n_targets;
@@ -60,6 +61,7 @@ td_status *td_compiled_check_feed(const td_compiled *c, int i,
                                   const td_tensor *t) TD_MUST_USE;
 /* The enrollment that receives over `edge`, -1: none. */
 int32_t td_compiled_receiver(const td_compiled *c, int32_t edge);
+int32_t td_compiled_sender(const td_compiled *c, int32_t edge); /* the same */
 /* Has `d` a part of it? */
 bool td_compiled_uses(const td_compiled *c, const td_device *d);
 /* A device of it that was removed, or NULL; borrowed from `c`. */

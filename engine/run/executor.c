@@ -448,6 +448,8 @@ static inline void process_plain(td_execution *e, td_ready *r,
 
 static void process(td_execution *e, td_ready *r, const td_xnode *n,
                     td_chain *ready) {
+  if (TD_UNLIKELY(n->updates) && !r->dead)
+    __atomic_store_n(&e->step->updated, true, __ATOMIC_RELAXED);
   if (r->dead && !n->runs_dead && n->kind != TD_OP_TRIGGER) {
     process_dead(e, r, n, ready);
   } else if (n->pending >= 0) {

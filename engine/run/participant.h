@@ -46,6 +46,9 @@ typedef struct td_roll {
                          rolls of one plan share it */
 } td_roll;
 
+/* Do its parts write variables? */
+bool td_roll_updates(const td_roll *roll);
+
 /* ns of one execution of a node on a device, a decaying average. */
 typedef void (*td_each_cost)(void *arg, const td_device *d, const char *node,
                              int64_t ns);
@@ -64,6 +67,13 @@ typedef struct td_portion_start {
   td_caller *caller; /* of this process only; NULL: none */
 } td_portion_start;
 
+/* What became of the updates of a portion. */
+typedef enum td_applied {
+  TD_APPLIED_NONE,    /* nothing that writes a variable was begun */
+  TD_APPLIED_UNKNOWN, /* some may have been */
+  TD_APPLIED_ALL,
+} td_applied;
+
 /* A participant's portion of a step; its maker's struct begins with it. What
  * the fields point to is the step's. */
 struct td_portion {
@@ -72,6 +82,8 @@ struct td_portion {
   td_tensor *rets;       /* fetches by index: it sets those that are its own */
   bool *rets_dead;
   td_rendezvous *rendezvous; /* where the client's edges meet; NULL: not here */
+  int32_t applied; /* atomic: td_applied. Of a start; when it is over without an
+                      error, UNKNOWN is ALL */
   /* The end of a start: `s` is the first cause of failure, over's to own. */
   void (*over)(void *arg, td_status *s);
   void *over_arg;
@@ -104,6 +116,12 @@ typedef struct td_participant_ops {
   void (*cancel)(td_portion *n, td_status *cause);
   /* A value that another participant sent; takes ownership of *value. */
   td_status *(*deliver)(td_portion *n, td_key key, td_tensor *value, bool dead);
+  /* (optional) Another portion's receiver waits for the value of an edge from
+   * this one, which is not there yet: before start, too. */
+  void (*wanted)(td_portion *n, td_key key);
+  /* (optional) The portion of the session's own process is over: what it did
+   * not take of this one nobody will. Once a start, before start, too. */
+  void (*unwanted)(td_portion *n);
   /* What it waits for; appends lines. Waits for nobody. */
   void (*why)(td_portion *n, td_str *out);
   /* (optional; NULL: `why` knows all.) Asks its process, which `why` then tells

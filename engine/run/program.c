@@ -97,6 +97,7 @@ static td_status *compile_node(td_program *p, int32_t i) {
   TD_TRY(td_program_check_node(p, n, from));
   TD_TRY(td_kernel_init(&n->kernel, from, p->device, p->states));
   n->runs_dead = n->kernel.def && (n->kernel.def->flags & TD_KERNEL_DEAD);
+  n->updates = (from->op->flags & TD_UPDATES) != 0;
   n->initial = initial_state(from);
   td_xframe *f = &p->frame[n->frame];
   n->local = f->nodes++;

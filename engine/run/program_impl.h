@@ -53,6 +53,7 @@ typedef struct td_xnode {
   bool runs_dead;  /* TD_KERNEL_DEAD */
   bool constant;   /* Enter with is_constant */
   bool index_read; /* Merge: somebody reads output 1 */
+  bool updates;    /* TD_UPDATES */
   bool tells;      /* NextIteration: that it is dead matters */
   int32_t n_in, n_out;
   int32_t in;       /* first slot, within its frame */

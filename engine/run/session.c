@@ -172,6 +172,10 @@ void td_session_plan_by(td_session *s, td_session_planner *p) {
   s->planner = p;
 }
 
+int64_t td_session_slow_link(const td_session *s) {
+  return s->options.slow_link;
+}
+
 td_session_planner *td_session_planner_of(const td_session *s) {
   return s->planner;
 }

@@ -37,6 +37,9 @@ typedef struct td_session_options {
   int cache;           /* signatures kept, 0: 256 */
   const char *dump;    /* NULL: $TIDE_DUMP */
   int64_t queued_bytes; /* of td_async, 0: TD_QUEUED_BYTES */
+  int64_t slow_link; /* bytes/s: float32 values of an edge to a process that was
+                        seen to take less go there in 16 bits, unless they are
+                        small; 0: never */
 } td_session_options;
 /* For tests, words of TIDE_TEST in the environment make every session verify or
  * roundtrip, and one that does not say how many CPU devices it wants has two and

@@ -52,6 +52,9 @@ td_status *td_session_rejoin(td_session *s, td_participant *was,
                              td_participant *p, td_device *const *devices,
                              int n) TD_MUST_USE;
 
+/* Its option. */
+int64_t td_session_slow_link(const td_session *s);
+
 /* ---- a session whose master is elsewhere ---- */
 
 /* Plans in place of this process. Its maker's struct begins with it. */

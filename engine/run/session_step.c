@@ -21,7 +21,9 @@
 
 #define GIVE_UP INT64_C(2000000000) /* ns between a cancel and the end */
 #define PUMPING INT64_C(20000000)   /* ns at a time */
-#define PATIENCE INT64_C(50000000)  /* ns: for what others say of a late step */
+#define PATIENCE                                                               \
+  INT64_C(50000000) /* ns: for what others say of a late step                  \
+                     */
 
 /* Of a portion. */
 enum { RUNNING, OVER, GIVEN_UP };
@@ -74,6 +76,14 @@ static td_status *route(void *arg, td_key key, td_tensor *value, bool dead) {
   return n->of->ops->deliver(n, key, value, dead);
 }
 
+/* A value that is to come from another participant is waited for. */
+static void want(void *arg, td_key key) {
+  td_session_step *step = arg;
+  int32_t from = td_compiled_sender(step->compiled, key.edge);
+  td_portion *n = from < 0 ? NULL : step->portions[from].portion;
+  if (n && n->of->ops->wanted) n->of->ops->wanted(n, key);
+}
+
 static void fill_portions(td_session_step *step) {
   for (int i = 0; i < step->n_portions; i++) {
     td_step_portion *p = &step->portions[i];
@@ -88,6 +98,8 @@ static void fill_portions(td_session_step *step) {
     n->over_arg = p;
     n->send = route;
     n->send_arg = step;
+    n->wanted = want;
+    n->wanted_arg = step;
     if (!n->of->ops->work) step->elsewhere = true;
   }
 }
@@ -240,7 +252,10 @@ static void finish(td_session_step *step) {
   unlist(step);
   count_results(step);
   step->status = td_compiled_blame(step->compiled, step->status);
-  if (TD_UNLIKELY(step->elsewhere)) stop_giving_up(step);
+  if (TD_UNLIKELY(step->elsewhere)) {
+    stop_giving_up(step);
+    step->status = td_session_step_applied(step, step->status);
+  }
   if (TD_LIKELY(td_ok(step->status)))
     __atomic_store_n(&step->compiled->last, number, __ATOMIC_RELAXED);
   __atomic_store_n(&step->finished, 1, __ATOMIC_RELEASE);
@@ -270,10 +285,27 @@ static void count_down(td_session_step *step, td_status *s) {
     finish(step);
 }
 
+/* The portion of this process is over. */
+static void let_others_go(td_session_step *step) {
+  for (int i = 0; i < step->n_portions; i++) {
+    td_portion *n = step->portions[i].portion;
+    if (n->of->ops->unwanted) n->of->ops->unwanted(n);
+  }
+}
+
+static void applied_all(td_portion *n) {
+  int32_t unknown = TD_APPLIED_UNKNOWN;
+  (void)__atomic_compare_exchange_n(&n->applied, &unknown, TD_APPLIED_ALL,
+                                    false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 static void portion_over(void *arg, td_status *s) {
   td_step_portion *p = arg;
   td_session_step *step = p->step;
   bool given_up = false;
+  if (TD_UNLIKELY(step->elsewhere) && p->portion->rendezvous)
+    let_others_go(step);
+  if (TD_UNLIKELY(step->elsewhere && td_ok(s))) applied_all(p->portion);
   if (TD_UNLIKELY(step->elsewhere))
     given_up =
         __atomic_exchange_n(&p->state, OVER, __ATOMIC_ACQ_REL) == GIVEN_UP;

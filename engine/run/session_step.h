@@ -84,6 +84,11 @@ td_status *td_session_step_results(td_session_step *step,
                                    td_tensor *fetches) TD_MUST_USE;
 /* Takes ownership of `cause`. */
 void td_session_step_cancel(td_session_step *step, td_status *cause);
+/* Its error, with what became of its updates where several tasks had a part in
+ * it and one of them may have changed something (session_applied.c). Takes
+ * ownership of `s`. */
+td_status *td_session_step_applied(const td_session_step *step,
+                                   td_status *s) TD_MUST_USE;
 /* What it waits for; appends lines (session_why.c). Other processes are not
  * asked: what they last said is told. */
 void td_session_step_why(td_session_step *step, td_str *out);

@@ -1,8 +1,10 @@
-/* hostile_peer.c - who means a worker harm, for a row of the benchmarks:
+/* hostile_peer.c - who means a worker harm, for rows of the benchmarks:
  * hostile_peer HOST:PORT KEY, until the standard input ends.
  *
  * One connection after the other, as fast as it can: without a key it says what
  * is no greeting, or a greeting and noise; with one, messages of random bytes.
+ * `hostile_peer nobody` does so at a port of its own, where nobody takes any:
+ * what it does to a worker is only that the machine is busy.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
@@ -44,6 +46,7 @@ static void knock(unsigned *seed) {
   fill(seed, bytes, sizeof bytes);
   if (*seed >> 31) memcpy(bytes, greeting, sizeof greeting);
   setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon);
+  setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon); /* to connect */
   if (connect(s, (struct sockaddr *)&to.at, sizeof to.at) == 0 &&
       send(s, bytes, sizeof bytes, MSG_NOSIGNAL) > 0)
     while (recv(s, bytes, sizeof bytes, 0) > 0) continue;
@@ -81,16 +84,34 @@ static void *harm(void *arg) {
   return arg;
 }
 
-int main(int argc, char **argv) {
-  if (argc < 3) return 1;
-  char *colon = strrchr(argv[1], ':');
-  if (!colon || strlen(argv[2]) != 40) return 1;
-  snprintf(to.endpoint, sizeof to.endpoint, "tcp://%s", argv[1]);
-  memcpy(to.key, argv[2], sizeof to.key);
+/* A port whose queue is full once nobody has taken the first. */
+static bool aim_at_nobody(void) {
+  char secret[41];
+  socklen_t len = sizeof to.at;
+  int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  to.at.sin_family = AF_INET;
+  to.at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (s < 0 || bind(s, (struct sockaddr *)&to.at, len) != 0 ||
+      listen(s, 0) != 0 || getsockname(s, (struct sockaddr *)&to.at, &len) != 0)
+    return false;
+  snprintf(to.endpoint, sizeof to.endpoint, "tcp://127.0.0.1:%d",
+           ntohs(to.at.sin_port));
+  return zmq_curve_keypair(to.key, secret) == 0;
+}
+
+static bool aim(char *address, const char *key) {
+  char *colon = strrchr(address, ':');
+  if (!colon || strlen(key) != 40) return false;
+  snprintf(to.endpoint, sizeof to.endpoint, "tcp://%s", address);
+  memcpy(to.key, key, sizeof to.key);
   *colon = '\0';
   to.at.sin_family = AF_INET;
   to.at.sin_port = htons((uint16_t)atoi(colon + 1));
-  if (inet_pton(AF_INET, argv[1], &to.at.sin_addr) != 1) return 1;
+  return inet_pton(AF_INET, address, &to.at.sin_addr) == 1;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 3 ? !aim_at_nobody() : !aim(argv[1], argv[2])) return 1;
   if (!td_thread_start(NULL, "harm", -1, harm, NULL)) return 1;
   char line[64];
   while (fgets(line, sizeof line, stdin)) continue;

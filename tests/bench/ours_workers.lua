@@ -14,7 +14,9 @@
 --   worker_register_first 36,000 nodes that the worker has not seen, and a step
 --   worker_register_again the same nodes in another session
 --   worker_null_hostile   an empty step while others without a key and with one
---                         do the worker what harm they can
+--                         do the worker what harm they can, for some time
+--   worker_null_busy      while they do it to nobody: what that takes of the
+--                         machine
 --
 -- SPDX-License-Identifier: Apache-2.0
 
@@ -150,14 +152,14 @@ local function register(session, again)
   end, 1
 end
 
-local function among_hostile(session)
-  local step, n = null(session, true), 500
+local function among_hostile(session, busy)
+  local step, n = null(session, true), 2000
   local w = ends[1].worker
-  local harm = ("build/bench/hostile_peer %s '%s'"):format(
+  local at = busy and "nobody" or ("%s '%s'"):format(
     w.address:match "tcp://(.*)", w.key)
   return function()
-    local p = io.popen(harm, "w")
-    os.execute "sleep 0.1" -- they are at it by then, or soon
+    local p = io.popen("build/bench/hostile_peer " .. at, "w")
+    os.execute "sleep 1" -- beyond what it may do at once
     local start = core.clock()
     for _ = 1, n do step() end
     local took = (core.clock() - start) / n
@@ -175,6 +177,7 @@ end
 rows.worker_null_cost = rows.worker_null_curve
 rows.worker_beat_p99 = beat
 rows.worker_null_hostile = among_hostile
+function rows.worker_null_busy(session) return among_hostile(session, true) end
 for name, mb in pairs{["64m"] = 64, ["1g"] = 1 << 10, ["4g"] = 4 << 10} do
   rows["worker_sparse_read_" .. name] = function(s) return sparse(s, mb) end
   rows["worker_sparse_update_" .. name] = function(s)

@@ -94,7 +94,8 @@ ROWS = {
        for what in ("read", "update") for size in ("1g", "4g")},
     "worker_register_first": ("s", [2], ["row:first_run_36000"], 2),
     "worker_register_again": ("s", [2], ["row:worker_register_first"], 1),
-    "worker_null_hostile": ("s/step", [2], ["row:worker_null_curve"], 2),
+    # also beside the same program that does it to nobody: what the machine does
+    "worker_null_hostile": ("s/step", [2], ["row:worker_null_curve", "row:worker_null_busy"], 2),
     "idle_workers": ("cores", [1], [], "0.01"),
     # what encryption costs
     "worker_null_cost": ("s/step", [2], ["row:worker_null_ipc"], 1.5),

@@ -6,6 +6,7 @@ local lu = require "luaunit"
 local core = require "tide.core"
 local td = require "tide"
 local helper = require "helper"
+local owner = require "tide.console.owner"
 local workers = require "shared.workers"
 
 local raises, gives = helper.raises, helper.gives
@@ -115,6 +116,53 @@ function tests.control_flow_and_functions()
   gives(10, sess:run(y, {[x] = 3.0}))
   gives(2, sess:run(y, {[x] = -2.0}))
   gives(6, sess:run(td.gradients(y, {x})[1], {[x] = 3.0}))
+end
+
+-- Nodes that are there wait for others then: those that push.
+function tests.a_gradient_of_a_loop_that_was_run()
+  local sess, _ <close> = pair()
+  local x = td.constant(2.0)
+  local _, y = td.while_loop(function(i) return i:less(4) end,
+    function(i, v) return i + 1, v * x end, {0, x})
+  gives(32, sess:run(y))
+  local d = td.gradients(y, {x})[1]
+  gives(80, sess:run(d))
+  gives(160, sess:run(td.gradients(d, {x})[1]))
+  gives(32, sess:run(y))
+end
+
+-- What a cell made goes when it runs again, where the session is kept, too.
+function tests.a_cell_again()
+  local s <close> = server()
+  local sess <close> = td.session{target = s.target, outlive = true,
+                                  name = "cells"}
+  local W, read, set, fill, size
+  local function cell()
+    local run = owner.start("a", "In[1]")
+    W = td.variable({1.0, 2.0}, "W")
+    read, set = W:read(), W:assign{5.0, 6.0}
+    local q = td.fifo_queue(4, "float32", {}, "q")
+    fill, size = q:enqueue(1.5), q:size()
+    owner.stop(run, true)
+  end
+  local function nodes()
+    local other = td.session{target = s.target, name = "cells"}
+    local n = #other:core_graph():ops()
+    other:leave()
+    return n
+  end
+  local first
+  for i = 1, 4 do
+    cell()
+    sess:init()
+    gives(i == 1 and {1, 2} or {5, 6}, sess:run(read))
+    gives(0, sess:run(size))
+    sess:run(fill)
+    gives(1, sess:run(size))
+    sess:run(set)
+    first = first or nodes()
+    comes(function() return nodes() <= first end, "nodes that go")
+  end
 end
 
 function tests.what_is_fed_does_not_change_what_is_there()

@@ -218,4 +218,31 @@ function tests.on_the_wire()
   helper.raises("not as \"float16\"", td.on_wire, y, "float16")
 end
 
+-- Where a session asks for it and the link is slow, which any link is below
+-- 10^9 MB/s: once it was measured.
+function tests.on_a_slow_link()
+  local full = td.value.random_normal{400000}
+  local a <close> = workers.start{task = 0, env = "TIDE_REMOTE_OFF=shm"}
+  local b <close> = workers.start{task = 1, env = "TIDE_REMOTE_OFF=shm"}
+  for _, compress in ipairs{false, 1e9} do
+    local sess <close> = td.session{compress = compress or nil}
+    sess:attach{a.address, b.address}
+    local x = on(0, function() return td.variable(full, "full") + 0 end)
+    local same
+    local y, n = on(1, function() return x + 0 end), 0
+    sess:init()
+    repeat
+      local value = sess:run(y)
+      same = value:bytes() == full:bytes()
+      td.test.close(value, full, {rtol = 1 / 128, atol = 0})
+      n = n + 1
+    until not same or n == (compress and 1000 or 5)
+    lu.assertEquals(same, not compress)
+  end
+  helper.raises("\"slow\" or a number of MB/s", td.session,
+                {compress = "always"})
+  helper.raises("\"slow\" or a number of MB/s", td.session, {compress = 0})
+  td.session{compress = "slow"}:close()
+end
+
 return tests

@@ -315,6 +315,31 @@ static const char *code_name(td_code code) {
   }
 }
 
+/* Is the task named after `word` in what an error tells of updates? */
+static bool is_told(const char *applied, const char *word, int worker) {
+  char task[64];
+  const char *from = strstr(applied, word);
+  const char *to = from ? strchr(from, ';') : NULL;
+  snprintf(task, sizeof task, "/job:worker/replica:0/task:%d", worker);
+  const char *at = from ? strstr(from, task) : NULL;
+  return at && (!to || at < to);
+}
+
+/* Reads are held to what the error says of each task. */
+static void learn_applied(remote_client *c, const running *r,
+                          const td_status *s) {
+  const char *applied = td_status_applied_where(s);
+  if (r->kind > LOOP) return;
+  for (int i = 0; i < c->w->workers; i++) {
+    bool all = is_told(applied, "all at ", i);
+    if (all) sometimes("an error tells that a task has applied its updates");
+    if (all)
+      c->is[i][r->k] = ONCE;
+    else if (!is_told(applied, "unknown at ", i))
+      c->is[i][r->k] = NEVER;
+  }
+}
+
 static void went_wrong(remote_client *c, const running *r, td_status *s) {
   if (getenv("REMOTE_LOG"))
     fprintf(stderr, "%9.3f client %d: step %d kind %d: %s\n",
@@ -334,6 +359,7 @@ static void went_wrong(remote_client *c, const running *r, td_status *s) {
              r->k, td_status_message(s));
   remote_watch_error(c->w->watch, c->on->p->number, r->began, s);
   if (!c->failures++) c->failing = td_clock_now();
+  learn_applied(c, r, s);
   (void)lacks_variable(c, s);
 }
 

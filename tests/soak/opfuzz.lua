@@ -41,8 +41,8 @@ local function open()
   graph = core.graph_new()
   token = core.push{graph = graph, device = pick(devices)}
   session = core.session(graph, {threads = pick{1, 1, 2}, cpu_devices = 2,
-    roundtrip = chance(25), passes_off = chance(25) and {pick{"fold", "cse"}}
-      or {}})
+    roundtrip = chance(25),
+    passes_off = chance(25) and {pick{"fold", "cse", "one_recv"}} or {}})
   used = 0
   if chance(50) then graph:set_seed(random(0, 99)) end
 end

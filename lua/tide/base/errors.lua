@@ -1,9 +1,11 @@
 --- base/errors.lua - what an error object looks like as text.
 --
--- Errors are tables {code, message, op, node, where, device, derived,
--- traceback}; pcall gives them as they are, print and .. as one line. `where`
--- is the line that made the node, `traceback` the user's frames where it was
--- raised: of an error of a step, who ran it.
+-- Errors are tables {code, message, op, node, where, device, task, applied,
+-- derived, traceback}; pcall gives them as they are, print and .. as one line.
+-- `where` is the line that made the node, `traceback` the user's frames where it
+-- was raised: of an error of a step, who ran it. `applied` tells of a step over
+-- several tasks where it may have changed variables, "unknown at
+-- /job:worker/task:1; all at /job:worker/task:0"; nil: nowhere.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
@@ -40,6 +42,7 @@ function meta.__tostring(e)
   if #parts > 0 then
     text = ("%s (%s)"):format(text, table.concat(parts, ", "))
   end
+  if e.applied then text = text .. "; applied: " .. e.applied end
   local last = e.traceback and is_last_word()
   return last and text .. "\n" .. e.traceback or text
 end

@@ -1,10 +1,12 @@
 --- cli/cluster.lua - `tide cluster check ..`: is all of a cluster there?
+-- `tide cluster bench`: what are the ways of values between processes worth?
 --
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
 local args = require "tide.base.args"
 local attach = require "tide.remote.attach"
+local autoload = require "tide.base.autoload"
 local check = require "tide.remote.check"
 local cluster = require "tide.remote.cluster"
 local flags = require "tide.script.flags"
@@ -12,26 +14,37 @@ local json = require "tide.base.json"
 local style = require "tide.show.style"
 local tables = require "tide.show.tables"
 
+local bench = autoload "tide.remote.bench"
+
 local USAGE = [[
 usage: tide cluster check FILE [options]
        tide cluster check ADDRESS.. [options]
+       tide cluster bench [--steps N] [--json]
 
-Looks whether the tasks of a cluster can be attached: name, port, keys, version,
-and the ways between each two of them: round trip (the least, the median), how
-far their clocks are apart, MB/s. FILE is JSON, as td.cluster takes it; ADDRESS
-is tcp://HOST:PORT or ipc:///PATH. What runs there goes on. The exit code is 1
-where something is wrong.
+check looks whether the tasks of a cluster can be attached: name, port, keys,
+version, and the ways between each two of them: round trip (the least, the
+median), how far their clocks are apart, MB/s. FILE is JSON, as td.cluster
+takes it; ADDRESS is tcp://HOST:PORT or ipc:///PATH. What runs there goes on.
+The exit code is 1 where something is wrong.
 
   --key KEY     the workers' public key, or a file with it
   --seconds N   that each may take to answer (5)
   --bytes N     that each way is measured with (8388608; 1048576 of many ways)
   --no-ways     only the tasks
   --json        the same for programs
+
+bench starts workers of its own on this machine and runs one step over two of
+them, with each way of values between them left out: time of a step, memory of
+tensors in both, bytes and messages that they sent, each with what it is beside
+the first line's.
+
+  --steps N     of each way (20)
 ]]
 
 local MOST_WAYS = 40 -- that are shown
+local WIDE = 96 -- columns, which the numbers of values need
 local DEFAULTS = {key = "", seconds = 5.0, bytes = 0, no_ways = false,
-                  json = false}
+                  json = false, steps = 20}
 
 -- ---- whom ------------------------------------------------------------------
 
@@ -153,7 +166,42 @@ local function summary(report)
   return table.concat(parts, "; ")
 end
 
+-- ---- ways of values --------------------------------------------------------
+
+local function beside(x, all, text)
+  return all and ("%s %5.2f"):format(text, x / all) or text .. "      "
+end
+
+local function print_host(rows)
+  local cells, all = {}, rows[1]
+  for i, row in ipairs(rows) do
+    local to = i > 1 and all or {}
+    local with = i == 1 and "" or row.adds and "with " or "no "
+    cells[i] = {with .. row.way,
+                beside(row.seconds, to.seconds, ms(row.seconds)),
+                beside(row.memory, to.memory, style.bytes(row.memory)),
+                beside(row.bytes, to.bytes, style.bytes(row.bytes // 1)),
+                beside(row.messages, to.messages,
+                       ("%.0f"):format(row.messages))}
+  end
+  print(rows.title .. "\n" .. tables.layout(cells, {"", "time", "memory",
+    "sent", "messages"}, math.max(style.width(), WIDE)))
+  print()
+end
+
 local function nothing() end
+
+local function run_bench(f)
+  local out = bench.run{steps = f.steps,
+                        host = f.json and nothing or print_host}
+  if not f.json then return 0 end
+  for i, rows in ipairs(out) do
+    out[i] = {title = rows.title,
+              rows = json.array(table.move(rows, 1, #rows, 1, {}))}
+  end
+  print(json.encode(json.array(out)))
+  return 0
+end
 
 local function act(f)
   local words = table.move(f, 2, #f, 1, {})
@@ -183,12 +231,14 @@ return function(words)
     return 0
   end
   local ok, f = pcall(flags.flags, DEFAULTS, words)
-  if not ok or f[1] ~= "check" or #f < 2 or f.seconds <= 0 then
+  local is_bench = ok and f[1] == "bench" and #f == 1 and f.steps > 0
+  if not ok or not is_bench and (f[1] ~= "check" or #f < 2 or f.seconds <= 0)
+  then
     if not ok then io.stderr:write("tide: ", f.message, "\n\n") end
     io.stderr:write(USAGE)
     return 2
   end
-  local done, code = pcall(act, f)
+  local done, code = pcall(is_bench and run_bench or act, f)
   if done then return code end
   if type(code) == "table" and code.code == "cancelled" then return 130 end
   io.stderr:write("tide: ", tostring(code), "\n")

@@ -31,15 +31,55 @@ function traffic.on_wire(x, dtype)
   return core.add("Identity", {x}, nil, "on_wire")
 end
 
+-- What a worker's text of numbers has, by its own names.
+local COUNTS = {sent_bytes = "tide_sent_bytes_total",
+                sent_messages = "tide_sent_messages_total",
+                copied = "tide_values_copied_bytes_total"}
+local MEMORY = {memory = "tide_device_memory_bytes",
+                memory_peak = "tide_device_memory_peak_bytes"}
+
+local function number(text) return math.tointeger(tonumber(text)) end
+
+local function read_numbers(text)
+  local out = {memory = 0, memory_peak = 0}
+  for how, n in text:gmatch 'tide_values_total{how="(%l+)"} (%S+)' do
+    out[how] = number(n)
+  end
+  for name, at in pairs(COUNTS) do
+    out[name] = number(text:match("\n" .. at .. " (%S+)"))
+  end
+  for name, at in pairs(MEMORY) do -- devices of a kind share it
+    for n in text:gmatch(at .. "{[^}]*} (%S+)") do
+      out[name] = math.max(out[name], number(n))
+    end
+  end
+  return out
+end
+
 --- What this process sent to others and got from them so far: counts of values
 -- {eager = that rode along in messages, offered = that did not, narrowed = of
--- both, in 16 bits, pulled = that came in chunks, shared = through shared
--- memory, unshared = that could not, dropped = that nobody wanted}, and copied,
--- bytes of what came. TIDE_REMOTE_OFF, words with commas between, leaves ways
--- out: shm, eager, wanted (all is pulled at once), narrow.
+-- both, in 16 bits, slowed = of these, on a slow link (td.session's compress),
+-- pulled = that came in chunks, shared = through shared memory, unshared = that
+-- could not, dropped = that nobody wanted}, and copied, bytes of what came.
+-- TIDE_REMOTE_OFF, words with commas between, leaves ways out: shm, eager,
+-- wanted (all is pulled at once), narrow; TIDE_OFF=one_recv sends a value once
+-- for each node that needs it. `tide cluster bench` shows what each is worth.
+--
+-- With a session, of its workers: by task, the same of each process and
+-- sent_bytes, sent_messages, of all that it says to anybody; memory,
+-- memory_peak, bytes of tensors there, and the most there were.
+-- @param[opt] sess a session of this process
+-- @raise unavailable where a worker does not answer
 -- @usage td.traffic().narrowed  --> 0
-function traffic.traffic()
-  return core.remote_traffic()
+function traffic.traffic(sess)
+  if sess == nil then return core.remote_traffic() end
+  local out = {}
+  for _, row in ipairs(core.remote_rows(sess)) do
+    if row.state ~= "dead" and row.task then
+      out[row.task] = read_numbers(core.remote_stats(sess, row.task))
+    end
+  end
+  return out
 end
 
 return traffic

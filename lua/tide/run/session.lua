@@ -32,7 +32,7 @@ local close_raw = registry["tide.session"].__close
 
 local known = {"graph", "target", "threads", "cpu_devices", "soft_placement",
                "passes_off", "cache", "queued_bytes", "verify",
-               "roundtrip", "key", "name", "outlive", "timeout"}
+               "roundtrip", "key", "name", "outlive", "timeout", "compress"}
 local types = {target = "string", threads = "integer", cpu_devices = "integer",
                soft_placement = "boolean", passes_off = "table",
                cache = "integer", queued_bytes = "integer", verify = "boolean",
@@ -57,6 +57,19 @@ local function open_far(o)
   error(why, 0)
 end
 
+local SLOW = 150 -- MB/s: what 1 Gbit/s gives is less
+
+-- Of `compress`: bytes a second, below which a link is slow.
+local function slow_link(compress)
+  if compress == nil then return nil end
+  local most = compress == "slow" and SLOW or compress
+  if math.type(most) == nil or not (most > 0 and most <= 1e9) then
+    errors.invalid("session: compress is \"slow\" or a number of MB/s up to "
+      .. "1e9, not %s", args.what(compress))
+  end
+  return math.tointeger(most * 1e6 // 1)
+end
+
 local function only_far(o)
   for _, name in ipairs{"key", "name", "outlive", "timeout"} do
     if o[name] ~= nil then
@@ -69,6 +82,12 @@ end
 -- becomes the default one. Close it with :close() or by `<close>`. cache: how
 -- many signatures stay planned (256); queued_bytes: what results of steps may
 -- hold that were started and not waited for (2^30).
+--
+-- compress = "slow": on an edge to a process to which less than 150 MB/s were
+-- seen to go (a number: so many), float32 values beyond 64 KiB travel as
+-- bfloat16, half the bytes and eight bits of each mantissa. What goes so
+-- depends on how long earlier values took: bits differ from run to run. Shared
+-- memory, feeds and fetches keep all. td.traffic().slowed counts them.
 --
 -- target = "tcp://host:port" or "ipc:///path": planning, variables and loops
 -- are in that process, a `tide worker` or td.server; key, timeout as for
@@ -91,6 +110,7 @@ function session.session(o)
   for key, value in pairs(session.defaults) do
     if o[key] == nil then o[key] = value end
   end
+  o.slow_link = slow_link(o.compress)
   if o.target and o.target ~= "" then
     latest = open_far(o)
   else

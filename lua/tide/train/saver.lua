@@ -7,6 +7,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"
+local all_or_none = require "tide.train.all_or_none"
 local args = require "tide.base.args"
 local errors = require "tide.base.errors"
 local files = require "tide.train.checkpoint_files"
@@ -427,15 +428,14 @@ end
 -- By RestoreV2 where all fits, else by values that are fed to the assignments.
 local function assign(self, sess, c, prefix, report)
   if #report.missing == 0 and #report.differ == 0 then
-    sess:run(self.nodes.restore,
-             {[self.nodes.path] = core.tensor(prefix, "string")})
-    return
+    return all_or_none(sess, report.fits, self.nodes.restore,
+                       {[self.nodes.path] = core.tensor(prefix, "string")})
   end
   local ops, feeds = {}, {}
   for i, item in ipairs(report.fits) do
     ops[i], feeds[item.restored] = item.assign, c:read(item.name)
   end
-  if #ops > 0 then sess:run(ops, feeds) end
+  if #ops > 0 then all_or_none(sess, report.fits, ops, feeds) end
 end
 
 local function number_in(c, name)

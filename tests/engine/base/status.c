@@ -34,6 +34,8 @@ static void null_is_success(void **state) {
   assert_null(td_status_derive(NULL));
   assert_null(td_status_about(NULL, "task"));
   assert_string_equal(td_status_about_task(NULL), "");
+  assert_null(td_status_applied(NULL, "all at a"));
+  assert_string_equal(td_status_applied_where(NULL), "");
   assert_null(td_status_retain(NULL));
   assert_null(td_status_first(NULL, NULL));
   td_status_release(NULL);
@@ -118,6 +120,11 @@ static void evidence_names_a_task(void **state) {
   assert_string_equal(td_status_device(s), "CPU:0");
   assert_string_equal(td_status_message(s), "no answer");
   assert_true(td_status_derived(s));
+  s = td_status_applied(s, "");
+  assert_string_equal(td_status_applied_where(s), "");
+  s = td_status_applied(s, "unknown at /job:a/task:1");
+  s = td_status_applied(s, "all at /job:a/task:1");
+  assert_string_equal(td_status_applied_where(s), "unknown at /job:a/task:1");
   td_status_release(held);
   td_status_release(s);
 }
@@ -139,6 +146,10 @@ static void oom_is_static(void **state) {
   td_status *about = td_status_about(td_oom(), "task");
   assert_string_equal(td_status_about_task(about), "task");
   assert_string_equal(td_status_about_task(td_oom()), "");
+  td_status_release(about);
+  about = td_status_applied(td_oom(), "all at a");
+  assert_string_equal(td_status_applied_where(about), "all at a");
+  assert_string_equal(td_status_applied_where(td_oom()), "");
   td_status_release(about);
   td_status *derived = td_status_derive(td_oom());
   assert_true(td_status_derived(derived));

@@ -82,6 +82,31 @@ static void test_control_edge(void **state) {
   free_world(&w);
 }
 
+/* Without the pass each edge has its own. */
+static void test_recv_for_each(void **state) {
+  (void)state;
+  world w = new_world("CC");
+  w.request.passes_off = ~0U;
+  add(&w, "a", "PlanSource", "");
+  add(&w, "b", "PlanNeg", "a @c1");
+  add(&w, "c", "PlanAdd", "a b ^a @c1");
+  assert_plan(&w, "", "^c",
+              "CPU:0\n"
+              "a=PlanSource()\n"
+              "_send_0=_Send(a:0)\n"
+              "_send_1=_Send(a:0)\n"
+              "_signal_2=Const()^a\n"
+              "_send_2=_Send(_signal_2:0)\n"
+              "CPU:1\n"
+              "_recv_0=_Recv()\n"
+              "b=PlanNeg(_recv_0:0)\n"
+              "_recv_1=_Recv()\n"
+              "_recv_2=_Recv()\n"
+              "_after_2=Identity(_recv_2:0)\n"
+              "c=PlanAdd(_recv_1:0,b:0)^_after_2\n");
+  free_world(&w);
+}
+
 static void test_feed_for_two(void **state) {
   (void)state;
   world w = new_world("CC");
@@ -174,10 +199,11 @@ static void test_dead_control(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_one_device),   cmocka_unit_test(test_cut),
-      cmocka_unit_test(test_attributes),   cmocka_unit_test(test_control_edge),
-      cmocka_unit_test(test_feed_for_two), cmocka_unit_test(test_memory),
-      cmocka_unit_test(test_branches),     cmocka_unit_test(test_dead_control),
+      cmocka_unit_test(test_one_device),    cmocka_unit_test(test_cut),
+      cmocka_unit_test(test_attributes),    cmocka_unit_test(test_control_edge),
+      cmocka_unit_test(test_recv_for_each), cmocka_unit_test(test_feed_for_two),
+      cmocka_unit_test(test_memory),        cmocka_unit_test(test_branches),
+      cmocka_unit_test(test_dead_control),
   };
   return cmocka_run_group_tests(tests, register_ops, NULL);
 }

@@ -39,6 +39,8 @@ static void start_worker(worker *w, int task, bool all) {
       &(td_channel_zmq_options){.listen = "tcp://127.0.0.1:0",
                                 .public_key = keys[WORKER + task].public_key,
                                 .secret = keys[WORKER + task].secret,
+                                .connections = 1
+                                               << 20, /* as if no limit were */
                                 .allow = all ? NULL : is_but_other},
       &channel));
   OK(td_remote_new(
@@ -344,6 +346,99 @@ static void test_claims(void **state) {
   cluster_deinit(&c);
 }
 
+/* ---- with one key, too often -------------------------------------------- */
+
+/* What came last is a refusal that says so. */
+static bool is_refused(void *s, const char *says) {
+  bool refused = false;
+  zmq_pollitem_t item = {.socket = s, .events = ZMQ_POLLIN};
+  while (!refused && zmq_poll(&item, 1, 10000) > 0) {
+    zmq_msg_t m;
+    zmq_msg_init(&m);
+    assert_true(zmq_msg_recv(&m, s, 0) >= 0);
+    size_t len = zmq_msg_size(&m);
+    char *at = malloc(len + 1);
+    memcpy(at, zmq_msg_data(&m), len);
+    td_raw frame = {at, len, free, at};
+    td_message got;
+    OK(td_wire_read(&frame, 1, &got));
+    refused = got.head->body_case == TD__REMOTE__MESSAGE__BODY_REFUSED &&
+              got.head->refused->code == TD_RESOURCE_EXHAUSTED &&
+              strstr(got.head->refused->message, says);
+    td_message_deinit(&got);
+    zmq_msg_close(&m);
+  }
+  return refused;
+}
+
+/* A connection of another incarnation, which is no task's. */
+static void *come(hostile *h, void *context, uint64_t incarnation) {
+  td_raw frame;
+  td_head head;
+  Td__Remote__Hello hello = TD__REMOTE__HELLO__INIT;
+  void *s = connect_to(context, h->address, h);
+  td_head_init(&head, NULL);
+  head.body_case = TD__REMOTE__MESSAGE__BODY_HELLO;
+  head.hello = &hello;
+  head.version = TD_WIRE_VERSION;
+  head.from = incarnation;
+  hello.proto_min = hello.proto_max = TD_WIRE_VERSION;
+  OK(td_wire_pack(&head, &frame));
+  send_frames(s, &frame, 1);
+  zmq_pollitem_t item = {.socket = s, .events = ZMQ_POLLIN};
+  assert_int_equal(zmq_poll(&item, 1, 60000), 1);
+  return s;
+}
+
+/* Those of OTHER's key that live. `hold`: so many shares more of each, which is
+ * heard for ever then. */
+static int others_of(td_remote *r, int hold) {
+  int n = 0;
+  td_remote_enter(r);
+  for (size_t i = 0; i < r->peers.len; i++) {
+    td_peer *p = r->peers.at[i];
+    if (!p->proof || strcmp(p->proof, keys[OTHER].public_key) != 0) continue;
+    if (hold > 0) td_peer_retain(p)->health.heard = INT64_MAX / 2;
+    if (hold < 0) td_peer_release(p);
+    n += p->health.state != TD_DEAD;
+  }
+  if (hold > 0) r->room = n;
+  td_remote_leave(r);
+  return n;
+}
+
+enum { COME = TD_ROOM_IDLE + 16 };
+
+/* One key has so many places and no more, which go to who came last; who takes
+ * part keeps its own, and other keys have theirs. */
+static void test_crowd(void **state) {
+  cluster c = {0};
+  hostile h = {.seed = 9};
+  void *context = zmq_ctx_new(), *s[COME + 1];
+  (void)state;
+  start_with_keys(&c, 1, true);
+  td_edge last = make_step(&c);
+  run_step(&c, last);
+  td_remote *r = c.worker[0].remote;
+  h.address = c.worker[0].address;
+  h.worker = r->incarnation;
+  for (int i = 0; i < COME; i++) {
+    s[i] = come(&h, context, 1000 + (unsigned)i);
+    assert_true(others_of(r, 0) <= TD_ROOM_IDLE);
+  }
+  assert_true(is_refused(s[0], "take part in no session"));
+  run_step(&c, last);
+  int held = others_of(r, 1); /* as if they had a session */
+  assert_true(held > 0);
+  s[COME] = come(&h, context, 1);
+  assert_true(is_refused(s[COME], "of one key"));
+  run_step(&c, last);
+  assert_int_equal(others_of(r, -1), held);
+  for (int i = 0; i <= COME; i++) zmq_close(s[i]);
+  zmq_ctx_term(context);
+  cluster_deinit(&c);
+}
+
 /* ---- without a key ------------------------------------------------------- */
 
 static size_t peers_of(td_remote *r) {
@@ -425,6 +520,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_claims),
       cmocka_unit_test(test_steps_go_on),
+      cmocka_unit_test(test_crowd),
       cmocka_unit_test(test_no_key_no_answer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/graph/graph_edit.h"
+#include "engine/graph/region.h"
 #include "engine/remote/far_graph.h"
 #include "engine/remote/far_session.h"
 #include "engine/remote/keeper_impl.h"
@@ -69,6 +70,10 @@ static bool is_empty(void *arg) {
   return empty;
 }
 
+static bool has_one_node(void *arg) {
+  return nodes_at(arg) == 1;
+}
+
 static td_edge placeholder(cluster *c, const char *name) {
   td_build b;
   td_node *n;
@@ -124,6 +129,54 @@ static void an_input_comes_later(void **state) {
   td_edge both = NODE(&c.r, "Add", "both", first, last);
   assert_true(run_at(c.s, both, none, 0) == 2);
   assert_int_equal(nodes_at(&c.worker[0]), 4);
+  cluster_deinit(&c);
+}
+
+/* A node that is there may wait for others later. */
+static void a_known_node_waits(void **state) {
+  (void)state;
+  cluster c;
+  begin(&c, NULL);
+  td_edge two = make_const(&c.r, TD_FLOAT32, 2, NULL), none = {NULL, 0};
+  td_edge first = NODE(&c.r, "Neg", "first", two),
+          later = NODE(&c.r, "Mul", "later", two, two);
+  assert_true(run_at(c.s, first, none, 0) == -2);
+  OK(td_node_add_control(first.node, later.node));
+  td_edge last = NODE(&c.r, "Neg", "last", first);
+  assert_true(run_at(c.s, last, none, 0) == 2);
+  td_kept_session *k = kept_by(&c.worker[0]);
+  const td_node *there = td_graph_find(k->graph, "first");
+  assert_int_equal(there->n_control, 1);
+  assert_string_equal(there->control[0]->name, "later");
+  td_kept_release(k);
+  cluster_deinit(&c);
+}
+
+/* What its client has no more goes, what others know or use stays. */
+static void nodes_go(void **state) {
+  (void)state;
+  cluster c;
+  td_region *cell;
+  int32_t gone;
+  begin(&c, NULL);
+  td_edge two = make_const(&c.r, TD_FLOAT32, 2, NULL), none = {NULL, 0};
+  for (int i = 0; i < 3; i++) {
+    OK(td_region_new(c.r.graph, &cell));
+    td_region_enter(cell);
+    td_edge three = make_const(&c.r, TD_FLOAT32, 3, NULL);
+    td_edge y = NODE(&c.r, "Mul", "y", two, three);
+    td_region_enter(NULL);
+    assert_true(run_at(c.s, y, none, 0) == 6);
+    assert_int_equal(nodes_at(&c.worker[0]), 3);
+    OK(td_region_retire(cell, "it ran again"));
+    OK(td_region_sweep(c.r.graph, &gone));
+    assert_int_equal(gone, 2);
+    OK(td_session_sweep(c.s));
+    assert_true(
+        td_pump_until(c.remote, INT64_MAX, NULL, has_one_node, &c.worker[0]));
+    td_region_release(cell);
+  }
+  assert_true(run_at(c.s, two, none, 0) == 2);
   cluster_deinit(&c);
 }
 
@@ -214,6 +267,41 @@ static void add_retval(td_graph *g, td_node *value, int index) {
   td_build_attr(&b, "T", td_attr_type(TD_FLOAT32));
   td_build_attr(&b, "index", td_attr_int(index));
   OK(td_build_node(&b, &n));
+}
+
+/* Says what the node waits for, in two parts that go in a circle. */
+static void parts_in_a_circle(void **state) {
+  (void)state;
+  cluster c;
+  td_kept_signature sig;
+  td_session_id who = {1, 2};
+  begin(&c, NULL);
+  td_edge two = make_const(&c.r, TD_FLOAT32, 2, NULL), none = {NULL, 0};
+  assert_true(run_at(c.s, two, none, 0) == 2);
+  td_kept_session *k = kept_by(&c.worker[0]);
+  for (int i = 0; i < 2; i++) {
+    td_node *first, *last;
+    td_build b;
+    td_graph *g = part_of(&first, 7 + (uint64_t)i, NULL);
+    td_build_init(&b, g, "Const", "last");
+    td_build_attr(&b, "dtype", td_attr_type(TD_FLOAT32));
+    td_build_attr(&b, "value", *td_node_attr(first, "value"));
+    td_build_control(&b, first);
+    OK(td_build_node(&b, &last));
+    last->serial = 8 - (uint64_t)i;
+    add_retval(g, last, 0);
+    if (i == 0) {
+      OK(td_kept_merge(k, &who, g, 0, 1, &sig));
+      td_kept_signature_deinit(&sig);
+    } else {
+      FAILS(td_kept_merge(k, &who, g, 0, 1, &sig), TD_INVALID_ARGUMENT,
+            "a cycle");
+    }
+    td_graph_release(g);
+  }
+  td_kept_release(k);
+  assert_true(run_at(c.s, two, none, 0) == 2);
+  cluster_deinit(&c);
 }
 
 static void parts_that_are_wrong(void **state) {
@@ -339,8 +427,11 @@ int main(void) {
       cmocka_unit_test(steps_are_run_there),
       cmocka_unit_test(graphs_grow_by_what_is_new),
       cmocka_unit_test(an_input_comes_later),
+      cmocka_unit_test(a_known_node_waits),
+      cmocka_unit_test(nodes_go),
       cmocka_unit_test(names_may_be_taken),
       cmocka_unit_test(who_outlives_its_maker),
+      cmocka_unit_test(parts_in_a_circle),
       cmocka_unit_test(parts_that_are_wrong),
       cmocka_unit_test(questions_that_are_wrong),
       cmocka_unit_test(there_may_be_so_many),

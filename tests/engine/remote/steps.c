@@ -8,6 +8,7 @@
 #include "tests/engine/remote/fleet.h"
 #include "tests/engine/run/rig.h"
 
+#include "engine/graph/node_edit.h"
 #include "engine/run/async.h"
 #include "engine/run/loop.h"
 #include "engine/run/partial.h"
@@ -526,6 +527,49 @@ EACH(uninitialised) {
   td_status_release(s);
 }
 
+/* What the error of a step says of its updates there: of one that had begun, of
+ * one that waited for what failed. */
+static void check_applied(bench *b, td_node *target, const td_edge *feed,
+                          const td_tensor *value, bool begun) {
+  td_signature sig = {
+      .feeds = feed, .n_feeds = 1, .targets = &target, .n_targets = 1};
+  td_status *s = td_session_run(b->s, &sig, value, NULL,
+                                &(td_step_options){.timeout = PATIENCE});
+  const char *where = td_status_applied_where(s);
+  assert_int_equal(td_status_code(s), TD_INVALID_ARGUMENT);
+  if (!begun) assert_string_equal(where, "");
+  if (begun) assert_non_null(strstr(where, "/job:worker/"));
+  if (begun)
+    assert_true(!strncmp(where, "unknown at ", 11) ||
+                !strncmp(where, "all at ", 7));
+  td_status_release(s);
+}
+
+EACH(applied) {
+  counter c;
+  td_tensor bad;
+  make_counter(b, &c);
+  OK(run_op(b, c.init));
+  td_edge x = placeholder(b, TD_FLOAT64);
+  td_edge ok = FAR(b, "Log", x);
+  td_attr text = td_attr_string("bad");
+  td_edge fails[3];
+  for (int i = 0; i < 3; i++)
+    fails[i] = on(b, i == 1 ? b->other : "/job:localhost/cpu:0",
+                  "CheckNumerics", &ok, 1, "message", text);
+  OK(td_tensor_scalar_f(TD_FLOAT64, 0, &bad));
+  for (int i = 0; i < 2; i++) {
+    counter d;
+    make_counter(b, &d);
+    OK(run_op(b, d.init));
+    OK(td_node_add_control(d.add, fails[i].node));
+    check_applied(b, d.add, &x, &bad, false);
+  }
+  OK(td_node_add_control(fails[2].node, c.add));
+  check_applied(b, fails[2].node, &x, &bad, true);
+  td_tensor_release(&bad);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_dtypes),
@@ -542,6 +586,7 @@ int main(void) {
       cmocka_unit_test(test_interrupted),
       cmocka_unit_test(test_errors),
       cmocka_unit_test(test_uninitialised),
+      cmocka_unit_test(test_applied),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -224,13 +224,18 @@ static td_tensor numbers(int64_t n) {
   return t;
 }
 
+static uint64_t slow_link; /* of what `tell` sends */
+
 /* What a message of `a` says of `value` is told to `b`. */
 static bool tell(ends *t, const td_tensor *value, bool narrow, wanted *w) {
   td_arena arena;
   td_message m = {0};
   Td__Remote__Value *v;
-  td_sending to = {
-      .to = t->a.peer, .session = &t->session, .step = 7, .narrow = narrow};
+  td_sending to = {.to = t->a.peer,
+                   .session = &t->session,
+                   .step = 7,
+                   .narrow = narrow,
+                   .slow_link = slow_link};
   td_arena_init(&arena);
   td_remote_enter(t->a.remote);
   OK(td_transfer_out(&to, value, &arena, m.frames, &m.n, &v));
@@ -354,6 +359,44 @@ static void test_narrow(void **state) {
   td_tensor_release(&value);
   td_tensor_release(&w.value);
   ends_deinit(&t);
+}
+
+/* How many of two large values and a small one went in 16 bits since the link
+ * is slow: below `least` bytes a second. */
+static uint64_t slowed(const char *off, uint64_t least) {
+  static const int64_t sizes[] = {300000, 300000, 16384};
+  ends t;
+  ends_init(&t, off);
+  slow_link = least;
+  for (size_t i = 0; i < 3; i++) {
+    wanted w = {0};
+    td_tensor value = numbers(sizes[i]);
+    uint64_t before = traffic(&t.a).slowed;
+    assert_false(tell(&t, &value, false, &w));
+    settle(&t);
+    assert_true(w.times == 1 && !w.failed);
+    bool same = td_tensor_same(&value, &w.value);
+    assert_int_equal(same, traffic(&t.a).slowed == before);
+    td_tensor_release(&value);
+    td_tensor_release(&w.value);
+    check_clean(&t);
+  }
+  slow_link = 0;
+  uint64_t n = traffic(&t.a).slowed;
+  assert_int_equal(traffic(&t.a).narrowed, n);
+  assert_int_equal(t.a.peer->values.rate > 0, strcmp(off, "") != 0);
+  ends_deinit(&t);
+  return n;
+}
+
+/* Only what comes after the link was measured, is large and was asked for. */
+static void test_slow_link(void **state) {
+  (void)state;
+  assert_int_equal(slowed("shm", INT64_MAX), 1);
+  assert_int_equal(slowed("shm", 1), 0);
+  assert_int_equal(slowed("shm", 0), 0);
+  assert_int_equal(slowed("shm,narrow", INT64_MAX), 0);
+  assert_int_equal(slowed("", INT64_MAX), 0);
 }
 
 /* ---- orders -------------------------------------------------------------- */
@@ -687,11 +730,12 @@ static void test_no_segment(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_ways),    cmocka_unit_test(test_dead_and_text),
-      cmocka_unit_test(test_narrow),  cmocka_unit_test(test_any_order),
-      cmocka_unit_test(test_line),    cmocka_unit_test(test_full_channel),
-      cmocka_unit_test(test_later),   cmocka_unit_test(test_death),
-      cmocka_unit_test(test_hostile), cmocka_unit_test(test_no_segment),
+      cmocka_unit_test(test_ways),         cmocka_unit_test(test_dead_and_text),
+      cmocka_unit_test(test_slow_link),    cmocka_unit_test(test_narrow),
+      cmocka_unit_test(test_any_order),    cmocka_unit_test(test_line),
+      cmocka_unit_test(test_full_channel), cmocka_unit_test(test_later),
+      cmocka_unit_test(test_death),        cmocka_unit_test(test_hostile),
+      cmocka_unit_test(test_no_segment),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,9 +60,8 @@ static void frames_of_the_next_are_left(void **state) {
   td_message m;
   (void)state;
   for (uint32_t own = 1; own <= 4; own++) {
-    td_raw f[3] = {{0},
-                   {"abc", 3, count_release, NULL},
-                   {"de", 2, count_release, NULL}};
+    td_raw f[3] = {
+        {0}, {"abc", 3, count_release, NULL}, {"de", 2, count_release, NULL}};
     td_head head;
     td__remote__message__init(&head);
     head.version = TD_WIRE_VERSION;
@@ -244,6 +243,7 @@ static void errors_come_as_they_left(void **state) {
   td_status *s = td_error(TD_DATA_LOSS, "what %s", "happened");
   s = td_status_at(s, "MatMul", "layer/product", NULL, "/device:CPU:1");
   s = td_status_derive(td_status_about(s, "/job:worker/task:3"));
+  s = td_status_applied(s, "all at /job:worker/task:1");
   Td__Remote__Status *p = td_wire_status_out(&a, s);
   assert_non_null(p);
   td_status *back = td_wire_status_in(p, "/job:worker/task:1");
@@ -253,6 +253,8 @@ static void errors_come_as_they_left(void **state) {
   assert_string_equal(td_status_node(back), "layer/product");
   assert_string_equal(td_status_device(back), "/device:CPU:1");
   assert_string_equal(td_status_about_task(back), "/job:worker/task:3");
+  assert_string_equal(td_status_applied_where(back),
+                      "all at /job:worker/task:1");
   assert_true(td_status_derived(back));
   td_status_release(back);
   td_status_release(s);

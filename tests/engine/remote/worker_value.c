@@ -62,13 +62,12 @@ static void check_clean(cluster *c) {
   assert_true(nothing_is_offered(c));
 }
 
-/* A value that several nodes of a device take goes there once. */
-static void test_once_a_device(void **state) {
+/* A value that three nodes of a device take goes there `times`. */
+static void go_to_device(unsigned passes_off, int times) {
   cluster c = {0};
   td_tensor x = ramp(MANY), y;
-  (void)state;
   cluster_init(&c, 2);
-  c.s->options.passes_off = ~0u;
+  c.s->options.passes_off = passes_off;
   td_edge in = placeholder(&c);
   td_edge a = far_node(&c, 0, "Neg", "a", &in, 1);
   td_edge p = far_node(&c, 1, "Neg", "p", &a, 1);
@@ -79,14 +78,20 @@ static void test_once_a_device(void **state) {
     OK(run_fed(&c, s, in, &x, &y));
     assert_true(td_tensor_get_f(&y, 7) == 7.125 + 7.125 * 7.125 - 7.125);
     td_tensor_release(&y);
-    assert_int_equal(traffic(c.worker[0].remote).offered, i);
+    assert_int_equal(traffic(c.worker[0].remote).offered, i * times);
     assert_int_equal(traffic(c.worker[0].remote).eager, 0);
-    assert_int_equal(traffic(c.worker[1].remote).copied, i * 4 * MANY);
+    assert_int_equal(traffic(c.worker[1].remote).copied, i * times * 4 * MANY);
     assert_int_equal(traffic(c.remote).copied, i * 4 * MANY);
   }
   check_clean(&c);
   td_tensor_release(&x);
   cluster_deinit(&c);
+}
+
+static void test_once_a_device(void **state) {
+  (void)state;
+  go_to_device(~td_plan_pass_bit("one_recv"), 1);
+  go_to_device(~0u, 3);
 }
 
 /* As above in all ways that values have: the same bits. */
@@ -200,11 +205,9 @@ static td_session_id only_id(td_remote *r) {
 /* `n` values for step `number`, as its master would send them: of iterations of
  * a frame that nobody is in, unless it is 0. `full`: it was told that there is
  * no room. */
-static void send_to_frame(cluster *c, uint64_t number, int n, int64_t floats,
-                          uint64_t frame, bool full) {
-  td_remote *r = c->remote;
+static void send_from(td_remote *r, td_session_id id, uint64_t number, int n,
+                      int64_t floats, uint64_t frame, bool full) {
   td_tensor x = ramp(floats);
-  td_session_id id = only_id(c->worker[0].remote);
   td_remote_enter(r);
   for (int i = 0; i < n; i++) {
     td_arena arena;
@@ -228,6 +231,12 @@ static void send_to_frame(cluster *c, uint64_t number, int n, int64_t floats,
   }
   td_remote_leave(r);
   td_tensor_release(&x);
+}
+
+static void send_to_frame(cluster *c, uint64_t number, int n, int64_t floats,
+                          uint64_t frame, bool full) {
+  send_from(c->remote, only_id(c->worker[0].remote), number, n, floats, frame,
+            full);
 }
 
 static void send_early(cluster *c, uint64_t number, int n, int64_t floats) {
@@ -395,11 +404,72 @@ static void test_not_wanted(void **state) {
   cluster_deinit(&c);
 }
 
+static size_t early_here(cluster *c) {
+  td_remote_enter(c->remote);
+  size_t bytes = c->remote->masters.at[0]->early_bytes;
+  td_remote_leave(c->remote);
+  return bytes;
+}
+
+/* Was the worker told that there is no room here? */
+static bool is_told(cluster *c) {
+  td_remote *w = c->worker[0].remote;
+  td_remote_enter(w);
+  bool full = only_session(w)->tasks.at[0].full;
+  td_remote_leave(w);
+  return full;
+}
+
+static bool has_some(cluster *c) {
+  return early_here(c) > 0;
+}
+
+/* The same for what a worker sends to this process. */
+static void test_not_wanted_here(void **state) {
+  cluster c = {0};
+  pthread_t thread;
+  runner r = {.c = &c};
+  uint64_t number;
+  (void)state;
+  gate_open = 0;
+  cluster_init(&c, 1);
+  td_remote *w = c.worker[0].remote;
+  c.s->options.passes_off = ~0u;
+  td_edge two = make_const(&c.r, TD_FLOAT32, 2, NULL);
+  td_edge here = NODE(&c.r, "Neg", NULL, two);
+  td_edge gate = far_node(&c, 0, "TestGate", "gate", &here, 1);
+  r.fetch = NODE(&c.r, "Neg", "out", gate); /* waits here, too */
+  assert_int_equal(pthread_create(&thread, NULL, run_gate, &r), 0);
+  while (!(number = running(w))) usleep(1000);
+  td_session_id id = only_id(w);
+  for (uint64_t frame = 1; frame < 2000 && !is_told(&c); frame++) {
+    send_from(w, id, number, 20, 16000, frame, false);
+    usleep(1000);
+  }
+  assert_true(until(is_told, &c, true));
+  size_t bytes = early_here(&c);
+  assert_in_range(bytes, 32 << 20, 64 << 20);
+  uint64_t copied = traffic(c.remote).copied;
+  send_from(w, id, number, 100, 16000, 5000, true);
+  send_from(w, id, number, 100, MANY, 5001, false);
+  usleep(100000);
+  assert_true(early_here(&c) <= 64 << 20);
+  assert_in_range(traffic(c.remote).copied, copied, copied + (32 << 20));
+  __atomic_store_n(&gate_open, 1, __ATOMIC_RELEASE);
+  pthread_join(thread, NULL);
+  OK(r.status);
+  assert_true(until(is_told, &c, false));
+  assert_true(until(has_some, &c, false));
+  check_clean(&c);
+  cluster_deinit(&c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_once_a_device), cmocka_unit_test(test_ways),
-      cmocka_unit_test(test_narrow),        cmocka_unit_test(test_failing),
-      cmocka_unit_test(test_early),         cmocka_unit_test(test_not_wanted),
+      cmocka_unit_test(test_once_a_device),   cmocka_unit_test(test_ways),
+      cmocka_unit_test(test_narrow),          cmocka_unit_test(test_failing),
+      cmocka_unit_test(test_early),           cmocka_unit_test(test_not_wanted),
+      cmocka_unit_test(test_not_wanted_here),
   };
   return cmocka_run_group_tests(tests, register_ops, NULL);
 }

@@ -124,23 +124,13 @@ static void test_loop(void **state) {
 
 static int32_t wanted_times, wanted_edge; /* atomic */
 
-static void on_wanted(void *arg, td_key key) {
-  assert_ptr_equal(arg, &wanted_times);
+static void on_wanted(td_portion *n, td_key key) {
+  assert_non_null(n->of);
   __atomic_fetch_add(&wanted_times, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&wanted_edge, key.edge, __ATOMIC_RELAXED);
 }
 
-static const td_participant_ops *local_ops;
-
-static td_status *begin_wanting(td_enrollment *e, int threads,
-                                td_portion **out) {
-  TD_TRY(local_ops->begin(e, threads, out));
-  (*out)->wanted = on_wanted;
-  (*out)->wanted_arg = &wanted_times;
-  return NULL;
-}
-
-/* What comes from the other half is asked for where it is waited for. */
+/* What comes from the other half is asked of it where it is waited for. */
 static void test_wanted(void **state) {
   pair p;
   double value = 0;
@@ -148,9 +138,8 @@ static void test_wanted(void **state) {
   (void)state;
   pair_init(&p);
   p.s->options.passes_off = ~0u;
-  local_ops = p.other->ops;
-  wanting = *local_ops;
-  wanting.begin = begin_wanting;
+  wanting = *p.other->ops;
+  wanting.wanted = on_wanted;
   p.other->ops = &wanting;
   td_edge out = make_far_loop(&p);
   for (int i = 0; i < 3; i++) OK(run(&p, out, NULL, &value));
@@ -159,7 +148,7 @@ static void test_wanted(void **state) {
   td_plan *plan;
   OK(td_session_plan(p.s, &sig, &plan));
   assert_true(wanted_times > 0);
-  assert_string_equal(plan->edges[wanted_edge].from->name, p.r.device->name);
+  assert_string_equal(plan->edges[wanted_edge].to->name, p.r.device->name);
   td_plan_free(plan);
   pair_deinit(&p);
 }
