@@ -18,7 +18,7 @@
 #include "engine/base/str.h"
 #include "engine/device/alloc.h"
 #include "engine/run/device_list.h"
-#include "engine/run/library.h"
+#include "engine/run/plugins.h"
 
 enum { MAX_CPUS = TD_DEVICE_MAX_CPUS };
 #define REST INT64_C(5000000000) /* ns between looks */
@@ -30,6 +30,8 @@ struct td_runtime {
   pthread_mutex_t lock;
   td_device *cpu[MAX_CPUS]; /* lock: lock. Made on demand, never removed */
   td_device_list others;
+  pthread_mutex_t asking;
+  bool asked; /* atomic: the plugins' devices were made */
   td_resources *resources;
   bool watched;          /* atomic: a look is to come */
   bool closing;          /* lock: lock */
@@ -75,6 +77,19 @@ td_status *td_runtime_make_devices(td_runtime *rt, const td_device_factory *f) {
   TD_TRY(f->count(&n));
   for (int i = 0; i < n; i++) TD_TRY(make_device(rt, f, i));
   return NULL;
+}
+
+/* When devices are first asked for. One that cannot be made is no error for who
+ * asks: it is not there. */
+static void ask_plugins(td_runtime *rt) {
+  pthread_mutex_lock(&rt->asking);
+  const td_plugin *p;
+  for (int i = 0; !rt->asked && (p = td_plugin_at(i)); i++)
+    for (int k = 0; p->library && p->library->devices && p->library->devices[k];
+         k++)
+      td_status_release(td_runtime_make_devices(rt, p->library->devices[k]));
+  __atomic_store_n(&rt->asked, true, __ATOMIC_RELEASE);
+  pthread_mutex_unlock(&rt->asking);
 }
 
 td_status *td_runtime_add_device(td_runtime *rt, td_device *d) {
@@ -124,6 +139,8 @@ td_status *td_runtime_devices(td_runtime *rt, int cpus, td_device ***out,
   if (cpus < 1 || cpus > MAX_CPUS)
     return td_error(TD_INVALID_ARGUMENT, "cpu_devices must be 1 to %d, not %d",
                     MAX_CPUS, cpus);
+  if (TD_UNLIKELY(!__atomic_load_n(&rt->asked, __ATOMIC_ACQUIRE)))
+    ask_plugins(rt);
   for (td_device **d = NULL;; td_runtime_drop_devices(d, (int)(n + room))) {
     room = td_device_list_copy(&rt->others, NULL, 0);
     d = td_calloc(n + room + 1, sizeof *d);
@@ -167,6 +184,7 @@ td_status *td_runtime_new(const td_runtime_options *o, td_runtime **out) {
   if (!rt) return td_oom();
   rt->refs = 1;
   pthread_mutex_init(&rt->lock, NULL);
+  pthread_mutex_init(&rt->asking, NULL);
   td_device_list_init(&rt->others);
   td_status *s = runtime_init(rt, o);
   if (!td_ok(s)) {
@@ -242,6 +260,7 @@ void td_runtime_release(td_runtime *rt) {
   td_alloc_budget_release(rt->budget);
   td_free(rt->place);
   pthread_mutex_destroy(&rt->lock);
+  pthread_mutex_destroy(&rt->asking);
   td_free(rt);
 }
 
