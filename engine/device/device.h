@@ -69,6 +69,8 @@ struct td_device {
   /* (optional) The kernels it says it has, owned; NULL: those that this process
    * has for `kernels` (kernel_table.h). */
   struct td_kernel_table *table;
+  bool ahead;            /* nodes that nothing binds go to it before any other
+                            device, where it has kernels of its own */
   int32_t gone;          /* atomic: it was taken out of its runtime */
   int32_t index;         /* the number in its name */
   uint64_t incarnation;  /* random, new with every start */

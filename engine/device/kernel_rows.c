@@ -369,6 +369,17 @@ bool td_kernel_exists(const td_node *n, const char *device_type) {
   return there;
 }
 
+bool td_kernel_is_own(const td_node *n, const char *device_type) {
+  const row *r = NULL;
+  pthread_mutex_lock(&mutex);
+  td_status *s = rows_of(n->op->type, &r);
+  r = find_row(r, n, device_type);
+  bool own = r && strcmp(r->def->device, device_type) == 0;
+  pthread_mutex_unlock(&mutex);
+  td_status_release(s);
+  return own;
+}
+
 /* What a row allows for an attribute. */
 static uint32_t types_of(const row *r, int attr) {
   for (int i = 0; i < r->n_need; i++)
@@ -401,8 +412,7 @@ td_status *td_kernel_list(const char *device_type, const td_kernel_def ***out,
   td_status *s = build();
   for (size_t i = 0; td_ok(s) && td_map_next(&by_op, &i, &e);)
     for (const row *r = e->value; r; r = r->next)
-      if (serves(r, device_type))
-        room = room && td_vec_push(&list, r->def);
+      if (serves(r, device_type)) room = room && td_vec_push(&list, r->def);
   pthread_mutex_unlock(&mutex);
   if (!room) s = td_oom();
   if (!td_ok(s)) td_vec_free(&list);

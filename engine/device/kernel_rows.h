@@ -14,6 +14,8 @@ td_status *td_kernel_find(const td_node *n, const char *device_type,
                           const td_kernel_def **out) TD_MUST_USE;
 /* Is there one? For placement. */
 bool td_kernel_exists(const td_node *n, const char *device_type);
+/* Is there one that is made for that type, not for every device? */
+bool td_kernel_is_own(const td_node *n, const char *device_type);
 /* Rows of the registry are checked when first used: an asynchronous kernel
  * without cancel is refused. NULL, or what is wrong with the first bad row. */
 td_status *td_kernel_check(void) TD_MUST_USE;

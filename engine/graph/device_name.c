@@ -202,9 +202,15 @@ static bool number_matches(int32_t want, int32_t given) {
   return want < 0 || want == given;
 }
 
+/* TensorFlow's graphs say GPU of what is CUDA here. */
+static bool type_matches(const char *want, const char *is) {
+  return word_matches(want, is) ||
+         (!strcmp(want, "GPU") && !strcmp(is, "CUDA"));
+}
+
 bool td_device_name_matches(const td_device_name *want,
                             const td_device_name *d) {
-  return word_matches(want->job, d->job) && word_matches(want->type, d->type) &&
+  return word_matches(want->job, d->job) && type_matches(want->type, d->type) &&
          number_matches(want->replica, d->replica) &&
          number_matches(want->task, d->task) &&
          number_matches(want->index, d->index);

@@ -30,6 +30,8 @@ typedef struct td_placement {
   int32_t requester; /* of the group: the node that brought the request */
   uint32_t kinds;    /* of the group: kinds of devices, as bits, for which all
                         members have kernels */
+  uint32_t own;      /* of the group: those of devices that go ahead, which
+                        have a kernel of their own for some member */
   bool shared;       /* of the group: it has other members */
   uint8_t why;       /* td_placer_why of this node */
   int32_t with;      /* of this node: see td_placer_why */
@@ -49,6 +51,7 @@ typedef struct td_placer_device {
 /* Devices that say the same about kernels. */
 typedef struct td_placer_kind {
   char *kernels;          /* td_device.kernels; owned */
+  bool ahead;             /* td_device.ahead */
   td_kernel_table *table; /* retained */
   int devices;            /* of this kind; 0: it is free */
 } td_placer_kind;
@@ -57,6 +60,7 @@ struct td_placer {
   TD_VEC(td_placer_device) devices; /* by index, for good */
   bool changed; /* devices came or went since free nodes were placed */
   bool soft, spread;
+  bool ahead; /* a device goes ahead of others */
   td_device_name first; /* of the devices that are tried first */
   bool has_first;
   td_placer_kind kinds[TD_PLACER_KINDS];
@@ -137,6 +141,8 @@ typedef struct td_placer_constraint {
   uint32_t kinds;
 } td_placer_constraint;
 
+/* Kinds of devices that go ahead and have a kernel of their own for it. */
+uint32_t td_placer_group_own(const td_placer *p, const td_node *n);
 /* A new node, as a group by itself. */
 td_status *td_placer_group_begin(td_placer *p, const td_node *n) TD_MUST_USE;
 /* Tells the inputs of `n` that it is their consumer. */

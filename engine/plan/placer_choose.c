@@ -30,13 +30,16 @@ static bool suits(const td_placer *p, int32_t d, const td_device_name *request,
          (!request || td_device_name_matches(request, &p->devices.at[d].name));
 }
 
-/* The first that suits, of those that are tried before others if there are. */
+/* The first that suits: of those that are tried before others, of those that go
+ * ahead and have a kernel of their own (`own`), of all. */
 static int32_t choose(const td_placer *p, const td_device_name *request,
-                      uint32_t kinds) {
+                      uint32_t kinds, uint32_t own) {
   for (int32_t d = 0; p->has_first && d < count(p); d++)
     if (td_device_name_matches(&p->first, &p->devices.at[d].name) &&
         suits(p, d, request, kinds))
       return d;
+  for (int32_t d = 0; own & kinds && d < count(p); d++)
+    if (suits(p, d, request, own & kinds)) return d;
   for (int32_t d = 0; d < count(p); d++)
     if (suits(p, d, request, kinds)) return d;
   return -1;
@@ -55,10 +58,10 @@ static int32_t choose_by_name(const td_placer *p, const td_node *n,
 
 /* Soft placement: another device, of the same task where one was asked for. */
 static int32_t choose_soft(const td_placer *p, td_device_name request,
-                           uint32_t kinds) {
+                           uint32_t kinds, uint32_t own) {
   request.type[0] = '\0';
   request.index = -1;
-  return choose(p, &request, kinds);
+  return choose(p, &request, kinds, own);
 }
 
 static td_status *decide(td_placer *p, const td_graph *g, int32_t id) {
@@ -67,14 +70,14 @@ static td_status *decide(td_placer *p, const td_graph *g, int32_t id) {
       e->request < 0 ? NULL : &p->requests.at[e->request];
   bool spread = p->spread && !request;
   e->device = spread ? choose_by_name(p, td_graph_node(g, id), e->kinds)
-                     : choose(p, request, e->kinds);
+                     : choose(p, request, e->kinds, e->own);
   e->why = request  ? TD_PLACER_REQUESTED
            : spread ? TD_PLACER_SPREAD
                     : TD_PLACER_DEFAULT;
-  if (e->why == TD_PLACER_DEFAULT && e->device != choose(p, NULL, ~0U))
+  if (e->why == TD_PLACER_DEFAULT && e->device != choose(p, NULL, ~0U, e->own))
     e->why = TD_PLACER_ABLE;
   if (e->device < 0 && request && p->soft) {
-    e->device = choose_soft(p, *request, e->kinds);
+    e->device = choose_soft(p, *request, e->kinds, e->own);
     e->why = TD_PLACER_FALLBACK;
   }
   if (e->device >= 0) return NULL;
@@ -161,10 +164,11 @@ static bool has_kernel(const td_placer *p, uint32_t kinds, int32_t device) {
 
 static td_status *place_as_requested(td_placer *p, td_node *n, uint32_t kinds) {
   int32_t request;
+  uint32_t own = td_placer_group_own(p, n);
   TD_TRY(td_placer_group_request(p, n->device, &request));
-  n->placed = choose(p, &p->requests.at[request], kinds);
+  n->placed = choose(p, &p->requests.at[request], kinds, own);
   if (n->placed < 0 && p->soft)
-    n->placed = choose_soft(p, p->requests.at[request], kinds);
+    n->placed = choose_soft(p, p->requests.at[request], kinds, own);
   if (n->placed >= 0) return NULL;
   return td_placer_explain_inlined(p, n, request);
 }
@@ -181,7 +185,9 @@ static td_status *put(td_placer *p, td_node *n, int32_t with) {
   if (p->spread)
     n->placed = choose_by_name(p, n, kinds);
   else
-    n->placed = has_kernel(p, kinds, with) ? with : choose(p, NULL, kinds);
+    n->placed = has_kernel(p, kinds, with)
+                    ? with
+                    : choose(p, NULL, kinds, td_placer_group_own(p, n));
   if (n->placed >= 0) return NULL;
   return td_error(TD_INVALID_ARGUMENT,
                   "no device has a kernel for it, inside a function");

@@ -20,7 +20,7 @@
 
 static bool is_of(const td_placer_kind *k, const td_device *d) {
   return k->devices > 0 && strcmp(k->kernels, d->kernels) == 0 &&
-         td_kernel_table_same(k->table, d->table);
+         k->ahead == d->ahead && td_kernel_table_same(k->table, d->table);
 }
 
 static td_status *new_kind(td_placer *p, const td_device *d, int *out) {
@@ -34,6 +34,7 @@ static td_status *new_kind(td_placer *p, const td_device *d, int *out) {
   char *kernels = td_strdup(d->kernels);
   if (!kernels) return td_oom();
   p->kinds[k] = (td_placer_kind){.kernels = kernels,
+                                 .ahead = d->ahead,
                                  .table = td_kernel_table_retain(d->table)};
   *out = k;
   return NULL;
@@ -61,6 +62,7 @@ td_status *td_placer_add_device(td_placer *p, td_device *d) {
   if (!td_vec_reserve(&p->devices, 1)) return td_oom();
   TD_TRY(enter_kind(p, d, &own.kind));
   own.device = td_device_retain(d);
+  p->ahead = p->ahead || d->ahead;
   p->devices.at[p->devices.len++] = own;
   p->changed = true;
   return NULL;
@@ -112,10 +114,15 @@ void td_placer_devices_free(td_placer *p) {
 /* ---- what changes with them ---------------------------------------------- */
 
 static void read_kinds(td_placer *p, const td_graph *g) {
-  for (int32_t id = 0; id < p->n; id++) p->at.at[id].kinds = ~(uint32_t)0;
-  for (int32_t id = 0; id < p->n; id++)
-    td_placer_group_of(p, id)->kinds &=
-        td_placer_group_kinds(p, td_graph_node(g, id));
+  for (int32_t id = 0; id < p->n; id++) {
+    p->at.at[id].kinds = ~(uint32_t)0;
+    p->at.at[id].own = 0;
+  }
+  for (int32_t id = 0; id < p->n; id++) {
+    td_placement *e = td_placer_group_of(p, id);
+    e->kinds &= td_placer_group_kinds(p, td_graph_node(g, id));
+    e->own |= td_placer_group_own(p, td_graph_node(g, id));
+  }
 }
 
 static void forget_errors(td_placer *p) {

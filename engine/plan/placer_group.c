@@ -52,6 +52,15 @@ uint32_t td_placer_group_kinds(const td_placer *p, const td_node *n) {
   return kinds;
 }
 
+uint32_t td_placer_group_own(const td_placer *p, const td_node *n) {
+  uint32_t own = 0;
+  for (int k = 0; p->ahead && k < TD_PLACER_KINDS; k++)
+    if (p->kinds[k].devices > 0 && p->kinds[k].ahead &&
+        td_kernel_is_own(n, p->kinds[k].kernels))
+      own |= (uint32_t)1 << k;
+  return own;
+}
+
 static td_status *add_request(td_placer *p, const td_device_name *request,
                               int32_t *out) {
   if (!td_vec_push(&p->requests, *request)) return td_oom();
@@ -98,6 +107,7 @@ td_status *td_placer_group_begin(td_placer *p, const td_node *n) {
                       .request = -1,
                       .requester = n->id,
                       .kinds = td_placer_group_kinds(p, n),
+                      .own = td_placer_group_own(p, n),
                       .with = -1,
                       .consumer = -1,
                       .error = -1};
@@ -176,6 +186,7 @@ static void unite(td_placer *p, int32_t a, int32_t b,
   td_placement *first = x < y ? x : y, *second = x < y ? y : x;
   second->parent = first->parent;
   first->shared = first->shared || x != y;
+  first->own = x->own | y->own;
   first->kinds = all->kinds;
   if (first->device >= 0) return;
   first->request = all->request;

@@ -278,6 +278,7 @@ static td_status *init(td_cuda *d, int index, const char *place) {
   td_device *base = &d->base;
   TD_TRY(td_device_describe(base, place, "CUDA", index));
   base->kernels = "CUDA";
+  base->ahead = true;
   d->ordinal = index;
   d->sync = sync && *sync == '1';
   base->launch = launch;
