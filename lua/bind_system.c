@@ -15,7 +15,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/entropy.h"
 #include "engine/device/alloc.h"
-#include "engine/run/library.h"
+#include "engine/run/plugins.h"
 #include "kernels/blas/blas.h"
 #include "kernels/blas/dnn.h"
 #include "lua/bind.h"
@@ -63,6 +63,36 @@ static int library_load(lua_State *L) {
   lua_pushstring(L, l->gradients);
   lua_pushstring(L, l->name);
   return 2;
+}
+
+/* What can be told of the devices that the library brings; nil: nothing. */
+static void push_told(lua_State *L, const td_library *l) {
+  td_str text;
+  td_str_init(&text);
+  for (int i = 0; l->devices && l->devices[i]; i++)
+    if (l->devices[i]->tell) l->devices[i]->tell(&text);
+  lua_pushlstring(L, td_str_c(&text), text.len);
+  td_str_deinit(&text);
+}
+
+/* core.plugins(): {path =, name =, about =} or {path =, why =} for each library
+ * that comes with Tide. */
+static int plugins(lua_State *L) {
+  const td_plugin *p;
+  lua_newtable(L);
+  for (int i = 0; (p = td_plugin_at(i)); i++) {
+    lua_createtable(L, 0, 3);
+    td_lua_set_string(L, "path", p->path);
+    if (p->library) {
+      td_lua_set_string(L, "name", p->library->name);
+      push_told(L, p->library);
+      lua_setfield(L, -2, "about");
+    } else {
+      td_lua_set_string(L, "why", p->why);
+    }
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
 }
 
 /* ---- the terminal and the environment ---- */
@@ -159,6 +189,7 @@ TD_LUA_OPEN(system) {
   static const luaL_Reg functions[] = {{"doors", doors},
                                        {"opens", opens},
                                        {"library_load", library_load},
+                                       {"plugins", plugins},
                                        {"isatty", is_terminal},
                                        {"terminal_size", terminal_size},
                                        {"width", width},

@@ -7,6 +7,7 @@
 #ifndef TD_DEVICE_FACTORY_H
 #define TD_DEVICE_FACTORY_H
 
+#include "engine/base/str.h"
 #include "engine/device/device.h"
 
 TD_BEGIN
@@ -26,6 +27,9 @@ typedef struct td_device_factory {
    * and `o` are borrowed during the call. Caller owns the result. */
   td_status *(*make)(int index, const char *place, const td_device_options *o,
                      td_device **out);
+  /* (optional) What can be told of them without using one, for `tide doctor`: a
+   * line for each, "name: text"; of none, why there are none. */
+  void (*tell)(td_str *out);
 } td_device_factory;
 
 enum { TD_DEVICE_MAX_CPUS = 64 };

@@ -315,5 +315,32 @@ static td_status *count(int *out) {
   return NULL;
 }
 
+/* A driver of CUDA 13 says 13000. */
+static void tell_card(td_str *out, int i) {
+  char bus[32] = "?";
+  int major = 0, minor = 0, sms = 0;
+  (void)cudaDeviceGetPCIBusId(bus, sizeof bus, i);
+  (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, i);
+  (void)cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, i);
+  (void)cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, i);
+  td_str_addf(out, "CUDA:%d: at %s, capability %d.%d, %d multiprocessors\n", i,
+              bus, major, minor, sms);
+}
+
+static void tell(td_str *out) {
+  int driver = 0, runtime = 0, n = 0;
+  cudaError_t e = cudaGetDeviceCount(&n);
+  (void)cudaRuntimeGetVersion(&runtime);
+  (void)cudaDriverGetVersion(&driver);
+  if (e != cudaSuccess)
+    td_str_addf(out,
+                "CUDA: no device: %s (error %d); the driver is of CUDA %d.%d, "
+                "%d.%d is needed\n",
+                cudaGetErrorString(e), (int)e, driver / 1000,
+                driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+  for (int i = 0; e == cudaSuccess && i < n; i++) tell_card(out, i);
+  (void)cudaGetLastError();
+}
+
 const td_device_factory td_cuda_factory = {
-    .type = "CUDA", .count = count, .make = make};
+    .type = "CUDA", .count = count, .make = make, .tell = tell};

@@ -59,6 +59,22 @@ local function zeromq(r)
   end
 end
 
+-- Devices of libraries beside Tide's own: each line is "name: text".
+local function plugins(r)
+  for _, p in ipairs(core.plugins()) do
+    if p.why then
+      r:note(p.path:match "[^/]*$", p.why, "make rebuilds it")
+    end
+    for name, text in (p.about or ""):gmatch "([^\n]-): ([^\n]*)" do
+      if name:find ":%d" then
+        r:ok(name, text)
+      else
+        r:note(name, text)
+      end
+    end
+  end
+end
+
 -- A product whose result is known, through the whole engine.
 local function computes(r)
   local ok, why = pcall(function()
@@ -84,5 +100,6 @@ return function(r)
   doors(r)
   zeromq(r)
   optional(r)
+  plugins(r)
   computes(r)
 end
