@@ -238,6 +238,7 @@ cuda-fake: $(B)/cuda-fake/libtide_cuda.so
 
 # C tests mirror the tree: tests/engine/base/map.c -> $(B)/tests/engine/base/map
 CTEST_SRC := $(wildcard tests/engine/*/*.c tests/kernels/*.c tests/kernels/*/*.c)
+CUDA_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/cuda/*.c))
 CTESTS := $(CTEST_SRC:%.c=$(B)/%)
 $(B)/tests/%: tests/%.c $(LIB_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
