@@ -22,6 +22,7 @@ enum { MARK_EVERY = 64 }; /* kernels: how many are complete is known so often */
 static td_status *set_card(const td_cuda *d) {
   static _Thread_local int set = -1;
   if (TD_LIKELY(set == d->ordinal)) return NULL;
+  set = -1; /* when it fails, who knows */
   TD_CUDA(cudaSetDevice(d->ordinal));
   set = d->ordinal;
   return NULL;

@@ -174,10 +174,7 @@ static td_status *why_lost(const td_cuda *d, cudaError_t e) {
 void td_cuda_lose(td_cuda *d, cudaError_t e) {
   pthread_mutex_lock(&d->lock);
   bool first = !d->lost;
-  if (first) {
-    __atomic_store_n(&d->lost, why_lost(d, e), __ATOMIC_RELEASE);
-    __atomic_store_n(&d->base.gone, 1, __ATOMIC_RELEASE);
-  }
+  if (first) __atomic_store_n(&d->lost, why_lost(d, e), __ATOMIC_RELEASE);
   pthread_mutex_unlock(&d->lock);
   (void)cudaGetLastError();
   if (first) td_cuda_rouse(d->events);

@@ -101,18 +101,18 @@ static block *find_free(const memory *m, size_t size, bool small) {
 
 static size_t region_for(const memory *m, size_t size) {
   if (!m->caching) return size;
+  if (m->stats.limit && m->stats.held + MIDDLE_REGION > m->stats.limit)
+    return size; /* there is no room to be generous */
   if (size <= SMALL) return SMALL_REGION;
   if (size <= MIDDLE) return MIDDLE_REGION;
   return (size + SMALL_REGION - 1) / SMALL_REGION * SMALL_REGION;
 }
 
-/* Under the lock. NULL, *e: there is none. */
-static block *new_region(memory *m, size_t size, bool small, cudaError_t *e) {
-  size_t bytes = region_for(m, size);
-  if (m->stats.limit && m->stats.held + bytes > m->stats.limit) {
-    *e = cudaErrorMemoryAllocation;
-    return NULL;
-  }
+/* NULL, *e: there is none. */
+static block *new_region_of(memory *m, size_t bytes, bool small,
+                            cudaError_t *e) {
+  *e = cudaErrorMemoryAllocation;
+  if (m->stats.limit && m->stats.held + bytes > m->stats.limit) return NULL;
   block *b = td_calloc(1, sizeof *b);
   if (!b) {
     *e = cudaSuccess;
@@ -130,6 +130,14 @@ static block *new_region(memory *m, size_t size, bool small, cudaError_t *e) {
   *b = (block){.at = at, .size = bytes, .small = small};
   put_free(m, b);
   return b;
+}
+
+/* Where there is no room for a region to be shared, one of the size asked for. */
+static block *new_region(memory *m, size_t size, bool small, cudaError_t *e) {
+  size_t bytes = region_for(m, size);
+  block *b = new_region_of(m, bytes, small, e);
+  if (b || *e == cudaSuccess || bytes == size) return b;
+  return new_region_of(m, size, small, e);
 }
 
 /* Gives regions back that are one free block. Their kernels may run still:
